@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+int root_open(const char *prefix, struct root *ret, struct err *e)
+{
+	const char *dir = prefix && *prefix ? prefix : "/";
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_sys(e, -errno, "cannot open the directory '%s'", dir);
+	ret->fd = fd;
+	ret->live = strcmp(dir, "/") == 0;
+	snprintf(ret->prefix, sizeof(ret->prefix), "%s", dir);
+	return 0;
+}
+
+void root_close(struct root *r)
+{
+	if (r->fd > 0)
+		close(r->fd);
+	r->fd = -1;
+}
+
+int root_openat(const struct root *r, const char *path, int flags, struct err *e)
+{
+	int fd = openat(r->fd, path, flags | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_sys(e, -errno, "cannot open '%s/%s'", r->live ? "" : r->prefix, path);
+	return fd;
+}
+
+int root_read(const struct root *r, const char *path, size_t max, char **ret, size_t *len, struct err *e)
+{
+	_cleanup_close_ int fd = root_openat(r, path, O_RDONLY, e);
+	_cleanup_free_ char *data = NULL;
+	size_t cap = 0, used = 0;
+
+	if (fd < 0)
+		return fd;
+	for (;;) {
+		ssize_t n;
+
+		if (base_grow(&data, &cap, used + 4096, 1) != 0)
+			return err_nomem(e, path);
+		n = read(fd, data + used, cap - used - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(e, -errno, "cannot read '%s/%s'", r->live ? "" : r->prefix, path);
+		if (n == 0)
+			break;
+		used += (size_t)n;
+		if (used > max)
+			return err_sys(e, -EFBIG, "cannot read '%s/%s'", r->live ? "" : r->prefix, path);
+	}
+	data[used] = '\0';
+	if (len)
+		*len = used;
+	*ret = TAKE_PTR(data);
+	return 0;
+}
+
+int root_line(const struct root *r, const char *path, char *buf, size_t cap, struct err *e)
+{
+	_cleanup_free_ char *data = NULL;
+	int rc = root_read(r, path, 1 << 20, &data, NULL, e);
+
+	if (rc)
+		return rc;
+	data[strcspn(data, "\n")] = '\0';
+	snprintf(buf, cap, "%s", data);
+	return 0;
+}
+
+bool root_exists(const struct root *r, const char *path)
+{
+	return faccessat(r->fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}

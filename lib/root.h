@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * root - reading /proc, /sys and /boot under a prefix, so that a recorded
+ * tree of another machine is a test fixture. Floor 2.
+ *
+ * PATH is relative to the prefix and has no leading slash
+ * ("proc/sys/kernel/osrelease").
+ */
+#ifndef STACKTOOLS_ROOT_H
+#define STACKTOOLS_ROOT_H
+
+#include "err.h"
+
+struct root {
+	int fd; /* of the prefix directory */
+	bool live; /* the prefix is "/": what is read is this machine */
+	char prefix[256]; /* for messages */
+};
+
+/* PREFIX NULL or "/" is the machine itself. On success release with root_close(). */
+int root_open(const char *prefix, struct root *ret, struct err *e);
+void root_close(struct root *r); /* a zeroed or closed one is fine */
+
+/* As open(2), O_CLOEXEC added; fd or -errno. */
+int root_openat(const struct root *r, const char *path, int flags, struct err *e);
+
+/*
+ * The whole of PATH as a NUL-terminated string in *RET (free(3) it), its
+ * length in *LEN (may be NULL). -EFBIG beyond MAX bytes. A file of /proc that
+ * tells no size is read to its end.
+ */
+int root_read(const struct root *r, const char *path, size_t max, char **ret, size_t *len, struct err *e);
+
+/* First line of PATH without its newline into BUF, cut to CAP. */
+int root_line(const struct root *r, const char *path, char *buf, size_t cap, struct err *e);
+
+bool root_exists(const struct root *r, const char *path);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "text.h"
+
+#include <string.h>
+
+size_t text_utf8_len(const char *s, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)s;
+	uint32_t cp, least;
+	size_t need;
+
+	if (!len)
+		return 0;
+	if (p[0] < 0x80)
+		return p[0] >= 0x20 && p[0] != 0x7f;
+	if (p[0] >= 0xc2 && p[0] <= 0xdf) {
+		need = 2, cp = p[0] & 0x1f, least = 0xa0; /* U+0080..9f are the C1 controls */
+	} else if (p[0] >= 0xe0 && p[0] <= 0xef) {
+		need = 3, cp = p[0] & 0x0f, least = 0x800;
+	} else if (p[0] >= 0xf0 && p[0] <= 0xf4) {
+		need = 4, cp = p[0] & 0x07, least = 0x10000;
+	} else {
+		return 0;
+	}
+	if (len < need)
+		return 0;
+	for (size_t i = 1; i < need; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		cp = cp << 6 | (p[i] & 0x3f);
+	}
+	if (cp < least || cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
+		return 0;
+	/* line and paragraph separators, and what reorders text, are not printable here */
+	if ((cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069))
+		return 0;
+	return need;
+}
+
+/* The escape for the byte C in STYLE, or "" when it stands for itself. */
+static const char *escape_byte(unsigned char c, bool printable, enum text_style style, char out[8])
+{
+	out[0] = '\0';
+	if (style == TEXT_JSON) {
+		if (c == '"' || c == '\\')
+			snprintf(out, 8, "\\%c", c);
+		else if (!printable && c < 0x80)
+			snprintf(out, 8, "\\u%04x", c);
+		else if (!printable)
+			snprintf(out, 8, "\\ufffd");
+	} else if (!printable || c == '\\' || (style == TEXT_WORD && c == ' ')) {
+		snprintf(out, 8, "\\x%02x", c);
+	}
+	return out;
+}
+
+size_t text_escape(char *dst, size_t cap, const char *src, size_t len, enum text_style style)
+{
+	size_t used = 0;
+
+	if (!cap)
+		return 0;
+	for (size_t i = 0; i < len;) {
+		size_t n = text_utf8_len(src + i, len - i);
+		char buf[8];
+		const char *esc = escape_byte((unsigned char)src[i], n != 0, style, buf);
+		const char *piece = *esc ? esc : src + i;
+		size_t piece_len = *esc ? strlen(esc) : n;
+
+		if (used + piece_len + 1 > cap)
+			break;
+		memcpy(dst + used, piece, piece_len);
+		used += piece_len;
+		i += n ? n : 1;
+	}
+	dst[used] = '\0';
+	return used;
+}
