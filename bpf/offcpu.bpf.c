@@ -345,6 +345,12 @@ static __always_inline void announce(
 	w->announced = key->exec_id + 1;
 }
 
+/* Idle waits (NOLOAD) have the bit of D too, but are a state of their own for ps and for us. */
+static __always_inline bool state_wanted(__u32 state)
+{
+	return state & (state & TASK_NOLOAD ? state_mask & TASK_NOLOAD : state_mask);
+}
+
 /* Everything of the key but the stacks; false when the recorder cannot see the task. */
 static __always_inline bool key_init(
         struct offcpu_key *key, struct task_struct *task, bool runnable, __u32 state)
@@ -362,7 +368,7 @@ static __always_inline bool key_init(
 	key->pad = 0;
 	if (runnable && !record_preempted)
 		key->flags |= OFFCPU_F_DROP_PREEMPTED;
-	else if (state_mask && !(key->state & state_mask))
+	else if (state_mask && !state_wanted(key->state))
 		key->flags |= OFFCPU_F_DROP_STATE;
 	return true;
 }
