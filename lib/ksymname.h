@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * ksymname - what the name and the type letter of a kernel symbol tell.
+ * Floor 1.
+ *
+ * The linker script (include/asm-generic/vmlinux.lds.h of Linux) puts markers
+ * at the ends of sections; objtool and the compiler put __pfx_ and __cfi_
+ * symbols on the padding before functions; the build makes aliases by the
+ * hundred. Letters are nm(1)'s: lower case is local, t code, w weak.
+ */
+#ifndef STACKTOOLS_KSYMNAME_H
+#define STACKTOOLS_KSYMNAME_H
+
+#include "base.h"
+
+enum {
+	KSYM_CODE = 1,
+	KSYM_WEAK = 2,
+	KSYM_LOCAL = 4,
+	KSYM_MARKER = 8, /* _etext, __entry_text_end, __start_rodata: a place that owns nothing behind it */
+};
+
+/* The flags of a symbol of TYPE called NAME (LEN bytes, no NUL needed). */
+unsigned int ksymname_flags(char type, const char *name, size_t len);
+
+/*
+ * How good a name for its address it is, the lower the better, by: no marker,
+ * no start of a code section (_stext), no padding (__pfx_, __cfi_), code
+ * before data, strong before weak, global before local, fewer leading
+ * underscores, no ia32 system call entry. NAME ends in a NUL.
+ */
+unsigned int ksymname_rank(unsigned int flags, const char *name);
+
+#endif
