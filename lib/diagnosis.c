@@ -19,7 +19,7 @@
 /* The recorder's own programs: loaded, verified and attached, then taken away again. */
 static int probe_recorder(char *found, size_t cap, struct err *e)
 {
-	const struct offcpu_opts opts = {.all = true};
+	const struct offcpu_opts opts = {.follow = true};
 	struct offcpu *o = NULL;
 	int rc = offcpu_load(&opts, &o, e);
 
@@ -44,36 +44,38 @@ static const struct live {
 
 #define N_LIVE ARRAY_LEN(live)
 
-/* Can a tool do what this process cannot, because its file has capabilities? */
-static bool only_tools_may(const struct machine *m)
+/*
+ * Why the live probes are not run, in BUF; false when they are. Without the
+ * capabilities each would only repeat that they are missing.
+ */
+static bool why_not_live(const struct machine *m, char *buf, size_t cap)
 {
-	return machine_tool_allows(m, TOOL_OFFCPU_RECORD, CAP_BPF) && !machine_allows(m, CAP_BPF);
-}
-
-/* Why the live probes are not run; NULL when they are. */
-static const char *why_not_live(const struct machine *m)
-{
+	static const int caps[] = {CAP_BPF, CAP_PERFMON};
 	char line[128];
 
+	buf[0] = '\0';
 	if (!m->root->live)
-		return "not run: --root is not this machine";
-	if (only_tools_may(m))
-		return "not run: bpfcheck itself has no CAP_BPF; as root it tries";
+		snprintf(buf, cap, "not run: --root is not this machine");
+	else if (m->user_ns)
+		snprintf(buf, cap, "not run: a user namespace forbids BPF");
+	else if (caps_missing(caps, ARRAY_LEN(caps), line, sizeof(line)))
+		snprintf(buf, cap, "not run: of bpfcheck itself, %s; as root it tries", line);
 	/* each refusal would be logged by the kernel */
-	if (root_line(m->root, "sys/kernel/security/lockdown", line, sizeof(line), NULL) == 0 &&
-	        strstr(line, "[confidentiality]"))
-		return "not run: lockdown forbids it, and the kernel's log would tell";
-	return NULL;
+	else if (root_line(m->root, "sys/kernel/security/lockdown", line, sizeof(line), NULL) == 0 &&
+	         strstr(line, "[confidentiality]"))
+		snprintf(buf, cap, "not run: lockdown forbids it, and the kernel would log each attempt");
+	return buf[0] != '\0';
 }
 
 static void start_live(const struct machine *m, unsigned int limit_ms, struct probe_run **run, struct err *e)
 {
 	probe_fn *fns[N_LIVE];
+	char why[256];
 
 	for (size_t i = 0; i < N_LIVE; i++)
 		fns[i] = live[i].fn;
 	*run = NULL;
-	if (!why_not_live(m))
+	if (!why_not_live(m, why, sizeof(why)))
 		probe_start(fns, N_LIVE, limit_ms, run, e);
 }
 
@@ -112,13 +114,14 @@ static void finish_live(
 {
 	struct probe_result results[N_LIVE];
 	size_t good = 0;
+	char why[256];
 
 	if (!run) {
-		const char *why = why_not_live(m);
+		bool chosen = why_not_live(m, why, sizeof(why));
 
 		for (size_t i = 0; i < N_LIVE; i++)
 			findings_add(f, GROUP_LIVE, FINDING_SKIP, live[i].id, "%.400s",
-			        why ? why : start_err->msg);
+			        chosen ? why : start_err->msg);
 		return;
 	}
 	probe_finish(run, results);

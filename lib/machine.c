@@ -155,11 +155,12 @@ bool machine_tool_allows(const struct machine *m, enum finding_tool tool, int ca
 
 const char *machine_grant(const struct machine *m, enum finding_tool tool, char *buf, size_t cap)
 {
-	static const int record[] = {CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_SYSLOG};
-	static const int names[] = {CAP_SYSLOG};
-	size_t n = tool == TOOL_KALLSYMS_RESOLVE ? ARRAY_LEN(names) : ARRAY_LEN(record);
+	/* each tool takes the first of them */
+	static const int useful[] = {CAP_SYSLOG, CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE};
+	static const size_t n[TOOL_COUNT] = {
+	        [TOOL_OFFCPU_RECORD] = 4, [TOOL_STACKMAP_TEST] = 3, [TOOL_KALLSYMS_RESOLVE] = 1};
 
-	caps_command(m->tools[tool].path, tool == TOOL_KALLSYMS_RESOLVE ? names : record, n, buf, cap);
+	caps_command(m->tools[tool].path, useful, n[tool], buf, cap);
 	/* where it is not known, the shell finds it */
 	if (!strchr(m->tools[tool].path, '/')) {
 		size_t at = strcspn(buf, "'");
