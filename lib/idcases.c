@@ -338,6 +338,7 @@ static void run_kthread(struct stackcase_report *r, const struct stackcase_env *
 	CLEANUP(stackshot_close_p)
 	struct stackshot *s = stackcase_open(r, env, (struct stackshot_opts){.type = STACKSHOT_SWITCH});
 	uint64_t frames[STACKCASE_DEPTH];
+	CLEANUP(kallsyms_free_p) struct kallsyms *ks = s ? stackcase_kallsyms(r) : NULL;
 	struct stackmap_state *state;
 	char text[256];
 	struct err e;
@@ -347,12 +348,12 @@ static void run_kthread(struct stackcase_report *r, const struct stackcase_env *
 	if (!s)
 		return;
 	if (stackshot_kthread(s, &e)) {
-		stackcase_skip(r, "%s", e.msg);
+		stackcase_skip_err(r, &e);
 		return;
 	}
 	state = stackshot_state(s);
 	n = stackcase_frames(r, s, state->id[STACKMAP_KERNEL], frames);
-	stackcase_show_kernel(r, env, frames, n);
+	stackcase_show_kernel(r, ks, frames, n);
 	stackcase_detail(r, "bpf_get_stack() of its user stack gives %s",
 	        stackerr_text(STACKERR_GET, state->got[STACKMAP_USER], text, sizeof(text)));
 	if (n && stackcase_result(r, STACKERR_GET_ID, "the user stack of a kernel thread",

@@ -48,9 +48,7 @@ static bool may_create(struct stackcase_report *r)
 	if (fd != -EPERM && fd != -EACCES)
 		return true;
 	caps_explain("create a stack-trace map", fd, needed, ARRAY_LEN(needed), &e);
-	if (e.hint[0])
-		stackcase_detail(r, "hint: %s", e.hint);
-	return stackcase_skip(r, "%s", e.msg);
+	return stackcase_skip_err(r, &e);
 }
 
 static void run_create(struct stackcase_report *r, const struct stackcase_env *env, const void *arg)

@@ -29,14 +29,6 @@ void stackcase_env_init(struct stackcase_env *env)
 {
 	*env = (struct stackcase_env){.max_stack = read_max_stack()};
 	env->depth = MIN(env->max_stack, STACKCASE_DEPTH);
-	if (kallsyms_load(NULL, &env->ks, &env->ks_err))
-		env->ks = NULL;
-}
-
-void stackcase_env_free(struct stackcase_env *env)
-{
-	kallsyms_free(env->ks);
-	env->ks = NULL;
 }
 
 void stackcase_run(const struct stackcase *c, const struct stackcase_env *env, struct stackcase_report *r)
@@ -82,6 +74,13 @@ bool stackcase_skip(struct stackcase_report *r, const char *fmt, ...)
 	return false;
 }
 
+bool stackcase_skip_err(struct stackcase_report *r, const struct err *e)
+{
+	if (r->verdict == STACKCASE_PASS)
+		snprintf(r->hint, sizeof(r->hint), "%s", e->hint);
+	return stackcase_skip(r, "%s", e->msg);
+}
+
 void stackcase_detail(struct stackcase_report *r, const char *fmt, ...)
 {
 	char line[1024];
@@ -104,9 +103,7 @@ struct stackshot *stackcase_open(
 		opts.depth = env->depth;
 	if (!stackshot_open(&opts, &s, &e))
 		return s;
-	stackcase_skip(r, "%s", e.msg);
-	if (e.hint[0])
-		stackcase_detail(r, "hint: %s", e.hint);
+	stackcase_skip_err(r, &e);
 	return NULL;
 }
 
@@ -186,13 +183,24 @@ void stackcase_show_user(struct stackcase_report *r, const uint64_t *frames, siz
 	}
 }
 
+struct kallsyms *stackcase_kallsyms(struct stackcase_report *r)
+{
+	struct kallsyms *ks;
+	struct err e;
+
+	if (kallsyms_load(NULL, &ks, &e) == 0)
+		return ks;
+	stackcase_detail(r, "%s", e.msg);
+	return NULL;
+}
+
 void stackcase_show_kernel(
-        struct stackcase_report *r, const struct stackcase_env *env, const uint64_t *frames, size_t n)
+        struct stackcase_report *r, const struct kallsyms *ks, const uint64_t *frames, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct kallsyms_sym sym;
 
-		if (env->ks && kallsyms_find(env->ks, frames[i], &sym))
+		if (ks && kallsyms_find(ks, frames[i], &sym))
 			stackcase_detail(r, "kernel frame %zu: %s+0x%" PRIx64 "%s%s%s", i, sym.name,
 			        frames[i] - sym.start, *sym.module ? " [" : "", sym.module,
 			        *sym.module ? "]" : "");

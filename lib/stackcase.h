@@ -19,18 +19,17 @@
 
 enum stackcase_verdict { STACKCASE_PASS, STACKCASE_FAIL, STACKCASE_SKIP };
 
-/* What the cases know of the machine. Filled by stackcase_env_init(). */
+/* What the cases know of the machine. */
 struct stackcase_env {
 	uint32_t max_stack; /* kernel.perf_event_max_stack */
 	uint32_t depth; /* the lesser of it and STACKCASE_DEPTH */
-	struct kallsyms *ks; /* NULL: ks_err says why */
-	struct err ks_err;
 };
 
 /* Starts as a pass without a reason. */
 struct stackcase_report {
 	enum stackcase_verdict verdict;
 	char reason[1536]; /* what was found, what is wrong, or why it is skipped */
+	char hint[512]; /* for a skip: what to do about it; "" = nothing to say */
 	struct buf detail; /* lines of text: frames and the like */
 };
 
@@ -47,15 +46,15 @@ struct stackcase_set {
 };
 
 void stackcase_env_init(struct stackcase_env *env);
-void stackcase_env_free(struct stackcase_env *env); /* a zeroed one is fine */
 
 /* Run C into R. Release R's detail with buf_free(). */
 void stackcase_run(const struct stackcase *c, const struct stackcase_env *env, struct stackcase_report *r);
 
-/* The first failure or skip stays: later calls change nothing. fail() and skip() return false. */
+/* The first failure or skip stays: later calls change nothing. All but pass() return false. */
 void stackcase_pass(struct stackcase_report *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
 bool stackcase_fail(struct stackcase_report *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
 bool stackcase_skip(struct stackcase_report *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
+bool stackcase_skip_err(struct stackcase_report *r, const struct err *e);
 void stackcase_detail(struct stackcase_report *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* Open a program and its map, depth 0 = env->depth. NULL: R says why it is skipped. */
@@ -86,8 +85,15 @@ size_t stackcase_frames(struct stackcase_report *r, const struct stackshot *s, i
 
 /* Frames as detail lines: "user frame 1: north_inner+0x22 [0x4321]". */
 void stackcase_show_user(struct stackcase_report *r, const uint64_t *frames, size_t n);
-void stackcase_show_kernel(
-        struct stackcase_report *r, const struct stackcase_env *env, const uint64_t *frames, size_t n);
+void stackcase_show_kernel(struct stackcase_report *r, const struct kallsyms *ks, const uint64_t *frames,
+        size_t n); /* KS NULL: addresses only */
+
+/*
+ * The kernel's symbols as they are now: programs that are loaded come and go
+ * with their symbols. NULL with R's detail saying why.
+ */
+struct kallsyms *stackcase_kallsyms(struct stackcase_report *r);
+DEFINE_CLEANUP(struct kallsyms *, kallsyms_free);
 
 /* The first WANT frames of a user stack are those of W, by address, name and order. */
 bool stackcase_is_chain(struct stackcase_report *r, const struct chain_walk *w, const uint64_t *frames,

@@ -9,19 +9,15 @@ static const struct {
 	int code;
 	const char *meaning;
 } table[] = {
-        {STACKERR_CREATE, -EINVAL,
-                "the key is not 4 bytes, the value not a whole number of frames, deeper than "
-                "kernel.perf_event_max_stack, or a flag is unknown"},
+        {STACKERR_CREATE, -EINVAL, "key size, value size, entries or flags are none that such a map has"},
         {STACKERR_CREATE, -E2BIG, "more entries than a map can have"},
         {STACKERR_CREATE, -ENOMEM, "no memory for so many entries"},
         {STACKERR_CREATE, -EPERM, "not permitted: CAP_BPF is missing"},
-        {STACKERR_GET_ID, -EFAULT,
-                "no stack to take: a kernel thread has no user stack, a sample in user mode no kernel stack, "
-                "or the skip count left nothing"},
+        {STACKERR_GET_ID, -EFAULT, "there is no such stack, or the skip count left nothing of it"},
         {STACKERR_GET_ID, -EEXIST, "another stack occupies this one's bucket: the stack is lost"},
         {STACKERR_GET_ID, -ENOMEM, "every entry of the map is in use: the stack is lost"},
         {STACKERR_GET_ID, -EINVAL, "a flag is unknown"},
-        {STACKERR_GET, -EFAULT, "no stack to take, or none left after the skip count"},
+        {STACKERR_GET, -EFAULT, "there is no such stack, or the skip count left nothing of it"},
         {STACKERR_GET, -EINVAL, "a flag is unknown, or the buffer is not a whole number of frames"},
         {STACKERR_GET, -EOPNOTSUPP, "this kind of stack cannot be taken here"},
         {STACKERR_LOOKUP, -ENOENT, "no stack has this id"},

@@ -2,6 +2,7 @@
 #include "stackshot.h"
 #include "caps.h"
 #include "loaded.h"
+#include "tracefs.h"
 #include "stackmap.skel.h"
 #include "stackmap-btf.skel.h"
 
@@ -144,16 +145,10 @@ static struct bpf_link *attach_uprobe(const struct bpf_program *p)
 	return bpf_program__attach_uprobe(p, false, 0, "/proc/self/exe", at.offset);
 }
 
-static struct bpf_link *attach_perf(const struct bpf_program *p)
+/* Attach P to the event that ATTR describes, for thread PID (-1: all, on CPU 0). */
+static struct bpf_link *attach_event(const struct bpf_program *p, struct perf_event_attr *attr, int pid)
 {
-	struct perf_event_attr attr = {
-	        .size = sizeof(attr),
-	        .type = PERF_TYPE_SOFTWARE,
-	        .config = PERF_COUNT_SW_CPU_CLOCK,
-	        .sample_period = PERIOD_NS,
-	        .exclude_kernel = 1,
-	};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = (int)syscall(SYS_perf_event_open, attr, pid, pid < 0 ? 0 : -1, -1, PERF_FLAG_FD_CLOEXEC);
 	struct bpf_link *link;
 
 	if (fd < 0)
@@ -168,13 +163,49 @@ static struct bpf_link *attach_perf(const struct bpf_program *p)
 	return link;
 }
 
+static struct bpf_link *attach_clock(const struct bpf_program *p)
+{
+	struct perf_event_attr attr = {
+	        .size = sizeof(attr),
+	        .type = PERF_TYPE_SOFTWARE,
+	        .config = PERF_COUNT_SW_CPU_CLOCK,
+	        .sample_period = PERIOD_NS,
+	        .exclude_kernel = 1,
+	};
+
+	return attach_event(p, &attr, 0);
+}
+
+/*
+ * libbpf looks for tracefs in its mount points only. A program on a
+ * tracepoint runs on every CPU, whatever the event says.
+ */
+static int attach_tracepoint(struct stackshot *s, const struct bpf_program *p, struct err *e)
+{
+	struct perf_event_attr attr = {
+	        .size = sizeof(attr),
+	        .type = PERF_TYPE_TRACEPOINT,
+	        .sample_period = 1,
+	};
+	int id = tracefs_event_id("raw_syscalls/sys_enter", e);
+
+	if (id < 0)
+		return id;
+	attr.config = (unsigned int)id;
+	errno = 0;
+	s->link = attach_event(p, &attr, -1);
+	return s->link ? 0 : refused(s, "attach", errno ? -errno : -EINVAL, e);
+}
+
 static int attach(struct stackshot *s, struct err *e)
 {
 	struct bpf_program *p = bpf_object__find_program_by_name(s->obj, types[s->type].program);
 
+	if (s->type == STACKSHOT_TRACEPOINT)
+		return attach_tracepoint(s, p, e);
 	errno = 0;
 	if (s->type == STACKSHOT_PERF)
-		s->link = attach_perf(p);
+		s->link = attach_clock(p);
 	else if (s->type == STACKSHOT_UPROBE)
 		s->link = attach_uprobe(p);
 	else if (s->type == STACKSHOT_KPROBE)

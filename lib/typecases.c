@@ -80,34 +80,38 @@ static void run_user(struct stackcase_report *r, const struct stackcase_env *env
 }
 
 /* Each name of WANT in FRAMES, in this order. */
-static bool has_in_order(struct stackcase_report *r, const struct stackcase_env *env,
-        const char *const want[5], const uint64_t *frames, size_t n)
+static bool has_in_order(struct stackcase_report *r, const struct kallsyms *ks, const char *const want[5],
+        const uint64_t *frames, size_t n)
 {
 	size_t at = 0;
 
 	for (size_t i = 0; i < n && want[at]; i++) {
 		struct kallsyms_sym sym;
 
-		if (kallsyms_find(env->ks, frames[i], &sym) && strcmp(sym.name, want[at]) == 0)
+		if (kallsyms_find(ks, frames[i], &sym) && strcmp(sym.name, want[at]) == 0)
 			at++;
 	}
 	return !want[at] || stackcase_fail(r, "%s is not in the kernel stack where it belongs", want[at]);
 }
 
-static void check_kernel(struct stackcase_report *r, const struct stackcase_env *env,
-        enum stackshot_type type, const uint64_t *frames, size_t n)
+static void check_kernel(
+        struct stackcase_report *r, enum stackshot_type type, const uint64_t *frames, size_t n)
 {
+	CLEANUP(kallsyms_free_p) struct kallsyms *ks = stackcase_kallsyms(r);
 	const char *const *want = kernel_chain[type];
 
-	stackcase_show_kernel(r, env, frames, n);
+	stackcase_show_kernel(r, ks, frames, n);
 	if (!n)
 		return;
 #ifdef __x86_64__
-	if (!env->ks) {
-		stackcase_skip(r, "%zu kernel frames that cannot be named: %s", n, env->ks_err.msg);
+	if (!ks) {
+		stackcase_skip(r,
+		        "%zu kernel frames that cannot be named: /proc/kallsyms is not readable, or "
+		        "kernel.kptr_restrict hides its addresses",
+		        n);
 		return;
 	}
-	if (has_in_order(r, env, want, frames, n))
+	if (has_in_order(r, ks, want, frames, n))
 		stackcase_pass(r, "%zu frames, among them %s < %s%s%s%s%s", n, want[0], want[1],
 		        want[2] ? " < " : "", want[2] ? want[2] : "", want[2] && want[3] ? " < " : "",
 		        want[2] && want[3] ? want[3] : "");
@@ -131,7 +135,7 @@ static void run_kernel(struct stackcase_report *r, const struct stackcase_env *e
 		return;
 	id = stackshot_state(s)->id[STACKMAP_KERNEL];
 	if (!in_user_mode(type))
-		check_kernel(r, env, type, frames, stackcase_frames(r, s, id, frames));
+		check_kernel(r, type, frames, stackcase_frames(r, s, id, frames));
 	else if (stackcase_result(
 	                 r, STACKERR_GET_ID, "the kernel stack of a thread in user mode", id, -EFAULT))
 		stackcase_pass(r, "in user mode: %s", stackerr_text(STACKERR_GET_ID, id, text, sizeof(text)));

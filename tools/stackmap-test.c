@@ -47,6 +47,14 @@ static bool chosen(const struct opts *o, const char *name)
 	return o->n_patterns == 0;
 }
 
+/* A hint that repeats the last one says nothing new. */
+static void show_hint(char last[512], const char *hint)
+{
+	if (hint[0] && strcmp(last, hint) != 0)
+		tap_diag("hint: %s", hint);
+	snprintf(last, 512, "%s", hint);
+}
+
 static void show(struct tap *t, const struct opts *o, const struct stackcase *c, struct stackcase_report *r)
 {
 	if (r->verdict == STACKCASE_SKIP) {
@@ -55,7 +63,7 @@ static void show(struct tap *t, const struct opts *o, const struct stackcase *c,
 		tap_ok(t, r->verdict == STACKCASE_PASS, "%s", c->name);
 		tap_diag("%s", r->reason);
 	}
-	if (!o->verbose && r->verdict == STACKCASE_PASS)
+	if (!o->verbose && r->verdict != STACKCASE_FAIL)
 		return;
 	buf_put(&r->detail, "", 1);
 	for (char *save = NULL, *line = strtok_r((char *)r->detail.p, "\n", &save); line;
@@ -65,13 +73,13 @@ static void show(struct tap *t, const struct opts *o, const struct stackcase *c,
 
 static int run(const struct opts *o, struct err *e)
 {
-	struct stackcase_env env = {.ks = NULL};
+	struct stackcase_env env;
+	char hint[512] = "";
 	struct tap tap = {0};
 	size_t n = 0;
 
 	libbpf_set_print(NULL);
-	if (!o->list)
-		stackcase_env_init(&env);
+	stackcase_env_init(&env);
 	for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
 		for (size_t j = 0; j < sets[i]->n; j++) {
 			const struct stackcase *c = &sets[i]->cases[j];
@@ -86,10 +94,10 @@ static int run(const struct opts *o, struct err *e)
 			}
 			stackcase_run(c, &env, &r);
 			show(&tap, o, c, &r);
+			show_hint(hint, r.hint);
 			buf_free(&r.detail);
 		}
 	}
-	stackcase_env_free(&env);
 	if (!n) {
 		err_set(e, -ENOENT, "no case matches '%s'", o->patterns[0]);
 		err_hint(e, "stackmap-test --list prints their names");
