@@ -49,6 +49,6 @@ int procevents_fd(const struct procevents *p);
  * another CPU. The event is valid during the call only.
  */
 void procevents_drain(
-        struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx);
+	struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx);
 
 #endif
