@@ -211,6 +211,14 @@ uint32_t filetab_get(struct filetab *t, uint32_t pid, const struct procmap *m)
 	return at;
 }
 
+void filetab_tell(struct filetab *t, uint32_t file, const struct cap_build_id *id)
+{
+	struct cap_file *f = file < t->n ? &t->files[file].cap : NULL;
+
+	if (f && f->flags & CAP_FILE_UNREAD && !f->build_id.len && f->id == CAP_NONE)
+		f->build_id = *id;
+}
+
 const char *filetab_path(const struct filetab *t, uint32_t file)
 {
 	return file < t->n ? t->files[file].cap.path : "";

@@ -50,6 +50,7 @@ struct proctab {
 	struct idmap by_tgid; /* tgid -> newest image */
 	struct idmap by_key; /* (tgid, exec_id, start) -> image */
 	uint32_t emitted;
+	struct procevent told; /* the last build ID that came before its mapping */
 	struct proctab_stats stats;
 };
 
@@ -151,6 +152,8 @@ static void note_map(struct proctab *t, uint32_t image, const struct procmap *pm
 		.flags = pm->flags,
 		.file = file };
 
+	if (t->told.pid == im->tgid && t->told.start == pm->start && t->told.end == pm->end)
+		filetab_tell(t->files, file, &t->told.build_id);
 	if (im->from_exec && !im->exe && file != UINT32_MAX && pm->path[0] == '/')
 		im->exe = strdup(pm->path);
 	if (!mapset_add(&im->maps, &m) && !im->maps_error)
@@ -291,6 +294,21 @@ static void on_mmap(struct proctab *t, const struct procevent *ev)
 	note_map(t, (uint32_t)(im - t->images), &m, ev->time_ns);
 }
 
+/*
+ * The build ID of a mapping is told in a record of its own, right before or
+ * after the one of the mapping itself.
+ */
+static void on_build_id(struct proctab *t, const struct procevent *ev)
+{
+	struct image *im = newest(t, ev->pid);
+	const struct mapping *m = im ? mapset_at(im->maps, ev->start) : NULL;
+
+	if (m && m->start == ev->start && m->end == ev->end)
+		filetab_tell(t->files, m->file, &ev->build_id);
+	else
+		t->told = *ev;
+}
+
 void proctab_event(struct proctab *t, const struct procevent *ev)
 {
 	struct image *im;
@@ -298,6 +316,9 @@ void proctab_event(struct proctab *t, const struct procevent *ev)
 	switch (ev->type) {
 	case PROCEVENT_MMAP:
 		on_mmap(t, ev);
+		break;
+	case PROCEVENT_BUILD_ID:
+		on_build_id(t, ev);
 		break;
 	case PROCEVENT_COMM:
 		on_comm(t, ev);
