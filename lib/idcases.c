@@ -338,7 +338,7 @@ static void run_kthread(struct stackcase_report *r, const struct stackcase_env *
 	CLEANUP(stackshot_close_p)
 	struct stackshot *s = stackcase_open(r, env, (struct stackshot_opts){.type = STACKSHOT_SWITCH});
 	uint64_t frames[STACKCASE_DEPTH];
-	CLEANUP(kallsyms_free_p) struct kallsyms *ks = s ? stackcase_kallsyms(r) : NULL;
+	CLEANUP(kallsyms_free_p) struct kallsyms *ks = s ? stackcase_kallsyms(NULL) : NULL;
 	struct stackmap_state *state;
 	char text[256];
 	struct err e;
@@ -347,11 +347,12 @@ static void run_kthread(struct stackcase_report *r, const struct stackcase_env *
 	(void)arg;
 	if (!s)
 		return;
+	state = stackshot_state(s);
+	state->halves = 1U << STACKMAP_KERNEL | 1U << STACKMAP_USER;
 	if (stackshot_kthread(s, &e)) {
 		stackcase_skip_err(r, &e);
 		return;
 	}
-	state = stackshot_state(s);
 	n = stackcase_frames(r, s, state->id[STACKMAP_KERNEL], frames);
 	stackcase_show_kernel(r, ks, frames, n);
 	stackcase_detail(r, "bpf_get_stack() of its user stack gives %s",

@@ -32,7 +32,7 @@ static uint32_t value_size(const struct shape *s, const struct stackcase_env *en
 /* A descriptor or -errno. */
 static int create(uint32_t key, uint32_t value, uint32_t entries, uint32_t flags)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = flags);
+	struct bpf_map_create_opts opts = {.sz = sizeof(opts), .map_flags = flags};
 	int fd = bpf_map_create(BPF_MAP_TYPE_STACK_TRACE, "stackmap_test", key, value, entries, &opts);
 
 	return fd < 0 ? -errno : fd;

@@ -119,10 +119,12 @@ bool stackcase_result(
 	return stackcase_fail(r, "%s gives %s; want %s", what, got_text, want_text);
 }
 
-bool stackcase_fire(struct stackcase_report *r, struct stackshot *s, struct chain_walk *w)
+bool stackcase_fire(
+        struct stackcase_report *r, struct stackshot *s, struct chain_walk *w, enum stackmap_half half)
 {
 	struct err e;
 
+	stackshot_state(s)->halves = 1U << half;
 	if (stackshot_fire(s, w, &e) == 0)
 		return true;
 	return stackcase_fail(r, "%s", e.msg);
@@ -137,9 +139,8 @@ int64_t stackcase_user_id(struct stackcase_report *r, struct stackshot *s, enum 
 	if (!w)
 		w = &unwanted;
 	*w = (struct chain_walk){.family = family, .tail = tail};
-	state->halves = 1U << STACKMAP_USER;
 	state->id_flags[STACKMAP_USER] = BPF_F_USER_STACK | flags;
-	if (!stackcase_fire(r, s, w))
+	if (!stackcase_fire(r, s, w, STACKMAP_USER))
 		return INT64_MIN;
 	return state->id[STACKMAP_USER];
 }
@@ -183,15 +184,11 @@ void stackcase_show_user(struct stackcase_report *r, const uint64_t *frames, siz
 	}
 }
 
-struct kallsyms *stackcase_kallsyms(struct stackcase_report *r)
+struct kallsyms *stackcase_kallsyms(struct err *e)
 {
 	struct kallsyms *ks;
-	struct err e;
 
-	if (kallsyms_load(NULL, &ks, &e) == 0)
-		return ks;
-	stackcase_detail(r, "%s", e.msg);
-	return NULL;
+	return kallsyms_load(NULL, &ks, e) ? NULL : ks;
 }
 
 void stackcase_show_kernel(

@@ -74,8 +74,12 @@ bool stackcase_result(
 int64_t stackcase_user_id(struct stackcase_report *r, struct stackshot *s, enum chain_family family,
         const struct chain_frame *tail, uint64_t flags, struct chain_walk *w);
 
-/* Fire W for the halves that are set in the state. False when nothing was taken: R has failed. */
-bool stackcase_fire(struct stackcase_report *r, struct stackshot *s, struct chain_walk *w);
+/*
+ * Fire W and take HALF of its stacks: two stacks in one map could fall into
+ * one bucket. False when nothing was taken: R has failed.
+ */
+bool stackcase_fire(
+        struct stackcase_report *r, struct stackshot *s, struct chain_walk *w, enum stackmap_half half);
 
 /*
  * The frames of ID into FRAMES (room for STACKCASE_DEPTH), for maps without
@@ -88,11 +92,8 @@ void stackcase_show_user(struct stackcase_report *r, const uint64_t *frames, siz
 void stackcase_show_kernel(struct stackcase_report *r, const struct kallsyms *ks, const uint64_t *frames,
         size_t n); /* KS NULL: addresses only */
 
-/*
- * The kernel's symbols as they are now: programs that are loaded come and go
- * with their symbols. NULL with R's detail saying why.
- */
-struct kallsyms *stackcase_kallsyms(struct stackcase_report *r);
+/* The kernel's symbols as they are now (a program's come and go with it). NULL with the story. */
+struct kallsyms *stackcase_kallsyms(struct err *e);
 DEFINE_CLEANUP(struct kallsyms *, kallsyms_free);
 
 /* The first WANT frames of a user stack are those of W, by address, name and order. */

@@ -80,15 +80,20 @@ void stackshot_close(struct stackshot *s)
 
 DEFINE_CLEANUP(struct stackshot *, stackshot_close);
 
-/* CODE of STEP, with what is missing where the kernel refused. */
+/*
+ * CODE of STEP, with what is missing where the kernel refused. A uprobe
+ * through perf_event_open() takes CAP_SYS_ADMIN, with CAP_PERFMON or without.
+ */
 static int refused(const struct stackshot *s, const char *step, int code, struct err *e)
 {
-	static const int needed[] = {CAP_BPF, CAP_PERFMON};
+	static const int needed[] = {CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN};
+	bool probe = s->type == STACKSHOT_UPROBE || s->type == STACKSHOT_KPROBE;
+	bool attaching = strcmp(step, "attach") == 0;
 	char what[128];
 
 	snprintf(what, sizeof(what), "%s a %s program", step, types[s->type].name);
 	if (code == -EPERM || code == -EACCES)
-		return caps_explain(what, code, needed, ARRAY_LEN(needed), e);
+		return caps_explain(what, code, needed, ARRAY_LEN(needed) - !(probe && attaching), e);
 	if (s->type == STACKSHOT_KPROBE && access("/sys/bus/event_source/devices/kprobe", F_OK) != 0)
 		return err_set(e, code,
 		        "this kernel has no kprobes (CONFIG_KPROBE_EVENTS): "
@@ -102,6 +107,15 @@ static int refused(const struct stackshot *s, const char *step, int code, struct
 		        "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF): "
 		        "/sys/kernel/btf/vmlinux is absent");
 	return err_set(e, code, "cannot %s: %s (%s)", what, strerror(-code), err_name(code));
+}
+
+uint32_t stackshot_program_bytes(const struct stackshot *s)
+{
+	struct bpf_program *p = bpf_object__find_program_by_name(s->obj, types[s->type].program);
+	struct bpf_prog_info info = {.type = 0};
+	uint32_t len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &len) ? 0 : info.jited_prog_len;
 }
 
 /* Open the object that holds this type's program. */
@@ -121,11 +135,11 @@ static int configure(struct stackshot *s, const struct stackshot_opts *o, struct
 {
 	struct bpf_map *stacks = bpf_object__find_map_by_name(s->obj, "stacks");
 	uint32_t frame = o->build_id ? sizeof(struct bpf_stack_build_id) : sizeof(uint64_t);
-	struct bpf_program *p;
+	struct bpf_program *p = NULL;
 	int code;
 
-	bpf_object__for_each_program(p, s->obj)
-	        bpf_program__set_autoload(p, strcmp(bpf_program__name(p), types[s->type].program) == 0);
+	while ((p = bpf_object__next_program(s->obj, p)))
+		bpf_program__set_autoload(p, strcmp(bpf_program__name(p), types[s->type].program) == 0);
 	code = bpf_map__set_max_entries(stacks, o->entries ? o->entries : DEFAULT_ENTRIES);
 	if (!code)
 		code = bpf_map__set_value_size(stacks, (o->depth ? o->depth : DEFAULT_DEPTH) * frame);
@@ -187,8 +201,11 @@ static int attach_tracepoint(struct stackshot *s, const struct bpf_program *p, s
 	        .type = PERF_TYPE_TRACEPOINT,
 	        .sample_period = 1,
 	};
+	static const int needed[] = {CAP_SYS_ADMIN};
 	int id = tracefs_event_id("raw_syscalls/sys_enter", e);
 
+	if (id == -EPERM)
+		return caps_explain("mount tracefs, which is not mounted", id, needed, 1, e);
 	if (id < 0)
 		return id;
 	attr.config = (unsigned int)id;
@@ -229,7 +246,6 @@ static int aim(struct stackshot *s, struct err *e)
 	s->state->ns_ino = st.st_ino;
 	s->state->tgid = (uint32_t)getpid();
 	s->state->nr = chain_syscall_nr(types[s->type].trigger);
-	s->state->halves = 1U << STACKMAP_KERNEL | 1U << STACKMAP_USER;
 	s->state->get_bytes = DEFAULT_DEPTH * sizeof(uint64_t);
 	s->state->id_flags[STACKMAP_USER] = s->state->get_flags[STACKMAP_USER] = BPF_F_USER_STACK;
 	return 0;

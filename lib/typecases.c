@@ -97,7 +97,8 @@ static bool has_in_order(struct stackcase_report *r, const struct kallsyms *ks, 
 static void check_kernel(
         struct stackcase_report *r, enum stackshot_type type, const uint64_t *frames, size_t n)
 {
-	CLEANUP(kallsyms_free_p) struct kallsyms *ks = stackcase_kallsyms(r);
+	struct err e;
+	CLEANUP(kallsyms_free_p) struct kallsyms *ks = stackcase_kallsyms(&e);
 	const char *const *want = kernel_chain[type];
 
 	stackcase_show_kernel(r, ks, frames, n);
@@ -105,10 +106,8 @@ static void check_kernel(
 		return;
 #ifdef __x86_64__
 	if (!ks) {
-		stackcase_skip(r,
-		        "%zu kernel frames that cannot be named: /proc/kallsyms is not readable, or "
-		        "kernel.kptr_restrict hides its addresses",
-		        n);
+		err_prefix(&e, "cannot name its %zu frames", n);
+		stackcase_skip_err(r, &e);
 		return;
 	}
 	if (has_in_order(r, ks, want, frames, n))
@@ -131,7 +130,7 @@ static void run_kernel(struct stackcase_report *r, const struct stackcase_env *e
 	char text[256];
 	int64_t id;
 
-	if (!s || !stackcase_fire(r, s, &w))
+	if (!s || !stackcase_fire(r, s, &w, STACKMAP_KERNEL))
 		return;
 	id = stackshot_state(s)->id[STACKMAP_KERNEL];
 	if (!in_user_mode(type))
