@@ -19,6 +19,7 @@
 #define DEFAULT_ENTRIES 1024
 #define DEFAULT_DEPTH 127
 #define PERIOD_NS 500000
+#define TRIES 10
 
 static const struct {
 	const char *name, *program;
@@ -276,15 +277,13 @@ int stackshot_open(const struct stackshot_opts *opts, struct stackshot **ret, st
 	return 0;
 }
 
-int stackshot_fire(struct stackshot *s, struct chain_walk *w, struct err *e)
+/* Run W once with the program armed. True when it was seen. */
+static bool fire_once(struct stackshot *s, struct chain_walk *w)
 {
 	volatile struct stackmap_state *st = s->state;
-	bool spins = types[s->type].trigger == CHAIN_SPIN;
 
 	st->hits = 0;
-	st->tid = (uint32_t)gettid();
-	w->trigger = types[s->type].trigger;
-	if (spins) {
+	if (w->trigger == CHAIN_SPIN) {
 		/* a sample must fall into the loop, so the trigger itself arms */
 		w->spin.stop = (volatile uint64_t *)&s->state->hits;
 		w->spin.armed = &s->state->armed;
@@ -294,9 +293,24 @@ int stackshot_fire(struct stackshot *s, struct chain_walk *w, struct err *e)
 	}
 	chain_run(w);
 	st->armed = STACKMAP_OFF;
-	if (st->hits != 1)
-		return err_set(e, -ENODATA, "the %s program did not see the call chain", types[s->type].name);
-	return 0;
+	return st->hits == 1;
+}
+
+/*
+ * A call is seen the first time. A sleep can be over before the thread comes
+ * to leave its CPU, and a loop may end without a sample, when the machine is
+ * busy: these are tried again.
+ */
+int stackshot_fire(struct stackshot *s, struct chain_walk *w, struct err *e)
+{
+	bool chance = s->type == STACKSHOT_SWITCH || s->type == STACKSHOT_PERF;
+
+	s->state->tid = (uint32_t)gettid();
+	w->trigger = types[s->type].trigger;
+	for (int tries = chance ? TRIES : 1; tries > 0; tries--)
+		if (fire_once(s, w))
+			return 0;
+	return err_set(e, -ENODATA, "the %s program did not see the call chain", types[s->type].name);
 }
 
 int stackshot_kthread(struct stackshot *s, struct err *e)
