@@ -21,17 +21,17 @@
 
 static struct stackshot *open_plain(struct stackcase_report *r, const struct stackcase_env *env)
 {
-	return stackcase_open(r, env, (struct stackshot_opts){.type = STACKSHOT_RAW_TP});
+	return stackcase_open(r, env, (struct stackshot_opts){ .type = STACKSHOT_RAW_TP });
 }
 
-static const char *const half_names[] = {[STACKMAP_KERNEL] = "kernel", [STACKMAP_USER] = "user"};
+static const char *const half_names[] = { [STACKMAP_KERNEL] = "kernel", [STACKMAP_USER] = "user" };
 
 /* The frames of HALF with SKIP of them left out, and the entry free again; 0 and R failed. */
 static size_t take_skipping(struct stackcase_report *r, struct stackshot *s, enum stackmap_half half,
-        uint64_t skip, uint64_t *frames)
+	uint64_t skip, uint64_t *frames)
 {
 	struct stackmap_state *state = stackshot_state(s);
-	struct chain_walk w = {.family = CHAIN_NORTH};
+	struct chain_walk w = { .family = CHAIN_NORTH };
 	uint32_t key;
 	size_t n;
 
@@ -60,16 +60,16 @@ static void run_skip(struct stackcase_report *r, const struct stackcase_env *env
 		return;
 	if (left != n - SKIP || memcmp(rest, whole + SKIP, left * sizeof(*rest)) != 0)
 		stackcase_fail(r, "skipping %d of %zu %s frames leaves %zu, or others", SKIP, n,
-		        half_names[half], left);
+			half_names[half], left);
 	stackcase_pass(
-	        r, "skipping %d leaves the outer %zu of %zu %s frames", SKIP, left, n, half_names[half]);
+		r, "skipping %d leaves the outer %zu of %zu %s frames", SKIP, left, n, half_names[half]);
 }
 
 static void run_skip_all(struct stackcase_report *r, const struct stackcase_env *env, const void *arg)
 {
 	enum stackmap_half half = *(const enum stackmap_half *)arg;
 	CLEANUP(stackshot_close_p) struct stackshot *s = open_plain(r, env);
-	struct chain_walk w = {.family = CHAIN_NORTH};
+	struct chain_walk w = { .family = CHAIN_NORTH };
 	struct stackmap_state *state;
 	char text[256];
 
@@ -78,7 +78,7 @@ static void run_skip_all(struct stackcase_report *r, const struct stackcase_env 
 	state = stackshot_state(s);
 	state->id_flags[half] = (half == STACKMAP_USER ? BPF_F_USER_STACK : 0) | SKIP_ALL;
 	if (stackcase_fire(r, s, &w, half) &&
-	        stackcase_result(r, STACKERR_GET_ID, "skipping the whole stack", state->id[half], -EFAULT))
+		stackcase_result(r, STACKERR_GET_ID, "skipping the whole stack", state->id[half], -EFAULT))
 		stackcase_pass(r, "%s", stackerr_text(STACKERR_GET_ID, -EFAULT, text, sizeof(text)));
 }
 
@@ -86,8 +86,8 @@ static void run_shallow(struct stackcase_report *r, const struct stackcase_env *
 {
 	CLEANUP(stackshot_close_p)
 	struct stackshot *s =
-	        stackcase_open(r, env, (struct stackshot_opts){.type = STACKSHOT_RAW_TP, .depth = SHALLOW});
-	struct chain_walk w = {.family = CHAIN_NORTH};
+		stackcase_open(r, env, (struct stackshot_opts){ .type = STACKSHOT_RAW_TP, .depth = SHALLOW });
+	struct chain_walk w = { .family = CHAIN_NORTH };
 	uint64_t frames[STACKCASE_DEPTH];
 	struct stackmap_state *state;
 	size_t n;
@@ -106,15 +106,15 @@ static void run_shallow(struct stackcase_report *r, const struct stackcase_env *
 	if (n != SHALLOW)
 		stackcase_fail(r, "%zu frames in an entry of %d", n, SHALLOW);
 	stackcase_result(r, STACKERR_GET, "bpf_get_stack() into a buffer of 3 frames",
-	        state->got[STACKMAP_USER], SHALLOW * (int64_t)sizeof(uint64_t));
+		state->got[STACKMAP_USER], SHALLOW * (int64_t)sizeof(uint64_t));
 	stackcase_pass(r, "of %d frames the inner %d are kept, and nothing says that there were more",
-	        CHAIN_FRAMES, SHALLOW);
+		CHAIN_FRAMES, SHALLOW);
 }
 
 static void run_deep(struct stackcase_report *r, const struct stackcase_env *env, const void *arg)
 {
 	CLEANUP(stackshot_close_p) struct stackshot *s = open_plain(r, env);
-	struct chain_walk w = {.family = CHAIN_DEEP};
+	struct chain_walk w = { .family = CHAIN_DEEP };
 	uint64_t frames[STACKCASE_DEPTH];
 	struct stackmap_state *state;
 	size_t n;
@@ -152,7 +152,7 @@ static void run_agree(struct stackcase_report *r, const struct stackcase_env *en
 {
 	enum stackmap_half half = *(const enum stackmap_half *)arg;
 	CLEANUP(stackshot_close_p) struct stackshot *s = open_plain(r, env);
-	struct chain_walk w = {.family = CHAIN_NORTH};
+	struct chain_walk w = { .family = CHAIN_NORTH };
 	uint64_t frames[STACKCASE_DEPTH];
 	struct stackmap_state *state;
 	size_t n;
@@ -162,16 +162,16 @@ static void run_agree(struct stackcase_report *r, const struct stackcase_env *en
 	state = stackshot_state(s);
 	n = stackcase_frames(r, s, state->id[half], frames);
 	if (!n || !stackcase_result(r, STACKERR_GET, "bpf_get_stack()", state->got[half],
-	                  (int64_t)(n * sizeof(*frames))))
+			  (int64_t)(n * sizeof(*frames))))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		uint64_t direct = state->frames[half][i];
 		bool same = i == 0 && half == STACKMAP_KERNEL ? same_frame(s, frames[i], direct)
-		                                              : frames[i] == direct;
+							      : frames[i] == direct;
 
 		if (!same)
 			stackcase_fail(r, "frame %zu: 0x%" PRIx64 " in the map, 0x%" PRIx64 " directly", i,
-			        frames[i], direct);
+				frames[i], direct);
 	}
 	stackcase_pass(r, "%zu %s frames are the same both ways", n, half_names[half]);
 }
@@ -185,7 +185,7 @@ static void hex(char *dst, const uint8_t *p, size_t n)
 
 /* Frame I of W as the kernel put it: build ID and offset of the file it lies in. */
 static bool check_build_id(
-        struct stackcase_report *r, size_t i, uint64_t addr, const struct bpf_stack_build_id *got)
+	struct stackcase_report *r, size_t i, uint64_t addr, const struct bpf_stack_build_id *got)
 {
 	char hex_got[2 * BPF_BUILD_ID_SIZE + 1];
 	struct loaded at;
@@ -200,12 +200,12 @@ static bool check_build_id(
 	if (!loaded_find(addr, &at))
 		return stackcase_fail(r, "frame %zu: 0x%" PRIx64 " is in no loaded object", i, addr);
 	if (!at.build_id ||
-	        memcmp(got->build_id, at.build_id, MIN(at.build_id_len, sizeof(got->build_id))) != 0)
+		memcmp(got->build_id, at.build_id, MIN(at.build_id_len, sizeof(got->build_id))) != 0)
 		return stackcase_fail(
-		        r, "frame %zu has build ID %s, which is not this program's", i, hex_got);
+			r, "frame %zu has build ID %s, which is not this program's", i, hex_got);
 	if (i == 0 ? got->offset - at.offset > SYSCALL_BYTES : got->offset != at.offset)
 		return stackcase_fail(
-		        r, "frame %zu has offset 0x%llx, want 0x%" PRIx64, i, got->offset, at.offset);
+			r, "frame %zu has offset 0x%llx, want 0x%" PRIx64, i, got->offset, at.offset);
 	return true;
 }
 
@@ -219,7 +219,7 @@ static bool has_build_id(struct stackcase_report *r)
 }
 
 static void check_build_ids(struct stackcase_report *r, const struct chain_walk *w,
-        const struct bpf_stack_build_id *got, size_t n)
+	const struct bpf_stack_build_id *got, size_t n)
 {
 	if (n < CHAIN_FRAMES) {
 		stackcase_fail(r, "the stack has %zu frames, want %d", n, CHAIN_FRAMES);
@@ -235,7 +235,7 @@ static void run_build_id_map(struct stackcase_report *r, const struct stackcase_
 {
 	CLEANUP(stackshot_close_p)
 	struct stackshot *s =
-	        stackcase_open(r, env, (struct stackshot_opts){.type = STACKSHOT_RAW_TP, .build_id = true});
+		stackcase_open(r, env, (struct stackshot_opts){ .type = STACKSHOT_RAW_TP, .build_id = true });
 	_cleanup_free_ struct bpf_stack_build_id *got = calloc(env->depth, sizeof(*got));
 	struct chain_walk w;
 	uint32_t key;
@@ -259,7 +259,7 @@ static void run_build_id_map(struct stackcase_report *r, const struct stackcase_
 static void run_build_id_get(struct stackcase_report *r, const struct stackcase_env *env, const void *arg)
 {
 	CLEANUP(stackshot_close_p) struct stackshot *s = open_plain(r, env);
-	struct chain_walk w = {.family = CHAIN_NORTH};
+	struct chain_walk w = { .family = CHAIN_NORTH };
 	struct bpf_stack_build_id got[BUILD_IDS];
 	struct stackmap_state *state;
 	int64_t bytes;
@@ -287,7 +287,7 @@ static size_t put_stacks(struct stackcase_report *r, struct stackshot *s, int64_
 	size_t n = 0;
 
 	for (uint64_t i = 0; i < STACKS; i++) {
-		struct chain_frame tail = {.ret = i + 1};
+		struct chain_frame tail = { .ret = i + 1 };
 
 		ids[i] = stackcase_user_id(r, s, CHAIN_NORTH, &tail, 0, NULL);
 		if (ids[i] >= 0)
@@ -311,9 +311,9 @@ static void run_look_up(struct stackcase_report *r, const struct stackcase_env *
 		if (ids[i] < 0)
 			continue;
 		if (stackcase_frames(r, s, ids[i], frames) != CHAIN_FRAMES + 1 ||
-		        frames[CHAIN_FRAMES] != i + 1)
+			frames[CHAIN_FRAMES] != i + 1)
 			stackcase_fail(r, "id %" PRId64 " is another stack: frame %d is 0x%" PRIx64, ids[i],
-			        CHAIN_FRAMES, frames[CHAIN_FRAMES]);
+				CHAIN_FRAMES, frames[CHAIN_FRAMES]);
 		/* a look-up takes the entry out and puts it back: it must be there twice */
 		stackcase_frames(r, s, ids[i], frames);
 	}
@@ -324,7 +324,7 @@ static void run_look_up(struct stackcase_report *r, const struct stackcase_env *
 /* How many keys the map gives, or 0 when one is not among IDS or comes twice. */
 static size_t iterate(struct stackcase_report *r, const struct stackshot *s, const int64_t ids[STACKS])
 {
-	bool seen[STACKS] = {false};
+	bool seen[STACKS] = { false };
 	uint32_t key = 0, *prev = NULL;
 	size_t n = 0;
 
@@ -336,7 +336,7 @@ static size_t iterate(struct stackcase_report *r, const struct stackshot *s, con
 			i++;
 		if (i == STACKS || seen[i]) {
 			stackcase_fail(r, "iteration gives id %u, which %s", key,
-			        i == STACKS ? "is none of the stacks" : "it gave before");
+				i == STACKS ? "is none of the stacks" : "it gave before");
 			return 0;
 		}
 		seen[i] = true;
@@ -395,25 +395,25 @@ static void run_delete(struct stackcase_report *r, const struct stackcase_env *e
 	if (bpf_map_get_next_key(fd, NULL, &first) || bpf_map_get_next_key(fd, &gone, &next) || next != first)
 		stackcase_fail(r, "get_next_key of a deleted id does not start again");
 	stackcase_pass(
-	        r, "deleted ids are gone, the %zu others stay; the key after a deleted one is the first", n);
+		r, "deleted ids are gone, the %zu others stay; the key after a deleted one is the first", n);
 }
 
 static const enum stackmap_half user = STACKMAP_USER, kernel = STACKMAP_KERNEL;
 
 static const struct stackcase cases[] = {
-        {"frames: a skip count leaves out the innermost user frames", run_skip, &user},
-        {"frames: a skip count leaves out the innermost kernel frames", run_skip, &kernel},
-        {"frames: skipping the whole user stack is EFAULT", run_skip_all, &user},
-        {"frames: skipping the whole kernel stack is EFAULT", run_skip_all, &kernel},
-        {"frames: a stack deeper than the entry keeps its inner frames", run_shallow, NULL},
-        {"frames: a stack deeper than perf_event_max_stack keeps its inner frames", run_deep, NULL},
-        {"frames: bpf_get_stack() agrees with the map on each user frame", run_agree, &user},
-        {"frames: bpf_get_stack() agrees with the map on each kernel frame", run_agree, &kernel},
-        {"frames: a map with build IDs has each file's build ID and offset", run_build_id_map, NULL},
-        {"frames: bpf_get_stack() with BPF_F_USER_BUILD_ID has them too", run_build_id_get, NULL},
-        {"frames: look-up gives each id's own stack, again and again", run_look_up, NULL},
-        {"frames: iteration gives each id once", run_iterate, NULL},
-        {"frames: a deleted id is gone, the others stay", run_delete, NULL},
+	{ "frames: a skip count leaves out the innermost user frames", run_skip, &user },
+	{ "frames: a skip count leaves out the innermost kernel frames", run_skip, &kernel },
+	{ "frames: skipping the whole user stack is EFAULT", run_skip_all, &user },
+	{ "frames: skipping the whole kernel stack is EFAULT", run_skip_all, &kernel },
+	{ "frames: a stack deeper than the entry keeps its inner frames", run_shallow, NULL },
+	{ "frames: a stack deeper than perf_event_max_stack keeps its inner frames", run_deep, NULL },
+	{ "frames: bpf_get_stack() agrees with the map on each user frame", run_agree, &user },
+	{ "frames: bpf_get_stack() agrees with the map on each kernel frame", run_agree, &kernel },
+	{ "frames: a map with build IDs has each file's build ID and offset", run_build_id_map, NULL },
+	{ "frames: bpf_get_stack() with BPF_F_USER_BUILD_ID has them too", run_build_id_get, NULL },
+	{ "frames: look-up gives each id's own stack, again and again", run_look_up, NULL },
+	{ "frames: iteration gives each id once", run_iterate, NULL },
+	{ "frames: a deleted id is gone, the others stay", run_delete, NULL },
 };
 
-const struct stackcase_set framecases = {cases, ARRAY_LEN(cases)};
+const struct stackcase_set framecases = { cases, ARRAY_LEN(cases) };

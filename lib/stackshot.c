@@ -25,13 +25,13 @@ static const struct {
 	const char *name, *program;
 	enum chain_trigger trigger;
 } types[STACKSHOT_TYPES] = {
-        [STACKSHOT_RAW_TP] = {"raw_tp/sys_enter", "at_raw_tp", CHAIN_GETPGID},
-        [STACKSHOT_TRACEPOINT] = {"tracepoint/raw_syscalls/sys_enter", "at_tracepoint", CHAIN_GETPGID},
-        [STACKSHOT_TP_BTF] = {"tp_btf/sys_enter", "at_tp_btf", CHAIN_GETPGID},
-        [STACKSHOT_SWITCH] = {"tp_btf/sched_switch", "at_sched_switch", CHAIN_SLEEP},
-        [STACKSHOT_PERF] = {"perf_event (software cpu-clock)", "at_perf_event", CHAIN_SPIN},
-        [STACKSHOT_UPROBE] = {"uprobe", "at_uprobe", CHAIN_PROBE},
-        [STACKSHOT_KPROBE] = {"kprobe", "at_kprobe", CHAIN_GETPGID},
+	[STACKSHOT_RAW_TP] = { "raw_tp/sys_enter", "at_raw_tp", CHAIN_GETPGID },
+	[STACKSHOT_TRACEPOINT] = { "tracepoint/raw_syscalls/sys_enter", "at_tracepoint", CHAIN_GETPGID },
+	[STACKSHOT_TP_BTF] = { "tp_btf/sys_enter", "at_tp_btf", CHAIN_GETPGID },
+	[STACKSHOT_SWITCH] = { "tp_btf/sched_switch", "at_sched_switch", CHAIN_SLEEP },
+	[STACKSHOT_PERF] = { "perf_event (software cpu-clock)", "at_perf_event", CHAIN_SPIN },
+	[STACKSHOT_UPROBE] = { "uprobe", "at_uprobe", CHAIN_PROBE },
+	[STACKSHOT_KPROBE] = { "kprobe", "at_kprobe", CHAIN_GETPGID },
 };
 
 struct stackshot {
@@ -87,7 +87,7 @@ DEFINE_CLEANUP(struct stackshot *, stackshot_close);
  */
 static int refused(const struct stackshot *s, const char *step, int code, struct err *e)
 {
-	static const int needed[] = {CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN};
+	static const int needed[] = { CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN };
 	bool probe = s->type == STACKSHOT_UPROBE || s->type == STACKSHOT_KPROBE;
 	bool attaching = strcmp(step, "attach") == 0;
 	char what[128];
@@ -97,23 +97,23 @@ static int refused(const struct stackshot *s, const char *step, int code, struct
 		return caps_explain(what, code, needed, ARRAY_LEN(needed) - !(probe && attaching), e);
 	if (s->type == STACKSHOT_KPROBE && access("/sys/bus/event_source/devices/kprobe", F_OK) != 0)
 		return err_set(e, code,
-		        "this kernel has no kprobes (CONFIG_KPROBE_EVENTS): "
-		        "/sys/bus/event_source/devices/kprobe is absent");
+			"this kernel has no kprobes (CONFIG_KPROBE_EVENTS): "
+			"/sys/bus/event_source/devices/kprobe is absent");
 	if (s->type == STACKSHOT_UPROBE && access("/sys/bus/event_source/devices/uprobe", F_OK) != 0)
 		return err_set(e, code,
-		        "this kernel has no uprobes (CONFIG_UPROBE_EVENTS): "
-		        "/sys/bus/event_source/devices/uprobe is absent");
+			"this kernel has no uprobes (CONFIG_UPROBE_EVENTS): "
+			"/sys/bus/event_source/devices/uprobe is absent");
 	if (s->btf && access("/sys/kernel/btf/vmlinux", F_OK) != 0)
 		return err_set(e, code,
-		        "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF): "
-		        "/sys/kernel/btf/vmlinux is absent");
+			"this kernel has no BTF (CONFIG_DEBUG_INFO_BTF): "
+			"/sys/kernel/btf/vmlinux is absent");
 	return err_set(e, code, "cannot %s: %s (%s)", what, strerror(-code), err_name(code));
 }
 
 uint32_t stackshot_program_bytes(const struct stackshot *s)
 {
 	struct bpf_program *p = bpf_object__find_program_by_name(s->obj, types[s->type].program);
-	struct bpf_prog_info info = {.type = 0};
+	struct bpf_prog_info info = { .type = 0 };
 	uint32_t len = sizeof(info);
 
 	return bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &len) ? 0 : info.jited_prog_len;
@@ -181,11 +181,11 @@ static struct bpf_link *attach_event(const struct bpf_program *p, struct perf_ev
 static struct bpf_link *attach_clock(const struct bpf_program *p)
 {
 	struct perf_event_attr attr = {
-	        .size = sizeof(attr),
-	        .type = PERF_TYPE_SOFTWARE,
-	        .config = PERF_COUNT_SW_CPU_CLOCK,
-	        .sample_period = PERIOD_NS,
-	        .exclude_kernel = 1,
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = PERIOD_NS,
+		.exclude_kernel = 1,
 	};
 
 	return attach_event(p, &attr, 0);
@@ -198,11 +198,11 @@ static struct bpf_link *attach_clock(const struct bpf_program *p)
 static int attach_tracepoint(struct stackshot *s, const struct bpf_program *p, struct err *e)
 {
 	struct perf_event_attr attr = {
-	        .size = sizeof(attr),
-	        .type = PERF_TYPE_TRACEPOINT,
-	        .sample_period = 1,
+		.size = sizeof(attr),
+		.type = PERF_TYPE_TRACEPOINT,
+		.sample_period = 1,
 	};
-	static const int needed[] = {CAP_SYS_ADMIN};
+	static const int needed[] = { CAP_SYS_ADMIN };
 	int id = tracefs_event_id("raw_syscalls/sys_enter", e);
 
 	if (id == -EPERM)
@@ -316,7 +316,7 @@ int stackshot_fire(struct stackshot *s, struct chain_walk *w, struct err *e)
 int stackshot_kthread(struct stackshot *s, struct err *e)
 {
 	volatile struct stackmap_state *st = s->state;
-	struct timespec ms = {.tv_nsec = 1000000};
+	struct timespec ms = { .tv_nsec = 1000000 };
 
 	st->hits = 0;
 	st->armed = STACKMAP_KTHREAD;

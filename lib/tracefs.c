@@ -20,7 +20,7 @@ static int mount_detached(void)
 
 static int open_tracefs(struct err *e)
 {
-	static const char *const places[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
+	static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
 	int fd;
 
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {

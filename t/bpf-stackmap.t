@@ -91,8 +91,6 @@ in_kallsyms() { # NAME: every named frame's symbol exists in /proc/kallsyms
 }
 ok "the names of a system call's kernel frames are in kallsyms" in_kallsyms 'raw_tp/sys_enter: the kernel stack'
 ok "the names of a sleep's kernel frames are in kallsyms" in_kallsyms 'tp_btf/sched_switch: the kernel stack'
-like "$(case_of 'raw_tp/sys_enter: the kernel stack' | head -n 1)" '^kernel frame 0: bpf_prog_.*at_raw_tp.* \[bpf\]$' \
-	"the kernel stack begins in the BPF program itself"
 like "$(case_of 'user stack of a kernel thread' | grep '^kernel frame' | tail -n 1)" 'ret_from_fork' \
 	"a kernel thread's stack ends where it was created"
 

@@ -70,35 +70,35 @@ static bool addresses_agree(const struct chain_walk *w)
 
 static void test_families(struct tap *t)
 {
-	static const char *const names[] = {"north", "east", "south", "west"};
+	static const char *const names[] = { "north", "east", "south", "west" };
 
 	for (unsigned int f = CHAIN_NORTH; f <= CHAIN_WEST; f++) {
-		struct chain_walk w = {.family = (enum chain_family)f};
+		struct chain_walk w = { .family = (enum chain_family)f };
 
 		walk(&w);
 		tap_eq_u64(t, n_walked, CHAIN_FRAMES, "a walk ends at the root's caller");
 		tap_ok(t, n_walked == CHAIN_FRAMES && names_agree(&w),
-		        "%s: the walked names are the expected", names[f]);
+			"%s: the walked names are the expected", names[f]);
 		tap_ok(t, n_walked == CHAIN_FRAMES && addresses_agree(&w),
-		        "%s: the walked addresses are those that were noted", names[f]);
+			"%s: the walked addresses are those that were noted", names[f]);
 		tap_eq_u64(t, w.depth, 0, "every function was left");
 	}
 }
 
 static void test_tail(struct tap *t)
 {
-	static const struct chain_frame last = {NULL, 0x2222}, first = {&last, 0x1111};
-	struct chain_walk w = {.family = CHAIN_NORTH, .tail = &first};
+	static const struct chain_frame last = { NULL, 0x2222 }, first = { &last, 0x1111 };
+	struct chain_walk w = { .family = CHAIN_NORTH, .tail = &first };
 
 	walk(&w);
 	tap_eq_u64(t, n_walked, CHAIN_FRAMES + 2, "a tail of two frames makes the walk two frames longer");
 	tap_ok(t, walked[CHAIN_FRAMES] == 0x1111 && walked[CHAIN_FRAMES + 1] == 0x2222,
-	        "the tail's return addresses are the outermost frames");
+		"the tail's return addresses are the outermost frames");
 }
 
 static void test_deep(struct tap *t)
 {
-	struct chain_walk w = {.family = CHAIN_DEEP};
+	struct chain_walk w = { .family = CHAIN_DEEP };
 
 	walk(&w);
 	/* the trigger, each call, the root and its caller */
@@ -110,8 +110,8 @@ static void test_deep(struct tap *t)
 
 static void start_clock(void)
 {
-	struct sigaction sa = {.sa_sigaction = on_alarm, .sa_flags = SA_SIGINFO | SA_RESTART};
-	struct itimerval every = {{0, 1000}, {0, 1000}};
+	struct sigaction sa = { .sa_sigaction = on_alarm, .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct itimerval every = { { 0, 1000 }, { 0, 1000 } };
 
 	sigaction(SIGALRM, &sa, NULL);
 	setitimer(ITIMER_REAL, &every, NULL);
@@ -119,7 +119,7 @@ static void start_clock(void)
 
 static void test_walks(struct tap *t)
 {
-	struct itimerval never = {{0, 0}, {0, 0}};
+	struct itimerval never = { { 0, 0 }, { 0, 0 } };
 
 	start_clock();
 	test_families(t);
@@ -139,13 +139,13 @@ static void test_names(struct tap *t)
 	uint64_t offset = 99;
 
 	tap_eq_str(t, chain_name(chain_probe_address(), &offset), "chain_probe",
-	        "the probe's first byte is its");
+		"the probe's first byte is its");
 	tap_eq_u64(t, offset, 0, "at offset 0");
 	tap_eq_str(
-	        t, chain_name((uint64_t)(uintptr_t)syscall, &offset), "syscall", "libc's syscall() is known");
+		t, chain_name((uint64_t)(uintptr_t)syscall, &offset), "syscall", "libc's syscall() is known");
 	tap_ok(t, !chain_name(0, NULL), "address 0 has no name");
 	tap_ok(t, !chain_name((uint64_t)(uintptr_t)test_names, NULL),
-	        "a function outside the chain has no name");
+		"a function outside the chain has no name");
 	tap_ok(t, !chain_name((uint64_t)(uintptr_t)strlen, NULL), "another function of libc has no name");
 	tap_eq_u64(t, chain_syscall_nr(CHAIN_GETPGID), SYS_getpgid, "the first trigger's system call");
 	tap_eq_u64(t, chain_syscall_nr(CHAIN_SLEEP), SYS_nanosleep, "the sleeping trigger's system call");
@@ -155,7 +155,7 @@ static void test_names(struct tap *t)
 /* What it hashes to is the kernel's to say: the tool's BPF_F_FAST_STACK_CMP case asks it. */
 static void test_hash(struct tap *t)
 {
-	uint64_t a[] = {1, 2, 3, 4, 5}, b[] = {1, 2, 3, 4, 5};
+	uint64_t a[] = { 1, 2, 3, 4, 5 }, b[] = { 1, 2, 3, 4, 5 };
 	bool differs = true;
 
 	tap_eq_u64(t, chain_hash(a, 5), chain_hash(b, 5), "equal stacks have equal hashes");
@@ -170,7 +170,7 @@ static void test_hash(struct tap *t)
 
 int main(void)
 {
-	struct tap t = {0};
+	struct tap t = { 0 };
 
 	test_walks(&t);
 	test_names(&t);

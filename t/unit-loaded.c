@@ -14,15 +14,15 @@
 static void test_offset(struct tap *t, uint64_t addr, const char *file, const char *what)
 {
 	_cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC);
-	uint8_t bytes[BYTES] = {0};
+	uint8_t bytes[BYTES] = { 0 };
 	struct loaded at;
 
 	if (!tap_ok(t, loaded_find(addr, &at), "%s lies in a loaded object", what))
 		return;
 	tap_ok(t,
-	        pread(fd, bytes, sizeof(bytes), (off_t)at.offset) == BYTES &&
-	                memcmp(bytes, (const void *)(uintptr_t)addr, BYTES) == 0,
-	        "%s: the file has the same bytes at the offset", what);
+		pread(fd, bytes, sizeof(bytes), (off_t)at.offset) == BYTES &&
+			memcmp(bytes, (const void *)(uintptr_t)addr, BYTES) == 0,
+		"%s: the file has the same bytes at the offset", what);
 }
 
 static void test_build_id(struct tap *t, uint64_t addr, const char *file, const char *what)
@@ -40,16 +40,16 @@ static void test_build_id(struct tap *t, uint64_t addr, const char *file, const 
 		tap_skip(t, what, "linked without a build ID");
 	else
 		tap_ok(t,
-		        loaded_find(addr, &at) && at.build_id && at.build_id_len == (size_t)len &&
-		                memcmp(at.build_id, want, (size_t)len) == 0,
-		        "%s: the build ID is the file's", what);
+			loaded_find(addr, &at) && at.build_id && at.build_id_len == (size_t)len &&
+				memcmp(at.build_id, want, (size_t)len) == 0,
+			"%s: the build ID is the file's", what);
 	elf_end(elf);
 }
 
 int main(void)
 {
 	uint64_t own = (uint64_t)(uintptr_t)test_offset, libc = (uint64_t)(uintptr_t)strtol;
-	struct tap t = {0};
+	struct tap t = { 0 };
 	struct loaded at;
 	Dl_info info;
 
@@ -61,7 +61,7 @@ int main(void)
 		loaded_find(libc, &at);
 		tap_eq_str(&t, at.path, info.dli_fname, "libc's path is the loader's");
 		tap_eq_u64(&t, at.vaddr, libc - (uint64_t)(uintptr_t)info.dli_fbase,
-		        "the address as the file counts it");
+			"the address as the file counts it");
 	}
 	loaded_find(own, &at);
 	tap_eq_str(&t, at.path, "", "the program itself has no path");

@@ -18,7 +18,7 @@ static void read_mounts(char *buf, size_t cap)
 int main(void)
 {
 	static char before[65536], after[65536];
-	struct tap t = {0};
+	struct tap t = { 0 };
 	struct err e;
 	int id, other;
 
@@ -33,9 +33,9 @@ int main(void)
 	other = tracefs_event_id("raw_syscalls/sys_exit", &e);
 	tap_ok(&t, other > 0 && other != id, "another tracepoint has another");
 	tap_eq_u64(&t, (uint64_t)tracefs_event_id("raw_syscalls/sys_enter", NULL), (uint64_t)id,
-	        "asked again it is the same");
+		"asked again it is the same");
 	tap_eq_u64(&t, (uint64_t)-tracefs_event_id("raw_syscalls/no_such", &e), ENOENT,
-	        "a tracepoint that does not exist is -ENOENT");
+		"a tracepoint that does not exist is -ENOENT");
 	tap_eq_str(&t, e.msg, "this kernel has no tracepoint 'raw_syscalls/no_such'", "named in the story");
 	read_mounts(after, sizeof(after));
 	tap_eq_str(&t, after, before, "nothing was mounted that anybody sees");
