@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "foldframe.h"
 
+#include <errno.h>
 #include <string.h>
 
 static bool is(struct perfscript_str s, const char *word)
@@ -170,29 +171,60 @@ static void put_function(const struct perfscript_frame *f, struct perfscript_str
 	buf_put(out, mark, strlen(mark));
 }
 
-int foldframe_put(const struct perfscript_frame *f, const struct foldframe_opts *o, bool java, struct buf *out,
-        struct err *e)
+/* Bytes that no function name needs a second look for. */
+static bool is_plain(const char *p, size_t len)
 {
-	const char *p = f->sym.p, *end = p + perfscript_plain_len(f->sym);
+	static const bool special[256] = {['-'] = true, ['('] = true, [';'] = true, ['"'] = true, ['\''] = true};
+
+	if (*p == '[')
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if (special[(unsigned char)p[i]])
+			return false;
+	}
+	return true;
+}
+
+/* Each function of "a->b->c". */
+static int put_functions(const struct perfscript_frame *f, const char *p, const char *end,
+        const struct foldframe_opts *o, bool java, struct buf *out)
+{
+	size_t at = out->len;
 	int n = 0;
 
-	if (o->inliner && can_inline(f->dso)) {
-		n = inliner_put(o->inliner, f, out, e);
-		if (n)
-			return n;
-	}
-	if (p == end || *p == '(')
-		return 0;
 	while (end - p >= 2 && end[-1] == '>' && end[-2] == '-')
 		end -= 2; /* nothing after the last "->" is no function */
 	while (p < end) {
 		const char *arrow = memmem(p, (size_t)(end - p), "->", 2), *stop = arrow ? arrow : end;
 
 		put_function(f, (struct perfscript_str){.p = p, .len = (size_t)(stop - p)}, o, java, n > 0, out);
+		if (out->len - at > FOLDFRAME_MAX) {
+			out->len = at;
+			return -EFBIG;
+		}
 		n++;
 		p = arrow ? arrow + 2 : end;
 	}
 	return n;
+}
+
+int foldframe_put(const struct perfscript_frame *f, const struct foldframe_opts *o, bool java, struct buf *out,
+        struct err *e)
+{
+	size_t len = perfscript_plain_len(f->sym);
+	int n;
+
+	if (o->inliner && can_inline(f->dso)) {
+		n = inliner_put(o->inliner, f, out, e);
+		if (n)
+			return n;
+	}
+	if (!len || f->sym.p[0] == '(')
+		return 0;
+	if (java || o->kernel || o->jit || !is_plain(f->sym.p, len))
+		return put_functions(f, f->sym.p, f->sym.p + len, o, java, out);
+	buf_put(out, f->sym.p, len);
+	return 1;
 }
 
 enum foldframe_side foldframe_side(const struct perfscript_frame *f)

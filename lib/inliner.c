@@ -12,6 +12,9 @@ extern char **environ;
 
 struct inliner {
 	bool context;
+	struct intern asked; /* what was asked for; id = index into chains */
+	struct buf *chains; /* the answers, empty = nothing is known */
+	size_t cap_chains;
 	struct intern dsos; /* id = index into nm */
 	struct buf *nm; /* what nm says of each */
 	size_t cap;
@@ -32,6 +35,10 @@ void inliner_free(struct inliner *in)
 		return;
 	for (size_t i = 0; i < in->dsos.n && i < in->cap; i++)
 		buf_free(&in->nm[i]);
+	for (size_t i = 0; i < in->asked.n && i < in->cap_chains; i++)
+		buf_free(&in->chains[i]);
+	free(in->chains);
+	intern_free(&in->asked);
 	free(in->nm);
 	intern_free(&in->dsos);
 	free(in);
@@ -240,10 +247,11 @@ static bool says_nothing(const char *p, size_t len)
 	return !len || (len == 2 && memcmp(p, "??", 2) == 0) || (len == 7 && memcmp(p, "?\?:?\?:0", 7) == 0);
 }
 
-int inliner_put(struct inliner *in, const struct perfscript_frame *f, struct buf *out, struct err *e)
+/* Ask for F: its chain goes to OUT, which is empty and stays so when nothing is known. */
+static int resolve(struct inliner *in, const struct perfscript_frame *f, struct buf *out, struct err *e)
 {
 	_cleanup_free_ char *pc = strndup(f->pc.p, f->pc.len), *dso = strndup(f->dso.p, f->dso.len);
-	size_t at = out->len, chain;
+	struct buf other = {0};
 	bool unknown = false;
 	int code;
 
@@ -252,22 +260,49 @@ int inliner_put(struct inliner *in, const struct perfscript_frame *f, struct buf
 	if (!dso[0])
 		return 0;
 	code = ask(in, pc, dso, out, &unknown, e);
-	chain = out->len;
-	if (!code && unknown) {
-		struct buf other = {0};
-
+	if (!code && unknown)
 		code = ask_by_symbol(in, f->sym, dso, &other, &unknown, e);
-		if (other.len) {
-			out->len = at;
-			buf_put(out, other.p, other.len);
-			chain = out->len;
-		}
+	if (other.len) {
+		buf_free(out);
+		*out = other;
+	} else {
 		buf_free(&other);
 	}
+	if (says_nothing((const char *)out->p, out->len))
+		buf_reset(out);
+	return code ? code : out->failed ? err_nomem(e, "an inline frame") : 0;
+}
+
+static uint32_t key_of(struct inliner *in, const struct perfscript_frame *f)
+{
+	const struct perfscript_str part[] = {f->pc, f->dso, f->sym};
+	uint32_t id = INTERN_NONE;
+	struct buf key = {0};
+
+	for (size_t i = 0; i < ARRAY_LEN(part); i++) {
+		buf_uleb(&key, part[i].len);
+		buf_put(&key, part[i].p, part[i].len);
+	}
+	if (!key.failed)
+		id = intern_put(&in->asked, key.p, key.len);
+	buf_free(&key);
+	return id;
+}
+
+int inliner_put(struct inliner *in, const struct perfscript_frame *f, struct buf *out, struct err *e)
+{
+	size_t known = in->asked.n;
+	uint32_t id = key_of(in, f);
+	struct buf *chain;
+	int code = 0;
+
+	if (id == INTERN_NONE || base_grow(&in->chains, &in->cap_chains, in->asked.n, sizeof(*in->chains)) != 0)
+		return err_nomem(e, "an inline frame");
+	chain = &in->chains[id];
+	if (id == known)
+		code = resolve(in, f, chain, e);
 	if (code)
 		return code;
-	if (!says_nothing((const char *)out->p + at, chain - at))
-		return 1;
-	out->len = at;
-	return 0;
+	buf_put(out, chain->p, chain->len);
+	return chain->len > 0;
 }

@@ -6,7 +6,7 @@
  * says nothing (perf prints run-time addresses of relocated objects), the
  * symbol's address from nm(1) plus the offset is asked for instead. Programs
  * are found through PATH and started without a shell; their complaints go to
- * stderr.
+ * stderr. Each distinct frame is asked for once and kept.
  */
 #ifndef STACKTOOLS_INLINER_H
 #define STACKTOOLS_INLINER_H
