@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 static bool is(struct perfscript_str s, const char *word)
 {
@@ -171,15 +174,37 @@ static void put_function(const struct perfscript_frame *f, struct perfscript_str
 	buf_put(out, mark, strlen(mark));
 }
 
-/* Bytes that no function name needs a second look for. */
+static bool is_special(char c)
+{
+	return c == '-' || c == '(' || c == ';' || c == '"' || c == '\'';
+}
+
+#ifdef __SSE2__
+static inline bool has_special16(const char *p)
+{
+	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+	__m128i hit = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('-')), _mm_cmpeq_epi8(v, _mm_set1_epi8('(')));
+
+	hit = _mm_or_si128(hit, _mm_cmpeq_epi8(v, _mm_set1_epi8(';')));
+	hit = _mm_or_si128(hit, _mm_cmpeq_epi8(v, _mm_set1_epi8('"')));
+	hit = _mm_or_si128(hit, _mm_cmpeq_epi8(v, _mm_set1_epi8('\'')));
+	return _mm_movemask_epi8(hit) != 0;
+}
+#endif
+
+/* A name that needs no second look: it is what it is called. */
 static bool is_plain(const char *p, size_t len)
 {
-	static const bool special[256] = {['-'] = true, ['('] = true, [';'] = true, ['"'] = true, ['\''] = true};
-
 	if (*p == '[')
 		return false;
+#ifdef __SSE2__
+	for (; len >= 16; len -= 16, p += 16) {
+		if (has_special16(p))
+			return false;
+	}
+#endif
 	for (size_t i = 0; i < len; i++) {
-		if (special[(unsigned char)p[i]])
+		if (is_special(p[i]))
 			return false;
 	}
 	return true;
@@ -221,7 +246,7 @@ int foldframe_put(const struct perfscript_frame *f, const struct foldframe_opts 
 	}
 	if (!len || f->sym.p[0] == '(')
 		return 0;
-	if (java || o->kernel || o->jit || !is_plain(f->sym.p, len))
+	if (o->kernel || o->jit || (java && memchr(f->sym.p, '/', len)) || !is_plain(f->sym.p, len))
 		return put_functions(f, f->sym.p, f->sym.p + len, o, java, out);
 	buf_put(out, f->sym.p, len);
 	return 1;

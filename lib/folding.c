@@ -8,8 +8,12 @@
 
 static const char not_known[] = "neither header nor frame";
 
-/* Bytes of text that a cache may hold before it starts afresh. */
-#define CACHE_MAX ((size_t)24 << 20)
+/*
+ * Bytes of text that a cache may hold before it starts afresh. Up to CACHE_EASY
+ * it takes every body, beyond that only those that come a second time.
+ */
+#define CACHE_MAX ((size_t)32 << 20)
+#define CACHE_EASY ((size_t)16 << 20)
 #define SEEN_SLOTS 65536
 
 /* A frame's functions, in the scratch text. */
@@ -22,6 +26,8 @@ struct frame_span {
 struct body_value {
 	uint32_t stack; /* id in the table */
 	uint32_t bad; /* lines that are no frames */
+	uint32_t name; /* whose it was the last time, and */
+	uint32_t pair; /* that pair's index in the table */
 };
 
 /* One for java processes, one for the others: the same text means different frames. */
@@ -29,7 +35,7 @@ struct cache {
 	struct intern bodies;
 	struct body_value *values; /* index = id */
 	size_t cap;
-	uint32_t *seen; /* hashes of bodies that came once: only what comes back is kept */
+	uint32_t *seen; /* hashes of bodies that came and were not kept */
 };
 
 enum state { OUTSIDE, SKIPPING };
@@ -273,13 +279,13 @@ static void trim(struct intern *t)
 		intern_reset(t);
 }
 
-/* Remember an intact body, the second time it comes. */
+/* Remember an intact body. */
 static int keep_body(struct cache *c, const struct record *r, uint64_t hash, struct body_value v, struct err *e)
 {
 	uint32_t tag = (uint32_t)(hash >> 32), *seen = &c->seen[hash % SEEN_SLOTS];
 	uint32_t id;
 
-	if (*seen != tag) {
+	if (c->bodies.bytes > CACHE_EASY && *seen != tag) {
 		*seen = tag;
 		return 0;
 	}
@@ -333,7 +339,8 @@ static int choose(struct folding *f, struct record *r, struct err *e)
 	return rep->other ? 0 : keep_name(&rep->other, *event, e);
 }
 
-static int account(struct folding *f, const struct paragraphs *in, const struct record *r, uint32_t stack,
+/* Add R to its stack's sum; the cached V saves the search for their pair. */
+static int account(struct folding *f, const struct paragraphs *in, const struct record *r, struct body_value *v,
         struct err *e)
 {
 	uint64_t weight;
@@ -349,10 +356,17 @@ static int account(struct folding *f, const struct paragraphs *in, const struct 
 		return 0;
 	}
 	name = name_of(f, &r->h);
-	if (name == INTERN_NONE || stack == INTERN_NONE)
+	if (name == INTERN_NONE || v->stack == INTERN_NONE)
 		return err_nomem(e, "the distinct stacks");
+	if (name != v->name) {
+		v->pair = foldtab_pair(&f->table, name, v->stack);
+		v->name = name;
+	}
+	if (v->pair == FOLDTAB_NONE)
+		return err_nomem(e, "the distinct stacks");
+	f->table.pairs[v->pair].sum += weight;
 	f->report.records++;
-	return foldtab_add(&f->table, name, stack, weight, e);
+	return 0;
 }
 
 /* A record that no blank line ends. One that is no sample has none by nature. */
@@ -407,7 +421,7 @@ static int walk_body(struct folding *f, const struct paragraphs *in, const struc
 static int fold_body(struct folding *f, const struct paragraphs *in, const struct record *r, uint64_t hash,
         const char **next, struct err *e)
 {
-	struct body_value v;
+	struct body_value v = {.name = INTERN_NONE};
 	int code = walk_body(f, in, r, next, &v.bad, e);
 
 	if (code)
@@ -425,9 +439,10 @@ static int fold_body(struct folding *f, const struct paragraphs *in, const struc
 	v.stack = r->chosen ? stack_of(f) : INTERN_NONE;
 	if (r->chosen && v.stack == INTERN_NONE)
 		return err_nomem(e, "the distinct stacks");
-	if (r->chosen && hash)
+	code = account(f, in, r, &v, e);
+	if (!code && r->chosen && hash)
 		code = keep_body(&f->cache[r->java], r, hash, v, e);
-	return code ? code : account(f, in, r, v.stack, e);
+	return code;
 }
 
 /*
@@ -442,6 +457,7 @@ static int fold_record(struct folding *f, const struct paragraphs *in, struct re
 	size_t len = (size_t)(r->end - r->body);
 	struct intern *bodies;
 	uint32_t id = INTERN_NONE;
+	struct body_value *v;
 	uint64_t hash = 0;
 	int code = choose(f, r, e);
 
@@ -457,8 +473,9 @@ static int fold_record(struct folding *f, const struct paragraphs *in, struct re
 		return fold_body(f, in, r, hash, next, e);
 	*next = r->end;
 	/* the first bad line was told when the body was read */
-	f->report.malformed += f->cache[r->java].values[id].bad;
-	return account(f, in, r, f->cache[r->java].values[id].stack, e);
+	v = &f->cache[r->java].values[id];
+	f->report.malformed += v->bad;
+	return account(f, in, r, v, e);
 }
 
 /* A line that no record holds. */

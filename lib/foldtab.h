@@ -33,8 +33,13 @@ struct foldtab {
 void foldtab_init(struct foldtab *t, uint64_t seed);
 void foldtab_free(struct foldtab *t); /* a zeroed one is fine */
 
-/* Add WEIGHT to (NAME, STACK), ids of the two tables. 0 or -ENOMEM. */
-int foldtab_add(struct foldtab *t, uint32_t name, uint32_t stack, uint64_t weight, struct err *e);
+#define FOLDTAB_NONE UINT32_MAX
+
+/*
+ * The index in t->pairs of (NAME, STACK), ids of the two tables; a new pair's
+ * sum is 0. FOLDTAB_NONE when memory or indexes run out.
+ */
+uint32_t foldtab_pair(struct foldtab *t, uint32_t name, uint32_t stack);
 
 struct foldtab_line {
 	struct foldtab_sum_text {

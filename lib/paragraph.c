@@ -288,16 +288,19 @@ static int give(struct paragraphs *p, size_t len, size_t skip, enum paragraph_en
 	return 1;
 }
 
-/* Too long for the buffer: the whole lines that are there, or the beginning of the only one. */
+/* Too long: the whole lines of its beginning, or the beginning of its only line. */
 static int give_piece(struct paragraphs *p, struct paragraph *ret)
 {
-	char *text = p->buf + p->start, *nl = memrchr(text, '\n', p->len - p->start);
+	char *text = p->buf + p->start, *nl = memrchr(text, '\n', PARAGRAPH_MAX);
 
-	if (nl)
+	if (nl) {
+		p->lines = count_lines(text, nl + 1);
 		return give(p, (size_t)(nl - text) + 1, 0, PARAGRAPH_CUT, ret);
+	}
+	p->lines = 0;
 	p->in_line = true;
-	p->buf[p->len - 1] = '\n';
-	return give(p, p->len - p->start, 0, PARAGRAPH_CUT_LINE, ret);
+	text[PARAGRAPH_MAX - 1] = '\n';
+	return give(p, PARAGRAPH_MAX, 0, PARAGRAPH_CUT_LINE, ret);
 }
 
 int paragraphs_next(struct paragraphs *p, struct paragraph *ret, struct err *e)
@@ -312,11 +315,11 @@ int paragraphs_next(struct paragraphs *p, struct paragraph *ret, struct err *e)
 		const char *from = p->buf + p->start + done;
 		const char *blank = scan_blank(from, p->len - p->start - done, &p->lines);
 
-		if (blank)
-			return give(p, (size_t)(blank - p->buf) - p->start, 1, PARAGRAPH_BLANK, ret);
-		done = p->len - p->start;
-		if (done >= PARAGRAPH_MAX)
+		done = (blank ? (size_t)(blank - p->buf) : p->len) - p->start;
+		if (done > PARAGRAPH_MAX)
 			return give_piece(p, ret);
+		if (blank)
+			return give(p, done, 1, PARAGRAPH_BLANK, ret);
 		code = more(p, e);
 		if (code < 0)
 			return code;
