@@ -83,7 +83,8 @@ static bool has_brackets(struct perfscript_str s)
 
 static bool can_inline(struct perfscript_str dso)
 {
-	return !has_perf_map(dso, "perf-", "map", true) && !has(dso.p, dso.len, "kernel.") && !has_brackets(dso);
+	return !has_perf_map(dso, "perf-", "map", true) && !has(dso.p, dso.len, "kernel.") &&
+	       !has_brackets(dso);
 }
 
 /* [name of the file], or [unknown] where there is none. */
@@ -95,7 +96,8 @@ static void put_unknown(const struct perfscript_frame *f, bool addrs, struct buf
 	if (is(f->dso, "[unknown]"))
 		name = (struct perfscript_str){.p = "unknown", .len = 7};
 	else if (slash)
-		name = (struct perfscript_str){.p = slash + 1, .len = (size_t)(name.p + name.len - slash - 1)};
+		name = (struct perfscript_str){
+		        .p = slash + 1, .len = (size_t)(name.p + name.len - slash - 1)};
 	buf_put(out, "[", 1);
 	buf_put(out, name.p, name.len);
 	if (addrs) {
@@ -183,7 +185,8 @@ static bool is_special(char c)
 static inline bool has_special16(const char *p)
 {
 	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
-	__m128i hit = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('-')), _mm_cmpeq_epi8(v, _mm_set1_epi8('(')));
+	__m128i hit =
+	        _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('-')), _mm_cmpeq_epi8(v, _mm_set1_epi8('(')));
 
 	hit = _mm_or_si128(hit, _mm_cmpeq_epi8(v, _mm_set1_epi8(';')));
 	hit = _mm_or_si128(hit, _mm_cmpeq_epi8(v, _mm_set1_epi8('"')));
@@ -210,6 +213,22 @@ static bool is_plain(const char *p, size_t len)
 	return true;
 }
 
+static int put_inlined(
+        struct inliner *in, const struct perfscript_frame *f, size_t func_len, struct buf *out, struct err *e)
+{
+	struct inliner_query q = {
+	        .pc = f->pc.p,
+	        .pc_len = f->pc.len,
+	        .dso = f->dso.p,
+	        .dso_len = f->dso.len,
+	        .sym = f->sym.p,
+	        .sym_len = f->sym.len,
+	        .func_len = func_len,
+	};
+
+	return inliner_put(in, &q, out, e);
+}
+
 /* Each function of "a->b->c". */
 static int put_functions(const struct perfscript_frame *f, const char *p, const char *end,
         const struct foldframe_opts *o, bool java, struct buf *out)
@@ -222,7 +241,8 @@ static int put_functions(const struct perfscript_frame *f, const char *p, const 
 	while (p < end) {
 		const char *arrow = memmem(p, (size_t)(end - p), "->", 2), *stop = arrow ? arrow : end;
 
-		put_function(f, (struct perfscript_str){.p = p, .len = (size_t)(stop - p)}, o, java, n > 0, out);
+		put_function(
+		        f, (struct perfscript_str){.p = p, .len = (size_t)(stop - p)}, o, java, n > 0, out);
 		if (out->len - at > FOLDFRAME_MAX) {
 			out->len = at;
 			return -EFBIG;
@@ -233,14 +253,14 @@ static int put_functions(const struct perfscript_frame *f, const char *p, const 
 	return n;
 }
 
-int foldframe_put(const struct perfscript_frame *f, const struct foldframe_opts *o, bool java, struct buf *out,
-        struct err *e)
+int foldframe_put(const struct perfscript_frame *f, const struct foldframe_opts *o, bool java,
+        struct buf *out, struct err *e)
 {
 	size_t len = perfscript_plain_len(f->sym);
 	int n;
 
 	if (o->inliner && can_inline(f->dso)) {
-		n = inliner_put(o->inliner, f, out, e);
+		n = put_inlined(o->inliner, f, len, out, e);
 		if (n)
 			return n;
 	}

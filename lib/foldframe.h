@@ -12,6 +12,7 @@
 
 #include "buf.h"
 #include "inliner.h"
+#include "perfscript.h"
 
 struct foldframe_opts {
 	bool kernel; /* "_[k]" behind kernel functions */
@@ -31,8 +32,8 @@ enum foldframe_side { FOLDFRAME_USER, FOLDFRAME_KERNEL, FOLDFRAME_WAKER };
  * was, for a frame of more than FOLDFRAME_MAX bytes: "[unknown]->[unknown]->..."
  * repeats the name of its file.
  */
-int foldframe_put(const struct perfscript_frame *f, const struct foldframe_opts *o, bool java, struct buf *out,
-        struct err *e);
+int foldframe_put(const struct perfscript_frame *f, const struct foldframe_opts *o, bool java,
+        struct buf *out, struct err *e);
 
 /*
  * On which side of the system call a frame is, by its address and file. WAKER:

@@ -206,10 +206,10 @@ static uint32_t name_of(struct folding *f, const struct perfscript_header *h)
 
 static int push_frame(struct folding *f, size_t at, enum foldframe_side side, struct err *e)
 {
-	if (f->functions.failed || base_grow(&f->frames, &f->cap_frames, f->n_frames + 1, sizeof(*f->frames)) != 0)
+	if (f->functions.failed ||
+	        base_grow(&f->frames, &f->cap_frames, f->n_frames + 1, sizeof(*f->frames)) != 0)
 		return err_nomem(e, "a deep stack");
-	f->frames[f->n_frames++] =
-	        (struct frame_span){.at = at, .len = f->functions.len - at, .side = side};
+	f->frames[f->n_frames++] = (struct frame_span){.at = at, .len = f->functions.len - at, .side = side};
 	return 0;
 }
 
@@ -222,7 +222,8 @@ static int add_waker_mark(struct folding *f, struct err *e)
 	return push_frame(f, at, FOLDFRAME_WAKER, e);
 }
 
-static int add_line(struct folding *f, bool java, const char *line, size_t len, const char **bad, struct err *e)
+static int add_line(
+        struct folding *f, bool java, const char *line, size_t len, const char **bad, struct err *e)
 {
 	enum foldframe_side side = FOLDFRAME_USER;
 	struct perfscript_frame frame;
@@ -280,7 +281,8 @@ static void trim(struct intern *t)
 }
 
 /* Remember an intact body. */
-static int keep_body(struct cache *c, const struct record *r, uint64_t hash, struct body_value v, struct err *e)
+static int keep_body(
+        struct cache *c, const struct record *r, uint64_t hash, struct body_value v, struct err *e)
 {
 	uint32_t tag = (uint32_t)(hash >> 32), *seen = &c->seen[hash % SEEN_SLOTS];
 	uint32_t id;
@@ -291,8 +293,7 @@ static int keep_body(struct cache *c, const struct record *r, uint64_t hash, str
 	}
 	trim(&c->bodies);
 	id = intern_add(&c->bodies, r->body, (size_t)(r->end - r->body), hash);
-	if (id == INTERN_NONE ||
-	        base_grow(&c->values, &c->cap, c->bodies.n, sizeof(*c->values)) != 0)
+	if (id == INTERN_NONE || base_grow(&c->values, &c->cap, c->bodies.n, sizeof(*c->values)) != 0)
 		return err_nomem(e, "stacks");
 	c->values[id] = v;
 	return 0;
@@ -340,8 +341,8 @@ static int choose(struct folding *f, struct record *r, struct err *e)
 }
 
 /* Add R to its stack's sum; the cached V saves the search for their pair. */
-static int account(struct folding *f, const struct paragraphs *in, const struct record *r, struct body_value *v,
-        struct err *e)
+static int account(struct folding *f, const struct paragraphs *in, const struct record *r,
+        struct body_value *v, struct err *e)
 {
 	uint64_t weight;
 	uint32_t name;
@@ -351,8 +352,9 @@ static int account(struct folding *f, const struct paragraphs *in, const struct 
 		return 0;
 	}
 	if (!weight_of(f, r, &weight)) {
-		malformed(f, in, r->line, f->o->by_count ? "a count that is no 64-bit number" :
-		                                           "a period that does not fit 64 bits");
+		malformed(f, in, r->line,
+		        f->o->by_count ? "a count that is no 64-bit number"
+		                       : "a period that does not fit 64 bits");
 		return 0;
 	}
 	name = name_of(f, &r->h);
@@ -380,8 +382,8 @@ static void unended(struct folding *f, const struct paragraphs *in, const struct
  * Read the lines of a body that is not known yet, up to its end or to the next
  * header (with its "# wait:" comment), which *STOP then points to.
  */
-static int walk_body(struct folding *f, const struct paragraphs *in, const struct record *r, const char **stop,
-        uint32_t *n_bad, struct err *e)
+static int walk_body(struct folding *f, const struct paragraphs *in, const struct record *r,
+        const char **stop, uint32_t *n_bad, struct err *e)
 {
 	const char *wait = NULL;
 	struct perfscript_header h;
@@ -431,8 +433,9 @@ static int fold_body(struct folding *f, const struct paragraphs *in, const struc
 		return 0;
 	}
 	if (r->how != PARAGRAPH_BLANK) {
-		unended(f, in, r, r->how == PARAGRAPH_EOF ? "a record cut short by the end of the input" :
-		                                            "a record of more than 16 MiB");
+		unended(f, in, r,
+		        r->how == PARAGRAPH_EOF ? "a record cut short by the end of the input"
+		                                : "a record of more than 16 MiB");
 		f->state = SKIPPING;
 		return 0;
 	}

@@ -186,7 +186,8 @@ static struct foldtab_sum_text text_of(const struct intern *t, uint32_t id)
 	return s;
 }
 
-int foldtab_lines(const struct foldtab *t, const struct foldtab_query *q, struct foldtab_lines *ret, struct err *e)
+int foldtab_lines(
+        const struct foldtab *t, const struct foldtab_query *q, struct foldtab_lines *ret, struct err *e)
 {
 	*ret = (struct foldtab_lines){.lines = calloc(t->n + 1, sizeof(*ret->lines)), .n = t->n};
 	if (!ret->lines)

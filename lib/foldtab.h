@@ -67,7 +67,8 @@ struct foldtab_lines {
  * The lines of the table, each distinct text once, in the order of
  * LC_ALL=C sort(1). They point into the table. free(3) ret->lines.
  */
-int foldtab_lines(const struct foldtab *t, const struct foldtab_query *q, struct foldtab_lines *ret, struct err *e);
+int foldtab_lines(
+        const struct foldtab *t, const struct foldtab_query *q, struct foldtab_lines *ret, struct err *e);
 
 /* V in decimal into BUF of 40 bytes, not terminated; returns the length. */
 size_t foldtab_digits(foldtab_sum v, char buf[40]);
