@@ -92,24 +92,33 @@ static int arity(const struct btf *btf, uint32_t id)
 	return t && btf_is_func_proto(t) ? btf_vlen(t) : -1;
 }
 
-static bool has_member(const struct btf *btf, uint32_t id, const char *name, int depth)
+/* BUDGET bounds the members looked at: a made-up type can nest without end. */
+static bool find_member(const struct btf *btf, uint32_t id, const char *name, unsigned int *budget)
 {
 	const struct btf_type *t = btf__type_by_id(btf, id);
 	const struct btf_member *member;
 
-	if (!t || !btf_is_composite(t) || depth > 8)
+	if (!t || !btf_is_composite(t))
 		return false;
 	member = btf_members(t);
-	for (int i = 0; i < btf_vlen(t); i++) {
+	for (int i = 0; i < btf_vlen(t) && *budget; i++) {
 		const char *is = btf__name_by_offset(btf, member[i].name_off);
 
+		--*budget;
 		if (is && strcmp(is, name) == 0)
 			return true;
 		/* an anonymous struct or union, as randomized layouts have one */
-		if ((!is || !*is) && has_member(btf, member[i].type, name, depth + 1))
+		if ((!is || !*is) && find_member(btf, member[i].type, name, budget))
 			return true;
 	}
 	return false;
+}
+
+static bool has_member(const struct btf *btf, uint32_t id, const char *name)
+{
+	unsigned int budget = 10000;
+
+	return find_member(btf, id, name, &budget);
 }
 
 static bool has_value(const struct btf *btf, uint32_t id, const char *name)
@@ -157,6 +166,16 @@ static void check_switch(
 	        n >= 4 ? "" : "a prototype of the tracepoint sched_switch", STACKMAP);
 }
 
+static void missing_members(uint32_t task, const struct btf *btf, char *buf, size_t cap)
+{
+	for (size_t i = 0; i < ARRAY_LEN(task_members); i++) {
+		const char *name = task_members[i][0], *other = task_members[i][1];
+
+		if (!has_member(btf, task, name) && !(other && has_member(btf, task, other)))
+			append(buf, cap, name);
+	}
+}
+
 static void check_needs(
         const struct machine *m, const struct scan *s, const struct btf *btf, struct findings *f)
 {
@@ -171,10 +190,8 @@ static void check_needs(
 	for (size_t i = 0; i < N_STRUCT; i++)
 		if (!s->structs[i].id)
 			append(missing, sizeof(missing), s->structs[i].name);
-	for (size_t i = 0; s->structs[TASK].id && i < ARRAY_LEN(task_members); i++)
-		if (!has_member(btf, s->structs[TASK].id, task_members[i][0], 0) &&
-		        !(task_members[i][1] && has_member(btf, s->structs[TASK].id, task_members[i][1], 0)))
-			append(missing, sizeof(missing), task_members[i][0]);
+	if (s->structs[TASK].id)
+		missing_members(s->structs[TASK].id, btf, missing, sizeof(missing));
 	judge(m, f, "BTF.task_struct", "every structure member that is read", missing, 0);
 	missing[0] = '\0';
 	for (size_t i = 0; i < ARRAY_LEN(helpers); i++)

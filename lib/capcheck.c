@@ -176,11 +176,11 @@ static void check_lsm(const struct machine *m, struct findings *f)
 void capcheck_run(const struct machine *m, struct findings *f)
 {
 	if (m->status_known) {
-		check_self(m, f);
 		check_user_ns(m, f);
 		check_tool(m, TOOL_OFFCPU_RECORD, f);
 		check_tool(m, TOOL_STACKMAP_TEST, f);
 		check_ptrace(m, f);
+		check_self(m, f);
 	} else {
 		findings_add(
 		        f, GROUP_CAPS, FINDING_SKIP, "capabilities.process", "no usable /proc/self/status");
