@@ -79,6 +79,7 @@ struct bpf_iter__task {
 
 #define TASK_RUNNING 0x0000
 #define TASK_DEAD 0x0080
+#define TASK_NOLOAD 0x0400
 #define EXIT_DEAD 0x0010
 #define EXIT_ZOMBIE 0x0020
 

@@ -143,6 +143,7 @@ int capmaps_new(const struct cap_map *maps, size_t n, size_t n_procs, struct cap
 	CLEANUP(capmaps_free_p) struct capmaps *m = calloc(1, sizeof(*m));
 
 	if (!sorted || !m)
+		/* cppcheck-suppress memleak ; CLEANUP() frees */
 		return -ENOMEM;
 	m->trees = calloc(n_procs + 1, sizeof(*m->trees));
 	if (!m->trees)

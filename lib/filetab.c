@@ -11,7 +11,7 @@
 
 struct file {
 	struct cap_file cap; /* id CAP_NONE until it is emitted; path is ours */
-	uint32_t next;	     /* another file with the same hash, UINT32_MAX = none */
+	uint32_t next; /* another file with the same hash, UINT32_MAX = none */
 };
 
 struct filetab {
@@ -84,7 +84,7 @@ static int open_mapped(uint32_t pid, const struct procmap *m, struct stat *st)
 	int fd, first;
 
 	snprintf(link, sizeof(link), "/proc/%u/map_files/%llx-%llx", pid, (unsigned long long)m->start,
-		(unsigned long long)m->end);
+	        (unsigned long long)m->end);
 	first = fd = open_regular(link, st);
 	if (fd >= 0 || fd == -EMEDIUMTYPE)
 		return fd;
@@ -154,9 +154,12 @@ static struct file *add_file(struct filetab *t, uint32_t pid, const struct procm
 		return NULL;
 	}
 	f = &t->files[t->n];
-	*f = (struct file){ .next = UINT32_MAX };
-	f->cap = (struct cap_file){ .id = CAP_NONE, .dev_major = m->dev_major, .dev_minor = m->dev_minor,
-		.inode = m->inode, .path = path };
+	*f = (struct file){.next = UINT32_MAX};
+	f->cap = (struct cap_file){.id = CAP_NONE,
+	        .dev_major = m->dev_major,
+	        .dev_minor = m->dev_minor,
+	        .inode = m->inode,
+	        .path = path};
 	if (is_pseudo(path)) {
 		f->cap.flags = CAP_FILE_PSEUDO;
 		if (strcmp(path, "[vdso]") == 0) {
@@ -176,7 +179,7 @@ static struct file *add_file(struct filetab *t, uint32_t pid, const struct procm
 static bool matches(const struct cap_file *f, const struct procmap *m)
 {
 	return f->inode == m->inode && f->dev_major == m->dev_major && f->dev_minor == m->dev_minor &&
-		strcmp(f->path, m->path) == 0;
+	       strcmp(f->path, m->path) == 0;
 }
 
 uint32_t filetab_get(struct filetab *t, uint32_t pid, const struct procmap *m)
@@ -229,7 +232,7 @@ uint32_t filetab_emit(struct filetab *t, uint32_t file, struct capwrite *w)
 		const uint8_t *image = vdso_image(&len);
 
 		if (image)
-			capwrite_image(w, &(struct cap_image){ f->id, (uint32_t)len, image });
+			capwrite_image(w, &(struct cap_image){f->id, (uint32_t)len, image});
 	}
 	return f->id;
 }

@@ -50,7 +50,7 @@ static bool is_known(const struct mapset *m, const struct mapping *new)
 	const struct mapping *old = current(m, new->start);
 
 	return old && old->start == new->start && old->end == new->end && old->offset == new->offset &&
-		old->file == new->file;
+	       old->file == new->file;
 }
 
 bool mapset_add(struct mapset **m, const struct mapping *new)

@@ -31,6 +31,6 @@ struct mapset {
 bool mapset_add(struct mapset **m, const struct mapping *new);
 
 struct mapset *mapset_share(struct mapset *m); /* another reference; NULL is fine */
-void mapset_drop(struct mapset *m);	       /* gives one back; NULL is fine */
+void mapset_drop(struct mapset *m); /* gives one back; NULL is fine */
 
 #endif

@@ -41,21 +41,21 @@ struct procevents {
 static int open_one(int cpu)
 {
 	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_DUMMY,
-		.sample_period = 1,
-		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
-		.mmap = 1,
-		.mmap2 = 1,
-		.comm = 1,
-		.comm_exec = 1,
-		.task = 1,
-		.sample_id_all = 1,
-		.use_clockid = 1,
-		.clockid = CLOCK_MONOTONIC,
-		.watermark = 1,
-		.wakeup_watermark = DATA_PAGES * 4096u / 2,
+	        .size = sizeof(attr),
+	        .type = PERF_TYPE_SOFTWARE,
+	        .config = PERF_COUNT_SW_DUMMY,
+	        .sample_period = 1,
+	        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
+	        .mmap = 1,
+	        .mmap2 = 1,
+	        .comm = 1,
+	        .comm_exec = 1,
+	        .task = 1,
+	        .sample_id_all = 1,
+	        .use_clockid = 1,
+	        .clockid = CLOCK_MONOTONIC,
+	        .watermark = 1,
+	        .wakeup_watermark = DATA_PAGES * 4096u / 2,
 	};
 	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
@@ -64,8 +64,8 @@ static int open_one(int cpu)
 
 static int add_ring(struct procevents *p, int cpu, struct err *e)
 {
-	static const int caps[] = { CAP_PERFMON };
-	struct epoll_event ev = { .events = EPOLLIN };
+	static const int caps[] = {CAP_PERFMON};
+	struct epoll_event ev = {.events = EPOLLIN};
 	struct ring *r = &p->rings[p->n_rings];
 	void *page;
 
@@ -153,7 +153,7 @@ static void keep(struct procevents *p, const uint8_t *data, size_t size, uint64_
 	if (p->bytes.failed)
 		return;
 	p->pending[p->n_pending++] =
-		(struct pending){ .time_ns = record_time(p->bytes.p + from, len), .at = from, .len = len };
+	        (struct pending){.time_ns = record_time(p->bytes.p + from, len), .at = from, .len = len};
 }
 
 static void read_ring(struct procevents *p, struct ring *r)
@@ -200,7 +200,7 @@ static bool decode(const uint8_t *rec, size_t len, uint64_t time_ns, struct proc
 	struct rd r = rd_init(rec + sizeof(h), len - sizeof(h));
 
 	memcpy(&h, rec, sizeof(h));
-	*ev = (struct procevent){ .time_ns = time_ns, .text = "" };
+	*ev = (struct procevent){.time_ns = time_ns, .text = ""};
 	switch (h.type) {
 	case PERF_RECORD_MMAP2:
 		ev->type = PROCEVENT_MMAP;
@@ -239,7 +239,7 @@ static bool decode(const uint8_t *rec, size_t len, uint64_t time_ns, struct proc
 /* Drop the first N pending records; the bytes of the others move to the front. */
 static void forget(struct procevents *p, size_t n)
 {
-	struct buf rest = { 0 };
+	struct buf rest = {0};
 
 	for (size_t i = n; i < p->n_pending; i++) {
 		struct pending *k = &p->pending[i];
@@ -255,7 +255,7 @@ static void forget(struct procevents *p, size_t n)
 }
 
 void procevents_drain(
-	struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx)
+        struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx)
 {
 	uint64_t horizon = UINT64_MAX;
 	struct timespec ts;

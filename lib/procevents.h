@@ -16,19 +16,19 @@
 
 enum procevent_type {
 	PROCEVENT_MMAP = 1, /* an executable mapping was made */
-	PROCEVENT_COMM,	    /* thread TID of PID is now called `comm` */
-	PROCEVENT_EXEC,	    /* as COMM, by an exec: all mappings before it are gone */
-	PROCEVENT_FORK,	    /* PID is new (a process when parent != pid, else thread TID) */
-	PROCEVENT_EXIT,	    /* thread TID of PID ended */
-	PROCEVENT_LOST,	    /* `lost` records did not fit the buffer */
+	PROCEVENT_COMM, /* thread TID of PID is now called `comm` */
+	PROCEVENT_EXEC, /* as COMM, by an exec: all mappings before it are gone */
+	PROCEVENT_FORK, /* PID is new (a process when parent != pid, else thread TID) */
+	PROCEVENT_EXIT, /* thread TID of PID ended */
+	PROCEVENT_LOST, /* `lost` records did not fit the buffer */
 };
 
 struct procevent {
 	enum procevent_type type;
 	uint32_t pid, tid; /* of this process's PID namespace */
-	uint32_t parent;   /* FORK */
-	uint64_t time_ns;  /* CLOCK_MONOTONIC */
-	uint64_t lost;	   /* LOST */
+	uint32_t parent; /* FORK */
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint64_t lost; /* LOST */
 	uint64_t start, end, offset, inode; /* MMAP */
 	uint32_t prot, flags, dev_major, dev_minor;
 	const char *text; /* MMAP: path, "" for anonymous; COMM, EXEC: the name */
@@ -49,6 +49,6 @@ int procevents_fd(const struct procevents *p);
  * another CPU. The event is valid during the call only.
  */
 void procevents_drain(
-	struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx);
+        struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx);
 
 #endif

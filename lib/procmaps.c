@@ -35,13 +35,17 @@ bool procmaps_parse(char *line, struct procmap *m)
 	char *path;
 
 	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, perms, &offset, &major, &minor,
-		    &inode, &at) != 7 ||
-		!at || strlen(perms) != 4 || start >= end)
+	            &inode, &at) != 7 ||
+	        !at || strlen(perms) != 4 || start >= end)
 		return false;
-	*m = (struct procmap){ .start = start, .end = end, .offset = offset, .inode = inode,
-		.dev_major = major, .dev_minor = minor };
+	*m = (struct procmap){.start = start,
+	        .end = end,
+	        .offset = offset,
+	        .inode = inode,
+	        .dev_major = major,
+	        .dev_minor = minor};
 	m->prot = (perms[0] == 'r' ? PROT_READ : 0u) | (perms[1] == 'w' ? PROT_WRITE : 0u) |
-		(perms[2] == 'x' ? PROT_EXEC : 0u);
+	          (perms[2] == 'x' ? PROT_EXEC : 0u);
 	m->flags = perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
 	path = line + at;
 	len = strlen(path);

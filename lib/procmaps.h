@@ -10,7 +10,7 @@
 
 struct procmap {
 	uint64_t start, end, offset; /* end exclusive */
-	uint32_t prot, flags;	     /* PROT_*, MAP_SHARED or MAP_PRIVATE */
+	uint32_t prot, flags; /* PROT_*, MAP_SHARED or MAP_PRIVATE */
 	uint32_t dev_major, dev_minor;
 	uint64_t inode;
 	const char *path; /* "" = anonymous; the kernel's \012 turned back; without " (deleted)" */
@@ -28,7 +28,6 @@ bool procmaps_parse(char *line, struct procmap *m);
  * result ends the walk and is returned. -ESRCH when the process is gone or a
  * zombie; -EACCES when it may not be read. At most 64 MiB are read.
  */
-int procmaps_each(
-	uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), void *ctx, struct err *e);
+int procmaps_each(uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), void *ctx, struct err *e);
 
 #endif

@@ -19,15 +19,15 @@
 
 struct image {
 	uint32_t tgid, ns_tgid;
-	uint32_t cap_id;     /* CAP_NONE = not in the capture yet */
-	uint32_t older;	     /* the image before it of the same tgid, UINT32_MAX = none */
-	uint32_t flags;	     /* enum cap_proc_flags */
+	uint32_t cap_id; /* CAP_NONE = not in the capture yet */
+	uint32_t older; /* the image before it of the same tgid, UINT32_MAX = none */
+	uint32_t flags; /* enum cap_proc_flags */
 	int32_t maps_error;
-	bool claimed;	     /* a (start, exec_id) was found to be this one */
-	bool from_exec;	     /* its executable is its first mapping */
-	uint64_t begin_ns;   /* 0 = before the recording */
-	uint64_t end_ns;     /* UINT64_MAX = lives */
-	uint64_t scan_ns;    /* events before this are in the scan */
+	bool claimed; /* a (start, exec_id) was found to be this one */
+	bool from_exec; /* its executable is its first mapping */
+	uint64_t begin_ns; /* 0 = before the recording */
+	uint64_t end_ns; /* UINT64_MAX = lives */
+	uint64_t scan_ns; /* events before this are in the scan */
 	uint64_t start_boot_ns;
 	struct mapset *maps;
 	size_t maps_written;
@@ -51,9 +51,9 @@ struct proctab {
 	size_t n_threads, cap_threads;
 	struct offcpu_ev_thread *announced;
 	size_t n_announced, cap_announced;
-	struct idmap by_tgid;	   /* tgid -> newest image */
-	struct idmap by_key;	   /* (tgid, exec_id, start) -> image */
-	struct idmap by_thread;	   /* (image, tid) -> thread */
+	struct idmap by_tgid; /* tgid -> newest image */
+	struct idmap by_key; /* (tgid, exec_id, start) -> image */
+	struct idmap by_thread; /* (image, tid) -> thread */
 	struct idmap by_announced; /* (tgid, tid, start, exec_id) -> announced */
 	uint32_t emitted;
 	struct proctab_stats stats;
@@ -134,8 +134,12 @@ static struct image *add_image(struct proctab *t, uint32_t tgid, uint64_t begin_
 		return NULL;
 	old = newest(t, tgid);
 	im = &t->images[at];
-	*im = (struct image){ .tgid = tgid, .ns_tgid = tgid, .cap_id = CAP_NONE, .older = UINT32_MAX,
-		.begin_ns = begin_ns, .end_ns = UINT64_MAX };
+	*im = (struct image){.tgid = tgid,
+	        .ns_tgid = tgid,
+	        .cap_id = CAP_NONE,
+	        .older = UINT32_MAX,
+	        .begin_ns = begin_ns,
+	        .end_ns = UINT64_MAX};
 	if (old) {
 		im->older = (uint32_t)(old - t->images);
 		old->end_ns = MIN(old->end_ns, begin_ns);
@@ -148,8 +152,13 @@ static void note_map(struct proctab *t, uint32_t image, const struct procmap *pm
 {
 	uint32_t file = filetab_get(t->files, t->images[image].tgid, pm);
 	struct image *im = &t->images[image];
-	struct mapping m = { .from_ns = from_ns, .start = pm->start, .end = pm->end, .offset = pm->offset,
-		.prot = pm->prot, .flags = pm->flags, .file = file };
+	struct mapping m = {.from_ns = from_ns,
+	        .start = pm->start,
+	        .end = pm->end,
+	        .offset = pm->offset,
+	        .prot = pm->prot,
+	        .flags = pm->flags,
+	        .file = file};
 
 	if (im->from_exec && !im->exe && file != UINT32_MAX && pm->path[0] == '/')
 		im->exe = strdup(pm->path);
@@ -208,7 +217,7 @@ static char *read_exe(uint32_t pid)
 static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct err *e)
 {
 	struct image *im = &t->images[image];
-	struct scan s = { .t = t, .image = image, .from_ns = im->begin_ns };
+	struct scan s = {.t = t, .image = image, .from_ns = im->begin_ns};
 	uint32_t pid = im->tgid;
 	int rc;
 
@@ -321,15 +330,21 @@ static void on_mmap(struct proctab *t, const struct procevent *ev)
 	struct image *im = newest(t, ev->pid);
 	size_t len = strlen(ev->text);
 	char path[4096];
-	struct procmap m = { .start = ev->start, .end = ev->end, .offset = ev->offset, .prot = ev->prot,
-		.flags = ev->flags, .dev_major = ev->dev_major, .dev_minor = ev->dev_minor,
-		.inode = ev->inode, .path = path };
+	struct procmap m = {.start = ev->start,
+	        .end = ev->end,
+	        .offset = ev->offset,
+	        .prot = ev->prot,
+	        .flags = ev->flags,
+	        .dev_major = ev->dev_major,
+	        .dev_minor = ev->dev_minor,
+	        .inode = ev->inode,
+	        .path = path};
 
 	if (!im || ev->time_ns < im->scan_ns || !(ev->prot & PROT_EXEC))
 		return;
 	snprintf(path, sizeof(path), "%s", ev->text);
 	if (ev->inode && len > sizeof(gone) - 1 && len < sizeof(path) &&
-		strcmp(path + len - (sizeof(gone) - 1), gone) == 0) {
+	        strcmp(path + len - (sizeof(gone) - 1), gone) == 0) {
 		path[len - (sizeof(gone) - 1)] = '\0';
 		m.deleted = true;
 	}
@@ -381,8 +396,8 @@ void proctab_announce(struct proctab *t, const struct offcpu_ev_thread *ev)
 
 	if (base_grow(&t->announced, &t->cap_announced, t->n_announced + 1, sizeof(*t->announced)) != 0)
 		return;
-	at = idmap_put(&t->by_announced, thread_hi(ev->tgid, ev->tid), thread_lo(ev->start_boot_ns, ev->exec_id),
-		(uint32_t)t->n_announced, &added);
+	at = idmap_put(&t->by_announced, thread_hi(ev->tgid, ev->tid),
+	        thread_lo(ev->start_boot_ns, ev->exec_id), (uint32_t)t->n_announced, &added);
 	if (at == UINT32_MAX)
 		return;
 	t->announced[at] = *ev;
@@ -393,7 +408,7 @@ void proctab_announce(struct proctab *t, const struct offcpu_ev_thread *ev)
 static const struct offcpu_ev_thread *announcement(const struct proctab *t, const struct offcpu_key *k)
 {
 	struct idmap_slot *s = idmap_find(
-		&t->by_announced, thread_hi(k->tgid, k->tid), thread_lo(k->start_boot_ns, k->exec_id));
+	        &t->by_announced, thread_hi(k->tgid, k->tid), thread_lo(k->start_boot_ns, k->exec_id));
 
 	return s ? &t->announced[s->value] : NULL;
 }
@@ -454,9 +469,14 @@ static void emit_maps(struct proctab *t, struct image *im, struct capwrite *w)
 {
 	for (; im->maps && im->maps_written < im->maps->n; im->maps_written++) {
 		const struct mapping *m = &im->maps->maps[im->maps_written];
-		struct cap_map cm = { .proc = im->cap_id, .file = filetab_emit(t->files, m->file, w),
-			.prot = m->prot, .flags = m->flags, .from_ns = m->from_ns, .start = m->start,
-			.end = m->end, .offset = m->offset };
+		struct cap_map cm = {.proc = im->cap_id,
+		        .file = filetab_emit(t->files, m->file, w),
+		        .prot = m->prot,
+		        .flags = m->flags,
+		        .from_ns = m->from_ns,
+		        .start = m->start,
+		        .end = m->end,
+		        .offset = m->offset};
 
 		capwrite_map(w, &cm);
 	}
@@ -465,9 +485,15 @@ static void emit_maps(struct proctab *t, struct image *im, struct capwrite *w)
 static void emit_image(struct proctab *t, struct image *im, struct capwrite *w)
 {
 	if (im->cap_id == CAP_NONE) {
-		struct cap_proc p = { .id = t->emitted, .tgid = im->tgid, .ns_tgid = im->ns_tgid,
-			.flags = im->flags, .maps_error = im->maps_error, .start_boot_ns = im->start_boot_ns,
-			.image_ns = im->begin_ns, .comm = im->comm, .exe = im->exe ? im->exe : "" };
+		struct cap_proc p = {.id = t->emitted,
+		        .tgid = im->tgid,
+		        .ns_tgid = im->ns_tgid,
+		        .flags = im->flags,
+		        .maps_error = im->maps_error,
+		        .start_boot_ns = im->start_boot_ns,
+		        .image_ns = im->begin_ns,
+		        .comm = im->comm,
+		        .exe = im->exe ? im->exe : ""};
 
 		if (!(im->flags & CAP_PROC_KTHREAD) && (!im->maps || !im->maps->n)) {
 			p.flags |= CAP_PROC_MAPS_LOST;
@@ -488,10 +514,10 @@ static void emit_thread(struct proctab *t, uint32_t image, const struct offcpu_k
 
 	if (!th) {
 		if (base_grow(&t->threads, &t->cap_threads, t->n_threads + 1, sizeof(*t->threads)) != 0 ||
-			idmap_put(&t->by_thread, image, key->tid, (uint32_t)t->n_threads, NULL) == UINT32_MAX)
+		        idmap_put(&t->by_thread, image, key->tid, (uint32_t)t->n_threads, NULL) == UINT32_MAX)
 			return;
 		th = &t->threads[t->n_threads++];
-		*th = (struct thread){ .image = image, .tid = key->tid, .ns_tid = key->tid, .dirty = true };
+		*th = (struct thread){.image = image, .tid = key->tid, .ns_tid = key->tid, .dirty = true};
 		said = announcement(t, key);
 		if (said) {
 			th->ns_tid = said->ns_tid;
@@ -503,9 +529,10 @@ static void emit_thread(struct proctab *t, uint32_t image, const struct offcpu_k
 	if (!th->dirty)
 		return;
 	th->dirty = false;
-	capwrite_thread(w,
-		&(struct cap_thread){ .proc = t->images[image].cap_id, .tid = th->tid, .ns_tid = th->ns_tid,
-			.comm = th->comm });
+	capwrite_thread(w, &(struct cap_thread){.proc = t->images[image].cap_id,
+	                           .tid = th->tid,
+	                           .ns_tid = th->ns_tid,
+	                           .comm = th->comm});
 }
 
 uint32_t proctab_emit(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, struct capwrite *w)
@@ -529,7 +556,7 @@ static void forget_image(struct proctab *t, uint32_t at)
 	if (!s || s->value != at)
 		return;
 	s->value = im->older;
-	*im = (struct image){ .cap_id = CAP_NONE, .claimed = true, .older = t->free_image };
+	*im = (struct image){.cap_id = CAP_NONE, .claimed = true, .older = t->free_image};
 	t->free_image = at;
 }
 
@@ -547,7 +574,7 @@ void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w)
 		struct thread *th = &t->threads[i];
 
 		if (th->dirty) {
-			struct offcpu_key key = { .tid = th->tid };
+			struct offcpu_key key = {.tid = th->tid};
 
 			emit_thread(t, th->image, &key, w);
 		}

@@ -40,15 +40,15 @@ void proctab_announce(struct proctab *t, const struct offcpu_ev_thread *ev);
  * FIRST_NS; the image, its files, mappings and the thread are written to W
  * first as far as they are new. CAP_NONE when memory ran out.
  */
-uint32_t proctab_emit(
-	struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, struct capwrite *w);
+uint32_t proctab_emit(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, struct capwrite *w);
 
-/* Write what changed since for images that are in the capture; forget images that ended and have no samples. */
+/* Write what changed since for images that are in the capture; forget images that ended and have no samples.
+ */
 void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w);
 
 struct proctab_stats {
-	uint64_t images;      /* in the capture */
-	uint64_t maps_lost;   /* of them, without mappings */
+	uint64_t images; /* in the capture */
+	uint64_t maps_lost; /* of them, without mappings */
 	uint64_t files_unread;
 	uint64_t events_lost; /* records that the kernel dropped */
 };
