@@ -140,7 +140,9 @@ static void check_lockdown(const struct machine *m, struct findings *f)
 	} else {
 		fi = findings_add(f, GROUP_SECURITY, FINDING_FAIL, "security.lockdown",
 		        "lockdown: confidentiality: BPF programs may not read kernel memory");
-		fi->forbids = TOOLS_LIVE;
+		fi->forbids = TOOL_BIT(TOOL_OFFCPU_RECORD);
+		fi->degrades =
+		        TOOL_BIT(TOOL_STACKMAP_TEST); /* its programs read none, but tracefs is closed */
 		mend_lockdown(m, fi);
 	}
 }

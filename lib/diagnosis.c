@@ -33,13 +33,13 @@ static int probe_recorder(char *found, size_t cap, struct err *e)
 
 static const struct live {
 	const char *id;
-	probe_fn *fn;
+	probe_fn fn;
 	unsigned int degrades, forbids; /* when it fails */
 } live[] = {
         {"live.stack_map", probe_stack_map, 0, STACKMAP},
         {"live.take_stack", probe_take_stack, RECORD | STACKMAP, 0},
         {"live.recorder", probe_recorder, 0, RECORD},
-        {"live.process_events", probe_process_events, 0, RECORD},
+        {"live.process_events", probe_process_events, RECORD, 0},
 };
 
 #define N_LIVE ARRAY_LEN(live)
@@ -69,7 +69,7 @@ static bool why_not_live(const struct machine *m, char *buf, size_t cap)
 
 static void start_live(const struct machine *m, unsigned int limit_ms, struct probe_run **run, struct err *e)
 {
-	probe_fn *fns[N_LIVE];
+	probe_fn fns[N_LIVE];
 	char why[256];
 
 	for (size_t i = 0; i < N_LIVE; i++)

@@ -83,7 +83,7 @@ static void check_proc(const struct machine *m, const char *text, struct finding
 	finding_mend(fi, "mount -o remount,hidepid=0 /proc");
 }
 
-static void check_tracefs(const char *text, struct findings *f)
+static void check_tracefs(const struct machine *m, const char *text, struct findings *f)
 {
 	struct finding *fi;
 	struct mount at;
@@ -93,6 +93,9 @@ static void check_tracefs(const char *text, struct findings *f)
 	} else if (find_mount(text, "debugfs", NULL, &at)) {
 		findings_add(f, GROUP_MOUNTS, FINDING_OK, "mounts.tracefs", "tracefs through debugfs at %s",
 		        at.dir);
+	} else if (machine_tool_allows(m, TOOL_STACKMAP_TEST, CAP_SYS_ADMIN)) {
+		findings_add(f, GROUP_MOUNTS, FINDING_OK, "mounts.tracefs",
+		        "no tracefs: stackmap-test mounts it for itself; nothing else needs it");
 	} else {
 		fi = findings_add(f, GROUP_MOUNTS, FINDING_WARN, "mounts.tracefs",
 		        "no tracefs: stackmap-test skips its tracepoint case; nothing else needs it");
@@ -123,7 +126,7 @@ static void check_mounts(const struct machine *m, struct findings *f)
 		return;
 	}
 	check_proc(m, text, f);
-	check_tracefs(text, f);
+	check_tracefs(m, text, f);
 	check_unneeded(text, "debugfs", f);
 	check_unneeded(text, "bpf", f);
 }

@@ -178,7 +178,7 @@ static void detach_from_caller(unsigned int limit_ms, pid_t parent)
 	libbpf_set_print(silent);
 }
 
-static void run_child(probe_fn *const *list, size_t n, int fd)
+static void run_child(const probe_fn *list, size_t n, int fd)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct probe_result r;
@@ -193,7 +193,7 @@ static void run_child(probe_fn *const *list, size_t n, int fd)
 
 _Static_assert(sizeof(struct probe_result) <= 4096, "a result is one write to a pipe");
 
-int probe_start(probe_fn *const *list, size_t n, unsigned int limit_ms, struct probe_run **ret, struct err *e)
+int probe_start(const probe_fn *list, size_t n, unsigned int limit_ms, struct probe_run **ret, struct err *e)
 {
 	struct probe_run *run = calloc(1, sizeof(*run));
 	pid_t parent = getpid();

@@ -75,7 +75,8 @@ static const char *unhide(const struct machine *m)
 /* Tools that see them in spite of it: their file grants CAP_SYSLOG. */
 static unsigned int blind_tools(const struct machine *m)
 {
-	unsigned int blind = TOOL_BIT(TOOL_OFFCPU_RECORD) | TOOL_BIT(TOOL_KALLSYMS_RESOLVE);
+	unsigned int blind =
+	        TOOL_BIT(TOOL_OFFCPU_RECORD) | TOOL_BIT(TOOL_KALLSYMS_RESOLVE) | TOOL_BIT(TOOL_STACKMAP_TEST);
 	long long kptr = 0;
 
 	machine_number(m, "proc/sys/kernel/kptr_restrict", &kptr);

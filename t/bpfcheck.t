@@ -93,6 +93,7 @@ look
 is "$rc" 1 'hidden kernel addresses degrade'
 like "$(cat "$out")" '^offcpu-record +degraded' 'kptr_restrict=2: the recorder is degraded'
 like "$(cat "$out")" '^kallsyms-resolve +degraded' 'kptr_restrict=2: kallsyms-resolve is degraded'
+like "$(cat "$out")" '^stackmap-test +degraded' 'kptr_restrict=2: stackmap-test is degraded'
 like "$(cat "$out")" 'mend: sysctl -w kernel.kptr_restrict=1$' 'kptr_restrict=2: the command lowers it'
 tree percpu
 perl -e 'print "0000000000000000 A zero$_\n" for 1..3000; print "ffffffff95200000 T _stext\n"' >"$tree/proc/kallsyms"
@@ -105,6 +106,7 @@ tree lockdown
 echo 'none integrity [confidentiality]' >"$tree/sys/kernel/security/lockdown"
 look
 is "$rc" 2 'lockdown=confidentiality makes recording impossible'
+like "$(cat "$out")" '^stackmap-test +degraded' 'lockdown=confidentiality degrades stackmap-test'
 like "$(cat "$out")" 'mend: reboot without it' 'lockdown cannot be lowered, and it is said'
 echo 'ro quiet lockdown=confidentiality' >"$tree/proc/cmdline"
 check security.lockdown 'sed -i s/lockdown=confidentiality/' 'lockdown from the command line: its remedy edits that'
@@ -181,6 +183,8 @@ like "$(item capabilities.ptrace)" '"warn".*setcap .*cap_sys_ptrace' 'a missing 
 like "$(item offcpu-record)" '"degraded"' 'the recorder is degraded, not impossible'
 sed -i '/tracefs/d; /debugfs/d' "$tree/proc/self/mounts"
 check mounts.tracefs '"warn".*mount -t tracefs tracefs /sys/kernel/tracing' 'tracefs that is not mounted is told'
+sed -i 's/000000c000000000/000000c000200000/' "$tree/proc/self/status"
+check mounts.tracefs '"ok".*mounts it for itself' 'tracefs that is not mounted does not matter to who can mount it'
 echo 33554432 >"$TMP/max"
 mkdir -p "$tree/sys/fs/cgroup/user.slice/user-0.slice/session-1.scope"
 cp "$TMP/max" "$tree/sys/fs/cgroup/user.slice/user-0.slice/session-1.scope/memory.max"

@@ -57,7 +57,7 @@ static int chatter(char *found, size_t cap, struct err *e)
 	return a == 6 && b == 6 ? 0 : -EIO;
 }
 
-static bool run(probe_fn *const *list, size_t n, unsigned int limit_ms, struct probe_result *results)
+static bool run(const probe_fn *list, size_t n, unsigned int limit_ms, struct probe_result *results)
 {
 	struct probe_run *run = NULL;
 
@@ -70,7 +70,7 @@ static bool run(probe_fn *const *list, size_t n, unsigned int limit_ms, struct p
 
 static void test_child(struct tap *t)
 {
-	probe_fn *const list[] = {succeed, refuse, chatter, crash, succeed};
+	const probe_fn list[] = {succeed, refuse, chatter, crash, succeed};
 	struct probe_result r[ARRAY_LEN(list)];
 
 	tap_ok(t, run(list, ARRAY_LEN(list), 60000, r), "probes run");
@@ -88,7 +88,7 @@ static void test_child(struct tap *t)
 
 static void test_limit(struct tap *t)
 {
-	probe_fn *const list[] = {succeed, sleep_on, succeed};
+	const probe_fn list[] = {succeed, sleep_on, succeed};
 	struct probe_result r[ARRAY_LEN(list)];
 
 	tap_ok(t, run(list, ARRAY_LEN(list), 300, r), "a probe that blocks ends by the limit");
@@ -101,7 +101,7 @@ static void test_limit(struct tap *t)
 
 static void test_real(struct tap *t)
 {
-	static probe_fn *const list[] = {probe_stack_map, probe_take_stack, probe_process_events};
+	static const probe_fn list[] = {probe_stack_map, probe_take_stack, probe_process_events};
 	static const char *const names[] = {
 	        "a stack map is created", "both stacks of this process are taken", "process events are on"};
 	struct probe_result r[ARRAY_LEN(list)];
@@ -139,7 +139,7 @@ static int under_seccomp(char *found, size_t cap, struct err *e)
 
 static void test_seccomp(struct tap *t)
 {
-	probe_fn *const list[] = {under_seccomp};
+	const probe_fn list[] = {under_seccomp};
 	int caps[] = {CAP_BPF, CAP_PERFMON};
 	struct probe_result r[1];
 	char why[128];
