@@ -102,7 +102,10 @@ static void read_tool(struct machine *m, const char *dir, enum finding_tool tool
 	t->caps = m->status.effective;
 	if (m->status.no_new_privs == 1 || statvfs(t->path, &fs) != 0 || (fs.f_flag & ST_NOSUID))
 		return;
-	granted = file_caps(t->path) & m->status.bounding;
+	granted = file_caps(t->path);
+	/* a file that wants more than the bounding set has cannot be started at all */
+	if (granted & ~m->status.bounding)
+		granted = 0;
 	t->file_caps = granted != 0;
 	t->caps |= granted;
 }
