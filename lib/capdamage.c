@@ -88,22 +88,24 @@ static void say_where(struct text *t, const struct capdamage *d)
 		say(t, "cut at byte %" PRIu64 ": the block at byte %" PRIu64 " (%s) is incomplete", d->total,
 		        d->at, type);
 		return;
-	case CAPDAMAGE_REST:
-		say(t, "complete up to byte %" PRIu64 " of %" PRIu64 ": something follows the trailer", d->at,
-		        d->total);
-		return;
-	default:
-		say(t, "damaged at byte %" PRIu64 " of %" PRIu64 ": ", d->at, d->total);
-	}
-	if (d->kind == CAPDAMAGE_CHECKSUM)
+	case CAPDAMAGE_NO_BLOCK:
+		say(t, "no block where one is due");
+		break;
+	case CAPDAMAGE_CHECKSUM:
 		say(t, "wrong checksum of a block (%s)", type);
-	else if (d->kind == CAPDAMAGE_SEQUENCE)
-		say(t, "block %" PRIu32 " (%s) where block %" PRIu64 " was due", d->block.seq, type,
+		break;
+	case CAPDAMAGE_SEQUENCE:
+		say(t, "block %" PRIu32 " (%s) where block %" PRIu64 " is due", d->block.seq, type,
 		        d->blocks);
-	else if (d->kind == CAPDAMAGE_RECORD)
-		say(t, "%s (%s)", d->wrong, type);
-	else
-		say(t, "no block begins there");
+		break;
+	case CAPDAMAGE_RECORD:
+		say(t, "%s in a block (%s)", d->wrong, type);
+		break;
+	case CAPDAMAGE_REST:
+		say(t, "something follows the trailer");
+		break;
+	}
+	say(t, ", at byte %" PRIu64 " of %" PRIu64, d->at, d->total);
 }
 
 static double since_start(const struct capdamage *d, uint64_t time_ns)
