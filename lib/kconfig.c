@@ -49,7 +49,7 @@ static int inflate_all(z_stream *z, char **out, size_t *len)
 
 static int gunzip(const void *data, size_t size, char **out, size_t *len)
 {
-	z_stream z = {.avail_in = (uInt)size};
+	z_stream z = { .avail_in = (uInt)size };
 	int rc;
 
 	/* zlib's pointer to what it only reads has no const unless asked for */
@@ -127,9 +127,9 @@ int kconfig_load(const struct root *r, const char *release, struct kconfig **ret
 {
 	const struct {
 		const char *before, *after;
-	} places[] = {{"proc/config.gz", NULL}, {"boot/config-", ""}, {"lib/modules/", "/config"},
-	        {"lib/modules/", "/build/.config"}};
-	struct err first = {0}, one;
+	} places[] = { { "proc/config.gz", NULL }, { "boot/config-", "" }, { "lib/modules/", "/config" },
+		{ "lib/modules/", "/build/.config" } };
+	struct err first = { 0 }, one;
 
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
 		bool named = places[i].after != NULL;
@@ -137,7 +137,7 @@ int kconfig_load(const struct root *r, const char *release, struct kconfig **ret
 		int rc;
 
 		snprintf(path, sizeof(path), "%s%s%s", places[i].before, named ? release : "",
-		        named ? places[i].after : "");
+			named ? places[i].after : "");
 		rc = load_one(r, path, ret, &one);
 		if (!rc) {
 			snprintf((*ret)->complaint, sizeof((*ret)->complaint), "%s", first.msg);
@@ -152,9 +152,8 @@ int kconfig_load(const struct root *r, const char *release, struct kconfig **ret
 		return first.code;
 	}
 	return err_set(e, -ENOENT,
-	        "no /proc/config.gz, /boot/config-%s, /lib/modules/%s/config or "
-	        "/lib/modules/%s/build/.config",
-	        release, release, release);
+		"no /proc/config.gz, /boot/config-%s or /lib/modules/%s/{config,build/.config}", release,
+		release);
 }
 
 const char *kconfig_path(const struct kconfig *kc)

@@ -17,7 +17,7 @@ item() {
 }
 
 run "$bpfcheck" --tool offcpu-record -q
-[ "$rc" -eq 0 ] || skip_all "$(head -n 1 "$out")"
+[ "$rc" -eq 0 ] || skip_all "$(cat "$out")"
 [ "$(id -u)" -eq 0 ] || skip_all 'not root, so no privilege can be taken away'
 
 # with everything
@@ -98,7 +98,7 @@ status 0 'no_new_privs takes nothing from root' setpriv --no-new-privs "$bpfchec
 mkdir "$TMP/bin" && cp "$bpfcheck" "$TMP/bin/bpfcheck" && cp "$bpfcheck" "$TMP/bin/offcpu-record"
 chmod 755 "$TMP" "$TMP/bin" "$TMP/bin/"*
 nobody "$TMP/bin/bpfcheck" --tool offcpu-record -q >"$out" 2>/dev/null
-mend=$(sed -n 's/^ *mend: //p' "$out")
+mend=$(sed -n 's/.*; mend: //p' "$out")
 like "$mend" "^setcap .*'$TMP/bin/offcpu-record'\$" 'the remedy is setcap on the tool beside this bpfcheck'
 if sh -c "$mend" 2>"$err"; then
 	status 0 'after that command a user without privileges can record' nobody "$TMP/bin/bpfcheck" -v --tool offcpu-record

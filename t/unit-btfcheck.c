@@ -16,7 +16,7 @@ struct tree {
 
 static bool tree_make(struct tree *t)
 {
-	static const char *const below[] = {"sys", "sys/kernel", "sys/kernel/btf"};
+	static const char *const below[] = { "sys", "sys/kernel", "sys/kernel/btf" };
 	char path[128];
 
 	snprintf(t->dir, sizeof(t->dir), "%s", "/tmp/unit-btfcheck.XXXXXX");
@@ -30,14 +30,14 @@ static bool tree_make(struct tree *t)
 	snprintf(t->file, sizeof(t->file), "%s/sys/kernel/btf/vmlinux", t->dir);
 	if (root_open(t->dir, &t->root, NULL) != 0)
 		return false;
-	t->m = (struct machine){.root = &t->root, .version = MACHINE_VERSION(6, 1)};
+	t->m = (struct machine){ .root = &t->root, .version = MACHINE_VERSION(6, 1) };
 	return true;
 }
 
 static void tree_remove(struct tree *t)
 {
-	static const char *const below[] = {
-	        "/sys/kernel/btf/vmlinux", "/sys/kernel/btf", "/sys/kernel", "/sys", ""};
+	static const char *const below[] = { "/sys/kernel/btf/vmlinux", "/sys/kernel/btf", "/sys/kernel",
+		"/sys", "" };
 	char path[128];
 
 	for (size_t i = 0; i < ARRAY_LEN(below); i++) {
@@ -52,7 +52,7 @@ static void tree_remove(struct tree *t)
 static int troubles(struct tree *t, const void *data, size_t len)
 {
 	int fd = open(t->file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), bad = 0;
-	struct findings f = {0};
+	struct findings f = { 0 };
 
 	if (fd < 0 || write(fd, data, len) != (ssize_t)len)
 		return -1;
@@ -81,16 +81,16 @@ static void test_changes(struct tap *t, struct tree *tree, char *btf, size_t len
 		btf[at] ^= 0x41;
 	}
 	tap_ok(t, told > runs / 4,
-	        "each of %zu bytes changed in turn does no harm, and is told where it matters (%zu)", runs,
-	        told);
+		"each of %zu bytes changed in turn does no harm, and is told where it matters (%zu)", runs,
+		told);
 }
 
 int main(void)
 {
 	const char *top = getenv("TOP") ? getenv("TOP") : ".";
 	char path[512], btf[8192];
-	struct tree tree = {0};
-	struct tap t = {0};
+	struct tree tree = { 0 };
+	struct tap t = { 0 };
 	FILE *f;
 	size_t len;
 

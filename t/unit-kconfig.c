@@ -8,8 +8,8 @@
 #include <zlib.h>
 
 static const char text[] =
-        "# Kernel Configuration\nCONFIG_BPF_SYSCALL=y\nCONFIG_KPROBES=m\n# CONFIG_BPF is not set\n"
-        "CONFIG_LSM=\"yama,bpf\"\nCONFIG_HZ=250";
+	"# Kernel Configuration\nCONFIG_BPF_SYSCALL=y\nCONFIG_KPROBES=m\n# CONFIG_BPF is not set\n"
+	"CONFIG_LSM=\"yama,bpf\"\nCONFIG_HZ=250";
 
 /* LEN bytes that end at an unmapped page, so that an over-read faults. */
 static void *at_the_edge(const void *data, size_t len)
@@ -37,9 +37,9 @@ static void test_values(struct tap *t)
 	tap_ok(t, kconfig_find(kc, "CONFIG_BPF_SYSCALL", v, sizeof(v)) && strcmp(v, "y") == 0, "y is found");
 	tap_ok(t, kconfig_find(kc, "CONFIG_KPROBES", v, sizeof(v)) && strcmp(v, "m") == 0, "m is found");
 	tap_ok(t, !kconfig_find(kc, "CONFIG_BPF", v, sizeof(v)) && !v[0],
-	        "what is not set is absent, though another name begins so");
+		"what is not set is absent, though another name begins so");
 	tap_ok(t, !kconfig_find(kc, "CONFIG_BPF_SYS", v, sizeof(v)),
-	        "the beginning of a name is not the name");
+		"the beginning of a name is not the name");
 	kconfig_find(kc, "CONFIG_LSM", v, sizeof(v));
 	tap_eq_str(t, v, "\"yama,bpf\"", "a string keeps its quotes");
 	kconfig_find(kc, "CONFIG_HZ", v, sizeof(v));
@@ -53,7 +53,7 @@ static void test_values(struct tap *t)
 
 static size_t gzip(const void *data, size_t len, unsigned char *out, size_t cap)
 {
-	z_stream z = {.avail_in = (uInt)len, .next_out = out, .avail_out = (uInt)cap};
+	z_stream z = { .avail_in = (uInt)len, .next_out = out, .avail_out = (uInt)cap };
 
 	memcpy(&z.next_in, &data, sizeof(data));
 	if (deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
@@ -73,7 +73,7 @@ static void test_gzip(struct tap *t)
 	char v[8];
 
 	tap_ok(t, parse(gz, len, &kc, NULL) == 0 && kconfig_find(kc, "CONFIG_HZ", v, sizeof(v)),
-	        "gzip is decompressed");
+		"gzip is decompressed");
 	kconfig_free(kc);
 	for (size_t cut = 0; cut < len; cut++)
 		refused &= parse(gz, cut, &kc, NULL) != 0;
@@ -93,15 +93,15 @@ static void test_bomb(struct tap *t)
 	char *zeros = calloc(1, BIG);
 	unsigned char *gz = malloc(1 << 20);
 	struct kconfig *kc = NULL;
-	struct err e = {0};
+	struct err e = { 0 };
 	size_t len;
 
 	memcpy(zeros, text, sizeof(text) - 1);
 	memset(zeros + sizeof(text), '\n', BIG - sizeof(text));
 	len = gzip(zeros, BIG, gz, 1 << 20);
 	tap_ok(t,
-	        kconfig_parse("/proc/config.gz", gz, len, &kc, &e) == -EFBIG && strstr(e.msg, "larger than"),
-	        "64 MiB in %zu KiB of gzip are refused", len >> 10);
+		kconfig_parse("/proc/config.gz", gz, len, &kc, &e) == -EFBIG && strstr(e.msg, "larger than"),
+		"64 MiB in %zu KiB of gzip are refused", len >> 10);
 	free(zeros);
 	free(gz);
 }
@@ -109,21 +109,21 @@ static void test_bomb(struct tap *t)
 static void test_garbage(struct tap *t)
 {
 	struct kconfig *kc = NULL;
-	struct err e = {0};
+	struct err e = { 0 };
 
 	tap_ok(t, parse("", 0, &kc, &e) == -EINVAL, "an empty file is no configuration");
 	tap_ok(t, parse("\x1f\x8b", 2, &kc, &e) == -EBADMSG, "gzip's magic alone is damaged");
 	tap_ok(t,
-	        parse("hello\nworld\n", 12, &kc, &e) == -EINVAL &&
-	                strstr(e.msg, "is no kernel configuration"),
-	        "other text is no configuration");
+		parse("hello\nworld\n", 12, &kc, &e) == -EINVAL &&
+			strstr(e.msg, "is no kernel configuration"),
+		"other text is no configuration");
 	tap_ok(t, parse("CONFIG_A=y\n\0CONFIG_B=y\n", 23, &kc, &e) == -EINVAL,
-	        "a NUL byte is no configuration");
+		"a NUL byte is no configuration");
 }
 
 int main(void)
 {
-	struct tap t = {0};
+	struct tap t = { 0 };
 
 	test_values(&t);
 	test_gzip(&t);

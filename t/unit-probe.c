@@ -40,7 +40,7 @@ static int sleep_on(char *found, size_t cap, struct err *e)
 
 static int crash(char *found, size_t cap, struct err *e)
 {
-	const struct rlimit none = {0};
+	const struct rlimit none = { 0 };
 
 	(void)found, (void)cap, (void)e;
 	setrlimit(RLIMIT_CORE, &none);
@@ -70,42 +70,42 @@ static bool run(const probe_fn *list, size_t n, unsigned int limit_ms, struct pr
 
 static void test_child(struct tap *t)
 {
-	const probe_fn list[] = {succeed, refuse, chatter, crash, succeed};
+	const probe_fn list[] = { succeed, refuse, chatter, crash, succeed };
 	struct probe_result r[ARRAY_LEN(list)];
 
 	tap_ok(t, run(list, ARRAY_LEN(list), 60000, r), "probes run");
 	tap_ok(t, r[0].code == 0 && strcmp(r[0].found, "fine") == 0, "success says what was found");
 	tap_ok(t,
-	        r[1].code == -EACCES && strcmp(r[1].err.msg, "refused") == 0 &&
-	                strcmp(r[1].err.hint, "ask") == 0,
-	        "failure brings its story and hint");
+		r[1].code == -EACCES && strcmp(r[1].err.msg, "refused") == 0 &&
+			strcmp(r[1].err.hint, "ask") == 0,
+		"failure brings its story and hint");
 	tap_ok(t, r[2].code == 0, "what a probe prints goes nowhere");
 	tap_ok(t, r[3].code == -ECHILD && strstr(r[3].err.msg, "signal 11"),
-	        "a crash is a result, with the signal");
+		"a crash is a result, with the signal");
 	tap_ok(t, r[4].code == -ECHILD, "what comes after a crash has no result");
 	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "no child is left");
 }
 
 static void test_limit(struct tap *t)
 {
-	const probe_fn list[] = {succeed, sleep_on, succeed};
+	const probe_fn list[] = { succeed, sleep_on, succeed };
 	struct probe_result r[ARRAY_LEN(list)];
 
 	tap_ok(t, run(list, ARRAY_LEN(list), 300, r), "a probe that blocks ends by the limit");
 	tap_ok(t, r[0].code == 0, "what was over before keeps its result");
 	tap_ok(t, r[1].code == -ETIMEDOUT && strstr(r[1].err.msg, "300 ms"),
-	        "the blocked one says how long it had");
+		"the blocked one says how long it had");
 	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "the blocked child is gone");
 	probe_finish(NULL, NULL);
 }
 
 static void test_real(struct tap *t)
 {
-	static const probe_fn list[] = {probe_stack_map, probe_take_stack, probe_process_events};
-	static const char *const names[] = {
-	        "a stack map is created", "both stacks of this process are taken", "process events are on"};
+	static const probe_fn list[] = { probe_stack_map, probe_take_stack, probe_process_events };
+	static const char *const names[] = { "a stack map is created",
+		"both stacks of this process are taken", "process events are on" };
 	struct probe_result r[ARRAY_LEN(list)];
-	int caps[] = {CAP_BPF, CAP_PERFMON};
+	int caps[] = { CAP_BPF, CAP_PERFMON };
 	char why[128];
 
 	for (size_t i = 0; i < ARRAY_LEN(list); i++)
@@ -123,24 +123,24 @@ static void test_real(struct tap *t)
 static int under_seccomp(char *found, size_t cap, struct err *e)
 {
 	struct sock_filter code[] = {
-	        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_bpf, 1, 0),
-	        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-	        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-	        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_bpf, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog prog = {.len = ARRAY_LEN(code), .filter = code};
+	struct sock_fprog prog = { .len = ARRAY_LEN(code), .filter = code };
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-	        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0) != 0)
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0) != 0)
 		return -errno;
 	return probe_stack_map(found, cap, e);
 }
 
 static void test_seccomp(struct tap *t)
 {
-	const probe_fn list[] = {under_seccomp};
-	int caps[] = {CAP_BPF, CAP_PERFMON};
+	const probe_fn list[] = { under_seccomp };
+	int caps[] = { CAP_BPF, CAP_PERFMON };
 	struct probe_result r[1];
 	char why[128];
 
@@ -150,13 +150,13 @@ static void test_seccomp(struct tap *t)
 	}
 	run(list, 1, 20000, r);
 	if (!tap_ok(t, r[0].code == -EPERM && strstr(r[0].err.msg, "seccomp filter"),
-	            "a refusal by seccomp names the filter"))
+		    "a refusal by seccomp names the filter"))
 		tap_diag("%d %s", r[0].code, r[0].err.msg);
 }
 
 int main(void)
 {
-	struct tap t = {0};
+	struct tap t = { 0 };
 
 	test_child(&t);
 	test_limit(&t);

@@ -35,7 +35,7 @@ struct bpf_iter__task {
 };
 
 typedef void (*btf_trace_sched_switch)(
-        void *, bool, struct task_struct *, struct task_struct *, unsigned int);
+	void *, bool, struct task_struct *, struct task_struct *, unsigned int);
 typedef void (*btf_trace_sched_process_fork)(void *, struct task_struct *, struct task_struct *);
 typedef void (*btf_trace_sched_process_exec)(void *, struct task_struct *, int, void *);
 typedef void (*btf_trace_task_rename)(void *, struct task_struct *, const char *);
