@@ -38,13 +38,12 @@ static bool mend_otherwise(const struct machine *m, struct finding *fi)
 	uint64_t need = UINT64_C(1) << CAP_BPF | UINT64_C(1) << CAP_PERFMON;
 
 	if ((m->status.bounding & need) != need) {
-		finding_mend(fi,
-			"start the container with: --cap-add=BPF --cap-add=PERFMON --cap-add=SYS_PTRACE "
-			"--cap-add=SYSLOG");
+		finding_mend(fi, "docker run --cap-add=BPF --cap-add=PERFMON --cap-add=SYS_PTRACE "
+				 "--cap-add=SYSLOG ...");
 		return true;
 	}
 	if (m->status.no_new_privs == 1) {
-		finding_mend(fi, "start the container without no-new-privileges, or run as root");
+		finding_mend(fi, "docker run --security-opt no-new-privileges=false ..., or run as root");
 		return true;
 	}
 	return false;

@@ -91,8 +91,10 @@ static void check_absent(const struct machine *m, int code, const struct err *e,
 		finding_mend(fi, "modprobe configs");
 	else if (code == -EACCES || code == -EPERM)
 		finding_mend(fi, "run bpfcheck as root");
+	else if (strcmp(m->distro, "debian") == 0 || strcmp(m->distro, "ubuntu") == 0)
+		finding_mend(fi, "apt-get install --reinstall linux-image-%s", m->release);
 	else
-		finding_mend(fi, "rm the damaged file if it is in /boot, then: modprobe configs");
+		finding_mend(fi, "modprobe configs");
 }
 
 void kernelcheck_run(const struct machine *m, struct findings *f)

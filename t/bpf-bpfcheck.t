@@ -110,7 +110,7 @@ if sh -c "$mend" 2>"$err"; then
 	done
 	status 2 'with no_new_privs file capabilities do not count' \
 		nobody setpriv --no-new-privs "$TMP/bin/bpfcheck" --tool offcpu-record
-	like "$(cat "$out")" 'without no-new-privileges' 'and the remedy is not setcap'
+	like "$(cat "$out")" 'no-new-privileges=false' 'and the remedy is not setcap'
 else
 	skip 'file capabilities' "$(head -n 1 "$err")"
 fi
