@@ -3,7 +3,8 @@
  * unit-capread - a reader gives back what was written, takes what is intact
  * before a damage, and never anything wrong.
  *
- * unit-capread --write FILE writes the sample capture, for the shell tests.
+ * unit-capread --write FILE writes the sample capture, for the shell tests;
+ * unit-capread --write FILE SAMPLES a large one, for scripts/bench.
  */
 #include "capcodec.h"
 #include "capread.h"
@@ -753,8 +754,9 @@ int main(int argc, char **argv)
 	struct whole w = {0};
 	int fd;
 
-	if (argc == 3 && same(argv[1], "--write")) {
-		if (sample_write(argv[2], &e) == 0)
+	if (argc >= 3 && same(argv[1], "--write")) {
+		if ((argc == 3 ? sample_write(argv[2], &e)
+		               : sample_write_many(argv[2], (uint32_t)strtoul(argv[3], NULL, 10), &e)) == 0)
 			return 0;
 		fprintf(stderr, "unit-capread: %s\n", e.msg);
 		return 2;
