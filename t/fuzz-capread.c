@@ -3,7 +3,9 @@
  * fuzz-capread - hostile captures, for libFuzzer:
  *
  *   clang -g -O1 -std=gnu11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -Ilib \
- *       -o /tmp/fuzz-capread t/fuzz-capread.c lib/{base,err,buf,crc32c,capture,cap[cdmrs]*}.c
+ *       -o /tmp/fuzz-capread t/fuzz-capread.c lib/base.c lib/err.c lib/buf.c lib/crc32c.c \
+ *       lib/capture.c lib/capcodec.c lib/capdamage.c lib/capmaps.c lib/capread.c \
+ *       lib/capslurp.c lib/capstore.c
  *
  * Random bytes never have the right checksum. So the input is cut into blocks
  * here, with headers, numbers and checksums made right: a byte of type, two of
