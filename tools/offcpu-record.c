@@ -466,7 +466,7 @@ static int record(struct run *r, struct opts *o)
 
 int main(int argc, char **argv)
 {
-	struct opts o = { .rec = { .path = "cap.bin" }, .follow = -1 };
+	struct opts o = { .rec = { .path = "cap.bin", .bpf.depth = 127 }, .follow = -1 };
 	struct run r = {
 		.o = &o, .signal_fd = -1, .tty = isatty(STDERR_FILENO), .command = { .start_fd = -1 }
 	};
