@@ -303,23 +303,39 @@ int kallsyms_load(const char *file, struct kallsyms **ret, struct err *e)
 	return kallsyms_load_fd(fd, file, ret, e);
 }
 
-bool kallsyms_find(const struct kallsyms *ks, uint64_t addr, struct kallsyms_sym *ret)
+static bool in_range(const struct kallsyms *ks, const struct index *ix, uint64_t addr)
 {
-	const struct ksymtext *t = &ks->t;
-	const struct index *ix = &ks->index[ks->index[1].n && addr >= ks->index[1].base];
-	size_t piece, at, n;
+	return ix->n && addr >= ks->t.starts[0];
+}
 
-	if (addr < t->starts[0] || !ix->n)
-		return false;
-	piece = MIN((size_t)((addr - ix->base) >> ix->shift), ix->n - 1);
-	at = ix->bucket[piece];
-	n = ix->bucket[piece + 1] - at + 1;
+static const struct index *index_for(const struct kallsyms *ks, uint64_t addr)
+{
+	return &ks->index[ks->index[1].n && addr >= ks->index[1].base];
+}
+
+static const uint32_t *bucket_for(const struct index *ix, uint64_t addr)
+{
+	return &ix->bucket[MIN((size_t)((addr - ix->base) >> ix->shift), ix->n - 1)];
+}
+
+/* The last symbol that starts at ADDR or before. */
+static size_t search(const struct ksymtext *t, const uint32_t *bucket, uint64_t addr)
+{
+	size_t at = bucket[0], n = bucket[1] - at + 1;
+
 	while (n > 1) { /* starts[at] <= addr, and the last such is among the N from AT on */
 		size_t half = n / 2;
 
 		at = t->starts[at + half] <= addr ? at + half : at;
 		n -= half;
 	}
+	return at;
+}
+
+static bool symbol_at(const struct kallsyms *ks, size_t at, uint64_t addr, struct kallsyms_sym *ret)
+{
+	const struct ksymtext *t = &ks->t;
+
 	*ret = (struct kallsyms_sym){.start = t->starts[at],
 	        .end = end_of(t, at),
 	        .name = name_of(t, t->names[at]),
@@ -327,15 +343,62 @@ bool kallsyms_find(const struct kallsyms *ks, uint64_t addr, struct kallsyms_sym
 	return addr < ret->end;
 }
 
+bool kallsyms_find(const struct kallsyms *ks, uint64_t addr, struct kallsyms_sym *ret)
+{
+	const struct index *ix = index_for(ks, addr);
+
+	return in_range(ks, ix, addr) && symbol_at(ks, search(&ks->t, bucket_for(ix, addr), addr), addr, ret);
+}
+
+#define BATCH 64u
+
+/* Each step starts the loads of the next for all addresses, so that their waits overlap. */
+static void find_batch(const struct kallsyms *ks, const uint64_t *addrs, size_t n, struct kallsyms_sym *ret)
+{
+	const uint32_t *buckets[BATCH];
+	size_t at[BATCH];
+
+	for (size_t i = 0; i < n; i++) {
+		const struct index *ix = index_for(ks, addrs[i]);
+
+		buckets[i] = in_range(ks, ix, addrs[i]) ? bucket_for(ix, addrs[i]) : NULL;
+		if (buckets[i])
+			__builtin_prefetch(buckets[i]);
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (!buckets[i])
+			continue;
+		__builtin_prefetch(&ks->t.starts[buckets[i][0]]);
+		__builtin_prefetch(&ks->t.names[buckets[i][0]]);
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (!buckets[i])
+			continue;
+		at[i] = search(&ks->t, buckets[i], addrs[i]);
+		__builtin_prefetch(name_of(&ks->t, ks->t.names[at[i]]));
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!buckets[i] || !symbol_at(ks, at[i], addrs[i], &ret[i]))
+			ret[i].name = NULL;
+}
+
+void kallsyms_find_many(const struct kallsyms *ks, const uint64_t *addrs, size_t n, struct kallsyms_sym *ret)
+{
+	for (size_t i = 0; i < n; i += BATCH)
+		find_batch(ks, addrs + i, MIN(n - i, BATCH), ret + i);
+}
+
 uint64_t kallsyms_address(const struct kallsyms *ks, const char *name)
 {
-	for (size_t i = 0; i < ks->t.n; i++)
-		if (strcmp(name_of(&ks->t, ks->t.names[i]), name) == 0)
-			return ks->t.starts[i];
-	for (size_t i = 0; i < ks->naliases; i++)
+	uint64_t best = 0;
+
+	for (size_t i = 0; i < ks->naliases && !best; i++)
 		if (strcmp(name_of(&ks->t, ks->aliases[i].name), name) == 0)
-			return ks->aliases[i].start;
-	return 0;
+			best = ks->aliases[i].start;
+	for (size_t i = 0; i < ks->t.n && (!best || ks->t.starts[i] < best); i++)
+		if (strcmp(name_of(&ks->t, ks->t.names[i]), name) == 0)
+			best = ks->t.starts[i];
+	return best;
 }
 
 size_t kallsyms_count(const struct kallsyms *ks)

@@ -53,6 +53,9 @@ void kallsyms_free(struct kallsyms *ks); /* NULL is fine */
 /* The symbol that covers ADDR into *RET; false when none does. */
 bool kallsyms_find(const struct kallsyms *ks, uint64_t addr, struct kallsyms_sym *ret);
 
+/* As kallsyms_find() for N addresses, faster than one by one; a symbol's name is NULL when none covers it. */
+void kallsyms_find_many(const struct kallsyms *ks, const uint64_t *addrs, size_t n, struct kallsyms_sym *ret);
+
 /* The address of the first symbol called NAME, 0 when there is none. O(n). */
 uint64_t kallsyms_address(const struct kallsyms *ks, const char *name);
 

@@ -31,7 +31,7 @@ static bool is_one_of(const char *s, size_t len, const struct word *list, size_t
 	return false;
 }
 
-static bool is_marker(bool code, const char *name, size_t len)
+bool ksymname_is_marker(bool code, const char *name, size_t len)
 {
 	static const struct word code_ends[] = {WORD("_etext"), WORD("_einittext"), WORD("_eextratext")};
 	static const struct word places[] = {WORD("_end"), WORD("_edata"), WORD("_sdata"), WORD("_brk_end"),
@@ -44,28 +44,10 @@ static bool is_marker(bool code, const char *name, size_t len)
 		return true;
 	if (ends_with(name, len, (struct word)WORD("text")))
 		return is_one_of(name, len, code_ends, ARRAY_LEN(code_ends));
-	/* a function may well be called __stop_tty or __end_that */
 	return !code && (starts_with(name, len, (struct word)WORD("__start_")) ||
 	                        starts_with(name, len, (struct word)WORD("__stop_")) ||
 	                        starts_with(name, len, (struct word)WORD("__end_")) ||
 	                        is_one_of(name, len, places, ARRAY_LEN(places)));
-}
-
-unsigned int ksymname_flags(char type, const char *name, size_t len)
-{
-	char kind = (char)(type | 0x20);
-	unsigned int flags = 0;
-
-	if (kind == 't' || kind == 'w' || kind == 'i')
-		flags |= KSYM_CODE;
-	if (kind == 'w' || kind == 'v')
-		flags |= KSYM_WEAK;
-	if (type >= 'a' &&
-	        !(flags & KSYM_WEAK)) /* w and v: weak and undefined, or weak; no letter tells local */
-		flags |= KSYM_LOCAL;
-	if (is_marker(flags & KSYM_CODE, name, len))
-		flags |= KSYM_MARKER;
-	return flags;
 }
 
 /* What follows it without a name of its own is called by it, but any other name is better. */

@@ -20,8 +20,23 @@ enum {
 	KSYM_MARKER = 8, /* _etext, __entry_text_end, __start_rodata: a place that owns nothing behind it */
 };
 
-/* The flags of a symbol of TYPE called NAME (LEN bytes, no NUL needed). */
-unsigned int ksymname_flags(char type, const char *name, size_t len);
+/* _etext and the like. CODE: the type letter says so; a function may well be called __stop_tty. */
+bool ksymname_is_marker(bool code, const char *name, size_t len);
+
+/* The flags of a symbol of TYPE called NAME (LEN bytes, at least 1, no NUL needed). */
+static inline unsigned int ksymname_flags(char type, const char *name, size_t len)
+{
+	char kind = (char)(type | 0x20);
+	bool code = kind == 't' || kind == 'w' || kind == 'i', weak = kind == 'w' || kind == 'v';
+	/* w and v are weak as well: their case does not tell local from global */
+	unsigned int flags = (code ? KSYM_CODE : 0u) | (weak ? KSYM_WEAK : type >= 'a' ? KSYM_LOCAL : 0u);
+
+	/* all markers among code end in "text" or "text_end" */
+	if (name[0] == '_' && (!code || name[len - 1] == 't' || name[len - 1] == 'd') &&
+	        ksymname_is_marker(code, name, len))
+		flags |= KSYM_MARKER;
+	return flags;
+}
 
 /*
  * How good a name for its address it is, the lower the better, by: no marker,

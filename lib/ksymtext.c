@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ksymtext.h"
+#include "hexword.h"
 #include "ksymname.h"
 
 #include <errno.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define WINDOW (128u << 10)
-#define SLACK 24 /* words are read across the end of the window, and written across that of a name */
+#define SLACK 40 /* chunks are read across the end of the window, and written across that of a name */
 
 struct reader {
 	struct ksymtext *t;
@@ -18,69 +22,66 @@ struct reader {
 	uint32_t pfx, pfx_len; /* of the last name, had it been "__pfx_x": where x is, and its length */
 };
 
-/* ---- words of eight bytes ---- */
-
-#define ONES (~UINT64_C(0) / 255)
-#define HIGHS (ONES * 0x80)
-
-static inline uint64_t word_at(const char *p)
-{
-	uint64_t w;
-
-	memcpy(&w, p, sizeof(w));
-	return w;
-}
-
-/* Eight lower-case hex digits at P, most significant first; false on anything else. */
-static inline bool hex8(const char *p, uint64_t *ret)
-{
-	uint64_t w = word_at(p);
-	/* the high bit of each byte tells: not within '0'..'9', not within 'a'..'f' */
-	uint64_t not_digit = (w + ONES * (0x7f - '9')) | ~(w + ONES * (0x80 - '0'));
-	uint64_t not_alpha = (w + ONES * (0x7f - 'f')) | ~(w + ONES * (0x80 - 'a'));
-
-	if ((w | (not_digit & not_alpha)) & HIGHS)
-		return false;
-	w = (w & ONES * 0x0f) + (w >> 6 & ONES) * 9;
-	w = __builtin_bswap64(w);
-	w = (w | w >> 4) & UINT64_C(0x00ff00ff00ff00ff);
-	w = (w | w >> 8) & UINT64_C(0x0000ffff0000ffff);
-	*ret = *ret << 32 | (uint32_t)(w | w >> 16);
-	return true;
-}
-
 /* "<hex> " at P, of 16 digits as every 64-bit kernel prints it, or fewer: what follows, or NULL. */
 static inline const char *parse_address(const char *p, uint64_t *ret)
 {
 	int digits = 0;
 
 	*ret = 0;
-	if (hex8(p, ret) && hex8(p + 8, ret) && p[16] == ' ')
+	if (hexword_shift(p, ret) && hexword_shift(p + 8, ret) && p[16] == ' ')
 		return p + 17;
 	for (*ret = 0; (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'f'); p++, digits++)
 		*ret = *ret << 4 | (uint64_t)(*p <= '9' ? *p - '0' : *p - 'a' + 10);
 	return digits && digits <= 16 && *p == ' ' ? p + 1 : NULL;
 }
 
+#define CHUNK 32u
+
+/*
+ * Copy CHUNK bytes. Returns a bit for each byte that is a space or below, and
+ * ors into *ODD those that no symbol has, DEL and what is not ASCII.
+ */
+static inline uint32_t copy_chunk(char *dst, const char *p, uint64_t *odd)
+{
+	uint32_t low = 0, high = 0;
+
+#ifdef __SSE2__
+	for (unsigned int i = 0; i < CHUNK; i += 16) {
+		__m128i v = _mm_loadu_si128((const __m128i_u *)(p + i));
+		__m128i space = _mm_set1_epi8(' '), one = _mm_set1_epi8(1);
+
+		_mm_storeu_si128((__m128i_u *)(dst + i), v);
+		low |= (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(v, space), v)) << i;
+		high |= (uint32_t)_mm_movemask_epi8(_mm_or_si128(v, _mm_add_epi8(v, one)));
+	}
+#else
+	memcpy(dst, p, CHUNK);
+	for (unsigned int i = 0; i < CHUNK; i++) {
+		unsigned char c = (unsigned char)p[i];
+
+		low |= (uint32_t)(c <= ' ') << i;
+		high |= c >= 0x7f;
+	}
+#endif
+	*odd |= high;
+	return low;
+}
+
 /*
  * Copy the word at P to DST up to its end, a newline, tab, space or NUL, which
- * is surely there. Both are read and written up to 7 bytes further.
+ * is surely there. Both are read and written up to a chunk further.
  */
 static inline size_t copy_word(char *dst, const char *p, uint64_t *odd)
 {
-	for (size_t at = 0;; at += 8) {
-		uint64_t w = word_at(p + at);
-		uint64_t below = (w - ONES * '!') & ~w & HIGHS;
+	for (size_t at = 0;; at += CHUNK) {
+		uint32_t low = copy_chunk(dst + at, p + at, odd);
 
-		memcpy(dst + at, &w, sizeof(w));
-		*odd |= (w | (w + ONES)) & HIGHS; /* DEL, and all that is not ASCII */
-		for (; below; below &= below - 1) {
-			size_t len = at + ((size_t)__builtin_ctzll(below) >> 3);
+		for (; low; low &= low - 1) {
+			size_t len = at + (size_t)__builtin_ctz(low);
 
-			/* a borrow can mark a '!' above the true one: look */
 			if (p[len] == '\n' || p[len] == '\t' || p[len] == ' ' || p[len] == '\0')
 				return len;
-			*odd |= p[len] != '!';
+			*odd |= 1; /* another control character */
 		}
 	}
 }
