@@ -34,7 +34,7 @@ is "$(name_of ffffffff8100057f)" "last_function+0x7f" "a function goes up to its
 past ffffffff81000581 "an address past _etext is not attributed"
 past ffffffff81000485 "nor one past the end of a part of the text"
 past ffffffffc0a01000 "nor one past the end of a module's text"
-past ffffffffc0900000000 "nor a number that is no kernel address"
+past 7f0000001000 "nor a number that is no kernel address"
 past 21000 "nor a per-CPU offset"
 past ffffffffc0b01000 "nor one past the page of a BPF program"
 like "$(cat "$err")" "1 of 1 kernel addresses belong to no symbol" "and the loss is counted"
