@@ -170,6 +170,16 @@ else
 	if [ -n "$etext" ]; then
 		status 1 "the running kernel's _etext is an end" "$kr" "$(printf '%x' $((0x$etext + 1)))"
 	fi
+	if perf record -q -e cpu-clock -a -g -o "$TMP/perf.data" sleep 0.3 >/dev/null 2>&1; then
+		perf script -i "$TMP/perf.data" -F ip,sym,symoff,dso 2>/dev/null |
+			sed -n 's/^[[:space:]]*\(ffffffff[89a-f][0-9a-f]*\) .*+0x\([0-9a-f]*\) (\[kernel.kallsyms\])$/\1 \2/p' |
+			sort -u >"$TMP/theirs"
+		awk '{print $1}' "$TMP/theirs" | "$kr" | sed 's/.*+0x\([0-9a-f]*\).*/\1/' >"$TMP/offsets"
+		awk '{print $1}' "$TMP/theirs" | paste -d ' ' - "$TMP/offsets" >"$TMP/ours"
+		same "$TMP/ours" "$TMP/theirs" "kernel frames that perf samples lie in the symbols that perf finds"
+	else
+		skip "kernel frames that perf samples lie in the symbols that perf finds" "perf cannot record here"
+	fi
 	if runuser -u nobody -- head -c 16 /proc/kallsyms 2>/dev/null | grep -q '^0000000000000000$'; then
 		cp "$kr" "$TMP/kr" && chmod 755 "$TMP" "$TMP/kr"
 		status 2 "without privilege the hidden addresses are an error" runuser -u nobody -- "$TMP/kr" ffffffff81000110
