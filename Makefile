@@ -31,9 +31,11 @@ OBJ := $(O)/obj
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wcast-qual -Wformat=2 -Wundef -Wvla
 CFLAGS ?= -O2 -g
-ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) -Ilib -Ibpf -I$(OBJ)/bpf -MMD -MP
+ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) -Ilib -Ibpf -isystem $(OBJ)/bpf -MMD -MP
+# clang -target bpf does not look into the multiarch folder, where asm/types.h is
+MULTIARCH := $(shell $(CC) -print-multiarch)
 BPF_CFLAGS := -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Wshadow -Wno-unused-parameter \
-	-D__TARGET_ARCH_x86 -Ibpf -MMD -MP
+	-D__TARGET_ARCH_x86 -Ibpf -idirafter /usr/include/$(MULTIARCH) -MMD -MP
 LIBS := -lbpf -ldw -lelf -lcap -lz -liberty
 ifneq ($(SAN),)
 ALL_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * caps - what this process may do, and how to say what it lacks. Floor 2.
- * Sources: capabilities(7), libcap.
+ * Sources: capabilities(7), user_namespaces(7), proc(5), libcap.
  */
 #ifndef STACKTOOLS_CAPS_H
 #define STACKTOOLS_CAPS_H
@@ -10,6 +10,31 @@
 
 /* CAP is a CAP_* number of <linux/capability.h>, in this process's effective set. */
 bool caps_have(int cap);
+
+/*
+ * As caps_have(), and true too where CAP_SYS_ADMIN stands in for CAP: the
+ * kernel takes it for CAP_BPF, CAP_PERFMON and CAP_CHECKPOINT_RESTORE.
+ */
+bool caps_allow(int cap);
+
+/*
+ * Those of the N capabilities in CAPS that caps_allow() refuses, as a clause:
+ * "CAP_BPF and CAP_PERFMON are missing". Returns how many; 0 leaves BUF "".
+ */
+size_t caps_missing(const int *caps, size_t n, char *buf, size_t cap);
+
+/*
+ * What besides capabilities can forbid BPF here, as a clause: "a seccomp
+ * filter is in force", "in a user namespace, where capabilities do not reach
+ * the kernel". Returns false with BUF "" where nothing is seen.
+ */
+bool caps_obstacle(char *buf, size_t cap);
+
+/*
+ * The command that gives the N capabilities in CAPS to the file EXE, quoted
+ * for the shell: setcap cap_bpf,cap_perfmon+ep '/usr/bin/offcpu-record'
+ */
+void caps_command(const char *exe, const int *caps, size_t n, char *buf, size_t cap);
 
 /*
  * Tell the story of an operation refused with CODE (-EPERM or -EACCES): WHAT
@@ -22,5 +47,22 @@ bool caps_have(int cap);
  * seccomp, a user namespace) as far as that can be read. Returns CODE.
  */
 int caps_explain(const char *what, int code, const int *caps, size_t n, struct err *e);
+
+/* The fields of /proc/PID/status that decide what a process may do; sets are bit masks. */
+struct caps_status {
+	uint64_t effective, permitted, inheritable, bounding, ambient;
+	int seccomp; /* 0 none, 1 strict, 2 filter; -1 = the kernel does not say */
+	int no_new_privs; /* 0 or 1; -1 = the kernel does not say */
+	uint32_t uid; /* effective */
+};
+
+/* TEXT is the file's. 0, or -EINVAL where a capability set or the uid is not in it. */
+int caps_status_parse(const char *text, struct caps_status *ret);
+
+/* Is CAP in SET, or does CAP_SYS_ADMIN in SET stand in for it? */
+bool caps_set_allows(uint64_t set, int cap);
+
+/* "CAP_BPF" for CAP_BPF, "CAP_77" for what libcap does not know. Returns BUF. */
+const char *caps_name(int cap, char *buf, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capture - what a recording holds, as C structures. Floor 2.
+ * capture - what a recording holds, as C structures. Floor 1.
  *
  * capwrite.h writes these, capread.h reads them; docs/capture.5 is the
  * byte-level format. Ids are dense from 0 in order of first appearance, and a
@@ -201,14 +201,15 @@ struct cap_trailer {
 	const char *why; /* "SIGINT", "duration", "target exited", ... */
 };
 
-/* "EFAULT"-style short name and a sentence for people; never NULL, for any value. */
+/* A short word ("kernel-thread") and a sentence for people; never NULL, for any value. */
 const char *capture_reason_name(unsigned int reason);
 const char *capture_reason_text(unsigned int reason);
 const char *capture_verdict_name(unsigned int verdict);
 
 /*
  * The letters of ps(1) for a kernel state mask: "S", "D", "I", "T", "t", "Z",
- * "P", "X"; "R" for 0. BUF of 16 bytes is returned.
+ * "P", "X"; "R" for 0; several where bits are combined; the number itself ("0x200")
+ * where no bit of it has a letter. BUF of 16 bytes is returned.
  */
 const char *capture_state_letter(uint32_t state, char buf[16]);
 

@@ -6,7 +6,12 @@
  * capwrite_flush(), in an order in which every reference points backwards.
  * Each flush is fdatasync-free but handed to the kernel whole, so a killed
  * recorder loses only what came since. Errors are kept: the first one is
- * returned by this and every later flush.
+ * returned by this and every later flush. When the disk is full, the blocks
+ * that did fit stay, and a torn one is taken back where the file allows it.
+ *
+ * Ids that are not 0, 1, 2 ..., a reference to what was not written by the
+ * time of a flush, and a mapping or kernel symbol that is empty would make a
+ * file that no reader takes: the flush gives -EINVAL and says which.
  */
 #ifndef STACKTOOLS_CAPWRITE_H
 #define STACKTOOLS_CAPWRITE_H

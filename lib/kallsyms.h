@@ -4,6 +4,26 @@
  *
  * Format: scripts/kallsyms.c and kernel/kallsyms.c of Linux; a line is
  * "<hex address> <type letter> <name>[\t[<module>]]". The table owns its text.
+ * A System.map has the same lines and is read as well.
+ *
+ * Where a symbol ends. The file tells no sizes, so a symbol ends
+ *   - where the next one begins;
+ *   - at a marker of its section's end (_etext, _einittext, __entry_text_end
+ *     and their like): a marker, and a data marker such as __start_rodata,
+ *     names its own address and nothing after it;
+ *   - at the end of its page, where what follows is another module's, another
+ *     kind of symbol within a module (code, data), or nothing;
+ *   - at the end of its page, for BPF programs and trampolines
+ *     ("__builtin__ftrace"), which stand alone in memory.
+ * Addresses past such an end belong to no symbol.
+ *
+ * Which name, where several symbols have one address, in this order: not a
+ * section marker, not padding before a function (__pfx_, __cfi_), code before
+ * data, strong before weak, global before local, fewer leading underscores,
+ * not an ia32 system call entry, first in the file.
+ *
+ * Addresses in the lower half (per-CPU offsets, type A) are no kernel
+ * addresses: such symbols are not in the table.
  */
 #ifndef STACKTOOLS_KALLSYMS_H
 #define STACKTOOLS_KALLSYMS_H
@@ -23,9 +43,13 @@ struct kallsyms_sym {
  * On success *RET is the caller's; release it with kallsyms_free().
  * -EACCES when every address is zero: kptr_restrict hides them, and such
  * a table would give every query the same wrong name.
- * -EINVAL when FILE is no copy of /proc/kallsyms.
+ * -EINVAL when FILE is no copy of /proc/kallsyms, also when it is cut off in
+ * the middle of a line.
  */
 int kallsyms_load(const char *file, struct kallsyms **ret, struct err *e);
+/* As kallsyms_load(), from FD, which stays the caller's; FILE is its name in messages. */
+int kallsyms_load_fd(int fd, const char *file, struct kallsyms **ret, struct err *e);
+
 void kallsyms_free(struct kallsyms *ks); /* NULL is fine */
 
 /* The symbol that covers ADDR into *RET; false when none does. */
@@ -35,5 +59,20 @@ bool kallsyms_find(const struct kallsyms *ks, uint64_t addr, struct kallsyms_sym
 uint64_t kallsyms_address(const struct kallsyms *ks, const char *name);
 
 size_t kallsyms_count(const struct kallsyms *ks);
+
+/*
+ * No name or module holds anything but printable ASCII. A table that is not
+ * plain did not come from a kernel: escape its names before they are printed.
+ */
+bool kallsyms_plain(const struct kallsyms *ks);
+
+/*
+ * Move the kernel's own symbols so that _stext is at STEXT: the same kernel,
+ * booted another time (KASLR). Modules and BPF programs are placed on their
+ * own at every boot: their symbols leave the table, *DROPPED (may be NULL)
+ * counts them. -ENOENT when the table has no _stext, -ERANGE when an address
+ * would leave the kernel's half.
+ */
+int kallsyms_relocate(struct kallsyms *ks, uint64_t stext, size_t *dropped, struct err *e);
 
 #endif

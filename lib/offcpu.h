@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * offcpu - the BPF side of off-CPU recording: load, attach, detach. Floor 4.
+ * offcpu - the BPF side of off-CPU recording: load, attach, drain. Floor 4.
  *
- * bpfcheck calls it to find out whether the real programs work here;
- * recorder.h builds the recording on it. The maps and the events are
- * described in bpf/offcpu.h, which both sides include.
+ * The maps, keys and events are described in bpf/offcpu_abi.h, which both sides
+ * include. Order of calls: load, ask for targets, attach, start, then drain
+ * and swap as often as wanted, freeze, open_waits, close. bpfcheck uses load
+ * and attach alone to find out whether the real programs work here.
  */
 #ifndef STACKTOOLS_OFFCPU_H
 #define STACKTOOLS_OFFCPU_H
 
 #include "err.h"
+
+#include "offcpu_abi.h"
 
 struct offcpu;
 
@@ -17,12 +20,22 @@ struct offcpu_opts {
 	bool all; /* every process: no target set */
 	bool kthreads; /* with all: kernel threads too */
 	bool follow; /* children of targets become targets */
+	bool use_tids; /* offcpu_ask_tid() will be called */
+	bool use_comms; /* offcpu_ask_comm() will be called */
 	bool no_kernel_stacks; /* -U */
 	bool no_user_stacks; /* -K */
 	bool preempted; /* record waits of threads that stayed runnable */
-	uint32_t depth; /* frames at most; 0 = 127 */
+	uint32_t depth; /* frames at most, up to OFFCPU_DEPTH_MAX; 0 = 127 */
 	uint32_t state_mask; /* record only these prev_state bits; 0 = any */
-	uint64_t min_ns, max_ns; /* record only waits in [min, max]; max 0 = none */
+	uint64_t min_ns, max_ns; /* record only waits in [min, max]; max 0 = no bound */
+};
+
+/* What is drained goes here; any may be NULL. Pointers are valid during the call only. */
+struct offcpu_sink {
+	void *ctx;
+	void (*stack)(void *ctx, const struct offcpu_ev_stack *ev);
+	void (*thread)(void *ctx, const struct offcpu_ev_thread *ev);
+	void (*sample)(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value);
 };
 
 /*
@@ -32,8 +45,49 @@ struct offcpu_opts {
  */
 int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e);
 
-/* Attach everything: from here on switches are recorded. */
+/* Targets, by ids of this process's PID namespace. */
+int offcpu_ask_pid(struct offcpu *o, uint32_t pid, struct err *e);
+int offcpu_ask_tid(struct offcpu *o, uint32_t tid, struct err *e);
+int offcpu_ask_comm(struct offcpu *o, const char *comm, struct err *e); /* name of the group leader */
+
+/* The process PID (a child, alive) becomes a target when it next execs. */
+int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e);
+
+/* Attach everything; switches are looked at, but nothing is recorded before offcpu_start(). */
 int offcpu_attach(struct offcpu *o, struct err *e);
+
+/*
+ * Record from now on: marks the targets, sets the start time (*START_NS,
+ * CLOCK_MONOTONIC) and looks at the threads that wait already.
+ */
+int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e);
+
+/* For epoll(7): readable when much is in the ring buffer. */
+int offcpu_fd(const struct offcpu *o);
+
+/* Hand what the ring buffer holds to the sink. */
+void offcpu_drain(struct offcpu *o, const struct offcpu_sink *sink);
+
+/*
+ * Put an empty aggregation map in place, wait until no CPU uses the old one
+ * (the kernel's update of a map in map does), drain the ring buffer, and hand
+ * out the samples of the old map. So every stack that a sample names came
+ * before it, or was lost.
+ */
+int offcpu_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err *e);
+
+/* True when the aggregation map is filling up and should be swapped early. */
+bool offcpu_crowded(const struct offcpu *o);
+
+/*
+ * Stop recording, *STOP_NS being the end of what was recorded, and hand out
+ * everything that is left, the waits that are still open among it (count 1,
+ * OFFCPU_F_OPEN). Filters are applied to open waits as to any other.
+ */
+int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *stop_ns, struct err *e);
+
+/* The sum over all CPUs. */
+void offcpu_counters(struct offcpu *o, struct offcpu_counters *ret);
 
 /* Detaches and frees; NULL is fine. */
 void offcpu_close(struct offcpu *o);

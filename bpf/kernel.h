@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The kernel types that our BPF programs use, and of each only the members
+ * they read. libbpf relocates every access to the running kernel's layout
+ * (CO-RE), so order, size and what lies between do not matter here.
+ */
+#ifndef STACKTOOLS_KERNEL_H
+#define STACKTOOLS_KERNEL_H
+
+#include <linux/types.h>
+#include <linux/bpf.h>
+
+#include <stdbool.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
+struct mm_struct {
+	unsigned long start_stack;
+};
+
+struct task_struct {
+	unsigned int __state;
+	unsigned int flags;
+	int on_cpu;
+	struct mm_struct *mm;
+	int pid;
+	int tgid;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	__u64 start_boottime;
+	__u64 self_exec_id;
+	char comm[16];
+};
+
+/* Before 5.14 the member was called so. */
+struct task_struct___old {
+	volatile long state;
+};
+
+struct pt_regs {
+	unsigned long bp;
+	unsigned long ip;
+	unsigned long sp;
+};
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+/* include/linux/sched.h */
+#define PF_IO_WORKER 0x00000010
+#define PF_KTHREAD 0x00200000
+#define PF_USER_WORKER 0x00004000
+
+#define TASK_RUNNING 0x0000
+#define TASK_DEAD 0x0080
+#define TASK_NOLOAD 0x0400
+#define EXIT_DEAD 0x0010
+#define EXIT_ZOMBIE 0x0020
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What bpf/offcpu.bpf.c and lib/offcpu.c share: the key of a wait, what is
+ * summed under it, the events of the ring buffer and the counters. Both
+ * compilers check the layout.
+ *
+ * All ids are as seen in the recorder's PID namespace unless a name says ns_,
+ * which means the innermost namespace of the task itself. Times are
+ * CLOCK_MONOTONIC nanoseconds.
+ */
+#ifndef STACKTOOLS_OFFCPU_ABI_H
+#define STACKTOOLS_OFFCPU_ABI_H
+
+#include <linux/types.h>
+
+#define OFFCPU_DEPTH_MAX 512
+#define OFFCPU_COMM_LEN 16
+#define OFFCPU_COMMS_MAX 16 /* of -c */
+
+/* A thread's place in its wait: the value of `start` below these is no time. */
+enum offcpu_start {
+	OFFCPU_UNKNOWN = 0, /* never seen: running or waiting since before the recording */
+	OFFCPU_ON_CPU = 1,
+	OFFCPU_INITIAL = 2, /* waiting since before the recording, stacks in `initial` */
+};
+
+enum offcpu_phase { OFFCPU_IDLE, OFFCPU_RECORDING, OFFCPU_FROZEN };
+
+/*
+ * The identity of a stack: 128 bits of a keyed hash over its frames, or, with
+ * hi == 0, no stack at all: lo is then OFFCPU_FAILED(reason, errno).
+ */
+struct offcpu_stack_id {
+	__u64 hi, lo;
+};
+
+#define OFFCPU_FAILED(reason, error) ((__u64)(reason) << 32 | (__u32)(error))
+
+/* offcpu_key.flags: the values of enum cap_sample_flags, and why it is not recorded */
+#define OFFCPU_F_OPEN 1
+#define OFFCPU_F_INITIAL 2
+#define OFFCPU_F_PREEMPTED 4
+#define OFFCPU_F_DROP_PREEMPTED 0x100 /* --preempted was not given */
+#define OFFCPU_F_DROP_STATE 0x200 /* --state does not want it */
+#define OFFCPU_F_DROP (OFFCPU_F_DROP_PREEMPTED | OFFCPU_F_DROP_STATE)
+
+struct offcpu_key {
+	__u32 tgid, tid;
+	__u64 start_boot_ns; /* of the thread group leader, CLOCK_BOOTTIME */
+	__u32 exec_id; /* how often this process image was replaced */
+	__u32 state; /* prev_state bits */
+	struct offcpu_stack_id kernel, user;
+	__u32 flags;
+	__u32 pad;
+};
+
+struct offcpu_value {
+	__u64 total_ns, count, max_ns;
+	__u64 first_ns, last_ns; /* when the first and last of these waits began */
+};
+
+/* A thread's task storage. */
+struct offcpu_wait {
+	__u64 start; /* enum offcpu_start, or when the wait of `key` began */
+	__u32 announced; /* exec_id + 1 of the last OFFCPU_EV_THREAD that left */
+	__u32 pad;
+	struct offcpu_key key;
+	struct offcpu_key initial;
+};
+
+enum offcpu_event_type { OFFCPU_EV_STACK = 1, OFFCPU_EV_THREAD = 2, OFFCPU_EV_OPEN = 3 };
+
+/* A stack seen for the first time (or again: user space keeps the first). */
+struct offcpu_ev_stack {
+	__u32 type;
+	__u8 kind; /* enum cap_stack_kind */
+	__u8 verdict; /* enum cap_verdict */
+	__u16 len; /* frames */
+	struct offcpu_stack_id id;
+	__u64 frames[OFFCPU_DEPTH_MAX + 1];
+};
+
+/* A thread or process image seen for the first time. */
+struct offcpu_ev_thread {
+	__u32 type;
+	__u32 task_flags; /* PF_* */
+	__u32 tgid, tid;
+	__u32 ns_tgid, ns_tid;
+	__u64 start_boot_ns;
+	__u32 exec_id;
+	__u32 pad;
+	char comm[OFFCPU_COMM_LEN];
+	char leader_comm[OFFCPU_COMM_LEN];
+};
+
+/* A wait that was open when the recording froze; from the `open_waits` iterator. */
+struct offcpu_ev_open {
+	__u32 type;
+	__u32 pad;
+	__u64 start; /* CLOCK_MONOTONIC, or the recording's start for initial ones */
+	struct offcpu_key key;
+};
+
+/*
+ * Per CPU. seen = recorded + every filtered + every lost one that has a
+ * duration, for counts and for nanoseconds.
+ */
+struct offcpu_counters {
+	__u64 seen, seen_ns;
+	__u64 recorded, recorded_ns;
+	__u64 preempted, preempted_ns; /* filtered: stayed runnable */
+	__u64 state, state_ns; /* filtered: --state */
+	__u64 min, min_ns; /* filtered: --min */
+	__u64 max, max_ns; /* filtered: --max */
+	__u64 agg_full, agg_full_ns; /* lost: no room in the aggregation map */
+	__u64 storage; /* lost: no task storage, so no duration either */
+	__u64 ring_full; /* stacks that could not be sent (sent again at their next wait) */
+	__u64 ring_thread; /* thread names that could not be sent (sent again) */
+	__u64 clock_back; /* waits that ended before they began: counted as 0 ns */
+	__u64 kernel_failed; /* kernel stacks with no frames */
+	__u64 user_failed; /* user stacks with no frames, kernel threads not counted */
+	__u64 truncated; /* stacks cut at the depth limit */
+};
+
+_Static_assert(sizeof(struct offcpu_key) == 64, "offcpu_key");
+_Static_assert(sizeof(struct offcpu_value) == 40, "offcpu_value");
+_Static_assert(sizeof(struct offcpu_wait) == 144, "offcpu_wait");
+_Static_assert(sizeof(struct offcpu_ev_thread) == 72, "offcpu_ev_thread");
+_Static_assert(sizeof(struct offcpu_ev_open) == 80, "offcpu_ev_open");
+_Static_assert(sizeof(struct offcpu_ev_stack) == 24 + 8 * (OFFCPU_DEPTH_MAX + 1), "offcpu_ev_stack");
+_Static_assert(sizeof(struct offcpu_counters) % 8 == 0, "offcpu_counters");
+
+_Static_assert(__builtin_offsetof(struct offcpu_ev_stack, id) == 8, "ev_stack.id");
+_Static_assert(__builtin_offsetof(struct offcpu_ev_stack, frames) == 24, "ev_stack.frames");
+_Static_assert(__builtin_offsetof(struct offcpu_key, kernel) == 24, "key.kernel");
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * capfile - a file for a result that others must not read, redirect or lose
+ * by accident. Floor 2.
+ *
+ * A capture holds kernel addresses and is often written by root into a folder
+ * that others can write to. So the file is always a new one with mode 0600
+ * (whoever had the old one open does not see the new one), never reached
+ * through a symbolic link, and what is not known to be an older result is not
+ * replaced unasked.
+ */
+#ifndef STACKTOOLS_CAPFILE_H
+#define STACKTOOLS_CAPFILE_H
+
+#include "err.h"
+
+/*
+ * Open PATH for writing, empty; returns the descriptor, or -errno with the
+ * story. An existing regular file is replaced when it is empty or begins with
+ * the MAGIC_LEN bytes of MAGIC, or with FORCE; a FIFO or a character device
+ * is written to with FORCE only; else -EEXIST. A terminal gives -EINVAL, a
+ * symbolic link -ELOOP; directories, sockets and block devices are refused in
+ * any case.
+ */
+int capfile_create(const char *path, bool force, const void *magic, size_t magic_len, struct err *e);
+
+/* A duplicate of standard output, or -errno: -EINVAL for a terminal. */
+int capfile_stdout(struct err *e);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "caphost.h"
+#include "buildid.h"
+#include "cli.h"
+#include "root.h"
+
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+static int64_t clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static void kernel_build_id(const struct root *root, struct cap_build_id *ret)
+{
+	_cleanup_free_ char *notes = NULL;
+	size_t len;
+
+	if (root_read(root, "sys/kernel/notes", 1 << 20, &notes, &len, NULL) == 0)
+		buildid_in_notes(notes, len, 4, ret);
+}
+
+/* The address of _stext stands near the top of /proc/kallsyms; 0 when it is hidden. */
+static uint64_t stext(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
+	unsigned long long addr;
+	char name[128];
+
+	for (int i = 0; f && i < 20000; i++) {
+		if (fscanf(f, "%llx %*c %127s%*[^\n]", &addr, name) < 2)
+			break;
+		if (name[0] == '_' && strcmp(name, "_stext") == 0)
+			return addr;
+	}
+	return 0;
+}
+
+int caphost_write(struct capwrite *w, uint64_t start_ns, struct err *e)
+{
+	char boot_id[64] = "", max_stack[32] = "0", recorder[64];
+	struct cap_host h = {0};
+	struct utsname un;
+	struct root root;
+	int rc = root_open(NULL, &root, e);
+
+	if (rc)
+		return rc;
+	uname(&un);
+	root_line(&root, "proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id), NULL);
+	root_line(&root, "proc/sys/kernel/perf_event_max_stack", max_stack, sizeof(max_stack), NULL);
+	kernel_build_id(&root, &h.kernel_build_id);
+	root_close(&root);
+	snprintf(recorder, sizeof(recorder), "offcpu-record %s", cli_version_string);
+
+	int64_t mono = clock_ns(CLOCK_MONOTONIC);
+
+	h.sysname = un.sysname;
+	h.release = un.release;
+	h.version = un.version;
+	h.machine = un.machine;
+	h.hostname = un.nodename;
+	h.boot_id = boot_id;
+	h.recorder = recorder;
+	h.stext = stext();
+	h.start_mono_ns = start_ns;
+	h.start_boot_ns = (uint64_t)((int64_t)start_ns + clock_ns(CLOCK_BOOTTIME) - mono);
+	h.start_real_ns = (uint64_t)((int64_t)start_ns + clock_ns(CLOCK_REALTIME) - mono);
+	h.max_stack = (uint32_t)strtoul(max_stack, NULL, 10);
+	h.cpus = (uint32_t)get_nprocs();
+	h.page_size = (uint32_t)sysconf(_SC_PAGESIZE);
+	capwrite_host(w, &h);
+	return 0;
+}

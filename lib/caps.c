@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "caps.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <sys/statvfs.h>
+
+/* Room for every capability there is, named in one clause. */
+#define CLAUSE_MAX 1024
+
+/* PROC_USER_INIT_INO of the kernel: the first user namespace's inode. */
+static const char first_user_ns[] = "user:[4026531837]";
+
+/* A string that is built by appending; what does not fit is cut. */
+struct clause {
+	char *p;
+	size_t len, cap;
+};
+
+static void clause_put(struct clause *c, const char *s)
+{
+	if (c->len + 1 >= c->cap)
+		return;
+	snprintf(c->p + c->len, c->cap - c->len, "%s", s);
+	c->len += strlen(c->p + c->len);
+}
+
+static struct clause clause_on(char *buf, size_t cap)
+{
+	if (cap)
+		buf[0] = '\0';
+	return (struct clause){.p = buf, .cap = cap};
+}
+
+bool caps_have(int cap)
+{
+	cap_flag_value_t value = CAP_CLEAR;
+	cap_t set = cap_get_proc();
+
+	if (!set)
+		return false;
+	if (cap_get_flag(set, cap, CAP_EFFECTIVE, &value) != 0)
+		value = CAP_CLEAR;
+	cap_free(set);
+	return value == CAP_SET;
+}
+
+static bool admin_stands_in(int cap)
+{
+	return cap == CAP_BPF || cap == CAP_PERFMON || cap == CAP_CHECKPOINT_RESTORE;
+}
+
+bool caps_allow(int cap)
+{
+	return caps_have(cap) || (admin_stands_in(cap) && caps_have(CAP_SYS_ADMIN));
+}
+
+bool caps_set_allows(uint64_t set, int cap)
+{
+	uint64_t bits = UINT64_C(1) << cap;
+
+	if (admin_stands_in(cap))
+		bits |= UINT64_C(1) << CAP_SYS_ADMIN;
+	return (set & bits) != 0;
+}
+
+const char *caps_name(int cap, char *buf, size_t size)
+{
+	char *name = cap_to_name(cap);
+
+	/* libcap gives the bare number for what it does not know */
+	if (!name || isdigit((unsigned char)name[0])) {
+		snprintf(buf, size, "CAP_%d", cap);
+	} else {
+		snprintf(buf, size, "%s", name);
+		for (char *p = buf; *p; p++)
+			*p = (char)toupper((unsigned char)*p);
+	}
+	if (name)
+		cap_free(name);
+	return buf;
+}
+
+size_t caps_missing(const int *caps, size_t n, char *buf, size_t cap)
+{
+	struct clause c = clause_on(buf, cap);
+	size_t missing = 0, named = 0;
+	char name[32];
+
+	for (size_t i = 0; i < n; i++)
+		missing += !caps_allow(caps[i]);
+	for (size_t i = 0; i < n; i++) {
+		if (caps_allow(caps[i]))
+			continue;
+		if (named)
+			clause_put(&c, named + 1 == missing ? " and " : ", ");
+		clause_put(&c, caps_name(caps[i], name, sizeof(name)));
+		named++;
+	}
+	if (missing)
+		clause_put(&c, missing == 1 ? " is missing" : " are missing");
+	return missing;
+}
+
+/* The beginning of the file at PATH; "" where it cannot be read. */
+static void slurp(const char *path, char *buf, size_t cap)
+{
+	FILE *f = fopen(path, "re");
+	size_t n = 0;
+
+	if (f) {
+		n = fread(buf, 1, cap - 1, f);
+		fclose(f);
+	}
+	buf[n] = '\0';
+}
+
+/* The value of "KEY:" at the start of a line of TEXT, or NULL. */
+static const char *status_field(const char *text, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (const char *p = text; p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
+		if (strncmp(p, key, len) == 0 && p[len] == ':')
+			return p + len + 1 + strspn(p + len + 1, " \t");
+	return NULL;
+}
+
+static bool status_set(const char *text, const char *key, uint64_t *ret)
+{
+	const char *v = status_field(text, key);
+
+	return v && sscanf(v, "%" SCNx64, ret) == 1;
+}
+
+static int status_small(const char *text, const char *key)
+{
+	const char *v = status_field(text, key);
+
+	return v && isdigit((unsigned char)*v) ? *v - '0' : -1;
+}
+
+int caps_status_parse(const char *text, struct caps_status *ret)
+{
+	const char *uid = status_field(text, "Uid");
+
+	*ret = (struct caps_status){0};
+	/* real, effective, saved and file system uid */
+	if (!uid || sscanf(uid, "%*u %" SCNu32, &ret->uid) != 1)
+		return -EINVAL;
+	if (!status_set(text, "CapEff", &ret->effective) || !status_set(text, "CapPrm", &ret->permitted) ||
+	        !status_set(text, "CapInh", &ret->inheritable) || !status_set(text, "CapBnd", &ret->bounding))
+		return -EINVAL;
+	status_set(text, "CapAmb", &ret->ambient); /* since 4.3 */
+	ret->seccomp = status_small(text, "Seccomp");
+	ret->no_new_privs = status_small(text, "NoNewPrivs");
+	return 0;
+}
+
+static bool in_user_ns(void)
+{
+	char link[64];
+	ssize_t n = readlink("/proc/self/ns/user", link, sizeof(link) - 1);
+
+	if (n < 0)
+		return false;
+	link[n] = '\0';
+	return strcmp(link, first_user_ns) != 0;
+}
+
+bool caps_obstacle(char *buf, size_t cap)
+{
+	struct clause c = clause_on(buf, cap);
+	char text[8192], mode[32];
+	const char *at;
+
+	if (in_user_ns())
+		clause_put(&c, "in a user namespace, where capabilities do not reach the kernel");
+	slurp("/proc/self/status", text, sizeof(text));
+	if (status_small(text, "Seccomp") > 0) {
+		clause_put(&c, c.len ? "; " : "");
+		clause_put(&c, "a seccomp filter is in force");
+	}
+	slurp("/sys/kernel/security/lockdown", text, sizeof(text));
+	at = strchr(text, '[');
+	if (at && sscanf(at, "[%31[a-z]]", mode) == 1 && strcmp(mode, "none") != 0) {
+		clause_put(&c, c.len ? "; " : "");
+		clause_put(&c, "the kernel is locked down: ");
+		clause_put(&c, mode);
+	}
+	return c.len != 0;
+}
+
+/* S in single quotes, with those inside it escaped, as sh(1) wants it. */
+static void put_quoted(struct clause *c, const char *s)
+{
+	clause_put(c, "'");
+	for (; *s; s++)
+		clause_put(c, *s == '\'' ? "'\\''" : (const char[]){*s, '\0'});
+	clause_put(c, "'");
+}
+
+void caps_command(const char *exe, const int *caps, size_t n, char *buf, size_t cap)
+{
+	struct clause c = clause_on(buf, cap);
+	char name[32];
+
+	clause_put(&c, "setcap ");
+	for (size_t i = 0; i < n; i++) {
+		clause_put(&c, i ? "," : "");
+		caps_name(caps[i], name, sizeof(name));
+		for (char *p = name; *p; p++)
+			*p = (char)tolower((unsigned char)*p);
+		clause_put(&c, name);
+	}
+	clause_put(&c, "+ep ");
+	put_quoted(&c, exe);
+}
+
+static bool outside_bounding_set(const int *caps, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (prctl(PR_CAPBSET_READ, caps[i], 0, 0, 0) == 0)
+			return true;
+	return false;
+}
+
+/* Why capabilities of the file EXE have no effect when this process starts it, or NULL. */
+static const char *file_caps_void(const char *exe)
+{
+	struct statvfs fs;
+
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+		return "no_new_privs is set";
+	if (statvfs(exe, &fs) == 0 && (fs.f_flag & ST_NOSUID))
+		return "its file system is mounted nosuid";
+	return NULL;
+}
+
+static void grant_hint(const int *caps, size_t n, struct err *e)
+{
+	char exe[PATH_MAX], command[CLAUSE_MAX];
+	ssize_t len = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	const char *why;
+
+	exe[MAX(len, 0)] = '\0';
+	why = file_caps_void(exe);
+	caps_command(exe, caps, n, command, sizeof(command));
+	if (outside_bounding_set(caps, n))
+		err_hint(e, "the bounding set lacks it, so root here lacks it too: run this outside of the "
+		            "container, or start the container with --cap-add=BPF --cap-add=PERFMON");
+	else if (len < 0)
+		err_hint(e, "run as root");
+	else if (why)
+		err_hint(e, "run as root; setcap has no effect on '%s' here: %s", exe, why);
+	else
+		err_hint(e, "run as root, or: %s", command);
+}
+
+int caps_explain(const char *what, int code, const int *caps, size_t n, struct err *e)
+{
+	char clause[CLAUSE_MAX];
+
+	if (caps_missing(caps, n, clause, sizeof(clause))) {
+		err_set(e, code, "not permitted to %s: %s", what, clause);
+		grant_hint(caps, n, e);
+		return code;
+	}
+	if (caps_obstacle(clause, sizeof(clause))) {
+		err_set(e, code, "not permitted to %s: no capability is missing, but %s", what, clause);
+		err_hint(e, "run it outside of the container or sandbox, or see bpfcheck -v");
+		return code;
+	}
+	err_set(e, code,
+	        "not permitted to %s: %s, though no capability is missing and neither a user namespace nor "
+	        "seccomp nor lockdown is seen",
+	        what, err_name(code));
+	err_hint(e, "a security module may forbid it; see bpfcheck -v");
+	return code;
+}

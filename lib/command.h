@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * command - a child that waits at its start line. Floor 2.
+ *
+ * It is forked first, so that its PID can be watched, and execs when told.
+ */
+#ifndef STACKTOOLS_COMMAND_H
+#define STACKTOOLS_COMMAND_H
+
+#include "err.h"
+
+#include <sys/types.h>
+
+struct command {
+	pid_t pid; /* 0 = none */
+	int start_fd; /* closing it ends the child, a byte lets it exec */
+	int fail_fd; /* close-on-exec: the child's errno when exec fails */
+	int status; /* of waitpid(2), once it was reaped */
+	bool ended;
+};
+
+/* Fork a child that will exec ARGV. Its signals are as they were in *MASK (may be NULL). */
+int command_prepare(struct command *c, char *const argv[], const void *mask, struct err *e);
+
+/* Let it exec; -ENOENT and the like when that fails (the child is reaped then). */
+int command_go(struct command *c, const char *name, struct err *e);
+
+/* Has it ended? Reaps it. */
+bool command_ended(struct command *c);
+
+/* Never started: end it. Started: leave it alone. */
+void command_close(struct command *c);
+
+#endif

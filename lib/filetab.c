@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "filetab.h"
+#include "buildid.h"
+#include "idmap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+
+struct file {
+	struct cap_file cap; /* id CAP_NONE until it is emitted; path is ours */
+	uint32_t next; /* another file with the same hash, UINT32_MAX = none */
+};
+
+struct filetab {
+	struct file *files;
+	size_t n, cap;
+	struct idmap by_key;
+	uint64_t unread;
+	uint32_t emitted; /* ids given so far */
+};
+
+int filetab_new(struct filetab **ret, struct err *e)
+{
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : err_nomem(e, "the table of files");
+}
+
+void filetab_free(struct filetab *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->n; i++)
+		free((char *)(uintptr_t)t->files[i].cap.path);
+	free(t->files);
+	idmap_free(&t->by_key);
+	free(t);
+}
+
+static uint64_t hash_path(const char *s)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+
+	while (*s)
+		h = (h ^ (unsigned char)*s++) * 0x100000001b3u;
+	return h;
+}
+
+static bool is_pseudo(const char *path)
+{
+	return path[0] != '/' || strncmp(path, "//", 2) == 0;
+}
+
+/* Open PATH for reading if it is a regular file: looked at first, as opening a device can have effects. */
+static int open_regular(const char *path, struct stat *st)
+{
+	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+	char again[64];
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, st) != 0)
+		return -errno;
+	if (!S_ISREG(st->st_mode))
+		return -EMEDIUMTYPE;
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
+	rc = open(again, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return rc < 0 ? -errno : rc;
+}
+
+static bool same_inode(const struct stat *st, const struct procmap *m)
+{
+	return st->st_ino == m->inode;
+}
+
+/* The mapped file itself, by the ways that there are; fd or -errno of the best one. */
+static int open_mapped(uint32_t pid, const struct procmap *m, struct stat *st)
+{
+	_cleanup_free_ char *path = NULL;
+	char link[96];
+	int fd, first;
+
+	snprintf(link, sizeof(link), "/proc/%u/map_files/%llx-%llx", pid, (unsigned long long)m->start,
+	        (unsigned long long)m->end);
+	first = fd = open_regular(link, st);
+	if (fd >= 0 || fd == -EMEDIUMTYPE)
+		return fd;
+	if (asprintf(&path, "/proc/%u/root%s", pid, m->path) < 0)
+		return -ENOMEM;
+	fd = open_regular(path, st);
+	if (fd < 0)
+		fd = open_regular(m->path, st);
+	if (fd >= 0 && same_inode(st, m))
+		return fd;
+	if (fd >= 0) {
+		close(fd);
+		return -ESTALE; /* another file has taken the path */
+	}
+	return first == -ENOENT || first == -ESRCH ? fd : first;
+}
+
+static bool path_is_gone(uint32_t pid, const struct procmap *m)
+{
+	_cleanup_free_ char *path = NULL;
+	struct stat st;
+
+	if (m->deleted)
+		return true;
+	if (asprintf(&path, "/proc/%u/root%s", pid, m->path) < 0)
+		return false;
+	return stat(path, &st) == 0 && !same_inode(&st, m);
+}
+
+static void look_at(struct filetab *t, struct cap_file *f, uint32_t pid, const struct procmap *m)
+{
+	struct stat st;
+	_cleanup_close_ int fd = -1;
+
+	if (path_is_gone(pid, m))
+		f->flags |= CAP_FILE_DELETED;
+	fd = open_mapped(pid, m, &st);
+	if (fd >= 0) {
+		f->size = (uint64_t)st.st_size;
+		f->mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+		f->error = buildid_read(fd, &f->build_id);
+	} else {
+		f->error = fd;
+	}
+	if (f->error) {
+		f->flags |= CAP_FILE_UNREAD;
+		t->unread++;
+	}
+}
+
+/* The vdso is the same for all 64-bit processes of a kernel, ours included. */
+static const uint8_t *vdso_image(size_t *len)
+{
+	const uint8_t *image = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
+
+	*len = image ? 2 * (size_t)sysconf(_SC_PAGESIZE) : 0;
+	return image;
+}
+
+static struct file *add_file(struct filetab *t, uint32_t pid, const struct procmap *m)
+{
+	struct file *f;
+	char *path = strdup(m->path);
+
+	if (!path || base_grow(&t->files, &t->cap, t->n + 1, sizeof(*t->files)) != 0) {
+		free(path);
+		return NULL;
+	}
+	f = &t->files[t->n];
+	*f = (struct file){.next = UINT32_MAX};
+	f->cap = (struct cap_file){.id = CAP_NONE,
+	        .dev_major = m->dev_major,
+	        .dev_minor = m->dev_minor,
+	        .inode = m->inode,
+	        .path = path};
+	if (is_pseudo(path)) {
+		f->cap.flags = CAP_FILE_PSEUDO;
+		if (strcmp(path, "[vdso]") == 0) {
+			size_t len;
+			const uint8_t *image = vdso_image(&len);
+
+			if (image)
+				buildid_in_image(image, len, &f->cap.build_id);
+		}
+	} else {
+		look_at(t, &f->cap, pid, m);
+	}
+	t->n++;
+	return f;
+}
+
+static bool matches(const struct cap_file *f, const struct procmap *m)
+{
+	return f->inode == m->inode && f->dev_major == m->dev_major && f->dev_minor == m->dev_minor &&
+	       strcmp(f->path, m->path) == 0;
+}
+
+uint32_t filetab_get(struct filetab *t, uint32_t pid, const struct procmap *m)
+{
+	struct idmap_slot *slot;
+	uint64_t hi, lo;
+	struct file *f;
+	uint32_t at;
+
+	if (!*m->path || strcmp(m->path, "//anon") == 0)
+		return UINT32_MAX;
+	hi = (uint64_t)m->dev_major << 32 | m->dev_minor;
+	lo = m->inode ^ hash_path(m->path);
+	slot = idmap_find(&t->by_key, hi, lo);
+	for (at = slot ? slot->value : UINT32_MAX; at != UINT32_MAX; at = t->files[at].next)
+		if (matches(&t->files[at].cap, m))
+			return at;
+	f = add_file(t, pid, m);
+	if (!f)
+		return UINT32_MAX;
+	at = (uint32_t)(f - t->files);
+	slot = idmap_find(&t->by_key, hi, lo);
+	if (slot) {
+		f->next = slot->value;
+		slot->value = at;
+	} else {
+		idmap_put(&t->by_key, hi, lo, at, NULL);
+	}
+	return at;
+}
+
+const char *filetab_path(const struct filetab *t, uint32_t file)
+{
+	return file < t->n ? t->files[file].cap.path : "";
+}
+
+uint32_t filetab_emit(struct filetab *t, uint32_t file, struct capwrite *w)
+{
+	struct cap_file *f;
+
+	if (file >= t->n)
+		return CAP_NONE;
+	f = &t->files[file].cap;
+	if (f->id != CAP_NONE)
+		return f->id;
+	f->id = t->emitted++;
+	capwrite_file(w, f);
+	if (strcmp(f->path, "[vdso]") == 0) {
+		size_t len;
+		const uint8_t *image = vdso_image(&len);
+
+		if (image)
+			capwrite_image(w, &(struct cap_image){f->id, (uint32_t)len, image});
+	}
+	return f->id;
+}
+
+uint64_t filetab_unread(const struct filetab *t)
+{
+	return t->unread;
+}

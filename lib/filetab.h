@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * filetab - the files that recorded processes have mapped, each looked at
+ * once, while the process that mapped it is still there. Floor 4.
+ *
+ * A file is (device, inode, path). It is opened through the mapping itself
+ * (/proc/PID/map_files), else through the process's root, so that deleted
+ * files and private mount namespaces work; only regular files are opened.
+ */
+#ifndef STACKTOOLS_FILETAB_H
+#define STACKTOOLS_FILETAB_H
+
+#include "capwrite.h"
+#include "procmaps.h"
+
+struct filetab;
+
+int filetab_new(struct filetab **ret, struct err *e);
+void filetab_free(struct filetab *t); /* NULL is fine */
+
+/*
+ * The number of the file that process PID maps as M; UINT32_MAX for anonymous
+ * memory (and when memory ran out). A new one is opened and its build ID read.
+ */
+uint32_t filetab_get(struct filetab *t, uint32_t pid, const struct procmap *m);
+
+const char *filetab_path(const struct filetab *t, uint32_t file);
+
+/* The capture's id of FILE, which is written to W at its first use. CAP_NONE stays CAP_NONE. */
+uint32_t filetab_emit(struct filetab *t, uint32_t file, struct capwrite *w);
+
+/* Files whose build ID could not be read, of those that were looked at. */
+uint64_t filetab_unread(const struct filetab *t);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "mapset.h"
+
+#include <string.h>
+
+struct mapset *mapset_share(struct mapset *m)
+{
+	if (m)
+		m->refs++;
+	return m;
+}
+
+void mapset_drop(struct mapset *m)
+{
+	if (!m || --m->refs)
+		return;
+	free(m->maps);
+	free(m);
+}
+
+/* A copy of OLD (NULL = empty) with room for one more. */
+static struct mapset *copy(const struct mapset *old)
+{
+	struct mapset *m = calloc(1, sizeof(*m));
+	size_t n = old ? old->n : 0;
+
+	if (!m || base_grow(&m->maps, &m->cap, n + 1, sizeof(*m->maps)) != 0) {
+		free(m);
+		return NULL;
+	}
+	m->refs = 1;
+	if (n)
+		memcpy(m->maps, old->maps, n * sizeof(*m->maps));
+	m->n = n;
+	return m;
+}
+
+/* The mapping that held ADDR last of all, or NULL. */
+static const struct mapping *current(const struct mapset *m, uint64_t addr)
+{
+	for (size_t i = m ? m->n : 0; i-- > 0;)
+		if (m->maps[i].start <= addr && addr < m->maps[i].end)
+			return &m->maps[i];
+	return NULL;
+}
+
+/* Told twice, by a scan and by an event, or by an mprotect that changed nothing here. */
+static bool is_known(const struct mapset *m, const struct mapping *new)
+{
+	const struct mapping *old = current(m, new->start);
+
+	return old && old->start == new->start && old->end == new->end && old->offset == new->offset &&
+	       old->file == new->file;
+}
+
+bool mapset_add(struct mapset **m, const struct mapping *new)
+{
+	if (is_known(*m, new))
+		return true;
+	if (!*m || (*m)->refs > 1) {
+		struct mapset *own = copy(*m);
+
+		if (!own)
+			return false;
+		mapset_drop(*m);
+		*m = own;
+	}
+	if (base_grow(&(*m)->maps, &(*m)->cap, (*m)->n + 1, sizeof(*(*m)->maps)) != 0)
+		return false;
+	(*m)->maps[(*m)->n++] = *new;
+	return true;
+}

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "offcpu.h"
+#include "capture.h"
+#include "caps.h"
+
+#include "offcpu.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+
+/* bpf/offcpu.bpf.c spells these again, for it cannot include lib/ */
+_Static_assert(OFFCPU_F_OPEN == CAP_SAMPLE_OPEN && OFFCPU_F_INITIAL == CAP_SAMPLE_INITIAL &&
+                       OFFCPU_F_PREEMPTED == CAP_SAMPLE_PREEMPTED,
+        "sample flags");
+_Static_assert(CAP_STACK_KERNEL == 1 && CAP_STACK_USER == 2, "stack kinds");
+_Static_assert(CAP_COMPLETE == 1 && CAP_UNVERIFIED == 2 && CAP_TRUNCATED == 3, "verdicts");
+_Static_assert(CAP_R_ERRNO == 1 && CAP_R_KTHREAD == 2 && CAP_R_EXEC == 3 && CAP_R_NOT_ASKED == 4 &&
+                       CAP_R_NOT_SEEN == 5 && CAP_R_EXITING == 7 && CAP_R_EMPTY == 9,
+        "reasons");
+
+#define LOG_CAP 65536
+
+struct offcpu {
+	struct offcpu_bpf *skel;
+	struct ring_buffer *rb;
+	const struct offcpu_sink *sink; /* during a drain */
+	int agg_fd, spare_fd; /* in use; empty and waiting for its turn */
+	uint32_t agg_size, spare_size; /* elements */
+	uint64_t inserted_at_swap;
+	uint32_t n_comms;
+	int cpus;
+	struct offcpu_opts opts;
+	struct offcpu_counters open; /* of the waits that were cut at the end */
+	char *log;
+};
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int refused(const char *what, int code, struct err *e)
+{
+	static const int caps[] = {CAP_BPF, CAP_PERFMON};
+
+	if (code == -EPERM || code == -EACCES)
+		return caps_explain(what, code, caps, ARRAY_LEN(caps), e);
+	return err_sys(e, code, "cannot %s", what);
+}
+
+/* The number of arguments of the sched_switch tracepoint, its context pointer included; 0 = no such BTF. */
+static unsigned int switch_arity(const struct btf *btf)
+{
+	int id = btf__find_by_name_kind(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+
+	t = t ? btf__type_by_id(btf, t->type) : NULL;
+	t = t && btf_is_ptr(t) ? btf__type_by_id(btf, t->type) : NULL;
+	return t && btf_is_func_proto(t) ? btf_vlen(t) : 0;
+}
+
+static int choose_switch_program(struct offcpu_bpf *skel, struct err *e)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	unsigned int arity;
+
+	if (!btf) {
+		err_sys(e, -errno, "cannot read the kernel's BTF");
+		return err_hint(e, "the kernel needs CONFIG_DEBUG_INFO_BTF=y; 'bpfcheck --tool "
+		                   "offcpu-record' looks closer");
+	}
+	arity = switch_arity(btf);
+	btf__free(btf);
+	if (arity < 4) {
+		err_set(e, -ENOTSUP, "the kernel's BTF has no prototype of the sched_switch tracepoint");
+		return err_hint(e, "Linux 5.5 or later with CONFIG_DEBUG_INFO_BTF=y is needed");
+	}
+	bpf_program__set_autoload(skel->progs.sched_switch, arity >= 5);
+	bpf_program__set_autoload(skel->progs.sched_switch_old, arity < 5);
+	return 0;
+}
+
+static uint32_t pid_max(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/sys/kernel/pid_max", "re");
+	uint32_t max = 4194304;
+
+	if (f && fscanf(f, "%u", &max) != 1)
+		max = 4194304;
+	return max;
+}
+
+/* Ring buffer and caches follow the machine's memory: 1/512 of it, a power of two. */
+static uint32_t ring_bytes(bool all)
+{
+	struct sysinfo si;
+	uint64_t want = all ? 16 << 20 : 4 << 20, have = want * 512;
+
+	if (sysinfo(&si) == 0)
+		have = (uint64_t)si.totalram * si.mem_unit;
+	while (want > 256 << 10 && want > have / 512)
+		want /= 2;
+	return (uint32_t)want;
+}
+
+static void configure(struct offcpu *o)
+{
+	struct offcpu_bpf__rodata *ro = o->skel->rodata;
+	const struct offcpu_opts *opts = &o->opts;
+	uint32_t ring = ring_bytes(opts->all), words = pid_max() / 64 + 1;
+	uint64_t key[4];
+
+	ro->all_tasks = opts->all;
+	ro->with_kthreads = opts->kthreads;
+	ro->follow = opts->follow;
+	ro->use_tids = opts->use_tids;
+	ro->use_comms = opts->use_comms;
+	ro->kernel_stacks = !opts->no_kernel_stacks;
+	ro->user_stacks = !opts->no_user_stacks;
+	ro->record_preempted = opts->preempted;
+	ro->depth = opts->depth ? opts->depth : 127;
+	ro->state_mask = opts->state_mask;
+	ro->min_ns = opts->min_ns;
+	ro->max_ns = opts->max_ns ? opts->max_ns : UINT64_MAX;
+	ro->self_tgid = (uint32_t)getpid();
+	ro->ring_wake_bytes = ring / 4;
+	/* a kernel without entropy yet gives a weaker key, not a failure */
+	if (getrandom(key, sizeof(key), GRND_NONBLOCK) != sizeof(key))
+		key[0] = key[1] = key[2] = key[3] = now_ns(CLOCK_MONOTONIC) * 0x9e3779b97f4a7c15u;
+	for (size_t i = 0; i < ARRAY_LEN(key); i++)
+		ro->hash_key[i] = key[i];
+	bpf_map__set_max_entries(o->skel->maps.ring, ring);
+	bpf_map__set_max_entries(o->skel->maps.seen, opts->all ? 65536 : 16384);
+	bpf_map__set_max_entries(o->skel->maps.tgids, opts->all ? 1 : words);
+	bpf_map__set_max_entries(o->skel->maps.tids, opts->use_tids ? words : 1);
+	bpf_program__set_autoload(o->skel->progs.on_fork, !opts->all);
+	bpf_program__set_autoload(o->skel->progs.on_exec, !opts->all);
+	bpf_program__set_autoload(o->skel->progs.on_rename, opts->use_comms);
+	bpf_program__set_autoload(o->skel->progs.find_targets, !opts->all);
+}
+
+/* The last line of the verifier's complaint about the program that failed. */
+static void add_log(struct offcpu *o, struct err *e)
+{
+	char *line, *save = NULL, *last = NULL;
+
+	for (line = strtok_r(o->log, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		if (strncmp(line, "processed ", 10) != 0)
+			last = line;
+	if (last)
+		err_hint(e, "the verifier says: %s", last);
+}
+
+static int new_agg(uint32_t size, struct err *e)
+{
+	int fd = bpf_map_create(
+	        BPF_MAP_TYPE_HASH, "agg", sizeof(struct offcpu_key), sizeof(struct offcpu_value), size, NULL);
+
+	return fd >= 0 ? fd : refused("create an aggregation map", fd, e);
+}
+
+static int on_event(void *ctx, void *data, size_t len)
+{
+	struct offcpu *o = ctx;
+	uint32_t type;
+
+	if (!o->sink || len < sizeof(type))
+		return 0;
+	memcpy(&type, data, sizeof(type));
+	if (type == OFFCPU_EV_STACK && o->sink->stack)
+		o->sink->stack(o->sink->ctx, data);
+	else if (type == OFFCPU_EV_THREAD && o->sink->thread)
+		o->sink->thread(o->sink->ctx, data);
+	return 0;
+}
+
+static int set_up_maps(struct offcpu *o, struct err *e)
+{
+	uint32_t zero = 0;
+	int rc;
+
+	o->agg_size = o->spare_size = o->opts.all ? 32768 : 8192;
+	o->agg_fd = new_agg(o->agg_size, e);
+	if (o->agg_fd < 0)
+		return o->agg_fd;
+	o->spare_fd = new_agg(o->spare_size, e);
+	if (o->spare_fd < 0)
+		return o->spare_fd;
+	rc = bpf_map_update_elem(bpf_map__fd(o->skel->maps.agg), &zero, &o->agg_fd, BPF_ANY);
+	if (rc)
+		return refused("install an aggregation map", rc, e);
+	o->rb = ring_buffer__new(bpf_map__fd(o->skel->maps.ring), on_event, o, NULL);
+	return o->rb ? 0 : refused("map the ring buffer", -errno, e);
+}
+
+static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	(void)level, (void)fmt, (void)ap;
+	return 0;
+}
+
+int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e)
+{
+	struct offcpu *o = calloc(1, sizeof(*o));
+	struct bpf_program *prog;
+	int rc;
+
+	if (!o)
+		return err_nomem(e, "the recorder");
+	o->opts = *opts;
+	o->agg_fd = o->spare_fd = -1;
+	o->cpus = libbpf_num_possible_cpus();
+	o->log = calloc(1, LOG_CAP);
+	libbpf_set_print(silent); /* what went wrong is told through E */
+	o->skel = o->log && o->cpus > 0 ? offcpu_bpf__open() : NULL;
+	rc = o->skel ? choose_switch_program(o->skel, e) : err_nomem(e, "the BPF programs");
+	if (rc)
+		goto fail;
+	configure(o);
+	bpf_object__for_each_program(prog, o->skel->obj) bpf_program__set_log_buf(prog, o->log, LOG_CAP);
+	rc = offcpu_bpf__load(o->skel);
+	if (rc) {
+		refused("load the BPF programs", rc, e);
+		if (rc != -EPERM)
+			add_log(o, e);
+		goto fail;
+	}
+	rc = set_up_maps(o, e);
+	if (rc)
+		goto fail;
+	*ret = o;
+	return 0;
+fail:
+	offcpu_close(o);
+	return rc;
+}
+
+void offcpu_close(struct offcpu *o)
+{
+	if (!o)
+		return;
+	ring_buffer__free(o->rb);
+	offcpu_bpf__destroy(o->skel);
+	if (o->agg_fd >= 0)
+		close(o->agg_fd);
+	if (o->spare_fd >= 0)
+		close(o->spare_fd);
+	free(o->log);
+	free(o);
+}
+
+static int ask(struct bpf_map *map, uint32_t id, struct err *e)
+{
+	uint32_t one = 1;
+	int rc = bpf_map_update_elem(bpf_map__fd(map), &id, &one, BPF_ANY);
+
+	return rc ? err_sys(e, rc, "cannot add target %u", id) : 0;
+}
+
+int offcpu_ask_pid(struct offcpu *o, uint32_t pid, struct err *e)
+{
+	return ask(o->skel->maps.asked_pids, pid, e);
+}
+
+int offcpu_ask_tid(struct offcpu *o, uint32_t tid, struct err *e)
+{
+	return ask(o->skel->maps.asked_tids, tid, e);
+}
+
+int offcpu_ask_comm(struct offcpu *o, const char *comm, struct err *e)
+{
+	if (o->n_comms == OFFCPU_COMMS_MAX)
+		return err_set(e, -E2BIG, "more than %d names", OFFCPU_COMMS_MAX);
+	snprintf(o->skel->bss->comms[o->n_comms++], OFFCPU_COMM_LEN, "%s", comm);
+	o->skel->bss->n_comms = o->n_comms;
+	return 0;
+}
+
+/* Run an iterator over all tasks; what it writes goes to TAKE, record by record of SIZE bytes. */
+static int run_iter(
+        struct bpf_program *prog, size_t size, void (*take)(void *, const void *), void *ctx, struct err *e)
+{
+	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
+	_cleanup_close_ int fd = -1;
+	char buf[16384];
+	size_t have = 0;
+	ssize_t n;
+	int rc = 0;
+
+	if (!link)
+		return refused("attach the task iterator", -errno, e);
+	fd = bpf_iter_create(bpf_link__fd(link));
+	if (fd < 0)
+		rc = refused("create the task iterator", fd, e);
+	while (!rc && (n = read(fd, buf + have, sizeof(buf) - have)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			rc = err_sys(e, -errno, "cannot read the task iterator");
+			break;
+		}
+		have += (size_t)n;
+		size_t at = 0;
+
+		for (; take && have - at >= size; at += size)
+			take(ctx, buf + at);
+		memmove(buf, buf + at, have - at);
+		have -= at;
+	}
+	bpf_link__destroy(link);
+	return rc;
+}
+
+int offcpu_attach(struct offcpu *o, struct err *e)
+{
+	struct bpf_program *prog;
+	int rc;
+
+	/* iterators are attached when they are run */
+	bpf_object__for_each_program(prog, o->skel->obj)
+	        bpf_program__set_autoattach(prog, strncmp(bpf_program__section_name(prog), "iter", 4) != 0);
+	rc = run_iter(o->skel->progs.find_self, 1, NULL, NULL, e);
+	if (rc)
+		return rc;
+	rc = offcpu_bpf__attach(o->skel);
+	return rc ? refused("attach to the scheduler's tracepoints", rc, e) : 0;
+}
+
+int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e)
+{
+	(void)e;
+	o->skel->bss->exec_target = pid;
+	return 0;
+}
+
+int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e)
+{
+	int rc = 0;
+
+	if (!o->opts.all)
+		rc = run_iter(o->skel->progs.find_targets, 1, NULL, NULL, e);
+	if (rc)
+		return rc;
+	*start_ns = now_ns(CLOCK_MONOTONIC);
+	o->skel->bss->record_start_boot = now_ns(CLOCK_BOOTTIME);
+	o->skel->bss->record_start_ns = *start_ns;
+	__atomic_store_n(&o->skel->bss->phase, OFFCPU_RECORDING, __ATOMIC_SEQ_CST);
+	rc = run_iter(o->skel->progs.initial_waits, 1, NULL, NULL, e);
+	__atomic_store_n(&o->skel->bss->scan_done, 1, __ATOMIC_SEQ_CST);
+	return rc;
+}
+
+int offcpu_fd(const struct offcpu *o)
+{
+	return ring_buffer__epoll_fd(o->rb);
+}
+
+void offcpu_drain(struct offcpu *o, const struct offcpu_sink *sink)
+{
+	o->sink = sink;
+	ring_buffer__consume(o->rb);
+	o->sink = NULL;
+}
+
+/* Hand out and delete every element of the map FD, which no program uses any more. */
+static int empty_agg(int fd, const struct offcpu_sink *sink, uint32_t *n, struct err *e)
+{
+	enum { BATCH = 4096 };
+	_cleanup_free_ struct offcpu_key *keys = calloc(BATCH, sizeof(*keys));
+	_cleanup_free_ struct offcpu_value *values = calloc(BATCH, sizeof(*values));
+	LIBBPF_OPTS(bpf_map_batch_opts, opts);
+	uint32_t at = 0, count;
+	bool first = true;
+	int rc = 0;
+
+	*n = 0;
+	if (!keys || !values)
+		return err_nomem(e, "the samples of a flush");
+	while (rc == 0) {
+		count = BATCH;
+		rc = bpf_map_lookup_and_delete_batch(
+		        fd, first ? NULL : &at, &at, keys, values, &count, &opts);
+		first = false;
+		if (rc && rc != -ENOENT)
+			return err_sys(e, rc, "cannot read the aggregation map");
+		for (uint32_t i = 0; i < count && sink->sample; i++)
+			sink->sample(sink->ctx, &keys[i], &values[i]);
+		*n += count;
+	}
+	return 0;
+}
+
+int offcpu_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
+{
+	int full = o->agg_fd, rc;
+	uint32_t full_size = o->agg_size, zero = 0, n = 0;
+
+	/* the kernel returns from this after every program that might hold the old map has ended */
+	rc = bpf_map_update_elem(bpf_map__fd(o->skel->maps.agg), &zero, &o->spare_fd, BPF_ANY);
+	if (rc)
+		return err_sys(e, rc, "cannot swap the aggregation map");
+	o->agg_fd = o->spare_fd;
+	o->agg_size = o->spare_size;
+	o->spare_fd = full;
+	o->spare_size = full_size;
+	o->inserted_at_swap = o->skel->bss->inserted;
+	offcpu_drain(o, sink);
+	rc = empty_agg(full, sink, &n, e);
+	if (rc || n < full_size / 2 || full_size >= 1 << 22)
+		return rc;
+	/* crowded: the next one in line is twice the size; if there is no memory, this one serves on */
+	int bigger = new_agg(full_size * 2, NULL);
+
+	if (bigger >= 0) {
+		close(o->spare_fd);
+		o->spare_fd = bigger;
+		o->spare_size = full_size * 2;
+	}
+	return 0;
+}
+
+bool offcpu_crowded(const struct offcpu *o)
+{
+	return o->skel->bss->inserted - o->inserted_at_swap > o->agg_size / 2;
+}
+
+struct open_ctx {
+	struct offcpu *o;
+	const struct offcpu_sink *sink;
+	uint64_t stop_ns;
+	struct offcpu_counters *extra;
+};
+
+/* What account() in bpf/offcpu.bpf.c does for a wait that ends, for one that is cut here. */
+static void take_open(void *ctx, const void *record)
+{
+	struct open_ctx *oc = ctx;
+	struct offcpu_counters *c = oc->extra;
+	struct offcpu_ev_open ev;
+	uint64_t ns;
+
+	memcpy(&ev, record, sizeof(ev));
+	if (ev.type != OFFCPU_EV_OPEN || ev.start >= oc->stop_ns)
+		return;
+	ns = oc->stop_ns - ev.start;
+	c->seen++, c->seen_ns += ns;
+	if (ev.key.flags & OFFCPU_F_DROP_PREEMPTED) {
+		c->preempted++, c->preempted_ns += ns;
+	} else if (ev.key.flags & OFFCPU_F_DROP_STATE) {
+		c->state++, c->state_ns += ns;
+	} else if (ns < oc->o->opts.min_ns) {
+		c->min++, c->min_ns += ns;
+	} else if (oc->o->opts.max_ns && ns > oc->o->opts.max_ns) {
+		c->max++, c->max_ns += ns;
+	} else {
+		struct offcpu_value v = {
+		        .total_ns = ns, .count = 1, .max_ns = ns, .first_ns = ev.start, .last_ns = ev.start};
+
+		c->recorded++, c->recorded_ns += ns;
+		ev.key.flags |= OFFCPU_F_OPEN;
+		if (oc->sink->sample)
+			oc->sink->sample(oc->sink->ctx, &ev.key, &v);
+	}
+}
+
+int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *stop_ns, struct err *e)
+{
+	struct open_ctx oc = {.o = o, .sink = sink, .extra = &o->open};
+	int rc;
+
+	oc.stop_ns = *stop_ns = now_ns(CLOCK_MONOTONIC);
+	__atomic_store_n(&o->skel->bss->phase, OFFCPU_FROZEN, __ATOMIC_SEQ_CST);
+	/* after the swap no program is inside the recording part any more */
+	rc = offcpu_swap(o, sink, e);
+	if (rc)
+		return rc;
+	rc = run_iter(o->skel->progs.open_waits, sizeof(struct offcpu_ev_open), take_open, &oc, e);
+	if (rc)
+		return rc;
+	/* what a program that was past the phase test added after the swap */
+	return offcpu_swap(o, sink, e);
+}
+
+static void add_counters(struct offcpu_counters *to, const struct offcpu_counters *from)
+{
+	const uint64_t *f = (const uint64_t *)(const void *)from;
+	uint64_t *t = (uint64_t *)(void *)to;
+
+	for (size_t i = 0; i < sizeof(*to) / sizeof(*t); i++)
+		t[i] += f[i];
+}
+
+void offcpu_counters(struct offcpu *o, struct offcpu_counters *ret)
+{
+	size_t size = bpf_map__value_size(o->skel->maps.scratches), step = (size + 7) / 8 * 8;
+	_cleanup_free_ char *values = calloc((size_t)o->cpus, step);
+	_cleanup_free_ char *iter = calloc(1, step);
+	uint32_t zero = 0;
+
+	*ret = o->open;
+	if (!values || !iter)
+		return;
+	if (bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.scratches), &zero, values) == 0)
+		for (int i = 0; i < o->cpus; i++)
+			add_counters(ret,
+			        (const struct offcpu_counters *)(const void *)(values + (size_t)i * step));
+	if (bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.iter_scratch), &zero, iter) == 0)
+		add_counters(ret, (const struct offcpu_counters *)(const void *)iter);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "procevents.h"
+#include "buf.h"
+#include "caps.h"
+#include "rd.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+
+#define DATA_PAGES 128 /* 512 KiB a CPU, a power of two */
+#define SETTLE_NS 1000000u
+
+struct ring {
+	int fd;
+	struct perf_event_mmap_page *page;
+};
+
+/* A record in `pending`, copied out of its ring: order is by time, then arrival. */
+struct pending {
+	uint64_t time_ns;
+	size_t at, len; /* into bytes */
+};
+
+struct procevents {
+	struct ring *rings;
+	size_t n_rings;
+	int epoll_fd;
+	size_t page_size;
+	struct buf bytes;
+	struct pending *pending;
+	size_t n_pending, cap_pending;
+};
+
+static int open_one(int cpu)
+{
+	struct perf_event_attr attr = {
+	        .size = sizeof(attr),
+	        .type = PERF_TYPE_SOFTWARE,
+	        .config = PERF_COUNT_SW_DUMMY,
+	        .sample_period = 1,
+	        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
+	        .mmap = 1,
+	        .mmap2 = 1,
+	        .comm = 1,
+	        .comm_exec = 1,
+	        .task = 1,
+	        .sample_id_all = 1,
+	        .use_clockid = 1,
+	        .clockid = CLOCK_MONOTONIC,
+	        .watermark = 1,
+	        .wakeup_watermark = DATA_PAGES * 4096u / 2,
+	};
+	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static int add_ring(struct procevents *p, int cpu, struct err *e)
+{
+	static const int caps[] = {CAP_PERFMON};
+	struct epoll_event ev = {.events = EPOLLIN};
+	struct ring *r = &p->rings[p->n_rings];
+	void *page;
+
+	r->fd = open_one(cpu);
+	if (r->fd == -ENODEV)
+		return 0; /* offline */
+	if (r->fd < 0)
+		return caps_explain("watch processes with a perf event", r->fd, caps, ARRAY_LEN(caps), e);
+	page = mmap(NULL, (DATA_PAGES + 1) * p->page_size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+	if (page == MAP_FAILED) {
+		int code = -errno;
+
+		close(r->fd);
+		err_sys(e, code, "cannot map a perf event's buffer");
+		return err_hint(e, "raise kernel.perf_event_mlock_kb, or give CAP_IPC_LOCK");
+	}
+	r->page = page;
+	p->n_rings++;
+	if (epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, r->fd, &ev) != 0)
+		return err_sys(e, -errno, "cannot wait for a perf event");
+	return 0;
+}
+
+int procevents_open(struct procevents **ret, struct err *e)
+{
+	struct procevents *p = calloc(1, sizeof(*p));
+	int n = get_nprocs_conf(), rc = 0;
+
+	if (!p)
+		return err_nomem(e, "process events");
+	p->page_size = (size_t)sysconf(_SC_PAGESIZE);
+	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	p->rings = calloc((size_t)n, sizeof(*p->rings));
+	if (p->epoll_fd < 0 || !p->rings)
+		rc = err_nomem(e, "process events");
+	for (int cpu = 0; cpu < n && !rc; cpu++)
+		rc = add_ring(p, cpu, e);
+	if (rc) {
+		procevents_close(p);
+		return rc;
+	}
+	*ret = p;
+	return 0;
+}
+
+void procevents_close(struct procevents *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->n_rings; i++) {
+		munmap(p->rings[i].page, (DATA_PAGES + 1) * p->page_size);
+		close(p->rings[i].fd);
+	}
+	if (p->epoll_fd >= 0)
+		close(p->epoll_fd);
+	buf_free(&p->bytes);
+	free(p->pending);
+	free(p->rings);
+	free(p);
+}
+
+int procevents_fd(const struct procevents *p)
+{
+	return p->epoll_fd;
+}
+
+/* Every record but LOST_SAMPLES ends with sample_id: pid, tid, time. */
+static uint64_t record_time(const uint8_t *rec, size_t len)
+{
+	uint64_t t = 0;
+
+	if (len >= sizeof(struct perf_event_header) + 16)
+		memcpy(&t, rec + len - 8, 8);
+	return t;
+}
+
+static void keep(struct procevents *p, const uint8_t *data, size_t size, uint64_t at, size_t len)
+{
+	size_t from = p->bytes.len, first = MIN(len, size - (size_t)(at % size));
+
+	if (base_grow(&p->pending, &p->cap_pending, p->n_pending + 1, sizeof(*p->pending)) != 0)
+		return;
+	buf_put(&p->bytes, data + at % size, first);
+	buf_put(&p->bytes, data, len - first);
+	if (p->bytes.failed)
+		return;
+	p->pending[p->n_pending++] =
+	        (struct pending){.time_ns = record_time(p->bytes.p + from, len), .at = from, .len = len};
+}
+
+static void read_ring(struct procevents *p, struct ring *r)
+{
+	const uint8_t *data = (const uint8_t *)r->page + p->page_size;
+	size_t size = DATA_PAGES * p->page_size;
+	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t tail = r->page->data_tail;
+
+	while (tail < head) {
+		struct perf_event_header h;
+
+		/* records are 8-aligned and so is the buffer: a header never wraps */
+		memcpy(&h, data + tail % size, sizeof(h));
+		if (h.size < sizeof(h) || h.size > head - tail)
+			break;
+		keep(p, data, size, tail, h.size);
+		tail += h.size;
+	}
+	__atomic_store_n(&r->page->data_tail, head, __ATOMIC_RELEASE);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct pending *x = a, *y = b;
+	int c = CMP(x->time_ns, y->time_ns);
+
+	return c ? c : CMP(x->at, y->at);
+}
+
+/* The NUL-terminated string at R, up to 8-byte padding before sample_id. */
+static const char *rd_text(struct rd *r)
+{
+	const char *s = (const char *)r->p;
+
+	if (!memchr(s, '\0', rd_left(r)))
+		r->bad = true;
+	return s;
+}
+
+static bool decode(const uint8_t *rec, size_t len, uint64_t time_ns, struct procevent *ev)
+{
+	struct perf_event_header h;
+	struct rd r = rd_init(rec + sizeof(h), len - sizeof(h));
+
+	memcpy(&h, rec, sizeof(h));
+	*ev = (struct procevent){.time_ns = time_ns, .text = ""};
+	switch (h.type) {
+	case PERF_RECORD_MMAP2:
+		ev->type = PROCEVENT_MMAP;
+		ev->pid = rd_u32(&r), ev->tid = rd_u32(&r);
+		ev->start = rd_u64(&r);
+		ev->end = ev->start + rd_u64(&r);
+		ev->offset = rd_u64(&r);
+		ev->dev_major = rd_u32(&r), ev->dev_minor = rd_u32(&r);
+		ev->inode = rd_u64(&r);
+		rd_u64(&r); /* inode generation */
+		ev->prot = rd_u32(&r), ev->flags = rd_u32(&r);
+		ev->text = rd_text(&r);
+		break;
+	case PERF_RECORD_COMM:
+		ev->type = h.misc & PERF_RECORD_MISC_COMM_EXEC ? PROCEVENT_EXEC : PROCEVENT_COMM;
+		ev->pid = rd_u32(&r), ev->tid = rd_u32(&r);
+		ev->text = rd_text(&r);
+		break;
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+		ev->type = h.type == PERF_RECORD_FORK ? PROCEVENT_FORK : PROCEVENT_EXIT;
+		ev->pid = rd_u32(&r), ev->parent = rd_u32(&r);
+		ev->tid = rd_u32(&r);
+		break;
+	case PERF_RECORD_LOST:
+		ev->type = PROCEVENT_LOST;
+		rd_u64(&r); /* id */
+		ev->lost = rd_u64(&r);
+		break;
+	default:
+		return false;
+	}
+	return !r.bad && (ev->type != PROCEVENT_MMAP || ev->start < ev->end);
+}
+
+/* Drop the first N pending records; the bytes of the others move to the front. */
+static void forget(struct procevents *p, size_t n)
+{
+	struct buf rest = {0};
+
+	for (size_t i = n; i < p->n_pending; i++) {
+		struct pending *k = &p->pending[i];
+		size_t at = rest.len;
+
+		buf_put(&rest, p->bytes.p + k->at, k->len);
+		k->at = at;
+	}
+	memmove(p->pending, p->pending + n, (p->n_pending - n) * sizeof(*p->pending));
+	p->n_pending -= n;
+	buf_free(&p->bytes);
+	p->bytes = rest;
+}
+
+void procevents_drain(
+        struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx)
+{
+	uint64_t horizon = UINT64_MAX;
+	struct timespec ts;
+	size_t n = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	if (settle)
+		horizon = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec - SETTLE_NS;
+	for (size_t i = 0; i < p->n_rings; i++)
+		read_ring(p, &p->rings[i]);
+	if (!p->n_pending)
+		return;
+	qsort(p->pending, p->n_pending, sizeof(*p->pending), by_time);
+	for (; n < p->n_pending && p->pending[n].time_ns <= horizon; n++) {
+		struct procevent ev;
+		const struct pending *k = &p->pending[n];
+
+		if (decode(p->bytes.p + k->at, k->len, k->time_ns, &ev))
+			fn(ctx, &ev);
+	}
+	if (n)
+		forget(p, n);
+}

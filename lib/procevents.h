@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * procevents - the life of processes as it happens: fork, exec, mmap of
+ * code, renames, exit. Floor 3.
+ *
+ * A perf dummy event (perf_event_open(2), PERF_COUNT_SW_DUMMY) on every CPU
+ * carries mmap2, comm and task records, stamped with CLOCK_MONOTONIC. Events
+ * of all CPUs are handed out in the order of their time. munmap is not
+ * reported by the kernel.
+ */
+#ifndef STACKTOOLS_PROCEVENTS_H
+#define STACKTOOLS_PROCEVENTS_H
+
+#include "capture.h"
+#include "err.h"
+
+enum procevent_type {
+	PROCEVENT_MMAP = 1, /* an executable mapping was made */
+	PROCEVENT_COMM, /* thread TID of PID is now called `comm` */
+	PROCEVENT_EXEC, /* as COMM, by an exec: all mappings before it are gone */
+	PROCEVENT_FORK, /* PID is new (a process when parent != pid, else thread TID) */
+	PROCEVENT_EXIT, /* thread TID of PID ended */
+	PROCEVENT_LOST, /* `lost` records did not fit the buffer */
+};
+
+struct procevent {
+	enum procevent_type type;
+	uint32_t pid, tid; /* of this process's PID namespace */
+	uint32_t parent; /* FORK */
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint64_t lost; /* LOST */
+	uint64_t start, end, offset, inode; /* MMAP */
+	uint32_t prot, flags, dev_major, dev_minor;
+	const char *text; /* MMAP: path, "" for anonymous; COMM, EXEC: the name */
+};
+
+struct procevents;
+
+/* On success *RET is the caller's. -EACCES or -EPERM when perf_event_paranoid forbids it. */
+int procevents_open(struct procevents **ret, struct err *e);
+void procevents_close(struct procevents *p); /* NULL is fine */
+
+/* For epoll(7): readable when a buffer is half full. */
+int procevents_fd(const struct procevents *p);
+
+/*
+ * Hand out all events up to now; with SETTLE those of the last millisecond
+ * are kept for the next call, for an earlier one may still be on its way on
+ * another CPU. The event is valid during the call only.
+ */
+void procevents_drain(
+        struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx);
+
+#endif

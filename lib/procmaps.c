@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "procmaps.h"
+#include "root.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define MAPS_MAX (64u << 20)
+
+/* The only escape that seq_file uses in a path. */
+static void unescape(char *path)
+{
+	char *to = path;
+
+	for (const char *from = path; *from; to++) {
+		if (strncmp(from, "\\012", 4) == 0) {
+			*to = '\n';
+			from += 4;
+		} else {
+			*to = *from++;
+		}
+	}
+	*to = '\0';
+}
+
+bool procmaps_parse(char *line, struct procmap *m)
+{
+	static const char gone[] = " (deleted)";
+	unsigned long long start, end, offset, inode;
+	unsigned int major, minor;
+	char perms[5];
+	int at = 0;
+	size_t len;
+	char *path;
+
+	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, perms, &offset, &major, &minor,
+	            &inode, &at) != 7 ||
+	        !at || strlen(perms) != 4 || start >= end)
+		return false;
+	*m = (struct procmap){.start = start,
+	        .end = end,
+	        .offset = offset,
+	        .inode = inode,
+	        .dev_major = major,
+	        .dev_minor = minor};
+	m->prot = (perms[0] == 'r' ? PROT_READ : 0u) | (perms[1] == 'w' ? PROT_WRITE : 0u) |
+	          (perms[2] == 'x' ? PROT_EXEC : 0u);
+	m->flags = perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
+	path = line + at;
+	len = strlen(path);
+	if (inode && len > sizeof(gone) - 1 && strcmp(path + len - (sizeof(gone) - 1), gone) == 0) {
+		path[len - (sizeof(gone) - 1)] = '\0';
+		m->deleted = true;
+	}
+	unescape(path);
+	m->path = path;
+	return true;
+}
+
+int procmaps_each(uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), void *ctx, struct err *e)
+{
+	_cleanup_free_ char *text = NULL;
+	struct root root;
+	char path[64];
+	int rc = root_open(NULL, &root, e);
+
+	if (rc)
+		return rc;
+	snprintf(path, sizeof(path), "proc/%u/maps", pid);
+	rc = root_read(&root, path, MAPS_MAX, &text, NULL, e);
+	root_close(&root);
+	if (rc == -ENOENT)
+		rc = err_sys(e, -ESRCH, "cannot read '/proc/%u/maps'", pid);
+	for (char *line = rc ? NULL : text, *next; line && *line && !rc; line = next) {
+		struct procmap m;
+
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		if (procmaps_parse(line, &m))
+			rc = fn(ctx, &m);
+	}
+	return rc;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * proctab - process images, their mappings and their threads, as they were
+ * at each time of the recording. Floor 5.
+ *
+ * Fed by /proc (what was there before) and by procevents (what happened
+ * since). An exec, or a PID that is used again, begins another image. Nothing
+ * reaches the capture before a sample needs it.
+ */
+#ifndef STACKTOOLS_PROCTAB_H
+#define STACKTOOLS_PROCTAB_H
+
+#include "capwrite.h"
+#include "offcpu_abi.h"
+#include "procevents.h"
+
+struct proctab;
+
+/* ALL: every process is tracked from its fork on, else only what was scanned (FOLLOW: and its children). */
+int proctab_new(bool all, bool follow, struct proctab **ret, struct err *e);
+void proctab_free(struct proctab *t); /* NULL is fine */
+
+/*
+ * Read process PID's mappings, name and executable from /proc; NOW_NS is the
+ * time before the reading began. 0, or -errno with the story; the process is
+ * tracked all the same, with the error in its record.
+ */
+int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e);
+
+/* Scan every process of /proc. */
+void proctab_scan_all(struct proctab *t, uint64_t now_ns);
+
+void proctab_event(struct proctab *t, const struct procevent *ev);
+
+/* A thread's names and ids, from BPF; before the first sample of that thread. */
+void proctab_announce(struct proctab *t, const struct offcpu_ev_thread *ev);
+
+/*
+ * The capture's id of the image that KEY's process was when a wait began at
+ * FIRST_NS; the image, its files, mappings and the thread are written to W
+ * first as far as they are new. CAP_NONE when memory ran out.
+ */
+uint32_t proctab_emit(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, struct capwrite *w);
+
+/* Write what changed since for images that are in the capture; forget images that ended and have no samples.
+ */
+void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w);
+
+struct proctab_stats {
+	uint64_t images; /* in the capture */
+	uint64_t maps_lost; /* of them, without mappings */
+	uint64_t files_unread;
+	uint64_t events_lost; /* records that the kernel dropped */
+};
+
+void proctab_stats(const struct proctab *t, struct proctab_stats *ret);
+
+#endif

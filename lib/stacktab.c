@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "stacktab.h"
+#include "idmap.h"
+
+#include <string.h>
+
+/* The tracer's own frames lie before the first one of the scheduler, and are few. */
+#define OWN_FRAMES_MAX 12
+
+struct stack {
+	uint32_t cap_id; /* CAP_NONE until it is emitted; its frames are freed then */
+	uint8_t kind, verdict, reason;
+	int32_t error;
+	uint32_t len;
+	uint64_t *frames;
+};
+
+struct stacktab {
+	struct stack *stacks;
+	size_t n, cap;
+	struct idmap by_id[2]; /* kernel, user: identity -> stack */
+	struct idmap symbols; /* start -> written */
+	struct idmap addresses; /* kernel addresses that were looked up with success */
+	const struct kallsyms *ks;
+	uint64_t sched_start, sched_end; /* .sched.text */
+	bool wants_symbols;
+	uint32_t emitted;
+	struct stacktab_stats stats;
+};
+
+int stacktab_new(struct stacktab **ret, struct err *e)
+{
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : err_nomem(e, "the table of stacks");
+}
+
+void stacktab_free(struct stacktab *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->n; i++)
+		free(t->stacks[i].frames);
+	free(t->stacks);
+	idmap_free(&t->by_id[0]);
+	idmap_free(&t->by_id[1]);
+	idmap_free(&t->symbols);
+	idmap_free(&t->addresses);
+	free(t);
+}
+
+void stacktab_symbols(struct stacktab *t, const struct kallsyms *ks)
+{
+	t->ks = ks;
+	t->wants_symbols = false;
+	t->sched_start = ks ? kallsyms_address(ks, "__sched_text_start") : 0;
+	t->sched_end = ks ? kallsyms_address(ks, "__sched_text_end") : 0;
+}
+
+static struct idmap *ids(struct stacktab *t, unsigned int kind)
+{
+	return &t->by_id[kind == CAP_STACK_USER];
+}
+
+/* The stack of KIND and ID, a new and empty one where ADDED is set. */
+static struct stack *slot(
+        struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id, bool *added)
+{
+	uint32_t at;
+
+	if (base_grow(&t->stacks, &t->cap, t->n + 1, sizeof(*t->stacks)) != 0)
+		return NULL;
+	at = idmap_put(ids(t, kind), id->hi, id->lo, (uint32_t)t->n, added);
+	if (at == UINT32_MAX)
+		return NULL;
+	if (*added)
+		t->stacks[t->n++] = (struct stack){.cap_id = CAP_NONE, .kind = (uint8_t)kind};
+	return &t->stacks[at];
+}
+
+void stacktab_add(struct stacktab *t, const struct offcpu_ev_stack *ev)
+{
+	struct stack *s;
+	bool added;
+	uint32_t len = ev->len;
+
+	s = slot(t, ev->kind, &ev->id, &added);
+	/* known; or reported lost before, and sent again: the next samples have it */
+	if (!s || (!added && s->reason != CAP_R_LOST))
+		return;
+	/* a frame-pointer chain often ends in zeros where the program's entry cleared the register */
+	while (ev->kind == CAP_STACK_USER && len > 1 && !ev->frames[len - 1])
+		len--;
+	s->frames = malloc(len * sizeof(*s->frames));
+	if (!s->frames)
+		return;
+	memcpy(s->frames, ev->frames, len * sizeof(*s->frames));
+	s->len = len;
+	s->cap_id = CAP_NONE;
+	s->reason = CAP_R_NONE;
+	s->verdict = ev->verdict;
+}
+
+/* How many leading frames belong to the tracepoint and the BPF program, not to the thread. */
+static uint32_t own_frames(const struct stacktab *t, const struct stack *s)
+{
+	for (uint32_t i = 0; i < s->len && i < OWN_FRAMES_MAX; i++)
+		if (s->frames[i] >= t->sched_start && s->frames[i] < t->sched_end)
+			return i;
+	return 0;
+}
+
+static void emit_symbol(struct stacktab *t, uint64_t addr, struct capwrite *w)
+{
+	struct kallsyms_sym sym;
+	bool added;
+
+	if (idmap_find(&t->addresses, 0, addr))
+		return;
+	/* a return address: the call is the byte before */
+	if (!t->ks || !kallsyms_find(t->ks, addr - 1, &sym)) {
+		t->wants_symbols = true;
+		t->stats.kernel_unnamed++;
+		return;
+	}
+	idmap_put(&t->addresses, 0, addr, 0, NULL);
+	idmap_put(&t->symbols, 0, sym.start, 0, &added);
+	if (added)
+		capwrite_ksym(w,
+		        &(struct cap_ksym){
+		                .start = sym.start, .end = sym.end, .name = sym.name, .module = sym.module});
+}
+
+static void emit_frames(struct stacktab *t, struct stack *s, struct cap_stack *out, struct capwrite *w)
+{
+	uint32_t skip = s->kind == CAP_STACK_KERNEL ? own_frames(t, s) : 0;
+
+	out->len = s->len - skip;
+	out->frames = s->frames + skip;
+	if (s->kind != CAP_STACK_KERNEL)
+		return;
+	for (uint32_t i = 0; i < out->len; i++)
+		emit_symbol(t, out->frames[i], w);
+}
+
+uint32_t stacktab_emit(
+        struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id, struct capwrite *w)
+{
+	bool added;
+	struct stack *s = slot(t, kind, id, &added);
+	struct cap_stack out = {0};
+
+	if (!s)
+		return CAP_NONE;
+	if (added) {
+		s->verdict = CAP_FAILED;
+		s->reason = id->hi ? CAP_R_LOST : (uint8_t)(id->lo >> 32);
+		s->error = id->hi ? 0 : (int32_t)(uint32_t)id->lo;
+	}
+	if (s->reason == CAP_R_LOST)
+		t->stats.lost++;
+	if (s->cap_id != CAP_NONE)
+		return s->cap_id;
+	s->cap_id = t->emitted++;
+	t->stats.stacks++;
+	t->stats.truncated += s->verdict == CAP_TRUNCATED;
+	out = (struct cap_stack){.id = s->cap_id,
+	        .kind = s->kind,
+	        .verdict = s->verdict,
+	        .reason = s->reason,
+	        .error = s->error};
+	if (s->len)
+		emit_frames(t, s, &out, w);
+	capwrite_stack(w, &out);
+	free(s->frames);
+	s->frames = NULL;
+	return s->cap_id;
+}
+
+bool stacktab_wants_symbols(struct stacktab *t)
+{
+	bool wants = t->wants_symbols;
+
+	t->wants_symbols = false;
+	return wants;
+}
+
+void stacktab_stats(const struct stacktab *t, struct stacktab_stats *ret)
+{
+	*ret = t->stats;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * stacktab - the distinct stacks of a recording, from BPF's events to the
+ * capture's records, with the symbols of their kernel addresses. Floor 5.
+ */
+#ifndef STACKTOOLS_STACKTAB_H
+#define STACKTOOLS_STACKTAB_H
+
+#include "capwrite.h"
+#include "kallsyms.h"
+#include "offcpu_abi.h"
+
+struct stacktab;
+
+struct stacktab_stats {
+	uint64_t stacks; /* distinct, those without frames included */
+	uint64_t truncated; /* of them, cut at the depth limit */
+	uint64_t lost; /* samples whose stack never arrived */
+	uint64_t kernel_unnamed; /* distinct kernel addresses without a symbol */
+};
+
+int stacktab_new(struct stacktab **ret, struct err *e);
+void stacktab_free(struct stacktab *t); /* NULL is fine */
+
+/*
+ * The kernel's symbols, from the first flush on; KS stays the caller's. NULL
+ * when they cannot be read: kernel stacks then keep the tracer's own frames.
+ */
+void stacktab_symbols(struct stacktab *t, const struct kallsyms *ks);
+
+/*
+ * Keep a stack that BPF sent. One that is known already is ignored.
+ */
+void stacktab_add(struct stacktab *t, const struct offcpu_ev_stack *ev);
+
+/*
+ * The capture's id of the stack ID of KIND (enum cap_stack_kind), which is
+ * written to W at its first use with the symbols it needs. A stack that never
+ * arrived is one of no frames, reason CAP_R_LOST. CAP_NONE without memory.
+ */
+uint32_t stacktab_emit(
+        struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id, struct capwrite *w);
+
+/* True when a kernel address had no symbol since the last call: the table may be out of date. */
+bool stacktab_wants_symbols(struct stacktab *t);
+
+void stacktab_stats(const struct stacktab *t, struct stacktab_stats *ret);
+
+#endif
