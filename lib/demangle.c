@@ -72,7 +72,10 @@ size_t demangle(const char *name, char *buf, size_t cap)
 {
 	size_t len, n = 0;
 
-	if (!cap || name[0] != '_' || !name[1] || !strchr("ZRD", name[1]))
+	if (!cap)
+		return 0;
+	buf[0] = '\0';
+	if (name[0] != '_' || !name[1] || !strchr("ZRD", name[1]))
 		return 0;
 	len = strnlen(name, DEMANGLE_IN_MAX + 1);
 	if (len > DEMANGLE_IN_MAX)

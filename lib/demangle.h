@@ -15,9 +15,10 @@
 #define DEMANGLE_OUT_MAX 16384 /* names that become longer stay mangled */
 
 /*
- * NAME demangled into BUF (CAP bytes, cut there never: a text that does not
- * fit counts as too long): with parameters, Rust without its hash. Returns
- * the length, or 0 when NAME is no mangled name or goes beyond the limits.
+ * NAME demangled into BUF of CAP bytes, always terminated, never cut (a text
+ * that does not fit counts as too long): with parameters, Rust without its
+ * hash. Returns the length, or 0 when NAME is no mangled name or goes beyond
+ * the limits.
  */
 size_t demangle(const char *name, char *buf, size_t cap);
 

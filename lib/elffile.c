@@ -183,8 +183,8 @@ static bool build_id_at(struct elffile *f, uint64_t offset, uint64_t size)
 	return find_build_id(notes, size, &f->build_id);
 }
 
-static void add_load(struct elffile *f, uint32_t flags, uint64_t offset, uint64_t vaddr, uint64_t filesz,
-        uint64_t memsz)
+static void add_load(
+        struct elffile *f, uint32_t flags, uint64_t offset, uint64_t vaddr, uint64_t filesz, uint64_t memsz)
 {
 	f->loads[f->n_loads++] = (struct elffile_load){
 	        .offset = offset, .vaddr = vaddr, .filesz = filesz, .memsz = memsz, .exec = flags & PF_X};
@@ -223,7 +223,8 @@ static int read_segments(struct elffile *f, const struct head *h, struct err *e)
 	return 0;
 }
 
-/* Sections first: a debug file keeps the program headers of the stripped one, whose offsets are not its own. */
+/* Sections first: a debug file keeps the program headers of the stripped one, whose offsets are not its own.
+ */
 static int read_headers(struct elffile *f, struct err *e)
 {
 	struct head h = {0};
@@ -312,8 +313,8 @@ void elffile_detach(struct elffile *f)
 	f->size = 0;
 }
 
-int elffile_read(const struct elffile *f, const struct elffile_section *s, uint8_t **ret, size_t *len,
-        struct err *e)
+int elffile_read(
+        const struct elffile *f, const struct elffile_section *s, uint8_t **ret, size_t *len, struct err *e)
 {
 	int rc;
 

@@ -62,8 +62,8 @@ void elffile_detach(struct elffile *f);
  * them. -EINVAL for one that lies outside the file or occupies none of it,
  * -EFBIG beyond 1 GiB, -EIO where the file became shorter meanwhile.
  */
-int elffile_read(const struct elffile *f, const struct elffile_section *s, uint8_t **ret, size_t *len,
-        struct err *e);
+int elffile_read(
+        const struct elffile *f, const struct elffile_section *s, uint8_t **ret, size_t *len, struct err *e);
 
 /*
  * The virtual address (as the symbol table counts) of the byte at OFFSET of

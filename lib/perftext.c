@@ -66,11 +66,27 @@ static void put_key(struct buf *b, const char *key, uint64_t v)
 	put_dec(b, v, 1);
 }
 
+/* Most text needs no escape in any style, and this is where the time goes. */
+static bool is_plain(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)s[i];
+
+		if (c <= ' ' || c >= 0x7f || c == '\\' || c == '"')
+			return false;
+	}
+	return true;
+}
+
 static void put_escaped(struct buf *b, const char *s, enum text_style style)
 {
 	char text[TEXT_ESCAPED_MAX(PERFTEXT_NAME_MAX)];
 	size_t len = strnlen(s, PERFTEXT_NAME_MAX + 1);
 
+	if (len <= PERFTEXT_NAME_MAX && is_plain(s, len)) {
+		buf_put(b, s, len);
+		return;
+	}
 	buf_put(b, text, text_escape(text, sizeof(text), s, MIN(len, (size_t)PERFTEXT_NAME_MAX), style));
 	if (len > PERFTEXT_NAME_MAX)
 		put_str(b, "...");

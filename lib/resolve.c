@@ -178,8 +178,8 @@ static void load_debug(struct resolve *r, struct module *m)
 	elffile_close(f);
 }
 
-static int open_module(struct resolve *r, const struct cap_file *file, uint32_t proc, struct module *m,
-        struct err *e)
+static int open_module(
+        struct resolve *r, const struct cap_file *file, uint32_t proc, struct module *m, struct err *e)
 {
 	int rc;
 
@@ -278,8 +278,8 @@ static const char *why_no_map(const struct capread *c, uint32_t proc)
 	return "the mappings of the process could not be read";
 }
 
-static void make_user(struct resolve *r, uint32_t proc, const struct cap_map *map, uint64_t back,
-        struct frame *f)
+static void make_user(
+        struct resolve *r, uint32_t proc, const struct cap_map *map, uint64_t back, struct frame *f)
 {
 	f->source = FRAME_NONE;
 	if (!map) {
@@ -376,8 +376,8 @@ bool resolve_steady(const struct resolve *r, uint32_t proc, uint64_t first_ns)
 	return !r->times[proc].overlaps && r->times[proc].last_map_ns <= first_ns;
 }
 
-uint32_t resolve_user(struct resolve *r, uint32_t proc, uint64_t addr, bool exact, uint64_t first_ns,
-        uint64_t last_ns)
+uint32_t resolve_user(
+        struct resolve *r, uint32_t proc, uint64_t addr, bool exact, uint64_t first_ns, uint64_t last_ns)
 {
 	const uint64_t back = exact || !addr ? 0 : 1;
 	uint64_t key = (uint64_t)proc << KEY_SHIFT | (exact ? KEY_EXACT : 0);
@@ -389,8 +389,8 @@ uint32_t resolve_user(struct resolve *r, uint32_t proc, uint64_t addr, bool exac
 	if (!steady) {
 		map = capread_map(r->c, proc, addr - back, first_ns, last_ns, &unsure);
 		if (map)
-			key = (uint64_t)(map - r->c->maps) << KEY_SHIFT | KEY_MAP |
-			      (exact ? KEY_EXACT : 0) | (unsure ? KEY_UNSURE : 0);
+			key = (uint64_t)(map - r->c->maps) << KEY_SHIFT | KEY_MAP | (exact ? KEY_EXACT : 0) |
+			      (unsure ? KEY_UNSURE : 0);
 		else
 			key |= KEY_UNSURE; /* not the steady one, which may have a mapping */
 	}

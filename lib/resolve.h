@@ -39,8 +39,8 @@ uint32_t resolve_kernel(struct resolve *r, uint64_t addr);
  * The same for an address of PROC that was on a stack during [first_ns,
  * last_ns]. EXACT: it is the PC of a leaf frame, not a return address.
  */
-uint32_t resolve_user(struct resolve *r, uint32_t proc, uint64_t addr, bool exact, uint64_t first_ns,
-        uint64_t last_ns);
+uint32_t resolve_user(
+        struct resolve *r, uint32_t proc, uint64_t addr, bool exact, uint64_t first_ns, uint64_t last_ns);
 
 /*
  * From FIRST_NS on, no address of PROC changes its meaning: stacks of its

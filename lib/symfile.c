@@ -62,10 +62,10 @@ static int prove(const struct elffile *f, const struct cap_file *file, struct er
 		hex(was, &file->build_id);
 		hex(is, &f->build_id);
 		if (!*is)
-			return err_set(e, -ESTALE, "is another file: build ID %s is recorded, this one has none",
-			        was);
-		return err_set(e, -ESTALE, "is another file: build ID %s is recorded, this one has %s", was,
-		        is);
+			return err_set(e, -ESTALE,
+			        "is another file: build ID %s is recorded, this one has none", was);
+		return err_set(
+		        e, -ESTALE, "is another file: build ID %s is recorded, this one has %s", was, is);
 	}
 	if (!file->size || !file->mtime_ns)
 		return err_set(e, -ESTALE, "cannot be proven: no build ID, size and time are recorded");

@@ -225,8 +225,7 @@ static int resolve_frames(struct job *j, const struct cap_sample *s, struct span
 	if (base_grow(&j->ids, &j->ids_cap, j->n_ids + ret->len, sizeof(*j->ids)) != 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < ret->len; i++) {
-		uint32_t id =
-		        resolve_user(j->r, s->proc, stack->frames[i], i == 0, s->first_ns, s->last_ns);
+		uint32_t id = resolve_user(j->r, s->proc, stack->frames[i], i == 0, s->first_ns, s->last_ns);
 
 		if (id == RESOLVE_FAILED)
 			return -ENOMEM;
@@ -409,8 +408,8 @@ static void tell_files(const struct job *j)
 			cli_warn(&cli, "'%s' is used: %zu symbols", j->c->files[i].path, symbols);
 	}
 	if (unused && !j->o->verbose)
-		cli_warn(&cli, "%zu file%s could not be used, so %s frames have no names: -v says why", unused,
-		        unused == 1 ? "" : "s", unused == 1 ? "its" : "their");
+		cli_warn(&cli, "%zu file%s could not be used, so %s frames have no names: -v says why",
+		        unused, unused == 1 ? "" : "s", unused == 1 ? "its" : "their");
 }
 
 /* What the reader of the result should know: STATUS, or CLI_INCOMPLETE where something is missing. */
