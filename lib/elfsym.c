@@ -204,6 +204,9 @@ static int sort_by_start(struct funcs *fs)
 	uint64_t all_or = 0, all_and = UINT64_MAX;
 	struct func *from = fs->p, *to;
 
+	if (!fs->n)
+		return 0;
+
 	for (size_t i = 0; i < fs->n; i++) {
 		all_or |= from[i].start;
 		all_and &= from[i].start;
@@ -342,7 +345,8 @@ static int build_ranges(struct elfsym *s, const struct funcs *fs)
 		rc = sweep_to(&sw, fs->p[i].start);
 		rc = rc ? rc : sweep_push(&sw, &fs->p[i], n);
 	}
-	rc = rc ? rc : sweep_to(&sw, UINT64_MAX);
+	if (fs->n && rc == 0)
+		rc = sweep_to(&sw, UINT64_MAX);
 	free(sw.stack);
 	return rc;
 }
