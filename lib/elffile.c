@@ -252,14 +252,10 @@ static int open_file(int dirfd, const char *path, bool in_root)
 
 DEFINE_CLEANUP(struct elffile *, elffile_close);
 
-int elffile_open(int dirfd, const char *path, bool in_root, struct elffile **ret, struct err *e)
+static int fill_from(struct elffile *f, int dirfd, const char *path, bool in_root, struct err *e)
 {
-	CLEANUP(elffile_close_p) struct elffile *f = calloc(1, sizeof(*f));
 	struct stat st;
-	int rc;
 
-	if (!f)
-		return err_nomem(e, "an ELF file");
 	f->fd = open_file(dirfd, path, in_root);
 	if (f->fd < 0)
 		return err_sys(e, f->fd, "cannot be opened");
@@ -269,7 +265,17 @@ int elffile_open(int dirfd, const char *path, bool in_root, struct elffile **ret
 		return err_set(e, -EINVAL, "is no regular file");
 	f->size = (uint64_t)st.st_size;
 	f->mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec;
-	rc = read_headers(f, e);
+	return read_headers(f, e);
+}
+
+int elffile_open(int dirfd, const char *path, bool in_root, struct elffile **ret, struct err *e)
+{
+	CLEANUP(elffile_close_p) struct elffile *f = calloc(1, sizeof(*f));
+	int rc;
+
+	if (!f)
+		return err_nomem(e, "an ELF file");
+	rc = fill_from(f, dirfd, path, in_root, e);
 	if (rc)
 		return rc;
 	*ret = TAKE_PTR(f);

@@ -36,7 +36,6 @@ struct module {
 struct timeline {
 	bool overlaps;
 	uint64_t last_map_ns; /* when the last one was made */
-	int32_t maps_error;
 };
 
 /* KEY is a process (steady) or a mapping, with flags; see KEY_*. */
@@ -92,15 +91,10 @@ static int load_timelines(struct resolve *r, struct err *e)
 	return 0;
 }
 
-DEFINE_CLEANUP(struct resolve *, resolve_close);
-
-int resolve_open(const struct capread *c, const struct resolve_opts *o, struct resolve **ret, struct err *e)
+static int init(struct resolve *r, const struct capread *c, const struct resolve_opts *o, struct err *e)
 {
-	CLEANUP(resolve_close_p) struct resolve *r = calloc(1, sizeof(*r));
 	int rc;
 
-	if (!r)
-		return err_nomem(e, "symbols");
 	r->c = c;
 	r->demangle = o->demangle;
 	r->where.symfs = -1;
@@ -110,7 +104,19 @@ int resolve_open(const struct capread *c, const struct resolve_opts *o, struct r
 	if (!r->slots || !r->modules)
 		return err_nomem(e, "symbols");
 	rc = symfile_init(&r->where, o->symfs, c->host.boot_id, e);
-	rc = rc ? rc : load_timelines(r, e);
+	return rc ? rc : load_timelines(r, e);
+}
+
+DEFINE_CLEANUP(struct resolve *, resolve_close);
+
+int resolve_open(const struct capread *c, const struct resolve_opts *o, struct resolve **ret, struct err *e)
+{
+	CLEANUP(resolve_close_p) struct resolve *r = calloc(1, sizeof(*r));
+	int rc;
+
+	if (!r)
+		return err_nomem(e, "symbols");
+	rc = init(r, c, o, e);
 	if (rc)
 		return rc;
 	*ret = TAKE_PTR(r);

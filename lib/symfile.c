@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symfile.h"
+#include "root.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,12 +10,13 @@ DEFINE_CLEANUP(struct elffile *, elffile_close);
 
 static bool is_boot_id(const char *boot_id)
 {
-	_cleanup_fclose_ FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	struct root r = {.fd = -1};
 	char line[64] = "";
 
-	if (!f || !fgets(line, sizeof(line), f))
+	if (root_open(NULL, &r, NULL) != 0)
 		return false;
-	line[strcspn(line, "\n")] = '\0';
+	root_line(&r, "proc/sys/kernel/random/boot_id", line, sizeof(line), NULL);
+	root_close(&r);
 	return *line && strcmp(line, boot_id) == 0;
 }
 

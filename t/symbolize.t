@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2154 # $out, $err and $rc come from lib.sh
+# shellcheck disable=SC2154,SC2016 # $out, $err and $rc come from lib.sh; sh -c expands its own
 . "$(dirname "$0")/lib.sh"
 
 OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
@@ -10,8 +10,9 @@ cap=$TMP/a.cap
 tab=$(printf '\t')
 
 command -v "${CC:-cc}" >/dev/null || skip_all "no C compiler for the program to be resolved"
-"${CC:-cc}" -O1 -fpie -pie -Wl,--build-id -o "$TMP/prog" "$T_DIR/symbolize/prog.c" &&
-	"${CC:-cc}" -O1 -fno-pie -no-pie -Wl,--build-id -o "$TMP/nopie" "$T_DIR/symbolize/prog.c" ||
+"${CC:-cc}" -O1 -fpie -pie -Wl,--build-id -o "$TMP/prog" "$T_DIR/symbolize/prog.c" ||
+	skip_all "the program to be resolved does not build"
+"${CC:-cc}" -O1 -fno-pie -no-pie -Wl,--build-id -o "$TMP/nopie" "$T_DIR/symbolize/prog.c" ||
 	skip_all "the program to be resolved does not build"
 
 # addr FILE SYMBOL: its address in hex
@@ -21,6 +22,7 @@ addr() {
 
 # made CAPTURE-ARGUMENTS...: makes $cap, runs symbolize on it
 made() {
+	# shellcheck disable=SC2086 # several words
 	$make_cap "$cap" "$@" && run "$sym" -q $options "$cap"
 }
 options=
@@ -156,8 +158,8 @@ is "$(grep -c '^#.* user=failed:EFAULT' "$out")" 1 "the comment names the error"
 # --- nothing forged
 esc=$(printf '\033')
 made "$TMP/prog" "$TMP/a b(c)
-evil	1/1 [000] 1.0: 9 offcpu-time: $esc[31m" "x 1
-y/2 [0]$esc[0m;a" "" "$plain"
+evil	1/1 [000] 1.0: 9 offcpu-time: ${esc}[31m" "x 1
+y/2 [0]${esc}[0m;a" "" "$plain"
 is "$(tr -d '\n\t -~' <"$out" | wc -c)" 0 "no control character comes through"
 is "$(grep -c 'offcpu-time: $' "$out")" 2 "no record is forged"
 like "$(grep 'offcpu-time: $' "$out" | head -n 1)" '^x_1\\x0ay/2 \[0\]\\x1b\[0m\\x3ba 4242/4242 \[000\] ' "a comm keeps to its field"
@@ -182,14 +184,14 @@ if [ -r "$sc" ]; then
 	}
 	$make_cap "$cap" "$TMP/prog" "$TMP/prog" "V8 Worker 7" "" "$plain" "$(printf %x $((0x$anon + 1)))"
 	is "$(collapse | tail -n 1 | tr -d '\n')" \
-		"kworker/0:1;[no user stack: kernel thread];[kernel.kallsyms];__schedule;bpf_prog_6deef7357e7b4530;nf_hook;__schedule 3456" \
+		"kworker/0:1;[no user stack: kernel thread];[[kernel.kallsyms]];__schedule;bpf_prog_6deef7357e7b4530;nf_hook;__schedule 3456" \
 		"stackcollapse-perf.pl keeps a frame that says why"
 	is "$(collapse --kernel | head -n 1)" \
-		"V8_Worker_7;::(anonymous namespace)::f;plain;[kernel.kallsyms]_[k];__schedule_[k];bpf_prog_6deef7357e7b4530_[k];nf_hook_[k];__schedule_[k] 3456" \
+		"V8_Worker_7;::(anonymous namespace)::f;plain;[[kernel.kallsyms]]_[k];__schedule_[k];bpf_prog_6deef7357e7b4530_[k];nf_hook_[k];__schedule_[k] 3456" \
 		"and reads names, kernel and user halves"
 	$make_cap "$cap" "$TMP/stripped" "$TMP/stripped" a f "$plain"
 	is "$(collapse | grep -c 'Unrecognized')" 0 "no line is unknown to it"
-	like "$(collapse)" '^a_;\[stripped\+0x[0-9a-f]+\];\[kernel' "module and offset survive"
+	like "$(collapse)" '^a_;\[stripped\+0x[0-9a-f]+\];\[\[kernel' "module and offset survive"
 else
 	skip "stackcollapse-perf.pl" "it is not on PATH (STACKCOLLAPSE names it)"
 fi

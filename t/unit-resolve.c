@@ -351,7 +351,7 @@ static int make(char *const argv[], int argc)
 	struct capwrite *w = NULL;
 	struct err e = {0};
 	int rc = elffile_open(AT_FDCWD, argv[1], false, &f, &e);
-	char *rest[DEPTH + 4];
+	char *rest[DEPTH + 4] = {0};
 
 	rc = rc ? rc : capwrite_open(argv[0], true, &w, &e);
 	if (rc == 0) {

@@ -4,6 +4,7 @@
 #include "out.h"
 #include "perftext.h"
 #include "resolve.h"
+#include "stackids.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -41,24 +42,11 @@ struct opts {
 	bool json, no_demangle, quiet, verbose;
 };
 
-/* A stack resolved: its frames are ids[first .. first + len). */
-struct span {
-	size_t first;
-	uint32_t len;
-	bool done;
-};
-
-/* The spans of user stacks, by process and stack; open addressing. */
-struct seen {
-	uint64_t key; /* process and stack */
-	struct span span;
-};
-
 /* One sample to print. */
 struct record {
 	uint64_t last_ns;
 	const struct cap_sample *sample;
-	struct span kernel, user;
+	struct stackids_span kernel, user;
 };
 
 struct text {
@@ -72,11 +60,7 @@ struct job {
 	struct resolve *r;
 	struct record *records;
 	size_t n_records;
-	uint32_t *ids;
-	size_t n_ids, ids_cap;
-	struct span *kernel; /* by stack id */
-	struct seen *seen;
-	size_t n_seen, seen_cap; /* seen_cap is a power of two */
+	struct stackids *stacks;
 	struct buf arena; /* the lines of all frames */
 	struct text *texts; /* by frame id */
 	struct perftext_totals totals;
@@ -85,9 +69,7 @@ struct job {
 static void job_free(struct job *j)
 {
 	free(j->records);
-	free(j->ids);
-	free(j->kernel);
-	free(j->seen);
+	stackids_free(j->stacks);
 	free(j->texts);
 	buf_free(&j->arena);
 	resolve_close(j->r);
@@ -161,114 +143,16 @@ static int select_samples(struct job *j, struct err *e)
 	return 0;
 }
 
-static bool has_frames(const struct cap_stack *s)
-{
-	return s->verdict != CAP_FAILED && s->len;
-}
-
-static int add_kernel(struct job *j, uint32_t stack, struct span *ret)
-{
-	const struct cap_stack *s = &j->c->stacks[stack];
-	struct span *span = &j->kernel[stack];
-
-	if (!span->done) {
-		*span = (struct span){.first = j->n_ids, .len = has_frames(s) ? s->len : 0, .done = true};
-		if (base_grow(&j->ids, &j->ids_cap, j->n_ids + span->len, sizeof(*j->ids)) != 0)
-			return -ENOMEM;
-		for (uint32_t i = 0; i < span->len; i++) {
-			uint32_t id = resolve_kernel(j->r, s->frames[i]);
-
-			if (id == RESOLVE_FAILED)
-				return -ENOMEM;
-			j->ids[j->n_ids++] = id;
-		}
-	}
-	*ret = *span;
-	return 0;
-}
-
-static struct seen *find_seen(const struct job *j, uint64_t key)
-{
-	size_t i = (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (j->seen_cap - 1);
-
-	while (j->seen[i].span.done && j->seen[i].key != key)
-		i = (i + 1) & (j->seen_cap - 1);
-	return &j->seen[i];
-}
-
-static int grow_seen(struct job *j)
-{
-	struct seen *old = j->seen;
-	size_t n = j->seen_cap;
-
-	if (n && j->n_seen < n / 2)
-		return 0;
-	j->seen_cap = n ? 2 * n : 1024;
-	j->seen = calloc(j->seen_cap, sizeof(*j->seen));
-	if (!j->seen) {
-		j->seen = old;
-		j->seen_cap = n;
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < n; i++)
-		if (old[i].span.done)
-			*find_seen(j, old[i].key) = old[i];
-	free(old);
-	return 0;
-}
-
-static int resolve_frames(struct job *j, const struct cap_sample *s, struct span *ret)
-{
-	const struct cap_stack *stack = &j->c->stacks[s->ustack];
-
-	*ret = (struct span){.first = j->n_ids, .len = has_frames(stack) ? stack->len : 0, .done = true};
-	if (base_grow(&j->ids, &j->ids_cap, j->n_ids + ret->len, sizeof(*j->ids)) != 0)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < ret->len; i++) {
-		uint32_t id = resolve_user(j->r, s->proc, stack->frames[i], i == 0, s->first_ns, s->last_ns);
-
-		if (id == RESOLVE_FAILED)
-			return -ENOMEM;
-		j->ids[j->n_ids++] = id;
-	}
-	return 0;
-}
-
-static int add_user(struct job *j, const struct cap_sample *s, struct span *ret)
-{
-	uint64_t key = (uint64_t)s->proc << 32 | s->ustack;
-	struct seen *seen;
-	int rc;
-
-	if (!resolve_steady(j->r, s->proc, s->first_ns))
-		return resolve_frames(j, s, ret);
-	if (grow_seen(j) != 0)
-		return -ENOMEM;
-	seen = find_seen(j, key);
-	if (!seen->span.done) {
-		rc = resolve_frames(j, s, ret);
-		if (rc)
-			return rc;
-		*seen = (struct seen){.key = key, .span = *ret};
-		j->n_seen++;
-	}
-	*ret = seen->span;
-	return 0;
-}
-
 /* Resolve every address before the first line: the head names the files that were not used. */
 static int resolve_all(struct job *j, struct err *e)
 {
-	int rc = 0;
+	int rc = stackids_new(j->c, j->r, &j->stacks);
 
-	j->kernel = calloc(j->c->n_stacks + 1, sizeof(*j->kernel));
-	if (!j->kernel)
-		return err_nomem(e, "stacks");
 	for (size_t i = 0; i < j->n_records && rc == 0; i++) {
 		struct record *r = &j->records[i];
 
-		rc = add_kernel(j, r->sample->kstack, &r->kernel);
-		rc = rc ? rc : add_user(j, r->sample, &r->user);
+		rc = stackids_kernel(j->stacks, r->sample, &r->kernel);
+		rc = rc ? rc : stackids_user(j->stacks, r->sample, &r->user);
 	}
 	return rc ? err_nomem(e, "frames") : 0;
 }
@@ -294,12 +178,14 @@ static int render_frames(struct job *j, struct err *e)
 	return j->arena.failed ? err_nomem(e, "frames") : 0;
 }
 
-static void put_frames(const struct job *j, struct out *out, const struct span *s, const char *between)
+static void put_frames(
+        const struct job *j, struct out *out, const struct stackids_span *s, const char *between)
 {
+	const uint32_t *ids = stackids_at(j->stacks, s);
 	size_t n = strlen(between);
 
 	for (uint32_t i = 0; i < s->len; i++) {
-		const struct text *t = &j->texts[j->ids[s->first + i]];
+		const struct text *t = &j->texts[ids[i]];
 
 		if (i && n)
 			out_put(out, between, n);
