@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elfsym.h"
-#include "rd.h"
 
 #include <elf.h>
+#include <endian.h>
 #include <errno.h>
+#include <string.h>
 
 #define GAP UINT32_MAX
 #define SYMBOLS_MAX (UINT32_MAX / 4)
@@ -20,7 +21,7 @@ struct elfsym {
 	bool is64;
 	uint64_t *starts; /* of the ranges, ascending; a range ends where the next one starts */
 	uint32_t *owners; /* index of the symbol that names it, or GAP */
-	size_t n, cap, owners_cap;
+	size_t n;
 };
 
 struct symbol {
@@ -40,7 +41,7 @@ struct func {
 
 struct funcs {
 	struct func *p;
-	size_t n, cap;
+	size_t n;
 };
 
 /* An executable section. */
@@ -50,12 +51,18 @@ struct span {
 
 static uint32_t le32(const uint8_t *p)
 {
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le32toh(v);
 }
 
 static uint64_t le64(const uint8_t *p)
 {
-	return le32(p) | (uint64_t)le32(p + 4) << 32;
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le64toh(v);
 }
 
 static size_t sym_size(bool is64)
@@ -69,16 +76,16 @@ static struct symbol get_symbol(const struct elfsym *s, const struct table *t, s
 	const uint8_t *p = t->syms + i * sym_size(s->is64);
 
 	if (s->is64)
-		return (struct symbol){.name = le32(p),
-		        .type = p[4] & 15,
-		        .shndx = (uint16_t)(p[6] | p[7] << 8),
-		        .value = le64(p + 8),
-		        .size = le64(p + 16)};
-	return (struct symbol){.name = le32(p),
-	        .value = le32(p + 4),
-	        .size = le32(p + 8),
-	        .type = p[12] & 15,
-	        .shndx = (uint16_t)(p[14] | p[15] << 8)};
+		return (struct symbol){ .name = le32(p),
+			.type = p[4] & 15,
+			.shndx = (uint16_t)(p[6] | p[7] << 8),
+			.value = le64(p + 8),
+			.size = le64(p + 16) };
+	return (struct symbol){ .name = le32(p),
+		.value = le32(p + 4),
+		.size = le32(p + 8),
+		.type = p[12] & 15,
+		.shndx = (uint16_t)(p[14] | p[15] << 8) };
 }
 
 static const struct table *table_of(const struct elfsym *s, uint32_t *index)
@@ -103,7 +110,7 @@ static int load_table(const struct elffile *f, uint32_t type, struct table *t, s
 		return 0;
 	if (sec->entsize != sym_size(f->is64))
 		return err_set(e, -EINVAL, "its %s has entries of %llu bytes", what,
-		        (unsigned long long)sec->entsize);
+			(unsigned long long)sec->entsize);
 	if (sec->link >= f->n_sections || f->sections[sec->link].type != SHT_STRTAB)
 		return err_set(e, -EINVAL, "its %s has no string table", what);
 	if (sec->size / sec->entsize > SYMBOLS_MAX)
@@ -137,8 +144,8 @@ static int load_spans(const struct elffile *f, struct span **ret, size_t *n, str
 		const struct elffile_section *s = &f->sections[i];
 
 		if ((s->flags & SHF_ALLOC) && (s->flags & SHF_EXECINSTR) && s->size &&
-		        s->addr <= UINT64_MAX - s->size)
-			p[(*n)++] = (struct span){s->addr, s->addr + s->size};
+			s->addr <= UINT64_MAX - s->size)
+			p[(*n)++] = (struct span){ s->addr, s->addr + s->size };
 	}
 	qsort(p, *n, sizeof(*p), by_start);
 	*ret = p;
@@ -174,6 +181,9 @@ static int collect(const struct elfsym *s, const struct span *spans, size_t n_sp
 	const struct span *in = NULL;
 	uint32_t index = 0;
 
+	out->p = malloc((elfsym_count(s) + 1) * sizeof(*out->p));
+	if (!out->p)
+		return -ENOMEM;
 	for (size_t k = 0; k < 2; k++) {
 		const struct table *t = &s->tables[k];
 
@@ -186,13 +196,11 @@ static int collect(const struct elfsym *s, const struct span *spans, size_t n_sp
 				in = find_span(spans, n_spans, y.value);
 			if (!in)
 				continue;
-			if (base_grow(&out->p, &out->cap, out->n + 1, sizeof(*out->p)) != 0)
-				return -ENOMEM;
-			out->p[out->n++] = (struct func){.start = y.value,
-			        .end = y.value + MIN(y.size, in->end - y.value),
-			        .limit = in->end,
-			        .index = index,
-			        .typed = y.type != STT_NOTYPE};
+			out->p[out->n++] = (struct func){ .start = y.value,
+				.end = y.value + MIN(y.size, in->end - y.value),
+				.limit = in->end,
+				.index = index,
+				.typed = y.type != STT_NOTYPE };
 		}
 	}
 	return 0;
@@ -217,7 +225,7 @@ static int sort_by_start(struct funcs *fs)
 	if (!to)
 		return -ENOMEM;
 	for (unsigned int shift = 0; shift < 64; shift += 8) {
-		size_t at[257] = {0};
+		size_t at[257] = { 0 };
 
 		if (!((all_or ^ all_and) >> shift & 255))
 			continue;
@@ -234,7 +242,6 @@ static int sort_by_start(struct funcs *fs)
 	}
 	free(to);
 	fs->p = from;
-	fs->cap = fs->n;
 	return 0;
 }
 
@@ -248,20 +255,25 @@ static bool better(const struct func *a, const struct func *b)
 	return a->index < b->index;
 }
 
-static int put_range(struct elfsym *s, uint64_t start, uint32_t owner)
+static void put_range(struct elfsym *s, uint64_t start, uint32_t owner)
 {
 	if (s->n && s->owners[s->n - 1] == owner)
-		return 0;
-	if (s->n && s->starts[s->n - 1] == start) {
-		s->owners[s->n - 1] = owner;
-		return 0;
-	}
-	if (base_grow(&s->starts, &s->cap, s->n + 1, sizeof(*s->starts)) != 0 ||
-	        base_grow(&s->owners, &s->owners_cap, s->n + 1, sizeof(*s->owners)) != 0)
-		return -ENOMEM;
+		return;
+	if (s->n && s->starts[s->n - 1] == start)
+		s->n--;
 	s->starts[s->n] = start;
 	s->owners[s->n++] = owner;
-	return 0;
+}
+
+/*
+ * Room for the ranges of N functions: a new one begins only where a function
+ * starts, where one ends, or where a section ends behind one without a size.
+ */
+static int alloc_ranges(struct elfsym *s, size_t n)
+{
+	s->starts = malloc((3 * n + 1) * sizeof(*s->starts));
+	s->owners = malloc((3 * n + 1) * sizeof(*s->owners));
+	return s->starts && s->owners ? 0 : -ENOMEM;
 }
 
 /* The sweep over the sorted functions: what covers the current address, innermost last. */
@@ -274,7 +286,7 @@ struct sweep {
 };
 
 /* Decide all addresses from sw->at up to END, where the next function starts. */
-static int sweep_to(struct sweep *sw, uint64_t end)
+static void sweep_to(struct sweep *sw, uint64_t end)
 {
 	while (sw->at < end) {
 		const struct func *top;
@@ -291,11 +303,9 @@ static int sweep_to(struct sweep *sw, uint64_t end)
 			until = MIN(end, sw->label->limit);
 			owner = sw->label->index;
 		}
-		if (put_range(sw->s, sw->at, owner) != 0)
-			return -ENOMEM;
+		put_range(sw->s, sw->at, owner);
 		sw->at = until;
 	}
-	return 0;
 }
 
 /*
@@ -334,19 +344,19 @@ static int sweep_push(struct sweep *sw, const struct func *from, size_t n)
 
 static int build_ranges(struct elfsym *s, const struct funcs *fs)
 {
-	struct sweep sw = {.s = s};
-	int rc = 0;
+	struct sweep sw = { .s = s };
+	int rc = alloc_ranges(s, fs->n);
 
 	for (size_t i = 0, n; i < fs->n && rc == 0; i += n) {
 		for (n = 1; i + n < fs->n && fs->p[i + n].start == fs->p[i].start; n++)
 			;
 		if (i == 0)
 			sw.at = fs->p[0].start;
-		rc = sweep_to(&sw, fs->p[i].start);
-		rc = rc ? rc : sweep_push(&sw, &fs->p[i], n);
+		sweep_to(&sw, fs->p[i].start);
+		rc = sweep_push(&sw, &fs->p[i], n);
 	}
 	if (fs->n && rc == 0)
-		rc = sweep_to(&sw, UINT64_MAX);
+		sweep_to(&sw, UINT64_MAX);
 	free(sw.stack);
 	return rc;
 }
@@ -354,7 +364,7 @@ static int build_ranges(struct elfsym *s, const struct funcs *fs)
 static int build(struct elfsym *s, const struct elffile *f, struct err *e)
 {
 	_cleanup_free_ struct span *spans = NULL;
-	struct funcs fs = {0};
+	struct funcs fs = { 0 };
 	size_t n_spans = 0;
 	int rc = load_spans(f, &spans, &n_spans, e);
 
@@ -446,7 +456,7 @@ bool elfsym_range(const struct elfsym *s, size_t i, uint64_t *start, uint64_t *e
 		return false;
 	*start = s->starts[i];
 	*end = i + 1 < s->n ? s->starts[i + 1] : UINT64_MAX;
-	*ret = (struct elfsym_hit){.index = GAP};
+	*ret = (struct elfsym_hit){ .index = GAP };
 	if (s->owners[i] != GAP)
 		fill_hit(s, s->owners[i], ret);
 	return true;

@@ -1,108 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "perftext.h"
-#include "text.h"
+#include "buftext.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
 #define NS UINT64_C(1000000000)
+#define LINE_BYTES 1024
 
 const char perftext_json_kernel[] = ",\"kernel_stack\":[";
 const char perftext_json_user[] = "],\"user_stack\":[";
 const char perftext_json_end[] = "]}\n";
 
-static void put_str(struct buf *b, const char *s)
-{
-	buf_put(b, s, strlen(s));
-}
-
-static void put_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-/* For short numbers and fixed words only. */
-static void put_printf(struct buf *b, const char *fmt, ...)
-{
-	char text[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	put_str(b, text);
-}
-
-/* V in decimal, with zeroes to WIDTH. */
-static void put_dec(struct buf *b, uint64_t v, size_t width)
-{
-	char digits[20];
-	size_t at = sizeof(digits);
-
-	do
-		digits[--at] = (char)('0' + v % 10);
-	while (v /= 10);
-	while (sizeof(digits) - at < width)
-		digits[--at] = '0';
-	buf_put(b, digits + at, sizeof(digits) - at);
-}
-
-/* V in hex, with spaces to WIDTH. */
-static void put_hex(struct buf *b, uint64_t v, size_t width)
-{
-	char digits[16];
-	size_t at = sizeof(digits);
-
-	do
-		digits[--at] = "0123456789abcdef"[v & 15];
-	while (v >>= 4);
-	while (sizeof(digits) - at < width)
-		digits[--at] = ' ';
-	buf_put(b, digits + at, sizeof(digits) - at);
-}
-
 static void put_key(struct buf *b, const char *key, uint64_t v)
 {
-	put_str(b, key);
-	put_dec(b, v, 1);
-}
-
-/* Most text needs no escape in any style, and this is where the time goes. */
-static bool is_plain(const char *s, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)s[i];
-
-		if (c <= ' ' || c >= 0x7f || c == '\\' || c == '"')
-			return false;
-	}
-	return true;
-}
-
-static void put_escaped(struct buf *b, const char *s, enum text_style style)
-{
-	char text[TEXT_ESCAPED_MAX(PERFTEXT_NAME_MAX)];
-	size_t len = strnlen(s, PERFTEXT_NAME_MAX + 1);
-
-	if (len <= PERFTEXT_NAME_MAX && is_plain(s, len)) {
-		buf_put(b, s, len);
-		return;
-	}
-	buf_put(b, text, text_escape(text, sizeof(text), s, MIN(len, (size_t)PERFTEXT_NAME_MAX), style));
-	if (len > PERFTEXT_NAME_MAX)
-		put_str(b, "...");
+	buftext_str(b, key);
+	buftext_dec(b, v, 1);
 }
 
 /* A value of "key=value": never empty. */
 static void put_value(struct buf *b, const char *key, const char *value)
 {
-	put_str(b, key);
-	put_escaped(b, value && *value ? value : "-", TEXT_WORD);
+	buftext_str(b, key);
+	buftext_escaped(b, value && *value ? value : "-", TEXT_WORD);
 }
 
 static void put_build_id(struct buf *b, const struct cap_build_id *id)
 {
 	for (size_t i = 0; i < MIN(id->len, CAP_BUILD_ID_MAX); i++)
-		put_printf(b, "%02x", id->bytes[i]);
+		buftext_printf(b, "%02x", id->bytes[i]);
 }
 
 static void put_utc(struct buf *b, uint64_t real_ns)
@@ -113,7 +40,7 @@ static void put_utc(struct buf *b, uint64_t real_ns)
 
 	if (real_ns && gmtime_r(&t, &tm))
 		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	put_str(b, text);
+	buftext_str(b, text);
 }
 
 static uint64_t duration_ns(const struct capread *c)
@@ -146,39 +73,39 @@ void perftext_head(struct buf *b, const struct capread *c, const struct perftext
 {
 	const struct cap_host *h = &c->host;
 
-	put_str(b, "# stacktools perf-script 1\n");
+	buftext_str(b, "# stacktools perf-script 1\n");
 	put_value(b, "# kernel: release=", h->release);
 	put_value(b, " machine=", h->machine);
-	put_printf(b, " stext=0x%" PRIx64 " build-id=%s", h->stext, h->kernel_build_id.len ? "" : "-");
+	buftext_printf(b, " stext=0x%" PRIx64 " build-id=%s", h->stext, h->kernel_build_id.len ? "" : "-");
 	put_build_id(b, &h->kernel_build_id);
 	put_value(b, " boot-id=", h->boot_id);
 	put_value(b, "\n# host: hostname=", h->hostname);
 	put_value(b, " recorder=", h->recorder);
-	put_str(b, " start=");
+	buftext_str(b, " start=");
 	put_utc(b, h->start_real_ns);
-	put_printf(b, " duration=%" PRIu64 ".%03" PRIu64 "\n", duration_ns(c) / NS,
-	        duration_ns(c) % NS / 1000000);
-	put_printf(b, "# totals: waits=%" PRIu64 " total_ns=%" PRIu64 " lost=%" PRIu64 "\n", t->waits,
-	        t->total_ns, t->lost);
+	buftext_printf(b, " duration=%" PRIu64 ".%03" PRIu64 "\n", duration_ns(c) / NS,
+		duration_ns(c) % NS / 1000000);
+	buftext_printf(b, "# totals: waits=%" PRIu64 " total_ns=%" PRIu64 " lost=%" PRIu64 "\n", t->waits,
+		t->total_ns, t->lost);
 	for (size_t i = 0; i < c->n_counters; i++) {
 		if (!is_lost(&c->counters[i]))
 			continue;
 		put_value(b, "# lost: name=", c->counters[i].name);
-		put_printf(b, " count=%" PRIu64 "\n", c->counters[i].value);
+		buftext_printf(b, " count=%" PRIu64 "\n", c->counters[i].value);
 	}
 	if (c->damage[0]) {
-		put_str(b, "# damaged: ");
-		put_escaped(b, c->damage, TEXT_LINE);
-		put_str(b, "\n");
+		buftext_str(b, "# damaged: ");
+		buftext_escaped(b, c->damage, TEXT_LINE);
+		buftext_str(b, "\n");
 	}
 }
 
 void perftext_not_used(struct buf *b, const char *path, const char *why)
 {
 	put_value(b, "# not-used: file=", path);
-	put_str(b, " reason=");
-	put_escaped(b, why, TEXT_LINE);
-	put_str(b, "\n");
+	buftext_str(b, " reason=");
+	buftext_escaped(b, why, TEXT_LINE);
+	buftext_str(b, "\n");
 }
 
 /* The length of the piece of COMM at I that is written as it is, 0 = escape its byte. */
@@ -203,16 +130,16 @@ static void put_comm(struct buf *b, const char *comm)
 	for (size_t i = 0, n; i < len; i += n ? n : 1) {
 		n = plain_piece(comm, i, len);
 		if (comm[i] == ' ' && !space_is_safe(comm, i, len))
-			put_str(b, "_");
+			buftext_str(b, "_");
 		else if (n)
 			buf_put(b, comm + i, n);
 		else
-			put_printf(b, "\\x%02x", (unsigned char)comm[i]);
+			buftext_printf(b, "\\x%02x", (unsigned char)comm[i]);
 	}
 	if (!len)
-		put_str(b, "[empty]");
+		buftext_str(b, "[empty]");
 	else if (b->len - before == 1)
-		put_str(b, " ");
+		buftext_str(b, " ");
 }
 
 static bool not_asked(const struct cap_stack *s)
@@ -234,15 +161,15 @@ static const char *error_word(const struct cap_stack *s)
 static const char *error_phrase(const struct cap_stack *s)
 {
 	static const char *const phrases[CAP_R_COUNT] = {
-	        [CAP_R_NONE] = "no reason given",
-	        [CAP_R_KTHREAD] = "kernel thread",
-	        [CAP_R_EXEC] = "inside execve",
-	        [CAP_R_NOT_SEEN] = "wait began before the recording",
-	        [CAP_R_LOST] = "lost, the ring buffer was full",
-	        [CAP_R_EXITING] = "thread was exiting",
-	        [CAP_R_COMPAT] = "32-bit task",
-	        [CAP_R_EMPTY] = "empty",
-	        [CAP_R_MEMORY] = "stack memory unreadable",
+		[CAP_R_NONE] = "no reason given",
+		[CAP_R_KTHREAD] = "kernel thread",
+		[CAP_R_EXEC] = "inside execve",
+		[CAP_R_NOT_SEEN] = "wait began before the recording",
+		[CAP_R_LOST] = "lost, the ring buffer was full",
+		[CAP_R_EXITING] = "thread was exiting",
+		[CAP_R_COMPAT] = "32-bit task",
+		[CAP_R_EMPTY] = "empty",
+		[CAP_R_MEMORY] = "stack memory unreadable",
 	};
 
 	if (s->reason < CAP_R_COUNT && phrases[s->reason])
@@ -254,11 +181,11 @@ static void put_verdict(struct buf *b, const char *key, const struct cap_stack *
 {
 	const char *word = error_word(s);
 
-	put_str(b, key);
-	put_str(b, not_asked(s) ? "not-asked" : capture_verdict_name(s->verdict));
+	buftext_str(b, key);
+	buftext_str(b, not_asked(s) ? "not-asked" : capture_verdict_name(s->verdict));
 	if (word && s->verdict != CAP_TRUNCATED && !not_asked(s)) {
-		put_str(b, ":");
-		put_str(b, word);
+		buftext_str(b, ":");
+		buftext_str(b, word);
 	}
 }
 
@@ -270,14 +197,14 @@ static void put_comment(struct buf *b, const struct perftext_wait *w)
 	put_key(b, "# wait: count=", s->count);
 	put_key(b, " total_ns=", s->total_ns);
 	put_key(b, " max_ns=", s->max_ns);
-	put_str(b, " state=");
-	put_str(b, capture_state_letter(s->state, letters));
-	put_str(b, s->flags & CAP_SAMPLE_OPEN ? " open=1" : " open=0");
-	put_str(b, s->flags & CAP_SAMPLE_INITIAL ? " initial=1" : " initial=0");
-	put_str(b, s->flags & CAP_SAMPLE_PREEMPTED ? " preempted=1" : " preempted=0");
+	buftext_str(b, " state=");
+	buftext_str(b, capture_state_letter(s->state, letters));
+	buftext_str(b, s->flags & CAP_SAMPLE_OPEN ? " open=1" : " open=0");
+	buftext_str(b, s->flags & CAP_SAMPLE_INITIAL ? " initial=1" : " initial=0");
+	buftext_str(b, s->flags & CAP_SAMPLE_PREEMPTED ? " preempted=1" : " preempted=0");
 	put_verdict(b, " kernel=", w->kernel);
 	put_verdict(b, " user=", w->user);
-	put_str(b, "\n");
+	buftext_str(b, "\n");
 }
 
 void perftext_wait(struct buf *b, const struct perftext_wait *w)
@@ -289,10 +216,10 @@ void perftext_wait(struct buf *b, const struct perftext_wait *w)
 	put_key(b, " ", w->proc->tgid);
 	put_key(b, "/", s->tid);
 	put_key(b, " [000] ", s->last_ns / NS);
-	put_str(b, ".");
-	put_dec(b, s->last_ns % NS, 9);
+	buftext_str(b, ".");
+	buftext_dec(b, s->last_ns % NS, 9);
 	put_key(b, ": ", MAX(s->total_ns, (uint64_t)1));
-	put_str(b, " offcpu-time: \n");
+	buftext_str(b, " offcpu-time: \n");
 }
 
 static const char *base_name(const char *path)
@@ -306,41 +233,66 @@ static void put_symbol(struct buf *b, const struct frame *f)
 {
 	if (f->name) {
 		if (f->name[0] == '(')
-			put_str(b, "::");
-		put_escaped(b, f->name, TEXT_LINE);
-		put_str(b, "+0x");
-		put_hex(b, f->offset, 1);
+			buftext_str(b, "::");
+		buftext_escaped(b, f->name, TEXT_LINE);
+		buftext_str(b, "+0x");
+		buftext_hex(b, f->offset, 1);
 	} else if (f->in_file && f->module) {
-		put_str(b, "[");
-		put_escaped(b, base_name(f->module), TEXT_WORD);
-		put_str(b, "+0x");
-		put_hex(b, f->module_offset, 1);
-		put_str(b, "]");
+		buftext_str(b, "[");
+		buftext_escaped(b, base_name(f->module), TEXT_WORD);
+		buftext_str(b, "+0x");
+		buftext_hex(b, f->module_offset, 1);
+		buftext_str(b, "]");
 	} else {
-		put_str(b, "[unknown]");
+		buftext_str(b, "[unknown]");
 	}
 }
 
 static void put_module(struct buf *b, const struct frame *f)
 {
 	if (f->kernel && (!f->module || !*f->module)) {
-		put_str(b, "[kernel.kallsyms]");
+		buftext_str(b, "[kernel.kallsyms]");
 		return;
 	}
-	put_str(b, f->kernel ? "[" : "");
-	put_escaped(b, f->module && *f->module ? f->module : "[unknown]", TEXT_WORD);
-	put_str(b, f->kernel ? "]" : "");
+	buftext_str(b, f->kernel ? "[" : "");
+	buftext_escaped(b, f->module && *f->module ? f->module : "[unknown]", TEXT_WORD);
+	buftext_str(b, f->kernel ? "]" : "");
+}
+
+/* Symbol and module as they are: the line put together in one place, LINE_BYTES at most. */
+static bool put_plain_frame(struct buf *b, const struct frame *f)
+{
+	char line[LINE_BYTES], *p = line;
+	size_t name = f->name ? strnlen(f->name, LINE_BYTES) : LINE_BYTES;
+	size_t module = f->module && !f->kernel ? strnlen(f->module, LINE_BYTES) : LINE_BYTES;
+
+	if (name + module + 64 > LINE_BYTES || !module || f->name[0] == '(' ||
+		!buftext_is_plain(f->name, name) || !buftext_is_plain(f->module, module))
+		return false;
+	*p++ = '\t';
+	p = buftext_hex_at(p, f->address, 16);
+	*p++ = ' ';
+	p = (char *)mempcpy(p, f->name, name);
+	p = (char *)mempcpy(p, "+0x", 3);
+	p = buftext_hex_at(p, f->offset, 1);
+	p = (char *)mempcpy(p, " (", 2);
+	p = (char *)mempcpy(p, f->module, module);
+	p = (char *)mempcpy(p, ")\n", 2);
+	buf_put(b, line, (size_t)(p - line));
+	return true;
 }
 
 void perftext_frame(struct buf *b, const struct frame *f)
 {
-	put_str(b, "\t");
-	put_hex(b, f->address, 16);
-	put_str(b, " ");
+	if (put_plain_frame(b, f))
+		return;
+	buftext_str(b, "\t");
+	buftext_hex(b, f->address, 16);
+	buftext_str(b, " ");
 	put_symbol(b, f);
-	put_str(b, " (");
+	buftext_str(b, " (");
 	put_module(b, f);
-	put_str(b, ")\n");
+	buftext_str(b, ")\n");
 }
 
 void perftext_lack(struct buf *b, const struct cap_stack *s)
@@ -348,30 +300,30 @@ void perftext_lack(struct buf *b, const struct cap_stack *s)
 	bool kernel = s->kind == CAP_STACK_KERNEL;
 
 	if ((s->verdict != CAP_FAILED && s->verdict != CAP_STOPPED && s->verdict != CAP_TRUNCATED) ||
-	        not_asked(s))
+		not_asked(s))
 		return;
-	put_str(b, "\t");
-	put_hex(b, s->verdict == CAP_STOPPED ? s->stop_pc : 0, 16);
+	buftext_str(b, "\t");
+	buftext_hex(b, s->verdict == CAP_STOPPED ? s->stop_pc : 0, 16);
 	if (s->verdict == CAP_TRUNCATED)
-		put_printf(b, " [truncated at %" PRIu32 " frames", s->len);
+		buftext_printf(b, " [truncated at %" PRIu32 " frames", s->len);
 	else if (s->verdict == CAP_STOPPED)
-		put_printf(b, " [stopped: %s", error_phrase(s));
+		buftext_printf(b, " [stopped: %s", error_phrase(s));
 	else
-		put_printf(b, " [no %s stack: %s", kernel ? "kernel" : "user", error_phrase(s));
-	put_str(b, kernel ? "] ([kernel.kallsyms])\n" : "] ([unknown])\n");
+		buftext_printf(b, " [no %s stack: %s", kernel ? "kernel" : "user", error_phrase(s));
+	buftext_str(b, kernel ? "] ([kernel.kallsyms])\n" : "] ([unknown])\n");
 }
 
 /* ,"KEY":"VALUE" or null; the first comma is part of KEY. */
 static void put_json(struct buf *b, const char *key, const char *value)
 {
-	put_str(b, key);
+	buftext_str(b, key);
 	if (!value) {
-		put_str(b, "null");
+		buftext_str(b, "null");
 		return;
 	}
-	put_str(b, "\"");
-	put_escaped(b, value, TEXT_JSON);
-	put_str(b, "\"");
+	buftext_str(b, "\"");
+	buftext_escaped(b, value, TEXT_JSON);
+	buftext_str(b, "\"");
 }
 
 void perftext_json_head(struct buf *b, const struct capread *c, const struct perftext_totals *t)
@@ -385,53 +337,53 @@ void perftext_json_head(struct buf *b, const struct capread *c, const struct per
 	put_json(b, ",\"hostname\":", h->hostname);
 	put_json(b, ",\"boot_id\":", h->boot_id);
 	put_json(b, ",\"recorder\":", h->recorder);
-	put_str(b, ",\"kernel_build_id\":\"");
+	buftext_str(b, ",\"kernel_build_id\":\"");
 	put_build_id(b, &h->kernel_build_id);
-	put_printf(b, "\",\"stext\":\"0x%" PRIx64 "\",\"start\":\"", h->stext);
+	buftext_printf(b, "\",\"stext\":\"0x%" PRIx64 "\",\"start\":\"", h->stext);
 	put_utc(b, h->start_real_ns);
-	put_printf(b, "\",\"start_mono_ns\":%" PRIu64 ",\"duration_ns\":%" PRIu64, h->start_mono_ns,
-	        duration_ns(c));
-	put_printf(b, ",\"records\":%" PRIu64 ",\"waits\":%" PRIu64 ",\"total_ns\":%" PRIu64, t->records,
-	        t->waits, t->total_ns);
-	put_printf(b, ",\"complete\":%s", c->complete ? "true" : "false");
+	buftext_printf(b, "\",\"start_mono_ns\":%" PRIu64 ",\"duration_ns\":%" PRIu64, h->start_mono_ns,
+		duration_ns(c));
+	buftext_printf(b, ",\"records\":%" PRIu64 ",\"waits\":%" PRIu64 ",\"total_ns\":%" PRIu64, t->records,
+		t->waits, t->total_ns);
+	buftext_printf(b, ",\"complete\":%s", c->complete ? "true" : "false");
 	put_json(b, ",\"damage\":", c->damage[0] ? c->damage : NULL);
-	put_str(b, ",\"lost\":{");
+	buftext_str(b, ",\"lost\":{");
 	for (size_t i = 0; i < c->n_counters; i++) {
 		if (!is_lost(&c->counters[i]))
 			continue;
-		put_str(b, sep);
+		buftext_str(b, sep);
 		put_json(b, "", c->counters[i].name);
-		put_printf(b, ":%" PRIu64, c->counters[i].value);
+		buftext_printf(b, ":%" PRIu64, c->counters[i].value);
 		sep = ",";
 	}
-	put_str(b, "}}\n");
+	buftext_str(b, "}}\n");
 }
 
 void perftext_json_not_used(struct buf *b, const char *path, const char *why)
 {
 	put_json(b, "{\"type\":\"not-used\",\"file\":", path);
 	put_json(b, ",\"reason\":", why);
-	put_str(b, "}\n");
+	buftext_str(b, "}\n");
 }
 
 static void put_json_stack(struct buf *b, const char *half, const struct cap_stack *s)
 {
 	const char *word = error_word(s);
 
-	put_printf(b, ",\"%s_stack_id\":%" PRIu32, half, s->id);
-	put_printf(b, ",\"%s_stack_verdict\":", half);
+	buftext_printf(b, ",\"%s_stack_id\":%" PRIu32, half, s->id);
+	buftext_printf(b, ",\"%s_stack_verdict\":", half);
 	put_json(b, "", capture_verdict_name(s->verdict));
-	put_printf(b, ",\"%s_stack_error\":", half);
+	buftext_printf(b, ",\"%s_stack_error\":", half);
 	put_json(b, "", word);
-	put_printf(b, ",\"%s_stack_error_text\":", half);
+	buftext_printf(b, ",\"%s_stack_error_text\":", half);
 	if (s->verdict == CAP_TRUNCATED)
-		put_printf(b, "\"truncated at %" PRIu32 " frames\"", s->len);
+		buftext_printf(b, "\"truncated at %" PRIu32 " frames\"", s->len);
 	else if (word && s->reason == CAP_R_ERRNO)
 		put_json(b, "", strerror(s->error < 0 ? -s->error : s->error));
 	else
 		put_json(b, "", word ? capture_reason_text(s->reason) : NULL);
 	if (s->verdict == CAP_STOPPED)
-		put_printf(b, ",\"%s_stop_pc\":\"0x%" PRIx64 "\"", half, s->stop_pc);
+		buftext_printf(b, ",\"%s_stop_pc\":\"0x%" PRIx64 "\"", half, s->stop_pc);
 }
 
 void perftext_json_wait(struct buf *b, const struct perftext_wait *w)
@@ -447,7 +399,7 @@ void perftext_json_wait(struct buf *b, const struct perftext_wait *w)
 	put_key(b, ",\"process\":", w->proc->id);
 	put_json(b, ",\"process_comm\":", w->proc->comm);
 	put_json(b, ",\"exe\":", w->proc->exe && *w->proc->exe ? w->proc->exe : NULL);
-	put_str(b, w->proc->flags & CAP_PROC_KTHREAD ? ",\"kthread\":true" : ",\"kthread\":false");
+	buftext_str(b, w->proc->flags & CAP_PROC_KTHREAD ? ",\"kthread\":true" : ",\"kthread\":false");
 	put_key(b, ",\"count\":", s->count);
 	put_key(b, ",\"total_ns\":", s->total_ns);
 	put_key(b, ",\"max_ns\":", s->max_ns);
@@ -455,31 +407,31 @@ void perftext_json_wait(struct buf *b, const struct perftext_wait *w)
 	put_key(b, ",\"last_ns\":", s->last_ns);
 	put_json(b, ",\"state\":", capture_state_letter(s->state, letters));
 	put_key(b, ",\"state_bits\":", s->state);
-	put_str(b, s->flags & CAP_SAMPLE_OPEN ? ",\"open\":true" : ",\"open\":false");
-	put_str(b, s->flags & CAP_SAMPLE_INITIAL ? ",\"initial\":true" : ",\"initial\":false");
-	put_str(b, s->flags & CAP_SAMPLE_PREEMPTED ? ",\"preempted\":true" : ",\"preempted\":false");
+	buftext_str(b, s->flags & CAP_SAMPLE_OPEN ? ",\"open\":true" : ",\"open\":false");
+	buftext_str(b, s->flags & CAP_SAMPLE_INITIAL ? ",\"initial\":true" : ",\"initial\":false");
+	buftext_str(b, s->flags & CAP_SAMPLE_PREEMPTED ? ",\"preempted\":true" : ",\"preempted\":false");
 	put_json_stack(b, "kernel", w->kernel);
 	put_json_stack(b, "user", w->user);
 }
 
 void perftext_json_frame(struct buf *b, const struct frame *f)
 {
-	put_printf(b, "{\"address\":\"0x%" PRIx64 "\"", f->address);
+	buftext_printf(b, "{\"address\":\"0x%" PRIx64 "\"", f->address);
 	put_json(b, ",\"symbol\":", f->name);
 	put_json(b, ",\"linkage_name\":", f->linkage);
 	if (f->name)
 		put_key(b, ",\"offset\":", f->offset);
 	else
-		put_str(b, ",\"offset\":null");
+		buftext_str(b, ",\"offset\":null");
 	if (f->kernel && f->name && f->module && !*f->module)
 		put_json(b, ",\"module\":", "kernel");
 	else
 		put_json(b, ",\"module\":", f->module);
 	if (f->in_file)
-		put_printf(b, ",\"module_offset\":\"0x%" PRIx64 "\"", f->module_offset);
+		buftext_printf(b, ",\"module_offset\":\"0x%" PRIx64 "\"", f->module_offset);
 	else
-		put_str(b, ",\"module_offset\":null");
+		buftext_str(b, ",\"module_offset\":null");
 	put_json(b, ",\"source\":", frame_source_name(f->source));
 	put_json(b, ",\"reason\":", f->reason);
-	put_str(b, "}");
+	buftext_str(b, "}");
 }

@@ -20,6 +20,8 @@
  *            since readers take such a frame for a process name and drop it
  *   module   a word; no white space
  *
+ * Symbols and paths are cut at BUFTEXT_MAX bytes.
+ *
  * Nothing here allocates but the buffer: check its `failed` at the end.
  */
 #ifndef STACKTOOLS_PERFTEXT_H
@@ -28,8 +30,6 @@
 #include "buf.h"
 #include "capread.h"
 #include "frame.h"
-
-#define PERFTEXT_NAME_MAX 4096 /* bytes of a symbol or path that are shown */
 
 struct perftext_wait {
 	const struct cap_sample *sample;

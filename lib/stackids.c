@@ -27,10 +27,15 @@ int stackids_new(const struct capread *c, struct resolve *r, struct stackids **r
 		return -ENOMEM;
 	s->c = c;
 	s->r = r;
+	/* enough where each stack is resolved once */
+	for (size_t i = 0; i < c->n_stacks; i++)
+		s->ids_cap += c->stacks[i].len;
+	s->ids_cap++;
+	s->ids = malloc(s->ids_cap * sizeof(*s->ids));
 	s->seen_cap = 1024;
 	s->seen = calloc(s->seen_cap, sizeof(*s->seen));
 	s->kernel = calloc(c->n_stacks + 1, sizeof(*s->kernel));
-	if (!s->seen || !s->kernel) {
+	if (!s->ids || !s->seen || !s->kernel) {
 		stackids_free(s);
 		return -ENOMEM;
 	}
@@ -53,7 +58,7 @@ static int start(struct stackids *s, const struct cap_stack *stack, struct stack
 {
 	uint32_t len = stack->verdict != CAP_FAILED ? stack->len : 0;
 
-	*ret = (struct stackids_span){.first = s->n_ids, .len = len, .done = true};
+	*ret = (struct stackids_span){ .first = s->n_ids, .len = len, .done = true };
 	return base_grow(&s->ids, &s->ids_cap, s->n_ids + len, sizeof(*s->ids));
 }
 
