@@ -41,11 +41,18 @@ struct timeline {
 /* KEY is a process (steady) or a mapping, with flags; see KEY_*. */
 struct slot {
 	uint64_t addr;
-	uint64_t key;
+	uint32_t key;
 	uint32_t frame; /* number + 1, 0 = empty */
 };
 
-enum { KEY_EXACT = 1, KEY_UNSURE = 2, KEY_MAP = 4, KEY_KERNEL = 8, KEY_SHIFT = 4 };
+enum {
+	KEY_EXACT = 1,
+	KEY_UNSURE = 2,
+	KEY_MAP = 4,
+	KEY_KERNEL = 8,
+	KEY_SHIFT = 4,
+	KEY_IDS_MAX = 1 << (32 - KEY_SHIFT)
+};
 
 struct resolve {
 	const struct capread *c;
@@ -95,9 +102,11 @@ static int init(struct resolve *r, const struct capread *c, const struct resolve
 {
 	int rc;
 
+	r->where.symfs = -1;
+	if (c->n_procs >= KEY_IDS_MAX || c->n_maps >= KEY_IDS_MAX)
+		return err_set(e, -EFBIG, "the capture has too many processes or mappings");
 	r->c = c;
 	r->demangle = o->demangle;
-	r->where.symfs = -1;
 	r->n_slots = 1024;
 	r->slots = calloc(r->n_slots, sizeof(*r->slots));
 	r->modules = calloc(c->n_files + 1, sizeof(*r->modules));
@@ -179,13 +188,13 @@ static void load_debug(struct resolve *r, struct module *m)
 		return;
 	if (load_symbols(f, &m->debug, NULL) != 0) {
 		free_symbols(&m->debug);
-		m->debug = (struct symbols){0};
+		m->debug = (struct symbols){ 0 };
 	}
 	elffile_close(f);
 }
 
 static int open_module(
-        struct resolve *r, const struct cap_file *file, uint32_t proc, struct module *m, struct err *e)
+	struct resolve *r, const struct cap_file *file, uint32_t proc, struct module *m, struct err *e)
 {
 	int rc;
 
@@ -204,7 +213,7 @@ static struct module *get_module(struct resolve *r, const struct cap_map *map)
 {
 	const struct cap_file *file = &r->c->files[map->file];
 	struct module *m = &r->modules[map->file];
-	struct err e = {0};
+	struct err e = { 0 };
 	int rc;
 
 	if (m->asked)
@@ -239,7 +248,7 @@ static const char *pretty_name(const struct resolve *r, struct symbols *s, const
 }
 
 static bool name_from(const struct resolve *r, struct symbols *s, uint64_t vaddr, uint64_t back,
-        struct frame *f, enum frame_source source)
+	struct frame *f, enum frame_source source)
 {
 	struct elfsym_hit hit;
 
@@ -270,7 +279,7 @@ static void name_in_module(struct resolve *r, const struct cap_map *map, uint64_
 	}
 	vaddr += back;
 	if (name_from(r, &m->debug, vaddr, back, f, FRAME_DEBUG) ||
-	        name_from(r, &m->own, vaddr, back, f, FRAME_SYMTAB))
+		name_from(r, &m->own, vaddr, back, f, FRAME_SYMTAB))
 		return;
 	f->reason = elfsym_ranges(m->own.index) || m->debug.index ? no_symbol : no_tables;
 }
@@ -285,7 +294,7 @@ static const char *why_no_map(const struct capread *c, uint32_t proc)
 }
 
 static void make_user(
-        struct resolve *r, uint32_t proc, const struct cap_map *map, uint64_t back, struct frame *f)
+	struct resolve *r, uint32_t proc, const struct cap_map *map, uint64_t back, struct frame *f)
 {
 	f->source = FRAME_NONE;
 	if (!map) {
@@ -316,14 +325,14 @@ static void make_kernel(const struct capread *c, struct frame *f)
 	f->module = k->module;
 }
 
-static size_t slot_of(const struct resolve *r, uint64_t addr, uint64_t key)
+static size_t slot_of(const struct resolve *r, uint64_t addr, uint32_t key)
 {
 	uint64_t h = (addr ^ key * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xff51afd7ed558ccd);
 
 	return (size_t)(h >> 32) & (r->n_slots - 1);
 }
 
-static struct slot *find_slot(const struct resolve *r, uint64_t addr, uint64_t key)
+static struct slot *find_slot(const struct resolve *r, uint64_t addr, uint32_t key)
 {
 	size_t i = slot_of(r, addr, key);
 
@@ -353,23 +362,23 @@ static int grow_slots(struct resolve *r)
 }
 
 /* Number F under its key. */
-static uint32_t add_frame(struct resolve *r, uint64_t key, const struct frame *f)
+static uint32_t add_frame(struct resolve *r, uint32_t key, const struct frame *f)
 {
 	struct slot *s;
 
 	if (r->n_frames >= RESOLVE_FAILED - 1 || grow_slots(r) != 0 ||
-	        base_grow(&r->frames, &r->frames_cap, r->n_frames + 1, sizeof(*r->frames)) != 0)
+		base_grow(&r->frames, &r->frames_cap, r->n_frames + 1, sizeof(*r->frames)) != 0)
 		return RESOLVE_FAILED;
 	r->frames[r->n_frames++] = *f;
 	s = find_slot(r, f->address, key);
-	*s = (struct slot){.addr = f->address, .key = key, .frame = (uint32_t)r->n_frames};
+	*s = (struct slot){ .addr = f->address, .key = key, .frame = (uint32_t)r->n_frames };
 	return s->frame - 1;
 }
 
 uint32_t resolve_kernel(struct resolve *r, uint64_t addr)
 {
 	const struct slot *s = find_slot(r, addr, KEY_KERNEL);
-	struct frame f = {.address = addr};
+	struct frame f = { .address = addr };
 
 	if (s->frame)
 		return s->frame - 1;
@@ -383,19 +392,19 @@ bool resolve_steady(const struct resolve *r, uint32_t proc, uint64_t first_ns)
 }
 
 uint32_t resolve_user(
-        struct resolve *r, uint32_t proc, uint64_t addr, bool exact, uint64_t first_ns, uint64_t last_ns)
+	struct resolve *r, uint32_t proc, uint64_t addr, bool exact, uint64_t first_ns, uint64_t last_ns)
 {
 	const uint64_t back = exact || !addr ? 0 : 1;
-	uint64_t key = (uint64_t)proc << KEY_SHIFT | (exact ? KEY_EXACT : 0);
+	uint32_t key = proc << KEY_SHIFT | (exact ? KEY_EXACT : 0);
 	bool unsure = false, steady = resolve_steady(r, proc, first_ns);
 	const struct cap_map *map = NULL;
 	const struct slot *s;
-	struct frame f = {.address = addr};
+	struct frame f = { .address = addr };
 
 	if (!steady) {
 		map = capread_map(r->c, proc, addr - back, first_ns, last_ns, &unsure);
 		if (map)
-			key = (uint64_t)(map - r->c->maps) << KEY_SHIFT | KEY_MAP | (exact ? KEY_EXACT : 0) |
+			key = (uint32_t)(map - r->c->maps) << KEY_SHIFT | KEY_MAP | (exact ? KEY_EXACT : 0) |
 			      (unsure ? KEY_UNSURE : 0);
 		else
 			key |= KEY_UNSURE; /* not the steady one, which may have a mapping */
@@ -409,6 +418,11 @@ uint32_t resolve_user(
 	if (unsure)
 		f.reason = changed;
 	return add_frame(r, key, &f);
+}
+
+void resolve_prefetch(const struct resolve *r, uint32_t proc, uint64_t addr)
+{
+	__builtin_prefetch(&r->slots[slot_of(r, addr, proc << KEY_SHIFT)]);
 }
 
 size_t resolve_count(const struct resolve *r)
@@ -427,6 +441,6 @@ bool resolve_file(const struct resolve *r, uint32_t file, const char **problem, 
 
 	*problem = m->problem;
 	*symbols = (m->own.index ? elfsym_count(m->own.index) : 0) +
-	           (m->debug.index ? elfsym_count(m->debug.index) : 0);
+		   (m->debug.index ? elfsym_count(m->debug.index) : 0);
 	return m->asked;
 }

@@ -40,7 +40,13 @@ uint32_t resolve_kernel(struct resolve *r, uint64_t addr);
  * last_ns]. EXACT: it is the PC of a leaf frame, not a return address.
  */
 uint32_t resolve_user(
-        struct resolve *r, uint32_t proc, uint64_t addr, bool exact, uint64_t first_ns, uint64_t last_ns);
+	struct resolve *r, uint32_t proc, uint64_t addr, bool exact, uint64_t first_ns, uint64_t last_ns);
+
+/*
+ * ADDR, a return address, will be asked for soon: starts to bring its entry
+ * into the cache. No other effect.
+ */
+void resolve_prefetch(const struct resolve *r, uint32_t proc, uint64_t addr);
 
 /*
  * From FIRST_NS on, no address of PROC changes its meaning: stacks of its

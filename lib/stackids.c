@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#define AHEAD 8 /* frames whose entries are fetched before they are needed */
+
 /* The user stacks, by process and stack; open addressing. */
 struct seen {
 	uint64_t key;

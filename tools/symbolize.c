@@ -11,23 +11,25 @@
 #include <string.h>
 
 static const struct cli cli = {
-        .name = "symbolize",
-        .synopsis = "[-qv] [-p PID]... [-t TID]... [-c COMM]... [--format=text|json] [--no-demangle] "
-                    "[--symfs DIR] [FILE|-]",
-        .help = "Name the addresses of a capture; print its waits in perf script's grammar.\n"
-                "\n"
-                "  -p, --pid PID       only this process (may be repeated, as the next two)\n"
-                "  -t, --tid TID       only this thread\n"
-                "  -c, --comm NAME     only threads of this name\n"
-                "      --format=text   perf script's grammar (default)\n"
-                "      --format=json   one JSON object a line, with every field\n"
-                "      --no-demangle   C++, Rust and D names as the symbol table has them\n"
-                "      --symfs DIR     look for binaries under DIR too\n"
-                "  -q, --quiet         no warnings\n"
-                "  -v, --verbose       say for each file whether it was used\n"
-                "  -h, --help          this text\n"
-                "  -V, --version       the version\n",
+	.name = "symbolize",
+	.synopsis = "[-qv] [-p PID]... [-t TID]... [-c COMM]... [--format=text|json] [--no-demangle] "
+		    "[--symfs DIR] [FILE|-]",
+	.help = "Name the addresses of a capture; print its waits in perf script's grammar.\n"
+		"\n"
+		"  -p, --pid PID       only this process (may be repeated, as the next two)\n"
+		"  -t, --tid TID       only this thread\n"
+		"  -c, --comm NAME     only threads of this name\n"
+		"      --format=text   perf script's grammar (default)\n"
+		"      --format=json   one JSON object a line, with every field\n"
+		"      --no-demangle   C++, Rust and D names as the symbol table has them\n"
+		"      --symfs DIR     look for binaries under DIR too\n"
+		"  -q, --quiet         no warnings\n"
+		"  -v, --verbose       say for each file whether it was used\n"
+		"  -h, --help          this text\n"
+		"  -V, --version       the version\n",
 };
+
+#define AHEAD 8 /* frames whose text is fetched before it is needed */
 
 struct numbers {
 	uint32_t *p;
@@ -132,7 +134,7 @@ static int select_samples(struct job *j, struct err *e)
 		if (!is_selected(j, s))
 			continue;
 		sorted = sorted && (!j->n_records || j->records[j->n_records - 1].last_ns <= s->last_ns);
-		j->records[j->n_records++] = (struct record){.last_ns = s->last_ns, .sample = s};
+		j->records[j->n_records++] = (struct record){ .last_ns = s->last_ns, .sample = s };
 		j->totals.waits += s->count;
 		j->totals.total_ns += s->total_ns;
 	}
@@ -179,7 +181,7 @@ static int render_frames(struct job *j, struct err *e)
 }
 
 static void put_frames(
-        const struct job *j, struct out *out, const struct stackids_span *s, const char *between)
+	const struct job *j, struct out *out, const struct stackids_span *s, const char *between)
 {
 	const uint32_t *ids = stackids_at(j->stacks, s);
 	size_t n = strlen(between);
@@ -187,6 +189,8 @@ static void put_frames(
 	for (uint32_t i = 0; i < s->len; i++) {
 		const struct text *t = &j->texts[ids[i]];
 
+		if (i + AHEAD < s->len)
+			__builtin_prefetch(j->arena.p + j->texts[ids[i + AHEAD]].at);
 		if (i && n)
 			out_put(out, between, n);
 		out_put(out, j->arena.p + t->at, t->len);
@@ -202,7 +206,7 @@ static void put_buf(struct out *out, struct buf *b)
 }
 
 static void put_text(const struct job *j, struct out *out, struct buf *b, const struct record *r,
-        const struct perftext_wait *w)
+	const struct perftext_wait *w)
 {
 	perftext_wait(b, w);
 	put_buf(out, b);
@@ -216,7 +220,7 @@ static void put_text(const struct job *j, struct out *out, struct buf *b, const 
 }
 
 static void put_json(const struct job *j, struct out *out, struct buf *b, const struct record *r,
-        const struct perftext_wait *w)
+	const struct perftext_wait *w)
 {
 	perftext_json_wait(b, w);
 	put_buf(out, b);
@@ -252,7 +256,7 @@ static void put_head(const struct job *j, struct out *out, struct buf *b)
 static int print_all(const struct job *j, struct err *e)
 {
 	struct out out;
-	struct buf b = {0};
+	struct buf b = { 0 };
 	int rc = out_init(&out, STDOUT_FILENO, e);
 
 	if (rc)
@@ -260,10 +264,10 @@ static int print_all(const struct job *j, struct err *e)
 	put_head(j, &out, &b);
 	for (size_t i = 0; i < j->n_records && !out.code; i++) {
 		const struct cap_sample *s = j->records[i].sample;
-		struct perftext_wait w = {.sample = s,
-		        .proc = &j->c->procs[s->proc],
-		        .kernel = &j->c->stacks[s->kstack],
-		        .user = &j->c->stacks[s->ustack]};
+		struct perftext_wait w = { .sample = s,
+			.proc = &j->c->procs[s->proc],
+			.kernel = &j->c->stacks[s->kstack],
+			.user = &j->c->stacks[s->ustack] };
 
 		w.comm = comm_of(j->c, s, &w.ns_tid);
 		if (j->o->json)
@@ -295,7 +299,7 @@ static void tell_files(const struct job *j)
 	}
 	if (unused && !j->o->verbose)
 		cli_warn(&cli, "%zu file%s could not be used, so %s frames have no names: -v says why",
-		        unused, unused == 1 ? "" : "s", unused == 1 ? "its" : "their");
+			unused, unused == 1 ? "" : "s", unused == 1 ? "its" : "their");
 }
 
 /* What the reader of the result should know: STATUS, or CLI_INCOMPLETE where something is missing. */
@@ -307,7 +311,7 @@ static int tell(const struct job *j)
 		tell_files(j);
 		if (j->totals.lost)
 			cli_warn(&cli, "the recording lost %llu events: see the lines '# lost'",
-			        (unsigned long long)j->totals.lost);
+				(unsigned long long)j->totals.lost);
 	}
 	if (!c->complete) {
 		cli_warn(&cli, "the capture is incomplete: %s", c->damage[0] ? c->damage : "no trailer");
@@ -322,8 +326,8 @@ static int tell(const struct job *j)
 
 static int run(const struct opts *o, int *status, struct err *e)
 {
-	const struct resolve_opts ro = {.symfs = o->symfs, .demangle = !o->no_demangle};
-	CLEANUP(job_free) struct job j = {.o = o};
+	const struct resolve_opts ro = { .symfs = o->symfs, .demangle = !o->no_demangle };
+	CLEANUP(job_free) struct job j = { .o = o };
 	int rc = capread_load(o->path, &j.c, e);
 
 	rc = rc ? rc : resolve_open(j.c, &ro, &j.r, e);
@@ -367,23 +371,23 @@ static int set_format(struct opts *o, const char *arg, struct err *e)
 enum { OPT_FORMAT = 256, OPT_NO_DEMANGLE, OPT_SYMFS };
 
 static const struct option longopts[] = {
-        {"pid", required_argument, NULL, 'p'},
-        {"tid", required_argument, NULL, 't'},
-        {"comm", required_argument, NULL, 'c'},
-        {"format", required_argument, NULL, OPT_FORMAT},
-        {"no-demangle", no_argument, NULL, OPT_NO_DEMANGLE},
-        {"symfs", required_argument, NULL, OPT_SYMFS},
-        {"quiet", no_argument, NULL, 'q'},
-        {"verbose", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},
-        {0},
+	{ "pid", required_argument, NULL, 'p' },
+	{ "tid", required_argument, NULL, 't' },
+	{ "comm", required_argument, NULL, 'c' },
+	{ "format", required_argument, NULL, OPT_FORMAT },
+	{ "no-demangle", no_argument, NULL, OPT_NO_DEMANGLE },
+	{ "symfs", required_argument, NULL, OPT_SYMFS },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ 0 },
 };
 
 /* -1 = go on, else the exit status. */
 static int parse_option(struct opts *o, int opt, char *const argv[])
 {
-	struct err e = {0};
+	struct err e = { 0 };
 
 	switch (opt) {
 	case 'p':
@@ -442,8 +446,8 @@ static void opts_free(struct opts *o)
 
 int main(int argc, char *argv[])
 {
-	CLEANUP(opts_free) struct opts o = {0};
-	struct err e = {0};
+	CLEANUP(opts_free) struct opts o = { 0 };
+	struct err e = { 0 };
 	int status = parse(argc, argv, &o);
 
 	if (status >= 0)
