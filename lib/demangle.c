@@ -39,7 +39,7 @@ static void take(const char *text, size_t n, void *opaque)
 
 static size_t by_callback(const char *name, size_t len, char *buf, size_t cap)
 {
-	struct sink s = {.buf = buf, .cap = MIN(cap, (size_t)DEMANGLE_OUT_MAX)};
+	struct sink s = { .buf = buf, .cap = MIN(cap, (size_t)DEMANGLE_OUT_MAX) };
 	const int params = DMGL_PARAMS | DMGL_ANSI;
 	const int deep = len > V3_LIMITED_MAX ? DMGL_NO_RECURSE_LIMIT : 0;
 

@@ -72,7 +72,7 @@ static uint64_t rd_word(struct rd *r, const struct elffile *f)
 
 static int read_head(struct elffile *f, struct head *h, struct err *e)
 {
-	uint8_t raw[64] = {0};
+	uint8_t raw[64] = { 0 };
 	struct rd r = rd_init(raw, sizeof(raw));
 	int rc = read_at(f, 0, raw, MIN(f->size, sizeof(raw)), e);
 
@@ -104,7 +104,7 @@ static int read_head(struct elffile *f, struct head *h, struct err *e)
 static struct elffile_section parse_section(const struct elffile *f, const uint8_t *p, size_t len)
 {
 	struct rd r = rd_init(p, len);
-	struct elffile_section s = {0};
+	struct elffile_section s = { 0 };
 
 	rd_u32(&r); /* sh_name */
 	s.type = rd_u32(&r);
@@ -164,7 +164,7 @@ static bool find_build_id(const uint8_t *notes, size_t n, struct cap_build_id *r
 		if (r.bad)
 			return false;
 		if (type == NT_GNU_BUILD_ID && namesz == 4 && memcmp(name, "GNU", 4) == 0 && descsz &&
-		        descsz <= CAP_BUILD_ID_MAX) {
+			descsz <= CAP_BUILD_ID_MAX) {
 			ret->len = (uint8_t)descsz;
 			memcpy(ret->bytes, desc, descsz);
 			return true;
@@ -184,10 +184,11 @@ static bool build_id_at(struct elffile *f, uint64_t offset, uint64_t size)
 }
 
 static void add_load(
-        struct elffile *f, uint32_t flags, uint64_t offset, uint64_t vaddr, uint64_t filesz, uint64_t memsz)
+	struct elffile *f, uint32_t flags, uint64_t offset, uint64_t vaddr, uint64_t filesz, uint64_t memsz)
 {
 	f->loads[f->n_loads++] = (struct elffile_load){
-	        .offset = offset, .vaddr = vaddr, .filesz = filesz, .memsz = memsz, .exec = flags & PF_X};
+		.offset = offset, .vaddr = vaddr, .filesz = filesz, .memsz = memsz, .exec = flags & PF_X
+	};
 }
 
 static int read_segments(struct elffile *f, const struct head *h, struct err *e)
@@ -227,7 +228,7 @@ static int read_segments(struct elffile *f, const struct head *h, struct err *e)
  */
 static int read_headers(struct elffile *f, struct err *e)
 {
-	struct head h = {0};
+	struct head h = { 0 };
 	int rc = read_head(f, &h, e);
 
 	rc = rc ? rc : read_sections(f, &h, e);
@@ -241,11 +242,11 @@ static int read_headers(struct elffile *f, struct err *e)
 static int open_file(int dirfd, const char *path, bool in_root)
 {
 	struct open_how how = {
-	        .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-	        .resolve = in_root ? RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS : 0,
+		.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+		.resolve = in_root ? RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS : 0,
 	};
 	long fd = in_root ? syscall(SYS_openat2, dirfd, path, &how, sizeof(how))
-	                  : openat(dirfd, path, (int)how.flags);
+			  : openat(dirfd, path, (int)how.flags);
 
 	return fd < 0 ? -errno : (int)fd;
 }
@@ -320,7 +321,7 @@ void elffile_detach(struct elffile *f)
 }
 
 int elffile_read(
-        const struct elffile *f, const struct elffile_section *s, uint8_t **ret, size_t *len, struct err *e)
+	const struct elffile *f, const struct elffile_section *s, uint8_t **ret, size_t *len, struct err *e)
 {
 	int rc;
 

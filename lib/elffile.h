@@ -63,7 +63,7 @@ void elffile_detach(struct elffile *f);
  * -EFBIG beyond 1 GiB, -EIO where the file became shorter meanwhile.
  */
 int elffile_read(
-        const struct elffile *f, const struct elffile_section *s, uint8_t **ret, size_t *len, struct err *e);
+	const struct elffile *f, const struct elffile_section *s, uint8_t **ret, size_t *len, struct err *e);
 
 /*
  * The virtual address (as the symbol table counts) of the byte at OFFSET of

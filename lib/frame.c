@@ -4,12 +4,12 @@
 const char *frame_source_name(enum frame_source source)
 {
 	static const char *const names[] = {
-	        [FRAME_SYMTAB] = "symtab",
-	        [FRAME_DYNSYM] = "dynsym",
-	        [FRAME_DEBUG] = "debug",
-	        [FRAME_KSYM] = "ksym",
-	        [FRAME_RAW] = "raw",
-	        [FRAME_NONE] = "none",
+		[FRAME_SYMTAB] = "symtab",
+		[FRAME_DYNSYM] = "dynsym",
+		[FRAME_DEBUG] = "debug",
+		[FRAME_KSYM] = "ksym",
+		[FRAME_RAW] = "raw",
+		[FRAME_NONE] = "none",
 	};
 
 	return source < ARRAY_LEN(names) ? names[source] : "none";

@@ -10,7 +10,7 @@ DEFINE_CLEANUP(struct elffile *, elffile_close);
 
 static bool is_boot_id(const char *boot_id)
 {
-	struct root r = {.fd = -1};
+	struct root r = { .fd = -1 };
 	char line[64] = "";
 
 	if (root_open(NULL, &r, NULL) != 0)
@@ -65,19 +65,19 @@ static int prove(const struct elffile *f, const struct cap_file *file, struct er
 		hex(is, &f->build_id);
 		if (!*is)
 			return err_set(e, -ESTALE,
-			        "is another file: build ID %s is recorded, this one has none", was);
+				"is another file: build ID %s is recorded, this one has none", was);
 		return err_set(
-		        e, -ESTALE, "is another file: build ID %s is recorded, this one has %s", was, is);
+			e, -ESTALE, "is another file: build ID %s is recorded, this one has %s", was, is);
 	}
 	if (!file->size || !file->mtime_ns)
 		return err_set(e, -ESTALE, "cannot be proven: no build ID, size and time are recorded");
 	if (file->size != f->size)
 		return err_set(e, -ESTALE,
-		        "is another file: it has no build ID recorded, and another size (%llu, was %llu)",
-		        (unsigned long long)f->size, (unsigned long long)file->size);
+			"is another file: it has no build ID recorded, and another size (%llu, was %llu)",
+			(unsigned long long)f->size, (unsigned long long)file->size);
 	if (file->mtime_ns != f->mtime_ns)
 		return err_set(e, -ESTALE,
-		        "is another file: it has no build ID recorded, and was modified at another time");
+			"is another file: it has no build ID recorded, and was modified at another time");
 	return 0;
 }
 
@@ -99,10 +99,10 @@ static int weight(int code)
 }
 
 static int try_place(int dirfd, const char *path, bool in_root, const struct cap_file *file,
-        struct elffile **ret, struct err *worst)
+	struct elffile **ret, struct err *worst)
 {
 	CLEANUP(elffile_close_p) struct elffile *f = NULL;
-	struct err e = {0};
+	struct err e = { 0 };
 	int rc = elffile_open(dirfd, path, in_root, &f, &e);
 
 	rc = rc ? rc : prove(f, file, &e);
@@ -126,9 +126,9 @@ static int try_proc_root(uint32_t tgid, const struct cap_file *file, struct elff
 }
 
 int symfile_open(const struct symfile *s, const struct cap_file *file, uint32_t tgid, struct elffile **ret,
-        struct err *e)
+	struct err *e)
 {
-	struct err worst = {0};
+	struct err worst = { 0 };
 	int rc = -ENOENT;
 
 	if (file->path[0] != '/')
@@ -146,8 +146,8 @@ int symfile_open(const struct symfile *s, const struct cap_file *file, uint32_t 
 int symfile_open_debug(const struct symfile *s, const struct cap_build_id *id, struct elffile **ret)
 {
 	char name[2 * CAP_BUILD_ID_MAX + 1], path[2 * CAP_BUILD_ID_MAX + 64];
-	const struct cap_file want = {.build_id = *id};
-	struct err ignored = {0};
+	const struct cap_file want = { .build_id = *id };
+	struct err ignored = { 0 };
 	int rc = -ENOENT;
 
 	if (id->len < 2)

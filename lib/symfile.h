@@ -33,7 +33,7 @@ void symfile_close(struct symfile *s);
  * not there (-ENOENT).
  */
 int symfile_open(const struct symfile *s, const struct cap_file *file, uint32_t tgid, struct elffile **ret,
-        struct err *e);
+	struct err *e);
 
 /*
  * The separate debug file of a build ID, from /usr/lib/debug/.build-id under

@@ -24,8 +24,8 @@ static void test_bomb(struct tap *t)
 
 		/* 1AI Sx_ Sx_ E, each naming the one before twice */
 		snprintf(more, sizeof(more), i == 0 ? "1BIS0_S0_E" : "1BIS%c_S%c_E",
-		        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i % 36],
-		        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i % 36]);
+			"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i % 36],
+			"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i % 36]);
 		strcat(name, more);
 	}
 	n = demangle(name, buf, sizeof(buf));
@@ -42,7 +42,7 @@ static void test_limits(struct tap *t)
 	tap_eq_u64(t, demangle(name, buf, sizeof(buf)), 0, "a name beyond the limit stays mangled");
 	name[DEMANGLE_IN_MAX - 1] = '\0';
 	tap_ok(t, demangle(name, buf, sizeof(buf)) < sizeof(buf),
-	        "deep nesting within the limit does no harm");
+		"deep nesting within the limit does no harm");
 	name[DEMANGLE_IN_MAX - 2] = 'i';
 	tap_ok(t, demangle(name, buf, sizeof(buf)) < sizeof(buf), "nor does one that is well-formed");
 	tap_eq_u64(t, demangle("_ZN3foo3barEi", buf, 5), 0, "a text that does not fit is none");
@@ -56,7 +56,7 @@ static void test_limits(struct tap *t)
 static void test_noise(struct tap *t)
 {
 	static const char alphabet[] = "_ZNRDSTIEQPKFvijcB0123456789abfoLXJDpn$.@\x01\xff";
-	static const char *const seeds[] = {"_ZN", "_R", "_D", "_ZZ", "_RNvC"};
+	static const char *const seeds[] = { "_ZN", "_R", "_D", "_ZZ", "_RNvC" };
 	uint64_t rng = 88172645463325252u;
 	bool fits = true;
 
@@ -76,7 +76,7 @@ static void test_noise(struct tap *t)
 
 int main(void)
 {
-	struct tap t = {0};
+	struct tap t = { 0 };
 
 	check(&t, "_ZN3foo3barEi", "foo::bar(int)");
 	check(&t, "_ZN12_GLOBAL__N_11fEv", "(anonymous namespace)::f()");

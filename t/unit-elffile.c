@@ -52,9 +52,9 @@ static void test_in_root(struct tap *t, const char *dir)
 
 static void test_vaddr(struct tap *t)
 {
-	struct elffile_load loads[] = {{0, 0x400000, 0x900, 0x900, false},
-	        {0x900, 0x401900, 0x500, 0x500, true}, {0x2000, 0x600000, 0, 0x1000, false}};
-	struct elffile f = {.fd = -1, .loads = loads, .n_loads = 3};
+	struct elffile_load loads[] = { { 0, 0x400000, 0x900, 0x900, false },
+		{ 0x900, 0x401900, 0x500, 0x500, true }, { 0x2000, 0x600000, 0, 0x1000, false } };
+	struct elffile f = { .fd = -1, .loads = loads, .n_loads = 3 };
 	uint64_t v = 0;
 
 	tap_ok(t, elffile_vaddr(&f, 0x950, &v) && v == 0x401950, "an offset is counted from its own load");
@@ -121,7 +121,7 @@ static const uint8_t *small_elf(size_t *len)
 
 static void test_damage(struct tap *t)
 {
-	static const uint8_t values[] = {0, 1, 0x7f, 0x80, 0xff};
+	static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff };
 	size_t len = 0;
 	const uint8_t *elf = small_elf(&len);
 
@@ -156,7 +156,7 @@ static void test_damage(struct tap *t)
 int main(void)
 {
 	char dir[] = "/tmp/unit-elffile.XXXXXX";
-	struct tap t = {0};
+	struct tap t = { 0 };
 
 	if (!mkdtemp(dir))
 		return 2;

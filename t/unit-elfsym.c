@@ -27,11 +27,11 @@ static void start_image(void)
 
 static void add(const char *name, unsigned char bind, unsigned char type, uint64_t value, uint64_t size)
 {
-	img.syms[n_syms++] = (Elf64_Sym){.st_name = (Elf64_Word)strings_len,
-	        .st_info = (unsigned char)(bind << 4 | type),
-	        .st_shndx = 1,
-	        .st_value = value,
-	        .st_size = size};
+	img.syms[n_syms++] = (Elf64_Sym){ .st_name = (Elf64_Word)strings_len,
+		.st_info = (unsigned char)(bind << 4 | type),
+		.st_shndx = 1,
+		.st_value = value,
+		.st_size = size };
 	strcpy(img.strings + strings_len, name);
 	strings_len += strlen(name) + 1;
 }
@@ -46,18 +46,19 @@ static int load(struct elfsym **ret, struct err *e)
 	img.eh.e_shoff = offsetof(struct image, sh);
 	img.eh.e_shentsize = sizeof(Elf64_Shdr);
 	img.eh.e_shnum = 4;
-	img.sh[1] = (Elf64_Shdr){.sh_type = SHT_PROGBITS,
-	        .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
-	        .sh_addr = 0x1000,
-	        .sh_size = 0x1000};
+	img.sh[1] = (Elf64_Shdr){ .sh_type = SHT_PROGBITS,
+		.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+		.sh_addr = 0x1000,
+		.sh_size = 0x1000 };
 	if (!img.sh[2].sh_type)
-		img.sh[2] = (Elf64_Shdr){.sh_type = SHT_SYMTAB,
-		        .sh_link = 3,
-		        .sh_offset = offsetof(struct image, syms),
-		        .sh_size = n_syms * sizeof(Elf64_Sym),
-		        .sh_entsize = sizeof(Elf64_Sym)};
+		img.sh[2] = (Elf64_Shdr){ .sh_type = SHT_SYMTAB,
+			.sh_link = 3,
+			.sh_offset = offsetof(struct image, syms),
+			.sh_size = n_syms * sizeof(Elf64_Sym),
+			.sh_entsize = sizeof(Elf64_Sym) };
 	img.sh[3] = (Elf64_Shdr){
-	        .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct image, strings), .sh_size = strings_len};
+		.sh_type = SHT_STRTAB, .sh_offset = offsetof(struct image, strings), .sh_size = strings_len
+	};
 	rc = elffile_image(&img, sizeof(img), &f, e);
 	rc = rc ? rc : elfsym_load(f, ret, e);
 	elffile_close(f);
@@ -112,17 +113,18 @@ static void test_rules(struct tap *t)
 static void test_hostile(struct tap *t)
 {
 	struct elfsym *s = NULL;
-	struct err e = {0};
+	struct err e = { 0 };
 
 	start_image();
 	add("good", STB_LOCAL, STT_FUNC, 0x1100, 0x40);
 	img.syms[n_syms++] = (Elf64_Sym){
-	        .st_name = UINT32_MAX, .st_info = STT_FUNC, .st_shndx = 1, .st_value = 0x1200, .st_size = 8};
-	img.syms[n_syms++] = (Elf64_Sym){.st_name = 1,
-	        .st_info = STT_FUNC,
-	        .st_shndx = 1,
-	        .st_value = UINT64_MAX,
-	        .st_size = UINT64_MAX};
+		.st_name = UINT32_MAX, .st_info = STT_FUNC, .st_shndx = 1, .st_value = 0x1200, .st_size = 8
+	};
+	img.syms[n_syms++] = (Elf64_Sym){ .st_name = 1,
+		.st_info = STT_FUNC,
+		.st_shndx = 1,
+		.st_value = UINT64_MAX,
+		.st_size = UINT64_MAX };
 	tap_ok(t, load(&s, &e) == 0, "bad symbols do not spoil a table");
 	if (s) {
 		is(t, s, 0x1100, "good", "its good ones are there");
@@ -132,20 +134,20 @@ static void test_hostile(struct tap *t)
 	elfsym_free(s);
 	s = NULL;
 	start_image();
-	img.sh[2] = (Elf64_Shdr){.sh_type = SHT_SYMTAB,
-	        .sh_link = 3,
-	        .sh_offset = 64,
-	        .sh_size = 1ull << 60,
-	        .sh_entsize = 24};
+	img.sh[2] = (Elf64_Shdr){
+		.sh_type = SHT_SYMTAB, .sh_link = 3, .sh_offset = 64, .sh_size = 1ull << 60, .sh_entsize = 24
+	};
 	tap_ok(t, load(&s, &e) < 0 && !s, "a table larger than the file is an error");
 	img.sh[2] = (Elf64_Shdr){
-	        .sh_type = SHT_SYMTAB, .sh_link = 99, .sh_offset = 64, .sh_size = 24, .sh_entsize = 24};
+		.sh_type = SHT_SYMTAB, .sh_link = 99, .sh_offset = 64, .sh_size = 24, .sh_entsize = 24
+	};
 	tap_ok(t, load(&s, &e) < 0 && !s, "a string table that does not exist is an error");
 	img.sh[2] = (Elf64_Shdr){
-	        .sh_type = SHT_SYMTAB, .sh_link = 3, .sh_offset = 64, .sh_size = 24, .sh_entsize = 0};
+		.sh_type = SHT_SYMTAB, .sh_link = 3, .sh_offset = 64, .sh_size = 24, .sh_entsize = 0
+	};
 	tap_ok(t, load(&s, &e) < 0 && !s, "entries of no size are an error");
 	start_image();
-	img.sh[2] = (Elf64_Shdr){.sh_type = SHT_NOBITS};
+	img.sh[2] = (Elf64_Shdr){ .sh_type = SHT_NOBITS };
 	tap_ok(t, load(&s, &e) == 0 && elfsym_ranges(s) == 0, "no table at all gives an empty index");
 	elfsym_free(s);
 }
@@ -168,7 +170,7 @@ static void test_real(struct tap *t)
 		bool named = elfsym_find(s, end - 1, &found);
 
 		wrong += (i && start <= before) || end <= start || named != (in.index != UINT32_MAX) ||
-		         (named && found.index != in.index);
+			 (named && found.index != in.index);
 		before = start;
 	}
 	tap_ok(t, elfsym_ranges(s) > 50, "this program's own symbols are read");
@@ -179,7 +181,7 @@ static void test_real(struct tap *t)
 
 int main(void)
 {
-	struct tap t = {0};
+	struct tap t = { 0 };
 
 	test_rules(&t);
 	test_hostile(&t);

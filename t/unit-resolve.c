@@ -48,44 +48,47 @@ static uint64_t next_random(void)
 static void put_process(struct capwrite *w, uint32_t id)
 {
 	const struct cap_proc p = {
-	        .id = id, .tgid = 4242 + id, .ns_tgid = 4242 + id, .comm = "prog", .exe = "/bin/prog"};
+		.id = id, .tgid = 4242 + id, .ns_tgid = 4242 + id, .comm = "prog", .exe = "/bin/prog"
+	};
 
 	capwrite_proc(w, &p);
 }
 
 static void put_host(struct capwrite *w)
 {
-	const struct cap_host h = {.sysname = "Linux",
-	        .release = "6.18.0",
-	        .version = "#1",
-	        .machine = "x86_64",
-	        .hostname = "there",
-	        .boot_id = "another",
-	        .recorder = "unit-resolve",
-	        .stext = UINT64_C(0xffffffff81000000),
-	        .start_mono_ns = T0,
-	        .start_real_ns = UINT64_C(1700000000000000000),
-	        .max_stack = 127,
-	        .cpus = 2,
-	        .page_size = 4096};
+	const struct cap_host h = { .sysname = "Linux",
+		.release = "6.18.0",
+		.version = "#1",
+		.machine = "x86_64",
+		.hostname = "there",
+		.boot_id = "another",
+		.recorder = "unit-resolve",
+		.stext = UINT64_C(0xffffffff81000000),
+		.start_mono_ns = T0,
+		.start_real_ns = UINT64_C(1700000000000000000),
+		.max_stack = 127,
+		.cpus = 2,
+		.page_size = 4096 };
 
 	capwrite_host(w, &h);
 }
 
 static struct cap_file file_of(const char *path, const struct elffile *f, uint32_t id)
 {
-	return (struct cap_file){.id = id,
-	        .path = path,
-	        .size = f->size,
-	        .mtime_ns = f->mtime_ns,
-	        .build_id = f->build_id,
-	        .inode = 1};
+	return (struct cap_file){ .id = id,
+		.path = path,
+		.size = f->size,
+		.mtime_ns = f->mtime_ns,
+		.build_id = f->build_id,
+		.inode = 1 };
 }
 
 /* The executable load of F mapped as the kernel would, at BASE. */
 static struct cap_map map_of(const struct elffile *f, uint32_t proc, uint32_t file, uint64_t base)
 {
-	struct cap_map m = {.proc = proc, .file = file, .prot = PROT_READ | PROT_EXEC, .flags = MAP_PRIVATE};
+	struct cap_map m = {
+		.proc = proc, .file = file, .prot = PROT_READ | PROT_EXEC, .flags = MAP_PRIVATE
+	};
 
 	for (size_t i = 0; i < f->n_loads; i++) {
 		const struct elffile_load *l = &f->loads[i];
@@ -118,22 +121,23 @@ static uint64_t random_vaddr(const struct elffile *f, uint64_t code)
 static void put_stack(struct capwrite *w, uint32_t id, const uint64_t *frames, uint32_t len)
 {
 	const struct cap_stack s = {
-	        .id = id, .kind = CAP_STACK_USER, .verdict = CAP_COMPLETE, .len = len, .frames = frames};
+		.id = id, .kind = CAP_STACK_USER, .verdict = CAP_COMPLETE, .len = len, .frames = frames
+	};
 
 	capwrite_stack(w, &s);
 }
 
 static void put_sample(struct capwrite *w, uint32_t ustack, uint64_t when)
 {
-	const struct cap_sample s = {.tid = 4242,
-	        .kstack = 0,
-	        .ustack = ustack,
-	        .state = 1,
-	        .total_ns = 1000,
-	        .count = 1,
-	        .max_ns = 1000,
-	        .first_ns = when,
-	        .last_ns = when};
+	const struct cap_sample s = { .tid = 4242,
+		.kstack = 0,
+		.ustack = ustack,
+		.state = 1,
+		.total_ns = 1000,
+		.count = 1,
+		.max_ns = 1000,
+		.first_ns = when,
+		.last_ns = when };
 
 	capwrite_sample(w, &s);
 }
@@ -141,7 +145,8 @@ static void put_sample(struct capwrite *w, uint32_t ustack, uint64_t when)
 static void gen_stacks(struct capwrite *w, const uint64_t *pool, size_t distinct, size_t total)
 {
 	const struct cap_stack none = {
-	        .kind = CAP_STACK_KERNEL, .verdict = CAP_FAILED, .reason = CAP_R_NOT_ASKED};
+		.kind = CAP_STACK_KERNEL, .verdict = CAP_FAILED, .reason = CAP_R_NOT_ASKED
+	};
 	uint64_t frames[DEPTH];
 	uint32_t id = 1;
 
@@ -165,7 +170,7 @@ static int generate(const char *out, const char *path, size_t distinct, size_t t
 {
 	struct elffile *f = NULL;
 	struct capwrite *w = NULL;
-	struct err e = {0};
+	struct err e = { 0 };
 	uint64_t *pool = calloc(distinct + 1, sizeof(*pool)), code = 0;
 
 	if (!pool || elffile_open(AT_FDCWD, path, false, &f, &e) || capwrite_open(out, true, &w, &e)) {
@@ -186,7 +191,7 @@ static int generate(const char *out, const char *path, size_t distinct, size_t t
 	capwrite_file(w, &file);
 	capwrite_map(w, &map);
 	gen_stacks(w, pool, distinct, total);
-	int rc = capwrite_finish(w, &(struct cap_trailer){.stop_ns = 2 * T0, .why = "made"}, &e);
+	int rc = capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, &e);
 
 	capwrite_close(w);
 	elffile_close(f);
@@ -203,10 +208,10 @@ static bool flag(const char *flags, char c)
 
 static void put_ksyms(struct capwrite *w)
 {
-	const struct cap_ksym k[] = {{K + 0x1000, K + 0x2000, "__schedule", ""},
-	        {UINT64_C(0xffffffffc0001000), UINT64_C(0xffffffffc0002000), "nf_hook", "nf_tables"},
-	        {UINT64_C(0xffffffffc0003000), UINT64_C(0xffffffffc0004000), "bpf_prog_6deef7357e7b4530",
-	                "bpf"}};
+	const struct cap_ksym k[] = { { K + 0x1000, K + 0x2000, "__schedule", "" },
+		{ UINT64_C(0xffffffffc0001000), UINT64_C(0xffffffffc0002000), "nf_hook", "nf_tables" },
+		{ UINT64_C(0xffffffffc0003000), UINT64_C(0xffffffffc0004000), "bpf_prog_6deef7357e7b4530",
+			"bpf" } };
 
 	for (size_t i = 0; i < ARRAY_LEN(k); i++)
 		capwrite_ksym(w, &k[i]);
@@ -214,31 +219,31 @@ static void put_ksyms(struct capwrite *w)
 
 static void put_kernel_stack(struct capwrite *w, uint32_t id)
 {
-	const uint64_t frames[] = {K + 0x12a7, UINT64_C(0xffffffffc0001010), UINT64_C(0xffffffffc0003020),
-	        K + 0x2000, /* a call that ends __schedule: named one byte back */
-	        K + 0x5000};
-	const struct cap_stack s = {.id = id,
-	        .kind = CAP_STACK_KERNEL,
-	        .verdict = CAP_COMPLETE,
-	        .len = ARRAY_LEN(frames),
-	        .frames = frames};
+	const uint64_t frames[] = { K + 0x12a7, UINT64_C(0xffffffffc0001010), UINT64_C(0xffffffffc0003020),
+		K + 0x2000, /* a call that ends __schedule: named one byte back */
+		K + 0x5000 };
+	const struct cap_stack s = { .id = id,
+		.kind = CAP_STACK_KERNEL,
+		.verdict = CAP_COMPLETE,
+		.len = ARRAY_LEN(frames),
+		.frames = frames };
 
 	capwrite_stack(w, &s);
 }
 
 static void put_wait(struct capwrite *w, uint32_t proc, uint32_t tid, uint32_t k, uint32_t u, uint64_t at)
 {
-	const struct cap_sample s = {.proc = proc,
-	        .tid = tid,
-	        .kstack = k,
-	        .ustack = u,
-	        .state = 1,
-	        .flags = at % 2 ? CAP_SAMPLE_OPEN | CAP_SAMPLE_INITIAL : 0,
-	        .total_ns = 3456,
-	        .count = 12,
-	        .max_ns = 900,
-	        .first_ns = at,
-	        .last_ns = at};
+	const struct cap_sample s = { .proc = proc,
+		.tid = tid,
+		.kstack = k,
+		.ustack = u,
+		.state = 1,
+		.flags = at % 2 ? CAP_SAMPLE_OPEN | CAP_SAMPLE_INITIAL : 0,
+		.total_ns = 3456,
+		.count = 12,
+		.max_ns = 900,
+		.first_ns = at,
+		.last_ns = at };
 
 	capwrite_sample(w, &s);
 }
@@ -246,33 +251,34 @@ static void put_wait(struct capwrite *w, uint32_t proc, uint32_t tid, uint32_t k
 /* Ids 10 and up: stacks that failed or were cut, each with a wait of its own. */
 static void put_failures(struct capwrite *w)
 {
-	uint64_t one[] = {0x1000};
+	uint64_t one[] = { 0x1000 };
 	uint32_t id = 3;
 
 	for (uint8_t reason = CAP_R_ERRNO; reason <= CAP_R_COUNT; reason++, id++) {
-		const struct cap_stack s = {.id = id,
-		        .kind = CAP_STACK_USER,
-		        .verdict = CAP_FAILED,
-		        .reason = reason == CAP_R_COUNT ? CAP_R_MEMORY : reason,
-		        .error = reason == CAP_R_ERRNO ? -14 : 0};
+		const struct cap_stack s = { .id = id,
+			.kind = CAP_STACK_USER,
+			.verdict = CAP_FAILED,
+			.reason = reason == CAP_R_COUNT ? CAP_R_MEMORY : reason,
+			.error = reason == CAP_R_ERRNO ? -14 : 0 };
 
 		capwrite_stack(w, &s);
 		put_wait(w, 0, 4242, 0, id, 3 * T0 + id);
 	}
 	const struct cap_stack cut = {
-	        .id = id, .kind = CAP_STACK_USER, .verdict = CAP_TRUNCATED, .len = 1, .frames = one};
-	const struct cap_stack stopped = {.id = id + 1,
-	        .kind = CAP_STACK_USER,
-	        .verdict = CAP_STOPPED,
-	        .reason = CAP_R_MEMORY,
-	        .stop_pc = 0xabcd,
-	        .len = 1,
-	        .frames = one};
-	const struct cap_stack kernel = {.id = id + 2,
-	        .kind = CAP_STACK_KERNEL,
-	        .verdict = CAP_FAILED,
-	        .reason = CAP_R_ERRNO,
-	        .error = -17};
+		.id = id, .kind = CAP_STACK_USER, .verdict = CAP_TRUNCATED, .len = 1, .frames = one
+	};
+	const struct cap_stack stopped = { .id = id + 1,
+		.kind = CAP_STACK_USER,
+		.verdict = CAP_STOPPED,
+		.reason = CAP_R_MEMORY,
+		.stop_pc = 0xabcd,
+		.len = 1,
+		.frames = one };
+	const struct cap_stack kernel = { .id = id + 2,
+		.kind = CAP_STACK_KERNEL,
+		.verdict = CAP_FAILED,
+		.reason = CAP_R_ERRNO,
+		.error = -17 };
 
 	capwrite_stack(w, &cut);
 	capwrite_stack(w, &stopped);
@@ -301,17 +307,18 @@ static void put_made(struct capwrite *w, const struct elffile *f, char *const ar
 {
 	const char *flags = argv[3];
 	const uint64_t base = f->type == ET_DYN ? BASE : 0;
-	const struct cap_proc prog = {.tgid = 4242, .ns_tgid = 42, .comm = argv[2], .exe = argv[1]};
-	const struct cap_proc kthread = {.id = 1,
-	        .tgid = 99,
-	        .ns_tgid = 99,
-	        .flags = CAP_PROC_KTHREAD,
-	        .comm = "kworker/0:1",
-	        .exe = ""};
-	const struct cap_thread other = {.tid = 4243, .ns_tid = 43, .comm = "other"};
+	const struct cap_proc prog = { .tgid = 4242, .ns_tgid = 42, .comm = argv[2], .exe = argv[1] };
+	const struct cap_proc kthread = { .id = 1,
+		.tgid = 99,
+		.ns_tgid = 99,
+		.flags = CAP_PROC_KTHREAD,
+		.comm = "kworker/0:1",
+		.exe = "" };
+	const struct cap_thread other = { .tid = 4243, .ns_tid = 43, .comm = "other" };
 	const struct cap_map map = map_of(f, 0, 0, base);
 	const struct cap_stack none = {
-	        .id = 2, .kind = CAP_STACK_USER, .verdict = CAP_FAILED, .reason = CAP_R_KTHREAD};
+		.id = 2, .kind = CAP_STACK_USER, .verdict = CAP_FAILED, .reason = CAP_R_KTHREAD
+	};
 	uint64_t frames[DEPTH];
 
 	put_host(w);
@@ -324,11 +331,11 @@ static void put_made(struct capwrite *w, const struct elffile *f, char *const ar
 	put_kernel_stack(w, 0);
 	for (int i = 0; i < n && i < DEPTH; i++)
 		frames[i] = base + strtoull(argv[4 + i], NULL, 16);
-	const struct cap_stack user = {.id = 1,
-	        .kind = CAP_STACK_USER,
-	        .verdict = CAP_UNVERIFIED,
-	        .len = (uint32_t)n,
-	        .frames = frames};
+	const struct cap_stack user = { .id = 1,
+		.kind = CAP_STACK_USER,
+		.verdict = CAP_UNVERIFIED,
+		.len = (uint32_t)n,
+		.frames = frames };
 	capwrite_stack(w, &user);
 	capwrite_stack(w, &none);
 	put_wait(w, 0, 4242, 0, 1, 2 * T0);
@@ -340,8 +347,8 @@ static void put_made(struct capwrite *w, const struct elffile *f, char *const ar
 	if (flag(flags, 'f'))
 		put_failures(w);
 	if (flag(flags, 'l')) {
-		capwrite_counter(w, &(struct cap_counter){"lost.ring_full", 7});
-		capwrite_counter(w, &(struct cap_counter){"lost.ring_full_ns", 1000});
+		capwrite_counter(w, &(struct cap_counter){ "lost.ring_full", 7 });
+		capwrite_counter(w, &(struct cap_counter){ "lost.ring_full_ns", 1000 });
 	}
 }
 
@@ -349,9 +356,9 @@ static int make(char *const argv[], int argc)
 {
 	struct elffile *f = NULL;
 	struct capwrite *w = NULL;
-	struct err e = {0};
+	struct err e = { 0 };
 	int rc = elffile_open(AT_FDCWD, argv[1], false, &f, &e);
-	char *rest[DEPTH + 4] = {0};
+	char *rest[DEPTH + 4] = { 0 };
 
 	rc = rc ? rc : capwrite_open(argv[0], true, &w, &e);
 	if (rc == 0) {
@@ -362,7 +369,8 @@ static int make(char *const argv[], int argc)
 		if (flag(rest[3], 't'))
 			rc = capwrite_flush(w, 2 * T0, &e);
 		else
-			rc = capwrite_finish(w, &(struct cap_trailer){.stop_ns = 3 * T0, .why = "made"}, &e);
+			rc = capwrite_finish(
+				w, &(struct cap_trailer){ .stop_ns = 3 * T0, .why = "made" }, &e);
 	}
 	if (rc)
 		fprintf(stderr, "unit-resolve: %s\n", e.msg);
@@ -373,16 +381,16 @@ static int make(char *const argv[], int argc)
 
 /* Two files in turn at the same address, by time; a file that is gone; the vdso. */
 static int write_turns(const char *path, const struct elffile *libc, const char *libc_path,
-        const uint8_t *vdso, uint32_t vdso_len)
+	const uint8_t *vdso, uint32_t vdso_len)
 {
 	struct capwrite *w = NULL;
-	struct err e = {0};
-	struct cap_file files[3] = {file_of(libc_path, libc, 0),
-	        {.id = 1, .path = "/nowhere/gone.so", .flags = CAP_FILE_DELETED, .build_id = {1, {1}}},
-	        {.id = 2, .path = "[vdso]", .flags = CAP_FILE_PSEUDO}};
-	struct cap_map maps[3] = {map_of(libc, 0, 0, BASE), map_of(libc, 0, 1, BASE),
-	        {.file = 2, .prot = 5, .start = 0x7ffe00000000, .end = 0x7ffe00002000}};
-	const struct cap_image image = {.file = 2, .len = vdso_len, .bytes = vdso};
+	struct err e = { 0 };
+	struct cap_file files[3] = { file_of(libc_path, libc, 0),
+		{ .id = 1, .path = "/nowhere/gone.so", .flags = CAP_FILE_DELETED, .build_id = { 1, { 1 } } },
+		{ .id = 2, .path = "[vdso]", .flags = CAP_FILE_PSEUDO } };
+	struct cap_map maps[3] = { map_of(libc, 0, 0, BASE), map_of(libc, 0, 1, BASE),
+		{ .file = 2, .prot = 5, .start = 0x7ffe00000000, .end = 0x7ffe00002000 } };
+	const struct cap_image image = { .file = 2, .len = vdso_len, .bytes = vdso };
 
 	if (capwrite_open(path, true, &w, &e) != 0)
 		return -1;
@@ -395,14 +403,14 @@ static int write_turns(const char *path, const struct elffile *libc, const char 
 	capwrite_image(w, &image);
 	for (size_t i = 0; i < 3; i++)
 		capwrite_map(w, &maps[i]);
-	int rc = capwrite_finish(w, &(struct cap_trailer){.stop_ns = 9 * T0, .why = "made"}, &e);
+	int rc = capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 9 * T0, .why = "made" }, &e);
 
 	capwrite_close(w);
 	return rc;
 }
 
 static const struct frame *user_frame(
-        struct resolve *r, uint32_t proc, uint64_t addr, uint64_t from, uint64_t to)
+	struct resolve *r, uint32_t proc, uint64_t addr, uint64_t from, uint64_t to)
 {
 	uint32_t id = resolve_user(r, proc, addr, true, from, to);
 
@@ -435,13 +443,13 @@ static void test_turns(struct tap *t, struct resolve *r)
 	size_t symbols;
 
 	tap_ok(t, f && f->in_file && f->source <= FRAME_RAW && f->module,
-	        "before the change the first file is asked");
+		"before the change the first file is asked");
 	tap_eq_str(t, f ? f->module : NULL, "/usr/lib/x86_64-linux-gnu/libc.so.6",
-	        "and it is the one mapped then");
+		"and it is the one mapped then");
 	f = user_frame(r, 0, BASE + 0x100000, 6 * T0, 7 * T0);
 	tap_eq_str(t, f ? f->module : NULL, "/nowhere/gone.so", "after it the second one");
 	tap_ok(t, f && f->source == FRAME_RAW && f->reason,
-	        "a file that is gone gives module, offset and a reason");
+		"a file that is gone gives module, offset and a reason");
 	f = user_frame(r, 0, BASE + 0x100000, 4 * T0, 6 * T0);
 	tap_ok(t, f && f->reason && strstr(f->reason, "another file"), "a wait across the change is marked");
 	f = user_frame(r, 0, 0x1234, 2 * T0, 2 * T0);
@@ -449,12 +457,12 @@ static void test_turns(struct tap *t, struct resolve *r)
 	f = user_frame(r, 1, BASE + 0x100000, 2 * T0, 2 * T0);
 	tap_ok(t, f && f->source == FRAME_NONE, "another process does not see the mapping");
 	tap_ok(t, !resolve_steady(r, 0, 2 * T0) && resolve_steady(r, 1, 0),
-	        "only what never changes is steady");
+		"only what never changes is steady");
 	tap_ok(t, resolve_file(r, 1, &problem, &symbols) && problem,
-	        "the problem of a file can be asked for");
+		"the problem of a file can be asked for");
 	tap_eq_u64(t, resolve_user(r, 0, BASE + 0x100000, true, 2 * T0, 3 * T0),
-	        resolve_user(r, 0, BASE + 0x100000, true, 2 * T0 + 1, 3 * T0),
-	        "the same address is one frame");
+		resolve_user(r, 0, BASE + 0x100000, true, 2 * T0 + 1, 3 * T0),
+		"the same address is one frame");
 }
 
 static void test_vdso(struct tap *t, struct resolve *r, const uint8_t *vdso, uint32_t len)
@@ -473,11 +481,11 @@ static int test_all(void)
 {
 	static const char libc[] = "/usr/lib/x86_64-linux-gnu/libc.so.6";
 	char path[] = "/tmp/unit-resolve.XXXXXX";
-	struct tap t = {0};
+	struct tap t = { 0 };
 	struct elffile *f = NULL;
 	struct capread *c = NULL;
 	struct resolve *r = NULL;
-	const struct resolve_opts o = {.demangle = true};
+	const struct resolve_opts o = { .demangle = true };
 	uint32_t len = 0;
 	const uint8_t *vdso = own_vdso(&len);
 	int fd = mkstemp(path);
@@ -488,8 +496,8 @@ static int test_all(void)
 	}
 	close(fd);
 	if (tap_ok(&t, write_turns(path, f, libc, vdso, len) == 0 && capread_load(path, &c, NULL) == 0,
-	            "a capture is made") &&
-	        tap_ok(&t, resolve_open(c, &o, &r, NULL) == 0, "and opened for resolving")) {
+		    "a capture is made") &&
+		tap_ok(&t, resolve_open(c, &o, &r, NULL) == 0, "and opened for resolving")) {
 		test_turns(&t, r);
 		test_vdso(&t, r, vdso, len);
 	}
