@@ -56,7 +56,7 @@ static void futex_wake(int *word)
 	sys(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0);
 }
 
-/* Two threads want one lock, and each holds it while it sleeps. */
+/* Four threads want one lock, and each holds it while it sleeps. */
 static void lock_table(void)
 {
 	int free_word = 0;
@@ -272,6 +272,8 @@ int main(int argc, char **argv)
 	connect_loopback();
 	start("table-1", table_thread);
 	start("table-2", table_thread);
+	start("table-3", table_thread);
+	start("table-4", table_thread);
 	start("consumer", consumer_thread);
 	start("producer", producer_thread);
 	start("logger", logger_thread);
