@@ -48,7 +48,6 @@ const volatile __u32 depth = 127;
 const volatile __u32 state_mask;
 const volatile __u64 min_ns;
 const volatile __u64 max_ns = ~0ULL;
-const volatile __u32 self_tgid; /* global id of the recorder, never recorded */
 const volatile __u64 hash_key[4] = {1, 1, 1, 1};
 const volatile __u64 ring_wake_bytes = 1 << 20;
 
@@ -58,6 +57,7 @@ __u64 record_start_boot; /* the same instant, CLOCK_BOOTTIME */
 __u32 scan_done; /* the initial_waits iterator has seen every thread */
 __u32 ns_level; /* of the recorder's PID namespace; 0 = the first one */
 __u32 ns_inum;
+__u32 self_tgid; /* global id of the recorder, never recorded */
 __u32 exec_target; /* a process (id of the recorder's namespace) that becomes a target when it execs */
 __u64 inserted; /* new elements of the aggregation maps, ever */
 char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN];
@@ -169,8 +169,8 @@ static __always_inline __u32 our_id(struct task_struct *task)
 	struct upid *up;
 
 	if (!ns_level)
-		return task->pid;
-	pid = task->thread_pid;
+		return BPF_CORE_READ(task, pid);
+	pid = BPF_CORE_READ(task, thread_pid);
 	if (!pid || BPF_CORE_READ(pid, level) < ns_level)
 		return 0;
 	up = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
@@ -299,15 +299,22 @@ static __always_inline struct offcpu_stack_id no_stack(__u32 reason)
 	return none;
 }
 
-/* Why TASK cannot have a user stack now; 0 when it can. */
+/*
+ * Pointers inside a task are read with a helper (BPF_CORE_READ), not directly:
+ * for each direct load of one the verifier searches the kernel's whole BTF
+ * (Linux 6.3 and later), which costs milliseconds at every start.
+ *
+ * Why TASK cannot have a user stack now; 0 when it can.
+ */
 static __always_inline __u32 no_user_reason(struct task_struct *task)
 {
-	struct mm_struct *mm = task->mm;
+	struct mm_struct *mm;
 
 	if (!user_stacks)
 		return REASON_NOT_ASKED;
 	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return REASON_KTHREAD;
+	mm = BPF_CORE_READ(task, mm);
 	if (!mm)
 		return REASON_EXITING;
 	/*
@@ -323,7 +330,7 @@ static __always_inline __u32 no_user_reason(struct task_struct *task)
 static __always_inline void announce(
         struct task_struct *task, struct offcpu_wait *w, struct scratch *s, const struct offcpu_key *key)
 {
-	struct task_struct *leader = task->group_leader;
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 	struct offcpu_ev_thread *ev = bpf_ringbuf_reserve(&ring, sizeof(*ev), 0);
 
 	if (!ev) {
@@ -351,21 +358,33 @@ static __always_inline bool state_wanted(__u32 state)
 	return state & (state & TASK_NOLOAD ? state_mask & TASK_NOLOAD : state_mask);
 }
 
-/* Everything of the key but the stacks; false when the recorder cannot see the task. */
-static __always_inline bool key_init(
-        struct offcpu_key *key, struct task_struct *task, bool runnable, __u32 state)
+/*
+ * Who waits, in KEY. It stays true until the process execs, so it is read
+ * again only then. False when the recorder cannot see the task.
+ */
+static __always_inline bool key_identity(struct offcpu_key *key, struct task_struct *task)
 {
-	struct task_struct *leader = task->group_leader;
+	struct task_struct *leader;
+	__u32 exec_id = task->self_exec_id;
 
+	if (key->tid && key->exec_id == exec_id)
+		return true;
+	leader = BPF_CORE_READ(task, group_leader);
 	key->tid = our_id(task);
-	key->tgid = task == leader || !ns_level ? (ns_level ? key->tid : task->tgid) : our_id(leader);
-	if (!key->tid)
+	key->tgid = our_id(leader);
+	key->start_boot_ns = BPF_CORE_READ(leader, start_boottime);
+	key->exec_id = exec_id;
+	return key->tid != 0;
+}
+
+/* Everything of the key but the stacks; false when the recorder cannot see the task. */
+static __always_inline bool key_init(struct offcpu_key *key, struct task_struct *task, bool runnable,
+	__u32 state)
+{
+	if (!key_identity(key, task))
 		return false;
-	key->start_boot_ns = leader->start_boottime;
-	key->exec_id = task->self_exec_id;
 	key->state = runnable ? 0 : state;
 	key->flags = runnable ? OFFCPU_F_PREEMPTED : 0;
-	key->pad = 0;
 	if (runnable && !record_preempted)
 		key->flags |= OFFCPU_F_DROP_PREEMPTED;
 	else if (state_mask && !state_wanted(key->state))
@@ -604,7 +623,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
 
-	if (exec_target && our_id(task->group_leader) == exec_target) {
+	if (exec_target && our_id(BPF_CORE_READ(task, group_leader)) == exec_target) {
 		exec_target = 0;
 		bit_set(&tgids, tgid);
 	} else if (use_comms && comm_matches(task)) {
@@ -655,6 +674,7 @@ int find_self(struct bpf_iter__task *ctx)
 	pid = BPF_CORE_READ(task, thread_pid);
 	if (!pid)
 		return 0;
+	self_tgid = task->tgid;
 	ns_level = BPF_CORE_READ(pid, level);
 	up = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
 	     ns_level * bpf_core_type_size(struct upid);

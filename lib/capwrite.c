@@ -403,6 +403,7 @@ int capwrite_open(const char *path, bool force, struct capwrite **ret, struct er
 	w->fd = to_stdout ? capfile_stdout(e)
 	                  : capfile_create(path, force, CAPCODEC_MAGIC, CAPCODEC_MAGIC_LEN, e);
 	if (w->fd < 0)
+		/* cppcheck-suppress memleak ; CLEANUP() frees */
 		return w->fd;
 	snprintf(w->name, sizeof(w->name), "%s", to_stdout ? "standard output" : path);
 	w->regular = fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode);

@@ -6,12 +6,12 @@
 #include "offcpu.skel.h"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <time.h>
 
@@ -36,6 +36,7 @@ struct offcpu {
 	uint64_t inserted_at_swap;
 	uint32_t n_comms;
 	int cpus;
+	bool first_ns; /* this process is in the first PID namespace */
 	struct offcpu_opts opts;
 	struct offcpu_counters open; /* of the waits that were cut at the end */
 	char *log;
@@ -58,36 +59,22 @@ static int refused(const char *what, int code, struct err *e)
 	return err_sys(e, code, "cannot %s", what);
 }
 
-/* The number of arguments of the sched_switch tracepoint, its context pointer included; 0 = no such BTF. */
-static unsigned int switch_arity(const struct btf *btf)
+/* Without these the programs cannot be relocated; libbpf would only say EINVAL or ESRCH. */
+static int check_btf(struct err *e)
 {
-	int id = btf__find_by_name_kind(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
-	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
-
-	t = t ? btf__type_by_id(btf, t->type) : NULL;
-	t = t && btf_is_ptr(t) ? btf__type_by_id(btf, t->type) : NULL;
-	return t && btf_is_func_proto(t) ? btf_vlen(t) : 0;
+	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0)
+		return 0;
+	err_sys(e, -errno, "cannot read the kernel's BTF, '/sys/kernel/btf/vmlinux'");
+	return err_hint(
+		e, "the kernel needs CONFIG_DEBUG_INFO_BTF=y; 'bpfcheck --tool offcpu-record' looks closer");
 }
 
-static int choose_switch_program(struct offcpu_bpf *skel, struct err *e)
+/* In the first PID namespace an id needs no translation: /proc/self/ns/pid is PROC_PID_INIT_INO. */
+static bool in_first_pid_ns(void)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	unsigned int arity;
+	struct stat st;
 
-	if (!btf) {
-		err_sys(e, -errno, "cannot read the kernel's BTF");
-		return err_hint(e, "the kernel needs CONFIG_DEBUG_INFO_BTF=y; 'bpfcheck --tool "
-		                   "offcpu-record' looks closer");
-	}
-	arity = switch_arity(btf);
-	btf__free(btf);
-	if (arity < 4) {
-		err_set(e, -ENOTSUP, "the kernel's BTF has no prototype of the sched_switch tracepoint");
-		return err_hint(e, "Linux 5.5 or later with CONFIG_DEBUG_INFO_BTF=y is needed");
-	}
-	bpf_program__set_autoload(skel->progs.sched_switch, arity >= 5);
-	bpf_program__set_autoload(skel->progs.sched_switch_old, arity < 5);
-	return 0;
+	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == 0xeffffffcu;
 }
 
 static uint32_t pid_max(void)
@@ -132,7 +119,6 @@ static void configure(struct offcpu *o)
 	ro->state_mask = opts->state_mask;
 	ro->min_ns = opts->min_ns;
 	ro->max_ns = opts->max_ns ? opts->max_ns : UINT64_MAX;
-	ro->self_tgid = (uint32_t)getpid();
 	ro->ring_wake_bytes = ring / 4;
 	/* a kernel without entropy yet gives a weaker key, not a failure */
 	if (getrandom(key, sizeof(key), GRND_NONBLOCK) != sizeof(key))
@@ -144,9 +130,11 @@ static void configure(struct offcpu *o)
 	bpf_map__set_max_entries(o->skel->maps.tgids, opts->all ? 1 : words);
 	bpf_map__set_max_entries(o->skel->maps.tids, opts->use_tids ? words : 1);
 	bpf_program__set_autoload(o->skel->progs.on_fork, !opts->all);
-	bpf_program__set_autoload(o->skel->progs.on_exec, !opts->all);
+	bpf_program__set_autoload(o->skel->progs.on_exec, opts->use_comms || opts->use_exec);
 	bpf_program__set_autoload(o->skel->progs.on_rename, opts->use_comms);
-	bpf_program__set_autoload(o->skel->progs.find_targets, !opts->all);
+	bpf_program__set_autoload(o->skel->progs.find_self, !o->first_ns);
+	bpf_program__set_autoload(o->skel->progs.find_targets, !opts->all && (!o->first_ns || opts->use_comms));
+	o->skel->bss->self_tgid = (uint32_t)getpid(); /* find_self corrects it in a namespace */
 }
 
 /* The last line of the verifier's complaint about the program that failed. */
@@ -209,40 +197,55 @@ static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
-int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e)
+/* Open, configure and load, with the sched_switch program of today's kernels or of those before 5.18. */
+static int load_programs(struct offcpu *o, bool old, struct err *e)
 {
-	struct offcpu *o = calloc(1, sizeof(*o));
 	struct bpf_program *prog;
 	int rc;
 
-	if (!o)
-		return err_nomem(e, "the recorder");
+	offcpu_bpf__destroy(o->skel);
+	o->skel = offcpu_bpf__open();
+	if (!o->skel)
+		return err_nomem(e, "the BPF programs");
+	configure(o);
+	bpf_program__set_autoload(o->skel->progs.sched_switch, !old);
+	bpf_program__set_autoload(o->skel->progs.sched_switch_old, old);
+	bpf_object__for_each_program(prog, o->skel->obj) bpf_program__set_log_buf(prog, o->log, LOG_CAP);
+	rc = offcpu_bpf__load(o->skel);
+	if (!rc)
+		return 0;
+	refused("load the BPF programs", rc, e);
+	if (rc != -EPERM)
+		add_log(o, e);
+	return rc;
+}
+
+int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e)
+{
+	struct offcpu *o = calloc(1, sizeof(*o));
+	int rc = o ? check_btf(e) : err_nomem(e, "the recorder");
+
+	if (rc) {
+		free(o);
+		return rc;
+	}
 	o->opts = *opts;
 	o->agg_fd = o->spare_fd = -1;
 	o->cpus = libbpf_num_possible_cpus();
+	o->first_ns = in_first_pid_ns();
 	o->log = calloc(1, LOG_CAP);
 	libbpf_set_print(silent); /* what went wrong is told through E */
-	o->skel = o->log && o->cpus > 0 ? offcpu_bpf__open() : NULL;
-	rc = o->skel ? choose_switch_program(o->skel, e) : err_nomem(e, "the BPF programs");
-	if (rc)
-		goto fail;
-	configure(o);
-	bpf_object__for_each_program(prog, o->skel->obj) bpf_program__set_log_buf(prog, o->log, LOG_CAP);
-	rc = offcpu_bpf__load(o->skel);
+	rc = o->log && o->cpus > 0 ? load_programs(o, false, e) : err_nomem(e, "the BPF programs");
+	if (rc && rc != -EPERM && rc != -ENOMEM && load_programs(o, true, NULL) == 0)
+		rc = 0;
+	if (!rc)
+		rc = set_up_maps(o, e);
 	if (rc) {
-		refused("load the BPF programs", rc, e);
-		if (rc != -EPERM)
-			add_log(o, e);
-		goto fail;
+		offcpu_close(o);
+		return rc;
 	}
-	rc = set_up_maps(o, e);
-	if (rc)
-		goto fail;
 	*ret = o;
 	return 0;
-fail:
-	offcpu_close(o);
-	return rc;
 }
 
 void offcpu_close(struct offcpu *o)
@@ -259,22 +262,32 @@ void offcpu_close(struct offcpu *o)
 	free(o);
 }
 
-static int ask(struct bpf_map *map, uint32_t id, struct err *e)
+/* In the first namespace the bit is set at once, elsewhere the iterator has to find the global id. */
+static int ask(struct offcpu *o, struct bpf_map *bits, struct bpf_map *asked, uint32_t id, struct err *e)
 {
-	uint32_t one = 1;
-	int rc = bpf_map_update_elem(bpf_map__fd(map), &id, &one, BPF_ANY);
+	uint32_t one = 1, word = id >> 6;
+	uint64_t value = 0;
+	int rc;
 
+	if (o->first_ns) {
+		rc = bpf_map_lookup_elem(bpf_map__fd(bits), &word, &value);
+		value |= UINT64_C(1) << (id & 63);
+		if (!rc)
+			rc = bpf_map_update_elem(bpf_map__fd(bits), &word, &value, BPF_ANY);
+	} else {
+		rc = bpf_map_update_elem(bpf_map__fd(asked), &id, &one, BPF_ANY);
+	}
 	return rc ? err_sys(e, rc, "cannot add target %u", id) : 0;
 }
 
 int offcpu_ask_pid(struct offcpu *o, uint32_t pid, struct err *e)
 {
-	return ask(o->skel->maps.asked_pids, pid, e);
+	return ask(o, o->skel->maps.tgids, o->skel->maps.asked_pids, pid, e);
 }
 
 int offcpu_ask_tid(struct offcpu *o, uint32_t tid, struct err *e)
 {
-	return ask(o->skel->maps.asked_tids, tid, e);
+	return ask(o, o->skel->maps.tids, o->skel->maps.asked_tids, tid, e);
 }
 
 int offcpu_ask_comm(struct offcpu *o, const char *comm, struct err *e)
@@ -329,7 +342,7 @@ int offcpu_attach(struct offcpu *o, struct err *e)
 	/* iterators are attached when they are run */
 	bpf_object__for_each_program(prog, o->skel->obj)
 	        bpf_program__set_autoattach(prog, strncmp(bpf_program__section_name(prog), "iter", 4) != 0);
-	rc = run_iter(o->skel->progs.find_self, 1, NULL, NULL, e);
+	rc = o->first_ns ? 0 : run_iter(o->skel->progs.find_self, 1, NULL, NULL, e);
 	if (rc)
 		return rc;
 	rc = offcpu_bpf__attach(o->skel);
@@ -347,7 +360,7 @@ int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e)
 {
 	int rc = 0;
 
-	if (!o->opts.all)
+	if (bpf_program__autoload(o->skel->progs.find_targets))
 		rc = run_iter(o->skel->progs.find_targets, 1, NULL, NULL, e);
 	if (rc)
 		return rc;

@@ -4,6 +4,7 @@
 #include "idmap.h"
 #include "mapset.h"
 #include "procmaps.h"
+#include "threadtab.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -16,6 +17,7 @@
 
 /* A wait is reported a flush after it ended at the latest: twice that, and more. */
 #define KEEP_ENDED_NS UINT64_C(5000000000)
+#define FORGET_BATCH 256
 
 struct image {
 	uint32_t tgid, ns_tgid;
@@ -23,6 +25,8 @@ struct image {
 	uint32_t older; /* the image before it of the same tgid, UINT32_MAX = none */
 	uint32_t flags; /* enum cap_proc_flags */
 	int32_t maps_error;
+	uint32_t exec_id;    /* of the thread that claimed it */
+	bool free, over;     /* the slot is empty; about to be */
 	bool claimed; /* a (start, exec_id) was found to be this one */
 	bool from_exec; /* its executable is its first mapping */
 	uint64_t begin_ns; /* 0 = before the recording */
@@ -35,26 +39,15 @@ struct image {
 	char *exe;
 };
 
-struct thread {
-	uint32_t image, tid, ns_tid;
-	bool dirty;
-	char comm[OFFCPU_COMM_LEN];
-};
-
 struct proctab {
 	bool all, follow;
 	uint32_t free_image; /* chained by `older`, UINT32_MAX = none */
 	struct filetab *files;
 	struct image *images;
 	size_t n_images, cap_images;
-	struct thread *threads;
-	size_t n_threads, cap_threads;
-	struct offcpu_ev_thread *announced;
-	size_t n_announced, cap_announced;
+	struct threadtab threads;
 	struct idmap by_tgid; /* tgid -> newest image */
 	struct idmap by_key; /* (tgid, exec_id, start) -> image */
-	struct idmap by_thread; /* (image, tid) -> thread */
-	struct idmap by_announced; /* (tgid, tid, start, exec_id) -> announced */
 	uint32_t emitted;
 	struct proctab_stats stats;
 };
@@ -93,12 +86,9 @@ void proctab_free(struct proctab *t)
 	for (size_t i = 0; i < t->n_images; i++)
 		image_clear(&t->images[i]);
 	free(t->images);
-	free(t->threads);
-	free(t->announced);
+	threadtab_free(&t->threads);
 	idmap_free(&t->by_tgid);
 	idmap_free(&t->by_key);
-	idmap_free(&t->by_thread);
-	idmap_free(&t->by_announced);
 	filetab_free(t->files);
 	free(t);
 }
@@ -261,13 +251,6 @@ void proctab_scan_all(struct proctab *t, uint64_t now_ns)
 		closedir(proc);
 }
 
-static struct thread *find_thread(struct proctab *t, uint32_t image, uint32_t tid)
-{
-	struct idmap_slot *s = idmap_find(&t->by_thread, image, tid);
-
-	return s ? &t->threads[s->value] : NULL;
-}
-
 static void on_fork(struct proctab *t, const struct procevent *ev)
 {
 	struct image *parent = newest(t, ev->parent), *child;
@@ -311,15 +294,10 @@ static void on_exec(struct proctab *t, const struct procevent *ev)
 static void on_comm(struct proctab *t, const struct procevent *ev)
 {
 	struct image *im = newest(t, ev->pid);
-	struct thread *th;
 
 	if (!im)
 		return;
-	th = find_thread(t, (uint32_t)(im - t->images), ev->tid);
-	if (th) {
-		snprintf(th->comm, sizeof(th->comm), "%s", ev->text);
-		th->dirty = true;
-	}
+	threadtab_rename(&t->threads, ev->pid, ev->tid, ev->text);
 	if (ev->tid == ev->pid)
 		snprintf(im->comm, sizeof(im->comm), "%s", ev->text);
 }
@@ -379,89 +357,70 @@ void proctab_event(struct proctab *t, const struct procevent *ev)
 	}
 }
 
-static uint64_t thread_hi(uint32_t tgid, uint32_t tid)
-{
-	return (uint64_t)tgid << 32 | tid;
-}
-
-static uint64_t thread_lo(uint64_t start_boot_ns, uint32_t exec_id)
-{
-	return start_boot_ns * 0x9e3779b97f4a7c15u + exec_id;
-}
-
 void proctab_announce(struct proctab *t, const struct offcpu_ev_thread *ev)
 {
-	uint32_t at;
-	bool added;
-
-	if (base_grow(&t->announced, &t->cap_announced, t->n_announced + 1, sizeof(*t->announced)) != 0)
-		return;
-	at = idmap_put(&t->by_announced, thread_hi(ev->tgid, ev->tid),
-	        thread_lo(ev->start_boot_ns, ev->exec_id), (uint32_t)t->n_announced, &added);
-	if (at == UINT32_MAX)
-		return;
-	t->announced[at] = *ev;
-	if (added)
-		t->n_announced++;
+	threadtab_announce(&t->threads, ev);
 }
 
-static const struct offcpu_ev_thread *announcement(const struct proctab *t, const struct offcpu_key *k)
+static uint64_t monotonic_ns(void)
 {
-	struct idmap_slot *s = idmap_find(
-	        &t->by_announced, thread_hi(k->tgid, k->tid), thread_lo(k->start_boot_ns, k->exec_id));
-
-	return s ? &t->announced[s->value] : NULL;
-}
-
-/* The unclaimed image of KEY's process that was there at FIRST_NS, else a new one read from /proc. */
-static uint32_t choose_image(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns)
-{
-	struct image *im = newest(t, key->tgid);
-	const struct offcpu_ev_thread *said = announcement(t, key);
-	bool kthread = said && said->task_flags & PF_KTHREAD;
 	struct timespec ts;
-	int rc;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* The unclaimed image of TH's process that was there at FIRST_NS, else a new one read from /proc. */
+static uint32_t choose_image(struct proctab *t, const struct thread *th, uint64_t first_ns)
+{
+	struct image *im = newest(t, th->tgid);
+	uint32_t at;
 
 	while (im && im->begin_ns > first_ns)
 		im = im->older == UINT32_MAX ? NULL : &t->images[im->older];
 	if (im && !im->claimed)
 		return (uint32_t)(im - t->images);
-	im = add_image(t, key->tgid, im ? first_ns : 0);
+	im = add_image(t, th->tgid, im ? first_ns : 0);
 	if (!im)
 		return UINT32_MAX;
-	if (kthread)
-		return (uint32_t)(im - t->images);
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	rc = (int)(im - t->images);
-	scan_into(t, (uint32_t)rc, (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec, NULL);
-	return (uint32_t)rc;
+	at = (uint32_t)(im - t->images);
+	if (!(th->task_flags & PF_KTHREAD))
+		scan_into(t, at, monotonic_ns(), NULL);
+	return at;
 }
 
-static uint32_t image_of(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns)
+/* From now on this image is TH's process as it is after exec_id execs. */
+static void claim_image(struct image *im, const struct thread *th)
 {
-	uint64_t hi = (uint64_t)key->tgid << 32 | key->exec_id;
-	struct idmap_slot *s = idmap_find(&t->by_key, hi, key->start_boot_ns);
-	const struct offcpu_ev_thread *said;
+	im->claimed = true;
+	im->start_boot_ns = th->start_boot_ns;
+	im->exec_id = th->exec_id;
+	im->ns_tgid = th->ns_tgid;
+	if (!im->comm[0])
+		memcpy(im->comm, th->leader_comm, sizeof(im->comm));
+	if (th->task_flags & PF_KTHREAD) {
+		im->flags = CAP_PROC_KTHREAD;
+		im->maps_error = 0;
+	}
+}
+
+static uint64_t key_hi(uint32_t tgid, uint32_t exec_id)
+{
+	return (uint64_t)tgid << 32 | exec_id;
+}
+
+static uint32_t image_of(struct proctab *t, const struct thread *th, uint64_t first_ns)
+{
+	uint64_t hi = key_hi(th->tgid, th->exec_id);
+	struct idmap_slot *s = idmap_find(&t->by_key, hi, th->start_boot_ns);
 	uint32_t at;
 
 	if (s)
 		return s->value;
-	at = choose_image(t, key, first_ns);
-	if (at == UINT32_MAX)
-		return at;
-	t->images[at].claimed = true;
-	t->images[at].start_boot_ns = key->start_boot_ns;
-	said = announcement(t, key);
-	if (said) {
-		t->images[at].ns_tgid = said->ns_tgid;
-		if (!t->images[at].comm[0])
-			memcpy(t->images[at].comm, said->leader_comm, OFFCPU_COMM_LEN);
-		if (said->task_flags & PF_KTHREAD) {
-			t->images[at].flags = CAP_PROC_KTHREAD;
-			t->images[at].maps_error = 0;
-		}
-	}
-	idmap_put(&t->by_key, hi, key->start_boot_ns, at, NULL);
+	at = choose_image(t, th, first_ns);
+	if (at == UINT32_MAX || idmap_put(&t->by_key, hi, th->start_boot_ns, at, NULL) == UINT32_MAX)
+		return UINT32_MAX;
+	claim_image(&t->images[at], th);
 	return at;
 }
 
@@ -507,78 +466,104 @@ static void emit_image(struct proctab *t, struct image *im, struct capwrite *w)
 	emit_maps(t, im, w);
 }
 
-static void emit_thread(struct proctab *t, uint32_t image, const struct offcpu_key *key, struct capwrite *w)
+static void emit_thread(const struct proctab *t, struct thread *th, struct capwrite *w)
 {
-	struct thread *th = find_thread(t, image, key->tid);
-	const struct offcpu_ev_thread *said;
+	const struct image *im = &t->images[th->image];
 
-	if (!th) {
-		if (base_grow(&t->threads, &t->cap_threads, t->n_threads + 1, sizeof(*t->threads)) != 0 ||
-		        idmap_put(&t->by_thread, image, key->tid, (uint32_t)t->n_threads, NULL) == UINT32_MAX)
-			return;
-		th = &t->threads[t->n_threads++];
-		*th = (struct thread){.image = image, .tid = key->tid, .ns_tid = key->tid, .dirty = true};
-		said = announcement(t, key);
-		if (said) {
-			th->ns_tid = said->ns_tid;
-			memcpy(th->comm, said->comm, sizeof(th->comm));
-		} else {
-			memcpy(th->comm, t->images[image].comm, sizeof(th->comm));
-		}
-	}
 	if (!th->dirty)
 		return;
 	th->dirty = false;
-	capwrite_thread(w, &(struct cap_thread){.proc = t->images[image].cap_id,
-	                           .tid = th->tid,
-	                           .ns_tid = th->ns_tid,
-	                           .comm = th->comm});
+	capwrite_thread(w,
+		&(struct cap_thread){ .proc = im->cap_id, .tid = th->tid, .ns_tid = th->ns_tid,
+			.comm = th->comm[0] ? th->comm : im->comm });
 }
 
 uint32_t proctab_emit(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, struct capwrite *w)
 {
-	uint32_t at = image_of(t, key, first_ns);
+	struct thread *th = threadtab_get(&t->threads, key);
 
-	if (at == UINT32_MAX)
+	if (!th)
 		return CAP_NONE;
-	emit_image(t, &t->images[at], w);
-	emit_thread(t, at, key, w);
-	return t->images[at].cap_id;
+	if (th->image == UINT32_MAX)
+		th->image = image_of(t, th, first_ns);
+	if (th->image == UINT32_MAX)
+		return CAP_NONE;
+	emit_image(t, &t->images[th->image], w);
+	emit_thread(t, th, w);
+	return t->images[th->image].cap_id;
 }
 
-/* An image that ended before any of its waits can still be reported, and had none, leaves its slot. */
-static void forget_image(struct proctab *t, uint32_t at)
+/* Its last wait is in the capture: the process has ended, and no thread of it is left in /proc. */
+static bool is_over(const struct proctab *t, const struct image *im, uint64_t now_ns)
 {
-	struct image *im = &t->images[at];
-	struct idmap_slot *s = idmap_find(&t->by_tgid, 0, im->tgid);
+	char path[32];
 
-	image_clear(im);
-	if (!s || s->value != at)
-		return;
-	s->value = im->older;
-	*im = (struct image){.cap_id = CAP_NONE, .claimed = true, .older = t->free_image};
-	t->free_image = at;
+	if (im->end_ns > now_ns || now_ns - im->end_ns < KEEP_ENDED_NS)
+		return false;
+	if (newest(t, im->tgid) != im)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%u", im->tgid);
+	return access(path, F_OK) != 0;
+}
+
+static bool thread_is_over(const void *ctx, const struct thread *th)
+{
+	const struct proctab *t = ctx;
+
+	return th->image != UINT32_MAX && t->images[th->image].over;
+}
+
+/* Take IM out of the chain of its tgid; the images after it in the chain are older, and over too. */
+static void unlink_image(struct proctab *t, uint32_t at)
+{
+	struct idmap_slot *s = idmap_find(&t->by_tgid, 0, t->images[at].tgid);
+	uint32_t *link = s ? &s->value : NULL;
+
+	while (link && *link < t->n_images && *link != at)
+		link = &t->images[*link].older;
+	if (link && *link == at)
+		*link = t->images[at].older;
+}
+
+/*
+ * Memory follows the living: images that are over leave their slots, with
+ * their threads. Done for many at a time, as the maps are made anew.
+ */
+static void forget_images(struct proctab *t)
+{
+	threadtab_drop(&t->threads, thread_is_over, t);
+	idmap_free(&t->by_key);
+	for (uint32_t i = 0; i < t->n_images; i++) {
+		struct image *im = &t->images[i];
+
+		if (im->over) {
+			unlink_image(t, i);
+			image_clear(im);
+			*im = (struct image){ .cap_id = CAP_NONE, .free = true, .older = t->free_image };
+			t->free_image = i;
+		} else if (!im->free && im->claimed) {
+			idmap_put(&t->by_key, key_hi(im->tgid, im->exec_id), im->start_boot_ns, i, NULL);
+		}
+	}
 }
 
 void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w)
 {
+	size_t over = 0;
+
 	for (size_t i = 0; i < t->n_images; i++) {
 		struct image *im = &t->images[i];
 
 		if (im->cap_id != CAP_NONE)
 			emit_maps(t, im, w);
-		else if (!im->claimed && im->end_ns < now_ns && now_ns - im->end_ns > KEEP_ENDED_NS)
-			forget_image(t, (uint32_t)i);
+		im->over = !im->free && is_over(t, im, now_ns);
+		over += im->over;
 	}
-	for (size_t i = 0; i < t->n_threads; i++) {
-		struct thread *th = &t->threads[i];
-
-		if (th->dirty) {
-			struct offcpu_key key = {.tid = th->tid};
-
-			emit_thread(t, th->image, &key, w);
-		}
-	}
+	for (size_t i = 0; i < t->threads.n; i++)
+		if (t->threads.threads[i].image != UINT32_MAX)
+			emit_thread(t, &t->threads.threads[i], w);
+	if (over >= FORGET_BATCH)
+		forget_images(t);
 }
 
 void proctab_stats(const struct proctab *t, struct proctab_stats *ret)

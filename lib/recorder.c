@@ -27,7 +27,7 @@ struct recorder {
 	size_t n_rows, cap_rows;
 	uint64_t rows_lost; /* no memory */
 	int epoll_fd;
-	uint64_t start_ns, next_flush_ns, symbols_ns;
+	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
 	bool all;
 	char degraded[512];
 	struct offcpu_sink sink;
@@ -258,8 +258,8 @@ int recorder_timeout_ms(const struct recorder *r)
 }
 
 /*
- * The kernel's symbols are read at the first flush, not before the recording,
- * and again (at most every five seconds) when an address has none: a module
+ * The kernel's symbols are read when the recording runs, not before it, and
+ * again (at most every five seconds) when an address has none: a module
  * or a BPF program came.
  */
 static void load_symbols(struct recorder *r)
@@ -369,6 +369,7 @@ int recorder_service(struct recorder *r, struct err *e)
 	offcpu_drain(r->bpf, &r->sink);
 	if (r->events)
 		procevents_drain(r->events, true, take_event, r);
+	load_symbols(r);
 	if (recorder_now_ns() < r->next_flush_ns && !offcpu_crowded(r->bpf))
 		return 0;
 	rc = offcpu_swap(r->bpf, &r->sink, e);
@@ -384,6 +385,8 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 	uint64_t stop_ns;
 	int rc = offcpu_freeze(r->bpf, &r->sink, &stop_ns, e);
 
+	r->stop_ns = rc ? 0 : stop_ns;
+
 	if (!rc)
 		rc = flush(r, e);
 	return rc ? rc : capwrite_finish(r->out, &(struct cap_trailer){.stop_ns = stop_ns, .why = why}, e);
@@ -392,7 +395,7 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 {
 	*ret = (struct recorder_stats){.start_ns = r->start_ns,
-	        .now_ns = recorder_now_ns(),
+	        .now_ns = r->stop_ns ? r->stop_ns : recorder_now_ns(),
 	        .bytes = capwrite_bytes(r->out),
 	        .degraded = r->degraded,
 	        .rows_lost = r->rows_lost};

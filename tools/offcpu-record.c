@@ -214,6 +214,7 @@ static int check_opts(struct opts *o)
 	b->follow = o->follow < 0 ? o->command != NULL : o->follow;
 	b->use_tids = o->rec.n_tids > 0;
 	b->use_comms = o->rec.n_comms > 0;
+	b->use_exec = o->command != NULL;
 	o->rec.pids = o->pids;
 	o->rec.tids = o->tids;
 	o->rec.comms = o->comms;
