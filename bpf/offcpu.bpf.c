@@ -48,7 +48,7 @@ const volatile __u32 depth = 127;
 const volatile __u32 state_mask;
 const volatile __u64 min_ns;
 const volatile __u64 max_ns = ~0ULL;
-const volatile __u64 hash_key[4] = {1, 1, 1, 1};
+const volatile __u64 hash_key[4] = { 1, 1, 1, 1 };
 const volatile __u64 ring_wake_bytes = 1 << 20;
 
 __u32 phase; /* enum offcpu_phase */
@@ -294,7 +294,7 @@ static __always_inline __u32 stack_bytes(void)
 
 static __always_inline struct offcpu_stack_id no_stack(__u32 reason)
 {
-	struct offcpu_stack_id none = {.hi = 0, .lo = OFFCPU_FAILED(reason, 0)};
+	struct offcpu_stack_id none = { .hi = 0, .lo = OFFCPU_FAILED(reason, 0) };
 
 	return none;
 }
@@ -328,7 +328,7 @@ static __always_inline __u32 no_user_reason(struct task_struct *task)
 }
 
 static __always_inline void announce(
-        struct task_struct *task, struct offcpu_wait *w, struct scratch *s, const struct offcpu_key *key)
+	struct task_struct *task, struct offcpu_wait *w, struct scratch *s, const struct offcpu_key *key)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 	struct offcpu_ev_thread *ev = bpf_ringbuf_reserve(&ring, sizeof(*ev), 0);
@@ -378,8 +378,8 @@ static __always_inline bool key_identity(struct offcpu_key *key, struct task_str
 }
 
 /* Everything of the key but the stacks; false when the recorder cannot see the task. */
-static __always_inline bool key_init(struct offcpu_key *key, struct task_struct *task, bool runnable,
-	__u32 state)
+static __always_inline bool key_init(
+	struct offcpu_key *key, struct task_struct *task, bool runnable, __u32 state)
 {
 	if (!key_identity(key, task))
 		return false;
@@ -444,7 +444,8 @@ static __always_inline void account(struct scratch *s, struct offcpu_key *key, _
 		v->last_ns = start;
 	} else {
 		struct offcpu_value first = {
-		        .total_ns = delta, .count = 1, .max_ns = delta, .first_ns = start, .last_ns = start};
+			.total_ns = delta, .count = 1, .max_ns = delta, .first_ns = start, .last_ns = start
+		};
 
 		if (!map || bpf_map_update_elem(map, key, &first, BPF_NOEXIST)) {
 			c->agg_full++;
@@ -504,7 +505,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 
 /* A thread that returns and was never seen leaving: it waited since before the recording, or is new. */
 static __always_inline void enter_unseen(
-        struct task_struct *task, struct scratch *s, struct offcpu_wait *w, __u64 now)
+	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, __u64 now)
 {
 	if (task->start_boottime > record_start_boot)
 		return;
@@ -543,7 +544,7 @@ static __always_inline void enter(struct task_struct *task, __u64 now)
 }
 
 static __always_inline int on_switch(
-        void *ctx, bool preempt, struct task_struct *prev, struct task_struct *next, __u32 state)
+	void *ctx, bool preempt, struct task_struct *prev, struct task_struct *next, __u32 state)
 {
 	bool out, in;
 	__u64 now;
@@ -564,7 +565,7 @@ static __always_inline int on_switch(
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
-        unsigned int prev_state)
+	unsigned int prev_state)
 {
 	return on_switch(ctx, preempt, prev, next, prev_state);
 }
@@ -693,7 +694,7 @@ int find_targets(struct bpf_iter__task *ctx)
 		return 0;
 	id = our_id(task);
 	if (task->pid == task->tgid &&
-	        (bpf_map_lookup_elem(&asked_pids, &id) || (use_comms && comm_matches(task))))
+		(bpf_map_lookup_elem(&asked_pids, &id) || (use_comms && comm_matches(task))))
 		bit_set(&tgids, task->tgid);
 	if (use_tids && bpf_map_lookup_elem(&asked_tids, &id))
 		bit_set(&tids, task->pid);
@@ -734,7 +735,7 @@ static long walk_step(__u32 i, struct walk *w)
 static __always_inline long walk_user(struct task_struct *task, struct scratch *s)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
-	struct walk w = {.task = task, .s = s, .fp = BPF_CORE_READ(regs, bp)};
+	struct walk w = { .task = task, .s = s, .fp = BPF_CORE_READ(regs, bp) };
 
 	s->ev.frames[0] = BPF_CORE_READ(regs, ip);
 	s->ev.len = 1;
@@ -766,7 +767,7 @@ int initial_waits(struct bpf_iter__task *ctx)
 	if (w->start != OFFCPU_UNKNOWN)
 		return 0;
 	state = bpf_core_field_exists(task->__state) ? task->__state
-	                                             : BPF_CORE_READ((struct task_struct___old *)task, state);
+						     : BPF_CORE_READ((struct task_struct___old *)task, state);
 	if (state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE))
 		return 0;
 	runnable = state == TASK_RUNNING;

@@ -17,13 +17,13 @@
 
 /* bpf/offcpu.bpf.c spells these again, for it cannot include lib/ */
 _Static_assert(OFFCPU_F_OPEN == CAP_SAMPLE_OPEN && OFFCPU_F_INITIAL == CAP_SAMPLE_INITIAL &&
-                       OFFCPU_F_PREEMPTED == CAP_SAMPLE_PREEMPTED,
-        "sample flags");
+		       OFFCPU_F_PREEMPTED == CAP_SAMPLE_PREEMPTED,
+	"sample flags");
 _Static_assert(CAP_STACK_KERNEL == 1 && CAP_STACK_USER == 2, "stack kinds");
 _Static_assert(CAP_COMPLETE == 1 && CAP_UNVERIFIED == 2 && CAP_TRUNCATED == 3, "verdicts");
 _Static_assert(CAP_R_ERRNO == 1 && CAP_R_KTHREAD == 2 && CAP_R_EXEC == 3 && CAP_R_NOT_ASKED == 4 &&
-                       CAP_R_NOT_SEEN == 5 && CAP_R_EXITING == 7 && CAP_R_EMPTY == 9,
-        "reasons");
+		       CAP_R_NOT_SEEN == 5 && CAP_R_EXITING == 7 && CAP_R_EMPTY == 9,
+	"reasons");
 
 #define LOG_CAP 65536
 
@@ -52,7 +52,7 @@ static uint64_t now_ns(clockid_t clock)
 
 static int refused(const char *what, int code, struct err *e)
 {
-	static const int caps[] = {CAP_BPF, CAP_PERFMON};
+	static const int caps[] = { CAP_BPF, CAP_PERFMON };
 
 	if (code == -EPERM || code == -EACCES)
 		return caps_explain(what, code, caps, ARRAY_LEN(caps), e);
@@ -133,7 +133,8 @@ static void configure(struct offcpu *o)
 	bpf_program__set_autoload(o->skel->progs.on_exec, opts->use_comms || opts->use_exec);
 	bpf_program__set_autoload(o->skel->progs.on_rename, opts->use_comms);
 	bpf_program__set_autoload(o->skel->progs.find_self, !o->first_ns);
-	bpf_program__set_autoload(o->skel->progs.find_targets, !opts->all && (!o->first_ns || opts->use_comms));
+	bpf_program__set_autoload(
+		o->skel->progs.find_targets, !opts->all && (!o->first_ns || opts->use_comms));
 	o->skel->bss->self_tgid = (uint32_t)getpid(); /* find_self corrects it in a namespace */
 }
 
@@ -152,7 +153,7 @@ static void add_log(struct offcpu *o, struct err *e)
 static int new_agg(uint32_t size, struct err *e)
 {
 	int fd = bpf_map_create(
-	        BPF_MAP_TYPE_HASH, "agg", sizeof(struct offcpu_key), sizeof(struct offcpu_value), size, NULL);
+		BPF_MAP_TYPE_HASH, "agg", sizeof(struct offcpu_key), sizeof(struct offcpu_value), size, NULL);
 
 	return fd >= 0 ? fd : refused("create an aggregation map", fd, e);
 }
@@ -301,7 +302,7 @@ int offcpu_ask_comm(struct offcpu *o, const char *comm, struct err *e)
 
 /* Run an iterator over all tasks; what it writes goes to TAKE, record by record of SIZE bytes. */
 static int run_iter(
-        struct bpf_program *prog, size_t size, void (*take)(void *, const void *), void *ctx, struct err *e)
+	struct bpf_program *prog, size_t size, void (*take)(void *, const void *), void *ctx, struct err *e)
 {
 	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
 	_cleanup_close_ int fd = -1;
@@ -341,7 +342,7 @@ int offcpu_attach(struct offcpu *o, struct err *e)
 
 	/* iterators are attached when they are run */
 	bpf_object__for_each_program(prog, o->skel->obj)
-	        bpf_program__set_autoattach(prog, strncmp(bpf_program__section_name(prog), "iter", 4) != 0);
+		bpf_program__set_autoattach(prog, strncmp(bpf_program__section_name(prog), "iter", 4) != 0);
 	rc = o->first_ns ? 0 : run_iter(o->skel->progs.find_self, 1, NULL, NULL, e);
 	if (rc)
 		return rc;
@@ -402,7 +403,7 @@ static int empty_agg(int fd, const struct offcpu_sink *sink, uint32_t *n, struct
 	while (rc == 0) {
 		count = BATCH;
 		rc = bpf_map_lookup_and_delete_batch(
-		        fd, first ? NULL : &at, &at, keys, values, &count, &opts);
+			fd, first ? NULL : &at, &at, keys, values, &count, &opts);
 		first = false;
 		if (rc && rc != -ENOENT)
 			return err_sys(e, rc, "cannot read the aggregation map");
@@ -477,7 +478,8 @@ static void take_open(void *ctx, const void *record)
 		c->max++, c->max_ns += ns;
 	} else {
 		struct offcpu_value v = {
-		        .total_ns = ns, .count = 1, .max_ns = ns, .first_ns = ev.start, .last_ns = ev.start};
+			.total_ns = ns, .count = 1, .max_ns = ns, .first_ns = ev.start, .last_ns = ev.start
+		};
 
 		c->recorded++, c->recorded_ns += ns;
 		ev.key.flags |= OFFCPU_F_OPEN;
@@ -488,7 +490,7 @@ static void take_open(void *ctx, const void *record)
 
 int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *stop_ns, struct err *e)
 {
-	struct open_ctx oc = {.o = o, .sink = sink, .extra = &o->open};
+	struct open_ctx oc = { .o = o, .sink = sink, .extra = &o->open };
 	int rc;
 
 	oc.stop_ns = *stop_ns = now_ns(CLOCK_MONOTONIC);
@@ -526,7 +528,7 @@ void offcpu_counters(struct offcpu *o, struct offcpu_counters *ret)
 	if (bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.scratches), &zero, values) == 0)
 		for (int i = 0; i < o->cpus; i++)
 			add_counters(ret,
-			        (const struct offcpu_counters *)(const void *)(values + (size_t)i * step));
+				(const struct offcpu_counters *)(const void *)(values + (size_t)i * step));
 	if (bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.iter_scratch), &zero, iter) == 0)
 		add_counters(ret, (const struct offcpu_counters *)(const void *)iter);
 }

@@ -3,6 +3,7 @@
 #include "filetab.h"
 #include "idmap.h"
 #include "mapset.h"
+#include "procinfo.h"
 #include "procmaps.h"
 #include "threadtab.h"
 
@@ -25,8 +26,8 @@ struct image {
 	uint32_t older; /* the image before it of the same tgid, UINT32_MAX = none */
 	uint32_t flags; /* enum cap_proc_flags */
 	int32_t maps_error;
-	uint32_t exec_id;    /* of the thread that claimed it */
-	bool free, over;     /* the slot is empty; about to be */
+	uint32_t exec_id; /* of the thread that claimed it */
+	bool free, over; /* the slot is empty; about to be */
 	bool claimed; /* a (start, exec_id) was found to be this one */
 	bool from_exec; /* its executable is its first mapping */
 	uint64_t begin_ns; /* 0 = before the recording */
@@ -49,6 +50,7 @@ struct proctab {
 	struct idmap by_tgid; /* tgid -> newest image */
 	struct idmap by_key; /* (tgid, exec_id, start) -> image */
 	uint32_t emitted;
+	struct procevent told; /* the last build ID that came before its mapping */
 	struct proctab_stats stats;
 };
 
@@ -124,12 +126,12 @@ static struct image *add_image(struct proctab *t, uint32_t tgid, uint64_t begin_
 		return NULL;
 	old = newest(t, tgid);
 	im = &t->images[at];
-	*im = (struct image){.tgid = tgid,
-	        .ns_tgid = tgid,
-	        .cap_id = CAP_NONE,
-	        .older = UINT32_MAX,
-	        .begin_ns = begin_ns,
-	        .end_ns = UINT64_MAX};
+	*im = (struct image){ .tgid = tgid,
+		.ns_tgid = tgid,
+		.cap_id = CAP_NONE,
+		.older = UINT32_MAX,
+		.begin_ns = begin_ns,
+		.end_ns = UINT64_MAX };
 	if (old) {
 		im->older = (uint32_t)(old - t->images);
 		old->end_ns = MIN(old->end_ns, begin_ns);
@@ -142,14 +144,16 @@ static void note_map(struct proctab *t, uint32_t image, const struct procmap *pm
 {
 	uint32_t file = filetab_get(t->files, t->images[image].tgid, pm);
 	struct image *im = &t->images[image];
-	struct mapping m = {.from_ns = from_ns,
-	        .start = pm->start,
-	        .end = pm->end,
-	        .offset = pm->offset,
-	        .prot = pm->prot,
-	        .flags = pm->flags,
-	        .file = file};
+	struct mapping m = { .from_ns = from_ns,
+		.start = pm->start,
+		.end = pm->end,
+		.offset = pm->offset,
+		.prot = pm->prot,
+		.flags = pm->flags,
+		.file = file };
 
+	if (t->told.pid == im->tgid && t->told.start == pm->start && t->told.end == pm->end)
+		filetab_tell(t->files, file, &t->told.build_id);
 	if (im->from_exec && !im->exe && file != UINT32_MAX && pm->path[0] == '/')
 		im->exe = strdup(pm->path);
 	if (!mapset_add(&im->maps, &m) && !im->maps_error)
@@ -171,50 +175,17 @@ static int scan_map(void *ctx, const struct procmap *m)
 	return 0;
 }
 
-static void read_comm(uint32_t pid, char comm[OFFCPU_COMM_LEN])
-{
-	char path[64];
-	_cleanup_fclose_ FILE *f = NULL;
-	size_t n;
-
-	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return;
-	/* a name may hold newlines of its own: only the last byte is the file's */
-	n = fread(comm, 1, OFFCPU_COMM_LEN - 1, f);
-	if (n && comm[n - 1] == '\n')
-		n--;
-	comm[n] = '\0';
-}
-
-static char *read_exe(uint32_t pid)
-{
-	static const char gone[] = " (deleted)";
-	char path[64], target[4096];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
-	n = readlink(path, target, sizeof(target) - 1);
-	if (n <= 0)
-		return NULL;
-	target[n] = '\0';
-	if ((size_t)n > sizeof(gone) - 1 && strcmp(target + n - (sizeof(gone) - 1), gone) == 0)
-		target[(size_t)n - (sizeof(gone) - 1)] = '\0';
-	return strdup(target);
-}
-
 static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct err *e)
 {
 	struct image *im = &t->images[image];
-	struct scan s = {.t = t, .image = image, .from_ns = im->begin_ns};
+	struct scan s = { .t = t, .image = image, .from_ns = im->begin_ns };
 	uint32_t pid = im->tgid;
 	int rc;
 
 	im->scan_ns = now_ns;
-	read_comm(pid, im->comm);
+	procinfo_comm(pid, im->comm);
 	if (!im->exe)
-		im->exe = read_exe(pid);
+		im->exe = procinfo_exe(pid);
 	rc = procmaps_each(pid, scan_map, &s, e);
 	im = &t->images[image];
 	if (rc) {
@@ -304,29 +275,38 @@ static void on_comm(struct proctab *t, const struct procevent *ev)
 
 static void on_mmap(struct proctab *t, const struct procevent *ev)
 {
-	static const char gone[] = " (deleted)";
 	struct image *im = newest(t, ev->pid);
-	size_t len = strlen(ev->text);
 	char path[4096];
-	struct procmap m = {.start = ev->start,
-	        .end = ev->end,
-	        .offset = ev->offset,
-	        .prot = ev->prot,
-	        .flags = ev->flags,
-	        .dev_major = ev->dev_major,
-	        .dev_minor = ev->dev_minor,
-	        .inode = ev->inode,
-	        .path = path};
+	struct procmap m = { .start = ev->start,
+		.end = ev->end,
+		.offset = ev->offset,
+		.prot = ev->prot,
+		.flags = ev->flags,
+		.dev_major = ev->dev_major,
+		.dev_minor = ev->dev_minor,
+		.inode = ev->inode,
+		.path = path };
 
 	if (!im || ev->time_ns < im->scan_ns || !(ev->prot & PROT_EXEC))
 		return;
 	snprintf(path, sizeof(path), "%s", ev->text);
-	if (ev->inode && len > sizeof(gone) - 1 && len < sizeof(path) &&
-	        strcmp(path + len - (sizeof(gone) - 1), gone) == 0) {
-		path[len - (sizeof(gone) - 1)] = '\0';
-		m.deleted = true;
-	}
+	m.deleted = ev->inode && procinfo_strip_deleted(path);
 	note_map(t, (uint32_t)(im - t->images), &m, ev->time_ns);
+}
+
+/*
+ * The build ID of a mapping is told in a record of its own, right before or
+ * after the one of the mapping itself.
+ */
+static void on_build_id(struct proctab *t, const struct procevent *ev)
+{
+	struct image *im = newest(t, ev->pid);
+	const struct mapping *m = im ? mapset_at(im->maps, ev->start) : NULL;
+
+	if (m && m->start == ev->start && m->end == ev->end)
+		filetab_tell(t->files, m->file, &ev->build_id);
+	else
+		t->told = *ev;
 }
 
 void proctab_event(struct proctab *t, const struct procevent *ev)
@@ -336,6 +316,9 @@ void proctab_event(struct proctab *t, const struct procevent *ev)
 	switch (ev->type) {
 	case PROCEVENT_MMAP:
 		on_mmap(t, ev);
+		break;
+	case PROCEVENT_BUILD_ID:
+		on_build_id(t, ev);
 		break;
 	case PROCEVENT_COMM:
 		on_comm(t, ev);
@@ -428,14 +411,14 @@ static void emit_maps(struct proctab *t, struct image *im, struct capwrite *w)
 {
 	for (; im->maps && im->maps_written < im->maps->n; im->maps_written++) {
 		const struct mapping *m = &im->maps->maps[im->maps_written];
-		struct cap_map cm = {.proc = im->cap_id,
-		        .file = filetab_emit(t->files, m->file, w),
-		        .prot = m->prot,
-		        .flags = m->flags,
-		        .from_ns = m->from_ns,
-		        .start = m->start,
-		        .end = m->end,
-		        .offset = m->offset};
+		struct cap_map cm = { .proc = im->cap_id,
+			.file = filetab_emit(t->files, m->file, w),
+			.prot = m->prot,
+			.flags = m->flags,
+			.from_ns = m->from_ns,
+			.start = m->start,
+			.end = m->end,
+			.offset = m->offset };
 
 		capwrite_map(w, &cm);
 	}
@@ -444,15 +427,15 @@ static void emit_maps(struct proctab *t, struct image *im, struct capwrite *w)
 static void emit_image(struct proctab *t, struct image *im, struct capwrite *w)
 {
 	if (im->cap_id == CAP_NONE) {
-		struct cap_proc p = {.id = t->emitted,
-		        .tgid = im->tgid,
-		        .ns_tgid = im->ns_tgid,
-		        .flags = im->flags,
-		        .maps_error = im->maps_error,
-		        .start_boot_ns = im->start_boot_ns,
-		        .image_ns = im->begin_ns,
-		        .comm = im->comm,
-		        .exe = im->exe ? im->exe : ""};
+		struct cap_proc p = { .id = t->emitted,
+			.tgid = im->tgid,
+			.ns_tgid = im->ns_tgid,
+			.flags = im->flags,
+			.maps_error = im->maps_error,
+			.start_boot_ns = im->start_boot_ns,
+			.image_ns = im->begin_ns,
+			.comm = im->comm,
+			.exe = im->exe ? im->exe : "" };
 
 		if (!(im->flags & CAP_PROC_KTHREAD) && (!im->maps || !im->maps->n)) {
 			p.flags |= CAP_PROC_MAPS_LOST;
@@ -473,9 +456,10 @@ static void emit_thread(const struct proctab *t, struct thread *th, struct capwr
 	if (!th->dirty)
 		return;
 	th->dirty = false;
-	capwrite_thread(w,
-		&(struct cap_thread){ .proc = im->cap_id, .tid = th->tid, .ns_tid = th->ns_tid,
-			.comm = th->comm[0] ? th->comm : im->comm });
+	capwrite_thread(w, &(struct cap_thread){ .proc = im->cap_id,
+				   .tid = th->tid,
+				   .ns_tid = th->ns_tid,
+				   .comm = th->comm[0] ? th->comm : im->comm });
 }
 
 uint32_t proctab_emit(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, struct capwrite *w)

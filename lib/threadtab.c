@@ -30,8 +30,8 @@ static bool index_thread(struct threadtab *t, uint32_t at)
 
 struct thread *threadtab_get(struct threadtab *t, const struct offcpu_key *key)
 {
-	struct idmap_slot *s = idmap_find(
-		&t->by_key, pair(key->tgid, key->tid), image_lo(key->start_boot_ns, key->exec_id));
+	struct idmap_slot *s =
+		idmap_find(&t->by_key, pair(key->tgid, key->tid), image_lo(key->start_boot_ns, key->exec_id));
 	struct thread *th;
 
 	if (s)
@@ -39,8 +39,13 @@ struct thread *threadtab_get(struct threadtab *t, const struct offcpu_key *key)
 	if (base_grow(&t->threads, &t->cap, t->n + 1, sizeof(*t->threads)) != 0)
 		return NULL;
 	th = &t->threads[t->n];
-	*th = (struct thread){ .tgid = key->tgid, .tid = key->tid, .ns_tgid = key->tgid, .ns_tid = key->tid,
-		.start_boot_ns = key->start_boot_ns, .exec_id = key->exec_id, .image = UINT32_MAX,
+	*th = (struct thread){ .tgid = key->tgid,
+		.tid = key->tid,
+		.ns_tgid = key->tgid,
+		.ns_tid = key->tid,
+		.start_boot_ns = key->start_boot_ns,
+		.exec_id = key->exec_id,
+		.image = UINT32_MAX,
 		.dirty = true };
 	if (!index_thread(t, (uint32_t)t->n))
 		return NULL;
@@ -50,8 +55,9 @@ struct thread *threadtab_get(struct threadtab *t, const struct offcpu_key *key)
 
 void threadtab_announce(struct threadtab *t, const struct offcpu_ev_thread *ev)
 {
-	struct offcpu_key key = { .tgid = ev->tgid, .tid = ev->tid, .start_boot_ns = ev->start_boot_ns,
-		.exec_id = ev->exec_id };
+	struct offcpu_key key = {
+		.tgid = ev->tgid, .tid = ev->tid, .start_boot_ns = ev->start_boot_ns, .exec_id = ev->exec_id
+	};
 	struct thread *th = threadtab_get(t, &key);
 
 	if (!th)

@@ -18,16 +18,16 @@ struct thread {
 	uint64_t start_boot_ns;
 	uint32_t exec_id;
 	uint32_t task_flags; /* PF_*, 0 = not told */
-	uint32_t image;	     /* of proctab; UINT32_MAX = no sample yet */
-	bool dirty;	     /* its name is not in the capture yet */
+	uint32_t image; /* of proctab; UINT32_MAX = no sample yet */
+	bool dirty; /* its name is not in the capture yet */
 	char comm[OFFCPU_COMM_LEN], leader_comm[OFFCPU_COMM_LEN];
 };
 
 struct threadtab {
 	struct thread *threads;
 	size_t n, cap;
-	struct idmap by_key;	 /* (tgid, tid, start, exec_id) */
-	struct idmap by_tid;	 /* (tgid, tid): the newest */
+	struct idmap by_key; /* (tgid, tid, start, exec_id) */
+	struct idmap by_tid; /* (tgid, tid): the newest */
 };
 
 /* What BPF told of a thread; again, when its process has execed. */
@@ -41,7 +41,7 @@ void threadtab_rename(struct threadtab *t, uint32_t tgid, uint32_t tid, const ch
 
 /* Forget the threads for which GONE says so. */
 void threadtab_drop(
-        struct threadtab *t, bool (*gone)(const void *ctx, const struct thread *th), const void *ctx);
+	struct threadtab *t, bool (*gone)(const void *ctx, const struct thread *th), const void *ctx);
 
 void threadtab_free(struct threadtab *t); /* releases what it holds; a zeroed one is an empty table */
 
