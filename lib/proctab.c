@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "proctab.h"
 #include "filetab.h"
-#include "idmap.h"
-#include "mapset.h"
+#include "imagetab.h"
 #include "procinfo.h"
 #include "procmaps.h"
 #include "threadtab.h"
@@ -16,39 +15,13 @@
 
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
-/* A wait is reported a flush after it ended at the latest: twice that, and more. */
-#define KEEP_ENDED_NS UINT64_C(5000000000)
 #define FORGET_BATCH 256
-
-struct image {
-	uint32_t tgid, ns_tgid;
-	uint32_t cap_id; /* CAP_NONE = not in the capture yet */
-	uint32_t older; /* the image before it of the same tgid, UINT32_MAX = none */
-	uint32_t flags; /* enum cap_proc_flags */
-	int32_t maps_error;
-	uint32_t exec_id; /* of the thread that claimed it */
-	bool free, over; /* the slot is empty; about to be */
-	bool claimed; /* a (start, exec_id) was found to be this one */
-	bool from_exec; /* its executable is its first mapping */
-	uint64_t begin_ns; /* 0 = before the recording */
-	uint64_t end_ns; /* UINT64_MAX = lives */
-	uint64_t scan_ns; /* events before this are in the scan */
-	uint64_t start_boot_ns;
-	struct mapset *maps;
-	size_t maps_written;
-	char comm[OFFCPU_COMM_LEN];
-	char *exe;
-};
 
 struct proctab {
 	bool all, follow;
-	uint32_t free_image; /* chained by `older`, UINT32_MAX = none */
 	struct filetab *files;
-	struct image *images;
-	size_t n_images, cap_images;
+	struct imagetab images;
 	struct threadtab threads;
-	struct idmap by_tgid; /* tgid -> newest image */
-	struct idmap by_key; /* (tgid, exec_id, start) -> image */
 	uint32_t emitted;
 	struct procevent told; /* the last build ID that came before its mapping */
 	struct proctab_stats stats;
@@ -63,7 +36,7 @@ int proctab_new(bool all, bool follow, struct proctab **ret, struct err *e)
 		return err_nomem(e, "the table of processes");
 	t->all = all;
 	t->follow = follow;
-	t->free_image = UINT32_MAX;
+	imagetab_init(&t->images);
 	rc = filetab_new(&t->files, e);
 	if (rc) {
 		free(t);
@@ -73,77 +46,20 @@ int proctab_new(bool all, bool follow, struct proctab **ret, struct err *e)
 	return 0;
 }
 
-static void image_clear(struct image *im)
-{
-	mapset_drop(im->maps);
-	free(im->exe);
-	im->maps = NULL;
-	im->exe = NULL;
-}
-
 void proctab_free(struct proctab *t)
 {
 	if (!t)
 		return;
-	for (size_t i = 0; i < t->n_images; i++)
-		image_clear(&t->images[i]);
-	free(t->images);
+	imagetab_free(&t->images);
 	threadtab_free(&t->threads);
-	idmap_free(&t->by_tgid);
-	idmap_free(&t->by_key);
 	filetab_free(t->files);
 	free(t);
 }
 
-static struct image *newest(const struct proctab *t, uint32_t tgid)
-{
-	struct idmap_slot *s = idmap_find(&t->by_tgid, 0, tgid);
-
-	return s && s->value < t->n_images ? &t->images[s->value] : NULL;
-}
-
-/* A slot for an image: one that was forgotten, or a new one; UINT32_MAX without memory. */
-static uint32_t image_slot(struct proctab *t)
-{
-	uint32_t at = t->free_image;
-
-	if (at != UINT32_MAX) {
-		t->free_image = t->images[at].older;
-		return at;
-	}
-	if (base_grow(&t->images, &t->cap_images, t->n_images + 1, sizeof(*t->images)) != 0)
-		return UINT32_MAX;
-	return (uint32_t)t->n_images++;
-}
-
-/* A new image of TGID, now its newest; the one before it ended when this began. */
-static struct image *add_image(struct proctab *t, uint32_t tgid, uint64_t begin_ns)
-{
-	uint32_t at = image_slot(t);
-	struct image *im, *old;
-
-	if (at == UINT32_MAX || idmap_put(&t->by_tgid, 0, tgid, UINT32_MAX - 1, NULL) == UINT32_MAX)
-		return NULL;
-	old = newest(t, tgid);
-	im = &t->images[at];
-	*im = (struct image){ .tgid = tgid,
-		.ns_tgid = tgid,
-		.cap_id = CAP_NONE,
-		.older = UINT32_MAX,
-		.begin_ns = begin_ns,
-		.end_ns = UINT64_MAX };
-	if (old) {
-		im->older = (uint32_t)(old - t->images);
-		old->end_ns = MIN(old->end_ns, begin_ns);
-	}
-	idmap_find(&t->by_tgid, 0, tgid)->value = at;
-	return im;
-}
-
 static void note_map(struct proctab *t, uint32_t image, const struct procmap *pm, uint64_t from_ns)
 {
-	uint32_t file = filetab_get(t->files, t->images[image].tgid, pm);
-	struct image *im = &t->images[image];
+	uint32_t file = filetab_get(t->files, t->images.images[image].tgid, pm);
+	struct image *im = &t->images.images[image];
 	struct mapping m = { .from_ns = from_ns,
 		.start = pm->start,
 		.end = pm->end,
@@ -177,7 +93,7 @@ static int scan_map(void *ctx, const struct procmap *m)
 
 static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct err *e)
 {
-	struct image *im = &t->images[image];
+	struct image *im = &t->images.images[image];
 	struct scan s = { .t = t, .image = image, .from_ns = im->begin_ns };
 	uint32_t pid = im->tgid;
 	int rc;
@@ -187,7 +103,7 @@ static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct 
 	if (!im->exe)
 		im->exe = procinfo_exe(pid);
 	rc = procmaps_each(pid, scan_map, &s, e);
-	im = &t->images[image];
+	im = &t->images.images[image];
 	if (rc) {
 		im->maps_error = rc;
 		im->flags |= CAP_PROC_MAPS_LOST;
@@ -197,13 +113,13 @@ static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct 
 
 int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e)
 {
-	struct image *im = newest(t, pid);
+	struct image *im = imagetab_newest(&t->images, pid);
 
 	if (!im || im->end_ns != UINT64_MAX)
-		im = add_image(t, pid, 0);
+		im = imagetab_add(&t->images, pid, 0);
 	if (!im)
 		return err_nomem(e, "a process");
-	return scan_into(t, (uint32_t)(im - t->images), now_ns, e);
+	return scan_into(t, (uint32_t)(im - t->images.images), now_ns, e);
 }
 
 void proctab_scan_all(struct proctab *t, uint64_t now_ns)
@@ -214,7 +130,7 @@ void proctab_scan_all(struct proctab *t, uint64_t now_ns)
 		if (isdigit((unsigned char)d->d_name[0])) {
 			uint32_t pid = (uint32_t)strtoul(d->d_name, NULL, 10);
 
-			if (!newest(t, pid))
+			if (!imagetab_newest(&t->images, pid))
 				proctab_scan(t, pid, now_ns, NULL);
 		}
 	}
@@ -224,7 +140,7 @@ void proctab_scan_all(struct proctab *t, uint64_t now_ns)
 
 static void on_fork(struct proctab *t, const struct procevent *ev)
 {
-	struct image *parent = newest(t, ev->parent), *child;
+	struct image *parent = imagetab_newest(&t->images, ev->parent), *child;
 	uint32_t at;
 
 	/* a thread of the same process */
@@ -232,11 +148,11 @@ static void on_fork(struct proctab *t, const struct procevent *ev)
 		return;
 	if (!t->all && !(t->follow && parent && parent->end_ns == UINT64_MAX))
 		return;
-	at = parent ? (uint32_t)(parent - t->images) : UINT32_MAX;
-	child = add_image(t, ev->pid, ev->time_ns);
+	at = parent ? (uint32_t)(parent - t->images.images) : UINT32_MAX;
+	child = imagetab_add(&t->images, ev->pid, ev->time_ns);
 	if (!child || at == UINT32_MAX)
 		return;
-	parent = &t->images[at];
+	parent = &t->images.images[at];
 	memcpy(child->comm, parent->comm, sizeof(child->comm));
 	child->exe = parent->exe ? strdup(parent->exe) : NULL;
 	child->maps = mapset_share(parent->maps);
@@ -246,7 +162,7 @@ static void on_fork(struct proctab *t, const struct procevent *ev)
 
 static void on_exec(struct proctab *t, const struct procevent *ev)
 {
-	struct image *im = newest(t, ev->pid);
+	struct image *im = imagetab_newest(&t->images, ev->pid);
 
 	if (!im && !t->all)
 		return;
@@ -255,7 +171,7 @@ static void on_exec(struct proctab *t, const struct procevent *ev)
 		im->begin_ns = ev->time_ns;
 		return;
 	}
-	im = add_image(t, ev->pid, ev->time_ns);
+	im = imagetab_add(&t->images, ev->pid, ev->time_ns);
 	if (!im)
 		return;
 	im->from_exec = true;
@@ -264,7 +180,7 @@ static void on_exec(struct proctab *t, const struct procevent *ev)
 
 static void on_comm(struct proctab *t, const struct procevent *ev)
 {
-	struct image *im = newest(t, ev->pid);
+	struct image *im = imagetab_newest(&t->images, ev->pid);
 
 	if (!im)
 		return;
@@ -275,7 +191,7 @@ static void on_comm(struct proctab *t, const struct procevent *ev)
 
 static void on_mmap(struct proctab *t, const struct procevent *ev)
 {
-	struct image *im = newest(t, ev->pid);
+	struct image *im = imagetab_newest(&t->images, ev->pid);
 	char path[4096];
 	struct procmap m = { .start = ev->start,
 		.end = ev->end,
@@ -291,7 +207,7 @@ static void on_mmap(struct proctab *t, const struct procevent *ev)
 		return;
 	snprintf(path, sizeof(path), "%s", ev->text);
 	m.deleted = ev->inode && procinfo_strip_deleted(path);
-	note_map(t, (uint32_t)(im - t->images), &m, ev->time_ns);
+	note_map(t, (uint32_t)(im - t->images.images), &m, ev->time_ns);
 }
 
 /*
@@ -300,7 +216,7 @@ static void on_mmap(struct proctab *t, const struct procevent *ev)
  */
 static void on_build_id(struct proctab *t, const struct procevent *ev)
 {
-	struct image *im = newest(t, ev->pid);
+	struct image *im = imagetab_newest(&t->images, ev->pid);
 	const struct mapping *m = im ? mapset_at(im->maps, ev->start) : NULL;
 
 	if (m && m->start == ev->start && m->end == ev->end)
@@ -330,7 +246,7 @@ void proctab_event(struct proctab *t, const struct procevent *ev)
 		on_fork(t, ev);
 		break;
 	case PROCEVENT_EXIT:
-		im = newest(t, ev->pid);
+		im = imagetab_newest(&t->images, ev->pid);
 		if (im && ev->tid == ev->pid)
 			im->end_ns = ev->time_ns;
 		break;
@@ -356,28 +272,23 @@ static uint64_t monotonic_ns(void)
 /* The unclaimed image of TH's process that was there at FIRST_NS, else a new one read from /proc. */
 static uint32_t choose_image(struct proctab *t, const struct thread *th, uint64_t first_ns)
 {
-	struct image *im = newest(t, th->tgid);
+	struct image *im = imagetab_at(&t->images, th->tgid, first_ns);
 	uint32_t at;
 
-	while (im && im->begin_ns > first_ns)
-		im = im->older == UINT32_MAX ? NULL : &t->images[im->older];
 	if (im && !im->claimed)
-		return (uint32_t)(im - t->images);
-	im = add_image(t, th->tgid, im ? first_ns : 0);
+		return (uint32_t)(im - t->images.images);
+	im = imagetab_add(&t->images, th->tgid, im ? first_ns : 0);
 	if (!im)
 		return UINT32_MAX;
-	at = (uint32_t)(im - t->images);
+	at = (uint32_t)(im - t->images.images);
 	if (!(th->task_flags & PF_KTHREAD))
 		scan_into(t, at, monotonic_ns(), NULL);
 	return at;
 }
 
-/* From now on this image is TH's process as it is after exec_id execs. */
-static void claim_image(struct image *im, const struct thread *th)
+/* What BPF told of TH completes what /proc and the events told. */
+static void name_image(struct image *im, const struct thread *th)
 {
-	im->claimed = true;
-	im->start_boot_ns = th->start_boot_ns;
-	im->exec_id = th->exec_id;
 	im->ns_tgid = th->ns_tgid;
 	if (!im->comm[0])
 		memcpy(im->comm, th->leader_comm, sizeof(im->comm));
@@ -387,23 +298,16 @@ static void claim_image(struct image *im, const struct thread *th)
 	}
 }
 
-static uint64_t key_hi(uint32_t tgid, uint32_t exec_id)
-{
-	return (uint64_t)tgid << 32 | exec_id;
-}
-
 static uint32_t image_of(struct proctab *t, const struct thread *th, uint64_t first_ns)
 {
-	uint64_t hi = key_hi(th->tgid, th->exec_id);
-	struct idmap_slot *s = idmap_find(&t->by_key, hi, th->start_boot_ns);
-	uint32_t at;
+	uint32_t at = imagetab_claimed(&t->images, th->tgid, th->exec_id, th->start_boot_ns);
 
-	if (s)
-		return s->value;
+	if (at != UINT32_MAX)
+		return at;
 	at = choose_image(t, th, first_ns);
-	if (at == UINT32_MAX || idmap_put(&t->by_key, hi, th->start_boot_ns, at, NULL) == UINT32_MAX)
+	if (at == UINT32_MAX || !imagetab_claim(&t->images, at, th->exec_id, th->start_boot_ns))
 		return UINT32_MAX;
-	claim_image(&t->images[at], th);
+	name_image(&t->images.images[at], th);
 	return at;
 }
 
@@ -451,7 +355,7 @@ static void emit_image(struct proctab *t, struct image *im, struct capwrite *w)
 
 static void emit_thread(const struct proctab *t, struct thread *th, struct capwrite *w)
 {
-	const struct image *im = &t->images[th->image];
+	const struct image *im = &t->images.images[th->image];
 
 	if (!th->dirty)
 		return;
@@ -472,82 +376,31 @@ uint32_t proctab_emit(struct proctab *t, const struct offcpu_key *key, uint64_t 
 		th->image = image_of(t, th, first_ns);
 	if (th->image == UINT32_MAX)
 		return CAP_NONE;
-	emit_image(t, &t->images[th->image], w);
+	emit_image(t, &t->images.images[th->image], w);
 	emit_thread(t, th, w);
-	return t->images[th->image].cap_id;
-}
-
-/* Its last wait is in the capture: the process has ended, and no thread of it is left in /proc. */
-static bool is_over(const struct proctab *t, const struct image *im, uint64_t now_ns)
-{
-	char path[32];
-
-	if (im->end_ns > now_ns || now_ns - im->end_ns < KEEP_ENDED_NS)
-		return false;
-	if (newest(t, im->tgid) != im)
-		return true;
-	snprintf(path, sizeof(path), "/proc/%u", im->tgid);
-	return access(path, F_OK) != 0;
+	return t->images.images[th->image].cap_id;
 }
 
 static bool thread_is_over(const void *ctx, const struct thread *th)
 {
 	const struct proctab *t = ctx;
 
-	return th->image != UINT32_MAX && t->images[th->image].over;
+	return th->image != UINT32_MAX && t->images.images[th->image].over;
 }
 
-/* Take IM out of the chain of its tgid; the images after it in the chain are older, and over too. */
-static void unlink_image(struct proctab *t, uint32_t at)
-{
-	struct idmap_slot *s = idmap_find(&t->by_tgid, 0, t->images[at].tgid);
-	uint32_t *link = s ? &s->value : NULL;
-
-	while (link && *link < t->n_images && *link != at)
-		link = &t->images[*link].older;
-	if (link && *link == at)
-		*link = t->images[at].older;
-}
-
-/*
- * Memory follows the living: images that are over leave their slots, with
- * their threads. Done for many at a time, as the maps are made anew.
- */
-static void forget_images(struct proctab *t)
-{
-	threadtab_drop(&t->threads, thread_is_over, t);
-	idmap_free(&t->by_key);
-	for (uint32_t i = 0; i < t->n_images; i++) {
-		struct image *im = &t->images[i];
-
-		if (im->over) {
-			unlink_image(t, i);
-			image_clear(im);
-			*im = (struct image){ .cap_id = CAP_NONE, .free = true, .older = t->free_image };
-			t->free_image = i;
-		} else if (!im->free && im->claimed) {
-			idmap_put(&t->by_key, key_hi(im->tgid, im->exec_id), im->start_boot_ns, i, NULL);
-		}
-	}
-}
-
+/* Memory follows the living: done for many images at a time, as the indexes are made anew. */
 void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w)
 {
-	size_t over = 0;
-
-	for (size_t i = 0; i < t->n_images; i++) {
-		struct image *im = &t->images[i];
-
-		if (im->cap_id != CAP_NONE)
-			emit_maps(t, im, w);
-		im->over = !im->free && is_over(t, im, now_ns);
-		over += im->over;
-	}
+	for (size_t i = 0; i < t->images.n; i++)
+		if (t->images.images[i].cap_id != CAP_NONE)
+			emit_maps(t, &t->images.images[i], w);
 	for (size_t i = 0; i < t->threads.n; i++)
 		if (t->threads.threads[i].image != UINT32_MAX)
 			emit_thread(t, &t->threads.threads[i], w);
-	if (over >= FORGET_BATCH)
-		forget_images(t);
+	if (imagetab_mark_over(&t->images, now_ns) >= FORGET_BATCH) {
+		threadtab_drop(&t->threads, thread_is_over, t);
+		imagetab_forget(&t->images);
+	}
 }
 
 void proctab_stats(const struct proctab *t, struct proctab_stats *ret)
