@@ -121,7 +121,7 @@ $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
 
 # What everything was compiled with: other flags compile everything again. The
 # first time, and whenever they change, the prerequisites are looked for too.
-FLAGS_NOW := $(CC) $(ALL_CFLAGS) / $(CLANG) $(BPF_CFLAGS) / $(BPFTOOL)
+FLAGS_NOW := $(CC) $(subst $(OBJ),OBJ,$(ALL_CFLAGS)) / $(CLANG) $(BPF_CFLAGS) / $(BPFTOOL)
 ifneq ($(file <$(OBJ)/.flags),$(FLAGS_NOW))
 $(OBJ)/.flags: FORCE
 endif
