@@ -50,7 +50,7 @@ breaks() {
 	chmod +x "$TMP/bin/bad"
 	: >"$TMP/t/bad.t"
 	contract bad
-	like "$rc $(grep -F "$3" "$err")" '^1 cli-contract: bad: ' "it finds $1"
+	like "$rc $(grep -F -e "$3" "$err")" '^1 cli-contract: bad: ' "it finds $1"
 }
 breaks "help on standard error" 's/2>.dev.null; written/>\&2; written/' "--help prints nothing on standard output"
 breaks "another status for a bad command line" 's/exit 64/exit 1/' "'--no-such-option' exits 1, not 64"
