@@ -54,7 +54,6 @@ const volatile __u64 ring_wake_bytes = 1 << 20;
 __u32 phase; /* enum offcpu_phase */
 __u64 record_start_ns; /* CLOCK_MONOTONIC */
 __u64 record_start_boot; /* the same instant, CLOCK_BOOTTIME */
-__u32 scan_done; /* the initial_waits iterator has seen every thread */
 __u32 ns_level; /* of the recorder's PID namespace; 0 = the first one */
 __u32 ns_inum;
 __u32 self_tgid; /* global id of the recorder, never recorded */
@@ -392,6 +391,13 @@ static __always_inline bool key_init(
 	return true;
 }
 
+static __always_inline __u32 task_state(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->__state))
+		return task->__state;
+	return BPF_CORE_READ((struct task_struct___old *)task, state);
+}
+
 static __always_inline struct scratch *my_scratch(void)
 {
 	__u32 zero = 0;
@@ -503,44 +509,61 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	w->start = now;
 }
 
-/* A thread that returns and was never seen leaving: it waited since before the recording, or is new. */
-static __always_inline void enter_unseen(
-	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, __u64 now)
+/*
+ * A thread that returns, was there when the recording began and was neither
+ * seen leaving nor found by initial_waits. It is not on a CPU yet, so its
+ * kernel stack stands still and can be taken; its user stack cannot.
+ */
+static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 {
-	if (task->start_boottime > record_start_boot)
+	struct offcpu_key key = {};
+	struct scratch *s = my_scratch();
+	long n;
+
+	/* a process that -c, --follow or an exec made a target later waited as none */
+	if (!s || use_comms || follow || task->start_boottime > record_start_boot)
 		return;
-	if (!key_init(&w->key, task, false, 0))
+	if (!key_init(&key, task, false, task_state(task)))
 		return;
-	/* its state is not known either, so --state cannot choose it, and must not drop it */
-	w->key.flags = OFFCPU_F_INITIAL;
-	w->key.kernel = no_stack(REASON_NOT_SEEN);
-	w->key.user = no_stack(REASON_NOT_SEEN);
-	announce(task, w, s, &w->key);
-	account(s, &w->key, record_start_ns, now);
+	key.flags |= OFFCPU_F_INITIAL;
+	key.user = no_stack(REASON_NOT_SEEN);
+	if (kernel_stacks) {
+		n = bpf_get_task_stack(task, s->ev.frames, stack_bytes(), 0);
+		key.kernel = stack_id(s, n, KIND_KERNEL, VERDICT_COMPLETE);
+	} else {
+		key.kernel = no_stack(REASON_NOT_ASKED);
+	}
+	account(s, &key, record_start_ns, now);
 }
 
 static __always_inline void enter(struct task_struct *task, __u64 now)
 {
+	bool armed = phase == OFFCPU_ARMED;
 	struct offcpu_wait *w;
+	struct offcpu_key *key;
 	struct scratch *s;
 	__u64 start;
 
-	w = bpf_task_storage_get(&waits, task, NULL, scan_done ? 0 : BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!w)
+	/* while initial_waits looks around, it must find that this one runs */
+	w = bpf_task_storage_get(&waits, task, NULL, armed ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	if (!w) {
+		if (!armed)
+			enter_unseen(task, now);
 		return;
+	}
 	/* against initial_waits, which goes from UNKNOWN to INITIAL at any time */
 	start = __sync_lock_test_and_set(&w->start, OFFCPU_ON_CPU);
-	if (start == OFFCPU_ON_CPU)
+	if (armed || start == OFFCPU_ON_CPU || start == OFFCPU_UNKNOWN)
 		return;
 	s = my_scratch();
 	if (!s)
 		return;
-	if (start == OFFCPU_INITIAL)
-		account(s, &w->initial, record_start_ns, now);
-	else if (start == OFFCPU_UNKNOWN)
-		enter_unseen(task, s, w, now);
-	else
-		account(s, &w->key, start, now);
+	key = start == OFFCPU_INITIAL ? &w->initial : &w->key;
+	if (start < record_start_ns) {
+		start = record_start_ns;
+		key->flags |= OFFCPU_F_INITIAL;
+	}
+	account(s, key, start, now);
 }
 
 static __always_inline int on_switch(
@@ -549,7 +572,7 @@ static __always_inline int on_switch(
 	bool out, in;
 	__u64 now;
 
-	if (phase != OFFCPU_RECORDING)
+	if (phase != OFFCPU_RECORDING && phase != OFFCPU_ARMED)
 		return 0;
 	out = wanted(prev);
 	in = wanted(next);
@@ -574,10 +597,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch_old, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	struct task_struct___old *old = (void *)prev;
-	__u32 state = bpf_core_field_exists(prev->__state) ? prev->__state : BPF_CORE_READ(old, state);
-
-	return on_switch(ctx, preempt, prev, next, state);
+	return on_switch(ctx, preempt, prev, next, task_state(prev));
 }
 
 static __always_inline bool comm_matches(struct task_struct *leader)
@@ -701,11 +721,6 @@ int find_targets(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-static __always_inline bool is_waiting(struct task_struct *task)
-{
-	return !task->on_cpu;
-}
-
 /*
  * The verifier follows every value that it knows through a loop: the length is
  * kept in map memory, whose contents it does not know, so one pass covers all.
@@ -743,7 +758,7 @@ static __always_inline long walk_user(struct task_struct *task, struct scratch *
 	return s->ev.len * 8;
 }
 
-/* Threads that wait already when the recording begins: their stacks, and the recording's start as theirs. */
+/* Run while armed: the stacks of the threads that wait already. */
 SEC("iter.s/task")
 int initial_waits(struct bpf_iter__task *ctx)
 {
@@ -754,7 +769,7 @@ int initial_waits(struct bpf_iter__task *ctx)
 	bool runnable;
 	long n;
 
-	if (!task || !wanted(task) || !is_waiting(task) || task->start_boottime > record_start_boot)
+	if (!task || !wanted(task) || task->on_cpu)
 		return 0;
 	s = bpf_map_lookup_elem(&iter_scratch, &zero);
 	w = bpf_task_storage_get(&waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -766,14 +781,12 @@ int initial_waits(struct bpf_iter__task *ctx)
 	}
 	if (w->start != OFFCPU_UNKNOWN)
 		return 0;
-	state = bpf_core_field_exists(task->__state) ? task->__state
-						     : BPF_CORE_READ((struct task_struct___old *)task, state);
+	state = task_state(task);
 	if (state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE))
 		return 0;
 	runnable = state == TASK_RUNNING;
 	if (!key_init(&w->initial, task, runnable, state))
 		return 0;
-	w->initial.flags |= OFFCPU_F_INITIAL;
 	if (!(w->initial.flags & OFFCPU_F_DROP)) {
 		announce(task, w, s, &w->initial);
 		if (kernel_stacks) {
@@ -810,12 +823,11 @@ int open_waits(struct bpf_iter__task *ctx)
 	if (!w || w->start == OFFCPU_UNKNOWN || w->start == OFFCPU_ON_CPU)
 		return 0;
 	ev.type = OFFCPU_EV_OPEN;
-	if (w->start == OFFCPU_INITIAL) {
+	ev.start = w->start;
+	ev.key = w->start == OFFCPU_INITIAL ? w->initial : w->key;
+	if (ev.start < record_start_ns) {
 		ev.start = record_start_ns;
-		ev.key = w->initial;
-	} else {
-		ev.start = w->start;
-		ev.key = w->key;
+		ev.key.flags |= OFFCPU_F_INITIAL;
 	}
 	bpf_seq_write(ctx->meta->seq, &ev, sizeof(ev));
 	return 0;

@@ -25,8 +25,8 @@ static __always_inline long state_of(struct task_struct *t)
 
 /*
  * `current` is still the thread that leaves. Only an interruptible sleep is
- * the one that was asked for: preemption leaves the state 0, and a page
- * fault waits uninterruptibly.
+ * the one that was asked for: a page fault waits uninterruptibly, and a thread
+ * that is preempted on its way into the sleep has the state already.
  */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(at_sched_switch, _Bool preempt, struct task_struct *prev)
@@ -37,5 +37,5 @@ int BPF_PROG(at_sched_switch, _Bool preempt, struct task_struct *prev)
 			take_once(ctx, STACKMAP_KTHREAD);
 		return 0;
 	}
-	return state_of(prev) & TASK_INTERRUPTIBLE ? take(ctx) : 0;
+	return !preempt && (state_of(prev) & TASK_INTERRUPTIBLE) ? take(ctx) : 0;
 }

@@ -25,15 +25,16 @@ struct scan {
 };
 
 /* Members of task_struct; either name of a pair serves. */
-static const char *const task_members[][2] = {{"__state", "state"}, {"flags"}, {"on_cpu"}, {"mm"}, {"pid"},
-        {"tgid"}, {"group_leader"}, {"thread_pid"}, {"start_boottime"}, {"self_exec_id"}, {"comm"}};
+static const char *const task_members[][2] = { { "__state", "state" }, { "flags" }, { "on_cpu" }, { "mm" },
+	{ "pid" }, { "tgid" }, { "group_leader" }, { "thread_pid" }, { "start_boottime" }, { "self_exec_id" },
+	{ "comm" } };
 
-static const char *const helpers[] = {"BPF_FUNC_get_stack", "BPF_FUNC_get_task_stack",
-        "BPF_FUNC_task_storage_get", "BPF_FUNC_ringbuf_output", "BPF_FUNC_probe_read_kernel",
-        "BPF_FUNC_task_pt_regs", "BPF_FUNC_loop", "BPF_FUNC_copy_from_user_task"};
+static const char *const helpers[] = { "BPF_FUNC_get_stack", "BPF_FUNC_get_task_stack",
+	"BPF_FUNC_task_storage_get", "BPF_FUNC_ringbuf_output", "BPF_FUNC_probe_read_kernel",
+	"BPF_FUNC_task_pt_regs", "BPF_FUNC_loop", "BPF_FUNC_copy_from_user_task" };
 
-static const char *const map_types[] = {
-        "BPF_MAP_TYPE_STACK_TRACE", "BPF_MAP_TYPE_TASK_STORAGE", "BPF_MAP_TYPE_RINGBUF"};
+static const char *const map_types[] = { "BPF_MAP_TYPE_STACK_TRACE", "BPF_MAP_TYPE_TASK_STORAGE",
+	"BPF_MAP_TYPE_RINGBUF" };
 
 /* Names that are asked for once each, appended "a, b". */
 static void append(char *buf, size_t cap, const char *name)
@@ -69,14 +70,14 @@ static void look_at(struct scan *s, const struct btf *btf, const struct btf_type
 static void scan(struct scan *s, const struct btf *btf)
 {
 	*s = (struct scan){
-	        .trace = {[SWITCH] = {.name = "btf_trace_sched_switch"},
-	                [FORK] = {.name = "btf_trace_sched_process_fork"},
-	                [EXEC] = {.name = "btf_trace_sched_process_exec"},
-	                [RENAME] = {.name = "btf_trace_task_rename"}},
-	        .structs = {[TASK] = {.name = "task_struct"},
-	                [MM] = {.name = "mm_struct"},
-	                [PID] = {.name = "pid"},
-	                [ITER] = {.name = "bpf_iter__task"}},
+		.trace = { [SWITCH] = { .name = "btf_trace_sched_switch" },
+			[FORK] = { .name = "btf_trace_sched_process_fork" },
+			[EXEC] = { .name = "btf_trace_sched_process_exec" },
+			[RENAME] = { .name = "btf_trace_task_rename" } },
+		.structs = { [TASK] = { .name = "task_struct" },
+			[MM] = { .name = "mm_struct" },
+			[PID] = { .name = "pid" },
+			[ITER] = { .name = "bpf_iter__task" } },
 	};
 	for (uint32_t id = 1; id < btf__type_cnt(btf); id++)
 		look_at(s, btf, btf__type_by_id(btf, id), id);
@@ -92,24 +93,33 @@ static int arity(const struct btf *btf, uint32_t id)
 	return t && btf_is_func_proto(t) ? btf_vlen(t) : -1;
 }
 
-static bool has_member(const struct btf *btf, uint32_t id, const char *name, int depth)
+/* BUDGET bounds the members looked at: a made-up type can nest without end. */
+static bool find_member(const struct btf *btf, uint32_t id, const char *name, unsigned int *budget)
 {
 	const struct btf_type *t = btf__type_by_id(btf, id);
 	const struct btf_member *member;
 
-	if (!t || !btf_is_composite(t) || depth > 8)
+	if (!t || !btf_is_composite(t))
 		return false;
 	member = btf_members(t);
-	for (int i = 0; i < btf_vlen(t); i++) {
+	for (int i = 0; i < btf_vlen(t) && *budget; i++) {
 		const char *is = btf__name_by_offset(btf, member[i].name_off);
 
+		--*budget;
 		if (is && strcmp(is, name) == 0)
 			return true;
 		/* an anonymous struct or union, as randomized layouts have one */
-		if ((!is || !*is) && has_member(btf, member[i].type, name, depth + 1))
+		if ((!is || !*is) && find_member(btf, member[i].type, name, budget))
 			return true;
 	}
 	return false;
+}
+
+static bool has_member(const struct btf *btf, uint32_t id, const char *name)
+{
+	unsigned int budget = 10000;
+
+	return find_member(btf, id, name, &budget);
 }
 
 static bool has_value(const struct btf *btf, uint32_t id, const char *name)
@@ -131,7 +141,7 @@ static bool has_value(const struct btf *btf, uint32_t id, const char *name)
 
 /* One finding: OK where MISSING is empty. */
 static void judge(const struct machine *m, struct findings *f, const char *id, const char *fine,
-        const char *missing, unsigned int degrades)
+	const char *missing, unsigned int degrades)
 {
 	char command[256];
 	struct finding *fi;
@@ -147,18 +157,28 @@ static void judge(const struct machine *m, struct findings *f, const char *id, c
 }
 
 static void check_switch(
-        const struct machine *m, const struct scan *s, const struct btf *btf, struct findings *f)
+	const struct machine *m, const struct scan *s, const struct btf *btf, struct findings *f)
 {
 	int n = s->trace[SWITCH].id ? arity(btf, s->trace[SWITCH].id) : -1;
 
 	judge(m, f, "BTF.sched_switch",
-	        n >= 5 ? "btf_trace_sched_switch has prev_state"
-	               : "btf_trace_sched_switch without prev_state: the state is read from the task",
-	        n >= 4 ? "" : "a prototype of the tracepoint sched_switch", STACKMAP);
+		n >= 5 ? "btf_trace_sched_switch has prev_state"
+		       : "btf_trace_sched_switch without prev_state: the state is read from the task",
+		n >= 4 ? "" : "a prototype of the tracepoint sched_switch", STACKMAP);
+}
+
+static void missing_members(uint32_t task, const struct btf *btf, char *buf, size_t cap)
+{
+	for (size_t i = 0; i < ARRAY_LEN(task_members); i++) {
+		const char *name = task_members[i][0], *other = task_members[i][1];
+
+		if (!has_member(btf, task, name) && !(other && has_member(btf, task, other)))
+			append(buf, cap, name);
+	}
 }
 
 static void check_needs(
-        const struct machine *m, const struct scan *s, const struct btf *btf, struct findings *f)
+	const struct machine *m, const struct scan *s, const struct btf *btf, struct findings *f)
 {
 	char missing[400] = "";
 
@@ -171,10 +191,8 @@ static void check_needs(
 	for (size_t i = 0; i < N_STRUCT; i++)
 		if (!s->structs[i].id)
 			append(missing, sizeof(missing), s->structs[i].name);
-	for (size_t i = 0; s->structs[TASK].id && i < ARRAY_LEN(task_members); i++)
-		if (!has_member(btf, s->structs[TASK].id, task_members[i][0], 0) &&
-		        !(task_members[i][1] && has_member(btf, s->structs[TASK].id, task_members[i][1], 0)))
-			append(missing, sizeof(missing), task_members[i][0]);
+	if (s->structs[TASK].id)
+		missing_members(s->structs[TASK].id, btf, missing, sizeof(missing));
 	judge(m, f, "BTF.task_struct", "every structure member that is read", missing, 0);
 	missing[0] = '\0';
 	for (size_t i = 0; i < ARRAY_LEN(helpers); i++)
@@ -220,7 +238,7 @@ static void unusable(const struct machine *m, const char *msg, bool absent, stru
 void btfcheck_run(const struct machine *m, struct findings *f)
 {
 	_cleanup_free_ char *data = NULL;
-	struct err e = {0};
+	struct err e = { 0 };
 	struct btf *btf;
 	struct scan s;
 	size_t len;
@@ -229,9 +247,9 @@ void btfcheck_run(const struct machine *m, struct findings *f)
 	rc = root_read(m->root, "sys/kernel/btf/vmlinux", BTF_MAX, &data, &len, &e);
 	if (rc) {
 		unusable(m,
-		        rc == -ENOENT ? "no /sys/kernel/btf/vmlinux: the kernel was built without BTF"
-		                      : e.msg,
-		        rc == -ENOENT, f);
+			rc == -ENOENT ? "no /sys/kernel/btf/vmlinux: the kernel was built without BTF"
+				      : e.msg,
+			rc == -ENOENT, f);
 		return;
 	}
 	btf = parse(data, len);
@@ -239,12 +257,12 @@ void btfcheck_run(const struct machine *m, struct findings *f)
 		char msg[128];
 
 		snprintf(msg, sizeof(msg), "/sys/kernel/btf/vmlinux is damaged: %zu bytes are no BTF (%s)",
-		        len, err_name(errno));
+			len, err_name(errno));
 		unusable(m, msg, false, f);
 		return;
 	}
 	findings_add(f, GROUP_BTF, FINDING_OK, "BTF.vmlinux", "/sys/kernel/btf/vmlinux, %u types, %zu KiB",
-	        btf__type_cnt(btf) - 1, len >> 10);
+		btf__type_cnt(btf) - 1, len >> 10);
 	scan(&s, btf);
 	check_needs(m, &s, btf, f);
 	btf__free(btf);

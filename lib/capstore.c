@@ -94,11 +94,12 @@ static const char *take_stack(struct capstore *s, struct rd *r)
 {
 	struct cap_stack *k;
 
-	if (!ROOM(s, stacks, s->n.stacks + 1))
+	if (!ROOM(s, stacks, s->n.stacks + 1) || !ROOM(s, kinds, s->n.stacks + 1))
 		return no_memory;
 	k = &s->stacks[s->n.stacks];
 	if (!capcodec_get_stack(r, k))
 		return malformed;
+	s->kinds[s->n.stacks] = k->kind;
 	if (k->id != s->n.stacks++)
 		return "a stack id out of order";
 	if (!ROOM(s, frames, s->n.frames + k->len))
@@ -109,7 +110,7 @@ static const char *take_stack(struct capstore *s, struct rd *r)
 
 static bool is_stack(const struct capstore *s, uint32_t id, enum cap_stack_kind kind)
 {
-	return id < s->n.stacks && s->stacks[id].kind == kind;
+	return id < s->n.stacks && s->kinds[id] == kind;
 }
 
 static const char *take_sample(struct capstore *s, struct rd *r, struct capcodec_state *state)
@@ -260,11 +261,33 @@ static void merge_sample(struct capstore *s, const struct cap_sample *k)
 	into->last_ns = MAX(into->last_ns, k->last_ns);
 }
 
+/*
+ * The table is larger than a cache, so what a sample will touch is fetched
+ * while those before it are merged: first its slot, then what the slot names.
+ */
+static void fetch_ahead(const struct capstore *s, size_t i)
+{
+	enum { SLOT_AHEAD = 16, SAMPLE_AHEAD = 8 };
+	uint32_t slot;
+
+	if (i + SLOT_AHEAD >= s->n.pending)
+		return;
+	__builtin_prefetch(&s->slots[hash_sample(&s->pending[i + SLOT_AHEAD]) & (s->n.slots - 1)]);
+	slot = s->slots[hash_sample(&s->pending[i + SAMPLE_AHEAD]) & (s->n.slots - 1)];
+	if (slot)
+		__builtin_prefetch(&s->samples[slot - 1]);
+}
+
 static bool merge_pending(struct capstore *s)
 {
+	size_t most = s->n.samples + s->n.pending;
+
+	if (!s->n.pending)
+		return true;
+	if (!room_in_slots(s, most) || !ROOM(s, samples, most))
+		return false;
 	for (size_t i = 0; i < s->n.pending; i++) {
-		if (!room_in_slots(s, s->n.samples + 1) || !ROOM(s, samples, s->n.samples + 1))
-			return false;
+		fetch_ahead(s, i);
 		merge_sample(s, &s->pending[i]);
 	}
 	return true;
@@ -405,6 +428,7 @@ void capstore_free(struct capstore *s)
 	free(s->images);
 	free(s->ksyms);
 	free(s->stacks);
+	free(s->kinds);
 	free(s->samples);
 	free(s->counters);
 	free(s->frames);

@@ -13,7 +13,7 @@
 
 /* Elements of each array; as `room`, allocated ones. */
 struct capstore_counts {
-	size_t options, procs, threads, files, maps, images, ksyms, stacks, samples, counters, frames,
+	size_t options, procs, threads, files, maps, images, ksyms, stacks, kinds, samples, counters, frames,
 	        pending, slots;
 };
 
@@ -30,6 +30,7 @@ struct capstore {
 	struct cap_stack *stacks;
 	struct cap_sample *samples;
 	struct cap_counter *counters;
+	uint8_t *kinds; /* of each stack: what every sample asks for fits into a cache */
 	uint64_t *frames; /* of all stacks in order */
 	struct cap_trailer trailer;
 	uint64_t last_flush_ns;

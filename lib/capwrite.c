@@ -200,8 +200,7 @@ static int tell(const struct capwrite *w, struct err *e)
 		return err_nomem(e, "the capture");
 	err_sys(e, w->code, "cannot write to '%s'", w->name);
 	if (w->code == -ENOSPC || w->code == -EDQUOT || w->code == -EFBIG)
-		err_hint(e, "everything up to %llu bytes is kept and can be read",
-		        (unsigned long long)w->bytes);
+		err_hint(e, "the first %llu bytes are kept and can be read", (unsigned long long)w->bytes);
 	return w->code;
 }
 

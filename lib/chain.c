@@ -17,7 +17,7 @@
 #endif
 #define CHAIN_FN                                                                                             \
 	__attribute__((ONE_OF_ITS_KIND, no_sanitize("address"), no_sanitize("undefined"),                    \
-	        section("stacktools_chain")))
+		section("stacktools_chain")))
 
 /* Taking the frame's address is what makes gcc and clang keep a frame pointer. */
 #define KEEP_FRAME()                                                                                         \
@@ -51,7 +51,7 @@ CHAIN_FN static void chain_getpgid(struct chain_walk *w)
 
 CHAIN_FN static void chain_sleep(struct chain_walk *w)
 {
-	struct timespec ms = {.tv_nsec = 1000000};
+	struct timespec ms = { .tv_nsec = 1000000 };
 
 	ENTER(w, 0);
 	CALL(w, syscall(SYS_nanosleep, &ms, NULL));
@@ -111,18 +111,18 @@ CHAIN_FN static void chain_deep(struct chain_walk *w, void (*trigger)(struct cha
 }
 
 static void (*const triggers[])(struct chain_walk *) = {
-        [CHAIN_GETPGID] = chain_getpgid,
-        [CHAIN_SLEEP] = chain_sleep,
-        [CHAIN_SPIN] = chain_spin,
-        [CHAIN_PROBE] = chain_probe,
+	[CHAIN_GETPGID] = chain_getpgid,
+	[CHAIN_SLEEP] = chain_sleep,
+	[CHAIN_SPIN] = chain_spin,
+	[CHAIN_PROBE] = chain_probe,
 };
 
 static void (*const families[])(struct chain_walk *, void (*)(struct chain_walk *)) = {
-        [CHAIN_NORTH] = north_outer,
-        [CHAIN_EAST] = east_outer,
-        [CHAIN_SOUTH] = south_outer,
-        [CHAIN_WEST] = west_outer,
-        [CHAIN_DEEP] = chain_deep,
+	[CHAIN_NORTH] = north_outer,
+	[CHAIN_EAST] = east_outer,
+	[CHAIN_SOUTH] = south_outer,
+	[CHAIN_WEST] = west_outer,
+	[CHAIN_DEEP] = chain_deep,
 };
 
 CHAIN_FN void chain_run(struct chain_walk *w)
@@ -160,16 +160,16 @@ static const struct {
 	const char *name;
 	void *start;
 } functions[] = {
-        NAMED(chain_getpgid),
-        NAMED(chain_sleep),
-        NAMED(chain_spin),
-        NAMED(chain_probe),
-        NAMED(chain_deep),
-        NAMED(chain_run),
-        NAMED_FAMILY(north),
-        NAMED_FAMILY(east),
-        NAMED_FAMILY(south),
-        NAMED_FAMILY(west),
+	NAMED(chain_getpgid),
+	NAMED(chain_sleep),
+	NAMED(chain_spin),
+	NAMED(chain_probe),
+	NAMED(chain_deep),
+	NAMED(chain_run),
+	NAMED_FAMILY(north),
+	NAMED_FAMILY(east),
+	NAMED_FAMILY(south),
+	NAMED_FAMILY(west),
 };
 
 /* the linker's own bounds of the section */
@@ -211,11 +211,11 @@ const char *chain_name(uint64_t addr, uint64_t *offset)
 const char *chain_expect(const struct chain_walk *w, size_t n)
 {
 	static const char *const names[][3] = {
-	        [CHAIN_NORTH] = {"north_inner", "north_middle", "north_outer"},
-	        [CHAIN_EAST] = {"east_inner", "east_middle", "east_outer"},
-	        [CHAIN_SOUTH] = {"south_inner", "south_middle", "south_outer"},
-	        [CHAIN_WEST] = {"west_inner", "west_middle", "west_outer"},
-	        [CHAIN_DEEP] = {"chain_deep", "chain_deep", "chain_deep"},
+		[CHAIN_NORTH] = { "north_inner", "north_middle", "north_outer" },
+		[CHAIN_EAST] = { "east_inner", "east_middle", "east_outer" },
+		[CHAIN_SOUTH] = { "south_inner", "south_middle", "south_outer" },
+		[CHAIN_WEST] = { "west_inner", "west_middle", "west_outer" },
+		[CHAIN_DEEP] = { "chain_deep", "chain_deep", "chain_deep" },
 	};
 	if (n == 0 && w->trigger == CHAIN_SPIN)
 		return "chain_spin";
@@ -233,7 +233,7 @@ static uint32_t rotl(uint32_t v, unsigned int n)
 
 static void mix(uint32_t s[3])
 {
-	static const unsigned char turns[] = {4, 6, 8, 16, 19, 4};
+	static const unsigned char turns[] = { 4, 6, 8, 16, 19, 4 };
 
 	for (size_t i = 0; i < ARRAY_LEN(turns); i++) {
 		uint32_t *a = &s[i % 3], *b = &s[(i + 1) % 3], *c = &s[(i + 2) % 3];
@@ -246,7 +246,7 @@ static void mix(uint32_t s[3])
 
 static void final(uint32_t s[3])
 {
-	static const unsigned char turns[] = {14, 11, 25, 16, 4, 14, 24};
+	static const unsigned char turns[] = { 14, 11, 25, 16, 4, 14, 24 };
 
 	for (size_t i = 0; i < ARRAY_LEN(turns); i++) {
 		uint32_t *to = &s[(i + 2) % 3], from = s[(i + 1) % 3];

@@ -25,7 +25,7 @@ struct worker {
 static __attribute__((noinline)) void work(const struct worker *k)
 {
 	for (unsigned int i = 0; i < k->calls; i++) {
-		struct chain_walk w = {.family = k->family, .trigger = CHAIN_GETPGID};
+		struct chain_walk w = { .family = k->family, .trigger = CHAIN_GETPGID };
 
 		chain_run(&w);
 	}
@@ -48,7 +48,7 @@ static int run_workers(struct stackshot *s, unsigned int threads)
 	stackshot_count_start(s);
 	for (unsigned int f = 0; f < FAMILIES; f++) {
 		/* one after the other: two stacks that race for one bucket could both seem kept */
-		workers[f] = (struct worker){.family = (enum chain_family)f, .calls = 1};
+		workers[f] = (struct worker){ .family = (enum chain_family)f, .calls = 1 };
 		work(&workers[f]);
 		workers[f].calls = CALLS;
 	}
@@ -72,7 +72,7 @@ static unsigned int family_of(const uint64_t *frames, size_t n)
 	const char *name = n > 1 ? chain_name(frames[1], NULL) : NULL;
 
 	for (unsigned int f = 0; name && f < FAMILIES; f++) {
-		struct chain_walk w = {.family = (enum chain_family)f};
+		struct chain_walk w = { .family = (enum chain_family)f };
 
 		if (strcmp(name, chain_expect(&w, 1)) == 0)
 			return f;
@@ -96,7 +96,7 @@ static bool sum_up(struct stackcase_report *r, const struct stackshot *s, struct
 		sums->total += count;
 		if (key < 0) {
 			stackcase_detail(r, "%" PRIu64 " times %s", count,
-			        stackerr_text(STACKERR_GET_ID, key, text, sizeof(text)));
+				stackerr_text(STACKERR_GET_ID, key, text, sizeof(text)));
 			sums->collisions += key == -EEXIST ? count : 0;
 			continue;
 		}
@@ -114,10 +114,10 @@ static void run_counts(struct stackcase_report *r, const struct stackcase_env *e
 {
 	CLEANUP(stackshot_close_p)
 	struct stackshot *s = stackcase_open(
-	        r, env, (struct stackshot_opts){.type = STACKSHOT_RAW_TP, .entries = ENTRIES, .depth = 16});
+		r, env, (struct stackshot_opts){ .type = STACKSHOT_RAW_TP, .entries = ENTRIES, .depth = 16 });
 	unsigned int threads = *(const unsigned int *)arg;
 	uint64_t each = (uint64_t)threads * CALLS + 1, lost = 0;
-	struct sums sums = {.total = 0};
+	struct sums sums = { .total = 0 };
 	int code;
 
 	if (!s)
@@ -130,28 +130,28 @@ static void run_counts(struct stackcase_report *r, const struct stackcase_env *e
 	if (!sum_up(r, s, &sums))
 		return;
 	for (unsigned int f = 0; f < FAMILIES; f++) {
-		struct chain_walk w = {.family = (enum chain_family)f};
+		struct chain_walk w = { .family = (enum chain_family)f };
 
 		lost += sums.by_family[f] == 0 ? each : 0;
 		if (sums.by_family[f] != 0 && sums.by_family[f] != each)
 			stackcase_fail(r, "%s was called %" PRIu64 " times and counted %" PRIu64,
-			        chain_expect(&w, 1), each, sums.by_family[f]);
+				chain_expect(&w, 1), each, sums.by_family[f]);
 	}
 	if (sums.total != FAMILIES * each || sums.collisions != lost)
 		stackcase_fail(r,
-		        "%" PRIu64 " calls: %" PRIu64 " counted, %" PRIu64 " collisions, want %" PRIu64,
-		        FAMILIES * each, sums.total, sums.collisions, lost);
+			"%" PRIu64 " calls: %" PRIu64 " counted, %" PRIu64 " collisions, want %" PRIu64,
+			FAMILIES * each, sums.total, sums.collisions, lost);
 	stackcase_pass(r,
-	        "%u threads, %d chains of %" PRIu64 " calls: %" PRIu64 " counted, %" PRIu64
-	        " of them collisions",
-	        FAMILIES * threads, FAMILIES, each, sums.total, sums.collisions);
+		"%u threads, %d chains of %" PRIu64 " calls: %" PRIu64 " counted, %" PRIu64
+		" of them collisions",
+		FAMILIES * threads, FAMILIES, each, sums.total, sums.collisions);
 }
 
 static const unsigned int one = 1, two = 2;
 
 static const struct stackcase cases[] = {
-        {"counts: one thread for each chain adds up exactly", run_counts, &one},
-        {"counts: threads that share their stacks add up exactly", run_counts, &two},
+	{ "counts: one thread for each chain adds up exactly", run_counts, &one },
+	{ "counts: threads that share their stacks add up exactly", run_counts, &two },
 };
 
-const struct stackcase_set countcases = {cases, ARRAY_LEN(cases)};
+const struct stackcase_set countcases = { cases, ARRAY_LEN(cases) };

@@ -19,7 +19,7 @@
 /* The recorder's own programs: loaded, verified and attached, then taken away again. */
 static int probe_recorder(char *found, size_t cap, struct err *e)
 {
-	const struct offcpu_opts opts = {.follow = true};
+	const struct offcpu_opts opts = { .follow = true };
 	struct offcpu *o = NULL;
 	int rc = offcpu_load(&opts, &o, e);
 
@@ -33,13 +33,13 @@ static int probe_recorder(char *found, size_t cap, struct err *e)
 
 static const struct live {
 	const char *id;
-	probe_fn *fn;
+	probe_fn fn;
 	unsigned int degrades, forbids; /* when it fails */
 } live[] = {
-        {"live.stack_map", probe_stack_map, 0, STACKMAP},
-        {"live.take_stack", probe_take_stack, RECORD | STACKMAP, 0},
-        {"live.recorder", probe_recorder, 0, RECORD},
-        {"live.process_events", probe_process_events, 0, RECORD},
+	{ "live.stack_map", probe_stack_map, 0, STACKMAP },
+	{ "live.take_stack", probe_take_stack, RECORD | STACKMAP, 0 },
+	{ "live.recorder", probe_recorder, 0, RECORD },
+	{ "live.process_events", probe_process_events, RECORD, 0 },
 };
 
 #define N_LIVE ARRAY_LEN(live)
@@ -50,7 +50,7 @@ static const struct live {
  */
 static bool why_not_live(const struct machine *m, char *buf, size_t cap)
 {
-	static const int caps[] = {CAP_BPF, CAP_PERFMON};
+	static const int caps[] = { CAP_BPF, CAP_PERFMON };
 	char line[128];
 
 	buf[0] = '\0';
@@ -62,14 +62,14 @@ static bool why_not_live(const struct machine *m, char *buf, size_t cap)
 		snprintf(buf, cap, "not run: of bpfcheck itself, %s; as root it tries", line);
 	/* each refusal would be logged by the kernel */
 	else if (root_line(m->root, "sys/kernel/security/lockdown", line, sizeof(line), NULL) == 0 &&
-	         strstr(line, "[confidentiality]"))
+		 strstr(line, "[confidentiality]"))
 		snprintf(buf, cap, "not run: lockdown forbids it, and the kernel would log each attempt");
 	return buf[0] != '\0';
 }
 
 static void start_live(const struct machine *m, unsigned int limit_ms, struct probe_run **run, struct err *e)
 {
-	probe_fn *fns[N_LIVE];
+	probe_fn fns[N_LIVE];
 	char why[256];
 
 	for (size_t i = 0; i < N_LIVE; i++)
@@ -110,7 +110,7 @@ static void believe_live(struct findings *f)
 }
 
 static void finish_live(
-        const struct machine *m, struct probe_run *run, const struct err *start_err, struct findings *f)
+	const struct machine *m, struct probe_run *run, const struct err *start_err, struct findings *f)
 {
 	struct probe_result results[N_LIVE];
 	size_t good = 0;
@@ -121,7 +121,7 @@ static void finish_live(
 
 		for (size_t i = 0; i < N_LIVE; i++)
 			findings_add(f, GROUP_LIVE, FINDING_SKIP, live[i].id, "%.400s",
-			        chosen ? why : start_err->msg);
+				chosen ? why : start_err->msg);
 		return;
 	}
 	probe_finish(run, results);
@@ -150,7 +150,7 @@ static void judge(const struct findings *f, enum finding_tool tool, struct verdi
 
 int diagnosis_run(const struct root *root, unsigned int limit_ms, struct diagnosis *ret, struct err *e)
 {
-	struct err start_err = {0};
+	struct err start_err = { 0 };
 	struct probe_run *run;
 	int rc;
 
@@ -182,7 +182,7 @@ void diagnosis_free(struct diagnosis *d)
 
 const char *verdict_name(enum verdict_state state)
 {
-	static const char *const names[] = {"ready", "degraded", "impossible"};
+	static const char *const names[] = { "ready", "degraded", "impossible" };
 
 	return names[state];
 }

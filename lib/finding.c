@@ -4,7 +4,7 @@
 #include <stdarg.h>
 
 struct finding *findings_add(struct findings *f, enum finding_group group, enum finding_status status,
-        const char *id, const char *fmt, ...)
+	const char *id, const char *fmt, ...)
 {
 	struct finding *fi;
 	va_list ap;
@@ -15,7 +15,7 @@ struct finding *findings_add(struct findings *f, enum finding_group group, enum 
 	} else {
 		fi = &f->list[f->n++];
 	}
-	*fi = (struct finding){.group = group, .status = status};
+	*fi = (struct finding){ .group = group, .status = status };
 	snprintf(fi->id, sizeof(fi->id), "%s", id);
 	va_start(ap, fmt);
 	vsnprintf(fi->found, sizeof(fi->found), fmt, ap);
@@ -26,7 +26,7 @@ struct finding *findings_add(struct findings *f, enum finding_group group, enum 
 void findings_free(struct findings *f)
 {
 	free(f->list);
-	*f = (struct findings){0};
+	*f = (struct findings){ 0 };
 }
 
 void finding_mend(struct finding *fi, const char *fmt, ...)
@@ -40,23 +40,23 @@ void finding_mend(struct finding *fi, const char *fmt, ...)
 
 const char *finding_status_name(enum finding_status status)
 {
-	static const char *const names[] = {"ok", "warn", "fail", "skip"};
+	static const char *const names[] = { "ok", "warn", "fail", "skip" };
 
 	return names[status];
 }
 
 const char *finding_group_name(enum finding_group group)
 {
-	static const char *const names[GROUP_COUNT] = {"kernel", "configuration", "BTF", "sysctls",
-	        "capabilities", "security", "mounts", "memory", "symbols", "live"};
+	static const char *const names[GROUP_COUNT] = { "kernel", "configuration", "BTF", "sysctls",
+		"capabilities", "security", "mounts", "memory", "symbols", "live" };
 
 	return names[group];
 }
 
 const char *finding_tool_name(enum finding_tool tool)
 {
-	static const char *const names[TOOL_COUNT] = {
-	        "offcpu-record", "symbolize", "fold", "kallsyms-resolve", "stackmap-test", "capinfo"};
+	static const char *const names[TOOL_COUNT] = { "offcpu-record", "symbolize", "fold",
+		"kallsyms-resolve", "stackmap-test", "capinfo" };
 
 	return names[tool];
 }

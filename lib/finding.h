@@ -70,7 +70,7 @@ struct findings {
  * added; never NULL.
  */
 struct finding *findings_add(struct findings *f, enum finding_group group, enum finding_status status,
-        const char *id, const char *fmt, ...) PRINTF_LIKE(5, 6);
+	const char *id, const char *fmt, ...) PRINTF_LIKE(5, 6);
 void findings_free(struct findings *f); /* a zeroed one is fine */
 
 /* Set the remedy. */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "foldframe.h"
 
+#include <errno.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 static bool is(struct perfscript_str s, const char *word)
 {
@@ -79,7 +83,8 @@ static bool has_brackets(struct perfscript_str s)
 
 static bool can_inline(struct perfscript_str dso)
 {
-	return !has_perf_map(dso, "perf-", "map", true) && !has(dso.p, dso.len, "kernel.") && !has_brackets(dso);
+	return !has_perf_map(dso, "perf-", "map", true) && !has(dso.p, dso.len, "kernel.") &&
+	       !has_brackets(dso);
 }
 
 /* [name of the file], or [unknown] where there is none. */
@@ -91,7 +96,8 @@ static void put_unknown(const struct perfscript_frame *f, bool addrs, struct buf
 	if (is(f->dso, "[unknown]"))
 		name = (struct perfscript_str){.p = "unknown", .len = 7};
 	else if (slash)
-		name = (struct perfscript_str){.p = slash + 1, .len = (size_t)(name.p + name.len - slash - 1)};
+		name = (struct perfscript_str){
+		        .p = slash + 1, .len = (size_t)(name.p + name.len - slash - 1)};
 	buf_put(out, "[", 1);
 	buf_put(out, name.p, name.len);
 	if (addrs) {
@@ -170,29 +176,100 @@ static void put_function(const struct perfscript_frame *f, struct perfscript_str
 	buf_put(out, mark, strlen(mark));
 }
 
-int foldframe_put(const struct perfscript_frame *f, const struct foldframe_opts *o, bool java, struct buf *out,
-        struct err *e)
+static bool is_special(char c)
 {
-	const char *p = f->sym.p, *end = p + perfscript_plain_len(f->sym);
+	return c == '-' || c == '(' || c == ';' || c == '"' || c == '\'';
+}
+
+#ifdef __SSE2__
+static inline bool has_special16(const char *p)
+{
+	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+	__m128i hit =
+	        _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('-')), _mm_cmpeq_epi8(v, _mm_set1_epi8('(')));
+
+	hit = _mm_or_si128(hit, _mm_cmpeq_epi8(v, _mm_set1_epi8(';')));
+	hit = _mm_or_si128(hit, _mm_cmpeq_epi8(v, _mm_set1_epi8('"')));
+	hit = _mm_or_si128(hit, _mm_cmpeq_epi8(v, _mm_set1_epi8('\'')));
+	return _mm_movemask_epi8(hit) != 0;
+}
+#endif
+
+/* A name that needs no second look: it is what it is called. */
+static bool is_plain(const char *p, size_t len)
+{
+	if (*p == '[')
+		return false;
+#ifdef __SSE2__
+	for (; len >= 16; len -= 16, p += 16) {
+		if (has_special16(p))
+			return false;
+	}
+#endif
+	for (size_t i = 0; i < len; i++) {
+		if (is_special(p[i]))
+			return false;
+	}
+	return true;
+}
+
+static int put_inlined(
+        struct inliner *in, const struct perfscript_frame *f, size_t func_len, struct buf *out, struct err *e)
+{
+	struct inliner_query q = {
+	        .pc = f->pc.p,
+	        .pc_len = f->pc.len,
+	        .dso = f->dso.p,
+	        .dso_len = f->dso.len,
+	        .sym = f->sym.p,
+	        .sym_len = f->sym.len,
+	        .func_len = func_len,
+	};
+
+	return inliner_put(in, &q, out, e);
+}
+
+/* Each function of "a->b->c". */
+static int put_functions(const struct perfscript_frame *f, const char *p, const char *end,
+        const struct foldframe_opts *o, bool java, struct buf *out)
+{
+	size_t at = out->len;
 	int n = 0;
 
-	if (o->inliner && can_inline(f->dso)) {
-		n = inliner_put(o->inliner, f, out, e);
-		if (n)
-			return n;
-	}
-	if (p == end || *p == '(')
-		return 0;
 	while (end - p >= 2 && end[-1] == '>' && end[-2] == '-')
 		end -= 2; /* nothing after the last "->" is no function */
 	while (p < end) {
 		const char *arrow = memmem(p, (size_t)(end - p), "->", 2), *stop = arrow ? arrow : end;
 
-		put_function(f, (struct perfscript_str){.p = p, .len = (size_t)(stop - p)}, o, java, n > 0, out);
+		put_function(
+		        f, (struct perfscript_str){.p = p, .len = (size_t)(stop - p)}, o, java, n > 0, out);
+		if (out->len - at > FOLDFRAME_MAX) {
+			out->len = at;
+			return -EFBIG;
+		}
 		n++;
 		p = arrow ? arrow + 2 : end;
 	}
 	return n;
+}
+
+int foldframe_put(const struct perfscript_frame *f, const struct foldframe_opts *o, bool java,
+        struct buf *out, struct err *e)
+{
+	size_t len = perfscript_plain_len(f->sym);
+	int n;
+
+	if (o->inliner && can_inline(f->dso)) {
+		n = put_inlined(o->inliner, f, len, out, e);
+		if (n)
+			return n;
+	}
+	if (!len || f->sym.p[0] == '(')
+		return 0;
+	if (o->kernel || o->jit || (java && memchr(f->sym.p, '/', len)) || !is_plain(f->sym.p, len))
+		return put_functions(f, f->sym.p, f->sym.p + len, o, java, out);
+	buf_put(out, f->sym.p, len);
+	return 1;
 }
 
 enum foldframe_side foldframe_side(const struct perfscript_frame *f)

@@ -12,6 +12,7 @@
 
 #include "buf.h"
 #include "inliner.h"
+#include "perfscript.h"
 
 struct foldframe_opts {
 	bool kernel; /* "_[k]" behind kernel functions */
@@ -20,15 +21,19 @@ struct foldframe_opts {
 	struct inliner *inliner; /* NULL = none */
 };
 
+#define FOLDFRAME_MAX ((size_t)16 << 20)
+
 enum foldframe_side { FOLDFRAME_USER, FOLDFRAME_KERNEL, FOLDFRAME_WAKER };
 
 /*
  * Append the functions of frame F, outermost first and joined by ';', to OUT.
  * JAVA: the process is one, so a class name loses its "L". Returns how many
- * there are (0 is possible), or -errno of the inliner.
+ * there are (0 is possible), or -errno of the inliner; -EFBIG, with OUT as it
+ * was, for a frame of more than FOLDFRAME_MAX bytes: "[unknown]->[unknown]->..."
+ * repeats the name of its file.
  */
-int foldframe_put(const struct perfscript_frame *f, const struct foldframe_opts *o, bool java, struct buf *out,
-        struct err *e);
+int foldframe_put(const struct perfscript_frame *f, const struct foldframe_opts *o, bool java,
+        struct buf *out, struct err *e);
 
 /*
  * On which side of the system call a frame is, by its address and file. WAKER:

@@ -6,35 +6,37 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Bytes of text that a cache may hold before it starts afresh. */
-#define CACHE_MAX ((size_t)24 << 20)
+static const char not_known[] = "neither header nor frame";
+
+/*
+ * Bytes of text that a cache may hold before it starts afresh. Up to CACHE_EASY
+ * it takes every body, beyond that only those that come a second time.
+ */
+#define CACHE_MAX ((size_t)32 << 20)
+#define CACHE_EASY ((size_t)16 << 20)
 #define SEEN_SLOTS 65536
 
-/* What a frame's line gives. */
-struct frame_value {
-	const char *text; /* "a" or "a;b_[i]" */
-	uint32_t len;
-	uint8_t n; /* functions: 0, 1, 2 = more */
-	uint8_t side; /* enum foldframe_side */
-	bool bad; /* no frame at all */
+/* A frame's functions, in the scratch text. */
+struct frame_span {
+	size_t at, len;
+	enum foldframe_side side;
 };
 
 /* What all lines between a header and its blank line give. */
 struct body_value {
 	uint32_t stack; /* id in the table */
 	uint32_t bad; /* lines that are no frames */
+	uint32_t name; /* whose it was the last time, and */
+	uint32_t pair; /* that pair's index in the table */
 };
 
 /* One for java processes, one for the others: the same text means different frames. */
 struct cache {
-	struct intern lines, bodies;
-	struct frame_value *line_values; /* index = id */
-	struct body_value *body_values;
-	size_t cap_lines, cap_bodies;
-	uint32_t *seen; /* hashes of bodies that came once: only what comes back is kept */
+	struct intern bodies;
+	struct body_value *values; /* index = id */
+	size_t cap;
+	uint32_t *seen; /* hashes of bodies that came and were not kept */
 };
-
-static const char not_known[] = "neither header nor frame";
 
 enum state { OUTSIDE, SKIPPING };
 
@@ -44,8 +46,9 @@ struct folding {
 	struct folding_report report;
 	struct cache cache[2];
 	enum state state; /* SKIPPING: the paragraph before was cut inside a record */
-	struct frame_value *frames; /* of the stack at hand, innermost first */
+	struct frame_span *frames; /* of the stack at hand, innermost first */
 	size_t n_frames, cap_frames;
+	struct buf functions; /* theirs */
 	struct buf text; /* the stack or name at hand */
 	struct buf scratch;
 };
@@ -75,7 +78,7 @@ int folding_new(const struct folding_opts *opts, struct folding **ret, struct er
 	f->o = opts;
 	foldtab_init(&f->table, seed);
 	for (size_t i = 0; i < ARRAY_LEN(f->cache); i++) {
-		f->cache[i].lines.seed = f->cache[i].bodies.seed = seed;
+		f->cache[i].bodies.seed = seed;
 		f->cache[i].seen = calloc(SEEN_SLOTS, sizeof(*f->cache[i].seen));
 		if (!f->cache[i].seen) {
 			folding_free(f);
@@ -100,16 +103,15 @@ void folding_free(struct folding *f)
 	for (size_t i = 0; i < ARRAY_LEN(f->cache); i++) {
 		struct cache *c = &f->cache[i];
 
-		intern_free(&c->lines);
 		intern_free(&c->bodies);
-		free(c->line_values);
-		free(c->body_values);
+		free(c->values);
 		free(c->seen);
 	}
 	foldtab_free(&f->table);
 	free(f->report.event);
 	free(f->report.other);
 	free(f->frames);
+	buf_free(&f->functions);
 	buf_free(&f->text);
 	buf_free(&f->scratch);
 	free(f);
@@ -202,71 +204,48 @@ static uint32_t name_of(struct folding *f, const struct perfscript_header *h)
 	return out->failed ? INTERN_NONE : intern_put(&f->table.names, out->p, out->len);
 }
 
-/* Take a line apart and keep what it gives. */
-static int fold_line(struct folding *f, struct cache *c, bool java, const char *line, size_t len, uint64_t hash,
-        struct frame_value *ret, struct err *e)
+static int push_frame(struct folding *f, size_t at, enum foldframe_side side, struct err *e)
 {
-	struct perfscript_frame frame;
-	struct frame_value v = {.bad = true};
-	char *text;
-	uint32_t id;
-	int n = 0;
-
-	buf_reset(&f->scratch);
-	if (perfscript_frame(line, len, &frame)) {
-		v.bad = false;
-		v.side = (uint8_t)foldframe_side(&frame);
-		n = foldframe_put(&frame, &f->o->frames, java, &f->scratch, e);
-		if (n < 0)
-			return n;
-		if (v.side == FOLDFRAME_WAKER && f->o->delimit)
-			f->scratch.len = 2; /* the mark alone, without an annotation */
-	}
-	id = intern_add(&c->lines, line, len, hash);
-	text = id == INTERN_NONE ? NULL : intern_room(&c->lines, f->scratch.len);
-	if (!text || f->scratch.failed ||
-	        base_grow(&c->line_values, &c->cap_lines, c->lines.n, sizeof(v)) != 0)
-		return err_nomem(e, "frames");
-	if (f->scratch.len)
-		memcpy(text, f->scratch.p, f->scratch.len);
-	v.text = text;
-	v.len = (uint32_t)f->scratch.len;
-	v.n = (uint8_t)MIN(n, 2);
-	c->line_values[id] = *ret = v;
-	return 0;
-}
-
-static int push_frame(struct folding *f, const struct frame_value *v, struct err *e)
-{
-	if (base_grow(&f->frames, &f->cap_frames, f->n_frames + 1, sizeof(*v)) != 0)
+	if (f->functions.failed ||
+	        base_grow(&f->frames, &f->cap_frames, f->n_frames + 1, sizeof(*f->frames)) != 0)
 		return err_nomem(e, "a deep stack");
-	f->frames[f->n_frames++] = *v;
+	f->frames[f->n_frames++] = (struct frame_span){.at = at, .len = f->functions.len - at, .side = side};
 	return 0;
 }
 
-static int add_line(struct folding *f, struct cache *c, bool java, const char *line, size_t len, bool *bad,
-        struct err *e)
-{
-	uint64_t hash = intern_hash(&c->lines, line, len);
-	uint32_t id = intern_find(&c->lines, line, len, hash);
-	struct frame_value v = {0};
-	int code = 0;
-
-	if (id != INTERN_NONE)
-		v = c->line_values[id];
-	else
-		code = fold_line(f, c, java, line, len, hash, &v, e);
-	if (code)
-		return code;
-	*bad = v.bad;
-	return v.n ? push_frame(f, &v, e) : 0;
-}
-
+/* The mark between the thread's own frames and those of its waker. */
 static int add_waker_mark(struct folding *f, struct err *e)
 {
-	static const struct frame_value mark = {.text = "--", .len = 2, .n = 1, .side = FOLDFRAME_WAKER};
+	size_t at = f->functions.len;
 
-	return f->o->delimit ? push_frame(f, &mark, e) : 0;
+	buf_put(&f->functions, "--", 2);
+	return push_frame(f, at, FOLDFRAME_WAKER, e);
+}
+
+static int add_line(
+        struct folding *f, bool java, const char *line, size_t len, const char **bad, struct err *e)
+{
+	enum foldframe_side side = FOLDFRAME_USER;
+	struct perfscript_frame frame;
+	size_t at = f->functions.len;
+	int n;
+
+	if (!perfscript_frame(line, len, &frame)) {
+		*bad = not_known;
+		return 0;
+	}
+	if (f->o->delimit)
+		side = foldframe_side(&frame);
+	if (side == FOLDFRAME_WAKER)
+		return add_waker_mark(f, e);
+	n = foldframe_put(&frame, &f->o->frames, java, &f->functions, e);
+	if (n == -EFBIG) {
+		*bad = "a frame that expands beyond 16 MiB";
+		return 0;
+	}
+	if (n <= 0)
+		return n;
+	return push_frame(f, at, side, e);
 }
 
 /* The frames at hand as the table keeps a stack; its id. */
@@ -276,13 +255,13 @@ static uint32_t stack_of(struct folding *f)
 
 	buf_reset(out);
 	for (size_t i = f->n_frames; i-- > 0;) {
-		const struct frame_value *v = &f->frames[i];
+		const struct frame_span *v = &f->frames[i];
 
-		if (f->o->delimit && i + 1 < f->n_frames && v->side == FOLDFRAME_KERNEL &&
+		if (i + 1 < f->n_frames && v->side == FOLDFRAME_KERNEL &&
 		        f->frames[i + 1].side == FOLDFRAME_USER)
 			buf_put(out, ";-", 2);
 		buf_put(out, ";", 1);
-		buf_put(out, v->text, v->len);
+		buf_put(out, f->functions.p + v->at, v->len);
 	}
 	if (f->o->reverse && out->len) {
 		/* the separator goes behind, where the name follows */
@@ -301,22 +280,22 @@ static void trim(struct intern *t)
 		intern_reset(t);
 }
 
-/* Remember an intact body, the second time it comes. */
-static int keep_body(struct cache *c, const struct record *r, uint64_t hash, struct body_value v, struct err *e)
+/* Remember an intact body. */
+static int keep_body(
+        struct cache *c, const struct record *r, uint64_t hash, struct body_value v, struct err *e)
 {
 	uint32_t tag = (uint32_t)(hash >> 32), *seen = &c->seen[hash % SEEN_SLOTS];
 	uint32_t id;
 
-	if (*seen != tag) {
+	if (c->bodies.bytes > CACHE_EASY && *seen != tag) {
 		*seen = tag;
 		return 0;
 	}
 	trim(&c->bodies);
 	id = intern_add(&c->bodies, r->body, (size_t)(r->end - r->body), hash);
-	if (id == INTERN_NONE ||
-	        base_grow(&c->body_values, &c->cap_bodies, c->bodies.n, sizeof(*c->body_values)) != 0)
+	if (id == INTERN_NONE || base_grow(&c->values, &c->cap, c->bodies.n, sizeof(*c->values)) != 0)
 		return err_nomem(e, "stacks");
-	c->body_values[id] = v;
+	c->values[id] = v;
 	return 0;
 }
 
@@ -361,8 +340,9 @@ static int choose(struct folding *f, struct record *r, struct err *e)
 	return rep->other ? 0 : keep_name(&rep->other, *event, e);
 }
 
-static int account(struct folding *f, const struct paragraphs *in, const struct record *r, uint32_t stack,
-        struct err *e)
+/* Add R to its stack's sum; the cached V saves the search for their pair. */
+static int account(struct folding *f, const struct paragraphs *in, const struct record *r,
+        struct body_value *v, struct err *e)
 {
 	uint64_t weight;
 	uint32_t name;
@@ -372,15 +352,23 @@ static int account(struct folding *f, const struct paragraphs *in, const struct 
 		return 0;
 	}
 	if (!weight_of(f, r, &weight)) {
-		malformed(f, in, r->line, f->o->by_count ? "a count that is no 64-bit number" :
-		                                           "a period that does not fit 64 bits");
+		malformed(f, in, r->line,
+		        f->o->by_count ? "a count that is no 64-bit number"
+		                       : "a period that does not fit 64 bits");
 		return 0;
 	}
 	name = name_of(f, &r->h);
-	if (name == INTERN_NONE || stack == INTERN_NONE)
+	if (name == INTERN_NONE || v->stack == INTERN_NONE)
 		return err_nomem(e, "the distinct stacks");
+	if (name != v->name) {
+		v->pair = foldtab_pair(&f->table, name, v->stack);
+		v->name = name;
+	}
+	if (v->pair == FOLDTAB_NONE)
+		return err_nomem(e, "the distinct stacks");
+	f->table.pairs[v->pair].sum += weight;
 	f->report.records++;
-	return foldtab_add(&f->table, name, stack, weight, e);
+	return 0;
 }
 
 /* A record that no blank line ends. One that is no sample has none by nature. */
@@ -394,38 +382,37 @@ static void unended(struct folding *f, const struct paragraphs *in, const struct
  * Read the lines of a body that is not known yet, up to its end or to the next
  * header (with its "# wait:" comment), which *STOP then points to.
  */
-static int walk_body(struct folding *f, const struct paragraphs *in, const struct record *r, const char **stop,
-        uint32_t *n_bad, struct err *e)
+static int walk_body(struct folding *f, const struct paragraphs *in, const struct record *r,
+        const char **stop, uint32_t *n_bad, struct err *e)
 {
-	struct cache *c = &f->cache[r->java];
 	const char *wait = NULL;
 	struct perfscript_header h;
 
 	f->n_frames = 0;
+	buf_reset(&f->functions);
 	*n_bad = 0;
-	trim(&c->lines);
 	for (const char *p = r->body, *next; p < r->end; p = next) {
 		size_t len = (size_t)((const char *)memchr(p, '\n', (size_t)(r->end - p)) - p);
-		bool bad = false;
+		const char *bad = NULL;
 		int code = 0;
 
 		next = p + len + 1;
 		if (*p == '#') {
 			wait = starts(p, len, "# wait:") ? p : NULL;
-			if (starts(p, len, "# waker"))
+			if (f->o->delimit && starts(p, len, "# waker"))
 				code = add_waker_mark(f, e);
 		} else if (perfscript_header(p, len, &h)) {
 			*stop = wait ? wait : p;
 			return 0;
 		} else {
 			wait = NULL;
-			code = add_line(f, c, r->java, p, len, &bad, e);
+			code = add_line(f, r->java, p, len, &bad, e);
 		}
 		if (code)
 			return code;
 		if (bad) {
 			++*n_bad;
-			malformed(f, in, p, not_known);
+			malformed(f, in, p, bad);
 		}
 	}
 	*stop = r->end;
@@ -436,7 +423,7 @@ static int walk_body(struct folding *f, const struct paragraphs *in, const struc
 static int fold_body(struct folding *f, const struct paragraphs *in, const struct record *r, uint64_t hash,
         const char **next, struct err *e)
 {
-	struct body_value v;
+	struct body_value v = {.name = INTERN_NONE};
 	int code = walk_body(f, in, r, next, &v.bad, e);
 
 	if (code)
@@ -446,17 +433,19 @@ static int fold_body(struct folding *f, const struct paragraphs *in, const struc
 		return 0;
 	}
 	if (r->how != PARAGRAPH_BLANK) {
-		unended(f, in, r, r->how == PARAGRAPH_EOF ? "a record cut short by the end of the input" :
-		                                            "a record of more than 16 MiB");
+		unended(f, in, r,
+		        r->how == PARAGRAPH_EOF ? "a record cut short by the end of the input"
+		                                : "a record of more than 16 MiB");
 		f->state = SKIPPING;
 		return 0;
 	}
 	v.stack = r->chosen ? stack_of(f) : INTERN_NONE;
 	if (r->chosen && v.stack == INTERN_NONE)
 		return err_nomem(e, "the distinct stacks");
-	if (r->chosen && hash)
+	code = account(f, in, r, &v, e);
+	if (!code && r->chosen && hash)
 		code = keep_body(&f->cache[r->java], r, hash, v, e);
-	return code ? code : account(f, in, r, v.stack, e);
+	return code;
 }
 
 /*
@@ -471,6 +460,7 @@ static int fold_record(struct folding *f, const struct paragraphs *in, struct re
 	size_t len = (size_t)(r->end - r->body);
 	struct intern *bodies;
 	uint32_t id = INTERN_NONE;
+	struct body_value *v;
 	uint64_t hash = 0;
 	int code = choose(f, r, e);
 
@@ -486,8 +476,9 @@ static int fold_record(struct folding *f, const struct paragraphs *in, struct re
 		return fold_body(f, in, r, hash, next, e);
 	*next = r->end;
 	/* the first bad line was told when the body was read */
-	f->report.malformed += f->cache[r->java].body_values[id].bad;
-	return account(f, in, r, f->cache[r->java].body_values[id].stack, e);
+	v = &f->cache[r->java].values[id];
+	f->report.malformed += v->bad;
+	return account(f, in, r, v, e);
 }
 
 /* A line that no record holds. */

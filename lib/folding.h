@@ -12,8 +12,8 @@
  *   is left out whole, as frames may be missing; so is one of more than
  *   PARAGRAPH_MAX bytes, and one whose period or count is no 64-bit number.
  *
- * Stacks and lines that were seen before are known by their bytes, so each is
- * taken apart once. What is kept for that is bounded.
+ * A stack that was seen before is known by its bytes and not taken apart again.
+ * What is kept for that is bounded.
  */
 #ifndef STACKTOOLS_FOLDING_H
 #define STACKTOOLS_FOLDING_H

@@ -51,21 +51,19 @@ static int grow_slots(struct foldtab *t)
 	return 0;
 }
 
-int foldtab_add(struct foldtab *t, uint32_t name, uint32_t stack, uint64_t weight, struct err *e)
+uint32_t foldtab_pair(struct foldtab *t, uint32_t name, uint32_t stack)
 {
 	size_t i = t->n_slots ? pair_slot(t, name, stack) : 0;
 
-	if (t->n_slots && t->slots[i]) {
-		t->pairs[t->slots[i] - 1].sum += weight;
-		return 0;
-	}
+	if (t->n_slots && t->slots[i])
+		return t->slots[i] - 1;
 	if (t->n >= UINT32_MAX - 1 || grow_slots(t) != 0 ||
 	        base_grow(&t->pairs, &t->cap, t->n + 1, sizeof(*t->pairs)) != 0)
-		return err_nomem(e, "the distinct stacks");
+		return FOLDTAB_NONE;
 	i = pair_slot(t, name, stack);
-	t->pairs[t->n++] = (struct foldtab_pair){.name = name, .stack = stack, .sum = weight};
+	t->pairs[t->n++] = (struct foldtab_pair){.name = name, .stack = stack};
 	t->slots[i] = (uint32_t)t->n;
-	return 0;
+	return (uint32_t)t->n - 1;
 }
 
 size_t foldtab_digits(foldtab_sum v, char buf[40])
@@ -188,7 +186,8 @@ static struct foldtab_sum_text text_of(const struct intern *t, uint32_t id)
 	return s;
 }
 
-int foldtab_lines(const struct foldtab *t, const struct foldtab_query *q, struct foldtab_lines *ret, struct err *e)
+int foldtab_lines(
+        const struct foldtab *t, const struct foldtab_query *q, struct foldtab_lines *ret, struct err *e)
 {
 	*ret = (struct foldtab_lines){.lines = calloc(t->n + 1, sizeof(*ret->lines)), .n = t->n};
 	if (!ret->lines)

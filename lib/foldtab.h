@@ -33,8 +33,13 @@ struct foldtab {
 void foldtab_init(struct foldtab *t, uint64_t seed);
 void foldtab_free(struct foldtab *t); /* a zeroed one is fine */
 
-/* Add WEIGHT to (NAME, STACK), ids of the two tables. 0 or -ENOMEM. */
-int foldtab_add(struct foldtab *t, uint32_t name, uint32_t stack, uint64_t weight, struct err *e);
+#define FOLDTAB_NONE UINT32_MAX
+
+/*
+ * The index in t->pairs of (NAME, STACK), ids of the two tables; a new pair's
+ * sum is 0. FOLDTAB_NONE when memory or indexes run out.
+ */
+uint32_t foldtab_pair(struct foldtab *t, uint32_t name, uint32_t stack);
 
 struct foldtab_line {
 	struct foldtab_sum_text {
@@ -62,7 +67,8 @@ struct foldtab_lines {
  * The lines of the table, each distinct text once, in the order of
  * LC_ALL=C sort(1). They point into the table. free(3) ret->lines.
  */
-int foldtab_lines(const struct foldtab *t, const struct foldtab_query *q, struct foldtab_lines *ret, struct err *e);
+int foldtab_lines(
+        const struct foldtab *t, const struct foldtab_query *q, struct foldtab_lines *ret, struct err *e);
 
 /* V in decimal into BUF of 40 bytes, not terminated; returns the length. */
 size_t foldtab_digits(foldtab_sum v, char buf[40]);

@@ -21,66 +21,64 @@
 
 static struct stackshot *open_plain(struct stackcase_report *r, const struct stackcase_env *env)
 {
-	return stackcase_open(r, env, (struct stackshot_opts){.type = STACKSHOT_RAW_TP});
+	return stackcase_open(r, env, (struct stackshot_opts){ .type = STACKSHOT_RAW_TP });
 }
 
-/* Both ids with SKIP frames left out, and their frames. */
-static bool take_skipping(struct stackcase_report *r, struct stackshot *s, uint64_t skip,
-        uint64_t frames[][STACKCASE_DEPTH], size_t *n)
+static const char *const half_names[] = { [STACKMAP_KERNEL] = "kernel", [STACKMAP_USER] = "user" };
+
+/* The frames of HALF with SKIP of them left out, and the entry free again; 0 and R failed. */
+static size_t take_skipping(struct stackcase_report *r, struct stackshot *s, enum stackmap_half half,
+	uint64_t skip, uint64_t *frames)
 {
 	struct stackmap_state *state = stackshot_state(s);
-	struct chain_walk w = {.family = CHAIN_NORTH};
+	struct chain_walk w = { .family = CHAIN_NORTH };
+	uint32_t key;
+	size_t n;
 
-	state->id_flags[STACKMAP_KERNEL] = skip;
-	state->id_flags[STACKMAP_USER] = BPF_F_USER_STACK | skip;
-	if (!stackcase_fire(r, s, &w))
-		return false;
-	for (int half = 0; half < STACKMAP_HALVES; half++) {
-		n[half] = stackcase_frames(r, s, state->id[half], frames[half]);
-		if (!n[half])
-			return false;
-	}
-	return true;
+	state->id_flags[half] = (half == STACKMAP_USER ? BPF_F_USER_STACK : 0) | skip;
+	if (!stackcase_fire(r, s, &w, half))
+		return 0;
+	n = stackcase_frames(r, s, state->id[half], frames);
+	key = (uint32_t)state->id[half];
+	if (n && bpf_map_delete_elem(stackshot_map_fd(s), &key) != 0)
+		stackcase_fail(r, "delete of id %u gives -%d %s", key, errno, err_name(errno));
+	return n;
 }
 
 static void run_skip(struct stackcase_report *r, const struct stackcase_env *env, const void *arg)
 {
-	static const char *const names[] = {"kernel", "user"};
+	enum stackmap_half half = *(const enum stackmap_half *)arg;
 	CLEANUP(stackshot_close_p) struct stackshot *s = open_plain(r, env);
-	uint64_t whole[STACKMAP_HALVES][STACKCASE_DEPTH], rest[STACKMAP_HALVES][STACKCASE_DEPTH];
-	size_t n[STACKMAP_HALVES], left[STACKMAP_HALVES];
+	uint64_t whole[STACKCASE_DEPTH], rest[STACKCASE_DEPTH];
+	size_t n, left;
 
-	(void)arg;
-	if (!s || !take_skipping(r, s, 0, whole, n) || !take_skipping(r, s, SKIP, rest, left))
+	if (!s)
 		return;
-	for (int half = 0; half < STACKMAP_HALVES; half++) {
-		if (left[half] != n[half] - SKIP ||
-		        memcmp(rest[half], whole[half] + SKIP, left[half] * sizeof(uint64_t)) != 0)
-			stackcase_fail(r, "skipping %d of %zu %s frames leaves %zu, or others", SKIP, n[half],
-			        names[half], left[half]);
-	}
-	stackcase_pass(r, "skipping %d leaves the outer %zu of %zu kernel and %zu of %zu user frames", SKIP,
-	        left[0], n[0], left[1], n[1]);
+	n = take_skipping(r, s, half, 0, whole);
+	left = n ? take_skipping(r, s, half, SKIP, rest) : 0;
+	if (!left)
+		return;
+	if (left != n - SKIP || memcmp(rest, whole + SKIP, left * sizeof(*rest)) != 0)
+		stackcase_fail(r, "skipping %d of %zu %s frames leaves %zu, or others", SKIP, n,
+			half_names[half], left);
+	stackcase_pass(
+		r, "skipping %d leaves the outer %zu of %zu %s frames", SKIP, left, n, half_names[half]);
 }
 
 static void run_skip_all(struct stackcase_report *r, const struct stackcase_env *env, const void *arg)
 {
+	enum stackmap_half half = *(const enum stackmap_half *)arg;
 	CLEANUP(stackshot_close_p) struct stackshot *s = open_plain(r, env);
-	struct chain_walk w = {.family = CHAIN_NORTH};
+	struct chain_walk w = { .family = CHAIN_NORTH };
 	struct stackmap_state *state;
 	char text[256];
 
-	(void)arg;
 	if (!s)
 		return;
 	state = stackshot_state(s);
-	state->id_flags[STACKMAP_KERNEL] = SKIP_ALL;
-	state->id_flags[STACKMAP_USER] = BPF_F_USER_STACK | SKIP_ALL;
-	if (stackcase_fire(r, s, &w) &&
-	        stackcase_result(r, STACKERR_GET_ID, "skipping the whole kernel stack",
-	                state->id[STACKMAP_KERNEL], -EFAULT) &&
-	        stackcase_result(r, STACKERR_GET_ID, "skipping the whole user stack",
-	                state->id[STACKMAP_USER], -EFAULT))
+	state->id_flags[half] = (half == STACKMAP_USER ? BPF_F_USER_STACK : 0) | SKIP_ALL;
+	if (stackcase_fire(r, s, &w, half) &&
+		stackcase_result(r, STACKERR_GET_ID, "skipping the whole stack", state->id[half], -EFAULT))
 		stackcase_pass(r, "%s", stackerr_text(STACKERR_GET_ID, -EFAULT, text, sizeof(text)));
 }
 
@@ -88,8 +86,8 @@ static void run_shallow(struct stackcase_report *r, const struct stackcase_env *
 {
 	CLEANUP(stackshot_close_p)
 	struct stackshot *s =
-	        stackcase_open(r, env, (struct stackshot_opts){.type = STACKSHOT_RAW_TP, .depth = SHALLOW});
-	struct chain_walk w = {.family = CHAIN_NORTH};
+		stackcase_open(r, env, (struct stackshot_opts){ .type = STACKSHOT_RAW_TP, .depth = SHALLOW });
+	struct chain_walk w = { .family = CHAIN_NORTH };
 	uint64_t frames[STACKCASE_DEPTH];
 	struct stackmap_state *state;
 	size_t n;
@@ -99,7 +97,7 @@ static void run_shallow(struct stackcase_report *r, const struct stackcase_env *
 		return;
 	state = stackshot_state(s);
 	state->get_bytes = SHALLOW * sizeof(uint64_t);
-	if (!stackcase_fire(r, s, &w))
+	if (!stackcase_fire(r, s, &w, STACKMAP_USER))
 		return;
 	n = stackcase_frames(r, s, state->id[STACKMAP_USER], frames);
 	stackcase_show_user(r, frames, n);
@@ -108,15 +106,15 @@ static void run_shallow(struct stackcase_report *r, const struct stackcase_env *
 	if (n != SHALLOW)
 		stackcase_fail(r, "%zu frames in an entry of %d", n, SHALLOW);
 	stackcase_result(r, STACKERR_GET, "bpf_get_stack() into a buffer of 3 frames",
-	        state->got[STACKMAP_USER], SHALLOW * (int64_t)sizeof(uint64_t));
+		state->got[STACKMAP_USER], SHALLOW * (int64_t)sizeof(uint64_t));
 	stackcase_pass(r, "of %d frames the inner %d are kept, and nothing says that there were more",
-	        CHAIN_FRAMES, SHALLOW);
+		CHAIN_FRAMES, SHALLOW);
 }
 
 static void run_deep(struct stackcase_report *r, const struct stackcase_env *env, const void *arg)
 {
 	CLEANUP(stackshot_close_p) struct stackshot *s = open_plain(r, env);
-	struct chain_walk w = {.family = CHAIN_DEEP};
+	struct chain_walk w = { .family = CHAIN_DEEP };
 	uint64_t frames[STACKCASE_DEPTH];
 	struct stackmap_state *state;
 	size_t n;
@@ -125,7 +123,7 @@ static void run_deep(struct stackcase_report *r, const struct stackcase_env *env
 	if (!s)
 		return;
 	state = stackshot_state(s);
-	if (!stackcase_fire(r, s, &w))
+	if (!stackcase_fire(r, s, &w, STACKMAP_USER))
 		return;
 	n = stackcase_frames(r, s, state->id[STACKMAP_USER], frames);
 	if (!n || !stackcase_is_chain(r, &w, frames, n, CHAIN_FRAMES - 1))
@@ -145,53 +143,37 @@ static void run_deep(struct stackcase_report *r, const struct stackcase_env *env
  * The two helpers are called from two places of the same program: where a
  * kernel stack begins inside the program, these two addresses differ.
  */
-static bool same_frame(const struct kallsyms *ks, uint64_t a, uint64_t b)
+static bool same_frame(const struct stackshot *s, uint64_t a, uint64_t b)
 {
-	struct kallsyms_sym x, y;
-
-	if (a == b)
-		return true;
-	return ks && kallsyms_find(ks, a, &x) && kallsyms_find(ks, b, &y) && x.start == y.start &&
-	       strcmp(x.module, "bpf") == 0;
-}
-
-static bool compare_half(struct stackcase_report *r, const struct kallsyms *ks, struct stackshot *s,
-        enum stackmap_half half, size_t *n)
-{
-	struct stackmap_state *state = stackshot_state(s);
-	const char *name = half == STACKMAP_USER ? "user" : "kernel";
-	uint64_t frames[STACKCASE_DEPTH];
-
-	*n = stackcase_frames(r, s, state->id[half], frames);
-	if (!*n)
-		return false;
-	if (!stackcase_result(
-	            r, STACKERR_GET, "bpf_get_stack()", state->got[half], (int64_t)(*n * sizeof(uint64_t))))
-		return false;
-	for (size_t i = 0; i < *n; i++) {
-		bool same = i == 0 && half == STACKMAP_KERNEL
-		                    ? same_frame(ks, frames[i], state->frames[half][i])
-		                    : frames[i] == state->frames[half][i];
-
-		if (!same)
-			return stackcase_fail(r, "%s frame %zu: 0x%" PRIx64 " in the map, 0x%llx directly",
-			        name, i, frames[i], state->frames[half][i]);
-	}
-	return true;
+	return a == b || MAX(a, b) - MIN(a, b) < stackshot_program_bytes(s);
 }
 
 static void run_agree(struct stackcase_report *r, const struct stackcase_env *env, const void *arg)
 {
+	enum stackmap_half half = *(const enum stackmap_half *)arg;
 	CLEANUP(stackshot_close_p) struct stackshot *s = open_plain(r, env);
-	CLEANUP(kallsyms_free_p) struct kallsyms *ks = s ? stackcase_kallsyms(r) : NULL;
-	struct chain_walk w = {.family = CHAIN_NORTH};
-	size_t n[STACKMAP_HALVES];
+	struct chain_walk w = { .family = CHAIN_NORTH };
+	uint64_t frames[STACKCASE_DEPTH];
+	struct stackmap_state *state;
+	size_t n;
 
-	(void)arg;
-	if (!s || !stackcase_fire(r, s, &w))
+	if (!s || !stackcase_fire(r, s, &w, half))
 		return;
-	if (compare_half(r, ks, s, STACKMAP_KERNEL, &n[0]) && compare_half(r, ks, s, STACKMAP_USER, &n[1]))
-		stackcase_pass(r, "%zu kernel and %zu user frames are the same both ways", n[0], n[1]);
+	state = stackshot_state(s);
+	n = stackcase_frames(r, s, state->id[half], frames);
+	if (!n || !stackcase_result(r, STACKERR_GET, "bpf_get_stack()", state->got[half],
+			  (int64_t)(n * sizeof(*frames))))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t direct = state->frames[half][i];
+		bool same = i == 0 && half == STACKMAP_KERNEL ? same_frame(s, frames[i], direct)
+							      : frames[i] == direct;
+
+		if (!same)
+			stackcase_fail(r, "frame %zu: 0x%" PRIx64 " in the map, 0x%" PRIx64 " directly", i,
+				frames[i], direct);
+	}
+	stackcase_pass(r, "%zu %s frames are the same both ways", n, half_names[half]);
 }
 
 static void hex(char *dst, const uint8_t *p, size_t n)
@@ -203,7 +185,7 @@ static void hex(char *dst, const uint8_t *p, size_t n)
 
 /* Frame I of W as the kernel put it: build ID and offset of the file it lies in. */
 static bool check_build_id(
-        struct stackcase_report *r, size_t i, uint64_t addr, const struct bpf_stack_build_id *got)
+	struct stackcase_report *r, size_t i, uint64_t addr, const struct bpf_stack_build_id *got)
 {
 	char hex_got[2 * BPF_BUILD_ID_SIZE + 1];
 	struct loaded at;
@@ -218,12 +200,12 @@ static bool check_build_id(
 	if (!loaded_find(addr, &at))
 		return stackcase_fail(r, "frame %zu: 0x%" PRIx64 " is in no loaded object", i, addr);
 	if (!at.build_id ||
-	        memcmp(got->build_id, at.build_id, MIN(at.build_id_len, sizeof(got->build_id))) != 0)
+		memcmp(got->build_id, at.build_id, MIN(at.build_id_len, sizeof(got->build_id))) != 0)
 		return stackcase_fail(
-		        r, "frame %zu has build ID %s, which is not this program's", i, hex_got);
+			r, "frame %zu has build ID %s, which is not this program's", i, hex_got);
 	if (i == 0 ? got->offset - at.offset > SYSCALL_BYTES : got->offset != at.offset)
 		return stackcase_fail(
-		        r, "frame %zu has offset 0x%llx, want 0x%" PRIx64, i, got->offset, at.offset);
+			r, "frame %zu has offset 0x%llx, want 0x%" PRIx64, i, got->offset, at.offset);
 	return true;
 }
 
@@ -237,7 +219,7 @@ static bool has_build_id(struct stackcase_report *r)
 }
 
 static void check_build_ids(struct stackcase_report *r, const struct chain_walk *w,
-        const struct bpf_stack_build_id *got, size_t n)
+	const struct bpf_stack_build_id *got, size_t n)
 {
 	if (n < CHAIN_FRAMES) {
 		stackcase_fail(r, "the stack has %zu frames, want %d", n, CHAIN_FRAMES);
@@ -253,7 +235,7 @@ static void run_build_id_map(struct stackcase_report *r, const struct stackcase_
 {
 	CLEANUP(stackshot_close_p)
 	struct stackshot *s =
-	        stackcase_open(r, env, (struct stackshot_opts){.type = STACKSHOT_RAW_TP, .build_id = true});
+		stackcase_open(r, env, (struct stackshot_opts){ .type = STACKSHOT_RAW_TP, .build_id = true });
 	_cleanup_free_ struct bpf_stack_build_id *got = calloc(env->depth, sizeof(*got));
 	struct chain_walk w;
 	uint32_t key;
@@ -277,7 +259,7 @@ static void run_build_id_map(struct stackcase_report *r, const struct stackcase_
 static void run_build_id_get(struct stackcase_report *r, const struct stackcase_env *env, const void *arg)
 {
 	CLEANUP(stackshot_close_p) struct stackshot *s = open_plain(r, env);
-	struct chain_walk w = {.family = CHAIN_NORTH};
+	struct chain_walk w = { .family = CHAIN_NORTH };
 	struct bpf_stack_build_id got[BUILD_IDS];
 	struct stackmap_state *state;
 	int64_t bytes;
@@ -288,7 +270,7 @@ static void run_build_id_get(struct stackcase_report *r, const struct stackcase_
 	state = stackshot_state(s);
 	state->get_flags[STACKMAP_USER] = BPF_F_USER_STACK | BPF_F_USER_BUILD_ID;
 	state->get_bytes = sizeof(got);
-	if (!stackcase_fire(r, s, &w))
+	if (!stackcase_fire(r, s, &w, STACKMAP_USER))
 		return;
 	bytes = state->got[STACKMAP_USER];
 	if (bytes < 0) {
@@ -305,7 +287,7 @@ static size_t put_stacks(struct stackcase_report *r, struct stackshot *s, int64_
 	size_t n = 0;
 
 	for (uint64_t i = 0; i < STACKS; i++) {
-		struct chain_frame tail = {.ret = i + 1};
+		struct chain_frame tail = { .ret = i + 1 };
 
 		ids[i] = stackcase_user_id(r, s, CHAIN_NORTH, &tail, 0, NULL);
 		if (ids[i] >= 0)
@@ -329,9 +311,9 @@ static void run_look_up(struct stackcase_report *r, const struct stackcase_env *
 		if (ids[i] < 0)
 			continue;
 		if (stackcase_frames(r, s, ids[i], frames) != CHAIN_FRAMES + 1 ||
-		        frames[CHAIN_FRAMES] != i + 1)
+			frames[CHAIN_FRAMES] != i + 1)
 			stackcase_fail(r, "id %" PRId64 " is another stack: frame %d is 0x%" PRIx64, ids[i],
-			        CHAIN_FRAMES, frames[CHAIN_FRAMES]);
+				CHAIN_FRAMES, frames[CHAIN_FRAMES]);
 		/* a look-up takes the entry out and puts it back: it must be there twice */
 		stackcase_frames(r, s, ids[i], frames);
 	}
@@ -342,7 +324,7 @@ static void run_look_up(struct stackcase_report *r, const struct stackcase_env *
 /* How many keys the map gives, or 0 when one is not among IDS or comes twice. */
 static size_t iterate(struct stackcase_report *r, const struct stackshot *s, const int64_t ids[STACKS])
 {
-	bool seen[STACKS] = {false};
+	bool seen[STACKS] = { false };
 	uint32_t key = 0, *prev = NULL;
 	size_t n = 0;
 
@@ -354,7 +336,7 @@ static size_t iterate(struct stackcase_report *r, const struct stackshot *s, con
 			i++;
 		if (i == STACKS || seen[i]) {
 			stackcase_fail(r, "iteration gives id %u, which %s", key,
-			        i == STACKS ? "is none of the stacks" : "it gave before");
+				i == STACKS ? "is none of the stacks" : "it gave before");
 			return 0;
 		}
 		seen[i] = true;
@@ -413,20 +395,25 @@ static void run_delete(struct stackcase_report *r, const struct stackcase_env *e
 	if (bpf_map_get_next_key(fd, NULL, &first) || bpf_map_get_next_key(fd, &gone, &next) || next != first)
 		stackcase_fail(r, "get_next_key of a deleted id does not start again");
 	stackcase_pass(
-	        r, "deleted ids are gone, the %zu others stay; the key after a deleted one is the first", n);
+		r, "deleted ids are gone, the %zu others stay; the key after a deleted one is the first", n);
 }
 
+static const enum stackmap_half user = STACKMAP_USER, kernel = STACKMAP_KERNEL;
+
 static const struct stackcase cases[] = {
-        {"frames: a skip count leaves out the innermost", run_skip, NULL},
-        {"frames: skipping the whole stack is EFAULT", run_skip_all, NULL},
-        {"frames: a stack deeper than the entry keeps its inner frames", run_shallow, NULL},
-        {"frames: a stack deeper than perf_event_max_stack keeps its inner frames", run_deep, NULL},
-        {"frames: bpf_get_stack() agrees with the map frame by frame", run_agree, NULL},
-        {"frames: a map with build IDs has each file's build ID and offset", run_build_id_map, NULL},
-        {"frames: bpf_get_stack() with BPF_F_USER_BUILD_ID has them too", run_build_id_get, NULL},
-        {"frames: look-up gives each id's own stack, again and again", run_look_up, NULL},
-        {"frames: iteration gives each id once", run_iterate, NULL},
-        {"frames: a deleted id is gone, the others stay", run_delete, NULL},
+	{ "frames: a skip count leaves out the innermost user frames", run_skip, &user },
+	{ "frames: a skip count leaves out the innermost kernel frames", run_skip, &kernel },
+	{ "frames: skipping the whole user stack is EFAULT", run_skip_all, &user },
+	{ "frames: skipping the whole kernel stack is EFAULT", run_skip_all, &kernel },
+	{ "frames: a stack deeper than the entry keeps its inner frames", run_shallow, NULL },
+	{ "frames: a stack deeper than perf_event_max_stack keeps its inner frames", run_deep, NULL },
+	{ "frames: bpf_get_stack() agrees with the map on each user frame", run_agree, &user },
+	{ "frames: bpf_get_stack() agrees with the map on each kernel frame", run_agree, &kernel },
+	{ "frames: a map with build IDs has each file's build ID and offset", run_build_id_map, NULL },
+	{ "frames: bpf_get_stack() with BPF_F_USER_BUILD_ID has them too", run_build_id_get, NULL },
+	{ "frames: look-up gives each id's own stack, again and again", run_look_up, NULL },
+	{ "frames: iteration gives each id once", run_iterate, NULL },
+	{ "frames: a deleted id is gone, the others stay", run_delete, NULL },
 };
 
-const struct stackcase_set framecases = {cases, ARRAY_LEN(cases)};
+const struct stackcase_set framecases = { cases, ARRAY_LEN(cases) };

@@ -16,7 +16,7 @@
 
 static struct chain_frame tail_of(uint64_t ret)
 {
-	return (struct chain_frame){.ret = ret};
+	return (struct chain_frame){ .ret = ret };
 }
 
 static const char *id_text(int64_t id, char *buf, size_t cap)
@@ -27,7 +27,7 @@ static const char *id_text(int64_t id, char *buf, size_t cap)
 static void run_same(struct stackcase_report *r, const struct stackcase_env *env, const void *arg)
 {
 	CLEANUP(stackshot_close_p)
-	struct stackshot *s = stackcase_open(r, env, (struct stackshot_opts){.type = STACKSHOT_RAW_TP});
+	struct stackshot *s = stackcase_open(r, env, (struct stackshot_opts){ .type = STACKSHOT_RAW_TP });
 	int64_t first, again, other = -EEXIST;
 
 	(void)arg;
@@ -54,7 +54,7 @@ static void run_zero(struct stackcase_report *r, const struct stackcase_env *env
 {
 	CLEANUP(stackshot_close_p)
 	struct stackshot *s =
-	        stackcase_open(r, env, (struct stackshot_opts){.type = STACKSHOT_RAW_TP, .entries = 1});
+		stackcase_open(r, env, (struct stackshot_opts){ .type = STACKSHOT_RAW_TP, .entries = 1 });
 	uint64_t frames[STACKCASE_DEPTH];
 	struct chain_walk w;
 	int64_t id;
@@ -77,7 +77,7 @@ static struct stackshot *occupied(struct stackcase_report *r, const struct stack
 {
 	CLEANUP(stackshot_close_p)
 	struct stackshot *s =
-	        stackcase_open(r, env, (struct stackshot_opts){.type = STACKSHOT_RAW_TP, .entries = 1});
+		stackcase_open(r, env, (struct stackshot_opts){ .type = STACKSHOT_RAW_TP, .entries = 1 });
 	int64_t id;
 
 	if (!s)
@@ -89,14 +89,14 @@ static struct stackshot *occupied(struct stackcase_report *r, const struct stack
 /* Id 0 must be the stack of FAMILY's chain. */
 static bool holds(struct stackcase_report *r, const struct stackshot *s, int64_t id, enum chain_family family)
 {
-	struct chain_walk w = {.family = family};
+	struct chain_walk w = { .family = family };
 	uint64_t frames[STACKCASE_DEPTH];
 	size_t n = stackcase_frames(r, s, id, frames);
 	const char *want = chain_expect(&w, 1), *got = n > 1 ? chain_name(frames[1], NULL) : NULL;
 
 	if (n && (!got || strcmp(got, want) != 0))
 		return stackcase_fail(
-		        r, "id %" PRId64 " is the stack of %s, want %s", id, got ? got : "[unknown]", want);
+			r, "id %" PRId64 " is the stack of %s, want %s", id, got ? got : "[unknown]", want);
 	return n > 0;
 }
 
@@ -112,9 +112,9 @@ static void run_collision(struct stackcase_report *r, const struct stackcase_env
 		return;
 	id = stackcase_user_id(r, s, CHAIN_EAST, NULL, flags, NULL);
 	if (!stackcase_result(r, STACKERR_GET_ID, "another stack in the same bucket", id, -EEXIST) ||
-	        !holds(r, s, 0, CHAIN_NORTH) ||
-	        !stackcase_result(r, STACKERR_GET_ID, "the first stack again",
-	                stackcase_user_id(r, s, CHAIN_NORTH, NULL, flags, NULL), 0))
+		!holds(r, s, 0, CHAIN_NORTH) ||
+		!stackcase_result(r, STACKERR_GET_ID, "the first stack again",
+			stackcase_user_id(r, s, CHAIN_NORTH, NULL, flags, NULL), 0))
 		return;
 	stackcase_pass(r, "%s; the first stack stays", id_text(-EEXIST, text, sizeof(text)));
 }
@@ -168,7 +168,7 @@ static void run_fast_twins(struct stackcase_report *r, const struct stackcase_en
 {
 	CLEANUP(stackshot_close_p)
 	struct stackshot *s =
-	        stackcase_open(r, env, (struct stackshot_opts){.type = STACKSHOT_RAW_TP, .entries = 1});
+		stackcase_open(r, env, (struct stackshot_opts){ .type = STACKSHOT_RAW_TP, .entries = 1 });
 	uint64_t frames[STACKCASE_DEPTH + 1], twins[2];
 	struct chain_frame first, second;
 	int64_t exact, fast;
@@ -185,7 +185,7 @@ static void run_fast_twins(struct stackcase_report *r, const struct stackcase_en
 	first = tail_of(twins[0]);
 	second = tail_of(twins[1]);
 	if (!stackcase_result(r, STACKERR_GET_ID, "the first of two stacks with one hash",
-	            stackcase_user_id(r, s, CHAIN_NORTH, &first, 0, NULL), 0))
+		    stackcase_user_id(r, s, CHAIN_NORTH, &first, 0, NULL), 0))
 		return;
 	exact = stackcase_user_id(r, s, CHAIN_NORTH, &second, 0, NULL);
 	fast = stackcase_user_id(r, s, CHAIN_NORTH, &second, BPF_F_FAST_STACK_CMP, NULL);
@@ -197,9 +197,9 @@ static void run_fast_twins(struct stackcase_report *r, const struct stackcase_en
 	}
 	if (stackcase_result(r, STACKERR_GET_ID, "with the flag, the second stack", fast, 0))
 		stackcase_pass(r,
-		        "two stacks whose frame 6 is 0x%" PRIx64 " and 0x%" PRIx64 " share hash 0x%" PRIx32
-		        ": the second one gets the first one's id, a wrong stack",
-		        twins[0], twins[1], chain_hash((frames[n] = twins[0], frames), n + 1));
+			"two stacks whose frame 6 is 0x%" PRIx64 " and 0x%" PRIx64 " share hash 0x%" PRIx32
+			": the second one gets the first one's id, a wrong stack",
+			twins[0], twins[1], chain_hash((frames[n] = twins[0], frames), n + 1));
 }
 
 /* Put stacks of the north chain with other tails until one displaces BUCKET's. */
@@ -215,7 +215,7 @@ static bool displace(struct stackcase_report *r, struct stackshot *s, int64_t bu
 			return true;
 		if (id < 0)
 			return stackcase_result(
-			        r, STACKERR_GET_ID, "a stack with BPF_F_REUSE_STACKID", id, bucket);
+				r, STACKERR_GET_ID, "a stack with BPF_F_REUSE_STACKID", id, bucket);
 		/* it took the other bucket and the spare entry with it */
 		bpf_map_delete_elem(stackshot_map_fd(s), &key);
 	}
@@ -226,7 +226,7 @@ static void run_reuse(struct stackcase_report *r, const struct stackcase_env *en
 {
 	CLEANUP(stackshot_close_p)
 	struct stackshot *s =
-	        stackcase_open(r, env, (struct stackshot_opts){.type = STACKSHOT_RAW_TP, .entries = 2});
+		stackcase_open(r, env, (struct stackshot_opts){ .type = STACKSHOT_RAW_TP, .entries = 2 });
 	int64_t id;
 	uint64_t ret;
 
@@ -240,9 +240,9 @@ static void run_reuse(struct stackcase_report *r, const struct stackcase_env *en
 	}
 	if (displace(r, s, id, &ret) && holds(r, s, id, CHAIN_EAST))
 		stackcase_pass(r,
-		        "id %" PRId64 " was north_inner's stack and is now east_inner's: whoever kept the id "
-		        "gets a wrong stack",
-		        id);
+			"id %" PRId64 " was north_inner's stack and is now east_inner's: whoever kept the id "
+			"gets a wrong stack",
+			id);
 }
 
 static void run_reuse_full(struct stackcase_report *r, const struct stackcase_env *env, const void *arg)
@@ -258,15 +258,15 @@ static void run_reuse_full(struct stackcase_report *r, const struct stackcase_en
 	if (id == 0 && holds(r, s, 0, CHAIN_EAST))
 		stackcase_pass(r, "the one entry was replaced");
 	else if (stackcase_result(r, STACKERR_GET_ID, "a stack with BPF_F_REUSE_STACKID", id, -ENOMEM) &&
-	         holds(r, s, 0, CHAIN_NORTH))
+		 holds(r, s, 0, CHAIN_NORTH))
 		stackcase_pass(r,
-		        "%s; the entry that would be discarded is not free yet, and the first stack stays",
-		        id_text(id, text, sizeof(text)));
+			"%s; the entry that would be discarded is not free yet, and the first stack stays",
+			id_text(id, text, sizeof(text)));
 }
 
 /* Fill until a stack gets -ENOMEM; its tail into *RET, how many got an id into *N. */
 static int64_t fill(
-        struct stackcase_report *r, struct stackshot *s, uint64_t *ret, unsigned int *n, uint32_t *last)
+	struct stackcase_report *r, struct stackshot *s, uint64_t *ret, unsigned int *n, uint32_t *last)
 {
 	int64_t id = 0;
 
@@ -288,7 +288,7 @@ static void run_full(struct stackcase_report *r, const struct stackcase_env *env
 {
 	CLEANUP(stackshot_close_p)
 	struct stackshot *s =
-	        stackcase_open(r, env, (struct stackshot_opts){.type = STACKSHOT_RAW_TP, .entries = 3});
+		stackcase_open(r, env, (struct stackshot_opts){ .type = STACKSHOT_RAW_TP, .entries = 3 });
 	struct chain_frame tail;
 	unsigned int n;
 	uint32_t last = 0;
@@ -315,13 +315,13 @@ static void run_full(struct stackcase_report *r, const struct stackcase_env *env
 	if (id < 0)
 		stackcase_result(r, STACKERR_GET_ID, "the refused stack, after a delete", id, 0);
 	stackcase_pass(r, "with 3 of 3 entries used: %s; after a delete the same stack is id %" PRId64,
-	        id_text(-ENOMEM, text, sizeof(text)), id);
+		id_text(-ENOMEM, text, sizeof(text)), id);
 }
 
 static void run_bad_flag(struct stackcase_report *r, const struct stackcase_env *env, const void *arg)
 {
 	CLEANUP(stackshot_close_p)
-	struct stackshot *s = stackcase_open(r, env, (struct stackshot_opts){.type = STACKSHOT_RAW_TP});
+	struct stackshot *s = stackcase_open(r, env, (struct stackshot_opts){ .type = STACKSHOT_RAW_TP });
 	char text[256];
 	int64_t id;
 
@@ -336,9 +336,9 @@ static void run_bad_flag(struct stackcase_report *r, const struct stackcase_env 
 static void run_kthread(struct stackcase_report *r, const struct stackcase_env *env, const void *arg)
 {
 	CLEANUP(stackshot_close_p)
-	struct stackshot *s = stackcase_open(r, env, (struct stackshot_opts){.type = STACKSHOT_SWITCH});
+	struct stackshot *s = stackcase_open(r, env, (struct stackshot_opts){ .type = STACKSHOT_SWITCH });
 	uint64_t frames[STACKCASE_DEPTH];
-	CLEANUP(kallsyms_free_p) struct kallsyms *ks = s ? stackcase_kallsyms(r) : NULL;
+	CLEANUP(kallsyms_free_p) struct kallsyms *ks = s ? stackcase_kallsyms(NULL) : NULL;
 	struct stackmap_state *state;
 	char text[256];
 	struct err e;
@@ -347,34 +347,35 @@ static void run_kthread(struct stackcase_report *r, const struct stackcase_env *
 	(void)arg;
 	if (!s)
 		return;
+	state = stackshot_state(s);
+	state->halves = 1U << STACKMAP_KERNEL | 1U << STACKMAP_USER;
 	if (stackshot_kthread(s, &e)) {
 		stackcase_skip_err(r, &e);
 		return;
 	}
-	state = stackshot_state(s);
 	n = stackcase_frames(r, s, state->id[STACKMAP_KERNEL], frames);
 	stackcase_show_kernel(r, ks, frames, n);
 	stackcase_detail(r, "bpf_get_stack() of its user stack gives %s",
-	        stackerr_text(STACKERR_GET, state->got[STACKMAP_USER], text, sizeof(text)));
+		stackerr_text(STACKERR_GET, state->got[STACKMAP_USER], text, sizeof(text)));
 	if (n && stackcase_result(r, STACKERR_GET_ID, "the user stack of a kernel thread",
-	                 state->id[STACKMAP_USER], -EFAULT))
+			 state->id[STACKMAP_USER], -EFAULT))
 		stackcase_pass(r, "its kernel stack has %zu frames, its user stack is %s", n,
-		        id_text(-EFAULT, text, sizeof(text)));
+			id_text(-EFAULT, text, sizeof(text)));
 }
 
 static const uint64_t no_flags = 0, fast = BPF_F_FAST_STACK_CMP;
 
 static const struct stackcase cases[] = {
-        {"id: the same stack has the same id, another stack another", run_same, NULL},
-        {"id: 0 is a valid id", run_zero, NULL},
-        {"id: a collision is EEXIST and keeps the first stack", run_collision, &no_flags},
-        {"id: BPF_F_FAST_STACK_CMP does not help where the hashes differ", run_collision, &fast},
-        {"id: BPF_F_FAST_STACK_CMP takes stacks of the same hash for one", run_fast_twins, NULL},
-        {"id: BPF_F_REUSE_STACKID puts another stack under an id in use", run_reuse, NULL},
-        {"id: BPF_F_REUSE_STACKID in a map without a free entry", run_reuse_full, NULL},
-        {"id: a full map is ENOMEM until something is deleted", run_full, NULL},
-        {"id: an unknown flag is EINVAL", run_bad_flag, NULL},
-        {"id: the user stack of a kernel thread is EFAULT", run_kthread, NULL},
+	{ "id: the same stack has the same id, another stack another", run_same, NULL },
+	{ "id: 0 is a valid id", run_zero, NULL },
+	{ "id: a collision is EEXIST and keeps the first stack", run_collision, &no_flags },
+	{ "id: BPF_F_FAST_STACK_CMP does not help where the hashes differ", run_collision, &fast },
+	{ "id: BPF_F_FAST_STACK_CMP takes stacks of the same hash for one", run_fast_twins, NULL },
+	{ "id: BPF_F_REUSE_STACKID puts another stack under an id in use", run_reuse, NULL },
+	{ "id: BPF_F_REUSE_STACKID in a map without a free entry", run_reuse_full, NULL },
+	{ "id: a full map is ENOMEM until something is deleted", run_full, NULL },
+	{ "id: an unknown flag is EINVAL", run_bad_flag, NULL },
+	{ "id: the user stack of a kernel thread is EFAULT", run_kthread, NULL },
 };
 
-const struct stackcase_set idcases = {cases, ARRAY_LEN(cases)};
+const struct stackcase_set idcases = { cases, ARRAY_LEN(cases) };

@@ -12,6 +12,9 @@ extern char **environ;
 
 struct inliner {
 	bool context;
+	struct intern asked; /* what was asked for; id = index into chains */
+	struct buf *chains; /* the answers, empty = nothing is known */
+	size_t cap_chains;
 	struct intern dsos; /* id = index into nm */
 	struct buf *nm; /* what nm says of each */
 	size_t cap;
@@ -32,6 +35,10 @@ void inliner_free(struct inliner *in)
 		return;
 	for (size_t i = 0; i < in->dsos.n && i < in->cap; i++)
 		buf_free(&in->nm[i]);
+	for (size_t i = 0; i < in->asked.n && i < in->cap_chains; i++)
+		buf_free(&in->chains[i]);
+	free(in->chains);
+	intern_free(&in->asked);
 	free(in->nm);
 	intern_free(&in->dsos);
 	free(in);
@@ -60,7 +67,8 @@ static int start(const char *const argv[], int out_fd, pid_t *pid)
 	int code;
 
 	for (; argv[n] && n + 1 < ARRAY_LEN(args); n++)
-		memcpy(&args[n], &argv[n], sizeof(args[n])); /* execve(2) takes them writable, and leaves them alone */
+		memcpy(&args[n], &argv[n],
+		        sizeof(args[n])); /* execve(2) takes them writable, and leaves them alone */
 	args[n] = NULL;
 	code = posix_spawn_file_actions_init(&fa);
 	if (code)
@@ -107,7 +115,7 @@ static size_t cut_discriminator(char *line, size_t len)
 
 	if (!at)
 		return len;
-	for (p = at + n; p < end && !perfscript_space(*p); p++) {
+	for (p = at + n; p < end && *p != ' ' && (*p < '\t' || *p > '\r'); p++) {
 		if (*p == ')' && p > at + n)
 			close = p;
 	}
@@ -168,7 +176,8 @@ static void put_chain(const struct inliner *in, const struct buf *said, struct b
 	buf_free(&item);
 }
 
-static int ask(struct inliner *in, const char *pc, const char *dso, struct buf *out, bool *unknown, struct err *e)
+static int ask(
+        struct inliner *in, const char *pc, const char *dso, struct buf *out, bool *unknown, struct err *e)
 {
 	const char *const argv[] = {"addr2line", "-a", pc, "-e", dso, "-i", "-f", "-s", "-C", NULL};
 	static const char nothing[] = "?\?\n?\?:0";
@@ -214,22 +223,22 @@ static bool find_symbol(const struct buf *nm, const char *func, size_t len, uint
 	return false;
 }
 
-/* SYM is "func+0xoffset": where that is by the file's own addresses. */
-static int ask_by_symbol(struct inliner *in, struct perfscript_str sym, const char *dso, struct buf *out,
+/* Where the function and its offset are by the file's own addresses. */
+static int ask_by_symbol(struct inliner *in, const struct inliner_query *q, const char *dso, struct buf *out,
         bool *unknown, struct err *e)
 {
-	size_t func_len = perfscript_plain_len(sym), at = out->len;
+	size_t at = out->len, offset_len = q->sym_len - q->func_len;
 	const struct buf *nm = NULL;
 	uint64_t addr;
 	char pc[32];
 	int code;
 
-	if (!func_len || func_len == sym.len || sym.len - func_len > 3 + 16)
+	if (!q->func_len || !offset_len || offset_len > 3 + 16)
 		return 0;
 	code = load_nm(in, dso, &nm, e);
-	if (code || !find_symbol(nm, sym.p, func_len, &addr))
+	if (code || !find_symbol(nm, q->sym, q->func_len, &addr))
 		return code;
-	snprintf(pc, sizeof(pc), "%.*s", (int)(sym.len - func_len - 3), sym.p + func_len + 3);
+	snprintf(pc, sizeof(pc), "%.*s", (int)(offset_len - 3), q->sym + q->func_len + 3);
 	snprintf(pc, sizeof(pc), "0x%llx", (unsigned long long)(addr + strtoull(pc, NULL, 16)));
 	out->len = at;
 	return ask(in, pc, dso, out, unknown, e);
@@ -240,10 +249,11 @@ static bool says_nothing(const char *p, size_t len)
 	return !len || (len == 2 && memcmp(p, "??", 2) == 0) || (len == 7 && memcmp(p, "?\?:?\?:0", 7) == 0);
 }
 
-int inliner_put(struct inliner *in, const struct perfscript_frame *f, struct buf *out, struct err *e)
+/* Ask for Q: its chain goes to OUT, which is empty and stays so when nothing is known. */
+static int resolve(struct inliner *in, const struct inliner_query *q, struct buf *out, struct err *e)
 {
-	_cleanup_free_ char *pc = strndup(f->pc.p, f->pc.len), *dso = strndup(f->dso.p, f->dso.len);
-	size_t at = out->len, chain;
+	_cleanup_free_ char *pc = strndup(q->pc, q->pc_len), *dso = strndup(q->dso, q->dso_len);
+	struct buf other = {0};
 	bool unknown = false;
 	int code;
 
@@ -252,22 +262,50 @@ int inliner_put(struct inliner *in, const struct perfscript_frame *f, struct buf
 	if (!dso[0])
 		return 0;
 	code = ask(in, pc, dso, out, &unknown, e);
-	chain = out->len;
-	if (!code && unknown) {
-		struct buf other = {0};
-
-		code = ask_by_symbol(in, f->sym, dso, &other, &unknown, e);
-		if (other.len) {
-			out->len = at;
-			buf_put(out, other.p, other.len);
-			chain = out->len;
-		}
+	if (!code && unknown)
+		code = ask_by_symbol(in, q, dso, &other, &unknown, e);
+	if (other.len) {
+		buf_free(out);
+		*out = other;
+	} else {
 		buf_free(&other);
 	}
+	if (says_nothing((const char *)out->p, out->len))
+		buf_reset(out);
+	return code ? code : out->failed ? err_nomem(e, "an inline frame") : 0;
+}
+
+static uint32_t key_of(struct inliner *in, const struct inliner_query *q)
+{
+	uint32_t id = INTERN_NONE;
+	struct buf key = {0};
+
+	buf_uleb(&key, q->pc_len);
+	buf_put(&key, q->pc, q->pc_len);
+	buf_uleb(&key, q->dso_len);
+	buf_put(&key, q->dso, q->dso_len);
+	buf_put(&key, q->sym, q->sym_len);
+	if (!key.failed)
+		id = intern_put(&in->asked, key.p, key.len);
+	buf_free(&key);
+	return id;
+}
+
+int inliner_put(struct inliner *in, const struct inliner_query *q, struct buf *out, struct err *e)
+{
+	size_t known = in->asked.n;
+	uint32_t id = key_of(in, q);
+	struct buf *chain;
+	int code = 0;
+
+	if (id == INTERN_NONE ||
+	        base_grow(&in->chains, &in->cap_chains, in->asked.n, sizeof(*in->chains)) != 0)
+		return err_nomem(e, "an inline frame");
+	chain = &in->chains[id];
+	if (id == known)
+		code = resolve(in, q, chain, e);
 	if (code)
 		return code;
-	if (!says_nothing((const char *)out->p + at, chain - at))
-		return 1;
-	out->len = at;
-	return 0;
+	buf_put(out, chain->p, chain->len);
+	return chain->len > 0;
 }

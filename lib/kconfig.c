@@ -22,7 +22,6 @@ void kconfig_free(struct kconfig *kc)
 	free(kc->text);
 	free(kc);
 }
-DEFINE_CLEANUP(struct kconfig *, kconfig_free);
 
 /* Inflate from Z into *OUT, which is grown up to TEXT_MAX. 0 at the end of the stream. */
 static int inflate_all(z_stream *z, char **out, size_t *len)
@@ -50,7 +49,7 @@ static int inflate_all(z_stream *z, char **out, size_t *len)
 
 static int gunzip(const void *data, size_t size, char **out, size_t *len)
 {
-	z_stream z = {.avail_in = (uInt)size};
+	z_stream z = { .avail_in = (uInt)size };
 	int rc;
 
 	/* zlib's pointer to what it only reads has no const unless asked for */
@@ -69,50 +68,45 @@ static bool looks_like_config(const char *text, size_t len)
 	return strstr(text, "\nCONFIG_") || strstr(text, "\n# CONFIG_");
 }
 
+/* The file as text in *OUT, with a newline before it and a NUL after it. */
 static int unpack(const char *path, const void *data, size_t size, char **out, size_t *len, struct err *e)
 {
-	int rc;
+	_cleanup_free_ char *plain = NULL;
+	int rc = 0;
 
-	if (size < 2 || memcmp(data, "\x1f\x8b", 2) != 0) {
-		*out = malloc(size + 1);
-		if (!*out)
-			return err_nomem(e, "a kernel configuration");
-		memcpy(*out, data, size);
-		*len = size;
-		return 0;
+	*len = size;
+	if (size >= 2 && memcmp(data, "\x1f\x8b", 2) == 0) {
+		rc = gunzip(data, size, &plain, len);
+		data = plain;
 	}
-	rc = gunzip(data, size, out, len);
-	if (rc == -ENOMEM)
-		return err_nomem(e, "a kernel configuration");
 	if (rc == -EFBIG)
 		return err_set(e, rc, "'%s' is larger than a kernel configuration can be", path);
-	if (rc)
+	if (rc && rc != -ENOMEM)
 		return err_set(e, rc, "'%s' is damaged or cut: it cannot be decompressed", path);
+	*out = rc ? NULL : malloc(*len + 2);
+	if (!*out)
+		return err_nomem(e, "a kernel configuration");
+	(*out)[0] = '\n';
+	memcpy(*out + 1, data, *len);
+	(*out)[++*len] = '\0';
 	return 0;
 }
 
 int kconfig_parse(const char *path, const void *data, size_t size, struct kconfig **ret, struct err *e)
 {
-	CLEANUP(kconfig_free_p) struct kconfig *kc = calloc(1, sizeof(*kc));
-	_cleanup_free_ char *plain = NULL;
+	_cleanup_free_ char *text = NULL;
 	size_t len = 0;
-	int rc;
+	int rc = unpack(path, data, size, &text, &len, e);
 
-	if (!kc)
-		return err_nomem(e, "a kernel configuration");
-	rc = unpack(path, data, size, &plain, &len, e);
 	if (rc)
 		return rc;
-	kc->text = malloc(len + 2);
-	if (!kc->text)
-		return err_nomem(e, "a kernel configuration");
-	kc->text[0] = '\n';
-	memcpy(kc->text + 1, plain, len);
-	kc->text[len + 1] = '\0';
-	if (!looks_like_config(kc->text, len + 1))
+	if (!looks_like_config(text, len))
 		return err_set(e, -EINVAL, "'%s' is no kernel configuration", path);
-	snprintf(kc->path, sizeof(kc->path), "%s", path);
-	*ret = TAKE_PTR(kc);
+	*ret = calloc(1, sizeof(**ret));
+	if (!*ret)
+		return err_nomem(e, "a kernel configuration");
+	snprintf((*ret)->path, sizeof((*ret)->path), "%s", path);
+	(*ret)->text = TAKE_PTR(text);
 	return 0;
 }
 
@@ -133,9 +127,9 @@ int kconfig_load(const struct root *r, const char *release, struct kconfig **ret
 {
 	const struct {
 		const char *before, *after;
-	} places[] = {{"proc/config.gz", NULL}, {"boot/config-", ""}, {"lib/modules/", "/config"},
-	        {"lib/modules/", "/build/.config"}};
-	struct err first = {0}, one;
+	} places[] = { { "proc/config.gz", NULL }, { "boot/config-", "" }, { "lib/modules/", "/config" },
+		{ "lib/modules/", "/build/.config" } };
+	struct err first = { 0 }, one;
 
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
 		bool named = places[i].after != NULL;
@@ -143,7 +137,7 @@ int kconfig_load(const struct root *r, const char *release, struct kconfig **ret
 		int rc;
 
 		snprintf(path, sizeof(path), "%s%s%s", places[i].before, named ? release : "",
-		        named ? places[i].after : "");
+			named ? places[i].after : "");
 		rc = load_one(r, path, ret, &one);
 		if (!rc) {
 			snprintf((*ret)->complaint, sizeof((*ret)->complaint), "%s", first.msg);
@@ -158,9 +152,8 @@ int kconfig_load(const struct root *r, const char *release, struct kconfig **ret
 		return first.code;
 	}
 	return err_set(e, -ENOENT,
-	        "no /proc/config.gz, /boot/config-%s, /lib/modules/%s/config or "
-	        "/lib/modules/%s/build/.config",
-	        release, release, release);
+		"no /proc/config.gz, /boot/config-%s or /lib/modules/%s/{config,build/.config}", release,
+		release);
 }
 
 const char *kconfig_path(const struct kconfig *kc)

@@ -27,8 +27,7 @@ static inline const char *parse_address(const char *p, uint64_t *ret)
 {
 	int digits = 0;
 
-	*ret = 0;
-	if (hexword_shift(p, ret) && hexword_shift(p + 8, ret) && p[16] == ' ')
+	if (hexword_16(p, ret) && p[16] == ' ')
 		return p + 17;
 	for (*ret = 0; (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'f'); p++, digits++)
 		*ret = *ret << 4 | (uint64_t)(*p <= '9' ? *p - '0' : *p - 'a' + 10);
@@ -88,8 +87,7 @@ static inline size_t copy_word(char *dst, const char *p, uint64_t *odd)
 
 /* ---- a line ---- */
 
-/* Room for the names of LEN bytes of text. */
-static int make_room(struct ksymtext *t, size_t len)
+static int make_bytes(struct ksymtext *t, size_t len)
 {
 	size_t cap = t->bytes_cap ? t->bytes_cap * 2 : 2u << 20;
 	char *bytes;
@@ -135,6 +133,17 @@ static int grow(struct ksymtext *t)
 	t->names = names;
 	t->cap = cap;
 	return t->modules ? grow_modules(t, old) : 0;
+}
+
+/* Room for the symbols of LEN bytes of text. */
+static int make_room(struct ksymtext *t, size_t len)
+{
+	int err = make_bytes(t, len);
+
+	/* the shortest line is "0 t x\n" */
+	while (!err && t->cap - t->n < len / 6)
+		err = grow(t);
+	return err;
 }
 
 /* The name at P, kept; 0 when there is none. *END is the byte after it. */
@@ -183,8 +192,6 @@ static uint32_t keep_module(struct reader *r, const char *p, const char **end)
 
 static int add_symbol(struct ksymtext *t, uint64_t start, uint32_t name, uint32_t module)
 {
-	if (t->n == t->cap && grow(t) < 0)
-		return -ENOMEM;
 	if (module && !t->modules && grow_modules(t, 0) < 0)
 		return -ENOMEM;
 	if (t->n && start < t->starts[t->n - 1])
@@ -228,6 +235,52 @@ static inline int parse_line(struct reader *r, const char **p)
 	return 0;
 }
 
+/*
+ * Nearly all lines are "<16 digits> <t or T> <name of at most 31 bytes>": take
+ * them from P on, up to LAST, with everything in registers. Returns the first
+ * line that is another, or behind LAST. Room is there for every symbol.
+ */
+static const char *take_plain_lines(struct reader *r, const char *p, const char *last)
+{
+	struct ksymtext *t = r->t;
+	char *bytes = t->bytes;
+	size_t n = t->n, at = t->bytes_len, pfx = r->pfx, pfx_len = r->pfx_len;
+	uint64_t odd = 0, prev = n ? t->starts[n - 1] : 0;
+
+	while (p <= last) {
+		uint32_t low, name = (uint32_t)at;
+		uint64_t start;
+		size_t len;
+
+		if (!hexword_16(p, &start) || start < KSYMTEXT_KERNEL_HALF || (p[17] | 0x20) != 't' ||
+		        p[16] != ' ' || p[18] != ' ')
+			break;
+		low = copy_chunk(bytes + at, p + 19, &odd);
+		len = (size_t)__builtin_ctz(low | 1u << 31);
+		if (!len || p[19 + len] != '\n' || start < prev)
+			break;
+		if (len == pfx_len && memcmp(bytes + pfx, bytes + at, len) == 0) {
+			name = (uint32_t)pfx;
+			pfx_len = 0;
+		} else {
+			bytes[at + len] = '\0';
+			at += len + 1;
+			pfx_len = len > 6 && memcmp(bytes + at, "__pfx_", 6) == 0 ? len - 6 : 0;
+			pfx = name + 6;
+		}
+		t->starts[n] = prev = start;
+		t->names[n++] = name | ksymname_flags(p[17], p + 19, len) << KSYMTEXT_BITS;
+		p += 20 + len;
+		r->line++;
+	}
+	t->odd |= odd;
+	t->n = n;
+	t->bytes_len = at;
+	r->pfx = (uint32_t)pfx;
+	r->pfx_len = (uint32_t)pfx_len;
+	return p;
+}
+
 /* ---- the file ---- */
 
 static int bad_file(const struct reader *r, const char *why, struct err *e)
@@ -247,6 +300,10 @@ static int parse_window(struct reader *r, struct err *e)
 
 	memset(r->window + r->len, 0, SLACK);
 	while (!err && last && p <= last) {
+		if (!r->t->modules)
+			p = take_plain_lines(r, p, last);
+		if (p > last)
+			break;
 		r->line++;
 		err = parse_line(r, &p);
 	}
@@ -259,31 +316,42 @@ static int parse_window(struct reader *r, struct err *e)
 	return 0;
 }
 
-int ksymtext_read(int fd, const char *file, struct ksymtext *ret, struct err *e)
+/*
+ * Fill the window; *END at the end of the file. A read of /proc/kallsyms gives
+ * a page at most, whatever is asked for; parsing page by page would find the
+ * caches and branch predictors full of the kernel's work each time.
+ */
+static int fill_window(struct reader *r, int fd, bool *end, struct err *e)
 {
-	_cleanup_free_ char *window = malloc(WINDOW + SLACK);
-	struct reader r = {.t = ret, .file = file, .window = window};
-
-	if (!window)
-		return err_nomem(e, "the kernel's symbols");
-	for (;;) {
-		/* a read of /proc/kallsyms gives a page at most, whatever is asked for */
-		ssize_t got = read(fd, window + r.len, WINDOW - r.len);
-		int err;
+	while (!*end && r->len < WINDOW) {
+		ssize_t got = read(fd, r->window + r->len, WINDOW - r->len);
 
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return err_sys(e, -errno, "cannot read '%s'", file);
-		if (got == 0)
-			break;
-		r.len += (size_t)got;
-		err = parse_window(&r, e);
-		if (err)
-			return err;
-		if (r.len == WINDOW)
-			break;
+			return err_sys(e, -errno, "cannot read '%s'", r->file);
+		*end = got == 0;
+		r->len += (size_t)got;
 	}
+	return 0;
+}
+
+int ksymtext_read(int fd, const char *file, struct ksymtext *ret, struct err *e)
+{
+	_cleanup_free_ char *window = malloc(WINDOW + SLACK);
+	struct reader r = {.t = ret, .file = file, .window = window};
+	bool end = false;
+	int err = 0;
+
+	if (!window)
+		return err_nomem(e, "the kernel's symbols");
+	while (!err && !end && r.len < WINDOW) {
+		err = fill_window(&r, fd, &end, e);
+		if (!err)
+			err = parse_window(&r, e);
+	}
+	if (err)
+		return err;
 	if (!r.line && !r.len)
 		return bad_file(&r, "it is empty", e);
 	r.line++;

@@ -25,7 +25,7 @@ static void read_notes(const uint8_t *p, size_t len, struct loaded *ret)
 		if (whole > len)
 			return;
 		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-		        memcmp(p + sizeof(note), "GNU", 4) == 0) {
+			memcmp(p + sizeof(note), "GNU", 4) == 0) {
 			ret->build_id = p + sizeof(note) + name;
 			ret->build_id_len = note.n_descsz;
 			return;
@@ -47,9 +47,9 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 		if (ph->p_type != PT_LOAD || q->addr < start || q->addr >= start + ph->p_memsz)
 			continue;
 		*q->ret = (struct loaded){
-		        .path = info->dlpi_name,
-		        .vaddr = q->addr - info->dlpi_addr,
-		        .offset = q->addr - start + ph->p_offset,
+			.path = info->dlpi_name,
+			.vaddr = q->addr - info->dlpi_addr,
+			.offset = q->addr - start + ph->p_offset,
 		};
 		q->found = true;
 	}
@@ -65,7 +65,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 
 bool loaded_find(uint64_t addr, struct loaded *ret)
 {
-	struct query q = {.addr = addr, .ret = ret};
+	struct query q = { .addr = addr, .ret = ret };
 
 	dl_iterate_phdr(look_at, &q);
 	return q.found;

@@ -83,7 +83,7 @@ static uint64_t file_caps(const char *path)
 		cap_flag_value_t permitted = CAP_CLEAR, effective = CAP_CLEAR;
 
 		if (cap_get_flag(set, i, CAP_PERMITTED, &permitted) == 0 &&
-		        cap_get_flag(set, i, CAP_EFFECTIVE, &effective) == 0 && permitted && effective)
+			cap_get_flag(set, i, CAP_EFFECTIVE, &effective) == 0 && permitted && effective)
 			bits |= UINT64_C(1) << i;
 	}
 	if (set)
@@ -102,7 +102,10 @@ static void read_tool(struct machine *m, const char *dir, enum finding_tool tool
 	t->caps = m->status.effective;
 	if (m->status.no_new_privs == 1 || statvfs(t->path, &fs) != 0 || (fs.f_flag & ST_NOSUID))
 		return;
-	granted = file_caps(t->path) & m->status.bounding;
+	granted = file_caps(t->path);
+	/* a file that wants more than the bounding set has cannot be started at all */
+	if (granted & ~m->status.bounding)
+		granted = 0;
 	t->file_caps = granted != 0;
 	t->caps |= granted;
 }
@@ -127,7 +130,7 @@ int machine_read(const struct root *root, struct machine *ret, struct err *e)
 {
 	int rc;
 
-	*ret = (struct machine){.root = root};
+	*ret = (struct machine){ .root = root };
 	rc = root_line(root, "proc/sys/kernel/osrelease", ret->release, sizeof(ret->release), e);
 	if (rc) {
 		if (root->live)
@@ -156,9 +159,10 @@ bool machine_tool_allows(const struct machine *m, enum finding_tool tool, int ca
 const char *machine_grant(const struct machine *m, enum finding_tool tool, char *buf, size_t cap)
 {
 	/* each tool takes the first of them */
-	static const int useful[] = {CAP_SYSLOG, CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE};
+	static const int useful[] = { CAP_SYSLOG, CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE };
 	static const size_t n[TOOL_COUNT] = {
-	        [TOOL_OFFCPU_RECORD] = 4, [TOOL_STACKMAP_TEST] = 3, [TOOL_KALLSYMS_RESOLVE] = 1};
+		[TOOL_OFFCPU_RECORD] = 4, [TOOL_STACKMAP_TEST] = 3, [TOOL_KALLSYMS_RESOLVE] = 1
+	};
 
 	caps_command(m->tools[tool].path, useful, n[tool], buf, cap);
 	/* where it is not known, the shell finds it */
@@ -175,15 +179,15 @@ const char *machine_new_kernel(const struct machine *m, char *buf, size_t cap)
 	static const struct {
 		const char *distro, *command;
 	} known[] = {
-	        {"fedora", "dnf upgrade kernel && reboot"},
-	        {"rhel", "dnf upgrade kernel && reboot"},
-	        {"centos", "dnf upgrade kernel && reboot"},
-	        {"rocky", "dnf upgrade kernel && reboot"},
-	        {"almalinux", "dnf upgrade kernel && reboot"},
-	        {"arch", "pacman -Syu linux && reboot"},
-	        {"alpine", "apk add linux-lts && reboot"},
-	        {"opensuse-leap", "zypper install kernel-default && reboot"},
-	        {"opensuse-tumbleweed", "zypper install kernel-default && reboot"},
+		{ "fedora", "dnf upgrade kernel && reboot" },
+		{ "rhel", "dnf upgrade kernel && reboot" },
+		{ "centos", "dnf upgrade kernel && reboot" },
+		{ "rocky", "dnf upgrade kernel && reboot" },
+		{ "almalinux", "dnf upgrade kernel && reboot" },
+		{ "arch", "pacman -Syu linux && reboot" },
+		{ "alpine", "apk add linux-lts && reboot" },
+		{ "opensuse-leap", "zypper install kernel-default && reboot" },
+		{ "opensuse-tumbleweed", "zypper install kernel-default && reboot" },
 	};
 
 	if (strcmp(m->distro, "ubuntu") == 0 && m->distro_version[0]) {
@@ -194,7 +198,7 @@ const char *machine_new_kernel(const struct machine *m, char *buf, size_t cap)
 		bool old = m->codename[0] && atoi(m->distro_version) < 12;
 
 		snprintf(buf, cap, "apt-get install %s%s%slinux-image-amd64 && reboot", old ? "-t " : "",
-		        old ? m->codename : "", old ? "-backports " : "");
+			old ? m->codename : "", old ? "-backports " : "");
 		return buf;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(known); i++) {

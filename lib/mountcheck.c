@@ -73,17 +73,17 @@ static void check_proc(const struct machine *m, const char *text, struct finding
 	hidepid(&proc, hidden, sizeof(hidden));
 	if (!hidden[0] || machine_tool_allows(m, TOOL_OFFCPU_RECORD, CAP_SYS_PTRACE)) {
 		findings_add(f, GROUP_MOUNTS, FINDING_OK, "mounts.proc", "procfs at /proc%s%s%s",
-		        hidden[0] ? ", hidepid=" : "", hidden,
-		        hidden[0] ? ": no matter with CAP_SYS_PTRACE" : "");
+			hidden[0] ? ", hidepid=" : "", hidden,
+			hidden[0] ? ": no matter with CAP_SYS_PTRACE" : "");
 		return;
 	}
 	fi = findings_add(f, GROUP_MOUNTS, FINDING_WARN, "mounts.proc",
-	        "procfs with hidepid=%s hides the processes of other users", hidden);
+		"procfs with hidepid=%s hides the processes of other users", hidden);
 	fi->degrades = RECORD;
 	finding_mend(fi, "mount -o remount,hidepid=0 /proc");
 }
 
-static void check_tracefs(const char *text, struct findings *f)
+static void check_tracefs(const struct machine *m, const char *text, struct findings *f)
 {
 	struct finding *fi;
 	struct mount at;
@@ -92,10 +92,13 @@ static void check_tracefs(const char *text, struct findings *f)
 		findings_add(f, GROUP_MOUNTS, FINDING_OK, "mounts.tracefs", "tracefs at %s", at.dir);
 	} else if (find_mount(text, "debugfs", NULL, &at)) {
 		findings_add(f, GROUP_MOUNTS, FINDING_OK, "mounts.tracefs", "tracefs through debugfs at %s",
-		        at.dir);
+			at.dir);
+	} else if (machine_tool_allows(m, TOOL_STACKMAP_TEST, CAP_SYS_ADMIN)) {
+		findings_add(f, GROUP_MOUNTS, FINDING_OK, "mounts.tracefs",
+			"no tracefs: stackmap-test mounts it for itself; nothing else needs it");
 	} else {
 		fi = findings_add(f, GROUP_MOUNTS, FINDING_WARN, "mounts.tracefs",
-		        "no tracefs: stackmap-test skips its tracepoint case; nothing else needs it");
+			"no tracefs: stackmap-test skips its tracepoint case; nothing else needs it");
 		finding_mend(fi, "mount -t tracefs tracefs /sys/kernel/tracing");
 	}
 }
@@ -115,7 +118,7 @@ static void check_unneeded(const char *text, const char *type, struct findings *
 static void check_mounts(const struct machine *m, struct findings *f)
 {
 	_cleanup_free_ char *text = NULL;
-	struct err e = {0};
+	struct err e = { 0 };
 	int rc = root_read(m->root, "proc/self/mounts", 16 << 20, &text, NULL, &e);
 
 	if (rc) {
@@ -123,7 +126,7 @@ static void check_mounts(const struct machine *m, struct findings *f)
 		return;
 	}
 	check_proc(m, text, f);
-	check_tracefs(text, f);
+	check_tracefs(m, text, f);
 	check_unneeded(text, "debugfs", f);
 	check_unneeded(text, "bpf", f);
 }
@@ -148,27 +151,27 @@ static void check_memlock(const struct machine *m, struct findings *f)
 {
 	_cleanup_free_ char *text = NULL;
 	struct finding *fi;
-	struct err e = {0};
+	struct err e = { 0 };
 	long long limit;
 
 	if (m->version >= MACHINE_VERSION(5, 11)) {
 		findings_add(f, GROUP_MEMORY, FINDING_OK, "memory.accounting",
-		        "BPF memory counts against the memory cgroup, not RLIMIT_MEMLOCK");
+			"BPF memory counts against the memory cgroup, not RLIMIT_MEMLOCK");
 		return;
 	}
 	if (root_read(m->root, "proc/self/limits", 65536, &text, NULL, &e) != 0 ||
-	        !soft_limit(text, "Max locked memory", &limit)) {
+		!soft_limit(text, "Max locked memory", &limit)) {
 		findings_add(f, GROUP_MEMORY, FINDING_SKIP, "memory.accounting", "%s",
-		        e.code ? e.msg : "no limit of locked memory in /proc/self/limits");
+			e.code ? e.msg : "no limit of locked memory in /proc/self/limits");
 		return;
 	}
 	if (limit < 0 || limit >= MEMORY_ENOUGH || machine_allows(m, CAP_SYS_RESOURCE)) {
 		findings_add(f, GROUP_MEMORY, FINDING_OK, "memory.accounting",
-		        "RLIMIT_MEMLOCK is high enough, or may be raised");
+			"RLIMIT_MEMLOCK is high enough, or may be raised");
 		return;
 	}
 	fi = findings_add(f, GROUP_MEMORY, FINDING_WARN, "memory.accounting",
-	        "RLIMIT_MEMLOCK of %lld KiB: BPF memory counts against it before Linux 5.11", limit >> 10);
+		"RLIMIT_MEMLOCK of %lld KiB: BPF memory counts against it before Linux 5.11", limit >> 10);
 	fi->degrades = TOOLS_LIVE;
 	finding_mend(fi, "ulimit -l unlimited");
 }
@@ -200,11 +203,11 @@ static void check_cgroup(const struct machine *m, struct findings *f)
 	snprintf(path, sizeof(path), "sys/fs/cgroup%s/memory.max", group);
 	if (!group[0] || !machine_number(m, path, &max) || max >= MEMORY_ENOUGH) {
 		findings_add(f, GROUP_MEMORY, FINDING_OK, "memory.cgroup",
-		        "no tight limit of this cgroup's memory");
+			"no tight limit of this cgroup's memory");
 		return;
 	}
 	fi = findings_add(f, GROUP_MEMORY, FINDING_WARN, "memory.cgroup",
-	        "this cgroup is limited to %lld KiB: the recorder's maps may not fit", max >> 10);
+		"this cgroup is limited to %lld KiB: the recorder's maps may not fit", max >> 10);
 	fi->degrades = RECORD;
 	finding_mend(fi, "echo max > '/sys/fs/cgroup%s/memory.max'", group);
 }

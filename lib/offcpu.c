@@ -357,6 +357,11 @@ int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e)
 	return 0;
 }
 
+static void set_phase(struct offcpu *o, uint32_t phase)
+{
+	__atomic_store_n(&o->skel->bss->phase, phase, __ATOMIC_SEQ_CST);
+}
+
 int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e)
 {
 	int rc = 0;
@@ -365,13 +370,15 @@ int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e)
 		rc = run_iter(o->skel->progs.find_targets, 1, NULL, NULL, e);
 	if (rc)
 		return rc;
+	set_phase(o, OFFCPU_ARMED);
+	rc = run_iter(o->skel->progs.initial_waits, 1, NULL, NULL, e);
+	if (rc)
+		return rc;
 	*start_ns = now_ns(CLOCK_MONOTONIC);
 	o->skel->bss->record_start_boot = now_ns(CLOCK_BOOTTIME);
 	o->skel->bss->record_start_ns = *start_ns;
-	__atomic_store_n(&o->skel->bss->phase, OFFCPU_RECORDING, __ATOMIC_SEQ_CST);
-	rc = run_iter(o->skel->progs.initial_waits, 1, NULL, NULL, e);
-	__atomic_store_n(&o->skel->bss->scan_done, 1, __ATOMIC_SEQ_CST);
-	return rc;
+	set_phase(o, OFFCPU_RECORDING);
+	return 0;
 }
 
 int offcpu_fd(const struct offcpu *o)
@@ -494,7 +501,7 @@ int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *st
 	int rc;
 
 	oc.stop_ns = *stop_ns = now_ns(CLOCK_MONOTONIC);
-	__atomic_store_n(&o->skel->bss->phase, OFFCPU_FROZEN, __ATOMIC_SEQ_CST);
+	set_phase(o, OFFCPU_FROZEN);
 	/* after the swap no program is inside the recording part any more */
 	rc = offcpu_swap(o, sink, e);
 	if (rc)

@@ -183,7 +183,7 @@ static const char *scan_blank(const char *from, size_t n, uint64_t *lines)
 
 	for (; n >= 64; n -= 64, p += 64) {
 		__m128i a = newlines16(p), b = newlines16(p + 16), c = newlines16(p + 32),
-			d = newlines16(p + 48);
+		        d = newlines16(p + 48);
 		uint64_t lo = (uint32_t)_mm_movemask_epi8(a) | (uint32_t)_mm_movemask_epi8(b) << 16;
 		uint64_t hi = (uint32_t)_mm_movemask_epi8(c) | (uint32_t)_mm_movemask_epi8(d) << 16;
 		uint64_t mask = lo | hi << 32;
@@ -197,8 +197,8 @@ static const char *scan_blank(const char *from, size_t n, uint64_t *lines)
 		sum = _mm_add_epi64(
 		        sum, _mm_sad_epu8(_mm_sub_epi8(_mm_setzero_si128(), some), _mm_setzero_si128()));
 	}
-	*lines += (uint64_t)_mm_cvtsi128_si64(sum) +
-	          (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(sum, sum));
+	*lines +=
+	        (uint64_t)_mm_cvtsi128_si64(sum) + (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(sum, sum));
 	return scan_bytes(p, n, lines);
 }
 #else
@@ -219,7 +219,8 @@ static uint64_t count_lines(const char *from, const char *to)
 	return n;
 }
 
-/* Walk the position (*PATH, *LINE) from buf[FROM] to buf[TO], LINES newlines further, over the files' marks. */
+/* Walk the position (*PATH, *LINE) from buf[FROM] to buf[TO], LINES newlines further, over the files' marks.
+ */
 static size_t walk_marks(const struct paragraphs *p, size_t to, const char **path, uint64_t *line)
 {
 	size_t m = p->mark_from;
@@ -288,16 +289,19 @@ static int give(struct paragraphs *p, size_t len, size_t skip, enum paragraph_en
 	return 1;
 }
 
-/* Too long for the buffer: the whole lines that are there, or the beginning of the only one. */
+/* Too long: the whole lines of its beginning, or the beginning of its only line. */
 static int give_piece(struct paragraphs *p, struct paragraph *ret)
 {
-	char *text = p->buf + p->start, *nl = memrchr(text, '\n', p->len - p->start);
+	char *text = p->buf + p->start, *nl = memrchr(text, '\n', PARAGRAPH_MAX);
 
-	if (nl)
+	if (nl) {
+		p->lines = count_lines(text, nl + 1);
 		return give(p, (size_t)(nl - text) + 1, 0, PARAGRAPH_CUT, ret);
+	}
+	p->lines = 0;
 	p->in_line = true;
-	p->buf[p->len - 1] = '\n';
-	return give(p, p->len - p->start, 0, PARAGRAPH_CUT_LINE, ret);
+	text[PARAGRAPH_MAX - 1] = '\n';
+	return give(p, PARAGRAPH_MAX, 0, PARAGRAPH_CUT_LINE, ret);
 }
 
 int paragraphs_next(struct paragraphs *p, struct paragraph *ret, struct err *e)
@@ -312,11 +316,11 @@ int paragraphs_next(struct paragraphs *p, struct paragraph *ret, struct err *e)
 		const char *from = p->buf + p->start + done;
 		const char *blank = scan_blank(from, p->len - p->start - done, &p->lines);
 
-		if (blank)
-			return give(p, (size_t)(blank - p->buf) - p->start, 1, PARAGRAPH_BLANK, ret);
-		done = p->len - p->start;
-		if (done >= PARAGRAPH_MAX)
+		done = (blank ? (size_t)(blank - p->buf) : p->len) - p->start;
+		if (done > PARAGRAPH_MAX)
 			return give_piece(p, ret);
+		if (blank)
+			return give(p, done, 1, PARAGRAPH_BLANK, ret);
 		code = more(p, e);
 		if (code < 0)
 			return code;

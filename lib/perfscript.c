@@ -15,7 +15,9 @@ static bool is_hex(char c)
 
 static bool is_word(char c)
 {
-	return is_digit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+	unsigned char low = (unsigned char)((unsigned char)c | 0x20);
+
+	return (low >= 'a' && low <= 'z') || is_digit(c) || c == '_';
 }
 
 static struct perfscript_str slice(const char *from, const char *to)
@@ -125,7 +127,7 @@ bool perfscript_header(const char *line, size_t len, struct perfscript_header *r
 /* The last " (" in [FROM, END) that a ")" of the line follows; *CLOSE is the line's last ")". */
 static const char *find_dso(const char *from, const char *end, const char **close)
 {
-	const char *p = memrchr(from, ')', (size_t)(end - from));
+	const char *p = end > from && end[-1] == ')' ? end - 1 : memrchr(from, ')', (size_t)(end - from));
 
 	*close = p;
 	if (!p)

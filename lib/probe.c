@@ -22,7 +22,7 @@
 
 static int refused(const char *what, int code, struct err *e)
 {
-	static const int caps[] = {CAP_BPF, CAP_PERFMON};
+	static const int caps[] = { CAP_BPF, CAP_PERFMON };
 
 	if (code == -EPERM || code == -EACCES)
 		return caps_explain(what, code, caps, ARRAY_LEN(caps), e);
@@ -74,7 +74,7 @@ static int load(struct probe_bpf *skel, struct err *e)
 /* Sleep, that is leave the CPU, until the program has seen it. */
 static bool be_seen(const struct probe_bpf *skel)
 {
-	const struct timespec nap = {.tv_nsec = 200000};
+	const struct timespec nap = { .tv_nsec = 200000 };
 
 	for (int i = 0; i < 1000; i++) {
 		nanosleep(&nap, NULL);
@@ -87,7 +87,7 @@ static bool be_seen(const struct probe_bpf *skel)
 /* The frames of stack ID in MAP; 0 where there is none. */
 static int frames(const struct bpf_map *map, long id)
 {
-	uint64_t ips[DEPTH] = {0};
+	uint64_t ips[DEPTH] = { 0 };
 	uint32_t key = (uint32_t)id;
 	int n = 0;
 
@@ -110,7 +110,7 @@ static int take(struct probe_bpf *skel, char *found, size_t cap, struct err *e)
 	user = frames(skel->maps.user_stacks, skel->bss->user_id);
 	if (!kernel || !user)
 		return err_set(e, -ENODATA, "the %s stack came back empty (%s)", kernel ? "user" : "kernel",
-		        err_name((int)(kernel ? skel->bss->user_id : skel->bss->kernel_id)));
+			err_name((int)(kernel ? skel->bss->user_id : skel->bss->kernel_id)));
 	snprintf(found, cap, "a kernel stack of %d frames and a user stack of %d were taken", kernel, user);
 	return 0;
 }
@@ -178,7 +178,7 @@ static void detach_from_caller(unsigned int limit_ms, pid_t parent)
 	libbpf_set_print(silent);
 }
 
-static void run_child(probe_fn *const *list, size_t n, int fd)
+static void run_child(const probe_fn *list, size_t n, int fd)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct probe_result r;
@@ -193,7 +193,7 @@ static void run_child(probe_fn *const *list, size_t n, int fd)
 
 _Static_assert(sizeof(struct probe_result) <= 4096, "a result is one write to a pipe");
 
-int probe_start(probe_fn *const *list, size_t n, unsigned int limit_ms, struct probe_run **ret, struct err *e)
+int probe_start(const probe_fn *list, size_t n, unsigned int limit_ms, struct probe_run **ret, struct err *e)
 {
 	struct probe_run *run = calloc(1, sizeof(*run));
 	pid_t parent = getpid();
@@ -206,7 +206,8 @@ int probe_start(probe_fn *const *list, size_t n, unsigned int limit_ms, struct p
 		return err_sys(e, -errno, "cannot create a pipe");
 	}
 	*run = (struct probe_run){
-	        .fd = fds[0], .n = n, .limit_ms = limit_ms, .deadline_ms = now_ms() + limit_ms};
+		.fd = fds[0], .n = n, .limit_ms = limit_ms, .deadline_ms = now_ms() + limit_ms
+	};
 	run->pid = fork();
 	if (run->pid == 0) {
 		detach_from_caller(limit_ms, parent);
@@ -228,7 +229,7 @@ int probe_start(probe_fn *const *list, size_t n, unsigned int limit_ms, struct p
 /* The next result; false at the end of the child or of its time. */
 static bool receive(const struct probe_run *run, struct probe_result *r)
 {
-	struct pollfd p = {.fd = run->fd, .events = POLLIN};
+	struct pollfd p = { .fd = run->fd, .events = POLLIN };
 
 	for (;;) {
 		uint64_t now = now_ms();
@@ -244,12 +245,12 @@ static bool receive(const struct probe_run *run, struct probe_result *r)
 /* Why the child did not get through, for the probe that it was at. */
 static void tell_end(const struct probe_run *run, int status, bool late, struct probe_result *r)
 {
-	*r = (struct probe_result){0};
+	*r = (struct probe_result){ 0 };
 	if (late)
 		r->code = err_set(&r->err, -ETIMEDOUT, "not over after %u ms, and stopped", run->limit_ms);
 	else if (WIFSIGNALED(status))
 		r->code = err_set(&r->err, -ECHILD, "ended by signal %d (%s)", WTERMSIG(status),
-		        sigabbrev_np(WTERMSIG(status)) ? sigabbrev_np(WTERMSIG(status)) : "unknown");
+			sigabbrev_np(WTERMSIG(status)) ? sigabbrev_np(WTERMSIG(status)) : "unknown");
 	else
 		r->code = err_set(&r->err, -ECHILD, "ended without a result");
 }

@@ -16,12 +16,14 @@
  * One attempt: 0 with what was found in FOUND (CAP bytes), or -errno with the
  * story. Runs in the child; may leak, for the child ends.
  */
-typedef int probe_fn(char *found, size_t cap, struct err *e);
+typedef int (*probe_fn)(char *found, size_t cap, struct err *e);
 
 /* What our programs rely on; more can be passed to probe_start(). */
-probe_fn probe_stack_map; /* create a stack-trace map of 127 frames */
-probe_fn probe_take_stack; /* attach a program, and get both stacks of a thread that sleeps */
-probe_fn probe_process_events; /* perf dummy events with mmap, comm and task records on every CPU */
+int probe_stack_map(char *found, size_t cap, struct err *e); /* create one of 127 frames */
+/* Attach a program, and get both stacks of a thread that sleeps. */
+int probe_take_stack(char *found, size_t cap, struct err *e);
+/* perf dummy events with mmap, comm and task records on every CPU */
+int probe_process_events(char *found, size_t cap, struct err *e);
 
 struct probe_result {
 	int code; /* 0, or -errno; -ETIMEDOUT when it was not over in time */
@@ -35,8 +37,7 @@ struct probe_run;
  * Start the N probes of LIST, one after the other in one child, which has
  * LIMIT_MS for all of them. On success end *RET with probe_finish().
  */
-int probe_start(
-        probe_fn *const *list, size_t n, unsigned int limit_ms, struct probe_run **ret, struct err *e);
+int probe_start(const probe_fn *list, size_t n, unsigned int limit_ms, struct probe_run **ret, struct err *e);
 
 /* Wait for the end or the limit, fill N results, free RUN. RUN NULL: nothing. */
 void probe_finish(struct probe_run *run, struct probe_result *results);

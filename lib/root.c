@@ -35,7 +35,7 @@ void root_close(struct root *r)
  */
 static int open_inside(const struct root *r, const char *path, int flags)
 {
-	struct open_how how = {.flags = (unsigned int)flags, .resolve = RESOLVE_IN_ROOT};
+	struct open_how how = { .flags = (unsigned int)flags, .resolve = RESOLVE_IN_ROOT };
 	int fd = (int)syscall(SYS_openat2, r->fd, path, &how, sizeof(how));
 
 	return fd < 0 && errno == ENOSYS ? openat(r->fd, path, flags | O_NOFOLLOW) : fd;

@@ -59,12 +59,12 @@ void stackcase_detail(struct stackcase_report *r, const char *fmt, ...) PRINTF_L
 
 /* Open a program and its map, depth 0 = env->depth. NULL: R says why it is skipped. */
 struct stackshot *stackcase_open(
-        struct stackcase_report *r, const struct stackcase_env *env, struct stackshot_opts opts);
+	struct stackcase_report *r, const struct stackcase_env *env, struct stackshot_opts opts);
 DEFINE_CLEANUP(struct stackshot *, stackshot_close);
 
 /* GOT of CALL must be WANT (-errno or a number); WHAT says of what. */
 bool stackcase_result(
-        struct stackcase_report *r, enum stackerr_call call, const char *what, int64_t got, int64_t want);
+	struct stackcase_report *r, enum stackerr_call call, const char *what, int64_t got, int64_t want);
 
 /*
  * Fire a walk of FAMILY with TAIL and the user half's FLAGS. The id or
@@ -72,10 +72,14 @@ bool stackcase_result(
  * taken, and R has failed.
  */
 int64_t stackcase_user_id(struct stackcase_report *r, struct stackshot *s, enum chain_family family,
-        const struct chain_frame *tail, uint64_t flags, struct chain_walk *w);
+	const struct chain_frame *tail, uint64_t flags, struct chain_walk *w);
 
-/* Fire W for the halves that are set in the state. False when nothing was taken: R has failed. */
-bool stackcase_fire(struct stackcase_report *r, struct stackshot *s, struct chain_walk *w);
+/*
+ * Fire W and take HALF of its stacks: two stacks in one map could fall into
+ * one bucket. False when nothing was taken: R has failed.
+ */
+bool stackcase_fire(
+	struct stackcase_report *r, struct stackshot *s, struct chain_walk *w, enum stackmap_half half);
 
 /*
  * The frames of ID into FRAMES (room for STACKCASE_DEPTH), for maps without
@@ -86,17 +90,14 @@ size_t stackcase_frames(struct stackcase_report *r, const struct stackshot *s, i
 /* Frames as detail lines: "user frame 1: north_inner+0x22 [0x4321]". */
 void stackcase_show_user(struct stackcase_report *r, const uint64_t *frames, size_t n);
 void stackcase_show_kernel(struct stackcase_report *r, const struct kallsyms *ks, const uint64_t *frames,
-        size_t n); /* KS NULL: addresses only */
+	size_t n); /* KS NULL: addresses only */
 
-/*
- * The kernel's symbols as they are now: programs that are loaded come and go
- * with their symbols. NULL with R's detail saying why.
- */
-struct kallsyms *stackcase_kallsyms(struct stackcase_report *r);
+/* The kernel's symbols as they are now (a program's come and go with it). NULL with the story. */
+struct kallsyms *stackcase_kallsyms(struct err *e);
 DEFINE_CLEANUP(struct kallsyms *, kallsyms_free);
 
 /* The first WANT frames of a user stack are those of W, by address, name and order. */
 bool stackcase_is_chain(struct stackcase_report *r, const struct chain_walk *w, const uint64_t *frames,
-        size_t n, size_t want);
+	size_t n, size_t want);
 
 #endif

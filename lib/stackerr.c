@@ -9,22 +9,22 @@ static const struct {
 	int code;
 	const char *meaning;
 } table[] = {
-        {STACKERR_CREATE, -EINVAL, "key size, value size, entries or flags are none that such a map has"},
-        {STACKERR_CREATE, -E2BIG, "more entries than a map can have"},
-        {STACKERR_CREATE, -ENOMEM, "no memory for so many entries"},
-        {STACKERR_CREATE, -EPERM, "not permitted: CAP_BPF is missing"},
-        {STACKERR_GET_ID, -EFAULT, "there is no such stack, or the skip count left nothing of it"},
-        {STACKERR_GET_ID, -EEXIST, "another stack occupies this one's bucket: the stack is lost"},
-        {STACKERR_GET_ID, -ENOMEM, "every entry of the map is in use: the stack is lost"},
-        {STACKERR_GET_ID, -EINVAL, "a flag is unknown"},
-        {STACKERR_GET, -EFAULT, "there is no such stack, or the skip count left nothing of it"},
-        {STACKERR_GET, -EINVAL, "a flag is unknown, or the buffer is not a whole number of frames"},
-        {STACKERR_GET, -EOPNOTSUPP, "this kind of stack cannot be taken here"},
-        {STACKERR_LOOKUP, -ENOENT, "no stack has this id"},
-        {STACKERR_DELETE, -ENOENT, "no stack has this id"},
-        {STACKERR_DELETE, -E2BIG, "an id beyond the map's buckets"},
-        {STACKERR_UPDATE, -EINVAL, "only the kernel puts stacks into the map"},
-        {STACKERR_NEXT, -ENOENT, "there is no further id"},
+	{ STACKERR_CREATE, -EINVAL, "key size, value size, entries or flags are none that such a map has" },
+	{ STACKERR_CREATE, -E2BIG, "more entries than a map can have" },
+	{ STACKERR_CREATE, -ENOMEM, "no memory for so many entries" },
+	{ STACKERR_CREATE, -EPERM, "not permitted: CAP_BPF is missing" },
+	{ STACKERR_GET_ID, -EFAULT, "there is no such stack, or the skip count left nothing of it" },
+	{ STACKERR_GET_ID, -EEXIST, "another stack occupies this one's bucket: the stack is lost" },
+	{ STACKERR_GET_ID, -ENOMEM, "every entry of the map is in use: the stack is lost" },
+	{ STACKERR_GET_ID, -EINVAL, "a flag is unknown" },
+	{ STACKERR_GET, -EFAULT, "there is no such stack, or the skip count left nothing of it" },
+	{ STACKERR_GET, -EINVAL, "a flag is unknown, or the buffer is not a whole number of frames" },
+	{ STACKERR_GET, -EOPNOTSUPP, "this kind of stack cannot be taken here" },
+	{ STACKERR_LOOKUP, -ENOENT, "no stack has this id" },
+	{ STACKERR_DELETE, -ENOENT, "no stack has this id" },
+	{ STACKERR_DELETE, -E2BIG, "an id beyond the map's buckets" },
+	{ STACKERR_UPDATE, -EINVAL, "only the kernel puts stacks into the map" },
+	{ STACKERR_NEXT, -ENOENT, "there is no further id" },
 };
 
 const char *stackerr_meaning(enum stackerr_call call, int code)
@@ -45,6 +45,6 @@ const char *stackerr_text(enum stackerr_call call, int64_t result, char *buf, si
 	}
 	meaning = stackerr_meaning(call, (int)result);
 	snprintf(
-	        buf, cap, "%" PRId64 " %s%s%s", result, err_name((int)result), *meaning ? ": " : "", meaning);
+		buf, cap, "%" PRId64 " %s%s%s", result, err_name((int)result), *meaning ? ": " : "", meaning);
 	return buf;
 }

@@ -19,18 +19,19 @@
 #define DEFAULT_ENTRIES 1024
 #define DEFAULT_DEPTH 127
 #define PERIOD_NS 500000
+#define TRIES 10
 
 static const struct {
 	const char *name, *program;
 	enum chain_trigger trigger;
 } types[STACKSHOT_TYPES] = {
-        [STACKSHOT_RAW_TP] = {"raw_tp/sys_enter", "at_raw_tp", CHAIN_GETPGID},
-        [STACKSHOT_TRACEPOINT] = {"tracepoint/raw_syscalls/sys_enter", "at_tracepoint", CHAIN_GETPGID},
-        [STACKSHOT_TP_BTF] = {"tp_btf/sys_enter", "at_tp_btf", CHAIN_GETPGID},
-        [STACKSHOT_SWITCH] = {"tp_btf/sched_switch", "at_sched_switch", CHAIN_SLEEP},
-        [STACKSHOT_PERF] = {"perf_event (software cpu-clock)", "at_perf_event", CHAIN_SPIN},
-        [STACKSHOT_UPROBE] = {"uprobe", "at_uprobe", CHAIN_PROBE},
-        [STACKSHOT_KPROBE] = {"kprobe", "at_kprobe", CHAIN_GETPGID},
+	[STACKSHOT_RAW_TP] = { "raw_tp/sys_enter", "at_raw_tp", CHAIN_GETPGID },
+	[STACKSHOT_TRACEPOINT] = { "tracepoint/raw_syscalls/sys_enter", "at_tracepoint", CHAIN_GETPGID },
+	[STACKSHOT_TP_BTF] = { "tp_btf/sys_enter", "at_tp_btf", CHAIN_GETPGID },
+	[STACKSHOT_SWITCH] = { "tp_btf/sched_switch", "at_sched_switch", CHAIN_SLEEP },
+	[STACKSHOT_PERF] = { "perf_event (software cpu-clock)", "at_perf_event", CHAIN_SPIN },
+	[STACKSHOT_UPROBE] = { "uprobe", "at_uprobe", CHAIN_PROBE },
+	[STACKSHOT_KPROBE] = { "kprobe", "at_kprobe", CHAIN_GETPGID },
 };
 
 struct stackshot {
@@ -80,28 +81,42 @@ void stackshot_close(struct stackshot *s)
 
 DEFINE_CLEANUP(struct stackshot *, stackshot_close);
 
-/* CODE of STEP, with what is missing where the kernel refused. */
+/*
+ * CODE of STEP, with what is missing where the kernel refused. A uprobe
+ * through perf_event_open() takes CAP_SYS_ADMIN, with CAP_PERFMON or without.
+ */
 static int refused(const struct stackshot *s, const char *step, int code, struct err *e)
 {
-	static const int needed[] = {CAP_BPF, CAP_PERFMON};
+	static const int needed[] = { CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN };
+	bool probe = s->type == STACKSHOT_UPROBE || s->type == STACKSHOT_KPROBE;
+	bool attaching = strcmp(step, "attach") == 0;
 	char what[128];
 
 	snprintf(what, sizeof(what), "%s a %s program", step, types[s->type].name);
 	if (code == -EPERM || code == -EACCES)
-		return caps_explain(what, code, needed, ARRAY_LEN(needed), e);
+		return caps_explain(what, code, needed, ARRAY_LEN(needed) - !(probe && attaching), e);
 	if (s->type == STACKSHOT_KPROBE && access("/sys/bus/event_source/devices/kprobe", F_OK) != 0)
 		return err_set(e, code,
-		        "this kernel has no kprobes (CONFIG_KPROBE_EVENTS): "
-		        "/sys/bus/event_source/devices/kprobe is absent");
+			"this kernel has no kprobes (CONFIG_KPROBE_EVENTS): "
+			"/sys/bus/event_source/devices/kprobe is absent");
 	if (s->type == STACKSHOT_UPROBE && access("/sys/bus/event_source/devices/uprobe", F_OK) != 0)
 		return err_set(e, code,
-		        "this kernel has no uprobes (CONFIG_UPROBE_EVENTS): "
-		        "/sys/bus/event_source/devices/uprobe is absent");
+			"this kernel has no uprobes (CONFIG_UPROBE_EVENTS): "
+			"/sys/bus/event_source/devices/uprobe is absent");
 	if (s->btf && access("/sys/kernel/btf/vmlinux", F_OK) != 0)
 		return err_set(e, code,
-		        "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF): "
-		        "/sys/kernel/btf/vmlinux is absent");
+			"this kernel has no BTF (CONFIG_DEBUG_INFO_BTF): "
+			"/sys/kernel/btf/vmlinux is absent");
 	return err_set(e, code, "cannot %s: %s (%s)", what, strerror(-code), err_name(code));
+}
+
+uint32_t stackshot_program_bytes(const struct stackshot *s)
+{
+	struct bpf_program *p = bpf_object__find_program_by_name(s->obj, types[s->type].program);
+	struct bpf_prog_info info = { .type = 0 };
+	uint32_t len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &len) ? 0 : info.jited_prog_len;
 }
 
 /* Open the object that holds this type's program. */
@@ -121,11 +136,11 @@ static int configure(struct stackshot *s, const struct stackshot_opts *o, struct
 {
 	struct bpf_map *stacks = bpf_object__find_map_by_name(s->obj, "stacks");
 	uint32_t frame = o->build_id ? sizeof(struct bpf_stack_build_id) : sizeof(uint64_t);
-	struct bpf_program *p;
+	struct bpf_program *p = NULL;
 	int code;
 
-	bpf_object__for_each_program(p, s->obj)
-	        bpf_program__set_autoload(p, strcmp(bpf_program__name(p), types[s->type].program) == 0);
+	while ((p = bpf_object__next_program(s->obj, p)))
+		bpf_program__set_autoload(p, strcmp(bpf_program__name(p), types[s->type].program) == 0);
 	code = bpf_map__set_max_entries(stacks, o->entries ? o->entries : DEFAULT_ENTRIES);
 	if (!code)
 		code = bpf_map__set_value_size(stacks, (o->depth ? o->depth : DEFAULT_DEPTH) * frame);
@@ -166,11 +181,11 @@ static struct bpf_link *attach_event(const struct bpf_program *p, struct perf_ev
 static struct bpf_link *attach_clock(const struct bpf_program *p)
 {
 	struct perf_event_attr attr = {
-	        .size = sizeof(attr),
-	        .type = PERF_TYPE_SOFTWARE,
-	        .config = PERF_COUNT_SW_CPU_CLOCK,
-	        .sample_period = PERIOD_NS,
-	        .exclude_kernel = 1,
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = PERIOD_NS,
+		.exclude_kernel = 1,
 	};
 
 	return attach_event(p, &attr, 0);
@@ -183,12 +198,15 @@ static struct bpf_link *attach_clock(const struct bpf_program *p)
 static int attach_tracepoint(struct stackshot *s, const struct bpf_program *p, struct err *e)
 {
 	struct perf_event_attr attr = {
-	        .size = sizeof(attr),
-	        .type = PERF_TYPE_TRACEPOINT,
-	        .sample_period = 1,
+		.size = sizeof(attr),
+		.type = PERF_TYPE_TRACEPOINT,
+		.sample_period = 1,
 	};
+	static const int needed[] = { CAP_SYS_ADMIN };
 	int id = tracefs_event_id("raw_syscalls/sys_enter", e);
 
+	if (id == -EPERM)
+		return caps_explain("mount tracefs, which is not mounted", id, needed, 1, e);
 	if (id < 0)
 		return id;
 	attr.config = (unsigned int)id;
@@ -229,7 +247,6 @@ static int aim(struct stackshot *s, struct err *e)
 	s->state->ns_ino = st.st_ino;
 	s->state->tgid = (uint32_t)getpid();
 	s->state->nr = chain_syscall_nr(types[s->type].trigger);
-	s->state->halves = 1U << STACKMAP_KERNEL | 1U << STACKMAP_USER;
 	s->state->get_bytes = DEFAULT_DEPTH * sizeof(uint64_t);
 	s->state->id_flags[STACKMAP_USER] = s->state->get_flags[STACKMAP_USER] = BPF_F_USER_STACK;
 	return 0;
@@ -260,15 +277,13 @@ int stackshot_open(const struct stackshot_opts *opts, struct stackshot **ret, st
 	return 0;
 }
 
-int stackshot_fire(struct stackshot *s, struct chain_walk *w, struct err *e)
+/* Run W once with the program armed. True when it was seen. */
+static bool fire_once(struct stackshot *s, struct chain_walk *w)
 {
 	volatile struct stackmap_state *st = s->state;
-	bool spins = types[s->type].trigger == CHAIN_SPIN;
 
 	st->hits = 0;
-	st->tid = (uint32_t)gettid();
-	w->trigger = types[s->type].trigger;
-	if (spins) {
+	if (w->trigger == CHAIN_SPIN) {
 		/* a sample must fall into the loop, so the trigger itself arms */
 		w->spin.stop = (volatile uint64_t *)&s->state->hits;
 		w->spin.armed = &s->state->armed;
@@ -278,15 +293,30 @@ int stackshot_fire(struct stackshot *s, struct chain_walk *w, struct err *e)
 	}
 	chain_run(w);
 	st->armed = STACKMAP_OFF;
-	if (st->hits != 1)
-		return err_set(e, -ENODATA, "the %s program did not see the call chain", types[s->type].name);
-	return 0;
+	return st->hits == 1;
+}
+
+/*
+ * A call is seen the first time. A sleep can be over before the thread comes
+ * to leave its CPU, and a loop may end without a sample, when the machine is
+ * busy: these are tried again.
+ */
+int stackshot_fire(struct stackshot *s, struct chain_walk *w, struct err *e)
+{
+	bool chance = s->type == STACKSHOT_SWITCH || s->type == STACKSHOT_PERF;
+
+	s->state->tid = (uint32_t)gettid();
+	w->trigger = types[s->type].trigger;
+	for (int tries = chance ? TRIES : 1; tries > 0; tries--)
+		if (fire_once(s, w))
+			return 0;
+	return err_set(e, -ENODATA, "the %s program did not see the call chain", types[s->type].name);
 }
 
 int stackshot_kthread(struct stackshot *s, struct err *e)
 {
 	volatile struct stackmap_state *st = s->state;
-	struct timespec ms = {.tv_nsec = 1000000};
+	struct timespec ms = { .tv_nsec = 1000000 };
 
 	st->hits = 0;
 	st->armed = STACKMAP_KTHREAD;

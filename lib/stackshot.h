@@ -48,6 +48,9 @@ struct stackmap_state *stackshot_state(struct stackshot *s);
 int stackshot_map_fd(const struct stackshot *s); /* the stack-trace map */
 int stackshot_counts_fd(const struct stackshot *s); /* the counts, by id or -errno */
 
+/* How long the program's machine code is, 0 = unknown. */
+uint32_t stackshot_program_bytes(const struct stackshot *s);
+
 /* The trigger that makes this type of program run. */
 enum chain_trigger stackshot_trigger(const struct stackshot *s);
 

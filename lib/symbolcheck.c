@@ -69,13 +69,14 @@ static const char *unhide(const struct machine *m)
 	if (machine_allows(m, CAP_SYSLOG))
 		return "sysctl -w kernel.kptr_restrict=1";
 	return kptr ? "sysctl -w kernel.kptr_restrict=0 kernel.perf_event_paranoid=1"
-	            : "sysctl -w kernel.perf_event_paranoid=1";
+		    : "sysctl -w kernel.perf_event_paranoid=1";
 }
 
 /* Tools that see them in spite of it: their file grants CAP_SYSLOG. */
 static unsigned int blind_tools(const struct machine *m)
 {
-	unsigned int blind = TOOL_BIT(TOOL_OFFCPU_RECORD) | TOOL_BIT(TOOL_KALLSYMS_RESOLVE);
+	unsigned int blind =
+		TOOL_BIT(TOOL_OFFCPU_RECORD) | TOOL_BIT(TOOL_KALLSYMS_RESOLVE) | TOOL_BIT(TOOL_STACKMAP_TEST);
 	long long kptr = 0;
 
 	machine_number(m, "proc/sys/kernel/kptr_restrict", &kptr);
@@ -88,23 +89,29 @@ static unsigned int blind_tools(const struct machine *m)
 void symbolcheck_run(const struct machine *m, struct findings *f)
 {
 	enum visible visible = EMPTY;
-	struct err e = {0};
+	struct err e = { 0 };
 	struct finding *fi;
+	char command[256];
 	int rc = look(m->root, &visible, &e);
 
 	if (!rc && visible == VISIBLE) {
 		findings_add(
-		        f, GROUP_SYMBOLS, FINDING_OK, "symbols.kallsyms", "/proc/kallsyms shows addresses");
+			f, GROUP_SYMBOLS, FINDING_OK, "symbols.kallsyms", "/proc/kallsyms shows addresses");
 		return;
 	}
 	if (!rc && visible == ZEROED) {
 		fi = findings_add(f, GROUP_SYMBOLS, FINDING_WARN, "symbols.kallsyms",
-		        "every address in /proc/kallsyms is zero: kernel frames stay without names");
+			"every address in /proc/kallsyms is zero: kernel frames stay without names");
 		finding_mend(fi, "%s", unhide(m));
+	} else if (rc == -ENOENT && !m->root->live) {
+		findings_add(
+			f, GROUP_SYMBOLS, FINDING_SKIP, "symbols.kallsyms", "no proc/kallsyms in the tree");
+		return;
 	} else {
 		fi = findings_add(f, GROUP_SYMBOLS, FINDING_WARN, "symbols.kallsyms",
-		        "%s: kernel frames stay without names", rc ? e.msg : "'/proc/kallsyms' is empty");
-		finding_mend(fi, "%s", rc == -EACCES ? "run as root" : "mount -t proc proc /proc");
+			"%s: kernel frames stay without names", rc ? e.msg : "'/proc/kallsyms' is empty");
+		finding_mend(fi, "%s",
+			rc == -EACCES ? "run as root" : machine_new_kernel(m, command, sizeof(command)));
 	}
 	fi->degrades = blind_tools(m);
 }

@@ -20,7 +20,7 @@ static void judge_kptr(const struct machine *m, struct findings *f, const char *
 		return;
 	}
 	fi = findings_add(f, GROUP_SYSCTL, FINDING_WARN, id,
-	        "kernel.kptr_restrict=%lld hides kernel addresses from everyone, root too", v);
+		"kernel.kptr_restrict=%lld hides kernel addresses from everyone, root too", v);
 	fi->degrades = TOOL_BIT(TOOL_OFFCPU_RECORD);
 	finding_mend(fi, "sysctl -w kernel.kptr_restrict=1");
 	(void)m;
@@ -29,9 +29,9 @@ static void judge_kptr(const struct machine *m, struct findings *f, const char *
 static void judge_paranoid(const struct machine *m, struct findings *f, const char *id, long long v)
 {
 	findings_add(f, GROUP_SYSCTL, FINDING_OK, id, "kernel.perf_event_paranoid=%lld%s", v,
-	        v <= 0                           ? ": perf events for everyone"
-	        : machine_allows(m, CAP_PERFMON) ? ": no matter with CAP_PERFMON"
-	                                         : ": the whole system needs CAP_PERFMON");
+		v <= 0                           ? ": perf events for everyone"
+		: machine_allows(m, CAP_PERFMON) ? ": no matter with CAP_PERFMON"
+						 : ": the whole system needs CAP_PERFMON");
 }
 
 static void judge_max_stack(const struct machine *m, struct findings *f, const char *id, long long v)
@@ -43,7 +43,7 @@ static void judge_max_stack(const struct machine *m, struct findings *f, const c
 		return;
 	}
 	fi = findings_add(
-	        f, GROUP_SYSCTL, FINDING_WARN, id, "kernel.perf_event_max_stack=%lld cuts stacks there", v);
+		f, GROUP_SYSCTL, FINDING_WARN, id, "kernel.perf_event_max_stack=%lld cuts stacks there", v);
 	fi->degrades = TOOLS_LIVE;
 	finding_mend(fi, "sysctl -w kernel.perf_event_max_stack=127");
 	(void)m;
@@ -52,14 +52,14 @@ static void judge_max_stack(const struct machine *m, struct findings *f, const c
 static void judge_unprivileged(const struct machine *m, struct findings *f, const char *id, long long v)
 {
 	findings_add(f, GROUP_SYSCTL, FINDING_OK, id, "kernel.unprivileged_bpf_disabled=%lld%s", v,
-	        machine_allows(m, CAP_BPF) ? ": no matter with CAP_BPF"
-	                                   : ": the recorder needs CAP_BPF in any case");
+		machine_allows(m, CAP_BPF) ? ": no matter with CAP_BPF"
+					   : ": the recorder needs CAP_BPF in any case");
 }
 
 static void judge_yama(const struct machine *m, struct findings *f, const char *id, long long v)
 {
 	findings_add(f, GROUP_SYSCTL, FINDING_OK, id,
-	        "kernel.yama.ptrace_scope=%lld: reading maps does not attach, so it is free", v);
+		"kernel.yama.ptrace_scope=%lld: reading maps does not attach, so it is free", v);
 	(void)m;
 }
 
@@ -72,8 +72,8 @@ static void judge_jit(const struct machine *m, struct findings *f, const char *i
 		return;
 	}
 	fi = findings_add(f, GROUP_SYSCTL, FINDING_WARN, id, "net.core.bpf_jit_enable=%lld: %s", v,
-	        v == 0 ? "BPF is interpreted, each switch costs several times more"
-	               : "every program that is loaded is dumped to the kernel's log");
+		v == 0 ? "BPF is interpreted, each switch costs several times more"
+		       : "every program that is loaded is dumped to the kernel's log");
 	finding_mend(fi, "sysctl -w net.core.bpf_jit_enable=1");
 	(void)m;
 }
@@ -81,30 +81,30 @@ static void judge_jit(const struct machine *m, struct findings *f, const char *i
 static void judge_harden(const struct machine *m, struct findings *f, const char *id, long long v)
 {
 	findings_add(f, GROUP_SYSCTL, FINDING_OK, id, "net.core.bpf_jit_harden=%lld%s", v,
-	        v ? ": BPF programs have no names in kernel stacks" : "");
+		v ? ": BPF programs have no names in kernel stacks" : "");
 	(void)m;
 }
 
 static const struct setting settings[] = {
-        {"kernel.kptr_restrict", "proc/sys/kernel/kptr_restrict", "", judge_kptr},
-        {"kernel.perf_event_paranoid", "proc/sys/kernel/perf_event_paranoid", "the kernel has no perf events",
-                judge_paranoid},
-        {"kernel.perf_event_max_stack", "proc/sys/kernel/perf_event_max_stack",
-                "the kernel takes no perf stacks", judge_max_stack},
-        {"kernel.unprivileged_bpf_disabled", "proc/sys/kernel/unprivileged_bpf_disabled",
-                "the kernel has no bpf() system call", judge_unprivileged},
-        {"kernel.yama.ptrace_scope", "proc/sys/kernel/yama/ptrace_scope", "the kernel has no Yama",
-                judge_yama},
-        {"net.core.bpf_jit_enable", "proc/sys/net/core/bpf_jit_enable", "not in this network namespace",
-                judge_jit},
-        {"net.core.bpf_jit_harden", "proc/sys/net/core/bpf_jit_harden", "not in this network namespace",
-                judge_harden},
+	{ "kernel.kptr_restrict", "proc/sys/kernel/kptr_restrict", "", judge_kptr },
+	{ "kernel.perf_event_paranoid", "proc/sys/kernel/perf_event_paranoid",
+		"the kernel has no perf events", judge_paranoid },
+	{ "kernel.perf_event_max_stack", "proc/sys/kernel/perf_event_max_stack",
+		"the kernel takes no perf stacks", judge_max_stack },
+	{ "kernel.unprivileged_bpf_disabled", "proc/sys/kernel/unprivileged_bpf_disabled",
+		"the kernel has no bpf() system call", judge_unprivileged },
+	{ "kernel.yama.ptrace_scope", "proc/sys/kernel/yama/ptrace_scope", "the kernel has no Yama",
+		judge_yama },
+	{ "net.core.bpf_jit_enable", "proc/sys/net/core/bpf_jit_enable", "not in this network namespace",
+		judge_jit },
+	{ "net.core.bpf_jit_harden", "proc/sys/net/core/bpf_jit_harden", "not in this network namespace",
+		judge_harden },
 };
 
 static void check(const struct machine *m, const struct setting *s, struct findings *f)
 {
 	char id[64], line[64];
-	struct err e = {0};
+	struct err e = { 0 };
 	long long value;
 	int rc;
 
@@ -116,7 +116,7 @@ static void check(const struct machine *m, const struct setting *s, struct findi
 	rc = root_line(m->root, s->path, line, sizeof(line), &e);
 	if (rc == -ENOENT)
 		findings_add(f, GROUP_SYSCTL, FINDING_SKIP, id, "no %s%s%s", s->name,
-		        s->absent[0] ? ": " : "", s->absent);
+			s->absent[0] ? ": " : "", s->absent);
 	else if (rc)
 		findings_add(f, GROUP_SYSCTL, FINDING_SKIP, id, "%s", e.msg);
 	else

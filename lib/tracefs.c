@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "tracefs.h"
-#include "caps.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <string.h>
 #include <sys/mount.h>
 
@@ -22,8 +20,7 @@ static int mount_detached(void)
 
 static int open_tracefs(struct err *e)
 {
-	static const char *const places[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
-	static const int needed[] = {CAP_SYS_ADMIN};
+	static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
 	int fd;
 
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
@@ -35,9 +32,7 @@ static int open_tracefs(struct err *e)
 			close(fd);
 	}
 	fd = mount_detached();
-	if (fd == -EPERM)
-		return caps_explain("mount tracefs, which is not mounted", fd, needed, ARRAY_LEN(needed), e);
-	return fd < 0 ? err_sys(e, fd, "cannot mount tracefs") : fd;
+	return fd < 0 ? err_sys(e, fd, "tracefs is not mounted, and cannot be") : fd;
 }
 
 int tracefs_event_id(const char *event, struct err *e)
@@ -55,7 +50,10 @@ int tracefs_event_id(const char *event, struct err *e)
 		code = -errno;
 		if (code == -ENOENT)
 			return err_set(e, code, "this kernel has no tracepoint '%s'", event);
-		return err_sys(e, code, "cannot open '%s' of tracefs", path);
+		err_sys(e, code, "cannot open '%s' of tracefs", path);
+		if (code == -EACCES)
+			err_hint(e, "run as root: the files of tracefs are root's");
+		return code;
 	}
 	if (read(fd, text, sizeof(text) - 1) < 0)
 		return err_sys(e, -errno, "cannot read '%s' of tracefs", path);

@@ -3,7 +3,8 @@
  * unit-capread - a reader gives back what was written, takes what is intact
  * before a damage, and never anything wrong.
  *
- * unit-capread --write FILE writes the sample capture, for the shell tests.
+ * unit-capread --write FILE writes the sample capture, for the shell tests;
+ * unit-capread --write FILE SAMPLES a large one, for scripts/bench.
  */
 #include "capcodec.h"
 #include "capread.h"
@@ -429,6 +430,8 @@ static void test_references(struct tap *t, const struct edge *edge)
 
 static void test_malformed(struct tap *t, const struct edge *edge)
 {
+	static const uint8_t id[CAP_BUILD_ID_MAX + 1];
+
 	REFUSED("an empty record", CAPCODEC_OPTION, "malformed", );
 	REFUSED("more frames than bytes", CAPCODEC_STACK, "malformed", buf_put(&f_, "\2\2\1\0\0\0", 6),
 	        buf_uleb(&f_, UINT32_MAX));
@@ -441,8 +444,7 @@ static void test_malformed(struct tap *t, const struct edge *edge)
 	REFUSED("a string with a NUL inside", CAPCODEC_OPTION, "malformed", buf_put(&f_, "\3a\0b\0\1c\0", 8));
 	REFUSED("an image longer than its record", CAPCODEC_IMAGE, "malformed", buf_put(&f_, "\0\4abc", 5));
 	REFUSED("a build ID of 65 bytes", CAPCODEC_FILE, "malformed", buf_put(&f_, "\1\0\0\0\0\0\0\0\101", 9),
-	        buf_put(&f_, f_.p, 9),
-	        buf_put(&f_, "0123456789012345678901234567890123456789012345678901234567", 58));
+	        buf_put(&f_, id, sizeof(id)), buf_put(&f_, "\0\0", 2));
 	REFUSED("a number of more than 64 bits", CAPCODEC_FLUSH, "malformed",
 	        buf_put(&f_, "\377\377\377\377\377\377\377\377\377\177", 10));
 	REFUSED("a number of more than 32 bits", CAPCODEC_THREAD, "malformed", buf_put(&f_, "\0", 1),
@@ -752,8 +754,9 @@ int main(int argc, char **argv)
 	struct whole w = {0};
 	int fd;
 
-	if (argc == 3 && same(argv[1], "--write")) {
-		if (sample_write(argv[2], &e) == 0)
+	if (argc >= 3 && same(argv[1], "--write")) {
+		if ((argc == 3 ? sample_write(argv[2], &e)
+		               : sample_write_many(argv[2], (uint32_t)strtoul(argv[3], NULL, 10), &e)) == 0)
 			return 0;
 		fprintf(stderr, "unit-capread: %s\n", e.msg);
 		return 2;

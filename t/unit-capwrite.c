@@ -312,6 +312,77 @@ static void test_split(struct tap *t)
 	unlink(p);
 }
 
+/* --- the bytes --- */
+
+/* clang-format off */
+static const uint8_t golden[] = {
+	0x89, 's', 't', 'k', 'c', 'a', 'p', '\n',	/* magic */
+	4, 3, 2, 1,					/* byte order mark */
+	24, 0, 0, 0,					/* length of this header */
+	1, 0, 0, 0,					/* version 1.0 */
+	0x39, 0x40, 0xbe, 0xb4,				/* checksum of the 20 bytes before */
+
+	'S', 'b', 'l', 'k',				/* sync */
+	2, 0, 0, 0,					/* type: options; flags */
+	10, 0, 0, 0,					/* length of the payload */
+	0, 0, 0, 0,					/* sequence number */
+	0x6a, 0x81, 0xb8, 0xdd,				/* checksum */
+	9,						/* a record of 9 bytes */
+	3, 'p', 'i', 'd', 0,				/* name */
+	2, '4', '2', 0,					/* value */
+
+	'S', 'b', 'l', 'k', 9, 0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 0xed, 0x12, 0x77, 0x1b,
+	11,						/* a stack of 11 bytes */
+	0, 2, 4, 10,					/* id, user, stopped, memory */
+	0x72,						/* error: -14 */
+	0x80, 0x20,					/* stop_pc: 0x1000 */
+	2,						/* frames */
+	0x80, 0x20, 0x7f,				/* 0x1000, and one less */
+
+	'S', 'b', 'l', 'k', 12, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 0x20, 0x1a, 0x73, 0x14,
+	2, 0xac, 0x02,					/* flush: time 300 */
+
+	'S', 'b', 'l', 'k', 13, 0, 0, 0, 8, 0, 0, 0, 3, 0, 0, 0, 0x54, 0x60, 0x71, 0x54,
+	7, 0xac, 0x02, 3, 'e', 'n', 'd', 0,		/* trailer: time 300, why */
+};
+/* clang-format on */
+
+static void test_golden(struct tap *t)
+{
+	const uint64_t frames[] = {0x1000, 0xfff};
+	const char *p = in_dir("golden");
+	uint8_t got[sizeof(golden) + 1];
+	struct capwrite *w;
+	struct err e;
+	FILE *f;
+	size_t len;
+
+	if (capwrite_open(p, false, &w, &e) != 0)
+		abort();
+	capwrite_stack(w, &(struct cap_stack){.kind = CAP_STACK_USER,
+	                          .verdict = CAP_STOPPED,
+	                          .reason = CAP_R_MEMORY,
+	                          .error = -14,
+	                          .stop_pc = 0x1000,
+	                          .len = 2,
+	                          .frames = frames});
+	capwrite_option(w, &(struct cap_option){"pid", "42"});
+	tap_ok(t, capwrite_finish(w, &(struct cap_trailer){300, "end"}, &e) == 0,
+	        "a tiny capture is written");
+	capwrite_close(w);
+	f = fopen(p, "r");
+	if (!f)
+		abort();
+	len = fread(got, 1, sizeof(got), f);
+	fclose(f);
+	tap_ok(t, len == sizeof(golden) && memcmp(got, golden, len) == 0,
+	        "its bytes are those of capture(5)");
+	for (size_t i = 0; i < MIN(len, sizeof(golden)); i++)
+		if (got[i] != golden[i])
+			tap_diag("byte %zu: got %02x, want %02x", i, got[i], golden[i]);
+	unlink(p);
+}
+
 /* --- pipes --- */
 
 /* Write the sample to a pipe whose reader is gone, in a child; its wait status. */
@@ -392,6 +463,7 @@ int main(void)
 	test_sticky(&t);
 	test_bad_records(&t);
 	test_split(&t);
+	test_golden(&t);
 	tap_ok(&t, WTERMSIG(broken_pipe(false)) == SIGPIPE,
 	        "a reader that is gone ends the writer by SIGPIPE");
 	tap_eq_u64(&t, broken_pipe(true), 0, "where that is ignored, EPIPE is told");

@@ -15,20 +15,20 @@
 #define INDENT 21
 
 static const struct cli cli = {
-        .name = "bpfcheck",
-        .synopsis = "[-v|-q|--tap|--json] [--tool NAME] [--root DIR]",
-        .help = "Check what this machine lets the tools do, and say what mends the rest.\n"
-                "\n"
-                "  -v, --verbose    show every check, not only what is wrong\n"
-                "  -q, --quiet      show the verdicts only\n"
-                "      --tap        one test a check, for prove(1)\n"
-                "      --json       one object with everything\n"
-                "      --tool NAME  the verdict of that tool decides the exit status\n"
-                "      --root DIR   look at a recorded tree (proc, sys, boot) in DIR\n"
-                "  -h, --help       this text\n"
-                "  -V, --version    the version\n"
-                "\n"
-                "Exit status: 0 every tool is ready, 1 some are degraded, 2 some are impossible.\n",
+	.name = "bpfcheck",
+	.synopsis = "[-v|-q|--tap|--json] [--tool NAME] [--root DIR]",
+	.help = "Check what this machine lets the tools do, and say what mends the rest.\n"
+		"\n"
+		"  -v, --verbose    show every check, not only what is wrong\n"
+		"  -q, --quiet      show the verdicts only, a line each\n"
+		"      --tap        one test a check, for prove(1)\n"
+		"      --json       one object with everything\n"
+		"      --tool NAME  the verdict of that tool decides the exit status\n"
+		"      --root DIR   look at a recorded tree (proc, sys, boot) in DIR\n"
+		"  -h, --help       this text\n"
+		"  -V, --version    the version\n"
+		"\n"
+		"Exit status: 0 every tool is ready, 1 some are degraded, 2 some are impossible.\n",
 };
 
 enum format { TEXT, VERBOSE, QUIET, TAP, JSON };
@@ -126,7 +126,7 @@ static void put_group(const struct findings *f, enum finding_group group)
 	}
 	for (size_t i = 0; i < f->n; i++) {
 		if (f->list[i].group != group || f->list[i].status == FINDING_OK ||
-		        f->list[i].status == FINDING_SKIP)
+			f->list[i].status == FINDING_SKIP)
 			continue;
 		put_finding(name, &f->list[i]);
 		name = "";
@@ -147,8 +147,13 @@ static void put_verdicts(const struct diagnosis *d, const struct opts *o)
 			continue;
 		printf("%-17s %s%s", finding_tool_name(tool), verdict_name(v->state), v->why[0] ? ": " : "");
 		put(v->why, TEXT_LINE);
+		if (o->format == QUIET && v->remedy[0]) {
+			fputs("; mend: ", stdout);
+			put(v->remedy, TEXT_LINE);
+		}
 		putchar('\n');
-		put_mend(18, v->remedy);
+		if (o->format != QUIET)
+			put_mend(18, v->remedy);
 	}
 }
 
@@ -188,7 +193,7 @@ static const char *tap_text(const char *s, char *buf, size_t cap)
 static void print_tap(const struct diagnosis *d, const struct opts *o)
 {
 	char found[8192], remedy[8192];
-	struct tap t = {0};
+	struct tap t = { 0 };
 
 	for (size_t i = 0; i < d->findings.n; i++) {
 		const struct finding *fi = &d->findings.list[i];
@@ -278,7 +283,7 @@ static int conclude(const struct diagnosis *d, const struct opts *o)
 
 		if (counts(o, tool) && d->verdicts[tool].state == worst)
 			snprintf(names + len, sizeof(names) - len, "%s%s", len ? ", " : "",
-			        finding_tool_name(tool));
+				finding_tool_name(tool));
 	}
 	if (worst)
 		cli_warn(&cli, "%s here: %s", verdict_name(worst), names);
@@ -287,8 +292,8 @@ static int conclude(const struct diagnosis *d, const struct opts *o)
 
 static int run(const struct opts *o, struct err *e)
 {
-	struct root root = {.fd = -1};
-	struct diagnosis d = {0};
+	struct root root = { .fd = -1 };
+	struct diagnosis d = { 0 };
 	int status;
 
 	if (root_open(o->root, &root, e) != 0)
@@ -329,11 +334,11 @@ static int set_format(struct opts *o, enum format format)
 static int parse(int argc, char **argv, struct opts *o, bool *done)
 {
 	enum { OPT_TAP = 256, OPT_JSON, OPT_TOOL, OPT_ROOT };
-	static const struct option longs[] = {{"verbose", no_argument, NULL, 'v'},
-	        {"quiet", no_argument, NULL, 'q'}, {"tap", no_argument, NULL, OPT_TAP},
-	        {"json", no_argument, NULL, OPT_JSON}, {"tool", required_argument, NULL, OPT_TOOL},
-	        {"root", required_argument, NULL, OPT_ROOT}, {"help", no_argument, NULL, 'h'},
-	        {"version", no_argument, NULL, 'V'}, {0}};
+	static const struct option longs[] = { { "verbose", no_argument, NULL, 'v' },
+		{ "quiet", no_argument, NULL, 'q' }, { "tap", no_argument, NULL, OPT_TAP },
+		{ "json", no_argument, NULL, OPT_JSON }, { "tool", required_argument, NULL, OPT_TOOL },
+		{ "root", required_argument, NULL, OPT_ROOT }, { "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' }, { 0 } };
 	int c, rc = 0;
 
 	opterr = 0;
@@ -374,8 +379,8 @@ static int parse(int argc, char **argv, struct opts *o, bool *done)
 
 int main(int argc, char **argv)
 {
-	struct opts opts = {.tool = -1};
-	struct err err = {0};
+	struct opts opts = { .tool = -1 };
+	struct err err = { 0 };
 	bool done = false;
 	int rc = parse(argc, argv, &opts, &done);
 

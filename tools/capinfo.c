@@ -383,7 +383,7 @@ static int run(const struct opts *opts, struct err *e)
 {
 	struct capread *c;
 	struct out o;
-	int status = CLI_OK;
+	int status = CLI_OK, code;
 
 	if (capread_load(opts->path, &c, e) != 0)
 		return CLI_FAILED;
@@ -391,7 +391,12 @@ static int run(const struct opts *opts, struct err *e)
 		capread_free(c);
 		return CLI_FAILED;
 	}
-	if (print(opts, c, &o, e) != 0) {
+	code = print(opts, c, &o, e);
+	if (code == -ESRCH) {
+		status = CLI_INCOMPLETE;
+		if (!c->complete)
+			err_hint(e, "the capture is not whole: %s", c->damage);
+	} else if (code) {
 		status = CLI_FAILED;
 	} else if (!c->complete) {
 		status = CLI_INCOMPLETE;

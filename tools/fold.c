@@ -38,8 +38,23 @@ static const struct cli cli = {
                 "  -V, --version           the version\n",
 };
 
-enum { OPT_PID = 256, OPT_TID, OPT_KERNEL, OPT_JIT, OPT_ALL, OPT_ADDRS, OPT_INLINE, OPT_CONTEXT, OPT_EVENT,
-	OPT_UNIT, OPT_THREADS, OPT_DELIMIT, OPT_REVERSE, OPT_MIN, OPT_TOP };
+enum {
+	OPT_PID = 256,
+	OPT_TID,
+	OPT_KERNEL,
+	OPT_JIT,
+	OPT_ALL,
+	OPT_ADDRS,
+	OPT_INLINE,
+	OPT_CONTEXT,
+	OPT_EVENT,
+	OPT_UNIT,
+	OPT_THREADS,
+	OPT_DELIMIT,
+	OPT_REVERSE,
+	OPT_MIN,
+	OPT_TOP
+};
 
 struct opts {
 	struct folding_opts folding;
@@ -95,22 +110,51 @@ static int parse_top(const char *s, struct opts *o, struct err *e)
 static int set_option(int opt, struct opts *o, struct err *e)
 {
 	switch (opt) {
-	case OPT_PID: o->folding.pid = true; break;
-	case OPT_TID: o->folding.tid = true; break;
-	case OPT_KERNEL: o->folding.frames.kernel = true; break;
-	case OPT_JIT: o->folding.frames.jit = true; break;
-	case OPT_ALL: o->folding.frames.kernel = o->folding.frames.jit = true; break;
-	case OPT_ADDRS: o->folding.frames.addrs = true; break;
-	case OPT_INLINE: o->expand = true; break;
-	case OPT_CONTEXT: o->context = true; break;
-	case OPT_EVENT: o->folding.event = optarg; break;
-	case OPT_THREADS: o->folding.threads = true; break;
-	case OPT_DELIMIT: o->folding.delimit = true; break;
-	case OPT_REVERSE: o->folding.reverse = o->query.reverse = true; break;
-	case OPT_MIN: o->min = optarg; break;
-	case OPT_UNIT: return parse_unit(optarg, o, e);
-	case OPT_TOP: return parse_top(optarg, o, e);
-	default: return 0;
+	case OPT_PID:
+		o->folding.pid = true;
+		break;
+	case OPT_TID:
+		o->folding.tid = true;
+		break;
+	case OPT_KERNEL:
+		o->folding.frames.kernel = true;
+		break;
+	case OPT_JIT:
+		o->folding.frames.jit = true;
+		break;
+	case OPT_ALL:
+		o->folding.frames.kernel = o->folding.frames.jit = true;
+		break;
+	case OPT_ADDRS:
+		o->folding.frames.addrs = true;
+		break;
+	case OPT_INLINE:
+		o->expand = true;
+		break;
+	case OPT_CONTEXT:
+		o->context = true;
+		break;
+	case OPT_EVENT:
+		o->folding.event = optarg;
+		break;
+	case OPT_THREADS:
+		o->folding.threads = true;
+		break;
+	case OPT_DELIMIT:
+		o->folding.delimit = true;
+		break;
+	case OPT_REVERSE:
+		o->folding.reverse = o->query.reverse = true;
+		break;
+	case OPT_MIN:
+		o->min = optarg;
+		break;
+	case OPT_UNIT:
+		return parse_unit(optarg, o, e);
+	case OPT_TOP:
+		return parse_top(optarg, o, e);
+	default:
+		return 0;
 	}
 	return 0;
 }
@@ -120,7 +164,8 @@ static void warn_event(const struct opts *o, const struct folding_report *r)
 	if (!r->other)
 		return;
 	if (!o->folding.event || !o->folding.event[0])
-		cli_warn(&cli, "only event '%s' is folded; %llu records of others are left out, the first of '%s'",
+		cli_warn(&cli,
+		        "only event '%s' is folded; %llu records of others are left out, the first of '%s'",
 		        r->event, (unsigned long long)r->filtered, r->other);
 	else if (!r->records)
 		cli_warn(&cli, "no record is of event '%s'; the first one is of '%s'", r->event, r->other);
@@ -137,7 +182,8 @@ static int tell(const struct opts *o, const struct folding_report *r, const stru
 		cli_warn(&cli, "%zu stacks are left out: less than half of the unit", l->vanished);
 	if (!r->malformed)
 		return nothing ? CLI_INCOMPLETE : CLI_OK;
-	err_set(&e, -EINVAL, "%llu malformed lines or records are left out; the first is line %llu of '%s': %s",
+	err_set(&e, -EINVAL,
+	        "%llu malformed lines or records are left out; the first is line %llu of '%s': %s",
 	        (unsigned long long)r->malformed, (unsigned long long)r->bad_line,
 	        strcmp(r->bad_path, "-") == 0 ? "standard input" : r->bad_path, r->bad_why);
 	if (!r->records)

@@ -14,19 +14,19 @@
 #include <string.h>
 
 static const struct cli cli = {
-        .name = "stackmap-test",
-        .synopsis = "[-l] [-r PATTERN]... [-v]",
-        .help = "Test the kernel's stack-trace map and its helpers; TAP on standard output.\n"
-                "\n"
-                "  -r, --run PATTERN   only cases whose name matches the shell pattern, or\n"
-                "                      contains it; may be given several times\n"
-                "  -l, --list          print the names of the cases\n"
-                "  -v, --verbose       show frames and other details of every case\n"
-                "  -h, --help          this text\n"
-                "  -V, --version       the version\n"
-                "\n"
-                "Exit status: 0 no case failed (skipped ones do not count), 1 some did,\n"
-                "2 could not, 64 bad command line.\n",
+	.name = "stackmap-test",
+	.synopsis = "[-l] [-r PATTERN]... [-v]",
+	.help = "Test the kernel's stack-trace map and its helpers; TAP on standard output.\n"
+		"\n"
+		"  -r, --run PATTERN   only cases whose name matches the shell pattern, or\n"
+		"                      contains it; may be given several times\n"
+		"  -l, --list          print the names of the cases\n"
+		"  -v, --verbose       show frames and other details of every case\n"
+		"  -h, --help          this text\n"
+		"  -V, --version       the version\n"
+		"\n"
+		"Exit status: 0 no case failed (skipped ones do not count), 1 some did,\n"
+		"2 could not, 64 bad command line.\n",
 };
 
 #define MAX_PATTERNS 32
@@ -37,7 +37,8 @@ struct opts {
 	bool list, verbose;
 };
 
-static const struct stackcase_set *const sets[] = {&mapcases, &idcases, &framecases, &typecases, &countcases};
+static const struct stackcase_set *const sets[] = { &mapcases, &idcases, &framecases, &typecases,
+	&countcases };
 
 static bool chosen(const struct opts *o, const char *name)
 {
@@ -67,7 +68,7 @@ static void show(struct tap *t, const struct opts *o, const struct stackcase *c,
 		return;
 	buf_put(&r->detail, "", 1);
 	for (char *save = NULL, *line = strtok_r((char *)r->detail.p, "\n", &save); line;
-	        line = strtok_r(NULL, "\n", &save))
+		line = strtok_r(NULL, "\n", &save))
 		tap_diag("  %s", line);
 }
 
@@ -75,7 +76,7 @@ static int run(const struct opts *o, struct err *e)
 {
 	struct stackcase_env env;
 	char hint[512] = "";
-	struct tap tap = {0};
+	struct tap tap = { 0 };
 	size_t n = 0;
 
 	libbpf_set_print(NULL);
@@ -109,15 +110,15 @@ static int run(const struct opts *o, struct err *e)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-	        {"run", required_argument, NULL, 'r'},
-	        {"list", no_argument, NULL, 'l'},
-	        {"verbose", no_argument, NULL, 'v'},
-	        {"help", no_argument, NULL, 'h'},
-	        {"version", no_argument, NULL, 'V'},
-	        {NULL, 0, NULL, 0},
+		{ "run", required_argument, NULL, 'r' },
+		{ "list", no_argument, NULL, 'l' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
 	};
-	struct opts o = {.n_patterns = 0};
-	struct err e = {.code = 0};
+	struct opts o = { .n_patterns = 0 };
+	struct err e = { .code = 0 };
 	int c, status;
 
 	opterr = 0;
