@@ -41,7 +41,7 @@ static long sys(long number, long a, long b, long c, long d)
 
 static void nap_ms(long ms)
 {
-	struct timespec ts = {ms / 1000, ms % 1000 * 1000000};
+	struct timespec ts = { ms / 1000, ms % 1000 * 1000000 };
 
 	sys(SYS_nanosleep, (long)&ts, 0, 0, 0);
 }
@@ -231,12 +231,12 @@ static void *server_thread(void *arg)
 
 static void connect_loopback(void)
 {
-	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(addr);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, len) < 0 || listen(fd, 1) < 0 ||
-	        getsockname(fd, (struct sockaddr *)&addr, &len) < 0)
+		getsockname(fd, (struct sockaddr *)&addr, &len) < 0)
 		die("cannot listen on the loopback");
 	client_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (client_fd < 0 || connect(client_fd, (struct sockaddr *)&addr, len) < 0)
