@@ -77,14 +77,15 @@ static bool in_first_pid_ns(void)
 	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == 0xeffffffcu;
 }
 
-static uint32_t pid_max(void)
+static uint32_t sysctl_u32(const char *name, uint32_t otherwise)
 {
-	_cleanup_fclose_ FILE *f = fopen("/proc/sys/kernel/pid_max", "re");
-	uint32_t max = 4194304;
+	char path[64];
+	_cleanup_fclose_ FILE *f = NULL;
+	uint32_t value;
 
-	if (f && fscanf(f, "%u", &max) != 1)
-		max = 4194304;
-	return max;
+	snprintf(path, sizeof(path), "/proc/sys/%s", name);
+	f = fopen(path, "re");
+	return f && fscanf(f, "%u", &value) == 1 ? value : otherwise;
 }
 
 /* Ring buffer and caches follow the machine's memory: 1/512 of it, a power of two. */
@@ -104,7 +105,7 @@ static void configure(struct offcpu *o)
 {
 	struct offcpu_bpf__rodata *ro = o->skel->rodata;
 	const struct offcpu_opts *opts = &o->opts;
-	uint32_t ring = ring_bytes(opts->all), words = pid_max() / 64 + 1;
+	uint32_t ring = ring_bytes(opts->all), words = sysctl_u32("kernel/pid_max", 4194304) / 64 + 1;
 	uint64_t key[4];
 
 	ro->all_tasks = opts->all;
@@ -116,6 +117,7 @@ static void configure(struct offcpu *o)
 	ro->user_stacks = !opts->no_user_stacks;
 	ro->record_preempted = opts->preempted;
 	ro->depth = opts->depth ? opts->depth : 127;
+	ro->max_stack = sysctl_u32("kernel/perf_event_max_stack", 127);
 	ro->state_mask = opts->state_mask;
 	ro->min_ns = opts->min_ns;
 	ro->max_ns = opts->max_ns ? opts->max_ns : UINT64_MAX;
