@@ -5,7 +5,8 @@
  *
  *   clang -g -O1 -std=gnu11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -Ilib \
  *       t/fuzz-perfscript.c
- * lib/{base,buf,err,intern,perfscript,paragraph,inliner,foldframe,foldtab,folding}.c \ -o fuzz-perfscript &&
+ * lib/{base,buf,err,intern,perfscript,paragraph,inliner,foldframe,foldtab,bodycache,folding}.c \ -o
+ * fuzz-perfscript &&
  * ./fuzz-perfscript -max_len=4096 CORPUS t/fold
  *
  * The first byte chooses options. Beyond crashes it checks that the sums of
