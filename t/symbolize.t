@@ -97,6 +97,25 @@ else
 	skip "a 32-bit file" "the compiler makes none"
 fi
 
+# --- every name against addr2line's and eu-addr2line's, each difference explained
+ours() {
+	"$sym" -q --no-demangle "$1" |
+		perl -ne 'if (/^\t *\w+ (.*) \(/) { $_ = $1; s/\+0x[0-9a-f]+$//; s/@.*//; $_ = "??" if /^\[/; print "$_\n" }'
+}
+for elf in "$TMP/prog" /bin/bash; do
+	"$OBJ/t/unit-resolve" --gen "$TMP/gen.cap" "$elf" 2000 2000 >"$TMP/gen.addr"
+	ours "$TMP/gen.cap" >"$TMP/gen.us"
+	addr2line -f -e "$elf" <"$TMP/gen.addr" | awk 'NR % 2 { sub(/@.*/, ""); print }' >"$TMP/gen.them"
+	ok "${elf##*/}: the names of addr2line" perl "$T_DIR/symbolize/compare.pl" "$elf" "$TMP/gen.addr" "$TMP/gen.us" "$TMP/gen.them"
+	if command -v eu-addr2line >/dev/null; then
+		eu-addr2line -S -e "$elf" <"$TMP/gen.addr" |
+			awk 'NR % 2 { sub(/[+-]0x[0-9a-f]+$/, ""); sub(/@.*/, ""); print $1 ~ /^\(/ ? "??" : $1 }' >"$TMP/gen.them"
+		ok "${elf##*/}: the names of eu-addr2line" perl "$T_DIR/symbolize/compare.pl" "$elf" "$TMP/gen.addr" "$TMP/gen.us" "$TMP/gen.them"
+	else
+		skip "${elf##*/}: the names of eu-addr2line" "it is not installed"
+	fi
+done
+
 # --- only the file that was mapped
 made "$TMP/prog" "$TMP/prog" prog b "$plain"
 is "$(frame 1)" "[prog+0x$(printf %x "0x$plain")] ($TMP/prog)" "a file with another build ID is not used"
