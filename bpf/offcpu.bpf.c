@@ -248,11 +248,19 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 {
 	struct offcpu_key key = {};
 	struct scratch *s = my_scratch();
+	struct offcpu_wait *w;
 	long n;
 
 	/* a process that -c, --follow or an exec made a target later waited as none */
 	if (!s || use_comms || follow || task->start_boottime > record_start_boot)
 		return;
+	/* once for each thread: from now on it is known to run until it is seen leaving */
+	w = bpf_task_storage_get(&waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!w) {
+		s->count.storage++;
+		return;
+	}
+	w->start = OFFCPU_ON_CPU;
 	if (!key_init(&key, task, false, task_state(task)))
 		return;
 	key.flags |= OFFCPU_F_INITIAL;

@@ -317,6 +317,7 @@ static void write_counters(struct recorder *r)
 		{ "lost.stacks", st.stacks.lost },
 		{ "lost.process_events", st.procs.events_lost },
 		{ "lost.maps", st.procs.maps_lost },
+		{ "maps.refused", st.procs.maps_refused },
 		{ "stacks.distinct", st.stacks.stacks },
 		{ "stacks.truncated", st.stacks.truncated },
 		{ "stacks.kernel_failed", st.bpf.kernel_failed },

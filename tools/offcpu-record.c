@@ -403,6 +403,11 @@ static void summary(const struct run *r, const struct recorder_stats *st)
 			"  %llu kernel and %llu user stacks had no frames; %llu files were not readable\n",
 			(unsigned long long)st->bpf.kernel_failed, (unsigned long long)st->bpf.user_failed,
 			(unsigned long long)st->procs.files_unread);
+	if (st->procs.maps_refused)
+		fprintf(stderr,
+			"  user frames of %llu processes have no names: reading their maps takes "
+			"CAP_SYS_PTRACE\n",
+			(unsigned long long)st->procs.maps_refused);
 	if (st->degraded[0])
 		fprintf(stderr, "  degraded: %s\n", st->degraded);
 	say_lost(st, r->o->verbose);
