@@ -122,6 +122,45 @@ for list in build demo test lint bench; do
 	status 0 "deps knows the list '$list'" sh scripts/deps -n "$list"
 done
 status 64 "deps refuses an unknown list" sh scripts/deps nonsense
+
+# deps with a package manager of our own: nothing is installed, and the lists
+# of packages are old until they are updated
+mkdir "$TMP/fake"
+cat >"$TMP/fake/dpkg-query" <<'END'
+#!/bin/sh
+cat "$FAKE/installed" 2>/dev/null
+END
+cat >"$TMP/fake/apt-get" <<'END'
+#!/bin/sh
+echo "$*" >>"$FAKE/calls"
+case $* in
+*update) [ ! -e "$FAKE/offline" ] && : >"$FAKE/updated" ;;
+*) [ -e "$FAKE/updated" ] || { echo "E: Unable to locate package" >&2; exit 100; } ;;
+esac
+END
+cat >"$TMP/fake/sudo" <<'END'
+#!/bin/sh
+[ "$1" != -n ] || shift
+exec "$@"
+END
+chmod +x "$TMP/fake/"*
+fake_deps() {
+	rm -f "$TMP/fake/calls" "$TMP/fake/updated"
+	run env FAKE="$TMP/fake" PATH="$TMP/fake:$PATH" sh scripts/deps "$@"
+}
+echo 'installed make' >"$TMP/fake/installed"
+fake_deps -n build
+like "$(tr '\n' ' ' <"$out")" '^bpftool clang gcc libbpf-dev ' "deps -n names what is missing"
+is "$(grep -cx make "$out")" 0 "and not what is there"
+ok "and installs nothing" [ ! -e "$TMP/fake/calls" ]
+fake_deps build
+is "$rc" 0 "deps updates the lists of packages when one is not found"
+is "$(grep -c 'update$' "$TMP/fake/calls") $(grep -c 'install bpftool' "$TMP/fake/calls")" "1 2" "once, and then tries again"
+: >"$TMP/fake/offline"
+fake_deps build
+is "$rc" 2 "deps without a network fails"
+like "$(cat "$err")" 'Unable to locate package' "with apt-get's own message"
+like "$(tail -n 1 "$err")" 'hint: apt-get update && apt-get install bpftool clang ' "and the command to give"
 status 64 "lint refuses an unknown check" sh scripts/lint nonsense
 for args in '-x' '-d' '-d 1.5' 'extra'; do
 	# shellcheck disable=SC2086 # words
