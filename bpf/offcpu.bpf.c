@@ -48,16 +48,15 @@ const volatile __u32 depth = 127;
 const volatile __u32 state_mask;
 const volatile __u64 min_ns;
 const volatile __u64 max_ns = ~0ULL;
-const volatile __u32 self_tgid; /* global id of the recorder, never recorded */
-const volatile __u64 hash_key[4] = {1, 1, 1, 1};
+const volatile __u64 hash_key[4] = { 1, 1, 1, 1 };
 const volatile __u64 ring_wake_bytes = 1 << 20;
 
 __u32 phase; /* enum offcpu_phase */
 __u64 record_start_ns; /* CLOCK_MONOTONIC */
 __u64 record_start_boot; /* the same instant, CLOCK_BOOTTIME */
-__u32 scan_done; /* the initial_waits iterator has seen every thread */
 __u32 ns_level; /* of the recorder's PID namespace; 0 = the first one */
 __u32 ns_inum;
+__u32 self_tgid; /* global id of the recorder, never recorded */
 __u32 exec_target; /* a process (id of the recorder's namespace) that becomes a target when it execs */
 __u64 inserted; /* new elements of the aggregation maps, ever */
 char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN];
@@ -169,8 +168,8 @@ static __always_inline __u32 our_id(struct task_struct *task)
 	struct upid *up;
 
 	if (!ns_level)
-		return task->pid;
-	pid = task->thread_pid;
+		return BPF_CORE_READ(task, pid);
+	pid = BPF_CORE_READ(task, thread_pid);
 	if (!pid || BPF_CORE_READ(pid, level) < ns_level)
 		return 0;
 	up = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
@@ -294,20 +293,27 @@ static __always_inline __u32 stack_bytes(void)
 
 static __always_inline struct offcpu_stack_id no_stack(__u32 reason)
 {
-	struct offcpu_stack_id none = {.hi = 0, .lo = OFFCPU_FAILED(reason, 0)};
+	struct offcpu_stack_id none = { .hi = 0, .lo = OFFCPU_FAILED(reason, 0) };
 
 	return none;
 }
 
-/* Why TASK cannot have a user stack now; 0 when it can. */
+/*
+ * Pointers inside a task are read with a helper (BPF_CORE_READ), not directly:
+ * for each direct load of one the verifier searches the kernel's whole BTF
+ * (Linux 6.3 and later), which costs milliseconds at every start.
+ *
+ * Why TASK cannot have a user stack now; 0 when it can.
+ */
 static __always_inline __u32 no_user_reason(struct task_struct *task)
 {
-	struct mm_struct *mm = task->mm;
+	struct mm_struct *mm;
 
 	if (!user_stacks)
 		return REASON_NOT_ASKED;
 	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return REASON_KTHREAD;
+	mm = BPF_CORE_READ(task, mm);
 	if (!mm)
 		return REASON_EXITING;
 	/*
@@ -321,9 +327,9 @@ static __always_inline __u32 no_user_reason(struct task_struct *task)
 }
 
 static __always_inline void announce(
-        struct task_struct *task, struct offcpu_wait *w, struct scratch *s, const struct offcpu_key *key)
+	struct task_struct *task, struct offcpu_wait *w, struct scratch *s, const struct offcpu_key *key)
 {
-	struct task_struct *leader = task->group_leader;
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 	struct offcpu_ev_thread *ev = bpf_ringbuf_reserve(&ring, sizeof(*ev), 0);
 
 	if (!ev) {
@@ -351,26 +357,45 @@ static __always_inline bool state_wanted(__u32 state)
 	return state & (state & TASK_NOLOAD ? state_mask & TASK_NOLOAD : state_mask);
 }
 
+/*
+ * Who waits, in KEY. It stays true until the process execs, so it is read
+ * again only then. False when the recorder cannot see the task.
+ */
+static __always_inline bool key_identity(struct offcpu_key *key, struct task_struct *task)
+{
+	struct task_struct *leader;
+	__u32 exec_id = task->self_exec_id;
+
+	if (key->tid && key->exec_id == exec_id)
+		return true;
+	leader = BPF_CORE_READ(task, group_leader);
+	key->tid = our_id(task);
+	key->tgid = our_id(leader);
+	key->start_boot_ns = BPF_CORE_READ(leader, start_boottime);
+	key->exec_id = exec_id;
+	return key->tid != 0;
+}
+
 /* Everything of the key but the stacks; false when the recorder cannot see the task. */
 static __always_inline bool key_init(
-        struct offcpu_key *key, struct task_struct *task, bool runnable, __u32 state)
+	struct offcpu_key *key, struct task_struct *task, bool runnable, __u32 state)
 {
-	struct task_struct *leader = task->group_leader;
-
-	key->tid = our_id(task);
-	key->tgid = task == leader || !ns_level ? (ns_level ? key->tid : task->tgid) : our_id(leader);
-	if (!key->tid)
+	if (!key_identity(key, task))
 		return false;
-	key->start_boot_ns = leader->start_boottime;
-	key->exec_id = task->self_exec_id;
 	key->state = runnable ? 0 : state;
 	key->flags = runnable ? OFFCPU_F_PREEMPTED : 0;
-	key->pad = 0;
 	if (runnable && !record_preempted)
 		key->flags |= OFFCPU_F_DROP_PREEMPTED;
 	else if (state_mask && !state_wanted(key->state))
 		key->flags |= OFFCPU_F_DROP_STATE;
 	return true;
+}
+
+static __always_inline __u32 task_state(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->__state))
+		return task->__state;
+	return BPF_CORE_READ((struct task_struct___old *)task, state);
 }
 
 static __always_inline struct scratch *my_scratch(void)
@@ -425,7 +450,8 @@ static __always_inline void account(struct scratch *s, struct offcpu_key *key, _
 		v->last_ns = start;
 	} else {
 		struct offcpu_value first = {
-		        .total_ns = delta, .count = 1, .max_ns = delta, .first_ns = start, .last_ns = start};
+			.total_ns = delta, .count = 1, .max_ns = delta, .first_ns = start, .last_ns = start
+		};
 
 		if (!map || bpf_map_update_elem(map, key, &first, BPF_NOEXIST)) {
 			c->agg_full++;
@@ -483,53 +509,70 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	w->start = now;
 }
 
-/* A thread that returns and was never seen leaving: it waited since before the recording, or is new. */
-static __always_inline void enter_unseen(
-        struct task_struct *task, struct scratch *s, struct offcpu_wait *w, __u64 now)
+/*
+ * A thread that returns, was there when the recording began and was neither
+ * seen leaving nor found by initial_waits. It is not on a CPU yet, so its
+ * kernel stack stands still and can be taken; its user stack cannot.
+ */
+static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 {
-	if (task->start_boottime > record_start_boot)
+	struct offcpu_key key = {};
+	struct scratch *s = my_scratch();
+	long n;
+
+	/* a process that -c, --follow or an exec made a target later waited as none */
+	if (!s || use_comms || follow || task->start_boottime > record_start_boot)
 		return;
-	if (!key_init(&w->key, task, false, 0))
+	if (!key_init(&key, task, false, task_state(task)))
 		return;
-	/* its state is not known either, so --state cannot choose it, and must not drop it */
-	w->key.flags = OFFCPU_F_INITIAL;
-	w->key.kernel = no_stack(REASON_NOT_SEEN);
-	w->key.user = no_stack(REASON_NOT_SEEN);
-	announce(task, w, s, &w->key);
-	account(s, &w->key, record_start_ns, now);
+	key.flags |= OFFCPU_F_INITIAL;
+	key.user = no_stack(REASON_NOT_SEEN);
+	if (kernel_stacks) {
+		n = bpf_get_task_stack(task, s->ev.frames, stack_bytes(), 0);
+		key.kernel = stack_id(s, n, KIND_KERNEL, VERDICT_COMPLETE);
+	} else {
+		key.kernel = no_stack(REASON_NOT_ASKED);
+	}
+	account(s, &key, record_start_ns, now);
 }
 
 static __always_inline void enter(struct task_struct *task, __u64 now)
 {
+	bool armed = phase == OFFCPU_ARMED;
 	struct offcpu_wait *w;
+	struct offcpu_key *key;
 	struct scratch *s;
 	__u64 start;
 
-	w = bpf_task_storage_get(&waits, task, NULL, scan_done ? 0 : BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!w)
+	/* while initial_waits looks around, it must find that this one runs */
+	w = bpf_task_storage_get(&waits, task, NULL, armed ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	if (!w) {
+		if (!armed)
+			enter_unseen(task, now);
 		return;
+	}
 	/* against initial_waits, which goes from UNKNOWN to INITIAL at any time */
 	start = __sync_lock_test_and_set(&w->start, OFFCPU_ON_CPU);
-	if (start == OFFCPU_ON_CPU)
+	if (armed || start == OFFCPU_ON_CPU || start == OFFCPU_UNKNOWN)
 		return;
 	s = my_scratch();
 	if (!s)
 		return;
-	if (start == OFFCPU_INITIAL)
-		account(s, &w->initial, record_start_ns, now);
-	else if (start == OFFCPU_UNKNOWN)
-		enter_unseen(task, s, w, now);
-	else
-		account(s, &w->key, start, now);
+	key = start == OFFCPU_INITIAL ? &w->initial : &w->key;
+	if (start < record_start_ns) {
+		start = record_start_ns;
+		key->flags |= OFFCPU_F_INITIAL;
+	}
+	account(s, key, start, now);
 }
 
 static __always_inline int on_switch(
-        void *ctx, bool preempt, struct task_struct *prev, struct task_struct *next, __u32 state)
+	void *ctx, bool preempt, struct task_struct *prev, struct task_struct *next, __u32 state)
 {
 	bool out, in;
 	__u64 now;
 
-	if (phase != OFFCPU_RECORDING)
+	if (phase != OFFCPU_RECORDING && phase != OFFCPU_ARMED)
 		return 0;
 	out = wanted(prev);
 	in = wanted(next);
@@ -545,7 +588,7 @@ static __always_inline int on_switch(
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
-        unsigned int prev_state)
+	unsigned int prev_state)
 {
 	return on_switch(ctx, preempt, prev, next, prev_state);
 }
@@ -554,10 +597,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch_old, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	struct task_struct___old *old = (void *)prev;
-	__u32 state = bpf_core_field_exists(prev->__state) ? prev->__state : BPF_CORE_READ(old, state);
-
-	return on_switch(ctx, preempt, prev, next, state);
+	return on_switch(ctx, preempt, prev, next, task_state(prev));
 }
 
 static __always_inline bool comm_matches(struct task_struct *leader)
@@ -604,7 +644,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
 
-	if (exec_target && our_id(task->group_leader) == exec_target) {
+	if (exec_target && our_id(BPF_CORE_READ(task, group_leader)) == exec_target) {
 		exec_target = 0;
 		bit_set(&tgids, tgid);
 	} else if (use_comms && comm_matches(task)) {
@@ -655,6 +695,7 @@ int find_self(struct bpf_iter__task *ctx)
 	pid = BPF_CORE_READ(task, thread_pid);
 	if (!pid)
 		return 0;
+	self_tgid = task->tgid;
 	ns_level = BPF_CORE_READ(pid, level);
 	up = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
 	     ns_level * bpf_core_type_size(struct upid);
@@ -673,16 +714,11 @@ int find_targets(struct bpf_iter__task *ctx)
 		return 0;
 	id = our_id(task);
 	if (task->pid == task->tgid &&
-	        (bpf_map_lookup_elem(&asked_pids, &id) || (use_comms && comm_matches(task))))
+		(bpf_map_lookup_elem(&asked_pids, &id) || (use_comms && comm_matches(task))))
 		bit_set(&tgids, task->tgid);
 	if (use_tids && bpf_map_lookup_elem(&asked_tids, &id))
 		bit_set(&tids, task->pid);
 	return 0;
-}
-
-static __always_inline bool is_waiting(struct task_struct *task)
-{
-	return !task->on_cpu;
 }
 
 /*
@@ -714,7 +750,7 @@ static long walk_step(__u32 i, struct walk *w)
 static __always_inline long walk_user(struct task_struct *task, struct scratch *s)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
-	struct walk w = {.task = task, .s = s, .fp = BPF_CORE_READ(regs, bp)};
+	struct walk w = { .task = task, .s = s, .fp = BPF_CORE_READ(regs, bp) };
 
 	s->ev.frames[0] = BPF_CORE_READ(regs, ip);
 	s->ev.len = 1;
@@ -722,7 +758,7 @@ static __always_inline long walk_user(struct task_struct *task, struct scratch *
 	return s->ev.len * 8;
 }
 
-/* Threads that wait already when the recording begins: their stacks, and the recording's start as theirs. */
+/* Run while armed: the stacks of the threads that wait already. */
 SEC("iter.s/task")
 int initial_waits(struct bpf_iter__task *ctx)
 {
@@ -733,7 +769,7 @@ int initial_waits(struct bpf_iter__task *ctx)
 	bool runnable;
 	long n;
 
-	if (!task || !wanted(task) || !is_waiting(task) || task->start_boottime > record_start_boot)
+	if (!task || !wanted(task) || task->on_cpu)
 		return 0;
 	s = bpf_map_lookup_elem(&iter_scratch, &zero);
 	w = bpf_task_storage_get(&waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -745,14 +781,12 @@ int initial_waits(struct bpf_iter__task *ctx)
 	}
 	if (w->start != OFFCPU_UNKNOWN)
 		return 0;
-	state = bpf_core_field_exists(task->__state) ? task->__state
-	                                             : BPF_CORE_READ((struct task_struct___old *)task, state);
+	state = task_state(task);
 	if (state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE))
 		return 0;
 	runnable = state == TASK_RUNNING;
 	if (!key_init(&w->initial, task, runnable, state))
 		return 0;
-	w->initial.flags |= OFFCPU_F_INITIAL;
 	if (!(w->initial.flags & OFFCPU_F_DROP)) {
 		announce(task, w, s, &w->initial);
 		if (kernel_stacks) {
@@ -789,12 +823,11 @@ int open_waits(struct bpf_iter__task *ctx)
 	if (!w || w->start == OFFCPU_UNKNOWN || w->start == OFFCPU_ON_CPU)
 		return 0;
 	ev.type = OFFCPU_EV_OPEN;
-	if (w->start == OFFCPU_INITIAL) {
+	ev.start = w->start;
+	ev.key = w->start == OFFCPU_INITIAL ? w->initial : w->key;
+	if (ev.start < record_start_ns) {
 		ev.start = record_start_ns;
-		ev.key = w->initial;
-	} else {
-		ev.start = w->start;
-		ev.key = w->key;
+		ev.key.flags |= OFFCPU_F_INITIAL;
 	}
 	bpf_seq_write(ctx->meta->seq, &ev, sizeof(ev));
 	return 0;

@@ -24,7 +24,12 @@ enum offcpu_start {
 	OFFCPU_INITIAL = 2, /* waiting since before the recording, stacks in `initial` */
 };
 
-enum offcpu_phase { OFFCPU_IDLE, OFFCPU_RECORDING, OFFCPU_FROZEN };
+/*
+ * Armed: waits are taken with their stacks as they begin, and initial_waits
+ * finds those that began before; none is counted yet. So when the recording
+ * begins every wait in progress is known.
+ */
+enum offcpu_phase { OFFCPU_IDLE, OFFCPU_ARMED, OFFCPU_RECORDING, OFFCPU_FROZEN };
 
 /*
  * The identity of a stack: 128 bits of a keyed hash over its frames, or, with

@@ -47,13 +47,13 @@ bool buildid_in_notes(const void *notes, size_t len, size_t align, struct cap_bu
 	while (rd_left(&r) >= 12) {
 		uint32_t namesz = rd_u32(&r), descsz = rd_u32(&r), type = rd_u32(&r);
 		const char *name =
-		        rd_bytes(&r, MIN(((size_t)namesz + align - 1) & ~(align - 1), rd_left(&r)));
+			rd_bytes(&r, MIN(((size_t)namesz + align - 1) & ~(align - 1), rd_left(&r)));
 		const void *desc = rd_bytes(&r, descsz);
 
 		if (!name || !desc)
 			return false;
 		if (type == NT_GNU_BUILD_ID && namesz == 4 && memcmp(name, "GNU", 4) == 0 && descsz &&
-		        descsz <= CAP_BUILD_ID_MAX) {
+			descsz <= CAP_BUILD_ID_MAX) {
 			ret->len = (uint8_t)descsz;
 			memcpy(ret->bytes, desc, descsz);
 			return true;
@@ -70,7 +70,7 @@ struct segment {
 
 static struct segment segment_read(struct rd *r, bool is64)
 {
-	struct segment s = {.type = rd_u32(r)};
+	struct segment s = { .type = rd_u32(r) };
 
 	if (is64) {
 		rd_u32(r); /* p_flags */
@@ -115,7 +115,7 @@ static int scan(const struct source *src, struct cap_build_id *ret)
 	if (n < 0)
 		return (int)n;
 	if (n < 52 || memcmp(head, ELFMAG, SELFMAG) != 0 || head[EI_DATA] != ELFDATA2LSB ||
-	        (head[EI_CLASS] != ELFCLASS64 && head[EI_CLASS] != ELFCLASS32))
+		(head[EI_CLASS] != ELFCLASS64 && head[EI_CLASS] != ELFCLASS32))
 		return 0;
 	is64 = head[EI_CLASS] == ELFCLASS64;
 
@@ -143,14 +143,14 @@ static int scan(const struct source *src, struct cap_build_id *ret)
 
 int buildid_read(int fd, struct cap_build_id *ret)
 {
-	struct source src = {.fd = fd};
+	struct source src = { .fd = fd };
 
 	return scan(&src, ret);
 }
 
 void buildid_in_image(const void *image, size_t len, struct cap_build_id *ret)
 {
-	struct source src = {.fd = -1, .image = image, .len = len};
+	struct source src = { .fd = -1, .image = image, .len = len };
 
 	scan(&src, ret);
 }

@@ -45,7 +45,7 @@ static uint64_t stext(void)
 int caphost_write(struct capwrite *w, uint64_t start_ns, struct err *e)
 {
 	char boot_id[64] = "", max_stack[32] = "0", recorder[64];
-	struct cap_host h = {0};
+	struct cap_host h = { 0 };
 	struct utsname un;
 	struct root root;
 	int rc = root_open(NULL, &root, e);

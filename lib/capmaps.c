@@ -135,19 +135,12 @@ static int plant(struct tree *t, const struct cap_map **maps, size_t n)
 	return 0;
 }
 
-DEFINE_CLEANUP(struct capmaps *, capmaps_free);
-
-int capmaps_new(const struct cap_map *maps, size_t n, size_t n_procs, struct capmaps **ret)
+static int plant_all(struct capmaps *m, const struct cap_map *maps, size_t n)
 {
 	_cleanup_free_ const struct cap_map **sorted = calloc(n + 1, sizeof(const struct cap_map *));
-	CLEANUP(capmaps_free_p) struct capmaps *m = calloc(1, sizeof(*m));
 
-	if (!sorted || !m)
+	if (!sorted || !m->trees)
 		return -ENOMEM;
-	m->trees = calloc(n_procs + 1, sizeof(*m->trees));
-	if (!m->trees)
-		return -ENOMEM;
-	m->n_trees = n_procs;
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = &maps[i];
 	qsort(sorted, n, sizeof(const struct cap_map *), by_proc_and_time);
@@ -157,8 +150,24 @@ int capmaps_new(const struct cap_map *maps, size_t n, size_t n_procs, struct cap
 		if (plant(&m->trees[sorted[i]->proc], sorted + i, end - i) != 0)
 			return -ENOMEM;
 	}
-	*ret = TAKE_PTR(m);
 	return 0;
+}
+
+int capmaps_new(const struct cap_map *maps, size_t n, size_t n_procs, struct capmaps **ret)
+{
+	struct capmaps *m = calloc(1, sizeof(*m));
+	int code;
+
+	if (!m)
+		return -ENOMEM;
+	m->n_trees = n_procs;
+	m->trees = calloc(n_procs + 1, sizeof(*m->trees));
+	code = plant_all(m, maps, n);
+	if (code)
+		capmaps_free(m);
+	else
+		*ret = m;
+	return code;
 }
 
 void capmaps_free(struct capmaps *m)

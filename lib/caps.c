@@ -35,7 +35,7 @@ static struct clause clause_on(char *buf, size_t cap)
 {
 	if (cap)
 		buf[0] = '\0';
-	return (struct clause){.p = buf, .cap = cap};
+	return (struct clause){ .p = buf, .cap = cap };
 }
 
 bool caps_have(int cap)
@@ -150,12 +150,12 @@ int caps_status_parse(const char *text, struct caps_status *ret)
 {
 	const char *uid = status_field(text, "Uid");
 
-	*ret = (struct caps_status){0};
+	*ret = (struct caps_status){ 0 };
 	/* real, effective, saved and file system uid */
 	if (!uid || sscanf(uid, "%*u %" SCNu32, &ret->uid) != 1)
 		return -EINVAL;
 	if (!status_set(text, "CapEff", &ret->effective) || !status_set(text, "CapPrm", &ret->permitted) ||
-	        !status_set(text, "CapInh", &ret->inheritable) || !status_set(text, "CapBnd", &ret->bounding))
+		!status_set(text, "CapInh", &ret->inheritable) || !status_set(text, "CapBnd", &ret->bounding))
 		return -EINVAL;
 	status_set(text, "CapAmb", &ret->ambient); /* since 4.3 */
 	ret->seccomp = status_small(text, "Seccomp");
@@ -202,7 +202,7 @@ static void put_quoted(struct clause *c, const char *s)
 {
 	clause_put(c, "'");
 	for (; *s; s++)
-		clause_put(c, *s == '\'' ? "'\\''" : (const char[]){*s, '\0'});
+		clause_put(c, *s == '\'' ? "'\\''" : (const char[]){ *s, '\0' });
 	clause_put(c, "'");
 }
 
@@ -254,7 +254,7 @@ static void grant_hint(const int *caps, size_t n, struct err *e)
 	caps_command(exe, caps, n, command, sizeof(command));
 	if (outside_bounding_set(caps, n))
 		err_hint(e, "the bounding set lacks it, so root here lacks it too: run this outside of the "
-		            "container, or start the container with --cap-add=BPF --cap-add=PERFMON");
+			    "container, or start the container with --cap-add=BPF --cap-add=PERFMON");
 	else if (len < 0)
 		err_hint(e, "run as root");
 	else if (why)
@@ -278,9 +278,9 @@ int caps_explain(const char *what, int code, const int *caps, size_t n, struct e
 		return code;
 	}
 	err_set(e, code,
-	        "not permitted to %s: %s, though no capability is missing and neither a user namespace nor "
-	        "seccomp nor lockdown is seen",
-	        what, err_name(code));
+		"not permitted to %s: %s, though no capability is missing and neither a user namespace nor "
+		"seccomp nor lockdown is seen",
+		what, err_name(code));
 	err_hint(e, "a security module may forbid it; see bpfcheck -v");
 	return code;
 }

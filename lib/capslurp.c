@@ -121,7 +121,8 @@ int capslurp_read(const char *path, struct capslurp *ret, struct err *e)
 		free(f.s.bytes);
 		return code == -ENOMEM ? err_nomem(e, name) : err_sys(e, code, "cannot read '%s'", name);
 	}
-	f.s.total = MAX(f.s.total, f.s.len);
+	if (!code || f.s.total < f.s.len)
+		f.s.total = f.s.len;
 	*ret = f.s;
 	return 0;
 }

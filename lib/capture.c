@@ -41,6 +41,11 @@ const char *capture_verdict_name(unsigned int verdict)
 	return verdict >= CAP_COMPLETE && verdict < ARRAY_LEN(names) ? names[verdict] : "unknown";
 }
 
+const char *capture_kind_name(unsigned int kind)
+{
+	return kind == CAP_STACK_KERNEL ? "kernel" : kind == CAP_STACK_USER ? "user" : "unknown";
+}
+
 /*
  * The bits of <linux/sched.h>; they have kept their values since 4.14, the
  * highest ones came with 5.17 (RTLOCK_WAIT) and 6.1 (FROZEN).

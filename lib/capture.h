@@ -205,6 +205,7 @@ struct cap_trailer {
 const char *capture_reason_name(unsigned int reason);
 const char *capture_reason_text(unsigned int reason);
 const char *capture_verdict_name(unsigned int verdict);
+const char *capture_kind_name(unsigned int kind); /* "kernel", "user" */
 
 /*
  * The letters of ps(1) for a kernel state mask: "S", "D", "I", "T", "t", "Z",

@@ -200,8 +200,7 @@ static int tell(const struct capwrite *w, struct err *e)
 		return err_nomem(e, "the capture");
 	err_sys(e, w->code, "cannot write to '%s'", w->name);
 	if (w->code == -ENOSPC || w->code == -EDQUOT || w->code == -EFBIG)
-		err_hint(e, "everything up to %llu bytes is kept and can be read",
-		        (unsigned long long)w->bytes);
+		err_hint(e, "the first %llu bytes are kept and can be read", (unsigned long long)w->bytes);
 	return w->code;
 }
 
@@ -403,6 +402,7 @@ int capwrite_open(const char *path, bool force, struct capwrite **ret, struct er
 	w->fd = to_stdout ? capfile_stdout(e)
 	                  : capfile_create(path, force, CAPCODEC_MAGIC, CAPCODEC_MAGIC_LEN, e);
 	if (w->fd < 0)
+		/* cppcheck-suppress memleak ; CLEANUP() frees */
 		return w->fd;
 	snprintf(w->name, sizeof(w->name), "%s", to_stdout ? "standard output" : path);
 	w->regular = fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode);

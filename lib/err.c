@@ -75,7 +75,8 @@ int err_nomem(struct err *e, const char *what)
 
 const char *err_name(int code)
 {
-	const char *name = strerrorname_np(code < 0 ? -code : code);
+	/* unsigned, as INT_MIN has no negative: a code may come out of a file */
+	const char *name = strerrorname_np(code < 0 ? (int)-(unsigned int)code : code);
 
 	return name ? name : "E?";
 }

@@ -84,7 +84,7 @@ static int open_mapped(uint32_t pid, const struct procmap *m, struct stat *st)
 	int fd, first;
 
 	snprintf(link, sizeof(link), "/proc/%u/map_files/%llx-%llx", pid, (unsigned long long)m->start,
-	        (unsigned long long)m->end);
+		(unsigned long long)m->end);
 	first = fd = open_regular(link, st);
 	if (fd >= 0 || fd == -EMEDIUMTYPE)
 		return fd;
@@ -154,12 +154,12 @@ static struct file *add_file(struct filetab *t, uint32_t pid, const struct procm
 		return NULL;
 	}
 	f = &t->files[t->n];
-	*f = (struct file){.next = UINT32_MAX};
-	f->cap = (struct cap_file){.id = CAP_NONE,
-	        .dev_major = m->dev_major,
-	        .dev_minor = m->dev_minor,
-	        .inode = m->inode,
-	        .path = path};
+	*f = (struct file){ .next = UINT32_MAX };
+	f->cap = (struct cap_file){ .id = CAP_NONE,
+		.dev_major = m->dev_major,
+		.dev_minor = m->dev_minor,
+		.inode = m->inode,
+		.path = path };
 	if (is_pseudo(path)) {
 		f->cap.flags = CAP_FILE_PSEUDO;
 		if (strcmp(path, "[vdso]") == 0) {
@@ -211,6 +211,14 @@ uint32_t filetab_get(struct filetab *t, uint32_t pid, const struct procmap *m)
 	return at;
 }
 
+void filetab_tell(struct filetab *t, uint32_t file, const struct cap_build_id *id)
+{
+	struct cap_file *f = file < t->n ? &t->files[file].cap : NULL;
+
+	if (f && f->flags & CAP_FILE_UNREAD && !f->build_id.len && f->id == CAP_NONE)
+		f->build_id = *id;
+}
+
 const char *filetab_path(const struct filetab *t, uint32_t file)
 {
 	return file < t->n ? t->files[file].cap.path : "";
@@ -232,7 +240,7 @@ uint32_t filetab_emit(struct filetab *t, uint32_t file, struct capwrite *w)
 		const uint8_t *image = vdso_image(&len);
 
 		if (image)
-			capwrite_image(w, &(struct cap_image){f->id, (uint32_t)len, image});
+			capwrite_image(w, &(struct cap_image){ f->id, (uint32_t)len, image });
 	}
 	return f->id;
 }

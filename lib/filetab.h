@@ -26,6 +26,9 @@ uint32_t filetab_get(struct filetab *t, uint32_t pid, const struct procmap *m);
 
 const char *filetab_path(const struct filetab *t, uint32_t file);
 
+/* FILE's build ID, told by the kernel: taken where the file itself could not be read. */
+void filetab_tell(struct filetab *t, uint32_t file, const struct cap_build_id *id);
+
 /* The capture's id of FILE, which is written to W at its first use. CAP_NONE stays CAP_NONE. */
 uint32_t filetab_emit(struct filetab *t, uint32_t file, struct capwrite *w);
 

@@ -20,7 +20,7 @@ static struct idmap_slot *probe(const struct idmap *m, uint64_t hi, uint64_t lo)
 
 static bool grow(struct idmap *m)
 {
-	struct idmap bigger = {.cap = m->cap ? m->cap * 2 : 256, .used = m->used};
+	struct idmap bigger = { .cap = m->cap ? m->cap * 2 : 256, .used = m->used };
 
 	bigger.slots = calloc(bigger.cap, sizeof(*bigger.slots));
 	if (!bigger.slots)
@@ -50,7 +50,7 @@ uint32_t idmap_put(struct idmap *m, uint64_t hi, uint64_t lo, uint32_t value, bo
 		return UINT32_MAX;
 	s = probe(m, hi, lo);
 	if (!s->used) {
-		*s = (struct idmap_slot){.hi = hi, .lo = lo, .value = value, .used = true};
+		*s = (struct idmap_slot){ .hi = hi, .lo = lo, .value = value, .used = true };
 		m->used++;
 		if (added)
 			*added = true;
@@ -61,5 +61,5 @@ uint32_t idmap_put(struct idmap *m, uint64_t hi, uint64_t lo, uint32_t value, bo
 void idmap_free(struct idmap *m)
 {
 	free(m->slots);
-	*m = (struct idmap){0};
+	*m = (struct idmap){ 0 };
 }

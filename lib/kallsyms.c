@@ -1,53 +1,47 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The text is kept as it was read, with NULs put behind names. `syms` holds
- * every symbol in address order. From it `starts` and `seg` are made: the
- * address space cut into segments, each of one symbol or of none, so that an
- * end is simply the next start. `bucket` cuts the same range into equal
- * pieces, each knowing the first segment that can matter: a look-up is one
- * index and a binary search over the few segments of one piece.
+ * The arrays of ksymtext, sorted, with one symbol left for each address. An
+ * address space that is mostly holes has no dense index, so there are two: the
+ * kernel's own symbols are together, modules and programs far from them.
  */
 #include "kallsyms.h"
+#include "ksymname.h"
+#include "ksymtext.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define LIVE "/proc/kallsyms"
-#define FILE_MAX (256u << 20)
-#define READ_AHEAD (256u << 10) /* parsed while it is still in the cache */
-#define SLACK 16 /* zeroed bytes behind the text: words are read across its end */
 #define PAGE 4096u
-#define KERNEL_HALF (UINT64_C(1) << 63)
+#define MARKER ((uint32_t)KSYM_MARKER << KSYMTEXT_BITS)
+#define PAGE_CAPPED (UINT32_C(1) << 31) /* ends with its page at the latest */
 
 struct sym {
 	uint64_t start;
-	uint32_t name; /* offset in text; the type letter is two bytes before it */
-	uint32_t module; /* offset in text, 0 = the kernel: no module's name is there */
-};
-
-struct seg {
-	uint32_t name; /* offset in text, 0 = no symbol here */
+	uint32_t name;
 	uint32_t module;
 };
 
-struct kallsyms {
-	char *text;
-	size_t text_len, text_cap;
-	struct sym *syms;
-	size_t n, cap;
-	uint64_t *starts; /* nseg, then UINT64_MAX */
-	struct seg *seg;
-	size_t nseg;
-	uint32_t *bucket; /* nbucket + 1 */
-	size_t nbucket;
+/*
+ * The addresses from BASE on cut into N equal pieces; bucket[i] is the symbol
+ * that covers the first address of piece i, so a look-up searches only
+ * bucket[i] to bucket[i + 1].
+ */
+struct index {
+	uint64_t base;
+	size_t n;
 	unsigned int shift;
-	size_t lines, low; /* low: nonzero, but no kernel address */
-	uint64_t any; /* all addresses or-ed */
-	bool unsorted, odd;
+	uint32_t *bucket; /* n + 1 */
+};
+
+struct kallsyms {
+	struct ksymtext t; /* starts end in UINT64_MAX */
+	size_t first_module; /* symbols before it are the kernel's own */
+	struct sym *aliases; /* symbols whose address goes by another name */
+	size_t naliases, aliases_cap;
+	struct index index[2]; /* of the kernel's own symbols, and from first_module on */
 };
 
 DEFINE_CLEANUP(struct kallsyms *, kallsyms_free);
@@ -56,248 +50,22 @@ void kallsyms_free(struct kallsyms *ks)
 {
 	if (!ks)
 		return;
-	free(ks->text);
-	free(ks->syms);
-	free(ks->starts);
-	free(ks->seg);
-	free(ks->bucket);
+	ksymtext_free(&ks->t);
+	free(ks->aliases);
+	free(ks->index[0].bucket);
+	free(ks->index[1].bucket);
 	free(ks);
 }
 
-/* ---- a line ---- */
-
-#define ONES (~UINT64_C(0) / 255)
-#define HIGHS (ONES * 0x80)
-
-static inline uint64_t word_at(const char *p)
+static int check_addresses(const struct ksymtext *t, const char *file, struct err *e)
 {
-	uint64_t w;
-
-	memcpy(&w, p, sizeof(w));
-	return w;
-}
-
-/* Eight hex digits at P, most significant first; sets *BAD on anything else. */
-static inline uint32_t hex8(const char *p, bool *bad)
-{
-	uint64_t w = word_at(p), lower = w | (ONES * 0x20);
-	/* per byte, high bit set: above '9', above 'f', below 'a', below '0' */
-	uint64_t not_digit = (w + ONES * (0x7f - '9')) | ~(w + ONES * (0x80 - '0'));
-	uint64_t not_alpha = (lower + ONES * (0x7f - 'f')) | ~(lower + ONES * (0x80 - 'a'));
-
-	if ((w | (not_digit & not_alpha)) & HIGHS)
-		*bad = true;
-	w = (w & ONES * 0x0f) + ((w & ONES * 0x40) >> 6) * 9;
-	w = __builtin_bswap64(w);
-	w = (w | w >> 4) & UINT64_C(0x00ff00ff00ff00ff);
-	w = (w | w >> 8) & UINT64_C(0x0000ffff0000ffff);
-	return (uint32_t)(w | w >> 16);
-}
-
-/* "<hex> " at P, of 16 digits as every 64-bit kernel prints it, or fewer: what follows, or NULL. */
-static char *parse_address(char *p, uint64_t *ret)
-{
-	bool bad = false;
-	uint64_t v = 0;
-	int digits = 0;
-
-	*ret = (uint64_t)hex8(p, &bad) << 32;
-	if (!bad) {
-		*ret |= hex8(p + 8, &bad);
-		if (!bad && p[16] == ' ')
-			return p + 17;
-	}
-	for (; (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'f'); p++, digits++)
-		v = v << 4 | (uint64_t)(*p <= '9' ? *p - '0' : *p - 'a' + 10);
-	*ret = v;
-	return digits && digits <= 16 && *p == ' ' ? p + 1 : NULL;
-}
-
-/* The first byte below '!' at or after P; one is always there. Tells of bytes that are not ASCII. */
-static inline char *end_of_word(char *p, bool *odd)
-{
-	for (;; p += 8) {
-		uint64_t w = word_at(p), high = w & HIGHS;
-		uint64_t below = (w - ONES * '!') & ~w & HIGHS;
-
-		if (high)
-			*odd = true;
-		if (below)
-			return p + (__builtin_ctzll(below) >> 3);
-	}
-}
-
-static char *end_of_name(char *p, bool *odd)
-{
-	for (;;) {
-		p = end_of_word(p, odd);
-		if (*p == '\n' || *p == '\t' || *p == ' ' || *p == '\0')
-			return p;
-		*odd = true;
-		p++;
-	}
-}
-
-/* "[name]\n" at P: the offset of NAME, 0 when it is malformed; *END is the newline. */
-static uint32_t parse_module(struct kallsyms *ks, char *p, uint32_t last, char **end)
-{
-	char *name = p + 1;
-
-	if (*p != '[')
+	if (t->n)
 		return 0;
-	*end = end_of_name(name, &ks->odd);
-	if (**end != '\n' || (*end)[-1] != ']' || *end - name < 2)
-		return 0;
-	(*end)[-1] = '\0';
-	/* neighbours share one module: then they share the name too */
-	return last && strcmp(ks->text + last, name) == 0 ? last : (uint32_t)(name - ks->text);
-}
-
-/* One line at P; the next line, or NULL when it is malformed. The line has its newline. */
-static char *parse_line(struct kallsyms *ks, char *p, uint32_t *module)
-{
-	struct sym s = {0};
-	char *type = parse_address(p, &s.start), *name, *end;
-
-	if (!type || !(isalpha((unsigned char)*type) || *type == '?') || type[1] != ' ')
-		return NULL;
-	name = type + 2;
-	end = end_of_name(name, &ks->odd);
-	if (end == name || (*end != '\n' && *end != '\t'))
-		return NULL;
-	s.name = (uint32_t)(name - ks->text);
-	if (*end == '\t') {
-		*end++ = '\0';
-		*module = parse_module(ks, end, *module, &end);
-		if (!*module)
-			return NULL;
-		s.module = *module;
+	if (t->low) {
+		err_set(e, -EINVAL, "'%s' is no copy of /proc/kallsyms: it holds no kernel address", file);
+		err_hint(e, "make one with 'kallsyms-resolve --save FILE'");
+		return -EINVAL;
 	}
-	*end = '\0';
-	ks->any |= s.start;
-	if (s.start >= KERNEL_HALF) {
-		if (ks->n && s.start < ks->syms[ks->n - 1].start)
-			ks->unsorted = true;
-		ks->syms[ks->n++] = s;
-	} else if (s.start) {
-		ks->low++;
-	}
-	return end + 1;
-}
-
-/* ---- the file ---- */
-
-static int bad_file(const char *file, size_t line, const char *why, struct err *e)
-{
-	if (line)
-		err_set(e, -EINVAL, "'%s' is no copy of /proc/kallsyms: line %zu %s", file, line, why);
-	else
-		err_set(e, -EINVAL, "'%s' is no copy of /proc/kallsyms: %s", file, why);
-	err_hint(e, "make one with 'kallsyms-resolve --save FILE'");
-	return -EINVAL;
-}
-
-/* Not base_grow(), which zeroes megabytes that are about to be written. */
-static int grow_syms(struct kallsyms *ks)
-{
-	size_t cap = ks->cap ? ks->cap * 2 : 128u << 10;
-	struct sym *syms = realloc(ks->syms, cap * sizeof(*syms));
-
-	if (!syms)
-		return -ENOMEM;
-	ks->syms = syms;
-	ks->cap = cap;
-	return 0;
-}
-
-/* Parse the whole lines of text[*DONE .. text_len). */
-static int parse_lines(struct kallsyms *ks, size_t *done, uint32_t *module, const char *file, struct err *e)
-{
-	char *last = memrchr(ks->text + *done, '\n', ks->text_len - *done);
-
-	for (char *p = ks->text + *done; last && p <= last;) {
-		if (ks->n == ks->cap && grow_syms(ks) < 0)
-			return err_nomem(e, "the kernel's symbols");
-		ks->lines++;
-		p = parse_line(ks, p, module);
-		if (!p)
-			return bad_file(file, ks->lines, "is not '<address> <type> <name>'", e);
-		*done = (size_t)(p - ks->text);
-	}
-	return 0;
-}
-
-static int make_room(struct kallsyms *ks, const char *file, struct err *e)
-{
-	size_t cap = ks->text_cap ? ks->text_cap * 2 : 8u << 20;
-	char *text;
-
-	if (ks->text_len > FILE_MAX)
-		return err_sys(e, -EFBIG, "cannot read '%s'", file);
-	if (ks->text_cap - ks->text_len >= READ_AHEAD + SLACK)
-		return 0;
-	text = realloc(ks->text, cap);
-	if (!text)
-		return err_nomem(e, "the kernel's symbols");
-	ks->text = text;
-	ks->text_cap = cap;
-	return 0;
-}
-
-/* Fill the next READ_AHEAD bytes; *EOF_SEEN at the end. */
-static int read_piece(struct kallsyms *ks, int fd, const char *file, bool *eof_seen, struct err *e)
-{
-	size_t want = READ_AHEAD;
-
-	while (want) {
-		/* a read of /proc/kallsyms gives a page at most, whatever is asked for */
-		ssize_t got = read(fd, ks->text + ks->text_len, want);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return err_sys(e, -errno, "cannot read '%s'", file);
-		if (got == 0) {
-			*eof_seen = true;
-			break;
-		}
-		ks->text_len += (size_t)got;
-		want -= (size_t)got;
-	}
-	memset(ks->text + ks->text_len, 0, SLACK);
-	return 0;
-}
-
-static int read_all(struct kallsyms *ks, int fd, const char *file, struct err *e)
-{
-	/* offset 0 means "none": nothing is ever named by the first byte, an address digit */
-	uint32_t module = 0;
-	bool eof_seen = false;
-	size_t done = 0;
-	int err = 0;
-
-	while (!err && !eof_seen) {
-		err = make_room(ks, file, e);
-		if (!err)
-			err = read_piece(ks, fd, file, &eof_seen, e);
-		if (!err)
-			err = parse_lines(ks, &done, &module, file, e);
-	}
-	if (err)
-		return err;
-	if (!ks->text_len)
-		return bad_file(file, 0, "it is empty", e);
-	if (done != ks->text_len)
-		return bad_file(file, ks->lines + 1, "is cut off", e);
-	return 0;
-}
-
-static int check_addresses(const struct kallsyms *ks, const char *file, struct err *e)
-{
-	if (ks->n)
-		return 0;
-	if (ks->low)
-		return bad_file(file, 0, "it holds no kernel address", e);
 	err_sys(e, -EACCES, "no usable address in '%s'", file);
 	if (strcmp(file, LIVE) == 0)
 		err_hint(e, "kernel.kptr_restrict hides them; run with CAP_SYSLOG");
@@ -308,226 +76,194 @@ static int check_addresses(const struct kallsyms *ks, const char *file, struct e
 
 /* ---- order ---- */
 
-/*
- * A stable radix sort, one byte a pass, and only of bytes that differ. The
- * kernel's own symbols come sorted; modules come in the order of loading.
- */
-static int sort_syms(struct kallsyms *ks, struct err *e)
+/* A stable radix sort, one byte a pass and only of bytes that differ. *S and *TMP have N elements. */
+static void sort_syms(struct sym **s, struct sym **tmp, size_t n)
 {
-	_cleanup_free_ struct sym *tmp = NULL;
 	uint64_t differ = 0;
 
-	if (!ks->unsorted)
-		return 0;
-	tmp = malloc(ks->cap * sizeof(*tmp));
-	if (!tmp)
-		return err_nomem(e, "sorting the kernel's symbols");
-	for (size_t i = 0; i < ks->n; i++)
-		differ |= ks->syms[i].start ^ ks->syms[0].start;
+	for (size_t i = 0; i < n; i++)
+		differ |= (*s)[i].start ^ (*s)[0].start;
 	for (unsigned int shift = 0; shift < 64; shift += 8) {
 		size_t at[257] = {0};
-		struct sym *swap = ks->syms;
+		struct sym *from = *s;
 
 		if (!(differ >> shift & 0xff))
 			continue;
-		for (size_t i = 0; i < ks->n; i++)
-			at[(ks->syms[i].start >> shift & 0xff) + 1]++;
+		for (size_t i = 0; i < n; i++)
+			at[(from[i].start >> shift & 0xff) + 1]++;
 		for (size_t b = 1; b < 256; b++)
 			at[b] += at[b - 1];
-		for (size_t i = 0; i < ks->n; i++)
-			tmp[at[ks->syms[i].start >> shift & 0xff]++] = ks->syms[i];
-		ks->syms = tmp;
-		tmp = swap;
+		for (size_t i = 0; i < n; i++)
+			(*tmp)[at[from[i].start >> shift & 0xff]++] = from[i];
+		*s = *tmp;
+		*tmp = from;
 	}
-	ks->unsorted = false;
+}
+
+/* The kernel's own symbols come sorted; modules come in the order of loading. */
+static int sort_table(struct ksymtext *t, struct err *e)
+{
+	_cleanup_free_ struct sym *syms = NULL, *tmp = NULL;
+
+	if (!t->unsorted)
+		return 0;
+	syms = malloc(t->n * sizeof(*syms));
+	tmp = malloc(t->n * sizeof(*tmp));
+	if (!syms || !tmp)
+		return err_nomem(e, "sorting the kernel's symbols");
+	for (size_t i = 0; i < t->n; i++)
+		syms[i] = (struct sym){t->starts[i], t->names[i], t->modules ? t->modules[i] : 0};
+	sort_syms(&syms, &tmp, t->n);
+	for (size_t i = 0; i < t->n; i++) {
+		t->starts[i] = syms[i].start;
+		t->names[i] = syms[i].name;
+		if (t->modules)
+			t->modules[i] = syms[i].module;
+	}
 	return 0;
 }
 
-/* ---- which name, and where it ends ---- */
+/* ---- one symbol for each address ---- */
 
-static bool starts_with(const char *s, const char *prefix)
+static const char *name_of(const struct ksymtext *t, uint32_t name)
 {
-	return strncmp(s, prefix, strlen(prefix)) == 0;
+	return t->bytes + KSYMTEXT_OFFSET(name);
 }
 
-static bool ends_with(const char *s, const char *suffix)
+static uint32_t module_of(const struct ksymtext *t, size_t i)
 {
-	size_t n = strlen(s), m = strlen(suffix);
-
-	return n >= m && memcmp(s + n - m, suffix, m) == 0;
+	return t->modules ? t->modules[i] : 0;
 }
 
-static bool is_code(char type)
+/* Of the symbols FROM to TO, which share an address, the one that names it; the others become aliases. */
+static int choose(struct kallsyms *ks, size_t from, size_t to, size_t *best)
 {
-	return strchr("tTwWiI", type) != NULL;
-}
-
-static bool is_one_of(const char *name, const char *const *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(name, list[i]) == 0)
-			return true;
-	return false;
-}
-
-/* It names a place, and nothing of what follows is its own. */
-static bool is_bare_marker(char type, const char *name)
-{
-	static const char *const places[] = {"_etext", "_einittext", "_eextratext", "_edata", "_end",
-	        "_sdata", "_brk_end", "__brk_base", "__brk_limit", "__bss_start", "__bss_stop",
-	        "__init_begin", "__init_end", "__per_cpu_start", "__per_cpu_end"};
-
-	if (name[0] != '_')
-		return false;
-	if (name[1] == '_' && ends_with(name, "text_end"))
-		return true;
-	if (!is_code(type) && (starts_with(name, "__start_") || starts_with(name, "__stop_") ||
-	                              starts_with(name, "__end_")))
-		return true;
-	return is_one_of(name, places, ARRAY_LEN(places));
-}
-
-/* A section's start among code: what follows it without a name of its own is called by it. */
-static bool is_code_start(const char *name)
-{
-	static const char *const places[] = {"_text", "_stext", "_sinittext", "_sextratext"};
-
-	return name[0] == '_' && ((name[1] == '_' && ends_with(name, "text_start")) ||
-	                                 is_one_of(name, places, ARRAY_LEN(places)));
-}
-
-/* The lower, the better; the rule is in the header. */
-static unsigned int rank_of(char type, const char *name)
-{
-	unsigned int rank = 0, underscores = 0;
-
-	while (name[underscores] == '_' && underscores < 7)
-		underscores++;
-	if (is_bare_marker(type, name))
-		rank |= 1u << 9;
-	if (is_code_start(name))
-		rank |= 1u << 8;
-	if (starts_with(name, "__pfx_") || starts_with(name, "__cfi_"))
-		rank |= 1u << 7;
-	if (!is_code(type))
-		rank |= 1u << 6;
-	if ((type | 0x20) == 'w')
-		rank |= 1u << 5;
-	if (type >= 'a')
-		rank |= 1u << 4;
-	rank |= underscores << 1;
-	if (starts_with(name, "__ia32_"))
-		rank |= 1;
-	return rank;
-}
-
-static const struct sym *best_of(const struct kallsyms *ks, size_t from, size_t to)
-{
-	const struct sym *best = &ks->syms[from];
+	const struct ksymtext *t = &ks->t;
 	unsigned int least = UINT_MAX;
 
-	for (size_t i = from; to - from > 1 && i < to; i++) {
-		const char *name = ks->text + ks->syms[i].name;
-		unsigned int rank = rank_of(name[-2], name);
+	for (size_t i = from; i < to; i++) {
+		unsigned int rank = ksymname_rank(KSYMTEXT_FLAGS(t->names[i]), name_of(t, t->names[i]));
 
 		if (rank < least) {
 			least = rank;
-			best = &ks->syms[i];
+			*best = i;
 		}
 	}
-	return best;
+	if (base_grow(&ks->aliases, &ks->aliases_cap, ks->naliases + to - from, sizeof(*ks->aliases)) < 0)
+		return -ENOMEM;
+	for (size_t i = from; i < to; i++)
+		if (i != *best)
+			ks->aliases[ks->naliases++] =
+			        (struct sym){t->starts[i], t->names[i], module_of(t, i)};
+	return 0;
 }
+
+static int settle_aliases(struct kallsyms *ks, struct err *e)
+{
+	struct ksymtext *t = &ks->t;
+	size_t kept = 0;
+
+	for (size_t i = 0, next; i < t->n; i = next) {
+		size_t best = i;
+
+		for (next = i + 1; next < t->n && t->starts[next] == t->starts[i]; next++)
+			;
+		if (next - i > 1 && choose(ks, i, next, &best) < 0)
+			return err_nomem(e, "the kernel's symbols");
+		t->starts[kept] = t->starts[best];
+		t->names[kept] = t->names[best];
+		if (t->modules)
+			t->modules[kept] = t->modules[best];
+		kept++;
+	}
+	t->n = kept;
+	t->starts[kept] = UINT64_MAX;
+	return 0;
+}
+
+/* ---- where a symbol ends ---- */
 
 /* Programs and trampolines, each allocated by itself. */
 static bool stands_alone(const char *module)
 {
-	return strcmp(module, "bpf") == 0 || starts_with(module, "__builtin__");
+	return strcmp(module, "bpf") == 0 || strncmp(module, "__builtin__", 11) == 0;
 }
 
-/* Where S ends; NEXT is the symbol at the next address, NULL for the last. */
-static uint64_t end_of(const struct kallsyms *ks, const struct sym *s, const struct sym *next)
+static bool ends_with_page(const struct ksymtext *t, size_t i)
 {
-	const char *name = ks->text + s->name, *module = s->module ? ks->text + s->module : "";
-	uint64_t limit = next ? next->start : UINT64_MAX;
-	uint64_t page_end = (s->start | (PAGE - 1)) + 1;
+	uint32_t mine = module_of(t, i), next;
 
-	if (is_bare_marker(name[-2], name))
-		return s->start + 1;
-	if (!page_end) /* the last page of all */
-		page_end = UINT64_MAX;
-	if (next && s->module == next->module && !s->module)
-		return limit;
-	if (next && s->module && next->module && strcmp(module, ks->text + next->module) == 0 &&
-	        is_code(name[-2]) == is_code(ks->text[next->name - 2]) && !stands_alone(module))
-		return limit;
-	return MIN(limit, page_end);
+	if (i + 1 == t->n)
+		return true;
+	next = module_of(t, i + 1);
+	if (!mine || !next)
+		return mine != next;
+	return stands_alone(t->bytes + mine) ||
+	       (mine != next && strcmp(t->bytes + mine, t->bytes + next) != 0) ||
+	       ((KSYMTEXT_FLAGS(t->names[i]) ^ KSYMTEXT_FLAGS(t->names[i + 1])) & KSYM_CODE);
 }
 
-static void add_seg(struct kallsyms *ks, uint64_t start, uint32_t name, uint32_t module)
+static void cap_ends(struct kallsyms *ks)
 {
-	ks->starts[ks->nseg] = start;
-	ks->seg[ks->nseg++] = (struct seg){.name = name, .module = module};
+	struct ksymtext *t = &ks->t;
+	size_t i = 0;
+
+	while (t->modules && i < t->n && !t->modules[i])
+		i++;
+	ks->first_module = t->modules ? i : t->n;
+	for (i = ks->first_module ? ks->first_module - 1 : 0; i < t->n; i++)
+		if (ends_with_page(t, i))
+			t->names[i] |= PAGE_CAPPED;
 }
 
-static int build_segs(struct kallsyms *ks, struct err *e)
+static uint64_t end_of(const struct ksymtext *t, size_t i)
 {
-	const struct sym *prev = NULL;
+	uint64_t page_end = (t->starts[i] | (PAGE - 1)) + 1, next = t->starts[i + 1];
 
-	free(ks->starts);
-	free(ks->seg);
-	ks->nseg = 0;
-	ks->starts = malloc((2 * ks->n + 1) * sizeof(*ks->starts));
-	ks->seg = malloc((2 * ks->n + 1) * sizeof(*ks->seg));
-	if (!ks->starts || !ks->seg)
+	if (t->names[i] & MARKER)
+		return t->starts[i] + 1;
+	if (t->names[i] & PAGE_CAPPED && page_end) /* 0: the last page of all */
+		return MIN(next, page_end);
+	return next;
+}
+
+/* ---- the index ---- */
+
+/* Of the symbols FROM to TO. */
+static int build_index(struct index *ix, const uint64_t *starts, size_t from, size_t to, struct err *e)
+{
+	size_t at = from;
+	uint64_t span;
+
+	free(ix->bucket);
+	*ix = (struct index){0};
+	if (from == to)
+		return 0;
+	ix->base = starts[from];
+	span = starts[to - 1] - ix->base;
+	while (span >> ix->shift >= to - from)
+		ix->shift++;
+	ix->n = (size_t)(span >> ix->shift) + 1;
+	ix->bucket = malloc((ix->n + 1) * sizeof(*ix->bucket));
+	if (!ix->bucket)
 		return err_nomem(e, "the kernel's symbols");
-	for (size_t i = 0, j; i < ks->n; i = j) {
-		const struct sym *s;
-
-		for (j = i + 1; j < ks->n && ks->syms[j].start == ks->syms[i].start; j++)
-			;
-		s = best_of(ks, i, j);
-		if (prev && end_of(ks, prev, s) < s->start)
-			add_seg(ks, end_of(ks, prev, s), 0, 0);
-		add_seg(ks, s->start, s->name, s->module);
-		prev = s;
+	for (size_t b = 0; b < ix->n; b++) {
+		while (at + 1 < to && starts[at + 1] - ix->base <= (uint64_t)b << ix->shift)
+			at++;
+		ix->bucket[b] = (uint32_t)at;
 	}
-	if (prev && prev->start != UINT64_MAX)
-		add_seg(ks, end_of(ks, prev, NULL), 0, 0);
-	ks->starts[ks->nseg] = UINT64_MAX;
+	ix->bucket[ix->n] = (uint32_t)(to - 1);
 	return 0;
 }
 
-static int build_index(struct kallsyms *ks, struct err *e)
+static int build_indexes(struct kallsyms *ks, struct err *e)
 {
-	uint64_t span = ks->starts[ks->nseg - 1] - ks->starts[0];
-	size_t seg = 0;
+	int err = build_index(&ks->index[0], ks->t.starts, 0, ks->first_module, e);
 
-	ks->shift = 0;
-	while (span >> ks->shift > 4 * ks->nseg)
-		ks->shift++;
-	ks->nbucket = (size_t)(span >> ks->shift) + 1;
-	free(ks->bucket);
-	ks->bucket = malloc((ks->nbucket + 1) * sizeof(*ks->bucket));
-	if (!ks->bucket)
-		return err_nomem(e, "the kernel's symbols");
-	/* bucket[b]: the segment that covers the first address of piece b */
-	for (size_t b = 0; b < ks->nbucket; b++) {
-		uint64_t first = ((uint64_t)b << ks->shift);
-
-		while (seg + 1 < ks->nseg && ks->starts[seg + 1] - ks->starts[0] <= first)
-			seg++;
-		ks->bucket[b] = (uint32_t)seg;
-	}
-	ks->bucket[ks->nbucket] = (uint32_t)(ks->nseg - 1);
-	return 0;
+	return err ? err : build_index(&ks->index[1], ks->t.starts, ks->first_module, ks->t.n, e);
 }
 
-static int build(struct kallsyms *ks, struct err *e)
-{
-	int err = build_segs(ks, e);
-
-	return err ? err : build_index(ks, e);
-}
+/* ---- the interface ---- */
 
 int kallsyms_load_fd(int fd, const char *file, struct kallsyms **ret, struct err *e)
 {
@@ -537,13 +273,17 @@ int kallsyms_load_fd(int fd, const char *file, struct kallsyms **ret, struct err
 	*ret = NULL;
 	if (!ks)
 		return err_nomem(e, "the kernel's symbols");
-	err = read_all(ks, fd, file, e);
+	err = ksymtext_read(fd, file, &ks->t, e);
 	if (!err)
-		err = check_addresses(ks, file, e);
+		err = check_addresses(&ks->t, file, e);
 	if (!err)
-		err = sort_syms(ks, e);
+		err = sort_table(&ks->t, e);
 	if (!err)
-		err = build(ks, e);
+		err = settle_aliases(ks, e);
+	if (err)
+		return err;
+	cap_ends(ks);
+	err = build_indexes(ks, e);
 	if (err)
 		return err;
 	*ret = TAKE_PTR(ks);
@@ -563,77 +303,162 @@ int kallsyms_load(const char *file, struct kallsyms **ret, struct err *e)
 	return kallsyms_load_fd(fd, file, ret, e);
 }
 
-/* ---- look-up ---- */
+static bool in_range(const struct kallsyms *ks, const struct index *ix, uint64_t addr)
+{
+	return ix->n && addr >= ks->t.starts[0];
+}
+
+static const struct index *index_for(const struct kallsyms *ks, uint64_t addr)
+{
+	return &ks->index[ks->index[1].n && addr >= ks->index[1].base];
+}
+
+static const uint32_t *bucket_for(const struct index *ix, uint64_t addr)
+{
+	return &ix->bucket[MIN((size_t)((addr - ix->base) >> ix->shift), ix->n - 1)];
+}
+
+/* The last symbol that starts at ADDR or before. */
+static size_t search(const struct ksymtext *t, const uint32_t *bucket, uint64_t addr)
+{
+	size_t at = bucket[0], n = bucket[1] - at + 1;
+
+	while (n > 1) { /* starts[at] <= addr, and the last such is among the N from AT on */
+		size_t half = n / 2;
+
+		at = t->starts[at + half] <= addr ? at + half : at;
+		n -= half;
+	}
+	return at;
+}
+
+static bool symbol_at(const struct kallsyms *ks, size_t at, uint64_t addr, struct kallsyms_sym *ret)
+{
+	const struct ksymtext *t = &ks->t;
+
+	*ret = (struct kallsyms_sym){.start = t->starts[at],
+	        .end = end_of(t, at),
+	        .name = name_of(t, t->names[at]),
+	        .module = t->bytes + (at >= ks->first_module ? t->modules[at] : 0)};
+	return addr < ret->end;
+}
 
 bool kallsyms_find(const struct kallsyms *ks, uint64_t addr, struct kallsyms_sym *ret)
 {
-	uint64_t off = addr - ks->starts[0];
-	size_t b = (size_t)(off >> ks->shift), lo, n;
-	const struct seg *seg;
+	const struct index *ix = index_for(ks, addr);
 
-	if (addr < ks->starts[0])
-		return false;
-	if (b >= ks->nbucket)
-		b = ks->nbucket - 1;
-	lo = ks->bucket[b];
-	n = ks->bucket[b + 1] - lo + 1;
-	while (n > 1) { /* starts[lo] <= addr, and the last such is among n from lo */
-		size_t half = n / 2;
+	return in_range(ks, ix, addr) && symbol_at(ks, search(&ks->t, bucket_for(ix, addr), addr), addr, ret);
+}
 
-		lo = ks->starts[lo + half] <= addr ? lo + half : lo;
-		n -= half;
+#define BATCH 64u
+
+/* Each step starts the loads of the next for all addresses, so that their waits overlap. */
+static void find_batch(const struct kallsyms *ks, const uint64_t *addrs, size_t n, struct kallsyms_sym *ret)
+{
+	const uint32_t *buckets[BATCH];
+	size_t at[BATCH];
+
+	for (size_t i = 0; i < n; i++) {
+		const struct index *ix = index_for(ks, addrs[i]);
+
+		buckets[i] = in_range(ks, ix, addrs[i]) ? bucket_for(ix, addrs[i]) : NULL;
+		if (buckets[i])
+			__builtin_prefetch(buckets[i]);
 	}
-	seg = &ks->seg[lo];
-	if (!seg->name)
-		return false;
-	*ret = (struct kallsyms_sym){.start = ks->starts[lo],
-	        .end = ks->starts[lo + 1],
-	        .name = ks->text + seg->name,
-	        .module = seg->module ? ks->text + seg->module : ""};
-	return true;
+	for (size_t i = 0; i < n; i++) {
+		if (!buckets[i])
+			continue;
+		__builtin_prefetch(&ks->t.starts[buckets[i][0]]);
+		__builtin_prefetch(&ks->t.names[buckets[i][0]]);
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (!buckets[i])
+			continue;
+		at[i] = search(&ks->t, buckets[i], addrs[i]);
+		__builtin_prefetch(name_of(&ks->t, ks->t.names[at[i]]));
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!buckets[i] || !symbol_at(ks, at[i], addrs[i], &ret[i]))
+			ret[i].name = NULL;
+}
+
+void kallsyms_find_many(const struct kallsyms *ks, const uint64_t *addrs, size_t n, struct kallsyms_sym *ret)
+{
+	for (size_t i = 0; i < n; i += BATCH)
+		find_batch(ks, addrs + i, MIN(n - i, BATCH), ret + i);
 }
 
 uint64_t kallsyms_address(const struct kallsyms *ks, const char *name)
 {
-	for (size_t i = 0; i < ks->n; i++)
-		if (strcmp(ks->text + ks->syms[i].name, name) == 0)
-			return ks->syms[i].start;
-	return 0;
+	uint64_t best = 0;
+
+	for (size_t i = 0; i < ks->naliases && !best; i++)
+		if (strcmp(name_of(&ks->t, ks->aliases[i].name), name) == 0)
+			best = ks->aliases[i].start;
+	for (size_t i = 0; i < ks->t.n && (!best || ks->t.starts[i] < best); i++)
+		if (strcmp(name_of(&ks->t, ks->t.names[i]), name) == 0)
+			best = ks->t.starts[i];
+	return best;
 }
 
 size_t kallsyms_count(const struct kallsyms *ks)
 {
-	return ks->n;
+	return ks->t.n + ks->naliases;
 }
 
 bool kallsyms_plain(const struct kallsyms *ks)
 {
-	return !ks->odd;
+	return !ks->t.odd;
+}
+
+/* ---- another boot ---- */
+
+static int check_shift(const struct kallsyms *ks, uint64_t shift, uint64_t stext, struct err *e)
+{
+	const struct ksymtext *t = &ks->t;
+	uint64_t first = t->starts[0] + shift, last;
+
+	for (size_t i = 0; i < t->n; i++) {
+		if (module_of(t, i))
+			continue;
+		last = t->starts[i] + shift;
+		if (last < KSYMTEXT_KERNEL_HALF || last < first)
+			return err_set(e, -ERANGE,
+			        "cannot move _stext to 0x%llx: '%s' would leave the kernel's half",
+			        (unsigned long long)stext, name_of(t, t->names[i]));
+	}
+	return 0;
 }
 
 int kallsyms_relocate(struct kallsyms *ks, uint64_t stext, size_t *dropped, struct err *e)
 {
+	struct ksymtext *t = &ks->t;
 	uint64_t own = kallsyms_address(ks, "_stext"), shift = stext - own;
-	size_t kept = 0;
+	size_t kept = 0, before = kallsyms_count(ks);
+	int err;
 
 	if (!own)
 		return err_set(e, -ENOENT, "cannot relocate kernel symbols that have no _stext");
-	for (size_t i = 0; i < ks->n; i++)
-		if (!ks->syms[i].module && ks->syms[i].start + shift < KERNEL_HALF)
-			return err_set(e, -ERANGE,
-			        "cannot relocate kernel symbols to _stext 0x%llx: '%s' would leave the "
-			        "kernel's half",
-			        (unsigned long long)stext, ks->text + ks->syms[i].name);
-	for (size_t i = 0; i < ks->n; i++) {
-		struct sym s = ks->syms[i];
-
-		if (s.module)
+	err = check_shift(ks, shift, stext, e);
+	if (err)
+		return err;
+	for (size_t i = 0; i < t->n; i++) {
+		if (module_of(t, i))
 			continue;
-		s.start += shift;
-		ks->syms[kept++] = s;
+		t->starts[kept] = t->starts[i] + shift;
+		t->names[kept++] = t->names[i] & ~PAGE_CAPPED;
 	}
+	t->n = kept;
+	t->starts[kept] = UINT64_MAX;
+	free(t->modules);
+	t->modules = NULL;
+	kept = 0;
+	for (size_t i = 0; i < ks->naliases; i++)
+		if (!ks->aliases[i].module)
+			ks->aliases[kept] = ks->aliases[i], ks->aliases[kept++].start += shift;
+	ks->naliases = kept;
 	if (dropped)
-		*dropped = ks->n - kept;
-	ks->n = kept;
-	return build(ks, e);
+		*dropped = before - kallsyms_count(ks);
+	cap_ends(ks);
+	return build_indexes(ks, e);
 }

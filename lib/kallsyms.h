@@ -13,14 +13,12 @@
  *     names its own address and nothing after it;
  *   - at the end of its page, where what follows is another module's, another
  *     kind of symbol within a module (code, data), or nothing;
- *   - at the end of its page, for BPF programs and trampolines
- *     ("__builtin__ftrace"), which stand alone in memory.
+ *   - at the end of its page, for BPF programs and trampolines (modules "bpf"
+ *     and "__builtin__ftrace"), each of which stands alone in memory.
  * Addresses past such an end belong to no symbol.
  *
- * Which name, where several symbols have one address, in this order: not a
- * section marker, not padding before a function (__pfx_, __cfi_), code before
- * data, strong before weak, global before local, fewer leading underscores,
- * not an ia32 system call entry, first in the file.
+ * Which name, where several symbols have one address: ksymname_rank(), and of
+ * equals the first in the file.
  *
  * Addresses in the lower half (per-CPU offsets, type A) are no kernel
  * addresses: such symbols are not in the table.
@@ -54,6 +52,9 @@ void kallsyms_free(struct kallsyms *ks); /* NULL is fine */
 
 /* The symbol that covers ADDR into *RET; false when none does. */
 bool kallsyms_find(const struct kallsyms *ks, uint64_t addr, struct kallsyms_sym *ret);
+
+/* As kallsyms_find() for N addresses, faster than one by one; a symbol's name is NULL when none covers it. */
+void kallsyms_find_many(const struct kallsyms *ks, const uint64_t *addrs, size_t n, struct kallsyms_sym *ret);
 
 /* The address of the first symbol called NAME, 0 when there is none. O(n). */
 uint64_t kallsyms_address(const struct kallsyms *ks, const char *name);

@@ -35,8 +35,7 @@ static struct mapset *copy(const struct mapset *old)
 	return m;
 }
 
-/* The mapping that held ADDR last of all, or NULL. */
-static const struct mapping *current(const struct mapset *m, uint64_t addr)
+const struct mapping *mapset_at(const struct mapset *m, uint64_t addr)
 {
 	for (size_t i = m ? m->n : 0; i-- > 0;)
 		if (m->maps[i].start <= addr && addr < m->maps[i].end)
@@ -47,7 +46,7 @@ static const struct mapping *current(const struct mapset *m, uint64_t addr)
 /* Told twice, by a scan and by an event, or by an mprotect that changed nothing here. */
 static bool is_known(const struct mapset *m, const struct mapping *new)
 {
-	const struct mapping *old = current(m, new->start);
+	const struct mapping *old = mapset_at(m, new->start);
 
 	return old && old->start == new->start && old->end == new->end && old->offset == new->offset &&
 	       old->file == new->file;

@@ -30,6 +30,9 @@ struct mapset {
  */
 bool mapset_add(struct mapset **m, const struct mapping *new);
 
+/* The mapping that held ADDR last of all, or NULL. M may be NULL. */
+const struct mapping *mapset_at(const struct mapset *m, uint64_t addr);
+
 struct mapset *mapset_share(struct mapset *m); /* another reference; NULL is fine */
 void mapset_drop(struct mapset *m); /* gives one back; NULL is fine */
 

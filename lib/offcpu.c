@@ -6,24 +6,24 @@
 #include "offcpu.skel.h"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <time.h>
 
 /* bpf/offcpu.bpf.c spells these again, for it cannot include lib/ */
 _Static_assert(OFFCPU_F_OPEN == CAP_SAMPLE_OPEN && OFFCPU_F_INITIAL == CAP_SAMPLE_INITIAL &&
-                       OFFCPU_F_PREEMPTED == CAP_SAMPLE_PREEMPTED,
-        "sample flags");
+		       OFFCPU_F_PREEMPTED == CAP_SAMPLE_PREEMPTED,
+	"sample flags");
 _Static_assert(CAP_STACK_KERNEL == 1 && CAP_STACK_USER == 2, "stack kinds");
 _Static_assert(CAP_COMPLETE == 1 && CAP_UNVERIFIED == 2 && CAP_TRUNCATED == 3, "verdicts");
 _Static_assert(CAP_R_ERRNO == 1 && CAP_R_KTHREAD == 2 && CAP_R_EXEC == 3 && CAP_R_NOT_ASKED == 4 &&
-                       CAP_R_NOT_SEEN == 5 && CAP_R_EXITING == 7 && CAP_R_EMPTY == 9,
-        "reasons");
+		       CAP_R_NOT_SEEN == 5 && CAP_R_EXITING == 7 && CAP_R_EMPTY == 9,
+	"reasons");
 
 #define LOG_CAP 65536
 
@@ -36,6 +36,7 @@ struct offcpu {
 	uint64_t inserted_at_swap;
 	uint32_t n_comms;
 	int cpus;
+	bool first_ns; /* this process is in the first PID namespace */
 	struct offcpu_opts opts;
 	struct offcpu_counters open; /* of the waits that were cut at the end */
 	char *log;
@@ -51,43 +52,29 @@ static uint64_t now_ns(clockid_t clock)
 
 static int refused(const char *what, int code, struct err *e)
 {
-	static const int caps[] = {CAP_BPF, CAP_PERFMON};
+	static const int caps[] = { CAP_BPF, CAP_PERFMON };
 
 	if (code == -EPERM || code == -EACCES)
 		return caps_explain(what, code, caps, ARRAY_LEN(caps), e);
 	return err_sys(e, code, "cannot %s", what);
 }
 
-/* The number of arguments of the sched_switch tracepoint, its context pointer included; 0 = no such BTF. */
-static unsigned int switch_arity(const struct btf *btf)
+/* Without these the programs cannot be relocated; libbpf would only say EINVAL or ESRCH. */
+static int check_btf(struct err *e)
 {
-	int id = btf__find_by_name_kind(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
-	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
-
-	t = t ? btf__type_by_id(btf, t->type) : NULL;
-	t = t && btf_is_ptr(t) ? btf__type_by_id(btf, t->type) : NULL;
-	return t && btf_is_func_proto(t) ? btf_vlen(t) : 0;
+	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0)
+		return 0;
+	err_sys(e, -errno, "cannot read the kernel's BTF, '/sys/kernel/btf/vmlinux'");
+	return err_hint(
+		e, "the kernel needs CONFIG_DEBUG_INFO_BTF=y; 'bpfcheck --tool offcpu-record' looks closer");
 }
 
-static int choose_switch_program(struct offcpu_bpf *skel, struct err *e)
+/* In the first PID namespace an id needs no translation: /proc/self/ns/pid is PROC_PID_INIT_INO. */
+static bool in_first_pid_ns(void)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	unsigned int arity;
+	struct stat st;
 
-	if (!btf) {
-		err_sys(e, -errno, "cannot read the kernel's BTF");
-		return err_hint(e, "the kernel needs CONFIG_DEBUG_INFO_BTF=y; 'bpfcheck --tool "
-		                   "offcpu-record' looks closer");
-	}
-	arity = switch_arity(btf);
-	btf__free(btf);
-	if (arity < 4) {
-		err_set(e, -ENOTSUP, "the kernel's BTF has no prototype of the sched_switch tracepoint");
-		return err_hint(e, "Linux 5.5 or later with CONFIG_DEBUG_INFO_BTF=y is needed");
-	}
-	bpf_program__set_autoload(skel->progs.sched_switch, arity >= 5);
-	bpf_program__set_autoload(skel->progs.sched_switch_old, arity < 5);
-	return 0;
+	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == 0xeffffffcu;
 }
 
 static uint32_t pid_max(void)
@@ -132,7 +119,6 @@ static void configure(struct offcpu *o)
 	ro->state_mask = opts->state_mask;
 	ro->min_ns = opts->min_ns;
 	ro->max_ns = opts->max_ns ? opts->max_ns : UINT64_MAX;
-	ro->self_tgid = (uint32_t)getpid();
 	ro->ring_wake_bytes = ring / 4;
 	/* a kernel without entropy yet gives a weaker key, not a failure */
 	if (getrandom(key, sizeof(key), GRND_NONBLOCK) != sizeof(key))
@@ -144,9 +130,12 @@ static void configure(struct offcpu *o)
 	bpf_map__set_max_entries(o->skel->maps.tgids, opts->all ? 1 : words);
 	bpf_map__set_max_entries(o->skel->maps.tids, opts->use_tids ? words : 1);
 	bpf_program__set_autoload(o->skel->progs.on_fork, !opts->all);
-	bpf_program__set_autoload(o->skel->progs.on_exec, !opts->all);
+	bpf_program__set_autoload(o->skel->progs.on_exec, opts->use_comms || opts->use_exec);
 	bpf_program__set_autoload(o->skel->progs.on_rename, opts->use_comms);
-	bpf_program__set_autoload(o->skel->progs.find_targets, !opts->all);
+	bpf_program__set_autoload(o->skel->progs.find_self, !o->first_ns);
+	bpf_program__set_autoload(
+		o->skel->progs.find_targets, !opts->all && (!o->first_ns || opts->use_comms));
+	o->skel->bss->self_tgid = (uint32_t)getpid(); /* find_self corrects it in a namespace */
 }
 
 /* The last line of the verifier's complaint about the program that failed. */
@@ -164,7 +153,7 @@ static void add_log(struct offcpu *o, struct err *e)
 static int new_agg(uint32_t size, struct err *e)
 {
 	int fd = bpf_map_create(
-	        BPF_MAP_TYPE_HASH, "agg", sizeof(struct offcpu_key), sizeof(struct offcpu_value), size, NULL);
+		BPF_MAP_TYPE_HASH, "agg", sizeof(struct offcpu_key), sizeof(struct offcpu_value), size, NULL);
 
 	return fd >= 0 ? fd : refused("create an aggregation map", fd, e);
 }
@@ -209,40 +198,55 @@ static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
-int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e)
+/* Open, configure and load, with the sched_switch program of today's kernels or of those before 5.18. */
+static int load_programs(struct offcpu *o, bool old, struct err *e)
 {
-	struct offcpu *o = calloc(1, sizeof(*o));
 	struct bpf_program *prog;
 	int rc;
 
-	if (!o)
-		return err_nomem(e, "the recorder");
+	offcpu_bpf__destroy(o->skel);
+	o->skel = offcpu_bpf__open();
+	if (!o->skel)
+		return err_nomem(e, "the BPF programs");
+	configure(o);
+	bpf_program__set_autoload(o->skel->progs.sched_switch, !old);
+	bpf_program__set_autoload(o->skel->progs.sched_switch_old, old);
+	bpf_object__for_each_program(prog, o->skel->obj) bpf_program__set_log_buf(prog, o->log, LOG_CAP);
+	rc = offcpu_bpf__load(o->skel);
+	if (!rc)
+		return 0;
+	refused("load the BPF programs", rc, e);
+	if (rc != -EPERM)
+		add_log(o, e);
+	return rc;
+}
+
+int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e)
+{
+	struct offcpu *o = calloc(1, sizeof(*o));
+	int rc = o ? check_btf(e) : err_nomem(e, "the recorder");
+
+	if (rc) {
+		free(o);
+		return rc;
+	}
 	o->opts = *opts;
 	o->agg_fd = o->spare_fd = -1;
 	o->cpus = libbpf_num_possible_cpus();
+	o->first_ns = in_first_pid_ns();
 	o->log = calloc(1, LOG_CAP);
 	libbpf_set_print(silent); /* what went wrong is told through E */
-	o->skel = o->log && o->cpus > 0 ? offcpu_bpf__open() : NULL;
-	rc = o->skel ? choose_switch_program(o->skel, e) : err_nomem(e, "the BPF programs");
-	if (rc)
-		goto fail;
-	configure(o);
-	bpf_object__for_each_program(prog, o->skel->obj) bpf_program__set_log_buf(prog, o->log, LOG_CAP);
-	rc = offcpu_bpf__load(o->skel);
+	rc = o->log && o->cpus > 0 ? load_programs(o, false, e) : err_nomem(e, "the BPF programs");
+	if (rc && rc != -EPERM && rc != -ENOMEM && load_programs(o, true, NULL) == 0)
+		rc = 0;
+	if (!rc)
+		rc = set_up_maps(o, e);
 	if (rc) {
-		refused("load the BPF programs", rc, e);
-		if (rc != -EPERM)
-			add_log(o, e);
-		goto fail;
+		offcpu_close(o);
+		return rc;
 	}
-	rc = set_up_maps(o, e);
-	if (rc)
-		goto fail;
 	*ret = o;
 	return 0;
-fail:
-	offcpu_close(o);
-	return rc;
 }
 
 void offcpu_close(struct offcpu *o)
@@ -259,22 +263,32 @@ void offcpu_close(struct offcpu *o)
 	free(o);
 }
 
-static int ask(struct bpf_map *map, uint32_t id, struct err *e)
+/* In the first namespace the bit is set at once, elsewhere the iterator has to find the global id. */
+static int ask(struct offcpu *o, struct bpf_map *bits, struct bpf_map *asked, uint32_t id, struct err *e)
 {
-	uint32_t one = 1;
-	int rc = bpf_map_update_elem(bpf_map__fd(map), &id, &one, BPF_ANY);
+	uint32_t one = 1, word = id >> 6;
+	uint64_t value = 0;
+	int rc;
 
+	if (o->first_ns) {
+		rc = bpf_map_lookup_elem(bpf_map__fd(bits), &word, &value);
+		value |= UINT64_C(1) << (id & 63);
+		if (!rc)
+			rc = bpf_map_update_elem(bpf_map__fd(bits), &word, &value, BPF_ANY);
+	} else {
+		rc = bpf_map_update_elem(bpf_map__fd(asked), &id, &one, BPF_ANY);
+	}
 	return rc ? err_sys(e, rc, "cannot add target %u", id) : 0;
 }
 
 int offcpu_ask_pid(struct offcpu *o, uint32_t pid, struct err *e)
 {
-	return ask(o->skel->maps.asked_pids, pid, e);
+	return ask(o, o->skel->maps.tgids, o->skel->maps.asked_pids, pid, e);
 }
 
 int offcpu_ask_tid(struct offcpu *o, uint32_t tid, struct err *e)
 {
-	return ask(o->skel->maps.asked_tids, tid, e);
+	return ask(o, o->skel->maps.tids, o->skel->maps.asked_tids, tid, e);
 }
 
 int offcpu_ask_comm(struct offcpu *o, const char *comm, struct err *e)
@@ -288,7 +302,7 @@ int offcpu_ask_comm(struct offcpu *o, const char *comm, struct err *e)
 
 /* Run an iterator over all tasks; what it writes goes to TAKE, record by record of SIZE bytes. */
 static int run_iter(
-        struct bpf_program *prog, size_t size, void (*take)(void *, const void *), void *ctx, struct err *e)
+	struct bpf_program *prog, size_t size, void (*take)(void *, const void *), void *ctx, struct err *e)
 {
 	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
 	_cleanup_close_ int fd = -1;
@@ -328,8 +342,8 @@ int offcpu_attach(struct offcpu *o, struct err *e)
 
 	/* iterators are attached when they are run */
 	bpf_object__for_each_program(prog, o->skel->obj)
-	        bpf_program__set_autoattach(prog, strncmp(bpf_program__section_name(prog), "iter", 4) != 0);
-	rc = run_iter(o->skel->progs.find_self, 1, NULL, NULL, e);
+		bpf_program__set_autoattach(prog, strncmp(bpf_program__section_name(prog), "iter", 4) != 0);
+	rc = o->first_ns ? 0 : run_iter(o->skel->progs.find_self, 1, NULL, NULL, e);
 	if (rc)
 		return rc;
 	rc = offcpu_bpf__attach(o->skel);
@@ -343,21 +357,28 @@ int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e)
 	return 0;
 }
 
+static void set_phase(struct offcpu *o, uint32_t phase)
+{
+	__atomic_store_n(&o->skel->bss->phase, phase, __ATOMIC_SEQ_CST);
+}
+
 int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e)
 {
 	int rc = 0;
 
-	if (!o->opts.all)
+	if (bpf_program__autoload(o->skel->progs.find_targets))
 		rc = run_iter(o->skel->progs.find_targets, 1, NULL, NULL, e);
+	if (rc)
+		return rc;
+	set_phase(o, OFFCPU_ARMED);
+	rc = run_iter(o->skel->progs.initial_waits, 1, NULL, NULL, e);
 	if (rc)
 		return rc;
 	*start_ns = now_ns(CLOCK_MONOTONIC);
 	o->skel->bss->record_start_boot = now_ns(CLOCK_BOOTTIME);
 	o->skel->bss->record_start_ns = *start_ns;
-	__atomic_store_n(&o->skel->bss->phase, OFFCPU_RECORDING, __ATOMIC_SEQ_CST);
-	rc = run_iter(o->skel->progs.initial_waits, 1, NULL, NULL, e);
-	__atomic_store_n(&o->skel->bss->scan_done, 1, __ATOMIC_SEQ_CST);
-	return rc;
+	set_phase(o, OFFCPU_RECORDING);
+	return 0;
 }
 
 int offcpu_fd(const struct offcpu *o)
@@ -389,7 +410,7 @@ static int empty_agg(int fd, const struct offcpu_sink *sink, uint32_t *n, struct
 	while (rc == 0) {
 		count = BATCH;
 		rc = bpf_map_lookup_and_delete_batch(
-		        fd, first ? NULL : &at, &at, keys, values, &count, &opts);
+			fd, first ? NULL : &at, &at, keys, values, &count, &opts);
 		first = false;
 		if (rc && rc != -ENOENT)
 			return err_sys(e, rc, "cannot read the aggregation map");
@@ -464,7 +485,8 @@ static void take_open(void *ctx, const void *record)
 		c->max++, c->max_ns += ns;
 	} else {
 		struct offcpu_value v = {
-		        .total_ns = ns, .count = 1, .max_ns = ns, .first_ns = ev.start, .last_ns = ev.start};
+			.total_ns = ns, .count = 1, .max_ns = ns, .first_ns = ev.start, .last_ns = ev.start
+		};
 
 		c->recorded++, c->recorded_ns += ns;
 		ev.key.flags |= OFFCPU_F_OPEN;
@@ -475,11 +497,11 @@ static void take_open(void *ctx, const void *record)
 
 int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *stop_ns, struct err *e)
 {
-	struct open_ctx oc = {.o = o, .sink = sink, .extra = &o->open};
+	struct open_ctx oc = { .o = o, .sink = sink, .extra = &o->open };
 	int rc;
 
 	oc.stop_ns = *stop_ns = now_ns(CLOCK_MONOTONIC);
-	__atomic_store_n(&o->skel->bss->phase, OFFCPU_FROZEN, __ATOMIC_SEQ_CST);
+	set_phase(o, OFFCPU_FROZEN);
 	/* after the swap no program is inside the recording part any more */
 	rc = offcpu_swap(o, sink, e);
 	if (rc)
@@ -513,7 +535,7 @@ void offcpu_counters(struct offcpu *o, struct offcpu_counters *ret)
 	if (bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.scratches), &zero, values) == 0)
 		for (int i = 0; i < o->cpus; i++)
 			add_counters(ret,
-			        (const struct offcpu_counters *)(const void *)(values + (size_t)i * step));
+				(const struct offcpu_counters *)(const void *)(values + (size_t)i * step));
 	if (bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.iter_scratch), &zero, iter) == 0)
 		add_counters(ret, (const struct offcpu_counters *)(const void *)iter);
 }

@@ -22,6 +22,7 @@ struct offcpu_opts {
 	bool follow; /* children of targets become targets */
 	bool use_tids; /* offcpu_ask_tid() will be called */
 	bool use_comms; /* offcpu_ask_comm() will be called */
+	bool use_exec; /* offcpu_ask_exec() will be called */
 	bool no_kernel_stacks; /* -U */
 	bool no_user_stacks; /* -K */
 	bool preempted; /* record waits of threads that stayed runnable */

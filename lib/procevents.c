@@ -9,6 +9,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
@@ -19,6 +20,8 @@
 
 struct ring {
 	int fd;
+	int id_fd; /* tells build IDs, into the same buffer; < 0 = this kernel cannot */
+	uint64_t id_id; /* its identifier in records */
 	struct perf_event_mmap_page *page;
 };
 
@@ -26,6 +29,7 @@ struct ring {
 struct pending {
 	uint64_t time_ns;
 	size_t at, len; /* into bytes */
+	bool build_id; /* from the event that tells build IDs */
 };
 
 struct procevents {
@@ -38,24 +42,25 @@ struct procevents {
 	size_t n_pending, cap_pending;
 };
 
-static int open_one(int cpu)
+static int open_one(int cpu, bool build_id)
 {
 	struct perf_event_attr attr = {
-	        .size = sizeof(attr),
-	        .type = PERF_TYPE_SOFTWARE,
-	        .config = PERF_COUNT_SW_DUMMY,
-	        .sample_period = 1,
-	        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
-	        .mmap = 1,
-	        .mmap2 = 1,
-	        .comm = 1,
-	        .comm_exec = 1,
-	        .task = 1,
-	        .sample_id_all = 1,
-	        .use_clockid = 1,
-	        .clockid = CLOCK_MONOTONIC,
-	        .watermark = 1,
-	        .wakeup_watermark = DATA_PAGES * 4096u / 2,
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.sample_period = 1,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_IDENTIFIER,
+		.mmap = 1,
+		.mmap2 = 1,
+		.comm = !build_id,
+		.comm_exec = !build_id,
+		.build_id = build_id,
+		.task = !build_id,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.watermark = 1,
+		.wakeup_watermark = DATA_PAGES * 4096u / 2,
 	};
 	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
@@ -64,12 +69,12 @@ static int open_one(int cpu)
 
 static int add_ring(struct procevents *p, int cpu, struct err *e)
 {
-	static const int caps[] = {CAP_PERFMON};
-	struct epoll_event ev = {.events = EPOLLIN};
+	static const int caps[] = { CAP_PERFMON };
+	struct epoll_event ev = { .events = EPOLLIN };
 	struct ring *r = &p->rings[p->n_rings];
 	void *page;
 
-	r->fd = open_one(cpu);
+	r->fd = open_one(cpu, false);
 	if (r->fd == -ENODEV)
 		return 0; /* offline */
 	if (r->fd < 0)
@@ -83,6 +88,12 @@ static int add_ring(struct procevents *p, int cpu, struct err *e)
 		return err_hint(e, "raise kernel.perf_event_mlock_kb, or give CAP_IPC_LOCK");
 	}
 	r->page = page;
+	r->id_fd = open_one(cpu, true);
+	if (r->id_fd >= 0 && (ioctl(r->id_fd, PERF_EVENT_IOC_ID, &r->id_id) != 0 ||
+				     ioctl(r->id_fd, PERF_EVENT_IOC_SET_OUTPUT, r->fd) != 0)) {
+		close(r->id_fd);
+		r->id_fd = -1;
+	}
 	p->n_rings++;
 	if (epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, r->fd, &ev) != 0)
 		return err_sys(e, -errno, "cannot wait for a perf event");
@@ -117,6 +128,8 @@ void procevents_close(struct procevents *p)
 		return;
 	for (size_t i = 0; i < p->n_rings; i++) {
 		munmap(p->rings[i].page, (DATA_PAGES + 1) * p->page_size);
+		if (p->rings[i].id_fd >= 0)
+			close(p->rings[i].id_fd);
 		close(p->rings[i].fd);
 	}
 	if (p->epoll_fd >= 0)
@@ -132,17 +145,18 @@ int procevents_fd(const struct procevents *p)
 	return p->epoll_fd;
 }
 
-/* Every record but LOST_SAMPLES ends with sample_id: pid, tid, time. */
-static uint64_t record_time(const uint8_t *rec, size_t len)
+/* Every record ends with sample_id: pid and tid, time, identifier; FROM_END bytes before its end. */
+static uint64_t trailer(const uint8_t *rec, size_t len, size_t from_end)
 {
-	uint64_t t = 0;
+	uint64_t v = 0;
 
-	if (len >= sizeof(struct perf_event_header) + 16)
-		memcpy(&t, rec + len - 8, 8);
-	return t;
+	if (len >= sizeof(struct perf_event_header) + 24)
+		memcpy(&v, rec + len - from_end, 8);
+	return v;
 }
 
-static void keep(struct procevents *p, const uint8_t *data, size_t size, uint64_t at, size_t len)
+static void keep(
+	struct procevents *p, const struct ring *r, const uint8_t *data, size_t size, uint64_t at, size_t len)
 {
 	size_t from = p->bytes.len, first = MIN(len, size - (size_t)(at % size));
 
@@ -152,8 +166,10 @@ static void keep(struct procevents *p, const uint8_t *data, size_t size, uint64_
 	buf_put(&p->bytes, data, len - first);
 	if (p->bytes.failed)
 		return;
-	p->pending[p->n_pending++] =
-	        (struct pending){.time_ns = record_time(p->bytes.p + from, len), .at = from, .len = len};
+	p->pending[p->n_pending++] = (struct pending){ .time_ns = trailer(p->bytes.p + from, len, 16),
+		.at = from,
+		.len = len,
+		.build_id = r->id_fd >= 0 && trailer(p->bytes.p + from, len, 8) == r->id_id };
 }
 
 static void read_ring(struct procevents *p, struct ring *r)
@@ -170,7 +186,7 @@ static void read_ring(struct procevents *p, struct ring *r)
 		memcpy(&h, data + tail % size, sizeof(h));
 		if (h.size < sizeof(h) || h.size > head - tail)
 			break;
-		keep(p, data, size, tail, h.size);
+		keep(p, r, data, size, tail, h.size);
 		tail += h.size;
 	}
 	__atomic_store_n(&r->page->data_tail, head, __ATOMIC_RELEASE);
@@ -194,13 +210,18 @@ static const char *rd_text(struct rd *r)
 	return s;
 }
 
-static bool decode(const uint8_t *rec, size_t len, uint64_t time_ns, struct procevent *ev)
+/*
+ * Which of the two events a record is of is told by its identifier: the flag
+ * PERF_RECORD_MISC_MMAP_BUILD_ID stays set in the kernel's template when one
+ * event with build IDs was served before one without (seen on Linux 6.18).
+ */
+static bool decode(const uint8_t *rec, const struct pending *k, struct procevent *ev)
 {
 	struct perf_event_header h;
-	struct rd r = rd_init(rec + sizeof(h), len - sizeof(h));
+	struct rd r = rd_init(rec + sizeof(h), k->len - sizeof(h));
 
 	memcpy(&h, rec, sizeof(h));
-	*ev = (struct procevent){.time_ns = time_ns, .text = ""};
+	*ev = (struct procevent){ .time_ns = k->time_ns, .text = "" };
 	switch (h.type) {
 	case PERF_RECORD_MMAP2:
 		ev->type = PROCEVENT_MMAP;
@@ -208,9 +229,19 @@ static bool decode(const uint8_t *rec, size_t len, uint64_t time_ns, struct proc
 		ev->start = rd_u64(&r);
 		ev->end = ev->start + rd_u64(&r);
 		ev->offset = rd_u64(&r);
-		ev->dev_major = rd_u32(&r), ev->dev_minor = rd_u32(&r);
-		ev->inode = rd_u64(&r);
-		rd_u64(&r); /* inode generation */
+		if (k->build_id && !(h.misc & PERF_RECORD_MISC_MMAP_BUILD_ID))
+			return false; /* a mapping without one */
+		if (k->build_id) {
+			ev->type = PROCEVENT_BUILD_ID;
+			ev->build_id.len = MIN(rd_u8(&r), 20);
+			rd_bytes(&r, 3);
+			memcpy(ev->build_id.bytes, r.p, MIN(rd_left(&r), 20));
+			rd_bytes(&r, 20);
+		} else {
+			ev->dev_major = rd_u32(&r), ev->dev_minor = rd_u32(&r);
+			ev->inode = rd_u64(&r);
+			rd_u64(&r); /* inode generation */
+		}
 		ev->prot = rd_u32(&r), ev->flags = rd_u32(&r);
 		ev->text = rd_text(&r);
 		break;
@@ -233,13 +264,13 @@ static bool decode(const uint8_t *rec, size_t len, uint64_t time_ns, struct proc
 	default:
 		return false;
 	}
-	return !r.bad && (ev->type != PROCEVENT_MMAP || ev->start < ev->end);
+	return !r.bad && ev->start <= ev->end;
 }
 
 /* Drop the first N pending records; the bytes of the others move to the front. */
 static void forget(struct procevents *p, size_t n)
 {
-	struct buf rest = {0};
+	struct buf rest = { 0 };
 
 	for (size_t i = n; i < p->n_pending; i++) {
 		struct pending *k = &p->pending[i];
@@ -255,7 +286,7 @@ static void forget(struct procevents *p, size_t n)
 }
 
 void procevents_drain(
-        struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx)
+	struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx)
 {
 	uint64_t horizon = UINT64_MAX;
 	struct timespec ts;
@@ -273,7 +304,7 @@ void procevents_drain(
 		struct procevent ev;
 		const struct pending *k = &p->pending[n];
 
-		if (decode(p->bytes.p + k->at, k->len, k->time_ns, &ev))
+		if (decode(p->bytes.p + k->at, k, &ev))
 			fn(ctx, &ev);
 	}
 	if (n)

@@ -5,7 +5,9 @@
  *
  * A perf dummy event (perf_event_open(2), PERF_COUNT_SW_DUMMY) on every CPU
  * carries mmap2, comm and task records, stamped with CLOCK_MONOTONIC. Events
- * of all CPUs are handed out in the order of their time. munmap is not
+ * of all CPUs are handed out in the order of their time. Where the kernel can
+ * (Linux 5.12), a second event tells the build ID of what is mapped, for files
+ * that are gone before anyone can open them. munmap is not
  * reported by the kernel.
  */
 #ifndef STACKTOOLS_PROCEVENTS_H
@@ -16,6 +18,7 @@
 
 enum procevent_type {
 	PROCEVENT_MMAP = 1, /* an executable mapping was made */
+	PROCEVENT_BUILD_ID, /* the mapping START to END is of a file with this build ID */
 	PROCEVENT_COMM, /* thread TID of PID is now called `comm` */
 	PROCEVENT_EXEC, /* as COMM, by an exec: all mappings before it are gone */
 	PROCEVENT_FORK, /* PID is new (a process when parent != pid, else thread TID) */
@@ -31,6 +34,7 @@ struct procevent {
 	uint64_t lost; /* LOST */
 	uint64_t start, end, offset, inode; /* MMAP */
 	uint32_t prot, flags, dev_major, dev_minor;
+	struct cap_build_id build_id; /* BUILD_ID */
 	const char *text; /* MMAP: path, "" for anonymous; COMM, EXEC: the name */
 };
 
@@ -49,6 +53,6 @@ int procevents_fd(const struct procevents *p);
  * another CPU. The event is valid during the call only.
  */
 void procevents_drain(
-        struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx);
+	struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procmaps.h"
+#include "procinfo.h"
 #include "root.h"
 
 #include <errno.h>
@@ -26,33 +27,27 @@ static void unescape(char *path)
 
 bool procmaps_parse(char *line, struct procmap *m)
 {
-	static const char gone[] = " (deleted)";
 	unsigned long long start, end, offset, inode;
 	unsigned int major, minor;
 	char perms[5];
 	int at = 0;
-	size_t len;
 	char *path;
 
 	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, perms, &offset, &major, &minor,
-	            &inode, &at) != 7 ||
-	        !at || strlen(perms) != 4 || start >= end)
+		    &inode, &at) != 7 ||
+		!at || strlen(perms) != 4 || start >= end)
 		return false;
-	*m = (struct procmap){.start = start,
-	        .end = end,
-	        .offset = offset,
-	        .inode = inode,
-	        .dev_major = major,
-	        .dev_minor = minor};
+	*m = (struct procmap){ .start = start,
+		.end = end,
+		.offset = offset,
+		.inode = inode,
+		.dev_major = major,
+		.dev_minor = minor };
 	m->prot = (perms[0] == 'r' ? PROT_READ : 0u) | (perms[1] == 'w' ? PROT_WRITE : 0u) |
-	          (perms[2] == 'x' ? PROT_EXEC : 0u);
+		  (perms[2] == 'x' ? PROT_EXEC : 0u);
 	m->flags = perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
 	path = line + at;
-	len = strlen(path);
-	if (inode && len > sizeof(gone) - 1 && strcmp(path + len - (sizeof(gone) - 1), gone) == 0) {
-		path[len - (sizeof(gone) - 1)] = '\0';
-		m->deleted = true;
-	}
+	m->deleted = inode && procinfo_strip_deleted(path);
 	unescape(path);
 	m->path = path;
 	return true;

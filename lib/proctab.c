@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "proctab.h"
 #include "filetab.h"
-#include "idmap.h"
-#include "mapset.h"
+#include "imagetab.h"
+#include "procinfo.h"
 #include "procmaps.h"
+#include "threadtab.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -14,48 +15,15 @@
 
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
-/* A wait is reported a flush after it ended at the latest: twice that, and more. */
-#define KEEP_ENDED_NS UINT64_C(5000000000)
-
-struct image {
-	uint32_t tgid, ns_tgid;
-	uint32_t cap_id; /* CAP_NONE = not in the capture yet */
-	uint32_t older; /* the image before it of the same tgid, UINT32_MAX = none */
-	uint32_t flags; /* enum cap_proc_flags */
-	int32_t maps_error;
-	bool claimed; /* a (start, exec_id) was found to be this one */
-	bool from_exec; /* its executable is its first mapping */
-	uint64_t begin_ns; /* 0 = before the recording */
-	uint64_t end_ns; /* UINT64_MAX = lives */
-	uint64_t scan_ns; /* events before this are in the scan */
-	uint64_t start_boot_ns;
-	struct mapset *maps;
-	size_t maps_written;
-	char comm[OFFCPU_COMM_LEN];
-	char *exe;
-};
-
-struct thread {
-	uint32_t image, tid, ns_tid;
-	bool dirty;
-	char comm[OFFCPU_COMM_LEN];
-};
+#define FORGET_BATCH 256
 
 struct proctab {
 	bool all, follow;
-	uint32_t free_image; /* chained by `older`, UINT32_MAX = none */
 	struct filetab *files;
-	struct image *images;
-	size_t n_images, cap_images;
-	struct thread *threads;
-	size_t n_threads, cap_threads;
-	struct offcpu_ev_thread *announced;
-	size_t n_announced, cap_announced;
-	struct idmap by_tgid; /* tgid -> newest image */
-	struct idmap by_key; /* (tgid, exec_id, start) -> image */
-	struct idmap by_thread; /* (image, tid) -> thread */
-	struct idmap by_announced; /* (tgid, tid, start, exec_id) -> announced */
+	struct imagetab images;
+	struct threadtab threads;
 	uint32_t emitted;
+	struct procevent told; /* the last build ID that came before its mapping */
 	struct proctab_stats stats;
 };
 
@@ -68,7 +36,7 @@ int proctab_new(bool all, bool follow, struct proctab **ret, struct err *e)
 		return err_nomem(e, "the table of processes");
 	t->all = all;
 	t->follow = follow;
-	t->free_image = UINT32_MAX;
+	imagetab_init(&t->images);
 	rc = filetab_new(&t->files, e);
 	if (rc) {
 		free(t);
@@ -78,88 +46,30 @@ int proctab_new(bool all, bool follow, struct proctab **ret, struct err *e)
 	return 0;
 }
 
-static void image_clear(struct image *im)
-{
-	mapset_drop(im->maps);
-	free(im->exe);
-	im->maps = NULL;
-	im->exe = NULL;
-}
-
 void proctab_free(struct proctab *t)
 {
 	if (!t)
 		return;
-	for (size_t i = 0; i < t->n_images; i++)
-		image_clear(&t->images[i]);
-	free(t->images);
-	free(t->threads);
-	free(t->announced);
-	idmap_free(&t->by_tgid);
-	idmap_free(&t->by_key);
-	idmap_free(&t->by_thread);
-	idmap_free(&t->by_announced);
+	imagetab_free(&t->images);
+	threadtab_free(&t->threads);
 	filetab_free(t->files);
 	free(t);
 }
 
-static struct image *newest(const struct proctab *t, uint32_t tgid)
-{
-	struct idmap_slot *s = idmap_find(&t->by_tgid, 0, tgid);
-
-	return s && s->value < t->n_images ? &t->images[s->value] : NULL;
-}
-
-/* A slot for an image: one that was forgotten, or a new one; UINT32_MAX without memory. */
-static uint32_t image_slot(struct proctab *t)
-{
-	uint32_t at = t->free_image;
-
-	if (at != UINT32_MAX) {
-		t->free_image = t->images[at].older;
-		return at;
-	}
-	if (base_grow(&t->images, &t->cap_images, t->n_images + 1, sizeof(*t->images)) != 0)
-		return UINT32_MAX;
-	return (uint32_t)t->n_images++;
-}
-
-/* A new image of TGID, now its newest; the one before it ended when this began. */
-static struct image *add_image(struct proctab *t, uint32_t tgid, uint64_t begin_ns)
-{
-	uint32_t at = image_slot(t);
-	struct image *im, *old;
-
-	if (at == UINT32_MAX || idmap_put(&t->by_tgid, 0, tgid, UINT32_MAX - 1, NULL) == UINT32_MAX)
-		return NULL;
-	old = newest(t, tgid);
-	im = &t->images[at];
-	*im = (struct image){.tgid = tgid,
-	        .ns_tgid = tgid,
-	        .cap_id = CAP_NONE,
-	        .older = UINT32_MAX,
-	        .begin_ns = begin_ns,
-	        .end_ns = UINT64_MAX};
-	if (old) {
-		im->older = (uint32_t)(old - t->images);
-		old->end_ns = MIN(old->end_ns, begin_ns);
-	}
-	idmap_find(&t->by_tgid, 0, tgid)->value = at;
-	return im;
-}
-
 static void note_map(struct proctab *t, uint32_t image, const struct procmap *pm, uint64_t from_ns)
 {
-	uint32_t file = filetab_get(t->files, t->images[image].tgid, pm);
-	struct image *im = &t->images[image];
-	struct mapping m = {.from_ns = from_ns,
-	        .start = pm->start,
-	        .end = pm->end,
-	        .offset = pm->offset,
-	        .prot = pm->prot,
-	        .flags = pm->flags,
-	        .file = file};
+	uint32_t file = filetab_get(t->files, t->images.images[image].tgid, pm);
+	struct image *im = &t->images.images[image];
+	struct mapping m = { .from_ns = from_ns,
+		.start = pm->start,
+		.end = pm->end,
+		.offset = pm->offset,
+		.prot = pm->prot,
+		.flags = pm->flags,
+		.file = file };
 
+	if (t->told.pid == im->tgid && t->told.start == pm->start && t->told.end == pm->end)
+		filetab_tell(t->files, file, &t->told.build_id);
 	if (im->from_exec && !im->exe && file != UINT32_MAX && pm->path[0] == '/')
 		im->exe = strdup(pm->path);
 	if (!mapset_add(&im->maps, &m) && !im->maps_error)
@@ -181,52 +91,19 @@ static int scan_map(void *ctx, const struct procmap *m)
 	return 0;
 }
 
-static void read_comm(uint32_t pid, char comm[OFFCPU_COMM_LEN])
-{
-	char path[64];
-	_cleanup_fclose_ FILE *f = NULL;
-	size_t n;
-
-	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return;
-	/* a name may hold newlines of its own: only the last byte is the file's */
-	n = fread(comm, 1, OFFCPU_COMM_LEN - 1, f);
-	if (n && comm[n - 1] == '\n')
-		n--;
-	comm[n] = '\0';
-}
-
-static char *read_exe(uint32_t pid)
-{
-	static const char gone[] = " (deleted)";
-	char path[64], target[4096];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
-	n = readlink(path, target, sizeof(target) - 1);
-	if (n <= 0)
-		return NULL;
-	target[n] = '\0';
-	if ((size_t)n > sizeof(gone) - 1 && strcmp(target + n - (sizeof(gone) - 1), gone) == 0)
-		target[(size_t)n - (sizeof(gone) - 1)] = '\0';
-	return strdup(target);
-}
-
 static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct err *e)
 {
-	struct image *im = &t->images[image];
-	struct scan s = {.t = t, .image = image, .from_ns = im->begin_ns};
+	struct image *im = &t->images.images[image];
+	struct scan s = { .t = t, .image = image, .from_ns = im->begin_ns };
 	uint32_t pid = im->tgid;
 	int rc;
 
 	im->scan_ns = now_ns;
-	read_comm(pid, im->comm);
+	procinfo_comm(pid, im->comm);
 	if (!im->exe)
-		im->exe = read_exe(pid);
+		im->exe = procinfo_exe(pid);
 	rc = procmaps_each(pid, scan_map, &s, e);
-	im = &t->images[image];
+	im = &t->images.images[image];
 	if (rc) {
 		im->maps_error = rc;
 		im->flags |= CAP_PROC_MAPS_LOST;
@@ -236,13 +113,13 @@ static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct 
 
 int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e)
 {
-	struct image *im = newest(t, pid);
+	struct image *im = imagetab_newest(&t->images, pid);
 
 	if (!im || im->end_ns != UINT64_MAX)
-		im = add_image(t, pid, 0);
+		im = imagetab_add(&t->images, pid, 0);
 	if (!im)
 		return err_nomem(e, "a process");
-	return scan_into(t, (uint32_t)(im - t->images), now_ns, e);
+	return scan_into(t, (uint32_t)(im - t->images.images), now_ns, e);
 }
 
 void proctab_scan_all(struct proctab *t, uint64_t now_ns)
@@ -253,7 +130,7 @@ void proctab_scan_all(struct proctab *t, uint64_t now_ns)
 		if (isdigit((unsigned char)d->d_name[0])) {
 			uint32_t pid = (uint32_t)strtoul(d->d_name, NULL, 10);
 
-			if (!newest(t, pid))
+			if (!imagetab_newest(&t->images, pid))
 				proctab_scan(t, pid, now_ns, NULL);
 		}
 	}
@@ -261,16 +138,9 @@ void proctab_scan_all(struct proctab *t, uint64_t now_ns)
 		closedir(proc);
 }
 
-static struct thread *find_thread(struct proctab *t, uint32_t image, uint32_t tid)
-{
-	struct idmap_slot *s = idmap_find(&t->by_thread, image, tid);
-
-	return s ? &t->threads[s->value] : NULL;
-}
-
 static void on_fork(struct proctab *t, const struct procevent *ev)
 {
-	struct image *parent = newest(t, ev->parent), *child;
+	struct image *parent = imagetab_newest(&t->images, ev->parent), *child;
 	uint32_t at;
 
 	/* a thread of the same process */
@@ -278,11 +148,11 @@ static void on_fork(struct proctab *t, const struct procevent *ev)
 		return;
 	if (!t->all && !(t->follow && parent && parent->end_ns == UINT64_MAX))
 		return;
-	at = parent ? (uint32_t)(parent - t->images) : UINT32_MAX;
-	child = add_image(t, ev->pid, ev->time_ns);
+	at = parent ? (uint32_t)(parent - t->images.images) : UINT32_MAX;
+	child = imagetab_add(&t->images, ev->pid, ev->time_ns);
 	if (!child || at == UINT32_MAX)
 		return;
-	parent = &t->images[at];
+	parent = &t->images.images[at];
 	memcpy(child->comm, parent->comm, sizeof(child->comm));
 	child->exe = parent->exe ? strdup(parent->exe) : NULL;
 	child->maps = mapset_share(parent->maps);
@@ -292,7 +162,7 @@ static void on_fork(struct proctab *t, const struct procevent *ev)
 
 static void on_exec(struct proctab *t, const struct procevent *ev)
 {
-	struct image *im = newest(t, ev->pid);
+	struct image *im = imagetab_newest(&t->images, ev->pid);
 
 	if (!im && !t->all)
 		return;
@@ -301,7 +171,7 @@ static void on_exec(struct proctab *t, const struct procevent *ev)
 		im->begin_ns = ev->time_ns;
 		return;
 	}
-	im = add_image(t, ev->pid, ev->time_ns);
+	im = imagetab_add(&t->images, ev->pid, ev->time_ns);
 	if (!im)
 		return;
 	im->from_exec = true;
@@ -310,45 +180,49 @@ static void on_exec(struct proctab *t, const struct procevent *ev)
 
 static void on_comm(struct proctab *t, const struct procevent *ev)
 {
-	struct image *im = newest(t, ev->pid);
-	struct thread *th;
+	struct image *im = imagetab_newest(&t->images, ev->pid);
 
 	if (!im)
 		return;
-	th = find_thread(t, (uint32_t)(im - t->images), ev->tid);
-	if (th) {
-		snprintf(th->comm, sizeof(th->comm), "%s", ev->text);
-		th->dirty = true;
-	}
+	threadtab_rename(&t->threads, ev->pid, ev->tid, ev->text);
 	if (ev->tid == ev->pid)
 		snprintf(im->comm, sizeof(im->comm), "%s", ev->text);
 }
 
 static void on_mmap(struct proctab *t, const struct procevent *ev)
 {
-	static const char gone[] = " (deleted)";
-	struct image *im = newest(t, ev->pid);
-	size_t len = strlen(ev->text);
+	struct image *im = imagetab_newest(&t->images, ev->pid);
 	char path[4096];
-	struct procmap m = {.start = ev->start,
-	        .end = ev->end,
-	        .offset = ev->offset,
-	        .prot = ev->prot,
-	        .flags = ev->flags,
-	        .dev_major = ev->dev_major,
-	        .dev_minor = ev->dev_minor,
-	        .inode = ev->inode,
-	        .path = path};
+	struct procmap m = { .start = ev->start,
+		.end = ev->end,
+		.offset = ev->offset,
+		.prot = ev->prot,
+		.flags = ev->flags,
+		.dev_major = ev->dev_major,
+		.dev_minor = ev->dev_minor,
+		.inode = ev->inode,
+		.path = path };
 
 	if (!im || ev->time_ns < im->scan_ns || !(ev->prot & PROT_EXEC))
 		return;
 	snprintf(path, sizeof(path), "%s", ev->text);
-	if (ev->inode && len > sizeof(gone) - 1 && len < sizeof(path) &&
-	        strcmp(path + len - (sizeof(gone) - 1), gone) == 0) {
-		path[len - (sizeof(gone) - 1)] = '\0';
-		m.deleted = true;
-	}
-	note_map(t, (uint32_t)(im - t->images), &m, ev->time_ns);
+	m.deleted = ev->inode && procinfo_strip_deleted(path);
+	note_map(t, (uint32_t)(im - t->images.images), &m, ev->time_ns);
+}
+
+/*
+ * The build ID of a mapping is told in a record of its own, right before or
+ * after the one of the mapping itself.
+ */
+static void on_build_id(struct proctab *t, const struct procevent *ev)
+{
+	struct image *im = imagetab_newest(&t->images, ev->pid);
+	const struct mapping *m = im ? mapset_at(im->maps, ev->start) : NULL;
+
+	if (m && m->start == ev->start && m->end == ev->end)
+		filetab_tell(t->files, m->file, &ev->build_id);
+	else
+		t->told = *ev;
 }
 
 void proctab_event(struct proctab *t, const struct procevent *ev)
@@ -358,6 +232,9 @@ void proctab_event(struct proctab *t, const struct procevent *ev)
 	switch (ev->type) {
 	case PROCEVENT_MMAP:
 		on_mmap(t, ev);
+		break;
+	case PROCEVENT_BUILD_ID:
+		on_build_id(t, ev);
 		break;
 	case PROCEVENT_COMM:
 		on_comm(t, ev);
@@ -369,7 +246,7 @@ void proctab_event(struct proctab *t, const struct procevent *ev)
 		on_fork(t, ev);
 		break;
 	case PROCEVENT_EXIT:
-		im = newest(t, ev->pid);
+		im = imagetab_newest(&t->images, ev->pid);
 		if (im && ev->tid == ev->pid)
 			im->end_ns = ev->time_ns;
 		break;
@@ -379,89 +256,58 @@ void proctab_event(struct proctab *t, const struct procevent *ev)
 	}
 }
 
-static uint64_t thread_hi(uint32_t tgid, uint32_t tid)
-{
-	return (uint64_t)tgid << 32 | tid;
-}
-
-static uint64_t thread_lo(uint64_t start_boot_ns, uint32_t exec_id)
-{
-	return start_boot_ns * 0x9e3779b97f4a7c15u + exec_id;
-}
-
 void proctab_announce(struct proctab *t, const struct offcpu_ev_thread *ev)
 {
-	uint32_t at;
-	bool added;
-
-	if (base_grow(&t->announced, &t->cap_announced, t->n_announced + 1, sizeof(*t->announced)) != 0)
-		return;
-	at = idmap_put(&t->by_announced, thread_hi(ev->tgid, ev->tid),
-	        thread_lo(ev->start_boot_ns, ev->exec_id), (uint32_t)t->n_announced, &added);
-	if (at == UINT32_MAX)
-		return;
-	t->announced[at] = *ev;
-	if (added)
-		t->n_announced++;
+	threadtab_announce(&t->threads, ev);
 }
 
-static const struct offcpu_ev_thread *announcement(const struct proctab *t, const struct offcpu_key *k)
+static uint64_t monotonic_ns(void)
 {
-	struct idmap_slot *s = idmap_find(
-	        &t->by_announced, thread_hi(k->tgid, k->tid), thread_lo(k->start_boot_ns, k->exec_id));
-
-	return s ? &t->announced[s->value] : NULL;
-}
-
-/* The unclaimed image of KEY's process that was there at FIRST_NS, else a new one read from /proc. */
-static uint32_t choose_image(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns)
-{
-	struct image *im = newest(t, key->tgid);
-	const struct offcpu_ev_thread *said = announcement(t, key);
-	bool kthread = said && said->task_flags & PF_KTHREAD;
 	struct timespec ts;
-	int rc;
 
-	while (im && im->begin_ns > first_ns)
-		im = im->older == UINT32_MAX ? NULL : &t->images[im->older];
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* The unclaimed image of TH's process that was there at FIRST_NS, else a new one read from /proc. */
+static uint32_t choose_image(struct proctab *t, const struct thread *th, uint64_t first_ns)
+{
+	struct image *im = imagetab_at(&t->images, th->tgid, first_ns);
+	uint32_t at;
+
 	if (im && !im->claimed)
-		return (uint32_t)(im - t->images);
-	im = add_image(t, key->tgid, im ? first_ns : 0);
+		return (uint32_t)(im - t->images.images);
+	im = imagetab_add(&t->images, th->tgid, im ? first_ns : 0);
 	if (!im)
 		return UINT32_MAX;
-	if (kthread)
-		return (uint32_t)(im - t->images);
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	rc = (int)(im - t->images);
-	scan_into(t, (uint32_t)rc, (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec, NULL);
-	return (uint32_t)rc;
+	at = (uint32_t)(im - t->images.images);
+	if (!(th->task_flags & PF_KTHREAD))
+		scan_into(t, at, monotonic_ns(), NULL);
+	return at;
 }
 
-static uint32_t image_of(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns)
+/* What BPF told of TH completes what /proc and the events told. */
+static void name_image(struct image *im, const struct thread *th)
 {
-	uint64_t hi = (uint64_t)key->tgid << 32 | key->exec_id;
-	struct idmap_slot *s = idmap_find(&t->by_key, hi, key->start_boot_ns);
-	const struct offcpu_ev_thread *said;
-	uint32_t at;
-
-	if (s)
-		return s->value;
-	at = choose_image(t, key, first_ns);
-	if (at == UINT32_MAX)
-		return at;
-	t->images[at].claimed = true;
-	t->images[at].start_boot_ns = key->start_boot_ns;
-	said = announcement(t, key);
-	if (said) {
-		t->images[at].ns_tgid = said->ns_tgid;
-		if (!t->images[at].comm[0])
-			memcpy(t->images[at].comm, said->leader_comm, OFFCPU_COMM_LEN);
-		if (said->task_flags & PF_KTHREAD) {
-			t->images[at].flags = CAP_PROC_KTHREAD;
-			t->images[at].maps_error = 0;
-		}
+	im->ns_tgid = th->ns_tgid;
+	if (!im->comm[0])
+		memcpy(im->comm, th->leader_comm, sizeof(im->comm));
+	if (th->task_flags & PF_KTHREAD) {
+		im->flags = CAP_PROC_KTHREAD;
+		im->maps_error = 0;
 	}
-	idmap_put(&t->by_key, hi, key->start_boot_ns, at, NULL);
+}
+
+static uint32_t image_of(struct proctab *t, const struct thread *th, uint64_t first_ns)
+{
+	uint32_t at = imagetab_claimed(&t->images, th->tgid, th->exec_id, th->start_boot_ns);
+
+	if (at != UINT32_MAX)
+		return at;
+	at = choose_image(t, th, first_ns);
+	if (at == UINT32_MAX || !imagetab_claim(&t->images, at, th->exec_id, th->start_boot_ns))
+		return UINT32_MAX;
+	name_image(&t->images.images[at], th);
 	return at;
 }
 
@@ -469,14 +315,14 @@ static void emit_maps(struct proctab *t, struct image *im, struct capwrite *w)
 {
 	for (; im->maps && im->maps_written < im->maps->n; im->maps_written++) {
 		const struct mapping *m = &im->maps->maps[im->maps_written];
-		struct cap_map cm = {.proc = im->cap_id,
-		        .file = filetab_emit(t->files, m->file, w),
-		        .prot = m->prot,
-		        .flags = m->flags,
-		        .from_ns = m->from_ns,
-		        .start = m->start,
-		        .end = m->end,
-		        .offset = m->offset};
+		struct cap_map cm = { .proc = im->cap_id,
+			.file = filetab_emit(t->files, m->file, w),
+			.prot = m->prot,
+			.flags = m->flags,
+			.from_ns = m->from_ns,
+			.start = m->start,
+			.end = m->end,
+			.offset = m->offset };
 
 		capwrite_map(w, &cm);
 	}
@@ -485,15 +331,15 @@ static void emit_maps(struct proctab *t, struct image *im, struct capwrite *w)
 static void emit_image(struct proctab *t, struct image *im, struct capwrite *w)
 {
 	if (im->cap_id == CAP_NONE) {
-		struct cap_proc p = {.id = t->emitted,
-		        .tgid = im->tgid,
-		        .ns_tgid = im->ns_tgid,
-		        .flags = im->flags,
-		        .maps_error = im->maps_error,
-		        .start_boot_ns = im->start_boot_ns,
-		        .image_ns = im->begin_ns,
-		        .comm = im->comm,
-		        .exe = im->exe ? im->exe : ""};
+		struct cap_proc p = { .id = t->emitted,
+			.tgid = im->tgid,
+			.ns_tgid = im->ns_tgid,
+			.flags = im->flags,
+			.maps_error = im->maps_error,
+			.start_boot_ns = im->start_boot_ns,
+			.image_ns = im->begin_ns,
+			.comm = im->comm,
+			.exe = im->exe ? im->exe : "" };
 
 		if (!(im->flags & CAP_PROC_KTHREAD) && (!im->maps || !im->maps->n)) {
 			p.flags |= CAP_PROC_MAPS_LOST;
@@ -507,77 +353,53 @@ static void emit_image(struct proctab *t, struct image *im, struct capwrite *w)
 	emit_maps(t, im, w);
 }
 
-static void emit_thread(struct proctab *t, uint32_t image, const struct offcpu_key *key, struct capwrite *w)
+static void emit_thread(const struct proctab *t, struct thread *th, struct capwrite *w)
 {
-	struct thread *th = find_thread(t, image, key->tid);
-	const struct offcpu_ev_thread *said;
+	const struct image *im = &t->images.images[th->image];
 
-	if (!th) {
-		if (base_grow(&t->threads, &t->cap_threads, t->n_threads + 1, sizeof(*t->threads)) != 0 ||
-		        idmap_put(&t->by_thread, image, key->tid, (uint32_t)t->n_threads, NULL) == UINT32_MAX)
-			return;
-		th = &t->threads[t->n_threads++];
-		*th = (struct thread){.image = image, .tid = key->tid, .ns_tid = key->tid, .dirty = true};
-		said = announcement(t, key);
-		if (said) {
-			th->ns_tid = said->ns_tid;
-			memcpy(th->comm, said->comm, sizeof(th->comm));
-		} else {
-			memcpy(th->comm, t->images[image].comm, sizeof(th->comm));
-		}
-	}
 	if (!th->dirty)
 		return;
 	th->dirty = false;
-	capwrite_thread(w, &(struct cap_thread){.proc = t->images[image].cap_id,
-	                           .tid = th->tid,
-	                           .ns_tid = th->ns_tid,
-	                           .comm = th->comm});
+	capwrite_thread(w, &(struct cap_thread){ .proc = im->cap_id,
+				   .tid = th->tid,
+				   .ns_tid = th->ns_tid,
+				   .comm = th->comm[0] ? th->comm : im->comm });
 }
 
 uint32_t proctab_emit(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, struct capwrite *w)
 {
-	uint32_t at = image_of(t, key, first_ns);
+	struct thread *th = threadtab_get(&t->threads, key);
 
-	if (at == UINT32_MAX)
+	if (!th)
 		return CAP_NONE;
-	emit_image(t, &t->images[at], w);
-	emit_thread(t, at, key, w);
-	return t->images[at].cap_id;
+	if (th->image == UINT32_MAX)
+		th->image = image_of(t, th, first_ns);
+	if (th->image == UINT32_MAX)
+		return CAP_NONE;
+	emit_image(t, &t->images.images[th->image], w);
+	emit_thread(t, th, w);
+	return t->images.images[th->image].cap_id;
 }
 
-/* An image that ended before any of its waits can still be reported, and had none, leaves its slot. */
-static void forget_image(struct proctab *t, uint32_t at)
+static bool thread_is_over(const void *ctx, const struct thread *th)
 {
-	struct image *im = &t->images[at];
-	struct idmap_slot *s = idmap_find(&t->by_tgid, 0, im->tgid);
+	const struct proctab *t = ctx;
 
-	image_clear(im);
-	if (!s || s->value != at)
-		return;
-	s->value = im->older;
-	*im = (struct image){.cap_id = CAP_NONE, .claimed = true, .older = t->free_image};
-	t->free_image = at;
+	return th->image != UINT32_MAX && t->images.images[th->image].over;
 }
 
+/* Memory follows the living: done for many images at a time, as the indexes are made anew. */
 void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w)
 {
-	for (size_t i = 0; i < t->n_images; i++) {
-		struct image *im = &t->images[i];
-
-		if (im->cap_id != CAP_NONE)
-			emit_maps(t, im, w);
-		else if (!im->claimed && im->end_ns < now_ns && now_ns - im->end_ns > KEEP_ENDED_NS)
-			forget_image(t, (uint32_t)i);
-	}
-	for (size_t i = 0; i < t->n_threads; i++) {
-		struct thread *th = &t->threads[i];
-
-		if (th->dirty) {
-			struct offcpu_key key = {.tid = th->tid};
-
-			emit_thread(t, th->image, &key, w);
-		}
+	for (size_t i = 0; i < t->images.n; i++)
+		if (t->images.images[i].cap_id != CAP_NONE)
+			emit_maps(t, &t->images.images[i], w);
+	for (size_t i = 0; i < t->threads.n; i++)
+		if (t->threads.threads[i].image != UINT32_MAX)
+			emit_thread(t, &t->threads.threads[i], w);
+	if (imagetab_mark_over(&t->images, now_ns) >= FORGET_BATCH) {
+		threadtab_drop(&t->threads, thread_is_over, t);
+		imagetab_forget(&t->images);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * proctab - process images, their mappings and their threads, as they were
- * at each time of the recording. Floor 5.
+ * at each time of the recording. Floor 6.
  *
  * Fed by /proc (what was there before) and by procevents (what happened
  * since). An exec, or a PID that is used again, begins another image. Nothing

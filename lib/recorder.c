@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "recorder.h"
 #include "caphost.h"
+#include "procinfo.h"
 
 #include <errno.h>
 #include <string.h>
@@ -27,7 +28,7 @@ struct recorder {
 	size_t n_rows, cap_rows;
 	uint64_t rows_lost; /* no memory */
 	int epoll_fd;
-	uint64_t start_ns, next_flush_ns, symbols_ns;
+	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
 	bool all;
 	char degraded[512];
 	struct offcpu_sink sink;
@@ -63,7 +64,7 @@ static void take_sample(void *ctx, const struct offcpu_key *key, const struct of
 		r->rows_lost += value->count;
 		return;
 	}
-	r->rows[r->n_rows++] = (struct row){*key, *value};
+	r->rows[r->n_rows++] = (struct row){ *key, *value };
 }
 
 static void take_event(void *ctx, const struct procevent *ev)
@@ -78,12 +79,12 @@ static void degrade(struct recorder *r, const char *what, const struct err *e)
 	size_t len = strlen(r->degraded);
 
 	snprintf(r->degraded + len, sizeof(r->degraded) - len, "%s%s: %s%s%s", len ? "; " : "", what, e->msg,
-	        e->hint[0] ? "; " : "", e->hint);
+		e->hint[0] ? "; " : "", e->hint);
 }
 
 static int watch(struct recorder *r, int fd, struct err *e)
 {
-	struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
 
 	if (epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &ev) != 0)
 		return err_sys(e, -errno, "cannot wait for the kernel's buffers");
@@ -105,21 +106,6 @@ static int ask_targets(struct recorder *r, const struct recorder_opts *o, struct
 	return rc;
 }
 
-/* The thread group of TID: /proc knows a thread under its own number too. */
-static uint32_t tgid_of(uint32_t tid)
-{
-	char path[64], line[256];
-	_cleanup_fclose_ FILE *f = NULL;
-	uint32_t tgid = tid;
-
-	snprintf(path, sizeof(path), "/proc/%u/status", tid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "Tgid: %u", &tgid) == 1)
-			break;
-	return tgid;
-}
-
 /* A process that is gone ends the recording; one whose maps may not be read is recorded without them. */
 static int scan_target(struct recorder *r, uint32_t pid, struct err *e)
 {
@@ -136,12 +122,13 @@ static int scan_target(struct recorder *r, uint32_t pid, struct err *e)
 /* The maps of what is asked for are read before the first wait can be recorded. */
 static int scan_targets(struct recorder *r, const struct recorder_opts *o, struct err *e)
 {
+	struct procinfo_status st;
 	int rc = 0;
 
 	for (size_t i = 0; i < o->n_pids && !rc; i++)
 		rc = scan_target(r, o->pids[i], e);
 	for (size_t i = 0; i < o->n_tids && !rc; i++)
-		rc = scan_target(r, tgid_of(o->tids[i]), e);
+		rc = procinfo_status(o->tids[i], &st) ? scan_target(r, st.tgid, e) : 0;
 	if (!rc && o->command_pid)
 		rc = scan_target(r, o->command_pid, e);
 	return rc;
@@ -152,14 +139,14 @@ static void write_options(struct recorder *r, const struct recorder_opts *o)
 	char number[32];
 
 	for (size_t i = 0; i < o->n_words; i++)
-		capwrite_option(r->out, &(struct cap_option){"argv", o->words[i]});
+		capwrite_option(r->out, &(struct cap_option){ "argv", o->words[i] });
 	snprintf(number, sizeof(number), "%u", o->bpf.depth ? o->bpf.depth : 127);
-	capwrite_option(r->out, &(struct cap_option){"depth", number});
-	capwrite_option(r->out, &(struct cap_option){"unwind", "fp"});
+	capwrite_option(r->out, &(struct cap_option){ "depth", number });
+	capwrite_option(r->out, &(struct cap_option){ "unwind", "fp" });
 	capwrite_option(
-	        r->out, &(struct cap_option){"preempted", o->bpf.preempted ? "recorded" : "filtered"});
+		r->out, &(struct cap_option){ "preempted", o->bpf.preempted ? "recorded" : "filtered" });
 	if (r->degraded[0])
-		capwrite_option(r->out, &(struct cap_option){"degraded", r->degraded});
+		capwrite_option(r->out, &(struct cap_option){ "degraded", r->degraded });
 }
 
 static int open_parts(struct recorder *r, const struct recorder_opts *o, struct err *e)
@@ -204,7 +191,8 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struc
 	r->epoll_fd = -1;
 	r->all = opts->bpf.all || opts->n_comms;
 	r->sink = (struct offcpu_sink){
-	        .ctx = r, .stack = take_stack, .thread = take_thread, .sample = take_sample};
+		.ctx = r, .stack = take_stack, .thread = take_thread, .sample = take_sample
+	};
 	rc = open_parts(r, opts, e);
 	if (rc) {
 		recorder_close(r);
@@ -258,8 +246,8 @@ int recorder_timeout_ms(const struct recorder *r)
 }
 
 /*
- * The kernel's symbols are read at the first flush, not before the recording,
- * and again (at most every five seconds) when an address has none: a module
+ * The kernel's symbols are read when the recording runs, not before it, and
+ * again (at most every five seconds) when an address has none: a module
  * or a BPF program came.
  */
 static void load_symbols(struct recorder *r)
@@ -268,7 +256,7 @@ static void load_symbols(struct recorder *r)
 	struct err why;
 
 	if (r->symbols_ns &&
-	        (!stacktab_wants_symbols(r->stacks) || recorder_now_ns() - r->symbols_ns < 5 * FLUSH_NS))
+		(!stacktab_wants_symbols(r->stacks) || recorder_now_ns() - r->symbols_ns < 5 * FLUSH_NS))
 		return;
 	if (kallsyms_load(NULL, &ks, &why) == 0) {
 		stacktab_symbols(r->stacks, ks);
@@ -276,7 +264,7 @@ static void load_symbols(struct recorder *r)
 		r->ks = ks;
 	} else if (!r->symbols_ns) {
 		degrade(r, "kernel frames have no names", &why);
-		capwrite_option(r->out, &(struct cap_option){"kallsyms", why.msg});
+		capwrite_option(r->out, &(struct cap_option){ "kallsyms", why.msg });
 	}
 	r->symbols_ns = recorder_now_ns();
 }
@@ -285,14 +273,14 @@ static void write_row(struct recorder *r, const struct row *row)
 {
 	const struct offcpu_key *k = &row->key;
 	const struct offcpu_value *v = &row->value;
-	struct cap_sample s = {.tid = k->tid,
-	        .state = k->state,
-	        .flags = k->flags,
-	        .total_ns = v->total_ns,
-	        .count = v->count,
-	        .max_ns = v->max_ns,
-	        .first_ns = v->first_ns,
-	        .last_ns = v->last_ns};
+	struct cap_sample s = { .tid = k->tid,
+		.state = k->state,
+		.flags = k->flags,
+		.total_ns = v->total_ns,
+		.count = v->count,
+		.max_ns = v->max_ns,
+		.first_ns = v->first_ns,
+		.last_ns = v->last_ns };
 
 	s.proc = proctab_emit(r->procs, k, v->first_ns, r->out);
 	s.kstack = stacktab_emit(r->stacks, CAP_STACK_KERNEL, &k->kernel, r->out);
@@ -310,35 +298,35 @@ static void write_counters(struct recorder *r)
 	recorder_stats(r, &st);
 
 	const struct cap_counter all[] = {
-	        {"waits.seen", st.bpf.seen},
-	        {"waits.seen_ns", st.bpf.seen_ns},
-	        {"waits.recorded", st.bpf.recorded},
-	        {"waits.recorded_ns", st.bpf.recorded_ns},
-	        {"filtered.preempted", st.bpf.preempted},
-	        {"filtered.preempted_ns", st.bpf.preempted_ns},
-	        {"filtered.state", st.bpf.state},
-	        {"filtered.state_ns", st.bpf.state_ns},
-	        {"filtered.min", st.bpf.min},
-	        {"filtered.min_ns", st.bpf.min_ns},
-	        {"filtered.max", st.bpf.max},
-	        {"filtered.max_ns", st.bpf.max_ns},
-	        {"lost.map_full", st.bpf.agg_full},
-	        {"lost.map_full_ns", st.bpf.agg_full_ns},
-	        {"lost.no_storage", st.bpf.storage},
-	        {"lost.memory", r->rows_lost},
-	        {"lost.stacks", st.stacks.lost},
-	        {"lost.process_events", st.procs.events_lost},
-	        {"lost.maps", st.procs.maps_lost},
-	        {"stacks.distinct", st.stacks.stacks},
-	        {"stacks.truncated", st.stacks.truncated},
-	        {"stacks.kernel_failed", st.bpf.kernel_failed},
-	        {"stacks.user_failed", st.bpf.user_failed},
-	        {"stacks.resent", st.bpf.ring_full},
-	        {"names.resent", st.bpf.ring_thread},
-	        {"names.kernel_missing", st.stacks.kernel_unnamed},
-	        {"files.unread", st.procs.files_unread},
-	        {"clock.back", st.bpf.clock_back},
-	        {"processes", st.procs.images},
+		{ "waits.seen", st.bpf.seen },
+		{ "waits.seen_ns", st.bpf.seen_ns },
+		{ "waits.recorded", st.bpf.recorded },
+		{ "waits.recorded_ns", st.bpf.recorded_ns },
+		{ "filtered.preempted", st.bpf.preempted },
+		{ "filtered.preempted_ns", st.bpf.preempted_ns },
+		{ "filtered.state", st.bpf.state },
+		{ "filtered.state_ns", st.bpf.state_ns },
+		{ "filtered.min", st.bpf.min },
+		{ "filtered.min_ns", st.bpf.min_ns },
+		{ "filtered.max", st.bpf.max },
+		{ "filtered.max_ns", st.bpf.max_ns },
+		{ "lost.map_full", st.bpf.agg_full },
+		{ "lost.map_full_ns", st.bpf.agg_full_ns },
+		{ "lost.no_storage", st.bpf.storage },
+		{ "lost.memory", r->rows_lost },
+		{ "lost.stacks", st.stacks.lost },
+		{ "lost.process_events", st.procs.events_lost },
+		{ "lost.maps", st.procs.maps_lost },
+		{ "stacks.distinct", st.stacks.stacks },
+		{ "stacks.truncated", st.stacks.truncated },
+		{ "stacks.kernel_failed", st.bpf.kernel_failed },
+		{ "stacks.user_failed", st.bpf.user_failed },
+		{ "stacks.resent", st.bpf.ring_full },
+		{ "names.resent", st.bpf.ring_thread },
+		{ "names.kernel_missing", st.stacks.kernel_unnamed },
+		{ "files.unread", st.procs.files_unread },
+		{ "clock.back", st.bpf.clock_back },
+		{ "processes", st.procs.images },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
@@ -369,6 +357,7 @@ int recorder_service(struct recorder *r, struct err *e)
 	offcpu_drain(r->bpf, &r->sink);
 	if (r->events)
 		procevents_drain(r->events, true, take_event, r);
+	load_symbols(r);
 	if (recorder_now_ns() < r->next_flush_ns && !offcpu_crowded(r->bpf))
 		return 0;
 	rc = offcpu_swap(r->bpf, &r->sink, e);
@@ -384,23 +373,25 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 	uint64_t stop_ns;
 	int rc = offcpu_freeze(r->bpf, &r->sink, &stop_ns, e);
 
+	r->stop_ns = rc ? 0 : stop_ns;
+
 	if (!rc)
 		rc = flush(r, e);
-	return rc ? rc : capwrite_finish(r->out, &(struct cap_trailer){.stop_ns = stop_ns, .why = why}, e);
+	return rc ? rc : capwrite_finish(r->out, &(struct cap_trailer){ .stop_ns = stop_ns, .why = why }, e);
 }
 
 void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 {
-	*ret = (struct recorder_stats){.start_ns = r->start_ns,
-	        .now_ns = recorder_now_ns(),
-	        .bytes = capwrite_bytes(r->out),
-	        .degraded = r->degraded,
-	        .rows_lost = r->rows_lost};
+	*ret = (struct recorder_stats){ .start_ns = r->start_ns,
+		.now_ns = r->stop_ns ? r->stop_ns : recorder_now_ns(),
+		.bytes = capwrite_bytes(r->out),
+		.degraded = r->degraded,
+		.rows_lost = r->rows_lost };
 	offcpu_counters(r->bpf, &ret->bpf);
 	proctab_stats(r->procs, &ret->procs);
 	stacktab_stats(r->stacks, &ret->stacks);
 	ret->waits = ret->bpf.recorded;
 	ret->waits_ns = ret->bpf.recorded_ns;
 	ret->lost = ret->bpf.agg_full + ret->bpf.storage + r->rows_lost + ret->stacks.lost +
-	            ret->procs.events_lost + ret->procs.maps_lost;
+		    ret->procs.events_lost + ret->procs.maps_lost;
 }

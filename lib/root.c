@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
 int root_open(const char *prefix, struct root *ret, struct err *e)
 {
@@ -25,23 +28,54 @@ void root_close(struct root *r)
 	r->fd = -1;
 }
 
+/*
+ * In a recorded tree an absolute link means a place of the recorded machine,
+ * and none may lead out of the tree. A kernel before 5.6 cannot do that; there
+ * the last component at least is not followed.
+ */
+static int open_inside(const struct root *r, const char *path, int flags)
+{
+	struct open_how how = { .flags = (unsigned int)flags, .resolve = RESOLVE_IN_ROOT };
+	int fd = (int)syscall(SYS_openat2, r->fd, path, &how, sizeof(how));
+
+	return fd < 0 && errno == ENOSYS ? openat(r->fd, path, flags | O_NOFOLLOW) : fd;
+}
+
 int root_openat(const struct root *r, const char *path, int flags, struct err *e)
 {
-	int fd = openat(r->fd, path, flags | O_CLOEXEC);
+	int fd = r->live ? openat(r->fd, path, flags | O_CLOEXEC) : open_inside(r, path, flags | O_CLOEXEC);
 
 	if (fd < 0)
 		return err_sys(e, -errno, "cannot open '%s/%s'", r->live ? "" : r->prefix, path);
 	return fd;
 }
 
+/* A FIFO or a device where a file is expected could block for ever. */
+static int require_regular(const struct root *r, const char *path, int fd, struct err *e)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return err_sys(e, -errno, "cannot read '%s/%s'", r->live ? "" : r->prefix, path);
+	if (S_ISDIR(st.st_mode))
+		return err_sys(e, -EISDIR, "cannot read '%s/%s'", r->live ? "" : r->prefix, path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, -EINVAL, "'%s/%s' is no regular file", r->live ? "" : r->prefix, path);
+	return 0;
+}
+
 int root_read(const struct root *r, const char *path, size_t max, char **ret, size_t *len, struct err *e)
 {
-	_cleanup_close_ int fd = root_openat(r, path, O_RDONLY, e);
+	_cleanup_close_ int fd = root_openat(r, path, O_RDONLY | O_NONBLOCK, e);
 	_cleanup_free_ char *data = NULL;
 	size_t cap = 0, used = 0;
+	int rc;
 
 	if (fd < 0)
 		return fd;
+	rc = require_regular(r, path, fd, e);
+	if (rc)
+		return rc;
 	for (;;) {
 		ssize_t n;
 

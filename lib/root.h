@@ -4,7 +4,8 @@
  * tree of another machine is a test fixture. Floor 2.
  *
  * PATH is relative to the prefix and has no leading slash
- * ("proc/sys/kernel/osrelease").
+ * ("proc/sys/kernel/osrelease"). Under a prefix that is not "/" symbolic links
+ * are followed as the recorded machine would: none leads out of the tree.
  */
 #ifndef STACKTOOLS_ROOT_H
 #define STACKTOOLS_ROOT_H
@@ -27,7 +28,8 @@ int root_openat(const struct root *r, const char *path, int flags, struct err *e
 /*
  * The whole of PATH as a NUL-terminated string in *RET (free(3) it), its
  * length in *LEN (may be NULL). -EFBIG beyond MAX bytes. A file of /proc that
- * tells no size is read to its end.
+ * tells no size is read to its end. Never blocks: -EINVAL for what is no
+ * regular file.
  */
 int root_read(const struct root *r, const char *path, size_t max, char **ret, size_t *len, struct err *e);
 

@@ -63,7 +63,7 @@ static struct idmap *ids(struct stacktab *t, unsigned int kind)
 
 /* The stack of KIND and ID, a new and empty one where ADDED is set. */
 static struct stack *slot(
-        struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id, bool *added)
+	struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id, bool *added)
 {
 	uint32_t at;
 
@@ -73,7 +73,7 @@ static struct stack *slot(
 	if (at == UINT32_MAX)
 		return NULL;
 	if (*added)
-		t->stacks[t->n++] = (struct stack){.cap_id = CAP_NONE, .kind = (uint8_t)kind};
+		t->stacks[t->n++] = (struct stack){ .cap_id = CAP_NONE, .kind = (uint8_t)kind };
 	return &t->stacks[at];
 }
 
@@ -126,8 +126,8 @@ static void emit_symbol(struct stacktab *t, uint64_t addr, struct capwrite *w)
 	idmap_put(&t->symbols, 0, sym.start, 0, &added);
 	if (added)
 		capwrite_ksym(w,
-		        &(struct cap_ksym){
-		                .start = sym.start, .end = sym.end, .name = sym.name, .module = sym.module});
+			&(struct cap_ksym){
+				.start = sym.start, .end = sym.end, .name = sym.name, .module = sym.module });
 }
 
 static void emit_frames(struct stacktab *t, struct stack *s, struct cap_stack *out, struct capwrite *w)
@@ -143,11 +143,11 @@ static void emit_frames(struct stacktab *t, struct stack *s, struct cap_stack *o
 }
 
 uint32_t stacktab_emit(
-        struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id, struct capwrite *w)
+	struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id, struct capwrite *w)
 {
 	bool added;
 	struct stack *s = slot(t, kind, id, &added);
-	struct cap_stack out = {0};
+	struct cap_stack out = { 0 };
 
 	if (!s)
 		return CAP_NONE;
@@ -163,11 +163,11 @@ uint32_t stacktab_emit(
 	s->cap_id = t->emitted++;
 	t->stats.stacks++;
 	t->stats.truncated += s->verdict == CAP_TRUNCATED;
-	out = (struct cap_stack){.id = s->cap_id,
-	        .kind = s->kind,
-	        .verdict = s->verdict,
-	        .reason = s->reason,
-	        .error = s->error};
+	out = (struct cap_stack){ .id = s->cap_id,
+		.kind = s->kind,
+		.verdict = s->verdict,
+		.reason = s->reason,
+		.error = s->error };
 	if (s->len)
 		emit_frames(t, s, &out, w);
 	capwrite_stack(w, &out);

@@ -39,7 +39,7 @@ void stacktab_add(struct stacktab *t, const struct offcpu_ev_stack *ev);
  * arrived is one of no frames, reason CAP_R_LOST. CAP_NONE without memory.
  */
 uint32_t stacktab_emit(
-        struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id, struct capwrite *w);
+	struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id, struct capwrite *w);
 
 /* True when a kernel address had no symbol since the last call: the table may be out of date. */
 bool stacktab_wants_symbols(struct stacktab *t);

@@ -1,37 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "targets.h"
+#include "procinfo.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 
-struct status {
-	uint32_t tgid;
-	char state;
-};
-
-static bool read_status(uint32_t id, struct status *st)
-{
-	char path[64], line[256];
-	_cleanup_fclose_ FILE *f = NULL;
-
-	*st = (struct status){0};
-	snprintf(path, sizeof(path), "/proc/%u/status", id);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		sscanf(line, "State: %c", &st->state);
-		if (sscanf(line, "Tgid: %u", &st->tgid) == 1)
-			return true;
-	}
-	return false;
-}
-
 static int check(uint32_t id, bool process, struct err *e)
 {
-	struct status st;
+	struct procinfo_status st;
 
-	if (!read_status(id, &st)) {
+	if (!procinfo_status(id, &st)) {
 		err_set(e, -ESRCH, "no such %s: %u", process ? "process" : "thread", id);
 		return err_hint(e, "ids are those of this PID namespace; 'ps -eLf' lists them");
 	}
@@ -41,13 +21,13 @@ static int check(uint32_t id, bool process, struct err *e)
 	}
 	if (st.state == 'Z')
 		return err_set(
-		        e, -ESRCH, "process %u has exited already: its parent has not reaped it yet", id);
+			e, -ESRCH, "process %u has exited already: its parent has not reaped it yet", id);
 	return 0;
 }
 
 static int watch(struct targets *t, uint32_t pid, struct err *e)
 {
-	struct epoll_event ev = {.events = EPOLLIN};
+	struct epoll_event ev = { .events = EPOLLIN };
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
 	if (fd < 0)
@@ -65,11 +45,11 @@ static int watch(struct targets *t, uint32_t pid, struct err *e)
 }
 
 int targets_open(struct targets *t, const uint32_t *pids, size_t n_pids, const uint32_t *tids, size_t n_tids,
-        struct err *e)
+	struct err *e)
 {
 	int rc = 0;
 
-	*t = (struct targets){.tids = tids, .n_tids = n_tids, .epoll_fd = epoll_create1(EPOLL_CLOEXEC)};
+	*t = (struct targets){ .tids = tids, .n_tids = n_tids, .epoll_fd = epoll_create1(EPOLL_CLOEXEC) };
 	if (t->epoll_fd < 0)
 		return err_sys(e, -errno, "cannot create an epoll instance");
 	for (size_t i = 0; i < n_pids && !rc; i++) {
@@ -96,9 +76,9 @@ int targets_fd(const struct targets *t)
 
 static bool thread_is_gone(uint32_t tid)
 {
-	struct status st;
+	struct procinfo_status st;
 
-	return !read_status(tid, &st) || st.state == 'Z' || st.state == 'X';
+	return !procinfo_status(tid, &st) || st.state == 'Z' || st.state == 'X';
 }
 
 bool targets_ended(struct targets *t)
@@ -126,7 +106,8 @@ int targets_state_mask(const char *letters, uint32_t *ret, struct err *e)
 	static const struct {
 		char letter;
 		uint32_t bits;
-	} states[] = {{'S', 0x1}, {'D', 0x2}, {'T', 0x4}, {'t', 0x8}, {'P', 0x40}, {'I', 0x400}};
+	} states[] = { { 'S', 0x1 }, { 'D', 0x2 }, { 'T', 0x4 }, { 't', 0x8 }, { 'P', 0x40 },
+		{ 'I', 0x400 } };
 	uint32_t mask = 0;
 
 	for (const char *p = letters; *p; p++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * targets - the processes and threads that were asked for: are they there,
- * and when have all of them ended? Floor 2.
+ * and when have all of them ended? Floor 3.
  */
 #ifndef STACKTOOLS_TARGETS_H
 #define STACKTOOLS_TARGETS_H
@@ -21,7 +21,7 @@ struct targets {
  * *T. Release with targets_close().
  */
 int targets_open(struct targets *t, const uint32_t *pids, size_t n_pids, const uint32_t *tids, size_t n_tids,
-        struct err *e);
+	struct err *e);
 void targets_close(struct targets *t); /* a zeroed one is fine */
 
 int targets_fd(const struct targets *t); /* readable when a process ended; -1 = none */

@@ -13,7 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-static const int bpf_caps[] = {CAP_BPF, CAP_PERFMON};
+static const int bpf_caps[] = { CAP_BPF, CAP_PERFMON };
 
 static bool drop_all(void)
 {
@@ -29,7 +29,7 @@ static bool keep_only_admin(void)
 	cap_value_t admin = CAP_SYS_ADMIN;
 	cap_t set = cap_init();
 	bool ok = set && cap_set_flag(set, CAP_PERMITTED, 1, &admin, CAP_SET) == 0 &&
-	          cap_set_flag(set, CAP_EFFECTIVE, 1, &admin, CAP_SET) == 0 && cap_set_proc(set) == 0;
+		  cap_set_flag(set, CAP_EFFECTIVE, 1, &admin, CAP_SET) == 0 && cap_set_proc(set) == 0;
 
 	cap_free(set);
 	return ok;
@@ -37,7 +37,7 @@ static bool keep_only_admin(void)
 
 static bool drop_perfmon(void)
 {
-	cap_value_t away[] = {CAP_PERFMON, CAP_SYS_ADMIN};
+	cap_value_t away[] = { CAP_PERFMON, CAP_SYS_ADMIN };
 	cap_t set = cap_get_proc();
 	bool ok = set && cap_set_flag(set, CAP_EFFECTIVE, 2, away, CAP_CLEAR) == 0 && cap_set_proc(set) == 0;
 
@@ -58,7 +58,7 @@ static bool no_new_privs(void)
 static bool seccomp_filter(void)
 {
 	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	struct sock_fprog prog = {.len = 1, .filter = &allow};
+	struct sock_fprog prog = { .len = 1, .filter = &allow };
 
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0) == 0;
@@ -98,9 +98,9 @@ static bool story(bool (*give_up)(void), struct err *e)
 }
 
 static void test_refusal(
-        struct tap *t, const char *name, bool (*give_up)(void), const char *msg, const char *hint)
+	struct tap *t, const char *name, bool (*give_up)(void), const char *msg, const char *hint)
 {
-	struct err e = {0};
+	struct err e = { 0 };
 
 	if (!story(give_up, &e)) {
 		tap_skip(t, name, "this process cannot give that up");
@@ -118,33 +118,33 @@ static void test_stories(struct tap *t)
 	exe[MAX(n, 0)] = '\0';
 	snprintf(setcap, sizeof(setcap), "run as root, or: setcap cap_bpf,cap_perfmon+ep '%s'", exe);
 	test_refusal(t, "without capabilities both are named, and setcap on this binary is the hint",
-	        drop_all, "not permitted to attach to sched_switch: CAP_BPF and CAP_PERFMON are missing",
-	        setcap);
+		drop_all, "not permitted to attach to sched_switch: CAP_BPF and CAP_PERFMON are missing",
+		setcap);
 	test_refusal(t, "outside the bounding set the hint is no setcap", drop_bounding, "CAP_BPF",
-	        "--cap-add=BPF");
+		"--cap-add=BPF");
 	test_refusal(t, "with no_new_privs the hint says that setcap has no effect", no_new_privs, "CAP_BPF",
-	        "no effect");
+		"no effect");
 	if (!caps_allow(CAP_BPF) || !caps_allow(CAP_PERFMON)) {
 		tap_skip(t, "a refusal names what is missing or what else forbids it", "not privileged");
 		return;
 	}
 	test_refusal(t, "one missing capability is named alone", drop_perfmon,
-	        "not permitted to attach to sched_switch: CAP_PERFMON is missing", setcap);
+		"not permitted to attach to sched_switch: CAP_PERFMON is missing", setcap);
 	test_refusal(t, "CAP_SYS_ADMIN stands in for both", keep_only_admin, "no capability is missing", "");
 	test_refusal(
-	        t, "a refusal in spite of every capability says so", nothing, "no capability is missing", "");
+		t, "a refusal in spite of every capability says so", nothing, "no capability is missing", "");
 	test_refusal(t, "a refusal under seccomp names the filter", seccomp_filter,
-	        "seccomp filter is in force", "sandbox");
+		"seccomp filter is in force", "sandbox");
 	test_refusal(
-	        t, "a refusal in a user namespace names it", user_namespace, "user namespace", "container");
+		t, "a refusal in a user namespace names it", user_namespace, "user namespace", "container");
 }
 
 static void test_parse(struct tap *t)
 {
 	static const char text[] = "Name:\tx\nUid:\t1000\t1001\t1000\t1000\nCapInh:\t0000000000000000\n"
-	                           "CapPrm:\t0000000000000001\nCapEff:\t0000004000000000\n"
-	                           "CapBnd:\t000001ffffffffff\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\n"
-	                           "Seccomp:\t2\nSeccomp_filters:\t1\n";
+				   "CapPrm:\t0000000000000001\nCapEff:\t0000004000000000\n"
+				   "CapBnd:\t000001ffffffffff\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\n"
+				   "Seccomp:\t2\nSeccomp_filters:\t1\n";
 	struct caps_status s;
 
 	tap_ok(t, caps_status_parse(text, &s) == 0, "a status file is parsed");
@@ -153,18 +153,18 @@ static void test_parse(struct tap *t)
 	tap_eq_u64(t, s.bounding, UINT64_C(0x1ffffffffff), "the bounding set is read");
 	tap_ok(t, s.seccomp == 2 && s.no_new_privs == 1, "seccomp and no_new_privs are read");
 	tap_ok(t, caps_set_allows(s.effective, CAP_PERFMON) && !caps_set_allows(s.effective, CAP_BPF),
-	        "a set allows what is in it and nothing else");
+		"a set allows what is in it and nothing else");
 	tap_ok(t,
-	        caps_set_allows(UINT64_C(1) << CAP_SYS_ADMIN, CAP_BPF) &&
-	                !caps_set_allows(UINT64_C(1) << CAP_SYS_ADMIN, CAP_SYSLOG),
-	        "CAP_SYS_ADMIN allows CAP_BPF, not CAP_SYSLOG");
+		caps_set_allows(UINT64_C(1) << CAP_SYS_ADMIN, CAP_BPF) &&
+			!caps_set_allows(UINT64_C(1) << CAP_SYS_ADMIN, CAP_SYSLOG),
+		"CAP_SYS_ADMIN allows CAP_BPF, not CAP_SYSLOG");
 	tap_ok(t, caps_status_parse("", &s) == -EINVAL, "an empty file is -EINVAL");
 	tap_ok(t, caps_status_parse("Uid:\t0\t0\nCapEff:\tzz\n", &s) == -EINVAL,
-	        "a set that is no number is -EINVAL");
+		"a set that is no number is -EINVAL");
 	tap_ok(t,
-	        caps_status_parse("Uid:\t0 0\nCapEff: 1\nCapPrm: 1\nCapInh: 0\nCapBnd: 1\n", &s) == 0 &&
-	                s.seccomp == -1 && s.no_new_privs == -1,
-	        "a kernel that does not tell seccomp and no_new_privs gives -1");
+		caps_status_parse("Uid:\t0 0\nCapEff: 1\nCapPrm: 1\nCapInh: 0\nCapBnd: 1\n", &s) == 0 &&
+			s.seccomp == -1 && s.no_new_privs == -1,
+		"a kernel that does not tell seccomp and no_new_privs gives -1");
 }
 
 static void test_text(struct tap *t)
@@ -173,20 +173,20 @@ static void test_text(struct tap *t)
 
 	caps_command("/opt/it's here/tool", bpf_caps, 2, buf, sizeof(buf));
 	tap_eq_str(t, buf, "setcap cap_bpf,cap_perfmon+ep '/opt/it'\\''s here/tool'",
-	        "a path is quoted for the shell");
+		"a path is quoted for the shell");
 	caps_command("/opt/tool", bpf_caps, 2, tiny, sizeof(tiny));
 	tap_eq_str(t, tiny, "setcap ", "what does not fit is cut and terminated");
 	tap_eq_str(t, caps_name(CAP_SYSLOG, buf, sizeof(buf)), "CAP_SYSLOG", "a capability has its name");
 	tap_eq_str(t, caps_name(63, buf, sizeof(buf)), "CAP_63", "an unknown capability has its number");
 	tap_ok(t, caps_missing(bpf_caps, 0, buf, sizeof(buf)) == 0 && !buf[0],
-	        "of no capabilities none is missing");
+		"of no capabilities none is missing");
 	tap_ok(t, caps_explain("x", -EPERM, bpf_caps, 2, NULL) == -EPERM,
-	        "the code comes back where no story is wanted");
+		"the code comes back where no story is wanted");
 }
 
 int main(void)
 {
-	struct tap t = {0};
+	struct tap t = { 0 };
 
 	test_stories(&t);
 	test_parse(&t);

@@ -16,43 +16,43 @@
 #include <sys/wait.h>
 
 static const struct cli cli = {
-        .name = "offcpu-record",
-        .synopsis = "[-aKUqv] [-p PID]... [-t TID]... [-c COMM]... [-o FILE] [-d TIME] [OPTION]... "
-                    "[-- COMMAND [ARG]...]",
-        .help = "\n"
-                "Record who waited, where and how long, into a capture that symbolize reads.\n"
-                "\n"
-                "What to record (at least one):\n"
-                "  -p, --pid PID        the threads of a process; may be given several times\n"
-                "  -t, --tid TID        one thread\n"
-                "  -c, --comm COMM      every process of that name, those to come included\n"
-                "  -a, --all            every process\n"
-                "  -- COMMAND           start it and record it from its first instruction\n"
-                "\n"
-                "  -o, --output FILE    the capture (default cap.bin); - is standard output\n"
-                "  -d, --duration TIME  stop after 5, 1.5s, 500ms, 2m (default: until Ctrl-C or the\n"
-                "                       end of what is recorded)\n"
-                "      --follow         children too (default with a command); --no-follow: not\n"
-                "      --force          write over a FILE that is no capture\n"
-                "\n"
-                "Which waits:\n"
-                "      --state LETTERS  only those states of ps(1): S, D, T, t, I, P\n"
-                "      --min TIME       only waits of at least TIME (10us, 5ms); --max: at most\n"
-                "      --preempted      also of threads that stayed runnable but lost the CPU\n"
-                "      --kthreads       kernel threads too (with -a)\n"
-                "\n"
-                "Which stacks:\n"
-                "  -U, --user-stacks    user stacks only\n"
-                "  -K, --kernel-stacks  kernel stacks only\n"
-                "      --depth N        frames of a stack at most (default 127, up to 512)\n"
-                "\n"
-                "  -q, --quiet          no progress and no summary\n"
-                "  -v, --verbose        every counter in the summary\n"
-                "  -h, --help           this text\n"
-                "  -V, --version        the version\n"
-                "\n"
-                "Status: 0 complete; 1 recorded, but something was lost or could not be written;\n"
-                "2 not recorded; 64 bad command line.\n",
+	.name = "offcpu-record",
+	.synopsis = "[-aKUqv] [-p PID]... [-t TID]... [-c COMM]... [-o FILE] [-d TIME] [OPTION]... "
+		    "[-- COMMAND [ARG]...]",
+	.help = "\n"
+		"Record who waited, where and how long, into a capture that symbolize reads.\n"
+		"\n"
+		"What to record (at least one):\n"
+		"  -p, --pid PID        the threads of a process; may be given several times\n"
+		"  -t, --tid TID        one thread\n"
+		"  -c, --comm COMM      every process of that name, those to come included\n"
+		"  -a, --all            every process\n"
+		"  -- COMMAND           start it and record it from its first instruction\n"
+		"\n"
+		"  -o, --output FILE    the capture (default cap.bin); - is standard output\n"
+		"  -d, --duration TIME  stop after 5, 1.5s, 500ms, 2m (default: until Ctrl-C or the\n"
+		"                       end of what is recorded)\n"
+		"      --follow         children too (default with a command); --no-follow: not\n"
+		"      --force          write over a FILE that is no capture\n"
+		"\n"
+		"Which waits:\n"
+		"      --state LETTERS  only those states of ps(1): S, D, T, t, I, P\n"
+		"      --min TIME       only waits of at least TIME (10us, 5ms); --max: at most\n"
+		"      --preempted      also of threads that stayed runnable but lost the CPU\n"
+		"      --kthreads       kernel threads too (with -a)\n"
+		"\n"
+		"Which stacks:\n"
+		"  -U, --user-stacks    user stacks only\n"
+		"  -K, --kernel-stacks  kernel stacks only\n"
+		"      --depth N        frames of a stack at most (default 127, up to 512)\n"
+		"\n"
+		"  -q, --quiet          no progress and no summary\n"
+		"  -v, --verbose        every counter in the summary\n"
+		"  -h, --help           this text\n"
+		"  -V, --version        the version\n"
+		"\n"
+		"Status: 0 complete; 1 recorded, but something was lost or could not be written;\n"
+		"2 not recorded; 64 bad command line.\n",
 };
 
 #define LIST_MAX 256
@@ -80,35 +80,35 @@ enum {
 };
 
 static const struct option long_opts[] = {
-        {"pid", required_argument, NULL, 'p'},
-        {"tid", required_argument, NULL, 't'},
-        {"comm", required_argument, NULL, 'c'},
-        {"all", no_argument, NULL, 'a'},
-        {"output", required_argument, NULL, 'o'},
-        {"duration", required_argument, NULL, 'd'},
-        {"follow", no_argument, NULL, OPT_FOLLOW},
-        {"no-follow", no_argument, NULL, OPT_NO_FOLLOW},
-        {"force", no_argument, NULL, OPT_FORCE},
-        {"state", required_argument, NULL, OPT_STATE},
-        {"min", required_argument, NULL, OPT_MIN},
-        {"max", required_argument, NULL, OPT_MAX},
-        {"preempted", no_argument, NULL, OPT_PREEMPTED},
-        {"kthreads", no_argument, NULL, OPT_KTHREADS},
-        {"user-stacks", no_argument, NULL, 'U'},
-        {"kernel-stacks", no_argument, NULL, 'K'},
-        {"depth", required_argument, NULL, OPT_DEPTH},
-        {"quiet", no_argument, NULL, 'q'},
-        {"verbose", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},
-        {0},
+	{ "pid", required_argument, NULL, 'p' },
+	{ "tid", required_argument, NULL, 't' },
+	{ "comm", required_argument, NULL, 'c' },
+	{ "all", no_argument, NULL, 'a' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "duration", required_argument, NULL, 'd' },
+	{ "follow", no_argument, NULL, OPT_FOLLOW },
+	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
+	{ "force", no_argument, NULL, OPT_FORCE },
+	{ "state", required_argument, NULL, OPT_STATE },
+	{ "min", required_argument, NULL, OPT_MIN },
+	{ "max", required_argument, NULL, OPT_MAX },
+	{ "preempted", no_argument, NULL, OPT_PREEMPTED },
+	{ "kthreads", no_argument, NULL, OPT_KTHREADS },
+	{ "user-stacks", no_argument, NULL, 'U' },
+	{ "kernel-stacks", no_argument, NULL, 'K' },
+	{ "depth", required_argument, NULL, OPT_DEPTH },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ 0 },
 };
 
 static int add_id(const char *arg, uint32_t *list, size_t *n, struct err *e)
 {
 	uint64_t id;
 	int rc = *n == LIST_MAX ? err_set(e, -E2BIG, "more than %d targets", LIST_MAX)
-	                        : cli_u64(arg, 1, 4194304, &id, e);
+				: cli_u64(arg, 1, 4194304, &id, e);
 
 	if (!rc)
 		list[(*n)++] = (uint32_t)id;
@@ -214,6 +214,7 @@ static int check_opts(struct opts *o)
 	b->follow = o->follow < 0 ? o->command != NULL : o->follow;
 	b->use_tids = o->rec.n_tids > 0;
 	b->use_comms = o->rec.n_comms > 0;
+	b->use_exec = o->command != NULL;
 	o->rec.pids = o->pids;
 	o->rec.tids = o->tids;
 	o->rec.comms = o->comms;
@@ -280,9 +281,9 @@ static void show_progress(struct run *r)
 	r->shown_ns = st.now_ns;
 	r->line_shown = true;
 	fprintf(stderr, "\r\033[K%.1f s  %llu waits  %llu stacks  %llu processes  %llu lost",
-	        (double)(st.now_ns - st.start_ns) / 1e9, (unsigned long long)st.waits,
-	        (unsigned long long)st.stacks.stacks, (unsigned long long)st.procs.images,
-	        (unsigned long long)st.lost);
+		(double)(st.now_ns - st.start_ns) / 1e9, (unsigned long long)st.waits,
+		(unsigned long long)st.stacks.stacks, (unsigned long long)st.procs.images,
+		(unsigned long long)st.lost);
 }
 
 /* Why the recording should end now, or NULL. */
@@ -294,7 +295,7 @@ static const char *end_reason(struct run *r, uint64_t start_ns, uint64_t now)
 		if (si.ssi_signo != SIGCHLD)
 			return si.ssi_signo == SIGINT    ? "SIGINT"
 			       : si.ssi_signo == SIGTERM ? "SIGTERM"
-			                                 : "SIGHUP";
+							 : "SIGHUP";
 	if (r->o->duration_ns && now - start_ns >= r->o->duration_ns)
 		return "duration";
 	if (r->o->command && command_ended(&r->command))
@@ -321,12 +322,12 @@ static int loop(struct run *r, const char **why, struct err *e)
 
 	recorder_stats(r->rec, &st);
 	while (!rc && !(*why = end_reason(r, st.start_ns, recorder_now_ns()))) {
-		struct pollfd fds[] = {{.fd = recorder_fd(r->rec), .events = POLLIN},
-		        {.fd = r->signal_fd, .events = POLLIN},
-		        {.fd = targets_fd(&r->targets), .events = POLLIN}};
+		struct pollfd fds[] = { { .fd = recorder_fd(r->rec), .events = POLLIN },
+			{ .fd = r->signal_fd, .events = POLLIN },
+			{ .fd = targets_fd(&r->targets), .events = POLLIN } };
 
 		if (poll(fds, ARRAY_LEN(fds), timeout_ms(r, st.start_ns, recorder_now_ns())) < 0 &&
-		        errno != EINTR)
+			errno != EINTR)
 			return err_sys(e, -errno, "cannot wait");
 		rc = recorder_service(r->rec, e);
 		show_progress(r);
@@ -343,7 +344,7 @@ static void say_command(const struct run *r)
 		fprintf(stderr, "  the command still runs, as process %d\n", (int)r->command.pid);
 	else if (WIFSIGNALED(st))
 		fprintf(stderr, "  the command was ended by signal %d (%s)\n", WTERMSIG(st),
-		        strsignal(WTERMSIG(st)));
+			strsignal(WTERMSIG(st)));
 	else
 		fprintf(stderr, "  the command's exit status: %d\n", WEXITSTATUS(st));
 }
@@ -353,14 +354,14 @@ static void say_filtered(const struct offcpu_counters *c)
 	const struct {
 		const char *what;
 		uint64_t n, ns;
-	} rows[] = {{"runnable all the while (--preempted records them)", c->preempted, c->preempted_ns},
-	        {"in another state than --state", c->state, c->state_ns},
-	        {"shorter than --min", c->min, c->min_ns}, {"longer than --max", c->max, c->max_ns}};
+	} rows[] = { { "runnable all the while (--preempted records them)", c->preempted, c->preempted_ns },
+		{ "in another state than --state", c->state, c->state_ns },
+		{ "shorter than --min", c->min, c->min_ns }, { "longer than --max", c->max, c->max_ns } };
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (rows[i].n)
 			fprintf(stderr, "  left out: %llu waits, %.3f s, %s\n", (unsigned long long)rows[i].n,
-			        (double)rows[i].ns / 1e9, rows[i].what);
+				(double)rows[i].ns / 1e9, rows[i].what);
 }
 
 static void say_lost(const struct recorder_stats *st, bool all)
@@ -368,12 +369,12 @@ static void say_lost(const struct recorder_stats *st, bool all)
 	const struct {
 		const char *what;
 		uint64_t n;
-	} rows[] = {{"waits: the aggregation map was full", st->bpf.agg_full},
-	        {"waits: no task storage", st->bpf.storage},
-	        {"samples without a stack: the ring buffer was full", st->stacks.lost},
-	        {"process events: their buffer was full", st->procs.events_lost},
-	        {"processes without mappings: they had ended or could not be read", st->procs.maps_lost},
-	        {"samples: the recorder had no memory", st->rows_lost}};
+	} rows[] = { { "waits: the aggregation map was full", st->bpf.agg_full },
+		{ "waits: no task storage", st->bpf.storage },
+		{ "samples without a stack: the ring buffer was full", st->stacks.lost },
+		{ "process events: their buffer was full", st->procs.events_lost },
+		{ "processes without mappings: they had ended or could not be read", st->procs.maps_lost },
+		{ "samples: the recorder had no memory", st->rows_lost } };
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (rows[i].n || all)
@@ -387,21 +388,21 @@ static void summary(const struct run *r, const struct recorder_stats *st)
 	if (r->o->quiet)
 		return;
 	fprintf(stderr,
-	        "%s: %.3f s, %llu waits of %.3f s in all, %llu stacks, %llu processes; %llu bytes in '%s'\n",
-	        cli.name, (double)(st->now_ns - st->start_ns) / 1e9, (unsigned long long)st->waits,
-	        (double)st->waits_ns / 1e9, (unsigned long long)st->stacks.stacks,
-	        (unsigned long long)st->procs.images, (unsigned long long)st->bytes, r->o->rec.path);
+		"%s: %.3f s, %llu waits of %.3f s in all, %llu stacks, %llu processes; %llu bytes in '%s'\n",
+		cli.name, (double)(st->now_ns - st->start_ns) / 1e9, (unsigned long long)st->waits,
+		(double)st->waits_ns / 1e9, (unsigned long long)st->stacks.stacks,
+		(unsigned long long)st->procs.images, (unsigned long long)st->bytes, r->o->rec.path);
 	if (r->o->command)
 		say_command(r);
 	say_filtered(&st->bpf);
 	if (st->stacks.truncated)
 		fprintf(stderr, "  %llu stacks were cut at the depth limit: --depth raises it\n",
-		        (unsigned long long)st->stacks.truncated);
+			(unsigned long long)st->stacks.truncated);
 	if (r->o->verbose)
 		fprintf(stderr,
-		        "  %llu kernel and %llu user stacks had no frames; %llu files were not readable\n",
-		        (unsigned long long)st->bpf.kernel_failed, (unsigned long long)st->bpf.user_failed,
-		        (unsigned long long)st->procs.files_unread);
+			"  %llu kernel and %llu user stacks had no frames; %llu files were not readable\n",
+			(unsigned long long)st->bpf.kernel_failed, (unsigned long long)st->bpf.user_failed,
+			(unsigned long long)st->procs.files_unread);
 	if (st->degraded[0])
 		fprintf(stderr, "  degraded: %s\n", st->degraded);
 	say_lost(st, r->o->verbose);
@@ -445,7 +446,7 @@ static int record(struct run *r, struct opts *o)
 {
 	struct recorder_stats st;
 	const char *why = NULL;
-	struct err e = {0};
+	struct err e = { 0 };
 
 	if (begin(r, o, &e) != 0) {
 		cli_error(&cli, &e);
@@ -465,8 +466,10 @@ static int record(struct run *r, struct opts *o)
 
 int main(int argc, char **argv)
 {
-	struct opts o = {.rec = {.path = "cap.bin"}, .follow = -1};
-	struct run r = {.o = &o, .signal_fd = -1, .tty = isatty(STDERR_FILENO), .command = {.start_fd = -1}};
+	struct opts o = { .rec = { .path = "cap.bin" }, .follow = -1 };
+	struct run r = {
+		.o = &o, .signal_fd = -1, .tty = isatty(STDERR_FILENO), .command = { .start_fd = -1 }
+	};
 	bool done;
 	int status = parse(argc, argv, &o, &done);
 

@@ -195,4 +195,52 @@ static inline int sample_write(const char *path, struct err *e)
 	return code;
 }
 
+/*
+ * A recording of a busy machine: SAMPLES samples over 60 flushes of 50,021 keys
+ * that come again and again, 50 processes, 20,000 stacks of 24 frames.
+ */
+static inline int sample_write_many(const char *path, uint32_t samples, struct err *e)
+{
+	enum { PROCS = 50, STACKS = 20000, DEPTH = 24, FLUSHES = 60 };
+	uint64_t frames[DEPTH];
+	struct capwrite *w;
+	int code = capwrite_open(path, true, &w, e);
+
+	if (code)
+		return code;
+	capwrite_host(w, &sample_host);
+	for (uint32_t i = 0; i < PROCS; i++)
+		capwrite_proc(
+		        w, &(struct cap_proc){.id = i, .tgid = 1000 + i, .comm = "worker", .exe = "/bin/w"});
+	for (uint32_t i = 0; i < STACKS; i++) {
+		for (uint32_t k = 0; k < DEPTH; k++)
+			frames[k] = UINT64_C(0x7f1234560000) + (i * UINT32_C(2654435761) >> 12) + k * k * 997;
+		capwrite_stack(w, &(struct cap_stack){.id = i,
+		                          .kind = i % 2 ? CAP_STACK_USER : CAP_STACK_KERNEL,
+		                          .verdict = CAP_COMPLETE,
+		                          .len = DEPTH,
+		                          .frames = frames});
+	}
+	for (uint32_t i = 0; i < samples && !code; i++) {
+		uint32_t key = i % 50021 * UINT32_C(2654435761) >> 8;
+
+		capwrite_sample(w, &(struct cap_sample){.proc = key % PROCS,
+		                           .tid = 1000 + key % 997,
+		                           .kstack = key % (STACKS / 2) * 2,
+		                           .ustack = key / 7 % (STACKS / 2) * 2 + 1,
+		                           .state = 1,
+		                           .total_ns = 50000 + key % 100000,
+		                           .count = 1 + key % 9,
+		                           .max_ns = 40000,
+		                           .first_ns = MONO + UINT64_C(60000) * i,
+		                           .last_ns = MONO + UINT64_C(60000) * i + 1000});
+		if (i % (samples / FLUSHES + 1) == samples / FLUSHES)
+			code = capwrite_flush(w, MONO + UINT64_C(60000) * i, e);
+	}
+	if (!code)
+		code = capwrite_finish(w, &sample_trailer, e);
+	capwrite_close(w);
+	return code;
+}
+
 #endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * stackmap-btf - take stacks from BTF-typed tracepoints. An object of its
+ * own, so that the other program types work on a kernel without BTF.
+ */
+#include "stackmap-take.h"
+#include "stackmap-kernel.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+char LICENSE[] SEC("license") = "GPL";
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(at_tp_btf, void *regs, long id)
+{
+	return (__u64)id == state.nr ? take(ctx) : 0;
+}
+
+static __always_inline long state_of(struct task_struct *t)
+{
+	if (bpf_core_field_exists(t->__state))
+		return t->__state;
+	return ((struct task_struct___old *)t)->state;
+}
+
+/*
+ * `current` is still the thread that leaves. Only an interruptible sleep is
+ * the one that was asked for: a page fault waits uninterruptibly, and a thread
+ * that is preempted on its way into the sleep has the state already.
+ */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(at_sched_switch, _Bool preempt, struct task_struct *prev)
+{
+	if (state.armed == STACKMAP_KTHREAD) {
+		/* pid 0 is the idle task, no thread that anyone started */
+		if ((prev->flags & PF_KTHREAD) && prev->pid != 0)
+			take_once(ctx, STACKMAP_KTHREAD);
+		return 0;
+	}
+	return !preempt && (state_of(prev) & TASK_INTERRUPTIBLE) ? take(ctx) : 0;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "btfcheck.h"
+
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+
+#define BTF_MAX (256U << 20)
+#define RECORD TOOL_BIT(TOOL_OFFCPU_RECORD)
+#define STACKMAP TOOL_BIT(TOOL_STACKMAP_TEST)
+
+/* What one pass over the types looks for. */
+struct wanted {
+	const char *name;
+	uint32_t id; /* 0 = not there */
+};
+
+enum { SWITCH, FORK, EXEC, RENAME, N_TRACE };
+enum { TASK, MM, PID, ITER, N_STRUCT };
+
+struct scan {
+	struct wanted trace[N_TRACE], structs[N_STRUCT];
+	uint32_t helpers, map_types; /* the enums; 0 = not there */
+};
+
+/* Members of task_struct; either name of a pair serves. */
+static const char *const task_members[][2] = { { "__state", "state" }, { "flags" }, { "on_cpu" }, { "mm" },
+	{ "pid" }, { "tgid" }, { "group_leader" }, { "thread_pid" }, { "start_boottime" }, { "self_exec_id" },
+	{ "comm" } };
+
+static const char *const helpers[] = { "BPF_FUNC_get_stack", "BPF_FUNC_get_task_stack",
+	"BPF_FUNC_task_storage_get", "BPF_FUNC_ringbuf_output", "BPF_FUNC_probe_read_kernel",
+	"BPF_FUNC_task_pt_regs", "BPF_FUNC_loop", "BPF_FUNC_copy_from_user_task" };
+
+static const char *const map_types[] = { "BPF_MAP_TYPE_STACK_TRACE", "BPF_MAP_TYPE_TASK_STORAGE",
+	"BPF_MAP_TYPE_RINGBUF" };
+
+/* Names that are asked for once each, appended "a, b". */
+static void append(char *buf, size_t cap, const char *name)
+{
+	size_t len = strlen(buf);
+
+	snprintf(buf + len, cap - len, "%s%s", len ? ", " : "", name);
+}
+
+static void look_at(struct scan *s, const struct btf *btf, const struct btf_type *t, uint32_t id)
+{
+	struct wanted *list = btf_is_typedef(t) ? s->trace : s->structs;
+	size_t n = btf_is_typedef(t) ? ARRAY_LEN(s->trace) : ARRAY_LEN(s->structs);
+	const char *name;
+
+	if (!btf_is_typedef(t) && !btf_is_struct(t) && !btf_is_any_enum(t))
+		return;
+	name = btf__name_by_offset(btf, t->name_off);
+	if (!name)
+		return;
+	if (btf_is_any_enum(t)) {
+		if (strcmp(name, "bpf_func_id") == 0)
+			s->helpers = id;
+		else if (strcmp(name, "bpf_map_type") == 0)
+			s->map_types = id;
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i].name, name) == 0)
+			list[i].id = id;
+}
+
+static void scan(struct scan *s, const struct btf *btf)
+{
+	*s = (struct scan){
+		.trace = { [SWITCH] = { .name = "btf_trace_sched_switch" },
+			[FORK] = { .name = "btf_trace_sched_process_fork" },
+			[EXEC] = { .name = "btf_trace_sched_process_exec" },
+			[RENAME] = { .name = "btf_trace_task_rename" } },
+		.structs = { [TASK] = { .name = "task_struct" },
+			[MM] = { .name = "mm_struct" },
+			[PID] = { .name = "pid" },
+			[ITER] = { .name = "bpf_iter__task" } },
+	};
+	for (uint32_t id = 1; id < btf__type_cnt(btf); id++)
+		look_at(s, btf, btf__type_by_id(btf, id), id);
+}
+
+/* Arguments of the tracepoint typedef ID, its context pointer included; -1 when it is no such thing. */
+static int arity(const struct btf *btf, uint32_t id)
+{
+	const struct btf_type *t = btf__type_by_id(btf, id);
+
+	t = t ? btf__type_by_id(btf, t->type) : NULL;
+	t = t && btf_is_ptr(t) ? btf__type_by_id(btf, t->type) : NULL;
+	return t && btf_is_func_proto(t) ? btf_vlen(t) : -1;
+}
+
+/* BUDGET bounds the members looked at: a made-up type can nest without end. */
+static bool find_member(const struct btf *btf, uint32_t id, const char *name, unsigned int *budget)
+{
+	const struct btf_type *t = btf__type_by_id(btf, id);
+	const struct btf_member *member;
+
+	if (!t || !btf_is_composite(t))
+		return false;
+	member = btf_members(t);
+	for (int i = 0; i < btf_vlen(t) && *budget; i++) {
+		const char *is = btf__name_by_offset(btf, member[i].name_off);
+
+		--*budget;
+		if (is && strcmp(is, name) == 0)
+			return true;
+		/* an anonymous struct or union, as randomized layouts have one */
+		if ((!is || !*is) && find_member(btf, member[i].type, name, budget))
+			return true;
+	}
+	return false;
+}
+
+static bool has_member(const struct btf *btf, uint32_t id, const char *name)
+{
+	unsigned int budget = 10000;
+
+	return find_member(btf, id, name, &budget);
+}
+
+static bool has_value(const struct btf *btf, uint32_t id, const char *name)
+{
+	const struct btf_type *t = btf__type_by_id(btf, id);
+	const struct btf_enum *value;
+
+	if (!id || !t || !btf_is_enum(t))
+		return false;
+	value = btf_enum(t);
+	for (int i = 0; i < btf_vlen(t); i++) {
+		const char *is = btf__name_by_offset(btf, value[i].name_off);
+
+		if (is && strcmp(is, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* One finding: OK where MISSING is empty. */
+static void judge(const struct machine *m, struct findings *f, const char *id, const char *fine,
+	const char *missing, unsigned int degrades)
+{
+	char command[256];
+	struct finding *fi;
+
+	if (!missing[0]) {
+		findings_add(f, GROUP_BTF, FINDING_OK, id, "%s", fine);
+		return;
+	}
+	fi = findings_add(f, GROUP_BTF, FINDING_FAIL, id, "the kernel lacks %s", missing);
+	fi->forbids = RECORD;
+	fi->degrades = degrades;
+	finding_mend(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
+}
+
+static void check_switch(
+	const struct machine *m, const struct scan *s, const struct btf *btf, struct findings *f)
+{
+	int n = s->trace[SWITCH].id ? arity(btf, s->trace[SWITCH].id) : -1;
+
+	judge(m, f, "BTF.sched_switch",
+		n >= 5 ? "btf_trace_sched_switch has prev_state"
+		       : "btf_trace_sched_switch without prev_state: the state is read from the task",
+		n >= 4 ? "" : "a prototype of the tracepoint sched_switch", STACKMAP);
+}
+
+static void missing_members(uint32_t task, const struct btf *btf, char *buf, size_t cap)
+{
+	for (size_t i = 0; i < ARRAY_LEN(task_members); i++) {
+		const char *name = task_members[i][0], *other = task_members[i][1];
+
+		if (!has_member(btf, task, name) && !(other && has_member(btf, task, other)))
+			append(buf, cap, name);
+	}
+}
+
+static void check_needs(
+	const struct machine *m, const struct scan *s, const struct btf *btf, struct findings *f)
+{
+	char missing[400] = "";
+
+	check_switch(m, s, btf, f);
+	for (size_t i = FORK; i < N_TRACE; i++)
+		if (!s->trace[i].id)
+			append(missing, sizeof(missing), s->trace[i].name);
+	judge(m, f, "BTF.tracepoints", "fork, exec and rename have prototypes", missing, 0);
+	missing[0] = '\0';
+	for (size_t i = 0; i < N_STRUCT; i++)
+		if (!s->structs[i].id)
+			append(missing, sizeof(missing), s->structs[i].name);
+	if (s->structs[TASK].id)
+		missing_members(s->structs[TASK].id, btf, missing, sizeof(missing));
+	judge(m, f, "BTF.task_struct", "every structure member that is read", missing, 0);
+	missing[0] = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(helpers); i++)
+		if (!has_value(btf, s->helpers, helpers[i]))
+			append(missing, sizeof(missing), helpers[i] + strlen("BPF_FUNC_"));
+	judge(m, f, "BTF.helpers", "every BPF helper that is called", missing, 0);
+	missing[0] = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(map_types); i++)
+		if (!has_value(btf, s->map_types, map_types[i]))
+			append(missing, sizeof(missing), map_types[i] + strlen("BPF_MAP_TYPE_"));
+	judge(m, f, "BTF.maps", "every kind of map that is used", missing, 0);
+}
+
+static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	(void)level, (void)fmt, (void)ap;
+	return 0;
+}
+
+/* Parse what was read; libbpf would print its complaints. NULL and errno when it is no BTF. */
+static struct btf *parse(const char *data, size_t len)
+{
+	libbpf_print_fn_t before = libbpf_set_print(silent);
+	struct btf *btf = len <= UINT32_MAX ? btf__new(data, (uint32_t)len) : NULL;
+
+	libbpf_set_print(before);
+	return btf;
+}
+
+static void unusable(const struct machine *m, const char *msg, bool absent, struct findings *f)
+{
+	struct finding *fi = findings_add(f, GROUP_BTF, FINDING_FAIL, "BTF.vmlinux", "%s", msg);
+	char command[256];
+
+	fi->forbids = RECORD;
+	fi->degrades = STACKMAP;
+	if (absent && m->version >= MACHINE_VERSION(5, 4) && !root_exists(m->root, "sys/kernel"))
+		finding_mend(fi, "mount -t sysfs sysfs /sys");
+	else
+		finding_mend(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
+}
+
+void btfcheck_run(const struct machine *m, struct findings *f)
+{
+	_cleanup_free_ char *data = NULL;
+	struct err e = { 0 };
+	struct btf *btf;
+	struct scan s;
+	size_t len;
+	int rc;
+
+	rc = root_read(m->root, "sys/kernel/btf/vmlinux", BTF_MAX, &data, &len, &e);
+	if (rc) {
+		unusable(m,
+			rc == -ENOENT ? "no /sys/kernel/btf/vmlinux: the kernel was built without BTF"
+				      : e.msg,
+			rc == -ENOENT, f);
+		return;
+	}
+	btf = parse(data, len);
+	if (!btf) {
+		char msg[128];
+
+		snprintf(msg, sizeof(msg), "/sys/kernel/btf/vmlinux is damaged: %zu bytes are no BTF (%s)",
+			len, err_name(errno));
+		unusable(m, msg, false, f);
+		return;
+	}
+	findings_add(f, GROUP_BTF, FINDING_OK, "BTF.vmlinux", "/sys/kernel/btf/vmlinux, %u types, %zu KiB",
+		btf__type_cnt(btf) - 1, len >> 10);
+	scan(&s, btf);
+	check_needs(m, &s, btf, f);
+	btf__free(btf);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "finding.h"
+
+#include <stdarg.h>
+
+struct finding *findings_add(struct findings *f, enum finding_group group, enum finding_status status,
+	const char *id, const char *fmt, ...)
+{
+	struct finding *fi;
+	va_list ap;
+
+	if (base_grow(&f->list, &f->cap, f->n + 1, sizeof(*f->list)) != 0) {
+		f->failed = true;
+		fi = &f->spare;
+	} else {
+		fi = &f->list[f->n++];
+	}
+	*fi = (struct finding){ .group = group, .status = status };
+	snprintf(fi->id, sizeof(fi->id), "%s", id);
+	va_start(ap, fmt);
+	vsnprintf(fi->found, sizeof(fi->found), fmt, ap);
+	va_end(ap);
+	return fi;
+}
+
+void findings_free(struct findings *f)
+{
+	free(f->list);
+	*f = (struct findings){ 0 };
+}
+
+void finding_mend(struct finding *fi, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(fi->remedy, sizeof(fi->remedy), fmt, ap);
+	va_end(ap);
+}
+
+const char *finding_status_name(enum finding_status status)
+{
+	static const char *const names[] = { "ok", "warn", "fail", "skip" };
+
+	return names[status];
+}
+
+const char *finding_group_name(enum finding_group group)
+{
+	static const char *const names[GROUP_COUNT] = { "kernel", "configuration", "BTF", "sysctls",
+		"capabilities", "security", "mounts", "memory", "symbols", "live" };
+
+	return names[group];
+}
+
+const char *finding_tool_name(enum finding_tool tool)
+{
+	static const char *const names[TOOL_COUNT] = { "offcpu-record", "symbolize", "fold",
+		"kallsyms-resolve", "stackmap-test", "capinfo" };
+
+	return names[tool];
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * finding - what a check of the machine found, the command that mends it, and
+ * which tools it concerns. Floor 2.
+ *
+ * A check adds one finding. `degrades` and `forbids` are sets of tools (bits
+ * 1 << TOOL_x): a tool with a finding in `forbids` cannot do its job here, one
+ * with a finding in `degrades` does it in part. A warning with neither is
+ * worth knowing and stops nothing.
+ */
+#ifndef STACKTOOLS_FINDING_H
+#define STACKTOOLS_FINDING_H
+
+#include "base.h"
+
+enum finding_status {
+	FINDING_OK,
+	FINDING_WARN,
+	FINDING_FAIL,
+	FINDING_SKIP, /* could not be checked; `found` says why */
+};
+
+enum finding_group {
+	GROUP_KERNEL,
+	GROUP_CONFIG,
+	GROUP_BTF,
+	GROUP_SYSCTL,
+	GROUP_CAPS,
+	GROUP_SECURITY,
+	GROUP_MOUNTS,
+	GROUP_MEMORY,
+	GROUP_SYMBOLS,
+	GROUP_LIVE,
+	GROUP_COUNT,
+};
+
+enum finding_tool {
+	TOOL_OFFCPU_RECORD,
+	TOOL_SYMBOLIZE,
+	TOOL_FOLD,
+	TOOL_KALLSYMS_RESOLVE,
+	TOOL_STACKMAP_TEST,
+	TOOL_CAPINFO,
+	TOOL_COUNT,
+};
+
+#define TOOL_BIT(tool) (1U << (tool))
+/* Those that load BPF programs. */
+#define TOOLS_LIVE (TOOL_BIT(TOOL_OFFCPU_RECORD) | TOOL_BIT(TOOL_STACKMAP_TEST))
+
+struct finding {
+	enum finding_group group;
+	enum finding_status status;
+	char id[64]; /* "sysctls.kernel.kptr_restrict": stable, for scripts */
+	char found[512];
+	char remedy[768]; /* a command, or what to do; "" = nothing to mend */
+	unsigned int degrades, forbids;
+};
+
+/* Zeroed is empty. When memory runs out `failed` is set, and the list lacks what came since. */
+struct findings {
+	struct finding *list;
+	size_t n, cap;
+	bool failed;
+	struct finding spare; /* what is added after memory ran out; nobody reads it */
+};
+
+/*
+ * Append one. What is returned belongs to F and is valid until the next is
+ * added; never NULL.
+ */
+struct finding *findings_add(struct findings *f, enum finding_group group, enum finding_status status,
+	const char *id, const char *fmt, ...) PRINTF_LIKE(5, 6);
+void findings_free(struct findings *f); /* a zeroed one is fine */
+
+/* Set the remedy. */
+void finding_mend(struct finding *fi, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+const char *finding_status_name(enum finding_status status); /* "ok", "warn", "fail", "skip" */
+const char *finding_group_name(enum finding_group group); /* "kernel", "configuration", ... */
+const char *finding_tool_name(enum finding_tool tool); /* "offcpu-record", ... */
+
+#endif

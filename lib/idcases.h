@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * idcases - what bpf_get_stackid() answers: ids, collisions, full maps. Floor 5.
+ */
+#ifndef STACKTOOLS_IDCASES_H
+#define STACKTOOLS_IDCASES_H
+
+#include "stackcase.h"
+
+extern const struct stackcase_set idcases;
+
+#endif

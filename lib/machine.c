@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "machine.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/statvfs.h>
+
+/* include/linux/proc_ns.h */
+static const char first_user_ns[] = "user:[4026531837]";
+static const char first_pid_ns[] = "pid:[4026531836]";
+
+static uint32_t parse_version(const char *release)
+{
+	unsigned int major, minor;
+
+	if (sscanf(release, "%u.%u", &major, &minor) != 2 || major > 0xffff || minor > 0xffff)
+		return 0;
+	return MACHINE_VERSION(major, minor);
+}
+
+static bool in_other_ns(const struct root *r, const char *path, const char *first)
+{
+	char link[64];
+	ssize_t n = readlinkat(r->fd, path, link, sizeof(link) - 1);
+
+	if (n < 0)
+		return false;
+	link[n] = '\0';
+	return strcmp(link, first) != 0;
+}
+
+/* The value of KEY in os-release(5), without quotes. */
+static void os_field(const char *text, const char *key, char *buf, size_t cap)
+{
+	size_t len = strlen(key);
+
+	buf[0] = '\0';
+	for (const char *p = text; p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL) {
+		if (strncmp(p, key, len) != 0 || p[len] != '=')
+			continue;
+		p += len + 1;
+		p += *p == '"' || *p == '\'';
+		for (; cap > 1 && (isalnum((unsigned char)*p) || *p == '.' || *p == '-' || *p == '_'); cap--)
+			*buf++ = *p++;
+		*buf = '\0';
+		return;
+	}
+}
+
+static void read_distro(const struct root *r, struct machine *m)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (root_read(r, "etc/os-release", 65536, &text, NULL, NULL) != 0)
+		return;
+	os_field(text, "ID", m->distro, sizeof(m->distro));
+	os_field(text, "VERSION_ID", m->distro_version, sizeof(m->distro_version));
+	os_field(text, "VERSION_CODENAME", m->codename, sizeof(m->codename));
+}
+
+static void read_status(const struct root *r, struct machine *m)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (root_read(r, "proc/self/status", 65536, &text, NULL, NULL) == 0)
+		m->status_known = caps_status_parse(text, &m->status) == 0;
+	m->user_ns = in_other_ns(r, "proc/self/ns/user", first_user_ns);
+	m->pid_ns = in_other_ns(r, "proc/self/ns/pid", first_pid_ns);
+}
+
+/* The permitted set of the file's capabilities, where its effective bit is set. */
+static uint64_t file_caps(const char *path)
+{
+	cap_t set = cap_get_file(path);
+	uint64_t bits = 0;
+
+	for (int i = 0; set && i <= CAP_LAST_CAP; i++) {
+		cap_flag_value_t permitted = CAP_CLEAR, effective = CAP_CLEAR;
+
+		if (cap_get_flag(set, i, CAP_PERMITTED, &permitted) == 0 &&
+			cap_get_flag(set, i, CAP_EFFECTIVE, &effective) == 0 && permitted && effective)
+			bits |= UINT64_C(1) << i;
+	}
+	if (set)
+		cap_free(set);
+	return bits;
+}
+
+/* Rules of capabilities(7), "Transformation of capabilities during execve()". */
+static void read_tool(struct machine *m, const char *dir, enum finding_tool tool)
+{
+	struct machine_tool *t = &m->tools[tool];
+	struct statvfs fs;
+	uint64_t granted;
+
+	snprintf(t->path, sizeof(t->path), "%s/%s", dir, finding_tool_name(tool));
+	t->caps = m->status.effective;
+	if (m->status.no_new_privs == 1 || statvfs(t->path, &fs) != 0 || (fs.f_flag & ST_NOSUID))
+		return;
+	granted = file_caps(t->path);
+	/* a file that wants more than the bounding set has cannot be started at all */
+	if (granted & ~m->status.bounding)
+		granted = 0;
+	t->file_caps = granted != 0;
+	t->caps |= granted;
+}
+
+static void read_tools(struct machine *m)
+{
+	char dir[PATH_MAX];
+	ssize_t n = m->root->live ? readlink("/proc/self/exe", dir, sizeof(dir) - 1) : -1;
+
+	dir[MAX(n, 0)] = '\0';
+	if (strrchr(dir, '/'))
+		*strrchr(dir, '/') = '\0';
+	for (enum finding_tool tool = 0; tool < TOOL_COUNT; tool++) {
+		snprintf(m->tools[tool].path, sizeof(m->tools[tool].path), "%s", finding_tool_name(tool));
+		m->tools[tool].caps = m->status.effective;
+		if (n > 0 && strlen(dir) < 400)
+			read_tool(m, dir, tool);
+	}
+}
+
+int machine_read(const struct root *root, struct machine *ret, struct err *e)
+{
+	int rc;
+
+	*ret = (struct machine){ .root = root };
+	rc = root_line(root, "proc/sys/kernel/osrelease", ret->release, sizeof(ret->release), e);
+	if (rc) {
+		if (root->live)
+			err_hint(e, "mount -t proc proc /proc");
+		else
+			err_hint(e, "give a directory that holds a recorded proc, sys and boot");
+		return rc;
+	}
+	ret->version = parse_version(ret->release);
+	read_status(root, ret);
+	read_distro(root, ret);
+	read_tools(ret);
+	return 0;
+}
+
+bool machine_allows(const struct machine *m, int cap)
+{
+	return m->status_known && !m->user_ns && caps_set_allows(m->status.effective, cap);
+}
+
+bool machine_tool_allows(const struct machine *m, enum finding_tool tool, int cap)
+{
+	return m->status_known && !m->user_ns && caps_set_allows(m->tools[tool].caps, cap);
+}
+
+const char *machine_grant(const struct machine *m, enum finding_tool tool, char *buf, size_t cap)
+{
+	/* each tool takes the first of them */
+	static const int useful[] = { CAP_SYSLOG, CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE };
+	static const size_t n[TOOL_COUNT] = {
+		[TOOL_OFFCPU_RECORD] = 4, [TOOL_STACKMAP_TEST] = 3, [TOOL_KALLSYMS_RESOLVE] = 1
+	};
+
+	caps_command(m->tools[tool].path, useful, n[tool], buf, cap);
+	/* where it is not known, the shell finds it */
+	if (!strchr(m->tools[tool].path, '/')) {
+		size_t at = strcspn(buf, "'");
+
+		snprintf(buf + at, cap - at, "\"$(command -v %s)\"", m->tools[tool].path);
+	}
+	return buf;
+}
+
+const char *machine_new_kernel(const struct machine *m, char *buf, size_t cap)
+{
+	static const struct {
+		const char *distro, *command;
+	} known[] = {
+		{ "fedora", "dnf upgrade kernel && reboot" },
+		{ "rhel", "dnf upgrade kernel && reboot" },
+		{ "centos", "dnf upgrade kernel && reboot" },
+		{ "rocky", "dnf upgrade kernel && reboot" },
+		{ "almalinux", "dnf upgrade kernel && reboot" },
+		{ "arch", "pacman -Syu linux && reboot" },
+		{ "alpine", "apk add linux-lts && reboot" },
+		{ "opensuse-leap", "zypper install kernel-default && reboot" },
+		{ "opensuse-tumbleweed", "zypper install kernel-default && reboot" },
+	};
+
+	if (strcmp(m->distro, "ubuntu") == 0 && m->distro_version[0]) {
+		snprintf(buf, cap, "apt-get install linux-generic-hwe-%s && reboot", m->distro_version);
+		return buf;
+	}
+	if (strcmp(m->distro, "debian") == 0) {
+		bool old = m->codename[0] && atoi(m->distro_version) < 12;
+
+		snprintf(buf, cap, "apt-get install %s%s%slinux-image-amd64 && reboot", old ? "-t " : "",
+			old ? m->codename : "", old ? "-backports " : "");
+		return buf;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+		if (strcmp(m->distro, known[i].distro) == 0) {
+			snprintf(buf, cap, "%s", known[i].command);
+			return buf;
+		}
+	}
+	snprintf(buf, cap, "boot Linux 5.18 or later, built with BPF, perf events and BTF");
+	return buf;
+}
+
+bool machine_number(const struct machine *m, const char *path, long long *ret)
+{
+	char line[64], *end;
+
+	if (root_line(m->root, path, line, sizeof(line), NULL) != 0)
+		return false;
+	errno = 0;
+	*ret = strtoll(line, &end, 10);
+	return end != line && !errno && !line[strspn(line, "-+0123456789 \t")];
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * mapcases - creating a stack-trace map, and what user space may do to it. Floor 5.
+ */
+#ifndef STACKTOOLS_MAPCASES_H
+#define STACKTOOLS_MAPCASES_H
+
+#include "stackcase.h"
+
+extern const struct stackcase_set mapcases;
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "probe.h"
+#include "caps.h"
+#include "procevents.h"
+
+#include "probe.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define DEPTH 127
+
+static int refused(const char *what, int code, struct err *e)
+{
+	static const int caps[] = { CAP_BPF, CAP_PERFMON };
+
+	if (code == -EPERM || code == -EACCES)
+		return caps_explain(what, code, caps, ARRAY_LEN(caps), e);
+	return err_sys(e, code, "cannot %s", what);
+}
+
+/* Frames that a stack map may hold here. */
+static uint32_t max_depth(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/perf_event_max_stack", "re");
+	unsigned int max = DEPTH;
+
+	if (f) {
+		if (fscanf(f, "%u", &max) != 1)
+			max = DEPTH;
+		fclose(f);
+	}
+	return MAX(1, MIN(max, DEPTH));
+}
+
+int probe_stack_map(char *found, size_t cap, struct err *e)
+{
+	uint32_t depth = max_depth();
+	int fd = bpf_map_create(BPF_MAP_TYPE_STACK_TRACE, "probe", sizeof(uint32_t), depth * 8, 1024, NULL);
+
+	if (fd < 0)
+		return refused("create a stack-trace map", fd, e);
+	snprintf(found, cap, "a stack-trace map of %u frames can be created", depth);
+	close(fd);
+	return 0;
+}
+
+static int load(struct probe_bpf *skel, struct err *e)
+{
+	struct stat st;
+	int rc;
+
+	if (stat("/proc/self/ns/pid", &st) != 0)
+		return err_sys(e, -errno, "cannot tell the PID namespace");
+	skel->rodata->ns_dev = st.st_dev;
+	skel->rodata->ns_ino = st.st_ino;
+	skel->rodata->tgid = (uint32_t)getpid();
+	bpf_map__set_value_size(skel->maps.kernel_stacks, max_depth() * 8);
+	bpf_map__set_value_size(skel->maps.user_stacks, max_depth() * 8);
+	rc = probe_bpf__load(skel);
+	return rc ? refused("load a program that takes stacks", rc, e) : 0;
+}
+
+/* Sleep, that is leave the CPU, until the program has seen it. */
+static bool be_seen(const struct probe_bpf *skel)
+{
+	const struct timespec nap = { .tv_nsec = 200000 };
+
+	for (int i = 0; i < 1000; i++) {
+		nanosleep(&nap, NULL);
+		if (__atomic_load_n(&skel->bss->taken, __ATOMIC_ACQUIRE))
+			return true;
+	}
+	return false;
+}
+
+/* The frames of stack ID in MAP; 0 where there is none. */
+static int frames(const struct bpf_map *map, long id)
+{
+	uint64_t ips[DEPTH] = { 0 };
+	uint32_t key = (uint32_t)id;
+	int n = 0;
+
+	if (id < 0 || bpf_map_lookup_elem(bpf_map__fd(map), &key, ips) != 0)
+		return 0;
+	while (n < DEPTH && ips[n])
+		n++;
+	return n;
+}
+
+static int take(struct probe_bpf *skel, char *found, size_t cap, struct err *e)
+{
+	int rc = probe_bpf__attach(skel), kernel, user;
+
+	if (rc)
+		return refused("attach to a raw tracepoint", rc, e);
+	if (!be_seen(skel))
+		return err_set(e, -ENODATA, "a program on sched_switch never saw this process leave the CPU");
+	kernel = frames(skel->maps.kernel_stacks, skel->bss->kernel_id);
+	user = frames(skel->maps.user_stacks, skel->bss->user_id);
+	if (!kernel || !user)
+		return err_set(e, -ENODATA, "the %s stack came back empty (%s)", kernel ? "user" : "kernel",
+			err_name((int)(kernel ? skel->bss->user_id : skel->bss->kernel_id)));
+	snprintf(found, cap, "a kernel stack of %d frames and a user stack of %d were taken", kernel, user);
+	return 0;
+}
+
+int probe_take_stack(char *found, size_t cap, struct err *e)
+{
+	struct probe_bpf *skel = probe_bpf__open();
+	int rc;
+
+	if (!skel)
+		return err_sys(e, -errno, "cannot open a BPF program");
+	rc = load(skel, e);
+	if (!rc)
+		rc = take(skel, found, cap, e);
+	probe_bpf__destroy(skel);
+	return rc;
+}
+
+int probe_process_events(char *found, size_t cap, struct err *e)
+{
+	struct procevents *p = NULL;
+	int rc = procevents_open(&p, e);
+
+	if (rc)
+		return rc;
+	procevents_close(p);
+	snprintf(found, cap, "the kernel tells of new mappings, names and processes");
+	return 0;
+}
+
+struct probe_run {
+	pid_t pid;
+	int fd; /* results arrive here */
+	size_t n;
+	uint64_t deadline_ms;
+	unsigned int limit_ms;
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	(void)level, (void)fmt, (void)ap;
+	return 0;
+}
+
+static void detach_from_caller(unsigned int limit_ms, pid_t parent)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
+	for (int fd = 0; null >= 0 && fd <= 2; fd++)
+		dup2(null, fd);
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGALRM, SIG_DFL);
+	alarm(limit_ms / 1000 + 2); /* for when the parent is stopped */
+	libbpf_set_print(silent);
+}
+
+static void run_child(const probe_fn *list, size_t n, int fd)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct probe_result r;
+
+		memset(&r, 0, sizeof(r));
+		r.code = list[i](r.found, sizeof(r.found), &r.err);
+		/* less than PIPE_BUF: whole or not at all */
+		if (write(fd, &r, sizeof(r)) != (ssize_t)sizeof(r))
+			break;
+	}
+}
+
+_Static_assert(sizeof(struct probe_result) <= 4096, "a result is one write to a pipe");
+
+int probe_start(const probe_fn *list, size_t n, unsigned int limit_ms, struct probe_run **ret, struct err *e)
+{
+	struct probe_run *run = calloc(1, sizeof(*run));
+	pid_t parent = getpid();
+	int fds[2];
+
+	if (!run)
+		return err_nomem(e, "the live probes");
+	if (pipe2(fds, O_CLOEXEC) != 0) {
+		free(run);
+		return err_sys(e, -errno, "cannot create a pipe");
+	}
+	*run = (struct probe_run){
+		.fd = fds[0], .n = n, .limit_ms = limit_ms, .deadline_ms = now_ms() + limit_ms
+	};
+	run->pid = fork();
+	if (run->pid == 0) {
+		detach_from_caller(limit_ms, parent);
+		run_child(list, n, fds[1]);
+		_exit(0);
+	}
+	close(fds[1]);
+	if (run->pid < 0) {
+		int rc = err_sys(e, -errno, "cannot start a process for the live probes");
+
+		close(fds[0]);
+		free(run);
+		return rc;
+	}
+	*ret = run;
+	return 0;
+}
+
+/* The next result; false at the end of the child or of its time. */
+static bool receive(const struct probe_run *run, struct probe_result *r)
+{
+	struct pollfd p = { .fd = run->fd, .events = POLLIN };
+
+	for (;;) {
+		uint64_t now = now_ms();
+		int left = now < run->deadline_ms ? (int)(run->deadline_ms - now) : 0;
+		int rc = poll(&p, 1, left);
+
+		if (rc < 0 && errno == EINTR)
+			continue;
+		return rc > 0 && read(run->fd, r, sizeof(*r)) == (ssize_t)sizeof(*r);
+	}
+}
+
+/* Why the child did not get through, for the probe that it was at. */
+static void tell_end(const struct probe_run *run, int status, bool late, struct probe_result *r)
+{
+	*r = (struct probe_result){ 0 };
+	if (late)
+		r->code = err_set(&r->err, -ETIMEDOUT, "not over after %u ms, and stopped", run->limit_ms);
+	else if (WIFSIGNALED(status))
+		r->code = err_set(&r->err, -ECHILD, "ended by signal %d (%s)", WTERMSIG(status),
+			sigabbrev_np(WTERMSIG(status)) ? sigabbrev_np(WTERMSIG(status)) : "unknown");
+	else
+		r->code = err_set(&r->err, -ECHILD, "ended without a result");
+}
+
+void probe_finish(struct probe_run *run, struct probe_result *results)
+{
+	size_t done = 0;
+	int status = 0;
+	bool late;
+
+	if (!run)
+		return;
+	while (done < run->n && receive(run, &results[done]))
+		done++;
+	late = done < run->n && now_ms() >= run->deadline_ms;
+	kill(run->pid, SIGKILL);
+	/* one that the kernel holds cannot even be killed: do not wait for it */
+	for (int i = 0; waitpid(run->pid, &status, late ? WNOHANG : 0) == 0 && i < 100; i++)
+		poll(NULL, 0, 1);
+	for (size_t i = done; i < run->n; i++)
+		tell_end(run, status, late, &results[i]);
+	close(run->fd);
+	free(run);
+}

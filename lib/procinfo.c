@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "procinfo.h"
+
+#include <string.h>
+
+bool procinfo_status(uint32_t id, struct procinfo_status *ret)
+{
+	char path[64], line[256];
+	_cleanup_fclose_ FILE *f = NULL;
+
+	*ret = (struct procinfo_status){ 0 };
+	snprintf(path, sizeof(path), "/proc/%u/status", id);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		sscanf(line, "State: %c", &ret->state);
+		if (sscanf(line, "Tgid: %u", &ret->tgid) == 1)
+			return true;
+	}
+	return false;
+}
+
+void procinfo_comm(uint32_t pid, char comm[PROCINFO_COMM_LEN])
+{
+	char path[64];
+	_cleanup_fclose_ FILE *f = NULL;
+	size_t n;
+
+	comm[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	/* a name may hold newlines of its own: only the last byte is the file's */
+	n = fread(comm, 1, PROCINFO_COMM_LEN - 1, f);
+	if (n && comm[n - 1] == '\n')
+		n--;
+	comm[n] = '\0';
+}
+
+char *procinfo_exe(uint32_t pid)
+{
+	char path[64], target[4096];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n <= 0)
+		return NULL;
+	target[n] = '\0';
+	procinfo_strip_deleted(target);
+	return strdup(target);
+}
+
+bool procinfo_strip_deleted(char *path)
+{
+	static const char mark[] = " (deleted)";
+	size_t len = strlen(path), cut = sizeof(mark) - 1;
+
+	if (len <= cut || strcmp(path + len - cut, mark) != 0)
+		return false;
+	path[len - cut] = '\0';
+	return true;
+}

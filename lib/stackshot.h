@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * stackshot - one BPF program of a chosen type, one stack-trace map of a
+ * chosen size, and stacks taken of a known call chain in this very process.
+ * Floor 3.
+ *
+ * A shot arms the program for the calling thread, runs the chain into its
+ * trigger and disarms: when it returns nothing runs that could change the
+ * map, so ids may be looked up.
+ */
+#ifndef STACKTOOLS_STACKSHOT_H
+#define STACKTOOLS_STACKSHOT_H
+
+#include "chain.h"
+#include "err.h"
+#include "stackmap.h"
+
+enum stackshot_type {
+	STACKSHOT_RAW_TP, /* raw_tp/sys_enter */
+	STACKSHOT_TRACEPOINT, /* tracepoint/raw_syscalls/sys_enter */
+	STACKSHOT_TP_BTF, /* tp_btf/sys_enter */
+	STACKSHOT_SWITCH, /* tp_btf/sched_switch */
+	STACKSHOT_PERF, /* software cpu clock, in user mode */
+	STACKSHOT_UPROBE, /* on a function of chain.h */
+	STACKSHOT_KPROBE, /* on the system call's function */
+	STACKSHOT_TYPES
+};
+
+struct stackshot_opts {
+	enum stackshot_type type;
+	uint32_t entries; /* of the stack-trace map; 0 = 1024 */
+	uint32_t depth; /* frames of an entry; 0 = 127, perf_event_max_stack's default */
+	bool build_id; /* BPF_F_STACK_BUILD_ID */
+};
+
+struct stackshot;
+
+/*
+ * Load and attach. On success release *RET with stackshot_close(). The story
+ * of a failure says what this kernel or user cannot do.
+ */
+int stackshot_open(const struct stackshot_opts *opts, struct stackshot **ret, struct err *e);
+void stackshot_close(struct stackshot *s); /* NULL is fine */
+
+/* Questions may be written while no shot runs; answers are the last shot's. */
+struct stackmap_state *stackshot_state(struct stackshot *s);
+
+int stackshot_map_fd(const struct stackshot *s); /* the stack-trace map */
+int stackshot_counts_fd(const struct stackshot *s); /* the counts, by id or -errno */
+
+/* How long the program's machine code is, 0 = unknown. */
+uint32_t stackshot_program_bytes(const struct stackshot *s);
+
+/* The trigger that makes this type of program run. */
+enum chain_trigger stackshot_trigger(const struct stackshot *s);
+
+/*
+ * Take the stacks (state->halves, state->id_flags ...) while W runs; its
+ * trigger is set here. -ENODATA when the program did not run.
+ */
+int stackshot_fire(struct stackshot *s, struct chain_walk *w, struct err *e);
+
+/* Take both stacks of the next kernel thread that leaves a CPU (STACKSHOT_SWITCH only). */
+int stackshot_kthread(struct stackshot *s, struct err *e);
+
+/* Count the user stacks of every thread of this process until _count_stop(). */
+void stackshot_count_start(struct stackshot *s);
+void stackshot_count_stop(struct stackshot *s);
+
+const char *stackshot_type_name(enum stackshot_type t); /* "raw_tp/sys_enter" */
+
+#endif

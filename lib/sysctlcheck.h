@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sysctlcheck - the kernel's settings that BPF and stacks depend on, judged. Floor 4.
+ *
+ * Sources: Documentation/admin-guide/sysctl/{kernel,net}.rst of Linux, yama.rst.
+ */
+#ifndef STACKTOOLS_SYSCTLCHECK_H
+#define STACKTOOLS_SYSCTLCHECK_H
+
+#include "finding.h"
+#include "machine.h"
+
+/* Add the findings to F. Reads only under M's root; never fails, never blocks. */
+void sysctlcheck_run(const struct machine *m, struct findings *f);
+
+#endif

@@ -1,0 +1,118 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# bpfcheck on the machine itself: with its live probes, and with privileges
+# really taken away.
+# shellcheck source=t/lib.sh disable=SC2016
+. "$(dirname "$0")/lib.sh"
+
+bpfcheck=$BIN/bpfcheck
+
+# nobody COMMAND...: as a user without any privilege
+nobody() {
+	setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all "$@"
+}
+
+item() {
+	grep -F -e "\"id\": \"$1\"" -e "\"name\": \"$1\"" "$out"
+}
+
+run "$bpfcheck" --tool offcpu-record -q
+[ "$rc" -eq 0 ] || skip_all "$(cat "$out")"
+[ "$(id -u)" -eq 0 ] || skip_all 'not root, so no privilege can be taken away'
+
+# with everything
+dmesg >"$TMP/dmesg.before" 2>"$TMP/dmesg.err" || : >"$TMP/dmesg.err"
+status 0 'this machine is ready' "$bpfcheck"
+ok 'it fits 24 lines here' test "$(wc -l <"$out")" -le 24
+status 0 '--json on the live machine' "$bpfcheck" --json
+for probe in stack_map take_stack recorder process_events; do
+	like "$(item live.$probe)" '"status": "ok"' "live probe $probe succeeds"
+done
+like "$(item live.take_stack)" 'kernel stack of [1-9][0-9]* frames and a user stack of [1-9]' 'a real stack has frames'
+ok 'it is one JSON object' perl -MJSON::PP -0777 -ne 'ref decode_json($_) eq "HASH" or die' "$out"
+if [ -s "$TMP/dmesg.err" ]; then
+	skip 'nothing is logged by the kernel' "$(head -n 1 "$TMP/dmesg.err")"
+else
+	# other processes may have logged something meanwhile
+	dmesg | diff "$TMP/dmesg.before" - | grep -i -e bpf -e lockdown >"$TMP/dmesg.new"
+	is "$(cat "$TMP/dmesg.new")" '' 'nothing is logged by the kernel'
+fi
+bpftool=$(command -v bpftool || echo /usr/sbin/bpftool)
+ok 'no program is left behind' sh -c "! '$bpftool' prog show name take_stack 2>/dev/null | grep -q ."
+like "$("$bpfcheck" -v)" "Linux $(uname -r)" 'the release is that of uname'
+is "$("$bpfcheck" --json | grep -c '"group": "live", "status": "ok"')" 4 'every live probe has its line'
+if [ -r /proc/config.gz ]; then
+	"$bpfcheck" --json >"$out"
+	want=$(zcat /proc/config.gz | grep -c -e '^CONFIG_BPF_SYSCALL=y' -e '^CONFIG_KALLSYMS=y')
+	is "$(grep -c -F -e '"CONFIG_BPF_SYSCALL=y"' -e '"CONFIG_KALLSYMS=y"' "$out")" "$want" 'the configuration is what zcat shows'
+else
+	skip 'the configuration is what zcat shows' 'no /proc/config.gz'
+fi
+id=$("$bpftool" btf dump file /sys/kernel/btf/vmlinux 2>/dev/null | tail -n 2000 | sed -n 's/^\[\([0-9]*\)\].*/\1/p' | tail -n 1)
+"$bpfcheck" --json >"$out"
+like "$(item BTF.vmlinux)" "$id types" 'BTF has as many types as bpftool dumps'
+
+# without privileges
+status 2 'without privileges recording is impossible' nobody "$bpfcheck"
+like "$(cat "$out")" '^offcpu-record +impossible: offcpu-record lacks CAP_BPF and CAP_PERFMON' 'the verdict names both capabilities'
+like "$(cat "$out")" '^symbolize +ready' 'without privileges captures can be read'
+status 0 'without privileges symbolize is ready' nobody "$bpfcheck" --tool symbolize
+like "$(cat "$out")" '^live +skip +not run.*CAP_BPF' 'without privileges the live probes are not run, and why'
+if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 1 ]; then
+	like "$(cat "$out")" 'every address in /proc/kallsyms is zero' 'without privileges hidden addresses are told'
+else
+	skip 'without privileges hidden addresses are told' 'perf_event_paranoid shows them to everyone'
+fi
+
+# one capability less
+without() {
+	setpriv --bounding-set="-$1,-sys_admin" "$bpfcheck" --json
+}
+without perfmon >"$out" 2>"$err"
+like "$(item capabilities.offcpu-record)" 'lacks CAP_PERFMON"' 'root without CAP_PERFMON: that one is named'
+like "$(item offcpu-record)" '"impossible".*--cap-add' 'outside the bounding set the remedy is the container'
+without sys_ptrace >"$out" 2>"$err"
+like "$(item offcpu-record)" '"degraded".*CAP_SYS_PTRACE' 'root without CAP_SYS_PTRACE: the recorder is degraded'
+without syslog >"$out" 2>"$err"
+if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 1 ]; then
+	like "$(item symbols.kallsyms)" '"warn".*sysctl -w' 'root without CAP_SYSLOG: hidden addresses are told, with the command'
+else
+	skip 'root without CAP_SYSLOG: hidden addresses are told, with the command' 'perf_event_paranoid shows them'
+fi
+if unshare -Ur true 2>"$err"; then
+	status 2 'root of a user namespace cannot record' unshare -Ur "$bpfcheck"
+	like "$(cat "$out")" '^offcpu-record +impossible: in a user namespace' 'the user namespace is the reason'
+else
+	skip 'root of a user namespace cannot record' "$(head -n 1 "$err")"
+fi
+if unshare -pf --mount-proc true 2>"$err"; then
+	status 0 'in a PID namespace root can record' unshare -pf --mount-proc "$bpfcheck" --json
+	like "$(item live.take_stack)" '"status": "ok"' 'in a PID namespace the own process is found'
+	like "$(item kernel.pid_namespace)" 'in a PID namespace' 'and the namespace is told'
+else
+	skip 'in a PID namespace root can record' "$(head -n 1 "$err")"
+fi
+status 0 'no_new_privs takes nothing from root' setpriv --no-new-privs "$bpfcheck"
+
+# the command that is printed works
+mkdir "$TMP/bin" && cp "$bpfcheck" "$TMP/bin/bpfcheck" && cp "$bpfcheck" "$TMP/bin/offcpu-record"
+chmod 755 "$TMP" "$TMP/bin" "$TMP/bin/"*
+nobody "$TMP/bin/bpfcheck" --tool offcpu-record -q >"$out" 2>/dev/null
+mend=$(sed -n 's/.*; mend: //p' "$out")
+like "$mend" "^setcap .*'$TMP/bin/offcpu-record'\$" 'the remedy is setcap on the tool beside this bpfcheck'
+if sh -c "$mend" 2>"$err"; then
+	status 0 'after that command a user without privileges can record' nobody "$TMP/bin/bpfcheck" -v --tool offcpu-record
+	like "$(cat "$out")" 'offcpu-record has CAP_BPF and CAP_PERFMON, granted to its file' 'and bpfcheck says why'
+	setcap cap_bpf,cap_perfmon+ep "$TMP/bin/bpfcheck"
+	nobody "$TMP/bin/bpfcheck" --json >"$out" 2>"$err"
+	for probe in stack_map take_stack recorder process_events; do
+		like "$(item live.$probe)" '"status": "ok"' "with CAP_BPF and CAP_PERFMON alone live probe $probe succeeds"
+	done
+	status 2 'with no_new_privs file capabilities do not count' \
+		nobody setpriv --no-new-privs "$TMP/bin/bpfcheck" --tool offcpu-record
+	like "$(cat "$out")" 'no-new-privileges=false' 'and the remedy is not setcap'
+else
+	skip 'file capabilities' "$(head -n 1 "$err")"
+fi
+
+tap_done

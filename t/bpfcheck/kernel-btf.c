@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What bpfcheck looks for in a kernel's BTF, and nothing else: the source of
+ * the recorded tree's sys/kernel/btf/vmlinux, which was made by
+ *   clang -target bpf -g -c kernel-btf.c -o k.o
+ *   llvm-objcopy --dump-section .BTF=vmlinux k.o
+ */
+typedef unsigned long long u64;
+typedef _Bool bool;
+
+struct mm_struct {
+	unsigned long start_stack;
+};
+
+struct pid {
+	unsigned int level;
+};
+
+struct task_struct {
+	struct {
+		unsigned int __state;
+		unsigned int flags;
+	};
+	int on_cpu;
+	struct mm_struct *mm;
+	int pid, tgid;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	u64 start_boottime, self_exec_id;
+	char comm[16];
+};
+
+struct bpf_iter__task {
+	struct task_struct *task;
+};
+
+typedef void (*btf_trace_sched_switch)(
+	void *, bool, struct task_struct *, struct task_struct *, unsigned int);
+typedef void (*btf_trace_sched_process_fork)(void *, struct task_struct *, struct task_struct *);
+typedef void (*btf_trace_sched_process_exec)(void *, struct task_struct *, int, void *);
+typedef void (*btf_trace_task_rename)(void *, struct task_struct *, const char *);
+
+enum bpf_func_id {
+	BPF_FUNC_get_stack = 67,
+	BPF_FUNC_probe_read_kernel = 113,
+	BPF_FUNC_ringbuf_output = 130,
+	BPF_FUNC_get_task_stack = 141,
+	BPF_FUNC_task_storage_get = 156,
+	BPF_FUNC_task_pt_regs = 175,
+	BPF_FUNC_loop = 181,
+	BPF_FUNC_copy_from_user_task = 191,
+};
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_STACK_TRACE = 7,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+
+struct mm_struct mm;
+struct pid pid;
+struct task_struct task;
+struct bpf_iter__task iter;
+btf_trace_sched_switch on_switch;
+btf_trace_sched_process_fork on_fork;
+btf_trace_sched_process_exec on_exec;
+btf_trace_task_rename on_rename;
+enum bpf_func_id func;
+enum bpf_map_type type;

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * fuzz-capread - hostile captures, for libFuzzer:
+ *
+ *   clang -g -O1 -std=gnu11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -Ilib \
+ *       -o /tmp/fuzz-capread t/fuzz-capread.c lib/base.c lib/err.c lib/buf.c lib/crc32c.c \
+ *       lib/capture.c lib/capcodec.c lib/capdamage.c lib/capmaps.c lib/capread.c \
+ *       lib/capslurp.c lib/capstore.c
+ *
+ * Random bytes never have the right checksum. So the input is cut into blocks
+ * here, with headers, numbers and checksums made right: a byte of type, two of
+ * length, the payload. An input that begins with the magic is taken as it is.
+ */
+#include "capcodec.h"
+#include "capread.h"
+
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void put_blocks(struct buf *b, const uint8_t *data, size_t size)
+{
+	struct rd r = rd_init(data, size);
+
+	capcodec_put_header(b);
+	for (uint32_t seq = 0; rd_left(&r) >= 3; seq++) {
+		uint8_t header[CAPCODEC_BLOCK_LEN];
+		unsigned int type = rd_u8(&r) % (CAPCODEC_TYPES + 1);
+		size_t len = rd_u16(&r);
+		const uint8_t *payload;
+
+		len = MIN(len, rd_left(&r));
+		payload = rd_bytes(&r, len);
+		capcodec_put_block(header, type, seq, payload, len);
+		buf_put(b, header, sizeof(header));
+		buf_put(b, payload, len);
+	}
+}
+
+/* Follow every reference, as a user of the reader does without checks. */
+static uint64_t use(const struct capread *c)
+{
+	uint64_t sum = strlen(c->damage) + strlen(c->host.hostname) + strlen(c->trailer.why);
+
+	for (size_t i = 0; i < c->n_samples; i++) {
+		const struct cap_sample *s = &c->samples[i];
+		const struct cap_stack *k = &c->stacks[s->kstack], *u = &c->stacks[s->ustack];
+
+		sum += strlen(c->procs[s->proc].comm) + (capread_thread(c, s->proc, s->tid) != NULL);
+		for (uint32_t f = 0; f < k->len; f++)
+			sum += capread_ksym(c, k->frames[f]) != NULL;
+		for (uint32_t f = 0; f < u->len; f++) {
+			bool unsure;
+			const struct cap_map *m =
+			        capread_map(c, s->proc, u->frames[f], s->first_ns, s->last_ns, &unsure);
+
+			sum += m && m->file != CAP_NONE ? strlen(c->files[m->file].path) : unsure;
+		}
+	}
+	for (size_t i = 0; i < c->n_images; i++)
+		for (size_t k = 0; k < c->images[i].len; k++)
+			sum += c->images[i].bytes[k];
+	for (size_t i = 0; i < c->n_maps; i++)
+		sum += capread_map(c, c->maps[i].proc, c->maps[i].start, 0, UINT64_MAX, NULL)->start;
+	return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct buf b = {0};
+	struct capread *c;
+	volatile uint64_t sink;
+
+	if (size >= CAPCODEC_MAGIC_LEN && memcmp(data, CAPCODEC_MAGIC, CAPCODEC_MAGIC_LEN) == 0)
+		buf_put(&b, data, size);
+	else
+		put_blocks(&b, data, size);
+	if (!b.failed && capread_parse(b.p, b.len, &c, NULL) == 0) {
+		sink = use(c);
+		(void)sink;
+		capread_free(c);
+	}
+	buf_free(&b);
+	return 0;
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The library against small tables whose every answer is known, and random
+ * tables against a search that cannot be wrong: from the first to the last.
+ */
+#include "kallsyms.h"
+#include "ksymfilter.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+DEFINE_CLEANUP(struct kallsyms *, kallsyms_free);
+
+static int load_text(const void *text, size_t len, struct kallsyms **ret, struct err *e)
+{
+	_cleanup_close_ int fd = memfd_create("kallsyms", MFD_CLOEXEC);
+
+	*ret = NULL;
+	if (fd < 0 || write(fd, text, len) != (ssize_t)len || lseek(fd, 0, SEEK_SET) < 0)
+		return err_set(e, -EIO, "cannot make a test file");
+	return kallsyms_load_fd(fd, "table", ret, e);
+}
+
+static struct kallsyms *load(const char *text)
+{
+	struct kallsyms *ks;
+
+	return load_text(text, strlen(text), &ks, NULL) ? NULL : ks;
+}
+
+/* "name+0xoff[module]", or "-" */
+static const char *show(const struct kallsyms *ks, uint64_t addr, char *buf, size_t cap)
+{
+	struct kallsyms_sym s;
+
+	if (!ks || !kallsyms_find(ks, addr, &s))
+		return "-";
+	snprintf(buf, cap, "%s+0x%llx[%s]", s.name, (unsigned long long)(addr - s.start), s.module);
+	return buf;
+}
+
+static void check(struct tap *t, const struct kallsyms *ks, uint64_t addr, const char *want, const char *name)
+{
+	char buf[256];
+
+	tap_eq_str(t, show(ks, addr, buf, sizeof(buf)), want, name);
+}
+
+#define K UINT64_C(0xffffffff81000000)
+#define M UINT64_C(0xffffffffc0000000)
+
+static void test_ends(struct tap *t)
+{
+	CLEANUP(kallsyms_free_p)
+	struct kallsyms *ks = load("ffffffff81000000 T one\n"
+	                           "ffffffff81000100 T two\n"
+	                           "ffffffff81000200 T _etext\n"
+	                           "ffffffff82000000 D __start_rodata\n"
+	                           "ffffffff82000100 D banner\n"
+	                           "ffffffffc0001010 t m_first\t[m]\n"
+	                           "ffffffffc0001020 t m_last\t[m]\n"
+	                           "ffffffffc0001100 t n_first\t[n]\n"
+	                           "ffffffffc0004000 d n_data\t[n]\n"
+	                           "ffffffffc0008ff0 t bpf_prog_1\t[bpf]\n"
+	                           "ffffffffc000a000 t bpf_prog_2\t[bpf]\n");
+
+	check(t, ks, K - 1, "-", "nothing below the first symbol");
+	check(t, ks, K, "one+0x0[]", "a symbol covers its first byte");
+	check(t, ks, K + 0xff, "one+0xff[]", "and the byte before the next");
+	check(t, ks, K + 0x1ff, "two+0xff[]", "the last function goes up to _etext");
+	check(t, ks, K + 0x200, "_etext+0x0[]", "_etext names its own address");
+	check(t, ks, K + 0x201, "-", "and nothing after it");
+	check(t, ks, K + 0x1000000, "__start_rodata+0x0[]", "a data marker names its own address");
+	check(t, ks, K + 0x1000001, "-", "and no data that has another name or none");
+	check(t, ks, K + 0x1000fff, "banner+0xeff[]", "the kernel's last symbol goes on in its page");
+	check(t, ks, K + 0x1001000, "-", "and ends with it, where a module follows");
+	check(t, ks, M + 0x101f, "m_first+0xf[m]", "a module's symbol ends at the next");
+	check(t, ks, M + 0x10ff, "m_last+0xdf[m]", "its last ends where another module begins");
+	check(t, ks, M + 0x1fff, "n_first+0xeff[n]", "code goes on in its page");
+	check(t, ks, M + 0x2000, "-", "and ends with it, where the module's data follow");
+	check(t, ks, M + 0x4fff, "n_data+0xfff[n]", "a module's last symbol goes on in its page");
+	check(t, ks, M + 0x5000, "-", "and ends with it");
+	check(t, ks, M + 0x8fff, "bpf_prog_1+0xf[bpf]", "a BPF program is named");
+	check(t, ks, M + 0x9000, "-", "and ends with its page though another program follows");
+	check(t, ks, M + 0xb000, "-", "nothing after the last symbol");
+	check(t, ks, UINT64_MAX, "-", "nor at the last address");
+	check(t, ks, 0, "-", "nor at the first");
+	tap_eq_u64(t, kallsyms_count(ks), 11, "every symbol is counted");
+}
+
+static void test_edges(struct tap *t)
+{
+	CLEANUP(kallsyms_free_p)
+	struct kallsyms *ks = load("ffffffffffffffff T top\n8000000000000000 T bottom\n");
+	CLEANUP(kallsyms_free_p) struct kallsyms *one = load("fffffffffffffff0 T only\n");
+	CLEANUP(kallsyms_free_p) struct kallsyms *mods = load("ffffffffc0000000 t a\t[m]\n");
+
+	check(t, ks, UINT64_C(1) << 63, "bottom+0x0[]", "the lowest kernel address has its symbol");
+	check(t, ks, UINT64_MAX - 1, "bottom+0x7ffffffffffffffe[]",
+	        "no step overflows over half the address space");
+	check(t, ks, (UINT64_C(1) << 63) - 1, "-", "no user address is named");
+	check(t, one, UINT64_MAX - 1, "only+0xe[]", "the last page of all has an end");
+	check(t, mods, M, "a+0x0[m]", "a table of modules alone works");
+	check(t, mods, K, "-", "and names nothing of the kernel");
+}
+
+static void test_names(struct tap *t)
+{
+	static const struct {
+		const char *lines, *want, *name;
+	} cases[] = {
+	        {"W weak\nK t local\n", "local", "strong before weak, though local"},
+	        {"t local\nK T ___global\n", "___global", "global before local, though with underscores"},
+	        {"T __b\nK T _c\nK T d\n", "d", "fewer underscores first"},
+	        {"T x\nK T y\n", "x", "of equals the first in the file"},
+	        {"T __pfx_b\nK t a\n", "a", "a function before the padding of another"},
+	        {"T __sched_text_start\nK t __pfx_a\n", "__pfx_a", "anything before a section's start"},
+	        {"T _stext\nK T _text\nK W a\n", "a", "_stext names no function"},
+	        {"T _etext\nK D data\n", "data", "anything before a section's end"},
+	        {"T __ia32_sys_x\nK T __x64_sys_x\n", "__x64_sys_x", "the native system call entry"},
+	        {"D data\nK t code\n", "code", "code before data"},
+	        {"t __stop_tty\n", "__stop_tty", "a function called __stop_tty is no marker"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char text[512] = "", want[64];
+		size_t at = 0;
+
+		at += (size_t)snprintf(text, sizeof(text), "ffffffff81000000 ");
+		for (const char *p = cases[i].lines; *p; p++) {
+			if (*p == 'K')
+				at += (size_t)snprintf(text + at, sizeof(text) - at, "ffffffff81000000");
+			else
+				text[at++] = *p;
+		}
+		CLEANUP(kallsyms_free_p) struct kallsyms *ks = load(text);
+		snprintf(want, sizeof(want), "%s+0x0[]", cases[i].want);
+		check(t, ks, K, want, cases[i].name);
+	}
+	CLEANUP(kallsyms_free_p)
+	struct kallsyms *ks =
+	        load("ffffffff81000000 t __stop_tty\nffffffff81000010 T alias\nffffffff81000010 t x\n"
+	             "ffffffff81000020 T x\n");
+
+	check(t, ks, K + 1, "__stop_tty+0x1[]", "and has a body");
+	tap_eq_u64(t, kallsyms_address(ks, "alias"), K + 0x10, "a symbol is found by name");
+	tap_eq_u64(t, kallsyms_address(ks, "x"), K + 0x10,
+	        "the first of two is, though its address goes by another name");
+	tap_eq_u64(t, kallsyms_address(ks, "y"), 0, "an absent one is not");
+}
+
+static void test_pfx_sharing(struct tap *t)
+{
+	CLEANUP(kallsyms_free_p)
+	struct kallsyms *ks = load("ffffffff81000000 t __pfx_a\nffffffff81000010 t a\n"
+	                           "ffffffff81000020 t __pfx_b\nffffffff81000030 t c\n"
+	                           "ffffffff81000040 t __pfx_\nffffffff81000050 t b\n");
+
+	check(t, ks, K, "__pfx_a+0x0[]", "padding has its name");
+	check(t, ks, K + 0x10, "a+0x0[]", "its function has the tail of it");
+	check(t, ks, K + 0x30, "c+0x0[]", "another function has its own");
+	check(t, ks, K + 0x40, "__pfx_+0x0[]", "a bare __pfx_ is a name");
+	check(t, ks, K + 0x50, "b+0x0[]", "and the next line is none of its");
+}
+
+static void test_refusals(struct tap *t)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+		int want;
+		const char *name;
+	} cases[] = {
+#define CASE(text, want, name) {text, sizeof(text) - 1, want, name}
+	        CASE("", -EINVAL, "an empty file is refused"),
+	        CASE("hello world\n", -EINVAL, "a text is refused"),
+	        CASE("\x7f"
+	             "ELF\2\1\1\n",
+	                -EINVAL, "a binary is refused"),
+	        CASE("ffffffff81000000 T a\nffffffff81000010 T b", -EINVAL, "a cut name is refused"),
+	        CASE("ffffffff81000000 T a\n\n", -EINVAL, "an empty line is refused"),
+	        CASE("ffffffff81000000 T \n", -EINVAL, "a missing name is refused"),
+	        CASE("ffffffff81000000 TT a\n", -EINVAL, "a long type is refused"),
+	        CASE("ffffffff81000000 1 a\n", -EINVAL, "a digit for a type is refused"),
+	        CASE("fffffffff81000000 T a\n", -EINVAL, "17 digits are refused"),
+	        CASE(" T a\n", -EINVAL, "no digits are refused"),
+	        CASE("fffffffg81000000 T a\n", -EINVAL, "a digit that is none is refused"),
+	        CASE("FFFFFFFF81000000 T a\n", -EINVAL, "capital digits are refused, the kernel prints none"),
+	        CASE("ffffffff81000000 T a b\n", -EINVAL, "a second word is refused"),
+	        CASE("ffffffff81000000 T a\t[m\n", -EINVAL, "an open module is refused"),
+	        CASE("ffffffff81000000 T a\t[]\n", -EINVAL, "an empty module is refused"),
+	        CASE("ffffffff81000000 T a\tm]\n", -EINVAL, "a module without a bracket is refused"),
+	        CASE("ffffffff81000000 T a\t[m] x\n", -EINVAL, "a word after the module is refused"),
+	        CASE("ffffffff81000000 T a\0b\n", -EINVAL, "a NUL is refused"),
+	        CASE("0000000000000000 T a\n0000000000000000 T b\n", -EACCES, "all zero: kptr_restrict"),
+	        CASE("0 T a\n", -EACCES, "a short zero is zero"),
+	        CASE("0000000000001000 A a\n", -EINVAL, "per-CPU offsets alone are no kernel"),
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct kallsyms *ks;
+		struct err e = {0};
+		int got = load_text(cases[i].text, cases[i].len, &ks, &e);
+
+		tap_ok(t, got == cases[i].want && !ks && e.code == got && e.msg[0] && e.hint[0], "%s",
+		        cases[i].name);
+		if (got != cases[i].want)
+			tap_diag("got %d: %s", got, e.msg);
+		kallsyms_free(ks);
+	}
+}
+
+/* A name of LEN bytes is read whole, whatever it is cut by. */
+static void test_lengths(struct tap *t)
+{
+	bool good = true;
+
+	for (size_t len = 1; len < 700; len++) {
+		CLEANUP(kallsyms_free_p) struct kallsyms *ks = NULL;
+		struct kallsyms_sym s = {0};
+		char text[1500];
+		int n = snprintf(text, sizeof(text),
+		        "ffffffff81000000 T %0*d\nffffffff81000010 t %0*d\t[%0*d]\n", (int)len, 1,
+		        (int)(700 - len), 2, (int)(len / 8 + 1), 3);
+
+		if (load_text(text, (size_t)n, &ks, NULL) || !kallsyms_find(ks, K, &s) ||
+		        strlen(s.name) != len) {
+			good = false;
+			break;
+		}
+		good = good && kallsyms_find(ks, K + 0x10, &s) && strlen(s.name) == 700 - len &&
+		       strlen(s.module) == len / 8 + 1 && s.name[700 - len - 1] == '2';
+	}
+	tap_ok(t, good, "names of every length from 1 to 699 are read");
+}
+
+static uint64_t next_random(uint64_t *x)
+{
+	*x ^= *x << 13;
+	*x ^= *x >> 7;
+	*x ^= *x << 17;
+	return *x;
+}
+
+enum { SYMS = 3000 };
+
+/* A shuffled table of modules and kernel symbols as text; the starts go to STARTS. */
+static char *random_table(uint64_t *seed, uint64_t *starts, size_t *len)
+{
+	char *text = malloc(SYMS * 64u);
+	size_t at = 0;
+
+	for (size_t i = 0; text && i < SYMS; i++) {
+		uint64_t r = next_random(seed), span = r & 1 ? 1 << 16 : 1 << 30;
+
+		starts[i] = (r & 2 ? K : M) + (r >> 8) % span;
+		at += (size_t)snprintf(text + at, 64, "%016llx t s%llx%s\n", (unsigned long long)starts[i],
+		        (unsigned long long)starts[i], r & 2 ? "" : "\t[m]");
+	}
+	*len = at;
+	return text;
+}
+
+static void test_random(struct tap *t)
+{
+	uint64_t seed = 88172645463325252u, starts[SYMS], addrs[1000];
+	struct kallsyms_sym many[1000], s;
+	size_t wrong = 0, differ = 0, len;
+	_cleanup_free_ char *text = random_table(&seed, starts, &len);
+	CLEANUP(kallsyms_free_p) struct kallsyms *ks = NULL;
+
+	if (!text || load_text(text, len, &ks, NULL)) {
+		tap_ok(t, false, "an unsorted table loads");
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(addrs); i++) {
+		uint64_t best = 0, r = next_random(&seed);
+
+		addrs[i] = i % 3 ? starts[r % SYMS] + r % 512 - 8 : r;
+		for (size_t j = 0; j < SYMS; j++)
+			if (starts[j] <= addrs[i] && starts[j] > best)
+				best = starts[j];
+		if (kallsyms_find(ks, addrs[i], &s) && (s.start != best || addrs[i] >= s.end))
+			wrong++;
+		if (!kallsyms_find(ks, addrs[i], &s) && best && addrs[i] < (best | 4095))
+			wrong++;
+	}
+	tap_eq_u64(t, wrong, 0, "an unsorted table answers as a search through all of it");
+	kallsyms_find_many(ks, addrs, ARRAY_LEN(addrs), many);
+	for (size_t i = 0; i < ARRAY_LEN(addrs); i++) {
+		bool found = kallsyms_find(ks, addrs[i], &s);
+
+		differ += found != (many[i].name != NULL) ||
+		          (found && (s.name != many[i].name || s.end != many[i].end));
+	}
+	tap_eq_u64(t, differ, 0, "many at once give what one by one gives");
+}
+
+static void test_relocate(struct tap *t)
+{
+	CLEANUP(kallsyms_free_p)
+	struct kallsyms *ks = load("ffffffff81000000 T _stext\nffffffff81000000 T start\n"
+	                           "ffffffff81000010 T a\nffffffff81000020 T _etext\n"
+	                           "ffffffffc0000000 t m\t[m]\n");
+	CLEANUP(kallsyms_free_p) struct kallsyms *without = load("ffffffff81000010 T a\n");
+	struct err e = {0};
+	size_t dropped = 0;
+
+	tap_eq_u64(t, kallsyms_relocate(ks, 0x1000, &dropped, &e), -ERANGE,
+	        "no kernel is moved among user addresses");
+	tap_eq_u64(t, kallsyms_relocate(ks, UINT64_MAX - 8, &dropped, &e), -ERANGE, "nor over the end");
+	check(t, ks, K + 0x10, "a+0x0[]", "after which all is as before");
+	tap_eq_u64(t, kallsyms_relocate(ks, K + 0x200000, &dropped, &e), 0, "a kernel is moved");
+	check(t, ks, K + 0x200011, "a+0x1[]", "its symbols are where it is");
+	check(t, ks, K + 0x11, "-", "and not where it was");
+	check(t, ks, M, "-", "its modules are gone");
+	tap_eq_u64(t, dropped, 1, "and were counted");
+	tap_eq_u64(t, kallsyms_address(ks, "_stext"), K + 0x200000, "_stext moved too");
+	tap_eq_u64(t, kallsyms_relocate(ks, K, &dropped, &e), 0, "and it can be moved back");
+	check(t, ks, K + 0x10, "a+0x0[]", "to where it was");
+	tap_eq_u64(t, kallsyms_relocate(without, K, &dropped, &e), -ENOENT,
+	        "without _stext there is nothing to go by");
+}
+
+static void test_foreign(struct tap *t)
+{
+	CLEANUP(kallsyms_free_p) struct kallsyms *plain = load("ffffffff81000000 T a.b$c!\n");
+	CLEANUP(kallsyms_free_p) struct kallsyms *esc = load("ffffffff81000000 T a\033[2Jb\n");
+	CLEANUP(kallsyms_free_p) struct kallsyms *del = load("ffffffff81000000 T a\177\n");
+	CLEANUP(kallsyms_free_p) struct kallsyms *utf8 = load("ffffffff81000000 t a\t[\303\244]\n");
+
+	tap_ok(t, plain && kallsyms_plain(plain), "printable ASCII is plain");
+	tap_ok(t, esc && !kallsyms_plain(esc), "an escape character is not");
+	tap_ok(t, del && !kallsyms_plain(del), "nor is DEL");
+	tap_ok(t, utf8 && !kallsyms_plain(utf8), "nor is what is not ASCII, in a module's name");
+}
+
+/* The live table, or a file, for scripts/bench.d: ns for each of a million look-ups. */
+static int bench(const char *file)
+{
+	enum { N = 1000000 };
+	_cleanup_free_ uint64_t *addrs = malloc(N * sizeof(*addrs));
+	struct kallsyms_sym s, many[64];
+	uint64_t seed = 88172645463325252u, sum = 0, first, span;
+	struct timespec t[3];
+	struct kallsyms *ks;
+
+	if (!addrs || kallsyms_load(*file ? file : NULL, &ks, NULL))
+		return 2;
+	first = kallsyms_address(ks, "_stext");
+	span = kallsyms_address(ks, "_etext") - first;
+	for (size_t i = 0; i < N; i++)
+		addrs[i] = first + next_random(&seed) % span;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t[0]);
+	for (size_t i = 0; i < N; i++)
+		sum += kallsyms_find(ks, addrs[i], &s) ? s.start : 0;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t[1]);
+	for (size_t i = 0; i < N; i += 64) {
+		kallsyms_find_many(ks, addrs + i, MIN(64u, N - i), many);
+		sum += many[0].start;
+	}
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t[2]);
+	for (int i = 0; i < 2; i++)
+		printf("library, %s: %.1f ns an address\n", i ? "64 at once" : "one by one",
+		        ((double)(t[i + 1].tv_sec - t[i].tv_sec) * 1e9 +
+		                (double)(t[i + 1].tv_nsec - t[i].tv_nsec)) /
+		                N);
+	kallsyms_free(ks);
+	return sum == 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct tap t = {0};
+
+	if (argc == 3 && strcmp(argv[1], "--bench") == 0)
+		return bench(argv[2]);
+	test_ends(&t);
+	test_edges(&t);
+	test_names(&t);
+	test_pfx_sharing(&t);
+	test_refusals(&t);
+	test_lengths(&t);
+	test_random(&t);
+	test_relocate(&t);
+	test_foreign(&t);
+	return tap_done(&t);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Each line lies against an unmapped page on either side, so that reading past it faults. */
+#include "perfscript.h"
+#include "tap.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+static struct tap t;
+static char *page; /* mapped; the pages around it are not */
+static size_t page_size;
+
+static void map_page(void)
+{
+	char *p;
+
+	page_size = (size_t)sysconf(_SC_PAGESIZE);
+	p = mmap(NULL, 3 * page_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED || mprotect(p + page_size, page_size, PROT_READ | PROT_WRITE) != 0)
+		exit(99);
+	page = p + page_size;
+}
+
+static const char *at_end(const char *line)
+{
+	size_t len = strlen(line);
+
+	return memcpy(page + page_size - len, line, len);
+}
+
+static const char *show(struct perfscript_str s)
+{
+	static char buf[8][256];
+	static unsigned int i;
+
+	i = (i + 1) % 8;
+	snprintf(buf[i], sizeof(buf[i]), "%.*s", (int)s.len, s.len ? s.p : "");
+	return buf[i];
+}
+
+static void header(const char *line, const char *want)
+{
+	struct perfscript_header h;
+	char got[512] = "none";
+
+	if (perfscript_header(at_end(line), strlen(line), &h))
+		snprintf(got, sizeof(got), "%s|%s|%s|%s|%llu%s", show(h.comm), show(h.pid), show(h.tid),
+		        show(h.event), (unsigned long long)h.period, h.overflow ? "!" : "");
+	tap_eq_str(&t, got, want, line[0] ? line : "an empty line is no header");
+	memcpy(page, line, strlen(line));
+	tap_ok(&t, perfscript_header(page, strlen(line), &h) == (strcmp(want, "none") != 0),
+	        "the same at the start of a page");
+}
+
+static void frame(const char *line, const char *want)
+{
+	struct perfscript_frame f;
+	char got[512] = "none";
+
+	if (perfscript_frame(at_end(line), strlen(line), &f))
+		snprintf(got, sizeof(got), "%s|%s|%s", show(f.pc), show(f.sym), show(f.dso));
+	tap_eq_str(&t, got, want, line[0] ? line : "an empty line is no frame");
+	memcpy(page, line, strlen(line));
+	tap_ok(&t, perfscript_frame(page, strlen(line), &f) == (strcmp(want, "none") != 0),
+	        "the same at the start of a page");
+}
+
+static void wait_comment(const char *line, bool ok, bool has, uint64_t count)
+{
+	struct perfscript_wait w;
+
+	tap_ok(&t,
+	        perfscript_wait(at_end(line), strlen(line), &w) == ok && (!ok || w.has_count == has) &&
+	                (!ok || w.count == count),
+	        "%s", line);
+}
+
+static void headers(void)
+{
+	header("", "none");
+	header("ab", "none");
+	header("ab 1 ", "ab||1||1");
+	header("ab 1", "none");
+	header("bash 1/2 [000] 1.5: 250000 cpu-clock:pppH: ", "bash|1|2|cpu-clock:pppH|250000");
+	header("V8 WorkerThread 25607 479.10: 104345 cycles:", "V8 WorkerThread||25607|cycles|104345");
+	header("swapper 0/0 [000] 1.5: 0 cycles:", "swapper||0|cycles|1");
+	header("ab 1/0 1.5: cycles:", "ab||1|cycles|1");
+	header("ab 12// 1.5: 00 e:", "ab||12|e|0");
+	header("ab 1/2/3 4/5 1.5: 7 e:", "ab 1/2/3|4|5|e|7");
+	header("a 1/2 1.5: 7 e:", "a 1/2 1.5:||7|e|7");
+	header("a  1/2 1.5: 7 e:", "a |1|2|e|7");
+	header(" ab 1/2 1.5: 7 e:", "none");
+	header("#ab 1/2 1.5: 7 e:", "none");
+	header("ab 1/2 1.5: 7 e: x", "ab|1|2||1");
+	header("ab 1/2 1.5:7 e:", "ab|1|2|e|7");
+	header("ab 1/2 1.5 7 e:", "ab|1|2||1");
+	header("ab 1/2 :: 7 ::", "ab|1|2|:|7");
+	header("ab 1/2 : :", "ab|1|2||1");
+	header("ab 1/2 1.5: 18446744073709551615 e:", "ab|1|2|e|18446744073709551615");
+	header("ab 1/2 1.5: 18446744073709551616 e:", "ab|1|2|e|18446744073709551615!");
+}
+
+static void frames(void)
+{
+	frame("", "none");
+	frame("\t", "none");
+	frame("\t7f00 main+0x1f (/bin/x)", "7f00|main+0x1f|/bin/x");
+	frame("\t7f00 f(int) (/bin/x)", "7f00|f(int)|/bin/x");
+	frame("\t7f00 f (/bin/x (deleted))", "7f00|f (/bin/x|deleted)");
+	frame("\t7f00 f ()", "7f00|f|");
+	frame("\t7f00 f (", "none");
+	frame("\t7f00 f )(", "none");
+	frame("\t7f00 f x) (", "none");
+	frame("  ab (b)", "a|b|b");
+	frame("  a (b)", "none");
+	frame("  ab  (b)", "ab| |b");
+	frame("  ab (b) (c)", "ab|(b)|c");
+	frame("  [x] (y)", "none");
+	frame("ab f (x)y", "ab|f|x");
+}
+
+static void offsets(void)
+{
+	static const struct {
+		const char *sym;
+		size_t len;
+	} c[] = {{"main+0x1f", 4}, {"main", 4}, {"main+0x", 7}, {"main+0x1g", 9}, {"+0x1", 0},
+	        {"f+0x1+0x2", 5}, {"abcdef", 6}, {"", 0}, {"0x12", 4}};
+
+	for (size_t i = 0; i < ARRAY_LEN(c); i++) {
+		struct perfscript_str s = {.p = at_end(c[i].sym), .len = strlen(c[i].sym)};
+
+		tap_ok(&t, perfscript_plain_len(s) == c[i].len, "the offset of '%s'", c[i].sym);
+	}
+}
+
+int main(void)
+{
+	static const char side_band[] = "ab 1 0.0: PERF_RECORD_COMM: x";
+
+	map_page();
+	headers();
+	frames();
+	offsets();
+	wait_comment("# wait: count=12 total_ns=3", true, true, 12);
+	wait_comment("# wait: total_ns=3 count=0", true, true, 0);
+	wait_comment("# wait: total_ns=3 mycount=9", true, false, 0);
+	wait_comment("# wait:", true, false, 0);
+	wait_comment("# wait: count=", true, false, 0);
+	wait_comment("# wait: count=1x", false, false, 0);
+	wait_comment("# wait: count=-1", false, false, 0);
+	wait_comment("# wait: count=18446744073709551616", false, false, 0);
+	wait_comment("# waiter: count=1", false, false, 0);
+	tap_ok(&t, perfscript_is_side_band(side_band, strlen(side_band)), "a COMM event is no sample");
+	tap_ok(&t, !perfscript_is_side_band("ab 1 0.0: 1 e:", 14), "a sample is one");
+	return tap_done(&t);
+}

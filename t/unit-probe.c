@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "caps.h"
+#include "probe.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <linux/bpf_common.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+static int succeed(char *found, size_t cap, struct err *e)
+{
+	(void)e;
+	snprintf(found, cap, "fine");
+	return 0;
+}
+
+static int refuse(char *found, size_t cap, struct err *e)
+{
+	(void)found, (void)cap;
+	err_set(e, -EACCES, "refused");
+	return err_hint(e, "ask");
+}
+
+static int sleep_on(char *found, size_t cap, struct err *e)
+{
+	(void)found, (void)cap, (void)e;
+	while (pause() == -1)
+		;
+	return 0;
+}
+
+static int crash(char *found, size_t cap, struct err *e)
+{
+	const struct rlimit none = { 0 };
+
+	(void)found, (void)cap, (void)e;
+	setrlimit(RLIMIT_CORE, &none);
+	signal(SIGSEGV, SIG_DFL);
+	raise(SIGSEGV);
+	return 0;
+}
+
+static int chatter(char *found, size_t cap, struct err *e)
+{
+	ssize_t a = write(STDOUT_FILENO, "noise\n", 6), b = write(STDERR_FILENO, "noise\n", 6);
+
+	(void)found, (void)cap, (void)e;
+	return a == 6 && b == 6 ? 0 : -EIO;
+}
+
+static bool run(const probe_fn *list, size_t n, unsigned int limit_ms, struct probe_result *results)
+{
+	struct probe_run *run = NULL;
+
+	fflush(stdout);
+	if (probe_start(list, n, limit_ms, &run, NULL) != 0)
+		return false;
+	probe_finish(run, results);
+	return true;
+}
+
+static void test_child(struct tap *t)
+{
+	const probe_fn list[] = { succeed, refuse, chatter, crash, succeed };
+	struct probe_result r[ARRAY_LEN(list)];
+
+	tap_ok(t, run(list, ARRAY_LEN(list), 60000, r), "probes run");
+	tap_ok(t, r[0].code == 0 && strcmp(r[0].found, "fine") == 0, "success says what was found");
+	tap_ok(t,
+		r[1].code == -EACCES && strcmp(r[1].err.msg, "refused") == 0 &&
+			strcmp(r[1].err.hint, "ask") == 0,
+		"failure brings its story and hint");
+	tap_ok(t, r[2].code == 0, "what a probe prints goes nowhere");
+	tap_ok(t, r[3].code == -ECHILD && strstr(r[3].err.msg, "signal 11"),
+		"a crash is a result, with the signal");
+	tap_ok(t, r[4].code == -ECHILD, "what comes after a crash has no result");
+	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "no child is left");
+}
+
+static void test_limit(struct tap *t)
+{
+	const probe_fn list[] = { succeed, sleep_on, succeed };
+	struct probe_result r[ARRAY_LEN(list)];
+
+	tap_ok(t, run(list, ARRAY_LEN(list), 300, r), "a probe that blocks ends by the limit");
+	tap_ok(t, r[0].code == 0, "what was over before keeps its result");
+	tap_ok(t, r[1].code == -ETIMEDOUT && strstr(r[1].err.msg, "300 ms"),
+		"the blocked one says how long it had");
+	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "the blocked child is gone");
+	probe_finish(NULL, NULL);
+}
+
+static void test_real(struct tap *t)
+{
+	static const probe_fn list[] = { probe_stack_map, probe_take_stack, probe_process_events };
+	static const char *const names[] = { "a stack map is created",
+		"both stacks of this process are taken", "process events are on" };
+	struct probe_result r[ARRAY_LEN(list)];
+	int caps[] = { CAP_BPF, CAP_PERFMON };
+	char why[128];
+
+	for (size_t i = 0; i < ARRAY_LEN(list); i++)
+		if (caps_missing(caps, 2, why, sizeof(why)))
+			tap_skip(t, names[i], "%s", why);
+	if (caps_missing(caps, 2, why, sizeof(why)))
+		return;
+	run(list, ARRAY_LEN(list), 20000, r);
+	for (size_t i = 0; i < ARRAY_LEN(list); i++)
+		if (!tap_ok(t, r[i].code == 0, "%s", names[i]))
+			tap_diag("%s", r[i].err.msg);
+}
+
+/* A container's profile: bpf() and perf_event_open() are refused whatever the capabilities. */
+static int under_seccomp(char *found, size_t cap, struct err *e)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_bpf, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { .len = ARRAY_LEN(code), .filter = code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0) != 0)
+		return -errno;
+	return probe_stack_map(found, cap, e);
+}
+
+static void test_seccomp(struct tap *t)
+{
+	const probe_fn list[] = { under_seccomp };
+	int caps[] = { CAP_BPF, CAP_PERFMON };
+	struct probe_result r[1];
+	char why[128];
+
+	if (caps_missing(caps, 2, why, sizeof(why))) {
+		tap_skip(t, "a refusal by seccomp names the filter", "%s", why);
+		return;
+	}
+	run(list, 1, 20000, r);
+	if (!tap_ok(t, r[0].code == -EPERM && strstr(r[0].err.msg, "seccomp filter"),
+		    "a refusal by seccomp names the filter"))
+		tap_diag("%d %s", r[0].code, r[0].err.msg);
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+
+	test_child(&t);
+	test_limit(&t);
+	test_real(&t);
+	test_seccomp(&t);
+	return tap_done(&t);
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* capinfo - what a capture holds, and whether it is whole */
+#include "capjson.h"
+#include "capread.h"
+#include "capstats.h"
+#include "cli.h"
+#include "out.h"
+#include "text.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+static const struct cli cli = {
+        .name = "capinfo",
+        .synopsis = "[--maps [-p PID] | --verify | --json] FILE",
+        .help = "Show what a capture holds: host, options, processes, stacks, losses.\n"
+                "FILE - is standard input.\n"
+                "\n"
+                "  -m, --maps     the mappings at the end of the recording, as /proc/PID/maps shows them\n"
+                "  -p, --pid=PID  with --maps: of this process only\n"
+                "      --verify   check all of it; one line: ok, or what is damaged\n"
+                "  -j, --json     one JSON object with everything but frames and samples\n"
+                "  -h, --help     this text\n"
+                "  -V, --version  the version\n"
+                "\n"
+                "Exit status: 0 complete, 1 damaged or incomplete, 2 no capture, 64 bad usage.\n",
+};
+
+enum mode { SHOW, MAPS, VERIFY, JSON };
+
+struct opts {
+	const char *path;
+	enum mode mode;
+	bool has_pid;
+	uint64_t pid;
+};
+
+/* --- words --- */
+
+static void put_text(struct out *o, const char *s, enum text_style style)
+{
+	char buf[TEXT_ESCAPED_MAX(256)];
+	size_t len = strlen(s);
+
+	/* in pieces that end between characters: nothing here is limited in length */
+	while (len) {
+		size_t n = MIN(len, (size_t)256);
+
+		while (n < len && n > 252 && ((unsigned char)s[n] & 0xc0) == 0x80)
+			n--;
+		out_put(o, buf, text_escape(buf, sizeof(buf), s, n, style));
+		s += n;
+		len -= n;
+	}
+}
+
+static void put_seconds(struct out *o, uint64_t ns)
+{
+	out_printf(o, "%" PRIu64 ".%09" PRIu64 " s", ns / 1000000000, ns % 1000000000);
+}
+
+static void put_build_id(struct out *o, const struct cap_build_id *id)
+{
+	for (size_t i = 0; i < id->len; i++)
+		out_printf(o, "%02x", id->bytes[i]);
+}
+
+static void put_label(struct out *o, const char *label)
+{
+	out_printf(o, "%-12s", label);
+}
+
+static void put_word(struct out *o, const char *s)
+{
+	if (*s)
+		put_text(o, s, TEXT_LINE);
+	else
+		out_str(o, "unknown");
+}
+
+static void put_words(struct out *o, const char *label, const char *s)
+{
+	put_label(o, label);
+	put_word(o, s);
+	out_char(o, '\n');
+}
+
+static bool is_loss(const struct cap_counter *c)
+{
+	return strncmp(c->name, "lost.", 5) == 0;
+}
+
+/* --- the report --- */
+
+static void show_host(struct out *o, const struct cap_host *h)
+{
+	time_t s = (time_t)(h->start_real_ns / 1000000000);
+	char when[64] = "unknown";
+	struct tm tm;
+
+	if (h->start_real_ns && gmtime_r(&s, &tm))
+		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm);
+	put_words(o, "recorder", h->recorder);
+	put_words(o, "host", h->hostname);
+	put_label(o, "system");
+	put_word(o, h->sysname);
+	out_char(o, ' ');
+	put_word(o, h->release);
+	out_char(o, ' ');
+	put_word(o, h->machine);
+	out_printf(o, ", %" PRIu32 " CPUs online, pages of %" PRIu32 " bytes\n", h->cpus, h->page_size);
+	put_words(o, "version", h->version);
+	put_label(o, "kernel");
+	out_str(o, "build ID ");
+	if (h->kernel_build_id.len)
+		put_build_id(o, &h->kernel_build_id);
+	else
+		out_str(o, "unknown");
+	if (h->stext)
+		out_printf(o, ", _stext at 0x%" PRIx64, h->stext);
+	else
+		out_str(o, ", _stext hidden");
+	out_printf(o, ", stacks of up to %" PRIu32 " frames\n", h->max_stack);
+	put_words(o, "boot", h->boot_id);
+	put_words(o, "started", when);
+}
+
+static void show_totals(struct out *o, const struct capread *c, const struct capstats *st)
+{
+	put_label(o, "duration");
+	put_seconds(o, st->end_ns - c->host.start_mono_ns);
+	if (c->complete) {
+		out_str(o, ", stopped by: ");
+		put_word(o, c->trailer.why);
+	} else {
+		out_str(o, " at least");
+	}
+	out_char(o, '\n');
+	for (size_t i = 0; i < c->n_options; i++) {
+		put_label(o, i ? "" : "options");
+		put_text(o, c->options[i].name, TEXT_LINE);
+		out_char(o, '=');
+		put_text(o, c->options[i].value, TEXT_LINE);
+		out_char(o, '\n');
+	}
+	put_label(o, "waits");
+	out_printf(o, "%" PRIu64 ", off-CPU ", st->total.waits);
+	put_seconds(o, st->total.off_ns);
+	out_str(o, ", longest ");
+	put_seconds(o, st->total.longest_ns);
+	out_printf(o, ", open at the end %" PRIu64 "\n", st->total.open);
+	put_label(o, "holds");
+	out_printf(o,
+	        "%zu processes, %zu threads, %zu distinct stacks, %zu samples, %zu mappings of %zu files, "
+	        "%zu kernel symbols\n",
+	        c->n_procs, st->total.threads, st->total.stacks, c->n_samples, c->n_maps, c->n_files,
+	        c->n_ksyms);
+}
+
+/* A process's number as it sees itself, and what else is odd about it. */
+static void show_remarks(struct out *o, const struct cap_proc *p)
+{
+	if (p->ns_tgid != p->tgid)
+		out_printf(o, " (PID %" PRIu32 " in its namespace)", p->ns_tgid);
+	if (p->flags & CAP_PROC_KTHREAD)
+		out_str(o, " (kernel thread)");
+	if (p->image_ns)
+		out_str(o, " (began during the recording)");
+	if (p->flags & CAP_PROC_MAPS_LOST)
+		out_printf(o, " (mappings not read: %s)", err_name(p->maps_error));
+}
+
+static void show_procs(struct out *o, const struct capread *c, const struct capstats *st)
+{
+	out_str(o, "\nprocesses\n");
+	out_printf(o, "  %10s %7s %12s %22s %9s  %s\n", "PID", "THREADS", "WAITS", "OFF-CPU", "STACKS",
+	        "COMMAND");
+	for (size_t i = 0; i < c->n_procs; i++) {
+		const struct cap_proc *p = &c->procs[i];
+		const struct capstats_sum *s = &st->procs[i];
+
+		out_printf(o, "  %10" PRIu32 " %7zu %12" PRIu64 " %10" PRIu64 ".%09" PRIu64 " s %9zu  ",
+		        p->tgid, s->threads, s->waits, s->off_ns / 1000000000, s->off_ns % 1000000000,
+		        s->stacks);
+		put_text(o, p->comm, TEXT_LINE);
+		if (*p->exe) {
+			out_str(o, "  ");
+			put_text(o, p->exe, TEXT_LINE);
+		}
+		show_remarks(o, p);
+		out_char(o, '\n');
+	}
+}
+
+static void show_groups(struct out *o, const struct capstats *st)
+{
+	out_str(o, "\nstacks\n");
+	out_printf(o, "  %-7s %9s %12s %22s  %s\n", "KIND", "STACKS", "WAITS", "OFF-CPU", "END");
+	for (size_t i = 0; i < st->n_groups; i++) {
+		const struct capstats_group *g = &st->groups[i];
+
+		out_printf(o, "  %-7s %9" PRIu64 " %12" PRIu64 " %10" PRIu64 ".%09" PRIu64 " s  %s",
+		        capture_kind_name(g->kind), g->stacks, g->waits, g->off_ns / 1000000000,
+		        g->off_ns % 1000000000, capture_verdict_name(g->verdict));
+		if (g->reason)
+			out_printf(o, ": %s", capture_reason_text(g->reason));
+		if (g->error)
+			out_printf(o, " (%s)", err_name(g->error));
+		out_char(o, '\n');
+	}
+}
+
+static void show_counter(struct out *o, const struct cap_counter *c)
+{
+	out_printf(o, "  %20" PRIu64 "  ", c->value);
+	put_text(o, c->name, TEXT_LINE);
+	out_char(o, '\n');
+}
+
+static void show_counters(struct out *o, const struct capread *c)
+{
+	size_t losses = 0;
+
+	out_str(o, "\ncounters\n");
+	for (size_t i = 0; i < c->n_counters; i++) {
+		if (!is_loss(&c->counters[i]))
+			show_counter(o, &c->counters[i]);
+		else if (c->counters[i].value)
+			losses++;
+	}
+	out_str(o, "\nlost");
+	if (!c->n_counters)
+		out_str(o, ": not known, no counters were written");
+	else if (!losses)
+		out_str(o, ": nothing");
+	out_char(o, '\n');
+	for (size_t i = 0; i < c->n_counters; i++)
+		if (is_loss(&c->counters[i]) && losses)
+			show_counter(o, &c->counters[i]);
+}
+
+static void show(struct out *o, const struct opts *opts, const struct capread *c, const struct capstats *st)
+{
+	put_words(o, "capture", opts->path);
+	put_label(o, "state");
+	if (c->complete)
+		out_str(o, "complete");
+	else
+		put_text(o, c->damage, TEXT_LINE);
+	out_printf(o, "\n%-12s%" PRIu64 " bytes in %" PRIu64 " blocks", "size", c->total_bytes, c->blocks);
+	if (c->unknown_blocks)
+		out_printf(o, ", %" PRIu64 " of them of a kind that this version does not know",
+		        c->unknown_blocks);
+	out_char(o, '\n');
+	show_host(o, &c->host);
+	show_totals(o, c, st);
+	show_procs(o, c, st);
+	show_groups(o, st);
+	show_counters(o, c);
+}
+
+/* --- mappings --- */
+
+static int by_address(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return CMP(x, y);
+}
+
+/* [START, END) of M in the kernel's own layout: the path begins in column 74. */
+static void put_map(
+        struct out *o, const struct capread *c, const struct cap_map *m, uint64_t start, uint64_t end)
+{
+	static const struct cap_file anonymous = {.path = ""};
+	const struct cap_file *f = m->file == CAP_NONE ? &anonymous : &c->files[m->file];
+	uint64_t offset = f == &anonymous ? 0 : m->offset + (start - m->start);
+	char line[160];
+	int n = snprintf(line, sizeof(line),
+	        "%08" PRIx64 "-%08" PRIx64 " %c%c%c%c %08" PRIx64 " %02" PRIx32 ":%02" PRIx32 " %" PRIu64 " ",
+	        start, end, m->prot & PROT_READ ? 'r' : '-', m->prot & PROT_WRITE ? 'w' : '-',
+	        m->prot & PROT_EXEC ? 'x' : '-', m->flags & MAP_SHARED ? 's' : 'p', offset, f->dev_major,
+	        f->dev_minor, f->inode);
+
+	if (*f->path) {
+		out_printf(o, "%-73s", line);
+		put_text(o, f->path, TEXT_LINE);
+		if (f->flags & CAP_FILE_DELETED)
+			out_str(o, " (deleted)");
+	} else {
+		out_put(o, line, (size_t)n);
+	}
+	out_char(o, '\n');
+}
+
+/* The mappings of process P as they were at the end: the newest at each address. */
+static int put_maps(struct out *o, const struct capread *c, uint32_t proc)
+{
+	_cleanup_free_ uint64_t *cuts = calloc(2 * c->n_maps + 1, sizeof(*cuts));
+	const struct cap_map *open = NULL;
+	uint64_t from = 0;
+	size_t n = 0;
+
+	if (!cuts)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->n_maps; i++)
+		if (c->maps[i].proc == proc)
+			cuts[n++] = c->maps[i].start, cuts[n++] = c->maps[i].end;
+	qsort(cuts, n, sizeof(*cuts), by_address);
+	for (size_t i = 0; i < n; i++) {
+		const struct cap_map *m = capread_map(c, proc, cuts[i], UINT64_MAX, UINT64_MAX, NULL);
+
+		if (m == open)
+			continue;
+		if (open)
+			put_map(o, c, open, from, cuts[i]);
+		open = m;
+		from = cuts[i];
+	}
+	return 0;
+}
+
+static int show_maps(struct out *o, const struct opts *opts, const struct capread *c, struct err *e)
+{
+	size_t chosen = 0;
+	int code = 0;
+
+	for (size_t i = 0; i < c->n_procs; i++)
+		chosen += !opts->has_pid || c->procs[i].tgid == opts->pid;
+	if (opts->has_pid && !chosen) {
+		err_set(e, -ESRCH, "no process %" PRIu64 " in this capture", opts->pid);
+		err_hint(e, "capinfo '%s' lists those that are", opts->path);
+		return -ESRCH;
+	}
+	for (uint32_t i = 0; i < c->n_procs && !code; i++) {
+		const struct cap_proc *p = &c->procs[i];
+
+		if (opts->has_pid && p->tgid != opts->pid)
+			continue;
+		if (chosen > 1) {
+			out_printf(o, "# pid %" PRIu32 " ", p->tgid);
+			put_text(o, p->comm, TEXT_LINE);
+			out_char(o, '\n');
+		}
+		code = put_maps(o, c, i);
+	}
+	return code ? err_nomem(e, "the mappings") : 0;
+}
+
+/* --- */
+
+static int print(const struct opts *opts, const struct capread *c, struct out *o, struct err *e)
+{
+	struct capstats st = {0};
+	int code;
+
+	if (opts->mode == VERIFY) {
+		out_str(o, c->complete ? "ok" : "damaged: ");
+		out_str(o, c->damage);
+		out_char(o, '\n');
+		return out_flush(o, e);
+	}
+	if (opts->mode == MAPS) {
+		code = show_maps(o, opts, c, e);
+		return code ? code : out_flush(o, e);
+	}
+	if (capstats_make(c, &st) != 0)
+		return err_nomem(e, "the sums");
+	if (opts->mode == JSON)
+		capjson_put(o, c, &st);
+	else
+		show(o, opts, c, &st);
+	capstats_free(&st);
+	return out_flush(o, e);
+}
+
+/* Returns the exit status, with the story in E where it is not 0. */
+static int run(const struct opts *opts, struct err *e)
+{
+	struct capread *c;
+	struct out o;
+	int status = CLI_OK, code;
+
+	if (capread_load(opts->path, &c, e) != 0)
+		return CLI_FAILED;
+	if (out_init(&o, STDOUT_FILENO, e) != 0) {
+		capread_free(c);
+		return CLI_FAILED;
+	}
+	code = print(opts, c, &o, e);
+	if (code == -ESRCH) {
+		status = CLI_INCOMPLETE;
+		if (!c->complete)
+			err_hint(e, "the capture is not whole: %s", c->damage);
+	} else if (code) {
+		status = CLI_FAILED;
+	} else if (!c->complete) {
+		status = CLI_INCOMPLETE;
+		err_set(e, -EBADMSG, "'%s': %s", opts->path, c->damage);
+	}
+	out_free(&o);
+	capread_free(c);
+	return status;
+}
+
+/* 0, or the status to end with; -1 for --help and --version, which *OPT tells apart. */
+static int parse(int argc, char *argv[], struct opts *o, int *opt)
+{
+	static const struct option longs[] = {{"maps", no_argument, NULL, 'm'},
+	        {"pid", required_argument, NULL, 'p'}, {"verify", no_argument, NULL, 'v'},
+	        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'},
+	        {"version", no_argument, NULL, 'V'}, {0}};
+	unsigned int modes = 0;
+	struct err e;
+
+	opterr = 0;
+	while ((*opt = getopt_long(argc, argv, ":mp:jhV", longs, NULL)) != -1) {
+		switch (*opt) {
+		case 'm':
+		case 'v':
+		case 'j':
+			o->mode = *opt == 'm' ? MAPS : *opt == 'v' ? VERIFY : JSON;
+			modes |= 1U << o->mode;
+			break;
+		case 'p':
+			if (cli_u64(optarg, 0, UINT32_MAX, &o->pid, &e) != 0)
+				return cli_usage(&cli, "PID: %s", e.msg);
+			o->has_pid = true;
+			break;
+		case 'h':
+		case 'V':
+			return -1;
+		default:
+			return cli_bad_option(&cli, *opt, argv);
+		}
+	}
+	if (modes & (modes - 1))
+		return cli_usage(&cli, "--maps, --verify and --json exclude one another");
+	if (o->has_pid && o->mode != MAPS)
+		return cli_usage(&cli, "--pid goes with --maps");
+	if (argc - optind != 1)
+		return cli_usage(&cli, argc == optind ? "no capture named" : "more than one capture named");
+	o->path = argv[optind];
+	return 0;
+}
+
+int main(int argc, char *argv[])
+{
+	struct opts opts = {0};
+	struct err e = {0};
+	int opt, status = parse(argc, argv, &opts, &opt);
+
+	if (status < 0)
+		return opt == 'h' ? cli_help(&cli) : cli_version(&cli);
+	if (status)
+		return status;
+	status = run(&opts, &e);
+	if (status)
+		cli_error(&cli, &e);
+	return cli_finish(&cli, status);
+}
