@@ -2,9 +2,11 @@
 #
 #   make              every tool into bin/, every unit test into obj/t/
 #   make check        build, then prove t/
+#   make check-unit   build, then the unit tests alone
 #   make bench        ratios against the peers (scripts/bench)
 #   make lint         clang-format, cppcheck, shellcheck, floors, CLI contract
 #   make install      prefix=/usr/local DESTDIR=
+#   make clean
 #
 #   O=DIR             build there instead of here      V=1   show commands
 #   SAN=1             with ASan and UBSan              CI=1  warnings are errors
@@ -21,6 +23,7 @@ mandir ?= $(prefix)/share/man
 CC ?= cc
 AR ?= ar
 CLANG ?= clang
+# in sbin, which is not in everybody's PATH
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
 INSTALL ?= install
 PROVE ?= prove
@@ -31,24 +34,33 @@ OBJ := $(O)/obj
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wcast-qual -Wformat=2 -Wundef -Wvla
 CFLAGS ?= -O2 -g
-ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) -Ilib -Ibpf -isystem $(OBJ)/bpf -MMD -MP
-# clang -target bpf does not look into the multiarch folder, where asm/types.h is
-MULTIARCH := $(shell $(CC) -print-multiarch)
-BPF_CFLAGS := -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Wshadow -Wno-unused-parameter \
-	-D__TARGET_ARCH_x86 -Ibpf -idirafter /usr/include/$(MULTIARCH) -MMD -MP
-LIBS := -lbpf -ldw -lelf -lcap -lz -liberty
 ifneq ($(SAN),)
-ALL_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+SAN_CFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 ifeq ($(O),.)
 BIN := bin/san
 OBJ := obj/san
 endif
 endif
 ifneq ($(CI),)
-ALL_CFLAGS += -Werror
-BPF_CFLAGS += -Werror
+WERROR := -Werror
 endif
+
+# -MD and not -MMD: the skeletons are included as system headers, for the
+# warnings in them are not ours, and a changed BPF program must rebuild its users.
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) -Ilib -Ibpf -isystem $(OBJ)/bpf
+DEPS = -MD -MP
 LDFLAGS += -Wl,--as-needed
+LIBS := -lbpf -ldw -lelf -lcap -lz -liberty
+
+# clang -target bpf does not look into the multiarch folder, where asm/types.h is
+MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
+BPF_ARCH := $(subst aarch64,arm64,$(subst x86_64,x86,$(shell uname -m)))
+BPF_CFLAGS := -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Wshadow -Wno-unused-parameter \
+	-D__TARGET_ARCH_$(BPF_ARCH) -Ibpf -idirafter /usr/include/$(MULTIARCH)
+
+# Workloads are programs to be recorded: frame pointers kept, nothing inlined away.
+WORK_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls \
+	-fno-inline -Wall -Wextra -pthread
 
 ifneq ($(V),)
 Q :=
@@ -63,10 +75,13 @@ UNITS := $(patsubst t/%.c,%,$(wildcard t/unit-*.c))
 WORKS := $(patsubst t/%.c,%,$(wildcard t/work-*.c))
 SKELS := $(patsubst bpf/%.bpf.c,$(OBJ)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
 LIB_OBJS := $(patsubst lib/%.c,$(OBJ)/lib/%.o,$(wildcard lib/*.c))
+TOOL_OBJS := $(TOOLS:%=$(OBJ)/tools/%.o)
+UNIT_OBJS := $(UNITS:%=$(OBJ)/t/%.o)
 TOOL_BINS := $(TOOLS:%=$(BIN)/%)
-TEST_BINS := $(UNITS:%=$(OBJ)/t/%) $(WORKS:%=$(OBJ)/t/%)
+UNIT_BINS := $(UNITS:%=$(OBJ)/t/%)
+WORK_BINS := $(WORKS:%=$(OBJ)/t/%)
 
-all: $(TOOL_BINS) $(TEST_BINS)
+all: $(TOOL_BINS) $(UNIT_BINS) $(WORK_BINS)
 tools: $(TOOL_BINS)
 
 $(TOOL_BINS): $(BIN)/%: $(OBJ)/tools/%.o $(OBJ)/libstack.a
@@ -74,43 +89,51 @@ $(TOOL_BINS): $(BIN)/%: $(OBJ)/tools/%.o $(OBJ)/libstack.a
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(UNITS:%=$(OBJ)/t/%): $(OBJ)/t/%: $(OBJ)/t/%.o $(OBJ)/libstack.a
+$(UNIT_BINS): %: %.o $(OBJ)/libstack.a
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-# Workloads are programs to be recorded: frame pointers kept, nothing inlined away.
-$(WORKS:%=$(OBJ)/t/%): $(OBJ)/t/%: t/%.c
+$(WORK_BINS): $(OBJ)/t/%: t/%.c
 	@mkdir -p $(@D)
 	$(say) WORK $@
-	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls \
-		-Wall -Wextra -MMD -MP -pthread -o $@ $<
+	$(Q)$(CC) $(WORK_CFLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $<
 
 $(OBJ)/libstack.a: $(LIB_OBJS)
 	$(say) AR $@
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(OBJ)/%.o: %.c
+$(OBJ)/%.o: %.c $(OBJ)/.flags
 	@mkdir -p $(@D)
 	$(say) CC $@
-	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(ALL_CFLAGS) $(WERROR) $(DEPS) -c -o $@ $<
 
 # Whatever includes a skeleton names it; the first build has no .d files yet.
-$(LIB_OBJS) $(TOOLS:%=$(OBJ)/tools/%.o) $(UNITS:%=$(OBJ)/t/%.o): | $(SKELS)
+$(LIB_OBJS) $(TOOL_OBJS) $(UNIT_OBJS): | $(SKELS)
 
-$(OBJ)/bpf/%.bpf.o: bpf/%.bpf.c
+$(OBJ)/bpf/%.bpf.o: bpf/%.bpf.c $(OBJ)/.flags
 	@mkdir -p $(@D)
 	$(say) BPF $@
-	$(Q)$(CLANG) $(BPF_CFLAGS) -c -o $@ $<
+	$(Q)$(CLANG) $(BPF_CFLAGS) $(WERROR) $(DEPS) -c -o $@ $<
 
 $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
 	$(say) SKEL $@
 	$(Q)$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@.tmp && mv $@.tmp $@
 
+# What everything was compiled with: other flags compile everything again. The
+# first time, and whenever they change, the prerequisites are looked for too.
+FLAGS_NOW := $(CC) $(subst $(OBJ),OBJ,$(ALL_CFLAGS)) / $(CLANG) $(BPF_CFLAGS) / $(BPFTOOL)
+ifneq ($(file <$(OBJ)/.flags),$(FLAGS_NOW))
+$(OBJ)/.flags: FORCE
+endif
+$(OBJ)/.flags:
+	@CC='$(CC)' CLANG='$(CLANG)' BPFTOOL='$(BPFTOOL)' sh scripts/prerequisites
+	@mkdir -p $(@D) && printf '%s' '$(subst ','\'',$(FLAGS_NOW))' >$@
+
 check: all
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) $(PROVE) $(PROVE_FLAGS) t/
 
 # The unit tests alone: what runs under SAN=1 in CI.
-check-unit: all
+check-unit: $(UNIT_BINS)
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) $(PROVE) $(PROVE_FLAGS) t/unit-*.t
 
 bench: all
@@ -120,22 +143,26 @@ lint: tools
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) sh scripts/lint
 
 # fold would shadow coreutils' fold(1): it goes to libexec under its own name
-# and to bin as stackfold.
+# and to bin as stackfold, and so does its manual page.
 install: tools
-	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(libexecdir)/stacktools
-	$(INSTALL) $(filter-out $(BIN)/fold,$(TOOL_BINS)) $(DESTDIR)$(bindir)
-	$(INSTALL) $(BIN)/fold $(DESTDIR)$(bindir)/stackfold
-	$(INSTALL) $(BIN)/fold $(DESTDIR)$(libexecdir)/stacktools/fold
-	for page in docs/*.[1-9]; do \
-		dir=$(DESTDIR)$(mandir)/man$${page##*.}; name=$${page##*/}; \
-		[ "$$name" = fold.1 ] && name=stackfold.1; \
+	$(Q)$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(libexecdir)/stacktools
+	$(Q)$(INSTALL) $(filter-out $(BIN)/fold,$(TOOL_BINS)) $(DESTDIR)$(bindir)
+	$(Q)$(INSTALL) $(BIN)/fold $(DESTDIR)$(bindir)/stackfold
+	$(Q)$(INSTALL) $(BIN)/fold $(DESTDIR)$(libexecdir)/stacktools/fold
+	$(Q)for page in docs/*.[1-9]; do \
+		name=$${page##*/}; \
+		[ "$$name" != fold.1 ] || name=stackfold.1; \
+		dir=$(DESTDIR)$(mandir)/man$${page##*.}; \
 		$(INSTALL) -d "$$dir" && $(INSTALL) -m 644 "$$page" "$$dir/$$name" || exit 1; \
 	done
+	$(say) INSTALL $(DESTDIR)$(prefix)
 
 clean:
 	rm -rf $(O)/bin $(O)/obj
 
-.PHONY: all tools check check-unit bench lint install clean
+FORCE:
+
+.PHONY: all tools check check-unit bench lint install clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(wildcard $(OBJ)/*/*.d)

@@ -20,64 +20,19 @@
 #include <bpf/bpf_tracing.h>
 
 #include "offcpu_abi.h"
+#include "offcpu_targets.bpf.h"
+#include "offcpu_stacks.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* enum cap_stack_kind, cap_verdict, cap_reason: lib/offcpu.c asserts that these agree */
-enum { KIND_KERNEL = 1, KIND_USER = 2 };
-enum { VERDICT_COMPLETE = 1, VERDICT_UNVERIFIED = 2, VERDICT_TRUNCATED = 3 };
-enum {
-	REASON_ERRNO = 1,
-	REASON_KTHREAD = 2,
-	REASON_EXEC = 3,
-	REASON_NOT_ASKED = 4,
-	REASON_NOT_SEEN = 5,
-	REASON_EXITING = 7,
-	REASON_EMPTY = 9,
-};
-
-const volatile bool all_tasks;
-const volatile bool use_tids;
-const volatile bool use_comms;
-const volatile bool with_kthreads;
-const volatile bool follow;
-const volatile bool kernel_stacks = true;
-const volatile bool user_stacks = true;
 const volatile bool record_preempted;
-const volatile __u32 depth = 127;
 const volatile __u32 state_mask;
 const volatile __u64 min_ns;
 const volatile __u64 max_ns = ~0ULL;
-const volatile __u64 hash_key[4] = { 1, 1, 1, 1 };
-const volatile __u64 ring_wake_bytes = 1 << 20;
-
 __u32 phase; /* enum offcpu_phase */
 __u64 record_start_ns; /* CLOCK_MONOTONIC */
 __u64 record_start_boot; /* the same instant, CLOCK_BOOTTIME */
-__u32 ns_level; /* of the recorder's PID namespace; 0 = the first one */
-__u32 ns_inum;
-__u32 self_tgid; /* global id of the recorder, never recorded */
-__u32 exec_target; /* a process (id of the recorder's namespace) that becomes a target when it execs */
 __u64 inserted; /* new elements of the aggregation maps, ever */
-char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN];
-__u32 n_comms;
-
-/* Bit sets over global ids, sized to pid_max: exact, and one load a look-up. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 65536);
-	__type(key, __u32);
-	__type(value, __u64);
-} tgids SEC(".maps"), tids SEC(".maps");
-
-/* What -p and -t asked for, as ids of the recorder's namespace, for find_targets. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u32);
-	__type(value, __u32);
-} asked_pids SEC(".maps"), asked_tids SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -100,231 +55,6 @@ struct {
 	__uint(key_size, sizeof(__u32));
 	__array(values, struct agg_map);
 } agg SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 65536);
-	__type(key, struct offcpu_stack_id);
-	__type(value, __u8);
-} seen SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 24);
-} ring SEC(".maps");
-
-struct scratch {
-	struct offcpu_counters count;
-	struct offcpu_ev_stack ev;
-};
-
-/* Entry 0: the switch program, which nothing interrupts. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct scratch);
-} scratches SEC(".maps");
-
-/* For the iterators, which can be preempted: they run one at a time. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct scratch);
-} iter_scratch SEC(".maps");
-
-static __always_inline bool bit_get(void *map, __u32 id)
-{
-	__u32 word = id >> 6;
-	__u64 *bits = bpf_map_lookup_elem(map, &word);
-
-	return bits && (*bits >> (id & 63) & 1);
-}
-
-static __always_inline void bit_set(void *map, __u32 id)
-{
-	__u32 word = id >> 6;
-	__u64 *bits = bpf_map_lookup_elem(map, &word);
-
-	if (bits)
-		__sync_fetch_and_or(bits, 1ULL << (id & 63));
-}
-
-static __always_inline void bit_clear(void *map, __u32 id)
-{
-	__u32 word = id >> 6;
-	__u64 *bits = bpf_map_lookup_elem(map, &word);
-
-	if (bits)
-		__sync_fetch_and_and(bits, ~(1ULL << (id & 63)));
-}
-
-/* The id of TASK in the recorder's PID namespace, 0 when it is not visible there. */
-static __always_inline __u32 our_id(struct task_struct *task)
-{
-	struct pid *pid;
-	struct pid_namespace *ns;
-	struct upid *up;
-
-	if (!ns_level)
-		return BPF_CORE_READ(task, pid);
-	pid = BPF_CORE_READ(task, thread_pid);
-	if (!pid || BPF_CORE_READ(pid, level) < ns_level)
-		return 0;
-	up = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
-	     ns_level * bpf_core_type_size(struct upid);
-	ns = BPF_CORE_READ(up, ns);
-	if (!ns || BPF_CORE_READ(ns, ns.inum) != ns_inum)
-		return 0;
-	return BPF_CORE_READ(up, nr);
-}
-
-/* The id of TASK in its own, innermost PID namespace. */
-static __always_inline __u32 own_id(struct task_struct *task)
-{
-	struct pid *pid = BPF_CORE_READ(task, thread_pid);
-	struct upid *up;
-
-	if (!pid)
-		return 0;
-	up = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
-	     BPF_CORE_READ(pid, level) * bpf_core_type_size(struct upid);
-	return BPF_CORE_READ(up, nr);
-}
-
-static __always_inline bool wanted(struct task_struct *task)
-{
-	if (all_tasks)
-		return task->pid && (with_kthreads || !(task->flags & PF_KTHREAD)) &&
-		       (__u32)task->tgid != self_tgid;
-	if (bit_get(&tgids, task->tgid))
-		return true;
-	return use_tids && bit_get(&tids, task->pid);
-}
-
-static __always_inline void put(struct offcpu_ev_stack *ev, struct scratch *s)
-{
-	__u64 bytes = __builtin_offsetof(struct offcpu_ev_stack, frames) + ev->len * 8ULL;
-	__u64 flags = BPF_RB_NO_WAKEUP;
-	__u8 one = 1;
-
-	if (bytes > sizeof(*ev))
-		return;
-	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes)
-		flags = BPF_RB_FORCE_WAKEUP;
-	if (bpf_ringbuf_output(&ring, ev, bytes, flags))
-		s->count.ring_full++;
-	else
-		bpf_map_update_elem(&seen, &ev->id, &one, BPF_ANY);
-}
-
-/*
- * Two lanes that every frame enters by xor and by addition, each multiplied by
- * a secret odd number: to make two stacks collide one would have to know them.
- * A global function: the verifier walks its loop once, not once a caller.
- */
-__noinline int hash_frames(struct offcpu_ev_stack *ev)
-{
-	__u64 ma = hash_key[2] | 1, mb = hash_key[3] | 1, a, b;
-	__u32 len;
-
-	if (!ev)
-		return 0;
-	len = ev->len;
-	a = hash_key[0] ^ ((__u64)ev->kind << 8 | ev->verdict);
-	b = hash_key[1] + len;
-	for (__u32 i = 0; i < OFFCPU_DEPTH_MAX && i < depth && i < len; i++) {
-		__u64 frame = ev->frames[i];
-
-		a = (a ^ frame) * ma;
-		a ^= a >> 29;
-		b = (b + frame) * mb;
-		b = b >> 31 | b << 33;
-	}
-	a = (a ^ b >> 32) * ma;
-	a ^= a >> 32;
-	b = (b ^ a) * mb;
-	b ^= b >> 29;
-	ev->id.hi = a ? a : 1;
-	ev->id.lo = b;
-	return 0;
-}
-
-/*
- * What a helper left in the scratch event (BYTES of frames, or -errno) becomes
- * an identity; a stack not sent before is sent.
- */
-static __always_inline struct offcpu_stack_id stack_id(struct scratch *s, long bytes, __u8 kind, __u8 verdict)
-{
-	struct offcpu_ev_stack *ev = &s->ev;
-	struct offcpu_stack_id none = {};
-
-	if (bytes <= 0) {
-		none.lo = bytes ? OFFCPU_FAILED(REASON_ERRNO, bytes) : OFFCPU_FAILED(REASON_EMPTY, 0);
-		if (kind == KIND_KERNEL)
-			s->count.kernel_failed++;
-		else
-			s->count.user_failed++;
-		return none;
-	}
-	ev->type = OFFCPU_EV_STACK;
-	ev->kind = kind;
-	ev->verdict = verdict;
-	ev->len = (__u64)bytes >> 3;
-	/* one frame more than wanted was asked for: its presence proves the cut */
-	if (ev->len > depth) {
-		ev->len = depth;
-		ev->verdict = VERDICT_TRUNCATED;
-		s->count.truncated++;
-	}
-	hash_frames(ev);
-	if (!bpf_map_lookup_elem(&seen, &ev->id))
-		put(ev, s);
-	return ev->id;
-}
-
-static __always_inline __u32 stack_bytes(void)
-{
-	__u32 bytes = (depth + 1) * 8;
-
-	return bytes <= sizeof(((struct offcpu_ev_stack *)0)->frames) ? bytes : 0;
-}
-
-static __always_inline struct offcpu_stack_id no_stack(__u32 reason)
-{
-	struct offcpu_stack_id none = { .hi = 0, .lo = OFFCPU_FAILED(reason, 0) };
-
-	return none;
-}
-
-/*
- * Pointers inside a task are read with a helper (BPF_CORE_READ), not directly:
- * for each direct load of one the verifier searches the kernel's whole BTF
- * (Linux 6.3 and later), which costs milliseconds at every start.
- *
- * Why TASK cannot have a user stack now; 0 when it can.
- */
-static __always_inline __u32 no_user_reason(struct task_struct *task)
-{
-	struct mm_struct *mm;
-
-	if (!user_stacks)
-		return REASON_NOT_ASKED;
-	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
-		return REASON_KTHREAD;
-	mm = BPF_CORE_READ(task, mm);
-	if (!mm)
-		return REASON_EXITING;
-	/*
-	 * From exec's new address space until the new program's registers are
-	 * set, the saved registers belong to the old program: start_stack is
-	 * zero for just that time.
-	 */
-	if (!BPF_CORE_READ(mm, start_stack))
-		return REASON_EXEC;
-	return 0;
-}
 
 static __always_inline void announce(
 	struct task_struct *task, struct offcpu_wait *w, struct scratch *s, const struct offcpu_key *key)
@@ -493,15 +223,15 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		if (w->announced != key->exec_id + 1)
 			announce(task, w, s, key);
 		if (kernel_stacks) {
-			n = bpf_get_stack(ctx, s->ev.frames, stack_bytes(), 0);
-			key->kernel = stack_id(s, n, KIND_KERNEL, VERDICT_COMPLETE);
+			n = bpf_get_stack(ctx, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
+			key->kernel = stack_id(s, n, KIND_KERNEL, VERDICT_COMPLETE, true);
 		} else {
 			key->kernel = no_stack(REASON_NOT_ASKED);
 		}
 		reason = no_user_reason(task);
 		if (!reason) {
-			n = bpf_get_stack(ctx, s->ev.frames, stack_bytes(), BPF_F_USER_STACK);
-			key->user = stack_id(s, n, KIND_USER, VERDICT_UNVERIFIED);
+			n = bpf_get_stack(ctx, s->ev.frames, stack_bytes(KIND_USER), BPF_F_USER_STACK);
+			key->user = stack_id(s, n, KIND_USER, VERDICT_UNVERIFIED, true);
 		} else {
 			key->user = no_stack(reason);
 		}
@@ -518,18 +248,26 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 {
 	struct offcpu_key key = {};
 	struct scratch *s = my_scratch();
+	struct offcpu_wait *w;
 	long n;
 
 	/* a process that -c, --follow or an exec made a target later waited as none */
 	if (!s || use_comms || follow || task->start_boottime > record_start_boot)
 		return;
+	/* once for each thread: from now on it is known to run until it is seen leaving */
+	w = bpf_task_storage_get(&waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!w) {
+		s->count.storage++;
+		return;
+	}
+	w->start = OFFCPU_ON_CPU;
 	if (!key_init(&key, task, false, task_state(task)))
 		return;
 	key.flags |= OFFCPU_F_INITIAL;
 	key.user = no_stack(REASON_NOT_SEEN);
 	if (kernel_stacks) {
-		n = bpf_get_task_stack(task, s->ev.frames, stack_bytes(), 0);
-		key.kernel = stack_id(s, n, KIND_KERNEL, VERDICT_COMPLETE);
+		n = bpf_get_task_stack(task, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
+		key.kernel = stack_id(s, n, KIND_KERNEL, VERDICT_COMPLETE, true);
 	} else {
 		key.kernel = no_stack(REASON_NOT_ASKED);
 	}
@@ -598,127 +336,6 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch_old, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	return on_switch(ctx, preempt, prev, next, task_state(prev));
-}
-
-static __always_inline bool comm_matches(struct task_struct *leader)
-{
-	char name[OFFCPU_COMM_LEN] = {};
-
-	BPF_CORE_READ_STR_INTO(&name, leader, comm);
-	for (__u32 i = 0; i < OFFCPU_COMMS_MAX && i < n_comms; i++) {
-		bool same = true;
-
-		for (int j = 0; j < OFFCPU_COMM_LEN; j++) {
-			if (name[j] != comms[i][j]) {
-				same = false;
-				break;
-			}
-			if (!name[j])
-				break;
-		}
-		if (same)
-			return true;
-	}
-	return false;
-}
-
-/* A new process inherits its parent's place among the targets, or loses the old owner of its PID. */
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
-{
-	if (all_tasks)
-		return 0;
-	if (use_tids)
-		bit_clear(&tids, child->pid);
-	if (child->pid != child->tgid)
-		return 0;
-	if ((follow && bit_get(&tgids, parent->tgid)) || (use_comms && comm_matches(child)))
-		bit_set(&tgids, child->tgid);
-	else
-		bit_clear(&tgids, child->tgid);
-	return 0;
-}
-
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task)
-{
-	__u32 tgid = task->tgid;
-
-	if (exec_target && our_id(BPF_CORE_READ(task, group_leader)) == exec_target) {
-		exec_target = 0;
-		bit_set(&tgids, tgid);
-	} else if (use_comms && comm_matches(task)) {
-		bit_set(&tgids, tgid);
-	}
-	return 0;
-}
-
-/* The new name is not in the task yet. */
-SEC("tp_btf/task_rename")
-int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
-{
-	char name[OFFCPU_COMM_LEN] = {};
-
-	if (!use_comms || task->pid != task->tgid)
-		return 0;
-	bpf_probe_read_kernel_str(name, sizeof(name), comm);
-	for (__u32 i = 0; i < OFFCPU_COMMS_MAX && i < n_comms; i++) {
-		bool same = true;
-
-		for (int j = 0; j < OFFCPU_COMM_LEN; j++) {
-			if (name[j] != comms[i][j]) {
-				same = false;
-				break;
-			}
-			if (!name[j])
-				break;
-		}
-		if (same)
-			bit_set(&tgids, task->tgid);
-	}
-	return 0;
-}
-
-/* Where the recorder stands: read once, before anything else. */
-SEC("iter/task")
-int find_self(struct bpf_iter__task *ctx)
-{
-	struct task_struct *task = ctx->task, *me;
-	struct pid *pid;
-	struct upid *up;
-
-	if (ctx->meta->seq == NULL || !task)
-		return 0;
-	me = (void *)bpf_get_current_task();
-	if (task != me)
-		return 0;
-	pid = BPF_CORE_READ(task, thread_pid);
-	if (!pid)
-		return 0;
-	self_tgid = task->tgid;
-	ns_level = BPF_CORE_READ(pid, level);
-	up = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
-	     ns_level * bpf_core_type_size(struct upid);
-	ns_inum = BPF_CORE_READ(up, ns, ns.inum);
-	return 0;
-}
-
-/* Set the bits of every task that -p, -t or -c asked for. */
-SEC("iter/task")
-int find_targets(struct bpf_iter__task *ctx)
-{
-	struct task_struct *task = ctx->task;
-	__u32 id;
-
-	if (!task)
-		return 0;
-	id = our_id(task);
-	if (task->pid == task->tgid &&
-		(bpf_map_lookup_elem(&asked_pids, &id) || (use_comms && comm_matches(task))))
-		bit_set(&tgids, task->tgid);
-	if (use_tids && bpf_map_lookup_elem(&asked_tids, &id))
-		bit_set(&tids, task->pid);
-	return 0;
 }
 
 /*
@@ -790,14 +407,15 @@ int initial_waits(struct bpf_iter__task *ctx)
 	if (!(w->initial.flags & OFFCPU_F_DROP)) {
 		announce(task, w, s, &w->initial);
 		if (kernel_stacks) {
-			n = bpf_get_task_stack(task, s->ev.frames, stack_bytes(), 0);
-			w->initial.kernel = stack_id(s, n, KIND_KERNEL, VERDICT_COMPLETE);
+			n = bpf_get_task_stack(task, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
+			w->initial.kernel = stack_id(s, n, KIND_KERNEL, VERDICT_COMPLETE, true);
 		} else {
 			w->initial.kernel = no_stack(REASON_NOT_ASKED);
 		}
 		reason = no_user_reason(task);
 		if (!reason)
-			w->initial.user = stack_id(s, walk_user(task, s), KIND_USER, VERDICT_UNVERIFIED);
+			w->initial.user =
+				stack_id(s, walk_user(task, s), KIND_USER, VERDICT_UNVERIFIED, false);
 		else
 			w->initial.user = no_stack(reason);
 	}

@@ -14,6 +14,13 @@
 #include <linux/types.h>
 
 #define OFFCPU_DEPTH_MAX 512
+
+/*
+ * Kernel stacks taken at the tracepoint begin with the frames of the tracer
+ * itself; that many more are taken, and user space cuts them off.
+ */
+#define OFFCPU_OWN_FRAMES 12
+#define OFFCPU_FRAMES_MAX (OFFCPU_DEPTH_MAX + OFFCPU_OWN_FRAMES + 1)
 #define OFFCPU_COMM_LEN 16
 #define OFFCPU_COMMS_MAX 16 /* of -c */
 
@@ -82,7 +89,7 @@ struct offcpu_ev_stack {
 	__u8 verdict; /* enum cap_verdict */
 	__u16 len; /* frames */
 	struct offcpu_stack_id id;
-	__u64 frames[OFFCPU_DEPTH_MAX + 1];
+	__u64 frames[OFFCPU_FRAMES_MAX];
 };
 
 /* A thread or process image seen for the first time. */
@@ -124,7 +131,6 @@ struct offcpu_counters {
 	__u64 clock_back; /* waits that ended before they began: counted as 0 ns */
 	__u64 kernel_failed; /* kernel stacks with no frames */
 	__u64 user_failed; /* user stacks with no frames, kernel threads not counted */
-	__u64 truncated; /* stacks cut at the depth limit */
 };
 
 _Static_assert(sizeof(struct offcpu_key) == 64, "offcpu_key");
@@ -132,7 +138,7 @@ _Static_assert(sizeof(struct offcpu_value) == 40, "offcpu_value");
 _Static_assert(sizeof(struct offcpu_wait) == 144, "offcpu_wait");
 _Static_assert(sizeof(struct offcpu_ev_thread) == 72, "offcpu_ev_thread");
 _Static_assert(sizeof(struct offcpu_ev_open) == 80, "offcpu_ev_open");
-_Static_assert(sizeof(struct offcpu_ev_stack) == 24 + 8 * (OFFCPU_DEPTH_MAX + 1), "offcpu_ev_stack");
+_Static_assert(sizeof(struct offcpu_ev_stack) == 24 + 8 * OFFCPU_FRAMES_MAX, "offcpu_ev_stack");
 _Static_assert(sizeof(struct offcpu_counters) % 8 == 0, "offcpu_counters");
 
 _Static_assert(__builtin_offsetof(struct offcpu_ev_stack, id) == 8, "ev_stack.id");

@@ -176,9 +176,12 @@ static void put_function(const struct perfscript_frame *f, struct perfscript_str
 	buf_put(out, mark, strlen(mark));
 }
 
-static bool is_special(char c)
+static inline bool is_special(char c)
 {
-	return c == '-' || c == '(' || c == ';' || c == '"' || c == '\'';
+	static const bool special[256] = {
+	        ['-'] = true, ['('] = true, [';'] = true, ['"'] = true, ['\''] = true};
+
+	return special[(unsigned char)c];
 }
 
 #ifdef __SSE2__
@@ -201,9 +204,12 @@ static bool is_plain(const char *p, size_t len)
 	if (*p == '[')
 		return false;
 #ifdef __SSE2__
-	for (; len >= 16; len -= 16, p += 16) {
-		if (has_special16(p))
-			return false;
+	if (len >= 16) {
+		for (size_t i = 0; i + 16 < len; i += 16) {
+			if (has_special16(p + i))
+				return false;
+		}
+		return !has_special16(p + len - 16);
 	}
 #endif
 	for (size_t i = 0; i < len; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "folding.h"
+#include "bodycache.h"
 #include "hash.h"
 
 #include <errno.h>
@@ -8,34 +9,10 @@
 
 static const char not_known[] = "neither header nor frame";
 
-/*
- * Bytes of text that a cache may hold before it starts afresh. Up to CACHE_EASY
- * it takes every body, beyond that only those that come a second time.
- */
-#define CACHE_MAX ((size_t)32 << 20)
-#define CACHE_EASY ((size_t)16 << 20)
-#define SEEN_SLOTS 65536
-
 /* A frame's functions, in the scratch text. */
 struct frame_span {
 	size_t at, len;
 	enum foldframe_side side;
-};
-
-/* What all lines between a header and its blank line give. */
-struct body_value {
-	uint32_t stack; /* id in the table */
-	uint32_t bad; /* lines that are no frames */
-	uint32_t name; /* whose it was the last time, and */
-	uint32_t pair; /* that pair's index in the table */
-};
-
-/* One for java processes, one for the others: the same text means different frames. */
-struct cache {
-	struct intern bodies;
-	struct body_value *values; /* index = id */
-	size_t cap;
-	uint32_t *seen; /* hashes of bodies that came and were not kept */
 };
 
 enum state { OUTSIDE, SKIPPING };
@@ -44,7 +21,7 @@ struct folding {
 	const struct folding_opts *o;
 	struct foldtab table;
 	struct folding_report report;
-	struct cache cache[2];
+	struct bodycache cache[2]; /* by java or not: the same text means different frames */
 	enum state state; /* SKIPPING: the paragraph before was cut inside a record */
 	struct frame_span *frames; /* of the stack at hand, innermost first */
 	size_t n_frames, cap_frames;
@@ -78,11 +55,9 @@ int folding_new(const struct folding_opts *opts, struct folding **ret, struct er
 	f->o = opts;
 	foldtab_init(&f->table, seed);
 	for (size_t i = 0; i < ARRAY_LEN(f->cache); i++) {
-		f->cache[i].bodies.seed = seed;
-		f->cache[i].seen = calloc(SEEN_SLOTS, sizeof(*f->cache[i].seen));
-		if (!f->cache[i].seen) {
+		if (bodycache_init(&f->cache[i], seed, e) != 0) {
 			folding_free(f);
-			return err_nomem(e, "folding");
+			return -ENOMEM;
 		}
 	}
 	if (opts->event && opts->event[0]) {
@@ -100,13 +75,8 @@ void folding_free(struct folding *f)
 {
 	if (!f)
 		return;
-	for (size_t i = 0; i < ARRAY_LEN(f->cache); i++) {
-		struct cache *c = &f->cache[i];
-
-		intern_free(&c->bodies);
-		free(c->values);
-		free(c->seen);
-	}
+	for (size_t i = 0; i < ARRAY_LEN(f->cache); i++)
+		bodycache_free(&f->cache[i]);
 	foldtab_free(&f->table);
 	free(f->report.event);
 	free(f->report.other);
@@ -273,32 +243,6 @@ static uint32_t stack_of(struct folding *f)
 	return out->failed ? INTERN_NONE : intern_put(&f->table.stacks, out->p, out->len);
 }
 
-/* Bounded also where lines are short and many. */
-static void trim(struct intern *t)
-{
-	if (t->bytes > CACHE_MAX || t->n > CACHE_MAX / 64)
-		intern_reset(t);
-}
-
-/* Remember an intact body. */
-static int keep_body(
-        struct cache *c, const struct record *r, uint64_t hash, struct body_value v, struct err *e)
-{
-	uint32_t tag = (uint32_t)(hash >> 32), *seen = &c->seen[hash % SEEN_SLOTS];
-	uint32_t id;
-
-	if (c->bodies.bytes > CACHE_EASY && *seen != tag) {
-		*seen = tag;
-		return 0;
-	}
-	trim(&c->bodies);
-	id = intern_add(&c->bodies, r->body, (size_t)(r->end - r->body), hash);
-	if (id == INTERN_NONE || base_grow(&c->values, &c->cap, c->bodies.n, sizeof(*c->values)) != 0)
-		return err_nomem(e, "stacks");
-	c->values[id] = v;
-	return 0;
-}
-
 /* What a record counts for; false: no number. */
 static bool weight_of(const struct folding *f, const struct record *r, uint64_t *weight)
 {
@@ -342,7 +286,7 @@ static int choose(struct folding *f, struct record *r, struct err *e)
 
 /* Add R to its stack's sum; the cached V saves the search for their pair. */
 static int account(struct folding *f, const struct paragraphs *in, const struct record *r,
-        struct body_value *v, struct err *e)
+        struct bodycache_value *v, struct err *e)
 {
 	uint64_t weight;
 	uint32_t name;
@@ -423,7 +367,7 @@ static int walk_body(struct folding *f, const struct paragraphs *in, const struc
 static int fold_body(struct folding *f, const struct paragraphs *in, const struct record *r, uint64_t hash,
         const char **next, struct err *e)
 {
-	struct body_value v = {.name = INTERN_NONE};
+	struct bodycache_value v = {.name = INTERN_NONE};
 	int code = walk_body(f, in, r, next, &v.bad, e);
 
 	if (code)
@@ -444,7 +388,7 @@ static int fold_body(struct folding *f, const struct paragraphs *in, const struc
 		return err_nomem(e, "the distinct stacks");
 	code = account(f, in, r, &v, e);
 	if (!code && r->chosen && hash)
-		code = keep_body(&f->cache[r->java], r, hash, v, e);
+		code = bodycache_keep(&f->cache[r->java], r->body, (size_t)(r->end - r->body), hash, &v, e);
 	return code;
 }
 
@@ -458,25 +402,19 @@ static int fold_record(struct folding *f, const struct paragraphs *in, struct re
         const char **next, struct err *e)
 {
 	size_t len = (size_t)(r->end - r->body);
-	struct intern *bodies;
-	uint32_t id = INTERN_NONE;
-	struct body_value *v;
+	struct bodycache_value *v = NULL;
 	uint64_t hash = 0;
 	int code = choose(f, r, e);
 
 	if (code)
 		return code;
 	r->java = starts(r->h.comm.p, r->h.comm.len, "java");
-	bodies = &f->cache[r->java].bodies;
-	if (first && r->how == PARAGRAPH_BLANK) {
-		hash = intern_hash(bodies, r->body, len);
-		id = intern_find(bodies, r->body, len, hash);
-	}
-	if (id == INTERN_NONE)
+	if (first && r->how == PARAGRAPH_BLANK)
+		v = bodycache_find(&f->cache[r->java], r->body, len, &hash);
+	if (!v)
 		return fold_body(f, in, r, hash, next, e);
 	*next = r->end;
 	/* the first bad line was told when the body was read */
-	v = &f->cache[r->java].values[id];
 	f->report.malformed += v->bad;
 	return account(f, in, r, v, e);
 }

@@ -64,9 +64,13 @@ struct image *imagetab_add(struct imagetab *t, uint32_t tgid, uint64_t begin_ns)
 	struct idmap_slot *s;
 	uint32_t at = take_slot(t);
 
-	if (at == UINT32_MAX || idmap_put(&t->by_tgid, 0, tgid, UINT32_MAX - 1, NULL) == UINT32_MAX)
+	if (at == UINT32_MAX)
 		return NULL;
+	/* the value of a tgid whose images were all forgotten is UINT32_MAX too: look, do not compare */
+	idmap_put(&t->by_tgid, 0, tgid, UINT32_MAX, NULL);
 	s = idmap_find(&t->by_tgid, 0, tgid);
+	if (!s)
+		return NULL;
 	if (s->value < t->n)
 		old = &t->images[s->value];
 	im = &t->images[at];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ksymfilter.h"
+#include "hexword.h"
 #include "text.h"
 
 #include <errno.h>
@@ -9,6 +10,15 @@
 #define WINDOW (256u << 10)
 #define KERNEL_HALF (UINT64_C(1) << 63)
 
+#define JOBS 64u
+
+/* An address to be named: the bytes from CUT to NEXT become its name. */
+struct job {
+	const char *cut, *next;
+	uint64_t addr;
+	bool frame;
+};
+
 struct stream {
 	struct ksymfilter *f;
 	struct out *o;
@@ -17,6 +27,10 @@ struct stream {
 	bool in_line; /* the front of the window continues a line too long to be ours */
 	bool in_stack; /* the last line was a frame */
 	const char *pass_from; /* from here on nothing has gone out yet */
+	/* looked up together, which is far faster than one by one */
+	struct job jobs[JOBS];
+	uint64_t lookup[JOBS];
+	size_t njobs;
 };
 
 /* ---- where the kernel is ---- */
@@ -97,7 +111,11 @@ static int check_release(const struct ksymfilter *f, const char *release, size_t
 	return -ESTALE;
 }
 
-/* "# kernel: ..." */
+static bool is_kernel_comment(const char *line, size_t len)
+{
+	return len >= 9 && memcmp(line, "# kernel:", 9) == 0;
+}
+
 static int take_comment(struct ksymfilter *f, const char *line, size_t len, struct err *e)
 {
 	const char *value;
@@ -105,7 +123,7 @@ static int take_comment(struct ksymfilter *f, const char *line, size_t len, stru
 	uint64_t stext;
 	int err = 0;
 
-	if (f->fixed || len < 9 || memcmp(line, "# kernel:", 9) != 0)
+	if (f->fixed)
 		return 0;
 	if (find_value(line, len, "release=", &value, &value_len))
 		err = check_release(f, value, value_len, e);
@@ -146,6 +164,8 @@ bool ksymfilter_hex(const char *p, size_t len, uint64_t *ret)
 
 	if (len > 2 && p[0] == '0' && (p[1] | 0x20) == 'x')
 		p += 2, len -= 2;
+	if (len == 16 && hexword_16(p, ret))
+		return true;
 	if (len - 1 > 15)
 		return false;
 	for (size_t i = 0; i < len; i++) {
@@ -177,48 +197,60 @@ static void put_symbol(struct ksymfilter *f, const struct kallsyms_sym *sym, uin
 	out_hex(o, addr - sym->start, 0);
 }
 
-void ksymfilter_address(struct ksymfilter *f, uint64_t addr, struct out *o)
+/* "name+0x1f [module]", or the address; SYM has no name where there is none. */
+static void put_address(struct ksymfilter *f, const struct kallsyms_sym *sym, uint64_t addr, struct out *o)
 {
-	struct kallsyms_sym sym;
-
-	if (!kallsyms_find(f->ks, addr - f->return_addresses, &sym)) {
-		f->unnamed++;
+	if (!sym->name) {
 		out_put(o, "0x", 2);
 		out_hex(o, addr, 0);
 		out_put(o, " [unknown]", 10);
 		return;
 	}
-	f->named++;
-	put_symbol(f, &sym, addr, o);
-	if (*sym.module) {
+	put_symbol(f, sym, addr, o);
+	if (*sym->module) {
 		out_put(o, " [", 2);
-		put_text(f, sym.module, o);
+		put_text(f, sym->module, o);
 		out_char(o, ']');
 	} else if (f->modules) {
 		out_put(o, " [kernel]", 9);
 	}
 }
 
-/* A raw frame of the kernel. */
-struct frame {
-	const char *symbol; /* where "[unknown]" stands on its line */
-	uint64_t addr;
+static void count(struct ksymfilter *f, const struct kallsyms_sym *sym)
+{
+	f->named += sym->name != NULL;
+	f->unnamed += sym->name == NULL;
+}
+
+void ksymfilter_address(struct ksymfilter *f, uint64_t addr, struct out *o)
+{
 	struct kallsyms_sym sym;
-};
+
+	if (!kallsyms_find(f->ks, addr - f->return_addresses, &sym))
+		sym.name = NULL;
+	count(f, &sym);
+	put_address(f, &sym, addr, o);
+}
 
 /* Is the rest of a frame's line, behind the address, that of a raw kernel frame? */
 static bool is_raw(const char *p, size_t len)
 {
-	static const char *const raw[] = {
-	        " [unknown] ([kernel.kallsyms])", " [unknown] ([unknown])", " [unknown] ([kernel])"};
+	static const char head[] = " [unknown] (";
+	static const struct {
+		const char *s;
+		size_t len;
+	} dsos[] = {{"[kernel.kallsyms])", 18}, {"[unknown])", 10}, {"[kernel])", 9}};
+	size_t head_len = sizeof(head) - 1;
 
-	for (size_t i = 0; i < ARRAY_LEN(raw); i++)
-		if (len == strlen(raw[i]) && memcmp(p, raw[i], len) == 0)
+	if (len < head_len || memcmp(p, head, head_len) != 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(dsos); i++)
+		if (len - head_len == dsos[i].len && memcmp(p + head_len, dsos[i].s, dsos[i].len) == 0)
 			return true;
 	return false;
 }
 
-static bool parse_frame(const char *line, size_t len, struct frame *ret)
+static bool parse_frame(const char *line, size_t len, struct job *ret)
 {
 	const char *p = line, *end = line + len, *space;
 
@@ -227,26 +259,16 @@ static bool parse_frame(const char *line, size_t len, struct frame *ret)
 	space = memchr(p, ' ', MIN((size_t)(end - p), 17u));
 	if (!space || !is_raw(space, (size_t)(end - space)))
 		return false;
-	ret->symbol = space + 1;
+	*ret = (struct job){.cut = space + 1, .next = end, .frame = true};
 	return ksymfilter_hex(p, (size_t)(space - p), &ret->addr) && ret->addr >= KERNEL_HALF;
 }
 
-static bool find_frame(struct ksymfilter *f, struct frame *frame, bool first)
-{
-	/* the first frame is where the CPU was; the others return to what follows a call */
-	bool found = kallsyms_find(f->ks, frame->addr - !first, &frame->sym);
-
-	f->named += found;
-	f->unnamed += !found;
-	return found;
-}
-
 /* "name+0x1f ([module])" */
-static void put_frame(struct ksymfilter *f, const struct frame *frame, struct out *o)
+static void put_frame(struct ksymfilter *f, const struct kallsyms_sym *sym, uint64_t addr, struct out *o)
 {
-	put_symbol(f, &frame->sym, frame->addr, o);
+	put_symbol(f, sym, addr, o);
 	out_put(o, " ([", 3);
-	put_text(f, *frame->sym.module ? frame->sym.module : "kernel.kallsyms", o);
+	put_text(f, *sym->module ? sym->module : "kernel.kallsyms", o);
 	out_put(o, "])", 2);
 }
 
@@ -259,30 +281,57 @@ static void pass_until(struct stream *s, const char *to, const char *next)
 	s->pass_from = next;
 }
 
+/* Name what waits for it. */
+static void drain(struct stream *s)
+{
+	struct kallsyms_sym syms[JOBS];
+
+	kallsyms_find_many(s->f->ks, s->lookup, s->njobs, syms);
+	for (size_t i = 0; i < s->njobs; i++) {
+		const struct job *job = &s->jobs[i];
+
+		count(s->f, &syms[i]);
+		if (job->frame && !syms[i].name)
+			continue; /* it passes as it is */
+		pass_until(s, job->cut, job->next);
+		if (job->frame)
+			put_frame(s->f, &syms[i], job->addr, s->o);
+		else
+			put_address(s->f, &syms[i], job->addr, s->o);
+	}
+	s->njobs = 0;
+}
+
+static void add_job(struct stream *s, struct job job, bool one_back)
+{
+	s->jobs[s->njobs] = job;
+	s->lookup[s->njobs++] = job.addr - one_back;
+	if (s->njobs == JOBS)
+		drain(s);
+}
+
 /* One line of LEN bytes, without its newline. */
 static int take_line(struct stream *s, const char *line, size_t len, struct err *e)
 {
+	struct job job = {.cut = line, .next = line + len};
 	bool first = !s->in_stack;
-	struct frame frame;
-	uint64_t addr;
 	int err = 0;
 
 	s->in_stack = len && (line[0] == '\t' || line[0] == ' ');
-	if (len && line[0] == '#')
+	if (len && line[0] == '#') {
+		if (!is_kernel_comment(line, len))
+			return 0;
+		drain(s); /* with the symbols where they are still */
 		return take_comment(s->f, line, len, e);
-	if (s->in_stack ? !parse_frame(line, len, &frame) : !ksymfilter_hex(line, len, &addr))
+	}
+	if (s->in_stack ? !parse_frame(line, len, &job) : !ksymfilter_hex(line, len, &job.addr))
 		return 0;
 	if (!s->f->placed)
 		err = ksymfilter_place_live(s->f, e);
 	if (err)
 		return err;
-	if (!s->in_stack) {
-		pass_until(s, line, line + len);
-		ksymfilter_address(s->f, addr, s->o);
-	} else if (find_frame(s->f, &frame, first)) {
-		pass_until(s, frame.symbol, line + len);
-		put_frame(s->f, &frame, s->o);
-	}
+	/* the first frame is where the CPU was; the others return to what follows a call */
+	add_job(s, job, job.frame ? !first : s->f->return_addresses);
 	return 0;
 }
 
@@ -299,6 +348,7 @@ static int take_window(struct stream *s, struct err *e)
 		else
 			s->in_line = s->in_stack = false;
 	}
+	drain(s);
 	if (err)
 		return err;
 	if (p == s->window && s->len == WINDOW) {
@@ -319,6 +369,7 @@ static int take_rest(struct stream *s, struct err *e)
 	s->pass_from = s->window;
 	if (!s->in_line)
 		err = take_line(s, s->window, s->len, e);
+	drain(s);
 	if (!err)
 		pass_until(s, s->window + s->len, NULL);
 	return err;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "offcpu.h"
+#include "aggmap.h"
 #include "capture.h"
 #include "caps.h"
 
@@ -31,8 +32,7 @@ struct offcpu {
 	struct offcpu_bpf *skel;
 	struct ring_buffer *rb;
 	const struct offcpu_sink *sink; /* during a drain */
-	int agg_fd, spare_fd; /* in use; empty and waiting for its turn */
-	uint32_t agg_size, spare_size; /* elements */
+	struct aggmap agg;
 	uint64_t inserted_at_swap;
 	uint32_t n_comms;
 	int cpus;
@@ -77,14 +77,15 @@ static bool in_first_pid_ns(void)
 	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == 0xeffffffcu;
 }
 
-static uint32_t pid_max(void)
+static uint32_t sysctl_u32(const char *name, uint32_t otherwise)
 {
-	_cleanup_fclose_ FILE *f = fopen("/proc/sys/kernel/pid_max", "re");
-	uint32_t max = 4194304;
+	char path[64];
+	_cleanup_fclose_ FILE *f = NULL;
+	uint32_t value;
 
-	if (f && fscanf(f, "%u", &max) != 1)
-		max = 4194304;
-	return max;
+	snprintf(path, sizeof(path), "/proc/sys/%s", name);
+	f = fopen(path, "re");
+	return f && fscanf(f, "%u", &value) == 1 ? value : otherwise;
 }
 
 /* Ring buffer and caches follow the machine's memory: 1/512 of it, a power of two. */
@@ -104,7 +105,7 @@ static void configure(struct offcpu *o)
 {
 	struct offcpu_bpf__rodata *ro = o->skel->rodata;
 	const struct offcpu_opts *opts = &o->opts;
-	uint32_t ring = ring_bytes(opts->all), words = pid_max() / 64 + 1;
+	uint32_t ring = ring_bytes(opts->all), words = sysctl_u32("kernel/pid_max", 4194304) / 64 + 1;
 	uint64_t key[4];
 
 	ro->all_tasks = opts->all;
@@ -116,6 +117,7 @@ static void configure(struct offcpu *o)
 	ro->user_stacks = !opts->no_user_stacks;
 	ro->record_preempted = opts->preempted;
 	ro->depth = opts->depth ? opts->depth : 127;
+	ro->max_stack = sysctl_u32("kernel/perf_event_max_stack", 127);
 	ro->state_mask = opts->state_mask;
 	ro->min_ns = opts->min_ns;
 	ro->max_ns = opts->max_ns ? opts->max_ns : UINT64_MAX;
@@ -150,14 +152,6 @@ static void add_log(struct offcpu *o, struct err *e)
 		err_hint(e, "the verifier says: %s", last);
 }
 
-static int new_agg(uint32_t size, struct err *e)
-{
-	int fd = bpf_map_create(
-		BPF_MAP_TYPE_HASH, "agg", sizeof(struct offcpu_key), sizeof(struct offcpu_value), size, NULL);
-
-	return fd >= 0 ? fd : refused("create an aggregation map", fd, e);
-}
-
 static int on_event(void *ctx, void *data, size_t len)
 {
 	struct offcpu *o = ctx;
@@ -175,19 +169,10 @@ static int on_event(void *ctx, void *data, size_t len)
 
 static int set_up_maps(struct offcpu *o, struct err *e)
 {
-	uint32_t zero = 0;
-	int rc;
+	int rc = aggmap_open(&o->agg, bpf_map__fd(o->skel->maps.agg), o->opts.all ? 32768 : 8192, e);
 
-	o->agg_size = o->spare_size = o->opts.all ? 32768 : 8192;
-	o->agg_fd = new_agg(o->agg_size, e);
-	if (o->agg_fd < 0)
-		return o->agg_fd;
-	o->spare_fd = new_agg(o->spare_size, e);
-	if (o->spare_fd < 0)
-		return o->spare_fd;
-	rc = bpf_map_update_elem(bpf_map__fd(o->skel->maps.agg), &zero, &o->agg_fd, BPF_ANY);
 	if (rc)
-		return refused("install an aggregation map", rc, e);
+		return refused("create the aggregation maps", rc, e);
 	o->rb = ring_buffer__new(bpf_map__fd(o->skel->maps.ring), on_event, o, NULL);
 	return o->rb ? 0 : refused("map the ring buffer", -errno, e);
 }
@@ -231,7 +216,6 @@ int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err 
 		return rc;
 	}
 	o->opts = *opts;
-	o->agg_fd = o->spare_fd = -1;
 	o->cpus = libbpf_num_possible_cpus();
 	o->first_ns = in_first_pid_ns();
 	o->log = calloc(1, LOG_CAP);
@@ -255,10 +239,7 @@ void offcpu_close(struct offcpu *o)
 		return;
 	ring_buffer__free(o->rb);
 	offcpu_bpf__destroy(o->skel);
-	if (o->agg_fd >= 0)
-		close(o->agg_fd);
-	if (o->spare_fd >= 0)
-		close(o->spare_fd);
+	aggmap_close(&o->agg);
 	free(o->log);
 	free(o);
 }
@@ -393,66 +374,21 @@ void offcpu_drain(struct offcpu *o, const struct offcpu_sink *sink)
 	o->sink = NULL;
 }
 
-/* Hand out and delete every element of the map FD, which no program uses any more. */
-static int empty_agg(int fd, const struct offcpu_sink *sink, uint32_t *n, struct err *e)
-{
-	enum { BATCH = 4096 };
-	_cleanup_free_ struct offcpu_key *keys = calloc(BATCH, sizeof(*keys));
-	_cleanup_free_ struct offcpu_value *values = calloc(BATCH, sizeof(*values));
-	LIBBPF_OPTS(bpf_map_batch_opts, opts);
-	uint32_t at = 0, count;
-	bool first = true;
-	int rc = 0;
-
-	*n = 0;
-	if (!keys || !values)
-		return err_nomem(e, "the samples of a flush");
-	while (rc == 0) {
-		count = BATCH;
-		rc = bpf_map_lookup_and_delete_batch(
-			fd, first ? NULL : &at, &at, keys, values, &count, &opts);
-		first = false;
-		if (rc && rc != -ENOENT)
-			return err_sys(e, rc, "cannot read the aggregation map");
-		for (uint32_t i = 0; i < count && sink->sample; i++)
-			sink->sample(sink->ctx, &keys[i], &values[i]);
-		*n += count;
-	}
-	return 0;
-}
-
+/* The ring buffer is drained between: after the swap every stack of the old map's samples is in it. */
 int offcpu_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
 {
-	int full = o->agg_fd, rc;
-	uint32_t full_size = o->agg_size, zero = 0, n = 0;
+	int rc = aggmap_swap(&o->agg, e);
 
-	/* the kernel returns from this after every program that might hold the old map has ended */
-	rc = bpf_map_update_elem(bpf_map__fd(o->skel->maps.agg), &zero, &o->spare_fd, BPF_ANY);
 	if (rc)
-		return err_sys(e, rc, "cannot swap the aggregation map");
-	o->agg_fd = o->spare_fd;
-	o->agg_size = o->spare_size;
-	o->spare_fd = full;
-	o->spare_size = full_size;
+		return rc;
 	o->inserted_at_swap = o->skel->bss->inserted;
 	offcpu_drain(o, sink);
-	rc = empty_agg(full, sink, &n, e);
-	if (rc || n < full_size / 2 || full_size >= 1 << 22)
-		return rc;
-	/* crowded: the next one in line is twice the size; if there is no memory, this one serves on */
-	int bigger = new_agg(full_size * 2, NULL);
-
-	if (bigger >= 0) {
-		close(o->spare_fd);
-		o->spare_fd = bigger;
-		o->spare_size = full_size * 2;
-	}
-	return 0;
+	return aggmap_empty(&o->agg, sink->sample, sink->ctx, e);
 }
 
 bool offcpu_crowded(const struct offcpu *o)
 {
-	return o->skel->bss->inserted - o->inserted_at_swap > o->agg_size / 2;
+	return o->skel->bss->inserted - o->inserted_at_swap > aggmap_room(&o->agg) / 2;
 }
 
 struct open_ctx {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "paragraph.h"
+#include "capcodec.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +35,7 @@ struct paragraphs {
 	uint64_t line;
 };
 
-static const char *const only_stdin[] = {"-"};
+static const char *const only_stdin[] = { "-" };
 
 int paragraphs_open(const char *const *paths, size_t n, struct paragraphs **ret, struct err *e)
 {
@@ -75,7 +76,7 @@ static int open_next(struct paragraphs *p, struct err *e)
 		err_sys(e, code, "cannot open '%s'", path);
 		return code;
 	}
-	p->marks[p->n_marks++] = (struct mark){.at = p->base + p->len, .file = p->next_path++};
+	p->marks[p->n_marks++] = (struct mark){ .at = p->base + p->len, .file = p->next_path++ };
 	p->fresh = true;
 	return 0;
 }
@@ -95,8 +96,13 @@ static void end_file(struct paragraphs *p)
 static int refuse_binary(const struct paragraphs *p, const char *path, size_t n, struct err *e)
 {
 	static const char magic[] = "PERFILE2";
+	const char *bytes = p->buf + p->len;
 
-	if (n < sizeof(magic) - 1 || memcmp(p->buf + p->len, magic, sizeof(magic) - 1) != 0)
+	if (n >= CAPCODEC_MAGIC_LEN && memcmp(bytes, CAPCODEC_MAGIC, CAPCODEC_MAGIC_LEN) == 0) {
+		err_set(e, -EINVAL, "'%s' is a capture, not the text of symbolize", path);
+		return err_hint(e, "make the text of it first: symbolize '%s' | fold", path);
+	}
+	if (n < sizeof(magic) - 1 || memcmp(bytes, magic, sizeof(magic) - 1) != 0)
 		return 0;
 	err_set(e, -EINVAL, "'%s' is a perf.data file, not the text of perf script", path);
 	return err_hint(e, "make the text of it first: perf script -i '%s' | fold", path);
@@ -183,7 +189,7 @@ static const char *scan_blank(const char *from, size_t n, uint64_t *lines)
 
 	for (; n >= 64; n -= 64, p += 64) {
 		__m128i a = newlines16(p), b = newlines16(p + 16), c = newlines16(p + 32),
-		        d = newlines16(p + 48);
+			d = newlines16(p + 48);
 		uint64_t lo = (uint32_t)_mm_movemask_epi8(a) | (uint32_t)_mm_movemask_epi8(b) << 16;
 		uint64_t hi = (uint32_t)_mm_movemask_epi8(c) | (uint32_t)_mm_movemask_epi8(d) << 16;
 		uint64_t mask = lo | hi << 32;
@@ -195,10 +201,10 @@ static const char *scan_blank(const char *from, size_t n, uint64_t *lines)
 		carry = mask >> 63;
 		/* each newline counts as -1 */
 		sum = _mm_add_epi64(
-		        sum, _mm_sad_epu8(_mm_sub_epi8(_mm_setzero_si128(), some), _mm_setzero_si128()));
+			sum, _mm_sad_epu8(_mm_sub_epi8(_mm_setzero_si128(), some), _mm_setzero_si128()));
 	}
 	*lines +=
-	        (uint64_t)_mm_cvtsi128_si64(sum) + (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(sum, sum));
+		(uint64_t)_mm_cvtsi128_si64(sum) + (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(sum, sum));
 	return scan_bytes(p, n, lines);
 }
 #else
@@ -284,7 +290,7 @@ static int find_start(struct paragraphs *p, struct err *e)
 
 static int give(struct paragraphs *p, size_t len, size_t skip, enum paragraph_end end, struct paragraph *ret)
 {
-	*ret = (struct paragraph){.text = p->buf + p->start, .len = len, .end = end};
+	*ret = (struct paragraph){ .text = p->buf + p->start, .len = len, .end = end };
 	p->stop = p->start + len + skip;
 	return 1;
 }

@@ -13,11 +13,13 @@ static bool is_hex(char c)
 	return is_digit(c) || (c >= 'a' && c <= 'f');
 }
 
-static bool is_word(char c)
+/* A table: each byte of each address is asked for. */
+static inline bool is_word(char c)
 {
-	unsigned char low = (unsigned char)((unsigned char)c | 0x20);
+	static const bool word[256] = {
+	        ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['_'] = true, ['a' ... 'z'] = true};
 
-	return (low >= 'a' && low <= 'z') || is_digit(c) || c == '_';
+	return word[(unsigned char)c];
 }
 
 static struct perfscript_str slice(const char *from, const char *to)

@@ -31,7 +31,7 @@ struct perfscript_header {
 	struct perfscript_str tid; /* digits, never empty */
 	struct perfscript_str event; /* empty: no "event:" ends the line (trace fields, -F without event) */
 	uint64_t period; /* 1 where there is none, or "0" */
-	bool overflow; /* the period does not fit 64 bits */
+	bool overflow; /* the period does not fit 64 bits; it is 1 then */
 };
 
 struct perfscript_frame {

@@ -344,7 +344,10 @@ static void emit_image(struct proctab *t, struct image *im, struct capwrite *w)
 		if (!(im->flags & CAP_PROC_KTHREAD) && (!im->maps || !im->maps->n)) {
 			p.flags |= CAP_PROC_MAPS_LOST;
 			p.maps_error = im->maps_error ? im->maps_error : -ESRCH;
-			t->stats.maps_lost++;
+			if (p.maps_error == -EACCES || p.maps_error == -EPERM)
+				t->stats.maps_refused++;
+			else
+				t->stats.maps_lost++;
 		}
 		im->cap_id = t->emitted++;
 		t->stats.images++;

@@ -48,6 +48,7 @@ void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w);
 
 struct proctab_stats {
 	uint64_t images; /* in the capture */
+	uint64_t maps_refused; /* of them, without mappings for lack of permission */
 	uint64_t maps_lost; /* of them, without mappings */
 	uint64_t files_unread;
 	uint64_t events_lost; /* records that the kernel dropped */

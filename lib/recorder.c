@@ -140,7 +140,7 @@ static void write_options(struct recorder *r, const struct recorder_opts *o)
 
 	for (size_t i = 0; i < o->n_words; i++)
 		capwrite_option(r->out, &(struct cap_option){ "argv", o->words[i] });
-	snprintf(number, sizeof(number), "%u", o->bpf.depth ? o->bpf.depth : 127);
+	snprintf(number, sizeof(number), "%u", o->bpf.depth);
 	capwrite_option(r->out, &(struct cap_option){ "depth", number });
 	capwrite_option(r->out, &(struct cap_option){ "unwind", "fp" });
 	capwrite_option(
@@ -158,7 +158,7 @@ static int open_parts(struct recorder *r, const struct recorder_opts *o, struct 
 	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (r->epoll_fd < 0)
 		return err_sys(e, -errno, "cannot create an epoll instance");
-	rc = stacktab_new(&r->stacks, e);
+	rc = stacktab_new(o->bpf.depth, &r->stacks, e);
 	if (!rc)
 		rc = proctab_new(all, o->bpf.follow, &r->procs, e);
 	if (!rc && procevents_open(&r->events, &why) != 0)
@@ -317,6 +317,7 @@ static void write_counters(struct recorder *r)
 		{ "lost.stacks", st.stacks.lost },
 		{ "lost.process_events", st.procs.events_lost },
 		{ "lost.maps", st.procs.maps_lost },
+		{ "maps.refused", st.procs.maps_refused },
 		{ "stacks.distinct", st.stacks.stacks },
 		{ "stacks.truncated", st.stacks.truncated },
 		{ "stacks.kernel_failed", st.bpf.kernel_failed },

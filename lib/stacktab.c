@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-/* The tracer's own frames lie before the first one of the scheduler, and are few. */
-#define OWN_FRAMES_MAX 12
-
 struct stack {
 	uint32_t cap_id; /* CAP_NONE until it is emitted; its frames are freed then */
 	uint8_t kind, verdict, reason;
@@ -24,14 +21,18 @@ struct stacktab {
 	const struct kallsyms *ks;
 	uint64_t sched_start, sched_end; /* .sched.text */
 	bool wants_symbols;
+	uint32_t depth; /* frames of a stack at most */
 	uint32_t emitted;
 	struct stacktab_stats stats;
 };
 
-int stacktab_new(struct stacktab **ret, struct err *e)
+int stacktab_new(uint32_t depth, struct stacktab **ret, struct err *e)
 {
 	*ret = calloc(1, sizeof(**ret));
-	return *ret ? 0 : err_nomem(e, "the table of stacks");
+	if (!*ret)
+		return err_nomem(e, "the table of stacks");
+	(*ret)->depth = depth;
+	return 0;
 }
 
 void stacktab_free(struct stacktab *t)
@@ -100,10 +101,10 @@ void stacktab_add(struct stacktab *t, const struct offcpu_ev_stack *ev)
 	s->verdict = ev->verdict;
 }
 
-/* How many leading frames belong to the tracepoint and the BPF program, not to the thread. */
+/* How many leading frames, up to the first one of the scheduler, are the tracer's and not the thread's. */
 static uint32_t own_frames(const struct stacktab *t, const struct stack *s)
 {
-	for (uint32_t i = 0; i < s->len && i < OWN_FRAMES_MAX; i++)
+	for (uint32_t i = 0; i < s->len && i < OFFCPU_OWN_FRAMES; i++)
 		if (s->frames[i] >= t->sched_start && s->frames[i] < t->sched_end)
 			return i;
 	return 0;
@@ -136,6 +137,10 @@ static void emit_frames(struct stacktab *t, struct stack *s, struct cap_stack *o
 
 	out->len = s->len - skip;
 	out->frames = s->frames + skip;
+	if (out->len > t->depth) {
+		out->len = t->depth;
+		out->verdict = CAP_TRUNCATED;
+	}
 	if (s->kind != CAP_STACK_KERNEL)
 		return;
 	for (uint32_t i = 0; i < out->len; i++)
@@ -162,7 +167,6 @@ uint32_t stacktab_emit(
 		return s->cap_id;
 	s->cap_id = t->emitted++;
 	t->stats.stacks++;
-	t->stats.truncated += s->verdict == CAP_TRUNCATED;
 	out = (struct cap_stack){ .id = s->cap_id,
 		.kind = s->kind,
 		.verdict = s->verdict,
@@ -170,6 +174,7 @@ uint32_t stacktab_emit(
 		.error = s->error };
 	if (s->len)
 		emit_frames(t, s, &out, w);
+	t->stats.truncated += out.verdict == CAP_TRUNCATED;
 	capwrite_stack(w, &out);
 	free(s->frames);
 	s->frames = NULL;

@@ -19,7 +19,7 @@ struct stacktab_stats {
 	uint64_t kernel_unnamed; /* distinct kernel addresses without a symbol */
 };
 
-int stacktab_new(struct stacktab **ret, struct err *e);
+int stacktab_new(uint32_t depth, struct stacktab **ret, struct err *e);
 void stacktab_free(struct stacktab *t); /* NULL is fine */
 
 /*

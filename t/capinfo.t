@@ -173,7 +173,22 @@ else
 	skip "a capture of someone else's is refused" "needs root and runuser"
 fi
 
-# --- the writer and terminals ---
+# --- the writer, folders and terminals ---
+
+if [ "$(id -u)" -eq 0 ] && command -v runuser >/dev/null && id nobody >/dev/null 2>&1; then
+	mkdir -m 755 "$TMP/folder"
+	: >"$TMP/folder/mine"
+	: >"$TMP/folder/yours"
+	chown nobody "$TMP/folder/mine"
+	chmod 644 "$TMP/folder/mine" "$TMP/folder/yours"
+	status 0 "in a folder that may not be changed one's own empty file is used" \
+		runuser -u nobody -- "$OBJ/t/unit-capread" --write "$TMP/folder/mine"
+	is "$(stat -c %a "$TMP/folder/mine") $("$capinfo" --verify "$TMP/folder/mine")" "600 ok" "and made private"
+	status 2 "someone else's is not" runuser -u nobody -- "$OBJ/t/unit-capread" --write "$TMP/folder/yours"
+	like "$(cat "$err")" "cannot replace '.*yours': Permission denied" "and the reason is said"
+else
+	skip "in a folder that may not be changed one's own empty file is used" "needs root and runuser"
+fi
 
 if command -v script >/dev/null; then
 	run script -qec "$OBJ/t/unit-capread --write -" /dev/null

@@ -3,10 +3,10 @@
  * Fuzz target: any bytes as perf script text, through the reader, the grammar,
  * the names and the table. Build and run with
  *
- *   clang -g -O1 -std=gnu11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -Ilib \
- *       t/fuzz-perfscript.c
- * lib/{base,buf,err,intern,perfscript,paragraph,inliner,foldframe,foldtab,folding}.c \ -o fuzz-perfscript &&
- * ./fuzz-perfscript -max_len=4096 CORPUS t/fold
+ *   cd lib && clang -g -O1 -std=gnu11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -I. \
+ *       ../t/fuzz-perfscript.c base.c buf.c err.c intern.c perfscript.c paragraph.c \
+ *       inliner.c foldframe.c foldtab.c bodycache.c folding.c -o /tmp/fuzz-perfscript
+ *   /tmp/fuzz-perfscript -max_len=4096 CORPUS ../t/fold
  *
  * The first byte chooses options. Beyond crashes it checks that the sums of
  * the lines are what the table holds.

@@ -34,7 +34,7 @@ is "$(name_of ffffffff8100057f)" "last_function+0x7f" "a function goes up to its
 past ffffffff81000581 "an address past _etext is not attributed"
 past ffffffff81000485 "nor one past the end of a part of the text"
 past ffffffffc0a01000 "nor one past the end of a module's text"
-past ffffffffc0900000000 "nor a number that is no kernel address"
+past 7f0000001000 "nor a number that is no kernel address"
 past 21000 "nor a per-CPU offset"
 past ffffffffc0b01000 "nor one past the page of a BPF program"
 like "$(cat "$err")" "1 of 1 kernel addresses belong to no symbol" "and the loss is counted"
@@ -169,6 +169,16 @@ else
 	etext=$(awk '$3 == "_etext" {print $1}' "$TMP/live")
 	if [ -n "$etext" ]; then
 		status 1 "the running kernel's _etext is an end" "$kr" "$(printf '%x' $((0x$etext + 1)))"
+	fi
+	if perf record -q -e cpu-clock -a -g -o "$TMP/perf.data" sleep 0.3 >/dev/null 2>&1; then
+		perf script -i "$TMP/perf.data" -F ip,sym,symoff,dso 2>/dev/null |
+			sed -n 's/^[[:space:]]*\(ffffffff[89a-f][0-9a-f]*\) .*+0x\([0-9a-f]*\) (\[kernel.kallsyms\])$/\1 \2/p' |
+			sort -u >"$TMP/theirs"
+		awk '{print $1}' "$TMP/theirs" | "$kr" | sed 's/.*+0x\([0-9a-f]*\).*/\1/' >"$TMP/offsets"
+		awk '{print $1}' "$TMP/theirs" | paste -d ' ' - "$TMP/offsets" >"$TMP/ours"
+		same "$TMP/ours" "$TMP/theirs" "kernel frames that perf samples lie in the symbols that perf finds"
+	else
+		skip "kernel frames that perf samples lie in the symbols that perf finds" "perf cannot record here"
 	fi
 	if runuser -u nobody -- head -c 16 /proc/kallsyms 2>/dev/null | grep -q '^0000000000000000$'; then
 		cp "$kr" "$TMP/kr" && chmod 755 "$TMP" "$TMP/kr"

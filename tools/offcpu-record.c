@@ -403,6 +403,11 @@ static void summary(const struct run *r, const struct recorder_stats *st)
 			"  %llu kernel and %llu user stacks had no frames; %llu files were not readable\n",
 			(unsigned long long)st->bpf.kernel_failed, (unsigned long long)st->bpf.user_failed,
 			(unsigned long long)st->procs.files_unread);
+	if (st->procs.maps_refused)
+		fprintf(stderr,
+			"  user frames of %llu processes have no names: reading their maps takes "
+			"CAP_SYS_PTRACE\n",
+			(unsigned long long)st->procs.maps_refused);
 	if (st->degraded[0])
 		fprintf(stderr, "  degraded: %s\n", st->degraded);
 	say_lost(st, r->o->verbose);
@@ -410,12 +415,15 @@ static void summary(const struct run *r, const struct recorder_stats *st)
 
 static int catch_signals(struct run *r, sigset_t *old, struct err *e)
 {
+	struct sigaction hup;
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	/* under nohup(1) a hangup is ignored, and stays so */
+	if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN)
+		sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, old);
 	r->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -466,7 +474,7 @@ static int record(struct run *r, struct opts *o)
 
 int main(int argc, char **argv)
 {
-	struct opts o = { .rec = { .path = "cap.bin" }, .follow = -1 };
+	struct opts o = { .rec = { .path = "cap.bin", .bpf.depth = 127 }, .follow = -1 };
 	struct run r = {
 		.o = &o, .signal_fd = -1, .tty = isatty(STDERR_FILENO), .command = { .start_fd = -1 }
 	};

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From the frames that a helper took to the identity of a stack, which is
+ * sent to user space at its first sight. Part of offcpu.bpf.c.
+ */
+#ifndef STACKTOOLS_OFFCPU_STACKS_BPF_H
+#define STACKTOOLS_OFFCPU_STACKS_BPF_H
+
+/* enum cap_stack_kind, cap_verdict, cap_reason: lib/offcpu.c asserts that these agree */
+enum { KIND_KERNEL = 1, KIND_USER = 2 };
+enum { VERDICT_COMPLETE = 1, VERDICT_UNVERIFIED = 2, VERDICT_TRUNCATED = 3 };
+enum {
+	REASON_ERRNO = 1,
+	REASON_KTHREAD = 2,
+	REASON_EXEC = 3,
+	REASON_NOT_ASKED = 4,
+	REASON_NOT_SEEN = 5,
+	REASON_EXITING = 7,
+	REASON_EMPTY = 9,
+};
+
+const volatile bool kernel_stacks = true;
+const volatile bool user_stacks = true;
+const volatile __u32 depth = 127;
+const volatile __u32 max_stack = 127; /* kernel.perf_event_max_stack: no helper gives more */
+const volatile __u64 hash_key[4] = { 1, 1, 1, 1 };
+const volatile __u64 ring_wake_bytes = 1 << 20;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct offcpu_stack_id);
+	__type(value, __u8);
+} seen SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 24);
+} ring SEC(".maps");
+
+struct scratch {
+	struct offcpu_counters count;
+	struct offcpu_ev_stack ev;
+};
+
+/* Entry 0: the switch program, which nothing interrupts. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+/* For the iterators, which can be preempted: they run one at a time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} iter_scratch SEC(".maps");
+
+static __always_inline void put(struct offcpu_ev_stack *ev, struct scratch *s)
+{
+	__u64 bytes = __builtin_offsetof(struct offcpu_ev_stack, frames) + ev->len * 8ULL;
+	__u64 flags = BPF_RB_NO_WAKEUP;
+	__u8 one = 1;
+
+	if (bytes > sizeof(*ev))
+		return;
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	if (bpf_ringbuf_output(&ring, ev, bytes, flags))
+		s->count.ring_full++;
+	else
+		bpf_map_update_elem(&seen, &ev->id, &one, BPF_ANY);
+}
+
+/*
+ * Two lanes that every frame enters by xor and by addition, each multiplied by
+ * a secret odd number: to make two stacks collide one would have to know them.
+ * A global function: the verifier walks its loop once, not once a caller.
+ */
+__noinline int hash_frames(struct offcpu_ev_stack *ev)
+{
+	__u64 ma = hash_key[2] | 1, mb = hash_key[3] | 1, a, b;
+	__u32 len;
+
+	if (!ev)
+		return 0;
+	len = ev->len;
+	a = hash_key[0] ^ ((__u64)ev->kind << 8 | ev->verdict);
+	b = hash_key[1] + len;
+	for (__u32 i = 0; i < OFFCPU_FRAMES_MAX && i < depth + OFFCPU_OWN_FRAMES && i < len; i++) {
+		__u64 frame = ev->frames[i];
+
+		a = (a ^ frame) * ma;
+		a ^= a >> 29;
+		b = (b + frame) * mb;
+		b = b >> 31 | b << 33;
+	}
+	a = (a ^ b >> 32) * ma;
+	a ^= a >> 32;
+	b = (b ^ a) * mb;
+	b ^= b >> 29;
+	ev->id.hi = a ? a : 1;
+	ev->id.lo = b;
+	return 0;
+}
+
+/*
+ * What a helper left in the scratch event (BYTES of frames, or -errno) becomes
+ * an identity; a stack not sent before is sent.
+ */
+static __always_inline struct offcpu_stack_id stack_id(
+	struct scratch *s, long bytes, __u8 kind, __u8 verdict, bool by_helper)
+{
+	struct offcpu_ev_stack *ev = &s->ev;
+	struct offcpu_stack_id none = {};
+	__u32 limit = kind == KIND_KERNEL ? depth + OFFCPU_OWN_FRAMES : depth;
+
+	if (bytes <= 0) {
+		none.lo = bytes ? OFFCPU_FAILED(REASON_ERRNO, bytes) : OFFCPU_FAILED(REASON_EMPTY, 0);
+		if (kind == KIND_KERNEL)
+			s->count.kernel_failed++;
+		else
+			s->count.user_failed++;
+		return none;
+	}
+	ev->type = OFFCPU_EV_STACK;
+	ev->kind = kind;
+	ev->verdict = verdict;
+	ev->len = (__u64)bytes >> 3;
+	/*
+	 * One frame more than wanted was asked for: its presence proves the
+	 * cut. Where the kernel's own limit was met nothing proves that there
+	 * was no more.
+	 */
+	if (ev->len > limit) {
+		ev->len = limit;
+		ev->verdict = VERDICT_TRUNCATED;
+	} else if (by_helper && ev->len >= max_stack) {
+		ev->verdict = VERDICT_TRUNCATED;
+	}
+	hash_frames(ev);
+	if (!bpf_map_lookup_elem(&seen, &ev->id))
+		put(ev, s);
+	return ev->id;
+}
+
+/* Room for one frame more than the limit of KIND. */
+static __always_inline __u32 stack_bytes(__u8 kind)
+{
+	__u32 bytes = (depth + 1 + (kind == KIND_KERNEL ? OFFCPU_OWN_FRAMES : 0)) * 8;
+
+	return bytes <= sizeof(((struct offcpu_ev_stack *)0)->frames) ? bytes : 0;
+}
+
+static __always_inline struct offcpu_stack_id no_stack(__u32 reason)
+{
+	struct offcpu_stack_id none = { .hi = 0, .lo = OFFCPU_FAILED(reason, 0) };
+
+	return none;
+}
+
+/*
+ * Pointers inside a task are read with a helper (BPF_CORE_READ), not directly:
+ * for each direct load of one the verifier searches the kernel's whole BTF
+ * (Linux 6.3 and later), which costs milliseconds at every start.
+ *
+ * Why TASK cannot have a user stack now; 0 when it can.
+ */
+static __always_inline __u32 no_user_reason(struct task_struct *task)
+{
+	struct mm_struct *mm;
+
+	if (!user_stacks)
+		return REASON_NOT_ASKED;
+	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+		return REASON_KTHREAD;
+	mm = BPF_CORE_READ(task, mm);
+	if (!mm)
+		return REASON_EXITING;
+	/*
+	 * From exec's new address space until the new program's registers are
+	 * set, the saved registers belong to the old program: start_stack is
+	 * zero for just that time.
+	 */
+	if (!BPF_CORE_READ(mm, start_stack))
+		return REASON_EXEC;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which tasks are recorded, by which ids the recorder knows them, and how the
+ * set follows fork, exec and renames. Part of offcpu.bpf.c.
+ */
+#ifndef STACKTOOLS_OFFCPU_TARGETS_BPF_H
+#define STACKTOOLS_OFFCPU_TARGETS_BPF_H
+
+const volatile bool all_tasks;
+const volatile bool use_tids;
+const volatile bool use_comms;
+const volatile bool with_kthreads;
+const volatile bool follow;
+__u32 ns_level; /* of the recorder's PID namespace; 0 = the first one */
+__u32 ns_inum;
+__u32 self_tgid; /* global id of the recorder, never recorded */
+__u32 exec_target; /* a process (id of the recorder's namespace) that becomes a target when it execs */
+char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN];
+__u32 n_comms;
+
+/* Bit sets over global ids, sized to pid_max: exact, and one load a look-up. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__type(value, __u64);
+} tgids SEC(".maps"), tids SEC(".maps");
+
+/* What -p and -t asked for, as ids of the recorder's namespace, for find_targets. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u32);
+} asked_pids SEC(".maps"), asked_tids SEC(".maps");
+
+static __always_inline bool bit_get(void *map, __u32 id)
+{
+	__u32 word = id >> 6;
+	__u64 *bits = bpf_map_lookup_elem(map, &word);
+
+	return bits && (*bits >> (id & 63) & 1);
+}
+
+static __always_inline void bit_set(void *map, __u32 id)
+{
+	__u32 word = id >> 6;
+	__u64 *bits = bpf_map_lookup_elem(map, &word);
+
+	if (bits)
+		__sync_fetch_and_or(bits, 1ULL << (id & 63));
+}
+
+static __always_inline void bit_clear(void *map, __u32 id)
+{
+	__u32 word = id >> 6;
+	__u64 *bits = bpf_map_lookup_elem(map, &word);
+
+	if (bits)
+		__sync_fetch_and_and(bits, ~(1ULL << (id & 63)));
+}
+
+/* The id of TASK in the recorder's PID namespace, 0 when it is not visible there. */
+static __always_inline __u32 our_id(struct task_struct *task)
+{
+	struct pid *pid;
+	struct pid_namespace *ns;
+	struct upid *up;
+
+	if (!ns_level)
+		return BPF_CORE_READ(task, pid);
+	pid = BPF_CORE_READ(task, thread_pid);
+	if (!pid || BPF_CORE_READ(pid, level) < ns_level)
+		return 0;
+	up = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+	     ns_level * bpf_core_type_size(struct upid);
+	ns = BPF_CORE_READ(up, ns);
+	if (!ns || BPF_CORE_READ(ns, ns.inum) != ns_inum)
+		return 0;
+	return BPF_CORE_READ(up, nr);
+}
+
+/* The id of TASK in its own, innermost PID namespace. */
+static __always_inline __u32 own_id(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	struct upid *up;
+
+	if (!pid)
+		return 0;
+	up = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+	     BPF_CORE_READ(pid, level) * bpf_core_type_size(struct upid);
+	return BPF_CORE_READ(up, nr);
+}
+
+static __always_inline bool wanted(struct task_struct *task)
+{
+	if (all_tasks)
+		return task->pid && (with_kthreads || !(task->flags & PF_KTHREAD)) &&
+		       (__u32)task->tgid != self_tgid;
+	if (bit_get(&tgids, task->tgid))
+		return true;
+	return use_tids && bit_get(&tids, task->pid);
+}
+
+/* Is NAME one that -c asked for? */
+static __always_inline bool name_asked(const char *name)
+{
+	for (__u32 i = 0; i < OFFCPU_COMMS_MAX && i < n_comms; i++) {
+		bool same = true;
+
+		for (int j = 0; j < OFFCPU_COMM_LEN; j++) {
+			if (name[j] != comms[i][j]) {
+				same = false;
+				break;
+			}
+			if (!name[j])
+				break;
+		}
+		if (same)
+			return true;
+	}
+	return false;
+}
+
+static __always_inline bool comm_matches(struct task_struct *leader)
+{
+	char name[OFFCPU_COMM_LEN] = {};
+
+	BPF_CORE_READ_STR_INTO(&name, leader, comm);
+	return name_asked(name);
+}
+
+/* A new process inherits its parent's place among the targets, or loses the old owner of its PID. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	if (all_tasks)
+		return 0;
+	if (use_tids)
+		bit_clear(&tids, child->pid);
+	if (child->pid != child->tgid)
+		return 0;
+	if ((follow && bit_get(&tgids, parent->tgid)) || (use_comms && comm_matches(child)))
+		bit_set(&tgids, child->tgid);
+	else
+		bit_clear(&tgids, child->tgid);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+
+	if (exec_target && our_id(BPF_CORE_READ(task, group_leader)) == exec_target) {
+		exec_target = 0;
+		bit_set(&tgids, tgid);
+	} else if (use_comms && comm_matches(task)) {
+		bit_set(&tgids, tgid);
+	}
+	return 0;
+}
+
+/* The new name is not in the task yet. */
+SEC("tp_btf/task_rename")
+int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
+{
+	char name[OFFCPU_COMM_LEN] = {};
+
+	if (!use_comms || task->pid != task->tgid)
+		return 0;
+	bpf_probe_read_kernel_str(name, sizeof(name), comm);
+	if (name_asked(name))
+		bit_set(&tgids, task->tgid);
+	return 0;
+}
+
+/* Where the recorder stands: read once, before anything else. */
+SEC("iter/task")
+int find_self(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task, *me;
+	struct pid *pid;
+	struct upid *up;
+
+	if (ctx->meta->seq == NULL || !task)
+		return 0;
+	me = (void *)bpf_get_current_task();
+	if (task != me)
+		return 0;
+	pid = BPF_CORE_READ(task, thread_pid);
+	if (!pid)
+		return 0;
+	self_tgid = task->tgid;
+	ns_level = BPF_CORE_READ(pid, level);
+	up = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+	     ns_level * bpf_core_type_size(struct upid);
+	ns_inum = BPF_CORE_READ(up, ns, ns.inum);
+	return 0;
+}
+
+/* Set the bits of every task that -p, -t or -c asked for. */
+SEC("iter/task")
+int find_targets(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	__u32 id;
+
+	if (!task)
+		return 0;
+	id = our_id(task);
+	if (task->pid == task->tgid &&
+		(bpf_map_lookup_elem(&asked_pids, &id) || (use_comms && comm_matches(task))))
+		bit_set(&tgids, task->tgid);
+	if (use_tids && bpf_map_lookup_elem(&asked_tids, &id))
+		bit_set(&tids, task->pid);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "aggmap.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+
+#define SIZE_MAX_ELEMENTS (1u << 22)
+#define BATCH 4096
+
+static int create(uint32_t size)
+{
+	return bpf_map_create(
+		BPF_MAP_TYPE_HASH, "agg", sizeof(struct offcpu_key), sizeof(struct offcpu_value), size, NULL);
+}
+
+static int install(const struct aggmap *m, int fd)
+{
+	uint32_t zero = 0;
+
+	return bpf_map_update_elem(m->outer_fd, &zero, &fd, BPF_ANY);
+}
+
+int aggmap_open(struct aggmap *m, int outer_fd, uint32_t size, struct err *e)
+{
+	int rc;
+
+	*m = (struct aggmap){ .outer_fd = outer_fd, .size = size, .spare_size = size };
+	m->fd = create(size);
+	m->spare_fd = m->fd < 0 ? m->fd : create(size);
+	rc = m->spare_fd < 0 ? m->spare_fd : install(m, m->fd);
+	if (!rc)
+		return 0;
+	aggmap_close(m);
+	return err_sys(e, rc, "cannot create the aggregation maps");
+}
+
+void aggmap_close(struct aggmap *m)
+{
+	if (m->fd > 0)
+		close(m->fd);
+	if (m->spare_fd > 0)
+		close(m->spare_fd);
+	m->fd = m->spare_fd = 0;
+}
+
+int aggmap_swap(struct aggmap *m, struct err *e)
+{
+	struct aggmap old = *m;
+	int rc = install(m, m->spare_fd);
+
+	if (rc)
+		return err_sys(e, rc, "cannot swap the aggregation map");
+	m->fd = old.spare_fd;
+	m->size = old.spare_size;
+	m->spare_fd = old.fd;
+	m->spare_size = old.size;
+	return 0;
+}
+
+static void grow_spare(struct aggmap *m)
+{
+	int bigger = create(m->spare_size * 2);
+
+	if (bigger < 0)
+		return;
+	close(m->spare_fd);
+	m->spare_fd = bigger;
+	m->spare_size *= 2;
+}
+
+int aggmap_empty(struct aggmap *m,
+	void (*take)(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value), void *ctx,
+	struct err *e)
+{
+	_cleanup_free_ struct offcpu_key *keys = calloc(BATCH, sizeof(*keys));
+	_cleanup_free_ struct offcpu_value *values = calloc(BATCH, sizeof(*values));
+	uint32_t at = 0, count, total = 0;
+	bool first = true;
+	int rc = 0;
+
+	if (!keys || !values)
+		return err_nomem(e, "the samples of a flush");
+	while (rc == 0) {
+		count = BATCH;
+		rc = bpf_map_lookup_and_delete_batch(
+			m->spare_fd, first ? NULL : &at, &at, keys, values, &count, NULL);
+		first = false;
+		/* ENOENT: this was the last batch */
+		if (rc && rc != -ENOENT)
+			return err_sys(e, rc, "cannot read the aggregation map");
+		for (uint32_t i = 0; i < count && take; i++)
+			take(ctx, &keys[i], &values[i]);
+		total += count;
+	}
+	if (total >= m->spare_size / 2 && m->spare_size < SIZE_MAX_ELEMENTS)
+		grow_spare(m);
+	return 0;
+}
+
+uint32_t aggmap_room(const struct aggmap *m)
+{
+	return m->size;
+}

@@ -1,0 +1,173 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The scripts around the tools: do the checks find what they look for?
+# shellcheck source=t/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+cd "$TOP" || exit 1
+unset MAKEFLAGS MFLAGS MAKELEVEL
+
+# --- the command-line contract, asked of tools that break it
+mkdir "$TMP/bin" "$TMP/docs" "$TMP/t"
+contract() {
+	run env STACKTOOLS_BIN="$TMP/bin" STACKTOOLS_DOCS="$TMP/docs" STACKTOOLS_TESTS="$TMP/t" \
+		sh scripts/cli-contract "$@"
+}
+contract
+is "$rc $(head -n 1 "$err")" "2 cli-contract: no binary in '$TMP/bin': make first" "no binaries are an error, not a success"
+
+cat >"$TMP/bin/good" <<'END'
+#!/bin/sh
+usage() {
+	echo "good: $1" >&2
+	echo "usage: good [-n N]" >&2
+	exit 64
+}
+written() { [ $? -eq 0 ] && exit 0; echo "good: cannot write" >&2; exit 2; }
+case ${1-} in
+-h | --help) printf 'usage: good [-n N]\n  -n, --number N  a number\n  -h, --help      this\n  -V, --version   that\n' 2>/dev/null; written ;;
+-V | --version) echo "good (stacktools) 1.0" 2>/dev/null; written ;;
+-n | --number) [ $# -gt 1 ] || usage "option needs an argument" ;;
+*) usage "unknown option '$1'" ;;
+esac
+END
+cat >"$TMP/docs/good.1" <<'END'
+.Bl -tag
+.It Fl n , Fl -number Ar N
+.It Fl h , Fl -help
+.It Fl V , Fl -version
+.El
+END
+: >"$TMP/t/good.t"
+chmod +x "$TMP/bin/good"
+contract good
+is "$rc $(cat "$err")" "0 " "a tool that keeps the contract passes"
+
+# breaks NAME SED-EXPRESSION WANTED: of the good tool
+breaks() {
+	sed "$2" "$TMP/bin/good" | sed 's/good/bad/g' >"$TMP/bin/bad"
+	sed "${4:-}" "$TMP/docs/good.1" >"$TMP/docs/bad.1"
+	chmod +x "$TMP/bin/bad"
+	: >"$TMP/t/bad.t"
+	contract bad
+	like "$rc $(grep -F -e "$3" "$err")" '^1 cli-contract: bad: ' "it finds $1"
+}
+breaks "help on standard error" 's/2>.dev.null; written/>\&2; written/' "--help prints nothing on standard output"
+breaks "another status for a bad command line" 's/exit 64/exit 1/' "'--no-such-option' exits 1, not 64"
+breaks "a third line of complaint" 's/exit 64/echo more >\&2; exit 64/' "writes 3 lines"
+breaks "an unnoticed full disk" 's/echo .good: cannot write.*exit 2/exit 0/' "--help to /dev/full exits 0, not 2"
+breaks "an argument that is not needed" 's/\[ $# -gt 1 \] ||/exit 0;/' "'--number' exits 0, not 64"
+breaks "an option that the page does not have" 's/  -h, --help/  -x, --extra\\n  -h, --help/' "--extra is in --help and not in"
+breaks "an option that --help does not have" '' "--quiet is in" 's/^\.El/.It Fl -quiet\n.El/'
+rm "$TMP/docs/bad.1" "$TMP/t/bad.t"
+contract bad
+like "$(cat "$err")" 'there is no test .*bad\.t' "it finds a tool without a test"
+like "$(cat "$err")" 'there is no manual page .*bad\.1' "and one without a page"
+
+# --- floors
+mkdir -p "$TMP/tree/lib" "$TMP/tree/tools" "$TMP/tree/scripts"
+cp scripts/floors "$TMP/tree/scripts"
+echo '/* low. Floor 1. */' >"$TMP/tree/lib/low.h"
+printf '/* high. Floor 2. */\n#include "low.h"\n' >"$TMP/tree/lib/high.h"
+: >"$TMP/tree/tools/tool.c"
+status 0 "floors: a higher module may include a lower one" sh "$TMP/tree/scripts/floors"
+echo '#include "high.h"' >"$TMP/tree/lib/low.c"
+run sh "$TMP/tree/scripts/floors"
+is "$rc $(cat "$err")" '1 lib/low.c: floor 1 includes "high.h" of floor 2' "floors: the other way round is found"
+rm "$TMP/tree/lib/low.c"
+echo '/* nothing */' >"$TMP/tree/lib/none.h"
+run sh "$TMP/tree/scripts/floors"
+like "$rc $(cat "$err")" '^1 .*none.h states no floor' "floors: a module without one is found"
+rm "$TMP/tree/lib/none.h"
+echo '#include "other.c"' >"$TMP/tree/tools/tool.c"
+status 1 "floors: a tool that includes another is found" sh "$TMP/tree/scripts/floors"
+
+# --- check: tests that were skipped where BPF works
+sandbox=$TMP/check
+mkdir -p "$sandbox/scripts" "$sandbox/bin" "$sandbox/t"
+cp scripts/check "$sandbox/scripts"
+echo 'exit 0' >"$sandbox/scripts/deps"
+printf 'all:\ncheck:\n\t@prove t/\n' >"$sandbox/Makefile"
+printf '# reason\n\n^bpf-one\\.t: second # SKIP no kprobes\n' >"$sandbox/t/allowed-skips"
+bpfcheck_says() {
+	printf '#!/bin/sh\necho verdict\nexit %s\n' "$1" >"$sandbox/bin/bpfcheck"
+	chmod +x "$sandbox/bin/bpfcheck"
+}
+tests() { # LINE...: what t/bpf-one.t prints
+	printf '#!/bin/sh\ncat <<END\n' >"$sandbox/t/bpf-one.t"
+	printf '%s\n' "$@" END >>"$sandbox/t/bpf-one.t"
+}
+printf '#!/bin/sh\necho "ok 1 - x # SKIP whatever"; echo 1..1\n' >"$sandbox/t/plain.t"
+bpfcheck_says 0
+tests 'ok 1 - first' 'ok 2 - second # SKIP no kprobes' '1..2'
+status 0 "check: a skip that is in t/allowed-skips passes" sh "$sandbox/scripts/check"
+tests 'ok 1 - first # SKIP no BPF' 'ok 2 - second' '1..2'
+status 1 "check: another skip fails where BPF works" sh "$sandbox/scripts/check"
+like "$(cat "$err")" '^bpf-one.t: first # SKIP no BPF$' "check: and is named with its reason"
+tests '1..0 # SKIP not root'
+status 1 "check: a whole file that was skipped fails too" sh "$sandbox/scripts/check"
+bpfcheck_says 1
+status 1 "check: also where bpfcheck finds limits" sh "$sandbox/scripts/check"
+bpfcheck_says 2
+status 0 "check: where BPF does not work it passes" sh "$sandbox/scripts/check"
+like "$(cat "$err")" 'BPF is not allowed here' "check: but says that this was not tested"
+tests 'not ok 1 - first' '1..1'
+status 1 "check: a failed test fails" sh "$sandbox/scripts/check"
+like "$(tail -n 1 "$out")" '^Result: FAIL$' "check: and prove says so last"
+printf 'all:\n\tfalse\n' >"$sandbox/Makefile"
+status 2 "check: a failed build is status 2" sh "$sandbox/scripts/check"
+
+# --- the rest of their command lines
+for list in build demo test lint bench; do
+	status 0 "deps knows the list '$list'" sh scripts/deps -n "$list"
+done
+status 64 "deps refuses an unknown list" sh scripts/deps nonsense
+
+# deps with a package manager of our own: nothing is installed, and the lists
+# of packages are old until they are updated
+mkdir "$TMP/fake"
+cat >"$TMP/fake/dpkg-query" <<'END'
+#!/bin/sh
+cat "$FAKE/installed" 2>/dev/null
+END
+cat >"$TMP/fake/apt-get" <<'END'
+#!/bin/sh
+echo "$*" >>"$FAKE/calls"
+case $* in
+*update) [ ! -e "$FAKE/offline" ] && : >"$FAKE/updated" ;;
+*) [ -e "$FAKE/updated" ] || { echo "E: Unable to locate package" >&2; exit 100; } ;;
+esac
+END
+cat >"$TMP/fake/sudo" <<'END'
+#!/bin/sh
+[ "$1" != -n ] || shift
+exec "$@"
+END
+chmod +x "$TMP/fake/"*
+fake_deps() {
+	rm -f "$TMP/fake/calls" "$TMP/fake/updated"
+	run env FAKE="$TMP/fake" PATH="$TMP/fake:$PATH" sh scripts/deps "$@"
+}
+echo 'installed make' >"$TMP/fake/installed"
+fake_deps -n build
+like "$(tr '\n' ' ' <"$out")" '^bpftool clang gcc libbpf-dev ' "deps -n names what is missing"
+is "$(grep -cx make "$out")" 0 "and not what is there"
+ok "and installs nothing" [ ! -e "$TMP/fake/calls" ]
+fake_deps build
+is "$rc" 0 "deps updates the lists of packages when one is not found"
+is "$(grep -c 'update$' "$TMP/fake/calls") $(grep -c 'install bpftool' "$TMP/fake/calls")" "1 2" "once, and then tries again"
+: >"$TMP/fake/offline"
+fake_deps build
+is "$rc" 2 "deps without a network fails"
+like "$(cat "$err")" 'Unable to locate package' "with apt-get's own message"
+like "$(tail -n 1 "$err")" 'hint: apt-get update && apt-get install bpftool clang ' "and the command to give"
+status 64 "lint refuses an unknown check" sh scripts/lint nonsense
+for args in '-x' '-d' '-d 1.5' 'extra'; do
+	# shellcheck disable=SC2086 # words
+	status 64 "demo refuses '$args'" sh scripts/demo $args
+	is "$(wc -l <"$err")" 2 "demo says why in two lines"
+done
+run sh scripts/demo -o /nonexistent/off.svg
+is "$rc $(cat "$err")" "2 demo: cannot write to the folder '/nonexistent'" "demo does not begin what it cannot write"
+
+tap_done

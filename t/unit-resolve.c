@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of resolve.h. With --gen it makes a capture instead, of random code
+ * addresses of a real ELF file, for comparing with other symbolizers:
+ *
+ *   unit-resolve --gen CAPTURE ELF DISTINCT TOTAL
+ *
+ * writes TOTAL frames, drawn from DISTINCT addresses, as stacks of 100, and
+ * prints for each frame the virtual address that is to be looked up.
+ *
+ *   unit-resolve --make CAPTURE ELF PATH COMM FLAGS ADDRESS...
+ *
+ * writes what t/symbolize.t needs: a process COMM that has ELF mapped under
+ * the name PATH and waits with ADDRESSes (virtual, in hex; the first one exact)
+ * as its user stack, and a kernel thread. FLAGS are letters:
+ *
+ *   b  another build ID        z  none, size and time instead
+ *   Z  none, and another size  l  events were lost
+ *   t  no trailer              f  a wait for each way in which a stack can fail
+ *   a  the file is gone        m  more than one thread, not in order of time
+ */
+#include "capwrite.h"
+#include "elffile.h"
+#include "resolve.h"
+#include "tap.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define BASE UINT64_C(0x7f0000000000)
+#define DEPTH 100
+#define T0 UINT64_C(1000000000)
+
+static uint64_t rng = 42;
+
+static uint64_t next_random(void)
+{
+	rng ^= rng << 13;
+	rng ^= rng >> 7;
+	rng ^= rng << 17;
+	return rng;
+}
+
+static void put_process(struct capwrite *w, uint32_t id)
+{
+	const struct cap_proc p = {
+		.id = id, .tgid = 4242 + id, .ns_tgid = 4242 + id, .comm = "prog", .exe = "/bin/prog"
+	};
+
+	capwrite_proc(w, &p);
+}
+
+static void put_host(struct capwrite *w)
+{
+	const struct cap_host h = { .sysname = "Linux",
+		.release = "6.18.0",
+		.version = "#1",
+		.machine = "x86_64",
+		.hostname = "there",
+		.boot_id = "another",
+		.recorder = "unit-resolve",
+		.stext = UINT64_C(0xffffffff81000000),
+		.start_mono_ns = T0,
+		.start_real_ns = UINT64_C(1700000000000000000),
+		.max_stack = 127,
+		.cpus = 2,
+		.page_size = 4096 };
+
+	capwrite_host(w, &h);
+}
+
+static struct cap_file file_of(const char *path, const struct elffile *f, uint32_t id)
+{
+	return (struct cap_file){ .id = id,
+		.path = path,
+		.size = f->size,
+		.mtime_ns = f->mtime_ns,
+		.build_id = f->build_id,
+		.inode = 1 };
+}
+
+/* The executable load of F mapped as the kernel would, at BASE. */
+static struct cap_map map_of(const struct elffile *f, uint32_t proc, uint32_t file, uint64_t base)
+{
+	struct cap_map m = {
+		.proc = proc, .file = file, .prot = PROT_READ | PROT_EXEC, .flags = MAP_PRIVATE
+	};
+
+	for (size_t i = 0; i < f->n_loads; i++) {
+		const struct elffile_load *l = &f->loads[i];
+
+		if (!l->exec)
+			continue;
+		m.start = base + (l->vaddr & ~UINT64_C(4095));
+		m.end = base + ((l->vaddr + l->filesz + 4095) & ~UINT64_C(4095));
+		m.offset = l->offset & ~UINT64_C(4095);
+	}
+	return m;
+}
+
+static uint64_t random_vaddr(const struct elffile *f, uint64_t code)
+{
+	uint64_t at = next_random() % code;
+
+	for (size_t i = 0; i < f->n_sections; i++) {
+		const struct elffile_section *s = &f->sections[i];
+
+		if (!(s->flags & SHF_EXECINSTR))
+			continue;
+		if (at < s->size)
+			return s->addr + at;
+		at -= s->size;
+	}
+	return 0;
+}
+
+static void put_stack(struct capwrite *w, uint32_t id, const uint64_t *frames, uint32_t len)
+{
+	const struct cap_stack s = {
+		.id = id, .kind = CAP_STACK_USER, .verdict = CAP_COMPLETE, .len = len, .frames = frames
+	};
+
+	capwrite_stack(w, &s);
+}
+
+static void put_sample(struct capwrite *w, uint32_t ustack, uint64_t when)
+{
+	const struct cap_sample s = { .tid = 4242,
+		.kstack = 0,
+		.ustack = ustack,
+		.state = 1,
+		.total_ns = 1000,
+		.count = 1,
+		.max_ns = 1000,
+		.first_ns = when,
+		.last_ns = when };
+
+	capwrite_sample(w, &s);
+}
+
+static void gen_stacks(struct capwrite *w, const uint64_t *pool, size_t distinct, size_t total)
+{
+	const struct cap_stack none = {
+		.kind = CAP_STACK_KERNEL, .verdict = CAP_FAILED, .reason = CAP_R_NOT_ASKED
+	};
+	uint64_t frames[DEPTH];
+	uint32_t id = 1;
+
+	capwrite_stack(w, &none);
+	for (size_t done = 0; done < total; id++) {
+		uint32_t len = (uint32_t)MIN(total - done, (size_t)DEPTH);
+
+		for (uint32_t i = 0; i < len; i++, done++) {
+			uint64_t at = pool[total == distinct ? done : next_random() % distinct];
+
+			/* a return address is one past the byte that is looked up */
+			frames[i] = BASE + at + (i ? 1 : 0);
+			printf("0x%" PRIx64 "\n", at);
+		}
+		put_stack(w, id, frames, len);
+		put_sample(w, id, T0 + id);
+	}
+}
+
+static int generate(const char *out, const char *path, size_t distinct, size_t total)
+{
+	struct elffile *f = NULL;
+	struct capwrite *w = NULL;
+	struct err e = { 0 };
+	uint64_t *pool = calloc(distinct + 1, sizeof(*pool)), code = 0;
+
+	if (!pool || elffile_open(AT_FDCWD, path, false, &f, &e) || capwrite_open(out, true, &w, &e)) {
+		fprintf(stderr, "unit-resolve: %s\n", e.msg);
+		free(pool);
+		return 2;
+	}
+	for (size_t i = 0; i < f->n_sections; i++)
+		code += f->sections[i].flags & SHF_EXECINSTR ? f->sections[i].size : 0;
+	for (size_t i = 0; i < distinct; i++)
+		pool[i] = random_vaddr(f, code);
+
+	struct cap_file file = file_of(path, f, 0);
+	struct cap_map map = map_of(f, 0, 0, BASE);
+
+	put_host(w);
+	put_process(w, 0);
+	capwrite_file(w, &file);
+	capwrite_map(w, &map);
+	gen_stacks(w, pool, distinct, total);
+	int rc = capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, &e);
+
+	capwrite_close(w);
+	elffile_close(f);
+	free(pool);
+	return rc ? 2 : 0;
+}
+
+#define K UINT64_C(0xffffffff81000000)
+
+static bool flag(const char *flags, char c)
+{
+	return strchr(flags, c) != NULL;
+}
+
+static void put_ksyms(struct capwrite *w)
+{
+	const struct cap_ksym k[] = { { K + 0x1000, K + 0x2000, "__schedule", "" },
+		{ UINT64_C(0xffffffffc0001000), UINT64_C(0xffffffffc0002000), "nf_hook", "nf_tables" },
+		{ UINT64_C(0xffffffffc0003000), UINT64_C(0xffffffffc0004000), "bpf_prog_6deef7357e7b4530",
+			"bpf" } };
+
+	for (size_t i = 0; i < ARRAY_LEN(k); i++)
+		capwrite_ksym(w, &k[i]);
+}
+
+static void put_kernel_stack(struct capwrite *w, uint32_t id)
+{
+	const uint64_t frames[] = { K + 0x12a7, UINT64_C(0xffffffffc0001010), UINT64_C(0xffffffffc0003020),
+		K + 0x2000, /* a call that ends __schedule: named one byte back */
+		K + 0x5000 };
+	const struct cap_stack s = { .id = id,
+		.kind = CAP_STACK_KERNEL,
+		.verdict = CAP_COMPLETE,
+		.len = ARRAY_LEN(frames),
+		.frames = frames };
+
+	capwrite_stack(w, &s);
+}
+
+static void put_wait(struct capwrite *w, uint32_t proc, uint32_t tid, uint32_t k, uint32_t u, uint64_t at)
+{
+	const struct cap_sample s = { .proc = proc,
+		.tid = tid,
+		.kstack = k,
+		.ustack = u,
+		.state = 1,
+		.flags = at % 2 ? CAP_SAMPLE_OPEN | CAP_SAMPLE_INITIAL : 0,
+		.total_ns = 3456,
+		.count = 12,
+		.max_ns = 900,
+		.first_ns = at,
+		.last_ns = at };
+
+	capwrite_sample(w, &s);
+}
+
+/* Ids 10 and up: stacks that failed or were cut, each with a wait of its own. */
+static void put_failures(struct capwrite *w)
+{
+	uint64_t one[] = { 0x1000 };
+	uint32_t id = 3;
+
+	for (uint8_t reason = CAP_R_ERRNO; reason <= CAP_R_COUNT; reason++, id++) {
+		const struct cap_stack s = { .id = id,
+			.kind = CAP_STACK_USER,
+			.verdict = CAP_FAILED,
+			.reason = reason == CAP_R_COUNT ? CAP_R_MEMORY : reason,
+			.error = reason == CAP_R_ERRNO ? -14 : 0 };
+
+		capwrite_stack(w, &s);
+		put_wait(w, 0, 4242, 0, id, 3 * T0 + id);
+	}
+	const struct cap_stack cut = {
+		.id = id, .kind = CAP_STACK_USER, .verdict = CAP_TRUNCATED, .len = 1, .frames = one
+	};
+	const struct cap_stack stopped = { .id = id + 1,
+		.kind = CAP_STACK_USER,
+		.verdict = CAP_STOPPED,
+		.reason = CAP_R_MEMORY,
+		.stop_pc = 0xabcd,
+		.len = 1,
+		.frames = one };
+	const struct cap_stack kernel = { .id = id + 2,
+		.kind = CAP_STACK_KERNEL,
+		.verdict = CAP_FAILED,
+		.reason = CAP_R_ERRNO,
+		.error = -17 };
+
+	capwrite_stack(w, &cut);
+	capwrite_stack(w, &stopped);
+	capwrite_stack(w, &kernel);
+	put_wait(w, 0, 4242, 0, id, 3 * T0 + id);
+	put_wait(w, 0, 4242, 0, id + 1, 3 * T0 + id + 1);
+	put_wait(w, 0, 4242, id + 2, 1, 3 * T0 + id + 2);
+}
+
+static void put_made_file(struct capwrite *w, const struct elffile *f, const char *path, const char *flags)
+{
+	struct cap_file file = file_of(path, f, 0);
+
+	if (flag(flags, 'b'))
+		file.build_id.bytes[0] ^= 0xff;
+	if (flag(flags, 'z') || flag(flags, 'Z'))
+		file.build_id.len = 0;
+	if (flag(flags, 'Z'))
+		file.size++;
+	if (flag(flags, 'a'))
+		file.flags = CAP_FILE_DELETED;
+	capwrite_file(w, &file);
+}
+
+static void put_made(struct capwrite *w, const struct elffile *f, char *const argv[], int n)
+{
+	const char *flags = argv[3];
+	const uint64_t base = f->type == ET_DYN ? BASE : 0;
+	const struct cap_proc prog = { .tgid = 4242, .ns_tgid = 42, .comm = argv[2], .exe = argv[1] };
+	const struct cap_proc kthread = { .id = 1,
+		.tgid = 99,
+		.ns_tgid = 99,
+		.flags = CAP_PROC_KTHREAD,
+		.comm = "kworker/0:1",
+		.exe = "" };
+	const struct cap_thread other = { .tid = 4243, .ns_tid = 43, .comm = "other" };
+	const struct cap_map map = map_of(f, 0, 0, base);
+	const struct cap_stack none = {
+		.id = 2, .kind = CAP_STACK_USER, .verdict = CAP_FAILED, .reason = CAP_R_KTHREAD
+	};
+	uint64_t frames[DEPTH];
+
+	put_host(w);
+	capwrite_proc(w, &prog);
+	capwrite_proc(w, &kthread);
+	capwrite_thread(w, &other);
+	put_made_file(w, f, argv[1], flags);
+	capwrite_map(w, &map);
+	put_ksyms(w);
+	put_kernel_stack(w, 0);
+	for (int i = 0; i < n && i < DEPTH; i++)
+		frames[i] = base + strtoull(argv[4 + i], NULL, 16);
+	const struct cap_stack user = { .id = 1,
+		.kind = CAP_STACK_USER,
+		.verdict = CAP_UNVERIFIED,
+		.len = (uint32_t)n,
+		.frames = frames };
+	capwrite_stack(w, &user);
+	capwrite_stack(w, &none);
+	put_wait(w, 0, 4242, 0, 1, 2 * T0);
+	put_wait(w, 1, 99, 0, 2, 2 * T0 + 1);
+	if (flag(flags, 'm')) {
+		put_wait(w, 0, 4243, 0, 2, T0 + 7);
+		put_wait(w, 0, 4242, 0, 2, T0 + 5);
+	}
+	if (flag(flags, 'f'))
+		put_failures(w);
+	if (flag(flags, 'l')) {
+		capwrite_counter(w, &(struct cap_counter){ "lost.ring_full", 7 });
+		capwrite_counter(w, &(struct cap_counter){ "lost.ring_full_ns", 1000 });
+	}
+}
+
+static int make(char *const argv[], int argc)
+{
+	struct elffile *f = NULL;
+	struct capwrite *w = NULL;
+	struct err e = { 0 };
+	int rc = elffile_open(AT_FDCWD, argv[1], false, &f, &e);
+	char *rest[DEPTH + 4] = { 0 };
+
+	rc = rc ? rc : capwrite_open(argv[0], true, &w, &e);
+	if (rc == 0) {
+		/* from the mapped name on; its first word is the ELF file */
+		for (int i = 0; i < argc - 1 && i < DEPTH + 4; i++)
+			rest[i] = argv[i + 1];
+		put_made(w, f, rest, argc - 5);
+		if (flag(rest[3], 't'))
+			rc = capwrite_flush(w, 2 * T0, &e);
+		else
+			rc = capwrite_finish(
+				w, &(struct cap_trailer){ .stop_ns = 3 * T0, .why = "made" }, &e);
+	}
+	if (rc)
+		fprintf(stderr, "unit-resolve: %s\n", e.msg);
+	capwrite_close(w);
+	elffile_close(f);
+	return rc ? 2 : 0;
+}
+
+/* Two files in turn at the same address, by time; a file that is gone; the vdso. */
+static int write_turns(const char *path, const struct elffile *libc, const char *libc_path,
+	const uint8_t *vdso, uint32_t vdso_len)
+{
+	struct capwrite *w = NULL;
+	struct err e = { 0 };
+	struct cap_file files[3] = { file_of(libc_path, libc, 0),
+		{ .id = 1, .path = "/nowhere/gone.so", .flags = CAP_FILE_DELETED, .build_id = { 1, { 1 } } },
+		{ .id = 2, .path = "[vdso]", .flags = CAP_FILE_PSEUDO } };
+	struct cap_map maps[3] = { map_of(libc, 0, 0, BASE), map_of(libc, 0, 1, BASE),
+		{ .file = 2, .prot = 5, .start = 0x7ffe00000000, .end = 0x7ffe00002000 } };
+	const struct cap_image image = { .file = 2, .len = vdso_len, .bytes = vdso };
+
+	if (capwrite_open(path, true, &w, &e) != 0)
+		return -1;
+	maps[1].from_ns = 5 * T0;
+	put_host(w);
+	put_process(w, 0);
+	put_process(w, 1);
+	for (size_t i = 0; i < 3; i++)
+		capwrite_file(w, &files[i]);
+	capwrite_image(w, &image);
+	for (size_t i = 0; i < 3; i++)
+		capwrite_map(w, &maps[i]);
+	int rc = capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 9 * T0, .why = "made" }, &e);
+
+	capwrite_close(w);
+	return rc;
+}
+
+static const struct frame *user_frame(
+	struct resolve *r, uint32_t proc, uint64_t addr, uint64_t from, uint64_t to)
+{
+	uint32_t id = resolve_user(r, proc, addr, true, from, to);
+
+	return id == RESOLVE_FAILED ? NULL : resolve_frame(r, id);
+}
+
+/* The vdso of this very process, and the address of a function in it. */
+static const uint8_t *own_vdso(uint32_t *len)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+	unsigned long start, end;
+	const uint8_t *found = NULL;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strstr(line, "[vdso]") || sscanf(line, "%lx-%lx", &start, &end) != 2)
+			continue;
+		found = (const uint8_t *)start;
+		*len = (uint32_t)(end - start);
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static void test_turns(struct tap *t, struct resolve *r)
+{
+	const struct frame *f = user_frame(r, 0, BASE + 0x100000, 2 * T0, 3 * T0);
+	const char *problem;
+	size_t symbols;
+
+	tap_ok(t, f && f->in_file && f->source <= FRAME_RAW && f->module,
+		"before the change the first file is asked");
+	tap_eq_str(t, f ? f->module : NULL, "/usr/lib/x86_64-linux-gnu/libc.so.6",
+		"and it is the one mapped then");
+	f = user_frame(r, 0, BASE + 0x100000, 6 * T0, 7 * T0);
+	tap_eq_str(t, f ? f->module : NULL, "/nowhere/gone.so", "after it the second one");
+	tap_ok(t, f && f->source == FRAME_RAW && f->reason,
+		"a file that is gone gives module, offset and a reason");
+	f = user_frame(r, 0, BASE + 0x100000, 4 * T0, 6 * T0);
+	tap_ok(t, f && f->reason && strstr(f->reason, "another file"), "a wait across the change is marked");
+	f = user_frame(r, 0, 0x1234, 2 * T0, 2 * T0);
+	tap_ok(t, f && f->source == FRAME_NONE && !f->module, "an address in no mapping is raw");
+	f = user_frame(r, 1, BASE + 0x100000, 2 * T0, 2 * T0);
+	tap_ok(t, f && f->source == FRAME_NONE, "another process does not see the mapping");
+	tap_ok(t, !resolve_steady(r, 0, 2 * T0) && resolve_steady(r, 1, 0),
+		"only what never changes is steady");
+	tap_ok(t, resolve_file(r, 1, &problem, &symbols) && problem,
+		"the problem of a file can be asked for");
+	tap_eq_u64(t, resolve_user(r, 0, BASE + 0x100000, true, 2 * T0, 3 * T0),
+		resolve_user(r, 0, BASE + 0x100000, true, 2 * T0 + 1, 3 * T0),
+		"the same address is one frame");
+}
+
+static void test_vdso(struct tap *t, struct resolve *r, const uint8_t *vdso, uint32_t len)
+{
+	bool named = false;
+
+	for (uint64_t at = 0; at < len && !named; at += 16) {
+		const struct frame *f = user_frame(r, 0, 0x7ffe00000000 + at, 2 * T0, 2 * T0);
+
+		named = f && f->name && strstr(f->name, "vdso") && strcmp(f->module, "[vdso]") == 0;
+	}
+	tap_ok(t, vdso && named, "the vdso is resolved from the capture's own image");
+}
+
+static int test_all(void)
+{
+	static const char libc[] = "/usr/lib/x86_64-linux-gnu/libc.so.6";
+	char path[] = "/tmp/unit-resolve.XXXXXX";
+	struct tap t = { 0 };
+	struct elffile *f = NULL;
+	struct capread *c = NULL;
+	struct resolve *r = NULL;
+	const struct resolve_opts o = { .demangle = true };
+	uint32_t len = 0;
+	const uint8_t *vdso = own_vdso(&len);
+	int fd = mkstemp(path);
+
+	if (fd < 0 || elffile_open(AT_FDCWD, libc, false, &f, NULL) != 0) {
+		printf("1..0 # SKIP no %s\n", libc);
+		return 0;
+	}
+	close(fd);
+	if (tap_ok(&t, write_turns(path, f, libc, vdso, len) == 0 && capread_load(path, &c, NULL) == 0,
+		    "a capture is made") &&
+		tap_ok(&t, resolve_open(c, &o, &r, NULL) == 0, "and opened for resolving")) {
+		test_turns(&t, r);
+		test_vdso(&t, r, vdso, len);
+	}
+	resolve_close(r);
+	capread_free(c);
+	elffile_close(f);
+	unlink(path);
+	return tap_done(&t);
+}
+
+int main(int argc, char *argv[])
+{
+	if (argc == 6 && strcmp(argv[1], "--gen") == 0)
+		return generate(argv[2], argv[3], strtoull(argv[4], NULL, 10), strtoull(argv[5], NULL, 10));
+	if (argc >= 8 && strcmp(argv[1], "--make") == 0)
+		return make(argv + 2, argc - 2);
+	return test_all();
+}

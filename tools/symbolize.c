@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "capread.h"
+#include "cli.h"
+#include "out.h"
+#include "perftext.h"
+#include "resolve.h"
+#include "stackids.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+static const struct cli cli = {
+	.name = "symbolize",
+	.synopsis = "[-qv] [-p PID]... [-t TID]... [-c COMM]... [--format=text|json] [--no-demangle] "
+		    "[--symfs DIR] [FILE|-]",
+	.help = "Name the addresses of a capture; print its waits in perf script's grammar.\n"
+		"\n"
+		"  -p, --pid PID       only this process (may be repeated, as the next two)\n"
+		"  -t, --tid TID       only this thread\n"
+		"  -c, --comm NAME     only threads of this name\n"
+		"      --format=text   perf script's grammar (default)\n"
+		"      --format=json   one JSON object a line, with every field\n"
+		"      --no-demangle   C++, Rust and D names as the symbol table has them\n"
+		"      --symfs DIR     look for binaries under DIR too\n"
+		"  -q, --quiet         no warnings\n"
+		"  -v, --verbose       say for each file whether it was used\n"
+		"  -h, --help          this text\n"
+		"  -V, --version       the version\n",
+};
+
+#define AHEAD 8 /* frames whose text is fetched before it is needed */
+
+struct numbers {
+	uint32_t *p;
+	size_t n, cap;
+};
+
+struct opts {
+	const char *path, *symfs;
+	struct numbers pids, tids;
+	const char **comms;
+	size_t n_comms, comms_cap;
+	bool json, no_demangle, quiet, verbose;
+};
+
+/* One sample to print. */
+struct record {
+	uint64_t last_ns;
+	const struct cap_sample *sample;
+	struct stackids_span kernel, user;
+};
+
+struct text {
+	size_t at;
+	uint32_t len;
+};
+
+struct job {
+	const struct opts *o;
+	struct capread *c;
+	struct resolve *r;
+	struct record *records;
+	size_t n_records;
+	struct stackids *stacks;
+	struct buf arena; /* the lines of all frames */
+	struct text *texts; /* by frame id */
+	struct perftext_totals totals;
+};
+
+static void job_free(struct job *j)
+{
+	free(j->records);
+	stackids_free(j->stacks);
+	free(j->texts);
+	buf_free(&j->arena);
+	resolve_close(j->r);
+	capread_free(j->c);
+}
+
+static bool has_number(const struct numbers *s, uint32_t v)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->p[i] == v)
+			return true;
+	return s->n == 0;
+}
+
+static const char *comm_of(const struct capread *c, const struct cap_sample *s, uint32_t *ns_tid)
+{
+	const struct cap_thread *t = capread_thread(c, s->proc, s->tid);
+
+	*ns_tid = t ? t->ns_tid : 0;
+	return t ? t->comm : c->procs[s->proc].comm;
+}
+
+static bool is_selected(const struct job *j, const struct cap_sample *s)
+{
+	const struct opts *o = j->o;
+	uint32_t ns_tid;
+	const char *comm;
+
+	if (!has_number(&o->pids, j->c->procs[s->proc].tgid) || !has_number(&o->tids, s->tid))
+		return false;
+	if (!o->n_comms)
+		return true;
+	comm = comm_of(j->c, s, &ns_tid);
+	for (size_t i = 0; i < o->n_comms; i++)
+		if (strcmp(o->comms[i], comm) == 0)
+			return true;
+	return false;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct record *x = a, *y = b;
+	int c = CMP(x->last_ns, y->last_ns);
+
+	return c ? c : CMP(x->sample, y->sample);
+}
+
+/* The samples that were asked for, in order of time. */
+static int select_samples(struct job *j, struct err *e)
+{
+	const struct capread *c = j->c;
+	bool sorted = true;
+
+	j->records = calloc(c->n_samples + 1, sizeof(*j->records));
+	if (!j->records)
+		return err_nomem(e, "samples");
+	for (size_t i = 0; i < c->n_samples; i++) {
+		const struct cap_sample *s = &c->samples[i];
+
+		if (!is_selected(j, s))
+			continue;
+		sorted = sorted && (!j->n_records || j->records[j->n_records - 1].last_ns <= s->last_ns);
+		j->records[j->n_records++] = (struct record){ .last_ns = s->last_ns, .sample = s };
+		j->totals.waits += s->count;
+		j->totals.total_ns += s->total_ns;
+	}
+	if (!sorted)
+		qsort(j->records, j->n_records, sizeof(*j->records), by_time);
+	j->totals.records = j->n_records;
+	j->totals.lost = perftext_lost(c);
+	return 0;
+}
+
+/* Resolve every address before the first line: the head names the files that were not used. */
+static int resolve_all(struct job *j, struct err *e)
+{
+	int rc = stackids_new(j->c, j->r, &j->stacks);
+
+	for (size_t i = 0; i < j->n_records && rc == 0; i++) {
+		struct record *r = &j->records[i];
+
+		rc = stackids_kernel(j->stacks, r->sample, &r->kernel);
+		rc = rc ? rc : stackids_user(j->stacks, r->sample, &r->user);
+	}
+	return rc ? err_nomem(e, "frames") : 0;
+}
+
+/* Each frame becomes text once. */
+static int render_frames(struct job *j, struct err *e)
+{
+	size_t n = resolve_count(j->r);
+
+	j->texts = calloc(n + 1, sizeof(*j->texts));
+	if (!j->texts)
+		return err_nomem(e, "frames");
+	for (size_t i = 0; i < n; i++) {
+		const struct frame *f = resolve_frame(j->r, (uint32_t)i);
+
+		j->texts[i].at = j->arena.len;
+		if (j->o->json)
+			perftext_json_frame(&j->arena, f);
+		else
+			perftext_frame(&j->arena, f);
+		j->texts[i].len = (uint32_t)(j->arena.len - j->texts[i].at);
+	}
+	return j->arena.failed ? err_nomem(e, "frames") : 0;
+}
+
+static void put_frames(
+	const struct job *j, struct out *out, const struct stackids_span *s, const char *between)
+{
+	const uint32_t *ids = stackids_at(j->stacks, s);
+	size_t n = strlen(between);
+
+	for (uint32_t i = 0; i < s->len; i++) {
+		const struct text *t = &j->texts[ids[i]];
+
+		if (i + AHEAD < s->len)
+			__builtin_prefetch(j->arena.p + j->texts[ids[i + AHEAD]].at);
+		if (i && n)
+			out_put(out, between, n);
+		out_put(out, j->arena.p + t->at, t->len);
+	}
+}
+
+static void put_buf(struct out *out, struct buf *b)
+{
+	if (b->failed)
+		out->code = out->code ? out->code : -ENOMEM;
+	out_put(out, b->p, b->len);
+	buf_reset(b);
+}
+
+static void put_text(const struct job *j, struct out *out, struct buf *b, const struct record *r,
+	const struct perftext_wait *w)
+{
+	perftext_wait(b, w);
+	put_buf(out, b);
+	put_frames(j, out, &r->kernel, "");
+	perftext_lack(b, w->kernel);
+	put_buf(out, b);
+	put_frames(j, out, &r->user, "");
+	perftext_lack(b, w->user);
+	buf_put(b, "\n", 1);
+	put_buf(out, b);
+}
+
+static void put_json(const struct job *j, struct out *out, struct buf *b, const struct record *r,
+	const struct perftext_wait *w)
+{
+	perftext_json_wait(b, w);
+	put_buf(out, b);
+	out_str(out, perftext_json_kernel);
+	put_frames(j, out, &r->kernel, ",");
+	out_str(out, perftext_json_user);
+	put_frames(j, out, &r->user, ",");
+	out_str(out, perftext_json_end);
+}
+
+static void put_head(const struct job *j, struct out *out, struct buf *b)
+{
+	const char *problem;
+	size_t symbols;
+
+	if (j->o->json)
+		perftext_json_head(b, j->c, &j->totals);
+	else
+		perftext_head(b, j->c, &j->totals);
+	for (uint32_t i = 0; i < j->c->n_files; i++) {
+		if (!resolve_file(j->r, i, &problem, &symbols) || !problem)
+			continue;
+		if (j->o->json)
+			perftext_json_not_used(b, j->c->files[i].path, problem);
+		else
+			perftext_not_used(b, j->c->files[i].path, problem);
+	}
+	if (!j->o->json)
+		buf_put(b, "\n", 1);
+	put_buf(out, b);
+}
+
+static int print_all(const struct job *j, struct err *e)
+{
+	struct out out;
+	struct buf b = { 0 };
+	int rc = out_init(&out, STDOUT_FILENO, e);
+
+	if (rc)
+		return rc;
+	put_head(j, &out, &b);
+	for (size_t i = 0; i < j->n_records && !out.code; i++) {
+		const struct cap_sample *s = j->records[i].sample;
+		struct perftext_wait w = { .sample = s,
+			.proc = &j->c->procs[s->proc],
+			.kernel = &j->c->stacks[s->kstack],
+			.user = &j->c->stacks[s->ustack] };
+
+		w.comm = comm_of(j->c, s, &w.ns_tid);
+		if (j->o->json)
+			put_json(j, &out, &b, &j->records[i], &w);
+		else
+			put_text(j, &out, &b, &j->records[i], &w);
+	}
+	rc = out_flush(&out, e);
+	buf_free(&b);
+	out_free(&out);
+	return rc;
+}
+
+static void tell_files(const struct job *j)
+{
+	const char *problem;
+	size_t symbols, unused = 0;
+
+	for (uint32_t i = 0; i < j->c->n_files; i++) {
+		if (!resolve_file(j->r, i, &problem, &symbols))
+			continue;
+		unused += problem != NULL;
+		if (!j->o->verbose)
+			continue;
+		if (problem)
+			cli_warn(&cli, "'%s' is not used: it %s", j->c->files[i].path, problem);
+		else
+			cli_warn(&cli, "'%s' is used: %zu symbols", j->c->files[i].path, symbols);
+	}
+	if (unused && !j->o->verbose)
+		cli_warn(&cli, "%zu file%s could not be used, so %s frames have no names: -v says why",
+			unused, unused == 1 ? "" : "s", unused == 1 ? "its" : "their");
+}
+
+/* What the reader of the result should know: STATUS, or CLI_INCOMPLETE where something is missing. */
+static int tell(const struct job *j)
+{
+	const struct capread *c = j->c;
+
+	if (!j->o->quiet) {
+		tell_files(j);
+		if (j->totals.lost)
+			cli_warn(&cli, "the recording lost %llu events: see the lines '# lost'",
+				(unsigned long long)j->totals.lost);
+	}
+	if (!c->complete) {
+		cli_warn(&cli, "the capture is incomplete: %s", c->damage[0] ? c->damage : "no trailer");
+		return CLI_INCOMPLETE;
+	}
+	if (!j->n_records && (j->o->pids.n || j->o->tids.n || j->o->n_comms)) {
+		cli_warn(&cli, "no wait in the capture is of the given processes and threads");
+		return CLI_INCOMPLETE;
+	}
+	return CLI_OK;
+}
+
+static int run(const struct opts *o, int *status, struct err *e)
+{
+	const struct resolve_opts ro = { .symfs = o->symfs, .demangle = !o->no_demangle };
+	CLEANUP(job_free) struct job j = { .o = o };
+	int rc = capread_load(o->path, &j.c, e);
+
+	rc = rc ? rc : resolve_open(j.c, &ro, &j.r, e);
+	rc = rc ? rc : select_samples(&j, e);
+	rc = rc ? rc : resolve_all(&j, e);
+	rc = rc ? rc : render_frames(&j, e);
+	rc = rc ? rc : print_all(&j, e);
+	if (rc == 0)
+		*status = tell(&j);
+	return rc;
+}
+
+static int add_number(struct numbers *s, const char *arg, struct err *e)
+{
+	uint64_t v;
+
+	if (cli_u64(arg, 0, UINT32_MAX, &v, e) != 0)
+		return e->code;
+	if (base_grow(&s->p, &s->cap, s->n + 1, sizeof(*s->p)) != 0)
+		return err_nomem(e, "options");
+	s->p[s->n++] = (uint32_t)v;
+	return 0;
+}
+
+static int add_comm(struct opts *o, const char *arg, struct err *e)
+{
+	if (base_grow(&o->comms, &o->comms_cap, o->n_comms + 1, sizeof(*o->comms)) != 0)
+		return err_nomem(e, "options");
+	o->comms[o->n_comms++] = arg;
+	return 0;
+}
+
+static int set_format(struct opts *o, const char *arg, struct err *e)
+{
+	o->json = strcmp(arg, "json") == 0;
+	if (!o->json && strcmp(arg, "text") != 0)
+		return err_set(e, -EINVAL, "'%s' is no format: text or json", arg);
+	return 0;
+}
+
+enum { OPT_FORMAT = 256, OPT_NO_DEMANGLE, OPT_SYMFS };
+
+static const struct option longopts[] = {
+	{ "pid", required_argument, NULL, 'p' },
+	{ "tid", required_argument, NULL, 't' },
+	{ "comm", required_argument, NULL, 'c' },
+	{ "format", required_argument, NULL, OPT_FORMAT },
+	{ "no-demangle", no_argument, NULL, OPT_NO_DEMANGLE },
+	{ "symfs", required_argument, NULL, OPT_SYMFS },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ 0 },
+};
+
+/* -1 = go on, else the exit status. */
+static int parse_option(struct opts *o, int opt, char *const argv[])
+{
+	struct err e = { 0 };
+
+	switch (opt) {
+	case 'p':
+		return add_number(&o->pids, optarg, &e) ? cli_usage(&cli, "%s", e.msg) : -1;
+	case 't':
+		return add_number(&o->tids, optarg, &e) ? cli_usage(&cli, "%s", e.msg) : -1;
+	case 'c':
+		return add_comm(o, optarg, &e) ? cli_usage(&cli, "%s", e.msg) : -1;
+	case OPT_FORMAT:
+		return set_format(o, optarg, &e) ? cli_usage(&cli, "%s", e.msg) : -1;
+	case OPT_NO_DEMANGLE:
+		o->no_demangle = true;
+		return -1;
+	case OPT_SYMFS:
+		o->symfs = optarg;
+		return -1;
+	case 'q':
+		o->quiet = true;
+		return -1;
+	case 'v':
+		o->verbose = true;
+		return -1;
+	case 'h':
+		return cli_help(&cli);
+	case 'V':
+		return cli_version(&cli);
+	default:
+		return cli_bad_option(&cli, opt, argv);
+	}
+}
+
+static int parse(int argc, char *argv[], struct opts *o)
+{
+	int opt, st;
+
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":p:t:c:qvhV", longopts, NULL)) != -1) {
+		st = parse_option(o, opt, argv);
+		if (st >= 0)
+			return st;
+	}
+	if (argc - optind > 1)
+		return cli_usage(&cli, "only one capture can be read");
+	if (optind == argc && isatty(STDIN_FILENO))
+		return cli_usage(&cli, "no capture given, and standard input is a terminal");
+	o->path = optind < argc ? argv[optind] : "-";
+	return -1;
+}
+
+static void opts_free(struct opts *o)
+{
+	free(o->pids.p);
+	free(o->tids.p);
+	free(o->comms);
+}
+
+int main(int argc, char *argv[])
+{
+	CLEANUP(opts_free) struct opts o = { 0 };
+	struct err e = { 0 };
+	int status = parse(argc, argv, &o);
+
+	if (status >= 0)
+		return status;
+	status = CLI_OK;
+	if (run(&o, &status, &e) == 0)
+		return cli_finish(&cli, status);
+	cli_error(&cli, &e);
+	return CLI_FAILED;
+}
