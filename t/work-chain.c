@@ -31,21 +31,21 @@ NOINLINE long block_in_read(int fd)
 	long ret;
 
 	__asm__ volatile("syscall"
-	        : "=a"(ret)
-	        : "0"((long)SYS_read), "D"((long)fd), "S"(&c), "d"(1L)
-	        : "rcx", "r11", "memory");
+			 : "=a"(ret)
+			 : "0"((long)SYS_read), "D"((long)fd), "S"(&c), "d"(1L)
+			 : "rcx", "r11", "memory");
 	return ret;
 }
 
 NOINLINE long block_in_nanosleep(void)
 {
-	struct timespec ts = {.tv_sec = 1000};
+	struct timespec ts = { .tv_sec = 1000 };
 	long ret;
 
 	__asm__ volatile("syscall"
-	        : "=a"(ret)
-	        : "0"((long)SYS_nanosleep), "D"(&ts), "S"(NULL)
-	        : "rcx", "r11", "memory");
+			 : "=a"(ret)
+			 : "0"((long)SYS_nanosleep), "D"(&ts), "S"(NULL)
+			 : "rcx", "r11", "memory");
 	return ret;
 }
 
@@ -58,18 +58,18 @@ NOINLINE long block_in_futex(void)
 	/* a leaf that uses no stack gets no frame unless it asks for its address */
 	__asm__ volatile("" : : "r"(__builtin_frame_address(0)));
 	__asm__ volatile("syscall"
-	        : "=a"(ret)
-	        : "0"((long)SYS_futex), "D"(&word), "S"(128L), "d"(0L), "r"(timeout)
-	        : "rcx", "r11", "memory");
+			 : "=a"(ret)
+			 : "0"((long)SYS_futex), "D"(&word), "S"(128L), "d"(0L), "r"(timeout)
+			 : "rcx", "r11", "memory");
 	return ret;
 }
 
-#define CALLS(name, expr) \
-	NOINLINE long name(void) \
-	{ \
-		long r = (expr); \
-		KEEP(); \
-		return r + 1; \
+#define CALLS(name, expr)                                                                                    \
+	NOINLINE long name(void)                                                                             \
+	{                                                                                                    \
+		long r = (expr);                                                                             \
+		KEEP();                                                                                      \
+		return r + 1;                                                                                \
 	}
 
 CALLS(read_gamma, block_in_read(silent[0]))
@@ -136,7 +136,7 @@ NOINLINE void *thread_deep(void *arg)
 
 int main(int argc, char **argv)
 {
-	void *(*const threads[])(void *) = {thread_read, thread_sleep, thread_futex, thread_deep};
+	void *(*const threads[])(void *) = { thread_read, thread_sleep, thread_futex, thread_deep };
 	pthread_t t;
 	char c;
 

@@ -23,10 +23,11 @@ __attribute__((noinline)) static long wait_for_ever(void)
 
 	/* a leaf that uses no stack gets no frame unless it asks for its address */
 	__asm__ volatile("" : : "r"(__builtin_frame_address(0)));
-	__asm__ volatile("syscall"
-	        : "=a"(ret)
-	        : "0"((long)SYS_futex), "D"(&never), "S"((long)FUTEX_WAIT_PRIVATE), "d"(0L), "r"(timeout)
-	        : "rcx", "r11", "memory");
+	__asm__ volatile(
+		"syscall"
+		: "=a"(ret)
+		: "0"((long)SYS_futex), "D"(&never), "S"((long)FUTEX_WAIT_PRIVATE), "d"(0L), "r"(timeout)
+		: "rcx", "r11", "memory");
 	return ret;
 }
 

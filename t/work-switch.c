@@ -87,7 +87,7 @@ static void *pipe_side(void *arg)
 
 static void *sleep_side(void *arg)
 {
-	struct timespec ms = {.tv_nsec = 1000000};
+	struct timespec ms = { .tv_nsec = 1000000 };
 
 	(void)arg;
 	for (long i = 0; i < rounds; i++)

@@ -53,7 +53,7 @@ static uint64_t schedstat_ns(void)
 static void begin(struct self *s, const char *name)
 {
 	prctl(PR_SET_NAME, name);
-	*s = (struct self){.name = name, .tid = syscall(SYS_gettid)};
+	*s = (struct self){ .name = name, .tid = syscall(SYS_gettid) };
 	s->cpu = schedstat_ns();
 	s->wall = clock_ns(CLOCK_MONOTONIC);
 }
@@ -67,24 +67,24 @@ static void end(struct self *s)
 static void print(const struct self *s)
 {
 	printf("%s %ld %llu %llu %llu %llu\n", s->name, s->tid, (unsigned long long)s->count,
-	        (unsigned long long)s->asked, (unsigned long long)s->measured,
-	        (unsigned long long)(s->wall - s->cpu));
+		(unsigned long long)s->asked, (unsigned long long)s->measured,
+		(unsigned long long)(s->wall - s->cpu));
 }
 
 static void pause_ns(uint64_t ns)
 {
-	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+	struct timespec ts = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
 
 	nanosleep(&ts, NULL);
 }
 
-#define MEASURED(s, asked_ns, call) \
-	do { \
-		uint64_t t0_ = clock_ns(CLOCK_MONOTONIC); \
-		call; \
-		(s)->measured += clock_ns(CLOCK_MONOTONIC) - t0_; \
-		(s)->asked += (asked_ns); \
-		(s)->count++; \
+#define MEASURED(s, asked_ns, call)                                                                          \
+	do {                                                                                                 \
+		uint64_t t0_ = clock_ns(CLOCK_MONOTONIC);                                                    \
+		call;                                                                                        \
+		(s)->measured += clock_ns(CLOCK_MONOTONIC) - t0_;                                            \
+		(s)->asked += (asked_ns);                                                                    \
+		(s)->count++;                                                                                \
 	} while (0)
 
 static void *short_sleeps(void *arg)
@@ -192,10 +192,10 @@ static void *worker(void *arg)
 
 int main(void)
 {
-	void *(*const run[])(void *) = {short_sleeps, long_sleep, mutex_waiter, cond_waiter, pipe_reader,
-	        ping_pong, ping_pong, worker};
+	void *(*const run[])(void *) = { short_sleeps, long_sleep, mutex_waiter, cond_waiter, pipe_reader,
+		ping_pong, ping_pong, worker };
 	enum { N = sizeof(run) / sizeof(run[0]) };
-	struct self selves[N] = {[6].count = 1};
+	struct self selves[N] = { [6].count = 1 };
 	pthread_t t[N];
 
 	if (pipe(feed))

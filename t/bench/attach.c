@@ -15,9 +15,7 @@ int main(int argc, char **argv)
 
 	if (!obj || bpf_object__load(obj) != 0)
 		return 2;
-	bpf_object__for_each_program(prog, obj)
-	        if (!bpf_program__attach(prog))
-	                return 2;
+	bpf_object__for_each_program(prog, obj) if (!bpf_program__attach(prog)) return 2;
 	puts("attached");
 	fflush(stdout);
 	pause();
