@@ -164,6 +164,12 @@ enum cap_sample_flags {
 	CAP_SAMPLE_OPEN = 1, /* the wait was still going on when the recording stopped */
 	CAP_SAMPLE_INITIAL = 2, /* it was going on when the recording started; counted from there */
 	CAP_SAMPLE_PREEMPTED = 4, /* the thread stayed runnable: it lost the CPU, it did not block */
+	/*
+	 * The bits from here up are a number, the mapping epoch: samples that
+	 * differ in it were taken while addresses of the process meant
+	 * different things, and are never summed.
+	 */
+	CAP_SAMPLE_EPOCH = 1 << 8,
 };
 
 /*

@@ -13,8 +13,10 @@ static void image_clear(struct image *im)
 {
 	mapset_drop(im->maps);
 	free(im->exe);
+	free(im->changes);
 	im->maps = NULL;
 	im->exe = NULL;
+	im->changes = NULL;
 }
 
 void imagetab_free(struct imagetab *t)

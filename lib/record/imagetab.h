@@ -32,6 +32,8 @@ struct image {
 	uint64_t start_boot_ns;
 	struct mapset *maps;
 	size_t maps_written;
+	uint64_t *changes; /* when addresses got another meaning, in order */
+	size_t n_changes, cap_changes;
 	char comm[PROCINFO_COMM_LEN];
 	char *exe;
 };

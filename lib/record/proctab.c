@@ -73,7 +73,11 @@ static void note_map(struct proctab *t, uint32_t image, const struct procmap *pm
 		filetab_tell(t->files, file, &t->told.build_id);
 	if (im->from_exec && !im->exe && file != UINT32_MAX && pm->path[0] == '/')
 		im->exe = strdup(pm->path);
-	t->remapped |= mapset_changes(im->maps, &m);
+	if (mapset_changes(im->maps, &m)) {
+		t->remapped = true;
+		if (base_grow(&im->changes, &im->cap_changes, im->n_changes + 1, sizeof(*im->changes)) == 0)
+			im->changes[im->n_changes++] = from_ns;
+	}
 	if (!mapset_add(&im->maps, &m) && !im->maps_error)
 		im->maps_error = -ENOMEM;
 }
@@ -406,6 +410,29 @@ void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w)
 		threadtab_drop(&t->threads, thread_is_over, t);
 		imagetab_forget(&t->images);
 	}
+}
+
+/* How many changes of IM came up to TIME_NS. */
+static uint32_t changes_until(const struct image *im, uint64_t time_ns)
+{
+	uint32_t n = 0;
+
+	while (n < im->n_changes && im->changes[n] <= time_ns)
+		n++;
+	return n;
+}
+
+uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns)
+{
+	const struct thread *th = threadtab_get(&t->threads, key);
+	const struct image *im = th && th->image != UINT32_MAX ? &t->images.images[th->image] : NULL;
+	uint32_t first;
+
+	if (!im || !im->n_changes)
+		return 0;
+	first = changes_until(im, first_ns);
+	/* waits on both sides of a change are odd ones out: apart from those of either side */
+	return 2 * first + (changes_until(im, last_ns) != first);
 }
 
 bool proctab_remapped(struct proctab *t)

@@ -47,6 +47,13 @@ uint32_t proctab_emit(struct proctab *t, const struct offcpu_key *key, uint64_t 
 void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w);
 
 /*
+ * The mapping epoch (see CAP_SAMPLE_EPOCH) of waits of KEY's process that
+ * began from FIRST_NS to LAST_NS; after proctab_emit() of the same key. 0
+ * where no address ever changed its meaning.
+ */
+uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns);
+
+/*
  * Since the last call, was something mapped where the same process had had
  * something else? Then waits before and after must not share a sample.
  */

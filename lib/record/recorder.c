@@ -275,7 +275,7 @@ static void write_row(struct recorder *r, const struct row *row)
 	const struct offcpu_value *v = &row->value;
 	struct cap_sample s = { .tid = k->tid,
 		.state = k->state,
-		.flags = k->flags,
+		.flags = k->flags & (CAP_SAMPLE_EPOCH - 1),
 		.total_ns = v->total_ns,
 		.count = v->count,
 		.max_ns = v->max_ns,
@@ -283,6 +283,7 @@ static void write_row(struct recorder *r, const struct row *row)
 		.last_ns = v->last_ns };
 
 	s.proc = proctab_emit(r->procs, k, v->first_ns, r->out);
+	s.flags |= proctab_epoch(r->procs, k, v->first_ns, v->last_ns) * CAP_SAMPLE_EPOCH;
 	s.kstack = stacktab_emit(r->stacks, CAP_STACK_KERNEL, &k->kernel, r->out);
 	s.ustack = stacktab_emit(r->stacks, CAP_STACK_USER, &k->user, r->out);
 	if (s.proc == CAP_NONE || s.kstack == CAP_NONE || s.ustack == CAP_NONE)
