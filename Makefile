@@ -5,6 +5,7 @@
 #   make check-unit   build, then the unit tests alone
 #   make bench        ratios against the peers (scripts/bench)
 #   make lint         clang-format, cppcheck, shellcheck, floors, CLI contract
+#   make fuzz         libFuzzer programs into obj/t/ (clang)
 #   make install      prefix=/usr/local DESTDIR=
 #   make clean
 #
@@ -47,7 +48,7 @@ endif
 
 # -MD and not -MMD: the skeletons are included as system headers, for the
 # warnings in them are not ours, and a changed BPF program must rebuild its users.
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) -Ilib -Ibpf -isystem $(OBJ)/bpf
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) $(addprefix -I,$(wildcard lib/*)) -Ibpf -isystem $(OBJ)/bpf
 DEPS = -MD -MP
 LDFLAGS += -Wl,--as-needed
 LIBS := -lbpf -ldw -lelf -lcap -lz -liberty
@@ -74,7 +75,7 @@ TOOLS := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
 UNITS := $(patsubst t/%.c,%,$(wildcard t/unit-*.c))
 WORKS := $(patsubst t/%.c,%,$(wildcard t/work-*.c))
 SKELS := $(patsubst bpf/%.bpf.c,$(OBJ)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
-LIB_OBJS := $(patsubst lib/%.c,$(OBJ)/lib/%.o,$(wildcard lib/*.c))
+LIB_OBJS := $(patsubst lib/%.c,$(OBJ)/lib/%.o,$(wildcard lib/*/*.c))
 TOOL_OBJS := $(TOOLS:%=$(OBJ)/tools/%.o)
 UNIT_OBJS := $(UNITS:%=$(OBJ)/t/%.o)
 TOOL_BINS := $(TOOLS:%=$(BIN)/%)
@@ -136,6 +137,16 @@ check: all
 check-unit: $(UNIT_BINS)
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) $(PROVE) $(PROVE_FLAGS) t/unit-*.t
 
+# One libFuzzer program a t/fuzz-*.c, built whole so that the library is
+# instrumented too: obj/t/fuzz-NAME [-max_total_time=60] [CORPUS...]
+fuzz: $(patsubst t/%.c,$(OBJ)/t/%,$(wildcard t/fuzz-*.c))
+
+$(OBJ)/t/fuzz-%: t/fuzz-%.c $(wildcard lib/*/*.[ch]) | $(SKELS)
+	@mkdir -p $(@D)
+	$(say) FUZZ $@
+	$(Q)$(CLANG) -g -O1 -fsanitize=fuzzer,address,undefined -Wno-everything $(ALL_CFLAGS) -Wno-everything \
+		-o $@ $< $(wildcard lib/*/*.c) $(LDFLAGS) $(LIBS)
+
 bench: all
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) sh scripts/bench
 
@@ -162,7 +173,7 @@ clean:
 
 FORCE:
 
-.PHONY: all tools check check-unit bench lint install clean FORCE
+.PHONY: fuzz all tools check check-unit bench lint install clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
--include $(wildcard $(OBJ)/*/*.d)
+-include $(wildcard $(OBJ)/*/*.d $(OBJ)/*/*/*.d)

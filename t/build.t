@@ -30,7 +30,7 @@ what_if() {
 }
 if "$@" -q all >/dev/null 2>&1; then
 	pass "a second make has nothing to do"
-	what_if "$@" -n -W lib/kallsyms.h all >"$TMP/again"
+	what_if "$@" -n -W lib/kernel/kallsyms.h all >"$TMP/again"
 	like "$(cat "$TMP/again")" '^kallsyms\.o$' "a changed header compiles its module again"
 	like "$(cat "$TMP/again")" '^kallsyms-resolve\.o$' "and the tools that include it"
 	is "$(grep -c '^crc32c.o$' "$TMP/again")" 0 "and nothing that does not"
@@ -54,11 +54,11 @@ case $BIN in
 	;;
 *)
 	cp -a "$obj" "$TMP/o/obj"
-	rm "$TMP/o/obj/lib/text.o" "$TMP/o/obj/libstack.a" "$TMP/o/obj/tools/fold.o"
+	rm "$TMP/o/obj/lib/base/text.o" "$TMP/o/obj/libstack.a" "$TMP/o/obj/tools/fold.o"
 	: >"$TMP/before"
 	status 0 "make O=DIR builds a tool in another folder" make O="$TMP/o" "$TMP/o/bin/fold"
 	is "$("$TMP/o/bin/fold" --version)" "$("$BIN/fold" --version)" "which runs"
-	is "$(grep -cE '^  CC .*o/obj/(lib/text|tools/fold)\.o$' "$out")" 2 "what was missing was compiled there"
+	is "$(grep -cE '^  CC .*o/obj/(lib/base/text|tools/fold)\.o$' "$out")" 2 "what was missing was compiled there"
 	is "$(find bin obj -newer "$TMP/before" -type f)" "" "and nothing is written in the tree"
 	;;
 esac

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fuzz-capread - hostile captures, for libFuzzer:
- *
- *   clang -g -O1 -std=gnu11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -Ilib \
- *       -o /tmp/fuzz-capread t/fuzz-capread.c lib/base.c lib/err.c lib/buf.c lib/crc32c.c \
- *       lib/capture.c lib/capcodec.c lib/capdamage.c lib/capmaps.c lib/capread.c \
- *       lib/capslurp.c lib/capstore.c
+ * fuzz-capread - hostile captures, for libFuzzer (`make fuzz`).
  *
  * Random bytes never have the right checksum. So the input is cut into blocks
  * here, with headers, numbers and checksums made right: a byte of type, two of
@@ -52,7 +47,7 @@ static uint64_t use(const struct capread *c)
 		for (uint32_t f = 0; f < u->len; f++) {
 			bool unsure;
 			const struct cap_map *m =
-			        capread_map(c, s->proc, u->frames[f], s->first_ns, s->last_ns, &unsure);
+				capread_map(c, s->proc, u->frames[f], s->first_ns, s->last_ns, &unsure);
 
 			sum += m && m->file != CAP_NONE ? strlen(c->files[m->file].path) : unsure;
 		}
@@ -67,7 +62,7 @@ static uint64_t use(const struct capread *c)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct buf b = {0};
+	struct buf b = { 0 };
 	struct capread *c;
 	volatile uint64_t sink;
 

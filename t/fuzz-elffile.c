@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as an ELF file, through every reader of symbols:
- *
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Ilib \
- *       t/fuzz-elffile.c lib/elffile.c lib/elfsym.c lib/demangle.c lib/err.c lib/base.c -liberty -o
- * fuzz-elffile
+ * Any bytes as an ELF file, through every reader of symbols, for libFuzzer (`make fuzz`).
  */
 #include "demangle.h"
 #include "elfsym.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libFuzzer target: a table, and with what follows its first "---\n" a stream
- * to be named by it.
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Ilib -o fuzz-kallsyms \
- *       t/fuzz-kallsyms.c lib/base.c lib/err.c lib/text.c lib/out.c lib/ksym*.c lib/kallsyms.c
+ * A table of kernel symbols, and with what follows its first "---\n" a stream
+ * to be named by it, for libFuzzer (`make fuzz`).
  */
 #include "kallsyms.h"
 #include "ksymfilter.h"
@@ -27,7 +25,7 @@ static int memory_file(const void *p, size_t len)
 static void filter(struct kallsyms *ks, const uint8_t *stream, size_t len)
 {
 	_cleanup_close_ int in = memory_file(stream, len), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	struct ksymfilter f = {.ks = ks, .file = "fuzz", .relocate = true, .placed = true};
+	struct ksymfilter f = { .ks = ks, .file = "fuzz", .relocate = true, .placed = true };
 	struct out o;
 
 	if (out_init(&o, null, NULL) == 0)

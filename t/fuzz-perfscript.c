@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target: any bytes as perf script text, through the reader, the grammar,
- * the names and the table. Build and run with
- *
- *   cd lib && clang -g -O1 -std=gnu11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -I. \
- *       ../t/fuzz-perfscript.c base.c buf.c err.c intern.c perfscript.c paragraph.c \
- *       inliner.c foldframe.c foldtab.c bodycache.c folding.c -o /tmp/fuzz-perfscript
- *   /tmp/fuzz-perfscript -max_len=4096 CORPUS ../t/fold
+ * Any bytes as perf script text, through the reader, the grammar, the names and
+ * the table, for libFuzzer (`make fuzz`). t/fold is a corpus to begin with.
  *
  * The first byte chooses options. Beyond crashes it checks that the sums of
  * the lines are what the table holds.
@@ -20,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_lines(const struct foldtab *tab, bool reverse)
 {
-	struct foldtab_query q = {.reverse = reverse};
+	struct foldtab_query q = { .reverse = reverse };
 	struct foldtab_lines l;
 	foldtab_sum want = 0, got = 0;
 
@@ -37,11 +32,11 @@ static void check_lines(const struct foldtab *tab, bool reverse)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct folding_opts o = {0};
+	struct folding_opts o = { 0 };
 	struct paragraphs *in = NULL;
 	struct folding *f = NULL;
 	char path[64];
-	const char *paths[] = {path};
+	const char *paths[] = { path };
 	int fd;
 
 	if (!size)
@@ -58,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (paragraphs_open(paths, 1, &in, NULL) == 0 && folding_new(&o, &f, NULL) == 0 &&
-	        folding_run(f, in, NULL) == 0)
+		folding_run(f, in, NULL) == 0)
 		check_lines(folding_table(f), o.reverse);
 	folding_free(f);
 	paragraphs_close(in);

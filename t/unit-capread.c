@@ -85,9 +85,9 @@ static const char *find_lie(const struct capread *c, const struct capread *truth
 		const struct cap_sample *s = &c->samples[i], *w = &truth->samples[i];
 
 		if (i >= truth->n_samples || s->proc != w->proc || s->tid != w->tid ||
-		        s->kstack != w->kstack || s->ustack != w->ustack || s->state != w->state ||
-		        s->flags != w->flags || s->total_ns > w->total_ns || s->count > w->count ||
-		        s->max_ns > w->max_ns || s->first_ns < w->first_ns || s->last_ns > w->last_ns)
+			s->kstack != w->kstack || s->ustack != w->ustack || s->state != w->state ||
+			s->flags != w->flags || s->total_ns > w->total_ns || s->count > w->count ||
+			s->max_ns > w->max_ns || s->first_ns < w->first_ns || s->last_ns > w->last_ns)
 			return "sample";
 	}
 	return NULL;
@@ -107,7 +107,7 @@ static struct edge edge_new(size_t room)
 
 	if (p == MAP_FAILED || mprotect(p + len, page, PROT_NONE) != 0)
 		abort();
-	return (struct edge){p + len, len};
+	return (struct edge){ p + len, len };
 }
 
 static uint8_t *edge_put(const struct edge *e, const void *bytes, size_t len)
@@ -132,18 +132,18 @@ static void test_round_trip(struct tap *t, const struct capread *c)
 	tap_ok(t, same_host(&c->host, &sample_host), "the host comes back in every field");
 	for (size_t i = 0; i < ARRAY_LEN(sample_options); i++)
 		fine &= same(c->options[i].name, sample_options[i].name) &&
-		        same(c->options[i].value, sample_options[i].value);
+			same(c->options[i].value, sample_options[i].value);
 	tap_ok(t, fine && c->n_options == ARRAY_LEN(sample_options), "options come back in order");
 	tap_ok(t, !find_lie(c, c), "files, processes, mappings and stacks come back in every field");
 	tap_ok(t,
-	        c->n_files == ARRAY_LEN(sample_files) && c->n_procs == ARRAY_LEN(sample_procs) &&
-	                c->n_maps == ARRAY_LEN(sample_maps) && c->n_stacks == ARRAY_LEN(sample_stacks),
-	        "all of them");
+		c->n_files == ARRAY_LEN(sample_files) && c->n_procs == ARRAY_LEN(sample_procs) &&
+			c->n_maps == ARRAY_LEN(sample_maps) && c->n_stacks == ARRAY_LEN(sample_stacks),
+		"all of them");
 	tap_ok(t,
-	        c->n_images == 2 && c->images[0].file == 2 && c->images[0].len == sizeof(sample_vdso) &&
-	                memcmp(c->images[0].bytes, sample_vdso, sizeof(sample_vdso)) == 0 &&
-	                c->images[1].len == 0,
-	        "images come back to the byte, an empty one too");
+		c->n_images == 2 && c->images[0].file == 2 && c->images[0].len == sizeof(sample_vdso) &&
+			memcmp(c->images[0].bytes, sample_vdso, sizeof(sample_vdso)) == 0 &&
+			c->images[1].len == 0,
+		"images come back to the byte, an empty one too");
 	tap_eq_u64(t, c->trailer.stop_ns, sample_trailer.stop_ns, "the trailer's time");
 	tap_eq_str(t, c->trailer.why, "duration", "why the recording stopped");
 	tap_eq_u64(t, c->last_flush_ns, sample_trailer.stop_ns, "the last flush");
@@ -162,7 +162,7 @@ static void test_merging(struct tap *t, const struct capread *c)
 	tap_eq_str(t, capread_thread(c, 0, 4243)->comm, "new name", "the last one");
 	tap_ok(t, capread_thread(c, 0, 4242) && capread_thread(c, 2, UINT32_MAX), "threads are found");
 	tap_ok(t, !capread_thread(c, 1, 4242) && !capread_thread(c, 0, 0) && !capread_thread(c, 9, 9),
-	        "absent threads are not");
+		"absent threads are not");
 	tap_eq_u64(t, c->n_counters, 3, "a counter has one value");
 	tap_eq_u64(t, capread_counter(c, "waits.recorded"), 8, "the last one");
 	tap_eq_u64(t, capread_counter(c, "lost.ring_full"), UINT64_MAX, "of any size");
@@ -226,12 +226,12 @@ static void test_changes(struct tap *t, const struct whole *w)
 			int code;
 
 			at[i] = (uint8_t)(w->bytes[i] ^ (CHANGES == 3 ? (k == 3          ? 0xff
-			                                                        : k == 2 ? 0x80
-			                                                                 : 1)
-			                                              : k));
+										: k == 2 ? 0x80
+											 : 1)
+								      : k));
 			code = capread_parse(at, w->len, &c, NULL);
 			if (code ? code != -EINVAL || i >= CAPCODEC_HEADER_LEN
-			         : c->complete || !*c->damage || (lie = find_lie(c, w->truth)))
+				 : c->complete || !*c->damage || (lie = find_lie(c, w->truth)))
 				bad = i + 1;
 			if (!code)
 				capread_free(c);
@@ -332,7 +332,7 @@ static struct capread *read_made(const struct made *m, const struct edge *edge)
 
 static void add_trailer(struct made *m)
 {
-	struct buf p = {0}, f = {0};
+	struct buf p = { 0 }, f = { 0 };
 
 	capcodec_put_trailer(&f, &sample_trailer);
 	record(&p, &f);
@@ -344,9 +344,9 @@ static void add_trailer(struct made *m)
 /* A process, a file, a kernel stack 0 and a user stack 1, and then BAD as a block of TYPE. */
 static bool refused(const struct edge *edge, unsigned int type, const struct buf *bad, const char *story)
 {
-	struct cap_stack user = {.id = 1, .kind = CAP_STACK_USER, .verdict = CAP_FAILED};
-	struct made m = {{0}, 0};
-	struct buf p = {0}, f = {0};
+	struct cap_stack user = { .id = 1, .kind = CAP_STACK_USER, .verdict = CAP_FAILED };
+	struct made m = { { 0 }, 0 };
+	struct buf p = { 0 }, f = { 0 };
 	struct capread *c;
 	bool yes;
 
@@ -379,7 +379,7 @@ static bool refused(const struct edge *edge, unsigned int type, const struct buf
 
 #define REFUSED(what, TYPE, story, ...)                                                                      \
 	do {                                                                                                 \
-		struct buf p_ = {0}, f_ = {0};                                                               \
+		struct buf p_ = { 0 }, f_ = { 0 };                                                           \
 		__VA_ARGS__;                                                                                 \
 		record(&p_, &f_);                                                                            \
 		tap_ok(t, refused(edge, TYPE, &p_, story), "refused: %s", what);                             \
@@ -389,25 +389,25 @@ static bool refused(const struct edge *edge, unsigned int type, const struct buf
 
 static void test_references(struct tap *t, const struct edge *edge)
 {
-	struct capcodec_state state = {0};
-	struct cap_sample s = {.proc = 0, .kstack = 0, .ustack = 1};
-	struct cap_map m = {.start = 1, .end = 2, .file = CAP_NONE};
+	struct capcodec_state state = { 0 };
+	struct cap_sample s = { .proc = 0, .kstack = 0, .ustack = 1 };
+	struct cap_map m = { .start = 1, .end = 2, .file = CAP_NONE };
 
 	s.proc = 1;
 	REFUSED("a sample of no process", CAPCODEC_SAMPLE, "process that is not there",
-	        capcodec_put_sample(&f_, &s, &state));
+		capcodec_put_sample(&f_, &s, &state));
 	s.proc = 0, s.kstack = 2;
 	REFUSED("a sample with no kernel stack", CAPCODEC_SAMPLE, "stack that is not there",
-	        capcodec_put_sample(&f_, &s, &state));
+		capcodec_put_sample(&f_, &s, &state));
 	s.kstack = 0, s.ustack = CAP_NONE;
 	REFUSED("a sample with no user stack", CAPCODEC_SAMPLE, "stack that is not there",
-	        capcodec_put_sample(&f_, &s, &state));
+		capcodec_put_sample(&f_, &s, &state));
 	s.ustack = 0;
 	REFUSED("a kernel stack as user stack", CAPCODEC_SAMPLE, "stack that is not there",
-	        capcodec_put_sample(&f_, &s, &state));
+		capcodec_put_sample(&f_, &s, &state));
 	m.proc = 1;
 	REFUSED("a mapping of no process", CAPCODEC_MAP, "process that is not there",
-	        capcodec_put_map(&f_, &m));
+		capcodec_put_map(&f_, &m));
 	m.proc = 0, m.file = 1;
 	REFUSED("a mapping of no file", CAPCODEC_MAP, "file that is not there", capcodec_put_map(&f_, &m));
 	m.file = CAP_NONE, m.end = 1;
@@ -415,17 +415,17 @@ static void test_references(struct tap *t, const struct edge *edge)
 	m.end = 0;
 	REFUSED("a mapping that ends before it starts", CAPCODEC_MAP, "malformed", capcodec_put_map(&f_, &m));
 	REFUSED("a thread of no process", CAPCODEC_THREAD, "process that is not there",
-	        capcodec_put_thread(&f_, &sample_threads[2]));
+		capcodec_put_thread(&f_, &sample_threads[2]));
 	REFUSED("an image of no file", CAPCODEC_IMAGE, "file that is not there",
-	        capcodec_put_image(&f_, &sample_images[0]));
+		capcodec_put_image(&f_, &sample_images[0]));
 	REFUSED("a stack id out of order", CAPCODEC_STACK, "id out of order",
-	        capcodec_put_stack(&f_, &sample_stacks[1]));
+		capcodec_put_stack(&f_, &sample_stacks[1]));
 	REFUSED("a process id out of order", CAPCODEC_PROC, "id out of order",
-	        capcodec_put_proc(&f_, &sample_procs[0]));
+		capcodec_put_proc(&f_, &sample_procs[0]));
 	REFUSED("a file id out of order", CAPCODEC_FILE, "id out of order",
-	        capcodec_put_file(&f_, &sample_files[2]));
+		capcodec_put_file(&f_, &sample_files[2]));
 	REFUSED("an empty kernel symbol", CAPCODEC_KSYM, "malformed",
-	        capcodec_put_ksym(&f_, &(struct cap_ksym){5, 5, "", ""}));
+		capcodec_put_ksym(&f_, &(struct cap_ksym){ 5, 5, "", "" }));
 }
 
 static void test_malformed(struct tap *t, const struct edge *edge)
@@ -434,9 +434,9 @@ static void test_malformed(struct tap *t, const struct edge *edge)
 
 	REFUSED("an empty record", CAPCODEC_OPTION, "malformed", );
 	REFUSED("more frames than bytes", CAPCODEC_STACK, "malformed", buf_put(&f_, "\2\2\1\0\0\0", 6),
-	        buf_uleb(&f_, UINT32_MAX));
+		buf_uleb(&f_, UINT32_MAX));
 	REFUSED("more frames than 32 bits count", CAPCODEC_STACK, "malformed",
-	        buf_put(&f_, "\2\2\1\0\0\0", 6), buf_uleb(&f_, UINT64_MAX));
+		buf_put(&f_, "\2\2\1\0\0\0", 6), buf_uleb(&f_, UINT64_MAX));
 	REFUSED("a frame that is cut", CAPCODEC_STACK, "malformed", buf_put(&f_, "\2\2\1\0\0\0\1\200", 8));
 	REFUSED("a string longer than its record", CAPCODEC_OPTION, "malformed", buf_put(&f_, "\5name", 5));
 	REFUSED("a string of absurd length", CAPCODEC_OPTION, "malformed", buf_uleb(&f_, UINT64_MAX));
@@ -444,18 +444,18 @@ static void test_malformed(struct tap *t, const struct edge *edge)
 	REFUSED("a string with a NUL inside", CAPCODEC_OPTION, "malformed", buf_put(&f_, "\3a\0b\0\1c\0", 8));
 	REFUSED("an image longer than its record", CAPCODEC_IMAGE, "malformed", buf_put(&f_, "\0\4abc", 5));
 	REFUSED("a build ID of 65 bytes", CAPCODEC_FILE, "malformed", buf_put(&f_, "\1\0\0\0\0\0\0\0\101", 9),
-	        buf_put(&f_, id, sizeof(id)), buf_put(&f_, "\0\0", 2));
+		buf_put(&f_, id, sizeof(id)), buf_put(&f_, "\0\0", 2));
 	REFUSED("a number of more than 64 bits", CAPCODEC_FLUSH, "malformed",
-	        buf_put(&f_, "\377\377\377\377\377\377\377\377\377\177", 10));
+		buf_put(&f_, "\377\377\377\377\377\377\377\377\377\177", 10));
 	REFUSED("a number of more than 32 bits", CAPCODEC_THREAD, "malformed", buf_put(&f_, "\0", 1),
-	        buf_uleb(&f_, UINT64_C(1) << 32), buf_put(&f_, "\0\0\0", 3));
+		buf_uleb(&f_, UINT64_C(1) << 32), buf_put(&f_, "\0\0\0", 3));
 	REFUSED("a record longer than its block", CAPCODEC_FLUSH, "behind its block", buf_uleb(&p_, 100));
 }
 
 static void test_host_twice(struct tap *t, const struct edge *edge)
 {
-	struct made m = {{0}, 0};
-	struct buf p = {0}, f = {0};
+	struct made m = { { 0 }, 0 };
+	struct buf p = { 0 }, f = { 0 };
 	struct capread *c;
 
 	capcodec_put_host(&f, &sample_host);
@@ -465,7 +465,7 @@ static void test_host_twice(struct tap *t, const struct edge *edge)
 	add_trailer(&m);
 	c = read_made(&m, edge);
 	tap_ok(t, c && !c->complete && strstr(c->damage, "second host") && same_host(&c->host, &sample_host),
-	        "a second host is refused, the first stays");
+		"a second host is refused, the first stays");
 	capread_free(c);
 	buf_free(&m.b);
 	buf_free(&p);
@@ -483,8 +483,8 @@ static void seal(uint8_t *p, size_t len, const uint8_t *rest, size_t rest_len)
 
 static void test_flags(struct tap *t, const struct edge *edge)
 {
-	struct made m = {{0}, 0};
-	struct buf p = {0}, f = {0};
+	struct made m = { { 0 }, 0 };
+	struct buf p = { 0 }, f = { 0 };
 	struct capread *c;
 
 	capcodec_put_option(&f, &sample_options[0]);
@@ -495,7 +495,7 @@ static void test_flags(struct tap *t, const struct edge *edge)
 	add_trailer(&m);
 	c = read_made(&m, edge);
 	tap_ok(t, c && c->complete && c->unknown_blocks == 1 && !c->n_options,
-	        "a block with a flag that no one knows is skipped and counted");
+		"a block with a flag that no one knows is skipped and counted");
 	capread_free(c);
 	buf_free(&m.b);
 	buf_free(&p);
@@ -504,8 +504,8 @@ static void test_flags(struct tap *t, const struct edge *edge)
 
 static void test_future(struct tap *t, const struct edge *edge)
 {
-	struct made m = {{0}, 0};
-	struct buf p = {0}, f = {0};
+	struct made m = { { 0 }, 0 };
+	struct buf p = { 0 }, f = { 0 };
 	struct capread *c;
 
 	buf_put(&p, "what no one knows yet", 21);
@@ -521,7 +521,7 @@ static void test_future(struct tap *t, const struct edge *edge)
 	c = read_made(&m, edge);
 	tap_ok(t, c && c->complete && c->unknown_blocks == 1, "an unknown block is skipped and counted");
 	tap_ok(t, c && c->n_options == 2 && same(c->options[1].name, "unwind"),
-	        "fields that a later version appends to a record are left unread");
+		"fields that a later version appends to a record are left unread");
 	capread_free(c);
 	buf_free(&m.b);
 	buf_free(&p);
@@ -530,10 +530,10 @@ static void test_future(struct tap *t, const struct edge *edge)
 
 static void test_ksym_order(struct tap *t, const struct edge *edge)
 {
-	static const struct cap_ksym s[] = {{100, 200, "long", ""}, {150, 160, "inner", ""},
-	        {50, 60, "one", ""}, {50, 70, "two", ""}, {60, 65, "three", "m"}};
-	struct made m = {{0}, 0};
-	struct buf p = {0}, f = {0};
+	static const struct cap_ksym s[] = { { 100, 200, "long", "" }, { 150, 160, "inner", "" },
+		{ 50, 60, "one", "" }, { 50, 70, "two", "" }, { 60, 65, "three", "m" } };
+	struct made m = { { 0 }, 0 };
+	struct buf p = { 0 }, f = { 0 };
 	struct capread *c;
 
 	for (size_t i = 0; i < ARRAY_LEN(s); i++) {
@@ -565,23 +565,23 @@ static void test_maps(struct tap *t, const struct capread *c)
 	bool unsure = true;
 
 	tap_ok(t, capread_map(c, 0, 0x400000, before, before, &unsure) == &c->maps[0] && !unsure,
-	        "an address at the start of a mapping");
+		"an address at the start of a mapping");
 	tap_ok(t, capread_map(c, 0, 0x4fffff, before, before, NULL) == &c->maps[0], "at its last byte");
 	tap_ok(t, !capread_map(c, 0, 0x500000, before, before, &unsure) && !unsure, "behind it: none");
 	tap_ok(t, !capread_map(c, 0, 0x3fffff, before, before, NULL), "before it: none");
 	tap_ok(t, capread_map(c, 0, 0x485000, before, before + 499, &unsure) == &c->maps[0] && !unsure,
-	        "before another mapping took the address, the old one");
+		"before another mapping took the address, the old one");
 	tap_ok(t, capread_map(c, 0, 0x485000, MONO + 500, after, &unsure) == &c->maps[2] && !unsure,
-	        "from then on, the new one");
+		"from then on, the new one");
 	tap_ok(t, capread_map(c, 0, 0x485000, before, MONO + 500, &unsure) == &c->maps[0] && unsure,
-	        "over the change: the old one, unsure");
+		"over the change: the old one, unsure");
 	tap_ok(t, capread_map(c, 0, 0x490000, after, after, &unsure) == &c->maps[0] && !unsure,
-	        "behind the new one the old one goes on");
+		"behind the new one the old one goes on");
 	tap_ok(t, !capread_map(c, 1, 0x400000, after, after, NULL), "another process has no mapping");
 	tap_ok(t, !capread_map(c, 99, 0x400000, after, after, NULL), "a process that is not there neither");
 	tap_ok(t, !capread_map(c, 2, 5, 0, UINT64_MAX - 1, NULL), "no mapping before its time");
 	tap_ok(t, capread_map(c, 2, 5, 0, UINT64_MAX, &unsure) == &c->maps[3] && unsure,
-	        "one that came within the wait: unsure");
+		"one that came within the wait: unsure");
 	tap_ok(t, !capread_map(c, 2, UINT64_MAX, UINT64_MAX, UINT64_MAX, NULL), "the end is exclusive");
 }
 
@@ -593,7 +593,7 @@ static uint32_t next_random(uint32_t *seed)
 
 /* Straight from the definition: the oracle. */
 static const struct cap_map *search(
-        const struct cap_map *m, size_t n, uint32_t proc, uint64_t addr, uint64_t first, uint64_t last)
+	const struct cap_map *m, size_t n, uint32_t proc, uint64_t addr, uint64_t first, uint64_t last)
 {
 	const struct cap_map *best = NULL, *later = NULL;
 
@@ -610,8 +610,8 @@ static const struct cap_map *search(
 
 static void test_map_search(struct tap *t, const struct edge *edge)
 {
-	struct made m = {{0}, 0};
-	struct buf p = {0}, f = {0};
+	struct made m = { { 0 }, 0 };
+	struct buf p = { 0 }, f = { 0 };
 	struct capread *c;
 	uint32_t seed = 42;
 	size_t wrong = 0, hits = 0;
@@ -625,11 +625,11 @@ static void test_map_search(struct tap *t, const struct edge *edge)
 	for (int i = 0; i < 400; i++) {
 		uint64_t start = next_random(&seed) % 1000;
 
-		capcodec_put_map(&f, &(struct cap_map){.proc = next_random(&seed) % 3,
-		                             .file = CAP_NONE,
-		                             .start = start,
-		                             .end = start + 1 + next_random(&seed) % (i % 7 ? 9 : 500),
-		                             .from_ns = next_random(&seed) % 50});
+		capcodec_put_map(&f, &(struct cap_map){ .proc = next_random(&seed) % 3,
+					     .file = CAP_NONE,
+					     .start = start,
+					     .end = start + 1 + next_random(&seed) % (i % 7 ? 9 : 500),
+					     .from_ns = next_random(&seed) % 50 });
 		record(&p, &f);
 	}
 	add(&m, CAPCODEC_MAP, &p);
@@ -646,7 +646,7 @@ static void test_map_search(struct tap *t, const struct edge *edge)
 
 		/* two that came at the same time later: either will do */
 		wrong += got != want &&
-		         !(got && want && want->from_ns > first && got->from_ns == want->from_ns);
+			 !(got && want && want->from_ns > first && got->from_ns == want->from_ns);
 		hits += want != NULL;
 	}
 	tap_ok(t, !wrong && hits > 10000, "100,000 look-ups agree with a search of every mapping");
@@ -689,7 +689,7 @@ static void test_hostile(struct tap *t, const struct whole *w)
 		memcpy(bytes, w->bytes, w->len);
 	}
 	tap_ok(t, loaded == 20000 && whole > 100 && whole < 20000,
-	        "hostile records under good checksums do no harm");
+		"hostile records under good checksums do no harm");
 }
 
 static uint8_t *slurp(const char *path, size_t *len)
@@ -710,10 +710,10 @@ static void test_header(struct tap *t, const struct whole *w)
 		size_t at, n;
 		const char *bytes, *story;
 	} changes[] = {
-	        {0, 1, "\177", "not a capture"},
-	        {8, 4, "\1\2\3\4", "other byte order"},
-	        {12, 4, "\377\377\377\377", "header is damaged"},
-	        {18, 1, "\1", "header is damaged"},
+		{ 0, 1, "\177", "not a capture" },
+		{ 8, 4, "\1\2\3\4", "other byte order" },
+		{ 12, 4, "\377\377\377\377", "header is damaged" },
+		{ 18, 1, "\1", "header is damaged" },
 	};
 	uint8_t later[CAPCODEC_HEADER_LEN + 8];
 	struct err e;
@@ -724,39 +724,39 @@ static void test_header(struct tap *t, const struct whole *w)
 
 		memcpy(bytes + changes[i].at, changes[i].bytes, changes[i].n);
 		tap_ok(t, capread_parse(bytes, w->len, &c, &e) == -EINVAL && strstr(e.msg, changes[i].story),
-		        "refused: %s", changes[i].story);
+			"refused: %s", changes[i].story);
 	}
 	tap_ok(t, capread_parse("", 0, &c, &e) == -EINVAL && strstr(e.msg, "empty"), "refused: empty");
 	tap_ok(t, capread_parse(w->bytes, 20, &c, &e) == -EINVAL && strstr(e.msg, "cut at byte 20"),
-	        "refused: cut in the header");
+		"refused: cut in the header");
 	memcpy(later, w->bytes, CAPCODEC_HEADER_LEN);
 	later[16] = CAPCODEC_MAJOR + 1;
 	seal(later, CAPCODEC_HEADER_LEN - 4, NULL, 0);
 	tap_ok(t,
-	        capread_parse(later, CAPCODEC_HEADER_LEN, &c, &e) == -EINVAL && strstr(e.msg, "format 2.0") &&
-	                strstr(e.hint, "newer"),
-	        "refused: a greater major version");
+		capread_parse(later, CAPCODEC_HEADER_LEN, &c, &e) == -EINVAL && strstr(e.msg, "format 2.0") &&
+			strstr(e.hint, "newer"),
+		"refused: a greater major version");
 	memset(later, 0, sizeof(later));
 	memcpy(later, w->bytes, CAPCODEC_HEADER_LEN - 4);
 	later[12] = sizeof(later);
 	later[18] = 9;
 	seal(later, sizeof(later) - 4, NULL, 0);
 	tap_ok(t, capread_parse(later, sizeof(later), &c, &e) == 0 && c->good_bytes == sizeof(later),
-	        "a greater minor version with a longer header is read");
+		"a greater minor version with a longer header is read");
 	capread_free(c);
 }
 
 int main(int argc, char **argv)
 {
 	char path[] = "/tmp/unit-capread.XXXXXX";
-	struct tap t = {0};
-	struct err e = {0};
-	struct whole w = {0};
+	struct tap t = { 0 };
+	struct err e = { 0 };
+	struct whole w = { 0 };
 	int fd;
 
 	if (argc >= 3 && same(argv[1], "--write")) {
 		if ((argc == 3 ? sample_write(argv[2], &e)
-		               : sample_write_many(argv[2], (uint32_t)strtoul(argv[3], NULL, 10), &e)) == 0)
+			       : sample_write_many(argv[2], (uint32_t)strtoul(argv[3], NULL, 10), &e)) == 0)
 			return 0;
 		fprintf(stderr, "unit-capread: %s\n", e.msg);
 		return 2;

@@ -8,7 +8,7 @@ static bool all_named(void)
 {
 	for (unsigned int i = 0; i < 300; i++)
 		if (!*capture_reason_name(i) || !*capture_reason_text(i) || !*capture_verdict_name(i) ||
-		        !*capture_kind_name(i))
+			!*capture_kind_name(i))
 			return false;
 	return *capture_reason_name(UINT32_MAX) && *capture_verdict_name(UINT32_MAX);
 }
@@ -29,28 +29,28 @@ int main(void)
 		uint32_t state;
 		const char *letter, *name;
 	} states[] = {
-	        {0, "R", "runnable"},
-	        {1, "S", "interruptible"},
-	        {2, "D", "uninterruptible"},
-	        {0x102, "D", "killable"},
-	        {0x402, "I", "idle"},
-	        {0x2001, "S", "interruptible and freezable"},
-	        {0x8402, "I", "idle and frozen"},
-	        {4, "T", "stopped"},
-	        {0x104, "T", "stopped, killable"},
-	        {8, "t", "traced"},
-	        {0x10, "X", "dead"},
-	        {0x20, "Z", "zombie"},
-	        {0x40, "P", "parked"},
-	        {0x80, "X", "exiting for good"},
-	        {0x1000, "D", "waiting for an RT lock"},
-	        {0x8000, "D", "frozen"},
-	        {5, "ST", "two bits show two letters"},
-	        {0xffffffff, "ISTtXZPXD", "all bits show all letters"},
-	        {0x200, "0x200", "a bit without a letter shows its number"},
-	        {0xf0000000, "0xf0000000", "bits of a later kernel show their number"},
+		{ 0, "R", "runnable" },
+		{ 1, "S", "interruptible" },
+		{ 2, "D", "uninterruptible" },
+		{ 0x102, "D", "killable" },
+		{ 0x402, "I", "idle" },
+		{ 0x2001, "S", "interruptible and freezable" },
+		{ 0x8402, "I", "idle and frozen" },
+		{ 4, "T", "stopped" },
+		{ 0x104, "T", "stopped, killable" },
+		{ 8, "t", "traced" },
+		{ 0x10, "X", "dead" },
+		{ 0x20, "Z", "zombie" },
+		{ 0x40, "P", "parked" },
+		{ 0x80, "X", "exiting for good" },
+		{ 0x1000, "D", "waiting for an RT lock" },
+		{ 0x8000, "D", "frozen" },
+		{ 5, "ST", "two bits show two letters" },
+		{ 0xffffffff, "ISTtXZPXD", "all bits show all letters" },
+		{ 0x200, "0x200", "a bit without a letter shows its number" },
+		{ 0xf0000000, "0xf0000000", "bits of a later kernel show their number" },
 	};
-	struct tap t = {0};
+	struct tap t = { 0 };
 	char buf[16];
 
 	for (size_t i = 0; i < ARRAY_LEN(states); i++)

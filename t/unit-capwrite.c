@@ -64,13 +64,13 @@ static int try_open(const char *p, bool force, struct err *e)
 static void test_files(struct tap *t)
 {
 	const char *p = in_dir("file");
-	struct err e = {0};
+	struct err e = { 0 };
 	mode_t old = umask(0);
 	ino_t before;
 	struct stat st;
 
 	tap_ok(t, try_open(p, false, &e) == 0 && mode_of(p) == 0600,
-	        "a new file has mode 0600 under umask 0");
+		"a new file has mode 0600 under umask 0");
 	umask(0777);
 	unlink(p);
 	tap_ok(t, try_open(p, false, &e) == 0 && mode_of(p) == 0600, "and under umask 0777");
@@ -82,29 +82,29 @@ static void test_files(struct tap *t)
 	if (link(p, in_dir("other name")) != 0)
 		abort();
 	tap_ok(t, try_open(p, false, &e) == 0 && mode_of(p) == 0600,
-	        "an existing capture is replaced by a private one");
+		"an existing capture is replaced by a private one");
 	stat(p, &st);
 	tap_ok(t, st.st_ino != before && st.st_nlink == 1,
-	        "it is a new file: who has the old one sees no more");
+		"it is a new file: who has the old one sees no more");
 	put_file(p, "", 0644);
 	tap_ok(t, try_open(p, false, &e) == 0 && mode_of(p) == 0600, "an empty file is replaced");
 	put_file(p, "precious", 0644);
 	tap_ok(t,
-	        try_open(p, false, &e) == -EEXIST && strstr(e.msg, "not a capture") &&
-	                strstr(e.hint, "--force"),
-	        "a file that is no capture is not, and the hint names --force");
+		try_open(p, false, &e) == -EEXIST && strstr(e.msg, "not a capture") &&
+			strstr(e.hint, "--force"),
+		"a file that is no capture is not, and the hint names --force");
 	tap_eq_u64(t, size_of(p), 8, "it is as it was");
 	put_file(p, "\211stk", 0644);
 	tap_ok(t, try_open(p, false, &e) == -EEXIST, "the beginning of the magic is no capture");
 	tap_ok(t, try_open(p, true, &e) == 0 && mode_of(p) == 0600 && size_of(p) == CAPCODEC_HEADER_LEN,
-	        "with force it is replaced");
+		"with force it is replaced");
 	unlink(p);
 }
 
 static void test_odd_files(struct tap *t)
 {
 	char target[64];
-	struct err e = {0};
+	struct err e = { 0 };
 	const char *p;
 
 	snprintf(target, sizeof(target), "%s", in_dir("target"));
@@ -112,22 +112,22 @@ static void test_odd_files(struct tap *t)
 	if (symlink(target, p) != 0)
 		abort();
 	tap_ok(t, try_open(p, true, &e) == -ELOOP && size_of(target) < 0,
-	        "a dangling symbolic link is not followed");
+		"a dangling symbolic link is not followed");
 	put_file(target, "", 0644);
 	tap_ok(t, try_open(p, true, &e) == -ELOOP && size_of(target) == 0 && strstr(e.hint, "-o -"),
-	        "nor one to an empty file, even with force");
+		"nor one to an empty file, even with force");
 	tap_ok(t, try_open(dir, true, &e) == -EISDIR, "a directory is refused");
 	tap_ok(t, try_open(in_dir("no/such/folder"), false, &e) == -ENOENT && strstr(e.msg, "no/such/folder"),
-	        "a folder that is not there is named");
+		"a folder that is not there is named");
 	p = in_dir("fifo");
 	if (mkfifo(p, 0600) != 0)
 		abort();
 	tap_ok(t, try_open(p, false, &e) == -EEXIST && strstr(e.msg, "FIFO"), "a FIFO needs force");
 	tap_ok(t, try_open("/dev/null", false, &e) == -EEXIST && strstr(e.msg, "device"),
-	        "a device needs force");
+		"a device needs force");
 	tap_ok(t, try_open("/dev/null", true, &e) == 0, "with force a device is written to");
 	tap_ok(t, try_open("/dev/full", true, &e) == -ENOSPC && strstr(e.msg, "No space left"),
-	        "a full device is told");
+		"a full device is told");
 }
 
 static struct capread *load(const char *p)
@@ -163,7 +163,7 @@ static bool good_until(const char *p, off_t room, off_t whole, const char **why)
 static void test_every_room(struct tap *t)
 {
 	const char *p = in_dir("full"), *why = NULL;
-	struct err e = {0};
+	struct err e = { 0 };
 	off_t whole, room;
 	bool fine = true;
 
@@ -186,7 +186,7 @@ static void test_sticky(struct tap *t)
 {
 	const char *p = in_dir("sticky");
 	struct capwrite *w;
-	struct err e = {0};
+	struct err e = { 0 };
 	uint64_t bytes;
 	bool first;
 
@@ -221,11 +221,11 @@ static struct capwrite *with_stacks(void)
 
 static void refused(struct tap *t, struct capwrite *w, const char *story, const char *name)
 {
-	struct err e = {0};
+	struct err e = { 0 };
 
 	tap_ok(t, capwrite_flush(w, MONO, &e) == -EINVAL && strstr(e.msg, story), "refused: %s", name);
 	tap_ok(t, capwrite_flush(w, MONO, &e) == -EINVAL && size_of(in_dir("bad")) == CAPCODEC_HEADER_LEN,
-	        "and nothing is written");
+		"and nothing is written");
 	capwrite_close(w);
 }
 
@@ -242,22 +242,22 @@ static void test_bad_records(struct tap *t)
 	capwrite_file(w, &sample_files[2]);
 	refused(t, w, "file ids", "a file id left out");
 	w = with_stacks();
-	capwrite_sample(w, &(struct cap_sample){.kstack = 0, .ustack = 2});
+	capwrite_sample(w, &(struct cap_sample){ .kstack = 0, .ustack = 2 });
 	refused(t, w, "stack that was not written", "a sample of a stack that was not written");
 	w = with_stacks();
-	capwrite_sample(w, &(struct cap_sample){.kstack = CAP_NONE, .ustack = 1});
+	capwrite_sample(w, &(struct cap_sample){ .kstack = CAP_NONE, .ustack = 1 });
 	refused(t, w, "stack that was not written", "a sample without a kernel stack");
 	w = with_stacks();
-	capwrite_sample(w, &(struct cap_sample){.proc = 1, .kstack = 0, .ustack = 1});
+	capwrite_sample(w, &(struct cap_sample){ .proc = 1, .kstack = 0, .ustack = 1 });
 	refused(t, w, "process that was not written", "a sample of a process that was not written");
 	w = with_stacks();
-	capwrite_map(w, &(struct cap_map){.file = 1, .start = 1, .end = 2});
+	capwrite_map(w, &(struct cap_map){ .file = 1, .start = 1, .end = 2 });
 	refused(t, w, "file that was not written", "a mapping of a file that was not written");
 	w = with_stacks();
-	capwrite_map(w, &(struct cap_map){.file = CAP_NONE, .start = 2, .end = 2});
+	capwrite_map(w, &(struct cap_map){ .file = CAP_NONE, .start = 2, .end = 2 });
 	refused(t, w, "mapping ends", "an empty mapping");
 	w = with_stacks();
-	capwrite_ksym(w, &(struct cap_ksym){3, 2, "", ""});
+	capwrite_ksym(w, &(struct cap_ksym){ 3, 2, "", "" });
 	refused(t, w, "kernel symbol ends", "a kernel symbol that ends before it begins");
 }
 
@@ -270,7 +270,7 @@ static void test_split(struct tap *t)
 	uint64_t frames[60], blocks, got = 0;
 	struct capwrite *w;
 	struct capread *c;
-	struct err e = {0};
+	struct err e = { 0 };
 	bool fine = true;
 
 	if (capwrite_open(p, false, &w, &e) != 0)
@@ -280,18 +280,18 @@ static void test_split(struct tap *t)
 		for (size_t k = 0; k < ARRAY_LEN(frames); k++)
 			frames[k] = UINT64_C(0x7f0000000000) + i * 64 + k * (k % 3);
 		if (i < 60000)
-			capwrite_stack(w, &(struct cap_stack){.id = i,
-			                          .kind = i % 2 ? CAP_STACK_USER : CAP_STACK_KERNEL,
-			                          .verdict = CAP_COMPLETE,
-			                          .len = ARRAY_LEN(frames),
-			                          .frames = frames});
-		capwrite_sample(w, &(struct cap_sample){.tid = i,
-		                           .kstack = i % 30000 * 2,
-		                           .ustack = i % 30000 * 2 + 1,
-		                           .count = 1,
-		                           .total_ns = i,
-		                           .first_ns = MONO + i,
-		                           .last_ns = MONO + i});
+			capwrite_stack(w, &(struct cap_stack){ .id = i,
+						  .kind = i % 2 ? CAP_STACK_USER : CAP_STACK_KERNEL,
+						  .verdict = CAP_COMPLETE,
+						  .len = ARRAY_LEN(frames),
+						  .frames = frames });
+		capwrite_sample(w, &(struct cap_sample){ .tid = i,
+					   .kstack = i % 30000 * 2,
+					   .ustack = i % 30000 * 2 + 1,
+					   .count = 1,
+					   .total_ns = i,
+					   .first_ns = MONO + i,
+					   .last_ns = MONO + i });
 	}
 	if (capwrite_finish(w, &sample_trailer, &e) != 0)
 		abort();
@@ -305,7 +305,7 @@ static void test_split(struct tap *t)
 		fine &= c->samples[i].first_ns == MONO + i && c->samples[i].tid == i;
 	}
 	tap_ok(t, c->complete && c->n_stacks == 60000 && c->n_samples == n,
-	        "200,000 samples and 60,000 stacks");
+		"200,000 samples and 60,000 stacks");
 	tap_ok(t, fine && got == (uint64_t)n * (n - 1) / 2, "come back over the ends of blocks");
 	tap_ok(t, blocks > 8, "in several blocks of a type");
 	capread_free(c);
@@ -349,7 +349,7 @@ static const uint8_t golden[] = {
 
 static void test_golden(struct tap *t)
 {
-	const uint64_t frames[] = {0x1000, 0xfff};
+	const uint64_t frames[] = { 0x1000, 0xfff };
 	const char *p = in_dir("golden");
 	uint8_t got[sizeof(golden) + 1];
 	struct capwrite *w;
@@ -359,16 +359,16 @@ static void test_golden(struct tap *t)
 
 	if (capwrite_open(p, false, &w, &e) != 0)
 		abort();
-	capwrite_stack(w, &(struct cap_stack){.kind = CAP_STACK_USER,
-	                          .verdict = CAP_STOPPED,
-	                          .reason = CAP_R_MEMORY,
-	                          .error = -14,
-	                          .stop_pc = 0x1000,
-	                          .len = 2,
-	                          .frames = frames});
-	capwrite_option(w, &(struct cap_option){"pid", "42"});
-	tap_ok(t, capwrite_finish(w, &(struct cap_trailer){300, "end"}, &e) == 0,
-	        "a tiny capture is written");
+	capwrite_stack(w, &(struct cap_stack){ .kind = CAP_STACK_USER,
+				  .verdict = CAP_STOPPED,
+				  .reason = CAP_R_MEMORY,
+				  .error = -14,
+				  .stop_pc = 0x1000,
+				  .len = 2,
+				  .frames = frames });
+	capwrite_option(w, &(struct cap_option){ "pid", "42" });
+	tap_ok(t, capwrite_finish(w, &(struct cap_trailer){ 300, "end" }, &e) == 0,
+		"a tiny capture is written");
 	capwrite_close(w);
 	f = fopen(p, "r");
 	if (!f)
@@ -376,7 +376,7 @@ static void test_golden(struct tap *t)
 	len = fread(got, 1, sizeof(got), f);
 	fclose(f);
 	tap_ok(t, len == sizeof(golden) && memcmp(got, golden, len) == 0,
-	        "its bytes are those of capture(5)");
+		"its bytes are those of capture(5)");
 	for (size_t i = 0; i < MIN(len, sizeof(golden)); i++)
 		if (got[i] != golden[i])
 			tap_diag("byte %zu: got %02x, want %02x", i, got[i], golden[i]);
@@ -396,7 +396,7 @@ static int broken_pipe(bool ignore)
 	close(fds[0]);
 	pid = fork();
 	if (pid == 0) {
-		struct err e = {0};
+		struct err e = { 0 };
 
 		signal(SIGPIPE, ignore ? SIG_IGN : SIG_DFL);
 		dup2(fds[1], STDOUT_FILENO);
@@ -412,7 +412,7 @@ static int broken_pipe(bool ignore)
 static bool slow_pipe(void)
 {
 	int fds[2], status;
-	struct err e = {0};
+	struct err e = { 0 };
 	pid_t pid;
 
 	if (pipe(fds) != 0)
@@ -421,7 +421,7 @@ static bool slow_pipe(void)
 	fcntl(fds[1], F_SETFL, O_NONBLOCK);
 	pid = fork();
 	if (pid == 0) {
-		uint64_t frames[100] = {1};
+		uint64_t frames[100] = { 1 };
 		struct capwrite *w;
 
 		dup2(fds[1], STDOUT_FILENO);
@@ -433,8 +433,8 @@ static bool slow_pipe(void)
 			for (uint64_t k = 0; k < 100; k++)
 				frames[k] = k * k * i << 20;
 			capwrite_stack(
-			        w, &(struct cap_stack){
-			                   .id = i, .kind = CAP_STACK_USER, .len = 100, .frames = frames});
+				w, &(struct cap_stack){
+					   .id = i, .kind = CAP_STACK_USER, .len = 100, .frames = frames });
 		}
 		_exit(capwrite_finish(w, &sample_trailer, &e) == 0 ? 0 : 1);
 	}
@@ -443,7 +443,7 @@ static bool slow_pipe(void)
 	close(fds[0]);
 	struct capread *c = load("-");
 	bool fine = c && c->complete && c->n_stacks == 5000 &&
-	            c->stacks[4999].frames[99] == UINT64_C(9801) * 4999 << 20;
+		    c->stacks[4999].frames[99] == UINT64_C(9801) * 4999 << 20;
 
 	capread_free(c);
 	waitpid(pid, &status, 0);
@@ -452,7 +452,7 @@ static bool slow_pipe(void)
 
 int main(void)
 {
-	struct tap t = {0};
+	struct tap t = { 0 };
 
 	signal(SIGXFSZ, SIG_IGN);
 	if (!mkdtemp(dir))
@@ -465,12 +465,12 @@ int main(void)
 	test_split(&t);
 	test_golden(&t);
 	tap_ok(&t, WTERMSIG(broken_pipe(false)) == SIGPIPE,
-	        "a reader that is gone ends the writer by SIGPIPE");
+		"a reader that is gone ends the writer by SIGPIPE");
 	tap_eq_u64(&t, broken_pipe(true), 0, "where that is ignored, EPIPE is told");
 	tap_ok(&t, slow_pipe(), "a pipe that would block is waited for");
 	for (const char *const *n =
-	                (const char *const[]){"file", "other name", "link", "target", "fifo", "bad", NULL};
-	        *n; n++)
+			(const char *const[]){ "file", "other name", "link", "target", "fifo", "bad", NULL };
+		*n; n++)
 		unlink(in_dir(*n));
 	tap_ok(&t, rmdir(dir) == 0, "nothing else is left behind");
 	return tap_done(&t);

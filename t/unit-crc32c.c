@@ -34,7 +34,7 @@ static bool parts_agree(const uint8_t *bytes, size_t max)
 
 	for (size_t n = 0; n <= max; n++)
 		if (crc32c(crc32c(0, bytes, n), bytes + n, max - n) != whole ||
-		        crc32c_portable(crc32c(0, bytes, n), bytes + n, max - n) != whole)
+			crc32c_portable(crc32c(0, bytes, n), bytes + n, max - n) != whole)
 			return false;
 	return true;
 }
@@ -43,7 +43,7 @@ int main(void)
 {
 	static const uint8_t zeros[32];
 	uint8_t bytes[300], ones[32], up[32], down[32];
-	struct tap t = {0};
+	struct tap t = { 0 };
 	uint32_t seed = 1;
 
 	for (size_t i = 0; i < sizeof(bytes); i++)
@@ -52,7 +52,7 @@ int main(void)
 		ones[i] = 0xff, up[i] = (uint8_t)i, down[i] = (uint8_t)(31 - i);
 	tap_eq_u64(&t, crc32c(0, "123456789", 9), 0xe3069283, "the check value");
 	tap_eq_u64(&t, crc32c_portable(0, "123456789", 9), 0xe3069283,
-	        "the check value without the instruction");
+		"the check value without the instruction");
 	tap_eq_u64(&t, crc32c(0, "", 0), 0, "of nothing is 0");
 	/* RFC 3720, B.4 */
 	tap_eq_u64(&t, crc32c(0, zeros, 32), 0x8a9136aa, "32 zeros");
@@ -60,7 +60,7 @@ int main(void)
 	tap_eq_u64(&t, crc32c(0, up, 32), 0x46dd794e, "0 to 31");
 	tap_eq_u64(&t, crc32c(0, down, 32), 0x113fdb5c, "31 to 0");
 	tap_ok(&t, all_agree(bytes, sizeof(bytes)),
-	        "instruction, table and polynomial agree at every length");
+		"instruction, table and polynomial agree at every length");
 	tap_ok(&t, parts_agree(bytes, sizeof(bytes)), "parts continued are the whole");
 	return tap_done(&t);
 }

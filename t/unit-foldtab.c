@@ -9,7 +9,7 @@ static struct tap t;
 static void add(struct foldtab *tab, const char *name, const char *stack, uint64_t weight)
 {
 	uint32_t pair = foldtab_pair(tab, intern_put(&tab->names, name, strlen(name)),
-	        intern_put(&tab->stacks, stack, strlen(stack)));
+		intern_put(&tab->stacks, stack, strlen(stack)));
 
 	tab->pairs[pair].sum += weight;
 }
@@ -26,8 +26,8 @@ static void expect(const struct foldtab *tab, struct foldtab_query q, const char
 		size_t d = foldtab_digits(l.lines[i].value, digits);
 
 		n += (size_t)snprintf(got + n, sizeof(got) - n, "%.*s%.*s %.*s\n",
-		        (int)l.lines[i].part[0].len, l.lines[i].part[0].p, (int)l.lines[i].part[1].len,
-		        l.lines[i].part[1].p, (int)d, digits);
+			(int)l.lines[i].part[0].len, l.lines[i].part[0].p, (int)l.lines[i].part[1].len,
+			l.lines[i].part[1].p, (int)d, digits);
 	}
 	if (l.vanished)
 		snprintf(got + n, sizeof(got) - n, "(%zu)", l.vanished);
@@ -40,33 +40,34 @@ int main(void)
 	struct foldtab tab;
 
 	foldtab_init(&tab, 1);
-	expect(&tab, (struct foldtab_query){0}, "", "an empty table has no lines");
+	expect(&tab, (struct foldtab_query){ 0 }, "", "an empty table has no lines");
 	add(&tab, "b", ";x", 1499);
 	add(&tab, "a", ";x;y", 1500);
 	add(&tab, "a", ";x", 499);
 	add(&tab, "a;x", ";y", 1);
 	add(&tab, "a", "", 0);
 	add(&tab, "b", ";x", 1);
-	expect(&tab, (struct foldtab_query){0}, "a 0\na;x 499\na;x;y 1501\nb;x 1500\n",
-	        "equal text is one line, whatever it is made of");
-	expect(&tab, (struct foldtab_query){.divide = 1000}, "a 0\na;x;y 2\nb;x 2\n(1)",
-	        "rounding is to the nearest, halves up; what vanishes is counted, what is 0 stays");
-	expect(&tab, (struct foldtab_query){.min = 1500}, "a;x;y 1501\nb;x 1500\n",
-	        "min keeps what is equal");
-	expect(&tab, (struct foldtab_query){.top = 1}, "a;x;y 1501\n", "top keeps the greatest");
-	expect(&tab, (struct foldtab_query){.top = 9}, "a 0\na;x 499\na;x;y 1501\nb;x 1500\n",
-	        "top may be more than there is");
+	expect(&tab, (struct foldtab_query){ 0 }, "a 0\na;x 499\na;x;y 1501\nb;x 1500\n",
+		"equal text is one line, whatever it is made of");
+	expect(&tab, (struct foldtab_query){ .divide = 1000 }, "a 0\na;x;y 2\nb;x 2\n(1)",
+		"rounding is to the nearest, halves up; what vanishes is counted, what is 0 stays");
+	expect(&tab, (struct foldtab_query){ .min = 1500 }, "a;x;y 1501\nb;x 1500\n",
+		"min keeps what is equal");
+	expect(&tab, (struct foldtab_query){ .top = 1 }, "a;x;y 1501\n", "top keeps the greatest");
+	expect(&tab, (struct foldtab_query){ .top = 9 }, "a 0\na;x 499\na;x;y 1501\nb;x 1500\n",
+		"top may be more than there is");
 	foldtab_free(&tab);
 	foldtab_init(&tab, 1);
 	add(&tab, "a", "", 2);
 	add(&tab, "a 1", "", 3);
 	add(&tab, "a", "\tz", 4);
 	add(&tab, "a", ";b", 5);
-	expect(&tab, (struct foldtab_query){0}, "a\tz 4\na 1 3\na 2\na;b 5\n",
-	        "lines are sorted as lines, sums included");
+	expect(&tab, (struct foldtab_query){ 0 }, "a\tz 4\na 1 3\na 2\na;b 5\n",
+		"lines are sorted as lines, sums included");
 	add(&tab, "m", "", UINT64_MAX);
 	add(&tab, "m", "", UINT64_MAX);
-	expect(&tab, (struct foldtab_query){.top = 1}, "m 36893488147419103230\n", "sums go beyond 64 bits");
+	expect(&tab, (struct foldtab_query){ .top = 1 }, "m 36893488147419103230\n",
+		"sums go beyond 64 bits");
 	foldtab_free(&tab);
 	return tap_done(&t);
 }

@@ -7,15 +7,15 @@
 
 int main(void)
 {
-	struct intern s = {.seed = 42};
-	struct tap t = {0};
+	struct intern s = { .seed = 42 };
+	struct tap t = { 0 };
 	char key[64];
 	size_t len;
 	unsigned int bad = 0, same = 0;
 	const char *first;
 
 	tap_ok(&t, intern_find(&s, "x", 1, intern_hash(&s, "x", 1)) == INTERN_NONE,
-	        "an empty table finds nothing");
+		"an empty table finds nothing");
 	tap_eq_u64(&t, intern_put(&s, "", 0), 0, "the empty string is a string");
 	tap_eq_u64(&t, intern_put(&s, "a\0b", 3), 1, "a NUL is a byte");
 	tap_eq_u64(&t, intern_put(&s, "a\0c", 3), 2, "what follows a NUL counts");
@@ -26,14 +26,14 @@ int main(void)
 		bad += intern_put(&s, key, (size_t)snprintf(key, sizeof(key), "key %u", i)) != i + 3;
 	tap_eq_u64(&t, bad, 0, "100,000 strings keep the ids of their first arrival");
 	tap_ok(&t, first == intern_text(&s, 1, &len) && len == 3 && memcmp(first, "a\0b", 3) == 0,
-	        "text stays where it is while the table grows");
+		"text stays where it is while the table grows");
 	intern_reset(&s);
 	tap_eq_u64(&t, intern_put(&s, "new", 3), 0, "after a reset ids start again");
 	tap_ok(&t, intern_find(&s, "key 1", 5, intern_hash(&s, "key 1", 5)) == INTERN_NONE,
-	        "after a reset nothing old is found");
+		"after a reset nothing old is found");
 	intern_free(&s);
 	for (size_t n = 0; n < 200; n++) {
-		char a[200] = {0}, b[200] = {0};
+		char a[200] = { 0 }, b[200] = { 0 };
 
 		for (size_t i = 0; i < n; i++) {
 			memcpy(b, a, sizeof(b));

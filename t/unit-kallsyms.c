@@ -56,16 +56,16 @@ static void test_ends(struct tap *t)
 {
 	CLEANUP(kallsyms_free_p)
 	struct kallsyms *ks = load("ffffffff81000000 T one\n"
-	                           "ffffffff81000100 T two\n"
-	                           "ffffffff81000200 T _etext\n"
-	                           "ffffffff82000000 D __start_rodata\n"
-	                           "ffffffff82000100 D banner\n"
-	                           "ffffffffc0001010 t m_first\t[m]\n"
-	                           "ffffffffc0001020 t m_last\t[m]\n"
-	                           "ffffffffc0001100 t n_first\t[n]\n"
-	                           "ffffffffc0004000 d n_data\t[n]\n"
-	                           "ffffffffc0008ff0 t bpf_prog_1\t[bpf]\n"
-	                           "ffffffffc000a000 t bpf_prog_2\t[bpf]\n");
+				   "ffffffff81000100 T two\n"
+				   "ffffffff81000200 T _etext\n"
+				   "ffffffff82000000 D __start_rodata\n"
+				   "ffffffff82000100 D banner\n"
+				   "ffffffffc0001010 t m_first\t[m]\n"
+				   "ffffffffc0001020 t m_last\t[m]\n"
+				   "ffffffffc0001100 t n_first\t[n]\n"
+				   "ffffffffc0004000 d n_data\t[n]\n"
+				   "ffffffffc0008ff0 t bpf_prog_1\t[bpf]\n"
+				   "ffffffffc000a000 t bpf_prog_2\t[bpf]\n");
 
 	check(t, ks, K - 1, "-", "nothing below the first symbol");
 	check(t, ks, K, "one+0x0[]", "a symbol covers its first byte");
@@ -100,7 +100,7 @@ static void test_edges(struct tap *t)
 
 	check(t, ks, UINT64_C(1) << 63, "bottom+0x0[]", "the lowest kernel address has its symbol");
 	check(t, ks, UINT64_MAX - 1, "bottom+0x7ffffffffffffffe[]",
-	        "no step overflows over half the address space");
+		"no step overflows over half the address space");
 	check(t, ks, (UINT64_C(1) << 63) - 1, "-", "no user address is named");
 	check(t, one, UINT64_MAX - 1, "only+0xe[]", "the last page of all has an end");
 	check(t, mods, M, "a+0x0[m]", "a table of modules alone works");
@@ -112,17 +112,17 @@ static void test_names(struct tap *t)
 	static const struct {
 		const char *lines, *want, *name;
 	} cases[] = {
-	        {"W weak\nK t local\n", "local", "strong before weak, though local"},
-	        {"t local\nK T ___global\n", "___global", "global before local, though with underscores"},
-	        {"T __b\nK T _c\nK T d\n", "d", "fewer underscores first"},
-	        {"T x\nK T y\n", "x", "of equals the first in the file"},
-	        {"T __pfx_b\nK t a\n", "a", "a function before the padding of another"},
-	        {"T __sched_text_start\nK t __pfx_a\n", "__pfx_a", "anything before a section's start"},
-	        {"T _stext\nK T _text\nK W a\n", "a", "_stext names no function"},
-	        {"T _etext\nK D data\n", "data", "anything before a section's end"},
-	        {"T __ia32_sys_x\nK T __x64_sys_x\n", "__x64_sys_x", "the native system call entry"},
-	        {"D data\nK t code\n", "code", "code before data"},
-	        {"t __stop_tty\n", "__stop_tty", "a function called __stop_tty is no marker"},
+		{ "W weak\nK t local\n", "local", "strong before weak, though local" },
+		{ "t local\nK T ___global\n", "___global", "global before local, though with underscores" },
+		{ "T __b\nK T _c\nK T d\n", "d", "fewer underscores first" },
+		{ "T x\nK T y\n", "x", "of equals the first in the file" },
+		{ "T __pfx_b\nK t a\n", "a", "a function before the padding of another" },
+		{ "T __sched_text_start\nK t __pfx_a\n", "__pfx_a", "anything before a section's start" },
+		{ "T _stext\nK T _text\nK W a\n", "a", "_stext names no function" },
+		{ "T _etext\nK D data\n", "data", "anything before a section's end" },
+		{ "T __ia32_sys_x\nK T __x64_sys_x\n", "__x64_sys_x", "the native system call entry" },
+		{ "D data\nK t code\n", "code", "code before data" },
+		{ "t __stop_tty\n", "__stop_tty", "a function called __stop_tty is no marker" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -142,13 +142,13 @@ static void test_names(struct tap *t)
 	}
 	CLEANUP(kallsyms_free_p)
 	struct kallsyms *ks =
-	        load("ffffffff81000000 t __stop_tty\nffffffff81000010 T alias\nffffffff81000010 t x\n"
-	             "ffffffff81000020 T x\n");
+		load("ffffffff81000000 t __stop_tty\nffffffff81000010 T alias\nffffffff81000010 t x\n"
+		     "ffffffff81000020 T x\n");
 
 	check(t, ks, K + 1, "__stop_tty+0x1[]", "and has a body");
 	tap_eq_u64(t, kallsyms_address(ks, "alias"), K + 0x10, "a symbol is found by name");
 	tap_eq_u64(t, kallsyms_address(ks, "x"), K + 0x10,
-	        "the first of two is, though its address goes by another name");
+		"the first of two is, though its address goes by another name");
 	tap_eq_u64(t, kallsyms_address(ks, "y"), 0, "an absent one is not");
 }
 
@@ -156,8 +156,8 @@ static void test_pfx_sharing(struct tap *t)
 {
 	CLEANUP(kallsyms_free_p)
 	struct kallsyms *ks = load("ffffffff81000000 t __pfx_a\nffffffff81000010 t a\n"
-	                           "ffffffff81000020 t __pfx_b\nffffffff81000030 t c\n"
-	                           "ffffffff81000040 t __pfx_\nffffffff81000050 t b\n");
+				   "ffffffff81000020 t __pfx_b\nffffffff81000030 t c\n"
+				   "ffffffff81000040 t __pfx_\nffffffff81000050 t b\n");
 
 	check(t, ks, K, "__pfx_a+0x0[]", "padding has its name");
 	check(t, ks, K + 0x10, "a+0x0[]", "its function has the tail of it");
@@ -174,39 +174,39 @@ static void test_refusals(struct tap *t)
 		int want;
 		const char *name;
 	} cases[] = {
-#define CASE(text, want, name) {text, sizeof(text) - 1, want, name}
-	        CASE("", -EINVAL, "an empty file is refused"),
-	        CASE("hello world\n", -EINVAL, "a text is refused"),
-	        CASE("\x7f"
-	             "ELF\2\1\1\n",
-	                -EINVAL, "a binary is refused"),
-	        CASE("ffffffff81000000 T a\nffffffff81000010 T b", -EINVAL, "a cut name is refused"),
-	        CASE("ffffffff81000000 T a\n\n", -EINVAL, "an empty line is refused"),
-	        CASE("ffffffff81000000 T \n", -EINVAL, "a missing name is refused"),
-	        CASE("ffffffff81000000 TT a\n", -EINVAL, "a long type is refused"),
-	        CASE("ffffffff81000000 1 a\n", -EINVAL, "a digit for a type is refused"),
-	        CASE("fffffffff81000000 T a\n", -EINVAL, "17 digits are refused"),
-	        CASE(" T a\n", -EINVAL, "no digits are refused"),
-	        CASE("fffffffg81000000 T a\n", -EINVAL, "a digit that is none is refused"),
-	        CASE("FFFFFFFF81000000 T a\n", -EINVAL, "capital digits are refused, the kernel prints none"),
-	        CASE("ffffffff81000000 T a b\n", -EINVAL, "a second word is refused"),
-	        CASE("ffffffff81000000 T a\t[m\n", -EINVAL, "an open module is refused"),
-	        CASE("ffffffff81000000 T a\t[]\n", -EINVAL, "an empty module is refused"),
-	        CASE("ffffffff81000000 T a\tm]\n", -EINVAL, "a module without a bracket is refused"),
-	        CASE("ffffffff81000000 T a\t[m] x\n", -EINVAL, "a word after the module is refused"),
-	        CASE("ffffffff81000000 T a\0b\n", -EINVAL, "a NUL is refused"),
-	        CASE("0000000000000000 T a\n0000000000000000 T b\n", -EACCES, "all zero: kptr_restrict"),
-	        CASE("0 T a\n", -EACCES, "a short zero is zero"),
-	        CASE("0000000000001000 A a\n", -EINVAL, "per-CPU offsets alone are no kernel"),
+#define CASE(text, want, name) { text, sizeof(text) - 1, want, name }
+		CASE("", -EINVAL, "an empty file is refused"),
+		CASE("hello world\n", -EINVAL, "a text is refused"),
+		CASE("\x7f"
+		     "ELF\2\1\1\n",
+			-EINVAL, "a binary is refused"),
+		CASE("ffffffff81000000 T a\nffffffff81000010 T b", -EINVAL, "a cut name is refused"),
+		CASE("ffffffff81000000 T a\n\n", -EINVAL, "an empty line is refused"),
+		CASE("ffffffff81000000 T \n", -EINVAL, "a missing name is refused"),
+		CASE("ffffffff81000000 TT a\n", -EINVAL, "a long type is refused"),
+		CASE("ffffffff81000000 1 a\n", -EINVAL, "a digit for a type is refused"),
+		CASE("fffffffff81000000 T a\n", -EINVAL, "17 digits are refused"),
+		CASE(" T a\n", -EINVAL, "no digits are refused"),
+		CASE("fffffffg81000000 T a\n", -EINVAL, "a digit that is none is refused"),
+		CASE("FFFFFFFF81000000 T a\n", -EINVAL, "capital digits are refused, the kernel prints none"),
+		CASE("ffffffff81000000 T a b\n", -EINVAL, "a second word is refused"),
+		CASE("ffffffff81000000 T a\t[m\n", -EINVAL, "an open module is refused"),
+		CASE("ffffffff81000000 T a\t[]\n", -EINVAL, "an empty module is refused"),
+		CASE("ffffffff81000000 T a\tm]\n", -EINVAL, "a module without a bracket is refused"),
+		CASE("ffffffff81000000 T a\t[m] x\n", -EINVAL, "a word after the module is refused"),
+		CASE("ffffffff81000000 T a\0b\n", -EINVAL, "a NUL is refused"),
+		CASE("0000000000000000 T a\n0000000000000000 T b\n", -EACCES, "all zero: kptr_restrict"),
+		CASE("0 T a\n", -EACCES, "a short zero is zero"),
+		CASE("0000000000001000 A a\n", -EINVAL, "per-CPU offsets alone are no kernel"),
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct kallsyms *ks;
-		struct err e = {0};
+		struct err e = { 0 };
 		int got = load_text(cases[i].text, cases[i].len, &ks, &e);
 
 		tap_ok(t, got == cases[i].want && !ks && e.code == got && e.msg[0] && e.hint[0], "%s",
-		        cases[i].name);
+			cases[i].name);
 		if (got != cases[i].want)
 			tap_diag("got %d: %s", got, e.msg);
 		kallsyms_free(ks);
@@ -220,14 +220,14 @@ static void test_lengths(struct tap *t)
 
 	for (size_t len = 1; len < 700; len++) {
 		CLEANUP(kallsyms_free_p) struct kallsyms *ks = NULL;
-		struct kallsyms_sym s = {0};
+		struct kallsyms_sym s = { 0 };
 		char text[1500];
 		int n = snprintf(text, sizeof(text),
-		        "ffffffff81000000 T %0*d\nffffffff81000010 t %0*d\t[%0*d]\n", (int)len, 1,
-		        (int)(700 - len), 2, (int)(len / 8 + 1), 3);
+			"ffffffff81000000 T %0*d\nffffffff81000010 t %0*d\t[%0*d]\n", (int)len, 1,
+			(int)(700 - len), 2, (int)(len / 8 + 1), 3);
 
 		if (load_text(text, (size_t)n, &ks, NULL) || !kallsyms_find(ks, K, &s) ||
-		        strlen(s.name) != len) {
+			strlen(s.name) != len) {
 			good = false;
 			break;
 		}
@@ -258,7 +258,7 @@ static char *random_table(uint64_t *seed, uint64_t *starts, size_t *len)
 
 		starts[i] = (r & 2 ? K : M) + (r >> 8) % span;
 		at += (size_t)snprintf(text + at, 64, "%016llx t s%llx%s\n", (unsigned long long)starts[i],
-		        (unsigned long long)starts[i], r & 2 ? "" : "\t[m]");
+			(unsigned long long)starts[i], r & 2 ? "" : "\t[m]");
 	}
 	*len = at;
 	return text;
@@ -294,7 +294,7 @@ static void test_random(struct tap *t)
 		bool found = kallsyms_find(ks, addrs[i], &s);
 
 		differ += found != (many[i].name != NULL) ||
-		          (found && (s.name != many[i].name || s.end != many[i].end));
+			  (found && (s.name != many[i].name || s.end != many[i].end));
 	}
 	tap_eq_u64(t, differ, 0, "many at once give what one by one gives");
 }
@@ -303,14 +303,14 @@ static void test_relocate(struct tap *t)
 {
 	CLEANUP(kallsyms_free_p)
 	struct kallsyms *ks = load("ffffffff81000000 T _stext\nffffffff81000000 T start\n"
-	                           "ffffffff81000010 T a\nffffffff81000020 T _etext\n"
-	                           "ffffffffc0000000 t m\t[m]\n");
+				   "ffffffff81000010 T a\nffffffff81000020 T _etext\n"
+				   "ffffffffc0000000 t m\t[m]\n");
 	CLEANUP(kallsyms_free_p) struct kallsyms *without = load("ffffffff81000010 T a\n");
-	struct err e = {0};
+	struct err e = { 0 };
 	size_t dropped = 0;
 
 	tap_eq_u64(t, kallsyms_relocate(ks, 0x1000, &dropped, &e), -ERANGE,
-	        "no kernel is moved among user addresses");
+		"no kernel is moved among user addresses");
 	tap_eq_u64(t, kallsyms_relocate(ks, UINT64_MAX - 8, &dropped, &e), -ERANGE, "nor over the end");
 	check(t, ks, K + 0x10, "a+0x0[]", "after which all is as before");
 	tap_eq_u64(t, kallsyms_relocate(ks, K + 0x200000, &dropped, &e), 0, "a kernel is moved");
@@ -322,7 +322,7 @@ static void test_relocate(struct tap *t)
 	tap_eq_u64(t, kallsyms_relocate(ks, K, &dropped, &e), 0, "and it can be moved back");
 	check(t, ks, K + 0x10, "a+0x0[]", "to where it was");
 	tap_eq_u64(t, kallsyms_relocate(without, K, &dropped, &e), -ENOENT,
-	        "without _stext there is nothing to go by");
+		"without _stext there is nothing to go by");
 }
 
 static void test_foreign(struct tap *t)
@@ -365,16 +365,16 @@ static int bench(const char *file)
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t[2]);
 	for (int i = 0; i < 2; i++)
 		printf("library, %s: %.1f ns an address\n", i ? "64 at once" : "one by one",
-		        ((double)(t[i + 1].tv_sec - t[i].tv_sec) * 1e9 +
-		                (double)(t[i + 1].tv_nsec - t[i].tv_nsec)) /
-		                N);
+			((double)(t[i + 1].tv_sec - t[i].tv_sec) * 1e9 +
+				(double)(t[i + 1].tv_nsec - t[i].tv_nsec)) /
+				N);
 	kallsyms_free(ks);
 	return sum == 1;
 }
 
 int main(int argc, char **argv)
 {
-	struct tap t = {0};
+	struct tap t = { 0 };
 
 	if (argc == 3 && strcmp(argv[1], "--bench") == 0)
 		return bench(argv[2]);

@@ -55,7 +55,7 @@ static size_t expect(const char **p, const char *end, bool *blank)
 }
 
 static bool where_is_right(struct paragraphs *in, const struct paragraph *para, const char *file_start[],
-        size_t n, const char *whole_at)
+	size_t n, const char *whole_at)
 {
 	size_t off = next_random((unsigned int)para->len), f = n;
 	const char *path;
@@ -122,13 +122,13 @@ static void limits(void)
 	put_file(0, text, n + 6);
 	paragraphs_open(paths, 1, &in, NULL);
 	tap_ok(&t,
-	        paragraphs_next(in, &para, NULL) == 1 && para.end == PARAGRAPH_CUT_LINE &&
-	                para.len == PARAGRAPH_MAX && para.text[para.len - 1] == '\n',
-	        "a line beyond the limit gives its beginning");
+		paragraphs_next(in, &para, NULL) == 1 && para.end == PARAGRAPH_CUT_LINE &&
+			para.len == PARAGRAPH_MAX && para.text[para.len - 1] == '\n',
+		"a line beyond the limit gives its beginning");
 	tap_ok(&t,
-	        paragraphs_next(in, &para, NULL) == 1 && para.len == 2 && para.text[0] == 'b' &&
-	                para.end == PARAGRAPH_BLANK,
-	        "and the lines behind it are the paragraph's rest");
+		paragraphs_next(in, &para, NULL) == 1 && para.len == 2 && para.text[0] == 'b' &&
+			para.end == PARAGRAPH_BLANK,
+		"and the lines behind it are the paragraph's rest");
 	paragraphs_where(in, para.text, &path, &line);
 	tap_eq_u64(&t, line, 2, "and are counted right");
 	paragraphs_close(in);
@@ -137,9 +137,9 @@ static void limits(void)
 	put_file(0, text, n + 6);
 	paragraphs_open(paths, 1, &in, NULL);
 	tap_ok(&t,
-	        paragraphs_next(in, &para, NULL) == 1 && para.end == PARAGRAPH_CUT &&
-	                para.len <= PARAGRAPH_MAX && para.text[para.len - 1] == '\n',
-	        "a paragraph beyond the limit comes in pieces of whole lines");
+		paragraphs_next(in, &para, NULL) == 1 && para.end == PARAGRAPH_CUT &&
+			para.len <= PARAGRAPH_MAX && para.text[para.len - 1] == '\n',
+		"a paragraph beyond the limit comes in pieces of whole lines");
 	line = para.len / 100;
 	tap_ok(&t, paragraphs_next(in, &para, NULL) == 1 && para.text[0] == 'x', "and goes on");
 	{
@@ -155,7 +155,7 @@ static void limits(void)
 int main(void)
 {
 	char dir[] = "/tmp/unit-paragraph.XXXXXX";
-	struct err e = {0};
+	struct err e = { 0 };
 	struct paragraphs *in = NULL;
 	struct paragraph para;
 	const char *none = "/nonexistent/file";

@@ -45,11 +45,11 @@ static void header(const char *line, const char *want)
 
 	if (perfscript_header(at_end(line), strlen(line), &h))
 		snprintf(got, sizeof(got), "%s|%s|%s|%s|%llu%s", show(h.comm), show(h.pid), show(h.tid),
-		        show(h.event), (unsigned long long)h.period, h.overflow ? "!" : "");
+			show(h.event), (unsigned long long)h.period, h.overflow ? "!" : "");
 	tap_eq_str(&t, got, want, line[0] ? line : "an empty line is no header");
 	memcpy(page, line, strlen(line));
 	tap_ok(&t, perfscript_header(page, strlen(line), &h) == (strcmp(want, "none") != 0),
-	        "the same at the start of a page");
+		"the same at the start of a page");
 }
 
 static void frame(const char *line, const char *want)
@@ -62,7 +62,7 @@ static void frame(const char *line, const char *want)
 	tap_eq_str(&t, got, want, line[0] ? line : "an empty line is no frame");
 	memcpy(page, line, strlen(line));
 	tap_ok(&t, perfscript_frame(page, strlen(line), &f) == (strcmp(want, "none") != 0),
-	        "the same at the start of a page");
+		"the same at the start of a page");
 }
 
 static void wait_comment(const char *line, bool ok, bool has, uint64_t count)
@@ -70,9 +70,9 @@ static void wait_comment(const char *line, bool ok, bool has, uint64_t count)
 	struct perfscript_wait w;
 
 	tap_ok(&t,
-	        perfscript_wait(at_end(line), strlen(line), &w) == ok && (!ok || w.has_count == has) &&
-	                (!ok || w.count == count),
-	        "%s", line);
+		perfscript_wait(at_end(line), strlen(line), &w) == ok && (!ok || w.has_count == has) &&
+			(!ok || w.count == count),
+		"%s", line);
 }
 
 static void headers(void)
@@ -124,11 +124,11 @@ static void offsets(void)
 	static const struct {
 		const char *sym;
 		size_t len;
-	} c[] = {{"main+0x1f", 4}, {"main", 4}, {"main+0x", 7}, {"main+0x1g", 9}, {"+0x1", 0},
-	        {"f+0x1+0x2", 5}, {"abcdef", 6}, {"", 0}, {"0x12", 4}};
+	} c[] = { { "main+0x1f", 4 }, { "main", 4 }, { "main+0x", 7 }, { "main+0x1g", 9 }, { "+0x1", 0 },
+		{ "f+0x1+0x2", 5 }, { "abcdef", 6 }, { "", 0 }, { "0x12", 4 } };
 
 	for (size_t i = 0; i < ARRAY_LEN(c); i++) {
-		struct perfscript_str s = {.p = at_end(c[i].sym), .len = strlen(c[i].sym)};
+		struct perfscript_str s = { .p = at_end(c[i].sym), .len = strlen(c[i].sym) };
 
 		tap_ok(&t, perfscript_plain_len(s) == c[i].len, "the offset of '%s'", c[i].sym);
 	}

@@ -15,19 +15,19 @@
 #include <time.h>
 
 static const struct cli cli = {
-        .name = "capinfo",
-        .synopsis = "[--maps [-p PID] | --verify | --json] FILE",
-        .help = "Show what a capture holds: host, options, processes, stacks, losses.\n"
-                "FILE - is standard input.\n"
-                "\n"
-                "  -m, --maps     the mappings at the end of the recording, as /proc/PID/maps shows them\n"
-                "  -p, --pid=PID  with --maps: of this process only\n"
-                "      --verify   check all of it; one line: ok, or what is damaged\n"
-                "  -j, --json     one JSON object with everything but frames and samples\n"
-                "  -h, --help     this text\n"
-                "  -V, --version  the version\n"
-                "\n"
-                "Exit status: 0 complete, 1 damaged or incomplete, 2 no capture, 64 bad usage.\n",
+	.name = "capinfo",
+	.synopsis = "[--maps [-p PID] | --verify | --json] FILE",
+	.help = "Show what a capture holds: host, options, processes, stacks, losses.\n"
+		"FILE - is standard input.\n"
+		"\n"
+		"  -m, --maps     the mappings at the end of the recording, as /proc/PID/maps shows them\n"
+		"  -p, --pid=PID  with --maps: of this process only\n"
+		"      --verify   check all of it; one line: ok, or what is damaged\n"
+		"  -j, --json     one JSON object with everything but frames and samples\n"
+		"  -h, --help     this text\n"
+		"  -V, --version  the version\n"
+		"\n"
+		"Exit status: 0 complete, 1 damaged or incomplete, 2 no capture, 64 bad usage.\n",
 };
 
 enum mode { SHOW, MAPS, VERIFY, JSON };
@@ -155,10 +155,10 @@ static void show_totals(struct out *o, const struct capread *c, const struct cap
 	out_printf(o, ", open at the end %" PRIu64 "\n", st->total.open);
 	put_label(o, "holds");
 	out_printf(o,
-	        "%zu processes, %zu threads, %zu distinct stacks, %zu samples, %zu mappings of %zu files, "
-	        "%zu kernel symbols\n",
-	        c->n_procs, st->total.threads, st->total.stacks, c->n_samples, c->n_maps, c->n_files,
-	        c->n_ksyms);
+		"%zu processes, %zu threads, %zu distinct stacks, %zu samples, %zu mappings of %zu files, "
+		"%zu kernel symbols\n",
+		c->n_procs, st->total.threads, st->total.stacks, c->n_samples, c->n_maps, c->n_files,
+		c->n_ksyms);
 }
 
 /* A process's number as it sees itself, and what else is odd about it. */
@@ -178,14 +178,14 @@ static void show_procs(struct out *o, const struct capread *c, const struct caps
 {
 	out_str(o, "\nprocesses\n");
 	out_printf(o, "  %10s %7s %12s %22s %9s  %s\n", "PID", "THREADS", "WAITS", "OFF-CPU", "STACKS",
-	        "COMMAND");
+		"COMMAND");
 	for (size_t i = 0; i < c->n_procs; i++) {
 		const struct cap_proc *p = &c->procs[i];
 		const struct capstats_sum *s = &st->procs[i];
 
 		out_printf(o, "  %10" PRIu32 " %7zu %12" PRIu64 " %10" PRIu64 ".%09" PRIu64 " s %9zu  ",
-		        p->tgid, s->threads, s->waits, s->off_ns / 1000000000, s->off_ns % 1000000000,
-		        s->stacks);
+			p->tgid, s->threads, s->waits, s->off_ns / 1000000000, s->off_ns % 1000000000,
+			s->stacks);
 		put_text(o, p->comm, TEXT_LINE);
 		if (*p->exe) {
 			out_str(o, "  ");
@@ -204,8 +204,8 @@ static void show_groups(struct out *o, const struct capstats *st)
 		const struct capstats_group *g = &st->groups[i];
 
 		out_printf(o, "  %-7s %9" PRIu64 " %12" PRIu64 " %10" PRIu64 ".%09" PRIu64 " s  %s",
-		        capture_kind_name(g->kind), g->stacks, g->waits, g->off_ns / 1000000000,
-		        g->off_ns % 1000000000, capture_verdict_name(g->verdict));
+			capture_kind_name(g->kind), g->stacks, g->waits, g->off_ns / 1000000000,
+			g->off_ns % 1000000000, capture_verdict_name(g->verdict));
 		if (g->reason)
 			out_printf(o, ": %s", capture_reason_text(g->reason));
 		if (g->error)
@@ -254,7 +254,7 @@ static void show(struct out *o, const struct opts *opts, const struct capread *c
 	out_printf(o, "\n%-12s%" PRIu64 " bytes in %" PRIu64 " blocks", "size", c->total_bytes, c->blocks);
 	if (c->unknown_blocks)
 		out_printf(o, ", %" PRIu64 " of them of a kind that this version does not know",
-		        c->unknown_blocks);
+			c->unknown_blocks);
 	out_char(o, '\n');
 	show_host(o, &c->host);
 	show_totals(o, c, st);
@@ -274,17 +274,17 @@ static int by_address(const void *a, const void *b)
 
 /* [START, END) of M in the kernel's own layout: the path begins in column 74. */
 static void put_map(
-        struct out *o, const struct capread *c, const struct cap_map *m, uint64_t start, uint64_t end)
+	struct out *o, const struct capread *c, const struct cap_map *m, uint64_t start, uint64_t end)
 {
-	static const struct cap_file anonymous = {.path = ""};
+	static const struct cap_file anonymous = { .path = "" };
 	const struct cap_file *f = m->file == CAP_NONE ? &anonymous : &c->files[m->file];
 	uint64_t offset = f == &anonymous ? 0 : m->offset + (start - m->start);
 	char line[160];
 	int n = snprintf(line, sizeof(line),
-	        "%08" PRIx64 "-%08" PRIx64 " %c%c%c%c %08" PRIx64 " %02" PRIx32 ":%02" PRIx32 " %" PRIu64 " ",
-	        start, end, m->prot & PROT_READ ? 'r' : '-', m->prot & PROT_WRITE ? 'w' : '-',
-	        m->prot & PROT_EXEC ? 'x' : '-', m->flags & MAP_SHARED ? 's' : 'p', offset, f->dev_major,
-	        f->dev_minor, f->inode);
+		"%08" PRIx64 "-%08" PRIx64 " %c%c%c%c %08" PRIx64 " %02" PRIx32 ":%02" PRIx32 " %" PRIu64 " ",
+		start, end, m->prot & PROT_READ ? 'r' : '-', m->prot & PROT_WRITE ? 'w' : '-',
+		m->prot & PROT_EXEC ? 'x' : '-', m->flags & MAP_SHARED ? 's' : 'p', offset, f->dev_major,
+		f->dev_minor, f->inode);
 
 	if (*f->path) {
 		out_printf(o, "%-73s", line);
@@ -355,7 +355,7 @@ static int show_maps(struct out *o, const struct opts *opts, const struct caprea
 
 static int print(const struct opts *opts, const struct capread *c, struct out *o, struct err *e)
 {
-	struct capstats st = {0};
+	struct capstats st = { 0 };
 	int code;
 
 	if (opts->mode == VERIFY) {
@@ -410,10 +410,10 @@ static int run(const struct opts *opts, struct err *e)
 /* 0, or the status to end with; -1 for --help and --version, which *OPT tells apart. */
 static int parse(int argc, char *argv[], struct opts *o, int *opt)
 {
-	static const struct option longs[] = {{"maps", no_argument, NULL, 'm'},
-	        {"pid", required_argument, NULL, 'p'}, {"verify", no_argument, NULL, 'v'},
-	        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'},
-	        {"version", no_argument, NULL, 'V'}, {0}};
+	static const struct option longs[] = { { "maps", no_argument, NULL, 'm' },
+		{ "pid", required_argument, NULL, 'p' }, { "verify", no_argument, NULL, 'v' },
+		{ "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' }, { 0 } };
 	unsigned int modes = 0;
 	struct err e;
 
@@ -450,8 +450,8 @@ static int parse(int argc, char *argv[], struct opts *o, int *opt)
 
 int main(int argc, char *argv[])
 {
-	struct opts opts = {0};
-	struct err e = {0};
+	struct opts opts = { 0 };
+	struct err e = { 0 };
 	int opt, status = parse(argc, argv, &opts, &opt);
 
 	if (status < 0)

@@ -9,33 +9,33 @@
 #include <string.h>
 
 static const struct cli cli = {
-        .name = "fold",
-        .synopsis = "[options] [FILE...]",
-        .help = "\n"
-                "Fold the text of perf script or symbolize into one line a distinct stack:\n"
-                "process;outermost;...;innermost SUM. Without FILE, or with -, read stdin.\n"
-                "\n"
-                "As stackcollapse-perf.pl has them:\n"
-                "      --pid               process ID behind the process name\n"
-                "      --tid               process and thread ID behind the process name\n"
-                "      --kernel            _[k] behind kernel functions\n"
-                "      --jit               _[j] behind functions of a perf map\n"
-                "      --all               --kernel --jit\n"
-                "      --addrs             the address of what has no symbol\n"
-                "      --inline            expand inlined functions with addr2line\n"
-                "      --context           with --inline: file and line of each\n"
-                "      --event-filter=E    fold event E (default: the first one that comes)\n"
-                "\n"
-                "Beyond it:\n"
-                "      --unit=UNIT         ns (default), us, ms: what periods in ns are printed in;\n"
-                "                          count: sum how many waits there were instead\n"
-                "      --threads           a first frame that names the thread\n"
-                "      --delimit           - between user and kernel frames, -- before a waker\n"
-                "      --reverse           innermost frame first\n"
-                "      --min=V             leave out stacks whose sum is less (50, 10us, 5ms)\n"
-                "      --top=N             only the N greatest\n"
-                "  -h, --help              this text\n"
-                "  -V, --version           the version\n",
+	.name = "fold",
+	.synopsis = "[options] [FILE...]",
+	.help = "\n"
+		"Fold the text of perf script or symbolize into one line a distinct stack:\n"
+		"process;outermost;...;innermost SUM. Without FILE, or with -, read stdin.\n"
+		"\n"
+		"As stackcollapse-perf.pl has them:\n"
+		"      --pid               process ID behind the process name\n"
+		"      --tid               process and thread ID behind the process name\n"
+		"      --kernel            _[k] behind kernel functions\n"
+		"      --jit               _[j] behind functions of a perf map\n"
+		"      --all               --kernel --jit\n"
+		"      --addrs             the address of what has no symbol\n"
+		"      --inline            expand inlined functions with addr2line\n"
+		"      --context           with --inline: file and line of each\n"
+		"      --event-filter=E    fold event E (default: the first one that comes)\n"
+		"\n"
+		"Beyond it:\n"
+		"      --unit=UNIT         ns (default), us, ms: what periods in ns are printed in;\n"
+		"                          count: sum how many waits there were instead\n"
+		"      --threads           a first frame that names the thread\n"
+		"      --delimit           - between user and kernel frames, -- before a waker\n"
+		"      --reverse           innermost frame first\n"
+		"      --min=V             leave out stacks whose sum is less (50, 10us, 5ms)\n"
+		"      --top=N             only the N greatest\n"
+		"  -h, --help              this text\n"
+		"  -V, --version           the version\n",
 };
 
 enum {
@@ -71,7 +71,8 @@ static int parse_unit(const char *s, struct opts *o, struct err *e)
 		const char *name;
 		uint64_t divide;
 		bool count;
-	} units[] = {{"ns", 1, false}, {"us", 1000, false}, {"ms", 1000000, false}, {"count", 1, true}};
+	} units[] = { { "ns", 1, false }, { "us", 1000, false }, { "ms", 1000000, false },
+		{ "count", 1, true } };
 
 	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
 		if (strcmp(s, units[i].name) == 0) {
@@ -165,8 +166,8 @@ static void warn_event(const struct opts *o, const struct folding_report *r)
 		return;
 	if (!o->folding.event || !o->folding.event[0])
 		cli_warn(&cli,
-		        "only event '%s' is folded; %llu records of others are left out, the first of '%s'",
-		        r->event, (unsigned long long)r->filtered, r->other);
+			"only event '%s' is folded; %llu records of others are left out, the first of '%s'",
+			r->event, (unsigned long long)r->filtered, r->other);
 	else if (!r->records)
 		cli_warn(&cli, "no record is of event '%s'; the first one is of '%s'", r->event, r->other);
 }
@@ -175,7 +176,7 @@ static void warn_event(const struct opts *o, const struct folding_report *r)
 static int tell(const struct opts *o, const struct folding_report *r, const struct foldtab_lines *l)
 {
 	bool nothing = o->folding.event && o->folding.event[0] && !r->records && r->other;
-	struct err e = {0};
+	struct err e = { 0 };
 
 	warn_event(o, r);
 	if (l->vanished)
@@ -183,9 +184,9 @@ static int tell(const struct opts *o, const struct folding_report *r, const stru
 	if (!r->malformed)
 		return nothing ? CLI_INCOMPLETE : CLI_OK;
 	err_set(&e, -EINVAL,
-	        "%llu malformed lines or records are left out; the first is line %llu of '%s': %s",
-	        (unsigned long long)r->malformed, (unsigned long long)r->bad_line,
-	        strcmp(r->bad_path, "-") == 0 ? "standard input" : r->bad_path, r->bad_why);
+		"%llu malformed lines or records are left out; the first is line %llu of '%s': %s",
+		(unsigned long long)r->malformed, (unsigned long long)r->bad_line,
+		strcmp(r->bad_path, "-") == 0 ? "standard input" : r->bad_path, r->bad_why);
 	if (!r->records)
 		err_hint(&e, "fold reads the text of symbolize, or of perf script after perf record -g");
 	cli_error(&cli, &e);
@@ -215,7 +216,7 @@ static int print(const struct foldtab_lines *l, struct err *e)
 
 static int run(struct opts *o, struct err *e)
 {
-	struct foldtab_lines lines = {0};
+	struct foldtab_lines lines = { 0 };
 	struct paragraphs *in = NULL;
 	struct folding *f = NULL;
 	int status = CLI_FAILED, code = 0;
@@ -243,16 +244,16 @@ static int run(struct opts *o, struct err *e)
 
 int main(int argc, char *argv[])
 {
-	static const struct option longopts[] = {{"pid", 0, NULL, OPT_PID}, {"tid", 0, NULL, OPT_TID},
-	        {"kernel", 0, NULL, OPT_KERNEL}, {"jit", 0, NULL, OPT_JIT}, {"all", 0, NULL, OPT_ALL},
-	        {"addrs", 0, NULL, OPT_ADDRS}, {"inline", 0, NULL, OPT_INLINE},
-	        {"context", 0, NULL, OPT_CONTEXT}, {"event-filter", 1, NULL, OPT_EVENT},
-	        {"unit", 1, NULL, OPT_UNIT}, {"threads", 0, NULL, OPT_THREADS},
-	        {"delimit", 0, NULL, OPT_DELIMIT}, {"reverse", 0, NULL, OPT_REVERSE},
-	        {"min", 1, NULL, OPT_MIN}, {"top", 1, NULL, OPT_TOP}, {"help", 0, NULL, 'h'},
-	        {"version", 0, NULL, 'V'}, {NULL, 0, NULL, 0}};
-	struct opts o = {0};
-	struct err e = {0};
+	static const struct option longopts[] = { { "pid", 0, NULL, OPT_PID }, { "tid", 0, NULL, OPT_TID },
+		{ "kernel", 0, NULL, OPT_KERNEL }, { "jit", 0, NULL, OPT_JIT }, { "all", 0, NULL, OPT_ALL },
+		{ "addrs", 0, NULL, OPT_ADDRS }, { "inline", 0, NULL, OPT_INLINE },
+		{ "context", 0, NULL, OPT_CONTEXT }, { "event-filter", 1, NULL, OPT_EVENT },
+		{ "unit", 1, NULL, OPT_UNIT }, { "threads", 0, NULL, OPT_THREADS },
+		{ "delimit", 0, NULL, OPT_DELIMIT }, { "reverse", 0, NULL, OPT_REVERSE },
+		{ "min", 1, NULL, OPT_MIN }, { "top", 1, NULL, OPT_TOP }, { "help", 0, NULL, 'h' },
+		{ "version", 0, NULL, 'V' }, { NULL, 0, NULL, 0 } };
+	struct opts o = { 0 };
+	struct err e = { 0 };
 	int opt, status;
 
 	opterr = 0;

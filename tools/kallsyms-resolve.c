@@ -13,21 +13,21 @@
 DEFINE_CLEANUP(struct kallsyms *, kallsyms_free);
 
 static const struct cli cli = {
-        .name = "kallsyms-resolve",
-        .synopsis = "[-k FILE] [-m] [--relocate] [--stext ADDR] [ADDR...] | [-k FILE] --save FILE [--force]",
-        .help = "Name kernel addresses. Without ADDR, read standard input: lines that are an\n"
-                "address, and the raw kernel frames of perf script's text, are named; all other\n"
-                "lines pass unchanged.\n"
-                "\n"
-                "  -k, --kallsyms FILE     a saved copy of /proc/kallsyms, or a System.map\n"
-                "  -m, --modules           name the module of every address, [kernel] too\n"
-                "  -r, --return-addresses  the addresses are return addresses: look one byte back\n"
-                "      --relocate          the symbols are the same kernel's, booted another time\n"
-                "      --stext ADDR        _stext of the kernel that the addresses are of\n"
-                "      --save FILE         copy /proc/kallsyms to FILE, readable by its owner only\n"
-                "      --force             --save over a file that is no such copy\n"
-                "  -h, --help              this text\n"
-                "  -V, --version           the version\n",
+	.name = "kallsyms-resolve",
+	.synopsis = "[-k FILE] [-m] [--relocate] [--stext ADDR] [ADDR...] | [-k FILE] --save FILE [--force]",
+	.help = "Name kernel addresses. Without ADDR, read standard input: lines that are an\n"
+		"address, and the raw kernel frames of perf script's text, are named; all other\n"
+		"lines pass unchanged.\n"
+		"\n"
+		"  -k, --kallsyms FILE     a saved copy of /proc/kallsyms, or a System.map\n"
+		"  -m, --modules           name the module of every address, [kernel] too\n"
+		"  -r, --return-addresses  the addresses are return addresses: look one byte back\n"
+		"      --relocate          the symbols are the same kernel's, booted another time\n"
+		"      --stext ADDR        _stext of the kernel that the addresses are of\n"
+		"      --save FILE         copy /proc/kallsyms to FILE, readable by its owner only\n"
+		"      --force             --save over a file that is no such copy\n"
+		"  -h, --help              this text\n"
+		"  -V, --version           the version\n",
 };
 
 struct opts {
@@ -42,16 +42,16 @@ struct opts {
 enum { OPT_RELOCATE = 256, OPT_STEXT, OPT_SAVE, OPT_FORCE };
 
 static const struct option long_opts[] = {
-        {"kallsyms", required_argument, NULL, 'k'},
-        {"modules", no_argument, NULL, 'm'},
-        {"return-addresses", no_argument, NULL, 'r'},
-        {"relocate", no_argument, NULL, OPT_RELOCATE},
-        {"stext", required_argument, NULL, OPT_STEXT},
-        {"save", required_argument, NULL, OPT_SAVE},
-        {"force", no_argument, NULL, OPT_FORCE},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},
-        {0},
+	{ "kallsyms", required_argument, NULL, 'k' },
+	{ "modules", no_argument, NULL, 'm' },
+	{ "return-addresses", no_argument, NULL, 'r' },
+	{ "relocate", no_argument, NULL, OPT_RELOCATE },
+	{ "stext", required_argument, NULL, OPT_STEXT },
+	{ "save", required_argument, NULL, OPT_SAVE },
+	{ "force", no_argument, NULL, OPT_FORCE },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ 0 },
 };
 
 /* -1 to go on, else the exit status. */
@@ -94,7 +94,7 @@ static int parse_opts(int argc, char **argv, struct opts *o)
 		case OPT_STEXT:
 			if (!ksymfilter_hex(optarg, strlen(optarg), &o->stext) || !o->stext)
 				return cli_usage(
-				        &cli, "'%s' is not an address: hex digits, 16 at most", optarg);
+					&cli, "'%s' is not an address: hex digits, 16 at most", optarg);
 			break;
 		case OPT_SAVE:
 			o->save = optarg;
@@ -134,8 +134,8 @@ static int report(const struct ksymfilter *f)
 {
 	if (f->dropped)
 		cli_warn(&cli,
-		        "%zu symbols of modules and BPF programs are not used: each boot places them anew",
-		        f->dropped);
+			"%zu symbols of modules and BPF programs are not used: each boot places them anew",
+			f->dropped);
 	if (!f->unnamed)
 		return CLI_OK;
 	cli_warn(&cli, "%zu of %zu kernel addresses belong to no symbol", f->unnamed, f->named + f->unnamed);
@@ -146,12 +146,12 @@ static int report(const struct ksymfilter *f)
 static int run(const struct opts *o, struct err *e)
 {
 	CLEANUP(kallsyms_free_p) struct kallsyms *ks = NULL;
-	CLEANUP(out_free) struct out out = {0};
-	struct ksymfilter f = {.file = o->kallsyms,
-	        .relocate = o->relocate,
-	        .fixed = o->stext != 0,
-	        .modules = o->modules,
-	        .return_addresses = o->return_addresses};
+	CLEANUP(out_free) struct out out = { 0 };
+	struct ksymfilter f = { .file = o->kallsyms,
+		.relocate = o->relocate,
+		.fixed = o->stext != 0,
+		.modules = o->modules,
+		.return_addresses = o->return_addresses };
 	int err;
 
 	if (o->save)
@@ -173,8 +173,8 @@ static int run(const struct opts *o, struct err *e)
 
 int main(int argc, char **argv)
 {
-	struct opts opts = {0};
-	struct err e = {0};
+	struct opts opts = { 0 };
+	struct err e = { 0 };
 	int status = parse_opts(argc, argv, &opts);
 
 	if (status >= 0)

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "intern.h"
+#include "hash.h"
+
+#include <string.h>
+
+#define CHUNK_MIN 65536
+#define SLOTS_MIN 256
+
+/* id_1 is the id plus one: a zeroed slot is free. */
+struct intern_slot {
+	uint32_t tag, id_1;
+};
+
+struct intern_chunk {
+	struct intern_chunk *next;
+	size_t used, cap;
+	char bytes[];
+};
+
+uint64_t intern_hash(const struct intern *t, const void *p, size_t len)
+{
+	return hash_bytes(p, len, t->seed);
+}
+
+uint32_t intern_find(const struct intern *t, const void *p, size_t len, uint64_t hash)
+{
+	size_t mask = t->n_slots - 1;
+	uint32_t tag = (uint32_t)(hash >> 32);
+
+	if (!t->n_slots)
+		return INTERN_NONE;
+	for (size_t i = hash & mask; t->slots[i].id_1; i = (i + 1) & mask) {
+		const struct intern_entry *e = &t->entries[t->slots[i].id_1 - 1];
+
+		if (t->slots[i].tag == tag && e->len == len && (!len || memcmp(e->text, p, len) == 0))
+			return t->slots[i].id_1 - 1;
+	}
+	return INTERN_NONE;
+}
+
+char *intern_room(struct intern *t, size_t len)
+{
+	struct intern_chunk *c = t->chunks;
+	char *at;
+
+	if (!c || c->cap - c->used < len) {
+		size_t cap = MAX(len, (size_t)CHUNK_MIN);
+
+		c = len > SIZE_MAX / 2 ? NULL : malloc(sizeof(*c) + cap);
+		if (!c)
+			return NULL;
+		*c = (struct intern_chunk){ .next = t->chunks, .cap = cap };
+		t->chunks = c;
+		t->bytes += cap;
+	}
+	at = c->bytes + c->used;
+	c->used += len;
+	return at;
+}
+
+static void place(struct intern_slot *slots, size_t n_slots, uint64_t hash, uint32_t id)
+{
+	size_t mask = n_slots - 1, i = hash & mask;
+
+	while (slots[i].id_1)
+		i = (i + 1) & mask;
+	slots[i] = (struct intern_slot){ .tag = (uint32_t)(hash >> 32), .id_1 = id + 1 };
+}
+
+/* At most half of the slots are taken. */
+static bool grow_slots(struct intern *t)
+{
+	size_t want = t->n_slots ? t->n_slots * 2 : SLOTS_MIN;
+	struct intern_slot *slots;
+
+	if ((t->n + 1) * 2 <= t->n_slots)
+		return true;
+	slots = calloc(want, sizeof(*slots));
+	if (!slots)
+		return false;
+	for (size_t id = 0; id < t->n; id++)
+		place(slots, want, t->entries[id].hash, (uint32_t)id);
+	free(t->slots);
+	t->slots = slots;
+	t->n_slots = want;
+	return true;
+}
+
+uint32_t intern_add(struct intern *t, const void *p, size_t len, uint64_t hash)
+{
+	uint32_t id = (uint32_t)t->n;
+	char *text;
+
+	if (t->n >= INTERN_NONE - 1 || !grow_slots(t))
+		return INTERN_NONE;
+	if (base_grow(&t->entries, &t->cap, t->n + 1, sizeof(*t->entries)) != 0)
+		return INTERN_NONE;
+	text = intern_room(t, len);
+	if (!text)
+		return INTERN_NONE;
+	if (len)
+		memcpy(text, p, len);
+	t->entries[t->n++] = (struct intern_entry){ .text = text, .len = len, .hash = hash };
+	place(t->slots, t->n_slots, hash, id);
+	return id;
+}
+
+uint32_t intern_put(struct intern *t, const void *p, size_t len)
+{
+	uint64_t hash = intern_hash(t, p, len);
+	uint32_t id = intern_find(t, p, len, hash);
+
+	return id != INTERN_NONE ? id : intern_add(t, p, len, hash);
+}
+
+static void free_chunks(struct intern *t)
+{
+	for (struct intern_chunk *c = t->chunks, *next; c; c = next) {
+		next = c->next;
+		free(c);
+	}
+	t->chunks = NULL;
+	t->bytes = 0;
+}
+
+void intern_reset(struct intern *t)
+{
+	free_chunks(t);
+	t->n = 0;
+	if (t->n_slots)
+		memset(t->slots, 0, t->n_slots * sizeof(*t->slots));
+}
+
+void intern_free(struct intern *t)
+{
+	free_chunks(t);
+	free(t->entries);
+	free(t->slots);
+	*t = (struct intern){ 0 };
+}

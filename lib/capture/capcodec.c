@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "capcodec.h"
+#include "crc32c.h"
+
+#define BYTE_ORDER_MARK 0x01020304
+#define BYTE_ORDER_SWAPPED 0x04030201
+#define CRC_LEN 4
+
+const char *capcodec_type_name(unsigned int type)
+{
+	static const char *const names[CAPCODEC_TYPES] = { "unknown", "host", "options", "files", "processes",
+		"threads", "maps", "images", "kernel symbols", "stacks", "samples", "counters", "flush",
+		"trailer" };
+
+	return type < CAPCODEC_TYPES ? names[type] : names[0];
+}
+
+static void put_le(uint8_t *p, uint64_t v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		p[i] = (uint8_t)(v >> (8 * i));
+}
+
+/* --- the file header --- */
+
+void capcodec_put_header(struct buf *b)
+{
+	size_t at = b->len;
+
+	buf_put(b, CAPCODEC_MAGIC, CAPCODEC_MAGIC_LEN);
+	buf_fixed(b, BYTE_ORDER_MARK, 4);
+	buf_fixed(b, CAPCODEC_HEADER_LEN, 4);
+	buf_fixed(b, CAPCODEC_MAJOR, 2);
+	buf_fixed(b, CAPCODEC_MINOR, 2);
+	if (!b->failed)
+		buf_fixed(b, crc32c(0, b->p + at, CAPCODEC_HEADER_LEN - CRC_LEN), CRC_LEN);
+}
+
+enum capcodec_header capcodec_get_header(const void *bytes, size_t len, struct capcodec_version *v)
+{
+	struct rd r = rd_init(bytes, len), crc;
+	uint32_t mark;
+
+	if (!len || memcmp(bytes, CAPCODEC_MAGIC, MIN(len, CAPCODEC_MAGIC_LEN)) != 0)
+		return CAPCODEC_FOREIGN;
+	if (len < CAPCODEC_HEADER_LEN)
+		return CAPCODEC_SHORT;
+	rd_bytes(&r, CAPCODEC_MAGIC_LEN);
+	mark = rd_u32(&r);
+	if (mark == BYTE_ORDER_SWAPPED)
+		return CAPCODEC_BYTE_ORDER;
+	v->header_len = rd_u32(&r);
+	if (mark != BYTE_ORDER_MARK || v->header_len < CAPCODEC_HEADER_LEN ||
+		v->header_len > CAPCODEC_HEADER_MAX)
+		return CAPCODEC_DAMAGED;
+	v->major = rd_u16(&r);
+	v->minor = rd_u16(&r);
+	if (len < v->header_len)
+		return CAPCODEC_SHORT;
+	crc = rd_init((const uint8_t *)bytes + v->header_len - CRC_LEN, CRC_LEN);
+	if (rd_u32(&crc) != crc32c(0, bytes, v->header_len - CRC_LEN))
+		return CAPCODEC_DAMAGED;
+	return v->major > CAPCODEC_MAJOR ? CAPCODEC_NEWER : CAPCODEC_OK;
+}
+
+/* --- blocks --- */
+
+static uint32_t block_crc(const uint8_t *header, const void *payload, size_t len)
+{
+	return crc32c(crc32c(0, header, CAPCODEC_BLOCK_LEN - CRC_LEN), payload, len);
+}
+
+void capcodec_put_block(
+	uint8_t header[CAPCODEC_BLOCK_LEN], unsigned int type, uint32_t seq, const void *payload, size_t len)
+{
+	put_le(header, CAPCODEC_SYNC, 4);
+	put_le(header + 4, type, 2);
+	put_le(header + 6, 0, 2);
+	put_le(header + 8, len, 4);
+	put_le(header + 12, seq, 4);
+	put_le(header + 16, block_crc(header, payload, len), CRC_LEN);
+}
+
+bool capcodec_get_block(const uint8_t header[CAPCODEC_BLOCK_LEN], struct capcodec_block *b)
+{
+	struct rd r = rd_init(header, CAPCODEC_BLOCK_LEN);
+
+	if (rd_u32(&r) != CAPCODEC_SYNC)
+		return false;
+	b->type = rd_u16(&r);
+	b->flags = rd_u16(&r);
+	b->len = rd_u32(&r);
+	b->seq = rd_u32(&r);
+	b->crc = rd_u32(&r);
+	return b->len <= CAPCODEC_PAYLOAD_MAX;
+}
+
+bool capcodec_intact(const uint8_t header[CAPCODEC_BLOCK_LEN], const struct capcodec_block *b)
+{
+	return block_crc(header, header + CAPCODEC_BLOCK_LEN, b->len) == b->crc;
+}
+
+/* --- fields --- */
+
+/* The NUL after the bytes lets a reader use a string where it lies. */
+static void put_str(struct buf *b, const char *s)
+{
+	buf_str(b, s);
+	buf_put(b, "", 1);
+}
+
+static void put_build_id(struct buf *b, const struct cap_build_id *id)
+{
+	size_t len = MIN(id->len, CAP_BUILD_ID_MAX);
+
+	buf_uleb(b, len);
+	buf_put(b, id->bytes, len);
+}
+
+/* As rd_uleb(), with the common short ones first. */
+static inline uint64_t get_uleb(struct rd *r)
+{
+	if (r->p < r->end && r->p[0] < 0x80)
+		return r->bad ? 0 : *r->p++;
+	return rd_uleb(r);
+}
+
+static inline uint32_t get_u32(struct rd *r)
+{
+	uint64_t v = get_uleb(r);
+
+	if (v > UINT32_MAX)
+		r->bad = true;
+	return (uint32_t)v;
+}
+
+static uint8_t get_u8(struct rd *r)
+{
+	uint64_t v = get_uleb(r);
+
+	if (v > UINT8_MAX)
+		r->bad = true;
+	return (uint8_t)v;
+}
+
+static int32_t get_s32(struct rd *r)
+{
+	int64_t v = rd_sleb(r);
+
+	if (v > INT32_MAX || v < INT32_MIN)
+		r->bad = true;
+	return (int32_t)v;
+}
+
+static const char *get_str(struct rd *r)
+{
+	uint64_t len = get_uleb(r);
+	const char *s = len < rd_left(r) ? rd_bytes(r, (size_t)len + 1) : NULL;
+
+	if (!s || strnlen(s, (size_t)len + 1) != len) {
+		r->bad = true;
+		return "";
+	}
+	return s;
+}
+
+static void get_build_id(struct rd *r, struct cap_build_id *id)
+{
+	uint64_t len = get_uleb(r);
+	const void *bytes = len <= CAP_BUILD_ID_MAX ? rd_bytes(r, (size_t)len) : NULL;
+
+	*id = (struct cap_build_id){ 0 };
+	if (!bytes) {
+		r->bad = true;
+		return;
+	}
+	id->len = (uint8_t)len;
+	memcpy(id->bytes, bytes, (size_t)len);
+}
+
+/* --- records --- */
+
+bool capcodec_next(struct rd *r, struct rd *record)
+{
+	uint64_t len;
+	const void *bytes;
+
+	if (r->bad || !rd_left(r))
+		return false;
+	len = get_uleb(r);
+	bytes = len <= rd_left(r) ? rd_bytes(r, (size_t)len) : NULL;
+	if (!bytes) {
+		r->bad = true;
+		return false;
+	}
+	*record = rd_init(bytes, (size_t)len);
+	return true;
+}
+
+void capcodec_put_host(struct buf *b, const struct cap_host *h)
+{
+	put_str(b, h->sysname);
+	put_str(b, h->release);
+	put_str(b, h->version);
+	put_str(b, h->machine);
+	put_str(b, h->hostname);
+	put_str(b, h->boot_id);
+	put_str(b, h->recorder);
+	put_build_id(b, &h->kernel_build_id);
+	buf_uleb(b, h->stext);
+	buf_uleb(b, h->start_mono_ns);
+	buf_uleb(b, h->start_boot_ns);
+	buf_uleb(b, h->start_real_ns);
+	buf_uleb(b, h->max_stack);
+	buf_uleb(b, h->cpus);
+	buf_uleb(b, h->page_size);
+}
+
+bool capcodec_get_host(struct rd *r, struct cap_host *h)
+{
+	h->sysname = get_str(r);
+	h->release = get_str(r);
+	h->version = get_str(r);
+	h->machine = get_str(r);
+	h->hostname = get_str(r);
+	h->boot_id = get_str(r);
+	h->recorder = get_str(r);
+	get_build_id(r, &h->kernel_build_id);
+	h->stext = get_uleb(r);
+	h->start_mono_ns = get_uleb(r);
+	h->start_boot_ns = get_uleb(r);
+	h->start_real_ns = get_uleb(r);
+	h->max_stack = get_u32(r);
+	h->cpus = get_u32(r);
+	h->page_size = get_u32(r);
+	return !r->bad;
+}
+
+void capcodec_put_option(struct buf *b, const struct cap_option *o)
+{
+	put_str(b, o->name);
+	put_str(b, o->value);
+}
+
+bool capcodec_get_option(struct rd *r, struct cap_option *o)
+{
+	o->name = get_str(r);
+	o->value = get_str(r);
+	return !r->bad;
+}
+
+void capcodec_put_file(struct buf *b, const struct cap_file *f)
+{
+	buf_uleb(b, f->id);
+	buf_uleb(b, f->dev_major);
+	buf_uleb(b, f->dev_minor);
+	buf_uleb(b, f->flags);
+	buf_sleb(b, f->error);
+	buf_uleb(b, f->inode);
+	buf_uleb(b, f->size);
+	buf_uleb(b, f->mtime_ns);
+	put_build_id(b, &f->build_id);
+	put_str(b, f->path);
+}
+
+bool capcodec_get_file(struct rd *r, struct cap_file *f)
+{
+	f->id = get_u32(r);
+	f->dev_major = get_u32(r);
+	f->dev_minor = get_u32(r);
+	f->flags = get_u32(r);
+	f->error = get_s32(r);
+	f->inode = get_uleb(r);
+	f->size = get_uleb(r);
+	f->mtime_ns = get_uleb(r);
+	get_build_id(r, &f->build_id);
+	f->path = get_str(r);
+	return !r->bad;
+}
+
+void capcodec_put_proc(struct buf *b, const struct cap_proc *p)
+{
+	buf_uleb(b, p->id);
+	buf_uleb(b, p->tgid);
+	buf_uleb(b, p->ns_tgid);
+	buf_uleb(b, p->flags);
+	buf_sleb(b, p->maps_error);
+	buf_uleb(b, p->start_boot_ns);
+	buf_uleb(b, p->image_ns);
+	put_str(b, p->comm);
+	put_str(b, p->exe);
+}
+
+bool capcodec_get_proc(struct rd *r, struct cap_proc *p)
+{
+	p->id = get_u32(r);
+	p->tgid = get_u32(r);
+	p->ns_tgid = get_u32(r);
+	p->flags = get_u32(r);
+	p->maps_error = get_s32(r);
+	p->start_boot_ns = get_uleb(r);
+	p->image_ns = get_uleb(r);
+	p->comm = get_str(r);
+	p->exe = get_str(r);
+	return !r->bad;
+}
+
+void capcodec_put_thread(struct buf *b, const struct cap_thread *t)
+{
+	buf_uleb(b, t->proc);
+	buf_uleb(b, t->tid);
+	buf_uleb(b, t->ns_tid);
+	put_str(b, t->comm);
+}
+
+bool capcodec_get_thread(struct rd *r, struct cap_thread *t)
+{
+	t->proc = get_u32(r);
+	t->tid = get_u32(r);
+	t->ns_tid = get_u32(r);
+	t->comm = get_str(r);
+	return !r->bad;
+}
+
+void capcodec_put_map(struct buf *b, const struct cap_map *m)
+{
+	buf_uleb(b, m->proc);
+	buf_uleb(b, (uint32_t)(m->file + 1)); /* CAP_NONE is 0 */
+	buf_uleb(b, m->prot);
+	buf_uleb(b, m->flags);
+	buf_uleb(b, m->from_ns);
+	buf_uleb(b, m->start);
+	buf_uleb(b, m->end - m->start);
+	buf_uleb(b, m->offset);
+}
+
+bool capcodec_get_map(struct rd *r, struct cap_map *m)
+{
+	uint64_t len;
+
+	m->proc = get_u32(r);
+	m->file = get_u32(r) - 1;
+	m->prot = get_u32(r);
+	m->flags = get_u32(r);
+	m->from_ns = get_uleb(r);
+	m->start = get_uleb(r);
+	len = get_uleb(r);
+	m->end = m->start + len;
+	m->offset = get_uleb(r);
+	return !r->bad && m->end > m->start;
+}
+
+void capcodec_put_image(struct buf *b, const struct cap_image *i)
+{
+	buf_uleb(b, i->file);
+	buf_uleb(b, i->len);
+	buf_put(b, i->bytes, i->len);
+}
+
+bool capcodec_get_image(struct rd *r, struct cap_image *i)
+{
+	i->file = get_u32(r);
+	i->len = get_u32(r);
+	i->bytes = rd_bytes(r, i->len);
+	return !r->bad;
+}
+
+void capcodec_put_ksym(struct buf *b, const struct cap_ksym *s)
+{
+	buf_uleb(b, s->start);
+	buf_uleb(b, s->end - s->start);
+	put_str(b, s->name);
+	put_str(b, s->module);
+}
+
+bool capcodec_get_ksym(struct rd *r, struct cap_ksym *s)
+{
+	uint64_t len;
+
+	s->start = get_uleb(r);
+	len = get_uleb(r);
+	s->end = s->start + len;
+	s->name = get_str(r);
+	s->module = get_str(r);
+	return !r->bad && s->end > s->start;
+}
+
+void capcodec_put_stack(struct buf *b, const struct cap_stack *s)
+{
+	uint64_t before = 0;
+
+	buf_uleb(b, s->id);
+	buf_uleb(b, s->kind);
+	buf_uleb(b, s->verdict);
+	buf_uleb(b, s->reason);
+	buf_sleb(b, s->error);
+	buf_uleb(b, s->stop_pc);
+	buf_uleb(b, s->len);
+	for (uint32_t i = 0; i < s->len; i++) {
+		buf_sleb(b, (int64_t)(s->frames[i] - before));
+		before = s->frames[i];
+	}
+}
+
+bool capcodec_get_stack(struct rd *r, struct cap_stack *s)
+{
+	s->id = get_u32(r);
+	s->kind = get_u8(r);
+	s->verdict = get_u8(r);
+	s->reason = get_u8(r);
+	s->error = get_s32(r);
+	s->stop_pc = get_uleb(r);
+	s->len = get_u32(r);
+	s->frames = NULL;
+	return !r->bad && s->len <= rd_left(r); /* a frame takes a byte at least */
+}
+
+bool capcodec_get_frames(struct rd *r, uint64_t *frames, size_t n)
+{
+	uint64_t pc = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		pc += (uint64_t)rd_sleb(r);
+		frames[i] = pc;
+	}
+	return !r->bad;
+}
+
+void capcodec_put_sample(struct buf *b, const struct cap_sample *s, struct capcodec_state *state)
+{
+	buf_uleb(b, s->proc);
+	buf_uleb(b, s->tid);
+	buf_uleb(b, s->kstack);
+	buf_uleb(b, s->ustack);
+	buf_uleb(b, s->state);
+	buf_uleb(b, s->flags);
+	buf_uleb(b, s->total_ns);
+	buf_uleb(b, s->count);
+	buf_uleb(b, s->max_ns);
+	buf_sleb(b, (int64_t)(s->first_ns - state->first_ns));
+	buf_sleb(b, (int64_t)(s->last_ns - s->first_ns));
+	state->first_ns = s->first_ns;
+}
+
+bool capcodec_get_sample(struct rd *r, struct cap_sample *s, struct capcodec_state *state)
+{
+	s->proc = get_u32(r);
+	s->tid = get_u32(r);
+	s->kstack = get_u32(r);
+	s->ustack = get_u32(r);
+	s->state = get_u32(r);
+	s->flags = get_u32(r);
+	s->total_ns = get_uleb(r);
+	s->count = get_uleb(r);
+	s->max_ns = get_uleb(r);
+	s->first_ns = state->first_ns + (uint64_t)rd_sleb(r);
+	s->last_ns = s->first_ns + (uint64_t)rd_sleb(r);
+	state->first_ns = s->first_ns;
+	return !r->bad;
+}
+
+void capcodec_put_counter(struct buf *b, const struct cap_counter *c)
+{
+	put_str(b, c->name);
+	buf_uleb(b, c->value);
+}
+
+bool capcodec_get_counter(struct rd *r, struct cap_counter *c)
+{
+	c->name = get_str(r);
+	c->value = get_uleb(r);
+	return !r->bad;
+}
+
+void capcodec_put_flush(struct buf *b, const struct cap_flush *f)
+{
+	buf_uleb(b, f->time_ns);
+}
+
+bool capcodec_get_flush(struct rd *r, struct cap_flush *f)
+{
+	f->time_ns = get_uleb(r);
+	return !r->bad;
+}
+
+void capcodec_put_trailer(struct buf *b, const struct cap_trailer *t)
+{
+	buf_uleb(b, t->stop_ns);
+	put_str(b, t->why);
+}
+
+bool capcodec_get_trailer(struct rd *r, struct cap_trailer *t)
+{
+	t->stop_ns = get_uleb(r);
+	t->why = get_str(r);
+	return !r->bad;
+}

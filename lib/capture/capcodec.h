@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * capcodec - the capture's bytes: the one place that knows the format, for
+ * the writer and the reader alike. docs/capture.5 describes it. Floor 2.
+ *
+ * A file is a header and blocks; a block is a block header and records of one
+ * type; a record is its length in bytes (uleb) and its fields. A record may
+ * hold more fields than are known here: they are left unread.
+ *
+ * Decoders look at one record alone. They refuse what no writer makes (a
+ * mapping that ends before it starts, a string with a NUL inside), but not a
+ * reference to a record that is not there: that is for the reader. Decoded
+ * strings and images point into the bytes that were read.
+ */
+#ifndef STACKTOOLS_CAPCODEC_H
+#define STACKTOOLS_CAPCODEC_H
+
+#include "buf.h"
+#include "capture.h"
+#include "rd.h"
+
+#define CAPCODEC_MAGIC "\211stkcap\n" /* 8 bytes, no NUL */
+#define CAPCODEC_MAGIC_LEN 8
+#define CAPCODEC_MAJOR 1
+#define CAPCODEC_MINOR 0
+#define CAPCODEC_HEADER_LEN 24 /* of the file header of this version */
+#define CAPCODEC_HEADER_MAX 4096 /* of any version */
+#define CAPCODEC_SYNC 0x6b6c6253 /* "Sblk" */
+#define CAPCODEC_BLOCK_LEN 20 /* of a block header */
+#define CAPCODEC_PAYLOAD_MAX (64 << 20) /* a longer block is no block */
+#define CAPCODEC_PAYLOAD_GOAL (1 << 20) /* where the writer begins another one */
+
+enum capcodec_type {
+	CAPCODEC_HOST = 1,
+	CAPCODEC_OPTION = 2,
+	CAPCODEC_FILE = 3,
+	CAPCODEC_PROC = 4,
+	CAPCODEC_THREAD = 5,
+	CAPCODEC_MAP = 6,
+	CAPCODEC_IMAGE = 7,
+	CAPCODEC_KSYM = 8,
+	CAPCODEC_STACK = 9,
+	CAPCODEC_SAMPLE = 10,
+	CAPCODEC_COUNTER = 11,
+	CAPCODEC_FLUSH = 12,
+	CAPCODEC_TRAILER = 13,
+	CAPCODEC_TYPES /* one more than the last */
+};
+
+/* "samples" for CAPCODEC_SAMPLE; "unknown" for what is none. */
+const char *capcodec_type_name(unsigned int type);
+
+/* --- the file header --- */
+
+enum capcodec_header {
+	CAPCODEC_OK,
+	CAPCODEC_FOREIGN, /* another file: the magic is not there */
+	CAPCODEC_SHORT, /* the magic, or its beginning, and then the end */
+	CAPCODEC_BYTE_ORDER, /* written in the other byte order */
+	CAPCODEC_DAMAGED, /* a header whose checksum is wrong */
+	CAPCODEC_NEWER, /* a greater major version */
+};
+
+struct capcodec_version {
+	unsigned int major, minor;
+	uint32_t header_len; /* where the first block begins */
+};
+
+void capcodec_put_header(struct buf *b);
+enum capcodec_header capcodec_get_header(const void *bytes, size_t len, struct capcodec_version *v);
+
+/* --- blocks --- */
+
+struct capcodec_block {
+	uint16_t type, flags;
+	uint32_t len; /* of the payload */
+	uint32_t seq; /* counts from 0 */
+	uint32_t crc; /* crc32c of the header before it and of the payload */
+};
+
+/* The CAPCODEC_BLOCK_LEN bytes that go before the LEN bytes of PAYLOAD. */
+void capcodec_put_block(
+	uint8_t header[CAPCODEC_BLOCK_LEN], unsigned int type, uint32_t seq, const void *payload, size_t len);
+
+/* False where no block header is: the sync word is wrong or the length absurd. */
+bool capcodec_get_block(const uint8_t header[CAPCODEC_BLOCK_LEN], struct capcodec_block *b);
+
+/* Is the payload, which follows the header at once, what was written? */
+bool capcodec_intact(const uint8_t header[CAPCODEC_BLOCK_LEN], const struct capcodec_block *b);
+
+/* --- records --- */
+
+/*
+ * What the samples of a block have in common: times are written as distances.
+ * Zero it at the start of each block.
+ */
+struct capcodec_state {
+	uint64_t first_ns;
+};
+
+/* The fields without the length before them. */
+void capcodec_put_host(struct buf *b, const struct cap_host *h);
+void capcodec_put_option(struct buf *b, const struct cap_option *o);
+void capcodec_put_file(struct buf *b, const struct cap_file *f);
+void capcodec_put_proc(struct buf *b, const struct cap_proc *p);
+void capcodec_put_thread(struct buf *b, const struct cap_thread *t);
+void capcodec_put_map(struct buf *b, const struct cap_map *m);
+void capcodec_put_image(struct buf *b, const struct cap_image *i);
+void capcodec_put_ksym(struct buf *b, const struct cap_ksym *s);
+void capcodec_put_stack(struct buf *b, const struct cap_stack *s);
+void capcodec_put_sample(struct buf *b, const struct cap_sample *s, struct capcodec_state *state);
+void capcodec_put_counter(struct buf *b, const struct cap_counter *c);
+void capcodec_put_flush(struct buf *b, const struct cap_flush *f);
+void capcodec_put_trailer(struct buf *b, const struct cap_trailer *t);
+
+/* The next record of a block as a reader of its own; false: no more, or R is bad. */
+bool capcodec_next(struct rd *r, struct rd *record);
+
+/*
+ * False where the record is not well formed. capcodec_get_stack() does not
+ * read the frames: it leaves R at them, for capcodec_get_frames() into room
+ * for s->len of them.
+ */
+bool capcodec_get_host(struct rd *r, struct cap_host *h);
+bool capcodec_get_option(struct rd *r, struct cap_option *o);
+bool capcodec_get_file(struct rd *r, struct cap_file *f);
+bool capcodec_get_proc(struct rd *r, struct cap_proc *p);
+bool capcodec_get_thread(struct rd *r, struct cap_thread *t);
+bool capcodec_get_map(struct rd *r, struct cap_map *m);
+bool capcodec_get_image(struct rd *r, struct cap_image *i);
+bool capcodec_get_ksym(struct rd *r, struct cap_ksym *s);
+bool capcodec_get_stack(struct rd *r, struct cap_stack *s);
+bool capcodec_get_frames(struct rd *r, uint64_t *frames, size_t n);
+bool capcodec_get_sample(struct rd *r, struct cap_sample *s, struct capcodec_state *state);
+bool capcodec_get_counter(struct rd *r, struct cap_counter *c);
+bool capcodec_get_flush(struct rd *r, struct cap_flush *f);
+bool capcodec_get_trailer(struct rd *r, struct cap_trailer *t);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * capread - reading a capture that nobody vouches for. Floor 4.
+ *
+ * Everything up to the first damage is taken; nothing after it. Every
+ * reference in what is returned has been checked: ids are in range, arrays
+ * lie inside the file, so users of these arrays need no checks of their own.
+ */
+#ifndef STACKTOOLS_CAPREAD_H
+#define STACKTOOLS_CAPREAD_H
+
+#include "capture.h"
+#include "err.h"
+
+struct capread {
+	struct cap_host host;
+	struct cap_option *options;
+	struct cap_proc *procs; /* index = id */
+	struct cap_thread *threads; /* the last name of each (proc, tid), sorted by them */
+	struct cap_file *files; /* index = id */
+	struct cap_map *maps; /* in file order: by process, the later overrides */
+	struct cap_image *images;
+	struct cap_ksym
+		*ksyms; /* sorted by start, disjoint: one ends where the next begins, the later counts */
+	struct cap_stack *stacks; /* index = id */
+	struct cap_sample *samples; /* merged by key: one for each (proc, tid, stacks, state, flags) */
+	struct cap_counter *counters; /* the last value of each name */
+	size_t n_options, n_procs, n_threads, n_files, n_maps, n_images, n_ksyms, n_stacks, n_samples,
+		n_counters;
+
+	bool complete; /* the trailer was there and nothing was damaged */
+	struct cap_trailer trailer; /* zero and "" when there was none */
+	uint64_t last_flush_ns; /* everything up to here is present; 0 when there was no flush */
+	uint64_t blocks, unknown_blocks;
+	uint64_t good_bytes, total_bytes; /* good_bytes < total_bytes: damage begins there */
+	char damage[512]; /* what is wrong and what is missing; "" = nothing */
+};
+
+/*
+ * Read PATH ("-" or NULL: stdin) whole. Returns 0 with *RET also for a damaged
+ * capture: look at `complete` and `damage`. -EINVAL with the story for what is
+ * no capture at all, or one of a foreign version or byte order. All of it is
+ * read into memory: a mapped file that shrinks would end its reader with
+ * SIGBUS. Release with capread_free().
+ */
+int capread_load(const char *path, struct capread **ret, struct err *e);
+
+/* The same over LEN bytes in memory, which must outlive *RET. */
+int capread_parse(const void *bytes, size_t len, struct capread **ret, struct err *e);
+
+void capread_free(struct capread *c); /* NULL is fine */
+
+/* The symbol that covers kernel address ADDR, or NULL. */
+const struct cap_ksym *capread_ksym(const struct capread *c, uint64_t addr);
+
+/* The name of a thread, or NULL. */
+const struct cap_thread *capread_thread(const struct capread *c, uint32_t proc, uint32_t tid);
+
+/* The counter's value, 0 when it is not there. */
+uint64_t capread_counter(const struct capread *c, const char *name);
+
+/*
+ * The mapping of PROC that held ADDR at FIRST_NS; where it had none yet, the
+ * first that came until LAST_NS; or NULL. *UNSURE (may be NULL) is set where
+ * the address meant something else at some time in [first_ns, last_ns] of the
+ * caller's sample: pass both ends. O(log^2 n) in the process's mappings.
+ */
+const struct cap_map *capread_map(const struct capread *c, uint32_t proc, uint64_t addr, uint64_t first_ns,
+	uint64_t last_ns, bool *unsure);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "capture.h"
+
+static const struct {
+	const char *name, *text;
+} reasons[CAP_R_COUNT] = {
+	[CAP_R_NONE] = { "none", "nothing is wrong" },
+	[CAP_R_ERRNO] = { "helper-error", "the kernel could not take the stack" },
+	[CAP_R_KTHREAD] = { "kernel-thread", "a kernel thread has no user stack" },
+	[CAP_R_EXEC] = { "in-exec", "inside execve: the old registers do not fit the new address space" },
+	[CAP_R_NOT_ASKED] = { "not-asked", "this half of the stack was not to be recorded" },
+	[CAP_R_NOT_SEEN] = { "not-seen",
+		"the wait began before the recording and ended before it could be looked at" },
+	[CAP_R_LOST] = { "lost", "the stack was taken, but the ring buffer was full" },
+	[CAP_R_EXITING] = { "exiting", "the thread had given up its address space" },
+	[CAP_R_COMPAT] = { "32-bit", "a 32-bit task" },
+	[CAP_R_EMPTY] = { "empty", "the kernel gave a stack of no frames" },
+	[CAP_R_MEMORY] = { "no-memory", "stack memory could not be read" },
+};
+
+const char *capture_reason_name(unsigned int reason)
+{
+	return reason < CAP_R_COUNT ? reasons[reason].name : "unknown";
+}
+
+const char *capture_reason_text(unsigned int reason)
+{
+	return reason < CAP_R_COUNT ? reasons[reason].text : "a reason that this version does not know";
+}
+
+const char *capture_verdict_name(unsigned int verdict)
+{
+	static const char *const names[] = {
+		[CAP_COMPLETE] = "complete",
+		[CAP_UNVERIFIED] = "unverified",
+		[CAP_TRUNCATED] = "truncated",
+		[CAP_STOPPED] = "stopped",
+		[CAP_FAILED] = "failed",
+	};
+
+	return verdict >= CAP_COMPLETE && verdict < ARRAY_LEN(names) ? names[verdict] : "unknown";
+}
+
+const char *capture_kind_name(unsigned int kind)
+{
+	return kind == CAP_STACK_KERNEL ? "kernel" : kind == CAP_STACK_USER ? "user" : "unknown";
+}
+
+/*
+ * The bits of <linux/sched.h>; they have kept their values since 4.14, the
+ * highest ones came with 5.17 (RTLOCK_WAIT) and 6.1 (FROZEN).
+ */
+enum {
+	UNINTERRUPTIBLE = 0x2,
+	NOLOAD = 0x400,
+	RTLOCK_WAIT = 0x1000,
+	FROZEN = 0x8000,
+};
+
+static const struct {
+	uint32_t bit;
+	char letter;
+} state_letters[] = { { 0x1, 'S' }, { UNINTERRUPTIBLE, 'D' }, { 0x4, 'T' }, { 0x8, 't' }, { 0x10, 'X' },
+	{ 0x20, 'Z' }, { 0x40, 'P' }, { 0x80, 'X' }, { RTLOCK_WAIT, 'D' }, { FROZEN, 'D' } };
+
+const char *capture_state_letter(uint32_t state, char buf[16])
+{
+	size_t n = 0;
+
+	if (!state) {
+		buf[n++] = 'R';
+	} else if ((state & UNINTERRUPTIBLE) && (state & NOLOAD)) {
+		/* TASK_IDLE: waits uninterruptibly, but is no load */
+		state &= ~(uint32_t)(UNINTERRUPTIBLE | FROZEN);
+		buf[n++] = 'I';
+	}
+	for (size_t i = 0; i < ARRAY_LEN(state_letters); i++)
+		if ((state & state_letters[i].bit) && (!n || buf[n - 1] != state_letters[i].letter))
+			buf[n++] = state_letters[i].letter;
+	buf[n] = '\0';
+	if (!n)
+		snprintf(buf, 16, "0x%x", state);
+	return buf;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * capture - what a recording holds, as C structures. Floor 1.
+ *
+ * capwrite.h writes these, capread.h reads them; docs/capture.5 is the
+ * byte-level format. Ids are dense from 0 in order of first appearance, and a
+ * record refers only to ids that came before it in the file. Times are
+ * nanoseconds of CLOCK_MONOTONIC unless a name says otherwise. Strings are
+ * arbitrary bytes without NUL, as the kernel gave them: escape before printing.
+ */
+#ifndef STACKTOOLS_CAPTURE_H
+#define STACKTOOLS_CAPTURE_H
+
+#include "base.h"
+
+#define CAP_NONE UINT32_MAX /* an id that refers to nothing */
+#define CAP_BUILD_ID_MAX 64 /* bytes */
+
+struct cap_build_id {
+	uint8_t len; /* 0 = none */
+	uint8_t bytes[CAP_BUILD_ID_MAX];
+};
+
+struct cap_host {
+	const char *sysname; /* uname(2) */
+	const char *release;
+	const char *version;
+	const char *machine; /* "x86_64" */
+	const char *hostname;
+	const char *boot_id; /* /proc/sys/kernel/random/boot_id */
+	const char *recorder; /* "offcpu-record 0.1.0" */
+	struct cap_build_id kernel_build_id; /* from /sys/kernel/notes */
+	uint64_t stext; /* address of _stext, 0 = hidden */
+	uint64_t start_mono_ns; /* recording began, CLOCK_MONOTONIC */
+	uint64_t start_boot_ns; /* the same instant, CLOCK_BOOTTIME */
+	uint64_t start_real_ns; /* the same instant, CLOCK_REALTIME */
+	uint32_t max_stack; /* kernel.perf_event_max_stack */
+	uint32_t cpus; /* online */
+	uint32_t page_size;
+};
+
+/* The recorder's settings and what it found, as words: "pid"="4242", "unwind"="fp". */
+struct cap_option {
+	const char *name, *value;
+};
+
+enum cap_proc_flags {
+	CAP_PROC_KTHREAD = 1, /* a kernel thread: no user stacks, no maps */
+	CAP_PROC_MAPS_LOST = 2, /* its mappings could not be read; maps_error says why */
+};
+
+/*
+ * One process image: an exec or a reused PID makes another one. tgid is as
+ * seen in the recorder's PID namespace, ns_tgid in the process's own.
+ */
+struct cap_proc {
+	uint32_t id;
+	uint32_t tgid, ns_tgid;
+	uint32_t flags; /* enum cap_proc_flags */
+	int32_t maps_error; /* -errno, 0 = maps are there */
+	uint64_t start_boot_ns; /* when the process started, CLOCK_BOOTTIME */
+	uint64_t image_ns; /* when this image began (exec or fork); 0 = before the recording */
+	const char *comm; /* of the thread group leader */
+	const char *exe; /* path of the executable, "" = unknown */
+};
+
+struct cap_thread {
+	uint32_t proc; /* cap_proc id */
+	uint32_t tid, ns_tid;
+	const char *comm; /* a later record for the same (proc, tid) replaces it */
+};
+
+enum cap_file_flags {
+	CAP_FILE_DELETED = 1, /* the path named no file, or another one, when it was looked at */
+	CAP_FILE_UNREAD = 2, /* could not be opened; error says why; build ID may be unknown */
+	CAP_FILE_PSEUDO = 4, /* [vdso], [heap], //anon and the like: no file on disk */
+};
+
+/* What a mapping maps, once for each (device, inode, path, build ID). */
+struct cap_file {
+	uint32_t id;
+	uint32_t dev_major, dev_minor;
+	uint32_t flags; /* enum cap_file_flags */
+	int32_t error; /* -errno of what UNREAD means */
+	uint64_t inode;
+	uint64_t size; /* bytes, 0 = unknown */
+	uint64_t mtime_ns; /* CLOCK_REALTIME, 0 = unknown */
+	struct cap_build_id build_id;
+	const char *path; /* in the process's mount namespace, without " (deleted)" */
+};
+
+/*
+ * An executable mapping of PROC, valid from FROM_NS (0: since before the
+ * recording) until a later record of the same process overlaps it. prot is
+ * PROT_* bits, flags MAP_SHARED or MAP_PRIVATE.
+ */
+struct cap_map {
+	uint32_t proc, file; /* file CAP_NONE = anonymous */
+	uint32_t prot, flags;
+	uint64_t from_ns;
+	uint64_t start, end; /* addresses, end exclusive */
+	uint64_t offset; /* bytes into the file */
+};
+
+/* The bytes of an ELF image that exists in no file: the vdso. */
+struct cap_image {
+	uint32_t file; /* cap_file id */
+	uint32_t len;
+	const uint8_t *bytes;
+};
+
+/* A kernel symbol that covers a recorded kernel address. */
+struct cap_ksym {
+	uint64_t start, end; /* end exclusive: where the next symbol, section or module begins */
+	const char *name;
+	const char *module; /* "" = the kernel itself, "bpf" = a BPF program */
+};
+
+enum cap_stack_kind { CAP_STACK_KERNEL = 1, CAP_STACK_USER = 2 };
+
+/* How far the walk got. */
+enum cap_verdict {
+	CAP_COMPLETE = 1, /* the outermost frame was reached */
+	CAP_UNVERIFIED =
+		2, /* walked by frame pointer: ended, but nothing proves that this was the outermost */
+	CAP_TRUNCATED = 3, /* cut at the depth limit: outer frames are missing */
+	CAP_STOPPED = 4, /* ended early at stop_pc for `reason` */
+	CAP_FAILED = 5, /* no frames at all, for `reason` */
+};
+
+/* Why there are no frames, or no more of them. Names and texts: capture_reason_*(). */
+enum cap_reason {
+	CAP_R_NONE = 0,
+	CAP_R_ERRNO = 1, /* the kernel's helper failed: see error */
+	CAP_R_KTHREAD = 2, /* a kernel thread has no user stack */
+	CAP_R_EXEC = 3, /* inside execve: the old registers do not fit the new address space */
+	CAP_R_NOT_ASKED = 4, /* -U or -K: this half was not to be recorded */
+	CAP_R_NOT_SEEN = 5, /* the wait began before the recording and ended before it could be looked at */
+	CAP_R_LOST = 6, /* taken, but the ring buffer was full: counted */
+	CAP_R_EXITING = 7, /* the thread had given up its address space */
+	CAP_R_COMPAT = 8, /* a 32-bit task */
+	CAP_R_EMPTY = 9, /* the kernel gave a stack of no frames */
+	CAP_R_MEMORY = 10, /* stack memory could not be read */
+	CAP_R_COUNT
+};
+
+/*
+ * A distinct call stack, leaf first. For a user stack frames[0] is the exact
+ * PC and the others are return addresses; a kernel stack has return addresses
+ * throughout.
+ */
+struct cap_stack {
+	uint32_t id;
+	uint8_t kind; /* enum cap_stack_kind */
+	uint8_t verdict; /* enum cap_verdict */
+	uint8_t reason; /* enum cap_reason */
+	int32_t error; /* -errno for CAP_R_ERRNO */
+	uint64_t stop_pc; /* for CAP_STOPPED */
+	uint32_t len;
+	const uint64_t *frames;
+};
+
+enum cap_sample_flags {
+	CAP_SAMPLE_OPEN = 1, /* the wait was still going on when the recording stopped */
+	CAP_SAMPLE_INITIAL = 2, /* it was going on when the recording started; counted from there */
+	CAP_SAMPLE_PREEMPTED = 4, /* the thread stayed runnable: it lost the CPU, it did not block */
+};
+
+/*
+ * The waits of one thread with the same stacks, state and flags. The same key
+ * appears once for each flush in which it had waits: sum them.
+ */
+struct cap_sample {
+	uint32_t proc, tid;
+	uint32_t kstack, ustack; /* cap_stack ids, never CAP_NONE */
+	uint32_t state; /* the kernel's prev_state bits */
+	uint32_t flags; /* enum cap_sample_flags */
+	uint64_t total_ns, count, max_ns;
+	uint64_t first_ns, last_ns; /* when the first and the last of these waits began */
+};
+
+/*
+ * Cumulative since the recording began; written at every flush, the last one
+ * counts. Names are stable: "waits.recorded", "waits.recorded_ns",
+ * "filtered.preempted", "lost.ring_full" ...
+ * Every name that begins with "lost." counts something that is missing.
+ */
+struct cap_counter {
+	const char *name;
+	uint64_t value;
+};
+
+/* A flush: everything up to TIME_NS is in the file before this record. */
+struct cap_flush {
+	uint64_t time_ns;
+};
+
+/* The recording is complete. */
+struct cap_trailer {
+	uint64_t stop_ns;
+	const char *why; /* "SIGINT", "duration", "target exited", ... */
+};
+
+/* A short word ("kernel-thread") and a sentence for people; never NULL, for any value. */
+const char *capture_reason_name(unsigned int reason);
+const char *capture_reason_text(unsigned int reason);
+const char *capture_verdict_name(unsigned int verdict);
+const char *capture_kind_name(unsigned int kind); /* "kernel", "user" */
+
+/*
+ * The letters of ps(1) for a kernel state mask: "S", "D", "I", "T", "t", "Z",
+ * "P", "X"; "R" for 0; several where bits are combined; the number itself ("0x200")
+ * where no bit of it has a letter. BUF of 16 bytes is returned.
+ */
+const char *capture_state_letter(uint32_t state, char buf[16]);
+
+#endif

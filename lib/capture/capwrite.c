@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "capwrite.h"
+#include "capcodec.h"
+#include "capfile.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+/* A finished block: PAYLOAD[from, to) of its type's buffer. */
+struct piece {
+	size_t from, to;
+};
+
+struct queue {
+	struct buf records;
+	struct piece *cuts; /* where the records are to be parted into blocks */
+	size_t n_cuts, cap_cuts;
+	size_t open_from; /* where the block being filled begins */
+};
+
+/* Ids given out, and one more than the highest that was referred to. */
+struct ids {
+	uint64_t have, need;
+};
+
+struct capwrite {
+	int fd;
+	bool regular; /* it can be cut back */
+	int code; /* the first error: nothing is written after it */
+	char name[256]; /* for messages */
+	char story[256]; /* of a record that no reader would take */
+	uint64_t bytes;
+	uint32_t seq;
+	struct ids procs, files, stacks;
+	struct capcodec_state state;
+	struct buf scratch; /* one record, until its length is known */
+	struct queue queues[CAPCODEC_TYPES];
+};
+
+/* A reader refers backwards only. */
+static const unsigned char order[] = { CAPCODEC_HOST, CAPCODEC_OPTION, CAPCODEC_FILE, CAPCODEC_PROC,
+	CAPCODEC_THREAD, CAPCODEC_MAP, CAPCODEC_IMAGE, CAPCODEC_KSYM, CAPCODEC_STACK, CAPCODEC_SAMPLE,
+	CAPCODEC_COUNTER, CAPCODEC_FLUSH, CAPCODEC_TRAILER };
+
+/* --- records into queues --- */
+
+static void refuse(struct capwrite *w, const char *story)
+{
+	if (w->code)
+		return;
+	w->code = -EINVAL;
+	snprintf(w->story, sizeof(w->story), "%s", story);
+}
+
+static void refer(struct ids *ids, uint64_t id)
+{
+	ids->need = MAX(ids->need, id + 1);
+}
+
+static void next_id(struct capwrite *w, struct ids *ids, uint64_t id, const char *story)
+{
+	if (id != ids->have)
+		refuse(w, story);
+	ids->have++;
+}
+
+/* The block being filled is full: the next record begins another one. */
+static void cut(struct queue *q)
+{
+	if (base_grow(&q->cuts, &q->cap_cuts, q->n_cuts + 1, sizeof(*q->cuts)) != 0) {
+		q->records.failed = true;
+		return;
+	}
+	q->cuts[q->n_cuts++] = (struct piece){ q->open_from, q->records.len };
+	q->open_from = q->records.len;
+}
+
+/* The buffer to encode the next record into; end_record() takes it from there. */
+static struct buf *begin_record(struct capwrite *w)
+{
+	buf_reset(&w->scratch);
+	return &w->scratch;
+}
+
+static void end_record(struct capwrite *w, enum capcodec_type type)
+{
+	struct queue *q = &w->queues[type];
+
+	if (w->scratch.len > CAPCODEC_PAYLOAD_MAX / 2)
+		refuse(w, "a record is too long for any block");
+	if (w->scratch.failed)
+		q->records.failed = true;
+	buf_uleb(&q->records, w->scratch.len);
+	buf_put(&q->records, w->scratch.p, w->scratch.len);
+	if (q->records.len - q->open_from >= CAPCODEC_PAYLOAD_GOAL) {
+		cut(q);
+		if (type == CAPCODEC_SAMPLE)
+			w->state = (struct capcodec_state){ 0 };
+	}
+}
+
+void capwrite_host(struct capwrite *w, const struct cap_host *h)
+{
+	capcodec_put_host(begin_record(w), h);
+	end_record(w, CAPCODEC_HOST);
+}
+
+void capwrite_option(struct capwrite *w, const struct cap_option *o)
+{
+	capcodec_put_option(begin_record(w), o);
+	end_record(w, CAPCODEC_OPTION);
+}
+
+void capwrite_proc(struct capwrite *w, const struct cap_proc *p)
+{
+	next_id(w, &w->procs, p->id, "process ids are not 0, 1, 2 ...");
+	capcodec_put_proc(begin_record(w), p);
+	end_record(w, CAPCODEC_PROC);
+}
+
+void capwrite_thread(struct capwrite *w, const struct cap_thread *t)
+{
+	refer(&w->procs, t->proc);
+	capcodec_put_thread(begin_record(w), t);
+	end_record(w, CAPCODEC_THREAD);
+}
+
+void capwrite_file(struct capwrite *w, const struct cap_file *f)
+{
+	next_id(w, &w->files, f->id, "file ids are not 0, 1, 2 ...");
+	capcodec_put_file(begin_record(w), f);
+	end_record(w, CAPCODEC_FILE);
+}
+
+void capwrite_map(struct capwrite *w, const struct cap_map *m)
+{
+	refer(&w->procs, m->proc);
+	if (m->file != CAP_NONE)
+		refer(&w->files, m->file);
+	if (m->start >= m->end)
+		refuse(w, "a mapping ends before it begins");
+	capcodec_put_map(begin_record(w), m);
+	end_record(w, CAPCODEC_MAP);
+}
+
+void capwrite_image(struct capwrite *w, const struct cap_image *i)
+{
+	refer(&w->files, i->file);
+	capcodec_put_image(begin_record(w), i);
+	end_record(w, CAPCODEC_IMAGE);
+}
+
+void capwrite_ksym(struct capwrite *w, const struct cap_ksym *s)
+{
+	if (s->start >= s->end)
+		refuse(w, "a kernel symbol ends before it begins");
+	capcodec_put_ksym(begin_record(w), s);
+	end_record(w, CAPCODEC_KSYM);
+}
+
+void capwrite_stack(struct capwrite *w, const struct cap_stack *s)
+{
+	next_id(w, &w->stacks, s->id, "stack ids are not 0, 1, 2 ...");
+	capcodec_put_stack(begin_record(w), s);
+	end_record(w, CAPCODEC_STACK);
+}
+
+void capwrite_sample(struct capwrite *w, const struct cap_sample *s)
+{
+	refer(&w->procs, s->proc);
+	refer(&w->stacks, s->kstack);
+	refer(&w->stacks, s->ustack);
+	capcodec_put_sample(begin_record(w), s, &w->state);
+	end_record(w, CAPCODEC_SAMPLE);
+}
+
+void capwrite_counter(struct capwrite *w, const struct cap_counter *c)
+{
+	capcodec_put_counter(begin_record(w), c);
+	end_record(w, CAPCODEC_COUNTER);
+}
+
+/* --- queues into the file --- */
+
+static int fail(struct capwrite *w, int code)
+{
+	w->code = code;
+	return code;
+}
+
+static int tell(const struct capwrite *w, struct err *e)
+{
+	if (w->story[0])
+		return err_set(e, w->code, "'%s': wrong record: %s", w->name, w->story);
+	if (w->code == -ENOMEM)
+		return err_nomem(e, "the capture");
+	err_sys(e, w->code, "cannot write to '%s'", w->name);
+	if (w->code == -ENOSPC || w->code == -EDQUOT || w->code == -EFBIG)
+		err_hint(e, "the first %llu bytes are kept and can be read", (unsigned long long)w->bytes);
+	return w->code;
+}
+
+static int wait_writable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+	return poll(&p, 1, -1) < 0 && errno != EINTR ? -errno : 0;
+}
+
+/* Write V whole; *DONE counts what reached the file also where it fails. */
+static int write_all(int fd, struct iovec *v, size_t n, uint64_t *done)
+{
+	while (n) {
+		ssize_t got = writev(fd, v, (int)MIN(n, (size_t)IOV_MAX));
+		size_t left;
+
+		if (got < 0 && errno == EAGAIN && wait_writable(fd) == 0)
+			continue;
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got ? -errno : -EIO;
+		*done += (uint64_t)got;
+		left = (size_t)got;
+		for (; n && left >= v->iov_len; v++, n--)
+			left -= v->iov_len;
+		if (n) {
+			v->iov_base = (char *)v->iov_base + left;
+			v->iov_len -= left;
+		}
+	}
+	return 0;
+}
+
+/*
+ * After a failed write: TORN bytes of a block that did not fit are behind the
+ * last whole one. Take them back, so that a reader sees a clean end; where
+ * that is not possible the reader finds the torn block by itself.
+ */
+static void cut_back(const struct capwrite *w, uint64_t torn)
+{
+	off_t end = lseek(w->fd, 0, SEEK_CUR);
+	struct stat st;
+
+	if (!w->regular || !torn || end < (off_t)torn || fstat(w->fd, &st) != 0 || st.st_size != end)
+		return;
+	if (ftruncate(w->fd, end - (off_t)torn) == 0)
+		(void)!lseek(w->fd, end - (off_t)torn, SEEK_SET);
+}
+
+struct batch {
+	struct iovec *v; /* header, payload, header, payload ... */
+	uint8_t (*headers)[CAPCODEC_BLOCK_LEN];
+	size_t n; /* blocks */
+};
+
+static void add_block(struct capwrite *w, struct batch *b, unsigned int type, uint8_t *payload, size_t len)
+{
+	uint8_t *header = b->headers[b->n];
+
+	capcodec_put_block(header, type, w->seq + (uint32_t)b->n, payload, len);
+	b->v[2 * b->n] = (struct iovec){ header, CAPCODEC_BLOCK_LEN };
+	b->v[2 * b->n + 1] = (struct iovec){ payload, len };
+	b->n++;
+}
+
+static int write_batch(struct capwrite *w, struct batch *b)
+{
+	size_t *ends = calloc(b->n + 1, sizeof(*ends)), kept = 0;
+	uint64_t done = 0;
+	int code;
+
+	if (!ends)
+		return -ENOMEM;
+	for (size_t i = 0; i < b->n; i++)
+		ends[i + 1] = ends[i] + b->v[2 * i].iov_len + b->v[2 * i + 1].iov_len;
+	code = write_all(w->fd, b->v, 2 * b->n, &done);
+	while (kept < b->n && ends[kept + 1] <= done)
+		kept++;
+	w->seq += (uint32_t)kept;
+	w->bytes += ends[kept];
+	if (code)
+		cut_back(w, done - ends[kept]);
+	free(ends);
+	return code;
+}
+
+/* Every queue as blocks, in order, with one call to the kernel where it takes them all. */
+static int write_queues(struct capwrite *w)
+{
+	struct batch b = { 0 };
+	size_t blocks = 0;
+	int code = -ENOMEM;
+
+	for (size_t i = 0; i < CAPCODEC_TYPES; i++) {
+		struct queue *q = &w->queues[i];
+
+		if (q->records.len > q->open_from)
+			cut(q);
+		if (q->records.failed)
+			return -ENOMEM;
+		blocks += q->n_cuts;
+	}
+	b.v = calloc(blocks * 2 + 1, sizeof(*b.v));
+	b.headers = calloc(blocks + 1, sizeof(*b.headers));
+	if (b.v && b.headers) {
+		for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+			struct queue *q = &w->queues[order[i]];
+
+			for (size_t k = 0; k < q->n_cuts; k++)
+				add_block(w, &b, order[i], q->records.p + q->cuts[k].from,
+					q->cuts[k].to - q->cuts[k].from);
+		}
+		code = write_batch(w, &b);
+	}
+	free(b.v);
+	free(b.headers);
+	return code;
+}
+
+static void empty_queues(struct capwrite *w)
+{
+	for (size_t i = 0; i < CAPCODEC_TYPES; i++) {
+		buf_reset(&w->queues[i].records);
+		w->queues[i].n_cuts = w->queues[i].open_from = 0;
+	}
+	w->state = (struct capcodec_state){ 0 };
+}
+
+static int flush(struct capwrite *w)
+{
+	int code;
+
+	if (w->procs.need > w->procs.have)
+		refuse(w, "a record refers to a process that was not written");
+	if (w->files.need > w->files.have)
+		refuse(w, "a record refers to a file that was not written");
+	if (w->stacks.need > w->stacks.have)
+		refuse(w, "a sample refers to a stack that was not written");
+	if (w->code)
+		return w->code;
+	code = write_queues(w);
+	empty_queues(w);
+	return code ? fail(w, code) : 0;
+}
+
+int capwrite_flush(struct capwrite *w, uint64_t time_ns, struct err *e)
+{
+	capcodec_put_flush(begin_record(w), &(struct cap_flush){ .time_ns = time_ns });
+	end_record(w, CAPCODEC_FLUSH);
+	return flush(w) ? tell(w, e) : 0;
+}
+
+int capwrite_finish(struct capwrite *w, const struct cap_trailer *t, struct err *e)
+{
+	capcodec_put_flush(begin_record(w), &(struct cap_flush){ .time_ns = t->stop_ns });
+	end_record(w, CAPCODEC_FLUSH);
+	capcodec_put_trailer(begin_record(w), t);
+	end_record(w, CAPCODEC_TRAILER);
+	if (flush(w))
+		return tell(w, e);
+	if (w->regular && fsync(w->fd) != 0)
+		return fail(w, -errno), tell(w, e);
+	return 0;
+}
+
+uint64_t capwrite_bytes(const struct capwrite *w)
+{
+	return w->bytes;
+}
+
+/* --- the file --- */
+
+DEFINE_CLEANUP(struct capwrite *, capwrite_close);
+
+static int write_header(struct capwrite *w, struct err *e)
+{
+	struct iovec v;
+	int code;
+
+	capcodec_put_header(begin_record(w));
+	if (w->scratch.failed)
+		return err_nomem(e, "the capture");
+	v = (struct iovec){ w->scratch.p, w->scratch.len };
+	code = write_all(w->fd, &v, 1, &w->bytes);
+	return code ? fail(w, code), tell(w, e) : 0;
+}
+
+int capwrite_open(const char *path, bool force, struct capwrite **ret, struct err *e)
+{
+	CLEANUP(capwrite_close_p) struct capwrite *w = calloc(1, sizeof(*w));
+	bool to_stdout = strcmp(path, "-") == 0;
+	struct stat st;
+	int code;
+
+	if (!w)
+		return err_nomem(e, "the capture");
+	w->fd = to_stdout ? capfile_stdout(e)
+			  : capfile_create(path, force, CAPCODEC_MAGIC, CAPCODEC_MAGIC_LEN, e);
+	if (w->fd < 0)
+		/* cppcheck-suppress memleak ; CLEANUP() frees */
+		return w->fd;
+	snprintf(w->name, sizeof(w->name), "%s", to_stdout ? "standard output" : path);
+	w->regular = fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode);
+	code = write_header(w, e);
+	if (code)
+		return code;
+	*ret = TAKE_PTR(w);
+	return 0;
+}
+
+void capwrite_close(struct capwrite *w)
+{
+	if (!w)
+		return;
+	if (w->fd >= 0)
+		close(w->fd);
+	for (size_t i = 0; i < CAPCODEC_TYPES; i++) {
+		buf_free(&w->queues[i].records);
+		free(w->queues[i].cuts);
+	}
+	buf_free(&w->scratch);
+	free(w);
+}

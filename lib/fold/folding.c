@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "folding.h"
+#include "bodycache.h"
+#include "hash.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+static const char not_known[] = "neither header nor frame";
+
+/* A frame's functions, in the scratch text. */
+struct frame_span {
+	size_t at, len;
+	enum foldframe_side side;
+};
+
+enum state { OUTSIDE, SKIPPING };
+
+struct folding {
+	const struct folding_opts *o;
+	struct foldtab table;
+	struct folding_report report;
+	struct bodycache cache[2]; /* by java or not: the same text means different frames */
+	enum state state; /* SKIPPING: the paragraph before was cut inside a record */
+	struct frame_span *frames; /* of the stack at hand, innermost first */
+	size_t n_frames, cap_frames;
+	struct buf functions; /* theirs */
+	struct buf text; /* the stack or name at hand */
+	struct buf scratch;
+};
+
+/* A record while it is read. */
+struct record {
+	struct perfscript_header h;
+	const char *line, *body; /* header, and what follows it */
+	size_t line_len;
+	struct perfscript_str wait; /* its "# wait:" comment, or empty */
+	const char *end; /* of the paragraph it is in */
+	enum paragraph_end how;
+	bool chosen; /* of the event to fold */
+	bool java;
+};
+
+int folding_new(const struct folding_opts *opts, struct folding **ret, struct err *e)
+{
+	struct folding *f = calloc(1, sizeof(*f));
+	uint64_t seed = 0;
+
+	if (!f)
+		return err_nomem(e, "folding");
+	/* unpredictable where the kernel can; a fixed seed folds the same */
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed))
+		seed = HASH_K3;
+	f->o = opts;
+	foldtab_init(&f->table, seed);
+	for (size_t i = 0; i < ARRAY_LEN(f->cache); i++) {
+		if (bodycache_init(&f->cache[i], seed, e) != 0) {
+			folding_free(f);
+			return -ENOMEM;
+		}
+	}
+	if (opts->event && opts->event[0]) {
+		f->report.event = strdup(opts->event);
+		if (!f->report.event) {
+			folding_free(f);
+			return err_nomem(e, "folding");
+		}
+	}
+	*ret = f;
+	return 0;
+}
+
+void folding_free(struct folding *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(f->cache); i++)
+		bodycache_free(&f->cache[i]);
+	foldtab_free(&f->table);
+	free(f->report.event);
+	free(f->report.other);
+	free(f->frames);
+	buf_free(&f->functions);
+	buf_free(&f->text);
+	buf_free(&f->scratch);
+	free(f);
+}
+
+const struct foldtab *folding_table(const struct folding *f)
+{
+	return &f->table;
+}
+
+const struct folding_report *folding_report(const struct folding *f)
+{
+	return &f->report;
+}
+
+static bool starts(const char *p, size_t len, const char *word)
+{
+	size_t n = strlen(word);
+
+	return len >= n && memcmp(p, word, n) == 0;
+}
+
+static void malformed(struct folding *f, const struct paragraphs *in, const char *at, const char *why)
+{
+	if (f->report.malformed++)
+		return;
+	f->report.bad_why = why;
+	paragraphs_where(in, at, &f->report.bad_path, &f->report.bad_line);
+}
+
+/* Frames in the other order; what separates them is ';'. */
+static void reverse_frames(struct buf *text, size_t from, struct buf *scratch)
+{
+	char *p = (char *)text->p;
+	size_t end = text->len;
+
+	buf_reset(scratch);
+	while (end > from) {
+		const char *sep = memrchr(p + from, ';', end - from);
+		size_t at = sep ? (size_t)(sep - p) + 1 : from;
+
+		buf_put(scratch, p + at, end - at);
+		if (!sep)
+			break;
+		buf_put(scratch, ";", 1);
+		end = at - 1;
+	}
+	if (scratch->failed)
+		text->failed = true;
+	else if (scratch->len)
+		memcpy(p + from, scratch->p, scratch->len);
+}
+
+static void put_comm(struct buf *out, struct perfscript_str comm)
+{
+	size_t at = out->len;
+
+	buf_put(out, comm.p, comm.len);
+	for (size_t i = at; !out->failed && i < out->len; i++) {
+		if (out->p[i] == ' ')
+			out->p[i] = '_';
+	}
+}
+
+/* The id of what comes before the stack: the process's name, and what the options add. */
+static uint32_t name_of(struct folding *f, const struct perfscript_header *h)
+{
+	const struct folding_opts *o = f->o;
+	struct buf *out = &f->text;
+
+	buf_reset(out);
+	if (o->threads) {
+		buf_put(out, "[", 1);
+		put_comm(out, h->comm);
+		buf_put(out, " tid=", 5);
+		buf_put(out, h->tid.p, h->tid.len);
+		buf_put(out, "];", 2);
+	}
+	put_comm(out, h->comm);
+	if (o->pid || o->tid) {
+		buf_put(out, "-", 1);
+		buf_put(out, h->pid.len ? h->pid.p : "?", h->pid.len ? h->pid.len : 1);
+	}
+	if (o->tid) {
+		buf_put(out, "/", 1);
+		buf_put(out, h->tid.p, h->tid.len);
+	}
+	if (o->reverse)
+		reverse_frames(out, 0, &f->scratch);
+	return out->failed ? INTERN_NONE : intern_put(&f->table.names, out->p, out->len);
+}
+
+static int push_frame(struct folding *f, size_t at, enum foldframe_side side, struct err *e)
+{
+	if (f->functions.failed ||
+		base_grow(&f->frames, &f->cap_frames, f->n_frames + 1, sizeof(*f->frames)) != 0)
+		return err_nomem(e, "a deep stack");
+	f->frames[f->n_frames++] =
+		(struct frame_span){ .at = at, .len = f->functions.len - at, .side = side };
+	return 0;
+}
+
+/* The mark between the thread's own frames and those of its waker. */
+static int add_waker_mark(struct folding *f, struct err *e)
+{
+	size_t at = f->functions.len;
+
+	buf_put(&f->functions, "--", 2);
+	return push_frame(f, at, FOLDFRAME_WAKER, e);
+}
+
+static int add_line(
+	struct folding *f, bool java, const char *line, size_t len, const char **bad, struct err *e)
+{
+	enum foldframe_side side = FOLDFRAME_USER;
+	struct perfscript_frame frame;
+	size_t at = f->functions.len;
+	int n;
+
+	if (!perfscript_frame(line, len, &frame)) {
+		*bad = not_known;
+		return 0;
+	}
+	if (f->o->delimit)
+		side = foldframe_side(&frame);
+	if (side == FOLDFRAME_WAKER)
+		return add_waker_mark(f, e);
+	n = foldframe_put(&frame, &f->o->frames, java, &f->functions, e);
+	if (n == -EFBIG) {
+		*bad = "a frame that expands beyond 16 MiB";
+		return 0;
+	}
+	if (n <= 0)
+		return n;
+	return push_frame(f, at, side, e);
+}
+
+/* The frames at hand as the table keeps a stack; its id. */
+static uint32_t stack_of(struct folding *f)
+{
+	struct buf *out = &f->text;
+
+	buf_reset(out);
+	for (size_t i = f->n_frames; i-- > 0;) {
+		const struct frame_span *v = &f->frames[i];
+
+		if (i + 1 < f->n_frames && v->side == FOLDFRAME_KERNEL &&
+			f->frames[i + 1].side == FOLDFRAME_USER)
+			buf_put(out, ";-", 2);
+		buf_put(out, ";", 1);
+		buf_put(out, f->functions.p + v->at, v->len);
+	}
+	if (f->o->reverse && out->len) {
+		/* the separator goes behind, where the name follows */
+		memmove(out->p, out->p + 1, out->len - 1);
+		out->len--;
+		reverse_frames(out, 0, &f->scratch);
+		buf_put(out, ";", 1);
+	}
+	return out->failed ? INTERN_NONE : intern_put(&f->table.stacks, out->p, out->len);
+}
+
+/* What a record counts for; false: no number. */
+static bool weight_of(const struct folding *f, const struct record *r, uint64_t *weight)
+{
+	struct perfscript_wait wait;
+
+	*weight = r->h.period;
+	if (!f->o->by_count)
+		return !r->h.overflow;
+	*weight = 1;
+	if (!r->wait.len)
+		return true;
+	if (!perfscript_wait(r->wait.p, r->wait.len, &wait))
+		return false;
+	if (wait.has_count)
+		*weight = wait.count;
+	return true;
+}
+
+static int keep_name(char **where, struct perfscript_str name, struct err *e)
+{
+	*where = strndup(name.p, name.len);
+	return *where ? 0 : err_nomem(e, "the name of an event");
+}
+
+/* Whether the record is of the event to fold; the first event names it. */
+static int choose(struct folding *f, struct record *r, struct err *e)
+{
+	struct folding_report *rep = &f->report;
+	const struct perfscript_str *event = &r->h.event;
+
+	r->chosen = true;
+	if (!event->len)
+		return 0;
+	if (!rep->event)
+		return keep_name(&rep->event, *event, e);
+	if (strlen(rep->event) == event->len && memcmp(rep->event, event->p, event->len) == 0)
+		return 0;
+	r->chosen = false;
+	return rep->other ? 0 : keep_name(&rep->other, *event, e);
+}
+
+/* Add R to its stack's sum; the cached V saves the search for their pair. */
+static int account(struct folding *f, const struct paragraphs *in, const struct record *r,
+	struct bodycache_value *v, struct err *e)
+{
+	uint64_t weight;
+	uint32_t name;
+
+	if (!r->chosen) {
+		f->report.filtered++;
+		return 0;
+	}
+	if (!weight_of(f, r, &weight)) {
+		malformed(f, in, r->line,
+			f->o->by_count ? "a count that is no 64-bit number"
+				       : "a period that does not fit 64 bits");
+		return 0;
+	}
+	name = name_of(f, &r->h);
+	if (name == INTERN_NONE || v->stack == INTERN_NONE)
+		return err_nomem(e, "the distinct stacks");
+	if (name != v->name) {
+		v->pair = foldtab_pair(&f->table, name, v->stack);
+		v->name = name;
+	}
+	if (v->pair == FOLDTAB_NONE)
+		return err_nomem(e, "the distinct stacks");
+	f->table.pairs[v->pair].sum += weight;
+	f->report.records++;
+	return 0;
+}
+
+/* A record that no blank line ends. One that is no sample has none by nature. */
+static void unended(struct folding *f, const struct paragraphs *in, const struct record *r, const char *why)
+{
+	if (f->n_frames || !perfscript_is_side_band(r->line, r->line_len))
+		malformed(f, in, r->line, why);
+}
+
+/*
+ * Read the lines of a body that is not known yet, up to its end or to the next
+ * header (with its "# wait:" comment), which *STOP then points to.
+ */
+static int walk_body(struct folding *f, const struct paragraphs *in, const struct record *r,
+	const char **stop, uint32_t *n_bad, struct err *e)
+{
+	const char *wait = NULL;
+	struct perfscript_header h;
+
+	f->n_frames = 0;
+	buf_reset(&f->functions);
+	*n_bad = 0;
+	for (const char *p = r->body, *next; p < r->end; p = next) {
+		size_t len = (size_t)((const char *)memchr(p, '\n', (size_t)(r->end - p)) - p);
+		const char *bad = NULL;
+		int code = 0;
+
+		next = p + len + 1;
+		if (*p == '#') {
+			wait = starts(p, len, "# wait:") ? p : NULL;
+			if (f->o->delimit && starts(p, len, "# waker"))
+				code = add_waker_mark(f, e);
+		} else if (perfscript_header(p, len, &h)) {
+			*stop = wait ? wait : p;
+			return 0;
+		} else {
+			wait = NULL;
+			code = add_line(f, r->java, p, len, &bad, e);
+		}
+		if (code)
+			return code;
+		if (bad) {
+			++*n_bad;
+			malformed(f, in, p, bad);
+		}
+	}
+	*stop = r->end;
+	return 0;
+}
+
+/* A body seen for the first time, or not kept. */
+static int fold_body(struct folding *f, const struct paragraphs *in, const struct record *r, uint64_t hash,
+	const char **next, struct err *e)
+{
+	struct bodycache_value v = { .name = INTERN_NONE };
+	int code = walk_body(f, in, r, next, &v.bad, e);
+
+	if (code)
+		return code;
+	if (*next < r->end) {
+		unended(f, in, r, "a record without a blank line at its end");
+		return 0;
+	}
+	if (r->how != PARAGRAPH_BLANK) {
+		unended(f, in, r,
+			r->how == PARAGRAPH_EOF ? "a record cut short by the end of the input"
+						: "a record of more than 16 MiB");
+		f->state = SKIPPING;
+		return 0;
+	}
+	v.stack = r->chosen ? stack_of(f) : INTERN_NONE;
+	if (r->chosen && v.stack == INTERN_NONE)
+		return err_nomem(e, "the distinct stacks");
+	code = account(f, in, r, &v, e);
+	if (!code && r->chosen && hash)
+		code = bodycache_keep(&f->cache[r->java], r->body, (size_t)(r->end - r->body), hash, &v, e);
+	return code;
+}
+
+/*
+ * A record from its header on; *NEXT is where the reading goes on. Only the
+ * first of a paragraph is looked up by its whole body: where more follow, no
+ * body reaches the paragraph's end, and hashing each to there would take
+ * quadratic time.
+ */
+static int fold_record(struct folding *f, const struct paragraphs *in, struct record *r, bool first,
+	const char **next, struct err *e)
+{
+	size_t len = (size_t)(r->end - r->body);
+	struct bodycache_value *v = NULL;
+	uint64_t hash = 0;
+	int code = choose(f, r, e);
+
+	if (code)
+		return code;
+	r->java = starts(r->h.comm.p, r->h.comm.len, "java");
+	if (first && r->how == PARAGRAPH_BLANK)
+		v = bodycache_find(&f->cache[r->java], r->body, len, &hash);
+	if (!v)
+		return fold_body(f, in, r, hash, next, e);
+	*next = r->end;
+	/* the first bad line was told when the body was read */
+	f->report.malformed += v->bad;
+	return account(f, in, r, v, e);
+}
+
+/* A line that no record holds. */
+static void stray(struct folding *f, const struct paragraphs *in, const char *line, size_t len)
+{
+	struct perfscript_frame frame;
+
+	if (!perfscript_frame(line, len, &frame))
+		malformed(f, in, line, not_known);
+	else if (f->state != SKIPPING)
+		malformed(f, in, line, "a frame outside a record");
+}
+
+int folding_add(struct folding *f, const struct paragraphs *in, const struct paragraph *para, struct err *e)
+{
+	const char *p = para->text, *end = p + para->len, *next;
+	struct record r = { .end = end, .how = para->end };
+	bool first = true;
+	int code = 0;
+
+	for (; p < end && !code; p = next) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+		size_t len = (size_t)(nl - p);
+
+		next = nl + 1;
+		if (*p == '#') {
+			r.wait =
+				(struct perfscript_str){ .p = p, .len = starts(p, len, "# wait:") ? len : 0 };
+			continue;
+		}
+		if (para->end == PARAGRAPH_CUT_LINE && next == end) {
+			malformed(f, in, p, "a line of more than 16 MiB");
+		} else if (perfscript_header(p, len, &r.h)) {
+			r.line = p;
+			r.line_len = len;
+			r.body = next;
+			f->state = OUTSIDE;
+			code = fold_record(f, in, &r, first, &next, e);
+			first = false;
+		} else {
+			stray(f, in, p, len);
+		}
+		r.wait.len = 0;
+	}
+	if (para->end == PARAGRAPH_BLANK)
+		f->state = OUTSIDE;
+	return code;
+}
+
+int folding_run(struct folding *f, struct paragraphs *in, struct err *e)
+{
+	struct paragraph para;
+	int code;
+
+	while ((code = paragraphs_next(in, &para, e)) > 0) {
+		code = folding_add(f, in, &para, e);
+		if (code)
+			return code;
+	}
+	return code;
+}
