@@ -426,6 +426,8 @@ static int catch_signals(struct run *r, sigset_t *old, struct err *e)
 		sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, old);
+	/* a file size limit is an error of the write, told like a full disk */
+	signal(SIGXFSZ, SIG_IGN);
 	r->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	return r->signal_fd < 0 ? err_sys(e, -errno, "cannot catch signals") : 0;
 }

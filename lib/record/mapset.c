@@ -43,13 +43,33 @@ const struct mapping *mapset_at(const struct mapset *m, uint64_t addr)
 	return NULL;
 }
 
+static bool same_place(const struct mapping *a, const struct mapping *b)
+{
+	if (a->file != b->file)
+		return false;
+	return a->file == UINT32_MAX || a->start - a->offset == b->start - b->offset;
+}
+
+bool mapset_changes(const struct mapset *m, const struct mapping *new)
+{
+	for (size_t i = 0; m && i < m->n; i++)
+		if (m->maps[i].start < new->end &&new->start < m->maps[i].end &&
+			!same_place(&m->maps[i], new))
+			return true;
+	return false;
+}
+
 /* Told twice, by a scan and by an event, or by an mprotect that changed nothing here. */
 static bool is_known(const struct mapset *m, const struct mapping *new)
 {
 	const struct mapping *old = mapset_at(m, new->start);
 
-	return old && old->start == new->start && old->end == new->end && old->offset == new->offset &&
-	       old->file == new->file;
+	if (!old || old->file != new->file)
+		return false;
+	/* anonymous code that grows and shrinks by mprotect: inside of what is known it is nothing new */
+	if (new->file == UINT32_MAX)
+		return old->start <= new->start &&new->end <= old->end;
+	return old->start == new->start && old->end == new->end && old->offset == new->offset;
 }
 
 bool mapset_add(struct mapset **m, const struct mapping *new)

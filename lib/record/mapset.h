@@ -30,6 +30,9 @@ struct mapset {
  */
 bool mapset_add(struct mapset **m, const struct mapping *new);
 
+/* Would NEW give addresses that M holds another meaning: another file, or another place in it? */
+bool mapset_changes(const struct mapset *m, const struct mapping *new);
+
 /* The mapping that held ADDR last of all, or NULL. M may be NULL. */
 const struct mapping *mapset_at(const struct mapset *m, uint64_t addr);
 

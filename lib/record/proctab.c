@@ -23,6 +23,7 @@ struct proctab {
 	struct imagetab images;
 	struct threadtab threads;
 	uint32_t emitted;
+	bool remapped; /* an address got another meaning since proctab_remapped() asked */
 	struct procevent told; /* the last build ID that came before its mapping */
 	struct proctab_stats stats;
 };
@@ -72,6 +73,7 @@ static void note_map(struct proctab *t, uint32_t image, const struct procmap *pm
 		filetab_tell(t->files, file, &t->told.build_id);
 	if (im->from_exec && !im->exe && file != UINT32_MAX && pm->path[0] == '/')
 		im->exe = strdup(pm->path);
+	t->remapped |= mapset_changes(im->maps, &m);
 	if (!mapset_add(&im->maps, &m) && !im->maps_error)
 		im->maps_error = -ENOMEM;
 }
@@ -404,6 +406,14 @@ void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w)
 		threadtab_drop(&t->threads, thread_is_over, t);
 		imagetab_forget(&t->images);
 	}
+}
+
+bool proctab_remapped(struct proctab *t)
+{
+	bool remapped = t->remapped;
+
+	t->remapped = false;
+	return remapped;
 }
 
 void proctab_stats(const struct proctab *t, struct proctab_stats *ret)

@@ -46,6 +46,12 @@ uint32_t proctab_emit(struct proctab *t, const struct offcpu_key *key, uint64_t 
  */
 void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w);
 
+/*
+ * Since the last call, was something mapped where the same process had had
+ * something else? Then waits before and after must not share a sample.
+ */
+bool proctab_remapped(struct proctab *t);
+
 struct proctab_stats {
 	uint64_t images; /* in the capture */
 	uint64_t maps_refused; /* of them, without mappings for lack of permission */

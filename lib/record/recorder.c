@@ -359,7 +359,7 @@ int recorder_service(struct recorder *r, struct err *e)
 	if (r->events)
 		procevents_drain(r->events, true, take_event, r);
 	load_symbols(r);
-	if (recorder_now_ns() < r->next_flush_ns && !offcpu_crowded(r->bpf))
+	if (recorder_now_ns() < r->next_flush_ns && !offcpu_crowded(r->bpf) && !proctab_remapped(r->procs))
 		return 0;
 	rc = offcpu_swap(r->bpf, &r->sink, e);
 	if (rc)

@@ -414,7 +414,8 @@ uint32_t resolve_user(
 		return s->frame - 1;
 	if (steady)
 		map = capread_map(r->c, proc, addr - back, first_ns, last_ns, NULL);
-	make_user(r, proc, map, back, &f);
+	/* which of two files these waits were in is not known: no name is better than a wrong one */
+	make_user(r, proc, unsure && map && map->from_ns <= first_ns ? NULL : map, back, &f);
 	if (unsure)
 		f.reason = changed;
 	return add_frame(r, key, &f);

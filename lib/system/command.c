@@ -15,6 +15,7 @@ static void child(const int start[2], const int fail[2], char *const argv[], con
 	close(fail[0]);
 	if (mask)
 		sigprocmask(SIG_SETMASK, mask, NULL);
+	signal(SIGXFSZ, SIG_DFL);
 	if (read(start[0], &go, 1) != 1)
 		_exit(127);
 	execvp(argv[0], argv);

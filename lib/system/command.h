@@ -19,7 +19,8 @@ struct command {
 	bool ended;
 };
 
-/* Fork a child that will exec ARGV. Its signals are as they were in *MASK (may be NULL). */
+/* Fork a child that will exec ARGV. Its signals are as they were in *MASK (may be
+ * NULL), and SIGXFSZ as by default. */
 int command_prepare(struct command *c, char *const argv[], const void *mask, struct err *e);
 
 /* Let it exec; -ENOENT and the like when that fails (the child is reaped then). */

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The least that a program at sched_switch can cost: the floor of scripts/bench.d/switch-cost. */
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+char LICENSE[] SEC("license") = "GPL";
+
+SEC("tp_btf/sched_switch")
+int empty_switch(void *ctx)
+{
+	(void)ctx;
+	return 0;
+}

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=sh
+# For the tests that record: source it after lib.sh.
+#
+#   need_bpf                 skips the whole file where recording is not allowed
+#   rec CAP ARG...           records in the foreground, quietly
+#   rec_start CAP ARG...     in the background; returns when it records; $rec_pid
+#   rec_stop [SIGNAL]        ends that one and leaves its status in $rc
+#   waits CAP CODE           Perl over every wait of a capture: $w is the wait,
+#                            %c the capture; CODE adds to $n or pushes to @o
+#   counter CAP NAME         a counter of capinfo
+# A workload ends when its stdin does: tests keep its write end as fd 7, which
+# no recorder may inherit.
+#
+#   within GOT WANT PERCENT NAME
+#   until_true COMMAND...    polls for up to 10 s
+
+rec_pid=
+
+need_bpf() {
+	[ "$(id -u)" -eq 0 ] || skip_all "recording needs root"
+	"$BIN/offcpu-record" -q --force -o "$TMP/probe.cap" -- true >"$TMP/probe.log" 2>&1 && return
+	skip_all "no recording here: $(head -n 1 "$TMP/probe.log")"
+}
+
+rec() {
+	cap=$1
+	shift
+	run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$cap" "$@" 7>&-
+}
+
+until_true() {
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 \
+		1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 \
+		1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 \
+		1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 \
+		1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		"$@" && return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+# The file appears when everything is attached, right before the recording begins.
+rec_start() {
+	rec_cap=$1
+	shift
+	rm -f "$rec_cap"
+	"$BIN/offcpu-record" -o "$rec_cap" "$@" >"$TMP/rec.out" 2>"$TMP/rec.err" </dev/null 7>&- &
+	rec_pid=$!
+	at_exit_kill "$rec_pid"
+	until_true test -e "$rec_cap"
+	sleep 0.3
+}
+
+rec_stop() {
+	kill "-${1:-INT}" "$rec_pid" 2>/dev/null
+	wait "$rec_pid"
+	rc=$?
+}
+
+waits() {
+	"$BIN/symbolize" -q --format=json "$1" 2>"$TMP/waits.err" | perl -MJSON::PP -e '
+		use strict; use warnings;
+		our ($n, @o, $w, %c, %h) = (0);
+		my $code = eval "sub { $ARGV[0] }" or die $@;
+		sub kernel { join ";", map { $_->{symbol} // "?" } @{$w->{kernel_stack} || []} }
+		sub user { join ";", map { $_->{symbol} // "?" } @{$w->{user_stack} || []} }
+		while (<STDIN>) {
+			$w = decode_json($_);
+			if ($w->{type} eq "capture") { %c = %$w; next }
+			$code->() if $w->{type} eq "wait";
+		}
+		print @o ? join("\n", @o) . "\n" : %h ? map("$_ $h{$_}\n", sort keys %h) : "$n\n"' "$2"
+}
+
+counter() {
+	"$BIN/capinfo" "$1" 2>/dev/null | awk -v n="$2" '$2 == n { print $1; exit }'
+}
+
+within() {
+	if perl -e 'my ($g, $w, $p) = @ARGV; exit !($w != 0 && abs($g - $w) <= abs($w) * $p / 100)' \
+		"${1:-0}" "${2:-0}" "$3"; then
+		pass "$4"
+	else
+		fail "$4"
+		printf 'got %s, want %s within %s %%\n' "$1" "$2" "$3" | diag
+	fi
+}
+
+# between GOT LOW HIGH NAME
+between() {
+	if perl -e 'exit !($ARGV[0] >= $ARGV[1] && $ARGV[0] <= $ARGV[2])' "${1:-0}" "$2" "$3"; then
+		pass "$4"
+	else
+		fail "$4"
+		printf 'got %s, want %s to %s\n' "$1" "$2" "$3" | diag
+	fi
+}
+
+# every wait that was seen was recorded, left out or lost, in count and in ns
+balanced() {
+	"$BIN/capinfo" "$1" 2>/dev/null | perl -ne '
+		$c{$2} = $1 if /^\s+(\d+)  (\S+)$/;
+		END {
+			exit 1 unless $c{"waits.seen"};
+			for my $u ("", "_ns") {
+				my $sum = $c{"waits.recorded$u"} + ($c{"lost.map_full$u"} // 0);
+				$sum += $c{$_} // 0 for map { "filtered.$_$u" } qw(preempted state min max);
+				print "$u: seen $c{qq(waits.seen$u)}, sum $sum\n";
+				exit 1 if $sum != $c{"waits.seen$u"};
+			}
+		}'
+}

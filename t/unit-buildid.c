@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Against readelf -n, and on files that are none. */
+#include "buildid.h"
+#include "tap.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static void hex(const struct cap_build_id *id, char *to, size_t size)
+{
+	to[0] = '\0';
+	for (size_t i = 0; i < id->len && 2 * i + 3 <= size; i++)
+		snprintf(to + 2 * i, 3, "%02x", id->bytes[i]);
+}
+
+static void like_readelf(struct tap *t, const char *path)
+{
+	char cmd[512], want[2 * CAP_BUILD_ID_MAX + 2] = "", got[sizeof(want)];
+	struct cap_build_id id;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	FILE *f;
+
+	if (fd < 0) {
+		tap_skip(t, path, "not on this machine");
+		return;
+	}
+	snprintf(cmd, sizeof(cmd), "readelf -n '%s' 2>/dev/null | sed -n 's/.*Build ID: //p'", path);
+	f = popen(cmd, "r");
+	if (!f || !fgets(want, sizeof(want), f))
+		want[0] = '\0';
+	if (f)
+		pclose(f);
+	want[strcspn(want, "\n")] = '\0';
+	tap_ok(t, buildid_read(fd, &id) == 0, "%s is read", path);
+	hex(&id, got, sizeof(got));
+	tap_eq_str(t, got, want, "its build ID is readelf's");
+	close(fd);
+}
+
+static int file_of(const void *bytes, size_t len)
+{
+	int fd = memfd_create("buildid", MFD_CLOEXEC);
+
+	return fd >= 0 && write(fd, bytes, len) == (ssize_t)len ? fd : -1;
+}
+
+static void none(struct tap *t, const char *what, const void *bytes, size_t len)
+{
+	struct cap_build_id id = { .len = 9 };
+	int fd = file_of(bytes, len);
+
+	tap_ok(t, fd >= 0 && buildid_read(fd, &id) == 0 && !id.len, "%s has none", what);
+	close(fd);
+}
+
+/* An ELF file of one note segment, whose every part may then be spoilt. */
+struct tiny {
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph;
+	Elf64_Nhdr nh;
+	char name[4];
+	uint8_t id[20];
+};
+
+static struct tiny tiny(void)
+{
+	struct tiny f = {
+		.eh = { .e_phoff = sizeof(Elf64_Ehdr), .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 1 },
+		.ph = { .p_type = PT_NOTE,
+			.p_offset = sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr),
+			.p_filesz = 36,
+			.p_align = 4 },
+		.nh = { .n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID },
+		.name = "GNU"
+	};
+
+	memcpy(f.eh.e_ident, ELFMAG, SELFMAG);
+	f.eh.e_ident[EI_CLASS] = ELFCLASS64;
+	f.eh.e_ident[EI_DATA] = ELFDATA2LSB;
+	for (uint8_t i = 0; i < 20; i++)
+		f.id[i] = (uint8_t)(i + 1);
+	return f;
+}
+
+static void spoilt(struct tap *t)
+{
+	struct tiny f = tiny(), g;
+	struct cap_build_id id;
+	bool quiet = true;
+
+	buildid_in_image(&f, sizeof(f), &id);
+	tap_ok(t, id.len == 20 && memcmp(id.bytes, f.id, 20) == 0, "the smallest file with a build ID");
+	for (size_t len = 0; len < offsetof(struct tiny, id) + sizeof(f.id); len++) {
+		buildid_in_image(&f, len, &id);
+		quiet = quiet && !id.len;
+	}
+	tap_ok(t, quiet, "cut at any byte it has none");
+	g = f, g.nh.n_descsz = 0;
+	none(t, "a note without contents", &g, sizeof(g));
+	g = f, g.nh.n_descsz = UINT32_MAX;
+	none(t, "a note longer than any file", &g, sizeof(g));
+	g = f, g.nh.n_namesz = UINT32_MAX;
+	none(t, "a name longer than any file", &g, sizeof(g));
+	g = f, g.nh.n_type = NT_GNU_ABI_TAG;
+	none(t, "a note of another type", &g, sizeof(g));
+	g = f, g.name[0] = 'X';
+	none(t, "a note of another owner", &g, sizeof(g));
+	g = f, g.eh.e_phoff = UINT64_MAX - 8;
+	none(t, "program headers beyond every offset", &g, sizeof(g));
+	g = f, g.ph.p_offset = INT64_MAX;
+	none(t, "a note segment beyond the end", &g, sizeof(g));
+	g = f, g.eh.e_phnum = UINT16_MAX;
+	none(t, "65,535 program headers", &g, sizeof(g));
+	g = f, g.eh.e_phentsize = 1;
+	none(t, "program headers of another size", &g, sizeof(g));
+	g = f, g.eh.e_ident[EI_DATA] = ELFDATA2MSB;
+	none(t, "a big-endian file", &g, sizeof(g));
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+	struct cap_build_id id;
+	uint8_t longest[12 + 4 + 64] = { 4, 0, 0, 0, 64, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U' };
+
+	char self[4096] = "";
+
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+		self[0] = '\0';
+	like_readelf(&t, self);
+	like_readelf(&t, "/bin/bash");
+	like_readelf(&t, "/lib/x86_64-linux-gnu/libc.so.6");
+	like_readelf(&t, "/lib64/ld-linux-x86-64.so.2");
+	none(&t, "an empty file", "", 0);
+	none(&t, "a text",
+		"#!/bin/sh\necho this is a script and longer than an ELF header would be, by far\n", 77);
+	spoilt(&t);
+	tap_ok(&t, buildid_in_notes(longest, sizeof(longest), 4, &id) && id.len == 64,
+		"an ID of 64 bytes is taken");
+	longest[4] = 65;
+	tap_ok(&t, !buildid_in_notes(longest, sizeof(longest), 4, &id),
+		"one that runs past its notes is not");
+	tap_ok(&t, buildid_read(-1, &id) == -EBADF, "a failed read is its errno");
+	return tap_done(&t);
+}

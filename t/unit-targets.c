@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "tap.h"
+#include "targets.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static pid_t child(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void letters(struct tap *t)
+{
+	static const struct {
+		const char *text;
+		uint32_t mask;
+	} good[] = { { "S", 1 }, { "D", 2 }, { "T", 4 }, { "t", 8 }, { "P", 0x40 }, { "I", 0x400 },
+		{ "SD", 3 }, { "DS", 3 }, { "SS", 1 } };
+	struct err e;
+	uint32_t mask;
+
+	for (size_t i = 0; i < ARRAY_LEN(good); i++)
+		tap_ok(t, targets_state_mask(good[i].text, &mask, &e) == 0 && mask == good[i].mask,
+			"--state %s", good[i].text);
+	tap_ok(t, targets_state_mask("", &mask, &e) == -EINVAL, "no letter is refused");
+	tap_ok(t, targets_state_mask("S D", &mask, &e) == -EINVAL, "a space is no letter");
+	tap_ok(t, targets_state_mask("R", &mask, &e) == -EINVAL && strstr(e.msg, "--preempted"),
+		"R points to --preempted");
+}
+
+static void ends(struct tap *t)
+{
+	pid_t a = child(), b = child();
+	uint32_t pids[2] = { (uint32_t)a, (uint32_t)b }, tids[1];
+	struct targets targets;
+	struct pollfd pfd = { .events = POLLIN };
+	struct err e;
+
+	tap_ok(t, targets_open(&targets, pids, 2, NULL, 0, &e) == 0, "two processes are watched");
+	pfd.fd = targets_fd(&targets);
+	tap_ok(t, poll(&pfd, 1, 0) == 0 && !targets_ended(&targets), "while they live, nothing has ended");
+	end(a);
+	tap_ok(t, poll(&pfd, 1, 5000) == 1, "the end of one is told");
+	tap_ok(t, !targets_ended(&targets) && poll(&pfd, 1, 0) == 0,
+		"one of two is not all, and is told once");
+	end(b);
+	poll(&pfd, 1, 5000);
+	tap_ok(t, targets_ended(&targets), "when both have ended, all have");
+	tap_ok(t, targets_fd(&targets) == -1, "then there is nothing more to wait for");
+	targets_close(&targets);
+
+	a = child();
+	tids[0] = (uint32_t)a;
+	tap_ok(t, targets_open(&targets, NULL, 0, tids, 1, &e) == 0 && !targets_ended(&targets),
+		"a thread is watched");
+	end(a);
+	tap_ok(t, targets_ended(&targets), "and has ended when it is gone");
+	targets_close(&targets);
+	tap_ok(t, targets_open(&targets, NULL, 0, NULL, 0, &e) == 0 && !targets_ended(&targets),
+		"no target never ends");
+	targets_close(&targets);
+}
+
+static void refusals(struct tap *t)
+{
+	pid_t gone = child(), zombie = fork();
+	uint32_t id = (uint32_t)gone;
+	struct targets targets;
+	siginfo_t si;
+	struct err e;
+
+	if (zombie == 0)
+		_exit(0);
+	end(gone);
+	tap_ok(t, targets_open(&targets, &id, 1, NULL, 0, &e) == -ESRCH && strstr(e.msg, "no such process"),
+		"a process that is gone");
+	targets_close(&targets);
+	tap_ok(t, targets_open(&targets, NULL, 0, &id, 1, &e) == -ESRCH && strstr(e.msg, "no such thread"),
+		"a thread that is gone");
+	targets_close(&targets);
+	waitid(P_PID, (id_t)zombie, &si, WEXITED | WNOWAIT);
+	id = (uint32_t)zombie;
+	tap_ok(t, targets_open(&targets, &id, 1, NULL, 0, &e) == -ESRCH && strstr(e.msg, "exited already"),
+		"a zombie");
+	targets_close(&targets);
+	waitpid(zombie, NULL, 0);
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+
+	letters(&t);
+	ends(&t);
+	refusals(&t);
+	return tap_done(&t);
+}
