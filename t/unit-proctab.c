@@ -1,3 +1,247 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Events in, capture out, read back by capread: who was which process when. */
+#include "capread.h"
+#include "proctab.h"
 #include "tap.h"
-int main(void){struct tap t={0};return tap_done(&t);}
+
+#include <string.h>
+
+#define SECOND UINT64_C(1000000000)
+
+struct table {
+	struct proctab *tab;
+	struct capwrite *w;
+	char path[32];
+};
+
+static void open_table(struct tap *t, struct table *x, bool all, bool follow)
+{
+	struct err e;
+
+	*x = (struct table){ .path = "/tmp/unit-proctab.XXXXXX" };
+	close(mkstemp(x->path));
+	tap_ok(t, proctab_new(all, follow, &x->tab, &e) == 0 && capwrite_open(x->path, true, &x->w, &e) == 0,
+		"a table and a capture");
+}
+
+static struct capread *read_back(struct table *x)
+{
+	struct capread *c = NULL;
+	struct err e;
+
+	proctab_flush(x->tab, 100 * SECOND, x->w);
+	if (capwrite_flush(x->w, 100 * SECOND, &e) == 0)
+		capwrite_finish(x->w, &(struct cap_trailer){ .stop_ns = 100 * SECOND, .why = "end" }, &e);
+	capwrite_close(x->w);
+	proctab_free(x->tab);
+	if (capread_load(x->path, &c, &e) != 0)
+		c = NULL;
+	unlink(x->path);
+	return c;
+}
+
+static void event(struct table *x, struct procevent ev)
+{
+	if (!ev.tid)
+		ev.tid = ev.pid;
+	if (!ev.text)
+		ev.text = "";
+	proctab_event(x->tab, &ev);
+}
+
+static void forked(struct table *x, uint32_t pid, uint32_t parent, uint64_t at)
+{
+	event(x, (struct procevent){ .type = PROCEVENT_FORK, .pid = pid, .parent = parent, .time_ns = at });
+}
+
+static void execed(struct table *x, uint32_t pid, const char *name, uint64_t at)
+{
+	event(x, (struct procevent){ .type = PROCEVENT_EXEC, .pid = pid, .text = name, .time_ns = at });
+}
+
+static void exited(struct table *x, uint32_t pid, uint64_t at)
+{
+	event(x, (struct procevent){ .type = PROCEVENT_EXIT, .pid = pid, .time_ns = at });
+}
+
+static void mapped(struct table *x, uint32_t pid, uint64_t start, const char *path, uint64_t at)
+{
+	event(x, (struct procevent){ .type = PROCEVENT_MMAP,
+			 .pid = pid,
+			 .start = start,
+			 .end = start + 0x1000,
+			 .inode = start,
+			 .prot = 5,
+			 .flags = 2,
+			 .text = path,
+			 .time_ns = at });
+}
+
+static uint32_t emit(struct table *x, uint32_t pid, uint64_t start_boot, uint32_t exec_id, uint64_t first_ns)
+{
+	struct offcpu_key key = { .tgid = pid, .tid = pid, .start_boot_ns = start_boot, .exec_id = exec_id };
+
+	return proctab_emit(x->tab, &key, first_ns, x->w);
+}
+
+/* PIDs beyond every pid_max, so that /proc has nothing to say. */
+enum { A = 5000001, B = 5000002, C = 5000003 };
+
+static void two_images(struct tap *t)
+{
+	struct table x;
+	struct capread *c;
+	uint32_t before, after;
+
+	open_table(t, &x, true, false);
+	forked(&x, A, 1, 1 * SECOND);
+	execed(&x, A, "first", 1 * SECOND + 1);
+	mapped(&x, A, 0x10000, "/bin/first", 1 * SECOND + 2);
+	execed(&x, A, "second", 2 * SECOND);
+	mapped(&x, A, 0x10000, "/bin/second", 2 * SECOND + 1);
+	before = emit(&x, A, 7, 1, 1 * SECOND + 5);
+	after = emit(&x, A, 7, 2, 2 * SECOND + 5);
+	tap_ok(t, before != after && before != CAP_NONE && after != CAP_NONE,
+		"an exec makes another process image");
+	tap_ok(t, emit(&x, A, 7, 1, 1 * SECOND + 9) == before && emit(&x, A, 7, 2, 2 * SECOND + 9) == after,
+		"each wait goes to the image of its time");
+	c = read_back(&x);
+	tap_ok(t, c && c->n_procs == 2, "there are two, the one between fork and exec had no wait");
+	if (!c)
+		return;
+	tap_eq_str(t, c->procs[before].comm, "first", "the first one's name");
+	tap_eq_str(t, c->procs[after].comm, "second", "the second one's name");
+	tap_eq_str(t, c->procs[after].exe, "/bin/second", "its executable is its first mapping");
+	tap_ok(t, c->procs[before].tgid == A && c->procs[after].tgid == A, "both have the same PID");
+	const struct cap_map *m = capread_map(c, before, 0x10010, 1 * SECOND + 5, 1 * SECOND + 5, NULL);
+
+	tap_ok(t, m && m->file != CAP_NONE && strcmp(c->files[m->file].path, "/bin/first") == 0,
+		"an address of the first is the first's");
+	m = capread_map(c, after, 0x10010, 2 * SECOND + 5, 2 * SECOND + 5, NULL);
+	tap_ok(t, m && m->file != CAP_NONE && strcmp(c->files[m->file].path, "/bin/second") == 0,
+		"the same address of the second is the second's");
+	capread_free(c);
+}
+
+static void inherited(struct tap *t)
+{
+	struct table x;
+	struct capread *c;
+	uint32_t child;
+
+	open_table(t, &x, true, false);
+	forked(&x, A, 1, 1 * SECOND);
+	execed(&x, A, "parent", 1 * SECOND + 1);
+	mapped(&x, A, 0x10000, "/bin/parent", 1 * SECOND + 2);
+	forked(&x, B, A, 2 * SECOND);
+	mapped(&x, A, 0x20000, "/lib/later", 3 * SECOND);
+	child = emit(&x, B, 8, 0, 2 * SECOND + 5);
+	c = read_back(&x);
+	tap_ok(t, c && c->n_procs == 1, "a process without waits is not in the capture");
+	if (!c)
+		return;
+	tap_ok(t, capread_map(c, child, 0x10000, 4 * SECOND, 4 * SECOND, NULL) != NULL,
+		"a child has its parent's mappings");
+	tap_ok(t, !capread_map(c, child, 0x20000, 4 * SECOND, 4 * SECOND, NULL),
+		"those made later are the parent's alone");
+	tap_eq_str(t, c->procs[child].comm, "parent", "and its name");
+	capread_free(c);
+}
+
+static void pid_again(struct tap *t)
+{
+	struct table x;
+	struct capread *c;
+	uint32_t first, second, third;
+
+	open_table(t, &x, true, false);
+	forked(&x, A, 1, 1 * SECOND);
+	exited(&x, A, 2 * SECOND);
+	forked(&x, B, 1, 1 * SECOND);
+	execed(&x, B, "first", 1 * SECOND + 1);
+	first = emit(&x, B, 11, 1, 1 * SECOND + 5);
+	exited(&x, B, 2 * SECOND);
+	forked(&x, B, 1, 3 * SECOND);
+	execed(&x, B, "second", 3 * SECOND + 1);
+	second = emit(&x, B, 12, 1, 3 * SECOND + 5);
+	tap_ok(t, first != CAP_NONE && second != CAP_NONE && first != second,
+		"a PID that is used again is another process");
+
+	/* A ended long ago and had no waits: it is forgotten, and its PID comes back */
+	proctab_flush(x.tab, 20 * SECOND, x.w);
+	forked(&x, A, 1, 21 * SECOND);
+	execed(&x, A, "third", 21 * SECOND + 1);
+	third = emit(&x, A, 13, 1, 21 * SECOND + 5);
+	tap_ok(t, third != CAP_NONE, "a PID whose process was forgotten can come back");
+	c = read_back(&x);
+	tap_ok(t, c && c->n_procs == 3, "there are three processes");
+	if (!c)
+		return;
+	if (third != CAP_NONE)
+		tap_eq_str(t, c->procs[third].comm, "third", "the one that came back has its own name");
+	capread_free(c);
+}
+
+static void threads(struct tap *t)
+{
+	struct offcpu_ev_thread said = { .type = OFFCPU_EV_THREAD,
+		.tgid = A,
+		.tid = C,
+		.ns_tgid = 1,
+		.ns_tid = 2,
+		.start_boot_ns = 5,
+		.comm = "worker",
+		.leader_comm = "leader" };
+	struct offcpu_key key = { .tgid = A, .tid = C, .start_boot_ns = 5 };
+	const struct cap_thread *th;
+	struct table x;
+	struct capread *c;
+	uint32_t id;
+
+	open_table(t, &x, true, false);
+	forked(&x, A, 1, 1 * SECOND);
+	proctab_announce(x.tab, &said);
+	id = proctab_emit(x.tab, &key, 2 * SECOND, x.w);
+	event(&x, (struct procevent){ .type = PROCEVENT_COMM,
+			  .pid = A,
+			  .tid = C,
+			  .text = "renamed",
+			  .time_ns = 3 * SECOND });
+	c = read_back(&x);
+	th = c ? capread_thread(c, id, C) : NULL;
+	tap_ok(t, th && strcmp(th->comm, "renamed") == 0, "a thread's last name counts");
+	tap_ok(t, th && th->ns_tid == 2 && c->procs[id].ns_tgid == 1,
+		"ids of its own PID namespace are kept");
+	tap_ok(t, c && c->procs[id].flags & CAP_PROC_MAPS_LOST && c->procs[id].maps_error,
+		"a process whose mappings were not seen says so");
+	capread_free(c);
+}
+
+static void strangers(struct tap *t)
+{
+	struct proctab_stats st;
+	struct table x;
+	struct err e;
+
+	open_table(t, &x, false, true);
+	tap_ok(t, proctab_scan(x.tab, A, SECOND, &e) != 0 && e.msg[0],
+		"a process that is not there cannot be scanned");
+	tap_ok(t, proctab_scan(x.tab, (uint32_t)getpid(), SECOND, &e) == 0, "this one can");
+	event(&x, (struct procevent){ .type = PROCEVENT_LOST, .lost = 42 });
+	proctab_stats(x.tab, &st);
+	tap_eq_u64(t, st.events_lost, 42, "lost events are counted");
+	capread_free(read_back(&x));
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+
+	proctab_free(NULL);
+	two_images(&t);
+	inherited(&t);
+	pid_again(&t);
+	threads(&t);
+	strangers(&t);
+	return tap_done(&t);
+}

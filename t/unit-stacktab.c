@@ -1,3 +1,89 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Stacks in, capture out, read back by capread. */
+#include "capread.h"
+#include "stacktab.h"
 #include "tap.h"
-int main(void){struct tap t={0};return tap_done(&t);}
+
+#include <string.h>
+
+static struct offcpu_ev_stack event(
+	uint64_t hi, uint8_t kind, uint8_t verdict, const uint64_t *frames, uint16_t len)
+{
+	struct offcpu_ev_stack ev = { .type = OFFCPU_EV_STACK,
+		.kind = kind,
+		.verdict = verdict,
+		.len = len,
+		.id = { .hi = hi, .lo = 1 } };
+
+	memcpy(ev.frames, frames, len * sizeof(*frames));
+	return ev;
+}
+
+int main(void)
+{
+	static const uint64_t one[] = { 0x1000, 0x2000, 0x3000 }, two[] = { 0x1000, 0x2000, 0x3001 };
+	char path[] = "/tmp/unit-stacktab.XXXXXX";
+	struct offcpu_ev_stack ev;
+	struct offcpu_stack_id id = { .lo = 1 };
+	struct offcpu_stack_id failed = { .lo = OFFCPU_FAILED(CAP_R_ERRNO, -14) };
+	struct stacktab_stats st;
+	struct tap t = { 0 };
+	struct stacktab *tab = NULL;
+	struct capwrite *w = NULL;
+	struct capread *c = NULL;
+	struct err e;
+	uint32_t ids[6];
+	int fd = mkstemp(path);
+
+	close(fd);
+	tap_ok(&t, stacktab_new(127, &tab, &e) == 0 && capwrite_open(path, true, &w, &e) == 0,
+		"a table and a capture");
+	if (!tab || !w)
+		return tap_done(&t);
+	ev = event(10, CAP_STACK_USER, CAP_UNVERIFIED, one, 3);
+	stacktab_add(tab, &ev);
+	ev = event(10, CAP_STACK_USER, CAP_UNVERIFIED, two, 3);
+	stacktab_add(tab, &ev);
+	ev = event(11, CAP_STACK_USER, CAP_TRUNCATED, two, 2);
+	stacktab_add(tab, &ev);
+
+	id.hi = 10;
+	ids[0] = stacktab_emit(tab, CAP_STACK_USER, &id, w);
+	ids[1] = stacktab_emit(tab, CAP_STACK_USER, &id, w);
+	tap_ok(&t, ids[0] == 0 && ids[1] == 0, "the first stack is stack 0, and stays it");
+	id.hi = 11;
+	ids[2] = stacktab_emit(tab, CAP_STACK_USER, &id, w);
+	id.hi = 99;
+	ids[3] = stacktab_emit(tab, CAP_STACK_USER, &id, w);
+	ids[4] = stacktab_emit(tab, CAP_STACK_USER, &failed, w);
+	ids[5] = stacktab_emit(tab, CAP_STACK_KERNEL, &failed, w);
+	tap_ok(&t, ids[2] != ids[0] && ids[3] != ids[2] && ids[4] != ids[3] && ids[5] != ids[4],
+		"others have other numbers");
+	stacktab_stats(tab, &st);
+	tap_eq_u64(&t, st.lost, 1, "a stack that never arrived is counted");
+	tap_ok(&t,
+		capwrite_flush(w, 1, &e) == 0 &&
+			capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2, .why = "end" }, &e) == 0,
+		"they are written");
+	capwrite_close(w);
+	stacktab_free(tab);
+	stacktab_free(NULL);
+
+	tap_ok(&t, capread_load(path, &c, &e) == 0, "and read");
+	unlink(path);
+	if (!c)
+		return tap_done(&t);
+	tap_eq_u64(&t, c->n_stacks, 5, "each distinct stack once");
+	tap_ok(&t, c->stacks[0].len == 3 && memcmp(c->stacks[0].frames, one, sizeof(one)) == 0,
+		"a stack that is sent again does not replace the first");
+	tap_ok(&t, c->stacks[ids[2]].verdict == CAP_TRUNCATED && c->stacks[ids[2]].len == 2,
+		"a cut stack says so");
+	tap_ok(&t, c->stacks[ids[3]].verdict == CAP_FAILED && c->stacks[ids[3]].reason == CAP_R_LOST,
+		"a lost one says so");
+	tap_ok(&t, c->stacks[ids[4]].reason == CAP_R_ERRNO && c->stacks[ids[4]].error == -14,
+		"a failed one has its errno");
+	tap_ok(&t, c->stacks[ids[5]].kind == CAP_STACK_KERNEL && c->stacks[ids[4]].kind == CAP_STACK_USER,
+		"the same failure of the other half is another stack");
+	capread_free(c);
+	return tap_done(&t);
+}
