@@ -121,13 +121,6 @@ static __always_inline bool key_init(
 	return true;
 }
 
-static __always_inline __u32 task_state(struct task_struct *task)
-{
-	if (bpf_core_field_exists(task->__state))
-		return task->__state;
-	return BPF_CORE_READ((struct task_struct___old *)task, state);
-}
-
 static __always_inline struct scratch *my_scratch(void)
 {
 	__u32 zero = 0;
@@ -261,7 +254,7 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 		return;
 	}
 	w->start = OFFCPU_ON_CPU;
-	if (!key_init(&key, task, false, task_state(task)))
+	if (!key_init(&key, task, false, task->__state))
 		return;
 	key.flags |= OFFCPU_F_INITIAL;
 	key.user = no_stack(REASON_NOT_SEEN);
@@ -331,13 +324,6 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	return on_switch(ctx, preempt, prev, next, prev_state);
 }
 
-/* Before 5.18 the tracepoint had no prev_state. */
-SEC("tp_btf/sched_switch")
-int BPF_PROG(sched_switch_old, bool preempt, struct task_struct *prev, struct task_struct *next)
-{
-	return on_switch(ctx, preempt, prev, next, task_state(prev));
-}
-
 /*
  * The verifier follows every value that it knows through a loop: the length is
  * kept in map memory, whose contents it does not know, so one pass covers all.
@@ -367,9 +353,9 @@ static long walk_step(__u32 i, struct walk *w)
 static __always_inline long walk_user(struct task_struct *task, struct scratch *s)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
-	struct walk w = { .task = task, .s = s, .fp = BPF_CORE_READ(regs, bp) };
+	struct walk w = { .task = task, .s = s, .fp = PT_REGS_FP(regs) };
 
-	s->ev.frames[0] = BPF_CORE_READ(regs, ip);
+	s->ev.frames[0] = PT_REGS_IP(regs);
 	s->ev.len = 1;
 	bpf_loop(OFFCPU_DEPTH_MAX, walk_step, &w, 0);
 	return s->ev.len * 8;
@@ -398,7 +384,7 @@ int initial_waits(struct bpf_iter__task *ctx)
 	}
 	if (w->start != OFFCPU_UNKNOWN)
 		return 0;
-	state = task_state(task);
+	state = task->__state;
 	if (state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE))
 		return 0;
 	runnable = state == TASK_RUNNING;

@@ -212,6 +212,7 @@ static int check_opts(struct opts *o)
 	if (b->max_ns && b->min_ns > b->max_ns)
 		return cli_usage(&cli, "--min is longer than --max: no wait can be both");
 	b->follow = o->follow < 0 ? o->command != NULL : o->follow;
+	b->single = o->rec.n_pids == 1 && !o->rec.n_tids && !o->rec.n_comms && !o->command && !b->follow;
 	b->use_tids = o->rec.n_tids > 0;
 	b->use_comms = o->rec.n_comms > 0;
 	b->use_exec = o->command != NULL;

@@ -20,27 +20,59 @@ static int install(const struct aggmap *m, int fd)
 	return bpf_map_update_elem(m->outer_fd, &zero, &fd, BPF_ANY);
 }
 
-int aggmap_open(struct aggmap *m, int outer_fd, uint32_t size, struct err *e)
+static int create_outer(int inner_fd)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = (uint32_t)inner_fd);
+
+	return bpf_map_create(
+		BPF_MAP_TYPE_ARRAY_OF_MAPS, "agg", sizeof(uint32_t), sizeof(uint32_t), 1, &opts);
+}
+
+static void *install_first(void *ctx)
+{
+	struct aggmap *m = ctx;
+
+	m->installed = install(m, m->fd);
+	return NULL;
+}
+
+int aggmap_open(struct aggmap *m, uint32_t size, struct err *e)
 {
 	int rc;
 
-	*m = (struct aggmap){ .outer_fd = outer_fd, .size = size, .spare_size = size };
+	*m = (struct aggmap){ .size = size, .spare_size = size };
 	m->fd = create(size);
 	m->spare_fd = m->fd < 0 ? m->fd : create(size);
-	rc = m->spare_fd < 0 ? m->spare_fd : install(m, m->fd);
-	if (!rc)
-		return 0;
-	aggmap_close(m);
-	return err_sys(e, rc, "cannot create the aggregation maps");
+	m->outer_fd = m->spare_fd < 0 ? m->spare_fd : create_outer(m->fd);
+	if (m->outer_fd < 0) {
+		rc = m->outer_fd;
+		aggmap_close(m);
+		return err_sys(e, rc, "cannot create the aggregation maps");
+	}
+	m->installing = pthread_create(&m->installer, NULL, install_first, m) == 0;
+	if (!m->installing)
+		m->installed = install(m, m->fd);
+	return 0;
+}
+
+int aggmap_settle(struct aggmap *m, struct err *e)
+{
+	if (m->installing)
+		pthread_join(m->installer, NULL);
+	m->installing = false;
+	return m->installed ? err_sys(e, m->installed, "cannot install an aggregation map") : 0;
 }
 
 void aggmap_close(struct aggmap *m)
 {
+	aggmap_settle(m, NULL);
+	if (m->outer_fd > 0)
+		close(m->outer_fd);
 	if (m->fd > 0)
 		close(m->fd);
 	if (m->spare_fd > 0)
 		close(m->spare_fd);
-	m->fd = m->spare_fd = 0;
+	m->outer_fd = m->fd = m->spare_fd = 0;
 }
 
 int aggmap_swap(struct aggmap *m, struct err *e)

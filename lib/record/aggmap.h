@@ -14,14 +14,26 @@
 #include "err.h"
 #include "offcpu_abi.h"
 
+#include <pthread.h>
+
 struct aggmap {
-	int outer_fd; /* the map in map, the caller's */
+	int outer_fd; /* the map in map, of one slot */
 	int fd, spare_fd; /* in use; waiting for its turn; 0 = none */
 	uint32_t size, spare_size; /* elements */
+	pthread_t installer;
+	bool installing;
+	int installed; /* what the installer came to */
 };
 
-/* Create both maps of SIZE elements and put one in place. Release with aggmap_close(). */
-int aggmap_open(struct aggmap *m, int outer_fd, uint32_t size, struct err *e);
+/*
+ * Create the map in map and both maps of SIZE elements, and begin to put one
+ * in place: the kernel takes about ten milliseconds for that, so it is done
+ * by a thread until aggmap_settle(). Release with aggmap_close().
+ */
+int aggmap_open(struct aggmap *m, uint32_t size, struct err *e);
+
+/* Wait until the first map is in place. */
+int aggmap_settle(struct aggmap *m, struct err *e);
 void aggmap_close(struct aggmap *m); /* a zeroed one is fine */
 
 /* The spare map takes the place of the one in use, which becomes the spare, full as it is. */

@@ -131,7 +131,8 @@ static void configure(struct offcpu *o)
 	bpf_map__set_max_entries(o->skel->maps.seen, opts->all ? 65536 : 16384);
 	bpf_map__set_max_entries(o->skel->maps.tgids, opts->all ? 1 : words);
 	bpf_map__set_max_entries(o->skel->maps.tids, opts->use_tids ? words : 1);
-	bpf_program__set_autoload(o->skel->progs.on_fork, !opts->all);
+	/* one process, and nothing but it: when its PID is free again, the recording is over */
+	bpf_program__set_autoload(o->skel->progs.on_fork, !opts->all && !opts->single);
 	bpf_program__set_autoload(o->skel->progs.on_exec, opts->use_comms || opts->use_exec);
 	bpf_program__set_autoload(o->skel->progs.on_rename, opts->use_comms);
 	bpf_program__set_autoload(o->skel->progs.find_self, !o->first_ns);
@@ -167,35 +168,24 @@ static int on_event(void *ctx, void *data, size_t len)
 	return 0;
 }
 
-static int set_up_maps(struct offcpu *o, struct err *e)
-{
-	int rc = aggmap_open(&o->agg, bpf_map__fd(o->skel->maps.agg), o->opts.all ? 32768 : 8192, e);
-
-	if (rc)
-		return refused("create the aggregation maps", rc, e);
-	o->rb = ring_buffer__new(bpf_map__fd(o->skel->maps.ring), on_event, o, NULL);
-	return o->rb ? 0 : refused("map the ring buffer", -errno, e);
-}
-
 static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	(void)level, (void)fmt, (void)ap;
 	return 0;
 }
 
-/* Open, configure and load, with the sched_switch program of today's kernels or of those before 5.18. */
-static int load_programs(struct offcpu *o, bool old, struct err *e)
+static int load_programs(struct offcpu *o, struct err *e)
 {
 	struct bpf_program *prog;
 	int rc;
 
-	offcpu_bpf__destroy(o->skel);
 	o->skel = offcpu_bpf__open();
 	if (!o->skel)
 		return err_nomem(e, "the BPF programs");
 	configure(o);
-	bpf_program__set_autoload(o->skel->progs.sched_switch, !old);
-	bpf_program__set_autoload(o->skel->progs.sched_switch_old, old);
+	rc = bpf_map__reuse_fd(o->skel->maps.agg, o->agg.outer_fd);
+	if (rc)
+		return err_sys(e, rc, "cannot use the aggregation map");
 	bpf_object__for_each_program(prog, o->skel->obj) bpf_program__set_log_buf(prog, o->log, LOG_CAP);
 	rc = offcpu_bpf__load(o->skel);
 	if (!rc)
@@ -204,6 +194,19 @@ static int load_programs(struct offcpu *o, bool old, struct err *e)
 	if (rc != -EPERM)
 		add_log(o, e);
 	return rc;
+}
+
+static int load_parts(struct offcpu *o, struct err *e)
+{
+	int rc = aggmap_open(&o->agg, o->opts.all ? 32768 : 8192, e);
+
+	if (rc)
+		return refused("create the aggregation maps", rc, e);
+	rc = load_programs(o, e);
+	if (rc)
+		return rc;
+	o->rb = ring_buffer__new(bpf_map__fd(o->skel->maps.ring), on_event, o, NULL);
+	return o->rb ? 0 : refused("map the ring buffer", -errno, e);
 }
 
 int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e)
@@ -220,11 +223,7 @@ int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err 
 	o->first_ns = in_first_pid_ns();
 	o->log = calloc(1, LOG_CAP);
 	libbpf_set_print(silent); /* what went wrong is told through E */
-	rc = o->log && o->cpus > 0 ? load_programs(o, false, e) : err_nomem(e, "the BPF programs");
-	if (rc && rc != -EPERM && rc != -ENOMEM && load_programs(o, true, NULL) == 0)
-		rc = 0;
-	if (!rc)
-		rc = set_up_maps(o, e);
+	rc = o->log && o->cpus > 0 ? load_parts(o, e) : err_nomem(e, "the BPF programs");
 	if (rc) {
 		offcpu_close(o);
 		return rc;
@@ -345,9 +344,9 @@ static void set_phase(struct offcpu *o, uint32_t phase)
 
 int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e)
 {
-	int rc = 0;
+	int rc = aggmap_settle(&o->agg, e);
 
-	if (bpf_program__autoload(o->skel->progs.find_targets))
+	if (!rc && bpf_program__autoload(o->skel->progs.find_targets))
 		rc = run_iter(o->skel->progs.find_targets, 1, NULL, NULL, e);
 	if (rc)
 		return rc;

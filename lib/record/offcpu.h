@@ -20,6 +20,7 @@ struct offcpu_opts {
 	bool all; /* every process: no target set */
 	bool kthreads; /* with all: kernel threads too */
 	bool follow; /* children of targets become targets */
+	bool single; /* one call of offcpu_ask_pid() is all there will be */
 	bool use_tids; /* offcpu_ask_tid() will be called */
 	bool use_comms; /* offcpu_ask_comm() will be called */
 	bool use_exec; /* offcpu_ask_exec() will be called */
