@@ -1,11 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # How recordings end, where they go, and what they need: the capture is complete, or says what is missing.
-# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of lib.sh
+# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/rec-lib.sh"
 need_bpf
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 R=$BIN/offcpu-record
 cd "$TMP" || exit 1
 
@@ -31,8 +30,6 @@ rec d.cap -d 300ms -p "$idle"
 is "$(cat "$err")$(cat "$out")" "" "-q is silent"
 whole "-d" d.cap duration
 is "$(stat -c %a d.cap)" 600 "a capture is for its owner alone"
-rec_start t.cap -q -p "$idle" -p $$
-rec_stop
 sleep 0.6 &
 rec e.cap -p $!
 whole "the target's end" e.cap "target exited"
@@ -111,8 +108,8 @@ if command -v capsh >/dev/null; then
 	mkdir -m 777 open
 	for c in bpf perfmon; do
 		run timeout 20 capsh --drop="cap_sys_admin,cap_$c" -- -c "exec '$R' -q --force -o open/p.cap -d 0.2 -p $idle"
-		is "$rc" 2 "without CAP_$(echo "$c" | tr a-z A-Z) it is status 2"
-		ok "and the message names it" grep -q "CAP_$(echo "$c" | tr a-z A-Z)" "$err"
+		is "$rc" 2 "without CAP_$(echo "$c" | tr '[:lower:]' '[:upper:]') it is status 2"
+		ok "and the message names it" grep -q "CAP_$(echo "$c" | tr '[:lower:]' '[:upper:]')" "$err"
 		ok "with what grants it" grep -qE 'hint: .*(setcap|--cap-add=)' "$err"
 		ok "no capture was begun" test ! -e open/p.cap
 	done

@@ -1,16 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Processes that exec, load and unload code, fork, end, and take PIDs of others.
-# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of lib.sh
+# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/rec-lib.sh"
 need_bpf
 OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 
+export BIN TMP # for the scripts inside PID namespaces
+
 # exec in mid-recording: one PID, two processes
 rec "$TMP/e.cap" -- bash -c 'read -t 0.3 <> <(:); exec sleep 0.3'
 is "$rc" 0 "a command that execs another is recorded"
-waits "$TMP/e.cap" '$h{"$w->{exe}"} += $w->{total_ns} > 1e8 ? 1 : 0; $h{pids}{$w->{pid}} = 1; $h{pids} = $h{pids}' >/dev/null
 is "$(waits "$TMP/e.cap" '$h{$w->{process}} = "$w->{pid} $w->{exe}" if $w->{total_ns} > 2e8' | awk '{ print $2 }' | uniq | wc -l)" 1 \
 	"both images have the same PID"
 is "$(waits "$TMP/e.cap" '$h{$w->{exe}} += 1 if $w->{total_ns} > 2e8' | tr '\n' ' ')" \
@@ -113,7 +114,6 @@ is "$(waits "$TMP/k.cap" '$h{$w->{tid}} = 1 if abs($w->{total_ns} - $c{duration_
 # the same PID twice, in a PID namespace of our own
 if unshare --pid --fork --mount-proc true 2>/dev/null; then
 	cat >"$TMP/reuse.sh" <<-'SH'
-		again() { echo 299 >/proc/sys/kernel/ns_last_pid && "$@" & wait; }
 		"$BIN/offcpu-record" -q --force -o "$TMP/r.cap" -a &
 		rec=$!
 		while [ ! -e "$TMP/r.cap" ]; do sleep 0.1; done
@@ -130,7 +130,7 @@ if unshare --pid --fork --mount-proc true 2>/dev/null; then
 		wait $rec
 		echo "status $?"
 	SH
-	BIN=$BIN TMP=$TMP timeout 30 unshare --pid --fork --mount-proc sh "$TMP/reuse.sh" >"$TMP/reuse" 2>&1
+	timeout 30 unshare --pid --fork --mount-proc sh "$TMP/reuse.sh" >"$TMP/reuse" 2>&1
 	is "$(tr '\n' ' ' <"$TMP/reuse")" "first 300 second 300 status 0 " "a PID was used twice while it recorded"
 	is "$(waits "$TMP/r.cap" '$h{$w->{process}} = $w->{process_comm} if $w->{pid} == 300 && $w->{total_ns} > 2e8' | awk '{ print $2 }' | sort | tr '\n' ' ')" \
 		"perl sleep " "they are two processes"
@@ -145,12 +145,12 @@ if unshare --pid --fork --mount-proc true 2>/dev/null; then
 		echo "$?"
 		kill "$pid"
 	SH
-	BIN=$BIN TMP=$TMP timeout 30 unshare --pid --fork --mount-proc sh "$TMP/inside.sh" >"$TMP/inside" 2>&1
+	timeout 30 unshare --pid --fork --mount-proc sh "$TMP/inside.sh" >"$TMP/inside" 2>&1
 	is "$(tail -n 1 "$TMP/inside")" 0 "-p inside a PID namespace takes the PID as seen there"
 	is "$(waits "$TMP/ns.cap" 'push @o, "$w->{pid} $w->{process_comm}"')" "$(head -n 1 "$TMP/inside") sleep" \
 		"and so does the capture"
 	# and from outside: our number and its own
-	BIN=$BIN TMP=$TMP timeout 30 unshare --pid --fork --mount-proc sleep 3 &
+	timeout 30 unshare --pid --fork --mount-proc sleep 3 &
 	at_exit_kill $!
 	sleep 0.5
 	inner=$(pgrep -f -n -x 'sleep 3')

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Recorded stacks against gdb, eu-stack, /proc/PID/stack and the workload's own word.
-# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of lib.sh
+# shellcheck disable=SC2013,SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/rec-lib.sh"
 need_bpf
@@ -33,7 +33,7 @@ kernel_same() {
 			bad=1
 		}
 	done
-	return $bad
+	return "$bad"
 }
 ok "kernel stacks of threads blocked before are /proc/PID/stack's" kernel_same "$TMP/c.cap"
 is "$(waits "$TMP/c.cap" '$n++ if $w->{kernel_stack_verdict} ne "complete"')" 0 "kernel stacks are complete"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Recorded totals against what the recorded threads measured themselves.
-# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of lib.sh
+# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/rec-lib.sh"
 need_bpf

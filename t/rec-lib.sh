@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=sh
+# shellcheck disable=SC2034 # $rc is for the test
 # For the tests that record: source it after lib.sh.
 #
 #   need_bpf                 skips the whole file where recording is not allowed

@@ -120,6 +120,21 @@ static void spoilt(struct tap *t)
 	none(t, "a big-endian file", &g, sizeof(g));
 }
 
+/* Notes that end at a page that cannot be read: a look past them is a crash. */
+static void at_the_edge(struct tap *t)
+{
+	static const uint8_t note[] = { 4, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0 };
+	uint8_t *area = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct cap_build_id id;
+	bool none = area != MAP_FAILED && mprotect(area + 4096, 4096, PROT_NONE) == 0;
+
+	for (size_t len = 0; none && len <= sizeof(note); len++) {
+		memcpy(area + 4096 - len, note, len);
+		none = !buildid_in_notes(area + 4096 - len, len, 4, &id);
+	}
+	tap_ok(t, none, "notes cut at any byte have none, and are not read past their end");
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
@@ -138,6 +153,7 @@ int main(void)
 	none(&t, "a text",
 		"#!/bin/sh\necho this is a script and longer than an ELF header would be, by far\n", 77);
 	spoilt(&t);
+	at_the_edge(&t);
 	tap_ok(&t, buildid_in_notes(longest, sizeof(longest), 4, &id) && id.len == 64,
 		"an ID of 64 bytes is taken");
 	longest[4] = 65;
