@@ -40,17 +40,27 @@ static ssize_t fetch(const struct source *s, void *to, size_t n, uint64_t off)
 	return (ssize_t)done;
 }
 
+/* What is left to the next multiple of ALIGN, counted from START; at the end of all, what there is. */
+static void skip_padding(struct rd *r, const uint8_t *start, size_t align)
+{
+	size_t over = (size_t)(r->p - start) % align;
+
+	rd_bytes(r, MIN(over ? align - over : 0, rd_left(r)));
+}
+
 bool buildid_in_notes(const void *notes, size_t len, size_t align, struct cap_build_id *ret)
 {
 	struct rd r = rd_init(notes, len);
 
 	while (rd_left(&r) >= 12) {
+		const uint8_t *start = r.p;
 		uint32_t namesz = rd_u32(&r), descsz = rd_u32(&r), type = rd_u32(&r);
-		const char *name =
-			rd_bytes(&r, MIN(((size_t)namesz + align - 1) & ~(align - 1), rd_left(&r)));
-		const void *desc = rd_bytes(&r, descsz);
+		const char *name = rd_bytes(&r, namesz);
+		const void *desc;
 
-		if (!name || !desc)
+		skip_padding(&r, start, align);
+		desc = rd_bytes(&r, descsz);
+		if (r.bad)
 			return false;
 		if (type == NT_GNU_BUILD_ID && namesz == 4 && memcmp(name, "GNU", 4) == 0 && descsz &&
 			descsz <= CAP_BUILD_ID_MAX) {
@@ -58,7 +68,7 @@ bool buildid_in_notes(const void *notes, size_t len, size_t align, struct cap_bu
 			memcpy(ret->bytes, desc, descsz);
 			return true;
 		}
-		rd_bytes(&r, MIN((align - descsz % align) % align, rd_left(&r)));
+		skip_padding(&r, start, align);
 	}
 	return false;
 }
