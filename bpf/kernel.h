@@ -37,10 +37,16 @@ struct mm_struct {
 	unsigned long start_stack;
 };
 
+struct sched_entity {
+	__u64 sum_exec_runtime;
+	__u64 prev_sum_exec_runtime;
+};
+
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
 	int on_cpu;
+	struct sched_entity se;
 	struct mm_struct *mm;
 	int pid;
 	int tgid;

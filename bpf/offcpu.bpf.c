@@ -187,6 +187,37 @@ static __always_inline void account(struct scratch *s, struct offcpu_key *key, _
 	c->recorded_ns += delta;
 }
 
+/* The wait of W ended at END at the latest, by what `start` says of it. */
+static __always_inline void finish(struct scratch *s, struct offcpu_wait *w, __u64 start, __u64 end)
+{
+	struct offcpu_key *key = start == OFFCPU_INITIAL ? &w->initial : &w->key;
+
+	if (start < record_start_ns) {
+		start = record_start_ns;
+		key->flags |= OFFCPU_F_INITIAL;
+	}
+	account(s, key, start, end);
+}
+
+/*
+ * A thread leaves that was never seen coming back: the tracepoint's program
+ * was not run then (a kernel that shields some task from BPF does not run it
+ * when that one is switched away from). The scheduler knows how long the
+ * thread has run since, so the end of its wait is known after all.
+ */
+static __always_inline void finish_late(
+	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, __u64 now)
+{
+	__u64 ran = task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime, start = w->start,
+	      end = now - ran;
+
+	w->start = OFFCPU_ON_CPU;
+	if (phase != OFFCPU_RECORDING)
+		return;
+	s->count.end_estimated++;
+	finish(s, w, start, start > OFFCPU_INITIAL && end < start ? start : end);
+}
+
 static __always_inline void leave(void *ctx, struct task_struct *task, bool preempt, __u32 state, __u64 now)
 {
 	struct scratch *s = my_scratch();
@@ -202,6 +233,8 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		s->count.storage++;
 		return;
 	}
+	if (w->start != OFFCPU_ON_CPU && w->start != OFFCPU_UNKNOWN)
+		finish_late(task, s, w, now);
 	/* the last switch of a thread is no wait */
 	if (!preempt && (state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE))) {
 		w->start = OFFCPU_ON_CPU;
@@ -209,7 +242,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	}
 	key = &w->key;
 	if (!key_init(key, task, preempt || state == TASK_RUNNING, state)) {
-		w->start = OFFCPU_ON_CPU;
+		w->start = OFFCPU_UNKNOWN;
 		return;
 	}
 	if (!(key->flags & OFFCPU_F_DROP)) {
@@ -271,7 +304,6 @@ static __always_inline void enter(struct task_struct *task, __u64 now)
 {
 	bool armed = phase == OFFCPU_ARMED;
 	struct offcpu_wait *w;
-	struct offcpu_key *key;
 	struct scratch *s;
 	__u64 start;
 
@@ -284,17 +316,15 @@ static __always_inline void enter(struct task_struct *task, __u64 now)
 	}
 	/* against initial_waits, which goes from UNKNOWN to INITIAL at any time */
 	start = __sync_lock_test_and_set(&w->start, OFFCPU_ON_CPU);
-	if (armed || start == OFFCPU_ON_CPU || start == OFFCPU_UNKNOWN)
+	if (armed || start == OFFCPU_UNKNOWN)
 		return;
 	s = my_scratch();
 	if (!s)
 		return;
-	key = start == OFFCPU_INITIAL ? &w->initial : &w->key;
-	if (start < record_start_ns) {
-		start = record_start_ns;
-		key->flags |= OFFCPU_F_INITIAL;
-	}
-	account(s, key, start, now);
+	if (start == OFFCPU_ON_CPU)
+		s->count.begin_unseen++;
+	else
+		finish(s, w, start, now);
 }
 
 static __always_inline int on_switch(

@@ -372,6 +372,7 @@ static void say_lost(const struct recorder_stats *st, bool all)
 		uint64_t n;
 	} rows[] = { { "waits: the aggregation map was full", st->bpf.agg_full },
 		{ "waits: no task storage", st->bpf.storage },
+		{ "waits: the kernel did not tell of their beginning", st->bpf.begin_unseen },
 		{ "samples without a stack: the ring buffer was full", st->stacks.lost },
 		{ "process events: their buffer was full", st->procs.events_lost },
 		{ "processes without mappings: they had ended or could not be read", st->procs.maps_lost },

@@ -314,6 +314,8 @@ static void write_counters(struct recorder *r)
 		{ "lost.map_full", st.bpf.agg_full },
 		{ "lost.map_full_ns", st.bpf.agg_full_ns },
 		{ "lost.no_storage", st.bpf.storage },
+		{ "lost.begin_unseen", st.bpf.begin_unseen },
+		{ "waits.end_estimated", st.bpf.end_estimated },
 		{ "lost.memory", r->rows_lost },
 		{ "lost.stacks", st.stacks.lost },
 		{ "lost.process_events", st.procs.events_lost },
@@ -394,6 +396,6 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 	stacktab_stats(r->stacks, &ret->stacks);
 	ret->waits = ret->bpf.recorded;
 	ret->waits_ns = ret->bpf.recorded_ns;
-	ret->lost = ret->bpf.agg_full + ret->bpf.storage + r->rows_lost + ret->stacks.lost +
-		    ret->procs.events_lost + ret->procs.maps_lost;
+	ret->lost = ret->bpf.agg_full + ret->bpf.storage + ret->bpf.begin_unseen + r->rows_lost +
+		    ret->stacks.lost + ret->procs.events_lost + ret->procs.maps_lost;
 }
