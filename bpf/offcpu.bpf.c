@@ -280,6 +280,8 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	/* a process that -c, --follow or an exec made a target later waited as none */
 	if (!s || use_comms || follow || task->start_boottime > record_start_boot)
 		return;
+	if (!key_init(&key, task, false, task->__state))
+		return;
 	/* once for each thread: from now on it is known to run until it is seen leaving */
 	w = bpf_task_storage_get(&waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!w) {
@@ -287,8 +289,6 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 		return;
 	}
 	w->start = OFFCPU_ON_CPU;
-	if (!key_init(&key, task, false, task->__state))
-		return;
 	key.flags |= OFFCPU_F_INITIAL;
 	key.user = no_stack(REASON_NOT_SEEN);
 	if (kernel_stacks) {

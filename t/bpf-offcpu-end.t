@@ -66,7 +66,7 @@ between "$(waits kill.cap '$n = $w->{last_ns} - $c{start_mono_ns} if $w->{last_n
 
 # Disk full: what is written is kept
 mkdir small
-if mount -t tmpfs -o size=16k none small 2>/dev/null; then
+if mount -t tmpfs -o size=8k none small 2>/dev/null; then
 	run timeout 30 "$R" -q -o small/cap.bin -d 3 -a
 	is "$rc" 1 "a full disk is status 1"
 	ok "and says so, with the file's name" grep -q "small/cap.bin.*No space left" "$err"
