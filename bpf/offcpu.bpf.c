@@ -29,7 +29,6 @@ const volatile bool record_preempted;
 const volatile __u32 state_mask;
 const volatile __u64 min_ns;
 const volatile __u64 max_ns = ~0ULL;
-__u32 phase; /* enum offcpu_phase */
 __u64 record_start_ns; /* CLOCK_MONOTONIC */
 __u64 record_start_boot; /* the same instant, CLOCK_BOOTTIME */
 __u64 inserted; /* new elements of the aggregation maps, ever */
@@ -327,31 +326,46 @@ static __always_inline void enter(struct task_struct *task, __u64 now)
 		finish(s, w, start, now);
 }
 
-static __always_inline int on_switch(
-	void *ctx, bool preempt, struct task_struct *prev, struct task_struct *next, __u32 state)
-{
-	bool out, in;
-	__u64 now;
+/* The arguments of the tracepoint: bool preempt, struct task_struct *prev, *next, unsigned int prev_state. */
+enum { ARG_PREEMPT, ARG_PREV, ARG_NEXT, ARG_STATE };
 
-	if (phase != OFFCPU_RECORDING && phase != OFFCPU_ARMED)
-		return 0;
-	out = wanted(prev);
-	in = wanted(next);
-	if (!out && !in)
-		return 0;
-	now = bpf_ktime_get_ns();
-	if (in)
+/* The switch of a target; user space does not attach it. */
+SEC("tp_btf/sched_switch")
+int record_switch(__u64 *ctx)
+{
+	struct task_struct *prev = (void *)ctx[ARG_PREV], *next = (void *)ctx[ARG_NEXT];
+	__u64 now = bpf_ktime_get_ns();
+
+	if (wanted(next))
 		enter(next, now);
-	if (out)
-		leave(ctx, prev, preempt, state, now);
+	if (wanted(prev))
+		leave(ctx, prev, ctx[ARG_PREEMPT], ctx[ARG_STATE], now);
 	return 0;
 }
 
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__array(values, int(void *));
+} recording SEC(".maps") = { .values = { [0] = (void *)&record_switch } };
+
+/*
+ * Every switch of everybody comes here. A program of its own, so that those
+ * who are no targets pay for no registers and no stack of the recording; a
+ * tail call, because a call would add a frame to every kernel stack, and the
+ * unwinder takes some 300 ns for one.
+ */
 SEC("tp_btf/sched_switch")
-int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
-	unsigned int prev_state)
+int sched_switch(__u64 *ctx)
 {
-	return on_switch(ctx, preempt, prev, next, prev_state);
+	struct task_struct *prev = (void *)ctx[ARG_PREV], *next = (void *)ctx[ARG_NEXT];
+
+	if (phase != OFFCPU_RECORDING && phase != OFFCPU_ARMED)
+		return 0;
+	if (wanted(prev) || wanted(next))
+		bpf_tail_call(ctx, &recording, 0);
+	return 0;
 }
 
 /*

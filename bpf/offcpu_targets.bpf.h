@@ -7,10 +7,15 @@
 #define STACKTOOLS_OFFCPU_TARGETS_BPF_H
 
 const volatile bool all_tasks;
+const volatile bool single; /* one process is all: its id is single_tgid, and no bit is looked up */
 const volatile bool use_tids;
 const volatile bool use_comms;
 const volatile bool with_kthreads;
 const volatile bool follow;
+/* read at every switch of everybody: side by side in one cache line */
+__u32 phase __attribute__((aligned(64))); /* enum offcpu_phase */
+__u32 single_tgid; /* global id */
+
 __u32 ns_level; /* of the recorder's PID namespace; 0 = the first one */
 __u32 ns_inum;
 __u32 self_tgid; /* global id of the recorder, never recorded */
@@ -99,6 +104,8 @@ static __always_inline bool wanted(struct task_struct *task)
 	if (all_tasks)
 		return task->pid && (with_kthreads || !(task->flags & PF_KTHREAD)) &&
 		       (__u32)task->tgid != self_tgid;
+	if (single)
+		return (__u32)task->tgid == single_tgid;
 	if (bit_get(&tgids, task->tgid))
 		return true;
 	return use_tids && bit_get(&tids, task->pid);
@@ -212,8 +219,10 @@ int find_targets(struct bpf_iter__task *ctx)
 		return 0;
 	id = our_id(task);
 	if (task->pid == task->tgid &&
-		(bpf_map_lookup_elem(&asked_pids, &id) || (use_comms && comm_matches(task))))
+		(bpf_map_lookup_elem(&asked_pids, &id) || (use_comms && comm_matches(task)))) {
+		single_tgid = task->tgid;
 		bit_set(&tgids, task->tgid);
+	}
 	if (use_tids && bpf_map_lookup_elem(&asked_tids, &id))
 		bit_set(&tids, task->pid);
 	return 0;

@@ -111,6 +111,7 @@ static void configure(struct offcpu *o)
 	ro->all_tasks = opts->all;
 	ro->with_kthreads = opts->kthreads;
 	ro->follow = opts->follow;
+	ro->single = opts->single;
 	ro->use_tids = opts->use_tids;
 	ro->use_comms = opts->use_comms;
 	ro->kernel_stacks = !opts->no_kernel_stacks;
@@ -263,6 +264,8 @@ static int ask(struct offcpu *o, struct bpf_map *bits, struct bpf_map *asked, ui
 
 int offcpu_ask_pid(struct offcpu *o, uint32_t pid, struct err *e)
 {
+	if (o->first_ns)
+		o->skel->bss->single_tgid = pid;
 	return ask(o, o->skel->maps.tgids, o->skel->maps.asked_pids, pid, e);
 }
 
@@ -323,6 +326,7 @@ int offcpu_attach(struct offcpu *o, struct err *e)
 	/* iterators are attached when they are run */
 	bpf_object__for_each_program(prog, o->skel->obj)
 		bpf_program__set_autoattach(prog, strncmp(bpf_program__section_name(prog), "iter", 4) != 0);
+	bpf_program__set_autoattach(o->skel->progs.record_switch, false); /* sched_switch tail-calls it */
 	rc = o->first_ns ? 0 : run_iter(o->skel->progs.find_self, 1, NULL, NULL, e);
 	if (rc)
 		return rc;
