@@ -166,6 +166,47 @@ static void test_pfx_sharing(struct tap *t)
 	check(t, ks, K + 0x50, "b+0x0[]", "and the next line is none of its");
 }
 
+/* The numbers FIRST and SECOND as names of LEN digits: whether the second is kept as the tail of the first.
+ */
+static bool shares_tail(size_t len, int first, int second)
+{
+	CLEANUP(kallsyms_free_p) struct kallsyms *ks = NULL;
+	struct kallsyms_sym pfx = { 0 }, sym = { 0 };
+	char text[400];
+	int n = snprintf(text, sizeof(text), "ffffffff81000000 t __pfx_%0*d\nffffffff81000010 t %0*d\n",
+		(int)len, first, (int)len, second);
+
+	return !load_text(text, (size_t)n, &ks, NULL) && kallsyms_find(ks, K, &pfx) &&
+	       kallsyms_find(ks, K + 0x10, &sym) && pfx.name + 6 == sym.name;
+}
+
+static void test_pfx_lengths(struct tap *t)
+{
+	size_t shared = 0, mistaken = 0;
+
+	for (size_t len = 1; len <= 150; len++) {
+		shared += shares_tail(len, 1, 1);
+		mistaken += shares_tail(len, 1, 2);
+	}
+	tap_eq_u64(t, shared, 150, "a name of any length is kept once with its padding's");
+	tap_eq_u64(t, mistaken, 0, "one that differs in its last byte is not");
+}
+
+/* Symbols out of order behind others that are in order, at addresses that both have. */
+static void test_late_symbols(struct tap *t)
+{
+	CLEANUP(kallsyms_free_p)
+	struct kallsyms *ks = load("ffffffff81000010 t a\nffffffff81000020 t b\nffffffff81000030 t c\n"
+				   "ffffffff81000020 t late\nffffffff81000028 t between\n"
+				   "ffffffff81000000 t early\nffffffff81000030 T better\n");
+
+	check(t, ks, K, "early+0x0[]", "a symbol that comes late is found before all others");
+	check(t, ks, K + 0x10, "a+0x0[]", "the first of those in order stays");
+	check(t, ks, K + 0x20, "b+0x0[]", "of equals out of order the first in the file names the address");
+	check(t, ks, K + 0x28, "between+0x0[]", "a late symbol is found between others");
+	check(t, ks, K + 0x30, "better+0x0[]", "a late name that is better names the address");
+}
+
 static void test_refusals(struct tap *t)
 {
 	static const struct {
@@ -382,6 +423,8 @@ int main(int argc, char **argv)
 	test_edges(&t);
 	test_names(&t);
 	test_pfx_sharing(&t);
+	test_pfx_lengths(&t);
+	test_late_symbols(&t);
 	test_refusals(&t);
 	test_lengths(&t);
 	test_random(&t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The arrays of ksymtext, sorted, with one symbol left for each address. An
+ * The array of ksymtext, sorted, with one symbol left for each address. An
  * address space that is mostly holes has no dense index, so there are two: the
  * kernel's own symbols are together, modules and programs far from them.
  */
@@ -18,12 +18,6 @@
 #define MARKER ((uint32_t)KSYM_MARKER << KSYMTEXT_BITS)
 #define PAGE_CAPPED (UINT32_C(1) << 31) /* ends with its page at the latest */
 
-struct sym {
-	uint64_t start;
-	uint32_t name;
-	uint32_t module;
-};
-
 /*
  * The addresses from BASE on cut into N equal pieces; bucket[i] is the symbol
  * that covers the first address of piece i, so a look-up searches only
@@ -37,9 +31,9 @@ struct index {
 };
 
 struct kallsyms {
-	struct ksymtext t; /* starts end in UINT64_MAX */
+	struct ksymtext t; /* its symbols end in one at UINT64_MAX */
 	size_t first_module; /* symbols before it are the kernel's own */
-	struct sym *aliases; /* symbols whose address goes by another name */
+	struct ksym *aliases; /* symbols whose address goes by another name */
 	size_t naliases, aliases_cap;
 	struct index index[2]; /* of the kernel's own symbols, and from first_module on */
 };
@@ -77,7 +71,7 @@ static int check_addresses(const struct ksymtext *t, const char *file, struct er
 /* ---- order ---- */
 
 /* A stable radix sort, one byte a pass and only of bytes that differ. *S and *TMP have N elements. */
-static void sort_syms(struct sym **s, struct sym **tmp, size_t n)
+static void sort_syms(struct ksym **s, struct ksym **tmp, size_t n)
 {
 	uint64_t differ = 0;
 
@@ -85,7 +79,7 @@ static void sort_syms(struct sym **s, struct sym **tmp, size_t n)
 		differ |= (*s)[i].start ^ (*s)[0].start;
 	for (unsigned int shift = 0; shift < 64; shift += 8) {
 		size_t at[257] = { 0 };
-		struct sym *from = *s;
+		struct ksym *from = *s;
 
 		if (!(differ >> shift & 0xff))
 			continue;
@@ -100,26 +94,35 @@ static void sort_syms(struct sym **s, struct sym **tmp, size_t n)
 	}
 }
 
-/* The kernel's own symbols come sorted; modules come in the order of loading. */
+/* Merge the N symbols at TAIL into the FRONT ones of SYMS, from the end on; of equals TAIL's are last. */
+static void merge_syms(struct ksym *syms, size_t front, const struct ksym *tail, size_t n)
+{
+	while (n) {
+		if (front && syms[front - 1].start > tail[n - 1].start) {
+			syms[front + n - 1] = syms[front - 1];
+			front--;
+		} else {
+			syms[front + n - 1] = tail[n - 1];
+			n--;
+		}
+	}
+}
+
+/* The kernel's own symbols come sorted; modules and programs behind them come in the order of loading. */
 static int sort_table(struct ksymtext *t, struct err *e)
 {
-	_cleanup_free_ struct sym *syms = NULL, *tmp = NULL;
+	_cleanup_free_ struct ksym *tail = NULL, *tmp = NULL;
+	size_t n = t->n - t->descent;
 
-	if (!t->unsorted)
+	if (!t->descent)
 		return 0;
-	syms = malloc(t->n * sizeof(*syms));
-	tmp = malloc(t->n * sizeof(*tmp));
-	if (!syms || !tmp)
+	tail = malloc(n * sizeof(*tail));
+	tmp = malloc(n * sizeof(*tmp));
+	if (!tail || !tmp)
 		return err_nomem(e, "sorting the kernel's symbols");
-	for (size_t i = 0; i < t->n; i++)
-		syms[i] = (struct sym){ t->starts[i], t->names[i], t->modules ? t->modules[i] : 0 };
-	sort_syms(&syms, &tmp, t->n);
-	for (size_t i = 0; i < t->n; i++) {
-		t->starts[i] = syms[i].start;
-		t->names[i] = syms[i].name;
-		if (t->modules)
-			t->modules[i] = syms[i].module;
-	}
+	memcpy(tail, t->syms + t->descent, n * sizeof(*tail));
+	sort_syms(&tail, &tmp, n);
+	merge_syms(t->syms, t->descent, tail, n);
 	return 0;
 }
 
@@ -130,11 +133,6 @@ static const char *name_of(const struct ksymtext *t, uint32_t name)
 	return t->bytes + KSYMTEXT_OFFSET(name);
 }
 
-static uint32_t module_of(const struct ksymtext *t, size_t i)
-{
-	return t->modules ? t->modules[i] : 0;
-}
-
 /* Of the symbols FROM to TO, which share an address, the one that names it; the others become aliases. */
 static int choose(struct kallsyms *ks, size_t from, size_t to, size_t *best)
 {
@@ -142,7 +140,8 @@ static int choose(struct kallsyms *ks, size_t from, size_t to, size_t *best)
 	unsigned int least = UINT_MAX;
 
 	for (size_t i = from; i < to; i++) {
-		unsigned int rank = ksymname_rank(KSYMTEXT_FLAGS(t->names[i]), name_of(t, t->names[i]));
+		unsigned int rank =
+			ksymname_rank(KSYMTEXT_FLAGS(t->syms[i].name), name_of(t, t->syms[i].name));
 
 		if (rank < least) {
 			least = rank;
@@ -153,8 +152,7 @@ static int choose(struct kallsyms *ks, size_t from, size_t to, size_t *best)
 		return -ENOMEM;
 	for (size_t i = from; i < to; i++)
 		if (i != *best)
-			ks->aliases[ks->naliases++] =
-				(struct sym){ t->starts[i], t->names[i], module_of(t, i) };
+			ks->aliases[ks->naliases++] = t->syms[i];
 	return 0;
 }
 
@@ -166,18 +164,14 @@ static int settle_aliases(struct kallsyms *ks, struct err *e)
 	for (size_t i = 0, next; i < t->n; i = next) {
 		size_t best = i;
 
-		for (next = i + 1; next < t->n && t->starts[next] == t->starts[i]; next++)
+		for (next = i + 1; next < t->n && t->syms[next].start == t->syms[i].start; next++)
 			;
 		if (next - i > 1 && choose(ks, i, next, &best) < 0)
 			return err_nomem(e, "the kernel's symbols");
-		t->starts[kept] = t->starts[best];
-		t->names[kept] = t->names[best];
-		if (t->modules)
-			t->modules[kept] = t->modules[best];
-		kept++;
+		t->syms[kept++] = t->syms[best];
 	}
 	t->n = kept;
-	t->starts[kept] = UINT64_MAX;
+	t->syms[kept].start = UINT64_MAX;
 	return 0;
 }
 
@@ -191,16 +185,16 @@ static bool stands_alone(const char *module)
 
 static bool ends_with_page(const struct ksymtext *t, size_t i)
 {
-	uint32_t mine = module_of(t, i), next;
+	uint32_t mine = t->syms[i].module, next;
 
 	if (i + 1 == t->n)
 		return true;
-	next = module_of(t, i + 1);
+	next = t->syms[i + 1].module;
 	if (!mine || !next)
 		return mine != next;
 	return stands_alone(t->bytes + mine) ||
 	       (mine != next && strcmp(t->bytes + mine, t->bytes + next) != 0) ||
-	       ((KSYMTEXT_FLAGS(t->names[i]) ^ KSYMTEXT_FLAGS(t->names[i + 1])) & KSYM_CODE);
+	       ((KSYMTEXT_FLAGS(t->syms[i].name) ^ KSYMTEXT_FLAGS(t->syms[i + 1].name)) & KSYM_CODE);
 }
 
 static void cap_ends(struct kallsyms *ks)
@@ -208,21 +202,21 @@ static void cap_ends(struct kallsyms *ks)
 	struct ksymtext *t = &ks->t;
 	size_t i = 0;
 
-	while (t->modules && i < t->n && !t->modules[i])
+	while (i < t->n && !t->syms[i].module)
 		i++;
-	ks->first_module = t->modules ? i : t->n;
+	ks->first_module = i;
 	for (i = ks->first_module ? ks->first_module - 1 : 0; i < t->n; i++)
 		if (ends_with_page(t, i))
-			t->names[i] |= PAGE_CAPPED;
+			t->syms[i].name |= PAGE_CAPPED;
 }
 
 static uint64_t end_of(const struct ksymtext *t, size_t i)
 {
-	uint64_t page_end = (t->starts[i] | (PAGE - 1)) + 1, next = t->starts[i + 1];
+	uint64_t page_end = (t->syms[i].start | (PAGE - 1)) + 1, next = t->syms[i + 1].start;
 
-	if (t->names[i] & MARKER)
-		return t->starts[i] + 1;
-	if (t->names[i] & PAGE_CAPPED && page_end) /* 0: the last page of all */
+	if (t->syms[i].name & MARKER)
+		return t->syms[i].start + 1;
+	if (t->syms[i].name & PAGE_CAPPED && page_end) /* 0: the last page of all */
 		return MIN(next, page_end);
 	return next;
 }
@@ -230,7 +224,7 @@ static uint64_t end_of(const struct ksymtext *t, size_t i)
 /* ---- the index ---- */
 
 /* Of the symbols FROM to TO. */
-static int build_index(struct index *ix, const uint64_t *starts, size_t from, size_t to, struct err *e)
+static int build_index(struct index *ix, const struct ksym *syms, size_t from, size_t to, struct err *e)
 {
 	size_t at = from;
 	uint64_t span;
@@ -239,8 +233,8 @@ static int build_index(struct index *ix, const uint64_t *starts, size_t from, si
 	*ix = (struct index){ 0 };
 	if (from == to)
 		return 0;
-	ix->base = starts[from];
-	span = starts[to - 1] - ix->base;
+	ix->base = syms[from].start;
+	span = syms[to - 1].start - ix->base;
 	while (span >> ix->shift >= to - from)
 		ix->shift++;
 	ix->n = (size_t)(span >> ix->shift) + 1;
@@ -248,7 +242,7 @@ static int build_index(struct index *ix, const uint64_t *starts, size_t from, si
 	if (!ix->bucket)
 		return err_nomem(e, "the kernel's symbols");
 	for (size_t b = 0; b < ix->n; b++) {
-		while (at + 1 < to && starts[at + 1] - ix->base <= (uint64_t)b << ix->shift)
+		while (at + 1 < to && syms[at + 1].start - ix->base <= (uint64_t)b << ix->shift)
 			at++;
 		ix->bucket[b] = (uint32_t)at;
 	}
@@ -258,9 +252,9 @@ static int build_index(struct index *ix, const uint64_t *starts, size_t from, si
 
 static int build_indexes(struct kallsyms *ks, struct err *e)
 {
-	int err = build_index(&ks->index[0], ks->t.starts, 0, ks->first_module, e);
+	int err = build_index(&ks->index[0], ks->t.syms, 0, ks->first_module, e);
 
-	return err ? err : build_index(&ks->index[1], ks->t.starts, ks->first_module, ks->t.n, e);
+	return err ? err : build_index(&ks->index[1], ks->t.syms, ks->first_module, ks->t.n, e);
 }
 
 /* ---- the interface ---- */
@@ -305,7 +299,7 @@ int kallsyms_load(const char *file, struct kallsyms **ret, struct err *e)
 
 static bool in_range(const struct kallsyms *ks, const struct index *ix, uint64_t addr)
 {
-	return ix->n && addr >= ks->t.starts[0];
+	return ix->n && addr >= ks->t.syms[0].start;
 }
 
 static const struct index *index_for(const struct kallsyms *ks, uint64_t addr)
@@ -323,10 +317,10 @@ static size_t search(const struct ksymtext *t, const uint32_t *bucket, uint64_t 
 {
 	size_t at = bucket[0], n = bucket[1] - at + 1;
 
-	while (n > 1) { /* starts[at] <= addr, and the last such is among the N from AT on */
+	while (n > 1) { /* syms[at].start <= addr, and the last such is among the N from AT on */
 		size_t half = n / 2;
 
-		at = t->starts[at + half] <= addr ? at + half : at;
+		at = t->syms[at + half].start <= addr ? at + half : at;
 		n -= half;
 	}
 	return at;
@@ -336,10 +330,10 @@ static bool symbol_at(const struct kallsyms *ks, size_t at, uint64_t addr, struc
 {
 	const struct ksymtext *t = &ks->t;
 
-	*ret = (struct kallsyms_sym){ .start = t->starts[at],
+	*ret = (struct kallsyms_sym){ .start = t->syms[at].start,
 		.end = end_of(t, at),
-		.name = name_of(t, t->names[at]),
-		.module = t->bytes + (at >= ks->first_module ? t->modules[at] : 0) };
+		.name = name_of(t, t->syms[at].name),
+		.module = t->bytes + t->syms[at].module };
 	return addr < ret->end;
 }
 
@@ -368,14 +362,13 @@ static void find_batch(const struct kallsyms *ks, const uint64_t *addrs, size_t 
 	for (size_t i = 0; i < n; i++) {
 		if (!buckets[i])
 			continue;
-		__builtin_prefetch(&ks->t.starts[buckets[i][0]]);
-		__builtin_prefetch(&ks->t.names[buckets[i][0]]);
+		__builtin_prefetch(&ks->t.syms[buckets[i][0]]);
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (!buckets[i])
 			continue;
 		at[i] = search(&ks->t, buckets[i], addrs[i]);
-		__builtin_prefetch(name_of(&ks->t, ks->t.names[at[i]]));
+		__builtin_prefetch(name_of(&ks->t, ks->t.syms[at[i]].name));
 	}
 	for (size_t i = 0; i < n; i++)
 		if (!buckets[i] || !symbol_at(ks, at[i], addrs[i], &ret[i]))
@@ -395,9 +388,9 @@ uint64_t kallsyms_address(const struct kallsyms *ks, const char *name)
 	for (size_t i = 0; i < ks->naliases && !best; i++)
 		if (strcmp(name_of(&ks->t, ks->aliases[i].name), name) == 0)
 			best = ks->aliases[i].start;
-	for (size_t i = 0; i < ks->t.n && (!best || ks->t.starts[i] < best); i++)
-		if (strcmp(name_of(&ks->t, ks->t.names[i]), name) == 0)
-			best = ks->t.starts[i];
+	for (size_t i = 0; i < ks->t.n && (!best || ks->t.syms[i].start < best); i++)
+		if (strcmp(name_of(&ks->t, ks->t.syms[i].name), name) == 0)
+			best = ks->t.syms[i].start;
 	return best;
 }
 
@@ -416,16 +409,16 @@ bool kallsyms_plain(const struct kallsyms *ks)
 static int check_shift(const struct kallsyms *ks, uint64_t shift, uint64_t stext, struct err *e)
 {
 	const struct ksymtext *t = &ks->t;
-	uint64_t first = t->starts[0] + shift, last;
+	uint64_t first = t->syms[0].start + shift, last;
 
 	for (size_t i = 0; i < t->n; i++) {
-		if (module_of(t, i))
+		if (t->syms[i].module)
 			continue;
-		last = t->starts[i] + shift;
+		last = t->syms[i].start + shift;
 		if (last < KSYMTEXT_KERNEL_HALF || last < first)
 			return err_set(e, -ERANGE,
 				"cannot move _stext to 0x%llx: '%s' would leave the kernel's half",
-				(unsigned long long)stext, name_of(t, t->names[i]));
+				(unsigned long long)stext, name_of(t, t->syms[i].name));
 	}
 	return 0;
 }
@@ -443,15 +436,13 @@ int kallsyms_relocate(struct kallsyms *ks, uint64_t stext, size_t *dropped, stru
 	if (err)
 		return err;
 	for (size_t i = 0; i < t->n; i++) {
-		if (module_of(t, i))
+		if (t->syms[i].module)
 			continue;
-		t->starts[kept] = t->starts[i] + shift;
-		t->names[kept++] = t->names[i] & ~PAGE_CAPPED;
+		t->syms[kept++] =
+			(struct ksym){ t->syms[i].start + shift, t->syms[i].name & ~PAGE_CAPPED, 0 };
 	}
 	t->n = kept;
-	t->starts[kept] = UINT64_MAX;
-	free(t->modules);
-	t->modules = NULL;
+	t->syms[kept].start = UINT64_MAX;
 	kept = 0;
 	for (size_t i = 0; i < ks->naliases; i++)
 		if (!ks->aliases[i].module)

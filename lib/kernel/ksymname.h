@@ -13,6 +13,8 @@
 
 #include "base.h"
 
+#include <string.h>
+
 enum {
 	KSYM_CODE = 1,
 	KSYM_WEAK = 2,
@@ -32,7 +34,8 @@ static inline unsigned int ksymname_flags(char type, const char *name, size_t le
 	unsigned int flags = (code ? KSYM_CODE : 0u) | (weak ? KSYM_WEAK : type >= 'a' ? KSYM_LOCAL : 0u);
 
 	/* all markers among code end in "text" or "text_end" */
-	if (name[0] == '_' && (!code || name[len - 1] == 't' || name[len - 1] == 'd') &&
+	if (name[0] == '_' && len >= 4 &&
+		(!code || memcmp(name + len - 4, "text", 4) == 0 || memcmp(name + len - 4, "_end", 4) == 0) &&
 		ksymname_is_marker(code, name, len))
 		flags |= KSYM_MARKER;
 	return flags;

@@ -5,12 +5,14 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
 #define WINDOW (128u << 10)
-#define SLACK 40 /* chunks are read across the end of the window, and written across that of a name */
+#define HUGE_PAGE (2u << 20)
+#define SLACK 96 /* chunks are read across the end of the window, and written across that of a name */
 
 struct reader {
 	struct ksymtext *t;
@@ -34,36 +36,66 @@ static inline const char *parse_address(const char *p, uint64_t *ret)
 	return digits && digits <= 16 && *p == ' ' ? p + 1 : NULL;
 }
 
-#define CHUNK 32u
+#define CHUNK 64u
+
+#ifdef __SSE2__
+/* Copy 16 bytes. Returns a bit for each that is a space or below; ors into *HIGH those from DEL on. */
+static inline uint64_t copy_16(char *dst, const char *p, __m128i *high)
+{
+	__m128i v = _mm_loadu_si128((const __m128i_u *)p), space = _mm_set1_epi8(' ');
+
+	_mm_storeu_si128((__m128i_u *)dst, v);
+	*high = _mm_or_si128(*high, _mm_or_si128(v, _mm_add_epi8(v, _mm_set1_epi8(1))));
+	return (unsigned int)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(v, space), v));
+}
+
+/* A bit for each of 16 bytes that is the same. */
+static inline uint64_t same_16(const char *a, const char *b)
+{
+	return (unsigned int)_mm_movemask_epi8(
+		_mm_cmpeq_epi8(_mm_loadu_si128((const __m128i_u *)a), _mm_loadu_si128((const __m128i_u *)b)));
+}
+#endif
 
 /*
  * Copy CHUNK bytes. Returns a bit for each byte that is a space or below, and
  * ors into *ODD those that no symbol has, DEL and what is not ASCII.
  */
-static inline uint32_t copy_chunk(char *dst, const char *p, uint64_t *odd)
+static inline uint64_t copy_chunk(char *dst, const char *p, uint64_t *odd)
 {
-	uint32_t low = 0, high = 0;
-
 #ifdef __SSE2__
-	for (unsigned int i = 0; i < CHUNK; i += 16) {
-		__m128i v = _mm_loadu_si128((const __m128i_u *)(p + i));
-		__m128i space = _mm_set1_epi8(' '), one = _mm_set1_epi8(1);
+	__m128i high = _mm_setzero_si128();
+	uint64_t low = copy_16(dst, p, &high);
 
-		_mm_storeu_si128((__m128i_u *)(dst + i), v);
-		low |= (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(v, space), v)) << i;
-		high |= (uint32_t)_mm_movemask_epi8(_mm_or_si128(v, _mm_add_epi8(v, one)));
-	}
+	low |= copy_16(dst + 16, p + 16, &high) << 16;
+	low |= copy_16(dst + 32, p + 32, &high) << 32;
+	low |= copy_16(dst + 48, p + 48, &high) << 48;
+	*odd |= (unsigned int)_mm_movemask_epi8(high);
 #else
+	uint64_t low = 0;
+
 	memcpy(dst, p, CHUNK);
 	for (unsigned int i = 0; i < CHUNK; i++) {
 		unsigned char c = (unsigned char)p[i];
 
-		low |= (uint32_t)(c <= ' ') << i;
-		high |= c >= 0x7f;
+		low |= (uint64_t)(c <= ' ') << i;
+		*odd |= c >= 0x7f;
 	}
 #endif
-	*odd |= high;
 	return low;
+}
+
+/* Whether LEN bytes are the same, 1 to CHUNK. A chunk is read from A and B. */
+static inline bool same_chunk(const char *a, const char *b, size_t len)
+{
+#ifdef __SSE2__
+	uint64_t same = same_16(a, b) | same_16(a + 16, b + 16) << 16 | same_16(a + 32, b + 32) << 32 |
+			same_16(a + 48, b + 48) << 48;
+
+	return !(~same << (CHUNK - len));
+#else
+	return memcmp(a, b, len) == 0;
+#endif
 }
 
 /*
@@ -73,10 +105,10 @@ static inline uint32_t copy_chunk(char *dst, const char *p, uint64_t *odd)
 static inline size_t copy_word(char *dst, const char *p, uint64_t *odd)
 {
 	for (size_t at = 0;; at += CHUNK) {
-		uint32_t low = copy_chunk(dst + at, p + at, odd);
+		uint64_t low = copy_chunk(dst + at, p + at, odd);
 
 		for (; low; low &= low - 1) {
-			size_t len = at + (size_t)__builtin_ctz(low);
+			size_t len = at + (size_t)__builtin_ctzll(low);
 
 			if (p[len] == '\n' || p[len] == '\t' || p[len] == ' ' || p[len] == '\0')
 				return len;
@@ -87,16 +119,26 @@ static inline size_t copy_word(char *dst, const char *p, uint64_t *odd)
 
 /* ---- a line ---- */
 
+/* As realloc(); new memory is in huge pages, of which only those that are touched exist. */
+static void *resize(void *old, size_t len)
+{
+	void *p = old ? realloc(old, len) : aligned_alloc(HUGE_PAGE, len);
+
+	if (p && !old)
+		(void)madvise(p, len, MADV_HUGEPAGE); /* a kernel without them takes small ones */
+	return p;
+}
+
 static int make_bytes(struct ksymtext *t, size_t len)
 {
-	size_t cap = t->bytes_cap ? t->bytes_cap * 2 : 2u << 20;
+	size_t cap = t->bytes_cap ? t->bytes_cap * 2 : 2 * HUGE_PAGE;
 	char *bytes;
 
 	if (t->bytes_cap - t->bytes_len >= len + SLACK)
 		return 0;
 	if (cap > 1u << KSYMTEXT_BITS)
 		return -EFBIG;
-	bytes = realloc(t->bytes, cap);
+	bytes = resize(t->bytes, cap);
 	if (!bytes)
 		return -ENOMEM;
 	if (!t->bytes)
@@ -106,33 +148,17 @@ static int make_bytes(struct ksymtext *t, size_t len)
 	return 0;
 }
 
-static int grow_modules(struct ksymtext *t, size_t old_cap)
-{
-	uint32_t *modules = realloc(t->modules, t->cap * sizeof(*modules));
-
-	if (!modules)
-		return -ENOMEM;
-	memset(modules + old_cap, 0, (t->cap - old_cap) * sizeof(*modules));
-	t->modules = modules;
-	return 0;
-}
-
 /* Not base_grow(), which would write the megabytes that are about to be written. */
 static int grow(struct ksymtext *t)
 {
-	size_t old = t->cap, cap = old ? old * 2 : 128u << 10;
-	uint64_t *starts = realloc(t->starts, (cap + 1) * sizeof(*starts));
-	uint32_t *names;
+	size_t size = t->cap ? (t->cap + 1) * 2 * sizeof(*t->syms) : 2 * HUGE_PAGE;
+	struct ksym *syms = resize(t->syms, size);
 
-	if (!starts)
+	if (!syms)
 		return -ENOMEM;
-	t->starts = starts;
-	names = realloc(t->names, cap * sizeof(*names));
-	if (!names)
-		return -ENOMEM;
-	t->names = names;
-	t->cap = cap;
-	return t->modules ? grow_modules(t, old) : 0;
+	t->syms = syms;
+	t->cap = size / sizeof(*syms) - 1;
+	return 0;
 }
 
 /* Room for the symbols of LEN bytes of text. */
@@ -190,18 +216,11 @@ static uint32_t keep_module(struct reader *r, const char *p, const char **end)
 	return r->module;
 }
 
-static int add_symbol(struct ksymtext *t, uint64_t start, uint32_t name, uint32_t module)
+static void add_symbol(struct ksymtext *t, uint64_t start, uint32_t name, uint32_t module)
 {
-	if (module && !t->modules && grow_modules(t, 0) < 0)
-		return -ENOMEM;
-	if (t->n && start < t->starts[t->n - 1])
-		t->unsorted = true;
-	t->starts[t->n] = start;
-	t->names[t->n] = name;
-	if (t->modules)
-		t->modules[t->n] = module;
-	t->n++;
-	return 0;
+	if (!t->descent && t->n && start < t->syms[t->n - 1].start)
+		t->descent = t->n;
+	t->syms[t->n++] = (struct ksym){ start, name, module };
 }
 
 /* The line at *P, which has its newline; *P is then the next. -EINVAL when it is malformed. */
@@ -229,54 +248,55 @@ static inline int parse_line(struct reader *r, const char **p)
 		return -EINVAL;
 	*p = end + 1;
 	if (start >= KSYMTEXT_KERNEL_HALF)
-		return add_symbol(t, start, name | flags << KSYMTEXT_BITS, module);
+		add_symbol(t, start, name | flags << KSYMTEXT_BITS, module);
 	t->zero += start == 0;
-	t->low += start != 0;
+	t->low += start != 0 && start < KSYMTEXT_KERNEL_HALF;
 	return 0;
 }
 
 /*
- * Nearly all lines are "<16 digits> <t or T> <name of at most 31 bytes>": take
+ * Nearly all lines are "<16 digits> <t or T> <name of at most 63 bytes>": take
  * them from P on, up to LAST, with everything in registers. Returns the first
  * line that is another, or behind LAST. Room is there for every symbol.
  */
 static const char *take_plain_lines(struct reader *r, const char *p, const char *last)
 {
 	struct ksymtext *t = r->t;
-	char *bytes = t->bytes;
-	size_t n = t->n, at = t->bytes_len, pfx = r->pfx, pfx_len = r->pfx_len;
-	uint64_t odd = 0, prev = n ? t->starts[n - 1] : 0;
+	struct ksym *sym = t->syms + t->n;
+	char *to = t->bytes + t->bytes_len;
+	const char *pfx = t->bytes + r->pfx;
+	size_t pfx_len = r->pfx_len;
+	uint32_t pfx_name = r->pfx;
+	uint64_t odd = 0, start, prev = t->n ? sym[-1].start : 0;
 
-	while (p <= last) {
-		uint32_t low, name = (uint32_t)at;
-		uint64_t start;
-		size_t len;
+	while (p <= last && hexword_16(p, &start) && start >= prev && start >= KSYMTEXT_KERNEL_HALF &&
+		p[16] == ' ' && (p[17] | 0x20) == 't' && p[18] == ' ') {
+		const char *text = p + 19;
+		uint64_t low = copy_chunk(to, text, &odd);
+		size_t len = (size_t)__builtin_ctzll(low | UINT64_C(1) << 63);
+		uint32_t name = (uint32_t)(to - t->bytes);
 
-		if (!hexword_16(p, &start) || start < KSYMTEXT_KERNEL_HALF || (p[17] | 0x20) != 't' ||
-			p[16] != ' ' || p[18] != ' ')
+		if (!len || text[len] != '\n')
 			break;
-		low = copy_chunk(bytes + at, p + 19, &odd);
-		len = (size_t)__builtin_ctz(low | 1u << 31);
-		if (!len || p[19 + len] != '\n' || start < prev)
-			break;
-		if (len == pfx_len && memcmp(bytes + pfx, bytes + at, len) == 0) {
-			name = (uint32_t)pfx;
+		if (len == pfx_len && same_chunk(pfx, text, len)) {
+			name = pfx_name;
 			pfx_len = 0;
 		} else {
-			bytes[at + len] = '\0';
-			at += len + 1;
-			pfx_len = len > 6 && memcmp(bytes + at, "__pfx_", 6) == 0 ? len - 6 : 0;
-			pfx = name + 6;
+			to[len] = '\0';
+			to += len + 1;
+			pfx_len = len > 6 && memcmp(text, "__pfx_", 6) == 0 ? len - 6 : 0;
+			pfx = text + 6;
+			pfx_name = name + 6;
 		}
-		t->starts[n] = prev = start;
-		t->names[n++] = name | ksymname_flags(p[17], p + 19, len) << KSYMTEXT_BITS;
-		p += 20 + len;
-		r->line++;
+		*sym++ = (struct ksym){ start, name | ksymname_flags(p[17], text, len) << KSYMTEXT_BITS, 0 };
+		prev = start;
+		p = text + len + 1;
 	}
 	t->odd |= odd;
-	t->n = n;
-	t->bytes_len = at;
-	r->pfx = (uint32_t)pfx;
+	r->line += (size_t)(sym - t->syms) - t->n;
+	t->n = (size_t)(sym - t->syms);
+	t->bytes_len = (size_t)(to - t->bytes);
+	r->pfx = pfx_name;
 	r->pfx_len = (uint32_t)pfx_len;
 	return p;
 }
@@ -300,7 +320,7 @@ static int parse_window(struct reader *r, struct err *e)
 
 	memset(r->window + r->len, 0, SLACK);
 	while (!err && last && p <= last) {
-		if (!r->t->modules)
+		if (!r->module)
 			p = take_plain_lines(r, p, last);
 		if (p > last)
 			break;
@@ -360,9 +380,7 @@ int ksymtext_read(int fd, const char *file, struct ksymtext *ret, struct err *e)
 
 void ksymtext_free(struct ksymtext *t)
 {
-	free(t->starts);
-	free(t->names);
-	free(t->modules);
+	free(t->syms);
 	free(t->bytes);
 	*t = (struct ksymtext){ 0 };
 }

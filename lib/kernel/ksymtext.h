@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ksymtext - the lines of /proc/kallsyms as arrays. Floor 2.
+ * ksymtext - the lines of /proc/kallsyms as an array. Floor 2.
  *
  * Generating /proc/kallsyms costs the kernel far more than reading it costs
  * us; what is ours to save is memory, since every page touched for the first
  * time is a fault and a page to be cleared. So the text passes through a small
- * window; kept are an array of addresses, one of names, and the names' bytes
- * once: "foo" is the tail of the "__pfx_foo" before it.
+ * window; kept are an array of symbols and the names' bytes once: "foo" is the
+ * tail of the "__pfx_foo" before it. Both lie in huge pages where the kernel
+ * has them to give: filling them takes a few faults, not thousands.
  */
 #ifndef STACKTOOLS_KSYMTEXT_H
 #define STACKTOOLS_KSYMTEXT_H
@@ -21,14 +22,18 @@
 /* The lower half of the address space holds no kernel address: per-CPU offsets, and zeros. */
 #define KSYMTEXT_KERNEL_HALF (UINT64_C(1) << 63)
 
+struct ksym {
+	uint64_t start;
+	uint32_t name;
+	uint32_t module; /* an offset into the bytes, 0 = the kernel */
+};
+
 struct ksymtext {
-	uint64_t *starts; /* n, with room for one more */
-	uint32_t *names; /* n */
-	uint32_t *modules; /* n, offsets into bytes, 0 = the kernel; NULL when no symbol has a module */
+	struct ksym *syms; /* n, with room for one more */
 	size_t n, cap;
 	char *bytes; /* names and modules, each with a NUL; bytes[0] is the empty string */
 	size_t bytes_len, bytes_cap;
-	bool unsorted; /* starts descend somewhere */
+	size_t descent; /* the first symbol that starts before the one in front of it, 0 = none does */
 	uint64_t odd; /* nonzero when the text is not printable ASCII */
 	size_t zero, low; /* lines left out: the address is 0, or not in the kernel's half */
 };
