@@ -245,18 +245,19 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		return;
 	}
 	if (!(key->flags & OFFCPU_F_DROP)) {
+		w->unsent >>= 1;
 		if (w->announced != key->exec_id + 1)
 			announce(task, w, s, key);
 		if (kernel_stacks) {
 			n = bpf_get_stack(ctx, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
-			key->kernel = stack_id(s, n, KIND_KERNEL, VERDICT_COMPLETE, true);
+			key->kernel = stack_id(s, w, &key->kernel, n, KIND_KERNEL, VERDICT_COMPLETE, true);
 		} else {
 			key->kernel = no_stack(REASON_NOT_ASKED);
 		}
 		reason = no_user_reason(task);
 		if (!reason) {
 			n = bpf_get_stack(ctx, s->ev.frames, stack_bytes(KIND_USER), BPF_F_USER_STACK);
-			key->user = stack_id(s, n, KIND_USER, VERDICT_UNVERIFIED, true);
+			key->user = stack_id(s, w, &key->user, n, KIND_USER, VERDICT_UNVERIFIED, true);
 		} else {
 			key->user = no_stack(reason);
 		}
@@ -292,7 +293,7 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	key.user = no_stack(REASON_NOT_SEEN);
 	if (kernel_stacks) {
 		n = bpf_get_task_stack(task, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
-		key.kernel = stack_id(s, n, KIND_KERNEL, VERDICT_COMPLETE, true);
+		key.kernel = stack_id(s, w, &key.kernel, n, KIND_KERNEL, VERDICT_COMPLETE, true);
 	} else {
 		key.kernel = no_stack(REASON_NOT_ASKED);
 	}
@@ -438,14 +439,15 @@ int initial_waits(struct bpf_iter__task *ctx)
 		announce(task, w, s, &w->initial);
 		if (kernel_stacks) {
 			n = bpf_get_task_stack(task, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
-			w->initial.kernel = stack_id(s, n, KIND_KERNEL, VERDICT_COMPLETE, true);
+			w->initial.kernel =
+				stack_id(s, w, &w->initial.kernel, n, KIND_KERNEL, VERDICT_COMPLETE, true);
 		} else {
 			w->initial.kernel = no_stack(REASON_NOT_ASKED);
 		}
 		reason = no_user_reason(task);
 		if (!reason)
-			w->initial.user =
-				stack_id(s, walk_user(task, s), KIND_USER, VERDICT_UNVERIFIED, false);
+			w->initial.user = stack_id(s, w, &w->initial.user, walk_user(task, s), KIND_USER,
+				VERDICT_UNVERIFIED, false);
 		else
 			w->initial.user = no_stack(reason);
 	}

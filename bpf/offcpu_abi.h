@@ -75,7 +75,7 @@ struct offcpu_value {
 struct offcpu_wait {
 	__u64 start; /* enum offcpu_start, or when the wait of `key` began */
 	__u32 announced; /* exec_id + 1 of the last OFFCPU_EV_THREAD that left */
-	__u32 pad;
+	__u32 unsent; /* bit 0: a stack of its last wait could not be sent; 1: of this wait */
 	struct offcpu_key key;
 	struct offcpu_key initial;
 };

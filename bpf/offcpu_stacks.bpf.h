@@ -59,20 +59,23 @@ struct {
 	__type(value, struct scratch);
 } iter_scratch SEC(".maps");
 
-static __always_inline void put(struct offcpu_ev_stack *ev, struct scratch *s)
+/* False when it could not be sent. */
+static __always_inline bool put(struct offcpu_ev_stack *ev, struct scratch *s)
 {
 	__u64 bytes = __builtin_offsetof(struct offcpu_ev_stack, frames) + ev->len * 8ULL;
 	__u64 flags = BPF_RB_NO_WAKEUP;
 	__u8 one = 1;
 
 	if (bytes > sizeof(*ev))
-		return;
+		return false;
 	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
-	if (bpf_ringbuf_output(&ring, ev, bytes, flags))
+	if (bpf_ringbuf_output(&ring, ev, bytes, flags)) {
 		s->count.ring_full++;
-	else
-		bpf_map_update_elem(&seen, &ev->id, &one, BPF_ANY);
+		return false;
+	}
+	bpf_map_update_elem(&seen, &ev->id, &one, BPF_ANY);
+	return true;
 }
 
 /*
@@ -111,8 +114,8 @@ __noinline int hash_frames(struct offcpu_ev_stack *ev)
  * What a helper left in the scratch event (BYTES of frames, or -errno) becomes
  * an identity; a stack not sent before is sent.
  */
-static __always_inline struct offcpu_stack_id stack_id(
-	struct scratch *s, long bytes, __u8 kind, __u8 verdict, bool by_helper)
+static __always_inline struct offcpu_stack_id stack_id(struct scratch *s, struct offcpu_wait *w,
+	const struct offcpu_stack_id *last, long bytes, __u8 kind, __u8 verdict, bool by_helper)
 {
 	struct offcpu_ev_stack *ev = &s->ev;
 	struct offcpu_stack_id none = {};
@@ -142,8 +145,11 @@ static __always_inline struct offcpu_stack_id stack_id(
 		ev->verdict = VERDICT_TRUNCATED;
 	}
 	hash_frames(ev);
+	/* the stack of this thread's wait before: then it is sent already, unless that failed */
+	if (ev->id.hi == last->hi && ev->id.lo == last->lo && !(w->unsent & 1))
+		return ev->id;
 	if (!bpf_map_lookup_elem(&seen, &ev->id))
-		put(ev, s);
+		w->unsent |= put(ev, s) ? 0 : 2;
 	return ev->id;
 }
 
