@@ -7,7 +7,7 @@ void buf_put(struct buf *b, const void *p, size_t n)
 {
 	if (b->failed || !n)
 		return;
-	if (base_grow(&b->p, &b->cap, b->len + n, 1) != 0) {
+	if (n > b->cap - b->len && base_grow(&b->p, &b->cap, b->len + n, 1) != 0) {
 		b->failed = true;
 		return;
 	}

@@ -3,8 +3,10 @@
 #include "hash.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #define CHUNK_MIN 65536
+#define CHUNK_HUGE ((size_t)2 << 20)
 #define SLOTS_MIN 256
 
 /* id_1 is the id plus one: a zeroed slot is free. */
@@ -39,20 +41,40 @@ uint32_t intern_find(const struct intern *t, const void *p, size_t len, uint64_t
 	return INTERN_NONE;
 }
 
+/* Grows with what is HELD; a big one is made of huge pages, as look-ups in it are random. */
+static struct intern_chunk *new_chunk(size_t len, size_t held)
+{
+	size_t size = MIN(MAX(3 * held, (size_t)CHUNK_MIN), CHUNK_HUGE);
+	struct intern_chunk *c;
+
+	if (len > SIZE_MAX / 4)
+		return NULL;
+	size = MAX(size, sizeof(*c) + len);
+	if (size < CHUNK_HUGE) {
+		c = malloc(size);
+	} else {
+		size = (size + CHUNK_HUGE - 1) & ~(CHUNK_HUGE - 1);
+		c = aligned_alloc(CHUNK_HUGE, size);
+		if (c)
+			madvise(c, size, MADV_HUGEPAGE); /* small pages do as well */
+	}
+	if (c)
+		*c = (struct intern_chunk){ .cap = size - sizeof(*c) };
+	return c;
+}
+
 char *intern_room(struct intern *t, size_t len)
 {
 	struct intern_chunk *c = t->chunks;
 	char *at;
 
 	if (!c || c->cap - c->used < len) {
-		size_t cap = MAX(len, (size_t)CHUNK_MIN);
-
-		c = len > SIZE_MAX / 2 ? NULL : malloc(sizeof(*c) + cap);
+		c = new_chunk(len, t->bytes);
 		if (!c)
 			return NULL;
-		*c = (struct intern_chunk){ .next = t->chunks, .cap = cap };
+		c->next = t->chunks;
 		t->chunks = c;
-		t->bytes += cap;
+		t->bytes += c->cap;
 	}
 	at = c->bytes + c->used;
 	c->used += len;

@@ -40,6 +40,7 @@ struct record {
 	enum paragraph_end how;
 	bool chosen; /* of the event to fold */
 	bool java;
+	struct bodycache_key key; /* of the body, where it is the whole paragraph's */
 };
 
 int folding_new(const struct folding_opts *opts, struct folding **ret, struct err *e)
@@ -176,7 +177,9 @@ static uint32_t name_of(struct folding *f, const struct perfscript_header *h)
 
 static int push_frame(struct folding *f, size_t at, enum foldframe_side side, struct err *e)
 {
-	if (f->functions.failed ||
+	if (f->functions.failed)
+		return err_nomem(e, "a deep stack");
+	if (f->n_frames == f->cap_frames &&
 		base_grow(&f->frames, &f->cap_frames, f->n_frames + 1, sizeof(*f->frames)) != 0)
 		return err_nomem(e, "a deep stack");
 	f->frames[f->n_frames++] =
@@ -365,7 +368,7 @@ static int walk_body(struct folding *f, const struct paragraphs *in, const struc
 }
 
 /* A body seen for the first time, or not kept. */
-static int fold_body(struct folding *f, const struct paragraphs *in, const struct record *r, uint64_t hash,
+static int fold_body(struct folding *f, const struct paragraphs *in, const struct record *r,
 	const char **next, struct err *e)
 {
 	struct bodycache_value v = { .name = INTERN_NONE };
@@ -388,8 +391,8 @@ static int fold_body(struct folding *f, const struct paragraphs *in, const struc
 	if (r->chosen && v.stack == INTERN_NONE)
 		return err_nomem(e, "the distinct stacks");
 	code = account(f, in, r, &v, e);
-	if (!code && r->chosen && hash)
-		code = bodycache_keep(&f->cache[r->java], r->body, (size_t)(r->end - r->body), hash, &v, e);
+	if (!code && r->chosen && r->key.hash)
+		code = bodycache_keep(&f->cache[r->java], &r->key, &v, e);
 	return code;
 }
 
@@ -402,18 +405,18 @@ static int fold_body(struct folding *f, const struct paragraphs *in, const struc
 static int fold_record(struct folding *f, const struct paragraphs *in, struct record *r, bool first,
 	const char **next, struct err *e)
 {
-	size_t len = (size_t)(r->end - r->body);
 	struct bodycache_value *v = NULL;
-	uint64_t hash = 0;
 	int code = choose(f, r, e);
 
 	if (code)
 		return code;
-	r->java = starts(r->h.comm.p, r->h.comm.len, "java");
 	if (first && r->how == PARAGRAPH_BLANK)
-		v = bodycache_find(&f->cache[r->java], r->body, len, &hash);
+		v = bodycache_find(&f->cache[r->java], &r->key);
+	else
+		r->key.hash = 0;
 	if (!v)
-		return fold_body(f, in, r, hash, next, e);
+		return fold_body(f, in, r, next, e);
+	foldtab_prefetch(&f->table, v->pair);
 	*next = r->end;
 	/* the first bad line was told when the body was read */
 	f->report.malformed += v->bad;
@@ -448,6 +451,9 @@ int folding_add(struct folding *f, const struct paragraphs *in, const struct par
 				(struct perfscript_str){ .p = p, .len = starts(p, len, "# wait:") ? len : 0 };
 			continue;
 		}
+		r.java = starts(p, len, "java");
+		if (first)
+			r.key = bodycache_expect(&f->cache[r.java], next, (size_t)(end - next));
 		if (para->end == PARAGRAPH_CUT_LINE && next == end) {
 			malformed(f, in, p, "a line of more than 16 MiB");
 		} else if (perfscript_header(p, len, &r.h)) {

@@ -108,13 +108,25 @@ static int compare_walks(struct walk *x, struct walk *y)
 	}
 }
 
+/* Most lines that meet have the first part in common, kept once; 0 where more is to be compared. */
+static int compare_second(const struct foldtab_line *x, const struct foldtab_line *y)
+{
+	const struct foldtab_sum_text *p = &x->part[1], *q = &y->part[1];
+	size_t n = MIN(p->len, q->len);
+
+	if (!n || x->part[0].p != y->part[0].p || x->part[0].len != y->part[0].len)
+		return 0;
+	return memcmp(p->p, q->p, n);
+}
+
 /* By text alone. */
 static int by_text(const void *a, const void *b)
 {
 	const struct foldtab_line *x = a, *y = b;
+	int c = compare_second(x, y);
 	struct walk wx = { { x->part[0], x->part[1] }, 0 }, wy = { { y->part[0], y->part[1] }, 0 };
 
-	return compare_walks(&wx, &wy);
+	return c ? c : compare_walks(&wx, &wy);
 }
 
 /* As the lines will be printed, with their numbers: what differs from by_text() are blanks in names. */

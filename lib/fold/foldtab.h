@@ -41,6 +41,13 @@ void foldtab_free(struct foldtab *t); /* a zeroed one is fine */
  */
 uint32_t foldtab_pair(struct foldtab *t, uint32_t name, uint32_t stack);
 
+/* The pair at INDEX, if there is one, is about to be added to. */
+static inline void foldtab_prefetch(const struct foldtab *t, uint32_t index)
+{
+	if (index < t->n)
+		__builtin_prefetch(&t->pairs[index], 1);
+}
+
 struct foldtab_line {
 	struct foldtab_sum_text {
 		const char *p;

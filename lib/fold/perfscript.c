@@ -2,6 +2,9 @@
 #include "perfscript.h"
 
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 static bool is_digit(char c)
 {
@@ -21,6 +24,41 @@ static inline bool is_word(char c)
 	};
 
 	return word[(unsigned char)c];
+}
+
+#ifdef __SSE2__
+/* Which of 16 bytes are within LOW..HIGH. */
+static inline __m128i within16(__m128i v, char low, char high)
+{
+	__m128i from_low = _mm_sub_epi8(v, _mm_set1_epi8(low));
+
+	return _mm_cmpeq_epi8(_mm_min_epu8(from_low, _mm_set1_epi8((char)(high - low))), from_low);
+}
+
+static inline unsigned not_word16(const char *p)
+{
+	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+	__m128i hit = _mm_or_si128(within16(v, '0', '9'), _mm_cmpeq_epi8(v, _mm_set1_epi8('_')));
+
+	/* with that bit letters are lower case, and nothing else becomes a letter */
+	hit = _mm_or_si128(hit, within16(_mm_or_si128(v, _mm_set1_epi8(0x20)), 'a', 'z'));
+	return (unsigned)_mm_movemask_epi8(hit) ^ 0xffff;
+}
+#endif
+
+static inline const char *skip_word(const char *p, const char *end)
+{
+#ifdef __SSE2__
+	for (; end - p >= 16; p += 16) {
+		unsigned other = not_word16(p);
+
+		if (other)
+			return p + __builtin_ctz(other);
+	}
+#endif
+	while (p < end && is_word(*p))
+		p++;
+	return p;
 }
 
 static struct perfscript_str slice(const char *from, const char *to)
@@ -148,8 +186,8 @@ bool perfscript_frame(const char *line, size_t len, struct perfscript_frame *ret
 
 	while (p < end && perfscript_space(*p))
 		p++;
-	for (word = p; p < end && is_word(*p);)
-		p++;
+	word = p;
+	p = skip_word(p, end);
 	ret->pc = slice(word, p);
 	if (p == word)
 		return false;
