@@ -26,8 +26,8 @@ struct scan {
 
 /* Members of task_struct; either name of a pair serves. */
 static const char *const task_members[][2] = { { "__state", "state" }, { "flags" }, { "on_cpu" }, { "mm" },
-	{ "pid" }, { "tgid" }, { "group_leader" }, { "thread_pid" }, { "start_boottime" }, { "self_exec_id" },
-	{ "comm" } };
+	{ "pid" }, { "tgid" }, { "se" }, { "group_leader" }, { "thread_pid" }, { "start_boottime" },
+	{ "self_exec_id" }, { "comm" } };
 
 static const char *const helpers[] = { "BPF_FUNC_get_stack", "BPF_FUNC_get_task_stack",
 	"BPF_FUNC_task_storage_get", "BPF_FUNC_ringbuf_output", "BPF_FUNC_probe_read_kernel",
@@ -163,8 +163,9 @@ static void check_switch(
 
 	judge(m, f, "BTF.sched_switch",
 		n >= 5 ? "btf_trace_sched_switch has prev_state"
-		       : "btf_trace_sched_switch without prev_state: the state is read from the task",
-		n >= 4 ? "" : "a prototype of the tracepoint sched_switch", STACKMAP);
+		       : "btf_trace_sched_switch without prev_state",
+		n >= 5 ? "" : "a prototype of the tracepoint sched_switch with prev_state (Linux 5.18)",
+		STACKMAP);
 }
 
 static void missing_members(uint32_t task, const struct btf *btf, char *buf, size_t cap)

@@ -16,12 +16,17 @@ struct pid {
 	unsigned int level;
 };
 
+struct sched_entity {
+	u64 sum_exec_runtime, prev_sum_exec_runtime;
+};
+
 struct task_struct {
 	struct {
 		unsigned int __state;
 		unsigned int flags;
 	};
 	int on_cpu;
+	struct sched_entity se;
 	struct mm_struct *mm;
 	int pid, tgid;
 	struct task_struct *group_leader;

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The aggregation maps on the running kernel: swap, empty, growth. */
+#include "aggmap.h"
+#include "tap.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+
+#define SIZE 64
+
+struct taken {
+	uint64_t n, total_ns;
+};
+
+static void take(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value)
+{
+	struct taken *t = ctx;
+
+	(void)key;
+	t->n++;
+	t->total_ns += value->total_ns;
+}
+
+/* N waits of threads FIRST, FIRST + 1, ..., each as many ns long as its tid; the last error. */
+static int fill(const struct aggmap *m, uint32_t first, uint32_t n)
+{
+	int rc = 0;
+
+	for (uint32_t i = first; i < first + n; i++) {
+		struct offcpu_key key = { .tgid = 1, .tid = i };
+		struct offcpu_value value = { .total_ns = i, .count = 1 };
+		int code = bpf_map_update_elem(m->fd, &key, &value, BPF_NOEXIST);
+
+		rc = code ? code : rc;
+	}
+	return rc;
+}
+
+static void test_maps(struct tap *t, struct aggmap *m)
+{
+	struct taken taken = { 0 };
+	int first = m->fd;
+
+	tap_eq_u64(t, (uint64_t)-aggmap_settle(m, NULL), 0, "the first map is put in place");
+	tap_eq_u64(t, (uint64_t)-fill(m, 1, SIZE), 0, "it takes as many as it has room for");
+	tap_eq_u64(t, (uint64_t)-fill(m, SIZE + 1, 2 * SIZE), E2BIG, "and not three times as many");
+	tap_eq_u64(t, (uint64_t)-aggmap_swap(m, NULL), 0, "swap");
+	tap_ok(t, m->fd != first && m->spare_fd == first, "the full map is the spare one now");
+	tap_eq_u64(t, (uint64_t)-aggmap_empty(m, take, &taken, NULL), 0, "the spare map is emptied");
+	tap_ok(t, taken.n >= SIZE && taken.total_ns >= SIZE * (SIZE + 1) / 2, "every element was handed out");
+	tap_eq_u64(t, m->spare_size, 2 * SIZE, "a map that was full is followed by one of twice the size");
+	taken = (struct taken){ 0 };
+	aggmap_swap(m, NULL);
+	tap_eq_u64(t, aggmap_room(m), 2 * SIZE, "the larger one is in use after the next swap");
+	tap_eq_u64(t, (uint64_t)-fill(m, 1, 2 * SIZE), 0, "and takes twice as many");
+	aggmap_empty(m, take, &taken, NULL);
+	tap_eq_u64(t, taken.n, 0, "a map that was not used hands out nothing");
+	tap_eq_u64(t, m->spare_size, SIZE, "and does not grow");
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+	struct aggmap m;
+	struct err e;
+
+	if (aggmap_open(&m, SIZE, &e) != 0) {
+		tap_skip(&t, "aggregation maps", "%s", e.msg);
+		return tap_done(&t);
+	}
+	test_maps(&t, &m);
+	aggmap_close(&m);
+	return tap_done(&t);
+}
