@@ -16,6 +16,15 @@ static const struct {
 	[CAP_R_COMPAT] = { "32-bit", "a 32-bit task" },
 	[CAP_R_EMPTY] = { "empty", "the kernel gave a stack of no frames" },
 	[CAP_R_MEMORY] = { "no-memory", "stack memory could not be read" },
+	[CAP_R_NO_MAPPING] = { "no-mapping", "the PC lies in no executable mapping that was known" },
+	[CAP_R_NO_ROW] = { "no-row", "the unwind table of the PC's file has no row for it" },
+	[CAP_R_EXPRESSION] = { "expression", "the row holds an expression that tables cannot express" },
+	[CAP_R_REGISTER] = { "register", "RBP, or another register that the row needs, is not known" },
+	[CAP_R_LOOP] = { "loop", "the stack pointer did not advance: a loop, or a corrupt stack" },
+	[CAP_R_NOT_READY] = { "not-ready", "the wait began before the unwind table was there" },
+	[CAP_R_DROPPED] = { "dropped", "the unwind table had been dropped, or refused, for lack of memory" },
+	[CAP_R_NO_FRAME_POINTER] = { "no-frame-pointer",
+		"no unwind table covers the PC, and RBP leads to no caller" },
 };
 
 const char *capture_reason_name(unsigned int reason)

@@ -141,6 +141,14 @@ enum cap_reason {
 	CAP_R_COMPAT = 8, /* a 32-bit task */
 	CAP_R_EMPTY = 9, /* the kernel gave a stack of no frames */
 	CAP_R_MEMORY = 10, /* stack memory could not be read */
+	CAP_R_NO_MAPPING = 11, /* the PC lies in no executable mapping that was known */
+	CAP_R_NO_ROW = 12, /* the unwind table of the PC's file has no row for it */
+	CAP_R_EXPRESSION = 13, /* the row holds an expression that tables cannot express */
+	CAP_R_REGISTER = 14, /* RBP, or another register that the row needs, is not known */
+	CAP_R_LOOP = 15, /* the stack pointer did not advance: a loop, or a corrupt stack */
+	CAP_R_NOT_READY = 16, /* the wait began before the unwind table was there */
+	CAP_R_DROPPED = 17, /* the table had been dropped, or refused, for lack of memory */
+	CAP_R_NO_FRAME_POINTER = 18, /* no table covers the PC, and RBP leads to no caller */
 	CAP_R_COUNT
 };
 

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwindtab - the compiled unwind table of one ELF file, as one run of bytes
+ * that can be sent, kept on disk, and checked. Floor 2.
+ *
+ * The bytes may come from a process that parsed a hostile file, or from a
+ * disk that tore them: unwindtab_view() believes nothing. What it accepted
+ * can be copied into the chunks of bpf/unwind_abi.h, segment by segment, once
+ * the rule numbers are translated from the table's own to the recording's.
+ *
+ * Layout, little-endian, each part at a multiple of 8:
+ *	struct unwindtab_head
+ *	struct unwindtab_seg [n_segs]
+ *	struct unwind_rule [n_rules]	rule 0 is all zero: no unwind information
+ *	the segments, as in unwind_abi.h, each at its `at` from the beginning of the bytes
+ */
+#ifndef STACKTOOLS_UNWINDTAB_H
+#define STACKTOOLS_UNWINDTAB_H
+
+#include "err.h"
+
+#include "unwind_abi.h"
+
+#define UNWINDTAB_MAGIC UINT64_C(0x3162617477755453) /* "STuwtab1" */
+#define UNWINDTAB_SEGS_MAX 65535 /* 4 GiB of text, less a segment */
+#define UNWINDTAB_RULES_MAX 16384 /* of one file */
+
+/* What was left out of a table, and why; texts: unwindtab_left_text(). */
+enum unwindtab_left {
+	UNWINDTAB_EXPRESSION, /* rows whose CFA or return address is an expression that no rule holds */
+	UNWINDTAB_FP_UNKNOWN, /* rows that do not tell where the frame pointer is */
+	UNWINDTAB_OUTSIDE, /* FDEs, or parts of them, outside executable segments */
+	UNWINDTAB_OVERLAP, /* FDEs that begin inside another one: the other one holds */
+	UNWINDTAB_BAD_CIE, /* CIEs that are malformed or of an unknown kind, */
+	UNWINDTAB_BAD_FDE, /* FDEs that are malformed, and those of such CIEs */
+	UNWINDTAB_TOO_MANY, /* rows beyond a limit: rules of a file, rows of a segment */
+	UNWINDTAB_LEFT
+};
+
+struct unwindtab_head {
+	uint64_t magic;
+	uint32_t crc; /* CRC-32C of everything after this word */
+	uint32_t machine; /* EM_* */
+	uint64_t bytes; /* of everything */
+	uint64_t vaddr; /* of the first segment, a multiple of 64 KiB */
+	uint32_t n_segs, n_rules;
+	uint64_t n_rows; /* after merging */
+	uint32_t n_cies, n_fdes; /* that were read */
+	uint32_t section; /* enum unwindtab_section */
+	uint32_t pad;
+	uint64_t left[UNWINDTAB_LEFT];
+};
+
+enum unwindtab_section { UNWINDTAB_NONE = 0, UNWINDTAB_EH_FRAME = 1, UNWINDTAB_DEBUG_FRAME = 2 };
+
+struct unwindtab_seg {
+	uint32_t at; /* from the beginning of the bytes, a multiple of 8 */
+	uint32_t rows; /* 0 = no unwind information in these 64 KiB, and `at` is 0 */
+};
+
+/* Pointers into the bytes, which must outlive it. */
+struct unwindtab {
+	const struct unwindtab_head *head;
+	const struct unwindtab_seg *segs;
+	const struct unwind_rule *rules;
+	const uint8_t *bytes;
+};
+
+/*
+ * Check LEN bytes at BYTES (aligned to 8) and give the parts of the table:
+ * magic, length, CRC, every offset, the order of pages and rows, every rule's
+ * kinds and number. -EINVAL with the story for anything that is not as above.
+ */
+int unwindtab_view(const void *bytes, size_t len, struct unwindtab *ret, struct err *e);
+
+/* Set the head's length and CRC when everything else is in place. */
+void unwindtab_seal(void *bytes, size_t len);
+
+/*
+ * The rule in force at address VADDR of the file, and the row's first and
+ * last address (END exclusive); NULL outside the table. START and END may be
+ * NULL. Rows with equal rules that meet at a segment's border count as two.
+ */
+const struct unwind_rule *unwindtab_find(
+	const struct unwindtab *t, uint64_t vaddr, uint64_t *start, uint64_t *end);
+
+const char *unwindtab_left_text(unsigned int left); /* a clause for people; never NULL */
+
+#endif
