@@ -342,7 +342,7 @@ void unwindspace_remove(struct unwindspace *s, uint32_t table)
 {
 	struct table *t = &s->tables[table % UNWIND_TABLES_MAX];
 
-	if (!t->live)
+	if (table >= UNWIND_TABLES_MAX || !t->live)
 		return;
 	t->live = false;
 	s->n_rows -= t->rows;
