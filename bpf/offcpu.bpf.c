@@ -246,7 +246,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		return;
 	}
 	key = &w->key;
-	if (!key_init(key, task, preempt || state == TASK_RUNNING, state)) {
+	if (!key_init(key, task, preempt || state == TASK_RUNNING, state) || key->tgid == held) {
 		w->start = OFFCPU_UNKNOWN;
 		return;
 	}

@@ -117,8 +117,8 @@ static __always_inline struct offcpu_stack_id identify(
 }
 
 /* What a helper left in the scratch event: BYTES of frames, or -errno. */
-static __always_inline struct offcpu_stack_id helper_stack(struct scratch *s, struct offcpu_wait *w,
-	const struct offcpu_stack_id *last, long bytes, __u8 kind)
+static __always_inline struct offcpu_stack_id helper_stack(
+	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last, long bytes, __u8 kind)
 {
 	struct offcpu_ev_stack *ev = &s->ev;
 	struct offcpu_stack_id none = {};

@@ -110,8 +110,8 @@ static __always_inline bool at_entry(const struct unwind_walk *u, struct task_st
 }
 
 /* What the walk found becomes the scratch event. */
-static __always_inline struct offcpu_stack_id walk_end(
-	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last, struct task_struct *task)
+static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct offcpu_wait *w,
+	const struct offcpu_stack_id *last, struct task_struct *task)
 {
 	struct unwind_walk *u = &s->walk;
 

@@ -94,7 +94,8 @@ struct unwind_walk {
 	__u8 by_fp; /* at least one step was taken by frame pointer */
 	__u8 verdict, reason;
 	__u8 pad[3];
-	__u64 window_at, window_last; /* address of the window, and the last place in it where a word begins */
+	__u64 window_at,
+		window_last; /* address of the window, and the last place in it where a word begins */
 	__u8 window[UNWIND_WINDOW];
 };
 
@@ -251,6 +252,7 @@ static __always_inline bool find_cfa(
 	case UNWIND_CFA_REG:
 	case UNWIND_CFA_DEREF:
 	case UNWIND_CFA_PLT:
+	case UNWIND_CFA_DEREF_PLUS:
 		break;
 	case UNWIND_CFA_UNSUPPORTED:
 		return stop(w, REASON_EXPRESSION);
@@ -264,10 +266,14 @@ static __always_inline bool find_cfa(
 	else if (r->reg == ARCH_FP || !other_register(w, r->reg, &base, other))
 		return stop(w, REASON_REGISTER);
 	base += (__s64)r->cfa_off;
-	if (r->cfa == UNWIND_CFA_DEREF && !stack_word(w, base, &base, other))
-		return stop(w, REASON_MEMORY);
-	if (r->cfa == UNWIND_CFA_PLT && (w->pc & 15) >= (__u32)r->ra_off)
+	if (r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_DEREF_PLUS) {
+		if (!stack_word(w, base, &base, other))
+			return stop(w, REASON_MEMORY);
+		if (r->cfa == UNWIND_CFA_DEREF_PLUS)
+			base += (__s64)r->ra_off;
+	} else if (r->cfa == UNWIND_CFA_PLT && (w->pc & 15) >= (__u32)r->ra_off) {
 		base += 8;
+	}
 	w->cfa = base;
 	return true;
 }
@@ -311,7 +317,7 @@ static __always_inline bool find_ra(
 {
 	__u64 addr = w->cfa + (__s64)r->ra_off;
 
-	if (r->cfa == UNWIND_CFA_PLT) {
+	if (r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS) {
 		addr = w->cfa - 8;
 	} else if (r->ra == UNWIND_RA_AT_SP) {
 		addr = w->sp + (__s64)r->ra_off;

@@ -123,7 +123,7 @@ static void change(struct tableset *t, struct file *f, enum state state)
 static void fail(struct tableset *t, struct file *f, const char *why)
 {
 	t->stats.failed++;
-	snprintf(t->stats.why, sizeof(t->stats.why), "%s", why);
+	snprintf(t->stats.why, sizeof(t->stats.why), "%.255s", why);
 	change(t, f, BARE);
 }
 

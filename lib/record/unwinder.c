@@ -43,6 +43,7 @@ struct unwinder {
 	struct idmap by_tgid;
 	struct block blocks; /* a ring */
 	bool any_dirty, any_ended;
+	bool distrust; /* events were lost */
 	uint64_t due_ns;
 	struct unwinder_stats stats;
 };
@@ -104,6 +105,11 @@ void unwinder_fds(const struct unwinder *u, struct unwindspace_fds *ret)
 int unwinder_fd(const struct unwinder *u)
 {
 	return tableset_fd(u->tables);
+}
+
+static bool is_image(const struct proc *p, uint64_t start_boot_ns, uint32_t exec_id)
+{
+	return p->known && p->start_boot_ns == start_boot_ns && p->exec_id == exec_id;
 }
 
 /* Slots are never given back, but used again: PIDs are. */
@@ -208,7 +214,10 @@ static void publish(struct unwinder *u, struct proc *p)
 		unwindspace_proc_set(u->space, p->tgid, &up, NULL);
 }
 
-/* Read the mappings of P now. What cannot be read (the process has ended) leaves what was there. */
+/*
+ * Read the mappings of P now. A process that has ended keeps what it had, for
+ * its last waits; one that may not be looked at has none.
+ */
 static bool scan(struct unwinder *u, struct proc *p)
 {
 	struct reading r = { .u = u, .pid = p->tgid };
@@ -216,7 +225,7 @@ static bool scan(struct unwinder *u, struct proc *p)
 	struct block *b = NULL;
 
 	p->dirty = false;
-	if (procmaps_each(p->tgid, read_map, &r, NULL) == 0)
+	if (procmaps_each(p->tgid, read_map, &r, NULL) != -ESRCH)
 		b = make_block(u, &r);
 	if (b) {
 		block_drop(u, p->block);
@@ -244,7 +253,7 @@ void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev)
 {
 	struct proc *p = get_proc(u, ev->tgid);
 
-	if (!p || (p->known && p->start_boot_ns == ev->start_boot_ns && p->exec_id == ev->exec_id))
+	if (!p || is_image(p, ev->start_boot_ns, ev->exec_id))
 		return;
 	p->known = true;
 	p->ended = false;
@@ -258,21 +267,34 @@ void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev)
 	publish(u, p);
 }
 
-/* BPF gave the child its parent's mappings at the fork; here it gets its own hold on them. */
+/*
+ * BPF gave the child its parent's mappings at the fork; here it gets its own
+ * hold on them, or on newer ones that BPF did not know of then.
+ */
 static void on_fork(struct unwinder *u, const struct procevent *ev)
 {
-	struct proc *parent = find_proc(u, ev->parent), *child;
+	struct proc *child, *parent;
+	struct unwind_proc up;
 
-	if (ev->pid == ev->parent || !parent || !parent->block)
+	if (ev->pid == ev->parent || !unwindspace_proc_get(u->space, ev->pid, &up))
 		return;
 	child = get_proc(u, ev->pid);
 	parent = find_proc(u, ev->parent);
-	if (!child)
+	if (!child || !parent || !parent->block) {
+		unwindspace_proc_drop(u->space, ev->pid);
 		return;
+	}
+	/* an exec since then is known already */
+	if (is_image(child, up.start_boot_ns, up.exec_id))
+		return;
+	parent->block->refs++;
 	block_drop(u, child->block);
-	child->block = parent->block;
-	child->block->refs++;
-	child->known = child->ended = child->dirty = false;
+	*child = (struct proc){ .tgid = ev->pid,
+		.start_boot_ns = up.start_boot_ns,
+		.exec_id = up.exec_id,
+		.known = true,
+		.block = parent->block };
+	publish(u, child);
 }
 
 static void on_mmap(struct unwinder *u, const struct procevent *ev)
@@ -299,9 +321,32 @@ void unwinder_event(struct unwinder *u, const struct procevent *ev)
 		if (p)
 			p->ended = u->any_ended = true;
 		break;
+	case PROCEVENT_LOST:
+		u->distrust = true;
+		break;
 	default:
 		break;
 	}
+}
+
+static bool is_known(void *ctx, uint32_t tgid, const struct unwind_proc *up)
+{
+	const struct proc *p = find_proc(ctx, tgid);
+
+	return p && is_image(p, up->start_boot_ns, up->exec_id);
+}
+
+/*
+ * Forks and mappings happened that nobody told of: children whose mappings
+ * are not held here start anew, all others are read again.
+ */
+static void trust_again(struct unwinder *u)
+{
+	unwindspace_procs_sweep(u->space, is_known, u);
+	for (size_t i = 0; i < u->n; i++)
+		u->procs[i].dirty = u->procs[i].known;
+	u->any_dirty = true;
+	u->distrust = false;
 }
 
 static bool rescan(struct unwinder *u)
@@ -343,8 +388,11 @@ static void apply(struct unwinder *u)
 
 bool unwinder_service(struct unwinder *u, int timeout_ms)
 {
-	bool more = u->any_dirty && rescan(u);
+	bool more;
 
+	if (u->distrust)
+		trust_again(u);
+	more = u->any_dirty && rescan(u);
 	if (tableset_service(u->tables, timeout_ms)) {
 		apply(u);
 		more = true;
@@ -352,24 +400,39 @@ bool unwinder_service(struct unwinder *u, int timeout_ms)
 	return more;
 }
 
+void unwinder_distrust(struct unwinder *u)
+{
+	u->distrust = true;
+}
+
 uint64_t unwinder_due_ns(const struct unwinder *u)
 {
 	return u->due_ns;
 }
 
-void unwinder_quiet(struct unwinder *u)
+/* A leader may end before its threads: the process is over when its PID is. */
+static void forget_ended(struct unwinder *u)
 {
-	for (size_t i = 0; u->any_ended && i < u->n; i++) {
+	u->any_ended = false;
+	for (size_t i = 0; i < u->n; i++) {
 		struct proc *p = &u->procs[i];
 
-		/* a leader may end before its threads */
-		if (!p->ended || (kill((pid_t)p->tgid, 0) != 0 && errno != ESRCH) ||
-			kill((pid_t)p->tgid, 0) == 0)
+		if (!p->ended)
 			continue;
+		if (kill((pid_t)p->tgid, 0) == 0 || errno != ESRCH) {
+			u->any_ended = true;
+			continue;
+		}
 		unwindspace_proc_drop(u->space, p->tgid);
 		block_drop(u, p->block);
 		*p = (struct proc){ .tgid = p->tgid };
 	}
+}
+
+void unwinder_quiet(struct unwinder *u)
+{
+	if (u->any_ended)
+		forget_ended(u);
 	tableset_quiet(u->tables);
 	if (tableset_service(u->tables, 0))
 		apply(u);

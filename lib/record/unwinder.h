@@ -45,7 +45,13 @@ bool unwinder_service(struct unwinder *u, int timeout_ms);
 /* When unwinder_service() has something to do again, CLOCK_MONOTONIC; UINT64_MAX = when an event comes. */
 uint64_t unwinder_due_ns(const struct unwinder *u);
 
-/* An RCU grace period has passed. Forgets processes that ended. */
+/* Events may have been missed: read all mappings again. */
+void unwinder_distrust(struct unwinder *u);
+
+/*
+ * An RCU grace period has passed. Forgets processes that ended. At most once
+ * a second, so that forks which used memory given up have been heard of.
+ */
 void unwinder_quiet(struct unwinder *u);
 
 struct unwinder_stats {

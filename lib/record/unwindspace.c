@@ -403,6 +403,27 @@ int unwindspace_proc_set(struct unwindspace *s, uint32_t tgid, const struct unwi
 	return rc ? err_sys(e, rc, "cannot show BPF the mappings of process %u", tgid) : 0;
 }
 
+bool unwindspace_proc_get(const struct unwindspace *s, uint32_t tgid, struct unwind_proc *ret)
+{
+	return bpf_map_lookup_elem(s->procs_fd, &tgid, ret) == 0;
+}
+
+void unwindspace_procs_sweep(
+	struct unwindspace *s, bool (*keep)(void *ctx, uint32_t tgid, const struct unwind_proc *p), void *ctx)
+{
+	struct unwind_proc p;
+	uint32_t key, next;
+	bool more = bpf_map_get_next_key(s->procs_fd, NULL, &next) == 0;
+
+	while (more) {
+		key = next;
+		/* before KEY goes: without it the search would begin again */
+		more = bpf_map_get_next_key(s->procs_fd, &key, &next) == 0;
+		if (unwindspace_proc_get(s, key, &p) && !keep(ctx, key, &p))
+			unwindspace_proc_drop(s, key);
+	}
+}
+
 void unwindspace_proc_drop(struct unwindspace *s, uint32_t tgid)
 {
 	bpf_map_delete_elem(s->procs_fd, &tgid);

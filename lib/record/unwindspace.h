@@ -72,6 +72,13 @@ int unwindspace_commit(struct unwindspace *s, struct err *e);
 
 /* Process TGID has these mappings from now on (replaces, atomically for BPF). */
 int unwindspace_proc_set(struct unwindspace *s, uint32_t tgid, const struct unwind_proc *p, struct err *e);
+/* What BPF has for TGID, which it may have put there itself at a fork. False when there is nothing. */
+bool unwindspace_proc_get(const struct unwindspace *s, uint32_t tgid, struct unwind_proc *ret);
+
+/* Drop every process that KEEP does not want. */
+void unwindspace_procs_sweep(struct unwindspace *s,
+	bool (*keep)(void *ctx, uint32_t tgid, const struct unwind_proc *p), void *ctx);
+
 void unwindspace_proc_drop(struct unwindspace *s, uint32_t tgid);
 
 /* An RCU grace period has passed since the last call. */
