@@ -389,6 +389,7 @@ static __always_inline void take_initial(struct task_struct *task, struct scratc
 			key->kernel = no_stack(REASON_NOT_ASKED);
 		}
 		key->user = other_user_stack(task, s, w, key);
+		w->pending = lacks_tables(s);
 	}
 	/*
 	 * Still the wait that was looked at? A thread that ran since has left
@@ -410,7 +411,7 @@ static __always_inline void walk_late(struct task_struct *task, struct scratch *
 	if (start == OFFCPU_ON_CPU || start == OFFCPU_UNKNOWN || w->late_start == start)
 		return;
 	id = other_user_stack(task, s, w, start == OFFCPU_INITIAL ? &w->initial : &w->key);
-	if (s->ev.reason == REASON_NOT_READY || w->start != start)
+	if (lacks_tables(s) || w->start != start)
 		return;
 	w->late = id;
 	/* an exchange, so that nobody sees it before `late` */

@@ -95,6 +95,9 @@ enum offcpu_event_type {
 	OFFCPU_EV_IMAGE = 4,
 };
 
+/* In a frame of a user stack other than the first: it was interrupted there, this is no return address. */
+#define OFFCPU_EXACT (1ULL << 63)
+
 /* A stack seen for the first time (or again: user space keeps the first). */
 struct offcpu_ev_stack {
 	__u32 type;

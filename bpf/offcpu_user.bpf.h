@@ -77,6 +77,8 @@ static __always_inline void walk_begin(struct unwind_walk *u, const struct pt_re
 	u->exact = 1;
 	u->fp_known = 1;
 	u->by_fp = 0;
+	u->retry = 0;
+	u->in_syscall = arch_in_syscall(regs);
 	u->reason = 0;
 	u->verdict = VERDICT_UNVERIFIED;
 }
@@ -109,6 +111,16 @@ static __always_inline bool at_entry(const struct unwind_walk *u, struct task_st
 	return bottom - u->sp <= 64;
 }
 
+/*
+ * Would the walk that just ended go further with tables, or mappings, that user
+ * space has not published yet?
+ */
+static __always_inline bool lacks_tables(const struct scratch *s)
+{
+	return s->ev.kind == KIND_USER &&
+	       (s->ev.reason == REASON_NOT_READY || s->ev.reason == REASON_NO_MAPPING);
+}
+
 /* What the walk found becomes the scratch event. */
 static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct offcpu_wait *w,
 	const struct offcpu_stack_id *last, struct task_struct *task)
@@ -124,7 +136,6 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 		s->ev.frames[0] = u->pc;
 		u->len = 1;
 	}
-	w->pending = u->verdict == VERDICT_STOPPED && u->reason == REASON_NOT_READY;
 	s->ev.kind = KIND_USER;
 	s->ev.verdict = u->verdict;
 	s->ev.reason = u->verdict == VERDICT_STOPPED ? u->reason : 0;
@@ -144,6 +155,7 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 {
 	__u32 reason = no_user_reason(task);
 	const struct pt_regs *regs;
+	struct offcpu_stack_id id;
 
 	w->pending = 0;
 	if (reason)
@@ -159,7 +171,9 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 	walk_begin(&s->walk, regs, now);
 	if (walk_maps(&s->walk, w, key))
 		bpf_loop(OFFCPU_DEPTH_MAX + 1, walk_step, &s, 0);
-	return walk_end(s, w, &key->user, task);
+	id = walk_end(s, w, &key->user, task);
+	w->pending = lacks_tables(s);
+	return id;
 }
 
 struct other_walk {
@@ -200,6 +214,7 @@ static __always_inline struct offcpu_stack_id other_user_stack(
 	__u32 reason = no_user_reason(task);
 	const struct pt_regs *regs;
 
+	s->ev.kind = KIND_USER;
 	s->ev.reason = reason;
 	if (reason)
 		return no_stack(reason);

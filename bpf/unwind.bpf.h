@@ -93,7 +93,9 @@ struct unwind_walk {
 	__u8 fp_known;
 	__u8 by_fp; /* at least one step was taken by frame pointer */
 	__u8 verdict, reason;
-	__u8 pad[3];
+	__u8 in_syscall; /* the innermost frame waits inside a system call */
+	__u8 retry; /* no row before the return address: its own is looked at, see step_by_table() */
+	__u8 pad;
 	__u64 window_at,
 		window_last; /* address of the window, and the last place in it where a word begins */
 	__u8 window[UNWIND_WINDOW];
@@ -121,7 +123,8 @@ static __always_inline bool stop(struct unwind_walk *w, __u32 reason)
 /*
  * The mapping of PC, into W; false when there is none. The search keeps the
  * first of the mappings that are left in `lo`: n halves to 1, without a
- * branch that the verifier would have to follow both ways.
+ * branch that the verifier would have to follow both ways. No mapping begins
+ * in the upper half of the addresses, so the sign of a difference tells.
  */
 static __always_inline bool find_map(struct unwind_walk *w, __u64 pc)
 {
@@ -335,18 +338,33 @@ static __always_inline bool step_by_table(struct unwind_walk *w, __u64 pc, struc
 	const struct unwind_rule *r = find_rule(w, pc);
 	__u64 fp, ra;
 
-	if (!r || r->cfa == UNWIND_CFA_NONE)
-		return stop(w, REASON_NO_ROW);
-	if (r->ra == UNWIND_RA_END) {
+	if (r && r->cfa != UNWIND_CFA_NONE && r->ra == UNWIND_RA_END) {
 		w->verdict = VERDICT_COMPLETE;
 		return false;
 	}
+	/*
+	 * A return address that was never pushed by a call, but put there for a
+	 * new stack (makecontext), may be the first byte of the function that
+	 * ends it: looked at once more, as an exact PC, for an end mark only.
+	 */
+	if (w->retry || !r || r->cfa == UNWIND_CFA_NONE) {
+		if (w->exact)
+			return stop(w, REASON_NO_ROW);
+		w->exact = w->retry = 1;
+		w->len--;
+		return true;
+	}
+	if ((r->flags & UNWIND_IN_SYSCALL) && !(w->regs && w->in_syscall))
+		return stop(w, REASON_NO_ROW);
 	if (!find_cfa(w, r, other) || !find_fp(w, r, &fp, other) || !find_ra(w, r, &ra, other))
 		return false;
 	w->exact = r->flags & UNWIND_SIGNAL;
 	w->ucontext = w->exact ? w->sp : 0;
-	/* a signal may have come on another stack; every other frame is left upwards */
-	if (!w->exact && w->cfa <= w->sp)
+	/*
+	 * A signal may have come on another stack. Every other frame is left
+	 * upwards, but for one that has taken its return address off the stack.
+	 */
+	if (!w->exact && (w->cfa < w->sp || (w->cfa == w->sp && r->ra != UNWIND_RA_REG)))
 		return stop(w, REASON_LOOP);
 	if (!ra) {
 		w->verdict = VERDICT_COMPLETE;
@@ -399,7 +417,10 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames, struct ta
 		w->verdict = VERDICT_TRUNCATED;
 		return false;
 	}
-	frames[n] = w->pc;
+	/* nobody's code: the upper half is the kernel's */
+	if ((__s64)w->pc < 0)
+		return stop(w, REASON_NO_MAPPING);
+	frames[n] = w->exact && n && !w->retry ? w->pc | OFFCPU_EXACT : w->pc;
 	w->len = n + 1;
 	/* a return address may be the first byte of another function */
 	pc = w->exact ? w->pc : w->pc - 1;

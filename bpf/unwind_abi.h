@@ -72,8 +72,13 @@ enum unwind_ra {
 };
 
 enum unwind_flags {
-	UNWIND_SIGNAL =
-		1, /* the caller was interrupted: its PC is exact, all its registers are in the ucontext */
+	/* the caller was interrupted: its PC is exact, all its registers are in the ucontext */
+	UNWIND_SIGNAL = 1,
+	/*
+	 * Behind a system call that makes a child which must not use this row (so
+	 * libc ends its unwind information before it): true only inside the call.
+	 */
+	UNWIND_IN_SYSCALL = 2,
 };
 
 struct unwind_rule {

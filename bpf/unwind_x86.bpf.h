@@ -25,6 +25,12 @@ static __always_inline bool arch_is_32bit(const struct pt_regs *regs)
 	return regs->cs == ARCH_USER32_CS;
 }
 
+/* Inside a system call: the entry code has put -ENOSYS where its result will be. */
+static __always_inline bool arch_in_syscall(const struct pt_regs *regs)
+{
+	return (long)regs->orig_rax >= 0 && (long)regs->rax == -38;
+}
+
 /*
  * Do the eight bytes before a return address end in a call? e8 with 32 bits
  * of distance, or ff /2 with any addressing mode: 2, 3, 4, 6 or 7 bytes.

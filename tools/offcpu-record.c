@@ -342,14 +342,13 @@ static const char *end_reason(struct run *r, uint64_t start_ns, uint64_t now)
 	return NULL;
 }
 
-static int timeout_ms(const struct run *r, uint64_t start_ns, uint64_t now)
+static struct timespec timeout(const struct run *r, uint64_t start_ns, uint64_t now)
 {
-	int ms = recorder_timeout_ms(r->rec);
-	uint64_t end = start_ns + r->o->duration_ns;
+	uint64_t end = start_ns + r->o->duration_ns, ns = recorder_timeout_ns(r->rec);
 
-	if (!r->o->duration_ns)
-		return ms;
-	return end <= now ? 0 : (int)MIN((uint64_t)ms, (end - now) / 1000000 + 1);
+	if (r->o->duration_ns)
+		ns = end <= now ? 0 : MIN(ns, end - now);
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
 }
 
 static int loop(struct run *r, const char **why, struct err *e)
@@ -362,9 +361,9 @@ static int loop(struct run *r, const char **why, struct err *e)
 		struct pollfd fds[] = { { .fd = recorder_fd(r->rec), .events = POLLIN },
 			{ .fd = r->signal_fd, .events = POLLIN },
 			{ .fd = targets_fd(&r->targets), .events = POLLIN } };
+		struct timespec wait = timeout(r, st.start_ns, recorder_now_ns());
 
-		if (poll(fds, ARRAY_LEN(fds), timeout_ms(r, st.start_ns, recorder_now_ns())) < 0 &&
-			errno != EINTR)
+		if (ppoll(fds, ARRAY_LEN(fds), &wait, NULL) < 0 && errno != EINTR)
 			return err_sys(e, -errno, "cannot wait");
 		rc = recorder_service(r->rec, e);
 		show_progress(r);

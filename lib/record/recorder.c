@@ -93,6 +93,14 @@ static void take_event(void *ctx, const struct procevent *ev)
 		unwinder_event(r->unwinder, ev);
 }
 
+static void take_mapping(void *ctx, const struct procevent *ev)
+{
+	struct recorder *r = ctx;
+
+	if (r->unwinder)
+		unwinder_mapped(r->unwinder, ev);
+}
+
 static void degrade(struct recorder *r, const char *what, const struct err *e)
 {
 	size_t len = strlen(r->degraded);
@@ -268,6 +276,8 @@ static int open_parts(struct recorder *r, const struct recorder_opts *o, struct 
 		degrade(r, "mappings made during the recording are not seen", &why);
 	if (!rc && r->events)
 		rc = watch(r, procevents_fd(r->events), e);
+	if (!rc && r->events && r->unwinder)
+		procevents_at_once(r->events, take_mapping, r);
 	/* tables are compiled while the verifier works */
 	if (!rc)
 		rc = scan_targets(r, o, e);
@@ -337,6 +347,8 @@ int recorder_start(struct recorder *r, struct err *e)
 	if (rc)
 		return rc;
 	r->next_flush_ns = r->start_ns + FLUSH_NS;
+	/* what waited already has asked for tables */
+	offcpu_drain(r->bpf, &r->sink);
 	if (r->all)
 		proctab_scan_all(r->procs, recorder_now_ns());
 	return caphost_write(r->out, r->start_ns, e);
@@ -364,7 +376,7 @@ int recorder_fd(const struct recorder *r)
 	return r->epoll_fd;
 }
 
-int recorder_timeout_ms(const struct recorder *r)
+uint64_t recorder_timeout_ns(const struct recorder *r)
 {
 	uint64_t now = recorder_now_ns(), due = MIN(r->next_flush_ns, now + TICK_MS * UINT64_C(1000000));
 
@@ -375,7 +387,7 @@ int recorder_timeout_ms(const struct recorder *r)
 		if (r->events && procevents_pending(r->events))
 			due = MIN(due, now + 1000000);
 	}
-	return due <= now ? 0 : (int)((due - now) / 1000000 + 1);
+	return due <= now ? 0 : due - now;
 }
 
 /*

@@ -4,7 +4,7 @@
  * tied together. Floor 10.
  *
  * open, start, then service() whenever recorder_fd() is readable and at least
- * every recorder_timeout_ms(), stop, close. A flush reaches the file once a
+ * every recorder_timeout_ns(), stop, close. A flush reaches the file once a
  * second, so that a killed recorder loses no more than that.
  */
 #ifndef STACKTOOLS_RECORDER_H
@@ -53,7 +53,7 @@ int recorder_command(struct recorder *r, uint32_t pid, struct err *e);
 uint64_t recorder_now_ns(void);
 
 int recorder_fd(const struct recorder *r); /* for poll(2) */
-int recorder_timeout_ms(const struct recorder *r);
+uint64_t recorder_timeout_ns(const struct recorder *r);
 
 /* Take in what is there; flush when one is due. An error of the output ends the recording. */
 int recorder_service(struct recorder *r, struct err *e);

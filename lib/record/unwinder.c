@@ -9,9 +9,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* A process that maps much is read again at most for a twentieth of the time. */
-#define RESCAN_SHARE 20
-#define RESCAN_MIN_NS 1000000
+/* A process that maps much is read again at most for a fifth of the time. */
+#define RESCAN_SHARE 4
+#define RESCAN_MIN_NS 200000
 
 /* Mappings in the kernel's sight; a forked child has its parent's until it makes its own. */
 struct block {
@@ -19,7 +19,7 @@ struct block {
 	struct unwindspace_maps space;
 	struct source {
 		uint32_t file;
-		uint64_t offset;
+		uint64_t offset, dev, inode;
 	} * sources; /* of each mapping */
 	struct block *prev, *next;
 };
@@ -43,6 +43,7 @@ struct unwinder {
 	struct idmap by_tgid;
 	struct block blocks; /* a ring */
 	bool any_dirty, any_ended;
+	bool news; /* mappings were published since unwinder_service() was asked */
 	bool distrust; /* events were lost */
 	uint64_t due_ns;
 	struct unwinder_stats stats;
@@ -137,6 +138,8 @@ static struct proc *get_proc(struct unwinder *u, uint32_t tgid)
 struct reading {
 	struct unwinder *u;
 	uint32_t pid;
+	const struct block *before; /* what the same image had mapped before, or NULL */
+	uint32_t at; /* where in it */
 	struct {
 		uint64_t start, end;
 		struct source source;
@@ -144,15 +147,36 @@ struct reading {
 	size_t n, cap;
 };
 
+/* The file of a mapping that was there before, unchanged; else a look at it. */
+static uint32_t file_of(struct reading *r, const struct procmap *m, const struct source *now)
+{
+	const struct block *b = r->before;
+
+	while (b && r->at < b->space.n && b->space.maps[r->at].start < m->start)
+		r->at++;
+	if (b && r->at < b->space.n && b->space.maps[r->at].start == m->start &&
+		b->space.maps[r->at].end == m->end) {
+		const struct source *s = &b->sources[r->at];
+
+		if (s->inode && s->inode == now->inode && s->dev == now->dev && s->offset == now->offset) {
+			tableset_hold(r->u->tables, s->file);
+			return s->file;
+		}
+	}
+	return tableset_file(r->u->tables, r->pid, m);
+}
+
 /* Neighbours without a table are one: JIT compilers make thousands of them. */
 static int read_map(void *ctx, const struct procmap *m)
 {
 	struct reading *r = ctx;
-	struct source source = { TABLESET_NO_FILE, m->offset };
+	struct source source = { TABLESET_NO_FILE, m->offset, (uint64_t)m->dev_major << 32 | m->dev_minor,
+		m->inode };
 
-	if (!(m->prot & PROT_EXEC))
+	/* vsyscall lies in the kernel's half, which BPF's search leaves out */
+	if (!(m->prot & PROT_EXEC) || m->start > INT64_MAX)
 		return 0;
-	source.file = tableset_file(r->u->tables, r->pid, m);
+	source.file = file_of(r, m, &source);
 	if (r->n && source.file == TABLESET_NO_FILE && r->maps[r->n - 1].end == m->start &&
 		r->maps[r->n - 1].source.file == TABLESET_NO_FILE) {
 		r->maps[r->n - 1].end = m->end;
@@ -212,15 +236,16 @@ static void publish(struct unwinder *u, struct proc *p)
 	up.maps = p->block->space.n;
 	if (unwindspace_commit(u->space, NULL) == 0)
 		unwindspace_proc_set(u->space, p->tgid, &up, NULL);
+	u->news = true;
 }
 
 /*
  * Read the mappings of P now. A process that has ended keeps what it had, for
  * its last waits; one that may not be looked at has none.
  */
-static bool scan(struct unwinder *u, struct proc *p)
+static bool scan(struct unwinder *u, struct proc *p, bool same_image)
 {
-	struct reading r = { .u = u, .pid = p->tgid };
+	struct reading r = { .u = u, .pid = p->tgid, .before = same_image ? p->block : NULL };
 	uint64_t began = now_ns(), took;
 	struct block *b = NULL;
 
@@ -246,7 +271,7 @@ void unwinder_prepare(struct unwinder *u, uint32_t pid)
 	struct proc *p = get_proc(u, pid);
 
 	if (p)
-		scan(u, p);
+		scan(u, p, false);
 }
 
 void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev)
@@ -260,7 +285,7 @@ void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev)
 	p->start_boot_ns = ev->start_boot_ns;
 	p->exec_id = ev->exec_id;
 	/* what an earlier image had mapped must not be published under this name */
-	if (!scan(u, p)) {
+	if (!scan(u, p, false)) {
 		block_drop(u, p->block);
 		p->block = NULL;
 	}
@@ -297,7 +322,7 @@ static void on_fork(struct unwinder *u, const struct procevent *ev)
 	publish(u, child);
 }
 
-static void on_mmap(struct unwinder *u, const struct procevent *ev)
+void unwinder_mapped(struct unwinder *u, const struct procevent *ev)
 {
 	struct proc *p = ev->prot & PROT_EXEC ? find_proc(u, ev->pid) : NULL;
 
@@ -310,9 +335,6 @@ void unwinder_event(struct unwinder *u, const struct procevent *ev)
 	struct proc *p;
 
 	switch (ev->type) {
-	case PROCEVENT_MMAP:
-		on_mmap(u, ev);
-		break;
 	case PROCEVENT_FORK:
 		on_fork(u, ev);
 		break;
@@ -349,10 +371,9 @@ static void trust_again(struct unwinder *u)
 	u->distrust = false;
 }
 
-static bool rescan(struct unwinder *u)
+static void rescan(struct unwinder *u)
 {
 	uint64_t now = now_ns();
-	bool read = false;
 
 	u->due_ns = UINT64_MAX;
 	u->any_dirty = false;
@@ -366,12 +387,9 @@ static bool rescan(struct unwinder *u)
 			u->due_ns = MIN(u->due_ns, p->due_ns);
 			continue;
 		}
-		if (scan(u, p)) {
+		if (scan(u, p, true))
 			publish(u, p);
-			read = true;
-		}
 	}
-	return read;
 }
 
 /* Tables that came or went, into the mappings that wait for them. */
@@ -392,7 +410,10 @@ bool unwinder_service(struct unwinder *u, int timeout_ms)
 
 	if (u->distrust)
 		trust_again(u);
-	more = u->any_dirty && rescan(u);
+	if (u->any_dirty)
+		rescan(u);
+	more = u->news;
+	u->news = false;
 	if (tableset_service(u->tables, timeout_ms)) {
 		apply(u);
 		more = true;

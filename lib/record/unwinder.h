@@ -33,7 +33,9 @@ void unwinder_prepare(struct unwinder *u, uint32_t pid);
 /* BPF saw an image that has no tables. */
 void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev);
 
+/* Forks and ends of processes, in order; and, the sooner the better, in any order, what they map. */
 void unwinder_event(struct unwinder *u, const struct procevent *ev);
+void unwinder_mapped(struct unwinder *u, const struct procevent *ev);
 
 /*
  * Do what is due: read mappings that changed, take tables that came (waiting

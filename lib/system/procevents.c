@@ -30,6 +30,7 @@ struct pending {
 	uint64_t time_ns;
 	size_t at, len; /* into bytes */
 	bool build_id; /* from the event that tells build IDs */
+	bool told; /* at once */
 };
 
 struct procevents {
@@ -40,6 +41,8 @@ struct procevents {
 	struct buf bytes;
 	struct pending *pending;
 	size_t n_pending, cap_pending;
+	void (*at_once)(void *ctx, const struct procevent *ev);
+	void *at_once_ctx;
 };
 
 static int open_one(int cpu, bool build_id, bool prompt)
@@ -293,6 +296,24 @@ static void forget(struct procevents *p, size_t n)
 	p->bytes = rest;
 }
 
+void procevents_at_once(struct procevents *p, void (*fn)(void *ctx, const struct procevent *ev), void *ctx)
+{
+	p->at_once = fn;
+	p->at_once_ctx = ctx;
+}
+
+static void tell_at_once(struct procevents *p)
+{
+	for (size_t i = 0; i < p->n_pending; i++) {
+		struct pending *k = &p->pending[i];
+		struct procevent ev;
+
+		if (!k->told && decode(p->bytes.p + k->at, k, &ev) && ev.type == PROCEVENT_MMAP)
+			p->at_once(p->at_once_ctx, &ev);
+		k->told = true;
+	}
+}
+
 void procevents_drain(
 	struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx)
 {
@@ -307,6 +328,8 @@ void procevents_drain(
 		read_ring(p, &p->rings[i]);
 	if (!p->n_pending)
 		return;
+	if (p->at_once)
+		tell_at_once(p);
 	qsort(p->pending, p->n_pending, sizeof(*p->pending), by_time);
 	for (; n < p->n_pending && p->pending[n].time_ns <= horizon; n++) {
 		struct procevent ev;

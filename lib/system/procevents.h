@@ -51,6 +51,12 @@ void procevents_close(struct procevents *p); /* NULL is fine */
 /* For epoll(7). */
 int procevents_fd(const struct procevents *p);
 
+/*
+ * From now on FN hears of each new mapping as soon as a drain meets it, before
+ * and besides its turn.
+ */
+void procevents_at_once(struct procevents *p, void (*fn)(void *ctx, const struct procevent *ev), void *ctx);
+
 /* Did the last drain keep events back? Then another one is due within two milliseconds. */
 bool procevents_pending(const struct procevents *p);
 

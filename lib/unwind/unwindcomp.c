@@ -386,12 +386,25 @@ static void release(struct compiler *c)
 	unwindrows_close(c->rows);
 }
 
+/* Where in memory the code of the file goes. */
+static void list_loads(struct compiler *c, struct unwindtab_load *loads)
+{
+	for (size_t i = 0; i < c->f->n_loads && c->head.n_loads < UNWINDTAB_LOADS_MAX; i++) {
+		const struct elffile_load *l = &c->f->loads[i];
+
+		if (l->exec && l->filesz)
+			loads[c->head.n_loads++] = (struct unwindtab_load){ l->offset, l->vaddr, l->filesz };
+	}
+}
+
 static int compile(struct compiler *c, uint8_t **ret, size_t *len, struct err *e)
 {
+	struct unwindtab_load loads[UNWINDTAB_LOADS_MAX];
 	int rc = read_sources(c, e);
 
 	if (rc)
 		return rc;
+	list_loads(c, loads);
 	if (read_spans(c) || make_keys(c))
 		return err_nomem(e, "FDEs");
 	rc = unwindrows_open(&c->rows, e);
@@ -399,7 +412,7 @@ static int compile(struct compiler *c, uint8_t **ret, size_t *len, struct err *e
 	if (rc)
 		return rc;
 	c->head.left[UNWINDTAB_TOO_MANY] = unwindrows_left(c->rows);
-	return unwindrows_finish(c->rows, &c->head, ret, len, e);
+	return unwindrows_finish(c->rows, &c->head, loads, ret, len, e);
 }
 
 int unwindcomp(const struct elffile *f, uint8_t **ret, size_t *len, struct err *e)
