@@ -59,11 +59,6 @@ static void set(struct cfarun *r, uint64_t reg, struct cfarule rule)
 	r->changed = true;
 }
 
-static void set_kind(struct cfarun *r, uint64_t reg, enum cfarule_kind kind)
-{
-	set(r, reg, (struct cfarule){ .kind = kind });
-}
-
 /* Offsets are factored; one that overflows is as wrong as any other wild one. */
 static int64_t factored(const struct cfarun *r, uint64_t n)
 {
@@ -94,13 +89,6 @@ static struct cfarule read_expression(struct cfarun *r, enum cfarule_kind kind)
 	const uint8_t *p = rd_bytes(&r->insns, len);
 
 	return (struct cfarule){ .kind = kind, .reg = len, .expr = p };
-}
-
-static void set_register(struct cfarun *r)
-{
-	uint64_t reg = rd_uleb(&r->insns);
-
-	set(r, reg, (struct cfarule){ .kind = CFARULE_REGISTER, .reg = rd_uleb32(&r->insns) });
 }
 
 static void def_cfa(struct cfarun *r, uint32_t reg, int64_t off)
@@ -178,21 +166,12 @@ static bool run_cfa(struct cfarun *r, uint8_t op)
 	}
 }
 
-/* Instructions about one register. False for those that are not. */
-static bool run_register(struct cfarun *r, uint8_t op)
+/* Instructions about one register. */
+static void run_register(struct cfarun *r, uint8_t op)
 {
 	struct rd *in = &r->insns;
-	uint64_t reg;
+	uint64_t reg = rd_uleb(in);
 
-	if (op == OP_REGISTER) {
-		set_register(r);
-		return true;
-	}
-	if (op < OP_OFFSET_EXTENDED || (op > OP_SAME_VALUE && op < OP_EXPRESSION) ||
-		(op > OP_VAL_EXPRESSION && op != OP_GNU_NEGATIVE_OFFSET_EXTENDED) || op == OP_DEF_CFA_SF ||
-		op == OP_DEF_CFA_OFFSET_SF)
-		return false;
-	reg = rd_uleb(in);
 	switch (op) {
 	case OP_OFFSET_EXTENDED:
 		set_offset(r, CFARULE_OFFSET, reg, rd_uleb(in));
@@ -213,10 +192,13 @@ static bool run_register(struct cfarun *r, uint8_t op)
 		restore(r, reg);
 		break;
 	case OP_UNDEFINED:
-		set_kind(r, reg, CFARULE_UNDEFINED);
+		set(r, reg, (struct cfarule){ .kind = CFARULE_UNDEFINED });
 		break;
 	case OP_SAME_VALUE:
-		set_kind(r, reg, CFARULE_SAME);
+		set(r, reg, (struct cfarule){ .kind = CFARULE_SAME });
+		break;
+	case OP_REGISTER:
+		set(r, reg, (struct cfarule){ .kind = CFARULE_REGISTER, .reg = rd_uleb32(in) });
 		break;
 	case OP_EXPRESSION:
 		set(r, reg, read_expression(r, CFARULE_EXPRESSION));
@@ -225,10 +207,18 @@ static bool run_register(struct cfarun *r, uint8_t op)
 		set(r, reg, read_expression(r, CFARULE_VAL_EXPRESSION));
 		break;
 	}
+}
+
+/* The location moves on by N units; true always. */
+static bool advance(struct cfarun *r, uint64_t n, uint64_t *delta)
+{
+	if (__builtin_mul_overflow(n, r->cie->code_align, delta))
+		r->insns.bad = true;
 	return true;
 }
 
-static bool read_location(struct cfarun *r, uint64_t *delta)
+/* DW_CFA_set_loc: never back. */
+static bool set_location(struct cfarun *r, uint64_t *delta)
 {
 	uint64_t to = cfi_pointer(&r->insns, r->section, r->cie);
 
@@ -238,63 +228,96 @@ static bool read_location(struct cfarun *r, uint64_t *delta)
 	return true;
 }
 
-/* How far OP advances the location, into *DELTA. False where it is no such instruction. */
-static bool read_advance(struct cfarun *r, uint8_t op, uint64_t *delta)
+/* Instructions that move the location on by *DELTA; true always. */
+static bool run_location(struct cfarun *r, uint8_t op, uint64_t *delta)
 {
 	struct rd *in = &r->insns;
 
 	switch (op) {
 	case OP_ADVANCE_LOC1:
-		*delta = rd_u8(in);
-		break;
+		return advance(r, rd_u8(in), delta);
 	case OP_ADVANCE_LOC2:
-		*delta = rd_u16(in);
-		break;
+		return advance(r, rd_u16(in), delta);
 	case OP_ADVANCE_LOC4:
-		*delta = rd_u32(in);
-		break;
+		return advance(r, rd_u32(in), delta);
 	case OP_MIPS_ADVANCE_LOC8:
-		*delta = rd_u64(in);
-		break;
-	case OP_SET_LOC:
-		return read_location(r, delta);
+		return advance(r, rd_u64(in), delta);
 	default:
-		if ((op & OP_HIGH) != OP_ADVANCE_LOC)
-			return false;
-		*delta = op & OP_LOW;
-		break;
+		return set_location(r, delta);
 	}
-	if (__builtin_mul_overflow(*delta, r->cie->code_align, delta))
-		r->insns.bad = true;
-	return true;
 }
 
-/* What is no advance: true where it made sense. */
-static bool run_other(struct cfarun *r, uint8_t op)
+/* What an opcode without operand bits is about. */
+enum class { UNKNOWN, ABOUT_LOCATION, ABOUT_REGISTER, ABOUT_CFA };
+
+static const uint8_t class_of[OP_LOW + 1] = {
+	[OP_NOP] = ABOUT_CFA,
+	[OP_SET_LOC] = ABOUT_LOCATION,
+	[OP_ADVANCE_LOC1] = ABOUT_LOCATION,
+	[OP_ADVANCE_LOC2] = ABOUT_LOCATION,
+	[OP_ADVANCE_LOC4] = ABOUT_LOCATION,
+	[OP_MIPS_ADVANCE_LOC8] = ABOUT_LOCATION,
+	[OP_OFFSET_EXTENDED] = ABOUT_REGISTER,
+	[OP_RESTORE_EXTENDED] = ABOUT_REGISTER,
+	[OP_UNDEFINED] = ABOUT_REGISTER,
+	[OP_SAME_VALUE] = ABOUT_REGISTER,
+	[OP_REGISTER] = ABOUT_REGISTER,
+	[OP_EXPRESSION] = ABOUT_REGISTER,
+	[OP_OFFSET_EXTENDED_SF] = ABOUT_REGISTER,
+	[OP_VAL_OFFSET] = ABOUT_REGISTER,
+	[OP_VAL_OFFSET_SF] = ABOUT_REGISTER,
+	[OP_VAL_EXPRESSION] = ABOUT_REGISTER,
+	[OP_GNU_NEGATIVE_OFFSET_EXTENDED] = ABOUT_REGISTER,
+	[OP_REMEMBER_STATE] = ABOUT_CFA,
+	[OP_RESTORE_STATE] = ABOUT_CFA,
+	[OP_DEF_CFA] = ABOUT_CFA,
+	[OP_DEF_CFA_REGISTER] = ABOUT_CFA,
+	[OP_DEF_CFA_OFFSET] = ABOUT_CFA,
+	[OP_DEF_CFA_EXPRESSION] = ABOUT_CFA,
+	[OP_DEF_CFA_SF] = ABOUT_CFA,
+	[OP_DEF_CFA_OFFSET_SF] = ABOUT_CFA,
+	[OP_GNU_ARGS_SIZE] = ABOUT_CFA,
+};
+
+/*
+ * Run to where the location moves on by *DELTA. False at the end of the
+ * instructions, or with R->bad where one makes no sense.
+ */
+static bool run_row(struct cfarun *r, uint64_t *delta)
 {
-	switch (op & OP_HIGH) {
-	case OP_OFFSET:
-		set_offset(r, CFARULE_OFFSET, op & OP_LOW, rd_uleb(&r->insns));
-		break;
-	case OP_RESTORE:
-		restore(r, op & OP_LOW);
-		break;
-	default:
-		if (!run_register(r, op) && !run_cfa(r, op))
-			return false;
+	bool good = true, moved = false;
+
+	while (good && !moved && rd_left(&r->insns)) {
+		uint8_t op = *r->insns.p++;
+
+		if ((op & OP_HIGH) == OP_ADVANCE_LOC)
+			moved = advance(r, op & OP_LOW, delta);
+		else if ((op & OP_HIGH) == OP_OFFSET)
+			set_offset(r, CFARULE_OFFSET, op & OP_LOW, rd_uleb(&r->insns));
+		else if ((op & OP_HIGH) == OP_RESTORE)
+			restore(r, op & OP_LOW);
+		else if (class_of[op] == ABOUT_CFA)
+			good = run_cfa(r, op);
+		else if (class_of[op] == ABOUT_REGISTER)
+			run_register(r, op);
+		else if (class_of[op] == ABOUT_LOCATION)
+			moved = run_location(r, op, delta);
+		else
+			good = false;
 	}
-	return !r->insns.bad;
+	r->bad = !good || r->insns.bad;
+	return moved && !r->bad;
 }
 
 bool cfarun_initial(const struct cfi_section *s, const struct cfi_cie *cie, const struct cfarun_regs *regs,
 	struct cfarules *ret)
 {
 	struct cfarun r = { .cie = cie, .section = s, .regs = *regs };
+	uint64_t delta;
 
 	r.insns = rd_init(s->p + cie->insns, cie->insns_end - cie->insns);
-	while (rd_left(&r.insns))
-		if (!run_other(&r, rd_u8(&r.insns)))
-			return false;
+	if (run_row(&r, &delta) || r.bad) /* the location of a CIE is nowhere: it does not move */
+		return false;
 	*ret = r.now;
 	return true;
 }
@@ -314,24 +337,6 @@ void cfarun_begin(struct cfarun *r, const struct cfi_section *s, const struct cf
 	r->changed = false;
 	r->bad = false;
 	r->depth = 0;
-}
-
-/* Run to where the location moves on by *DELTA; false at the end of the instructions. */
-static bool run_row(struct cfarun *r, uint64_t *delta)
-{
-	while (rd_left(&r->insns)) {
-		uint8_t op = *r->insns.p++;
-
-		if (read_advance(r, op, delta)) {
-			r->bad = r->insns.bad;
-			return !r->bad;
-		}
-		if (!run_other(r, op)) {
-			r->bad = true;
-			return false;
-		}
-	}
-	return false;
 }
 
 bool cfarun_next(struct cfarun *r, uint64_t *start)

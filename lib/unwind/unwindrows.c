@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #define SEG_BYTES (UINT64_C(1) << UNWIND_SEG_SHIFT)
-#define SLOTS (4 * UNWINDTAB_RULES_MAX)
+#define SLOTS_FIRST 1024 /* few files have more rules than half of it, and these stay in the cache */
 #define ALIGN_UP(n) (((n) + 7) & ~(uint64_t)7)
 
 /* The segment that is being filled. */
@@ -31,7 +31,8 @@ struct unwindrows {
 	struct unwind_rule *rules;
 	size_t n_rules, rules_cap;
 	uint64_t seed;
-	uint16_t slots[SLOTS]; /* rule numbers by content; 0 = free */
+	uint16_t *slots; /* rule numbers by content, at most half of them taken; 0 = free */
+	size_t n_slots;
 };
 
 static const struct unwind_rule unsupported = { .cfa = UNWIND_CFA_UNSUPPORTED, .ra = UNWIND_RA_UNSUPPORTED };
@@ -51,32 +52,58 @@ static int append_rule(struct unwindrows *r, const struct unwind_rule *rule)
 	return 0;
 }
 
-/* The number of RULE. The last number is kept for what cannot be held. */
-static int number_of(struct unwindrows *r, const struct unwind_rule *rule, uint16_t *ret)
+/* The slot of RULE, or the free one where it belongs. */
+static uint16_t *slot_of(const struct unwindrows *r, const struct unwind_rule *rule)
 {
 	uint64_t words[2];
 	size_t at;
-	int rc;
 
 	memcpy(words, rule, sizeof(words));
-	*ret = 0;
-	if (!(words[0] | words[1]))
+	at = hash_mul(words[0] ^ r->seed, words[1] ^ HASH_K1) & (r->n_slots - 1);
+	while (r->slots[at] && !same_rule(&r->rules[r->slots[at]], rule))
+		at = (at + 1) & (r->n_slots - 1);
+	return &r->slots[at];
+}
+
+static int grow_slots(struct unwindrows *r)
+{
+	size_t n = r->n_slots ? 2 * r->n_slots : SLOTS_FIRST;
+	uint16_t *slots = calloc(n, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	free(r->slots);
+	r->slots = slots;
+	r->n_slots = n;
+	for (size_t i = 1; i < r->n_rules; i++)
+		*slot_of(r, &r->rules[i]) = (uint16_t)i;
+	return 0;
+}
+
+static int add_rule(struct unwindrows *r, const struct unwind_rule *rule, uint16_t *ret)
+{
+	*ret = (uint16_t)r->n_rules;
+	if (append_rule(r, rule) || (2 * r->n_rules > r->n_slots && grow_slots(r)))
+		return -ENOMEM;
+	*slot_of(r, rule) = *ret;
+	return 0;
+}
+
+/* The number of RULE. The last number is kept for what cannot be held. */
+static int number_of(struct unwindrows *r, const struct unwind_rule *rule, uint16_t *ret)
+{
+	if (same_rule(rule, &r->rules[0])) {
+		*ret = 0;
 		return 0;
-	at = hash_mul(words[0] ^ r->seed, words[1] ^ HASH_K1) & (SLOTS - 1);
-	for (; r->slots[at]; at = (at + 1) & (SLOTS - 1)) {
-		*ret = r->slots[at];
-		if (same_rule(&r->rules[*ret], rule))
-			return 0;
 	}
+	*ret = *slot_of(r, rule);
+	if (*ret)
+		return 0;
 	if (r->n_rules == UNWINDTAB_RULES_MAX - 1 && !same_rule(rule, &unsupported)) {
 		r->left++;
 		return number_of(r, &unsupported, ret);
 	}
-	*ret = (uint16_t)r->n_rules;
-	rc = append_rule(r, rule);
-	if (rc == 0)
-		r->slots[at] = *ret;
-	return rc;
+	return add_rule(r, rule, ret);
 }
 
 /* --- segments --- */
@@ -234,8 +261,8 @@ int unwindrows_open(struct unwindrows **ret, struct err *e)
 	if (!r)
 		return err_nomem(e, "unwind rows");
 	r->seed = (uintptr_t)r; /* nobody outside knows it, so nobody can prepare collisions */
-	if (append_rule(r, &none)) {
-		free(r);
+	if (append_rule(r, &none) || grow_slots(r)) {
+		unwindrows_close(r);
 		return err_nomem(e, "unwind rules");
 	}
 	*ret = r;
@@ -249,6 +276,7 @@ void unwindrows_close(struct unwindrows *r)
 	free(r->segs);
 	free(r->bytes);
 	free(r->rules);
+	free(r->slots);
 	free(r);
 }
 

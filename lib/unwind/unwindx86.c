@@ -195,8 +195,31 @@ static bool frame(const struct cfarules *rules, struct unwind_rule *ret)
 	return return_address(&rules->col[CFARUN_RA], ret) && sp_is_cfa(rules);
 }
 
+/* What all but a few rows are, without detours: by register, all saved where calls and pushes leave it. */
+static bool usual(const struct cfarules *rules, struct unwind_rule *ret)
+{
+	const struct cfarule *cfa = &rules->col[CFARUN_CFA], *fp = &rules->col[CFARUN_FP];
+	const struct cfarule *ra = &rules->col[CFARUN_RA];
+
+	if (cfa->kind != CFARULE_OFFSET || ra->kind != CFARULE_OFFSET || cfa->reg > LAST_GENERAL ||
+		rules->col[CFARUN_SP].kind != CFARULE_UNSPECIFIED ||
+		(fp->kind != CFARULE_UNSPECIFIED && fp->kind != CFARULE_OFFSET) || !fits(cfa->off) ||
+		!fits(ra->off) || !fits(fp->off))
+		return false;
+	*ret = (struct unwind_rule){ .cfa = UNWIND_CFA_REG,
+		.reg = (uint8_t)cfa->reg,
+		.fp = fp->kind == CFARULE_OFFSET ? UNWIND_FP_CFA : UNWIND_FP_SAME,
+		.ra = UNWIND_RA_CFA,
+		.cfa_off = (int32_t)cfa->off,
+		.fp_off = (int32_t)fp->off,
+		.ra_off = (int32_t)ra->off };
+	return true;
+}
+
 unsigned int unwindx86_rule(const struct cfarules *rules, bool signal, struct unwind_rule *ret)
 {
+	if (!signal && usual(rules, ret))
+		return 0;
 	*ret = (struct unwind_rule){ .flags = signal ? UNWIND_SIGNAL : 0 };
 	if (!frame(rules, ret)) {
 		*ret = (struct unwind_rule){ .cfa = UNWIND_CFA_UNSUPPORTED, .ra = UNWIND_RA_UNSUPPORTED };
