@@ -240,11 +240,15 @@ int main(void)
 	struct unwindspace *s = NULL;
 	struct tap t = { 0 };
 	struct err e;
+	int rc;
 
-	if (unwindspace_open(&opts, &s, &e) == -EPERM) {
+	rc = unwindspace_open(&opts, &s, &e);
+	if (rc == -EPERM)
 		tap_skip(&t, "unwind tables", "%s", e.msg);
+	else if (rc)
+		tap_ok(&t, false, "unwind tables: %s", e.msg);
+	if (rc)
 		return tap_done(&t);
-	}
 	unwindspace_close(s);
 	unwindspace_close(NULL);
 	test_table(&t);

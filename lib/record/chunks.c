@@ -212,7 +212,7 @@ static int grow(struct chunks *c, uint32_t n, struct err *e)
 	rc = settle(c, e);
 	if (rc)
 		return rc;
-	start(c, MAX(n, MAX(GROW_LEAST, c->end / 8)));
+	start(c, MAX(n, MAX(GROW_LEAST, c->end / 16)));
 	return collect(c, e);
 }
 

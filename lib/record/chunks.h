@@ -33,8 +33,8 @@ struct chunks_block {
 };
 
 /*
- * An array of N maps (at least two: the first is never used), and the thread
- * begins to make FIRST chunks. On success *RET is the caller's. The story
+ * An array of N maps (at least two, for the first is never used; at most
+ * 65000), and the thread begins to make FIRST chunks. On success *RET is the caller's. The story
  * tells when BPF is not permitted.
  */
 int chunks_open(uint32_t n, uint32_t first, struct chunks **ret, struct err *e);
