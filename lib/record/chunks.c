@@ -175,8 +175,6 @@ static int settle(struct chunks *c, struct err *e)
 		pthread_join(c->thread, NULL);
 	c->running = false;
 	if (j->install_error)
-		j->install_error = put_in_place(c->fd, j);
-	if (j->install_error)
 		return err_sys(e, j->install_error, "cannot show BPF the memory of unwind tables");
 	for (uint32_t i = 0; i < j->made; i++)
 		close(j->fds[i]);

@@ -53,7 +53,7 @@ void chunks_give(struct chunks *c, uint32_t chunk, uint32_t grain, uint32_t grai
 
 /*
  * Every chunk that was made is in the kernel's sight when this returns 0.
- * What could not be put in place is tried again by the next call.
+ * What the kernel refused to put there stays an error, and none is made then.
  */
 int chunks_commit(struct chunks *c, struct err *e);
 
