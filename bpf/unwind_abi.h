@@ -48,6 +48,8 @@ enum unwind_cfa {
 	/* reg + cfa_off, 8 more where (pc & 15) >= ra_off; the return address is at CFA - 8 */
 	UNWIND_CFA_PLT = 3,
 	UNWIND_CFA_UNSUPPORTED = 4, /* an expression that no rule holds */
+	/* the word at reg + cfa_off, and ra_off more; the return address is at CFA - 8 */
+	UNWIND_CFA_DEREF_PLUS = 5,
 };
 
 /* Where the caller's frame pointer is. */

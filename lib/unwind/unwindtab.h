@@ -30,7 +30,7 @@ enum unwindtab_left {
 	UNWINDTAB_EXPRESSION, /* rows whose CFA or return address is an expression that no rule holds */
 	UNWINDTAB_FP_UNKNOWN, /* rows that do not tell where the frame pointer is */
 	UNWINDTAB_OUTSIDE, /* FDEs, or parts of them, outside executable segments */
-	UNWINDTAB_OVERLAP, /* FDEs that begin inside another one: the other one holds */
+	UNWINDTAB_OVERLAP, /* FDEs cut short where another one begins inside them */
 	UNWINDTAB_BAD_CIE, /* CIEs that are malformed or of an unknown kind, */
 	UNWINDTAB_BAD_FDE, /* FDEs that are malformed, and those of such CIEs */
 	UNWINDTAB_TOO_MANY, /* rows beyond a limit: rules of a file, rows of a segment */
@@ -51,7 +51,13 @@ struct unwindtab_head {
 	uint64_t left[UNWINDTAB_LEFT];
 };
 
-enum unwindtab_section { UNWINDTAB_NONE = 0, UNWINDTAB_EH_FRAME = 1, UNWINDTAB_DEBUG_FRAME = 2 };
+/* Bits: a program with parts in Go has both sections. */
+enum unwindtab_section {
+	UNWINDTAB_NONE = 0,
+	UNWINDTAB_EH_FRAME = 1,
+	UNWINDTAB_DEBUG_FRAME = 2,
+	UNWINDTAB_BOTH = 3
+};
 
 struct unwindtab_seg {
 	uint32_t at; /* from the beginning of the bytes, a multiple of 8 */
