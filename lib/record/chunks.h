@@ -8,12 +8,12 @@
  * the end; its blocks are used again. A block is a whole number of grains of
  * UNWIND_GRAIN bytes and lies in one chunk, in the first place where it fits.
  *
- * A thread makes the chunks and puts them into the array. They are usable
- * here once they are made and are in the kernel's sight once they are in the
- * array. The system call that puts them there returns only after a grace
- * period of RCU (5 to 30 ms), for the sake of those who still use what stood
- * there before; nothing did, so nobody waits for the thread until it is
- * needed again. Not for several threads.
+ * Threads make the chunks and put them into the array. They are usable here
+ * once they are made and are in the kernel's sight once they are in the array.
+ * The system call that puts them there returns only after a grace period of
+ * RCU (5 to 30 ms), for the sake of those who still use what stood there
+ * before; nothing did, so nobody waits for the thread unless many do so
+ * already. The caller is one thread.
  */
 #ifndef STACKTOOLS_CHUNKS_H
 #define STACKTOOLS_CHUNKS_H

@@ -108,6 +108,8 @@ int main(int argc, char **argv)
 		return 64;
 	rc = unwindspace_open(&opts, &l.s, &l.e);
 	l.open_ms = now_ms() - l.open_ms;
+	/* the first chunks are made meanwhile, as while a program is loaded */
+	usleep(20000);
 	if (rc == 0)
 		rc = fill(&l, want, argv + 2, argc - 2);
 	if (rc) {
