@@ -2,13 +2,13 @@
 /*
  * tabcache - unwind tables kept on disk, by build ID. Floor 4.
  *
- * One file a table, named by the build ID in hexadecimal digits and the
- * version of the format. Written under another name and renamed, so that a
+ * One file a table, named by the build ID and by the identity of the file
+ * that the table was made of: anybody can make a file that claims the build ID
+ * of libc, and its table must not be used for another file. Written under another name and renamed, so that a
  * reader sees all or nothing; read into memory (never mapped: the file might
  * be truncated) and checked by unwindtab_view(). An entry that is damaged, is
  * no regular file, belongs to another user or can be written by others is not
- * used; a damaged one of our own is removed. A table is the product of a build
- * ID: two files of equal build ID have equal tables.
+ * used; a damaged one of our own is removed.
  *
  * The directory: $STACKTOOLS_CACHE, else /var/cache/stacktools for root, else
  * $XDG_CACHE_HOME/stacktools, else $HOME/.cache/stacktools. It is made with
@@ -25,6 +25,11 @@
 
 struct tabcache;
 
+struct tabcache_key {
+	struct cap_build_id id; /* one of length 0 is in no cache */
+	uint64_t dev, inode, size, mtime_ns, ctime_ns;
+};
+
 /*
  * Open the cache, at most LIMIT bytes of it. On success *RET is the caller's.
  * -ENOENT when it is turned off; else -errno and the story: the caller goes on
@@ -34,18 +39,18 @@ int tabcache_open(uint64_t limit, struct tabcache **ret, struct err *e);
 void tabcache_close(struct tabcache *c); /* NULL is fine */
 
 /*
- * The table of ID in fresh memory (free it), aligned to 8 and checked. Marks
+ * The table of KEY in fresh memory (free it), aligned to 8 and checked. Marks
  * it as used. -ENOENT when there is none, -EINVAL when there was a bad one.
  */
 int tabcache_get(
-	struct tabcache *c, const struct cap_build_id *id, uint8_t **ret, size_t *len, struct err *e);
+	struct tabcache *c, const struct tabcache_key *key, uint8_t **ret, size_t *len, struct err *e);
 
 /*
  * Keep a table; what was used longest ago goes while the limit is exceeded.
  * A failure (disk full) leaves no partial file.
  */
 int tabcache_put(
-	struct tabcache *c, const struct cap_build_id *id, const uint8_t *bytes, size_t len, struct err *e);
+	struct tabcache *c, const struct tabcache_key *key, const uint8_t *bytes, size_t len, struct err *e);
 
 struct tabcache_stats {
 	uint64_t hits, misses, bad, puts, removed;
