@@ -100,7 +100,7 @@ struct unwind_walk {
 	__u32 sp_high; /* of the innermost frame */
 	__u32 on_trail; /* the frame at hand is step `at` of the thread's trail */
 	__u32 at; /* else: no step before it is */
-	__u32 fresh_from; /* steps before it are in the trail already, the others in `fresh` */
+	__u32 held; /* every frame so far was where the trail says */
 	__u32 fresh_len; /* steps of the new trail */
 	__u32 fresh_end; /* the new trail ends: what leads on cannot be told in a step */
 	__u32 pad2;
@@ -340,15 +340,15 @@ static __always_inline bool find_ra(
 	return stack_word(w, addr, ra, other) || stop(w, REASON_MEMORY);
 }
 
-/* The state of the frame at hand is step FROM of the new trail. */
+/* The state of the frame at hand is step N of the new trail. */
 static __always_inline void new_step(struct unwind_walk *w, __u32 n)
 {
 	struct unwind_trail_step *f = &w->fresh[n & (UNWIND_TRAIL_MAX - 1)];
 
-	if (w->fresh_end || n >= UNWIND_TRAIL_MAX || !w->fp_known) {
+	if (n >= UNWIND_TRAIL_MAX || !w->fp_known)
 		w->fresh_end = 1;
+	if (w->fresh_end)
 		return;
-	}
 	f->pc = w->pc;
 	f->fp = w->fp;
 	f->sp = w->sp;
@@ -391,38 +391,30 @@ static __always_inline void join_trail(struct unwind_walk *w, const struct unwin
  */
 static __always_inline int step_by_trail(struct unwind_walk *w, const struct unwind_trail *t, __u32 n)
 {
-	__u32 at = w->at, aligned = at == n && w->fresh_from == n;
-	const struct unwind_trail_step *here = &t->steps[at & (UNWIND_TRAIL_MAX - 1)],
-				       *next = &t->steps[(at + 1) & (UNWIND_TRAIL_MAX - 1)];
+	const struct unwind_trail_step *here = &t->steps[w->at & (UNWIND_TRAIL_MAX - 1)],
+				       *next = &t->steps[(w->at + 1) & (UNWIND_TRAIL_MAX - 1)];
 	__u64 sp = (__u64)t->sp_high << 32 | next->sp, ra, fp = w->fp;
 
-	if (at + 1 == t->len && t->complete) {
-		if (aligned)
-			w->fresh_from = n + 1;
-		if (!w->fresh_end)
-			w->fresh_len = n + 1;
+	if (w->at + 1 >= t->len) {
+		if (!t->complete)
+			return -1;
 		w->verdict = VERDICT_COMPLETE;
 		return 0;
 	}
-	if (at + 1 >= t->len || !stack_word(w, sp - 8, &ra, NULL) || ra != next->pc)
+	if (!stack_word(w, sp - 8, &ra, NULL) || ra != next->pc)
 		return -1;
 	if (here->fp_at && !stack_word(w, w->sp + here->fp_at - 1, &fp, NULL))
 		return -1;
 	if (fp != next->fp)
 		return -1;
-	if (aligned)
-		w->fresh_from = n + 1;
-	else if (n < UNWIND_TRAIL_MAX && !w->fresh_end)
-		w->fresh[n & (UNWIND_TRAIL_MAX - 1)].fp_at = here->fp_at;
-	if (!w->fresh_end)
-		w->fresh_len = n + 1;
+	w->fresh[n & (UNWIND_TRAIL_MAX - 1)].fp_at = here->fp_at;
 	w->exact = 0;
 	w->regs = 0;
 	w->ucontext = 0;
 	w->pc = ra;
 	w->sp = sp;
 	w->fp = fp;
-	w->at = at + 1;
+	w->at++;
 	return 1;
 }
 
@@ -524,17 +516,16 @@ static __always_inline bool step(
 	frames[n] = w->exact && n && !w->retry ? w->pc | OFFCPU_EXACT : w->pc;
 	w->len = n + 1;
 	if (t) {
+		new_step(w, n);
 		if (!w->on_trail)
 			join_trail(w, t);
-		if (!w->on_trail || w->at != n || w->fresh_from != n)
-			new_step(w, n);
+		if (!w->on_trail || w->at != n)
+			w->held = 0;
 		if (w->on_trail) {
 			way = step_by_trail(w, t, n);
 			if (way >= 0)
 				return way;
-			if (w->at == n && w->fresh_from == n)
-				new_step(w, n);
-			w->on_trail = 0;
+			w->on_trail = w->held = 0;
 		}
 	}
 	/* a return address may be the first byte of another function */
@@ -552,7 +543,7 @@ static __always_inline bool step(
 /* Was every frame where the trail says? Then the stack is the one that the trail was made of. */
 static __always_inline bool trail_held(const struct unwind_walk *w)
 {
-	return w->verdict == VERDICT_COMPLETE && w->fresh_from == w->len;
+	return w->held && w->verdict == VERDICT_COMPLETE;
 }
 
 /* Keep the way that was walked for the thread's next wait. */
@@ -560,17 +551,14 @@ static __always_inline void keep_trail(struct unwind_walk *w, struct unwind_trai
 {
 	__u32 len = w->fresh_len;
 
-	for (__u32 k = 0; k < UNWIND_TRAIL_MAX; k++) {
-		__u32 i = w->fresh_from + k;
-
-		if (i >= len || i >= UNWIND_TRAIL_MAX)
-			break;
-		t->steps[i] = w->fresh[i];
-	}
 	t->serial = w->serial;
 	t->sp_high = w->sp_high;
 	t->complete = w->verdict == VERDICT_COMPLETE && !w->fresh_end && len == w->len;
-	t->len = len;
+	t->len = 0;
+	/* a helper copies at once what a loop would copy word by word */
+	if (len <= UNWIND_TRAIL_MAX &&
+		bpf_probe_read_kernel(t->steps, len * sizeof(t->steps[0]), w->fresh) == 0)
+		t->len = len;
 }
 
 #endif
