@@ -82,7 +82,7 @@ static __always_inline void walk_begin(struct unwind_walk *u, const struct pt_re
 	u->on_trail = u->at = 0;
 	u->held = 1;
 	u->fresh_len = u->fresh_end = 0;
-	u->retry = 0;
+	u->retry = u->stacks = 0;
 	u->in_syscall = arch_in_syscall(regs);
 	u->reason = 0;
 	u->verdict = VERDICT_UNVERIFIED;
