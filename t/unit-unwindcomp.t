@@ -1,3 +1,4 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-exec "${STACKTOOLS_OBJ:-$(dirname "$0")/../obj}/t/unit-unwindcomp"
+dir=$(dirname "$0")
+exec "${STACKTOOLS_OBJ:-$dir/../obj}/t/unit-unwindcomp" "$dir/cfi/corpus"

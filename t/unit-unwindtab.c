@@ -89,9 +89,9 @@ static size_t random_rows(struct row *rows, size_t max, uint32_t seed)
 
 		rows[i].pc = pc;
 		rows[i].rule = kind == 0 && i ? none : by_sp(8 + 8 * (int)(chance(&seed) % 40));
-		pc += kind == 1 ? chance(&seed) % (3 * SEG) + 1 :
-		      kind < 4  ? chance(&seed) % 600 + 1 :
-				  chance(&seed) % 9 + 1;
+		pc += kind == 1  ? chance(&seed) % (3 * SEG) + 1
+		      : kind < 4 ? chance(&seed) % 600 + 1
+				 : chance(&seed) % 9 + 1;
 	}
 	rows[n - 1].rule = none;
 	return n;
@@ -142,7 +142,8 @@ static void test_shape(struct tap *t)
 	tap_ok(t, start == 0x12345 && end == 0x12350, "a row holds up to the next one that differs");
 	unwindtab_find(&tab.view, 0x2ffff, &start, &end);
 	tap_ok(t, start == 0x20000 && end == 0x30000, "one that holds through a segment is found in it");
-	tap_ok(t, same(unwindtab_find(&tab.view, 0x12344, NULL, NULL), &none), "before the first row nothing");
+	tap_ok(t, same(unwindtab_find(&tab.view, 0x12344, NULL, NULL), &none),
+		"before the first row nothing");
 	tap_ok(t, unwindtab_find(&tab.view, 0x50000, NULL, NULL) == NULL, "behind the table nothing");
 	tap_ok(t, unwindtab_find(&tab.view, 0xffff, NULL, NULL) == NULL, "before it neither");
 	free(tab.bytes);
@@ -164,7 +165,8 @@ static void test_rules_run_out(struct tap *t)
 	for (size_t i = 0; i < n; i++) {
 		const struct unwind_rule *r = unwindtab_find(&tab.view, 0x1000 + 8 * i, NULL, NULL);
 
-		wrong += i < UNWINDTAB_RULES_MAX - 2 ? !same(r, &rows[i].rule) : r->cfa != UNWIND_CFA_UNSUPPORTED;
+		wrong += i < UNWINDTAB_RULES_MAX - 2 ? !same(r, &rows[i].rule)
+						     : r->cfa != UNWIND_CFA_UNSUPPORTED;
 	}
 	tap_eq_u64(t, tab.view.head->n_rules, UNWINDTAB_RULES_MAX, "of as many rules as it may have");
 	tap_eq_u64(t, wrong, 0, "the rows beyond are marked as unsupported, the others are right");
@@ -222,8 +224,14 @@ static bool small_table(struct table *tab)
 		{ 0x10140, { .cfa = UNWIND_CFA_DEREF_PLUS, .reg = 7, .cfa_off = 40, .ra_off = 8 } },
 		{ 0x10150, { .cfa = UNWIND_CFA_UNSUPPORTED, .ra = UNWIND_RA_UNSUPPORTED } },
 		{ 0x10160, none },
-		{ 0x30000, { .cfa = UNWIND_CFA_DEREF, .reg = 7, .fp = UNWIND_FP_AT_SP, .ra = UNWIND_RA_AT_SP,
-				   .flags = UNWIND_SIGNAL, .cfa_off = 160, .fp_off = 120, .ra_off = 168 } },
+		{ 0x30000, { .cfa = UNWIND_CFA_DEREF,
+				   .reg = 7,
+				   .fp = UNWIND_FP_AT_SP,
+				   .ra = UNWIND_RA_AT_SP,
+				   .flags = UNWIND_SIGNAL,
+				   .cfa_off = 160,
+				   .fp_off = 120,
+				   .ra_off = 168 } },
 		{ 0x30009, { .cfa = UNWIND_CFA_REG, .reg = 7, .ra = UNWIND_RA_REG, .ra_off = 5 } },
 		{ 0x30010, none } };
 
@@ -306,12 +314,13 @@ static void test_cuts(struct tap *t, const struct table *tab)
 		}
 		drop(p, n & ~(size_t)7);
 	}
-	tap_eq_u64(t, accepted, 0, "a table that was cut is refused wherever it was, also with a right checksum");
+	tap_eq_u64(t, accepted, 0,
+		"a table that was cut is refused wherever it was, also with a right checksum");
 }
 
 /* Change WHAT of a copy, seal it, and look for -EINVAL and WHY. */
-static void refuse(struct tap *t, const struct table *tab, size_t at, uint64_t value, size_t width, const char *why,
-	const char *name)
+static void refuse(struct tap *t, const struct table *tab, size_t at, uint64_t value, size_t width,
+	const char *why, const char *name)
 {
 	uint8_t *p = malloc(tab->len);
 	struct err e = { 0 };
@@ -322,7 +331,8 @@ static void refuse(struct tap *t, const struct table *tab, size_t at, uint64_t v
 	memcpy(p + at, &value, width);
 	if (!magic)
 		unwindtab_seal(p, tab->len);
-	tap_ok(t, unwindtab_view(p, tab->len, &v, &e) == -EINVAL && strstr(e.msg, why), "%s (%s)", name, e.msg);
+	tap_ok(t, unwindtab_view(p, tab->len, &v, &e) == -EINVAL && strstr(e.msg, why), "%s (%s)", name,
+		e.msg);
 	free(p);
 }
 
@@ -337,7 +347,8 @@ static void test_refusals(struct tap *t, const struct table *tab)
 	refuse(t, tab, 0, 1, 1, "no unwind table", "another magic");
 	refuse(t, tab, offsetof(struct unwindtab_head, vaddr), 0x10001, 8, "head", "an odd address");
 	refuse(t, tab, offsetof(struct unwindtab_head, n_segs), 65536, 4, "head", "too many segments");
-	refuse(t, tab, offsetof(struct unwindtab_head, n_segs), 65535, 4, "shorter", "more segments than bytes");
+	refuse(t, tab, offsetof(struct unwindtab_head, n_segs), 65535, 4, "shorter",
+		"more segments than bytes");
 	refuse(t, tab, offsetof(struct unwindtab_head, n_rules), 0, 4, "head", "no rules");
 	refuse(t, tab, offsetof(struct unwindtab_head, n_rules), UNWINDTAB_RULES_MAX + 1, 4, "head",
 		"too many rules");
