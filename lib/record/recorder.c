@@ -283,6 +283,8 @@ static int open_parts(struct recorder *r, const struct recorder_opts *o, struct 
 		rc = scan_targets(r, o, e);
 	if (!rc)
 		rc = load_bpf(r, o, e);
+	if (!rc && r->unwinder)
+		stacktab_marked(r->stacks);
 	if (!rc)
 		rc = watch(r, offcpu_fd(r->bpf), e);
 	if (!rc)
