@@ -46,19 +46,21 @@ static const struct cap_stack *through(
 
 static void test_exact(struct tap *t)
 {
-	static const uint64_t frames[] = { 0x1000, 0x2000 | OFFCPU_EXACT, 0x3000, 0x4000 | OFFCPU_EXACT };
+	static const uint64_t frames[] = { 0x1000, 0x2000 | OFFCPU_EXACT, 0x3000, 0x4000,
+		0x5000 | OFFCPU_EXACT };
 	static const uint64_t odd[] = { 0x1000 | OFFCPU_EXACT, 0x2000 | OFFCPU_EXACT };
-	struct offcpu_ev_stack ev = event(1, CAP_STACK_USER, CAP_COMPLETE, frames, 4);
+	struct offcpu_ev_stack ev = event(1, CAP_STACK_USER, CAP_COMPLETE, frames, 5);
 	const struct cap_stack *s;
 	struct capread *c;
 
 	s = through(&ev, 127, true, &c);
-	tap_ok(t, s->len == 4 && s->frames[1] == 0x2000 && s->frames[3] == 0x4000,
+	tap_ok(t, s->len == 5 && s->frames[1] == 0x2000 && s->frames[4] == 0x5000,
 		"the mark of an exact frame is no part of its address");
-	tap_ok(t, s->n_exact == 2 && s->exact[0] == 1 && s->exact[1] == 3, "but the frame is exact");
+	tap_ok(t, s->n_exact == 3 && s->exact[0] == 1 && s->exact[1] == 3 && s->exact[2] == 4,
+		"but the frame is exact, and so is the trampoline before it");
 	capread_free(c);
-	s = through(&ev, 3, true, &c);
-	tap_ok(t, s->verdict == CAP_TRUNCATED && s->len == 3 && s->n_exact == 1 && s->exact[0] == 1,
+	s = through(&ev, 4, true, &c);
+	tap_ok(t, s->verdict == CAP_TRUNCATED && s->len == 4 && s->n_exact == 2 && s->exact[1] == 3,
 		"an exact frame beyond the depth goes with its mark");
 	capread_free(c);
 	s = through(&ev, 127, false, &c);

@@ -155,7 +155,8 @@ enum cap_reason {
 /*
  * A distinct call stack, leaf first. For a user stack frames[0] is the exact
  * PC and the others are return addresses, but for those that a signal
- * interrupted; a kernel stack has return addresses throughout.
+ * interrupted and the trampoline its handler returns to; a kernel stack has
+ * return addresses throughout.
  */
 struct cap_stack {
 	uint32_t id;

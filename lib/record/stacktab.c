@@ -96,6 +96,16 @@ static bool is_marked(const struct stacktab *t, const struct offcpu_ev_stack *ev
 	return t->marked && ev->kind == CAP_STACK_USER && i && (ev->frames[i] & OFFCPU_EXACT);
 }
 
+/*
+ * A marked frame is left through a signal's trampoline, the frame before it:
+ * no call returns to that either, the kernel has a handler end at its first
+ * byte.
+ */
+static bool is_exact(const struct stacktab *t, const struct offcpu_ev_stack *ev, uint32_t i, uint32_t len)
+{
+	return is_marked(t, ev, i) || (i && i + 1 < len && is_marked(t, ev, i + 1));
+}
+
 /* The first LEN frames of EV, without the marks; false without memory. */
 static bool copy_frames(
 	const struct stacktab *t, struct stack *s, const struct offcpu_ev_stack *ev, uint32_t len)
@@ -103,7 +113,7 @@ static bool copy_frames(
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < len; i++)
-		n += is_marked(t, ev, i);
+		n += is_exact(t, ev, i, len);
 	s->frames = malloc(len * sizeof(*s->frames) + n * sizeof(*exact_of(s)));
 	if (!s->frames)
 		return false;
@@ -111,11 +121,12 @@ static bool copy_frames(
 	s->n_exact = n;
 	memcpy(s->frames, ev->frames, len * sizeof(*s->frames));
 	n = 0;
-	for (uint32_t i = 0; s->n_exact && i < len; i++)
-		if (is_marked(t, ev, i)) {
+	for (uint32_t i = 0; n < s->n_exact; i++) {
+		if (is_marked(t, ev, i))
 			s->frames[i] &= ~OFFCPU_EXACT;
+		if (is_exact(t, ev, i, len))
 			exact_of(s)[n++] = i;
-		}
+	}
 	return true;
 }
 
