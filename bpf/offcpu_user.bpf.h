@@ -77,26 +77,36 @@ static __always_inline void walk_begin(struct unwind_walk *u, const struct pt_re
 	u->exact = 1;
 	u->fp_known = 1;
 	u->by_fp = 0;
+	u->serial = 0;
+	u->sp_high = u->sp >> 32;
+	u->on_trail = u->at = 0;
+	u->fresh_from = u->fresh_len = u->fresh_end = 0;
 	u->retry = 0;
 	u->in_syscall = arch_in_syscall(regs);
 	u->reason = 0;
 	u->verdict = VERDICT_UNVERIFIED;
 }
 
-/* The mappings to walk by; false when the image has none yet. */
+/*
+ * The mappings to walk by; false when the image has none yet. The identity is
+ * compared last: the kernel may give the element to another process while it
+ * is read, and writes that one's identity first.
+ */
 static __always_inline bool walk_maps(
 	struct unwind_walk *u, struct offcpu_wait *w, const struct offcpu_key *key)
 {
-	const struct unwind_proc *proc = bpf_map_lookup_elem(&unwind_procs, &key->tgid);
+	const volatile struct unwind_proc *proc = bpf_map_lookup_elem(&unwind_procs, &key->tgid);
 
-	if (!proc || proc->exec_id != key->exec_id || proc->start_boot_ns != key->start_boot_ns) {
-		ask_tables(w, key);
-		return stop(u, REASON_NOT_READY);
+	if (proc) {
+		u->serial = proc->serial;
+		u->maps_chunk = proc->chunk;
+		u->maps_at = proc->grain * UNWIND_GRAIN;
+		u->n_maps = proc->maps;
+		if (proc->exec_id == key->exec_id && proc->start_boot_ns == key->start_boot_ns)
+			return true;
 	}
-	u->maps_chunk = proc->chunk;
-	u->maps_at = proc->grain * UNWIND_GRAIN;
-	u->n_maps = proc->maps;
-	return true;
+	ask_tables(w, key);
+	return stop(u, REASON_NOT_READY);
 }
 
 /*
@@ -144,9 +154,39 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 	return identify(s, w, last);
 }
 
-static long walk_step(__u32 i, struct scratch **s)
+struct own_walk {
+	struct scratch *s;
+	struct unwind_trail *trail;
+};
+
+static long own_step(__u32 i, struct own_walk *o)
 {
-	return !step(&(*s)->walk, (*s)->ev.frames, NULL);
+	return !step(&o->s->walk, o->s->ev.frames, o->trail, NULL);
+}
+
+/* By the tables, and by the way of the thread's last wait as far as it still holds. */
+static __always_inline struct offcpu_stack_id walk_own(
+	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key)
+{
+	struct own_walk o = { .s = s, .trail = &w->trail };
+	struct unwind_trail *t = &w->trail;
+	struct unwind_walk *u = &s->walk;
+	struct offcpu_stack_id id;
+
+	if (t->serial != u->serial)
+		t->len = t->complete = 0;
+	bpf_loop(OFFCPU_DEPTH_MAX + 1, own_step, &o, 0);
+	if (trail_held(u) && t->id[0]) {
+		id.hi = t->id[0];
+		id.lo = t->id[1];
+		return id;
+	}
+	keep_trail(u, t);
+	id = walk_end(s, w, &key->user, task);
+	t->id[0] = t->complete && !(w->unsent & 2) ? id.hi : 0;
+	t->id[1] = id.lo;
+	w->pending = lacks_tables(s);
+	return id;
 }
 
 /* The stack of TASK, which is current. */
@@ -155,7 +195,6 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 {
 	__u32 reason = no_user_reason(task);
 	const struct pt_regs *regs;
-	struct offcpu_stack_id id;
 
 	w->pending = 0;
 	if (reason)
@@ -170,10 +209,9 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 		return no_stack(REASON_COMPAT);
 	walk_begin(&s->walk, regs, now);
 	if (walk_maps(&s->walk, w, key))
-		bpf_loop(OFFCPU_DEPTH_MAX + 1, walk_step, &s, 0);
-	id = walk_end(s, w, &key->user, task);
-	w->pending = lacks_tables(s);
-	return id;
+		return walk_own(task, s, w, key);
+	w->pending = 1;
+	return walk_end(s, w, &key->user, task);
 }
 
 struct other_walk {
@@ -183,7 +221,7 @@ struct other_walk {
 
 static long other_step(__u32 i, struct other_walk *o)
 {
-	return !step(&o->s->walk, o->s->ev.frames, o->task);
+	return !step(&o->s->walk, o->s->ev.frames, NULL, o->task);
 }
 
 /* By frame pointer alone, as the kernel's helper does it for current. */

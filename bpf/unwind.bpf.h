@@ -96,8 +96,16 @@ struct unwind_walk {
 	__u8 in_syscall; /* the innermost frame waits inside a system call */
 	__u8 retry; /* no row before the return address: its own is looked at, see step_by_table() */
 	__u8 pad;
-	__u64 window_at,
-		window_last; /* address of the window, and the last place in it where a word begins */
+	__u32 serial; /* of the mappings */
+	__u32 sp_high; /* of the innermost frame */
+	__u32 on_trail; /* the frame at hand is step `at` of the thread's trail */
+	__u32 at; /* else: no step before it is */
+	__u32 fresh_from; /* steps before it are in the trail already, the others in `fresh` */
+	__u32 fresh_len; /* steps of the new trail */
+	__u32 fresh_end; /* the new trail ends: what leads on cannot be told in a step */
+	__u32 pad2;
+	struct unwind_trail_step fresh[UNWIND_TRAIL_MAX];
+	__u64 window_at, window_last; /* address of the window; how far into it a word may begin */
 	__u8 window[UNWIND_WINDOW];
 };
 
@@ -332,6 +340,92 @@ static __always_inline bool find_ra(
 	return stack_word(w, addr, ra, other) || stop(w, REASON_MEMORY);
 }
 
+/* The state of the frame at hand is step FROM of the new trail. */
+static __always_inline void new_step(struct unwind_walk *w, __u32 n)
+{
+	struct unwind_trail_step *f = &w->fresh[n & (UNWIND_TRAIL_MAX - 1)];
+
+	if (w->fresh_end || n >= UNWIND_TRAIL_MAX || !w->fp_known) {
+		w->fresh_end = 1;
+		return;
+	}
+	f->pc = w->pc;
+	f->fp = w->fp;
+	f->sp = w->sp;
+	f->fp_at = 0;
+	w->fresh_len = n + 1;
+}
+
+/* The way from the frame at hand to its caller, by R, as part of its step; or the trail ends there. */
+static __always_inline void new_way(struct unwind_walk *w, __u32 n, const struct unwind_rule *r)
+{
+	struct unwind_trail_step *f = &w->fresh[n & (UNWIND_TRAIL_MAX - 1)];
+	__u64 fp_at = w->cfa + (__s64)r->fp_off - w->sp;
+
+	if (r->cfa != UNWIND_CFA_REG || r->ra != UNWIND_RA_CFA || r->ra_off != -8 || r->flags ||
+		r->fp > UNWIND_FP_CFA || fp_at >= 0xffffffff || (w->cfa ^ w->sp) >> 32)
+		w->fresh_end = 1;
+	else if (r->fp == UNWIND_FP_CFA)
+		f->fp_at = fp_at + 1;
+}
+
+/* Is the frame at hand on the trail, at the step that is next or a few further? */
+static __always_inline void join_trail(struct unwind_walk *w, const struct unwind_trail *t)
+{
+	const struct unwind_trail_step *f;
+
+	for (int i = 0; i < 4 && w->at < t->len; i++) {
+		f = &t->steps[w->at & (UNWIND_TRAIL_MAX - 1)];
+		if (f->sp >= (__u32)w->sp) {
+			w->on_trail = f->sp == (__u32)w->sp && f->pc == w->pc && f->fp == w->fp &&
+				      w->fp_known && !w->exact == !!w->at && w->sp >> 32 == t->sp_high;
+			return;
+		}
+		w->at++;
+	}
+}
+
+/*
+ * To the caller by the trail: the words on the stack must be what they were.
+ * -1: it does not lead on; else as step().
+ */
+static __always_inline int step_by_trail(struct unwind_walk *w, const struct unwind_trail *t, __u32 n)
+{
+	__u32 at = w->at, aligned = at == n && w->fresh_from == n;
+	const struct unwind_trail_step *here = &t->steps[at & (UNWIND_TRAIL_MAX - 1)],
+				       *next = &t->steps[(at + 1) & (UNWIND_TRAIL_MAX - 1)];
+	__u64 sp = (__u64)t->sp_high << 32 | next->sp, ra, fp = w->fp;
+
+	if (at + 1 == t->len && t->complete) {
+		if (aligned)
+			w->fresh_from = n + 1;
+		if (!w->fresh_end)
+			w->fresh_len = n + 1;
+		w->verdict = VERDICT_COMPLETE;
+		return 0;
+	}
+	if (at + 1 >= t->len || !stack_word(w, sp - 8, &ra, NULL) || ra != next->pc)
+		return -1;
+	if (here->fp_at && !stack_word(w, w->sp + here->fp_at - 1, &fp, NULL))
+		return -1;
+	if (fp != next->fp)
+		return -1;
+	if (aligned)
+		w->fresh_from = n + 1;
+	else if (n < UNWIND_TRAIL_MAX && !w->fresh_end)
+		w->fresh[n & (UNWIND_TRAIL_MAX - 1)].fp_at = here->fp_at;
+	if (!w->fresh_end)
+		w->fresh_len = n + 1;
+	w->exact = 0;
+	w->regs = 0;
+	w->ucontext = 0;
+	w->pc = ra;
+	w->sp = sp;
+	w->fp = fp;
+	w->at = at + 1;
+	return 1;
+}
+
 /* To the caller by the row of PC. */
 static __always_inline bool step_by_table(struct unwind_walk *w, __u64 pc, struct task_struct *other)
 {
@@ -358,6 +452,7 @@ static __always_inline bool step_by_table(struct unwind_walk *w, __u64 pc, struc
 		return stop(w, REASON_NO_ROW);
 	if (!find_cfa(w, r, other) || !find_fp(w, r, &fp, other) || !find_ra(w, r, &ra, other))
 		return false;
+	new_way(w, w->len - 1, r);
 	w->exact = r->flags & UNWIND_SIGNAL;
 	w->ucontext = w->exact ? w->sp : 0;
 	/*
@@ -386,6 +481,7 @@ static __always_inline bool step_by_fp(struct unwind_walk *w, struct task_struct
 {
 	__u64 fp, ra, before;
 
+	w->fresh_end = 1;
 	w->by_fp = 1;
 	if (!w->fp_known || w->fp < w->sp || (w->fp & (ARCH_STACK_ALIGN - 1)) ||
 		!stack_word(w, w->fp, &fp, other) || !stack_word(w, w->fp + 8, &ra, other))
@@ -407,11 +503,16 @@ static __always_inline bool step_by_fp(struct unwind_walk *w, struct task_struct
 	return true;
 }
 
-/* Put the frame of W's PC down and go to its caller; false when the walk has ended. */
-static __always_inline bool step(struct unwind_walk *w, __u64 *frames, struct task_struct *other)
+/*
+ * Put the frame of W's PC down and go to its caller; false when the walk has
+ * ended. T is the thread's trail, NULL for a walk that has none.
+ */
+static __always_inline bool step(
+	struct unwind_walk *w, __u64 *frames, const struct unwind_trail *t, struct task_struct *other)
 {
 	__u32 n = w->len, state;
 	__u64 pc;
+	int way;
 
 	if (n >= depth || n >= OFFCPU_DEPTH_MAX) {
 		w->verdict = VERDICT_TRUNCATED;
@@ -422,6 +523,20 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames, struct ta
 		return stop(w, REASON_NO_MAPPING);
 	frames[n] = w->exact && n && !w->retry ? w->pc | OFFCPU_EXACT : w->pc;
 	w->len = n + 1;
+	if (t) {
+		if (!w->on_trail)
+			join_trail(w, t);
+		if (!w->on_trail || w->at != n || w->fresh_from != n)
+			new_step(w, n);
+		if (w->on_trail) {
+			way = step_by_trail(w, t, n);
+			if (way >= 0)
+				return way;
+			if (w->at == n && w->fresh_from == n)
+				new_step(w, n);
+			w->on_trail = 0;
+		}
+	}
 	/* a return address may be the first byte of another function */
 	pc = w->exact ? w->pc : w->pc - 1;
 	if ((pc < w->map_start || pc >= w->map_end) && !find_map(w, pc))
@@ -432,6 +547,30 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames, struct ta
 	if (state == UNWIND_BY_FP)
 		return step_by_fp(w, other);
 	return stop(w, state == UNWIND_PENDING ? REASON_NOT_READY : REASON_DROPPED);
+}
+
+/* Was every frame where the trail says? Then the stack is the one that the trail was made of. */
+static __always_inline bool trail_held(const struct unwind_walk *w)
+{
+	return w->verdict == VERDICT_COMPLETE && w->fresh_from == w->len;
+}
+
+/* Keep the way that was walked for the thread's next wait. */
+static __always_inline void keep_trail(struct unwind_walk *w, struct unwind_trail *t)
+{
+	__u32 len = w->fresh_len;
+
+	for (__u32 k = 0; k < UNWIND_TRAIL_MAX; k++) {
+		__u32 i = w->fresh_from + k;
+
+		if (i >= len || i >= UNWIND_TRAIL_MAX)
+			break;
+		t->steps[i] = w->fresh[i];
+	}
+	t->serial = w->serial;
+	t->sp_high = w->sp_high;
+	t->complete = w->verdict == VERDICT_COMPLETE && !w->fresh_end && len == w->len;
+	t->len = len;
 }
 
 #endif

@@ -11,16 +11,20 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define GROW_LEAST 8 /* chunks at a time */
+#define GROW_LEAST 4 /* chunks at a time */
 #define GROW_MOST 256 /* each is a descriptor until it is in place */
+#define JOBS 8 /* threads that may wait for RCU at the same time */
 #define CHUNKS_MOST 65000 /* each is a mapping, and vm.max_map_count is 65530 */
 #define MAP_HEADER 4096 /* in front of values that can be mapped, in pages of its own */
 #define POLL_US 50
 
 enum phase { MAKING, INSTALLING, DONE };
 
-/* What the thread works on; read here as far as `phase` allows. */
+/* What a thread works on; read here as far as `phase` allows. */
 struct job {
+	struct chunks *chunks;
+	pthread_t thread;
+	bool running; /* to be joined */
 	uint32_t first, n; /* chunks to be made, */
 	uint32_t made; /* made: complete once no longer MAKING */
 	uint32_t keys[GROW_MOST];
@@ -36,9 +40,8 @@ struct chunks {
 	uint8_t *base; /* chunk I is at base + I * UNWIND_CHUNK_BYTES */
 	struct bitrun *runs; /* of each chunk */
 	uint64_t used; /* grains */
-	pthread_t thread;
-	bool running; /* to be joined */
-	struct job job;
+	struct job jobs[JOBS]; /* in turn: only the newest may be MAKING */
+	uint32_t newest;
 };
 
 static int create_chunk(void)
@@ -104,47 +107,84 @@ static int put_in_place(int outer_fd, const struct job *j)
 
 static void *work(void *ctx)
 {
-	struct chunks *c = ctx;
-	struct job *j = &c->job;
+	struct job *j = ctx;
 
-	make(c, j);
+	make(j->chunks, j);
 	atomic_store(&j->phase, INSTALLING);
-	j->install_error = put_in_place(c->fd, j);
+	j->install_error = put_in_place(j->chunks->fd, j);
 	atomic_store(&j->phase, DONE);
 	return NULL;
 }
 
 /* Signals are for the thread that waits for them. */
-static bool start_thread(struct chunks *c)
+static bool start_thread(struct job *j)
 {
 	sigset_t all, old;
 	bool started;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	started = pthread_create(&c->thread, NULL, work, c) == 0;
+	started = pthread_create(&j->thread, NULL, work, j) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return started;
 }
 
-static void start(struct chunks *c, uint32_t n)
+static void close_all(struct job *j)
 {
-	struct job *j = &c->job;
+	for (uint32_t i = 0; i < j->made; i++)
+		close(j->fds[i]);
+	j->made = 0;
+}
 
+/* Job J has ended, and what it made is in place. */
+static int settle(struct job *j, struct err *e)
+{
+	if (j->running)
+		pthread_join(j->thread, NULL);
+	j->running = false;
+	if (j->install_error)
+		return err_sys(e, j->install_error, "cannot show BPF the memory of unwind tables");
+	close_all(j);
+	return 0;
+}
+
+/* Settle the jobs that have ended; where WAIT, the others too. */
+static int settle_all(struct chunks *c, bool wait, struct err *e)
+{
+	int rc = 0;
+
+	for (struct job *j = c->jobs; rc == 0 && j < c->jobs + JOBS; j++)
+		if (wait || atomic_load(&j->phase) == DONE)
+			rc = settle(j, e);
+	return rc;
+}
+
+/* Begin to make N chunks more; the newest job is no longer MAKING. Waits where all are at work. */
+static int start(struct chunks *c, uint32_t n, struct err *e)
+{
+	struct job *j = &c->jobs[(c->newest + 1) % JOBS];
+	int rc = settle_all(c, false, e);
+
+	if (rc == 0)
+		rc = settle(j, e);
+	if (rc)
+		return rc;
+	c->newest = (c->newest + 1) % JOBS;
+	j->chunks = c;
 	j->first = c->end;
 	j->n = MIN(n, MIN(GROW_MOST, c->limit - c->end));
-	j->made = 0;
-	j->make_error = j->install_error = 0;
+	j->make_error = 0;
 	atomic_store(&j->phase, MAKING);
-	c->running = start_thread(c);
-	if (!c->running)
-		work(c);
+	j->running = start_thread(j);
+	if (!j->running)
+		work(j);
+	return 0;
 }
 
 /* Every chunk that was asked for is usable here, or there is an error why not. */
 static int collect(struct chunks *c, struct err *e)
 {
-	const struct job *j = &c->job;
+	const struct job *j = &c->jobs[c->newest];
 
 	while (atomic_load(&j->phase) == MAKING)
 		usleep(POLL_US);
@@ -153,50 +193,33 @@ static int collect(struct chunks *c, struct err *e)
 			return err_nomem(e, "unwind tables");
 		c->end++;
 	}
-	if (j->made == 0 && j->make_error)
+	if (c->end == j->first && j->make_error)
 		return err_sys(e, j->make_error, "cannot make memory for unwind tables");
 	return 0;
 }
 
-/* Is the last of the chunks in the array? They are put there in their order. */
-static bool in_sight(const struct chunks *c)
+/* Is the last of the job's chunks in the array? They are put there in their order. */
+static bool in_sight(const struct chunks *c, const struct job *j)
 {
-	uint32_t last = c->job.first + c->job.made - 1, id;
+	uint32_t last = j->first + j->made - 1, id;
 
-	return c->job.made == 0 || bpf_map_lookup_elem(c->fd, &last, &id) == 0;
-}
-
-/* The thread has ended, and what it made is in place. */
-static int settle(struct chunks *c, struct err *e)
-{
-	struct job *j = &c->job;
-
-	if (c->running)
-		pthread_join(c->thread, NULL);
-	c->running = false;
-	if (j->install_error)
-		j->install_error = put_in_place(c->fd, j);
-	if (j->install_error)
-		return err_sys(e, j->install_error, "cannot show BPF the memory of unwind tables");
-	for (uint32_t i = 0; i < j->made; i++)
-		close(j->fds[i]);
-	j->first += j->made;
-	j->made = 0;
-	return 0;
+	return bpf_map_lookup_elem(c->fd, &last, &id) == 0;
 }
 
 int chunks_commit(struct chunks *c, struct err *e)
 {
-	int rc = collect(c, e);
+	collect(c, NULL);
+	for (struct job *j = c->jobs; j < c->jobs + JOBS; j++)
+		while (j->made && atomic_load(&j->phase) != DONE && !in_sight(c, j))
+			usleep(POLL_US);
+	return settle_all(c, false, e);
+}
 
-	if (rc && c->job.made)
-		return rc;
-	while (!in_sight(c)) {
-		if (atomic_load(&c->job.phase) == DONE)
-			return settle(c, e);
-		usleep(POLL_US);
-	}
-	return 0;
+static int start_and_collect(struct chunks *c, uint32_t n, struct err *e)
+{
+	int rc = start(c, n, e);
+
+	return rc ? rc : collect(c, e);
 }
 
 /* At least N chunks more, in steps that grow with what is there, so that there are few. */
@@ -209,11 +232,12 @@ static int grow(struct chunks *c, uint32_t n, struct err *e)
 		return 0;
 	if (c->end == c->limit)
 		return err_set(e, -ENOSPC, "no room is left in the %u MiB for unwind tables", c->limit / 4);
-	rc = settle(c, e);
-	if (rc)
-		return rc;
-	start(c, MAX(n, MAX(GROW_LEAST, c->end / 8)));
-	return collect(c, e);
+	n = MAX(n, MAX(GROW_LEAST, c->end / 32));
+	rc = start_and_collect(c, n, e);
+	/* descriptors are free again once the chunks before are in place */
+	if (rc == -EMFILE && settle_all(c, true, e) == 0)
+		rc = start_and_collect(c, n, e);
+	return rc;
 }
 
 static uint64_t free_grains(const struct chunks *c, uint32_t end)
@@ -329,19 +353,21 @@ int chunks_open(uint32_t n, uint32_t first, struct chunks **ret, struct err *e)
 	rc = open_maps(c, e);
 	if (rc)
 		return rc;
-	start(c, first);
-	*ret = TAKE_PTR(c);
-	return 0;
+	for (int i = 0; i < JOBS; i++)
+		atomic_init(&c->jobs[i].phase, DONE);
+	rc = start(c, first, e);
+	if (rc == 0)
+		*ret = TAKE_PTR(c);
+	return rc;
 }
 
 void chunks_close(struct chunks *c)
 {
 	if (!c)
 		return;
-	if (c->running)
-		pthread_join(c->thread, NULL);
-	for (uint32_t i = 0; i < c->job.made; i++)
-		close(c->job.fds[i]);
+	for (struct job *j = c->jobs; j < c->jobs + JOBS; j++)
+		if (settle(j, NULL) != 0)
+			close_all(j);
 	for (uint32_t i = 1; i < c->end; i++)
 		bitrun_close(&c->runs[i]);
 	if (c->base)

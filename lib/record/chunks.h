@@ -8,12 +8,12 @@
  * the end; its blocks are used again. A block is a whole number of grains of
  * UNWIND_GRAIN bytes and lies in one chunk, in the first place where it fits.
  *
- * A thread makes the chunks and puts them into the array. They are usable
- * here once they are made and are in the kernel's sight once they are in the
- * array. The system call that puts them there returns only after a grace
- * period of RCU (5 to 30 ms), for the sake of those who still use what stood
- * there before; nothing did, so nobody waits for the thread until it is
- * needed again. Not for several threads.
+ * Threads make the chunks and put them into the array. They are usable here
+ * once they are made and are in the kernel's sight once they are in the array.
+ * The system call that puts them there returns only after a grace period of
+ * RCU (5 to 30 ms), for the sake of those who still use what stood there
+ * before; nothing did, so nobody waits for the thread unless many do so
+ * already. The caller is one thread.
  */
 #ifndef STACKTOOLS_CHUNKS_H
 #define STACKTOOLS_CHUNKS_H
@@ -33,8 +33,8 @@ struct chunks_block {
 };
 
 /*
- * An array of N maps (at least two: the first is never used), and the thread
- * begins to make FIRST chunks. On success *RET is the caller's. The story
+ * An array of N maps (at least two, for the first is never used; at most
+ * 65000), and the thread begins to make FIRST chunks. On success *RET is the caller's. The story
  * tells when BPF is not permitted.
  */
 int chunks_open(uint32_t n, uint32_t first, struct chunks **ret, struct err *e);
@@ -53,7 +53,7 @@ void chunks_give(struct chunks *c, uint32_t chunk, uint32_t grain, uint32_t grai
 
 /*
  * Every chunk that was made is in the kernel's sight when this returns 0.
- * What could not be put in place is tried again by the next call.
+ * What the kernel refused to put there stays an error, and none is made then.
  */
 int chunks_commit(struct chunks *c, struct err *e);
 

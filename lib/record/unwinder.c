@@ -46,6 +46,7 @@ struct unwinder {
 	bool news; /* mappings were published since unwinder_service() was asked */
 	bool distrust; /* events were lost */
 	uint64_t due_ns;
+	uint32_t serial; /* of what was published last */
 	struct unwinder_stats stats;
 };
 
@@ -232,8 +233,9 @@ static void publish(struct unwinder *u, struct proc *p)
 	if (!p->known || !p->block)
 		return;
 	up.chunk = p->block->space.chunk;
-	up.grain = p->block->space.grain;
-	up.maps = p->block->space.n;
+	up.grain = (uint16_t)p->block->space.grain;
+	up.maps = (uint16_t)p->block->space.n;
+	up.serial = ++u->serial;
 	if (unwindspace_commit(u->space, NULL) == 0)
 		unwindspace_proc_set(u->space, p->tgid, &up, NULL);
 	u->news = true;

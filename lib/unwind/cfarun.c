@@ -37,6 +37,14 @@ enum {
 	OP_GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
 };
 
+/* Nearly every number is one byte. */
+static inline uint64_t read_uleb(struct rd *in)
+{
+	if (in->p < in->end && !(*in->p & 0x80))
+		return *in->p++;
+	return rd_uleb(in);
+}
+
 /* The column of register REG; NULL for one that no walk needs. */
 static struct cfarule *column(struct cfarun *r, uint64_t reg)
 {
@@ -104,11 +112,13 @@ static bool change_cfa(struct cfarun *r, bool change_reg, uint32_t reg, int64_t 
 
 	if (c->kind != CFARULE_OFFSET)
 		return false;
-	if (change_reg)
+	if (change_reg) {
 		c->reg = reg;
-	else
+		r->changed = true;
+	} else {
 		c->off = off;
-	r->changed = true;
+		r->moved = true;
+	}
 	return true;
 }
 
@@ -138,7 +148,7 @@ static bool run_cfa(struct cfarun *r, uint8_t op)
 	switch (op) {
 	case OP_DEF_CFA:
 		reg = rd_uleb32(in);
-		def_cfa(r, reg, (int64_t)rd_uleb(in));
+		def_cfa(r, reg, (int64_t)read_uleb(in));
 		return true;
 	case OP_DEF_CFA_SF:
 		reg = rd_uleb32(in);
@@ -147,7 +157,7 @@ static bool run_cfa(struct cfarun *r, uint8_t op)
 	case OP_DEF_CFA_REGISTER:
 		return change_cfa(r, true, rd_uleb32(in), 0);
 	case OP_DEF_CFA_OFFSET:
-		return change_cfa(r, false, 0, (int64_t)rd_uleb(in));
+		return change_cfa(r, false, 0, (int64_t)read_uleb(in));
 	case OP_DEF_CFA_OFFSET_SF:
 		return change_cfa(r, false, 0, factored(r, (uint64_t)rd_sleb(in)));
 	case OP_DEF_CFA_EXPRESSION:
@@ -293,7 +303,7 @@ static bool run_row(struct cfarun *r, uint64_t *delta)
 		if ((op & OP_HIGH) == OP_ADVANCE_LOC)
 			moved = advance(r, op & OP_LOW, delta);
 		else if ((op & OP_HIGH) == OP_OFFSET)
-			set_offset(r, CFARULE_OFFSET, op & OP_LOW, rd_uleb(&r->insns));
+			set_offset(r, CFARULE_OFFSET, op & OP_LOW, read_uleb(&r->insns));
 		else if ((op & OP_HIGH) == OP_RESTORE)
 			restore(r, op & OP_LOW);
 		else if (class_of[op] == ABOUT_CFA)
@@ -333,8 +343,8 @@ void cfarun_begin(struct cfarun *r, const struct cfi_section *s, const struct cf
 	r->loc = f->pc;
 	r->end = f->end;
 	r->now = *initial;
-	r->fresh = true;
-	r->changed = false;
+	r->changed = true;
+	r->moved = false;
 	r->bad = false;
 	r->depth = 0;
 }
@@ -347,11 +357,12 @@ bool cfarun_next(struct cfarun *r, uint64_t *start)
 
 		if (!run_row(r, &delta) || delta > r->end - r->loc)
 			delta = r->end - r->loc;
-		row = delta && (r->changed || r->fresh || r->bad);
+		row = delta && (r->changed || r->moved || r->bad);
 		*start = r->loc;
 		r->loc += delta;
 		if (row) {
-			r->changed = r->fresh = false;
+			r->same = !r->changed;
+			r->changed = r->moved = false;
 			return true;
 		}
 	}

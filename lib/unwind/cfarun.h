@@ -56,8 +56,9 @@ struct cfarun {
 	struct rd insns;
 	uint64_t loc, end; /* where the instructions are, and the range's end */
 	struct cfarules now;
-	bool fresh; /* no row was given yet */
-	bool changed; /* since the last row */
+	bool changed,
+		moved; /* since the last row; moved: the offset of the CFA, by register before and now */
+	bool same; /* the row that was given differs from the one before by that offset alone */
 	bool bad; /* an instruction that is unknown or makes no sense: the rest of the range is not known */
 	unsigned int depth;
 	struct cfarules saved[CFARUN_DEPTH];

@@ -48,6 +48,8 @@ struct compiler {
 	uint64_t covered; /* there are rows up to here */
 	struct unwindtab_head head;
 	struct cfarun run;
+	struct unwind_rule rule; /* of the last row */
+	unsigned int lost; /* with it */
 };
 
 static const struct unwind_rule none;
@@ -266,18 +268,28 @@ static int make_keys(struct compiler *c)
 
 /* --- rows --- */
 
+/* Most rows differ from the one before by the offset of the CFA alone. */
+static void make_rule(struct compiler *c, bool signal)
+{
+	int64_t off = c->run.now.col[CFARUN_CFA].off;
+
+	if (c->run.bad) {
+		c->rule = unsupported;
+		c->lost = 0;
+		c->head.left[UNWINDTAB_BAD_FDE]++;
+	} else if (c->run.same && c->rule.cfa == UNWIND_CFA_REG && off == (int32_t)off) {
+		c->rule.cfa_off = (int32_t)off;
+	} else {
+		c->lost = unwindx86_rule(&c->run.now, signal, &c->rule);
+	}
+}
+
 static int add_row(struct compiler *c, uint64_t pc, bool signal, struct err *e)
 {
-	struct unwind_rule rule = unsupported;
-	unsigned int lost = 0;
-
-	if (c->run.bad)
-		c->head.left[UNWINDTAB_BAD_FDE]++;
-	else
-		lost = unwindx86_rule(&c->run.now, signal, &rule);
-	c->head.left[UNWINDTAB_EXPRESSION] += (lost & UNWINDX86_CFA) != 0;
-	c->head.left[UNWINDTAB_FP_UNKNOWN] += (lost & UNWINDX86_LOST_FP) != 0;
-	return unwindrows_add(c->rows, pc, &rule, e);
+	make_rule(c, signal);
+	c->head.left[UNWINDTAB_EXPRESSION] += (c->lost & UNWINDX86_CFA) != 0;
+	c->head.left[UNWINDTAB_FP_UNKNOWN] += (c->lost & UNWINDX86_LOST_FP) != 0;
+	return unwindrows_add(c->rows, pc, &c->rule, e);
 }
 
 /* The rows of FDE F up to END, and before them that there is nothing since the last one. */

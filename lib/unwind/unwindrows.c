@@ -21,7 +21,6 @@ struct unwindrows {
 	bool begun;
 	uint64_t vaddr; /* of the first segment */
 	uint16_t in_force; /* the rule of the last row */
-	struct unwind_rule last; /* the same, as it was given */
 	struct segment seg;
 	struct unwindtab_seg *segs; /* those that are written; `at` counts from the first of them */
 	size_t n_segs, segs_cap; /* n_segs is the number of the one being filled */
@@ -53,7 +52,7 @@ static int append_rule(struct unwindrows *r, const struct unwind_rule *rule)
 }
 
 /* The slot of RULE, or the free one where it belongs. */
-static uint16_t *slot_of(const struct unwindrows *r, const struct unwind_rule *rule)
+static inline uint16_t *slot_of(const struct unwindrows *r, const struct unwind_rule *rule)
 {
 	uint64_t words[2];
 	size_t at;
@@ -214,11 +213,15 @@ static void put_row(struct segment *s, uint32_t offset, uint16_t rule)
 		append_row(s, offset, rule);
 }
 
+/* The way of every row; unwindrows_add() has a shorter one for all but a few. */
 static int add_row(struct unwindrows *r, uint64_t pc, const struct unwind_rule *rule)
 {
 	uint16_t number;
-	int rc = number_of(r, rule, &number);
+	int rc;
 
+	if (!r->begun)
+		begin(r, pc);
+	rc = number_of(r, rule, &number);
 	rc = rc ? rc : reach(r, pc);
 	if (rc || number == r->in_force)
 		return rc;
@@ -235,13 +238,16 @@ static int add_row(struct unwindrows *r, uint64_t pc, const struct unwind_rule *
 
 int unwindrows_add(struct unwindrows *r, uint64_t pc, const struct unwind_rule *rule, struct err *e)
 {
+	uint64_t offset = pc - r->vaddr - (r->n_segs << UNWIND_SEG_SHIFT);
+	uint16_t number = *slot_of(r, rule);
 	int rc;
 
-	if (!r->begun)
-		begin(r, pc);
-	else if (same_rule(rule, &r->last))
+	if (number && r->begun && offset < SEG_BYTES && r->seg.rows < UNWIND_ROWS_MAX - 1) {
+		if (number != r->in_force)
+			put_row(&r->seg, (uint32_t)offset, number);
+		r->in_force = number;
 		return 0;
-	r->last = *rule;
+	}
 	rc = add_row(r, pc, rule);
 	if (rc == -E2BIG)
 		return err_set(e, rc, "text of more than 4 GiB");

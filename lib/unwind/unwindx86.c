@@ -195,26 +195,34 @@ static bool frame(const struct cfarules *rules, struct unwind_rule *ret)
 	return return_address(&rules->col[CFARUN_RA], ret) && sp_is_cfa(rules);
 }
 
-/* What all but a few rows are, without detours: by register, all saved where calls and pushes leave it. */
+/*
+ * What all but a few rows are, without detours: by register, all saved where
+ * calls and pushes leave it. Put together as words, for the rule is read as
+ * such at once, and a CPU waits when it was written by bytes.
+ */
 static bool usual(const struct cfarules *rules, struct unwind_rule *ret)
 {
 	const struct cfarule *cfa = &rules->col[CFARUN_CFA], *fp = &rules->col[CFARUN_FP];
 	const struct cfarule *ra = &rules->col[CFARUN_RA];
+	uint32_t words[4];
 
 	if (cfa->kind != CFARULE_OFFSET || ra->kind != CFARULE_OFFSET || cfa->reg > LAST_GENERAL ||
 		rules->col[CFARUN_SP].kind != CFARULE_UNSPECIFIED ||
 		(fp->kind != CFARULE_UNSPECIFIED && fp->kind != CFARULE_OFFSET) || !fits(cfa->off) ||
 		!fits(ra->off) || !fits(fp->off))
 		return false;
-	*ret = (struct unwind_rule){ .cfa = UNWIND_CFA_REG,
-		.reg = (uint8_t)cfa->reg,
-		.fp = fp->kind == CFARULE_OFFSET ? UNWIND_FP_CFA : UNWIND_FP_SAME,
-		.ra = UNWIND_RA_CFA,
-		.cfa_off = (int32_t)cfa->off,
-		.fp_off = (int32_t)fp->off,
-		.ra_off = (int32_t)ra->off };
+	words[0] = UNWIND_CFA_REG | cfa->reg << 8 |
+		   (uint32_t)(fp->kind == CFARULE_OFFSET ? UNWIND_FP_CFA : UNWIND_FP_SAME) << 16;
+	words[1] = (uint32_t)cfa->off;
+	words[2] = (uint32_t)fp->off;
+	words[3] = (uint32_t)ra->off;
+	memcpy(ret, words, sizeof(*ret));
 	return true;
 }
+
+_Static_assert(offsetof(struct unwind_rule, reg) == 1 && offsetof(struct unwind_rule, cfa_off) == 4 &&
+		       offsetof(struct unwind_rule, fp_off) == 8 && UNWIND_RA_CFA == 0,
+	"as usual() puts it together");
 
 unsigned int unwindx86_rule(const struct cfarules *rules, bool signal, struct unwind_rule *ret)
 {
