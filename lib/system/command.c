@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -65,16 +66,27 @@ static ssize_t read_again(int fd, void *to, size_t len)
 	return n;
 }
 
-/* The kernel stops a traced process with SIGTRAP when it has a new image. */
-static void await_stop(struct command *c)
+/*
+ * The kernel stops a traced process with SIGTRAP when it has a new image (and
+ * then the pipe is closed), but at any other signal as well: those are handed
+ * on. Whatever it stopped for must not be taken for the exec: the SIGTRAP
+ * would still come, and end it once it is let go.
+ */
+static void await_exec(struct command *c)
 {
+	struct pollfd pipe_end = { .fd = c->fail_fd, .events = POLLIN };
 	pid_t pid;
 
-	do
-		pid = waitpid(c->pid, &c->status, __WALL);
-	while (pid < 0 && errno == EINTR);
-	if (pid == c->pid && WIFSTOPPED(c->status))
-		return;
+	for (;;) {
+		do
+			pid = waitpid(c->pid, &c->status, __WALL);
+		while (pid < 0 && errno == EINTR);
+		if (pid != c->pid || !WIFSTOPPED(c->status))
+			break;
+		if (WSTOPSIG(c->status) == SIGTRAP && poll(&pipe_end, 1, 0) > 0)
+			return;
+		ptrace(PTRACE_CONT, c->pid, NULL, (long)WSTOPSIG(c->status));
+	}
 	c->held = false;
 	c->ended = pid == c->pid;
 }
@@ -90,17 +102,17 @@ int command_go(struct command *c, const char *name, struct err *e)
 	close(c->start_fd);
 	c->start_fd = -1;
 	n = read_again(c->fail_fd, &held, 1);
+	c->held = n == 1 && held;
+	if (c->held)
+		await_exec(c);
 	if (n == 1)
 		n = read_again(c->fail_fd, &code, sizeof(code));
 	close(c->fail_fd);
 	c->fail_fd = -1;
-	if (n == 0 && !code) {
-		c->held = held;
-		if (held)
-			await_stop(c);
+	if (n == 0 && !code)
 		return 0;
-	}
-	waitpid(c->pid, &c->status, 0);
+	if (!c->ended)
+		waitpid(c->pid, &c->status, 0);
 	c->ended = true;
 	err_sys(e, -code, "cannot start '%s'", name);
 	return code == ENOENT ? err_hint(e, "no such command in PATH") : -code;
