@@ -245,7 +245,7 @@ static void bombard(struct tap *t, int sig, const char *name)
 		sender = fork();
 		if (sender == 0) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			while (kill(c.pid, sig) == 0)
+			for (int n = 0; n < 1000000 && kill(c.pid, sig) == 0; n++)
 				;
 			_exit(0);
 		}
@@ -311,6 +311,23 @@ static void already_traced(struct tap *t)
 		tap_diag("%d", code);
 }
 
+static void ended_before(struct tap *t)
+{
+	char *argv[] = { (char[]){ "sh" }, (char[]){ "-c" }, (char[]){ "exit 7" }, NULL };
+	struct command c = { .hold = true };
+	struct err e;
+
+	if (command_prepare(&c, argv, NULL, &e) != 0)
+		abort();
+	kill(c.pid, SIGKILL);
+	usleep(20000);
+	tap_ok(t, command_go(&c, argv[0], &e) == 0 && !c.held,
+		"one that a signal ended at its start line is started, and does not end us");
+	until_ended(&c);
+	tap_ok(t, WIFSIGNALED(c.status) && WTERMSIG(c.status) == SIGKILL, "its status has the signal");
+	command_close(&c);
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
@@ -326,5 +343,6 @@ int main(void)
 	bombard(&t, SIGCONT, "a harmless signal at any time of its start changes nothing");
 	bombard(&t, SIGTERM, "nor is one that ends it taken for anything else");
 	already_traced(&t);
+	ended_before(&t);
 	return tap_done(&t);
 }

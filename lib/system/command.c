@@ -6,10 +6,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 static void child(const int start[2], const int fail[2], char *const argv[], const void *mask, bool hold)
 {
+	sigset_t all, own;
 	char go, held;
 	int code;
 
@@ -20,9 +22,13 @@ static void child(const int start[2], const int fail[2], char *const argv[], con
 	signal(SIGXFSZ, SIG_DFL);
 	if (read(start[0], &go, 1) != 1)
 		_exit(127);
+	/* a traced process stops at any signal: not before the parent knows that it is one */
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &own);
 	held = hold && ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0;
 	if (write(fail[1], &held, 1) != 1)
 		_exit(126);
+	sigprocmask(SIG_SETMASK, &own, NULL);
 	execvp(argv[0], argv);
 	code = errno;
 	if (write(fail[1], &code, sizeof(code)) != sizeof(code))
@@ -34,8 +40,9 @@ int command_prepare(struct command *c, char *const argv[], const void *mask, str
 {
 	int start[2], fail[2];
 
-	if (pipe2(start, O_CLOEXEC) != 0)
-		return err_sys(e, -errno, "cannot create a pipe");
+	/* no pipe: writing to a child that was ended meanwhile must not end us */
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, start) != 0)
+		return err_sys(e, -errno, "cannot create a pair of sockets");
 	if (pipe2(fail, O_CLOEXEC) != 0) {
 		close(start[0]);
 		close(start[1]);
@@ -97,7 +104,8 @@ int command_go(struct command *c, const char *name, struct err *e)
 	int code = 0;
 	ssize_t n;
 
-	if (write(c->start_fd, "g", 1) != 1)
+	/* EPIPE: a signal ended it at its start line, as it could at any later time */
+	if (send(c->start_fd, "g", 1, MSG_NOSIGNAL) != 1 && errno != EPIPE)
 		code = errno;
 	close(c->start_fd);
 	c->start_fd = -1;
