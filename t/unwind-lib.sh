@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=sh
+# shellcheck disable=SC2034 # for the tests
+# For the tests that hold recorded user stacks against eu-stack and gdb: source
+# it after lib.sh and rec-lib.sh.
+#
+#   build NAME SOURCE [FLAG...]   compiles t/unwind/SOURCE by $CC into $W/NAME
+#   start NAME COMMAND...         starts it with a stdin that never has input
+#   also NAME PID OUTPUT          a process that one of them started
+#   pid_of NAME                   its process, or the one that its output names: "pid N"
+#   record_blocked CAP [ARG...]   records all that was started and is blocked,
+#                                 each thread both as it is found and as it
+#                                 blocks again: SIGSTOP and SIGCONT see to that
+#   agrees TEXT NAME [OPTION...]  t/unwind/agree of NAME's process and the last
+#                                 capture is the test TEXT; with its chains
+#   agreed                        waits for those: before anything ends or changes
+#   finish [NAME...]              kills them, or all
+#
+# ORACLES_ONLY=1 in the environment compares the two debuggers with each other
+# and records nothing: when they disagree no stack of ours can be right.
+
+W=$TMP/w
+mkdir "$W"
+mkfifo "$TMP/silence"
+# a pipe that no one writes to, and that is never at its end
+exec 7<>"$TMP/silence"
+work_names=
+a_jobs=
+a_n=0
+blocked_cap=
+export DEBUGINFOD_URLS=
+
+finish() {
+	for f_name in ${*:-$work_names}; do
+		kill -KILL "$(cat "$W/$f_name.pid")" "$(pid_of "$f_name")" 2>/dev/null
+	done
+}
+trap 'finish; tap_cleanup' EXIT
+
+build() {
+	b_name=$1
+	b_source=$T_DIR/unwind/$2
+	shift 2
+	"${CC:-cc}" -D_GNU_SOURCE -pthread -o "$W/$b_name" "$b_source" "$@" >"$W/$b_name.log" 2>&1 && return
+	diag <"$W/$b_name.log"
+	return 1
+}
+
+start() {
+	s_name=$1
+	shift
+	work_names="$work_names $s_name"
+	"$@" <&7 >"$W/$s_name.out" 2>"$W/$s_name.err" 7>&- &
+	echo $! >"$W/$s_name.pid"
+}
+
+also() {
+	work_names="$work_names $1"
+	echo "$2" >"$W/$1.pid"
+	cp "$3" "$W/$1.out"
+}
+
+# what else happens during record_blocked, while all are stopped
+meanwhile() { :; }
+
+pid_of() {
+	p_pid=$(sed -n 's/^pid \([0-9]*\)$/\1/p' "$W/$1.out" 2>/dev/null | tail -n 1)
+	[ -n "$p_pid" ] || p_pid=$(cat "$W/$1.pid")
+	echo "$p_pid"
+}
+
+work_pids() {
+	for w_name in ${*:-$work_names}; do
+		pid_of "$w_name"
+	done
+}
+
+settled() {
+	# shellcheck disable=SC2046 # words
+	perl "$T_DIR/unwind/settled" $(work_pids "$@") | diag
+}
+
+record_blocked() {
+	blocked_cap=$1
+	shift
+	settled
+	[ -z "${ORACLES_ONLY-}" ] || return
+	r_pids=$(work_pids)
+	# shellcheck disable=SC2046,SC2086 # words
+	rec_start "$blocked_cap" -q --force $(printf ' -p %s' $r_pids) "$@"
+	# shellcheck disable=SC2086
+	kill -STOP $r_pids
+	sleep 0.1
+	meanwhile
+	# shellcheck disable=SC2086
+	kill -CONT $r_pids
+	settled
+	rec_stop
+	[ "$rc" -eq 0 ] || diag <"$TMP/rec.err"
+}
+
+agrees() {
+	a_text=$1
+	a_name=$2
+	shift 2
+	[ -z "${ORACLES_ONLY-}" ] || set -- --only-oracles "$@"
+	grep -q '^chain ' "$W/$a_name.out" && set -- --chain "$W/$a_name.out" "$@"
+	a_n=$((a_n + 1))
+	STACKTOOLS_BIN=$BIN perl "$T_DIR/unwind/agree" "$@" "$(pid_of "$a_name")" "$blocked_cap" >"$W/agree-$a_n" 2>&1 7>&- &
+	a_jobs="$a_jobs $!,$a_n"
+	printf '%s\n' "$a_text" >"$W/text-$a_n"
+	# two at a time
+	case $a_jobs in
+	*' '*' '*) agreed 1 ;;
+	esac
+}
+
+# agreed [N]: reports those that were begun, or the first N of them
+agreed() {
+	g_left=${1:-1000}
+	for g_job in $a_jobs; do
+		[ "$g_left" -gt 0 ] || return 0
+		g_left=$((g_left - 1))
+		a_jobs=${a_jobs#" $g_job"}
+		if wait "${g_job%,*}"; then
+			pass "$(cat "$W/text-${g_job#*,}")"
+		else
+			fail "$(cat "$W/text-${g_job#*,}")"
+			diag "${DIAG:-50}" <"$W/agree-${g_job#*,}"
+		fi
+	done
+}
