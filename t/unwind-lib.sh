@@ -6,8 +6,9 @@
 #
 #   build NAME SOURCE [FLAG...]   compiles t/unwind/SOURCE by $CC into $W/NAME
 #   start NAME COMMAND...         starts it with a stdin that never has input
+#   start_busy NAME COMMAND...    the same for one that wakes up now and then
 #   also NAME PID OUTPUT          a process that one of them started
-#   pid_of NAME                   its process, or the one that its output names: "pid N"
+#   pid_of NAME                   its process
 #   record_blocked CAP [ARG...]   records all that was started and is blocked,
 #                                 each thread both as it is found and as it
 #                                 blocks again: SIGSTOP and SIGCONT see to that
@@ -25,6 +26,7 @@ mkfifo "$TMP/silence"
 # a pipe that no one writes to, and that is never at its end
 exec 7<>"$TMP/silence"
 work_names=
+busy_names=
 a_jobs=
 a_n=0
 blocked_cap=
@@ -32,7 +34,9 @@ export DEBUGINFOD_URLS=
 
 finish() {
 	for f_name in ${*:-$work_names}; do
-		kill -KILL "$(cat "$W/$f_name.pid")" "$(pid_of "$f_name")" 2>/dev/null
+		f_pid=$(cat "$W/$f_name.pid")
+		# it may have children, and have made a session of its own
+		[ "${f_pid:-0}" -le 1 ] || kill -KILL "$f_pid" "-$f_pid" 2>/dev/null
 	done
 }
 trap 'finish; tap_cleanup' EXIT
@@ -50,8 +54,13 @@ start() {
 	s_name=$1
 	shift
 	work_names="$work_names $s_name"
-	"$@" <&7 >"$W/$s_name.out" 2>"$W/$s_name.err" 7>&- &
+	setsid "$@" <&7 >"$W/$s_name.out" 2>"$W/$s_name.err" 7>&- &
 	echo $! >"$W/$s_name.pid"
+}
+
+start_busy() {
+	start "$@"
+	busy_names="$busy_names $1"
 }
 
 also() {
@@ -64,20 +73,19 @@ also() {
 meanwhile() { :; }
 
 pid_of() {
-	p_pid=$(sed -n 's/^pid \([0-9]*\)$/\1/p' "$W/$1.out" 2>/dev/null | tail -n 1)
-	[ -n "$p_pid" ] || p_pid=$(cat "$W/$1.pid")
-	echo "$p_pid"
-}
-
-work_pids() {
-	for w_name in ${*:-$work_names}; do
-		pid_of "$w_name"
-	done
+	cat "$W/$1.pid"
 }
 
 settled() {
-	# shellcheck disable=SC2046 # words
-	perl "$T_DIR/unwind/settled" $(work_pids "$@") | diag
+	e_pids=
+	for e_name in $work_names; do
+		case " $busy_names " in
+		*" $e_name "*) ;;
+		*) e_pids="$e_pids $(pid_of "$e_name")" ;;
+		esac
+	done
+	# shellcheck disable=SC2086 # words
+	[ -z "$e_pids" ] || perl "$T_DIR/unwind/settled" $e_pids | diag
 }
 
 record_blocked() {
@@ -85,7 +93,10 @@ record_blocked() {
 	shift
 	settled
 	[ -z "${ORACLES_ONLY-}" ] || return
-	r_pids=$(work_pids)
+	r_pids=
+	for r_name in $work_names; do
+		r_pids="$r_pids $(pid_of "$r_name")"
+	done
 	# shellcheck disable=SC2046,SC2086 # words
 	rec_start "$blocked_cap" -q --force $(printf ' -p %s' $r_pids) "$@"
 	# shellcheck disable=SC2086
