@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Programs built in many ways, blocked in many places: their user stacks are
 # eu-stack's and gdb's, frame by frame.
-# shellcheck disable=SC2154,SC2317 # $rc and others of lib.sh; meanwhile() is called by record_blocked
+# shellcheck disable=SC2016,SC2034,SC2154,SC2317 # Perl's variables; what unwind-lib.sh uses; $rc and others of lib.sh; meanwhile() is called by record_blocked
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/rec-lib.sh"
 . "$(dirname "$0")/unwind-lib.sh"
 need_bpf
 
-# variant NAME TEXT [FLAG...]: calls.c built so; $CC compiles
+# variant NAME TEXT [FLAG...]: calls.c built so; by $compiler
 variant() {
 	v_name=$1
 	v_text=$2
@@ -40,12 +40,12 @@ variant nohdr "linked without .eh_frame_hdr" -O2 -Wl,--no-eh-frame-hdr
 variant oneseg "text and rodata in one segment" -O2 -Wl,-z,noseparate-code
 variant debugframe "only .debug_frame" -O2 -g -fno-asynchronous-unwind-tables -fno-unwind-tables
 variant zframe "only .debug_frame, compressed" -O2 -g -gz=zlib -fno-asynchronous-unwind-tables -fno-unwind-tables
-CC=clang
+compiler=clang
 variant clang0 "clang -O0" -O0
 variant clang2 "clang -O2" -O2
 variant clangs "clang -Oz" -Oz
 variant clangkeep "clang -fno-omit-frame-pointer" -O2 -fno-omit-frame-pointer
-CC=
+compiler=${CC:-cc}
 
 record_blocked "$TMP/flags.cap"
 while read -r name text; do
@@ -53,7 +53,6 @@ while read -r name text; do
 done <"$TMP/variants"
 agreed
 finish
-work_names=
 
 # Kinds of frames, and places.
 build realign0 realign.c -O0 -mavx

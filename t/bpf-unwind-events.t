@@ -3,7 +3,7 @@
 # User stacks where something happens meanwhile: every instruction of a call,
 # preemption, vfork, exec, dlopen, new processes; and walks that must not
 # claim to be complete.
-# shellcheck disable=SC2154,SC2317 # $rc and others of lib.sh; meanwhile() is called by record_blocked
+# shellcheck disable=SC2016,SC2034,SC2154,SC2317 # Perl's variables; what unwind-lib.sh uses; $rc and others of lib.sh; meanwhile() is called by record_blocked
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/rec-lib.sh"
 . "$(dirname "$0")/unwind-lib.sh"
@@ -25,7 +25,6 @@ agreed
 is "$(waits "$TMP/127.cap" '$h{"$w->{user_stack_verdict} " . @{$w->{user_stack}}}++ if grep { $_->{symbol} eq "fn_recurse" } @{$w->{user_stack}}' |
 	sed 's/ [0-9]*$//')" "truncated 127" "and says so"
 finish
-work_names=
 
 # What no table covers is not called complete.
 start nocfi "$W/nocfi"
@@ -44,7 +43,6 @@ for name in neither product; do
 		"and the stack ends there ($name)"
 done
 finish
-work_names=
 
 if "${CC:-cc}" -m32 -nostdlib -static -o "$W/compat" "$T_DIR/unwind/compat.S" 2>/dev/null; then
 	start compat "$W/compat"
@@ -52,7 +50,6 @@ if "${CC:-cc}" -m32 -nostdlib -static -o "$W/compat" "$T_DIR/unwind/compat.S" 2>
 	is "$(waits "$TMP/compat.cap" '$h{"$w->{user_stack_verdict} $w->{user_stack_error}"} = ""')" "failed 32-bit " \
 		"a 32-bit program has no stack, and the reason"
 	finish
-	work_names=
 else
 	skip "a 32-bit program has no stack, and the reason" "no gcc -m32"
 fi
@@ -73,7 +70,6 @@ agrees "a parent inside vfork" vfork --busy --hook "printf x >$W/go-vfork"
 agrees "a parent inside posix_spawn" posix --busy --oracles gdb --hook ": >$W/go-posix"
 agreed
 finish
-work_names=
 
 # exec and dlopen during the recording, and processes that begin in it.
 build dl dl.c -O2
@@ -95,7 +91,6 @@ if [ -z "${ORACLES_ONLY-}" ]; then
 	agreed
 fi
 finish
-work_names=
 
 "$BIN/offcpu-record" -q --force -o "$TMP/new.cap" -- "$W/forks" <&7 >"$W/forks.out" 2>"$err" 7>&- &
 rec_pid=$!
@@ -110,14 +105,12 @@ agrees "a command recorded from its start" parent --no-initial --busy
 agrees "the child that it makes" child --no-initial --busy
 agreed
 finish
-work_names=
 
 # Interrupted anywhere: in the vdso, between any two instructions.
 build busy busy.c -O2
 start busy "$W/busy"
 rec "$TMP/busy.cap" --preempted -d 0.6 -p "$(pid_of busy)"
 finish
-work_names=
 waits "$TMP/busy.cap" 'if ($w->{preempted}) {
 	my @f = @{$w->{user_stack}};
 	my $own = join ";", grep /^(fn_|main)/, map { $_->{symbol} // "" } @f;
@@ -139,7 +132,6 @@ rec_stop
 is $? 0 "interrupted at every instruction of a call: complete, with the same callers"
 diag <"$TMP/steps"
 finish
-work_names=
 steps=$(sed -n 's/^steps //p' "$W/step.out")
 # shellcheck disable=SC2046 # words
 set -- $(tail -n 1 "$TMP/steps")

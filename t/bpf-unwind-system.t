@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Programs of the distribution, idle: every thread's user stack is eu-stack's
 # and gdb's, frame by frame.
-# shellcheck disable=SC2154 # $rc and others of lib.sh
+# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of lib.sh
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/rec-lib.sh"
 . "$(dirname "$0")/unwind-lib.sh"

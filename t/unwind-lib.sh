@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=sh
-# shellcheck disable=SC2034 # for the tests
+# shellcheck disable=SC2034,SC2154 # for the tests; $rc of lib.sh
 # For the tests that hold recorded user stacks against eu-stack and gdb: source
 # it after lib.sh and rec-lib.sh.
 #
-#   build NAME SOURCE [FLAG...]   compiles t/unwind/SOURCE by $CC into $W/NAME
+#   build NAME SOURCE [FLAG...]   compiles t/unwind/SOURCE by $compiler into $W/NAME
 #   start NAME COMMAND...         starts it with a stdin that never has input
 #   start_busy NAME COMMAND...    the same for one that wakes up now and then
 #   also NAME PID OUTPUT          a process that one of them started
@@ -14,8 +14,8 @@
 #                                 blocks again: SIGSTOP and SIGCONT see to that
 #   agrees TEXT NAME [OPTION...]  t/unwind/agree of NAME's process and the last
 #                                 capture is the test TEXT; with its chains
-#   agreed                        waits for those: before anything ends or changes
-#   finish [NAME...]              kills them, or all
+#   agreed                        reports those: before anything ends or changes
+#   finish                        kills all that was started
 #
 # ORACLES_ONLY=1 in the environment compares the two debuggers with each other
 # and records nothing: when they disagree no stack of ours can be right.
@@ -27,17 +27,19 @@ mkfifo "$TMP/silence"
 exec 7<>"$TMP/silence"
 work_names=
 busy_names=
+compiler=${CC:-cc}
 a_jobs=
 a_n=0
 blocked_cap=
 export DEBUGINFOD_URLS=
 
 finish() {
-	for f_name in ${*:-$work_names}; do
+	for f_name in $work_names; do
 		f_pid=$(cat "$W/$f_name.pid")
 		# it may have children, and have made a session of its own
 		[ "${f_pid:-0}" -le 1 ] || kill -KILL "$f_pid" "-$f_pid" 2>/dev/null
 	done
+	work_names=
 }
 trap 'finish; tap_cleanup' EXIT
 
@@ -45,7 +47,7 @@ build() {
 	b_name=$1
 	b_source=$T_DIR/unwind/$2
 	shift 2
-	"${CC:-cc}" -D_GNU_SOURCE -pthread -o "$W/$b_name" "$b_source" "$@" >"$W/$b_name.log" 2>&1 && return
+	"$compiler" -D_GNU_SOURCE -pthread -o "$W/$b_name" "$b_source" "$@" >"$W/$b_name.log" 2>&1 && return
 	diag <"$W/$b_name.log"
 	return 1
 }
@@ -71,6 +73,8 @@ also() {
 
 # what else happens during record_blocked, while all are stopped
 meanwhile() { :; }
+# and what is looked at right before the recording ends
+before_stop() { :; }
 
 pid_of() {
 	cat "$W/$1.pid"
@@ -106,6 +110,7 @@ record_blocked() {
 	# shellcheck disable=SC2086
 	kill -CONT $r_pids
 	settled
+	before_stop
 	rec_stop
 	[ "$rc" -eq 0 ] || diag <"$TMP/rec.err"
 }

@@ -23,8 +23,8 @@ unsigned int la_objopen(struct link_map *map, Lmid_t lmid, uintptr_t *cookie)
 	return LA_FLG_BINDTO | LA_FLG_BINDFROM;
 }
 
-uintptr_t la_symbind64(
-	Elf64_Sym *sym, unsigned int ndx, uintptr_t *from, uintptr_t *to, unsigned int *flags, const char *name)
+uintptr_t la_symbind64(Elf64_Sym *sym, unsigned int ndx, uintptr_t *from, uintptr_t *to, unsigned int *flags,
+	const char *name)
 {
 	(void)ndx;
 	(void)from;

@@ -16,11 +16,12 @@
 
 #include "work.h"
 
-namespace {
+namespace
+{
 volatile int many = 3;
 std::mutex lock;
 std::condition_variable never;
-}
+} // namespace
 
 extern "C" {
 
@@ -87,7 +88,8 @@ FN void fn_early()
 }
 }
 
-namespace {
+namespace
+{
 struct blocks_at_end {
 	~blocks_at_end()
 	{
@@ -106,7 +108,7 @@ struct blocks_early {
 		KEEP();
 	}
 } early;
-}
+} // namespace
 
 extern "C" {
 
@@ -129,7 +131,7 @@ FN int fn_outside(int n)
 
 FN void fn_noexcept(int n) noexcept
 {
-	fn_passes(n);
+	fn_passes(n); // cppcheck-suppress throwInNoexceptFunction
 	KEEP();
 }
 
@@ -176,10 +178,13 @@ FN void fn_predicate_thread()
 {
 	std::unique_lock<std::mutex> l(lock, std::defer_lock);
 	std::mutex own;
-	std::unique_lock<std::mutex> o(own);
+	std::unique_lock<std::mutex> o(own); // cppcheck-suppress localMutex
 
 	chain("fn_predicate;fn_predicate_thread");
-	never.wait(o, [] { fn_predicate(); return many == 0; });
+	never.wait(o, [] {
+		fn_predicate();
+		return many == 0;
+	});
 	KEEP();
 }
 }
@@ -187,8 +192,9 @@ FN void fn_predicate_thread()
 int main()
 {
 	std::set_terminate(fn_terminated);
-	std::thread threads[] = { std::thread(fn_catch_thread), std::thread(fn_rethrow_thread), std::thread(fn_unwind_thread),
-		std::thread(fn_terminate_thread), std::thread(fn_condition_thread), std::thread(fn_predicate_thread) };
+	std::thread threads[] = { std::thread(fn_catch_thread), std::thread(fn_rethrow_thread),
+		std::thread(fn_unwind_thread), std::thread(fn_terminate_thread),
+		std::thread(fn_condition_thread), std::thread(fn_predicate_thread) };
 
 	chain("main");
 	for (std::thread &t : threads)

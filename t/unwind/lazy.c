@@ -21,7 +21,8 @@ FN long fn_calls_lazily(long n)
 int main(int argc, char **argv)
 {
 	(void)argv;
-	chain(getenv("LD_AUDIT") ? "fn_in_auditor;fn_calls_lazily;main" : "fn_in_resolver;fn_resolve;fn_calls_lazily;main");
+	chain(getenv("LD_AUDIT") ? "fn_in_auditor;fn_calls_lazily;main"
+				 : "fn_in_resolver;fn_resolve;fn_calls_lazily;main");
 	fn_calls_lazily(argc);
 	KEEP();
 	return 0;

@@ -67,7 +67,10 @@ FN void fn_stepped(void)
 	int v[] = { 3, 1, 2 };
 
 	__asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushf\n\torl $" TRAP_FLAG ", (%%rsp)\n\tpopf\n\t"
-			 "lea 128(%%rsp), %%rsp" : : : "memory", "cc");
+			 "lea 128(%%rsp), %%rsp"
+			 :
+			 :
+			 : "memory", "cc");
 	fn_saves_all(1, 2, 3, 4, 5, 6);
 	snprintf(text, sizeof(text), "%d %s", v[0], "text");
 	qsort(v, 3, sizeof(v[0]), fn_compare);
@@ -77,7 +80,10 @@ FN void fn_stepped(void)
 	if (!sigsetjmp(jump, 0))
 		siglongjmp(jump, 1);
 	__asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushf\n\tandl $~" TRAP_FLAG ", (%%rsp)\n\tpopf\n\t"
-			 "lea 128(%%rsp), %%rsp" : : : "memory", "cc");
+			 "lea 128(%%rsp), %%rsp"
+			 :
+			 :
+			 : "memory", "cc");
 }
 
 FN void fn_go(int sig)

@@ -68,7 +68,8 @@ static void clone_one(void)
 	const size_t size = 1 << 16;
 	char *stack = malloc(size);
 
-	if (clone(fn_cloned, stack + size, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM,
+	if (clone(fn_cloned, stack + size,
+		    CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM,
 		    NULL) < 0)
 		exit(1);
 }
