@@ -14,7 +14,8 @@ variant() {
 	v_text=$2
 	shift 2
 	build "$v_name" calls.c "$@"
-	start "$v_name" "$W/$v_name"
+	# shellcheck disable=SC2086 # words
+	start "$v_name" "$W/$v_name" ${v_args-}
 	printf '%s\t%s\n' "$v_name" "$v_text" >>"$TMP/variants"
 }
 
@@ -36,6 +37,8 @@ variant static "gcc -static" -O2 -static
 variant staticpie "gcc -static-pie" -O2 -static-pie
 variant nopie "gcc -no-pie" -O2 -no-pie
 variant gold "linked by gold" -O2 -fuse-ld=gold
+# a stack that grows piece by piece, and begins with less than the program needs
+v_args='30 16384' variant split "gcc -fsplit-stack" -O2 -fsplit-stack -fuse-ld=gold
 variant nohdr "linked without .eh_frame_hdr" -O2 -Wl,--no-eh-frame-hdr
 variant oneseg "text and rodata in one segment" -O2 -Wl,-z,noseparate-code
 variant debugframe "only .debug_frame" -O2 -g -fno-asynchronous-unwind-tables -fno-unwind-tables

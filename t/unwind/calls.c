@@ -3,7 +3,8 @@
  * Threads that block below the calls and frames that every compiler makes;
  * built with many flags.
  *
- *   calls [DEPTH]   DEPTH: how often fn_recurse calls itself, 30 unless given
+ *   calls [DEPTH [BYTES]]   DEPTH: how often fn_recurse calls itself, 30 unless
+ *                           given; BYTES: of the threads' stacks, 1 MiB
  */
 #include <alloca.h>
 #include <pthread.h>
@@ -178,7 +179,7 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		depth = atol(argv[1]);
 	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, 1 << 20);
+	pthread_attr_setstacksize(&attr, argc > 2 ? (size_t)atol(argv[2]) : 1 << 20);
 	for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++)
 		if (pthread_create(&t, &attr, threads[i], NULL))
 			return 1;
