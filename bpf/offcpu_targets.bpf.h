@@ -19,6 +19,7 @@ __u32 single_tgid; /* global id */
 __u32 ns_level; /* of the recorder's PID namespace; 0 = the first one */
 __u32 ns_inum;
 __u32 self_tgid; /* global id of the recorder, never recorded */
+__u32 held; /* a process (same) that is stopped at its exec until it can be recorded: no wait of it counts */
 __u32 exec_target; /* a process (id of the recorder's namespace) that becomes a target when it execs */
 char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN];
 __u32 n_comms;

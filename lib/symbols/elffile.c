@@ -18,7 +18,7 @@
 struct head {
 	uint64_t phoff, shoff;
 	uint64_t phnum, shnum;
-	uint16_t phentsize, shentsize;
+	uint16_t phentsize, shentsize, shstrndx;
 };
 
 /* N bytes at OFFSET into BUF, all of them or an error. */
@@ -98,6 +98,7 @@ static int read_head(struct elffile *f, struct head *h, struct err *e)
 	h->phnum = rd_u16(&r);
 	h->shentsize = rd_u16(&r);
 	h->shnum = rd_u16(&r);
+	h->shstrndx = rd_u16(&r);
 	return 0;
 }
 
@@ -106,7 +107,7 @@ static struct elffile_section parse_section(const struct elffile *f, const uint8
 	struct rd r = rd_init(p, len);
 	struct elffile_section s = { 0 };
 
-	rd_u32(&r); /* sh_name */
+	s.name = rd_u32(&r);
 	s.type = rd_u32(&r);
 	s.flags = rd_word(&r, f);
 	s.addr = rd_word(&r, f);
@@ -148,6 +149,7 @@ static int read_sections(struct elffile *f, const struct head *h, struct err *e)
 	for (size_t i = 0; i < n; i++)
 		f->sections[i] = parse_section(f, raw + i * h->shentsize, h->shentsize);
 	f->n_sections = n;
+	f->names = h->shstrndx == SHN_XINDEX && n ? f->sections[0].link : h->shstrndx;
 	return 0;
 }
 
@@ -220,6 +222,10 @@ static int read_segments(struct elffile *f, const struct head *h, struct err *e)
 			add_load(f, flags, offset, vaddr, filesz, memsz);
 		else if (type == PT_NOTE && !f->build_id.len)
 			build_id_at(f, offset, filesz);
+		else if (type == PT_GNU_EH_FRAME) {
+			f->eh_frame_hdr = vaddr;
+			f->eh_frame_hdr_size = filesz;
+		}
 	}
 	return 0;
 }
@@ -253,14 +259,21 @@ static int open_file(int dirfd, const char *path, bool in_root)
 
 DEFINE_CLEANUP(struct elffile *, elffile_close);
 
-static int fill_from(struct elffile *f, int dirfd, const char *path, bool in_root, struct err *e)
+/* fstat(3) may be a call that takes a path, which whoever may open nothing is denied. */
+static int examine(int fd, struct stat *st)
+{
+#ifdef SYS_fstat
+	return (int)syscall(SYS_fstat, fd, st);
+#else
+	return fstat(fd, st);
+#endif
+}
+
+static int fill_from(struct elffile *f, struct err *e)
 {
 	struct stat st;
 
-	f->fd = open_file(dirfd, path, in_root);
-	if (f->fd < 0)
-		return err_sys(e, f->fd, "cannot be opened");
-	if (fstat(f->fd, &st) != 0)
+	if (examine(f->fd, &st) != 0)
 		return err_sys(e, -errno, "cannot be examined");
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, -EINVAL, "is no regular file");
@@ -269,18 +282,33 @@ static int fill_from(struct elffile *f, int dirfd, const char *path, bool in_roo
 	return read_headers(f, e);
 }
 
-int elffile_open(int dirfd, const char *path, bool in_root, struct elffile **ret, struct err *e)
+int elffile_fd(int fd, struct elffile **ret, struct err *e)
 {
 	CLEANUP(elffile_close_p) struct elffile *f = calloc(1, sizeof(*f));
 	int rc;
 
 	if (!f)
 		return err_nomem(e, "an ELF file");
-	rc = fill_from(f, dirfd, path, in_root, e);
-	if (rc)
+	f->fd = fd;
+	rc = fill_from(f, e);
+	if (rc) {
+		f->fd = -1;
 		return rc;
+	}
 	*ret = TAKE_PTR(f);
 	return 0;
+}
+
+int elffile_open(int dirfd, const char *path, bool in_root, struct elffile **ret, struct err *e)
+{
+	int fd = open_file(dirfd, path, in_root), rc;
+
+	if (fd < 0)
+		return err_sys(e, fd, "cannot be opened");
+	rc = elffile_fd(fd, ret, e);
+	if (rc)
+		close(fd);
+	return rc;
 }
 
 int elffile_image(const void *bytes, size_t len, struct elffile **ret, struct err *e)
@@ -335,6 +363,21 @@ int elffile_read(
 	if (rc == 0)
 		*len = s->size;
 	return rc;
+}
+
+int elffile_read_vaddr(
+	const struct elffile *f, uint64_t vaddr, uint64_t max, uint8_t **ret, size_t *len, struct err *e)
+{
+	for (size_t i = 0; i < f->n_loads; i++) {
+		const struct elffile_load *l = &f->loads[i];
+		uint64_t at = vaddr - l->vaddr;
+
+		if (vaddr < l->vaddr || at >= l->filesz || l->offset > UINT64_MAX - at)
+			continue;
+		*len = MIN(MIN(max, l->filesz - at), SECTION_MAX);
+		return read_new(f, l->offset + at, *len, ret, e);
+	}
+	return err_set(e, -EINVAL, "has nothing at address 0x%llx", (unsigned long long)vaddr);
 }
 
 static bool in_load(const struct elffile_load *l, uint64_t offset)

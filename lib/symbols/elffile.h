@@ -22,6 +22,7 @@ struct elffile_load {
 };
 
 struct elffile_section {
+	uint32_t name; /* offset in the section `names` */
 	uint32_t type, link; /* SHT_*, index of the linked section */
 	uint64_t flags, addr, offset, size, entsize;
 };
@@ -36,6 +37,8 @@ struct elffile {
 	struct elffile_load *loads;
 	struct elffile_section *sections;
 	size_t n_loads, n_sections;
+	size_t names; /* the section with the sections' names; n_sections or more: there is none */
+	uint64_t eh_frame_hdr, eh_frame_hdr_size; /* virtual address of PT_GNU_EH_FRAME; size 0: none */
 	struct cap_build_id build_id; /* len 0 = it has none */
 };
 
@@ -48,6 +51,12 @@ struct elffile {
  * one whose headers point outside it. Release *RET with elffile_close().
  */
 int elffile_open(int dirfd, const char *path, bool in_root, struct elffile **ret, struct err *e);
+
+/*
+ * The same of an open descriptor, which *RET owns from then on; on failure it stays the caller's.
+ * Takes fstat(2) and pread(2) and nothing else of the kernel.
+ */
+int elffile_fd(int fd, struct elffile **ret, struct err *e);
 
 /* The same over LEN bytes in memory, which must outlive *RET: the vdso. */
 int elffile_image(const void *bytes, size_t len, struct elffile **ret, struct err *e);
@@ -64,6 +73,13 @@ void elffile_detach(struct elffile *f);
  */
 int elffile_read(
 	const struct elffile *f, const struct elffile_section *s, uint8_t **ret, size_t *len, struct err *e);
+
+/*
+ * Up to MAX bytes of the file that lie at VADDR, in fresh memory: fewer where
+ * the load ends. -EINVAL where no load has that address in the file.
+ */
+int elffile_read_vaddr(
+	const struct elffile *f, uint64_t vaddr, uint64_t max, uint8_t **ret, size_t *len, struct err *e);
 
 /*
  * The virtual address (as the symbol table counts) of the byte at OFFSET of

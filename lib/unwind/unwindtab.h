@@ -10,6 +10,7 @@
  *
  * Layout, little-endian, each part at a multiple of 8:
  *	struct unwindtab_head
+ *	struct unwindtab_load [n_loads]	the file's executable PT_LOADs
  *	struct unwindtab_seg [n_segs]
  *	struct unwind_rule [n_rules]	rule 0 is all zero: no unwind information
  *	the segments, as in unwind_abi.h, each at its `at` from the beginning of the bytes
@@ -23,6 +24,7 @@
 
 #define UNWINDTAB_MAGIC UINT64_C(0x3162617477755453) /* "STuwtab1" */
 #define UNWINDTAB_SEGS_MAX 65535 /* 4 GiB of text, less a segment */
+#define UNWINDTAB_LOADS_MAX 64
 #define UNWINDTAB_RULES_MAX 16384 /* of one file */
 
 /* What was left out of a table, and why; texts: unwindtab_left_text(). */
@@ -30,7 +32,7 @@ enum unwindtab_left {
 	UNWINDTAB_EXPRESSION, /* rows whose CFA or return address is an expression that no rule holds */
 	UNWINDTAB_FP_UNKNOWN, /* rows that do not tell where the frame pointer is */
 	UNWINDTAB_OUTSIDE, /* FDEs, or parts of them, outside executable segments */
-	UNWINDTAB_OVERLAP, /* FDEs that begin inside another one: the other one holds */
+	UNWINDTAB_OVERLAP, /* FDEs cut short where another one begins inside them */
 	UNWINDTAB_BAD_CIE, /* CIEs that are malformed or of an unknown kind, */
 	UNWINDTAB_BAD_FDE, /* FDEs that are malformed, and those of such CIEs */
 	UNWINDTAB_TOO_MANY, /* rows beyond a limit: rules of a file, rows of a segment */
@@ -47,11 +49,22 @@ struct unwindtab_head {
 	uint64_t n_rows; /* after merging */
 	uint32_t n_cies, n_fdes; /* that were read */
 	uint32_t section; /* enum unwindtab_section */
-	uint32_t pad;
+	uint32_t n_loads;
 	uint64_t left[UNWINDTAB_LEFT];
 };
 
-enum unwindtab_section { UNWINDTAB_NONE = 0, UNWINDTAB_EH_FRAME = 1, UNWINDTAB_DEBUG_FRAME = 2 };
+/* Bits: a program with parts in Go has both sections. */
+enum unwindtab_section {
+	UNWINDTAB_NONE = 0,
+	UNWINDTAB_EH_FRAME = 1,
+	UNWINDTAB_DEBUG_FRAME = 2,
+	UNWINDTAB_BOTH = 3
+};
+
+/* What joins the offset of a mapping with addresses of the file. */
+struct unwindtab_load {
+	uint64_t offset, vaddr, bytes;
+};
 
 struct unwindtab_seg {
 	uint32_t at; /* from the beginning of the bytes, a multiple of 8 */
@@ -61,6 +74,7 @@ struct unwindtab_seg {
 /* Pointers into the bytes, which must outlive it. */
 struct unwindtab {
 	const struct unwindtab_head *head;
+	const struct unwindtab_load *loads;
 	const struct unwindtab_seg *segs;
 	const struct unwind_rule *rules;
 	const uint8_t *bytes;
@@ -83,6 +97,9 @@ void unwindtab_seal(void *bytes, size_t len);
  */
 const struct unwind_rule *unwindtab_find(
 	const struct unwindtab *t, uint64_t vaddr, uint64_t *start, uint64_t *end);
+
+/* The address in the file of the byte at OFFSET, if an executable PT_LOAD holds it. */
+bool unwindtab_vaddr(const struct unwindtab *t, uint64_t offset, uint64_t *vaddr);
 
 const char *unwindtab_left_text(unsigned int left); /* a clause for people; never NULL */
 

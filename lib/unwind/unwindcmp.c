@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "unwindcmp.h"
+#include "dwarfeval.h"
+#include "unwindtext.h"
+#include "unwindx86.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define TEXT_MAX 1024
+#define PLT_ENTRY 16
+/* libdw tells it by this text only: the numbers of its errors are its own affair */
+#define NO_MATCH "no matching address range"
+
+/* What leaving a frame comes to. */
+struct caller {
+	uint64_t cfa, sp, fp, ra;
+	bool end; /* there is no caller */
+	bool fp_unknown;
+};
+
+/* A register's rule as libdw tells it. */
+struct place {
+	Dwarf_Op mem[3];
+	Dwarf_Op *ops;
+	size_t n;
+	bool bad;
+};
+
+/* A frame as libdw tells it. */
+struct theirs {
+	Dwarf_Frame *frame;
+	uint64_t end; /* of its row */
+	bool signal, failed; /* failed: there is a row, and libdw cannot tell it */
+	Dwarf_Op *cfa;
+	size_t n_cfa;
+	struct place sp, fp, ra;
+};
+
+struct comparison {
+	Elf *elf;
+	Dwarf *dwarf;
+	Dwarf_CFI *cfi[2]; /* of .eh_frame, of .debug_frame; NULL = there is none */
+	const struct unwindtab *table;
+	unwindcmp_tell *tell;
+	void *arg;
+	struct unwindcmp_totals *totals;
+};
+
+/* --- libdw's side --- */
+
+static bool no_match(void)
+{
+	const char *msg = dwarf_errmsg(0);
+
+	return msg && strcmp(msg, NO_MATCH) == 0;
+}
+
+static void ask_register(Dwarf_Frame *frame, int reg, struct place *p)
+{
+	p->bad = dwarf_frame_register(frame, reg, p->mem, &p->ops, &p->n) != 0;
+}
+
+static void describe(struct theirs *t)
+{
+	Dwarf_Addr start, end;
+	bool signal;
+	int ra = dwarf_frame_info(t->frame, &start, &end, &signal);
+
+	t->end = end;
+	t->signal = signal;
+	t->failed = ra < 0 || dwarf_frame_cfa(t->frame, &t->cfa, &t->n_cfa) != 0 || !t->n_cfa;
+	ask_register(t->frame, UNWINDX86_SP, &t->sp);
+	ask_register(t->frame, UNWINDX86_FP, &t->fp);
+	ask_register(t->frame, ra, &t->ra);
+}
+
+/* What libdw knows of PC; false for nothing. */
+static bool ask(const struct comparison *c, uint64_t pc, struct theirs *ret)
+{
+	*ret = (struct theirs){ .end = pc + 1 };
+	for (size_t i = 0; i < ARRAY_LEN(c->cfi); i++) {
+		if (!c->cfi[i])
+			continue;
+		if (dwarf_cfi_addrframe(c->cfi[i], pc, &ret->frame) == 0) {
+			describe(ret);
+			return true;
+		}
+		ret->frame = NULL;
+		if (!no_match()) {
+			ret->failed = true;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool evaluate(
+	const struct dwarfeval *m, const struct place *p, unsigned int reg, uint64_t *value, bool *undefined)
+{
+	*undefined = !p->bad && !p->n && p->ops;
+	if (p->bad)
+		return false;
+	if (!p->n) {
+		*value = p->ops ? 0 : dwarfeval_register(m, reg);
+		return true;
+	}
+	return dwarfeval_location(m, p->ops, p->n, value);
+}
+
+static bool their_caller(struct dwarfeval *m, const struct theirs *t, struct caller *ret)
+{
+	bool no_sp;
+
+	*ret = (struct caller){ 0 };
+	if (t->failed || !dwarfeval_value(m, t->cfa, t->n_cfa, &ret->cfa))
+		return false;
+	m->cfa = ret->cfa;
+	return evaluate(m, &t->ra, UNWINDX86_RA, &ret->ra, &ret->end) &&
+	       evaluate(m, &t->fp, UNWINDX86_FP, &ret->fp, &ret->fp_unknown) &&
+	       evaluate(m, &t->sp, UNWINDX86_SP, &ret->sp, &no_sp);
+}
+
+/* --- our side --- */
+
+static uint64_t at(const struct dwarfeval *m, uint64_t base, int32_t off)
+{
+	return dwarfeval_memory(m, base + (uint64_t)(int64_t)off);
+}
+
+static uint64_t our_cfa(const struct dwarfeval *m, const struct unwind_rule *r)
+{
+	uint64_t base = dwarfeval_register(m, r->reg) + (uint64_t)(int64_t)r->cfa_off;
+
+	if (r->cfa == UNWIND_CFA_PLT)
+		return base + ((m->pc & 15) >= (uint64_t)r->ra_off ? 8 : 0);
+	if (r->cfa == UNWIND_CFA_DEREF)
+		return dwarfeval_memory(m, base);
+	if (r->cfa == UNWIND_CFA_DEREF_PLUS)
+		return dwarfeval_memory(m, base) + (uint64_t)(int64_t)r->ra_off;
+	return base;
+}
+
+static uint64_t our_fp(const struct dwarfeval *m, const struct unwind_rule *r, uint64_t cfa)
+{
+	if (r->fp == UNWIND_FP_CFA)
+		return at(m, cfa, r->fp_off);
+	if (r->fp == UNWIND_FP_AT_SP)
+		return at(m, dwarfeval_register(m, UNWINDX86_SP), r->fp_off);
+	if (r->fp == UNWIND_FP_AT_FP)
+		return at(m, dwarfeval_register(m, UNWINDX86_FP), r->fp_off);
+	return dwarfeval_register(m, r->fp == UNWIND_FP_REG ? (uint64_t)r->fp_off : UNWINDX86_FP);
+}
+
+static uint64_t our_ra(const struct dwarfeval *m, const struct unwind_rule *r, uint64_t cfa)
+{
+	bool implied = r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS;
+
+	if (r->ra == UNWIND_RA_AT_SP)
+		return at(m, dwarfeval_register(m, UNWINDX86_SP), r->ra_off);
+	if (r->ra == UNWIND_RA_REG)
+		return dwarfeval_register(m, (uint64_t)r->ra_off);
+	return at(m, cfa, implied ? -8 : r->ra_off);
+}
+
+static void our_caller(const struct dwarfeval *m, const struct unwind_rule *r, struct caller *ret)
+{
+	*ret = (struct caller){ .end = r->ra == UNWIND_RA_END, .fp_unknown = r->fp == UNWIND_FP_UNKNOWN };
+	ret->cfa = ret->sp = our_cfa(m, r);
+	ret->fp = our_fp(m, r, ret->cfa);
+	ret->ra = our_ra(m, r, ret->cfa);
+}
+
+/* --- both --- */
+
+static size_t put_ops(char *buf, size_t at_, const char *label, const Dwarf_Op *ops, size_t n)
+{
+	int len = snprintf(buf + at_, TEXT_MAX - at_, " %s", label);
+
+	at_ += (size_t)MAX(len, 0);
+	for (size_t i = 0; i < n && at_ < TEXT_MAX; i++) {
+		len = snprintf(buf + at_, TEXT_MAX - at_, " 0x%x(%" PRId64 ",%" PRId64 ")", ops[i].atom,
+			(int64_t)ops[i].number, (int64_t)ops[i].number2);
+		at_ += (size_t)MAX(len, 0);
+	}
+	return MIN(at_, (size_t)TEXT_MAX - 1);
+}
+
+static void differ(const struct comparison *c, uint64_t pc, const struct unwind_rule *r,
+	const struct theirs *t, const char *what)
+{
+	struct unwindtext text = { .fp = "" };
+	char buf[TEXT_MAX];
+	int n;
+	size_t len;
+
+	c->totals->differences++;
+	if (!c->tell)
+		return;
+	if (r)
+		unwindtext(r, &text);
+	n = snprintf(
+		buf, sizeof(buf), "%s: ours %s %s %s; libdw", what, r ? text.cfa : "none", text.fp, text.ra);
+	len = (size_t)MAX(n, 0);
+	if (!t)
+		snprintf(buf + len, sizeof(buf) - len, " none");
+	else if (t->failed)
+		snprintf(buf + len, sizeof(buf) - len, " fails");
+	else {
+		len = put_ops(buf, len, "cfa", t->cfa, t->n_cfa);
+		len = put_ops(buf, len, "rbp", t->fp.ops, t->fp.n);
+		put_ops(buf, len, "ra", t->ra.ops, t->ra.n);
+	}
+	c->tell(c->arg, pc, buf);
+}
+
+/* What is not equal at PC on the machine of SEED, NULL for nothing. */
+static const char *difference(const struct unwind_rule *r, const struct theirs *t, uint64_t pc, uint64_t seed)
+{
+	struct dwarfeval m = { .seed = seed, .pc = pc, .pc_reg = UNWINDX86_RA };
+	struct caller ours, theirs;
+
+	if (!their_caller(&m, t, &theirs))
+		return "libdw's expression is not understood";
+	our_caller(&m, r, &ours);
+	if (ours.end != theirs.end)
+		return "end";
+	if (ours.cfa != theirs.cfa)
+		return "cfa";
+	if (ours.end)
+		return NULL;
+	if (ours.ra != theirs.ra)
+		return "ra";
+	if (ours.sp != theirs.sp)
+		return "sp";
+	if (!ours.fp_unknown && (theirs.fp_unknown || ours.fp != theirs.fp))
+		return "rbp";
+	return ((r->flags & UNWIND_SIGNAL) != 0) == t->signal ? NULL : "signal";
+}
+
+static void compare_rows(const struct comparison *c, uint64_t pc, uint64_t end, const struct unwind_rule *r,
+	const struct theirs *t)
+{
+	uint64_t last = r->cfa == UNWIND_CFA_PLT ? MIN(end, pc + PLT_ENTRY) : pc + 1;
+	const char *what = NULL;
+
+	for (; pc < last && !what; pc++) {
+		what = difference(r, t, pc, 0x5eed);
+		what = what ? what : difference(r, t, pc, 0xcafe);
+	}
+	if (what)
+		differ(c, pc - 1, r, t, what);
+	else
+		c->totals->rows++;
+}
+
+/* One row, of either, at PC. R is NULL where the table has none. */
+static void compare_at(const struct comparison *c, uint64_t pc, uint64_t end, const struct unwind_rule *r,
+	const struct theirs *t)
+{
+	if (!t)
+		differ(c, pc, r, NULL, "row");
+	else if (t->failed && (!r || r->cfa == UNWIND_CFA_UNSUPPORTED))
+		c->totals->refused++;
+	else if (!r || t->failed)
+		differ(c, pc, r, t, "row");
+	else if (r->cfa == UNWIND_CFA_UNSUPPORTED || r->ra == UNWIND_RA_UNSUPPORTED)
+		c->totals->unheld++;
+	else
+		compare_rows(c, pc, end, r, t);
+}
+
+/* Compare at PC; returns where to go on, never beyond END. */
+static uint64_t compare(const struct comparison *c, uint64_t pc, uint64_t end)
+{
+	uint64_t start, next = pc + 1;
+	const struct unwind_rule *r = unwindtab_find(c->table, pc, &start, &next);
+	struct theirs t;
+	bool there = ask(c, pc, &t);
+
+	if (r && r->cfa == UNWIND_CFA_NONE)
+		r = NULL;
+	if (there && t.frame)
+		next = r ? MIN(next, t.end) : t.end;
+	else if (!r)
+		next = pc + 1;
+	next = MIN(next > pc ? next : pc + 1, end);
+	if (r || there)
+		compare_at(c, pc, next, r, there ? &t : NULL);
+	else
+		c->totals->blank++;
+	free(t.frame);
+	return next;
+}
+
+static int open_libdw(struct comparison *c, const struct elffile *f, struct err *e)
+{
+	elf_version(EV_CURRENT);
+	c->elf = elf_begin(f->fd, ELF_C_READ, NULL);
+	if (!c->elf)
+		return err_set(e, -EINVAL, "libelf: %s", elf_errmsg(-1));
+	c->cfi[0] = dwarf_getcfi_elf(c->elf);
+	c->dwarf = dwarf_begin_elf(c->elf, DWARF_C_READ, NULL);
+	c->cfi[1] = c->dwarf ? dwarf_getcfi(c->dwarf) : NULL;
+	return 0;
+}
+
+static void close_libdw(struct comparison *c)
+{
+	if (c->cfi[0])
+		dwarf_cfi_end(c->cfi[0]);
+	if (c->dwarf)
+		dwarf_end(c->dwarf);
+	elf_end(c->elf);
+}
+
+int unwindcmp(const struct elffile *f, const struct unwindtab *t, unwindcmp_tell *tell, void *arg,
+	struct unwindcmp_totals *ret, struct err *e)
+{
+	struct comparison c = { .table = t, .tell = tell, .arg = arg, .totals = ret };
+	int rc = open_libdw(&c, f, e);
+
+	if (rc)
+		return rc;
+	*ret = (struct unwindcmp_totals){ 0 };
+	for (size_t i = 0; i < f->n_loads; i++) {
+		const struct elffile_load *l = &f->loads[i];
+		uint64_t end = l->vaddr + l->memsz;
+
+		if (!l->exec || end < l->vaddr)
+			continue;
+		for (uint64_t pc = l->vaddr; pc < end;)
+			pc = compare(&c, pc, end);
+	}
+	close_libdw(&c);
+	return 0;
+}

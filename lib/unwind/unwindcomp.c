@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "unwindcomp.h"
+#include "elfsection.h"
+#include "unwindrows.h"
+#include "unwindx86.h"
+
+#include <elf.h>
+#include <errno.h>
+
+#define PE_OMIT 0xff
+
+/* An address range that can be executed. */
+struct span {
+	uint64_t start, end;
+};
+
+/* Where an FDE begins and where to find it: what is sorted. */
+struct key {
+	uint64_t pc;
+	uint32_t fde;
+	uint32_t source;
+};
+
+/* What a CIE's initial instructions give. */
+struct initial {
+	struct cfarules rules;
+	bool bad;
+};
+
+/* Of two sources the first one is believed where both speak of an address. */
+enum { EH, DEBUG, SOURCES };
+
+struct source {
+	uint8_t *bytes;
+	struct cfi cfi;
+	struct initial *initial;
+};
+
+struct compiler {
+	const struct elffile *f;
+	struct source sources[SOURCES];
+	struct span *spans;
+	size_t n_spans, span; /* the one the sweep is at */
+	struct key *keys;
+	size_t n_keys;
+	struct unwindrows *rows;
+	bool begun;
+	uint64_t covered; /* there are rows up to here */
+	struct unwindtab_head head;
+	struct cfarun run;
+	struct unwind_rule rule; /* of the last row */
+	unsigned int lost; /* with it */
+};
+
+static const struct unwind_rule none;
+static const struct unwind_rule unsupported = { .cfa = UNWIND_CFA_UNSUPPORTED, .ra = UNWIND_RA_UNSUPPORTED };
+
+/* --- where code is --- */
+
+static int by_start(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+
+	return CMP(x->start, y->start);
+}
+
+/* The executable loads, sorted, those that touch as one. An ELF header in front of one is no code. */
+static int read_spans(struct compiler *c)
+{
+	const struct elffile *f = c->f;
+	size_t n = 0;
+
+	c->spans = calloc(f->n_loads + 1, sizeof(*c->spans));
+	if (!c->spans)
+		return -ENOMEM;
+	for (size_t i = 0; i < f->n_loads; i++) {
+		const struct elffile_load *l = &f->loads[i];
+		uint64_t skip = l->offset ? 0 : sizeof(Elf64_Ehdr);
+
+		if (l->exec && l->memsz > skip && l->memsz <= UINT64_MAX - l->vaddr)
+			c->spans[n++] = (struct span){ l->vaddr + skip, l->vaddr + l->memsz };
+	}
+	qsort(c->spans, n, sizeof(*c->spans), by_start);
+	for (size_t i = 0; i < n; i++) {
+		struct span *last = c->n_spans ? &c->spans[c->n_spans - 1] : NULL;
+
+		if (last && c->spans[i].start <= last->end)
+			last->end = MAX(last->end, c->spans[i].end);
+		else
+			c->spans[c->n_spans++] = c->spans[i];
+	}
+	return 0;
+}
+
+/* --- where call frame information is --- */
+
+/*
+ * A file without section headers: PT_GNU_EH_FRAME leads to a header of four
+ * bytes, the second of which tells how the address of .eh_frame is encoded
+ * that follows. Its end is not told; the load's end bounds it.
+ */
+static int find_by_segment(struct compiler *c, struct cfi_section *s, uint8_t **ret, struct err *e)
+{
+	const struct elffile *f = c->f;
+	const struct cfi_cie as_told = { .address_size = 8 };
+	_cleanup_free_ uint8_t *head = NULL;
+	struct cfi_cie how = as_told;
+	struct rd r;
+	size_t len;
+	int rc = elffile_read_vaddr(f, f->eh_frame_hdr, 4 + 8, &head, &len, e);
+
+	if (rc)
+		return err_prefix(e, "its PT_GNU_EH_FRAME"), rc;
+	*s = (struct cfi_section){ .p = head, .len = len, .vaddr = f->eh_frame_hdr };
+	r = rd_init(head, len);
+	if (rd_u8(&r) != 1)
+		return err_set(e, -EINVAL, "its PT_GNU_EH_FRAME is of an unknown version");
+	how.encoding = rd_u8(&r);
+	rd_u16(&r);
+	s->vaddr = cfi_pointer(&r, s, &how);
+	if (r.bad || !cfi_known_encoding(how.encoding))
+		return err_set(e, -EINVAL, "its PT_GNU_EH_FRAME tells no address");
+	rc = elffile_read_vaddr(f, s->vaddr, UNWINDCOMP_SECTION_MAX, ret, &s->len, e);
+	if (rc)
+		return err_prefix(e, "its .eh_frame"), rc;
+	s->p = *ret;
+	s->eh = s->open_end = true;
+	return 1;
+}
+
+static int find_by_name(struct compiler *c, const struct elfsection_names *names, unsigned int which,
+	struct cfi_section *s, uint8_t **ret, struct err *e)
+{
+	struct elfsection sec;
+	int rc = elfsection_load(
+		c->f, names, which == EH ? ".eh_frame" : ".debug_frame", UNWINDCOMP_SECTION_MAX, &sec, e);
+
+	if (rc <= 0)
+		return rc;
+	*ret = sec.bytes;
+	*s = (struct cfi_section){
+		.p = sec.bytes, .len = sec.len, .vaddr = sec.header->addr, .eh = which == EH
+	};
+	return 1;
+}
+
+static int read_initial(struct compiler *c, struct source *src)
+{
+	struct cfi *cfi = &src->cfi;
+
+	src->initial = calloc(cfi->n_cies + 1, sizeof(*src->initial));
+	if (!src->initial)
+		return -ENOMEM;
+	for (size_t i = 0; i < cfi->n_cies; i++) {
+		const struct cfarun_regs regs = { UNWINDX86_SP, UNWINDX86_FP, cfi->cies[i].ra_reg };
+		struct initial *in = &src->initial[i];
+
+		in->bad = !cfarun_initial(&cfi->section, &cfi->cies[i], &regs, &in->rules);
+		c->head.left[UNWINDTAB_BAD_CIE] += in->bad;
+	}
+	return 0;
+}
+
+static int read_source(
+	struct compiler *c, const struct elfsection_names *names, unsigned int which, struct err *e)
+{
+	struct source *src = &c->sources[which];
+	struct cfi_section s;
+	int rc = find_by_name(c, names, which, &s, &src->bytes, e);
+
+	if (rc == 0 && which == EH && !names->len && c->f->eh_frame_hdr_size)
+		rc = find_by_segment(c, &s, &src->bytes, e);
+	if (rc <= 0)
+		return rc;
+	rc = cfi_read(&s, &src->cfi, e);
+	if (rc)
+		return rc;
+	c->head.n_cies += (uint32_t)src->cfi.n_cies;
+	c->head.n_fdes += (uint32_t)src->cfi.n_fdes;
+	c->head.left[UNWINDTAB_BAD_CIE] += src->cfi.bad_cies;
+	c->head.left[UNWINDTAB_BAD_FDE] += src->cfi.bad_fdes;
+	if (src->cfi.n_fdes)
+		c->head.section |= which == EH ? UNWINDTAB_EH_FRAME : UNWINDTAB_DEBUG_FRAME;
+	return read_initial(c, src) ? err_nomem(e, "CIEs") : 0;
+}
+
+/* A .debug_frame that cannot be read matters only where there is nothing else. */
+static int read_sources(struct compiler *c, struct err *e)
+{
+	struct elfsection_names names;
+	int rc = elfsection_names(c->f, &names, e);
+
+	rc = rc ? rc : read_source(c, &names, EH, e);
+	if (rc == 0) {
+		rc = read_source(c, &names, DEBUG, e);
+		if (rc && rc != -ENOMEM && c->sources[EH].cfi.n_fdes) {
+			c->head.left[UNWINDTAB_BAD_FDE]++;
+			rc = 0;
+		}
+	}
+	elfsection_names_free(&names);
+	return rc;
+}
+
+/* --- sorting --- */
+
+static const struct cfi_fde *fde_of(const struct compiler *c, const struct key *k)
+{
+	return &c->sources[k->source].cfi.fdes[k->fde];
+}
+
+/* By 11 bits of the address at a time, those that do not differ left out; keeps the order of equals. */
+static void radix_sort(struct key *keys, struct key *spare, size_t n)
+{
+	uint64_t differ = 0;
+	struct key *from = keys, *to = spare, *t;
+
+	for (size_t i = 1; i < n; i++)
+		differ |= keys[i].pc ^ keys[0].pc;
+	for (unsigned int shift = 0; shift < 64 && differ >> shift; shift += 11) {
+		size_t count[2049] = { 0 };
+
+		if (!(differ >> shift & 2047))
+			continue;
+		for (size_t i = 0; i < n; i++)
+			count[(from[i].pc >> shift & 2047) + 1]++;
+		for (size_t i = 1; i < 2048; i++)
+			count[i] += count[i - 1];
+		for (size_t i = 0; i < n; i++)
+			to[count[from[i].pc >> shift & 2047]++] = from[i];
+		t = from;
+		from = to;
+		to = t;
+	}
+	if (from != keys)
+		memcpy(keys, from, n * sizeof(*keys));
+}
+
+static int sort_keys(struct key *keys, size_t n)
+{
+	struct key *spare;
+	size_t i = 1;
+
+	while (i < n && keys[i - 1].pc <= keys[i].pc)
+		i++;
+	if (i >= n)
+		return 0;
+	spare = malloc(n * sizeof(*spare));
+	if (!spare)
+		return -ENOMEM;
+	radix_sort(keys, spare, n);
+	free(spare);
+	return 0;
+}
+
+static int make_keys(struct compiler *c)
+{
+	size_t n = c->sources[EH].cfi.n_fdes + c->sources[DEBUG].cfi.n_fdes;
+
+	c->keys = malloc((n + 1) * sizeof(*c->keys));
+	if (!c->keys)
+		return -ENOMEM;
+	for (unsigned int s = 0; s < SOURCES; s++)
+		for (size_t i = 0; i < c->sources[s].cfi.n_fdes; i++)
+			c->keys[c->n_keys++] = (struct key){ c->sources[s].cfi.fdes[i].pc, (uint32_t)i, s };
+	return sort_keys(c->keys, n);
+}
+
+/* --- rows --- */
+
+/* Most rows differ from the one before by the offset of the CFA alone. */
+static void make_rule(struct compiler *c, bool signal)
+{
+	int64_t off = c->run.now.col[CFARUN_CFA].off;
+
+	if (c->run.bad) {
+		c->rule = unsupported;
+		c->lost = 0;
+		c->head.left[UNWINDTAB_BAD_FDE]++;
+	} else if (c->run.same && c->rule.cfa == UNWIND_CFA_REG && off == (int32_t)off) {
+		c->rule.cfa_off = (int32_t)off;
+	} else {
+		c->lost = unwindx86_rule(&c->run.now, signal, &c->rule);
+	}
+}
+
+static int add_row(struct compiler *c, uint64_t pc, bool signal, struct err *e)
+{
+	make_rule(c, signal);
+	c->head.left[UNWINDTAB_EXPRESSION] += (c->lost & UNWINDX86_CFA) != 0;
+	c->head.left[UNWINDTAB_FP_UNKNOWN] += (c->lost & UNWINDX86_LOST_FP) != 0;
+	return unwindrows_add(c->rows, pc, &c->rule, e);
+}
+
+/* The rows of FDE F up to END, and before them that there is nothing since the last one. */
+static int add_rows(
+	struct compiler *c, const struct source *src, const struct cfi_fde *f, uint64_t end, struct err *e)
+{
+	const struct cfi_cie *cie = &src->cfi.cies[f->cie];
+	const struct cfarun_regs regs = { UNWINDX86_SP, UNWINDX86_FP, cie->ra_reg };
+	uint64_t pc;
+	int rc = 0;
+
+	if (c->begun && f->pc > c->covered)
+		rc = unwindrows_add(c->rows, c->covered, &none, e);
+	c->begun = true;
+	c->covered = end;
+	cfarun_begin(&c->run, &src->cfi.section, cie, f, &regs, &src->initial[f->cie].rules);
+	c->run.end = end;
+	while (!rc && cfarun_next(&c->run, &pc))
+		rc = add_row(c, pc, cie->signal, e);
+	return rc;
+}
+
+/* Cut END where the executable span of F's beginning ends; 0 when it begins outside them. */
+static uint64_t clip(struct compiler *c, const struct cfi_fde *f, uint64_t end)
+{
+	const struct span *s;
+
+	while (c->span < c->n_spans && c->spans[c->span].end <= f->pc)
+		c->span++;
+	s = &c->spans[c->span];
+	if (c->span == c->n_spans || f->pc < s->start || end > s->end)
+		c->head.left[UNWINDTAB_OUTSIDE]++;
+	if (c->span == c->n_spans || f->pc < s->start)
+		return 0;
+	return MIN(end, s->end);
+}
+
+/* Of the FDEs at keys[*I] that begin together the longest, the last of such; *I moves on. */
+static const struct cfi_fde *longest(struct compiler *c, size_t *i)
+{
+	const struct key *first = &c->keys[*i], *k = first;
+	const struct cfi_fde *ret = fde_of(c, first);
+
+	for (++*i; *i < c->n_keys; ++*i) {
+		k = &c->keys[*i];
+		if (k->pc != first->pc || k->source != first->source)
+			break;
+		if (fde_of(c, k)->end >= ret->end)
+			ret = fde_of(c, k);
+		c->head.left[UNWINDTAB_OVERLAP]++;
+	}
+	return ret;
+}
+
+/*
+ * Where the next FDE begins that cuts one of SOURCE. Nothing cuts those of
+ * .eh_frame but others of their kind.
+ */
+static uint64_t next_start(const struct compiler *c, size_t i, unsigned int source)
+{
+	for (; i < c->n_keys; i++)
+		if (c->keys[i].source <= source)
+			return c->keys[i].pc;
+	return UINT64_MAX;
+}
+
+/*
+ * One after the other, by address. Each holds up to where the next one
+ * begins, and is not taken up again behind that: as a search in
+ * .eh_frame_hdr finds them.
+ */
+static int sweep(struct compiler *c, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < c->n_keys;) {
+		unsigned int source = c->keys[i].source;
+		const struct cfi_fde *f = longest(c, &i);
+		uint64_t next = next_start(c, i, source), end;
+
+		if (c->sources[source].initial[f->cie].bad) {
+			c->head.left[UNWINDTAB_BAD_FDE]++;
+			continue;
+		}
+		if (source == DEBUG && c->begun && f->pc < c->covered)
+			continue;
+		c->head.left[UNWINDTAB_OVERLAP] += next < f->end;
+		end = clip(c, f, MIN(f->end, next));
+		if (end)
+			rc = add_rows(c, &c->sources[source], f, end, e);
+	}
+	if (!rc && c->begun)
+		rc = unwindrows_add(c->rows, c->covered, &none, e);
+	return rc;
+}
+
+static void release(struct compiler *c)
+{
+	for (unsigned int s = 0; s < SOURCES; s++) {
+		cfi_free(&c->sources[s].cfi);
+		free(c->sources[s].initial);
+		free(c->sources[s].bytes);
+	}
+	free(c->spans);
+	free(c->keys);
+	unwindrows_close(c->rows);
+}
+
+/* Where in memory the code of the file goes. */
+static void list_loads(struct compiler *c, struct unwindtab_load *loads)
+{
+	for (size_t i = 0; i < c->f->n_loads && c->head.n_loads < UNWINDTAB_LOADS_MAX; i++) {
+		const struct elffile_load *l = &c->f->loads[i];
+
+		if (l->exec && l->filesz)
+			loads[c->head.n_loads++] = (struct unwindtab_load){ l->offset, l->vaddr, l->filesz };
+	}
+}
+
+static int compile(struct compiler *c, uint8_t **ret, size_t *len, struct err *e)
+{
+	struct unwindtab_load loads[UNWINDTAB_LOADS_MAX];
+	int rc = read_sources(c, e);
+
+	if (rc)
+		return rc;
+	list_loads(c, loads);
+	if (read_spans(c) || make_keys(c))
+		return err_nomem(e, "FDEs");
+	rc = unwindrows_open(&c->rows, e);
+	rc = rc ? rc : sweep(c, e);
+	if (rc)
+		return rc;
+	c->head.left[UNWINDTAB_TOO_MANY] = unwindrows_left(c->rows);
+	return unwindrows_finish(c->rows, &c->head, loads, ret, len, e);
+}
+
+int unwindcomp(const struct elffile *f, uint8_t **ret, size_t *len, struct err *e)
+{
+	struct compiler c = { .f = f, .head.machine = f->machine };
+	int rc;
+
+	if (f->machine != EM_X86_64 || !f->is64)
+		return err_set(e, -EOPNOTSUPP, "is for another machine than x86-64");
+	if (f->type == ET_REL)
+		return err_set(e, -EINVAL, "is not linked: its code has no addresses yet");
+	rc = compile(&c, ret, len, e);
+	release(&c);
+	return rc;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwindx86 - the x86-64 side of the compiler of rows: register numbers, and
+ * which rules of call frame information a row can hold. Floor 4.
+ *
+ * System V ABI for x86-64, section 3.7.2 (registers), 3.4 and figure 3.36
+ * (DWARF numbers). Another architecture is one more such file.
+ */
+#ifndef STACKTOOLS_UNWINDX86_H
+#define STACKTOOLS_UNWINDX86_H
+
+#include "cfarun.h"
+
+#include "unwind_abi.h"
+
+enum { UNWINDX86_FP = 6, UNWINDX86_SP = 7, UNWINDX86_RA = 16 };
+
+/* What a rule could not say. */
+enum unwindx86_lost {
+	UNWINDX86_CFA = 1, /* where the frame or the return address is: the rule is UNWIND_CFA_UNSUPPORTED */
+	UNWINDX86_LOST_FP = 2, /* where the frame pointer is: UNWIND_FP_UNKNOWN */
+};
+
+/* The rule for RULES into *RET, SIGNAL for a frame of a signal handler. Returns what was lost, 0 = nothing.
+ */
+unsigned int unwindx86_rule(const struct cfarules *rules, bool signal, struct unwind_rule *ret);
+
+/* The name of DWARF register REG ("rbp"), NULL for one that is not a general register. */
+const char *unwindx86_register(unsigned int reg);
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* unwindinfo - the unwind table of an ELF file, as the recorder compiles it */
+#include "cli.h"
+#include "elffile.h"
+#include "out.h"
+#include "text.h"
+#include "unwindcmp.h"
+#include "unwindcomp.h"
+#include "unwindtext.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+
+static const struct cli cli = {
+	.name = "unwindinfo",
+	.synopsis = "[--summary | --compare] FILE | FILE PC...",
+	.help = "Show how the frames of an ELF file's code are left: the rows of its\n"
+		"unwind table, or those of the addresses PC (hexadecimal, as in the file).\n"
+		"\n"
+		"  -s, --summary  what the table holds, and what was left out, but no rows\n"
+		"  -c, --compare  compare every row with libdw's reader of call frame information\n"
+		"  -h, --help     this text\n"
+		"  -V, --version  the version\n"
+		"\n"
+		"Exit status: 0 done, 1 no unwind information, no row for a PC or a difference,\n"
+		"2 not readable, 64 bad usage.\n",
+};
+
+enum mode { ROWS, SUMMARY, COMPARE };
+
+struct opts {
+	enum mode mode;
+	const char *path;
+	char **pcs; /* checked already */
+	size_t n_pcs;
+};
+
+DEFINE_CLEANUP(struct elffile *, elffile_close);
+
+/* --- the head --- */
+
+static void put_label(struct out *o, const char *label)
+{
+	out_printf(o, "%-12s", label);
+}
+
+static void put_path(struct out *o, const char *path)
+{
+	size_t len = strlen(path);
+	char *buf = malloc(TEXT_ESCAPED_MAX(len));
+
+	if (!buf)
+		return;
+	out_put(o, buf, text_escape(buf, TEXT_ESCAPED_MAX(len), path, len, TEXT_LINE));
+	free(buf);
+}
+
+static void put_build_id(struct out *o, const struct cap_build_id *id)
+{
+	put_label(o, "build ID");
+	for (size_t i = 0; i < id->len; i++)
+		out_printf(o, "%02x", id->bytes[i]);
+	out_str(o, id->len ? "\n" : "none\n");
+}
+
+static const char *section_name(uint32_t section)
+{
+	switch (section) {
+	case UNWINDTAB_EH_FRAME:
+		return ".eh_frame";
+	case UNWINDTAB_DEBUG_FRAME:
+		return ".debug_frame";
+	case UNWINDTAB_BOTH:
+		return ".eh_frame, .debug_frame";
+	default:
+		return "none";
+	}
+}
+
+static void put_count(struct out *o, const char *label, uint64_t n)
+{
+	out_printf(o, "%-12s%" PRIu64 "\n", label, n);
+}
+
+static void put_left(struct out *o, const struct unwindtab_head *h)
+{
+	const char *label = "left out";
+
+	for (unsigned int i = 0; i < UNWINDTAB_LEFT; i++) {
+		if (!h->left[i])
+			continue;
+		put_label(o, label);
+		out_printf(o, "%" PRIu64 " %s\n", h->left[i], unwindtab_left_text(i));
+		label = "";
+	}
+	if (*label)
+		out_printf(o, "%-12snothing\n", label);
+}
+
+static void put_head(
+	struct out *o, const struct opts *opts, const struct elffile *f, const struct unwindtab *t)
+{
+	const struct unwindtab_head *h = t->head;
+
+	put_label(o, "file");
+	put_path(o, opts->path);
+	out_char(o, '\n');
+	put_build_id(o, &f->build_id);
+	put_label(o, "section");
+	out_printf(o, "%s\n", section_name(h->section));
+	put_count(o, "CIEs", h->n_cies);
+	put_count(o, "FDEs", h->n_fdes);
+	put_count(o, "rows", h->n_rows);
+	put_count(o, "rules", h->n_rules);
+	put_count(o, "segments", h->n_segs);
+	put_label(o, "bytes");
+	out_printf(o, "%" PRIu64, h->bytes);
+	if (h->n_rows)
+		out_printf(o, ", %.2f a row", (double)h->bytes / (double)h->n_rows);
+	out_char(o, '\n');
+	put_left(o, h);
+}
+
+/* --- rows --- */
+
+static void put_row(struct out *o, uint64_t pc, const struct unwind_rule *rule)
+{
+	struct unwindtext text;
+
+	unwindtext(rule, &text);
+	out_printf(o, "%016" PRIx64 " %s", pc, text.cfa);
+	if (*text.ra)
+		out_printf(o, "%*s %-8s %s", (int)(12 - MIN(strlen(text.cfa), (size_t)12)), "", text.fp,
+			text.ra);
+	if (rule->flags & UNWIND_SIGNAL)
+		out_str(o, " signal");
+	out_char(o, '\n');
+}
+
+static void put_heading(struct out *o)
+{
+	out_printf(o, "%-16s %-12s %-8s %s\n", "LOC", "CFA", "rbp", "ra");
+}
+
+/* Every row; a segment without unwind information is one. */
+static void put_rows(struct out *o, const struct unwindtab *t)
+{
+	uint64_t at = t->head->vaddr, end = 0;
+	const struct unwind_rule *rule;
+
+	out_char(o, '\n');
+	put_heading(o);
+	while (!o->code && (rule = unwindtab_find(t, at, NULL, &end)) != NULL) {
+		put_row(o, at, rule);
+		at = end;
+	}
+}
+
+static bool parse_pc(const char *s, uint64_t *ret)
+{
+	const char *digits = s[0] == '0' && (s[1] == 'x' || s[1] == 'X') ? s + 2 : s;
+	size_t n = strlen(digits);
+
+	if (!n || n > 16 || strspn(digits, "0123456789abcdefABCDEF") != n)
+		return false;
+	*ret = strtoull(digits, NULL, 16);
+	return true;
+}
+
+/* The rows of the addresses; returns the number of those that have none. */
+static size_t put_asked(struct out *o, const struct opts *opts, const struct unwindtab *t)
+{
+	size_t missing = 0;
+
+	put_heading(o);
+	for (size_t i = 0; i < opts->n_pcs; i++) {
+		const struct unwind_rule *rule;
+		uint64_t pc = 0, start;
+
+		parse_pc(opts->pcs[i], &pc);
+		rule = unwindtab_find(t, pc, &start, NULL);
+		if (rule && rule->cfa != UNWIND_CFA_NONE) {
+			put_row(o, start, rule);
+			continue;
+		}
+		out_printf(o, "%016" PRIx64 " no row\n", pc);
+		missing++;
+	}
+	return missing;
+}
+
+/* --- comparing --- */
+
+static void tell(void *arg, uint64_t pc, const char *text)
+{
+	out_printf(arg, "%016" PRIx64 " %s\n", pc, text);
+}
+
+static int compare(struct out *o, const struct opts *opts, const struct elffile *f, const struct unwindtab *t,
+	struct err *e)
+{
+	struct unwindcmp_totals n;
+	int rc;
+
+	put_head(o, opts, f, t);
+	rc = unwindcmp(f, t, tell, o, &n, e);
+	if (rc)
+		return rc;
+	put_count(o, "compared", n.rows);
+	put_count(o, "not held", n.unheld);
+	put_count(o, "refused", n.refused);
+	put_count(o, "blank", n.blank);
+	put_count(o, "differences", n.differences);
+	rc = out_flush(o, e);
+	if (rc == 0 && n.differences)
+		rc = err_set(e, 1, "'%s': %" PRIu64 " differences from libdw", opts->path, n.differences);
+	return rc;
+}
+
+/* --- */
+
+/* 0, 1 with a story for an answer that is no, or -errno. */
+static int print(struct out *o, const struct opts *opts, const struct elffile *f, const struct unwindtab *t,
+	struct err *e)
+{
+	size_t missing = 0;
+	int rc;
+
+	if (opts->mode == COMPARE)
+		return compare(o, opts, f, t, e);
+	if (opts->n_pcs)
+		missing = put_asked(o, opts, t);
+	else
+		put_head(o, opts, f, t);
+	if (opts->mode == ROWS && !opts->n_pcs)
+		put_rows(o, t);
+	rc = out_flush(o, e);
+	if (rc)
+		return rc;
+	if (!t->head->n_segs)
+		return err_set(e, 1, "'%s' has no unwind information", opts->path);
+	if (missing)
+		return err_set(e, 1, "no row for %zu of %zu addresses", missing, opts->n_pcs);
+	return 0;
+}
+
+static int load(
+	const struct opts *opts, struct elffile **f, uint8_t **bytes, struct unwindtab *t, struct err *e)
+{
+	size_t len;
+	int rc = elffile_open(AT_FDCWD, opts->path, false, f, e);
+
+	rc = rc ? rc : unwindcomp(*f, bytes, &len, e);
+	rc = rc ? rc : unwindtab_view(*bytes, len, t, e);
+	if (rc)
+		err_prefix(e, "'%s'", opts->path);
+	return rc;
+}
+
+/* Returns the exit status, with the story in E where it is not 0. */
+static int run(const struct opts *opts, struct err *e)
+{
+	CLEANUP(elffile_close_p) struct elffile *f = NULL;
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct unwindtab t;
+	struct out o;
+	int rc;
+
+	if (load(opts, &f, &bytes, &t, e) != 0 || out_init(&o, STDOUT_FILENO, e) != 0)
+		return CLI_FAILED;
+	rc = print(&o, opts, f, &t, e);
+	out_free(&o);
+	return rc < 0 ? CLI_FAILED : rc;
+}
+
+static int parse_operands(int argc, char *argv[], struct opts *o)
+{
+	uint64_t pc;
+
+	if (optind == argc)
+		return cli_usage(&cli, "no FILE");
+	o->path = argv[optind++];
+	o->pcs = argv + optind;
+	o->n_pcs = (size_t)(argc - optind);
+	if (o->n_pcs && o->mode != ROWS)
+		return cli_usage(&cli, "--%s takes no addresses", o->mode == SUMMARY ? "summary" : "compare");
+	for (size_t i = 0; i < o->n_pcs; i++)
+		if (!parse_pc(o->pcs[i], &pc))
+			return cli_usage(&cli, "'%s' is no hexadecimal address", o->pcs[i]);
+	return 0;
+}
+
+/* 0, or the status to end with; -1 for --help and --version, which *OPT tells apart. */
+static int parse(int argc, char *argv[], struct opts *o, int *opt)
+{
+	static const struct option longs[] = { { "summary", no_argument, NULL, 's' },
+		{ "compare", no_argument, NULL, 'c' }, { "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' }, { 0 } };
+
+	opterr = 0;
+	while ((*opt = getopt_long(argc, argv, ":schV", longs, NULL)) != -1) {
+		enum mode mode = *opt == 's' ? SUMMARY : COMPARE;
+
+		if (*opt == 'h' || *opt == 'V')
+			return -1;
+		if (*opt != 's' && *opt != 'c')
+			return cli_bad_option(&cli, *opt, argv);
+		if (o->mode != ROWS && o->mode != mode)
+			return cli_usage(&cli, "--summary and --compare exclude each other");
+		o->mode = mode;
+	}
+	return parse_operands(argc, argv, o);
+}
+
+int main(int argc, char *argv[])
+{
+	struct opts opts = { .mode = ROWS };
+	struct err e = { 0 };
+	int opt, status = parse(argc, argv, &opts, &opt);
+
+	if (status == -1)
+		return opt == 'h' ? cli_help(&cli) : cli_version(&cli);
+	if (status)
+		return status;
+	status = run(&opts, &e);
+	if (status != CLI_OK)
+		cli_error(&cli, &e);
+	return cli_finish(&cli, status);
+}
