@@ -86,8 +86,8 @@ meanwhile() {
 record_blocked "$TMP/change.cap"
 meanwhile() { :; }
 if [ -z "${ORACLES_ONLY-}" ]; then
-	agrees "a program that was executed meanwhile" exec --no-initial --exe calls
-	agrees "a library that was loaded meanwhile" later --no-initial --busy
+	agrees "a program that was executed meanwhile" exec --no-initial --late --exe calls
+	agrees "a library that was loaded meanwhile" later --no-initial --late --busy
 	agreed
 fi
 finish
@@ -99,10 +99,14 @@ until_true grep -q '^child' "$W/forks.out"
 also child "$(sed -n 's/^child //p' "$W/forks.out")" "$W/forks.out"
 also parent "$(sed -n 's/^chain \([0-9]*\) fn_parent.*/\1/p' "$W/forks.out")" "$W/forks.out"
 settled
+kill -STOP "$(pid_of parent)" "$(pid_of child)"
+sleep 0.1
+kill -CONT "$(pid_of parent)" "$(pid_of child)"
+settled
 rec_stop
 blocked_cap=$TMP/new.cap
-agrees "a command recorded from its start" parent --no-initial --busy
-agrees "the child that it makes" child --no-initial --busy
+agrees "a command recorded from its start" parent --no-initial --late --busy
+agrees "the child that it makes" child --no-initial --late --busy
 agreed
 finish
 

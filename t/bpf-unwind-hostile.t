@@ -72,7 +72,7 @@ is "$(awk '$6 >= "ffff800000000000"' "$TMP/all")" "" "nothing of the kernel's me
 verdicts loops >"$TMP/loops"
 is "$(grep -c . "$TMP/loops") $(grep -c ' complete ' "$TMP/loops")" "6 0" "crafted frames: no stack is called complete"
 is "$(grep -E '^loop-(self|two|down) ' "$TMP/loops" | sed 's/^[^ ]* //' | sort -u)" "stopped loop" "a frame that is its own caller ends the walk as a loop"
-is "$(sed -n 's/^endless //p' "$TMP/loops")" "truncated none" "return addresses without end are cut at the depth"
+is "$(sed -n 's/^endless //p' "$TMP/loops")" "truncated truncated" "return addresses without end are cut at the depth"
 diag <"$TMP/loops"
 is "$(awk '$5 > 127' "$TMP/all")" "" "no stack is deeper than the limit"
 

@@ -71,7 +71,7 @@ also() {
 	cp "$3" "$W/$1.out"
 }
 
-# what else happens during record_blocked, while all are stopped
+# what else happens during record_blocked
 meanwhile() { :; }
 # and what is looked at right before the recording ends
 before_stop() { :; }
@@ -103,12 +103,16 @@ record_blocked() {
 	done
 	# shellcheck disable=SC2046,SC2086 # words
 	rec_start "$blocked_cap" -q --force $(printf ' -p %s' $r_pids) "$@"
+	if [ ! -e "$blocked_cap" ]; then
+		diag <"$TMP/rec.err"
+		return 1
+	fi
 	# shellcheck disable=SC2086
 	kill -STOP $r_pids
 	sleep 0.1
-	meanwhile
 	# shellcheck disable=SC2086
 	kill -CONT $r_pids
+	meanwhile
 	settled
 	before_stop
 	rec_stop
