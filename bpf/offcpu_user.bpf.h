@@ -80,8 +80,9 @@ static __always_inline void walk_begin(struct unwind_walk *u, const struct pt_re
 	u->serial = 0;
 	u->sp_high = u->sp >> 32;
 	u->on_trail = u->at = 0;
-	u->fresh_from = u->fresh_len = u->fresh_end = 0;
-	u->retry = 0;
+	u->held = 1;
+	u->fresh_len = u->fresh_end = 0;
+	u->retry = u->stacks = 0;
 	u->in_syscall = arch_in_syscall(regs);
 	u->reason = 0;
 	u->verdict = VERDICT_UNVERIFIED;
@@ -154,28 +155,24 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 	return identify(s, w, last);
 }
 
-struct own_walk {
-	struct scratch *s;
-	struct unwind_trail *trail;
-};
-
-static long own_step(__u32 i, struct own_walk *o)
+/* A global function: the verifier looks at it once, not once for every state in which it is called. */
+__noinline int own_step(struct unwind_walk *u, struct offcpu_ev_stack *ev, struct unwind_trail *t)
 {
-	return !step(&o->s->walk, o->s->ev.frames, o->trail, NULL);
+	return u && ev && t && step(u, ev->frames, t, NULL);
 }
 
 /* By the tables, and by the way of the thread's last wait as far as it still holds. */
 static __always_inline struct offcpu_stack_id walk_own(
 	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key)
 {
-	struct own_walk o = { .s = s, .trail = &w->trail };
 	struct unwind_trail *t = &w->trail;
 	struct unwind_walk *u = &s->walk;
 	struct offcpu_stack_id id;
 
 	if (t->serial != u->serial)
 		t->len = t->complete = 0;
-	bpf_loop(OFFCPU_DEPTH_MAX + 1, own_step, &o, 0);
+	for (int i = 0; i <= OFFCPU_DEPTH_MAX && own_step(u, &s->ev, t); i++)
+		;
 	if (trail_held(u) && t->id[0]) {
 		id.hi = t->id[0];
 		id.lo = t->id[1];

@@ -77,6 +77,7 @@ struct {
 #define UNWIND_MAP_TABLE(word) (UNWIND_TABLE_NUMBER((word) >> 48))
 #define UNWIND_MAP_STATE(word) (UNWIND_TABLE_STATE((word) >> 48))
 
+#define UNWIND_STACKS_MAX 8 /* changes of stack in a walk, other than by signals */
 #define UNWIND_WINDOW 1024 /* bytes of stack read at once: ten frames or so for the price of one word */
 
 struct unwind_walk {
@@ -95,12 +96,12 @@ struct unwind_walk {
 	__u8 verdict, reason;
 	__u8 in_syscall; /* the innermost frame waits inside a system call */
 	__u8 retry; /* no row before the return address: its own is looked at, see step_by_table() */
-	__u8 pad;
+	__u8 stacks; /* changes of stack so far */
 	__u32 serial; /* of the mappings */
 	__u32 sp_high; /* of the innermost frame */
 	__u32 on_trail; /* the frame at hand is step `at` of the thread's trail */
 	__u32 at; /* else: no step before it is */
-	__u32 fresh_from; /* steps before it are in the trail already, the others in `fresh` */
+	__u32 held; /* every frame so far was where the trail says */
 	__u32 fresh_len; /* steps of the new trail */
 	__u32 fresh_end; /* the new trail ends: what leads on cannot be told in a step */
 	__u32 pad2;
@@ -340,48 +341,51 @@ static __always_inline bool find_ra(
 	return stack_word(w, addr, ra, other) || stop(w, REASON_MEMORY);
 }
 
-/* The state of the frame at hand is step FROM of the new trail. */
+#define TRAIL_PC(pc) ((pc)&0xffffffffffffULL)
+
+/* The state of the frame at hand is step N of the new trail. */
 static __always_inline void new_step(struct unwind_walk *w, __u32 n)
 {
-	struct unwind_trail_step *f = &w->fresh[n & (UNWIND_TRAIL_MAX - 1)];
-
-	if (w->fresh_end || n >= UNWIND_TRAIL_MAX || !w->fp_known) {
+	if (n >= UNWIND_TRAIL_MAX || !w->fp_known || w->pc >> 48)
 		w->fresh_end = 1;
+	if (w->fresh_end || n >= UNWIND_TRAIL_MAX)
 		return;
-	}
-	f->pc = w->pc;
-	f->fp = w->fp;
-	f->sp = w->sp;
-	f->fp_at = 0;
+	w->fresh[n].pc = w->pc;
+	w->fresh[n].sp = w->sp;
+	w->fresh[n].fp = w->fp;
 	w->fresh_len = n + 1;
 }
 
-/* The way from the frame at hand to its caller, by R, as part of its step; or the trail ends there. */
+/* The way from the frame at hand to its caller, by R, as part of step N; or the trail ends there. */
 static __always_inline void new_way(struct unwind_walk *w, __u32 n, const struct unwind_rule *r)
 {
-	struct unwind_trail_step *f = &w->fresh[n & (UNWIND_TRAIL_MAX - 1)];
-	__u64 fp_at = w->cfa + (__s64)r->fp_off - w->sp;
+	__u64 up = w->cfa + (__s64)r->fp_off - w->sp;
 
-	if (r->cfa != UNWIND_CFA_REG || r->ra != UNWIND_RA_CFA || r->ra_off != -8 || r->flags ||
-		r->fp > UNWIND_FP_CFA || fp_at >= 0xffffffff || (w->cfa ^ w->sp) >> 32)
+	if (n >= UNWIND_TRAIL_MAX || r->cfa != UNWIND_CFA_REG || r->ra != UNWIND_RA_CFA || r->ra_off != -8 ||
+		r->flags || (w->cfa ^ w->sp) >> 32)
 		w->fresh_end = 1;
-	else if (r->fp == UNWIND_FP_CFA)
-		f->fp_at = fp_at + 1;
+	else if (r->fp == UNWIND_FP_CFA && !(up & 7) && up < 0xffff * 8)
+		w->fresh[n].pc |= ((up >> 3) + 1) << 48;
+	else if (r->fp != UNWIND_FP_SAME)
+		w->fresh_end = 1;
 }
 
 /* Is the frame at hand on the trail, at the step that is next or a few further? */
 static __always_inline void join_trail(struct unwind_walk *w, const struct unwind_trail *t)
 {
-	const struct unwind_trail_step *f;
+	for (int i = 0; i < 4; i++) {
+		__u32 at = w->at;
 
-	for (int i = 0; i < 4 && w->at < t->len; i++) {
-		f = &t->steps[w->at & (UNWIND_TRAIL_MAX - 1)];
-		if (f->sp >= (__u32)w->sp) {
-			w->on_trail = f->sp == (__u32)w->sp && f->pc == w->pc && f->fp == w->fp &&
-				      w->fp_known && !w->exact == !!w->at && w->sp >> 32 == t->sp_high;
+		if (at >= t->len || at >= UNWIND_TRAIL_MAX)
+			return;
+		if (t->steps[at].sp >= (__u32)w->sp) {
+			/* the first step is of an exact PC, all others are of return addresses */
+			w->on_trail = t->steps[at].sp == (__u32)w->sp && TRAIL_PC(t->steps[at].pc) == w->pc &&
+				      t->steps[at].fp == (__u32)w->fp && w->fp_known && !w->exact == !!at &&
+				      w->sp >> 32 == t->sp_high;
 			return;
 		}
-		w->at++;
+		w->at = at + 1;
 	}
 }
 
@@ -391,38 +395,32 @@ static __always_inline void join_trail(struct unwind_walk *w, const struct unwin
  */
 static __always_inline int step_by_trail(struct unwind_walk *w, const struct unwind_trail *t, __u32 n)
 {
-	__u32 at = w->at, aligned = at == n && w->fresh_from == n;
-	const struct unwind_trail_step *here = &t->steps[at & (UNWIND_TRAIL_MAX - 1)],
-				       *next = &t->steps[(at + 1) & (UNWIND_TRAIL_MAX - 1)];
-	__u64 sp = (__u64)t->sp_high << 32 | next->sp, ra, fp = w->fp;
+	__u32 at = w->at, next = at + 1;
+	__u64 sp, ra, fp = w->fp, up;
 
-	if (at + 1 == t->len && t->complete) {
-		if (aligned)
-			w->fresh_from = n + 1;
-		if (!w->fresh_end)
-			w->fresh_len = n + 1;
+	if (next >= t->len || next >= UNWIND_TRAIL_MAX || at >= UNWIND_TRAIL_MAX) {
+		if (!t->complete || next != t->len)
+			return -1;
 		w->verdict = VERDICT_COMPLETE;
 		return 0;
 	}
-	if (at + 1 >= t->len || !stack_word(w, sp - 8, &ra, NULL) || ra != next->pc)
+	up = t->steps[at].pc >> 48;
+	sp = (__u64)t->sp_high << 32 | t->steps[next].sp;
+	if (!stack_word(w, sp - 8, &ra, NULL) || ra != TRAIL_PC(t->steps[next].pc))
 		return -1;
-	if (here->fp_at && !stack_word(w, w->sp + here->fp_at - 1, &fp, NULL))
+	if (up && !stack_word(w, w->sp + (up - 1) * 8, &fp, NULL))
 		return -1;
-	if (fp != next->fp)
+	if ((__u32)fp != t->steps[next].fp)
 		return -1;
-	if (aligned)
-		w->fresh_from = n + 1;
-	else if (n < UNWIND_TRAIL_MAX && !w->fresh_end)
-		w->fresh[n & (UNWIND_TRAIL_MAX - 1)].fp_at = here->fp_at;
-	if (!w->fresh_end)
-		w->fresh_len = n + 1;
+	if (n < UNWIND_TRAIL_MAX)
+		w->fresh[n].pc |= up << 48;
 	w->exact = 0;
 	w->regs = 0;
 	w->ucontext = 0;
 	w->pc = ra;
 	w->sp = sp;
 	w->fp = fp;
-	w->at = at + 1;
+	w->at = next;
 	return 1;
 }
 
@@ -457,9 +455,12 @@ static __always_inline bool step_by_table(struct unwind_walk *w, __u64 pc, struc
 	w->ucontext = w->exact ? w->sp : 0;
 	/*
 	 * A signal may have come on another stack. Every other frame is left
-	 * upwards, but for one that has taken its return address off the stack.
+	 * upwards, but for one that has taken its return address off the stack,
+	 * and where a program goes from stack to stack (-fsplit-stack,
+	 * coroutines), by a register that is not SP. A loop does that for ever.
 	 */
-	if (!w->exact && (w->cfa < w->sp || (w->cfa == w->sp && r->ra != UNWIND_RA_REG)))
+	if (!w->exact && w->cfa <= w->sp && (w->cfa != w->sp || r->ra != UNWIND_RA_REG) &&
+		(r->reg == ARCH_SP || ++w->stacks > UNWIND_STACKS_MAX))
 		return stop(w, REASON_LOOP);
 	if (!ra) {
 		w->verdict = VERDICT_COMPLETE;
@@ -524,17 +525,16 @@ static __always_inline bool step(
 	frames[n] = w->exact && n && !w->retry ? w->pc | OFFCPU_EXACT : w->pc;
 	w->len = n + 1;
 	if (t) {
+		new_step(w, n);
 		if (!w->on_trail)
 			join_trail(w, t);
-		if (!w->on_trail || w->at != n || w->fresh_from != n)
-			new_step(w, n);
+		if (!w->on_trail || w->at != n)
+			w->held = 0;
 		if (w->on_trail) {
 			way = step_by_trail(w, t, n);
 			if (way >= 0)
 				return way;
-			if (w->at == n && w->fresh_from == n)
-				new_step(w, n);
-			w->on_trail = 0;
+			w->on_trail = w->held = 0;
 		}
 	}
 	/* a return address may be the first byte of another function */
@@ -552,7 +552,7 @@ static __always_inline bool step(
 /* Was every frame where the trail says? Then the stack is the one that the trail was made of. */
 static __always_inline bool trail_held(const struct unwind_walk *w)
 {
-	return w->verdict == VERDICT_COMPLETE && w->fresh_from == w->len;
+	return w->held && w->verdict == VERDICT_COMPLETE;
 }
 
 /* Keep the way that was walked for the thread's next wait. */
@@ -560,17 +560,14 @@ static __always_inline void keep_trail(struct unwind_walk *w, struct unwind_trai
 {
 	__u32 len = w->fresh_len;
 
-	for (__u32 k = 0; k < UNWIND_TRAIL_MAX; k++) {
-		__u32 i = w->fresh_from + k;
-
-		if (i >= len || i >= UNWIND_TRAIL_MAX)
-			break;
-		t->steps[i] = w->fresh[i];
-	}
 	t->serial = w->serial;
 	t->sp_high = w->sp_high;
 	t->complete = w->verdict == VERDICT_COMPLETE && !w->fresh_end && len == w->len;
-	t->len = len;
+	t->len = 0;
+	/* a helper copies at once what a loop would copy word by word */
+	if (len <= UNWIND_TRAIL_MAX &&
+		bpf_probe_read_kernel(t->steps, len * sizeof(t->steps[0]), w->fresh) == 0)
+		t->len = len;
 }
 
 #endif

@@ -109,6 +109,11 @@ int unwinder_fd(const struct unwinder *u)
 	return tableset_fd(u->tables);
 }
 
+uint32_t unwinder_worker(const struct unwinder *u)
+{
+	return tableset_worker(u->tables);
+}
+
 static bool is_image(const struct proc *p, uint64_t start_boot_ns, uint32_t exec_id)
 {
 	return p->known && p->start_boot_ns == start_boot_ns && p->exec_id == exec_id;

@@ -37,7 +37,7 @@ static bool good_rule(const struct unwind_rule *r)
 	reg_ok = reg_ok && (r->ra != UNWIND_RA_REG || (r->ra_off >= 0 && r->ra_off <= REGISTER_MAX));
 	return reg_ok && r->cfa >= UNWIND_CFA_REG && r->cfa <= UNWIND_CFA_DEREF_PLUS &&
 	       r->reg <= REGISTER_MAX && r->fp <= UNWIND_FP_UNKNOWN && r->ra <= UNWIND_RA_UNSUPPORTED &&
-	       !(r->flags & ~UNWIND_SIGNAL);
+	       !(r->flags & ~(UNWIND_SIGNAL | UNWIND_IN_SYSCALL));
 }
 
 static bool good_rules(const struct unwind_rule *rules, uint32_t n)
