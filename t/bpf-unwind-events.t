@@ -86,7 +86,7 @@ meanwhile() {
 record_blocked "$TMP/change.cap"
 meanwhile() { :; }
 if [ -z "${ORACLES_ONLY-}" ]; then
-	agrees "a program that was executed meanwhile" exec --no-initial --late --exe calls
+	agrees "a program that was executed meanwhile" exec --no-initial --late --busy --exe calls
 	agrees "a library that was loaded meanwhile" later --no-initial --late --busy
 	agreed
 fi

@@ -7,6 +7,8 @@
 . "$(dirname "$0")/rec-lib.sh"
 need_bpf
 
+# tables that this build makes, and no older one
+export STACKTOOLS_CACHE="$TMP/cache"
 mkdir "$TMP/w" && cd "$TMP/w" || exit 1
 cat >main.c <<'END'
 #include <stdio.h>

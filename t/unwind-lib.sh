@@ -32,6 +32,8 @@ a_jobs=
 a_n=0
 blocked_cap=
 export DEBUGINFOD_URLS=
+# tables that this build makes, and no older one
+export STACKTOOLS_CACHE="$TMP/cache"
 
 finish() {
 	for f_name in $work_names; do
