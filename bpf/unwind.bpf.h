@@ -424,8 +424,8 @@ static __always_inline int step_by_trail(struct unwind_walk *w, const struct unw
 	return 1;
 }
 
-/* To the caller by the row of PC. */
-static __always_inline bool step_by_table(struct unwind_walk *w, __u64 pc)
+/* To the caller by the row of PC; -1: there is no row, else as step(). */
+static __always_inline int step_by_table(struct unwind_walk *w, __u64 pc)
 {
 	const struct unwind_rule *r = find_rule(w, pc);
 	__u64 fp, ra;
@@ -442,13 +442,13 @@ static __always_inline bool step_by_table(struct unwind_walk *w, __u64 pc)
 	 */
 	if (w->retry || !r || r->cfa == UNWIND_CFA_NONE) {
 		if (w->exact)
-			return stop(w, REASON_NO_ROW);
+			return -1;
 		w->exact = w->retry = 1;
 		w->len--;
 		return true;
 	}
 	if ((r->flags & UNWIND_IN_SYSCALL) && !(w->regs && w->in_syscall))
-		return stop(w, REASON_NO_ROW);
+		return -1;
 	if (!find_cfa(w, r) || !find_fp(w, r, &fp, &known) || !find_ra(w, r, &ra))
 		return false;
 	new_way(w, w->len - 1, r);
@@ -476,7 +476,7 @@ static __always_inline bool step_by_table(struct unwind_walk *w, __u64 pc)
 }
 
 /*
- * To the caller by frame pointer, where no table covers the code. It is
+ * To the caller by frame pointer, where no row covers the code. It is
  * believed only if the word above it follows a call in a known mapping: W's
  * mapping is then the caller's.
  */
@@ -485,11 +485,11 @@ static __always_inline bool step_by_fp(struct unwind_walk *w)
 	__u64 fp, ra, before;
 
 	w->fresh_end = 1;
-	w->by_fp = 1;
 	if (!w->fp_known || w->fp < w->sp || (w->fp & (ARCH_STACK_ALIGN - 1)) || !user_word(w, w->fp, &fp) ||
 		!user_word(w, w->fp + 8, &ra))
 		return stop(w, REASON_NO_FRAME_POINTER);
 	if (!ra) {
+		w->by_fp = 1;
 		w->verdict = VERDICT_COMPLETE;
 		return false;
 	}
@@ -500,6 +500,7 @@ static __always_inline bool step_by_fp(struct unwind_walk *w)
 	w->exact = 0;
 	w->ucontext = 0;
 	w->regs = 0;
+	w->by_fp = 1;
 	w->pc = ra;
 	w->sp = w->fp + 16;
 	w->fp = fp;
@@ -540,11 +541,18 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames, const str
 	if ((pc < w->map_start || pc >= w->map_end) && !find_map(w, pc))
 		return stop(w, REASON_NO_MAPPING);
 	state = UNWIND_MAP_STATE(w->word);
-	if (state == UNWIND_TABLE)
-		return step_by_table(w, pc);
-	if (state == UNWIND_BY_FP)
-		return step_by_fp(w);
-	return stop(w, state == UNWIND_PENDING ? REASON_NOT_READY : REASON_DROPPED);
+	if (state == UNWIND_TABLE) {
+		way = step_by_table(w, pc);
+		if (way >= 0)
+			return way;
+	} else if (state != UNWIND_BY_FP) {
+		return stop(w, state == UNWIND_PENDING ? REASON_NOT_READY : REASON_DROPPED);
+	}
+	if (step_by_fp(w))
+		return true;
+	if (state == UNWIND_TABLE && w->verdict == VERDICT_STOPPED)
+		w->reason = REASON_NO_ROW;
+	return false;
 }
 
 /* Was every frame where the trail says? Then the stack is the one that the trail was made of. */

@@ -49,7 +49,7 @@ static bool make(const struct row *rows, size_t n, struct table *t)
 	t->bytes = NULL;
 	for (size_t i = 0; good && i < n; i++)
 		good = unwindrows_add(r, rows[i].pc, &rows[i].rule, NULL) == 0;
-	good = good && unwindrows_finish(r, &head, &t->bytes, &t->len, NULL) == 0 &&
+	good = good && unwindrows_finish(r, &head, NULL, &t->bytes, &t->len, NULL) == 0 &&
 	       unwindtab_view(t->bytes, t->len, &t->view, NULL) == 0;
 	unwindrows_close(r);
 	return good;

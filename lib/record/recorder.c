@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #define FLUSH_NS UINT64_C(1000000000)
@@ -290,6 +290,25 @@ static int open_parts(struct recorder *r, const struct recorder_opts *o, struct 
 	return rc;
 }
 
+/*
+ * What new processes map has to be read before they wait: with a short slice
+ * the scheduler lets the recorder run when it wakes (Linux 6.12; the niceness
+ * works everywhere). Where it is refused, more waits begin too soon.
+ */
+static void run_soon(void)
+{
+	/* struct sched_attr, which not every libc has */
+	const struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} attr = { .size = 48, .nice = -10, .runtime = 100000 };
+
+	syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
 int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struct err *e)
 {
 	struct recorder *r = calloc(1, sizeof(*r));
@@ -309,8 +328,7 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struc
 		recorder_close(r);
 		return rc;
 	}
-	/* tables and flushes should not wait for what they observe; where that is refused they do */
-	setpriority(PRIO_PROCESS, 0, -10);
+	run_soon();
 	write_options(r, opts);
 	*ret = r;
 	return 0;
