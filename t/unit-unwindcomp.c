@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Call frame information written by hand, and what is to come out of it by DWARF's words. */
+#include "cfarun.h"
 #include "cfi/image.h"
 #include "tap.h"
 #include "unwindcomp.h"
@@ -577,15 +578,23 @@ static void rule_bomb(struct tap *t)
 	buf_free(&insns);
 }
 
-/* Every prefix of a good section, and every byte of it changed: in memory that ends at a hole. */
-static void test_damage(struct tap *t)
+/* All of `ops`, each in a function of its own. */
+static struct buf all_ops(void)
 {
 	struct buf b = { 0 };
-	size_t cie, refused = 0;
+	size_t cie = image_cie(&b, false);
 
-	cie = image_cie(&b, false);
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
 		image_fde(&b, cie, TEXT + 0x100 * i, 0x100, ops[i].insns, ops[i].n, false);
+	return b;
+}
+
+/* Every prefix of a good section, and every bit of it changed. */
+static void test_damage(struct tap *t)
+{
+	struct buf b = all_ops();
+	size_t refused = 0;
+
 	for (size_t n = 0; n <= b.len; n++) {
 		struct buf cut = { .p = b.p, .len = n };
 		struct table tab = compile(&cut);
@@ -607,6 +616,63 @@ static void test_damage(struct tap *t)
 	}
 	tap_eq_u64(t, refused, 0, "one with any bit changed gives a good table");
 	buf_free(&b);
+}
+
+/* The rows of a section, read where it lies. */
+static size_t rows_in_place(const uint8_t *p, size_t n)
+{
+	const struct cfi_section s = { .p = p, .len = n, .vaddr = FRAME, .eh = true };
+	static struct cfarun run;
+	struct cfi c;
+	size_t rows = 0;
+
+	if (cfi_read(&s, &c, NULL))
+		return 0;
+	for (size_t i = 0; i < c.n_fdes; i++) {
+		const struct cfi_cie *cie = &c.cies[c.fdes[i].cie];
+		const struct cfarun_regs regs = { 7, 6, cie->ra_reg };
+		struct cfarules initial;
+		uint64_t pc;
+
+		if (!cfarun_initial(&s, cie, &regs, &initial))
+			continue;
+		cfarun_begin(&run, &s, cie, &c.fdes[i], &regs, &initial);
+		while (cfarun_next(&run, &pc))
+			rows++;
+	}
+	cfi_free(&c);
+	return rows;
+}
+
+/* A byte read behind the section's end would end this program. */
+static void test_hole(struct tap *t)
+{
+	const struct buf b = all_ops();
+	const size_t room = (b.len + 4095) & ~(size_t)4095;
+	uint8_t *p = mmap(NULL, room + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t most = 0;
+
+	if (p == MAP_FAILED || mprotect(p + room, 4096, PROT_NONE))
+		abort();
+	for (size_t n = 0; n <= b.len; n++) {
+		uint8_t *at = p + room - n;
+		uint32_t len;
+
+		memcpy(at, b.p, n);
+		most = MAX(most, rows_in_place(at, n));
+		/* the entry that is cut made to end with the bytes */
+		for (size_t i = 0; i + 4 <= n; i += len + 4) {
+			memcpy(&len, at + i, 4);
+			if (len > n - i - 4)
+				len = (uint32_t)(n - i - 4);
+			memcpy(at + i, &len, 4);
+		}
+		rows_in_place(at, n);
+	}
+	munmap(p, room + 4096);
+	tap_ok(t, most > ARRAY_LEN(ops), "nothing behind a section is read, wherever it ends (%zu rows)",
+		most);
+	free(b.p);
 }
 
 /* --- the kept inputs of the fuzzer --- */
@@ -679,6 +745,7 @@ int main(int argc, char *argv[])
 	test_bombs(&t);
 	rule_bomb(&t);
 	test_damage(&t);
+	test_hole(&t);
 	if (argc > 1)
 		test_corpus(&t, argv[1]);
 	else
