@@ -20,8 +20,11 @@
 #include <bpf/bpf_tracing.h>
 
 #include "offcpu_abi.h"
+#include "offcpu_verdict.bpf.h"
 #include "offcpu_targets.bpf.h"
+#include "unwind.bpf.h"
 #include "offcpu_stacks.bpf.h"
+#include "offcpu_user.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -127,10 +130,8 @@ static __always_inline struct scratch *my_scratch(void)
 	return bpf_map_lookup_elem(&scratches, &zero);
 }
 
-/* A wait of DELTA from START has ended (or, for open ones, been cut): sum it. */
-static __always_inline void account(struct scratch *s, struct offcpu_key *key, __u64 start, __u64 now)
+static __always_inline void sum(struct offcpu_counters *c, struct offcpu_key *key, __u64 start, __u64 now)
 {
-	struct offcpu_counters *c = &s->count;
 	__u64 delta = now - start;
 	struct offcpu_value *v;
 	__u32 zero = 0;
@@ -186,16 +187,31 @@ static __always_inline void account(struct scratch *s, struct offcpu_key *key, _
 	c->recorded_ns += delta;
 }
 
+/*
+ * A wait of KEY from START has ended: sum it. A global function: the verifier
+ * looks at it once, not once for every state in which it is called.
+ */
+__noinline int account(struct offcpu_counters *c, struct offcpu_key *key, __u64 start, __u64 now)
+{
+	if (c && key)
+		sum(c, key, start, now);
+	return 0;
+}
+
 /* The wait of W ended at END at the latest, by what `start` says of it. */
 static __always_inline void finish(struct scratch *s, struct offcpu_wait *w, __u64 start, __u64 end)
 {
 	struct offcpu_key *key = start == OFFCPU_INITIAL ? &w->initial : &w->key;
 
+	if (w->pending && w->late_start == start) {
+		key->user = w->late;
+		s->count.walked_late++;
+	}
 	if (start < record_start_ns) {
 		start = record_start_ns;
 		key->flags |= OFFCPU_F_INITIAL;
 	}
-	account(s, key, start, end);
+	account(&s->count, key, start, end);
 }
 
 /*
@@ -222,7 +238,6 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	struct scratch *s = my_scratch();
 	struct offcpu_wait *w;
 	struct offcpu_key *key;
-	__u32 reason;
 	long n;
 
 	if (!s)
@@ -240,7 +255,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		return;
 	}
 	key = &w->key;
-	if (!key_init(key, task, preempt || state == TASK_RUNNING, state)) {
+	if (!key_init(key, task, preempt || state == TASK_RUNNING, state) || key->tgid == held) {
 		w->start = OFFCPU_UNKNOWN;
 		return;
 	}
@@ -250,24 +265,18 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 			announce(task, w, s, key);
 		if (kernel_stacks) {
 			n = bpf_get_stack(ctx, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
-			key->kernel = stack_id(s, w, &key->kernel, n, KIND_KERNEL, VERDICT_COMPLETE, true);
+			key->kernel = helper_stack(s, w, &key->kernel, n, KIND_KERNEL);
 		} else {
 			key->kernel = no_stack(REASON_NOT_ASKED);
 		}
-		reason = no_user_reason(task);
-		if (!reason) {
-			n = bpf_get_stack(ctx, s->ev.frames, stack_bytes(KIND_USER), BPF_F_USER_STACK);
-			key->user = stack_id(s, w, &key->user, n, KIND_USER, VERDICT_UNVERIFIED, true);
-		} else {
-			key->user = no_stack(reason);
-		}
+		key->user = user_stack(ctx, task, s, w, key, now);
 	}
 	w->start = now;
 }
 
 /*
  * A thread that returns, was there when the recording began and was neither
- * seen leaving nor found by initial_waits. It is not on a CPU yet, so its
+ * seen leaving nor found by waiting. It is not on a CPU yet, so its
  * kernel stack stands still and can be taken; its user stack cannot.
  */
 static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
@@ -293,11 +302,11 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	key.user = no_stack(REASON_NOT_SEEN);
 	if (kernel_stacks) {
 		n = bpf_get_task_stack(task, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
-		key.kernel = stack_id(s, w, &key.kernel, n, KIND_KERNEL, VERDICT_COMPLETE, true);
+		key.kernel = helper_stack(s, w, &key.kernel, n, KIND_KERNEL);
 	} else {
 		key.kernel = no_stack(REASON_NOT_ASKED);
 	}
-	account(s, &key, record_start_ns, now);
+	account(&s->count, &key, record_start_ns, now);
 }
 
 static __always_inline void enter(struct task_struct *task, __u64 now)
@@ -307,14 +316,14 @@ static __always_inline void enter(struct task_struct *task, __u64 now)
 	struct scratch *s;
 	__u64 start;
 
-	/* while initial_waits looks around, it must find that this one runs */
+	/* while waiting looks around, it must find that this one runs */
 	w = bpf_task_storage_get(&waits, task, NULL, armed ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 	if (!w) {
 		if (!armed)
 			enter_unseen(task, now);
 		return;
 	}
-	/* against initial_waits, which goes from UNKNOWN to INITIAL at any time */
+	/* against waiting, which goes from UNKNOWN to INITIAL at any time */
 	start = __sync_lock_test_and_set(&w->start, OFFCPU_ON_CPU);
 	if (armed || start == OFFCPU_UNKNOWN)
 		return;
@@ -369,93 +378,110 @@ int sched_switch(__u64 *ctx)
 	return 0;
 }
 
-/*
- * The verifier follows every value that it knows through a loop: the length is
- * kept in map memory, whose contents it does not know, so one pass covers all.
- */
-struct walk {
-	struct task_struct *task;
-	struct scratch *s;
-	__u64 fp;
-};
-
-static long walk_step(__u32 i, struct walk *w)
+/* The key of a wait that is known to have begun before the recording, but for its user stack. */
+static __always_inline bool take_initial(struct task_struct *task, struct scratch *s, struct offcpu_wait *w)
 {
-	__u32 at = i + 1;
-	__u64 frame[2];
-
-	if (at > depth || at > OFFCPU_DEPTH_MAX)
-		return 1;
-	if (bpf_copy_from_user_task(frame, sizeof(frame), (void *)w->fp, w->task, 0))
-		return 1;
-	w->s->ev.frames[at] = frame[1];
-	w->s->ev.len = at + 1;
-	w->fp = frame[0];
-	return 0;
-}
-
-/* The frame-pointer walk of another task's user stack, as the kernel does it for current. */
-static __always_inline long walk_user(struct task_struct *task, struct scratch *s)
-{
-	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
-	struct walk w = { .task = task, .s = s, .fp = PT_REGS_FP(regs) };
-
-	s->ev.frames[0] = PT_REGS_IP(regs);
-	s->ev.len = 1;
-	bpf_loop(OFFCPU_DEPTH_MAX, walk_step, &w, 0);
-	return s->ev.len * 8;
-}
-
-/* Run while armed: the stacks of the threads that wait already. */
-SEC("iter.s/task")
-int initial_waits(struct bpf_iter__task *ctx)
-{
-	struct task_struct *task = ctx->task;
-	struct offcpu_wait *w;
-	struct scratch *s;
-	__u32 zero = 0, reason, state;
-	bool runnable;
+	struct offcpu_key *key = &w->initial;
+	__u32 state = task->__state;
 	long n;
 
-	if (!task || !wanted(task) || task->on_cpu)
-		return 0;
-	s = bpf_map_lookup_elem(&iter_scratch, &zero);
-	w = bpf_task_storage_get(&waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!s)
-		return 0;
-	if (!w) {
-		s->count.storage++;
-		return 0;
-	}
-	if (w->start != OFFCPU_UNKNOWN)
-		return 0;
-	state = task->__state;
 	if (state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE))
-		return 0;
-	runnable = state == TASK_RUNNING;
-	if (!key_init(&w->initial, task, runnable, state))
-		return 0;
-	if (!(w->initial.flags & OFFCPU_F_DROP)) {
-		announce(task, w, s, &w->initial);
-		if (kernel_stacks) {
-			n = bpf_get_task_stack(task, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
-			w->initial.kernel =
-				stack_id(s, w, &w->initial.kernel, n, KIND_KERNEL, VERDICT_COMPLETE, true);
-		} else {
-			w->initial.kernel = no_stack(REASON_NOT_ASKED);
+		return false;
+	if (!key_init(key, task, state == TASK_RUNNING, state))
+		return false;
+	if (key->flags & OFFCPU_F_DROP)
+		return true;
+	announce(task, w, s, key);
+	if (kernel_stacks) {
+		n = bpf_get_task_stack(task, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
+		key->kernel = helper_stack(s, w, &key->kernel, n, KIND_KERNEL);
+	} else {
+		key->kernel = no_stack(REASON_NOT_ASKED);
+	}
+	return true;
+}
+
+/*
+ * The user stack of a wait that began before the recording, or before its
+ * unwind table was there: the thread has not moved since. If it moves
+ * meanwhile, `start` tells.
+ */
+static __always_inline void look_at(struct task_struct *task, struct scratch *s, struct offcpu_wait *w)
+{
+	bool late = w->pending;
+	__u64 start = w->start;
+	struct offcpu_key *key = late && start != OFFCPU_INITIAL ? &w->key : &w->initial;
+	struct offcpu_stack_id id;
+
+	if (!late && !take_initial(task, s, w))
+		return;
+	if (late || !(key->flags & OFFCPU_F_DROP)) {
+		id = other_user_stack(task, s, w, key);
+		if (late) {
+			if (lacks_tables(s) || w->start != start)
+				return;
+			w->late = id;
+			/* an exchange, so that nobody sees it before `late` */
+			__sync_lock_test_and_set(&w->late_start, start);
+			return;
 		}
-		reason = no_user_reason(task);
-		if (!reason)
-			w->initial.user = stack_id(s, w, &w->initial.user, walk_user(task, s), KIND_USER,
-				VERDICT_UNVERIFIED, false);
-		else
-			w->initial.user = no_stack(reason);
+		key->user = id;
+		w->pending = lacks_tables(s);
 	}
 	/*
 	 * Still the wait that was looked at? A thread that ran since has left
 	 * UNKNOWN in enter() or leave(); the exchange loses then.
 	 */
 	__sync_val_compare_and_swap(&w->start, OFFCPU_UNKNOWN, OFFCPU_INITIAL);
+}
+
+/*
+ * The threads that wait already. Run while armed, and again whenever unwind
+ * tables have come that waits in progress lacked.
+ */
+SEC("iter.s/task")
+int waiting(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	bool armed = phase == OFFCPU_ARMED;
+	struct offcpu_wait *w;
+	struct scratch *s;
+	__u32 zero = 0;
+
+	if (!task || !wanted(task) || task->on_cpu)
+		return 0;
+	s = bpf_map_lookup_elem(&iter_scratch, &zero);
+	w = bpf_task_storage_get(&waits, task, NULL, armed ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	if (!s)
+		return 0;
+	if (!w) {
+		if (armed)
+			s->count.storage++;
+		return 0;
+	}
+	/* INITIAL, or since a time, and not walked late already */
+	if (w->pending ? w->start >= OFFCPU_INITIAL && w->late_start != w->start
+		       : armed && w->start == OFFCPU_UNKNOWN)
+		look_at(task, s, w);
+	return 0;
+}
+
+/* Which image each target is, for its unwind tables. */
+SEC("iter/task")
+int find_images(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct offcpu_ev_image ev = { .type = OFFCPU_EV_IMAGE };
+	struct offcpu_key key = {};
+
+	if (!task || task->pid != task->tgid || task->flags & PF_KTHREAD)
+		return 0;
+	if (!key_identity(&key, task))
+		return 0;
+	ev.tgid = key.tgid;
+	ev.start_boot_ns = key.start_boot_ns;
+	ev.exec_id = key.exec_id;
+	bpf_seq_write(ctx->meta->seq, &ev, sizeof(ev));
 	return 0;
 }
 
@@ -475,6 +501,8 @@ int open_waits(struct bpf_iter__task *ctx)
 	ev.type = OFFCPU_EV_OPEN;
 	ev.start = w->start;
 	ev.key = w->start == OFFCPU_INITIAL ? w->initial : w->key;
+	if (w->pending && w->late_start == ev.start)
+		ev.key.user = w->late;
 	if (ev.start < record_start_ns) {
 		ev.start = record_start_ns;
 		ev.key.flags |= OFFCPU_F_INITIAL;

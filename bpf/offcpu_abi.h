@@ -13,6 +13,8 @@
 
 #include <linux/types.h>
 
+#include "unwind_abi.h"
+
 #define OFFCPU_DEPTH_MAX 512
 
 /*
@@ -76,11 +78,28 @@ struct offcpu_wait {
 	__u64 start; /* enum offcpu_start, or when the wait of `key` began */
 	__u32 announced; /* exec_id + 1 of the last OFFCPU_EV_THREAD that left */
 	__u32 unsent; /* bit 0: a stack of its last wait could not be sent; 1: of this wait */
+	__u32 asked; /* exec_id + 1 of the last OFFCPU_EV_IMAGE that left */
+	__u32 pending; /* this wait's user stack waits for an unwind table */
+	/*
+	 * The user stack of the wait that began at late_start, walked when the
+	 * table had come: the thread was still in it.
+	 */
+	__u64 late_start;
+	struct offcpu_stack_id late;
 	struct offcpu_key key;
 	struct offcpu_key initial;
+	struct unwind_trail trail;
 };
 
-enum offcpu_event_type { OFFCPU_EV_STACK = 1, OFFCPU_EV_THREAD = 2, OFFCPU_EV_OPEN = 3 };
+enum offcpu_event_type {
+	OFFCPU_EV_STACK = 1,
+	OFFCPU_EV_THREAD = 2,
+	OFFCPU_EV_OPEN = 3,
+	OFFCPU_EV_IMAGE = 4,
+};
+
+/* In a frame of a user stack other than the first: it was interrupted there, this is no return address. */
+#define OFFCPU_EXACT (1ULL << 63)
 
 /* A stack seen for the first time (or again: user space keeps the first). */
 struct offcpu_ev_stack {
@@ -89,6 +108,9 @@ struct offcpu_ev_stack {
 	__u8 verdict; /* enum cap_verdict */
 	__u16 len; /* frames */
 	struct offcpu_stack_id id;
+	__u64 stop_pc; /* of a walk that stopped */
+	__u32 reason; /* enum cap_reason */
+	__u32 pad;
 	__u64 frames[OFFCPU_FRAMES_MAX];
 };
 
@@ -103,6 +125,15 @@ struct offcpu_ev_thread {
 	__u32 pad;
 	char comm[OFFCPU_COMM_LEN];
 	char leader_comm[OFFCPU_COMM_LEN];
+};
+
+/* A process image that has no unwind tables yet: it waits, or it has just begun. */
+struct offcpu_ev_image {
+	__u32 type;
+	__u32 tgid;
+	__u64 start_boot_ns;
+	__u32 exec_id;
+	__u32 pad;
 };
 
 /* A wait that was open when the recording froze; from the `open_waits` iterator. */
@@ -133,18 +164,20 @@ struct offcpu_counters {
 	__u64 clock_back; /* waits that ended before they began: counted as 0 ns */
 	__u64 kernel_failed; /* kernel stacks with no frames */
 	__u64 user_failed; /* user stacks with no frames, kernel threads not counted */
+	__u64 walked_late; /* waits that got their user stack when the unwind table had come */
 };
 
 _Static_assert(sizeof(struct offcpu_key) == 64, "offcpu_key");
 _Static_assert(sizeof(struct offcpu_value) == 40, "offcpu_value");
-_Static_assert(sizeof(struct offcpu_wait) == 144, "offcpu_wait");
+_Static_assert(sizeof(struct offcpu_wait) == 176 + sizeof(struct unwind_trail), "offcpu_wait");
 _Static_assert(sizeof(struct offcpu_ev_thread) == 72, "offcpu_ev_thread");
+_Static_assert(sizeof(struct offcpu_ev_image) == 24, "offcpu_ev_image");
 _Static_assert(sizeof(struct offcpu_ev_open) == 80, "offcpu_ev_open");
-_Static_assert(sizeof(struct offcpu_ev_stack) == 24 + 8 * OFFCPU_FRAMES_MAX, "offcpu_ev_stack");
+_Static_assert(sizeof(struct offcpu_ev_stack) == 40 + 8 * OFFCPU_FRAMES_MAX, "offcpu_ev_stack");
 _Static_assert(sizeof(struct offcpu_counters) % 8 == 0, "offcpu_counters");
 
 _Static_assert(__builtin_offsetof(struct offcpu_ev_stack, id) == 8, "ev_stack.id");
-_Static_assert(__builtin_offsetof(struct offcpu_ev_stack, frames) == 24, "ev_stack.frames");
+_Static_assert(__builtin_offsetof(struct offcpu_ev_stack, frames) == 40, "ev_stack.frames");
 _Static_assert(__builtin_offsetof(struct offcpu_key, kernel) == 24, "key.kernel");
 
 #endif

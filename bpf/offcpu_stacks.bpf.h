@@ -6,24 +6,11 @@
 #ifndef STACKTOOLS_OFFCPU_STACKS_BPF_H
 #define STACKTOOLS_OFFCPU_STACKS_BPF_H
 
-/* enum cap_stack_kind, cap_verdict, cap_reason: lib/offcpu.c asserts that these agree */
-enum { KIND_KERNEL = 1, KIND_USER = 2 };
-enum { VERDICT_COMPLETE = 1, VERDICT_UNVERIFIED = 2, VERDICT_TRUNCATED = 3 };
-enum {
-	REASON_ERRNO = 1,
-	REASON_KTHREAD = 2,
-	REASON_EXEC = 3,
-	REASON_NOT_ASKED = 4,
-	REASON_NOT_SEEN = 5,
-	REASON_EXITING = 7,
-	REASON_EMPTY = 9,
-};
-
 const volatile bool kernel_stacks = true;
 const volatile bool user_stacks = true;
-const volatile __u32 depth = 127;
 const volatile __u32 max_stack = 127; /* kernel.perf_event_max_stack: no helper gives more */
 const volatile __u64 hash_key[4] = { 1, 1, 1, 1 };
+const volatile bool by_table; /* user stacks by unwind tables, else by frame pointer */
 const volatile __u64 ring_wake_bytes = 1 << 20;
 
 struct {
@@ -40,6 +27,7 @@ struct {
 
 struct scratch {
 	struct offcpu_counters count;
+	struct unwind_walk walk;
 	struct offcpu_ev_stack ev;
 };
 
@@ -91,7 +79,8 @@ __noinline int hash_frames(struct offcpu_ev_stack *ev)
 	if (!ev)
 		return 0;
 	len = ev->len;
-	a = hash_key[0] ^ ((__u64)ev->kind << 8 | ev->verdict);
+	a = hash_key[0] ^ ((__u64)ev->reason << 16 | (__u64)ev->kind << 8 | ev->verdict);
+	a = (a ^ ev->stop_pc) * ma;
 	b = hash_key[1] + len;
 	for (__u32 i = 0; i < OFFCPU_FRAMES_MAX && i < depth + OFFCPU_OWN_FRAMES && i < len; i++) {
 		__u64 frame = ev->frames[i];
@@ -110,12 +99,26 @@ __noinline int hash_frames(struct offcpu_ev_stack *ev)
 	return 0;
 }
 
-/*
- * What a helper left in the scratch event (BYTES of frames, or -errno) becomes
- * an identity; a stack not sent before is sent.
- */
-static __always_inline struct offcpu_stack_id stack_id(struct scratch *s, struct offcpu_wait *w,
-	const struct offcpu_stack_id *last, long bytes, __u8 kind, __u8 verdict, bool by_helper)
+/* The frames, verdict and reason in the scratch event become an identity; a stack not sent before is sent. */
+static __always_inline struct offcpu_stack_id identify(
+	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last)
+{
+	struct offcpu_ev_stack *ev = &s->ev;
+
+	ev->type = OFFCPU_EV_STACK;
+	ev->pad = 0;
+	hash_frames(ev);
+	/* the stack of this thread's wait before: then it is sent already, unless that failed */
+	if (ev->id.hi == last->hi && ev->id.lo == last->lo && !(w->unsent & 1))
+		return ev->id;
+	if (!bpf_map_lookup_elem(&seen, &ev->id))
+		w->unsent |= put(ev, s) ? 0 : 2;
+	return ev->id;
+}
+
+/* What a helper left in the scratch event: BYTES of frames, or -errno. */
+static __always_inline struct offcpu_stack_id helper_stack(
+	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last, long bytes, __u8 kind)
 {
 	struct offcpu_ev_stack *ev = &s->ev;
 	struct offcpu_stack_id none = {};
@@ -129,9 +132,10 @@ static __always_inline struct offcpu_stack_id stack_id(struct scratch *s, struct
 			s->count.user_failed++;
 		return none;
 	}
-	ev->type = OFFCPU_EV_STACK;
 	ev->kind = kind;
-	ev->verdict = verdict;
+	ev->verdict = kind == KIND_KERNEL ? VERDICT_COMPLETE : VERDICT_UNVERIFIED;
+	ev->reason = 0;
+	ev->stop_pc = 0;
 	ev->len = (__u64)bytes >> 3;
 	/*
 	 * One frame more than wanted was asked for: its presence proves the
@@ -141,16 +145,10 @@ static __always_inline struct offcpu_stack_id stack_id(struct scratch *s, struct
 	if (ev->len > limit) {
 		ev->len = limit;
 		ev->verdict = VERDICT_TRUNCATED;
-	} else if (by_helper && ev->len >= max_stack) {
+	} else if (ev->len >= max_stack) {
 		ev->verdict = VERDICT_TRUNCATED;
 	}
-	hash_frames(ev);
-	/* the stack of this thread's wait before: then it is sent already, unless that failed */
-	if (ev->id.hi == last->hi && ev->id.lo == last->lo && !(w->unsent & 1))
-		return ev->id;
-	if (!bpf_map_lookup_elem(&seen, &ev->id))
-		w->unsent |= put(ev, s) ? 0 : 2;
-	return ev->id;
+	return identify(s, w, last);
 }
 
 /* Room for one frame more than the limit of KIND. */

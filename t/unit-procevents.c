@@ -146,7 +146,7 @@ int main(void)
 	struct tap t = { 0 };
 	struct procevents *p;
 	struct err e;
-	int rc = procevents_open(&p, &e);
+	int rc = procevents_open(false, &p, &e);
 
 	procevents_close(NULL);
 	if (rc == -EACCES || rc == -EPERM) {

@@ -48,15 +48,15 @@ int main(void)
 	stacktab_add(tab, &ev);
 
 	id.hi = 10;
-	ids[0] = stacktab_emit(tab, CAP_STACK_USER, &id, w);
-	ids[1] = stacktab_emit(tab, CAP_STACK_USER, &id, w);
+	ids[0] = stacktab_emit(tab, CAP_STACK_USER, &id, w, NULL);
+	ids[1] = stacktab_emit(tab, CAP_STACK_USER, &id, w, NULL);
 	tap_ok(&t, ids[0] == 0 && ids[1] == 0, "the first stack is stack 0, and stays it");
 	id.hi = 11;
-	ids[2] = stacktab_emit(tab, CAP_STACK_USER, &id, w);
+	ids[2] = stacktab_emit(tab, CAP_STACK_USER, &id, w, NULL);
 	id.hi = 99;
-	ids[3] = stacktab_emit(tab, CAP_STACK_USER, &id, w);
-	ids[4] = stacktab_emit(tab, CAP_STACK_USER, &failed, w);
-	ids[5] = stacktab_emit(tab, CAP_STACK_KERNEL, &failed, w);
+	ids[3] = stacktab_emit(tab, CAP_STACK_USER, &id, w, NULL);
+	ids[4] = stacktab_emit(tab, CAP_STACK_USER, &failed, w, NULL);
+	ids[5] = stacktab_emit(tab, CAP_STACK_KERNEL, &failed, w, NULL);
 	tap_ok(&t, ids[2] != ids[0] && ids[3] != ids[2] && ids[4] != ids[3] && ids[5] != ids[4],
 		"others have other numbers");
 	stacktab_stats(tab, &st);

@@ -37,18 +37,16 @@ static size_t rule_at(const struct unwindtab *t, uint64_t pc)
 }
 
 /* The table with rule I made another one. */
-static uint64_t differences(const struct elffile *f, const uint8_t *bytes, size_t len, size_t i,
+static uint64_t differences(const struct elffile *f, const struct unwindtab *v, size_t i,
 	const struct unwind_rule *other, char *first)
 {
+	size_t len = v->head->bytes;
 	uint8_t *copy = malloc(len);
 	struct unwindcmp_totals n = { 0 };
 	struct unwindtab t;
 
-	memcpy(copy, bytes, len);
-	memcpy(copy + sizeof(struct unwindtab_head) +
-			((const struct unwindtab_head *)bytes)->n_segs * sizeof(struct unwindtab_seg) +
-			i * sizeof(*other),
-		other, sizeof(*other));
+	memcpy(copy, v->bytes, len);
+	memcpy(copy + ((const uint8_t *)&v->rules[i] - v->bytes), other, sizeof(*other));
 	unwindtab_seal(copy, len);
 	*first = 0;
 	if (unwindtab_view(copy, len, &t, NULL) == 0)
@@ -57,8 +55,7 @@ static uint64_t differences(const struct elffile *f, const uint8_t *bytes, size_
 	return n.differences;
 }
 
-static void changed(struct tap *t, const struct elffile *f, const uint8_t *bytes, size_t len,
-	const struct unwindtab *v, size_t i)
+static void changed(struct tap *t, const struct elffile *f, const struct unwindtab *v, size_t i)
 {
 	static const char *const names[] = { "CFA's offset", "CFA's register", "CFA's kind",
 		"frame pointer's place", "return address's place", "end", "signal flag" };
@@ -91,7 +88,7 @@ static void changed(struct tap *t, const struct elffile *f, const uint8_t *bytes
 			r.flags = UNWIND_SIGNAL;
 			break;
 		}
-		n = differences(f, bytes, len, i, &r, first);
+		n = differences(f, v, i, &r, first);
 		tap_ok(t, n > 0, "a changed %s is noticed (%s)", names[k], first);
 	}
 }
@@ -120,7 +117,7 @@ static void test_compare(struct tap *t)
 	for (vaddr = v.head->vaddr + v.head->n_segs * UINT64_C(0x10000) - 1;
 		(here = rule_at(&v, vaddr)) == 0;)
 		vaddr--;
-	changed(t, f, bytes, len, &v, here);
+	changed(t, f, &v, here);
 	elffile_close(f);
 	free(bytes);
 }

@@ -2,6 +2,7 @@
 /*
  * offcpu-record - record who waited, where and how long.
  */
+#include "caps.h"
 #include "cli.h"
 #include "command.h"
 #include "recorder.h"
@@ -9,6 +10,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -45,6 +47,10 @@ static const struct cli cli = {
 		"  -U, --user-stacks    user stacks only\n"
 		"  -K, --kernel-stacks  kernel stacks only\n"
 		"      --depth N        frames of a stack at most (default 127, up to 512)\n"
+		"      --unwind HOW     user stacks by dwarf: unwind tables; fp: frame pointers; none;\n"
+		"                       auto (default): by tables if the kernel allows it, else fp\n"
+		"      --unwind-memory SIZE  of tables in the kernel at most (16M, 1G; default a\n"
+		"                       sixteenth of the memory, up to 512M)\n"
 		"\n"
 		"  -q, --quiet          no progress and no summary\n"
 		"  -v, --verbose        every counter in the summary\n"
@@ -56,6 +62,8 @@ static const struct cli cli = {
 };
 
 #define LIST_MAX 256
+#define UNWIND_BYTES_MIN (UINT64_C(1) << 20)
+#define UNWIND_BYTES_MAX (UINT64_C(16) << 30)
 
 struct opts {
 	struct recorder_opts rec;
@@ -64,6 +72,7 @@ struct opts {
 	char *const *command; /* NULL = none */
 	uint64_t duration_ns; /* 0 = no limit */
 	int follow; /* -1 = not said */
+	bool no_unwind; /* --unwind none */
 	bool quiet, verbose;
 };
 
@@ -76,7 +85,9 @@ enum {
 	OPT_MAX,
 	OPT_PREEMPTED,
 	OPT_KTHREADS,
-	OPT_DEPTH
+	OPT_DEPTH,
+	OPT_UNWIND,
+	OPT_UNWIND_MEMORY
 };
 
 static const struct option long_opts[] = {
@@ -97,6 +108,8 @@ static const struct option long_opts[] = {
 	{ "user-stacks", no_argument, NULL, 'U' },
 	{ "kernel-stacks", no_argument, NULL, 'K' },
 	{ "depth", required_argument, NULL, OPT_DEPTH },
+	{ "unwind", required_argument, NULL, OPT_UNWIND },
+	{ "unwind-memory", required_argument, NULL, OPT_UNWIND_MEMORY },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
@@ -135,6 +148,21 @@ static int set_depth(const char *arg, struct opts *o, struct err *e)
 	return rc;
 }
 
+static int set_unwind(const char *arg, struct opts *o, struct err *e)
+{
+	if (strcmp(arg, "auto") == 0)
+		o->rec.unwind = RECORDER_UNWIND_AUTO;
+	else if (strcmp(arg, "dwarf") == 0)
+		o->rec.unwind = RECORDER_UNWIND_DWARF;
+	else if (strcmp(arg, "fp") == 0)
+		o->rec.unwind = RECORDER_UNWIND_FP;
+	else if (strcmp(arg, "none") == 0)
+		o->no_unwind = true;
+	else
+		return err_set(e, -EINVAL, "'%s' is no way to unwind: auto, dwarf, fp or none", arg);
+	return 0;
+}
+
 /* Options that take an argument which can be wrong. */
 static int take_value(int opt, const char *arg, struct opts *o, struct err *e)
 {
@@ -153,6 +181,10 @@ static int take_value(int opt, const char *arg, struct opts *o, struct err *e)
 		return cli_duration(arg, 1, &o->rec.bpf.min_ns, e);
 	case OPT_MAX:
 		return cli_duration(arg, 1, &o->rec.bpf.max_ns, e);
+	case OPT_UNWIND:
+		return set_unwind(arg, o, e);
+	case OPT_UNWIND_MEMORY:
+		return cli_size(arg, UNWIND_BYTES_MIN, UNWIND_BYTES_MAX, &o->rec.unwind_bytes, e);
 	default:
 		return set_depth(arg, o, e);
 	}
@@ -209,6 +241,10 @@ static int check_opts(struct opts *o)
 		return cli_usage(&cli, "--kthreads goes with -a");
 	if (b->no_kernel_stacks && b->no_user_stacks)
 		return cli_usage(&cli, "-U and -K together leave no stack");
+	if (o->no_unwind && b->no_kernel_stacks)
+		return cli_usage(&cli, "-U and --unwind none together leave no stack");
+	if (o->no_unwind)
+		b->no_user_stacks = true;
 	if (b->max_ns && b->min_ns > b->max_ns)
 		return cli_usage(&cli, "--min is longer than --max: no wait can be both");
 	b->follow = o->follow < 0 ? o->command != NULL : o->follow;
@@ -306,14 +342,13 @@ static const char *end_reason(struct run *r, uint64_t start_ns, uint64_t now)
 	return NULL;
 }
 
-static int timeout_ms(const struct run *r, uint64_t start_ns, uint64_t now)
+static struct timespec timeout(const struct run *r, uint64_t start_ns, uint64_t now)
 {
-	int ms = recorder_timeout_ms(r->rec);
-	uint64_t end = start_ns + r->o->duration_ns;
+	uint64_t end = start_ns + r->o->duration_ns, ns = recorder_timeout_ns(r->rec);
 
-	if (!r->o->duration_ns)
-		return ms;
-	return end <= now ? 0 : (int)MIN((uint64_t)ms, (end - now) / 1000000 + 1);
+	if (r->o->duration_ns)
+		ns = end <= now ? 0 : MIN(ns, end - now);
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
 }
 
 static int loop(struct run *r, const char **why, struct err *e)
@@ -326,9 +361,9 @@ static int loop(struct run *r, const char **why, struct err *e)
 		struct pollfd fds[] = { { .fd = recorder_fd(r->rec), .events = POLLIN },
 			{ .fd = r->signal_fd, .events = POLLIN },
 			{ .fd = targets_fd(&r->targets), .events = POLLIN } };
+		struct timespec wait = timeout(r, st.start_ns, recorder_now_ns());
 
-		if (poll(fds, ARRAY_LEN(fds), timeout_ms(r, st.start_ns, recorder_now_ns())) < 0 &&
-			errno != EINTR)
+		if (ppoll(fds, ARRAY_LEN(fds), &wait, NULL) < 0 && errno != EINTR)
 			return err_sys(e, -errno, "cannot wait");
 		rc = recorder_service(r->rec, e);
 		show_progress(r);
@@ -385,6 +420,26 @@ static void say_lost(const struct recorder_stats *st, bool all)
 		fprintf(stderr, "  lost: nothing\n");
 }
 
+/* How many waits have their whole user stack, and what became of the others. */
+static void say_user_stacks(const struct recorder_stats *st)
+{
+	uint64_t native = st->waits - st->reasons[CAP_R_KTHREAD] - st->reasons[CAP_R_NOT_ASKED];
+
+	if (!st->by_table || !native)
+		return;
+	fprintf(stderr, "  user stacks: %.2f %% complete",
+		100.0 * (double)st->verdicts[CAP_COMPLETE] / (double)native);
+	if (st->verdicts[CAP_UNVERIFIED])
+		fprintf(stderr, "; %llu unverified", (unsigned long long)st->verdicts[CAP_UNVERIFIED]);
+	if (st->verdicts[CAP_TRUNCATED])
+		fprintf(stderr, "; %llu truncated", (unsigned long long)st->verdicts[CAP_TRUNCATED]);
+	for (unsigned int i = 0; i < CAP_R_COUNT; i++)
+		if (st->reasons[i] && i != CAP_R_KTHREAD && i != CAP_R_NOT_ASKED)
+			fprintf(stderr, "; %llu %s", (unsigned long long)st->reasons[i],
+				capture_reason_name(i));
+	fputc('\n', stderr);
+}
+
 static void summary(const struct run *r, const struct recorder_stats *st)
 {
 	if (r->o->quiet)
@@ -397,6 +452,7 @@ static void summary(const struct run *r, const struct recorder_stats *st)
 	if (r->o->command)
 		say_command(r);
 	say_filtered(&st->bpf);
+	say_user_stacks(st);
 	if (st->stacks.truncated)
 		fprintf(stderr, "  %llu stacks were cut at the depth limit: --depth raises it\n",
 			(unsigned long long)st->stacks.truncated);
@@ -434,6 +490,24 @@ static int catch_signals(struct run *r, sigset_t *old, struct err *e)
 	return r->signal_fd < 0 ? err_sys(e, -errno, "cannot catch signals") : 0;
 }
 
+/*
+ * The command is held at its exec until the recorder knows its new image. Not
+ * without CAP_SYS_PTRACE: a program with the set-user-ID bit would lose it.
+ */
+static int start_command(struct run *r, const struct opts *o, struct err *e)
+{
+	uint32_t pid = o->rec.command_pid;
+	int rc;
+
+	if (r->command.hold)
+		recorder_hold(r->rec, pid);
+	rc = command_go(&r->command, o->command[0], e);
+	if (!rc)
+		rc = recorder_command(r->rec, r->command.held ? pid : 0, e);
+	command_release(&r->command);
+	return rc;
+}
+
 /* Up to the first instruction that is recorded. */
 static int begin(struct run *r, struct opts *o, struct err *e)
 {
@@ -442,6 +516,7 @@ static int begin(struct run *r, struct opts *o, struct err *e)
 
 	if (!rc)
 		rc = targets_open(&r->targets, o->pids, o->rec.n_pids, o->tids, o->rec.n_tids, e);
+	r->command.hold = caps_have(CAP_SYS_PTRACE);
 	if (!rc && o->command)
 		rc = command_prepare(&r->command, o->command, &old, e);
 	o->rec.command_pid = (uint32_t)r->command.pid;
@@ -449,9 +524,7 @@ static int begin(struct run *r, struct opts *o, struct err *e)
 		rc = recorder_open(&o->rec, &r->rec, e);
 	if (!rc)
 		rc = recorder_start(r->rec, e);
-	if (!rc && o->command)
-		rc = command_go(&r->command, o->command[0], e);
-	return rc;
+	return !rc && o->command ? start_command(r, o, e) : rc;
 }
 
 static int record(struct run *r, struct opts *o)

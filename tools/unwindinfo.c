@@ -131,14 +131,16 @@ static void put_head(
 /* "rsp+16       c-16     c-8\n" */
 static void format_rule(const struct unwind_rule *rule, char *buf, size_t cap)
 {
-	const char *signal = rule->flags & UNWIND_SIGNAL ? " signal" : "";
+	const char *flag = rule->flags & UNWIND_SIGNAL       ? " signal"
+			   : rule->flags & UNWIND_IN_SYSCALL ? " in-syscall"
+							     : "";
 	struct unwindtext text;
 
 	unwindtext(rule, &text);
 	if (*text.ra)
-		snprintf(buf, cap, "%-12s %-8s %s%s\n", text.cfa, text.fp, text.ra, signal);
+		snprintf(buf, cap, "%-12s %-8s %s%s\n", text.cfa, text.fp, text.ra, flag);
 	else
-		snprintf(buf, cap, "%s%s\n", text.cfa, signal);
+		snprintf(buf, cap, "%s%s\n", text.cfa, flag);
 }
 
 static void put_pc(struct out *o, uint64_t pc)

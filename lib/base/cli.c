@@ -130,6 +130,30 @@ int cli_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err
 	return 0;
 }
 
+int cli_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *e)
+{
+	static const char units[] = "KMG";
+	unsigned long long v;
+	unsigned int shift = 0;
+	const char *unit;
+	char *end;
+
+	errno = 0;
+	v = isdigit((unsigned char)s[0]) ? strtoull(s, &end, 10) : 0;
+	if (!isdigit((unsigned char)s[0]) || errno)
+		return err_set(e, -EINVAL, "'%s' is not a size such as 512K, 16M or 1G", s);
+	unit = *end ? strchr(units, *end) : NULL;
+	if (*end && (!unit || end[1]))
+		return err_set(e, -EINVAL, "'%s' is not a size such as 512K, 16M or 1G", s);
+	if (unit)
+		shift = 10 * (unsigned int)(unit - units + 1);
+	if (v > UINT64_MAX >> shift || v << shift < min || v << shift > max)
+		return err_set(e, -ERANGE, "'%s' is out of range: %llu to %llu bytes", s,
+			(unsigned long long)min, (unsigned long long)max);
+	*ret = v << shift;
+	return 0;
+}
+
 int cli_duration(const char *s, uint64_t default_unit_ns, uint64_t *ret_ns, struct err *e)
 {
 	static const struct {

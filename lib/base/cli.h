@@ -53,6 +53,9 @@ int cli_finish(const struct cli *c, int status);
 /* Strict numbers: the whole of S, in [MIN, MAX]. 0, or -EINVAL / -ERANGE with the story. */
 int cli_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *e);
 
+/* A whole number of bytes, or of KiB, MiB, GiB ("16M"), in [MIN, MAX] bytes. */
+int cli_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *e);
+
 /* A time with unit ns, us, ms, s or m ("10us", "1.5s"); without a unit, of DEFAULT_UNIT_NS. */
 int cli_duration(const char *s, uint64_t default_unit_ns, uint64_t *ret_ns, struct err *e);
 

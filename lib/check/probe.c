@@ -132,7 +132,7 @@ int probe_take_stack(char *found, size_t cap, struct err *e)
 int probe_process_events(char *found, size_t cap, struct err *e)
 {
 	struct procevents *p = NULL;
-	int rc = procevents_open(&p, e);
+	int rc = procevents_open(false, &p, e);
 
 	if (rc)
 		return rc;

@@ -2,11 +2,10 @@
 #include "filetab.h"
 #include "buildid.h"
 #include "idmap.h"
+#include "mapfile.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 
 struct file {
@@ -48,80 +47,14 @@ static uint64_t hash_path(const char *s)
 	return h;
 }
 
-static bool is_pseudo(const char *path)
-{
-	return path[0] != '/' || strncmp(path, "//", 2) == 0;
-}
-
-/* Open PATH for reading if it is a regular file: looked at first, as opening a device can have effects. */
-static int open_regular(const char *path, struct stat *st)
-{
-	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
-	char again[64];
-	int rc;
-
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, st) != 0)
-		return -errno;
-	if (!S_ISREG(st->st_mode))
-		return -EMEDIUMTYPE;
-	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
-	rc = open(again, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return rc < 0 ? -errno : rc;
-}
-
-static bool same_inode(const struct stat *st, const struct procmap *m)
-{
-	return st->st_ino == m->inode;
-}
-
-/* The mapped file itself, by the ways that there are; fd or -errno of the best one. */
-static int open_mapped(uint32_t pid, const struct procmap *m, struct stat *st)
-{
-	_cleanup_free_ char *path = NULL;
-	char link[96];
-	int fd, first;
-
-	snprintf(link, sizeof(link), "/proc/%u/map_files/%llx-%llx", pid, (unsigned long long)m->start,
-		(unsigned long long)m->end);
-	first = fd = open_regular(link, st);
-	if (fd >= 0 || fd == -EMEDIUMTYPE)
-		return fd;
-	if (asprintf(&path, "/proc/%u/root%s", pid, m->path) < 0)
-		return -ENOMEM;
-	fd = open_regular(path, st);
-	if (fd < 0)
-		fd = open_regular(m->path, st);
-	if (fd >= 0 && same_inode(st, m))
-		return fd;
-	if (fd >= 0) {
-		close(fd);
-		return -ESTALE; /* another file has taken the path */
-	}
-	return first == -ENOENT || first == -ESRCH ? fd : first;
-}
-
-static bool path_is_gone(uint32_t pid, const struct procmap *m)
-{
-	_cleanup_free_ char *path = NULL;
-	struct stat st;
-
-	if (m->deleted)
-		return true;
-	if (asprintf(&path, "/proc/%u/root%s", pid, m->path) < 0)
-		return false;
-	return stat(path, &st) == 0 && !same_inode(&st, m);
-}
-
 static void look_at(struct filetab *t, struct cap_file *f, uint32_t pid, const struct procmap *m)
 {
 	struct stat st;
 	_cleanup_close_ int fd = -1;
 
-	if (path_is_gone(pid, m))
+	if (mapfile_is_gone(pid, m))
 		f->flags |= CAP_FILE_DELETED;
-	fd = open_mapped(pid, m, &st);
+	fd = mapfile_open(pid, m, &st);
 	if (fd >= 0) {
 		f->size = (uint64_t)st.st_size;
 		f->mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
@@ -133,15 +66,6 @@ static void look_at(struct filetab *t, struct cap_file *f, uint32_t pid, const s
 		f->flags |= CAP_FILE_UNREAD;
 		t->unread++;
 	}
-}
-
-/* The vdso is the same for all 64-bit processes of a kernel, ours included. */
-static const uint8_t *vdso_image(size_t *len)
-{
-	const uint8_t *image = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
-
-	*len = image ? 2 * (size_t)sysconf(_SC_PAGESIZE) : 0;
-	return image;
 }
 
 static struct file *add_file(struct filetab *t, uint32_t pid, const struct procmap *m)
@@ -160,11 +84,11 @@ static struct file *add_file(struct filetab *t, uint32_t pid, const struct procm
 		.dev_minor = m->dev_minor,
 		.inode = m->inode,
 		.path = path };
-	if (is_pseudo(path)) {
+	if (mapfile_is_pseudo(path)) {
 		f->cap.flags = CAP_FILE_PSEUDO;
 		if (strcmp(path, "[vdso]") == 0) {
 			size_t len;
-			const uint8_t *image = vdso_image(&len);
+			const uint8_t *image = mapfile_vdso(&len);
 
 			if (image)
 				buildid_in_image(image, len, &f->cap.build_id);
@@ -237,7 +161,7 @@ uint32_t filetab_emit(struct filetab *t, uint32_t file, struct capwrite *w)
 	capwrite_file(w, f);
 	if (strcmp(f->path, "[vdso]") == 0) {
 		size_t len;
-		const uint8_t *image = vdso_image(&len);
+		const uint8_t *image = mapfile_vdso(&len);
 
 		if (image)
 			capwrite_image(w, &(struct cap_image){ f->id, (uint32_t)len, image });

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * filetab - the files that recorded processes have mapped, each looked at
- * once, while the process that mapped it is still there. Floor 4.
+ * once, while the process that mapped it is still there. Floor 5.
  *
- * A file is (device, inode, path). It is opened through the mapping itself
- * (/proc/PID/map_files), else through the process's root, so that deleted
- * files and private mount namespaces work; only regular files are opened.
+ * A file is (device, inode, path), opened as mapfile.h says.
  */
 #ifndef STACKTOOLS_FILETAB_H
 #define STACKTOOLS_FILETAB_H

@@ -3,6 +3,7 @@
 #include "aggmap.h"
 #include "capture.h"
 #include "caps.h"
+#include "taskiter.h"
 
 #include "offcpu.skel.h"
 
@@ -21,10 +22,15 @@ _Static_assert(OFFCPU_F_OPEN == CAP_SAMPLE_OPEN && OFFCPU_F_INITIAL == CAP_SAMPL
 		       OFFCPU_F_PREEMPTED == CAP_SAMPLE_PREEMPTED,
 	"sample flags");
 _Static_assert(CAP_STACK_KERNEL == 1 && CAP_STACK_USER == 2, "stack kinds");
-_Static_assert(CAP_COMPLETE == 1 && CAP_UNVERIFIED == 2 && CAP_TRUNCATED == 3, "verdicts");
+_Static_assert(
+	CAP_COMPLETE == 1 && CAP_UNVERIFIED == 2 && CAP_TRUNCATED == 3 && CAP_STOPPED == 4, "verdicts");
 _Static_assert(CAP_R_ERRNO == 1 && CAP_R_KTHREAD == 2 && CAP_R_EXEC == 3 && CAP_R_NOT_ASKED == 4 &&
-		       CAP_R_NOT_SEEN == 5 && CAP_R_EXITING == 7 && CAP_R_EMPTY == 9,
+		       CAP_R_NOT_SEEN == 5 && CAP_R_EXITING == 7 && CAP_R_COMPAT == 8 && CAP_R_EMPTY == 9,
 	"reasons");
+_Static_assert(CAP_R_MEMORY == 10 && CAP_R_NO_MAPPING == 11 && CAP_R_NO_ROW == 12 && CAP_R_EXPRESSION == 13 &&
+		       CAP_R_REGISTER == 14 && CAP_R_LOOP == 15 && CAP_R_NOT_READY == 16 &&
+		       CAP_R_DROPPED == 17 && CAP_R_NO_FRAME_POINTER == 18,
+	"reasons of a walk that stopped");
 
 #define LOG_CAP 65536
 
@@ -36,6 +42,7 @@ struct offcpu {
 	uint64_t inserted_at_swap;
 	uint32_t n_comms;
 	int cpus;
+	uint32_t only; /* the one process that is recorded; 0 = there are more */
 	bool first_ns; /* this process is in the first PID namespace */
 	struct offcpu_opts opts;
 	struct offcpu_counters open; /* of the waits that were cut at the end */
@@ -137,6 +144,11 @@ static void configure(struct offcpu *o)
 	bpf_program__set_autoload(o->skel->progs.on_exec, opts->use_comms || opts->use_exec);
 	bpf_program__set_autoload(o->skel->progs.on_rename, opts->use_comms);
 	bpf_program__set_autoload(o->skel->progs.find_self, !o->first_ns);
+	ro->by_table = opts->tables != NULL;
+	bpf_program__set_autoload(
+		o->skel->progs.tables_fork, opts->tables && !opts->forks_untold && !opts->single);
+	bpf_program__set_autoload(o->skel->progs.tables_exec, opts->tables != NULL);
+	bpf_program__set_autoload(o->skel->progs.find_images, opts->tables != NULL);
 	bpf_program__set_autoload(
 		o->skel->progs.find_targets, !opts->all && (!o->first_ns || opts->use_comms));
 	o->skel->bss->self_tgid = (uint32_t)getpid(); /* find_self corrects it in a namespace */
@@ -166,6 +178,8 @@ static int on_event(void *ctx, void *data, size_t len)
 		o->sink->stack(o->sink->ctx, data);
 	else if (type == OFFCPU_EV_THREAD && o->sink->thread)
 		o->sink->thread(o->sink->ctx, data);
+	else if (type == OFFCPU_EV_IMAGE && o->sink->image)
+		o->sink->image(o->sink->ctx, data);
 	return 0;
 }
 
@@ -173,6 +187,28 @@ static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	(void)level, (void)fmt, (void)ap;
 	return 0;
+}
+
+/* The maps that are made by others. */
+static int use_maps(struct offcpu *o, struct err *e)
+{
+	const struct unwindspace_fds *t = o->opts.tables;
+	int rc = bpf_map__reuse_fd(o->skel->maps.agg, o->agg.outer_fd);
+
+	if (rc)
+		return err_sys(e, rc, "cannot use the aggregation map");
+	if (!t)
+		return 0;
+	rc = bpf_map__reuse_fd(o->skel->maps.unwind_chunks, t->chunks);
+	if (!rc)
+		rc = bpf_map__reuse_fd(o->skel->maps.unwind_segs, t->segs);
+	if (!rc)
+		rc = bpf_map__reuse_fd(o->skel->maps.unwind_rules, t->rules);
+	if (!rc)
+		rc = bpf_map__reuse_fd(o->skel->maps.unwind_used, t->used);
+	if (!rc)
+		rc = bpf_map__reuse_fd(o->skel->maps.unwind_procs, t->procs);
+	return rc ? err_sys(e, rc, "cannot use the maps of the unwind tables") : 0;
 }
 
 static int load_programs(struct offcpu *o, struct err *e)
@@ -184,9 +220,9 @@ static int load_programs(struct offcpu *o, struct err *e)
 	if (!o->skel)
 		return err_nomem(e, "the BPF programs");
 	configure(o);
-	rc = bpf_map__reuse_fd(o->skel->maps.agg, o->agg.outer_fd);
+	rc = use_maps(o, e);
 	if (rc)
-		return err_sys(e, rc, "cannot use the aggregation map");
+		return rc;
 	bpf_object__for_each_program(prog, o->skel->obj) bpf_program__set_log_buf(prog, o->log, LOG_CAP);
 	rc = offcpu_bpf__load(o->skel);
 	if (!rc)
@@ -266,6 +302,8 @@ int offcpu_ask_pid(struct offcpu *o, uint32_t pid, struct err *e)
 {
 	if (o->first_ns)
 		o->skel->bss->single_tgid = pid;
+	if (o->opts.single)
+		o->only = pid;
 	return ask(o, o->skel->maps.tgids, o->skel->maps.asked_pids, pid, e);
 }
 
@@ -283,41 +321,6 @@ int offcpu_ask_comm(struct offcpu *o, const char *comm, struct err *e)
 	return 0;
 }
 
-/* Run an iterator over all tasks; what it writes goes to TAKE, record by record of SIZE bytes. */
-static int run_iter(
-	struct bpf_program *prog, size_t size, void (*take)(void *, const void *), void *ctx, struct err *e)
-{
-	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
-	_cleanup_close_ int fd = -1;
-	char buf[16384];
-	size_t have = 0;
-	ssize_t n;
-	int rc = 0;
-
-	if (!link)
-		return refused("attach the task iterator", -errno, e);
-	fd = bpf_iter_create(bpf_link__fd(link));
-	if (fd < 0)
-		rc = refused("create the task iterator", fd, e);
-	while (!rc && (n = read(fd, buf + have, sizeof(buf) - have)) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			rc = err_sys(e, -errno, "cannot read the task iterator");
-			break;
-		}
-		have += (size_t)n;
-		size_t at = 0;
-
-		for (; take && have - at >= size; at += size)
-			take(ctx, buf + at);
-		memmove(buf, buf + at, have - at);
-		have -= at;
-	}
-	bpf_link__destroy(link);
-	return rc;
-}
-
 int offcpu_attach(struct offcpu *o, struct err *e)
 {
 	struct bpf_program *prog;
@@ -327,7 +330,7 @@ int offcpu_attach(struct offcpu *o, struct err *e)
 	bpf_object__for_each_program(prog, o->skel->obj)
 		bpf_program__set_autoattach(prog, strncmp(bpf_program__section_name(prog), "iter", 4) != 0);
 	bpf_program__set_autoattach(o->skel->progs.record_switch, false); /* sched_switch tail-calls it */
-	rc = o->first_ns ? 0 : run_iter(o->skel->progs.find_self, 1, NULL, NULL, e);
+	rc = o->first_ns ? 0 : taskiter_run(o->skel->progs.find_self, 0, 1, NULL, NULL, e);
 	if (rc)
 		return rc;
 	rc = offcpu_bpf__attach(o->skel);
@@ -341,9 +344,48 @@ int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e)
 	return 0;
 }
 
+/* In another PID namespace the global id is not known here; it is recorded then. */
+void offcpu_leave_out(struct offcpu *o, uint32_t pid)
+{
+	if (o->first_ns)
+		o->skel->bss->worker_tgid = pid;
+}
+
+void offcpu_hold(struct offcpu *o, uint32_t pid)
+{
+	__atomic_store_n(&o->skel->bss->held, pid, __ATOMIC_SEQ_CST);
+}
+
 static void set_phase(struct offcpu *o, uint32_t phase)
 {
 	__atomic_store_n(&o->skel->bss->phase, phase, __ATOMIC_SEQ_CST);
+}
+
+static int look_around(struct offcpu *o, struct err *e)
+{
+	return taskiter_run(o->skel->progs.waiting, o->only, 1, NULL, NULL, e);
+}
+
+int offcpu_look_again(struct offcpu *o, struct err *e)
+{
+	return look_around(o, e);
+}
+
+static void take_image(void *ctx, const void *record)
+{
+	const struct offcpu_sink *sink = ctx;
+	struct offcpu_ev_image ev;
+
+	memcpy(&ev, record, sizeof(ev));
+	sink->image(sink->ctx, &ev);
+}
+
+int offcpu_images(struct offcpu *o, uint32_t pid, const struct offcpu_sink *sink, struct err *e)
+{
+	struct offcpu_sink copy = *sink;
+
+	return taskiter_run(
+		o->skel->progs.find_images, pid, sizeof(struct offcpu_ev_image), take_image, &copy, e);
 }
 
 int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e)
@@ -351,11 +393,11 @@ int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e)
 	int rc = aggmap_settle(&o->agg, e);
 
 	if (!rc && bpf_program__autoload(o->skel->progs.find_targets))
-		rc = run_iter(o->skel->progs.find_targets, 1, NULL, NULL, e);
+		rc = taskiter_run(o->skel->progs.find_targets, 0, 1, NULL, NULL, e);
 	if (rc)
 		return rc;
 	set_phase(o, OFFCPU_ARMED);
-	rc = run_iter(o->skel->progs.initial_waits, 1, NULL, NULL, e);
+	rc = look_around(o, e);
 	if (rc)
 		return rc;
 	*start_ns = now_ns(CLOCK_MONOTONIC);
@@ -445,7 +487,8 @@ int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *st
 	rc = offcpu_swap(o, sink, e);
 	if (rc)
 		return rc;
-	rc = run_iter(o->skel->progs.open_waits, sizeof(struct offcpu_ev_open), take_open, &oc, e);
+	rc = taskiter_run(
+		o->skel->progs.open_waits, o->only, sizeof(struct offcpu_ev_open), take_open, &oc, e);
 	if (rc)
 		return rc;
 	/* what a program that was past the phase test added after the swap */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * offcpu - the BPF side of off-CPU recording: load, attach, drain. Floor 4.
+ * offcpu - the BPF side of off-CPU recording: load, attach, drain. Floor 5.
  *
  * The maps, keys and events are described in bpf/offcpu_abi.h, which both sides
  * include. Order of calls: load, ask for targets, attach, start, then drain
@@ -13,6 +13,7 @@
 #include "err.h"
 
 #include "offcpu_abi.h"
+#include "unwindspace.h"
 
 struct offcpu;
 
@@ -30,6 +31,8 @@ struct offcpu_opts {
 	uint32_t depth; /* frames at most, up to OFFCPU_DEPTH_MAX; 0 = 127 */
 	uint32_t state_mask; /* record only these prev_state bits; 0 = any */
 	uint64_t min_ns, max_ns; /* record only waits in [min, max]; max 0 = no bound */
+	const struct unwindspace_fds *tables; /* walk user stacks by these; NULL = by frame pointer */
+	bool forks_untold; /* nobody will tell of forks: children do not share their parent's tables */
 };
 
 /* What is drained goes here; any may be NULL. Pointers are valid during the call only. */
@@ -37,6 +40,7 @@ struct offcpu_sink {
 	void *ctx;
 	void (*stack)(void *ctx, const struct offcpu_ev_stack *ev);
 	void (*thread)(void *ctx, const struct offcpu_ev_thread *ev);
+	void (*image)(void *ctx, const struct offcpu_ev_image *ev);
 	void (*sample)(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value);
 };
 
@@ -55,6 +59,18 @@ int offcpu_ask_comm(struct offcpu *o, const char *comm, struct err *e); /* name 
 /* The process PID (a child, alive) becomes a target when it next execs. */
 int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e);
 
+/*
+ * Hand the image of every target, or with PID (not 0) of that one process, to
+ * the sink: what it needs tables for before offcpu_start().
+ */
+int offcpu_images(struct offcpu *o, uint32_t pid, const struct offcpu_sink *sink, struct err *e);
+
+/* Process PID belongs to the recorder: with opts.all it is left out, as the recorder is. */
+void offcpu_leave_out(struct offcpu *o, uint32_t pid);
+
+/* Nothing that process PID waits for counts, until it is called with 0. */
+void offcpu_hold(struct offcpu *o, uint32_t pid);
+
 /* Attach everything; switches are looked at, but nothing is recorded before offcpu_start(). */
 int offcpu_attach(struct offcpu *o, struct err *e);
 
@@ -63,6 +79,12 @@ int offcpu_attach(struct offcpu *o, struct err *e);
  * CLOCK_MONOTONIC) and looks at the threads that wait already.
  */
 int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e);
+
+/*
+ * Walk the stacks of waits in progress that lacked an unwind table when they
+ * began. What is left without one keeps its reason.
+ */
+int offcpu_look_again(struct offcpu *o, struct err *e);
 
 /* For epoll(7): readable when much is in the ring buffer. */
 int offcpu_fd(const struct offcpu *o);

@@ -6,10 +6,13 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define FLUSH_NS UINT64_C(1000000000)
 #define TICK_MS 100
+#define TABLES_MS 5000 /* how long a recording waits for the unwind tables of its targets */
+#define LOOK_SHARE 10 /* looking again at waits in progress takes a tenth of the time at most */
 
 /* A sample waits for the process events of its time before it is written. */
 struct row {
@@ -19,6 +22,11 @@ struct row {
 
 struct recorder {
 	struct offcpu *bpf;
+	struct unwinder *unwinder; /* NULL = user stacks by frame pointer, or none */
+	struct unwindspace_fds tables;
+	bool look_again; /* waits in progress lack tables that are there now */
+	uint64_t look_due_ns; /* not before */
+	uint64_t quiet_ns; /* when the unwinder last heard that RCU had passed */
 	struct procevents *events; /* NULL = not allowed: /proc alone */
 	struct proctab *procs;
 	struct stacktab *stacks;
@@ -30,6 +38,7 @@ struct recorder {
 	int epoll_fd;
 	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
 	bool all;
+	uint64_t verdicts[CAP_FAILED + 1], reasons[CAP_R_COUNT]; /* of user stacks, by waits */
 	char degraded[512];
 	struct offcpu_sink sink;
 };
@@ -56,6 +65,14 @@ static void take_thread(void *ctx, const struct offcpu_ev_thread *ev)
 	proctab_announce(r->procs, ev);
 }
 
+static void take_image(void *ctx, const struct offcpu_ev_image *ev)
+{
+	struct recorder *r = ctx;
+
+	if (r->unwinder)
+		unwinder_image(r->unwinder, ev);
+}
+
 static void take_sample(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value)
 {
 	struct recorder *r = ctx;
@@ -72,6 +89,16 @@ static void take_event(void *ctx, const struct procevent *ev)
 	struct recorder *r = ctx;
 
 	proctab_event(r->procs, ev);
+	if (r->unwinder)
+		unwinder_event(r->unwinder, ev);
+}
+
+static void take_mapping(void *ctx, const struct procevent *ev)
+{
+	struct recorder *r = ctx;
+
+	if (r->unwinder)
+		unwinder_mapped(r->unwinder, ev);
 }
 
 static void degrade(struct recorder *r, const char *what, const struct err *e)
@@ -112,6 +139,8 @@ static int scan_target(struct recorder *r, uint32_t pid, struct err *e)
 	struct err why;
 	int rc = proctab_scan(r->procs, pid, recorder_now_ns(), &why);
 
+	if (!rc && r->unwinder)
+		unwinder_prepare(r->unwinder, pid);
 	if (rc == -ESRCH)
 		return err_set(e, rc, "process %u has exited meanwhile", pid);
 	if (rc)
@@ -130,7 +159,24 @@ static int scan_targets(struct recorder *r, const struct recorder_opts *o, struc
 	for (size_t i = 0; i < o->n_tids && !rc; i++)
 		rc = procinfo_status(o->tids[i], &st) ? scan_target(r, st.tgid, e) : 0;
 	if (!rc && o->command_pid)
-		rc = scan_target(r, o->command_pid, e);
+		rc = proctab_scan(r->procs, o->command_pid, recorder_now_ns(), e);
+	return rc;
+}
+
+/* The images of the targets, and the tables that were asked for when their maps were read. */
+static int publish_targets(struct recorder *r, const struct recorder_opts *o, struct err *e)
+{
+	struct procinfo_status st;
+	int rc = 0;
+
+	if (!r->unwinder)
+		return 0;
+	for (size_t i = 0; i < o->n_pids && !rc; i++)
+		rc = offcpu_images(r->bpf, o->pids[i], &r->sink, e);
+	for (size_t i = 0; i < o->n_tids && !rc; i++)
+		if (procinfo_status(o->tids[i], &st))
+			rc = offcpu_images(r->bpf, st.tgid, &r->sink, e);
+	unwinder_service(r->unwinder, TABLES_MS);
 	return rc;
 }
 
@@ -142,11 +188,65 @@ static void write_options(struct recorder *r, const struct recorder_opts *o)
 		capwrite_option(r->out, &(struct cap_option){ "argv", o->words[i] });
 	snprintf(number, sizeof(number), "%u", o->bpf.depth);
 	capwrite_option(r->out, &(struct cap_option){ "depth", number });
-	capwrite_option(r->out, &(struct cap_option){ "unwind", "fp" });
+	capwrite_option(r->out, &(struct cap_option){ "unwind", o->bpf.no_user_stacks ? "none"
+								: r->unwinder         ? "dwarf"
+										      : "fp" });
 	capwrite_option(
 		r->out, &(struct cap_option){ "preempted", o->bpf.preempted ? "recorded" : "filtered" });
 	if (r->degraded[0])
 		capwrite_option(r->out, &(struct cap_option){ "degraded", r->degraded });
+}
+
+/* First of all: it forks a process that must inherit nothing. */
+static int open_unwinder(struct recorder *r, const struct recorder_opts *o, struct err *e)
+{
+	struct tableset_opts opts = { .bytes = o->unwind_bytes, .all = o->bpf.all || o->n_comms };
+	struct err why;
+	int rc;
+
+	if (o->bpf.no_user_stacks || o->unwind == RECORDER_UNWIND_FP)
+		return 0;
+	rc = unwinder_open(&opts, &r->unwinder, &why);
+	if (rc && o->unwind == RECORDER_UNWIND_DWARF) {
+		if (e)
+			*e = why;
+		return rc;
+	}
+	if (rc)
+		degrade(r, "user stacks by frame pointer", &why);
+	return 0;
+}
+
+/* With --unwind auto a kernel that refuses the walk by tables gets the one by frame pointer. */
+static int load_bpf(struct recorder *r, const struct recorder_opts *o, struct err *e)
+{
+	struct offcpu_opts opts = o->bpf;
+	struct err why;
+	int rc;
+
+	if (!r->unwinder)
+		return offcpu_load(&opts, &r->bpf, e);
+	unwinder_fds(r->unwinder, &r->tables);
+	opts.tables = &r->tables;
+	opts.forks_untold = !r->events;
+	rc = offcpu_load(&opts, &r->bpf, &why);
+	if (!rc) {
+		offcpu_leave_out(r->bpf, unwinder_worker(r->unwinder));
+		return 0;
+	}
+	if (o->unwind == RECORDER_UNWIND_DWARF) {
+		if (e)
+			*e = why;
+		return rc;
+	}
+	opts.tables = NULL;
+	rc = offcpu_load(&opts, &r->bpf, e);
+	if (rc)
+		return rc;
+	degrade(r, "user stacks by frame pointer", &why);
+	unwinder_close(r->unwinder);
+	r->unwinder = NULL;
+	return 0;
 }
 
 static int open_parts(struct recorder *r, const struct recorder_opts *o, struct err *e)
@@ -158,23 +258,32 @@ static int open_parts(struct recorder *r, const struct recorder_opts *o, struct 
 	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (r->epoll_fd < 0)
 		return err_sys(e, -errno, "cannot create an epoll instance");
-	rc = stacktab_new(o->bpf.depth, &r->stacks, e);
+	rc = open_unwinder(r, o, e);
+	if (!rc)
+		rc = stacktab_new(o->bpf.depth, &r->stacks, e);
 	if (!rc)
 		rc = proctab_new(all, o->bpf.follow, &r->procs, e);
-	if (!rc && procevents_open(&r->events, &why) != 0)
+	if (!rc && procevents_open(r->unwinder != NULL, &r->events, &why) != 0)
 		degrade(r, "mappings made during the recording are not seen", &why);
 	if (!rc && r->events)
 		rc = watch(r, procevents_fd(r->events), e);
+	if (!rc && r->events && r->unwinder)
+		procevents_at_once(r->events, take_mapping, r);
+	/* tables are compiled while the verifier works */
 	if (!rc)
-		rc = offcpu_load(&o->bpf, &r->bpf, e);
+		rc = scan_targets(r, o, e);
+	if (!rc)
+		rc = load_bpf(r, o, e);
 	if (!rc)
 		rc = watch(r, offcpu_fd(r->bpf), e);
 	if (!rc)
 		rc = ask_targets(r, o, e);
 	if (!rc)
-		rc = scan_targets(r, o, e);
-	if (!rc)
 		rc = offcpu_attach(r->bpf, e);
+	if (!rc)
+		rc = publish_targets(r, o, e);
+	if (!rc && r->unwinder)
+		rc = watch(r, unwinder_fd(r->unwinder), e);
 	/* last, so that a recording that cannot begin leaves no file and replaces none */
 	if (!rc)
 		rc = capwrite_open(o->path, o->force, &r->out, e);
@@ -190,14 +299,18 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struc
 		return err_nomem(e, "the recorder");
 	r->epoll_fd = -1;
 	r->all = opts->bpf.all || opts->n_comms;
-	r->sink = (struct offcpu_sink){
-		.ctx = r, .stack = take_stack, .thread = take_thread, .sample = take_sample
-	};
+	r->sink = (struct offcpu_sink){ .ctx = r,
+		.stack = take_stack,
+		.thread = take_thread,
+		.image = take_image,
+		.sample = take_sample };
 	rc = open_parts(r, opts, e);
 	if (rc) {
 		recorder_close(r);
 		return rc;
 	}
+	/* tables and flushes should not wait for what they observe; where that is refused they do */
+	setpriority(PRIO_PROCESS, 0, -10);
 	write_options(r, opts);
 	*ret = r;
 	return 0;
@@ -208,6 +321,7 @@ void recorder_close(struct recorder *r)
 	if (!r)
 		return;
 	offcpu_close(r->bpf);
+	unwinder_close(r->unwinder);
 	procevents_close(r->events);
 	proctab_free(r->procs);
 	stacktab_free(r->stacks);
@@ -226,9 +340,28 @@ int recorder_start(struct recorder *r, struct err *e)
 	if (rc)
 		return rc;
 	r->next_flush_ns = r->start_ns + FLUSH_NS;
+	/* what waited already has asked for tables */
+	offcpu_drain(r->bpf, &r->sink);
 	if (r->all)
 		proctab_scan_all(r->procs, recorder_now_ns());
 	return caphost_write(r->out, r->start_ns, e);
+}
+
+void recorder_hold(struct recorder *r, uint32_t pid)
+{
+	offcpu_hold(r->bpf, pid);
+}
+
+int recorder_command(struct recorder *r, uint32_t pid, struct err *e)
+{
+	int rc = 0;
+
+	if (r->unwinder && pid) {
+		rc = offcpu_images(r->bpf, pid, &r->sink, e);
+		unwinder_service(r->unwinder, TABLES_MS);
+	}
+	offcpu_hold(r->bpf, 0);
+	return rc;
 }
 
 int recorder_fd(const struct recorder *r)
@@ -236,13 +369,18 @@ int recorder_fd(const struct recorder *r)
 	return r->epoll_fd;
 }
 
-int recorder_timeout_ms(const struct recorder *r)
+uint64_t recorder_timeout_ns(const struct recorder *r)
 {
-	uint64_t now = recorder_now_ns();
+	uint64_t now = recorder_now_ns(), due = MIN(r->next_flush_ns, now + TICK_MS * UINT64_C(1000000));
 
-	if (now >= r->next_flush_ns)
-		return 0;
-	return (int)MIN((r->next_flush_ns - now) / 1000000 + 1, TICK_MS);
+	if (r->unwinder) {
+		due = MIN(due, unwinder_due_ns(r->unwinder));
+		if (r->look_again)
+			due = MIN(due, r->look_due_ns);
+		if (r->events && procevents_pending(r->events))
+			due = MIN(due, now + 1000000);
+	}
+	return due <= now ? 0 : due - now;
 }
 
 /*
@@ -273,6 +411,7 @@ static void write_row(struct recorder *r, const struct row *row)
 {
 	const struct offcpu_key *k = &row->key;
 	const struct offcpu_value *v = &row->value;
+	struct stacktab_end end = { 0 };
 	struct cap_sample s = { .tid = k->tid,
 		.state = k->state,
 		.flags = k->flags & (CAP_SAMPLE_EPOCH - 1),
@@ -284,62 +423,23 @@ static void write_row(struct recorder *r, const struct row *row)
 
 	s.proc = proctab_emit(r->procs, k, v->first_ns, r->out);
 	s.flags |= proctab_epoch(r->procs, k, v->first_ns, v->last_ns) * CAP_SAMPLE_EPOCH;
-	s.kstack = stacktab_emit(r->stacks, CAP_STACK_KERNEL, &k->kernel, r->out);
-	s.ustack = stacktab_emit(r->stacks, CAP_STACK_USER, &k->user, r->out);
+	s.kstack = stacktab_emit(r->stacks, CAP_STACK_KERNEL, &k->kernel, r->out, NULL);
+	s.ustack = stacktab_emit(r->stacks, CAP_STACK_USER, &k->user, r->out, &end);
+	if (end.verdict <= CAP_FAILED)
+		r->verdicts[end.verdict] += v->count;
+	if ((end.verdict == CAP_STOPPED || end.verdict == CAP_FAILED) && end.reason < CAP_R_COUNT)
+		r->reasons[end.reason] += v->count;
 	if (s.proc == CAP_NONE || s.kstack == CAP_NONE || s.ustack == CAP_NONE)
 		r->rows_lost += v->count;
 	else
 		capwrite_sample(r->out, &s);
 }
 
-static void write_counters(struct recorder *r)
-{
-	struct recorder_stats st;
-
-	recorder_stats(r, &st);
-
-	const struct cap_counter all[] = {
-		{ "waits.seen", st.bpf.seen },
-		{ "waits.seen_ns", st.bpf.seen_ns },
-		{ "waits.recorded", st.bpf.recorded },
-		{ "waits.recorded_ns", st.bpf.recorded_ns },
-		{ "filtered.preempted", st.bpf.preempted },
-		{ "filtered.preempted_ns", st.bpf.preempted_ns },
-		{ "filtered.state", st.bpf.state },
-		{ "filtered.state_ns", st.bpf.state_ns },
-		{ "filtered.min", st.bpf.min },
-		{ "filtered.min_ns", st.bpf.min_ns },
-		{ "filtered.max", st.bpf.max },
-		{ "filtered.max_ns", st.bpf.max_ns },
-		{ "lost.map_full", st.bpf.agg_full },
-		{ "lost.map_full_ns", st.bpf.agg_full_ns },
-		{ "lost.no_storage", st.bpf.storage },
-		{ "lost.begin_unseen", st.bpf.begin_unseen },
-		{ "waits.end_estimated", st.bpf.end_estimated },
-		{ "lost.memory", r->rows_lost },
-		{ "lost.stacks", st.stacks.lost },
-		{ "lost.process_events", st.procs.events_lost },
-		{ "lost.maps", st.procs.maps_lost },
-		{ "maps.refused", st.procs.maps_refused },
-		{ "stacks.distinct", st.stacks.stacks },
-		{ "stacks.truncated", st.stacks.truncated },
-		{ "stacks.kernel_failed", st.bpf.kernel_failed },
-		{ "stacks.user_failed", st.bpf.user_failed },
-		{ "stacks.resent", st.bpf.ring_full },
-		{ "names.resent", st.bpf.ring_thread },
-		{ "names.kernel_missing", st.stacks.kernel_unnamed },
-		{ "files.unread", st.procs.files_unread },
-		{ "clock.back", st.bpf.clock_back },
-		{ "processes", st.procs.images },
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		capwrite_counter(r->out, &all[i]);
-}
-
 /* Everything of the kernel's side up to now is in rows and tables: write it. */
 static int flush(struct recorder *r, struct err *e)
 {
+	struct recorder_stats st;
+
 	if (r->events)
 		procevents_drain(r->events, false, take_event, r);
 	load_symbols(r);
@@ -347,8 +447,42 @@ static int flush(struct recorder *r, struct err *e)
 		write_row(r, &r->rows[i]);
 	r->n_rows = 0;
 	proctab_flush(r->procs, recorder_now_ns(), r->out);
-	write_counters(r);
+	recorder_stats(r, &st);
+	recstats_write(&st, r->out);
 	return capwrite_flush(r->out, recorder_now_ns(), e);
+}
+
+/* Processes and tables in step with what happened; waits that lacked a table are walked when it is there. */
+static int keep_up(struct recorder *r, struct err *e)
+{
+	uint64_t began, now;
+	int rc;
+
+	if (unwinder_service(r->unwinder, 0))
+		r->look_again = true;
+	offcpu_leave_out(r->bpf, unwinder_worker(r->unwinder));
+	began = recorder_now_ns();
+	if (!r->look_again || began < r->look_due_ns)
+		return 0;
+	r->look_again = false;
+	rc = offcpu_look_again(r->bpf, e);
+	now = recorder_now_ns();
+	r->look_due_ns = now + (now - began) * LOOK_SHARE;
+	return rc;
+}
+
+/* After a swap; not more than once a second, see unwinder_quiet(). */
+static void tell_quiet(struct recorder *r)
+{
+	uint64_t now = recorder_now_ns();
+
+	if (!r->unwinder || now - r->quiet_ns < FLUSH_NS)
+		return;
+	r->quiet_ns = now;
+	/* nobody tells what is mapped: look */
+	if (!r->events)
+		unwinder_distrust(r->unwinder);
+	unwinder_quiet(r->unwinder);
 }
 
 int recorder_service(struct recorder *r, struct err *e)
@@ -361,12 +495,16 @@ int recorder_service(struct recorder *r, struct err *e)
 	offcpu_drain(r->bpf, &r->sink);
 	if (r->events)
 		procevents_drain(r->events, true, take_event, r);
+	rc = r->unwinder ? keep_up(r, e) : 0;
+	if (rc)
+		return rc;
 	load_symbols(r);
 	if (recorder_now_ns() < r->next_flush_ns && !offcpu_crowded(r->bpf) && !proctab_remapped(r->procs))
 		return 0;
 	rc = offcpu_swap(r->bpf, &r->sink, e);
 	if (rc)
 		return rc;
+	tell_quiet(r);
 	while (r->next_flush_ns <= recorder_now_ns())
 		r->next_flush_ns += FLUSH_NS;
 	return flush(r, e);
@@ -394,6 +532,11 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 	offcpu_counters(r->bpf, &ret->bpf);
 	proctab_stats(r->procs, &ret->procs);
 	stacktab_stats(r->stacks, &ret->stacks);
+	ret->by_table = r->unwinder != NULL;
+	if (r->unwinder)
+		unwinder_stats(r->unwinder, &ret->unwind);
+	memcpy(ret->verdicts, r->verdicts, sizeof(ret->verdicts));
+	memcpy(ret->reasons, r->reasons, sizeof(ret->reasons));
 	ret->waits = ret->bpf.recorded;
 	ret->waits_ns = ret->bpf.recorded_ns;
 	ret->lost = ret->bpf.agg_full + ret->bpf.storage + ret->bpf.begin_unseen + r->rows_lost +

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * recorder - a whole off-CPU recording: BPF, process events and the capture,
- * tied together. Floor 7.
+ * tied together. Floor 10.
  *
  * open, start, then service() whenever recorder_fd() is readable and at least
- * every recorder_timeout_ms(), stop, close. A flush reaches the file once a
+ * every recorder_timeout_ns(), stop, close. A flush reaches the file once a
  * second, so that a killed recorder loses no more than that.
  */
 #ifndef STACKTOOLS_RECORDER_H
@@ -12,13 +12,20 @@
 
 #include "err.h"
 #include "offcpu.h"
-#include "proctab.h"
-#include "stacktab.h"
+#include "recstats.h"
 
 struct recorder;
 
+enum recorder_unwind {
+	RECORDER_UNWIND_AUTO = 0, /* by unwind tables where that is possible, else by frame pointer */
+	RECORDER_UNWIND_DWARF, /* by unwind tables or not at all */
+	RECORDER_UNWIND_FP, /* by frame pointer */
+};
+
 struct recorder_opts {
-	struct offcpu_opts bpf;
+	struct offcpu_opts bpf; /* `tables` is the recorder's own affair */
+	enum recorder_unwind unwind;
+	uint64_t unwind_bytes; /* memory for unwind tables; 0 = see tableset.h */
 	const uint32_t *pids, *tids; /* targets */
 	size_t n_pids, n_tids;
 	const char *const *comms;
@@ -30,27 +37,23 @@ struct recorder_opts {
 	size_t n_words;
 };
 
-struct recorder_stats {
-	uint64_t start_ns, now_ns;
-	uint64_t bytes; /* written */
-	uint64_t waits, waits_ns;
-	uint64_t rows_lost; /* waits for which the recorder had no memory */
-	struct offcpu_counters bpf;
-	struct proctab_stats procs;
-	struct stacktab_stats stacks;
-	uint64_t lost; /* the sum of all lost.* counters that count waits or events */
-	const char *degraded; /* what works less well here and why; "" = nothing */
-};
-
 /* Open the output, load and attach. The story names the step and the remedy. */
 int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struct err *e);
 int recorder_start(struct recorder *r, struct err *e);
+
+/*
+ * recorder_hold(): the command PID will be held at its exec; nothing of it
+ * counts until recorder_command(), which makes the unwind tables of its new
+ * image ready (PID 0: it could not be held, they follow).
+ */
+void recorder_hold(struct recorder *r, uint32_t pid);
+int recorder_command(struct recorder *r, uint32_t pid, struct err *e);
 
 /* CLOCK_MONOTONIC */
 uint64_t recorder_now_ns(void);
 
 int recorder_fd(const struct recorder *r); /* for poll(2) */
-int recorder_timeout_ms(const struct recorder *r);
+uint64_t recorder_timeout_ns(const struct recorder *r);
 
 /* Take in what is there; flush when one is due. An error of the output ends the recording. */
 int recorder_service(struct recorder *r, struct err *e);

@@ -9,6 +9,7 @@ struct stack {
 	uint8_t kind, verdict, reason;
 	int32_t error;
 	uint32_t len;
+	uint64_t stop_pc;
 	uint64_t *frames;
 };
 
@@ -99,6 +100,8 @@ void stacktab_add(struct stacktab *t, const struct offcpu_ev_stack *ev)
 	s->cap_id = CAP_NONE;
 	s->reason = CAP_R_NONE;
 	s->verdict = ev->verdict;
+	s->reason = (uint8_t)ev->reason;
+	s->stop_pc = ev->stop_pc;
 }
 
 /* How many leading frames, up to the first one of the scheduler, are the tracer's and not the thread's. */
@@ -147,8 +150,8 @@ static void emit_frames(struct stacktab *t, struct stack *s, struct cap_stack *o
 		emit_symbol(t, out->frames[i], w);
 }
 
-uint32_t stacktab_emit(
-	struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id, struct capwrite *w)
+uint32_t stacktab_emit(struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id,
+	struct capwrite *w, struct stacktab_end *end)
 {
 	bool added;
 	struct stack *s = slot(t, kind, id, &added);
@@ -161,6 +164,8 @@ uint32_t stacktab_emit(
 		s->reason = id->hi ? CAP_R_LOST : (uint8_t)(id->lo >> 32);
 		s->error = id->hi ? 0 : (int32_t)(uint32_t)id->lo;
 	}
+	if (end)
+		*end = (struct stacktab_end){ s->verdict, s->reason };
 	if (s->reason == CAP_R_LOST)
 		t->stats.lost++;
 	if (s->cap_id != CAP_NONE)
@@ -171,7 +176,8 @@ uint32_t stacktab_emit(
 		.kind = s->kind,
 		.verdict = s->verdict,
 		.reason = s->reason,
-		.error = s->error };
+		.error = s->error,
+		.stop_pc = s->stop_pc };
 	if (s->len)
 		emit_frames(t, s, &out, w);
 	t->stats.truncated += out.verdict == CAP_TRUNCATED;

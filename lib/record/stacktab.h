@@ -33,13 +33,19 @@ void stacktab_symbols(struct stacktab *t, const struct kallsyms *ks);
  */
 void stacktab_add(struct stacktab *t, const struct offcpu_ev_stack *ev);
 
+/* How a stack ended. */
+struct stacktab_end {
+	uint8_t verdict, reason; /* enum cap_verdict, enum cap_reason */
+};
+
 /*
  * The capture's id of the stack ID of KIND (enum cap_stack_kind), which is
  * written to W at its first use with the symbols it needs. A stack that never
- * arrived is one of no frames, reason CAP_R_LOST. CAP_NONE without memory.
+ * arrived is one of no frames, reason CAP_R_LOST. CAP_NONE without memory. END may be
+ * NULL.
  */
-uint32_t stacktab_emit(
-	struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id, struct capwrite *w);
+uint32_t stacktab_emit(struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id,
+	struct capwrite *w, struct stacktab_end *end);
 
 /* True when a kernel address had no symbol since the last call: the table may be out of date. */
 bool stacktab_wants_symbols(struct stacktab *t);

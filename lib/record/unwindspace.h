@@ -22,11 +22,10 @@
 struct unwindspace;
 
 struct unwindspace_opts {
-	uint64_t bytes; /* of chunks at most, rounded down to whole ones, at least two */
+	uint64_t bytes; /* of chunks at most, rounded down to whole ones, at least two; one is never used */
 	uint32_t segs; /* room in the array of segments; 0 = 65536, 4 GiB of text */
-	uint32_t procs; /* room for processes */
-	uint32_t first_chunks; /* made at once; installed by a thread meanwhile (the kernel waits for RCU
-				  there) */
+	uint32_t procs; /* room for processes; 0 = 16384 */
+	uint32_t first_chunks; /* made and put in place by a thread meanwhile */
 };
 
 /* The descriptors of the maps, for bpf_map__reuse_fd(). */
@@ -65,22 +64,33 @@ void unwindspace_maps_drop(struct unwindspace *s, const struct unwindspace_maps 
 
 /*
  * Everything that was added is in the kernel's sight when this returns 0:
- * call it before a mapping or a process refers to it. Waits for RCU when new
- * chunks were made since the last call.
+ * call it before a mapping or a process refers to it. Cheap, and it does not
+ * wait for RCU: a new chunk is seen as soon as a thread has put it in place.
  */
 int unwindspace_commit(struct unwindspace *s, struct err *e);
 
-/* Process TGID has these mappings from now on (replaces, atomically for BPF). */
+/*
+ * Process TGID has these mappings from now on (replaces, atomically for BPF).
+ * -ENOSPC when there is no room for another process.
+ */
 int unwindspace_proc_set(struct unwindspace *s, uint32_t tgid, const struct unwind_proc *p, struct err *e);
+/* What BPF has for TGID, which it may have put there itself at a fork. False when there is nothing. */
+bool unwindspace_proc_get(const struct unwindspace *s, uint32_t tgid, struct unwind_proc *ret);
+
+/* Drop every process that KEEP does not want. */
+void unwindspace_procs_sweep(struct unwindspace *s,
+	bool (*keep)(void *ctx, uint32_t tgid, const struct unwind_proc *p), void *ctx);
+
 void unwindspace_proc_drop(struct unwindspace *s, uint32_t tgid);
 
 /* An RCU grace period has passed since the last call. */
 void unwindspace_quiet(struct unwindspace *s);
 
 struct unwindspace_stats {
-	uint64_t bytes; /* of chunks, segments and rules: what the kernel holds */
-	uint64_t bytes_used; /* of the chunks, by tables and mappings */
-	uint64_t rows, tables, rules;
+	uint64_t bytes; /* that the kernel holds for chunks, segments, rules and times */
+	uint64_t bytes_used; /* of the chunks, by tables and mappings, until they are quiet */
+	uint64_t rows, tables; /* without those that were removed */
+	uint64_t rules; /* distinct ones, until their tables are quiet */
 };
 
 void unwindspace_stats(const struct unwindspace *s, struct unwindspace_stats *ret);

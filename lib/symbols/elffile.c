@@ -259,11 +259,21 @@ static int open_file(int dirfd, const char *path, bool in_root)
 
 DEFINE_CLEANUP(struct elffile *, elffile_close);
 
+/* fstat(3) may be a call that takes a path, which whoever may open nothing is denied. */
+static int examine(int fd, struct stat *st)
+{
+#ifdef SYS_fstat
+	return (int)syscall(SYS_fstat, fd, st);
+#else
+	return fstat(fd, st);
+#endif
+}
+
 static int fill_from(struct elffile *f, struct err *e)
 {
 	struct stat st;
 
-	if (fstat(f->fd, &st) != 0)
+	if (examine(f->fd, &st) != 0)
 		return err_sys(e, -errno, "cannot be examined");
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, -EINVAL, "is no regular file");

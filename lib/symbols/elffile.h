@@ -52,7 +52,10 @@ struct elffile {
  */
 int elffile_open(int dirfd, const char *path, bool in_root, struct elffile **ret, struct err *e);
 
-/* The same of an open descriptor, which *RET owns from then on; on failure it stays the caller's. */
+/*
+ * The same of an open descriptor, which *RET owns from then on; on failure it stays the caller's.
+ * Takes fstat(2) and pread(2) and nothing else of the kernel.
+ */
 int elffile_fd(int fd, struct elffile **ret, struct err *e);
 
 /* The same over LEN bytes in memory, which must outlive *RET: the vdso. */

@@ -4,11 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 
-static void child(const int start[2], const int fail[2], char *const argv[], const void *mask)
+static void child(const int start[2], const int fail[2], char *const argv[], const void *mask, bool hold)
 {
-	char go;
+	char go, held;
 	int code;
 
 	close(start[1]);
@@ -18,6 +19,9 @@ static void child(const int start[2], const int fail[2], char *const argv[], con
 	signal(SIGXFSZ, SIG_DFL);
 	if (read(start[0], &go, 1) != 1)
 		_exit(127);
+	held = hold && ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0;
+	if (write(fail[1], &held, 1) != 1)
+		_exit(126);
 	execvp(argv[0], argv);
 	code = errno;
 	if (write(fail[1], &code, sizeof(code)) != sizeof(code))
@@ -38,7 +42,7 @@ int command_prepare(struct command *c, char *const argv[], const void *mask, str
 	}
 	c->pid = fork();
 	if (c->pid == 0)
-		child(start, fail, argv, mask);
+		child(start, fail, argv, mask, c->hold);
 	close(start[0]);
 	close(fail[1]);
 	c->start_fd = start[1];
@@ -51,8 +55,33 @@ int command_prepare(struct command *c, char *const argv[], const void *mask, str
 	return err_sys(e, -errno, "cannot start '%s'", argv[0]);
 }
 
+static ssize_t read_again(int fd, void *to, size_t len)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, to, len);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+/* The kernel stops a traced process with SIGTRAP when it has a new image. */
+static void await_stop(struct command *c)
+{
+	pid_t pid;
+
+	do
+		pid = waitpid(c->pid, &c->status, __WALL);
+	while (pid < 0 && errno == EINTR);
+	if (pid == c->pid && WIFSTOPPED(c->status))
+		return;
+	c->held = false;
+	c->ended = pid == c->pid;
+}
+
 int command_go(struct command *c, const char *name, struct err *e)
 {
+	char held = 0;
 	int code = 0;
 	ssize_t n;
 
@@ -60,17 +89,28 @@ int command_go(struct command *c, const char *name, struct err *e)
 		code = errno;
 	close(c->start_fd);
 	c->start_fd = -1;
-	do
-		n = read(c->fail_fd, &code, sizeof(code));
-	while (n < 0 && errno == EINTR);
+	n = read_again(c->fail_fd, &held, 1);
+	if (n == 1)
+		n = read_again(c->fail_fd, &code, sizeof(code));
 	close(c->fail_fd);
 	c->fail_fd = -1;
-	if (n == 0 && !code)
+	if (n == 0 && !code) {
+		c->held = held;
+		if (held)
+			await_stop(c);
 		return 0;
+	}
 	waitpid(c->pid, &c->status, 0);
 	c->ended = true;
 	err_sys(e, -code, "cannot start '%s'", name);
 	return code == ENOENT ? err_hint(e, "no such command in PATH") : -code;
+}
+
+void command_release(struct command *c)
+{
+	if (c->held)
+		ptrace(PTRACE_DETACH, c->pid, NULL, NULL);
+	c->held = false;
 }
 
 bool command_ended(struct command *c)
@@ -82,6 +122,7 @@ bool command_ended(struct command *c)
 
 void command_close(struct command *c)
 {
+	command_release(c);
 	if (!c->pid || c->start_fd < 0)
 		return;
 	close(c->start_fd);

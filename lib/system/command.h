@@ -2,7 +2,9 @@
 /*
  * command - a child that waits at its start line. Floor 2.
  *
- * It is forked first, so that its PID can be watched, and execs when told.
+ * It is forked first, so that its PID can be watched, and execs when told. It
+ * can be held (by ptrace(2)) before the first instruction of its program, for
+ * what must be known of the new image before it runs.
  */
 #ifndef STACKTOOLS_COMMAND_H
 #define STACKTOOLS_COMMAND_H
@@ -15,6 +17,8 @@ struct command {
 	pid_t pid; /* 0 = none */
 	int start_fd; /* closing it ends the child, a byte lets it exec */
 	int fail_fd; /* close-on-exec: the child's errno when exec fails */
+	bool hold; /* set before command_prepare(): hold it after its exec */
+	bool held; /* set by command_go(): it stands there; may stay false, where ptrace is not allowed */
 	int status; /* of waitpid(2), once it was reaped */
 	bool ended;
 };
@@ -25,6 +29,9 @@ int command_prepare(struct command *c, char *const argv[], const void *mask, str
 
 /* Let it exec; -ENOENT and the like when that fails (the child is reaped then). */
 int command_go(struct command *c, const char *name, struct err *e);
+
+/* Let a held one run; does nothing for one that is not. */
+void command_release(struct command *c);
 
 /* Has it ended? Reaps it. */
 bool command_ended(struct command *c);

@@ -30,6 +30,7 @@ struct pending {
 	uint64_t time_ns;
 	size_t at, len; /* into bytes */
 	bool build_id; /* from the event that tells build IDs */
+	bool told; /* at once */
 };
 
 struct procevents {
@@ -40,9 +41,11 @@ struct procevents {
 	struct buf bytes;
 	struct pending *pending;
 	size_t n_pending, cap_pending;
+	void (*at_once)(void *ctx, const struct procevent *ev);
+	void *at_once_ctx;
 };
 
-static int open_one(int cpu, bool build_id)
+static int open_one(int cpu, bool build_id, bool prompt)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -60,21 +63,21 @@ static int open_one(int cpu, bool build_id)
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
-		.wakeup_watermark = DATA_PAGES * 4096u / 2,
+		.wakeup_watermark = prompt ? 1 : DATA_PAGES * 4096u / 2,
 	};
 	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : (int)fd;
 }
 
-static int add_ring(struct procevents *p, int cpu, struct err *e)
+static int add_ring(struct procevents *p, int cpu, bool prompt, struct err *e)
 {
 	static const int caps[] = { CAP_PERFMON };
 	struct epoll_event ev = { .events = EPOLLIN };
 	struct ring *r = &p->rings[p->n_rings];
 	void *page;
 
-	r->fd = open_one(cpu, false);
+	r->fd = open_one(cpu, false, prompt);
 	if (r->fd == -ENODEV)
 		return 0; /* offline */
 	if (r->fd < 0)
@@ -88,7 +91,7 @@ static int add_ring(struct procevents *p, int cpu, struct err *e)
 		return err_hint(e, "raise kernel.perf_event_mlock_kb, or give CAP_IPC_LOCK");
 	}
 	r->page = page;
-	r->id_fd = open_one(cpu, true);
+	r->id_fd = open_one(cpu, true, prompt);
 	if (r->id_fd >= 0 && (ioctl(r->id_fd, PERF_EVENT_IOC_ID, &r->id_id) != 0 ||
 				     ioctl(r->id_fd, PERF_EVENT_IOC_SET_OUTPUT, r->fd) != 0)) {
 		close(r->id_fd);
@@ -100,7 +103,7 @@ static int add_ring(struct procevents *p, int cpu, struct err *e)
 	return 0;
 }
 
-int procevents_open(struct procevents **ret, struct err *e)
+int procevents_open(bool prompt, struct procevents **ret, struct err *e)
 {
 	struct procevents *p = calloc(1, sizeof(*p));
 	int n = get_nprocs_conf(), rc = 0;
@@ -113,13 +116,18 @@ int procevents_open(struct procevents **ret, struct err *e)
 	if (p->epoll_fd < 0 || !p->rings)
 		rc = err_nomem(e, "process events");
 	for (int cpu = 0; cpu < n && !rc; cpu++)
-		rc = add_ring(p, cpu, e);
+		rc = add_ring(p, cpu, prompt, e);
 	if (rc) {
 		procevents_close(p);
 		return rc;
 	}
 	*ret = p;
 	return 0;
+}
+
+bool procevents_pending(const struct procevents *p)
+{
+	return p->n_pending > 0;
 }
 
 void procevents_close(struct procevents *p)
@@ -288,6 +296,24 @@ static void forget(struct procevents *p, size_t n)
 	p->bytes = rest;
 }
 
+void procevents_at_once(struct procevents *p, void (*fn)(void *ctx, const struct procevent *ev), void *ctx)
+{
+	p->at_once = fn;
+	p->at_once_ctx = ctx;
+}
+
+static void tell_at_once(struct procevents *p)
+{
+	for (size_t i = 0; i < p->n_pending; i++) {
+		struct pending *k = &p->pending[i];
+		struct procevent ev;
+
+		if (!k->told && decode(p->bytes.p + k->at, k, &ev) && ev.type == PROCEVENT_MMAP)
+			p->at_once(p->at_once_ctx, &ev);
+		k->told = true;
+	}
+}
+
 void procevents_drain(
 	struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx)
 {
@@ -302,6 +328,8 @@ void procevents_drain(
 		read_ring(p, &p->rings[i]);
 	if (!p->n_pending)
 		return;
+	if (p->at_once)
+		tell_at_once(p);
 	qsort(p->pending, p->n_pending, sizeof(*p->pending), by_time);
 	for (; n < p->n_pending && p->pending[n].time_ns <= horizon; n++) {
 		struct procevent ev;

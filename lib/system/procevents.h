@@ -40,12 +40,25 @@ struct procevent {
 
 struct procevents;
 
-/* On success *RET is the caller's. -EACCES or -EPERM when perf_event_paranoid forbids it. */
-int procevents_open(struct procevents **ret, struct err *e);
+/*
+ * PROMPT: the descriptor is readable at each event, else when a buffer is half
+ * full. On success *RET is the caller's. -EACCES or -EPERM when perf_event_paranoid
+ * forbids it.
+ */
+int procevents_open(bool prompt, struct procevents **ret, struct err *e);
 void procevents_close(struct procevents *p); /* NULL is fine */
 
-/* For epoll(7): readable when a buffer is half full. */
+/* For epoll(7). */
 int procevents_fd(const struct procevents *p);
+
+/*
+ * From now on FN hears of each new mapping as soon as a drain meets it, before
+ * and besides its turn.
+ */
+void procevents_at_once(struct procevents *p, void (*fn)(void *ctx, const struct procevent *ev), void *ctx);
+
+/* Did the last drain keep events back? Then another one is due within two milliseconds. */
+bool procevents_pending(const struct procevents *p);
 
 /*
  * Hand out all events up to now; with SETTLE those of the last millisecond

@@ -3,18 +3,27 @@
  * tabworker - a process that compiles unwind tables of files that nobody
  * vouches for, and can do nothing else. Floor 6.
  *
- * It is forked before the recorder has anything worth stealing open, gives up
- * every capability and (where root) its user, closes what it inherited, sets
- * no_new_privs, bounds its memory and CPU time, may open no file, and then
- * allows itself only the system calls that the work takes (seccomp). It gets descriptors of
- * files over a socket and answers with sealed memfds. One that crashes or is killed is
- * replaced, and the file it worked on is answered with -EIO; one that takes
- * too long over a file is killed.
+ * It is forked before the recorder has anything worth stealing open, and
+ * enters a sandbox (sandbox.h): no capability, no file but those it is handed,
+ * bounded memory, the system calls that the work takes. It gets descriptors of
+ * files over a socket, each with a memfd for the table, which is sealed before
+ * it is looked at. A worker that crashes, is killed or says something that
+ * makes no sense is replaced, and the file it worked on is answered with -EIO;
+ * one that takes too long over a file is ended and the answer is -ETIMEDOUT.
+ * A stopped one (SIGSTOP) takes too long as well.
+ *
+ * All calls come from one thread, the one that opened it: when that ends the
+ * worker is killed. Whoever waits for any child (waitpid(-1)) takes its end away.
  */
 #ifndef STACKTOOLS_TABWORKER_H
 #define STACKTOOLS_TABWORKER_H
 
 #include "err.h"
+#include "tabserve.h"
+
+#include <sys/types.h>
+
+#define TABWORKER_TABLE_MAX (UINT64_C(1) << 30) /* bytes of one table; more is answered with -EFBIG */
 
 struct tabworker;
 
@@ -23,18 +32,31 @@ struct tabworker_opts {
 	unsigned int seconds; /* wall time for one file; 0 = 20 */
 };
 
-/* Fork it. On success *RET is the caller's. */
+/* Fork it. OPTS may be NULL. On success *RET is the caller's. */
 int tabworker_open(const struct tabworker_opts *opts, struct tabworker **ret, struct err *e);
+
+/* The same with another compiler than unwindcomp(): how tests get one that crashes, hangs or breaks out. */
+int tabworker_open_with(
+	const struct tabworker_opts *opts, tabserve_compile *compile, struct tabworker **ret, struct err *e);
+
 void tabworker_close(struct tabworker *w); /* ends the process; NULL is fine */
 
-/* For poll(2): readable when an answer is there, or the worker has died. Changes when it is replaced. */
+/*
+ * For poll(2): readable when tabworker_next() has something to do: an answer
+ * is there, the worker has died, a file has had its time. The same all along.
+ */
 int tabworker_fd(const struct tabworker *w);
 
+/* The process, so that a recorder can leave it out; changes when it is replaced. 0 = there is none. */
+pid_t tabworker_pid(const struct tabworker *w);
+
 /*
- * Ask for the table of the ELF file FD (kept open by the caller only until
- * this returns). COOKIE comes back with the answer. -EMEDIUMTYPE for what is
- * no regular file. Requests wait in memory while the worker is busy: this
- * never blocks.
+ * Ask for the table of the ELF file FD, which the caller may close at once;
+ * its offset does not matter and stays. COOKIE comes back with the answer. The
+ * worker gets a descriptor for reading alone, whatever FD is open for.
+ * -EMEDIUMTYPE for what is no regular file, -EMFILE when no more descriptors
+ * can be held; the story lacks the file's name. Requests wait in memory while
+ * the worker is busy: this never blocks.
  */
 int tabworker_ask(struct tabworker *w, int fd, uint64_t cookie, struct err *e);
 
@@ -44,15 +66,18 @@ size_t tabworker_pending(const struct tabworker *w);
 struct tabworker_answer {
 	uint64_t cookie;
 	int error; /* 0, or -errno with the story in `why`; a table of no segments is no error */
-	const uint8_t *bytes; /* the table, not checked yet; valid until the next call */
+	const uint8_t
+		*bytes; /* the table, not checked yet, aligned to 8, sealed; valid until the next call */
 	size_t len;
 	char why[256];
 };
 
 /*
- * The next answer, waiting up to TIMEOUT_MS for one (0: only if it is there;
- * -1: as long as it takes, bounded by the time for one file). Returns 1 and
- * fills RET, 0 when none came, or -errno when no worker can be started.
+ * The next answer, in the order of the requests, waiting up to TIMEOUT_MS for
+ * one (0: only if it is there; -1: as long as it takes, bounded by the time
+ * for one file). Returns 1 and fills RET; 0 when none came, none is pending or
+ * a signal was caught; or -errno when no worker can be started: three that
+ * died without having begun a file are enough, and it stays so.
  */
 int tabworker_next(struct tabworker *w, int timeout_ms, struct tabworker_answer *ret, struct err *e);
 

@@ -289,44 +289,48 @@ void unwindrows_close(struct unwindrows *r)
 /* --- the whole --- */
 
 /* Put the parts before the segments in front of them. */
-static void write_front(struct unwindrows *r, uint64_t front)
+static void write_front(
+	struct unwindrows *r, const struct unwindtab_load *loads, size_t n_loads, uint64_t front)
 {
-	struct unwindtab_head *h = (struct unwindtab_head *)r->bytes;
-	uint8_t *at = r->bytes + sizeof(*h);
+	uint8_t *at = r->bytes + sizeof(struct unwindtab_head);
 
 	for (size_t i = 0; i < r->n_segs; i++)
 		if (r->segs[i].rows)
 			r->segs[i].at += (uint32_t)front;
 	memset(r->bytes, 0, front);
+	if (n_loads)
+		memcpy(at, loads, n_loads * sizeof(*loads));
+	at += n_loads * sizeof(*loads);
 	if (r->n_segs)
 		memcpy(at, r->segs, r->n_segs * sizeof(*r->segs));
 	at += r->n_segs * sizeof(*r->segs);
 	memcpy(at, r->rules, r->n_rules * sizeof(*r->rules));
 }
 
-static int assemble(struct unwindrows *r)
+static int assemble(struct unwindrows *r, const struct unwindtab_load *loads, size_t n_loads)
 {
 	uint64_t front, tail = r->len;
 
 	while (r->n_segs && !r->segs[r->n_segs - 1].rows)
 		r->n_segs--;
-	front = sizeof(struct unwindtab_head) + r->n_segs * sizeof(*r->segs) + r->n_rules * sizeof(*r->rules);
+	front = sizeof(struct unwindtab_head) + n_loads * sizeof(*loads) + r->n_segs * sizeof(*r->segs) +
+		r->n_rules * sizeof(*r->rules);
 	if (tail + front > UINT32_MAX)
 		return -E2BIG;
 	if (!extend(r, front))
 		return -ENOMEM;
 	memmove(r->bytes + front, r->bytes, tail);
-	write_front(r, front);
+	write_front(r, loads, n_loads, front);
 	return 0;
 }
 
-int unwindrows_finish(
-	struct unwindrows *r, const struct unwindtab_head *head, uint8_t **ret, size_t *len, struct err *e)
+int unwindrows_finish(struct unwindrows *r, const struct unwindtab_head *head,
+	const struct unwindtab_load *loads, uint8_t **ret, size_t *len, struct err *e)
 {
 	int rc = r->begun ? close_segment(r) : 0;
 	struct unwindtab_head *h;
 
-	rc = rc ? rc : assemble(r);
+	rc = rc ? rc : assemble(r, loads, head->n_loads);
 	if (rc == -E2BIG)
 		return err_set(e, rc, "an unwind table of more than 4 GiB");
 	if (rc)

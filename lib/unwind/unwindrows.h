@@ -30,10 +30,10 @@ uint64_t unwindrows_left(const struct unwindrows *r); /* rows beyond a limit */
 
 /*
  * The table of all rows in fresh memory (free(3) it), sealed. Of HEAD, what
- * the compiler knows is taken: machine, n_cies, n_fdes, section, left. Nothing
- * may be added afterwards.
+ * the compiler knows is taken: machine, n_cies, n_fdes, n_loads (of LOADS),
+ * section, left. Nothing may be added afterwards.
  */
-int unwindrows_finish(
-	struct unwindrows *r, const struct unwindtab_head *head, uint8_t **ret, size_t *len, struct err *e);
+int unwindrows_finish(struct unwindrows *r, const struct unwindtab_head *head,
+	const struct unwindtab_load *loads, uint8_t **ret, size_t *len, struct err *e);
 
 #endif

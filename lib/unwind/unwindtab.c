@@ -9,7 +9,9 @@
 #define SEG_BYTES (UINT64_C(1) << UNWIND_SEG_SHIFT)
 #define REGISTER_MAX 31 /* DWARF numbers of general registers: 0 to 15 on x86-64, 0 to 31 on arm64 */
 
-_Static_assert(sizeof(struct unwindtab_head) % 8 == 0 && sizeof(struct unwindtab_seg) == 8, "parts at 8");
+_Static_assert(sizeof(struct unwindtab_load) == 24 && sizeof(struct unwindtab_head) % 8 == 0 &&
+		       sizeof(struct unwindtab_seg) == 8,
+	"parts at 8");
 
 /* The three arrays of a segment. */
 struct segment {
@@ -35,7 +37,7 @@ static bool good_rule(const struct unwind_rule *r)
 	reg_ok = reg_ok && (r->ra != UNWIND_RA_REG || (r->ra_off >= 0 && r->ra_off <= REGISTER_MAX));
 	return reg_ok && r->cfa >= UNWIND_CFA_REG && r->cfa <= UNWIND_CFA_DEREF_PLUS &&
 	       r->reg <= REGISTER_MAX && r->fp <= UNWIND_FP_UNKNOWN && r->ra <= UNWIND_RA_UNSUPPORTED &&
-	       !(r->flags & ~UNWIND_SIGNAL);
+	       !(r->flags & ~(UNWIND_SIGNAL | UNWIND_IN_SYSCALL));
 }
 
 static bool good_rules(const struct unwind_rule *rules, uint32_t n)
@@ -108,7 +110,8 @@ static int check_head(const struct unwindtab_head *h, size_t len, struct err *e)
 	if (h->crc != crc32c(0, (const uint8_t *)h + CRC_FROM, len - CRC_FROM))
 		return err_set(e, -EINVAL, "the checksum of the unwind table is wrong");
 	if (h->vaddr % SEG_BYTES || h->n_segs > UNWINDTAB_SEGS_MAX || !h->n_rules ||
-		h->n_rules > UNWINDTAB_RULES_MAX || h->section > UNWINDTAB_BOTH || h->pad)
+		h->n_rules > UNWINDTAB_RULES_MAX || h->section > UNWINDTAB_BOTH ||
+		h->n_loads > UNWINDTAB_LOADS_MAX)
 		return err_set(e, -EINVAL, "the head of the unwind table makes no sense");
 	return 0;
 }
@@ -124,9 +127,11 @@ int unwindtab_view(const void *bytes, size_t len, struct unwindtab *ret, struct 
 	rc = check_head(t.head, len, e);
 	if (rc)
 		return rc;
-	t.segs = (const struct unwindtab_seg *)(t.head + 1);
+	t.loads = (const struct unwindtab_load *)(t.head + 1);
+	t.segs = (const struct unwindtab_seg *)(t.loads + t.head->n_loads);
 	t.rules = (const struct unwind_rule *)(t.segs + t.head->n_segs);
-	front = sizeof(*t.head) + t.head->n_segs * sizeof(*t.segs) + t.head->n_rules * sizeof(*t.rules);
+	front = sizeof(*t.head) + t.head->n_loads * sizeof(*t.loads) + t.head->n_segs * sizeof(*t.segs) +
+		t.head->n_rules * sizeof(*t.rules);
 	if (front > len)
 		return err_set(e, -EINVAL, "the unwind table is shorter than its head says");
 	if (!good_rules(t.rules, t.head->n_rules))
@@ -143,7 +148,6 @@ void unwindtab_seal(void *bytes, size_t len)
 
 	h->magic = UNWINDTAB_MAGIC;
 	h->bytes = len;
-	h->pad = 0;
 	h->crc = crc32c(0, (uint8_t *)h + CRC_FROM, len - CRC_FROM);
 }
 
@@ -208,6 +212,19 @@ const struct unwind_rule *unwindtab_find(
 	if (end)
 		*end = to;
 	return &t->rules[i];
+}
+
+bool unwindtab_vaddr(const struct unwindtab *t, uint64_t offset, uint64_t *vaddr)
+{
+	for (uint32_t i = 0; i < t->head->n_loads; i++) {
+		const struct unwindtab_load *l = &t->loads[i];
+
+		if (offset >= l->offset && offset - l->offset < l->bytes) {
+			*vaddr = l->vaddr + (offset - l->offset);
+			return true;
+		}
+	}
+	return false;
 }
 
 const char *unwindtab_left_text(unsigned int left)

@@ -10,6 +10,7 @@
  *
  * Layout, little-endian, each part at a multiple of 8:
  *	struct unwindtab_head
+ *	struct unwindtab_load [n_loads]	the file's executable PT_LOADs
  *	struct unwindtab_seg [n_segs]
  *	struct unwind_rule [n_rules]	rule 0 is all zero: no unwind information
  *	the segments, as in unwind_abi.h, each at its `at` from the beginning of the bytes
@@ -23,6 +24,7 @@
 
 #define UNWINDTAB_MAGIC UINT64_C(0x3162617477755453) /* "STuwtab1" */
 #define UNWINDTAB_SEGS_MAX 65535 /* 4 GiB of text, less a segment */
+#define UNWINDTAB_LOADS_MAX 64
 #define UNWINDTAB_RULES_MAX 16384 /* of one file */
 
 /* What was left out of a table, and why; texts: unwindtab_left_text(). */
@@ -47,7 +49,7 @@ struct unwindtab_head {
 	uint64_t n_rows; /* after merging */
 	uint32_t n_cies, n_fdes; /* that were read */
 	uint32_t section; /* enum unwindtab_section */
-	uint32_t pad;
+	uint32_t n_loads;
 	uint64_t left[UNWINDTAB_LEFT];
 };
 
@@ -59,6 +61,11 @@ enum unwindtab_section {
 	UNWINDTAB_BOTH = 3
 };
 
+/* What joins the offset of a mapping with addresses of the file. */
+struct unwindtab_load {
+	uint64_t offset, vaddr, bytes;
+};
+
 struct unwindtab_seg {
 	uint32_t at; /* from the beginning of the bytes, a multiple of 8 */
 	uint32_t rows; /* 0 = no unwind information in these 64 KiB, and `at` is 0 */
@@ -67,6 +74,7 @@ struct unwindtab_seg {
 /* Pointers into the bytes, which must outlive it. */
 struct unwindtab {
 	const struct unwindtab_head *head;
+	const struct unwindtab_load *loads;
 	const struct unwindtab_seg *segs;
 	const struct unwind_rule *rules;
 	const uint8_t *bytes;
@@ -89,6 +97,9 @@ void unwindtab_seal(void *bytes, size_t len);
  */
 const struct unwind_rule *unwindtab_find(
 	const struct unwindtab *t, uint64_t vaddr, uint64_t *start, uint64_t *end);
+
+/* The address in the file of the byte at OFFSET, if an executable PT_LOAD holds it. */
+bool unwindtab_vaddr(const struct unwindtab *t, uint64_t offset, uint64_t *vaddr);
 
 const char *unwindtab_left_text(unsigned int left); /* a clause for people; never NULL */
 

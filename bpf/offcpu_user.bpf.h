@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The user stack of a wait: by unwind tables, or by frame pointer. Part of
+ * offcpu.bpf.c.
+ */
+#ifndef STACKTOOLS_OFFCPU_USER_BPF_H
+#define STACKTOOLS_OFFCPU_USER_BPF_H
+
+/* Tell user space, once a thread, that this image needs unwind tables. */
+static __always_inline void ask_tables(struct offcpu_wait *w, const struct offcpu_key *key)
+{
+	struct offcpu_ev_image ev = { .type = OFFCPU_EV_IMAGE };
+
+	if (w->asked == key->exec_id + 1)
+		return;
+	ev.tgid = key->tgid;
+	ev.start_boot_ns = key->start_boot_ns;
+	ev.exec_id = key->exec_id;
+	if (!bpf_ringbuf_output(&ring, &ev, sizeof(ev), BPF_RB_FORCE_WAKEUP))
+		w->asked = key->exec_id + 1;
+}
+
+/* A new process walks by its parent's tables from the first instruction; user space follows. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(tables_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct task_struct *leader;
+	struct unwind_proc copy, *from;
+	__u32 id;
+
+	if (child->pid != child->tgid)
+		return 0;
+	leader = BPF_CORE_READ(parent, group_leader);
+	id = our_id(leader);
+	from = bpf_map_lookup_elem(&unwind_procs, &id);
+	if (!from || from->exec_id != (__u32)parent->self_exec_id ||
+		from->start_boot_ns != BPF_CORE_READ(leader, start_boottime))
+		return 0;
+	copy = *from;
+	copy.start_boot_ns = child->start_boottime;
+	copy.exec_id = child->self_exec_id;
+	id = our_id(child);
+	if (id)
+		bpf_map_update_elem(&unwind_procs, &id, &copy, BPF_ANY);
+	return 0;
+}
+
+/* A new image will need tables: user space hears of it before it waits. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(tables_exec, struct task_struct *task)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	struct offcpu_ev_image ev = { .type = OFFCPU_EV_IMAGE };
+
+	if (phase == OFFCPU_FROZEN || !wanted(task))
+		return 0;
+	ev.tgid = our_id(leader);
+	ev.start_boot_ns = BPF_CORE_READ(leader, start_boottime);
+	ev.exec_id = task->self_exec_id;
+	if (ev.tgid)
+		bpf_ringbuf_output(&ring, &ev, sizeof(ev), BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+/* At the frame that entered the kernel. */
+static __always_inline void walk_begin(struct unwind_walk *u, const struct pt_regs *regs, __u64 now)
+{
+	u->pc = PT_REGS_IP(regs);
+	u->sp = PT_REGS_SP(regs);
+	u->fp = PT_REGS_FP(regs);
+	u->regs = (__u64)regs;
+	u->ucontext = 0;
+	u->now_ns = now;
+	u->map_start = u->map_end = 0;
+	u->window_at = u->window_last = 0;
+	u->len = 0;
+	u->exact = 1;
+	u->fp_known = 1;
+	u->by_fp = 0;
+	u->serial = 0;
+	u->sp_high = u->sp >> 32;
+	u->on_trail = u->at = 0;
+	u->held = 1;
+	u->fresh_len = u->fresh_end = 0;
+	u->retry = u->stacks = 0;
+	u->in_syscall = arch_in_syscall(regs);
+	u->reason = 0;
+	u->verdict = VERDICT_UNVERIFIED;
+}
+
+/*
+ * The mappings to walk by; false when the image has none yet. The identity is
+ * compared last: the kernel may give the element to another process while it
+ * is read, and writes that one's identity first.
+ */
+static __always_inline bool walk_maps(
+	struct unwind_walk *u, struct offcpu_wait *w, const struct offcpu_key *key)
+{
+	const volatile struct unwind_proc *proc = bpf_map_lookup_elem(&unwind_procs, &key->tgid);
+
+	if (proc) {
+		u->serial = proc->serial;
+		u->maps_chunk = proc->chunk;
+		u->maps_at = proc->grain * UNWIND_GRAIN;
+		u->n_maps = proc->maps;
+		if (proc->exec_id == key->exec_id && proc->start_boot_ns == key->start_boot_ns)
+			return true;
+	}
+	ask_tables(w, key);
+	return stop(u, REASON_NOT_READY);
+}
+
+/*
+ * The main thread's stack begins right below start_stack: a frame from which
+ * nothing leads on, but which is there, is the program's entry.
+ */
+static __always_inline bool at_entry(const struct unwind_walk *u, struct task_struct *task)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	__u64 bottom = mm ? BPF_CORE_READ(mm, start_stack) : 0;
+
+	return bottom - u->sp <= 64;
+}
+
+/*
+ * Would the walk that just ended go further with tables, or mappings, that user
+ * space has not published yet?
+ */
+static __always_inline bool lacks_tables(const struct scratch *s)
+{
+	return s->ev.kind == KIND_USER &&
+	       (s->ev.reason == REASON_NOT_READY || s->ev.reason == REASON_NO_MAPPING);
+}
+
+/* What the walk found becomes the scratch event. */
+static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct offcpu_wait *w,
+	const struct offcpu_stack_id *last, struct task_struct *task)
+{
+	struct unwind_walk *u = &s->walk;
+
+	if (u->verdict == VERDICT_STOPPED &&
+		(u->reason == REASON_NO_ROW || u->reason == REASON_NO_FRAME_POINTER) && at_entry(u, task))
+		u->verdict = VERDICT_COMPLETE;
+	if (u->verdict == VERDICT_COMPLETE && u->by_fp)
+		u->verdict = VERDICT_UNVERIFIED;
+	if (!u->len) {
+		s->ev.frames[0] = u->pc;
+		u->len = 1;
+	}
+	s->ev.kind = KIND_USER;
+	s->ev.verdict = u->verdict;
+	s->ev.reason = u->verdict == VERDICT_STOPPED ? u->reason : 0;
+	s->ev.stop_pc = u->verdict == VERDICT_STOPPED ? u->pc : 0;
+	s->ev.len = u->len;
+	return identify(s, w, last);
+}
+
+/* A global function: the verifier looks at it once, not once for every state in which it is called. */
+__noinline int own_step(struct unwind_walk *u, struct offcpu_ev_stack *ev, struct unwind_trail *t)
+{
+	return u && ev && t && step(u, ev->frames, t, NULL);
+}
+
+/* By the tables, and by the way of the thread's last wait as far as it still holds. */
+static __always_inline struct offcpu_stack_id walk_own(
+	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key)
+{
+	struct unwind_trail *t = &w->trail;
+	struct unwind_walk *u = &s->walk;
+	struct offcpu_stack_id id;
+
+	if (t->serial != u->serial)
+		t->len = t->complete = 0;
+	for (int i = 0; i <= OFFCPU_DEPTH_MAX && own_step(u, &s->ev, t); i++)
+		;
+	if (trail_held(u) && t->id[0]) {
+		id.hi = t->id[0];
+		id.lo = t->id[1];
+		return id;
+	}
+	keep_trail(u, t);
+	id = walk_end(s, w, &key->user, task);
+	t->id[0] = t->complete && !(w->unsent & 2) ? id.hi : 0;
+	t->id[1] = id.lo;
+	w->pending = lacks_tables(s);
+	return id;
+}
+
+/* The stack of TASK, which is current. */
+static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_struct *task,
+	struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key, __u64 now)
+{
+	__u32 reason = no_user_reason(task);
+	const struct pt_regs *regs;
+
+	w->pending = 0;
+	if (reason)
+		return no_stack(reason);
+	if (!by_table) {
+		long n = bpf_get_stack(ctx, s->ev.frames, stack_bytes(KIND_USER), BPF_F_USER_STACK);
+
+		return helper_stack(s, w, &key->user, n, KIND_USER);
+	}
+	regs = (void *)bpf_task_pt_regs(task);
+	if (arch_is_32bit(regs))
+		return no_stack(REASON_COMPAT);
+	walk_begin(&s->walk, regs, now);
+	if (walk_maps(&s->walk, w, key))
+		return walk_own(task, s, w, key);
+	w->pending = 1;
+	return walk_end(s, w, &key->user, task);
+}
+
+struct other_walk {
+	struct scratch *s;
+	struct task_struct *task;
+};
+
+static long other_step(__u32 i, struct other_walk *o)
+{
+	return !step(&o->s->walk, o->s->ev.frames, NULL, o->task);
+}
+
+/* By frame pointer alone, as the kernel's helper does it for current. */
+static long other_fp_step(__u32 i, struct other_walk *o)
+{
+	struct unwind_walk *u = &o->s->walk;
+	__u32 at = u->len;
+	__u64 frame[2];
+
+	if (at >= depth || at >= OFFCPU_DEPTH_MAX) {
+		u->verdict = VERDICT_TRUNCATED;
+		return 1;
+	}
+	o->s->ev.frames[at] = u->pc;
+	u->len = at + 1;
+	if (bpf_copy_from_user_task(frame, sizeof(frame), (void *)u->fp, o->task, 0))
+		return 1;
+	u->fp = frame[0];
+	u->pc = frame[1];
+	return 0;
+}
+
+/* The stack of TASK, which is not running; for the sleepable iterator. */
+static __always_inline struct offcpu_stack_id other_user_stack(
+	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key)
+{
+	struct other_walk o = { .s = s, .task = task };
+	__u32 reason = no_user_reason(task);
+	const struct pt_regs *regs;
+
+	s->ev.kind = KIND_USER;
+	s->ev.reason = reason;
+	if (reason)
+		return no_stack(reason);
+	regs = (void *)bpf_task_pt_regs(task);
+	if (by_table && arch_is_32bit(regs))
+		return no_stack(REASON_COMPAT);
+	walk_begin(&s->walk, regs, bpf_ktime_get_ns());
+	if (!by_table)
+		bpf_loop(OFFCPU_DEPTH_MAX + 1, other_fp_step, &o, 0);
+	else if (walk_maps(&s->walk, w, key))
+		bpf_loop(OFFCPU_DEPTH_MAX + 1, other_step, &o, 0);
+	return walk_end(s, w, &key->user, task);
+}
+
+#endif

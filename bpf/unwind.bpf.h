@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The walk of a user stack by unwind tables. Part of offcpu.bpf.c.
+ *
+ * From the registers that the thread entered the kernel with: the mapping of
+ * the PC, its table, the row, the CFA; return address and frame pointer are
+ * read from the stack, and so on to an outermost frame. Where a mapping has no
+ * table (JIT code) a step is taken by frame pointer, if what it leads to is
+ * provably the place after a call. What cannot be proved ends the walk, with
+ * the reason. Formats: unwind_abi.h.
+ *
+ * State lives in map memory, not in registers: the verifier would follow
+ * every value through the loop.
+ */
+#ifndef STACKTOOLS_UNWIND_BPF_H
+#define STACKTOOLS_UNWIND_BPF_H
+
+#include "unwind_abi.h"
+
+#if defined(__TARGET_ARCH_x86)
+#include "unwind_x86.bpf.h"
+#else
+#error "no unwind_ARCH.bpf.h for this architecture"
+#endif
+
+struct unwind_chunk {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, UNWIND_CHUNK_BYTES);
+};
+
+/* All of these are made by lib/record/unwindspace, which also says how large. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__array(values, struct unwind_chunk);
+} unwind_chunks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct unwind_seg);
+} unwind_segs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct unwind_rule);
+} unwind_rules SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} unwind_used SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct unwind_proc);
+} unwind_procs SEC(".maps");
+
+/* The second half of a struct unwind_map, read as one word. */
+#define UNWIND_MAP_SEG(word) ((__u32)(word))
+#define UNWIND_MAP_SEGS(word) ((word) >> 32 & 0xffff)
+#define UNWIND_MAP_TABLE(word) (UNWIND_TABLE_NUMBER((word) >> 48))
+#define UNWIND_MAP_STATE(word) (UNWIND_TABLE_STATE((word) >> 48))
+
+#define UNWIND_STACKS_MAX 8 /* changes of stack in a walk, other than by signals */
+#define UNWIND_WINDOW 1024 /* bytes of stack read at once: ten frames or so for the price of one word */
+
+struct unwind_walk {
+	__u64 pc, sp, fp; /* of the frame at hand */
+	__u64 cfa;
+	__u64 regs; /* kernel address of struct pt_regs, while the innermost frame is at hand; else 0 */
+	__u64 ucontext; /* SP of the signal frame that the frame at hand was interrupted by; else 0 */
+	__u64 stop_pc;
+	__u64 now_ns;
+	__u64 map_start, map_end, bias, word; /* the last mapping */
+	__u32 maps_chunk, maps_at, n_maps; /* the process's mappings */
+	__u32 len; /* frames so far */
+	__u8 exact; /* pc was interrupted: it is no return address */
+	__u8 fp_known;
+	__u8 by_fp; /* at least one step was taken by frame pointer */
+	__u8 verdict, reason;
+	__u8 in_syscall; /* the innermost frame waits inside a system call */
+	__u8 retry; /* no row before the return address: its own is looked at, see step_by_table() */
+	__u8 stacks; /* changes of stack so far */
+	__u32 serial; /* of the mappings */
+	__u32 sp_high; /* of the innermost frame */
+	__u32 on_trail; /* the frame at hand is step `at` of the thread's trail */
+	__u32 at; /* else: no step before it is */
+	__u32 held; /* every frame so far was where the trail says */
+	__u32 fresh_len; /* steps of the new trail */
+	__u32 fresh_end; /* the new trail ends: what leads on cannot be told in a step */
+	__u32 pad2;
+	struct unwind_trail_step fresh[UNWIND_TRAIL_MAX];
+	__u64 window_at, window_last; /* address of the window; how far into it a word may begin */
+	__u8 window[UNWIND_WINDOW];
+};
+
+/* A place in a chunk. The mask is what proves to the verifier that an access stays inside. */
+#define AT(chunk, off, type)                                                                                 \
+	(*(const type *)((const char *)(chunk) + ((off) & (UNWIND_CHUNK_BYTES - sizeof(type)))))
+
+static __always_inline const void *chunk_at(__u32 chunk)
+{
+	__u32 zero = 0;
+	void *map = bpf_map_lookup_elem(&unwind_chunks, &chunk);
+
+	return map ? bpf_map_lookup_elem(map, &zero) : NULL;
+}
+
+static __always_inline bool stop(struct unwind_walk *w, __u32 reason)
+{
+	w->verdict = VERDICT_STOPPED;
+	w->reason = reason;
+	return false;
+}
+
+/*
+ * The mapping of PC, into W; false when there is none. The search keeps the
+ * first of the mappings that are left in `lo`: n halves to 1, without a
+ * branch that the verifier would have to follow both ways. No mapping begins
+ * in the upper half of the addresses, so the sign of a difference tells.
+ */
+static __always_inline bool find_map(struct unwind_walk *w, __u64 pc)
+{
+	const char *chunk = chunk_at(w->maps_chunk);
+	__u32 base = w->maps_at, lo = 0, n = w->n_maps, half, at;
+	__u64 beyond, *used;
+
+	if (!chunk || !n)
+		return false;
+	for (int i = 0; i < 13 && n > 1; i++) {
+		half = n >> 1;
+		beyond = (__s64)(pc - AT(chunk, base + (lo + half) * 32, __u64)) >> 63;
+		barrier_var(beyond);
+		lo += half & ~beyond;
+		n -= half;
+	}
+	at = base + lo * 32;
+	w->map_start = AT(chunk, at, __u64);
+	w->map_end = AT(chunk, at + 8, __u64);
+	w->bias = AT(chunk, at + 16, __u64);
+	w->word = AT(chunk, at + 24, __u64);
+	at = UNWIND_MAP_TABLE(w->word);
+	used = bpf_map_lookup_elem(&unwind_used, &at);
+	if (used)
+		*used = w->now_ns;
+	return pc >= w->map_start && pc < w->map_end;
+}
+
+static __always_inline bool user_bytes(void *to, __u32 len, __u64 addr, struct task_struct *other)
+{
+	if (other)
+		return bpf_copy_from_user_task(to, len, (void *)addr, other, 0) == 0;
+	return bpf_probe_read_user(to, len, (void *)addr) == 0;
+}
+
+/* One word of the stack, through a window that is read at once. */
+static __always_inline bool stack_word(
+	struct unwind_walk *w, __u64 addr, __u64 *value, struct task_struct *other)
+{
+	__u64 at = addr - w->window_at;
+	__u32 len;
+
+	if (at > w->window_last) {
+		len = 4096 - (addr & 4095);
+		if (len < 8)
+			len = 8;
+		if (len > UNWIND_WINDOW)
+			len = UNWIND_WINDOW;
+		if (!user_bytes(w->window, len, addr, other)) {
+			w->window_at = 0;
+			w->window_last = 0;
+			return false;
+		}
+		w->window_at = addr;
+		w->window_last = len - 8;
+		at = 0;
+	}
+	if (at > UNWIND_WINDOW - 8)
+		return false;
+	*value = *(__u64 *)(w->window + at);
+	return true;
+}
+
+/*
+ * A register other than SP, FP and PC: known where the thread entered the
+ * kernel and where a signal interrupted it, nowhere else.
+ */
+static __always_inline bool other_register(
+	struct unwind_walk *w, __u32 reg, __u64 *value, struct task_struct *other)
+{
+	if (reg >= ARCH_REGS)
+		return false;
+	barrier_var(reg);
+	reg &= ARCH_REGS - 1;
+	if (w->regs)
+		return bpf_probe_read_kernel(value, 8, (void *)(w->regs + arch_pt_regs[reg])) == 0;
+	return w->ucontext && user_bytes(value, 8, w->ucontext + arch_ucontext[reg], other);
+}
+
+/* The number of rows of the page that begin at KEY or before, from FIRST on. */
+static __always_inline __u32 rows_until(const void *chunk, __u32 pcs, __u32 first, __u32 next, __u8 key)
+{
+	__u32 lo = first, n = next - first, half;
+	__u64 beyond;
+
+	for (int i = 0; i < 9 && n > 0; i++) {
+		half = n >> 1;
+		beyond = ((__s64)key - AT(chunk, pcs + lo + half, __u8)) >> 63;
+		barrier_var(beyond);
+		lo += (half + 1) & ~beyond;
+		n = half - (~n & 1 & ~beyond);
+	}
+	return lo;
+}
+
+/* The rule of PC, which lies in W's mapping; NULL when no row covers it. */
+static __always_inline const struct unwind_rule *find_rule(struct unwind_walk *w, __u64 pc)
+{
+	__u64 at = pc - w->bias, i = at >> UNWIND_SEG_SHIFT;
+	__u32 page = (at >> UNWIND_PAGE_SHIFT) & (UNWIND_SEG_PAGES - 1), index, off, first, next, row, rule;
+	const struct unwind_seg *seg;
+	const void *chunk;
+
+	if (i >= UNWIND_MAP_SEGS(w->word))
+		return NULL;
+	index = UNWIND_MAP_SEG(w->word) + i;
+	seg = bpf_map_lookup_elem(&unwind_segs, &index);
+	if (!seg || !seg->rows)
+		return NULL;
+	chunk = chunk_at(seg->chunk);
+	if (!chunk)
+		return NULL;
+	off = seg->grain * UNWIND_GRAIN;
+	first = AT(chunk, off + page * 2, __u16);
+	next = AT(chunk, off + page * 2 + 2, __u16);
+	off += (UNWIND_SEG_PAGES + 1) * 2;
+	row = rows_until(chunk, off + seg->rows * 2, first, next, at & 0xff) - 1;
+	rule = AT(chunk, off + row * 2, __u16);
+	return bpf_map_lookup_elem(&unwind_rules, &rule);
+}
+
+static __always_inline bool find_cfa(
+	struct unwind_walk *w, const struct unwind_rule *r, struct task_struct *other)
+{
+	__u64 base;
+
+	switch (r->cfa) {
+	case UNWIND_CFA_REG:
+	case UNWIND_CFA_DEREF:
+	case UNWIND_CFA_PLT:
+	case UNWIND_CFA_DEREF_PLUS:
+		break;
+	case UNWIND_CFA_UNSUPPORTED:
+		return stop(w, REASON_EXPRESSION);
+	default:
+		return stop(w, REASON_NO_ROW);
+	}
+	if (r->reg == ARCH_SP)
+		base = w->sp;
+	else if (r->reg == ARCH_FP && w->fp_known)
+		base = w->fp;
+	else if (r->reg == ARCH_FP || !other_register(w, r->reg, &base, other))
+		return stop(w, REASON_REGISTER);
+	base += (__s64)r->cfa_off;
+	if (r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_DEREF_PLUS) {
+		if (!stack_word(w, base, &base, other))
+			return stop(w, REASON_MEMORY);
+		if (r->cfa == UNWIND_CFA_DEREF_PLUS)
+			base += (__s64)r->ra_off;
+	} else if (r->cfa == UNWIND_CFA_PLT && (w->pc & 15) >= (__u32)r->ra_off) {
+		base += 8;
+	}
+	w->cfa = base;
+	return true;
+}
+
+/* The caller's frame pointer; one that cannot be known stops the walk only when it is needed. */
+static __always_inline bool find_fp(
+	struct unwind_walk *w, const struct unwind_rule *r, __u64 *fp, struct task_struct *other)
+{
+	__u64 addr;
+
+	*fp = w->fp;
+	switch (r->fp) {
+	case UNWIND_FP_SAME:
+		return true;
+	case UNWIND_FP_CFA:
+		addr = w->cfa;
+		break;
+	case UNWIND_FP_AT_SP:
+		addr = w->sp;
+		break;
+	case UNWIND_FP_AT_FP:
+		addr = w->fp;
+		if (w->fp_known)
+			break;
+		return true;
+	case UNWIND_FP_REG:
+		w->fp_known = other_register(w, r->fp_off, fp, other);
+		return true;
+	default:
+		w->fp_known = 0;
+		return true;
+	}
+	if (!stack_word(w, addr + (__s64)r->fp_off, fp, other))
+		return stop(w, REASON_MEMORY);
+	w->fp_known = 1;
+	return true;
+}
+
+static __always_inline bool find_ra(
+	struct unwind_walk *w, const struct unwind_rule *r, __u64 *ra, struct task_struct *other)
+{
+	__u64 addr = w->cfa + (__s64)r->ra_off;
+
+	if (r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS) {
+		addr = w->cfa - 8;
+	} else if (r->ra == UNWIND_RA_AT_SP) {
+		addr = w->sp + (__s64)r->ra_off;
+	} else if (r->ra == UNWIND_RA_REG) {
+		return other_register(w, r->ra_off, ra, other) || stop(w, REASON_REGISTER);
+	} else if (r->ra != UNWIND_RA_CFA) {
+		return stop(w, REASON_EXPRESSION);
+	}
+	return stack_word(w, addr, ra, other) || stop(w, REASON_MEMORY);
+}
+
+#define TRAIL_PC(pc) ((pc)&0xffffffffffffULL)
+
+/* The state of the frame at hand is step N of the new trail. */
+static __always_inline void new_step(struct unwind_walk *w, __u32 n)
+{
+	if (n >= UNWIND_TRAIL_MAX || !w->fp_known || w->pc >> 48)
+		w->fresh_end = 1;
+	if (w->fresh_end || n >= UNWIND_TRAIL_MAX)
+		return;
+	w->fresh[n].pc = w->pc;
+	w->fresh[n].sp = w->sp;
+	w->fresh[n].fp = w->fp;
+	w->fresh_len = n + 1;
+}
+
+/* The way from the frame at hand to its caller, by R, as part of step N; or the trail ends there. */
+static __always_inline void new_way(struct unwind_walk *w, __u32 n, const struct unwind_rule *r)
+{
+	__u64 up = w->cfa + (__s64)r->fp_off - w->sp;
+
+	if (n >= UNWIND_TRAIL_MAX || r->cfa != UNWIND_CFA_REG || r->ra != UNWIND_RA_CFA || r->ra_off != -8 ||
+		r->flags || (w->cfa ^ w->sp) >> 32)
+		w->fresh_end = 1;
+	else if (r->fp == UNWIND_FP_CFA && !(up & 7) && up < 0xffff * 8)
+		w->fresh[n].pc |= ((up >> 3) + 1) << 48;
+	else if (r->fp != UNWIND_FP_SAME)
+		w->fresh_end = 1;
+}
+
+/* Is the frame at hand on the trail, at the step that is next or a few further? */
+static __always_inline void join_trail(struct unwind_walk *w, const struct unwind_trail *t)
+{
+	for (int i = 0; i < 4; i++) {
+		__u32 at = w->at;
+
+		if (at >= t->len || at >= UNWIND_TRAIL_MAX)
+			return;
+		if (t->steps[at].sp >= (__u32)w->sp) {
+			/* the first step is of an exact PC, all others are of return addresses */
+			w->on_trail = t->steps[at].sp == (__u32)w->sp && TRAIL_PC(t->steps[at].pc) == w->pc &&
+				      t->steps[at].fp == (__u32)w->fp && w->fp_known && !w->exact == !!at &&
+				      w->sp >> 32 == t->sp_high;
+			return;
+		}
+		w->at = at + 1;
+	}
+}
+
+/*
+ * To the caller by the trail: the words on the stack must be what they were.
+ * -1: it does not lead on; else as step().
+ */
+static __always_inline int step_by_trail(struct unwind_walk *w, const struct unwind_trail *t, __u32 n)
+{
+	__u32 at = w->at, next = at + 1;
+	__u64 sp, ra, fp = w->fp, up;
+
+	if (next >= t->len || next >= UNWIND_TRAIL_MAX || at >= UNWIND_TRAIL_MAX) {
+		if (!t->complete || next != t->len)
+			return -1;
+		w->verdict = VERDICT_COMPLETE;
+		return 0;
+	}
+	up = t->steps[at].pc >> 48;
+	sp = (__u64)t->sp_high << 32 | t->steps[next].sp;
+	if (!stack_word(w, sp - 8, &ra, NULL) || ra != TRAIL_PC(t->steps[next].pc))
+		return -1;
+	if (up && !stack_word(w, w->sp + (up - 1) * 8, &fp, NULL))
+		return -1;
+	if ((__u32)fp != t->steps[next].fp)
+		return -1;
+	if (n < UNWIND_TRAIL_MAX)
+		w->fresh[n].pc |= up << 48;
+	w->exact = 0;
+	w->regs = 0;
+	w->ucontext = 0;
+	w->pc = ra;
+	w->sp = sp;
+	w->fp = fp;
+	w->at = next;
+	return 1;
+}
+
+/* To the caller by the row of PC. */
+static __always_inline bool step_by_table(struct unwind_walk *w, __u64 pc, struct task_struct *other)
+{
+	const struct unwind_rule *r = find_rule(w, pc);
+	__u64 fp, ra;
+
+	if (r && r->cfa != UNWIND_CFA_NONE && r->ra == UNWIND_RA_END) {
+		w->verdict = VERDICT_COMPLETE;
+		return false;
+	}
+	/*
+	 * A return address that was never pushed by a call, but put there for a
+	 * new stack (makecontext), may be the first byte of the function that
+	 * ends it: looked at once more, as an exact PC, for an end mark only.
+	 */
+	if (w->retry || !r || r->cfa == UNWIND_CFA_NONE) {
+		if (w->exact)
+			return stop(w, REASON_NO_ROW);
+		w->exact = w->retry = 1;
+		w->len--;
+		return true;
+	}
+	if ((r->flags & UNWIND_IN_SYSCALL) && !(w->regs && w->in_syscall))
+		return stop(w, REASON_NO_ROW);
+	if (!find_cfa(w, r, other) || !find_fp(w, r, &fp, other) || !find_ra(w, r, &ra, other))
+		return false;
+	new_way(w, w->len - 1, r);
+	w->exact = r->flags & UNWIND_SIGNAL;
+	w->ucontext = w->exact ? w->sp : 0;
+	/*
+	 * A signal may have come on another stack. Every other frame is left
+	 * upwards, but for one that has taken its return address off the stack,
+	 * and where a program goes from stack to stack (-fsplit-stack,
+	 * coroutines), by a register that is not SP. A loop does that for ever.
+	 */
+	if (!w->exact && w->cfa <= w->sp && (w->cfa != w->sp || r->ra != UNWIND_RA_REG) &&
+		(r->reg == ARCH_SP || ++w->stacks > UNWIND_STACKS_MAX))
+		return stop(w, REASON_LOOP);
+	if (!ra) {
+		w->verdict = VERDICT_COMPLETE;
+		return false;
+	}
+	w->regs = 0;
+	w->pc = ra;
+	w->sp = w->cfa;
+	w->fp = fp;
+	return true;
+}
+
+/*
+ * To the caller by frame pointer, where no table covers the code. It is
+ * believed only if the word above it follows a call in a known mapping: W's
+ * mapping is then the caller's.
+ */
+static __always_inline bool step_by_fp(struct unwind_walk *w, struct task_struct *other)
+{
+	__u64 fp, ra, before;
+
+	w->fresh_end = 1;
+	w->by_fp = 1;
+	if (!w->fp_known || w->fp < w->sp || (w->fp & (ARCH_STACK_ALIGN - 1)) ||
+		!stack_word(w, w->fp, &fp, other) || !stack_word(w, w->fp + 8, &ra, other))
+		return stop(w, REASON_NO_FRAME_POINTER);
+	if (!ra) {
+		w->verdict = VERDICT_COMPLETE;
+		return false;
+	}
+	if (!find_map(w, ra - 1))
+		return stop(w, REASON_NO_FRAME_POINTER);
+	if (!user_bytes(&before, 8, ra - 8, other) || !arch_after_call(before))
+		return stop(w, REASON_NO_FRAME_POINTER);
+	w->exact = 0;
+	w->ucontext = 0;
+	w->regs = 0;
+	w->pc = ra;
+	w->sp = w->fp + 16;
+	w->fp = fp;
+	return true;
+}
+
+/*
+ * Put the frame of W's PC down and go to its caller; false when the walk has
+ * ended. T is the thread's trail, NULL for a walk that has none.
+ */
+static __always_inline bool step(
+	struct unwind_walk *w, __u64 *frames, const struct unwind_trail *t, struct task_struct *other)
+{
+	__u32 n = w->len, state;
+	__u64 pc;
+	int way;
+
+	if (n >= depth || n >= OFFCPU_DEPTH_MAX) {
+		w->verdict = VERDICT_TRUNCATED;
+		return false;
+	}
+	/* nobody's code: the upper half is the kernel's */
+	if ((__s64)w->pc < 0)
+		return stop(w, REASON_NO_MAPPING);
+	frames[n] = w->exact && n && !w->retry ? w->pc | OFFCPU_EXACT : w->pc;
+	w->len = n + 1;
+	if (t) {
+		new_step(w, n);
+		if (!w->on_trail)
+			join_trail(w, t);
+		if (!w->on_trail || w->at != n)
+			w->held = 0;
+		if (w->on_trail) {
+			way = step_by_trail(w, t, n);
+			if (way >= 0)
+				return way;
+			w->on_trail = w->held = 0;
+		}
+	}
+	/* a return address may be the first byte of another function */
+	pc = w->exact ? w->pc : w->pc - 1;
+	if ((pc < w->map_start || pc >= w->map_end) && !find_map(w, pc))
+		return stop(w, REASON_NO_MAPPING);
+	state = UNWIND_MAP_STATE(w->word);
+	if (state == UNWIND_TABLE)
+		return step_by_table(w, pc, other);
+	if (state == UNWIND_BY_FP)
+		return step_by_fp(w, other);
+	return stop(w, state == UNWIND_PENDING ? REASON_NOT_READY : REASON_DROPPED);
+}
+
+/* Was every frame where the trail says? Then the stack is the one that the trail was made of. */
+static __always_inline bool trail_held(const struct unwind_walk *w)
+{
+	return w->held && w->verdict == VERDICT_COMPLETE;
+}
+
+/* Keep the way that was walked for the thread's next wait. */
+static __always_inline void keep_trail(struct unwind_walk *w, struct unwind_trail *t)
+{
+	__u32 len = w->fresh_len;
+
+	t->serial = w->serial;
+	t->sp_high = w->sp_high;
+	t->complete = w->verdict == VERDICT_COMPLETE && !w->fresh_end && len == w->len;
+	t->len = 0;
+	/* a helper copies at once what a loop would copy word by word */
+	if (len <= UNWIND_TRAIL_MAX &&
+		bpf_probe_read_kernel(t->steps, len * sizeof(t->steps[0]), w->fresh) == 0)
+		t->len = len;
+}
+
+#endif

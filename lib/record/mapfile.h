@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * mapfile - the file behind a mapping of another process. Floor 4.
+ *
+ * Reached through the mapping itself (/proc/PID/map_files), else through the
+ * process's root, else by its path, if that still is the same inode: so
+ * deleted files and private mount namespaces work. Only regular files are
+ * opened: looking at a FIFO would wait, at a device might do something.
+ */
+#ifndef STACKTOOLS_MAPFILE_H
+#define STACKTOOLS_MAPFILE_H
+
+#include "procmaps.h"
+
+#include <sys/stat.h>
+
+/* A descriptor for reading, the caller's, and its status; -EMEDIUMTYPE for what is no regular file, else
+ * -errno. */
+int mapfile_open(uint32_t pid, const struct procmap *m, struct stat *st);
+
+/* Its status alone; 0 or -errno. */
+int mapfile_stat(uint32_t pid, const struct procmap *m, struct stat *st);
+
+/* Does the path of M name no file any more, or another one? */
+bool mapfile_is_gone(uint32_t pid, const struct procmap *m);
+
+/* [vdso], [heap], //anon and the like: what is on no disk. */
+bool mapfile_is_pseudo(const char *path);
+
+/* The vdso, the same for all 64-bit processes of a kernel, ours included; NULL = there is none. */
+const uint8_t *mapfile_vdso(size_t *len);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * recstats - what a recording has seen, recorded and lost so far, and how that
+ * is told in the capture. Floor 9.
+ */
+#ifndef STACKTOOLS_RECSTATS_H
+#define STACKTOOLS_RECSTATS_H
+
+#include "capwrite.h"
+#include "offcpu_abi.h"
+#include "proctab.h"
+#include "stacktab.h"
+#include "unwinder.h"
+
+struct recorder_stats {
+	uint64_t start_ns, now_ns;
+	uint64_t bytes; /* written */
+	uint64_t waits, waits_ns;
+	uint64_t rows_lost; /* waits for which the recorder had no memory */
+	struct offcpu_counters bpf;
+	struct proctab_stats procs;
+	struct stacktab_stats stacks;
+	bool by_table; /* user stacks are walked by unwind tables */
+	struct unwinder_stats unwind;
+	uint64_t verdicts[CAP_FAILED + 1]; /* waits by the verdict of their user stack, */
+	uint64_t reasons[CAP_R_COUNT]; /* and those that stopped or failed, by reason */
+	uint64_t lost; /* the sum of all lost.* counters that count waits or events */
+	const char *degraded; /* what works less well here and why; "" = nothing */
+};
+
+/* Write every counter of ST; names: docs/capture.5 and offcpu-record(1). */
+void recstats_write(const struct recorder_stats *st, struct capwrite *w);
+
+#endif

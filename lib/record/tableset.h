@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tableset - the unwind tables of the files that processes map. Floor 7.
+ *
+ * A file is (device, inode, size, times). Its table is taken from the disk
+ * cache, else compiled by the worker process (tabworker.h), and put into the
+ * kernel's sight (unwindspace.h). One that no process maps is given up some
+ * seconds later; when memory is short the least used go first.
+ */
+#ifndef STACKTOOLS_TABLESET_H
+#define STACKTOOLS_TABLESET_H
+
+#include "procmaps.h"
+#include "unwindspace.h"
+
+struct tableset;
+
+struct tableset_opts {
+	uint64_t bytes; /* of unwind tables in the kernel; 0 = a sixteenth of the machine's memory, up to 512
+			   MiB */
+	bool all; /* the whole machine: more room at once */
+};
+
+/* Forks the worker: call it before anything worth protecting is open. On success *RET is the caller's. */
+int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struct err *e);
+void tableset_close(struct tableset *t); /* NULL is fine */
+
+struct unwindspace *tableset_space(struct tableset *t); /* stays T's */
+
+int tableset_fd(const struct tableset *t); /* for poll(2): readable when tables came */
+uint32_t tableset_worker(const struct tableset *t); /* PID of the process that makes them; 0 = none now */
+
+#define TABLESET_NO_FILE UINT32_MAX /* anonymous memory, or nothing that could have a table */
+
+/*
+ * The number of the file that process PID maps as M. A new one is asked for.
+ * Each number is held by the caller until tableset_release().
+ */
+uint32_t tableset_file(struct tableset *t, uint32_t pid, const struct procmap *m);
+void tableset_hold(struct tableset *t, uint32_t file);
+void tableset_release(struct tableset *t, uint32_t file);
+
+/* What a mapping of FILE at START with file offset OFFSET is to BPF: bias and word of RET. */
+void tableset_map(
+	const struct tableset *t, uint32_t file, uint64_t start, uint64_t offset, struct unwind_map *ret);
+
+/*
+ * Take the tables that came, waiting up to TIMEOUT_MS for all that were asked
+ * for (0: only what is there). True when tableset_map() tells other things
+ * than before of some files: those for which tableset_changed() is true, until
+ * tableset_applied(). They are to be applied before tableset_quiet().
+ */
+bool tableset_service(struct tableset *t, int timeout_ms);
+bool tableset_changed(const struct tableset *t, uint32_t file);
+void tableset_applied(struct tableset *t);
+
+/* An RCU grace period has passed: memory given up can be used again. */
+void tableset_quiet(struct tableset *t);
+
+struct tableset_stats {
+	uint64_t files; /* that were looked at */
+	uint64_t failed; /* of them, without a table for an error: `why` is the last one's story */
+	uint64_t bare; /* of them, without unwind information */
+	uint64_t pending; /* of them, not ready yet */
+	uint64_t dropped; /* tables given up, or not made, for lack of memory */
+	uint64_t cached; /* tables that the disk cache had */
+	struct unwindspace_stats space;
+	char why[256];
+};
+
+void tableset_stats(const struct tableset *t, struct tableset_stats *ret);
+
+#endif

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "unwinder.h"
+#include "idmap.h"
+#include "procmaps.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+/* A process that maps much is read again at most for a fifth of the time. */
+#define RESCAN_SHARE 4
+#define RESCAN_MIN_NS 200000
+
+/* Mappings in the kernel's sight; a forked child has its parent's until it makes its own. */
+struct block {
+	unsigned int refs;
+	struct unwindspace_maps space;
+	struct source {
+		uint32_t file;
+		uint64_t offset, dev, inode;
+	} * sources; /* of each mapping */
+	struct block *prev, *next;
+};
+
+struct proc {
+	uint32_t tgid;
+	uint32_t exec_id;
+	uint64_t start_boot_ns;
+	bool known; /* its identity was seen */
+	bool dirty; /* something was mapped since */
+	bool ended; /* perhaps: the leader has exited */
+	struct block *block;
+	uint64_t due_ns; /* not to be read before */
+};
+
+struct unwinder {
+	struct tableset *tables;
+	struct unwindspace *space;
+	struct proc *procs;
+	size_t n, cap;
+	struct idmap by_tgid;
+	struct block blocks; /* a ring */
+	bool any_dirty, any_ended;
+	bool news; /* mappings were published since unwinder_service() was asked */
+	bool distrust; /* events were lost */
+	uint64_t due_ns;
+	uint32_t serial; /* of what was published last */
+	struct unwinder_stats stats;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+int unwinder_open(const struct tableset_opts *opts, struct unwinder **ret, struct err *e)
+{
+	struct unwinder *u = calloc(1, sizeof(*u));
+	int rc = u ? tableset_open(opts, &u->tables, e) : err_nomem(e, "the unwinder");
+
+	if (rc) {
+		free(u);
+		return rc;
+	}
+	u->space = tableset_space(u->tables);
+	u->blocks.prev = u->blocks.next = &u->blocks;
+	u->due_ns = UINT64_MAX;
+	*ret = u;
+	return 0;
+}
+
+static void block_drop(struct unwinder *u, struct block *b)
+{
+	if (!b || --b->refs)
+		return;
+	for (uint32_t i = 0; i < b->space.n; i++)
+		tableset_release(u->tables, b->sources[i].file);
+	unwindspace_maps_drop(u->space, &b->space);
+	b->prev->next = b->next;
+	b->next->prev = b->prev;
+	free(b->sources);
+	free(b);
+}
+
+void unwinder_close(struct unwinder *u)
+{
+	if (!u)
+		return;
+	for (size_t i = 0; i < u->n; i++)
+		block_drop(u, u->procs[i].block);
+	tableset_close(u->tables);
+	free(u->procs);
+	idmap_free(&u->by_tgid);
+	free(u);
+}
+
+void unwinder_fds(const struct unwinder *u, struct unwindspace_fds *ret)
+{
+	unwindspace_fds(u->space, ret);
+}
+
+int unwinder_fd(const struct unwinder *u)
+{
+	return tableset_fd(u->tables);
+}
+
+uint32_t unwinder_worker(const struct unwinder *u)
+{
+	return tableset_worker(u->tables);
+}
+
+static bool is_image(const struct proc *p, uint64_t start_boot_ns, uint32_t exec_id)
+{
+	return p->known && p->start_boot_ns == start_boot_ns && p->exec_id == exec_id;
+}
+
+/* Slots are never given back, but used again: PIDs are. */
+static struct proc *find_proc(struct unwinder *u, uint32_t tgid)
+{
+	struct idmap_slot *slot = idmap_find(&u->by_tgid, 0, tgid);
+
+	return slot ? &u->procs[slot->value] : NULL;
+}
+
+static struct proc *get_proc(struct unwinder *u, uint32_t tgid)
+{
+	struct proc *p = find_proc(u, tgid);
+
+	if (p)
+		return p;
+	if (base_grow(&u->procs, &u->cap, u->n + 1, sizeof(*u->procs)) != 0 ||
+		idmap_put(&u->by_tgid, 0, tgid, (uint32_t)u->n, NULL) == UINT32_MAX)
+		return NULL;
+	p = &u->procs[u->n++];
+	*p = (struct proc){ .tgid = tgid };
+	return p;
+}
+
+struct reading {
+	struct unwinder *u;
+	uint32_t pid;
+	const struct block *before; /* what the same image had mapped before, or NULL */
+	uint32_t at; /* where in it */
+	struct {
+		uint64_t start, end;
+		struct source source;
+	} * maps;
+	size_t n, cap;
+};
+
+/* The file of a mapping that was there before, unchanged; else a look at it. */
+static uint32_t file_of(struct reading *r, const struct procmap *m, const struct source *now)
+{
+	const struct block *b = r->before;
+
+	while (b && r->at < b->space.n && b->space.maps[r->at].start < m->start)
+		r->at++;
+	if (b && r->at < b->space.n && b->space.maps[r->at].start == m->start &&
+		b->space.maps[r->at].end == m->end) {
+		const struct source *s = &b->sources[r->at];
+
+		if (s->inode && s->inode == now->inode && s->dev == now->dev && s->offset == now->offset) {
+			tableset_hold(r->u->tables, s->file);
+			return s->file;
+		}
+	}
+	return tableset_file(r->u->tables, r->pid, m);
+}
+
+/* Neighbours without a table are one: JIT compilers make thousands of them. */
+static int read_map(void *ctx, const struct procmap *m)
+{
+	struct reading *r = ctx;
+	struct source source = { TABLESET_NO_FILE, m->offset, (uint64_t)m->dev_major << 32 | m->dev_minor,
+		m->inode };
+
+	/* vsyscall lies in the kernel's half, which BPF's search leaves out */
+	if (!(m->prot & PROT_EXEC) || m->start > INT64_MAX)
+		return 0;
+	source.file = file_of(r, m, &source);
+	if (r->n && source.file == TABLESET_NO_FILE && r->maps[r->n - 1].end == m->start &&
+		r->maps[r->n - 1].source.file == TABLESET_NO_FILE) {
+		r->maps[r->n - 1].end = m->end;
+		return 0;
+	}
+	if (r->n == UNWIND_MAPS_MAX || base_grow(&r->maps, &r->cap, r->n + 1, sizeof(*r->maps)) != 0) {
+		tableset_release(r->u->tables, source.file);
+		r->u->stats.maps_cut++;
+		return 0;
+	}
+	r->maps[r->n].start = m->start;
+	r->maps[r->n].end = m->end;
+	r->maps[r->n++].source = source;
+	return 0;
+}
+
+static void fill_map(const struct unwinder *u, struct block *b, uint32_t i)
+{
+	struct unwind_map *m = &b->space.maps[i];
+
+	tableset_map(u->tables, b->sources[i].file, m->start, b->sources[i].offset, m);
+}
+
+/* What was read becomes a block; NULL without memory, here or in the kernel. */
+static struct block *make_block(struct unwinder *u, const struct reading *r)
+{
+	struct block *b = calloc(1, sizeof(*b));
+
+	if (b)
+		b->sources = calloc(r->n + 1, sizeof(*b->sources));
+	if (!b || !b->sources || unwindspace_maps_new(u->space, (uint32_t)r->n, &b->space, NULL) != 0) {
+		if (b)
+			free(b->sources);
+		free(b);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < r->n; i++) {
+		b->space.maps[i] = (struct unwind_map){ .start = r->maps[i].start, .end = r->maps[i].end };
+		b->sources[i] = r->maps[i].source;
+		fill_map(u, b, i);
+	}
+	b->refs = 1;
+	b->next = &u->blocks;
+	b->prev = u->blocks.prev;
+	b->prev->next = b->next->prev = b;
+	return b;
+}
+
+static void publish(struct unwinder *u, struct proc *p)
+{
+	struct unwind_proc up = { .start_boot_ns = p->start_boot_ns, .exec_id = p->exec_id };
+
+	if (!p->known || !p->block)
+		return;
+	up.chunk = p->block->space.chunk;
+	up.grain = (uint16_t)p->block->space.grain;
+	up.maps = (uint16_t)p->block->space.n;
+	up.serial = ++u->serial;
+	if (unwindspace_commit(u->space, NULL) == 0)
+		unwindspace_proc_set(u->space, p->tgid, &up, NULL);
+	u->news = true;
+}
+
+/*
+ * Read the mappings of P now. A process that has ended keeps what it had, for
+ * its last waits; one that may not be looked at has none.
+ */
+static bool scan(struct unwinder *u, struct proc *p, bool same_image)
+{
+	struct reading r = { .u = u, .pid = p->tgid, .before = same_image ? p->block : NULL };
+	uint64_t began = now_ns(), took;
+	struct block *b = NULL;
+
+	p->dirty = false;
+	if (procmaps_each(p->tgid, read_map, &r, NULL) != -ESRCH)
+		b = make_block(u, &r);
+	if (b) {
+		block_drop(u, p->block);
+		p->block = b;
+	} else {
+		for (size_t i = 0; i < r.n; i++)
+			tableset_release(u->tables, r.maps[i].source.file);
+		u->stats.maps_cut += r.n;
+	}
+	free(r.maps);
+	took = now_ns() - began;
+	p->due_ns = began + took + MAX(took * RESCAN_SHARE, RESCAN_MIN_NS);
+	return b != NULL;
+}
+
+void unwinder_prepare(struct unwinder *u, uint32_t pid)
+{
+	struct proc *p = get_proc(u, pid);
+
+	if (p)
+		scan(u, p, false);
+}
+
+void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev)
+{
+	struct proc *p = get_proc(u, ev->tgid);
+
+	if (!p || is_image(p, ev->start_boot_ns, ev->exec_id))
+		return;
+	p->known = true;
+	p->ended = false;
+	p->start_boot_ns = ev->start_boot_ns;
+	p->exec_id = ev->exec_id;
+	/* what an earlier image had mapped must not be published under this name */
+	if (!scan(u, p, false)) {
+		block_drop(u, p->block);
+		p->block = NULL;
+	}
+	publish(u, p);
+}
+
+/*
+ * BPF gave the child its parent's mappings at the fork; here it gets its own
+ * hold on them, or on newer ones that BPF did not know of then.
+ */
+static void on_fork(struct unwinder *u, const struct procevent *ev)
+{
+	struct proc *child, *parent;
+	struct unwind_proc up;
+
+	if (ev->pid == ev->parent || !unwindspace_proc_get(u->space, ev->pid, &up))
+		return;
+	child = get_proc(u, ev->pid);
+	parent = find_proc(u, ev->parent);
+	if (!child || !parent || !parent->block) {
+		unwindspace_proc_drop(u->space, ev->pid);
+		return;
+	}
+	/* an exec since then is known already */
+	if (is_image(child, up.start_boot_ns, up.exec_id))
+		return;
+	parent->block->refs++;
+	block_drop(u, child->block);
+	*child = (struct proc){ .tgid = ev->pid,
+		.start_boot_ns = up.start_boot_ns,
+		.exec_id = up.exec_id,
+		.known = true,
+		.block = parent->block };
+	publish(u, child);
+}
+
+void unwinder_mapped(struct unwinder *u, const struct procevent *ev)
+{
+	struct proc *p = ev->prot & PROT_EXEC ? find_proc(u, ev->pid) : NULL;
+
+	if (p && p->known)
+		p->dirty = u->any_dirty = true;
+}
+
+void unwinder_event(struct unwinder *u, const struct procevent *ev)
+{
+	struct proc *p;
+
+	switch (ev->type) {
+	case PROCEVENT_FORK:
+		on_fork(u, ev);
+		break;
+	case PROCEVENT_EXIT:
+		p = ev->pid == ev->tid ? find_proc(u, ev->pid) : NULL;
+		if (p)
+			p->ended = u->any_ended = true;
+		break;
+	case PROCEVENT_LOST:
+		u->distrust = true;
+		break;
+	default:
+		break;
+	}
+}
+
+static bool is_known(void *ctx, uint32_t tgid, const struct unwind_proc *up)
+{
+	const struct proc *p = find_proc(ctx, tgid);
+
+	return p && is_image(p, up->start_boot_ns, up->exec_id);
+}
+
+/*
+ * Forks and mappings happened that nobody told of: children whose mappings
+ * are not held here start anew, all others are read again.
+ */
+static void trust_again(struct unwinder *u)
+{
+	unwindspace_procs_sweep(u->space, is_known, u);
+	for (size_t i = 0; i < u->n; i++)
+		u->procs[i].dirty = u->procs[i].known;
+	u->any_dirty = true;
+	u->distrust = false;
+}
+
+static void rescan(struct unwinder *u)
+{
+	uint64_t now = now_ns();
+
+	u->due_ns = UINT64_MAX;
+	u->any_dirty = false;
+	for (size_t i = 0; i < u->n; i++) {
+		struct proc *p = &u->procs[i];
+
+		if (!p->dirty)
+			continue;
+		if (p->due_ns > now) {
+			u->any_dirty = true;
+			u->due_ns = MIN(u->due_ns, p->due_ns);
+			continue;
+		}
+		if (scan(u, p, true))
+			publish(u, p);
+	}
+}
+
+/* Tables that came or went, into the mappings that wait for them. */
+static void apply(struct unwinder *u)
+{
+	if (unwindspace_commit(u->space, NULL) != 0)
+		return;
+	for (struct block *b = u->blocks.next; b != &u->blocks; b = b->next)
+		for (uint32_t i = 0; i < b->space.n; i++)
+			if (tableset_changed(u->tables, b->sources[i].file))
+				fill_map(u, b, i);
+	tableset_applied(u->tables);
+}
+
+bool unwinder_service(struct unwinder *u, int timeout_ms)
+{
+	bool more;
+
+	if (u->distrust)
+		trust_again(u);
+	if (u->any_dirty)
+		rescan(u);
+	more = u->news;
+	u->news = false;
+	if (tableset_service(u->tables, timeout_ms)) {
+		apply(u);
+		more = true;
+	}
+	return more;
+}
+
+void unwinder_distrust(struct unwinder *u)
+{
+	u->distrust = true;
+}
+
+uint64_t unwinder_due_ns(const struct unwinder *u)
+{
+	return u->due_ns;
+}
+
+/* A leader may end before its threads: the process is over when its PID is. */
+static void forget_ended(struct unwinder *u)
+{
+	u->any_ended = false;
+	for (size_t i = 0; i < u->n; i++) {
+		struct proc *p = &u->procs[i];
+
+		if (!p->ended)
+			continue;
+		if (kill((pid_t)p->tgid, 0) == 0 || errno != ESRCH) {
+			u->any_ended = true;
+			continue;
+		}
+		unwindspace_proc_drop(u->space, p->tgid);
+		block_drop(u, p->block);
+		*p = (struct proc){ .tgid = p->tgid };
+	}
+}
+
+void unwinder_quiet(struct unwinder *u)
+{
+	if (u->any_ended)
+		forget_ended(u);
+	tableset_quiet(u->tables);
+	if (tableset_service(u->tables, 0))
+		apply(u);
+}
+
+void unwinder_stats(const struct unwinder *u, struct unwinder_stats *ret)
+{
+	*ret = u->stats;
+	for (size_t i = 0; i < u->n; i++)
+		ret->procs += u->procs[i].block != NULL;
+	tableset_stats(u->tables, &ret->tables);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwinder - keeps what BPF walks by in step with the processes: for each
+ * image its executable mappings, for each mapping its table. Floor 8.
+ *
+ * An image is known by (tgid, start time, number of execs), as BPF sees it;
+ * its mappings are read from /proc after that identity was seen, so that what
+ * is published under it never belongs to an earlier image: BPF compares the
+ * identity at every walk. Mappings are read again when something executable
+ * was mapped. Not for several threads.
+ */
+#ifndef STACKTOOLS_UNWINDER_H
+#define STACKTOOLS_UNWINDER_H
+
+#include "offcpu_abi.h"
+#include "procevents.h"
+#include "tableset.h"
+
+struct unwinder;
+
+/* See tableset_open(): it forks. On success *RET is the caller's. */
+int unwinder_open(const struct tableset_opts *opts, struct unwinder **ret, struct err *e);
+void unwinder_close(struct unwinder *u); /* NULL is fine */
+
+/* The maps for BPF. */
+void unwinder_fds(const struct unwinder *u, struct unwindspace_fds *ret);
+
+int unwinder_fd(const struct unwinder *u); /* as tableset_fd(), */
+uint32_t unwinder_worker(const struct unwinder *u); /* as tableset_worker() */
+
+/* Ask for the tables of what process PID maps now: they are compiled meanwhile. */
+void unwinder_prepare(struct unwinder *u, uint32_t pid);
+
+/* BPF saw an image that has no tables. */
+void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev);
+
+/* Forks and ends of processes, in order; and, the sooner the better, in any order, what they map. */
+void unwinder_event(struct unwinder *u, const struct procevent *ev);
+void unwinder_mapped(struct unwinder *u, const struct procevent *ev);
+
+/*
+ * Do what is due: read mappings that changed, take tables that came (waiting
+ * for them up to TIMEOUT_MS). True when walks can succeed now that could not
+ * before: waits in progress are worth another look.
+ */
+bool unwinder_service(struct unwinder *u, int timeout_ms);
+
+/* When unwinder_service() has something to do again, CLOCK_MONOTONIC; UINT64_MAX = when an event comes. */
+uint64_t unwinder_due_ns(const struct unwinder *u);
+
+/* Events may have been missed: read all mappings again. */
+void unwinder_distrust(struct unwinder *u);
+
+/*
+ * An RCU grace period has passed. Forgets processes that ended. At most once
+ * a second, so that forks which used memory given up have been heard of.
+ */
+void unwinder_quiet(struct unwinder *u);
+
+struct unwinder_stats {
+	uint64_t procs; /* with mappings in the kernel's sight */
+	uint64_t maps_cut; /* mappings beyond the limit of a process, or for which there was no memory */
+	struct tableset_stats tables;
+};
+
+void unwinder_stats(const struct unwinder *u, struct unwinder_stats *ret);
+
+#endif

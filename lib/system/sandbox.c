@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "sandbox.h"
+#include "caps.h"
+#include "procmaps.h"
+#include "root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#if defined(__x86_64__)
+#define ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCH AUDIT_ARCH_AARCH64
+#endif
+
+#define MAPS_MAX (64u << 20)
+
+static void reset_signals(void)
+{
+	static const int ignored[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGXFSZ };
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
+		signal(ignored[i], SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static int keep_only(int fd, struct err *e)
+{
+	int keep = fcntl(fd, F_DUPFD, SANDBOX_FD + 1), null = open("/dev/null", O_RDWR);
+
+	/* stray output must not go where a file that was handed over happens to be */
+	for (int i = 0; i < SANDBOX_FD; i++) {
+		if (null < 0)
+			close(i);
+		else if (null != i)
+			dup2(null, i);
+	}
+	if (keep < 0 || dup2(keep, SANDBOX_FD) < 0)
+		return err_sys(e, -EMFILE, "cannot keep a descriptor");
+	closefrom(SANDBOX_FD + 1);
+	return 0;
+}
+
+/* BPF maps and ring buffers of the parent: nothing to be written by this process. */
+static int unmap_shared(struct err *e)
+{
+	_cleanup_free_ char *text = NULL;
+	struct root root;
+	int rc = root_open(NULL, &root, e);
+
+	rc = rc ? rc : root_read(&root, "proc/self/maps", MAPS_MAX, &text, NULL, e);
+	root_close(&root);
+	for (char *save, *line = rc ? NULL : strtok_r(text, "\n", &save); line;
+		line = strtok_r(NULL, "\n", &save)) {
+		struct procmap m;
+
+		if (procmaps_parse(line, &m) && (m.flags & MAP_SHARED) && (m.prot & PROT_WRITE))
+			munmap((void *)(uintptr_t)m.start, m.end - m.start);
+	}
+	return rc;
+}
+
+static void go_first_without_memory(void)
+{
+	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0 && write(fd, "1000", 4) != 4)
+		return; /* as likely to go as anybody */
+}
+
+/* In bytes; 0 = cannot be told. */
+static uint64_t address_space(void)
+{
+	_cleanup_close_ int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	char text[128] = "";
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return 0;
+	return strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static int limit(int what, uint64_t to)
+{
+	struct rlimit now;
+
+	if (getrlimit((__rlimit_resource_t)what, &now) != 0)
+		return -errno;
+	if (to < now.rlim_max)
+		now.rlim_max = to;
+	now.rlim_cur = now.rlim_max;
+	return setrlimit((__rlimit_resource_t)what, &now) == 0 ? 0 : -errno;
+}
+
+static int set_limits(const struct sandbox_opts *o, struct err *e)
+{
+	uint64_t has = address_space();
+	int rc = has ? limit(RLIMIT_AS, has + o->memory_bytes) : -ENOENT;
+
+	rc = rc ? rc : limit(RLIMIT_FSIZE, o->file_bytes);
+	rc = rc ? rc : limit(RLIMIT_NOFILE, SANDBOX_FD + 1 + SANDBOX_FDS);
+	rc = rc ? rc : limit(RLIMIT_CORE, 0);
+	return rc ? err_sys(e, rc, "cannot limit a process's resources") : 0;
+}
+
+static void drop_user(void)
+{
+	int refused;
+
+	if (geteuid() != 0 || !caps_have(CAP_SETUID) || !caps_have(CAP_SETGID) || !caps_have(CAP_KILL))
+		return;
+	/* refused where a user namespace does not have them: capabilities go all the same */
+	refused = setgroups(0, NULL);
+	refused |= setresgid(SANDBOX_UID, SANDBOX_UID, SANDBOX_UID);
+	refused |= setresuid(SANDBOX_UID, SANDBOX_UID, SANDBOX_UID);
+	(void)refused;
+}
+
+/* The bounding set first, as that takes a capability. */
+static int drop_privileges(struct err *e)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
+
+	for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
+		prctl(PR_CAPBSET_DROP, cap);
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	drop_user();
+	if (syscall(SYS_capset, &head, none) != 0)
+		return err_sys(e, -errno, "cannot give up capabilities");
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return err_sys(e, -errno, "cannot give up new privileges");
+	return 0;
+}
+
+/* A change of user forgets both, so this comes after it. */
+static int bind_to_parent(pid_t parent, struct err *e)
+{
+	if (prctl(PR_SET_DUMPABLE, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+		return err_sys(e, -errno, "cannot bind a process to its parent");
+	return getppid() == parent ? 0 : err_sys(e, -ESRCH, "the parent has ended");
+}
+
+#ifdef ARCH
+#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+#define WHEN(op, k, yes, no) BPF_JUMP(BPF_JMP | (op) | BPF_K, (k), (yes), (no))
+#define MASK(k) BPF_STMT(BPF_ALU | BPF_AND | BPF_K, (k))
+#define PERMIT BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+#define KILL BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+#define PERMIT_CALL(name) WHEN(BPF_JEQ, SYS_##name, 0, 1), PERMIT
+
+/* Arguments are of 64 bits; the kernel looks at the lower half of these, which comes first. */
+static int filter_calls(struct err *e)
+{
+	struct sock_filter code[] = { LOAD(arch), WHEN(BPF_JEQ, ARCH, 1, 0), KILL, LOAD(nr),
+		/* what compiling takes, the most frequent first */
+		PERMIT_CALL(pread64), PERMIT_CALL(munmap), PERMIT_CALL(brk), PERMIT_CALL(mremap),
+		PERMIT_CALL(madvise), PERMIT_CALL(close), PERMIT_CALL(recvmsg), PERMIT_CALL(sendmsg),
+		PERMIT_CALL(fstat), PERMIT_CALL(pwrite64), PERMIT_CALL(ftruncate),
+		/* what the C library does unasked */
+		PERMIT_CALL(futex), PERMIT_CALL(sched_yield), PERMIT_CALL(getrandom),
+		PERMIT_CALL(clock_gettime), PERMIT_CALL(sysinfo), PERMIT_CALL(sched_getaffinity),
+		PERMIT_CALL(rt_sigprocmask), PERMIT_CALL(rt_sigreturn), PERMIT_CALL(exit),
+		PERMIT_CALL(exit_group),
+		/* memory: nobody else's, and no code */
+		WHEN(BPF_JEQ, SYS_mprotect, 0, 4), LOAD(args[2]), WHEN(BPF_JSET, PROT_EXEC, 0, 1), KILL,
+		PERMIT, WHEN(BPF_JEQ, SYS_mmap, 0, 7), LOAD(args[2]), WHEN(BPF_JSET, PROT_EXEC, 3, 0),
+		LOAD(args[3]), MASK(MAP_TYPE | MAP_ANONYMOUS),
+		WHEN(BPF_JEQ, MAP_PRIVATE | MAP_ANONYMOUS, 1, 0), KILL, PERMIT, KILL };
+	struct sock_fprog program = { .len = ARRAY_LEN(code), .filter = code };
+
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0 && errno != EINVAL)
+		return err_sys(e, -errno, "cannot filter system calls");
+	return 0; /* EINVAL: a kernel without such filters */
+}
+#else
+static int filter_calls(struct err *e)
+{
+	(void)e;
+	return 0;
+}
+#endif
+
+int sandbox_enter(const struct sandbox_opts *o, struct err *e)
+{
+	int rc;
+
+	setsid();
+	reset_signals();
+	prctl(PR_SET_NAME, o->comm);
+	rc = keep_only(o->keep_fd, e);
+	if (rc)
+		return rc;
+	rc = unmap_shared(e);
+	if (rc)
+		return rc;
+	go_first_without_memory();
+	rc = set_limits(o, e);
+	rc = rc ? rc : drop_privileges(e);
+	rc = rc ? rc : bind_to_parent(o->parent, e);
+	return rc ? rc : filter_calls(e);
+}

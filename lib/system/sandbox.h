@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sandbox - giving up for good whatever work on hostile bytes does not take.
+ * Floor 4.
+ *
+ * For a process that has just been forked, is of one thread, and will read
+ * what somebody hands it over a socket: it computes, and writes into files
+ * that it is handed. Sources: capabilities(7), prctl(2), seccomp(2),
+ * Documentation/userspace-api/seccomp_filter.rst of Linux.
+ */
+#ifndef STACKTOOLS_SANDBOX_H
+#define STACKTOOLS_SANDBOX_H
+
+#include "err.h"
+
+#include <sys/types.h>
+
+#define SANDBOX_FD 3 /* where keep_fd is afterwards; 0 to 2 are /dev/null */
+#define SANDBOX_FDS 2 /* how many descriptors can be open besides */
+#define SANDBOX_UID 65534 /* nobody's user and group */
+
+struct sandbox_opts {
+	int keep_fd; /* the one descriptor that stays open */
+	pid_t parent; /* its getpid(), taken before the fork: when it ends, so does this process */
+	const char *comm; /* its name for ps(1) */
+	uint64_t memory_bytes; /* of address space, more than it has now */
+	uint64_t file_bytes; /* of the largest file that it may write */
+};
+
+/*
+ * Enter it. Afterwards:
+ *
+ * - it is in a session of its own, HUP, INT, QUIT, TERM, PIPE and XFSZ are
+ *   ignored and all other signals as by default; SIGKILL comes when the
+ *   parent's thread that forked it ends;
+ * - no descriptor but the above, and no writable memory that is shared with
+ *   the parent;
+ * - no capability, not even to be had by exec, and where the process was root
+ *   and may change that (CAP_SETUID, CAP_SETGID; CAP_KILL, for the parent has to be
+ *   able to end it) user, group and groups are nobody's;
+ * - it leaves no core, cannot be traced, and is the first to go when memory
+ *   runs out;
+ * - system calls: read and write at an offset, size and truncate what is
+ *   open, close, recvmsg, sendmsg, private anonymous memory that cannot be
+ *   executed, time, random bytes, exit. Any other one kills it with SIGSYS.
+ *   Where the kernel has no seccomp filters, all the rest holds.
+ *
+ * -errno where something essential is refused; the process is good for
+ * nothing but _exit(2) then, though SANDBOX_FD is there unless -EMFILE.
+ */
+int sandbox_enter(const struct sandbox_opts *o, struct err *e);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "tabchild.h"
+#include "sandbox.h"
+#include "tabwire.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define REAP_MS 1000
+
+__attribute__((noreturn)) static void work(const struct tabchild_opts *o, int sock, pid_t parent)
+{
+	const struct sandbox_opts box = { .keep_fd = sock,
+		.parent = parent,
+		.comm = "unwind-tables",
+		.memory_bytes = o->memory_bytes,
+		.file_bytes = o->table_bytes };
+	struct tabwire_answer no = { .number = 0 };
+	struct err e = { 0 };
+
+	no.error = sandbox_enter(&box, &e);
+	if (!no.error) {
+		tabserve(SANDBOX_FD, o->compile);
+		_exit(0);
+	}
+	snprintf(no.why, sizeof(no.why), "%.*s", (int)sizeof(no.why) - 1, e.msg);
+	tabwire_answer(SANDBOX_FD, &no);
+	_exit(1);
+}
+
+/* Signals are held back meanwhile: the parent's handlers must not run in the child. */
+static pid_t fork_off(const struct tabchild_opts *o, int sock)
+{
+	pid_t parent = getpid(), pid;
+	sigset_t all, old;
+	int code;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pid = fork();
+	code = -errno;
+	if (pid == 0)
+		work(o, sock, parent);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return pid < 0 ? code : pid;
+}
+
+int tabchild_start(const struct tabchild_opts *o, struct tabchild *c, struct err *e)
+{
+	int pair[2];
+	pid_t pid;
+
+	*c = (struct tabchild){ .sock = -1 };
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+		return err_sys(e, -errno, "cannot talk to a process that compiles unwind tables");
+	pid = fork_off(o, pair[1]);
+	close(pair[1]);
+	if (pid < 0) {
+		close(pair[0]);
+		return err_sys(e, pid, "cannot start a process that compiles unwind tables");
+	}
+	*c = (struct tabchild){ .pid = pid, .sock = pair[0] };
+	return 0;
+}
+
+/* Its wait status, -1 when there is none. */
+static int reap(pid_t pid)
+{
+	_cleanup_close_ int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int status = -1;
+
+	while (fd >= 0 && poll(&p, 1, REAP_MS) < 0 && errno == EINTR)
+		;
+	return waitpid(pid, &status, fd >= 0 ? WNOHANG : 0) == pid ? status : -1;
+}
+
+static void tell_end(int status, char *why, size_t cap)
+{
+	if (status != -1 && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+		snprintf(why, cap, "the compiling process was stopped at a system call that it may not make");
+	else if (status != -1 && WIFSIGNALED(status))
+		snprintf(why, cap, "the compiling process was ended by a signal: %s",
+			strsignal(WTERMSIG(status)));
+	else if (status != -1 && WIFEXITED(status))
+		snprintf(why, cap, "the compiling process ended with status %d", WEXITSTATUS(status));
+	else
+		snprintf(why, cap, "the compiling process ended");
+}
+
+void tabchild_stop(struct tabchild *c, char *why, size_t cap)
+{
+	int status = -1;
+
+	if (c->sock >= 0)
+		close(c->sock);
+	if (c->pid > 0) {
+		kill(c->pid, SIGKILL);
+		status = reap(c->pid);
+	}
+	*c = (struct tabchild){ .sock = -1 };
+	if (why)
+		tell_end(status, why, cap);
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "tabworker.h"
+#include "tabchild.h"
+#include "tabwire.h"
+#include "unwindcomp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#define MEMORY_DEFAULT (UINT64_C(4) << 30)
+#define SECONDS_DEFAULT 20
+#define WINDOW 32 /* requests with the worker: it finds work while the recorder is busy elsewhere */
+#define DEATHS_MAX 3 /* in a row, without a file to blame */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
+#endif
+
+struct request {
+	struct request *next;
+	uint64_t number; /* once it was sent */
+	uint64_t cookie;
+	int file;
+	int table; /* memfd, -1 until it was sent */
+};
+
+struct tabworker {
+	struct tabworker_opts opts;
+	tabserve_compile *compile;
+	struct tabchild child;
+	int epoll_fd, timer_fd;
+	bool ready; /* it is in its sandbox */
+	unsigned int deaths; /* in a row, without a file to blame */
+	struct err end; /* code: why no more workers are started */
+
+	struct request *head, **tail; /* in the order of asking */
+	struct request *unsent; /* from here on */
+	size_t pending, in_flight;
+	uint64_t numbers; /* given away */
+	uint64_t deadline_ns; /* for the head, CLOCK_MONOTONIC; 0 = not begun */
+
+	void *map; /* of the last answer */
+	size_t map_len;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* The worker turns to the file at the head now, or (nothing is in flight) rests. */
+static void set_clock(struct tabworker *w)
+{
+	struct itimerspec at = { 0 };
+
+	w->deadline_ns = w->in_flight ? now_ns() + w->opts.seconds * UINT64_C(1000000000) : 0;
+	at.it_value.tv_sec = (time_t)(w->deadline_ns / 1000000000);
+	at.it_value.tv_nsec = (long)(w->deadline_ns % 1000000000);
+	timerfd_settime(w->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* Not so much as a message of the kernel's log about the missing flag where it is known. */
+static int new_memfd(void)
+{
+	int fd = memfd_create("unwind-table", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create("unwind-table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return fd;
+}
+
+static void request_unsend(struct request *r)
+{
+	if (r->table >= 0)
+		close(r->table);
+	r->table = -1;
+}
+
+static void request_free(struct request *r)
+{
+	request_unsend(r);
+	close(r->file);
+	free(r);
+}
+
+static void drop_head(struct tabworker *w)
+{
+	struct request *r = w->head;
+
+	if (r == w->unsent)
+		w->unsent = r->next;
+	else
+		w->in_flight--;
+	w->head = r->next;
+	if (!w->head)
+		w->tail = &w->head;
+	w->pending--;
+	request_free(r);
+}
+
+static int compile_elf(int fd, uint8_t **ret, size_t *len, struct err *e)
+{
+	struct elffile *f = NULL;
+	int rc = elffile_fd(fd, &f, e);
+
+	if (rc)
+		close(fd);
+	else
+		rc = unwindcomp(f, ret, len, e);
+	elffile_close(f);
+	return rc;
+}
+
+static void stop(struct tabworker *w, char *why, size_t cap)
+{
+	/* a child of the recorder may hold a copy that would keep it in the set */
+	if (w->child.sock >= 0)
+		epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, w->child.sock, NULL);
+	tabchild_stop(&w->child, why, cap);
+}
+
+static int start(struct tabworker *w, struct err *e)
+{
+	const struct tabchild_opts o = { .memory_bytes = w->opts.memory_bytes,
+		.table_bytes = TABWORKER_TABLE_MAX,
+		.compile = w->compile };
+	struct epoll_event ev = { .events = EPOLLIN };
+	int rc = tabchild_start(&o, &w->child, e);
+
+	w->ready = false;
+	if (!rc && epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->child.sock, &ev) != 0) {
+		rc = err_sys(e, -errno, "cannot wait for a compiler of unwind tables");
+		tabchild_stop(&w->child, NULL, 0);
+	}
+	return rc;
+}
+
+/* What was sent goes to the next worker, with memfds that this one never saw. */
+static void unsend_all(struct tabworker *w)
+{
+	for (struct request *r = w->head; r != w->unsent; r = r->next)
+		request_unsend(r);
+	w->unsent = w->head;
+	w->in_flight = 0;
+	set_clock(w);
+}
+
+/* The head has its answer: an error. */
+static int answer_error(struct tabworker *w, int code, const char *why, struct tabworker_answer *ret)
+{
+	ret->cookie = w->head->cookie;
+	ret->error = code;
+	snprintf(ret->why, sizeof(ret->why), "%.*s", (int)sizeof(ret->why) - 1, why);
+	drop_head(w);
+	set_clock(w);
+	return 1;
+}
+
+/*
+ * The worker is of no more use. CODE is what the file that it was at is
+ * answered with (1 is returned then); WHY NULL is how it ended. 0 when there
+ * is no such file, or -errno.
+ */
+static int replace(
+	struct tabworker *w, int code, const char *why, struct tabworker_answer *ret, struct err *e)
+{
+	bool blamed = w->ready && w->in_flight;
+	char text[256];
+	int rc;
+
+	stop(w, text, sizeof(text));
+	why = why ? why : text;
+	unsend_all(w);
+	w->deaths = blamed ? 0 : w->deaths + 1;
+	if (w->deaths >= DEATHS_MAX)
+		return err_set(&w->end, -EIO, "no process that compiles unwind tables stays alive: %s", why);
+	rc = start(w, blamed ? NULL : e);
+	return blamed ? answer_error(w, code, why, ret) : rc;
+}
+
+/* Let the worker have request R. */
+static int send_request(struct tabworker *w, struct request *r)
+{
+	struct tabwire_request msg = { .number = w->numbers + 1, .file = r->file, .table = -1 };
+	int rc;
+
+	r->table = msg.table = new_memfd();
+	if (r->table < 0)
+		return -errno;
+	rc = tabwire_ask(w->child.sock, &msg);
+	if (rc) {
+		request_unsend(r);
+		return rc;
+	}
+	r->number = ++w->numbers;
+	w->unsent = r->next;
+	if (w->in_flight++ == 0)
+		set_clock(w);
+	return 0;
+}
+
+/* As many as it takes. What is refused now may be taken when less is in flight: an error only if nothing is.
+ */
+static int send_requests(struct tabworker *w)
+{
+	int rc = 0;
+
+	while (!rc && w->child.sock >= 0 && w->unsent && w->in_flight < WINDOW)
+		rc = send_request(w, w->unsent);
+	/* EPIPE: it has died, which is told by reading */
+	return w->in_flight || rc == -EPIPE || rc == -ECONNRESET || rc == -EAGAIN ? 0 : rc;
+}
+
+/* Take the table of LEN bytes out of the head's memfd, from now on unchangeable. */
+static int take_table(struct tabworker *w, uint64_t len, struct tabworker_answer *ret)
+{
+	int fd = w->head->table;
+	struct stat st;
+	void *map;
+
+	if (fcntl(fd, F_ADD_SEALS, SEALS) != 0 || fstat(fd, &st) != 0)
+		return -errno;
+	if (!len || len > TABWORKER_TABLE_MAX || (uint64_t)st.st_size != len)
+		return -EPROTO;
+	/* before Linux 6.7 what is sealed against writing cannot be mapped shared */
+	map = mmap(NULL, len, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	ret->bytes = w->map = map;
+	ret->len = w->map_len = len;
+	return 0;
+}
+
+static void release_table(struct tabworker *w)
+{
+	if (w->map)
+		munmap(w->map, w->map_len);
+	w->map = NULL;
+}
+
+/* A message came. 1 = RET is filled, 0 = it was none for the caller, -errno. */
+static int take_answer(
+	struct tabworker *w, const struct tabwire_answer *a, struct tabworker_answer *ret, struct err *e)
+{
+	int rc;
+
+	if (!w->ready && a->number == 0 && a->error)
+		return replace(w, -EIO, a->why, ret, e);
+	if (!w->ready && a->number == 0) {
+		w->ready = true;
+		return 0;
+	}
+	if (!w->ready || !w->in_flight || a->number != w->head->number)
+		return replace(
+			w, -EIO, "the compiling process answered something that was not asked", ret, e);
+	w->deaths = 0;
+	if (a->error)
+		return answer_error(w, a->error, a->why, ret);
+	rc = take_table(w, a->len, ret);
+	if (rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE)
+		return answer_error(w, rc, "no memory to map its table", ret);
+	if (rc)
+		return replace(w, -EIO, "the compiling process did not hand over a table", ret, e);
+	ret->cookie = w->head->cookie;
+	drop_head(w);
+	set_clock(w);
+	return 1;
+}
+
+enum { AGAIN = 0, ANSWER = 1, WAIT = 2 };
+
+/* One step without waiting. ANSWER: RET is filled. Or -errno. */
+static int step(struct tabworker *w, struct tabworker_answer *ret, struct err *e)
+{
+	struct tabwire_answer a;
+	int rc = w->child.sock >= 0 ? 0 : start(w, e);
+
+	if (rc)
+		return rc;
+	rc = send_requests(w);
+	if (rc)
+		return answer_error(w, rc, "cannot be handed to a compiler", ret);
+	rc = tabwire_answered(w->child.sock, &a);
+	if (rc > 0)
+		return take_answer(w, &a, ret, e);
+	if (rc == 0 || rc == -EPROTO)
+		return replace(w, -EIO, rc ? "the compiling process answered nonsense" : NULL, ret, e);
+	if (rc != -EAGAIN)
+		return err_sys(e, rc, "cannot read what a compiler of unwind tables answers");
+	if (!w->deadline_ns || now_ns() < w->deadline_ns)
+		return WAIT;
+	return replace(w, -ETIMEDOUT, "it took too long to compile", ret, e);
+}
+
+/* False when the time is over or a signal was caught. The time for a file is in the set too. */
+static bool wait_for(const struct tabworker *w, int timeout_ms, uint64_t until_ns)
+{
+	struct pollfd p = { .fd = w->epoll_fd, .events = POLLIN };
+	uint64_t now = now_ns();
+	int ms = -1;
+
+	if (timeout_ms >= 0) {
+		if (now >= until_ns)
+			return false;
+		ms = (int)((until_ns - now + 999999) / 1000000);
+	}
+	return poll(&p, 1, ms) > 0;
+}
+
+int tabworker_next(struct tabworker *w, int timeout_ms, struct tabworker_answer *ret, struct err *e)
+{
+	uint64_t until_ns = now_ns() + (timeout_ms > 0 ? (uint64_t)timeout_ms * 1000000 : 0);
+
+	release_table(w);
+	*ret = (struct tabworker_answer){ 0 };
+	for (;;) {
+		int rc;
+
+		if (w->end.code) {
+			if (e)
+				*e = w->end;
+			return w->end.code;
+		}
+		rc = step(w, ret, e);
+		if (rc == ANSWER || (rc < 0 && !w->end.code))
+			return rc;
+		if (rc == WAIT && (!w->pending || !wait_for(w, timeout_ms, until_ns)))
+			return 0;
+	}
+}
+
+/* A descriptor for the worker, which could change the file if it could write to it. */
+static int keep_file(int fd, struct err *e)
+{
+	struct stat st;
+	char path[32];
+	int flags = fcntl(fd, F_GETFL), kept;
+
+	if (flags < 0 || fstat(fd, &st) != 0)
+		return err_sys(e, -errno, "cannot be examined");
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, -EMEDIUMTYPE, "is no regular file");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	kept = (flags & O_ACCMODE) == O_RDONLY && !(flags & O_PATH) ? fcntl(fd, F_DUPFD_CLOEXEC, 3)
+								    : open(path, O_RDONLY | O_CLOEXEC);
+	if (kept >= 0)
+		return kept;
+	kept = err_sys(e, -errno, "cannot be kept open for its turn");
+	if (kept == -EMFILE)
+		err_hint(e, "raise the limit of open files (ulimit -n)");
+	return kept;
+}
+
+int tabworker_ask(struct tabworker *w, int fd, uint64_t cookie, struct err *e)
+{
+	_cleanup_free_ struct request *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return err_nomem(e, "a request");
+	r->file = keep_file(fd, e);
+	if (r->file < 0)
+		return r->file;
+	r->cookie = cookie;
+	r->table = -1;
+	*w->tail = r;
+	w->tail = &r->next;
+	if (!w->unsent)
+		w->unsent = r;
+	w->pending++;
+	TAKE_PTR(r);
+	send_requests(w); /* what fails now is tried again, and told, by tabworker_next() */
+	return 0;
+}
+
+int tabworker_open_with(
+	const struct tabworker_opts *opts, tabserve_compile *compile, struct tabworker **ret, struct err *e)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	struct tabworker *w = calloc(1, sizeof(*w));
+	int rc = 0;
+
+	if (!w)
+		return err_nomem(e, "a compiler of unwind tables");
+	if (opts)
+		w->opts = *opts;
+	w->opts.memory_bytes = w->opts.memory_bytes ? w->opts.memory_bytes : MEMORY_DEFAULT;
+	w->opts.seconds = w->opts.seconds ? w->opts.seconds : SECONDS_DEFAULT;
+	w->compile = compile;
+	w->tail = &w->head;
+	w->child.sock = -1;
+	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	w->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (w->epoll_fd < 0 || w->timer_fd < 0 ||
+		epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->timer_fd, &ev) != 0)
+		rc = err_sys(e, -errno, "cannot wait for a compiler of unwind tables");
+	rc = rc ? rc : start(w, e);
+	if (rc) {
+		tabworker_close(w);
+		return rc;
+	}
+	*ret = w;
+	return 0;
+}
+
+int tabworker_open(const struct tabworker_opts *opts, struct tabworker **ret, struct err *e)
+{
+	return tabworker_open_with(opts, compile_elf, ret, e);
+}
+
+void tabworker_close(struct tabworker *w)
+{
+	if (!w)
+		return;
+	stop(w, NULL, 0);
+	release_table(w);
+	while (w->head)
+		drop_head(w);
+	if (w->epoll_fd >= 0)
+		close(w->epoll_fd);
+	if (w->timer_fd >= 0)
+		close(w->timer_fd);
+	free(w);
+}
+
+int tabworker_fd(const struct tabworker *w)
+{
+	return w->epoll_fd;
+}
+
+pid_t tabworker_pid(const struct tabworker *w)
+{
+	return w->child.pid;
+}
+
+size_t tabworker_pending(const struct tabworker *w)
+{
+	return w->pending;
+}

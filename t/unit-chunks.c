@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Chunks on the running kernel, and where it refuses: each such case is a
+ * process of its own under a seccomp filter or a limit.
+ */
+#include "chunks.h"
+#include "tap.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define NOT_SUPPORTED 524 /* what the kernel says to a batch that a kind of map does not know */
+
+/* From now on, for this process: NR (with COMMAND as its first argument; -1: any) fails with CODE. */
+static bool refuse(long nr, int command, int code)
+{
+	struct sock_filter program[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)nr, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)command, 0, (uint8_t)(command < 0 ? 0 : 1)),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)code),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { .len = ARRAY_LEN(program), .filter = program };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0) == 0;
+}
+
+/* RUN returns 0, or the number of the step that went wrong. */
+static void in_child(struct tap *t, int (*run)(void), const char *name)
+{
+	int status = -1;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit(run());
+	if (!tap_ok(t, pid > 0 && waitpid(pid, &status, 0) == pid && status == 0, "%s", name))
+		tap_diag("step %d, signal %d", WEXITSTATUS(status), WTERMSIG(status));
+}
+
+/* How many of the chunks FIRST to END - 1 the kernel has in the array. */
+static uint32_t in_place(const struct chunks *c, uint32_t first, uint32_t end)
+{
+	uint32_t n = 0, id;
+
+	for (uint32_t i = first; i < end; i++)
+		n += bpf_map_lookup_elem(chunks_fd(c), &i, &id) == 0;
+	return n;
+}
+
+static uint64_t made(const struct chunks *c)
+{
+	struct chunks_stats st;
+
+	chunks_stats(c, &st);
+	return st.chunks;
+}
+
+/* Does the kernel have the byte that was written into B? */
+static bool readable(const struct chunks *c, const struct chunks_block *b)
+{
+	_cleanup_free_ uint8_t *bytes = malloc(UNWIND_CHUNK_BYTES);
+	_cleanup_close_ int fd = -1;
+	uint32_t id, zero = 0;
+	uint8_t mark = (uint8_t)(b->chunk * 7 + b->grain);
+
+	*(uint8_t *)b->p = mark;
+	if (!bytes || bpf_map_lookup_elem(chunks_fd(c), &b->chunk, &id) != 0)
+		return false;
+	fd = bpf_map_get_fd_by_id(id);
+	return fd >= 0 && bpf_map_lookup_elem(fd, &zero, bytes) == 0 &&
+	       bytes[(size_t)b->grain * UNWIND_GRAIN] == mark;
+}
+
+static void test_blocks(struct tap *t)
+{
+	struct chunks_block a, b, d, big;
+	struct chunks *c;
+	struct err e;
+
+	if (chunks_open(4, 1, &c, &e) != 0)
+		return;
+	tap_ok(t,
+		chunks_take(c, 0, &a, &e) == -EINVAL && chunks_take(c, CHUNKS_GRAINS + 1, &a, &e) == -EINVAL,
+		"a block of nothing, or larger than a chunk, is refused");
+	tap_ok(t, chunks_take(c, 10, &a, &e) == 0 && a.chunk == 1 && a.grain == 0, "the first block");
+	tap_ok(t, chunks_take(c, CHUNKS_GRAINS - 15, &b, &e) == 0 && b.chunk == 1 && b.grain == 10,
+		"the next one stands behind it");
+	tap_ok(t, chunks_take(c, CHUNKS_GRAINS, &big, &e) == 0 && big.chunk == 2 && big.grain == 0,
+		"what the chunk has no room for goes into another");
+	tap_ok(t, chunks_take(c, 5, &d, &e) == 0 && d.chunk == 1 && d.grain == CHUNKS_GRAINS - 5,
+		"the rest of the first one is used");
+	tap_ok(t,
+		chunks_commit(c, &e) == 0 && readable(c, &a) && readable(c, &b) && readable(c, &big) &&
+			readable(c, &d),
+		"what is written is there for BPF");
+	tap_ok(t, in_place(c, 0, 1) == 0, "there is no chunk 0");
+	chunks_give(c, 1, 0, 10);
+	tap_ok(t,
+		chunks_take(c, 11, &a, &e) == 0 && a.chunk == 3 && chunks_take(c, 4, &a, &e) == 0 &&
+			a.chunk == 1 && a.grain == 0,
+		"what was given back is used again, where it fits");
+	tap_ok(t, chunks_take(c, CHUNKS_GRAINS, &a, &e) == -ENOSPC && strstr(e.msg, "1 MiB"),
+		"at the bound the story names it");
+	chunks_close(c);
+}
+
+static uint32_t one_size(const void *ctx, uint32_t i)
+{
+	(void)i;
+	return *(const uint32_t *)ctx;
+}
+
+static void test_fit(struct tap *t)
+{
+	uint32_t whole = CHUNKS_GRAINS, over_half = CHUNKS_GRAINS / 2 + 1, none = 0;
+	struct chunks *c;
+
+	if (chunks_open(11, 0, &c, NULL) != 0)
+		return;
+	tap_ok(t, chunks_ever_fit(c, one_size, &whole, 10) && !chunks_ever_fit(c, one_size, &whole, 11),
+		"ten whole chunks fit into ten");
+	tap_ok(t,
+		chunks_ever_fit(c, one_size, &over_half, 10) && !chunks_ever_fit(c, one_size, &over_half, 11),
+		"and as many blocks of more than half a chunk");
+	tap_ok(t, chunks_ever_fit(c, one_size, &none, 1000), "what takes no room always fits");
+	tap_eq_u64(t, made(c), 0, "for that no chunk is made");
+	chunks_close(c);
+}
+
+static void test_growth(struct tap *t)
+{
+	struct chunks_block b;
+	struct chunks *c;
+	uint32_t wrong = 0, n = 0;
+
+	if (chunks_open(601, 0, &c, NULL) != 0)
+		return;
+	while (chunks_take(c, CHUNKS_GRAINS, &b, NULL) == 0) {
+		n++;
+		*(uint32_t *)b.p = b.chunk;
+		wrong += n % 50 == 0 && (chunks_commit(c, NULL) != 0 || in_place(c, 1, n + 1) != n);
+	}
+	tap_eq_u64(t, n, 600, "chunks grow to the bound, one after the other");
+	tap_eq_u64(t, wrong, 0, "and are in place whenever commit says so");
+	chunks_close(c);
+	if (chunks_open(601, 3, &c, NULL) != 0)
+		return;
+	tap_ok(t, chunks_reserve(c, 600 * CHUNKS_GRAINS + 1, NULL) == -ENOSPC && made(c) <= 3,
+		"more than the bound cannot be reserved");
+	tap_ok(t, chunks_reserve(c, 600 * CHUNKS_GRAINS, NULL) == 0 && made(c) == 600,
+		"everything at once can");
+	tap_ok(t, chunks_commit(c, NULL) == 0 && in_place(c, 1, 601) == 600, "and is in place");
+	chunks_close(c);
+}
+
+/* What the kernel tells of its memory for a map, in /proc/self/fdinfo. */
+static uint64_t held(uint32_t id)
+{
+	_cleanup_close_ int fd = bpf_map_get_fd_by_id(id);
+	char path[64], line[256];
+	unsigned long long bytes = 0;
+	_cleanup_fclose_ FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "memlock: %llu", &bytes) == 1)
+			break;
+	return bytes;
+}
+
+static void test_bytes(struct tap *t)
+{
+	struct chunks_stats st;
+	struct chunks *c;
+	uint64_t bytes = 0;
+
+	if (chunks_open(8, 5, &c, NULL) != 0)
+		return;
+	chunks_commit(c, NULL);
+	for (uint32_t i = 1, id; i < 8; i++)
+		if (bpf_map_lookup_elem(chunks_fd(c), &i, &id) == 0)
+			bytes += held(id);
+	chunks_stats(c, &st);
+	tap_eq_u64(t, st.chunks, 5, "as many chunks are made at once as were asked for");
+	tap_eq_u64(t, st.bytes, bytes, "their bytes are those that the kernel tells");
+	chunks_close(c);
+}
+
+static int no_thread(void)
+{
+	struct chunks_block b;
+	struct chunks *c;
+
+	if (!refuse(SYS_clone3, -1, ENOSYS) || !refuse(SYS_clone, -1, EAGAIN))
+		return 1;
+	if (chunks_open(8, 2, &c, NULL) != 0)
+		return 2;
+	if (in_place(c, 1, 3) != 2 || chunks_take(c, CHUNKS_GRAINS, &b, NULL) != 0)
+		return 3;
+	if (chunks_reserve(c, 6 * CHUNKS_GRAINS, NULL) != 0 || chunks_commit(c, NULL) != 0)
+		return 4;
+	if (in_place(c, 1, 8) != 7)
+		return 5;
+	chunks_close(c);
+	return 0;
+}
+
+static int no_batch(void)
+{
+	struct chunks *c;
+
+	if (!refuse(SYS_bpf, BPF_MAP_UPDATE_BATCH, NOT_SUPPORTED) || chunks_open(8, 7, &c, NULL) != 0)
+		return 1;
+	if (chunks_commit(c, NULL) != 0 || in_place(c, 1, 8) != 7)
+		return 2;
+	chunks_close(c);
+	return 0;
+}
+
+static int no_place(void)
+{
+	struct err e = { 0 };
+	struct chunks *c;
+
+	if (!refuse(SYS_bpf, BPF_MAP_UPDATE_BATCH, EPERM) || !refuse(SYS_bpf, BPF_MAP_UPDATE_ELEM, EPERM) ||
+		chunks_open(8, 2, &c, NULL) != 0)
+		return 1;
+	if (chunks_commit(c, &e) != -EPERM || !strstr(e.msg, "cannot show BPF"))
+		return 2;
+	if (chunks_commit(c, &e) != -EPERM || in_place(c, 1, 8) != 0)
+		return 3;
+	if (chunks_reserve(c, 3 * CHUNKS_GRAINS, &e) != -EPERM || made(c) != 2)
+		return 4;
+	chunks_close(c);
+	return 0;
+}
+
+static int no_memory(void)
+{
+	struct chunks_block b;
+	struct err e = { 0 };
+	struct chunks *c;
+
+	if (chunks_open(8, 1, &c, NULL) != 0 || chunks_take(c, CHUNKS_GRAINS, &b, NULL) != 0)
+		return 1;
+	if (!refuse(SYS_bpf, BPF_MAP_CREATE, ENOMEM))
+		return 2;
+	if (chunks_take(c, 1, &b, &e) != -ENOMEM || !strstr(e.msg, "cannot make memory"))
+		return 3;
+	if (chunks_reserve(c, 1, &e) != -ENOMEM || made(c) != 1)
+		return 4;
+	if (chunks_commit(c, &e) != 0)
+		return 5;
+	chunks_give(c, 1, 0, CHUNKS_GRAINS);
+	if (chunks_take(c, 1, &b, &e) != 0)
+		return 6;
+	chunks_close(c);
+	return 0;
+}
+
+static int few_descriptors(void)
+{
+	const struct rlimit few = { 12, 12 };
+	struct chunks_block b;
+	struct chunks *c;
+	uint32_t n = 0;
+
+	if (setrlimit(RLIMIT_NOFILE, &few) != 0 || chunks_open(101, 50, &c, NULL) != 0)
+		return 1;
+	while (n < 100 && chunks_take(c, CHUNKS_GRAINS, &b, NULL) == 0)
+		n++;
+	if (n != 100 || chunks_commit(c, NULL) != 0)
+		return 2;
+	if (in_place(c, 1, 101) != 100)
+		return 3;
+	chunks_close(c);
+	return 0;
+}
+
+static int not_permitted(void)
+{
+	struct err e = { 0 };
+	struct chunks *c;
+
+	if (!refuse(SYS_bpf, -1, EPERM))
+		return 1;
+	return chunks_open(8, 1, &c, &e) == -EPERM && strstr(e.msg, "cannot create the maps") ? 0 : 2;
+}
+
+/* Not with the address sanitizer, which needs terabytes of them. */
+static int no_addresses(void)
+{
+	const struct rlimit little = { 1 << 30, 1 << 30 };
+	struct err e = { 0 };
+	struct chunks *c;
+
+	if (setrlimit(RLIMIT_AS, &little) != 0)
+		return 1;
+	return chunks_open(16384, 1, &c, &e) == -ENOMEM && strstr(e.msg, "4096 MiB of addresses") ? 0 : 2;
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+	struct chunks *c;
+	struct err e;
+	int rc;
+
+	rc = chunks_open(2, 0, &c, &e);
+	if (rc == -EPERM)
+		tap_skip(&t, "chunks", "%s", e.msg);
+	else if (rc)
+		tap_ok(&t, false, "chunks: %s", e.msg);
+	if (rc)
+		return tap_done(&t);
+	chunks_close(c);
+	chunks_close(NULL);
+	test_blocks(&t);
+	test_fit(&t);
+	test_growth(&t);
+	test_bytes(&t);
+	in_child(&t, no_thread, "without a thread the work is done at once");
+	in_child(&t, no_batch, "without a batch the elements are set one by one");
+	in_child(&t, no_place,
+		"what cannot be put in place is an error of every commit, and nothing is made then");
+	in_child(&t, no_memory, "without memory for another chunk the others go on");
+	in_child(&t, few_descriptors, "a few descriptors are enough for many chunks");
+	in_child(&t, not_permitted, "where BPF is not permitted the story says so");
+#ifdef __SANITIZE_ADDRESS__
+	(void)no_addresses;
+	tap_skip(&t, "and where addresses are limited", "the address sanitizer needs them");
+#else
+	in_child(&t, no_addresses, "and where addresses are limited");
+#endif
+	return tap_done(&t);
+}

@@ -1,0 +1,652 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "sandbox.h"
+#include "tabwire.h"
+#include "tabworker.h"
+#include "tap.h"
+#include "unwindtab.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#define LINE 64 /* bytes of a table made here: what the file begins with */
+
+static char top[64];
+
+/* --- a compiler that does what the file says in its first byte --- */
+
+static int say(uint64_t number, int32_t error, size_t len)
+{
+	struct tabwire_answer a = { .number = number, .error = error, .len = len };
+	struct iovec iov = { &a, sizeof(a) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	return sendmsg(SANDBOX_FD, &m, 0) > 0 ? 0 : -errno;
+}
+
+__attribute__((noreturn)) static void spin(void)
+{
+	for (;;)
+		__asm__ volatile("" ::: "memory");
+}
+
+static int fill_memory(struct err *e)
+{
+	for (size_t n = 0; n < (1 << 20); n++) {
+		char *p = malloc(1 << 16);
+
+		if (!p)
+			return err_nomem(e, "everything");
+		memset(p, 1, 1 << 16);
+	}
+	return 0;
+}
+
+static int hand_out(int fd, char what, uint8_t **ret, size_t *len)
+{
+	*len = what == '0' ? 0 : LINE;
+	*ret = calloc(1, *len + 1);
+	if (!*ret)
+		return -ENOMEM;
+	if (pread(fd, *ret, LINE, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+static int misbehave(char what, struct err *e)
+{
+	switch (what) {
+	case 's':
+		__builtin_trap();
+		return 0;
+	case 'a':
+		abort();
+	case 'x':
+		syscall(SYS_exit_group, 3); /* _exit() would look for leaks first, under a sanitizer */
+		return 0;
+	case 'o':
+		return open("/etc/passwd", O_RDONLY);
+	case 'k':
+		return kill(getppid(), SIGKILL);
+	case 'h':
+		spin();
+	case 'c': /* hangs up, and stays */
+		close(SANDBOX_FD);
+		spin();
+	case 'n': /* an answer that was not asked for */
+		return say(12345, 0, LINE);
+	case 'r': /* ready once more */
+		return say(0, 0, 0);
+	case 'p': /* no error that there is */
+		return say(1, 5, 0);
+	case 't': { /* half a message */
+		struct iovec iov = { &what, 1 };
+		struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+		return sendmsg(SANDBOX_FD, &m, 0) == 1 ? 0 : -errno;
+	}
+	case 'l': /* a table that is not there */
+		return say(1, 0, 4096);
+	case 'm':
+		return fill_memory(e);
+	default:
+		return err_set(e, -EBADMSG, "is no file of this kind: '%c'", what);
+	}
+}
+
+static int write_to(int fd, struct err *e)
+{
+	return pwrite(fd, "?", 1, 0) < 0 ? err_set(e, -errno, "cannot be written to") : 0;
+}
+
+static int by_content(int fd, uint8_t **ret, size_t *len, struct err *e)
+{
+	char what = 0;
+	int rc = pread(fd, &what, 1, 0) == 1 ? 0 : -EIO;
+
+	if (!rc)
+		rc = what == 'w'                  ? write_to(fd, e)
+		     : what == 'g' || what == '0' ? hand_out(fd, what, ret, len)
+						  : misbehave(what, e);
+	close(fd);
+	return rc;
+}
+
+/* --- helpers --- */
+
+static int file_with(const char *text)
+{
+	char path[128];
+	int fd, again;
+
+	snprintf(path, sizeof(path), "%s/file.XXXXXX", top);
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		abort();
+	again = open(path, O_RDONLY | O_CLOEXEC);
+	close(fd);
+	unlink(path);
+	return again;
+}
+
+static void ask(struct tabworker *w, const char *text, uint64_t cookie)
+{
+	_cleanup_close_ int fd = file_with(text);
+
+	if (tabworker_ask(w, fd, cookie, NULL) != 0)
+		abort();
+}
+
+static struct tabworker *open_with(unsigned int mib, unsigned int seconds)
+{
+	struct tabworker_opts o = { .memory_bytes = (uint64_t)mib << 20, .seconds = seconds };
+	struct tabworker *w = NULL;
+	struct err e = { 0 };
+
+	if (tabworker_open_with(&o, by_content, &w, &e) != 0) {
+		printf("Bail out! %s\n", e.msg);
+		exit(1);
+	}
+	return w;
+}
+
+/* The next answer is that to COOKIE: error CODE and TEXT in the story, or with 0 the table TEXT. */
+static bool answers(struct tabworker *w, uint64_t cookie, int code, const char *text)
+{
+	struct tabworker_answer a;
+	struct err e = { 0 };
+	int rc = tabworker_next(w, -1, &a, &e);
+	bool ok = rc == 1 && a.cookie == cookie && a.error == code;
+
+	if (ok && code)
+		ok = strstr(a.why, text) && !a.bytes && !a.len;
+	else if (ok)
+		ok = a.len == LINE && strcmp((const char *)a.bytes, text) == 0;
+	if (!ok)
+		tap_diag("%d %s, cookie %llu, error %d, %s", rc, e.msg, (unsigned long long)a.cookie, a.error,
+			a.why);
+	return ok;
+}
+
+/* A file that begins with WHAT is answered with CODE and TEXT, and the next one as ever. */
+static bool survives(const char *what, int code, const char *text, bool replaced)
+{
+	struct tabworker *w = open_with(64, 0);
+	pid_t pid = tabworker_pid(w);
+	bool ok;
+
+	ask(w, what, 1);
+	ask(w, "good", 2);
+	ok = answers(w, 1, code, text) && answers(w, 2, 0, "good") && !tabworker_pending(w);
+	ok = ok && (tabworker_pid(w) != pid) == replaced;
+	tabworker_close(w);
+	return ok;
+}
+
+/* Under a sanitizer malloc(3) without memory ends the process. */
+static bool survives_greed(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	return true;
+#else
+	return survives("m", -ENOMEM, "out of memory", false);
+#endif
+}
+
+static size_t open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* What FN returns in a process of its own; 255 for any other end. */
+static int apart(int (*fn)(void))
+{
+	int status = -1;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit(fn());
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+}
+
+/* --- the tests --- */
+
+static void compiles(struct tap *t)
+{
+	struct tabworker *w = open_with(0, 0);
+	struct tabworker_answer a;
+	int fd = file_with("good one");
+
+	tap_ok(t, tabworker_next(w, -1, &a, NULL) == 0, "with nothing asked there is no answer to wait for");
+	tap_ok(t, tabworker_ask(w, fd, 77, NULL) == 0 && tabworker_pending(w) == 1, "a file is taken");
+	close(fd);
+	tap_ok(t, answers(w, 77, 0, "good one"),
+		"and answered by its table and cookie, though the caller closed it");
+	tap_ok(t, tabworker_next(w, 0, &a, NULL) == 0 && !tabworker_pending(w), "once");
+	ask(w, "good", 1);
+	ask(w, "?", 2);
+	ask(w, "great", 3);
+	tap_ok(t, tabworker_pending(w) == 3, "many wait for their turn");
+	tap_ok(t,
+		answers(w, 1, 0, "good") && answers(w, 2, -EBADMSG, "is no file of this kind: '?'") &&
+			answers(w, 3, 0, "great"),
+		"and are answered in their order, a compiler's error with its story");
+	ask(w, "good", 4);
+	tap_ok(t, tabworker_next(w, -1, &a, NULL) == 1 && (uintptr_t)a.bytes % 8 == 0, "a table is aligned");
+	tabworker_close(w);
+	tabworker_close(NULL);
+}
+
+static void compiles_elf(struct tap *t)
+{
+	struct tabworker *w = NULL;
+	struct tabworker_answer a;
+	struct unwindtab view;
+	struct err e = { 0 };
+	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int text = file_with("no ELF file");
+
+	tap_ok(t, tabworker_open(NULL, &w, &e) == 0, "without options, with the compiler of this library:");
+	tabworker_ask(w, fd, 5, NULL);
+	tabworker_ask(w, text, 6, NULL);
+	if (!tap_ok(t, tabworker_next(w, -1, &a, NULL) == 1 && a.cookie == 5 && !a.error,
+		    "an ELF file is compiled"))
+		tap_diag("%d %s", a.error, a.why);
+	tap_ok(t, a.bytes && unwindtab_view(a.bytes, a.len, &view, NULL) == 0, "into a table");
+	tap_ok(t, tabworker_next(w, -1, &a, NULL) == 1 && a.cookie == 6 && a.error && a.why[0],
+		"what is none is told");
+	tabworker_close(w);
+}
+
+static void is_attacked(struct tap *t)
+{
+	tap_ok(t, survives("s", -EIO, "signal", true), "a crash costs one file");
+	tap_ok(t, survives("a", -EIO, "compiling process", true), "so does abort");
+	tap_ok(t, survives("x", -EIO, "status 3", true), "and exit");
+	tap_ok(t, survives("o", -EIO, "system call", true), "opening a file is death");
+	tap_ok(t, survives("k", -EIO, "system call", true), "killing the parent is, too");
+	tap_ok(t, survives("c", -EIO, "ended", true), "hanging up and staying is death");
+	tap_ok(t, survives("n", -EIO, "not asked", true), "an answer out of turn is not believed");
+	tap_ok(t, survives("r", -EIO, "not asked", true), "nor that it is ready again");
+	tap_ok(t, survives("p", -EIO, "nonsense", true), "nor an error that does not exist");
+	tap_ok(t, survives("t", -EIO, "nonsense", true), "nor half an answer");
+	tap_ok(t, survives("l", -EIO, "did not hand over", true), "nor a table that is not there");
+	tap_ok(t, survives("0", -EIO, "did not hand over", true), "nor an empty one");
+	tap_ok(t, survives("m", -ENOMEM, "out of memory", false),
+		"memory without end is an error and no death");
+}
+
+static void is_slow(struct tap *t)
+{
+	struct tabworker *w = open_with(0, 1);
+	struct pollfd p = { .fd = tabworker_fd(w), .events = POLLIN };
+	struct tabworker_answer a;
+	pid_t pid = tabworker_pid(w);
+	int rc;
+
+	ask(w, "h", 1);
+	ask(w, "good", 2);
+	do
+		rc = poll(&p, 1, 60000);
+	while (rc > 0 && tabworker_next(w, 0, &a, NULL) == 0);
+	tap_ok(t, rc == 1 && a.cookie == 1 && a.error == -ETIMEDOUT && strstr(a.why, "long"),
+		"a file that takes too long is given up, which poll tells");
+	tap_ok(t, answers(w, 2, 0, "good") && tabworker_pid(w) != pid && tabworker_fd(w) == p.fd,
+		"and the next is compiled by another process, behind the same descriptor");
+	tabworker_close(w);
+}
+
+static bool idle_death(struct tabworker *w)
+{
+	struct pollfd p = { .fd = tabworker_fd(w), .events = POLLIN };
+
+	kill(tabworker_pid(w), SIGKILL);
+	return poll(&p, 1, 60000) == 1;
+}
+
+/* What a worker said before it died is read first: go on until PID is replaced. */
+static int next_worker(struct tabworker *w, pid_t pid, struct err *e)
+{
+	struct tabworker_answer a;
+	int rc = 0;
+
+	while (rc == 0 && tabworker_pid(w) == pid)
+		rc = tabworker_next(w, 0, &a, e);
+	return rc;
+}
+
+static void dies_idle(struct tap *t)
+{
+	struct tabworker *w = open_with(0, 0);
+	struct tabworker_answer a;
+	struct err e = { 0 };
+	int rc = 0;
+
+	tap_ok(t, idle_death(w) && next_worker(w, tabworker_pid(w), &e) == 0,
+		"a death without a file is seen, and made up for");
+	ask(w, "good", 1);
+	tap_ok(t, answers(w, 1, 0, "good"), "by a process that works");
+	for (int i = 0; i < 3 && rc == 0; i++)
+		rc = idle_death(w) ? next_worker(w, tabworker_pid(w), &e) : -1;
+	tap_ok(t, rc == -EIO && strstr(e.msg, "stays alive") && strstr(e.msg, "Killed"),
+		"three deaths in a row without a file are the end");
+	ask(w, "good", 2);
+	tap_ok(t, tabworker_next(w, -1, &a, &e) == -EIO && tabworker_pid(w) == 0, "and it stays so");
+	tabworker_close(w);
+}
+
+static void ignores_signals(struct tap *t)
+{
+	static const int sent[] = { SIGINT, SIGHUP, SIGTERM, SIGQUIT, SIGPIPE };
+	struct tabworker *w = open_with(0, 0);
+	pid_t pid = tabworker_pid(w);
+
+	ask(w, "good", 1);
+	answers(w, 1, 0, "good");
+	for (size_t i = 0; i < ARRAY_LEN(sent); i++)
+		kill(pid, sent[i]);
+	ask(w, "good", 2);
+	tap_ok(t, answers(w, 2, 0, "good") && tabworker_pid(w) == pid,
+		"Ctrl-C and its like end the parent only");
+	tabworker_close(w);
+}
+
+static volatile sig_atomic_t alarms;
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+	alarms = 1;
+}
+
+static void is_interrupted(struct tap *t)
+{
+	struct tabworker *w = open_with(0, 60);
+	struct itimerval often = { { 0, 20000 }, { 0, 20000 } }, never = { 0 };
+	struct sigaction act = { .sa_handler = on_alarm }, old;
+	struct tabworker_answer a;
+	int rc;
+
+	ask(w, "h", 1);
+	sigaction(SIGALRM, &act, &old);
+	setitimer(ITIMER_REAL, &often, NULL);
+	rc = tabworker_next(w, -1, &a, NULL);
+	setitimer(ITIMER_REAL, &never, NULL);
+	sigaction(SIGALRM, &old, NULL);
+	tap_ok(t, rc == 0 && alarms && tabworker_pending(w) == 1,
+		"a signal interrupts the wait for an answer");
+	tap_ok(t, tabworker_next(w, 10, &a, NULL) == 0, "so does the end of the time for it");
+	tabworker_close(w);
+}
+
+static void refuses(struct tap *t)
+{
+	struct tabworker *w = open_with(0, 0);
+	char path[128];
+	int pair[2], fd;
+	struct err e = { 0 };
+
+	if (pipe2(pair, O_CLOEXEC) != 0)
+		abort();
+	tap_ok(t, tabworker_ask(w, pair[0], 1, &e) == -EMEDIUMTYPE && strstr(e.msg, "regular"),
+		"a pipe is not asked for");
+	close(pair[0]);
+	close(pair[1]);
+	fd = open("/", O_RDONLY | O_CLOEXEC);
+	tap_ok(t, tabworker_ask(w, fd, 1, &e) == -EMEDIUMTYPE, "nor a directory");
+	close(fd);
+	tap_ok(t, tabworker_ask(w, fd, 1, &e) == -EBADF, "nor what is not open");
+	tap_ok(t, tabworker_pending(w) == 0, "nothing of it is pending");
+	snprintf(path, sizeof(path), "%s/writable", top);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, "w", 1) != 1)
+		abort();
+	tabworker_ask(w, fd, 1, NULL);
+	tap_ok(t, answers(w, 1, -EBADF, "written to"), "what the caller can write to the worker cannot");
+	close(fd);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	tabworker_ask(w, fd, 2, NULL);
+	tap_ok(t, answers(w, 2, -EBADF, "written to"), "what the caller cannot read the worker can");
+	close(fd);
+	unlink(path);
+	tabworker_close(w);
+}
+
+static void leaks_nothing(struct tap *t)
+{
+	size_t before = open_files(), good = 0;
+	struct tabworker *w = open_with(0, 0);
+	struct tabworker_answer a;
+
+	for (uint64_t i = 0; i < 200; i++)
+		ask(w, i % 50 == 20 ? "x" : "good", i);
+	for (uint64_t i = 0; i < 200 && tabworker_next(w, -1, &a, NULL) == 1; i++)
+		good += a.cookie == i && (a.error == 0) == (i % 50 != 20);
+	tap_eq_u64(t, good, 200, "two hundred requests, four of them deadly, are answered in their order");
+	ask(w, "good", 1);
+	ask(w, "good", 2);
+	tabworker_close(w);
+	tap_eq_u64(t, open_files(), before, "no descriptor is left open, answered or not");
+	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "and no process");
+}
+
+/* Descriptors run out: bits for what went wrong. */
+static int few_descriptors(void)
+{
+	struct rlimit few = { 48, 48 };
+	struct tabworker *w = open_with(0, 0);
+	int fd = file_with("good"), bad = 0;
+	struct err e = { 0 };
+	uint64_t asked = 0;
+
+	if (setrlimit(RLIMIT_NOFILE, &few) != 0)
+		return 128;
+	while (asked < 100 && tabworker_ask(w, fd, asked, &e) == 0)
+		asked++;
+	bad |= asked < 8 || asked == 100 || e.code != -EMFILE || !e.hint[0] ? 1 : 0;
+	for (uint64_t i = 0; i < asked; i++)
+		bad |= !answers(w, i, 0, "good") ? 2 : 0;
+	bad |= tabworker_pending(w) || tabworker_ask(w, fd, 1, NULL) != 0 || !answers(w, 1, 0, "good") ? 4
+												       : 0;
+	tabworker_close(w);
+	return bad;
+}
+
+static void runs_out_of_descriptors(struct tap *t)
+{
+	int bad = apart(few_descriptors);
+
+	tap_ok(t, !(bad & 129), "with no more descriptors a request is refused, with a hint");
+	tap_ok(t, !(bad & 130), "those before it are answered");
+	tap_ok(t, !(bad & 132), "and then there is room again");
+}
+
+static int bare(void)
+{
+	struct tabworker *w;
+	int bad;
+
+	close(0);
+	close(1);
+	close(2);
+	w = open_with(0, 0);
+	ask(w, "good", 1);
+	bad = !answers(w, 1, 0, "good");
+	tabworker_close(w);
+	return bad;
+}
+
+static int as_user(void)
+{
+	bool ok;
+
+	if (geteuid() == 0 && (setresgid(1234, 1234, 1234) != 0 || setresuid(1234, 1234, 1234) != 0))
+		return 2;
+	ok = survives("s", -EIO, "signal", true) && survives("o", -EIO, "system call", true) &&
+	     survives_greed();
+	return !ok;
+}
+
+/* Root of a user namespace in which nobody does not exist. */
+static int as_nominal_root(void)
+{
+	char map[32];
+	int fd;
+
+	snprintf(map, sizeof(map), "0 %u 1", geteuid());
+	if (unshare(CLONE_NEWUSER) != 0)
+		return 77;
+	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, map, strlen(map)) < 0)
+		return 77;
+	close(fd);
+	return !(survives("s", -EIO, "signal", true) && survives("o", -EIO, "system call", true));
+}
+
+/* From here on system call NR, its first argument being FIRST, fails with CODE. */
+static int forbid(unsigned int nr, unsigned int first, unsigned int code)
+{
+	struct sock_filter f[] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | code),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
+	struct sock_fprog prog = { ARRAY_LEN(f), f };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0);
+}
+
+/* A kernel without seccomp: no file may be opened all the same, as no descriptor is left for it. */
+static int without_seccomp(void)
+{
+	return forbid(SYS_prctl, PR_SET_SECCOMP, EINVAL) ||
+	       !(survives("s", -EIO, "signal", true) && survives_greed());
+}
+
+static int cannot_begin(void)
+{
+	struct tabworker *w;
+	struct tabworker_answer a;
+	struct err e = { 0 };
+	bool ok;
+
+	if (forbid(SYS_prctl, PR_SET_PDEATHSIG, EACCES))
+		return 2;
+	w = open_with(0, 0);
+	ask(w, "good", 1);
+	ok = tabworker_next(w, -1, &a, &e) == -EIO &&
+	     strstr(e.msg, "bind a process to its parent: Permission");
+	ok = ok && tabworker_pending(w) == 1;
+	tabworker_close(w);
+	return !ok;
+}
+
+static int without_processes(void)
+{
+	struct tabworker *w = NULL;
+	struct err e = { 0 };
+
+	if (forbid(SYS_clone, 0x1200011, EAGAIN) != 0)
+		return 77;
+	return !(tabworker_open_with(NULL, by_content, &w, &e) == -EAGAIN && strstr(e.msg, "cannot start") &&
+		 !w);
+}
+
+static void in_odd_places(struct tap *t)
+{
+	int rc;
+
+	tap_eq_u64(t, apart(bare), 0, "it works without standard input, output and error");
+	tap_eq_u64(t, apart(as_user), 0, "it works for an ordinary user");
+	rc = apart(as_nominal_root);
+	if (rc == 77)
+		tap_skip(t, "it works in a user namespace", "there is none to be had");
+	else
+		tap_eq_u64(t, rc, 0, "it works in a user namespace where there is no nobody");
+	tap_eq_u64(t, apart(without_seccomp), 0, "it works on a kernel without seccomp");
+	tap_eq_u64(t, apart(cannot_begin), 0, "one that cannot enter its sandbox does no work and says why");
+	tap_eq_u64(t, apart(without_processes), 0, "no process to be had is told");
+}
+
+/* The recorder, a child of ours, is killed. */
+static void ends_with_parent(struct tap *t)
+{
+	pid_t pid = 0;
+	struct pollfd p = { .events = POLLIN };
+	int fds[2];
+	pid_t parent;
+
+	if (pipe2(fds, O_CLOEXEC) != 0)
+		abort();
+	fflush(stdout);
+	parent = fork();
+	if (parent == 0) {
+		struct tabworker *w = open_with(0, 0);
+
+		ask(w, "good", 1);
+		answers(w, 1, 0, "good");
+		ask(w, "h", 2);
+		pid = tabworker_pid(w);
+		if (write(fds[1], &pid, sizeof(pid)) != sizeof(pid))
+			_exit(1);
+		pause();
+	}
+	if (read(fds[0], &pid, sizeof(pid)) != sizeof(pid))
+		abort();
+	p.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	kill(parent, SIGKILL);
+	waitpid(parent, NULL, 0);
+	tap_ok(t, p.fd >= 0 && poll(&p, 1, 60000) == 1,
+		"a worker in the middle of a file dies with its parent");
+	close(p.fd);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+
+	snprintf(top, sizeof(top), "%s/stacktools-tabworker.XXXXXX", P_tmpdir);
+	if (!mkdtemp(top) || chmod(top, 0777) != 0)
+		return 1;
+	compiles(&t);
+	compiles_elf(&t);
+	is_attacked(&t);
+	is_slow(&t);
+	dies_idle(&t);
+	ignores_signals(&t);
+	is_interrupted(&t);
+	refuses(&t);
+	runs_out_of_descriptors(&t);
+	in_odd_places(&t);
+	ends_with_parent(&t);
+	leaks_nothing(&t);
+	rmdir(top);
+	return tap_done(&t);
+}
