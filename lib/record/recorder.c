@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #define FLUSH_NS UINT64_C(1000000000)
@@ -38,7 +38,7 @@ struct recorder {
 	int epoll_fd;
 	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
 	bool all;
-	uint64_t verdicts[CAP_FAILED + 1], reasons[CAP_R_COUNT]; /* of user stacks, by waits */
+	struct capends user;
 	char degraded[512];
 	struct offcpu_sink sink;
 };
@@ -274,6 +274,8 @@ static int open_parts(struct recorder *r, const struct recorder_opts *o, struct 
 		rc = scan_targets(r, o, e);
 	if (!rc)
 		rc = load_bpf(r, o, e);
+	if (!rc && r->unwinder)
+		stacktab_marked(r->stacks);
 	if (!rc)
 		rc = watch(r, offcpu_fd(r->bpf), e);
 	if (!rc)
@@ -288,6 +290,25 @@ static int open_parts(struct recorder *r, const struct recorder_opts *o, struct 
 	if (!rc)
 		rc = capwrite_open(o->path, o->force, &r->out, e);
 	return rc;
+}
+
+/*
+ * What new processes map has to be read before they wait: with a short slice
+ * the scheduler lets the recorder run when it wakes (Linux 6.12; the niceness
+ * works everywhere). Where it is refused, more waits begin too soon.
+ */
+static void run_soon(void)
+{
+	/* struct sched_attr, which not every libc has */
+	const struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} attr = { .size = 48, .nice = -10, .runtime = 100000 };
+
+	syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
 int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struct err *e)
@@ -309,8 +330,7 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struc
 		recorder_close(r);
 		return rc;
 	}
-	/* tables and flushes should not wait for what they observe; where that is refused they do */
-	setpriority(PRIO_PROCESS, 0, -10);
+	run_soon();
 	write_options(r, opts);
 	*ret = r;
 	return 0;
@@ -425,10 +445,7 @@ static void write_row(struct recorder *r, const struct row *row)
 	s.flags |= proctab_epoch(r->procs, k, v->first_ns, v->last_ns) * CAP_SAMPLE_EPOCH;
 	s.kstack = stacktab_emit(r->stacks, CAP_STACK_KERNEL, &k->kernel, r->out, NULL);
 	s.ustack = stacktab_emit(r->stacks, CAP_STACK_USER, &k->user, r->out, &end);
-	if (end.verdict <= CAP_FAILED)
-		r->verdicts[end.verdict] += v->count;
-	if ((end.verdict == CAP_STOPPED || end.verdict == CAP_FAILED) && end.reason < CAP_R_COUNT)
-		r->reasons[end.reason] += v->count;
+	capends_add(&r->user, end.verdict, end.reason, v->count);
 	if (s.proc == CAP_NONE || s.kstack == CAP_NONE || s.ustack == CAP_NONE)
 		r->rows_lost += v->count;
 	else
@@ -535,8 +552,7 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 	ret->by_table = r->unwinder != NULL;
 	if (r->unwinder)
 		unwinder_stats(r->unwinder, &ret->unwind);
-	memcpy(ret->verdicts, r->verdicts, sizeof(ret->verdicts));
-	memcpy(ret->reasons, r->reasons, sizeof(ret->reasons));
+	ret->user = r->user;
 	ret->waits = ret->bpf.recorded;
 	ret->waits_ns = ret->bpf.recorded_ns;
 	ret->lost = ret->bpf.agg_full + ret->bpf.storage + ret->bpf.begin_unseen + r->rows_lost +
