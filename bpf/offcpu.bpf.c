@@ -130,10 +130,8 @@ static __always_inline struct scratch *my_scratch(void)
 	return bpf_map_lookup_elem(&scratches, &zero);
 }
 
-/* A wait of DELTA from START has ended (or, for open ones, been cut): sum it. */
-static __always_inline void account(struct scratch *s, struct offcpu_key *key, __u64 start, __u64 now)
+static __always_inline void sum(struct offcpu_counters *c, struct offcpu_key *key, __u64 start, __u64 now)
 {
-	struct offcpu_counters *c = &s->count;
 	__u64 delta = now - start;
 	struct offcpu_value *v;
 	__u32 zero = 0;
@@ -189,6 +187,17 @@ static __always_inline void account(struct scratch *s, struct offcpu_key *key, _
 	c->recorded_ns += delta;
 }
 
+/*
+ * A wait of KEY from START has ended: sum it. A global function: the verifier
+ * looks at it once, not once for every state in which it is called.
+ */
+__noinline int account(struct offcpu_counters *c, struct offcpu_key *key, __u64 start, __u64 now)
+{
+	if (c && key)
+		sum(c, key, start, now);
+	return 0;
+}
+
 /* The wait of W ended at END at the latest, by what `start` says of it. */
 static __always_inline void finish(struct scratch *s, struct offcpu_wait *w, __u64 start, __u64 end)
 {
@@ -202,7 +211,7 @@ static __always_inline void finish(struct scratch *s, struct offcpu_wait *w, __u
 		start = record_start_ns;
 		key->flags |= OFFCPU_F_INITIAL;
 	}
-	account(s, key, start, end);
+	account(&s->count, key, start, end);
 }
 
 /*
@@ -297,7 +306,7 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	} else {
 		key.kernel = no_stack(REASON_NOT_ASKED);
 	}
-	account(s, &key, record_start_ns, now);
+	account(&s->count, &key, record_start_ns, now);
 }
 
 static __always_inline void enter(struct task_struct *task, __u64 now)
@@ -369,26 +378,54 @@ int sched_switch(__u64 *ctx)
 	return 0;
 }
 
-/* The stacks of a wait that is known to have begun before the recording. */
-static __always_inline void take_initial(struct task_struct *task, struct scratch *s, struct offcpu_wait *w)
+/* The key of a wait that is known to have begun before the recording, but for its user stack. */
+static __always_inline bool take_initial(struct task_struct *task, struct scratch *s, struct offcpu_wait *w)
 {
 	struct offcpu_key *key = &w->initial;
 	__u32 state = task->__state;
 	long n;
 
 	if (state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE))
-		return;
+		return false;
 	if (!key_init(key, task, state == TASK_RUNNING, state))
+		return false;
+	if (key->flags & OFFCPU_F_DROP)
+		return true;
+	announce(task, w, s, key);
+	if (kernel_stacks) {
+		n = bpf_get_task_stack(task, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
+		key->kernel = helper_stack(s, w, &key->kernel, n, KIND_KERNEL);
+	} else {
+		key->kernel = no_stack(REASON_NOT_ASKED);
+	}
+	return true;
+}
+
+/*
+ * The user stack of a wait that began before the recording, or before its
+ * unwind table was there: the thread has not moved since. If it moves
+ * meanwhile, `start` tells.
+ */
+static __always_inline void look_at(struct task_struct *task, struct scratch *s, struct offcpu_wait *w)
+{
+	bool late = w->pending;
+	__u64 start = w->start;
+	struct offcpu_key *key = late && start != OFFCPU_INITIAL ? &w->key : &w->initial;
+	struct offcpu_stack_id id;
+
+	if (!late && !take_initial(task, s, w))
 		return;
-	if (!(key->flags & OFFCPU_F_DROP)) {
-		announce(task, w, s, key);
-		if (kernel_stacks) {
-			n = bpf_get_task_stack(task, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
-			key->kernel = helper_stack(s, w, &key->kernel, n, KIND_KERNEL);
-		} else {
-			key->kernel = no_stack(REASON_NOT_ASKED);
+	if (late || !(key->flags & OFFCPU_F_DROP)) {
+		id = other_user_stack(task, s, w, key);
+		if (late) {
+			if (lacks_tables(s) || w->start != start)
+				return;
+			w->late = id;
+			/* an exchange, so that nobody sees it before `late` */
+			__sync_lock_test_and_set(&w->late_start, start);
+			return;
 		}
-		key->user = other_user_stack(task, s, w, key);
+		key->user = id;
 		w->pending = lacks_tables(s);
 	}
 	/*
@@ -399,26 +436,6 @@ static __always_inline void take_initial(struct task_struct *task, struct scratc
 }
 
 /*
- * A wait that began before its unwind table was there: the thread has not
- * moved since, so its stack can be walked now. If it moves meanwhile, `start`
- * tells.
- */
-static __always_inline void walk_late(struct task_struct *task, struct scratch *s, struct offcpu_wait *w)
-{
-	struct offcpu_stack_id id;
-	__u64 start = w->start;
-
-	if (start == OFFCPU_ON_CPU || start == OFFCPU_UNKNOWN || w->late_start == start)
-		return;
-	id = other_user_stack(task, s, w, start == OFFCPU_INITIAL ? &w->initial : &w->key);
-	if (lacks_tables(s) || w->start != start)
-		return;
-	w->late = id;
-	/* an exchange, so that nobody sees it before `late` */
-	__sync_lock_test_and_set(&w->late_start, start);
-}
-
-/*
  * The threads that wait already. Run while armed, and again whenever unwind
  * tables have come that waits in progress lacked.
  */
@@ -426,6 +443,7 @@ SEC("iter.s/task")
 int waiting(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	bool armed = phase == OFFCPU_ARMED;
 	struct offcpu_wait *w;
 	struct scratch *s;
 	__u32 zero = 0;
@@ -433,19 +451,18 @@ int waiting(struct bpf_iter__task *ctx)
 	if (!task || !wanted(task) || task->on_cpu)
 		return 0;
 	s = bpf_map_lookup_elem(&iter_scratch, &zero);
-	w = bpf_task_storage_get(
-		&waits, task, NULL, phase == OFFCPU_ARMED ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	w = bpf_task_storage_get(&waits, task, NULL, armed ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 	if (!s)
 		return 0;
 	if (!w) {
-		if (phase == OFFCPU_ARMED)
+		if (armed)
 			s->count.storage++;
 		return 0;
 	}
-	if (w->pending)
-		walk_late(task, s, w);
-	else if (phase == OFFCPU_ARMED && w->start == OFFCPU_UNKNOWN)
-		take_initial(task, s, w);
+	/* INITIAL, or since a time, and not walked late already */
+	if (w->pending ? w->start >= OFFCPU_INITIAL && w->late_start != w->start
+		       : armed && w->start == OFFCPU_UNKNOWN)
+		look_at(task, s, w);
 	return 0;
 }
 

@@ -22,7 +22,8 @@
  * itself; that many more are taken, and user space cuts them off.
  */
 #define OFFCPU_OWN_FRAMES 12
-#define OFFCPU_FRAMES_MAX (OFFCPU_DEPTH_MAX + OFFCPU_OWN_FRAMES + 1)
+#define OFFCPU_FRAMES_MAX                                                                                    \
+	((OFFCPU_DEPTH_MAX + OFFCPU_OWN_FRAMES + 1 + 7) / 8 * 8) /* they are hashed by eights */
 #define OFFCPU_COMM_LEN 16
 #define OFFCPU_COMMS_MAX 16 /* of -c */
 

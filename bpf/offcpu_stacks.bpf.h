@@ -66,30 +66,54 @@ static __always_inline bool put(struct offcpu_ev_stack *ev, struct scratch *s)
 	return true;
 }
 
-/*
- * Two lanes that every frame enters by xor and by addition, each multiplied by
- * a secret odd number: to make two stacks collide one would have to know them.
- * A global function: the verifier walks its loop once, not once a caller.
- */
-__noinline int hash_frames(struct offcpu_ev_stack *ev)
-{
-	__u64 ma = hash_key[2] | 1, mb = hash_key[3] | 1, a, b;
-	__u32 len;
+struct hashing {
+	struct offcpu_ev_stack *ev;
+	__u64 a, b;
+};
 
-	if (!ev)
-		return 0;
-	len = ev->len;
-	a = hash_key[0] ^ ((__u64)ev->reason << 16 | (__u64)ev->kind << 8 | ev->verdict);
-	a = (a ^ ev->stop_pc) * ma;
-	b = hash_key[1] + len;
-	for (__u32 i = 0; i < OFFCPU_FRAMES_MAX && i < depth + OFFCPU_OWN_FRAMES && i < len; i++) {
-		__u64 frame = ev->frames[i];
+#define HASH_STEP 8 /* frames at once */
+
+/* Eight frames more; behind the last one zeros enter: the length has entered already. */
+static long hash_some(__u32 i, struct hashing *h)
+{
+	__u64 ma = hash_key[2] | 1, mb = hash_key[3] | 1, a = h->a, b = h->b;
+	__u32 at = i * HASH_STEP, left = h->ev->len - at;
+	const __u64 *frames;
+
+	if (at >= h->ev->len || at > OFFCPU_FRAMES_MAX - HASH_STEP)
+		return 1;
+	barrier_var(at);
+	frames = h->ev->frames + at;
+	for (__u32 k = 0; k < HASH_STEP; k++) {
+		__u64 frame = k < left ? frames[k] : 0;
 
 		a = (a ^ frame) * ma;
 		a ^= a >> 29;
 		b = (b + frame) * mb;
 		b = b >> 31 | b << 33;
 	}
+	h->a = a;
+	h->b = b;
+	return 0;
+}
+
+/*
+ * Two lanes that every frame enters by xor and by addition, each multiplied by
+ * a secret odd number: to make two stacks collide one would have to know them.
+ */
+__noinline int hash_frames(struct offcpu_ev_stack *ev)
+{
+	__u64 ma = hash_key[2] | 1, mb = hash_key[3] | 1, a, b;
+	struct hashing h = { .ev = ev };
+
+	if (!ev)
+		return 0;
+	a = hash_key[0] ^ ((__u64)ev->reason << 16 | (__u64)ev->kind << 8 | ev->verdict);
+	h.a = (a ^ ev->stop_pc) * ma;
+	h.b = hash_key[1] + ev->len;
+	bpf_loop(OFFCPU_FRAMES_MAX / HASH_STEP + 1, hash_some, &h, 0);
+	a = h.a;
+	b = h.b;
 	a = (a ^ b >> 32) * ma;
 	a ^= a >> 32;
 	b = (b ^ a) * mb;

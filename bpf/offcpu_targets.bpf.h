@@ -18,7 +18,8 @@ __u32 single_tgid; /* global id */
 
 __u32 ns_level; /* of the recorder's PID namespace; 0 = the first one */
 __u32 ns_inum;
-__u32 self_tgid; /* global id of the recorder, never recorded */
+__u32 self_tgid; /* global id of the recorder, never recorded; */
+__u32 worker_tgid; /* nor is its process that makes unwind tables */
 __u32 held; /* a process (same) that is stopped at its exec until it can be recorded: no wait of it counts */
 __u32 exec_target; /* a process (id of the recorder's namespace) that becomes a target when it execs */
 char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN];
@@ -104,7 +105,7 @@ static __always_inline bool wanted(struct task_struct *task)
 {
 	if (all_tasks)
 		return task->pid && (with_kthreads || !(task->flags & PF_KTHREAD)) &&
-		       (__u32)task->tgid != self_tgid;
+		       (__u32)task->tgid != self_tgid && (__u32)task->tgid != worker_tgid;
 	if (single)
 		return (__u32)task->tgid == single_tgid;
 	if (bit_get(&tgids, task->tgid))

@@ -63,16 +63,19 @@ int BPF_PROG(tables_exec, struct task_struct *task)
 }
 
 /* At the frame that entered the kernel. */
-static __always_inline void walk_begin(struct unwind_walk *u, const struct pt_regs *regs, __u64 now)
+static __always_inline void walk_begin(
+	struct unwind_walk *u, const struct pt_regs *regs, __u64 now, bool remote)
 {
 	u->pc = PT_REGS_IP(regs);
 	u->sp = PT_REGS_SP(regs);
 	u->fp = PT_REGS_FP(regs);
 	u->regs = (__u64)regs;
 	u->ucontext = 0;
+	u->need = 0;
+	u->remote = remote;
 	u->now_ns = now;
 	u->map_start = u->map_end = 0;
-	u->window_at = u->window_last = 0;
+	u->window_at = u->window_starts = 0;
 	u->len = 0;
 	u->exact = 1;
 	u->fp_known = 1;
@@ -80,8 +83,9 @@ static __always_inline void walk_begin(struct unwind_walk *u, const struct pt_re
 	u->serial = 0;
 	u->sp_high = u->sp >> 32;
 	u->on_trail = u->at = 0;
-	u->fresh_from = u->fresh_len = u->fresh_end = 0;
-	u->retry = 0;
+	u->held = 1;
+	u->fresh_len = u->fresh_end = 0;
+	u->retry = u->stacks = 0;
 	u->in_syscall = arch_in_syscall(regs);
 	u->reason = 0;
 	u->verdict = VERDICT_UNVERIFIED;
@@ -154,6 +158,12 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 	return identify(s, w, last);
 }
 
+/* A global function: the verifier looks at it once, not once for every state in which it is called. */
+__noinline int walk_step(struct unwind_walk *u, struct offcpu_ev_stack *ev, struct unwind_trail *t)
+{
+	return u && ev && t && step(u, ev->frames, t);
+}
+
 struct own_walk {
 	struct scratch *s;
 	struct unwind_trail *trail;
@@ -161,7 +171,7 @@ struct own_walk {
 
 static long own_step(__u32 i, struct own_walk *o)
 {
-	return !step(&o->s->walk, o->s->ev.frames, o->trail, NULL);
+	return !walk_step(&o->s->walk, &o->s->ev, o->trail);
 }
 
 /* By the tables, and by the way of the thread's last wait as far as it still holds. */
@@ -207,7 +217,7 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 	regs = (void *)bpf_task_pt_regs(task);
 	if (arch_is_32bit(regs))
 		return no_stack(REASON_COMPAT);
-	walk_begin(&s->walk, regs, now);
+	walk_begin(&s->walk, regs, now, false);
 	if (walk_maps(&s->walk, w, key))
 		return walk_own(task, s, w, key);
 	w->pending = 1;
@@ -217,11 +227,39 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 struct other_walk {
 	struct scratch *s;
 	struct task_struct *task;
+	struct unwind_trail *trail;
 };
+
+/* The window around ADDR: words that belong together lie on both sides of it. */
+static __always_inline bool other_window(struct unwind_walk *u, struct task_struct *task, __u64 addr)
+{
+	__u64 from = addr - UNWIND_WINDOW / 2;
+	__u32 len = UNWIND_WINDOW;
+
+	if (bpf_copy_from_user_task(u->window, len, (void *)from, task, 0)) {
+		from = addr;
+		len = window_len(addr);
+		if (bpf_copy_from_user_task(u->window, len, (void *)from, task, 0))
+			return false;
+	}
+	u->window_at = from;
+	u->window_starts = len - 7;
+	return true;
+}
 
 static long other_step(__u32 i, struct other_walk *o)
 {
-	return !step(&o->s->walk, o->s->ev.frames, NULL, o->task);
+	struct unwind_walk *u = &o->s->walk;
+	__u64 addr;
+
+	if (walk_step(u, &o->s->ev, o->trail))
+		return 0;
+	addr = u->need;
+	u->need = 0;
+	if (!addr || !other_window(u, o->task, addr))
+		return 1;
+	u->len--;
+	return 0;
 }
 
 /* By frame pointer alone, as the kernel's helper does it for current. */
@@ -248,7 +286,7 @@ static long other_fp_step(__u32 i, struct other_walk *o)
 static __always_inline struct offcpu_stack_id other_user_stack(
 	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key)
 {
-	struct other_walk o = { .s = s, .task = task };
+	struct other_walk o = { .s = s, .task = task, .trail = &w->trail };
 	__u32 reason = no_user_reason(task);
 	const struct pt_regs *regs;
 
@@ -259,11 +297,11 @@ static __always_inline struct offcpu_stack_id other_user_stack(
 	regs = (void *)bpf_task_pt_regs(task);
 	if (by_table && arch_is_32bit(regs))
 		return no_stack(REASON_COMPAT);
-	walk_begin(&s->walk, regs, bpf_ktime_get_ns());
+	walk_begin(&s->walk, regs, bpf_ktime_get_ns(), true);
 	if (!by_table)
 		bpf_loop(OFFCPU_DEPTH_MAX + 1, other_fp_step, &o, 0);
 	else if (walk_maps(&s->walk, w, key))
-		bpf_loop(OFFCPU_DEPTH_MAX + 1, other_step, &o, 0);
+		bpf_loop(2 * OFFCPU_DEPTH_MAX, other_step, &o, 0); /* a frame may need memory first */
 	return walk_end(s, w, &key->user, task);
 }
 

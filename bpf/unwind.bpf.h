@@ -77,6 +77,7 @@ struct {
 #define UNWIND_MAP_TABLE(word) (UNWIND_TABLE_NUMBER((word) >> 48))
 #define UNWIND_MAP_STATE(word) (UNWIND_TABLE_STATE((word) >> 48))
 
+#define UNWIND_STACKS_MAX 8 /* changes of stack in a walk, other than by signals */
 #define UNWIND_WINDOW 1024 /* bytes of stack read at once: ten frames or so for the price of one word */
 
 struct unwind_walk {
@@ -84,7 +85,7 @@ struct unwind_walk {
 	__u64 cfa;
 	__u64 regs; /* kernel address of struct pt_regs, while the innermost frame is at hand; else 0 */
 	__u64 ucontext; /* SP of the signal frame that the frame at hand was interrupted by; else 0 */
-	__u64 stop_pc;
+	__u64 need; /* remote: an address whose word is missing; the frame is then to be done again */
 	__u64 now_ns;
 	__u64 map_start, map_end, bias, word; /* the last mapping */
 	__u32 maps_chunk, maps_at, n_maps; /* the process's mappings */
@@ -95,17 +96,18 @@ struct unwind_walk {
 	__u8 verdict, reason;
 	__u8 in_syscall; /* the innermost frame waits inside a system call */
 	__u8 retry; /* no row before the return address: its own is looked at, see step_by_table() */
-	__u8 pad;
+	__u8 stacks; /* changes of stack so far */
 	__u32 serial; /* of the mappings */
 	__u32 sp_high; /* of the innermost frame */
 	__u32 on_trail; /* the frame at hand is step `at` of the thread's trail */
 	__u32 at; /* else: no step before it is */
-	__u32 fresh_from; /* steps before it are in the trail already, the others in `fresh` */
+	__u32 held; /* every frame so far was where the trail says */
 	__u32 fresh_len; /* steps of the new trail */
 	__u32 fresh_end; /* the new trail ends: what leads on cannot be told in a step */
-	__u32 pad2;
+	__u32 remote; /* the task is not current: its memory is read by the caller, and there is no trail */
 	struct unwind_trail_step fresh[UNWIND_TRAIL_MAX];
-	__u64 window_at, window_last; /* address of the window; how far into it a word may begin */
+	__u64 window_at, window_starts; /* address of the window; at how many bytes of it a word may begin, 0
+					   = it is empty */
 	__u8 window[UNWIND_WINDOW];
 };
 
@@ -161,33 +163,36 @@ static __always_inline bool find_map(struct unwind_walk *w, __u64 pc)
 	return pc >= w->map_start && pc < w->map_end;
 }
 
-static __always_inline bool user_bytes(void *to, __u32 len, __u64 addr, struct task_struct *other)
+/* Bytes that can be read at ADDR without touching another page, which may not be there. */
+static __always_inline __u32 window_len(__u64 addr)
 {
-	if (other)
-		return bpf_copy_from_user_task(to, len, (void *)addr, other, 0) == 0;
-	return bpf_probe_read_user(to, len, (void *)addr) == 0;
+	__u32 len = 4096 - (addr & 4095);
+
+	if (len < 8)
+		len = 8;
+	return len > UNWIND_WINDOW ? UNWIND_WINDOW : len;
 }
 
-/* One word of the stack, through a window that is read at once. */
-static __always_inline bool stack_word(
-	struct unwind_walk *w, __u64 addr, __u64 *value, struct task_struct *other)
+/*
+ * One word of the process's memory, through a window that is read at once. For
+ * a task that is not current somebody else has to read it: see `need`.
+ */
+static __always_inline bool user_word(struct unwind_walk *w, __u64 addr, __u64 *value)
 {
 	__u64 at = addr - w->window_at;
-	__u32 len;
 
-	if (at > w->window_last) {
-		len = 4096 - (addr & 4095);
-		if (len < 8)
-			len = 8;
-		if (len > UNWIND_WINDOW)
-			len = UNWIND_WINDOW;
-		if (!user_bytes(w->window, len, addr, other)) {
-			w->window_at = 0;
-			w->window_last = 0;
+	if (at >= w->window_starts) {
+		__u32 len = window_len(addr);
+
+		w->window_starts = 0;
+		if (w->remote) {
+			w->need = addr;
 			return false;
 		}
+		if (bpf_probe_read_user(w->window, len, (void *)addr))
+			return false;
 		w->window_at = addr;
-		w->window_last = len - 8;
+		w->window_starts = len - 7;
 		at = 0;
 	}
 	if (at > UNWIND_WINDOW - 8)
@@ -200,8 +205,7 @@ static __always_inline bool stack_word(
  * A register other than SP, FP and PC: known where the thread entered the
  * kernel and where a signal interrupted it, nowhere else.
  */
-static __always_inline bool other_register(
-	struct unwind_walk *w, __u32 reg, __u64 *value, struct task_struct *other)
+static __always_inline bool other_register(struct unwind_walk *w, __u32 reg, __u64 *value)
 {
 	if (reg >= ARCH_REGS)
 		return false;
@@ -209,7 +213,7 @@ static __always_inline bool other_register(
 	reg &= ARCH_REGS - 1;
 	if (w->regs)
 		return bpf_probe_read_kernel(value, 8, (void *)(w->regs + arch_pt_regs[reg])) == 0;
-	return w->ucontext && user_bytes(value, 8, w->ucontext + arch_ucontext[reg], other);
+	return w->ucontext && user_word(w, w->ucontext + arch_ucontext[reg], value);
 }
 
 /* The number of rows of the page that begin at KEY or before, from FIRST on. */
@@ -254,8 +258,7 @@ static __always_inline const struct unwind_rule *find_rule(struct unwind_walk *w
 	return bpf_map_lookup_elem(&unwind_rules, &rule);
 }
 
-static __always_inline bool find_cfa(
-	struct unwind_walk *w, const struct unwind_rule *r, struct task_struct *other)
+static __always_inline bool find_cfa(struct unwind_walk *w, const struct unwind_rule *r)
 {
 	__u64 base;
 
@@ -274,11 +277,11 @@ static __always_inline bool find_cfa(
 		base = w->sp;
 	else if (r->reg == ARCH_FP && w->fp_known)
 		base = w->fp;
-	else if (r->reg == ARCH_FP || !other_register(w, r->reg, &base, other))
+	else if (r->reg == ARCH_FP || !other_register(w, r->reg, &base))
 		return stop(w, REASON_REGISTER);
 	base += (__s64)r->cfa_off;
 	if (r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_DEREF_PLUS) {
-		if (!stack_word(w, base, &base, other))
+		if (!user_word(w, base, &base))
 			return stop(w, REASON_MEMORY);
 		if (r->cfa == UNWIND_CFA_DEREF_PLUS)
 			base += (__s64)r->ra_off;
@@ -291,11 +294,12 @@ static __always_inline bool find_cfa(
 
 /* The caller's frame pointer; one that cannot be known stops the walk only when it is needed. */
 static __always_inline bool find_fp(
-	struct unwind_walk *w, const struct unwind_rule *r, __u64 *fp, struct task_struct *other)
+	struct unwind_walk *w, const struct unwind_rule *r, __u64 *fp, bool *known)
 {
 	__u64 addr;
 
 	*fp = w->fp;
+	*known = w->fp_known;
 	switch (r->fp) {
 	case UNWIND_FP_SAME:
 		return true;
@@ -311,20 +315,17 @@ static __always_inline bool find_fp(
 			break;
 		return true;
 	case UNWIND_FP_REG:
-		w->fp_known = other_register(w, r->fp_off, fp, other);
+		*known = other_register(w, r->fp_off, fp);
 		return true;
 	default:
-		w->fp_known = 0;
+		*known = false;
 		return true;
 	}
-	if (!stack_word(w, addr + (__s64)r->fp_off, fp, other))
-		return stop(w, REASON_MEMORY);
-	w->fp_known = 1;
-	return true;
+	*known = true;
+	return user_word(w, addr + (__s64)r->fp_off, fp) || stop(w, REASON_MEMORY);
 }
 
-static __always_inline bool find_ra(
-	struct unwind_walk *w, const struct unwind_rule *r, __u64 *ra, struct task_struct *other)
+static __always_inline bool find_ra(struct unwind_walk *w, const struct unwind_rule *r, __u64 *ra)
 {
 	__u64 addr = w->cfa + (__s64)r->ra_off;
 
@@ -333,55 +334,58 @@ static __always_inline bool find_ra(
 	} else if (r->ra == UNWIND_RA_AT_SP) {
 		addr = w->sp + (__s64)r->ra_off;
 	} else if (r->ra == UNWIND_RA_REG) {
-		return other_register(w, r->ra_off, ra, other) || stop(w, REASON_REGISTER);
+		return other_register(w, r->ra_off, ra) || stop(w, REASON_REGISTER);
 	} else if (r->ra != UNWIND_RA_CFA) {
 		return stop(w, REASON_EXPRESSION);
 	}
-	return stack_word(w, addr, ra, other) || stop(w, REASON_MEMORY);
+	return user_word(w, addr, ra) || stop(w, REASON_MEMORY);
 }
 
-/* The state of the frame at hand is step FROM of the new trail. */
+#define TRAIL_PC(pc) ((pc)&0xffffffffffffULL)
+
+/* The state of the frame at hand is step N of the new trail. */
 static __always_inline void new_step(struct unwind_walk *w, __u32 n)
 {
-	struct unwind_trail_step *f = &w->fresh[n & (UNWIND_TRAIL_MAX - 1)];
-
-	if (w->fresh_end || n >= UNWIND_TRAIL_MAX || !w->fp_known) {
+	if (n >= UNWIND_TRAIL_MAX || !w->fp_known || w->pc >> 48)
 		w->fresh_end = 1;
+	if (w->fresh_end || n >= UNWIND_TRAIL_MAX)
 		return;
-	}
-	f->pc = w->pc;
-	f->fp = w->fp;
-	f->sp = w->sp;
-	f->fp_at = 0;
+	w->fresh[n].pc = w->pc;
+	w->fresh[n].sp = w->sp;
+	w->fresh[n].fp = w->fp;
 	w->fresh_len = n + 1;
 }
 
-/* The way from the frame at hand to its caller, by R, as part of its step; or the trail ends there. */
+/* The way from the frame at hand to its caller, by R, as part of step N; or the trail ends there. */
 static __always_inline void new_way(struct unwind_walk *w, __u32 n, const struct unwind_rule *r)
 {
-	struct unwind_trail_step *f = &w->fresh[n & (UNWIND_TRAIL_MAX - 1)];
-	__u64 fp_at = w->cfa + (__s64)r->fp_off - w->sp;
+	__u64 up = w->cfa + (__s64)r->fp_off - w->sp;
 
-	if (r->cfa != UNWIND_CFA_REG || r->ra != UNWIND_RA_CFA || r->ra_off != -8 || r->flags ||
-		r->fp > UNWIND_FP_CFA || fp_at >= 0xffffffff || (w->cfa ^ w->sp) >> 32)
+	if (n >= UNWIND_TRAIL_MAX || r->cfa != UNWIND_CFA_REG || r->ra != UNWIND_RA_CFA || r->ra_off != -8 ||
+		r->flags || (w->cfa ^ w->sp) >> 32)
 		w->fresh_end = 1;
-	else if (r->fp == UNWIND_FP_CFA)
-		f->fp_at = fp_at + 1;
+	else if (r->fp == UNWIND_FP_CFA && !(up & 7) && up < 0xffff * 8)
+		w->fresh[n].pc |= ((up >> 3) + 1) << 48;
+	else if (r->fp != UNWIND_FP_SAME)
+		w->fresh_end = 1;
 }
 
 /* Is the frame at hand on the trail, at the step that is next or a few further? */
 static __always_inline void join_trail(struct unwind_walk *w, const struct unwind_trail *t)
 {
-	const struct unwind_trail_step *f;
+	for (int i = 0; i < 4; i++) {
+		__u32 at = w->at;
 
-	for (int i = 0; i < 4 && w->at < t->len; i++) {
-		f = &t->steps[w->at & (UNWIND_TRAIL_MAX - 1)];
-		if (f->sp >= (__u32)w->sp) {
-			w->on_trail = f->sp == (__u32)w->sp && f->pc == w->pc && f->fp == w->fp &&
-				      w->fp_known && !w->exact == !!w->at && w->sp >> 32 == t->sp_high;
+		if (at >= t->len || at >= UNWIND_TRAIL_MAX)
+			return;
+		if (t->steps[at].sp >= (__u32)w->sp) {
+			/* the first step is of an exact PC, all others are of return addresses */
+			w->on_trail = t->steps[at].sp == (__u32)w->sp && TRAIL_PC(t->steps[at].pc) == w->pc &&
+				      t->steps[at].fp == (__u32)w->fp && w->fp_known && !w->exact == !!at &&
+				      w->sp >> 32 == t->sp_high;
 			return;
 		}
-		w->at++;
+		w->at = at + 1;
 	}
 }
 
@@ -391,46 +395,41 @@ static __always_inline void join_trail(struct unwind_walk *w, const struct unwin
  */
 static __always_inline int step_by_trail(struct unwind_walk *w, const struct unwind_trail *t, __u32 n)
 {
-	__u32 at = w->at, aligned = at == n && w->fresh_from == n;
-	const struct unwind_trail_step *here = &t->steps[at & (UNWIND_TRAIL_MAX - 1)],
-				       *next = &t->steps[(at + 1) & (UNWIND_TRAIL_MAX - 1)];
-	__u64 sp = (__u64)t->sp_high << 32 | next->sp, ra, fp = w->fp;
+	__u32 at = w->at, next = at + 1;
+	__u64 sp, ra, fp = w->fp, up;
 
-	if (at + 1 == t->len && t->complete) {
-		if (aligned)
-			w->fresh_from = n + 1;
-		if (!w->fresh_end)
-			w->fresh_len = n + 1;
+	if (next >= t->len || next >= UNWIND_TRAIL_MAX || at >= UNWIND_TRAIL_MAX) {
+		if (!t->complete || next != t->len)
+			return -1;
 		w->verdict = VERDICT_COMPLETE;
 		return 0;
 	}
-	if (at + 1 >= t->len || !stack_word(w, sp - 8, &ra, NULL) || ra != next->pc)
+	up = t->steps[at].pc >> 48;
+	sp = (__u64)t->sp_high << 32 | t->steps[next].sp;
+	if (!user_word(w, sp - 8, &ra) || ra != TRAIL_PC(t->steps[next].pc))
 		return -1;
-	if (here->fp_at && !stack_word(w, w->sp + here->fp_at - 1, &fp, NULL))
+	if (up && !user_word(w, w->sp + (up - 1) * 8, &fp))
 		return -1;
-	if (fp != next->fp)
+	if ((__u32)fp != t->steps[next].fp)
 		return -1;
-	if (aligned)
-		w->fresh_from = n + 1;
-	else if (n < UNWIND_TRAIL_MAX && !w->fresh_end)
-		w->fresh[n & (UNWIND_TRAIL_MAX - 1)].fp_at = here->fp_at;
-	if (!w->fresh_end)
-		w->fresh_len = n + 1;
+	if (n < UNWIND_TRAIL_MAX)
+		w->fresh[n].pc |= up << 48;
 	w->exact = 0;
 	w->regs = 0;
 	w->ucontext = 0;
 	w->pc = ra;
 	w->sp = sp;
 	w->fp = fp;
-	w->at = at + 1;
+	w->at = next;
 	return 1;
 }
 
-/* To the caller by the row of PC. */
-static __always_inline bool step_by_table(struct unwind_walk *w, __u64 pc, struct task_struct *other)
+/* To the caller by the row of PC; -1: there is no row, else as step(). */
+static __always_inline int step_by_table(struct unwind_walk *w, __u64 pc)
 {
 	const struct unwind_rule *r = find_rule(w, pc);
 	__u64 fp, ra;
+	bool known;
 
 	if (r && r->cfa != UNWIND_CFA_NONE && r->ra == UNWIND_RA_END) {
 		w->verdict = VERDICT_COMPLETE;
@@ -443,23 +442,26 @@ static __always_inline bool step_by_table(struct unwind_walk *w, __u64 pc, struc
 	 */
 	if (w->retry || !r || r->cfa == UNWIND_CFA_NONE) {
 		if (w->exact)
-			return stop(w, REASON_NO_ROW);
+			return -1;
 		w->exact = w->retry = 1;
 		w->len--;
 		return true;
 	}
 	if ((r->flags & UNWIND_IN_SYSCALL) && !(w->regs && w->in_syscall))
-		return stop(w, REASON_NO_ROW);
-	if (!find_cfa(w, r, other) || !find_fp(w, r, &fp, other) || !find_ra(w, r, &ra, other))
+		return -1;
+	if (!find_cfa(w, r) || !find_fp(w, r, &fp, &known) || !find_ra(w, r, &ra))
 		return false;
 	new_way(w, w->len - 1, r);
 	w->exact = r->flags & UNWIND_SIGNAL;
 	w->ucontext = w->exact ? w->sp : 0;
 	/*
 	 * A signal may have come on another stack. Every other frame is left
-	 * upwards, but for one that has taken its return address off the stack.
+	 * upwards, but for one that has taken its return address off the stack,
+	 * and where a program goes from stack to stack (-fsplit-stack,
+	 * coroutines), by a register that is not SP. A loop does that for ever.
 	 */
-	if (!w->exact && (w->cfa < w->sp || (w->cfa == w->sp && r->ra != UNWIND_RA_REG)))
+	if (!w->exact && w->cfa <= w->sp && (w->cfa != w->sp || r->ra != UNWIND_RA_REG) &&
+		(r->reg == ARCH_SP || ++w->stacks > UNWIND_STACKS_MAX))
 		return stop(w, REASON_LOOP);
 	if (!ra) {
 		w->verdict = VERDICT_COMPLETE;
@@ -469,46 +471,44 @@ static __always_inline bool step_by_table(struct unwind_walk *w, __u64 pc, struc
 	w->pc = ra;
 	w->sp = w->cfa;
 	w->fp = fp;
+	w->fp_known = known;
 	return true;
 }
 
 /*
- * To the caller by frame pointer, where no table covers the code. It is
+ * To the caller by frame pointer, where no row covers the code. It is
  * believed only if the word above it follows a call in a known mapping: W's
  * mapping is then the caller's.
  */
-static __always_inline bool step_by_fp(struct unwind_walk *w, struct task_struct *other)
+static __always_inline bool step_by_fp(struct unwind_walk *w)
 {
 	__u64 fp, ra, before;
 
 	w->fresh_end = 1;
-	w->by_fp = 1;
-	if (!w->fp_known || w->fp < w->sp || (w->fp & (ARCH_STACK_ALIGN - 1)) ||
-		!stack_word(w, w->fp, &fp, other) || !stack_word(w, w->fp + 8, &ra, other))
+	if (!w->fp_known || w->fp < w->sp || (w->fp & (ARCH_STACK_ALIGN - 1)) || !user_word(w, w->fp, &fp) ||
+		!user_word(w, w->fp + 8, &ra))
 		return stop(w, REASON_NO_FRAME_POINTER);
 	if (!ra) {
+		w->by_fp = 1;
 		w->verdict = VERDICT_COMPLETE;
 		return false;
 	}
 	if (!find_map(w, ra - 1))
 		return stop(w, REASON_NO_FRAME_POINTER);
-	if (!user_bytes(&before, 8, ra - 8, other) || !arch_after_call(before))
+	if (!user_word(w, ra - 8, &before) || !arch_after_call(before))
 		return stop(w, REASON_NO_FRAME_POINTER);
 	w->exact = 0;
 	w->ucontext = 0;
 	w->regs = 0;
+	w->by_fp = 1;
 	w->pc = ra;
 	w->sp = w->fp + 16;
 	w->fp = fp;
 	return true;
 }
 
-/*
- * Put the frame of W's PC down and go to its caller; false when the walk has
- * ended. T is the thread's trail, NULL for a walk that has none.
- */
-static __always_inline bool step(
-	struct unwind_walk *w, __u64 *frames, const struct unwind_trail *t, struct task_struct *other)
+/* Put the frame of W's PC down and go to its caller; false when the walk has ended, or needs memory. */
+static __always_inline bool step(struct unwind_walk *w, __u64 *frames, const struct unwind_trail *t)
 {
 	__u32 n = w->len, state;
 	__u64 pc;
@@ -523,18 +523,17 @@ static __always_inline bool step(
 		return stop(w, REASON_NO_MAPPING);
 	frames[n] = w->exact && n && !w->retry ? w->pc | OFFCPU_EXACT : w->pc;
 	w->len = n + 1;
-	if (t) {
+	if (!w->remote) {
+		new_step(w, n);
 		if (!w->on_trail)
 			join_trail(w, t);
-		if (!w->on_trail || w->at != n || w->fresh_from != n)
-			new_step(w, n);
+		if (!w->on_trail || w->at != n)
+			w->held = 0;
 		if (w->on_trail) {
 			way = step_by_trail(w, t, n);
 			if (way >= 0)
 				return way;
-			if (w->at == n && w->fresh_from == n)
-				new_step(w, n);
-			w->on_trail = 0;
+			w->on_trail = w->held = 0;
 		}
 	}
 	/* a return address may be the first byte of another function */
@@ -542,17 +541,24 @@ static __always_inline bool step(
 	if ((pc < w->map_start || pc >= w->map_end) && !find_map(w, pc))
 		return stop(w, REASON_NO_MAPPING);
 	state = UNWIND_MAP_STATE(w->word);
-	if (state == UNWIND_TABLE)
-		return step_by_table(w, pc, other);
-	if (state == UNWIND_BY_FP)
-		return step_by_fp(w, other);
-	return stop(w, state == UNWIND_PENDING ? REASON_NOT_READY : REASON_DROPPED);
+	if (state == UNWIND_TABLE) {
+		way = step_by_table(w, pc);
+		if (way >= 0)
+			return way;
+	} else if (state != UNWIND_BY_FP) {
+		return stop(w, state == UNWIND_PENDING ? REASON_NOT_READY : REASON_DROPPED);
+	}
+	if (step_by_fp(w))
+		return true;
+	if (state == UNWIND_TABLE && w->verdict == VERDICT_STOPPED)
+		w->reason = REASON_NO_ROW;
+	return false;
 }
 
 /* Was every frame where the trail says? Then the stack is the one that the trail was made of. */
 static __always_inline bool trail_held(const struct unwind_walk *w)
 {
-	return w->verdict == VERDICT_COMPLETE && w->fresh_from == w->len;
+	return w->held && w->verdict == VERDICT_COMPLETE;
 }
 
 /* Keep the way that was walked for the thread's next wait. */
@@ -560,17 +566,14 @@ static __always_inline void keep_trail(struct unwind_walk *w, struct unwind_trai
 {
 	__u32 len = w->fresh_len;
 
-	for (__u32 k = 0; k < UNWIND_TRAIL_MAX; k++) {
-		__u32 i = w->fresh_from + k;
-
-		if (i >= len || i >= UNWIND_TRAIL_MAX)
-			break;
-		t->steps[i] = w->fresh[i];
-	}
 	t->serial = w->serial;
 	t->sp_high = w->sp_high;
 	t->complete = w->verdict == VERDICT_COMPLETE && !w->fresh_end && len == w->len;
-	t->len = len;
+	t->len = 0;
+	/* a helper copies at once what a loop would copy word by word */
+	if (len <= UNWIND_TRAIL_MAX &&
+		bpf_probe_read_kernel(t->steps, len * sizeof(t->steps[0]), w->fresh) == 0)
+		t->len = len;
 }
 
 #endif

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -193,9 +195,9 @@ static int call_x32(void)
 
 static int call_32(void)
 {
-	long rc = 6; /* close of i386 */
+	long rc = 3; /* read of i386, and close of x86-64 */
 
-	__asm__ volatile("int $0x80" : "+a"(rc) : "b"(0) : "memory");
+	__asm__ volatile("int $0x80" : "+a"(rc) : "b"(99), "c"(0), "d"(0) : "memory");
 	return (int)rc;
 }
 #endif
@@ -395,6 +397,8 @@ static void looks(struct tap *t, bool root)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
 		abort();
+	if (root && setgroups(1, &(gid_t){ 4 }) != 0)
+		abort();
 	signal(SIGUSR1, nothing);
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &old);
@@ -460,7 +464,12 @@ static void holds_no_descriptors(struct tap *t)
 		nulls += fd < SANDBOX_FD && strcmp(target, "/dev/null") == 0;
 		sockets += fd == SANDBOX_FD && strncmp(target, "socket:", 7) == 0;
 	}
-	tap_ok(t, n == 4 && nulls == 3 && sockets == 1, "it holds its socket, thrice /dev/null and no more");
+	if (geteuid() != 0)
+		tap_skip(t, "it holds its socket, thrice /dev/null and no more",
+			"not root: it cannot be looked into");
+	else
+		tap_ok(t, n == 4 && nulls == 3 && sockets == 1,
+			"it holds its socket, thrice /dev/null and no more");
 	close(pair[0]);
 	end(pid);
 }
@@ -470,6 +479,7 @@ static void ends_with_parent(struct tap *t)
 {
 	struct sandbox_opts o = { .parent = 1, .comm = "x", .memory_bytes = MEMORY, .file_bytes = 1 };
 	int pair[2], fds[2], pidfd = -1, status;
+	struct pollfd p = { .events = POLLIN };
 	pid_t parent, box = 0;
 	char byte;
 
@@ -488,8 +498,10 @@ static void ends_with_parent(struct tap *t)
 	kill(parent, SIGKILL);
 	end(parent);
 	close(pair[1]);
-	/* it holds the other end itself, so this comes when it has died */
-	tap_ok(t, pidfd >= 0 && recv(pair[0], &byte, 1, 0) == 0, "it dies with its parent");
+	p.fd = pidfd;
+	tap_ok(t, pidfd >= 0 && poll(&p, 1, 30000) == 1, "it dies with its parent");
+	if (pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 	close(pidfd);
 	close(pair[0]);
 	close(fds[0]);

@@ -224,8 +224,8 @@ static void test_processes(struct tap *t)
 			maps[i].maps[maps[i].n - 1].start = i;
 		}
 		p.chunk = maps[i].chunk;
-		p.grain = maps[i].grain;
-		p.maps = maps[i].n;
+		p.grain = (__u16)maps[i].grain;
+		p.maps = (__u16)maps[i].n;
 		wrong += unwindspace_commit(s, NULL) != 0 || unwindspace_proc_set(s, i + 1, &p, NULL) != 0;
 	}
 	unwindspace_fds(s, &fds);

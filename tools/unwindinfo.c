@@ -137,6 +137,8 @@ static void put_row(struct out *o, uint64_t pc, const struct unwind_rule *rule)
 			text.ra);
 	if (rule->flags & UNWIND_SIGNAL)
 		out_str(o, " signal");
+	if (rule->flags & UNWIND_IN_SYSCALL)
+		out_str(o, " in-syscall");
 	out_char(o, '\n');
 }
 

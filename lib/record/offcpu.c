@@ -344,6 +344,13 @@ int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e)
 	return 0;
 }
 
+/* In another PID namespace the global id is not known here; it is recorded then. */
+void offcpu_leave_out(struct offcpu *o, uint32_t pid)
+{
+	if (o->first_ns)
+		o->skel->bss->worker_tgid = pid;
+}
+
 void offcpu_hold(struct offcpu *o, uint32_t pid)
 {
 	__atomic_store_n(&o->skel->bss->held, pid, __ATOMIC_SEQ_CST);

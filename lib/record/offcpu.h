@@ -65,6 +65,9 @@ int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e);
  */
 int offcpu_images(struct offcpu *o, uint32_t pid, const struct offcpu_sink *sink, struct err *e);
 
+/* Process PID belongs to the recorder: with opts.all it is left out, as the recorder is. */
+void offcpu_leave_out(struct offcpu *o, uint32_t pid);
+
 /* Nothing that process PID waits for counts, until it is called with 0. */
 void offcpu_hold(struct offcpu *o, uint32_t pid);
 

@@ -57,9 +57,11 @@ void proctab_free(struct proctab *t)
 	free(t);
 }
 
-static void note_map(struct proctab *t, uint32_t image, const struct procmap *pm, uint64_t from_ns)
+/* SHOWN: see procinfo_living(); 0 = the process itself. */
+static void note_map(
+	struct proctab *t, uint32_t image, uint32_t shown, const struct procmap *pm, uint64_t from_ns)
 {
-	uint32_t file = filetab_get(t->files, t->images.images[image].tgid, pm);
+	uint32_t tgid = t->images.images[image].tgid, file = filetab_get(t->files, shown ? shown : tgid, pm);
 	struct image *im = &t->images.images[image];
 	struct mapping m = { .from_ns = from_ns,
 		.start = pm->start,
@@ -84,7 +86,7 @@ static void note_map(struct proctab *t, uint32_t image, const struct procmap *pm
 
 struct scan {
 	struct proctab *t;
-	uint32_t image;
+	uint32_t image, shown;
 	uint64_t from_ns;
 };
 
@@ -93,7 +95,7 @@ static int scan_map(void *ctx, const struct procmap *m)
 	struct scan *s = ctx;
 
 	if (m->prot & PROT_EXEC)
-		note_map(s->t, s->image, m, s->from_ns);
+		note_map(s->t, s->image, s->shown, m, s->from_ns);
 	return 0;
 }
 
@@ -101,11 +103,14 @@ static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct 
 {
 	struct image *im = &t->images.images[image];
 	struct scan s = { .t = t, .image = image, .from_ns = im->begin_ns };
-	uint32_t pid = im->tgid;
+	uint32_t pid = procinfo_living(im->tgid);
 	int rc;
 
+	/* a process that is gone: the error is told by whom it is missed */
+	s.shown = pid = pid ? pid : im->tgid;
+
 	im->scan_ns = now_ns;
-	procinfo_comm(pid, im->comm);
+	procinfo_comm(im->tgid, im->comm);
 	if (!im->exe)
 		im->exe = procinfo_exe(pid);
 	rc = procmaps_each(pid, scan_map, &s, e);
@@ -213,7 +218,7 @@ static void on_mmap(struct proctab *t, const struct procevent *ev)
 		return;
 	snprintf(path, sizeof(path), "%s", ev->text);
 	m.deleted = ev->inode && procinfo_strip_deleted(path);
-	note_map(t, (uint32_t)(im - t->images.images), &m, ev->time_ns);
+	note_map(t, (uint32_t)(im - t->images.images), 0, &m, ev->time_ns);
 }
 
 /*

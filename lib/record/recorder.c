@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #define FLUSH_NS UINT64_C(1000000000)
@@ -23,7 +24,6 @@ struct recorder {
 	struct offcpu *bpf;
 	struct unwinder *unwinder; /* NULL = user stacks by frame pointer, or none */
 	struct unwindspace_fds tables;
-	int worker_fd; /* of the unwinder, in epoll_fd; -1 = none */
 	bool look_again; /* waits in progress lack tables that are there now */
 	uint64_t look_due_ns; /* not before */
 	uint64_t quiet_ns; /* when the unwinder last heard that RCU had passed */
@@ -230,8 +230,10 @@ static int load_bpf(struct recorder *r, const struct recorder_opts *o, struct er
 	opts.tables = &r->tables;
 	opts.forks_untold = !r->events;
 	rc = offcpu_load(&opts, &r->bpf, &why);
-	if (!rc)
+	if (!rc) {
+		offcpu_leave_out(r->bpf, unwinder_worker(r->unwinder));
 		return 0;
+	}
 	if (o->unwind == RECORDER_UNWIND_DWARF) {
 		if (e)
 			*e = why;
@@ -245,17 +247,6 @@ static int load_bpf(struct recorder *r, const struct recorder_opts *o, struct er
 	unwinder_close(r->unwinder);
 	r->unwinder = NULL;
 	return 0;
-}
-
-/* The worker's descriptor is another one when it had to be replaced. */
-static int watch_worker(struct recorder *r, struct err *e)
-{
-	int fd = r->unwinder ? unwinder_fd(r->unwinder) : -1;
-
-	if (fd < 0 || fd == r->worker_fd)
-		return 0;
-	r->worker_fd = fd;
-	return watch(r, fd, e);
 }
 
 static int open_parts(struct recorder *r, const struct recorder_opts *o, struct err *e)
@@ -293,12 +284,31 @@ static int open_parts(struct recorder *r, const struct recorder_opts *o, struct 
 		rc = offcpu_attach(r->bpf, e);
 	if (!rc)
 		rc = publish_targets(r, o, e);
-	if (!rc)
-		rc = watch_worker(r, e);
+	if (!rc && r->unwinder)
+		rc = watch(r, unwinder_fd(r->unwinder), e);
 	/* last, so that a recording that cannot begin leaves no file and replaces none */
 	if (!rc)
 		rc = capwrite_open(o->path, o->force, &r->out, e);
 	return rc;
+}
+
+/*
+ * What new processes map has to be read before they wait: with a short slice
+ * the scheduler lets the recorder run when it wakes (Linux 6.12; the niceness
+ * works everywhere). Where it is refused, more waits begin too soon.
+ */
+static void run_soon(void)
+{
+	/* struct sched_attr, which not every libc has */
+	const struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} attr = { .size = 48, .nice = -10, .runtime = 100000 };
+
+	syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
 int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struct err *e)
@@ -308,7 +318,7 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struc
 
 	if (!r)
 		return err_nomem(e, "the recorder");
-	r->epoll_fd = r->worker_fd = -1;
+	r->epoll_fd = -1;
 	r->all = opts->bpf.all || opts->n_comms;
 	r->sink = (struct offcpu_sink){ .ctx = r,
 		.stack = take_stack,
@@ -320,6 +330,7 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struc
 		recorder_close(r);
 		return rc;
 	}
+	run_soon();
 	write_options(r, opts);
 	*ret = r;
 	return 0;
@@ -466,10 +477,10 @@ static int keep_up(struct recorder *r, struct err *e)
 
 	if (unwinder_service(r->unwinder, 0))
 		r->look_again = true;
-	rc = watch_worker(r, e);
+	offcpu_leave_out(r->bpf, unwinder_worker(r->unwinder));
 	began = recorder_now_ns();
-	if (rc || !r->look_again || began < r->look_due_ns)
-		return rc;
+	if (!r->look_again || began < r->look_due_ns)
+		return 0;
 	r->look_again = false;
 	rc = offcpu_look_again(r->bpf, e);
 	now = recorder_now_ns();

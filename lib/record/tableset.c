@@ -113,6 +113,11 @@ int tableset_fd(const struct tableset *t)
 	return tabworker_fd(t->worker);
 }
 
+uint32_t tableset_worker(const struct tableset *t)
+{
+	return (uint32_t)tabworker_pid(t->worker);
+}
+
 static void change(struct tableset *t, struct file *f, enum state state)
 {
 	f->state = state;

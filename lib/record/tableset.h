@@ -27,8 +27,8 @@ void tableset_close(struct tableset *t); /* NULL is fine */
 
 struct unwindspace *tableset_space(struct tableset *t); /* stays T's */
 
-/* For poll(2): readable when tables came. Another one after the worker was replaced. */
-int tableset_fd(const struct tableset *t);
+int tableset_fd(const struct tableset *t); /* for poll(2): readable when tables came */
+uint32_t tableset_worker(const struct tableset *t); /* PID of the process that makes them; 0 = none now */
 
 #define TABLESET_NO_FILE UINT32_MAX /* anonymous memory, or nothing that could have a table */
 

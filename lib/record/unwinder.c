@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwinder.h"
 #include "idmap.h"
+#include "procinfo.h"
 #include "procmaps.h"
 
 #include <errno.h>
@@ -9,9 +10,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* A process that maps much is read again at most for a fifth of the time. */
-#define RESCAN_SHARE 4
-#define RESCAN_MIN_NS 200000
+/* A process that maps much is read again for half of the time at most. */
+#define RESCAN_SHARE 1
+#define RESCAN_MIN_NS 100000
 
 /* Mappings in the kernel's sight; a forked child has its parent's until it makes its own. */
 struct block {
@@ -107,6 +108,11 @@ void unwinder_fds(const struct unwinder *u, struct unwindspace_fds *ret)
 int unwinder_fd(const struct unwinder *u)
 {
 	return tableset_fd(u->tables);
+}
+
+uint32_t unwinder_worker(const struct unwinder *u)
+{
+	return tableset_worker(u->tables);
 }
 
 static bool is_image(const struct proc *p, uint64_t start_boot_ns, uint32_t exec_id)
@@ -247,12 +253,14 @@ static void publish(struct unwinder *u, struct proc *p)
  */
 static bool scan(struct unwinder *u, struct proc *p, bool same_image)
 {
-	struct reading r = { .u = u, .pid = p->tgid, .before = same_image ? p->block : NULL };
+	struct reading r = {
+		.u = u, .pid = procinfo_living(p->tgid), .before = same_image ? p->block : NULL
+	};
 	uint64_t began = now_ns(), took;
 	struct block *b = NULL;
 
 	p->dirty = false;
-	if (procmaps_each(p->tgid, read_map, &r, NULL) != -ESRCH)
+	if (r.pid && procmaps_each(r.pid, read_map, &r, NULL) != -ESRCH)
 		b = make_block(u, &r);
 	if (b) {
 		block_drop(u, p->block);

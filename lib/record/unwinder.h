@@ -25,7 +25,8 @@ void unwinder_close(struct unwinder *u); /* NULL is fine */
 /* The maps for BPF. */
 void unwinder_fds(const struct unwinder *u, struct unwindspace_fds *ret);
 
-int unwinder_fd(const struct unwinder *u); /* as tableset_fd() */
+int unwinder_fd(const struct unwinder *u); /* as tableset_fd(), */
+uint32_t unwinder_worker(const struct unwinder *u); /* as tableset_worker() */
 
 /* Ask for the tables of what process PID maps now: they are compiled meanwhile. */
 void unwinder_prepare(struct unwinder *u, uint32_t pid);

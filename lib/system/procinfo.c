@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procinfo.h"
 
+#include <dirent.h>
 #include <string.h>
 
 bool procinfo_status(uint32_t id, struct procinfo_status *ret)
@@ -17,6 +18,34 @@ bool procinfo_status(uint32_t id, struct procinfo_status *ret)
 			return true;
 	}
 	return false;
+}
+
+static bool lives(uint32_t id)
+{
+	struct procinfo_status st;
+
+	return procinfo_status(id, &st) && st.state != 'Z' && st.state != 'X';
+}
+
+uint32_t procinfo_living(uint32_t pid)
+{
+	char path[64];
+	uint32_t found = 0;
+	DIR *tasks;
+
+	if (lives(pid))
+		return pid;
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	tasks = opendir(path);
+	for (struct dirent *d; tasks && !found && (d = readdir(tasks));) {
+		uint32_t tid = (uint32_t)strtoul(d->d_name, NULL, 10);
+
+		if (tid && lives(tid))
+			found = tid;
+	}
+	if (tasks)
+		closedir(tasks);
+	return found;
 }
 
 void procinfo_comm(uint32_t pid, char comm[PROCINFO_COMM_LEN])

@@ -18,6 +18,13 @@ struct procinfo_status {
 /* Of a process or thread ID; false when there is none. */
 bool procinfo_status(uint32_t id, struct procinfo_status *ret);
 
+/*
+ * The ID by which /proc shows the memory of process PID: its own, or, when its
+ * main thread has ended before others, that of one of these. 0 when none is
+ * left.
+ */
+uint32_t procinfo_living(uint32_t pid);
+
 /* The name of process PID; "" when it is gone. Any byte but NUL may be in it. */
 void procinfo_comm(uint32_t pid, char comm[PROCINFO_COMM_LEN]);
 

@@ -19,7 +19,7 @@ static int check(uint32_t id, bool process, struct err *e)
 		err_set(e, -ESRCH, "%u is a thread of process %u", id, st.tgid);
 		return err_hint(e, "give -t %u for the thread, -p %u for the process", id, st.tgid);
 	}
-	if (st.state == 'Z')
+	if (process ? !procinfo_living(id) : st.state == 'Z')
 		return err_set(
 			e, -ESRCH, "process %u has exited already: its parent has not reaped it yet", id);
 	return 0;

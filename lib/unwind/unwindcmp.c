@@ -279,7 +279,8 @@ static uint64_t compare(const struct comparison *c, uint64_t pc, uint64_t end)
 	struct theirs t;
 	bool there = ask(c, pc, &t);
 
-	if (r && r->cfa == UNWIND_CFA_NONE)
+	/* what holds inside a system call alone is in no FDE */
+	if (r && (r->cfa == UNWIND_CFA_NONE || (r->flags & UNWIND_IN_SYSCALL)))
 		r = NULL;
 	if (there && t.frame)
 		next = r ? MIN(next, t.end) : t.end;

@@ -292,6 +292,30 @@ static int add_row(struct compiler *c, uint64_t pc, bool signal, struct err *e)
 	return unwindrows_add(c->rows, pc, &c->rule, e);
 }
 
+/*
+ * Rows end at PC and begin again at NEXT. Behind a system call the last one
+ * holds on for who waits in it. Functions begin at multiples of 16 (what lies
+ * before them is padding, not worth a look), the rest of one anywhere.
+ */
+static int end_rows(struct compiler *c, uint64_t pc, uint64_t next, struct err *e)
+{
+	_cleanup_free_ uint8_t *code = NULL;
+	struct unwind_rule rule = c->rule;
+	uint64_t after = pc + UNWINDX86_SYSCALL;
+	size_t len;
+	int rc = unwindrows_add(c->rows, pc, &none, e);
+
+	if (rc || next <= after || next % 16 == 0 || rule.cfa != UNWIND_CFA_REG ||
+		elffile_read_vaddr(c->f, pc, UNWINDX86_SYSCALL, &code, &len, NULL) != 0 ||
+		len != UNWINDX86_SYSCALL || !unwindx86_is_syscall(code))
+		return rc;
+	rule.flags |= UNWIND_IN_SYSCALL;
+	rc = unwindrows_add(c->rows, after, &rule, e);
+	if (!rc && after + 1 < next)
+		rc = unwindrows_add(c->rows, after + 1, &none, e);
+	return rc;
+}
+
 /* The rows of FDE F up to END, and before them that there is nothing since the last one. */
 static int add_rows(
 	struct compiler *c, const struct source *src, const struct cfi_fde *f, uint64_t end, struct err *e)
@@ -302,7 +326,7 @@ static int add_rows(
 	int rc = 0;
 
 	if (c->begun && f->pc > c->covered)
-		rc = unwindrows_add(c->rows, c->covered, &none, e);
+		rc = end_rows(c, c->covered, f->pc, e);
 	c->begun = true;
 	c->covered = end;
 	cfarun_begin(&c->run, &src->cfi.section, cie, f, &regs, &src->initial[f->cie].rules);

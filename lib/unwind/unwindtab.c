@@ -37,7 +37,7 @@ static bool good_rule(const struct unwind_rule *r)
 	reg_ok = reg_ok && (r->ra != UNWIND_RA_REG || (r->ra_off >= 0 && r->ra_off <= REGISTER_MAX));
 	return reg_ok && r->cfa >= UNWIND_CFA_REG && r->cfa <= UNWIND_CFA_DEREF_PLUS &&
 	       r->reg <= REGISTER_MAX && r->fp <= UNWIND_FP_UNKNOWN && r->ra <= UNWIND_RA_UNSUPPORTED &&
-	       !(r->flags & ~UNWIND_SIGNAL);
+	       !(r->flags & ~(UNWIND_SIGNAL | UNWIND_IN_SYSCALL));
 }
 
 static bool good_rules(const struct unwind_rule *rules, uint32_t n)
@@ -63,16 +63,65 @@ static bool good_pages(const struct segment *s)
 	return true;
 }
 
+/* Sixteen bytes at once, by the compiler's vector types: comparing gives -1 or 0 in each lane. */
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+typedef uint16_t words8 __attribute__((vector_size(16)));
+
+/* How many bytes are not above the one before them. */
+static uint32_t count_descents(const uint8_t *pc, uint32_t n)
+{
+	uint32_t total = 0, i = 1;
+
+	while (n - i >= 16) {
+		bytes16 some = { 0 };
+		uint32_t rounds = MIN((n - i) / 16, 255U); /* before a lane overflows */
+
+		for (; rounds; rounds--, i += 16) {
+			bytes16 here, before;
+
+			memcpy(&here, pc + i, 16);
+			memcpy(&before, pc + i - 1, 16);
+			some -= (bytes16)(here <= before);
+		}
+		for (unsigned int lane = 0; lane < 16; lane++)
+			total += some[lane];
+	}
+	for (; i < n; i++)
+		total += pc[i] <= pc[i - 1];
+	return total;
+}
+
+static bool all_below(const uint16_t *rule, uint32_t n, uint16_t limit)
+{
+	const words8 limits = limit - (words8){ 0 };
+	words8 over = { 0 };
+	uint16_t any = 0;
+	uint32_t i = 0;
+
+	for (; n - i >= 8; i += 8) {
+		words8 here;
+
+		memcpy(&here, rule + i, 16);
+		over |= (words8)(here >= limits);
+	}
+	for (unsigned int lane = 0; lane < 8; lane++)
+		any |= over[lane];
+	for (; i < n; i++)
+		any |= rule[i] >= limit;
+	return !any;
+}
+
+/* Rows rise within a page: where they do not, a page begins. */
 static bool good_rows(const struct segment *s, uint32_t n_rules)
 {
-	for (unsigned int p = 0; p < UNWIND_SEG_PAGES; p++)
-		for (uint32_t i = s->first[p] + 1U; i < s->first[p + 1]; i++)
-			if (s->pc[i] <= s->pc[i - 1])
-				return false;
-	for (uint32_t i = 0; i < s->rows; i++)
-		if (s->rule[i] >= n_rules)
-			return false;
-	return true;
+	uint32_t allowed = 0;
+
+	for (unsigned int p = 1; p < UNWIND_SEG_PAGES; p++) {
+		uint32_t i = s->first[p];
+
+		allowed += i && i < s->first[p + 1] && s->pc[i] <= s->pc[i - 1];
+	}
+	return count_descents(s->pc, s->rows) == allowed && all_below(s->rule, s->rows, (uint16_t)n_rules);
 }
 
 /* Segments follow each other without overlap, behind the rules: none is read twice. */

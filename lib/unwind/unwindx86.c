@@ -224,6 +224,11 @@ _Static_assert(offsetof(struct unwind_rule, reg) == 1 && offsetof(struct unwind_
 		       offsetof(struct unwind_rule, fp_off) == 8 && UNWIND_RA_CFA == 0,
 	"as usual() puts it together");
 
+bool unwindx86_is_syscall(const uint8_t *code)
+{
+	return code[0] == 0x0f && code[1] == 0x05;
+}
+
 unsigned int unwindx86_rule(const struct cfarules *rules, bool signal, struct unwind_rule *ret)
 {
 	if (!signal && usual(rules, ret))

@@ -21,6 +21,15 @@ enum unwindx86_lost {
 	UNWINDX86_LOST_FP = 2, /* where the frame pointer is: UNWIND_FP_UNKNOWN */
 };
 
+/*
+ * libc ends the unwind information of clone and clone3 right before their
+ * system call, as it would be wrong in the child. The parent waits there (for
+ * vfork's sake), and for it the last row holds on. UNWINDX86_SYSCALL bytes at
+ * CODE, where an FDE ended: is this a system call?
+ */
+#define UNWINDX86_SYSCALL 2
+bool unwindx86_is_syscall(const uint8_t *code);
+
 /* The rule for RULES into *RET, SIGNAL for a frame of a signal handler. Returns what was lost, 0 = nothing.
  */
 unsigned int unwindx86_rule(const struct cfarules *rules, bool signal, struct unwind_rule *ret);

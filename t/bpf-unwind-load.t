@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The whole system under a mixed load: nearly every user stack is complete, the
+# others have reasons, and none that is complete is wrong.
+# shellcheck disable=SC2154 # $rc and others of lib.sh
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/rec-lib.sh"
+need_bpf
+
+# tables that this build makes, and no older one
+export STACKTOOLS_CACHE="$TMP/cache"
+mkdir "$TMP/w" && cd "$TMP/w" || exit 1
+cat >main.c <<'END'
+#include <stdio.h>
+int main(void)
+{
+	return printf("%d\n", 1) < 0;
+}
+END
+printf 'all: main\nmain: main.c\n\t%s -O2 -o main main.c && ./main >/dev/null\n' "${CC:-cc}" >Makefile
+git init -q repo
+export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t
+for n in 1 2 3 4 5; do
+	echo "$n" >repo/file
+	git -C repo add file
+	git -C repo commit -q -m "$n"
+done
+
+git_log() { git -C repo log --stat | cat; }
+python_storm() { /usr/bin/env python3 -c 'import subprocess
+for i in range(10): subprocess.run(["true"], stdout=subprocess.PIPE)'; }
+perl_pipes() { perl -e 'for (1 .. 10) { open my $f, "-|", "echo x"; my @l = <$f> } select undef, undef, undef, 0.01'; }
+compile() { touch main.c && make -s; }
+inserts() { for i in 1 2 3 4 5 6 7 8; do echo "insert into t values($i);"; done | sqlite3 -cmd 'create table if not exists t (i int)' db; }
+pipeline() { seq 1 2000 | sort -rn | awk '{ s += $1 } END { print s }' | tr 0-9 a-j; }
+python_threads() { python3 -c 'import threading, time
+t = [threading.Thread(target=lambda: [time.sleep(0.001) for _ in range(20)]) for _ in range(5)]
+[x.start() for x in t]; [x.join() for x in t]'; }
+
+: >go
+for work in git_log python_storm perl_pipes compile inserts pipeline python_threads; do
+	while [ -e go ]; do $work; done >/dev/null 2>&1 &
+	at_exit_kill $!
+done
+# a first time, which makes the tables of what runs here and keeps them
+rec "$TMP/first.cap" -a -d 1
+rec "$TMP/a.cap" -a -d 3
+loaded=$rc
+rm go
+wait
+# 1: of a process that lives for a moment the mappings may be lost, and are counted
+between "$loaded" 0 1 "the whole system under load is recorded"
+diag <"$err"
+
+"$BIN/symbolize" -q --format=json "$TMP/a.cap" 2>/dev/null |
+	perl "$T_DIR/unwind/plausible" --exe '^/(usr|bin|sbin|lib|tmp/stacktools)' >"$TMP/table" 2>"$TMP/table.err"
+is $? 0 "no complete stack is wrong: files, calls and outermost frames"
+cat "$TMP/table" "$TMP/table.err" | diag 60
+waits=$(sed -n 's/ all$//p' "$TMP/table")
+between "${waits:-0}" 1000 1000000000 "thousands of waits of the distribution's programs"
+between "$(sed -n 's/ per million$//p' "$TMP/table")" 990000 1000000 "at least 99 % of them have complete stacks"
+is "$(grep -cE '^[0-9]+ (stopped|failed|truncated) *( in .*)?$' "$TMP/table")" 0 "each of the others has a reason"
+tap_done

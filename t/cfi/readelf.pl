@@ -1,0 +1,69 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Rows of call frame information, one a line: address, CFA, rbp, ra.
+#
+#   readelf -wF FILE | readelf.pl          as readelf tells them
+#   unwindinfo FILE | readelf.pl --ours    as unwindinfo does
+#
+# Both in one form: sorted by address, gaps as "none", a row that says what the
+# one before says left out. readelf calls every expression "exp".
+use strict;
+use warnings;
+no warnings 'portable';	# addresses of 64 bits
+
+my $ours = @ARGV && $ARGV[0] eq '--ours';
+my (@rows, %range, $pc, $end, @columns);
+
+sub ours {
+	while (<STDIN>) {
+		next unless /^([0-9a-f]{16}) (.*)/;
+		my ($at, @f) = ($1, split ' ', $2);
+		s/^(?:\*|plt).*/exp/ for @f;
+		push @rows, [hex $at, join ' ', grep { defined && $_ ne 'signal' } @f[0 .. 2]];
+	}
+}
+
+# What one line of readelf says, in our columns.
+sub row {
+	my ($cfa, $others) = @_;
+	my %at;
+
+	$others =~ s/r\d+ \((\w+)\)/$1/g;	# "r5 (rdi)"
+	@at{@columns} = split ' ', $others;
+	return join ' ', $cfa, $at{rbp} // 'u', ($at{ra} // 'u') eq 'u' ? 'end' : $at{ra};
+}
+
+# An FDE without instructions is printed without rows: it has its CIE's.
+sub theirs {
+	my (%initial, $cie, $shown);
+	my $finish = sub { push @rows, [$pc, $initial{$cie}] if defined $pc && !$shown };
+
+	while (<STDIN>) {
+		if (/^[0-9a-f]+ [0-9a-f]+ [0-9a-f]+ FDE cie=([0-9a-f]+) pc=([0-9a-f]+)\.\.([0-9a-f]+)/) {
+			$finish->();
+			($cie, $pc, $end, $shown) = ($1, hex $2, hex $3, 0);
+			$range{$pc} = $end;
+		} elsif (/^([0-9a-f]+) [0-9a-f]+ [0-9a-f]+ CIE/) {
+			$finish->();
+			($cie, $pc) = ($1, undef);
+		} elsif (/^\s+LOC\s+CFA\s*(.*)/) {
+			@columns = split ' ', $1;
+		} elsif (/^([0-9a-f]{16}) +(\S+)\s*(.*)/ && defined $pc) {
+			push @rows, [hex $1, row($2, $3)];
+			$shown = 1;
+		} elsif (/^([0-9a-f]{16}) +(\S+)\s*(.*)/ && defined $cie) {
+			$initial{$cie} = row($2, $3);
+		}
+	}
+	$finish->();
+	for my $from (keys %range) {
+		push @rows, [$range{$from}, 'none'] unless exists $range{ $range{$from} };
+	}
+}
+
+$ours ? ours() : theirs();
+my $last = 'none';
+for my $r (sort { $a->[0] <=> $b->[0] } @rows) {
+	printf "%x %s\n", @$r if $r->[1] ne $last;
+	$last = $r->[1];
+}
