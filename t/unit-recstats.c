@@ -136,12 +136,17 @@ static void test_verbose(struct tap *t)
 
 	st.degraded = "user stacks by frame pointer: no \033";
 	st.bpf.agg_full = 4;
+	st.procs.files_unread = 3;
 	st.lost = 4;
 	text = told(&st, NULL, true);
 	says(t, text,
 		"\n  unwind tables: 5 in use, 1000 rows, 65536 bytes; 8 files looked at, 3 from the cache, 2 "
 		"without unwind information\n",
 		"-v tells of the tables");
+	says(t, text,
+		"\n  3 mapped files could not be read: frames in them have no names, and are left by frame "
+		"pointer\n",
+		"files that could not be read, and what that means");
 	says(t, text, "\n  degraded: user stacks by frame pointer: no \\x1b\n", "what works less well");
 	says(t, text, "\n  lost: 4 waits: the aggregation map was full\n", "a loss by its cause");
 	says(t, text, "\n  lost: 0 waits: no task storage\n", "and with -v those that there were none of");

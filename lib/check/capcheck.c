@@ -88,7 +88,8 @@ static void check_ptrace(const struct machine *m, struct findings *f)
 			 */
 	fi = findings_add(f, GROUP_CAPS, FINDING_WARN, "capabilities.ptrace",
 		"offcpu-record lacks CAP_SYS_PTRACE: it reads the maps of its own user's processes only, so "
-		"that user stacks of others end at their first frame, and a command after -- is not held "
+		"that user stacks of others are walked by frame pointer and have no names, and a command "
+		"after -- is not held "
 		"until "
 		"its unwind tables are there");
 	fi->degrades = TOOL_BIT(TOOL_OFFCPU_RECORD);
