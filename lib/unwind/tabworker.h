@@ -66,8 +66,7 @@ size_t tabworker_pending(const struct tabworker *w);
 struct tabworker_answer {
 	uint64_t cookie;
 	int error; /* 0, or -errno with the story in `why`; a table of no segments is no error */
-	const uint8_t
-		*bytes; /* the table, not checked yet, aligned to 8; valid until the next call */
+	const uint8_t *bytes; /* the table, not checked yet, aligned to 8; valid until the next call */
 	size_t len;
 	char why[256];
 };
