@@ -6,6 +6,7 @@
  * here, with headers, numbers and checksums made right: a byte of type, two of
  * length, the payload. An input that begins with the magic is taken as it is.
  */
+#include "capblock.h"
 #include "capcodec.h"
 #include "capread.h"
 
@@ -17,16 +18,16 @@ static void put_blocks(struct buf *b, const uint8_t *data, size_t size)
 {
 	struct rd r = rd_init(data, size);
 
-	capcodec_put_header(b);
+	capblock_put_header(b);
 	for (uint32_t seq = 0; rd_left(&r) >= 3; seq++) {
-		uint8_t header[CAPCODEC_BLOCK_LEN];
+		uint8_t header[CAPBLOCK_HEAD_LEN];
 		unsigned int type = rd_u8(&r) % (CAPCODEC_TYPES + 1);
 		size_t len = rd_u16(&r);
 		const uint8_t *payload;
 
 		len = MIN(len, rd_left(&r));
 		payload = rd_bytes(&r, len);
-		capcodec_put_block(header, type, seq, payload, len);
+		capblock_put(header, type, seq, payload, len);
 		buf_put(b, header, sizeof(header));
 		buf_put(b, payload, len);
 	}
@@ -66,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct capread *c;
 	volatile uint64_t sink;
 
-	if (size >= CAPCODEC_MAGIC_LEN && memcmp(data, CAPCODEC_MAGIC, CAPCODEC_MAGIC_LEN) == 0)
+	if (size >= CAPBLOCK_MAGIC_LEN && memcmp(data, CAPBLOCK_MAGIC, CAPBLOCK_MAGIC_LEN) == 0)
 		buf_put(&b, data, size);
 	else
 		put_blocks(&b, data, size);

@@ -167,12 +167,27 @@ done
 # --- failures are frames
 made "$TMP/prog" "$TMP/prog" prog f "$plain"
 for want in 'no user stack: EFAULT' 'no user stack: inside execve' 'no user stack: thread was exiting' \
-	'truncated at 1 frames' 'stopped: stack memory unreadable' 'no user stack: lost, the ring buffer was full'; do
+	'truncated at 1 frames' 'stopped: stack memory unreadable' 'stopped: no-mapping' 'stopped: no-row' \
+	'stopped: expression' 'stopped: register' 'stopped: loop' 'stopped: not-ready' 'stopped: dropped' \
+	'stopped: no-frame-pointer' 'no user stack: lost, the ring buffer was full'; do
 	is "$(grep -c "\[$want\] (\[unknown\])\$" "$out")" 1 "a frame says '$want'"
 done
 is "$(grep 'no kernel stack' "$out")" "${tab}               0 [no kernel stack: EEXIST] ([kernel.kallsyms])" "so for the kernel's half"
 is "$(grep -c 'user=not-asked' "$out")" 1 "a half that was not to be recorded has no frame"
 is "$(grep -c '^#.* user=failed:EFAULT' "$out")" 1 "the comment names the error"
+is "$(grep -c '^#.* user=stopped:no-row$' "$out")" 1 "and the reason for which a walk stopped"
+is "$(grep 'no-row\]' "$out")" "${tab}            abcd [stopped: no-row] ([unknown])" "the frame that says so has the PC"
+is "$(grep -B 1 'no-row\]' "$out" | head -n 1)" "${tab}            1000 [unknown] ([unknown])" \
+	"and stands behind those that were found"
+
+# --- frames that a signal interrupted
+made "$TMP/prog" "$TMP/prog" prog "" "$plain" "=$bar" "$bar" "=$anon"
+is "$(frame 2)" "foo::bar(int)+0x0 ($TMP/prog)" "an exact frame is looked up where it is"
+like "$(frame 3)" '^plain\+0x' "the same address as a return address one byte before"
+like "$(frame 4)" '^::\(anonymous namespace\)::f\(\)\+0x0 ' "a second exact frame in the stack"
+run "$sym" -q --format=json "$cap"
+is "$(grep -o '"user_stack_exact":\[[^]]*\]' "$out")" '"user_stack_exact":[1,3]' \
+	"JSON tells the numbers of exact frames, where a stack has any"
 
 # --- nothing forged
 esc=$(printf '\033')
@@ -244,13 +259,16 @@ for f in w["user_stack"]:
     print(f["symbol"], f["linkage_name"], f["offset"], f["source"], f["reason"])
 print([f["source"] for f in w["kernel_stack"]])
 print(sorted({str(w["user_stack_error"]) for w in waits if w["user_stack_error"]}))
+print([(w["user_stack_error"], w["user_stop_pc"]) for w in waits
+    if w["user_stack_verdict"] == "stopped" and w["user_stack_error"] == "no-row"])
 PY
-	is "$(python3 "$TMP/decode.py" <"$out")" 'capture 16 q"\x 4242 4242 42 3456 12 900
+	is "$(python3 "$TMP/decode.py" <"$out")" 'capture 22 q"\x 4242 4242 42 3456 12 900
 None None unverified
 plain plain 0 symtab None
 foo::bar(int) _ZN3foo3barEi 1 symtab None
 ['"'ksym', 'ksym', 'ksym', 'ksym', 'none'"']
-'"['32-bit', 'EFAULT', 'empty', 'exiting', 'in-exec', 'kernel-thread', 'lost', 'no-memory', 'not-asked', 'not-seen', 'truncated']" \
+'"['32-bit', 'EFAULT', 'dropped', 'empty', 'exiting', 'expression', 'in-exec', 'kernel-thread', 'loop', 'lost', 'no-frame-pointer', 'no-mapping', 'no-memory', 'no-row', 'not-asked', 'not-ready', 'not-seen', 'register', 'truncated']
+[('no-row', '0xabcd')]" \
 		"JSON has every field, one object a line"
 else
 	skip "JSON has every field" "no python3"

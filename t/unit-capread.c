@@ -6,6 +6,7 @@
  * unit-capread --write FILE writes the sample capture, for the shell tests;
  * unit-capread --write FILE SAMPLES a large one, for scripts/bench.
  */
+#include "capblock.h"
 #include "capcodec.h"
 #include "capread.h"
 #include "crc32c.h"
@@ -61,7 +62,9 @@ static bool same_stack(const struct cap_stack *a, const struct cap_stack *b)
 {
 	return a->id == b->id && a->kind == b->kind && a->verdict == b->verdict && a->reason == b->reason &&
 	       a->error == b->error && a->stop_pc == b->stop_pc && a->len == b->len &&
-	       (!a->len || memcmp(a->frames, b->frames, a->len * sizeof(*a->frames)) == 0);
+	       a->n_exact == b->n_exact &&
+	       (!a->len || memcmp(a->frames, b->frames, a->len * sizeof(*a->frames)) == 0) &&
+	       (!a->n_exact || memcmp(a->exact, b->exact, a->n_exact * sizeof(*a->exact)) == 0);
 }
 
 /* Everything in C is part of what was written, and nothing of it has changed. */
@@ -195,7 +198,7 @@ static void test_cuts(struct tap *t, const struct whole *w)
 		struct capread *c;
 		int code = capread_parse(edge_put(&w->edge, w->bytes, n), n, &c, NULL);
 
-		if (n < CAPCODEC_HEADER_LEN) {
+		if (n < CAPBLOCK_HEADER_LEN) {
 			bad += code != -EINVAL;
 			continue;
 		}
@@ -230,7 +233,7 @@ static void test_changes(struct tap *t, const struct whole *w)
 											 : 1)
 								      : k));
 			code = capread_parse(at, w->len, &c, NULL);
-			if (code ? code != -EINVAL || i >= CAPCODEC_HEADER_LEN
+			if (code ? code != -EINVAL || i >= CAPBLOCK_HEADER_LEN
 				 : c->complete || !*c->damage || (lie = find_lie(c, w->truth)))
 				bad = i + 1;
 			if (!code)
@@ -247,13 +250,13 @@ static size_t find_blocks(const uint8_t *bytes, size_t len, size_t at[64])
 {
 	size_t n = 0;
 
-	for (size_t pos = CAPCODEC_HEADER_LEN; pos < len && n < 63; n++) {
-		struct capcodec_block b;
+	for (size_t pos = CAPBLOCK_HEADER_LEN; pos < len && n < 63; n++) {
+		struct capblock b;
 
 		at[n] = pos;
-		if (!capcodec_get_block(bytes + pos, &b))
+		if (!capblock_get(bytes + pos, &b))
 			abort();
-		pos += CAPCODEC_BLOCK_LEN + b.len;
+		pos += CAPBLOCK_HEAD_LEN + b.len;
 	}
 	at[n] = len;
 	return n;
@@ -263,7 +266,7 @@ static size_t find_blocks(const uint8_t *bytes, size_t len, size_t at[64])
 static struct capread *without(const struct whole *w, size_t gone, size_t twice)
 {
 	uint8_t *bytes = malloc(w->len * 2);
-	size_t at[64], n = find_blocks(w->bytes, w->len, at), len = CAPCODEC_HEADER_LEN;
+	size_t at[64], n = find_blocks(w->bytes, w->len, at), len = CAPBLOCK_HEADER_LEN;
 	struct capread *c = NULL;
 
 	memcpy(bytes, w->bytes, len);
@@ -307,11 +310,11 @@ struct made {
 
 static void add(struct made *m, unsigned int type, const struct buf *payload)
 {
-	uint8_t header[CAPCODEC_BLOCK_LEN];
+	uint8_t header[CAPBLOCK_HEAD_LEN];
 
 	if (!m->b.len)
-		capcodec_put_header(&m->b);
-	capcodec_put_block(header, type, m->seq++, payload->p, payload->len);
+		capblock_put_header(&m->b);
+	capblock_put(header, type, m->seq++, payload->p, payload->len);
 	buf_put(&m->b, header, sizeof(header));
 	buf_put(&m->b, payload->p, payload->len);
 }
@@ -438,6 +441,20 @@ static void test_malformed(struct tap *t, const struct edge *edge)
 	REFUSED("more frames than 32 bits count", CAPCODEC_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0", 6), buf_uleb(&f_, UINT64_MAX));
 	REFUSED("a frame that is cut", CAPCODEC_STACK, "malformed", buf_put(&f_, "\2\2\1\0\0\0\1\200", 8));
+	REFUSED("as many exact frames as frames", CAPCODEC_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\2\1\1\2\1\1", 12));
+	REFUSED("more exact frames than 32 bits count", CAPCODEC_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\2\1\1", 9), buf_uleb(&f_, UINT64_MAX));
+	REFUSED("an exact frame behind the last", CAPCODEC_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\2\1\1\1\2", 11));
+	REFUSED("an exact frame of an absurd number", CAPCODEC_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\3\1\1\1\2\1", 12), buf_uleb(&f_, UINT32_MAX));
+	REFUSED("the first frame as an exact one", CAPCODEC_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\2\1\1\1\0", 11));
+	REFUSED("an exact frame twice", CAPCODEC_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\4\1\1\1\1\2\1\0", 14));
+	REFUSED("fewer numbers of exact frames than said", CAPCODEC_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\4\1\1\1\1\2\1", 13));
 	REFUSED("a string longer than its record", CAPCODEC_OPTION, "malformed", buf_put(&f_, "\5name", 5));
 	REFUSED("a string of absurd length", CAPCODEC_OPTION, "malformed", buf_uleb(&f_, UINT64_MAX));
 	REFUSED("a string without its NUL", CAPCODEC_OPTION, "malformed", buf_put(&f_, "\1ab\1c\0", 6));
@@ -490,8 +507,8 @@ static void test_flags(struct tap *t, const struct edge *edge)
 	capcodec_put_option(&f, &sample_options[0]);
 	record(&p, &f);
 	add(&m, CAPCODEC_OPTION, &p);
-	m.b.p[CAPCODEC_HEADER_LEN + 6] = 1;
-	seal(m.b.p + CAPCODEC_HEADER_LEN, CAPCODEC_BLOCK_LEN - 4, p.p, p.len);
+	m.b.p[CAPBLOCK_HEADER_LEN + 6] = 1;
+	seal(m.b.p + CAPBLOCK_HEADER_LEN, CAPBLOCK_HEAD_LEN - 4, p.p, p.len);
 	add_trailer(&m);
 	c = read_made(&m, edge);
 	tap_ok(t, c && c->complete && c->unknown_blocks == 1 && !c->n_options,
@@ -522,6 +539,35 @@ static void test_future(struct tap *t, const struct edge *edge)
 	tap_ok(t, c && c->complete && c->unknown_blocks == 1, "an unknown block is skipped and counted");
 	tap_ok(t, c && c->n_options == 2 && same(c->options[1].name, "unwind"),
 		"fields that a later version appends to a record are left unread");
+	capread_free(c);
+	buf_free(&m.b);
+	buf_free(&p);
+	buf_free(&f);
+}
+
+/* What 1.0 wrote: a stack ends with its frames. And 0 exact frames, which a later version may have to write.
+ */
+static void test_past(struct tap *t, const struct edge *edge)
+{
+	struct made m = { { 0 }, 0 };
+	struct buf p = { 0 }, f = { 0 };
+	struct capread *c;
+
+	buf_put(&f, "\0\2\1\0\0\0\2\5\1", 9);
+	record(&p, &f);
+	buf_put(&f, "\1\2\1\0\0\0\2\5\1\0", 10);
+	record(&p, &f);
+	buf_put(&f, "\2\2\1\0\0\0\2\5\1\1\1more", 15);
+	record(&p, &f);
+	add(&m, CAPCODEC_STACK, &p);
+	add_trailer(&m);
+	c = read_made(&m, edge);
+	tap_ok(t, c && c->complete && c->n_stacks == 3, "stacks of three versions are read");
+	tap_ok(t, c && !c->stacks[0].n_exact && c->stacks[0].len == 2 && c->stacks[0].frames[1] == 6,
+		"one that ends with its frames has no exact ones");
+	tap_ok(t, c && !c->stacks[1].n_exact, "nor has one that counts 0");
+	tap_ok(t, c && c->stacks[2].n_exact == 1 && c->stacks[2].exact[0] == 1,
+		"what follows is left unread");
 	capread_free(c);
 	buf_free(&m.b);
 	buf_free(&p);
@@ -667,15 +713,15 @@ static void test_hostile(struct tap *t, const struct whole *w)
 	size_t loaded = 0, whole = 0;
 
 	for (int round = 0; round < 20000; round++) {
-		size_t k = next_random(&seed) % n, len = at[k + 1] - at[k] - CAPCODEC_BLOCK_LEN;
-		uint8_t *payload = bytes + at[k] + CAPCODEC_BLOCK_LEN;
-		struct capcodec_block b;
+		size_t k = next_random(&seed) % n, len = at[k + 1] - at[k] - CAPBLOCK_HEAD_LEN;
+		uint8_t *payload = bytes + at[k] + CAPBLOCK_HEAD_LEN;
+		struct capblock b;
 		struct capread *c;
 
-		capcodec_get_block(bytes + at[k], &b);
+		capblock_get(bytes + at[k], &b);
 		for (uint32_t i = next_random(&seed) % 4 + 1; i; i--)
 			payload[next_random(&seed) % len] = (uint8_t)next_random(&seed);
-		capcodec_put_block(bytes + at[k], b.type, b.seq, payload, len);
+		capblock_put(bytes + at[k], b.type, b.seq, payload, len);
 		if (capread_parse(bytes, w->len, &c, NULL) == 0) {
 			loaded++;
 			whole += c->complete;
@@ -713,9 +759,9 @@ static void test_header(struct tap *t, const struct whole *w)
 		{ 0, 1, "\177", "not a capture" },
 		{ 8, 4, "\1\2\3\4", "other byte order" },
 		{ 12, 4, "\377\377\377\377", "header is damaged" },
-		{ 18, 1, "\1", "header is damaged" },
+		{ 18, 1, "\2", "header is damaged" },
 	};
-	uint8_t later[CAPCODEC_HEADER_LEN + 8];
+	uint8_t later[CAPBLOCK_HEADER_LEN + 8];
 	struct err e;
 	struct capread *c;
 
@@ -729,15 +775,15 @@ static void test_header(struct tap *t, const struct whole *w)
 	tap_ok(t, capread_parse("", 0, &c, &e) == -EINVAL && strstr(e.msg, "empty"), "refused: empty");
 	tap_ok(t, capread_parse(w->bytes, 20, &c, &e) == -EINVAL && strstr(e.msg, "cut at byte 20"),
 		"refused: cut in the header");
-	memcpy(later, w->bytes, CAPCODEC_HEADER_LEN);
-	later[16] = CAPCODEC_MAJOR + 1;
-	seal(later, CAPCODEC_HEADER_LEN - 4, NULL, 0);
+	memcpy(later, w->bytes, CAPBLOCK_HEADER_LEN);
+	later[16] = CAPBLOCK_MAJOR + 1;
+	seal(later, CAPBLOCK_HEADER_LEN - 4, NULL, 0);
 	tap_ok(t,
-		capread_parse(later, CAPCODEC_HEADER_LEN, &c, &e) == -EINVAL && strstr(e.msg, "format 2.0") &&
+		capread_parse(later, CAPBLOCK_HEADER_LEN, &c, &e) == -EINVAL && strstr(e.msg, "format 2.1") &&
 			strstr(e.hint, "newer"),
 		"refused: a greater major version");
 	memset(later, 0, sizeof(later));
-	memcpy(later, w->bytes, CAPCODEC_HEADER_LEN - 4);
+	memcpy(later, w->bytes, CAPBLOCK_HEADER_LEN - 4);
 	later[12] = sizeof(later);
 	later[18] = 9;
 	seal(later, sizeof(later) - 4, NULL, 0);
@@ -780,6 +826,7 @@ int main(int argc, char **argv)
 	test_malformed(&t, &w.edge);
 	test_host_twice(&t, &w.edge);
 	test_future(&t, &w.edge);
+	test_past(&t, &w.edge);
 	test_flags(&t, &w.edge);
 	test_ksym_order(&t, &w.edge);
 	test_map_search(&t, &w.edge);

@@ -3,6 +3,7 @@
  * unit-capwrite - what a writer does with files, full disks, and records that
  * no reader would take.
  */
+#include "capblock.h"
 #include "capcodec.h"
 #include "capread.h"
 #include "tap.h"
@@ -75,7 +76,7 @@ static void test_files(struct tap *t)
 	unlink(p);
 	tap_ok(t, try_open(p, false, &e) == 0 && mode_of(p) == 0600, "and under umask 0777");
 	umask(old);
-	tap_eq_u64(t, size_of(p), CAPCODEC_HEADER_LEN, "the file header is written at once");
+	tap_eq_u64(t, size_of(p), CAPBLOCK_HEADER_LEN, "the file header is written at once");
 	chmod(p, 0644);
 	stat(p, &st);
 	before = st.st_ino;
@@ -96,7 +97,7 @@ static void test_files(struct tap *t)
 	tap_eq_u64(t, size_of(p), 8, "it is as it was");
 	put_file(p, "\211stk", 0644);
 	tap_ok(t, try_open(p, false, &e) == -EEXIST, "the beginning of the magic is no capture");
-	tap_ok(t, try_open(p, true, &e) == 0 && mode_of(p) == 0600 && size_of(p) == CAPCODEC_HEADER_LEN,
+	tap_ok(t, try_open(p, true, &e) == 0 && mode_of(p) == 0600 && size_of(p) == CAPBLOCK_HEADER_LEN,
 		"with force it is replaced");
 	unlink(p);
 }
@@ -170,7 +171,7 @@ static void test_every_room(struct tap *t)
 	if (sample_write(p, &e) != 0)
 		abort();
 	whole = size_of(p);
-	for (room = CAPCODEC_HEADER_LEN; room < whole && fine; room++) {
+	for (room = CAPBLOCK_HEADER_LEN; room < whole && fine; room++) {
 		unlink(p);
 		limit((rlim_t)room);
 		fine = sample_write(p, &e) == -EFBIG && strstr(e.hint, "kept");
@@ -224,13 +225,15 @@ static void refused(struct tap *t, struct capwrite *w, const char *story, const 
 	struct err e = { 0 };
 
 	tap_ok(t, capwrite_flush(w, MONO, &e) == -EINVAL && strstr(e.msg, story), "refused: %s", name);
-	tap_ok(t, capwrite_flush(w, MONO, &e) == -EINVAL && size_of(in_dir("bad")) == CAPCODEC_HEADER_LEN,
+	tap_ok(t, capwrite_flush(w, MONO, &e) == -EINVAL && size_of(in_dir("bad")) == CAPBLOCK_HEADER_LEN,
 		"and nothing is written");
 	capwrite_close(w);
 }
 
 static void test_bad_records(struct tap *t)
 {
+	static const uint64_t frames[] = { 1, 2, 3 };
+	static const uint32_t twice[] = { 1, 1 }, behind[] = { 3 }, first[] = { 0 };
 	struct capwrite *w = with_stacks();
 
 	capwrite_stack(w, &sample_stacks[3]);
@@ -256,6 +259,18 @@ static void test_bad_records(struct tap *t)
 	w = with_stacks();
 	capwrite_map(w, &(struct cap_map){ .file = CAP_NONE, .start = 2, .end = 2 });
 	refused(t, w, "mapping ends", "an empty mapping");
+	w = with_stacks();
+	capwrite_stack(
+		w, &(struct cap_stack){ .id = 2, .len = 3, .frames = frames, .n_exact = 2, .exact = twice });
+	refused(t, w, "exact frames", "an exact frame given twice");
+	w = with_stacks();
+	capwrite_stack(
+		w, &(struct cap_stack){ .id = 2, .len = 3, .frames = frames, .n_exact = 1, .exact = behind });
+	refused(t, w, "exact frames", "an exact frame behind the last");
+	w = with_stacks();
+	capwrite_stack(
+		w, &(struct cap_stack){ .id = 2, .len = 3, .frames = frames, .n_exact = 1, .exact = first });
+	refused(t, w, "exact frames", "the first frame among the exact ones");
 	w = with_stacks();
 	capwrite_ksym(w, &(struct cap_ksym){ 3, 2, "", "" });
 	refused(t, w, "kernel symbol ends", "a kernel symbol that ends before it begins");
@@ -319,8 +334,8 @@ static const uint8_t golden[] = {
 	0x89, 's', 't', 'k', 'c', 'a', 'p', '\n',	/* magic */
 	4, 3, 2, 1,					/* byte order mark */
 	24, 0, 0, 0,					/* length of this header */
-	1, 0, 0, 0,					/* version 1.0 */
-	0x39, 0x40, 0xbe, 0xb4,				/* checksum of the 20 bytes before */
+	1, 0, 1, 0,					/* version 1.1 */
+	0x4e, 0xd8, 0x1c, 0xa7,				/* checksum of the 20 bytes before */
 
 	'S', 'b', 'l', 'k',				/* sync */
 	2, 0, 0, 0,					/* type: options; flags */
@@ -331,13 +346,14 @@ static const uint8_t golden[] = {
 	3, 'p', 'i', 'd', 0,				/* name */
 	2, '4', '2', 0,					/* value */
 
-	'S', 'b', 'l', 'k', 9, 0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 0xed, 0x12, 0x77, 0x1b,
-	11,						/* a stack of 11 bytes */
+	'S', 'b', 'l', 'k', 9, 0, 0, 0, 14, 0, 0, 0, 1, 0, 0, 0, 0xa8, 0x71, 0x7a, 0x1f,
+	13,						/* a stack of 13 bytes */
 	0, 2, 4, 10,					/* id, user, stopped, memory */
 	0x72,						/* error: -14 */
 	0x80, 0x20,					/* stop_pc: 0x1000 */
 	2,						/* frames */
 	0x80, 0x20, 0x7f,				/* 0x1000, and one less */
+	1, 1,						/* one more exact frame, number 1 */
 
 	'S', 'b', 'l', 'k', 12, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 0x20, 0x1a, 0x73, 0x14,
 	2, 0xac, 0x02,					/* flush: time 300 */
@@ -350,6 +366,7 @@ static const uint8_t golden[] = {
 static void test_golden(struct tap *t)
 {
 	const uint64_t frames[] = { 0x1000, 0xfff };
+	const uint32_t exact[] = { 1 };
 	const char *p = in_dir("golden");
 	uint8_t got[sizeof(golden) + 1];
 	struct capwrite *w;
@@ -365,7 +382,9 @@ static void test_golden(struct tap *t)
 				  .error = -14,
 				  .stop_pc = 0x1000,
 				  .len = 2,
-				  .frames = frames });
+				  .n_exact = 1,
+				  .frames = frames,
+				  .exact = exact });
 	capwrite_option(w, &(struct cap_option){ "pid", "42" });
 	tap_ok(t, capwrite_finish(w, &(struct cap_trailer){ 300, "end" }, &e) == 0,
 		"a tiny capture is written");

@@ -248,44 +248,41 @@ static void put_wait(struct capwrite *w, uint32_t proc, uint32_t tid, uint32_t k
 	capwrite_sample(w, &s);
 }
 
-/* Ids 10 and up: stacks that failed or were cut, each with a wait of its own. */
+static void put_failed(struct capwrite *w, const struct cap_stack *s)
+{
+	capwrite_stack(w, s);
+	put_wait(w, 0, 4242, s->kind == CAP_STACK_KERNEL ? s->id : 0, s->kind == CAP_STACK_KERNEL ? 1 : s->id,
+		3 * T0 + s->id);
+}
+
+/* Stacks that failed, stopped, or were cut, each with a wait of its own. */
 static void put_failures(struct capwrite *w)
 {
-	uint64_t one[] = { 0x1000 };
+	const uint64_t one[] = { 0x1000 };
 	uint32_t id = 3;
 
-	for (uint8_t reason = CAP_R_ERRNO; reason <= CAP_R_COUNT; reason++, id++) {
-		const struct cap_stack s = { .id = id,
-			.kind = CAP_STACK_USER,
-			.verdict = CAP_FAILED,
-			.reason = reason == CAP_R_COUNT ? CAP_R_MEMORY : reason,
-			.error = reason == CAP_R_ERRNO ? -14 : 0 };
+	for (uint8_t reason = CAP_R_ERRNO; reason < CAP_R_COUNT; reason++) {
+		bool stopped = reason >= CAP_R_MEMORY;
 
-		capwrite_stack(w, &s);
-		put_wait(w, 0, 4242, 0, id, 3 * T0 + id);
+		put_failed(w, &(struct cap_stack){ .id = id++,
+				      .kind = CAP_STACK_USER,
+				      .verdict = stopped ? CAP_STOPPED : CAP_FAILED,
+				      .reason = reason,
+				      .error = reason == CAP_R_ERRNO ? -14 : 0,
+				      .stop_pc = stopped ? 0xabcd : 0,
+				      .len = stopped,
+				      .frames = one });
 	}
-	const struct cap_stack cut = {
-		.id = id, .kind = CAP_STACK_USER, .verdict = CAP_TRUNCATED, .len = 1, .frames = one
-	};
-	const struct cap_stack stopped = { .id = id + 1,
-		.kind = CAP_STACK_USER,
-		.verdict = CAP_STOPPED,
-		.reason = CAP_R_MEMORY,
-		.stop_pc = 0xabcd,
-		.len = 1,
-		.frames = one };
-	const struct cap_stack kernel = { .id = id + 2,
-		.kind = CAP_STACK_KERNEL,
-		.verdict = CAP_FAILED,
-		.reason = CAP_R_ERRNO,
-		.error = -17 };
-
-	capwrite_stack(w, &cut);
-	capwrite_stack(w, &stopped);
-	capwrite_stack(w, &kernel);
-	put_wait(w, 0, 4242, 0, id, 3 * T0 + id);
-	put_wait(w, 0, 4242, 0, id + 1, 3 * T0 + id + 1);
-	put_wait(w, 0, 4242, id + 2, 1, 3 * T0 + id + 2);
+	put_failed(w, &(struct cap_stack){ .id = id++,
+			      .kind = CAP_STACK_USER,
+			      .verdict = CAP_TRUNCATED,
+			      .len = 1,
+			      .frames = one });
+	put_failed(w, &(struct cap_stack){ .id = id++,
+			      .kind = CAP_STACK_KERNEL,
+			      .verdict = CAP_FAILED,
+			      .reason = CAP_R_ERRNO,
+			      .error = -17 });
 }
 
 static void put_made_file(struct capwrite *w, const struct elffile *f, const char *path, const char *flags)
@@ -320,6 +317,7 @@ static void put_made(struct capwrite *w, const struct elffile *f, char *const ar
 		.id = 2, .kind = CAP_STACK_USER, .verdict = CAP_FAILED, .reason = CAP_R_KTHREAD
 	};
 	uint64_t frames[DEPTH];
+	uint32_t exact[DEPTH], n_exact = 0;
 
 	put_host(w);
 	capwrite_proc(w, &prog);
@@ -329,13 +327,20 @@ static void put_made(struct capwrite *w, const struct elffile *f, char *const ar
 	capwrite_map(w, &map);
 	put_ksyms(w);
 	put_kernel_stack(w, 0);
-	for (int i = 0; i < n && i < DEPTH; i++)
-		frames[i] = base + strtoull(argv[4 + i], NULL, 16);
+	for (int i = 0; i < n && i < DEPTH; i++) {
+		bool marked = argv[4 + i][0] == '=';
+
+		frames[i] = base + strtoull(argv[4 + i] + marked, NULL, 16);
+		if (marked)
+			exact[n_exact++] = (uint32_t)i;
+	}
 	const struct cap_stack user = { .id = 1,
 		.kind = CAP_STACK_USER,
 		.verdict = CAP_UNVERIFIED,
 		.len = (uint32_t)n,
-		.frames = frames };
+		.n_exact = n_exact,
+		.frames = frames,
+		.exact = exact };
 	capwrite_stack(w, &user);
 	capwrite_stack(w, &none);
 	put_wait(w, 0, 4242, 0, 1, 2 * T0);

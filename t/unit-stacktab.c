@@ -19,6 +19,69 @@ static struct offcpu_ev_stack event(
 	return ev;
 }
 
+/* EV through a table of DEPTH frames and a capture, and back; release *C. */
+static const struct cap_stack *through(
+	const struct offcpu_ev_stack *ev, uint32_t depth, bool marked, struct capread **c)
+{
+	char path[] = "/tmp/unit-stacktab.XXXXXX";
+	struct stacktab *tab = NULL;
+	struct capwrite *w = NULL;
+	int fd = mkstemp(path);
+
+	close(fd);
+	if (stacktab_new(depth, &tab, NULL) != 0 || capwrite_open(path, true, &w, NULL) != 0)
+		abort();
+	if (marked)
+		stacktab_marked(tab);
+	stacktab_add(tab, ev);
+	stacktab_emit(tab, ev->kind, &ev->id, w, NULL);
+	if (capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2, .why = "end" }, NULL) != 0 ||
+		capread_load(path, c, NULL) != 0 || (*c)->n_stacks != 1)
+		abort();
+	capwrite_close(w);
+	stacktab_free(tab);
+	unlink(path);
+	return (*c)->stacks;
+}
+
+static void test_exact(struct tap *t)
+{
+	static const uint64_t frames[] = { 0x1000, 0x2000 | OFFCPU_EXACT, 0x3000, 0x4000,
+		0x5000 | OFFCPU_EXACT };
+	static const uint64_t odd[] = { 0x1000 | OFFCPU_EXACT, 0x2000 | OFFCPU_EXACT };
+	struct offcpu_ev_stack ev = event(1, CAP_STACK_USER, CAP_COMPLETE, frames, 5);
+	const struct cap_stack *s;
+	struct capread *c;
+
+	s = through(&ev, 127, true, &c);
+	tap_ok(t, s->len == 5 && s->frames[1] == 0x2000 && s->frames[4] == 0x5000,
+		"the mark of an exact frame is no part of its address");
+	tap_ok(t, s->n_exact == 3 && s->exact[0] == 1 && s->exact[1] == 3 && s->exact[2] == 4,
+		"but the frame is exact, and so is the trampoline before it");
+	capread_free(c);
+	s = through(&ev, 4, true, &c);
+	tap_ok(t, s->verdict == CAP_TRUNCATED && s->len == 4 && s->n_exact == 2 && s->exact[1] == 3,
+		"an exact frame beyond the depth goes with its mark");
+	capread_free(c);
+	s = through(&ev, 127, false, &c);
+	tap_ok(t, !s->n_exact && s->frames[1] == (0x2000 | OFFCPU_EXACT),
+		"by frame pointer no frame has a mark, whatever was found");
+	capread_free(c);
+	ev.kind = CAP_STACK_KERNEL;
+	s = through(&ev, 127, true, &c);
+	tap_ok(t, !s->n_exact && s->frames[1] == (0x2000 | OFFCPU_EXACT), "nor has a kernel address");
+	capread_free(c);
+	ev = event(1, CAP_STACK_USER, CAP_STOPPED, odd, 2);
+	ev.reason = CAP_R_NO_MAPPING;
+	ev.stop_pc = odd[1];
+	s = through(&ev, 127, true, &c);
+	tap_ok(t, s->frames[0] == odd[0] && s->n_exact == 1 && s->frames[1] == 0x2000,
+		"nor has the first frame, which is exact anyway");
+	tap_ok(t, s->reason == CAP_R_NO_MAPPING && s->stop_pc == odd[1],
+		"a stack that stopped says why and where");
+	capread_free(c);
+}
+
 int main(void)
 {
 	static const uint64_t one[] = { 0x1000, 0x2000, 0x3000 }, two[] = { 0x1000, 0x2000, 0x3001 };
@@ -85,5 +148,6 @@ int main(void)
 	tap_ok(&t, c->stacks[ids[5]].kind == CAP_STACK_KERNEL && c->stacks[ids[4]].kind == CAP_STACK_USER,
 		"the same failure of the other half is another stack");
 	capread_free(c);
+	test_exact(&t);
 	return tap_done(&t);
 }

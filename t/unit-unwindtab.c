@@ -363,7 +363,7 @@ static void test_refusals(struct tap *t, const struct table *tab)
 	refuse(t, tab, rules + 17, 32, 1, "kind of rule", "an unknown register");
 	refuse(t, tab, rules + 18, 6, 1, "kind of rule", "an unknown kind of frame pointer");
 	refuse(t, tab, rules + 18, 5 << 4, 1, "kind of rule", "an unknown kind of return address");
-	refuse(t, tab, rules + 19, 2, 1, "kind of rule", "an unknown flag");
+	refuse(t, tab, rules + 19, 4, 1, "kind of rule", "an unknown flag");
 	refuse(t, tab, first, 1, 2, "out of order", "a first page that does not begin with row 0");
 	refuse(t, tab, first + 2, 0, 2, "out of order", "a first page without row 0");
 	refuse(t, tab, first + 4, 0xffff, 2, "out of order", "a page behind the rows");

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* capinfo - what a capture holds, and whether it is whole */
+#include "buf.h"
+#include "capends.h"
 #include "capjson.h"
+#include "capmaptext.h"
 #include "capread.h"
 #include "capstats.h"
+#include "capstops.h"
 #include "cli.h"
 #include "out.h"
-#include "text.h"
+#include "outtext.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 static const struct cli cli = {
@@ -30,6 +33,8 @@ static const struct cli cli = {
 		"Exit status: 0 complete, 1 damaged or incomplete, 2 no capture, 64 bad usage.\n",
 };
 
+#define STOPS_SHOWN 20
+
 enum mode { SHOW, MAPS, VERIFY, JSON };
 
 struct opts {
@@ -40,23 +45,6 @@ struct opts {
 };
 
 /* --- words --- */
-
-static void put_text(struct out *o, const char *s, enum text_style style)
-{
-	char buf[TEXT_ESCAPED_MAX(256)];
-	size_t len = strlen(s);
-
-	/* in pieces that end between characters: nothing here is limited in length */
-	while (len) {
-		size_t n = MIN(len, (size_t)256);
-
-		while (n < len && n > 252 && ((unsigned char)s[n] & 0xc0) == 0x80)
-			n--;
-		out_put(o, buf, text_escape(buf, sizeof(buf), s, n, style));
-		s += n;
-		len -= n;
-	}
-}
 
 static void put_seconds(struct out *o, uint64_t ns)
 {
@@ -77,7 +65,7 @@ static void put_label(struct out *o, const char *label)
 static void put_word(struct out *o, const char *s)
 {
 	if (*s)
-		put_text(o, s, TEXT_LINE);
+		outtext_put(o, s, TEXT_LINE);
 	else
 		out_str(o, "unknown");
 }
@@ -129,6 +117,24 @@ static void show_host(struct out *o, const struct cap_host *h)
 	put_words(o, "started", when);
 }
 
+/* Of how many waits the user stack is whole. */
+static void show_ends(struct out *o, const struct capstats *st)
+{
+	struct capends ends = { 0 };
+	struct buf b = { 0 };
+
+	for (size_t i = 0; i < st->n_groups; i++)
+		if (st->groups[i].kind == CAP_STACK_USER)
+			capends_add(&ends, st->groups[i].verdict, st->groups[i].reason, st->groups[i].waits);
+	if (!capends_waits(&ends))
+		return;
+	put_label(o, "user stacks");
+	capends_put(&b, &ends);
+	out_put(o, b.p, b.len);
+	out_char(o, '\n');
+	buf_free(&b);
+}
+
 static void show_totals(struct out *o, const struct capread *c, const struct capstats *st)
 {
 	put_label(o, "duration");
@@ -142,9 +148,9 @@ static void show_totals(struct out *o, const struct capread *c, const struct cap
 	out_char(o, '\n');
 	for (size_t i = 0; i < c->n_options; i++) {
 		put_label(o, i ? "" : "options");
-		put_text(o, c->options[i].name, TEXT_LINE);
+		outtext_put(o, c->options[i].name, TEXT_LINE);
 		out_char(o, '=');
-		put_text(o, c->options[i].value, TEXT_LINE);
+		outtext_put(o, c->options[i].value, TEXT_LINE);
 		out_char(o, '\n');
 	}
 	put_label(o, "waits");
@@ -153,6 +159,7 @@ static void show_totals(struct out *o, const struct capread *c, const struct cap
 	out_str(o, ", longest ");
 	put_seconds(o, st->total.longest_ns);
 	out_printf(o, ", open at the end %" PRIu64 "\n", st->total.open);
+	show_ends(o, st);
 	put_label(o, "holds");
 	out_printf(o,
 		"%zu processes, %zu threads, %zu distinct stacks, %zu samples, %zu mappings of %zu files, "
@@ -186,10 +193,10 @@ static void show_procs(struct out *o, const struct capread *c, const struct caps
 		out_printf(o, "  %10" PRIu32 " %7zu %12" PRIu64 " %10" PRIu64 ".%09" PRIu64 " s %9zu  ",
 			p->tgid, s->threads, s->waits, s->off_ns / 1000000000, s->off_ns % 1000000000,
 			s->stacks);
-		put_text(o, p->comm, TEXT_LINE);
+		outtext_put(o, p->comm, TEXT_LINE);
 		if (*p->exe) {
 			out_str(o, "  ");
-			put_text(o, p->exe, TEXT_LINE);
+			outtext_put(o, p->exe, TEXT_LINE);
 		}
 		show_remarks(o, p);
 		out_char(o, '\n');
@@ -214,10 +221,39 @@ static void show_groups(struct out *o, const struct capstats *st)
 	}
 }
 
+/* A file and the place in it that most of the waits stopped at; or what there is in its stead. */
+static void put_place(struct out *o, const struct capread *c, const struct capstops_stop *k)
+{
+	if (k->file != CAP_NONE)
+		outtext_put(o, c->files[k->file].path, TEXT_LINE);
+	else
+		out_str(o, k->mapped ? "memory of no file" : "no known mapping");
+	out_printf(o, k->file != CAP_NONE ? "+0x%" PRIx64 "\n" : ", 0x%" PRIx64 "\n", k->place);
+}
+
+static void show_stops(struct out *o, const struct capread *c, const struct capstops *stops)
+{
+	if (!stops->n)
+		return;
+	out_str(o, "\nwhere user stacks stopped\n");
+	out_printf(o, "  %-16s %12s %22s %9s  %s\n", "REASON", "WAITS", "OFF-CPU", "PLACES",
+		"FILE, AND THE PLACE OF MOST WAITS");
+	for (size_t i = 0; i < MIN(stops->n, (size_t)STOPS_SHOWN); i++) {
+		const struct capstops_stop *k = &stops->list[i];
+
+		out_printf(o, "  %-16s %12" PRIu64 " %10" PRIu64 ".%09" PRIu64 " s %9" PRIu64 "  ",
+			capture_reason_name(k->reason), k->waits, k->off_ns / 1000000000,
+			k->off_ns % 1000000000, k->places);
+		put_place(o, c, k);
+	}
+	if (stops->n > STOPS_SHOWN)
+		out_printf(o, "  %zu more: --json has all\n", stops->n - STOPS_SHOWN);
+}
+
 static void show_counter(struct out *o, const struct cap_counter *c)
 {
 	out_printf(o, "  %20" PRIu64 "  ", c->value);
-	put_text(o, c->name, TEXT_LINE);
+	outtext_put(o, c->name, TEXT_LINE);
 	out_char(o, '\n');
 }
 
@@ -243,14 +279,15 @@ static void show_counters(struct out *o, const struct capread *c)
 			show_counter(o, &c->counters[i]);
 }
 
-static void show(struct out *o, const struct opts *opts, const struct capread *c, const struct capstats *st)
+static void show(struct out *o, const struct opts *opts, const struct capread *c, const struct capstats *st,
+	const struct capstops *stops)
 {
 	put_words(o, "capture", opts->path);
 	put_label(o, "state");
 	if (c->complete)
 		out_str(o, "complete");
 	else
-		put_text(o, c->damage, TEXT_LINE);
+		outtext_put(o, c->damage, TEXT_LINE);
 	out_printf(o, "\n%-12s%" PRIu64 " bytes in %" PRIu64 " blocks", "size", c->total_bytes, c->blocks);
 	if (c->unknown_blocks)
 		out_printf(o, ", %" PRIu64 " of them of a kind that this version does not know",
@@ -260,69 +297,11 @@ static void show(struct out *o, const struct opts *opts, const struct capread *c
 	show_totals(o, c, st);
 	show_procs(o, c, st);
 	show_groups(o, st);
+	show_stops(o, c, stops);
 	show_counters(o, c);
 }
 
 /* --- mappings --- */
-
-static int by_address(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return CMP(x, y);
-}
-
-/* [START, END) of M in the kernel's own layout: the path begins in column 74. */
-static void put_map(
-	struct out *o, const struct capread *c, const struct cap_map *m, uint64_t start, uint64_t end)
-{
-	static const struct cap_file anonymous = { .path = "" };
-	const struct cap_file *f = m->file == CAP_NONE ? &anonymous : &c->files[m->file];
-	uint64_t offset = f == &anonymous ? 0 : m->offset + (start - m->start);
-	char line[160];
-	int n = snprintf(line, sizeof(line),
-		"%08" PRIx64 "-%08" PRIx64 " %c%c%c%c %08" PRIx64 " %02" PRIx32 ":%02" PRIx32 " %" PRIu64 " ",
-		start, end, m->prot & PROT_READ ? 'r' : '-', m->prot & PROT_WRITE ? 'w' : '-',
-		m->prot & PROT_EXEC ? 'x' : '-', m->flags & MAP_SHARED ? 's' : 'p', offset, f->dev_major,
-		f->dev_minor, f->inode);
-
-	if (*f->path) {
-		out_printf(o, "%-73s", line);
-		put_text(o, f->path, TEXT_LINE);
-		if (f->flags & CAP_FILE_DELETED)
-			out_str(o, " (deleted)");
-	} else {
-		out_put(o, line, (size_t)n);
-	}
-	out_char(o, '\n');
-}
-
-/* The mappings of process P as they were at the end: the newest at each address. */
-static int put_maps(struct out *o, const struct capread *c, uint32_t proc)
-{
-	_cleanup_free_ uint64_t *cuts = calloc(2 * c->n_maps + 1, sizeof(*cuts));
-	const struct cap_map *open = NULL;
-	uint64_t from = 0;
-	size_t n = 0;
-
-	if (!cuts)
-		return -ENOMEM;
-	for (size_t i = 0; i < c->n_maps; i++)
-		if (c->maps[i].proc == proc)
-			cuts[n++] = c->maps[i].start, cuts[n++] = c->maps[i].end;
-	qsort(cuts, n, sizeof(*cuts), by_address);
-	for (size_t i = 0; i < n; i++) {
-		const struct cap_map *m = capread_map(c, proc, cuts[i], UINT64_MAX, UINT64_MAX, NULL);
-
-		if (m == open)
-			continue;
-		if (open)
-			put_map(o, c, open, from, cuts[i]);
-		open = m;
-		from = cuts[i];
-	}
-	return 0;
-}
 
 static int show_maps(struct out *o, const struct opts *opts, const struct capread *c, struct err *e)
 {
@@ -343,10 +322,10 @@ static int show_maps(struct out *o, const struct opts *opts, const struct caprea
 			continue;
 		if (chosen > 1) {
 			out_printf(o, "# pid %" PRIu32 " ", p->tgid);
-			put_text(o, p->comm, TEXT_LINE);
+			outtext_put(o, p->comm, TEXT_LINE);
 			out_char(o, '\n');
 		}
-		code = put_maps(o, c, i);
+		code = capmaptext_put(o, c, i);
 	}
 	return code ? err_nomem(e, "the mappings") : 0;
 }
@@ -356,6 +335,7 @@ static int show_maps(struct out *o, const struct opts *opts, const struct caprea
 static int print(const struct opts *opts, const struct capread *c, struct out *o, struct err *e)
 {
 	struct capstats st = { 0 };
+	struct capstops stops = { 0 };
 	int code;
 
 	if (opts->mode == VERIFY) {
@@ -368,13 +348,16 @@ static int print(const struct opts *opts, const struct capread *c, struct out *o
 		code = show_maps(o, opts, c, e);
 		return code ? code : out_flush(o, e);
 	}
-	if (capstats_make(c, &st) != 0)
+	if (capstats_make(c, &st) != 0 || capstops_make(c, &stops) != 0) {
+		capstats_free(&st);
 		return err_nomem(e, "the sums");
+	}
 	if (opts->mode == JSON)
-		capjson_put(o, c, &st);
+		capjson_put(o, c, &st, &stops);
 	else
-		show(o, opts, c, &st);
+		show(o, opts, c, &st, &stops);
 	capstats_free(&st);
+	capstops_free(&stops);
 	return out_flush(o, e);
 }
 

@@ -2,10 +2,12 @@
 /*
  * offcpu-record - record who waited, where and how long.
  */
+#include "buftext.h"
 #include "caps.h"
 #include "cli.h"
 #include "command.h"
 #include "recorder.h"
+#include "rectext.h"
 #include "targets.h"
 
 #include <errno.h>
@@ -15,7 +17,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 
 static const struct cli cli = {
 	.name = "offcpu-record",
@@ -309,6 +310,7 @@ static void clear_line(struct run *r)
 static void show_progress(struct run *r)
 {
 	struct recorder_stats st;
+	struct buf b = { 0 };
 
 	if (!r->tty || r->o->quiet)
 		return;
@@ -317,10 +319,10 @@ static void show_progress(struct run *r)
 		return;
 	r->shown_ns = st.now_ns;
 	r->line_shown = true;
-	fprintf(stderr, "\r\033[K%.1f s  %llu waits  %llu stacks  %llu processes  %llu lost",
-		(double)(st.now_ns - st.start_ns) / 1e9, (unsigned long long)st.waits,
-		(unsigned long long)st.stacks.stacks, (unsigned long long)st.procs.images,
-		(unsigned long long)st.lost);
+	buftext_str(&b, "\r\033[K");
+	rectext_progress(&b, &st);
+	fwrite(b.p, 1, b.len, stderr);
+	buf_free(&b);
 }
 
 /* Why the recording should end now, or NULL. */
@@ -372,103 +374,21 @@ static int loop(struct run *r, const char **why, struct err *e)
 	return rc;
 }
 
-static void say_command(const struct run *r)
+static void summary(const struct run *r)
 {
-	int st = r->command.status;
+	struct rectext_told told = { .name = cli.name,
+		.path = r->o->rec.path,
+		.command = r->o->command ? &r->command : NULL,
+		.verbose = r->o->verbose };
+	struct recorder_stats st;
+	struct buf b = { 0 };
 
-	if (!r->command.ended)
-		fprintf(stderr, "  the command still runs, as process %d\n", (int)r->command.pid);
-	else if (WIFSIGNALED(st))
-		fprintf(stderr, "  the command was ended by signal %d (%s)\n", WTERMSIG(st),
-			strsignal(WTERMSIG(st)));
-	else
-		fprintf(stderr, "  the command's exit status: %d\n", WEXITSTATUS(st));
-}
-
-static void say_filtered(const struct offcpu_counters *c)
-{
-	const struct {
-		const char *what;
-		uint64_t n, ns;
-	} rows[] = { { "runnable all the while (--preempted records them)", c->preempted, c->preempted_ns },
-		{ "in another state than --state", c->state, c->state_ns },
-		{ "shorter than --min", c->min, c->min_ns }, { "longer than --max", c->max, c->max_ns } };
-
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		if (rows[i].n)
-			fprintf(stderr, "  left out: %llu waits, %.3f s, %s\n", (unsigned long long)rows[i].n,
-				(double)rows[i].ns / 1e9, rows[i].what);
-}
-
-static void say_lost(const struct recorder_stats *st, bool all)
-{
-	const struct {
-		const char *what;
-		uint64_t n;
-	} rows[] = { { "waits: the aggregation map was full", st->bpf.agg_full },
-		{ "waits: no task storage", st->bpf.storage },
-		{ "waits: the kernel did not tell of their beginning", st->bpf.begin_unseen },
-		{ "samples without a stack: the ring buffer was full", st->stacks.lost },
-		{ "process events: their buffer was full", st->procs.events_lost },
-		{ "processes without mappings: they had ended or could not be read", st->procs.maps_lost },
-		{ "samples: the recorder had no memory", st->rows_lost } };
-
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		if (rows[i].n || all)
-			fprintf(stderr, "  lost: %llu %s\n", (unsigned long long)rows[i].n, rows[i].what);
-	if (!st->lost && !all)
-		fprintf(stderr, "  lost: nothing\n");
-}
-
-/* How many waits have their whole user stack, and what became of the others. */
-static void say_user_stacks(const struct recorder_stats *st)
-{
-	uint64_t native = st->waits - st->reasons[CAP_R_KTHREAD] - st->reasons[CAP_R_NOT_ASKED];
-
-	if (!st->by_table || !native)
-		return;
-	fprintf(stderr, "  user stacks: %.2f %% complete",
-		100.0 * (double)st->verdicts[CAP_COMPLETE] / (double)native);
-	if (st->verdicts[CAP_UNVERIFIED])
-		fprintf(stderr, "; %llu unverified", (unsigned long long)st->verdicts[CAP_UNVERIFIED]);
-	if (st->verdicts[CAP_TRUNCATED])
-		fprintf(stderr, "; %llu truncated", (unsigned long long)st->verdicts[CAP_TRUNCATED]);
-	for (unsigned int i = 0; i < CAP_R_COUNT; i++)
-		if (st->reasons[i] && i != CAP_R_KTHREAD && i != CAP_R_NOT_ASKED)
-			fprintf(stderr, "; %llu %s", (unsigned long long)st->reasons[i],
-				capture_reason_name(i));
-	fputc('\n', stderr);
-}
-
-static void summary(const struct run *r, const struct recorder_stats *st)
-{
 	if (r->o->quiet)
 		return;
-	fprintf(stderr,
-		"%s: %.3f s, %llu waits of %.3f s in all, %llu stacks, %llu processes; %llu bytes in '%s'\n",
-		cli.name, (double)(st->now_ns - st->start_ns) / 1e9, (unsigned long long)st->waits,
-		(double)st->waits_ns / 1e9, (unsigned long long)st->stacks.stacks,
-		(unsigned long long)st->procs.images, (unsigned long long)st->bytes, r->o->rec.path);
-	if (r->o->command)
-		say_command(r);
-	say_filtered(&st->bpf);
-	say_user_stacks(st);
-	if (st->stacks.truncated)
-		fprintf(stderr, "  %llu stacks were cut at the depth limit: --depth raises it\n",
-			(unsigned long long)st->stacks.truncated);
-	if (r->o->verbose)
-		fprintf(stderr,
-			"  %llu kernel and %llu user stacks had no frames; %llu files were not readable\n",
-			(unsigned long long)st->bpf.kernel_failed, (unsigned long long)st->bpf.user_failed,
-			(unsigned long long)st->procs.files_unread);
-	if (st->procs.maps_refused)
-		fprintf(stderr,
-			"  user frames of %llu processes have no names: reading their maps takes "
-			"CAP_SYS_PTRACE\n",
-			(unsigned long long)st->procs.maps_refused);
-	if (st->degraded[0])
-		fprintf(stderr, "  degraded: %s\n", st->degraded);
-	say_lost(st, r->o->verbose);
+	recorder_stats(r->rec, &st);
+	rectext_summary(&b, &st, &told);
+	fwrite(b.p, 1, b.len, stderr);
+	buf_free(&b);
 }
 
 static int catch_signals(struct run *r, sigset_t *old, struct err *e)
@@ -540,12 +460,11 @@ static int record(struct run *r, struct opts *o)
 	if (loop(r, &why, &e) != 0 || recorder_stop(r->rec, why, &e) != 0) {
 		clear_line(r);
 		cli_error(&cli, &e);
-		recorder_stats(r->rec, &st);
-		summary(r, &st);
+		summary(r);
 		return CLI_INCOMPLETE;
 	}
 	recorder_stats(r->rec, &st);
-	summary(r, &st);
+	summary(r);
 	return st.lost ? CLI_INCOMPLETE : CLI_OK;
 }
 

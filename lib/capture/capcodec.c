@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capcodec.h"
-#include "crc32c.h"
-
-#define BYTE_ORDER_MARK 0x01020304
-#define BYTE_ORDER_SWAPPED 0x04030201
-#define CRC_LEN 4
 
 const char *capcodec_type_name(unsigned int type)
 {
@@ -13,91 +8,6 @@ const char *capcodec_type_name(unsigned int type)
 		"trailer" };
 
 	return type < CAPCODEC_TYPES ? names[type] : names[0];
-}
-
-static void put_le(uint8_t *p, uint64_t v, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		p[i] = (uint8_t)(v >> (8 * i));
-}
-
-/* --- the file header --- */
-
-void capcodec_put_header(struct buf *b)
-{
-	size_t at = b->len;
-
-	buf_put(b, CAPCODEC_MAGIC, CAPCODEC_MAGIC_LEN);
-	buf_fixed(b, BYTE_ORDER_MARK, 4);
-	buf_fixed(b, CAPCODEC_HEADER_LEN, 4);
-	buf_fixed(b, CAPCODEC_MAJOR, 2);
-	buf_fixed(b, CAPCODEC_MINOR, 2);
-	if (!b->failed)
-		buf_fixed(b, crc32c(0, b->p + at, CAPCODEC_HEADER_LEN - CRC_LEN), CRC_LEN);
-}
-
-enum capcodec_header capcodec_get_header(const void *bytes, size_t len, struct capcodec_version *v)
-{
-	struct rd r = rd_init(bytes, len), crc;
-	uint32_t mark;
-
-	if (!len || memcmp(bytes, CAPCODEC_MAGIC, MIN(len, CAPCODEC_MAGIC_LEN)) != 0)
-		return CAPCODEC_FOREIGN;
-	if (len < CAPCODEC_HEADER_LEN)
-		return CAPCODEC_SHORT;
-	rd_bytes(&r, CAPCODEC_MAGIC_LEN);
-	mark = rd_u32(&r);
-	if (mark == BYTE_ORDER_SWAPPED)
-		return CAPCODEC_BYTE_ORDER;
-	v->header_len = rd_u32(&r);
-	if (mark != BYTE_ORDER_MARK || v->header_len < CAPCODEC_HEADER_LEN ||
-		v->header_len > CAPCODEC_HEADER_MAX)
-		return CAPCODEC_DAMAGED;
-	v->major = rd_u16(&r);
-	v->minor = rd_u16(&r);
-	if (len < v->header_len)
-		return CAPCODEC_SHORT;
-	crc = rd_init((const uint8_t *)bytes + v->header_len - CRC_LEN, CRC_LEN);
-	if (rd_u32(&crc) != crc32c(0, bytes, v->header_len - CRC_LEN))
-		return CAPCODEC_DAMAGED;
-	return v->major > CAPCODEC_MAJOR ? CAPCODEC_NEWER : CAPCODEC_OK;
-}
-
-/* --- blocks --- */
-
-static uint32_t block_crc(const uint8_t *header, const void *payload, size_t len)
-{
-	return crc32c(crc32c(0, header, CAPCODEC_BLOCK_LEN - CRC_LEN), payload, len);
-}
-
-void capcodec_put_block(
-	uint8_t header[CAPCODEC_BLOCK_LEN], unsigned int type, uint32_t seq, const void *payload, size_t len)
-{
-	put_le(header, CAPCODEC_SYNC, 4);
-	put_le(header + 4, type, 2);
-	put_le(header + 6, 0, 2);
-	put_le(header + 8, len, 4);
-	put_le(header + 12, seq, 4);
-	put_le(header + 16, block_crc(header, payload, len), CRC_LEN);
-}
-
-bool capcodec_get_block(const uint8_t header[CAPCODEC_BLOCK_LEN], struct capcodec_block *b)
-{
-	struct rd r = rd_init(header, CAPCODEC_BLOCK_LEN);
-
-	if (rd_u32(&r) != CAPCODEC_SYNC)
-		return false;
-	b->type = rd_u16(&r);
-	b->flags = rd_u16(&r);
-	b->len = rd_u32(&r);
-	b->seq = rd_u32(&r);
-	b->crc = rd_u32(&r);
-	return b->len <= CAPCODEC_PAYLOAD_MAX;
-}
-
-bool capcodec_intact(const uint8_t header[CAPCODEC_BLOCK_LEN], const struct capcodec_block *b)
-{
-	return block_crc(header, header + CAPCODEC_BLOCK_LEN, b->len) == b->crc;
 }
 
 /* --- fields --- */
@@ -400,6 +310,12 @@ void capcodec_put_stack(struct buf *b, const struct cap_stack *s)
 		buf_sleb(b, (int64_t)(s->frames[i] - before));
 		before = s->frames[i];
 	}
+	/* the last field: a stack without any ends before it, as all did before 1.1 */
+	if (!s->n_exact)
+		return;
+	buf_uleb(b, s->n_exact);
+	for (uint32_t i = 0; i < s->n_exact; i++)
+		buf_uleb(b, s->exact[i] - (i ? s->exact[i - 1] : 0));
 }
 
 bool capcodec_get_stack(struct rd *r, struct cap_stack *s)
@@ -411,7 +327,9 @@ bool capcodec_get_stack(struct rd *r, struct cap_stack *s)
 	s->error = get_s32(r);
 	s->stop_pc = get_uleb(r);
 	s->len = get_u32(r);
+	s->n_exact = 0;
 	s->frames = NULL;
+	s->exact = NULL;
 	return !r->bad && s->len <= rd_left(r); /* a frame takes a byte at least */
 }
 
@@ -424,6 +342,27 @@ bool capcodec_get_frames(struct rd *r, uint64_t *frames, size_t n)
 		frames[i] = pc;
 	}
 	return !r->bad;
+}
+
+bool capcodec_get_n_exact(struct rd *r, struct cap_stack *s)
+{
+	s->n_exact = rd_left(r) ? get_u32(r) : 0;
+	return !r->bad && (!s->n_exact || s->n_exact < s->len);
+}
+
+bool capcodec_get_exact(struct rd *r, uint32_t *exact, const struct cap_stack *s)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; i < s->n_exact; i++) {
+		uint32_t step = get_u32(r);
+
+		at += step;
+		if (r->bad || !step || at >= s->len)
+			return false;
+		exact[i] = (uint32_t)at;
+	}
+	return true;
 }
 
 void capcodec_put_sample(struct buf *b, const struct cap_sample *s, struct capcodec_state *state)

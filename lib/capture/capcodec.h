@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capcodec - the capture's bytes: the one place that knows the format, for
- * the writer and the reader alike. docs/capture.5 describes it. Floor 2.
+ * capcodec - the bytes of a capture's records: the one place that knows
+ * them, for the writer and the reader alike. docs/capture.5 describes the
+ * format. Floor 2.
  *
- * A file is a header and blocks; a block is a block header and records of one
- * type; a record is its length in bytes (uleb) and its fields. A record may
- * hold more fields than are known here: they are left unread.
+ * A block (capblock.h) has records of one type; a record is its length in
+ * bytes (uleb) and its fields. A record may hold more fields than are known
+ * here: they are left unread. Or fewer: an earlier version ended it there.
  *
  * Decoders look at one record alone. They refuse what no writer makes (a
  * mapping that ends before it starts, a string with a NUL inside), but not a
@@ -18,17 +19,6 @@
 #include "buf.h"
 #include "capture.h"
 #include "rd.h"
-
-#define CAPCODEC_MAGIC "\211stkcap\n" /* 8 bytes, no NUL */
-#define CAPCODEC_MAGIC_LEN 8
-#define CAPCODEC_MAJOR 1
-#define CAPCODEC_MINOR 0
-#define CAPCODEC_HEADER_LEN 24 /* of the file header of this version */
-#define CAPCODEC_HEADER_MAX 4096 /* of any version */
-#define CAPCODEC_SYNC 0x6b6c6253 /* "Sblk" */
-#define CAPCODEC_BLOCK_LEN 20 /* of a block header */
-#define CAPCODEC_PAYLOAD_MAX (64 << 20) /* a longer block is no block */
-#define CAPCODEC_PAYLOAD_GOAL (1 << 20) /* where the writer begins another one */
 
 enum capcodec_type {
 	CAPCODEC_HOST = 1,
@@ -49,44 +39,6 @@ enum capcodec_type {
 
 /* "samples" for CAPCODEC_SAMPLE; "unknown" for what is none. */
 const char *capcodec_type_name(unsigned int type);
-
-/* --- the file header --- */
-
-enum capcodec_header {
-	CAPCODEC_OK,
-	CAPCODEC_FOREIGN, /* another file: the magic is not there */
-	CAPCODEC_SHORT, /* the magic, or its beginning, and then the end */
-	CAPCODEC_BYTE_ORDER, /* written in the other byte order */
-	CAPCODEC_DAMAGED, /* a header whose checksum is wrong */
-	CAPCODEC_NEWER, /* a greater major version */
-};
-
-struct capcodec_version {
-	unsigned int major, minor;
-	uint32_t header_len; /* where the first block begins */
-};
-
-void capcodec_put_header(struct buf *b);
-enum capcodec_header capcodec_get_header(const void *bytes, size_t len, struct capcodec_version *v);
-
-/* --- blocks --- */
-
-struct capcodec_block {
-	uint16_t type, flags;
-	uint32_t len; /* of the payload */
-	uint32_t seq; /* counts from 0 */
-	uint32_t crc; /* crc32c of the header before it and of the payload */
-};
-
-/* The CAPCODEC_BLOCK_LEN bytes that go before the LEN bytes of PAYLOAD. */
-void capcodec_put_block(
-	uint8_t header[CAPCODEC_BLOCK_LEN], unsigned int type, uint32_t seq, const void *payload, size_t len);
-
-/* False where no block header is: the sync word is wrong or the length absurd. */
-bool capcodec_get_block(const uint8_t header[CAPCODEC_BLOCK_LEN], struct capcodec_block *b);
-
-/* Is the payload, which follows the header at once, what was written? */
-bool capcodec_intact(const uint8_t header[CAPCODEC_BLOCK_LEN], const struct capcodec_block *b);
 
 /* --- records --- */
 
@@ -119,7 +71,8 @@ bool capcodec_next(struct rd *r, struct rd *record);
 /*
  * False where the record is not well formed. capcodec_get_stack() does not
  * read the frames: it leaves R at them, for capcodec_get_frames() into room
- * for s->len of them.
+ * for s->len of them; then capcodec_get_n_exact() says how many numbers
+ * capcodec_get_exact() needs room for.
  */
 bool capcodec_get_host(struct rd *r, struct cap_host *h);
 bool capcodec_get_option(struct rd *r, struct cap_option *o);
@@ -131,6 +84,8 @@ bool capcodec_get_image(struct rd *r, struct cap_image *i);
 bool capcodec_get_ksym(struct rd *r, struct cap_ksym *s);
 bool capcodec_get_stack(struct rd *r, struct cap_stack *s);
 bool capcodec_get_frames(struct rd *r, uint64_t *frames, size_t n);
+bool capcodec_get_n_exact(struct rd *r, struct cap_stack *s);
+bool capcodec_get_exact(struct rd *r, uint32_t *exact, const struct cap_stack *s);
 bool capcodec_get_sample(struct rd *r, struct cap_sample *s, struct capcodec_state *state);
 bool capcodec_get_counter(struct rd *r, struct cap_counter *c);
 bool capcodec_get_flush(struct rd *r, struct cap_flush *f);

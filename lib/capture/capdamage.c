@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capdamage.h"
+#include "capcodec.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -14,7 +15,7 @@ struct rest {
 	bool trailer;
 };
 
-static void look_at(struct rest *rest, const struct capcodec_block *b, const uint8_t *payload)
+static void look_at(struct rest *rest, const struct capblock *b, const uint8_t *payload)
 {
 	struct rd r = rd_init(payload, b->len), record;
 	struct cap_flush f;
@@ -27,29 +28,29 @@ static void look_at(struct rest *rest, const struct capcodec_block *b, const uin
 }
 
 /* Is an intact block at P? Bytes that only look like one cost a checksum each, of *BUDGET bytes. */
-static bool is_block(const uint8_t *p, size_t len, uint64_t *budget, struct capcodec_block *b)
+static bool is_block(const uint8_t *p, size_t len, uint64_t *budget, struct capblock *b)
 {
-	if (!capcodec_get_block(p, b) || b->len > len - CAPCODEC_BLOCK_LEN || b->len > *budget)
+	if (!capblock_get(p, b) || b->len > len - CAPBLOCK_HEAD_LEN || b->len > *budget)
 		return false;
 	*budget -= b->len;
-	return capcodec_intact(p, b);
+	return capblock_intact(p, b);
 }
 
 static struct rest survey(const uint8_t *p, size_t len)
 {
-	const uint8_t sync[] = { CAPCODEC_SYNC & 255, CAPCODEC_SYNC >> 8 & 255, CAPCODEC_SYNC >> 16 & 255,
-		CAPCODEC_SYNC >> 24 };
+	const uint8_t sync[] = { CAPBLOCK_SYNC & 255, CAPBLOCK_SYNC >> 8 & 255, CAPBLOCK_SYNC >> 16 & 255,
+		CAPBLOCK_SYNC >> 24 };
 	const uint8_t *end = p + len;
 	uint64_t budget = (uint64_t)len * CHECKSUMS;
-	struct capcodec_block b;
+	struct capblock b;
 	struct rest rest = { 0 };
 
 	while ((p = memmem(p, (size_t)(end - p), sync, sizeof(sync)))) {
-		if (end - p < CAPCODEC_BLOCK_LEN)
+		if (end - p < CAPBLOCK_HEAD_LEN)
 			break;
 		if (is_block(p, (size_t)(end - p), &budget, &b)) {
-			look_at(&rest, &b, p + CAPCODEC_BLOCK_LEN);
-			p += CAPCODEC_BLOCK_LEN + b.len;
+			look_at(&rest, &b, p + CAPBLOCK_HEAD_LEN);
+			p += CAPBLOCK_HEAD_LEN + b.len;
 		} else {
 			p++;
 		}

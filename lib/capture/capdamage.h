@@ -8,7 +8,7 @@
 #ifndef STACKTOOLS_CAPDAMAGE_H
 #define STACKTOOLS_CAPDAMAGE_H
 
-#include "capcodec.h"
+#include "capblock.h"
 
 enum capdamage_kind {
 	CAPDAMAGE_END, /* nothing is wrong but that no trailer came */
@@ -22,7 +22,7 @@ enum capdamage_kind {
 
 struct capdamage {
 	enum capdamage_kind kind;
-	struct capcodec_block block; /* as far as it is known */
+	struct capblock block; /* as far as it is known */
 	const char *wrong; /* for CAPDAMAGE_RECORD */
 	uint64_t at, total; /* bytes: where it begins, and the file's length */
 	uint64_t blocks; /* taken before it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capjson.h"
-#include "text.h"
+#include "outtext.h"
 
 #include <inttypes.h>
 
@@ -12,20 +12,8 @@ struct json {
 
 static void put_string(struct json *j, const char *s)
 {
-	char buf[TEXT_ESCAPED_MAX(256)];
-	size_t len = strlen(s);
-
 	out_char(j->o, '"');
-	while (len) {
-		size_t n = MIN(len, (size_t)256);
-
-		/* pieces end between characters */
-		while (n < len && n > 252 && ((unsigned char)s[n] & 0xc0) == 0x80)
-			n--;
-		out_put(j->o, buf, text_escape(buf, sizeof(buf), s, n, TEXT_JSON));
-		s += n;
-		len -= n;
-	}
+	outtext_put(j->o, s, TEXT_JSON);
 	out_char(j->o, '"');
 }
 
@@ -256,6 +244,29 @@ static void put_groups(struct json *j, const struct capstats *s)
 	end(j, ']');
 }
 
+static void put_stops(struct json *j, const struct capstops *s)
+{
+	begin(j, "stops", '[');
+	for (size_t i = 0; i < s->n; i++) {
+		const struct capstops_stop *k = &s->list[i];
+
+		begin(j, NULL, '{');
+		str(j, "reason", capture_reason_name(k->reason));
+		boolean(j, "mapped", k->mapped);
+		put_key(j, "file");
+		if (k->file == CAP_NONE)
+			out_str(j->o, "null");
+		else
+			out_u64(j->o, k->file);
+		hex(j, "place", k->place);
+		u64(j, "places", k->places);
+		u64(j, "waits", k->waits);
+		u64(j, "off_cpu_ns", k->off_ns);
+		end(j, '}');
+	}
+	end(j, ']');
+}
+
 static void put_counters(struct json *j, const struct capread *c, const char *key, bool losses)
 {
 	begin(j, key, '{');
@@ -265,7 +276,8 @@ static void put_counters(struct json *j, const struct capread *c, const char *ke
 	end(j, '}');
 }
 
-void capjson_put(struct out *o, const struct capread *c, const struct capstats *s)
+void capjson_put(
+	struct out *o, const struct capread *c, const struct capstats *s, const struct capstops *stops)
 {
 	struct json j = { o, true };
 
@@ -288,6 +300,7 @@ void capjson_put(struct out *o, const struct capread *c, const struct capstats *
 	put_files(&j, c);
 	put_maps(&j, c);
 	put_groups(&j, s);
+	put_stops(&j, stops);
 	put_counters(&j, c, "counters", false);
 	put_counters(&j, c, "lost", true);
 	end(&j, '}');

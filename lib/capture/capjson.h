@@ -11,9 +11,11 @@
 
 #include "capread.h"
 #include "capstats.h"
+#include "capstops.h"
 #include "out.h"
 
 /* One line, with its newline. */
-void capjson_put(struct out *o, const struct capread *c, const struct capstats *s);
+void capjson_put(
+	struct out *o, const struct capread *c, const struct capstats *s, const struct capstops *stops);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capread.h"
+#include "capblock.h"
 #include "capcodec.h"
 #include "capdamage.h"
 #include "capmaps.h"
@@ -16,21 +17,21 @@ struct load {
 	uint8_t *owned; /* the file's bytes, where capread_load() read them */
 };
 
-static int check_header(const void *bytes, size_t len, struct capcodec_version *v, struct err *e)
+static int check_header(const void *bytes, size_t len, struct capblock_version *v, struct err *e)
 {
-	switch (capcodec_get_header(bytes, len, v)) {
-	case CAPCODEC_OK:
+	switch (capblock_get_header(bytes, len, v)) {
+	case CAPBLOCK_OK:
 		return 0;
-	case CAPCODEC_SHORT:
+	case CAPBLOCK_SHORT:
 		return err_set(
 			e, -EINVAL, "cut at byte %zu, inside the file header: nothing can be read", len);
-	case CAPCODEC_BYTE_ORDER:
+	case CAPBLOCK_BYTE_ORDER:
 		return err_set(e, -EINVAL, "a capture in the other byte order, which is not read here");
-	case CAPCODEC_DAMAGED:
+	case CAPBLOCK_DAMAGED:
 		return err_set(e, -EINVAL, "the file header is damaged: nothing can be read");
-	case CAPCODEC_NEWER:
+	case CAPBLOCK_NEWER:
 		err_set(e, -EINVAL, "a capture of format %u.%u; this reads formats up to %u", v->major,
-			v->minor, CAPCODEC_MAJOR);
+			v->minor, CAPBLOCK_MAJOR);
 		err_hint(e, "use a newer stacktools");
 		return -EINVAL;
 	default:
@@ -43,16 +44,16 @@ static int check_header(const void *bytes, size_t len, struct capcodec_version *
 /* Is the block at HEADER, with LEFT bytes to the end of the file, the one that is due? */
 static bool due(struct load *l, const uint8_t *header, size_t left, struct capdamage *d)
 {
-	d->block = (struct capcodec_block){ 0 };
+	d->block = (struct capblock){ 0 };
 	if (l->store.has_trailer)
 		d->kind = CAPDAMAGE_REST;
-	else if (left < CAPCODEC_BLOCK_LEN)
+	else if (left < CAPBLOCK_HEAD_LEN)
 		d->kind = CAPDAMAGE_CUT;
-	else if (!capcodec_get_block(header, &d->block))
+	else if (!capblock_get(header, &d->block))
 		d->kind = CAPDAMAGE_NO_BLOCK;
-	else if (left - CAPCODEC_BLOCK_LEN < d->block.len)
+	else if (left - CAPBLOCK_HEAD_LEN < d->block.len)
 		d->kind = CAPDAMAGE_CUT;
-	else if (!capcodec_intact(header, &d->block))
+	else if (!capblock_intact(header, &d->block))
 		d->kind = CAPDAMAGE_CHECKSUM;
 	else if (d->block.seq != (uint32_t)l->c.blocks)
 		d->kind = CAPDAMAGE_SEQUENCE;
@@ -67,19 +68,19 @@ static int take_blocks(struct load *l, const uint8_t *bytes, size_t len, struct 
 
 	while (c->good_bytes < len) {
 		const uint8_t *header = bytes + c->good_bytes;
-		const struct capcodec_block *b = &d->block;
+		const struct capblock *b = &d->block;
 
 		if (!due(l, header, len - (size_t)c->good_bytes, d))
 			return 0;
 		if (!b->type || b->type >= CAPCODEC_TYPES || b->flags) {
 			c->unknown_blocks++;
 		} else {
-			code = capstore_take(&l->store, b, header + CAPCODEC_BLOCK_LEN, &d->wrong);
+			code = capstore_take(&l->store, b, header + CAPBLOCK_HEAD_LEN, &d->wrong);
 			d->kind = code ? CAPDAMAGE_RECORD : d->kind;
 			if (code)
 				return code == -ENOMEM ? code : 0;
 		}
-		c->good_bytes += CAPCODEC_BLOCK_LEN + b->len;
+		c->good_bytes += CAPBLOCK_HEAD_LEN + b->len;
 		c->blocks++;
 	}
 	return 0;
@@ -126,7 +127,7 @@ static void judge(struct load *l, struct capdamage *d, const uint8_t *bytes, siz
 static int parse(const void *bytes, size_t len, uint64_t total, struct load *l, struct err *e)
 {
 	struct capdamage d = { .kind = CAPDAMAGE_END };
-	struct capcodec_version v;
+	struct capblock_version v;
 	int code = check_header(bytes, len, &v, e);
 
 	if (code)

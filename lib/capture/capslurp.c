@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capslurp.h"
-#include "capcodec.h"
+#include "capblock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,21 +23,21 @@ struct slurp {
 /* Follow the blocks' lengths over what is there. */
 static void follow(struct slurp *f)
 {
-	struct capcodec_version v;
-	struct capcodec_block b;
+	struct capblock_version v;
+	struct capblock b;
 
 	if (!f->next) {
-		enum capcodec_header h = capcodec_get_header(f->s.bytes, f->s.len, &v);
+		enum capblock_header h = capblock_get_header(f->s.bytes, f->s.len, &v);
 
-		f->framed = h == CAPCODEC_OK || h == CAPCODEC_SHORT;
-		f->next = h == CAPCODEC_OK ? v.header_len : 0;
+		f->framed = h == CAPBLOCK_OK || h == CAPBLOCK_SHORT;
+		f->next = h == CAPBLOCK_OK ? v.header_len : 0;
 		if (!f->next)
 			return;
 	}
-	while (f->framed && f->next <= f->s.len && f->s.len - f->next >= CAPCODEC_BLOCK_LEN) {
-		f->framed = capcodec_get_block(f->s.bytes + f->next, &b);
+	while (f->framed && f->next <= f->s.len && f->s.len - f->next >= CAPBLOCK_HEAD_LEN) {
+		f->framed = capblock_get(f->s.bytes + f->next, &b);
 		if (f->framed)
-			f->next += CAPCODEC_BLOCK_LEN + b.len;
+			f->next += CAPBLOCK_HEAD_LEN + b.len;
 	}
 }
 

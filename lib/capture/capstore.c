@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capstore.h"
+#include "capcodec.h"
 
 #include <errno.h>
 #include <string.h>
@@ -105,7 +106,14 @@ static const char *take_stack(struct capstore *s, struct rd *r)
 	if (!ROOM(s, frames, s->n.frames + k->len))
 		return no_memory;
 	s->n.frames += k->len;
-	return capcodec_get_frames(r, s->frames + s->n.frames - k->len, k->len) ? NULL : malformed;
+	if (!capcodec_get_frames(r, s->frames + s->n.frames - k->len, k->len))
+		return malformed;
+	if (!capcodec_get_n_exact(r, k))
+		return malformed;
+	if (!ROOM(s, exact, s->n.exact + k->n_exact))
+		return no_memory;
+	s->n.exact += k->n_exact;
+	return capcodec_get_exact(r, s->exact + s->n.exact - k->n_exact, k) ? NULL : malformed;
 }
 
 static bool is_stack(const struct capstore *s, uint32_t id, enum cap_stack_kind kind)
@@ -314,8 +322,7 @@ static void put_back(struct capstore *s, const struct before *b)
 	s->has_trailer = b->has_trailer;
 }
 
-int capstore_take(
-	struct capstore *s, const struct capcodec_block *b, const uint8_t *payload, const char **wrong)
+int capstore_take(struct capstore *s, const struct capblock *b, const uint8_t *payload, const char **wrong)
 {
 	const struct before before = { s->n, s->host, s->trailer, s->last_flush_ns, s->has_host,
 		s->has_trailer };
@@ -396,14 +403,21 @@ static int sort_keep_last(void *array, size_t *n, size_t size, int (*cmp)(const 
 	return 0;
 }
 
-int capstore_settle(struct capstore *s)
+static void point_stacks(struct capstore *s)
 {
-	size_t at = 0;
+	size_t frame = 0, exact = 0;
 
 	for (size_t i = 0; i < s->n.stacks; i++) {
-		s->stacks[i].frames = s->frames ? s->frames + at : NULL;
-		at += s->stacks[i].len;
+		s->stacks[i].frames = s->frames ? s->frames + frame : NULL;
+		s->stacks[i].exact = s->exact ? s->exact + exact : NULL;
+		frame += s->stacks[i].len;
+		exact += s->stacks[i].n_exact;
 	}
+}
+
+int capstore_settle(struct capstore *s)
+{
+	point_stacks(s);
 	if (sort_keep_last(&s->threads, &s->n.threads, sizeof(*s->threads), thread_cmp) != 0 ||
 		sort_keep_last(&s->counters, &s->n.counters, sizeof(*s->counters), counter_cmp) != 0 ||
 		sort_keep_last(&s->ksyms, &s->n.ksyms, sizeof(*s->ksyms), ksym_cmp) != 0)
@@ -433,6 +447,7 @@ void capstore_free(struct capstore *s)
 	free(s->samples);
 	free(s->counters);
 	free(s->frames);
+	free(s->exact);
 	free(s->pending);
 	free(s->slots);
 }

@@ -9,12 +9,12 @@
 #ifndef STACKTOOLS_CAPSTORE_H
 #define STACKTOOLS_CAPSTORE_H
 
-#include "capcodec.h"
+#include "capblock.h"
 
 /* Elements of each array; as `room`, allocated ones. */
 struct capstore_counts {
 	size_t options, procs, threads, files, maps, images, ksyms, stacks, kinds, samples, counters, frames,
-		pending, slots;
+		exact, pending, slots;
 };
 
 struct capstore {
@@ -32,6 +32,7 @@ struct capstore {
 	struct cap_counter *counters;
 	uint8_t *kinds; /* of each stack: what every sample asks for fits into a cache */
 	uint64_t *frames; /* of all stacks in order */
+	uint32_t *exact; /* likewise: numbers of exact frames */
 	struct cap_trailer trailer;
 	uint64_t last_flush_ns;
 	bool has_host, has_trailer;
@@ -49,13 +50,12 @@ void capstore_free(struct capstore *s);
  * PAYLOAD has to stay. 0; -ENOMEM; or -EBADMSG with *WRONG (a constant: "a
  * mapping of a file that is not there") and S as it was.
  */
-int capstore_take(
-	struct capstore *s, const struct capcodec_block *b, const uint8_t *payload, const char **wrong);
+int capstore_take(struct capstore *s, const struct capblock *b, const uint8_t *payload, const char **wrong);
 
 /*
  * After the last block: threads sorted by process and tid, counters by name,
  * kernel symbols by start, the last record of each key alone; symbols cut
- * where the next one begins; the stacks' frames set. 0 or -ENOMEM.
+ * where the next one begins; what the stacks point to set. 0 or -ENOMEM.
  */
 int capstore_settle(struct capstore *s);
 

@@ -154,8 +154,9 @@ enum cap_reason {
 
 /*
  * A distinct call stack, leaf first. For a user stack frames[0] is the exact
- * PC and the others are return addresses; a kernel stack has return addresses
- * throughout.
+ * PC and the others are return addresses, but for those that a signal
+ * interrupted and the trampoline its handler returns to; a kernel stack has
+ * return addresses throughout.
  */
 struct cap_stack {
 	uint32_t id;
@@ -164,8 +165,9 @@ struct cap_stack {
 	uint8_t reason; /* enum cap_reason */
 	int32_t error; /* -errno for CAP_R_ERRNO */
 	uint64_t stop_pc; /* for CAP_STOPPED */
-	uint32_t len;
+	uint32_t len, n_exact;
 	const uint64_t *frames;
+	const uint32_t *exact; /* numbers of frames, ascending, without 0: they are exact PCs too */
 };
 
 enum cap_sample_flags {

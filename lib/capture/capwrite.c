@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capwrite.h"
+#include "capblock.h"
 #include "capcodec.h"
 #include "capfile.h"
 
@@ -90,13 +91,13 @@ static void end_record(struct capwrite *w, enum capcodec_type type)
 {
 	struct queue *q = &w->queues[type];
 
-	if (w->scratch.len > CAPCODEC_PAYLOAD_MAX / 2)
+	if (w->scratch.len > CAPBLOCK_PAYLOAD_MAX / 2)
 		refuse(w, "a record is too long for any block");
 	if (w->scratch.failed)
 		q->records.failed = true;
 	buf_uleb(&q->records, w->scratch.len);
 	buf_put(&q->records, w->scratch.p, w->scratch.len);
-	if (q->records.len - q->open_from >= CAPCODEC_PAYLOAD_GOAL) {
+	if (q->records.len - q->open_from >= CAPBLOCK_PAYLOAD_GOAL) {
 		cut(q);
 		if (type == CAPCODEC_SAMPLE)
 			w->state = (struct capcodec_state){ 0 };
@@ -162,8 +163,19 @@ void capwrite_ksym(struct capwrite *w, const struct cap_ksym *s)
 	end_record(w, CAPCODEC_KSYM);
 }
 
+/* Numbers of frames in ascending order, without that of the first, which is exact in any case. */
+static bool exact_fine(const struct cap_stack *s)
+{
+	for (uint32_t i = 0; i < s->n_exact; i++)
+		if (s->exact[i] >= s->len || s->exact[i] <= (i ? s->exact[i - 1] : 0))
+			return false;
+	return true;
+}
+
 void capwrite_stack(struct capwrite *w, const struct cap_stack *s)
 {
+	if (!exact_fine(s))
+		refuse(w, "the numbers of exact frames are not 1, 2 ... in ascending order");
 	next_id(w, &w->stacks, s->id, "stack ids are not 0, 1, 2 ...");
 	capcodec_put_stack(begin_record(w), s);
 	end_record(w, CAPCODEC_STACK);
@@ -254,7 +266,7 @@ static void cut_back(const struct capwrite *w, uint64_t torn)
 
 struct batch {
 	struct iovec *v; /* header, payload, header, payload ... */
-	uint8_t (*headers)[CAPCODEC_BLOCK_LEN];
+	uint8_t (*headers)[CAPBLOCK_HEAD_LEN];
 	size_t n; /* blocks */
 };
 
@@ -262,8 +274,8 @@ static void add_block(struct capwrite *w, struct batch *b, unsigned int type, ui
 {
 	uint8_t *header = b->headers[b->n];
 
-	capcodec_put_block(header, type, w->seq + (uint32_t)b->n, payload, len);
-	b->v[2 * b->n] = (struct iovec){ header, CAPCODEC_BLOCK_LEN };
+	capblock_put(header, type, w->seq + (uint32_t)b->n, payload, len);
+	b->v[2 * b->n] = (struct iovec){ header, CAPBLOCK_HEAD_LEN };
 	b->v[2 * b->n + 1] = (struct iovec){ payload, len };
 	b->n++;
 }
@@ -382,7 +394,7 @@ static int write_header(struct capwrite *w, struct err *e)
 	struct iovec v;
 	int code;
 
-	capcodec_put_header(begin_record(w));
+	capblock_put_header(begin_record(w));
 	if (w->scratch.failed)
 		return err_nomem(e, "the capture");
 	v = (struct iovec){ w->scratch.p, w->scratch.len };
@@ -400,7 +412,7 @@ int capwrite_open(const char *path, bool force, struct capwrite **ret, struct er
 	if (!w)
 		return err_nomem(e, "the capture");
 	w->fd = to_stdout ? capfile_stdout(e)
-			  : capfile_create(path, force, CAPCODEC_MAGIC, CAPCODEC_MAGIC_LEN, e);
+			  : capfile_create(path, force, CAPBLOCK_MAGIC, CAPBLOCK_MAGIC_LEN, e);
 	if (w->fd < 0)
 		/* cppcheck-suppress memleak ; CLEANUP() frees */
 		return w->fd;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "paragraph.h"
-#include "capcodec.h"
+#include "capblock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,7 +98,7 @@ static int refuse_binary(const struct paragraphs *p, const char *path, size_t n,
 	static const char magic[] = "PERFILE2";
 	const char *bytes = p->buf + p->len;
 
-	if (n >= CAPCODEC_MAGIC_LEN && memcmp(bytes, CAPCODEC_MAGIC, CAPCODEC_MAGIC_LEN) == 0) {
+	if (n >= CAPBLOCK_MAGIC_LEN && memcmp(bytes, CAPBLOCK_MAGIC, CAPBLOCK_MAGIC_LEN) == 0) {
 		err_set(e, -EINVAL, "'%s' is a capture, not the text of symbolize", path);
 		return err_hint(e, "make the text of it first: symbolize '%s' | fold", path);
 	}

@@ -38,7 +38,7 @@ struct recorder {
 	int epoll_fd;
 	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
 	bool all;
-	uint64_t verdicts[CAP_FAILED + 1], reasons[CAP_R_COUNT]; /* of user stacks, by waits */
+	struct capends user;
 	char degraded[512];
 	struct offcpu_sink sink;
 };
@@ -274,6 +274,8 @@ static int open_parts(struct recorder *r, const struct recorder_opts *o, struct 
 		rc = scan_targets(r, o, e);
 	if (!rc)
 		rc = load_bpf(r, o, e);
+	if (!rc && r->unwinder)
+		stacktab_marked(r->stacks);
 	if (!rc)
 		rc = watch(r, offcpu_fd(r->bpf), e);
 	if (!rc)
@@ -443,10 +445,7 @@ static void write_row(struct recorder *r, const struct row *row)
 	s.flags |= proctab_epoch(r->procs, k, v->first_ns, v->last_ns) * CAP_SAMPLE_EPOCH;
 	s.kstack = stacktab_emit(r->stacks, CAP_STACK_KERNEL, &k->kernel, r->out, NULL);
 	s.ustack = stacktab_emit(r->stacks, CAP_STACK_USER, &k->user, r->out, &end);
-	if (end.verdict <= CAP_FAILED)
-		r->verdicts[end.verdict] += v->count;
-	if ((end.verdict == CAP_STOPPED || end.verdict == CAP_FAILED) && end.reason < CAP_R_COUNT)
-		r->reasons[end.reason] += v->count;
+	capends_add(&r->user, end.verdict, end.reason, v->count);
 	if (s.proc == CAP_NONE || s.kstack == CAP_NONE || s.ustack == CAP_NONE)
 		r->rows_lost += v->count;
 	else
@@ -553,8 +552,7 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 	ret->by_table = r->unwinder != NULL;
 	if (r->unwinder)
 		unwinder_stats(r->unwinder, &ret->unwind);
-	memcpy(ret->verdicts, r->verdicts, sizeof(ret->verdicts));
-	memcpy(ret->reasons, r->reasons, sizeof(ret->reasons));
+	ret->user = r->user;
 	ret->waits = ret->bpf.recorded;
 	ret->waits_ns = ret->bpf.recorded_ns;
 	ret->lost = ret->bpf.agg_full + ret->bpf.storage + ret->bpf.begin_unseen + r->rows_lost +

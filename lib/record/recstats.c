@@ -47,19 +47,19 @@ static void write_waits(const struct recorder_stats *st, struct capwrite *w)
 	write_all(w, all, ARRAY_LEN(all));
 }
 
-/* Waits by the end of their user stack: user.complete, user.stopped.no-row ... */
+/* Waits by the end of their user stack: user.complete, user.short.no-row ... */
 static void write_user(const struct recorder_stats *st, struct capwrite *w)
 {
 	char name[64];
 
 	for (unsigned int v = CAP_COMPLETE; v <= CAP_TRUNCATED; v++) {
 		snprintf(name, sizeof(name), "user.%s", capture_verdict_name(v));
-		capwrite_counter(w, &(struct cap_counter){ name, st->verdicts[v] });
+		capwrite_counter(w, &(struct cap_counter){ name, st->user.verdicts[v] });
 	}
 	for (unsigned int i = 0; i < CAP_R_COUNT; i++) {
 		snprintf(name, sizeof(name), "user.short.%s", capture_reason_name(i));
-		if (st->reasons[i])
-			capwrite_counter(w, &(struct cap_counter){ name, st->reasons[i] });
+		if (st->user.reasons[i])
+			capwrite_counter(w, &(struct cap_counter){ name, st->user.reasons[i] });
 	}
 }
 
@@ -86,8 +86,7 @@ static void write_tables(const struct recorder_stats *st, struct capwrite *w)
 void recstats_write(const struct recorder_stats *st, struct capwrite *w)
 {
 	write_waits(st, w);
-	if (!st->by_table)
-		return;
 	write_user(st, w);
-	write_tables(st, w);
+	if (st->by_table)
+		write_tables(st, w);
 }

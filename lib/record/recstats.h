@@ -6,6 +6,7 @@
 #ifndef STACKTOOLS_RECSTATS_H
 #define STACKTOOLS_RECSTATS_H
 
+#include "capends.h"
 #include "capwrite.h"
 #include "offcpu_abi.h"
 #include "proctab.h"
@@ -22,8 +23,7 @@ struct recorder_stats {
 	struct stacktab_stats stacks;
 	bool by_table; /* user stacks are walked by unwind tables */
 	struct unwinder_stats unwind;
-	uint64_t verdicts[CAP_FAILED + 1]; /* waits by the verdict of their user stack, */
-	uint64_t reasons[CAP_R_COUNT]; /* and those that stopped or failed, by reason */
+	struct capends user; /* how the user stacks of the waits ended */
 	uint64_t lost; /* the sum of all lost.* counters that count waits or events */
 	const char *degraded; /* what works less well here and why; "" = nothing */
 };

@@ -8,9 +8,9 @@ struct stack {
 	uint32_t cap_id; /* CAP_NONE until it is emitted; its frames are freed then */
 	uint8_t kind, verdict, reason;
 	int32_t error;
-	uint32_t len;
+	uint32_t len, n_exact;
 	uint64_t stop_pc;
-	uint64_t *frames;
+	uint64_t *frames; /* len of them, and behind them the numbers of the exact ones */
 };
 
 struct stacktab {
@@ -22,6 +22,7 @@ struct stacktab {
 	const struct kallsyms *ks;
 	uint64_t sched_start, sched_end; /* .sched.text */
 	bool wants_symbols;
+	bool marked;
 	uint32_t depth; /* frames of a stack at most */
 	uint32_t emitted;
 	struct stacktab_stats stats;
@@ -48,6 +49,11 @@ void stacktab_free(struct stacktab *t)
 	idmap_free(&t->symbols);
 	idmap_free(&t->addresses);
 	free(t);
+}
+
+void stacktab_marked(struct stacktab *t)
+{
+	t->marked = true;
 }
 
 void stacktab_symbols(struct stacktab *t, const struct kallsyms *ks)
@@ -79,6 +85,51 @@ static struct stack *slot(
 	return &t->stacks[at];
 }
 
+static uint32_t *exact_of(const struct stack *s)
+{
+	return (uint32_t *)(void *)(s->frames + s->len);
+}
+
+/* Is frame I of EV marked as interrupted? The first frame needs no mark. */
+static bool is_marked(const struct stacktab *t, const struct offcpu_ev_stack *ev, uint32_t i)
+{
+	return t->marked && ev->kind == CAP_STACK_USER && i && (ev->frames[i] & OFFCPU_EXACT);
+}
+
+/*
+ * A marked frame is left through a signal's trampoline, the frame before it:
+ * no call returns to that either, the kernel has a handler end at its first
+ * byte.
+ */
+static bool is_exact(const struct stacktab *t, const struct offcpu_ev_stack *ev, uint32_t i, uint32_t len)
+{
+	return is_marked(t, ev, i) || (i && i + 1 < len && is_marked(t, ev, i + 1));
+}
+
+/* The first LEN frames of EV, without the marks; false without memory. */
+static bool copy_frames(
+	const struct stacktab *t, struct stack *s, const struct offcpu_ev_stack *ev, uint32_t len)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < len; i++)
+		n += is_exact(t, ev, i, len);
+	s->frames = malloc(len * sizeof(*s->frames) + n * sizeof(*exact_of(s)));
+	if (!s->frames)
+		return false;
+	s->len = len;
+	s->n_exact = n;
+	memcpy(s->frames, ev->frames, len * sizeof(*s->frames));
+	n = 0;
+	for (uint32_t i = 0; n < s->n_exact; i++) {
+		if (is_marked(t, ev, i))
+			s->frames[i] &= ~OFFCPU_EXACT;
+		if (is_exact(t, ev, i, len))
+			exact_of(s)[n++] = i;
+	}
+	return true;
+}
+
 void stacktab_add(struct stacktab *t, const struct offcpu_ev_stack *ev)
 {
 	struct stack *s;
@@ -92,13 +143,9 @@ void stacktab_add(struct stacktab *t, const struct offcpu_ev_stack *ev)
 	/* a frame-pointer chain often ends in zeros where the program's entry cleared the register */
 	while (ev->kind == CAP_STACK_USER && len > 1 && !ev->frames[len - 1])
 		len--;
-	s->frames = malloc(len * sizeof(*s->frames));
-	if (!s->frames)
+	if (!copy_frames(t, s, ev, len))
 		return;
-	memcpy(s->frames, ev->frames, len * sizeof(*s->frames));
-	s->len = len;
 	s->cap_id = CAP_NONE;
-	s->reason = CAP_R_NONE;
 	s->verdict = ev->verdict;
 	s->reason = (uint8_t)ev->reason;
 	s->stop_pc = ev->stop_pc;
@@ -140,10 +187,15 @@ static void emit_frames(struct stacktab *t, struct stack *s, struct cap_stack *o
 
 	out->len = s->len - skip;
 	out->frames = s->frames + skip;
+	/* kernel stacks have none, so the numbers need no shift */
+	out->n_exact = s->n_exact;
+	out->exact = exact_of(s);
 	if (out->len > t->depth) {
 		out->len = t->depth;
 		out->verdict = CAP_TRUNCATED;
 	}
+	while (out->n_exact && out->exact[out->n_exact - 1] >= out->len)
+		out->n_exact--;
 	if (s->kind != CAP_STACK_KERNEL)
 		return;
 	for (uint32_t i = 0; i < out->len; i++)

@@ -29,6 +29,12 @@ void stacktab_free(struct stacktab *t); /* NULL is fine */
 void stacktab_symbols(struct stacktab *t, const struct kallsyms *ks);
 
 /*
+ * User stacks are walked by unwind tables: OFFCPU_EXACT in a frame is a mark
+ * and no part of the address. (By frame pointer anything can be found there.)
+ */
+void stacktab_marked(struct stacktab *t);
+
+/*
  * Keep a stack that BPF sent. One that is known already is ignored.
  */
 void stacktab_add(struct stacktab *t, const struct offcpu_ev_stack *ev);

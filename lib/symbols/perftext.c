@@ -384,6 +384,12 @@ static void put_json_stack(struct buf *b, const char *half, const struct cap_sta
 		put_json(b, "", word ? capture_reason_text(s->reason) : NULL);
 	if (s->verdict == CAP_STOPPED)
 		buftext_printf(b, ",\"%s_stop_pc\":\"0x%" PRIx64 "\"", half, s->stop_pc);
+	if (!s->n_exact)
+		return;
+	buftext_printf(b, ",\"%s_stack_exact\":", half);
+	for (uint32_t i = 0; i < s->n_exact; i++)
+		put_key(b, i ? "," : "[", s->exact[i]);
+	buftext_str(b, "]");
 }
 
 void perftext_json_wait(struct buf *b, const struct perftext_wait *w)

@@ -67,7 +67,11 @@ void perftext_lack(struct buf *b, const struct cap_stack *s);
 void perftext_json_head(struct buf *b, const struct capread *c, const struct perftext_totals *t);
 void perftext_json_not_used(struct buf *b, const char *path, const char *why);
 
-/* Everything up to the frames; then the kernel's and the user's, "," between them. */
+/*
+ * Everything up to the frames, with the numbers of the exact ones where there
+ * are any (struct cap_stack); then the kernel's and the user's, "," between
+ * them.
+ */
 void perftext_json_wait(struct buf *b, const struct perftext_wait *w);
 void perftext_json_frame(struct buf *b, const struct frame *f);
 extern const char perftext_json_kernel[]; /* before the kernel frames */

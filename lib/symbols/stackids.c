@@ -87,12 +87,16 @@ int stackids_kernel(struct stackids *s, const struct cap_sample *a, struct stack
 static int resolve_frames(struct stackids *s, const struct cap_sample *a, struct stackids_span *ret)
 {
 	const struct cap_stack *stack = &s->c->stacks[a->ustack];
+	uint32_t next = 0; /* of the exact frames behind the first one */
 
 	if (start(s, stack, ret) != 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < ret->len; i++) {
-		uint32_t id = resolve_user(s->r, a->proc, stack->frames[i], i == 0, a->first_ns, a->last_ns);
+		bool listed = next < stack->n_exact && stack->exact[next] == i;
+		uint32_t id =
+			resolve_user(s->r, a->proc, stack->frames[i], !i || listed, a->first_ns, a->last_ns);
 
+		next += listed;
 		if (id == RESOLVE_FAILED)
 			return -ENOMEM;
 		s->ids[s->n_ids++] = id;

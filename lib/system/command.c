@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 static void child(const int start[2], const int fail[2], char *const argv[], const void *mask, bool hold)
 {
+	sigset_t all, own;
 	char go, held;
 	int code;
 
@@ -19,9 +22,13 @@ static void child(const int start[2], const int fail[2], char *const argv[], con
 	signal(SIGXFSZ, SIG_DFL);
 	if (read(start[0], &go, 1) != 1)
 		_exit(127);
+	/* a traced process stops at any signal: not before the parent knows that it is one */
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &own);
 	held = hold && ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0;
 	if (write(fail[1], &held, 1) != 1)
 		_exit(126);
+	sigprocmask(SIG_SETMASK, &own, NULL);
 	execvp(argv[0], argv);
 	code = errno;
 	if (write(fail[1], &code, sizeof(code)) != sizeof(code))
@@ -33,8 +40,9 @@ int command_prepare(struct command *c, char *const argv[], const void *mask, str
 {
 	int start[2], fail[2];
 
-	if (pipe2(start, O_CLOEXEC) != 0)
-		return err_sys(e, -errno, "cannot create a pipe");
+	/* no pipe: writing to a child that was ended meanwhile must not end us */
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, start) != 0)
+		return err_sys(e, -errno, "cannot create a pair of sockets");
 	if (pipe2(fail, O_CLOEXEC) != 0) {
 		close(start[0]);
 		close(start[1]);
@@ -65,16 +73,27 @@ static ssize_t read_again(int fd, void *to, size_t len)
 	return n;
 }
 
-/* The kernel stops a traced process with SIGTRAP when it has a new image. */
-static void await_stop(struct command *c)
+/*
+ * The kernel stops a traced process with SIGTRAP when it has a new image (and
+ * then the pipe is closed), but at any other signal as well: those are handed
+ * on. Whatever it stopped for must not be taken for the exec: the SIGTRAP
+ * would still come, and end it once it is let go.
+ */
+static void await_exec(struct command *c)
 {
+	struct pollfd pipe_end = { .fd = c->fail_fd, .events = POLLIN };
 	pid_t pid;
 
-	do
-		pid = waitpid(c->pid, &c->status, __WALL);
-	while (pid < 0 && errno == EINTR);
-	if (pid == c->pid && WIFSTOPPED(c->status))
-		return;
+	for (;;) {
+		do
+			pid = waitpid(c->pid, &c->status, __WALL);
+		while (pid < 0 && errno == EINTR);
+		if (pid != c->pid || !WIFSTOPPED(c->status))
+			break;
+		if (WSTOPSIG(c->status) == SIGTRAP && poll(&pipe_end, 1, 0) > 0)
+			return;
+		ptrace(PTRACE_CONT, c->pid, NULL, (long)WSTOPSIG(c->status));
+	}
 	c->held = false;
 	c->ended = pid == c->pid;
 }
@@ -85,22 +104,23 @@ int command_go(struct command *c, const char *name, struct err *e)
 	int code = 0;
 	ssize_t n;
 
-	if (write(c->start_fd, "g", 1) != 1)
+	/* EPIPE: a signal ended it at its start line, as it could at any later time */
+	if (send(c->start_fd, "g", 1, MSG_NOSIGNAL) != 1 && errno != EPIPE)
 		code = errno;
 	close(c->start_fd);
 	c->start_fd = -1;
 	n = read_again(c->fail_fd, &held, 1);
+	c->held = n == 1 && held;
+	if (c->held)
+		await_exec(c);
 	if (n == 1)
 		n = read_again(c->fail_fd, &code, sizeof(code));
 	close(c->fail_fd);
 	c->fail_fd = -1;
-	if (n == 0 && !code) {
-		c->held = held;
-		if (held)
-			await_stop(c);
+	if (n == 0 && !code)
 		return 0;
-	}
-	waitpid(c->pid, &c->status, 0);
+	if (!c->ended)
+		waitpid(c->pid, &c->status, 0);
 	c->ended = true;
 	err_sys(e, -code, "cannot start '%s'", name);
 	return code == ENOENT ? err_hint(e, "no such command in PATH") : -code;

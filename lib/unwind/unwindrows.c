@@ -98,7 +98,7 @@ static int number_of(struct unwindrows *r, const struct unwind_rule *rule, uint1
 	*ret = *slot_of(r, rule);
 	if (*ret)
 		return 0;
-	if (r->n_rules == UNWINDTAB_RULES_MAX - 1 && !same_rule(rule, &unsupported)) {
+	if (r->n_rules >= UNWINDTAB_RULES_MAX - 1 && !same_rule(rule, &unsupported)) {
 		r->left++;
 		return number_of(r, &unsupported, ret);
 	}
@@ -298,9 +298,11 @@ static void write_front(
 		if (r->segs[i].rows)
 			r->segs[i].at += (uint32_t)front;
 	memset(r->bytes, 0, front);
-	memcpy(at, loads, n_loads * sizeof(*loads));
+	if (n_loads)
+		memcpy(at, loads, n_loads * sizeof(*loads));
 	at += n_loads * sizeof(*loads);
-	memcpy(at, r->segs, r->n_segs * sizeof(*r->segs));
+	if (r->n_segs)
+		memcpy(at, r->segs, r->n_segs * sizeof(*r->segs));
 	at += r->n_segs * sizeof(*r->segs);
 	memcpy(at, r->rules, r->n_rules * sizeof(*r->rules));
 }

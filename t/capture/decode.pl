@@ -82,6 +82,11 @@ my %fields = (
 			my ($n, $pc, @f) = (uleb32(), 0);
 			push @f, sprintf '%x', $pc = add64($pc, raw_sleb()) for 1 .. $n;
 			return join ',', @f;
+		}, exact => sub {
+			return '' if $pos == $end;	# a file of version 1.0, or a stack that has none
+			my ($n, $at, @e) = (uleb32(), 0);
+			push @e, $at += uleb32() for 1 .. $n;
+			return join ',', @e;
 		}],
 	10 => ['sample', proc => \&uleb32, tid => \&uleb32, kstack => \&uleb32, ustack => \&uleb32,
 		state => \&uleb32, flags => \&uleb32, total_ns => \&uleb, count => \&uleb, max_ns => \&uleb,

@@ -119,6 +119,7 @@ static const struct cap_ksym sample_ksyms[] = {
 static const uint64_t frames_0[] = { UINT64_C(0xffffffff81100012), UINT64_C(0xffffffff81200034) };
 static const uint64_t frames_1[] = { 0x401234, UINT64_C(0x7ffff7fc0010), 0, UINT64_MAX, 1,
 	UINT64_C(1) << 63 };
+static const uint32_t exact_1[] = { 1, 2, 5 };
 static const uint64_t frames_3[] = { 0x401234, UINT64_C(0x7ffff7fc0010), 0x401300 };
 static const struct cap_stack sample_stacks[] = {
 	{ .id = 0, .kind = CAP_STACK_KERNEL, .verdict = CAP_COMPLETE, .len = 2, .frames = frames_0 },
@@ -128,7 +129,9 @@ static const struct cap_stack sample_stacks[] = {
 		.reason = CAP_R_MEMORY,
 		.stop_pc = UINT64_MAX,
 		.len = 6,
-		.frames = frames_1 },
+		.n_exact = 3,
+		.frames = frames_1,
+		.exact = exact_1 },
 	{ .id = 2, .kind = CAP_STACK_USER, .verdict = CAP_FAILED, .reason = CAP_R_ERRNO, .error = -14 },
 	{ .id = 3, .kind = CAP_STACK_USER, .verdict = CAP_UNVERIFIED, .len = 3, .frames = frames_3 },
 	{ .id = 4, .kind = CAP_STACK_USER, .verdict = CAP_FAILED, .reason = CAP_R_KTHREAD },

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "rectext.h"
+#include "buftext.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* "12.345": nanoseconds as seconds, rounded to thousandths. */
+static void put_seconds(struct buf *b, uint64_t ns)
+{
+	uint64_t ms = ns / 1000000 + (ns % 1000000 >= 500000);
+
+	buftext_dec(b, ms / 1000, 1);
+	buftext_str(b, ".");
+	buftext_dec(b, ms % 1000, 3);
+}
+
+/* A line of the summary begins with two spaces. */
+static void put_count(struct buf *b, const char *before, uint64_t n, const char *after)
+{
+	buftext_str(b, before);
+	buftext_dec(b, n, 1);
+	buftext_str(b, after);
+}
+
+void rectext_progress(struct buf *b, const struct recorder_stats *st)
+{
+	uint64_t tenths = (st->now_ns - st->start_ns) / 100000000;
+
+	buftext_printf(b, "%" PRIu64 ".%u s", tenths / 10, (unsigned int)(tenths % 10));
+	put_count(b, "  ", st->waits, " waits");
+	put_count(b, "  ", st->stacks.stacks, " stacks");
+	put_count(b, "  ", st->procs.images, " processes");
+	put_count(b, "  ", st->lost, " lost");
+}
+
+static void put_head(struct buf *b, const struct recorder_stats *st, const struct rectext_told *told)
+{
+	buftext_str(b, told->name);
+	buftext_str(b, ": ");
+	put_seconds(b, st->now_ns - st->start_ns);
+	put_count(b, " s, ", st->waits, " waits of ");
+	put_seconds(b, st->waits_ns);
+	put_count(b, " s in all, ", st->stacks.stacks, " stacks, ");
+	put_count(b, "", st->procs.images, " processes; ");
+	put_count(b, "", st->bytes, " bytes in '");
+	buftext_escaped(b, told->path, TEXT_LINE);
+	buftext_str(b, "'\n");
+}
+
+static void put_command(struct buf *b, const struct command *c)
+{
+	if (!c->ended)
+		buftext_printf(b, "  the command still runs, as process %d\n", (int)c->pid);
+	else if (WIFSIGNALED(c->status))
+		buftext_printf(b, "  the command was ended by signal %d (%s)\n", WTERMSIG(c->status),
+			strsignal(WTERMSIG(c->status)));
+	else
+		buftext_printf(b, "  the command's exit status: %d\n", WEXITSTATUS(c->status));
+}
+
+static void put_filtered(struct buf *b, const struct offcpu_counters *c)
+{
+	const struct {
+		const char *what;
+		uint64_t n, ns;
+	} rows[] = { { "runnable all the while (--preempted records them)", c->preempted, c->preempted_ns },
+		{ "in another state than --state", c->state, c->state_ns },
+		{ "shorter than --min", c->min, c->min_ns }, { "longer than --max", c->max, c->max_ns } };
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		if (!rows[i].n)
+			continue;
+		put_count(b, "  left out: ", rows[i].n, " waits, ");
+		put_seconds(b, rows[i].ns);
+		buftext_str(b, " s, ");
+		buftext_str(b, rows[i].what);
+		buftext_str(b, "\n");
+	}
+}
+
+/* How many waits have their whole user stack, and what became of the others. */
+static void put_user(struct buf *b, const struct recorder_stats *st)
+{
+	if (!capends_waits(&st->user))
+		return;
+	buftext_str(b, "  user stacks: ");
+	capends_put(b, &st->user);
+	buftext_str(b, "\n");
+}
+
+static void put_tables(struct buf *b, const struct recorder_stats *st, bool verbose)
+{
+	const struct tableset_stats *t = &st->unwind.tables;
+
+	if (!st->by_table)
+		return;
+	if (verbose) {
+		put_count(b, "  unwind tables: ", t->space.tables, " in use, ");
+		put_count(b, "", t->space.rows, " rows, ");
+		put_count(b, "", t->space.bytes, " bytes; ");
+		put_count(b, "", t->files, " files looked at, ");
+		put_count(b, "", t->cached, " from the cache, ");
+		put_count(b, "", t->bare, " without unwind information\n");
+	}
+	if (t->failed) {
+		put_count(b, "  unwind tables of ", t->failed, " files could not be made, the last for: ");
+		buftext_escaped(b, t->why, TEXT_LINE);
+		buftext_str(b, "\n");
+	}
+	if (t->dropped)
+		put_count(b, "  ", t->dropped,
+			" unwind tables had no room in memory: --unwind-memory raises the bound\n");
+	if (st->unwind.maps_cut)
+		put_count(b, "  ", st->unwind.maps_cut, " mappings are beyond what a process can have\n");
+}
+
+static void put_short(struct buf *b, const struct recorder_stats *st, bool verbose)
+{
+	if (st->stacks.truncated)
+		put_count(b, "  ", st->stacks.truncated,
+			" stacks were cut at the depth limit: --depth raises it\n");
+	if (verbose) {
+		put_count(b, "  ", st->bpf.kernel_failed, " kernel and ");
+		put_count(b, "", st->bpf.user_failed, " user stacks had no frames; ");
+		put_count(b, "", st->procs.files_unread, " files were not readable\n");
+	}
+	if (st->procs.maps_refused)
+		put_count(b, "  user frames of ", st->procs.maps_refused,
+			" processes have no names: reading their maps takes CAP_SYS_PTRACE\n");
+}
+
+static void put_degraded(struct buf *b, const char *degraded)
+{
+	if (!degraded[0])
+		return;
+	buftext_str(b, "  degraded: ");
+	buftext_escaped(b, degraded, TEXT_LINE);
+	buftext_str(b, "\n");
+}
+
+static void put_lost(struct buf *b, const struct recorder_stats *st, bool all)
+{
+	const struct {
+		const char *what;
+		uint64_t n;
+	} rows[] = { { " waits: the aggregation map was full\n", st->bpf.agg_full },
+		{ " waits: no task storage\n", st->bpf.storage },
+		{ " waits: the kernel did not tell of their beginning\n", st->bpf.begin_unseen },
+		{ " samples without a stack: the ring buffer was full\n", st->stacks.lost },
+		{ " process events: their buffer was full\n", st->procs.events_lost },
+		{ " processes without mappings: they had ended or could not be read\n", st->procs.maps_lost },
+		{ " samples: the recorder had no memory\n", st->rows_lost } };
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (rows[i].n || all)
+			put_count(b, "  lost: ", rows[i].n, rows[i].what);
+	if (!st->lost && !all)
+		buftext_str(b, "  lost: nothing\n");
+}
+
+void rectext_summary(struct buf *b, const struct recorder_stats *st, const struct rectext_told *told)
+{
+	put_head(b, st, told);
+	if (told->command)
+		put_command(b, told->command);
+	put_filtered(b, &st->bpf);
+	put_user(b, st);
+	put_tables(b, st, told->verbose);
+	put_short(b, st, told->verbose);
+	put_degraded(b, st->degraded);
+	put_lost(b, st, told->verbose);
+}

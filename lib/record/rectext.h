@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rectext - a recording in words: its progress and its summary. Floor 10.
+ */
+#ifndef STACKTOOLS_RECTEXT_H
+#define STACKTOOLS_RECTEXT_H
+
+#include "buf.h"
+#include "command.h"
+#include "recstats.h"
+
+/* "5.0 s  1234 waits  56 stacks  7 processes  0 lost", without a newline. */
+void rectext_progress(struct buf *b, const struct recorder_stats *st);
+
+struct rectext_told {
+	const char *name; /* of the program */
+	const char *path; /* of the capture */
+	const struct command *command; /* NULL = none */
+	bool verbose; /* zeroes too */
+};
+
+/* The summary, several lines: what was recorded, what was left out, how the stacks ended, what was lost. */
+void rectext_summary(struct buf *b, const struct recorder_stats *st, const struct rectext_told *told);
+
+#endif
