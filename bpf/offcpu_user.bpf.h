@@ -71,7 +71,7 @@ static __always_inline void walk_begin(
 	u->fp = PT_REGS_FP(regs);
 	u->regs = (__u64)regs;
 	u->ucontext = 0;
-	u->need = 0;
+	u->need = u->need_code = u->code_at = 0;
 	u->remote = remote;
 	u->now_ns = now;
 	u->map_start = u->map_end = 0;
@@ -254,10 +254,18 @@ static long other_step(__u32 i, struct other_walk *o)
 
 	if (walk_step(u, &o->s->ev, o->trail))
 		return 0;
-	addr = u->need;
-	u->need = 0;
-	if (!addr || !other_window(u, o->task, addr))
-		return 1;
+	addr = u->need_code;
+	if (addr) {
+		u->need_code = 0;
+		u->code_at = addr;
+		if (bpf_copy_from_user_task(&u->code, 8, (void *)addr, o->task, 0))
+			return 1;
+	} else {
+		addr = u->need;
+		u->need = 0;
+		if (!addr || !other_window(u, o->task, addr))
+			return 1;
+	}
 	u->len--;
 	return 0;
 }

@@ -86,6 +86,8 @@ struct unwind_walk {
 	__u64 regs; /* kernel address of struct pt_regs, while the innermost frame is at hand; else 0 */
 	__u64 ucontext; /* SP of the signal frame that the frame at hand was interrupted by; else 0 */
 	__u64 need; /* remote: an address whose word is missing; the frame is then to be done again */
+	__u64 need_code; /* the same for the word of code before a return address, */
+	__u64 code_at, code; /* which is put here */
 	__u64 now_ns;
 	__u64 map_start, map_end, bias, word; /* the last mapping */
 	__u32 maps_chunk, maps_at, n_maps; /* the process's mappings */
@@ -199,6 +201,18 @@ static __always_inline bool user_word(struct unwind_walk *w, __u64 addr, __u64 *
 		return false;
 	*value = *(__u64 *)(w->window + at);
 	return true;
+}
+
+/* The eight bytes before return address RA. */
+static __always_inline bool code_before(struct unwind_walk *w, __u64 ra, __u64 *code)
+{
+	if (!w->remote)
+		return bpf_probe_read_user(code, 8, (void *)(ra - 8)) == 0;
+	*code = w->code;
+	if (w->code_at == ra - 8)
+		return true;
+	w->need_code = ra - 8;
+	return false;
 }
 
 /*
@@ -364,6 +378,8 @@ static __always_inline void new_way(struct unwind_walk *w, __u32 n, const struct
 	if (n >= UNWIND_TRAIL_MAX || r->cfa != UNWIND_CFA_REG || r->ra != UNWIND_RA_CFA || r->ra_off != -8 ||
 		r->flags || (w->cfa ^ w->sp) >> 32)
 		w->fresh_end = 1;
+	else if (r->reg != ARCH_SP && r->reg != ARCH_FP)
+		w->fresh_end = 1; /* the state of a step has no other registers */
 	else if (r->fp == UNWIND_FP_CFA && !(up & 7) && up < 0xffff * 8)
 		w->fresh[n].pc |= ((up >> 3) + 1) << 48;
 	else if (r->fp != UNWIND_FP_SAME)
@@ -495,7 +511,7 @@ static __always_inline bool step_by_fp(struct unwind_walk *w)
 	}
 	if (!find_map(w, ra - 1))
 		return stop(w, REASON_NO_FRAME_POINTER);
-	if (!user_word(w, ra - 8, &before) || !arch_after_call(before))
+	if (!code_before(w, ra, &before) || !arch_after_call(before))
 		return stop(w, REASON_NO_FRAME_POINTER);
 	w->exact = 0;
 	w->ucontext = 0;

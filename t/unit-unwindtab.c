@@ -42,14 +42,15 @@ static bool same(const struct unwind_rule *a, const struct unwind_rule *b)
 /* The table of N rows; false when one step of it fails. */
 static bool make(const struct row *rows, size_t n, struct table *t)
 {
-	struct unwindtab_head head = { .machine = 62 };
+	const struct unwindtab_load loads[] = { { 0x1000, 0x10000, 0x8000 }, { 0x9000, 0x30000, 0x100 } };
+	struct unwindtab_head head = { .machine = 62, .n_loads = ARRAY_LEN(loads) };
 	struct unwindrows *r = NULL;
 	bool good = unwindrows_open(&r, NULL) == 0;
 
 	t->bytes = NULL;
 	for (size_t i = 0; good && i < n; i++)
 		good = unwindrows_add(r, rows[i].pc, &rows[i].rule, NULL) == 0;
-	good = good && unwindrows_finish(r, &head, NULL, &t->bytes, &t->len, NULL) == 0 &&
+	good = good && unwindrows_finish(r, &head, loads, &t->bytes, &t->len, NULL) == 0 &&
 	       unwindtab_view(t->bytes, t->len, &t->view, NULL) == 0;
 	unwindrows_close(r);
 	return good;
@@ -352,6 +353,8 @@ static void test_refusals(struct tap *t, const struct table *tab)
 	refuse(t, tab, offsetof(struct unwindtab_head, n_rules), 0, 4, "head", "no rules");
 	refuse(t, tab, offsetof(struct unwindtab_head, n_rules), UNWINDTAB_RULES_MAX + 1, 4, "head",
 		"too many rules");
+	refuse(t, tab, offsetof(struct unwindtab_head, n_loads), UNWINDTAB_LOADS_MAX + 1, 4, "head",
+		"too many loads");
 	refuse(t, tab, offsetof(struct unwindtab_head, n_rows), 5, 8, "miscounts", "a wrong number of rows");
 	refuse(t, tab, segs, 0xfffffff8, 4, "outside", "a segment outside");
 	refuse(t, tab, segs, v->segs[0].at - 8U, 4, "outside", "a segment inside the rules");
@@ -372,6 +375,19 @@ static void test_refusals(struct tap *t, const struct table *tab)
 	refuse(t, tab, pc, 1, 1, "out of order", "a row 0 that does not begin the segment");
 	refuse(t, tab, pc + 2, 0x10, 1, "out of order", "a row at the address of the one before");
 	tap_ok(t, unwindtab_view(tab->bytes + 4, tab->len - 4, &out, NULL) == -EINVAL, "unaligned bytes");
+}
+
+static void test_loads(struct tap *t, const struct table *tab)
+{
+	uint64_t v = 0;
+
+	tap_ok(t, unwindtab_vaddr(&tab->view, 0x1000, &v) && v == 0x10000,
+		"a load's first byte is where it goes");
+	tap_ok(t, unwindtab_vaddr(&tab->view, 0x8fff, &v) && v == 0x17fff, "and its last one");
+	tap_ok(t, unwindtab_vaddr(&tab->view, 0x9000, &v) && v == 0x30000,
+		"the next byte is the next load's");
+	tap_ok(t, !unwindtab_vaddr(&tab->view, 0x9100, &v), "behind all of them there is none");
+	tap_ok(t, !unwindtab_vaddr(&tab->view, 0xfff, &v), "nor before");
 }
 
 static void test_texts(struct tap *t)
@@ -398,6 +414,7 @@ int main(void)
 		test_flips(&t, &tab);
 		test_cuts(&t, &tab);
 		test_refusals(&t, &tab);
+		test_loads(&t, &tab);
 		free(tab.bytes);
 	}
 	test_texts(&t);

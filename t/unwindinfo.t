@@ -132,6 +132,13 @@ is "$(sed 1d "$out" | sort -u | wc -l)" 1 "they are the same"
 inside=$(printf '%x' $((0x$at + 2)))
 run "$info" "$TMP/ops" "$inside"
 like "$(cat "$out")" "^$(printf '%016x' $((0x$at + 1))) rsp\+16 " "an address inside a row has that row"
+behind=$(nm "$TMP/ops" | awk '$3 == "behind" { print $1 }')
+status 0 "behind a system call of which nothing is told the row before it holds" "$info" "$TMP/ops" "$behind"
+like "$(cat "$out")" "^$behind rsp\\+16 +u +c-8 in-syscall$" "for who waits in it"
+status 1 "at the call itself there is none" "$info" "$TMP/ops" "$(printf '%x' $((0x$behind - 1)))"
+status 1 "nor behind" "$info" "$TMP/ops" "$(printf '%x' $((0x$behind + 1)))"
+status 1 "nor where another function follows" "$info" "$TMP/ops" \
+	"$(nm "$TMP/ops" | awk '$3 == "padded" { print $1 }')"
 status 1 "an address without a row: status 1" "$info" "$TMP/ops" "$at" 0 ffffffffffffffff
 is "$(sed -n 3,4p "$out")" "0000000000000000 no row
 ffffffffffffffff no row" "it is said in its place"

@@ -29,6 +29,8 @@ static const struct cli cli = {
 		"2 not readable, 64 bad usage.\n",
 };
 
+#define RULE_MAX (3 * UNWINDTEXT_MAX + 16)
+
 enum mode { ROWS, SUMMARY, COMPARE };
 
 struct opts {
@@ -126,20 +128,38 @@ static void put_head(
 
 /* --- rows --- */
 
-static void put_row(struct out *o, uint64_t pc, const struct unwind_rule *rule)
+/* "rsp+16       c-16     c-8\n" */
+static void format_rule(const struct unwind_rule *rule, char *buf, size_t cap)
 {
+	const char *flag = rule->flags & UNWIND_SIGNAL       ? " signal"
+			   : rule->flags & UNWIND_IN_SYSCALL ? " in-syscall"
+							     : "";
 	struct unwindtext text;
 
 	unwindtext(rule, &text);
-	out_printf(o, "%016" PRIx64 " %s", pc, text.cfa);
 	if (*text.ra)
-		out_printf(o, "%*s %-8s %s", (int)(12 - MIN(strlen(text.cfa), (size_t)12)), "", text.fp,
-			text.ra);
-	if (rule->flags & UNWIND_SIGNAL)
-		out_str(o, " signal");
-	if (rule->flags & UNWIND_IN_SYSCALL)
-		out_str(o, " in-syscall");
-	out_char(o, '\n');
+		snprintf(buf, cap, "%-12s %-8s %s%s\n", text.cfa, text.fp, text.ra, flag);
+	else
+		snprintf(buf, cap, "%s%s\n", text.cfa, flag);
+}
+
+static void put_pc(struct out *o, uint64_t pc)
+{
+	char digits[17];
+
+	for (size_t i = 16; i-- > 0; pc >>= 4)
+		digits[i] = "0123456789abcdef"[pc & 15];
+	digits[16] = ' ';
+	out_put(o, digits, sizeof(digits));
+}
+
+static void put_row(struct out *o, uint64_t pc, const struct unwind_rule *rule)
+{
+	char buf[RULE_MAX];
+
+	format_rule(rule, buf, sizeof(buf));
+	put_pc(o, pc);
+	out_str(o, buf);
 }
 
 static void put_heading(struct out *o)
@@ -147,18 +167,25 @@ static void put_heading(struct out *o)
 	out_printf(o, "%-16s %-12s %-8s %s\n", "LOC", "CFA", "rbp", "ra");
 }
 
-/* Every row; a segment without unwind information is one. */
-static void put_rows(struct out *o, const struct unwindtab *t)
+/* Every row; a segment without unwind information is one. Rules are few, rows are many. */
+static int put_rows(struct out *o, const struct unwindtab *t, struct err *e)
 {
+	_cleanup_free_ char *texts = malloc((size_t)t->head->n_rules * RULE_MAX);
 	uint64_t at = t->head->vaddr, end = 0;
 	const struct unwind_rule *rule;
 
+	if (!texts)
+		return err_nomem(e, "rules");
+	for (size_t i = 0; i < t->head->n_rules; i++)
+		format_rule(&t->rules[i], texts + i * RULE_MAX, RULE_MAX);
 	out_char(o, '\n');
 	put_heading(o);
 	while (!o->code && (rule = unwindtab_find(t, at, NULL, &end)) != NULL) {
-		put_row(o, at, rule);
+		put_pc(o, at);
+		out_str(o, texts + (size_t)(rule - t->rules) * RULE_MAX);
 		at = end;
 	}
+	return 0;
 }
 
 static bool parse_pc(const char *s, uint64_t *ret)
@@ -229,7 +256,7 @@ static int print(struct out *o, const struct opts *opts, const struct elffile *f
 	struct err *e)
 {
 	size_t missing = 0;
-	int rc;
+	int rc = 0;
 
 	if (opts->mode == COMPARE)
 		return compare(o, opts, f, t, e);
@@ -238,8 +265,8 @@ static int print(struct out *o, const struct opts *opts, const struct elffile *f
 	else
 		put_head(o, opts, f, t);
 	if (opts->mode == ROWS && !opts->n_pcs)
-		put_rows(o, t);
-	rc = out_flush(o, e);
+		rc = put_rows(o, t, e);
+	rc = rc ? rc : out_flush(o, e);
 	if (rc)
 		return rc;
 	if (!t->head->n_segs)

@@ -14,7 +14,7 @@ struct span {
 	uint64_t start, end;
 };
 
-/* Where an FDE begins and where to find it: what is sorted. */
+/* Where an FDE (or a load) begins and where to find it: what is sorted. */
 struct key {
 	uint64_t pc;
 	uint32_t fde;
@@ -54,43 +54,6 @@ struct compiler {
 
 static const struct unwind_rule none;
 static const struct unwind_rule unsupported = { .cfa = UNWIND_CFA_UNSUPPORTED, .ra = UNWIND_RA_UNSUPPORTED };
-
-/* --- where code is --- */
-
-static int by_start(const void *a, const void *b)
-{
-	const struct span *x = a, *y = b;
-
-	return CMP(x->start, y->start);
-}
-
-/* The executable loads, sorted, those that touch as one. An ELF header in front of one is no code. */
-static int read_spans(struct compiler *c)
-{
-	const struct elffile *f = c->f;
-	size_t n = 0;
-
-	c->spans = calloc(f->n_loads + 1, sizeof(*c->spans));
-	if (!c->spans)
-		return -ENOMEM;
-	for (size_t i = 0; i < f->n_loads; i++) {
-		const struct elffile_load *l = &f->loads[i];
-		uint64_t skip = l->offset ? 0 : sizeof(Elf64_Ehdr);
-
-		if (l->exec && l->memsz > skip && l->memsz <= UINT64_MAX - l->vaddr)
-			c->spans[n++] = (struct span){ l->vaddr + skip, l->vaddr + l->memsz };
-	}
-	qsort(c->spans, n, sizeof(*c->spans), by_start);
-	for (size_t i = 0; i < n; i++) {
-		struct span *last = c->n_spans ? &c->spans[c->n_spans - 1] : NULL;
-
-		if (last && c->spans[i].start <= last->end)
-			last->end = MAX(last->end, c->spans[i].end);
-		else
-			c->spans[c->n_spans++] = c->spans[i];
-	}
-	return 0;
-}
 
 /* --- where call frame information is --- */
 
@@ -264,6 +227,45 @@ static int make_keys(struct compiler *c)
 		for (size_t i = 0; i < c->sources[s].cfi.n_fdes; i++)
 			c->keys[c->n_keys++] = (struct key){ c->sources[s].cfi.fdes[i].pc, (uint32_t)i, s };
 	return sort_keys(c->keys, n);
+}
+
+/* --- where code is --- */
+
+/* The executable loads by address. An ELF header in front of one is no code. */
+static size_t load_keys(const struct elffile *f, struct key *keys)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n_loads; i++) {
+		const struct elffile_load *l = &f->loads[i];
+		uint64_t skip = l->offset ? 0 : sizeof(Elf64_Ehdr);
+
+		if (l->exec && l->memsz > skip && l->memsz <= UINT64_MAX - l->vaddr)
+			keys[n++] = (struct key){ .pc = l->vaddr + skip, .fde = (uint32_t)i };
+	}
+	return n;
+}
+
+/* The spans of code, sorted; those that touch are one. */
+static int read_spans(struct compiler *c)
+{
+	_cleanup_free_ struct key *keys = calloc(c->f->n_loads + 1, sizeof(*keys));
+	size_t n = keys ? load_keys(c->f, keys) : 0;
+
+	c->spans = calloc(n + 1, sizeof(*c->spans));
+	if (!keys || !c->spans || sort_keys(keys, n))
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct elffile_load *l = &c->f->loads[keys[i].fde];
+		const struct span s = { keys[i].pc, l->vaddr + l->memsz };
+		struct span *last = c->n_spans ? &c->spans[c->n_spans - 1] : NULL;
+
+		if (last && s.start <= last->end)
+			last->end = MAX(last->end, s.end);
+		else
+			c->spans[c->n_spans++] = s;
+	}
+	return 0;
 }
 
 /* --- rows --- */

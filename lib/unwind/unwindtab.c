@@ -197,7 +197,6 @@ void unwindtab_seal(void *bytes, size_t len)
 
 	h->magic = UNWINDTAB_MAGIC;
 	h->bytes = len;
-
 	h->crc = crc32c(0, (uint8_t *)h + CRC_FROM, len - CRC_FROM);
 }
 

@@ -73,22 +73,20 @@ static inline void image_make(struct buf *ret, const void *frame, size_t n, cons
 		.e_phentsize = 56,
 		.e_phnum = 3,
 		.e_shentsize = 64 };
-	Elf64_Phdr eh = { .p_type = PT_GNU_EH_FRAME, .p_vaddr = FRAME - 16, .p_filesz = 12 };
+	Elf64_Phdr eh = {
+		.p_type = o->no_sections ? PT_GNU_EH_FRAME : PT_NULL, .p_vaddr = FRAME - 16, .p_filesz = 12
+	};
 
 	if (!o->no_sections) {
 		h.e_shoff = (names_at + sizeof(names) + 7) & ~UINT64_C(7);
 		h.e_shnum = 4;
 		h.e_shstrndx = 3;
-	} else {
-		eh.p_filesz = 12;
 	}
 	memcpy(names + 1, name, name_len);
 	memcpy(names + 1 + name_len + 1, ".debug_frame", 13);
 	buf_put(ret, &h, sizeof(h));
 	image_load(ret, PF_R | PF_X, 0x1000, TEXT, 0, TEXT_BYTES);
 	image_load(ret, PF_R, HDR, FRAME - 16, n + 16, n + 16);
-	if (!o->no_sections)
-		eh.p_type = PT_NULL;
 	buf_put(ret, &eh, sizeof(eh));
 	/* .eh_frame_hdr: version 1, udata8, nothing more, and the address */
 	buf_put(ret, "\1\4\377\377", 4);

@@ -111,4 +111,41 @@ handler:
 	nop
 	.cfi_endproc
 
+# As libc's clone: nothing is told of the system call, for the child's sake.
+	.balign	16
+	.type cloning, @function
+cloning:
+	.cfi_startproc
+	push	%rbx
+	.cfi_def_cfa_offset 16
+	nop
+	.cfi_endproc
+	syscall
+	.globl	behind
+behind:
+	test	%rax, %rax
+	.cfi_startproc
+	.cfi_def_cfa_offset 16
+	pop	%rbx
+	.cfi_def_cfa_offset 8
+	ret
+	.cfi_endproc
+
+# A system call in the padding before another function is none of this kind.
+	.balign	16
+	.type ending, @function
+ending:
+	.cfi_startproc
+	nop
+	.cfi_endproc
+	syscall
+	.globl	padded
+padded:
+	.balign	16
+	.type last, @function
+last:
+	.cfi_startproc
+	ret
+	.cfi_endproc
+
 	.section .note.GNU-stack, "", @progbits

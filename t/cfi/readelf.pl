@@ -18,6 +18,7 @@ sub ours {
 	while (<STDIN>) {
 		next unless /^([0-9a-f]{16}) (.*)/;
 		my ($at, @f) = ($1, split ' ', $2);
+		@f = 'none' if @f && $f[-1] eq 'in-syscall';	# by the code, not by the section
 		s/^(?:\*|plt).*/exp/ for @f;
 		push @rows, [hex $at, join ' ', grep { defined && $_ ne 'signal' } @f[0 .. 2]];
 	}
