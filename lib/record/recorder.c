@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "recorder.h"
 #include "caphost.h"
+#include "ksymload.h"
 #include "procinfo.h"
 
 #include <errno.h>
@@ -31,6 +32,8 @@ struct recorder {
 	struct proctab *procs;
 	struct stacktab *stacks;
 	struct kallsyms *ks;
+	struct ksymload loading; /* the next ones */
+	bool symbols_refused; /* and that was told */
 	struct capwrite *out;
 	struct row *rows;
 	size_t n_rows, cap_rows;
@@ -345,6 +348,7 @@ void recorder_close(struct recorder *r)
 	procevents_close(r->events);
 	proctab_free(r->procs);
 	stacktab_free(r->stacks);
+	ksymload_close(&r->loading);
 	kallsyms_free(r->ks);
 	capwrite_close(r->out);
 	free(r->rows);
@@ -404,27 +408,36 @@ uint64_t recorder_timeout_ns(const struct recorder *r)
 }
 
 /*
- * The kernel's symbols are read when the recording runs, not before it, and
- * again (at most every five seconds) when an address has none: a module
- * or a BPF program came.
+ * The kernel's symbols are read while the recording runs, and again (at most
+ * every five seconds) when an address has none: a module or a BPF program came.
  */
-static void load_symbols(struct recorder *r)
+static void read_symbols(struct recorder *r)
+{
+	uint64_t now = recorder_now_ns();
+
+	if (r->symbols_ns && (!stacktab_wants_symbols(r->stacks) || now - r->symbols_ns < 5 * FLUSH_NS))
+		return;
+	ksymload_begin(&r->loading);
+	r->symbols_ns = now;
+}
+
+/* Before kernel stacks are written. */
+static void take_symbols(struct recorder *r)
 {
 	struct kallsyms *ks;
 	struct err why;
 
-	if (r->symbols_ns &&
-		(!stacktab_wants_symbols(r->stacks) || recorder_now_ns() - r->symbols_ns < 5 * FLUSH_NS))
+	if (!r->loading.running)
 		return;
-	if (kallsyms_load(NULL, &ks, &why) == 0) {
+	if (ksymload_take(&r->loading, &ks, &why) == 0) {
 		stacktab_symbols(r->stacks, ks);
 		kallsyms_free(r->ks);
 		r->ks = ks;
-	} else if (!r->symbols_ns) {
+	} else if (!r->ks && !r->symbols_refused) {
+		r->symbols_refused = true;
 		degrade(r, "kernel frames have no names", &why);
 		capwrite_option(r->out, &(struct cap_option){ "kallsyms", why.msg });
 	}
-	r->symbols_ns = recorder_now_ns();
 }
 
 static void write_row(struct recorder *r, const struct row *row)
@@ -459,7 +472,8 @@ static int flush(struct recorder *r, struct err *e)
 
 	if (r->events)
 		procevents_drain(r->events, false, take_event, r);
-	load_symbols(r);
+	read_symbols(r);
+	take_symbols(r);
 	for (size_t i = 0; i < r->n_rows; i++)
 		write_row(r, &r->rows[i]);
 	r->n_rows = 0;
@@ -515,7 +529,7 @@ int recorder_service(struct recorder *r, struct err *e)
 	rc = r->unwinder ? keep_up(r, e) : 0;
 	if (rc)
 		return rc;
-	load_symbols(r);
+	read_symbols(r);
 	if (recorder_now_ns() < r->next_flush_ns && !offcpu_crowded(r->bpf) && !proctab_remapped(r->procs))
 		return 0;
 	rc = offcpu_swap(r->bpf, &r->sink, e);
