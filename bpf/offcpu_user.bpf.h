@@ -115,14 +115,17 @@ static __always_inline bool walk_maps(
 
 /*
  * The main thread's stack begins right below start_stack: a frame from which
- * nothing leads on, but which is there, is the program's entry.
+ * nothing leads on, but which is there, is the program's entry. What stands
+ * there itself, with a table or without, has called nothing yet.
  */
 static __always_inline bool at_entry(const struct unwind_walk *u, struct task_struct *task)
 {
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 	__u64 bottom = mm ? BPF_CORE_READ(mm, start_stack) : 0;
 
-	return bottom - u->sp <= 64;
+	if (u->reason == REASON_NO_ROW || u->reason == REASON_NO_FRAME_POINTER)
+		return bottom - u->sp <= 64;
+	return u->len <= 1 && bottom == u->sp;
 }
 
 /*
@@ -141,8 +144,7 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 {
 	struct unwind_walk *u = &s->walk;
 
-	if (u->verdict == VERDICT_STOPPED &&
-		(u->reason == REASON_NO_ROW || u->reason == REASON_NO_FRAME_POINTER) && at_entry(u, task))
+	if (u->verdict == VERDICT_STOPPED && at_entry(u, task))
 		u->verdict = VERDICT_COMPLETE;
 	if (u->verdict == VERDICT_COMPLETE && u->by_fp)
 		u->verdict = VERDICT_UNVERIFIED;

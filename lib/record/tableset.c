@@ -14,6 +14,7 @@
 
 #define IDLE_NS UINT64_C(10000000000) /* how long a table that nobody maps is kept */
 #define BUSY_NS UINT64_C(1000000000) /* a table that was used so recently is not dropped for another one */
+#define KEPT_BYTES (64u << 20)
 #define WORTH_ROWS 500 /* smaller tables are compiled faster than read */
 
 enum state { ASKED, READY, BARE, WAITING, DROPPED };
@@ -33,6 +34,13 @@ struct file {
 	size_t len;
 };
 
+/* A table for the disk. Written at the end: a disk may keep its writers waiting. */
+struct kept {
+	struct tabcache_key key;
+	uint8_t *bytes;
+	size_t len;
+};
+
 struct tableset {
 	struct unwindspace *space;
 	struct tabworker *worker;
@@ -40,6 +48,8 @@ struct tableset {
 	struct file *files;
 	size_t n, cap;
 	struct idmap by_key;
+	struct kept *kept;
+	size_t n_kept, cap_kept, kept_bytes;
 	uint32_t vdso;
 	bool any_changed;
 	struct tableset_stats stats;
@@ -93,6 +103,11 @@ void tableset_close(struct tableset *t)
 		return;
 	tabworker_close(t->worker);
 	unwindspace_close(t->space);
+	for (size_t i = 0; i < t->n_kept; i++) {
+		tabcache_put(t->cache, &t->kept[i].key, t->kept[i].bytes, t->kept[i].len, NULL);
+		free(t->kept[i].bytes);
+	}
+	free(t->kept);
 	tabcache_close(t->cache);
 	for (size_t i = 0; i < t->n; i++) {
 		free(t->files[i].loads);
@@ -372,6 +387,23 @@ void tableset_map(
 	__atomic_store_n(&ret->word, m.word, __ATOMIC_RELEASE);
 }
 
+/* Remember a table for the disk; what is beyond KEPT_BYTES is compiled again another time. */
+static void keep(struct tableset *t, const struct file *f, const struct tabworker_answer *a)
+{
+	struct kept *k;
+
+	if (t->kept_bytes + a->len > KEPT_BYTES ||
+		base_grow(&t->kept, &t->cap_kept, t->n_kept + 1, sizeof(*t->kept)) != 0)
+		return;
+	k = &t->kept[t->n_kept];
+	*k = (struct kept){ .key = f->key, .bytes = malloc(a->len), .len = a->len };
+	if (!k->bytes)
+		return;
+	memcpy(k->bytes, a->bytes, a->len);
+	t->kept_bytes += a->len;
+	t->n_kept++;
+}
+
 static void take_answer(struct tableset *t, const struct tabworker_answer *a)
 {
 	struct file *f = a->cookie < t->n ? &t->files[a->cookie] : NULL;
@@ -392,7 +424,7 @@ static void take_answer(struct tableset *t, const struct tabworker_answer *a)
 	install(t, f, a->bytes, a->len);
 	if (t->cache && f->key.id.len && (f->state == READY || f->state == WAITING) &&
 		unwindtab_view(a->bytes, a->len, &tab, NULL) == 0 && tab.head->n_rows >= WORTH_ROWS)
-		tabcache_put(t->cache, &f->key, a->bytes, a->len, NULL);
+		keep(t, f, a);
 }
 
 bool tableset_service(struct tableset *t, int timeout_ms)
