@@ -28,12 +28,23 @@ static int create_outer(int inner_fd)
 		BPF_MAP_TYPE_ARRAY_OF_MAPS, "agg", sizeof(uint32_t), sizeof(uint32_t), 1, &opts);
 }
 
-static void *install_first(void *ctx)
+static void *run_install(void *ctx)
 {
 	struct aggmap *m = ctx;
 
-	m->installed = install(m, m->fd);
+	m->installed = install(m, m->installing_fd);
+	__atomic_store_n(&m->done, 1, __ATOMIC_RELEASE);
 	return NULL;
+}
+
+/* Put FD in place; a thread waits for the kernel, or this one where there is none to be had. */
+static void begin_install(struct aggmap *m, int fd)
+{
+	m->installing_fd = fd;
+	m->done = 0;
+	m->installing = pthread_create(&m->installer, NULL, run_install, m) == 0;
+	if (!m->installing)
+		run_install(m);
 }
 
 int aggmap_open(struct aggmap *m, uint32_t size, struct err *e)
@@ -49,9 +60,7 @@ int aggmap_open(struct aggmap *m, uint32_t size, struct err *e)
 		aggmap_close(m);
 		return err_sys(e, rc, "cannot create the aggregation maps");
 	}
-	m->installing = pthread_create(&m->installer, NULL, install_first, m) == 0;
-	if (!m->installing)
-		m->installed = install(m, m->fd);
+	begin_install(m, m->fd);
 	return 0;
 }
 
@@ -75,18 +84,33 @@ void aggmap_close(struct aggmap *m)
 	m->outer_fd = m->fd = m->spare_fd = 0;
 }
 
-int aggmap_swap(struct aggmap *m, struct err *e)
+void aggmap_begin_swap(struct aggmap *m)
+{
+	begin_install(m, m->spare_fd);
+}
+
+bool aggmap_swapped(struct aggmap *m)
+{
+	return __atomic_load_n(&m->done, __ATOMIC_ACQUIRE);
+}
+
+int aggmap_end_swap(struct aggmap *m, struct err *e)
 {
 	struct aggmap old = *m;
-	int rc = install(m, m->spare_fd);
 
-	if (rc)
-		return err_sys(e, rc, "cannot swap the aggregation map");
+	if (aggmap_settle(m, NULL) != 0)
+		return err_sys(e, m->installed, "cannot swap the aggregation map");
 	m->fd = old.spare_fd;
 	m->size = old.spare_size;
 	m->spare_fd = old.fd;
 	m->spare_size = old.size;
 	return 0;
+}
+
+int aggmap_swap(struct aggmap *m, struct err *e)
+{
+	aggmap_begin_swap(m);
+	return aggmap_end_swap(m, e);
 }
 
 static void grow_spare(struct aggmap *m)

@@ -22,7 +22,9 @@ struct aggmap {
 	uint32_t size, spare_size; /* elements */
 	pthread_t installer;
 	bool installing;
-	int installed; /* what the installer came to */
+	int installing_fd; /* the map that is put in place */
+	int installed; /* what the installer came to; valid when `done` */
+	int done; /* atomic */
 };
 
 /*
@@ -36,7 +38,14 @@ int aggmap_open(struct aggmap *m, uint32_t size, struct err *e);
 int aggmap_settle(struct aggmap *m, struct err *e);
 void aggmap_close(struct aggmap *m); /* a zeroed one is fine */
 
-/* The spare map takes the place of the one in use, which becomes the spare, full as it is. */
+/*
+ * The spare map takes the place of the one in use, which becomes the spare,
+ * full as it is, when aggmap_swapped() is true: a thread waits for the kernel.
+ * aggmap_swap() does both at once. Nothing else may be called in between.
+ */
+void aggmap_begin_swap(struct aggmap *m);
+bool aggmap_swapped(struct aggmap *m); /* without waiting */
+int aggmap_end_swap(struct aggmap *m, struct err *e); /* waits for it */
 int aggmap_swap(struct aggmap *m, struct err *e);
 
 /*

@@ -419,16 +419,32 @@ void offcpu_drain(struct offcpu *o, const struct offcpu_sink *sink)
 	o->sink = NULL;
 }
 
-/* The ring buffer is drained between: after the swap every stack of the old map's samples is in it. */
-int offcpu_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
+void offcpu_begin_swap(struct offcpu *o)
 {
-	int rc = aggmap_swap(&o->agg, e);
+	aggmap_begin_swap(&o->agg);
+}
+
+bool offcpu_swapped(struct offcpu *o)
+{
+	return aggmap_swapped(&o->agg);
+}
+
+/* The ring buffer is drained between: after the swap every stack of the old map's samples is in it. */
+int offcpu_end_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
+{
+	int rc = aggmap_end_swap(&o->agg, e);
 
 	if (rc)
 		return rc;
 	o->inserted_at_swap = o->skel->bss->inserted;
 	offcpu_drain(o, sink);
 	return aggmap_empty(&o->agg, sink->sample, sink->ctx, e);
+}
+
+int offcpu_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
+{
+	offcpu_begin_swap(o);
+	return offcpu_end_swap(o, sink, e);
 }
 
 bool offcpu_crowded(const struct offcpu *o)

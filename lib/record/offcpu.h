@@ -100,6 +100,11 @@ void offcpu_drain(struct offcpu *o, const struct offcpu_sink *sink);
  */
 int offcpu_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err *e);
 
+/* The same in steps, so that other work can be done while the kernel waits: begin, poll, end. */
+void offcpu_begin_swap(struct offcpu *o);
+bool offcpu_swapped(struct offcpu *o);
+int offcpu_end_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err *e);
+
 /* True when the aggregation map is filling up and should be swapped early. */
 bool offcpu_crowded(const struct offcpu *o);
 

@@ -12,6 +12,7 @@
 
 #define FLUSH_NS UINT64_C(1000000000)
 #define TICK_MS 100
+#define SWAP_POLL_NS 1000000
 #define TABLES_MS 5000 /* how long a recording waits for the unwind tables of its targets */
 #define LOOK_SHARE 10 /* looking again at waits in progress takes a tenth of the time at most */
 
@@ -25,6 +26,7 @@ struct recorder {
 	struct offcpu *bpf;
 	struct unwinder *unwinder; /* NULL = user stacks by frame pointer, or none */
 	struct unwindspace_fds tables;
+	bool swapping; /* the aggregation map: a flush is under way */
 	bool look_again; /* waits in progress lack tables that are there now */
 	uint64_t look_due_ns; /* not before */
 	uint64_t quiet_ns; /* when the unwinder last heard that RCU had passed */
@@ -397,6 +399,9 @@ uint64_t recorder_timeout_ns(const struct recorder *r)
 {
 	uint64_t now = recorder_now_ns(), due = MIN(r->next_flush_ns, now + TICK_MS * UINT64_C(1000000));
 
+	if (r->swapping)
+		due = now + SWAP_POLL_NS;
+
 	if (r->unwinder) {
 		due = MIN(due, unwinder_due_ns(r->unwinder));
 		if (r->look_again)
@@ -516,6 +521,20 @@ static void tell_quiet(struct recorder *r)
 	unwinder_quiet(r->unwinder);
 }
 
+/* The old aggregation map is nobody's any more. */
+static int end_flush(struct recorder *r, struct err *e)
+{
+	int rc = offcpu_end_swap(r->bpf, &r->sink, e);
+
+	r->swapping = false;
+	if (rc)
+		return rc;
+	tell_quiet(r);
+	while (r->next_flush_ns <= recorder_now_ns())
+		r->next_flush_ns += FLUSH_NS;
+	return flush(r, e);
+}
+
 int recorder_service(struct recorder *r, struct err *e)
 {
 	struct epoll_event ready[4];
@@ -530,21 +549,24 @@ int recorder_service(struct recorder *r, struct err *e)
 	if (rc)
 		return rc;
 	read_symbols(r);
-	if (recorder_now_ns() < r->next_flush_ns && !offcpu_crowded(r->bpf) && !proctab_remapped(r->procs))
-		return 0;
-	rc = offcpu_swap(r->bpf, &r->sink, e);
-	if (rc)
-		return rc;
-	tell_quiet(r);
-	while (r->next_flush_ns <= recorder_now_ns())
-		r->next_flush_ns += FLUSH_NS;
-	return flush(r, e);
+	if (!r->swapping) {
+		if (recorder_now_ns() < r->next_flush_ns && !offcpu_crowded(r->bpf) &&
+			!proctab_remapped(r->procs))
+			return 0;
+		offcpu_begin_swap(r->bpf);
+		r->swapping = true;
+	}
+	return offcpu_swapped(r->bpf) ? end_flush(r, e) : 0;
 }
 
 int recorder_stop(struct recorder *r, const char *why, struct err *e)
 {
 	uint64_t stop_ns;
-	int rc = offcpu_freeze(r->bpf, &r->sink, &stop_ns, e);
+	int rc = r->swapping ? end_flush(r, e) : 0;
+
+	if (rc)
+		return rc;
+	rc = offcpu_freeze(r->bpf, &r->sink, &stop_ns, e);
 
 	r->stop_ns = rc ? 0 : stop_ns;
 

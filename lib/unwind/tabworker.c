@@ -18,8 +18,6 @@
 #define SECONDS_DEFAULT 20
 #define WINDOW 32 /* requests with the worker: it finds work while the recorder is busy elsewhere */
 #define DEATHS_MAX 3 /* in a row, without a file to blame */
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
-
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
 #endif
@@ -47,8 +45,7 @@ struct tabworker {
 	uint64_t numbers; /* given away */
 	uint64_t deadline_ns; /* for the head, CLOCK_MONOTONIC; 0 = not begun */
 
-	void *map; /* of the last answer */
-	size_t map_len;
+	uint8_t *table; /* of the last answer */
 };
 
 static uint64_t now_ns(void)
@@ -73,10 +70,10 @@ static void set_clock(struct tabworker *w)
 /* Not so much as a message of the kernel's log about the missing flag where it is known. */
 static int new_memfd(void)
 {
-	int fd = memfd_create("unwind-table", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	int fd = memfd_create("unwind-table", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
 
 	if (fd < 0 && errno == EINVAL)
-		fd = memfd_create("unwind-table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		fd = memfd_create("unwind-table", MFD_CLOEXEC);
 	return fd;
 }
 
@@ -222,31 +219,43 @@ static int send_requests(struct tabworker *w)
 	return w->in_flight || rc == -EPIPE || rc == -ECONNRESET || rc == -EAGAIN ? 0 : rc;
 }
 
-/* Take the table of LEN bytes out of the head's memfd, from now on unchangeable. */
+/*
+ * Copy the table of LEN bytes out of the head's memfd: what the worker does
+ * with it from now on changes nothing. (Sealing it would do as well, but the
+ * kernel drains the page lists of all CPUs for that, tens of milliseconds.)
+ */
 static int take_table(struct tabworker *w, uint64_t len, struct tabworker_answer *ret)
 {
 	int fd = w->head->table;
+	size_t have = 0;
+	ssize_t n = 1;
 	struct stat st;
-	void *map;
 
-	if (fcntl(fd, F_ADD_SEALS, SEALS) != 0 || fstat(fd, &st) != 0)
+	if (fstat(fd, &st) != 0)
 		return -errno;
 	if (!len || len > TABWORKER_TABLE_MAX || (uint64_t)st.st_size != len)
 		return -EPROTO;
-	/* before Linux 6.7 what is sealed against writing cannot be mapped shared */
-	map = mmap(NULL, len, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-	if (map == MAP_FAILED)
-		return -errno;
-	ret->bytes = w->map = map;
-	ret->len = w->map_len = len;
+	w->table = malloc(len);
+	if (!w->table)
+		return -ENOMEM;
+	while (have < len && n > 0) {
+		n = pread(fd, w->table + have, len - have, (off_t)have);
+		if (n > 0)
+			have += (size_t)n;
+		else if (n < 0 && errno == EINTR)
+			n = 1;
+	}
+	if (have < len)
+		return n < 0 ? -errno : -EPROTO;
+	ret->bytes = w->table;
+	ret->len = len;
 	return 0;
 }
 
 static void release_table(struct tabworker *w)
 {
-	if (w->map)
-		munmap(w->map, w->map_len);
-	w->map = NULL;
+	free(w->table);
+	w->table = NULL;
 }
 
 /* A message came. 1 = RET is filled, 0 = it was none for the caller, -errno. */
@@ -269,7 +278,7 @@ static int take_answer(
 		return answer_error(w, a->error, a->why, ret);
 	rc = take_table(w, a->len, ret);
 	if (rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE)
-		return answer_error(w, rc, "no memory to map its table", ret);
+		return answer_error(w, rc, "no memory for its table", ret);
 	if (rc)
 		return replace(w, -EIO, "the compiling process did not hand over a table", ret, e);
 	ret->cookie = w->head->cookie;

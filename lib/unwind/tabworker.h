@@ -6,7 +6,7 @@
  * It is forked before the recorder has anything worth stealing open, and
  * enters a sandbox (sandbox.h): no capability, no file but those it is handed,
  * bounded memory, the system calls that the work takes. It gets descriptors of
- * files over a socket, each with a memfd for the table, which is sealed before
+ * files over a socket, each with a memfd for the table, which is copied before
  * it is looked at. A worker that crashes, is killed or says something that
  * makes no sense is replaced, and the file it worked on is answered with -EIO;
  * one that takes too long over a file is ended and the answer is -ETIMEDOUT.
@@ -67,7 +67,7 @@ struct tabworker_answer {
 	uint64_t cookie;
 	int error; /* 0, or -errno with the story in `why`; a table of no segments is no error */
 	const uint8_t
-		*bytes; /* the table, not checked yet, aligned to 8, sealed; valid until the next call */
+		*bytes; /* the table, not checked yet, aligned to 8; valid until the next call */
 	size_t len;
 	char why[256];
 };
