@@ -115,11 +115,9 @@ agrees "C++: catch, destructor, terminate handler and condition variable, -O2" e
 agrees "C++: the same, -O0" except0
 agrees "C++: a constructor before main" early
 agrees "signal handlers: normal and alternate stack, nested, above a leaf, above a first instruction" signal
-# _dl_runtime_resolve's frame is found by RBX, which not every table can follow
-by_rbx='register@_dl_runtime_resolve_.*|fn_by_rbx'
-agrees "the resolver of a function that is called lazily" resolver --may-stop "$by_rbx"
+agrees "the resolver of a function that is called lazily" resolver
 # eu-stack knows only the libraries of the program's own link map, not the auditor's libc
-agrees "the dynamic linker's auditor" auditor --oracles gdb --may-stop "$by_rbx"
+agrees "the dynamic linker's auditor" auditor --oracles gdb
 agrees "a constructor inside dlopen" constructor
 agrees "a function of a library from dlopen" function
 agrees "small stacks and a task made by clone" threads
@@ -127,7 +125,7 @@ agrees "small stacks and a task made by clone" threads
 # first frame for a return address
 agrees "a coroutine" coroutine --top 3 --verdict 'complete|stopped'
 is "$(waits "$blocked_cap" '$h{scalar @{$w->{user_stack}}} = "" if $w->{pid} == '"$(pid_of coroutine)")" "3 " "and no more"
-agrees "assembly whose CFI uses RBX, remembered states and expressions" asm --may-stop "$by_rbx"
+agrees "assembly whose CFI uses RBX, remembered states and expressions" asm
 agrees "assembly without CFI that keeps the frame pointer" asmfp --verdict unverified
 # no CFI covers _start: gdb guesses on and shows argc as its caller
 agrees "a program without libc" nolibc --oracles eu --verdict 'complete|unverified|stopped'
