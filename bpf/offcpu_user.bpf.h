@@ -69,7 +69,8 @@ static __always_inline void walk_begin(
 	u->pc = PT_REGS_IP(regs);
 	u->sp = PT_REGS_SP(regs);
 	u->fp = PT_REGS_FP(regs);
-	u->regs = (__u64)regs;
+	u->regs = u->entry_regs = (__u64)regs;
+	u->bx_from = BX_AT_ENTRY;
 	u->ucontext = 0;
 	u->need = u->need_code = u->code_at = 0;
 	u->remote = remote;

@@ -80,6 +80,8 @@ struct {
 #define UNWIND_STACKS_MAX 8 /* changes of stack in a walk, other than by signals */
 #define UNWIND_WINDOW 1024 /* bytes of stack read at once: ten frames or so for the price of one word */
 
+enum unwind_bx_from { BX_LOST = 0, BX_AT_ENTRY = 1, BX_IN_MEMORY = 2 };
+
 struct unwind_walk {
 	__u64 pc, sp, fp; /* of the frame at hand */
 	__u64 cfa;
@@ -88,6 +90,8 @@ struct unwind_walk {
 	__u64 need; /* remote: an address whose word is missing; the frame is then to be done again */
 	__u64 need_code; /* the same for the word of code before a return address, */
 	__u64 code_at, code; /* which is put here */
+	__u64 entry_regs; /* kernel address of struct pt_regs */
+	__u64 bx_at; /* where the second callee-saved register is, see bx_from */
 	__u64 now_ns;
 	__u64 map_start, map_end, bias, word; /* the last mapping */
 	__u32 maps_chunk, maps_at, n_maps; /* the process's mappings */
@@ -99,6 +103,8 @@ struct unwind_walk {
 	__u8 in_syscall; /* the innermost frame waits inside a system call */
 	__u8 retry; /* no row before the return address: its own is looked at, see step_by_table() */
 	__u8 stacks; /* changes of stack so far */
+	__u8 bx_from; /* of that register's value: enum unwind_bx_from */
+	__u8 pad[7];
 	__u32 serial; /* of the mappings */
 	__u32 sp_high; /* of the innermost frame */
 	__u32 on_trail; /* the frame at hand is step `at` of the thread's trail */
@@ -272,6 +278,32 @@ static __always_inline const struct unwind_rule *find_rule(struct unwind_walk *w
 	return bpf_map_lookup_elem(&unwind_rules, &rule);
 }
 
+/* The second callee-saved register, by which some functions that align their stack have their CFA. */
+static __always_inline bool bx_register(struct unwind_walk *w, __u64 *value)
+{
+	/* the steps of a trail do not have it */
+	w->fresh_len = w->held = 0;
+	w->fresh_end = 1;
+	if (w->bx_from == BX_IN_MEMORY)
+		return user_word(w, w->bx_at, value);
+	return w->bx_from == BX_AT_ENTRY &&
+	       bpf_probe_read_kernel(value, 8, (void *)(w->entry_regs + arch_pt_regs[ARCH_BX])) == 0;
+}
+
+/* Where it is for the caller of the frame that R leaves. Only looked at when it is needed. */
+static __always_inline void follow_bx(struct unwind_walk *w, const struct unwind_rule *r)
+{
+	if (r->flags & UNWIND_SIGNAL) {
+		w->bx_from = BX_IN_MEMORY;
+		w->bx_at = w->sp + arch_ucontext[ARCH_BX];
+	} else if (r->ra == UNWIND_RA_CALL && r->ra_off != UNWIND_BX_SAME) {
+		w->bx_from = r->ra_off == UNWIND_BX_UNKNOWN ? BX_LOST : BX_IN_MEMORY;
+		w->bx_at = w->cfa + (__s64)r->ra_off;
+	} else if (r->ra != UNWIND_RA_CALL && r->cfa != UNWIND_CFA_PLT) {
+		w->bx_from = BX_LOST;
+	}
+}
+
 static __always_inline bool find_cfa(struct unwind_walk *w, const struct unwind_rule *r)
 {
 	__u64 base;
@@ -291,7 +323,8 @@ static __always_inline bool find_cfa(struct unwind_walk *w, const struct unwind_
 		base = w->sp;
 	else if (r->reg == ARCH_FP && w->fp_known)
 		base = w->fp;
-	else if (r->reg == ARCH_FP || !other_register(w, r->reg, &base))
+	else if (r->reg == ARCH_FP ||
+		 !(r->reg == ARCH_BX ? bx_register(w, &base) : other_register(w, r->reg, &base)))
 		return stop(w, REASON_REGISTER);
 	base += (__s64)r->cfa_off;
 	if (r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_DEREF_PLUS) {
@@ -343,7 +376,7 @@ static __always_inline bool find_ra(struct unwind_walk *w, const struct unwind_r
 {
 	__u64 addr = w->cfa + (__s64)r->ra_off;
 
-	if (r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS) {
+	if (r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS || r->ra == UNWIND_RA_CALL) {
 		addr = w->cfa - 8;
 	} else if (r->ra == UNWIND_RA_AT_SP) {
 		addr = w->sp + (__s64)r->ra_off;
@@ -375,8 +408,9 @@ static __always_inline void new_way(struct unwind_walk *w, __u32 n, const struct
 {
 	__u64 up = w->cfa + (__s64)r->fp_off - w->sp;
 
-	if (n >= UNWIND_TRAIL_MAX || r->cfa != UNWIND_CFA_REG || r->ra != UNWIND_RA_CFA || r->ra_off != -8 ||
-		r->flags || (w->cfa ^ w->sp) >> 32)
+	if (n >= UNWIND_TRAIL_MAX || r->cfa != UNWIND_CFA_REG ||
+		(r->ra != UNWIND_RA_CALL && (r->ra != UNWIND_RA_CFA || r->ra_off != -8)) || r->flags ||
+		(w->cfa ^ w->sp) >> 32)
 		w->fresh_end = 1;
 	else if (r->reg != ARCH_SP && r->reg != ARCH_FP)
 		w->fresh_end = 1; /* the state of a step has no other registers */
@@ -430,6 +464,7 @@ static __always_inline int step_by_trail(struct unwind_walk *w, const struct unw
 		return -1;
 	if (n < UNWIND_TRAIL_MAX)
 		w->fresh[n].pc |= up << 48;
+	w->bx_from = BX_LOST;
 	w->exact = 0;
 	w->regs = 0;
 	w->ucontext = 0;
@@ -468,6 +503,7 @@ static __always_inline int step_by_table(struct unwind_walk *w, __u64 pc)
 	if (!find_cfa(w, r) || !find_fp(w, r, &fp, &known) || !find_ra(w, r, &ra))
 		return false;
 	new_way(w, w->len - 1, r);
+	follow_bx(w, r);
 	w->exact = r->flags & UNWIND_SIGNAL;
 	w->ucontext = w->exact ? w->sp : 0;
 	/*
@@ -501,6 +537,7 @@ static __always_inline bool step_by_fp(struct unwind_walk *w)
 	__u64 fp, ra, before;
 
 	w->fresh_end = 1;
+	w->bx_from = BX_LOST;
 	if (!w->fp_known || w->fp < w->sp || (w->fp & (ARCH_STACK_ALIGN - 1)) || !user_word(w, w->fp, &fp) ||
 		!user_word(w, w->fp + 8, &ra))
 		return stop(w, REASON_NO_FRAME_POINTER);

@@ -69,7 +69,10 @@ enum unwind_ra {
 	UNWIND_RA_REG = 2, /* in register ra_off: vfork(2) keeps it there */
 	UNWIND_RA_END = 3, /* undefined: this is the outermost frame */
 	UNWIND_RA_UNSUPPORTED = 4,
+	UNWIND_RA_CALL = 5, /* the word at CFA - 8; ra_off: UNWIND_BX_* */
 };
+
+enum { UNWIND_BX_SAME = 0, UNWIND_BX_UNKNOWN = 1 };
 
 enum unwind_flags {
 	/* the caller was interrupted: its PC is exact, all its registers are in the ucontext */

@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_UNWIND_X86_BPF_H
 #define STACKTOOLS_UNWIND_X86_BPF_H
 
-enum { ARCH_FP = 6, ARCH_SP = 7 }; /* DWARF numbers */
+enum { ARCH_BX = 3, ARCH_FP = 6, ARCH_SP = 7 }; /* DWARF numbers */
 
 #define ARCH_REGS 16
 #define ARCH_USER32_CS 0x23

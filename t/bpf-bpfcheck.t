@@ -25,7 +25,7 @@ dmesg >"$TMP/dmesg.before" 2>"$TMP/dmesg.err" || : >"$TMP/dmesg.err"
 status 0 'this machine is ready' "$bpfcheck"
 ok 'it fits 24 lines here' test "$(wc -l <"$out")" -le 24
 status 0 '--json on the live machine' "$bpfcheck" --json
-for probe in stack_map take_stack recorder process_events; do
+for probe in stack_map take_stack recorder unwind_tables process_events; do
 	like "$(item live.$probe)" '"status": "ok"' "live probe $probe succeeds"
 done
 like "$(item live.take_stack)" 'kernel stack of [1-9][0-9]* frames and a user stack of [1-9]' 'a real stack has frames'
@@ -40,7 +40,7 @@ fi
 bpftool=$(command -v bpftool || echo /usr/sbin/bpftool)
 ok 'no program is left behind' sh -c "! '$bpftool' prog show name take_stack 2>/dev/null | grep -q ."
 like "$("$bpfcheck" -v)" "Linux $(uname -r)" 'the release is that of uname'
-is "$("$bpfcheck" --json | grep -c '"group": "live", "status": "ok"')" 4 'every live probe has its line'
+is "$("$bpfcheck" --json | grep -c '"group": "live", "status": "ok"')" 5 'every live probe has its line'
 if [ -r /proc/config.gz ]; then
 	"$bpfcheck" --json >"$out"
 	want=$(zcat /proc/config.gz | grep -c -e '^CONFIG_BPF_SYSCALL=y' -e '^CONFIG_KALLSYMS=y')
@@ -105,7 +105,7 @@ if sh -c "$mend" 2>"$err"; then
 	like "$(cat "$out")" 'offcpu-record has CAP_BPF and CAP_PERFMON, granted to its file' 'and bpfcheck says why'
 	setcap cap_bpf,cap_perfmon+ep "$TMP/bin/bpfcheck"
 	nobody "$TMP/bin/bpfcheck" --json >"$out" 2>"$err"
-	for probe in stack_map take_stack recorder process_events; do
+	for probe in stack_map take_stack recorder unwind_tables process_events; do
 		like "$(item live.$probe)" '"status": "ok"' "with CAP_BPF and CAP_PERFMON alone live probe $probe succeeds"
 	done
 	status 2 'with no_new_privs file capabilities do not count' \

@@ -158,6 +158,12 @@ sed 's/copy_from_user_task/copy_from_user_tusk/' "$T_DIR/bpfcheck/debian-6.1/sys
 check BTF.helpers '"fail".*lacks copy_from_user_task' 'a helper that the kernel lacks is named'
 sed 's/thread_pid/threat_pid/' "$T_DIR/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
 check BTF.task_struct '"fail".*lacks thread_pid' 'a structure member that the kernel lacks is named'
+sed 's/start_stack/start_stuck/' "$T_DIR/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
+check BTF.task_struct '"fail".*lacks start_stack' 'so is one of another structure'
+sed 's/ARRAY_OF_MAPS/ARRAY_OF_MUPS/' "$T_DIR/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
+check BTF.maps '"fail".*lacks ARRAY_OF_MAPS' 'a kind of map that the kernel lacks is named'
+sed 's/BPF_F_MMAPABLE/BPF_F_MMUPABLE/' "$T_DIR/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
+check BTF.maps '"fail".*lacks arrays that can be mapped' 'so is that an array can be mapped into memory'
 sed 's/btf_trace_sched_switch/btf_trace_sched_swotch/' "$T_DIR/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
 check BTF.sched_switch '"fail".*sched_switch' 'a tracepoint without prototype is told'
 

@@ -54,6 +54,11 @@ like "$text" '^ +2 +1 +1 +0\.000000005 s +1  kthreadd \(kernel thread\)$' "a ker
 like "$text" 'mappings not read: EACCES' "why mappings are missing"
 like "$text" '^  user +1 +4 +0\.000001550 s  stopped: stack memory could not be read$' "stacks by verdict and reason"
 like "$text" '^  user +1 +1 +0\.000000007 s  failed: .* \(EFAULT\)$' "errors by their names"
+like "$text" '^user stacks 0\.00 % of 18446744073709551615 waits complete; 18446744073709551615 unverified; 1 helper-error; 4 no-memory$' \
+	"of how many waits the user stack is complete, kernel threads aside"
+like "$text" '^  no-memory +4 +0\.000001550 s +1  no known mapping, 0xffffffffffffffff$' "where user stacks stopped"
+like "$(cat "$TMP/json")" '"stops":\[\{"reason":"no-memory","mapped":false,"file":null,"place":"ffffffffffffffff","places":1,"waits":4,"off_cpu_ns":1550\}\]' \
+	"--json has it too"
 like "$text" '^ +8  waits\.recorded$' "counters, the last value of each"
 ok "losses in a section of their own" sh -c '
 	printf "%s\n" "$1" | sed -n "/^lost/,\$p" | grep -q "18446744073709551615  lost.ring_full"' sh "$text"

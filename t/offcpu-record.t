@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The command line, what is refused before anything is recorded, and why.
-# shellcheck disable=SC2154 # $rc, $out, $err come from lib.sh
+# shellcheck disable=SC2154,SC2016 # $rc, $out, $err come from lib.sh; sh -c expands its own
 . "$(dirname "$0")/lib.sh"
 R=$BIN/offcpu-record
 cd "$TMP" || exit 1
@@ -37,6 +37,18 @@ usage "a duration with an unknown unit" "'5y'" -a -d 5y
 usage "--min without a number" "'ms'" -a --min ms
 usage "--depth 0" "'0'" -a --depth 0
 usage "--depth beyond 512" "'513'" -a --depth 513
+usage "--unwind with a way that is none" "'cfi' is no way to unwind: auto, dwarf, fp or none" -a --unwind cfi
+usage "--unwind with nothing" "'' is no way to unwind" -a --unwind ''
+usage "--unwind with half a word" "'dwar' is no way to unwind" -a --unwind dwar
+usage "--unwind without its argument" "needs an argument" -a --unwind
+usage "-U and --unwind none together are refused" 'leave no stack' -a -U --unwind none
+usage "--unwind-memory that is no size" "'much' is not a size such as 512K, 16M or 1G" -a --unwind-memory much
+usage "--unwind-memory with an unknown unit" "'5T' is not a size" -a --unwind-memory 5T
+usage "--unwind-memory with a fraction" "'1.5G' is not a size" -a --unwind-memory 1.5G
+usage "--unwind-memory below its least" "'1023K' is out of range: 1048576 to 17179869184 bytes" -a --unwind-memory 1023K
+usage "--unwind-memory beyond its most" "'17G' is out of range" -a --unwind-memory 17G
+usage "--unwind-memory beyond every number" "'99999999999999999999' is out of range" -a --unwind-memory 99999999999999999999
+usage "--unwind-memory without its argument" "needs an argument" -a --unwind-memory
 usage "--state with a letter that is none" "'Q' is no state letter" -a --state SQ
 usage "--state R points to --preempted" 'preempted' -a --state R
 usage "--state with nothing" 'no state letter' -a --state ''
@@ -51,7 +63,7 @@ run "$R" --help
 is "$rc" 0 "--help is status 0"
 ok "--help is on stdout alone" test -s "$out" -a ! -s "$err"
 for o in pid tid comm all output duration follow force state min max preempted kthreads \
-	user-stacks kernel-stacks depth quiet verbose help version; do
+	user-stacks kernel-stacks depth unwind unwind-memory quiet verbose help version; do
 	ok "--help names --$o" grep -q -e "--$o" "$out"
 done
 run "$R" --version
@@ -150,6 +162,85 @@ B="-d 0.1 -p $$"
 	is "$?" 2 "a terminal gets no binary"
 	ok "and a sentence instead" grep -q terminal tty.out
 	run "$R" -q -o - $B
+}
+
+# Without CAP_SYS_PTRACE, and where no process can be started that compiles tables.
+# nobody COMMAND...: as an ordinary user with CAP_BPF and CAP_PERFMON
+nobody() {
+	setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all,+bpf,+perfmon \
+		--ambient-caps=-all,+bpf,+perfmon "$@"
+}
+mkdir -m 777 open
+chmod 755 "$TMP"
+cp "$R" open/offcpu-record
+chmod 755 open/offcpu-record
+if nobody true 2>"$err" && nobody "$TMP/open/offcpu-record" -q -d 0.1 -a -o open/a.cap 2>"$err"; then
+	setpriv --reuid=65534 --regid=65534 --clear-groups sleep 60 &
+	theirs=$!
+	at_exit_kill "$theirs"
+	until grep -q sleep "/proc/$theirs/comm"; do
+		sleep 0.01
+	done
+	run nobody "$TMP/open/offcpu-record" -d 0.2 -p "$theirs" -o open/b.cap
+	like "$rc $(cat "$err")" '^0 .*' "CAP_BPF and CAP_PERFMON are enough for one's own processes"
+	like "$(cat "$err")" 'user stacks: 100.00 % of 1 waits complete$' "and for their whole stacks"
+	run nobody "$TMP/open/offcpu-record" -o open/c.cap -- true
+	like "$rc $(cat "$err")" "^0 .*" "a command is not held without CAP_SYS_PTRACE, and is recorded"
+	run nobody prlimit --nproc=1 "$TMP/open/offcpu-record" -d 0.2 -p "$theirs" -o open/d.cap
+	is "$rc $("$BIN/capinfo" open/d.cap | sed -n 's/.* unwind=//p')" "0 fp" \
+		"where no tables can be made, user stacks are walked by frame pointer"
+	like "$(cat "$err")" '^  degraded: user stacks by frame pointer: cannot start a process' "and the summary says why"
+	like "$("$BIN/capinfo" open/d.cap)" 'degraded=user stacks by frame pointer: cannot start' "so does the capture"
+	run nobody prlimit --nproc=1 "$TMP/open/offcpu-record" --unwind dwarf -d 0.2 -p "$theirs" -o open/e.cap
+	is "$rc $(test -e open/e.cap || echo none)" "2 none" "--unwind dwarf makes an error of it"
+	like "$(cat "$err")" '^offcpu-record: cannot start a process that compiles unwind tables' "with the reason"
+else
+	skip "CAP_BPF and CAP_PERFMON are enough for one's own processes" "$(head -n 1 "$err")"
+fi
+
+# How user stacks are walked is said in the capture, and how they ended in the summary.
+# unwind_of CAPTURE: the option of that name
+unwind_of() {
+	"$BIN/capinfo" "$1" | sed -n 's/.* unwind=//p'
+}
+sleep 60 &
+at_exit_kill $!
+sleep_pid=$!
+until grep -q sleep "/proc/$sleep_pid/comm"; do
+	sleep 0.01
+done
+W="-d 0.2 -p $sleep_pid"
+# shellcheck disable=SC2086 # words
+if run "$R" --unwind dwarf -o dwarf.cap $W && [ "$rc" -eq 0 ]; then
+	is "$(unwind_of dwarf.cap)" dwarf "--unwind dwarf walks by unwind tables"
+	like "$(cat "$err")" 'user stacks: 100.00 % of 1 waits complete$' "the summary says how the user stacks ended"
+	like "$("$BIN/capinfo" dwarf.cap)" '^user stacks 100.00 % of 1 waits complete$' "so does capinfo"
+	like "$("$BIN/symbolize" -q dwarf.cap)" ' user=complete$' "and symbolize, of each"
+	like "$("$BIN/symbolize" -q dwarf.cap)" ' _start\+0x|__libc_start_main' "the stack reaches the program's entry"
+	is "$("$BIN/capinfo" --json dwarf.cap | grep -o '"user.complete":[0-9]*')" '"user.complete":1' "a counter too"
+	ok "and others tell of the tables" sh -c '"$1" --json dwarf.cap | grep -q "\"unwind.tables\":[1-9]"' sh "$BIN/capinfo"
+	run "$R" -o auto.cap $W
+	is "$rc $(unwind_of auto.cap)" "0 dwarf" "without --unwind it is the same where it is possible"
+	run "$R" -v --unwind-memory 1M -o small.cap $W
+	like "$rc $(cat "$err")" '^0 .*' "the least memory for tables will do for a small program"
+	like "$(cat "$err")" '^  unwind tables: [1-9][0-9]* in use, [1-9][0-9]* rows, [0-9]+ bytes; [0-9]+ files looked at' \
+		"-v tells of the tables in the summary"
+	run "$R" -o held.cap -- sleep 0.1
+	like "$rc $(cat "$err")" '^0 ' "a command is held until its tables are there, and recorded"
+	is "$("$BIN/symbolize" --format=json held.cap | grep -c '"user_stack_error":"not-ready"')" 0 \
+		"none of its waits began before them"
+else
+	skip "--unwind dwarf walks by unwind tables" "this machine does not allow them: $(head -n 1 "$err")"
+fi
+# shellcheck disable=SC2086 # words
+{
+	run "$R" --unwind fp -o fp.cap $W
+	is "$rc $(unwind_of fp.cap)" "0 fp" "--unwind fp walks by frame pointer"
+	like "$(cat "$err")" 'user stacks: 0.00 % of 1 waits complete; 1 unverified$' "of which nothing proves that it is complete"
+	ok "which is no loss, and nothing is degraded" sh -c 'grep -q "lost: nothing" "$1" && ! grep -q degraded "$1"' sh "$err"
+	run "$R" --unwind none -o none.cap $W
+	is "$rc $(unwind_of none.cap)" "0 none" "--unwind none takes no user stack"
+	ok "and says nothing of them" sh -c '! grep -q "user stacks" "$1"' sh "$err"
 }
 "$R" --follow -q -o cap2 -- /no/such/command >"$out" 2>"$err"
 is "$?" 2 "a command that does not exist is status 2"

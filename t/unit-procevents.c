@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -127,7 +128,13 @@ static void overflow(struct tap *t, struct procevents *p)
 	enum { N = 60000 };
 	uint64_t n[2] = { 0 };
 	struct pollfd pfd = { .fd = procevents_fd(p), .events = POLLIN };
+	cpu_set_t here, before;
 
+	/* a loss is told in front of the next event of that CPU */
+	CPU_ZERO(&here);
+	CPU_SET((unsigned int)sched_getcpu(), &here);
+	sched_getaffinity(0, sizeof(before), &before);
+	sched_setaffinity(0, sizeof(here), &here);
 	procevents_drain(p, false, count_any, n);
 	n[0] = n[1] = 0;
 	for (int i = 0; i < N; i++)
@@ -139,6 +146,80 @@ static void overflow(struct tap *t, struct procevents *p)
 	procevents_drain(p, false, count_any, n);
 	tap_ok(t, n[1] > 0, "events that did not fit are told");
 	tap_ok(t, n[0] + n[1] >= N + 1, "as many as there were");
+	sched_setaffinity(0, sizeof(before), &before);
+}
+
+struct at_once {
+	uint32_t pid;
+	unsigned int maps;
+	bool others;
+};
+
+static void take_at_once(void *ctx, const struct procevent *ev)
+{
+	struct at_once *a = ctx;
+
+	a->others = a->others || ev->type != PROCEVENT_MMAP;
+	a->maps += ev->pid == a->pid;
+}
+
+/* Wait until P is readable, a second at most. */
+static bool readable(struct procevents *p)
+{
+	struct pollfd pfd = { .fd = procevents_fd(p), .events = POLLIN };
+
+	return poll(&pfd, 1, 1000) == 1;
+}
+
+/* Everything that lies there is handed out, and the descriptor is not readable any more. */
+static void empty(struct procevents *p)
+{
+	struct seen s = { .ordered = true };
+	struct pollfd pfd = { .fd = procevents_fd(p), .events = POLLIN };
+
+	for (int i = 0; i < 100 && poll(&pfd, 1, 0) == 1; i++)
+		procevents_drain(p, false, take, &s);
+}
+
+static void prompt(struct tap *t)
+{
+	struct at_once a = { .pid = (uint32_t)getpid() };
+	struct seen s = { .ordered = true, .pid = a.pid };
+	struct procevents *p = NULL;
+	void *code;
+
+	if (procevents_open(true, &p, NULL) != 0) {
+		tap_skip(t, "prompt events", "they cannot be opened");
+		return;
+	}
+	procevents_at_once(p, take_at_once, &a);
+	empty(p);
+	a.maps = 0;
+	code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	tap_ok(t, readable(p), "a single mapping makes a prompt descriptor readable");
+	procevents_drain(p, true, take, &s);
+	tap_ok(t, a.maps == 1 && !a.others, "it is told at once, mappings alone");
+	for (int i = 0; i < 1000 && (procevents_pending(p) || !s.maps); i++) {
+		usleep(1000);
+		procevents_drain(p, true, take, &s);
+	}
+	tap_eq_u64(t, s.maps, 1, "and once more in its turn");
+	tap_eq_u64(t, a.maps, 1, "but at once a single time");
+	tap_ok(t, !procevents_pending(p), "then nothing is kept back");
+	munmap(code, 4096);
+	procevents_close(p);
+}
+
+/* One that is not prompt sleeps through a few events. */
+static void lazy(struct tap *t, struct procevents *p)
+{
+	struct pollfd pfd = { .fd = procevents_fd(p), .events = POLLIN };
+	void *code;
+
+	empty(p);
+	code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	tap_ok(t, poll(&pfd, 1, 20) == 0, "without it the same event waits for a buffer half full");
+	munmap(code, 4096);
 }
 
 int main(void)
@@ -159,7 +240,9 @@ int main(void)
 		return tap_done(&t);
 	one_life(&t, p);
 	settling(&t, p);
+	lazy(&t, p);
 	overflow(&t, p);
 	procevents_close(p);
+	prompt(&t);
 	return tap_done(&t);
 }

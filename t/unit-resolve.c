@@ -261,10 +261,10 @@ static void put_failures(struct capwrite *w)
 	const uint64_t one[] = { 0x1000 };
 	uint32_t id = 3;
 
-	for (uint8_t reason = CAP_R_ERRNO; reason < CAP_R_COUNT; reason++) {
+	for (uint8_t reason = CAP_R_ERRNO; reason < CAP_R_COUNT; reason++, id++) {
 		bool stopped = reason >= CAP_R_MEMORY;
 
-		put_failed(w, &(struct cap_stack){ .id = id++,
+		put_failed(w, &(struct cap_stack){ .id = id,
 				      .kind = CAP_STACK_USER,
 				      .verdict = stopped ? CAP_STOPPED : CAP_FAILED,
 				      .reason = reason,
@@ -273,12 +273,13 @@ static void put_failures(struct capwrite *w)
 				      .len = stopped,
 				      .frames = one });
 	}
-	put_failed(w, &(struct cap_stack){ .id = id++,
+	put_failed(w, &(struct cap_stack){ .id = id,
 			      .kind = CAP_STACK_USER,
 			      .verdict = CAP_TRUNCATED,
 			      .len = 1,
 			      .frames = one });
-	put_failed(w, &(struct cap_stack){ .id = id++,
+	id++;
+	put_failed(w, &(struct cap_stack){ .id = id,
 			      .kind = CAP_STACK_KERNEL,
 			      .verdict = CAP_FAILED,
 			      .reason = CAP_R_ERRNO,

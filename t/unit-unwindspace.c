@@ -272,6 +272,58 @@ static void test_procs(struct tap *t)
 	tap_ok(t, unwindspace_proc_set(s, 64, &q, NULL) == 0, "one that is there can still be replaced");
 }
 
+/* Keep even ones; count who was asked about, with what it has. */
+struct sweep {
+	unsigned int asked[200];
+	bool wrong;
+};
+
+static bool keep_even(void *ctx, uint32_t tgid, const struct unwind_proc *p)
+{
+	struct sweep *w = ctx;
+
+	w->wrong = w->wrong || tgid >= 200 || p->start_boot_ns != 1000 + tgid;
+	if (tgid < 200)
+		w->asked[tgid]++;
+	return tgid % 2 == 0;
+}
+
+static bool keep_all(void *ctx, uint32_t tgid, const struct unwind_proc *p)
+{
+	(void)tgid, (void)p;
+	++*(unsigned int *)ctx;
+	return true;
+}
+
+static void test_sweep(struct tap *t)
+{
+	_cleanup_space_ struct unwindspace *s = space(CHUNKS(2), 8);
+	struct unwind_proc p = { .exec_id = 3 }, r = { 0 };
+	struct sweep w = { .wrong = false };
+	unsigned int n = 0;
+	bool fine = true;
+
+	unwindspace_procs_sweep(s, keep_all, &n);
+	tap_eq_u64(t, n, 0, "where there is no process none is asked about");
+	tap_ok(t, !unwindspace_proc_get(s, 7, &r), "one that is not there cannot be got");
+	for (uint32_t tgid = 100; tgid < 160; tgid++) {
+		p.start_boot_ns = 1000 + tgid;
+		unwindspace_proc_set(s, tgid, &p, NULL);
+	}
+	tap_ok(t, unwindspace_proc_get(s, 107, &r) && r.start_boot_ns == 1107 && r.exec_id == 3,
+		"one that is there can");
+	unwindspace_procs_sweep(s, keep_even, &w);
+	for (uint32_t tgid = 0; tgid < 200; tgid++) {
+		bool was = tgid >= 100 && tgid < 160;
+
+		fine = fine && w.asked[tgid] == was;
+		fine = fine && unwindspace_proc_get(s, tgid, &r) == (was && tgid % 2 == 0);
+	}
+	tap_ok(t, fine && !w.wrong, "each process is asked about once, and those not wanted are gone");
+	unwindspace_procs_sweep(s, keep_all, &n);
+	tap_eq_u64(t, n, 30, "the others stay");
+}
+
 int main(void)
 {
 	const struct unwindspace_opts opts = { .bytes = CHUNKS(2) };
@@ -297,5 +349,6 @@ int main(void)
 	test_numbers(&t);
 	test_maps(&t);
 	test_procs(&t);
+	test_sweep(&t);
 	return tap_done(&t);
 }

@@ -140,14 +140,14 @@ int cli_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct er
 
 	errno = 0;
 	v = isdigit((unsigned char)s[0]) ? strtoull(s, &end, 10) : 0;
-	if (!isdigit((unsigned char)s[0]) || errno)
+	if (!isdigit((unsigned char)s[0]))
 		return err_set(e, -EINVAL, "'%s' is not a size such as 512K, 16M or 1G", s);
 	unit = *end ? strchr(units, *end) : NULL;
 	if (*end && (!unit || end[1]))
 		return err_set(e, -EINVAL, "'%s' is not a size such as 512K, 16M or 1G", s);
 	if (unit)
 		shift = 10 * (unsigned int)(unit - units + 1);
-	if (v > UINT64_MAX >> shift || v << shift < min || v << shift > max)
+	if (errno || v > UINT64_MAX >> shift || v << shift < min || v << shift > max)
 		return err_set(e, -ERANGE, "'%s' is out of range: %llu to %llu bytes", s,
 			(unsigned long long)min, (unsigned long long)max);
 	*ret = v << shift;

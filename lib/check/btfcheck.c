@@ -17,24 +17,40 @@ struct wanted {
 };
 
 enum { SWITCH, FORK, EXEC, RENAME, N_TRACE };
-enum { TASK, MM, PID, ITER, N_STRUCT };
+enum { TASK, MM, PID, UPID, PID_NS, NS, ENTITY, ITER, N_STRUCT };
 
 struct scan {
 	struct wanted trace[N_TRACE], structs[N_STRUCT];
 	uint32_t helpers, map_types; /* the enums; 0 = not there */
+	bool mmapable; /* BPF_F_MMAPABLE, in an enum without a name */
 };
 
-/* Members of task_struct; either name of a pair serves. */
-static const char *const task_members[][2] = { { "__state", "state" }, { "flags" }, { "on_cpu" }, { "mm" },
-	{ "pid" }, { "tgid" }, { "se" }, { "group_leader" }, { "thread_pid" }, { "start_boottime" },
-	{ "self_exec_id" }, { "comm" } };
+/* Members that are read, as bpf/kernel.h has them; either name serves. */
+static const struct {
+	int of;
+	const char *name, *other;
+} members[] = { { TASK, "__state", "state" }, { TASK, "flags", NULL }, { TASK, "on_cpu", NULL },
+	{ TASK, "mm", NULL }, { TASK, "pid", NULL }, { TASK, "tgid", NULL }, { TASK, "se", NULL },
+	{ TASK, "group_leader", NULL }, { TASK, "thread_pid", NULL }, { TASK, "start_boottime", NULL },
+	{ TASK, "self_exec_id", NULL }, { TASK, "comm", NULL }, { MM, "start_stack", NULL },
+	{ PID, "level", NULL }, { PID, "numbers", NULL }, { UPID, "nr", NULL }, { UPID, "ns", NULL },
+	{ PID_NS, "ns", NULL }, { NS, "inum", NULL }, { ENTITY, "sum_exec_runtime", NULL },
+	{ ENTITY, "prev_sum_exec_runtime", NULL } };
 
+/*
+ * Helpers that are called, but for those that every kernel with BTF has. The
+ * walk by unwind tables, and that of waits in progress in any case, brought
+ * the last three (Linux 5.15, 5.17 and 5.18).
+ */
 static const char *const helpers[] = { "BPF_FUNC_get_stack", "BPF_FUNC_get_task_stack",
-	"BPF_FUNC_task_storage_get", "BPF_FUNC_ringbuf_output", "BPF_FUNC_probe_read_kernel",
-	"BPF_FUNC_task_pt_regs", "BPF_FUNC_loop", "BPF_FUNC_copy_from_user_task" };
+	"BPF_FUNC_task_storage_get", "BPF_FUNC_seq_write", "BPF_FUNC_ringbuf_output",
+	"BPF_FUNC_ringbuf_reserve", "BPF_FUNC_ringbuf_query", "BPF_FUNC_probe_read_kernel",
+	"BPF_FUNC_probe_read_kernel_str", "BPF_FUNC_probe_read_user", "BPF_FUNC_task_pt_regs",
+	"BPF_FUNC_loop", "BPF_FUNC_copy_from_user_task" };
 
 static const char *const map_types[] = { "BPF_MAP_TYPE_STACK_TRACE", "BPF_MAP_TYPE_TASK_STORAGE",
-	"BPF_MAP_TYPE_RINGBUF" };
+	"BPF_MAP_TYPE_RINGBUF", "BPF_MAP_TYPE_ARRAY_OF_MAPS", "BPF_MAP_TYPE_PROG_ARRAY",
+	"BPF_MAP_TYPE_PERCPU_ARRAY", "BPF_MAP_TYPE_LRU_HASH" };
 
 /* Names that are asked for once each, appended "a, b". */
 static void append(char *buf, size_t cap, const char *name)
@@ -43,6 +59,8 @@ static void append(char *buf, size_t cap, const char *name)
 
 	snprintf(buf + len, cap - len, "%s%s", len ? ", " : "", name);
 }
+
+static bool has_value(const struct btf *btf, uint32_t id, const char *name);
 
 static void look_at(struct scan *s, const struct btf *btf, const struct btf_type *t, uint32_t id)
 {
@@ -60,6 +78,8 @@ static void look_at(struct scan *s, const struct btf *btf, const struct btf_type
 			s->helpers = id;
 		else if (strcmp(name, "bpf_map_type") == 0)
 			s->map_types = id;
+		else if (!*name && !s->mmapable)
+			s->mmapable = has_value(btf, id, "BPF_F_MMAPABLE");
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
@@ -77,6 +97,10 @@ static void scan(struct scan *s, const struct btf *btf)
 		.structs = { [TASK] = { .name = "task_struct" },
 			[MM] = { .name = "mm_struct" },
 			[PID] = { .name = "pid" },
+			[UPID] = { .name = "upid" },
+			[PID_NS] = { .name = "pid_namespace" },
+			[NS] = { .name = "ns_common" },
+			[ENTITY] = { .name = "sched_entity" },
 			[ITER] = { .name = "bpf_iter__task" } },
 	};
 	for (uint32_t id = 1; id < btf__type_cnt(btf); id++)
@@ -168,12 +192,14 @@ static void check_switch(
 		STACKMAP);
 }
 
-static void missing_members(uint32_t task, const struct btf *btf, char *buf, size_t cap)
+/* Those of structures that are not there themselves are not told too. */
+static void missing_members(const struct scan *s, const struct btf *btf, char *buf, size_t cap)
 {
-	for (size_t i = 0; i < ARRAY_LEN(task_members); i++) {
-		const char *name = task_members[i][0], *other = task_members[i][1];
+	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+		uint32_t of = s->structs[members[i].of].id;
+		const char *name = members[i].name, *other = members[i].other;
 
-		if (!has_member(btf, task, name) && !(other && has_member(btf, task, other)))
+		if (of && !has_member(btf, of, name) && !(other && has_member(btf, of, other)))
 			append(buf, cap, name);
 	}
 }
@@ -192,8 +218,7 @@ static void check_needs(
 	for (size_t i = 0; i < N_STRUCT; i++)
 		if (!s->structs[i].id)
 			append(missing, sizeof(missing), s->structs[i].name);
-	if (s->structs[TASK].id)
-		missing_members(s->structs[TASK].id, btf, missing, sizeof(missing));
+	missing_members(s, btf, missing, sizeof(missing));
 	judge(m, f, "BTF.task_struct", "every structure member that is read", missing, 0);
 	missing[0] = '\0';
 	for (size_t i = 0; i < ARRAY_LEN(helpers); i++)
@@ -204,6 +229,8 @@ static void check_needs(
 	for (size_t i = 0; i < ARRAY_LEN(map_types); i++)
 		if (!has_value(btf, s->map_types, map_types[i]))
 			append(missing, sizeof(missing), map_types[i] + strlen("BPF_MAP_TYPE_"));
+	if (!s->mmapable)
+		append(missing, sizeof(missing), "arrays that can be mapped into memory");
 	judge(m, f, "BTF.maps", "every kind of map that is used", missing, 0);
 }
 

@@ -78,14 +78,20 @@ static void check_ptrace(const struct machine *m, struct findings *f)
 
 	if (machine_tool_allows(m, TOOL_OFFCPU_RECORD, CAP_SYS_PTRACE)) {
 		findings_add(f, GROUP_CAPS, FINDING_OK, "capabilities.ptrace",
-			"offcpu-record has CAP_SYS_PTRACE: it reads the maps of every process");
+			"offcpu-record has CAP_SYS_PTRACE: it reads the maps of every process, and holds a "
+			"command "
+			"at its exec");
 		return;
 	}
 	if (!machine_tool_allows(m, TOOL_OFFCPU_RECORD, CAP_BPF))
 		return; /* what else it lacks is told by capabilities.offcpu-record, with a command for both
 			 */
 	fi = findings_add(f, GROUP_CAPS, FINDING_WARN, "capabilities.ptrace",
-		"offcpu-record lacks CAP_SYS_PTRACE: it reads the maps of its own user's processes only");
+		"offcpu-record lacks CAP_SYS_PTRACE: it reads the maps of its own user's processes only, so "
+		"that user stacks of others are walked by frame pointer and have no names, and a command "
+		"after -- is not held "
+		"until "
+		"its unwind tables are there");
 	fi->degrades = TOOL_BIT(TOOL_OFFCPU_RECORD);
 	if (!mend_otherwise(m, fi))
 		finding_mend(fi, "%s", machine_grant(m, TOOL_OFFCPU_RECORD, command, sizeof(command)));

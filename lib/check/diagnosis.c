@@ -8,6 +8,7 @@
 #include "probe.h"
 #include "symbolcheck.h"
 #include "sysctlcheck.h"
+#include "unwind_abi.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -17,18 +18,44 @@
 #define STACKMAP TOOL_BIT(TOOL_STACKMAP_TEST)
 
 /* The recorder's own programs: loaded, verified and attached, then taken away again. */
-static int probe_recorder(char *found, size_t cap, struct err *e)
+static int try_recorder(const struct unwindspace_fds *tables, struct err *e)
 {
-	const struct offcpu_opts opts = { .follow = true };
+	const struct offcpu_opts opts = { .follow = true, .tables = tables };
 	struct offcpu *o = NULL;
 	int rc = offcpu_load(&opts, &o, e);
 
 	if (!rc)
 		rc = offcpu_attach(o, e);
 	offcpu_close(o);
+	return rc;
+}
+
+static int probe_recorder(char *found, size_t cap, struct err *e)
+{
+	int rc = try_recorder(NULL, e);
+
 	if (!rc)
 		snprintf(found, cap, "the recorder's programs load and attach");
 	return rc;
+}
+
+/* As the recorder does it with unwind tables; without them it falls back on frame pointers. */
+static int probe_tables(char *found, size_t cap, struct err *e)
+{
+	const struct unwindspace_opts opts = { .bytes = 2 * UNWIND_CHUNK_BYTES, .first_chunks = 1 };
+	struct unwindspace_fds fds;
+	struct unwindspace *s = NULL;
+	int rc = unwindspace_open(&opts, &s, e);
+
+	if (!rc) {
+		unwindspace_fds(s, &fds);
+		rc = try_recorder(&fds, e);
+	}
+	unwindspace_close(s);
+	if (rc)
+		return err_prefix(e, "user stacks by frame pointer only");
+	snprintf(found, cap, "the recorder's programs walk user stacks by unwind tables");
+	return 0;
 }
 
 static const struct live {
@@ -39,6 +66,7 @@ static const struct live {
 	{ "live.stack_map", probe_stack_map, 0, STACKMAP },
 	{ "live.take_stack", probe_take_stack, RECORD | STACKMAP, 0 },
 	{ "live.recorder", probe_recorder, 0, RECORD },
+	{ "live.unwind_tables", probe_tables, RECORD, 0 },
 	{ "live.process_events", probe_process_events, RECORD, 0 },
 };
 

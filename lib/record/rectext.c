@@ -123,9 +123,14 @@ static void put_short(struct buf *b, const struct recorder_stats *st, bool verbo
 			" stacks were cut at the depth limit: --depth raises it\n");
 	if (verbose) {
 		put_count(b, "  ", st->bpf.kernel_failed, " kernel and ");
-		put_count(b, "", st->bpf.user_failed, " user stacks had no frames; ");
-		put_count(b, "", st->procs.files_unread, " files were not readable\n");
+		put_count(b, "", st->bpf.user_failed, " user stacks had no frames\n");
 	}
+	if (st->procs.files_unread)
+		put_count(b, "  ", st->procs.files_unread,
+			st->by_table
+				? " mapped files could not be read: frames in them have no names, and are "
+				  "left by frame pointer\n"
+				: " mapped files could not be read: frames in them have no names\n");
 	if (st->procs.maps_refused)
 		put_count(b, "  user frames of ", st->procs.maps_refused,
 			" processes have no names: reading their maps takes CAP_SYS_PTRACE\n");

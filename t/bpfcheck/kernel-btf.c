@@ -12,8 +12,22 @@ struct mm_struct {
 	unsigned long start_stack;
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
 struct pid {
 	unsigned int level;
+	struct upid numbers[1];
 };
 
 struct sched_entity {
@@ -47,8 +61,13 @@ typedef void (*btf_trace_task_rename)(void *, struct task_struct *, const char *
 
 enum bpf_func_id {
 	BPF_FUNC_get_stack = 67,
+	BPF_FUNC_probe_read_user = 112,
 	BPF_FUNC_probe_read_kernel = 113,
+	BPF_FUNC_probe_read_kernel_str = 115,
+	BPF_FUNC_seq_write = 127,
 	BPF_FUNC_ringbuf_output = 130,
+	BPF_FUNC_ringbuf_reserve = 131,
+	BPF_FUNC_ringbuf_query = 134,
 	BPF_FUNC_get_task_stack = 141,
 	BPF_FUNC_task_storage_get = 156,
 	BPF_FUNC_task_pt_regs = 175,
@@ -57,12 +76,21 @@ enum bpf_func_id {
 };
 
 enum bpf_map_type {
+	BPF_MAP_TYPE_PROG_ARRAY = 3,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_STACK_TRACE = 7,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 
+enum {
+	BPF_F_MMAPABLE = 1024,
+} flags;
+
 struct mm_struct mm;
+struct pid_namespace pid_ns;
 struct pid pid;
 struct task_struct task;
 struct bpf_iter__task iter;

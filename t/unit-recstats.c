@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a recording's numbers become: counters of a capture, and words. */
+#include "capread.h"
+#include "recstats.h"
+#include "rectext.h"
+#include "tap.h"
+
+#include <string.h>
+
+static struct recorder_stats stats(void)
+{
+	struct recorder_stats st = { .start_ns = 1000000000,
+		.now_ns = 3345600000,
+		.bytes = 4242,
+		.waits = 100,
+		.waits_ns = 7000499999,
+		.bpf = { .seen = 110,
+			.recorded = 100,
+			.preempted = 10,
+			.preempted_ns = 1500000000,
+			.walked_late = 3 },
+		.procs = { .images = 5 },
+		.stacks = { .stacks = 9 },
+		.by_table = true,
+		.unwind = { .procs = 4,
+			.maps_cut = 2,
+			.tables = { .files = 8,
+				.failed = 1,
+				.bare = 2,
+				.dropped = 6,
+				.cached = 3,
+				.why = "a\nb",
+				.space = { .tables = 5, .rows = 1000, .bytes = 65536 } } },
+		.degraded = "" };
+
+	capends_add(&st.user, CAP_COMPLETE, CAP_R_NONE, 90);
+	capends_add(&st.user, CAP_STOPPED, CAP_R_NO_ROW, 7);
+	capends_add(&st.user, CAP_UNVERIFIED, CAP_R_NONE, 2);
+	capends_add(&st.user, CAP_TRUNCATED, CAP_R_NONE, 1);
+	return st;
+}
+
+static struct capread *written(const struct recorder_stats *st)
+{
+	char path[] = "/tmp/unit-recstats.XXXXXX";
+	struct capwrite *w = NULL;
+	struct capread *c = NULL;
+	int fd = mkstemp(path);
+
+	close(fd);
+	if (capwrite_open(path, true, &w, NULL) != 0)
+		abort();
+	recstats_write(st, w);
+	if (capwrite_finish(w, &(struct cap_trailer){ .why = "" }, NULL) != 0 ||
+		capread_load(path, &c, NULL) != 0)
+		abort();
+	capwrite_close(w);
+	unlink(path);
+	return c;
+}
+
+static bool has(const struct capread *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_counters; i++)
+		if (strcmp(c->counters[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static void test_counters(struct tap *t)
+{
+	static const struct {
+		const char *name;
+		uint64_t value;
+	} want[] = { { "waits.recorded", 100 }, { "filtered.preempted_ns", 1500000000 },
+		{ "user.complete", 90 }, { "user.unverified", 2 }, { "user.truncated", 1 },
+		{ "user.short.no-row", 7 }, { "unwind.walked_late", 3 }, { "unwind.processes", 4 },
+		{ "unwind.maps_cut", 2 }, { "unwind.files", 8 }, { "unwind.files_failed", 1 },
+		{ "unwind.files_bare", 2 }, { "unwind.tables", 5 }, { "unwind.tables_dropped", 6 },
+		{ "unwind.tables_cached", 3 }, { "unwind.rows", 1000 }, { "unwind.bytes", 65536 } };
+	struct recorder_stats st = stats();
+	struct capread *c = written(&st);
+
+	for (size_t i = 0; i < ARRAY_LEN(want); i++)
+		tap_eq_u64(t, capread_counter(c, want[i].name), want[i].value, want[i].name);
+	tap_ok(t, !has(c, "user.short.loop"), "a reason that no stack has is not written");
+	capread_free(c);
+	st.by_table = false;
+	c = written(&st);
+	tap_ok(t, has(c, "user.complete") && !has(c, "unwind.tables"),
+		"without unwind tables their counters are not there");
+	capread_free(c);
+}
+
+/* The summary of ST as a string; free(3) it. */
+static char *told(const struct recorder_stats *st, const struct command *command, bool verbose)
+{
+	struct rectext_told how = { .name = "rec", .path = "a\033b", .command = command, .verbose = verbose };
+	struct buf b = { 0 };
+
+	rectext_summary(&b, st, &how);
+	buf_put(&b, "", 1);
+	return (char *)b.p;
+}
+
+static void says(struct tap *t, const char *text, const char *want, const char *name)
+{
+	if (!tap_ok(t, strstr(text, want) != NULL, "%s", name))
+		tap_diag("got:\n%s", text);
+}
+
+static void test_summary(struct tap *t)
+{
+	struct recorder_stats st = stats();
+	_cleanup_free_ char *text = told(&st, NULL, false);
+
+	says(t, text,
+		"rec: 2.346 s, 100 waits of 7.000 s in all, 9 stacks, 5 processes; 4242 bytes in 'a\\x1bb'\n",
+		"the head; the file's name escaped");
+	says(t, text, "\n  left out: 10 waits, 1.500 s, runnable all the while (--preempted records them)\n",
+		"what was left out, and by what");
+	says(t, text, "\n  user stacks: 90.00 % of 100 waits complete; 2 unverified; 1 truncated; 7 no-row\n",
+		"how the user stacks ended");
+	says(t, text, "\n  unwind tables of 1 files could not be made, the last for: a\\x0ab\n",
+		"tables that failed, with a reason that forges no line");
+	says(t, text, "\n  6 unwind tables had no room in memory: --unwind-memory raises the bound\n",
+		"tables that had no room, with the remedy");
+	says(t, text, "\n  lost: nothing\n", "that nothing was lost");
+	tap_ok(t, !strstr(text, "in use"), "not how many tables there are");
+}
+
+static void test_verbose(struct tap *t)
+{
+	struct recorder_stats st = stats();
+	_cleanup_free_ char *text = NULL;
+
+	st.degraded = "user stacks by frame pointer: no \033";
+	st.bpf.agg_full = 4;
+	st.procs.files_unread = 3;
+	st.lost = 4;
+	text = told(&st, NULL, true);
+	says(t, text,
+		"\n  unwind tables: 5 in use, 1000 rows, 65536 bytes; 8 files looked at, 3 from the cache, 2 "
+		"without unwind information\n",
+		"-v tells of the tables");
+	says(t, text,
+		"\n  3 mapped files could not be read: frames in them have no names, and are left by frame "
+		"pointer\n",
+		"files that could not be read, and what that means");
+	says(t, text, "\n  degraded: user stacks by frame pointer: no \\x1b\n", "what works less well");
+	says(t, text, "\n  lost: 4 waits: the aggregation map was full\n", "a loss by its cause");
+	says(t, text, "\n  lost: 0 waits: no task storage\n", "and with -v those that there were none of");
+	tap_ok(t, !strstr(text, "nothing"), "but not that nothing was lost");
+}
+
+static void test_command(struct tap *t)
+{
+	struct recorder_stats st = stats();
+	struct command c = { .pid = 77 };
+	_cleanup_free_ char *runs = told(&st, &c, false), *ended = NULL, *killed = NULL;
+
+	says(t, runs, "\n  the command still runs, as process 77\n", "a command that still runs");
+	c.ended = true;
+	c.status = 7 << 8;
+	ended = told(&st, &c, false);
+	says(t, ended, "\n  the command's exit status: 7\n", "its exit status");
+	c.status = 9;
+	killed = told(&st, &c, false);
+	says(t, killed, "\n  the command was ended by signal 9 (Killed)\n", "or the signal that ended it");
+}
+
+static void test_little(struct tap *t)
+{
+	struct recorder_stats st = { .degraded = "" };
+	_cleanup_free_ char *text = told(&st, NULL, false);
+	struct buf b = { 0 };
+
+	tap_eq_str(t, text,
+		"rec: 0.000 s, 0 waits of 0.000 s in all, 0 stacks, 0 processes; 0 bytes in 'a\\x1bb'\n"
+		"  lost: nothing\n",
+		"a recording of nothing is told in two lines");
+	st = stats();
+	st.lost = 8;
+	rectext_progress(&b, &st);
+	buf_put(&b, "", 1);
+	tap_eq_str(t, (const char *)b.p, "2.3 s  100 waits  9 stacks  5 processes  8 lost", "the progress");
+	buf_free(&b);
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+
+	test_counters(&t);
+	test_summary(&t);
+	test_verbose(&t);
+	test_command(&t);
+	test_little(&t);
+	return tap_done(&t);
+}
