@@ -60,17 +60,21 @@ FN void fn_saves_all(int a, int b, int c, int d, int e, int f)
 	sink = (a + b) * (c + d) * (e + f);
 }
 
-#define TRAP_FLAG "0x100"
+/* CHANGE the flags word on the stack. fn_stepped has no frame pointer: its CFI stays true. */
+#define CHANGE_FLAGS(change)                                                                                 \
+	__asm__ volatile("lea -128(%%rsp), %%rsp\n\t.cfi_adjust_cfa_offset 128\n\t"                          \
+			 "pushf\n\t.cfi_adjust_cfa_offset 8\n\t" change ", (%%rsp)\n\t"                      \
+			 "popf\n\t.cfi_adjust_cfa_offset -8\n\t"                                             \
+			 "lea 128(%%rsp), %%rsp\n\t.cfi_adjust_cfa_offset -128"                              \
+			 :                                                                                   \
+			 :                                                                                   \
+			 : "memory", "cc")
 
 FN void fn_stepped(void)
 {
 	int v[] = { 3, 1, 2 };
 
-	__asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushf\n\torl $" TRAP_FLAG ", (%%rsp)\n\tpopf\n\t"
-			 "lea 128(%%rsp), %%rsp"
-			 :
-			 :
-			 : "memory", "cc");
+	CHANGE_FLAGS("orl $0x100"); /* trap after each instruction */
 	fn_saves_all(1, 2, 3, 4, 5, 6);
 	snprintf(text, sizeof(text), "%d %s", v[0], "text");
 	qsort(v, 3, sizeof(v[0]), fn_compare);
@@ -79,11 +83,7 @@ FN void fn_stepped(void)
 	free(malloc((size_t)sink));
 	if (!sigsetjmp(jump, 0))
 		siglongjmp(jump, 1);
-	__asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushf\n\tandl $~" TRAP_FLAG ", (%%rsp)\n\tpopf\n\t"
-			 "lea 128(%%rsp), %%rsp"
-			 :
-			 :
-			 : "memory", "cc");
+	CHANGE_FLAGS("andl $~0x100");
 }
 
 FN void fn_go(int sig)
