@@ -554,6 +554,7 @@ static __always_inline bool step_by_fp(struct unwind_walk *w)
 	w->ucontext = 0;
 	w->regs = 0;
 	w->by_fp = 1;
+	w->retry = 0;
 	w->pc = ra;
 	w->sp = w->fp + 16;
 	w->fp = fp;

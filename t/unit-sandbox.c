@@ -418,7 +418,9 @@ static void looks(struct tap *t, bool root)
 		tap_ok(t, strstr(text, "\nGroups:\t \n") || strstr(text, "\nGroups:\t\n"), "in no group");
 	}
 	tap_ok(t, s.no_new_privs == 1 && s.seccomp == 2, "no_new_privs and seccomp are in force");
-	tap_ok(t, field(text, "\nSigIgn:\t", 16) == ignored, "it ignores what a terminal or a manager sends");
+	/* libc keeps 32 and 33 to itself: who starts this program decides on them */
+	tap_ok(t, (field(text, "\nSigIgn:\t", 16) & ~(bit(32) | bit(33))) == ignored,
+		"it ignores what a terminal or a manager sends");
 	tap_ok(t, !field(text, "\nSigCgt:\t", 16) && !field(text, "\nSigBlk:\t", 16),
 		"nothing of the parent's handlers and mask is left");
 	slurp(pid, "limits", text, sizeof(text));
