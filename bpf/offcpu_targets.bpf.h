@@ -19,7 +19,8 @@ __u32 single_tgid; /* global id */
 __u32 ns_level; /* of the recorder's PID namespace; 0 = the first one */
 __u32 ns_inum;
 __u32 self_tgid; /* global id of the recorder, never recorded; */
-__u32 worker_tgid; /* nor is its process that makes unwind tables */
+__u32 worker_tgid; /* nor is its process that makes unwind tables, */
+__u32 worker_id; /* which this is in the recorder's namespace, for find_self */
 __u32 held; /* a process (same) that is stopped at its exec until it can be recorded: no wait of it counts */
 __u32 exec_target; /* a process (id of the recorder's namespace) that becomes a target when it execs */
 char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN];
@@ -186,7 +187,7 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 	return 0;
 }
 
-/* Where the recorder stands: read once, before anything else. */
+/* Where the recorder stands, before anything else; then, whenever it has another one, its worker. */
 SEC("iter/task")
 int find_self(struct bpf_iter__task *ctx)
 {
@@ -197,6 +198,8 @@ int find_self(struct bpf_iter__task *ctx)
 	if (ctx->meta->seq == NULL || !task)
 		return 0;
 	me = (void *)bpf_get_current_task();
+	if (worker_id && our_id(task) == worker_id)
+		worker_tgid = task->tgid;
 	if (task != me)
 		return 0;
 	pid = BPF_CORE_READ(task, thread_pid);

@@ -344,11 +344,15 @@ int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e)
 	return 0;
 }
 
-/* In another PID namespace the global id is not known here; it is recorded then. */
+/* In a PID namespace the iterator has to find the global id. */
 void offcpu_leave_out(struct offcpu *o, uint32_t pid)
 {
-	if (o->first_ns)
+	if (o->first_ns) {
 		o->skel->bss->worker_tgid = pid;
+	} else if (o->skel->bss->worker_id != pid) {
+		o->skel->bss->worker_id = pid;
+		taskiter_run(o->skel->progs.find_self, 0, 1, NULL, NULL, NULL);
+	}
 }
 
 void offcpu_hold(struct offcpu *o, uint32_t pid)

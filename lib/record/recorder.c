@@ -182,6 +182,7 @@ static int publish_targets(struct recorder *r, const struct recorder_opts *o, st
 		if (procinfo_status(o->tids[i], &st))
 			rc = offcpu_images(r->bpf, st.tgid, &r->sink, e);
 	unwinder_service(r->unwinder, TABLES_MS);
+	offcpu_leave_out(r->bpf, unwinder_worker(r->unwinder));
 	return rc;
 }
 
@@ -235,10 +236,8 @@ static int load_bpf(struct recorder *r, const struct recorder_opts *o, struct er
 	opts.tables = &r->tables;
 	opts.forks_untold = !r->events;
 	rc = offcpu_load(&opts, &r->bpf, &why);
-	if (!rc) {
-		offcpu_leave_out(r->bpf, unwinder_worker(r->unwinder));
+	if (!rc)
 		return 0;
-	}
 	if (o->unwind == RECORDER_UNWIND_DWARF) {
 		if (e)
 			*e = why;
