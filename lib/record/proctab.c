@@ -22,11 +22,20 @@ struct proctab {
 	struct filetab *files;
 	struct imagetab images;
 	struct threadtab threads;
+	DIR *scanning; /* /proc, as far as it was read; NULL = whole */
 	uint32_t emitted;
 	bool remapped; /* an address got another meaning since proctab_remapped() asked */
 	struct procevent told; /* the last build ID that came before its mapping */
 	struct proctab_stats stats;
 };
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
 
 int proctab_new(bool all, bool follow, struct proctab **ret, struct err *e)
 {
@@ -54,6 +63,8 @@ void proctab_free(struct proctab *t)
 	imagetab_free(&t->images);
 	threadtab_free(&t->threads);
 	filetab_free(t->files);
+	if (t->scanning)
+		closedir(t->scanning);
 	free(t);
 }
 
@@ -133,20 +144,30 @@ int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e
 	return scan_into(t, (uint32_t)(im - t->images.images), now_ns, e);
 }
 
-void proctab_scan_all(struct proctab *t, uint64_t now_ns)
+void proctab_scan_all(struct proctab *t)
 {
-	DIR *proc = opendir("/proc");
+	t->scanning = opendir("/proc");
+}
 
-	for (struct dirent *d; proc && (d = readdir(proc));) {
-		if (isdigit((unsigned char)d->d_name[0])) {
-			uint32_t pid = (uint32_t)strtoul(d->d_name, NULL, 10);
+bool proctab_scan_some(struct proctab *t, uint64_t budget_ns)
+{
+	uint64_t began = monotonic_ns();
+	struct dirent *d = NULL;
 
-			if (!imagetab_newest(&t->images, pid))
-				proctab_scan(t, pid, now_ns, NULL);
+	while (t->scanning && (monotonic_ns() - began < budget_ns)) {
+		uint32_t pid;
+
+		d = readdir(t->scanning);
+		if (!d) {
+			closedir(t->scanning);
+			t->scanning = NULL;
+			break;
 		}
+		pid = isdigit((unsigned char)d->d_name[0]) ? (uint32_t)strtoul(d->d_name, NULL, 10) : 0;
+		if (pid && !imagetab_newest(&t->images, pid))
+			proctab_scan(t, pid, monotonic_ns(), NULL);
 	}
-	if (proc)
-		closedir(proc);
+	return !t->scanning;
 }
 
 static void on_fork(struct proctab *t, const struct procevent *ev)
@@ -270,14 +291,6 @@ void proctab_event(struct proctab *t, const struct procevent *ev)
 void proctab_announce(struct proctab *t, const struct offcpu_ev_thread *ev)
 {
 	threadtab_announce(&t->threads, ev);
-}
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
 /* The unclaimed image of TH's process that was there at FIRST_NS, else a new one read from /proc. */

@@ -27,8 +27,12 @@ void proctab_free(struct proctab *t); /* NULL is fine */
  */
 int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e);
 
-/* Scan every process of /proc. */
-void proctab_scan_all(struct proctab *t, uint64_t now_ns);
+/*
+ * Scan every process of /proc, in steps: each call of proctab_scan_some()
+ * goes on for BUDGET_NS, and is true when there is nothing left to do.
+ */
+void proctab_scan_all(struct proctab *t);
+bool proctab_scan_some(struct proctab *t, uint64_t budget_ns);
 
 void proctab_event(struct proctab *t, const struct procevent *ev);
 

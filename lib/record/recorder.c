@@ -13,6 +13,7 @@
 #define FLUSH_NS UINT64_C(1000000000)
 #define TICK_MS 100
 #define SWAP_POLL_NS 1000000
+#define SCAN_NS 1000000 /* of processes that were there before, between other things */
 #define TABLES_MS 5000 /* how long a recording waits for the unwind tables of its targets */
 #define LOOK_SHARE 10 /* looking again at waits in progress takes a tenth of the time at most */
 
@@ -26,6 +27,7 @@ struct recorder {
 	struct offcpu *bpf;
 	struct unwinder *unwinder; /* NULL = user stacks by frame pointer, or none */
 	struct unwindspace_fds tables;
+	bool scanning; /* processes that were there before are still being looked at */
 	bool swapping; /* the aggregation map: a flush is under way */
 	bool look_again; /* waits in progress lack tables that are there now */
 	uint64_t look_due_ns; /* not before */
@@ -368,7 +370,7 @@ int recorder_start(struct recorder *r, struct err *e)
 	/* what waited already has asked for tables */
 	offcpu_drain(r->bpf, &r->sink);
 	if (r->all)
-		proctab_scan_all(r->procs, recorder_now_ns());
+		proctab_scan_all(r->procs);
 	return caphost_write(r->out, r->start_ns, e);
 }
 
@@ -400,6 +402,8 @@ uint64_t recorder_timeout_ns(const struct recorder *r)
 
 	if (r->swapping)
 		due = now + SWAP_POLL_NS;
+	if (r->scanning)
+		due = now;
 
 	if (r->unwinder) {
 		due = MIN(due, unwinder_due_ns(r->unwinder));
@@ -476,6 +480,8 @@ static int flush(struct recorder *r, struct err *e)
 
 	if (r->events)
 		procevents_drain(r->events, false, take_event, r);
+	while (!proctab_scan_some(r->procs, UINT64_MAX))
+		;
 	read_symbols(r);
 	take_symbols(r);
 	for (size_t i = 0; i < r->n_rows; i++)
@@ -547,6 +553,7 @@ int recorder_service(struct recorder *r, struct err *e)
 	rc = r->unwinder ? keep_up(r, e) : 0;
 	if (rc)
 		return rc;
+	r->scanning = !proctab_scan_some(r->procs, SCAN_NS);
 	read_symbols(r);
 	if (!r->swapping) {
 		if (recorder_now_ns() < r->next_flush_ns && !offcpu_crowded(r->bpf) &&

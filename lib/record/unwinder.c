@@ -13,6 +13,7 @@
 /* A process that maps much is read again for half of the time at most. */
 #define RESCAN_SHARE 1
 #define RESCAN_MIN_NS 100000
+#define IMAGES_NS 1000000 /* how long images are looked at before other things are */
 
 /* Mappings in the kernel's sight; a forked child has its parent's until it makes its own. */
 struct block {
@@ -43,6 +44,8 @@ struct unwinder {
 	size_t n, cap;
 	struct idmap by_tgid;
 	struct block blocks; /* a ring */
+	struct offcpu_ev_image *queue; /* images whose mappings are to be read, the newest last */
+	size_t n_queue, cap_queue;
 	bool any_dirty, any_ended;
 	bool news; /* mappings were published since unwinder_service() was asked */
 	bool distrust; /* events were lost */
@@ -96,6 +99,7 @@ void unwinder_close(struct unwinder *u)
 		block_drop(u, u->procs[i].block);
 	tableset_close(u->tables);
 	free(u->procs);
+	free(u->queue);
 	idmap_free(&u->by_tgid);
 	free(u);
 }
@@ -286,6 +290,16 @@ void unwinder_prepare(struct unwinder *u, uint32_t pid)
 
 void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev)
 {
+	const struct proc *p = find_proc(u, ev->tgid);
+
+	if (p && is_image(p, ev->start_boot_ns, ev->exec_id))
+		return;
+	if (base_grow(&u->queue, &u->cap_queue, u->n_queue + 1, sizeof(*u->queue)) == 0)
+		u->queue[u->n_queue++] = *ev;
+}
+
+static void take_image(struct unwinder *u, const struct offcpu_ev_image *ev)
+{
 	struct proc *p = get_proc(u, ev->tgid);
 
 	if (!p || is_image(p, ev->start_boot_ns, ev->exec_id))
@@ -402,6 +416,23 @@ static void rescan(struct unwinder *u)
 	}
 }
 
+/*
+ * The newest first: it is going to wait soon, while those that have waited
+ * since before the recording lose nothing by waiting for their mappings.
+ */
+static void take_images(struct unwinder *u, bool all)
+{
+	uint64_t began = now_ns();
+
+	while (u->n_queue && (all || now_ns() - began < IMAGES_NS)) {
+		struct offcpu_ev_image ev = u->queue[--u->n_queue];
+
+		take_image(u, &ev);
+	}
+	if (u->n_queue)
+		u->due_ns = 0;
+}
+
 /* Tables that came or went, into the mappings that wait for them. */
 static void apply(struct unwinder *u)
 {
@@ -422,6 +453,9 @@ bool unwinder_service(struct unwinder *u, int timeout_ms)
 		trust_again(u);
 	if (u->any_dirty)
 		rescan(u);
+	else
+		u->due_ns = UINT64_MAX;
+	take_images(u, timeout_ms > 0);
 	more = u->news;
 	u->news = false;
 	if (tableset_service(u->tables, timeout_ms)) {
