@@ -69,10 +69,23 @@ enum unwind_ra {
 	UNWIND_RA_REG = 2, /* in register ra_off: vfork(2) keeps it there */
 	UNWIND_RA_END = 3, /* undefined: this is the outermost frame */
 	UNWIND_RA_UNSUPPORTED = 4,
-	UNWIND_RA_CALL = 5, /* the word at CFA - 8; ra_off: UNWIND_BX_* */
+	/*
+	 * The word at CFA - 8, where a call leaves it; ra_off then tells of a second
+	 * callee-saved register (enum unwind_bx). Only with CFA_REG and CFA_DEREF.
+	 */
+	UNWIND_RA_CALL = 5,
 };
 
-enum { UNWIND_BX_SAME = 0, UNWIND_BX_UNKNOWN = 1 };
+/*
+ * Where the caller's value of the second callee-saved register is, by which
+ * some assembly finds its CFA: RBX on x86-64. All but these is the word at
+ * CFA + ra_off, a negative multiple of 8. With other kinds of return address
+ * it is unknown.
+ */
+enum unwind_bx {
+	UNWIND_BX_SAME = 0, /* still in its register */
+	UNWIND_BX_UNKNOWN = 1, /* undefined, or not to be expressed */
+};
 
 enum unwind_flags {
 	/* the caller was interrupted: its PC is exact, all its registers are in the ucontext */

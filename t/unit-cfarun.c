@@ -67,6 +67,17 @@ static const struct {
 	{ BYTES("\x0c\7\x80\x80\x80\x80\x10"), "unsupported", "a CFA too far for a row" },
 	{ BYTES("\x86\x80\x80\x80\x80\x10"), "rsp+8 ? c-8", "a frame pointer too far for a row" },
 	{ BYTES("\xd0"), "rsp+8 u c-8", "restore of the return address" },
+	{ BYTES("\x83\3"), "rsp+8 u c-8 c-24", "offset: rbx" },
+	{ BYTES("\x83\3\xc3"), "rsp+8 u c-8", "restore: rbx is kept" },
+	{ BYTES("\x83\3\x08\3"), "rsp+8 u c-8", "same_value: rbx is kept" },
+	{ BYTES("\x09\3\3"), "rsp+8 u c-8", "register: rbx in itself" },
+	{ BYTES("\x09\3\6"), "rsp+8 u c-8 ?", "register: rbx in another one is lost" },
+	{ BYTES("\7\3"), "rsp+8 u c-8 ?", "undefined: rbx is lost" },
+	{ BYTES("\x11\3\x7e"), "rsp+8 u c-8 ?", "rbx above the frame" },
+	{ BYTES("\x83\x80\x80\x80\x80\x10"), "rsp+8 u c-8 ?", "rbx too far for a row" },
+	{ BYTES("\x10\3\2\x76\x70"), "rsp+8 u c-8 ?", "expression: rbx at the frame pointer" },
+	{ BYTES("\x83\3\x90\2"), "rsp+8 u c-16", "a return address elsewhere leaves no room for rbx" },
+	{ BYTES("\x0c\3\x10"), "rbx+16 u c-8", "def_cfa: by rbx" },
 	{ BYTES("\x08\x10"), "unsupported", "a return address that is not saved at all" },
 };
 

@@ -58,7 +58,7 @@ static uint64_t differences(const struct elffile *f, const struct unwindtab *v, 
 static void changed(struct tap *t, const struct elffile *f, const struct unwindtab *v, size_t i)
 {
 	static const char *const names[] = { "CFA's offset", "CFA's register", "CFA's kind",
-		"frame pointer's place", "return address's place", "end", "signal flag" };
+		"frame pointer's place", "return address's place", "RBX's place", "end", "signal flag" };
 	char first[256];
 
 	for (size_t k = 0; k < ARRAY_LEN(names); k++) {
@@ -79,9 +79,14 @@ static void changed(struct tap *t, const struct elffile *f, const struct unwindt
 			r.fp = r.fp == UNWIND_FP_SAME ? UNWIND_FP_CFA : UNWIND_FP_SAME;
 			break;
 		case 4:
-			r.ra_off -= 8;
+			r.ra = UNWIND_RA_CFA;
+			r.ra_off = -16;
 			break;
 		case 5:
+			r.ra = UNWIND_RA_CALL;
+			r.ra_off = r.ra_off ? UNWIND_BX_SAME : -24;
+			break;
+		case 6:
 			r.ra = UNWIND_RA_END;
 			break;
 		default:

@@ -425,7 +425,7 @@ static size_t rows_in_place(const uint8_t *p, size_t n)
 		return 0;
 	for (size_t i = 0; i < c.n_fdes; i++) {
 		const struct cfi_cie *cie = &c.cies[c.fdes[i].cie];
-		const struct cfarun_regs regs = { 7, 6, cie->ra_reg };
+		const struct cfarun_regs regs = { 7, 6, cie->ra_reg, 3 };
 		struct cfarules initial;
 		uint64_t pc;
 

@@ -26,7 +26,9 @@ static const struct unwind_rule none;
 
 static struct unwind_rule by_sp(int off)
 {
-	return (struct unwind_rule){ .cfa = UNWIND_CFA_REG, .reg = 7, .cfa_off = off, .ra_off = -8 };
+	return (struct unwind_rule){
+		.cfa = UNWIND_CFA_REG, .reg = 7, .ra = UNWIND_RA_CALL, .cfa_off = off, .ra_off = -24
+	};
 }
 
 static uint32_t chance(uint32_t *seed)
@@ -267,7 +269,7 @@ static bool safe(const struct unwindtab *v)
 		const struct unwind_rule *r = unwindtab_find(v, pc, &start, &end);
 
 		if (!r || r < v->rules || r >= v->rules + v->head->n_rules || start > pc || end <= pc ||
-			r->cfa > UNWIND_CFA_DEREF_PLUS || r->ra > UNWIND_RA_UNSUPPORTED ||
+			r->cfa > UNWIND_CFA_DEREF_PLUS || r->ra > UNWIND_RA_CALL ||
 			r->fp > UNWIND_FP_UNKNOWN)
 			return false;
 	}
@@ -365,7 +367,12 @@ static void test_refusals(struct tap *t, const struct table *tab)
 	refuse(t, tab, rules + 16, UNWIND_CFA_DEREF_PLUS + 1, 1, "kind of rule", "an unknown kind of CFA");
 	refuse(t, tab, rules + 17, 32, 1, "kind of rule", "an unknown register");
 	refuse(t, tab, rules + 18, 6, 1, "kind of rule", "an unknown kind of frame pointer");
-	refuse(t, tab, rules + 18, 5 << 4, 1, "kind of rule", "an unknown kind of return address");
+	refuse(t, tab, rules + 18, 6 << 4, 1, "kind of rule", "an unknown kind of return address");
+	refuse(t, tab, rules + 28, 2, 4, "kind of rule", "an unknown kind of second register");
+	refuse(t, tab, rules + 28, 8, 4, "kind of rule", "a second register above the frame");
+	refuse(t, tab, rules + 28, (uint32_t)-12, 4, "kind of rule", "a second register across two words");
+	refuse(t, tab, rules + 4 * 16 + 2, UNWIND_RA_CALL << 4, 1, "kind of rule",
+		"a second register where there is no room");
 	refuse(t, tab, rules + 19, 4, 1, "kind of rule", "an unknown flag");
 	refuse(t, tab, first, 1, 2, "out of order", "a first page that does not begin with row 0");
 	refuse(t, tab, first + 2, 0, 2, "out of order", "a first page without row 0");

@@ -29,7 +29,7 @@ static const struct cli cli = {
 		"2 not readable, 64 bad usage.\n",
 };
 
-#define RULE_MAX (3 * UNWINDTEXT_MAX + 16)
+#define RULE_MAX (4 * UNWINDTEXT_MAX + 16)
 
 enum mode { ROWS, SUMMARY, COMPARE };
 
@@ -128,7 +128,7 @@ static void put_head(
 
 /* --- rows --- */
 
-/* "rsp+16       c-16     c-8\n" */
+/* "rsp+16       c-16     c-8     c-24\n" */
 static void format_rule(const struct unwind_rule *rule, char *buf, size_t cap)
 {
 	const char *flag = rule->flags & UNWIND_SIGNAL       ? " signal"
@@ -138,7 +138,8 @@ static void format_rule(const struct unwind_rule *rule, char *buf, size_t cap)
 
 	unwindtext(rule, &text);
 	if (*text.ra)
-		snprintf(buf, cap, "%-12s %-8s %s%s\n", text.cfa, text.fp, text.ra, flag);
+		snprintf(buf, cap, "%-12s %-8s %s%s%s%s\n", text.cfa, text.fp, text.ra,
+			*text.bx ? "     " : "", text.bx, flag);
 	else
 		snprintf(buf, cap, "%s%s\n", text.cfa, flag);
 }
@@ -164,7 +165,7 @@ static void put_row(struct out *o, uint64_t pc, const struct unwind_rule *rule)
 
 static void put_heading(struct out *o)
 {
-	out_printf(o, "%-16s %-12s %-8s %s\n", "LOC", "CFA", "rbp", "ra");
+	out_printf(o, "%-16s %-12s %-8s %-7s %s\n", "LOC", "CFA", "rbp", "ra", "rbx");
 }
 
 /* Every row; a segment without unwind information is one. Rules are few, rows are many. */

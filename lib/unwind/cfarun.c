@@ -50,6 +50,8 @@ static struct cfarule *column(struct cfarun *r, uint64_t reg)
 {
 	if (reg == r->regs.fp)
 		return &r->now.col[CFARUN_FP];
+	if (reg == r->regs.bx)
+		return &r->now.col[CFARUN_BX];
 	if (reg == r->regs.ra)
 		return &r->now.col[CFARUN_RA];
 	if (reg == r->regs.sp)

@@ -4,7 +4,7 @@
  * the table that they describe. Floor 3.
  *
  * DWARF 5, section 6.4.2, and the GNU extensions of .eh_frame. Of the
- * columns only four are kept: the CFA, and the registers that a walk needs,
+ * columns only five are kept: the CFA, and the registers that a walk needs,
  * whose numbers the caller gives. The rules for all other registers are read
  * over. Nothing is believed: a state is remembered CFARUN_DEPTH deep at most,
  * a location never goes back, operands never pass the instructions' end.
@@ -37,7 +37,7 @@ struct cfarule {
 	};
 };
 
-enum cfarun_column { CFARUN_CFA, CFARUN_SP, CFARUN_FP, CFARUN_RA, CFARUN_COLUMNS };
+enum cfarun_column { CFARUN_CFA, CFARUN_SP, CFARUN_FP, CFARUN_RA, CFARUN_BX, CFARUN_COLUMNS };
 
 struct cfarules {
 	struct cfarule col[CFARUN_COLUMNS];
@@ -46,6 +46,7 @@ struct cfarules {
 /* Which registers the columns stand for. */
 struct cfarun_regs {
 	uint64_t sp, fp, ra;
+	uint64_t bx; /* one more that is callee-saved */
 };
 
 struct cfarun {

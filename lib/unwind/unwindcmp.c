@@ -15,9 +15,9 @@
 
 /* What leaving a frame comes to. */
 struct caller {
-	uint64_t cfa, sp, fp, ra;
+	uint64_t cfa, sp, fp, ra, bx;
 	bool end; /* there is no caller */
-	bool fp_unknown;
+	bool fp_unknown, bx_unknown;
 };
 
 /* A register's rule as libdw tells it. */
@@ -35,7 +35,7 @@ struct theirs {
 	bool signal, failed; /* failed: there is a row, and libdw cannot tell it */
 	Dwarf_Op *cfa;
 	size_t n_cfa;
-	struct place sp, fp, ra;
+	struct place sp, fp, ra, bx;
 };
 
 struct comparison {
@@ -73,6 +73,7 @@ static void describe(struct theirs *t)
 	t->failed = ra < 0 || dwarf_frame_cfa(t->frame, &t->cfa, &t->n_cfa) != 0 || !t->n_cfa;
 	ask_register(t->frame, UNWINDX86_SP, &t->sp);
 	ask_register(t->frame, UNWINDX86_FP, &t->fp);
+	ask_register(t->frame, UNWINDX86_BX, &t->bx);
 	ask_register(t->frame, ra, &t->ra);
 }
 
@@ -109,6 +110,20 @@ static bool evaluate(
 	return dwarfeval_location(m, p->ops, p->n, value);
 }
 
+/*
+ * libdw's defaults of x86-64 leave RBX out of the registers that a callee
+ * keeps, so that one of which nothing is said comes out as undefined. What it
+ * cannot tell is unknown, and the rest of the row is compared all the same.
+ */
+static void their_bx(const struct dwarfeval *m, const struct theirs *t, struct caller *ret)
+{
+	bool undefined;
+
+	ret->bx_unknown = !evaluate(m, &t->bx, UNWINDX86_BX, &ret->bx, &undefined);
+	if (!ret->bx_unknown && undefined)
+		ret->bx = dwarfeval_register(m, UNWINDX86_BX);
+}
+
 static bool their_caller(struct dwarfeval *m, const struct theirs *t, struct caller *ret)
 {
 	bool no_sp;
@@ -117,6 +132,7 @@ static bool their_caller(struct dwarfeval *m, const struct theirs *t, struct cal
 	if (t->failed || !dwarfeval_value(m, t->cfa, t->n_cfa, &ret->cfa))
 		return false;
 	m->cfa = ret->cfa;
+	their_bx(m, t, ret);
 	return evaluate(m, &t->ra, UNWINDX86_RA, &ret->ra, &ret->end) &&
 	       evaluate(m, &t->fp, UNWINDX86_FP, &ret->fp, &ret->fp_unknown) &&
 	       evaluate(m, &t->sp, UNWINDX86_SP, &ret->sp, &no_sp);
@@ -161,7 +177,12 @@ static uint64_t our_ra(const struct dwarfeval *m, const struct unwind_rule *r, u
 		return at(m, dwarfeval_register(m, UNWINDX86_SP), r->ra_off);
 	if (r->ra == UNWIND_RA_REG)
 		return dwarfeval_register(m, (uint64_t)r->ra_off);
-	return at(m, cfa, implied ? -8 : r->ra_off);
+	return at(m, cfa, implied || r->ra == UNWIND_RA_CALL ? -8 : r->ra_off);
+}
+
+static uint64_t our_bx(const struct dwarfeval *m, const struct unwind_rule *r, uint64_t cfa)
+{
+	return r->ra_off == UNWIND_BX_SAME ? dwarfeval_register(m, UNWINDX86_BX) : at(m, cfa, r->ra_off);
 }
 
 static void our_caller(const struct dwarfeval *m, const struct unwind_rule *r, struct caller *ret)
@@ -170,6 +191,9 @@ static void our_caller(const struct dwarfeval *m, const struct unwind_rule *r, s
 	ret->cfa = ret->sp = our_cfa(m, r);
 	ret->fp = our_fp(m, r, ret->cfa);
 	ret->ra = our_ra(m, r, ret->cfa);
+	ret->bx_unknown = r->ra != UNWIND_RA_CALL || r->ra_off == UNWIND_BX_UNKNOWN;
+	if (!ret->bx_unknown)
+		ret->bx = our_bx(m, r, ret->cfa);
 }
 
 /* --- both --- */
@@ -200,8 +224,8 @@ static void differ(const struct comparison *c, uint64_t pc, const struct unwind_
 		return;
 	if (r)
 		unwindtext(r, &text);
-	n = snprintf(
-		buf, sizeof(buf), "%s: ours %s %s %s; libdw", what, r ? text.cfa : "none", text.fp, text.ra);
+	n = snprintf(buf, sizeof(buf), "%s: ours %s %s %s %s; libdw", what, r ? text.cfa : "none", text.fp,
+		text.ra, text.bx);
 	len = (size_t)MAX(n, 0);
 	if (!t)
 		snprintf(buf + len, sizeof(buf) - len, " none");
@@ -210,7 +234,8 @@ static void differ(const struct comparison *c, uint64_t pc, const struct unwind_
 	else {
 		len = put_ops(buf, len, "cfa", t->cfa, t->n_cfa);
 		len = put_ops(buf, len, "rbp", t->fp.ops, t->fp.n);
-		put_ops(buf, len, "ra", t->ra.ops, t->ra.n);
+		len = put_ops(buf, len, "ra", t->ra.ops, t->ra.n);
+		put_ops(buf, len, "rbx", t->bx.ops, t->bx.n);
 	}
 	c->tell(c->arg, pc, buf);
 }
@@ -236,6 +261,8 @@ static const char *difference(const struct unwind_rule *r, const struct theirs *
 		return "sp";
 	if (!ours.fp_unknown && (theirs.fp_unknown || ours.fp != theirs.fp))
 		return "rbp";
+	if (!ours.bx_unknown && (theirs.bx_unknown || ours.bx != theirs.bx))
+		return "rbx";
 	return ((r->flags & UNWIND_SIGNAL) != 0) == t->signal ? NULL : "signal";
 }
 

@@ -5,7 +5,7 @@
  *
  * Nothing is compared as text or by kind: both sides are worked out on a
  * machine with made-up registers and memory, twice, and have to come to the
- * same CFA, stack pointer, frame pointer and return address. Where the table
+ * same CFA, stack pointer, frame pointer, RBX and return address. Where the table
  * has no row, every byte is asked of libdw too. libdw is not hardened against
  * hostile files.
  */

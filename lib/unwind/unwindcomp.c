@@ -115,7 +115,8 @@ static int read_initial(struct compiler *c, struct source *src)
 	if (!src->initial)
 		return -ENOMEM;
 	for (size_t i = 0; i < cfi->n_cies; i++) {
-		const struct cfarun_regs regs = { UNWINDX86_SP, UNWINDX86_FP, cfi->cies[i].ra_reg };
+		const struct cfarun_regs regs = { UNWINDX86_SP, UNWINDX86_FP, cfi->cies[i].ra_reg,
+			UNWINDX86_BX };
 		struct initial *in = &src->initial[i];
 
 		in->bad = !cfarun_initial(&cfi->section, &cfi->cies[i], &regs, &in->rules);
@@ -323,7 +324,7 @@ static int add_rows(
 	struct compiler *c, const struct source *src, const struct cfi_fde *f, uint64_t end, struct err *e)
 {
 	const struct cfi_cie *cie = &src->cfi.cies[f->cie];
-	const struct cfarun_regs regs = { UNWINDX86_SP, UNWINDX86_FP, cie->ra_reg };
+	const struct cfarun_regs regs = { UNWINDX86_SP, UNWINDX86_FP, cie->ra_reg, UNWINDX86_BX };
 	uint64_t pc;
 	int rc = 0;
 

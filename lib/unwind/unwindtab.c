@@ -30,13 +30,21 @@ static struct segment segment_at(const uint8_t *bytes, const struct unwindtab_se
 
 /* --- checking --- */
 
+/* ra_off of UNWIND_RA_CALL: one of enum unwind_bx, or a word below the CFA. */
+static bool good_call(const struct unwind_rule *r)
+{
+	return (r->cfa == UNWIND_CFA_REG || r->cfa == UNWIND_CFA_DEREF) && r->ra_off <= UNWIND_BX_UNKNOWN &&
+	       (r->ra_off == UNWIND_BX_UNKNOWN || r->ra_off % 8 == 0);
+}
+
 static bool good_rule(const struct unwind_rule *r)
 {
 	bool reg_ok = r->fp != UNWIND_FP_REG || (r->fp_off >= 0 && r->fp_off <= REGISTER_MAX);
 
 	reg_ok = reg_ok && (r->ra != UNWIND_RA_REG || (r->ra_off >= 0 && r->ra_off <= REGISTER_MAX));
 	return reg_ok && r->cfa >= UNWIND_CFA_REG && r->cfa <= UNWIND_CFA_DEREF_PLUS &&
-	       r->reg <= REGISTER_MAX && r->fp <= UNWIND_FP_UNKNOWN && r->ra <= UNWIND_RA_UNSUPPORTED &&
+	       r->reg <= REGISTER_MAX && r->fp <= UNWIND_FP_UNKNOWN && r->ra <= UNWIND_RA_CALL &&
+	       (r->ra != UNWIND_RA_CALL || good_call(r)) &&
 	       !(r->flags & ~(UNWIND_SIGNAL | UNWIND_IN_SYSCALL));
 }
 

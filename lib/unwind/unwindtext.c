@@ -72,6 +72,9 @@ static void put_ra(const struct unwind_rule *r, char *buf)
 	bool implied = r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS;
 
 	switch (r->ra) {
+	case UNWIND_RA_CALL:
+		put_sum(buf, "", "c", -8, "");
+		break;
 	case UNWIND_RA_CFA:
 		put_sum(buf, "", "c", implied ? -8 : r->ra_off, "");
 		break;
@@ -90,12 +93,24 @@ static void put_ra(const struct unwind_rule *r, char *buf)
 	}
 }
 
+/* What is not changed is not worth a word. */
+static void put_bx(const struct unwind_rule *r, char *buf)
+{
+	if (r->ra != UNWIND_RA_CALL || r->ra_off == UNWIND_BX_SAME)
+		return;
+	if (r->ra_off == UNWIND_BX_UNKNOWN)
+		snprintf(buf, UNWINDTEXT_MAX, "?");
+	else
+		put_sum(buf, "", "c", r->ra_off, "");
+}
+
 void unwindtext(const struct unwind_rule *rule, struct unwindtext *ret)
 {
-	*ret = (struct unwindtext){ .fp = "", .ra = "" };
+	*ret = (struct unwindtext){ .fp = "", .ra = "", .bx = "" };
 	put_cfa(rule, ret->cfa);
 	if (rule->cfa == UNWIND_CFA_NONE || rule->cfa == UNWIND_CFA_UNSUPPORTED)
 		return;
 	put_fp(rule, ret->fp);
 	put_ra(rule, ret->ra);
+	put_bx(rule, ret->bx);
 }

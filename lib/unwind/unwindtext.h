@@ -14,6 +14,9 @@
  *		?		not known
  *	ra	c-8, *(rsp+168), rdi as above
  *		end		there is none: the outermost frame
+ *	rbx	c-24		saved at CFA-24
+ *		?		not known
+ *		empty		not changed, or the row has no room to tell
  */
 #ifndef STACKTOOLS_UNWINDTEXT_H
 #define STACKTOOLS_UNWINDTEXT_H
@@ -25,7 +28,7 @@
 #define UNWINDTEXT_MAX 48 /* room for one column */
 
 struct unwindtext {
-	char cfa[UNWINDTEXT_MAX], fp[UNWINDTEXT_MAX], ra[UNWINDTEXT_MAX];
+	char cfa[UNWINDTEXT_MAX], fp[UNWINDTEXT_MAX], ra[UNWINDTEXT_MAX], bx[UNWINDTEXT_MAX];
 };
 
 /* The columns of RULE of a machine x86-64; empty ones where there is no row. */

@@ -137,6 +137,31 @@ static bool return_address(const struct cfarule *c, struct unwind_rule *ret)
 	}
 }
 
+/* Where the caller's RBX is, as UNWIND_RA_CALL keeps it in ra_off. */
+static int32_t second_register(const struct cfarule *c)
+{
+	switch (c->kind) {
+	case CFARULE_UNSPECIFIED: /* belongs to the caller: it is kept */
+	case CFARULE_SAME:
+		return UNWIND_BX_SAME;
+	case CFARULE_OFFSET:
+		return c->off < 0 && c->off % WORD == 0 && fits(c->off) ? (int32_t)c->off : UNWIND_BX_UNKNOWN;
+	case CFARULE_REGISTER:
+		return c->reg == UNWINDX86_BX ? UNWIND_BX_SAME : UNWIND_BX_UNKNOWN;
+	default:
+		return UNWIND_BX_UNKNOWN;
+	}
+}
+
+/* A return address where a call leaves it needs no offset, which is free for RBX. */
+static void add_second(const struct cfarule *c, struct unwind_rule *ret)
+{
+	if (ra_is_implied(ret) || ret->ra != UNWIND_RA_CFA || ret->ra_off != -WORD)
+		return;
+	ret->ra = UNWIND_RA_CALL;
+	ret->ra_off = second_register(c);
+}
+
 static bool fp_at(const struct cfarule *c, struct unwind_rule *ret)
 {
 	struct shape s;
@@ -192,7 +217,10 @@ static bool frame(const struct cfarules *rules, struct unwind_rule *ret)
 	if (c->kind == CFARULE_OFFSET ? !cfa_by_register(c, ret)
 				      : c->kind != CFARULE_EXPRESSION || !cfa_by_expression(c, ret))
 		return false;
-	return return_address(&rules->col[CFARUN_RA], ret) && sp_is_cfa(rules);
+	if (!return_address(&rules->col[CFARUN_RA], ret) || !sp_is_cfa(rules))
+		return false;
+	add_second(&rules->col[CFARUN_BX], ret);
+	return true;
 }
 
 /*
@@ -206,22 +234,23 @@ static bool usual(const struct cfarules *rules, struct unwind_rule *ret)
 	const struct cfarule *ra = &rules->col[CFARUN_RA];
 	uint32_t words[4];
 
-	if (cfa->kind != CFARULE_OFFSET || ra->kind != CFARULE_OFFSET || cfa->reg > LAST_GENERAL ||
-		rules->col[CFARUN_SP].kind != CFARULE_UNSPECIFIED ||
+	if (cfa->kind != CFARULE_OFFSET || ra->kind != CFARULE_OFFSET || ra->off != -WORD ||
+		cfa->reg > LAST_GENERAL || rules->col[CFARUN_SP].kind != CFARULE_UNSPECIFIED ||
 		(fp->kind != CFARULE_UNSPECIFIED && fp->kind != CFARULE_OFFSET) || !fits(cfa->off) ||
-		!fits(ra->off) || !fits(fp->off))
+		!fits(fp->off))
 		return false;
 	words[0] = UNWIND_CFA_REG | cfa->reg << 8 |
-		   (uint32_t)(fp->kind == CFARULE_OFFSET ? UNWIND_FP_CFA : UNWIND_FP_SAME) << 16;
+		   (uint32_t)(fp->kind == CFARULE_OFFSET ? UNWIND_FP_CFA : UNWIND_FP_SAME) << 16 |
+		   (uint32_t)UNWIND_RA_CALL << 20;
 	words[1] = (uint32_t)cfa->off;
 	words[2] = (uint32_t)fp->off;
-	words[3] = (uint32_t)ra->off;
+	words[3] = (uint32_t)second_register(&rules->col[CFARUN_BX]);
 	memcpy(ret, words, sizeof(*ret));
 	return true;
 }
 
 _Static_assert(offsetof(struct unwind_rule, reg) == 1 && offsetof(struct unwind_rule, cfa_off) == 4 &&
-		       offsetof(struct unwind_rule, fp_off) == 8 && UNWIND_RA_CFA == 0,
+		       offsetof(struct unwind_rule, fp_off) == 8,
 	"as usual() puts it together");
 
 bool unwindx86_is_syscall(const uint8_t *code)

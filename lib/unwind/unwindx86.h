@@ -13,7 +13,7 @@
 
 #include "unwind_abi.h"
 
-enum { UNWINDX86_FP = 6, UNWINDX86_SP = 7, UNWINDX86_RA = 16 };
+enum { UNWINDX86_BX = 3, UNWINDX86_FP = 6, UNWINDX86_SP = 7, UNWINDX86_RA = 16 };
 
 /* What a rule could not say. */
 enum unwindx86_lost {

@@ -1,12 +1,13 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Rows of call frame information, one a line: address, CFA, rbp, ra.
+# Rows of call frame information, one a line: address, CFA, rbp, ra, rbx.
 #
 #   readelf -wF FILE | readelf.pl          as readelf tells them
 #   unwindinfo FILE | readelf.pl --ours    as unwindinfo does
 #
 # Both in one form: sorted by address, gaps as "none", a row that says what the
 # one before says left out. readelf calls every expression "exp".
+# rbx stands where a row has room for it: a CFA by register, ra at c-8.
 use strict;
 use warnings;
 no warnings 'portable';	# addresses of 64 bits
@@ -14,13 +15,21 @@ no warnings 'portable';	# addresses of 64 bits
 my $ours = @ARGV && $ARGV[0] eq '--ours';
 my (@rows, %range, $pc, $end, @columns);
 
+# rbx in the form of both: unknown where it is anything but kept or saved below the CFA.
+sub with_rbx {
+	my ($cfa, $rbp, $ra, $rbx) = @_;
+
+	return join ' ', $cfa, $rbp // (), $ra // () if $cfa eq 'exp' || ($ra // '') ne 'c-8';
+	return join ' ', $cfa, $rbp, $ra, ($rbx // 'u') =~ /^(u|c-\d+)$/ ? $1 : '?';
+}
+
 sub ours {
 	while (<STDIN>) {
 		next unless /^([0-9a-f]{16}) (.*)/;
 		my ($at, @f) = ($1, split ' ', $2);
 		@f = 'none' if @f && $f[-1] eq 'in-syscall';	# by the code, not by the section
 		s/^(?:\*|plt).*/exp/ for @f;
-		push @rows, [hex $at, join ' ', grep { defined && $_ ne 'signal' } @f[0 .. 2]];
+		push @rows, [hex $at, with_rbx(grep { defined && $_ ne 'signal' } @f[0 .. 3])];
 	}
 }
 
@@ -31,7 +40,7 @@ sub row {
 
 	$others =~ s/r\d+ \((\w+)\)/$1/g;	# "r5 (rdi)"
 	@at{@columns} = split ' ', $others;
-	return join ' ', $cfa, $at{rbp} // 'u', ($at{ra} // 'u') eq 'u' ? 'end' : $at{ra};
+	return with_rbx($cfa, $at{rbp} // 'u', ($at{ra} // 'u') eq 'u' ? 'end' : $at{ra}, $at{rbx});
 }
 
 # An FDE without instructions is printed without rows: it has its CIE's.
