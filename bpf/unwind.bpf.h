@@ -80,7 +80,7 @@ struct {
 #define UNWIND_STACKS_MAX 8 /* changes of stack in a walk, other than by signals */
 #define UNWIND_WINDOW 1024 /* bytes of stack read at once: ten frames or so for the price of one word */
 
-enum unwind_bx_from { BX_LOST = 0, BX_AT_ENTRY = 1, BX_IN_MEMORY = 2 };
+enum unwind_bx_from { BX_LOST = 0, BX_AT_ENTRY = 1, BX_IN_MEMORY = 2, BX_READ = 3 };
 
 struct unwind_walk {
 	__u64 pc, sp, fp; /* of the frame at hand */
@@ -91,7 +91,7 @@ struct unwind_walk {
 	__u64 need_code; /* the same for the word of code before a return address, */
 	__u64 code_at, code; /* which is put here */
 	__u64 entry_regs; /* kernel address of struct pt_regs */
-	__u64 bx_at; /* where the second callee-saved register is, see bx_from */
+	__u64 bx_at; /* where the second callee-saved register is, or itself: see bx_from */
 	__u64 now_ns;
 	__u64 map_start, map_end, bias, word; /* the last mapping */
 	__u32 maps_chunk, maps_at, n_maps; /* the process's mappings */
@@ -284,10 +284,16 @@ static __always_inline bool bx_register(struct unwind_walk *w, __u64 *value)
 	/* the steps of a trail do not have it */
 	w->fresh_len = w->held = 0;
 	w->fresh_end = 1;
-	if (w->bx_from == BX_IN_MEMORY)
-		return user_word(w, w->bx_at, value);
-	return w->bx_from == BX_AT_ENTRY &&
-	       bpf_probe_read_kernel(value, 8, (void *)(w->entry_regs + arch_pt_regs[ARCH_BX])) == 0;
+	if (w->bx_from == BX_AT_ENTRY)
+		return bpf_probe_read_kernel(value, 8, (void *)(w->entry_regs + arch_pt_regs[ARCH_BX])) == 0;
+	if (w->bx_from == BX_IN_MEMORY) {
+		if (!user_word(w, w->bx_at, &w->bx_at))
+			return false;
+		/* read once: the frame may be done again with another window */
+		w->bx_from = BX_READ;
+	}
+	*value = w->bx_at;
+	return w->bx_from == BX_READ;
 }
 
 /* Where it is for the caller of the frame that R leaves. Only looked at when it is needed. */
