@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=sh disable=SC2034 # the rows use what is set here
+# What the rows of scripts/bench.d share; sourced in the project's folder.
+#
+#   $BIN $OBJ        where the binaries are
+#   $TMP             a folder that is removed at the end
+#   at_end PID       a process that must not outlive the row
+#   need_root NAME   ends the row with a message for anybody else
+#   quick A B        A with QUICK=1, else B
+#   programs         the BPF programs at sched_switch: id, ns of all runs, runs
+#   stop PID         SIGINT until it has ended
+
+BIN=${STACKTOOLS_BIN:-$PWD/bin}
+OBJ=${STACKTOOLS_OBJ:-$PWD/obj}
+PATH=$PATH:/usr/sbin:/sbin
+TMP=$(mktemp -d "${TMPDIR:-/tmp}/stacktools-bench.XXXXXX") || exit 2
+bench_pids=
+bench_stats=$(cat /proc/sys/kernel/bpf_stats_enabled 2>/dev/null)
+
+bench_clean() {
+	for p in $bench_pids; do
+		kill -KILL "$p" 2>/dev/null
+	done
+	[ -n "$bench_stats" ] && echo "$bench_stats" 2>/dev/null >/proc/sys/kernel/bpf_stats_enabled
+	rm -rf "$TMP"
+}
+trap bench_clean EXIT
+trap 'exit 130' INT TERM
+
+at_end() {
+	bench_pids="$bench_pids $1"
+}
+
+need_root() {
+	[ "$(id -u)" -eq 0 ] && return
+	echo "$1: needs root"
+	exit 1
+}
+
+quick() {
+	if [ -n "${QUICK:-}" ]; then echo "$1"; else echo "$2"; fi
+}
+
+# bpftool prints nothing when a program goes while it lists them: again
+programs() {
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		bpftool -j prog show 2>/dev/null | perl -MJSON::PP -0777 -e '
+			my $all = eval { decode_json(<STDIN>) };
+			exit 1 if ref $all ne "ARRAY";
+			for (@$all) {
+				print join(" ", $_->{id}, $_->{run_time_ns} // 0, $_->{run_cnt} // 0), "\n" if ($_->{name} // "") =~ /^(sched_switch|empty_switch)/;
+			}' && return
+	done
+	echo "bpftool cannot list the programs" >&2
+}
+
+# a signal that comes while a tool is not in its sleep may be lost: again
+stop() {
+	while kill -INT "$1" 2>/dev/null; do
+		sleep 0.1
+	done
+	wait "$1" 2>/dev/null
+}
