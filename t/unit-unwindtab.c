@@ -269,8 +269,7 @@ static bool safe(const struct unwindtab *v)
 		const struct unwind_rule *r = unwindtab_find(v, pc, &start, &end);
 
 		if (!r || r < v->rules || r >= v->rules + v->head->n_rules || start > pc || end <= pc ||
-			r->cfa > UNWIND_CFA_DEREF_PLUS || r->ra > UNWIND_RA_CALL ||
-			r->fp > UNWIND_FP_UNKNOWN)
+			r->cfa > UNWIND_CFA_DEREF_PLUS || r->ra > UNWIND_RA_CALL || r->fp > UNWIND_FP_UNKNOWN)
 			return false;
 	}
 	return true;
