@@ -14,6 +14,8 @@
 
 #define IDLE_NS UINT64_C(10000000000) /* how long a table that nobody maps is kept */
 #define BUSY_NS UINT64_C(1000000000) /* a table that was used so recently is not dropped for another one */
+#define WANTED_NS UINT64_C(2000000000) /* a walk that missed a table so lately asks for it again */
+#define WANTS 64 /* dropped tables whose lack is watched, by the highest numbers of tables */
 #define KEPT_BYTES (64u << 20)
 #define WORTH_ROWS 500 /* smaller tables are compiled faster than read */
 
@@ -26,6 +28,8 @@ struct file {
 	uint64_t idle_since_ns; /* when refs became 0 */
 	struct tabcache_key key;
 	uint32_t table, seg; /* READY */
+	uint32_t
+		want; /* DROPPED: a number of no table, by which BPF tells that it is missed; 0 = none left */
 	uint16_t segs;
 	uint8_t n_loads;
 	uint64_t vaddr; /* of the first segment */
@@ -48,6 +52,7 @@ struct tableset {
 	struct file *files;
 	size_t n, cap;
 	struct idmap by_key;
+	bool wants[WANTS]; /* which numbers are in use */
 	struct kept *kept;
 	size_t n_kept, cap_kept, kept_bytes;
 	uint32_t vdso;
@@ -133,8 +138,24 @@ uint32_t tableset_worker(const struct tableset *t)
 	return (uint32_t)tabworker_pid(t->worker);
 }
 
+/* A dropped file gets a number to be missed by, any other gives it back. */
+static void watch_want(struct tableset *t, struct file *f, bool dropped)
+{
+	if (f->want)
+		t->wants[UNWIND_TABLES_MAX - 1 - f->want] = false;
+	f->want = 0;
+	for (uint32_t i = 0; dropped && i < WANTS; i++) {
+		if (!t->wants[i]) {
+			t->wants[i] = true;
+			f->want = UNWIND_TABLES_MAX - 1 - i;
+			return;
+		}
+	}
+}
+
 static void change(struct tableset *t, struct file *f, enum state state)
 {
+	watch_want(t, f, state == DROPPED);
 	f->state = state;
 	f->changed = true;
 	t->any_changed = true;
@@ -371,7 +392,7 @@ void tableset_map(
 	if (f && f->state == ASKED)
 		m.table = table_word(UNWIND_PENDING, 0);
 	else if (f && (f->state == WAITING || f->state == DROPPED))
-		m.table = table_word(UNWIND_DROPPED, 0);
+		m.table = table_word(UNWIND_DROPPED, f->want);
 	for (size_t i = 0; f && f->state == READY && i < f->n_loads; i++) {
 		const struct unwindtab_load *l = &f->loads[i];
 
@@ -444,6 +465,14 @@ bool tableset_service(struct tableset *t, int timeout_ms)
 			take_answer(t, &a);
 	} while (rc > 0);
 	return t->any_changed;
+}
+
+bool tableset_wanted(const struct tableset *t, uint32_t file)
+{
+	const struct file *f = file < t->n ? &t->files[file] : NULL;
+
+	return f && f->state == DROPPED && f->want &&
+	       now_ns() - unwindspace_used_ns(t->space, f->want) < WANTED_NS;
 }
 
 void tableset_applied(struct tableset *t)

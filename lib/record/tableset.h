@@ -52,6 +52,12 @@ void tableset_map(
  */
 bool tableset_service(struct tableset *t, int timeout_ms);
 bool tableset_changed(const struct tableset *t, uint32_t file);
+
+/*
+ * Has a walk been stopped lately because FILE's table was dropped? Then
+ * tableset_file() asks for it again, as others may have become idle.
+ */
+bool tableset_wanted(const struct tableset *t, uint32_t file);
 void tableset_applied(struct tableset *t);
 
 /* An RCU grace period has passed: memory given up can be used again. */

@@ -169,7 +169,8 @@ static uint32_t file_of(struct reading *r, const struct procmap *m, const struct
 		b->space.maps[r->at].end == m->end) {
 		const struct source *s = &b->sources[r->at];
 
-		if (s->inode && s->inode == now->inode && s->dev == now->dev && s->offset == now->offset) {
+		if (s->inode && s->inode == now->inode && s->dev == now->dev && s->offset == now->offset &&
+			!tableset_wanted(r->u->tables, s->file)) {
 			tableset_hold(r->u->tables, s->file);
 			return s->file;
 		}
@@ -494,8 +495,21 @@ static void forget_ended(struct unwinder *u)
 	}
 }
 
+/* Processes that miss a table which was dropped are read again: it may have its turn now. */
+static void ask_again(struct unwinder *u)
+{
+	for (size_t i = 0; i < u->n; i++) {
+		struct proc *p = &u->procs[i];
+
+		for (uint32_t k = 0; p->known && !p->dirty && p->block && k < p->block->space.n; k++)
+			p->dirty = tableset_wanted(u->tables, p->block->sources[k].file);
+		u->any_dirty |= p->dirty;
+	}
+}
+
 void unwinder_quiet(struct unwinder *u)
 {
+	ask_again(u);
 	if (u->any_ended)
 		forget_ended(u);
 	tableset_quiet(u->tables);
