@@ -19,6 +19,7 @@ variant() {
 	printf '%s\t%s\n' "$v_name" "$v_text" >>"$TMP/variants"
 }
 
+compiler=gcc
 variant O0 "gcc -O0" -O0
 variant O1 "gcc -O1" -O1
 variant O2 "gcc -O2" -O2

@@ -43,8 +43,8 @@ for work in git_log python_storm perl_pipes compile inserts pipeline python_thre
 	at_exit_kill $!
 done
 # a first time, which makes the tables of what runs here and keeps them
-rec "$TMP/first.cap" -a -d 1
-rec "$TMP/a.cap" -a -d 3
+rec "$TMP/first.cap" -a -U -d 1
+rec "$TMP/a.cap" -a -U -d 3
 loaded=$rc
 rm go
 wait
