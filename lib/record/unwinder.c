@@ -13,6 +13,7 @@
 /* A process that maps much is read again for half of the time at most. */
 #define RESCAN_SHARE 1
 #define RESCAN_MIN_NS 100000
+#define ROOM_NS UINT64_C(2000000000) /* when mappings that found no memory are read again */
 #define IMAGES_NS 1000000 /* how long images are looked at before other things are */
 
 /* Mappings in the kernel's sight; a forked child has its parent's until it makes its own. */
@@ -32,6 +33,7 @@ struct proc {
 	uint64_t start_boot_ns;
 	bool known; /* its identity was seen */
 	bool dirty; /* something was mapped since */
+	bool cut; /* there was no memory for its mappings, which is counted */
 	bool ended; /* perhaps: the leader has exited */
 	struct block *block;
 	uint64_t due_ns; /* not to be read before */
@@ -188,13 +190,17 @@ static int read_map(void *ctx, const struct procmap *m)
 	/* vsyscall lies in the kernel's half, which BPF's search leaves out */
 	if (!(m->prot & PROT_EXEC) || m->start > INT64_MAX)
 		return 0;
+	if (r->n == UNWIND_MAPS_MAX) {
+		r->u->stats.maps_cut++;
+		return 0;
+	}
 	source.file = file_of(r, m, &source);
 	if (r->n && source.file == TABLESET_NO_FILE && r->maps[r->n - 1].end == m->start &&
 		r->maps[r->n - 1].source.file == TABLESET_NO_FILE) {
 		r->maps[r->n - 1].end = m->end;
 		return 0;
 	}
-	if (r->n == UNWIND_MAPS_MAX || base_grow(&r->maps, &r->cap, r->n + 1, sizeof(*r->maps)) != 0) {
+	if (base_grow(&r->maps, &r->cap, r->n + 1, sizeof(*r->maps)) != 0) {
 		tableset_release(r->u->tables, source.file);
 		r->u->stats.maps_cut++;
 		return 0;
@@ -252,6 +258,20 @@ static void publish(struct unwinder *u, struct proc *p)
 	u->news = true;
 }
 
+/* No memory for the mappings that were read: that is counted once, and they are read again when there may be.
+ */
+static void cut_all(struct unwinder *u, struct proc *p, const struct reading *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		tableset_release(u->tables, r->maps[i].source.file);
+	if (!r->n)
+		return;
+	if (!p->cut)
+		u->stats.maps_cut += r->n;
+	p->cut = p->dirty = u->any_dirty = true;
+	tableset_room(u->tables, r->n * sizeof(struct unwind_map));
+}
+
 /*
  * Read the mappings of P now. A process that has ended keeps what it had, for
  * its last waits; one that may not be looked at has none.
@@ -270,14 +290,13 @@ static bool scan(struct unwinder *u, struct proc *p, bool same_image)
 	if (b) {
 		block_drop(u, p->block);
 		p->block = b;
+		p->cut = false;
 	} else {
-		for (size_t i = 0; i < r.n; i++)
-			tableset_release(u->tables, r.maps[i].source.file);
-		u->stats.maps_cut += r.n;
+		cut_all(u, p, &r);
 	}
 	free(r.maps);
 	took = now_ns() - began;
-	p->due_ns = began + took + MAX(took * RESCAN_SHARE, RESCAN_MIN_NS);
+	p->due_ns = began + took + (p->cut ? ROOM_NS : MAX(took * RESCAN_SHARE, RESCAN_MIN_NS));
 	return b != NULL;
 }
 
