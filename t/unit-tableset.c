@@ -178,7 +178,7 @@ static void test_least_used(struct tap *t)
 	tap_ok(t, stats(s).space.tables == 3 && stats(s).dropped == 0, "three tables fill a megabyte");
 	use(s, file[0], &m[0], 10);
 	use(s, file[1], &m[1], 20);
-	use(s, file[2], &m[2], 5);
+	use(s, file[2], &m[2], 8);
 	file[3] = settled(s, &m[3]);
 	tap_eq_u64(t, tables(s, m, file), 5, "for a fourth one the least used goes, and it alone");
 	tap_ok(t, state(s, file[3], &m[3]) == UNWIND_DROPPED, "the new one has to wait until that is quiet");
@@ -207,7 +207,7 @@ static void test_least_used(struct tap *t)
 
 	tableset_release(s, file[2]);
 	usleep(2100000);
-	use(s, file[0], &m[0], 1000);
+	use(s, file[0], &m[0], 30);
 	use(s, file[1], &m[1], 0);
 	tap_ok(t, tableset_wanted(s, file[1]), "some time later it is");
 	settled(s, &m[1]);

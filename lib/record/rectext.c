@@ -118,7 +118,8 @@ static void put_tables(struct buf *b, const struct recorder_stats *st, bool verb
 		put_count(b, "  ", t->dropped,
 			" unwind tables had no room in memory: --unwind-memory raises the bound\n");
 	if (st->unwind.maps_cut)
-		put_count(b, "  ", st->unwind.maps_cut, " mappings are beyond what a process can have\n");
+		put_count(b, "  ", st->unwind.maps_cut,
+			" mappings are beyond what a process can have, or had no room in memory\n");
 }
 
 static void put_short(struct buf *b, const struct recorder_stats *st, bool verbose)

@@ -14,10 +14,15 @@
 #include <time.h>
 
 #define IDLE_NS UINT64_C(10000000000) /* how long a table that nobody maps is kept */
-#define BUSY_NS UINT64_C(1000000000) /* a table that was used so recently is not dropped for another one */
+#define BUSY_NS                                                                                              \
+	UINT64_C(5000000000) /* a table that was used so recently is not dropped: no two take turns          \
+			      */
 #define WANTED_NS UINT64_C(2000000000) /* a walk that missed a table so lately asks for it again */
 #define REFUSED_MOST 6 /* each refusal doubles the time to the next try, from WANTED_NS up to a minute */
 #define WANTS 1024 /* dropped tables are missed by the highest numbers of tables, which they may share */
+#define MAPS_SHARE                                                                                           \
+	8 /* tables leave an eighth of the memory to mappings: without these they are of no use              \
+	   */
 #define WAIT_QUIETS 2 /* what was given up is free after so many, */
 #define WAIT_ROUNDS 3 /* and perhaps in pieces too small: more is given up so often */
 #define KEPT_BYTES (64u << 20)
@@ -64,6 +69,9 @@ struct tableset {
 	struct kept *kept;
 	size_t n_kept, cap_kept, kept_bytes;
 	uint64_t idle_ns;
+	uint64_t table_bytes; /* used by tables and mappings, beyond which no table is added */
+	uint64_t maps_asked, maps_given; /* for tableset_room(): not free yet */
+	unsigned int maps_quiets; /* since that began */
 	uint32_t vdso;
 	bool any_changed;
 	struct tableset_stats stats;
@@ -111,6 +119,8 @@ int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struc
 		return rc;
 	}
 	t->vdso = TABLESET_NO_FILE;
+	t->table_bytes = space.bytes - UNWIND_CHUNK_BYTES;
+	t->table_bytes -= t->table_bytes / MAPS_SHARE;
 	t->idle_ns = opts->idle_ns ? opts->idle_ns : IDLE_NS;
 	/* without one, tables are compiled each time */
 	tabcache_open(TABCACHE_BYTES_DEFAULT, &t->cache, NULL);
@@ -241,9 +251,18 @@ static bool make_room(struct tableset *t, size_t len)
 	return true;
 }
 
+/* Many processes ask at the same time, each for little: one table does for all of them. */
 bool tableset_room(struct tableset *t, size_t len)
 {
-	return make_room(t, len);
+	const size_t step = MAX(len, (size_t)UNWIND_CHUNK_BYTES / 8);
+
+	if (t->maps_asked + len > t->maps_given) {
+		if (!make_room(t, step))
+			return false;
+		t->maps_given += step;
+	}
+	t->maps_asked += len;
+	return true;
 }
 
 static void keep_place(struct file *f, const struct unwindtab *tab)
@@ -277,6 +296,19 @@ static bool wait_for_room(struct tableset *t, struct file *f, const uint8_t *byt
 	return true;
 }
 
+/* As unwindspace_add(), but not into what is left to mappings. */
+static int add_table(struct tableset *t, struct file *f, const struct unwindtab *tab, size_t len)
+{
+	struct unwindspace_stats st;
+
+	if (len > t->table_bytes)
+		return -E2BIG;
+	unwindspace_stats(t->space, &st);
+	if (st.bytes_used + len > t->table_bytes)
+		return -ENOSPC;
+	return unwindspace_add(t->space, tab, &f->table, &f->seg, NULL);
+}
+
 /* The table of F into the kernel; where there is no room it waits for what is given up for it. */
 static void install(struct tableset *t, struct file *f, const uint8_t *bytes, size_t len)
 {
@@ -293,7 +325,7 @@ static void install(struct tableset *t, struct file *f, const uint8_t *bytes, si
 		change(t, f, BARE);
 		return;
 	}
-	rc = unwindspace_add(t->space, &tab, &f->table, &f->seg, &why);
+	rc = add_table(t, f, &tab, len);
 	if (!rc) {
 		keep_place(f, &tab);
 		f->len = len;
@@ -658,6 +690,10 @@ void tableset_quiet(struct tableset *t)
 	uint64_t now = now_ns();
 
 	unwindspace_quiet(t->space);
+	if (t->maps_given && ++t->maps_quiets >= WAIT_QUIETS) {
+		t->maps_asked = t->maps_given = 0;
+		t->maps_quiets = 0;
+	}
 	for (size_t i = 0; i < t->n; i++) {
 		struct file *f = &t->files[i];
 
