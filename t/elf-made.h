@@ -104,7 +104,7 @@ static inline bool elf_write(const char *path, uint32_t rows)
 	return good;
 }
 
-/* What this process has mapped at START, with a path that is the caller's. */
+/* What this process has mapped at START, with a path that stays. */
 struct elf_found {
 	uint64_t start;
 	struct procmap m;
@@ -113,12 +113,15 @@ struct elf_found {
 
 static inline int elf_is_it(void *ctx, const struct procmap *m)
 {
+	static char paths[256][128];
+	static unsigned int n;
 	struct elf_found *f = ctx;
 
 	if (m->start != f->start)
 		return 0;
 	f->m = *m;
-	f->m.path = strdup(m->path);
+	f->m.path = paths[n % 256];
+	snprintf(paths[n++ % 256], sizeof(paths[0]), "%s", m->path);
 	f->there = true;
 	return 1;
 }

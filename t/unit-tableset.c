@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #define SECOND UINT64_C(1000000000)
@@ -407,14 +408,14 @@ static void set_descriptors(rlim_t soft)
 		abort();
 }
 
-static void end_worker(struct tableset *s, unsigned int wait_us)
+/* Kill it, and wait for its end without taking that away. */
+static void end_worker(struct tableset *s)
 {
 	pid_t pid = (pid_t)tableset_worker(s);
+	siginfo_t how;
 
-	if (pid > 0)
-		kill(pid, SIGKILL);
-	/* a killed process takes its time to die */
-	usleep(wait_us);
+	if (pid > 0 && kill(pid, SIGKILL) == 0)
+		waitid(P_PID, (id_t)pid, &how, WEXITED | WNOWAIT);
 }
 
 static void test_worker(struct tap *t)
@@ -423,12 +424,12 @@ static void test_worker(struct tap *t)
 	struct procmap a = map_new("a1", SMALL), b = map_new("a2", SMALL), c = map_new("a3", SMALL);
 	uint32_t first = settled(s, &a), file;
 
-	end_worker(s, 20000);
+	end_worker(s);
 	file = settled(s, &b);
 	tap_ok(t, state(s, file, &b) == UNWIND_TABLE && stats(s).worker_lost == 0,
 		"a worker that died is replaced");
 	file = file_of(s, &c);
-	end_worker(s, 20000);
+	end_worker(s);
 	set_descriptors(3);
 	tableset_service(s, 0);
 	tableset_service(s, 0);
@@ -451,7 +452,7 @@ static void test_no_worker(struct tap *t)
 
 	/* one that dies at once, each time: without a file to blame */
 	for (int i = 0; i < 1000 && !stats(s).worker_lost; i++) {
-		end_worker(s, 1000);
+		end_worker(s);
 		if (i == 1)
 			second = file_of(s, &b);
 		tableset_service(s, 0);
