@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #define PHDRS_MAX 1024
-#define NOTES_MAX (1u << 20) /* bytes of all segments: a thousand of a megabyte would take a second */
+#define NOTES_MAX (1u << 20) /* bytes of all segments: a thousand of a megabyte would take seconds */
 
 /* Bytes at an offset of a file or an image; short reads are an end of file. */
 struct source {
