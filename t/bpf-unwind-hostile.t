@@ -23,6 +23,11 @@ start wild "$W/hostile" wild
 start loops "$W/hostile" loops
 start device "$W/hostile" device
 start many "$W/hostile" map "$W/good.so" 5000
+ways='fifo device loop directory gone'
+for how in $ways; do
+	cp "$W/good.so" "$W/$how.so"
+	start "is-$how" "$W/hostile" replaced "$W/$how.so" "$how"
+done
 cp "$W/good.so" "$W/cut.so"
 start cut "$W/hostile" map "$W/cut.so"
 cp "$W/dllib.so" "$W/changing.so"
@@ -81,6 +86,9 @@ verdicts device | diag
 
 for kind in good many; do
 	is "$(verdicts "$kind")" "mapped complete none" "a correct file ($kind) is walked to the end"
+done
+for how in $ways; do
+	is "$(verdicts "is-$how")" "mapped complete none" "a correct file whose path leads to something else ($how): too"
 done
 for kind in garbage nops rows pointers remember claim cut changing; do
 	verdicts "$kind" >"$TMP/v"

@@ -120,6 +120,40 @@ static void spoilt(struct tap *t)
 	none(t, "a big-endian file", &g, sizeof(g));
 }
 
+/* Many segments of notes, of which the last one has a build ID; the others are SIZE bytes of nothing each. */
+static bool found_behind(size_t segments, uint64_t size)
+{
+	struct {
+		Elf64_Ehdr eh;
+		Elf64_Phdr ph[1024];
+		struct tiny last;
+	} *f = calloc(1, sizeof(*f));
+	struct cap_build_id id = { .len = 0 };
+	int fd;
+
+	if (!f)
+		return false;
+	f->last = tiny();
+	f->eh = f->last.eh;
+	f->eh.e_phnum = (uint16_t)(segments + 1);
+	for (size_t i = 0; i < segments; i++)
+		f->ph[i] = (Elf64_Phdr){ .p_type = PT_NOTE, .p_offset = 1 << 20, .p_filesz = size };
+	f->ph[segments] = f->last.ph;
+	f->ph[segments].p_offset = sizeof(*f) - sizeof(f->last) + offsetof(struct tiny, nh);
+	fd = file_of(f, sizeof(*f));
+	if (ftruncate(fd, 2 << 20) != 0 || buildid_read(fd, &id) != 0)
+		id.len = 0;
+	close(fd);
+	free(f);
+	return id.len == 20;
+}
+
+static void bombs(struct tap *t)
+{
+	tap_ok(t, found_behind(1000, 1000), "a build ID behind a thousand segments of notes is found");
+	tap_ok(t, !found_behind(1000, 1 << 20), "behind a gigabyte of them nobody looks for it");
+}
+
 /* Notes that end at a page that cannot be read: a look past them is a crash. */
 static void at_the_edge(struct tap *t)
 {
@@ -153,6 +187,7 @@ int main(void)
 	none(&t, "a text",
 		"#!/bin/sh\necho this is a script and longer than an ELF header would be, by far\n", 77);
 	spoilt(&t);
+	bombs(&t);
 	at_the_edge(&t);
 	tap_ok(&t, buildid_in_notes(longest, sizeof(longest), 4, &id) && id.len == 64,
 		"an ID of 64 bytes is taken");

@@ -29,6 +29,8 @@ static struct recorder_stats stats(void)
 				.bare = 2,
 				.dropped = 6,
 				.cached = 3,
+				.worker_lost = 1,
+				.worker_why = "c\nd",
 				.why = "a\nb",
 				.space = { .tables = 5, .rows = 1000, .bytes = 65536 } } },
 		.degraded = "" };
@@ -77,7 +79,8 @@ static void test_counters(struct tap *t)
 		{ "user.short.no-row", 7 }, { "unwind.walked_late", 3 }, { "unwind.processes", 4 },
 		{ "unwind.maps_cut", 2 }, { "unwind.files", 8 }, { "unwind.files_failed", 1 },
 		{ "unwind.files_bare", 2 }, { "unwind.tables", 5 }, { "unwind.tables_dropped", 6 },
-		{ "unwind.tables_cached", 3 }, { "unwind.rows", 1000 }, { "unwind.bytes", 65536 } };
+		{ "unwind.tables_cached", 3 }, { "unwind.worker_lost", 1 }, { "unwind.rows", 1000 },
+		{ "unwind.bytes", 65536 } };
 	struct recorder_stats st = stats();
 	struct capread *c = written(&st);
 
@@ -123,6 +126,8 @@ static void test_summary(struct tap *t)
 		"how the user stacks ended");
 	says(t, text, "\n  unwind tables of 1 files could not be made, the last for: a\\x0ab\n",
 		"tables that failed, with a reason that forges no line");
+	says(t, text, "\n  the process that makes unwind tables was lost 1 times: c\\x0ad\n",
+		"that nothing makes tables any more, and why");
 	says(t, text, "\n  6 unwind tables had no room in memory: --unwind-memory raises the bound\n",
 		"tables that had no room, with the remedy");
 	says(t, text, "\n  lost: nothing\n", "that nothing was lost");

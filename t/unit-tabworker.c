@@ -370,13 +370,18 @@ static void dies_idle(struct tap *t)
 	tap_ok(t, idle_death(w) && next_worker(w, tabworker_pid(w), &e) == 0,
 		"a death without a file is seen, and made up for");
 	ask(w, "good", 1);
-	tap_ok(t, answers(w, 1, 0, "good"), "by a process that works");
+	tap_ok(t, answers(w, 1, 0, "good") && !tabworker_over(w), "by a process that works");
 	for (; deaths < 3 && rc == 0; deaths++)
 		rc = idle_death(w) ? next_worker(w, tabworker_pid(w), &e) : -1;
 	tap_ok(t, rc == -EIO && deaths == 3 && strstr(e.msg, "stays alive") && strstr(e.msg, "Killed"),
 		"three deaths in a row without a file are the end");
-	ask(w, "good", 2);
-	tap_ok(t, tabworker_next(w, -1, &a, &e) == -EIO && tabworker_pid(w) == 0, "and it stays so");
+	tap_ok(t, tabworker_over(w) && tabworker_next(w, -1, &a, &e) == -EIO && tabworker_pid(w) == 0,
+		"and it stays so");
+	e = (struct err){ 0 };
+	tap_ok(t,
+		tabworker_ask(w, STDIN_FILENO, 2, &e) == -EIO && strstr(e.msg, "Killed") &&
+			tabworker_pending(w) == 0,
+		"nothing more is taken then, for the same reason");
 	tabworker_close(w);
 }
 
@@ -583,7 +588,7 @@ static int cannot_begin(void)
 	ask(w, "good", 1);
 	ok = tabworker_next(w, -1, &a, &e) == -EIO &&
 	     strstr(e.msg, "bind a process to its parent: Permission");
-	ok = ok && tabworker_pending(w) == 1;
+	ok = ok && tabworker_over(w) && tabworker_pending(w) == 0;
 	tabworker_close(w);
 	return !ok;
 }

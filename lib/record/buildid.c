@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #define PHDRS_MAX 1024
-#define NOTES_MAX (1u << 20)
+#define NOTES_MAX (1u << 20) /* bytes of all segments: a thousand of a megabyte would take seconds */
 
 /* Bytes at an offset of a file or an image; short reads are an end of file. */
 struct source {
@@ -99,14 +99,16 @@ static struct segment segment_read(struct rd *r, bool is64)
 	return s;
 }
 
-static int scan_notes(const struct source *src, const struct segment *seg, struct cap_build_id *ret)
+static int scan_notes(
+	const struct source *src, const struct segment *seg, size_t *budget, struct cap_build_id *ret)
 {
-	size_t size = (size_t)MIN(seg->size, NOTES_MAX);
+	size_t size = (size_t)MIN(seg->size, *budget);
 	_cleanup_free_ uint8_t *notes = malloc(size ? size : 1);
 	ssize_t n;
 
 	if (!notes)
 		return -ENOMEM;
+	*budget -= size;
 	n = fetch(src, notes, size, seg->offset);
 	if (n > 0)
 		buildid_in_notes(notes, (size_t)n, seg->align == 8 ? 8 : 4, ret);
@@ -120,6 +122,7 @@ static int scan(const struct source *src, struct cap_build_id *ret)
 	bool is64;
 	uint64_t phoff;
 	uint16_t phentsize, phnum;
+	size_t budget = NOTES_MAX;
 
 	ret->len = 0;
 	if (n < 0)
@@ -143,7 +146,7 @@ static int scan(const struct source *src, struct cap_build_id *ret)
 	r = rd_init(table, (size_t)n);
 	while (rd_left(&r) >= phentsize && !ret->len) {
 		struct segment seg = segment_read(&r, is64);
-		int rc = seg.type == PT_NOTE ? scan_notes(src, &seg, ret) : 0;
+		int rc = seg.type == PT_NOTE ? scan_notes(src, &seg, &budget, ret) : 0;
 
 		if (rc)
 			return rc;

@@ -14,7 +14,7 @@
 
 /*
  * Read the build ID of FD, a regular file. *RET has length 0 when the file is
- * no little-endian ELF or has no build ID. 0 or -errno of a failed read.
+ * no little-endian ELF or has no build ID in the first MiB of its notes. 0 or -errno of a failed read.
  */
 int buildid_read(int fd, struct cap_build_id *ret);
 

@@ -15,7 +15,6 @@
 #define GROW_MOST 256 /* each is a descriptor until it is in place */
 #define JOBS 8 /* threads that may wait for RCU at the same time */
 #define CHUNKS_MOST 65000 /* each is a mapping, and vm.max_map_count is 65530 */
-#define MAP_HEADER 4096 /* in front of values that can be mapped, in pages of its own */
 #define POLL_US 50
 
 enum phase { MAKING, INSTALLING, DONE };
@@ -386,6 +385,6 @@ int chunks_fd(const struct chunks *c)
 void chunks_stats(const struct chunks *c, struct chunks_stats *ret)
 {
 	ret->chunks = c->end - 1;
-	ret->bytes = ret->chunks * (UNWIND_CHUNK_BYTES + MAP_HEADER);
+	ret->bytes = ret->chunks * (UNWIND_CHUNK_BYTES + CHUNKS_MAP_HEADER);
 	ret->bytes_used = c->used * UNWIND_GRAIN;
 }

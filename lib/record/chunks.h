@@ -23,6 +23,8 @@
 #include "unwind_abi.h"
 
 #define CHUNKS_GRAINS (UNWIND_CHUNK_BYTES / UNWIND_GRAIN) /* of a chunk */
+#define CHUNKS_MAP_HEADER                                                                                    \
+	4096 /* bytes of the kernel for each chunk more: in front of values that can be mapped */
 #define CHUNKS_GRAINS_OF(bytes) ((uint32_t)(((bytes) + UNWIND_GRAIN - 1) / UNWIND_GRAIN))
 
 struct chunks;

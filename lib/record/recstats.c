@@ -76,6 +76,7 @@ static void write_tables(const struct recorder_stats *st, struct capwrite *w)
 		{ "unwind.tables", t->space.tables },
 		{ "unwind.tables_dropped", t->dropped },
 		{ "unwind.tables_cached", t->cached },
+		{ "unwind.worker_lost", t->worker_lost },
 		{ "unwind.rows", t->space.rows },
 		{ "unwind.bytes", t->space.bytes },
 	};

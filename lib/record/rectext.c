@@ -109,11 +109,17 @@ static void put_tables(struct buf *b, const struct recorder_stats *st, bool verb
 		buftext_escaped(b, t->why, TEXT_LINE);
 		buftext_str(b, "\n");
 	}
+	if (t->worker_lost) {
+		put_count(b, "  the process that makes unwind tables was lost ", t->worker_lost, " times: ");
+		buftext_escaped(b, t->worker_why, TEXT_LINE);
+		buftext_str(b, "\n");
+	}
 	if (t->dropped)
 		put_count(b, "  ", t->dropped,
 			" unwind tables had no room in memory: --unwind-memory raises the bound\n");
 	if (st->unwind.maps_cut)
-		put_count(b, "  ", st->unwind.maps_cut, " mappings are beyond what a process can have\n");
+		put_count(b, "  ", st->unwind.maps_cut,
+			" mappings are beyond what a process can have, or had no room in memory\n");
 }
 
 static void put_short(struct buf *b, const struct recorder_stats *st, bool verbose)

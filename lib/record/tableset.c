@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "tableset.h"
 #include "buildid.h"
+#include "chunks.h"
 #include "idmap.h"
 #include "mapfile.h"
 #include "tabcache.h"
@@ -13,9 +14,17 @@
 #include <time.h>
 
 #define IDLE_NS UINT64_C(10000000000) /* how long a table that nobody maps is kept */
-#define BUSY_NS UINT64_C(1000000000) /* a table that was used so recently is not dropped for another one */
+#define BUSY_NS                                                                                              \
+	UINT64_C(5000000000) /* a table that was used so recently is not dropped: no two take turns          \
+			      */
 #define WANTED_NS UINT64_C(2000000000) /* a walk that missed a table so lately asks for it again */
-#define WANTS 64 /* dropped tables whose lack is watched, by the highest numbers of tables */
+#define REFUSED_MOST 6 /* each refusal doubles the time to the next try, from WANTED_NS up to a minute */
+#define WANTS 1024 /* dropped tables are missed by the highest numbers of tables, which they may share */
+#define MAPS_SHARE                                                                                           \
+	8 /* tables leave an eighth of the memory to mappings: without these they are of no use              \
+	   */
+#define WAIT_QUIETS 2 /* what was given up is free after so many, */
+#define WAIT_ROUNDS 3 /* and perhaps in pieces too small: more is given up so often */
 #define KEPT_BYTES (64u << 20)
 #define WORTH_ROWS 500 /* smaller tables are compiled faster than read */
 
@@ -24,18 +33,20 @@ enum state { ASKED, READY, BARE, WAITING, DROPPED };
 struct file {
 	enum state state;
 	bool changed;
+	uint8_t quiets, rounds; /* WAITING: since the last make_room(), and how many of these */
+	uint8_t refused; /* how often there was no room for it, in a row */
 	uint32_t refs;
+	uint32_t next; /* another file with the same hash, NO_FILE = none */
 	uint64_t idle_since_ns; /* when refs became 0 */
+	uint64_t again_ns; /* DROPPED: not to be asked for before; UINT64_MAX = it never fits */
 	struct tabcache_key key;
 	uint32_t table, seg; /* READY */
-	uint32_t
-		want; /* DROPPED: a number of no table, by which BPF tells that it is missed; 0 = none left */
 	uint16_t segs;
 	uint8_t n_loads;
 	uint64_t vaddr; /* of the first segment */
 	struct unwindtab_load *loads;
 	uint8_t *bytes; /* WAITING for memory: the table */
-	size_t len;
+	size_t len; /* WAITING, READY: of the table */
 };
 
 /* A table for the disk. Written at the end: a disk may keep its writers waiting. */
@@ -52,9 +63,15 @@ struct tableset {
 	struct file *files;
 	size_t n, cap;
 	struct idmap by_key;
-	bool wants[WANTS]; /* which numbers are in use */
+	struct idmap refused; /* devices and inodes of files that may not even be looked at */
+	bool worker_missing; /* none could be started just now, */
+	bool worker_gone; /* or ever will be */
 	struct kept *kept;
 	size_t n_kept, cap_kept, kept_bytes;
+	uint64_t idle_ns;
+	uint64_t table_bytes; /* used by tables and mappings, beyond which no table is added */
+	uint64_t maps_asked, maps_given; /* for tableset_room(): not free yet */
+	unsigned int maps_quiets; /* since that began */
 	uint32_t vdso;
 	bool any_changed;
 	struct tableset_stats stats;
@@ -78,9 +95,15 @@ static uint64_t default_bytes(void)
 	return MIN(all / 16, UINT64_C(512) << 20);
 }
 
+/* The kernel's header of each chunk counts, chunk 0 takes no memory. */
+static uint64_t chunk_bytes(uint64_t bound)
+{
+	return (bound / (UNWIND_CHUNK_BYTES + CHUNKS_MAP_HEADER) + 1) * UNWIND_CHUNK_BYTES;
+}
+
 int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struct err *e)
 {
-	struct unwindspace_opts space = { .bytes = opts->bytes ? opts->bytes : default_bytes(),
+	struct unwindspace_opts space = { .bytes = chunk_bytes(opts->bytes ? opts->bytes : default_bytes()),
 		.segs = opts->all ? 0 : 16384,
 		.procs = opts->all ? 32768 : 8192,
 		.first_chunks = opts->all ? 32 : 8 };
@@ -96,6 +119,9 @@ int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struc
 		return rc;
 	}
 	t->vdso = TABLESET_NO_FILE;
+	t->table_bytes = space.bytes - UNWIND_CHUNK_BYTES;
+	t->table_bytes -= t->table_bytes / MAPS_SHARE;
+	t->idle_ns = opts->idle_ns ? opts->idle_ns : IDLE_NS;
 	/* without one, tables are compiled each time */
 	tabcache_open(TABCACHE_BYTES_DEFAULT, &t->cache, NULL);
 	*ret = t;
@@ -120,6 +146,7 @@ void tableset_close(struct tableset *t)
 	}
 	free(t->files);
 	idmap_free(&t->by_key);
+	idmap_free(&t->refused);
 	free(t);
 }
 
@@ -138,24 +165,14 @@ uint32_t tableset_worker(const struct tableset *t)
 	return (uint32_t)tabworker_pid(t->worker);
 }
 
-/* A dropped file gets a number to be missed by, any other gives it back. */
-static void watch_want(struct tableset *t, struct file *f, bool dropped)
+/* A number of no table, by which BPF tells that dropped file F is missed. */
+static uint32_t want_of(const struct tableset *t, const struct file *f)
 {
-	if (f->want)
-		t->wants[UNWIND_TABLES_MAX - 1 - f->want] = false;
-	f->want = 0;
-	for (uint32_t i = 0; dropped && i < WANTS; i++) {
-		if (!t->wants[i]) {
-			t->wants[i] = true;
-			f->want = UNWIND_TABLES_MAX - 1 - i;
-			return;
-		}
-	}
+	return UNWIND_TABLES_MAX - 1 - (uint32_t)(f - t->files) % WANTS;
 }
 
 static void change(struct tableset *t, struct file *f, enum state state)
 {
-	watch_want(t, f, state == DROPPED);
 	f->state = state;
 	f->changed = true;
 	t->any_changed = true;
@@ -176,6 +193,24 @@ static void give_up(struct tableset *t, struct file *f, enum state state)
 	change(t, f, state);
 }
 
+/* No room for the table of F: it is asked for again when it is missed, ever later. */
+static void refuse(struct tableset *t, struct file *f)
+{
+	f->again_ns = now_ns() + (WANTED_NS << MIN(f->refused, REFUSED_MOST - 1));
+	if (f->refused < REFUSED_MOST)
+		f->refused++;
+	t->stats.dropped++;
+	change(t, f, DROPPED);
+}
+
+/* When F was last used, if it is in the kernel and may be given up; 0 = nobody maps it. */
+static uint64_t used_ns(const struct tableset *t, const struct file *f)
+{
+	if (f->state != READY)
+		return UINT64_MAX;
+	return f->refs ? unwindspace_used_ns(t->space, f->table) : 0;
+}
+
 /* Of the tables in the kernel: one that nobody maps, else the one that was used longest ago. */
 static struct file *least_used(struct tableset *t, uint64_t before_ns)
 {
@@ -184,9 +219,7 @@ static struct file *least_used(struct tableset *t, uint64_t before_ns)
 
 	for (size_t i = 0; i < t->n; i++) {
 		struct file *f = &t->files[i];
-		uint64_t used = f->state != READY ? UINT64_MAX
-				: f->refs         ? unwindspace_used_ns(t->space, f->table)
-						  : 0;
+		uint64_t used = used_ns(t, f);
 
 		if (used < least_ns) {
 			least = f;
@@ -196,21 +229,40 @@ static struct file *least_used(struct tableset *t, uint64_t before_ns)
 	return least;
 }
 
-/* Give up what was used least, LEN bytes of it or more; what was given up is not free before it is quiet. */
+/*
+ * Give up what was used least, LEN bytes of it or more; nothing if that much
+ * cannot be. What was given up is not free before it is quiet.
+ */
 static bool make_room(struct tableset *t, size_t len)
 {
 	uint64_t before = now_ns() - BUSY_NS;
-	struct unwindspace_stats was, is;
+	size_t there = 0;
 	struct file *f;
 
-	unwindspace_stats(t->space, &was);
-	is = was;
-	while (was.bytes_used - is.bytes_used < len && (f = least_used(t, before))) {
+	for (size_t i = 0; i < t->n && there < len; i++)
+		there += used_ns(t, &t->files[i]) < before ? t->files[i].len : 0;
+	if (there < len)
+		return false;
+	for (size_t given = 0; given < len && (f = least_used(t, before)); given += f->len) {
+		f->again_ns = now_ns() + WANTED_NS;
 		give_up(t, f, DROPPED);
 		t->stats.dropped++;
-		unwindspace_stats(t->space, &is);
 	}
-	return was.bytes_used - is.bytes_used >= len;
+	return true;
+}
+
+/* Many processes ask at the same time, each for little: one table does for all of them. */
+bool tableset_room(struct tableset *t, size_t len)
+{
+	const size_t step = MAX(len, (size_t)UNWIND_CHUNK_BYTES / 8);
+
+	if (t->maps_asked + len > t->maps_given) {
+		if (!make_room(t, step))
+			return false;
+		t->maps_given += step;
+	}
+	t->maps_asked += len;
+	return true;
 }
 
 static void keep_place(struct file *f, const struct unwindtab *tab)
@@ -223,6 +275,38 @@ static void keep_place(struct file *f, const struct unwindtab *tab)
 	f->n_loads = f->loads ? (uint8_t)tab->head->n_loads : 0;
 	if (f->loads)
 		memcpy(f->loads, tab->loads, bytes);
+}
+
+/* Let F wait for what is given up for it: LEN bytes. False when nothing can be. */
+static bool wait_for_room(struct tableset *t, struct file *f, const uint8_t *bytes, size_t len)
+{
+	uint8_t rounds = f->state == WAITING ? f->rounds : 0;
+
+	/* more each time: the pieces may have been too small */
+	if (rounds == WAIT_ROUNDS || !make_room(t, len << rounds))
+		return false;
+	f->bytes = malloc(len);
+	if (!f->bytes)
+		return false;
+	memcpy(f->bytes, bytes, len);
+	f->len = len;
+	f->quiets = 0;
+	f->rounds = rounds + 1;
+	change(t, f, WAITING);
+	return true;
+}
+
+/* As unwindspace_add(), but not into what is left to mappings. */
+static int add_table(struct tableset *t, struct file *f, const struct unwindtab *tab, size_t len)
+{
+	struct unwindspace_stats st;
+
+	if (len > t->table_bytes)
+		return -E2BIG;
+	unwindspace_stats(t->space, &st);
+	if (st.bytes_used + len > t->table_bytes)
+		return -ENOSPC;
+	return unwindspace_add(t->space, tab, &f->table, &f->seg, NULL);
 }
 
 /* The table of F into the kernel; where there is no room it waits for what is given up for it. */
@@ -241,23 +325,19 @@ static void install(struct tableset *t, struct file *f, const uint8_t *bytes, si
 		change(t, f, BARE);
 		return;
 	}
-	rc = unwindspace_add(t->space, &tab, &f->table, &f->seg, &why);
+	rc = add_table(t, f, &tab, len);
 	if (!rc) {
 		keep_place(f, &tab);
+		f->len = len;
+		f->refused = 0;
 		change(t, f, READY);
 		return;
 	}
-	if (rc == -ENOSPC && f->state != WAITING && make_room(t, len)) {
-		f->bytes = malloc(len);
-		f->len = len;
-		if (f->bytes) {
-			memcpy(f->bytes, bytes, len);
-			change(t, f, WAITING);
-			return;
-		}
-	}
-	t->stats.dropped++;
-	change(t, f, DROPPED);
+	if (rc == -ENOSPC && wait_for_room(t, f, bytes, len))
+		return;
+	refuse(t, f);
+	if (rc == -E2BIG)
+		f->again_ns = UINT64_MAX;
 }
 
 /* The disk's copy of F's table, if there is a good one. */
@@ -277,10 +357,16 @@ static bool from_cache(struct tableset *t, struct file *f)
 static void ask(struct tableset *t, struct file *f, int fd)
 {
 	struct err why;
+	int rc;
 
 	f->state = ASKED;
 	buildid_read(fd, &f->key.id);
-	if (!from_cache(t, f) && tabworker_ask(t->worker, fd, (uint64_t)(f - t->files), &why) != 0)
+	if (from_cache(t, f))
+		return;
+	rc = tabworker_ask(t->worker, fd, (uint64_t)(f - t->files), &why);
+	if (rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM)
+		refuse(t, f);
+	else if (rc)
 		fail(t, f, why.msg);
 }
 
@@ -289,6 +375,7 @@ static struct file *add_file(struct tableset *t)
 	if (base_grow(&t->files, &t->cap, t->n + 1, sizeof(*t->files)) != 0)
 		return NULL;
 	t->stats.files++;
+	t->files[t->n].next = TABLESET_NO_FILE;
 	return &t->files[t->n++];
 }
 
@@ -324,42 +411,131 @@ static uint32_t vdso_file(struct tableset *t)
 	return t->vdso;
 }
 
-/* A file that was not seen before, or whose table was dropped a while ago. */
-static void look_at(struct tableset *t, uint32_t file, uint32_t pid, const struct procmap *m)
+static bool same_file(const struct tabcache_key *a, const struct tabcache_key *b)
+{
+	return a->dev == b->dev && a->inode == b->inode && a->size == b->size && a->mtime_ns == b->mtime_ns &&
+	       a->ctime_ns == b->ctime_ns;
+}
+
+/* Whoever owns a file chooses its size and times, and can make hashes meet: all of the key is compared. */
+static struct idmap_slot *slot_of(const struct tableset *t, const struct tabcache_key *key)
+{
+	return idmap_find(&t->by_key, key->dev << 48 ^ key->inode,
+		key->mtime_ns ^ key->ctime_ns << 1 ^ key->size << 40);
+}
+
+static uint32_t find_file(const struct tableset *t, const struct tabcache_key *key)
+{
+	const struct idmap_slot *slot = slot_of(t, key);
+	uint32_t file = slot ? slot->value : TABLESET_NO_FILE;
+
+	while (file != TABLESET_NO_FILE && !same_file(&t->files[file].key, key))
+		file = t->files[file].next;
+	return file;
+}
+
+static uint32_t new_file(struct tableset *t, const struct tabcache_key *key)
+{
+	struct idmap_slot *slot;
+	struct file *f;
+	uint32_t file = (uint32_t)t->n;
+
+	/* first what may fail: a slot without its file would become another one's */
+	if (base_grow(&t->files, &t->cap, t->n + 1, sizeof(*t->files)) != 0)
+		return TABLESET_NO_FILE;
+	slot = slot_of(t, key);
+	if (!slot && idmap_put(&t->by_key, key->dev << 48 ^ key->inode,
+			     key->mtime_ns ^ key->ctime_ns << 1 ^ key->size << 40, file, NULL) != file)
+		return TABLESET_NO_FILE;
+	f = add_file(t);
+	f->key = *key;
+	if (slot) {
+		f->next = slot->value;
+		slot->value = file;
+	}
+	return file;
+}
+
+/* The table was given up, and may be there again. */
+static bool may_ask(const struct file *f)
+{
+	return f->state == DROPPED && now_ns() >= f->again_ns;
+}
+
+/* What may not be looked at has no table; each file is counted once. */
+static void count_refused(struct tableset *t, const struct procmap *m, int code)
+{
+	bool added = false;
+
+	/* the mapping, or the process, is gone */
+	if (code == -ENOENT || code == -ESRCH)
+		return;
+	idmap_put(&t->refused, (uint64_t)m->dev_major << 32 | m->dev_minor, m->inode, 0, &added);
+	if (!added)
+		return;
+	t->stats.files++;
+	t->stats.failed++;
+	snprintf(
+		t->stats.why, sizeof(t->stats.why), "a mapped file could not be opened: %s", strerror(-code));
+}
+
+/*
+ * A file that was not seen before, or whose table was dropped a while ago.
+ * Its identity is that of what was opened: the process may have mapped
+ * another file meanwhile, whose table must not count as this one's.
+ */
+static uint32_t look_at(struct tableset *t, uint32_t pid, const struct procmap *m)
 {
 	_cleanup_close_ int fd = -1;
+	struct tabcache_key key = { 0 };
 	struct stat st;
+	uint32_t file;
+	bool added;
 
 	fd = mapfile_open(pid, m, &st);
-	if (fd >= 0)
+	if (fd < 0) {
+		count_refused(t, m, fd);
+		return TABLESET_NO_FILE;
+	}
+	set_key(&key, &st);
+	file = find_file(t, &key);
+	added = file == TABLESET_NO_FILE;
+	if (added)
+		file = new_file(t, &key);
+	if (file != TABLESET_NO_FILE && (added || may_ask(&t->files[file])))
 		ask(t, &t->files[file], fd);
-	else
-		fail(t, &t->files[file], "a mapped file could not be opened");
+	return file;
+}
+
+/* The file of status ST, which process PID maps as M. */
+static uint32_t file_of(struct tableset *t, uint32_t pid, const struct procmap *m, const struct stat *st)
+{
+	struct tabcache_key key = { 0 };
+	uint32_t file;
+
+	if (!S_ISREG(st->st_mode))
+		return TABLESET_NO_FILE;
+	set_key(&key, st);
+	file = find_file(t, &key);
+	if (file == TABLESET_NO_FILE || may_ask(&t->files[file]))
+		file = look_at(t, pid, m);
+	return file;
 }
 
 uint32_t tableset_file(struct tableset *t, uint32_t pid, const struct procmap *m)
 {
-	struct tabcache_key key = { 0 };
+	uint32_t file = TABLESET_NO_FILE;
 	struct stat st;
-	uint64_t lo;
-	uint32_t file;
-	bool added;
+	int rc;
 
 	if (strcmp(m->path, "[vdso]") == 0) {
 		file = vdso_file(t);
-	} else {
-		if (mapfile_is_pseudo(m->path) || !*m->path || mapfile_stat(pid, m, &st) != 0 ||
-			!S_ISREG(st.st_mode))
-			return TABLESET_NO_FILE;
-		set_key(&key, &st);
-		lo = key.mtime_ns ^ key.ctime_ns << 1 ^ key.size << 40;
-		file = idmap_put(&t->by_key, key.dev << 48 ^ key.inode, lo, (uint32_t)t->n, &added);
-		if (file == UINT32_MAX || (added && !add_file(t)))
-			return TABLESET_NO_FILE;
-		if (added)
-			t->files[file].key = key;
-		if (added || t->files[file].state == DROPPED)
-			look_at(t, file, pid, m);
+	} else if (!mapfile_is_pseudo(m->path)) {
+		rc = mapfile_stat(pid, m, &st);
+		if (rc)
+			count_refused(t, m, rc);
+		else
+			file = file_of(t, pid, m, &st);
 	}
 	tableset_hold(t, file);
 	return file;
@@ -392,7 +568,7 @@ void tableset_map(
 	if (f && f->state == ASKED)
 		m.table = table_word(UNWIND_PENDING, 0);
 	else if (f && (f->state == WAITING || f->state == DROPPED))
-		m.table = table_word(UNWIND_DROPPED, f->want);
+		m.table = table_word(UNWIND_DROPPED, want_of(t, f));
 	for (size_t i = 0; f && f->state == READY && i < f->n_loads; i++) {
 		const struct unwindtab_load *l = &f->loads[i];
 
@@ -448,10 +624,30 @@ static void take_answer(struct tableset *t, const struct tabworker_answer *a)
 		keep(t, f, a);
 }
 
+/*
+ * No worker could be started. Where that is for good the files that were to be
+ * compiled have no tables; else it is tried again with the next call.
+ */
+static void miss_worker(struct tableset *t, const struct err *why)
+{
+	if (t->worker_gone)
+		return;
+	t->stats.worker_lost += !t->worker_missing;
+	t->worker_missing = true;
+	snprintf(t->stats.worker_why, sizeof(t->stats.worker_why), "%.255s", why->msg);
+	if (!tabworker_over(t->worker))
+		return;
+	t->worker_gone = true;
+	for (size_t i = 0; i < t->n; i++)
+		if (t->files[i].state == ASKED)
+			fail(t, &t->files[i], why->msg);
+}
+
 bool tableset_service(struct tableset *t, int timeout_ms)
 {
 	uint64_t end = now_ns() + (uint64_t)timeout_ms * 1000000u;
 	struct tabworker_answer a;
+	struct err why = { 0 };
 	int rc;
 
 	do {
@@ -460,9 +656,12 @@ bool tableset_service(struct tableset *t, int timeout_ms)
 				   ? 0
 				   : (int)((end - now) / 1000000u) + 1;
 
-		rc = tabworker_next(t->worker, wait, &a, NULL);
+		rc = tabworker_next(t->worker, wait, &a, &why);
+		t->worker_missing = t->worker_missing && rc <= 0;
 		if (rc > 0)
 			take_answer(t, &a);
+		else if (rc < 0)
+			miss_worker(t, &why);
 	} while (rc > 0);
 	return t->any_changed;
 }
@@ -471,8 +670,7 @@ bool tableset_wanted(const struct tableset *t, uint32_t file)
 {
 	const struct file *f = file < t->n ? &t->files[file] : NULL;
 
-	return f && f->state == DROPPED && f->want &&
-	       now_ns() - unwindspace_used_ns(t->space, f->want) < WANTED_NS;
+	return f && may_ask(f) && now_ns() - unwindspace_used_ns(t->space, want_of(t, f)) < WANTED_NS;
 }
 
 void tableset_applied(struct tableset *t)
@@ -492,14 +690,19 @@ void tableset_quiet(struct tableset *t)
 	uint64_t now = now_ns();
 
 	unwindspace_quiet(t->space);
+	if (t->maps_given && ++t->maps_quiets >= WAIT_QUIETS) {
+		t->maps_asked = t->maps_given = 0;
+		t->maps_quiets = 0;
+	}
 	for (size_t i = 0; i < t->n; i++) {
 		struct file *f = &t->files[i];
 
-		if (f->state == WAITING) {
+		if (f->state == WAITING && ++f->quiets >= WAIT_QUIETS) {
 			_cleanup_free_ uint8_t *bytes = TAKE_PTR(f->bytes);
 
 			install(t, f, bytes, f->len);
-		} else if (f->state == READY && !f->refs && now - f->idle_since_ns > IDLE_NS) {
+		} else if (f->state == READY && !f->refs && now - f->idle_since_ns > t->idle_ns) {
+			f->again_ns = 0;
 			give_up(t, f, DROPPED);
 		}
 	}

@@ -16,9 +16,14 @@
 struct tableset;
 
 struct tableset_opts {
-	uint64_t bytes; /* of unwind tables in the kernel; 0 = a sixteenth of the machine's memory, up to 512
-			   MiB */
+	/*
+	 * What tables and mappings may take of the kernel's memory, its headers of
+	 * their maps included, the arrays of fixed size (tableset_stats.space) not;
+	 * 0 = a sixteenth of the machine's memory, up to 512 MiB.
+	 */
+	uint64_t bytes;
 	bool all; /* the whole machine: more room at once */
+	uint64_t idle_ns; /* how long a table that nobody maps is kept; 0 = ten seconds */
 };
 
 /* Forks the worker: call it before anything worth protecting is open. On success *RET is the caller's. */
@@ -60,18 +65,26 @@ bool tableset_changed(const struct tableset *t, uint32_t file);
 bool tableset_wanted(const struct tableset *t, uint32_t file);
 void tableset_applied(struct tableset *t);
 
+/*
+ * Mappings of LEN bytes found no room: give up the tables that were used least.
+ * It is free after two quiet periods. False when none can be given up now.
+ */
+bool tableset_room(struct tableset *t, size_t len);
+
 /* An RCU grace period has passed: memory given up can be used again. */
 void tableset_quiet(struct tableset *t);
 
 struct tableset_stats {
 	uint64_t files; /* that were looked at */
-	uint64_t failed; /* of them, without a table for an error: `why` is the last one's story */
+	uint64_t failed; /* of them, without a table for an error, or not to be opened: `why` is the last
+			    one's story */
 	uint64_t bare; /* of them, without unwind information */
 	uint64_t pending; /* of them, not ready yet */
 	uint64_t dropped; /* tables given up, or not made, for lack of memory */
 	uint64_t cached; /* tables that the disk cache had */
+	uint64_t worker_lost; /* how often no process could be had that compiles them: `worker_why` */
 	struct unwindspace_stats space;
-	char why[256];
+	char why[256], worker_why[256];
 };
 
 void tableset_stats(const struct tableset *t, struct tableset_stats *ret);

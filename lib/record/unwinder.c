@@ -13,6 +13,7 @@
 /* A process that maps much is read again for half of the time at most. */
 #define RESCAN_SHARE 1
 #define RESCAN_MIN_NS 100000
+#define ROOM_NS UINT64_C(2000000000) /* when mappings that found no memory are read again */
 #define IMAGES_NS 1000000 /* how long images are looked at before other things are */
 
 /* Mappings in the kernel's sight; a forked child has its parent's until it makes its own. */
@@ -32,6 +33,8 @@ struct proc {
 	uint64_t start_boot_ns;
 	bool known; /* its identity was seen */
 	bool dirty; /* something was mapped since */
+	bool no_room; /* there was no memory for its mappings */
+	uint64_t cut; /* mappings of it that count as cut */
 	bool ended; /* perhaps: the leader has exited */
 	struct block *block;
 	uint64_t due_ns; /* not to be read before */
@@ -156,6 +159,7 @@ struct reading {
 		struct source source;
 	} * maps;
 	size_t n, cap;
+	uint64_t cut;
 };
 
 /* The file of a mapping that was there before, unchanged; else a look at it. */
@@ -188,15 +192,19 @@ static int read_map(void *ctx, const struct procmap *m)
 	/* vsyscall lies in the kernel's half, which BPF's search leaves out */
 	if (!(m->prot & PROT_EXEC) || m->start > INT64_MAX)
 		return 0;
+	if (r->n == UNWIND_MAPS_MAX) {
+		r->cut++;
+		return 0;
+	}
 	source.file = file_of(r, m, &source);
 	if (r->n && source.file == TABLESET_NO_FILE && r->maps[r->n - 1].end == m->start &&
 		r->maps[r->n - 1].source.file == TABLESET_NO_FILE) {
 		r->maps[r->n - 1].end = m->end;
 		return 0;
 	}
-	if (r->n == UNWIND_MAPS_MAX || base_grow(&r->maps, &r->cap, r->n + 1, sizeof(*r->maps)) != 0) {
+	if (base_grow(&r->maps, &r->cap, r->n + 1, sizeof(*r->maps)) != 0) {
 		tableset_release(r->u->tables, source.file);
-		r->u->stats.maps_cut++;
+		r->cut++;
 		return 0;
 	}
 	r->maps[r->n].start = m->start;
@@ -237,6 +245,15 @@ static struct block *make_block(struct unwinder *u, const struct reading *r)
 	return b;
 }
 
+/* Mappings are read again and again: N of them, or fewer, are the same ones as before. */
+static void count_cut(struct unwinder *u, struct proc *p, uint64_t n)
+{
+	if (n <= p->cut)
+		return;
+	u->stats.maps_cut += n - p->cut;
+	p->cut = n;
+}
+
 static void publish(struct unwinder *u, struct proc *p)
 {
 	struct unwind_proc up = { .start_boot_ns = p->start_boot_ns, .exec_id = p->exec_id };
@@ -247,9 +264,26 @@ static void publish(struct unwinder *u, struct proc *p)
 	up.grain = (uint16_t)p->block->space.grain;
 	up.maps = (uint16_t)p->block->space.n;
 	up.serial = ++u->serial;
-	if (unwindspace_commit(u->space, NULL) == 0)
-		unwindspace_proc_set(u->space, p->tgid, &up, NULL);
-	u->news = true;
+	if (unwindspace_commit(u->space, NULL) == 0 &&
+		unwindspace_proc_set(u->space, p->tgid, &up, NULL) == 0) {
+		u->news = true;
+		return;
+	}
+	/* what BPF has may be about to go */
+	unwindspace_proc_drop(u->space, p->tgid);
+	count_cut(u, p, p->block->space.n);
+}
+
+/* No memory for the mappings that were read: they are read again when there may be. */
+static void cut_all(struct unwinder *u, struct proc *p, const struct reading *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		tableset_release(u->tables, r->maps[i].source.file);
+	if (!r->n)
+		return;
+	p->no_room = p->dirty = u->any_dirty = true;
+	count_cut(u, p, r->cut + r->n);
+	tableset_room(u->tables, r->n * sizeof(struct unwind_map));
 }
 
 /*
@@ -270,14 +304,14 @@ static bool scan(struct unwinder *u, struct proc *p, bool same_image)
 	if (b) {
 		block_drop(u, p->block);
 		p->block = b;
+		p->no_room = false;
+		count_cut(u, p, r.cut);
 	} else {
-		for (size_t i = 0; i < r.n; i++)
-			tableset_release(u->tables, r.maps[i].source.file);
-		u->stats.maps_cut += r.n;
+		cut_all(u, p, &r);
 	}
 	free(r.maps);
 	took = now_ns() - began;
-	p->due_ns = began + took + MAX(took * RESCAN_SHARE, RESCAN_MIN_NS);
+	p->due_ns = began + took + (p->no_room ? ROOM_NS : MAX(took * RESCAN_SHARE, RESCAN_MIN_NS));
 	return b != NULL;
 }
 
@@ -305,6 +339,8 @@ static void take_image(struct unwinder *u, const struct offcpu_ev_image *ev)
 
 	if (!p || is_image(p, ev->start_boot_ns, ev->exec_id))
 		return;
+	if (p->known)
+		p->cut = 0;
 	p->known = true;
 	p->ended = false;
 	p->start_boot_ns = ev->start_boot_ns;

@@ -180,8 +180,11 @@ static int replace(
 	why = why ? why : text;
 	unsend_all(w);
 	w->deaths = blamed ? 0 : w->deaths + 1;
-	if (w->deaths >= DEATHS_MAX)
+	if (w->deaths >= DEATHS_MAX) {
+		while (w->head)
+			drop_head(w);
 		return err_set(&w->end, -EIO, "no process that compiles unwind tables stays alive: %s", why);
+	}
 	rc = start(w, blamed ? NULL : e);
 	return blamed ? answer_error(w, code, why, ret) : rc;
 }
@@ -373,8 +376,14 @@ static int keep_file(int fd, struct err *e)
 
 int tabworker_ask(struct tabworker *w, int fd, uint64_t cookie, struct err *e)
 {
-	_cleanup_free_ struct request *r = calloc(1, sizeof(*r));
+	_cleanup_free_ struct request *r = NULL;
 
+	if (w->end.code) {
+		if (e)
+			*e = w->end;
+		return w->end.code;
+	}
+	r = calloc(1, sizeof(*r));
 	if (!r)
 		return err_nomem(e, "a request");
 	r->file = keep_file(fd, e);
@@ -440,6 +449,11 @@ void tabworker_close(struct tabworker *w)
 	if (w->timer_fd >= 0)
 		close(w->timer_fd);
 	free(w);
+}
+
+bool tabworker_over(const struct tabworker *w)
+{
+	return w->end.code != 0;
 }
 
 int tabworker_fd(const struct tabworker *w)

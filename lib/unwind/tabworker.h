@@ -80,4 +80,7 @@ struct tabworker_answer {
  */
 int tabworker_next(struct tabworker *w, int timeout_ms, struct tabworker_answer *ret, struct err *e);
 
+/* Will no worker be started any more? Nothing is pending then, and asking fails. */
+bool tabworker_over(const struct tabworker *w);
+
 #endif

@@ -6,6 +6,9 @@
  *   hostile loops         frames that are their own callers
  *   hostile map FILE [N]  calls the text of an ELF file that t/unwind/badelf
  *                         made, mapped N times
+ *   hostile replaced FILE HOW
+ *                         the same, mapped once, when the path of FILE has become
+ *                         a FIFO, a device, a loop, a directory or nothing
  *   hostile device        code in mappings of /dev/zero and of a shared memory file
  *
  * Each thread names itself by what it does.
@@ -17,6 +20,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "work.h"
 
@@ -171,6 +176,24 @@ static void in_memory(const char *name, int fd, int flags)
 	start(name, (void (*)(uint64_t, uint64_t))(void *)p, 0, 0);
 }
 
+/* Calls FILE's text when its path leads to something else: HOW is fifo, device, loop, directory or gone. */
+static void replaced(const char *file, const char *how)
+{
+	int fd = open(file, O_RDONLY);
+	char *p = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 4096);
+
+	close(fd);
+	if (p == MAP_FAILED || unlink(file))
+		exit(1);
+	if ((!strcmp(how, "fifo") && mkfifo(file, 0600)) ||
+		(!strcmp(how, "device") && mknod(file, S_IFCHR | 0600, makedev(5, 0))) ||
+		(!strcmp(how, "loop") && symlink(file, file)) ||
+		(!strcmp(how, "directory") && mkdir(file, 0700)))
+		exit(1);
+	prctl(PR_SET_NAME, "mapped");
+	((void (*)(void))p)();
+}
+
 static void device(void)
 {
 	int memory = memfd_create("code", 0);
@@ -192,6 +215,8 @@ int main(int argc, char **argv)
 		loops();
 	else if (!strcmp(mode, "device"))
 		device();
+	else if (!strcmp(mode, "replaced") && argc > 3)
+		replaced(argv[2], argv[3]);
 	else if (!strcmp(mode, "map") && argc > 2)
 		map(argv[2], argc > 3 ? atol(argv[3]) : 1);
 	else
