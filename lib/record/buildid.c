@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "buildid.h"
+#include "elfnote.h"
 #include "rd.h"
 
 #include <elf.h>
 #include <errno.h>
 
 #define PHDRS_MAX 1024
-#define NOTES_MAX (1u << 20)
 
 /* Bytes at an offset of a file or an image; short reads are an end of file. */
 struct source {
@@ -40,39 +40,6 @@ static ssize_t fetch(const struct source *s, void *to, size_t n, uint64_t off)
 	return (ssize_t)done;
 }
 
-/* What is left to the next multiple of ALIGN, counted from START; at the end of all, what there is. */
-static void skip_padding(struct rd *r, const uint8_t *start, size_t align)
-{
-	size_t over = (size_t)(r->p - start) % align;
-
-	rd_bytes(r, MIN(over ? align - over : 0, rd_left(r)));
-}
-
-bool buildid_in_notes(const void *notes, size_t len, size_t align, struct cap_build_id *ret)
-{
-	struct rd r = rd_init(notes, len);
-
-	while (rd_left(&r) >= 12) {
-		const uint8_t *start = r.p;
-		uint32_t namesz = rd_u32(&r), descsz = rd_u32(&r), type = rd_u32(&r);
-		const char *name = rd_bytes(&r, namesz);
-		const void *desc;
-
-		skip_padding(&r, start, align);
-		desc = rd_bytes(&r, descsz);
-		if (r.bad)
-			return false;
-		if (type == NT_GNU_BUILD_ID && namesz == 4 && memcmp(name, "GNU", 4) == 0 && descsz &&
-			descsz <= CAP_BUILD_ID_MAX) {
-			ret->len = (uint8_t)descsz;
-			memcpy(ret->bytes, desc, descsz);
-			return true;
-		}
-		skip_padding(&r, start, align);
-	}
-	return false;
-}
-
 struct segment {
 	uint32_t type;
 	uint64_t offset, size, align;
@@ -101,7 +68,7 @@ static struct segment segment_read(struct rd *r, bool is64)
 
 static int scan_notes(const struct source *src, const struct segment *seg, struct cap_build_id *ret)
 {
-	size_t size = (size_t)MIN(seg->size, NOTES_MAX);
+	size_t size = (size_t)MIN(seg->size, ELFNOTE_BYTES_MAX);
 	_cleanup_free_ uint8_t *notes = malloc(size ? size : 1);
 	ssize_t n;
 
@@ -109,7 +76,7 @@ static int scan_notes(const struct source *src, const struct segment *seg, struc
 		return -ENOMEM;
 	n = fetch(src, notes, size, seg->offset);
 	if (n > 0)
-		buildid_in_notes(notes, (size_t)n, seg->align == 8 ? 8 : 4, ret);
+		elfnote_build_id(notes, (size_t)n, seg->align, ret);
 	return n < 0 ? (int)n : 0;
 }
 

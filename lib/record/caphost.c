@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "caphost.h"
-#include "buildid.h"
+#include "elfnote.h"
 #include "cli.h"
 #include "now.h"
 #include "root.h"
@@ -15,7 +15,7 @@ static void kernel_build_id(const struct root *root, struct cap_build_id *ret)
 	size_t len;
 
 	if (root_read(root, "sys/kernel/notes", 1 << 20, &notes, &len, NULL) == 0)
-		buildid_in_notes(notes, len, 4, ret);
+		elfnote_build_id(notes, len, 4, ret);
 }
 
 /* The address of _stext stands near the top of /proc/kallsyms; 0 when it is hidden. */
