@@ -90,9 +90,11 @@ void json_hex(struct json *j, const char *key, uint64_t v)
 
 void json_bytes(struct json *j, const char *key, const uint8_t *bytes, size_t n)
 {
+	char pair[3];
+
 	put_key(j, key);
 	out_char(j->o, '"');
 	for (size_t i = 0; i < n; i++)
-		out_printf(j->o, "%02x", bytes[i]);
+		out_put(j->o, text_hex(pair, bytes + i, 1), 2);
 	out_char(j->o, '"');
 }
