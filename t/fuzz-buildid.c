@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* fuzz-buildid - hostile ELF files and notes, for libFuzzer: make fuzz */
 #include "buildid.h"
+#include "elfnote.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -12,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (id.len > CAP_BUILD_ID_MAX)
 		__builtin_trap();
 	id.len = 0;
-	if (buildid_in_notes(data, size, size & 1 ? 4 : 8, &id) != (id.len != 0))
+	if (elfnote_build_id(data, size, size & 1 ? 4 : 8, &id) != (id.len != 0))
 		__builtin_trap();
 	return 0;
 }

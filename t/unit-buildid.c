@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Against readelf -n, and on files that are none. */
 #include "buildid.h"
+#include "elffile.h"
+#include "elfnote.h"
 #include "tap.h"
 
 #include <elf.h>
@@ -154,6 +156,42 @@ static void bombs(struct tap *t)
 	tap_ok(t, !found_behind(1000, 1 << 20), "behind a gigabyte of them nobody looks for it");
 }
 
+/* With a segment of 8-byte units the second note is not where units of 4 would have it. */
+static void behind_another(struct tap *t)
+{
+	struct {
+		Elf64_Ehdr eh;
+		Elf64_Phdr ph;
+		Elf64_Nhdr first;
+		char owner[4], contents[4], pad[4];
+		Elf64_Nhdr second;
+		char name[4];
+		uint8_t id[20];
+	} f = { .eh = tiny().eh,
+		.ph = tiny().ph,
+		.first = { .n_namesz = 4, .n_descsz = 4, .n_type = 1 },
+		.owner = "abc",
+		.second = tiny().nh,
+		.name = "GNU",
+		.id = "twenty bytes of an i" };
+	struct elffile *file = NULL;
+	char path[64];
+	int fd;
+
+	f.eh.e_type = ET_DYN, f.eh.e_machine = EM_X86_64, f.eh.e_ehsize = sizeof(f.eh);
+	f.eh.e_ident[EI_VERSION] = EV_CURRENT, f.eh.e_version = EV_CURRENT;
+	f.ph.p_align = 8, f.ph.p_filesz = sizeof(f) - f.ph.p_offset;
+	fd = file_of(&f, sizeof(f));
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), fd);
+	like_readelf(t, path);
+	tap_ok(t,
+		elffile_image(&f, sizeof(f), &file, NULL) == 0 && file->build_id.len == 20 &&
+			memcmp(file->build_id.bytes, f.id, 20) == 0,
+		"where the notes are in units of 8 bytes, elffile finds the same");
+	elffile_close(file);
+	close(fd);
+}
+
 /* Notes that end at a page that cannot be read: a look past them is a crash. */
 static void at_the_edge(struct tap *t)
 {
@@ -164,7 +202,7 @@ static void at_the_edge(struct tap *t)
 
 	for (size_t len = 0; none && len <= sizeof(note); len++) {
 		memcpy(area + 4096 - len, note, len);
-		none = !buildid_in_notes(area + 4096 - len, len, 4, &id);
+		none = !elfnote_build_id(area + 4096 - len, len, 4, &id);
 	}
 	tap_ok(t, none, "notes cut at any byte have none, and are not read past their end");
 }
@@ -188,11 +226,12 @@ int main(void)
 		"#!/bin/sh\necho this is a script and longer than an ELF header would be, by far\n", 77);
 	spoilt(&t);
 	bombs(&t);
+	behind_another(&t);
 	at_the_edge(&t);
-	tap_ok(&t, buildid_in_notes(longest, sizeof(longest), 4, &id) && id.len == 64,
+	tap_ok(&t, elfnote_build_id(longest, sizeof(longest), 4, &id) && id.len == 64,
 		"an ID of 64 bytes is taken");
 	longest[4] = 65;
-	tap_ok(&t, !buildid_in_notes(longest, sizeof(longest), 4, &id),
+	tap_ok(&t, !elfnote_build_id(longest, sizeof(longest), 4, &id),
 		"one that runs past its notes is not");
 	tap_ok(&t, buildid_read(-1, &id) == -EBADF, "a failed read is its errno");
 	return tap_done(&t);

@@ -5,9 +5,9 @@
  *
  *   work-demo [FILE]	runs until it is told to stop; FILE is the journal it syncs
  *
- * It is built with frame pointers. The C library is not, so a walk by frame
- * pointer out of one of its functions misses the function that called it:
- * here that is always sys(), and the stacks above it are whole.
+ * Every system call is made by sys(), by way of syscall(3), so the stacks of
+ * all waits begin alike, and no function of the C library that calls others
+ * stands between a wait and the function that is to blame for it.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -2,6 +2,8 @@
 /* bpfcheck - can this machine record, and what mends it where it cannot. */
 #include "cli.h"
 #include "diagnosis.h"
+#include "json.h"
+#include "out.h"
 #include "root.h"
 #include "tap.h"
 #include "text.h"
@@ -215,58 +217,91 @@ static void print_tap(const struct diagnosis *d, const struct opts *o)
 	tap_done(&t);
 }
 
-static void put_member(const char *name, const char *value, bool null_if_empty, const char *after)
+/* What no text was given for is null. */
+static void put_member(struct json *j, const char *name, const char *value)
 {
-	printf("\"%s\": ", name);
-	if (null_if_empty && !value[0]) {
-		printf("null%s", after);
-		return;
-	}
-	putchar('"');
-	put(value, TEXT_JSON);
-	printf("\"%s", after);
+	json_str(j, name, value[0] ? value : NULL);
 }
 
-static void print_json_checks(const struct findings *f)
+/* A check and a tool is a line each. */
+static void put_checks(struct json *j, const struct findings *f)
 {
-	printf("  \"checks\": [\n");
+	json_begin(j, "checks", '[');
 	for (size_t i = 0; i < f->n; i++) {
 		const struct finding *fi = &f->list[i];
 
-		printf("    {");
-		put_member("id", fi->id, false, ", ");
-		put_member("group", finding_group_name(fi->group), false, ", ");
-		put_member("status", finding_status_name(fi->status), false, ", ");
-		put_member("found", fi->found, false, ", ");
-		put_member("remedy", fi->remedy, true, i + 1 < f->n ? "},\n" : "}\n");
+		json_line(j, 4);
+		json_begin(j, NULL, '{');
+		json_str(j, "id", fi->id);
+		json_str(j, "group", finding_group_name(fi->group));
+		json_str(j, "status", finding_status_name(fi->status));
+		json_str(j, "found", fi->found);
+		put_member(j, "remedy", fi->remedy);
+		json_end(j, '}');
 	}
-	printf("  ],\n");
+	json_line(j, 2);
+	json_end(j, ']');
 }
 
-static void print_json(const struct diagnosis *d, const struct opts *o, int status)
+static void put_tools(struct json *j, const struct diagnosis *d, const struct opts *o)
 {
-	bool any = false;
-
-	printf("{\n  \"schema\": 1,\n  ");
-	put_member("version", cli_version_string, false, ",\n  ");
-	put_member("root", d->machine.root->live ? "/" : d->machine.root->prefix, false, ",\n  ");
-	put_member("release", d->machine.release, false, ",\n  \"groups\": [");
-	for (enum finding_group group = 0; group < GROUP_COUNT; group++)
-		printf("%s\"%s\"", group ? ", " : "", finding_group_name(group));
-	printf("],\n");
-	print_json_checks(&d->findings);
-	printf("  \"tools\": [\n");
+	json_begin(j, "tools", '[');
 	for (enum finding_tool tool = 0; tool < TOOL_COUNT; tool++) {
 		if (!counts(o, tool))
 			continue;
-		printf("%s    {", any ? ",\n" : "");
-		any = true;
-		put_member("name", finding_tool_name(tool), false, ", ");
-		put_member("verdict", verdict_name(d->verdicts[tool].state), false, ", ");
-		put_member("why", d->verdicts[tool].why, true, ", ");
-		put_member("remedy", d->verdicts[tool].remedy, true, "}");
+		json_line(j, 4);
+		json_begin(j, NULL, '{');
+		json_str(j, "name", finding_tool_name(tool));
+		json_str(j, "verdict", verdict_name(d->verdicts[tool].state));
+		put_member(j, "why", d->verdicts[tool].why);
+		put_member(j, "remedy", d->verdicts[tool].remedy);
+		json_end(j, '}');
 	}
-	printf("\n  ],\n  \"status\": %d\n}\n", status);
+	json_line(j, 2);
+	json_end(j, ']');
+}
+
+static void put_json(struct out *out, const struct diagnosis *d, const struct opts *o, int status)
+{
+	struct json j = { .o = out, .spaced = true };
+
+	json_begin(&j, NULL, '{');
+	json_line(&j, 2);
+	json_u64(&j, "schema", 1);
+	json_line(&j, 2);
+	json_str(&j, "version", cli_version_string);
+	json_line(&j, 2);
+	json_str(&j, "root", d->machine.root->live ? "/" : d->machine.root->prefix);
+	json_line(&j, 2);
+	json_str(&j, "release", d->machine.release);
+	json_line(&j, 2);
+	json_begin(&j, "groups", '[');
+	for (enum finding_group group = 0; group < GROUP_COUNT; group++)
+		json_str(&j, NULL, finding_group_name(group));
+	json_end(&j, ']');
+	json_line(&j, 2);
+	put_checks(&j, &d->findings);
+	json_line(&j, 2);
+	put_tools(&j, d, o);
+	json_line(&j, 2);
+	json_u64(&j, "status", (uint64_t)status);
+	json_line(&j, 0);
+	json_end(&j, '}');
+	out_char(out, '\n');
+}
+
+/* Returns the exit status, with the story in E where the result could not be written. */
+static int print_json(const struct diagnosis *d, const struct opts *o, int status, struct err *e)
+{
+	struct out out;
+	int rc = out_init(&out, STDOUT_FILENO, e);
+
+	if (rc)
+		return CLI_FAILED;
+	put_json(&out, d, o, status);
+	rc = out_flush(&out, e);
+	out_free(&out);
+	return rc ? CLI_FAILED : status;
 }
 
 /* The status, and for what is not ready one line on stderr: stdout may be going to a program. */
@@ -306,7 +341,7 @@ static int run(const struct opts *o, struct err *e)
 	if (o->format == TAP)
 		print_tap(&d, o);
 	else if (o->format == JSON)
-		print_json(&d, o, status);
+		status = print_json(&d, o, status, e);
 	else
 		print_text(&d, o);
 	diagnosis_free(&d);

@@ -53,8 +53,9 @@ static void put_seconds(struct out *o, uint64_t ns)
 
 static void put_build_id(struct out *o, const struct cap_build_id *id)
 {
-	for (size_t i = 0; i < id->len; i++)
-		out_printf(o, "%02x", id->bytes[i]);
+	char digits[2 * CAP_BUILD_ID_MAX + 1];
+
+	out_str(o, text_hex(digits, id->bytes, id->len));
 }
 
 static void put_label(struct out *o, const char *label)

@@ -62,10 +62,10 @@ static void put_path(struct out *o, const char *path)
 
 static void put_build_id(struct out *o, const struct cap_build_id *id)
 {
+	char digits[2 * CAP_BUILD_ID_MAX + 1];
+
 	put_label(o, "build ID");
-	for (size_t i = 0; i < id->len; i++)
-		out_printf(o, "%02x", id->bytes[i]);
-	out_str(o, id->len ? "\n" : "none\n");
+	out_printf(o, "%s\n", id->len ? text_hex(digits, id->bytes, id->len) : "none");
 }
 
 static const char *section_name(uint32_t section)

@@ -76,3 +76,13 @@ size_t text_escape(char *dst, size_t cap, const char *src, size_t len, enum text
 	dst[used] = '\0';
 	return used;
 }
+
+char *text_hex(char *dst, const uint8_t *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		dst[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
+		dst[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
+	}
+	dst[2 * n] = '\0';
+	return dst;
+}

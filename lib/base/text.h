@@ -32,4 +32,7 @@ size_t text_escape(char *dst, size_t cap, const char *src, size_t len, enum text
  */
 size_t text_utf8_len(const char *p, size_t len);
 
+/* The N bytes as 2 * N hexadecimal digits at DST, terminated; returns DST. */
+char *text_hex(char *dst, const uint8_t *bytes, size_t n);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "probe.h"
 #include "caps.h"
+#include "now.h"
 #include "procevents.h"
 
 #include "probe.skel.h"
@@ -151,10 +152,7 @@ struct probe_run {
 
 static uint64_t now_ms(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	return now_ns() / 1000000;
 }
 
 static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)

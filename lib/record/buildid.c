@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "buildid.h"
+#include "elfnote.h"
 #include "rd.h"
 
 #include <elf.h>
@@ -40,39 +41,6 @@ static ssize_t fetch(const struct source *s, void *to, size_t n, uint64_t off)
 	return (ssize_t)done;
 }
 
-/* What is left to the next multiple of ALIGN, counted from START; at the end of all, what there is. */
-static void skip_padding(struct rd *r, const uint8_t *start, size_t align)
-{
-	size_t over = (size_t)(r->p - start) % align;
-
-	rd_bytes(r, MIN(over ? align - over : 0, rd_left(r)));
-}
-
-bool buildid_in_notes(const void *notes, size_t len, size_t align, struct cap_build_id *ret)
-{
-	struct rd r = rd_init(notes, len);
-
-	while (rd_left(&r) >= 12) {
-		const uint8_t *start = r.p;
-		uint32_t namesz = rd_u32(&r), descsz = rd_u32(&r), type = rd_u32(&r);
-		const char *name = rd_bytes(&r, namesz);
-		const void *desc;
-
-		skip_padding(&r, start, align);
-		desc = rd_bytes(&r, descsz);
-		if (r.bad)
-			return false;
-		if (type == NT_GNU_BUILD_ID && namesz == 4 && memcmp(name, "GNU", 4) == 0 && descsz &&
-			descsz <= CAP_BUILD_ID_MAX) {
-			ret->len = (uint8_t)descsz;
-			memcpy(ret->bytes, desc, descsz);
-			return true;
-		}
-		skip_padding(&r, start, align);
-	}
-	return false;
-}
-
 struct segment {
 	uint32_t type;
 	uint64_t offset, size, align;
@@ -111,7 +79,7 @@ static int scan_notes(
 	*budget -= size;
 	n = fetch(src, notes, size, seg->offset);
 	if (n > 0)
-		buildid_in_notes(notes, (size_t)n, seg->align == 8 ? 8 : 4, ret);
+		elfnote_build_id(notes, (size_t)n, seg->align, ret);
 	return n < 0 ? (int)n : 0;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * buildid - the GNU build ID of an ELF file. Floor 3.
- * Source: the ELF specification (Ehdr, Phdr, note segments) and the GNU
- * property NT_GNU_BUILD_ID of <elf.h>.
+ * Source: the ELF specification (Ehdr, Phdr, note segments).
  *
  * The file belongs to the process that is observed, so it is read with
  * bounded preads and nothing else: no mapping, no library.
@@ -17,9 +16,6 @@
  * no little-endian ELF or has no build ID in the first MiB of its notes. 0 or -errno of a failed read.
  */
 int buildid_read(int fd, struct cap_build_id *ret);
-
-/* The same over notes in memory, as /sys/kernel/notes holds them. ALIGN is 4 or 8. */
-bool buildid_in_notes(const void *notes, size_t len, size_t align, struct cap_build_id *ret);
 
 /* The image of LEN bytes at IMAGE, such as the vdso's. */
 void buildid_in_image(const void *image, size_t len, struct cap_build_id *ret);

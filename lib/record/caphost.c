@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "caphost.h"
-#include "buildid.h"
+#include "elfnote.h"
 #include "cli.h"
+#include "now.h"
 #include "root.h"
 
 #include <string.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
-#include <time.h>
-
-static int64_t clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 static void kernel_build_id(const struct root *root, struct cap_build_id *ret)
 {
@@ -23,7 +15,7 @@ static void kernel_build_id(const struct root *root, struct cap_build_id *ret)
 	size_t len;
 
 	if (root_read(root, "sys/kernel/notes", 1 << 20, &notes, &len, NULL) == 0)
-		buildid_in_notes(notes, len, 4, ret);
+		elfnote_build_id(notes, len, 4, ret);
 }
 
 /* The address of _stext stands near the top of /proc/kallsyms; 0 when it is hidden. */
@@ -59,7 +51,7 @@ int caphost_write(struct capwrite *w, uint64_t start_ns, struct err *e)
 	root_close(&root);
 	snprintf(recorder, sizeof(recorder), "offcpu-record %s", cli_version_string);
 
-	int64_t mono = clock_ns(CLOCK_MONOTONIC);
+	uint64_t mono = now_ns();
 
 	h.sysname = un.sysname;
 	h.release = un.release;
@@ -70,8 +62,8 @@ int caphost_write(struct capwrite *w, uint64_t start_ns, struct err *e)
 	h.recorder = recorder;
 	h.stext = stext();
 	h.start_mono_ns = start_ns;
-	h.start_boot_ns = (uint64_t)((int64_t)start_ns + clock_ns(CLOCK_BOOTTIME) - mono);
-	h.start_real_ns = (uint64_t)((int64_t)start_ns + clock_ns(CLOCK_REALTIME) - mono);
+	h.start_boot_ns = start_ns + now_on(CLOCK_BOOTTIME) - mono;
+	h.start_real_ns = start_ns + now_on(CLOCK_REALTIME) - mono;
 	h.max_stack = (uint32_t)strtoul(max_stack, NULL, 10);
 	h.cpus = (uint32_t)get_nprocs();
 	h.page_size = (uint32_t)sysconf(_SC_PAGESIZE);

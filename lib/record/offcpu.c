@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "offcpu.h"
 #include "aggmap.h"
-#include "capture.h"
 #include "caps.h"
+#include "capture.h"
+#include "now.h"
 #include "taskiter.h"
 
 #include "offcpu.skel.h"
@@ -15,7 +16,6 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
-#include <time.h>
 
 /* bpf/offcpu.bpf.c spells these again, for it cannot include lib/ */
 _Static_assert(OFFCPU_F_OPEN == CAP_SAMPLE_OPEN && OFFCPU_F_INITIAL == CAP_SAMPLE_INITIAL &&
@@ -48,14 +48,6 @@ struct offcpu {
 	struct offcpu_counters open; /* of the waits that were cut at the end */
 	char *log;
 };
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static int refused(const char *what, int code, struct err *e)
 {
@@ -132,7 +124,7 @@ static void configure(struct offcpu *o)
 	ro->ring_wake_bytes = ring / 4;
 	/* a kernel without entropy yet gives a weaker key, not a failure */
 	if (getrandom(key, sizeof(key), GRND_NONBLOCK) != sizeof(key))
-		key[0] = key[1] = key[2] = key[3] = now_ns(CLOCK_MONOTONIC) * 0x9e3779b97f4a7c15u;
+		key[0] = key[1] = key[2] = key[3] = now_ns() * 0x9e3779b97f4a7c15u;
 	for (size_t i = 0; i < ARRAY_LEN(key); i++)
 		ro->hash_key[i] = key[i];
 	bpf_map__set_max_entries(o->skel->maps.ring, ring);
@@ -404,8 +396,8 @@ int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e)
 	rc = look_around(o, e);
 	if (rc)
 		return rc;
-	*start_ns = now_ns(CLOCK_MONOTONIC);
-	o->skel->bss->record_start_boot = now_ns(CLOCK_BOOTTIME);
+	*start_ns = now_ns();
+	o->skel->bss->record_start_boot = now_on(CLOCK_BOOTTIME);
 	o->skel->bss->record_start_ns = *start_ns;
 	set_phase(o, OFFCPU_RECORDING);
 	return 0;
@@ -501,7 +493,7 @@ int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *st
 	struct open_ctx oc = { .o = o, .sink = sink, .extra = &o->open };
 	int rc;
 
-	oc.stop_ns = *stop_ns = now_ns(CLOCK_MONOTONIC);
+	oc.stop_ns = *stop_ns = now_ns();
 	set_phase(o, OFFCPU_FROZEN);
 	/* after the swap no program is inside the recording part any more */
 	rc = offcpu_swap(o, sink, e);

@@ -2,6 +2,7 @@
 #include "proctab.h"
 #include "filetab.h"
 #include "imagetab.h"
+#include "now.h"
 #include "procinfo.h"
 #include "procmaps.h"
 #include "threadtab.h"
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
@@ -28,14 +28,6 @@ struct proctab {
 	struct procevent told; /* the last build ID that came before its mapping */
 	struct proctab_stats stats;
 };
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 int proctab_new(bool all, bool follow, struct proctab **ret, struct err *e)
 {
@@ -151,10 +143,10 @@ void proctab_scan_all(struct proctab *t)
 
 bool proctab_scan_some(struct proctab *t, uint64_t budget_ns)
 {
-	uint64_t began = monotonic_ns();
+	uint64_t began = now_ns();
 	struct dirent *d = NULL;
 
-	while (t->scanning && (monotonic_ns() - began < budget_ns)) {
+	while (t->scanning && (now_ns() - began < budget_ns)) {
 		uint32_t pid;
 
 		d = readdir(t->scanning);
@@ -165,7 +157,7 @@ bool proctab_scan_some(struct proctab *t, uint64_t budget_ns)
 		}
 		pid = isdigit((unsigned char)d->d_name[0]) ? (uint32_t)strtoul(d->d_name, NULL, 10) : 0;
 		if (pid && !imagetab_newest(&t->images, pid))
-			proctab_scan(t, pid, monotonic_ns(), NULL);
+			proctab_scan(t, pid, now_ns(), NULL);
 	}
 	return !t->scanning;
 }
@@ -306,7 +298,7 @@ static uint32_t choose_image(struct proctab *t, const struct thread *th, uint64_
 		return UINT32_MAX;
 	at = (uint32_t)(im - t->images.images);
 	if (!(th->task_flags & PF_KTHREAD))
-		scan_into(t, at, monotonic_ns(), NULL);
+		scan_into(t, at, now_ns(), NULL);
 	return at;
 }
 

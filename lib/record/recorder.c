@@ -2,13 +2,13 @@
 #include "recorder.h"
 #include "caphost.h"
 #include "ksymload.h"
+#include "now.h"
 #include "procinfo.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #define FLUSH_NS UINT64_C(1000000000)
 #define TICK_MS 100
@@ -52,10 +52,7 @@ struct recorder {
 
 uint64_t recorder_now_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return now_ns();
 }
 
 static void take_stack(void *ctx, const struct offcpu_ev_stack *ev)

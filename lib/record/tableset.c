@@ -4,6 +4,7 @@
 #include "chunks.h"
 #include "idmap.h"
 #include "mapfile.h"
+#include "now.h"
 #include "tabcache.h"
 #include "tabworker.h"
 
@@ -11,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sysinfo.h>
-#include <time.h>
 
 #define IDLE_NS UINT64_C(10000000000) /* how long a table that nobody maps is kept */
 #define BUSY_NS                                                                                              \
@@ -76,14 +76,6 @@ struct tableset {
 	bool any_changed;
 	struct tableset_stats stats;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static uint64_t default_bytes(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwinder.h"
 #include "idmap.h"
+#include "now.h"
 #include "procinfo.h"
 #include "procmaps.h"
 
@@ -8,7 +9,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 /* A process that maps much is read again for half of the time at most. */
 #define RESCAN_SHARE 1
@@ -56,14 +56,6 @@ struct unwinder {
 	uint32_t serial; /* of what was published last */
 	struct unwinder_stats stats;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 int unwinder_open(const struct tableset_opts *opts, struct unwinder **ret, struct err *e)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwindspace.h"
+#include "now.h"
 
 #include "bitrun.h"
 #include "chunks.h"
@@ -9,7 +10,6 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #define SEGS_DEFAULT 65536
 #define PROCS_DEFAULT 16384
@@ -279,14 +279,6 @@ static int check(const struct unwindspace *s, const struct unwindtab *tab, struc
 			return err_set(
 				e, -EINVAL, "an unwind table with %u rows in a segment", tab->segs[i].rows);
 	return 0;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
 static void go_live(struct unwindspace *s, uint32_t number, uint64_t rows)

@@ -6,6 +6,7 @@
  */
 #include "framecases.h"
 #include "loaded.h"
+#include "text.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -168,13 +169,6 @@ static void run_agree(struct stackcase_report *r, const struct stackcase_env *en
 	stackcase_pass(r, "%zu %s frames are the same both ways", n, half_names[half]);
 }
 
-static void hex(char *dst, const uint8_t *p, size_t n)
-{
-	*dst = '\0';
-	for (size_t i = 0; i < n; i++)
-		sprintf(dst + 2 * i, "%02x", p[i]);
-}
-
 /* Frame I of W as the kernel put it: build ID and offset of the file it lies in. */
 static bool check_build_id(
 	struct stackcase_report *r, size_t i, uint64_t addr, const struct bpf_stack_build_id *got)
@@ -187,7 +181,7 @@ static bool check_build_id(
 		addr = (uint64_t)(uintptr_t)syscall;
 	if (got->status != BPF_STACK_BUILD_ID_VALID)
 		return stackcase_fail(r, "frame %zu has no build ID (status %d)", i, got->status);
-	hex(hex_got, got->build_id, sizeof(got->build_id));
+	text_hex(hex_got, got->build_id, sizeof(got->build_id));
 	stackcase_detail(r, "user frame %zu: build ID %s offset 0x%llx", i, hex_got, got->offset);
 	if (!loaded_find(addr, &at))
 		return stackcase_fail(r, "frame %zu: 0x%" PRIx64 " is in no loaded object", i, addr);

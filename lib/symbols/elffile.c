@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elffile.h"
+#include "elfnote.h"
 #include "rd.h"
 
 #include <elf.h>
@@ -11,7 +12,6 @@
 
 #define HEADERS_MAX (64 << 20) /* bytes of a section header table: a million sections */
 #define SECTION_MAX (UINT64_C(1) << 30)
-#define NOTES_MAX (1 << 20)
 #define PAGE 4096
 
 /* The ELF header's fields that matter here. */
@@ -115,7 +115,7 @@ static struct elffile_section parse_section(const struct elffile *f, const uint8
 	s.size = rd_word(&r, f);
 	s.link = rd_u32(&r);
 	rd_u32(&r); /* sh_info */
-	rd_word(&r, f); /* sh_addralign */
+	s.align = rd_word(&r, f);
 	s.entsize = rd_word(&r, f);
 	return s;
 }
@@ -153,36 +153,13 @@ static int read_sections(struct elffile *f, const struct head *h, struct err *e)
 	return 0;
 }
 
-/* A build ID in notes of N bytes. ALIGN is 4, or 8 for the sections that ask so. */
-static bool find_build_id(const uint8_t *notes, size_t n, struct cap_build_id *ret)
-{
-	struct rd r = rd_init(notes, n);
-
-	while (rd_left(&r) >= 12) {
-		uint32_t namesz = rd_u32(&r), descsz = rd_u32(&r), type = rd_u32(&r);
-		const uint8_t *name = rd_bytes(&r, ((size_t)namesz + 3) & ~(size_t)3);
-		const uint8_t *desc = rd_bytes(&r, descsz);
-
-		if (r.bad)
-			return false;
-		if (type == NT_GNU_BUILD_ID && namesz == 4 && memcmp(name, "GNU", 4) == 0 && descsz &&
-			descsz <= CAP_BUILD_ID_MAX) {
-			ret->len = (uint8_t)descsz;
-			memcpy(ret->bytes, desc, descsz);
-			return true;
-		}
-		rd_bytes(&r, MIN(rd_left(&r), -descsz & 3));
-	}
-	return false;
-}
-
-static bool build_id_at(struct elffile *f, uint64_t offset, uint64_t size)
+static bool build_id_at(struct elffile *f, uint64_t offset, uint64_t size, uint64_t align)
 {
 	_cleanup_free_ uint8_t *notes = NULL;
 
-	if (size > NOTES_MAX || read_new(f, offset, size, &notes, NULL) != 0)
+	if (size > ELFNOTE_BYTES_MAX || read_new(f, offset, size, &notes, NULL) != 0)
 		return false;
-	return find_build_id(notes, size, &f->build_id);
+	return elfnote_build_id(notes, size, align, &f->build_id);
 }
 
 static void add_load(
@@ -211,17 +188,18 @@ static int read_segments(struct elffile *f, const struct head *h, struct err *e)
 	for (size_t i = 0; i < h->phnum; i++) {
 		struct rd r = rd_init(raw + i * h->phentsize, h->phentsize);
 		uint32_t type = rd_u32(&r), flags = f->is64 ? rd_u32(&r) : 0;
-		uint64_t offset = rd_word(&r, f), vaddr = rd_word(&r, f), filesz, memsz;
+		uint64_t offset = rd_word(&r, f), vaddr = rd_word(&r, f), filesz, memsz, align;
 
 		rd_word(&r, f); /* p_paddr */
 		filesz = rd_word(&r, f);
 		memsz = rd_word(&r, f);
 		if (!f->is64)
 			flags = rd_u32(&r);
+		align = rd_word(&r, f);
 		if (type == PT_LOAD)
 			add_load(f, flags, offset, vaddr, filesz, memsz);
 		else if (type == PT_NOTE && !f->build_id.len)
-			build_id_at(f, offset, filesz);
+			build_id_at(f, offset, filesz, align);
 		else if (type == PT_GNU_EH_FRAME) {
 			f->eh_frame_hdr = vaddr;
 			f->eh_frame_hdr_size = filesz;
@@ -240,7 +218,7 @@ static int read_headers(struct elffile *f, struct err *e)
 	rc = rc ? rc : read_sections(f, &h, e);
 	for (size_t i = 0; !rc && i < f->n_sections && !f->build_id.len; i++)
 		if (f->sections[i].type == SHT_NOTE)
-			build_id_at(f, f->sections[i].offset, f->sections[i].size);
+			build_id_at(f, f->sections[i].offset, f->sections[i].size, f->sections[i].align);
 	return rc ? rc : read_segments(f, &h, e);
 }
 

@@ -28,8 +28,9 @@ static void put_value(struct buf *b, const char *key, const char *value)
 
 static void put_build_id(struct buf *b, const struct cap_build_id *id)
 {
-	for (size_t i = 0; i < MIN(id->len, CAP_BUILD_ID_MAX); i++)
-		buftext_printf(b, "%02x", id->bytes[i]);
+	char digits[2 * CAP_BUILD_ID_MAX + 1];
+
+	buftext_str(b, text_hex(digits, id->bytes, MIN(id->len, CAP_BUILD_ID_MAX)));
 }
 
 static void put_utc(struct buf *b, uint64_t real_ns)

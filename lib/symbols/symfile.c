@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symfile.h"
 #include "root.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,15 +40,6 @@ void symfile_close(struct symfile *s)
 	s->symfs = -1;
 }
 
-static void hex(char out[2 * CAP_BUILD_ID_MAX + 1], const struct cap_build_id *id)
-{
-	size_t n = MIN(id->len, CAP_BUILD_ID_MAX);
-
-	for (size_t i = 0; i < n; i++)
-		snprintf(out + 2 * i, 3, "%02x", id->bytes[i]);
-	out[2 * n] = '\0';
-}
-
 static bool same_id(const struct cap_build_id *a, const struct cap_build_id *b)
 {
 	return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
@@ -61,8 +53,8 @@ static int prove(const struct elffile *f, const struct cap_file *file, struct er
 	if (file->build_id.len) {
 		if (same_id(&file->build_id, &f->build_id))
 			return 0;
-		hex(was, &file->build_id);
-		hex(is, &f->build_id);
+		text_hex(was, file->build_id.bytes, MIN(file->build_id.len, CAP_BUILD_ID_MAX));
+		text_hex(is, f->build_id.bytes, f->build_id.len);
 		if (!*is)
 			return err_set(e, -ESTALE,
 				"is another file: build ID %s is recorded, this one has none", was);
@@ -152,7 +144,7 @@ int symfile_open_debug(const struct symfile *s, const struct cap_build_id *id, s
 
 	if (id->len < 2)
 		return -ENOENT;
-	hex(name, id);
+	text_hex(name, id->bytes, MIN(id->len, CAP_BUILD_ID_MAX));
 	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", name, name + 2);
 	if (s->symfs >= 0)
 		rc = try_place(s->symfs, path, true, &want, ret, &ignored);

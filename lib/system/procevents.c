@@ -2,6 +2,7 @@
 #include "procevents.h"
 #include "buf.h"
 #include "caps.h"
+#include "now.h"
 #include "rd.h"
 
 #include <errno.h>
@@ -13,7 +14,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
-#include <time.h>
 
 #define DATA_PAGES 128 /* 512 KiB a CPU, a power of two */
 #define SETTLE_NS 1000000u
@@ -318,12 +318,10 @@ void procevents_drain(
 	struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx)
 {
 	uint64_t horizon = UINT64_MAX;
-	struct timespec ts;
 	size_t n = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
 	if (settle)
-		horizon = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec - SETTLE_NS;
+		horizon = now_ns() - SETTLE_NS;
 	for (size_t i = 0; i < p->n_rings; i++)
 		read_ring(p, &p->rings[i]);
 	if (!p->n_pending)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "tabcache.h"
+#include "text.h"
 #include "unwindtab.h"
 
 #include <dirent.h>
@@ -152,12 +153,11 @@ void tabcache_stats(const struct tabcache *c, struct tabcache_stats *ret)
 static bool entry_name(const struct tabcache_key *k, char name[NAME_CAP])
 {
 	const uint64_t file[KEY_PARTS] = { k->dev, k->inode, k->size, k->mtime_ns, k->ctime_ns };
-	char *p = name;
+	char *p;
 
 	if (!k->id.len || k->id.len > CAP_BUILD_ID_MAX)
 		return false;
-	for (size_t i = 0; i < k->id.len; i++)
-		p += sprintf(p, "%02x", k->id.bytes[i]);
+	p = text_hex(name, k->id.bytes, k->id.len) + 2 * k->id.len;
 	for (size_t i = 0; i < KEY_PARTS; i++)
 		p += sprintf(p, "-%llx", (unsigned long long)file[i]);
 	memcpy(p, SUFFIX, sizeof(SUFFIX));

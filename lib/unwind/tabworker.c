@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "tabworker.h"
+#include "now.h"
 #include "tabchild.h"
 #include "tabwire.h"
 #include "unwindcomp.h"
@@ -12,7 +13,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
-#include <time.h>
 
 #define MEMORY_DEFAULT (UINT64_C(4) << 30)
 #define SECONDS_DEFAULT 20
@@ -47,14 +47,6 @@ struct tabworker {
 
 	uint8_t *table; /* of the last answer */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 /* The worker turns to the file at the head now, or (nothing is in flight) rests. */
 static void set_clock(struct tabworker *w)
