@@ -143,7 +143,7 @@ static __always_inline bool comm_matches(struct task_struct *leader)
 }
 
 /* A new process inherits its parent's place among the targets, or loses the old owner of its PID. */
-SEC("tp_btf/sched_process_fork")
+SEC("kern_tp/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	if (all_tasks)
@@ -159,7 +159,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
+SEC("kern_tp/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
@@ -174,7 +174,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 }
 
 /* The new name is not in the task yet. */
-SEC("tp_btf/task_rename")
+SEC("kern_tp/task_rename")
 int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 {
 	char name[OFFCPU_COMM_LEN] = {};
@@ -188,7 +188,7 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 }
 
 /* Where the recorder stands, before anything else; then, whenever it has another one, its worker. */
-SEC("iter/task")
+SEC("kern_iter/task")
 int find_self(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task, *me;
@@ -214,7 +214,7 @@ int find_self(struct bpf_iter__task *ctx)
 }
 
 /* Set the bits of every task that -p, -t or -c asked for. */
-SEC("iter/task")
+SEC("kern_iter/task")
 int find_targets(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;

@@ -21,7 +21,7 @@ static __always_inline void ask_tables(struct offcpu_wait *w, const struct offcp
 }
 
 /* A new process walks by its parent's tables from the first instruction; user space follows. */
-SEC("tp_btf/sched_process_fork")
+SEC("kern_tp/sched_process_fork")
 int BPF_PROG(tables_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct task_struct *leader;
@@ -46,7 +46,7 @@ int BPF_PROG(tables_fork, struct task_struct *parent, struct task_struct *child)
 }
 
 /* A new image will need tables: user space hears of it before it waits. */
-SEC("tp_btf/sched_process_exec")
+SEC("kern_tp/sched_process_exec")
 int BPF_PROG(tables_exec, struct task_struct *task)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
