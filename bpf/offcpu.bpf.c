@@ -227,7 +227,7 @@ static __always_inline void finish_late(
 	      end = now - ran;
 
 	w->start = OFFCPU_ON_CPU;
-	if (phase != OFFCPU_RECORDING)
+	if (hot.phase != OFFCPU_RECORDING)
 		return;
 	s->count.end_estimated++;
 	finish(s, w, start, start > OFFCPU_INITIAL && end < start ? start : end);
@@ -311,7 +311,7 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 
 static __always_inline void enter(struct task_struct *task, __u64 now)
 {
-	bool armed = phase == OFFCPU_ARMED;
+	bool armed = hot.phase == OFFCPU_ARMED;
 	struct offcpu_wait *w;
 	struct scratch *s;
 	__u64 start;
@@ -371,9 +371,9 @@ int sched_switch(__u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[ARG_PREV], *next = (void *)ctx[ARG_NEXT];
 
-	if (phase != OFFCPU_RECORDING && phase != OFFCPU_ARMED)
+	if (hot.phase != OFFCPU_RECORDING && hot.phase != OFFCPU_ARMED)
 		return 0;
-	if (wanted(prev) || wanted(next))
+	if (either_wanted(prev, next))
 		bpf_tail_call(ctx, &recording, 0);
 	return 0;
 }

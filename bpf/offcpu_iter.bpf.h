@@ -72,7 +72,7 @@ SEC("kern_iter.s/task")
 int waiting(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	bool armed = phase == OFFCPU_ARMED;
+	bool armed = hot.phase == OFFCPU_ARMED;
 	struct offcpu_wait *w;
 	struct scratch *s;
 	__u32 zero = 0;

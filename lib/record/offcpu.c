@@ -128,7 +128,7 @@ static int ask(struct offcpu *o, struct bpf_map *bits, struct bpf_map *asked, ui
 int offcpu_ask_pid(struct offcpu *o, uint32_t pid, struct err *e)
 {
 	if (o->progs.first_ns)
-		o->progs.base->bss->single_tgid = pid;
+		o->progs.base->bss->hot.single_tgid = pid;
 	if (o->opts.single)
 		o->only = pid;
 	return ask(o, o->progs.base->maps.tgids, o->progs.base->maps.asked_pids, pid, e);
@@ -166,7 +166,7 @@ int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e)
 void offcpu_leave_out(struct offcpu *o, uint32_t pid)
 {
 	if (o->progs.first_ns) {
-		o->progs.base->bss->worker_tgid = pid;
+		o->progs.base->bss->hot.worker_tgid = pid;
 	} else if (o->progs.base->bss->worker_id != pid) {
 		o->progs.base->bss->worker_id = pid;
 		taskiter_run(o->progs.iters->progs.find_self, 0, 1, NULL, NULL, NULL);
@@ -180,7 +180,7 @@ void offcpu_hold(struct offcpu *o, uint32_t pid)
 
 static void set_phase(struct offcpu *o, uint32_t phase)
 {
-	__atomic_store_n(&o->progs.base->bss->phase, phase, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&o->progs.base->bss->hot.phase, phase, __ATOMIC_SEQ_CST);
 }
 
 static int look_around(struct offcpu *o, struct err *e)

@@ -104,7 +104,7 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	draw_key(key);
 	for (size_t i = 0; i < ARRAY_LEN(key); i++)
 		ro->hash_key[i] = key[i];
-	skel->bss->self_tgid = (uint32_t)getpid(); /* find_self corrects it in a namespace */
+	skel->bss->hot.self_tgid = (uint32_t)getpid(); /* find_self corrects it in a namespace */
 }
 
 static void set_sizes(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
