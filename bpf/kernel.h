@@ -60,9 +60,8 @@ struct task_struct {
 #pragma clang attribute pop
 
 /*
- * These are fixed by the kernel's ABI and so need no relocation. It is left
- * out on purpose: for each type that is relocated libbpf searches the whole
- * BTF of the kernel, two milliseconds of every start.
+ * These are fixed by the kernel's ABI and so need no relocation, and libbpf no
+ * search for them.
  */
 struct bpf_iter_meta {
 	struct seq_file *seq;

@@ -7,20 +7,22 @@
 #define STACKTOOLS_OFFCPU_TARGETS_BPF_H
 
 const volatile bool all_tasks;
-const volatile bool single; /* one process is all: its id is single_tgid, and no bit is looked up */
+const volatile bool single; /* one process is all: its id is hot.single_tgid, and no bit is looked up */
 const volatile bool use_tids;
 const volatile bool use_comms;
 const volatile bool with_kthreads;
 const volatile bool follow;
-/* read at every switch of everybody: side by side in one cache line */
-__u32 phase __attribute__((aligned(64))); /* enum offcpu_phase */
-__u32 single_tgid; /* global id */
+/* Read at every switch of everybody, so in one cache line; the ids are global ones. */
+struct {
+	__u32 phase; /* enum offcpu_phase */
+	__u32 single_tgid; /* the one process that is recorded */
+	__u32 self_tgid; /* the recorder, never recorded; */
+	__u32 worker_tgid; /* nor is its process that makes unwind tables */
+} hot __attribute__((aligned(64)));
 
 __u32 ns_level; /* of the recorder's PID namespace; 0 = the first one */
 __u32 ns_inum;
-__u32 self_tgid; /* global id of the recorder, never recorded; */
-__u32 worker_tgid; /* nor is its process that makes unwind tables, */
-__u32 worker_id; /* which this is in the recorder's namespace, for find_self */
+__u32 worker_id; /* hot.worker_tgid in the recorder's namespace, for find_self */
 __u32 held; /* a process (same) that is stopped at its exec until it can be recorded: no wait of it counts */
 __u32 exec_target; /* a process (id of the recorder's namespace) that becomes a target when it execs */
 char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN];
@@ -106,12 +108,23 @@ static __always_inline bool wanted(struct task_struct *task)
 {
 	if (all_tasks)
 		return task->pid && (with_kthreads || !(task->flags & PF_KTHREAD)) &&
-		       (__u32)task->tgid != self_tgid && (__u32)task->tgid != worker_tgid;
+		       (__u32)task->tgid != hot.self_tgid && (__u32)task->tgid != hot.worker_tgid;
 	if (single)
-		return (__u32)task->tgid == single_tgid;
+		return (__u32)task->tgid == hot.single_tgid;
 	if (bit_get(&tgids, task->tgid))
 		return true;
 	return use_tids && bit_get(&tids, task->pid);
+}
+
+/* Either of two, with as few loads as can be: everybody's switches come here. */
+static __always_inline bool either_wanted(struct task_struct *a, struct task_struct *b)
+{
+	__u32 tgid;
+
+	if (!single)
+		return wanted(a) || wanted(b);
+	tgid = hot.single_tgid;
+	return (__u32)a->tgid == tgid || (__u32)b->tgid == tgid;
 }
 
 /* Is NAME one that -c asked for? */
@@ -143,7 +156,7 @@ static __always_inline bool comm_matches(struct task_struct *leader)
 }
 
 /* A new process inherits its parent's place among the targets, or loses the old owner of its PID. */
-SEC("tp_btf/sched_process_fork")
+SEC("kern_tp/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	if (all_tasks)
@@ -159,7 +172,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
+SEC("kern_tp/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
@@ -174,7 +187,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 }
 
 /* The new name is not in the task yet. */
-SEC("tp_btf/task_rename")
+SEC("kern_tp/task_rename")
 int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 {
 	char name[OFFCPU_COMM_LEN] = {};
@@ -188,7 +201,7 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 }
 
 /* Where the recorder stands, before anything else; then, whenever it has another one, its worker. */
-SEC("iter/task")
+SEC("kern_iter/task")
 int find_self(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task, *me;
@@ -199,13 +212,13 @@ int find_self(struct bpf_iter__task *ctx)
 		return 0;
 	me = (void *)bpf_get_current_task();
 	if (worker_id && our_id(task) == worker_id)
-		worker_tgid = task->tgid;
+		hot.worker_tgid = task->tgid;
 	if (task != me)
 		return 0;
 	pid = BPF_CORE_READ(task, thread_pid);
 	if (!pid)
 		return 0;
-	self_tgid = task->tgid;
+	hot.self_tgid = task->tgid;
 	ns_level = BPF_CORE_READ(pid, level);
 	up = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
 	     ns_level * bpf_core_type_size(struct upid);
@@ -214,7 +227,7 @@ int find_self(struct bpf_iter__task *ctx)
 }
 
 /* Set the bits of every task that -p, -t or -c asked for. */
-SEC("iter/task")
+SEC("kern_iter/task")
 int find_targets(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
@@ -225,7 +238,7 @@ int find_targets(struct bpf_iter__task *ctx)
 	id = our_id(task);
 	if (task->pid == task->tgid &&
 		(bpf_map_lookup_elem(&asked_pids, &id) || (use_comms && comm_matches(task)))) {
-		single_tgid = task->tgid;
+		hot.single_tgid = task->tgid;
 		bit_set(&tgids, task->tgid);
 	}
 	if (use_tids && bpf_map_lookup_elem(&asked_tids, &id))

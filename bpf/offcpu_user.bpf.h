@@ -21,7 +21,7 @@ static __always_inline void ask_tables(struct offcpu_wait *w, const struct offcp
 }
 
 /* A new process walks by its parent's tables from the first instruction; user space follows. */
-SEC("tp_btf/sched_process_fork")
+SEC("kern_tp/sched_process_fork")
 int BPF_PROG(tables_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct task_struct *leader;
@@ -46,13 +46,13 @@ int BPF_PROG(tables_fork, struct task_struct *parent, struct task_struct *child)
 }
 
 /* A new image will need tables: user space hears of it before it waits. */
-SEC("tp_btf/sched_process_exec")
+SEC("kern_tp/sched_process_exec")
 int BPF_PROG(tables_exec, struct task_struct *task)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 	struct offcpu_ev_image ev = { .type = OFFCPU_EV_IMAGE };
 
-	if (phase == OFFCPU_FROZEN || !wanted(task))
+	if (hot.phase == OFFCPU_FROZEN || !wanted(task))
 		return 0;
 	ev.tgid = our_id(leader);
 	ev.start_boot_ns = BPF_CORE_READ(leader, start_boottime);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * diagnosis - what each tool can do on this machine, why, and what mends it.
- * Floor 6.
+ * Floor 8.
  *
  * Every group of checks is run, the live probes beside them in a process of
  * their own, and each tool gets a verdict: impossible where a finding forbids

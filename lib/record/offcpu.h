@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * offcpu - the BPF side of off-CPU recording: load, attach, drain. Floor 5.
+ * offcpu - the BPF side of off-CPU recording: load, attach, drain. Floor 7.
  *
  * The maps, keys and events are described in bpf/offcpu_abi.h, which both sides
  * include. Order of calls: load, ask for targets, attach, start, then drain
@@ -13,27 +13,9 @@
 #include "err.h"
 
 #include "offcpu_abi.h"
-#include "unwindspace.h"
+#include "offcpuopts.h"
 
 struct offcpu;
-
-struct offcpu_opts {
-	bool all; /* every process: no target set */
-	bool kthreads; /* with all: kernel threads too */
-	bool follow; /* children of targets become targets */
-	bool single; /* one call of offcpu_ask_pid() is all there will be */
-	bool use_tids; /* offcpu_ask_tid() will be called */
-	bool use_comms; /* offcpu_ask_comm() will be called */
-	bool use_exec; /* offcpu_ask_exec() will be called */
-	bool no_kernel_stacks; /* -U */
-	bool no_user_stacks; /* -K */
-	bool preempted; /* record waits of threads that stayed runnable */
-	uint32_t depth; /* frames at most, up to OFFCPU_DEPTH_MAX; 0 = 127 */
-	uint32_t state_mask; /* record only these prev_state bits; 0 = any */
-	uint64_t min_ns, max_ns; /* record only waits in [min, max]; max 0 = no bound */
-	const struct unwindspace_fds *tables; /* walk user stacks by these; NULL = by frame pointer */
-	bool forks_untold; /* nobody will tell of forks: children do not share their parent's tables */
-};
 
 /* What is drained goes here; any may be NULL. Pointers are valid during the call only. */
 struct offcpu_sink {

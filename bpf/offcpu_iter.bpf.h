@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What user space has run over tasks: the waits in progress at the start, the
+ * images of the targets, the waits that are open at the end. Part of
+ * offcpu.bpf.c.
+ */
+#ifndef STACKTOOLS_OFFCPU_ITER_BPF_H
+#define STACKTOOLS_OFFCPU_ITER_BPF_H
+
+/* The key of a wait that is known to have begun before the recording, but for its user stack. */
+static __always_inline bool take_initial(struct task_struct *task, struct scratch *s, struct offcpu_wait *w)
+{
+	struct offcpu_key *key = &w->initial;
+	__u32 state = task->__state;
+	long n;
+
+	if (state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE))
+		return false;
+	if (!key_init(key, task, state == TASK_RUNNING, state))
+		return false;
+	if (key->flags & OFFCPU_F_DROP)
+		return true;
+	announce(task, w, s, key);
+	if (kernel_stacks) {
+		n = bpf_get_task_stack(task, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
+		key->kernel = helper_stack(s, w, &key->kernel, n, KIND_KERNEL);
+	} else {
+		key->kernel = no_stack(REASON_NOT_ASKED);
+	}
+	return true;
+}
+
+/*
+ * The user stack of a wait that began before the recording, or before its
+ * unwind table was there: the thread has not moved since. If it moves
+ * meanwhile, `start` tells.
+ */
+static __always_inline void look_at(struct task_struct *task, struct scratch *s, struct offcpu_wait *w)
+{
+	bool late = w->pending;
+	__u64 start = w->start;
+	struct offcpu_key *key = late && start != OFFCPU_INITIAL ? &w->key : &w->initial;
+	struct offcpu_stack_id id;
+
+	if (!late && !take_initial(task, s, w))
+		return;
+	if (late || !(key->flags & OFFCPU_F_DROP)) {
+		id = other_user_stack(task, s, w, key);
+		if (late) {
+			if (lacks_tables(s) || w->start != start)
+				return;
+			w->late = id;
+			/* an exchange, so that nobody sees it before `late` */
+			__sync_lock_test_and_set(&w->late_start, start);
+			return;
+		}
+		key->user = id;
+		w->pending = lacks_tables(s);
+	}
+	/*
+	 * Still the wait that was looked at? A thread that ran since has left
+	 * UNKNOWN in enter() or leave(); the exchange loses then.
+	 */
+	__sync_val_compare_and_swap(&w->start, OFFCPU_UNKNOWN, OFFCPU_INITIAL);
+}
+
+/*
+ * The threads that wait already. Run while armed, and again whenever unwind
+ * tables have come that waits in progress lacked.
+ */
+SEC("kern_iter.s/task")
+int waiting(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	bool armed = hot.phase == OFFCPU_ARMED;
+	struct offcpu_wait *w;
+	struct scratch *s;
+	__u32 zero = 0;
+
+	if (!task || !wanted(task) || task->on_cpu)
+		return 0;
+	s = bpf_map_lookup_elem(&iter_scratch, &zero);
+	w = bpf_task_storage_get(&waits, task, NULL, armed ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	if (!s)
+		return 0;
+	if (!w) {
+		if (armed)
+			s->count.storage++;
+		return 0;
+	}
+	/* INITIAL, or since a time, and not walked late already */
+	if (w->pending ? w->start >= OFFCPU_INITIAL && w->late_start != w->start
+		       : armed && w->start == OFFCPU_UNKNOWN)
+		look_at(task, s, w);
+	return 0;
+}
+
+/* Which image each target is, for its unwind tables. */
+SEC("kern_iter/task")
+int find_images(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct offcpu_ev_image ev = { .type = OFFCPU_EV_IMAGE };
+	struct offcpu_key key = {};
+
+	if (!task || task->pid != task->tgid || task->flags & PF_KTHREAD)
+		return 0;
+	if (!key_identity(&key, task))
+		return 0;
+	ev.tgid = key.tgid;
+	ev.start_boot_ns = key.start_boot_ns;
+	ev.exec_id = key.exec_id;
+	bpf_seq_write(ctx->meta->seq, &ev, sizeof(ev));
+	return 0;
+}
+
+/* Waits that are still open after the recording was frozen. */
+SEC("kern_iter/task")
+int open_waits(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct offcpu_ev_open ev = {};
+	struct offcpu_wait *w;
+
+	if (!task)
+		return 0;
+	w = bpf_task_storage_get(&waits, task, NULL, 0);
+	if (!w || w->start == OFFCPU_UNKNOWN || w->start == OFFCPU_ON_CPU)
+		return 0;
+	ev.type = OFFCPU_EV_OPEN;
+	ev.start = w->start;
+	ev.key = w->start == OFFCPU_INITIAL ? w->initial : w->key;
+	if (w->pending && w->late_start == ev.start)
+		ev.key.user = w->late;
+	if (ev.start < record_start_ns) {
+		ev.start = record_start_ns;
+		ev.key.flags |= OFFCPU_F_INITIAL;
+	}
+	bpf_seq_write(ctx->meta->seq, &ev, sizeof(ev));
+	return 0;
+}
+
+#endif

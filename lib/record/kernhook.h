@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * kernhook - BPF objects whose programs attach to the kernel's own functions,
+ * opened and loaded without libbpf's reading of the kernel's BTF. Floor 4.
+ *
+ * Their sections are ours, so that libbpf asks here for the id of the hook:
+ *
+ *   SEC("kern_tp/EVENT")       as tp_btf/EVENT
+ *   SEC("kern_iter/TARGET")    as iter/TARGET; "kern_iter.s/TARGET" sleeps
+ *
+ * Where the kernel's BTF is not understood (kerntypes.h) libbpf reads it after
+ * all: slower, with the same result.
+ */
+#ifndef STACKTOOLS_KERNHOOK_H
+#define STACKTOOLS_KERNHOOK_H
+
+#include "kerntypes.h"
+
+struct bpf_object;
+struct bpf_program;
+
+struct kernhook {
+	struct kerntypes_name *names; /* of hooks and structs */
+	size_t n, cap;
+	int fd; /* the structs, for relocations */
+	char path[32]; /* the same as a file's name, for btf_custom_path */
+	bool known; /* the kernel's BTF was understood */
+};
+
+/*
+ * Before any of the objects is opened: libbpf learns the sections (once, for
+ * as long as the process lives). Release with kernhook_close().
+ */
+int kernhook_open(struct kernhook *h, struct err *e);
+void kernhook_close(struct kernhook *h); /* a zeroed one is fine */
+
+/* For bpf_object_open_opts.btf_custom_path; NULL when libbpf has to read the kernel's. */
+const char *kernhook_path(const struct kernhook *h);
+
+/*
+ * Read what OBJ, opened with that path, needs of the kernel: the hooks of its
+ * programs and the structs that they read. When `known` is false after that,
+ * objects have to be opened without a path, this one again.
+ */
+int kernhook_read(struct kernhook *h, struct bpf_object *obj, struct err *e);
+
+/* Give the programs of OBJ, which has the same sections, the ids of their hooks: before it is loaded. */
+void kernhook_set(const struct kernhook *h, struct bpf_object *obj);
+
+bool kernhook_is_iter(const struct bpf_program *prog);
+
+#endif

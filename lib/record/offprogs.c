@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "offprogs.h"
+#include "caps.h"
+#include "now.h"
+
+#include "offcpu.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/capability.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+
+#define LOG_CAP 65536
+
+int offprogs_refused(const char *what, int code, struct err *e)
+{
+	static const int caps[] = { CAP_BPF, CAP_PERFMON };
+
+	if (code == -EPERM || code == -EACCES)
+		return caps_explain(what, code, caps, ARRAY_LEN(caps), e);
+	return err_sys(e, code, "cannot %s", what);
+}
+
+/* Without these the programs cannot be relocated; libbpf would only say EINVAL or ESRCH. */
+static int check_btf(struct err *e)
+{
+	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0)
+		return 0;
+	err_sys(e, -errno, "cannot read the kernel's BTF, '/sys/kernel/btf/vmlinux'");
+	return err_hint(
+		e, "the kernel needs CONFIG_DEBUG_INFO_BTF=y; 'bpfcheck --tool offcpu-record' looks closer");
+}
+
+/* In the first PID namespace an id needs no translation: /proc/self/ns/pid is PROC_PID_INIT_INO. */
+static bool in_first_pid_ns(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == 0xeffffffcu;
+}
+
+static uint32_t sysctl_u32(const char *name, uint32_t otherwise)
+{
+	char path[64];
+	_cleanup_fclose_ FILE *f = NULL;
+	uint32_t value;
+
+	snprintf(path, sizeof(path), "/proc/sys/%s", name);
+	f = fopen(path, "re");
+	return f && fscanf(f, "%u", &value) == 1 ? value : otherwise;
+}
+
+/* Ring buffer and caches follow the machine's memory: 1/512 of it, a power of two. */
+static uint32_t ring_bytes(bool all)
+{
+	struct sysinfo si;
+	uint64_t want = all ? 16 << 20 : 4 << 20, have = want * 512;
+
+	if (sysinfo(&si) == 0)
+		have = (uint64_t)si.totalram * si.mem_unit;
+	while (want > 256 << 10 && want > have / 512)
+		want /= 2;
+	return (uint32_t)want;
+}
+
+/* A key that nobody can guess; a kernel without entropy yet gives a weaker one, not a failure. */
+static void draw_key(uint64_t key[4])
+{
+	if (getrandom(key, 4 * sizeof(*key), GRND_NONBLOCK) == 4 * sizeof(*key))
+		return;
+	for (int i = 0; i < 4; i++)
+		key[i] = now_ns() * 0x9e3779b97f4a7c15u;
+}
+
+static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
+{
+	struct offcpu_bpf__rodata *ro = skel->rodata;
+	uint64_t key[4];
+
+	ro->all_tasks = opts->all;
+	ro->with_kthreads = opts->kthreads;
+	ro->follow = opts->follow;
+	ro->single = opts->single;
+	ro->use_tids = opts->use_tids;
+	ro->use_comms = opts->use_comms;
+	ro->kernel_stacks = !opts->no_kernel_stacks;
+	ro->user_stacks = !opts->no_user_stacks;
+	ro->record_preempted = opts->preempted;
+	ro->depth = opts->depth ? opts->depth : 127;
+	ro->max_stack = sysctl_u32("kernel/perf_event_max_stack", 127);
+	ro->state_mask = opts->state_mask;
+	ro->min_ns = opts->min_ns;
+	ro->max_ns = opts->max_ns ? opts->max_ns : UINT64_MAX;
+	ro->ring_wake_bytes = ring_bytes(opts->all) / 4;
+	ro->by_table = opts->tables != NULL;
+	draw_key(key);
+	for (size_t i = 0; i < ARRAY_LEN(key); i++)
+		ro->hash_key[i] = key[i];
+	skel->bss->hot.self_tgid = (uint32_t)getpid(); /* find_self corrects it in a namespace */
+}
+
+static void set_sizes(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
+{
+	uint32_t words = sysctl_u32("kernel/pid_max", 4194304) / 64 + 1;
+
+	bpf_map__set_max_entries(skel->maps.ring, ring_bytes(opts->all));
+	bpf_map__set_max_entries(skel->maps.seen, opts->all ? 65536 : 16384);
+	bpf_map__set_max_entries(skel->maps.tgids, opts->all ? 1 : words);
+	bpf_map__set_max_entries(skel->maps.tids, opts->use_tids ? words : 1);
+}
+
+static void choose_events(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
+{
+	/* one process, and nothing but it: when its PID is free again, the recording is over */
+	bpf_program__set_autoload(skel->progs.on_fork, !opts->all && !opts->single);
+	bpf_program__set_autoload(skel->progs.on_exec, opts->use_comms || opts->use_exec);
+	bpf_program__set_autoload(skel->progs.on_rename, opts->use_comms);
+	bpf_program__set_autoload(
+		skel->progs.tables_fork, opts->tables && !opts->forks_untold && !opts->single);
+	bpf_program__set_autoload(skel->progs.tables_exec, opts->tables != NULL);
+	bpf_program__set_autoattach(skel->progs.record_switch, false); /* sched_switch tail-calls it */
+}
+
+static void choose_iters(struct offcpu_bpf *skel, const struct offcpu_opts *opts, bool first_ns)
+{
+	bpf_program__set_autoload(skel->progs.find_self, !first_ns);
+	bpf_program__set_autoload(skel->progs.find_images, opts->tables != NULL);
+	bpf_program__set_autoload(skel->progs.find_targets, !opts->all && (!first_ns || opts->use_comms));
+}
+
+static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	(void)level, (void)fmt, (void)ap;
+	return 0;
+}
+
+/* The maps that are made by others. */
+static int use_maps(struct offcpu_bpf *skel, const struct unwindspace_fds *t, int agg_fd, struct err *e)
+{
+	int rc = bpf_map__reuse_fd(skel->maps.agg, agg_fd);
+
+	if (rc)
+		return err_sys(e, rc, "cannot use the aggregation map");
+	if (!t)
+		return 0;
+	rc = bpf_map__reuse_fd(skel->maps.unwind_chunks, t->chunks);
+	if (!rc)
+		rc = bpf_map__reuse_fd(skel->maps.unwind_segs, t->segs);
+	if (!rc)
+		rc = bpf_map__reuse_fd(skel->maps.unwind_rules, t->rules);
+	if (!rc)
+		rc = bpf_map__reuse_fd(skel->maps.unwind_used, t->used);
+	if (!rc)
+		rc = bpf_map__reuse_fd(skel->maps.unwind_procs, t->procs);
+	return rc ? err_sys(e, rc, "cannot use the maps of the unwind tables") : 0;
+}
+
+static struct offcpu_bpf *open_object(const struct offprogs *p)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = kernhook_path(&p->hook));
+
+	return offcpu_bpf__open_opts(&opts);
+}
+
+static int open_base(struct offprogs *p, struct err *e)
+{
+	int rc = kernhook_open(&p->hook, e);
+
+	if (rc)
+		return rc;
+	p->base = open_object(p);
+	if (!p->base)
+		return err_nomem(e, "the BPF programs");
+	rc = kernhook_read(&p->hook, p->base->obj, e);
+	if (rc || p->hook.known)
+		return rc;
+	offcpu_bpf__destroy(p->base);
+	p->base = open_object(p);
+	return p->base ? 0 : err_nomem(e, "the BPF programs");
+}
+
+static int load_base(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
+{
+	struct bpf_program *prog;
+	int rc = open_base(p, e);
+
+	if (rc)
+		return rc;
+	set_constants(p->base, opts);
+	set_sizes(p->base, opts);
+	rc = use_maps(p->base, opts->tables, agg_fd, e);
+	if (rc)
+		return rc;
+	bpf_object__for_each_program(prog, p->base->obj) bpf_program__set_autoload(prog, false);
+	rc = offcpu_bpf__load(p->base);
+	return rc ? offprogs_refused("create the BPF maps", rc, e) : 0;
+}
+
+/* SKEL is the same object as P's base, so its maps come in the same order. */
+static int share_maps(const struct offprogs *p, struct offcpu_bpf *skel, struct err *e)
+{
+	struct bpf_map *mine, *theirs = NULL;
+	int rc = 0;
+
+	bpf_object__for_each_map(mine, skel->obj)
+	{
+		theirs = bpf_object__next_map(p->base->obj, theirs);
+		rc = rc ? rc : bpf_map__reuse_fd(mine, bpf_map__fd(theirs));
+	}
+	return rc ? err_sys(e, rc, "cannot share the BPF maps") : 0;
+}
+
+/* Either half of the programs: open, and ready to be loaded. */
+static int open_part(struct offprogs *p, bool iters, struct offcpu_bpf **ret, struct err *e)
+{
+	struct bpf_program *prog;
+
+	*ret = open_object(p);
+	if (!*ret)
+		return err_nomem(e, "the BPF programs");
+	kernhook_set(&p->hook, (*ret)->obj);
+	bpf_object__for_each_program(prog, (*ret)->obj)
+		bpf_program__set_autoload(prog, kernhook_is_iter(prog) == iters);
+	return share_maps(p, *ret, e);
+}
+
+/* The last line of the verifier's complaint about the program that failed. */
+static void add_log(char *log, struct err *e)
+{
+	char *line, *save = NULL, *last = NULL;
+
+	for (line = strtok_r(log, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		if (strncmp(line, "processed ", 10) != 0)
+			last = line;
+	if (last)
+		err_hint(e, "the verifier says: %s", last);
+}
+
+static int load_part(struct offcpu_bpf *skel, struct err *e)
+{
+	_cleanup_free_ char *log = calloc(1, LOG_CAP);
+	struct bpf_program *prog;
+	int rc;
+
+	if (!log)
+		return err_nomem(e, "the BPF programs");
+	bpf_object__for_each_program(prog, skel->obj) bpf_program__set_log_buf(prog, log, LOG_CAP);
+	rc = offcpu_bpf__load(skel);
+	if (!rc)
+		return 0;
+	offprogs_refused("load the BPF programs", rc, e);
+	if (rc != -EPERM)
+		add_log(log, e);
+	return rc;
+}
+
+struct loading {
+	struct offcpu_bpf *skel;
+	struct err e;
+	int rc;
+};
+
+static void *run_loading(void *ctx)
+{
+	struct loading *l = ctx;
+
+	l->rc = load_part(l->skel, &l->e);
+	return NULL;
+}
+
+/* Both parts at once; where there is no thread to be had, one after the other. */
+static int load_parts(struct offprogs *p, struct err *e)
+{
+	struct loading iters = { .skel = p->iters };
+	pthread_t thread;
+	bool begun = pthread_create(&thread, NULL, run_loading, &iters) == 0;
+	int rc = load_part(p->events, e);
+
+	if (begun)
+		pthread_join(thread, NULL);
+	else if (!rc)
+		run_loading(&iters);
+	if (!rc && iters.rc && e)
+		*e = iters.e;
+	return rc ? rc : iters.rc;
+}
+
+static int install_switch(const struct offprogs *p, struct err *e)
+{
+	int fd = bpf_program__fd(p->events->progs.record_switch);
+	uint32_t zero = 0;
+	int rc = bpf_map_update_elem(bpf_map__fd(p->base->maps.recording), &zero, &fd, BPF_ANY);
+
+	return rc ? offprogs_refused("put the recording program in its place", rc, e) : 0;
+}
+
+int offprogs_load(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
+{
+	int rc = check_btf(e);
+
+	*p = (struct offprogs){ .first_ns = in_first_pid_ns() };
+	libbpf_set_print(silent); /* what went wrong is told through E */
+	if (!rc)
+		rc = load_base(p, opts, agg_fd, e);
+	if (!rc)
+		rc = open_part(p, false, &p->events, e);
+	if (!rc)
+		rc = open_part(p, true, &p->iters, e);
+	if (rc)
+		return rc;
+	choose_events(p->events, opts);
+	choose_iters(p->iters, opts, p->first_ns);
+	rc = load_parts(p, e);
+	return rc ? rc : install_switch(p, e);
+}
+
+int offprogs_attach(struct offprogs *p, struct err *e)
+{
+	int rc = offcpu_bpf__attach(p->events);
+
+	return rc ? offprogs_refused("attach to the scheduler's tracepoints", rc, e) : 0;
+}
+
+void offprogs_close(struct offprogs *p)
+{
+	offcpu_bpf__destroy(p->events);
+	offcpu_bpf__destroy(p->iters);
+	offcpu_bpf__destroy(p->base);
+	kernhook_close(&p->hook);
+	*p = (struct offprogs){ 0 };
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * offprogs - the programs and maps of bpf/offcpu.bpf.c: sized, loaded and
+ * attached. Floor 6.
+ *
+ * The verifier takes most of a start, so the object is opened three times:
+ * one makes the maps, and the two others use these, one with the programs
+ * that run at events, one with the iterators, loaded by two threads.
+ */
+#ifndef STACKTOOLS_OFFPROGS_H
+#define STACKTOOLS_OFFPROGS_H
+
+#include "offcpuopts.h"
+
+#include "err.h"
+#include "kernhook.h"
+
+struct offcpu_bpf; /* offcpu.skel.h */
+
+struct offprogs {
+	struct offcpu_bpf *base; /* maps and data, no program */
+	struct offcpu_bpf *events; /* programs at tracepoints */
+	struct offcpu_bpf *iters; /* programs that taskiter_run() runs */
+	struct kernhook hook;
+	bool first_ns; /* this process is in the first PID namespace */
+};
+
+/*
+ * Size and load everything for OPTS, with the aggregation maps behind AGG_FD;
+ * nothing runs yet. The story of a failure names the step, the missing
+ * capability or kernel feature, and the remedy. Whatever comes of it, release
+ * P with offprogs_close().
+ */
+int offprogs_load(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e);
+
+/* Attach what runs at events. */
+int offprogs_attach(struct offprogs *p, struct err *e);
+
+/* Detaches and frees; a zeroed one is fine. */
+void offprogs_close(struct offprogs *p);
+
+/* The story of CODE, "cannot WHAT", with the capabilities that were missing. */
+int offprogs_refused(const char *what, int code, struct err *e);
+
+#endif

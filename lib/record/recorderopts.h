@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * recorderopts - what a recording is asked for. Floor 8.
+ */
+#ifndef STACKTOOLS_RECORDEROPTS_H
+#define STACKTOOLS_RECORDEROPTS_H
+
+#include "offcpuopts.h"
+
+enum recorder_unwind {
+	RECORDER_UNWIND_AUTO = 0, /* by unwind tables where that is possible, else by frame pointer */
+	RECORDER_UNWIND_DWARF, /* by unwind tables or not at all */
+	RECORDER_UNWIND_FP, /* by frame pointer */
+};
+
+struct recorder_opts {
+	struct offcpu_opts bpf; /* `tables` is the recorder's own affair */
+	enum recorder_unwind unwind;
+	uint64_t unwind_bytes; /* memory for unwind tables; 0 = see tableset.h */
+	const uint32_t *pids, *tids; /* targets */
+	size_t n_pids, n_tids;
+	const char *const *comms;
+	size_t n_comms;
+	uint32_t command_pid; /* a child that will exec: recorded from then on; 0 = none */
+	const char *path; /* of the capture; "-" = stdout */
+	bool force;
+	const char *const *words; /* the command line, kept in the capture's options */
+	size_t n_words;
+};
+
+#endif

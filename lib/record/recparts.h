@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * recparts - what a recording works with, opened in the order that lets it
+ * begin soonest. Floor 9.
+ *
+ * The verifier works in threads while the maps of the targets are read and
+ * their unwind tables are compiled.
+ */
+#ifndef STACKTOOLS_RECPARTS_H
+#define STACKTOOLS_RECPARTS_H
+
+#include "capwrite.h"
+#include "offcpu.h"
+#include "proctab.h"
+#include "recorderopts.h"
+#include "stacktab.h"
+#include "unwinder.h"
+
+struct recparts {
+	struct offcpu *bpf;
+	struct unwinder *unwinder; /* NULL = user stacks by frame pointer, or none */
+	struct procevents *events; /* NULL = not allowed: /proc alone */
+	struct proctab *procs;
+	struct stacktab *stacks;
+	struct capwrite *out;
+	int epoll_fd; /* readable when one of them has something to do */
+	char degraded[512]; /* what cannot be done, and why; "" = nothing */
+};
+
+/*
+ * Everything for OPTS: loaded and attached, the targets known, their maps read
+ * and the tables for them there. The output is opened last, so that a
+ * recording that cannot begin leaves no file and replaces none. Whatever comes
+ * of it, release P with recparts_close(). The story names the step and the
+ * remedy.
+ */
+int recparts_open(struct recparts *p, const struct recorder_opts *opts, struct err *e);
+void recparts_close(struct recparts *p);
+
+/* The targets' tables, TABLES_MS at most: for an image that has begun since. */
+int recparts_publish(struct recparts *p, uint32_t pid, struct err *e);
+
+/* WHAT cannot be done, by the story E: the recording goes on without. */
+void recparts_degrade(struct recparts *p, const char *what, const struct err *e);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* libbpf is the oracle: it makes the BTF that is read, and reads what comes of it. */
+#include "kerntypes.h"
+#include "tap.h"
+
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct file {
+	int fd;
+	char path[32];
+};
+
+static struct file new_file(const void *bytes, size_t n)
+{
+	struct file f = { .fd = memfd_create("btf", MFD_CLOEXEC) };
+
+	snprintf(f.path, sizeof(f.path), "/proc/self/fd/%d", f.fd);
+	if (n && write(f.fd, bytes, n) != (ssize_t)n)
+		abort();
+	return f;
+}
+
+/* What kerntypes_read() makes of FILE, as libbpf reads it; NULL with *RC when it fails. */
+static struct btf *read_names(const char *file, struct kerntypes_name *names, size_t n, int *rc)
+{
+	struct file out = new_file("", 0);
+	struct btf *btf = NULL;
+	struct err e;
+
+	*rc = kerntypes_read(file, names, n, out.fd, &e);
+	if (!*rc)
+		btf = btf__parse(out.path, NULL);
+	else if (!e.msg[0])
+		abort();
+	close(out.fd);
+	return btf;
+}
+
+/* Bits from the start of struct ID to member NAME, those of members without a name included; -1 = none. */
+static long offset_of(const struct btf *btf, uint32_t id, const char *name)
+{
+	const struct btf_type *t = btf__type_by_id(btf, id);
+
+	for (uint32_t i = 0; i < btf_vlen(t); i++) {
+		const struct btf_member *m = btf_members(t) + i;
+		const char *its = btf__name_by_offset(btf, m->name_off);
+		long bits = (long)btf_member_bit_offset(t, i), inner;
+
+		if (strcmp(its, name) == 0)
+			return bits;
+		if (*its || !btf_is_composite(btf__type_by_id(btf, m->type)))
+			continue;
+		inner = offset_of(btf, m->type, name);
+		if (inner >= 0)
+			return bits + inner;
+	}
+	return -1;
+}
+
+static int struct_id(const struct btf *btf, const char *name)
+{
+	return btf__find_by_name_kind(btf, name, BTF_KIND_STRUCT);
+}
+
+/* struct wanted { const number a; struct { number b[3]; }; struct other *c; struct other d; number e:3 } */
+static struct btf *make(void)
+{
+	struct btf *b = btf__new_empty();
+	int u32 = btf__add_int(b, "unsigned int", 4, 0), number = btf__add_typedef(b, "number", u32);
+	int fixed = btf__add_const(b, number), array = btf__add_array(b, u32, number, 3);
+	int inner, other, ptr;
+
+	inner = btf__add_struct(b, "", 12);
+	btf__add_field(b, "b", array, 0, 0);
+	other = btf__add_struct(b, "other", 8);
+	btf__add_field(b, "x", u32, 32, 0);
+	ptr = btf__add_ptr(b, other);
+	btf__add_struct(b, "wanted", 40);
+	btf__add_field(b, "a", fixed, 0, 0);
+	btf__add_field(b, "", inner, 64, 0);
+	btf__add_field(b, "c", ptr, 192, 0);
+	btf__add_field(b, "d", other, 256, 0);
+	btf__add_field(b, "e", number, 3 + 288, 3);
+	btf__add_typedef(b, "btf_trace_here", ptr);
+	return b;
+}
+
+static void test_made(struct tap *t, const char *path, const struct btf *from)
+{
+	struct kerntypes_name names[] = { { "wanted", BTF_KIND_STRUCT, 0 },
+		{ "btf_trace_here", BTF_KIND_TYPEDEF, 0 }, { "here", BTF_KIND_TYPEDEF, 7 },
+		{ "wanted", BTF_KIND_TYPEDEF, 7 } };
+	int rc, id;
+	struct btf *to = read_names(path, names, ARRAY_LEN(names), &rc);
+	const struct btf_type *type;
+
+	if (!tap_ok(t, rc == 0 && to, "what libbpf made is read, and the other way round"))
+		return;
+	tap_eq_u64(t, names[0].id, (uint64_t)struct_id(from, "wanted"), "a struct has the id that it had");
+	tap_eq_u64(t, names[1].id, (uint64_t)btf__find_by_name_kind(from, "btf_trace_here", BTF_KIND_TYPEDEF),
+		"a hook, too");
+	tap_ok(t, !names[2].id && !names[3].id, "what is not there, or of another kind, has none");
+	id = struct_id(to, "wanted");
+	type = btf__type_by_id(to, (uint32_t)id);
+	tap_ok(t, type && type->size == 40 && btf_vlen(type) == 5, "the copy has its size and members");
+	tap_ok(t, offset_of(to, (uint32_t)id, "b") == 64, "those of a part without a name are there");
+	tap_ok(t, offset_of(to, (uint32_t)id, "e") == 291 && btf_member_bitfield_size(type, 4) == 3,
+		"and bit fields");
+	tap_eq_u64(t, (uint64_t)btf__resolve_size(to, btf_members(type)[3].type), 8,
+		"what is not asked for keeps its size");
+	id = struct_id(to, "other");
+	tap_ok(t, id > 0 && !btf_vlen(btf__type_by_id(to, (uint32_t)id)), "without its members");
+	btf__free(to);
+}
+
+static void test_damaged(struct tap *t, const uint8_t *bytes, size_t len)
+{
+	struct kerntypes_name name = { "wanted", BTF_KIND_STRUCT, 0 };
+	size_t refused = 0;
+	int rc;
+
+	for (size_t n = 0; n < len; n++) {
+		struct file f = new_file(bytes, n);
+
+		btf__free(read_names(f.path, &name, 1, &rc));
+		refused += rc == -EINVAL;
+		close(f.fd);
+	}
+	tap_eq_u64(t, refused, len, "every shortened file is -EINVAL, with a story");
+	refused = 0;
+	for (size_t i = 0; i < len * 8; i++) {
+		_cleanup_free_ uint8_t *copy = malloc(len);
+		struct file f;
+
+		memcpy(copy, bytes, len);
+		copy[i / 8] ^= (uint8_t)(1u << i % 8);
+		f = new_file(copy, len);
+		btf__free(read_names(f.path, &name, 1, &rc));
+		refused += rc != 0 && rc != -EINVAL;
+		close(f.fd);
+	}
+	tap_eq_u64(t, refused, 0, "of a flipped bit nothing worse comes");
+}
+
+static void test_kernel(struct tap *t)
+{
+	static const char *const members[] = { "__state", "se", "mm", "tgid", "thread_pid", "comm" };
+	struct kerntypes_name names[] = { { "task_struct", BTF_KIND_STRUCT, 0 },
+		{ "mm_struct", BTF_KIND_STRUCT, 0 }, { "btf_trace_sched_switch", BTF_KIND_TYPEDEF, 0 },
+		{ "bpf_iter_task", BTF_KIND_FUNC, 0 } };
+	struct btf *all = btf__load_vmlinux_btf(), *few = NULL;
+	bool same = true;
+	int rc, id;
+
+	if (!all) {
+		tap_skip(t, "the running kernel's types", "no BTF: %s", strerror(errno));
+		return;
+	}
+	few = read_names(NULL, names, ARRAY_LEN(names), &rc);
+	if (!tap_ok(t, rc == 0 && few, "the running kernel's BTF is read"))
+		return;
+	tap_eq_u64(t, names[2].id, (uint64_t)libbpf_find_vmlinux_btf_id("sched_switch", BPF_TRACE_RAW_TP),
+		"a tracepoint's id is what libbpf finds");
+	tap_eq_u64(t, names[3].id, (uint64_t)libbpf_find_vmlinux_btf_id("task", BPF_TRACE_ITER),
+		"an iterator's, too");
+	id = struct_id(few, "task_struct");
+	for (size_t i = 0; i < ARRAY_LEN(members); i++)
+		same = same && offset_of(all, names[0].id, members[i]) >= 0 &&
+		       offset_of(few, (uint32_t)id, members[i]) == offset_of(all, names[0].id, members[i]);
+	tap_ok(t, same, "the members of task_struct are where libbpf has them");
+	tap_ok(t,
+		offset_of(few, (uint32_t)struct_id(few, "mm_struct"), "start_stack") ==
+			offset_of(all, names[1].id, "start_stack"),
+		"and so is one in a part of mm_struct without a name");
+	tap_ok(t, btf__type_cnt(few) < btf__type_cnt(all) / 100, "of a hundred types less than one is kept");
+	btf__free(few);
+	btf__free(all);
+}
+
+int main(void)
+{
+	struct kerntypes_name name = { "wanted", BTF_KIND_STRUCT, 0 };
+	struct btf *made = make();
+	struct tap t = { 0 };
+	uint32_t len;
+	const void *bytes = btf__raw_data(made, &len);
+	struct file f = new_file(bytes, len);
+	struct err e;
+
+	test_made(&t, f.path, made);
+	test_damaged(&t, bytes, len);
+	tap_eq_u64(&t, (uint64_t)-kerntypes_read("/nonexistent", &name, 1, f.fd, &e), ENOENT,
+		"a file that is not there is -ENOENT");
+	tap_eq_str(&t, e.msg, "cannot read the kernel's BTF, '/nonexistent': No such file or directory",
+		"named in the story");
+	test_kernel(&t);
+	close(f.fd);
+	btf__free(made);
+	return tap_done(&t);
+}
