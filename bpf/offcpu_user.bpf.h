@@ -171,7 +171,7 @@ struct own_walk {
 	struct unwind_known_sets *known;
 };
 
-/* What is known takes several frames, what is not takes one. */
+/* Several frames by what is known, else one. */
 static long own_step(__u32 i, struct own_walk *o)
 {
 	struct unwind_walk *u = &o->s->walk;

@@ -77,15 +77,23 @@ static __always_inline const void *chunk_at(__u32 chunk)
  * first of the mappings that are left in `lo`: n halves to 1, without a
  * branch that the verifier would have to follow both ways. No mapping begins
  * in the upper half of the addresses, so the sign of a difference tells.
+ *
+ * This and the search for a row are global functions: the verifier looks at
+ * each once.
  */
-static __always_inline bool find_map(struct unwind_walk *w, __u64 pc)
+__noinline int find_map(struct unwind_walk *w, __u64 pc)
 {
-	const char *chunk = chunk_at(w->maps_chunk);
-	__u32 base = w->maps_at, lo = 0, n = w->n_maps, half, at;
+	__u32 base, lo = 0, n, half, at;
+	const char *chunk;
 	__u64 beyond, *used;
 
+	if (!w)
+		return 0;
+	chunk = chunk_at(w->maps_chunk);
+	base = w->maps_at;
+	n = w->n_maps;
 	if (!chunk || !n)
-		return false;
+		return 0;
 	for (int i = 0; i < 13 && n > 1; i++) {
 		half = n >> 1;
 		beyond = (__s64)(pc - AT(chunk, base + (lo + half) * 32, __u64)) >> 63;
@@ -121,29 +129,41 @@ static __always_inline __u32 rows_until(const void *chunk, __u32 pcs, __u32 firs
 	return lo;
 }
 
-/* The rule of PC, which lies in W's mapping; NULL when no row covers it. */
-static __always_inline const struct unwind_rule *find_rule(struct unwind_walk *w, __u64 pc)
+/* The number of the rule of PC, which lies in W's mapping; 0 when no row covers it. */
+__noinline int find_rule_number(struct unwind_walk *w, __u64 pc)
 {
-	__u64 at = pc - w->bias, i = at >> UNWIND_SEG_SHIFT;
-	__u32 page = (at >> UNWIND_PAGE_SHIFT) & (UNWIND_SEG_PAGES - 1), index, off, first, next, row, rule;
+	__u32 page, index, off, first, next, row;
 	const struct unwind_seg *seg;
 	const void *chunk;
+	__u64 at, i;
 
+	if (!w)
+		return 0;
+	at = pc - w->bias;
+	i = at >> UNWIND_SEG_SHIFT;
+	page = (at >> UNWIND_PAGE_SHIFT) & (UNWIND_SEG_PAGES - 1);
 	if (i >= UNWIND_MAP_SEGS(w->word))
-		return NULL;
+		return 0;
 	index = UNWIND_MAP_SEG(w->word) + i;
 	seg = bpf_map_lookup_elem(&unwind_segs, &index);
 	if (!seg || !seg->rows)
-		return NULL;
+		return 0;
 	chunk = chunk_at(seg->chunk);
 	if (!chunk)
-		return NULL;
+		return 0;
 	off = seg->grain * UNWIND_GRAIN;
 	first = AT(chunk, off + page * 2, __u16);
 	next = AT(chunk, off + page * 2 + 2, __u16);
 	off += (UNWIND_SEG_PAGES + 1) * 2;
 	row = rows_until(chunk, off + seg->rows * 2, first, next, at & 0xff) - 1;
-	rule = AT(chunk, off + row * 2, __u16);
+	return AT(chunk, off + row * 2, __u16);
+}
+
+/* The rule itself: number 0 says that there is no unwind information. */
+static __always_inline const struct unwind_rule *find_rule(struct unwind_walk *w, __u64 pc)
+{
+	__u32 rule = find_rule_number(w, pc);
+
 	return bpf_map_lookup_elem(&unwind_rules, &rule);
 }
 

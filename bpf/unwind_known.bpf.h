@@ -59,14 +59,21 @@ static __always_inline __u64 known_tag(const struct unwind_walk *w)
 	return (__u64)w->serial << 16 | (w->now_ns >> KNOWN_EPOCH_SHIFT & 0xff);
 }
 
-static __always_inline __u32 known_set(__u64 pc, __u64 tag)
+/* The set of PC; SALT is known_salt() of the mappings. */
+static __always_inline __u32 known_set(__u64 pc, __u64 salt)
 {
-	return (pc * 0x9e3779b97f4a7c15ULL + (tag >> 16) * 0xc2b2ae3d27d4eb4fULL) >> 55;
+	return (pc * 0x9e3779b97f4a7c15ULL + salt) >> 55;
 }
 
-static __always_inline bool known_is(const struct unwind_known *k, __u64 pc, __u64 tag)
+static __always_inline __u64 known_salt(__u64 tag)
 {
-	return k->at >> 16 == pc && k->way >> 16 == tag;
+	return (tag >> 16) * 0xc2b2ae3d27d4eb4fULL;
+}
+
+/* 0 if K is the way of PC. */
+static __always_inline __u64 known_differs(const struct unwind_known *k, __u64 pc, __u64 tag)
+{
+	return (k->at >> 16 ^ pc) | (k->way >> 16 ^ tag);
 }
 
 /* Can R be told in the bits of a struct unwind_known? Then its lower halves are. */
@@ -102,7 +109,7 @@ static __always_inline void known_put(
 
 	if (!known || pc >> 48 || !known_way(r, &at, &way))
 		return;
-	set = &known->set[known_set(pc, w->tag) & (KNOWN_SETS - 1)];
+	set = &known->set[known_set(pc, known_salt(w->tag)) & (KNOWN_SETS - 1)];
 	/* one of another epoch is replaced where it is */
 	if (set->way[0].at >> 16 != pc || set->way[0].way >> 32 != w->serial)
 		set->way[1] = set->way[0];
@@ -114,70 +121,64 @@ static __always_inline void known_put(
  * From frame to frame by what is known, up to KNOWN_STEPS of them. Nothing is
  * changed by a frame whose way is not known or that is odd in any way: that one
  * is for step(). False when the outermost frame was reached.
+ *
+ * SP and frame pointer stay in memory: in registers their ranges would differ
+ * at each way out of the loop, and the verifier would follow each to the end.
  */
 static __always_inline bool known_steps(
 	struct unwind_walk *w, __u64 *frames, const struct unwind_known_sets *known)
 {
-	__u64 frame = w->pc, pc = w->pc - !w->exact, sp = w->sp, fp = w->fp, tag = w->tag;
-	__u64 window = w->window_at, starts = w->window_starts, missed = 0;
-	__u32 n = w->len, done = 0;
-	bool end = false;
+	__u64 frame = w->pc, pc = w->pc - !w->exact, tag = w->tag, salt = known_salt(tag);
+	__u32 n = w->len;
 
 	frames += n;
+	w->missed = 0;
 #pragma unroll
 	for (__u32 i = 0; i < KNOWN_STEPS; i++) {
-		const struct unwind_known_set *set = &known->set[known_set(pc, tag) & (KNOWN_SETS - 1)];
+		const struct unwind_known_set *set = &known->set[known_set(pc, salt) & (KNOWN_SETS - 1)];
 		const struct unwind_known *k = &set->way[0];
-		__u64 cfa, ra, ra_at, fp_at, below, caller_fp = fp;
+		__u64 cfa, ra, ra_at, fp_at, below;
 
-		if (!known_is(k, pc, tag) && !known_is(++k, pc, tag))
+		if (known_differs(k, pc, tag) && known_differs(++k, pc, tag))
 			break;
 		if (k->at & KNOWN_END) {
 			frames[i] = frame;
-			done = i + 1;
-			end = true;
+			w->len = n + i + 1;
+			w->verdict = VERDICT_COMPLETE;
 			break;
 		}
-		cfa = (k->at & KNOWN_FP ? fp : sp) + ((k->at & 0xfffc) << 1);
+		cfa = (k->at & KNOWN_FP ? w->fp : w->sp) + ((k->at & 0xfffc) << 1);
 		below = (k->way & 0xff) << 3;
-		ra_at = cfa - 8 - window;
-		fp_at = below ? cfa - below - window : ra_at;
-		if (cfa <= sp)
-			break;
-		if (ra_at >= starts || fp_at >= starts) {
-			missed = window + fp_at;
+		ra_at = cfa - 8 - w->window_at;
+		fp_at = below ? ra_at + 8 - below : ra_at;
+		if (ra_at >= w->window_starts || fp_at >= w->window_starts) {
+			w->missed = w->window_at + fp_at;
 			break;
 		}
 		ra = *(__u64 *)(w->window + (ra_at & (UNWIND_WINDOW - 1)));
-		if (below)
-			caller_fp = *(__u64 *)(w->window + (fp_at & (UNWIND_WINDOW - 1)));
-		if (!ra)
+		if (cfa <= w->sp || !ra)
 			break;
+		if (below)
+			w->fp = *(__u64 *)(w->window + (fp_at & (UNWIND_WINDOW - 1)));
 		below = k->way >> 5 & 0x7f8;
 		if (below) {
 			w->bx_from = BX_IN_MEMORY;
 			w->bx_at = cfa - below;
 		}
 		frames[i] = frame;
-		done = i + 1;
+		w->len = n + i + 1;
+		w->sp = cfa;
 		frame = ra;
 		pc = ra - 1;
-		sp = cfa;
-		fp = caller_fp;
 	}
-	if (!done)
+	if (w->len == n)
 		return true;
-	w->len = n + done;
 	w->pc = frame;
-	w->sp = sp;
-	w->fp = fp;
 	w->exact = 0;
 	w->regs = w->ucontext = 0;
-	if (end)
-		w->verdict = VERDICT_COMPLETE;
-	else if (missed)
-		read_window(w, missed);
-	return !end;
+	if (w->missed)
+		read_window(w, w->missed);
+	return w->verdict != VERDICT_COMPLETE;
 }
 
 /* Can known_steps() begin with the frame at hand? */

@@ -40,6 +40,7 @@ struct unwind_walk {
 	__u32 serial; /* of the mappings */
 	__u32 remote; /* the task is not current: its memory is read by the caller */
 	__u64 tag; /* of what is known of its frames: known_tag() */
+	__u64 missed; /* the next word that known_steps() needs, when it is not in the window; else 0 */
 	__u64 window_at, window_starts; /* address of the window; at how many bytes of it a word may begin, 0
 					   = it is empty */
 	__u8 window[UNWIND_WINDOW + 8]; /* the mask of a place proves no more than UNWIND_WINDOW */
@@ -63,16 +64,18 @@ static __always_inline __u32 window_len(__u64 addr)
 }
 
 /* The window, from ADDR on; false when nothing is there. */
-static __always_inline bool read_window(struct unwind_walk *w, __u64 addr)
+__noinline int read_window(struct unwind_walk *w, __u64 addr)
 {
 	__u32 len = window_len(addr);
 
+	if (!w)
+		return 0;
 	w->window_starts = 0;
 	if (bpf_probe_read_user(w->window, len, (void *)addr))
-		return false;
+		return 0;
 	w->window_at = addr;
 	w->window_starts = len - 7;
-	return true;
+	return 1;
 }
 
 /*

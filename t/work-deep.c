@@ -7,7 +7,7 @@
  * outer half in common with the one before.
  *
  * As in a real program no two frames of a stack (of the innermost 64 or
- * outermost 64) are of one function, and frames are of many sizes, 110 bytes in
+ * outermost 64) are of one function, and frames are of many sizes, 88 bytes in
  * the mean. Frame pointers are kept, and the system call is made in the program
  * itself, so that a walk by frame pointer finds the same frames as any other.
  */
