@@ -89,7 +89,6 @@ struct offcpu_wait {
 	struct offcpu_stack_id late;
 	struct offcpu_key key;
 	struct offcpu_key initial;
-	struct unwind_trail trail;
 };
 
 enum offcpu_event_type {
@@ -170,7 +169,7 @@ struct offcpu_counters {
 
 _Static_assert(sizeof(struct offcpu_key) == 64, "offcpu_key");
 _Static_assert(sizeof(struct offcpu_value) == 40, "offcpu_value");
-_Static_assert(sizeof(struct offcpu_wait) == 176 + sizeof(struct unwind_trail), "offcpu_wait");
+_Static_assert(sizeof(struct offcpu_wait) == 176, "offcpu_wait");
 _Static_assert(sizeof(struct offcpu_ev_thread) == 72, "offcpu_ev_thread");
 _Static_assert(sizeof(struct offcpu_ev_image) == 24, "offcpu_ev_image");
 _Static_assert(sizeof(struct offcpu_ev_open) == 80, "offcpu_ev_open");

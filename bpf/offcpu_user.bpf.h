@@ -82,10 +82,6 @@ static __always_inline void walk_begin(
 	u->fp_known = 1;
 	u->by_fp = 0;
 	u->serial = 0;
-	u->sp_high = u->sp >> 32;
-	u->on_trail = u->at = 0;
-	u->held = 1;
-	u->fresh_len = u->fresh_end = 0;
 	u->retry = u->stacks = 0;
 	u->in_syscall = arch_in_syscall(regs);
 	u->reason = 0;
@@ -161,45 +157,48 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 	return identify(s, w, last);
 }
 
-/* A global function: the verifier looks at it once, not once for every state in which it is called. */
-__noinline int walk_step(struct unwind_walk *u, struct offcpu_ev_stack *ev, struct unwind_trail *t)
+/*
+ * A global function: the verifier looks at it once, not once for every state in
+ * which it is called. KNOWN may be NULL.
+ */
+__noinline int walk_step(struct unwind_walk *u, struct offcpu_ev_stack *ev, struct unwind_known_sets *known)
 {
-	return u && ev && t && step(u, ev->frames, t);
+	return u && ev && step(u, ev->frames, known);
 }
 
 struct own_walk {
 	struct scratch *s;
-	struct unwind_trail *trail;
+	struct unwind_known_sets *known;
 };
 
+/* Several frames by what is known, else one. */
 static long own_step(__u32 i, struct own_walk *o)
 {
-	return !walk_step(&o->s->walk, &o->s->ev, o->trail);
+	struct unwind_walk *u = &o->s->walk;
+	__u32 len = u->len;
+
+	if (known_can(u)) {
+		if (!known_steps(u, o->s->ev.frames, o->known))
+			return 1;
+		if (u->len != len)
+			return 0;
+	}
+	return !walk_step(u, &o->s->ev, o->known);
 }
 
-/* By the tables, and by the way of the thread's last wait as far as it still holds. */
-static __always_inline struct offcpu_stack_id walk_own(
-	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key)
+/* By the tables, and by what is known of them already. */
+static __always_inline void walk_own(struct scratch *s)
 {
-	struct own_walk o = { .s = s, .trail = &w->trail };
-	struct unwind_trail *t = &w->trail;
+	struct own_walk o = { .s = s };
 	struct unwind_walk *u = &s->walk;
-	struct offcpu_stack_id id;
+	__u32 zero = 0;
 
-	if (t->serial != u->serial)
-		t->len = t->complete = 0;
-	bpf_loop(OFFCPU_DEPTH_MAX + 1, own_step, &o, 0);
-	if (trail_held(u) && t->id[0]) {
-		id.hi = t->id[0];
-		id.lo = t->id[1];
-		return id;
-	}
-	keep_trail(u, t);
-	id = walk_end(s, w, &key->user, task);
-	t->id[0] = t->complete && !(w->unsent & 2) ? id.hi : 0;
-	t->id[1] = id.lo;
-	w->pending = lacks_tables(s);
-	return id;
+	o.known = bpf_map_lookup_elem(&unwind_known, &zero);
+	if (!o.known)
+		return;
+	u->tag = known_tag(u);
+	read_window(u, u->sp);
+	bpf_loop(OFFCPU_DEPTH_MAX + 2, own_step, &o, 0);
 }
 
 /* The stack of TASK, which is current. */
@@ -207,6 +206,7 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 	struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key, __u64 now)
 {
 	__u32 reason = no_user_reason(task);
+	struct offcpu_stack_id id;
 	const struct pt_regs *regs;
 
 	w->pending = 0;
@@ -222,15 +222,15 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 		return no_stack(REASON_COMPAT);
 	walk_begin(&s->walk, regs, now, false);
 	if (walk_maps(&s->walk, w, key))
-		return walk_own(task, s, w, key);
-	w->pending = 1;
-	return walk_end(s, w, &key->user, task);
+		walk_own(s);
+	id = walk_end(s, w, &key->user, task);
+	w->pending = lacks_tables(s);
+	return id;
 }
 
 struct other_walk {
 	struct scratch *s;
 	struct task_struct *task;
-	struct unwind_trail *trail;
 };
 
 /* The window around ADDR: words that belong together lie on both sides of it. */
@@ -255,7 +255,7 @@ static long other_step(__u32 i, struct other_walk *o)
 	struct unwind_walk *u = &o->s->walk;
 	__u64 addr;
 
-	if (walk_step(u, &o->s->ev, o->trail))
+	if (walk_step(u, &o->s->ev, NULL))
 		return 0;
 	addr = u->need_code;
 	if (addr) {
@@ -297,7 +297,7 @@ static long other_fp_step(__u32 i, struct other_walk *o)
 static __always_inline struct offcpu_stack_id other_user_stack(
 	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key)
 {
-	struct other_walk o = { .s = s, .task = task, .trail = &w->trail };
+	struct other_walk o = { .s = s, .task = task };
 	__u32 reason = no_user_reason(task);
 	const struct pt_regs *regs;
 

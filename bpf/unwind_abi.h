@@ -155,37 +155,10 @@ struct unwind_proc {
 	__u16 maps;
 };
 
-/*
- * How a thread's last stack was walked, so that what has not changed since need
- * not be searched again: of each frame PC, SP and frame pointer, and where
- * the caller's frame pointer was read (the return address lies below the
- * caller's SP). A frame that is entered in the same state, with the same words
- * on the stack, leads to the same caller, as long as the mappings are the same.
- * With 104 steps a thread's storage fits two kilobytes.
- */
-#define UNWIND_TRAIL_MAX 104
-
-struct unwind_trail_step {
-	__u64 pc; /* 48 bits; above them words from SP to the saved frame pointer, plus 1; 0 = it stayed in
-		     its register */
-	__u32 sp, fp; /* the lower halves */
-};
-
-struct unwind_trail {
-	__u32 serial; /* of the mappings */
-	__u32 sp_high; /* the upper half of every SP */
-	__u16 len;
-	__u16 complete; /* the last step is the outermost frame */
-	__u32 pad;
-	__u64 id[2]; /* of the stack, if it is complete and was sent; else 0 */
-	struct unwind_trail_step steps[UNWIND_TRAIL_MAX];
-};
-
 _Static_assert(sizeof(struct unwind_rule) == 16, "unwind_rule");
 _Static_assert(sizeof(struct unwind_seg) == 8, "unwind_seg");
 _Static_assert(sizeof(struct unwind_map) == 32, "unwind_map");
 _Static_assert(sizeof(struct unwind_proc) == 24, "unwind_proc");
-_Static_assert(sizeof(struct unwind_trail_step) == 16, "unwind_trail_step");
 _Static_assert(UNWIND_SEG_BYTES(UNWIND_ROWS_MAX) <= UNWIND_CHUNK_BYTES, "a segment fits a chunk");
 
 #endif

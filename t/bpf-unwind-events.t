@@ -125,6 +125,22 @@ is "$(grep -v ^vdso "$TMP/busy" | sed 's/ [0-9]*$//')" "complete fn_clocks;fn_th
 complete fn_clocks;main" "threads that were preempted anywhere: complete, with their callers"
 like "$(grep ^vdso "$TMP/busy")" '^vdso [1-9]' "some of them inside the vdso"
 
+# The same PC in the same process, but another frame: what was known of it is not used.
+build swap swap.c -O2
+build swap8.so swaplib.S -DSIZE=8 -DSLOT=0 -shared
+build swap1k.so swaplib.S -DSIZE=1032 -DSLOT=8 -shared
+"$BIN/offcpu-record" -q --force -o "$TMP/swap.cap" -- "$W/swap" "$W/swap8.so" "$W/swap1k.so" "$W/swap8.so" \
+	>"$W/swap.out" 2>"$err" 7>&-
+is "$(sort -u "$W/swap.out" | wc -l)" 1 "three libraries in turn at one address"
+waits "$TMP/swap.cap" 'my @f = @{$w->{user_stack} || []};
+	my $own = join ";", map { $_->{symbol} // "?" } @f;
+	my ($lib) = map { $_->{module} =~ m,([^/]*)$, } grep { ($_->{symbol} // "") eq "fn_swapped" } @f;
+	$own =~ s/^.*?fn_naps/fn_naps/ && ($h{"$w->{user_stack_verdict} " . ($lib // "?") . " " . ($own =~ s/;__libc.*//r)} += $w->{count});' \
+	>"$TMP/swap"
+is "$(cat "$TMP/swap")" "complete swap1k.so fn_naps;fn_swapped;main 100
+complete swap8.so fn_naps;fn_swapped;main 200" "each is left by its own table"
+diag <"$TMP/swap"
+
 build step step.c -O2 -Wl,-z,lazy
 start step "$W/step"
 until_true grep -q chain "$W/step.out"

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the last walks on this CPU have found: by which way the frames of a PC
+ * are left. Part of unwind.bpf.h.
+ *
+ * Nearly every frame that a thread waits in was seen a moment before, in
+ * another wait or in another thread. Its row need not be searched again: PC and
+ * mappings are what decides on the rule, and both are compared. All that
+ * depends on the stack - CFA, return address, registers - is read from it at
+ * every walk.
+ *
+ * Only the plain ways are kept, in sixteen bytes: a call's frame that is found
+ * from SP or FP, and the outermost frame. All others take step().
+ */
+#ifndef STACKTOOLS_UNWIND_KNOWN_BPF_H
+#define STACKTOOLS_UNWIND_KNOWN_BPF_H
+
+#define KNOWN_SETS 512
+#define KNOWN_STEPS 8 /* frames at once */
+
+/*
+ * An epoch is 0.13 s. Then everything is searched once more, so that a table
+ * in use is marked as used long before it looks idle (BUSY_NS in tableset).
+ */
+#define KNOWN_EPOCH_SHIFT 27
+
+enum known_base { KNOWN_SP = 0, KNOWN_FP = 1, KNOWN_END = 2 };
+
+struct unwind_known {
+	/* 63..16: address that was looked up; 15..2: words from the base to the CFA; 1..0: enum known_base */
+	__u64 at;
+	/*
+	 * 63..16: struct unwind_walk's tag; 15..8: words down from the CFA to the
+	 * second callee-saved register, 0 = it stayed where it was; 7..0: the
+	 * same for the frame pointer
+	 */
+	__u64 way;
+};
+
+/* Two places for each address: the newer is the first. */
+struct unwind_known_set {
+	struct unwind_known way[2];
+};
+
+struct unwind_known_sets {
+	struct unwind_known_set set[KNOWN_SETS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct unwind_known_sets);
+} unwind_known SEC(".maps");
+
+/* What must be the same for a way to hold: the serial of the mappings; and the epoch. */
+static __always_inline __u64 known_tag(const struct unwind_walk *w)
+{
+	return (__u64)w->serial << 16 | (w->now_ns >> KNOWN_EPOCH_SHIFT & 0xff);
+}
+
+/* The set of PC; SALT is known_salt() of the mappings. */
+static __always_inline __u32 known_set(__u64 pc, __u64 salt)
+{
+	return (pc * 0x9e3779b97f4a7c15ULL + salt) >> 55;
+}
+
+static __always_inline __u64 known_salt(__u64 tag)
+{
+	return (tag >> 16) * 0xc2b2ae3d27d4eb4fULL;
+}
+
+/* 0 if K is the way of PC. */
+static __always_inline __u64 known_differs(const struct unwind_known *k, __u64 pc, __u64 tag)
+{
+	return (k->at >> 16 ^ pc) | (k->way >> 16 ^ tag);
+}
+
+/* Can R be told in the bits of a struct unwind_known? Then its lower halves are. */
+static __always_inline bool known_way(const struct unwind_rule *r, __u64 *at, __u64 *way)
+{
+	__u32 cfa = r->cfa_off, fp = -r->fp_off, bx = -r->ra_off;
+
+	*way = 0;
+	*at = KNOWN_END;
+	if (r->ra == UNWIND_RA_END)
+		return true;
+	if (r->cfa != UNWIND_CFA_REG || r->ra != UNWIND_RA_CALL || r->flags || cfa & 7 || cfa >> 17)
+		return false;
+	if (r->reg != ARCH_SP && r->reg != ARCH_FP)
+		return false;
+	*at = cfa >> 1 | (r->reg == ARCH_FP ? KNOWN_FP : KNOWN_SP);
+	/* UNWIND_BX_UNKNOWN is no multiple of 8 */
+	if (bx & 7 || bx >> 11)
+		return false;
+	*way = bx << 5;
+	if (r->fp == UNWIND_FP_SAME)
+		return true;
+	*way |= fp >> 3;
+	return r->fp == UNWIND_FP_CFA && !(fp & 7) && fp && !(fp >> 11);
+}
+
+/* PC is left by R, by W's mappings. */
+static __always_inline void known_put(
+	struct unwind_known_sets *known, const struct unwind_walk *w, __u64 pc, const struct unwind_rule *r)
+{
+	struct unwind_known_set *set;
+	__u64 at, way;
+
+	if (!known || pc >> 48 || !known_way(r, &at, &way))
+		return;
+	set = &known->set[known_set(pc, known_salt(w->tag)) & (KNOWN_SETS - 1)];
+	/* one of another epoch is replaced where it is */
+	if (set->way[0].at >> 16 != pc || set->way[0].way >> 32 != w->serial)
+		set->way[1] = set->way[0];
+	set->way[0].at = pc << 16 | at;
+	set->way[0].way = w->tag << 16 | way;
+}
+
+/*
+ * From frame to frame by what is known, up to KNOWN_STEPS of them. Nothing is
+ * changed by a frame whose way is not known or that is odd in any way: that one
+ * is for step(). False when the outermost frame was reached.
+ *
+ * SP and frame pointer stay in memory: in registers their ranges would differ
+ * at each way out of the loop, and the verifier would follow each to the end.
+ */
+static __always_inline bool known_steps(
+	struct unwind_walk *w, __u64 *frames, const struct unwind_known_sets *known)
+{
+	__u64 frame = w->pc, pc = w->pc - !w->exact, tag = w->tag, salt = known_salt(tag);
+	__u32 n = w->len;
+
+	frames += n;
+	w->missed = 0;
+#pragma unroll
+	for (__u32 i = 0; i < KNOWN_STEPS; i++) {
+		const struct unwind_known_set *set = &known->set[known_set(pc, salt) & (KNOWN_SETS - 1)];
+		const struct unwind_known *k = &set->way[0];
+		__u64 cfa, ra, ra_at, fp_at, below;
+
+		if (known_differs(k, pc, tag) && known_differs(++k, pc, tag))
+			break;
+		if (k->at & KNOWN_END) {
+			frames[i] = frame;
+			w->len = n + i + 1;
+			w->verdict = VERDICT_COMPLETE;
+			break;
+		}
+		cfa = (k->at & KNOWN_FP ? w->fp : w->sp) + ((k->at & 0xfffc) << 1);
+		below = (k->way & 0xff) << 3;
+		ra_at = cfa - 8 - w->window_at;
+		fp_at = below ? ra_at + 8 - below : ra_at;
+		if (ra_at >= w->window_starts || fp_at >= w->window_starts) {
+			w->missed = w->window_at + fp_at;
+			break;
+		}
+		ra = *(__u64 *)(w->window + (ra_at & (UNWIND_WINDOW - 1)));
+		if (cfa <= w->sp || !ra)
+			break;
+		if (below)
+			w->fp = *(__u64 *)(w->window + (fp_at & (UNWIND_WINDOW - 1)));
+		below = k->way >> 5 & 0x7f8;
+		if (below) {
+			w->bx_from = BX_IN_MEMORY;
+			w->bx_at = cfa - below;
+		}
+		frames[i] = frame;
+		w->len = n + i + 1;
+		w->sp = cfa;
+		frame = ra;
+		pc = ra - 1;
+	}
+	if (w->len == n)
+		return true;
+	w->pc = frame;
+	w->exact = 0;
+	w->regs = w->ucontext = 0;
+	if (w->missed)
+		read_window(w, w->missed);
+	return w->verdict != VERDICT_COMPLETE;
+}
+
+/* Can known_steps() begin with the frame at hand? */
+static __always_inline bool known_can(const struct unwind_walk *w)
+{
+	__u32 n = w->len;
+
+	return n <= OFFCPU_DEPTH_MAX - KNOWN_STEPS && n + KNOWN_STEPS <= depth && w->fp_known && !w->retry &&
+	       !(w->exact && n);
+}
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A walk: where it stands, and the memory and registers of the thread that it
+ * reads. Part of unwind.bpf.h.
+ *
+ * State lives in map memory, not in registers: the verifier would follow
+ * every value through the loop.
+ */
+#ifndef STACKTOOLS_UNWIND_WALK_BPF_H
+#define STACKTOOLS_UNWIND_WALK_BPF_H
+
+#define UNWIND_STACKS_MAX 8 /* changes of stack in a walk, other than by signals */
+#define UNWIND_WINDOW 1024 /* bytes of stack read at once: ten frames or so for the price of one word */
+
+enum unwind_bx_from { BX_LOST = 0, BX_AT_ENTRY = 1, BX_IN_MEMORY = 2, BX_READ = 3 };
+
+struct unwind_walk {
+	__u64 pc, sp, fp; /* of the frame at hand */
+	__u64 cfa;
+	__u64 regs; /* kernel address of struct pt_regs, while the innermost frame is at hand; else 0 */
+	__u64 ucontext; /* SP of the signal frame that the frame at hand was interrupted by; else 0 */
+	__u64 need; /* remote: an address whose word is missing; the frame is then to be done again */
+	__u64 need_code; /* the same for the word of code before a return address, */
+	__u64 code_at, code; /* which is put here */
+	__u64 entry_regs; /* kernel address of struct pt_regs */
+	__u64 bx_at; /* where the second callee-saved register is, or itself: see bx_from */
+	__u64 now_ns;
+	__u64 map_start, map_end, bias, word; /* the last mapping */
+	__u32 maps_chunk, maps_at, n_maps; /* the process's mappings */
+	__u32 len; /* frames so far */
+	__u8 exact; /* pc was interrupted: it is no return address */
+	__u8 fp_known;
+	__u8 by_fp; /* at least one step was taken by frame pointer */
+	__u8 verdict, reason;
+	__u8 in_syscall; /* the innermost frame waits inside a system call */
+	__u8 retry; /* no row before the return address: its own is looked at, see step_by_table() */
+	__u8 stacks; /* changes of stack so far */
+	__u8 bx_from; /* of that register's value: enum unwind_bx_from */
+	__u8 pad[7];
+	__u32 serial; /* of the mappings */
+	__u32 remote; /* the task is not current: its memory is read by the caller */
+	__u64 tag; /* of what is known of its frames: known_tag() */
+	__u64 missed; /* the next word that known_steps() needs, when it is not in the window; else 0 */
+	__u64 window_at, window_starts; /* address of the window; at how many bytes of it a word may begin, 0
+					   = it is empty */
+	__u8 window[UNWIND_WINDOW + 8]; /* the mask of a place proves no more than UNWIND_WINDOW */
+};
+
+static __always_inline bool stop(struct unwind_walk *w, __u32 reason)
+{
+	w->verdict = VERDICT_STOPPED;
+	w->reason = reason;
+	return false;
+}
+
+/* Bytes that can be read at ADDR without touching another page, which may not be there. */
+static __always_inline __u32 window_len(__u64 addr)
+{
+	__u32 len = 4096 - (addr & 4095);
+
+	if (len < 8)
+		len = 8;
+	return len > UNWIND_WINDOW ? UNWIND_WINDOW : len;
+}
+
+/* The window, from ADDR on; false when nothing is there. */
+__noinline int read_window(struct unwind_walk *w, __u64 addr)
+{
+	__u32 len = window_len(addr);
+
+	if (!w)
+		return 0;
+	w->window_starts = 0;
+	if (bpf_probe_read_user(w->window, len, (void *)addr))
+		return 0;
+	w->window_at = addr;
+	w->window_starts = len - 7;
+	return 1;
+}
+
+/*
+ * One word of the process's memory, through the window. For a task that is not
+ * current somebody else has to read it: see `need`.
+ */
+static __always_inline bool user_word(struct unwind_walk *w, __u64 addr, __u64 *value)
+{
+	__u64 at = addr - w->window_at;
+
+	if (at >= w->window_starts) {
+		if (w->remote) {
+			w->window_starts = 0;
+			w->need = addr;
+			return false;
+		}
+		if (!read_window(w, addr))
+			return false;
+		at = 0;
+	}
+	*value = *(__u64 *)(w->window + (at & (UNWIND_WINDOW - 1)));
+	return true;
+}
+
+/* The eight bytes before return address RA. */
+static __always_inline bool code_before(struct unwind_walk *w, __u64 ra, __u64 *code)
+{
+	if (!w->remote)
+		return bpf_probe_read_user(code, 8, (void *)(ra - 8)) == 0;
+	*code = w->code;
+	if (w->code_at == ra - 8)
+		return true;
+	w->need_code = ra - 8;
+	return false;
+}
+
+/*
+ * A register other than SP, FP and PC: known where the thread entered the
+ * kernel and where a signal interrupted it, nowhere else.
+ */
+static __always_inline bool other_register(struct unwind_walk *w, __u32 reg, __u64 *value)
+{
+	if (reg >= ARCH_REGS)
+		return false;
+	barrier_var(reg);
+	reg &= ARCH_REGS - 1;
+	if (w->regs)
+		return bpf_probe_read_kernel(value, 8, (void *)(w->regs + arch_pt_regs[reg])) == 0;
+	return w->ucontext && user_word(w, w->ucontext + arch_ucontext[reg], value);
+}
+
+#endif
