@@ -208,6 +208,7 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 {
 	__u32 reason = no_user_reason(task);
 	const struct pt_regs *regs;
+	struct offcpu_stack_id id;
 
 	w->pending = 0;
 	if (reason)
@@ -221,10 +222,13 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 	if (arch_is_32bit(regs))
 		return no_stack(REASON_COMPAT);
 	walk_begin(&s->walk, regs, now, false);
-	if (walk_maps(&s->walk, w, key))
-		return walk_own(task, s, w, key);
-	w->pending = 1;
-	return walk_end(s, w, &key->user, task);
+	if (walk_maps(&s->walk, w, key)) {
+		id = walk_own(task, s, w, key);
+	} else {
+		w->pending = 1;
+		id = walk_end(s, w, &key->user, task);
+	}
+	return snapshots && w->pending ? snapshot(task, s, w, key, regs, now, id) : id;
 }
 
 struct other_walk {

@@ -28,7 +28,9 @@ struct image {
 	bool from_exec; /* its executable is its first mapping */
 	uint64_t begin_ns; /* 0 = before the recording */
 	uint64_t end_ns; /* UINT64_MAX = lives */
-	uint64_t scan_ns; /* events before this are in the scan */
+	uint64_t scan_ns; /* events before this are in the scan, */
+	uint64_t overtaken_ns; /* which the last such mapping was made at */
+	bool mixed; /* a fork of an image that was scanned later: its mappings may be of either time */
 	uint64_t start_boot_ns;
 	struct mapset *maps;
 	size_t maps_written;

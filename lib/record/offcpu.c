@@ -137,6 +137,8 @@ static void configure(struct offcpu *o)
 	bpf_program__set_autoload(o->skel->progs.on_rename, opts->use_comms);
 	bpf_program__set_autoload(o->skel->progs.find_self, !o->first_ns);
 	ro->by_table = opts->tables != NULL;
+	/* without the events nobody knows later what was mapped */
+	ro->snapshots = opts->tables && !opts->forks_untold;
 	bpf_program__set_autoload(
 		o->skel->progs.tables_fork, opts->tables && !opts->forks_untold && !opts->single);
 	bpf_program__set_autoload(o->skel->progs.tables_exec, opts->tables != NULL);
@@ -172,6 +174,8 @@ static int on_event(void *ctx, void *data, size_t len)
 		o->sink->thread(o->sink->ctx, data);
 	else if (type == OFFCPU_EV_IMAGE && o->sink->image)
 		o->sink->image(o->sink->ctx, data);
+	else if (type == OFFCPU_EV_SNAPSHOT && o->sink->snapshot)
+		o->sink->snapshot(o->sink->ctx, data);
 	return 0;
 }
 

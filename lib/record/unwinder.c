@@ -104,6 +104,11 @@ void unwinder_fds(const struct unwinder *u, struct unwindspace_fds *ret)
 	unwindspace_fds(u->space, ret);
 }
 
+struct tableset *unwinder_tables(struct unwinder *u)
+{
+	return u->tables;
+}
+
 int unwinder_fd(const struct unwinder *u)
 {
 	return tableset_fd(u->tables);

@@ -25,6 +25,8 @@ void unwinder_close(struct unwinder *u); /* NULL is fine */
 /* The maps for BPF. */
 void unwinder_fds(const struct unwinder *u, struct unwindspace_fds *ret);
 
+struct tableset *unwinder_tables(struct unwinder *u); /* stay U's */
+
 int unwinder_fd(const struct unwinder *u); /* as tableset_fd(), */
 uint32_t unwinder_worker(const struct unwinder *u); /* as tableset_worker() */
 

@@ -16,7 +16,6 @@
 #include <sys/sysinfo.h>
 
 #define DATA_PAGES 128 /* 512 KiB a CPU, a power of two */
-#define SETTLE_NS 1000000u
 
 struct ring {
 	int fd;
@@ -321,7 +320,7 @@ void procevents_drain(
 	size_t n = 0;
 
 	if (settle)
-		horizon = now_ns() - SETTLE_NS;
+		horizon = now_ns() - PROCEVENTS_SETTLE_NS;
 	for (size_t i = 0; i < p->n_rings; i++)
 		read_ring(p, &p->rings[i]);
 	if (!p->n_pending)

@@ -38,6 +38,8 @@ struct procevent {
 	const char *text; /* MMAP: path, "" for anonymous; COMM, EXEC: the name */
 };
 
+#define PROCEVENTS_SETTLE_NS 1000000u /* what a drain with SETTLE leaves for the next */
+
 struct procevents;
 
 /*
