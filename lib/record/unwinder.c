@@ -31,7 +31,8 @@ struct proc {
 	uint32_t tgid;
 	uint32_t exec_id;
 	uint64_t start_boot_ns;
-	bool known; /* its identity was seen */
+	bool known; /* its identity was seen, */
+	uint64_t known_ns; /* at this time, and there was no exec since */
 	bool dirty; /* something was mapped since */
 	bool no_room; /* there was no memory for its mappings */
 	uint64_t cut; /* mappings of it that count as cut */
@@ -339,6 +340,7 @@ static void take_image(struct unwinder *u, const struct offcpu_ev_image *ev)
 	if (p->known)
 		p->cut = 0;
 	p->known = true;
+	p->known_ns = now_ns();
 	p->ended = false;
 	p->start_boot_ns = ev->start_boot_ns;
 	p->exec_id = ev->exec_id;
@@ -376,15 +378,25 @@ static void on_fork(struct unwinder *u, const struct procevent *ev)
 		.start_boot_ns = up.start_boot_ns,
 		.exec_id = up.exec_id,
 		.known = true,
+		.known_ns = ev->time_ns,
 		.block = parent->block };
 	publish(u, child);
 }
 
+/*
+ * What an exec maps is not looked at before the image is whole and BPF tells of
+ * it: nothing could be published yet, and a reader of the mappings holds the
+ * lock that the exec wants to have.
+ */
 void unwinder_mapped(struct unwinder *u, const struct procevent *ev)
 {
-	struct proc *p = ev->prot & PROT_EXEC ? find_proc(u, ev->pid) : NULL;
+	struct proc *p = find_proc(u, ev->pid);
 
-	if (p && p->known)
+	if (!p || !p->known)
+		return;
+	if (ev->type == PROCEVENT_EXEC && ev->time_ns >= p->known_ns)
+		p->known = p->dirty = false;
+	else if (ev->prot & PROT_EXEC)
 		p->dirty = u->any_dirty = true;
 }
 

@@ -54,8 +54,8 @@ void procevents_close(struct procevents *p); /* NULL is fine */
 int procevents_fd(const struct procevents *p);
 
 /*
- * From now on FN hears of each new mapping as soon as a drain meets it, before
- * and besides its turn.
+ * From now on FN hears of each new mapping and each exec as soon as a drain
+ * meets it, before and besides its turn.
  */
 void procevents_at_once(struct procevents *p, void (*fn)(void *ctx, const struct procevent *ev), void *ctx);
 
