@@ -33,6 +33,7 @@ struct proc {
 	uint64_t start_boot_ns;
 	bool known; /* its identity was seen, */
 	uint64_t known_ns; /* at this time, and there was no exec since */
+	uint64_t exec_ns; /* its last exec that was told of */
 	bool dirty; /* something was mapped since */
 	bool no_room; /* there was no memory for its mappings */
 	uint64_t cut; /* mappings of it that count as cut */
@@ -369,9 +370,14 @@ static void on_fork(struct unwinder *u, const struct procevent *ev)
 		unwindspace_proc_drop(u->space, ev->pid);
 		return;
 	}
-	/* an exec since then is known already */
+	/* an exec since then is known already, */
 	if (is_image(child, up.start_boot_ns, up.exec_id))
 		return;
+	/* or under way: BPF will tell */
+	if (child->exec_ns > ev->time_ns) {
+		unwindspace_proc_drop(u->space, ev->pid);
+		return;
+	}
 	parent->block->refs++;
 	block_drop(u, child->block);
 	*child = (struct proc){ .tgid = ev->pid,
@@ -391,13 +397,18 @@ static void on_fork(struct unwinder *u, const struct procevent *ev)
 void unwinder_mapped(struct unwinder *u, const struct procevent *ev)
 {
 	struct proc *p = find_proc(u, ev->pid);
+	struct unwind_proc up;
 
-	if (!p || !p->known)
-		return;
-	if (ev->type == PROCEVENT_EXEC && ev->time_ns >= p->known_ns)
-		p->known = p->dirty = false;
-	else if (ev->prot & PROT_EXEC)
+	/* a child that BPF gave its parent's mappings, and whose fork was not told of yet */
+	if (!p && ev->type == PROCEVENT_EXEC && unwindspace_proc_get(u->space, ev->pid, &up))
+		p = get_proc(u, ev->pid);
+	if (p && ev->type == PROCEVENT_EXEC) {
+		p->exec_ns = ev->time_ns;
+		if (ev->time_ns >= p->known_ns)
+			p->known = p->dirty = false;
+	} else if (p && p->known && (ev->prot & PROT_EXEC)) {
 		p->dirty = u->any_dirty = true;
+	}
 }
 
 void unwinder_event(struct unwinder *u, const struct procevent *ev)
