@@ -80,10 +80,13 @@ void snapset_add(struct snapset *s, const struct offcpu_ev_snapshot *ev)
 {
 	struct snap snap = { .id = ev->id, .answer = ev->walked };
 
+	/* without an answer the stack is lost, and counted as that when the wait comes */
 	if (ev->bytes > OFFCPU_SNAPSHOT_BYTES ||
 		base_grow(&s->snaps, &s->cap, s->n + 1, sizeof(*s->snaps)) != 0 ||
-		idmap_put(&s->by_id, ev->id.hi, ev->id.lo, (uint32_t)s->n, NULL) == UINT32_MAX)
+		idmap_put(&s->by_id, ev->id.hi, ev->id.lo, (uint32_t)s->n, NULL) == UINT32_MAX) {
+		s->stats.memory++;
 		return;
+	}
 	snap.ev = copy_of(s, ev);
 	if (snap.ev) {
 		s->n_waiting++;
