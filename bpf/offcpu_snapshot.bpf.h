@@ -66,7 +66,8 @@ __noinline int snapshot_send(struct offcpu_ev_snapshot *ev, __u64 sp)
 		return -1;
 	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
-	return bpf_ringbuf_output(&ring, ev, __builtin_offsetof(struct offcpu_ev_snapshot, stack) + bytes, flags);
+	return bpf_ringbuf_output(
+		&ring, ev, __builtin_offsetof(struct offcpu_ev_snapshot, stack) + bytes, flags);
 }
 
 /* One more of this thread, and of this CPU? */

@@ -95,12 +95,23 @@ static void copy_stack(struct shot *s)
 static void set_regs(struct shot *s, const ucontext_t *uc)
 {
 	static const int order[OFFCPU_SNAPSHOT_REGS] = { REG_R15, REG_R14, REG_R13, REG_R12, REG_RBP, REG_RBX,
-		REG_R11, REG_R10, REG_R9, REG_R8, REG_RAX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, -1, REG_RIP, -1,
-		REG_EFL, REG_RSP, -1 };
+		REG_R11, REG_R10, REG_R9, REG_R8, REG_RAX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, -1, REG_RIP,
+		-1, REG_EFL, REG_RSP, -1 };
 
 	for (size_t i = 0; i < ARRAY_LEN(order); i++)
 		s->regs[i] = order[i] < 0 ? 0 : (__u64)uc->uc_mcontext.gregs[order[i]];
 	s->regs[15] = (__u64)-1;
+}
+
+/* What libgcc's unwinder finds from here; a sanitizer's backtrace() puts a frame of its own first. */
+static inline __attribute__((always_inline)) int frames_of(void **frames)
+{
+	extern const char __executable_start, etext;
+	int n = backtrace(frames, DEPTH);
+
+	if (n && ((const char *)frames[0] < &__executable_start || (const char *)frames[0] >= &etext))
+		memmove(frames, frames + 1, (size_t)--n * sizeof(*frames));
+	return n;
 }
 
 static void __attribute__((noinline)) shoot(void)
@@ -110,7 +121,7 @@ static void __attribute__((noinline)) shoot(void)
 	getcontext(&uc);
 	set_regs(&shot, &uc);
 	copy_stack(&shot);
-	shot.n_want = backtrace(shot.want, DEPTH);
+	shot.n_want = frames_of(shot.want);
 	__asm__ volatile("");
 }
 
@@ -148,10 +159,12 @@ static void walk_shot(struct snapwalk_end *end, __u64 *frames, uint32_t depth, u
 	snapwalk(&opts, shot.regs, &memory, frames, end);
 }
 
-/* Frame 0 is another place in the same function; libgcc may leave out the last one, where the walk knows to end. */
+/* Frame 0 is another place in the same function; libgcc may leave out the last one, where the walk knows to
+ * end. */
 static bool agrees(const __u64 *frames, const struct snapwalk_end *end)
 {
-	if (end->verdict != CAP_COMPLETE || (uint32_t)shot.n_want > end->len || (uint32_t)shot.n_want + 1 < end->len)
+	if (end->verdict != CAP_COMPLETE || (uint32_t)shot.n_want > end->len ||
+		(uint32_t)shot.n_want + 1 < end->len)
 		return false;
 	for (int i = 1; i < shot.n_want; i++)
 		if ((frames[i] & ~OFFCPU_EXACT) != (uintptr_t)shot.want[i])
@@ -165,8 +178,8 @@ static void compare(struct tap *t, const char *name)
 	struct snapwalk_end end;
 
 	walk_shot(&end, frames, DEPTH, shot.len);
-	if (tap_ok(t, shot.n_want > 3 && agrees(frames, &end), "%s: libgcc's unwinder finds the same %d frames", name,
-		    shot.n_want))
+	if (tap_ok(t, shot.n_want > 3 && agrees(frames, &end),
+		    "%s: libgcc's unwinder finds the same %d frames", name, shot.n_want))
 		return;
 	tap_diag("verdict %u, reason %u, %u frames", end.verdict, end.reason, end.len);
 	for (uint32_t i = 0; i < MAX(end.len, (uint32_t)shot.n_want); i++)
@@ -226,11 +239,18 @@ static enum snapwalk_code find_made(void *ctx, uint64_t pc, const struct unwind_
 	return SNAPWALK_TABLE;
 }
 
-#define CALL { .cfa = UNWIND_CFA_REG, .reg = 7, .cfa_off = 8, .ra = UNWIND_RA_CALL }
-#define END { .cfa = UNWIND_CFA_REG, .reg = 7, .ra = UNWIND_RA_END }
+#define CALL                                                                                                 \
+	{                                                                                                    \
+		.cfa = UNWIND_CFA_REG, .reg = 7, .cfa_off = 8, .ra = UNWIND_RA_CALL                          \
+	}
+#define END                                                                                                  \
+	{                                                                                                    \
+		.cfa = UNWIND_CFA_REG, .reg = 7, .ra = UNWIND_RA_END                                         \
+	}
 
 /* The walk from PC 0x100 over words at 0x7000, SP there. */
-static struct snapwalk_end made_up(struct made m, const uint64_t *words, size_t n, uint64_t bottom, __u64 *frames)
+static struct snapwalk_end made_up(
+	struct made m, const uint64_t *words, size_t n, uint64_t bottom, __u64 *frames)
 {
 	__u64 regs[OFFCPU_SNAPSHOT_REGS] = { [4] = 0x7010, [5] = 0x7008, [16] = 0x100, [19] = 0x7000 };
 	const struct snapwalk_opts opts = { .depth = DEPTH, .find = find_made, .ctx = &m };
@@ -245,7 +265,8 @@ static struct snapwalk_end made_up(struct made m, const uint64_t *words, size_t 
 
 static void test_ends(struct tap *t)
 {
-	static const uint64_t words[] = { 0x1800, 0x1900, 0x1a00, 0 }, high[] = { UINT64_C(1) << 63 | 0x1000 };
+	static const uint64_t words[] = { 0x1800, 0x1900, 0x1a00, 0 },
+			      high[] = { UINT64_C(1) << 63 | 0x1000 };
 	static const struct {
 		const char *name;
 		struct made made;
@@ -257,24 +278,34 @@ static void test_ends(struct tap *t)
 		{ "an end mark", { .rule = CALL, .caller = END }, 0, CAP_COMPLETE, 0, 2, 0 },
 		{ "a return address of 0", { .rule = CALL, .caller = CALL }, 0, CAP_COMPLETE, 0, 4, 0 },
 		{ "no row", { .rule = CALL }, 0, CAP_STOPPED, CAP_R_NO_ROW, 2, SNAPWALK_TABLE },
-		{ "no row at the main thread's first frame", { .rule = CALL }, 0x7010, CAP_COMPLETE, 0, 2, 0 },
-		{ "no row above that frame", { .rule = CALL }, 0x7000, CAP_STOPPED, CAP_R_NO_ROW, 2, SNAPWALK_TABLE },
-		{ "a CFA that does not go up", { .rule = { .cfa = UNWIND_CFA_REG, .reg = 7, .ra = UNWIND_RA_AT_SP } },
-			0, CAP_STOPPED, CAP_R_LOOP, 1, 0 },
-		{ "an expression", { .rule = { .cfa = UNWIND_CFA_UNSUPPORTED } }, 0, CAP_STOPPED, CAP_R_EXPRESSION, 1,
+		{ "no row at the main thread's first frame", { .rule = CALL }, 0x7010, CAP_COMPLETE, 0, 2,
 			0 },
+		{ "no row above that frame", { .rule = CALL }, 0x7000, CAP_STOPPED, CAP_R_NO_ROW, 2,
+			SNAPWALK_TABLE },
+		{ "a CFA that does not go up",
+			{ .rule = { .cfa = UNWIND_CFA_REG, .reg = 7, .ra = UNWIND_RA_AT_SP } }, 0,
+			CAP_STOPPED, CAP_R_LOOP, 1, 0 },
+		{ "an expression", { .rule = { .cfa = UNWIND_CFA_UNSUPPORTED } }, 0, CAP_STOPPED,
+			CAP_R_EXPRESSION, 1, 0 },
 		{ "RBX, which is known innermost",
 			{ .rule = { .cfa = UNWIND_CFA_REG, .reg = 3, .cfa_off = 8, .ra = UNWIND_RA_CALL },
 				.caller = END },
 			0, CAP_COMPLETE, 0, 2, 0 },
 		{ "a register that an outer frame does not have",
-			{ .rule = CALL, .caller = { .cfa = UNWIND_CFA_REG, .reg = 12, .ra = UNWIND_RA_CALL } }, 0,
-			CAP_STOPPED, CAP_R_REGISTER, 2, 0 },
+			{ .rule = CALL,
+				.caller = { .cfa = UNWIND_CFA_REG, .reg = 12, .ra = UNWIND_RA_CALL } },
+			0, CAP_STOPPED, CAP_R_REGISTER, 2, 0 },
 		{ "memory that is not there",
-			{ .rule = { .cfa = UNWIND_CFA_DEREF, .reg = 7, .cfa_off = -8, .ra = UNWIND_RA_CALL } }, 0,
-			CAP_STOPPED, CAP_R_MEMORY, 1, 0 },
+			{ .rule = { .cfa = UNWIND_CFA_DEREF,
+				  .reg = 7,
+				  .cfa_off = -8,
+				  .ra = UNWIND_RA_CALL } },
+			0, CAP_STOPPED, CAP_R_MEMORY, 1, 0 },
 		{ "a row that holds only inside a system call",
-			{ .rule = { .cfa = UNWIND_CFA_REG, .reg = 7, .cfa_off = 8, .ra = UNWIND_RA_CALL,
+			{ .rule = { .cfa = UNWIND_CFA_REG,
+				  .reg = 7,
+				  .cfa_off = 8,
+				  .ra = UNWIND_RA_CALL,
 				  .flags = UNWIND_IN_SYSCALL } },
 			0, CAP_STOPPED, CAP_R_NO_ROW, 1, SNAPWALK_TABLE },
 	};
@@ -287,8 +318,8 @@ static void test_ends(struct tap *t)
 			    end.verdict == cases[i].verdict && end.reason == cases[i].reason &&
 				    end.len == cases[i].len && end.code == cases[i].code,
 			    "%s", cases[i].name))
-			tap_diag("verdict %u, reason %u, code %u, %u frames", end.verdict, end.reason, end.code,
-				end.len);
+			tap_diag("verdict %u, reason %u, code %u, %u frames", end.verdict, end.reason,
+				end.code, end.len);
 	}
 	end = made_up((struct made){ .rule = CALL }, high, 1, 0, frames);
 	tap_ok(t, end.reason == CAP_R_NO_MAPPING && end.len == 1, "the kernel's half is nobody's code");
@@ -305,10 +336,12 @@ static void test_codes(struct tap *t)
 	__u64 frames[DEPTH];
 
 	for (enum snapwalk_code code = SNAPWALK_NO_TABLE; code <= SNAPWALK_UNKNOWN; code++) {
-		struct snapwalk_end end = made_up((struct made){ .rule = CALL, .code = code }, words, 1, 0, frames);
+		struct snapwalk_end end =
+			made_up((struct made){ .rule = CALL, .code = code }, words, 1, 0, frames);
 
-		tap_ok(t, end.verdict == CAP_STOPPED && end.reason == reasons[code] && end.code == code && end.len == 2 &&
-				end.stop_pc == 0x2800,
+		tap_ok(t,
+			end.verdict == CAP_STOPPED && end.reason == reasons[code] && end.code == code &&
+				end.len == 2 && end.stop_pc == 0x2800,
 			"the walk stops at code of kind %u, and tells", code);
 	}
 }

@@ -7,7 +7,8 @@
 #include <sys/auxv.h>
 #include <sys/sysmacros.h>
 
-#define CHANGE_TICK_NS UINT64_C(10000000) /* a file's times are those of the timer's last tick, 100 a second or more */
+#define CHANGE_TICK_NS                                                                                       \
+	UINT64_C(10000000) /* a file's times are those of the timer's last tick, 100 a second or more */
 
 bool mapfile_is_pseudo(const char *path)
 {

@@ -485,9 +485,12 @@ enum proctab_code proctab_mapped(const struct proctab *t, const struct proctab_w
 	m = mapset_then(im->maps, addr, when->time_ns);
 	if (!m)
 		return PROCTAB_NOT_MAPPED;
-	*ret = (struct procmap){
-		.start = m->start, .end = m->end, .offset = m->offset, .prot = m->prot, .flags = m->flags, .path = ""
-	};
+	*ret = (struct procmap){ .start = m->start,
+		.end = m->end,
+		.offset = m->offset,
+		.prot = m->prot,
+		.flags = m->flags,
+		.path = "" };
 	filetab_place(t->files, m->file, ret);
 	*made_ns = m->from_ns;
 	return PROCTAB_MAPPED;

@@ -148,8 +148,8 @@ static enum snapwalk_code find(void *ctx, uint64_t pc, const struct unwind_rule 
 		return code;
 	code = codes[UNWIND_TABLE_STATE(w->place.table)];
 	if (code == SNAPWALK_TABLE)
-		*rule = unwindspace_rule(tableset_space(w->by->tables), w->place.seg, w->place.segs,
-			pc - w->place.bias);
+		*rule = unwindspace_rule(
+			tableset_space(w->by->tables), w->place.seg, w->place.segs, pc - w->place.bias);
 	return code;
 }
 

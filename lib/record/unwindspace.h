@@ -51,7 +51,8 @@ int unwindspace_add(
  * segments from SEG on, as BPF finds it; NULL where there is none. Until the
  * table is removed.
  */
-const struct unwind_rule *unwindspace_rule(const struct unwindspace *s, uint32_t seg, uint32_t segs, uint64_t at);
+const struct unwind_rule *unwindspace_rule(
+	const struct unwindspace *s, uint32_t seg, uint32_t segs, uint64_t at);
 
 /* No mapping names TABLE any more: its memory is free once it is quiet. */
 void unwindspace_remove(struct unwindspace *s, uint32_t table);

@@ -307,7 +307,8 @@ static void tell_at_once(struct procevents *p)
 		struct pending *k = &p->pending[i];
 		struct procevent ev;
 
-		if (!k->told && decode(p->bytes.p + k->at, k, &ev) && (ev.type == PROCEVENT_MMAP || ev.type == PROCEVENT_EXEC))
+		if (!k->told && decode(p->bytes.p + k->at, k, &ev) &&
+			(ev.type == PROCEVENT_MMAP || ev.type == PROCEVENT_EXEC))
 			p->at_once(p->at_once_ctx, &ev);
 		k->told = true;
 	}

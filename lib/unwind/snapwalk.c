@@ -11,7 +11,8 @@
  */
 enum { BX = 3, FP = 6, SP = 7, PC = 16, REGS = 16, ORIG_AX = 15, AX = 10 };
 static const uint8_t pt_regs[REGS + 1] = { 10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16 };
-static const uint8_t ucontext[REGS] = { 144, 136, 152, 128, 112, 104, 120, 160, 40, 48, 56, 64, 72, 80, 88, 96 };
+static const uint8_t ucontext[REGS] = { 144, 136, 152, 128, 112, 104, 120, 160, 40, 48, 56, 64, 72, 80, 88,
+	96 };
 
 #define STACKS_MAX 8 /* changes of stack in a walk, other than by signals */
 #define ENTRY_BYTES 64 /* a program's entry may have pushed this much */

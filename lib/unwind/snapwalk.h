@@ -16,7 +16,8 @@
 
 /* What is known of the code at an address. */
 enum snapwalk_code {
-	SNAPWALK_TABLE = 1, /* it has a table: the rule is its row's, NULL or UNWIND_CFA_NONE where there is none */
+	SNAPWALK_TABLE =
+		1, /* it has a table: the rule is its row's, NULL or UNWIND_CFA_NONE where there is none */
 	SNAPWALK_NO_TABLE, /* it is mapped, and no table will come */
 	SNAPWALK_NO_MAPPING, /* nothing executable was mapped there */
 	SNAPWALK_NOT_READY, /* a table is on its way */
@@ -39,7 +40,8 @@ struct snapwalk_opts {
 struct snapwalk_end {
 	uint32_t len; /* frames */
 	uint8_t verdict, reason; /* enum cap_verdict: complete, truncated or stopped; enum cap_reason */
-	enum snapwalk_code code; /* of the frame where it stopped for want of a mapping, table or row; else 0 */
+	enum snapwalk_code
+		code; /* of the frame where it stopped for want of a mapping, table or row; else 0 */
 	uint64_t stop_pc; /* of a walk that stopped */
 };
 
