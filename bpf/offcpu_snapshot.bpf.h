@@ -47,11 +47,14 @@ static long snapshot_piece(__u32 i, struct snapshot_copy *c)
 	return 0;
 }
 
-/* The stack's memory from SP upwards; beyond the main thread's first frame nothing is needed. */
-__noinline int snapshot_send(struct offcpu_ev_snapshot *ev, __u64 sp)
+/*
+ * The stack's memory from SP upwards; beyond the main thread's first frame
+ * nothing is needed. A thread's first snapshot wakes the recorder: more will
+ * come until it has published what this one lacks.
+ */
+__noinline int snapshot_send(struct offcpu_ev_snapshot *ev, __u64 sp, __u64 flags)
 {
 	struct snapshot_copy c = { .ev = ev, .wanted = OFFCPU_SNAPSHOT_BYTES };
-	__u64 flags = BPF_RB_NO_WAKEUP;
 	__u32 bytes;
 
 	if (!ev)
@@ -118,7 +121,8 @@ static __always_inline struct offcpu_stack_id snapshot(struct task_struct *task,
 	r->ev.exec_id = key->exec_id;
 	r->ev.bottom = mm ? BPF_CORE_READ(mm, start_stack) : 0;
 	if (bpf_probe_read_kernel(r->ev.regs, sizeof(r->ev.regs), regs) ||
-		snapshot_send(&r->ev, PT_REGS_SP(regs))) {
+		snapshot_send(&r->ev, PT_REGS_SP(regs),
+			w->snapshots == 1 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
 		s->count.snapshots_ring++;
 		return walked;
 	}

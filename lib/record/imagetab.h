@@ -59,6 +59,13 @@ struct image *imagetab_newest(const struct imagetab *t, uint32_t tgid);
 /* The image that TGID was at TIME_NS; the oldest known where that is earlier; or NULL. */
 struct image *imagetab_at(const struct imagetab *t, uint32_t tgid, uint64_t time_ns);
 
+/*
+ * The image that had this identity at TIME_NS, if it had begun by then and its
+ * mappings are known, and those of its own; NULL when that is not certain.
+ */
+const struct image *imagetab_then(
+	const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns, uint64_t time_ns);
+
 /* The image that was claimed with this identity, UINT32_MAX = none. */
 uint32_t imagetab_claimed(const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns);
 

@@ -452,36 +452,28 @@ uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t
 	return 2 * first + (changes_until(im, last_ns) != first);
 }
 
-/* The image of WHEN, if its mappings at that time are known for certain. */
-static enum proctab_code image_then(
-	const struct proctab *t, const struct proctab_when *when, const struct image **ret)
+/* Between that time and the scan something else may have been mapped there. */
+static bool is_sure(const struct proctab *t, const struct image *im, uint64_t time_ns)
 {
-	const struct image *im = imagetab_at(&t->images, when->tgid, when->time_ns);
-
-	/* it was there before, and its turn to be read will come */
-	if (!im && t->scanning)
-		return PROCTAB_LATER;
-	if (!im || im->begin_ns > when->time_ns || im->mixed || im->maps_error ||
-		(im->claimed && (im->exec_id != when->exec_id || im->start_boot_ns != when->start_boot_ns)))
-		return PROCTAB_UNSURE;
-	if (MAX(im->scan_ns, when->time_ns) > when->settled_ns)
-		return PROCTAB_LATER;
-	/* between that time and the scan something else may have been mapped there */
-	if (im->overtaken_ns > when->time_ns || (t->lost_ns && t->lost_ns >= im->begin_ns))
-		return PROCTAB_UNSURE;
-	*ret = im;
-	return PROCTAB_MAPPED;
+	return im->overtaken_ns <= time_ns && !(t->lost_ns && t->lost_ns >= im->begin_ns);
 }
 
 enum proctab_code proctab_mapped(const struct proctab *t, const struct proctab_when *when, uint64_t addr,
 	struct procmap *ret, uint64_t *made_ns)
 {
+	const struct image *im =
+		imagetab_then(&t->images, when->tgid, when->exec_id, when->start_boot_ns, when->time_ns);
 	const struct mapping *m;
-	const struct image *im;
-	enum proctab_code code = image_then(t, when, &im);
 
-	if (code != PROCTAB_MAPPED)
-		return code;
+	/* it was there before, and its turn to be read will come */
+	if (!im && t->scanning && !imagetab_newest(&t->images, when->tgid))
+		return PROCTAB_LATER;
+	if (!im)
+		return PROCTAB_UNSURE;
+	if (MAX(im->scan_ns, when->time_ns) > when->settled_ns)
+		return PROCTAB_LATER;
+	if (!is_sure(t, im, when->time_ns))
+		return PROCTAB_UNSURE;
 	m = mapset_then(im->maps, addr, when->time_ns);
 	if (!m)
 		return PROCTAB_NOT_MAPPED;
