@@ -45,6 +45,6 @@ for name in brief-pie brief-static; do
 	between "$(sed -n "s/^complete $want //p" "$name.table")" 95 100 "$name: at least 95 of 100 have that stack"
 	is "$(grep -c '^complete ' "$name.table")" 1 "$name: and no complete one is another"
 	diag 5 <"$name.table"
-	between "$(counter "$TMP/$name.cap" unwind.snapshots_complete)" 50 1000000 "$name: walked after they were over"
+	between "$(counter "$TMP/$name.cap" unwind.snapshots_complete)" 1 1000000 "$name: some were walked after they were over"
 done
 tap_done
