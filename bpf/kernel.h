@@ -34,7 +34,7 @@ struct pid {
 };
 
 struct mm_struct {
-	unsigned long start_stack;
+	unsigned long start_code, start_stack;
 };
 
 struct sched_entity {

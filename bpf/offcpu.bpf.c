@@ -24,6 +24,7 @@
 #include "offcpu_targets.bpf.h"
 #include "unwind.bpf.h"
 #include "offcpu_stacks.bpf.h"
+#include "offcpu_snapshot.bpf.h"
 #include "offcpu_user.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";

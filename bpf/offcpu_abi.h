@@ -81,6 +81,7 @@ struct offcpu_wait {
 	__u32 unsent; /* bit 0: a stack of its last wait could not be sent; 1: of this wait */
 	__u32 asked; /* exec_id + 1 of the last OFFCPU_EV_IMAGE that left */
 	__u32 pending; /* this wait's user stack waits for an unwind table */
+	__u32 snapshots, snapshots_window; /* taken of this thread, and in which stretch of time */
 	/*
 	 * The user stack of the wait that began at late_start, walked when the
 	 * table had come: the thread was still in it.
@@ -96,6 +97,7 @@ enum offcpu_event_type {
 	OFFCPU_EV_THREAD = 2,
 	OFFCPU_EV_OPEN = 3,
 	OFFCPU_EV_IMAGE = 4,
+	OFFCPU_EV_SNAPSHOT = 5,
 };
 
 /* In a frame of a user stack other than the first: it was interrupted there, this is no return address. */
@@ -136,6 +138,29 @@ struct offcpu_ev_image {
 	__u32 pad;
 };
 
+#define OFFCPU_SNAPSHOT_BYTES 16384
+#define OFFCPU_SNAPSHOT_PIECE 1024
+#define OFFCPU_SNAPSHOT_REGS 21 /* words of the architecture's struct pt_regs */
+
+/*
+ * A user stack that could not be walked at the switch, for user space had not
+ * published what is mapped, or a table: registers and memory, to be walked when
+ * it is known. The wait has the stack ID, which no other wait ever has; where
+ * the snapshot cannot be walked either, that is the stack WALKED.
+ */
+struct offcpu_ev_snapshot {
+	__u32 type;
+	__u32 bytes; /* of `stack`, a multiple of OFFCPU_SNAPSHOT_PIECE */
+	struct offcpu_stack_id id, walked;
+	__u64 time_ns; /* of the switch */
+	__u64 start_boot_ns;
+	__u32 tgid, exec_id;
+	__u64 from; /* address of the first byte of `stack` */
+	__u64 bottom; /* where the main thread's stack begins */
+	__u64 regs[OFFCPU_SNAPSHOT_REGS]; /* struct pt_regs */
+	__u8 stack[OFFCPU_SNAPSHOT_BYTES];
+};
+
 /* A wait that was open when the recording froze; from the `open_waits` iterator. */
 struct offcpu_ev_open {
 	__u32 type;
@@ -165,13 +190,17 @@ struct offcpu_counters {
 	__u64 kernel_failed; /* kernel stacks with no frames */
 	__u64 user_failed; /* user stacks with no frames, kernel threads not counted */
 	__u64 walked_late; /* waits that got their user stack when the unwind table had come */
+	__u64 snapshots; /* sent */
+	__u64 snapshots_ring, snapshots_limit; /* not taken: the ring buffer is filling; too many */
 };
 
 _Static_assert(sizeof(struct offcpu_key) == 64, "offcpu_key");
 _Static_assert(sizeof(struct offcpu_value) == 40, "offcpu_value");
-_Static_assert(sizeof(struct offcpu_wait) == 176, "offcpu_wait");
+_Static_assert(sizeof(struct offcpu_wait) == 184, "offcpu_wait");
 _Static_assert(sizeof(struct offcpu_ev_thread) == 72, "offcpu_ev_thread");
 _Static_assert(sizeof(struct offcpu_ev_image) == 24, "offcpu_ev_image");
+_Static_assert(sizeof(struct offcpu_ev_snapshot) == 80 + 8 * OFFCPU_SNAPSHOT_REGS + OFFCPU_SNAPSHOT_BYTES,
+	"offcpu_ev_snapshot");
 _Static_assert(sizeof(struct offcpu_ev_open) == 80, "offcpu_ev_open");
 _Static_assert(sizeof(struct offcpu_ev_stack) == 40 + 8 * OFFCPU_FRAMES_MAX, "offcpu_ev_stack");
 _Static_assert(sizeof(struct offcpu_counters) % 8 == 0, "offcpu_counters");

@@ -210,10 +210,11 @@ static __always_inline __u32 no_user_reason(struct task_struct *task)
 		return REASON_EXITING;
 	/*
 	 * From exec's new address space until the new program's registers are
-	 * set, the saved registers belong to the old program: start_stack is
-	 * zero for just that time.
+	 * set, the saved registers belong to the old program. start_code is set
+	 * right before they are, when everything is mapped (start_stack is set
+	 * earlier, and once more).
 	 */
-	if (!BPF_CORE_READ(mm, start_stack))
+	if (!BPF_CORE_READ(mm, start_code))
 		return REASON_EXEC;
 	return 0;
 }

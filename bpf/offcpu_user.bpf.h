@@ -206,8 +206,8 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 	struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key, __u64 now)
 {
 	__u32 reason = no_user_reason(task);
-	struct offcpu_stack_id id;
 	const struct pt_regs *regs;
+	struct offcpu_stack_id id;
 
 	w->pending = 0;
 	if (reason)
@@ -225,7 +225,7 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 		walk_own(s);
 	id = walk_end(s, w, &key->user, task);
 	w->pending = lacks_tables(s);
-	return id;
+	return snapshots && w->pending ? snapshot(task, s, w, key, regs, now, id) : id;
 }
 
 struct other_walk {

@@ -233,6 +233,49 @@ static void strangers(struct tap *t)
 	capread_free(read_back(&x));
 }
 
+static enum proctab_code then(
+	struct table *x, uint64_t addr, uint64_t at, uint64_t settled, struct procmap *m)
+{
+	const struct proctab_when when = { .tgid = A, .time_ns = at, .settled_ns = settled };
+	uint64_t made;
+
+	return proctab_mapped(x->tab, &when, addr, m, &made);
+}
+
+/* What held an address at a time, for stacks that are walked afterwards. */
+static void at_a_time(struct tap *t)
+{
+	struct procmap m;
+	struct table x;
+
+	open_table(t, &x, true, false);
+	forked(&x, A, 1, 1 * SECOND);
+	execed(&x, A, "first", 2 * SECOND);
+	mapped(&x, A, 0x10000, "/bin/first", 3 * SECOND);
+	mapped(&x, A, 0x10000, "/bin/second", 5 * SECOND);
+	tap_ok(t,
+		then(&x, 0x10010, 4 * SECOND, 9 * SECOND, &m) == PROCTAB_MAPPED &&
+			!strcmp(m.path, "/bin/first") && m.start == 0x10000 && m.inode == 0x10000,
+		"what was mapped then is told, not what took its place");
+	tap_ok(t,
+		then(&x, 0x10010, 6 * SECOND, 9 * SECOND, &m) == PROCTAB_MAPPED &&
+			!strcmp(m.path, "/bin/second"),
+		"later it is the other");
+	tap_ok(t, then(&x, 0x10010, 2 * SECOND + 1, 9 * SECOND, &m) == PROCTAB_NOT_MAPPED,
+		"before it was mapped there was nothing");
+	tap_ok(t, then(&x, 0x10010, 6 * SECOND, 5 * SECOND, &m) == PROCTAB_LATER,
+		"events up to the time are awaited");
+	tap_ok(t, then(&x, 0x10010, SECOND / 2, 9 * SECOND, &m) == PROCTAB_UNSURE,
+		"before the fork it was another process");
+	event(&x, (struct procevent){ .type = PROCEVENT_LOST, .lost = 1, .time_ns = 7 * SECOND });
+	tap_ok(t, then(&x, 0x10010, 4 * SECOND, 9 * SECOND, &m) == PROCTAB_UNSURE,
+		"after lost events nothing is sure");
+	execed(&x, A, "third", 8 * SECOND);
+	tap_ok(t, then(&x, 0x10010, 8 * SECOND + 1, 9 * SECOND, &m) == PROCTAB_NOT_MAPPED,
+		"but the next image is");
+	capread_free(read_back(&x));
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
@@ -243,5 +286,6 @@ int main(void)
 	pid_again(&t);
 	threads(&t);
 	strangers(&t);
+	at_a_time(&t);
 	return tap_done(&t);
 }

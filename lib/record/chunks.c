@@ -43,6 +43,11 @@ struct chunks {
 	uint32_t newest;
 };
 
+const void *chunks_at(const struct chunks *c, uint32_t chunk, uint32_t grain)
+{
+	return c->base + (size_t)chunk * UNWIND_CHUNK_BYTES + (size_t)grain * UNWIND_GRAIN;
+}
+
 static int create_chunk(void)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);

@@ -51,6 +51,9 @@ int chunks_reserve(struct chunks *c, uint64_t grains, struct err *e);
 
 /* A block of GRAINS (1 to CHUNKS_GRAINS). -ENOSPC when the bound is reached; else the kernel's -errno. */
 int chunks_take(struct chunks *c, uint32_t grains, struct chunks_block *ret, struct err *e);
+/* What was taken at GRAIN of CHUNK. */
+const void *chunks_at(const struct chunks *c, uint32_t chunk, uint32_t grain);
+
 void chunks_give(struct chunks *c, uint32_t chunk, uint32_t grain, uint32_t grains);
 
 /*

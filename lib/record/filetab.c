@@ -148,6 +148,19 @@ const char *filetab_path(const struct filetab *t, uint32_t file)
 	return file < t->n ? t->files[file].cap.path : "";
 }
 
+bool filetab_place(const struct filetab *t, uint32_t file, struct procmap *ret)
+{
+	const struct cap_file *f = file < t->n ? &t->files[file].cap : NULL;
+
+	if (!f)
+		return false;
+	ret->path = f->path;
+	ret->dev_major = f->dev_major;
+	ret->dev_minor = f->dev_minor;
+	ret->inode = f->inode;
+	return true;
+}
+
 uint32_t filetab_emit(struct filetab *t, uint32_t file, struct capwrite *w)
 {
 	struct cap_file *f;

@@ -24,6 +24,9 @@ uint32_t filetab_get(struct filetab *t, uint32_t pid, const struct procmap *m);
 
 const char *filetab_path(const struct filetab *t, uint32_t file);
 
+/* FILE as it was mapped: path, device and inode of RET; false for anonymous memory. */
+bool filetab_place(const struct filetab *t, uint32_t file, struct procmap *ret);
+
 /* FILE's build ID, told by the kernel: taken where the file itself could not be read. */
 void filetab_tell(struct filetab *t, uint32_t file, const struct cap_build_id *id);
 

@@ -45,6 +45,17 @@ struct image *imagetab_at(const struct imagetab *t, uint32_t tgid, uint64_t time
 	return im;
 }
 
+const struct image *imagetab_then(
+	const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns, uint64_t time_ns)
+{
+	const struct image *im = imagetab_at(t, tgid, time_ns);
+
+	if (!im || im->begin_ns > time_ns || im->mixed || im->maps_error ||
+		(im->claimed && (im->exec_id != exec_id || im->start_boot_ns != start_boot_ns)))
+		return NULL;
+	return im;
+}
+
 /* A slot for an image: one that was forgotten, or a new one; UINT32_MAX without memory. */
 static uint32_t take_slot(struct imagetab *t)
 {

@@ -28,7 +28,9 @@ struct image {
 	bool from_exec; /* its executable is its first mapping */
 	uint64_t begin_ns; /* 0 = before the recording */
 	uint64_t end_ns; /* UINT64_MAX = lives */
-	uint64_t scan_ns; /* events before this are in the scan */
+	uint64_t scan_ns; /* events before this are in the scan, */
+	uint64_t overtaken_ns; /* which the last such mapping was made at */
+	bool mixed; /* a fork of an image that was scanned later: its mappings may be of either time */
 	uint64_t start_boot_ns;
 	struct mapset *maps;
 	size_t maps_written;
@@ -56,6 +58,13 @@ struct image *imagetab_newest(const struct imagetab *t, uint32_t tgid);
 
 /* The image that TGID was at TIME_NS; the oldest known where that is earlier; or NULL. */
 struct image *imagetab_at(const struct imagetab *t, uint32_t tgid, uint64_t time_ns);
+
+/*
+ * The image that had this identity at TIME_NS, if it had begun by then and its
+ * mappings are known, and those of its own; NULL when that is not certain.
+ */
+const struct image *imagetab_then(
+	const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns, uint64_t time_ns);
 
 /* The image that was claimed with this identity, UINT32_MAX = none. */
 uint32_t imagetab_claimed(const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns);

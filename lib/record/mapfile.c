@@ -5,6 +5,10 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/sysmacros.h>
+
+#define CHANGE_TICK_NS                                                                                       \
+	UINT64_C(10000000) /* a file's times are those of the timer's last tick, 100 a second or more */
 
 bool mapfile_is_pseudo(const char *path)
 {
@@ -75,6 +79,24 @@ int mapfile_stat(uint32_t pid, const struct procmap *m, struct stat *st)
 	if ((stat(path, st) == 0 || stat(m->path, st) == 0) && same_inode(st, m))
 		return 0;
 	return rc;
+}
+
+int mapfile_stat_then(uint32_t pid, const struct procmap *m, uint64_t made_ns, struct stat *st)
+{
+	uint64_t changed_ns;
+	char link[96];
+
+	snprintf(link, sizeof(link), "/proc/%u/map_files/%llx-%llx", pid, (unsigned long long)m->start,
+		(unsigned long long)m->end);
+	if (stat(link, st) == 0 && same_inode(st, m))
+		return 0;
+	if (stat(m->path, st) != 0)
+		return -errno;
+	changed_ns = (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
+	if (!same_inode(st, m) || st->st_dev != makedev(m->dev_major, m->dev_minor) ||
+		changed_ns + CHANGE_TICK_NS > made_ns)
+		return -ESTALE;
+	return 0;
 }
 
 bool mapfile_is_gone(uint32_t pid, const struct procmap *m)

@@ -21,6 +21,14 @@ int mapfile_open(uint32_t pid, const struct procmap *m, struct stat *st);
 /* Its status alone; 0 or -errno. */
 int mapfile_stat(uint32_t pid, const struct procmap *m, struct stat *st);
 
+/*
+ * The same for a process that may be gone, and only if the file is certainly
+ * the one that was mapped at MADE_NS, CLOCK_REALTIME: by the mapping itself;
+ * else it has the device and inode of M and has not changed since a while
+ * before that. -ESTALE when that is not certain.
+ */
+int mapfile_stat_then(uint32_t pid, const struct procmap *m, uint64_t made_ns, struct stat *st);
+
 /* Does the path of M name no file any more, or another one? */
 bool mapfile_is_gone(uint32_t pid, const struct procmap *m);
 

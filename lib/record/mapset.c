@@ -35,12 +35,17 @@ static struct mapset *copy(const struct mapset *old)
 	return m;
 }
 
-const struct mapping *mapset_at(const struct mapset *m, uint64_t addr)
+const struct mapping *mapset_then(const struct mapset *m, uint64_t addr, uint64_t time_ns)
 {
 	for (size_t i = m ? m->n : 0; i-- > 0;)
-		if (m->maps[i].start <= addr && addr < m->maps[i].end)
+		if (m->maps[i].start <= addr && addr < m->maps[i].end && m->maps[i].from_ns <= time_ns)
 			return &m->maps[i];
 	return NULL;
+}
+
+const struct mapping *mapset_at(const struct mapset *m, uint64_t addr)
+{
+	return mapset_then(m, addr, UINT64_MAX);
 }
 
 static bool same_place(const struct mapping *a, const struct mapping *b)

@@ -36,6 +36,9 @@ bool mapset_changes(const struct mapset *m, const struct mapping *new);
 /* The mapping that held ADDR last of all, or NULL. M may be NULL. */
 const struct mapping *mapset_at(const struct mapset *m, uint64_t addr);
 
+/* The same for what was there at TIME_NS. */
+const struct mapping *mapset_then(const struct mapset *m, uint64_t addr, uint64_t time_ns);
+
 struct mapset *mapset_share(struct mapset *m); /* another reference; NULL is fine */
 void mapset_drop(struct mapset *m); /* gives one back; NULL is fine */
 

@@ -55,6 +55,8 @@ static int on_event(void *ctx, void *data, size_t len)
 		o->sink->thread(o->sink->ctx, data);
 	else if (type == OFFCPU_EV_IMAGE && o->sink->image)
 		o->sink->image(o->sink->ctx, data);
+	else if (type == OFFCPU_EV_SNAPSHOT && o->sink->snapshot)
+		o->sink->snapshot(o->sink->ctx, data);
 	return 0;
 }
 

@@ -23,6 +23,7 @@ struct offcpu_sink {
 	void (*stack)(void *ctx, const struct offcpu_ev_stack *ev);
 	void (*thread)(void *ctx, const struct offcpu_ev_thread *ev);
 	void (*image)(void *ctx, const struct offcpu_ev_image *ev);
+	void (*snapshot)(void *ctx, const struct offcpu_ev_snapshot *ev); /* `stack` has `bytes` only */
 	void (*sample)(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value);
 };
 

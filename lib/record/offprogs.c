@@ -98,6 +98,8 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	ro->max_ns = opts->max_ns ? opts->max_ns : UINT64_MAX;
 	ro->ring_wake_bytes = ring_bytes(opts->all) / 4;
 	ro->by_table = opts->tables != NULL;
+	/* without the events nobody knows later what was mapped */
+	ro->snapshots = opts->tables && !opts->forks_untold;
 	draw_key(key);
 	for (size_t i = 0; i < ARRAY_LEN(key); i++)
 		ro->hash_key[i] = key[i];

@@ -25,6 +25,7 @@ struct proctab {
 	DIR *scanning; /* /proc, as far as it was read; NULL = whole */
 	uint32_t emitted;
 	bool remapped; /* an address got another meaning since proctab_remapped() asked */
+	uint64_t lost_ns; /* when events were lost last */
 	struct procevent told; /* the last build ID that came before its mapping */
 	struct proctab_stats stats;
 };
@@ -182,6 +183,7 @@ static void on_fork(struct proctab *t, const struct procevent *ev)
 	child->maps = mapset_share(parent->maps);
 	child->flags = parent->flags;
 	child->maps_error = parent->maps_error;
+	child->mixed = parent->mixed || ev->time_ns < parent->scan_ns;
 }
 
 static void on_exec(struct proctab *t, const struct procevent *ev)
@@ -227,8 +229,12 @@ static void on_mmap(struct proctab *t, const struct procevent *ev)
 		.inode = ev->inode,
 		.path = path };
 
-	if (!im || ev->time_ns < im->scan_ns || !(ev->prot & PROT_EXEC))
+	if (!im || !(ev->prot & PROT_EXEC))
 		return;
+	if (ev->time_ns < im->scan_ns) {
+		im->overtaken_ns = MAX(im->overtaken_ns, ev->time_ns);
+		return;
+	}
 	snprintf(path, sizeof(path), "%s", ev->text);
 	m.deleted = ev->inode && procinfo_strip_deleted(path);
 	note_map(t, (uint32_t)(im - t->images.images), 0, &m, ev->time_ns);
@@ -276,6 +282,7 @@ void proctab_event(struct proctab *t, const struct procevent *ev)
 		break;
 	case PROCEVENT_LOST:
 		t->stats.events_lost += ev->lost;
+		t->lost_ns = ev->time_ns;
 		break;
 	}
 }
@@ -443,6 +450,42 @@ uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t
 	first = changes_until(im, first_ns);
 	/* waits on both sides of a change are odd ones out: apart from those of either side */
 	return 2 * first + (changes_until(im, last_ns) != first);
+}
+
+/* Between that time and the scan something else may have been mapped there. */
+static bool is_sure(const struct proctab *t, const struct image *im, uint64_t time_ns)
+{
+	return im->overtaken_ns <= time_ns && !(t->lost_ns && t->lost_ns >= im->begin_ns);
+}
+
+enum proctab_code proctab_mapped(const struct proctab *t, const struct proctab_when *when, uint64_t addr,
+	struct procmap *ret, uint64_t *made_ns)
+{
+	const struct image *im =
+		imagetab_then(&t->images, when->tgid, when->exec_id, when->start_boot_ns, when->time_ns);
+	const struct mapping *m;
+
+	/* it was there before, and its turn to be read will come */
+	if (!im && t->scanning && !imagetab_newest(&t->images, when->tgid))
+		return PROCTAB_LATER;
+	if (!im)
+		return PROCTAB_UNSURE;
+	if (MAX(im->scan_ns, when->time_ns) > when->settled_ns)
+		return PROCTAB_LATER;
+	if (!is_sure(t, im, when->time_ns))
+		return PROCTAB_UNSURE;
+	m = mapset_then(im->maps, addr, when->time_ns);
+	if (!m)
+		return PROCTAB_NOT_MAPPED;
+	*ret = (struct procmap){ .start = m->start,
+		.end = m->end,
+		.offset = m->offset,
+		.prot = m->prot,
+		.flags = m->flags,
+		.path = "" };
+	filetab_place(t->files, m->file, ret);
+	*made_ns = m->from_ns;
+	return PROCTAB_MAPPED;
 }
 
 bool proctab_remapped(struct proctab *t)

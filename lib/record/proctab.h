@@ -13,6 +13,7 @@
 #include "capwrite.h"
 #include "offcpu_abi.h"
 #include "procevents.h"
+#include "procmaps.h"
 
 struct proctab;
 
@@ -56,6 +57,27 @@ void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w);
  * where no address ever changed its meaning.
  */
 uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns);
+
+enum proctab_code {
+	PROCTAB_MAPPED = 1,
+	PROCTAB_NOT_MAPPED,
+	PROCTAB_LATER, /* not known before events up to a later time are in */
+	PROCTAB_UNSURE, /* not to be told any more: events were lost, or a scan came too late */
+};
+
+/* Whose mappings, and when; events up to SETTLED_NS have been handed to proctab_event(). */
+struct proctab_when {
+	uint32_t tgid, exec_id;
+	uint64_t start_boot_ns, time_ns, settled_ns;
+};
+
+/*
+ * What executable mapping held ADDR then? *RET has its place and file (path ""
+ * = anonymous; it is the table's), *MADE_NS a time when it was not there before
+ * (0 = before the recording).
+ */
+enum proctab_code proctab_mapped(const struct proctab *t, const struct proctab_when *when, uint64_t addr,
+	struct procmap *ret, uint64_t *made_ns);
 
 /*
  * Since the last call, was something mapped where the same process had had

@@ -14,6 +14,7 @@
 #define TICK_MS 100
 #define SWAP_POLL_NS 1000000
 #define SCAN_NS 1000000 /* of processes that were there before, between other things */
+#define LAST_TABLES_MS 50 /* how long a recording waits, at its end, for the tables of its last waits */
 #define LOOK_SHARE 10 /* looking again at waits in progress takes a tenth of the time at most */
 
 /* A sample waits for the process events of its time before it is written. */
@@ -24,6 +25,8 @@ struct row {
 
 struct recorder {
 	struct recparts p;
+	struct snapset *snaps; /* stacks that are walked afterwards; NULL = no unwinder */
+	uint64_t settled_ns; /* process events up to this time are taken */
 	bool scanning; /* processes that were there before are still being looked at */
 	bool swapping; /* the aggregation map: a flush is under way */
 	bool look_again; /* waits in progress lack tables that are there now */
@@ -68,6 +71,21 @@ static void take_image(void *ctx, const struct offcpu_ev_image *ev)
 		unwinder_image(r->p.unwinder, ev);
 }
 
+static void take_snapshot(void *ctx, const struct offcpu_ev_snapshot *ev)
+{
+	struct recorder *r = ctx;
+	const struct offcpu_ev_image image = { .type = OFFCPU_EV_IMAGE,
+		.tgid = ev->tgid,
+		.start_boot_ns = ev->start_boot_ns,
+		.exec_id = ev->exec_id };
+
+	if (!r->snaps)
+		return;
+	snapset_add(r->snaps, ev);
+	/* it is busy: before those that only wait */
+	unwinder_image(r->p.unwinder, &image);
+}
+
 static void take_sample(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value)
 {
 	struct recorder *r = ctx;
@@ -86,6 +104,17 @@ static void take_event(void *ctx, const struct procevent *ev)
 	proctab_event(r->p.procs, ev);
 	if (r->p.unwinder)
 		unwinder_event(r->p.unwinder, ev);
+}
+
+/* With SETTLE the newest events are left for the next time: see procevents.h. */
+static void drain_events(struct recorder *r, bool settle)
+{
+	uint64_t now = recorder_now_ns();
+
+	if (!r->p.events)
+		return;
+	procevents_drain(r->p.events, settle, take_event, r);
+	r->settled_ns = settle ? now - PROCEVENTS_SETTLE_NS : now;
 }
 
 static void write_options(struct recorder *r, const struct recorder_opts *o)
@@ -136,11 +165,18 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struc
 		.stack = take_stack,
 		.thread = take_thread,
 		.image = take_image,
+		.snapshot = take_snapshot,
 		.sample = take_sample };
-	rc = recparts_open(&r->p, opts, e);
+	/* before the rest: what comes last makes the file */
+	rc = snapset_new(opts->bpf.depth ? opts->bpf.depth : 127, &r->snaps, e);
+	rc = rc ? rc : recparts_open(&r->p, opts, e);
 	if (rc) {
 		recorder_close(r);
 		return rc;
+	}
+	if (!r->p.unwinder) {
+		snapset_free(r->snaps);
+		r->snaps = NULL;
 	}
 	run_soon();
 	write_options(r, opts);
@@ -153,6 +189,7 @@ void recorder_close(struct recorder *r)
 	if (!r)
 		return;
 	recparts_close(&r->p);
+	snapset_free(r->snaps);
 	ksymload_close(&r->loading);
 	kallsyms_free(r->ks);
 	free(r->rows);
@@ -204,6 +241,7 @@ uint64_t recorder_timeout_ns(const struct recorder *r)
 
 	if (r->p.unwinder) {
 		due = MIN(due, unwinder_due_ns(r->p.unwinder));
+		due = MIN(due, snapset_due_ns(r->snaps));
 		if (r->look_again)
 			due = MIN(due, r->look_due_ns);
 		if (r->p.events && procevents_pending(r->p.events))
@@ -245,9 +283,22 @@ static void take_symbols(struct recorder *r)
 	}
 }
 
-static void write_row(struct recorder *r, const struct row *row)
+/* Stacks that could not be walked at the switch; LAST: their tables are waited for no longer. */
+static void walk_snapshots(struct recorder *r, bool last)
 {
-	const struct offcpu_key *k = &row->key;
+	const struct snapset_by by = { .procs = r->p.procs,
+		.stacks = r->p.stacks,
+		.tables = r->p.unwinder ? unwinder_tables(r->p.unwinder) : NULL,
+		.settled_ns = r->settled_ns };
+
+	if (r->p.unwinder && r->snaps)
+		snapset_walk(r->snaps, &by, last);
+}
+
+/* False: its stack is not known yet. */
+static bool write_row(struct recorder *r, struct row *row)
+{
+	struct offcpu_key *k = &row->key;
 	const struct offcpu_value *v = &row->value;
 	struct stacktab_end end = { 0 };
 	struct cap_sample s = { .tid = k->tid,
@@ -259,6 +310,8 @@ static void write_row(struct recorder *r, const struct row *row)
 		.first_ns = v->first_ns,
 		.last_ns = v->last_ns };
 
+	if (r->snaps && !snapset_answer(r->snaps, &k->user))
+		return false;
 	s.proc = proctab_emit(r->p.procs, k, v->first_ns, r->p.out);
 	s.flags |= proctab_epoch(r->p.procs, k, v->first_ns, v->last_ns) * CAP_SAMPLE_EPOCH;
 	s.kstack = stacktab_emit(r->p.stacks, CAP_STACK_KERNEL, &k->kernel, r->p.out, NULL);
@@ -268,22 +321,38 @@ static void write_row(struct recorder *r, const struct row *row)
 		r->rows_lost += v->count;
 	else
 		capwrite_sample(r->p.out, &s);
+	return true;
 }
 
-/* Everything of the kernel's side up to now is in rows and tables: write it. */
-static int flush(struct recorder *r, struct err *e)
+/* Those whose stack is not known yet stay for the next flush. */
+static void write_rows(struct recorder *r)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->n_rows; i++)
+		if (!write_row(r, &r->rows[i]))
+			r->rows[kept++] = r->rows[i];
+	r->n_rows = kept;
+	if (r->snaps)
+		snapset_tidy(r->snaps);
+}
+
+/* Everything of the kernel's side up to now is in rows and tables: write it. LAST: and leave nothing. */
+static int flush(struct recorder *r, bool last, struct err *e)
 {
 	struct recorder_stats st;
 
-	if (r->p.events)
-		procevents_drain(r->p.events, false, take_event, r);
+	drain_events(r, false);
 	while (!proctab_scan_some(r->p.procs, UINT64_MAX))
 		;
 	read_symbols(r);
 	take_symbols(r);
-	for (size_t i = 0; i < r->n_rows; i++)
-		write_row(r, &r->rows[i]);
-	r->n_rows = 0;
+	walk_snapshots(r, false);
+	if (last && r->snaps && snapset_due_ns(r->snaps) != UINT64_MAX) {
+		unwinder_service(r->p.unwinder, LAST_TABLES_MS);
+		walk_snapshots(r, true);
+	}
+	write_rows(r);
 	proctab_flush(r->p.procs, recorder_now_ns(), r->p.out);
 	recorder_stats(r, &st);
 	recstats_write(&st, r->p.out);
@@ -298,6 +367,7 @@ static int keep_up(struct recorder *r, struct err *e)
 
 	if (unwinder_service(r->p.unwinder, 0))
 		r->look_again = true;
+	walk_snapshots(r, false);
 	offcpu_leave_out(r->p.bpf, unwinder_worker(r->p.unwinder));
 	began = recorder_now_ns();
 	if (!r->look_again || began < r->look_due_ns)
@@ -334,7 +404,7 @@ static int end_flush(struct recorder *r, struct err *e)
 	tell_quiet(r);
 	while (r->next_flush_ns <= recorder_now_ns())
 		r->next_flush_ns += FLUSH_NS;
-	return flush(r, e);
+	return flush(r, false, e);
 }
 
 int recorder_service(struct recorder *r, struct err *e)
@@ -345,8 +415,7 @@ int recorder_service(struct recorder *r, struct err *e)
 	/* clears the readiness of both buffers; what is read is decided below */
 	epoll_wait(r->p.epoll_fd, ready, ARRAY_LEN(ready), 0);
 	offcpu_drain(r->p.bpf, &r->sink);
-	if (r->p.events)
-		procevents_drain(r->p.events, true, take_event, r);
+	drain_events(r, true);
 	rc = r->p.unwinder ? keep_up(r, e) : 0;
 	if (rc)
 		return rc;
@@ -374,7 +443,7 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 	r->stop_ns = rc ? 0 : stop_ns;
 
 	if (!rc)
-		rc = flush(r, e);
+		rc = flush(r, true, e);
 	return rc ? rc
 		  : capwrite_finish(r->p.out, &(struct cap_trailer){ .stop_ns = stop_ns, .why = why }, e);
 }
@@ -392,6 +461,8 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 	ret->by_table = r->p.unwinder != NULL;
 	if (r->p.unwinder)
 		unwinder_stats(r->p.unwinder, &ret->unwind);
+	if (r->snaps)
+		snapset_stats(r->snaps, &ret->snaps);
 	ret->user = r->user;
 	ret->waits = ret->bpf.recorded;
 	ret->waits_ns = ret->bpf.recorded_ns;

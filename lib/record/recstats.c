@@ -63,6 +63,26 @@ static void write_user(const struct recorder_stats *st, struct capwrite *w)
 	}
 }
 
+/* Stacks that were walked from a snapshot, and why others were not. */
+static void write_snapshots(const struct recorder_stats *st, struct capwrite *w)
+{
+	const struct snapset_stats *s = &st->snaps;
+	const struct cap_counter all[] = {
+		{ "unwind.snapshots", st->bpf.snapshots },
+		{ "unwind.snapshots_complete", s->complete },
+		{ "unwind.snapshots_cut", s->cut },
+		{ "unwind.snapshots_short", s->short_stack },
+		{ "unwind.snapshots_by_fp", s->by_fp },
+		{ "unwind.snapshots_unmapped", s->unmapped },
+		{ "unwind.snapshots_late", s->late },
+		{ "unwind.snapshots_no_memory", s->memory },
+		{ "unwind.snapshots_ring_full", st->bpf.snapshots_ring },
+		{ "unwind.snapshots_too_many", st->bpf.snapshots_limit },
+	};
+
+	write_all(w, all, ARRAY_LEN(all));
+}
+
 static void write_tables(const struct recorder_stats *st, struct capwrite *w)
 {
 	const struct tableset_stats *t = &st->unwind.tables;
@@ -90,4 +110,6 @@ void recstats_write(const struct recorder_stats *st, struct capwrite *w)
 	write_user(st, w);
 	if (st->by_table)
 		write_tables(st, w);
+	if (st->by_table)
+		write_snapshots(st, w);
 }

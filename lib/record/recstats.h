@@ -10,6 +10,7 @@
 #include "capwrite.h"
 #include "offcpu_abi.h"
 #include "proctab.h"
+#include "snapset.h"
 #include "stacktab.h"
 #include "unwinder.h"
 
@@ -23,6 +24,7 @@ struct recorder_stats {
 	struct stacktab_stats stacks;
 	bool by_table; /* user stacks are walked by unwind tables */
 	struct unwinder_stats unwind;
+	struct snapset_stats snaps;
 	struct capends user; /* how the user stacks of the waits ended */
 	uint64_t lost; /* the sum of all lost.* counters that count waits or events */
 	const char *degraded; /* what works less well here and why; "" = nothing */

@@ -50,6 +50,11 @@ void ruleset_close(struct ruleset *r)
 	free(r);
 }
 
+const struct unwind_rule *ruleset_at(const struct ruleset *r, uint16_t number)
+{
+	return &r->rules[number];
+}
+
 int ruleset_fd(const struct ruleset *r)
 {
 	return r->array.fd;

@@ -27,6 +27,9 @@ int ruleset_take(struct ruleset *r, const struct unwind_rule *rule, uint16_t *re
 /* Undo one take. With the last one the number is free, and is rule 0 until it is taken again. */
 void ruleset_give(struct ruleset *r, uint16_t number);
 
+/* The rule of that number, until it is given. */
+const struct unwind_rule *ruleset_at(const struct ruleset *r, uint16_t number);
+
 uint32_t ruleset_count(const struct ruleset *r); /* distinct ones, without rule 0 */
 uint64_t ruleset_bytes(void); /* that the kernel holds */
 

@@ -533,6 +533,22 @@ uint32_t tableset_file(struct tableset *t, uint32_t pid, const struct procmap *m
 	return file;
 }
 
+bool tableset_file_then(
+	struct tableset *t, uint32_t pid, const struct procmap *m, uint64_t made_ns, uint32_t *file)
+{
+	struct stat st;
+
+	if (mapfile_is_pseudo(m->path)) {
+		*file = tableset_file(t, pid, m);
+		return true;
+	}
+	if (mapfile_stat_then(pid, m, made_ns, &st) != 0)
+		return false;
+	*file = file_of(t, pid, m, &st);
+	tableset_hold(t, *file);
+	return true;
+}
+
 void tableset_hold(struct tableset *t, uint32_t file)
 {
 	if (file < t->n)

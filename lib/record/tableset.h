@@ -42,6 +42,12 @@ uint32_t tableset_worker(const struct tableset *t); /* PID of the process that m
  * Each number is held by the caller until tableset_release().
  */
 uint32_t tableset_file(struct tableset *t, uint32_t pid, const struct procmap *m);
+
+/* The same of what it mapped at MADE_NS, CLOCK_REALTIME; false when that cannot be told: see
+ * mapfile_stat_then(). */
+bool tableset_file_then(
+	struct tableset *t, uint32_t pid, const struct procmap *m, uint64_t made_ns, uint32_t *file);
+
 void tableset_hold(struct tableset *t, uint32_t file);
 void tableset_release(struct tableset *t, uint32_t file);
 

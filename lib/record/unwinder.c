@@ -31,7 +31,9 @@ struct proc {
 	uint32_t tgid;
 	uint32_t exec_id;
 	uint64_t start_boot_ns;
-	bool known; /* its identity was seen */
+	bool known; /* its identity was seen, */
+	uint64_t known_ns; /* at this time, and there was no exec since */
+	uint64_t exec_ns; /* its last exec that was told of */
 	bool dirty; /* something was mapped since */
 	bool no_room; /* there was no memory for its mappings */
 	uint64_t cut; /* mappings of it that count as cut */
@@ -102,6 +104,11 @@ void unwinder_close(struct unwinder *u)
 void unwinder_fds(const struct unwinder *u, struct unwindspace_fds *ret)
 {
 	unwindspace_fds(u->space, ret);
+}
+
+struct tableset *unwinder_tables(struct unwinder *u)
+{
+	return u->tables;
 }
 
 int unwinder_fd(const struct unwinder *u)
@@ -334,6 +341,7 @@ static void take_image(struct unwinder *u, const struct offcpu_ev_image *ev)
 	if (p->known)
 		p->cut = 0;
 	p->known = true;
+	p->known_ns = now_ns();
 	p->ended = false;
 	p->start_boot_ns = ev->start_boot_ns;
 	p->exec_id = ev->exec_id;
@@ -362,25 +370,45 @@ static void on_fork(struct unwinder *u, const struct procevent *ev)
 		unwindspace_proc_drop(u->space, ev->pid);
 		return;
 	}
-	/* an exec since then is known already */
+	/* an exec since then is known already, */
 	if (is_image(child, up.start_boot_ns, up.exec_id))
 		return;
+	/* or under way: BPF will tell */
+	if (child->exec_ns > ev->time_ns) {
+		unwindspace_proc_drop(u->space, ev->pid);
+		return;
+	}
 	parent->block->refs++;
 	block_drop(u, child->block);
 	*child = (struct proc){ .tgid = ev->pid,
 		.start_boot_ns = up.start_boot_ns,
 		.exec_id = up.exec_id,
 		.known = true,
+		.known_ns = ev->time_ns,
 		.block = parent->block };
 	publish(u, child);
 }
 
+/*
+ * What an exec maps is not looked at before the image is whole and BPF tells of
+ * it: nothing could be published yet, and a reader of the mappings holds the
+ * lock that the exec wants to have.
+ */
 void unwinder_mapped(struct unwinder *u, const struct procevent *ev)
 {
-	struct proc *p = ev->prot & PROT_EXEC ? find_proc(u, ev->pid) : NULL;
+	struct proc *p = find_proc(u, ev->pid);
+	struct unwind_proc up;
 
-	if (p && p->known)
+	/* a child that BPF gave its parent's mappings, and whose fork was not told of yet */
+	if (!p && ev->type == PROCEVENT_EXEC && unwindspace_proc_get(u->space, ev->pid, &up))
+		p = get_proc(u, ev->pid);
+	if (p && ev->type == PROCEVENT_EXEC) {
+		p->exec_ns = ev->time_ns;
+		if (ev->time_ns >= p->known_ns)
+			p->known = p->dirty = false;
+	} else if (p && p->known && (ev->prot & PROT_EXEC)) {
 		p->dirty = u->any_dirty = true;
+	}
 }
 
 void unwinder_event(struct unwinder *u, const struct procevent *ev)

@@ -25,6 +25,8 @@ void unwinder_close(struct unwinder *u); /* NULL is fine */
 /* The maps for BPF. */
 void unwinder_fds(const struct unwinder *u, struct unwindspace_fds *ret);
 
+struct tableset *unwinder_tables(struct unwinder *u); /* stay U's */
+
 int unwinder_fd(const struct unwinder *u); /* as tableset_fd(), */
 uint32_t unwinder_worker(const struct unwinder *u); /* as tableset_worker() */
 
@@ -34,7 +36,7 @@ void unwinder_prepare(struct unwinder *u, uint32_t pid);
 /* BPF saw an image that has no tables. */
 void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev);
 
-/* Forks and ends of processes, in order; and, the sooner the better, in any order, what they map. */
+/* Forks and ends of processes, in order; and, the sooner the better, in any order, what they map and exec. */
 void unwinder_event(struct unwinder *u, const struct procevent *ev);
 void unwinder_mapped(struct unwinder *u, const struct procevent *ev);
 

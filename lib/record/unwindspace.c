@@ -342,6 +342,21 @@ void unwindspace_remove(struct unwindspace *s, uint32_t table)
 	leave(s, (struct left){ .table = table });
 }
 
+const struct unwind_rule *unwindspace_rule(
+	const struct unwindspace *s, uint32_t seg, uint32_t segs, uint64_t at)
+{
+	uint64_t i = at >> UNWIND_SEG_SHIFT;
+	struct unwind_seg place;
+
+	if (i >= segs || seg + i >= s->seg_runs.bits)
+		return NULL;
+	place = seg_at(s, seg + (uint32_t)i);
+	if (!place.rows)
+		return NULL;
+	return ruleset_at(s->rules, unwindtab_rule_at(chunks_at(s->chunks, place.chunk, place.grain),
+					    place.rows, at & ((1u << UNWIND_SEG_SHIFT) - 1)));
+}
+
 uint64_t unwindspace_used_ns(const struct unwindspace *s, uint32_t table)
 {
 	return __atomic_load_n(&s->used[table % UNWIND_TABLES_MAX], __ATOMIC_RELAXED);

@@ -46,6 +46,14 @@ void unwindspace_fds(const struct unwindspace *s, struct unwindspace_fds *ret);
 int unwindspace_add(
 	struct unwindspace *s, const struct unwindtab *tab, uint32_t *table, uint32_t *seg, struct err *e);
 
+/*
+ * The rule in force AT bytes behind the beginning of the first of the SEGS
+ * segments from SEG on, as BPF finds it; NULL where there is none. Until the
+ * table is removed.
+ */
+const struct unwind_rule *unwindspace_rule(
+	const struct unwindspace *s, uint32_t seg, uint32_t segs, uint64_t at);
+
 /* No mapping names TABLE any more: its memory is free once it is quiet. */
 void unwindspace_remove(struct unwindspace *s, uint32_t table);
 

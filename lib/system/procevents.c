@@ -16,7 +16,6 @@
 #include <sys/sysinfo.h>
 
 #define DATA_PAGES 128 /* 512 KiB a CPU, a power of two */
-#define SETTLE_NS 1000000u
 
 struct ring {
 	int fd;
@@ -308,7 +307,8 @@ static void tell_at_once(struct procevents *p)
 		struct pending *k = &p->pending[i];
 		struct procevent ev;
 
-		if (!k->told && decode(p->bytes.p + k->at, k, &ev) && ev.type == PROCEVENT_MMAP)
+		if (!k->told && decode(p->bytes.p + k->at, k, &ev) &&
+			(ev.type == PROCEVENT_MMAP || ev.type == PROCEVENT_EXEC))
 			p->at_once(p->at_once_ctx, &ev);
 		k->told = true;
 	}
@@ -321,7 +321,7 @@ void procevents_drain(
 	size_t n = 0;
 
 	if (settle)
-		horizon = now_ns() - SETTLE_NS;
+		horizon = now_ns() - PROCEVENTS_SETTLE_NS;
 	for (size_t i = 0; i < p->n_rings; i++)
 		read_ring(p, &p->rings[i]);
 	if (!p->n_pending)

@@ -38,6 +38,8 @@ struct procevent {
 	const char *text; /* MMAP: path, "" for anonymous; COMM, EXEC: the name */
 };
 
+#define PROCEVENTS_SETTLE_NS 1000000u /* what a drain with SETTLE leaves for the next */
+
 struct procevents;
 
 /*
@@ -52,8 +54,8 @@ void procevents_close(struct procevents *p); /* NULL is fine */
 int procevents_fd(const struct procevents *p);
 
 /*
- * From now on FN hears of each new mapping as soon as a drain meets it, before
- * and besides its turn.
+ * From now on FN hears of each new mapping and each exec as soon as a drain
+ * meets it, before and besides its turn.
  */
 void procevents_at_once(struct procevents *p, void (*fn)(void *ctx, const struct procevent *ev), void *ctx);
 

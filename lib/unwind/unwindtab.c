@@ -20,12 +20,17 @@ struct segment {
 	uint32_t rows;
 };
 
-static struct segment segment_at(const uint8_t *bytes, const struct unwindtab_seg *s)
+static struct segment arrays_at(const void *at, uint32_t rows)
 {
-	const uint16_t *first = (const uint16_t *)(const void *)(bytes + s->at);
+	const uint16_t *first = at;
 	const uint16_t *rule = first + UNWIND_SEG_PAGES + 1;
 
-	return (struct segment){ first, rule, (const uint8_t *)(rule + s->rows), s->rows };
+	return (struct segment){ first, rule, (const uint8_t *)(rule + rows), rows };
+}
+
+static struct segment segment_at(const uint8_t *bytes, const struct unwindtab_seg *s)
+{
+	return arrays_at(bytes + s->at, s->rows);
 }
 
 /* --- checking --- */
@@ -241,6 +246,13 @@ static uint32_t row_offset(const struct segment *s, uint32_t i)
 			hi = mid;
 	}
 	return (lo - 1) << UNWIND_PAGE_SHIFT | s->pc[i];
+}
+
+uint16_t unwindtab_rule_at(const void *segment, uint32_t rows, uint32_t offset)
+{
+	struct segment s = arrays_at(segment, rows);
+
+	return s.rule[row_of(&s, offset)];
 }
 
 const struct unwind_rule *unwindtab_find(

@@ -98,6 +98,12 @@ void unwindtab_seal(void *bytes, size_t len);
 const struct unwind_rule *unwindtab_find(
 	const struct unwindtab *t, uint64_t vaddr, uint64_t *start, uint64_t *end);
 
+/*
+ * The number of the rule at OFFSET (below 64 KiB) of a segment of ROWS (at
+ * least one) that lies at SEGMENT, in unwind_abi.h's layout.
+ */
+uint16_t unwindtab_rule_at(const void *segment, uint32_t rows, uint32_t offset);
+
 /* The address in the file of the byte at OFFSET, if an executable PT_LOAD holds it. */
 bool unwindtab_vaddr(const struct unwindtab *t, uint64_t offset, uint64_t *vaddr);
 

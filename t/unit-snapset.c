@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Snapshots of this process, taken as BPF takes them: which are walked, when, and what the others get. */
+#include "capread.h"
+#include "procinfo.h"
+#include "snapset.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <execinfo.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <ucontext.h>
+
+#define DEPTH 64
+#define LATE UINT64_C(3000000000)
+
+struct all {
+	struct snapset *snaps;
+	struct proctab *procs;
+	struct tableset *tables;
+	struct stacktab *stacks;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static struct offcpu_ev_snapshot shot;
+static void *want[DEPTH];
+static int n_want;
+
+/* What libgcc's unwinder finds from here; a sanitizer's backtrace() puts a frame of its own first. */
+static inline __attribute__((always_inline)) int frames_of(void **frames)
+{
+	extern const char __executable_start, etext;
+	int n = backtrace(frames, DEPTH);
+
+	if (n && ((const char *)frames[0] < &__executable_start || (const char *)frames[0] >= &etext))
+		memmove(frames, frames + 1, (size_t)--n * sizeof(*frames));
+	return n;
+}
+
+/* As bpf/offcpu_snapshot.bpf.h does it, of the caller's registers. */
+static void __attribute__((noinline)) shoot(void)
+{
+	static const int order[OFFCPU_SNAPSHOT_REGS] = { REG_R15, REG_R14, REG_R13, REG_R12, REG_RBP, REG_RBX,
+		REG_R11, REG_R10, REG_R9, REG_R8, REG_RAX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_EFL,
+		REG_RIP, REG_EFL, REG_EFL, REG_RSP, REG_EFL };
+	ucontext_t uc;
+
+	getcontext(&uc);
+	for (size_t i = 0; i < ARRAY_LEN(order); i++)
+		shot.regs[i] = (__u64)uc.uc_mcontext.gregs[order[i]];
+	shot.from = shot.regs[19] & ~(OFFCPU_SNAPSHOT_PIECE - 1ull);
+	for (shot.bytes = 0; shot.bytes < OFFCPU_SNAPSHOT_BYTES; shot.bytes += OFFCPU_SNAPSHOT_PIECE) {
+		struct iovec to = { shot.stack + shot.bytes, OFFCPU_SNAPSHOT_PIECE },
+			     from = { (void *)(uintptr_t)(shot.from + shot.bytes), OFFCPU_SNAPSHOT_PIECE };
+
+		if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != OFFCPU_SNAPSHOT_PIECE)
+			break;
+	}
+	n_want = frames_of(want);
+	shot.type = OFFCPU_EV_SNAPSHOT;
+	shot.tgid = (uint32_t)getpid();
+	shot.time_ns = now_ns();
+	__asm__ volatile("");
+}
+
+static struct offcpu_stack_id add(struct all *a, uint64_t number)
+{
+	shot.id = (struct offcpu_stack_id){ 1000 + number, 1 };
+	shot.walked = (struct offcpu_stack_id){ 2000 + number, 2 };
+	snapset_add(a->snaps, &shot);
+	return shot.id;
+}
+
+static void walk(struct all *a, uint64_t settled_ns, bool last)
+{
+	const struct snapset_by by = {
+		.procs = a->procs, .tables = a->tables, .stacks = a->stacks, .settled_ns = settled_ns
+	};
+
+	tableset_service(a->tables, 2000);
+	tableset_applied(a->tables);
+	snapset_walk(a->snaps, &by, last);
+}
+
+static bool same(const struct offcpu_stack_id *a, uint64_t hi, uint64_t lo)
+{
+	return a->hi == hi && a->lo == lo;
+}
+
+/* The stack that ID is, as the capture has it; free *C. */
+static const struct cap_stack *written(struct all *a, const struct offcpu_stack_id *id, struct capread **c)
+{
+	char path[] = "/tmp/unit-snapset.XXXXXX";
+	struct capwrite *w = NULL;
+
+	close(mkstemp(path));
+	if (capwrite_open(path, true, &w, NULL) != 0)
+		abort();
+	stacktab_emit(a->stacks, CAP_STACK_USER, id, w, NULL);
+	if (capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2, .why = "end" }, NULL) != 0 ||
+		capread_load(path, c, NULL) != 0)
+		abort();
+	capwrite_close(w);
+	unlink(path);
+	return (*c)->n_stacks == 1 ? &(*c)->stacks[0] : NULL;
+}
+
+static bool as_libgcc(const struct cap_stack *s)
+{
+	if (!s || s->verdict != CAP_COMPLETE || s->len < (uint32_t)n_want)
+		return false;
+	for (int i = 1; i < n_want; i++)
+		if (s->frames[i] != (uintptr_t)want[i])
+			return false;
+	return true;
+}
+
+static void test_walked(struct tap *t, struct all *a)
+{
+	struct offcpu_stack_id id, first, other = { 77, 78 };
+	struct snapset_stats st;
+	struct capread *c;
+
+	shoot();
+	first = id = add(a, 1);
+	tap_ok(t, snapset_due_ns(a->snaps) != UINT64_MAX, "a snapshot is to be walked soon");
+	tap_ok(t, !snapset_answer(a->snaps, &id) && same(&id, first.hi, first.lo),
+		"and is no stack before that");
+	tap_ok(t, snapset_answer(a->snaps, &other) && same(&other, 77, 78),
+		"what is no snapshot stays what it is");
+	/* twice: the first one asks for the tables */
+	for (int i = 0; i < 50 && !snapset_answer(a->snaps, &id); i++, usleep(5000))
+		walk(a, now_ns(), false);
+	snapset_stats(a->snaps, &st);
+	tap_ok(t, st.complete == 1 && !same(&id, first.hi, first.lo) && !same(&id, 2001, 2),
+		"it is walked when the tables are there");
+	tap_ok(t, as_libgcc(written(a, &id, &c)), "and has the frames that libgcc's unwinder finds");
+	capread_free(c);
+	tap_ok(t, snapset_due_ns(a->snaps) == UINT64_MAX, "then nothing is left to do");
+	other = add(a, 2);
+	usleep(10000);
+	walk(a, now_ns(), false);
+	tap_ok(t, snapset_answer(a->snaps, &other) && same(&other, id.hi, id.lo),
+		"the same stack is the same again");
+	snapset_tidy(a->snaps);
+	tap_ok(t, snapset_answer(a->snaps, &first) && first.hi == 1001, "what was answered is forgotten");
+}
+
+/* The wait keeps what BPF found, and the reason is counted. */
+static void test_others(struct tap *t, struct all *a)
+{
+	struct procevent lost = { .type = PROCEVENT_LOST, .lost = 1, .text = "" };
+	struct offcpu_stack_id id;
+	struct snapset_stats st, was;
+
+	snapset_stats(a->snaps, &was);
+	shoot();
+	id = add(a, 10);
+	usleep(10000);
+	walk(a, shot.time_ns - 1, false);
+	tap_ok(t, !snapset_answer(a->snaps, &id), "events up to its time have to be known first");
+	walk(a, shot.time_ns - 1, true);
+	snapset_stats(a->snaps, &st);
+	tap_ok(t, snapset_answer(a->snaps, &id) && same(&id, 2010, 2) && st.late == was.late + 1,
+		"at the end it has what BPF found, and was late");
+	shoot();
+	shot.time_ns -= LATE;
+	id = add(a, 11);
+	walk(a, shot.time_ns - 1, false);
+	tap_ok(t, snapset_answer(a->snaps, &id) && same(&id, 2011, 2), "as has one that waited for seconds");
+	shoot();
+	shot.tgid = 5000001;
+	id = add(a, 12);
+	usleep(10000);
+	walk(a, now_ns(), false);
+	snapset_stats(a->snaps, &st);
+	tap_ok(t, snapset_answer(a->snaps, &id) && same(&id, 2012, 2) && st.unmapped == was.unmapped + 1,
+		"of a process that nothing is known of nothing is guessed");
+	shoot();
+	shot.bytes = 0;
+	id = add(a, 13);
+	usleep(10000);
+	walk(a, now_ns(), false);
+	snapset_stats(a->snaps, &st);
+	tap_ok(t,
+		snapset_answer(a->snaps, &id) && same(&id, 2013, 2) && st.short_stack == was.short_stack + 1,
+		"without memory it is too short");
+	shoot();
+	lost.time_ns = now_ns();
+	proctab_event(a->procs, &lost);
+	id = add(a, 14);
+	usleep(10000);
+	walk(a, now_ns(), false);
+	snapset_stats(a->snaps, &st);
+	tap_ok(t, snapset_answer(a->snaps, &id) && same(&id, 2014, 2) && st.unmapped == was.unmapped + 2,
+		"where events were lost the mappings are not believed");
+}
+
+static void test_bounds(struct tap *t)
+{
+	struct all a = { 0 };
+	struct offcpu_stack_id id = { 0 }, first;
+	struct snapset_stats st;
+	uint32_t n = 2 * SNAPSET_BYTES / OFFCPU_SNAPSHOT_BYTES;
+
+	if (snapset_new(DEPTH, &a.snaps, NULL) != 0)
+		abort();
+	shot.bytes = OFFCPU_SNAPSHOT_BYTES;
+	first = add(&a, 0);
+	for (uint32_t i = 1; i < n; i++)
+		id = add(&a, i);
+	snapset_stats(a.snaps, &st);
+	tap_ok(t, st.memory > n / 2 && st.memory < n / 2 + 100,
+		"beyond the memory for them they are counted (%llu of %u)", (unsigned long long)st.memory, n);
+	tap_ok(t, snapset_answer(a.snaps, &id) && same(&id, 2000 + n - 1, 2), "and have what BPF found");
+	shot.bytes = 0;
+	for (uint32_t i = 0; i < SNAPSET_ANSWERS + n; i++)
+		add(&a, n + i);
+	snapset_tidy(a.snaps);
+	tap_ok(t, !snapset_answer(a.snaps, &first), "tidying keeps what is not walked");
+	snapset_free(a.snaps);
+}
+
+int main(void)
+{
+	struct all a = { 0 };
+	struct tap t = { 0 };
+	struct err e;
+
+	if (tableset_open(&(struct tableset_opts){ 0 }, &a.tables, &e) != 0) {
+		tap_skip(&t, "snapshots", "no BPF here: %s", e.msg);
+		return tap_done(&t);
+	}
+	if (proctab_new(false, false, &a.procs, &e) != 0 || stacktab_new(DEPTH, &a.stacks, &e) != 0 ||
+		snapset_new(DEPTH, &a.snaps, &e) != 0 ||
+		proctab_scan(a.procs, (uint32_t)getpid(), now_ns(), &e) != 0)
+		abort();
+	stacktab_marked(a.stacks);
+	test_walked(&t, &a);
+	test_others(&t, &a);
+	test_bounds(&t);
+	snapset_free(a.snaps);
+	snapset_free(NULL);
+	stacktab_free(a.stacks);
+	proctab_free(a.procs);
+	tableset_close(a.tables);
+	return tap_done(&t);
+}

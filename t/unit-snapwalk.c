@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Snapshots of this program's own stack, walked by the tables of the files that
+ * it maps; libgcc's unwinder has to agree. And snapshots that make no sense.
+ */
+#include "capture.h"
+#include "snapwalk.h"
+#include "tap.h"
+#include "unwindcomp.h"
+
+#include <execinfo.h>
+#include <fcntl.h>
+#include <link.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <ucontext.h>
+
+#define DEPTH 64
+
+/* --- this program --- */
+
+struct module {
+	uint64_t bias, start, end; /* of the whole file in memory */
+	uint8_t *bytes;
+	struct unwindtab tab;
+};
+
+static struct module modules[16];
+static size_t n_modules;
+
+static int add_module(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct module *m = &modules[n_modules];
+	const char *path = info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe";
+	struct elffile *f = NULL;
+	size_t len;
+
+	(void)size, (void)arg;
+	if (n_modules == ARRAY_LEN(modules) || elffile_open(AT_FDCWD, path, false, &f, NULL) != 0)
+		return 0;
+	*m = (struct module){ .bias = info->dlpi_addr, .start = UINT64_MAX };
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type != PT_LOAD)
+			continue;
+		m->start = MIN(m->start, m->bias + p->p_vaddr);
+		m->end = MAX(m->end, m->bias + p->p_vaddr + p->p_memsz);
+	}
+	if (unwindcomp(f, &m->bytes, &len, NULL) == 0 && unwindtab_view(m->bytes, len, &m->tab, NULL) == 0)
+		n_modules++;
+	elffile_close(f);
+	return 0;
+}
+
+static enum snapwalk_code find_own(void *ctx, uint64_t pc, const struct unwind_rule **rule)
+{
+	(void)ctx;
+	for (size_t i = 0; i < n_modules; i++) {
+		const struct module *m = &modules[i];
+
+		if (pc < m->start || pc >= m->end)
+			continue;
+		*rule = unwindtab_find(&m->tab, pc - m->bias, NULL, NULL);
+		return SNAPWALK_TABLE;
+	}
+	return SNAPWALK_NO_MAPPING;
+}
+
+struct shot {
+	__u64 regs[OFFCPU_SNAPSHOT_REGS];
+	uint8_t stack[OFFCPU_SNAPSHOT_BYTES];
+	uint64_t from, len;
+	void *want[DEPTH]; /* libgcc's frames: the first is inside the function that asked */
+	int n_want;
+};
+
+static struct shot shot;
+
+/* A page at a time, as far as there are pages; by the kernel, which does not mind red zones. */
+static void copy_stack(struct shot *s)
+{
+	s->from = s->regs[19];
+	for (s->len = 0; s->len < sizeof(s->stack);) {
+		uint64_t at = s->from + s->len, n = MIN(4096 - at % 4096, sizeof(s->stack) - s->len);
+		struct iovec to = { s->stack + s->len, n }, from = { (void *)(uintptr_t)at, n };
+
+		if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)n)
+			return;
+		s->len += n;
+	}
+}
+
+static void set_regs(struct shot *s, const ucontext_t *uc)
+{
+	static const int order[OFFCPU_SNAPSHOT_REGS] = { REG_R15, REG_R14, REG_R13, REG_R12, REG_RBP, REG_RBX,
+		REG_R11, REG_R10, REG_R9, REG_R8, REG_RAX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, -1, REG_RIP,
+		-1, REG_EFL, REG_RSP, -1 };
+
+	for (size_t i = 0; i < ARRAY_LEN(order); i++)
+		s->regs[i] = order[i] < 0 ? 0 : (__u64)uc->uc_mcontext.gregs[order[i]];
+	s->regs[15] = (__u64)-1;
+}
+
+/* What libgcc's unwinder finds from here; a sanitizer's backtrace() puts a frame of its own first. */
+static inline __attribute__((always_inline)) int frames_of(void **frames)
+{
+	extern const char __executable_start, etext;
+	int n = backtrace(frames, DEPTH);
+
+	if (n && ((const char *)frames[0] < &__executable_start || (const char *)frames[0] >= &etext))
+		memmove(frames, frames + 1, (size_t)--n * sizeof(*frames));
+	return n;
+}
+
+static void __attribute__((noinline)) shoot(void)
+{
+	ucontext_t uc;
+
+	getcontext(&uc);
+	set_regs(&shot, &uc);
+	copy_stack(&shot);
+	shot.n_want = frames_of(shot.want);
+	__asm__ volatile("");
+}
+
+static volatile int sink;
+
+static void __attribute__((noinline)) deep(int n)
+{
+	if (n)
+		deep(n - 1);
+	else
+		shoot();
+	sink++;
+}
+
+static int by_qsort(const void *a, const void *b)
+{
+	(void)a, (void)b;
+	if (!shot.n_want)
+		deep(2);
+	return 0;
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	shoot();
+	sink++;
+}
+
+static void walk_shot(struct snapwalk_end *end, __u64 *frames, uint32_t depth, uint64_t len)
+{
+	const struct snapwalk_opts opts = { .depth = depth, .find = find_own };
+	const struct snapwalk_memory memory = { .bytes = shot.stack, .from = shot.from, .len = len };
+
+	snapwalk(&opts, shot.regs, &memory, frames, end);
+}
+
+/* Frame 0 is another place in the same function; libgcc may leave out the last one, where the walk knows to
+ * end. */
+static bool agrees(const __u64 *frames, const struct snapwalk_end *end)
+{
+	if (end->verdict != CAP_COMPLETE || (uint32_t)shot.n_want > end->len ||
+		(uint32_t)shot.n_want + 1 < end->len)
+		return false;
+	for (int i = 1; i < shot.n_want; i++)
+		if ((frames[i] & ~OFFCPU_EXACT) != (uintptr_t)shot.want[i])
+			return false;
+	return true;
+}
+
+static void compare(struct tap *t, const char *name)
+{
+	__u64 frames[DEPTH];
+	struct snapwalk_end end;
+
+	walk_shot(&end, frames, DEPTH, shot.len);
+	if (tap_ok(t, shot.n_want > 3 && agrees(frames, &end),
+		    "%s: libgcc's unwinder finds the same %d frames", name, shot.n_want))
+		return;
+	tap_diag("verdict %u, reason %u, %u frames", end.verdict, end.reason, end.len);
+	for (uint32_t i = 0; i < MAX(end.len, (uint32_t)shot.n_want); i++)
+		tap_diag("%2u %12llx %12llx", i, i < end.len ? (unsigned long long)frames[i] : 0,
+			i < (uint32_t)shot.n_want ? (unsigned long long)(uintptr_t)shot.want[i] : 0);
+}
+
+static void test_own(struct tap *t)
+{
+	__u64 frames[DEPTH];
+	struct snapwalk_end end;
+	uint64_t marks = 0, whole = 0, cut = 0;
+	int two[2] = { 0 };
+
+	dl_iterate_phdr(add_module, NULL);
+	deep(20);
+	compare(t, "twenty calls");
+	walk_shot(&end, frames, 10, shot.len);
+	tap_ok(t, end.verdict == CAP_TRUNCATED && end.len == 10, "ten frames of them are truncated");
+	for (uint64_t len = 0; len <= shot.len; len += 8) {
+		walk_shot(&end, frames, DEPTH, len);
+		whole += end.verdict == CAP_COMPLETE;
+		cut += end.verdict == CAP_STOPPED && end.reason == CAP_R_MEMORY;
+	}
+	tap_ok(t, whole && cut > 30 && whole + cut == shot.len / 8 + 1,
+		"a snapshot that ends early stops the walk, wherever that is");
+	walk_shot(&end, frames, DEPTH, 0);
+	tap_ok(t, end.verdict == CAP_STOPPED && end.reason == CAP_R_MEMORY && end.len == 1,
+		"one without memory has the PC");
+	shot.n_want = 0;
+	qsort(two, 2, sizeof(two[0]), by_qsort);
+	compare(t, "through libc");
+	signal(SIGUSR1, on_signal);
+	raise(SIGUSR1);
+	compare(t, "in a signal handler");
+	walk_shot(&end, frames, DEPTH, shot.len);
+	for (uint32_t i = 0; i < end.len; i++)
+		marks += frames[i] >> 63;
+	tap_eq_u64(t, marks, 1, "what the signal interrupted is marked as exact");
+}
+
+/* --- tables and stacks made up --- */
+
+struct made {
+	struct unwind_rule rule; /* of every PC below 0x1000, */
+	struct unwind_rule caller; /* and from there up to 0x2000 */
+	enum snapwalk_code code; /* of all others */
+};
+
+static enum snapwalk_code find_made(void *ctx, uint64_t pc, const struct unwind_rule **rule)
+{
+	const struct made *m = ctx;
+
+	if (pc >= 0x2000)
+		return m->code;
+	*rule = pc < 0x1000 ? &m->rule : &m->caller;
+	return SNAPWALK_TABLE;
+}
+
+#define CALL                                                                                                 \
+	{                                                                                                    \
+		.cfa = UNWIND_CFA_REG, .reg = 7, .cfa_off = 8, .ra = UNWIND_RA_CALL                          \
+	}
+#define END                                                                                                  \
+	{                                                                                                    \
+		.cfa = UNWIND_CFA_REG, .reg = 7, .ra = UNWIND_RA_END                                         \
+	}
+
+/* The walk from PC 0x100 over words at 0x7000, SP there. */
+static struct snapwalk_end made_up(
+	struct made m, const uint64_t *words, size_t n, uint64_t bottom, __u64 *frames)
+{
+	__u64 regs[OFFCPU_SNAPSHOT_REGS] = { [4] = 0x7010, [5] = 0x7008, [16] = 0x100, [19] = 0x7000 };
+	const struct snapwalk_opts opts = { .depth = DEPTH, .find = find_made, .ctx = &m };
+	const struct snapwalk_memory memory = {
+		.bytes = (const uint8_t *)words, .from = 0x7000, .len = n * sizeof(*words), .bottom = bottom
+	};
+	struct snapwalk_end end;
+
+	snapwalk(&opts, regs, &memory, frames, &end);
+	return end;
+}
+
+static void test_ends(struct tap *t)
+{
+	static const uint64_t words[] = { 0x1800, 0x1900, 0x1a00, 0 },
+			      high[] = { UINT64_C(1) << 63 | 0x1000 };
+	static const struct {
+		const char *name;
+		struct made made;
+		uint64_t bottom;
+		uint8_t verdict, reason;
+		uint32_t len;
+		enum snapwalk_code code;
+	} cases[] = {
+		{ "an end mark", { .rule = CALL, .caller = END }, 0, CAP_COMPLETE, 0, 2, 0 },
+		{ "a return address of 0", { .rule = CALL, .caller = CALL }, 0, CAP_COMPLETE, 0, 4, 0 },
+		{ "no row", { .rule = CALL }, 0, CAP_STOPPED, CAP_R_NO_ROW, 2, SNAPWALK_TABLE },
+		{ "no row at the main thread's first frame", { .rule = CALL }, 0x7010, CAP_COMPLETE, 0, 2,
+			0 },
+		{ "no row above that frame", { .rule = CALL }, 0x7000, CAP_STOPPED, CAP_R_NO_ROW, 2,
+			SNAPWALK_TABLE },
+		{ "a CFA that does not go up",
+			{ .rule = { .cfa = UNWIND_CFA_REG, .reg = 7, .ra = UNWIND_RA_AT_SP } }, 0,
+			CAP_STOPPED, CAP_R_LOOP, 1, 0 },
+		{ "an expression", { .rule = { .cfa = UNWIND_CFA_UNSUPPORTED } }, 0, CAP_STOPPED,
+			CAP_R_EXPRESSION, 1, 0 },
+		{ "RBX, which is known innermost",
+			{ .rule = { .cfa = UNWIND_CFA_REG, .reg = 3, .cfa_off = 8, .ra = UNWIND_RA_CALL },
+				.caller = END },
+			0, CAP_COMPLETE, 0, 2, 0 },
+		{ "a register that an outer frame does not have",
+			{ .rule = CALL,
+				.caller = { .cfa = UNWIND_CFA_REG, .reg = 12, .ra = UNWIND_RA_CALL } },
+			0, CAP_STOPPED, CAP_R_REGISTER, 2, 0 },
+		{ "memory that is not there",
+			{ .rule = { .cfa = UNWIND_CFA_DEREF,
+				  .reg = 7,
+				  .cfa_off = -8,
+				  .ra = UNWIND_RA_CALL } },
+			0, CAP_STOPPED, CAP_R_MEMORY, 1, 0 },
+		{ "a row that holds only inside a system call",
+			{ .rule = { .cfa = UNWIND_CFA_REG,
+				  .reg = 7,
+				  .cfa_off = 8,
+				  .ra = UNWIND_RA_CALL,
+				  .flags = UNWIND_IN_SYSCALL } },
+			0, CAP_STOPPED, CAP_R_NO_ROW, 1, SNAPWALK_TABLE },
+	};
+	__u64 frames[DEPTH];
+	struct snapwalk_end end;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		end = made_up(cases[i].made, words, ARRAY_LEN(words), cases[i].bottom, frames);
+		if (!tap_ok(t,
+			    end.verdict == cases[i].verdict && end.reason == cases[i].reason &&
+				    end.len == cases[i].len && end.code == cases[i].code,
+			    "%s", cases[i].name))
+			tap_diag("verdict %u, reason %u, code %u, %u frames", end.verdict, end.reason,
+				end.code, end.len);
+	}
+	end = made_up((struct made){ .rule = CALL }, high, 1, 0, frames);
+	tap_ok(t, end.reason == CAP_R_NO_MAPPING && end.len == 1, "the kernel's half is nobody's code");
+}
+
+static void test_codes(struct tap *t)
+{
+	static const uint64_t words[] = { 0x2800 };
+	static const uint8_t reasons[] = { [SNAPWALK_NO_TABLE] = CAP_R_NO_FRAME_POINTER,
+		[SNAPWALK_NO_MAPPING] = CAP_R_NO_MAPPING,
+		[SNAPWALK_NOT_READY] = CAP_R_NOT_READY,
+		[SNAPWALK_DROPPED] = CAP_R_DROPPED,
+		[SNAPWALK_UNKNOWN] = CAP_R_NOT_READY };
+	__u64 frames[DEPTH];
+
+	for (enum snapwalk_code code = SNAPWALK_NO_TABLE; code <= SNAPWALK_UNKNOWN; code++) {
+		struct snapwalk_end end =
+			made_up((struct made){ .rule = CALL, .code = code }, words, 1, 0, frames);
+
+		tap_ok(t,
+			end.verdict == CAP_STOPPED && end.reason == reasons[code] && end.code == code &&
+				end.len == 2 && end.stop_pc == 0x2800,
+			"the walk stops at code of kind %u, and tells", code);
+	}
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+
+	test_own(&t);
+	test_ends(&t);
+	test_codes(&t);
+	for (size_t i = 0; i < n_modules; i++)
+		free(modules[i].bytes);
+	return tap_done(&t);
+}
