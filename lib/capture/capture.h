@@ -116,6 +116,39 @@ struct cap_ksym {
 	const char *module; /* "" = the kernel itself, "bpf" = a BPF program */
 };
 
+/* A piece of code that a JIT compiler named, of those in which frames were seen. */
+enum cap_jit_kind { CAP_JIT_PERFMAP = 1, CAP_JIT_JITDUMP = 2 };
+struct cap_jit {
+	uint32_t proc;
+	uint8_t kind; /* enum cap_jit_kind */
+	uint64_t from_ns, to_ns; /* when the code was there; 0 and UINT64_MAX = not told */
+	uint64_t start, end; /* addresses, end exclusive */
+	const char *name;
+	const char *file; /* source, "" = not told */
+	uint32_t line;
+};
+
+/*
+ * What the recorder could tell of an address of a file, so that a capture can
+ * be read where the file is not. Innermost first; the last frame is the
+ * symbol that covers the address.
+ */
+struct cap_name_frame {
+	const char *name; /* as it is shown, demangled; "" = only the line is known */
+	const char *linkage; /* as the tables have it */
+	const char *file; /* source, "" = not known */
+	uint32_t line, column; /* 0 = not known */
+};
+struct cap_name {
+	uint32_t file; /* cap_file id */
+	uint64_t offset; /* into the file, of the byte that is looked up: the one before a return address */
+	uint64_t symbol_offset; /* from the symbol's first byte to that byte */
+	uint8_t source; /* enum symanswer_source */
+	uint8_t reason; /* enum symanswer_reason */
+	uint32_t n;
+	const struct cap_name_frame *frames;
+};
+
 enum cap_stack_kind { CAP_STACK_KERNEL = 1, CAP_STACK_USER = 2 };
 
 /* How far the walk got. */

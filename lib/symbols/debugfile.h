@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * debugfile - where the debug information of a file is. Floor 5.
+ *
+ * Places, in gdb's order, each under SYMFS first where one is given (links
+ * resolved inside it: nothing outside is ever opened), then on this machine:
+ *
+ *   .build-id/xx/yyyy.debug under each --debug-dir, then /usr/lib/debug
+ *   .gnu_debuglink NAME, CRC checked: DIR/NAME, DIR/.debug/NAME,
+ *	DEBUGDIR/DIR/NAME, where DIR is that of the mapped file, and of the file its path links to
+ *   debuginfod (libdebuginfod), if DEBUGINFOD_URLS is set and the caller permits it
+ *
+ * A file with a build ID wants the same one in its debug file; one that
+ * differs is not used, and that is told. A file without one is believed by
+ * the link's CRC alone. What is no regular file is not opened.
+ * Formats: "Separate Debug Files" of gdb's manual; .gnu_debugaltlink as in
+ * dwz(1): NAME, NUL, build ID.
+ */
+#ifndef STACKTOOLS_DEBUGFILE_H
+#define STACKTOOLS_DEBUGFILE_H
+
+#include "elffile.h"
+
+struct debugfile_opts {
+	int symfs; /* directory descriptor, -1 = none */
+	const char *const *dirs; /* --debug-dir, before /usr/lib/debug */
+	size_t n_dirs;
+	bool debuginfod; /* ask servers of DEBUGINFOD_URLS */
+	unsigned int seconds; /* for one file from a server; 0 = 30 */
+	/* called while a server is waited for; nonzero gives up. NULL is fine. */
+	int (*progress)(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes);
+	void *progress_ctx;
+};
+
+struct debugfile {
+	struct elffile *debug; /* NULL = none but what is in the file itself */
+	struct elffile *alt; /* dwz's alternate of the file that holds .debug_info, NULL = none */
+	struct elffile *dwp; /* "<file>.dwp", NULL = none */
+	char where[512]; /* the path of `debug`, "" = none */
+	char missed[512]; /* why the closest candidate was not used (CRC, build ID), "" = nothing was there */
+};
+
+/*
+ * For ELF, which was opened as PATH seen from SYMFS or this machine. Finding
+ * nothing is no error: 0 with NULLs. -errno only where memory runs out.
+ * Release with debugfile_close().
+ */
+int debugfile_find(const struct debugfile_opts *o, const struct elffile *elf, const char *path,
+	struct debugfile *ret, struct err *e);
+void debugfile_close(struct debugfile *d); /* a zeroed one is fine */
+
+/* A .dwo by the path that symanswer_want() told, absolute or relative to the directory of PATH. -ENOENT. */
+int debugfile_dwo(const struct debugfile_opts *o, const char *path, const char *dwo, struct elffile **ret,
+	struct err *e);
+
+/* Does F itself hold .debug_info (or .zdebug_info)? */
+bool debugfile_has_info(const struct elffile *f);
+
+#endif

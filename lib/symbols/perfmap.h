@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * perfmap - the functions that a JIT compiler wrote into /tmp/perf-PID.map.
+ * Floor 4.
+ *
+ * Format: Documentation of perf, tools/perf/Documentation/jit-interface.txt:
+ * "START SIZE NAME", both numbers in hexadecimal without 0x, the name to the end
+ * of the line. Lines that are none are counted and left out. Where entries
+ * overlap the newest, which is the last, wins: what remains are disjoint
+ * ranges. The text is anybody's: names are bytes, to be escaped.
+ */
+#ifndef STACKTOOLS_PERFMAP_H
+#define STACKTOOLS_PERFMAP_H
+
+#include "err.h"
+
+struct perfmap;
+
+struct perfmap_hit {
+	uint64_t start, end; /* of the entry, as written */
+	const char *name; /* the map's */
+};
+
+#define PERFMAP_BYTES_MAX (UINT64_C(512) << 20)
+
+/* The text LEN bytes at TEXT; -EFBIG, -ENOMEM. On success *RET is the caller's. */
+int perfmap_parse(const char *text, size_t len, struct perfmap **ret, struct err *e);
+
+/* The same of an open regular file, up to PERFMAP_BYTES_MAX; *SIZE is how much was read, to see whether it
+ * grew. */
+int perfmap_load(int fd, struct perfmap **ret, uint64_t *size, struct err *e);
+void perfmap_free(struct perfmap *m); /* NULL is fine */
+
+bool perfmap_find(const struct perfmap *m, uint64_t addr, struct perfmap_hit *ret);
+size_t perfmap_count(const struct perfmap *m); /* entries */
+uint64_t perfmap_bad(const struct perfmap *m); /* lines left out */
+
+#endif

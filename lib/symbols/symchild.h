@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * symchild - symlook() in processes of their own, side by side. Floor 9.
+ *
+ * Each job is a process that is forked for it, enters a sandbox (sandbox.h: no
+ * capability, no file but those of the job, bounded memory) and leaves its
+ * answer in a memfd. One that crashes, takes too long or answers nonsense costs
+ * that file's names, with the reason, and nothing else.
+ */
+#ifndef STACKTOOLS_SYMCHILD_H
+#define STACKTOOLS_SYMCHILD_H
+
+#include "symlook.h"
+
+struct symchild_opts {
+	unsigned int jobs; /* at the same time; 0 = as many as CPUs are online */
+	uint64_t memory_bytes; /* of each; 0 = 2 GiB */
+	unsigned int seconds; /* wall time of each; 0 = 60 */
+};
+
+struct symchild_job {
+	struct symlook_input in; /* open files: symchild closes none */
+	void *ctx;
+	/* out */
+	uint8_t *bytes; /* the answer, checked; the caller's to free; NULL = failed */
+	size_t len;
+	struct symanswer answer; /* of BYTES */
+	int error; /* -errno of the failure */
+	char why[256];
+	uint64_t ns; /* CPU time of the process */
+	uint64_t memory_bytes; /* most resident memory of the process (ru_maxrss) */
+};
+
+/*
+ * Run JOBS, the largest (by n_vaddrs and size of debug information) first. Each job's
+ * outcome is in it; DONE (may be NULL) is called for each as it ends. 0, or -errno
+ * where no process can be started at all.
+ */
+int symchild_run(const struct symchild_opts *o, struct symchild_job *jobs, size_t n,
+	void (*done)(void *ctx, struct symchild_job *job), void *done_ctx, struct err *e);
+
+#endif
