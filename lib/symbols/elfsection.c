@@ -119,6 +119,22 @@ static int load(const struct elffile *f, const struct elffile_section *s, bool z
 	return rc;
 }
 
+static bool occupies(const struct elffile_section *s)
+{
+	return s->type != SHT_NOBITS && s->type != SHT_NULL;
+}
+
+bool elfsection_has(const struct elffile *f, const struct elfsection_names *names, const char *name)
+{
+	bool z;
+
+	for (size_t i = 0; i < f->n_sections; i++)
+		if (occupies(&f->sections[i]) && f->sections[i].size &&
+			is_named(name_of(names, &f->sections[i]), name, &z))
+			return true;
+	return false;
+}
+
 int elfsection_load(const struct elffile *f, const struct elfsection_names *names, const char *name,
 	uint64_t max, struct elfsection *ret, struct err *e)
 {
@@ -128,7 +144,7 @@ int elfsection_load(const struct elffile *f, const struct elfsection_names *name
 		bool z;
 		int rc;
 
-		if (s->type == SHT_NOBITS || s->type == SHT_NULL || !is_named(name_of(names, s), name, &z))
+		if (!occupies(s) || !is_named(name_of(names, s), name, &z))
 			continue;
 		rc = load(f, s, z, max, ret, e);
 		if (rc)
