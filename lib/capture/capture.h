@@ -128,10 +128,10 @@ struct cap_jit {
 	uint8_t kind; /* enum cap_jit_kind */
 	uint64_t from_ns, to_ns; /* when the code was there; 0 and UINT64_MAX = not told */
 	uint64_t start, end; /* addresses, end exclusive */
-	uint64_t offset; /* of start, from the function's first byte */
 	const char *name;
 	const char *file; /* source, "" = not told */
 	uint32_t line; /* 0 = not told */
+	uint64_t offset; /* of start, from the function's first byte */
 };
 
 /*
