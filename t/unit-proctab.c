@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Events in, capture out, read back by capread: who was which process when. */
 #include "capread.h"
+#include "pastmap.h"
 #include "proctab.h"
 #include "tap.h"
 
@@ -233,13 +234,15 @@ static void strangers(struct tap *t)
 	capread_free(read_back(&x));
 }
 
-static enum proctab_code then(
+static enum pastmap_code then(
 	struct table *x, uint64_t addr, uint64_t at, uint64_t settled, struct procmap *m)
 {
-	const struct proctab_when when = { .tgid = A, .time_ns = at, .settled_ns = settled };
+	const struct pastmap_when when = { .tgid = A, .time_ns = at, .settled_ns = settled };
+	struct pastmap past;
 	uint64_t made;
 
-	return proctab_mapped(x->tab, &when, addr, m, &made);
+	proctab_past(x->tab, &past);
+	return pastmap_find(&past, &when, addr, m, &made);
 }
 
 /* What held an address at a time, for stacks that are walked afterwards. */
@@ -254,24 +257,24 @@ static void at_a_time(struct tap *t)
 	mapped(&x, A, 0x10000, "/bin/first", 3 * SECOND);
 	mapped(&x, A, 0x10000, "/bin/second", 5 * SECOND);
 	tap_ok(t,
-		then(&x, 0x10010, 4 * SECOND, 9 * SECOND, &m) == PROCTAB_MAPPED &&
+		then(&x, 0x10010, 4 * SECOND, 9 * SECOND, &m) == PASTMAP_MAPPED &&
 			!strcmp(m.path, "/bin/first") && m.start == 0x10000 && m.inode == 0x10000,
 		"what was mapped then is told, not what took its place");
 	tap_ok(t,
-		then(&x, 0x10010, 6 * SECOND, 9 * SECOND, &m) == PROCTAB_MAPPED &&
+		then(&x, 0x10010, 6 * SECOND, 9 * SECOND, &m) == PASTMAP_MAPPED &&
 			!strcmp(m.path, "/bin/second"),
 		"later it is the other");
-	tap_ok(t, then(&x, 0x10010, 2 * SECOND + 1, 9 * SECOND, &m) == PROCTAB_NOT_MAPPED,
+	tap_ok(t, then(&x, 0x10010, 2 * SECOND + 1, 9 * SECOND, &m) == PASTMAP_NOT_MAPPED,
 		"before it was mapped there was nothing");
-	tap_ok(t, then(&x, 0x10010, 6 * SECOND, 5 * SECOND, &m) == PROCTAB_LATER,
+	tap_ok(t, then(&x, 0x10010, 6 * SECOND, 5 * SECOND, &m) == PASTMAP_LATER,
 		"events up to the time are awaited");
-	tap_ok(t, then(&x, 0x10010, SECOND / 2, 9 * SECOND, &m) == PROCTAB_UNSURE,
+	tap_ok(t, then(&x, 0x10010, SECOND / 2, 9 * SECOND, &m) == PASTMAP_UNSURE,
 		"before the fork it was another process");
 	event(&x, (struct procevent){ .type = PROCEVENT_LOST, .lost = 1, .time_ns = 7 * SECOND });
-	tap_ok(t, then(&x, 0x10010, 4 * SECOND, 9 * SECOND, &m) == PROCTAB_UNSURE,
+	tap_ok(t, then(&x, 0x10010, 4 * SECOND, 9 * SECOND, &m) == PASTMAP_UNSURE,
 		"after lost events nothing is sure");
 	execed(&x, A, "third", 8 * SECOND);
-	tap_ok(t, then(&x, 0x10010, 8 * SECOND + 1, 9 * SECOND, &m) == PROCTAB_NOT_MAPPED,
+	tap_ok(t, then(&x, 0x10010, 8 * SECOND + 1, 9 * SECOND, &m) == PASTMAP_NOT_MAPPED,
 		"but the next image is");
 	capread_free(read_back(&x));
 }

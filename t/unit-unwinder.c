@@ -12,7 +12,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#define BIG 60000 /* rows of a table that fills most of a chunk */
+#define FILLERS 40 /* files whose tables fill more than a megabyte, */
+#define FILLER_ROWS 6000 /* each one less than what mappings lack beside them */
 
 static char top[64];
 
@@ -315,13 +316,13 @@ static void test_room(struct tap *t)
 	struct unwinder *u = open_unwinder(1 << 20);
 	const uint32_t self = (uint32_t)getpid();
 	uint32_t pid, dropped;
-	struct procmap m[3];
 	char path[96], *many;
+	struct procmap m;
 	struct unwind_proc p;
 
-	for (int i = 0; i < 3; i++) {
-		snprintf(path, sizeof(path), "%s/big%d", top, i);
-		if (!elf_write(path, BIG) || !elf_map(path, NULL, &m[i]))
+	for (int i = 0; i < FILLERS; i++) {
+		snprintf(path, sizeof(path), "%s/filler%d", top, i);
+		if (!elf_write(path, FILLER_ROWS) || !elf_map(path, NULL, &m))
 			abort();
 	}
 	pid = child();

@@ -28,8 +28,8 @@ struct image {
 	bool from_exec; /* its executable is its first mapping */
 	uint64_t begin_ns; /* 0 = before the recording */
 	uint64_t end_ns; /* UINT64_MAX = lives */
-	uint64_t scan_ns; /* events before this are in the scan, */
-	uint64_t overtaken_ns; /* which the last such mapping was made at */
+	uint64_t scan_ns; /* events before this are in the scan; */
+	uint64_t overtaken_ns; /* the last mapping of those was made at this time */
 	bool mixed; /* a fork of an image that was scanned later: its mappings may be of either time */
 	uint64_t start_boot_ns;
 	struct mapset *maps;

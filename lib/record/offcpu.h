@@ -4,7 +4,7 @@
  *
  * The maps, keys and events are described in bpf/offcpu_abi.h, which both sides
  * include. Order of calls: load, ask for targets, attach, start, then drain
- * and swap as often as wanted, freeze, open_waits, close. bpfcheck uses load
+ * and swap as often as wanted, freeze, close. bpfcheck uses load
  * and attach alone to find out whether the real programs work here.
  */
 #ifndef STACKTOOLS_OFFCPU_H
@@ -17,7 +17,8 @@
 
 struct offcpu;
 
-/* What is drained goes here; any may be NULL. Pointers are valid during the call only. */
+/* What is drained goes here; any may be NULL (but for offcpu_images(), which needs `image`). Pointers are
+ * valid during the call only. */
 struct offcpu_sink {
 	void *ctx;
 	void (*stack)(void *ctx, const struct offcpu_ev_stack *ev);
@@ -69,7 +70,7 @@ int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e);
  */
 int offcpu_look_again(struct offcpu *o, struct err *e);
 
-/* For epoll(7): readable when much is in the ring buffer. */
+/* For epoll(7): readable when much is in the ring buffer, an image, or a thread's first snapshot. */
 int offcpu_fd(const struct offcpu *o);
 
 /* Hand what the ring buffer holds to the sink. */

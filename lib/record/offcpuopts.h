@@ -22,7 +22,8 @@ struct offcpu_opts {
 	uint32_t state_mask; /* record only these prev_state bits; 0 = any */
 	uint64_t min_ns, max_ns; /* record only waits in [min, max]; max 0 = no bound */
 	const struct unwindspace_fds *tables; /* walk user stacks by these; NULL = by frame pointer */
-	bool forks_untold; /* nobody will tell of forks: children do not share their parent's tables */
+	bool forks_untold; /* nobody will tell of forks: children do not share their parent's tables,
+			      and there are no snapshots */
 };
 
 #endif

@@ -3,7 +3,7 @@
  * offprogs - the programs and maps of bpf/offcpu.bpf.c: sized, loaded and
  * attached. Floor 6.
  *
- * The verifier takes most of a start, so the object is opened three times:
+ * The verifier takes most of a start, so there are three of the same object:
  * one makes the maps, and the two others use these, one with the programs
  * that run at events, one with the iterators, loaded by two threads.
  */

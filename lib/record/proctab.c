@@ -3,6 +3,7 @@
 #include "filetab.h"
 #include "imagetab.h"
 #include "now.h"
+#include "pastmap.h"
 #include "procinfo.h"
 #include "procmaps.h"
 #include "threadtab.h"
@@ -452,40 +453,12 @@ uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t
 	return 2 * first + (changes_until(im, last_ns) != first);
 }
 
-/* Between that time and the scan something else may have been mapped there. */
-static bool is_sure(const struct proctab *t, const struct image *im, uint64_t time_ns)
+void proctab_past(const struct proctab *t, struct pastmap *ret)
 {
-	return im->overtaken_ns <= time_ns && !(t->lost_ns && t->lost_ns >= im->begin_ns);
-}
-
-enum proctab_code proctab_mapped(const struct proctab *t, const struct proctab_when *when, uint64_t addr,
-	struct procmap *ret, uint64_t *made_ns)
-{
-	const struct image *im =
-		imagetab_then(&t->images, when->tgid, when->exec_id, when->start_boot_ns, when->time_ns);
-	const struct mapping *m;
-
-	/* it was there before, and its turn to be read will come */
-	if (!im && t->scanning && !imagetab_newest(&t->images, when->tgid))
-		return PROCTAB_LATER;
-	if (!im)
-		return PROCTAB_UNSURE;
-	if (MAX(im->scan_ns, when->time_ns) > when->settled_ns)
-		return PROCTAB_LATER;
-	if (!is_sure(t, im, when->time_ns))
-		return PROCTAB_UNSURE;
-	m = mapset_then(im->maps, addr, when->time_ns);
-	if (!m)
-		return PROCTAB_NOT_MAPPED;
-	*ret = (struct procmap){ .start = m->start,
-		.end = m->end,
-		.offset = m->offset,
-		.prot = m->prot,
-		.flags = m->flags,
-		.path = "" };
-	filetab_place(t->files, m->file, ret);
-	*made_ns = m->from_ns;
-	return PROCTAB_MAPPED;
+	*ret = (struct pastmap){ .images = &t->images,
+		.files = t->files,
+		.scanning = t->scanning != NULL,
+		.lost_ns = t->lost_ns };
 }
 
 bool proctab_remapped(struct proctab *t)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * proctab - process images, their mappings and their threads, as they were
- * at each time of the recording. Floor 6.
+ * at each time of the recording. Floor 7.
  *
  * Fed by /proc (what was there before) and by procevents (what happened
  * since). An exec, or a PID that is used again, begins another image. Nothing
@@ -13,8 +13,8 @@
 #include "capwrite.h"
 #include "offcpu_abi.h"
 #include "procevents.h"
-#include "procmaps.h"
 
+struct pastmap; /* pastmap.h */
 struct proctab;
 
 /* ALL: every process is tracked from its fork on, else only what was scanned (FOLLOW: and its children). */
@@ -35,6 +35,7 @@ int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e
 void proctab_scan_all(struct proctab *t);
 bool proctab_scan_some(struct proctab *t, uint64_t budget_ns);
 
+/* In the order in which they happened. */
 void proctab_event(struct proctab *t, const struct procevent *ev);
 
 /* A thread's names and ids, from BPF; before the first sample of that thread. */
@@ -58,26 +59,8 @@ void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w);
  */
 uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns);
 
-enum proctab_code {
-	PROCTAB_MAPPED = 1,
-	PROCTAB_NOT_MAPPED,
-	PROCTAB_LATER, /* not known before events up to a later time are in */
-	PROCTAB_UNSURE, /* not to be told any more: events were lost, or a scan came too late */
-};
-
-/* Whose mappings, and when; events up to SETTLED_NS have been handed to proctab_event(). */
-struct proctab_when {
-	uint32_t tgid, exec_id;
-	uint64_t start_boot_ns, time_ns, settled_ns;
-};
-
-/*
- * What executable mapping held ADDR then? *RET has its place and file (path ""
- * = anonymous; it is the table's), *MADE_NS a time when it was not there before
- * (0 = before the recording).
- */
-enum proctab_code proctab_mapped(const struct proctab *t, const struct proctab_when *when, uint64_t addr,
-	struct procmap *ret, uint64_t *made_ns);
+/* What pastmap_find() looks in: T's, until the next call that changes T. */
+void proctab_past(const struct proctab *t, struct pastmap *ret);
 
 /*
  * Since the last call, was something mapped where the same process had had

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * recparts - what a recording works with, opened in the order that lets it
- * begin soonest. Floor 9.
+ * begin soonest. Floor 10.
  *
  * The verifier works in threads while the maps of the targets are read and
  * their unwind tables are compiled.
@@ -37,7 +37,11 @@ struct recparts {
 int recparts_open(struct recparts *p, const struct recorder_opts *opts, struct err *e);
 void recparts_close(struct recparts *p);
 
-/* The targets' tables, TABLES_MS at most: for an image that has begun since. */
+/*
+ * The mappings and tables of the image that process PID is now, for which it
+ * waits five seconds at most: for one that has begun since. There has to be an
+ * unwinder.
+ */
 int recparts_publish(struct recparts *p, uint32_t pid, struct err *e);
 
 /* WHAT cannot be done, by the story E: the recording goes on without. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * recstats - what a recording has seen, recorded and lost so far, and how that
- * is told in the capture. Floor 9.
+ * is told in the capture. Floor 10.
  */
 #ifndef STACKTOOLS_RECSTATS_H
 #define STACKTOOLS_RECSTATS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rectext - a recording in words: its progress and its summary. Floor 10.
+ * rectext - a recording in words: its progress and its summary. Floor 11.
  */
 #ifndef STACKTOOLS_RECTEXT_H
 #define STACKTOOLS_RECTEXT_H

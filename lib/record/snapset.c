@@ -3,6 +3,7 @@
 #include "capture.h"
 #include "hash.h"
 #include "idmap.h"
+#include "pastmap.h"
 #include "snapwalk.h"
 
 #include <string.h>
@@ -101,7 +102,8 @@ void snapset_add(struct snapset *s, const struct offcpu_ev_snapshot *ev)
 
 struct walking {
 	const struct snapset_by *by;
-	struct proctab_when when;
+	struct pastmap past;
+	struct pastmap_when when;
 	uint64_t real_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC */
 	bool later; /* events are missing that will come */
 	uint32_t file; /* of the last mapping, held; with it: */
@@ -114,12 +116,12 @@ static enum snapwalk_code find_map(struct walking *w, uint64_t pc)
 {
 	struct procmap m;
 	uint64_t made_ns;
-	enum proctab_code code = proctab_mapped(w->by->procs, &w->when, pc, &m, &made_ns);
+	enum pastmap_code code = pastmap_find(&w->past, &w->when, pc, &m, &made_ns);
 
-	if (code == PROCTAB_NOT_MAPPED)
+	if (code == PASTMAP_NOT_MAPPED)
 		return SNAPWALK_NO_MAPPING;
-	w->later = code == PROCTAB_LATER;
-	if (code != PROCTAB_MAPPED)
+	w->later = code == PASTMAP_LATER;
+	if (code != PASTMAP_MAPPED)
 		return SNAPWALK_UNKNOWN;
 	tableset_release(w->by->tables, w->file);
 	w->file = TABLESET_NO_FILE;
@@ -169,6 +171,7 @@ static void walk(struct snapset *s, const struct snapset_by *by, const struct of
 		.bytes = ev->stack, .from = ev->from, .len = ev->bytes, .bottom = ev->bottom
 	};
 
+	proctab_past(by->procs, &w.past);
 	snapwalk(&opts, ev->regs, &memory, s->out.frames, end);
 	tableset_release(by->tables, w.file);
 	*later = w.later || end->code == SNAPWALK_NOT_READY;

@@ -4,8 +4,8 @@
  * offcpu_ev_snapshot), until their mappings and tables are known and they are
  * walked. Floor 8.
  *
- * A snapshot is walked by what was mapped at its own time, so its process may
- * be dead. What cannot be told for certain is not guessed: the wait keeps the
+ * A snapshot is walked by what was mapped at its own time (pastmap.h), so its
+ * process may be dead. What cannot be told for certain is not guessed: the wait keeps the
  * stack that BPF found, and the reason is counted. At most SNAPSET_BYTES are
  * held; of the answers the oldest that nobody asked for are forgotten.
  */
@@ -25,6 +25,7 @@ struct snapset;
 int snapset_new(uint32_t depth, struct snapset **ret, struct err *e);
 void snapset_free(struct snapset *s); /* NULL is fine */
 
+/* A copy of EV is kept; where there is no room for it, the stack that BPF found is the answer. */
 void snapset_add(struct snapset *s, const struct offcpu_ev_snapshot *ev);
 
 /* What snapshots are walked by; the walked stacks go to STACKS. */
@@ -35,7 +36,7 @@ struct snapset_by {
 	uint64_t settled_ns; /* process events up to this time are in PROCS */
 };
 
-/* Walk those that can be walked. LAST: the others have waited long enough. */
+/* Walk those that can be walked; the others wait, two seconds at most. LAST: they have waited long enough. */
 void snapset_walk(struct snapset *s, const struct snapset_by *by, bool last);
 
 /* When snapset_walk() has something to do again, CLOCK_MONOTONIC; UINT64_MAX = when a snapshot comes. */
@@ -47,7 +48,7 @@ uint64_t snapset_due_ns(const struct snapset *s);
  */
 bool snapset_answer(struct snapset *s, struct offcpu_stack_id *id);
 
-/* Forget what was answered. */
+/* Forget what was answered, and the oldest answers beyond SNAPSET_ANSWERS. */
 void snapset_tidy(struct snapset *s);
 
 struct snapset_stats {
@@ -57,7 +58,7 @@ struct snapset_stats {
 	uint64_t by_fp; /* code without a table leads on, which is not walked afterwards */
 	uint64_t unmapped; /* what was mapped then could not be told for certain */
 	uint64_t late; /* a table or an event did not come in time */
-	uint64_t memory; /* more than SNAPSET_BYTES */
+	uint64_t memory; /* more than SNAPSET_BYTES, or there was none */
 };
 
 void snapset_stats(const struct snapset *s, struct snapset_stats *ret);

@@ -34,9 +34,7 @@ void stacktab_symbols(struct stacktab *t, const struct kallsyms *ks);
  */
 void stacktab_marked(struct stacktab *t);
 
-/*
- * Keep a stack that BPF sent. One that is known already is ignored.
- */
+/* Keep a stack that BPF sent, or that was walked from a snapshot. One that is known already is ignored. */
 void stacktab_add(struct stacktab *t, const struct offcpu_ev_stack *ev);
 
 /* How a stack ended. */

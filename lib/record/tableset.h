@@ -2,10 +2,11 @@
 /*
  * tableset - the unwind tables of the files that processes map. Floor 7.
  *
- * A file is (device, inode, size, times). Its table is taken from the disk
- * cache, else compiled by the worker process (tabworker.h), and put into the
- * kernel's sight (unwindspace.h). One that no process maps is given up some
- * seconds later; when memory is short the least used go first.
+ * Who is asked for the table of a file (tabfiles.h): the disk cache, else the
+ * worker process (tabworker.h); where it goes, and which one goes for it when
+ * memory is short, is tabroom.h's. One that no process maps is given up some
+ * seconds later. What the worker made is written to the cache at the end. A
+ * file that cannot be opened is counted once, and has no table.
  */
 #ifndef STACKTOOLS_TABLESET_H
 #define STACKTOOLS_TABLESET_H
@@ -43,8 +44,10 @@ uint32_t tableset_worker(const struct tableset *t); /* PID of the process that m
  */
 uint32_t tableset_file(struct tableset *t, uint32_t pid, const struct procmap *m);
 
-/* The same of what it mapped at MADE_NS, CLOCK_REALTIME; false when that cannot be told: see
- * mapfile_stat_then(). */
+/*
+ * The same of what it mapped at MADE_NS, CLOCK_REALTIME; false, with nothing
+ * held, when that cannot be told: see mapfile_stat_then().
+ */
 bool tableset_file_then(
 	struct tableset *t, uint32_t pid, const struct procmap *m, uint64_t made_ns, uint32_t *file);
 

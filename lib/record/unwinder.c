@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwinder.h"
 #include "idmap.h"
+#include "mapblock.h"
 #include "now.h"
-#include "procinfo.h"
-#include "procmaps.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/mman.h>
 
 /* A process that maps much is read again for half of the time at most. */
@@ -15,17 +13,6 @@
 #define RESCAN_MIN_NS 100000
 #define ROOM_NS UINT64_C(2000000000) /* when mappings that found no memory are read again */
 #define IMAGES_NS 1000000 /* how long images are looked at before other things are */
-
-/* Mappings in the kernel's sight; a forked child has its parent's until it makes its own. */
-struct block {
-	unsigned int refs;
-	struct unwindspace_maps space;
-	struct source {
-		uint32_t file;
-		uint64_t offset, dev, inode;
-	} * sources; /* of each mapping */
-	struct block *prev, *next;
-};
 
 struct proc {
 	uint32_t tgid;
@@ -38,7 +25,7 @@ struct proc {
 	bool no_room; /* there was no memory for its mappings */
 	uint64_t cut; /* mappings of it that count as cut */
 	bool ended; /* perhaps: the leader has exited */
-	struct block *block;
+	struct mapblock *block; /* a forked child has its parent's until it makes its own; NULL = none */
 	uint64_t due_ns; /* not to be read before */
 };
 
@@ -48,7 +35,7 @@ struct unwinder {
 	struct proc *procs;
 	size_t n, cap;
 	struct idmap by_tgid;
-	struct block blocks; /* a ring */
+	struct mapblocks blocks;
 	struct offcpu_ev_image *queue; /* images whose mappings are to be read, the newest last */
 	size_t n_queue, cap_queue;
 	bool any_dirty, any_ended;
@@ -69,23 +56,10 @@ int unwinder_open(const struct tableset_opts *opts, struct unwinder **ret, struc
 		return rc;
 	}
 	u->space = tableset_space(u->tables);
-	u->blocks.prev = u->blocks.next = &u->blocks;
+	mapblock_init(&u->blocks, u->tables);
 	u->due_ns = UINT64_MAX;
 	*ret = u;
 	return 0;
-}
-
-static void block_drop(struct unwinder *u, struct block *b)
-{
-	if (!b || --b->refs)
-		return;
-	for (uint32_t i = 0; i < b->space.n; i++)
-		tableset_release(u->tables, b->sources[i].file);
-	unwindspace_maps_drop(u->space, &b->space);
-	b->prev->next = b->next;
-	b->next->prev = b->prev;
-	free(b->sources);
-	free(b);
 }
 
 void unwinder_close(struct unwinder *u)
@@ -93,7 +67,7 @@ void unwinder_close(struct unwinder *u)
 	if (!u)
 		return;
 	for (size_t i = 0; i < u->n; i++)
-		block_drop(u, u->procs[i].block);
+		mapblock_drop(&u->blocks, u->procs[i].block);
 	tableset_close(u->tables);
 	free(u->procs);
 	free(u->queue);
@@ -148,102 +122,6 @@ static struct proc *get_proc(struct unwinder *u, uint32_t tgid)
 	return p;
 }
 
-struct reading {
-	struct unwinder *u;
-	uint32_t pid;
-	const struct block *before; /* what the same image had mapped before, or NULL */
-	uint32_t at; /* where in it */
-	struct {
-		uint64_t start, end;
-		struct source source;
-	} * maps;
-	size_t n, cap;
-	uint64_t cut;
-};
-
-/* The file of a mapping that was there before, unchanged; else a look at it. */
-static uint32_t file_of(struct reading *r, const struct procmap *m, const struct source *now)
-{
-	const struct block *b = r->before;
-
-	while (b && r->at < b->space.n && b->space.maps[r->at].start < m->start)
-		r->at++;
-	if (b && r->at < b->space.n && b->space.maps[r->at].start == m->start &&
-		b->space.maps[r->at].end == m->end) {
-		const struct source *s = &b->sources[r->at];
-
-		if (s->inode && s->inode == now->inode && s->dev == now->dev && s->offset == now->offset &&
-			!tableset_wanted(r->u->tables, s->file)) {
-			tableset_hold(r->u->tables, s->file);
-			return s->file;
-		}
-	}
-	return tableset_file(r->u->tables, r->pid, m);
-}
-
-/* Neighbours without a table are one: JIT compilers make thousands of them. */
-static int read_map(void *ctx, const struct procmap *m)
-{
-	struct reading *r = ctx;
-	struct source source = { TABLESET_NO_FILE, m->offset, (uint64_t)m->dev_major << 32 | m->dev_minor,
-		m->inode };
-
-	/* vsyscall lies in the kernel's half, which BPF's search leaves out */
-	if (!(m->prot & PROT_EXEC) || m->start > INT64_MAX)
-		return 0;
-	if (r->n == UNWIND_MAPS_MAX) {
-		r->cut++;
-		return 0;
-	}
-	source.file = file_of(r, m, &source);
-	if (r->n && source.file == TABLESET_NO_FILE && r->maps[r->n - 1].end == m->start &&
-		r->maps[r->n - 1].source.file == TABLESET_NO_FILE) {
-		r->maps[r->n - 1].end = m->end;
-		return 0;
-	}
-	if (base_grow(&r->maps, &r->cap, r->n + 1, sizeof(*r->maps)) != 0) {
-		tableset_release(r->u->tables, source.file);
-		r->cut++;
-		return 0;
-	}
-	r->maps[r->n].start = m->start;
-	r->maps[r->n].end = m->end;
-	r->maps[r->n++].source = source;
-	return 0;
-}
-
-static void fill_map(const struct unwinder *u, struct block *b, uint32_t i)
-{
-	struct unwind_map *m = &b->space.maps[i];
-
-	tableset_map(u->tables, b->sources[i].file, m->start, b->sources[i].offset, m);
-}
-
-/* What was read becomes a block; NULL without memory, here or in the kernel. */
-static struct block *make_block(struct unwinder *u, const struct reading *r)
-{
-	struct block *b = calloc(1, sizeof(*b));
-
-	if (b)
-		b->sources = calloc(r->n + 1, sizeof(*b->sources));
-	if (!b || !b->sources || unwindspace_maps_new(u->space, (uint32_t)r->n, &b->space, NULL) != 0) {
-		if (b)
-			free(b->sources);
-		free(b);
-		return NULL;
-	}
-	for (uint32_t i = 0; i < r->n; i++) {
-		b->space.maps[i] = (struct unwind_map){ .start = r->maps[i].start, .end = r->maps[i].end };
-		b->sources[i] = r->maps[i].source;
-		fill_map(u, b, i);
-	}
-	b->refs = 1;
-	b->next = &u->blocks;
-	b->prev = u->blocks.prev;
-	b->prev->next = b->next->prev = b;
-	return b;
-}
-
 /* Mappings are read again and again: N of them, or fewer, are the same ones as before. */
 static void count_cut(struct unwinder *u, struct proc *p, uint64_t n)
 {
@@ -273,42 +151,26 @@ static void publish(struct unwinder *u, struct proc *p)
 	count_cut(u, p, p->block->space.n);
 }
 
-/* No memory for the mappings that were read: they are read again when there may be. */
-static void cut_all(struct unwinder *u, struct proc *p, const struct reading *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		tableset_release(u->tables, r->maps[i].source.file);
-	if (!r->n)
-		return;
-	p->no_room = p->dirty = u->any_dirty = true;
-	count_cut(u, p, r->cut + r->n);
-	tableset_room(u->tables, r->n * sizeof(struct unwind_map));
-}
-
 /*
  * Read the mappings of P now. A process that has ended keeps what it had, for
  * its last waits; one that may not be looked at has none.
  */
 static bool scan(struct unwinder *u, struct proc *p, bool same_image)
 {
-	struct reading r = {
-		.u = u, .pid = procinfo_living(p->tgid), .before = same_image ? p->block : NULL
-	};
-	uint64_t began = now_ns(), took;
-	struct block *b = NULL;
+	uint64_t began = now_ns(), took, cut;
+	struct mapblock *b;
 
 	p->dirty = false;
-	if (r.pid && procmaps_each(r.pid, read_map, &r, NULL) != -ESRCH)
-		b = make_block(u, &r);
+	b = mapblock_read(&u->blocks, p->tgid, same_image ? p->block : NULL, &cut);
 	if (b) {
-		block_drop(u, p->block);
+		mapblock_drop(&u->blocks, p->block);
 		p->block = b;
 		p->no_room = false;
-		count_cut(u, p, r.cut);
-	} else {
-		cut_all(u, p, &r);
+	} else if (cut) {
+		/* read again when there may be memory */
+		p->no_room = p->dirty = u->any_dirty = true;
 	}
-	free(r.maps);
+	count_cut(u, p, cut);
 	took = now_ns() - began;
 	p->due_ns = began + took + (p->no_room ? ROOM_NS : MAX(took * RESCAN_SHARE, RESCAN_MIN_NS));
 	return b != NULL;
@@ -347,7 +209,7 @@ static void take_image(struct unwinder *u, const struct offcpu_ev_image *ev)
 	p->exec_id = ev->exec_id;
 	/* what an earlier image had mapped must not be published under this name */
 	if (!scan(u, p, false)) {
-		block_drop(u, p->block);
+		mapblock_drop(&u->blocks, p->block);
 		p->block = NULL;
 	}
 	publish(u, p);
@@ -378,8 +240,8 @@ static void on_fork(struct unwinder *u, const struct procevent *ev)
 		unwindspace_proc_drop(u->space, ev->pid);
 		return;
 	}
-	parent->block->refs++;
-	block_drop(u, child->block);
+	mapblock_share(parent->block);
+	mapblock_drop(&u->blocks, child->block);
 	*child = (struct proc){ .tgid = ev->pid,
 		.start_boot_ns = up.start_boot_ns,
 		.exec_id = up.exec_id,
@@ -495,10 +357,7 @@ static void apply(struct unwinder *u)
 {
 	if (unwindspace_commit(u->space, NULL) != 0)
 		return;
-	for (struct block *b = u->blocks.next; b != &u->blocks; b = b->next)
-		for (uint32_t i = 0; i < b->space.n; i++)
-			if (tableset_changed(u->tables, b->sources[i].file))
-				fill_map(u, b, i);
+	mapblock_refresh(&u->blocks);
 	tableset_applied(u->tables);
 }
 
@@ -546,7 +405,7 @@ static void forget_ended(struct unwinder *u)
 			continue;
 		}
 		unwindspace_proc_drop(u->space, p->tgid);
-		block_drop(u, p->block);
+		mapblock_drop(&u->blocks, p->block);
 		*p = (struct proc){ .tgid = p->tgid };
 	}
 }
@@ -557,8 +416,8 @@ static void ask_again(struct unwinder *u)
 	for (size_t i = 0; i < u->n; i++) {
 		struct proc *p = &u->procs[i];
 
-		for (uint32_t k = 0; p->known && !p->dirty && p->block && k < p->block->space.n; k++)
-			p->dirty = tableset_wanted(u->tables, p->block->sources[k].file);
+		if (p->known && !p->dirty)
+			p->dirty = mapblock_wanted(&u->blocks, p->block);
 		u->any_dirty |= p->dirty;
 	}
 }

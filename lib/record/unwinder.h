@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * unwinder - keeps what BPF walks by in step with the processes: for each
- * image its executable mappings, for each mapping its table. Floor 8.
+ * image its executable mappings, for each mapping its table. Floor 9.
  *
  * An image is known by (tgid, start time, number of execs), as BPF sees it;
  * its mappings are read from /proc after that identity was seen, so that what
  * is published under it never belongs to an earlier image: BPF compares the
  * identity at every walk. Mappings are read again when something executable
- * was mapped. Not for several threads.
+ * was mapped; what an exec maps not before BPF tells of the new image. The
+ * mappings themselves: mapblock.h. Not for several threads.
  */
 #ifndef STACKTOOLS_UNWINDER_H
 #define STACKTOOLS_UNWINDER_H
@@ -33,7 +34,7 @@ uint32_t unwinder_worker(const struct unwinder *u); /* as tableset_worker() */
 /* Ask for the tables of what process PID maps now: they are compiled meanwhile. */
 void unwinder_prepare(struct unwinder *u, uint32_t pid);
 
-/* BPF saw an image that has no tables. */
+/* BPF saw an image whose mappings it lacks. They are read by unwinder_service(), the newest image's first. */
 void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev);
 
 /* Forks and ends of processes, in order; and, the sooner the better, in any order, what they map and exec. */
@@ -41,21 +42,25 @@ void unwinder_event(struct unwinder *u, const struct procevent *ev);
 void unwinder_mapped(struct unwinder *u, const struct procevent *ev);
 
 /*
- * Do what is due: read mappings that changed, take tables that came (waiting
- * for them up to TIMEOUT_MS). True when walks can succeed now that could not
- * before: waits in progress are worth another look.
+ * Do what is due: read mappings that changed and those of new images, take
+ * tables that came (waiting for them up to TIMEOUT_MS; with 0 new images are
+ * looked at for about a millisecond, else all of them). True when walks can
+ * succeed now that could not before: waits in progress are worth another look.
  */
 bool unwinder_service(struct unwinder *u, int timeout_ms);
 
-/* When unwinder_service() has something to do again, CLOCK_MONOTONIC; UINT64_MAX = when an event comes. */
+/* When unwinder_service() has something to do again, CLOCK_MONOTONIC; 0 = now, UINT64_MAX = when an event
+ * comes.
+ */
 uint64_t unwinder_due_ns(const struct unwinder *u);
 
 /* Events may have been missed: read all mappings again. */
 void unwinder_distrust(struct unwinder *u);
 
 /*
- * An RCU grace period has passed. Forgets processes that ended. At most once
- * a second, so that forks which used memory given up have been heard of.
+ * An RCU grace period has passed. Forgets processes that ended, and has those
+ * read again that missed a table which was dropped. At most once a second, so
+ * that forks which used memory given up have been heard of.
  */
 void unwinder_quiet(struct unwinder *u);
 

@@ -57,7 +57,7 @@ const struct unwind_rule *unwindspace_rule(
 /* No mapping names TABLE any more: its memory is free once it is quiet. */
 void unwindspace_remove(struct unwindspace *s, uint32_t table);
 
-/* When TABLE was last used by a walk, CLOCK_MONOTONIC; 0 = never. */
+/* When TABLE was last used by a walk, or else added, CLOCK_MONOTONIC; 0 = never. */
 uint64_t unwindspace_used_ns(const struct unwindspace *s, uint32_t table);
 
 /* A run of mappings in the chunks: written by the caller, read by BPF once a process refers to it. */

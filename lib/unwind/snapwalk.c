@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "snapwalk.h"
 #include "capture.h"
+#include "unwindx86.h"
 
 #include <string.h>
-
-/*
- * x86-64. Words of struct pt_regs (arch/x86/include/uapi/asm/ptrace.h) by DWARF
- * number, 16 being the PC; bytes from SP in a signal frame to the register
- * saved in its ucontext (sigcontext.h). Another architecture is another such part.
- */
-enum { BX = 3, FP = 6, SP = 7, PC = 16, REGS = 16, ORIG_AX = 15, AX = 10 };
-static const uint8_t pt_regs[REGS + 1] = { 10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16 };
-static const uint8_t ucontext[REGS] = { 144, 136, 152, 128, 112, 104, 120, 160, 40, 48, 56, 64, 72, 80, 88,
-	96 };
 
 #define STACKS_MAX 8 /* changes of stack in a walk, other than by signals */
 #define ENTRY_BYTES 64 /* a program's entry may have pushed this much */
@@ -65,11 +56,11 @@ static bool word(const struct walk *w, uint64_t addr, uint64_t *value)
 /* A register other than SP, FP and PC: known at the entry and where a signal interrupted, nowhere else. */
 static bool other_register(const struct walk *w, uint32_t reg, uint64_t *value)
 {
-	if (reg >= REGS)
+	if (reg >= UNWINDX86_REGS)
 		return false;
 	if (!w->innermost)
-		return w->ucontext && word(w, w->ucontext + ucontext[reg], value);
-	*value = w->regs[pt_regs[reg]];
+		return w->ucontext && word(w, w->ucontext + unwindx86_ucontext(reg), value);
+	*value = unwindx86_saved(w->regs, reg);
 	return true;
 }
 
@@ -77,7 +68,7 @@ static bool bx_register(const struct walk *w, uint64_t *value)
 {
 	if (w->bx_from == BX_IN_MEMORY)
 		return word(w, w->bx_at, value);
-	*value = w->regs[pt_regs[BX]];
+	*value = unwindx86_saved(w->regs, UNWINDX86_BX);
 	return w->bx_from == BX_AT_ENTRY;
 }
 
@@ -86,7 +77,7 @@ static void follow_bx(struct walk *w, const struct unwind_rule *r)
 {
 	if (r->flags & UNWIND_SIGNAL) {
 		w->bx_from = BX_IN_MEMORY;
-		w->bx_at = w->sp + ucontext[BX];
+		w->bx_at = w->sp + unwindx86_ucontext(UNWINDX86_BX);
 	} else if (r->ra == UNWIND_RA_CALL && r->ra_off != UNWIND_BX_SAME) {
 		w->bx_from = r->ra_off == UNWIND_BX_UNKNOWN ? BX_LOST : BX_IN_MEMORY;
 		w->bx_at = w->cfa + (uint64_t)(int64_t)r->ra_off;
@@ -97,15 +88,15 @@ static void follow_bx(struct walk *w, const struct unwind_rule *r)
 
 static bool cfa_base(const struct walk *w, const struct unwind_rule *r, uint64_t *base)
 {
-	if (r->reg == SP) {
+	if (r->reg == UNWINDX86_SP) {
 		*base = w->sp;
 		return true;
 	}
-	if (r->reg == FP) {
+	if (r->reg == UNWINDX86_FP) {
 		*base = w->fp;
 		return w->fp_known;
 	}
-	return r->reg == BX ? bx_register(w, base) : other_register(w, r->reg, base);
+	return r->reg == UNWINDX86_BX ? bx_register(w, base) : other_register(w, r->reg, base);
 }
 
 static enum step find_cfa(struct walk *w, const struct unwind_rule *r)
@@ -181,7 +172,7 @@ static bool goes_round(struct walk *w, const struct unwind_rule *r)
 {
 	if (w->exact || w->cfa > w->sp || (w->cfa == w->sp && r->ra == UNWIND_RA_REG))
 		return false;
-	return r->reg == SP || ++w->stacks > STACKS_MAX;
+	return r->reg == UNWINDX86_SP || ++w->stacks > STACKS_MAX;
 }
 
 static enum step to_caller(struct walk *w, const struct unwind_rule *r)
@@ -277,15 +268,14 @@ void snapwalk(const struct snapwalk_opts *opts, const __u64 *regs, const struct 
 		.mem = memory,
 		.regs = regs,
 		.end = ret,
-		.pc = regs[pt_regs[PC]],
-		.sp = regs[pt_regs[SP]],
-		.fp = regs[pt_regs[FP]],
+		.pc = unwindx86_saved(regs, UNWINDX86_RA),
+		.sp = unwindx86_saved(regs, UNWINDX86_SP),
+		.fp = unwindx86_saved(regs, UNWINDX86_FP),
 		.bx_from = BX_AT_ENTRY,
 		.innermost = true,
 		.exact = true,
 		.fp_known = true,
-		/* the entry code of a system call puts -ENOSYS where its result will be */
-		.in_syscall = (int64_t)regs[ORIG_AX] >= 0 && (int64_t)regs[AX] == -38 };
+		.in_syscall = unwindx86_in_syscall(regs) };
 
 	*ret = (struct snapwalk_end){ 0 };
 	while (step(&w, frames) == GO_ON)

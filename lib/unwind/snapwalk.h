@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * snapwalk - the walk of a user stack by unwind tables, over a copy of
- * registers and memory that BPF made. Floor 2.
+ * registers and memory that BPF made. Floor 5.
  *
  * The rules are those of bpf/unwind.bpf.h, but for one: where no row covers the
  * code it ends. A step by frame pointer needs the code before the return

@@ -281,3 +281,27 @@ const char *unwindx86_register(unsigned int reg)
 
 	return reg < ARRAY_LEN(names) ? names[reg] : NULL;
 }
+
+uint64_t unwindx86_saved(const __u64 *pt_regs, unsigned int reg)
+{
+	static const uint8_t word[UNWINDX86_REGS + 1] = { 10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1,
+		0, 16 };
+
+	return pt_regs[word[reg]];
+}
+
+unsigned int unwindx86_ucontext(unsigned int reg)
+{
+	static const uint8_t at[UNWINDX86_REGS] = { 144, 136, 152, 128, 112, 104, 120, 160, 40, 48, 56, 64,
+		72, 80, 88, 96 };
+
+	return at[reg];
+}
+
+bool unwindx86_in_syscall(const __u64 *pt_regs)
+{
+	enum { AX = 10, ORIG_AX = 15 }; /* words */
+
+	/* the entry code of a system call puts -ENOSYS where its result will be */
+	return (int64_t)pt_regs[ORIG_AX] >= 0 && (int64_t)pt_regs[AX] == -38;
+}

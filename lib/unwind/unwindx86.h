@@ -4,7 +4,9 @@
  * which rules of call frame information a row can hold. Floor 4.
  *
  * System V ABI for x86-64, section 3.7.2 (registers), 3.4 and figure 3.36
- * (DWARF numbers). Another architecture is one more such file.
+ * (DWARF numbers); where the kernel saves registers is as in
+ * arch/x86/include/uapi/asm/ptrace.h and sigcontext.h. Another architecture is
+ * one more such file.
  */
 #ifndef STACKTOOLS_UNWINDX86_H
 #define STACKTOOLS_UNWINDX86_H
@@ -14,6 +16,7 @@
 #include "unwind_abi.h"
 
 enum { UNWINDX86_BX = 3, UNWINDX86_FP = 6, UNWINDX86_SP = 7, UNWINDX86_RA = 16 };
+#define UNWINDX86_REGS 16 /* general registers */
 
 /* What a rule could not say. */
 enum unwindx86_lost {
@@ -33,6 +36,15 @@ bool unwindx86_is_syscall(const uint8_t *code);
 /* The rule for RULES into *RET, SIGNAL for a frame of a signal handler. Returns what was lost, 0 = nothing.
  */
 unsigned int unwindx86_rule(const struct cfarules *rules, bool signal, struct unwind_rule *ret);
+
+/* DWARF register REG (below UNWINDX86_REGS, or UNWINDX86_RA for the PC) of the words of a struct pt_regs. */
+uint64_t unwindx86_saved(const __u64 *pt_regs, unsigned int reg);
+
+/* Bytes from SP in a signal frame to where register REG (below UNWINDX86_REGS) is in its ucontext. */
+unsigned int unwindx86_ucontext(unsigned int reg);
+
+/* Did a thread enter the kernel by a system call, which is not over? */
+bool unwindx86_in_syscall(const __u64 *pt_regs);
 
 /* The name of DWARF register REG ("rbp"), NULL for one that is not a general register. */
 const char *unwindx86_register(unsigned int reg);
