@@ -37,7 +37,10 @@ uint64_t recorder_timeout_ns(const struct recorder *r);
 /* Take in what is there; flush when one is due. An error of the output ends the recording. */
 int recorder_service(struct recorder *r, struct err *e);
 
-/* Close the open waits, write everything and the trailer with WHY. */
+/*
+ * Close the open waits, write everything, then what the frames are called (unless no_symbols; a few seconds
+ * at most) and the trailer with WHY.
+ */
 int recorder_stop(struct recorder *r, const char *why, struct err *e);
 
 void recorder_stats(struct recorder *r, struct recorder_stats *ret);
