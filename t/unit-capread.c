@@ -89,7 +89,7 @@ static bool is_jit(const struct cap_jit *a, const struct cap_jit *b)
 {
 	return a->proc == b->proc && a->kind == b->kind && a->from_ns == b->from_ns && a->to_ns == b->to_ns &&
 	       a->start == b->start && a->end == b->end && same(a->name, b->name) && same(a->file, b->file) &&
-	       a->line == b->line;
+	       a->line == b->line && a->offset == b->offset;
 }
 
 static bool known_name(const struct cap_name *n)

@@ -33,6 +33,7 @@ void capnames_put_jit(struct buf *b, const struct cap_jit *j, capnames_ref *ref,
 	buf_uleb(b, ref(ctx, j->name));
 	buf_uleb(b, ref(ctx, j->file));
 	buf_uleb(b, j->line);
+	buf_uleb(b, j->offset);
 }
 
 void capnames_put_name(struct buf *b, const struct cap_name *n, capnames_ref *ref, void *ctx)
@@ -104,6 +105,7 @@ const char *capnames_take_jit(struct capnames *c, struct rd *r, size_t n_procs)
 	j.name = get_ref(c, r);
 	j.file = get_ref(c, r);
 	j.line = rd_uleb32(r);
+	j.offset = rd_uleb(r);
 	if (r->bad || j.end <= j.start)
 		return malformed;
 	if (j.proc >= n_procs)

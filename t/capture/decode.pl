@@ -98,7 +98,8 @@ my %fields = (
 	12 => ['flush', time_ns => \&uleb],
 	13 => ['trailer', stop_ns => \&uleb, why => \&str],
 	14 => ['jit', proc => \&uleb32, kind => \&uleb, from_ns => \&uleb, to_ns => sub { add64(uleb(), -1) },
-		start => \&uleb, length => \&uleb, name => \&ref_str, file => \&ref_str, line => \&uleb32],
+		start => \&uleb, length => \&uleb, name => \&ref_str, file => \&ref_str, line => \&uleb32,
+		offset => \&uleb],
 	15 => ['name', file => \&uleb32, offset => \&uleb, symbol_offset => \&uleb, source => \&uleb,
 		reason => \&uleb, frames => sub {
 			return join ';', map { join '|', ref_str(), ref_str(), ref_str(), uleb32(), uleb32() } 1 .. uleb32();

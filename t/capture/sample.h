@@ -151,11 +151,11 @@ static const struct cap_sample sample_samples[] = {
 
 /* The same key twice, later; one that is told by its time, one by its kind. */
 static const struct cap_jit sample_jits[] = {
-	{ 2, CAP_JIT_JITDUMP, MONO, MONO + 9, 0, UINT64_MAX, "LazyCompile:~f /tmp/a b.js", "", 0 },
-	{ 0, CAP_JIT_PERFMAP, 0, UINT64_MAX, 0x480000, 0x480001, "old", "", 0 },
-	{ 0, CAP_JIT_JITDUMP, MONO, UINT64_MAX, 0x480000, 0x480100, "f", "a.js", UINT32_MAX },
-	{ 0, CAP_JIT_JITDUMP, 0, MONO, 0x480000, 0x480100, "old", "", 0 },
-	{ 0, CAP_JIT_PERFMAP, 0, UINT64_MAX, 0x480000, 0x480020, "new\n\377\033", "", 0 },
+	{ 2, CAP_JIT_JITDUMP, MONO, MONO + 9, 0, UINT64_MAX, "LazyCompile:~f /tmp/a b.js", "", 0, 0 },
+	{ 0, CAP_JIT_PERFMAP, 0, UINT64_MAX, 0x480000, 0x480001, "old", "", 0, 0 },
+	{ 0, CAP_JIT_JITDUMP, MONO, UINT64_MAX, 0x480000, 0x480100, "f", "a.js", UINT32_MAX, 0x1234567890 },
+	{ 0, CAP_JIT_JITDUMP, 0, MONO, 0x480000, 0x480100, "old", "", 0, 0 },
+	{ 0, CAP_JIT_PERFMAP, 0, UINT64_MAX, 0x480000, 0x480020, "new\n\377\033", "", 0, 16 },
 };
 
 static const struct cap_name_frame name_frames_0[] = { { "inner<int>(int)", "_Z5innerIiEvi", "/src/a.h", 7,
