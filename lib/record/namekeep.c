@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define JOBS_MAX 16
+#define FILES_MAX 64 /* open at the same time, each with its debug files */
+#define SECONDS_MAX 60 /* of one file: the end of all comes first */
 #define MEMORY_BYTES (UINT64_C(512) << 20) /* of one process */
 #define DEBUG_BYTES (UINT64_C(256) << 20) /* of it, for debug information */
 
@@ -38,8 +39,8 @@ struct keep {
 	struct capwrite *out;
 	struct namewant_stats *stats;
 	uint64_t end_ns;
-	struct look looks[JOBS_MAX];
-	struct symchild_job jobs[JOBS_MAX];
+	struct look looks[FILES_MAX];
+	struct symchild_job jobs[FILES_MAX];
 	size_t n; /* of both */
 	struct cap_name_frame frames[SYMANSWER_FRAMES_MAX];
 };
@@ -161,11 +162,11 @@ static void write_look(struct keep *k, const struct look *l, const struct symchi
 }
 
 /* What is open is looked up, written and closed. */
-static void run(struct keep *k, unsigned int jobs, uint64_t now)
+static void run(struct keep *k)
 {
-	struct symchild_opts o = { .jobs = jobs,
-		.memory_bytes = MEMORY_BYTES,
-		.seconds = (unsigned int)((k->end_ns - now + 999999999) / 1000000000) };
+	const struct symchild_opts o = {
+		.memory_bytes = MEMORY_BYTES, .seconds = SECONDS_MAX, .end_ns = k->end_ns
+	};
 
 	for (size_t i = 0; i < k->n; i++) {
 		struct look *l = &k->looks[i];
@@ -192,29 +193,20 @@ static void run(struct keep *k, unsigned int jobs, uint64_t now)
 
 static void keep_all(struct keep *k, const struct group *groups, size_t n)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned int jobs = (unsigned int)MAX(1, MIN(cpus, (long)JOBS_MAX));
-	uint64_t now = now_ns();
-
 	for (size_t i = 0; i < n; i++) {
 		struct look *l = &k->looks[k->n];
-		int rc;
 
-		now = now_ns();
-		if (now >= k->end_ns) {
+		if (now_ns() >= k->end_ns) {
 			k->stats->late += groups[i].n;
-			continue;
-		}
-		rc = open_look(l, k, &groups[i]);
-		if (rc) {
+		} else if (open_look(l, k, &groups[i]) != 0) {
 			k->stats->unresolved += groups[i].n;
 			close_look(l);
-		} else if (++k->n == jobs) {
-			run(k, jobs, now);
+		} else if (++k->n == ARRAY_LEN(k->looks)) {
+			run(k);
 		}
 	}
 	if (k->n)
-		run(k, jobs, MIN(now, k->end_ns - 1));
+		run(k);
 }
 
 static int by_size(const void *a, const void *b)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * namekeep - names for the places of a recording, written beside it, so that
- * it can be read where the files are not. Floor 10.
+ * it can be read where the files are not. Floor 11.
  *
  * Files are opened as the processes that mapped them reach them, and are used
  * when they are proven to be those that were mapped. Reading their symbols is
@@ -17,9 +17,9 @@
 #define NAMEKEEP_SECONDS 2
 
 /*
- * The names of W's places, those of the files with the most places first, into OUT. No file is begun when
- * SECONDS are over, and each process has what was left of them, rounded up. Whatever
- * does not get its name is counted in RET: nothing of it is an error.
+ * The names of W's places, those of the files with the most places first, into OUT, as far as
+ * they are there in SECONDS. Whatever does not get its name is counted in RET: nothing of it
+ * is an error.
  */
 void namekeep_write(struct namewant *w, struct filetab *files, unsigned int seconds, struct capwrite *out,
 	struct namewant_stats *ret);
