@@ -266,7 +266,7 @@ PY
 None None unverified
 plain plain 0 symtab None
 foo::bar(int) _ZN3foo3barEi 1 symtab None
-['"'ksym', 'ksym', 'ksym', 'ksym', 'none'"']
+['"'ksym', 'ksym', 'ksym', 'ksym', 'raw'"']
 '"['32-bit', 'EFAULT', 'dropped', 'empty', 'exiting', 'expression', 'in-exec', 'kernel-thread', 'loop', 'lost', 'no-frame-pointer', 'no-mapping', 'no-memory', 'no-row', 'not-asked', 'not-ready', 'not-seen', 'register', 'truncated']
 [('no-row', '0xabcd')]" \
 		"JSON has every field, one object a line"
