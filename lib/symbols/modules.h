@@ -28,7 +28,7 @@ struct modules_opts {
 	uint64_t memory_bytes; /* of all of them together; 0 = 2 GiB */
 	unsigned int seconds; /* for each file; 0 = 60 */
 	/* told a few times a second where that takes long; NULL is fine */
-	void (*progress)(void *ctx, const char *what, size_t done, size_t total);
+	void (*progress)(void *ctx, const char *what, uint64_t done, uint64_t total);
 	void *progress_ctx;
 };
 
