@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static const char names[] = "\0.debug_line\0.debug_line_str\0.debug_str";
 
-static void run(struct dwsect *s, uint64_t offset, uint8_t addr_size)
+static void run(struct dwsect *s, uint64_t offset, uint8_t addr_size, size_t len)
 {
 	struct dwline_opts o = { .offset = offset, .addr_size = addr_size, .comp_dir = "/c", .name = "n" };
 	struct dwline *l = NULL;
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	f.image = image;
 	f.size = 64 + len - 2;
 	if (dwsect_open(&f, false, MAX_BYTES, &s, NULL) == 0)
-		run(s, data[0] & 0x1f ? 0 : data[0], data[1] & 1 ? 4 : 8);
+		run(s, data[0] & 0x1f ? 0 : data[0], data[1] & 1 ? 4 : 8, len);
 	dwsect_close(s);
 	return 0;
 }

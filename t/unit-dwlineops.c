@@ -197,7 +197,7 @@ static void test_overlap(struct tap *t)
 	sequence(&p, 0x1000, 8, 10);
 	tap_ok(t,
 		line_at(&p, 0x1007) == 10 && line_at(&p, 0x1008) == 30 && line_at(&p, 0x1018) == 31 &&
-			line_at(&p, 0x102f) == 31,
+			line_at(&p, 0x101f) == 31,
 		"of two sequences the one that starts last counts");
 	p = usual(4, 13);
 	sequence(&p, 0x1000, 8, 10);
