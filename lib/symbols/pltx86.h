@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * pltx86 - what a stub of a procedure linkage table does, on x86-64. Floor 1.
+ * pltx86 - what a stub of a procedure linkage table does, on x86-64. Floor 2.
  *
  * Formats: System V ABI for x86-64, "Procedure Linkage Table"; the variants for
  * indirect branch tracking (endbr64, .plt.sec) and against speculation
