@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * recorder - a whole off-CPU recording: BPF, process events and the capture,
- * tied together. Floor 12.
+ * tied together. Floor 14.
  *
  * open, start, then service() whenever recorder_fd() is readable and at least
  * every recorder_timeout_ns(), stop, close. A flush reaches the file once a

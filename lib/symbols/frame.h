@@ -52,6 +52,7 @@ struct frame {
 	enum frame_source source;
 	bool kernel;
 	bool in_file; /* module is a file and module_offset counts */
+	bool unsure; /* NAME is of the function before the address, for want of a better one */
 	bool no_start; /* where the function begins is not known, so OFFSET is not either */
 };
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "modules.h"
+#include "binaries.h"
 #include "now.h"
 #include "symchild.h"
-#include "symfile.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <string.h>
 
@@ -32,15 +31,15 @@ struct part {
 	struct ask *asks;
 	size_t n, found; /* those that are not lost come first */
 	uint64_t *vaddrs;
-	struct elffile *elf, *debug;
+	struct binary bin;
+	struct symlook_dwo *dwos;
 };
 
 struct modules {
 	const struct capread *c;
 	struct modules_opts o;
-	struct symfile where;
+	struct binaries binaries;
 	struct module *files; /* by cap_file id */
-	const struct cap_image **images; /* by cap_file id, NULL = none */
 	struct ask *asks;
 	size_t n_asks, asks_cap;
 	void **kept; /* answers, and calls made of them */
@@ -51,18 +50,29 @@ struct modules {
 
 /* --- open and close --- */
 
+static int on_bytes(void *ctx, const char *what, uint64_t done, uint64_t total)
+{
+	const struct modules *m = ctx;
+
+	if (m->o.progress)
+		m->o.progress(m->o.progress_ctx, what, done, total);
+	return 0;
+}
+
 static int init(struct modules *m, const struct capread *c, const struct modules_opts *o, struct err *e)
 {
+	const struct binaries_opts bo = { .symfs = o->symfs,
+		.debug_dirs = o->debug_dirs,
+		.n_debug_dirs = o->n_debug_dirs,
+		.debuginfod = o->debuginfod,
+		.progress = on_bytes,
+		.progress_ctx = m };
+
 	m->c = c;
 	m->o = *o;
-	m->where.symfs = -1;
 	m->files = calloc(c->n_files + 1, sizeof(*m->files));
-	m->images = calloc(c->n_files + 1, sizeof(*m->images));
-	if (!m->files || !m->images)
-		return err_nomem(e, "files");
-	for (size_t i = c->n_images; i-- > 0;)
-		m->images[c->images[i].file] = &c->images[i];
-	return symfile_init(&m->where, o->symfs, c->host.boot_id, e);
+	m->binaries.where.symfs = -1;
+	return m->files ? binaries_open(&m->binaries, c, &bo, e) : err_nomem(e, "files");
 }
 
 int modules_open(const struct capread *c, const struct modules_opts *o, struct modules **ret, struct err *e)
@@ -90,9 +100,8 @@ void modules_close(struct modules *m)
 	}
 	for (size_t i = 0; i < m->n_kept; i++)
 		free(m->kept[i]);
-	symfile_close(&m->where);
+	binaries_close(&m->binaries);
 	free(m->files);
-	free(m->images);
 	free(m->asks);
 	free(m->kept);
 	free(m);
@@ -111,7 +120,7 @@ static int keep(struct modules *m, void *p)
 
 bool modules_has_image(const struct modules *m, uint32_t file)
 {
-	return m->images[file] != NULL;
+	return m->binaries.images[file] != NULL;
 }
 
 int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset, uint32_t frame)
@@ -145,37 +154,6 @@ static int by_vaddr(const void *a, const void *b)
 	return c ? c : CMP(x->vaddr, y->vaddr);
 }
 
-static int open_file(struct modules *m, uint32_t id, struct elffile **ret, struct err *e)
-{
-	const struct cap_file *file = &m->c->files[id];
-	const struct cap_image *image = m->images[id];
-	int rc;
-
-	if (image)
-		return elffile_image(image->bytes, image->len, ret, e);
-	if (file->flags & CAP_FILE_PSEUDO)
-		return err_set(e, -ENOENT, "is no file, and its bytes are not in the recording");
-	rc = symfile_open(&m->where, file, m->c->procs[m->files[id].proc].tgid, ret, e);
-	if (rc == -ENOENT && (file->flags & CAP_FILE_DELETED))
-		return err_set(e, rc, "was deleted or replaced before it could be kept");
-	return rc;
-}
-
-static bool has_symtab(const struct elffile *f)
-{
-	for (size_t i = 0; i < f->n_sections; i++)
-		if (f->sections[i].type == SHT_SYMTAB)
-			return true;
-	return false;
-}
-
-/* A stripped file's local functions may be in a debug file. */
-static void find_debug(struct modules *m, struct part *p)
-{
-	if (!has_symtab(p->elf))
-		symfile_open_debug(&m->where, &p->elf->build_id, &p->debug);
-}
-
 /* Offsets become addresses of the file, ascending and distinct: mostly they are already. */
 static int locate(struct part *p)
 {
@@ -185,7 +163,7 @@ static int locate(struct part *p)
 	for (size_t i = 0; i < p->n; i++) {
 		struct ask *a = &p->asks[i];
 
-		a->lost = !elffile_vaddr(p->elf, a->offset, &a->vaddr);
+		a->lost = !elffile_vaddr(p->bin.elf, a->offset, &a->vaddr);
 		sorted = sorted && (!i || by_vaddr(a - 1, a) <= 0);
 	}
 	if (!sorted)
@@ -214,32 +192,41 @@ static void tell(struct modules *m, const char *what)
 		m->o.progress(m->o.progress_ctx, what, m->done, m->total);
 }
 
+static char *text_or_null(const char *text)
+{
+	return *text ? strdup(text) : NULL;
+}
+
 /* 1 with JOB to be done, 0 where the file cannot be used, -ENOMEM. */
 static int prepare(struct modules *m, struct part *p, struct symchild_job *job)
 {
-	struct module *mod = &m->files[p->asks->file];
+	const uint32_t id = p->asks->file;
+	struct module *mod = &m->files[id];
 	struct err e = { 0 };
-	int rc;
+	int n;
 
 	tell(m, "finding files");
-	if (open_file(m, p->asks->file, &p->elf, &e) != 0) {
+	if (binary_find(&m->binaries, id, m->c->procs[mod->proc].tgid, &p->bin, &e) != 0) {
 		set_problem(mod, "", e.msg);
 		return 0;
 	}
-	rc = locate(p);
-	if (rc < 0)
-		return rc;
-	find_debug(m, p);
+	n = locate(p);
+	if (n < 0)
+		return n;
+	mod->debug = mod->debug ? mod->debug : text_or_null(p->bin.debug.where);
+	mod->missed = mod->missed ? mod->missed : text_or_null(p->bin.debug.missed);
 	*job = (struct symchild_job){ .ctx = p,
-		.in = { .elf = p->elf,
-			.debug = p->debug,
+		.in = { .elf = p->bin.elf,
+			.debug = p->bin.debug.debug,
+			.alt = p->bin.debug.alt,
+			.dwp = p->bin.debug.dwp,
 			.vaddrs = p->vaddrs,
-			.n_vaddrs = (size_t)rc,
+			.n_vaddrs = (size_t)n,
 			.inlines = m->o.inlines,
 			.lines = m->o.lines,
 			.demangle = m->o.demangle } };
-	mod->addresses += (uint64_t)rc;
-	m->stats.addresses += (uint64_t)rc;
+	mod->addresses += (uint64_t)n;
+	m->stats.addresses += (uint64_t)n;
 	return 1;
 }
 
@@ -361,11 +348,54 @@ static void read_all(struct modules *m, struct symchild_job *jobs, size_t n)
 	m->stats.ns_wall += now_ns() - began;
 }
 
+/* J again, with the files that its answer lacked; false where none is there. */
+static bool again(struct modules *m, struct symchild_job *j, struct symchild_job *to)
+{
+	struct part *p = j->ctx;
+
+	if (!j->bytes || !j->answer.head->n_wants ||
+		binary_find_dwos(&m->binaries, p->asks->file, &j->answer, &p->bin, NULL) != 0 ||
+		!p->bin.n_dwos)
+		return false;
+	p->dwos = calloc(p->bin.n_dwos, sizeof(*p->dwos));
+	if (!p->dwos)
+		return false;
+	for (size_t i = 0; i < p->bin.n_dwos; i++)
+		p->dwos[i] = (struct symlook_dwo){ p->bin.dwo_ids[i], p->bin.dwos[i] };
+	*to = (struct symchild_job){ .in = j->in, .ctx = j };
+	to->in.dwos = p->dwos;
+	to->in.n_dwos = p->bin.n_dwos;
+	return true;
+}
+
+/* Split debug information tells only when it is read where the rest is. */
+static void read_dwos(struct modules *m, struct symchild_job *jobs, size_t n)
+{
+	_cleanup_free_ struct symchild_job *second = calloc(n + 1, sizeof(*second));
+	size_t n_second = 0;
+
+	for (size_t i = 0; second && i < n; i++)
+		n_second += again(m, &jobs[i], &second[n_second]);
+	if (!n_second)
+		return;
+	m->total += n_second;
+	read_all(m, second, n_second);
+	for (size_t i = 0; i < n_second; i++) {
+		struct symchild_job *first = second[i].ctx;
+
+		if (!second[i].bytes) /* what was there without is what remains */
+			continue;
+		free(first->bytes);
+		second[i].ctx = first->ctx;
+		*first = second[i];
+	}
+}
+
 static void close_part(struct part *p)
 {
 	free(p->vaddrs);
-	elffile_close(p->elf);
-	elffile_close(p->debug);
+	free(p->dwos);
+	binary_close(&p->bin);
 }
 
 /* The files of N parts. */
@@ -387,6 +417,8 @@ static int run_batch(struct modules *m, struct part *parts, size_t n, modules_si
 	m->stats.ns_find += now_ns() - began;
 	if (rc >= 0)
 		read_all(m, jobs, n_jobs);
+	if (rc >= 0)
+		read_dwos(m, jobs, n_jobs);
 	for (rc = MIN(rc, 0); taken < n_jobs && rc == 0; taken++)
 		rc = take(m, &jobs[taken], sink, ctx);
 	for (; taken < n_jobs; taken++)

@@ -2,7 +2,7 @@
 /*
  * modules - the files of a capture, and what is asked of them: finding each
  * file, proving it, finding its debug file, and reading the symbols of
- * all addresses of all files at once. Floor 11.
+ * all addresses of all files at once. Floor 13.
  *
  * Addresses are put first (modules_ask()); modules_run() then finds the files
  * (symfile.h, debugfile.h), has their symbols read side by side
@@ -28,7 +28,7 @@ struct modules_opts {
 	uint64_t memory_bytes; /* of all of them together; 0 = 2 GiB */
 	unsigned int seconds; /* for each file; 0 = 60 */
 	/* told a few times a second where that takes long; NULL is fine */
-	void (*progress)(void *ctx, const char *what, size_t done, size_t total);
+	void (*progress)(void *ctx, const char *what, uint64_t done, uint64_t total);
 	void *progress_ctx;
 };
 

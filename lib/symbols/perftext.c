@@ -241,6 +241,7 @@ static void put_symbol(struct buf *b, const struct frame *f)
 {
 	if (f->name) {
 		put_name(b, f->name);
+		buftext_str(b, f->unsure ? "?" : "");
 		if (f->no_start)
 			return;
 		buftext_str(b, "+0x");
@@ -274,7 +275,7 @@ static bool put_plain_frame(struct buf *b, const struct frame *f)
 	size_t name = f->name ? strnlen(f->name, LINE_BYTES) : LINE_BYTES;
 	size_t module = f->module && !f->kernel ? strnlen(f->module, LINE_BYTES) : LINE_BYTES;
 
-	if (name + module + 64 > LINE_BYTES || !module || f->no_start || f->name[0] == '(' ||
+	if (name + module + 64 > LINE_BYTES || !module || f->no_start || f->unsure || f->name[0] == '(' ||
 		!buftext_is_plain(f->name, name) || !buftext_is_plain(f->module, module))
 		return false;
 	*p++ = '\t';

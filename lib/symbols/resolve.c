@@ -283,6 +283,7 @@ static void set_calls(struct frame *f, const struct modules_hit *hit)
 	f->column = own->column;
 	f->inlined = hit->calls;
 	f->n_inlined = a->n_frames - 1;
+	f->unsure = a->reason == SYM_R_BEYOND;
 	f->no_start = f->name && !a->start;
 	if (f->name && a->start) /* of the address itself, not of the byte that was looked up */
 		f->offset = a->vaddr + (f->module_offset - hit->offset) - a->start;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * symchild - symlook() in processes of their own, side by side. Floor 10.
+ * symchild - symlook() in processes of their own, side by side. Floor 12.
  *
  * Each job is done by a process that is forked for it, enters a sandbox
  * (sandbox.h: no capability, no file but those of the job, bounded memory) and leaves its
