@@ -275,7 +275,7 @@ static void set_calls(struct frame *f, const struct modules_hit *hit)
 	const struct symanswer_addr *a = hit->addr;
 	const struct frame_call *own = &hit->calls[a->n_frames - 1];
 
-	f->source = source_of(a->source);
+	f->source = hit->stored ? FRAME_STORED : source_of(a->source);
 	f->name = own->name;
 	f->linkage = own->linkage;
 	f->file = own->file;
