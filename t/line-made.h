@@ -20,7 +20,7 @@ struct prog {
 static inline void put(struct prog *p, uint64_t v, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
-		p->b[p->n++] = i < 8 ? (uint8_t)(v >> 8 * i) : 0;
+		p->b[p->n++] = (uint8_t)(i < 8 ? v >> 8 * i : 0);
 }
 
 static inline void put_str(struct prog *p, const char *s)
