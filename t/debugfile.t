@@ -352,6 +352,43 @@ else
 	skip "alternate files" "no dwz that makes one"
 fi
 
+# --- MiniDebugInfo, made as distributions make it ---
+
+# functions of an ELF file, from eu-readelf
+functions() {
+	eu-readelf "$@" | awk '$4 == "FUNC" && $2 !~ /^0*$/ { print $NF }' | sort -u
+}
+
+if command -v xz >/dev/null && command -v eu-readelf >/dev/null; then
+	mkdir "$TMP/mini"
+	cd "$TMP/mini" || exit 1
+	nm -D "$TMP/made/full" --format=posix --defined-only | awk '{ print $1 }' | sort >dynamic
+	nm "$TMP/made/full" --format=posix --defined-only | awk '$2 == "T" || $2 == "t" { print $1 }' | sort >all
+	comm -13 dynamic all >kept
+	objcopy --only-keep-debug "$TMP/made/full" debug
+	objcopy -S --remove-section .comment --keep-symbols=kept debug inside 2>/dev/null
+	xz -k inside
+	strip -o packed "$TMP/made/full"
+	objcopy --add-section .gnu_debugdata=inside.xz packed
+	run timeout 20 "$unit" --mini packed
+	same "$out" inside "the file in .gnu_debugdata comes out as it went in"
+	functions -s "$out" >ours
+	functions -s --elf-section=.gnu_debugdata packed >theirs
+	same ours theirs "its functions are those that eu-readelf sees there"
+	ok "work() is one of them" grep -qx work ours
+	head -c 300 inside.xz >cut.xz
+	strip -o cut "$TMP/made/full"
+	objcopy --add-section .gnu_debugdata=cut.xz cut
+	status 2 "a stream that is cut is no file" timeout 20 "$unit" --mini cut
+	like "$(cat "$err")" "its .gnu_debugdata: is cut" "and that is told"
+	strip -o alien "$TMP/made/other"
+	objcopy --add-section .gnu_debugdata=inside.xz alien
+	status 2 "another program's is not used" timeout 20 "$unit" --mini alien
+	like "$(cat "$err")" "its .gnu_debugdata: .*build ID differs" "and that is told"
+else
+	skip "MiniDebugInfo" "no xz or no eu-readelf"
+fi
+
 # --- split debug information ---
 
 mkdir "$TMP/split"
