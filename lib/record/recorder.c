@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "recorder.h"
 #include "caphost.h"
+#include "jitkeep.h"
 #include "ksymload.h"
 #include "now.h"
 #include "recparts.h"
@@ -25,6 +26,7 @@ struct row {
 
 struct recorder {
 	struct recparts p;
+	struct jitkeep *jit;
 	struct snapset *snaps; /* stacks that are walked afterwards; NULL = no unwinder */
 	uint64_t settled_ns; /* process events up to this time are taken */
 	bool scanning; /* processes that were there before are still being looked at */
@@ -102,6 +104,7 @@ static void take_event(void *ctx, const struct procevent *ev)
 	struct recorder *r = ctx;
 
 	proctab_event(r->p.procs, ev);
+	jitkeep_event(r->jit, r->p.procs, ev);
 	if (r->p.unwinder)
 		unwinder_event(r->p.unwinder, ev);
 }
@@ -169,6 +172,7 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struc
 		.sample = take_sample };
 	/* before the rest: what comes last makes the file */
 	rc = snapset_new(opts->bpf.depth ? opts->bpf.depth : 127, &r->snaps, e);
+	rc = rc ? rc : jitkeep_new(&r->jit, e);
 	rc = rc ? rc : recparts_open(&r->p, opts, e);
 	if (rc) {
 		recorder_close(r);
@@ -190,6 +194,7 @@ void recorder_close(struct recorder *r)
 		return;
 	recparts_close(&r->p);
 	snapset_free(r->snaps);
+	jitkeep_free(r->jit);
 	ksymload_close(&r->loading);
 	kallsyms_free(r->ks);
 	free(r->rows);
@@ -314,6 +319,7 @@ static bool write_row(struct recorder *r, struct row *row)
 		return false;
 	s.proc = proctab_emit(r->p.procs, k, v->first_ns, r->p.out);
 	s.flags |= proctab_epoch(r->p.procs, k, v->first_ns, v->last_ns) * CAP_SAMPLE_EPOCH;
+	jitkeep_see(r->jit, r->p.procs, r->p.stacks, k, s.proc, v->first_ns);
 	s.kstack = stacktab_emit(r->p.stacks, CAP_STACK_KERNEL, &k->kernel, r->p.out, NULL);
 	s.ustack = stacktab_emit(r->p.stacks, CAP_STACK_USER, &k->user, r->p.out, &end);
 	capends_add(&r->user, end.verdict, end.reason, v->count);
@@ -353,6 +359,8 @@ static int flush(struct recorder *r, bool last, struct err *e)
 		walk_snapshots(r, true);
 	}
 	write_rows(r);
+	if (last)
+		jitkeep_write(r->jit, r->p.out);
 	proctab_flush(r->p.procs, recorder_now_ns(), r->p.out);
 	recorder_stats(r, &st);
 	recstats_write(&st, r->p.out);
@@ -416,6 +424,7 @@ int recorder_service(struct recorder *r, struct err *e)
 	epoll_wait(r->p.epoll_fd, ready, ARRAY_LEN(ready), 0);
 	offcpu_drain(r->p.bpf, &r->sink);
 	drain_events(r, true);
+	jitkeep_look(r->jit, recorder_now_ns());
 	rc = r->p.unwinder ? keep_up(r, e) : 0;
 	if (rc)
 		return rc;
@@ -463,6 +472,7 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 		unwinder_stats(r->p.unwinder, &ret->unwind);
 	if (r->snaps)
 		snapset_stats(r->snaps, &ret->snaps);
+	jitkeep_stats(r->jit, &ret->jit);
 	ret->user = r->user;
 	ret->waits = ret->bpf.recorded;
 	ret->waits_ns = ret->bpf.recorded_ns;
