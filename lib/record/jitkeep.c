@@ -1,32 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "jitkeep.h"
 #include "filetab.h"
-#include "imagetab.h"
 #include "jitchild.h"
-#include "jitfile.h"
+#include "jitwatch.h"
 #include "mapfile.h"
 #include "now.h"
-#include "pastmap.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#define WATCHES_MAX 4096
-#define FDS_MAX 256 /* files that are kept open for processes that live */
-#define LOOK_NS UINT64_C(100000000)
 #define ADDRS_MAX (4u << 20)
+#define UNSEEN (UINT32_MAX - 1) /* a process that could not be looked at */
 #define STORIES_MAX 16
-
-/* A process that makes code, or may. */
-struct watch {
-	struct jitfile_owner owner;
-	uint64_t since_ns; /* it was there then, as this image */
-	uint32_t proc; /* in the capture; CAP_NONE = no sample yet */
-	bool over; /* ended, or another image by now */
-	int map, dump; /* descriptors, -1 = none */
-	struct stat dump_st;
-};
 
 /* A user stack that has frames in such memory: `n` addresses from `first` on. */
 struct jitted {
@@ -39,11 +24,8 @@ struct wanted {
 };
 
 struct jitkeep {
-	struct watch *watches;
-	size_t n_watches, cap_watches;
-	struct idmap by_tgid, by_proc; /* the newest watch of a tgid; that of a process in the capture */
-	size_t n_fds;
-	uint64_t look_ns;
+	struct jitwatches watches;
+	struct idmap by_proc; /* process in the capture -> watch, UNSEEN */
 	struct idmap stacks; /* identity -> jitted */
 	struct jitted *jitted;
 	size_t n_jitted, cap_jitted;
@@ -60,31 +42,20 @@ struct jitkeep {
 int jitkeep_new(struct jitkeep **ret, struct err *e)
 {
 	*ret = calloc(1, sizeof(**ret));
-	return *ret ? 0 : err_nomem(e, "the names of JIT code");
-}
-
-static void close_fd(struct jitkeep *k, int *fd)
-{
-	if (*fd < 0)
-		return;
-	close(*fd);
-	*fd = -1;
-	k->n_fds--;
+	if (!*ret)
+		return err_nomem(e, "the names of JIT code");
+	jitwatch_init(&(*ret)->watches);
+	return 0;
 }
 
 void jitkeep_free(struct jitkeep *k)
 {
 	if (!k)
 		return;
-	for (size_t i = 0; i < k->n_watches; i++) {
-		close_fd(k, &k->watches[i].map);
-		close_fd(k, &k->watches[i].dump);
-	}
-	free(k->watches);
+	jitwatch_free(&k->watches);
 	free(k->jitted);
 	free(k->addrs);
 	free(k->wanted);
-	idmap_free(&k->by_tgid);
 	idmap_free(&k->by_proc);
 	idmap_free(&k->stacks);
 	idmap_free(&k->pairs);
@@ -92,111 +63,14 @@ void jitkeep_free(struct jitkeep *k)
 	free(k);
 }
 
-/* --- who makes code --- */
-
-static struct watch *watch_of(const struct jitkeep *k, uint32_t tgid)
-{
-	const struct idmap_slot *s = idmap_find(&k->by_tgid, 0, tgid);
-
-	return s && !k->watches[s->value].over ? &k->watches[s->value] : NULL;
-}
-
-/* A new one for the process that is TGID now, if it is there; NULL. */
-static struct watch *add_watch(struct jitkeep *k, uint32_t tgid, uint64_t now_ns)
-{
-	struct watch w = { .since_ns = now_ns, .proc = CAP_NONE, .map = -1, .dump = -1 };
-	struct idmap_slot *s;
-
-	if (k->n_watches == WATCHES_MAX || !jitfile_owner(tgid, &w.owner) ||
-		base_grow(&k->watches, &k->cap_watches, k->n_watches + 1, sizeof(w)) != 0)
-		return NULL;
-	idmap_put(&k->by_tgid, 0, tgid, 0, NULL);
-	s = idmap_find(&k->by_tgid, 0, tgid);
-	if (!s)
-		return NULL;
-	s->value = (uint32_t)k->n_watches;
-	k->watches[k->n_watches] = w;
-	return &k->watches[k->n_watches++];
-}
-
-/* Keep FD for W in *SLOT, in place of what is there; it is closed where there is no room. */
-static void keep_fd(struct jitkeep *k, int *slot, int fd)
-{
-	if (fd < 0)
-		return;
-	close_fd(k, slot);
-	if (k->n_fds == FDS_MAX) {
-		close(fd);
-		return;
-	}
-	*slot = fd;
-	k->n_fds++;
-}
-
-static void take_dump(struct jitkeep *k, struct watch *w, const struct procmap *m)
-{
-	if (w->dump < 0 && jitfile_is_dump(&w->owner, m->path))
-		keep_fd(k, &w->dump, mapfile_open(w->owner.pid, m, &w->dump_st));
-}
-
-static bool is_anonymous(const char *path)
-{
-	return !*path || strcmp(path, "//anon") == 0 || strncmp(path, "[anon", 5) == 0 ||
-	       strncmp(path, "/memfd:", 7) == 0;
-}
-
-static void on_code(struct jitkeep *k, const struct proctab *procs, const struct procevent *ev)
-{
-	const char *base = strrchr(ev->text, '/');
-	bool dump = base && strncmp(base, "/jit-", 5) == 0;
-	struct watch *w;
-
-	if (!dump && !is_anonymous(ev->text))
-		return;
-	w = watch_of(k, ev->pid);
-	if (!w && proctab_tracks(procs, ev->pid))
-		w = add_watch(k, ev->pid, ev->time_ns);
-	if (w && dump)
-		take_dump(k, w,
-			&(struct procmap){ .start = ev->start,
-				.end = ev->end,
-				.inode = ev->inode,
-				.dev_major = ev->dev_major,
-				.dev_minor = ev->dev_minor,
-				.path = ev->text });
-}
-
-/* W is another image from TIME_NS on, or none. */
-static void end_watch(struct watch *w, uint64_t time_ns)
-{
-	if (!w)
-		return;
-	w->over = true;
-	w->owner.end_ns = time_ns;
-}
-
 void jitkeep_event(struct jitkeep *k, const struct proctab *procs, const struct procevent *ev)
 {
-	if (ev->type == PROCEVENT_MMAP && (ev->prot & PROT_EXEC))
-		on_code(k, procs, ev);
-	else if (ev->type == PROCEVENT_EXEC || (ev->type == PROCEVENT_FORK && ev->pid != ev->parent) ||
-		 (ev->type == PROCEVENT_EXIT && ev->tid == ev->pid))
-		end_watch(watch_of(k, ev->pid), ev->time_ns);
+	jitwatch_event(&k->watches, ev, proctab_tracks(procs, ev->pid));
 }
 
 void jitkeep_look(struct jitkeep *k, uint64_t now_ns)
 {
-	struct stat st;
-
-	if (now_ns < k->look_ns)
-		return;
-	k->look_ns = now_ns + LOOK_NS;
-	for (size_t i = 0; i < k->n_watches; i++) {
-		struct watch *w = &k->watches[i];
-
-		if (!w->over && w->map < 0 && k->n_fds < FDS_MAX)
-			keep_fd(k, &w->map, jitfile_map(&w->owner, &st));
-	}
+	jitwatch_look(&k->watches, now_ns);
 }
 
 /* --- which addresses --- */
@@ -278,46 +152,17 @@ static void want(struct jitkeep *k, uint32_t proc, const struct jitted *j)
 	}
 }
 
-/* Its jitdump file may have been mapped before the recording. */
-static void find_dump(struct jitkeep *k, struct watch *w, const struct pastmap *past, const struct image *im)
-{
-	for (size_t i = 0; im->maps && i < im->maps->n; i++) {
-		const struct mapping *m = &im->maps->maps[i];
-		struct procmap pm = { .start = m->start, .end = m->end, .offset = m->offset };
-
-		if (filetab_place(past->files, m->file, &pm))
-			take_dump(k, w, &pm);
-	}
-}
-
-/* The watch of image IM, which is PROC; one that is known from its events, else a new one; NULL. */
-static struct watch *find_watch(struct jitkeep *k, const struct image *im, uint64_t time_ns)
-{
-	for (size_t i = k->n_watches; i-- > 0;) {
-		struct watch *w = &k->watches[i];
-
-		if (w->owner.pid == im->tgid && w->proc == CAP_NONE && w->since_ns >= im->begin_ns &&
-			w->since_ns < im->end_ns)
-			return w;
-	}
-	return im->end_ns == UINT64_MAX ? add_watch(k, im->tgid, time_ns) : NULL;
-}
-
 static void bind(struct jitkeep *k, uint32_t proc, const struct pastmap *past, const struct image *im,
 	uint64_t time_ns)
 {
-	struct watch *w;
+	uint32_t at;
 
 	if (idmap_find(&k->by_proc, 0, proc))
 		return;
 	k->stats.processes++;
-	w = find_watch(k, im, time_ns);
-	idmap_put(&k->by_proc, 0, proc, w ? (uint32_t)(w - k->watches) : UINT32_MAX - 1, NULL);
-	if (!w)
-		return;
-	w->proc = proc;
-	w->owner.start_boot_ns = im->start_boot_ns;
-	find_dump(k, w, past, im);
+	at = jitwatch_bind(&k->watches, proc, past, im, time_ns);
+	k->stats.unseen += at == UINT32_MAX;
+	idmap_put(&k->by_proc, 0, proc, MIN(at, UNSEEN), NULL);
 }
 
 void jitkeep_see(struct jitkeep *k, struct proctab *procs, const struct stacktab *stacks,
@@ -348,8 +193,8 @@ void jitkeep_see(struct jitkeep *k, struct proctab *procs, const struct stacktab
 
 /* --- at the end --- */
 
-static void tell(
-	struct jitkeep *k, struct capwrite *w, const struct watch *of, const char *what, const struct err *e)
+static void tell(struct jitkeep *k, struct capwrite *w, const struct jitwatch *of, const char *what,
+	const struct err *e)
 {
 	char text[1200];
 
@@ -359,8 +204,8 @@ static void tell(
 	capwrite_option(w, &(struct cap_option){ "jit", text });
 }
 
-static void tell_refusal(
-	struct jitkeep *k, struct capwrite *w, const struct watch *of, const char *what, const struct err *e)
+static void tell_refusal(struct jitkeep *k, struct capwrite *w, const struct jitwatch *of, const char *what,
+	const struct err *e)
 {
 	if (e->code == -EPERM || e->code == -EMEDIUMTYPE)
 		k->stats.refused++;
@@ -372,7 +217,7 @@ static void tell_refusal(
 }
 
 /* Ask of file FD of W for ADDRS, and write what it names. */
-static int read_file(struct jitkeep *k, const struct watch *of, const struct jitchild_question *q,
+static int read_file(struct jitkeep *k, const struct jitwatch *of, const struct jitchild_question *q,
 	struct capwrite *w, struct err *e)
 {
 	struct jitchild_answer a;
@@ -395,34 +240,12 @@ static int read_file(struct jitkeep *k, const struct watch *of, const struct jit
 	return 0;
 }
 
-/* The map by its name, which may be another file by now, else the one that was found before. */
-static int open_map(struct jitkeep *k, struct watch *of)
-{
-	struct stat st;
-	int fd;
-
-	/* whoever is gone may have had a successor of the same PID in the same /tmp: its file is the one of
-	 * then */
-	if (of->owner.end_ns && of->map >= 0)
-		return 0;
-	fd = jitfile_map(&of->owner, &st);
-	if (fd == -EMEDIUMTYPE || fd == -ELOOP)
-		return -EMEDIUMTYPE;
-	if (fd >= 0 && of->map < 0)
-		k->n_fds++;
-	else if (fd >= 0)
-		close(of->map);
-	if (fd >= 0)
-		of->map = fd;
-	return 0;
-}
-
 static void write_proc(
-	struct jitkeep *k, struct watch *of, const uint64_t *addrs, size_t n, struct capwrite *w)
+	struct jitkeep *k, struct jitwatch *of, const uint64_t *addrs, size_t n, struct capwrite *w)
 {
 	struct err e = { 0 };
 
-	if (open_map(k, of) != 0) {
+	if (jitwatch_reopen(&k->watches, of) != 0) {
 		err_set(&e, -EMEDIUMTYPE, "it is not a regular file");
 		tell_refusal(k, w, of, "the perf map", &e);
 	} else if (of->map >= 0 &&
@@ -438,8 +261,8 @@ static void write_proc(
 				.fd = of->dump, .kind = CAP_JIT_JITDUMP, .addrs = addrs, .n = n },
 			w, &e) != 0)
 		tell_refusal(k, w, of, "the jitdump file", &e);
-	close_fd(k, &of->map);
-	close_fd(k, &of->dump);
+	k->stats.unseen += of->no_room;
+	jitwatch_close(&k->watches, of);
 }
 
 static int wanted_cmp(const void *a, const void *b)
@@ -449,17 +272,6 @@ static int wanted_cmp(const void *a, const void *b)
 	return x->proc != y->proc ? CMP(x->proc, y->proc) : CMP(x->addr, y->addr);
 }
 
-/* An exit is told later than it is seen in /proc. */
-static void note_ends(struct jitkeep *k, uint64_t now_ns)
-{
-	for (size_t i = 0; i < k->n_watches; i++) {
-		struct jitfile_owner now = { 0 };
-
-		if (!k->watches[i].over && !jitfile_owner(k->watches[i].owner.pid, &now))
-			end_watch(&k->watches[i], now_ns);
-	}
-}
-
 void jitkeep_write(struct jitkeep *k, struct capwrite *w)
 {
 	_cleanup_free_ uint64_t *addrs = malloc((k->n_wanted + 1) * sizeof(*addrs));
@@ -467,15 +279,15 @@ void jitkeep_write(struct jitkeep *k, struct capwrite *w)
 
 	if (!addrs || !k->n_wanted)
 		return;
-	note_ends(k, now_ns());
+	jitwatch_settle(&k->watches, now_ns());
 	qsort(k->wanted, k->n_wanted, sizeof(*k->wanted), wanted_cmp);
 	for (size_t i = 0; i < k->n_wanted; i += n) {
 		const struct idmap_slot *s = idmap_find(&k->by_proc, 0, k->wanted[i].proc);
 
 		for (n = 0; i + n < k->n_wanted && k->wanted[i + n].proc == k->wanted[i].proc; n++)
 			addrs[n] = k->wanted[i + n].addr;
-		if (s && s->value < k->n_watches)
-			write_proc(k, &k->watches[s->value], addrs, n, w);
+		if (s && s->value != UNSEEN)
+			write_proc(k, &k->watches.all[s->value], addrs, n, w);
 	}
 	k->n_wanted = 0;
 }

@@ -20,6 +20,8 @@ struct jitkeep;
 
 struct jitkeep_stats {
 	uint64_t processes; /* with addresses in such memory */
+	uint64_t unseen; /* of them, those whose files could not be looked for or kept: they had ended, or
+			    were too many */
 	uint64_t maps_read; /* perf maps and jitdump files */
 	uint64_t entries_kept;
 	uint64_t bad_lines; /* lines and records that are none, in what was read */

@@ -109,6 +109,7 @@ static void write_jit(const struct jitkeep_stats *st, struct capwrite *w)
 {
 	const struct cap_counter all[] = {
 		{ "jit.processes", st->processes },
+		{ "jit.unseen", st->unseen },
 		{ "jit.maps_read", st->maps_read },
 		{ "jit.entries_kept", st->entries_kept },
 		{ "jit.bad_lines", st->bad_lines },
