@@ -31,12 +31,17 @@ enum dwsect_id {
 
 struct dwsect;
 
-/* F must stay. With DWO the names are those of split DWARF (".debug_info.dwo"). MAX_BYTES bounds what is
- * decompressed. */
+/*
+ * F must stay. With DWO the names are those of split DWARF (".debug_info.dwo",
+ * while the indexes have none of their own). MAX_BYTES bounds what is decompressed and the
+ * strings, taken together, and each piece.
+ */
 int dwsect_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwsect **ret, struct err *e);
 void dwsect_close(struct dwsect *s); /* NULL is fine */
 
-uint64_t dwsect_size(struct dwsect *s, enum dwsect_id id); /* uncompressed; 0 = there is none */
+/* Uncompressed; 0 = there is none. Of one that cannot be unpacked its size in the file: reading it says why.
+ */
+uint64_t dwsect_size(struct dwsect *s, enum dwsect_id id);
 
 /* A piece of a section in memory of its own, used again for the next piece; zero it first, free its bytes
  * last. */
@@ -49,7 +54,7 @@ struct dwpiece {
 };
 
 /*
- * LEN bytes at offset AT, or as many as there are. -EINVAL when AT lies outside,
+ * LEN bytes at offset AT, or as many as there are. -EINVAL when AT lies outside (at the end too),
  * -EIO, -ENOMEM, -EOPNOTSUPP/-E2BIG for a compressed section that cannot be unpacked.
  */
 int dwsect_read(

@@ -65,12 +65,14 @@ void jitkeep_free(struct jitkeep *k)
 
 void jitkeep_event(struct jitkeep *k, const struct proctab *procs, const struct procevent *ev)
 {
-	jitwatch_event(&k->watches, ev, proctab_tracks(procs, ev->pid));
+	if (k)
+		jitwatch_event(&k->watches, ev, proctab_tracks(procs, ev->pid));
 }
 
 void jitkeep_look(struct jitkeep *k, uint64_t now_ns)
 {
-	jitwatch_look(&k->watches, now_ns);
+	if (k)
+		jitwatch_look(&k->watches, now_ns);
 }
 
 /* --- which addresses --- */
@@ -172,9 +174,9 @@ void jitkeep_see(struct jitkeep *k, struct proctab *procs, const struct stacktab
 	const struct idmap_slot *slot;
 	struct pastmap past;
 	struct cap_stack s;
-	bool fresh = stacktab_user(stacks, &key->user, &s), added = false;
+	bool fresh = k && stacktab_user(stacks, &key->user, &s), added = false;
 
-	if (!fresh && !idmap_find(&k->stacks, key->user.hi, key->user.lo))
+	if (!k || (!fresh && !idmap_find(&k->stacks, key->user.hi, key->user.lo)))
 		return;
 	im = proc == CAP_NONE ? NULL : proctab_image(procs, key);
 	if (!im)
@@ -274,11 +276,16 @@ static int wanted_cmp(const void *a, const void *b)
 
 void jitkeep_write(struct jitkeep *k, struct capwrite *w)
 {
-	_cleanup_free_ uint64_t *addrs = malloc((k->n_wanted + 1) * sizeof(*addrs));
+	_cleanup_free_ uint64_t *addrs = NULL;
 	size_t n;
 
-	if (!addrs || !k->n_wanted)
+	if (!k || !k->n_wanted)
 		return;
+	addrs = malloc(k->n_wanted * sizeof(*addrs));
+	if (!addrs) {
+		k->stats.cut += k->n_wanted;
+		return;
+	}
 	jitwatch_settle(&k->watches, now_ns());
 	qsort(k->wanted, k->n_wanted, sizeof(*k->wanted), wanted_cmp);
 	for (size_t i = 0; i < k->n_wanted; i += n) {
@@ -294,5 +301,5 @@ void jitkeep_write(struct jitkeep *k, struct capwrite *w)
 
 void jitkeep_stats(const struct jitkeep *k, struct jitkeep_stats *ret)
 {
-	*ret = k->stats;
+	*ret = k ? k->stats : (struct jitkeep_stats){ 0 };
 }

@@ -31,8 +31,9 @@ struct jitkeep_stats {
 	uint64_t cut; /* addresses and pieces of code beyond the limits */
 };
 
+/* NULL is fine for all of these: nothing is kept then. */
 int jitkeep_new(struct jitkeep **ret, struct err *e);
-void jitkeep_free(struct jitkeep *k); /* NULL is fine */
+void jitkeep_free(struct jitkeep *k);
 
 /* After proctab_event() of the same event: who makes code, or ends. */
 void jitkeep_event(struct jitkeep *k, const struct proctab *procs, const struct procevent *ev);

@@ -464,6 +464,18 @@ uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t
 	return 2 * first + (changes_until(im, last_ns) != first);
 }
 
+const struct mapset *proctab_maps(struct proctab *t, const struct offcpu_key *key)
+{
+	const struct image *im = proctab_image(t, key);
+
+	return im ? im->maps : NULL;
+}
+
+struct filetab *proctab_files(struct proctab *t)
+{
+	return t->files;
+}
+
 void proctab_past(const struct proctab *t, struct pastmap *ret)
 {
 	*ret = (struct pastmap){ .images = &t->images,

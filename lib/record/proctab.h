@@ -15,6 +15,8 @@
 #include "procevents.h"
 
 struct image; /* imagetab.h */
+struct filetab;
+struct mapset;
 struct pastmap; /* pastmap.h */
 struct proctab;
 
@@ -66,6 +68,10 @@ const struct image *proctab_image(struct proctab *t, const struct offcpu_key *ke
 
 /* Is process PID one of those whose life is followed? */
 bool proctab_tracks(const struct proctab *t, uint32_t pid);
+/* The mappings of KEY's process, after proctab_emit() of it; NULL = none known. T's, until it changes. */
+const struct mapset *proctab_maps(struct proctab *t, const struct offcpu_key *key);
+
+struct filetab *proctab_files(struct proctab *t); /* stay T's */
 
 /* What pastmap_find() looks in: T's, until the next call that changes T. */
 void proctab_past(const struct proctab *t, struct pastmap *ret);

@@ -21,8 +21,7 @@ struct head {
 	uint16_t phentsize, shentsize, shstrndx;
 };
 
-/* N bytes at OFFSET into BUF, all of them or an error. */
-static int read_at(const struct elffile *f, uint64_t offset, void *buf, size_t n, struct err *e)
+int elffile_read_at(const struct elffile *f, uint64_t offset, void *buf, size_t n, struct err *e)
 {
 	size_t done = 0;
 
@@ -56,7 +55,7 @@ static int read_new(const struct elffile *f, uint64_t offset, uint64_t n, uint8_
 	p = malloc(n + 1);
 	if (!p)
 		return err_nomem(e, "a section");
-	rc = read_at(f, offset, p, n, e);
+	rc = elffile_read_at(f, offset, p, n, e);
 	if (rc)
 		return rc;
 	p[n] = 0;
@@ -74,7 +73,7 @@ static int read_head(struct elffile *f, struct head *h, struct err *e)
 {
 	uint8_t raw[64] = { 0 };
 	struct rd r = rd_init(raw, sizeof(raw));
-	int rc = read_at(f, 0, raw, MIN(f->size, sizeof(raw)), e);
+	int rc = elffile_read_at(f, 0, raw, MIN(f->size, sizeof(raw)), e);
 
 	if (rc)
 		return rc;
@@ -133,7 +132,7 @@ static int read_sections(struct elffile *f, const struct head *h, struct err *e)
 	if (!n) { /* too many for e_shnum: the first header's size has the number */
 		uint8_t first[sizeof(Elf64_Shdr)];
 
-		rc = read_at(f, h->shoff, first, h->shentsize, e);
+		rc = elffile_read_at(f, h->shoff, first, h->shentsize, e);
 		if (rc)
 			return err_prefix(e, "its section header table"), rc;
 		n = parse_section(f, first, h->shentsize).size;

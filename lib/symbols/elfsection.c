@@ -5,9 +5,14 @@
 #include <elf.h>
 #include <errno.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #define NAMES_MAX (16 << 20)
 #define ZLIB_RATIO_MAX 1032 /* what deflate reaches at best */
+#define ZSTD_RATIO_MAX 32768 /* a block of 128 KiB that repeats one byte takes four */
+#ifndef ELFCOMPRESS_ZSTD
+#define ELFCOMPRESS_ZSTD 2
+#endif
 
 int elfsection_names(const struct elffile *f, struct elfsection_names *ret, struct err *e)
 {
@@ -41,17 +46,32 @@ static bool is_named(const char *have, const char *name, bool *z)
 	return *z || strcmp(have, name) == 0;
 }
 
-static int inflate_into(const uint8_t *from, size_t n, uint64_t size, struct elfsection *ret, struct err *e)
+typedef bool unpacker(uint8_t *to, size_t size, const uint8_t *from, size_t n);
+
+/* N bytes give exactly SIZE. */
+static bool unpack_zlib(uint8_t *to, size_t size, const uint8_t *from, size_t n)
 {
-	_cleanup_free_ uint8_t *p = NULL;
 	uLongf len = size;
 
-	if (size / ZLIB_RATIO_MAX > n)
+	return uncompress(to, &len, from, n) == Z_OK && len == size;
+}
+
+static bool unpack_zstd(uint8_t *to, size_t size, const uint8_t *from, size_t n)
+{
+	return ZSTD_decompress(to, size, from, n) == size;
+}
+
+static int unpack_into(unpacker *unpack, uint64_t ratio, const uint8_t *from, size_t n, uint64_t size,
+	struct elfsection *ret, struct err *e)
+{
+	_cleanup_free_ uint8_t *p = NULL;
+
+	if (size / ratio > n)
 		return err_set(e, -EINVAL, "claims %llu bytes out of %zu", (unsigned long long)size, n);
 	p = malloc(size + 1);
 	if (!p)
 		return err_nomem(e, "a section");
-	if (uncompress(p, &len, from, n) != Z_OK || len != size)
+	if (!unpack(p, size, from, n))
 		return err_set(e, -EINVAL, "cannot be uncompressed");
 	p[size] = 0;
 	free(ret->bytes);
@@ -76,7 +96,7 @@ static int uncompress_z(uint64_t max, struct elfsection *ret, struct err *e)
 		size = size << 8 | ret->bytes[i];
 	if (size > max)
 		return too_big(size, e);
-	return inflate_into(ret->bytes + 12, ret->len - 12, size, ret, e);
+	return unpack_into(unpack_zlib, ZLIB_RATIO_MAX, ret->bytes + 12, ret->len - 12, size, ret, e);
 }
 
 /* What RET has is an Elf64_Chdr or Elf32_Chdr and the stream. */
@@ -92,11 +112,13 @@ static int uncompress_chdr(const struct elffile *f, uint64_t max, struct elfsect
 	rd_fixed(&r, f->is64 ? 8 : 4); /* ch_addralign */
 	if (r.bad)
 		return err_set(e, -EINVAL, "is too short to be compressed");
-	if (type != ELFCOMPRESS_ZLIB)
+	if (type != ELFCOMPRESS_ZLIB && type != ELFCOMPRESS_ZSTD)
 		return err_set(e, -EOPNOTSUPP, "is compressed in way %u", type);
 	if (size > max)
 		return too_big(size, e);
-	return inflate_into(r.p, rd_left(&r), size, ret, e);
+	if (type == ELFCOMPRESS_ZSTD)
+		return unpack_into(unpack_zstd, ZSTD_RATIO_MAX, r.p, rd_left(&r), size, ret, e);
+	return unpack_into(unpack_zlib, ZLIB_RATIO_MAX, r.p, rd_left(&r), size, ret, e);
 }
 
 static int load(const struct elffile *f, const struct elffile_section *s, bool z, uint64_t max,
@@ -119,23 +141,58 @@ static int load(const struct elffile *f, const struct elffile_section *s, bool z
 	return rc;
 }
 
+static bool occupies(const struct elffile_section *s)
+{
+	return s->type != SHT_NOBITS && s->type != SHT_NULL;
+}
+
+static const struct elffile_section *find(
+	const struct elffile *f, const struct elfsection_names *names, const char *name, bool *z)
+{
+	for (size_t i = 0; i < f->n_sections; i++) {
+		const struct elffile_section *s = &f->sections[i];
+
+		if (occupies(s) && is_named(name_of(names, s), name, z))
+			return s;
+	}
+	return NULL;
+}
+
+const struct elffile_section *elfsection_find(
+	const struct elffile *f, const struct elfsection_names *names, const char *name, bool *packed)
+{
+	bool z = false;
+	const struct elffile_section *s = find(f, names, name, &z);
+
+	*packed = s && (z || s->flags & SHF_COMPRESSED);
+	return s;
+}
+
+bool elfsection_has(const struct elffile *f, const struct elfsection_names *names, const char *name)
+{
+	bool z;
+
+	for (size_t i = 0; i < f->n_sections; i++)
+		if (occupies(&f->sections[i]) && f->sections[i].size &&
+			is_named(name_of(names, &f->sections[i]), name, &z))
+			return true;
+	return false;
+}
+
 int elfsection_load(const struct elffile *f, const struct elfsection_names *names, const char *name,
 	uint64_t max, struct elfsection *ret, struct err *e)
 {
-	*ret = (struct elfsection){ 0 };
-	for (size_t i = 0; i < f->n_sections; i++) {
-		const struct elffile_section *s = &f->sections[i];
-		bool z;
-		int rc;
+	bool z;
+	const struct elffile_section *s = find(f, names, name, &z);
+	int rc;
 
-		if (s->type == SHT_NOBITS || s->type == SHT_NULL || !is_named(name_of(names, s), name, &z))
-			continue;
-		rc = load(f, s, z, max, ret, e);
-		if (rc)
-			err_prefix(e, "its %s", name);
-		return rc ? rc : 1;
-	}
-	return 0;
+	*ret = (struct elfsection){ 0 };
+	if (!s)
+		return 0;
+	rc = load(f, s, z, max, ret, e);
+	if (rc)
+		err_prefix(e, "its %s", name);
+	return rc ? rc : 1;
 }
 
 void elfsection_free(struct elfsection *s)

@@ -2,7 +2,7 @@
 /*
  * elfsection - the bytes of a section by its name, uncompressed. Floor 4.
  *
- * Compressed sections: SHF_COMPRESSED with zlib (System V ABI, chapter 4), and
+ * Compressed sections: SHF_COMPRESSED with zlib or zstd (System V ABI, chapter 4), and
  * the older form with "ZLIB" and a big-endian size in front, whose name begins
  * with ".z". Sizes that no compressor reaches are refused before memory is taken.
  */
@@ -26,6 +26,16 @@ struct elfsection_names {
 /* No names is no error: then no section is found. Release with elfsection_names_free(). */
 int elfsection_names(const struct elffile *f, struct elfsection_names *ret, struct err *e);
 void elfsection_names_free(struct elfsection_names *n);
+
+/* Is there a section NAME (".debug_frame"; ".zdebug_frame" too) that occupies room in the file? */
+bool elfsection_has(const struct elffile *f, const struct elfsection_names *names, const char *name);
+
+/*
+ * The header of the section NAME, by the rules of elfsection_load(); NULL = none.
+ * *PACKED: its bytes in the file are compressed.
+ */
+const struct elffile_section *elfsection_find(
+	const struct elffile *f, const struct elfsection_names *names, const char *name, bool *packed);
 
 /*
  * The section NAME (".debug_frame"; ".zdebug_frame" is found too) that
