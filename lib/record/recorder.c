@@ -158,6 +158,8 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struc
 	if (!rc && !opts->no_symbols && !opts->bpf.no_user_stacks)
 		rc = namewant_new(&r->names, e);
 	rc = rc ? rc : recparts_open(&r->p, opts, e);
+	if (!rc && r->names)
+		rc = namekeep_new(r->names, proctab_files(r->p.procs), r->p.out, &r->namer, e);
 	if (rc) {
 		recorder_close(r);
 		return rc;
@@ -166,14 +168,8 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struc
 		snapset_free(r->snaps);
 		r->snaps = NULL;
 	}
-	if (r->names) {
-		rc = namekeep_new(r->names, proctab_files(r->p.procs), r->p.out, &r->namer, e);
+	if (r->names)
 		stacktab_keep(r->p.stacks, FRAMES_KEPT);
-	}
-	if (rc) {
-		recorder_close(r);
-		return rc;
-	}
 	runsoon();
 	write_options(r, opts);
 	*ret = r;
