@@ -27,7 +27,7 @@ struct elfcode_span {
 };
 
 struct elfcode_spans {
-	struct elfcode_span *p; /* ascending by start */
+	struct elfcode_span *p; /* ascending by start, disjoint */
 	size_t n;
 };
 
