@@ -465,9 +465,7 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 	if (r->namer && !r->all)
 		namekeep_hurry(r->namer);
 	rc = offcpu_freeze(r->p.bpf, &r->sink, &stop_ns, e);
-
 	r->stop_ns = rc ? 0 : stop_ns;
-
 	if (!rc)
 		rc = flush(r, true, e);
 	if (!rc && r->names)
