@@ -18,6 +18,7 @@
 #define SCAN_NS 1000000 /* of processes that were there before, between other things */
 #define LAST_TABLES_MS 50 /* how long a recording waits, at its end, for the tables of its last waits */
 #define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks that other processes may have too */
+#define NAMES_NS UINT64_C(2000000000) /* how long a recording waits, at its end, for names */
 #define LOOK_SHARE 10 /* looking again at waits in progress takes a tenth of the time at most */
 
 /* A sample waits for the process events of its time before it is written. */
@@ -45,7 +46,7 @@ struct recorder {
 	bool all;
 	struct namewant *names; /* NULL = none are stored */
 	struct jitkeep *jit; /* the same of JIT code */
-	struct namewant_stats named;
+	struct namekeep *namer; /* of them */
 	struct capends user;
 	struct offcpu_sink sink;
 };
@@ -162,6 +163,8 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struc
 		rc = rc ? rc : jitkeep_new(&r->jit, e);
 	}
 	rc = rc ? rc : recparts_open(&r->p, opts, e);
+	if (!rc && r->names)
+		rc = namekeep_new(r->names, proctab_files(r->p.procs), r->p.out, &r->namer, e);
 	if (rc) {
 		recorder_close(r);
 		return rc;
@@ -182,6 +185,7 @@ void recorder_close(struct recorder *r)
 {
 	if (!r)
 		return;
+	namekeep_free(r->namer);
 	recparts_close(&r->p);
 	snapset_free(r->snaps);
 	jitkeep_free(r->jit);
@@ -416,7 +420,11 @@ static int end_flush(struct recorder *r, struct err *e)
 	tell_quiet(r);
 	while (r->next_flush_ns <= recorder_now_ns())
 		r->next_flush_ns += FLUSH_NS;
-	return flush(r, false, e);
+	rc = flush(r, false, e);
+	/* what looks names up would be recorded with every process */
+	if (r->namer && !r->all)
+		namekeep_service(r->namer);
+	return rc;
 }
 
 int recorder_service(struct recorder *r, struct err *e)
@@ -450,7 +458,7 @@ static void keep_names(struct recorder *r)
 	struct recorder_stats st;
 
 	jitkeep_write(r->jit, r->p.out);
-	namekeep_write(r->names, proctab_files(r->p.procs), NAMEKEEP_SECONDS, r->p.out, &r->named);
+	namekeep_finish(r->namer, NAMES_NS);
 	recorder_stats(r, &st);
 	recstats_write(&st, r->p.out);
 }
@@ -462,6 +470,9 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 
 	if (rc)
 		return rc;
+	/* it mostly waits for RCU */
+	if (r->namer && !r->all)
+		namekeep_hurry(r->namer);
 	rc = offcpu_freeze(r->p.bpf, &r->sink, &stop_ns, e);
 	r->stop_ns = rc ? 0 : stop_ns;
 	if (!rc)
@@ -489,7 +500,8 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 		snapset_stats(r->snaps, &ret->snaps);
 	jitkeep_stats(r->jit, &ret->jit);
 	ret->by_name = r->names != NULL;
-	ret->names = r->named;
+	if (r->namer)
+		namekeep_stats(r->namer, &ret->names);
 	ret->user = r->user;
 	ret->waits = ret->bpf.recorded;
 	ret->waits_ns = ret->bpf.recorded_ns;
