@@ -24,7 +24,7 @@ static void tell(void *ctx, const struct dwlook_hit *hit)
 		const struct dwlook_frame *f = &hit->frames[i];
 
 		sum += (f->name ? strlen(f->name) : 0) + (f->linkage ? strlen(f->linkage) : 0) +
-			(f->file ? strlen(f->file) : 0);
+		       (f->file ? strlen(f->file) : 0);
 	}
 }
 

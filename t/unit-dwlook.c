@@ -111,8 +111,8 @@ static int look_at(const struct dwlook_opts *o, bool stats, bool quiet)
 			", entries %" PRIu64 "; cpu %" PRIu64 " us, units %" PRIu64 " us, lines %" PRIu64
 			" us; %" PRIu64 " KB\n",
 			n, told.hits, told.frames, s.units_read, s.units, s.entries,
-			(now_on(CLOCK_PROCESS_CPUTIME_ID) - from) / 1000, s.ns_units / 1000, s.ns_lines / 1000,
-			s.peak_bytes / 1024);
+			(now_on(CLOCK_PROCESS_CPUTIME_ID) - from) / 1000, s.ns_units / 1000,
+			s.ns_lines / 1000, s.peak_bytes / 1024);
 	for (size_t i = 0; i < n; i++) {
 		if (!quiet)
 			printf("%s\n", told.text[i] ? told.text[i] : "??\n??:0:0\n");
@@ -194,7 +194,8 @@ static uint64_t run_image(const struct elffile *f)
 
 static bool is_debug(const struct elffile *f, const uint8_t *image, const struct elffile_section *s)
 {
-	return s->type != SHT_NOBITS && strncmp((const char *)image + f->sections[f->names].offset + s->name, ".debug_", 7) == 0;
+	return s->type != SHT_NOBITS &&
+	       strncmp((const char *)image + f->sections[f->names].offset + s->name, ".debug_", 7) == 0;
 }
 
 /* A section that ends early. */
@@ -202,7 +203,7 @@ static void truncate_section(struct elffile *f, size_t i)
 {
 	uint64_t size = f->sections[i].size;
 
-	for (uint64_t n = 0; n < size; n += size > 4096 ? 7 : 1) {
+	for (uint64_t n = 0; n<size; n += size> 4096 ? 7 : 1) {
 		f->sections[i].size = n;
 		run_image(f);
 	}
@@ -217,7 +218,7 @@ static void flip_section(struct elffile *f, uint8_t *image, size_t i, unsigned i
 	for (unsigned int k = 0; k < times && f->sections[i].size; k++) {
 		uint8_t *b = &at[(size_t)rand_r(&seed) % f->sections[i].size], was = *b;
 
-		*b = k % 2 ? (uint8_t)(was ^ (1U << (rand_r(&seed) % 8))) : (uint8_t)rand_r(&seed);
+		*b = (uint8_t)(k % 2 ? was ^ (1 << (rand_r(&seed) % 8)) : rand_r(&seed));
 		run_image(f);
 		*b = was;
 	}

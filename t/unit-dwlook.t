@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2086,SC2154 # flags are several words; $out and $rc come from lib.sh
+# shellcheck disable=SC2046,SC2086,SC2154 # flags are several words; $out and $rc come from lib.sh
 . "$(dirname "$0")/lib.sh"
 
 look="${STACKTOOLS_OBJ:-$TOP/obj}/t/unit-dwlook"
@@ -113,8 +113,8 @@ for flags in "gcc -O2 -g" "gcc -O2 -gdwarf-4" "clang -O2 -g -fno-split-dwarf-inl
 done
 
 # --- hostile input
-gcc -g -O2 "$src/nested.c" -o small5 && gcc -gdwarf-4 -O2 "$src/nested.c" -o small4 ||
-	skip_all "the small program does not build"
+gcc -g -O2 "$src/nested.c" -o small5 2>build.log
+gcc -gdwarf-4 -O2 "$src/nested.c" -o small4 2>build.log
 for file in small5 small4; do
 	for how in truncate flip; do
 		status 0 "$how: $file without its sections' ends, or with other bits, does no harm" \
