@@ -14,9 +14,10 @@
 
 static const struct cli cli = {
 	.name = "symbolize",
-	.synopsis = "[-qv] [-p PID]... [-t TID]... [-c COMM]... [--format=text|json] [--lines] "
-		    "[--no-inline] [--no-demangle] [--symfs DIR] [--debug-dir DIR]... [-j N] "
-		    "[--max-memory SIZE] [--stats] [FILE|-]",
+	.synopsis =
+		"[-qv] [-p PID]... [-t TID]... [-c COMM]... [--format=text|json] [--lines] "
+		"[--no-inline] [--no-demangle] [--symfs DIR] [--debug-dir DIR]... [--vmlinux FILE] [-j N] "
+		"[--max-memory SIZE] [--stats] [FILE|-]",
 	.help = "Name the addresses of a capture; print its waits in perf script's grammar.\n"
 		"\n"
 		"  -p, --pid PID       only this process (may be repeated, as the next two)\n"
@@ -29,6 +30,7 @@ static const struct cli cli = {
 		"      --no-demangle   C++, Rust and D names as the symbol table has them\n"
 		"      --symfs DIR     look for binaries under DIR too\n"
 		"      --debug-dir DIR look for debug files under DIR first (may be repeated)\n"
+		"      --vmlinux FILE  the kernel's file with debug information (default: looked for)\n"
 		"  -j, --jobs N        processes that read symbols side by side (default: one a CPU)\n"
 		"      --max-memory N  memory of all of these together (default 2G; K, M, G)\n"
 		"      --stats         say where names came from and what took how long\n"
@@ -53,7 +55,7 @@ struct words {
 };
 
 struct opts {
-	const char *path, *symfs;
+	const char *path, *symfs, *vmlinux;
 	struct numbers pids, tids;
 	struct words comms, debug_dirs;
 	unsigned int jobs;
@@ -195,6 +197,12 @@ static void tell_files(const struct job *j)
 		if (j->o->verbose)
 			tell_file(j->c->files[i].path, &f);
 	}
+	if (j->o->verbose && resolve_file(j->r, (uint32_t)j->c->n_files, &f)) {
+		if (f.debug)
+			cli_warn(&cli, "the kernel's debug information is used: '%s'", f.debug);
+		else if (f.problem || f.missed)
+			cli_warn(&cli, "the kernel has no lines: %s", f.problem ? f.problem : f.missed);
+	}
 	if (unused && !j->o->verbose)
 		cli_warn(&cli, "%zu file%s could not be used, so %s frames have no names: -v says why",
 			unused, unused == 1 ? "" : "s", unused == 1 ? "its" : "their");
@@ -290,6 +298,7 @@ static int run(const struct opts *o, int *status, struct err *e)
 	const struct resolve_opts ro = { .files = { .symfs = o->symfs,
 						 .debug_dirs = o->debug_dirs.p,
 						 .n_debug_dirs = o->debug_dirs.n,
+						 .vmlinux = o->vmlinux,
 						 .demangle = !o->no_demangle,
 						 .inlines = !o->no_inline,
 						 .lines = o->lines || o->json,
@@ -357,7 +366,8 @@ enum {
 	OPT_NO_INLINE,
 	OPT_DEBUG_DIR,
 	OPT_MAX_MEMORY,
-	OPT_STATS
+	OPT_STATS,
+	OPT_VMLINUX
 };
 
 static const struct option longopts[] = {
@@ -370,6 +380,7 @@ static const struct option longopts[] = {
 	{ "lines", no_argument, NULL, OPT_LINES },
 	{ "no-inline", no_argument, NULL, OPT_NO_INLINE },
 	{ "debug-dir", required_argument, NULL, OPT_DEBUG_DIR },
+	{ "vmlinux", required_argument, NULL, OPT_VMLINUX },
 	{ "jobs", required_argument, NULL, 'j' },
 	{ "max-memory", required_argument, NULL, OPT_MAX_MEMORY },
 	{ "stats", no_argument, NULL, OPT_STATS },
@@ -396,6 +407,9 @@ static int take_argument(struct opts *o, int opt, const char *arg, struct err *e
 		return set_format(o, arg, e);
 	case OPT_SYMFS:
 		o->symfs = arg;
+		return 0;
+	case OPT_VMLINUX:
+		o->vmlinux = arg;
 		return 0;
 	case OPT_DEBUG_DIR:
 		return add_word(&o->debug_dirs, arg, e);
