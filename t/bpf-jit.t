@@ -154,10 +154,13 @@ if command -v node >/dev/null; then
 		console.log(process.pid);
 		callsIt();
 	JS
-	run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/node.cap" -- node --perf-basic-prof --interpreted-frames-native-stack "$TMP/w.js"
+	# it leaves a log in the current folder
+	run timeout -k 5 60 sh -c 'cd "$TMP" && exec "$BIN/offcpu-record" -q --force -o "$TMP/node.cap" -- \
+		node --perf-basic-prof --interpreted-frames-native-stack "$TMP/w.js"'
 	leave_map "$(cat "$out")"
 	like "$(pieces "$TMP/node.cap")" 'waitsInJs .*w\.js' "node --perf-basic-prof: a JavaScript function that waits has its name"
 	like "$(pieces "$TMP/node.cap")" 'callsIt .*w\.js' "and so has its caller"
+	is "$(waits "$TMP/node.cap" '$n++ if user() =~ /waitsInJs .*;.*callsIt /')" 1 "in the stack of its waits, one below the other"
 else
 	skip "node" "no node"
 fi
