@@ -194,7 +194,10 @@ else
 fi
 speaking_python() {
 	for p in python3.12 python3.13 python3 "$HOME"/.pyenv/versions/*/bin/python3; do
-		"$p" -X perf -c 'import sys; sys.exit(not sys.is_stack_trampoline_active())' 2>/dev/null && echo "$p" && return
+		probe=$("$p" -X perf -c 'import os, sys; print(os.getpid()); sys.exit(not sys.is_stack_trampoline_active())' 2>/dev/null)
+		works=$?
+		rm -f "/tmp/perf-$probe.map"
+		[ $works -eq 0 ] && echo "$p" && return
 	done
 	return 1
 }
