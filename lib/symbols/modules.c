@@ -3,6 +3,7 @@
 #include "binaries.h"
 #include "now.h"
 #include "symchild.h"
+#include "symkeep.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -36,6 +37,7 @@ struct modules {
 	struct modhits_ask *asks;
 	size_t n_asks, asks_cap;
 	struct modhits hits;
+	struct symkeep *keep; /* NULL = no cache */
 	struct modules_stats stats;
 	size_t done, total; /* files of this run, for progress */
 };
@@ -69,6 +71,8 @@ static int init(struct modules *m, const struct capread *c, const struct modules
 	m->o = *o;
 	m->files = calloc(c->n_files + 1, sizeof(*m->files));
 	m->binaries.where.symfs = -1;
+	if (!o->no_cache)
+		symkeep_open(&m->keep, NULL); /* without it, everything is read */
 	return m->files ? binaries_open(&m->binaries, c, &bo, e) : err_nomem(e, "files");
 }
 
@@ -97,6 +101,7 @@ void modules_close(struct modules *m)
 	}
 	modhits_free(&m->hits);
 	binaries_close(&m->binaries);
+	symkeep_close(m->keep);
 	free(m->files);
 	free(m->asks);
 	free(m);
@@ -224,6 +229,8 @@ static void count(struct modules *m, struct module *mod, const struct symchild_j
 	if (h->story && !mod->story)
 		mod->story = strdup(symanswer_text(&j->answer, h->story));
 	mod->symbols = h->symbols;
+	if (!j->ns) /* kept by an earlier run: it took nothing of this one */
+		return;
 	s->units += h->units;
 	s->units_read += h->units_read;
 	s->ns_symbols += h->ns_symbols;
@@ -279,8 +286,34 @@ static void on_tick(void *ctx)
 	tell(ctx, "reading symbols");
 }
 
+/* Those whose answers are kept come first; their number. What such an answer took counts no more. */
+static size_t take_kept(struct modules *m, struct symchild_job *jobs, size_t n)
+{
+	size_t taken = 0;
+
+	for (size_t i = 0; m->keep && i < n; i++) {
+		struct symchild_job j = jobs[i];
+
+		if (!symkeep_get(m->keep, &j.in, &j.bytes, &j.answer))
+			continue;
+		jobs[i] = jobs[taken];
+		jobs[taken++] = j;
+		on_done(m, &j);
+	}
+	return taken;
+}
+
+static void keep_new(struct modules *m, const struct symchild_job *jobs, size_t n)
+{
+	for (size_t i = 0; m->keep && i < n; i++)
+		if (jobs[i].bytes)
+			symkeep_put(m->keep, &jobs[i].in, jobs[i].bytes, jobs[i].len);
+}
+
 static void read_all(struct modules *m, struct symchild_job *jobs, size_t n)
 {
+	size_t kept = take_kept(m, jobs, n);
+
 	uint64_t memory = m->o.memory_bytes ? m->o.memory_bytes : MEMORY_DEFAULT, began = now_ns();
 	struct symchild_opts o = {
 		.jobs = m->o.jobs, .seconds = m->o.seconds, .tick = on_tick, .tick_ctx = m
@@ -292,7 +325,8 @@ static void read_all(struct modules *m, struct symchild_job *jobs, size_t n)
 	o.memory_bytes = memory / o.jobs;
 	for (size_t i = 0; i < n; i++)
 		jobs[i].in.max_bytes = o.memory_bytes / 4 * 3; /* so that it is told before malloc(3) fails */
-	symchild_run(&o, jobs, n, on_done, m, NULL); /* what fails is told by each job */
+	symchild_run(&o, jobs + kept, n - kept, on_done, m, NULL); /* what fails is told by each job */
+	keep_new(m, jobs + kept, n - kept);
 	m->stats.ns_wall += now_ns() - began;
 }
 
@@ -426,5 +460,13 @@ bool modules_file(const struct modules *m, uint32_t file, struct modules_file *r
 
 void modules_stats(const struct modules *m, struct modules_stats *ret)
 {
+	struct symkeep_stats kept = { 0 };
+
+	if (m->keep)
+		symkeep_stats(m->keep, &kept);
 	*ret = m->stats;
+	ret->cache_hits = kept.hits;
+	ret->cache_misses = kept.misses;
+	ret->cache_kept = kept.kept;
+	ret->cache_bad = kept.bad;
 }

@@ -23,6 +23,7 @@ struct modules_opts {
 	size_t n_debug_dirs;
 	bool debuginfod; /* ask the servers of DEBUGINFOD_URLS for debug files */
 	bool demangle, inlines, lines;
+	bool no_cache; /* neither use nor keep answers on disk (symkeep.h) */
 	unsigned int jobs; /* processes at the same time; 0 = one for each CPU that is online */
 	uint64_t memory_bytes; /* of all of them together; 0 = 2 GiB */
 	unsigned int seconds; /* for each file; 0 = 60 */
@@ -73,6 +74,8 @@ struct modules_stats {
 	uint64_t ns_symbols, ns_units, ns_lines, ns_names; /* what the processes did */
 	uint64_t ns_processes; /* all that they took for files */
 	uint64_t memory_bytes; /* the most that one process had */
+	uint64_t cache_hits, cache_misses; /* answers of files with much debug information, looked for on disk */
+	uint64_t cache_kept, cache_bad; /* new ones; entries that could not be used */
 };
 
 void modules_stats(const struct modules *m, struct modules_stats *ret);
