@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "dwplan.h"
 
+#include <elf.h>
 #include <errno.h>
 
 /* code is in one unit; folded identical code and odd producers make that a few */
 #define COVERS_MIN (UINT64_C(16) << 20)
 #define COVERS_EACH 64
+
+uint64_t dwplan_lowest(const struct elffile *f)
+{
+	uint64_t low = UINT64_MAX;
+
+	for (size_t i = 0; i < f->n_sections; i++)
+		if ((f->sections[i].flags & SHF_EXECINSTR) && f->sections[i].size)
+			low = MIN(low, f->sections[i].addr);
+	return low == UINT64_MAX ? 0 : low;
+}
 
 static size_t first_from(const uint64_t *vaddrs, size_t n, uint64_t low)
 {
@@ -124,7 +135,8 @@ int dwplan_make(struct dwplan *p, struct dwinfo *d, uint64_t lowest, const uint6
 {
 	int rc = 0;
 
-	*p = (struct dwplan){ .covers_left = COVERS_MIN + COVERS_EACH * (uint64_t)n, .covers = calloc(n ? n : 1, sizeof(*p->covers)) };
+	*p = (struct dwplan){ .covers_left = COVERS_MIN + COVERS_EACH * (uint64_t)n,
+		.covers = calloc(n ? n : 1, sizeof(*p->covers)) };
 	if (!p->covers || n > UINT32_MAX || d->n > UINT32_MAX)
 		return err_nomem(e, "a plan of debug information");
 	for (size_t i = 0; i < d->n && rc != -ENOMEM; i++) {
@@ -135,7 +147,8 @@ int dwplan_make(struct dwplan *p, struct dwinfo *d, uint64_t lowest, const uint6
 		if (!rc && !told)
 			rc = plan_open(p, d, i);
 		if (rc == -EINVAL)
-			told = err_set(&one, rc, "too many units of debug information cover the same addresses");
+			told = err_set(
+				&one, rc, "too many units of debug information cover the same addresses");
 		if (told < 0 && !(*bad)++ && e)
 			*e = one;
 	}
