@@ -2,16 +2,13 @@
 #include "modules.h"
 #include "binaries.h"
 #include "now.h"
-#include "symchild.h"
-#include "symkeep.h"
+#include "symread.h"
 #include "vmlinux.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#define MEMORY_DEFAULT (UINT64_C(2) << 30)
-#define MEMORY_LEAST (UINT64_C(64) << 20) /* of a process: less reads nothing */
 #define BATCH 64 /* files that are open at the same time */
 
 struct module {
@@ -328,47 +325,18 @@ static void on_tick(void *ctx)
 	tell(ctx, "reading symbols");
 }
 
-/* Those whose answers are kept come first; their number. What such an answer took counts no more. */
-static size_t take_kept(struct modules *m, struct symchild_job *jobs, size_t n)
-{
-	size_t taken = 0;
-
-	for (size_t i = 0; m->keep && i < n; i++) {
-		struct symchild_job j = jobs[i];
-
-		if (!symkeep_get(m->keep, &j.in, &j.bytes, &j.answer))
-			continue;
-		jobs[i] = jobs[taken];
-		jobs[taken++] = j;
-		on_done(m, &j);
-	}
-	return taken;
-}
-
-static void keep_new(struct modules *m, const struct symchild_job *jobs, size_t n)
-{
-	for (size_t i = 0; m->keep && i < n; i++)
-		if (jobs[i].bytes)
-			symkeep_put(m->keep, &jobs[i].in, jobs[i].bytes, jobs[i].len);
-}
-
 static void read_all(struct modules *m, struct symchild_job *jobs, size_t n)
 {
-	size_t kept = take_kept(m, jobs, n);
+	const struct symread r = { .jobs = m->o.jobs,
+		.memory_bytes = m->o.memory_bytes,
+		.seconds = m->o.seconds,
+		.keep = m->keep,
+		.done = on_done,
+		.tick = on_tick,
+		.ctx = m };
+	uint64_t began = now_ns();
 
-	uint64_t memory = m->o.memory_bytes ? m->o.memory_bytes : MEMORY_DEFAULT, began = now_ns();
-	struct symchild_opts o = {
-		.jobs = m->o.jobs, .seconds = m->o.seconds, .tick = on_tick, .tick_ctx = m
-	};
-
-	if (!o.jobs)
-		o.jobs = (unsigned int)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
-	o.jobs = MIN(o.jobs, (unsigned int)MAX(memory / MEMORY_LEAST, UINT64_C(1)));
-	o.memory_bytes = memory / o.jobs;
-	for (size_t i = 0; i < n; i++)
-		jobs[i].in.max_bytes = o.memory_bytes / 4 * 3; /* so that it is told before malloc(3) fails */
-	symchild_run(&o, jobs + kept, n - kept, on_done, m, NULL); /* what fails is told by each job */
-	keep_new(m, jobs + kept, n - kept);
+	symread_run(&r, jobs, n);
 	m->stats.ns_wall += now_ns() - began;
 }
 
