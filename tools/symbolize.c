@@ -201,7 +201,7 @@ static void tell_files(const struct job *j)
 	if (j->o->verbose && resolve_file(j->r, (uint32_t)j->c->n_files, &f)) {
 		if (f.debug)
 			cli_warn(&cli, "the kernel's debug information is used: '%s'", f.debug);
-		else if (f.problem || f.missed)
+		if (f.problem || f.missed)
 			cli_warn(&cli, "the kernel has no lines: %s", f.problem ? f.problem : f.missed);
 	}
 	if (unused && !j->o->verbose)

@@ -68,10 +68,9 @@ int dwlook_open(const struct dwlook_opts *o, struct dwlook **ret, struct err *e)
 		d->o.max_bytes = UINT64_MAX;
 	d->lowest = dwplan_lowest(o->elf);
 	rc = dwinfo_open(o->elf, false, d->o.max_bytes, &d->info, e);
-	/* an alternate file that cannot be read is as good as missing */
+	/* an alternate file or a .dwp that cannot be read is as good as missing */
 	if (!rc && o->alt && dwinfo_open(o->alt, false, d->o.max_bytes, &d->alt, NULL) == 0)
 		d->names.alt = d->alt;
-	/* so is a .dwp */
 	if (!rc && o->dwp && dwhalf_open(&d->dwp, o->dwp, true, d->o.max_bytes, NULL) != 0)
 		dwhalf_close(&d->dwp);
 	if (rc) {
@@ -328,6 +327,7 @@ static int walk(struct dwlook *d, bool thorough, struct err *e)
 	d->walk.places = u->places;
 	d->walk.thorough = thorough;
 	rc = dwwalk_run(&d->walk, e);
+	note_peak(d);
 	u->calls.names = u->names;
 	u->calls.info = u->top.bases.info;
 	u->calls.unit = u->unit;
@@ -357,12 +357,6 @@ static void tell_found(struct dwlook *d)
 		u->places[left++] = u->places[i];
 	}
 	u->n = left;
-}
-
-static void tell_all(struct dwlook *d, int error)
-{
-	for (size_t i = 0; i < d->u.n; i++)
-		tell(d, i, error);
 }
 
 static int read_unit(struct dwlook *d, struct err *e)
@@ -402,14 +396,14 @@ static void look_into(struct dwlook *d, struct dwunit *unit)
 	}
 	if (!rc) {
 		rc = walk(d, false, &one);
-		note_peak(d);
 		tell_found(d);
 	}
-	if (!rc && d->u.n) {
+	if (!rc && d->u.n)
 		rc = walk(d, true, &one);
-		note_peak(d);
-	}
-	tell_all(d, rc ? story(d, &one) : 0);
+	if (rc)
+		story(d, &one);
+	for (size_t i = 0; i < u->n; i++)
+		tell(d, i, rc);
 }
 
 /* --- all of them --- */

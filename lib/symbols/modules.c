@@ -92,7 +92,7 @@ void modules_close(struct modules *m)
 {
 	if (!m)
 		return;
-	for (size_t i = 0; m->files && i < m->c->n_files; i++) {
+	for (size_t i = 0; m->files && i <= m->c->n_files; i++) { /* the kernel is the last one */
 		free(m->files[i].problem);
 		free(m->files[i].debug);
 		free(m->files[i].missed);
