@@ -291,7 +291,8 @@ static int kernel(char *const argv[], int argc)
 	}
 	if (rc == 0) {
 		frames[s.len++] = MODULE_FUNCTION + 0x10;
-		capwrite_ksym(w, &(struct cap_ksym){ MODULE_FUNCTION, MODULE_FUNCTION + 0x1000, "nf_hook", "nf_tables" });
+		capwrite_ksym(w, &(struct cap_ksym){
+					 MODULE_FUNCTION, MODULE_FUNCTION + 0x1000, "nf_hook", "nf_tables" });
 		put_host_of(w, &f->build_id);
 		put_process(w, 0);
 		capwrite_stack(w, &s);

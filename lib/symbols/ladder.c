@@ -49,8 +49,8 @@ static void put_times(struct buf *b, const struct modules_stats *s, const char *
 		prefix, s->units_read, s->units, s->memory_bytes >> 20);
 	if (s->cache_hits || s->cache_misses || s->cache_bad)
 		buftext_printf(b,
-			"%sof answers kept on disk %" PRIu64 " were used, %" PRIu64 " were not there, %" PRIu64
-			" were unusable; %" PRIu64 " are new\n",
+			"%sof answers kept on disk %" PRIu64 " were used, %" PRIu64
+			" were not there, %" PRIu64 " were unusable; %" PRIu64 " are new\n",
 			prefix, s->cache_hits, s->cache_misses, s->cache_bad, s->cache_kept);
 }
 

@@ -82,7 +82,8 @@ struct modules_stats {
 	uint64_t ns_symbols, ns_units, ns_lines, ns_names; /* what the processes did */
 	uint64_t ns_processes; /* all that they took for files */
 	uint64_t memory_bytes; /* the most that one process had */
-	uint64_t cache_hits, cache_misses; /* answers of files with much debug information, looked for on disk */
+	uint64_t cache_hits,
+		cache_misses; /* answers of files with much debug information, looked for on disk */
 	uint64_t cache_kept, cache_bad; /* new ones; entries that could not be used */
 };
 

@@ -100,8 +100,7 @@ static struct symcache_key key_of(const struct symlook_input *in, const struct f
 			   (uint64_t)SYMLOOK_VERSION << OPT_VERSION_SHIFT };
 }
 
-bool symkeep_get(
-	struct symkeep *k, const struct symlook_input *in, uint8_t **ret, struct symanswer *view)
+bool symkeep_get(struct symkeep *k, const struct symlook_input *in, uint8_t **ret, struct symanswer *view)
 {
 	struct files all;
 	struct symcache_key key;

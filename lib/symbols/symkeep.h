@@ -32,10 +32,10 @@ void symkeep_close(struct symkeep *k); /* NULL is fine */
 
 /*
  * The answer to IN if it is kept, in fresh memory (*RET, free it), with *VIEW of it. It may
- * have more addresses than were asked for; the work that it tells of was done by another. False: there is none.
+ * have more addresses than were asked for; the work that it tells of was done by another. False: there is
+ * none.
  */
-bool symkeep_get(
-	struct symkeep *k, const struct symlook_input *in, uint8_t **ret, struct symanswer *view);
+bool symkeep_get(struct symkeep *k, const struct symlook_input *in, uint8_t **ret, struct symanswer *view);
 
 /* Keep the answer to IN, if it is one to keep. A failure costs only that. */
 void symkeep_put(struct symkeep *k, const struct symlook_input *in, const uint8_t *bytes, size_t len);

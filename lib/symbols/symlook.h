@@ -21,7 +21,8 @@
 /*
  * Raise it with every change that may change any answer: another name, frame or
  * line, another order of look-up, another way to demangle. Answers of other versions that
- * are kept on disk (symkeep.h) are not used. A change of the format of answers changes symcache.c's name, too.
+ * are kept on disk (symkeep.h) are not used. A change of the format of answers changes symcache.c's name,
+ * too.
  */
 #define SYMLOOK_VERSION 1
 
