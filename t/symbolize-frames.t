@@ -161,8 +161,9 @@ if "$cc" -O2 -g -static -nostdlib -Wl,--build-id -Wl,-e,kernel_function -o "$TMP
 	run "$sym" -q --format=json --debug-dir "$TMP/kdebug" "$cap"
 	like "$(cat "$out")" '"symbol":"alias_of_it",.*"line":1[0-9],' "--debug-dir finds it by its build ID, without its code"
 	objcopy --strip-debug "$TMP/vmlinux" "$TMP/vmlinux.bare"
-	run "$sym" -q --format=json --vmlinux "$TMP/vmlinux.bare" "$cap"
+	run "$sym" -v --format=json --vmlinux "$TMP/vmlinux.bare" "$cap"
 	like "$(cat "$out")" '"symbol":"alias_of_it",[^}]*"line":null' "one without debug information gives no lines"
+	like "$(cat "$err")" "the kernel has no lines: '$TMP/vmlinux.bare' has no debug information" "and -v says so"
 	status 2 "another kernel's file is refused" "$sym" --vmlinux "$TMP/calls" "$cap"
 else
 	skip "the kernel's file" "the compiler cannot make one"

@@ -203,6 +203,8 @@ static void tell_files(const struct job *j)
 			cli_warn(&cli, "the kernel's debug information is used: '%s'", f.debug);
 		if (f.problem || f.missed)
 			cli_warn(&cli, "the kernel has no lines: %s", f.problem ? f.problem : f.missed);
+		if (f.story)
+			cli_warn(&cli, "the kernel's file is used as far as it goes: %s", f.story);
 	}
 	if (unused && !j->o->verbose)
 		cli_warn(&cli, "%zu file%s could not be used, so %s frames have no names: -v says why",

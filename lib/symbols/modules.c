@@ -202,9 +202,13 @@ static int find_kernel(struct modules *m, struct part *p, struct err *e)
 		mod->missed = mod->missed ? mod->missed : text_or_null(p->kernel.missed);
 		return 0;
 	}
-	if (rc == 0 && !mod->debug)
-		mod->debug = text_or_null(p->kernel.where);
-	return rc ? rc : 1;
+	if (rc)
+		return rc;
+	if (debugfile_has_info(p->kernel.file))
+		mod->debug = mod->debug ? mod->debug : text_or_null(p->kernel.where);
+	else if (!mod->missed && asprintf(&mod->missed, "'%s' has no debug information", p->kernel.where) < 0)
+		mod->missed = NULL;
+	return 1;
 }
 
 static int find_part(struct modules *m, struct part *p, struct err *e)
