@@ -17,6 +17,7 @@ TOP=$(dirname "$T_DIR")
 BIN=${STACKTOOLS_BIN:-$TOP/bin}
 TMP=$(mktemp -d "${TMPDIR:-/tmp}/stacktools-t.XXXXXX") || exit 1
 export LC_ALL=C.UTF-8
+export STACKTOOLS_CACHE="${STACKTOOLS_CACHE-$TMP/cache}" # what another version has kept proves nothing
 out=$TMP/out
 err=$TMP/err
 rc=0

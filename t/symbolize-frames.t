@@ -131,6 +131,39 @@ if "$cc" -O2 -g -static -nostdlib -Wl,--build-id -Wl,-e,kernel_function -o "$TMP
 	like "$(cat "$err")" "kernel's debug information is used: '$TMP/vmlinux'" "--vmlinux names it, and -v says that it is used"
 	like "$(cat "$out")" 'inner \(inlined\)' "inlined calls of the kernel"
 	like "$(grep -A 1 ' kernel_function+0x[0-9a-f]* (\[kernel.kallsyms\])' "$out")" 'vmlinux.c:11$' "and its lines"
+	# each byte of the function, against addr2line; what is called by one name is told apart by its line
+	end=$(printf '%x' $((0x$at + 0x$(nm -S "$TMP/vmlinux" | awk '$4 == "kernel_function" { print $2 }'))))
+	bytes=$(a=$((0x$at)); while [ $a -lt $((0x$end)) ]; do printf '%x ' $a; a=$((a + 1)); done)
+	# shellcheck disable=SC2086 # one address a word
+	"$maker" --kernel "$TMP/all.cap" "$TMP/vmlinux" "$stext" $bytes
+	# shellcheck disable=SC2086
+	addr2line -afi -e "$TMP/vmlinux" $bytes | awk "$flat" >"$TMP/them"
+	run "$sym" -q --format=json --vmlinux "$TMP/vmlinux" "$TMP/all.cap"
+	perl -ne 'while (/"address":"[^"]*",(.*?),"source":/g) {
+		my $f = $1; my ($own) = $f =~ /^"symbol":("[^"]*"|null)/; next if $own eq "null" || $own eq "\"nf_hook\"";
+		my @c; push @c, "$1\@vmlinux.c:$2" while $f =~ /\{"symbol":"([^"]*)".*?"line":(\d+)/g;
+		$f =~ s/"inlined":\[.*?\]//; push @c, substr($own, 1, -1) . "\@vmlinux.c:$1" if $f =~ /"line":(\d+)/;
+		print join(" ", @c), " \n" }' "$out" >"$TMP/us"
+	same "$TMP/us" "$TMP/them" "for each byte of a kernel function, calls and lines are those of addr2line -fi"
+	like "$(cat "$TMP/them")" '^inner@vmlinux[.]c:[0-9]+ kernel_function@' "and some of it is inlined"
+	"$maker" --kernel "$cap" "$TMP/vmlinux" "$stext" "alias_of_it=$at"
+	run "$sym" -q --format=json --vmlinux "$TMP/vmlinux" "$cap"
+	like "$(cat "$out")" '"symbol":"alias_of_it",.*"line":1[0-9],.*"source":"ksym","reason":null' \
+		"a function keeps the name that the recorded kernel gave it, and has its line"
+	like "$(cat "$out")" '"symbol":"nf_hook",[^}]*"source":"ksym","reason":"debug information of kernel modules is not read"' \
+		"one of a module says why it has none"
+	"$sym" -q --no-inline --format=text "$cap" >"$TMP/plain"
+	is "$("$sym" -q "$cap" | cmp - "$TMP/plain" && echo same)" same "where the kernel's file is not to be had, nothing else changes"
+	mkdir -p "$TMP/kdebug/.build-id"
+	id=$(readelf -n "$TMP/vmlinux" | awk '/Build ID/ { print $3 }')
+	mkdir -p "$TMP/kdebug/.build-id/$(printf %.2s "$id")"
+	objcopy --only-keep-debug "$TMP/vmlinux" "$TMP/kdebug/.build-id/$(printf %.2s "$id")/${id#??}.debug"
+	run "$sym" -q --format=json --debug-dir "$TMP/kdebug" "$cap"
+	like "$(cat "$out")" '"symbol":"alias_of_it",.*"line":1[0-9],' "--debug-dir finds it by its build ID, without its code"
+	objcopy --strip-debug "$TMP/vmlinux" "$TMP/vmlinux.bare"
+	run "$sym" -v --format=json --vmlinux "$TMP/vmlinux.bare" "$cap"
+	like "$(cat "$out")" '"symbol":"alias_of_it",[^}]*"line":null' "one without debug information gives no lines"
+	like "$(cat "$err")" "the kernel has no lines: '$TMP/vmlinux.bare' has no debug information" "and -v says so"
 	status 2 "another kernel's file is refused" "$sym" --vmlinux "$TMP/calls" "$cap"
 else
 	skip "the kernel's file" "the compiler cannot make one"

@@ -12,9 +12,10 @@
  *
  * the same with N addresses of each of several files.
  *
- *   unit-resolve --kernel CAPTURE ELF STEXT VADDR...
+ *   unit-resolve --kernel CAPTURE ELF STEXT VADDR|NAME=VADDR...
  *
- * writes a kernel stack of the calls at VADDRs (hex) of ELF, which stands for vmlinux, with STEXT its _stext.
+ * writes a kernel stack of the calls at VADDRs (hex) of ELF, which stands for vmlinux, with STEXT its _stext,
+ * and of one in a module. With NAME= it is a kernel symbol that begins there, of one byte more than the call.
  *
  *   unit-resolve --make CAPTURE ELF PATH COMM FLAGS ADDRESS...
  *
@@ -262,6 +263,7 @@ static int many(const char *out, size_t n, char *const paths[], int n_paths)
 }
 
 #define K UINT64_C(0xffffffff81000000)
+#define MODULE_FUNCTION UINT64_C(0xffffffffc0001000)
 
 static int kernel(char *const argv[], int argc)
 {
@@ -274,11 +276,23 @@ static int kernel(char *const argv[], int argc)
 	uint64_t frames[DEPTH] = { 0 };
 	struct cap_stack s = { .kind = CAP_STACK_KERNEL, .verdict = CAP_COMPLETE, .frames = frames };
 	int rc = elffile_open(AT_FDCWD, argv[1], false, &f, &e);
+	uint64_t stext = strtoull(argv[2], NULL, 16);
 
-	for (int i = 3; i < argc && s.len < DEPTH; i++)
-		frames[s.len++] = K + strtoull(argv[i], NULL, 16) - strtoull(argv[2], NULL, 16) + 1;
 	rc = rc ? rc : capwrite_open(argv[0], true, &w, &e);
+	for (int i = 3; rc == 0 && i < argc && s.len < DEPTH - 1; i++) {
+		char *name = argv[i], *vaddr = strchr(name, '=');
+		uint64_t at = K + strtoull(vaddr ? vaddr + 1 : name, NULL, 16) - stext;
+
+		frames[s.len++] = at + 1;
+		if (vaddr) {
+			*vaddr = '\0';
+			capwrite_ksym(w, &(struct cap_ksym){ at, at + 2, name, "" });
+		}
+	}
 	if (rc == 0) {
+		frames[s.len++] = MODULE_FUNCTION + 0x10;
+		capwrite_ksym(w, &(struct cap_ksym){
+					 MODULE_FUNCTION, MODULE_FUNCTION + 0x1000, "nf_hook", "nf_tables" });
 		put_host_of(w, &f->build_id);
 		put_process(w, 0);
 		capwrite_stack(w, &s);
@@ -301,7 +315,7 @@ static bool flag(const char *flags, char c)
 static void put_ksyms(struct capwrite *w)
 {
 	const struct cap_ksym k[] = { { K + 0x1000, K + 0x2000, "__schedule", "" },
-		{ UINT64_C(0xffffffffc0001000), UINT64_C(0xffffffffc0002000), "nf_hook", "nf_tables" },
+		{ MODULE_FUNCTION, MODULE_FUNCTION + 0x1000, "nf_hook", "nf_tables" },
 		{ UINT64_C(0xffffffffc0003000), UINT64_C(0xffffffffc0004000), "bpf_prog_6deef7357e7b4530",
 			"bpf" } };
 

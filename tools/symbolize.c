@@ -17,7 +17,7 @@ static const struct cli cli = {
 	.synopsis =
 		"[-qv] [-p PID]... [-t TID]... [-c COMM]... [--format=text|json] [--lines] "
 		"[--no-inline] [--no-demangle] [--symfs DIR] [--debug-dir DIR]... [--vmlinux FILE] [-j N] "
-		"[--max-memory SIZE] [--stats] [FILE|-]",
+		"[--max-memory SIZE] [--no-cache] [--stats] [FILE|-]",
 	.help = "Name the addresses of a capture; print its waits in perf script's grammar.\n"
 		"\n"
 		"  -p, --pid PID       only this process (may be repeated, as the next two)\n"
@@ -33,6 +33,7 @@ static const struct cli cli = {
 		"      --vmlinux FILE  the kernel's file with debug information (default: looked for)\n"
 		"  -j, --jobs N        processes that read symbols side by side (default: one a CPU)\n"
 		"      --max-memory N  memory of all of these together (default 2G; K, M, G)\n"
+		"      --no-cache      read all debug information again, and keep nothing of it\n"
 		"      --stats         say where names came from and what took how long\n"
 		"  -q, --quiet         no warnings\n"
 		"  -v, --verbose       say for each file whether it was used\n"
@@ -60,7 +61,7 @@ struct opts {
 	struct words comms, debug_dirs;
 	unsigned int jobs;
 	uint64_t memory_bytes;
-	bool json, lines, no_inline, no_demangle, stats, quiet, verbose;
+	bool json, lines, no_inline, no_demangle, no_cache, stats, quiet, verbose;
 };
 
 struct job {
@@ -202,6 +203,8 @@ static void tell_files(const struct job *j)
 			cli_warn(&cli, "the kernel's debug information is used: '%s'", f.debug);
 		if (f.problem || f.missed)
 			cli_warn(&cli, "the kernel has no lines: %s", f.problem ? f.problem : f.missed);
+		if (f.story)
+			cli_warn(&cli, "the kernel's file is used as far as it goes: %s", f.story);
 	}
 	if (unused && !j->o->verbose)
 		cli_warn(&cli, "%zu file%s could not be used, so %s frames have no names: -v says why",
@@ -302,6 +305,7 @@ static int run(const struct opts *o, int *status, struct err *e)
 						 .demangle = !o->no_demangle,
 						 .inlines = !o->no_inline,
 						 .lines = o->lines || o->json,
+						 .no_cache = o->no_cache,
 						 .jobs = o->jobs,
 						 .memory_bytes = o->memory_bytes,
 						 .debuginfod = true,
@@ -366,6 +370,7 @@ enum {
 	OPT_NO_INLINE,
 	OPT_DEBUG_DIR,
 	OPT_MAX_MEMORY,
+	OPT_NO_CACHE,
 	OPT_STATS,
 	OPT_VMLINUX
 };
@@ -383,6 +388,7 @@ static const struct option longopts[] = {
 	{ "vmlinux", required_argument, NULL, OPT_VMLINUX },
 	{ "jobs", required_argument, NULL, 'j' },
 	{ "max-memory", required_argument, NULL, OPT_MAX_MEMORY },
+	{ "no-cache", no_argument, NULL, OPT_NO_CACHE },
 	{ "stats", no_argument, NULL, OPT_STATS },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
@@ -430,6 +436,8 @@ static bool *switch_of(struct opts *o, int opt)
 		return &o->no_inline;
 	case OPT_LINES:
 		return &o->lines;
+	case OPT_NO_CACHE:
+		return &o->no_cache;
 	case OPT_STATS:
 		return &o->stats;
 	case 'q':

@@ -47,6 +47,11 @@ static void put_times(struct buf *b, const struct modules_stats *s, const char *
 		"%s%" PRIu64 " of %" PRIu64 " units of debug information were read; a process had %" PRIu64
 		" MiB at most\n",
 		prefix, s->units_read, s->units, s->memory_bytes >> 20);
+	if (s->cache_hits || s->cache_misses || s->cache_bad)
+		buftext_printf(b,
+			"%sof answers kept on disk %" PRIu64 " were used, %" PRIu64
+			" were not there, %" PRIu64 " were unusable; %" PRIu64 " are new\n",
+			prefix, s->cache_hits, s->cache_misses, s->cache_bad, s->cache_kept);
 }
 
 void ladder_text(struct buf *b, const struct ladder *l, const struct modules_stats *s, const char *prefix)

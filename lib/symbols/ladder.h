@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ladder - how many frames, distinct addresses and files have their names
- * from where, and what it took. Floor 14.
+ * from where, and what it took. Floor 15.
  */
 #ifndef STACKTOOLS_LADDER_H
 #define STACKTOOLS_LADDER_H

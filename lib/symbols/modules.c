@@ -2,15 +2,13 @@
 #include "modules.h"
 #include "binaries.h"
 #include "now.h"
-#include "symchild.h"
+#include "symread.h"
 #include "vmlinux.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#define MEMORY_DEFAULT (UINT64_C(2) << 30)
-#define MEMORY_LEAST (UINT64_C(64) << 20) /* of a process: less reads nothing */
 #define BATCH 64 /* files that are open at the same time */
 
 struct module {
@@ -38,6 +36,7 @@ struct modules {
 	struct modhits_ask *asks;
 	size_t n_asks, asks_cap;
 	struct modhits hits;
+	struct symkeep *keep; /* NULL = no cache */
 	struct modules_stats stats;
 	size_t done, total; /* files of this run, for progress */
 };
@@ -71,6 +70,8 @@ static int init(struct modules *m, const struct capread *c, const struct modules
 	m->o = *o;
 	m->files = calloc(c->n_files + 1, sizeof(*m->files));
 	m->binaries.where.symfs = -1;
+	if (!o->no_cache)
+		symkeep_open(&m->keep, NULL); /* without it, everything is read */
 	return m->files ? binaries_open(&m->binaries, c, &bo, e) : err_nomem(e, "files");
 }
 
@@ -99,6 +100,7 @@ void modules_close(struct modules *m)
 	}
 	modhits_free(&m->hits);
 	binaries_close(&m->binaries);
+	symkeep_close(m->keep);
 	free(m->files);
 	free(m->asks);
 	free(m);
@@ -200,9 +202,13 @@ static int find_kernel(struct modules *m, struct part *p, struct err *e)
 		mod->missed = mod->missed ? mod->missed : text_or_null(p->kernel.missed);
 		return 0;
 	}
-	if (rc == 0 && !mod->debug)
-		mod->debug = text_or_null(p->kernel.where);
-	return rc ? rc : 1;
+	if (rc)
+		return rc;
+	if (debugfile_has_info(p->kernel.file))
+		mod->debug = mod->debug ? mod->debug : text_or_null(p->kernel.where);
+	else if (!mod->missed && asprintf(&mod->missed, "'%s' has no debug information", p->kernel.where) < 0)
+		mod->missed = NULL;
+	return 1;
 }
 
 static int find_part(struct modules *m, struct part *p, struct err *e)
@@ -258,6 +264,8 @@ static void count(struct modules *m, struct module *mod, const struct symchild_j
 	if (h->story && !mod->story)
 		mod->story = strdup(symanswer_text(&j->answer, h->story));
 	mod->symbols = h->symbols;
+	if (!j->ns) /* kept by an earlier run: it took nothing of this one */
+		return;
 	s->units += h->units;
 	s->units_read += h->units_read;
 	s->ns_symbols += h->ns_symbols;
@@ -315,18 +323,16 @@ static void on_tick(void *ctx)
 
 static void read_all(struct modules *m, struct symchild_job *jobs, size_t n)
 {
-	uint64_t memory = m->o.memory_bytes ? m->o.memory_bytes : MEMORY_DEFAULT, began = now_ns();
-	struct symchild_opts o = {
-		.jobs = m->o.jobs, .seconds = m->o.seconds, .tick = on_tick, .tick_ctx = m
-	};
+	const struct symread r = { .jobs = m->o.jobs,
+		.memory_bytes = m->o.memory_bytes,
+		.seconds = m->o.seconds,
+		.keep = m->keep,
+		.done = on_done,
+		.tick = on_tick,
+		.ctx = m };
+	uint64_t began = now_ns();
 
-	if (!o.jobs)
-		o.jobs = (unsigned int)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
-	o.jobs = MIN(o.jobs, (unsigned int)MAX(memory / MEMORY_LEAST, UINT64_C(1)));
-	o.memory_bytes = memory / o.jobs;
-	for (size_t i = 0; i < n; i++)
-		jobs[i].in.max_bytes = o.memory_bytes / 4 * 3; /* so that it is told before malloc(3) fails */
-	symchild_run(&o, jobs, n, on_done, m, NULL); /* what fails is told by each job */
+	symread_run(&r, jobs, n);
 	m->stats.ns_wall += now_ns() - began;
 }
 
@@ -461,5 +467,13 @@ bool modules_file(const struct modules *m, uint32_t file, struct modules_file *r
 
 void modules_stats(const struct modules *m, struct modules_stats *ret)
 {
+	struct symkeep_stats kept = { 0 };
+
+	if (m->keep)
+		symkeep_stats(m->keep, &kept);
 	*ret = m->stats;
+	ret->cache_hits = kept.hits;
+	ret->cache_misses = kept.misses;
+	ret->cache_kept = kept.kept;
+	ret->cache_bad = kept.bad;
 }

@@ -2,7 +2,7 @@
 /*
  * modules - the files of a capture, and what is asked of them: finding each
  * file, proving it, finding its debug file, and reading the symbols of
- * all addresses of all files at once. Floor 13.
+ * all addresses of all files at once. Floor 14.
  *
  * Addresses are put first (modules_ask()); modules_run() then finds the files
  * (symfile.h, debugfile.h), has their symbols read side by side
@@ -24,6 +24,7 @@ struct modules_opts {
 	bool debuginfod; /* ask the servers of DEBUGINFOD_URLS for debug files */
 	const char *vmlinux; /* the kernel's file with its debug information; NULL = searched for */
 	bool demangle, inlines, lines;
+	bool no_cache; /* neither use nor keep answers on disk (symkeep.h) */
 	unsigned int jobs; /* processes at the same time; 0 = one for each CPU that is online */
 	uint64_t memory_bytes; /* of all of them together; 0 = 2 GiB */
 	unsigned int seconds; /* for each file; 0 = 60 */
@@ -81,6 +82,9 @@ struct modules_stats {
 	uint64_t ns_symbols, ns_units, ns_lines, ns_names; /* what the processes did */
 	uint64_t ns_processes; /* all that they took for files */
 	uint64_t memory_bytes; /* the most that one process had */
+	uint64_t cache_hits,
+		cache_misses; /* answers of files with much debug information, looked for on disk */
+	uint64_t cache_kept, cache_bad; /* new ones; entries that could not be used */
 };
 
 void modules_stats(const struct modules *m, struct modules_stats *ret);

@@ -10,6 +10,7 @@ static const char no_map[] = "no mapping is recorded at this address";
 static const char no_file[] = "anonymous memory: no file has its symbols";
 static const char not_run[] = "its file was not looked into";
 static const char no_ksym[] = "the recording has no symbol for this address";
+static const char no_modules[] = "debug information of kernel modules is not read";
 static const char other_code[] = "other code was at this address at some time of these waits";
 static const char changed[] = "another file was mapped here at some time of these waits";
 
@@ -390,7 +391,10 @@ static void set_calls(struct frame *f, const struct modules_hit *hit)
 		f->offset = a->vaddr + (f->module_offset - hit->offset) - a->start;
 }
 
-/* The kernel's own symbols name it, wherever they are known; its file says the rest. */
+/*
+ * The running kernel's own symbols name a function, wherever they are known: they say what was there when it
+ * was recorded, aliases and boot-time choices included, and so does perf. Its file says the rest.
+ */
 static void set_kernel(struct frame *f, const struct modules_hit *hit)
 {
 	const struct frame named = *f;
@@ -399,7 +403,7 @@ static void set_kernel(struct frame *f, const struct modules_hit *hit)
 	f->module_offset = 0;
 	if (!named.name) {
 		f->offset = f->name && hit->addr->start ? hit->addr->vaddr + 1 - hit->addr->start : 0;
-		f->reason = f->name ? NULL : named.reason;
+		f->reason = f->name ? hit->reason : named.reason;
 		f->module = f->name ? "" : NULL;
 		f->source = f->name ? f->source : FRAME_RAW;
 		return;
@@ -411,14 +415,43 @@ static void set_kernel(struct frame *f, const struct modules_hit *hit)
 	f->no_start = f->unsure = false;
 }
 
+static bool is_module(const char *module)
+{
+	return module && *module && strcmp(module, "bpf") != 0;
+}
+
+/* A frame that has its name from the recording: why it has no line, where the kernel's file is there. */
+static const char *why_no_line(const struct frame *f, const struct modules_hit *hit)
+{
+	if (is_module(f->module))
+		return hit->reason ? no_modules : NULL;
+	if (!hit->addr)
+		return f->module && *f->module ? NULL : hit->reason;
+	switch (hit->addr->reason) {
+	case SYM_R_DEBUG_BAD:
+	case SYM_R_DEBUG_MISSING:
+	case SYM_R_LIMIT:
+		return hit->reason;
+	default:
+		return NULL;
+	}
+}
+
+static void on_kernel_hit(struct frame *f, const struct modules_hit *hit)
+{
+	if (f->name)
+		f->reason = why_no_line(f, hit);
+	if (hit->addr && hit->addr->n_frames)
+		set_kernel(f, hit);
+}
+
 static void on_hit(void *ctx, uint32_t id, const struct modules_hit *hit)
 {
 	struct resolve *r = ctx;
 	struct frame *f = &r->frames[id];
 
 	if (f->kernel) {
-		if (hit->addr && hit->addr->n_frames)
-			set_kernel(f, hit);
+		on_kernel_hit(f, hit);
 		return;
 	}
 	if (f->reason != changed)

@@ -2,7 +2,7 @@
 /*
  * resolve - from a recorded address to a frame: (process, time, address) ->
  * mapping -> file -> symbol; kernel addresses by the capture's own symbols.
- * Floor 14.
+ * Floor 15.
  *
  * In two phases. First every address is put, and gets the number of its
  * frame: what the capture itself knows of it is there at once. Then

@@ -18,6 +18,14 @@
 #include "elffile.h"
 #include "symanswer.h"
 
+/*
+ * Raise it with every change that may change any answer: another name, frame or
+ * line, another order of look-up, another way to demangle. Answers of other versions that
+ * are kept on disk (symkeep.h) are not used. A change of the format of answers changes symcache.c's name,
+ * too.
+ */
+#define SYMLOOK_VERSION 1
+
 struct symlook_dwo {
 	uint64_t id; /* as asked for by symanswer_want() */
 	const struct elffile *file;

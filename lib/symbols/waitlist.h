@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * waitlist - the waits of a capture with their frames, as perf script's text
- * or JSON. Floor 16.
+ * or JSON. Floor 17.
  */
 #ifndef STACKTOOLS_WAITLIST_H
 #define STACKTOOLS_WAITLIST_H

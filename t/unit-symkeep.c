@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tests of symkeep.h: which answers are kept, and for which questions. */
+#include "symkeep.h"
+#include "tap.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/unit-symkeep.XXXXXX";
+
+/* A file that is only what symkeep looks at: identity, build ID, size of debug information. */
+struct made {
+	struct elffile f;
+	struct elffile_section debug;
+	char path[64];
+};
+
+static void make_file(struct made *m, const char *name, uint64_t debug_bytes)
+{
+	*m = (struct made){ .debug = { .type = SHT_PROGBITS, .size = debug_bytes } };
+	snprintf(m->path, sizeof(m->path), "%s/%s", dir, name);
+	m->f.fd = open(m->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	m->f.size = UINT64_C(1) << 30;
+	m->f.sections = &m->debug;
+	m->f.n_sections = 1;
+	m->f.build_id = (struct cap_build_id){ 4, { 1, 2, 3, 4 } };
+}
+
+static void drop_file(struct made *m)
+{
+	if (m->f.fd >= 0)
+		close(m->f.fd);
+	unlink(m->path);
+}
+
+static const uint64_t vaddrs[] = { 0x1000, 0x2000 };
+
+static struct symlook_input ask(const struct elffile *f)
+{
+	return (struct symlook_input){
+		.elf = f, .vaddrs = vaddrs, .n_vaddrs = ARRAY_LEN(vaddrs), .inlines = true
+	};
+}
+
+/* Has K an answer to IN? */
+static bool has(struct symkeep *k, const struct symlook_input *in)
+{
+	struct symanswer view;
+	uint8_t *bytes = NULL;
+	bool got = symkeep_get(k, in, &bytes, &view) && view.head->n_addrs == ARRAY_LEN(vaddrs);
+
+	free(bytes);
+	return got;
+}
+
+/* Is an answer to IN kept? */
+static bool keeps(struct symkeep *k, const struct symlook_input *in)
+{
+	struct symanswer_build b;
+	uint8_t *bytes = NULL;
+	size_t len = 0;
+
+	symanswer_begin(&b);
+	for (size_t i = 0; i < ARRAY_LEN(vaddrs); i++) {
+		const struct symanswer_frame frame = { .name = symanswer_string(&b, "function") };
+
+		symanswer_put(&b,
+			&(struct symanswer_addr){
+				.vaddr = vaddrs[i], .start = vaddrs[i], .source = SYM_SYMTAB },
+			&frame, 1);
+	}
+	if (symanswer_finish(&b, &bytes, &len) == 0)
+		symkeep_put(k, in, bytes, len);
+	symanswer_end(&b);
+	free(bytes);
+	return has(k, in);
+}
+
+static void test_questions(struct tap *t, struct symkeep *k, struct made *m, struct made *other)
+{
+	struct symlook_input in = ask(&m->f);
+	struct symkeep_stats s;
+
+	tap_ok(t, !has(k, &in), "at first there is none");
+	tap_ok(t, keeps(k, &in), "an answer about much debug information is kept");
+	in.lines = true;
+	tap_ok(t, !has(k, &in), "that with lines is another one");
+	in = ask(&m->f);
+	in.demangle = true;
+	tap_ok(t, !has(k, &in), "as is that with names demangled");
+	in = ask(&m->f);
+	in.debug = &other->f;
+	tap_ok(t, !has(k, &in), "and that with a debug file");
+	in.debug = NULL;
+	in.alt = &other->f;
+	tap_ok(t, !has(k, &in), "which is not that with the same file in another place");
+	symkeep_stats(k, &s);
+	tap_ok(t, s.kept == 1 && s.hits == 1 && s.misses == 5 && !s.bad, "all of it is counted");
+	in = ask(&m->f);
+	in.n_vaddrs = 1;
+	in.vaddrs = vaddrs + 1;
+	tap_ok(t, has(k, &in), "a question for fewer addresses has it");
+	in.vaddrs = (const uint64_t[]){ 0x1001 };
+	tap_ok(t, !has(k, &in), "one for others has not");
+}
+
+static void test_worth(struct tap *t, struct symkeep *k, struct made *m, struct made *little)
+{
+	struct symlook_input in = ask(&little->f);
+
+	tap_ok(t, !keeps(k, &in), "little debug information is not worth it");
+	in = ask(&m->f);
+	in.inlines = false;
+	tap_ok(t, !keeps(k, &in), "nor are names by symbol tables");
+	in = ask(&m->f);
+	m->f.build_id.len = 0;
+	tap_ok(t, !keeps(k, &in), "a file without a build ID has no entry");
+	m->f.build_id.len = 4;
+	close(m->f.fd);
+	m->f.fd = -1;
+	tap_ok(t, !keeps(k, &in), "nor have bytes in memory");
+}
+
+static void test_changes(struct tap *t, struct symkeep *k)
+{
+	struct symlook_input in;
+	struct made fresh;
+
+	make_file(&fresh, "fresh", SYMKEEP_BYTES_MIN);
+	in = ask(&fresh.f);
+	tap_ok(t, !keeps(k, &in), "a file that changed since the cache was opened has no entry");
+	drop_file(&fresh);
+}
+
+int main(void)
+{
+	struct made much, little, other;
+	struct symkeep *k = NULL;
+	struct tap t = { 0 };
+	char place[64], command[96];
+
+	if (!mkdtemp(dir))
+		return 2;
+	snprintf(place, sizeof(place), "%s/cache", dir);
+	setenv("STACKTOOLS_CACHE", place, 1);
+	make_file(&much, "much", SYMKEEP_BYTES_MIN);
+	make_file(&little, "little", SYMKEEP_BYTES_MIN - 1);
+	make_file(&other, "other", SYMKEEP_BYTES_MIN);
+	usleep(50000); /* past the next tick of the clock that files are stamped with */
+	if (tap_ok(&t, symkeep_open(&k, NULL) == 0, "the cache is opened")) {
+		test_questions(&t, k, &much, &other);
+		test_worth(&t, k, &much, &little);
+		usleep(50000);
+		test_changes(&t, k);
+	}
+	symkeep_close(k);
+	drop_file(&much);
+	drop_file(&little);
+	drop_file(&other);
+	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	return system(command) == 0 ? tap_done(&t) : 2;
+}
