@@ -56,6 +56,17 @@ static uint64_t use(const struct capread *c)
 	for (size_t i = 0; i < c->n_images; i++)
 		for (size_t k = 0; k < c->images[i].len; k++)
 			sum += c->images[i].bytes[k];
+	for (size_t i = 0; i < c->n_jits; i++)
+		sum += strlen(c->procs[c->jits[i].proc].comm) + strlen(c->jits[i].name) +
+		       strlen(c->jits[i].file);
+	for (size_t i = 0; i < c->n_names; i++) {
+		const struct cap_name *n = capread_name(c, c->names[i].file, c->names[i].offset);
+
+		sum += n == &c->names[i] ? strlen(c->files[n->file].path) : (abort(), 0);
+		for (uint32_t f = 0; f < n->n; f++)
+			sum += strlen(n->frames[f].name) + strlen(n->frames[f].linkage) +
+			       strlen(n->frames[f].file);
+	}
 	for (size_t i = 0; i < c->n_maps; i++)
 		sum += capread_map(c, c->maps[i].proc, c->maps[i].start, 0, UINT64_MAX, NULL)->start;
 	return sum;

@@ -67,6 +67,47 @@ static bool same_stack(const struct cap_stack *a, const struct cap_stack *b)
 	       (!a->n_exact || memcmp(a->exact, b->exact, a->n_exact * sizeof(*a->exact)) == 0);
 }
 
+static bool same_frames(const struct cap_name *a, const struct cap_name *b)
+{
+	for (uint32_t i = 0; i < a->n; i++) {
+		const struct cap_name_frame *x = &a->frames[i], *y = &b->frames[i];
+
+		if (!same(x->name, y->name) || !same(x->linkage, y->linkage) || !same(x->file, y->file) ||
+			x->line != y->line || x->column != y->column)
+			return false;
+	}
+	return true;
+}
+
+static bool is_name(const struct cap_name *a, const struct cap_name *b)
+{
+	return a->file == b->file && a->offset == b->offset && a->symbol_offset == b->symbol_offset &&
+	       a->source == b->source && a->reason == b->reason && a->n == b->n && same_frames(a, b);
+}
+
+static bool is_jit(const struct cap_jit *a, const struct cap_jit *b)
+{
+	return a->proc == b->proc && a->kind == b->kind && a->from_ns == b->from_ns && a->to_ns == b->to_ns &&
+	       a->start == b->start && a->end == b->end && same(a->name, b->name) && same(a->file, b->file) &&
+	       a->line == b->line && a->offset == b->offset;
+}
+
+static bool known_name(const struct cap_name *n)
+{
+	for (size_t i = 0; i < ARRAY_LEN(sample_names); i++)
+		if (is_name(n, &sample_names[i]))
+			return true;
+	return false;
+}
+
+static bool known_jit(const struct cap_jit *j)
+{
+	for (size_t i = 0; i < ARRAY_LEN(sample_jits); i++)
+		if (is_jit(j, &sample_jits[i]))
+			return true;
+	return false;
+}
+
 /* Everything in C is part of what was written, and nothing of it has changed. */
 static const char *find_lie(const struct capread *c, const struct capread *truth)
 {
@@ -93,6 +134,12 @@ static const char *find_lie(const struct capread *c, const struct capread *truth
 			s->max_ns > w->max_ns || s->first_ns < w->first_ns || s->last_ns > w->last_ns)
 			return "sample";
 	}
+	for (size_t i = 0; i < c->n_names; i++)
+		if (!known_name(&c->names[i]))
+			return "name";
+	for (size_t i = 0; i < c->n_jits; i++)
+		if (!known_jit(&c->jits[i]))
+			return "JIT code";
 	return NULL;
 }
 
@@ -170,6 +217,32 @@ static void test_merging(struct tap *t, const struct capread *c)
 	tap_eq_u64(t, capread_counter(c, "waits.recorded"), 8, "the last one");
 	tap_eq_u64(t, capread_counter(c, "lost.ring_full"), UINT64_MAX, "of any size");
 	tap_eq_u64(t, capread_counter(c, "lost"), 0, "an absent one is 0");
+}
+
+static void test_names(struct tap *t, const struct capread *c)
+{
+	static const size_t order[] = { 4, 3, 2, 0 };
+	bool fine = c->n_jits == ARRAY_LEN(order);
+
+	for (size_t i = 0; i < ARRAY_LEN(order) && fine; i++)
+		fine = is_jit(&c->jits[i], &sample_jits[order[i]]);
+	tap_ok(t, fine, "JIT code comes back by process, address, time and kind; the last of a key");
+	tap_ok(t,
+		c->n_names == 3 && is_name(&c->names[0], &sample_names[3]) &&
+			is_name(&c->names[1], &sample_names[2]) && is_name(&c->names[2], &sample_names[0]),
+		"names come back by file and offset, the last of a key, in every field");
+	tap_ok(t,
+		capread_name(c, 0, 0x1233) == &c->names[0] && capread_name(c, 0, 0x1234) == &c->names[1] &&
+			capread_name(c, 1, UINT64_MAX) == &c->names[2],
+		"names are found");
+	tap_ok(t,
+		!capread_name(c, 0, 0x1232) && !capread_name(c, 0, 0x1235) && !capread_name(c, 1, 0x1234) &&
+			!capread_name(c, 2, 0) && !capread_name(c, UINT32_MAX, UINT64_MAX),
+		"those that are not there are not");
+	tap_ok(t,
+		c->names[1].frames[1].file == c->names[1].frames[2].file &&
+			c->names[0].frames[0].name == c->names[0].frames[0].linkage,
+		"a string that comes again is there once");
 }
 
 static const char *ksym(const struct capread *c, uint64_t addr)
@@ -427,6 +500,15 @@ static void test_references(struct tap *t, const struct edge *edge)
 		capcodec_put_proc(&f_, &sample_procs[0]));
 	REFUSED("a file id out of order", CAPCODEC_FILE, "id out of order",
 		capcodec_put_file(&f_, &sample_files[2]));
+	REFUSED("JIT code of no process", CAPCODEC_JIT, "process that is not there",
+		buf_put(&f_, "\1\1\0\0\1\1\0\0\0", 9));
+	REFUSED("JIT code of no name", CAPCODEC_JIT, "string that is not there",
+		buf_put(&f_, "\0\1\0\0\1\1\1\0\0", 9));
+	REFUSED("a name in no file", CAPCODEC_NAME, "file that is not there",
+		buf_put(&f_, "\1\0\0\0\0\0", 6));
+	REFUSED("a frame of no name", CAPCODEC_NAME, "string that is not there",
+		buf_put(&f_, "\0\0\0\0\0\1\1\0\0\0\0", 11));
+	REFUSED("a string id out of order", CAPCODEC_STRING, "id out of order", buf_put(&f_, "\1\1a\0", 4));
 	REFUSED("an empty kernel symbol", CAPCODEC_KSYM, "malformed",
 		capcodec_put_ksym(&f_, &(struct cap_ksym){ 5, 5, "", "" }));
 }
@@ -466,6 +548,17 @@ static void test_malformed(struct tap *t, const struct edge *edge)
 		buf_put(&f_, "\377\377\377\377\377\377\377\377\377\177", 10));
 	REFUSED("a number of more than 32 bits", CAPCODEC_THREAD, "malformed", buf_put(&f_, "\0", 1),
 		buf_uleb(&f_, UINT64_C(1) << 32), buf_put(&f_, "\0\0\0", 3));
+	REFUSED("a string of names with a NUL inside", CAPCODEC_STRING, "malformed",
+		buf_put(&f_, "\0\2a\0\0", 5));
+	REFUSED("empty JIT code", CAPCODEC_JIT, "malformed", buf_put(&f_, "\0\1\0\0\1\0\0\0\0", 9));
+	REFUSED("JIT code that passes the last address", CAPCODEC_JIT, "malformed",
+		buf_put(&f_, "\0\1\0\0\2", 5), buf_uleb(&f_, UINT64_MAX), buf_put(&f_, "\0\0\0", 3));
+	REFUSED("more frames of a name than bytes", CAPCODEC_NAME, "malformed",
+		buf_put(&f_, "\0\0\0\0\0\2\0\0\0\0\0\0\0\0\0", 15));
+	REFUSED("an absurd number of frames of a name", CAPCODEC_NAME, "malformed",
+		buf_put(&f_, "\0\0\0\0\0", 5), buf_uleb(&f_, UINT32_MAX));
+	REFUSED("a source of a name of more than a byte", CAPCODEC_NAME, "malformed",
+		buf_put(&f_, "\0\0\0\200\2\0\0", 7));
 	REFUSED("a record longer than its block", CAPCODEC_FLUSH, "behind its block", buf_uleb(&p_, 100));
 }
 
@@ -670,7 +763,7 @@ static void test_header(struct tap *t, const struct whole *w)
 		{ 0, 1, "\177", "not a capture" },
 		{ 8, 4, "\1\2\3\4", "other byte order" },
 		{ 12, 4, "\377\377\377\377", "header is damaged" },
-		{ 18, 1, "\2", "header is damaged" },
+		{ 18, 1, "\7", "header is damaged" },
 	};
 	uint8_t later[CAPBLOCK_HEADER_LEN + 8];
 	struct err e;
@@ -690,7 +783,7 @@ static void test_header(struct tap *t, const struct whole *w)
 	later[16] = CAPBLOCK_MAJOR + 1;
 	seal(later, CAPBLOCK_HEADER_LEN - 4, NULL, 0);
 	tap_ok(t,
-		capread_parse(later, CAPBLOCK_HEADER_LEN, &c, &e) == -EINVAL && strstr(e.msg, "format 2.1") &&
+		capread_parse(later, CAPBLOCK_HEADER_LEN, &c, &e) == -EINVAL && strstr(e.msg, "format 2.2") &&
 			strstr(e.hint, "newer"),
 		"refused: a greater major version");
 	memset(later, 0, sizeof(later));
@@ -728,6 +821,7 @@ int main(int argc, char **argv)
 	test_round_trip(&t, w.truth);
 	test_merging(&t, w.truth);
 	test_ksyms(&t, w.truth);
+	test_names(&t, w.truth);
 	test_map(&t, w.truth);
 	test_header(&t, &w);
 	test_cuts(&t, &w);

@@ -274,6 +274,15 @@ static void test_bad_records(struct tap *t)
 	w = with_stacks();
 	capwrite_ksym(w, &(struct cap_ksym){ 3, 2, "", "" });
 	refused(t, w, "kernel symbol ends", "a kernel symbol that ends before it begins");
+	w = with_stacks();
+	capwrite_jit(w, &(struct cap_jit){ .start = 2, .end = 2, .name = "", .file = "" });
+	refused(t, w, "JIT code ends", "an empty piece of JIT code");
+	w = with_stacks();
+	capwrite_jit(w, &(struct cap_jit){ .proc = 1, .start = 2, .end = 3, .name = "", .file = "" });
+	refused(t, w, "process that was not written", "JIT code of a process that was not written");
+	w = with_stacks();
+	capwrite_name(w, &(struct cap_name){ .file = 1 });
+	refused(t, w, "file that was not written", "a name in a file that was not written");
 }
 
 /* --- much --- */
@@ -327,6 +336,39 @@ static void test_split(struct tap *t)
 	unlink(p);
 }
 
+/* One name for each of many addresses: the strings do not come again. */
+static void test_strings(struct tap *t)
+{
+	static const struct cap_name_frame frames[] = { { "a_function_of_some_length",
+		"a_function_of_some_length", "/usr/src/project/with/a/path/file.c", 1000, 0 } };
+	const char *p = in_dir("strings");
+	const uint32_t n = 100000;
+	struct capwrite *w;
+	struct capread *c;
+	bool fine = true;
+
+	if (capwrite_open(p, false, &w, NULL) != 0)
+		abort();
+	capwrite_file(w, &sample_files[0]);
+	for (uint32_t i = 0; i < n; i++) {
+		capwrite_name(w, &(struct cap_name){ .offset = i, .n = 1, .frames = frames });
+		if (i == n / 2 && capwrite_flush(w, MONO, NULL) != 0)
+			abort();
+	}
+	if (capwrite_finish(w, &sample_trailer, NULL) != 0)
+		abort();
+	capwrite_close(w);
+	tap_ok(t, size_of(p) < 20 * (off_t)n, "names that come again take a few bytes each");
+	c = load(p);
+	if (!c)
+		abort();
+	for (uint32_t i = 0; i < c->n_names; i++)
+		fine &= c->names[i].offset == i && strcmp(c->names[i].frames[0].file, frames[0].file) == 0;
+	tap_ok(t, fine && c->complete && c->n_names == n, "and come back over blocks and flushes");
+	capread_free(c);
+	unlink(p);
+}
+
 /* --- the bytes --- */
 
 /* clang-format off */
@@ -334,8 +376,8 @@ static const uint8_t golden[] = {
 	0x89, 's', 't', 'k', 'c', 'a', 'p', '\n',	/* magic */
 	4, 3, 2, 1,					/* byte order mark */
 	24, 0, 0, 0,					/* length of this header */
-	1, 0, 1, 0,					/* version 1.1 */
-	0x4e, 0xd8, 0x1c, 0xa7,				/* checksum of the 20 bytes before */
+	1, 0, 2, 0,					/* version 1.2 */
+	0xd7, 0x70, 0xfb, 0x93,				/* checksum of the 20 bytes before */
 
 	'S', 'b', 'l', 'k',				/* sync */
 	2, 0, 0, 0,					/* type: options; flags */
@@ -482,6 +524,7 @@ int main(void)
 	test_sticky(&t);
 	test_bad_records(&t);
 	test_split(&t);
+	test_strings(&t);
 	test_golden(&t);
 	tap_ok(&t, WTERMSIG(broken_pipe(false)) == SIGPIPE,
 		"a reader that is gone ends the writer by SIGPIPE");

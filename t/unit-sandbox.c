@@ -537,6 +537,54 @@ static void needs_its_descriptor(struct tap *t)
 	tap_eq_u64(t, status, 0, "without a descriptor to keep it is refused");
 }
 
+static bool is_open(int fd)
+{
+	char byte;
+
+	return pread(fd, &byte, 1, 0) >= 0 || errno != EBADF;
+}
+
+/* Each of four files, which the caller had in places that overlap those they go to, says where it belongs. */
+static int keep_four(void)
+{
+	struct sandbox_opts o = {
+		.parent = getppid(), .comm = "x", .memory_bytes = MEMORY, .file_bytes = FILE_BYTES
+	};
+	int more[3], bad = 0;
+
+	for (int i = 3; i >= 0; i--) { /* the last one is where the first one goes */
+		char byte = (char)('0' + i);
+		int fd = a_file();
+
+		if (fd < 0 || write(fd, &byte, 1) != 1)
+			return 98;
+		*(i ? &more[i - 1] : &o.keep_fd) = fd;
+	}
+	o.more_fds = more;
+	o.n_more = ARRAY_LEN(more);
+	if (sandbox_enter(&o, NULL) != 0)
+		return 99;
+	for (int i = 0; i < 4; i++) {
+		char byte = 0;
+
+		bad |= pread(SANDBOX_FD + i, &byte, 1, 0) != 1 || byte != '0' + i ? 1 << i : 0;
+	}
+	return bad | (is_open(SANDBOX_FD + 4) ? 16 : 0);
+}
+
+static void keeps_several(struct tap *t)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		closefrom(3);
+		leave(keep_four());
+	}
+	tap_eq_u64(t, (uint64_t)end(pid), 0, "several descriptors are kept, in their order, and no others");
+}
+
 /* The same, by somebody who is not root. */
 static void works_for_users(struct tap *t)
 {
@@ -578,6 +626,7 @@ int main(void)
 	holds_no_descriptors(&t);
 	ends_with_parent(&t);
 	needs_its_descriptor(&t);
+	keeps_several(&t);
 	works_for_users(&t);
 	return tap_done(&t);
 }

@@ -164,9 +164,9 @@ static void show_totals(struct out *o, const struct capread *c, const struct cap
 	put_label(o, "holds");
 	out_printf(o,
 		"%zu processes, %zu threads, %zu distinct stacks, %zu samples, %zu mappings of %zu files, "
-		"%zu kernel symbols\n",
+		"%zu kernel symbols, %zu names, %zu pieces of JIT code\n",
 		c->n_procs, st->total.threads, st->total.stacks, c->n_samples, c->n_maps, c->n_files,
-		c->n_ksyms);
+		c->n_ksyms, c->n_names, c->n_jits);
 }
 
 /* A process's number as it sees itself, and what else is odd about it. */

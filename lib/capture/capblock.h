@@ -13,7 +13,7 @@
 #define CAPBLOCK_MAGIC "\211stkcap\n" /* 8 bytes, no NUL */
 #define CAPBLOCK_MAGIC_LEN 8
 #define CAPBLOCK_MAJOR 1
-#define CAPBLOCK_MINOR 1 /* since 1.1 stacks tell which frames are exact */
+#define CAPBLOCK_MINOR 2 /* 1.1: stacks tell which frames are exact; 1.2: strings, JIT code, names */
 #define CAPBLOCK_HEADER_LEN 24 /* of the file header of this version */
 #define CAPBLOCK_HEADER_MAX 4096 /* of any version */
 #define CAPBLOCK_SYNC 0x6b6c6253 /* "Sblk" */

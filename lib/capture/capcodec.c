@@ -5,7 +5,7 @@ const char *capcodec_type_name(unsigned int type)
 {
 	static const char *const names[CAPCODEC_TYPES] = { "unknown", "host", "options", "files", "processes",
 		"threads", "maps", "images", "kernel symbols", "stacks", "samples", "counters", "flush",
-		"trailer" };
+		"trailer", "JIT code", "names", "strings" };
 
 	return type < CAPCODEC_TYPES ? names[type] : names[0];
 }

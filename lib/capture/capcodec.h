@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capcodec - the bytes of a capture's records: the one place that knows
- * them, for the writer and the reader alike. docs/capture.5 describes the
- * format. Floor 2.
+ * them (with capnames.h), for the writer and the reader alike. docs/capture.5
+ * describes the format. Floor 2.
  *
  * A block (capblock.h) has records of one type; a record is its length in
  * bytes (uleb) and its fields. A record may hold more fields than are known
@@ -34,6 +34,9 @@ enum capcodec_type {
 	CAPCODEC_COUNTER = 11,
 	CAPCODEC_FLUSH = 12,
 	CAPCODEC_TRAILER = 13,
+	CAPCODEC_JIT = 14, /* this and the next two: capnames.h */
+	CAPCODEC_NAME = 15,
+	CAPCODEC_STRING = 16,
 	CAPCODEC_TYPES /* one more than the last */
 };
 

@@ -75,6 +75,8 @@ static void put_totals(struct json *j, const struct capread *c, const struct cap
 	json_u64(j, "files", c->n_files);
 	json_u64(j, "images", c->n_images);
 	json_u64(j, "kernel_symbols", c->n_ksyms);
+	json_u64(j, "names", c->n_names);
+	json_u64(j, "jit", c->n_jits);
 	json_end(j, '}');
 }
 

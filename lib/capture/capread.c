@@ -105,6 +105,8 @@ static void show(struct load *l)
 	c->stacks = s->stacks, c->n_stacks = s->n.stacks;
 	c->samples = s->samples, c->n_samples = s->n.samples;
 	c->counters = s->counters, c->n_counters = s->n.counters;
+	c->jits = s->names.jits, c->n_jits = s->names.n.jits;
+	c->names = s->names.names, c->n_names = s->names.n.names;
 }
 
 static void judge(struct load *l, struct capdamage *d, const uint8_t *bytes, size_t len)
@@ -217,6 +219,24 @@ const struct cap_ksym *capread_ksym(const struct capread *c, uint64_t addr)
 			hi = mid;
 	}
 	return lo && addr < c->ksyms[lo - 1].end ? &c->ksyms[lo - 1] : NULL;
+}
+
+const struct cap_name *capread_name(const struct capread *c, uint32_t file, uint64_t offset)
+{
+	size_t lo = 0, hi = c->n_names;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct cap_name *n = &c->names[mid];
+
+		if (n->file < file || (n->file == file && n->offset < offset))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == c->n_names || c->names[lo].file != file || c->names[lo].offset != offset)
+		return NULL;
+	return &c->names[lo];
 }
 
 static int thread_cmp(const struct cap_thread *t, uint32_t proc, uint32_t tid)

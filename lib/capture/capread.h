@@ -25,8 +25,10 @@ struct capread {
 	struct cap_stack *stacks; /* index = id */
 	struct cap_sample *samples; /* merged by key: one for each (proc, tid, stacks, state, flags) */
 	struct cap_counter *counters; /* the last value of each name */
+	struct cap_jit *jits; /* sorted by proc, start, from_ns, kind */
+	struct cap_name *names; /* sorted by file, offset; one of each */
 	size_t n_options, n_procs, n_threads, n_files, n_maps, n_images, n_ksyms, n_stacks, n_samples,
-		n_counters;
+		n_counters, n_jits, n_names;
 
 	bool complete; /* the trailer was there and nothing was damaged */
 	struct cap_trailer trailer; /* zero and "" when there was none */
@@ -52,6 +54,9 @@ void capread_free(struct capread *c); /* NULL is fine */
 
 /* The symbol that covers kernel address ADDR, or NULL. */
 const struct cap_ksym *capread_ksym(const struct capread *c, uint64_t addr);
+
+/* What was stored of the byte at OFFSET of file FILE, or NULL. O(log n). */
+const struct cap_name *capread_name(const struct capread *c, uint32_t file, uint64_t offset);
 
 /* The name of a thread, or NULL. */
 const struct cap_thread *capread_thread(const struct capread *c, uint32_t proc, uint32_t tid);

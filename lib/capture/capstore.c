@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capstore.h"
 #include "capcodec.h"
+#include "sortlast.h"
 
 #include <errno.h>
 #include <string.h>
 
 static const char malformed[] = "a malformed record";
-static const char no_memory[] = ""; /* told from the others by its address */
+static const char no_memory[] = ""; /* capnames' too */
 
 /* Room for N in an array that has its room in the field of the same name. */
 #define ROOM(s, array, count) (base_grow(&(s)->array, &(s)->room.array, (count), sizeof(*(s)->array)) == 0)
@@ -189,6 +190,12 @@ static const char *take_record(
 		return take_flush(s, r);
 	case CAPCODEC_TRAILER:
 		return take_trailer(s, r);
+	case CAPCODEC_JIT:
+		return capnames_take_jit(&s->names, r, s->n.procs);
+	case CAPCODEC_NAME:
+		return capnames_take_name(&s->names, r, s->n.files);
+	case CAPCODEC_STRING:
+		return capnames_take_string(&s->names, r);
 	default:
 		return "a record of an unknown type";
 	}
@@ -306,6 +313,7 @@ static bool merge_pending(struct capstore *s)
 /* What a block changes besides the arrays, whose counts are in n. */
 struct before {
 	struct capstore_counts n;
+	struct capnames_counts names;
 	struct cap_host host;
 	struct cap_trailer trailer;
 	uint64_t last_flush_ns;
@@ -315,6 +323,7 @@ struct before {
 static void put_back(struct capstore *s, const struct before *b)
 {
 	s->n = b->n;
+	s->names.n = b->names;
 	s->host = b->host;
 	s->trailer = b->trailer;
 	s->last_flush_ns = b->last_flush_ns;
@@ -324,7 +333,7 @@ static void put_back(struct capstore *s, const struct before *b)
 
 int capstore_take(struct capstore *s, const struct capblock *b, const uint8_t *payload, const char **wrong)
 {
-	const struct before before = { s->n, s->host, s->trailer, s->last_flush_ns, s->has_host,
+	const struct before before = { s->n, s->names.n, s->host, s->trailer, s->last_flush_ns, s->has_host,
 		s->has_trailer };
 	struct rd r = rd_init(payload, b->len), record;
 	struct capcodec_state state = { 0 };
@@ -338,7 +347,7 @@ int capstore_take(struct capstore *s, const struct capblock *b, const uint8_t *p
 	if (complaint) {
 		put_back(s, &before);
 		*wrong = complaint;
-		return complaint == no_memory ? -ENOMEM : -EBADMSG;
+		return !*complaint ? -ENOMEM : -EBADMSG;
 	}
 	return merge_pending(s) ? 0 : -ENOMEM;
 }
@@ -366,43 +375,6 @@ static int ksym_cmp(const void *a, const void *b)
 	return CMP(x->start, y->start);
 }
 
-struct order {
-	int (*cmp)(const void *a, const void *b);
-};
-
-/* Sorts pointers into the array, so that equal elements stay in file order. */
-static int by_order(const void *a, const void *b, void *order)
-{
-	const char *x = *(const char *const *)a, *y = *(const char *const *)b;
-	int c = ((const struct order *)order)->cmp(x, y);
-
-	return c ? c : CMP(x, y);
-}
-
-/* Sort the *N elements of SIZE bytes at *ARRAY; of equal ones the last stays. */
-static int sort_keep_last(void *array, size_t *n, size_t size, int (*cmp)(const void *a, const void *b))
-{
-	char **base = array, *sorted = calloc(*n + 1, size);
-	_cleanup_free_ const char **p = calloc(*n + 1, sizeof(const char *));
-	struct order order = { cmp };
-	size_t kept = 0;
-
-	if (!sorted || !p) {
-		free(sorted);
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < *n; i++)
-		p[i] = *base + i * size;
-	qsort_r(p, *n, sizeof(*p), by_order, &order);
-	for (size_t i = 0; i < *n; i++)
-		if (i + 1 == *n || cmp(p[i], p[i + 1]) != 0)
-			memcpy(sorted + kept++ * size, p[i], size);
-	free(*base);
-	*base = sorted;
-	*n = kept;
-	return 0;
-}
-
 static void point_stacks(struct capstore *s)
 {
 	size_t frame = 0, exact = 0;
@@ -418,9 +390,10 @@ static void point_stacks(struct capstore *s)
 int capstore_settle(struct capstore *s)
 {
 	point_stacks(s);
-	if (sort_keep_last(&s->threads, &s->n.threads, sizeof(*s->threads), thread_cmp) != 0 ||
-		sort_keep_last(&s->counters, &s->n.counters, sizeof(*s->counters), counter_cmp) != 0 ||
-		sort_keep_last(&s->ksyms, &s->n.ksyms, sizeof(*s->ksyms), ksym_cmp) != 0)
+	if (sortlast(&s->threads, &s->n.threads, sizeof(*s->threads), thread_cmp) != 0 ||
+		sortlast(&s->counters, &s->n.counters, sizeof(*s->counters), counter_cmp) != 0 ||
+		sortlast(&s->ksyms, &s->n.ksyms, sizeof(*s->ksyms), ksym_cmp) != 0 ||
+		capnames_settle(&s->names) != 0)
 		return -ENOMEM;
 	for (size_t i = 1; i < s->n.ksyms; i++)
 		s->ksyms[i - 1].end = MIN(s->ksyms[i - 1].end, s->ksyms[i].start);
@@ -450,4 +423,5 @@ void capstore_free(struct capstore *s)
 	free(s->exact);
 	free(s->pending);
 	free(s->slots);
+	capnames_free(&s->names);
 }

@@ -10,6 +10,7 @@
 #define STACKTOOLS_CAPSTORE_H
 
 #include "capblock.h"
+#include "capnames.h"
 
 /* Elements of each array; as `room`, allocated ones. */
 struct capstore_counts {
@@ -33,6 +34,7 @@ struct capstore {
 	uint8_t *kinds; /* of each stack: what every sample asks for fits into a cache */
 	uint64_t *frames; /* of all stacks in order */
 	uint32_t *exact; /* likewise: numbers of exact frames */
+	struct capnames names;
 	struct cap_trailer trailer;
 	uint64_t last_flush_ns;
 	bool has_host, has_trailer;
@@ -54,7 +56,7 @@ int capstore_take(struct capstore *s, const struct capblock *b, const uint8_t *p
 
 /*
  * After the last block: threads sorted by process and tid, counters by name,
- * kernel symbols by start, the last record of each key alone; symbols cut
+ * kernel symbols by start, the last record of each key alone; names settled; symbols cut
  * where the next one begins; what the stacks point to set. 0 or -ENOMEM.
  */
 int capstore_settle(struct capstore *s);

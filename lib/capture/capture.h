@@ -116,7 +116,12 @@ struct cap_ksym {
 	const char *module; /* "" = the kernel itself, "bpf" = a BPF program */
 };
 
-/* A piece of code that a JIT compiler named, of those in which frames were seen. */
+/*
+ * A piece of code that a JIT compiler named, of those in which frames were
+ * seen: one function, and where lines are told one line of it. What a newer one
+ * has overwritten is no part of it, so pieces of a process are disjoint in
+ * address or in time.
+ */
 enum cap_jit_kind { CAP_JIT_PERFMAP = 1, CAP_JIT_JITDUMP = 2 };
 struct cap_jit {
 	uint32_t proc;
@@ -125,7 +130,8 @@ struct cap_jit {
 	uint64_t start, end; /* addresses, end exclusive */
 	const char *name;
 	const char *file; /* source, "" = not told */
-	uint32_t line;
+	uint32_t line; /* 0 = not told */
+	uint64_t offset; /* of start, from the function's first byte */
 };
 
 /*

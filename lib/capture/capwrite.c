@@ -3,6 +3,8 @@
 #include "capblock.h"
 #include "capcodec.h"
 #include "capfile.h"
+#include "capnames.h"
+#include "intern.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -37,15 +39,17 @@ struct capwrite {
 	uint64_t bytes;
 	uint32_t seq;
 	struct ids procs, files, stacks;
+	struct intern strings; /* those that were written: the id is that of the record */
 	struct capcodec_state state;
 	struct buf scratch; /* one record, until its length is known */
+	struct buf string; /* likewise, while another record is made */
 	struct queue queues[CAPCODEC_TYPES];
 };
 
 /* A reader refers backwards only. */
 static const unsigned char order[] = { CAPCODEC_HOST, CAPCODEC_OPTION, CAPCODEC_FILE, CAPCODEC_PROC,
 	CAPCODEC_THREAD, CAPCODEC_MAP, CAPCODEC_IMAGE, CAPCODEC_KSYM, CAPCODEC_STACK, CAPCODEC_SAMPLE,
-	CAPCODEC_COUNTER, CAPCODEC_FLUSH, CAPCODEC_TRAILER };
+	CAPCODEC_STRING, CAPCODEC_JIT, CAPCODEC_NAME, CAPCODEC_COUNTER, CAPCODEC_FLUSH, CAPCODEC_TRAILER };
 
 /* --- records into queues --- */
 
@@ -87,21 +91,26 @@ static struct buf *begin_record(struct capwrite *w)
 	return &w->scratch;
 }
 
-static void end_record(struct capwrite *w, enum capcodec_type type)
+static void queue_record(struct capwrite *w, enum capcodec_type type, const struct buf *record)
 {
 	struct queue *q = &w->queues[type];
 
-	if (w->scratch.len > CAPBLOCK_PAYLOAD_MAX / 2)
+	if (record->len > CAPWRITE_RECORD_MAX)
 		refuse(w, "a record is too long for any block");
-	if (w->scratch.failed)
+	if (record->failed)
 		q->records.failed = true;
-	buf_uleb(&q->records, w->scratch.len);
-	buf_put(&q->records, w->scratch.p, w->scratch.len);
+	buf_uleb(&q->records, record->len);
+	buf_put(&q->records, record->p, record->len);
 	if (q->records.len - q->open_from >= CAPBLOCK_PAYLOAD_GOAL) {
 		cut(q);
 		if (type == CAPCODEC_SAMPLE)
 			w->state = (struct capcodec_state){ 0 };
 	}
+}
+
+static void end_record(struct capwrite *w, enum capcodec_type type)
+{
+	queue_record(w, type, &w->scratch);
 }
 
 void capwrite_host(struct capwrite *w, const struct cap_host *h)
@@ -194,6 +203,43 @@ void capwrite_counter(struct capwrite *w, const struct cap_counter *c)
 {
 	capcodec_put_counter(begin_record(w), c);
 	end_record(w, CAPCODEC_COUNTER);
+}
+
+/* What stands for TEXT; a new one is written first, while a record that needs it is under way. */
+static uint64_t string_ref(void *writer, const char *text)
+{
+	struct capwrite *w = writer;
+	uint32_t known = (uint32_t)w->strings.n, id;
+
+	if (!text || !*text)
+		return 0;
+	id = intern_put(&w->strings, text, strlen(text));
+	if (id == INTERN_NONE) {
+		w->scratch.failed = true;
+		return 0;
+	}
+	if (id == known) {
+		buf_reset(&w->string);
+		capnames_put_string(&w->string, id, text);
+		queue_record(w, CAPCODEC_STRING, &w->string);
+	}
+	return (uint64_t)id + 1;
+}
+
+void capwrite_jit(struct capwrite *w, const struct cap_jit *j)
+{
+	refer(&w->procs, j->proc);
+	if (j->start >= j->end)
+		refuse(w, "a piece of JIT code ends before it begins");
+	capnames_put_jit(begin_record(w), j, string_ref, w);
+	end_record(w, CAPCODEC_JIT);
+}
+
+void capwrite_name(struct capwrite *w, const struct cap_name *n)
+{
+	refer(&w->files, n->file);
+	capnames_put_name(begin_record(w), n, string_ref, w);
+	end_record(w, CAPCODEC_NAME);
 }
 
 /* --- queues into the file --- */
@@ -436,5 +482,7 @@ void capwrite_close(struct capwrite *w)
 		free(w->queues[i].cuts);
 	}
 	buf_free(&w->scratch);
+	buf_free(&w->string);
+	intern_free(&w->strings);
 	free(w);
 }

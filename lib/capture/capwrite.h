@@ -10,8 +10,8 @@
  * that did fit stay, and a torn one is taken back where the file allows it.
  *
  * Ids that are not 0, 1, 2 ..., a reference to what was not written by the
- * time of a flush, and a mapping or kernel symbol that is empty would make a
- * file that no reader takes: the flush gives -EINVAL and says which.
+ * time of a flush, and a mapping, kernel symbol or piece of JIT code that is
+ * empty would make a file that no reader takes: the flush gives -EINVAL and says which.
  */
 #ifndef STACKTOOLS_CAPWRITE_H
 #define STACKTOOLS_CAPWRITE_H
@@ -20,6 +20,8 @@
 #include "err.h"
 
 struct capwrite;
+
+#define CAPWRITE_RECORD_MAX (32 << 20) /* bytes: a longer record is refused */
 
 /*
  * PATH "-" is stdout. A regular file is created with mode 0600 and never
@@ -43,6 +45,8 @@ void capwrite_ksym(struct capwrite *w, const struct cap_ksym *s);
 void capwrite_stack(struct capwrite *w, const struct cap_stack *s);
 void capwrite_sample(struct capwrite *w, const struct cap_sample *s);
 void capwrite_counter(struct capwrite *w, const struct cap_counter *c);
+void capwrite_jit(struct capwrite *w, const struct cap_jit *j);
+void capwrite_name(struct capwrite *w, const struct cap_name *n);
 
 /* Write everything so far and a flush record. -ENOSPC and the like, with the story. */
 int capwrite_flush(struct capwrite *w, uint64_t time_ns, struct err *e);

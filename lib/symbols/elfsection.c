@@ -141,13 +141,18 @@ static int load(const struct elffile *f, const struct elffile_section *s, bool z
 	return rc;
 }
 
+static bool occupies(const struct elffile_section *s)
+{
+	return s->type != SHT_NOBITS && s->type != SHT_NULL;
+}
+
 static const struct elffile_section *find(
 	const struct elffile *f, const struct elfsection_names *names, const char *name, bool *z)
 {
 	for (size_t i = 0; i < f->n_sections; i++) {
 		const struct elffile_section *s = &f->sections[i];
 
-		if (s->type != SHT_NOBITS && s->type != SHT_NULL && is_named(name_of(names, s), name, z))
+		if (occupies(s) && is_named(name_of(names, s), name, z))
 			return s;
 	}
 	return NULL;
@@ -161,6 +166,17 @@ const struct elffile_section *elfsection_find(
 
 	*packed = s && (z || s->flags & SHF_COMPRESSED);
 	return s;
+}
+
+bool elfsection_has(const struct elffile *f, const struct elfsection_names *names, const char *name)
+{
+	bool z;
+
+	for (size_t i = 0; i < f->n_sections; i++)
+		if (occupies(&f->sections[i]) && f->sections[i].size &&
+			is_named(name_of(names, &f->sections[i]), name, &z))
+			return true;
+	return false;
 }
 
 int elfsection_load(const struct elffile *f, const struct elfsection_names *names, const char *name,

@@ -27,6 +27,9 @@ struct elfsection_names {
 int elfsection_names(const struct elffile *f, struct elfsection_names *ret, struct err *e);
 void elfsection_names_free(struct elfsection_names *n);
 
+/* Is there a section NAME (".debug_frame"; ".zdebug_frame" too) that occupies room in the file? */
+bool elfsection_has(const struct elffile *f, const struct elfsection_names *names, const char *name);
+
 /*
  * The header of the section NAME, by the rules of elfsection_load(); NULL = none.
  * *PACKED: its bytes in the file are compressed.

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elfsym.h"
 
+#include "elfcode.h"
+
 #include <elf.h>
-#include <endian.h>
 #include <errno.h>
-#include <string.h>
 
 #define GAP UINT32_MAX
-#define SYMBOLS_MAX (UINT32_MAX / 4)
 
 /* One symbol table with its strings, as in the file. */
 struct table {
@@ -18,17 +17,11 @@ struct table {
 
 struct elfsym {
 	struct table tables[2]; /* .symtab, .dynsym */
+	struct elfcode_spans spans;
 	bool is64;
 	uint64_t *starts; /* of the ranges, ascending; a range ends where the next one starts */
 	uint32_t *owners; /* index of the symbol that names it, or GAP */
 	size_t n;
-};
-
-struct symbol {
-	uint64_t value, size;
-	uint32_t name;
-	uint16_t shndx;
-	uint8_t type;
 };
 
 /* A symbol that can name code, while the ranges are built. */
@@ -44,48 +37,10 @@ struct funcs {
 	size_t n;
 };
 
-/* An executable section. */
-struct span {
-	uint64_t start, end;
-};
-
-static uint32_t le32(const uint8_t *p)
+/* I is in range. */
+static struct elfcode_symbol get_symbol(const struct elfsym *s, const struct table *t, size_t i)
 {
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return le32toh(v);
-}
-
-static uint64_t le64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return le64toh(v);
-}
-
-static size_t sym_size(bool is64)
-{
-	return is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
-}
-
-/* Layouts of Elf64_Sym and Elf32_Sym; I is in range. */
-static struct symbol get_symbol(const struct elfsym *s, const struct table *t, size_t i)
-{
-	const uint8_t *p = t->syms + i * sym_size(s->is64);
-
-	if (s->is64)
-		return (struct symbol){ .name = le32(p),
-			.type = p[4] & 15,
-			.shndx = (uint16_t)(p[6] | p[7] << 8),
-			.value = le64(p + 8),
-			.size = le64(p + 16) };
-	return (struct symbol){ .name = le32(p),
-		.value = le32(p + 4),
-		.size = le32(p + 8),
-		.type = p[12] & 15,
-		.shndx = (uint16_t)(p[14] | p[15] << 8) };
+	return elfcode_symbol(s->is64, t->syms + i * elfcode_symbol_size(s->is64));
 }
 
 static const struct table *table_of(const struct elfsym *s, uint32_t *index)
@@ -96,89 +51,27 @@ static const struct table *table_of(const struct elfsym *s, uint32_t *index)
 	return &s->tables[1];
 }
 
-static int load_table(const struct elffile *f, uint32_t type, struct table *t, struct err *e)
+static int load_table(const struct elfcode *c, size_t k, struct table *t, struct err *e)
 {
-	const char *what = type == SHT_SYMTAB ? ".symtab" : ".dynsym";
-	const struct elffile_section *sec = NULL;
+	const struct elfcode_table *from = &c->tables[k];
 	size_t len;
 	int rc;
 
-	for (size_t i = 0; i < f->n_sections && !sec; i++)
-		if (f->sections[i].type == type)
-			sec = &f->sections[i];
-	if (!sec) /* a debug file keeps the header of .dynsym as NOBITS: absent too */
+	if (!from->n)
 		return 0;
-	if (sec->entsize != sym_size(f->is64))
-		return err_set(e, -EINVAL, "its %s has entries of %llu bytes", what,
-			(unsigned long long)sec->entsize);
-	if (sec->link >= f->n_sections || f->sections[sec->link].type != SHT_STRTAB)
-		return err_set(e, -EINVAL, "its %s has no string table", what);
-	if (sec->size / sec->entsize > SYMBOLS_MAX)
-		return err_set(e, -EINVAL, "its %s claims too many symbols", what);
-	rc = elffile_read(f, sec, &t->syms, &len, e);
+	rc = elffile_read(c->f, from->syms, &t->syms, &len, e);
 	if (rc)
-		return err_prefix(e, "its %s", what), rc;
-	rc = elffile_read(f, &f->sections[sec->link], (uint8_t **)&t->strings, &t->strings_len, e);
+		return err_prefix(e, "its %s", elfcode_table_name(k)), rc;
+	rc = elffile_read(c->f, from->strings, (uint8_t **)&t->strings, &t->strings_len, e);
 	if (rc)
-		return err_prefix(e, "the string table of its %s", what), rc;
-	t->n = len / sec->entsize;
+		return err_prefix(e, "the string table of its %s", elfcode_table_name(k)), rc;
+	t->n = from->n;
 	return 0;
 }
 
-static int by_start(const void *a, const void *b)
+static int collect(const struct elfsym *s, struct funcs *out)
 {
-	const struct span *x = a, *y = b;
-
-	return CMP(x->start, y->start);
-}
-
-/* The executable sections in order of address. */
-static int load_spans(const struct elffile *f, struct span **ret, size_t *n, struct err *e)
-{
-	struct span *p = calloc(f->n_sections + 1, sizeof(*p));
-
-	if (!p)
-		return err_nomem(e, "sections");
-	*n = 0;
-	for (size_t i = 0; i < f->n_sections; i++) {
-		const struct elffile_section *s = &f->sections[i];
-
-		if ((s->flags & SHF_ALLOC) && (s->flags & SHF_EXECINSTR) && s->size &&
-			s->addr <= UINT64_MAX - s->size)
-			p[(*n)++] = (struct span){ s->addr, s->addr + s->size };
-	}
-	qsort(p, *n, sizeof(*p), by_start);
-	*ret = p;
-	return 0;
-}
-
-static const struct span *find_span(const struct span *p, size_t n, uint64_t addr)
-{
-	size_t lo = 0, hi = n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (p[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && addr < p[lo - 1].end ? &p[lo - 1] : NULL;
-}
-
-static bool names_code(const struct symbol *y, const struct table *t)
-{
-	if (y->type != STT_FUNC && y->type != STT_GNU_IFUNC && y->type != STT_NOTYPE)
-		return false;
-	if (y->shndx == SHN_UNDEF || (y->shndx >= SHN_LORESERVE && y->shndx != SHN_XINDEX))
-		return false;
-	return y->name < t->strings_len && t->strings[y->name];
-}
-
-static int collect(const struct elfsym *s, const struct span *spans, size_t n_spans, struct funcs *out)
-{
-	const struct span *in = NULL;
+	const struct elfcode_span *in = NULL;
 	uint32_t index = 0;
 
 	out->p = malloc((elfsym_count(s) + 1) * sizeof(*out->p));
@@ -188,12 +81,12 @@ static int collect(const struct elfsym *s, const struct span *spans, size_t n_sp
 		const struct table *t = &s->tables[k];
 
 		for (size_t i = 0; i < t->n; i++, index++) {
-			struct symbol y = get_symbol(s, t, i);
+			struct elfcode_symbol y = get_symbol(s, t, i);
 
-			if (!names_code(&y, t))
+			if (!elfcode_names_code(&y, t->strings_len) || !t->strings[y.name])
 				continue;
 			if (!in || y.value < in->start || y.value >= in->end)
-				in = find_span(spans, n_spans, y.value);
+				in = elfcode_spans_find(&s->spans, y.value);
 			if (!in)
 				continue;
 			out->p[out->n++] = (struct func){ .start = y.value,
@@ -361,16 +254,11 @@ static int build_ranges(struct elfsym *s, const struct funcs *fs)
 	return rc;
 }
 
-static int build(struct elfsym *s, const struct elffile *f, struct err *e)
+static int build(struct elfsym *s, struct err *e)
 {
-	_cleanup_free_ struct span *spans = NULL;
 	struct funcs fs = { 0 };
-	size_t n_spans = 0;
-	int rc = load_spans(f, &spans, &n_spans, e);
+	int rc = collect(s, &fs);
 
-	if (rc)
-		return rc;
-	rc = collect(s, spans, n_spans, &fs);
 	rc = rc ? rc : sort_by_start(&fs);
 	rc = rc ? rc : build_ranges(s, &fs);
 	free(fs.p);
@@ -382,14 +270,17 @@ DEFINE_CLEANUP(struct elfsym *, elfsym_free);
 int elfsym_load(const struct elffile *f, struct elfsym **ret, struct err *e)
 {
 	CLEANUP(elfsym_free_p) struct elfsym *s = calloc(1, sizeof(*s));
+	struct elfcode code = { 0 };
 	int rc;
 
 	if (!s)
 		return err_nomem(e, "a symbol index");
 	s->is64 = f->is64;
-	rc = load_table(f, SHT_SYMTAB, &s->tables[0], e);
-	rc = rc ? rc : load_table(f, SHT_DYNSYM, &s->tables[1], e);
-	rc = rc ? rc : build(s, f, e);
+	rc = elfcode_open(f, &code, e);
+	for (size_t k = 0; k < ARRAY_LEN(s->tables) && rc == 0; k++)
+		rc = load_table(&code, k, &s->tables[k], e);
+	s->spans = code.spans;
+	rc = rc ? rc : build(s, e);
 	if (rc)
 		return rc;
 	*ret = TAKE_PTR(s);
@@ -406,6 +297,7 @@ void elfsym_free(struct elfsym *s)
 	}
 	free(s->starts);
 	free(s->owners);
+	elfcode_spans_free(&s->spans);
 	free(s);
 }
 
@@ -413,7 +305,7 @@ static void fill_hit(const struct elfsym *s, uint32_t owner, struct elfsym_hit *
 {
 	uint32_t i = owner;
 	const struct table *t = table_of(s, &i);
-	struct symbol y = get_symbol(s, t, i);
+	struct elfcode_symbol y = get_symbol(s, t, i);
 
 	ret->start = y.value;
 	ret->name = t->strings + y.name;
@@ -421,7 +313,8 @@ static void fill_hit(const struct elfsym *s, uint32_t owner, struct elfsym_hit *
 	ret->dynamic = t == &s->tables[1];
 }
 
-bool elfsym_find(const struct elfsym *s, uint64_t vaddr, struct elfsym_hit *ret)
+/* The range VADDR is in; false before the first. */
+static bool find_range(const struct elfsym *s, uint64_t vaddr, size_t *ret)
 {
 	const uint64_t *base = s->starts;
 	size_t n = s->n;
@@ -434,9 +327,32 @@ bool elfsym_find(const struct elfsym *s, uint64_t vaddr, struct elfsym_hit *ret)
 		base = base[half] <= vaddr ? base + half : base;
 		n -= half;
 	}
-	if (s->owners[base - s->starts] == GAP)
+	*ret = (size_t)(base - s->starts);
+	return true;
+}
+
+bool elfsym_find(const struct elfsym *s, uint64_t vaddr, struct elfsym_hit *ret)
+{
+	size_t i;
+
+	if (!find_range(s, vaddr, &i) || s->owners[i] == GAP)
 		return false;
-	fill_hit(s, s->owners[base - s->starts], ret);
+	fill_hit(s, s->owners[i], ret);
+	return true;
+}
+
+bool elfsym_before(const struct elfsym *s, uint64_t vaddr, struct elfsym_hit *ret, uint64_t *beyond)
+{
+	const struct elfcode_span *in;
+	size_t i;
+
+	if (s->tables[0].n || !find_range(s, vaddr, &i) || s->owners[i] != GAP || !i)
+		return false;
+	in = elfcode_spans_find(&s->spans, vaddr);
+	if (!in || s->starts[i] <= in->start)
+		return false;
+	fill_hit(s, s->owners[i - 1], ret);
+	*beyond = vaddr - s->starts[i] + 1;
 	return true;
 }
 

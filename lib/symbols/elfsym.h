@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elfsym - the functions of an ELF file, indexed by address. Floor 4.
+ * elfsym - the functions of an ELF file, indexed by address. Floor 5.
  *
  * Built from .symtab and .dynsym into disjoint ranges, sorted, so that a
  * look-up is one binary search and never depends on what was asked before.
@@ -46,6 +46,15 @@ void elfsym_free(struct elfsym *s); /* NULL is fine */
 
 /* The symbol at virtual address VADDR into *RET; false when there is none. */
 bool elfsym_find(const struct elfsym *s, uint64_t vaddr, struct elfsym_hit *ret);
+
+/*
+ * For an address that elfsym_find() does not know, in a file that was
+ * stripped of .symtab: the function that ends last before VADDR, if it is in
+ * the same section. It may well be a local function behind that one that
+ * VADDR belongs to; BEYOND, how many bytes behind the function's last one it lies (1
+ * or more), tells how much to believe. False where a .symtab is there: it would name it.
+ */
+bool elfsym_before(const struct elfsym *s, uint64_t vaddr, struct elfsym_hit *ret, uint64_t *beyond);
 
 size_t elfsym_count(const struct elfsym *s); /* symbols in both tables, used or not */
 size_t elfsym_ranges(const struct elfsym *s); /* 0 = no function is known */

@@ -4,10 +4,13 @@
  * Floor 4.
  *
  * Format: Documentation of perf, tools/perf/Documentation/jit-interface.txt:
- * "START SIZE NAME", both numbers in hexadecimal without 0x, the name to the end
- * of the line. Lines that are none are counted and left out. Where entries
- * overlap the newest, which is the last, wins: what remains are disjoint
- * ranges. The text is anybody's: names are bytes, to be escaped.
+ * "START SIZE NAME", both numbers in hexadecimal without 0x (which HotSpot
+ * writes all the same), the name to the end of the line. Lines that are none
+ * are counted and left out: a size of 0, a name with a NUL or of more than
+ * 64 KiB, an end beyond the address space; and a last line without its
+ * newline, which is still being written. Empty lines are nothing. Where
+ * entries overlap the newest, which is the last, wins: what remains are
+ * disjoint pieces. The text is anybody's: names are bytes, to be escaped.
  */
 #ifndef STACKTOOLS_PERFMAP_H
 #define STACKTOOLS_PERFMAP_H
@@ -18,12 +21,15 @@ struct perfmap;
 
 struct perfmap_hit {
 	uint64_t start, end; /* of the entry, as written */
+	uint64_t piece_start, piece_end; /* of it, what is around the address and no newer one's */
 	const char *name; /* the map's */
 };
 
 #define PERFMAP_BYTES_MAX (UINT64_C(512) << 20)
+#define PERFMAP_ENTRIES_MAX (16u << 20)
 
-/* The text LEN bytes at TEXT; -EFBIG, -ENOMEM. On success *RET is the caller's. */
+/* The text LEN bytes at TEXT; -EFBIG
+ * beyond either limit, -ENOMEM. O(n log n). On success *RET is the caller's. */
 int perfmap_parse(const char *text, size_t len, struct perfmap **ret, struct err *e);
 
 /* The same of an open regular file, up to PERFMAP_BYTES_MAX; *SIZE is how much was read, to see whether it

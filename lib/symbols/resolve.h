@@ -2,7 +2,7 @@
 /*
  * resolve - from a recorded address to a frame: (process, time, address) ->
  * mapping -> file -> symbol; kernel addresses by the capture's own symbols.
- * Floor 5.
+ * Floor 6.
  *
  * Files are opened when an address first falls into them, and are used only
  * when they are proven to be those that were mapped (symfile.h). A return

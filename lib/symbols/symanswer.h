@@ -78,8 +78,11 @@ struct symanswer_frame {
 
 struct symanswer_build {
 	struct buf addrs, frames;
+	struct buf offsets; /* uint32_t by id of STRINGS */
+	struct buf wants;
 	struct intern strings;
-	struct symanswer_head head; /* statistics are the caller's to fill */
+	struct symanswer_head head; /* statistics and the story are the caller's to fill, the rest is not */
+	bool failed; /* memory ran out, or there is more than a uint32_t can count */
 };
 
 void symanswer_begin(struct symanswer_build *b);
@@ -116,5 +119,11 @@ int symanswer_view(const void *bytes, size_t len, struct symanswer *ret, struct 
 const struct symanswer_addr *symanswer_find(const struct symanswer *a, uint64_t vaddr);
 
 const char *symanswer_text(const struct symanswer *a, uint32_t string); /* NULL for 0 */
+
+/* The I'th of head->n_wants. */
+const char *symanswer_want_at(const struct symanswer *a, uint32_t i);
+
+/* Why there is no name, or why it is less certain, for people; NULL for SYM_OK. */
+const char *symanswer_reason_text(unsigned int reason);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * symchild - symlook() in processes of their own, side by side. Floor 9.
+ * symchild - symlook() in processes of their own, side by side. Floor 10.
  *
- * Each job is a process that is forked for it, enters a sandbox (sandbox.h: no
- * capability, no file but those of the job, bounded memory) and leaves its
+ * Each job is done by a process that is forked for it, enters a sandbox
+ * (sandbox.h: no capability, no file but those of the job, bounded memory) and leaves its
  * answer in a memfd. One that crashes, takes too long or answers nonsense costs
- * that file's names, with the reason, and nothing else.
+ * that file's names, with the reason, and nothing else. A process costs a
+ * millisecond, so small files that only root can have written share one: those behind one that
+ * goes wrong are done by the next.
  */
 #ifndef STACKTOOLS_SYMCHILD_H
 #define STACKTOOLS_SYMCHILD_H
@@ -16,6 +18,9 @@ struct symchild_opts {
 	unsigned int jobs; /* at the same time; 0 = as many as CPUs are online */
 	uint64_t memory_bytes; /* of each; 0 = 2 GiB */
 	unsigned int seconds; /* wall time of each; 0 = 60 */
+	/* called a few times a second while a process is waited for; NULL is fine */
+	void (*tick)(void *ctx);
+	void *tick_ctx;
 };
 
 struct symchild_job {
@@ -25,11 +30,14 @@ struct symchild_job {
 	uint8_t *bytes; /* the answer, checked; the caller's to free; NULL = failed */
 	size_t len;
 	struct symanswer answer; /* of BYTES */
-	int error; /* -errno of the failure */
+	int error; /* -errno of the failure: -EIO for a process that ended or lied, -ETIMEDOUT */
 	char why[256];
-	uint64_t ns; /* CPU time of the process */
+	uint64_t ns; /* CPU time, by its own clock */
 	uint64_t memory_bytes; /* most resident memory of the process (ru_maxrss) */
 };
+
+/* What answers, symlook() or a test's substitute; it runs in the sandbox. */
+typedef int symchild_look(const struct symlook_input *in, uint8_t **ret, size_t *len, struct err *e);
 
 /*
  * Run JOBS, the largest (by n_vaddrs and size of debug information) first. Each job's
@@ -37,6 +45,8 @@ struct symchild_job {
  * where no process can be started at all.
  */
 int symchild_run(const struct symchild_opts *o, struct symchild_job *jobs, size_t n,
+	void (*done)(void *ctx, struct symchild_job *job), void *done_ctx, struct err *e);
+int symchild_run_with(const struct symchild_opts *o, symchild_look *look, struct symchild_job *jobs, size_t n,
 	void (*done)(void *ctx, struct symchild_job *job), void *done_ctx, struct err *e);
 
 #endif

@@ -5,7 +5,7 @@
  *
  * For a process that has just been forked, is of one thread, and will read
  * what somebody hands it over a socket: it computes, and writes into files
- * that it is handed. Sources: capabilities(7), prctl(2), seccomp(2),
+ * that it is handed. Sources: capabilities(7), prctl(2), seccomp(2), landlock(7),
  * Documentation/userspace-api/seccomp_filter.rst of Linux.
  */
 #ifndef STACKTOOLS_SANDBOX_H
@@ -15,12 +15,20 @@
 
 #include <sys/types.h>
 
-#define SANDBOX_FD 3 /* where keep_fd is afterwards; 0 to 2 are /dev/null */
+#define SANDBOX_FD 3 /* where keep_fd is afterwards, the others behind it; 0 to 2 are /dev/null */
 #define SANDBOX_FDS 2 /* how many descriptors can be open besides */
 #define SANDBOX_UID 65534 /* nobody's user and group */
 
+/*
+ * fork(2), the child with all signals held back: no handler of the parent
+ * runs in it before sandbox_enter() has forgotten them. 0 in the child, -errno where there is none.
+ */
+pid_t sandbox_fork(void);
+
 struct sandbox_opts {
-	int keep_fd; /* the one descriptor that stays open */
+	int keep_fd; /* the descriptor that stays open */
+	const int *more_fds; /* and more of them, which are SANDBOX_FD + 1 and so on afterwards */
+	size_t n_more;
 	pid_t parent; /* its getpid(), taken before the fork: when it ends, so does this process */
 	const char *comm; /* its name for ps(1) */
 	uint64_t memory_bytes; /* of address space, more than it has now */
@@ -35,6 +43,7 @@ struct sandbox_opts {
  *   parent's thread that forked it ends;
  * - no descriptor but the above, and no writable memory that is shared with
  *   the parent;
+ * - no path of any file system leads anywhere, where the kernel has Landlock;
  * - no capability, not even to be had by exec, and where the process was root
  *   and may change that (CAP_SETUID, CAP_SETGID; CAP_KILL, for the parent has to be
  *   able to end it) user, group and groups are nobody's;

@@ -33,32 +33,18 @@ __attribute__((noreturn)) static void work(const struct tabchild_opts *o, int so
 	_exit(1);
 }
 
-/* Signals are held back meanwhile: the parent's handlers must not run in the child. */
-static pid_t fork_off(const struct tabchild_opts *o, int sock)
-{
-	pid_t parent = getpid(), pid;
-	sigset_t all, old;
-	int code;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pid = fork();
-	code = -errno;
-	if (pid == 0)
-		work(o, sock, parent);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return pid < 0 ? code : pid;
-}
-
 int tabchild_start(const struct tabchild_opts *o, struct tabchild *c, struct err *e)
 {
 	int pair[2];
-	pid_t pid;
+	pid_t parent, pid;
 
 	*c = (struct tabchild){ .sock = -1 };
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
 		return err_sys(e, -errno, "cannot talk to a process that compiles unwind tables");
-	pid = fork_off(o, pair[1]);
+	parent = getpid();
+	pid = sandbox_fork();
+	if (pid == 0)
+		work(o, pair[1], parent);
 	close(pair[1]);
 	if (pid < 0) {
 		close(pair[0]);

@@ -107,4 +107,6 @@ my @s = @{$got{sample}};
 same(distinct(map { join ' ', @$_{qw(proc tid kstack ustack state flags)} } @s), $said->{totals}{samples}, 'samples');
 same(sum(map { $_->{count} } @s), $said->{totals}{waits}, 'waits');
 same(scalar @{$got{image}}, $said->{totals}{images}, 'images');
+same(distinct(map { "$_->{file} $_->{offset}" } @{$got{name}}), $said->{totals}{names}, 'names');
+same(distinct(map { join ' ', @$_{qw(proc start from_ns kind)} } @{$got{jit}}), $said->{totals}{jit}, 'pieces of JIT code');
 exit($bad ? 1 : 0);

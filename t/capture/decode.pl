@@ -60,6 +60,9 @@ sub take { my ($n) = @_; $pos + $n <= $end or die "bytes go past their record\n"
 sub bytes { return unpack 'H*', take(uleb()) }
 sub str { my $s = take(uleb()); byte() == 0 or die "a string without NUL\n"; $s =~ s/([^!-\[\]-~])/sprintf '\\x%02x', ord $1/ge; return $s }
 
+my @strings;
+sub ref_str { my $n = uleb(); $n <= @strings or die "a string that is not there\n"; return $n ? $strings[$n - 1] : '' }
+
 my $first = 0;
 my %fields = (
 	1 => ['host', sysname => \&str, release => \&str, version => \&str, machine => \&str, hostname => \&str,
@@ -94,6 +97,14 @@ my %fields = (
 	11 => ['counter', name => \&str, value => \&uleb],
 	12 => ['flush', time_ns => \&uleb],
 	13 => ['trailer', stop_ns => \&uleb, why => \&str],
+	14 => ['jit', proc => \&uleb32, kind => \&uleb, from_ns => \&uleb, to_ns => sub { add64(uleb(), -1) },
+		start => \&uleb, length => \&uleb, name => \&ref_str, file => \&ref_str, line => \&uleb32,
+		offset => \&uleb],
+	15 => ['name', file => \&uleb32, offset => \&uleb, symbol_offset => \&uleb, source => \&uleb,
+		reason => \&uleb, frames => sub {
+			return join ';', map { join '|', ref_str(), ref_str(), ref_str(), uleb32(), uleb32() } 1 .. uleb32();
+		}],
+	16 => ['string', id => \&uleb32, text => sub { push @strings, str(); return $strings[-1] }],
 );
 
 open my $in, '<:raw', $ARGV[0] or die "decode.pl: $ARGV[0]: $!\n";

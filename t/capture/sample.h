@@ -149,6 +149,27 @@ static const struct cap_sample sample_samples[] = {
 	{ 2, UINT32_MAX, 0, 2, UINT32_MAX, UINT32_MAX, 7, 1, 7, MONO + 3, MONO + 3 },
 };
 
+/* The same key twice, later; one that is told by its time, one by its kind. */
+static const struct cap_jit sample_jits[] = {
+	{ 2, CAP_JIT_JITDUMP, MONO, MONO + 9, 0, UINT64_MAX, "LazyCompile:~f /tmp/a b.js", "", 0, 0 },
+	{ 0, CAP_JIT_PERFMAP, 0, UINT64_MAX, 0x480000, 0x480001, "old", "", 0, 0 },
+	{ 0, CAP_JIT_JITDUMP, MONO, UINT64_MAX, 0x480000, 0x480100, "f", "a.js", UINT32_MAX, 0x1234567890 },
+	{ 0, CAP_JIT_JITDUMP, 0, MONO, 0x480000, 0x480100, "old", "", 0, 0 },
+	{ 0, CAP_JIT_PERFMAP, 0, UINT64_MAX, 0x480000, 0x480020, "new\n\377\033", "", 0, 16 },
+};
+
+static const struct cap_name_frame name_frames_0[] = { { "inner<int>(int)", "_Z5innerIiEvi", "/src/a.h", 7,
+							       3 },
+	{ "", "", "/src/a.c", 1, 0 }, { "outer", "outer", "/src/a.c", UINT32_MAX, UINT32_MAX } };
+static const struct cap_name_frame name_frames_1[] = { { "later", "later", "", 0, 0 } };
+static const struct cap_name sample_names[] = {
+	{ 1, UINT64_MAX, UINT64_MAX, UINT8_MAX, UINT8_MAX, 0, NULL },
+	{ 0, 0x1234, 0x10, 1, 1, 1, name_frames_0 },
+	{ 0, 0x1234, 0x34, 2, 0, 3, name_frames_0 },
+	{ 0, 0x1233, 0, 3, 2, 1, name_frames_1 },
+};
+#define FIRST_NAMES 2
+
 static const struct cap_counter sample_counters[] = { { "waits.recorded", 4 }, { "waits.recorded_ns", 1005 },
 	{ "lost.ring_full", 3 }, { "waits.recorded", 8 }, { "lost.ring_full", UINT64_MAX } };
 #define FIRST_COUNTERS 3
@@ -166,6 +187,8 @@ static inline int sample_first(struct capwrite *w, struct err *e)
 {
 	SAMPLE_EACH(w, sample, sample_samples, 0, FIRST_FLUSH);
 	SAMPLE_EACH(w, counter, sample_counters, 0, FIRST_COUNTERS);
+	SAMPLE_EACH(w, name, sample_names, 0, FIRST_NAMES);
+	SAMPLE_EACH(w, jit, sample_jits, 0, 2);
 	SAMPLE_EACH(w, stack, sample_stacks, 0, ARRAY_LEN(sample_stacks));
 	SAMPLE_EACH(w, ksym, sample_ksyms, 0, ARRAY_LEN(sample_ksyms));
 	SAMPLE_EACH(w, image, sample_images, 0, ARRAY_LEN(sample_images));
@@ -183,6 +206,8 @@ static inline int sample_second(struct capwrite *w, struct err *e)
 	SAMPLE_EACH(w, thread, sample_threads, 3, ARRAY_LEN(sample_threads));
 	SAMPLE_EACH(w, sample, sample_samples, FIRST_FLUSH, ARRAY_LEN(sample_samples));
 	SAMPLE_EACH(w, counter, sample_counters, FIRST_COUNTERS, ARRAY_LEN(sample_counters));
+	SAMPLE_EACH(w, name, sample_names, FIRST_NAMES, ARRAY_LEN(sample_names));
+	SAMPLE_EACH(w, jit, sample_jits, 2, ARRAY_LEN(sample_jits));
 	return capwrite_finish(w, &sample_trailer, e);
 }
 

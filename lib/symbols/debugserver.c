@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "debugserver.h"
+#include "now.h"
+
+#include <dlfcn.h>
+#include <elfutils/debuginfod.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define SECOND UINT64_C(1000000000)
+#define SECONDS_DEFAULT 30u
+#define SECONDS_MAX 86400u
+#define LOOK_MS 100 /* between two calls of `progress` */
+#define GRACE_MS 1500 /* for the library to remove what it has half: it looks up once a second */
+
+/* What the asking process says. */
+struct word {
+	bool last; /* the outcome, with the file where CODE is 0 */
+	int code; /* 0 or -errno */
+	uint64_t done, total;
+};
+
+/* --- the process that asks: its socket is SOCK, all else is closed --- */
+
+#define SOCK 3
+
+static bool say(const struct word *w, int fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)w, .iov_len = sizeof(*w) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		struct cmsghdr *c;
+
+		m.msg_control = control.bytes;
+		m.msg_controllen = sizeof(control.bytes);
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	}
+	return sendmsg(SOCK, &m, MSG_NOSIGNAL | (w->last ? 0 : MSG_DONTWAIT)) >= 0 || errno == EAGAIN;
+}
+
+/*
+ * Without a total the first number only counts calls. When nobody listens any
+ * more it gives up, so that the library removes what it has half.
+ */
+static int on_progress(debuginfod_client *c, long a, long b)
+{
+	struct word w = { 0 };
+
+	(void)c;
+	if (b > 0) {
+		w.done = a > 0 ? (uint64_t)a : 0;
+		w.total = (uint64_t)b;
+	}
+	return !say(&w, -1);
+}
+
+static int ask(const char *library, const struct cap_build_id *id)
+{
+	void *lib = dlopen(library ? library : DEBUGINFOD_SONAME, RTLD_NOW | RTLD_LOCAL);
+	__typeof__(debuginfod_begin) *begin;
+	__typeof__(debuginfod_set_progressfn) *set_progressfn;
+	__typeof__(debuginfod_find_debuginfo) *find_debuginfo;
+	debuginfod_client *c;
+
+	if (!lib)
+		return -ELIBACC;
+	begin = (__typeof__(begin))dlsym(lib, "debuginfod_begin");
+	set_progressfn = (__typeof__(set_progressfn))dlsym(lib, "debuginfod_set_progressfn");
+	find_debuginfo = (__typeof__(find_debuginfo))dlsym(lib, "debuginfod_find_debuginfo");
+	if (!begin || !set_progressfn || !find_debuginfo)
+		return -ELIBACC;
+	c = begin();
+	if (!c)
+		return -ENOMEM;
+	set_progressfn(c, on_progress);
+	return find_debuginfo(c, id->bytes, id->len, NULL);
+}
+
+/* The library prints where DEBUGINFOD_VERBOSE asks it to; its own progress would meet the caller's. */
+static void settle(int sock, unsigned int seconds, pid_t parent)
+{
+	bool verbose = getenv("DEBUGINFOD_VERBOSE") != NULL;
+	char text[16];
+	int null;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || dup2(sock, SOCK) < 0)
+		_exit(1);
+	close_range(SOCK + 1, ~0U, 0);
+	null = open("/dev/null", O_RDWR);
+	if (null < 0)
+		_exit(1);
+	dup2(null, 0);
+	dup2(null, 1);
+	if (!verbose)
+		dup2(null, 2);
+	unsetenv("DEBUGINFOD_PROGRESS");
+	snprintf(text, sizeof(text), "%u", seconds);
+	setenv("DEBUGINFOD_TIMEOUT", text, 0);
+}
+
+static void serve(const char *library, const struct cap_build_id *id)
+{
+	struct word w = { .last = true };
+	int fd = ask(library, id);
+
+	w.code = fd < 0 ? fd : 0;
+	say(&w, fd);
+	_exit(0);
+}
+
+/* --- the process that waits --- */
+
+/* 1 and *W (a file in *FD, else -1), 0 for the end of the other side, -errno. */
+static int hear(int sock, struct word *w, int *fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = w, .iov_len = sizeof(*w) };
+	struct msghdr m = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes) };
+	ssize_t n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c;
+
+	*fd = -1;
+	if (n < 0)
+		return -errno;
+	c = CMSG_FIRSTHDR(&m);
+	if (n && c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
+	return n == sizeof(*w);
+}
+
+struct waiting {
+	const struct debugserver_opts *o;
+	int sock;
+	uint64_t limit_ns, began, moved; /* moved: when the last byte came */
+	struct word last;
+};
+
+/* Has it been too long, or enough for the caller? */
+static int patience(struct waiting *w)
+{
+	uint64_t now = now_ns();
+
+	if (w->o->progress &&
+		w->o->progress(w->o->progress_ctx, w->o->what, w->last.done, w->last.total) != 0)
+		return -ECANCELED;
+	if (now - w->moved > w->limit_ns || now - w->began > w->limit_ns * DEBUGSERVER_PATIENCE)
+		return -ETIMEDOUT;
+	return 0;
+}
+
+/* Until the outcome: 0 and *FD, or -errno. */
+static int wait_for(struct waiting *w, int *fd)
+{
+	struct pollfd p = { .fd = w->sock, .events = POLLIN };
+	struct word word;
+	uint64_t looked = w->began;
+	int rc, got;
+
+	for (;;) {
+		if (poll(&p, 1, LOOK_MS) > 0) {
+			rc = hear(w->sock, &word, &got);
+			if (rc < 0 && rc != -EINTR)
+				return rc;
+			if (rc == 0)
+				return -ECHILD;
+			if (rc > 0 && word.last) {
+				*fd = got;
+				return word.code ? word.code : got < 0 ? -EPROTO : 0;
+			}
+			if (rc > 0 && word.done > w->last.done)
+				w->moved = now_ns();
+			if (rc > 0)
+				w->last = word;
+		}
+		if (now_ns() - looked < LOOK_MS * (SECOND / 1000))
+			continue;
+		looked = now_ns();
+		rc = patience(w);
+		if (rc)
+			return rc;
+	}
+}
+
+/* It ends by itself when it finds that nobody listens, or not. */
+static void reap(pid_t pid)
+{
+	for (unsigned int ms = 0; ms < GRACE_MS; ms += 5) {
+		pid_t got = waitpid(pid, NULL, WNOHANG);
+
+		if (got == pid || (got < 0 && errno != EINTR))
+			return;
+		poll(NULL, 0, 5);
+	}
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+static int find(
+	const struct debugserver_opts *o, unsigned int seconds, const struct cap_build_id *id, int *fd)
+{
+	pid_t pid, parent = getpid();
+	struct waiting w = { .o = o, .limit_ns = seconds * SECOND };
+	int pair[2], rc;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+		return -errno;
+	w.began = w.moved = now_ns();
+	pid = fork();
+	if (pid == 0) {
+		settle(pair[1], seconds, parent);
+		serve(o->library, id);
+	}
+	rc = pid < 0 ? -errno : 0;
+	close(pair[1]);
+	w.sock = pair[0];
+	rc = rc ? rc : wait_for(&w, fd);
+	close(pair[0]);
+	if (pid > 0)
+		reap(pid);
+	return rc;
+}
+
+static unsigned int seconds_of(const struct debugserver_opts *o)
+{
+	const char *env = getenv("DEBUGINFOD_TIMEOUT");
+	unsigned long n = env ? strtoul(env, NULL, 10) : 0;
+
+	if (o->seconds)
+		return MIN(o->seconds, SECONDS_MAX);
+	return n && n <= SECONDS_MAX ? (unsigned int)n : SECONDS_DEFAULT;
+}
+
+static int tell(int code, unsigned int seconds, struct err *e)
+{
+	switch (code) {
+	case -ENOENT:
+		return err_set(e, code, "no server of DEBUGINFOD_URLS has it");
+	case -ELIBACC:
+		err_set(e, code, "DEBUGINFOD_URLS is set, but %s cannot be loaded", DEBUGINFOD_SONAME);
+		err_hint(e, "install it (Debian: libdebuginfod1), or unset DEBUGINFOD_URLS");
+		return code;
+	case -ETIME:
+	case -ETIMEDOUT:
+		err_set(e, -ETIMEDOUT, "no server of DEBUGINFOD_URLS gave it within %u s", seconds);
+		err_hint(e, "DEBUGINFOD_TIMEOUT is the limit in seconds; without DEBUGINFOD_URLS no server "
+			    "is asked");
+		return -ETIMEDOUT;
+	case -ECANCELED:
+		return err_set(e, code, "the servers of DEBUGINFOD_URLS were not waited for");
+	case -ECHILD:
+		return err_set(e, code, "the process that asked the servers of DEBUGINFOD_URLS broke off");
+	default:
+		return err_sys(e, code, "the servers of DEBUGINFOD_URLS cannot be asked");
+	}
+}
+
+bool debugserver_wanted(void)
+{
+	const char *urls = getenv(DEBUGINFOD_URLS_ENV_VAR);
+
+	return urls && urls[strspn(urls, " \t\n")];
+}
+
+/* After what the next file is not asked for: it would only wait as long. */
+static bool is_lasting(int code)
+{
+	return code == -ELIBACC || code == -ETIMEDOUT || code == -ECANCELED || code == -ECONNREFUSED ||
+	       code == -EHOSTUNREACH || code == -ENETUNREACH;
+}
+
+int debugserver_find(const struct debugserver_opts *o, const struct cap_build_id *id, int *fd, struct err *e)
+{
+	unsigned int seconds = seconds_of(o);
+	int rc;
+
+	if (!debugserver_wanted() || !id->len)
+		return err_set(e, -ENOENT, "no server is asked");
+	if (o->server && o->server->silent) {
+		rc = tell(o->server->silent, seconds, e);
+		return err_prefix(e, "not asked again"), rc;
+	}
+	rc = find(o, seconds, id, fd);
+	if (rc == 0)
+		return 0;
+	rc = tell(rc, seconds, e);
+	if (o->server && is_lasting(rc))
+		o->server->silent = rc;
+	return rc;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "symanswer.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static struct symanswer_frame frame(struct symanswer_build *b, const char *name, uint32_t line)
+{
+	return (struct symanswer_frame){ .name = symanswer_string(b, name),
+		.linkage = symanswer_string(b, name),
+		.file = symanswer_string(b, "src/a.c"),
+		.line = line };
+}
+
+/* Two inlined calls and their function, a lone symbol, an address of which nothing is known, two wishes. */
+static uint8_t *make(size_t *len)
+{
+	struct symanswer_build b;
+	uint8_t *bytes = NULL;
+
+	symanswer_begin(&b);
+	const struct symanswer_frame three[] = { frame(&b, "inner", 1), frame(&b, "middle", 2),
+		frame(&b, "outer", 3) };
+	const struct symanswer_frame one = { .name = symanswer_string(&b, "lone") };
+
+	symanswer_put(&b,
+		&(struct symanswer_addr){
+			.vaddr = 0x1010, .start = 0x1000, .source = SYM_SYMTAB, .debug = 1 },
+		three, 3);
+	symanswer_put(&b, &(struct symanswer_addr){ .vaddr = 0x2000, .start = 0x2000, .source = SYM_DYNSYM },
+		&one, 1);
+	symanswer_put(&b, &(struct symanswer_addr){ .vaddr = 0x3000, .reason = SYM_R_NO_SYMBOL }, NULL, 0);
+	symanswer_want(&b, "12ab /src/a.dwo");
+	symanswer_want(&b, "34cd /src/b.dwo");
+	b.head.story = symanswer_string(&b, "a story");
+	if (symanswer_finish(&b, &bytes, len) != 0)
+		abort();
+	symanswer_end(&b);
+	return bytes;
+}
+
+static void test_round_trip(struct tap *t)
+{
+	size_t len = 0;
+	_cleanup_free_ uint8_t *bytes = make(&len);
+	struct symanswer a;
+	const struct symanswer_addr *x;
+	const struct symanswer_frame *f;
+
+	if (!tap_ok(t, symanswer_view(bytes, len, &a, NULL) == 0, "what was made is believed"))
+		return;
+	x = symanswer_find(&a, 0x1010);
+	f = x ? &a.frames[x->first] : NULL;
+	tap_ok(t, x && x->n_frames == 3 && x->source == SYM_SYMTAB && x->start == 0x1000 && x->debug,
+		"an address is found with what was said of it");
+	tap_eq_str(t, f ? symanswer_text(&a, f[0].name) : NULL, "inner", "its innermost frame is the first");
+	tap_eq_str(t, f ? symanswer_text(&a, f[2].name) : NULL, "outer", "its outermost the last");
+	tap_eq_str(t, f ? symanswer_text(&a, f[1].file) : NULL, "src/a.c", "with the file");
+	tap_ok(t, f && f[0].name == f[0].linkage && f[0].file == f[2].file, "the same text is kept once");
+	x = symanswer_find(&a, 0x3000);
+	tap_ok(t, x && x->source == SYM_NONE && x->reason == SYM_R_NO_SYMBOL,
+		"an address without a name has a reason");
+	tap_ok(t, !symanswer_find(&a, 0x1011) && !symanswer_find(&a, 0) && !symanswer_find(&a, UINT64_MAX),
+		"one that was not asked for is not found");
+	tap_eq_u64(t, a.head->n_wants, 2, "missing files are counted");
+	tap_eq_str(t, symanswer_want_at(&a, 1), "34cd /src/b.dwo", "and named");
+	tap_eq_str(t, symanswer_text(&a, a.head->story), "a story", "so is what is wrong with the whole");
+}
+
+static void test_deep(struct tap *t)
+{
+	struct symanswer_build b;
+	struct symanswer_frame frames[SYMANSWER_FRAMES_MAX + 2] = { { 0 } };
+	struct symanswer a = { 0 };
+	uint8_t *bytes = NULL;
+	size_t len = 0;
+	bool ok;
+
+	symanswer_begin(&b);
+	frames[SYMANSWER_FRAMES_MAX + 1].name = symanswer_string(&b, "function");
+	symanswer_put(
+		&b, &(struct symanswer_addr){ .vaddr = 1, .source = SYM_DWARF }, frames, ARRAY_LEN(frames));
+	ok = symanswer_finish(&b, &bytes, &len) == 0 && symanswer_view(bytes, len, &a, NULL) == 0 &&
+	     a.addrs[0].n_frames == SYMANSWER_FRAMES_MAX &&
+	     strcmp(symanswer_text(&a, a.frames[SYMANSWER_FRAMES_MAX - 1].name), "function") == 0;
+	tap_ok(t, ok, "of endless inlining the function itself is kept");
+	symanswer_end(&b);
+	free(bytes);
+}
+
+static void test_empty(struct tap *t)
+{
+	struct symanswer_build b;
+	struct symanswer a;
+	uint8_t *bytes = NULL;
+	size_t len = 0;
+
+	symanswer_begin(&b);
+	tap_ok(t, symanswer_string(&b, "") == 0 && symanswer_string(&b, NULL) == 0, "no text has number 0");
+	tap_ok(t,
+		symanswer_finish(&b, &bytes, &len) == 0 && symanswer_view(bytes, len, &a, NULL) == 0 &&
+			!symanswer_find(&a, 0) && !symanswer_text(&a, 0),
+		"an answer may know nothing");
+	symanswer_end(&b);
+	free(bytes);
+}
+
+/* LEN bytes that end where memory ends, aligned to 8 where LEN is. */
+static uint8_t *at_the_end(const void *bytes, size_t len, uint8_t **area)
+{
+	const size_t room = 1 << 16;
+	uint8_t *p = mmap(NULL, room + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED || len > room)
+		abort();
+	mprotect(p + room, 4096, PROT_NONE);
+	*area = p;
+	return (uint8_t *)memcpy(p + room - len, bytes, len);
+}
+
+static bool refused(const void *bytes, size_t len)
+{
+	uint8_t *area, *p = at_the_end(bytes, len, &area);
+	struct symanswer a;
+	struct err e = { 0 };
+	int rc = symanswer_view(p, len, &a, &e);
+
+	munmap(area, (1 << 16) + 4096);
+	return rc == -EINVAL && e.msg[0];
+}
+
+static bool lie_is_refused(
+	void (*lie)(struct symanswer_head *, struct symanswer_addr *, struct symanswer_frame *))
+{
+	size_t len = 0;
+	_cleanup_free_ uint8_t *bytes = make(&len);
+	struct symanswer_head *h = (void *)bytes;
+	struct symanswer_addr *a = (void *)(h + 1);
+
+	lie(h, a, (void *)(a + h->n_addrs));
+	/* the alignment of the original: padded at the front by at_the_end() only if the length is a multiple
+	 */
+	return symanswer_view(bytes, len, &(struct symanswer){ 0 }, NULL) == -EINVAL;
+}
+
+#define LIE(name, what)                                                                                      \
+	static void name(struct symanswer_head *h, struct symanswer_addr *a, struct symanswer_frame *f)      \
+	{                                                                                                    \
+		(void)h, (void)a, (void)f;                                                                   \
+		what;                                                                                        \
+	}
+LIE(bad_magic, h->magic++)
+LIE(more_addrs, h->n_addrs++)
+LIE(all_addrs, h->n_addrs = UINT32_MAX)
+LIE(all_frames, h->n_frames = UINT32_MAX)
+LIE(no_strings, h->strings_len = 0)
+LIE(all_strings, h->strings_len = UINT32_MAX)
+LIE(far_story, h->story = h->strings_len)
+LIE(far_want, h->wants = h->strings_len - 1; h->n_wants = 2)
+LIE(many_wants, h->n_wants = UINT32_MAX)
+LIE(same_addr, a[1].vaddr = a[0].vaddr)
+LIE(falling_addr, a[1].vaddr = 1)
+LIE(far_frames, a[2].first = h->n_frames; a[2].n_frames = 1)
+LIE(wrapped_frames, a[0].first = UINT32_MAX)
+LIE(many_frames, a[0].n_frames = UINT32_MAX)
+LIE(bad_source, a[0].source = SYM_PLT + 1)
+LIE(bad_reason, a[0].reason = SYM_R_COUNT)
+LIE(bad_debug, a[0].debug = 2)
+LIE(late_start, a[0].start = a[0].vaddr + 1)
+LIE(source_of_nothing, a[2].source = SYM_SYMTAB)
+LIE(source_without_name, f[2].name = 0)
+LIE(far_name, f[0].name = h->strings_len)
+LIE(far_linkage, f[0].linkage = UINT32_MAX)
+LIE(far_file, f[0].file = h->strings_len)
+LIE(loud_nothing, ((char *)(f + h->n_frames))[0] = 'x')
+LIE(no_end, ((char *)(f + h->n_frames))[h->strings_len - 1] = 'x')
+
+static void test_lies(struct tap *t)
+{
+	static const struct {
+		const char *name;
+		void (*lie)(struct symanswer_head *, struct symanswer_addr *, struct symanswer_frame *);
+	} lies[] = { { "another magic", bad_magic }, { "an address too many", more_addrs },
+		{ "endless addresses", all_addrs }, { "endless frames", all_frames },
+		{ "no strings", no_strings }, { "endless strings", all_strings },
+		{ "a story outside", far_story }, { "a wish outside", far_want },
+		{ "endless wishes", many_wants }, { "an address twice", same_addr },
+		{ "addresses out of order", falling_addr }, { "frames outside", far_frames },
+		{ "frames that begin outside", wrapped_frames },
+		{ "endless frames of an address", many_frames }, { "a source that there is not", bad_source },
+		{ "a reason that there is not", bad_reason }, { "a flag that there is not", bad_debug },
+		{ "a symbol behind the address", late_start }, { "a source of nothing", source_of_nothing },
+		{ "a source without a name", source_without_name }, { "a name outside", far_name },
+		{ "a linkage name outside", far_linkage }, { "a file outside", far_file },
+		{ "an empty string with text", loud_nothing }, { "a string without end", no_end } };
+
+	for (size_t i = 0; i < ARRAY_LEN(lies); i++)
+		tap_ok(t, lie_is_refused(lies[i].lie), "%s: refused", lies[i].name);
+}
+
+static void test_cuts(struct tap *t)
+{
+	size_t len = 0, bad = 0;
+	_cleanup_free_ uint8_t *bytes = make(&len);
+
+	for (size_t n = 0; n < len; n++)
+		bad += !refused(bytes, n);
+	tap_eq_u64(t, bad, 0, "an answer that is cut anywhere is refused, and nothing is read behind it");
+	for (size_t i = 0; i < len; i++) {
+		struct symanswer a;
+
+		bytes[i] ^= 0xff;
+		if (symanswer_view(bytes, len, &a, NULL) == 0)
+			for (uint32_t k = 0; k < a.head->n_addrs; k++)
+				bad += a.addrs[k].first + a.addrs[k].n_frames > a.head->n_frames;
+		bytes[i] ^= 0xff;
+	}
+	tap_eq_u64(t, bad, 0, "with any byte changed it is refused, or still hangs together");
+	tap_ok(t, symanswer_view(bytes, len, &(struct symanswer){ 0 }, NULL) == 0, "unchanged it is not");
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+
+	test_round_trip(&t);
+	test_deep(&t);
+	test_empty(&t);
+	test_lies(&t);
+	test_cuts(&t);
+	return tap_done(&t);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "symchild.h"
+#include "sandbox.h"
+#include "symwork.h"
+#include "tap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define JOBS 64
+
+/* As _exit(2), under which a sanitizer would look for leaks by calls that are not allowed. */
+static void leave(int code)
+{
+	syscall(SYS_exit_group, code);
+}
+
+/* --- what stands for symlook(): max_bytes is a letter that says what to do --- */
+
+/* The name of every address is TEXT. */
+static int answer(const struct symlook_input *in, const char *text, uint64_t add, uint8_t **ret, size_t *len)
+{
+	struct symanswer_build b;
+	int rc;
+
+	symanswer_begin(&b);
+	for (size_t i = 0; i < in->n_vaddrs; i++) {
+		const struct symanswer_addr a = {
+			.vaddr = in->vaddrs[i] + add, .start = 1, .source = SYM_SYMTAB
+		};
+		const struct symanswer_frame f = { .name = symanswer_string(&b, text) };
+
+		symanswer_put(&b, &a, &f, 1);
+	}
+	rc = symanswer_finish(&b, ret, len);
+	symanswer_end(&b);
+	return rc;
+}
+
+static int first_words(const struct elffile *f, char *to, size_t cap)
+{
+	ssize_t n = f ? pread(f->fd, to, cap - 1, 0) : 0;
+
+	to[n < 0 ? 0 : n] = 0;
+	return 0;
+}
+
+/* The beginning of each of its files. */
+static int read_files(const struct symlook_input *in, uint8_t **ret, size_t *len)
+{
+	char text[256] = "", one[32];
+
+	for (int i = 0; i < 5; i++) {
+		const struct elffile *const all[] = { in->elf, in->debug, in->alt, in->dwp,
+			in->n_dwos ? in->dwos[0].file : NULL };
+
+		first_words(all[i], one, sizeof(one));
+		strcat(strcat(text, one), "/");
+	}
+	return answer(in, text, 0, ret, len);
+}
+
+static int eat_memory(struct err *e)
+{
+	for (uint64_t n = 0; n < UINT64_C(64) << 30; n += 1 << 20) {
+		char *p = malloc(1 << 20);
+
+		if (!p)
+			return err_nomem(e, "a test");
+		memset(p, 1, 1 << 20);
+	}
+	return err_set(e, -EINVAL, "memory has no end");
+}
+
+static int forge(const struct symlook_input *in, uint64_t len, const char *why)
+{
+	struct symwork_record r = { .magic = SYMWORK_MAGIC, .len = len };
+
+	(void)in;
+	memset(r.why, why ? 0 : 'x', sizeof(r.why));
+	if (pwrite(SANDBOX_FD, &r, sizeof(r), 0) != sizeof(r))
+		leave(7);
+	leave(0);
+	return 0;
+}
+
+static int nonsense(uint8_t **ret, size_t *len)
+{
+	*len = 200;
+	*ret = calloc(1, *len);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int substitute(const struct symlook_input *in, uint8_t **ret, size_t *len, struct err *e)
+{
+	volatile int one = 1;
+
+	switch (in->max_bytes) {
+	case 's':
+		raise(SIGSEGV); /* may not even do that */
+		break;
+	case '0':
+		*(volatile char *)NULL = 1;
+		break;
+	case 'x':
+		leave(3);
+		break;
+	case 'o':
+		leave(open("/etc/passwd", O_RDONLY));
+		break;
+	case 'h':
+		while (one)
+			;
+		break;
+	case 'm':
+		return eat_memory(e);
+	case 'e':
+		return err_set(e, -EBADMSG, "it is no such file");
+	case 'l':
+		return answer(in, "lie", 1, ret, len);
+	case 'n':
+		return nonsense(ret, len);
+	case 'b':
+		return forge(in, UINT64_MAX, "");
+	case 'B':
+		return forge(in, 0, NULL);
+	case 'f':
+		return read_files(in, ret, len);
+	}
+	return answer(in, "good", 0, ret, len);
+}
+
+/* --- */
+
+static const uint64_t some[] = { 10, 20, 30 };
+
+static struct symchild_job job(char what)
+{
+	return (struct symchild_job){
+		.in = { .vaddrs = some, .n_vaddrs = ARRAY_LEN(some), .max_bytes = (unsigned char)what }
+	};
+}
+
+/* One whose file only root can have written: it shares its process. */
+static struct elffile *roots;
+
+static struct symchild_job small_job(char what)
+{
+	struct symchild_job j = job(what);
+
+	j.in.elf = roots;
+	return j;
+}
+
+static const char *name_of(const struct symchild_job *j)
+{
+	const struct symanswer_addr *a = j->bytes ? symanswer_find(&j->answer, 20) : NULL;
+
+	return a && a->n_frames ? symanswer_text(&j->answer, j->answer.frames[a->first].name) : NULL;
+}
+
+static bool is_good(const struct symchild_job *j)
+{
+	const char *name = name_of(j);
+
+	return name && !j->error && strcmp(name, "good") == 0;
+}
+
+static void release(struct symchild_job *jobs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(jobs[i].bytes);
+}
+
+/* One that does WHAT among good ones is answered by CODE and WHY, and costs the others nothing. */
+static void meets(struct tap *t, struct symchild_job bad, int code, const char *why, const char *name)
+{
+	const struct symchild_opts o = { .jobs = 2, .seconds = 1, .memory_bytes = UINT64_C(256) << 20 };
+	struct symchild_job jobs[9];
+	size_t good = 0;
+	struct err e = { 0 };
+
+	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+		jobs[i] = i == 4 ? bad : small_job('g');
+	tap_ok(t,
+		symchild_run_with(&o, substitute, jobs, ARRAY_LEN(jobs), NULL, NULL, &e) == 0 &&
+			jobs[4].error == code && strstr(jobs[4].why, why) && !jobs[4].bytes,
+		"%s", name);
+	if (jobs[4].error != code || !strstr(jobs[4].why, why))
+		tap_diag("%d '%s' %s", jobs[4].error, jobs[4].why, e.msg);
+	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+		good += is_good(&jobs[i]);
+	tap_eq_u64(t, good, 8, "and costs no other file anything");
+	release(jobs, ARRAY_LEN(jobs));
+}
+
+static void survives(struct tap *t, char what, int code, const char *why, const char *name)
+{
+	meets(t, job(what), code, why, name);
+}
+
+#ifdef __SANITIZE_ADDRESS__ /* which has a handler of its own, and that wants to write */
+#define CRASH "system call"
+#else
+#define CRASH "Segmentation fault"
+#endif
+
+static void is_attacked(struct tap *t)
+{
+	meets(t, small_job('0'), -EIO, CRASH, "a crash of a process with more to do");
+	meets(t, small_job('h'), -ETIMEDOUT, "longer than 1 s", "an endless task in one");
+	survives(t, '0', -EIO, CRASH, "a crash is told");
+	survives(t, 's', -EIO, "system call", "so is a system call that is not permitted");
+	survives(t, 'o', -EIO, "system call", "opening a file is one");
+	survives(t, 'x', -EIO, "without an answer", "so is an end without an answer");
+	survives(t, 'h', -ETIMEDOUT, "longer than 1 s", "and one that does not end");
+	survives(t, 'e', -EBADMSG, "it is no such file", "an error comes with its story");
+	survives(t, 'l', -EIO, "nonsense", "an answer to something else is not believed");
+	survives(t, 'n', -EIO, "nonsense", "nor one that is malformed");
+	survives(t, 'b', -EIO, "without an answer", "nor a record of more than there is");
+	survives(t, 'B', -EIO, "without an answer", "nor one whose text has no end");
+#ifndef __SANITIZE_ADDRESS__ /* where malloc(3) without memory ends the process */
+	survives(t, 'm', -ENOMEM, "out of memory", "memory without end is an error");
+#endif
+}
+
+static size_t calls;
+
+static void count_done(void *ctx, struct symchild_job *j)
+{
+	calls++;
+	*(uint64_t *)ctx += j->bytes ? 1 : 0;
+}
+
+static void runs_many(struct tap *t)
+{
+	const unsigned int side_by_side[] = { 0, 1, 2, 8, 100 };
+
+	for (size_t k = 0; k < ARRAY_LEN(side_by_side); k++) {
+		const struct symchild_opts o = { .jobs = side_by_side[k] };
+		struct symchild_job jobs[JOBS];
+		uint64_t good = 0;
+
+		for (size_t i = 0; i < JOBS; i++)
+			jobs[i] = i % 3 ? small_job('g') : job('g');
+		calls = 0;
+		tap_ok(t,
+			symchild_run_with(&o, substitute, jobs, JOBS, count_done, &good, NULL) == 0 &&
+				good == JOBS && calls == JOBS,
+			"%d jobs, %u side by side: each is answered, and told of, once", JOBS,
+			side_by_side[k]);
+		release(jobs, JOBS);
+	}
+	tap_ok(t, symchild_run_with(NULL, substitute, NULL, 0, NULL, NULL, NULL) == 0,
+		"no job is none to run");
+}
+
+static struct elffile file_with(const char *text)
+{
+	struct elffile f = { .fd = memfd_create("file", MFD_CLOEXEC) };
+
+	if (f.fd < 0 || write(f.fd, text, strlen(text)) < 0)
+		abort();
+	return f;
+}
+
+static void hands_over_files(struct tap *t)
+{
+	const struct elffile f[] = { file_with("one"), file_with("two"), file_with("three"),
+		file_with("four"), file_with("five") };
+	const struct symlook_dwo dwo = { 7, &f[4] };
+	struct symchild_job jobs[3] = { job('f'), job('f'), job('f') };
+
+	jobs[0].in.elf = &f[0];
+	jobs[0].in.debug = &f[1];
+	jobs[0].in.alt = &f[2];
+	jobs[0].in.dwp = &f[3];
+	jobs[0].in.dwos = &dwo;
+	jobs[0].in.n_dwos = 1;
+	jobs[1].in.elf = &f[1];
+	jobs[1].in.alt = &f[0];
+	jobs[2].in.elf = &f[2];
+	symchild_run_with(NULL, substitute, jobs, ARRAY_LEN(jobs), NULL, NULL, NULL);
+	tap_eq_str(t, name_of(&jobs[0]), "one/two/three/four/five/", "every file of a job is there");
+	tap_eq_str(t, name_of(&jobs[1]), "two//one///", "one file may be of several jobs");
+	tap_eq_str(t, name_of(&jobs[2]), "three/////", "and none is mistaken");
+	release(jobs, ARRAY_LEN(jobs));
+	for (size_t i = 0; i < ARRAY_LEN(f); i++)
+		close(f[i].fd);
+}
+
+/* The reader itself, on this very program. */
+static void reads_symbols(struct tap *t)
+{
+	struct elffile *f = NULL;
+	struct symchild_job j = { .in = { .vaddrs = some, .n_vaddrs = ARRAY_LEN(some) } };
+	struct err e = { 0 };
+
+	if (elffile_open(AT_FDCWD, "/proc/self/exe", false, &f, &e) != 0)
+		abort();
+	j.in.elf = f;
+	tap_ok(t, symchild_run(NULL, &j, 1, NULL, NULL, &e) == 0 && j.bytes && j.answer.head->symbols > 100,
+		"with the library's reader an ELF file's symbols are read");
+	tap_ok(t, j.bytes && symanswer_find(&j.answer, 20)->reason == SYM_R_NO_SYMBOL,
+		"and say what they lack");
+	tap_ok(t, j.memory_bytes > 0 && j.ns > 0, "what it took is told");
+	free(j.bytes);
+	elffile_close(f);
+}
+
+static size_t open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+	size_t before = open_files();
+
+	if (elffile_open(AT_FDCWD, "/bin/sh", false, &roots, NULL) != 0)
+		abort();
+	runs_many(&t);
+	hands_over_files(&t);
+	reads_symbols(&t);
+	is_attacked(&t);
+	elffile_close(roots);
+	tap_eq_u64(&t, open_files(), before, "no descriptor is left open");
+	tap_ok(&t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "and no process");
+	return tap_done(&t);
+}
