@@ -4,7 +4,7 @@
 #include <dwarf.h>
 #include <errno.h>
 
-#define ATTR_BYTES_MAX UINT32_MAX / 2
+#define VALUES_MAX (UINT32_MAX / 2) /* of one entry */
 
 static enum dwabbrev_kind kind_of(uint64_t tag)
 {
@@ -31,40 +31,16 @@ static enum dwabbrev_kind kind_of(uint64_t tag)
 
 /* --- where values stand --- */
 
-static uint8_t data_size(uint16_t form)
+static void note_place(struct dwabbrev *a, uint16_t name, uint32_t attr, uint32_t step, uint32_t add)
 {
-	switch (form) {
-	case DW_FORM_data1:
-	case DW_FORM_ref1:
-		return 1;
-	case DW_FORM_data2:
-	case DW_FORM_ref2:
-		return 2;
-	case DW_FORM_data4:
-	case DW_FORM_ref4:
-		return 4;
-	case DW_FORM_data8:
-	case DW_FORM_ref8:
-		return 8;
-	default:
-		return 0;
-	}
-}
+	struct dwabbrev_place *p = name == DW_AT_sibling ? &a->sibling
+		: name == DW_AT_low_pc			 ? &a->low_pc
+		: name == DW_AT_high_pc			 ? &a->high_pc
+		: name == DW_AT_ranges			 ? &a->ranges
+							 : NULL;
 
-/* The attribute AT stands OFFSET bytes behind the code. */
-static void note_place(struct dwabbrev *a, const struct dwabbrev_attr *at, int32_t offset)
-{
-	uint8_t size = data_size(at->form);
-
-	if (at->name == DW_AT_sibling && size && at->form >= DW_FORM_ref1) {
-		a->sibling = offset;
-		a->sibling_size = size;
-	} else if (at->name == DW_AT_low_pc && at->form == DW_FORM_addr) {
-		a->low_pc = offset;
-	} else if (at->name == DW_AT_high_pc && (size || at->form == DW_FORM_addr)) {
-		a->high_pc = offset;
-		a->high_size = size;
-	}
+	if (p && attr < DWABBREV_NONE && step < UINT16_MAX)
+		*p = (struct dwabbrev_place){ .attr = (uint16_t)attr, .step = (uint16_t)step, .add = add };
 }
 
 static int add_step(struct dwabbrev_table *t, uint32_t add, enum dwskip skip, struct err *e)
@@ -78,35 +54,33 @@ static int add_step(struct dwabbrev_table *t, uint32_t add, enum dwskip skip, st
 /* Steps and places of the last abbreviation. */
 static int compile(struct dwabbrev_table *t, struct dwabbrev *a, const struct dwshape *shape, struct err *e)
 {
-	uint64_t offset = 0, pending = 0;
-	bool fixed = true;
+	uint32_t pending = 0, step = 0;
+	int rc;
 
-	a->sibling = a->low_pc = a->high_pc = -1;
+	a->sibling.attr = a->low_pc.attr = a->high_pc.attr = a->ranges.attr = DWABBREV_NONE;
 	a->steps = (uint32_t)t->n_steps;
 	for (uint32_t i = 0; i < a->n_attrs; i++) {
 		const struct dwabbrev_attr *at = &t->attrs[a->attrs + i];
 		uint32_t size = 0;
 		enum dwskip skip = dwform_skip_of(at->form, shape, &size);
 
-		if (at->name == DW_AT_low_pc || at->name == DW_AT_ranges)
-			a->code_range = true;
-		if (fixed && offset < INT32_MAX)
-			note_place(a, at, (int32_t)offset);
 		if (skip == DWSKIP_UNKNOWN)
 			return err_set(e, -EINVAL, "an attribute has the unknown form 0x%x", at->form);
-		if (skip == DWSKIP_FIXED) {
-			offset += size;
-			pending += size;
+		note_place(a, at->name, i, step, pending);
+		pending += size;
+		if (pending > VALUES_MAX)
+			return err_set(e, -EINVAL, "an abbreviation is too long");
+		if (skip == DWSKIP_FIXED)
 			continue;
-		}
-		fixed = false;
-		if (pending > ATTR_BYTES_MAX || add_step(t, (uint32_t)pending, skip, e) != 0)
-			return err_set(e, -ENOMEM, "an abbreviation is too long");
+		rc = add_step(t, pending, skip, e);
+		if (rc)
+			return rc;
 		pending = 0;
+		step++;
 	}
-	if (pending > ATTR_BYTES_MAX)
-		return err_set(e, -EINVAL, "an abbreviation is too long");
-	return add_step(t, (uint32_t)pending, DWSKIP_FIXED, e);
+	a->size = step ? DWABBREV_VARIES : pending;
+	a->code_range = dwabbrev_has(&a->low_pc) || dwabbrev_has(&a->ranges);
+	return add_step(t, pending, DWSKIP_FIXED, e);
 }
 
 /* --- parsing --- */
@@ -117,7 +91,7 @@ static int parse_attr(struct rd *r, struct dwabbrev_attr *at)
 	uint64_t name = rd_uleb(r), form = rd_uleb(r);
 
 	if (r->bad)
-		return -EINVAL;
+		return -ENODATA;
 	if (!name && !form)
 		return 0;
 	if (name > UINT16_MAX)
@@ -125,7 +99,7 @@ static int parse_attr(struct rd *r, struct dwabbrev_attr *at)
 	at->name = (uint16_t)name;
 	at->form = form > UINT16_MAX ? 0 : (uint16_t)form;
 	at->implicit = form == DW_FORM_implicit_const ? rd_sleb(r) : 0;
-	return r->bad ? -EINVAL : 1;
+	return r->bad ? -ENODATA : 1;
 }
 
 static int parse_attrs(struct rd *r, struct dwabbrev_table *t, struct dwabbrev *a, struct err *e)
@@ -170,17 +144,19 @@ static int by_code(const void *a, const void *b)
 	return CMP(x->code, y->code);
 }
 
-static int parse_all(struct rd *r, struct dwabbrev_table *t, const struct dwshape *shape, struct err *e)
+static int parse_all(struct rd *r, struct dwabbrev_table *t, const struct dwshape *shape, uint64_t until,
+	struct err *e)
 {
+	uint64_t code = 0;
 	bool sorted = true;
 
 	t->dense = true;
-	for (;;) {
-		uint64_t code = rd_uleb(r);
+	while (!until || code != until) {
 		int rc;
 
+		code = rd_uleb(r);
 		if (r->bad)
-			return err_set(e, -EINVAL, "an abbreviation table has no end");
+			return err_set(e, -ENODATA, "an abbreviation table has no end");
 		if (!code)
 			break;
 		t->dense = t->dense && code == t->n + 1;
@@ -194,16 +170,18 @@ static int parse_all(struct rd *r, struct dwabbrev_table *t, const struct dwshap
 	return 0;
 }
 
-int dwabbrev_parse(
-	const void *p, size_t len, const struct dwshape *shape, struct dwabbrev_table *ret, struct err *e)
+int dwabbrev_parse(const void *p, size_t len, const struct dwshape *shape, uint64_t code,
+	struct dwabbrev_table *ret, size_t *used, struct err *e)
 {
 	struct rd r = rd_init(p, len);
 	int rc;
 
 	*ret = (struct dwabbrev_table){ 0 };
-	rc = parse_all(&r, ret, shape, e);
+	rc = parse_all(&r, ret, shape, code, e);
 	if (rc)
 		dwabbrev_release(ret);
+	if (used)
+		*used = len - rd_left(&r);
 	return rc;
 }
 
@@ -230,64 +208,83 @@ const struct dwabbrev *dwabbrev_search(const struct dwabbrev_table *t, uint64_t 
 
 /* --- stepping --- */
 
-/* The NUL behind the bytes ends every number, so this stops at one byte behind the end at the latest. */
-static void skip_leb(struct rd *r)
+/* The length of a block; its width is told by SKIP. */
+static uint64_t block_len(struct rd *r, uint32_t skip)
 {
-	while (*r->p & 0x80)
-		r->p++;
-	r->p++;
+	switch (skip) {
+	case DWSKIP_BLOCK1:
+		return rd_u8(r);
+	case DWSKIP_BLOCK2:
+		return rd_u16(r);
+	case DWSKIP_BLOCK4:
+		return rd_u32(r);
+	default:
+		return rd_uleb(r);
+	}
 }
 
-static void skip_string(struct rd *r)
+/* The NUL behind the bytes ends numbers and strings, so this stops one byte behind the end at the latest. */
+static const uint8_t *skip_value(const uint8_t *p, const uint8_t *end, uint32_t skip, const struct dwshape *shape)
 {
-	while (*r->p)
-		r->p++;
-	r->p++;
-}
-
-static void skip_value(struct rd *r, enum dwskip skip, const struct dwshape *shape)
-{
-	uint64_t form;
+	struct rd r = { .p = p, .end = end };
 
 	switch (skip) {
 	case DWSKIP_LEB:
-		skip_leb(r);
-		break;
+		while (*p & 0x80)
+			p++;
+		return p + 1;
 	case DWSKIP_STRING:
-		skip_string(r);
-		break;
-	case DWSKIP_BLOCK1:
-		rd_bytes(r, rd_u8(r));
-		break;
-	case DWSKIP_BLOCK2:
-		rd_bytes(r, rd_u16(r));
-		break;
-	case DWSKIP_BLOCK4:
-		rd_bytes(r, rd_u32(r));
-		break;
-	case DWSKIP_BLOCK:
-		rd_bytes(r, rd_uleb(r));
-		break;
+		return p + strlen((const char *)p) + 1;
 	case DWSKIP_INDIRECT:
-		form = DW_FORM_indirect;
-		dwform_read(r, (uint16_t)form, 0, shape);
+		dwform_read(&r, DW_FORM_indirect, 0, shape);
 		break;
 	default:
-		r->bad = true;
+		rd_bytes(&r, block_len(&r, skip));
 	}
-	if (r->p > r->end) {
-		r->p = r->end;
-		r->bad = true;
+	return r.bad ? end + 1 : r.p;
+}
+
+/* Over LIMIT steps and what stands before the next one. */
+static void step(const struct dwabbrev_step *s, uint32_t limit, const struct dwshape *shape, struct rd *r)
+{
+	const uint8_t *p = r->p, *end = r->end;
+
+	for (;; s++, limit--) {
+		if (s->add > (size_t)(end - p))
+			break;
+		if (s->skip == DWSKIP_FIXED || !limit) {
+			r->p = limit ? p + s->add : p;
+			return;
+		}
+		p = skip_value(p + s->add, end, s->skip, shape);
+		if (p > end)
+			break;
 	}
+	r->p = end;
+	r->bad = true;
 }
 
 void dwabbrev_step_slow(
 	const struct dwabbrev_table *t, const struct dwabbrev *a, const struct dwshape *shape, struct rd *r)
 {
-	for (const struct dwabbrev_step *s = &t->steps[a->steps]; !r->bad; s++) {
-		rd_bytes(r, s->add);
-		if (s->skip == DWSKIP_FIXED || r->bad)
-			break;
-		skip_value(r, s->skip, shape);
+	step(&t->steps[a->steps], UINT32_MAX, shape, r);
+}
+
+struct dwvalue dwabbrev_value(const struct dwabbrev_table *t, const struct dwabbrev *a,
+	const struct dwabbrev_place *place, const struct dwshape *shape, const struct rd *r)
+{
+	struct dwvalue v = { .kind = DWV_NONE };
+	struct rd at = *r;
+
+	if (!dwabbrev_has(place))
+		return v;
+	if (place->step)
+		step(&t->steps[a->steps], place->step, shape, &at);
+	rd_bytes(&at, place->add);
+	if (!at.bad) {
+		const struct dwabbrev_attr *attr = &t->attrs[a->attrs + place->attr];
+
+		v = dwform_read(&at, attr->form, attr->implicit, shape);
 	}
+	return at.bad ? (struct dwvalue){ .kind = DWV_NONE } : v;
 }

@@ -34,17 +34,26 @@ struct dwabbrev_step {
 	uint32_t skip;
 };
 
+/* Where the value of an attribute stands: behind STEP steps that are not fixed and ADD more bytes. */
+struct dwabbrev_place {
+	uint16_t attr; /* index among the abbreviation's; DWABBREV_NONE = it has no such attribute */
+	uint16_t step;
+	uint32_t add;
+};
+
+#define DWABBREV_NONE UINT16_MAX
+#define DWABBREV_VARIES UINT32_MAX
+
 struct dwabbrev {
 	uint64_t code;
 	uint32_t attrs, n_attrs; /* index in the table's attrs */
 	uint32_t steps; /* index in the table's steps */
+	uint32_t size; /* of all values, or DWABBREV_VARIES */
 	uint16_t tag;
 	uint8_t kind; /* enum dwabbrev_kind */
 	bool children;
 	bool code_range; /* has DW_AT_low_pc or DW_AT_ranges */
-	/* Offsets behind the code of values that stand at a fixed place; -1 = elsewhere or none. */
-	int32_t sibling, low_pc, high_pc;
-	uint8_t sibling_size, high_size; /* high_size 0: DW_AT_high_pc is an address */
+	struct dwabbrev_place sibling, low_pc, high_pc, ranges;
 };
 
 struct dwabbrev_table {
@@ -57,11 +66,13 @@ struct dwabbrev_table {
 };
 
 /*
- * The table that LEN bytes at P begin with. -EINVAL when it is malformed or
- * does not end there, -ENOMEM. Memory is at most some 30 times the bytes.
+ * The table that LEN bytes at P begin with, or, with CODE, as much of it as leads to
+ * that abbreviation. -EINVAL when it is malformed, -ENODATA when it does not end
+ * there, -ENOMEM. Memory is at most some 60 times the bytes. *USED (may be NULL)
+ * are the bytes it took.
  */
-int dwabbrev_parse(
-	const void *p, size_t len, const struct dwshape *shape, struct dwabbrev_table *ret, struct err *e);
+int dwabbrev_parse(const void *p, size_t len, const struct dwshape *shape, uint64_t code,
+	struct dwabbrev_table *ret, size_t *used, struct err *e);
 void dwabbrev_release(struct dwabbrev_table *t); /* a zeroed one is fine */
 
 const struct dwabbrev *dwabbrev_search(const struct dwabbrev_table *t, uint64_t code);
@@ -86,12 +97,20 @@ void dwabbrev_step_slow(
 static inline void dwabbrev_step(
 	const struct dwabbrev_table *t, const struct dwabbrev *a, const struct dwshape *shape, struct rd *r)
 {
-	const struct dwabbrev_step *s = &t->steps[a->steps];
-
-	if (s->skip == DWSKIP_FIXED && s->add <= rd_left(r))
-		r->p += s->add;
+	if (a->size <= rd_left(r))
+		r->p += a->size;
 	else
 		dwabbrev_step_slow(t, a, shape, r);
 }
+
+static inline bool dwabbrev_has(const struct dwabbrev_place *p)
+{
+	return p->attr != DWABBREV_NONE;
+}
+
+/* The value at PLACE of an entry of A whose attributes begin at R; kind DWV_NONE where there is none or it ends
+ * too early. */
+struct dwvalue dwabbrev_value(const struct dwabbrev_table *t, const struct dwabbrev *a,
+	const struct dwabbrev_place *place, const struct dwshape *shape, const struct rd *r);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * dwlook - from addresses to functions, inlined calls and source lines, by
- * DWARF 2 to 5. Floor 7.
+ * DWARF 2 to 5. Floor 9.
  *
  * Addresses come sorted and all at once, and units are read one after the
  * other: of a unit that no address falls into only the head and its first entry
@@ -18,6 +18,7 @@
 #ifndef STACKTOOLS_DWLOOK_H
 #define STACKTOOLS_DWLOOK_H
 
+#include "dwhit.h"
 #include "elffile.h"
 #include "err.h"
 
@@ -37,25 +38,6 @@ struct dwlook_opts {
 	bool lines;
 	uint64_t max_bytes;
 };
-
-/* One frame; strings are valid during the call. Innermost first, the last one is the function itself. */
-struct dwlook_frame {
-	const char *name; /* DW_AT_name, NULL = none */
-	const char *linkage; /* DW_AT_linkage_name, NULL = none */
-	const char *file; /* joined path; NULL = unknown */
-	uint32_t line, column;
-};
-
-struct dwlook_hit {
-	size_t index; /* of the address in the sorted array */
-	const struct dwlook_frame *frames;
-	size_t n; /* 0: only ERROR is to be told; 1 with no name: only the line is known */
-	uint64_t low; /* where the function begins; 0 = not known */
-	int error; /* -EINVAL: malformed where it covers the address; -ENOENT: its .dwo or alternate is
-		      missing; -ENOMEM */
-};
-
-typedef void dwlook_sink(void *ctx, const struct dwlook_hit *hit);
 
 /* .dwo files that were missing: called once for each. */
 typedef void dwlook_want(void *ctx, uint64_t id, const char *path);

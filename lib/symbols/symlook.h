@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * symlook - names, inlined calls and source lines of some addresses of one
- * file, by whatever the file and its debug files hold. Floor 8.
+ * file, by whatever the file and its debug files hold. Floor 10.
  *
  * A pure function of its input: it opens nothing. What it reads is hostile, so
  * it is run in a process that can do nothing else (symchild.h).

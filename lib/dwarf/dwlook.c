@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "dwlook.h"
+
+#include "dwline.h"
+#include "dwname.h"
+#include "dwplan.h"
+#include "dwwalk.h"
+#include "now.h"
+
+#include <dwarf.h>
+#include <elf.h>
+#include <errno.h>
+
+#define FRAMES_MAX 1024
+#define MARKS_MIN (UINT64_C(1) << 20)
+#define MARKS_EACH 4096 /* times an address may be found to be covered: nesting, and walks */
+
+/* A node that was looked at for its name. */
+struct call {
+	struct dwname name;
+	struct dwcall call;
+	bool known;
+};
+
+/* The unit at hand: arrays are used again. */
+struct look_unit {
+	struct dwunit *unit; /* whose entries are read */
+	struct dwnames *names;
+	struct dwbases bases;
+	struct dwroot root; /* of the unit in the file itself */
+	char *comp_dir, *name, *dwo_name;
+	const struct dwabbrev_table *table;
+	struct dwline *line;
+	uint32_t *index; /* of each address, among those asked for */
+	uint64_t *addrs;
+	struct dwwalk_place *places;
+	struct dwline_row *rows;
+	size_t n, index_cap, addrs_cap, places_cap, rows_cap;
+	struct call *calls;
+	size_t calls_cap;
+	int error; /* of what is missing in it */
+};
+
+struct dwlook {
+	struct dwlook_opts o;
+	struct dwinfo *info, *alt;
+	struct dwnames names;
+	uint64_t lowest;
+	struct dwlook_stats stats;
+	struct dwplan plan;
+	struct dwpiece piece; /* the unit's bytes */
+	struct dwwalk walk;
+	struct look_unit u;
+	struct dwhit_held **held; /* for each address: of several units */
+	const uint64_t *vaddrs;
+	size_t n;
+	struct dwlook_frame *frames;
+	size_t frames_cap;
+	dwlook_sink *sink;
+	dwlook_want *want;
+	void *ctx;
+	struct err *e;
+	bool told; /* E has its story */
+};
+
+/* --- open, close --- */
+
+static uint64_t lowest_code(const struct elffile *f)
+{
+	uint64_t low = UINT64_MAX;
+
+	for (size_t i = 0; i < f->n_sections; i++)
+		if ((f->sections[i].flags & SHF_EXECINSTR) && f->sections[i].size)
+			low = MIN(low, f->sections[i].addr);
+	return low == UINT64_MAX ? 0 : low;
+}
+
+int dwlook_open(const struct dwlook_opts *o, struct dwlook **ret, struct err *e)
+{
+	struct dwlook *d = calloc(1, sizeof(*d));
+	int rc;
+
+	if (!d)
+		return err_nomem(e, "debug information");
+	d->o = *o;
+	if (!d->o.max_bytes)
+		d->o.max_bytes = UINT64_MAX;
+	d->lowest = lowest_code(o->elf);
+	rc = dwinfo_open(o->elf, false, d->o.max_bytes, &d->info, e);
+	/* an alternate file that cannot be read is as good as missing */
+	if (!rc && o->alt && dwinfo_open(o->alt, false, d->o.max_bytes, &d->alt, NULL) == 0)
+		d->names.alt = d->alt;
+	if (rc) {
+		dwlook_close(d);
+		return rc;
+	}
+	d->stats.units = d->info->n;
+	*ret = d;
+	return 0;
+}
+
+static void free_unit(struct look_unit *u)
+{
+	dwline_close(u->line);
+	free(u->comp_dir);
+	free(u->name);
+	free(u->dwo_name);
+	free(u->index);
+	free(u->addrs);
+	free(u->places);
+	free(u->rows);
+	free(u->calls);
+}
+
+void dwlook_close(struct dwlook *d)
+{
+	if (!d)
+		return;
+	free_unit(&d->u);
+	free(d->frames);
+	dwwalk_free(&d->walk);
+	dwpiece_free(&d->piece);
+	dwplan_free(&d->plan);
+	dwnames_free(&d->names);
+	dwinfo_close(d->alt);
+	dwinfo_close(d->info);
+	free(d);
+}
+
+void dwlook_stats(const struct dwlook *d, struct dwlook_stats *ret)
+{
+	*ret = d->stats;
+}
+
+static void note_peak(struct dwlook *d)
+{
+	const struct look_unit *u = &d->u;
+	uint64_t sum = dwinfo_bytes(d->info) + (d->alt ? dwinfo_bytes(d->alt) : 0) + d->names.bytes +
+		d->names.cap * sizeof(*d->names.list) + d->names.known.cap * sizeof(*d->names.known.slots) +
+		d->plan.parts_cap * sizeof(*d->plan.parts) + d->n * sizeof(*d->plan.covers) + d->piece.cap +
+		d->walk.nodes_cap * sizeof(*d->walk.nodes) + u->index_cap * sizeof(*u->index) +
+		u->addrs_cap * sizeof(*u->addrs) + u->places_cap * sizeof(*u->places) +
+		u->rows_cap * sizeof(*u->rows) + u->calls_cap * sizeof(*u->calls) +
+		(u->line ? dwline_bytes(u->line) : 0);
+
+	d->stats.peak_bytes = MAX(d->stats.peak_bytes, sum);
+}
+
+/* What is wrong with a unit: the first such story is told. */
+static int story(struct dwlook *d, const struct err *one)
+{
+	if (!d->told && d->e)
+		*d->e = *one;
+	d->told = true;
+	return one->code;
+}
+
+/* HIT (NULL = none) of address INDEX, one unit's: to the sink when all units that cover it had their say. */
+static void deliver(struct dwlook *d, size_t index, const struct dwlook_hit *hit, uint64_t rank)
+{
+	if (d->plan.covers[index])
+		d->plan.covers[index]--;
+	dwhit_offer(&d->held[index], hit, rank, d->plan.covers[index] == 0, d->sink, d->ctx);
+}
+
+/* --- frames --- */
+
+/* Is known what node I is called? */
+static const struct call *call_of(struct dwlook *d, uint32_t i)
+{
+	struct look_unit *u = &d->u;
+	struct call *c = &u->calls[i];
+	const struct dwabbrev *a;
+	struct rd r = d->walk.unit;
+
+	if (c->known)
+		return c;
+	c->known = true;
+	rd_bytes(&r, d->walk.nodes[i].at);
+	a = dwabbrev_find(u->table, rd_uleb(&r));
+	if (a && !r.bad)
+		dwnames_of_entry(u->names, u->bases.info, u->unit, u->table, a, r, &c->name, &c->call);
+	return c;
+}
+
+static int add_frame(struct dwlook *d, size_t n, const struct dwlook_frame *f)
+{
+	if (base_grow(&d->frames, &d->frames_cap, n + 1, sizeof(*d->frames)) != 0)
+		return -ENOMEM;
+	d->frames[n] = *f;
+	return 0;
+}
+
+static const char *file_of(struct dwlook *d, uint32_t file)
+{
+	const struct look_unit *u = &d->u;
+
+	if (!u->line || (!file && u->unit->shape.version < 5))
+		return NULL;
+	return dwline_file(u->line, file);
+}
+
+static void place_of_row(struct dwlook *d, size_t i, struct dwlook_frame *f)
+{
+	const struct dwline_row *row = &d->u.rows[i];
+
+	if (row->file == DWWALK_NONE)
+		return;
+	f->file = file_of(d, row->file);
+	f->line = row->line;
+	f->column = row->column;
+}
+
+static void place_of_call(struct dwlook *d, const struct dwcall *c, struct dwlook_frame *f)
+{
+	f->file = d->o.lines && c->file ? file_of(d, c->file) : NULL;
+	f->line = d->o.lines ? c->line : 0;
+	f->column = d->o.lines ? c->column : 0;
+}
+
+/* The frames of address I of the unit, by its innermost node. */
+static void chain(struct dwlook *d, size_t i, struct dwlook_hit *hit)
+{
+	struct dwlook_frame f = { 0 };
+
+	place_of_row(d, i, &f);
+	for (uint32_t at = d->u.places[i].node; at != DWWALK_NONE; at = d->walk.nodes[at].parent) {
+		const struct dwwalk_node *node = &d->walk.nodes[at];
+		const struct call *c;
+
+		if (node->parent != DWWALK_NONE && !d->o.inlines)
+			continue;
+		c = call_of(d, at);
+		f.name = c->name.name;
+		f.linkage = c->name.linkage;
+		if (c->name.alt_missing && !f.name && !f.linkage)
+			hit->error = -ENOENT;
+		if (hit->n >= FRAMES_MAX || add_frame(d, hit->n, &f) != 0)
+			break;
+		hit->n++;
+		hit->low = node->low;
+		f = (struct dwlook_frame){ 0 };
+		place_of_call(d, &c->call, &f);
+	}
+}
+
+/* What is known of address I of the unit; ERROR where it has no function. */
+static void tell(struct dwlook *d, size_t i, int error)
+{
+	struct look_unit *u = &d->u;
+	const struct dwwalk_place *p = &u->places[i];
+	struct dwlook_hit hit = { .index = u->index[i] };
+	struct dwlook_frame f = { 0 };
+	uint64_t rank = p->size;
+
+	if (p->node != DWWALK_NONE) {
+		chain(d, i, &hit);
+	} else {
+		hit.error = error;
+		place_of_row(d, i, &f);
+		if (f.file && f.line && add_frame(d, 0, &f) == 0)
+			hit.n = 1;
+		rank = UINT64_MAX - (hit.n ? 1 : 0);
+	}
+	hit.frames = d->frames;
+	deliver(d, hit.index, hit.n || hit.error ? &hit : NULL, rank);
+}
+
+/* --- one unit --- */
+
+static int grow_unit(struct look_unit *u, size_t n)
+{
+	if (base_grow(&u->index, &u->index_cap, n, sizeof(*u->index)) != 0 ||
+		base_grow(&u->addrs, &u->addrs_cap, n, sizeof(*u->addrs)) != 0 ||
+		base_grow(&u->places, &u->places_cap, n, sizeof(*u->places)) != 0 ||
+		base_grow(&u->rows, &u->rows_cap, n, sizeof(*u->rows)) != 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static int add_addr(struct dwlook *d, uint32_t index)
+{
+	struct look_unit *u = &d->u;
+
+	if (grow_unit(u, u->n + 1) != 0)
+		return -ENOMEM;
+	u->index[u->n] = index;
+	u->addrs[u->n] = d->vaddrs[index];
+	u->places[u->n] = (struct dwwalk_place){ .size = UINT64_MAX, .node = DWWALK_NONE };
+	u->rows[u->n] = (struct dwline_row){ .file = DWWALK_NONE };
+	u->n++;
+	return 0;
+}
+
+static char *copy_text(struct dwlook *d, struct dwunit *u, const struct dwvalue *v)
+{
+	const char *text = dwinfo_text(d->info, d->alt, u, v);
+
+	return text ? strdup(text) : NULL;
+}
+
+static int read_root(struct dwlook *d, struct dwunit *unit, struct err *e)
+{
+	struct look_unit *u = &d->u;
+	int rc = dwinfo_root(d->info, unit, &u->root, e);
+
+	free(u->comp_dir);
+	free(u->name);
+	free(u->dwo_name);
+	u->comp_dir = u->name = u->dwo_name = NULL;
+	if (rc)
+		return rc;
+	if (u->root.str_base != DWINFO_UNKNOWN)
+		unit->str_base = u->root.str_base;
+	u->comp_dir = copy_text(d, unit, &u->root.comp_dir);
+	u->name = copy_text(d, unit, &u->root.name);
+	u->dwo_name = copy_text(d, unit, &u->root.dwo_name);
+	u->unit = unit;
+	u->names = &d->names;
+	u->bases = (struct dwbases){ .info = d->info, .main = d->info, .unit = unit, .lowest = d->lowest };
+	dwrange_bases(&u->bases, &u->root, false);
+	return 0;
+}
+
+/* The unit's lines. Without them its functions are told all the same. */
+static void read_lines(struct dwlook *d)
+{
+	struct look_unit *u = &d->u;
+	const struct dwline_opts o = { .offset = u->root.lines,
+		.addr_size = u->unit->shape.addr_size,
+		.comp_dir = u->comp_dir,
+		.name = u->name };
+	struct err one = { 0 };
+	uint64_t from = now_ns();
+
+	dwline_close(TAKE_PTR(u->line));
+	if (!d->o.lines || u->root.lines == DWINFO_UNKNOWN)
+		return;
+	if (dwline_open(d->info->sect, &o, &u->line, &one) != 0 ||
+		dwline_run(u->line, u->addrs, u->n, u->rows, &one) != 0)
+		story(d, &one);
+	d->stats.ns_lines += now_ns() - from;
+}
+
+static int walk(struct dwlook *d, bool thorough, struct err *e)
+{
+	struct look_unit *u = &d->u;
+	int rc;
+
+	d->walk.bases = &u->bases;
+	d->walk.table = u->table;
+	d->walk.addrs = u->addrs;
+	d->walk.n = u->n;
+	d->walk.places = u->places;
+	d->walk.thorough = thorough;
+	rc = dwwalk_run(&d->walk, e);
+	if (base_grow(&u->calls, &u->calls_cap, d->walk.n_nodes, sizeof(*u->calls)) != 0)
+		return err_nomem(e, "a unit of debug information");
+	memset(u->calls, 0, d->walk.n_nodes * sizeof(*u->calls));
+	return rc;
+}
+
+/* Tell what is found; the addresses without a function that are not in between functions stay. */
+static void tell_found(struct dwlook *d)
+{
+	struct look_unit *u = &d->u;
+	size_t left = 0;
+
+	for (size_t i = 0; i < u->n; i++) {
+		if (u->places[i].node != DWWALK_NONE || u->places[i].padding) {
+			tell(d, i, 0);
+			continue;
+		}
+		u->index[left] = u->index[i];
+		u->addrs[left] = u->addrs[i];
+		u->rows[left] = u->rows[i];
+		u->places[left++] = u->places[i];
+	}
+	u->n = left;
+}
+
+static void tell_all(struct dwlook *d, int error)
+{
+	for (size_t i = 0; i < d->u.n; i++)
+		tell(d, i, error);
+}
+
+static int read_unit(struct dwlook *d, struct err *e)
+{
+	struct look_unit *u = &d->u;
+	uint64_t len = u->unit->end - u->unit->at;
+	int rc;
+
+	if (len > d->o.max_bytes || len > UINT32_MAX)
+		return err_set(e, -ENOMEM, "a unit of debug information is larger than the limit");
+	rc = dwinfo_table(u->bases.info, u->unit, true, &u->table, e);
+	if (!rc)
+		rc = dwsect_read(u->bases.info->sect, DWSECT_INFO, u->unit->at, len, &d->piece, e);
+	if (!rc && d->piece.len < len)
+		rc = err_set(e, -EINVAL, "a unit of debug information is cut short");
+	d->walk.unit = rd_init(d->piece.bytes, d->piece.len);
+	return rc;
+}
+
+static void look_into(struct dwlook *d, struct dwunit *unit)
+{
+	struct err one = { 0 };
+	int rc = read_root(d, unit, &one);
+
+	d->stats.units_read++;
+	if (!rc)
+		read_lines(d);
+	if (!rc)
+		rc = read_unit(d, &one);
+	if (!rc) {
+		rc = walk(d, false, &one);
+		note_peak(d);
+		tell_found(d);
+	}
+	if (!rc && d->u.n) {
+		rc = walk(d, true, &one);
+		note_peak(d);
+	}
+	tell_all(d, rc ? story(d, &one) : 0);
+}
+
+/* --- all of them --- */
+
+static int look_planned(struct dwlook *d)
+{
+	const struct dwplan *p = &d->plan;
+
+	for (size_t i = 0; i < p->n_parts;) {
+		uint32_t unit = p->parts[i].unit;
+
+		d->u.n = 0;
+		for (; i < p->n_parts && p->parts[i].unit == unit; i++)
+			for (uint32_t k = p->parts[i].from; k < p->parts[i].to; k++)
+				if (add_addr(d, k) != 0)
+					return -ENOMEM;
+		look_into(d, &d->info->units[unit]);
+	}
+	return 0;
+}
+
+/* Units that do not tell where their code is get the addresses that no other unit claims. */
+static int look_open(struct dwlook *d, const uint32_t *unclaimed, size_t n)
+{
+	const struct dwplan *p = &d->plan;
+
+	for (size_t k = 0; k < n; k++)
+		d->plan.covers[unclaimed[k]] = (uint32_t)p->n_open;
+	for (size_t i = 0; i < p->n_open && n; i++) {
+		d->u.n = 0;
+		for (size_t k = 0; k < n; k++)
+			if (add_addr(d, unclaimed[k]) != 0)
+				return -ENOMEM;
+		look_into(d, &d->info->units[p->open[i]]);
+	}
+	return 0;
+}
+
+static int look(struct dwlook *d)
+{
+	_cleanup_free_ uint32_t *unclaimed = NULL;
+	size_t n = 0;
+	int rc;
+
+	if (d->plan.n_open) {
+		unclaimed = calloc(d->n + 1, sizeof(*unclaimed));
+		if (!unclaimed)
+			return -ENOMEM;
+		for (size_t i = 0; i < d->n; i++)
+			if (!d->plan.covers[i])
+				unclaimed[n++] = (uint32_t)i;
+	}
+	rc = look_planned(d);
+	return rc ? rc : look_open(d, unclaimed, n);
+}
+
+static int plan(struct dwlook *d)
+{
+	struct err one = { 0 };
+	uint64_t bad = 0;
+	int rc;
+
+	dwplan_free(&d->plan);
+	rc = dwplan_make(&d->plan, d->info, d->lowest, d->vaddrs, d->n, &bad, &one);
+	if (!rc && bad)
+		story(d, &one);
+	return rc;
+}
+
+int dwlook_run(struct dwlook *d, const uint64_t *vaddrs, size_t n, dwlook_sink *sink, dwlook_want *want,
+	void *ctx, struct err *e)
+{
+	uint64_t from = now_ns(), lines = d->stats.ns_lines;
+	int rc;
+
+	d->vaddrs = vaddrs;
+	d->n = n;
+	d->sink = sink;
+	d->want = want;
+	d->ctx = ctx;
+	d->e = e;
+	d->told = false;
+	d->walk.marks_left = MARKS_MIN + MARKS_EACH * (uint64_t)n;
+	d->held = calloc(n + 1, sizeof(struct dwhit_held *));
+	rc = d->held ? plan(d) : -ENOMEM;
+	if (!rc)
+		rc = look(d);
+	for (size_t i = 0; d->held && i < n; i++)
+		dwhit_offer(&d->held[i], NULL, 0, true, sink, ctx);
+	free(TAKE_PTR(d->held));
+	note_peak(d);
+	d->stats.entries = d->walk.entries;
+	d->stats.ns_units += now_ns() - from - (d->stats.ns_lines - lines);
+	return rc ? err_nomem(e, "debug information") : 0;
+}
