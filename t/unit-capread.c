@@ -501,9 +501,9 @@ static void test_references(struct tap *t, const struct edge *edge)
 	REFUSED("a file id out of order", CAPCODEC_FILE, "id out of order",
 		capcodec_put_file(&f_, &sample_files[2]));
 	REFUSED("JIT code of no process", CAPCODEC_JIT, "process that is not there",
-		buf_put(&f_, "\1\1\0\0\1\1\0\0\0", 9));
+		buf_put(&f_, "\1\1\0\0\1\1\0\0\0\0", 10));
 	REFUSED("JIT code of no name", CAPCODEC_JIT, "string that is not there",
-		buf_put(&f_, "\0\1\0\0\1\1\1\0\0", 9));
+		buf_put(&f_, "\0\1\0\0\1\1\1\0\0\0", 10));
 	REFUSED("a name in no file", CAPCODEC_NAME, "file that is not there",
 		buf_put(&f_, "\1\0\0\0\0\0", 6));
 	REFUSED("a frame of no name", CAPCODEC_NAME, "string that is not there",
@@ -550,9 +550,9 @@ static void test_malformed(struct tap *t, const struct edge *edge)
 		buf_uleb(&f_, UINT64_C(1) << 32), buf_put(&f_, "\0\0\0", 3));
 	REFUSED("a string of names with a NUL inside", CAPCODEC_STRING, "malformed",
 		buf_put(&f_, "\0\2a\0\0", 5));
-	REFUSED("empty JIT code", CAPCODEC_JIT, "malformed", buf_put(&f_, "\0\1\0\0\1\0\0\0\0", 9));
+	REFUSED("empty JIT code", CAPCODEC_JIT, "malformed", buf_put(&f_, "\0\1\0\0\1\0\0\0\0\0", 10));
 	REFUSED("JIT code that passes the last address", CAPCODEC_JIT, "malformed",
-		buf_put(&f_, "\0\1\0\0\2", 5), buf_uleb(&f_, UINT64_MAX), buf_put(&f_, "\0\0\0", 3));
+		buf_put(&f_, "\0\1\0\0\2", 5), buf_uleb(&f_, UINT64_MAX), buf_put(&f_, "\0\0\0\0", 4));
 	REFUSED("more frames of a name than bytes", CAPCODEC_NAME, "malformed",
 		buf_put(&f_, "\0\0\0\0\0\2\0\0\0\0\0\0\0\0\0", 15));
 	REFUSED("an absurd number of frames of a name", CAPCODEC_NAME, "malformed",

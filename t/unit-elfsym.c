@@ -110,6 +110,50 @@ static void test_rules(struct tap *t)
 	elfsym_free(s);
 }
 
+static void is_before(struct tap *t, const struct elfsym *s, uint64_t at, const char *want,
+	uint64_t want_beyond, const char *name)
+{
+	struct elfsym_hit hit;
+	uint64_t beyond = 0;
+
+	tap_eq_str(t, elfsym_before(s, at, &hit, &beyond) ? hit.name : "none", want, name);
+	tap_eq_u64(t, beyond, want_beyond, "... and how far behind it that is");
+}
+
+/* The symbols of test_before(), in a table of TYPE. */
+static int load_exported(uint32_t type, struct elfsym **ret)
+{
+	start_image();
+	add("outer", STB_GLOBAL, STT_FUNC, 0x1100, 0x40);
+	add("inner", STB_GLOBAL, STT_FUNC, 0x1130, 0x10);
+	add("late", STB_GLOBAL, STT_FUNC, 0x1800, 0x10);
+	img.sh[2] = (Elf64_Shdr){ .sh_type = type,
+		.sh_link = 3,
+		.sh_offset = offsetof(struct image, syms),
+		.sh_size = n_syms * sizeof(Elf64_Sym),
+		.sh_entsize = sizeof(Elf64_Sym) };
+	return load(ret, NULL);
+}
+
+static void test_before(struct tap *t)
+{
+	struct elfsym *s = NULL;
+
+	if (!tap_ok(t, load_exported(SHT_DYNSYM, &s) == 0, "a stripped file's .dynsym is indexed"))
+		return;
+	is_before(t, s, 0x1100, "none", 0, "an address inside a function is no case for the one before");
+	is_before(t, s, 0x1080, "none", 0, "before the first function there is none");
+	is_before(t, s, 0x1140, "inner", 1, "behind two that end together the inner one is before");
+	is_before(t, s, 0x17ff, "inner", 0x6c0, "also far behind it");
+	is_before(t, s, 0x1fff, "late", 0x7f0, "and up to the end of the section");
+	is_before(t, s, 0x2000, "none", 0, "but not behind that");
+	elfsym_free(s);
+	s = NULL;
+	if (tap_ok(t, load_exported(SHT_SYMTAB, &s) == 0, "the same symbols in a .symtab are indexed"))
+		is_before(t, s, 0x1140, "none", 0, "which has all functions: what it does not cover is none");
+	elfsym_free(s);
+}
+
 static void test_hostile(struct tap *t)
 {
 	struct elfsym *s = NULL;
@@ -184,6 +228,7 @@ int main(void)
 	struct tap t = { 0 };
 
 	test_rules(&t);
+	test_before(&t);
 	test_hostile(&t);
 	test_real(&t);
 	return tap_done(&t);

@@ -467,7 +467,7 @@ static const struct frame *user_frame(
 {
 	uint32_t id = resolve_user(r, proc, addr, true, from, to);
 
-	return id == RESOLVE_FAILED ? NULL : resolve_frame(r, id);
+	return id == RESOLVE_FAILED || resolve_run(r, NULL) != 0 ? NULL : resolve_frame(r, id);
 }
 
 /* The vdso of this very process, and the address of a function in it. */
@@ -492,27 +492,25 @@ static const uint8_t *own_vdso(uint32_t *len)
 static void test_turns(struct tap *t, struct resolve *r)
 {
 	const struct frame *f = user_frame(r, 0, BASE + 0x100000, 2 * T0, 3 * T0);
-	const char *problem;
-	size_t symbols;
+	struct modules_file file;
 
-	tap_ok(t, f && f->in_file && f->source <= FRAME_RAW && f->module,
+	tap_ok(t, f && f->in_file && f->source <= FRAME_MODULE && f->module,
 		"before the change the first file is asked");
 	tap_eq_str(t, f ? f->module : NULL, "/usr/lib/x86_64-linux-gnu/libc.so.6",
 		"and it is the one mapped then");
 	f = user_frame(r, 0, BASE + 0x100000, 6 * T0, 7 * T0);
 	tap_eq_str(t, f ? f->module : NULL, "/nowhere/gone.so", "after it the second one");
-	tap_ok(t, f && f->source == FRAME_RAW && f->reason,
+	tap_ok(t, f && f->source == FRAME_MODULE && f->reason,
 		"a file that is gone gives module, offset and a reason");
 	f = user_frame(r, 0, BASE + 0x100000, 4 * T0, 6 * T0);
 	tap_ok(t, f && f->reason && strstr(f->reason, "another file"), "a wait across the change is marked");
 	f = user_frame(r, 0, 0x1234, 2 * T0, 2 * T0);
-	tap_ok(t, f && f->source == FRAME_NONE && !f->module, "an address in no mapping is raw");
+	tap_ok(t, f && f->source == FRAME_RAW && !f->module, "an address in no mapping is raw");
 	f = user_frame(r, 1, BASE + 0x100000, 2 * T0, 2 * T0);
-	tap_ok(t, f && f->source == FRAME_NONE, "another process does not see the mapping");
+	tap_ok(t, f && f->source == FRAME_RAW, "another process does not see the mapping");
 	tap_ok(t, !resolve_steady(r, 0, 2 * T0) && resolve_steady(r, 1, 0),
 		"only what never changes is steady");
-	tap_ok(t, resolve_file(r, 1, &problem, &symbols) && problem,
-		"the problem of a file can be asked for");
+	tap_ok(t, resolve_file(r, 1, &file) && file.problem, "the problem of a file can be asked for");
 	tap_eq_u64(t, resolve_user(r, 0, BASE + 0x100000, true, 2 * T0, 3 * T0),
 		resolve_user(r, 0, BASE + 0x100000, true, 2 * T0 + 1, 3 * T0),
 		"the same address is one frame");
@@ -538,7 +536,7 @@ static int test_all(void)
 	struct elffile *f = NULL;
 	struct capread *c = NULL;
 	struct resolve *r = NULL;
-	const struct resolve_opts o = { .demangle = true };
+	const struct resolve_opts o = { .files = { .demangle = true } };
 	uint32_t len = 0;
 	const uint8_t *vdso = own_vdso(&len);
 	int fd = mkstemp(path);

@@ -2,11 +2,14 @@
 /* capinfo - what a capture holds, and whether it is whole */
 #include "buf.h"
 #include "capends.h"
+#include "capfiles.h"
+#include "capfiletext.h"
 #include "capjson.h"
 #include "capmaptext.h"
+#include "cappack.h"
 #include "capread.h"
 #include "capstats.h"
-#include "capstops.h"
+#include "capstoptext.h"
 #include "cli.h"
 #include "out.h"
 #include "outtext.h"
@@ -19,7 +22,7 @@
 
 static const struct cli cli = {
 	.name = "capinfo",
-	.synopsis = "[--maps [-p PID] | --verify | --json] FILE",
+	.synopsis = "[--maps [-p PID] | --verify | --json | --list-build-ids | --pack OUT [--force]] FILE",
 	.help = "Show what a capture holds: host, options, processes, stacks, losses.\n"
 		"FILE - is standard input.\n"
 		"\n"
@@ -27,20 +30,22 @@ static const struct cli cli = {
 		"  -p, --pid=PID  with --maps: of this process only\n"
 		"      --verify   check all of it; one line: ok, or what is damaged\n"
 		"  -j, --json     one JSON object with everything but frames and samples\n"
+		"      --list-build-ids  of each file that user stacks lie in: build ID (- for none), path\n"
+		"      --pack OUT  write FILE to OUT with the symbol tables of these files inside, for\n"
+		"                 symbolize elsewhere; - is standard output\n"
+		"      --force    with --pack: write over an OUT that is no capture\n"
 		"  -h, --help     this text\n"
 		"  -V, --version  the version\n"
 		"\n"
 		"Exit status: 0 complete, 1 damaged or incomplete, 2 no capture, 64 bad usage.\n",
 };
 
-#define STOPS_SHOWN 20
-
-enum mode { SHOW, MAPS, VERIFY, JSON };
+enum mode { SHOW, MAPS, VERIFY, JSON, BUILD_IDS, PACK };
 
 struct opts {
-	const char *path;
+	const char *path, *pack;
 	enum mode mode;
-	bool has_pid;
+	bool has_pid, force;
 	uint64_t pid;
 };
 
@@ -222,35 +227,6 @@ static void show_groups(struct out *o, const struct capstats *st)
 	}
 }
 
-/* A file and the place in it that most of the waits stopped at; or what there is in its stead. */
-static void put_place(struct out *o, const struct capread *c, const struct capstops_stop *k)
-{
-	if (k->file != CAP_NONE)
-		outtext_put(o, c->files[k->file].path, TEXT_LINE);
-	else
-		out_str(o, k->mapped ? "memory of no file" : "no known mapping");
-	out_printf(o, k->file != CAP_NONE ? "+0x%" PRIx64 "\n" : ", 0x%" PRIx64 "\n", k->place);
-}
-
-static void show_stops(struct out *o, const struct capread *c, const struct capstops *stops)
-{
-	if (!stops->n)
-		return;
-	out_str(o, "\nwhere user stacks stopped\n");
-	out_printf(o, "  %-16s %12s %22s %9s  %s\n", "REASON", "WAITS", "OFF-CPU", "PLACES",
-		"FILE, AND THE PLACE OF MOST WAITS");
-	for (size_t i = 0; i < MIN(stops->n, (size_t)STOPS_SHOWN); i++) {
-		const struct capstops_stop *k = &stops->list[i];
-
-		out_printf(o, "  %-16s %12" PRIu64 " %10" PRIu64 ".%09" PRIu64 " s %9" PRIu64 "  ",
-			capture_reason_name(k->reason), k->waits, k->off_ns / 1000000000,
-			k->off_ns % 1000000000, k->places);
-		put_place(o, c, k);
-	}
-	if (stops->n > STOPS_SHOWN)
-		out_printf(o, "  %zu more: --json has all\n", stops->n - STOPS_SHOWN);
-}
-
 static void show_counter(struct out *o, const struct cap_counter *c)
 {
 	out_printf(o, "  %20" PRIu64 "  ", c->value);
@@ -298,7 +274,7 @@ static void show(struct out *o, const struct opts *opts, const struct capread *c
 	show_totals(o, c, st);
 	show_procs(o, c, st);
 	show_groups(o, st);
-	show_stops(o, c, stops);
+	capstoptext_put(o, c, stops);
 	show_counters(o, c);
 }
 
@@ -331,6 +307,43 @@ static int show_maps(struct out *o, const struct opts *opts, const struct caprea
 	return code ? err_nomem(e, "the mappings") : 0;
 }
 
+/* --- files --- */
+
+static int show_build_ids(struct out *o, const struct capread *c, struct err *e)
+{
+	struct capfiles files;
+
+	if (capfiles_make(c, &files) != 0)
+		return err_nomem(e, "the files");
+	capfiletext_put(o, c, &files);
+	capfiles_free(&files);
+	return 0;
+}
+
+static void tell_missing(void *ctx, const char *path, const char *why)
+{
+	bool *missing = ctx;
+
+	*missing = true;
+	cli_warn(&cli, "'%s' is not packed: it %s", path, why);
+}
+
+/* The exit status, with the story in E where nothing was written or the capture is not whole. */
+static int pack(const struct opts *opts, struct err *e)
+{
+	bool missing = false;
+	const struct cappack_opts po = {
+		.out = opts->pack, .force = opts->force, .missing = tell_missing, .ctx = &missing
+	};
+	struct cappack_stats st;
+
+	if (cappack_write(opts->path, &po, &st, e) != 0)
+		return CLI_FAILED;
+	if (st.damage[0])
+		err_set(e, -EBADMSG, "'%s': %s; what is whole of it is packed", opts->path, st.damage);
+	return missing || st.damage[0] ? CLI_INCOMPLETE : CLI_OK;
+}
+
 /* --- */
 
 static int print(const struct opts *opts, const struct capread *c, struct out *o, struct err *e)
@@ -345,8 +358,8 @@ static int print(const struct opts *opts, const struct capread *c, struct out *o
 		out_char(o, '\n');
 		return out_flush(o, e);
 	}
-	if (opts->mode == MAPS) {
-		code = show_maps(o, opts, c, e);
+	if (opts->mode == MAPS || opts->mode == BUILD_IDS) {
+		code = opts->mode == MAPS ? show_maps(o, opts, c, e) : show_build_ids(o, c, e);
 		return code ? code : out_flush(o, e);
 	}
 	if (capstats_make(c, &st) != 0 || capstops_make(c, &stops) != 0) {
@@ -369,6 +382,8 @@ static int run(const struct opts *opts, struct err *e)
 	struct out o;
 	int status = CLI_OK, code;
 
+	if (opts->mode == PACK)
+		return pack(opts, e);
 	if (capread_load(opts->path, &c, e) != 0)
 		return CLI_FAILED;
 	if (out_init(&o, STDOUT_FILENO, e) != 0) {
@@ -396,8 +411,9 @@ static int parse(int argc, char *argv[], struct opts *o, int *opt)
 {
 	static const struct option longs[] = { { "maps", no_argument, NULL, 'm' },
 		{ "pid", required_argument, NULL, 'p' }, { "verify", no_argument, NULL, 'v' },
-		{ "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' }, { 0 } };
+		{ "json", no_argument, NULL, 'j' }, { "list-build-ids", no_argument, NULL, 'l' },
+		{ "pack", required_argument, NULL, 'o' }, { "force", no_argument, NULL, 'f' },
+		{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 } };
 	unsigned int modes = 0;
 	struct err e;
 
@@ -407,8 +423,18 @@ static int parse(int argc, char *argv[], struct opts *o, int *opt)
 		case 'm':
 		case 'v':
 		case 'j':
-			o->mode = *opt == 'm' ? MAPS : *opt == 'v' ? VERIFY : JSON;
+		case 'l':
+		case 'o':
+			o->mode = *opt == 'm'   ? MAPS
+				  : *opt == 'v' ? VERIFY
+				  : *opt == 'j' ? JSON
+				  : *opt == 'l' ? BUILD_IDS
+						: PACK;
+			o->pack = *opt == 'o' ? optarg : o->pack;
 			modes |= 1U << o->mode;
+			break;
+		case 'f':
+			o->force = true;
 			break;
 		case 'p':
 			if (cli_u64(optarg, 0, UINT32_MAX, &o->pid, &e) != 0)
@@ -423,7 +449,10 @@ static int parse(int argc, char *argv[], struct opts *o, int *opt)
 		}
 	}
 	if (modes & (modes - 1))
-		return cli_usage(&cli, "--maps, --verify and --json exclude one another");
+		return cli_usage(
+			&cli, "--maps, --verify, --json, --list-build-ids and --pack exclude one another");
+	if (o->force && o->mode != PACK)
+		return cli_usage(&cli, "--force goes with --pack");
 	if (o->has_pid && o->mode != MAPS)
 		return cli_usage(&cli, "--pid goes with --maps");
 	if (argc - optind != 1)
@@ -443,7 +472,7 @@ int main(int argc, char *argv[])
 	if (status)
 		return status;
 	status = run(&opts, &e);
-	if (status)
+	if (status && e.code)
 		cli_error(&cli, &e);
 	return cli_finish(&cli, status);
 }

@@ -52,6 +52,7 @@ static const struct cli cli = {
 		"                       auto (default): by tables if the kernel allows it, else fp\n"
 		"      --unwind-memory SIZE  of tables in the kernel at most (16M, 1G; default a\n"
 		"                       sixteenth of the memory, up to 512M)\n"
+		"      --no-symbols     do not store what the frames are called\n"
 		"\n"
 		"  -q, --quiet          no progress and no summary\n"
 		"  -v, --verbose        every counter in the summary\n"
@@ -88,7 +89,8 @@ enum {
 	OPT_KTHREADS,
 	OPT_DEPTH,
 	OPT_UNWIND,
-	OPT_UNWIND_MEMORY
+	OPT_UNWIND_MEMORY,
+	OPT_NO_SYMBOLS
 };
 
 static const struct option long_opts[] = {
@@ -111,6 +113,7 @@ static const struct option long_opts[] = {
 	{ "depth", required_argument, NULL, OPT_DEPTH },
 	{ "unwind", required_argument, NULL, OPT_UNWIND },
 	{ "unwind-memory", required_argument, NULL, OPT_UNWIND_MEMORY },
+	{ "no-symbols", no_argument, NULL, OPT_NO_SYMBOLS },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
@@ -206,6 +209,9 @@ static void take_flag(int opt, const char *arg, struct opts *o)
 		break;
 	case OPT_FORCE:
 		o->rec.force = true;
+		break;
+	case OPT_NO_SYMBOLS:
+		o->rec.no_symbols = true;
 		break;
 	case OPT_PREEMPTED:
 		o->rec.bpf.preempted = true;

@@ -8,12 +8,14 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <string.h>
 
 static const struct cli cli = {
 	.name = "symbolize",
-	.synopsis = "[-qv] [-p PID]... [-t TID]... [-c COMM]... [--format=text|json] [--no-demangle] "
-		    "[--symfs DIR] [FILE|-]",
+	.synopsis = "[-qv] [-p PID]... [-t TID]... [-c COMM]... [--format=text|json] [--lines] "
+		    "[--no-inline] [--no-demangle] [--symfs DIR] [--debug-dir DIR]... [-j N] "
+		    "[--max-memory SIZE] [--stats] [FILE|-]",
 	.help = "Name the addresses of a capture; print its waits in perf script's grammar.\n"
 		"\n"
 		"  -p, --pid PID       only this process (may be repeated, as the next two)\n"
@@ -21,14 +23,21 @@ static const struct cli cli = {
 		"  -c, --comm NAME     only threads of this name\n"
 		"      --format=text   perf script's grammar (default)\n"
 		"      --format=json   one JSON object a line, with every field\n"
+		"      --lines         source lines, where debug information has them (JSON: always)\n"
+		"      --no-inline     leave out the functions that were inlined into others\n"
 		"      --no-demangle   C++, Rust and D names as the symbol table has them\n"
 		"      --symfs DIR     look for binaries under DIR too\n"
+		"      --debug-dir DIR look for debug files under DIR first (may be repeated)\n"
+		"  -j, --jobs N        processes that read symbols side by side (default: one a CPU)\n"
+		"      --max-memory N  memory of all of these together (default 2G; K, M, G)\n"
+		"      --stats         say where names came from and what took how long\n"
 		"  -q, --quiet         no warnings\n"
 		"  -v, --verbose       say for each file whether it was used\n"
 		"  -h, --help          this text\n"
 		"  -V, --version       the version\n",
 };
 
+#define MEMORY_LEAST (UINT64_C(64) << 20)
 #define AHEAD 8 /* frames whose text is fetched before it is needed */
 
 struct numbers {
@@ -36,12 +45,18 @@ struct numbers {
 	size_t n, cap;
 };
 
+struct words {
+	const char **p;
+	size_t n, cap;
+};
+
 struct opts {
 	const char *path, *symfs;
 	struct numbers pids, tids;
-	const char **comms;
-	size_t n_comms, comms_cap;
-	bool json, no_demangle, quiet, verbose;
+	struct words comms, debug_dirs;
+	unsigned int jobs;
+	uint64_t memory_bytes;
+	bool json, lines, no_inline, no_demangle, stats, quiet, verbose;
 };
 
 /* One sample to print. */
@@ -102,11 +117,11 @@ static bool is_selected(const struct job *j, const struct cap_sample *s)
 
 	if (!has_number(&o->pids, j->c->procs[s->proc].tgid) || !has_number(&o->tids, s->tid))
 		return false;
-	if (!o->n_comms)
+	if (!o->comms.n)
 		return true;
 	comm = comm_of(j->c, s, &ns_tid);
-	for (size_t i = 0; i < o->n_comms; i++)
-		if (strcmp(o->comms[i], comm) == 0)
+	for (size_t i = 0; i < o->comms.n; i++)
+		if (strcmp(o->comms.p[i], comm) == 0)
 			return true;
 	return false;
 }
@@ -156,7 +171,7 @@ static int resolve_all(struct job *j, struct err *e)
 		rc = stackids_kernel(j->stacks, r->sample, &r->kernel);
 		rc = rc ? rc : stackids_user(j->stacks, r->sample, &r->user);
 	}
-	return rc ? err_nomem(e, "frames") : 0;
+	return rc ? err_nomem(e, "frames") : resolve_run(j->r, e);
 }
 
 /* Each frame becomes text once. */
@@ -174,7 +189,7 @@ static int render_frames(struct job *j, struct err *e)
 		if (j->o->json)
 			perftext_json_frame(&j->arena, f);
 		else
-			perftext_frame(&j->arena, f);
+			perftext_frame(&j->arena, f, j->o->lines);
 		j->texts[i].len = (uint32_t)(j->arena.len - j->texts[i].at);
 	}
 	return j->arena.failed ? err_nomem(e, "frames") : 0;
@@ -233,20 +248,19 @@ static void put_json(const struct job *j, struct out *out, struct buf *b, const 
 
 static void put_head(const struct job *j, struct out *out, struct buf *b)
 {
-	const char *problem;
-	size_t symbols;
+	struct modules_file f;
 
 	if (j->o->json)
 		perftext_json_head(b, j->c, &j->totals);
 	else
 		perftext_head(b, j->c, &j->totals);
 	for (uint32_t i = 0; i < j->c->n_files; i++) {
-		if (!resolve_file(j->r, i, &problem, &symbols) || !problem)
+		if (!resolve_file(j->r, i, &f) || !f.problem)
 			continue;
 		if (j->o->json)
-			perftext_json_not_used(b, j->c->files[i].path, problem);
+			perftext_json_not_used(b, j->c->files[i].path, f.problem);
 		else
-			perftext_not_used(b, j->c->files[i].path, problem);
+			perftext_not_used(b, j->c->files[i].path, f.problem);
 	}
 	if (!j->o->json)
 		buf_put(b, "\n", 1);
@@ -281,21 +295,32 @@ static int print_all(const struct job *j, struct err *e)
 	return rc;
 }
 
+static void tell_file(const char *path, const struct modules_file *f)
+{
+	if (f->problem)
+		cli_warn(&cli, "'%s' is not used: it %s", path, f->problem);
+	else if (f->debug)
+		cli_warn(&cli, "'%s' is used: %" PRIu64 " symbols, debug file '%s'", path, f->symbols,
+			f->debug);
+	else
+		cli_warn(&cli, "'%s' is used: %" PRIu64 " symbols", path, f->symbols);
+	if (f->missed)
+		cli_warn(&cli, "'%s' has a debug file that is not used: %s", path, f->missed);
+	if (f->story)
+		cli_warn(&cli, "'%s' is used as far as it goes: %s", path, f->story);
+}
+
 static void tell_files(const struct job *j)
 {
-	const char *problem;
-	size_t symbols, unused = 0;
+	struct modules_file f;
+	size_t unused = 0;
 
 	for (uint32_t i = 0; i < j->c->n_files; i++) {
-		if (!resolve_file(j->r, i, &problem, &symbols))
+		if (!resolve_file(j->r, i, &f))
 			continue;
-		unused += problem != NULL;
-		if (!j->o->verbose)
-			continue;
-		if (problem)
-			cli_warn(&cli, "'%s' is not used: it %s", j->c->files[i].path, problem);
-		else
-			cli_warn(&cli, "'%s' is used: %zu symbols", j->c->files[i].path, symbols);
+		unused += f.problem != NULL;
+		if (j->o->verbose)
+			tell_file(j->c->files[i].path, &f);
 	}
 	if (unused && !j->o->verbose)
 		cli_warn(&cli, "%zu file%s could not be used, so %s frames have no names: -v says why",
@@ -317,7 +342,7 @@ static int tell(const struct job *j)
 		cli_warn(&cli, "the capture is incomplete: %s", c->damage[0] ? c->damage : "no trailer");
 		return CLI_INCOMPLETE;
 	}
-	if (!j->n_records && (j->o->pids.n || j->o->tids.n || j->o->n_comms)) {
+	if (!j->n_records && (j->o->pids.n || j->o->tids.n || j->o->comms.n)) {
 		cli_warn(&cli, "no wait in the capture is of the given processes and threads");
 		return CLI_INCOMPLETE;
 	}
@@ -326,7 +351,14 @@ static int tell(const struct job *j)
 
 static int run(const struct opts *o, int *status, struct err *e)
 {
-	const struct resolve_opts ro = { .symfs = o->symfs, .demangle = !o->no_demangle };
+	const struct resolve_opts ro = { .files = { .symfs = o->symfs,
+						 .debug_dirs = o->debug_dirs.p,
+						 .n_debug_dirs = o->debug_dirs.n,
+						 .demangle = !o->no_demangle,
+						 .inlines = !o->no_inline,
+						 .lines = o->lines || o->json,
+						 .jobs = o->jobs,
+						 .memory_bytes = o->memory_bytes } };
 	CLEANUP(job_free) struct job j = { .o = o };
 	int rc = capread_load(o->path, &j.c, e);
 
@@ -352,12 +384,21 @@ static int add_number(struct numbers *s, const char *arg, struct err *e)
 	return 0;
 }
 
-static int add_comm(struct opts *o, const char *arg, struct err *e)
+static int add_word(struct words *w, const char *arg, struct err *e)
 {
-	if (base_grow(&o->comms, &o->comms_cap, o->n_comms + 1, sizeof(*o->comms)) != 0)
+	if (base_grow(&w->p, &w->cap, w->n + 1, sizeof(*w->p)) != 0)
 		return err_nomem(e, "options");
-	o->comms[o->n_comms++] = arg;
+	w->p[w->n++] = arg;
 	return 0;
+}
+
+static int set_jobs(struct opts *o, const char *arg, struct err *e)
+{
+	uint64_t v;
+	int rc = cli_u64(arg, 1, 1024, &v, e);
+
+	o->jobs = (unsigned int)v;
+	return rc;
 }
 
 static int set_format(struct opts *o, const char *arg, struct err *e)
@@ -368,7 +409,16 @@ static int set_format(struct opts *o, const char *arg, struct err *e)
 	return 0;
 }
 
-enum { OPT_FORMAT = 256, OPT_NO_DEMANGLE, OPT_SYMFS };
+enum {
+	OPT_FORMAT = 256,
+	OPT_NO_DEMANGLE,
+	OPT_SYMFS,
+	OPT_LINES,
+	OPT_NO_INLINE,
+	OPT_DEBUG_DIR,
+	OPT_MAX_MEMORY,
+	OPT_STATS
+};
 
 static const struct option longopts[] = {
 	{ "pid", required_argument, NULL, 'p' },
@@ -377,6 +427,12 @@ static const struct option longopts[] = {
 	{ "format", required_argument, NULL, OPT_FORMAT },
 	{ "no-demangle", no_argument, NULL, OPT_NO_DEMANGLE },
 	{ "symfs", required_argument, NULL, OPT_SYMFS },
+	{ "lines", no_argument, NULL, OPT_LINES },
+	{ "no-inline", no_argument, NULL, OPT_NO_INLINE },
+	{ "debug-dir", required_argument, NULL, OPT_DEBUG_DIR },
+	{ "jobs", required_argument, NULL, 'j' },
+	{ "max-memory", required_argument, NULL, OPT_MAX_MEMORY },
+	{ "stats", no_argument, NULL, OPT_STATS },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
@@ -384,39 +440,69 @@ static const struct option longopts[] = {
 	{ 0 },
 };
 
+/* An option with an argument. 0 or -EINVAL; 1 for any other option. */
+static int take_argument(struct opts *o, int opt, const char *arg, struct err *e)
+{
+	switch (opt) {
+	case 'p':
+		return add_number(&o->pids, arg, e);
+	case 't':
+		return add_number(&o->tids, arg, e);
+	case 'c':
+		return add_word(&o->comms, arg, e);
+	case 'j':
+		return set_jobs(o, arg, e);
+	case OPT_FORMAT:
+		return set_format(o, arg, e);
+	case OPT_SYMFS:
+		o->symfs = arg;
+		return 0;
+	case OPT_DEBUG_DIR:
+		return add_word(&o->debug_dirs, arg, e);
+	case OPT_MAX_MEMORY:
+		return cli_size(arg, MEMORY_LEAST, UINT64_C(1) << 50, &o->memory_bytes, e);
+	default:
+		return 1;
+	}
+}
+
+/* Where the switch OPT is kept, NULL for none. */
+static bool *switch_of(struct opts *o, int opt)
+{
+	switch (opt) {
+	case OPT_NO_DEMANGLE:
+		return &o->no_demangle;
+	case OPT_NO_INLINE:
+		return &o->no_inline;
+	case OPT_LINES:
+		return &o->lines;
+	case OPT_STATS:
+		return &o->stats;
+	case 'q':
+		return &o->quiet;
+	case 'v':
+		return &o->verbose;
+	default:
+		return NULL;
+	}
+}
+
 /* -1 = go on, else the exit status. */
 static int parse_option(struct opts *o, int opt, char *const argv[])
 {
 	struct err e = { 0 };
+	bool *on = switch_of(o, opt);
+	int rc = on ? 0 : take_argument(o, opt, optarg, &e);
 
-	switch (opt) {
-	case 'p':
-		return add_number(&o->pids, optarg, &e) ? cli_usage(&cli, "%s", e.msg) : -1;
-	case 't':
-		return add_number(&o->tids, optarg, &e) ? cli_usage(&cli, "%s", e.msg) : -1;
-	case 'c':
-		return add_comm(o, optarg, &e) ? cli_usage(&cli, "%s", e.msg) : -1;
-	case OPT_FORMAT:
-		return set_format(o, optarg, &e) ? cli_usage(&cli, "%s", e.msg) : -1;
-	case OPT_NO_DEMANGLE:
-		o->no_demangle = true;
+	if (on)
+		*on = true;
+	if (rc < 0)
+		return cli_usage(&cli, "%s", e.msg);
+	if (rc == 0)
 		return -1;
-	case OPT_SYMFS:
-		o->symfs = optarg;
-		return -1;
-	case 'q':
-		o->quiet = true;
-		return -1;
-	case 'v':
-		o->verbose = true;
-		return -1;
-	case 'h':
+	if (opt == 'h')
 		return cli_help(&cli);
-	case 'V':
-		return cli_version(&cli);
-	default:
-		return cli_bad_option(&cli, opt, argv);
-	}
+	return opt == 'V' ? cli_version(&cli) : cli_bad_option(&cli, opt, argv);
 }
 
 static int parse(int argc, char *argv[], struct opts *o)
@@ -424,7 +510,7 @@ static int parse(int argc, char *argv[], struct opts *o)
 	int opt, st;
 
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":p:t:c:qvhV", longopts, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, ":p:t:c:j:qvhV", longopts, NULL)) != -1) {
 		st = parse_option(o, opt, argv);
 		if (st >= 0)
 			return st;
@@ -441,7 +527,8 @@ static void opts_free(struct opts *o)
 {
 	free(o->pids.p);
 	free(o->tids.p);
-	free(o->comms);
+	free(o->comms.p);
+	free(o->debug_dirs.p);
 }
 
 int main(int argc, char *argv[])

@@ -130,3 +130,61 @@ int capfile_create(const char *path, bool force, const void *magic, size_t magic
 	}
 	return err_set(e, -EEXIST, "'%s' is put there again each time it is replaced", path);
 }
+
+int capfile_begin(
+	const char *path, bool force, const void *magic, size_t magic_len, struct capfile *ret, struct err *e)
+{
+	struct stat st;
+
+	*ret = (struct capfile){ .fd = -1, .fresh = lstat(path, &st) != 0 };
+	if (!ret->fresh && !S_ISREG(st.st_mode)) {
+		ret->fd = replace(path, &st, force, magic, magic_len, e);
+		return MIN(ret->fd, 0);
+	}
+	if (!ret->fresh && !force && !is_ours(path, magic, magic_len))
+		return refuse_existing(path, "not a capture", e);
+	if (asprintf(&ret->temp, "%s.XXXXXX", path) < 0) {
+		ret->temp = NULL;
+		return err_nomem(e, "a file name");
+	}
+	ret->fd = mkostemp(ret->temp, O_CLOEXEC);
+	if (ret->fd >= 0)
+		return 0;
+	free(ret->temp);
+	ret->temp = NULL;
+	return err_sys(e, -errno, "cannot create '%s'", path);
+}
+
+/* A name that was free is not taken from whoever took it meanwhile, where the file system can tell. */
+static int take_name(const struct capfile *f, const char *path)
+{
+	if (f->fresh && renameat2(AT_FDCWD, f->temp, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (f->fresh && errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	return rename(f->temp, path) == 0 ? 0 : -errno;
+}
+
+int capfile_commit(struct capfile *f, const char *path, struct err *e)
+{
+	int rc = close(f->fd) == 0 ? 0 : -errno;
+
+	f->fd = -1;
+	if (!rc && f->temp)
+		rc = take_name(f, path);
+	if (rc)
+		return err_sys(e, rc, "cannot write '%s'", path);
+	free(f->temp);
+	f->temp = NULL;
+	return 0;
+}
+
+void capfile_close(struct capfile *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	if (f->temp)
+		unlink(f->temp);
+	free(f->temp);
+	*f = (struct capfile){ .fd = -1 };
+}

@@ -24,6 +24,22 @@
  */
 int capfile_create(const char *path, bool force, const void *magic, size_t magic_len, struct err *e);
 
+/* A new file that takes the name of an older one when it is whole. */
+struct capfile {
+	int fd; /* to write to */
+	char *temp; /* its name until then; NULL = written to as it is: a FIFO or a device */
+	bool fresh; /* the name was free */
+};
+
+/*
+ * As capfile_create(), but a regular file PATH stays until capfile_commit().
+ * 0 or -errno. Release RET with capfile_close(): what was not committed is gone then.
+ */
+int capfile_begin(const char *path, bool force, const void *magic, size_t magic_len, struct capfile *ret,
+	struct err *e);
+int capfile_commit(struct capfile *f, const char *path, struct err *e);
+void capfile_close(struct capfile *f);
+
 /* A duplicate of standard output, or -errno: -EINVAL for a terminal. */
 int capfile_stdout(struct err *e);
 

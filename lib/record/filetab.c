@@ -10,6 +10,8 @@
 
 struct file {
 	struct cap_file cap; /* id CAP_NONE until it is emitted; path is ours */
+	uint32_t pid; /* which mapped it last, here: */
+	uint64_t start, end;
 	uint32_t next; /* another file with the same hash, UINT32_MAX = none */
 };
 
@@ -47,6 +49,11 @@ static uint64_t hash_path(const char *s)
 	return h;
 }
 
+static uint64_t mtime_ns(const struct stat *st)
+{
+	return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
+}
+
 static void look_at(struct filetab *t, struct cap_file *f, uint32_t pid, const struct procmap *m)
 {
 	struct stat st;
@@ -57,7 +64,7 @@ static void look_at(struct filetab *t, struct cap_file *f, uint32_t pid, const s
 	fd = mapfile_open(pid, m, &st);
 	if (fd >= 0) {
 		f->size = (uint64_t)st.st_size;
-		f->mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+		f->mtime_ns = mtime_ns(&st);
 		f->error = buildid_read(fd, &f->build_id);
 	} else {
 		f->error = fd;
@@ -100,6 +107,17 @@ static struct file *add_file(struct filetab *t, uint32_t pid, const struct procm
 	return f;
 }
 
+/* Who maps it now is the likeliest to map it later. */
+static uint32_t note_mapper(struct filetab *t, uint32_t at, uint32_t pid, const struct procmap *m)
+{
+	struct file *f = &t->files[at];
+
+	f->pid = pid;
+	f->start = m->start;
+	f->end = m->end;
+	return at;
+}
+
 static bool matches(const struct cap_file *f, const struct procmap *m)
 {
 	return f->inode == m->inode && f->dev_major == m->dev_major && f->dev_minor == m->dev_minor &&
@@ -120,7 +138,7 @@ uint32_t filetab_get(struct filetab *t, uint32_t pid, const struct procmap *m)
 	slot = idmap_find(&t->by_key, hi, lo);
 	for (at = slot ? slot->value : UINT32_MAX; at != UINT32_MAX; at = t->files[at].next)
 		if (matches(&t->files[at].cap, m))
-			return at;
+			return note_mapper(t, at, pid, m);
 	f = add_file(t, pid, m);
 	if (!f)
 		return UINT32_MAX;
@@ -132,7 +150,7 @@ uint32_t filetab_get(struct filetab *t, uint32_t pid, const struct procmap *m)
 	} else {
 		idmap_put(&t->by_key, hi, lo, at, NULL);
 	}
-	return at;
+	return note_mapper(t, at, pid, m);
 }
 
 void filetab_tell(struct filetab *t, uint32_t file, const struct cap_build_id *id)
@@ -159,6 +177,36 @@ bool filetab_place(const struct filetab *t, uint32_t file, struct procmap *ret)
 	ret->dev_minor = f->dev_minor;
 	ret->inode = f->inode;
 	return true;
+}
+
+const struct cap_file *filetab_file(const struct filetab *t, uint32_t file)
+{
+	return &t->files[file].cap;
+}
+
+int filetab_open(const struct filetab *t, uint32_t file)
+{
+	const struct file *f = &t->files[file];
+	const struct procmap m = { .start = f->start,
+		.end = f->end,
+		.dev_major = f->cap.dev_major,
+		.dev_minor = f->cap.dev_minor,
+		.inode = f->cap.inode,
+		.path = f->cap.path };
+	struct stat st;
+	int fd;
+
+	if (f->cap.flags & CAP_FILE_PSEUDO)
+		return -ENOENT;
+	fd = mapfile_open(f->pid, &m, &st);
+	if (fd < 0)
+		return fd;
+	/* its PID, or its path, may be another's by now */
+	if (st.st_ino == f->cap.inode &&
+		(f->cap.error || ((uint64_t)st.st_size == f->cap.size && mtime_ns(&st) == f->cap.mtime_ns)))
+		return fd;
+	close(fd);
+	return -ESTALE;
 }
 
 uint32_t filetab_emit(struct filetab *t, uint32_t file, struct capwrite *w)

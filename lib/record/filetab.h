@@ -33,6 +33,15 @@ void filetab_tell(struct filetab *t, uint32_t file, const struct cap_build_id *i
 /* The capture's id of FILE, which is written to W at its first use. CAP_NONE stays CAP_NONE. */
 uint32_t filetab_emit(struct filetab *t, uint32_t file, struct capwrite *w);
 
+/* What is known of FILE, which filetab_get() returned. */
+const struct cap_file *filetab_file(const struct filetab *t, uint32_t file);
+
+/*
+ * FILE opened again for reading, by the process that mapped it last while it lives, else by path: the
+ * caller's, or -errno; -ESTALE when it has changed, or is another one.
+ */
+int filetab_open(const struct filetab *t, uint32_t file);
+
 /* Files whose build ID could not be read, of those that were looked at. */
 uint64_t filetab_unread(const struct filetab *t);
 

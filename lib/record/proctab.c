@@ -453,6 +453,18 @@ uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t
 	return 2 * first + (changes_until(im, last_ns) != first);
 }
 
+const struct mapset *proctab_maps(struct proctab *t, const struct offcpu_key *key)
+{
+	const struct thread *th = threadtab_get(&t->threads, key);
+
+	return th && th->image != UINT32_MAX ? t->images.images[th->image].maps : NULL;
+}
+
+struct filetab *proctab_files(struct proctab *t)
+{
+	return t->files;
+}
+
 void proctab_past(const struct proctab *t, struct pastmap *ret)
 {
 	*ret = (struct pastmap){ .images = &t->images,

@@ -14,6 +14,8 @@
 #include "offcpu_abi.h"
 #include "procevents.h"
 
+struct filetab;
+struct mapset;
 struct pastmap; /* pastmap.h */
 struct proctab;
 
@@ -58,6 +60,11 @@ void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w);
  * where no address ever changed its meaning.
  */
 uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns);
+
+/* The mappings of KEY's process, after proctab_emit() of it; NULL = none known. T's, until it changes. */
+const struct mapset *proctab_maps(struct proctab *t, const struct offcpu_key *key);
+
+struct filetab *proctab_files(struct proctab *t); /* stay T's */
 
 /* What pastmap_find() looks in: T's, until the next call that changes T. */
 void proctab_past(const struct proctab *t, struct pastmap *ret);

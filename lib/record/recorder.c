@@ -2,19 +2,21 @@
 #include "recorder.h"
 #include "caphost.h"
 #include "ksymload.h"
+#include "namekeep.h"
 #include "now.h"
 #include "recparts.h"
+#include "runsoon.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 
 #define FLUSH_NS UINT64_C(1000000000)
 #define TICK_MS 100
 #define SWAP_POLL_NS 1000000
 #define SCAN_NS 1000000 /* of processes that were there before, between other things */
 #define LAST_TABLES_MS 50 /* how long a recording waits, at its end, for the tables of its last waits */
+#define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks that other processes may have too */
 #define LOOK_SHARE 10 /* looking again at waits in progress takes a tenth of the time at most */
 
 /* A sample waits for the process events of its time before it is written. */
@@ -40,6 +42,8 @@ struct recorder {
 	uint64_t rows_lost; /* no memory */
 	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
 	bool all;
+	struct namewant *names; /* NULL = none are stored */
+	struct namewant_stats named;
 	struct capends user;
 	struct offcpu_sink sink;
 };
@@ -134,25 +138,6 @@ static void write_options(struct recorder *r, const struct recorder_opts *o)
 		capwrite_option(r->p.out, &(struct cap_option){ "degraded", r->p.degraded });
 }
 
-/*
- * What new processes map has to be read before they wait: with a short slice
- * the scheduler lets the recorder run when it wakes (Linux 6.12; the niceness
- * works everywhere). Where it is refused, more waits begin too soon.
- */
-static void run_soon(void)
-{
-	/* struct sched_attr, which not every libc has */
-	const struct {
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime, deadline, period;
-	} attr = { .size = 48, .nice = -10, .runtime = 100000 };
-
-	syscall(SYS_sched_setattr, 0, &attr, 0);
-}
-
 int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struct err *e)
 {
 	struct recorder *r = calloc(1, sizeof(*r));
@@ -169,6 +154,8 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struc
 		.sample = take_sample };
 	/* before the rest: what comes last makes the file */
 	rc = snapset_new(opts->bpf.depth ? opts->bpf.depth : 127, &r->snaps, e);
+	if (!rc && !opts->no_symbols && !opts->bpf.no_user_stacks)
+		rc = namewant_new(&r->names, e);
 	rc = rc ? rc : recparts_open(&r->p, opts, e);
 	if (rc) {
 		recorder_close(r);
@@ -178,7 +165,9 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struc
 		snapset_free(r->snaps);
 		r->snaps = NULL;
 	}
-	run_soon();
+	if (r->names)
+		stacktab_keep(r->p.stacks, FRAMES_KEPT);
+	runsoon();
 	write_options(r, opts);
 	*ret = r;
 	return 0;
@@ -190,6 +179,7 @@ void recorder_close(struct recorder *r)
 		return;
 	recparts_close(&r->p);
 	snapset_free(r->snaps);
+	namewant_free(r->names);
 	ksymload_close(&r->loading);
 	kallsyms_free(r->ks);
 	free(r->rows);
@@ -295,6 +285,19 @@ static void walk_snapshots(struct recorder *r, bool last)
 		snapset_walk(r->snaps, &by, last);
 }
 
+/* The places of the frames of S, whose process and stack are in the capture. */
+static void want_names(struct recorder *r, const struct offcpu_key *k, const struct cap_sample *s)
+{
+	struct cap_stack stack;
+
+	if (!r->names || !namewant_is_new(r->names, s->proc, s->ustack, s->flags / CAP_SAMPLE_EPOCH))
+		return;
+	if (stacktab_frames(r->p.stacks, &k->user, &stack))
+		namewant_add(r->names, proctab_maps(r->p.procs, k), &stack, s->first_ns, s->last_ns);
+	else
+		namewant_miss(r->names, stack.len);
+}
+
 /* False: its stack is not known yet. */
 static bool write_row(struct recorder *r, struct row *row)
 {
@@ -321,6 +324,8 @@ static bool write_row(struct recorder *r, struct row *row)
 		r->rows_lost += v->count;
 	else
 		capwrite_sample(r->p.out, &s);
+	if (s.proc != CAP_NONE && s.ustack != CAP_NONE)
+		want_names(r, k, &s);
 	return true;
 }
 
@@ -431,6 +436,16 @@ int recorder_service(struct recorder *r, struct err *e)
 	return offcpu_swapped(r->p.bpf) ? end_flush(r, e) : 0;
 }
 
+/* All that cannot be had later is in the file by now. */
+static void keep_names(struct recorder *r)
+{
+	struct recorder_stats st;
+
+	namekeep_write(r->names, proctab_files(r->p.procs), NAMEKEEP_SECONDS, r->p.out, &r->named);
+	recorder_stats(r, &st);
+	recstats_write(&st, r->p.out);
+}
+
 int recorder_stop(struct recorder *r, const char *why, struct err *e)
 {
 	uint64_t stop_ns;
@@ -444,6 +459,8 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 
 	if (!rc)
 		rc = flush(r, true, e);
+	if (!rc && r->names)
+		keep_names(r);
 	return rc ? rc
 		  : capwrite_finish(r->p.out, &(struct cap_trailer){ .stop_ns = stop_ns, .why = why }, e);
 }
@@ -463,6 +480,8 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 		unwinder_stats(r->p.unwinder, &ret->unwind);
 	if (r->snaps)
 		snapset_stats(r->snaps, &ret->snaps);
+	ret->by_name = r->names != NULL;
+	ret->names = r->named;
 	ret->user = r->user;
 	ret->waits = ret->bpf.recorded;
 	ret->waits_ns = ret->bpf.recorded_ns;

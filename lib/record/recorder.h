@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * recorder - a whole off-CPU recording: BPF, process events and the capture,
- * tied together. Floor 11.
+ * tied together. Floor 14.
  *
  * open, start, then service() whenever recorder_fd() is readable and at least
  * every recorder_timeout_ns(), stop, close. A flush reaches the file once a
@@ -37,7 +37,10 @@ uint64_t recorder_timeout_ns(const struct recorder *r);
 /* Take in what is there; flush when one is due. An error of the output ends the recording. */
 int recorder_service(struct recorder *r, struct err *e);
 
-/* Close the open waits, write everything and the trailer with WHY. */
+/*
+ * Close the open waits, write everything, then what the frames are called (unless no_symbols; a few seconds
+ * at most) and the trailer with WHY.
+ */
 int recorder_stop(struct recorder *r, const char *why, struct err *e);
 
 void recorder_stats(struct recorder *r, struct recorder_stats *ret);

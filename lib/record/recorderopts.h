@@ -24,6 +24,7 @@ struct recorder_opts {
 	uint32_t command_pid; /* a child that will exec: recorded from then on; 0 = none */
 	const char *path; /* of the capture; "-" = stdout */
 	bool force;
+	bool no_symbols; /* store no names of user frames */
 	const char *const *words; /* the command line, kept in the capture's options */
 	size_t n_words;
 };

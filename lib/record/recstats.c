@@ -104,10 +104,25 @@ static void write_tables(const struct recorder_stats *st, struct capwrite *w)
 	write_all(w, all, ARRAY_LEN(all));
 }
 
+/* Names that are stored for readers without the files; 0 before the end. */
+static void write_names(const struct recorder_stats *st, struct capwrite *w)
+{
+	const struct cap_counter all[] = {
+		{ "names.stored", st->names.stored },
+		{ "names.files", st->names.files },
+		{ "names.unresolved", st->names.unresolved },
+		{ "names.late", st->names.late },
+	};
+
+	write_all(w, all, ARRAY_LEN(all));
+}
+
 void recstats_write(const struct recorder_stats *st, struct capwrite *w)
 {
 	write_waits(st, w);
 	write_user(st, w);
+	if (st->by_name)
+		write_names(st, w);
 	if (st->by_table)
 		write_tables(st, w);
 	if (st->by_table)

@@ -8,6 +8,7 @@
 
 #include "capends.h"
 #include "capwrite.h"
+#include "namewant.h"
 #include "offcpu_abi.h"
 #include "proctab.h"
 #include "snapset.h"
@@ -25,6 +26,8 @@ struct recorder_stats {
 	bool by_table; /* user stacks are walked by unwind tables */
 	struct unwinder_stats unwind;
 	struct snapset_stats snaps;
+	bool by_name; /* names of user frames are stored, at the end */
+	struct namewant_stats names;
 	struct capends user; /* how the user stacks of the waits ended */
 	uint64_t lost; /* the sum of all lost.* counters that count waits or events */
 	const char *degraded; /* what works less well here and why; "" = nothing */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 struct stack {
-	uint32_t cap_id; /* CAP_NONE until it is emitted; its frames are freed then */
+	uint32_t cap_id; /* CAP_NONE until it is emitted; its frames are freed then, or kept */
 	uint8_t kind, verdict, reason;
 	int32_t error;
 	uint32_t len, n_exact;
@@ -25,6 +25,7 @@ struct stacktab {
 	bool marked;
 	uint32_t depth; /* frames of a stack at most */
 	uint32_t emitted;
+	uint64_t keep_bytes; /* still to be had for frames of stacks that are written */
 	struct stacktab_stats stats;
 };
 
@@ -202,6 +203,41 @@ static void emit_frames(struct stacktab *t, struct stack *s, struct cap_stack *o
 		emit_symbol(t, out->frames[i], w);
 }
 
+/* After it was written. */
+static void drop_frames(struct stacktab *t, struct stack *s)
+{
+	uint64_t bytes = s->len * sizeof(*s->frames) + s->n_exact * sizeof(*exact_of(s));
+
+	if (s->kind == CAP_STACK_USER && bytes <= t->keep_bytes) {
+		t->keep_bytes -= bytes;
+		return;
+	}
+	free(s->frames);
+	s->frames = NULL;
+}
+
+void stacktab_keep(struct stacktab *t, uint64_t bytes)
+{
+	t->keep_bytes = bytes;
+}
+
+bool stacktab_frames(const struct stacktab *t, const struct offcpu_stack_id *id, struct cap_stack *ret)
+{
+	const struct idmap_slot *at = idmap_find(&t->by_id[1], id->hi, id->lo);
+	const struct stack *s = at ? &t->stacks[at->value] : NULL;
+
+	*ret = (struct cap_stack){ .kind = CAP_STACK_USER };
+	if (!s)
+		return false;
+	ret->len = MIN(s->len, t->depth);
+	if (!s->len || !s->frames)
+		return !s->len;
+	ret->frames = s->frames;
+	ret->exact = exact_of(s);
+	ret->n_exact = s->n_exact;
+	return true;
+}
+
 uint32_t stacktab_emit(struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id,
 	struct capwrite *w, struct stacktab_end *end)
 {
@@ -234,8 +270,7 @@ uint32_t stacktab_emit(struct stacktab *t, unsigned int kind, const struct offcp
 		emit_frames(t, s, &out, w);
 	t->stats.truncated += out.verdict == CAP_TRUNCATED;
 	capwrite_stack(w, &out);
-	free(s->frames);
-	s->frames = NULL;
+	drop_frames(t, s);
 	return s->cap_id;
 }
 

@@ -42,6 +42,15 @@ struct stacktab_end {
 	uint8_t verdict, reason; /* enum cap_verdict, enum cap_reason */
 };
 
+/* Keep the frames of user stacks that are written too, up to BYTES in all: for stacktab_frames(). */
+void stacktab_keep(struct stacktab *t, uint64_t bytes);
+
+/*
+ * The frames of the user stack ID, after stacktab_emit(): `len` of RET and where they are, valid until the
+ * next call but this. False where they are not kept.
+ */
+bool stacktab_frames(const struct stacktab *t, const struct offcpu_stack_id *id, struct cap_stack *ret);
+
 /*
  * The capture's id of the stack ID of KIND (enum cap_stack_kind), which is
  * written to W at its first use with the symbols it needs. A stack that never

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debugfile - where the debug information of a file is. Floor 5.
+ * debugfile - where the debug information of a file is. Floor 7.
  *
  * Places, in gdb's order, each under SYMFS first where one is given (links
  * resolved inside it: nothing outside is ever opened), then on this machine:
@@ -8,17 +8,20 @@
  *   .build-id/xx/yyyy.debug under each --debug-dir, then /usr/lib/debug
  *   .gnu_debuglink NAME, CRC checked: DIR/NAME, DIR/.debug/NAME,
  *	DEBUGDIR/DIR/NAME, where DIR is that of the mapped file, and of the file its path links to
+ *	(NAME may have directories, but no "..")
  *   debuginfod (libdebuginfod), if DEBUGINFOD_URLS is set and the caller permits it
  *
  * A file with a build ID wants the same one in its debug file; one that
  * differs is not used, and that is told. A file without one is believed by
- * the link's CRC alone. What is no regular file is not opened.
- * Formats: "Separate Debug Files" of gdb's manual; .gnu_debugaltlink as in
- * dwz(1): NAME, NUL, build ID.
+ * the link's CRC alone. What is no regular file is not opened. A file that
+ * has .debug_info itself is not given another. dwz's alternate: its NAME, from the directory where the file
+ *that names it really is; the same below each --debug-dir; its build ID, as above. Formats: "Separate Debug
+ *Files" of gdb's manual; .gnu_debugaltlink as in dwz(1): NAME, NUL, build ID.
  */
 #ifndef STACKTOOLS_DEBUGFILE_H
 #define STACKTOOLS_DEBUGFILE_H
 
+#include "debugserver.h"
 #include "elffile.h"
 
 struct debugfile_opts {
@@ -26,8 +29,11 @@ struct debugfile_opts {
 	const char *const *dirs; /* --debug-dir, before /usr/lib/debug */
 	size_t n_dirs;
 	bool debuginfod; /* ask servers of DEBUGINFOD_URLS */
-	unsigned int seconds; /* for one file from a server; 0 = 30 */
-	/* called while a server is waited for; nonzero gives up. NULL is fine. */
+	struct debugserver
+		*server; /* kept from file to file, so that a dead one is waited for once; may be NULL */
+	/* without a byte more from a server, and for checking CRCs; 0 = DEBUGINFOD_TIMEOUT, else 30 */
+	unsigned int seconds;
+	/* called while a server is waited for or a CRC is made; nonzero gives up. NULL is fine. */
 	int (*progress)(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes);
 	void *progress_ctx;
 };
@@ -36,8 +42,10 @@ struct debugfile {
 	struct elffile *debug; /* NULL = none but what is in the file itself */
 	struct elffile *alt; /* dwz's alternate of the file that holds .debug_info, NULL = none */
 	struct elffile *dwp; /* "<file>.dwp", NULL = none */
-	char where[512]; /* the path of `debug`, "" = none */
-	char missed[512]; /* why the closest candidate was not used (CRC, build ID), "" = nothing was there */
+	char where[512]; /* the path of `debug` on this machine, to be shown; "" = none */
+	/* why the closest candidate for the debug file was not used (CRC, build ID), or there is no
+	 * alternate; "" = nothing was there */
+	char missed[512];
 };
 
 /*
@@ -49,11 +57,15 @@ int debugfile_find(const struct debugfile_opts *o, const struct elffile *elf, co
 	struct debugfile *ret, struct err *e);
 void debugfile_close(struct debugfile *d); /* a zeroed one is fine */
 
-/* A .dwo by the path that symanswer_want() told, absolute or relative to the directory of PATH. -ENOENT. */
+/*
+ * A .dwo by the path that symanswer_want() told, absolute or relative to the
+ * directory of PATH; else its last component there, for programs that were moved. -ENOENT, with the story
+ * of what was there. That it is the unit's is for the caller to see: by its ID.
+ */
 int debugfile_dwo(const struct debugfile_opts *o, const char *path, const char *dwo, struct elffile **ret,
 	struct err *e);
 
-/* Does F itself hold .debug_info (or .zdebug_info)? */
+/* Does F itself hold .debug_info (or .zdebug_info)? O(sections). */
 bool debugfile_has_info(const struct elffile *f);
 
 #endif

@@ -202,10 +202,14 @@ static int wait_for(struct waiting *w, int *fd)
 	}
 }
 
-/* It ends by itself when it finds that nobody listens, or not. */
-static void reap(pid_t pid)
+/*
+ * It ends by itself when it finds that nobody listens, or not. When no byte
+ * had come the library would note that there is no such file, and say so for ten
+ * minutes: it gets no time for that.
+ */
+static void reap(pid_t pid, bool nothing_came)
 {
-	for (unsigned int ms = 0; ms < GRACE_MS; ms += 5) {
+	for (unsigned int ms = nothing_came ? GRACE_MS : 0; ms < GRACE_MS; ms += 5) {
 		pid_t got = waitpid(pid, NULL, WNOHANG);
 
 		if (got == pid || (got < 0 && errno != EINTR))
@@ -238,7 +242,7 @@ static int find(
 	rc = rc ? rc : wait_for(&w, fd);
 	close(pair[0]);
 	if (pid > 0)
-		reap(pid);
+		reap(pid, (rc == -ETIMEDOUT || rc == -ECANCELED) && !w.last.total);
 	return rc;
 }
 

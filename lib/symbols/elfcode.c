@@ -51,6 +51,8 @@ static int find_spans(const struct elffile *f, struct elfcode_spans *ret, struct
 			ret->p[ret->n++] = (struct elfcode_span){ s->addr, s->addr + s->size };
 	}
 	qsort(ret->p, ret->n, sizeof(*ret->p), by_start);
+	for (size_t i = 1; i < ret->n; i++) /* no address is in two of them */
+		ret->p[i - 1].end = MIN(ret->p[i - 1].end, ret->p[i].start);
 	return 0;
 }
 

@@ -27,7 +27,7 @@ struct elfcode_span {
 };
 
 struct elfcode_spans {
-	struct elfcode_span *p; /* ascending by start */
+	struct elfcode_span *p; /* ascending by start, disjoint */
 	size_t n;
 };
 
@@ -101,7 +101,7 @@ static inline bool elfcode_names_code(const struct elfcode_symbol *y, size_t str
 		return false;
 	if (y->shndx == SHN_UNDEF || (y->shndx >= SHN_LORESERVE && y->shndx != SHN_XINDEX))
 		return false;
-	return y->name < strings_len;
+	return y->name && y->name < strings_len;
 }
 
 #endif

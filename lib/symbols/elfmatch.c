@@ -9,6 +9,7 @@
 #define PIECE (24 * 4096) /* bytes of a table in memory: whole entries of both classes */
 #define NAME_STEP 256 /* bytes of a name that are read at first */
 #define NAME_COST 1024 /* bytes of a string table that are read as fast as one name alone */
+#define SYMBOLS_PER_ADDR 4 /* fewer symbols than that for each address: the index is faster */
 #define VISITS_PER_ADDR 16 /* symbols that cover one address, on average, before it is taken as hostile */
 
 /* A symbol that may name an address. */
@@ -33,10 +34,11 @@ struct query {
 
 struct elfmatch {
 	struct elfmatch_hit *hits;
-	size_t n, symbols;
+	size_t symbols;
 	bool any;
-	char *names;
-	struct elfsym *slow; /* has the names instead */
+	uint8_t *strings[2]; /* whole tables of names, or */
+	char *names; /* those alone that are wanted, or */
+	struct elfsym *index; /* which has the names itself */
 };
 
 struct match {
@@ -44,6 +46,7 @@ struct match {
 	const uint64_t *vaddrs;
 	size_t n;
 	struct query *queries;
+	uint32_t *winners; /* names, as offsets in their table */
 	uint32_t *buckets; /* first address of each, and of the one behind them all */
 	size_t n_buckets;
 	unsigned int shift;
@@ -167,7 +170,8 @@ static void take(struct match *m, const struct cand *c, uint64_t limit, size_t f
 
 static void match_piece(struct match *m, size_t k, const uint8_t *p, size_t n, uint32_t index)
 {
-	const size_t strings_len = m->code.tables[k].strings->size, size = elfcode_symbol_size(m->code.f->is64);
+	const size_t strings_len = m->code.tables[k].strings->size,
+		     size = elfcode_symbol_size(m->code.f->is64);
 	const uint64_t last = m->vaddrs[m->n - 1];
 	const struct elfcode_span *in = NULL;
 
@@ -230,10 +234,16 @@ static int match_all(struct match *m, struct err *e)
 
 static void put_hit(struct match *m, struct elfmatch *ret, size_t i, const struct cand *c, uint64_t beyond)
 {
-	ret->hits[i].start = c->start;
-	ret->hits[i].index = c->index;
-	ret->hits[i].beyond = beyond;
-	ret->hits[i].dynamic = c->index >= m->code.tables[0].n;
+	ret->hits[i] = (struct elfmatch_hit){ .start = c->start,
+		.index = c->index,
+		.beyond = beyond,
+		.dynamic = c->index >= m->code.tables[0].n };
+	m->winners[i] = c->name;
+}
+
+static bool same_section(const struct match *m, uint64_t a, uint64_t b)
+{
+	return elfcode_spans_find(&m->code.spans, a) == elfcode_spans_find(&m->code.spans, b);
 }
 
 /* What begins or ends before an address does so before the next one too. */
@@ -243,10 +253,10 @@ static void decide(struct match *m, struct elfmatch *ret)
 	const struct cand *before = NULL;
 
 	for (size_t i = 0; i < m->n; i++) {
-		struct query *q = &m->queries[i];
+		const struct query *q = &m->queries[i];
 		const uint64_t at = m->vaddrs[i];
 
-		ret->hits[i].index = NONE;
+		ret->hits[i] = (struct elfmatch_hit){ .index = NONE };
 		if (q->any)
 			label = q->label.index != NONE ? q : NULL;
 		if (q->before.index != NONE)
@@ -255,41 +265,217 @@ static void decide(struct match *m, struct elfmatch *ret)
 			put_hit(m, ret, i, &q->in, 0);
 		else if (label && at < label->limit)
 			put_hit(m, ret, i, &label->label, 0);
-		else if (before && elfcode_spans_find(&m->code.spans, at) ==
-					   elfcode_spans_find(&m->code.spans, before->end - 1))
+		else if (before && same_section(m, at, before->end - 1))
 			put_hit(m, ret, i, before, at - before->end + 1);
-		q->in.name = q->in.index != NONE ? q->in.name : label ? label->label.name : 0;
-		if (ret->hits[i].beyond)
-			q->in.name = before->name;
 	}
 }
 
-/* The name at OFFSET of strings S, alone, into B behind what it has. */
-static int read_name(const struct match *m, const struct elfcode_table *t, uint32_t offset, char **names,
-	size_t *len, size_t *cap, struct err *e)
+/* --- their names --- */
+
+/* Names that are read one by one: where they begin, until all of them are there. */
+struct names {
+	char *p;
+	size_t len, cap;
+};
+
+/* The name at OFFSET of a string table, with its NUL. */
+static int read_name(const struct match *m, const struct elffile_section *strings, uint32_t offset,
+	struct names *to, struct err *e)
 {
-	uint64_t left = t->strings->size - offset, at = t->strings->offset + offset;
-	size_t from = *len;
+	uint64_t left = strings->size - offset, at = strings->offset + offset;
 
 	for (size_t step = NAME_STEP; left; step *= 2) {
-		size_t n = MIN(step, left);
-		char *nul;
+		const size_t n = MIN(step, left);
+		const char *nul;
 		int rc;
 
-		if (base_grow(names, cap, *len + n + 1, 1) != 0)
+		if (base_grow(&to->p, &to->cap, to->len + n + 1, 1) != 0)
 			return err_nomem(e, "symbol names");
-		rc = elffile_read_at(m->code.f, at, *names + *len, n, e);
+		rc = elffile_read_at(m->code.f, at, to->p + to->len, n, e);
 		if (rc)
 			return err_prefix(e, "the names of its symbols"), rc;
-		nul = memchr(*names + *len, 0, n);
-		if (nul) {
-			*len = (size_t)(nul - *names) + 1;
-			return *len - 1 > from ? 0 : -ENODATA;
-		}
-		*len += n;
+		nul = memchr(to->p + to->len, 0, n);
+		to->len = nul ? (size_t)(nul - to->p) : to->len + n;
+		if (nul)
+			break;
 		at += n;
 		left -= n;
 	}
-	(*names)[(*len)++] = '\0';
+	to->p[to->len++] = '\0';
 	return 0;
+}
+
+/* Of neighbours with the same symbol the first one has the name read. */
+static bool is_new(const struct elfmatch *r, size_t i)
+{
+	return r->hits[i].index != NONE && (i == 0 || r->hits[i].index != r->hits[i - 1].index);
+}
+
+/* The whole table where that costs less than the names alone. */
+static int read_tables(struct match *m, struct elfmatch *ret, struct err *e)
+{
+	uint64_t wanted[2] = { 0 };
+
+	for (size_t i = 0; i < m->n; i++)
+		wanted[ret->hits[i].dynamic] += is_new(ret, i);
+	for (size_t k = 0; k < 2; k++) {
+		const struct elfcode_table *t = &m->code.tables[k];
+		size_t len;
+
+		if (!wanted[k] || wanted[k] * NAME_COST < t->strings->size)
+			continue;
+		if (elffile_read(m->code.f, t->strings, &ret->strings[k], &len, e) != 0)
+			return err_prefix(e, "the string table of its %s", elfcode_table_name(k)), -EINVAL;
+	}
+	return 0;
+}
+
+/* Where the names of winners are that have no table in memory. -EFBIG for names without end. */
+static int read_alone(struct match *m, struct elfmatch *ret, size_t *places, struct err *e)
+{
+	struct names alone = { 0 };
+	int rc = 0;
+
+	for (size_t i = 0; i < m->n && rc == 0; i++) {
+		const bool dynamic = ret->hits[i].dynamic;
+
+		if (ret->hits[i].index == NONE || ret->strings[dynamic])
+			continue;
+		places[i] = is_new(ret, i) ? alone.len : places[i - 1];
+		if (is_new(ret, i))
+			rc = read_name(m, m->code.tables[dynamic].strings, m->winners[i], &alone, e);
+		if (rc == 0 && alone.len > m->code.f->size)
+			rc = -EFBIG;
+	}
+	ret->names = alone.p;
+	return rc;
+}
+
+static int read_names(struct match *m, struct elfmatch *ret, struct err *e)
+{
+	_cleanup_free_ size_t *places = malloc((m->n + 1) * sizeof(*places));
+	int rc = places ? read_tables(m, ret, e) : err_nomem(e, "symbol names");
+
+	rc = rc ? rc : read_alone(m, ret, places, e);
+	for (size_t i = 0; i < m->n && rc == 0; i++) {
+		struct elfmatch_hit *h = &ret->hits[i];
+		const char *table = (const char *)ret->strings[h->dynamic];
+
+		if (h->index == NONE)
+			continue;
+		h->name = table ? table + m->winners[i] : ret->names + places[i];
+		if (!*h->name)
+			*h = (struct elfmatch_hit){ .index = NONE };
+	}
+	return rc;
+}
+
+/* --- all of it --- */
+
+static int answer_by_index(const struct match *m, struct elfmatch *ret, struct err *e)
+{
+	int rc = elfsym_load(m->code.f, &ret->index, e);
+
+	if (rc)
+		return rc;
+	ret->any = elfsym_ranges(ret->index) > 0;
+	for (size_t i = 0; i < m->n; i++) {
+		struct elfsym_hit hit;
+		uint64_t beyond = 0;
+
+		ret->hits[i] = (struct elfmatch_hit){ .index = NONE };
+		if (!elfsym_find(ret->index, m->vaddrs[i], &hit) &&
+			!elfsym_before(ret->index, m->vaddrs[i], &hit, &beyond))
+			continue;
+		ret->hits[i] = (struct elfmatch_hit){ .name = hit.name,
+			.start = hit.start,
+			.beyond = beyond,
+			.index = hit.index,
+			.dynamic = hit.dynamic };
+	}
+	return 0;
+}
+
+static int alloc_queries(struct match *m)
+{
+	m->queries = calloc(m->n + 1, sizeof(*m->queries));
+	m->winners = calloc(m->n + 1, sizeof(*m->winners));
+	if (!m->queries || !m->winners)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->n; i++)
+		m->queries[i].in.index = m->queries[i].label.index = m->queries[i].before.index = NONE;
+	return make_buckets(m);
+}
+
+static int run(struct match *m, struct elfmatch *ret, struct err *e)
+{
+	int rc = elfcode_open(m->code.f, &m->code, e);
+
+	if (rc)
+		return rc;
+	ret->symbols = m->code.tables[0].n + m->code.tables[1].n;
+	if (!m->n)
+		return 0;
+	ret->hits = malloc(m->n * sizeof(*ret->hits));
+	if (!ret->hits)
+		return err_nomem(e, "addresses");
+	if (ret->symbols / SYMBOLS_PER_ADDR < m->n)
+		return answer_by_index(m, ret, e);
+	if (alloc_queries(m) != 0)
+		return err_nomem(e, "addresses");
+	rc = match_all(m, e);
+	ret->any = m->any;
+	if (rc)
+		return rc;
+	if (m->give_up)
+		return answer_by_index(m, ret, e);
+	decide(m, ret);
+	rc = read_names(m, ret, e);
+	return rc == -EFBIG ? answer_by_index(m, ret, e) : rc;
+}
+
+int elfmatch_run(
+	const struct elffile *f, const uint64_t *vaddrs, size_t n, struct elfmatch **ret, struct err *e)
+{
+	struct match m = { .code.f = f, .vaddrs = vaddrs, .n = n };
+	struct elfmatch *r = calloc(1, sizeof(*r));
+	int rc = r && n <= UINT32_MAX / 4 ? run(&m, r, e) : err_nomem(e, "addresses");
+
+	elfcode_spans_free(&m.code.spans);
+	free(m.queries);
+	free(m.winners);
+	free(m.buckets);
+	if (rc) {
+		elfmatch_free(r);
+		return rc;
+	}
+	*ret = r;
+	return 0;
+}
+
+void elfmatch_free(struct elfmatch *m)
+{
+	if (!m)
+		return;
+	free(m->hits);
+	free(m->strings[0]);
+	free(m->strings[1]);
+	free(m->names);
+	elfsym_free(m->index);
+	free(m);
+}
+
+const struct elfmatch_hit *elfmatch_hits(const struct elfmatch *m)
+{
+	return m->hits;
+}
+
+size_t elfmatch_symbols(const struct elfmatch *m)
+{
+	return m->symbols;
+}
+
+bool elfmatch_any(const struct elfmatch *m)
+{
+	return m->any;
 }

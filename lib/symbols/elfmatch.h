@@ -5,10 +5,10 @@
  *
  * The rules are those of elfsym.h, and so are the answers; but nothing is
  * sorted and nothing is kept: the tables go by in pieces, each symbol looks
- * for addresses inside it, and only the names that won are read. For
- * addresses that are known beforehand this beats an index, however
- * many they are. Tables whose symbols overlap without end are answered by elfsym.h,
- * so the time is bounded by O(symbols + addresses * log) for any file.
+ * for addresses inside it, and only the names that won are read. That
+ * beats an index while symbols are four times the addresses or more; with fewer
+ * symbols, and where they overlap without end, elfsym.h answers instead. So the time
+ * is bounded by O(symbols + addresses * log) for any file.
  */
 #ifndef STACKTOOLS_ELFMATCH_H
 #define STACKTOOLS_ELFMATCH_H
@@ -40,6 +40,6 @@ void elfmatch_free(struct elfmatch *m); /* NULL is fine */
 
 const struct elfmatch_hit *elfmatch_hits(const struct elfmatch *m); /* one for each address */
 size_t elfmatch_symbols(const struct elfmatch *m); /* in both tables, used or not */
-bool elfmatch_any(const struct elfmatch *m); /* is there any symbol that can name code? */
+bool elfmatch_any(const struct elfmatch *m); /* is there any symbol that can name code? (N > 0) */
 
 #endif

@@ -83,7 +83,7 @@ static int collect(const struct elfsym *s, struct funcs *out)
 		for (size_t i = 0; i < t->n; i++, index++) {
 			struct elfcode_symbol y = get_symbol(s, t, i);
 
-			if (!elfcode_names_code(&y, t->strings_len) || !t->strings[y.name])
+			if (!elfcode_names_code(&y, t->strings_len))
 				continue;
 			if (!in || y.value < in->start || y.value >= in->end)
 				in = elfcode_spans_find(&s->spans, y.value);
@@ -338,7 +338,7 @@ bool elfsym_find(const struct elfsym *s, uint64_t vaddr, struct elfsym_hit *ret)
 	if (!find_range(s, vaddr, &i) || s->owners[i] == GAP)
 		return false;
 	fill_hit(s, s->owners[i], ret);
-	return true;
+	return *ret->name;
 }
 
 bool elfsym_before(const struct elfsym *s, uint64_t vaddr, struct elfsym_hit *ret, uint64_t *beyond)
@@ -353,7 +353,7 @@ bool elfsym_before(const struct elfsym *s, uint64_t vaddr, struct elfsym_hit *re
 		return false;
 	fill_hit(s, s->owners[i - 1], ret);
 	*beyond = vaddr - s->starts[i] + 1;
-	return true;
+	return *ret->name;
 }
 
 size_t elfsym_count(const struct elfsym *s)

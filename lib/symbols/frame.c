@@ -4,13 +4,18 @@
 const char *frame_source_name(enum frame_source source)
 {
 	static const char *const names[] = {
+		[FRAME_DWARF] = "dwarf",
 		[FRAME_SYMTAB] = "symtab",
+		[FRAME_MINIDEBUG] = "minidebuginfo",
 		[FRAME_DYNSYM] = "dynsym",
-		[FRAME_DEBUG] = "debug",
+		[FRAME_PLT] = "plt",
+		[FRAME_PERFMAP] = "perfmap",
+		[FRAME_JITDUMP] = "jitdump",
+		[FRAME_STORED] = "stored",
 		[FRAME_KSYM] = "ksym",
+		[FRAME_MODULE] = "module",
 		[FRAME_RAW] = "raw",
-		[FRAME_NONE] = "none",
 	};
 
-	return source < ARRAY_LEN(names) ? names[source] : "none";
+	return source < ARRAY_LEN(names) ? names[source] : "raw";
 }

@@ -230,12 +230,20 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
+static void put_name(struct buf *b, const char *name)
+{
+	if (name[0] == '(')
+		buftext_str(b, "::");
+	buftext_escaped(b, name, TEXT_LINE);
+}
+
 static void put_symbol(struct buf *b, const struct frame *f)
 {
 	if (f->name) {
-		if (f->name[0] == '(')
-			buftext_str(b, "::");
-		buftext_escaped(b, f->name, TEXT_LINE);
+		put_name(b, f->name);
+		buftext_str(b, f->unsure ? "?" : "");
+		if (f->no_start)
+			return;
 		buftext_str(b, "+0x");
 		buftext_hex(b, f->offset, 1);
 	} else if (f->in_file && f->module) {
@@ -267,7 +275,7 @@ static bool put_plain_frame(struct buf *b, const struct frame *f)
 	size_t name = f->name ? strnlen(f->name, LINE_BYTES) : LINE_BYTES;
 	size_t module = f->module && !f->kernel ? strnlen(f->module, LINE_BYTES) : LINE_BYTES;
 
-	if (name + module + 64 > LINE_BYTES || !module || f->name[0] == '(' ||
+	if (name + module + 64 > LINE_BYTES || !module || f->no_start || f->unsure || f->name[0] == '(' ||
 		!buftext_is_plain(f->name, name) || !buftext_is_plain(f->module, module))
 		return false;
 	*p++ = '\t';
@@ -283,7 +291,7 @@ static bool put_plain_frame(struct buf *b, const struct frame *f)
 	return true;
 }
 
-void perftext_frame(struct buf *b, const struct frame *f)
+static void put_own_frame(struct buf *b, const struct frame *f)
 {
 	if (put_plain_frame(b, f))
 		return;
@@ -294,6 +302,35 @@ void perftext_frame(struct buf *b, const struct frame *f)
 	buftext_str(b, " (");
 	put_module(b, f);
 	buftext_str(b, ")\n");
+}
+
+/* The place below its frame, as perf's srcline. */
+static void put_place(struct buf *b, const char *file, uint32_t line)
+{
+	if (!file || !line)
+		return;
+	buftext_str(b, "  ");
+	buftext_escaped(b, file, TEXT_WORD);
+	put_key(b, ":", line);
+	buftext_str(b, "\n");
+}
+
+void perftext_frame(struct buf *b, const struct frame *f, bool lines)
+{
+	for (uint32_t i = 0; i < f->n_inlined; i++) {
+		const struct frame_call *c = &f->inlined[i];
+
+		buftext_str(b, "\t");
+		buftext_hex(b, f->address, 16);
+		buftext_str(b, " ");
+		put_name(b, c->name && *c->name ? c->name : "[unknown]");
+		buftext_str(b, " (inlined)\n");
+		if (lines)
+			put_place(b, c->file, c->line);
+	}
+	put_own_frame(b, f);
+	if (lines)
+		put_place(b, f->file, f->line);
 }
 
 void perftext_lack(struct buf *b, const struct cap_stack *s)
@@ -421,12 +458,38 @@ void perftext_json_wait(struct buf *b, const struct perftext_wait *w)
 	put_json_stack(b, "user", w->user);
 }
 
+/* Where execution is in a function: of its own call or of the address. */
+static void put_json_place(struct buf *b, const char *file, uint32_t line, uint32_t column)
+{
+	put_json(b, ",\"file\":", file);
+	buftext_str(b, ",\"line\":");
+	buftext_str(b, line ? "" : "null");
+	if (line)
+		buftext_dec(b, line, 1);
+	buftext_str(b, ",\"column\":");
+	buftext_str(b, column ? "" : "null");
+	if (column)
+		buftext_dec(b, column, 1);
+}
+
+static void put_json_inlined(struct buf *b, const struct frame *f)
+{
+	buftext_str(b, ",\"inlined\":[");
+	for (uint32_t i = 0; i < f->n_inlined; i++) {
+		put_json(b, i ? ",{\"symbol\":" : "{\"symbol\":", f->inlined[i].name);
+		put_json(b, ",\"linkage_name\":", f->inlined[i].linkage);
+		put_json_place(b, f->inlined[i].file, f->inlined[i].line, f->inlined[i].column);
+		buftext_str(b, "}");
+	}
+	buftext_str(b, "]");
+}
+
 void perftext_json_frame(struct buf *b, const struct frame *f)
 {
 	buftext_printf(b, "{\"address\":\"0x%" PRIx64 "\"", f->address);
 	put_json(b, ",\"symbol\":", f->name);
 	put_json(b, ",\"linkage_name\":", f->linkage);
-	if (f->name)
+	if (f->name && !f->no_start)
 		put_key(b, ",\"offset\":", f->offset);
 	else
 		buftext_str(b, ",\"offset\":null");
@@ -438,6 +501,8 @@ void perftext_json_frame(struct buf *b, const struct frame *f)
 		buftext_printf(b, ",\"module_offset\":\"0x%" PRIx64 "\"", f->module_offset);
 	else
 		buftext_str(b, ",\"module_offset\":null");
+	put_json_inlined(b, f);
+	put_json_place(b, f->file, f->line, f->column);
 	put_json(b, ",\"source\":", frame_source_name(f->source));
 	put_json(b, ",\"reason\":", f->reason);
 	buftext_str(b, "}");

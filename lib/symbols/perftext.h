@@ -6,7 +6,10 @@
  * The grammar, from perf's output and what its readers accept:
  *
  *   comm pid/tid [cpu] time: period event:
+ *   <TAB><address in hex, 16 wide> symbol (inlined)
+ *     <source file>:<line>
  *   <TAB><address in hex, 16 wide> symbol+0xoffset (module)
+ *     <source file>:<line>
  *   <blank line>
  *
  * Lines that begin with '#' are comments to every reader. What comes from
@@ -16,9 +19,9 @@
  *            it or stands before a digit, so that no reader takes part of it
  *            for the PID; a comm of one byte is followed by two spaces, since
  *            readers want two bytes before the PID
- *   symbol   a line of text; one that begins with '(' gets "::" before it,
+ *   symbol   a line of text, "?" behind it where it is only the function before the address; one that begins with '(' gets "::" before it,
  *            since readers take such a frame for a process name and drop it
- *   module   a word; no white space
+ *   module   a word; no white space; so is a source file
  *
  * Symbols and paths are cut at BUFTEXT_MAX bytes.
  *
@@ -53,8 +56,11 @@ void perftext_not_used(struct buf *b, const char *path, const char *why);
 /* The comment and the first line of a record. End it with a newline of your own. */
 void perftext_wait(struct buf *b, const struct perftext_wait *w);
 
-/* One line for a frame. */
-void perftext_frame(struct buf *b, const struct frame *f);
+/*
+ * A line for each call that was inlined, innermost first, and one for the
+ * function itself. With LINES each has the source line below it, where it is known.
+ */
+void perftext_frame(struct buf *b, const struct frame *f, bool lines);
 
 /*
  * The line that stands for what a stack lacks: instead of its frames where it

@@ -1,36 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "resolve.h"
-#include "demangle.h"
-#include "elfsym.h"
-#include "symfile.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <string.h>
 
 static const char no_map[] = "no mapping is recorded at this address";
 static const char no_file[] = "anonymous memory: no file has its symbols";
-static const char no_symbol[] = "no symbol covers this address";
-static const char no_tables[] = "the file has no symbols for code";
-static const char no_load[] = "no segment of the file holds this address";
+static const char not_run[] = "its file was not looked into";
 static const char no_ksym[] = "the recording has no symbol for this address";
 static const char changed[] = "another file was mapped here at some time of these waits";
-
-/* A symbol index with the names as they are shown, made when first needed. */
-struct symbols {
-	struct elfsym *index;
-	char **pretty; /* by symbol; NOT_MANGLED() where the table's own name is shown */
-};
-
-/* A pointer that is no name and not NULL. */
-#define NOT_MANGLED(s) ((char *)(s)->pretty)
-
-struct module {
-	bool asked;
-	char *problem; /* why it is not used */
-	struct elffile *elf;
-	struct symbols own, debug;
-};
 
 /* Which maps of a process say when its addresses mean what. */
 struct timeline {
@@ -56,9 +34,7 @@ enum {
 
 struct resolve {
 	const struct capread *c;
-	bool demangle;
-	struct symfile where;
-	struct module *modules; /* by cap_file id */
+	struct modules *modules;
 	struct timeline *times; /* by process */
 	struct frame *frames;
 	size_t n_frames, frames_cap;
@@ -102,17 +78,14 @@ static int init(struct resolve *r, const struct capread *c, const struct resolve
 {
 	int rc;
 
-	r->where.symfs = -1;
 	if (c->n_procs >= KEY_IDS_MAX || c->n_maps >= KEY_IDS_MAX)
 		return err_set(e, -EFBIG, "the capture has too many processes or mappings");
 	r->c = c;
-	r->demangle = o->demangle;
 	r->n_slots = 1024;
 	r->slots = calloc(r->n_slots, sizeof(*r->slots));
-	r->modules = calloc(c->n_files + 1, sizeof(*r->modules));
-	if (!r->slots || !r->modules)
+	if (!r->slots)
 		return err_nomem(e, "symbols");
-	rc = symfile_init(&r->where, o->symfs, c->host.boot_id, e);
+	rc = modules_open(c, &o->files, &r->modules, e);
 	return rc ? rc : load_timelines(r, e);
 }
 
@@ -132,156 +105,15 @@ int resolve_open(const struct capread *c, const struct resolve_opts *o, struct r
 	return 0;
 }
 
-static void free_symbols(struct symbols *s)
-{
-	for (size_t i = 0; s->pretty && i < elfsym_count(s->index); i++)
-		if (s->pretty[i] != NOT_MANGLED(s))
-			free(s->pretty[i]);
-	free(s->pretty);
-	elfsym_free(s->index);
-}
-
 void resolve_close(struct resolve *r)
 {
 	if (!r)
 		return;
-	for (size_t i = 0; r->modules && i < r->c->n_files; i++) {
-		struct module *m = &r->modules[i];
-
-		free(m->problem);
-		free_symbols(&m->own);
-		free_symbols(&m->debug);
-		elffile_close(m->elf);
-	}
-	symfile_close(&r->where);
-	free(r->modules);
+	modules_close(r->modules);
 	free(r->times);
 	free(r->frames);
 	free(r->slots);
 	free(r);
-}
-
-static int load_symbols(const struct elffile *f, struct symbols *s, struct err *e)
-{
-	int rc = elfsym_load(f, &s->index, e);
-
-	if (rc)
-		return rc;
-	s->pretty = calloc(elfsym_count(s->index) + 1, sizeof(*s->pretty));
-	return s->pretty ? 0 : err_nomem(e, "symbol names");
-}
-
-static bool has_symtab(const struct elffile *f)
-{
-	for (size_t i = 0; i < f->n_sections; i++)
-		if (f->sections[i].type == SHT_SYMTAB)
-			return true;
-	return false;
-}
-
-/* A stripped file's local functions may be in a debug file; without one .dynsym has to do. */
-static void load_debug(struct resolve *r, struct module *m)
-{
-	struct elffile *f = NULL;
-
-	if (has_symtab(m->elf) || symfile_open_debug(&r->where, &m->elf->build_id, &f) != 0)
-		return;
-	if (load_symbols(f, &m->debug, NULL) != 0) {
-		free_symbols(&m->debug);
-		m->debug = (struct symbols){ 0 };
-	}
-	elffile_close(f);
-}
-
-static int open_module(
-	struct resolve *r, const struct cap_file *file, uint32_t proc, struct module *m, struct err *e)
-{
-	int rc;
-
-	for (size_t i = 0; i < r->c->n_images; i++)
-		if (r->c->images[i].file == file->id)
-			return elffile_image(r->c->images[i].bytes, r->c->images[i].len, &m->elf, e);
-	if (file->flags & CAP_FILE_PSEUDO)
-		return err_set(e, -ENOENT, "is no file, and its bytes are not in the recording");
-	rc = symfile_open(&r->where, file, r->c->procs[proc].tgid, &m->elf, e);
-	if (rc == -ENOENT && (file->flags & CAP_FILE_DELETED))
-		return err_set(e, rc, "was deleted or replaced before it could be kept");
-	return rc;
-}
-
-static struct module *get_module(struct resolve *r, const struct cap_map *map)
-{
-	const struct cap_file *file = &r->c->files[map->file];
-	struct module *m = &r->modules[map->file];
-	struct err e = { 0 };
-	int rc;
-
-	if (m->asked)
-		return m;
-	m->asked = true;
-	rc = open_module(r, file, map->proc, m, &e);
-	rc = rc ? rc : load_symbols(m->elf, &m->own, &e);
-	if (rc == 0)
-		load_debug(r, m);
-	else
-		m->problem = strdup(e.msg);
-	if (m->elf)
-		elffile_detach(m->elf);
-	return m;
-}
-
-/* The name of a symbol as it is shown. */
-static const char *pretty_name(const struct resolve *r, struct symbols *s, const struct elfsym_hit *hit)
-{
-	char buf[DEMANGLE_OUT_MAX];
-	char **name = &s->pretty[hit->index];
-
-	if (!r->demangle)
-		return hit->name;
-	if (!*name) {
-		if (demangle(hit->name, buf, sizeof(buf)))
-			*name = strdup(buf);
-		if (!*name)
-			*name = NOT_MANGLED(s);
-	}
-	return *name == NOT_MANGLED(s) ? hit->name : *name;
-}
-
-static bool name_from(const struct resolve *r, struct symbols *s, uint64_t vaddr, uint64_t back,
-	struct frame *f, enum frame_source source)
-{
-	struct elfsym_hit hit;
-
-	if (!s->index || !elfsym_find(s->index, vaddr - back, &hit))
-		return false;
-	f->name = pretty_name(r, s, &hit);
-	f->linkage = hit.name;
-	f->offset = vaddr - hit.start;
-	f->source = source == FRAME_SYMTAB && hit.dynamic ? FRAME_DYNSYM : source;
-	return true;
-}
-
-static void name_in_module(struct resolve *r, const struct cap_map *map, uint64_t back, struct frame *f)
-{
-	const struct cap_file *file = &r->c->files[map->file];
-	struct module *m = get_module(r, map);
-	uint64_t vaddr;
-
-	f->module = file->path;
-	f->in_file = file->path[0] == '/' || m->elf;
-	if (!m->own.index) {
-		f->reason = m->problem ? m->problem : no_tables;
-		return;
-	}
-	if (!elffile_vaddr(m->elf, f->module_offset - back, &vaddr)) {
-		f->reason = no_load;
-		return;
-	}
-	vaddr += back;
-	if (name_from(r, &m->debug, vaddr, back, f, FRAME_DEBUG) ||
-		name_from(r, &m->own, vaddr, back, f, FRAME_SYMTAB))
-		return;
-	f->reason = elfsym_ranges(m->own.index) || m->debug.index ? no_symbol : no_tables;
 }
 
 static const char *why_no_map(const struct capread *c, uint32_t proc)
@@ -293,22 +125,21 @@ static const char *why_no_map(const struct capread *c, uint32_t proc)
 	return "the mappings of the process could not be read";
 }
 
-static void make_user(
-	struct resolve *r, uint32_t proc, const struct cap_map *map, uint64_t back, struct frame *f)
+/* What is known before any file was looked into. */
+static void make_user(const struct resolve *r, uint32_t proc, const struct cap_map *map, struct frame *f)
 {
-	f->source = FRAME_NONE;
+	const struct cap_file *file = map && map->file != CAP_NONE ? &r->c->files[map->file] : NULL;
+
+	f->source = FRAME_RAW;
 	if (!map) {
 		f->reason = why_no_map(r->c, proc);
 		return;
 	}
-	f->source = FRAME_RAW;
+	f->source = FRAME_MODULE;
 	f->module_offset = f->address - map->start + map->offset;
-	if (map->file == CAP_NONE) {
-		f->module = "//anon";
-		f->reason = no_file;
-		return;
-	}
-	name_in_module(r, map, back, f);
+	f->module = file ? file->path : "//anon";
+	f->reason = file ? not_run : no_file;
+	f->in_file = file && (file->path[0] == '/' || modules_has_image(r->modules, map->file));
 }
 
 static void make_kernel(const struct capread *c, struct frame *f)
@@ -316,7 +147,7 @@ static void make_kernel(const struct capread *c, struct frame *f)
 	const struct cap_ksym *k = capread_ksym(c, f->address - 1);
 
 	f->kernel = true;
-	f->source = k ? FRAME_KSYM : FRAME_NONE;
+	f->source = k ? FRAME_KSYM : FRAME_RAW;
 	f->reason = k ? NULL : no_ksym;
 	if (!k)
 		return;
@@ -415,10 +246,63 @@ uint32_t resolve_user(
 	if (steady)
 		map = capread_map(r->c, proc, addr - back, first_ns, last_ns, NULL);
 	/* which of two files these waits were in is not known: no name is better than a wrong one */
-	make_user(r, proc, unsure && map && map->from_ns <= first_ns ? NULL : map, back, &f);
+	if (unsure && map && map->from_ns <= first_ns)
+		map = NULL;
+	make_user(r, proc, map, &f);
 	if (unsure)
 		f.reason = changed;
+	if (map && map->file != CAP_NONE &&
+		modules_ask(r->modules, map->file, proc, f.module_offset - back, (uint32_t)r->n_frames) != 0)
+		return RESOLVE_FAILED;
 	return add_frame(r, key, &f);
+}
+
+static enum frame_source source_of(uint8_t source)
+{
+	static const uint8_t sources[] = { [SYM_NONE] = FRAME_MODULE,
+		[SYM_DWARF] = FRAME_DWARF,
+		[SYM_SYMTAB] = FRAME_SYMTAB,
+		[SYM_MINIDEBUG] = FRAME_MINIDEBUG,
+		[SYM_DYNSYM] = FRAME_DYNSYM,
+		[SYM_PLT] = FRAME_PLT };
+
+	return (enum frame_source)sources[source];
+}
+
+/* The calls of an answer become those of the frame: the last one is the function itself. */
+static void set_calls(struct frame *f, const struct modules_hit *hit)
+{
+	const struct symanswer_addr *a = hit->addr;
+	const struct frame_call *own = &hit->calls[a->n_frames - 1];
+
+	f->source = source_of(a->source);
+	f->name = own->name;
+	f->linkage = own->linkage;
+	f->file = own->file;
+	f->line = own->line;
+	f->column = own->column;
+	f->inlined = hit->calls;
+	f->n_inlined = a->n_frames - 1;
+	f->unsure = a->reason == SYM_R_BEYOND;
+	f->no_start = f->name && !a->start;
+	if (f->name && a->start) /* of the address itself, not of the byte that was looked up */
+		f->offset = a->vaddr + (f->module_offset - hit->offset) - a->start;
+}
+
+static void on_hit(void *ctx, uint32_t id, const struct modules_hit *hit)
+{
+	struct resolve *r = ctx;
+	struct frame *f = &r->frames[id];
+
+	if (f->reason != changed)
+		f->reason = hit->reason;
+	if (hit->addr && hit->addr->n_frames)
+		set_calls(f, hit);
+}
+
+int resolve_run(struct resolve *r, struct err *e)
+{
+	return modules_run(r->modules, on_hit, r, e);
 }
 
 void resolve_prefetch(const struct resolve *r, uint32_t proc, uint64_t addr)
@@ -436,12 +320,12 @@ const struct frame *resolve_frame(const struct resolve *r, uint32_t id)
 	return &r->frames[id];
 }
 
-bool resolve_file(const struct resolve *r, uint32_t file, const char **problem, size_t *symbols)
+bool resolve_file(const struct resolve *r, uint32_t file, struct modules_file *ret)
 {
-	const struct module *m = &r->modules[file];
+	return modules_file(r->modules, file, ret);
+}
 
-	*problem = m->problem;
-	*symbols = (m->own.index ? elfsym_count(m->own.index) : 0) +
-		   (m->debug.index ? elfsym_count(m->debug.index) : 0);
-	return m->asked;
+void resolve_stats(const struct resolve *r, struct modules_stats *ret)
+{
+	modules_stats(r->modules, ret);
 }

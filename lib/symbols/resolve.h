@@ -2,9 +2,12 @@
 /*
  * resolve - from a recorded address to a frame: (process, time, address) ->
  * mapping -> file -> symbol; kernel addresses by the capture's own symbols.
- * Floor 6.
+ * Floor 14.
  *
- * Files are opened when an address first falls into them, and are used only
+ * In two phases. First every address is put, and gets the number of its
+ * frame: what the capture itself knows of it is there at once. Then
+ * resolve_run() reads the symbols of all files that addresses fell into
+ * (modules.h), and the frames have their names. Files are used only
  * when they are proven to be those that were mapped (symfile.h). A return
  * address belongs to the call before it, so it is looked up one byte back;
  * offsets are those of the address itself.
@@ -18,14 +21,14 @@
 
 #include "capread.h"
 #include "frame.h"
+#include "modules.h"
 
 #define RESOLVE_FAILED UINT32_MAX /* out of memory */
 
 struct resolve;
 
 struct resolve_opts {
-	const char *symfs; /* directory with another machine's files, NULL = none */
-	bool demangle;
+	struct modules_opts files;
 };
 
 /* C must stay until resolve_close(). On success *RET is the caller's. */
@@ -54,15 +57,18 @@ void resolve_prefetch(const struct resolve *r, uint32_t proc, uint64_t addr);
  */
 bool resolve_steady(const struct resolve *r, uint32_t proc, uint64_t first_ns);
 
+/*
+ * Name what was put since the last run. 0 or -ENOMEM: a file that cannot be
+ * used costs its frames their names, and they say why.
+ */
+int resolve_run(struct resolve *r, struct err *e);
+
 size_t resolve_count(const struct resolve *r);
 /* Valid until the next frame is made. */
 const struct frame *resolve_frame(const struct resolve *r, uint32_t id);
 
-/*
- * What became of file FILE of the capture (a cap_file id): false when no
- * address asked for it. *PROBLEM is why it was not used, NULL when it was;
- * *SYMBOLS how many symbols its tables have.
- */
-bool resolve_file(const struct resolve *r, uint32_t file, const char **problem, size_t *symbols);
+/* What became of file FILE of the capture (a cap_file id): false when no address asked for it. */
+bool resolve_file(const struct resolve *r, uint32_t file, struct modules_file *ret);
+void resolve_stats(const struct resolve *r, struct modules_stats *ret);
 
 #endif

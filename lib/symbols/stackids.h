@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * stackids - each stack of a capture as frame numbers, resolved once.
- * Floor 7.
+ * Floor 15.
  *
  * A kernel stack means the same everywhere; a user stack is kept by process,
  * and resolved anew for each sample where the process's mappings changed

@@ -376,16 +376,38 @@ static int start_all(struct run *r, struct err *e)
 	return 0;
 }
 
+static int wait_ms(const struct run *r)
+{
+	uint64_t now = now_ns();
+
+	if (!r->o.end_ns)
+		return TICK_MS;
+	return now >= r->o.end_ns ? 0 : (int)MIN((uint64_t)TICK_MS, (r->o.end_ns - now) / 1000000 + 1);
+}
+
 static void wait_a_while(const struct run *r, struct pollfd *fds)
 {
 	for (size_t i = 0; i < r->n_slots; i++)
 		fds[i] = (struct pollfd){ .fd = r->slots[i].pid ? r->slots[i].pidfd : -1, .events = POLLIN };
-	if (poll(fds, r->n_slots, TICK_MS) <= 0) {
+	if (poll(fds, r->n_slots, wait_ms(r)) <= 0) {
 		for (size_t i = 0; i < r->n_slots; i++)
 			fds[i].revents = 0;
 		if (r->o.tick)
 			r->o.tick(r->o.tick_ctx);
 	}
+}
+
+/* Whatever runs is ended; what it has answered counts. -ETIME where the time is over. */
+static int end_in_time(struct run *r, struct err *e)
+{
+	static const char why[] = "the time for all symbols was over";
+
+	if (!r->o.end_ns || now_ns() < r->o.end_ns)
+		return 0;
+	for (size_t i = 0; i < r->n_slots; i++)
+		if (r->slots[i].pid)
+			end(r, &r->slots[i], -ETIME, why);
+	return err_set(e, -ETIME, "%s", why);
 }
 
 static int run_all(struct run *r, struct err *e)
@@ -403,7 +425,8 @@ static int run_all(struct run *r, struct err *e)
 			else if (s->pid)
 				look_at_clock(r, s);
 		}
-		rc = start_all(r, e);
+		rc = end_in_time(r, e);
+		rc = rc ? rc : start_all(r, e);
 	}
 	return rc;
 }
@@ -460,6 +483,7 @@ int symchild_run_with(const struct symchild_opts *o, symchild_look *look, struct
 		rc = run_all(&r, &mine);
 		if (rc)
 			fail_rest(&r, &mine);
+		rc = rc == -ETIME ? 0 : rc;
 		if (rc && e)
 			*e = mine;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * symchild - symlook() in processes of their own, side by side. Floor 10.
+ * symchild - symlook() in processes of their own, side by side. Floor 12.
  *
  * Each job is done by a process that is forked for it, enters a sandbox
  * (sandbox.h: no capability, no file but those of the job, bounded memory) and leaves its
@@ -18,6 +18,8 @@ struct symchild_opts {
 	unsigned int jobs; /* at the same time; 0 = as many as CPUs are online */
 	uint64_t memory_bytes; /* of each; 0 = 2 GiB */
 	unsigned int seconds; /* wall time of each; 0 = 60 */
+	uint64_t
+		end_ns; /* CLOCK_MONOTONIC, of all: what is not done by then fails; 0 = as long as it takes */
 	/* called a few times a second while a process is waited for; NULL is fine */
 	void (*tick)(void *ctx);
 	void *tick_ctx;
@@ -30,7 +32,8 @@ struct symchild_job {
 	uint8_t *bytes; /* the answer, checked; the caller's to free; NULL = failed */
 	size_t len;
 	struct symanswer answer; /* of BYTES */
-	int error; /* -errno of the failure: -EIO for a process that ended or lied, -ETIMEDOUT */
+	int error; /* -errno of the failure: -EIO for a process that ended or lied, -ETIMEDOUT, -ETIME: end_ns
+		    */
 	char why[256];
 	uint64_t ns; /* CPU time, by its own clock */
 	uint64_t memory_bytes; /* most resident memory of the process (ru_maxrss) */

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "modules.h"
+#include "binaries.h"
+#include "now.h"
+#include "symchild.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MEMORY_DEFAULT (UINT64_C(2) << 30)
+#define MEMORY_LEAST (UINT64_C(64) << 20) /* of a process: less reads nothing */
+#define BATCH 64 /* files that are open at the same time */
+
+static const char no_load[] = "no segment of the file holds this address";
+
+struct module {
+	bool asked;
+	uint32_t proc; /* the first that asked */
+	char *problem, *debug, *missed, *story;
+	uint64_t symbols, addresses;
+};
+
+struct ask {
+	uint64_t offset, vaddr;
+	uint32_t file, frame;
+	bool lost; /* no segment holds it */
+};
+
+/* What is asked of one file in this run. */
+struct part {
+	struct ask *asks;
+	size_t n, found; /* those that are not lost come first */
+	uint64_t *vaddrs;
+	struct binary bin;
+	struct symlook_dwo *dwos;
+};
+
+struct modules {
+	const struct capread *c;
+	struct modules_opts o;
+	struct binaries binaries;
+	struct module *files; /* by cap_file id */
+	struct ask *asks;
+	size_t n_asks, asks_cap;
+	void **kept; /* answers, and calls made of them */
+	size_t n_kept, kept_cap;
+	struct modules_stats stats;
+	size_t done, total; /* files of this run, for progress */
+};
+
+/* --- open and close --- */
+
+static int on_bytes(void *ctx, const char *what, uint64_t done, uint64_t total)
+{
+	const struct modules *m = ctx;
+
+	if (m->o.progress)
+		m->o.progress(m->o.progress_ctx, what, done, total);
+	return 0;
+}
+
+static int init(struct modules *m, const struct capread *c, const struct modules_opts *o, struct err *e)
+{
+	const struct binaries_opts bo = { .symfs = o->symfs,
+		.debug_dirs = o->debug_dirs,
+		.n_debug_dirs = o->n_debug_dirs,
+		.debuginfod = o->debuginfod,
+		.progress = on_bytes,
+		.progress_ctx = m };
+
+	m->c = c;
+	m->o = *o;
+	m->files = calloc(c->n_files + 1, sizeof(*m->files));
+	m->binaries.where.symfs = -1;
+	return m->files ? binaries_open(&m->binaries, c, &bo, e) : err_nomem(e, "files");
+}
+
+int modules_open(const struct capread *c, const struct modules_opts *o, struct modules **ret, struct err *e)
+{
+	struct modules *m = calloc(1, sizeof(*m));
+	int rc = m ? init(m, c, o, e) : err_nomem(e, "files");
+
+	if (rc) {
+		modules_close(m);
+		return rc;
+	}
+	*ret = m;
+	return 0;
+}
+
+void modules_close(struct modules *m)
+{
+	if (!m)
+		return;
+	for (size_t i = 0; m->files && i < m->c->n_files; i++) {
+		free(m->files[i].problem);
+		free(m->files[i].debug);
+		free(m->files[i].missed);
+		free(m->files[i].story);
+	}
+	for (size_t i = 0; i < m->n_kept; i++)
+		free(m->kept[i]);
+	binaries_close(&m->binaries);
+	free(m->files);
+	free(m->asks);
+	free(m->kept);
+	free(m);
+}
+
+/* P is freed by modules_close(), or now. */
+static int keep(struct modules *m, void *p)
+{
+	if (p && base_grow(&m->kept, &m->kept_cap, m->n_kept + 1, sizeof(*m->kept)) == 0) {
+		m->kept[m->n_kept++] = p;
+		return 0;
+	}
+	free(p);
+	return -ENOMEM;
+}
+
+bool modules_has_image(const struct modules *m, uint32_t file)
+{
+	return m->binaries.images[file] != NULL;
+}
+
+int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset, uint32_t frame)
+{
+	struct module *mod = &m->files[file];
+
+	if (base_grow(&m->asks, &m->asks_cap, m->n_asks + 1, sizeof(*m->asks)) != 0)
+		return -ENOMEM;
+	m->asks[m->n_asks++] = (struct ask){ .file = file, .offset = offset, .frame = frame };
+	if (!mod->asked)
+		mod->proc = proc;
+	mod->asked = true;
+	return 0;
+}
+
+/* --- before: files are found --- */
+
+static int by_file_and_offset(const void *a, const void *b)
+{
+	const struct ask *x = a, *y = b;
+	int c = CMP(x->file, y->file);
+
+	return c ? c : CMP(x->offset, y->offset);
+}
+
+static int by_vaddr(const void *a, const void *b)
+{
+	const struct ask *x = a, *y = b;
+	int c = CMP(x->lost, y->lost);
+
+	return c ? c : CMP(x->vaddr, y->vaddr);
+}
+
+/* Offsets become addresses of the file, ascending and distinct: mostly they are already. */
+static int locate(struct part *p)
+{
+	bool sorted = true;
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct ask *a = &p->asks[i];
+
+		a->lost = !elffile_vaddr(p->bin.elf, a->offset, &a->vaddr);
+		sorted = sorted && (!i || by_vaddr(a - 1, a) <= 0);
+	}
+	if (!sorted)
+		qsort(p->asks, p->n, sizeof(*p->asks), by_vaddr);
+	p->vaddrs = malloc((p->n + 1) * sizeof(*p->vaddrs));
+	if (!p->vaddrs)
+		return -ENOMEM;
+	for (p->found = 0; p->found < p->n && !p->asks[p->found].lost; p->found++)
+		if (!n || p->vaddrs[n - 1] != p->asks[p->found].vaddr)
+			p->vaddrs[n++] = p->asks[p->found].vaddr;
+	return (int)n;
+}
+
+static void set_problem(struct module *mod, const char *context, const char *why)
+{
+	char text[1200];
+
+	snprintf(text, sizeof(text), "%s%s", context, why);
+	if (!mod->problem)
+		mod->problem = strdup(text);
+}
+
+static void tell(struct modules *m, const char *what)
+{
+	if (m->o.progress)
+		m->o.progress(m->o.progress_ctx, what, m->done, m->total);
+}
+
+static char *text_or_null(const char *text)
+{
+	return *text ? strdup(text) : NULL;
+}
+
+/* 1 with JOB to be done, 0 where the file cannot be used, -ENOMEM. */
+static int prepare(struct modules *m, struct part *p, struct symchild_job *job)
+{
+	const uint32_t id = p->asks->file;
+	struct module *mod = &m->files[id];
+	struct err e = { 0 };
+	int n;
+
+	tell(m, "finding files");
+	if (binary_find(&m->binaries, id, m->c->procs[mod->proc].tgid, &p->bin, &e) != 0) {
+		set_problem(mod, "", e.msg);
+		return 0;
+	}
+	n = locate(p);
+	if (n < 0)
+		return n;
+	mod->debug = mod->debug ? mod->debug : text_or_null(p->bin.debug.where);
+	mod->missed = mod->missed ? mod->missed : text_or_null(p->bin.debug.missed);
+	*job = (struct symchild_job){ .ctx = p,
+		.in = { .elf = p->bin.elf,
+			.debug = p->bin.debug.debug,
+			.alt = p->bin.debug.alt,
+			.dwp = p->bin.debug.dwp,
+			.vaddrs = p->vaddrs,
+			.n_vaddrs = (size_t)n,
+			.inlines = m->o.inlines,
+			.lines = m->o.lines,
+			.demangle = m->o.demangle } };
+	mod->addresses += (uint64_t)n;
+	m->stats.addresses += (uint64_t)n;
+	return 1;
+}
+
+/* --- afterwards: addresses are told what became of them --- */
+
+/* The frames of an answer with pointers for offsets. */
+static struct frame_call *make_calls(struct modules *m, const struct symanswer *a)
+{
+	struct frame_call *calls = malloc((a->head->n_frames + 1) * sizeof(*calls));
+
+	if (keep(m, calls) != 0)
+		return NULL;
+	for (uint32_t i = 0; i < a->head->n_frames; i++) {
+		const struct symanswer_frame *f = &a->frames[i];
+
+		calls[i] = (struct frame_call){ .name = symanswer_text(a, f->name),
+			.linkage = symanswer_text(a, f->linkage),
+			.file = symanswer_text(a, f->file),
+			.line = f->line,
+			.column = f->column };
+	}
+	return calls;
+}
+
+static void tell_lost(const struct part *p, size_t from, const char *why, modules_sink *sink, void *ctx)
+{
+	for (size_t i = from; i < p->n; i++)
+		sink(ctx, p->asks[i].frame,
+			&(struct modules_hit){ .offset = p->asks[i].offset, .reason = why });
+}
+
+static int deliver(
+	struct modules *m, const struct part *p, const struct symchild_job *j, modules_sink *sink, void *ctx)
+{
+	const struct symanswer *a = &j->answer;
+	struct frame_call *calls = make_calls(m, a);
+	const struct symanswer_addr *x = a->addrs;
+
+	if (!calls)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->found; i++) {
+		while (x->vaddr != p->asks[i].vaddr) /* each is there: symchild.h */
+			x++;
+		sink(ctx, p->asks[i].frame,
+			&(struct modules_hit){ .offset = p->asks[i].offset,
+				.addr = x,
+				.calls = calls + x->first,
+				.reason = symanswer_reason_text(x->reason) });
+	}
+	tell_lost(p, p->found, no_load, sink, ctx);
+	return 0;
+}
+
+static void count(struct modules *m, struct module *mod, const struct symchild_job *j)
+{
+	const struct symanswer_head *h = j->answer.head;
+	struct modules_stats *s = &m->stats;
+
+	if (h->story && !mod->story)
+		mod->story = strdup(symanswer_text(&j->answer, h->story));
+	mod->symbols = h->symbols;
+	s->units += h->units;
+	s->units_read += h->units_read;
+	s->ns_symbols += h->ns_symbols;
+	s->ns_units += h->ns_units;
+	s->ns_lines += h->ns_lines;
+	s->ns_names += h->ns_names;
+}
+
+/* What became of a job: its answer is kept. */
+static int take(struct modules *m, struct symchild_job *j, modules_sink *sink, void *ctx)
+{
+	const struct part *p = j->ctx;
+	struct module *mod = &m->files[p->asks->file];
+
+	m->stats.ns_processes += j->ns;
+	m->stats.memory_bytes = MAX(m->stats.memory_bytes, j->memory_bytes);
+	if (!j->bytes) {
+		set_problem(mod, "cannot be read: ", j->why);
+		tell_lost(p, 0, mod->problem, sink, ctx);
+		return 0;
+	}
+	if (keep(m, j->bytes) != 0)
+		return -ENOMEM;
+	count(m, mod, j);
+	return deliver(m, p, j, sink, ctx);
+}
+
+/* --- a run --- */
+
+static void on_done(void *ctx, struct symchild_job *j)
+{
+	struct modules *m = ctx;
+
+	(void)j;
+	m->done++;
+	tell(m, "reading symbols");
+}
+
+static void on_tick(void *ctx)
+{
+	tell(ctx, "reading symbols");
+}
+
+static void read_all(struct modules *m, struct symchild_job *jobs, size_t n)
+{
+	uint64_t memory = m->o.memory_bytes ? m->o.memory_bytes : MEMORY_DEFAULT, began = now_ns();
+	struct symchild_opts o = {
+		.jobs = m->o.jobs, .seconds = m->o.seconds, .tick = on_tick, .tick_ctx = m
+	};
+
+	if (!o.jobs)
+		o.jobs = (unsigned int)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
+	o.jobs = MIN(o.jobs, (unsigned int)MAX(memory / MEMORY_LEAST, UINT64_C(1)));
+	o.memory_bytes = memory / o.jobs;
+	for (size_t i = 0; i < n; i++)
+		jobs[i].in.max_bytes = o.memory_bytes / 4 * 3; /* so that it is told before malloc(3) fails */
+	symchild_run(&o, jobs, n, on_done, m, NULL); /* what fails is told by each job */
+	m->stats.ns_wall += now_ns() - began;
+}
+
+/* J again, with the files that its answer lacked; false where none is there. */
+static bool again(struct modules *m, struct symchild_job *j, struct symchild_job *to)
+{
+	struct part *p = j->ctx;
+
+	if (!j->bytes || !j->answer.head->n_wants ||
+		binary_find_dwos(&m->binaries, p->asks->file, &j->answer, &p->bin, NULL) != 0 ||
+		!p->bin.n_dwos)
+		return false;
+	p->dwos = calloc(p->bin.n_dwos, sizeof(*p->dwos));
+	if (!p->dwos)
+		return false;
+	for (size_t i = 0; i < p->bin.n_dwos; i++)
+		p->dwos[i] = (struct symlook_dwo){ p->bin.dwo_ids[i], p->bin.dwos[i] };
+	*to = (struct symchild_job){ .in = j->in, .ctx = j };
+	to->in.dwos = p->dwos;
+	to->in.n_dwos = p->bin.n_dwos;
+	return true;
+}
+
+/* Split debug information tells only when it is read where the rest is. */
+static void read_dwos(struct modules *m, struct symchild_job *jobs, size_t n)
+{
+	_cleanup_free_ struct symchild_job *second = calloc(n + 1, sizeof(*second));
+	size_t n_second = 0;
+
+	for (size_t i = 0; second && i < n; i++)
+		n_second += again(m, &jobs[i], &second[n_second]);
+	if (!n_second)
+		return;
+	m->total += n_second;
+	read_all(m, second, n_second);
+	for (size_t i = 0; i < n_second; i++) {
+		struct symchild_job *first = second[i].ctx;
+
+		if (!second[i].bytes) /* what was there without is what remains */
+			continue;
+		free(first->bytes);
+		second[i].ctx = first->ctx;
+		*first = second[i];
+	}
+}
+
+static void close_part(struct part *p)
+{
+	free(p->vaddrs);
+	free(p->dwos);
+	binary_close(&p->bin);
+}
+
+/* The files of N parts. */
+static int run_batch(struct modules *m, struct part *parts, size_t n, modules_sink *sink, void *ctx)
+{
+	_cleanup_free_ struct symchild_job *jobs = calloc(n, sizeof(*jobs));
+	uint64_t began = now_ns();
+	size_t n_jobs = 0, taken = 0;
+	int rc = jobs ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && rc >= 0; i++) {
+		rc = prepare(m, &parts[i], &jobs[n_jobs]);
+		n_jobs += rc > 0;
+		if (rc == 0) {
+			m->done++;
+			tell_lost(&parts[i], 0, m->files[parts[i].asks->file].problem, sink, ctx);
+		}
+	}
+	m->stats.ns_find += now_ns() - began;
+	if (rc >= 0)
+		read_all(m, jobs, n_jobs);
+	if (rc >= 0)
+		read_dwos(m, jobs, n_jobs);
+	for (rc = MIN(rc, 0); taken < n_jobs && rc == 0; taken++)
+		rc = take(m, &jobs[taken], sink, ctx);
+	for (; taken < n_jobs; taken++)
+		free(jobs[taken].bytes);
+	return rc;
+}
+
+/* The parts of what was asked, one for each file; their number. */
+static size_t split(struct ask *asks, size_t n, struct part *parts)
+{
+	size_t n_parts = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!i || asks[i].file != asks[i - 1].file)
+			parts[n_parts++].asks = &asks[i];
+		parts[n_parts - 1].n++;
+	}
+	return n_parts;
+}
+
+int modules_run(struct modules *m, modules_sink *sink, void *ctx, struct err *e)
+{
+	_cleanup_free_ struct part *parts = calloc(m->c->n_files + 1, sizeof(*parts));
+	size_t n = 0;
+	int rc = parts ? 0 : -ENOMEM;
+
+	if (rc == 0 && m->n_asks) {
+		qsort(m->asks, m->n_asks, sizeof(*m->asks), by_file_and_offset);
+		n = split(m->asks, m->n_asks, parts);
+	}
+	m->done = 0;
+	m->total = n;
+	m->stats.files += n;
+	for (size_t i = 0; i < n && rc == 0; i += BATCH) {
+		size_t some = MIN(n - i, (size_t)BATCH);
+
+		rc = run_batch(m, parts + i, some, sink, ctx);
+		for (size_t k = i; k < i + some; k++)
+			close_part(&parts[k]);
+	}
+	m->n_asks = 0;
+	return rc ? err_nomem(e, "symbols") : 0;
+}
+
+bool modules_file(const struct modules *m, uint32_t file, struct modules_file *ret)
+{
+	const struct module *mod = &m->files[file];
+
+	*ret = (struct modules_file){ .problem = mod->problem,
+		.debug = mod->debug,
+		.missed = mod->missed,
+		.story = mod->story,
+		.symbols = mod->symbols,
+		.addresses = mod->addresses };
+	return mod->asked;
+}
+
+void modules_stats(const struct modules *m, struct modules_stats *ret)
+{
+	*ret = m->stats;
+}

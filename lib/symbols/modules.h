@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * modules - the files of a capture, and what is asked of them: finding each
+ * file, proving it, finding its debug file, and reading the symbols of
+ * all addresses of all files at once. Floor 13.
+ *
+ * Addresses are put first (modules_ask()); modules_run() then finds the files
+ * (symfile.h, debugfile.h), has their symbols read side by side
+ * (symchild.h), and tells what became of each address, in an order that does not
+ * depend on how many processes there were.
+ */
+#ifndef STACKTOOLS_MODULES_H
+#define STACKTOOLS_MODULES_H
+
+#include "capread.h"
+#include "frame.h"
+#include "symanswer.h"
+
+struct modules;
+
+struct modules_opts {
+	const char *symfs; /* directory with another machine's files, NULL = none */
+	const char *const *debug_dirs; /* searched for debug files before /usr/lib/debug */
+	size_t n_debug_dirs;
+	bool debuginfod; /* ask the servers of DEBUGINFOD_URLS for debug files */
+	bool demangle, inlines, lines;
+	unsigned int jobs; /* processes at the same time; 0 = one for each CPU that is online */
+	uint64_t memory_bytes; /* of all of them together; 0 = 2 GiB */
+	unsigned int seconds; /* for each file; 0 = 60 */
+	/* told a few times a second where that takes long; NULL is fine */
+	void (*progress)(void *ctx, const char *what, uint64_t done, uint64_t total);
+	void *progress_ctx;
+};
+
+/* C must stay, and the strings of O. On success *RET is the caller's. */
+int modules_open(const struct capread *c, const struct modules_opts *o, struct modules **ret, struct err *e);
+void modules_close(struct modules *m); /* NULL is fine */
+
+/* Are bytes of FILE (a cap_file id) in the capture itself? */
+bool modules_has_image(const struct modules *m, uint32_t file);
+
+/*
+ * The byte at OFFSET of FILE, as process PROC mapped it, is to be named: for frame
+ * number FRAME. 0 or -ENOMEM.
+ */
+int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset, uint32_t frame);
+
+/* What became of an address. */
+struct modules_hit {
+	uint64_t offset; /* as asked for */
+	const struct symanswer_addr *addr; /* NULL: the file could not be used */
+	const struct frame_call *calls; /* of ADDR: n_frames of them, innermost first; stay until the close */
+	const char *reason; /* why there is no name, or why it is less certain; NULL = all is well; stays */
+};
+
+typedef void modules_sink(void *ctx, uint32_t frame, const struct modules_hit *hit);
+
+/* Read what was asked for since the last run, and tell SINK of each. 0 or -ENOMEM. */
+int modules_run(struct modules *m, modules_sink *sink, void *ctx, struct err *e);
+
+/* What became of a file. Strings stay until the close. */
+struct modules_file {
+	const char *problem; /* why it was not used, after "it"; NULL = it was */
+	const char *debug; /* its debug file, NULL = none */
+	const char *missed; /* why a debug file that was there was not used, NULL = nothing to say */
+	const char *story; /* what is wrong with its symbols although they were used, NULL = nothing */
+	uint64_t symbols; /* in the tables that were read */
+	uint64_t addresses; /* distinct ones that were asked for */
+};
+
+/* False when nothing was asked of FILE. */
+bool modules_file(const struct modules *m, uint32_t file, struct modules_file *ret);
+
+/* Of all runs; times are of CPUs, but ns_find and ns_wall. */
+struct modules_stats {
+	uint64_t files, addresses; /* asked for, distinct ones */
+	uint64_t units, units_read; /* of debug information */
+	uint64_t ns_find; /* finding files and debug files */
+	uint64_t ns_wall; /* while symbols were read */
+	uint64_t ns_symbols, ns_units, ns_lines, ns_names; /* what the processes did */
+	uint64_t ns_processes; /* all that they took for files */
+	uint64_t memory_bytes; /* the most that one process had */
+};
+
+void modules_stats(const struct modules *m, struct modules_stats *ret);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * storednames - the names that a capture itself holds of a file's addresses,
+ * in the form of an answer. Floor 5.
+ *
+ * For files that are not to be had. What the recorder wrote is anybody's by now: what
+ * no recorder writes is left out, and the answer passes symanswer_view().
+ */
+#ifndef STACKTOOLS_STOREDNAMES_H
+#define STACKTOOLS_STOREDNAMES_H
+
+#include "capread.h"
+#include "symanswer.h"
+
+bool storednames_any(const struct capread *c, uint32_t file);
+
+/*
+ * All that C holds of FILE (a cap_file id), where `vaddr` and `start` are offsets into the file. Without
+ * DEMANGLE names are shown as the tables had them. 0 with fresh memory in *RET (an answer
+ * without addresses where nothing is stored), or -ENOMEM.
+ */
+int storednames_answer(
+	const struct capread *c, uint32_t file, bool demangle, uint8_t **ret, size_t *len, struct err *e);
+
+#endif

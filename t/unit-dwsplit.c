@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "dwsplit.h"
+#include "tap.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define MAX_BYTES (UINT64_C(1) << 30)
+
+static char dir[] = "/tmp/unit-dwsplit.XXXXXX";
+
+static bool sh(const char *what)
+{
+	char cmd[2048];
+
+	snprintf(cmd, sizeof(cmd), "cd %s && { %s; } >/dev/null 2>&1", dir, what);
+	return system(cmd) == 0;
+}
+
+/* --- packages that others made, and how llvm-dwarfdump reads them --- */
+
+static const struct {
+	const char *name;
+	enum dwsect_id id;
+} columns[] = { { "INFO", DWSECT_INFO }, { "TYPES", DWSECT_TYPES }, { "ABBREV", DWSECT_ABBREV },
+	{ "LINE", DWSECT_LINE }, { "STR_OFFSETS", DWSECT_STR_OFFSETS }, { "RNGLISTS", DWSECT_RNGLISTS } };
+
+/* The sections that the words of LINE name, behind "Index Signature". */
+static size_t read_columns(char *line, enum dwsect_id *ret)
+{
+	char *save = NULL;
+	size_t n = 0;
+
+	strtok_r(line, " \n", &save);
+	strtok_r(NULL, " \n", &save);
+	for (const char *w; (w = strtok_r(NULL, " \n", &save)) && n < 16; n++) {
+		ret[n] = DWSECT_COUNT;
+		for (size_t i = 0; i < ARRAY_LEN(columns); i++)
+			if (strcmp(w, columns[i].name) == 0)
+				ret[n] = columns[i].id;
+	}
+	return n;
+}
+
+/* Is a line of the table what dwsplit tells? */
+static bool same_parts(const struct dwsplit *x, const char *line, const enum dwsect_id *column, size_t n)
+{
+	struct dwsplit_parts want = { 0 }, got;
+	uint64_t id, from, to;
+	const char *p = strchr(line, '[');
+
+	if (sscanf(line, "%*u 0x%" SCNx64, &id) != 1)
+		return false;
+	for (size_t i = 0; i < n && p; i++, p = strchr(p + 1, '['))
+		if (sscanf(p, "[0x%" SCNx64 ", 0x%" SCNx64 ")", &from, &to) == 2 && column[i] < DWSECT_COUNT)
+			want.of[column[i]] = (struct dwsplit_part){ from, to - from };
+	return dwsplit_find(x, id, &got, NULL) == 0 && memcmp(&want, &got, sizeof(want)) == 0 &&
+	       dwsplit_find(x, id + 1, &got, NULL) == -ENOENT;
+}
+
+static void compare(struct tap *t, const struct dwsplit *x, const char *kind, const char *what)
+{
+	char cmd[256], line[1024];
+	enum dwsect_id column[16];
+	size_t n_columns = 0, units = 0, wrong = 0;
+	FILE *f;
+
+	snprintf(cmd, sizeof(cmd), "cd %s && llvm-dwarfdump-19 --debug-%s-index p.dwp", dir, kind);
+	f = popen(cmd, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, "Index", 5) == 0)
+			n_columns = read_columns(line, column);
+		else if (n_columns && strchr(line, '[')) {
+			units++;
+			wrong += !same_parts(x, line, column, n_columns);
+		}
+	}
+	if (f)
+		pclose(f);
+	if (!tap_ok(t, units && units == dwsplit_count(x) && !wrong,
+		    "%s: every unit of its %s index as llvm-dwarfdump", what, kind))
+		tap_diag("%zu units, not %zu, %zu wrong", dwsplit_count(x), units, wrong);
+}
+
+static void test_package(struct tap *t, const char *make, const char *what, bool types)
+{
+	char path[128];
+	struct elffile *f = NULL;
+	struct dwsect *s = NULL;
+	struct dwsplit *x = NULL;
+
+	sh("rm -f ./*.dwo p p.dwp");
+	if (!sh(make)) {
+		tap_skip(t, what, "not made here");
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/p.dwp", dir);
+	elffile_open(AT_FDCWD, path, false, &f, NULL);
+	if (!f || dwsect_open(f, true, MAX_BYTES, &s, NULL) != 0) {
+		tap_ok(t, false, "%s is read", what);
+		return;
+	}
+	if (tap_ok(t, dwsplit_open(s, DWSECT_CU_INDEX, &x, NULL) == 0, "%s: has an index", what))
+		compare(t, x, "cu", what);
+	dwsplit_close(x);
+	x = NULL;
+	if (tap_ok(t, dwsplit_open(s, DWSECT_TU_INDEX, &x, NULL) == (types ? 0 : -ENOENT),
+		    "%s: %s index of types", what, types ? "has an" : "has no") &&
+		types)
+		compare(t, x, "tu", what);
+	dwsplit_close(x);
+	dwsect_close(s);
+	elffile_close(f);
+}
+
+static void test_packages(struct tap *t)
+{
+	if (!sh("command -v llvm-dwarfdump-19") || !sh("command -v g++")) {
+		tap_skip(t, "packages", "no llvm-dwarfdump-19 or g++ here");
+		return;
+	}
+	sh("echo 'struct A { int a; int m(); }; int A::m() { return a; } int two(int);"
+	   " int main(int c, char **) { A x{c}; return x.m() + two(c); }' >a.cc;"
+	   " echo 'struct B { long q; }; int two(int x) { B b{x}; return b.q * 2; }' >b.cc");
+	test_package(t,
+		"g++ -g -gdwarf-4 -gsplit-dwarf -fdebug-types-section a.cc b.cc -o p && dwp -e p -o p.dwp",
+		"version 2 by dwp", true);
+	test_package(t, "g++ -g -gdwarf-4 -gsplit-dwarf a.cc b.cc -o p && llvm-dwp-19 -e p -o p.dwp",
+		"version 2 by llvm-dwp", false);
+	test_package(t,
+		"g++ -g -gdwarf-5 -gsplit-dwarf -fdebug-types-section a.cc b.cc -o p && llvm-dwp-19 -e p -o "
+		"p.dwp",
+		"version 5 by llvm-dwp", true);
+	test_package(t,
+		"clang++ -g -gdwarf-5 -O2 -ffunction-sections -gsplit-dwarf a.cc b.cc -o p && llvm-dwp-19 -e "
+		"p -o p.dwp",
+		"version 5 of clang", false);
+	test_package(t,
+		"for i in $(seq 100); do echo \"int f$i(int x) { return x + $i; }\" >f$i.c; done;"
+		" echo 'int main(void) { return 0; }' >main.c;"
+		" gcc -g -gdwarf-5 -gsplit-dwarf main.c f*.c -o p && llvm-dwp-19 -e p -o p.dwp",
+		"a hundred units", false);
+}
+
+/* --- an index written by hand --- */
+
+struct made {
+	uint8_t bytes[4096];
+	size_t n;
+};
+
+static void put(struct made *m, uint64_t v, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		m->bytes[m->n++] = (uint8_t)(v >> 8 * i);
+}
+
+/* Version 5, four slots, three units whose IDs all want slot 1, two columns. */
+static struct made make_index(void)
+{
+	static const uint64_t ids[4] = { 0x0000000000000001 + 8, 1, 0x0000000200000001 + 4, 0 };
+	static const uint32_t rows[4] = { 3, 1, 2, 0 };
+	struct made m = { 0 };
+
+	put(&m, 5, 4);
+	put(&m, 2, 4);
+	put(&m, 3, 4);
+	put(&m, 4, 4);
+	/* 1 in slot 1; 0x200000005 with step 3 from 1 over 0; 9 with step 1 from 1 over 2 */
+	put(&m, ids[2], 8);
+	put(&m, ids[1], 8);
+	put(&m, ids[0], 8);
+	put(&m, 0, 8);
+	put(&m, rows[2], 4);
+	put(&m, rows[1], 4);
+	put(&m, rows[0], 4);
+	put(&m, 0, 4);
+	put(&m, 1, 4); /* INFO */
+	put(&m, 7, 4); /* MACRO */
+	for (uint32_t i = 0; i < 3; i++) {
+		put(&m, 8 * i, 4);
+		put(&m, 1000 * i, 4);
+	}
+	for (uint32_t i = 0; i < 3; i++) {
+		put(&m, 8, 4);
+		put(&m, 1000, 4);
+	}
+	return m;
+}
+
+/* Open the index and look for ID; -errno of the open. */
+static int ask(const struct made *m, size_t len, uint64_t id, struct dwsplit_parts *parts, int *found)
+{
+	static const char names[] = "\0.debug_info.dwo\0.debug_cu_index";
+	struct elffile_section secs[3] = { { .type = SHT_STRTAB, .size = sizeof(names) },
+		{ .name = 1, .type = SHT_PROGBITS, .size = 24 },
+		{ .name = 17, .type = SHT_PROGBITS, .offset = 64, .size = len } };
+	struct elffile f = { .fd = -1, .size = 64 + len, .is64 = true, .sections = secs, .n_sections = 3 };
+	_cleanup_free_ uint8_t *image = calloc(1, 64 + len + 1);
+	struct dwsect *s = NULL;
+	struct dwsplit *x = NULL;
+	int rc;
+
+	memcpy(image, names, sizeof(names));
+	memcpy(image + 64, m->bytes, len);
+	f.image = image;
+	dwsect_open(&f, true, MAX_BYTES, &s, NULL);
+	rc = dwsplit_open(s, DWSECT_CU_INDEX, &x, NULL);
+	*found = rc ? rc : dwsplit_find(x, id, parts, NULL);
+	dwsplit_close(x);
+	dwsect_close(s);
+	return rc;
+}
+
+static bool is_at(const struct made *m, uint64_t id, uint64_t offset)
+{
+	struct dwsplit_parts p;
+	int found;
+
+	return ask(m, m->n, id, &p, &found) == 0 && found == 0 && p.of[DWSECT_INFO].offset == offset &&
+	       p.of[DWSECT_INFO].size == 8;
+}
+
+static bool opens(const struct made *m)
+{
+	struct dwsplit_parts p;
+	int found;
+
+	return ask(m, m->n, 1, &p, &found) != -EINVAL;
+}
+
+static void test_made(struct tap *t)
+{
+	struct made m = make_index();
+	struct dwsplit_parts p;
+	int found, rc;
+	size_t cut, wrong = 0;
+
+	tap_ok(t, is_at(&m, 1, 0) && is_at(&m, 0x200000005, 8) && is_at(&m, 9, 16),
+		"IDs that collide are found");
+	ask(&m, m.n, 13, &p, &found);
+	tap_ok(t, found == -ENOENT, "one that is not there is missed");
+	for (cut = 0; cut < m.n; cut++)
+		wrong += ask(&m, cut, 1, &p, &found) != (cut ? -EINVAL : -ENOENT);
+	tap_ok(t, wrong == 0, "an index that is cut anywhere is refused");
+	m.bytes[16 + 24] = 99; /* the last slot is taken too */
+	m.bytes[60] = 1;
+	rc = ask(&m, m.n, 13, &p, &found);
+	tap_ok(t, rc == 0 && found < 0, "a table without a free slot ends the search");
+	m = make_index();
+	m.bytes[16 + 32 + 4] = 200;
+	ask(&m, m.n, 1, &p, &found);
+	tap_ok(t, found == -EINVAL, "a row that does not exist is malformed");
+	m = make_index();
+	m.bytes[m.n - 24] = 25;
+	ask(&m, m.n, 1, &p, &found);
+	tap_ok(t, found == -EINVAL, "a part outside its section is malformed");
+}
+
+static void test_absurd(struct tap *t)
+{
+	static const struct {
+		size_t at;
+		uint32_t value;
+		const char *what;
+	} bad[] = { { 0, 3, "a version that is none" }, { 4, 0xffffffff, "too many columns" },
+		{ 8, 0xffffffff, "more units than slots" }, { 12, 3, "slots that are no power of two" },
+		{ 12, 0x80000000, "slots beyond the end" } };
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		struct made m = make_index();
+		struct made b = m;
+
+		memcpy(b.bytes + bad[i].at, &bad[i].value, 4);
+		tap_ok(t, opens(&m) && !opens(&b), "%s: refused", bad[i].what);
+	}
+}
+
+/* Every byte changed: nothing is read outside, which the sanitizers of SAN=1 watch. */
+static void test_damage(struct tap *t)
+{
+	struct made m = make_index();
+	struct dwsplit_parts p;
+	size_t odd = 0;
+	int found;
+
+	for (size_t i = 0; i < m.n; i++)
+		for (unsigned int v = 0; v < 256; v++) {
+			uint8_t was = m.bytes[i];
+
+			m.bytes[i] = (uint8_t)v;
+			ask(&m, m.n, 9, &p, &found);
+			odd += found == 0 && p.of[DWSECT_INFO].offset + p.of[DWSECT_INFO].size > 24;
+			m.bytes[i] = was;
+		}
+	tap_ok(t, odd == 0, "whatever byte is changed, parts lie in their sections");
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+
+	if (!mkdtemp(dir))
+		return 2;
+	test_packages(&t);
+	test_made(&t);
+	test_absurd(&t);
+	test_damage(&t);
+	sh("rm -f ./*");
+	rmdir(dir);
+	return tap_done(&t);
+}

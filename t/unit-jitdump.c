@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "buf.h"
+#include "jitdump.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+/* A dump that is being made, in this machine's byte order or the other. */
+struct dump {
+	struct buf b;
+	bool swap;
+};
+
+static void put(struct dump *d, uint64_t v, size_t n)
+{
+	uint8_t bytes[8];
+
+	for (size_t i = 0; i < n; i++)
+		bytes[d->swap ? n - 1 - i : i] = (uint8_t)(v >> (8 * i));
+	buf_put(&d->b, bytes, n);
+}
+
+static void header(struct dump *d, uint32_t version, uint64_t flags)
+{
+	put(d, 0x4A695444, 4);
+	put(d, version, 4);
+	put(d, 40, 4);
+	put(d, 62, 4);
+	put(d, 0, 4);
+	put(d, 1234, 4);
+	put(d, 99, 8);
+	put(d, flags, 8);
+}
+
+static void record(struct dump *d, uint32_t id, uint32_t size, uint64_t time_ns)
+{
+	put(d, id, 4);
+	put(d, size, 4);
+	put(d, time_ns, 8);
+}
+
+static void load(
+	struct dump *d, uint64_t time_ns, uint64_t addr, uint64_t size, uint64_t index, const char *name)
+{
+	record(d, 0, (uint32_t)(56 + strlen(name) + 1 + 4), time_ns);
+	put(d, 1234, 4);
+	put(d, 1235, 4);
+	put(d, addr, 8);
+	put(d, addr, 8);
+	put(d, size, 8);
+	put(d, index, 8);
+	buf_put(&d->b, name, strlen(name) + 1);
+	put(d, 0x90909090, 4);
+}
+
+static void move(struct dump *d, uint64_t time_ns, uint64_t from, uint64_t to, uint64_t size, uint64_t index)
+{
+	record(d, 1, 64, time_ns);
+	put(d, 1234, 4);
+	put(d, 1235, 4);
+	put(d, to, 8);
+	put(d, from, 8);
+	put(d, to, 8);
+	put(d, size, 8);
+	put(d, index, 8);
+}
+
+struct source {
+	uint64_t addr;
+	uint32_t line;
+	const char *file;
+};
+
+static void lines(struct dump *d, uint64_t addr, const struct source *s, size_t n)
+{
+	size_t size = 32;
+
+	for (size_t i = 0; i < n; i++)
+		size += 17 + strlen(s[i].file);
+	record(d, 2, (uint32_t)size, 1);
+	put(d, addr, 8);
+	put(d, n, 8);
+	for (size_t i = 0; i < n; i++) {
+		put(d, s[i].addr, 8);
+		put(d, s[i].line, 4);
+		put(d, 0, 4);
+		buf_put(&d->b, s[i].file, strlen(s[i].file) + 1);
+	}
+}
+
+/* D, which is released, as a dump; NULL. */
+static struct jitdump *parse(struct dump *d)
+{
+	struct jitdump *j = NULL;
+
+	jitdump_parse(d->b.p, d->b.len, &j, NULL);
+	buf_free(&d->b);
+	return j;
+}
+
+static const char *name_at(const struct jitdump *j, uint64_t addr, uint64_t time_ns)
+{
+	struct jitdump_hit hit;
+
+	return jitdump_find(j, addr, time_ns, &hit) ? hit.name : "-";
+}
+
+static void loads(struct tap *t, bool swap)
+{
+	struct dump d = { .swap = swap };
+	struct jitdump_hit hit;
+	struct jitdump *j;
+
+	header(&d, 1, 0);
+	load(&d, 100, 0x1000, 0x20, 1, "first one");
+	record(&d, 77, 24, 150);
+	put(&d, 0, 8);
+	load(&d, 200, 0x2000, 0x10, 2, "second");
+	j = parse(&d);
+	tap_ok(t, j && jitdump_count(j) == 2 && !jitdump_bad(j), "loads of a dump in %s byte order",
+		swap ? "the other" : "this");
+	tap_ok(t, jitdump_find(j, 0x101f, 100, &hit) && hit.start == 0x1000 && hit.end == 0x1020,
+		"their range");
+	tap_eq_str(t, hit.name, "first one", "and name");
+	tap_ok(t, hit.from_ns == 100 && hit.to_ns == UINT64_MAX && !hit.file,
+		"from its time on, no source told");
+	tap_eq_str(t, name_at(j, 0x1000, 99), "-", "before its time there is none");
+	tap_eq_str(t, name_at(j, 0x1020, 500), "-", "nor behind its end");
+	tap_eq_str(t, name_at(j, 0x2000, 200), "second", "a record of an unknown kind is stepped over");
+	jitdump_free(j);
+}
+
+static void times(struct tap *t)
+{
+	struct dump d = { 0 };
+	struct jitdump_hit hit;
+	struct jitdump *j;
+
+	header(&d, 1, 0);
+	load(&d, 100, 0x1000, 0x100, 1, "old");
+	load(&d, 200, 0x1040, 0x10, 2, "new");
+	move(&d, 300, 0x1040, 0x5000, 0x10, 2);
+	move(&d, 400, 0x5000, 0x6000, 0x10, 2);
+	j = parse(&d);
+	tap_eq_str(t, name_at(j, 0x1048, 150), "old", "what was there first");
+	tap_eq_str(t, name_at(j, 0x1048, 250), "new", "what has overwritten it");
+	tap_eq_str(t, name_at(j, 0x1048, 350), "-", "what moved away leaves nothing");
+	tap_eq_str(t, name_at(j, 0x1050, 350), "old", "beside it all is as it was");
+	tap_eq_str(t, name_at(j, 0x5008, 350), "new", "it is where it moved to");
+	tap_eq_str(t, name_at(j, 0x5008, 250), "-", "but was not there before");
+	tap_eq_str(t, name_at(j, 0x6008, 450), "new", "and moves again");
+	tap_ok(t, jitdump_find(j, 0x1048, 150, &hit) && hit.from_ns == 100 && hit.to_ns == 200,
+		"a hit tells until when the code was there");
+	tap_ok(t, hit.piece_start == 0x1040 && hit.piece_end == 0x1050, "and the piece for which that holds");
+	tap_ok(t,
+		jitdump_each(j, 0x1048, 0, &hit) && strcmp(hit.name, "new") == 0 && hit.to_ns == 300 &&
+			jitdump_each(j, 0x1048, 1, &hit) && strcmp(hit.name, "old") == 0 &&
+			!jitdump_each(j, 0x1048, 2, &hit),
+		"all that was at an address, the newest first");
+	tap_ok(t, !jitdump_bad(j), "nothing in it was bad");
+	jitdump_free(j);
+}
+
+static void cycles(struct tap *t)
+{
+	struct dump d = { 0 };
+	struct jitdump_hit hit;
+	struct jitdump *j;
+
+	header(&d, 1, 1);
+	load(&d, 1000, 0x1000, 0x20, 1, "old");
+	load(&d, 2000, 0x1000, 0x20, 2, "new");
+	j = parse(&d);
+	tap_ok(t,
+		jitdump_find(j, 0x1000, 5, &hit) && hit.from_ns == 0 && hit.to_ns == UINT64_MAX &&
+			strcmp(hit.name, "new") == 0,
+		"with a cycle counter's times code is taken to be there all the time, the newest wins");
+	jitdump_free(j);
+}
+
+static void sources(struct tap *t)
+{
+	const struct source s[] = { { 0x1004, 10, "a.js" }, { 0x1010, 12, "\xff" }, { 0x1008, 7, "b.js" } };
+	struct dump d = { 0 };
+	struct jitdump_hit hit;
+	struct jitdump *j;
+
+	header(&d, 1, 0);
+	lines(&d, 0x1000, s, ARRAY_LEN(s));
+	load(&d, 100, 0x1000, 0x20, 1, "f");
+	load(&d, 100, 0x2000, 0x20, 2, "g");
+	move(&d, 200, 0x1000, 0x3000, 0x20, 1);
+	j = parse(&d);
+	tap_ok(t, jitdump_find(j, 0x1002, 100, &hit) && !hit.file && hit.piece_end == 0x1004,
+		"before the first line no source is told");
+	tap_ok(t, jitdump_find(j, 0x1006, 100, &hit) && hit.line == 10 && strcmp(hit.file, "a.js") == 0,
+		"file and line of an address");
+	tap_ok(t, hit.piece_start == 0x1004 && hit.piece_end == 0x1008 && hit.start == 0x1000,
+		"hold for the bytes of that line");
+	tap_ok(t, jitdump_find(j, 0x100f, 100, &hit) && hit.line == 7 && strcmp(hit.file, "b.js") == 0,
+		"lines need no order");
+	tap_ok(t, jitdump_find(j, 0x1018, 100, &hit) && hit.line == 12 && strcmp(hit.file, "a.js") == 0,
+		"a file that is that of the line before");
+	tap_ok(t, jitdump_find(j, 0x2008, 100, &hit) && !hit.file,
+		"lines belong to the load after them alone");
+	tap_ok(t, jitdump_find(j, 0x3006, 300, &hit) && hit.line == 10 && hit.piece_start == 0x3004,
+		"code that moved takes its lines along");
+	jitdump_free(j);
+}
+
+static void one_bad(struct tap *t, struct dump *d, const char *what)
+{
+	struct jitdump *j;
+	struct jitdump_hit hit;
+
+	load(d, 100, 0x9000, 0x10, 9, "good");
+	j = parse(d);
+	tap_ok(t, j && jitdump_bad(j) == 1 && jitdump_find(j, 0x9000, 100, &hit),
+		"counted, and the rest used: %s", what);
+	jitdump_free(j);
+}
+
+static void bad_records(struct tap *t)
+{
+	struct dump d = { 0 };
+
+	header(&d, 1, 0);
+	load(&d, 1, 0x1000, 0, 1, "empty");
+	one_bad(t, &d, "code of no bytes");
+	header(&d, 1, 0);
+	load(&d, 1, UINT64_MAX - 5, 100, 1, "beyond");
+	one_bad(t, &d, "code beyond the address space");
+	header(&d, 1, 0);
+	load(&d, 1, 0x1000, 16, 1, "");
+	one_bad(t, &d, "code without a name");
+	header(&d, 1, 0);
+	record(&d, 0, 20, 1);
+	put(&d, 0, 4);
+	one_bad(t, &d, "a load that is too short");
+	header(&d, 1, 0);
+	record(&d, 0, 60, 1);
+	for (int i = 0; i < 11; i++)
+		put(&d, 0x41414141, 4);
+	one_bad(t, &d, "a name without end");
+	header(&d, 1, 0);
+	move(&d, 5, 0x1000, 0x2000, 16, 42);
+	one_bad(t, &d, "a move of what was never loaded");
+	header(&d, 1, 0);
+	record(&d, 2, 32, 1);
+	put(&d, 0x9000, 8);
+	put(&d, UINT64_MAX, 8);
+	one_bad(t, &d, "more lines than there is room for");
+}
+
+static void truncated(struct tap *t)
+{
+	struct dump d = { 0 };
+	struct jitdump *j = NULL;
+	size_t whole;
+	bool fine = true;
+
+	header(&d, 1, 0);
+	load(&d, 100, 0x1000, 0x20, 1, "first");
+	whole = d.b.len;
+	load(&d, 200, 0x2000, 0x20, 2, "second");
+	for (size_t len = 0; len < d.b.len; len++) {
+		/* on the heap, so that a sanitizer sees a read beyond the end */
+		void *copy = malloc(len + 1);
+		int rc;
+
+		memcpy(copy, d.b.p, len);
+		rc = jitdump_parse(copy, len, &j, NULL);
+		fine = fine && rc == (len < 40 ? -EINVAL : 0) && (rc || jitdump_count(j) == (len >= whole));
+		fine = fine && (rc || !jitdump_bad(j));
+		if (!rc)
+			jitdump_free(j);
+		free(copy);
+	}
+	tap_ok(t, fine, "cut at any byte: what is whole is there, and what is still being written no error");
+	buf_free(&d.b);
+}
+
+static void absurd(struct tap *t)
+{
+	struct dump d = { 0 };
+	struct jitdump *j;
+	struct err e = { 0 };
+	size_t n = 60000;
+	int rc;
+
+	header(&d, 2, 0);
+	tap_ok(t, !parse(&d), "another version is refused");
+	d = (struct dump){ 0 };
+	header(&d, 1, 0);
+	d.b.p[8] = 39;
+	tap_ok(t, !parse(&d), "a header that is too short is refused");
+	d = (struct dump){ 0 };
+	header(&d, 1, 0);
+	d.b.p[11] = 0x7f;
+	tap_ok(t, !parse(&d), "a header longer than the file is refused");
+	d = (struct dump){ 0 };
+	header(&d, 1, 0);
+	record(&d, 0, 0, 1);
+	j = parse(&d);
+	tap_ok(t, j && jitdump_bad(j) == 1, "a record of no size ends the reading, counted");
+	jitdump_free(j);
+	d = (struct dump){ 0 };
+	header(&d, 1, 0);
+	for (size_t i = 0; i < n; i++)
+		load(&d, i, 0x1000000 - i, 2 * i + 2, i, "shell");
+	rc = jitdump_parse(d.b.p, d.b.len, &j, &e);
+	tap_ok(t, rc == -EFBIG && strstr(e.msg, "overlaps"),
+		"60,000 ranges inside of each other are refused");
+	buf_free(&d.b);
+}
+
+static double seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void big(struct tap *t)
+{
+	struct dump d = { 0 };
+	struct jitdump *j = NULL;
+	struct jitdump_hit hit;
+	unsigned int seed = 5;
+	size_t found = 0;
+	double begin, parsed;
+
+	header(&d, 1, 0);
+	for (uint64_t i = 0; i < 500000; i++)
+		load(&d, i, 0x7f0000000000 + (uint64_t)(rand_r(&seed) % 1000000) * 64, 64 + i % 256, i,
+			"a function of some length");
+	begin = seconds();
+	jitdump_parse(d.b.p, d.b.len, &j, NULL);
+	parsed = seconds() - begin;
+	tap_ok(t, j && jitdump_count(j) == 500000, "half a million loads");
+	tap_ok(t, parsed < 5, "in less than five seconds (%.3f s)", parsed);
+	for (uint64_t i = 0; j && i < 500000; i++)
+		found += jitdump_find(j, 0x7f0000000000 + i * 128 + 7, i, &hit);
+	tap_ok(t, found > 100000, "and are found (%zu)", found);
+	jitdump_free(j);
+	buf_free(&d.b);
+}
+
+static void files(struct tap *t)
+{
+	struct dump d = { 0 };
+	struct jitdump *j = NULL;
+	int fd = memfd_create("dump", MFD_CLOEXEC);
+
+	header(&d, 1, 0);
+	load(&d, 1, 0x1000, 16, 1, "one");
+	tap_ok(t,
+		fd >= 0 && write(fd, d.b.p, d.b.len) == (ssize_t)d.b.len && jitdump_load(fd, &j, NULL) == 0 &&
+			jitdump_count(j) == 1,
+		"a file is read from its start");
+	jitdump_free(j);
+	tap_ok(t, ftruncate(fd, (off_t)JITDUMP_BYTES_MAX + 1) == 0 && jitdump_load(fd, &j, NULL) == -EFBIG,
+		"one that is too large is refused");
+	close(fd);
+	buf_free(&d.b);
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+
+	loads(&t, false);
+	loads(&t, true);
+	times(&t);
+	cycles(&t);
+	sources(&t);
+	bad_records(&t);
+	truncated(&t);
+	absurd(&t);
+	big(&t);
+	files(&t);
+	return tap_done(&t);
+}

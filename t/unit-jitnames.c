@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "jitnames.h"
+#include "tap.h"
+
+#include <string.h>
+
+/* Sorted as capread gives them: by process, start, from_ns. */
+static struct cap_jit pieces[] = {
+	{ 1, CAP_JIT_PERFMAP, 0, UINT64_MAX, 0x1000, 0x1040, "map", "", 0, 0 },
+	{ 1, CAP_JIT_PERFMAP, 0, UINT64_MAX, 0x1050, 0x1100, "map", "", 0, 0x50 },
+	{ 2, CAP_JIT_JITDUMP, 100, 200, 0x1000, 0x1100, "old", "", 0, 0 },
+	{ 2, CAP_JIT_JITDUMP, 200, UINT64_MAX, 0x1040, 0x1050, "new", "a.js", 7, 8 },
+	{ 2, CAP_JIT_JITDUMP, 300, UINT64_MAX, 0x1060, 0x1070, "late", "", 0, 0 },
+	{ 2, CAP_JIT_PERFMAP, 0, UINT64_MAX, 0x1060, 0x1070, "untimed", "", 0, 0 },
+};
+
+static const char *name(
+	const struct jitnames *n, uint32_t proc, uint64_t addr, uint64_t first, uint64_t last, bool *unsure)
+{
+	const struct cap_jit *j = jitnames_find(n, proc, addr, first, last, unsure);
+
+	return j ? j->name : "-";
+}
+
+static void hostile(struct tap *t)
+{
+	static struct cap_jit all[100000];
+	struct capread c = { .jits = all, .n_jits = ARRAY_LEN(all) };
+	struct jitnames *n = NULL;
+	size_t found = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		all[i] = (struct cap_jit){ 0, CAP_JIT_PERFMAP, 0, UINT64_MAX, i, i ? i + 1 : UINT64_MAX, "x",
+			"", 0, 0 };
+	if (jitnames_new(&c, &n, NULL) != 0)
+		return;
+	for (uint64_t i = 0; i < 100000; i++)
+		found += jitnames_find(n, 0, 200000 + i, 0, 0, NULL) != NULL;
+	tap_ok(t, found == 0, "a look-up gives up where pieces without number lie over each other");
+	jitnames_free(n);
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+	struct capread c = { .jits = pieces, .n_jits = ARRAY_LEN(pieces) }, none = { 0 };
+	struct jitnames *n = NULL;
+	bool unsure = true;
+
+	tap_ok(&t, jitnames_new(&c, &n, NULL) == 0, "made from a capture's pieces");
+	tap_eq_str(
+		&t, name(n, 1, 0x103f, 5, 5, &unsure), "map", "a piece without times is there at any time");
+	tap_ok(&t, !unsure, "for sure");
+	tap_eq_str(&t, name(n, 1, 0x1048, 5, 5, NULL), "-", "what no piece covers has no name");
+	tap_eq_str(&t, name(n, 1, 0xfff, 5, 5, NULL), "-", "nor what lies before all");
+	tap_eq_str(&t, name(n, 1, 0x1100, 5, 5, NULL), "-", "or behind");
+	tap_eq_str(&t, name(n, 0, 0x1000, 5, 5, NULL), "-", "or in another process");
+	tap_eq_str(&t, name(n, 3, 0x1000, 5, 5, NULL), "-", "whichever it is");
+	tap_eq_str(&t, name(n, 2, 0x1048, 150, 160, &unsure), "old", "the code of that time");
+	tap_ok(&t, !unsure, "for sure");
+	tap_eq_str(&t, name(n, 2, 0x1048, 250, 260, &unsure), "new", "and of a later one");
+	tap_eq_str(&t, name(n, 2, 0x1048, 150, 250, &unsure), "old", "a sample that saw both has the first");
+	tap_ok(&t, unsure, "but is unsure");
+	tap_eq_str(
+		&t, name(n, 2, 0x1030, 150, 250, &unsure), "old", "a sample that outlived its code has it");
+	tap_ok(&t, unsure, "but is unsure");
+	tap_eq_str(&t, name(n, 2, 0x1048, 50, 60, NULL), "-", "before any code came there was none");
+	tap_eq_str(&t, name(n, 2, 0x1048, 50, 120, NULL), "old", "what came during the sample is taken");
+	tap_eq_str(&t, name(n, 2, 0x1068, 310, 320, &unsure), "late", "a dump is preferred to a map");
+	tap_ok(&t, !unsure, "for sure");
+	tap_eq_str(&t, name(n, 2, 0x1068, 250, 260, NULL), "untimed",
+		"which is taken where the dump has nothing");
+	jitnames_free(n);
+	tap_ok(&t, jitnames_new(&none, &n, NULL) == 0 && !jitnames_find(n, 0, 0, 0, 0, &unsure) && !unsure,
+		"a capture without any has none");
+	jitnames_free(n);
+	hostile(&t);
+	return tap_done(&t);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of vmlinux.h: a small ELF file stands for the kernel's, under a
+ * directory that stands for the machine.
+ */
+#include "tap.h"
+#include "vmlinux.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define STEXT UINT64_C(0xffffffff81000000)
+#define SLIDE UINT64_C(0x1c000000)
+#define RELEASE "1.2.3-made"
+
+/* One executable load at STEXT - 0x1000 of 0x10000 bytes. */
+struct image {
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph[2];
+	Elf64_Shdr sh[4];
+	Elf64_Nhdr note;
+	char owner[4];
+	uint8_t id[20];
+	Elf64_Sym syms[3];
+	char strings[32];
+};
+
+static char root[PATH_MAX];
+static int root_fd = -1;
+
+static void fill_image(struct image *img, uint8_t id, const char *symbol)
+{
+	memset(img, 0, sizeof(*img));
+	memcpy(img->eh.e_ident, "\177ELF\2\1\1", 7);
+	img->eh.e_type = ET_EXEC;
+	img->eh.e_machine = EM_X86_64;
+	img->eh.e_phoff = offsetof(struct image, ph);
+	img->eh.e_phentsize = sizeof(Elf64_Phdr);
+	img->eh.e_phnum = 2;
+	img->eh.e_shoff = offsetof(struct image, sh);
+	img->eh.e_shentsize = sizeof(Elf64_Shdr);
+	img->eh.e_shnum = 4;
+	img->ph[0] = (Elf64_Phdr){
+		.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = STEXT - 0x1000, .p_memsz = 0x10000
+	};
+	img->ph[1] = (Elf64_Phdr){
+		.p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = STEXT + 0x20000, .p_memsz = 0x10000
+	};
+	img->sh[1] = (Elf64_Shdr){ .sh_type = SHT_NOTE,
+		.sh_offset = offsetof(struct image, note),
+		.sh_size = sizeof(img->note) + sizeof(img->owner) + sizeof(img->id),
+		.sh_addralign = 4 };
+	img->sh[2] = (Elf64_Shdr){ .sh_type = SHT_SYMTAB,
+		.sh_link = 3,
+		.sh_offset = offsetof(struct image, syms),
+		.sh_size = sizeof(img->syms),
+		.sh_entsize = sizeof(Elf64_Sym) };
+	img->sh[3] = (Elf64_Shdr){ .sh_type = SHT_STRTAB,
+		.sh_offset = offsetof(struct image, strings),
+		.sh_size = sizeof(img->strings) };
+	img->note = (Elf64_Nhdr){ 4, sizeof(img->id), NT_GNU_BUILD_ID };
+	memcpy(img->owner, "GNU", 4);
+	memset(img->id, id, sizeof(img->id));
+	strcpy(img->strings + 1, "_stextra");
+	strcpy(img->strings + 10, symbol);
+	img->syms[1] = (Elf64_Sym){ .st_name = 1, .st_shndx = 1, .st_value = 1 };
+	img->syms[2] = (Elf64_Sym){ .st_name = 10, .st_shndx = 1, .st_value = STEXT };
+}
+
+/* Under the root, with the directories that it needs. */
+static void put_file(const char *path, uint8_t id, const char *symbol)
+{
+	char full[2 * PATH_MAX];
+	struct image img;
+	int fd;
+
+	snprintf(full, sizeof(full), "%s%s", root, path);
+	for (char *slash = strchr(full + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(full, 0755);
+		*slash = '/';
+	}
+	fill_image(&img, id, symbol);
+	fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0 || write(fd, &img, sizeof(img)) != (ssize_t)sizeof(img))
+		printf("Bail out! cannot write %s\n", full);
+	close(fd);
+}
+
+static void drop_file(const char *path)
+{
+	char full[2 * PATH_MAX];
+
+	snprintf(full, sizeof(full), "%s%s", root, path);
+	unlink(full);
+	for (*strrchr(full, '/') = '\0'; strlen(full) > strlen(root); *strrchr(full, '/') = '\0')
+		rmdir(full);
+}
+
+static struct cap_host host_of(uint8_t id)
+{
+	struct cap_host h = { .release = RELEASE, .stext = STEXT + SLIDE };
+
+	h.kernel_build_id.len = 20;
+	memset(h.kernel_build_id.bytes, id, 20);
+	return h;
+}
+
+static int find(const struct cap_host *h, const char *file, struct vmlinux *v, struct err *e)
+{
+	const struct vmlinux_opts o = { .file = file, .symfs = root_fd };
+
+	return vmlinux_find(&o, h, v, e);
+}
+
+/* Is a file at PATH found for HOST? */
+static void found_at(struct tap *t, const struct cap_host *h, const char *path, const char *name)
+{
+	struct vmlinux v;
+
+	put_file(path, 7, "_stext");
+	tap_eq_str(t, find(h, NULL, &v, NULL) == 0 && v.file ? v.where : v.missed, path, name);
+	vmlinux_close(&v);
+	drop_file(path);
+}
+
+static void test_places(struct tap *t)
+{
+	struct cap_host h = host_of(7);
+	struct vmlinux v;
+
+	found_at(t, &h, "/usr/lib/debug/.build-id/07/07070707070707070707070707070707070707.debug",
+		"the kernel's file is found by its build ID");
+	found_at(t, &h, "/usr/lib/debug/boot/vmlinux-" RELEASE, "and where Debian and Ubuntu put it");
+	found_at(t, &h, "/usr/lib/debug/lib/modules/" RELEASE "/vmlinux", "and where Fedora does");
+	found_at(t, &h, "/usr/lib/debug/usr/lib/modules/" RELEASE "/vmlinux", "and with /usr merged");
+	found_at(t, &h, "/lib/modules/" RELEASE "/build/vmlinux", "and where it was built");
+	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && !v.file && !v.missed[0],
+		"finding none is no error, and nothing was missed");
+	vmlinux_close(&v);
+}
+
+static void test_addresses(struct tap *t)
+{
+	struct cap_host h = host_of(7);
+	struct vmlinux v;
+	uint64_t at = 0;
+
+	put_file("/usr/lib/debug/boot/vmlinux-" RELEASE, 7, "_stext");
+	if (!tap_ok(t, find(&h, NULL, &v, NULL) == 0 && v.file, "a kernel that was moved has its file"))
+		return;
+	tap_ok(t, vmlinux_vaddr(&v, STEXT + SLIDE + 0x123, &at) && at == STEXT + 0x123,
+		"addresses are moved back by as much");
+	tap_ok(t, !vmlinux_vaddr(&v, STEXT + SLIDE + 0x20100, &at), "data is no code");
+	tap_ok(t, !vmlinux_vaddr(&v, STEXT + 0x123, &at), "what lies before the kernel is not in it");
+	tap_ok(t, !vmlinux_vaddr(&v, UINT64_C(0xffffffffc0001000), &at), "nor is a module");
+	vmlinux_close(&v);
+	h.stext = STEXT - 0x1000000;
+	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && vmlinux_vaddr(&v, h.stext + 5, &at) && at == STEXT + 5,
+		"a kernel may also have been moved down");
+	vmlinux_close(&v);
+	drop_file("/usr/lib/debug/boot/vmlinux-" RELEASE);
+}
+
+static void test_wrong(struct tap *t)
+{
+	struct cap_host h = host_of(8);
+	struct vmlinux v;
+	struct err e = { 0 };
+	char full[2 * PATH_MAX];
+
+	put_file("/boot/vmlinux-" RELEASE, 7, "_stext");
+	snprintf(full, sizeof(full), "%s/boot/vmlinux-" RELEASE, root);
+	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && !v.file && strstr(v.missed, "another kernel's"),
+		"a file of the same release with another build ID is not used, and told");
+	vmlinux_close(&v);
+	tap_ok(t, find(&h, full, &v, &e) == -EINVAL && !v.file && strstr(e.msg, "another kernel's"),
+		"nor is it when it is named: an error");
+	h = host_of(7);
+	tap_ok(t, find(&h, full, &v, NULL) == 0 && v.file && v.slide == SLIDE,
+		"the right one is, when it is named");
+	vmlinux_close(&v);
+	tap_ok(t, find(&h, "/nonexistent/vmlinux", &v, &e) == -ENOENT && !v.file,
+		"a named file that is not there is an error");
+	h.stext = 0;
+	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && !v.file && strstr(v.missed, "where its kernel was"),
+		"hidden addresses are told as the reason");
+	tap_ok(t, find(&h, full, &v, &e) == -EINVAL, "and are an error for a file that is named");
+	h = host_of(7);
+	h.kernel_build_id.len = 0;
+	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && !v.file && strstr(v.missed, "build ID"),
+		"without a build ID in the capture no file is believed");
+	h = host_of(7);
+	h.release = "../boot/../boot/vmlinux-" RELEASE;
+	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && !v.file && !v.missed[0],
+		"a release that is a path leads nowhere");
+	put_file("/boot/vmlinux-" RELEASE, 7, "_text");
+	h = host_of(7);
+	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && !v.file && strstr(v.missed, "_stext"),
+		"a file that does not tell where the kernel was linked to is not used, and told");
+	drop_file("/boot/vmlinux-" RELEASE);
+}
+
+int main(void)
+{
+	const char *tmp = getenv("TMPDIR");
+	struct tap t = { 0 };
+
+	snprintf(root, sizeof(root), "%s/stacktools-t.XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(root) || (root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+		printf("Bail out! no temporary directory\n");
+		return 1;
+	}
+	test_places(&t);
+	test_addresses(&t);
+	test_wrong(&t);
+	close(root_fd);
+	rmdir(root);
+	return tap_done(&t);
+}
