@@ -191,31 +191,25 @@ static int add_frame(struct dwlook *d, size_t n, const struct dwlook_frame *f)
 	return 0;
 }
 
-static const char *file_of(struct dwlook *d, uint32_t file)
+/* FILE as the line table counts: from 1 before DWARF 5, where 0 is none. */
+static void set_place(struct dwlook *d, uint32_t file, uint32_t line, uint32_t column, struct dwlook_frame *f)
 {
 	const struct look_unit *u = &d->u;
 
-	if (!u->line || (!file && u->unit->shape.version < 5))
-		return NULL;
-	return dwline_file(u->line, file);
+	if (!d->o.lines)
+		return;
+	if (u->line && file != DWCALL_NO_FILE && (file || u->unit->shape.version >= 5))
+		f->file = dwline_file(u->line, file);
+	f->line = line;
+	f->column = column;
 }
 
 static void place_of_row(struct dwlook *d, size_t i, struct dwlook_frame *f)
 {
 	const struct dwline_row *row = &d->u.rows[i];
 
-	if (row->file == DWWALK_NONE)
-		return;
-	f->file = file_of(d, row->file);
-	f->line = row->line;
-	f->column = row->column;
-}
-
-static void place_of_call(struct dwlook *d, const struct dwcall *c, struct dwlook_frame *f)
-{
-	f->file = d->o.lines && c->file ? file_of(d, c->file) : NULL;
-	f->line = d->o.lines ? c->line : 0;
-	f->column = d->o.lines ? c->column : 0;
+	if (row->file != DWCALL_NO_FILE)
+		set_place(d, row->file, row->line, row->column, f);
 }
 
 /* The frames of address I of the unit, by its innermost node. */
@@ -240,7 +234,7 @@ static void chain(struct dwlook *d, size_t i, struct dwlook_hit *hit)
 		hit->n++;
 		hit->low = node->low;
 		f = (struct dwlook_frame){ 0 };
-		place_of_call(d, &c->call, &f);
+		set_place(d, c->call.file, c->call.line, c->call.column, &f);
 	}
 }
 
@@ -287,7 +281,7 @@ static int add_addr(struct dwlook *d, uint32_t index)
 	u->index[u->n] = index;
 	u->addrs[u->n] = d->vaddrs[index];
 	u->places[u->n] = (struct dwwalk_place){ .size = UINT64_MAX, .node = DWWALK_NONE };
-	u->rows[u->n] = (struct dwline_row){ .file = DWWALK_NONE };
+	u->rows[u->n] = (struct dwline_row){ .file = DWCALL_NO_FILE };
 	u->n++;
 	return 0;
 }

@@ -71,8 +71,8 @@ static void note_call(struct dwcall *call, uint16_t name, const struct dwvalue *
 		: name == DW_AT_call_column    ? &call->column
 					       : NULL;
 
-	if (to && v->kind == DWV_CONST)
-		*to = v->u > UINT32_MAX ? 0 : (uint32_t)v->u;
+	if (to && v->kind == DWV_CONST && v->u < UINT32_MAX)
+		*to = (uint32_t)v->u;
 }
 
 /* What the attributes at R add to RET, and where the rest is. False where they are cut short. */
@@ -168,7 +168,7 @@ void dwnames_of_entry(struct dwnames *n, struct dwinfo *d, struct dwunit *u, con
 	struct hop hop = { 0 };
 
 	*ret = own;
-	*call = (struct dwcall){ 0 };
+	*call = (struct dwcall){ .file = DWCALL_NO_FILE };
 	if (!read_entry(n, d, u, t, a, &r, &own, call, &hop))
 		return;
 	if (hop.more && (!own.name || !own.linkage))

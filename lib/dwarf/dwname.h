@@ -20,7 +20,9 @@ struct dwname {
 	bool alt_missing; /* the chain leads into an alternate file that is not there */
 };
 
-/* From where an inlined function is called; file as in the unit's line table, 0 = unknown. */
+#define DWCALL_NO_FILE UINT32_MAX
+
+/* From where an inlined function is called; file as in the unit's line table. */
 struct dwcall {
 	uint32_t file, line, column;
 };

@@ -69,7 +69,7 @@ static bool settle(struct dwplan *p, size_t first)
 	return true;
 }
 
-/* 1: unit I of D tells where its code is, 0: it does not. */
+/* 1: unit I of D tells where all of its code is, 0: it does not. */
 static int spans_of(struct dwplan *p, struct dwinfo *d, size_t i, uint64_t lowest, struct err *e)
 {
 	struct dwbases b = { .info = d, .main = d, .unit = &d->units[i], .lowest = lowest };
@@ -84,7 +84,10 @@ static int spans_of(struct dwplan *p, struct dwinfo *d, size_t i, uint64_t lowes
 		b.unit->str_base = root.str_base;
 	dwrange_bases(&b, &root, false);
 	rc = dwrange_read(&b, &root.low, &root.high, &root.ranges, &p->spans, e);
-	return rc ? rc : root.ranges.kind != DWV_NONE || root.high.kind != DWV_NONE || !root.children;
+	if (rc || root.ranges.kind != DWV_NONE || !root.children)
+		return rc ? rc : 1;
+	/* DWARF 2 has no ranges: code in other sections is not told of */
+	return root.high.kind != DWV_NONE && b.unit->shape.version > 2;
 }
 
 /* 0, -ENOMEM; -EINVAL: too many units cover the same. */
@@ -127,7 +130,9 @@ int dwplan_make(struct dwplan *p, struct dwinfo *d, uint64_t lowest, const uint6
 		struct err one = { 0 };
 		int told = spans_of(p, d, i, lowest, &one);
 
-		rc = told == -ENOMEM ? told : told ? plan_unit(p, i, vaddrs, n) : plan_open(p, d, i);
+		rc = told == -ENOMEM ? told : plan_unit(p, i, vaddrs, n);
+		if (!rc && !told)
+			rc = plan_open(p, d, i);
 		if (rc == -EINVAL)
 			told = err_set(&one, rc, "too many units of debug information cover the same addresses");
 		if (told < 0 && !(*bad)++ && e)
