@@ -11,8 +11,6 @@
 #define MEMORY_LEAST (UINT64_C(64) << 20) /* of a process: less reads nothing */
 #define BATCH 64 /* files that are open at the same time */
 
-static const char no_load[] = "no segment of the file holds this address";
-
 struct module {
 	bool asked;
 	uint32_t proc; /* the first that asked */
@@ -20,16 +18,10 @@ struct module {
 	uint64_t symbols, addresses;
 };
 
-struct ask {
-	uint64_t offset, vaddr;
-	uint32_t file, frame;
-	bool lost; /* no segment holds it */
-};
-
 /* What is asked of one file in this run. */
 struct part {
-	struct ask *asks;
-	size_t n, found; /* those that are not lost come first */
+	struct modhits_ask *asks;
+	size_t n;
 	uint64_t *vaddrs;
 	struct binary bin;
 	struct symlook_dwo *dwos;
@@ -40,10 +32,9 @@ struct modules {
 	struct modules_opts o;
 	struct binaries binaries;
 	struct module *files; /* by cap_file id */
-	struct ask *asks;
+	struct modhits_ask *asks;
 	size_t n_asks, asks_cap;
-	void **kept; /* answers, and calls made of them */
-	size_t n_kept, kept_cap;
+	struct modhits hits;
 	struct modules_stats stats;
 	size_t done, total; /* files of this run, for progress */
 };
@@ -98,24 +89,11 @@ void modules_close(struct modules *m)
 		free(m->files[i].missed);
 		free(m->files[i].story);
 	}
-	for (size_t i = 0; i < m->n_kept; i++)
-		free(m->kept[i]);
+	modhits_free(&m->hits);
 	binaries_close(&m->binaries);
 	free(m->files);
 	free(m->asks);
-	free(m->kept);
 	free(m);
-}
-
-/* P is freed by modules_close(), or now. */
-static int keep(struct modules *m, void *p)
-{
-	if (p && base_grow(&m->kept, &m->kept_cap, m->n_kept + 1, sizeof(*m->kept)) == 0) {
-		m->kept[m->n_kept++] = p;
-		return 0;
-	}
-	free(p);
-	return -ENOMEM;
 }
 
 bool modules_has_image(const struct modules *m, uint32_t file)
@@ -129,7 +107,7 @@ int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset
 
 	if (base_grow(&m->asks, &m->asks_cap, m->n_asks + 1, sizeof(*m->asks)) != 0)
 		return -ENOMEM;
-	m->asks[m->n_asks++] = (struct ask){ .file = file, .offset = offset, .frame = frame };
+	m->asks[m->n_asks++] = (struct modhits_ask){ .file = file, .offset = offset, .frame = frame };
 	if (!mod->asked)
 		mod->proc = proc;
 	mod->asked = true;
@@ -140,7 +118,7 @@ int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset
 
 static int by_file_and_offset(const void *a, const void *b)
 {
-	const struct ask *x = a, *y = b;
+	const struct modhits_ask *x = a, *y = b;
 	int c = CMP(x->file, y->file);
 
 	return c ? c : CMP(x->offset, y->offset);
@@ -148,7 +126,7 @@ static int by_file_and_offset(const void *a, const void *b)
 
 static int by_vaddr(const void *a, const void *b)
 {
-	const struct ask *x = a, *y = b;
+	const struct modhits_ask *x = a, *y = b;
 	int c = CMP(x->lost, y->lost);
 
 	return c ? c : CMP(x->vaddr, y->vaddr);
@@ -161,7 +139,7 @@ static int locate(struct part *p)
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->n; i++) {
-		struct ask *a = &p->asks[i];
+		struct modhits_ask *a = &p->asks[i];
 
 		a->lost = !elffile_vaddr(p->bin.elf, a->offset, &a->vaddr);
 		sorted = sorted && (!i || by_vaddr(a - 1, a) <= 0);
@@ -171,9 +149,9 @@ static int locate(struct part *p)
 	p->vaddrs = malloc((p->n + 1) * sizeof(*p->vaddrs));
 	if (!p->vaddrs)
 		return -ENOMEM;
-	for (p->found = 0; p->found < p->n && !p->asks[p->found].lost; p->found++)
-		if (!n || p->vaddrs[n - 1] != p->asks[p->found].vaddr)
-			p->vaddrs[n++] = p->asks[p->found].vaddr;
+	for (size_t i = 0; i < p->n && !p->asks[i].lost; i++) /* those come last */
+		if (!n || p->vaddrs[n - 1] != p->asks[i].vaddr)
+			p->vaddrs[n++] = p->asks[i].vaddr;
 	return (int)n;
 }
 
@@ -232,54 +210,6 @@ static int prepare(struct modules *m, struct part *p, struct symchild_job *job)
 
 /* --- afterwards: addresses are told what became of them --- */
 
-/* The frames of an answer with pointers for offsets. */
-static struct frame_call *make_calls(struct modules *m, const struct symanswer *a)
-{
-	struct frame_call *calls = malloc((a->head->n_frames + 1) * sizeof(*calls));
-
-	if (keep(m, calls) != 0)
-		return NULL;
-	for (uint32_t i = 0; i < a->head->n_frames; i++) {
-		const struct symanswer_frame *f = &a->frames[i];
-
-		calls[i] = (struct frame_call){ .name = symanswer_text(a, f->name),
-			.linkage = symanswer_text(a, f->linkage),
-			.file = symanswer_text(a, f->file),
-			.line = f->line,
-			.column = f->column };
-	}
-	return calls;
-}
-
-static void tell_lost(const struct part *p, size_t from, const char *why, modules_sink *sink, void *ctx)
-{
-	for (size_t i = from; i < p->n; i++)
-		sink(ctx, p->asks[i].frame,
-			&(struct modules_hit){ .offset = p->asks[i].offset, .reason = why });
-}
-
-static int deliver(
-	struct modules *m, const struct part *p, const struct symchild_job *j, modules_sink *sink, void *ctx)
-{
-	const struct symanswer *a = &j->answer;
-	struct frame_call *calls = make_calls(m, a);
-	const struct symanswer_addr *x = a->addrs;
-
-	if (!calls)
-		return -ENOMEM;
-	for (size_t i = 0; i < p->found; i++) {
-		while (x->vaddr != p->asks[i].vaddr) /* each is there: symchild.h */
-			x++;
-		sink(ctx, p->asks[i].frame,
-			&(struct modules_hit){ .offset = p->asks[i].offset,
-				.addr = x,
-				.calls = calls + x->first,
-				.reason = symanswer_reason_text(x->reason) });
-	}
-	tell_lost(p, p->found, no_load, sink, ctx);
-	return 0;
-}
-
 static void count(struct modules *m, struct module *mod, const struct symchild_job *j)
 {
 	const struct symanswer_head *h = j->answer.head;
@@ -296,23 +226,35 @@ static void count(struct modules *m, struct module *mod, const struct symchild_j
 	s->ns_names += h->ns_names;
 }
 
-/* What became of a job: its answer is kept. */
+/* Tell of a part by what was read of its file, which may be nothing, and what is stored. */
+static int tell_part(struct modules *m, const struct part *p, const struct modhits_answer *read,
+	modules_sink *sink, void *ctx)
+{
+	const uint32_t id = p->asks->file;
+	struct modhits_answer stored;
+	int rc = modhits_stored(&m->hits, m->c, id, m->o.demangle, &stored, NULL);
+
+	if (rc == 0)
+		modhits_tell(p->asks, p->n, read, &stored, m->files[id].problem, sink, ctx);
+	return rc;
+}
+
+/* What became of a job. */
 static int take(struct modules *m, struct symchild_job *j, modules_sink *sink, void *ctx)
 {
 	const struct part *p = j->ctx;
 	struct module *mod = &m->files[p->asks->file];
+	struct modhits_answer read = { 0 };
 
 	m->stats.ns_processes += j->ns;
 	m->stats.memory_bytes = MAX(m->stats.memory_bytes, j->memory_bytes);
-	if (!j->bytes) {
+	if (!j->bytes)
 		set_problem(mod, "cannot be read: ", j->why);
-		tell_lost(p, 0, mod->problem, sink, ctx);
-		return 0;
-	}
-	if (keep(m, j->bytes) != 0)
+	else if (modhits_take(&m->hits, j->bytes, &j->answer, &read) != 0)
 		return -ENOMEM;
-	count(m, mod, j);
-	return deliver(m, p, j, sink, ctx);
+	if (read.calls)
+		count(m, mod, j);
+	return tell_part(m, p, &read, sink, ctx);
 }
 
 /* --- a run --- */
@@ -411,7 +353,7 @@ static int run_batch(struct modules *m, struct part *parts, size_t n, modules_si
 		n_jobs += rc > 0;
 		if (rc == 0) {
 			m->done++;
-			tell_lost(&parts[i], 0, m->files[parts[i].asks->file].problem, sink, ctx);
+			rc = tell_part(m, &parts[i], &(struct modhits_answer){ 0 }, sink, ctx);
 		}
 	}
 	m->stats.ns_find += now_ns() - began;
@@ -427,7 +369,7 @@ static int run_batch(struct modules *m, struct part *parts, size_t n, modules_si
 }
 
 /* The parts of what was asked, one for each file; their number. */
-static size_t split(struct ask *asks, size_t n, struct part *parts)
+static size_t split(struct modhits_ask *asks, size_t n, struct part *parts)
 {
 	size_t n_parts = 0;
 

@@ -13,8 +13,7 @@
 #define STACKTOOLS_MODULES_H
 
 #include "capread.h"
-#include "frame.h"
-#include "symanswer.h"
+#include "modhits.h"
 
 struct modules;
 
@@ -45,17 +44,10 @@ bool modules_has_image(const struct modules *m, uint32_t file);
  */
 int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset, uint32_t frame);
 
-/* What became of an address. */
-struct modules_hit {
-	uint64_t offset; /* as asked for */
-	const struct symanswer_addr *addr; /* NULL: the file could not be used */
-	const struct frame_call *calls; /* of ADDR: n_frames of them, innermost first; stay until the close */
-	const char *reason; /* why there is no name, or why it is less certain; NULL = all is well; stays */
-};
-
-typedef void modules_sink(void *ctx, uint32_t frame, const struct modules_hit *hit);
-
-/* Read what was asked for since the last run, and tell SINK of each. 0 or -ENOMEM. */
+/*
+ * Read what was asked for since the last run, and tell SINK of each; what it is told of stays until the
+ * close. What the recorder stored counts where it knows more than the file here. 0 or -ENOMEM.
+ */
 int modules_run(struct modules *m, modules_sink *sink, void *ctx, struct err *e);
 
 /* What became of a file. Strings stay until the close. */

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "resolve.h"
+#include "jitnames.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 static const char no_map[] = "no mapping is recorded at this address";
 static const char no_file[] = "anonymous memory: no file has its symbols";
 static const char not_run[] = "its file was not looked into";
 static const char no_ksym[] = "the recording has no symbol for this address";
+static const char other_code[] = "other code was at this address at some time of these waits";
 static const char changed[] = "another file was mapped here at some time of these waits";
 
 /* Which maps of a process say when its addresses mean what. */
 struct timeline {
 	bool overlaps;
+	bool jit; /* a compiler told of code that was made meanwhile */
+	bool jit_times; /* and of when: so addresses change their meaning */
 	uint64_t last_map_ns; /* when the last one was made */
+	char *jit_module; /* the file that perf would name, NULL = not needed yet */
 };
 
-/* KEY is a process (steady) or a mapping, with flags; see KEY_*. */
+/* KEY is a process (steady), a mapping or a piece of JIT code, with flags; see KEY_*. */
 struct slot {
 	uint64_t addr;
 	uint32_t key;
@@ -28,6 +34,7 @@ enum {
 	KEY_UNSURE = 2,
 	KEY_MAP = 4,
 	KEY_KERNEL = 8,
+	KEY_JIT = KEY_MAP | KEY_KERNEL,
 	KEY_SHIFT = 4,
 	KEY_IDS_MAX = 1 << (32 - KEY_SHIFT)
 };
@@ -35,6 +42,7 @@ enum {
 struct resolve {
 	const struct capread *c;
 	struct modules *modules;
+	struct jitnames *jit;
 	struct timeline *times; /* by process */
 	struct frame *frames;
 	size_t n_frames, frames_cap;
@@ -71,6 +79,12 @@ static int load_timelines(struct resolve *r, struct err *e)
 		reached = MAX(reached, maps[i]->end);
 		t->last_map_ns = MAX(t->last_map_ns, maps[i]->from_ns);
 	}
+	for (size_t i = 0; i < c->n_jits; i++) {
+		struct timeline *t = &r->times[c->jits[i].proc];
+
+		t->jit = true;
+		t->jit_times = t->jit_times || c->jits[i].from_ns || c->jits[i].to_ns != UINT64_MAX;
+	}
 	return 0;
 }
 
@@ -78,7 +92,7 @@ static int init(struct resolve *r, const struct capread *c, const struct resolve
 {
 	int rc;
 
-	if (c->n_procs >= KEY_IDS_MAX || c->n_maps >= KEY_IDS_MAX)
+	if (c->n_procs >= KEY_IDS_MAX || c->n_maps >= KEY_IDS_MAX || c->n_jits >= KEY_IDS_MAX)
 		return err_set(e, -EFBIG, "the capture has too many processes or mappings");
 	r->c = c;
 	r->n_slots = 1024;
@@ -86,6 +100,7 @@ static int init(struct resolve *r, const struct capread *c, const struct resolve
 	if (!r->slots)
 		return err_nomem(e, "symbols");
 	rc = modules_open(c, &o->files, &r->modules, e);
+	rc = rc ? rc : jitnames_new(c, &r->jit, e);
 	return rc ? rc : load_timelines(r, e);
 }
 
@@ -109,6 +124,9 @@ void resolve_close(struct resolve *r)
 {
 	if (!r)
 		return;
+	for (size_t i = 0; r->times && i < r->c->n_procs; i++)
+		free(r->times[i].jit_module);
+	jitnames_free(r->jit);
 	modules_close(r->modules);
 	free(r->times);
 	free(r->frames);
@@ -219,42 +237,120 @@ uint32_t resolve_kernel(struct resolve *r, uint64_t addr)
 
 bool resolve_steady(const struct resolve *r, uint32_t proc, uint64_t first_ns)
 {
-	return !r->times[proc].overlaps && r->times[proc].last_map_ns <= first_ns;
+	const struct timeline *t = &r->times[proc];
+
+	return !t->overlaps && !t->jit_times && t->last_map_ns <= first_ns;
+}
+
+/* What perf calls the file that JIT code is from: readers know it by that. */
+static const char *jit_module(struct resolve *r, const struct cap_jit *j)
+{
+	struct timeline *t = &r->times[j->proc];
+	char name[64];
+
+	if (!t->jit_module) {
+		snprintf(name, sizeof(name), "/tmp/perf-%" PRIu32 ".map", r->c->procs[j->proc].ns_tgid);
+		t->jit_module = strdup(name);
+	}
+	return t->jit_module;
+}
+
+/* Code of a compiler lies where no file is, or in one that has no name on disk. */
+static bool may_be_jit(const struct resolve *r, uint32_t proc, const struct cap_map *map)
+{
+	const char *path = map && map->file != CAP_NONE ? r->c->files[map->file].path : "";
+
+	return r->times[proc].jit &&
+	       (path[0] != '/' || strncmp(path, "/memfd:", 7) == 0 || strncmp(path, "/dev/", 5) == 0);
+}
+
+static void make_jit(struct resolve *r, const struct cap_jit *j, bool unsure, struct frame *f)
+{
+	f->source = j->kind == CAP_JIT_JITDUMP ? FRAME_JITDUMP : FRAME_PERFMAP;
+	f->name = f->linkage = j->name;
+	f->offset = f->address - j->start + j->offset;
+	f->module = jit_module(r, j);
+	f->file = *j->file ? j->file : NULL;
+	f->line = j->line;
+	f->in_file = false;
+	f->reason = unsure ? other_code : NULL;
+}
+
+/* Where and when an address of a user stack was. */
+struct place {
+	uint32_t proc;
+	uint64_t addr, back, first_ns, last_ns;
+	bool exact, steady;
+	/* found */
+	const struct cap_map *map;
+	const struct cap_jit *jit;
+	bool unsure, jit_unsure; /* the address meant something else at some time */
+};
+
+static void find_map(const struct resolve *r, struct place *p)
+{
+	p->map = capread_map(
+		r->c, p->proc, p->addr - p->back, p->first_ns, p->last_ns, p->steady ? NULL : &p->unsure);
+	if (may_be_jit(r, p->proc, p->map))
+		p->jit = jitnames_find(
+			r->jit, p->proc, p->addr - p->back, p->first_ns, p->last_ns, &p->jit_unsure);
+}
+
+/* Two addresses of one key are one frame. */
+static uint32_t key_of(const struct resolve *r, const struct place *p)
+{
+	uint32_t exact = p->exact ? KEY_EXACT : 0, unsure = p->unsure || p->jit_unsure ? KEY_UNSURE : 0;
+
+	if (p->steady)
+		return p->proc << KEY_SHIFT | exact;
+	if (p->jit)
+		return (uint32_t)(p->jit - r->c->jits) << KEY_SHIFT | KEY_JIT | exact | unsure;
+	if (p->map)
+		return (uint32_t)(p->map - r->c->maps) << KEY_SHIFT | KEY_MAP | exact | unsure;
+	return p->proc << KEY_SHIFT | KEY_UNSURE | exact; /* not the steady one, which may have a mapping */
+}
+
+/* A frame for what was found. */
+static uint32_t new_frame(struct resolve *r, const struct place *p, uint32_t key)
+{
+	/* which of two files these waits were in is not known: no name is better than a wrong one */
+	const struct cap_map *map = p->unsure && p->map && p->map->from_ns <= p->first_ns ? NULL : p->map;
+	struct frame f = { .address = p->addr };
+
+	make_user(r, p->proc, map, &f);
+	if (p->unsure)
+		f.reason = changed;
+	else if (p->jit)
+		make_jit(r, p->jit, p->jit_unsure, &f);
+	if (!p->jit && map && map->file != CAP_NONE &&
+		modules_ask(r->modules, map->file, p->proc, f.module_offset - p->back,
+			(uint32_t)r->n_frames) != 0)
+		return RESOLVE_FAILED;
+	return add_frame(r, key, &f);
 }
 
 uint32_t resolve_user(
 	struct resolve *r, uint32_t proc, uint64_t addr, bool exact, uint64_t first_ns, uint64_t last_ns)
 {
-	const uint64_t back = exact || !addr ? 0 : 1;
-	uint32_t key = proc << KEY_SHIFT | (exact ? KEY_EXACT : 0);
-	bool unsure = false, steady = resolve_steady(r, proc, first_ns);
-	const struct cap_map *map = NULL;
+	struct place p = { .proc = proc,
+		.addr = addr,
+		.back = exact || !addr ? 0 : 1,
+		.first_ns = first_ns,
+		.last_ns = last_ns,
+		.exact = exact,
+		.steady = resolve_steady(r, proc, first_ns) };
 	const struct slot *s;
-	struct frame f = { .address = addr };
+	uint32_t key;
 
-	if (!steady) {
-		map = capread_map(r->c, proc, addr - back, first_ns, last_ns, &unsure);
-		if (map)
-			key = (uint32_t)(map - r->c->maps) << KEY_SHIFT | KEY_MAP | (exact ? KEY_EXACT : 0) |
-			      (unsure ? KEY_UNSURE : 0);
-		else
-			key |= KEY_UNSURE; /* not the steady one, which may have a mapping */
-	}
+	if (!p.steady)
+		find_map(r, &p);
+	key = key_of(r, &p);
 	s = find_slot(r, addr, key);
 	if (s->frame)
 		return s->frame - 1;
-	if (steady)
-		map = capread_map(r->c, proc, addr - back, first_ns, last_ns, NULL);
-	/* which of two files these waits were in is not known: no name is better than a wrong one */
-	if (unsure && map && map->from_ns <= first_ns)
-		map = NULL;
-	make_user(r, proc, map, &f);
-	if (unsure)
-		f.reason = changed;
-	if (map && map->file != CAP_NONE &&
-		modules_ask(r->modules, map->file, proc, f.module_offset - back, (uint32_t)r->n_frames) != 0)
-		return RESOLVE_FAILED;
-	return add_frame(r, key, &f);
+	if (p.steady)
+		find_map(r, &p);
+	return new_frame(r, &p, key);
 }
 
 static enum frame_source source_of(uint8_t source)
@@ -275,7 +371,7 @@ static void set_calls(struct frame *f, const struct modules_hit *hit)
 	const struct symanswer_addr *a = hit->addr;
 	const struct frame_call *own = &hit->calls[a->n_frames - 1];
 
-	f->source = source_of(a->source);
+	f->source = hit->stored ? FRAME_STORED : source_of(a->source);
 	f->name = own->name;
 	f->linkage = own->linkage;
 	f->file = own->file;

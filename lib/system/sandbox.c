@@ -108,9 +108,12 @@ static int unmap_shared(struct err *e)
 	root_close(&root);
 	for (char *save, *line = rc ? NULL : strtok_r(text, "\n", &save); line;
 		line = strtok_r(NULL, "\n", &save)) {
+		const char *perms = strchr(line, ' ');
 		struct procmap m;
 
-		if (procmaps_parse(line, &m) && (m.flags & MAP_SHARED) && (m.prot & PROT_WRITE))
+		/* few are shared: "-w-s" at the place of "rw-p" */
+		if (perms && strlen(perms) > 4 && perms[2] == 'w' && perms[4] == 's' &&
+			procmaps_parse(line, &m) && (m.flags & MAP_SHARED) && (m.prot & PROT_WRITE))
 			munmap((void *)(uintptr_t)m.start, m.end - m.start);
 	}
 	return rc;
@@ -177,8 +180,9 @@ static int drop_privileges(struct err *e)
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
 
-	for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
-		prctl(PR_CAPBSET_DROP, cap);
+	for (unsigned long cap = 0; prctl(PR_CAPBSET_DROP, cap) == 0;
+		cap++) /* the first it refuses, it refuses all */
+		;
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	drop_user();
 	if (syscall(SYS_capset, &head, none) != 0)
