@@ -161,7 +161,7 @@ static int name_by_minidebug(struct look *l)
 static int name_by_tables(struct look *l, struct err *e)
 {
 	const struct symlook_input *in = l->in;
-	bool stripped = !has_symtab(in->elf);
+	bool stripped = !has_symtab(in->elf), guesses;
 	int rc = 0, others = -ENOENT;
 
 	if (!stripped)
@@ -172,8 +172,12 @@ static int name_by_tables(struct look *l, struct err *e)
 		others = name_from(l, in->debug, SYM_SYMTAB, NULL);
 	if (l->left && stripped && others)
 		others = name_by_minidebug(l);
+	/* where the local functions are known too, what none of them covers is no function's */
+	guesses = others || !l->any;
 	if (l->left && stripped)
 		rc = name_from(l, in->elf, SYM_SYMTAB, e);
+	for (size_t i = 0; !guesses && i < in->n_vaddrs; i++)
+		l->named[i].before = NULL;
 	return rc && others && !debugfile_has_info(in->elf) ? rc : 0;
 }
 
