@@ -4,6 +4,8 @@
  *   unit-debugfile --dwo [-s SYMFS] FILE DWO
  *
  * print what was found for FILE, for t/debugfile.t; -u asks servers.
+ *
+ *   unit-debugfile --mini FILE		the file inside its .gnu_debugdata, as it is
  */
 #include "debugfile.h"
 #include "debuglink.h"
@@ -20,6 +22,7 @@
 #include <ftw.h>
 #include <limits.h>
 #include <lzma.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -70,6 +73,23 @@ static int print_dwo(const struct debugfile_opts *o, const char *path, const cha
 	return 0;
 }
 
+static int print_mini(const char *path)
+{
+	struct elffile *f = NULL;
+	struct minidebug m = { 0 };
+	struct err e = { 0 };
+	int rc = elffile_open(AT_FDCWD, path, false, &f, &e);
+
+	rc = rc ? rc : minidebug_open(f, 0, &m, &e);
+	if (rc > 0)
+		fwrite(m.bytes, 1, m.len, stdout);
+	else
+		fprintf(stderr, "%s: %s\n", path, rc ? e.msg : "has none");
+	minidebug_close(&m);
+	elffile_close(f);
+	return rc > 0 ? 0 : 2;
+}
+
 static int for_shell(int argc, char **argv)
 {
 	const char *dirs[16];
@@ -77,6 +97,8 @@ static int for_shell(int argc, char **argv)
 	bool dwo = strcmp(argv[1], "--dwo") == 0;
 	int c;
 
+	if (strcmp(argv[1], "--mini") == 0 && argc == 3)
+		return print_mini(argv[2]);
 	optind = 2;
 	while ((c = getopt(argc, argv, "s:d:u:")) > 0) {
 		if (c == 's')
@@ -325,11 +347,18 @@ static void test_places(struct tap *t, const char *dir)
 	struct err e;
 	int root = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
+	int seen = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
 	snprintf(path, sizeof(path), "%s/fifo", dir);
 	tap_ok(t, mkfifo(path, 0600) == 0 && debugplace_open(-1, path, &f, &e) == -EINVAL,
 		"a FIFO is not waited for");
 	tap_ok(t, debugplace_open(root, "/fifo", &f, &e) == -EINVAL && strstr(e.msg, "regular"),
 		"nor below a directory");
+	tap_ok(t,
+		inotify_add_watch(seen, path, IN_OPEN) >= 0 && debugplace_open(-1, path, &f, &e) == -EINVAL &&
+			read(seen, real, sizeof(real)) < 0 && errno == EAGAIN,
+		"and it is not opened at all");
+	close(seen);
 	unlink(path);
 	tap_ok(t, debugplace_open(-1, "/dev/zero", &f, &e) == -EINVAL, "a device is refused");
 	tap_ok(t, debugplace_open(-1, dir, &f, &e) == -EINVAL, "a directory too");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Line programs written by hand: what compilers seldom or never make, and what is malformed. */
 #include "dwline.h"
+#include "line-made.h"
 #include "tap.h"
 
 #include <elf.h>
@@ -9,91 +10,6 @@
 
 #define MAX_BYTES (UINT64_C(1) << 30)
 #define NONE 4711
-
-/* A program, written byte by byte. */
-struct prog {
-	uint8_t b[4096];
-	size_t n;
-	size_t length_at, heading_at;
-	bool wide;
-};
-
-static void put(struct prog *p, uint64_t v, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		p->b[p->n++] = (uint8_t)(v >> 8 * i);
-}
-
-static void put_str(struct prog *p, const char *s)
-{
-	memcpy(p->b + p->n, s, strlen(s) + 1);
-	p->n += strlen(s) + 1;
-}
-
-#define PUT(p, ...) put_all((p), (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
-
-static void put_all(struct prog *p, const uint8_t *bytes, size_t n)
-{
-	memcpy(p->b + p->n, bytes, n);
-	p->n += n;
-}
-
-static void put_length(struct prog *p, size_t at)
-{
-	uint64_t v = p->n - at - (p->wide ? 8 : 4);
-
-	memcpy(p->b + at, &v, p->wide ? 8 : 4); /* little-endian, as all that runs this */
-}
-
-/* Up to the tables of files: line_base -3, line_range 12, as gcc has it. */
-static struct prog begin(uint16_t version, uint8_t min_inst, uint8_t max_ops, uint8_t opcode_base)
-{
-	static const uint8_t lengths[] = { 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 2, 3, 0, 1 };
-	struct prog p = { .n = 4 };
-
-	put(&p, version, 2);
-	if (version >= 5)
-		PUT(&p, 8, 0);
-	p.heading_at = p.n;
-	p.n += 4;
-	put(&p, min_inst, 1);
-	if (version >= 4)
-		put(&p, max_ops, 1);
-	PUT(&p, 1, (uint8_t)-3, 12, opcode_base);
-	put_all(&p, lengths, opcode_base - 1U);
-	return p;
-}
-
-static void end_heading(struct prog *p)
-{
-	put_length(p, p->heading_at);
-}
-
-/* One directory "inc", and the file "a.c" in it. */
-static struct prog usual(uint16_t version, uint8_t opcode_base)
-{
-	struct prog p = begin(version, 1, 1, opcode_base);
-
-	put_str(&p, "inc");
-	PUT(&p, 0);
-	put_str(&p, "a.c");
-	PUT(&p, 1, 0, 0, 0);
-	end_heading(&p);
-	return p;
-}
-
-static void set_address(struct prog *p, uint64_t address, uint8_t size)
-{
-	PUT(p, 0, size + 1, 2);
-	put(p, address, size);
-}
-
-/* Rows at ADDRESS and 16 above it with lines LINE and LINE + 1, the end 16 above that. */
-static void sequence(struct prog *p, uint64_t address, uint8_t size, uint8_t line)
-{
-	set_address(p, address, size);
-	PUT(p, 3, line - 1, 1, 2, 16, 3, 1, 1, 2, 16, 0, 1, 1);
-}
 
 /* --- a table open over such bytes --- */
 
@@ -140,12 +56,6 @@ static void shut(struct table *t)
 }
 
 static const struct dwline_opts usual_opts = { .addr_size = 8, .comp_dir = "/comp", .name = "unit.c" };
-
-static struct prog *finish(struct prog *p)
-{
-	put_length(p, 0);
-	return p;
-}
 
 /* The line at ADDRESS, NONE where there is none; *RC is that of the run. */
 static uint32_t line_with(struct prog *p, const struct dwline_opts *o, uint64_t address, int *rc)
@@ -457,6 +367,53 @@ static void test_absurd(struct tap *t)
 	tap_ok(t, refused(&p), "and of the past");
 }
 
+static void use(const struct prog *p)
+{
+	uint64_t at[64];
+	struct dwline_row rows[64] = { { 0 } };
+	struct table x;
+
+	for (uint64_t i = 0; i < 64; i++)
+		at[i] = i * 0x80;
+	open_with(&x, p, &usual_opts);
+	if (x.l) {
+		dwline_run(x.l, at, 64, rows, NULL);
+		for (uint32_t i = 0; i < 10; i++)
+			dwline_file(x.l, i);
+	}
+	shut(&x);
+}
+
+/* The piece that is read ends where the bytes do, which the sanitizers of SAN=1 watch. */
+static void test_damage(struct tap *t, uint16_t version)
+{
+	static const uint8_t values[] = { 0, 1, 0x0d, 0x7f, 0x80, 0xff };
+	struct prog p = begin(version, 1, 1, 13), cut;
+
+	if (version < 5)
+		PUT(&p, 'd', 0, 0, 'f', 0, 1, 0, 0, 0);
+	else
+		PUT(&p, 1, 1, 8, 1, '/', 'd', 0, 2, 1, 0x1f, 2, 0x0b, 2, 15, 0, 0, 0, 0, 15, 0, 0, 0, 1);
+	end_heading(&p);
+	PUT(&p, 0, 8, 3, 'n', '.', 'h', 0, 2, 0, 0, 4, 7, 0, 2, 4, 4, 5, 11);
+	sequence(&p, 0x1000, 8, 10);
+	finish(&p);
+	for (size_t n = 0; n < p.n; n++) {
+		cut = p;
+		cut.n = n;
+		use(&cut);
+		use(n > 4 ? finish(&cut) : &cut);
+	}
+	for (size_t i = 0; i < p.n; i++)
+		for (size_t k = 0; k < ARRAY_LEN(values); k++) {
+			cut = p;
+			cut.b[i] = values[k];
+			use(&cut);
+		}
+	tap_ok(t, line_at(&p, 0x1000) == 10, "version %u: cut anywhere, any byte changed: nothing breaks",
+		version);
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
@@ -471,5 +428,8 @@ int main(void)
 	test_old_files(&t);
 	test_new_files(&t);
 	test_absurd(&t);
+	test_damage(&t, 3);
+	test_damage(&t, 4);
+	test_damage(&t, 5);
 	return tap_done(&t);
 }

@@ -134,6 +134,21 @@ static void offsets(void)
 	}
 }
 
+static void source_lines(void)
+{
+	static const struct {
+		const char *line;
+		bool is;
+	} c[] = { { "  a.c:1", true }, { "  /usr/src/a-b.c:4711", true }, { "  ??:0", true },
+		{ "  a.c:", false }, { "  a.c", false }, { "  :1", false }, { "  1", false }, { "", false },
+		{ " a.c:1", false }, { "\ta.c:1", false }, { "  a b.c:1", false }, { "  a.c:1 ", false },
+		{ "   a.c:1", false } };
+
+	for (size_t i = 0; i < ARRAY_LEN(c); i++)
+		tap_ok(&t, perfscript_srcline(at_end(c[i].line), strlen(c[i].line)) == c[i].is,
+			"'%s' is %s source line", c[i].line, c[i].is ? "a" : "no");
+}
+
 int main(void)
 {
 	static const char side_band[] = "ab 1 0.0: PERF_RECORD_COMM: x";
@@ -142,6 +157,7 @@ int main(void)
 	headers();
 	frames();
 	offsets();
+	source_lines();
 	wait_comment("# wait: count=12 total_ns=3", true, true, 12);
 	wait_comment("# wait: total_ns=3 count=0", true, true, 0);
 	wait_comment("# wait: total_ns=3 mycount=9", true, false, 0);

@@ -13,6 +13,10 @@
  * does the same with the addresses of standard input, a hexadecimal one a line,
  * of ELF mapped under the name PATH.
  *
+ *   unit-resolve --many CAPTURE N ELF...
+ *
+ * the same with N addresses of each of several files.
+ *
  *   unit-resolve --make CAPTURE ELF PATH COMM FLAGS ADDRESS...
  *
  * writes what t/symbolize.t needs: a process COMM that has ELF mapped under
@@ -243,6 +247,54 @@ static int list(const char *out, const char *path, const char *mapped)
 		fprintf(stderr, "unit-resolve: %s\n", e.msg);
 	elffile_close(f);
 	buf_free(&pool);
+	return rc ? 2 : 0;
+}
+
+/* N addresses of the file at PATH, mapped as file ID, far from the others, into stack and sample ID + 1. */
+static int put_some(struct capwrite *w, uint32_t id, const char *path, size_t n, struct err *e)
+{
+	struct elffile *f = NULL;
+	uint64_t base = BASE + ((uint64_t)id << 32), code = 0, frames[DEPTH];
+	int rc = elffile_open(AT_FDCWD, path, false, &f, e);
+
+	if (rc)
+		return rc;
+	struct cap_file file = file_of(path, f, id);
+	struct cap_map map = map_of(f, 0, id, base);
+
+	for (size_t i = 0; i < f->n_sections; i++)
+		code += f->sections[i].flags & SHF_EXECINSTR ? f->sections[i].size : 0;
+	capwrite_file(w, &file);
+	capwrite_map(w, &map);
+	for (size_t i = 0; i < n && code; i++)
+		frames[i] = base + random_vaddr(f, code) + (i ? 1 : 0);
+	put_stack(w, id + 1, frames, (uint32_t)(code ? n : 0));
+	put_sample(w, id + 1, T0 + id + 1);
+	elffile_close(f);
+	return 0;
+}
+
+static int many(const char *out, size_t n, char *const paths[], int n_paths)
+{
+	const struct cap_stack none = {
+		.kind = CAP_STACK_KERNEL, .verdict = CAP_FAILED, .reason = CAP_R_NOT_ASKED
+	};
+	struct capwrite *w = NULL;
+	struct err e = { 0 };
+	int rc = capwrite_open(out, true, &w, &e);
+
+	if (rc == 0) {
+		put_host(w);
+		put_process(w, 0);
+		capwrite_stack(w, &none);
+		for (int i = 0; i < n_paths && rc == 0; i++)
+			rc = put_some(w, (uint32_t)i, paths[i], MIN(n, (size_t)DEPTH), &e);
+		rc = rc ? rc
+			: capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, &e);
+	}
+	if (rc)
+		fprintf(stderr, "unit-resolve: %s\n", e.msg);
+	capwrite_close(w);
 	return rc ? 2 : 0;
 }
 
@@ -565,6 +617,8 @@ int main(int argc, char *argv[])
 		return generate(argv[2], argv[3], strtoull(argv[4], NULL, 10), strtoull(argv[5], NULL, 10));
 	if (argc == 5 && strcmp(argv[1], "--list") == 0)
 		return list(argv[2], argv[3], argv[4]);
+	if (argc >= 5 && strcmp(argv[1], "--many") == 0)
+		return many(argv[2], strtoull(argv[3], NULL, 10), argv + 4, argc - 4);
 	if (argc >= 8 && strcmp(argv[1], "--make") == 0)
 		return make(argv + 2, argc - 2);
 	return test_all();

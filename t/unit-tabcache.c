@@ -178,7 +178,7 @@ static unsigned int strangers(struct tabcache *c)
 static void keeps(struct tap *t)
 {
 	struct tabcache *c = open_or_die(TABCACHE_BYTES_DEFAULT);
-	struct tabcache_stats s;
+	struct diskcache_stats s;
 	struct tabcache_key none = { .inode = 1 },
 			    longest = { { .len = CAP_BUILD_ID_MAX }, ~0ULL, ~0ULL, ~0ULL, ~0ULL, ~0ULL };
 	size_t len;
@@ -225,7 +225,7 @@ static void add_byte(const char *path)
 static void is_damaged(struct tap *t)
 {
 	struct tabcache *c;
-	struct tabcache_stats s;
+	struct diskcache_stats s;
 	struct err e = { 0 };
 	size_t len, small_len, bad = 0, tried = 0;
 	_cleanup_free_ uint8_t *bytes = table(2, 7, &len), *small = table(0, 7, &small_len);
@@ -439,7 +439,7 @@ static void age(uint32_t n)
 
 static void has_a_limit(struct tap *t)
 {
-	struct tabcache_stats s;
+	struct diskcache_stats s;
 	struct tabcache *c;
 	struct err e = { 0 };
 	struct tabcache_key id = key_of(99);
@@ -489,7 +489,7 @@ static void has_a_limit(struct tap *t)
 static unsigned int hammer(uint64_t limit, uint32_t from, unsigned int rounds)
 {
 	struct tabcache *c = open_or_die(limit);
-	struct tabcache_stats s;
+	struct diskcache_stats s;
 	unsigned int bad = 0;
 
 	for (unsigned int i = 0; i < rounds; i++) {

@@ -120,7 +120,7 @@ static int find(const struct cap_host *h, const char *file, struct vmlinux *v, s
 /* Is a file at PATH found for HOST? */
 static void found_at(struct tap *t, const struct cap_host *h, const char *path, const char *name)
 {
-	struct vmlinux v;
+	struct vmlinux v = { 0 };
 
 	put_file(path, 7, "_stext");
 	tap_eq_str(t, find(h, NULL, &v, NULL) == 0 && v.file ? v.where : v.missed, path, name);
@@ -131,7 +131,7 @@ static void found_at(struct tap *t, const struct cap_host *h, const char *path, 
 static void test_places(struct tap *t)
 {
 	struct cap_host h = host_of(7);
-	struct vmlinux v;
+	struct vmlinux v = { 0 };
 
 	found_at(t, &h, "/usr/lib/debug/.build-id/07/07070707070707070707070707070707070707.debug",
 		"the kernel's file is found by its build ID");
@@ -147,7 +147,7 @@ static void test_places(struct tap *t)
 static void test_addresses(struct tap *t)
 {
 	struct cap_host h = host_of(7);
-	struct vmlinux v;
+	struct vmlinux v = { 0 };
 	uint64_t at = 0;
 
 	put_file("/usr/lib/debug/boot/vmlinux-" RELEASE, 7, "_stext");
@@ -169,7 +169,7 @@ static void test_addresses(struct tap *t)
 static void test_wrong(struct tap *t)
 {
 	struct cap_host h = host_of(8);
-	struct vmlinux v;
+	struct vmlinux v = { 0 };
 	struct err e = { 0 };
 	char full[2 * PATH_MAX];
 

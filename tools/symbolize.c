@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capread.h"
 #include "cli.h"
+#include "ladder.h"
+#include "now.h"
 #include "out.h"
 #include "perftext.h"
 #include "resolve.h"
 #include "stackids.h"
+#include "text.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -38,6 +41,8 @@ static const struct cli cli = {
 };
 
 #define MEMORY_LEAST (UINT64_C(64) << 20)
+#define PROGRESS_AFTER_NS UINT64_C(1000000000)
+#define PROGRESS_EVERY_NS UINT64_C(200000000)
 #define AHEAD 8 /* frames whose text is fetched before it is needed */
 
 struct numbers {
@@ -349,8 +354,71 @@ static int tell(const struct job *j)
 	return CLI_OK;
 }
 
+/* On a terminal, and only where there is something to wait for. */
+struct progress {
+	uint64_t began_ns, shown_ns;
+};
+
+static void show_progress(void *ctx, const char *what, uint64_t done, uint64_t total)
+{
+	struct progress *p = ctx;
+	uint64_t now = now_ns();
+	char text[256];
+
+	if (now - p->began_ns < PROGRESS_AFTER_NS || now - p->shown_ns < PROGRESS_EVERY_NS)
+		return;
+	p->shown_ns = now;
+	text_escape(text, sizeof(text), what, strlen(what), TEXT_LINE);
+	if (total)
+		fprintf(stderr, "\r%s: %s: %" PRIu64 " of %" PRIu64 " files\033[K", cli.name, text, done,
+			total);
+	else
+		fprintf(stderr, "\r%s: %s\033[K", cli.name, text);
+}
+
+static void end_progress(const struct progress *p)
+{
+	if (p->shown_ns)
+		fputs("\r\033[K", stderr);
+}
+
+/* How often each frame is in what was printed. */
+static void count_span(const struct job *j, const struct stackids_span *s, uint64_t *times)
+{
+	const uint32_t *ids = stackids_at(j->stacks, s);
+
+	for (uint32_t i = 0; i < s->len; i++)
+		times[ids[i]]++;
+}
+
+static int tell_stats(const struct job *j, struct err *e)
+{
+	_cleanup_free_ uint64_t *times = calloc(resolve_count(j->r) + 1, sizeof(*times));
+	struct modules_stats s;
+	struct ladder l = { 0 };
+	struct buf b = { 0 };
+	int rc = times ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < j->n_records && rc == 0; i++) {
+		count_span(j, &j->records[i].kernel, times);
+		count_span(j, &j->records[i].user, times);
+	}
+	for (uint32_t i = 0; i < resolve_count(j->r) && rc == 0; i++)
+		rc = ladder_add(&l, resolve_frame(j->r, i), times[i]);
+	resolve_stats(j->r, &s);
+	ladder_text(&b, &l, &s, "symbolize: ");
+	if (rc == 0 && !b.failed)
+		fwrite(b.p, 1, b.len, stderr);
+	rc = rc ? rc : b.failed ? -ENOMEM : 0;
+	ladder_free(&l);
+	buf_free(&b);
+	return rc ? err_nomem(e, "statistics") : 0;
+}
+
 static int run(const struct opts *o, int *status, struct err *e)
 {
+	const bool tty = !o->quiet && isatty(STDERR_FILENO);
+	struct progress p = { .began_ns = now_ns() };
 	const struct resolve_opts ro = { .files = { .symfs = o->symfs,
 						 .debug_dirs = o->debug_dirs.p,
 						 .n_debug_dirs = o->debug_dirs.n,
@@ -358,15 +426,20 @@ static int run(const struct opts *o, int *status, struct err *e)
 						 .inlines = !o->no_inline,
 						 .lines = o->lines || o->json,
 						 .jobs = o->jobs,
-						 .memory_bytes = o->memory_bytes } };
+						 .memory_bytes = o->memory_bytes,
+						 .debuginfod = true,
+						 .progress = tty ? show_progress : NULL,
+						 .progress_ctx = &p } };
 	CLEANUP(job_free) struct job j = { .o = o };
 	int rc = capread_load(o->path, &j.c, e);
 
 	rc = rc ? rc : resolve_open(j.c, &ro, &j.r, e);
 	rc = rc ? rc : select_samples(&j, e);
 	rc = rc ? rc : resolve_all(&j, e);
+	end_progress(&p);
 	rc = rc ? rc : render_frames(&j, e);
 	rc = rc ? rc : print_all(&j, e);
+	rc = rc || !o->stats ? rc : tell_stats(&j, e);
 	if (rc == 0)
 		*status = tell(&j);
 	return rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "dwlook.h"
 
+#include "dwhalf.h"
 #include "dwline.h"
 #include "dwname.h"
 #include "dwplan.h"
@@ -38,13 +39,14 @@ struct look_unit {
 	size_t n, index_cap, addrs_cap, places_cap, rows_cap;
 	struct call *calls;
 	size_t calls_cap;
-	int error; /* of what is missing in it */
+	int error; /* -ENOENT: its split unit is missing */
 };
 
 struct dwlook {
 	struct dwlook_opts o;
 	struct dwinfo *info, *alt;
 	struct dwnames names;
+	struct dwhalf dwp, dwo; /* dwo: of the unit at hand */
 	uint64_t lowest;
 	struct dwlook_stats stats;
 	struct dwplan plan;
@@ -90,6 +92,9 @@ int dwlook_open(const struct dwlook_opts *o, struct dwlook **ret, struct err *e)
 	/* an alternate file that cannot be read is as good as missing */
 	if (!rc && o->alt && dwinfo_open(o->alt, false, d->o.max_bytes, &d->alt, NULL) == 0)
 		d->names.alt = d->alt;
+	/* so is a .dwp */
+	if (!rc && o->dwp && dwhalf_open(&d->dwp, o->dwp, true, d->o.max_bytes, NULL) != 0)
+		dwhalf_close(&d->dwp);
 	if (rc) {
 		dwlook_close(d);
 		return rc;
@@ -121,6 +126,8 @@ void dwlook_close(struct dwlook *d)
 	dwwalk_free(&d->walk);
 	dwpiece_free(&d->piece);
 	dwplan_free(&d->plan);
+	dwhalf_close(&d->dwo);
+	dwhalf_close(&d->dwp);
 	dwnames_free(&d->names);
 	dwinfo_close(d->alt);
 	dwinfo_close(d->info);
@@ -243,14 +250,14 @@ static void tell(struct dwlook *d, size_t i, int error)
 {
 	struct look_unit *u = &d->u;
 	const struct dwwalk_place *p = &u->places[i];
-	struct dwlook_hit hit = { .index = u->index[i] };
+	struct dwlook_hit hit = { .index = u->index[i], .error = u->error };
 	struct dwlook_frame f = { 0 };
 	uint64_t rank = p->size;
 
 	if (p->node != DWWALK_NONE) {
 		chain(d, i, &hit);
 	} else {
-		hit.error = error;
+		hit.error = error ? error : u->error;
 		place_of_row(d, i, &f);
 		if (f.file && f.line && add_frame(d, 0, &f) == 0)
 			hit.n = 1;
@@ -302,6 +309,7 @@ static int read_root(struct dwlook *d, struct dwunit *unit, struct err *e)
 	free(u->name);
 	free(u->dwo_name);
 	u->comp_dir = u->name = u->dwo_name = NULL;
+	u->error = 0;
 	if (rc)
 		return rc;
 	if (u->root.str_base != DWINFO_UNKNOWN)
@@ -314,6 +322,56 @@ static int read_root(struct dwlook *d, struct dwunit *unit, struct err *e)
 	u->bases = (struct dwbases){ .info = d->info, .main = d->info, .unit = unit, .lowest = d->lowest };
 	dwrange_bases(&u->bases, &u->root, false);
 	return 0;
+}
+
+static void want_dwo(struct dwlook *d)
+{
+	const struct look_unit *u = &d->u;
+	char *path = NULL;
+
+	if (!d->want || !u->dwo_name)
+		return;
+	if (u->dwo_name[0] == '/' || !u->comp_dir)
+		d->want(d->ctx, u->root.id, u->dwo_name);
+	else if (asprintf(&path, "%s/%s", u->comp_dir, u->dwo_name) >= 0)
+		d->want(d->ctx, u->root.id, path);
+	free(path);
+}
+
+/* The half that is in the .dwp or in one of the .dwo files, NULL = none has it. */
+static struct dwhalf *find_half(struct dwlook *d)
+{
+	struct look_unit *u = &d->u;
+
+	if (d->dwp.info && dwhalf_find(&d->dwp, &u->root, &u->bases, NULL) == 0)
+		return &d->dwp;
+	for (size_t i = 0; i < d->o.n_dwos; i++) {
+		if (d->o.dwos[i].id != u->root.id || !d->o.dwos[i].file)
+			continue;
+		dwhalf_close(&d->dwo);
+		if (dwhalf_open(&d->dwo, d->o.dwos[i].file, false, d->o.max_bytes, NULL) == 0 &&
+			dwhalf_find(&d->dwo, &u->root, &u->bases, NULL) == 0)
+			return &d->dwo;
+	}
+	return NULL;
+}
+
+/* A skeleton's entries are elsewhere. Where they are missing it may have some itself. */
+static void join_half(struct dwlook *d)
+{
+	struct look_unit *u = &d->u;
+	struct dwhalf *h;
+
+	if (!u->dwo_name || !u->root.id)
+		return;
+	h = find_half(d);
+	if (!h) {
+		u->error = -ENOENT;
+		want_dwo(d);
+		return;
+	}
+	u->unit = u->bases.unit;
+	u->names = &h->names;
 }
 
 /* The unit's lines. Without them its functions are told all the same. */
@@ -404,8 +462,10 @@ static void look_into(struct dwlook *d, struct dwunit *unit)
 	d->stats.units_read++;
 	if (!rc)
 		read_lines(d);
-	if (!rc)
+	if (!rc) {
+		join_half(d);
 		rc = read_unit(d, &one);
+	}
 	if (!rc) {
 		rc = walk(d, false, &one);
 		note_peak(d);

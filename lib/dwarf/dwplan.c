@@ -82,9 +82,10 @@ static int spans_of(struct dwplan *p, struct dwinfo *d, size_t i, uint64_t lowes
 		return rc;
 	if (root.str_base != DWINFO_UNKNOWN)
 		b.unit->str_base = root.str_base;
+	p->skeleton = root.dwo_name.kind != DWV_NONE;
 	dwrange_bases(&b, &root, false);
 	rc = dwrange_read(&b, &root.low, &root.high, &root.ranges, &p->spans, e);
-	if (rc || root.ranges.kind != DWV_NONE || !root.children)
+	if (rc || root.ranges.kind != DWV_NONE || (!root.children && !p->skeleton))
 		return rc ? rc : 1;
 	/* DWARF 2 has no ranges: code in other sections is not told of */
 	return root.high.kind != DWV_NONE && b.unit->shape.version > 2;
@@ -110,7 +111,7 @@ static int plan_unit(struct dwplan *p, size_t i, const uint64_t *vaddrs, size_t 
 
 static int plan_open(struct dwplan *p, struct dwinfo *d, size_t i)
 {
-	if (!dwinfo_has_functions(d, &d->units[i]))
+	if (!p->skeleton && !dwinfo_has_functions(d, &d->units[i]))
 		return 0;
 	if (base_grow(&p->open, &p->open_cap, p->n_open + 1, sizeof(*p->open)) != 0)
 		return -ENOMEM;

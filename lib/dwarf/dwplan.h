@@ -22,6 +22,7 @@ struct dwplan {
 	uint32_t *covers; /* for each address: how many units it lies in */
 	uint64_t covers_left; /* their sum is bounded */
 	struct dwspans spans;
+	bool skeleton; /* the unit at hand is one */
 };
 
 /*

@@ -42,6 +42,17 @@ struct run {
 	int32_t line_of[256];
 };
 
+/* Most operands are one byte. */
+static inline uint64_t uleb(struct rd *r)
+{
+	return r->p < r->end && *r->p < 0x80 ? *r->p++ : rd_uleb(r);
+}
+
+static inline int64_t sleb(struct rd *r)
+{
+	return r->p < r->end && *r->p < 0x80 ? (*r->p++ ^ 0x40) - 0x40 : rd_sleb(r);
+}
+
 static void set_trigger(struct run *x)
 {
 	if (x->dead)
@@ -179,7 +190,7 @@ static void specials(struct run *x, struct rd *r)
 
 static int extended(struct run *x, struct rd *r)
 {
-	uint64_t len = rd_uleb(r);
+	uint64_t len = uleb(r);
 	const uint8_t *bytes = rd_bytes(r, len);
 	struct rd in = rd_init(bytes, bytes ? len : 0);
 
@@ -215,16 +226,16 @@ static void standard(struct run *x, uint8_t op, struct rd *r)
 		add_row(x);
 		break;
 	case LNS_ADVANCE_PC:
-		advance(x, rd_uleb(r));
+		advance(x, uleb(r));
 		break;
 	case LNS_ADVANCE_LINE:
-		x->now.line += (uint32_t)rd_sleb(r);
+		x->now.line += (uint32_t)sleb(r);
 		break;
 	case LNS_SET_FILE:
-		x->now.file = clamp(rd_uleb(r));
+		x->now.file = clamp(uleb(r));
 		break;
 	case LNS_SET_COLUMN:
-		x->now.column = clamp(rd_uleb(r));
+		x->now.column = clamp(uleb(r));
 		break;
 	case LNS_CONST_ADD_PC:
 		advance(x, (255U - x->p->opcode_base) / x->p->line_range);
@@ -239,11 +250,11 @@ static void standard(struct run *x, uint8_t op, struct rd *r)
 	case LNS_SET_EPILOGUE_BEGIN:
 		break;
 	case LNS_SET_ISA:
-		rd_uleb(r);
+		uleb(r);
 		break;
 	default:
 		for (uint8_t i = 0; i < x->p->lengths[op - 1]; i++)
-			rd_uleb(r);
+			uleb(r);
 	}
 }
 

@@ -190,23 +190,10 @@ static bool enter_inlined(
 	w->spans.n = 0;
 	if (a->code_range && read_spans(w, a, r) == -ENOMEM)
 		r->bad = true;
-	if (a->code_range && !any_covered(w))
-		return w->thorough;
 	level->node = add_node(w, at, level->node, r);
 	for (size_t s = 0; s < w->spans.n && !r->bad; s++)
 		mark_inlined(w, &w->spans.v[s], level->function, level->node, r);
 	return true;
-}
-
-static bool enter_block(struct dwwalk *w, const struct dwabbrev *a, struct rd *r, const struct dwwalk_level *level)
-{
-	if (w->thorough)
-		return true;
-	if (level->node == DWWALK_NONE)
-		return false;
-	if (!a->code_range)
-		return true;
-	return read_spans(w, a, r) != 0 || any_covered(w);
 }
 
 /* Are the children of the entry at AT to be looked at? */
@@ -220,7 +207,8 @@ static bool enter(struct dwwalk *w, const struct dwabbrev *a, struct rd *r, size
 	case DWK_INLINED:
 		return enter_inlined(w, a, r, at, level);
 	case DWK_BLOCK:
-		return enter_block(w, a, r, level);
+		/* the ranges of blocks and calls do not always hold those of what is in them */
+		return w->thorough || level->node != DWWALK_NONE;
 	default:
 		return w->thorough;
 	}

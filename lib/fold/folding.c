@@ -205,7 +205,8 @@ static int add_line(
 	int n;
 
 	if (!perfscript_frame(line, len, &frame)) {
-		*bad = not_known;
+		if (!perfscript_srcline(line, len))
+			*bad = not_known;
 		return 0;
 	}
 	if (f->o->delimit)

@@ -6,7 +6,7 @@
  * The meaning is stackcollapse-perf.pl's where the text is well-formed. Where
  * it is not, the damage is counted and nothing is guessed:
  *
- *   a line that is neither header nor frame nor comment is skipped;
+ *   a line that is neither header nor frame, source line nor comment is skipped;
  *   a frame outside a record is skipped;
  *   a record that no blank line ends (another one begins, or the input ends)
  *   is left out whole, as frames may be missing; so is one of more than

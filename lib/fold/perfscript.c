@@ -222,6 +222,22 @@ size_t perfscript_plain_len(struct perfscript_str sym)
 	return sym.len;
 }
 
+bool perfscript_srcline(const char *line, size_t len)
+{
+	size_t end = len;
+
+	if (len < 5 || line[0] != ' ' || line[1] != ' ')
+		return false;
+	while (end && is_digit(line[end - 1]))
+		end--;
+	if (end == len || end < 4 || line[end - 1] != ':')
+		return false;
+	for (size_t i = 2; i < end; i++)
+		if (perfscript_space(line[i]))
+			return false;
+	return true;
+}
+
 bool perfscript_wait(const char *line, size_t len, struct perfscript_wait *ret)
 {
 	static const char start[] = "# wait:", key[] = "count=";

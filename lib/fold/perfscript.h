@@ -6,6 +6,7 @@
  *	# wait: count=12 total_ns=3456 ...             belongs to the record that follows
  *	comm pid/tid [cpu] time: period event:         header, begins in the first column
  *	<blanks>address symbol+0xoffset (dso)          frame, leaf first
+ *	  file:line                                     where it is in the source; says nothing of its own
  *	<blank line>                                   ends the record
  *
  * perf has no specification of this text, and fields come and go with its
@@ -56,6 +57,12 @@ bool perfscript_header(const char *line, size_t len, struct perfscript_header *r
 
 /* True when a line that is no header is a frame. */
 bool perfscript_frame(const char *line, size_t len, struct perfscript_frame *ret);
+
+/*
+ * True when a line that is neither header nor frame is the place of the frame
+ * above it (-F +srcline): two blanks, a file without any, ":line".
+ */
+bool perfscript_srcline(const char *line, size_t len);
 
 /* True for a "# wait:" comment; words it does not know are skipped. False too when count= is no number. */
 bool perfscript_wait(const char *line, size_t len, struct perfscript_wait *ret);

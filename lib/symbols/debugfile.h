@@ -14,9 +14,13 @@
  * A file with a build ID wants the same one in its debug file; one that
  * differs is not used, and that is told. A file without one is believed by
  * the link's CRC alone. What is no regular file is not opened. A file that
- * has .debug_info itself is not given another. dwz's alternate: its NAME, from the directory where the file
- *that names it really is; the same below each --debug-dir; its build ID, as above. Formats: "Separate Debug
- *Files" of gdb's manual; .gnu_debugaltlink as in dwz(1): NAME, NUL, build ID.
+ * has .debug_info itself is not given another.
+ *
+ * dwz's alternate: its NAME, from the directory where the file that names it
+ * really is; the same below each --debug-dir; its build ID, as above.
+ *
+ * Formats: "Separate Debug Files" of gdb's manual; .gnu_debugaltlink as in
+ * dwz(1): NAME, NUL, build ID.
  */
 #ifndef STACKTOOLS_DEBUGFILE_H
 #define STACKTOOLS_DEBUGFILE_H
@@ -29,9 +33,9 @@ struct debugfile_opts {
 	const char *const *dirs; /* --debug-dir, before /usr/lib/debug */
 	size_t n_dirs;
 	bool debuginfod; /* ask servers of DEBUGINFOD_URLS */
-	struct debugserver
-		*server; /* kept from file to file, so that a dead one is waited for once; may be NULL */
-	/* without a byte more from a server, and for checking CRCs; 0 = DEBUGINFOD_TIMEOUT, else 30 */
+	/* kept from file to file, so that servers that do not answer are waited for once; may be NULL */
+	struct debugserver *server;
+	/* without a byte more from a server: 0 = DEBUGINFOD_TIMEOUT, else 30; for CRCs of one file: 0 = 30 */
 	unsigned int seconds;
 	/* called while a server is waited for or a CRC is made; nonzero gives up. NULL is fine. */
 	int (*progress)(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes);
@@ -59,8 +63,9 @@ void debugfile_close(struct debugfile *d); /* a zeroed one is fine */
 
 /*
  * A .dwo by the path that symanswer_want() told, absolute or relative to the
- * directory of PATH; else its last component there, for programs that were moved. -ENOENT, with the story
- * of what was there. That it is the unit's is for the caller to see: by its ID.
+ * directory of PATH; else its last component there, for programs that were
+ * moved. -ENOENT, with the story of what was there. That it is the unit's is for
+ * the caller to see: by its ID.
  */
 int debugfile_dwo(const struct debugfile_opts *o, const char *path, const char *dwo, struct elffile **ret,
 	struct err *e);

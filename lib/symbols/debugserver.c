@@ -3,7 +3,6 @@
 #include "now.h"
 
 #include <dlfcn.h>
-#include <elfutils/debuginfod.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,6 +28,15 @@ struct word {
 /* --- the process that asks: its socket is SOCK, all else is closed --- */
 
 #define SOCK 3
+#define LIBRARY "libdebuginfod.so.1"
+
+/* What is called of the library, as debuginfod_find_debuginfo(3) has it: no header of it is needed to build.
+ */
+struct debuginfod_client;
+typedef struct debuginfod_client *begin_fn(void);
+typedef int progress_fn(struct debuginfod_client *c, long a, long b);
+typedef void set_progress_fn(struct debuginfod_client *c, progress_fn *fn);
+typedef int find_fn(struct debuginfod_client *c, const unsigned char *id, int len, char **path);
 
 static bool say(const struct word *w, int fd)
 {
@@ -57,7 +65,7 @@ static bool say(const struct word *w, int fd)
  * Without a total the first number only counts calls. When nobody listens any
  * more it gives up, so that the library removes what it has half.
  */
-static int on_progress(debuginfod_client *c, long a, long b)
+static int on_progress(struct debuginfod_client *c, long a, long b)
 {
 	struct word w = { 0 };
 
@@ -71,27 +79,30 @@ static int on_progress(debuginfod_client *c, long a, long b)
 
 static int ask(const char *library, const struct cap_build_id *id)
 {
-	void *lib = dlopen(library ? library : DEBUGINFOD_SONAME, RTLD_NOW | RTLD_LOCAL);
-	__typeof__(debuginfod_begin) *begin;
-	__typeof__(debuginfod_set_progressfn) *set_progressfn;
-	__typeof__(debuginfod_find_debuginfo) *find_debuginfo;
-	debuginfod_client *c;
+	void *lib = dlopen(library ? library : LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	struct debuginfod_client *c;
+	set_progress_fn *set_progress;
+	begin_fn *begin;
+	find_fn *find;
 
 	if (!lib)
 		return -ELIBACC;
-	begin = (__typeof__(begin))dlsym(lib, "debuginfod_begin");
-	set_progressfn = (__typeof__(set_progressfn))dlsym(lib, "debuginfod_set_progressfn");
-	find_debuginfo = (__typeof__(find_debuginfo))dlsym(lib, "debuginfod_find_debuginfo");
-	if (!begin || !set_progressfn || !find_debuginfo)
+	begin = (begin_fn *)dlsym(lib, "debuginfod_begin");
+	set_progress = (set_progress_fn *)dlsym(lib, "debuginfod_set_progressfn");
+	find = (find_fn *)dlsym(lib, "debuginfod_find_debuginfo");
+	if (!begin || !set_progress || !find)
 		return -ELIBACC;
 	c = begin();
 	if (!c)
 		return -ENOMEM;
-	set_progressfn(c, on_progress);
-	return find_debuginfo(c, id->bytes, id->len, NULL);
+	set_progress(c, on_progress);
+	return find(c, id->bytes, id->len, NULL);
 }
 
-/* The library prints where DEBUGINFOD_VERBOSE asks it to; its own progress would meet the caller's. */
+/*
+ * The library prints where DEBUGINFOD_VERBOSE asks it to; its own progress
+ * would meet the caller's, and its retries would make the limit three.
+ */
 static void settle(int sock, unsigned int seconds, pid_t parent)
 {
 	bool verbose = getenv("DEBUGINFOD_VERBOSE") != NULL;
@@ -111,6 +122,7 @@ static void settle(int sock, unsigned int seconds, pid_t parent)
 	unsetenv("DEBUGINFOD_PROGRESS");
 	snprintf(text, sizeof(text), "%u", seconds);
 	setenv("DEBUGINFOD_TIMEOUT", text, 0);
+	setenv("DEBUGINFOD_RETRY_LIMIT", "0", 0);
 }
 
 static void serve(const char *library, const struct cap_build_id *id)
@@ -221,7 +233,7 @@ static void reap(pid_t pid, bool nothing_came)
 		;
 }
 
-static int find(
+static int fetch(
 	const struct debugserver_opts *o, unsigned int seconds, const struct cap_build_id *id, int *fd)
 {
 	pid_t pid, parent = getpid();
@@ -240,6 +252,8 @@ static int find(
 	close(pair[1]);
 	w.sock = pair[0];
 	rc = rc ? rc : wait_for(&w, fd);
+	if (rc == -ENOENT && w.last.total) /* libdebuginfod 0.188, when it was asked to retry */
+		rc = -EPIPE;
 	close(pair[0]);
 	if (pid > 0)
 		reap(pid, (rc == -ETIMEDOUT || rc == -ECANCELED) && !w.last.total);
@@ -262,7 +276,7 @@ static int tell(int code, unsigned int seconds, struct err *e)
 	case -ENOENT:
 		return err_set(e, code, "no server of DEBUGINFOD_URLS has it");
 	case -ELIBACC:
-		err_set(e, code, "DEBUGINFOD_URLS is set, but %s cannot be loaded", DEBUGINFOD_SONAME);
+		err_set(e, code, "DEBUGINFOD_URLS is set, but %s cannot be loaded", LIBRARY);
 		err_hint(e, "install it (Debian: libdebuginfod1), or unset DEBUGINFOD_URLS");
 		return code;
 	case -ETIME:
@@ -273,6 +287,8 @@ static int tell(int code, unsigned int seconds, struct err *e)
 		return -ETIMEDOUT;
 	case -ECANCELED:
 		return err_set(e, code, "the servers of DEBUGINFOD_URLS were not waited for");
+	case -EPIPE:
+		return err_set(e, code, "a server of DEBUGINFOD_URLS began to send it and broke off");
 	case -ECHILD:
 		return err_set(e, code, "the process that asked the servers of DEBUGINFOD_URLS broke off");
 	default:
@@ -282,7 +298,7 @@ static int tell(int code, unsigned int seconds, struct err *e)
 
 bool debugserver_wanted(void)
 {
-	const char *urls = getenv(DEBUGINFOD_URLS_ENV_VAR);
+	const char *urls = getenv("DEBUGINFOD_URLS");
 
 	return urls && urls[strspn(urls, " \t\n")];
 }
@@ -305,7 +321,7 @@ int debugserver_find(const struct debugserver_opts *o, const struct cap_build_id
 		rc = tell(o->server->silent, seconds, e);
 		return err_prefix(e, "not asked again"), rc;
 	}
-	rc = find(o, seconds, id, fd);
+	rc = fetch(o, seconds, id, fd);
 	if (rc == 0)
 		return 0;
 	rc = tell(rc, seconds, e);

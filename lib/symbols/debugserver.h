@@ -38,7 +38,7 @@ bool debugserver_wanted(void);
  * The debug file with build ID into *FD (the caller's). The bytes come from
  * another machine: the build ID is yet to be looked at. -ENOENT when no server
  * has it, also where debugserver_wanted() is false; -ELIBACC with a hint
- * without the library; -ETIMEDOUT, -ECANCELED; other codes are the library's.
+ * without the library; -ETIMEDOUT, -ECANCELED; -EPIPE for one that broke off; other codes are the library's.
  * O->server then knows that the next file need not wait for the same.
  */
 int debugserver_find(const struct debugserver_opts *o, const struct cap_build_id *id, int *fd, struct err *e);

@@ -74,7 +74,7 @@ void elffile_detach(struct elffile *f);
 int elffile_read(
 	const struct elffile *f, const struct elffile_section *s, uint8_t **ret, size_t *len, struct err *e);
 
-/* N bytes at OFFSET of the file into BUF: all of them, or -EINVAL, -EIO as elffile_read(). */
+/* N bytes of the file at OFFSET into BUF, all of them or an error as above. */
 int elffile_read_at(const struct elffile *f, uint64_t offset, void *buf, size_t n, struct err *e);
 
 /*

@@ -5,6 +5,7 @@
 #include "symchild.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #define MEMORY_DEFAULT (UINT64_C(2) << 30)
@@ -41,12 +42,17 @@ struct modules {
 
 /* --- open and close --- */
 
+/* Bytes of one file, not files. */
 static int on_bytes(void *ctx, const char *what, uint64_t done, uint64_t total)
 {
 	const struct modules *m = ctx;
+	char text[512];
 
-	if (m->o.progress)
-		m->o.progress(m->o.progress_ctx, what, done, total);
+	if (!m->o.progress)
+		return 0;
+	snprintf(text, sizeof(text), total ? "%s: %" PRIu64 " of %" PRIu64 " MiB" : "%s: %" PRIu64 " MiB",
+		what, done >> 20, total >> 20);
+	m->o.progress(m->o.progress_ctx, text, 0, 0);
 	return 0;
 }
 

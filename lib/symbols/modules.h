@@ -26,7 +26,8 @@ struct modules_opts {
 	unsigned int jobs; /* processes at the same time; 0 = one for each CPU that is online */
 	uint64_t memory_bytes; /* of all of them together; 0 = 2 GiB */
 	unsigned int seconds; /* for each file; 0 = 60 */
-	/* told a few times a second where that takes long; NULL is fine */
+	/* told of each file, and a few times a second where one takes long: files that are done, TOTAL 0 =
+	 * WHAT says it all; NULL is fine */
 	void (*progress)(void *ctx, const char *what, uint64_t done, uint64_t total);
 	void *progress_ctx;
 };

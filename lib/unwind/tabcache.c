@@ -3,150 +3,46 @@
 #include "text.h"
 #include "unwindtab.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <time.h>
 
 #define SUFFIX "-1.tab" /* the version of the format: unwindtab.h */
-#define TEMP_PREFIX "new-"
 #define KEY_PARTS 5 /* of the file */
+
 #define NAME_CAP (2 * CAP_BUILD_ID_MAX + KEY_PARTS * 17 + sizeof(SUFFIX))
-#define DIGITS "0123456789abcdef"
-#define TEMP_CAP (sizeof(TEMP_PREFIX) + 16)
-#define ENTRY_MAX (1 << 30) /* bytes; no table is as large */
-#define STALE_SECONDS 3600 /* a temporary file that old has lost its writer */
+
+_Static_assert(NAME_CAP <= DISKCACHE_NAME_CAP, "a name fits");
 
 struct tabcache {
-	int dir;
-	uint64_t limit;
-	uint64_t total; /* bytes, as far as known */
-	uint64_t added; /* since they were last counted */
-	bool counted;
-	struct tabcache_stats stats;
-	char path[PATH_MAX];
+	struct diskcache *disk;
+	uint64_t nameless; /* asked for without a build ID: misses */
 };
 
-/* --- the directory --- */
-
-static int join(char *path, const char *dir, const char *rest, struct err *e)
+static int check(const uint8_t *bytes, size_t len, struct err *e)
 {
-	if ((size_t)snprintf(path, PATH_MAX, "%s%s", dir, rest) >= PATH_MAX)
-		return err_sys(e, -ENAMETOOLONG, "the cache '%.64s...'", dir);
-	return 0;
-}
+	struct unwindtab view;
 
-static int choose_path(char *path, struct err *e)
-{
-	const char *own = getenv("STACKTOOLS_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-
-	if (own && !*own)
-		return err_set(e, -ENOENT, "the cache of unwind tables is turned off (STACKTOOLS_CACHE)");
-	if (own)
-		return join(path, own, "", e);
-	if (geteuid() == 0)
-		return join(path, "/var/cache/stacktools", "", e);
-	/* the XDG Base Directory Specification: a path that is not absolute does not count */
-	if (xdg && *xdg == '/')
-		return join(path, xdg, "/stacktools", e);
-	if (home && *home == '/')
-		return join(path, home, "/.cache/stacktools", e);
-	err_set(e, -ENXIO, "no place for a cache of unwind tables: HOME is not set");
-	return err_hint(e, "set HOME, or STACKTOOLS_CACHE to a directory"), -ENXIO;
-}
-
-/* The directories above it too; what is already there is judged when it is opened. */
-static int make_dirs(char *path)
-{
-	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		int rc;
-
-		*slash = '\0';
-		rc = mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : -errno;
-		if (rc && access(path, F_OK) == 0)
-			rc = 0; /* an automounter's, or where nothing can be made */
-		*slash = '/';
-		if (rc)
-			return rc;
-	}
-	return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : -errno;
-}
-
-/* ENOENT is kept for a cache that is turned off. */
-static int refuse(const char *path, int code, struct err *e)
-{
-	err_sys(e, code, "cannot use the cache '%s'", path);
-	code = code == -ENOENT ? -ENOTDIR : code;
-	if (e)
-		e->code = code;
-	err_hint(e, "set STACKTOOLS_CACHE to a directory of your own, or to nothing to do without");
-	return code;
-}
-
-static int check_dir(int fd, const char *path, struct err *e)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) != 0)
-		return refuse(path, -errno, e);
-	if (st.st_uid != geteuid())
-		err_set(e, -EPERM, "the cache '%s' belongs to user %u", path, st.st_uid);
-	else if (st.st_mode & 022)
-		err_set(e, -EPERM, "others can write to the cache '%s'", path);
-	else
-		return 0;
-	err_hint(e, "chown and chmod go-w the directory, or set STACKTOOLS_CACHE to another one");
-	return -EPERM;
+	return unwindtab_view(bytes, len, &view, e);
 }
 
 int tabcache_open(uint64_t limit, struct tabcache **ret, struct err *e)
 {
-	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	static const struct diskcache_kind kind = { SUFFIX, "unwind table", check };
 	_cleanup_free_ struct tabcache *c = calloc(1, sizeof(*c));
-	_cleanup_close_ int dir = -1;
-	int rc;
+	int rc = c ? diskcache_open(&kind, limit, &c->disk, e) : err_nomem(e, "a cache");
 
-	if (!c)
-		return err_nomem(e, "a cache");
-	rc = choose_path(c->path, e);
-	if (rc)
-		return rc;
-	dir = open(c->path, flags);
-	if (dir < 0 && errno == ENOENT) {
-		rc = make_dirs(c->path);
-		if (rc)
-			return refuse(c->path, rc, e);
-		dir = open(c->path, flags);
-	}
-	if (dir < 0)
-		return refuse(c->path, -errno, e);
-	rc = check_dir(dir, c->path, e);
-	if (rc)
-		return rc;
-	c->limit = limit;
-	c->dir = TAKE_FD(dir);
-	*ret = TAKE_PTR(c);
-	return 0;
+	if (rc == 0)
+		*ret = TAKE_PTR(c);
+	return rc;
 }
 
 void tabcache_close(struct tabcache *c)
 {
 	if (!c)
 		return;
-	close(c->dir);
+	diskcache_close(c->disk);
 	free(c);
 }
-
-void tabcache_stats(const struct tabcache *c, struct tabcache_stats *ret)
-{
-	*ret = c->stats;
-}
-
-/* --- names --- */
 
 /* BUILD ID-DEVICE-INODE-SIZE-MTIME-CTIME-1.tab, all hexadecimal: not a hash, which could be met on purpose.
  */
@@ -164,286 +60,29 @@ static bool entry_name(const struct tabcache_key *k, char name[NAME_CAP])
 	return true;
 }
 
-static bool is_entry(const char *name)
-{
-	size_t digits = strspn(name, DIGITS);
-
-	if (!digits || digits % 2 || digits > 2 * CAP_BUILD_ID_MAX)
-		return false;
-	name += digits;
-	for (size_t i = 0; i < KEY_PARTS; i++) {
-		digits = *name == '-' ? strspn(name + 1, DIGITS) : 0;
-		if (!digits || digits > 16)
-			return false;
-		name += 1 + digits;
-	}
-	return strcmp(name, SUFFIX) == 0;
-}
-
-static bool is_temp(const char *name)
-{
-	const size_t before = sizeof(TEMP_PREFIX) - 1;
-
-	return strncmp(name, TEMP_PREFIX, before) == 0 && strspn(name + before, DIGITS) == 16 &&
-	       !name[before + 16];
-}
-
-/* --- reading --- */
-
-/* All of a file of LEN bytes; -EINVAL when it ends before. */
-static int read_all(int fd, uint8_t *bytes, size_t len)
-{
-	size_t done = 0;
-
-	while (done < len) {
-		ssize_t n = read(fd, bytes + done, len - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -EINVAL;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
-/* A descriptor of something that is ours and a regular file; -ENOENT, or -EINVAL for anything else. */
-static int open_entry(const struct tabcache *c, const char *name, struct stat *st, struct err *e)
-{
-	_cleanup_close_ int fd =
-		openat(c->dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-
-	if (fd < 0 && errno == ENOENT)
-		return err_sys(e, -ENOENT, "'%s' in the cache '%s'", name, c->path);
-	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-		return err_sys(e, -errno, "cannot open '%s' in the cache '%s'", name, c->path);
-	if (fd < 0)
-		return err_set(
-			e, -EINVAL, "'%s' in the cache '%s' is not used: %s", name, c->path, strerror(errno));
-	if (fstat(fd, st) != 0 || !S_ISREG(st->st_mode) || st->st_uid != geteuid() || (st->st_mode & 022))
-		return err_set(e, -EINVAL, "'%s' in the cache '%s' is not used: it is not ours alone", name,
-			c->path);
-	return TAKE_FD(fd);
-}
-
-/* Unless a good one has taken its place meanwhile. */
-static void remove_damaged(const struct tabcache *c, const char *name, const struct stat *was)
-{
-	struct stat now;
-
-	if (fstatat(c->dir, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_ino == was->st_ino &&
-		now.st_dev == was->st_dev)
-		unlinkat(c->dir, name, 0);
-}
-
-static int read_entry(
-	struct tabcache *c, const char *name, uint8_t **ret, size_t *len, struct stat *st, struct err *e)
-{
-	_cleanup_close_ int fd = open_entry(c, name, st, e);
-	_cleanup_free_ uint8_t *bytes = NULL;
-	struct unwindtab view;
-	int rc = fd;
-
-	if (fd < 0)
-		return fd;
-	*len = (size_t)st->st_size;
-	if (st->st_size <= 0 || st->st_size > ENTRY_MAX) {
-		rc = err_set(e, -EINVAL, "no unwind table has %lld bytes", (long long)st->st_size);
-	} else {
-		bytes = malloc(*len);
-		if (!bytes)
-			return err_nomem(e, "an unwind table");
-		rc = read_all(fd, bytes, *len);
-		if (rc && rc != -EINVAL)
-			return err_sys(e, rc, "cannot read '%s' in the cache '%s'", name, c->path);
-		rc = rc ? err_set(e, rc, "became shorter") : unwindtab_view(bytes, *len, &view, e);
-	}
-	if (rc) {
-		remove_damaged(c, name, st);
-		err_prefix(e, "'%s' in the cache '%s' is damaged", name, c->path);
-		return -EINVAL;
-	}
-	futimens(fd, NULL); /* used now; where that cannot be noted it goes earlier */
-	*ret = TAKE_PTR(bytes);
-	return 0;
-}
-
 int tabcache_get(
 	struct tabcache *c, const struct tabcache_key *key, uint8_t **ret, size_t *len, struct err *e)
 {
 	char name[NAME_CAP];
-	struct stat st;
-	int rc = entry_name(key, name) ? read_entry(c, name, ret, len, &st, e)
-				       : err_set(e, -ENOENT, "no build ID to find an unwind table by");
 
-	if (rc == 0)
-		c->stats.hits++;
-	else if (rc == -EINVAL)
-		c->stats.bad++;
-	else
-		c->stats.misses++;
-	return rc;
-}
-
-/* --- the limit --- */
-
-struct entry {
-	char name[NAME_CAP];
-	uint64_t bytes;
-	struct timespec used;
-};
-
-struct listing {
-	struct entry *entries;
-	size_t n, cap;
-	uint64_t bytes;
-};
-
-static int by_use(const void *a, const void *b)
-{
-	const struct timespec *x = &((const struct entry *)a)->used, *y = &((const struct entry *)b)->used;
-
-	return x->tv_sec != y->tv_sec ? CMP(x->tv_sec, y->tv_sec) : CMP(x->tv_nsec, y->tv_nsec);
-}
-
-static int list_one(const struct tabcache *c, const char *name, struct listing *l)
-{
-	struct stat st;
-
-	if (fstatat(c->dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
-		return 0;
-	if (is_temp(name)) {
-		if (st.st_mtim.tv_sec < time(NULL) - STALE_SECONDS)
-			unlinkat(c->dir, name, 0);
-		return 0;
-	}
-	if (base_grow(&l->entries, &l->cap, l->n + 1, sizeof(*l->entries)) != 0)
-		return -ENOMEM;
-	l->entries[l->n] = (struct entry){ .bytes = (uint64_t)st.st_size, .used = st.st_mtim };
-	memcpy(l->entries[l->n++].name, name, strlen(name) + 1);
-	l->bytes += (uint64_t)st.st_size;
-	return 0;
-}
-
-/* Entries of this version; temporary files that were left behind go. */
-static int list(const struct tabcache *c, struct listing *l)
-{
-	int fd = openat(c->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	const struct dirent *d;
-
-	if (!dir) {
-		rc = -errno;
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
-	while (!rc && (d = readdir(dir)))
-		if (is_entry(d->d_name) || is_temp(d->d_name))
-			rc = list_one(c, d->d_name, l);
-	closedir(dir);
-	return rc;
-}
-
-/* What was used longest ago goes until an eighth is free; others may be doing the same. */
-static void make_room(struct tabcache *c, struct listing *l)
-{
-	const uint64_t aim = c->limit - c->limit / 8;
-
-	qsort(l->entries, l->n, sizeof(*l->entries), by_use);
-	for (size_t i = 0; i < l->n && l->bytes > aim; i++) {
-		if (unlinkat(c->dir, l->entries[i].name, 0) == 0)
-			c->stats.removed++;
-		else if (errno != ENOENT)
-			continue;
-		l->bytes -= l->entries[i].bytes;
-	}
-}
-
-/* LEN bytes were added. The others' are seen each time a sixteenth of the limit was. */
-static void keep_limit(struct tabcache *c, uint64_t len)
-{
-	struct listing l = { 0 };
-
-	c->total += len;
-	c->added += len;
-	if (c->counted && c->total <= c->limit && c->added <= c->limit / 16)
-		return;
-	if (list(c, &l) == 0) {
-		if (l.bytes > c->limit)
-			make_room(c, &l);
-		c->total = l.bytes;
-		c->added = 0;
-		c->counted = true;
-	}
-	free(l.entries);
-}
-
-/* --- writing --- */
-
-/* All of it, and the file closed: some file systems tell only then that they are full. */
-static int write_all(int fd, const uint8_t *bytes, size_t len)
-{
-	size_t done = 0;
-	int rc = 0;
-
-	while (!rc && done < len) {
-		ssize_t n = write(fd, bytes + done, len - done);
-
-		if (n < 0 && errno != EINTR)
-			rc = -errno;
-		else if (n == 0)
-			rc = -EIO;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	if (close(fd) != 0 && !rc)
-		rc = -errno;
-	return rc;
-}
-
-static int new_temp(const struct tabcache *c, char name[TEMP_CAP])
-{
-	uint64_t random;
-	int fd;
-
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return -EIO;
-	snprintf(name, TEMP_CAP, TEMP_PREFIX "%016llx", (unsigned long long)random);
-	fd = openat(c->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd >= 0 ? fd : -errno;
-}
-
-static int store(const struct tabcache *c, const char *name, const uint8_t *bytes, size_t len)
-{
-	char temp[TEMP_CAP];
-	int fd = new_temp(c, temp), rc;
-
-	if (fd < 0)
-		return fd;
-	rc = write_all(fd, bytes, len);
-	if (!rc && renameat(c->dir, temp, c->dir, name) != 0)
-		rc = -errno;
-	if (rc)
-		unlinkat(c->dir, temp, 0);
-	return rc;
+	if (entry_name(key, name))
+		return diskcache_get(c->disk, name, ret, len, e);
+	c->nameless++;
+	return err_set(e, -ENOENT, "no build ID to find an unwind table by");
 }
 
 int tabcache_put(
 	struct tabcache *c, const struct tabcache_key *key, const uint8_t *bytes, size_t len, struct err *e)
 {
 	char name[NAME_CAP];
-	int rc;
 
 	if (!entry_name(key, name))
 		return err_set(e, -EINVAL, "no build ID to keep an unwind table by");
-	if (len > c->limit)
-		return err_sys(e, -EFBIG, "an unwind table of %zu bytes in the cache '%s'", len, c->path);
-	rc = store(c, name, bytes, len);
-	if (rc)
-		return err_sys(e, rc, "cannot keep '%s' in the cache '%s'", name, c->path);
-	c->stats.puts++;
-	keep_limit(c, len);
-	return 0;
+	return diskcache_put(c->disk, name, bytes, len, e);
+}
+
+void tabcache_stats(const struct tabcache *c, struct diskcache_stats *ret)
+{
+	diskcache_stats(c->disk, ret);
+	ret->misses += c->nameless;
 }

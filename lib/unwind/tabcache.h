@@ -4,25 +4,15 @@
  *
  * One entry a table, named by the build ID and by the identity of the file
  * that the table was made of: anybody can make a file that claims the build ID
- * of libc, and its table must not be used for another file. Written under
- * another name and renamed, so that a reader sees all or nothing; read into
- * memory (never mapped: the entry might be truncated) and checked by
- * unwindtab_view(). An entry that is damaged, is no regular file, belongs to
- * another user or can be written by others is not used; a damaged one of our
- * own is removed. The next table that is kept takes the place of either.
- *
- * The directory: $STACKTOOLS_CACHE, else /var/cache/stacktools for root, else
- * $XDG_CACHE_HOME/stacktools, else $HOME/.cache/stacktools. It is made with
- * mode 0700, as are the directories above it that are missing; one that
- * belongs to another user or that others can write to is not used, nor is a
- * symbolic link. "STACKTOOLS_CACHE=" (empty) turns the cache off. Several
- * recorders may share it.
+ * of libc, and its table must not be used for another file. Where they are,
+ * who may write them and what becomes of damaged ones: diskcache.h; a table is
+ * checked by unwindtab_view().
  */
 #ifndef STACKTOOLS_TABCACHE_H
 #define STACKTOOLS_TABCACHE_H
 
 #include "capture.h"
-#include "err.h"
+#include "diskcache.h"
 
 #define TABCACHE_BYTES_DEFAULT (UINT64_C(256) << 20)
 
@@ -61,13 +51,6 @@ int tabcache_get(
 int tabcache_put(
 	struct tabcache *c, const struct tabcache_key *key, const uint8_t *bytes, size_t len, struct err *e);
 
-struct tabcache_stats {
-	uint64_t hits, misses; /* of get */
-	uint64_t bad; /* entries that get did not use: damaged, or not ours */
-	uint64_t puts; /* tables kept */
-	uint64_t removed; /* entries that had to go, by the limit */
-};
-
-void tabcache_stats(const struct tabcache *c, struct tabcache_stats *ret);
+void tabcache_stats(const struct tabcache *c, struct diskcache_stats *ret);
 
 #endif

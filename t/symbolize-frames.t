@@ -1,0 +1,135 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck disable=SC2154,SC2016 # $out, $err and $rc come from lib.sh; sh -c expands its own
+# Inlined calls, source lines, and processes that read symbols side by side.
+. "$(dirname "$0")/lib.sh"
+
+OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
+maker=$OBJ/t/unit-resolve
+sym=$BIN/symbolize
+fold=$BIN/fold
+cap=$TMP/a.cap
+cc=${CC:-cc}
+
+command -v "$cc" >/dev/null || skip_all "no C compiler for the program to be resolved"
+cat >"$TMP/calls.c" <<'C'
+#include <stdio.h>
+static inline __attribute__((always_inline)) int leaf(int x)
+{
+	return x * x + fgetc(stdin);
+}
+static inline __attribute__((always_inline)) int middle(int x)
+{
+	return leaf(x) + fgetc(stdin);
+}
+int outer(int x)
+{
+	return middle(x) + fgetc(stdin);
+}
+int main(int argc, char **argv)
+{
+	(void)argv;
+	return outer(argc);
+}
+C
+"$cc" -O2 -g -Wl,--build-id -o "$TMP/calls" "$TMP/calls.c" || skip_all "the program to be resolved does not build"
+"$maker" --gen "$cap" "$TMP/calls" 300 300 >"$TMP/addr"
+
+# --- inlined calls and lines, as addr2line has them
+# a line for each address: function@file:line of each call, innermost first; what one of them does not know is left out
+flat='BEGIN { printf "" } /^0x/ { if (NR > 1) print s; s = ""; next } f == "" { f = $0; next }
+	{ n = split($1, p, "/"); s = s f "@" p[n] " "; f = "" } END { print s }'
+addr2line -afi -e "$TMP/calls" <"$TMP/addr" | awk "$flat" >"$TMP/them"
+run "$sym" -q --lines "$cap"
+perl -ne '
+	if (/^\t\s*\w+ (.*?)(\+0x[0-9a-f]+)? \((.*)\)$/) { push @f, [$1, "??:?", $3 eq "inlined"] }
+	elsif (/^  (\S+)$/) { ($f[-1][1] = $1) =~ s|.*/|| }
+	if (@f > 1 && !$f[-2][2]) { print join(" ", map { "$_->[0]\@$_->[1]" } splice(@f, 0, -1)), " \n" }
+	if (/^$/ && @f) { print join(" ", map { "$_->[0]\@$_->[1]" } splice(@f)), " \n" }' "$out" >"$TMP/us"
+is "$(wc -l <"$TMP/us")" "$(wc -l <"$TMP/them")" "a chain of calls for each address"
+is "$(paste -d '|' "$TMP/us" "$TMP/them" | awk -F '|' '$2 ~ /calls[.]c/ && $1 != $2' | head -n 3)" "" \
+	"wherever addr2line -fi knows a line, functions, inlined calls and lines are the same"
+is "$([ "$(grep -c 'calls[.]c' "$TMP/them")" -gt 20 ] && echo some)" some "and it knows some"
+like "$(grep -A 1 ' leaf (inlined)$' "$out" | sed -n 2p)" '^  /.*/calls\.c:[0-9]+$' "the source line is below its frame"
+"$sym" -q "$cap" >"$TMP/plain"
+is "$(grep -v '^  ' "$out" | cmp - "$TMP/plain" && echo same)" same "without --lines the text is the same but for these"
+run "$sym" -q --no-inline "$cap"
+is "$(grep -c '(inlined)$' "$out")" 0 "--no-inline leaves inlined calls out"
+is "$(grep '(inlined)$' -v "$TMP/plain" | cmp - "$out" && echo same)" same "and nothing else"
+
+# --- readers
+"$sym" -q --lines "$cap" >"$TMP/lines"
+run "$fold" "$TMP/lines"
+is "$(cat "$err")" "" "fold takes source lines for what they are"
+is "$("$fold" "$TMP/plain" | cmp - "$out" && echo same)" same "and has the same stacks with and without them"
+like "$(cat "$out")" ';outer;middle;leaf' "inlined calls are frames to it"
+sc=${STACKCOLLAPSE:-$(command -v stackcollapse-perf.pl)}
+if [ -r "$sc" ]; then
+	like "$(perl "$sc" "$TMP/plain")" ';outer;middle;leaf' "and to stackcollapse-perf.pl"
+else
+	skip "and to stackcollapse-perf.pl" "it is not on PATH (STACKCOLLAPSE names it)"
+fi
+run "$sym" -q --format=json "$cap"
+like "$(cat "$out")" '"inlined":\[\{"symbol":"leaf","linkage_name":"leaf","file":"[^"]*/calls\.c","line":[0-9]+,"column":[0-9]+\},\{"symbol":"middle"' \
+	"JSON has inlined calls, innermost first"
+like "$(cat "$out")" '"file":"[^"]*/calls\.c","line":[0-9]+,"column":[0-9]+,"source":"symtab","reason":null' "and source lines"
+
+# --- where debug information is the only one to know, and where nothing is
+objcopy --strip-all --keep-section='.debug_*' "$TMP/calls" "$TMP/nosyms" 2>/dev/null
+strip -o "$TMP/bare" "$TMP/calls"
+outer=$(nm "$TMP/calls" | awk '$3 == "outer" { print $1 }')
+if readelf -S "$TMP/nosyms" 2>/dev/null | grep -q debug_info; then
+	"$maker" --make "$cap" "$TMP/nosyms" "$TMP/nosyms" a "" "$outer"
+	run "$sym" -q --format=json "$cap"
+	like "$(cat "$out")" '"symbol":"outer","linkage_name":"outer","offset":0,.*"source":"dwarf"' \
+		"without symbols debug information names a function"
+else
+	skip "without symbols debug information names a function" "objcopy does not keep it"
+fi
+mkdir -p "$TMP/debug/.build-id"
+id=$(readelf -n "$TMP/calls" | awk '/Build ID/ { print $3 }')
+mkdir -p "$TMP/debug/.build-id/$(printf %.2s "$id")"
+objcopy --only-keep-debug "$TMP/calls" "$TMP/debug/.build-id/$(printf %.2s "$id")/${id#??}.debug"
+"$maker" --gen "$cap" "$TMP/bare" 100 100 >/dev/null
+run "$sym" -q "$cap"
+is "$(grep -c inlined "$out")" 0 "a stripped file has no inlined calls"
+run "$sym" --lines --debug-dir "$TMP/nowhere" --debug-dir "$TMP/debug" -v "$cap"
+like "$(grep -c inlined "$out") $(cat "$err")" "^[1-9].* debug file '$TMP/debug/" "--debug-dir finds its debug file, and -v says so"
+
+# --- a guess is marked
+if readelf -sW --dyn-syms /bin/bash 2>/dev/null | grep -q FUNC; then
+	"$maker" --gen "$cap" /bin/bash 500 500 >/dev/null
+	run "$sym" -q "$cap"
+	guesses=$(grep -c '?+0x' "$out")
+	run "$sym" -q --format=json "$cap"
+	is "$(grep -o '"reason":"the nearest symbol before it[^"]*"' "$out" | wc -l)" "$guesses" \
+		"a function before the address has '?' behind its name, and a reason in JSON"
+fi
+
+# --- side by side
+set --
+for f in "$TMP/calls" "$TMP/bare" "$sym" "$fold" "$maker" /bin/sh /bin/bash /bin/ls /usr/bin/awk /usr/bin/perl \
+	/usr/lib/x86_64-linux-gnu/libm.so.6 /usr/lib/x86_64-linux-gnu/libz.so.1; do
+	[ -r "$f" ] && set -- "$@" "$f"
+done
+"$maker" --many "$cap" 60 "$@"
+"$sym" -q --lines -j 1 "$cap" >"$TMP/j1"
+is "$(grep -c 'offcpu-time: $' "$TMP/j1")" $# "a capture of many files"
+for j in 2 8 64; do
+	is "$("$sym" -q --lines -j "$j" "$cap" | cmp - "$TMP/j1" && echo same)" same "with -j $j byte for byte as with -j 1"
+done
+is "$("$sym" -q --lines -j 8 --max-memory 128M "$cap" | cmp - "$TMP/j1" && echo same)" same "little memory is enough for little files"
+run "$sym" --stats "$cap"
+like "$(cat "$err")" 'symbolize: symtab +[0-9]+ +[0-9]+ +[0-9]+' "--stats says how many frames, addresses and files each source named"
+like "$(cat "$err")" 'finding .* files took .* reading them' "and what took how long"
+is "$("$sym" "$cap" 2>/dev/null | cmp - "$out" && echo same)" same "on standard error, the result is the same"
+status 64 "no processes are too few" "$sym" -j 0 "$cap"
+status 64 "a memory that no process could live with" "$sym" --max-memory 1K "$cap"
+ok "what reads symbols ends with its parent" sh -c '
+	"$1" -q "$2" >/dev/null & pid=$!
+	kill -KILL $pid 2>/dev/null
+	wait $pid 2>/dev/null
+	sleep 0.2
+	! pgrep -x -P 1 symbols >/dev/null' sh "$sym" "$cap"
+
+tap_done
