@@ -122,6 +122,6 @@ rm "$TMP/brief"
 plain "$TMP/p.cap" >"$TMP/without"
 same "$TMP/without" "$TMP/with" "the pack names the same when it is gone"
 plain "$TMP/c.cap" >"$TMP/without"
-same "$TMP/without" "$TMP/with" "and so do the names that are stored # TODO symbolize does not use them yet"
+same "$TMP/without" "$TMP/with" "and so do the names that are stored"
 
 tap_done

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-static void look(const struct jitdump *j, uint64_t addr, uint64_t time_ns)
+static void look(const struct jitdump *j, uint64_t addr, uint64_t time_ns, size_t len)
 {
 	struct jitdump_hit hit;
 
@@ -39,8 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		/* whatever number of the file may be an address */
 		for (size_t i = 0; i + sizeof(addr) <= len && i < 4096; i += 8) {
 			memcpy(&addr, data + i, sizeof(addr));
-			look(j, addr, i);
-			look(j, addr + 1, UINT64_MAX - 1);
+			look(j, addr, i, len);
+			look(j, addr + 1, UINT64_MAX - 1, len);
 		}
 		jitdump_free(j);
 	}

@@ -82,6 +82,36 @@ static void test_exact(struct tap *t)
 	capread_free(c);
 }
 
+/* Frames of stacks that are written: for the same stack in another process. */
+static void test_kept(struct tap *t)
+{
+	static const uint64_t frames[] = { 0x1000, 0x2000 | OFFCPU_EXACT, 0x3000, 0x4000 };
+	struct offcpu_ev_stack a = event(1, CAP_STACK_USER, CAP_COMPLETE, frames, 4),
+			       b = event(2, CAP_STACK_USER, CAP_COMPLETE, frames, 4);
+	const struct offcpu_stack_id none = { .hi = 9, .lo = 9 };
+	struct stacktab *tab = NULL;
+	struct capwrite *w = NULL;
+	struct cap_stack s;
+
+	if (stacktab_new(3, &tab, NULL) != 0 || capwrite_open("/dev/null", true, &w, NULL) != 0)
+		abort();
+	stacktab_marked(tab);
+	stacktab_keep(tab, 4 * sizeof(*frames) + 2 * sizeof(uint32_t));
+	stacktab_add(tab, &a);
+	stacktab_add(tab, &b);
+	stacktab_emit(tab, CAP_STACK_USER, &a.id, w, NULL);
+	stacktab_emit(tab, CAP_STACK_USER, &b.id, w, NULL);
+	tap_ok(t,
+		stacktab_frames(tab, &a.id, &s) && s.len == 3 && s.frames[1] == 0x2000 &&
+			s.frames[2] == 0x3000 && s.exact[0] == 1,
+		"frames that are kept are those that were written");
+	tap_ok(t, !stacktab_frames(tab, &b.id, &s) && s.len == 3,
+		"without room they are not, but their number is");
+	tap_ok(t, !stacktab_frames(tab, &none, &s) && !s.len, "an unknown stack has none");
+	capwrite_close(w);
+	stacktab_free(tab);
+}
+
 int main(void)
 {
 	static const uint64_t one[] = { 0x1000, 0x2000, 0x3000 }, two[] = { 0x1000, 0x2000, 0x3001 };
@@ -149,5 +179,6 @@ int main(void)
 		"the same failure of the other half is another stack");
 	capread_free(c);
 	test_exact(&t);
+	test_kept(&t);
 	return tap_done(&t);
 }

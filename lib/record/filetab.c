@@ -179,14 +179,15 @@ bool filetab_place(const struct filetab *t, uint32_t file, struct procmap *ret)
 	return true;
 }
 
-const struct cap_file *filetab_file(const struct filetab *t, uint32_t file)
-{
-	return &t->files[file].cap;
-}
-
-int filetab_open(const struct filetab *t, uint32_t file)
+void filetab_way(const struct filetab *t, uint32_t file, struct filetab_way *ret)
 {
 	const struct file *f = &t->files[file];
+
+	*ret = (struct filetab_way){ f->cap, f->pid, f->start, f->end };
+}
+
+int filetab_open(const struct filetab_way *f)
+{
 	const struct procmap m = { .start = f->start,
 		.end = f->end,
 		.dev_major = f->cap.dev_major,

@@ -33,14 +33,20 @@ void filetab_tell(struct filetab *t, uint32_t file, const struct cap_build_id *i
 /* The capture's id of FILE, which is written to W at its first use. CAP_NONE stays CAP_NONE. */
 uint32_t filetab_emit(struct filetab *t, uint32_t file, struct capwrite *w);
 
-/* What is known of FILE, which filetab_get() returned. */
-const struct cap_file *filetab_file(const struct filetab *t, uint32_t file);
+/* How to come to a file again; the path of `cap` stays until filetab_free(). */
+struct filetab_way {
+	struct cap_file cap;
+	uint32_t pid; /* which mapped it last, here: */
+	uint64_t start, end;
+};
+
+void filetab_way(const struct filetab *t, uint32_t file, struct filetab_way *ret);
 
 /*
- * FILE opened again for reading, by the process that mapped it last while it lives, else by path: the
- * caller's, or -errno; -ESTALE when it has changed, or is another one.
+ * The file opened again for reading, by the process that mapped it last while it lives, else by path: the
+ * caller's, or -errno; -ESTALE when it has changed, or is another one. For any thread.
  */
-int filetab_open(const struct filetab *t, uint32_t file);
+int filetab_open(const struct filetab_way *way);
 
 /* Files whose build ID could not be read, of those that were looked at. */
 uint64_t filetab_unread(const struct filetab *t);

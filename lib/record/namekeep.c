@@ -1,49 +1,68 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "namekeep.h"
 #include "debugfile.h"
+#include "idmap.h"
 #include "now.h"
 #include "symchild.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define FILES_MAX 64 /* open at the same time, each with its debug files */
-#define SECONDS_MAX 60 /* of one file: the end of all comes first */
+#define SECONDS 60 /* of one file, and of what is done while the recording goes on */
 #define MEMORY_BYTES (UINT64_C(512) << 20) /* of one process */
 #define DEBUG_BYTES (UINT64_C(256) << 20) /* of it, for debug information */
+#define NICENESS 10
+#define SHARE 20 /* looking up in the background takes a twentieth of the time at most */
+#define NS UINT64_C(1000000000)
 
 /* A place and the virtual address that the file's tables have for it. */
 struct spot {
 	uint64_t vaddr, offset;
 };
 
-/* The places of one file. */
-struct group {
-	const struct namewant_place *places;
-	size_t n;
-};
-
-/* One file while its names are looked up. */
+/* The places of one file, and what became of them. */
 struct look {
-	const struct group *group;
-	struct elffile *elf;
+	struct filetab_way way;
+	const struct namewant_place *places;
+	size_t n_places;
+	struct elffile *elf; /* these two while its symbols are read */
 	struct debugfile debug;
 	struct spot *spots; /* ascending by vaddr, distinct */
 	uint64_t *vaddrs; /* theirs */
 	size_t n;
+	int error; /* why there is no answer */
+	uint8_t *bytes; /* the answer */
+	struct symanswer answer;
 };
 
-struct keep {
+/* What the thread does; from its begin to its end nobody else touches it, but for end_ns. */
+struct batch {
+	struct namewant_place *places;
+	struct look *looks;
+	size_t n;
+	bool nice;
+	_Atomic uint64_t end_ns;
+	atomic_bool done;
+};
+
+struct namekeep {
+	struct namewant *want;
 	struct filetab *files;
 	struct capwrite *out;
-	struct namewant_stats *stats;
-	uint64_t end_ns;
-	struct look looks[FILES_MAX];
-	struct symchild_job jobs[FILES_MAX];
-	size_t n; /* of both */
-	struct cap_name_frame frames[SYMANSWER_FRAMES_MAX];
+	struct idmap named; /* files that gave names */
+	struct namewant_stats stats;
+	struct batch batch;
+	pthread_t thread;
+	bool running, joinable; /* the batch is not written yet; there is a thread */
+	uint64_t began_ns, due_ns;
 };
+
+/* --- in the thread --- */
 
 static int by_vaddr(const void *a, const void *b)
 {
@@ -55,16 +74,15 @@ static int by_vaddr(const void *a, const void *b)
 /* Places that no segment holds are left out; two segments may hold one part of the file. */
 static int find_spots(struct look *l)
 {
-	const struct group *g = l->group;
 	size_t n = 0;
 
-	l->spots = calloc(g->n, sizeof(*l->spots));
-	l->vaddrs = calloc(g->n, sizeof(*l->vaddrs));
+	l->spots = calloc(l->n_places, sizeof(*l->spots));
+	l->vaddrs = calloc(l->n_places, sizeof(*l->vaddrs));
 	if (!l->spots || !l->vaddrs)
 		return -ENOMEM;
-	for (size_t i = 0; i < g->n; i++) {
-		l->spots[n].offset = g->places[i].offset;
-		n += elffile_vaddr(l->elf, g->places[i].offset, &l->spots[n].vaddr);
+	for (size_t i = 0; i < l->n_places; i++) {
+		l->spots[n].offset = l->places[i].offset;
+		n += elffile_vaddr(l->elf, l->places[i].offset, &l->spots[n].vaddr);
 	}
 	if (n)
 		qsort(l->spots, n, sizeof(*l->spots), by_vaddr);
@@ -81,15 +99,12 @@ static bool same_id(const struct cap_build_id *a, const struct cap_build_id *b)
 	return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
 }
 
-/* 0 with what is open in L; whatever comes of it, release L with close_look(). */
-static int open_look(struct look *l, const struct keep *k, const struct group *g)
+/* 0 with the file open. */
+static int open_look(struct look *l)
 {
 	const struct debugfile_opts local = { .symfs = -1 };
-	const struct cap_file *file = filetab_file(k->files, g->places->file);
-	int fd, rc;
+	int fd = filetab_open(&l->way), rc;
 
-	l->group = g;
-	fd = filetab_open(k->files, g->places->file);
 	if (fd < 0)
 		return fd;
 	rc = elffile_fd(fd, &l->elf, NULL);
@@ -97,19 +112,143 @@ static int open_look(struct look *l, const struct keep *k, const struct group *g
 		close(fd);
 		return rc;
 	}
-	if (!same_id(&l->elf->build_id, &file->build_id))
+	if (!same_id(&l->elf->build_id, &l->way.cap.build_id))
 		return -ESTALE;
 	rc = find_spots(l);
-	return rc ? rc : debugfile_find(&local, l->elf, file->path, &l->debug, NULL);
+	return rc ? rc : debugfile_find(&local, l->elf, l->way.cap.path, &l->debug, NULL);
 }
 
 static void close_look(struct look *l)
 {
 	debugfile_close(&l->debug);
 	elffile_close(l->elf);
-	free(l->spots);
-	free(l->vaddrs);
-	*l = (struct look){ 0 };
+	l->debug = (struct debugfile){ 0 };
+	l->elf = NULL;
+}
+
+static void take_answer(void *ctx, struct symchild_job *j)
+{
+	struct look *l = j->ctx;
+
+	(void)ctx;
+	l->error = j->error;
+	l->bytes = j->bytes;
+	l->answer = j->answer;
+}
+
+static struct symchild_job job_of(struct look *l)
+{
+	return (struct symchild_job){ .ctx = l,
+		.in = { .elf = l->elf,
+			.debug = l->debug.debug,
+			.alt = l->debug.alt,
+			.dwp = l->debug.dwp,
+			.vaddrs = l->vaddrs,
+			.n_vaddrs = l->n,
+			.inlines = true,
+			.lines = true,
+			.demangle = true,
+			.max_bytes = DEBUG_BYTES } };
+}
+
+/* N files, as many as may be open. */
+static void run_some(struct batch *b, struct look *looks, size_t n)
+{
+	const struct symchild_opts o = {
+		.memory_bytes = MEMORY_BYTES, .seconds = SECONDS, .end_ns = &b->end_ns
+	};
+	struct symchild_job jobs[FILES_MAX];
+	size_t n_jobs = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		looks[i].error = now_ns() < b->end_ns ? open_look(&looks[i]) : -ETIME;
+		if (looks[i].error)
+			close_look(&looks[i]);
+		else
+			jobs[n_jobs++] = job_of(&looks[i]);
+	}
+	symchild_run(&o, jobs, n_jobs, take_answer, NULL, NULL);
+	for (size_t i = 0; i < n; i++)
+		close_look(&looks[i]);
+}
+
+static void *run(void *ctx)
+{
+	struct batch *b = ctx;
+
+	/* of this thread, and of the processes that it starts */
+	setpriority(PRIO_PROCESS, 0, b->nice ? NICENESS : 0);
+	for (size_t i = 0; i < b->n; i += FILES_MAX)
+		run_some(b, b->looks + i, MIN(b->n - i, (size_t)FILES_MAX));
+	b->done = true;
+	return NULL;
+}
+
+/* --- around it --- */
+
+static int by_size(const void *a, const void *b)
+{
+	const struct look *x = a, *y = b;
+
+	return x->n_places != y->n_places ? CMP(y->n_places, x->n_places)
+					  : CMP(x->places->file, y->places->file);
+}
+
+static size_t count_files(const struct namewant_place *p, size_t n)
+{
+	size_t files = 0;
+
+	for (size_t i = 0; i < n; i++)
+		files += !i || p[i].file != p[i - 1].file;
+	return files;
+}
+
+/* The places by file; those with the most first, for the time may not be enough for all. */
+static void group(struct namekeep *k, const struct namewant_place *p, size_t n)
+{
+	struct batch *b = &k->batch;
+	size_t len;
+
+	for (size_t i = 0; i < n; i += len) {
+		struct look *l = &b->looks[b->n];
+
+		for (len = 1; i + len < n && p[i + len].file == p[i].file; len++)
+			;
+		/* the vdso is in the capture */
+		if (strcmp(filetab_path(k->files, p[i].file), "[vdso]") == 0)
+			continue;
+		*l = (struct look){ .places = &p[i], .n_places = len, .error = -ETIME };
+		filetab_way(k->files, p[i].file, &l->way);
+		b->n++;
+	}
+	if (b->n)
+		qsort(b->looks, b->n, sizeof(*b->looks), by_size);
+}
+
+static void begin(struct namekeep *k, bool nice, uint64_t ns)
+{
+	struct batch *b = &k->batch;
+	size_t n;
+
+	if (k->running || !namewant_waiting(k->want))
+		return;
+	b->places = namewant_take(k->want, &n);
+	b->looks = b->places ? calloc(count_files(b->places, n), sizeof(*b->looks)) : NULL;
+	if (!b->looks) {
+		free(b->places);
+		k->stats.late += n;
+		return;
+	}
+	b->n = 0;
+	group(k, b->places, n);
+	b->nice = nice;
+	k->began_ns = now_ns();
+	b->end_ns = k->began_ns + ns;
+	k->running = true;
+	b->done = false;
+	k->joinable = pthread_create(&k->thread, NULL, run, b) == 0;
+	if (!k->joinable)
+		b->done = true;
 }
 
 static const char *text(const struct symanswer *a, uint32_t string)
@@ -119,136 +258,127 @@ static const char *text(const struct symanswer *a, uint32_t string)
 	return s ? s : "";
 }
 
-/* Is it worth a record? One without a name is, for the reason; it counts as unresolved. */
-static void write_name(struct keep *k, const struct symanswer *a, const struct symanswer_addr *x,
+/* One without a name is written too, for the reason. */
+static void write_name(struct namekeep *k, const struct symanswer *a, const struct symanswer_addr *x,
 	uint32_t file, uint64_t offset)
 {
-	struct cap_name n = { .file = file,
-		.offset = offset,
-		.symbol_offset = x->start ? x->vaddr - x->start : 0,
-		.source = x->source,
-		.reason = x->reason,
-		.n = MIN(x->n_frames, (uint32_t)SYMANSWER_FRAMES_MAX),
-		.frames = k->frames };
+	struct cap_name_frame frames[SYMANSWER_FRAMES_MAX];
 
-	for (uint32_t i = 0; i < n.n; i++) {
+	for (uint32_t i = 0; i < x->n_frames; i++) {
 		const struct symanswer_frame *f = &a->frames[x->first + i];
 
-		k->frames[i] = (struct cap_name_frame){ text(a, f->name), text(a, f->linkage),
-			text(a, f->file), f->line, f->column };
+		frames[i] = (struct cap_name_frame){ text(a, f->name), text(a, f->linkage), text(a, f->file),
+			f->line, f->column };
 	}
-	capwrite_name(k->out, &n);
+	capwrite_name(k->out, &(struct cap_name){ .file = file,
+				      .offset = offset,
+				      .symbol_offset = x->start ? x->vaddr - x->start : 0,
+				      .source = x->source,
+				      .reason = x->reason,
+				      .n = x->n_frames,
+				      .frames = frames });
 }
 
-static void write_look(struct keep *k, const struct look *l, const struct symchild_job *j)
+static void write_look(struct namekeep *k, const struct look *l)
 {
-	uint32_t file = filetab_emit(k->files, l->group->places->file, k->out);
+	uint32_t file = filetab_emit(k->files, l->places->file, k->out);
 	uint64_t stored = 0;
+	bool added = false;
 
-	for (size_t i = 0; j->bytes && i < l->n; i++) {
-		const struct symanswer_addr *x = symanswer_find(&j->answer, l->vaddrs[i]);
+	for (size_t i = 0; l->bytes && i < l->n; i++) {
+		const struct symanswer_addr *x = symanswer_find(&l->answer, l->vaddrs[i]);
 
 		if (!x)
 			continue;
-		write_name(k, &j->answer, x, file, l->spots[i].offset);
+		write_name(k, &l->answer, x, file, l->spots[i].offset);
 		stored += x->source != SYM_NONE;
 	}
-	k->stats->stored += stored;
-	k->stats->files += stored != 0;
-	if (j->bytes || (j->error != -ETIME && j->error != -ETIMEDOUT))
-		k->stats->unresolved += l->group->n - stored;
+	if (stored)
+		idmap_put(&k->named, 0, file, 0, &added);
+	k->stats.files += added;
+	k->stats.stored += stored;
+	if (l->bytes || (l->error != -ETIME && l->error != -ETIMEDOUT))
+		k->stats.unresolved += l->n_places - stored;
 	else
-		k->stats->late += l->group->n;
+		k->stats.late += l->n_places;
 }
 
-/* What is open is looked up, written and closed. */
-static void run(struct keep *k)
+/* Wait for the thread and write what it found. */
+static void end(struct namekeep *k)
 {
-	const struct symchild_opts o = {
-		.memory_bytes = MEMORY_BYTES, .seconds = SECONDS_MAX, .end_ns = k->end_ns
-	};
+	struct batch *b = &k->batch;
+	uint64_t now;
 
-	for (size_t i = 0; i < k->n; i++) {
-		struct look *l = &k->looks[i];
+	if (!k->running)
+		return;
+	if (k->joinable)
+		pthread_join(k->thread, NULL);
+	k->running = false;
+	for (size_t i = 0; i < b->n; i++) {
+		struct look *l = &b->looks[i];
 
-		k->jobs[i] = (struct symchild_job){ .in = { .elf = l->elf,
-							    .debug = l->debug.debug,
-							    .alt = l->debug.alt,
-							    .dwp = l->debug.dwp,
-							    .vaddrs = l->vaddrs,
-							    .n_vaddrs = l->n,
-							    .inlines = true,
-							    .lines = true,
-							    .demangle = true,
-							    .max_bytes = DEBUG_BYTES } };
+		write_look(k, l);
+		free(l->spots);
+		free(l->vaddrs);
+		free(l->bytes);
 	}
-	symchild_run(&o, k->jobs, k->n, NULL, NULL, NULL);
-	for (size_t i = 0; i < k->n; i++) {
-		write_look(k, &k->looks[i], &k->jobs[i]);
-		free(k->jobs[i].bytes);
-		close_look(&k->looks[i]);
-	}
-	k->n = 0;
+	free(b->looks);
+	free(b->places);
+	now = now_ns();
+	k->due_ns = now + (now - k->began_ns) * SHARE;
 }
 
-static void keep_all(struct keep *k, const struct group *groups, size_t n)
+int namekeep_new(
+	struct namewant *w, struct filetab *files, struct capwrite *out, struct namekeep **ret, struct err *e)
 {
-	for (size_t i = 0; i < n; i++) {
-		struct look *l = &k->looks[k->n];
+	struct namekeep *k = calloc(1, sizeof(*k));
 
-		if (now_ns() >= k->end_ns) {
-			k->stats->late += groups[i].n;
-		} else if (open_look(l, k, &groups[i]) != 0) {
-			k->stats->unresolved += groups[i].n;
-			close_look(l);
-		} else if (++k->n == ARRAY_LEN(k->looks)) {
-			run(k);
-		}
-	}
-	if (k->n)
-		run(k);
+	if (!k)
+		return err_nomem(e, "names");
+	k->want = w;
+	k->files = files;
+	k->out = out;
+	*ret = k;
+	return 0;
 }
 
-static int by_size(const void *a, const void *b)
+void namekeep_free(struct namekeep *k)
 {
-	const struct group *x = a, *y = b;
-
-	return x->n != y->n ? CMP(y->n, x->n) : CMP(x->places->file, y->places->file);
+	if (!k)
+		return;
+	k->batch.end_ns = 0;
+	end(k);
+	idmap_free(&k->named);
+	free(k);
 }
 
-/* The places by file, the largest group first; without those that need no name. NULL without memory. */
-static struct group *make_groups(
-	const struct filetab *files, const struct namewant_place *p, size_t n, size_t *ret)
+void namekeep_service(struct namekeep *k)
 {
-	struct group *groups = calloc(n + 1, sizeof(*groups));
-	size_t n_groups = 0, len;
-
-	for (size_t i = 0; groups && i < n; i += len) {
-		for (len = 1; i + len < n && p[i + len].file == p[i].file; len++)
-			;
-		/* the vdso is in the capture */
-		if (strcmp(filetab_path(files, p[i].file), "[vdso]") != 0)
-			groups[n_groups++] = (struct group){ &p[i], len };
-	}
-	if (n_groups)
-		qsort(groups, n_groups, sizeof(*groups), by_size);
-	*ret = n_groups;
-	return groups;
+	if (k->running && k->batch.done)
+		end(k);
+	if (now_ns() >= k->due_ns)
+		begin(k, true, SECONDS * NS);
 }
 
-void namekeep_write(struct namewant *w, struct filetab *files, unsigned int seconds, struct capwrite *out,
-	struct namewant_stats *ret)
+void namekeep_hurry(struct namekeep *k)
 {
-	struct keep k = {
-		.files = files, .out = out, .stats = ret, .end_ns = now_ns() + seconds * UINT64_C(1000000000)
-	};
-	size_t n, n_groups;
-	const struct namewant_place *places = namewant_places(w, &n);
-	_cleanup_free_ struct group *groups = make_groups(files, places, n, &n_groups);
+	if (k->running && k->batch.done)
+		end(k);
+	begin(k, false, SECONDS * NS);
+}
 
-	*ret = (struct namewant_stats){ .late = namewant_missed(w) };
-	if (groups)
-		keep_all(&k, groups, n_groups);
-	else
-		ret->late += n;
+void namekeep_finish(struct namekeep *k, uint64_t ns)
+{
+	uint64_t end_ns = now_ns() + ns;
+
+	k->batch.end_ns = MIN(k->batch.end_ns, end_ns);
+	end(k);
+	begin(k, false, end_ns - MIN(end_ns, now_ns()));
+	end(k);
+}
+
+void namekeep_stats(const struct namekeep *k, struct namewant_stats *ret)
+{
+	*ret = k->stats;
+	ret->late += namewant_missed(k->want);
 }

@@ -5,7 +5,8 @@
  *
  * Files are opened as the processes that mapped them reach them, and are used
  * when they are proven to be those that were mapped. Reading their symbols is
- * left to processes that can do nothing else (symchild.h); no server is asked.
+ * left to processes that can do nothing else (symchild.h); no server is asked. A thread
+ * waits for them, so that most of it is done while the recording goes on.
  */
 #ifndef STACKTOOLS_NAMEKEEP_H
 #define STACKTOOLS_NAMEKEEP_H
@@ -14,14 +15,28 @@
 #include "filetab.h"
 #include "namewant.h"
 
-#define NAMEKEEP_SECONDS 2
+struct namekeep;
+
+/* For the places of W, whose files are in FILES; names go to OUT. All stay the caller's. */
+int namekeep_new(struct namewant *w, struct filetab *files, struct capwrite *out, struct namekeep **ret,
+	struct err *e);
+void namekeep_free(struct namekeep *k); /* NULL is fine; ends what is under way */
 
 /*
- * The names of W's places, those of the files with the most places first, into OUT, as far as
- * they are there in SECONDS. Whatever does not get its name is counted in RET: nothing of it
- * is an error.
+ * While the recording goes on, from time to time: write the names that are there, and begin with the
+ * places that came since; at low priority and for a twentieth of the time.
  */
-void namekeep_write(struct namewant *w, struct filetab *files, unsigned int seconds, struct capwrite *out,
-	struct namewant_stats *ret);
+void namekeep_service(struct namekeep *k);
+
+/* The recording is about to stop: begin with the rest now. */
+void namekeep_hurry(struct namekeep *k);
+
+/*
+ * Write all names that are there within NS. Whatever does not get its name is counted: nothing
+ * of it is an error.
+ */
+void namekeep_finish(struct namekeep *k, uint64_t ns);
+
+void namekeep_stats(const struct namekeep *k, struct namewant_stats *ret);
 
 #endif

@@ -7,7 +7,7 @@
 struct namewant {
 	struct idmap seen; /* (process and epoch, stack) */
 	struct idmap known; /* (file, offset) */
-	struct namewant_place *places;
+	struct namewant_place *places; /* that were not taken */
 	size_t n, cap;
 	uint64_t missed;
 };
@@ -47,7 +47,7 @@ static void put(struct namewant *w, const struct mapping *m, uint64_t addr)
 
 	if (idmap_find(&w->known, m->file, offset))
 		return;
-	if (w->n >= NAMEWANT_PLACES_MAX ||
+	if (w->known.used >= NAMEWANT_PLACES_MAX ||
 		base_grow(&w->places, &w->cap, w->n + 1, sizeof(*w->places)) != 0 ||
 		idmap_put(&w->known, m->file, offset, 0, &added) == UINT32_MAX) {
 		w->missed++;
@@ -86,12 +86,22 @@ static int by_place(const void *a, const void *b)
 	return x->file != y->file ? CMP(x->file, y->file) : CMP(x->offset, y->offset);
 }
 
-const struct namewant_place *namewant_places(struct namewant *w, size_t *n)
+size_t namewant_waiting(const struct namewant *w)
 {
-	if (w->n)
-		qsort(w->places, w->n, sizeof(*w->places), by_place);
+	return w->n;
+}
+
+struct namewant_place *namewant_take(struct namewant *w, size_t *n)
+{
+	struct namewant_place *places = w->places;
+
 	*n = w->n;
-	return w->places;
+	if (!places)
+		return calloc(1, sizeof(*places));
+	qsort(places, w->n, sizeof(*places), by_place);
+	w->places = NULL;
+	w->n = w->cap = 0;
+	return places;
 }
 
 uint64_t namewant_missed(const struct namewant *w)

@@ -49,8 +49,11 @@ void namewant_add(struct namewant *w, const struct mapset *maps, const struct ca
 /* N frames that are not at hand any more. */
 void namewant_miss(struct namewant *w, uint64_t n);
 
-/* All places, sorted by file and offset; W's, until the next add. */
-const struct namewant_place *namewant_places(struct namewant *w, size_t *n);
+/* How many places were added since namewant_take(). */
+size_t namewant_waiting(const struct namewant *w);
+
+/* Those, sorted by file and offset: *N of them in fresh memory; NULL without memory. */
+struct namewant_place *namewant_take(struct namewant *w, size_t *n);
 uint64_t namewant_missed(const struct namewant *w);
 
 #endif

@@ -440,10 +440,21 @@ static uint32_t changes_until(const struct image *im, uint64_t time_ns)
 	return n;
 }
 
-uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns)
+const struct image *proctab_image(struct proctab *t, const struct offcpu_key *key)
 {
 	const struct thread *th = threadtab_get(&t->threads, key);
-	const struct image *im = th && th->image != UINT32_MAX ? &t->images.images[th->image] : NULL;
+
+	return th && th->image != UINT32_MAX ? &t->images.images[th->image] : NULL;
+}
+
+bool proctab_tracks(const struct proctab *t, uint32_t pid)
+{
+	return imagetab_newest(&t->images, pid) != NULL;
+}
+
+uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns)
+{
+	const struct image *im = proctab_image(t, key);
 	uint32_t first;
 
 	if (!im || !im->n_changes)
@@ -455,9 +466,9 @@ uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t
 
 const struct mapset *proctab_maps(struct proctab *t, const struct offcpu_key *key)
 {
-	const struct thread *th = threadtab_get(&t->threads, key);
+	const struct image *im = proctab_image(t, key);
 
-	return th && th->image != UINT32_MAX ? t->images.images[th->image].maps : NULL;
+	return im ? im->maps : NULL;
 }
 
 struct filetab *proctab_files(struct proctab *t)

@@ -14,6 +14,7 @@
 #include "offcpu_abi.h"
 #include "procevents.h"
 
+struct image; /* imagetab.h */
 struct filetab;
 struct mapset;
 struct pastmap; /* pastmap.h */
@@ -61,6 +62,12 @@ void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w);
  */
 uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns);
 
+/* The image that KEY's process was, after proctab_emit() of the same key; NULL. Until the next call that
+ * changes T. */
+const struct image *proctab_image(struct proctab *t, const struct offcpu_key *key);
+
+/* Is process PID one of those whose life is followed? */
+bool proctab_tracks(const struct proctab *t, uint32_t pid);
 /* The mappings of KEY's process, after proctab_emit() of it; NULL = none known. T's, until it changes. */
 const struct mapset *proctab_maps(struct proctab *t, const struct offcpu_key *key);
 

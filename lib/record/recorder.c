@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "recorder.h"
 #include "caphost.h"
+#include "jitkeep.h"
 #include "ksymload.h"
 #include "namekeep.h"
 #include "now.h"
@@ -17,6 +18,7 @@
 #define SCAN_NS 1000000 /* of processes that were there before, between other things */
 #define LAST_TABLES_MS 50 /* how long a recording waits, at its end, for the tables of its last waits */
 #define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks that other processes may have too */
+#define NAMES_NS UINT64_C(2000000000) /* how long a recording waits, at its end, for names */
 #define LOOK_SHARE 10 /* looking again at waits in progress takes a tenth of the time at most */
 
 /* A sample waits for the process events of its time before it is written. */
@@ -43,7 +45,8 @@ struct recorder {
 	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
 	bool all;
 	struct namewant *names; /* NULL = none are stored */
-	struct namewant_stats named;
+	struct jitkeep *jit; /* the same of JIT code */
+	struct namekeep *namer; /* of them */
 	struct capends user;
 	struct offcpu_sink sink;
 };
@@ -106,6 +109,7 @@ static void take_event(void *ctx, const struct procevent *ev)
 	struct recorder *r = ctx;
 
 	proctab_event(r->p.procs, ev);
+	jitkeep_event(r->jit, r->p.procs, ev);
 	if (r->p.unwinder)
 		unwinder_event(r->p.unwinder, ev);
 }
@@ -154,9 +158,13 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struc
 		.sample = take_sample };
 	/* before the rest: what comes last makes the file */
 	rc = snapset_new(opts->bpf.depth ? opts->bpf.depth : 127, &r->snaps, e);
-	if (!rc && !opts->no_symbols && !opts->bpf.no_user_stacks)
+	if (!rc && !opts->no_symbols && !opts->bpf.no_user_stacks) {
 		rc = namewant_new(&r->names, e);
+		rc = rc ? rc : jitkeep_new(&r->jit, e);
+	}
 	rc = rc ? rc : recparts_open(&r->p, opts, e);
+	if (!rc && r->names)
+		rc = namekeep_new(r->names, proctab_files(r->p.procs), r->p.out, &r->namer, e);
 	if (rc) {
 		recorder_close(r);
 		return rc;
@@ -177,8 +185,10 @@ void recorder_close(struct recorder *r)
 {
 	if (!r)
 		return;
+	namekeep_free(r->namer);
 	recparts_close(&r->p);
 	snapset_free(r->snaps);
+	jitkeep_free(r->jit);
 	namewant_free(r->names);
 	ksymload_close(&r->loading);
 	kallsyms_free(r->ks);
@@ -317,6 +327,7 @@ static bool write_row(struct recorder *r, struct row *row)
 		return false;
 	s.proc = proctab_emit(r->p.procs, k, v->first_ns, r->p.out);
 	s.flags |= proctab_epoch(r->p.procs, k, v->first_ns, v->last_ns) * CAP_SAMPLE_EPOCH;
+	jitkeep_see(r->jit, r->p.procs, r->p.stacks, k, s.proc, v->first_ns);
 	s.kstack = stacktab_emit(r->p.stacks, CAP_STACK_KERNEL, &k->kernel, r->p.out, NULL);
 	s.ustack = stacktab_emit(r->p.stacks, CAP_STACK_USER, &k->user, r->p.out, &end);
 	capends_add(&r->user, end.verdict, end.reason, v->count);
@@ -409,7 +420,11 @@ static int end_flush(struct recorder *r, struct err *e)
 	tell_quiet(r);
 	while (r->next_flush_ns <= recorder_now_ns())
 		r->next_flush_ns += FLUSH_NS;
-	return flush(r, false, e);
+	rc = flush(r, false, e);
+	/* what looks names up would be recorded with every process */
+	if (r->namer && !r->all)
+		namekeep_service(r->namer);
+	return rc;
 }
 
 int recorder_service(struct recorder *r, struct err *e)
@@ -421,6 +436,7 @@ int recorder_service(struct recorder *r, struct err *e)
 	epoll_wait(r->p.epoll_fd, ready, ARRAY_LEN(ready), 0);
 	offcpu_drain(r->p.bpf, &r->sink);
 	drain_events(r, true);
+	jitkeep_look(r->jit, recorder_now_ns());
 	rc = r->p.unwinder ? keep_up(r, e) : 0;
 	if (rc)
 		return rc;
@@ -441,7 +457,8 @@ static void keep_names(struct recorder *r)
 {
 	struct recorder_stats st;
 
-	namekeep_write(r->names, proctab_files(r->p.procs), NAMEKEEP_SECONDS, r->p.out, &r->named);
+	jitkeep_write(r->jit, r->p.out);
+	namekeep_finish(r->namer, NAMES_NS);
 	recorder_stats(r, &st);
 	recstats_write(&st, r->p.out);
 }
@@ -453,10 +470,11 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 
 	if (rc)
 		return rc;
+	/* it mostly waits for RCU */
+	if (r->namer && !r->all)
+		namekeep_hurry(r->namer);
 	rc = offcpu_freeze(r->p.bpf, &r->sink, &stop_ns, e);
-
 	r->stop_ns = rc ? 0 : stop_ns;
-
 	if (!rc)
 		rc = flush(r, true, e);
 	if (!rc && r->names)
@@ -480,8 +498,10 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 		unwinder_stats(r->p.unwinder, &ret->unwind);
 	if (r->snaps)
 		snapset_stats(r->snaps, &ret->snaps);
+	jitkeep_stats(r->jit, &ret->jit);
 	ret->by_name = r->names != NULL;
-	ret->names = r->named;
+	if (r->namer)
+		namekeep_stats(r->namer, &ret->names);
 	ret->user = r->user;
 	ret->waits = ret->bpf.recorded;
 	ret->waits_ns = ret->bpf.recorded_ns;

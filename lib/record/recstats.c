@@ -104,6 +104,25 @@ static void write_tables(const struct recorder_stats *st, struct capwrite *w)
 	write_all(w, all, ARRAY_LEN(all));
 }
 
+/* Where frames were in memory that no file names code of. */
+static void write_jit(const struct jitkeep_stats *st, struct capwrite *w)
+{
+	const struct cap_counter all[] = {
+		{ "jit.processes", st->processes },
+		{ "jit.unseen", st->unseen },
+		{ "jit.maps_read", st->maps_read },
+		{ "jit.entries_kept", st->entries_kept },
+		{ "jit.bad_lines", st->bad_lines },
+		{ "jit.refused", st->refused },
+		{ "jit.stale", st->stale },
+		{ "jit.failed", st->failed },
+		{ "jit.cut", st->cut },
+	};
+
+	if (st->processes)
+		write_all(w, all, ARRAY_LEN(all));
+}
+
 /* Names that are stored for readers without the files; 0 before the end. */
 static void write_names(const struct recorder_stats *st, struct capwrite *w)
 {
@@ -121,6 +140,7 @@ void recstats_write(const struct recorder_stats *st, struct capwrite *w)
 {
 	write_waits(st, w);
 	write_user(st, w);
+	write_jit(&st->jit, w);
 	if (st->by_name)
 		write_names(st, w);
 	if (st->by_table)

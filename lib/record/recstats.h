@@ -8,6 +8,7 @@
 
 #include "capends.h"
 #include "capwrite.h"
+#include "jitkeep.h"
 #include "namewant.h"
 #include "offcpu_abi.h"
 #include "proctab.h"
@@ -26,6 +27,7 @@ struct recorder_stats {
 	bool by_table; /* user stacks are walked by unwind tables */
 	struct unwinder_stats unwind;
 	struct snapset_stats snaps;
+	struct jitkeep_stats jit;
 	bool by_name; /* names of user frames are stored, at the end */
 	struct namewant_stats names;
 	struct capends user; /* how the user stacks of the waits ended */

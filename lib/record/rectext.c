@@ -90,6 +90,21 @@ static void put_user(struct buf *b, const struct recorder_stats *st)
 	buftext_str(b, "\n");
 }
 
+/* Names that a reader without the files will miss for another reason than that there are none. */
+static void put_names(struct buf *b, const struct recorder_stats *st, bool verbose)
+{
+	if (!st->by_name)
+		return;
+	if (verbose) {
+		put_count(b, "  names: ", st->names.stored, " stored, of ");
+		put_count(b, "", st->names.files, " files; ");
+		put_count(b, "", st->names.unresolved, " places in files have none\n");
+	}
+	if (verbose || st->names.late)
+		put_count(b, "  ", st->names.late,
+			" places in files have no name stored: no time was left to look them up\n");
+}
+
 static void put_tables(struct buf *b, const struct recorder_stats *st, bool verbose)
 {
 	const struct tableset_stats *t = &st->unwind.tables;
@@ -179,6 +194,7 @@ void rectext_summary(struct buf *b, const struct recorder_stats *st, const struc
 	put_filtered(b, &st->bpf);
 	put_user(b, st);
 	put_tables(b, st, told->verbose);
+	put_names(b, st, told->verbose);
 	put_short(b, st, told->verbose);
 	put_degraded(b, st->degraded);
 	put_lost(b, st, told->verbose);

@@ -274,6 +274,21 @@ uint32_t stacktab_emit(struct stacktab *t, unsigned int kind, const struct offcp
 	return s->cap_id;
 }
 
+bool stacktab_user(const struct stacktab *t, const struct offcpu_stack_id *id, struct cap_stack *ret)
+{
+	const struct idmap_slot *at = idmap_find(&t->by_id[1], id->hi, id->lo);
+	const struct stack *s = at ? &t->stacks[at->value] : NULL;
+
+	if (!s || s->cap_id != CAP_NONE || !s->frames)
+		return false;
+	*ret = (struct cap_stack){ .kind = s->kind,
+		.len = MIN(s->len, t->depth),
+		.frames = s->frames,
+		.n_exact = s->n_exact,
+		.exact = exact_of(s) };
+	return true;
+}
+
 bool stacktab_wants_symbols(struct stacktab *t)
 {
 	bool wants = t->wants_symbols;

@@ -60,6 +60,12 @@ bool stacktab_frames(const struct stacktab *t, const struct offcpu_stack_id *id,
 uint32_t stacktab_emit(struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id,
 	struct capwrite *w, struct stacktab_end *end);
 
+/*
+ * The frames of the user stack ID, as stacktab_emit() will write them; valid
+ * until then. False when it has none, or was written already.
+ */
+bool stacktab_user(const struct stacktab *t, const struct offcpu_stack_id *id, struct cap_stack *ret);
+
 /* True when a kernel address had no symbol since the last call: the table may be out of date. */
 bool stacktab_wants_symbols(struct stacktab *t);
 

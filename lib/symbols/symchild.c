@@ -378,11 +378,9 @@ static int start_all(struct run *r, struct err *e)
 
 static int wait_ms(const struct run *r)
 {
-	uint64_t now = now_ns();
+	uint64_t now = now_ns(), end_ns = r->o.end_ns ? *r->o.end_ns : UINT64_MAX;
 
-	if (!r->o.end_ns)
-		return TICK_MS;
-	return now >= r->o.end_ns ? 0 : (int)MIN((uint64_t)TICK_MS, (r->o.end_ns - now) / 1000000 + 1);
+	return now >= end_ns ? 0 : (int)MIN((uint64_t)TICK_MS, (end_ns - now) / 1000000 + 1);
 }
 
 static void wait_a_while(const struct run *r, struct pollfd *fds)
@@ -402,7 +400,7 @@ static int end_in_time(struct run *r, struct err *e)
 {
 	static const char why[] = "the time for all symbols was over";
 
-	if (!r->o.end_ns || now_ns() < r->o.end_ns)
+	if (!r->o.end_ns || now_ns() < *r->o.end_ns)
 		return 0;
 	for (size_t i = 0; i < r->n_slots; i++)
 		if (r->slots[i].pid)

@@ -18,8 +18,11 @@ struct symchild_opts {
 	unsigned int jobs; /* at the same time; 0 = as many as CPUs are online */
 	uint64_t memory_bytes; /* of each; 0 = 2 GiB */
 	unsigned int seconds; /* wall time of each; 0 = 60 */
-	uint64_t
-		end_ns; /* CLOCK_MONOTONIC, of all: what is not done by then fails; 0 = as long as it takes */
+	/*
+	 * CLOCK_MONOTONIC, of all: what is not done by then fails; NULL = as long as it takes. Another
+	 * thread may change it: that is seen within a fifth of a second.
+	 */
+	const _Atomic uint64_t *end_ns;
 	/* called a few times a second while a process is waited for; NULL is fine */
 	void (*tick)(void *ctx);
 	void *tick_ctx;
@@ -32,8 +35,7 @@ struct symchild_job {
 	uint8_t *bytes; /* the answer, checked; the caller's to free; NULL = failed */
 	size_t len;
 	struct symanswer answer; /* of BYTES */
-	int error; /* -errno of the failure: -EIO for a process that ended or lied, -ETIMEDOUT, -ETIME: end_ns
-		    */
+	int error; /* -errno: -EIO = the process ended or lied; -ETIMEDOUT; -ETIME = end_ns */
 	char why[256];
 	uint64_t ns; /* CPU time, by its own clock */
 	uint64_t memory_bytes; /* most resident memory of the process (ru_maxrss) */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * jitchild - what a perf map or a jitdump file says of some addresses, read by
+ * a process of its own. Floor 5.
+ *
+ * Anybody writes these files, and a recorder has privileges: so a process that
+ * is forked for it enters a sandbox (sandbox.h) before the first byte is read,
+ * and what it answers is checked. One that crashes or takes too long costs
+ * that file's names.
+ */
+#ifndef STACKTOOLS_JITCHILD_H
+#define STACKTOOLS_JITCHILD_H
+
+#include "capture.h"
+#include "err.h"
+
+#define JITCHILD_VERSIONS_MAX 64 /* of code at one address: older ones are cut, and counted */
+
+struct jitchild_question {
+	int fd; /* the file; stays the caller's */
+	uint8_t kind; /* enum cap_jit_kind */
+	const uint64_t *addrs; /* ascending, distinct: bytes that executed */
+	size_t n;
+	unsigned int seconds; /* at most; 0 = 20 */
+};
+
+struct jitchild_answer {
+	struct cap_jit *jits; /* disjoint in address or in time; `proc` is 0 */
+	size_t n;
+	uint64_t bad; /* lines or records that are none */
+	uint64_t cut; /* pieces left out: too many versions */
+	char *strings; /* names and files are in it */
+};
+
+/* 0 with *RET, which jitchild_free() releases; -errno with the story, and *RET empty. */
+int jitchild_ask(const struct jitchild_question *q, struct jitchild_answer *ret, struct err *e);
+void jitchild_free(struct jitchild_answer *a);
+
+#endif

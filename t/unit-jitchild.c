@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "jitchild.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+static int file_of(const void *bytes, size_t len)
+{
+	int fd = memfd_create("map", MFD_CLOEXEC);
+
+	if (fd < 0 || write(fd, bytes, len) != (ssize_t)len)
+		exit(1);
+	return fd;
+}
+
+static int ask(const char *text, size_t len, uint8_t kind, const uint64_t *addrs, size_t n,
+	struct jitchild_answer *a, struct err *e)
+{
+	int fd = file_of(text, len);
+	int rc = jitchild_ask(
+		&(struct jitchild_question){ .fd = fd, .kind = kind, .addrs = addrs, .n = n }, a, e);
+
+	close(fd);
+	return rc;
+}
+
+static void maps(struct tap *t)
+{
+	static const char text[] = "1000 100 outer\n1040 10 inner\nnonsense\n3000 10 elsewhere\n";
+	static const uint64_t addrs[] = { 0x1004, 0x1008, 0x1048, 0x1090, 0x2000 };
+	struct jitchild_answer a;
+	struct err e = { 0 };
+	int rc = ask(text, sizeof(text) - 1, CAP_JIT_PERFMAP, addrs, ARRAY_LEN(addrs), &a, &e);
+
+	tap_ok(t, rc == 0 && a.n == 3, "pieces of a map that cover addresses, each once: %s", e.msg);
+	if (rc || a.n != 3)
+		return;
+	tap_ok(t, a.jits[0].start == 0x1000 && a.jits[0].end == 0x1040 && a.jits[0].offset == 0,
+		"what is before a newer entry");
+	tap_eq_str(t, a.jits[0].name, "outer", "has its name");
+	tap_eq_str(t, a.jits[1].name, "inner", "the newer entry as well");
+	tap_ok(t,
+		a.jits[2].start == 0x1050 && a.jits[2].offset == 0x50 && strcmp(a.jits[2].name, "outer") == 0,
+		"what is behind it tells how far into its function it begins");
+	tap_ok(t,
+		a.jits[0].kind == CAP_JIT_PERFMAP && a.jits[0].from_ns == 0 && a.jits[0].to_ns == UINT64_MAX,
+		"without times");
+	tap_ok(t, a.bad == 1 && a.cut == 0, "lines that are none are told");
+	jitchild_free(&a);
+	rc = ask("", 0, CAP_JIT_PERFMAP, addrs, ARRAY_LEN(addrs), &a, &e);
+	tap_ok(t, rc == 0 && a.n == 0, "an empty map names nothing");
+	jitchild_free(&a);
+	rc = ask(text, sizeof(text) - 1, CAP_JIT_PERFMAP, addrs, 0, &a, &e);
+	tap_ok(t, rc == 0 && a.n == 0, "no addresses, no names");
+	jitchild_free(&a);
+}
+
+/* A dump of N loads of 256 bytes at 0x1000, at times 1, 2, 3 ... */
+static size_t make_dump(char *to, uint32_t n)
+{
+	const uint32_t head[10] = { 0x4A695444, 1, 40 };
+	size_t len = sizeof(head);
+
+	memcpy(to, head, sizeof(head));
+	for (uint32_t i = 0; i < n; i++) {
+		const struct {
+			uint32_t id, size;
+			uint64_t time;
+			uint32_t pid, tid;
+			uint64_t vma, addr, len, index;
+			char name[8];
+		} r = { 0, 64, i + 1, 1, 1, 0x1000, 0x1000, 0x100, i, { 'f', (char)('0' + i % 10) } };
+
+		memcpy(to + len, &r, sizeof(r));
+		len += sizeof(r);
+	}
+	return len;
+}
+
+static void dumps(struct tap *t)
+{
+	static const uint64_t addrs[] = { 0x1004, 0x10ff, 0x1100 };
+	static char bytes[40 + 100 * 64];
+	struct jitchild_answer a;
+	struct err e = { 0 };
+	int rc = ask(bytes, make_dump(bytes, 3), CAP_JIT_JITDUMP, addrs, ARRAY_LEN(addrs), &a, &e);
+
+	tap_ok(t, rc == 0 && a.n == 3, "all code that was at an address: %s", e.msg);
+	if (rc || a.n != 3)
+		return;
+	tap_ok(t,
+		a.jits[0].from_ns == 1 && a.jits[0].to_ns == 2 && a.jits[2].from_ns == 3 &&
+			a.jits[2].to_ns == UINT64_MAX,
+		"with its times");
+	tap_eq_str(t, a.jits[1].name, "f1", "and names");
+	jitchild_free(&a);
+	rc = ask(bytes, make_dump(bytes, 100), CAP_JIT_JITDUMP, addrs, 1, &a, &e);
+	tap_ok(t, rc == 0 && a.n == JITCHILD_VERSIONS_MAX && a.cut == 100 - JITCHILD_VERSIONS_MAX,
+		"too many at one address are cut, and counted");
+	tap_ok(t, rc == 0 && a.jits[a.n - 1].from_ns == 100, "the newest are kept");
+	jitchild_free(&a);
+	rc = ask("not a dump at all, and longer than a header of one", 50, CAP_JIT_JITDUMP, addrs, 1, &a, &e);
+	tap_ok(t, rc == -EINVAL && strstr(e.msg, "jitdump") && !a.jits, "what is no dump is told so");
+}
+
+static void failures(struct tap *t)
+{
+	static const uint64_t addrs[] = { 0x1004 };
+	struct jitchild_answer a;
+	struct err e = { 0 };
+	int pair[2], big = memfd_create("big", MFD_CLOEXEC), rc;
+
+	if (pipe(pair) != 0 || ftruncate(big, (off_t)1 << 40) != 0)
+		return;
+	rc = jitchild_ask(
+		&(struct jitchild_question){ .fd = pair[0], .kind = CAP_JIT_PERFMAP, .addrs = addrs, .n = 1 },
+		&a, &e);
+	tap_ok(t, rc == -EMEDIUMTYPE && !a.jits, "a pipe is refused: %s", e.msg);
+	rc = jitchild_ask(
+		&(struct jitchild_question){ .fd = big, .kind = CAP_JIT_PERFMAP, .addrs = addrs, .n = 1 }, &a,
+		&e);
+	tap_ok(t, rc == -EFBIG, "a file of a terabyte is refused: %s", e.msg);
+	tap_ok(t, waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "no process is left behind");
+}
+
+/* As many lines as a map may have, nearly. */
+static void slow(struct tap *t)
+{
+	static const uint64_t addrs[] = { 0x1004 };
+	struct jitchild_answer a;
+	struct err e = { 0 };
+	int fd = memfd_create("slow", MFD_CLOEXEC), rc;
+	char *line = malloc(1 << 20);
+
+	for (size_t i = 0; line && i < (1 << 20); i += 8)
+		memcpy(line + i, "1 1 abc\n", 8);
+	for (int i = 0; line && i < 100; i++)
+		if (write(fd, line, 1 << 20) < 0)
+			break;
+	free(line);
+	rc = jitchild_ask(
+		&(struct jitchild_question){
+			.fd = fd, .kind = CAP_JIT_PERFMAP, .addrs = addrs, .n = 1, .seconds = 60 },
+		&a, &e);
+	tap_ok(t, rc == 0 && a.n == 0, "13 million lines for one address: %s", e.msg);
+	jitchild_free(&a);
+	close(fd);
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+
+	maps(&t);
+	dumps(&t);
+	failures(&t);
+	slow(&t);
+	return tap_done(&t);
+}

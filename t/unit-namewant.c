@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "namewant.h"
+#include "tap.h"
+
+static struct mapset *maps_of(const struct mapping *m, size_t n)
+{
+	struct mapset *maps = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (!mapset_add(&maps, &m[i]))
+			abort();
+	return maps;
+}
+
+static struct namewant *new_want(void)
+{
+	struct namewant *w;
+
+	if (namewant_new(&w, NULL) != 0)
+		abort();
+	return w;
+}
+
+/* Are W's new places those of WANT? */
+static bool takes(struct namewant *w, const struct namewant_place *want, size_t n)
+{
+	size_t waiting = namewant_waiting(w), got;
+	struct namewant_place *p = namewant_take(w, &got);
+	bool fine = p && got == n && waiting == n;
+
+	for (size_t i = 0; i < n && fine; i++)
+		fine = p[i].file == want[i].file && p[i].offset == want[i].offset;
+	free(p);
+	return fine;
+}
+
+static void test_places(struct tap *t)
+{
+	static const struct mapping m[] = {
+		{ .start = 0x1000, .end = 0x2000, .offset = 0x400, .file = 7 },
+		{ .start = 0x2000, .end = 0x3000, .file = 3 },
+		{ .start = 0x5000, .end = 0x6000, .file = UINT32_MAX },
+		{ .start = 0x1000, .end = 0x2000, .file = 9, .from_ns = 100 },
+		{ .start = 0x8000, .end = 0x9000, .file = 4, .from_ns = 100 },
+	};
+	/* the leaf, a return address, one behind its mapping's last byte, an interrupted one, no file, no
+	 * mapping */
+	static const uint64_t frames[] = { 0x1010, 0x1020, 0x2000, 0x2010, 0x5010, 0x7000, 0 };
+	static const uint32_t exact[] = { 3 };
+	static const struct namewant_place before[] = { { 0x10, 3 }, { 0x410, 7 }, { 0x41f, 7 },
+		{ 0x13ff, 7 } };
+	static const struct namewant_place after[] = { { 0x10, 9 }, { 0x1f, 9 }, { 0xfff, 9 } };
+	static const struct namewant_place late[] = { { 0x0, 4 } };
+	static const uint64_t soon[] = { 0x8000 };
+	const struct cap_stack s = {
+		.len = ARRAY_LEN(frames), .n_exact = 1, .frames = frames, .exact = exact
+	};
+	const struct cap_stack k = { .len = 1, .frames = soon };
+	struct mapset *maps = maps_of(m, ARRAY_LEN(m));
+	struct namewant *w = new_want();
+
+	namewant_add(w, maps, &s, 50, 60);
+	tap_ok(t, takes(w, before, ARRAY_LEN(before)),
+		"places are of files, sorted; return addresses count one back, exact ones do not");
+	namewant_add(w, maps, &s, 50, 60);
+	tap_ok(t, takes(w, NULL, 0), "a place that was taken does not come again");
+	namewant_add(w, maps, &s, 150, 160);
+	tap_ok(t, takes(w, after, ARRAY_LEN(after)), "what is mapped there later is another place");
+	namewant_add(w, maps, &k, 50, 160);
+	tap_ok(t, takes(w, late, ARRAY_LEN(late)),
+		"what was mapped during the waits counts where there was nothing");
+	namewant_add(w, NULL, &s, 50, 60);
+	tap_ok(t, takes(w, NULL, 0) && !namewant_missed(w), "a process without known mappings has no places");
+	namewant_miss(w, 5);
+	tap_eq_u64(t, namewant_missed(w), 5, "frames that are not at hand are counted");
+	namewant_free(w);
+	mapset_drop(maps);
+}
+
+static void test_new(struct tap *t)
+{
+	struct namewant *w = new_want();
+	bool fine = true;
+
+	tap_ok(t, namewant_is_new(w, 1, 2, 0) && !namewant_is_new(w, 1, 2, 0), "a stack is new once");
+	tap_ok(t, namewant_is_new(w, 2, 1, 0) && namewant_is_new(w, 1, 2, 1), "for each process and epoch");
+	for (uint32_t i = 0; i < 1000000; i++)
+		fine &= namewant_is_new(w, 3, i, 0);
+	tap_ok(t, fine && !namewant_is_new(w, 3, 999999, 0), "a million stacks are all new");
+	namewant_free(w);
+}
+
+static void test_many(struct tap *t)
+{
+	static const struct mapping m = { .start = 0x1000, .end = UINT64_C(1) << 40, .file = 1 };
+	struct mapset *maps = maps_of(&m, 1);
+	struct namewant *w = new_want();
+	const uint32_t n = NAMEWANT_PLACES_MAX + 1000;
+
+	for (uint64_t i = 0; i < n; i++) {
+		const uint64_t addr = 0x1000 + i;
+
+		namewant_add(w, maps, &(struct cap_stack){ .len = 1, .frames = &addr }, 0, 0);
+	}
+	tap_eq_u64(t, namewant_waiting(w), NAMEWANT_PLACES_MAX, "places are bounded");
+	tap_eq_u64(t, namewant_missed(w), 1000, "and those beyond are counted");
+	namewant_free(w);
+	mapset_drop(maps);
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+
+	test_places(&t);
+	test_new(&t);
+	test_many(&t);
+	return tap_done(&t);
+}
