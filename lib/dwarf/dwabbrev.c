@@ -33,11 +33,11 @@ static enum dwabbrev_kind kind_of(uint64_t tag)
 
 static void note_place(struct dwabbrev *a, uint16_t name, uint32_t attr, uint32_t step, uint32_t add)
 {
-	struct dwabbrev_place *p = name == DW_AT_sibling ? &a->sibling
-		: name == DW_AT_low_pc			 ? &a->low_pc
-		: name == DW_AT_high_pc			 ? &a->high_pc
-		: name == DW_AT_ranges			 ? &a->ranges
-							 : NULL;
+	struct dwabbrev_place *p = name == DW_AT_sibling   ? &a->sibling
+				   : name == DW_AT_low_pc  ? &a->low_pc
+				   : name == DW_AT_high_pc ? &a->high_pc
+				   : name == DW_AT_ranges  ? &a->ranges
+							   : NULL;
 
 	if (p && attr < DWABBREV_NONE && step < UINT16_MAX)
 		*p = (struct dwabbrev_place){ .attr = (uint16_t)attr, .step = (uint16_t)step, .add = add };
@@ -117,8 +117,8 @@ static int parse_attrs(struct rd *r, struct dwabbrev_table *t, struct dwabbrev *
 	return rc ? err_set(e, rc, "an abbreviation table breaks off") : 0;
 }
 
-static int parse_one(struct rd *r, struct dwabbrev_table *t, uint64_t code, const struct dwshape *shape,
-	struct err *e)
+static int parse_one(
+	struct rd *r, struct dwabbrev_table *t, uint64_t code, const struct dwshape *shape, struct err *e)
 {
 	uint64_t tag = rd_uleb(r);
 	struct dwabbrev a = { .code = code, .kind = (uint8_t)kind_of(tag) };
@@ -144,8 +144,8 @@ static int by_code(const void *a, const void *b)
 	return CMP(x->code, y->code);
 }
 
-static int parse_all(struct rd *r, struct dwabbrev_table *t, const struct dwshape *shape, uint64_t until,
-	struct err *e)
+static int parse_all(
+	struct rd *r, struct dwabbrev_table *t, const struct dwshape *shape, uint64_t until, struct err *e)
 {
 	uint64_t code = 0;
 	bool sorted = true;
@@ -196,7 +196,7 @@ void dwabbrev_release(struct dwabbrev_table *t)
 size_t dwabbrev_bytes(const struct dwabbrev_table *t)
 {
 	return t->cap * sizeof(*t->list) + t->attrs_cap * sizeof(*t->attrs) +
-		t->steps_cap * sizeof(*t->steps);
+	       t->steps_cap * sizeof(*t->steps);
 }
 
 const struct dwabbrev *dwabbrev_search(const struct dwabbrev_table *t, uint64_t code)
@@ -224,7 +224,8 @@ static uint64_t block_len(struct rd *r, uint32_t skip)
 }
 
 /* The NUL behind the bytes ends numbers and strings, so this stops one byte behind the end at the latest. */
-static const uint8_t *skip_value(const uint8_t *p, const uint8_t *end, uint32_t skip, const struct dwshape *shape)
+static const uint8_t *skip_value(
+	const uint8_t *p, const uint8_t *end, uint32_t skip, const struct dwshape *shape)
 {
 	struct rd r = { .p = p, .end = end };
 

@@ -108,8 +108,8 @@ static inline bool dwabbrev_has(const struct dwabbrev_place *p)
 	return p->attr != DWABBREV_NONE;
 }
 
-/* The value at PLACE of an entry of A whose attributes begin at R; kind DWV_NONE where there is none or it ends
- * too early. */
+/* The value at PLACE of an entry of A whose attributes begin at R; kind DWV_NONE where there is none or it
+ * ends too early. */
 struct dwvalue dwabbrev_value(const struct dwabbrev_table *t, const struct dwabbrev *a,
 	const struct dwabbrev_place *place, const struct dwshape *shape, const struct rd *r);
 

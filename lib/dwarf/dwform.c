@@ -170,8 +170,8 @@ struct dwvalue dwform_read(struct rd *r, uint16_t form, int64_t implicit, const 
 			return v;
 		}
 		v.u = form == DW_FORM_implicit_const ? (uint64_t)implicit
-			: form == DW_FORM_flag_present ? 1
-						       : rd_fixed(r, size);
+		      : form == DW_FORM_flag_present ? 1
+						     : rd_fixed(r, size);
 		return v;
 	case DWSKIP_LEB:
 		v.u = form == DW_FORM_sdata ? (uint64_t)rd_sleb(r) : rd_uleb(r);

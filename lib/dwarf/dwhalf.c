@@ -49,7 +49,7 @@ static struct dwunit *unit_of_dwp(struct dwhalf *h, uint64_t id, uint64_t *lists
 	/* the first time it is asked for: from now on it counts from the sections' beginnings */
 	u->abbrev += p.of[DWSECT_ABBREV].offset;
 	u->str_base = p.of[DWSECT_STR_OFFSETS].offset +
-		(u->shape.version < 5 ? 0 : u->shape.offset_size * UINT64_C(2));
+		      (u->shape.version < 5 ? 0 : u->shape.offset_size * UINT64_C(2));
 	return u;
 }
 

@@ -24,7 +24,7 @@ struct dwinfo_table {
 static bool shape_ok(const struct dwshape *s)
 {
 	return s->version >= 2 && s->version <= 5 &&
-		(s->addr_size == 8 || s->addr_size == 4 || s->addr_size == 2 || s->addr_size == 1);
+	       (s->addr_size == 8 || s->addr_size == 4 || s->addr_size == 2 || s->addr_size == 1);
 }
 
 static void head_of_5(struct rd *r, struct dwunit *u)
@@ -177,8 +177,8 @@ bool dwinfo_window(struct dwinfo *d, enum dwsect_id id, uint64_t at, size_t min,
 /* --- abbreviation tables --- */
 
 /* Parse what is at U's offset, from ever more bytes until it ends within them. */
-static int parse_table(struct dwinfo *d, const struct dwunit *u, uint64_t code, struct dwabbrev_table *ret,
-	struct err *e)
+static int parse_table(
+	struct dwinfo *d, const struct dwunit *u, uint64_t code, struct dwabbrev_table *ret, struct err *e)
 {
 	for (uint64_t want = code ? 512 : 16384; want <= TABLE_MAX; want *= 8) {
 		struct rd r;
@@ -204,7 +204,7 @@ static int parse_table(struct dwinfo *d, const struct dwunit *u, uint64_t code, 
 static bool same_table(const struct dwinfo_table *t, const struct dwunit *u)
 {
 	return t->used && t->at == u->abbrev && t->shape.version == u->shape.version &&
-		t->shape.addr_size == u->shape.addr_size && t->shape.offset_size == u->shape.offset_size;
+	       t->shape.addr_size == u->shape.addr_size && t->shape.offset_size == u->shape.offset_size;
 }
 
 static void drop_table(struct dwinfo *d, struct dwinfo_table *t)
@@ -214,7 +214,8 @@ static void drop_table(struct dwinfo *d, struct dwinfo_table *t)
 	t->used = false;
 }
 
-/* A free place: the table that was not asked for the longest time goes, more of them while they are too large.
+/* A free place: the table that was not asked for the longest time goes, more of them while they are too
+ * large.
  */
 static struct dwinfo_table *make_place(struct dwinfo *d)
 {
@@ -258,7 +259,9 @@ int dwinfo_table(
 		if (rc)
 			return rc;
 		t = make_place(d);
-		*t = (struct dwinfo_table){ .at = u->abbrev, .shape = u->shape, .used = true, .table = parsed };
+		*t = (struct dwinfo_table){
+			.at = u->abbrev, .shape = u->shape, .used = true, .table = parsed
+		};
 		d->tables_bytes += dwabbrev_bytes(&parsed);
 	}
 	t->last = ++d->clock;
@@ -385,7 +388,8 @@ static bool indexed(
 {
 	struct rd r;
 
-	if (index > UINT32_MAX || base > UINT64_MAX / 2 || !dwinfo_window(d, id, base + index * size, size, &r))
+	if (index > UINT32_MAX || base > UINT64_MAX / 2 ||
+		!dwinfo_window(d, id, base + index * size, size, &r))
 		return false;
 	*ret = rd_fixed(&r, size);
 	return !r.bad;

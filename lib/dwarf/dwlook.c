@@ -143,12 +143,13 @@ static void note_peak(struct dwlook *d)
 {
 	const struct look_unit *u = &d->u;
 	uint64_t sum = dwinfo_bytes(d->info) + (d->alt ? dwinfo_bytes(d->alt) : 0) + d->names.bytes +
-		d->names.cap * sizeof(*d->names.list) + d->names.known.cap * sizeof(*d->names.known.slots) +
-		d->plan.parts_cap * sizeof(*d->plan.parts) + d->n * sizeof(*d->plan.covers) + d->piece.cap +
-		d->walk.nodes_cap * sizeof(*d->walk.nodes) + u->index_cap * sizeof(*u->index) +
-		u->addrs_cap * sizeof(*u->addrs) + u->places_cap * sizeof(*u->places) +
-		u->rows_cap * sizeof(*u->rows) + u->calls_cap * sizeof(*u->calls) +
-		(u->line ? dwline_bytes(u->line) : 0);
+		       d->names.cap * sizeof(*d->names.list) +
+		       d->names.known.cap * sizeof(*d->names.known.slots) +
+		       d->plan.parts_cap * sizeof(*d->plan.parts) + d->n * sizeof(*d->plan.covers) +
+		       d->piece.cap + d->walk.nodes_cap * sizeof(*d->walk.nodes) +
+		       u->index_cap * sizeof(*u->index) + u->addrs_cap * sizeof(*u->addrs) +
+		       u->places_cap * sizeof(*u->places) + u->rows_cap * sizeof(*u->rows) +
+		       u->calls_cap * sizeof(*u->calls) + (u->line ? dwline_bytes(u->line) : 0);
 
 	d->stats.peak_bytes = MAX(d->stats.peak_bytes, sum);
 }
@@ -408,7 +409,8 @@ static int walk(struct dwlook *d, bool thorough, struct err *e)
 	rc = dwwalk_run(&d->walk, e);
 	if (base_grow(&u->calls, &u->calls_cap, d->walk.n_nodes, sizeof(*u->calls)) != 0)
 		return err_nomem(e, "a unit of debug information");
-	memset(u->calls, 0, d->walk.n_nodes * sizeof(*u->calls));
+	if (d->walk.n_nodes)
+		memset(u->calls, 0, d->walk.n_nodes * sizeof(*u->calls));
 	return rc;
 }
 

@@ -51,7 +51,8 @@ static const char *text_of(struct dwnames *n, struct dwinfo *d, struct dwunit *u
 	return text && v->kind == DWV_TEXT ? keep(n, text) : text;
 }
 
-static void note_link(struct dwnames *n, struct dwinfo *d, struct dwunit *u, const struct dwvalue *v, struct hop *hop)
+static void note_link(
+	struct dwnames *n, struct dwinfo *d, struct dwunit *u, const struct dwvalue *v, struct hop *hop)
 {
 	*hop = (struct hop){ .d = d, .more = true };
 	if (v->kind == DWV_REF && v->u < u->end - u->at)
@@ -66,10 +67,10 @@ static void note_link(struct dwnames *n, struct dwinfo *d, struct dwunit *u, con
 
 static void note_call(struct dwcall *call, uint16_t name, const struct dwvalue *v)
 {
-	uint32_t *to = name == DW_AT_call_file ? &call->file
-		: name == DW_AT_call_line      ? &call->line
-		: name == DW_AT_call_column    ? &call->column
-					       : NULL;
+	uint32_t *to = name == DW_AT_call_file     ? &call->file
+		       : name == DW_AT_call_line   ? &call->line
+		       : name == DW_AT_call_column ? &call->column
+						   : NULL;
 
 	if (to && v->kind == DWV_CONST && v->u < UINT32_MAX)
 		*to = (uint32_t)v->u;

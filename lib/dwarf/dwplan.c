@@ -124,7 +124,8 @@ int dwplan_make(struct dwplan *p, struct dwinfo *d, uint64_t lowest, const uint6
 {
 	int rc = 0;
 
-	*p = (struct dwplan){ .covers_left = COVERS_MIN + COVERS_EACH * (uint64_t)n, .covers = calloc(n ? n : 1, sizeof(*p->covers)) };
+	*p = (struct dwplan){ .covers_left = COVERS_MIN + COVERS_EACH * (uint64_t)n,
+		.covers = calloc(n ? n : 1, sizeof(*p->covers)) };
 	if (!p->covers || n > UINT32_MAX || d->n > UINT32_MAX)
 		return err_nomem(e, "a plan of debug information");
 	for (size_t i = 0; i < d->n && rc != -ENOMEM; i++) {
@@ -135,7 +136,8 @@ int dwplan_make(struct dwplan *p, struct dwinfo *d, uint64_t lowest, const uint6
 		if (!rc && !told)
 			rc = plan_open(p, d, i);
 		if (rc == -EINVAL)
-			told = err_set(&one, rc, "too many units of debug information cover the same addresses");
+			told = err_set(
+				&one, rc, "too many units of debug information cover the same addresses");
 		if (told < 0 && !(*bad)++ && e)
 			*e = one;
 	}

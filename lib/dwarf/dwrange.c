@@ -34,7 +34,7 @@ bool dwrange_address(const struct dwbases *b, const struct dwvalue *v, uint64_t 
 		return true;
 	}
 	return v->kind == DWV_ADDRX && b->addr != DWINFO_UNKNOWN &&
-		dwinfo_address(b->main, b->addr, v->u, b->unit->shape.addr_size, ret);
+	       dwinfo_address(b->main, b->addr, v->u, b->unit->shape.addr_size, ret);
 }
 
 void dwrange_bases(struct dwbases *b, const struct dwroot *root, bool split)

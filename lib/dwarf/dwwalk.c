@@ -67,7 +67,8 @@ static size_t first_from(struct dwwalk *w, uint64_t low)
 {
 	size_t lo = 0, hi = w->n;
 
-	if ((!w->cursor || w->addrs[w->cursor - 1] < low) && (w->cursor == w->n || w->addrs[w->cursor] >= low))
+	if ((!w->cursor || w->addrs[w->cursor - 1] < low) &&
+		(w->cursor == w->n || w->addrs[w->cursor] >= low))
 		return w->cursor;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -138,7 +139,8 @@ static uint64_t sum_of_spans(const struct dwspans *s)
 }
 
 /* NODE is the function of the addresses in SPAN that are in no smaller one. */
-static void mark_function(struct dwwalk *w, const struct dwspan *span, uint64_t size, uint32_t node, struct rd *r)
+static void mark_function(
+	struct dwwalk *w, const struct dwspan *span, uint64_t size, uint32_t node, struct rd *r)
 {
 	uint64_t padded = (span->high + PADDING - 1) & ~(uint64_t)(PADDING - 1);
 	size_t i = first_from(w, span->low);
@@ -153,8 +155,8 @@ static void mark_function(struct dwwalk *w, const struct dwspan *span, uint64_t 
 static void mark_inlined(
 	struct dwwalk *w, const struct dwspan *span, uint32_t function, uint32_t node, struct rd *r)
 {
-	for (size_t i = first_from(w, span->low);
-		i < w->n && w->addrs[i] < span->high && count_mark(w, r); i++)
+	for (size_t i = first_from(w, span->low); i < w->n && w->addrs[i] < span->high && count_mark(w, r);
+		i++)
 		if (w->places[i].function == function)
 			w->places[i].node = node;
 }
@@ -197,7 +199,8 @@ static bool enter_inlined(
 }
 
 /* Are the children of the entry at AT to be looked at? */
-static bool enter(struct dwwalk *w, const struct dwabbrev *a, struct rd *r, size_t at, struct dwwalk_level *level)
+static bool enter(
+	struct dwwalk *w, const struct dwabbrev *a, struct rd *r, size_t at, struct dwwalk_level *level)
 {
 	switch (a->kind) {
 	case DWK_THROUGH:
