@@ -115,6 +115,25 @@ static void test_overlap(struct tap *t)
 	tap_eq_u64(t, line_at(&p, 0x1000), 10, "of two that start together the first");
 }
 
+static void test_many_overlaps(struct tap *t)
+{
+	enum { N = 1024 };
+	static uint64_t at[N];
+	static struct dwline_row rows[N];
+	struct prog p = usual(4, 13);
+	struct table x;
+
+	for (size_t i = 0; i < N; i++)
+		at[i] = 0x1000 + i / 128;
+	for (int i = 0; i < 160; i++)
+		sequence(&p, 0x1000, 8, 10);
+	open_with(&x, finish(&p), &usual_opts);
+	tap_ok(t, x.l && dwline_run(x.l, at, N, rows, NULL) == -EINVAL && rows[N - 1].line == 10,
+		"overlaps without measure end the run");
+	tap_ok(t, x.l && dwline_run(x.l, at, 4, rows, NULL) == 0, "many, of a few addresses, do not");
+	shut(&x);
+}
+
 static void test_back(struct tap *t)
 {
 	struct prog p = usual(4, 13);
@@ -420,6 +439,7 @@ int main(void)
 
 	test_rows(&t);
 	test_overlap(&t);
+	test_many_overlaps(&t);
 	test_back(&t);
 	test_discarded(&t);
 	test_opcodes(&t);

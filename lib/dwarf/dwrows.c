@@ -18,6 +18,13 @@ enum { /* DW_LNS_* */
 	LNS_SET_ISA
 };
 
+/*
+ * Addresses that one sequence after the other covers: a few functions that the linker folded, or a
+ * program made to take its time.
+ */
+#define OVERLAPS_MAX 64
+#define OVERLAPS_PER_BYTE 8
+
 enum { LNE_END_SEQUENCE = 1, LNE_SET_ADDRESS, LNE_DEFINE_FILE }; /* DW_LNE_* */
 
 /*
@@ -30,6 +37,7 @@ struct run {
 	size_t n, next; /* vaddrs[next] is the first one that is not below the last row */
 	struct dwline_row *rows;
 	uint64_t *starts; /* of the sequence that gave rows[i], plus one; 0 = none did */
+	uint64_t settled, settled_max; /* rows given */
 	uint64_t trigger; /* a row at this address or above has something to do */
 	uint64_t start; /* of the sequence */
 	bool begun, dead; /* it has a row; it is code that was discarded */
@@ -69,6 +77,7 @@ static void set_trigger(struct run *x)
 static void settle(struct run *x, uint64_t end)
 {
 	for (; x->next < x->n && x->vaddrs[x->next] < end; x->next++) {
+		x->settled++;
 		if (x->starts[x->next] > x->start)
 			continue;
 		x->rows[x->next] = x->row;
@@ -277,7 +286,7 @@ static int run(struct run *x)
 			rc = extended(x, &r);
 		else
 			standard(x, op, &r);
-		if (rc || r.bad)
+		if (rc || r.bad || x->settled > x->settled_max)
 			return rc ? rc : -EINVAL;
 	}
 	return 0;
@@ -302,6 +311,7 @@ int dwrows_run(const struct dwrows_program *p, const uint64_t *vaddrs, size_t n,
 
 	if (!starts)
 		return -ENOMEM;
+	x.settled_max = OVERLAPS_MAX * (uint64_t)n + OVERLAPS_PER_BYTE * (uint64_t)rd_left(&p->ops);
 	set_advances(&x);
 	reset(&x);
 	return run(&x);

@@ -8,7 +8,8 @@
  * the last one counts; a row with line 0 (code of the compiler's own)
  * gives line 0; the end of a sequence is outside. Of sequences that overlap, the one that
  * starts last counts, and of those that start together the first one (functions
- * that the linker folded into one).
+ * that the linker folded into one). The overlaps in all are bounded by the bytes of the
+ * program and the number of addresses.
  *
  * Ignored is the code that the linker discarded: what is set to one of the
  * highest two addresses, and to 0 unless ZERO_OK. Where addresses go back
