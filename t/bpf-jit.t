@@ -154,10 +154,13 @@ if command -v node >/dev/null; then
 		console.log(process.pid);
 		callsIt();
 	JS
-	run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/node.cap" -- node --perf-basic-prof --interpreted-frames-native-stack "$TMP/w.js"
+	# it leaves a log in the current folder
+	run timeout -k 5 60 sh -c 'cd "$TMP" && exec "$BIN/offcpu-record" -q --force -o "$TMP/node.cap" -- \
+		node --perf-basic-prof --interpreted-frames-native-stack "$TMP/w.js"'
 	leave_map "$(cat "$out")"
 	like "$(pieces "$TMP/node.cap")" 'waitsInJs .*w\.js' "node --perf-basic-prof: a JavaScript function that waits has its name"
 	like "$(pieces "$TMP/node.cap")" 'callsIt .*w\.js' "and so has its caller"
+	is "$(waits "$TMP/node.cap" '$n++ if user() =~ /waitsInJs .*;.*callsIt /')" 1 "in the stack of its waits, one below the other"
 else
 	skip "node" "no node"
 fi
@@ -191,7 +194,10 @@ else
 fi
 speaking_python() {
 	for p in python3.12 python3.13 python3 "$HOME"/.pyenv/versions/*/bin/python3; do
-		"$p" -X perf -c 'import sys; sys.exit(not sys.is_stack_trampoline_active())' 2>/dev/null && echo "$p" && return
+		probe=$("$p" -X perf -c 'import os, sys; print(os.getpid()); sys.exit(not sys.is_stack_trampoline_active())' 2>/dev/null)
+		works=$?
+		rm -f "/tmp/perf-$probe.map"
+		[ $works -eq 0 ] && echo "$p" && return
 	done
 	return 1
 }

@@ -43,7 +43,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		expect(out.len < 2 << 20);
 		expect(elffile_image(out.p + 9, out.len - 9, &packed, NULL) == 0);
 		expect(packed->n_loads == f->n_loads);
-		if (elfsym_load(f, &a, NULL) == 0 && elfsym_load(packed, &b, NULL) == 0)
+		/* the first section is none, though readers take it for one where it is filled in */
+		if (f->n_sections && !f->sections[0].type && !f->sections[0].flags &&
+			elfsym_load(f, &a, NULL) == 0 && elfsym_load(packed, &b, NULL) == 0)
 			compare(a, b);
 	}
 	buf_reset(&out);

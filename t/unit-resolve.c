@@ -17,6 +17,10 @@
  *
  * the same with N addresses of each of several files.
  *
+ *   unit-resolve --kernel CAPTURE ELF STEXT VADDR...
+ *
+ * writes a kernel stack of the calls at VADDRs (hex) of ELF, which stands for vmlinux, with STEXT its _stext.
+ *
  *   unit-resolve --make CAPTURE ELF PATH COMM FLAGS ADDRESS...
  *
  * writes what t/symbolize.t needs: a process COMM that has ELF mapped under
@@ -65,9 +69,10 @@ static void put_process(struct capwrite *w, uint32_t id)
 	capwrite_proc(w, &p);
 }
 
-static void put_host(struct capwrite *w)
+static void put_host_of(struct capwrite *w, const struct cap_build_id *kernel)
 {
-	const struct cap_host h = { .sysname = "Linux",
+	const struct cap_host h = { .kernel_build_id = *kernel,
+		.sysname = "Linux",
 		.release = "6.18.0",
 		.version = "#1",
 		.machine = "x86_64",
@@ -82,6 +87,11 @@ static void put_host(struct capwrite *w)
 		.page_size = 4096 };
 
 	capwrite_host(w, &h);
+}
+
+static void put_host(struct capwrite *w)
+{
+	put_host_of(w, &(struct cap_build_id){ 0 });
 }
 
 static struct cap_file file_of(const char *path, const struct elffile *f, uint32_t id)
@@ -299,6 +309,36 @@ static int many(const char *out, size_t n, char *const paths[], int n_paths)
 }
 
 #define K UINT64_C(0xffffffff81000000)
+
+static int kernel(char *const argv[], int argc)
+{
+	const struct cap_stack none = {
+		.id = 1, .kind = CAP_STACK_USER, .verdict = CAP_FAILED, .reason = CAP_R_KTHREAD
+	};
+	struct elffile *f = NULL;
+	struct capwrite *w = NULL;
+	struct err e = { 0 };
+	uint64_t frames[DEPTH] = { 0 };
+	struct cap_stack s = { .kind = CAP_STACK_KERNEL, .verdict = CAP_COMPLETE, .frames = frames };
+	int rc = elffile_open(AT_FDCWD, argv[1], false, &f, &e);
+
+	for (int i = 3; i < argc && s.len < DEPTH; i++)
+		frames[s.len++] = K + strtoull(argv[i], NULL, 16) - strtoull(argv[2], NULL, 16) + 1;
+	rc = rc ? rc : capwrite_open(argv[0], true, &w, &e);
+	if (rc == 0) {
+		put_host_of(w, &f->build_id);
+		put_process(w, 0);
+		capwrite_stack(w, &s);
+		capwrite_stack(w, &none);
+		put_sample(w, 1, T0 + 1);
+		rc = capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, &e);
+	}
+	if (rc)
+		fprintf(stderr, "unit-resolve: %s\n", e.msg);
+	capwrite_close(w);
+	elffile_close(f);
+	return rc ? 2 : 0;
+}
 
 static bool flag(const char *flags, char c)
 {
@@ -619,6 +659,8 @@ int main(int argc, char *argv[])
 		return list(argv[2], argv[3], argv[4]);
 	if (argc >= 5 && strcmp(argv[1], "--many") == 0)
 		return many(argv[2], strtoull(argv[3], NULL, 10), argv + 4, argc - 4);
+	if (argc >= 6 && strcmp(argv[1], "--kernel") == 0)
+		return kernel(argv + 2, argc - 2);
 	if (argc >= 8 && strcmp(argv[1], "--make") == 0)
 		return make(argv + 2, argc - 2);
 	return test_all();

@@ -4,10 +4,8 @@
 #include "ladder.h"
 #include "now.h"
 #include "out.h"
-#include "perftext.h"
-#include "resolve.h"
-#include "stackids.h"
 #include "text.h"
+#include "waitlist.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -16,9 +14,10 @@
 
 static const struct cli cli = {
 	.name = "symbolize",
-	.synopsis = "[-qv] [-p PID]... [-t TID]... [-c COMM]... [--format=text|json] [--lines] "
-		    "[--no-inline] [--no-demangle] [--symfs DIR] [--debug-dir DIR]... [-j N] "
-		    "[--max-memory SIZE] [--stats] [FILE|-]",
+	.synopsis =
+		"[-qv] [-p PID]... [-t TID]... [-c COMM]... [--format=text|json] [--lines] "
+		"[--no-inline] [--no-demangle] [--symfs DIR] [--debug-dir DIR]... [--vmlinux FILE] [-j N] "
+		"[--max-memory SIZE] [--stats] [FILE|-]",
 	.help = "Name the addresses of a capture; print its waits in perf script's grammar.\n"
 		"\n"
 		"  -p, --pid PID       only this process (may be repeated, as the next two)\n"
@@ -31,6 +30,7 @@ static const struct cli cli = {
 		"      --no-demangle   C++, Rust and D names as the symbol table has them\n"
 		"      --symfs DIR     look for binaries under DIR too\n"
 		"      --debug-dir DIR look for debug files under DIR first (may be repeated)\n"
+		"      --vmlinux FILE  the kernel's file with debug information (default: looked for)\n"
 		"  -j, --jobs N        processes that read symbols side by side (default: one a CPU)\n"
 		"      --max-memory N  memory of all of these together (default 2G; K, M, G)\n"
 		"      --stats         say where names came from and what took how long\n"
@@ -43,7 +43,6 @@ static const struct cli cli = {
 #define MEMORY_LEAST (UINT64_C(64) << 20)
 #define PROGRESS_AFTER_NS UINT64_C(1000000000)
 #define PROGRESS_EVERY_NS UINT64_C(200000000)
-#define AHEAD 8 /* frames whose text is fetched before it is needed */
 
 struct numbers {
 	uint32_t *p;
@@ -56,7 +55,7 @@ struct words {
 };
 
 struct opts {
-	const char *path, *symfs;
+	const char *path, *symfs, *vmlinux;
 	struct numbers pids, tids;
 	struct words comms, debug_dirs;
 	unsigned int jobs;
@@ -64,36 +63,17 @@ struct opts {
 	bool json, lines, no_inline, no_demangle, stats, quiet, verbose;
 };
 
-/* One sample to print. */
-struct record {
-	uint64_t last_ns;
-	const struct cap_sample *sample;
-	struct stackids_span kernel, user;
-};
-
-struct text {
-	size_t at;
-	uint32_t len;
-};
-
 struct job {
 	const struct opts *o;
 	struct capread *c;
 	struct resolve *r;
-	struct record *records;
-	size_t n_records;
-	struct stackids *stacks;
-	struct buf arena; /* the lines of all frames */
-	struct text *texts; /* by frame id */
-	struct perftext_totals totals;
+	struct waitlist list;
 };
 
 static void job_free(struct job *j)
 {
-	free(j->records);
-	stackids_free(j->stacks);
-	free(j->texts);
-	buf_free(&j->arena);
+	free(j->list.records);
+	stackids_free(j->list.stacks);
 	resolve_close(j->r);
 	capread_free(j->c);
 }
@@ -106,14 +86,6 @@ static bool has_number(const struct numbers *s, uint32_t v)
 	return s->n == 0;
 }
 
-static const char *comm_of(const struct capread *c, const struct cap_sample *s, uint32_t *ns_tid)
-{
-	const struct cap_thread *t = capread_thread(c, s->proc, s->tid);
-
-	*ns_tid = t ? t->ns_tid : 0;
-	return t ? t->comm : c->procs[s->proc].comm;
-}
-
 static bool is_selected(const struct job *j, const struct cap_sample *s)
 {
 	const struct opts *o = j->o;
@@ -124,7 +96,7 @@ static bool is_selected(const struct job *j, const struct cap_sample *s)
 		return false;
 	if (!o->comms.n)
 		return true;
-	comm = comm_of(j->c, s, &ns_tid);
+	comm = waitlist_comm(j->c, s, &ns_tid);
 	for (size_t i = 0; i < o->comms.n; i++)
 		if (strcmp(o->comms.p[i], comm) == 0)
 			return true;
@@ -133,7 +105,7 @@ static bool is_selected(const struct job *j, const struct cap_sample *s)
 
 static int by_time(const void *a, const void *b)
 {
-	const struct record *x = a, *y = b;
+	const struct waitlist_record *x = a, *y = b;
 	int c = CMP(x->last_ns, y->last_ns);
 
 	return c ? c : CMP(x->sample, y->sample);
@@ -145,157 +117,55 @@ static int select_samples(struct job *j, struct err *e)
 	const struct capread *c = j->c;
 	bool sorted = true;
 
-	j->records = calloc(c->n_samples + 1, sizeof(*j->records));
-	if (!j->records)
+	j->list.records = calloc(c->n_samples + 1, sizeof(*j->list.records));
+	if (!j->list.records)
 		return err_nomem(e, "samples");
 	for (size_t i = 0; i < c->n_samples; i++) {
 		const struct cap_sample *s = &c->samples[i];
 
 		if (!is_selected(j, s))
 			continue;
-		sorted = sorted && (!j->n_records || j->records[j->n_records - 1].last_ns <= s->last_ns);
-		j->records[j->n_records++] = (struct record){ .last_ns = s->last_ns, .sample = s };
-		j->totals.waits += s->count;
-		j->totals.total_ns += s->total_ns;
+		sorted = sorted &&
+			 (!j->list.n_records || j->list.records[j->list.n_records - 1].last_ns <= s->last_ns);
+		j->list.records[j->list.n_records++] =
+			(struct waitlist_record){ .last_ns = s->last_ns, .sample = s };
+		j->list.totals.waits += s->count;
+		j->list.totals.total_ns += s->total_ns;
 	}
 	if (!sorted)
-		qsort(j->records, j->n_records, sizeof(*j->records), by_time);
-	j->totals.records = j->n_records;
-	j->totals.lost = perftext_lost(c);
+		qsort(j->list.records, j->list.n_records, sizeof(*j->list.records), by_time);
+	j->list.totals.records = j->list.n_records;
+	j->list.totals.lost = perftext_lost(c);
 	return 0;
 }
 
 /* Resolve every address before the first line: the head names the files that were not used. */
 static int resolve_all(struct job *j, struct err *e)
 {
-	int rc = stackids_new(j->c, j->r, &j->stacks);
+	int rc = stackids_new(j->c, j->r, &j->list.stacks);
 
-	for (size_t i = 0; i < j->n_records && rc == 0; i++) {
-		struct record *r = &j->records[i];
+	for (size_t i = 0; i < j->list.n_records && rc == 0; i++) {
+		struct waitlist_record *r = &j->list.records[i];
 
-		rc = stackids_kernel(j->stacks, r->sample, &r->kernel);
-		rc = rc ? rc : stackids_user(j->stacks, r->sample, &r->user);
+		rc = stackids_kernel(j->list.stacks, r->sample, &r->kernel);
+		rc = rc ? rc : stackids_user(j->list.stacks, r->sample, &r->user);
 	}
 	return rc ? err_nomem(e, "frames") : resolve_run(j->r, e);
 }
 
-/* Each frame becomes text once. */
-static int render_frames(struct job *j, struct err *e)
-{
-	size_t n = resolve_count(j->r);
-
-	j->texts = calloc(n + 1, sizeof(*j->texts));
-	if (!j->texts)
-		return err_nomem(e, "frames");
-	for (size_t i = 0; i < n; i++) {
-		const struct frame *f = resolve_frame(j->r, (uint32_t)i);
-
-		j->texts[i].at = j->arena.len;
-		if (j->o->json)
-			perftext_json_frame(&j->arena, f);
-		else
-			perftext_frame(&j->arena, f, j->o->lines);
-		j->texts[i].len = (uint32_t)(j->arena.len - j->texts[i].at);
-	}
-	return j->arena.failed ? err_nomem(e, "frames") : 0;
-}
-
-static void put_frames(
-	const struct job *j, struct out *out, const struct stackids_span *s, const char *between)
-{
-	const uint32_t *ids = stackids_at(j->stacks, s);
-	size_t n = strlen(between);
-
-	for (uint32_t i = 0; i < s->len; i++) {
-		const struct text *t = &j->texts[ids[i]];
-
-		if (i + AHEAD < s->len)
-			__builtin_prefetch(j->arena.p + j->texts[ids[i + AHEAD]].at);
-		if (i && n)
-			out_put(out, between, n);
-		out_put(out, j->arena.p + t->at, t->len);
-	}
-}
-
-static void put_buf(struct out *out, struct buf *b)
-{
-	if (b->failed)
-		out->code = out->code ? out->code : -ENOMEM;
-	out_put(out, b->p, b->len);
-	buf_reset(b);
-}
-
-static void put_text(const struct job *j, struct out *out, struct buf *b, const struct record *r,
-	const struct perftext_wait *w)
-{
-	perftext_wait(b, w);
-	put_buf(out, b);
-	put_frames(j, out, &r->kernel, "");
-	perftext_lack(b, w->kernel);
-	put_buf(out, b);
-	put_frames(j, out, &r->user, "");
-	perftext_lack(b, w->user);
-	buf_put(b, "\n", 1);
-	put_buf(out, b);
-}
-
-static void put_json(const struct job *j, struct out *out, struct buf *b, const struct record *r,
-	const struct perftext_wait *w)
-{
-	perftext_json_wait(b, w);
-	put_buf(out, b);
-	out_str(out, perftext_json_kernel);
-	put_frames(j, out, &r->kernel, ",");
-	out_str(out, perftext_json_user);
-	put_frames(j, out, &r->user, ",");
-	out_str(out, perftext_json_end);
-}
-
-static void put_head(const struct job *j, struct out *out, struct buf *b)
-{
-	struct modules_file f;
-
-	if (j->o->json)
-		perftext_json_head(b, j->c, &j->totals);
-	else
-		perftext_head(b, j->c, &j->totals);
-	for (uint32_t i = 0; i < j->c->n_files; i++) {
-		if (!resolve_file(j->r, i, &f) || !f.problem)
-			continue;
-		if (j->o->json)
-			perftext_json_not_used(b, j->c->files[i].path, f.problem);
-		else
-			perftext_not_used(b, j->c->files[i].path, f.problem);
-	}
-	if (!j->o->json)
-		buf_put(b, "\n", 1);
-	put_buf(out, b);
-}
-
-static int print_all(const struct job *j, struct err *e)
+static int print_all(struct job *j, struct err *e)
 {
 	struct out out;
-	struct buf b = { 0 };
 	int rc = out_init(&out, STDOUT_FILENO, e);
 
 	if (rc)
 		return rc;
-	put_head(j, &out, &b);
-	for (size_t i = 0; i < j->n_records && !out.code; i++) {
-		const struct cap_sample *s = j->records[i].sample;
-		struct perftext_wait w = { .sample = s,
-			.proc = &j->c->procs[s->proc],
-			.kernel = &j->c->stacks[s->kstack],
-			.user = &j->c->stacks[s->ustack] };
-
-		w.comm = comm_of(j->c, s, &w.ns_tid);
-		if (j->o->json)
-			put_json(j, &out, &b, &j->records[i], &w);
-		else
-			put_text(j, &out, &b, &j->records[i], &w);
-	}
-	rc = out_flush(&out, e);
-	buf_free(&b);
+	j->list.c = j->c;
+	j->list.r = j->r;
+	j->list.json = j->o->json;
+	j->list.lines = j->o->lines;
+	rc = waitlist_print(&j->list, &out, e);
+	rc = rc ? rc : out_flush(&out, e);
 	out_free(&out);
 	return rc;
 }
@@ -327,6 +197,12 @@ static void tell_files(const struct job *j)
 		if (j->o->verbose)
 			tell_file(j->c->files[i].path, &f);
 	}
+	if (j->o->verbose && resolve_file(j->r, (uint32_t)j->c->n_files, &f)) {
+		if (f.debug)
+			cli_warn(&cli, "the kernel's debug information is used: '%s'", f.debug);
+		if (f.problem || f.missed)
+			cli_warn(&cli, "the kernel has no lines: %s", f.problem ? f.problem : f.missed);
+	}
 	if (unused && !j->o->verbose)
 		cli_warn(&cli, "%zu file%s could not be used, so %s frames have no names: -v says why",
 			unused, unused == 1 ? "" : "s", unused == 1 ? "its" : "their");
@@ -339,15 +215,15 @@ static int tell(const struct job *j)
 
 	if (!j->o->quiet) {
 		tell_files(j);
-		if (j->totals.lost)
+		if (j->list.totals.lost)
 			cli_warn(&cli, "the recording lost %llu events: see the lines '# lost'",
-				(unsigned long long)j->totals.lost);
+				(unsigned long long)j->list.totals.lost);
 	}
 	if (!c->complete) {
 		cli_warn(&cli, "the capture is incomplete: %s", c->damage[0] ? c->damage : "no trailer");
 		return CLI_INCOMPLETE;
 	}
-	if (!j->n_records && (j->o->pids.n || j->o->tids.n || j->o->comms.n)) {
+	if (!j->list.n_records && (j->o->pids.n || j->o->tids.n || j->o->comms.n)) {
 		cli_warn(&cli, "no wait in the capture is of the given processes and threads");
 		return CLI_INCOMPLETE;
 	}
@@ -385,7 +261,7 @@ static void end_progress(const struct progress *p)
 /* How often each frame is in what was printed. */
 static void count_span(const struct job *j, const struct stackids_span *s, uint64_t *times)
 {
-	const uint32_t *ids = stackids_at(j->stacks, s);
+	const uint32_t *ids = stackids_at(j->list.stacks, s);
 
 	for (uint32_t i = 0; i < s->len; i++)
 		times[ids[i]]++;
@@ -399,9 +275,9 @@ static int tell_stats(const struct job *j, struct err *e)
 	struct buf b = { 0 };
 	int rc = times ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < j->n_records && rc == 0; i++) {
-		count_span(j, &j->records[i].kernel, times);
-		count_span(j, &j->records[i].user, times);
+	for (size_t i = 0; i < j->list.n_records && rc == 0; i++) {
+		count_span(j, &j->list.records[i].kernel, times);
+		count_span(j, &j->list.records[i].user, times);
 	}
 	for (uint32_t i = 0; i < resolve_count(j->r) && rc == 0; i++)
 		rc = ladder_add(&l, resolve_frame(j->r, i), times[i]);
@@ -422,6 +298,7 @@ static int run(const struct opts *o, int *status, struct err *e)
 	const struct resolve_opts ro = { .files = { .symfs = o->symfs,
 						 .debug_dirs = o->debug_dirs.p,
 						 .n_debug_dirs = o->debug_dirs.n,
+						 .vmlinux = o->vmlinux,
 						 .demangle = !o->no_demangle,
 						 .inlines = !o->no_inline,
 						 .lines = o->lines || o->json,
@@ -437,7 +314,6 @@ static int run(const struct opts *o, int *status, struct err *e)
 	rc = rc ? rc : select_samples(&j, e);
 	rc = rc ? rc : resolve_all(&j, e);
 	end_progress(&p);
-	rc = rc ? rc : render_frames(&j, e);
 	rc = rc ? rc : print_all(&j, e);
 	rc = rc || !o->stats ? rc : tell_stats(&j, e);
 	if (rc == 0)
@@ -490,7 +366,8 @@ enum {
 	OPT_NO_INLINE,
 	OPT_DEBUG_DIR,
 	OPT_MAX_MEMORY,
-	OPT_STATS
+	OPT_STATS,
+	OPT_VMLINUX
 };
 
 static const struct option longopts[] = {
@@ -503,6 +380,7 @@ static const struct option longopts[] = {
 	{ "lines", no_argument, NULL, OPT_LINES },
 	{ "no-inline", no_argument, NULL, OPT_NO_INLINE },
 	{ "debug-dir", required_argument, NULL, OPT_DEBUG_DIR },
+	{ "vmlinux", required_argument, NULL, OPT_VMLINUX },
 	{ "jobs", required_argument, NULL, 'j' },
 	{ "max-memory", required_argument, NULL, OPT_MAX_MEMORY },
 	{ "stats", no_argument, NULL, OPT_STATS },
@@ -529,6 +407,9 @@ static int take_argument(struct opts *o, int opt, const char *arg, struct err *e
 		return set_format(o, arg, e);
 	case OPT_SYMFS:
 		o->symfs = arg;
+		return 0;
+	case OPT_VMLINUX:
+		o->vmlinux = arg;
 		return 0;
 	case OPT_DEBUG_DIR:
 		return add_word(&o->debug_dirs, arg, e);

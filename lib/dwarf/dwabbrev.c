@@ -287,5 +287,7 @@ struct dwvalue dwabbrev_value(const struct dwabbrev_table *t, const struct dwabb
 
 		v = dwform_read(&at, attr->form, attr->implicit, shape);
 	}
-	return at.bad ? (struct dwvalue){ .kind = DWV_NONE } : v;
+	if (at.bad)
+		v.kind = DWV_NONE;
+	return v;
 }

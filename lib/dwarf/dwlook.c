@@ -1,35 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "dwlook.h"
 
+#include "dwcalls.h"
 #include "dwhalf.h"
 #include "dwline.h"
-#include "dwname.h"
 #include "dwplan.h"
+#include "dwtop.h"
 #include "dwwalk.h"
 #include "now.h"
 
-#include <dwarf.h>
-#include <elf.h>
 #include <errno.h>
 
 #define FRAMES_MAX 1024
 #define MARKS_MIN (UINT64_C(1) << 20)
 #define MARKS_EACH 4096 /* times an address may be found to be covered: nesting, and walks */
 
-/* A node that was looked at for its name. */
-struct call {
-	struct dwname name;
-	struct dwcall call;
-	bool known;
-};
-
 /* The unit at hand: arrays are used again. */
 struct look_unit {
 	struct dwunit *unit; /* whose entries are read */
 	struct dwnames *names;
-	struct dwbases bases;
-	struct dwroot root; /* of the unit in the file itself */
-	char *comp_dir, *name, *dwo_name;
+	struct dwtop top; /* of the unit in the file itself; its bases become those of UNIT */
 	const struct dwabbrev_table *table;
 	struct dwline *line;
 	uint32_t *index; /* of each address, among those asked for */
@@ -37,8 +27,7 @@ struct look_unit {
 	struct dwwalk_place *places;
 	struct dwline_row *rows;
 	size_t n, index_cap, addrs_cap, places_cap, rows_cap;
-	struct call *calls;
-	size_t calls_cap;
+	struct dwcalls calls;
 	int error; /* -ENOENT: its split unit is missing */
 };
 
@@ -67,16 +56,6 @@ struct dwlook {
 
 /* --- open, close --- */
 
-static uint64_t lowest_code(const struct elffile *f)
-{
-	uint64_t low = UINT64_MAX;
-
-	for (size_t i = 0; i < f->n_sections; i++)
-		if ((f->sections[i].flags & SHF_EXECINSTR) && f->sections[i].size)
-			low = MIN(low, f->sections[i].addr);
-	return low == UINT64_MAX ? 0 : low;
-}
-
 int dwlook_open(const struct dwlook_opts *o, struct dwlook **ret, struct err *e)
 {
 	struct dwlook *d = calloc(1, sizeof(*d));
@@ -87,12 +66,11 @@ int dwlook_open(const struct dwlook_opts *o, struct dwlook **ret, struct err *e)
 	d->o = *o;
 	if (!d->o.max_bytes)
 		d->o.max_bytes = UINT64_MAX;
-	d->lowest = lowest_code(o->elf);
+	d->lowest = dwplan_lowest(o->elf);
 	rc = dwinfo_open(o->elf, false, d->o.max_bytes, &d->info, e);
-	/* an alternate file that cannot be read is as good as missing */
+	/* an alternate file or a .dwp that cannot be read is as good as missing */
 	if (!rc && o->alt && dwinfo_open(o->alt, false, d->o.max_bytes, &d->alt, NULL) == 0)
 		d->names.alt = d->alt;
-	/* so is a .dwp */
 	if (!rc && o->dwp && dwhalf_open(&d->dwp, o->dwp, true, d->o.max_bytes, NULL) != 0)
 		dwhalf_close(&d->dwp);
 	if (rc) {
@@ -107,14 +85,12 @@ int dwlook_open(const struct dwlook_opts *o, struct dwlook **ret, struct err *e)
 static void free_unit(struct look_unit *u)
 {
 	dwline_close(u->line);
-	free(u->comp_dir);
-	free(u->name);
-	free(u->dwo_name);
+	dwtop_free(&u->top);
 	free(u->index);
 	free(u->addrs);
 	free(u->places);
 	free(u->rows);
-	free(u->calls);
+	dwcalls_free(&u->calls);
 }
 
 void dwlook_close(struct dwlook *d)
@@ -149,7 +125,7 @@ static void note_peak(struct dwlook *d)
 		       d->piece.cap + d->walk.nodes_cap * sizeof(*d->walk.nodes) +
 		       u->index_cap * sizeof(*u->index) + u->addrs_cap * sizeof(*u->addrs) +
 		       u->places_cap * sizeof(*u->places) + u->rows_cap * sizeof(*u->rows) +
-		       u->calls_cap * sizeof(*u->calls) + (u->line ? dwline_bytes(u->line) : 0);
+		       u->calls.cap * sizeof(*u->calls.list) + (u->line ? dwline_bytes(u->line) : 0);
 
 	d->stats.peak_bytes = MAX(d->stats.peak_bytes, sum);
 }
@@ -173,30 +149,13 @@ static void deliver(struct dwlook *d, size_t index, const struct dwlook_hit *hit
 
 /* --- frames --- */
 
-/* Is known what node I is called? */
-static const struct call *call_of(struct dwlook *d, uint32_t i)
-{
-	struct look_unit *u = &d->u;
-	struct call *c = &u->calls[i];
-	const struct dwabbrev *a;
-	struct rd r = d->walk.unit;
-
-	if (c->known)
-		return c;
-	c->known = true;
-	rd_bytes(&r, d->walk.nodes[i].at);
-	a = dwabbrev_find(u->table, rd_uleb(&r));
-	if (a && !r.bad)
-		dwnames_of_entry(u->names, u->bases.info, u->unit, u->table, a, r, &c->name, &c->call);
-	return c;
-}
-
 static int add_frame(struct dwlook *d, size_t n, const struct dwlook_frame *f)
 {
-	if (base_grow(&d->frames, &d->frames_cap, n + 1, sizeof(*d->frames)) != 0)
-		return -ENOMEM;
-	d->frames[n] = *f;
-	return 0;
+	int rc = base_grow(&d->frames, &d->frames_cap, n + 1, sizeof(*d->frames));
+
+	if (!rc)
+		d->frames[n] = *f;
+	return rc;
 }
 
 /* FILE as the line table counts: from 1 before DWARF 5, where 0 is none. */
@@ -228,11 +187,11 @@ static void chain(struct dwlook *d, size_t i, struct dwlook_hit *hit)
 	place_of_row(d, i, &f);
 	for (uint32_t at = d->u.places[i].node; at != DWWALK_NONE; at = d->walk.nodes[at].parent) {
 		const struct dwwalk_node *node = &d->walk.nodes[at];
-		const struct call *c;
+		const struct dwcalls_one *c;
 
 		if (node->parent != DWWALK_NONE && !d->o.inlines)
 			continue;
-		c = call_of(d, at);
+		c = dwcalls_get(&d->u.calls, at, node->at);
 		f.name = c->name.name;
 		f.linkage = c->name.linkage;
 		if (c->name.alt_missing && !f.name && !f.linkage)
@@ -294,49 +253,12 @@ static int add_addr(struct dwlook *d, uint32_t index)
 	return 0;
 }
 
-static char *copy_text(struct dwlook *d, struct dwunit *u, const struct dwvalue *v)
-{
-	const char *text = dwinfo_text(d->info, d->alt, u, v);
-
-	return text ? strdup(text) : NULL;
-}
-
-static int read_root(struct dwlook *d, struct dwunit *unit, struct err *e)
-{
-	struct look_unit *u = &d->u;
-	int rc = dwinfo_root(d->info, unit, &u->root, e);
-
-	free(u->comp_dir);
-	free(u->name);
-	free(u->dwo_name);
-	u->comp_dir = u->name = u->dwo_name = NULL;
-	u->error = 0;
-	if (rc)
-		return rc;
-	if (u->root.str_base != DWINFO_UNKNOWN)
-		unit->str_base = u->root.str_base;
-	u->comp_dir = copy_text(d, unit, &u->root.comp_dir);
-	u->name = copy_text(d, unit, &u->root.name);
-	u->dwo_name = copy_text(d, unit, &u->root.dwo_name);
-	u->unit = unit;
-	u->names = &d->names;
-	u->bases = (struct dwbases){ .info = d->info, .main = d->info, .unit = unit, .lowest = d->lowest };
-	dwrange_bases(&u->bases, &u->root, false);
-	return 0;
-}
-
 static void want_dwo(struct dwlook *d)
 {
-	const struct look_unit *u = &d->u;
-	char *path = NULL;
+	_cleanup_free_ char *path = dwtop_dwo_path(&d->u.top);
 
-	if (!d->want || !u->dwo_name)
-		return;
-	if (u->dwo_name[0] == '/' || !u->comp_dir)
-		d->want(d->ctx, u->root.id, u->dwo_name);
-	else if (asprintf(&path, "%s/%s", u->comp_dir, u->dwo_name) >= 0)
-		d->want(d->ctx, u->root.id, path);
-	free(path);
+	if (d->want && path)
+		d->want(d->ctx, d->u.top.root.id, path);
 }
 
 /* The half that is in the .dwp or in one of the .dwo files, NULL = none has it. */
@@ -344,14 +266,14 @@ static struct dwhalf *find_half(struct dwlook *d)
 {
 	struct look_unit *u = &d->u;
 
-	if (d->dwp.info && dwhalf_find(&d->dwp, &u->root, &u->bases, NULL) == 0)
+	if (d->dwp.info && dwhalf_find(&d->dwp, &u->top.root, &u->top.bases, NULL) == 0)
 		return &d->dwp;
 	for (size_t i = 0; i < d->o.n_dwos; i++) {
-		if (d->o.dwos[i].id != u->root.id || !d->o.dwos[i].file)
+		if (d->o.dwos[i].id != u->top.root.id || !d->o.dwos[i].file)
 			continue;
 		dwhalf_close(&d->dwo);
 		if (dwhalf_open(&d->dwo, d->o.dwos[i].file, false, d->o.max_bytes, NULL) == 0 &&
-			dwhalf_find(&d->dwo, &u->root, &u->bases, NULL) == 0)
+			dwhalf_find(&d->dwo, &u->top.root, &u->top.bases, NULL) == 0)
 			return &d->dwo;
 	}
 	return NULL;
@@ -363,7 +285,7 @@ static void join_half(struct dwlook *d)
 	struct look_unit *u = &d->u;
 	struct dwhalf *h;
 
-	if (!u->dwo_name || !u->root.id)
+	if (!dwtop_is_skeleton(&u->top))
 		return;
 	h = find_half(d);
 	if (!h) {
@@ -371,7 +293,7 @@ static void join_half(struct dwlook *d)
 		want_dwo(d);
 		return;
 	}
-	u->unit = u->bases.unit;
+	u->unit = u->top.bases.unit;
 	u->names = &h->names;
 }
 
@@ -379,18 +301,16 @@ static void join_half(struct dwlook *d)
 static void read_lines(struct dwlook *d)
 {
 	struct look_unit *u = &d->u;
-	const struct dwline_opts o = { .offset = u->root.lines,
-		.addr_size = u->unit->shape.addr_size,
-		.comp_dir = u->comp_dir,
-		.name = u->name };
 	struct err one = { 0 };
 	uint64_t from = now_ns();
+	int rc;
 
-	dwline_close(TAKE_PTR(u->line));
-	if (!d->o.lines || u->root.lines == DWINFO_UNKNOWN)
+	if (!d->o.lines)
 		return;
-	if (dwline_open(d->info->sect, &o, &u->line, &one) != 0 ||
-		dwline_run(u->line, u->addrs, u->n, u->rows, &one) != 0)
+	rc = dwtop_lines(&u->top, &u->line, &one);
+	if (!rc && u->line)
+		rc = dwline_run(u->line, u->addrs, u->n, u->rows, &one);
+	if (rc)
 		story(d, &one);
 	d->stats.ns_lines += now_ns() - from;
 }
@@ -400,18 +320,24 @@ static int walk(struct dwlook *d, bool thorough, struct err *e)
 	struct look_unit *u = &d->u;
 	int rc;
 
-	d->walk.bases = &u->bases;
+	d->walk.bases = &u->top.bases;
 	d->walk.table = u->table;
 	d->walk.addrs = u->addrs;
 	d->walk.n = u->n;
 	d->walk.places = u->places;
 	d->walk.thorough = thorough;
 	rc = dwwalk_run(&d->walk, e);
-	if (base_grow(&u->calls, &u->calls_cap, d->walk.n_nodes, sizeof(*u->calls)) != 0)
-		return err_nomem(e, "a unit of debug information");
-	if (d->walk.n_nodes)
-		memset(u->calls, 0, d->walk.n_nodes * sizeof(*u->calls));
-	return rc;
+	note_peak(d);
+	u->calls.names = u->names;
+	u->calls.info = u->top.bases.info;
+	u->calls.unit = u->unit;
+	u->calls.table = u->table;
+	u->calls.bytes = d->walk.unit;
+	if (dwcalls_reset(&u->calls, d->walk.n_nodes) == 0)
+		return rc;
+	for (size_t i = 0; i < u->n; i++)
+		u->places[i].node = DWWALK_NONE;
+	return err_nomem(e, "a unit of debug information");
 }
 
 /* Tell what is found; the addresses without a function that are not in between functions stay. */
@@ -433,12 +359,6 @@ static void tell_found(struct dwlook *d)
 	u->n = left;
 }
 
-static void tell_all(struct dwlook *d, int error)
-{
-	for (size_t i = 0; i < d->u.n; i++)
-		tell(d, i, error);
-}
-
 static int read_unit(struct dwlook *d, struct err *e)
 {
 	struct look_unit *u = &d->u;
@@ -447,9 +367,9 @@ static int read_unit(struct dwlook *d, struct err *e)
 
 	if (len > d->o.max_bytes || len > UINT32_MAX)
 		return err_set(e, -ENOMEM, "a unit of debug information is larger than the limit");
-	rc = dwinfo_table(u->bases.info, u->unit, true, &u->table, e);
+	rc = dwinfo_table(u->top.bases.info, u->unit, true, &u->table, e);
 	if (!rc)
-		rc = dwsect_read(u->bases.info->sect, DWSECT_INFO, u->unit->at, len, &d->piece, e);
+		rc = dwsect_read(u->top.bases.info->sect, DWSECT_INFO, u->unit->at, len, &d->piece, e);
 	if (!rc && d->piece.len < len)
 		rc = err_set(e, -EINVAL, "a unit of debug information is cut short");
 	d->walk.unit = rd_init(d->piece.bytes, d->piece.len);
@@ -458,9 +378,15 @@ static int read_unit(struct dwlook *d, struct err *e)
 
 static void look_into(struct dwlook *d, struct dwunit *unit)
 {
+	struct look_unit *u = &d->u;
 	struct err one = { 0 };
-	int rc = read_root(d, unit, &one);
+	int rc;
 
+	dwline_close(TAKE_PTR(u->line));
+	u->unit = unit;
+	u->names = &d->names;
+	u->error = 0;
+	rc = dwtop_read(&u->top, d->info, d->alt, unit, d->lowest, &one);
 	d->stats.units_read++;
 	if (!rc)
 		read_lines(d);
@@ -470,14 +396,14 @@ static void look_into(struct dwlook *d, struct dwunit *unit)
 	}
 	if (!rc) {
 		rc = walk(d, false, &one);
-		note_peak(d);
 		tell_found(d);
 	}
-	if (!rc && d->u.n) {
+	if (!rc && d->u.n)
 		rc = walk(d, true, &one);
-		note_peak(d);
-	}
-	tell_all(d, rc ? story(d, &one) : 0);
+	if (rc)
+		story(d, &one);
+	for (size_t i = 0; i < u->n; i++)
+		tell(d, i, rc);
 }
 
 /* --- all of them --- */
@@ -518,18 +444,15 @@ static int look_open(struct dwlook *d, const uint32_t *unclaimed, size_t n)
 
 static int look(struct dwlook *d)
 {
-	_cleanup_free_ uint32_t *unclaimed = NULL;
+	_cleanup_free_ uint32_t *unclaimed = calloc(d->n + 1, sizeof(*unclaimed));
 	size_t n = 0;
 	int rc;
 
-	if (d->plan.n_open) {
-		unclaimed = calloc(d->n + 1, sizeof(*unclaimed));
-		if (!unclaimed)
-			return -ENOMEM;
-		for (size_t i = 0; i < d->n; i++)
-			if (!d->plan.covers[i])
-				unclaimed[n++] = (uint32_t)i;
-	}
+	if (!unclaimed)
+		return -ENOMEM;
+	for (size_t i = 0; i < d->n; i++)
+		if (!d->plan.covers[i])
+			unclaimed[n++] = (uint32_t)i;
 	rc = look_planned(d);
 	return rc ? rc : look_open(d, unclaimed, n);
 }

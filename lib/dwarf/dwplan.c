@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "dwplan.h"
 
+#include <elf.h>
 #include <errno.h>
 
 /* code is in one unit; folded identical code and odd producers make that a few */
 #define COVERS_MIN (UINT64_C(16) << 20)
 #define COVERS_EACH 64
+
+uint64_t dwplan_lowest(const struct elffile *f)
+{
+	uint64_t low = UINT64_MAX;
+
+	for (size_t i = 0; i < f->n_sections; i++)
+		if ((f->sections[i].flags & SHF_EXECINSTR) && f->sections[i].size)
+			low = MIN(low, f->sections[i].addr);
+	return low == UINT64_MAX ? 0 : low;
+}
 
 static size_t first_from(const uint64_t *vaddrs, size_t n, uint64_t low)
 {

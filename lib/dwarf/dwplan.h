@@ -25,6 +25,9 @@ struct dwplan {
 	bool skeleton; /* the unit at hand is one */
 };
 
+/* Below the first section of code there is none. */
+uint64_t dwplan_lowest(const struct elffile *f);
+
 /*
  * Plan for N addresses (ascending). LOWEST: ranges that begin below are no
  * code of this file. A unit whose first entry is malformed is left out, the

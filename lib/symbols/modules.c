@@ -3,6 +3,7 @@
 #include "binaries.h"
 #include "now.h"
 #include "symchild.h"
+#include "vmlinux.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,6 +26,7 @@ struct part {
 	size_t n;
 	uint64_t *vaddrs;
 	struct binary bin;
+	struct vmlinux kernel; /* instead, of the kernel */
 	struct symlook_dwo *dwos;
 };
 
@@ -89,7 +91,7 @@ void modules_close(struct modules *m)
 {
 	if (!m)
 		return;
-	for (size_t i = 0; m->files && i < m->c->n_files; i++) {
+	for (size_t i = 0; m->files && i <= m->c->n_files; i++) { /* the kernel is the last one */
 		free(m->files[i].problem);
 		free(m->files[i].debug);
 		free(m->files[i].missed);
@@ -138,6 +140,17 @@ static int by_vaddr(const void *a, const void *b)
 	return c ? c : CMP(x->vaddr, y->vaddr);
 }
 
+static bool is_kernel(const struct modules *m, const struct part *p)
+{
+	return p->asks->file == m->c->n_files;
+}
+
+static bool vaddr_of(const struct part *p, uint64_t offset, uint64_t *ret)
+{
+	return p->kernel.file ? vmlinux_vaddr(&p->kernel, offset, ret)
+			      : elffile_vaddr(p->bin.elf, offset, ret);
+}
+
 /* Offsets become addresses of the file, ascending and distinct: mostly they are already. */
 static int locate(struct part *p)
 {
@@ -147,7 +160,7 @@ static int locate(struct part *p)
 	for (size_t i = 0; i < p->n; i++) {
 		struct modhits_ask *a = &p->asks[i];
 
-		a->lost = !elffile_vaddr(p->bin.elf, a->offset, &a->vaddr);
+		a->lost = !vaddr_of(p, a->offset, &a->vaddr);
 		sorted = sorted && (!i || by_vaddr(a - 1, a) <= 0);
 	}
 	if (!sorted)
@@ -181,26 +194,55 @@ static char *text_or_null(const char *text)
 	return *text ? strdup(text) : NULL;
 }
 
-/* 1 with JOB to be done, 0 where the file cannot be used, -ENOMEM. */
-static int prepare(struct modules *m, struct part *p, struct symchild_job *job)
+/* 1 = it is there, 0 = it is not, or -errno where it was named. */
+static int find_kernel(struct modules *m, struct part *p, struct err *e)
 {
-	const uint32_t id = p->asks->file;
-	struct module *mod = &m->files[id];
-	struct err e = { 0 };
+	const struct vmlinux_opts o = { .file = m->o.vmlinux,
+		.symfs = m->binaries.where.symfs,
+		.dirs = m->o.debug_dirs,
+		.n_dirs = m->o.n_debug_dirs };
+	struct module *mod = &m->files[p->asks->file];
+	int rc = vmlinux_find(&o, &m->c->host, &p->kernel, e);
+
+	if (rc == 0 && !p->kernel.file) {
+		mod->missed = mod->missed ? mod->missed : text_or_null(p->kernel.missed);
+		return 0;
+	}
+	if (rc == 0 && !mod->debug)
+		mod->debug = text_or_null(p->kernel.where);
+	return rc ? rc : 1;
+}
+
+static int find_part(struct modules *m, struct part *p, struct err *e)
+{
+	struct module *mod = &m->files[p->asks->file];
+	struct err mine = { 0 };
+
+	if (is_kernel(m, p))
+		return find_kernel(m, p, e);
+	if (binary_find(&m->binaries, p->asks->file, m->c->procs[mod->proc].tgid, &p->bin, &mine) == 0)
+		return 1;
+	set_problem(mod, "", mine.msg);
+	return 0;
+}
+
+/* 1 with JOB to be done, 0 where there is no file to use, -errno. */
+static int prepare(struct modules *m, struct part *p, struct symchild_job *job, struct err *e)
+{
+	struct module *mod = &m->files[p->asks->file];
 	int n;
 
 	tell(m, "finding files");
-	if (binary_find(&m->binaries, id, m->c->procs[mod->proc].tgid, &p->bin, &e) != 0) {
-		set_problem(mod, "", e.msg);
-		return 0;
-	}
+	n = find_part(m, p, e);
+	if (n <= 0)
+		return n;
 	n = locate(p);
 	if (n < 0)
-		return n;
+		return err_nomem(e, "symbols");
 	mod->debug = mod->debug ? mod->debug : text_or_null(p->bin.debug.where);
 	mod->missed = mod->missed ? mod->missed : text_or_null(p->bin.debug.missed);
 	*job = (struct symchild_job){ .ctx = p,
-		.in = { .elf = p->bin.elf,
+		.in = { .elf = p->kernel.file ? p->kernel.file : p->bin.elf,
 			.debug = p->bin.debug.debug,
 			.alt = p->bin.debug.alt,
 			.dwp = p->bin.debug.dwp,
@@ -237,8 +279,8 @@ static int tell_part(struct modules *m, const struct part *p, const struct modhi
 	modules_sink *sink, void *ctx)
 {
 	const uint32_t id = p->asks->file;
-	struct modhits_answer stored;
-	int rc = modhits_stored(&m->hits, m->c, id, m->o.demangle, &stored, NULL);
+	struct modhits_answer stored = { 0 };
+	int rc = is_kernel(m, p) ? 0 : modhits_stored(&m->hits, m->c, id, m->o.demangle, &stored, NULL);
 
 	if (rc == 0)
 		modhits_tell(p->asks, p->n, read, &stored, m->files[id].problem, sink, ctx);
@@ -301,7 +343,7 @@ static bool again(struct modules *m, struct symchild_job *j, struct symchild_job
 {
 	struct part *p = j->ctx;
 
-	if (!j->bytes || !j->answer.head->n_wants ||
+	if (!j->bytes || !j->answer.head->n_wants || is_kernel(m, p) ||
 		binary_find_dwos(&m->binaries, p->asks->file, &j->answer, &p->bin, NULL) != 0 ||
 		!p->bin.n_dwos)
 		return false;
@@ -344,10 +386,12 @@ static void close_part(struct part *p)
 	free(p->vaddrs);
 	free(p->dwos);
 	binary_close(&p->bin);
+	vmlinux_close(&p->kernel);
 }
 
 /* The files of N parts. */
-static int run_batch(struct modules *m, struct part *parts, size_t n, modules_sink *sink, void *ctx)
+static int run_batch(
+	struct modules *m, struct part *parts, size_t n, modules_sink *sink, void *ctx, struct err *e)
 {
 	_cleanup_free_ struct symchild_job *jobs = calloc(n, sizeof(*jobs));
 	uint64_t began = now_ns();
@@ -355,7 +399,7 @@ static int run_batch(struct modules *m, struct part *parts, size_t n, modules_si
 	int rc = jobs ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < n && rc >= 0; i++) {
-		rc = prepare(m, &parts[i], &jobs[n_jobs]);
+		rc = prepare(m, &parts[i], &jobs[n_jobs], e);
 		n_jobs += rc > 0;
 		if (rc == 0) {
 			m->done++;
@@ -403,12 +447,12 @@ int modules_run(struct modules *m, modules_sink *sink, void *ctx, struct err *e)
 	for (size_t i = 0; i < n && rc == 0; i += BATCH) {
 		size_t some = MIN(n - i, (size_t)BATCH);
 
-		rc = run_batch(m, parts + i, some, sink, ctx);
+		rc = run_batch(m, parts + i, some, sink, ctx, e);
 		for (size_t k = i; k < i + some; k++)
 			close_part(&parts[k]);
 	}
 	m->n_asks = 0;
-	return rc ? err_nomem(e, "symbols") : 0;
+	return rc == -ENOMEM ? err_nomem(e, "symbols") : rc;
 }
 
 bool modules_file(const struct modules *m, uint32_t file, struct modules_file *ret)

@@ -22,6 +22,7 @@ struct modules_opts {
 	const char *const *debug_dirs; /* searched for debug files before /usr/lib/debug */
 	size_t n_debug_dirs;
 	bool debuginfod; /* ask the servers of DEBUGINFOD_URLS for debug files */
+	const char *vmlinux; /* the kernel's file with its debug information; NULL = searched for */
 	bool demangle, inlines, lines;
 	unsigned int jobs; /* processes at the same time; 0 = one for each CPU that is online */
 	uint64_t memory_bytes; /* of all of them together; 0 = 2 GiB */
@@ -40,6 +41,12 @@ void modules_close(struct modules *m); /* NULL is fine */
 bool modules_has_image(const struct modules *m, uint32_t file);
 
 /*
+ * The kernel counts as a file of its own, with the number capread's n_files, whose offsets are
+ * addresses (vmlinux.h). It is looked into for inlined calls and lines; where there is no such file, that is
+ * no problem, unless it was named: then modules_run() fails.
+ */
+
+/*
  * The byte at OFFSET of FILE, as process PROC mapped it, is to be named: for frame
  * number FRAME. 0 or -ENOMEM.
  */
@@ -47,7 +54,8 @@ int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset
 
 /*
  * Read what was asked for since the last run, and tell SINK of each; what it is told of stays until the
- * close. What the recorder stored counts where it knows more than the file here. 0 or -ENOMEM.
+ * close. What the recorder stored counts where it knows more than the file here. 0, -ENOMEM, or
+ * why the named kernel file is not used.
  */
 int modules_run(struct modules *m, modules_sink *sink, void *ctx, struct err *e);
 

@@ -458,18 +458,21 @@ void perftext_json_wait(struct buf *b, const struct perftext_wait *w)
 	put_json_stack(b, "user", w->user);
 }
 
+static void put_json_number(struct buf *b, const char *key, uint32_t v)
+{
+	buftext_str(b, key);
+	if (v)
+		buftext_dec(b, v, 1);
+	else
+		buftext_str(b, "null");
+}
+
 /* Where execution is in a function: of its own call or of the address. */
 static void put_json_place(struct buf *b, const char *file, uint32_t line, uint32_t column)
 {
 	put_json(b, ",\"file\":", file);
-	buftext_str(b, ",\"line\":");
-	buftext_str(b, line ? "" : "null");
-	if (line)
-		buftext_dec(b, line, 1);
-	buftext_str(b, ",\"column\":");
-	buftext_str(b, column ? "" : "null");
-	if (column)
-		buftext_dec(b, column, 1);
+	put_json_number(b, ",\"line\":", line);
+	put_json_number(b, ",\"column\":", column);
 }
 
 static void put_json_inlined(struct buf *b, const struct frame *f)

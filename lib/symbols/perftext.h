@@ -19,9 +19,9 @@
  *            it or stands before a digit, so that no reader takes part of it
  *            for the PID; a comm of one byte is followed by two spaces, since
  *            readers want two bytes before the PID
- *   symbol   a line of text, "?" behind it where it is only the function before the address; one that begins with '(' gets "::" before it,
- *            since readers take such a frame for a process name and drop it
- *   module   a word; no white space; so is a source file
+ *   symbol   a line of text, "?" behind it where it is only the function before the address; one that begins
+ * with '(' gets "::" before it, since readers take such a frame for a process name and drop it module   a
+ * word; no white space; so is a source file
  *
  * Symbols and paths are cut at BUFTEXT_MAX bytes.
  *

@@ -42,6 +42,7 @@ enum {
 struct resolve {
 	const struct capread *c;
 	struct modules *modules;
+	bool look_into_kernel; /* for inlined calls and lines */
 	struct jitnames *jit;
 	struct timeline *times; /* by process */
 	struct frame *frames;
@@ -95,6 +96,7 @@ static int init(struct resolve *r, const struct capread *c, const struct resolve
 	if (c->n_procs >= KEY_IDS_MAX || c->n_maps >= KEY_IDS_MAX || c->n_jits >= KEY_IDS_MAX)
 		return err_set(e, -EFBIG, "the capture has too many processes or mappings");
 	r->c = c;
+	r->look_into_kernel = o->files.inlines || o->files.lines;
 	r->n_slots = 1024;
 	r->slots = calloc(r->n_slots, sizeof(*r->slots));
 	if (!r->slots)
@@ -232,6 +234,9 @@ uint32_t resolve_kernel(struct resolve *r, uint64_t addr)
 	if (s->frame)
 		return s->frame - 1;
 	make_kernel(r->c, &f);
+	if (r->look_into_kernel &&
+		modules_ask(r->modules, (uint32_t)r->c->n_files, 0, addr - 1, (uint32_t)r->n_frames) != 0)
+		return RESOLVE_FAILED;
 	return add_frame(r, KEY_KERNEL, &f);
 }
 
@@ -385,11 +390,37 @@ static void set_calls(struct frame *f, const struct modules_hit *hit)
 		f->offset = a->vaddr + (f->module_offset - hit->offset) - a->start;
 }
 
+/* The kernel's own symbols name it, wherever they are known; its file says the rest. */
+static void set_kernel(struct frame *f, const struct modules_hit *hit)
+{
+	const struct frame named = *f;
+
+	set_calls(f, hit);
+	f->module_offset = 0;
+	if (!named.name) {
+		f->offset = f->name && hit->addr->start ? hit->addr->vaddr + 1 - hit->addr->start : 0;
+		f->reason = f->name ? NULL : named.reason;
+		f->module = f->name ? "" : NULL;
+		f->source = f->name ? f->source : FRAME_RAW;
+		return;
+	}
+	f->name = named.name;
+	f->linkage = named.linkage;
+	f->offset = named.offset;
+	f->source = named.source;
+	f->no_start = f->unsure = false;
+}
+
 static void on_hit(void *ctx, uint32_t id, const struct modules_hit *hit)
 {
 	struct resolve *r = ctx;
 	struct frame *f = &r->frames[id];
 
+	if (f->kernel) {
+		if (hit->addr && hit->addr->n_frames)
+			set_kernel(f, hit);
+		return;
+	}
 	if (f->reason != changed)
 		f->reason = hit->reason;
 	if (hit->addr && hit->addr->n_frames)

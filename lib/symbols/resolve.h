@@ -67,7 +67,8 @@ size_t resolve_count(const struct resolve *r);
 /* Valid until the next frame is made. */
 const struct frame *resolve_frame(const struct resolve *r, uint32_t id);
 
-/* What became of file FILE of the capture (a cap_file id): false when no address asked for it. */
+/* What became of file FILE of the capture (a cap_file id; n_files is the kernel): false when no address asked
+ * for it. */
 bool resolve_file(const struct resolve *r, uint32_t file, struct modules_file *ret);
 void resolve_stats(const struct resolve *r, struct modules_stats *ret);
 
