@@ -3,8 +3,50 @@
 #include "storednames.h"
 
 #include <errno.h>
+#include <string.h>
 
 static const char no_load[] = "no segment of the file holds this address";
+
+static unsigned int digit(const struct modhits_ask *a, unsigned int k)
+{
+	return (unsigned int)(k < 8 ? a->offset >> 8 * k : (uint64_t)a->file >> 8 * (k - 8)) & 255;
+}
+
+/* One pass of a radix sort; false where all have the same digit, which costs just the counting. */
+static bool scatter(const struct modhits_ask *from, struct modhits_ask *to, size_t n, unsigned int k)
+{
+	size_t at[257] = { 0 };
+
+	for (size_t i = 0; i < n; i++)
+		at[digit(&from[i], k) + 1]++;
+	if (at[digit(&from[0], k) + 1] == n)
+		return false;
+	for (size_t b = 1; b < 257; b++)
+		at[b] += at[b - 1];
+	for (size_t i = 0; i < n; i++)
+		to[at[digit(&from[i], k)]++] = from[i];
+	return true;
+}
+
+int modhits_sort(struct modhits_ask *asks, size_t n)
+{
+	_cleanup_free_ struct modhits_ask *room = malloc((n + 1) * sizeof(*room));
+	struct modhits_ask *from = asks, *to = room;
+
+	if (!room)
+		return -ENOMEM;
+	for (unsigned int k = 0; k < 12 && n; k++) {
+		struct modhits_ask *full = to;
+
+		if (!scatter(from, to, n, k))
+			continue;
+		to = from;
+		from = full;
+	}
+	if (from != asks)
+		memcpy(asks, from, n * sizeof(*asks));
+	return 0;
+}
 
 /* P is freed with H, or now. */
 static int keep(struct modhits *h, void *p)

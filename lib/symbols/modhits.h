@@ -18,6 +18,9 @@ struct modhits_ask {
 	bool lost; /* no segment of the file holds it, so there is no vaddr */
 };
 
+/* By file, then offset; what is equal stays in its order. 0 or -ENOMEM. O(n). */
+int modhits_sort(struct modhits_ask *asks, size_t n);
+
 /* What became of an ask. */
 struct modules_hit {
 	uint64_t offset; /* as asked for */

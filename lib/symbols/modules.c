@@ -124,14 +124,6 @@ int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset
 
 /* --- before: files are found --- */
 
-static int by_file_and_offset(const void *a, const void *b)
-{
-	const struct modhits_ask *x = a, *y = b;
-	int c = CMP(x->file, y->file);
-
-	return c ? c : CMP(x->offset, y->offset);
-}
-
 static int by_vaddr(const void *a, const void *b)
 {
 	const struct modhits_ask *x = a, *y = b;
@@ -437,10 +429,9 @@ int modules_run(struct modules *m, modules_sink *sink, void *ctx, struct err *e)
 	size_t n = 0;
 	int rc = parts ? 0 : -ENOMEM;
 
-	if (rc == 0 && m->n_asks) {
-		qsort(m->asks, m->n_asks, sizeof(*m->asks), by_file_and_offset);
+	rc = rc ? rc : modhits_sort(m->asks, m->n_asks);
+	if (rc == 0)
 		n = split(m->asks, m->n_asks, parts);
-	}
 	m->done = 0;
 	m->total = n;
 	m->stats.files += n;
