@@ -76,10 +76,11 @@ for cc in gcc clang; do
 			$cc $s_flags -c -o $s.o "$src/$s.c" || exit 1
 		done && $cc -Wl,--build-id -o split weigh.o main.o) 2>"$TMP/cc.log"; then
 			agrees "$cc -gsplit-dwarf, DWARF $version: frames of the .dwo files" "$s_dir/split"
-			# LLVM's packer never ends on gcc's files, binutils' takes no DWARF 5
-			dwp="$(command -v llvm-dwp-19 || command -v llvm-dwp || command -v llvm-dwp-14)"
+			# LLVM's packer never ends on gcc's files, binutils' takes all units of DWARF 5 for one
+			dwp=$(command -v llvm-dwp-19 || command -v llvm-dwp || command -v llvm-dwp-14)
 			[ $cc = clang ] || dwp=$(command -v dwp)
-			if [ "$dwp" ] && (cd "$s_dir" && timeout 20 $dwp -o split.dwp ./*.dwo) >"$TMP/cc.log" 2>&1 &&
+			[ $cc = clang ] || [ $version = 4 ] || dwp=
+			if [ "$dwp" ] && (cd "$s_dir" && timeout 20 "$dwp" -o split.dwp ./*.dwo) >"$TMP/cc.log" 2>&1 &&
 				! grep -q duplicate "$TMP/cc.log"; then
 				rm "$s_dir"/*.dwo
 				agrees "$cc -gsplit-dwarf, DWARF $version: frames of the .dwp file" "$s_dir/split"

@@ -315,12 +315,18 @@ static const struct elffile *with_info(const struct symlook_input *in)
 	return in->debug && debugfile_has_info(in->debug) ? in->debug : NULL;
 }
 
-/* At the limit some were told and some were not. */
-static void mark_untold(struct look *l)
+/* At the limit some were told and some were not; what is malformed may have been about any of the others. */
+static void mark_untold(struct look *l, uint8_t reason)
 {
 	for (size_t i = 0; i < l->in->n_vaddrs; i++)
 		if (!l->called[i].told)
-			l->called[i].reason = SYM_R_LIMIT;
+			l->called[i].reason = reason;
+}
+
+static int make_called(struct look *l)
+{
+	l->called = calloc(l->in->n_vaddrs + 1, sizeof(*l->called));
+	return l->called ? 0 : -ENOMEM;
 }
 
 static int run_debug(struct look *l, struct dwlook *d)
@@ -329,14 +335,13 @@ static int run_debug(struct look *l, struct dwlook *d)
 	struct err e = { 0 };
 	int rc;
 
-	l->called = calloc(l->in->n_vaddrs + 1, sizeof(*l->called));
-	if (!l->called)
+	if (make_called(l) != 0)
 		return -ENOMEM;
 	rc = dwlook_run(d, l->in->vaddrs, l->in->n_vaddrs, on_hit, on_want, l, &e);
 	if (e.msg[0])
 		note(l, &e);
-	if (rc)
-		mark_untold(l);
+	if (rc || e.msg[0])
+		mark_untold(l, rc ? SYM_R_LIMIT : SYM_R_DEBUG_BAD);
 	dwlook_stats(d, &s);
 	l->b.head.units = s.units;
 	l->b.head.units_read = s.units_read;
@@ -371,8 +376,12 @@ static int look_into_debug(struct look *l, struct err *e)
 		dwos[i] = (struct dwlook_dwo){ in->dwos[i].id, in->dwos[i].file };
 	rc = dwlook_open(&o, &d, &mine);
 	if (rc) {
-		if (rc != -ENOENT)
-			note(l, &mine);
+		if (rc == -ENOENT)
+			return 0;
+		note(l, &mine);
+		if (make_called(l) != 0)
+			return err_nomem(e, "debug information");
+		mark_untold(l, reason_of(rc == -E2BIG ? -ENOMEM : rc));
 		return 0;
 	}
 	rc = run_debug(l, d);

@@ -120,7 +120,9 @@ for my $i (1 .. $runs) {
 		$n{named}++ if $symbol ne '';
 		$n{lines}++ if $line;
 		$n{reasons}++ if $reason;
-		$n{'lines lost'}++ if $true[$k] && $true[$k][1] && !$line;
+		my $lost = $true[$k] && $true[$k][1] && !$line;
+		$n{'lines lost'}++ if $lost;
+		$n{'without a reason'}++ if $lost && !$reason;
 		$story ||= "frame $k has neither name nor reason" if $symbol eq '' && !$reason;
 		$story ||= "frame $k is $symbol and not $true[$k][0]"
 			if $how eq 'debug' && $true[$k][0] ne '' && $symbol ne $true[$k][0];
@@ -131,6 +133,6 @@ for my $i (1 .. $runs) {
 }
 put($bytes);
 printf "%d runs, %.1f s and %d MB at most; %s\n", $runs, $worst_s, $worst_kb >> 10,
-	join ', ', map { "$_ " . ($n{$_} // 0) } 'frames', 'named', 'lines', 'lines lost', 'reasons';
+	join ', ', map { "$_ " . ($n{$_} // 0) } 'frames', 'named', 'lines', 'lines lost', 'without a reason';
 print "$_\n" for @stories > 5 ? @stories[ 0 .. 4 ] : @stories;
 exit !!@stories;
