@@ -51,7 +51,7 @@ endif
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) $(addprefix -I,$(wildcard lib/*)) -Ibpf -isystem $(OBJ)/bpf
 DEPS = -MD -MP
 LDFLAGS += -Wl,--as-needed
-LIBS := -lbpf -ldw -lelf -lcap -lz -lzstd -llzma -liberty
+LIBS := -lbpf -ldw -lelf -lcap -lz -ldeflate -lzstd -llzma -liberty
 
 # clang -target bpf does not look into the multiarch folder, where asm/types.h is
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)

@@ -72,7 +72,7 @@ fi
 run "$sym" -q --format=json "$cap"
 like "$(cat "$out")" '"inlined":\[\{"symbol":"leaf","linkage_name":"leaf","file":"[^"]*/calls\.c","line":[0-9]+,"column":[0-9]+\},\{"symbol":"middle"' \
 	"JSON has inlined calls, innermost first"
-like "$(cat "$out")" '"file":"[^"]*/calls\.c","line":[0-9]+,"column":[0-9]+,"source":"symtab","reason":null' "and source lines"
+like "$(cat "$out")" '"file":"[^"]*/calls\.c","line":[0-9]+,"column":[0-9]+,"source":"dwarf","reason":null' "and source lines"
 
 # --- where debug information is the only one to know, and where nothing is
 objcopy --strip-all --keep-section='.debug_*' "$TMP/calls" "$TMP/nosyms" 2>/dev/null
@@ -150,7 +150,7 @@ for j in 2 8 64; do
 done
 is "$("$sym" -q --lines -j 8 --max-memory 128M "$cap" | cmp - "$TMP/j1" && echo same)" same "little memory is enough for little files"
 run "$sym" --stats "$cap"
-like "$(cat "$err")" 'symbolize: symtab +[0-9]+ +[0-9]+ +[0-9]+' "--stats says how many frames, addresses and files each source named"
+like "$(cat "$err")" 'symbolize: dwarf +[0-9]+ +[0-9]+ +[0-9]+' "--stats says how many frames, addresses and files each source named"
 like "$(cat "$err")" 'finding .* files took .* reading them' "and what took how long"
 is "$("$sym" "$cap" 2>/dev/null | cmp - "$out" && echo same)" same "on standard error, the result is the same"
 status 64 "no processes are too few" "$sym" -j 0 "$cap"

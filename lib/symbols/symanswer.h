@@ -26,8 +26,8 @@
 /* From where a name is, best first; the order is that of the look-up. */
 enum symanswer_source {
 	SYM_NONE = 0, /* no name */
-	SYM_DWARF, /* a function of the debug information; no symbol covers the address */
-	SYM_SYMTAB, /* .symtab of the file or of its debug file */
+	SYM_DWARF, /* a function of the debug information, by the name of its symbol where it has one */
+	SYM_SYMTAB, /* otherwise .symtab of the file or of its debug file */
 	SYM_MINIDEBUG, /* .symtab inside .gnu_debugdata */
 	SYM_DYNSYM,
 	SYM_PLT, /* made up: name@plt */

@@ -329,7 +329,8 @@ static int make_called(struct look *l)
 	return l->called ? 0 : -ENOMEM;
 }
 
-static int run_debug(struct look *l, struct dwlook *d)
+/* FROM: when the file was begun to be opened, which unpacks its units. */
+static int run_debug(struct look *l, struct dwlook *d, uint64_t from)
 {
 	struct dwlook_stats s;
 	struct err e = { 0 };
@@ -345,7 +346,7 @@ static int run_debug(struct look *l, struct dwlook *d)
 	dwlook_stats(d, &s);
 	l->b.head.units = s.units;
 	l->b.head.units_read = s.units_read;
-	l->b.head.ns_units = s.ns_units;
+	l->b.head.ns_units = now_ns() - from - s.ns_lines;
 	l->b.head.ns_lines = s.ns_lines;
 	l->b.head.memory_bytes = s.peak_bytes;
 	return l->calls.failed ? -ENOMEM : 0;
@@ -364,6 +365,7 @@ static int look_into_debug(struct look *l, struct err *e)
 		.inlines = in->inlines,
 		.lines = in->lines,
 		.max_bytes = in->max_bytes ? in->max_bytes : DEBUG_BYTES_DEFAULT };
+	uint64_t from = now_ns();
 	struct dwlook *d = NULL;
 	struct err mine = { 0 };
 	int rc;
@@ -384,7 +386,7 @@ static int look_into_debug(struct look *l, struct err *e)
 		mark_untold(l, reason_of(rc == -E2BIG ? -ENOMEM : rc));
 		return 0;
 	}
-	rc = run_debug(l, d);
+	rc = run_debug(l, d, from);
 	dwlook_close(d);
 	return rc ? err_nomem(e, "debug information") : 0;
 }
@@ -399,13 +401,14 @@ static void put_called(
 	struct symanswer_frame *own = &frames[c->n - 1];
 
 	a->debug = 1;
-	if (n->name) {
-		name_symbol(l, n, own);
-	} else if (own->name) {
+	if (own->name) {
 		a->source = SYM_DWARF;
-		a->start = c->low <= a->vaddr ? c->low : 0;
 		a->reason = c->reason;
 	}
+	if (n->name)
+		name_symbol(l, n, own);
+	else if (own->name)
+		a->start = c->low <= a->vaddr ? c->low : 0;
 	symanswer_put(&l->b, a, frames, c->n);
 }
 
