@@ -101,10 +101,11 @@ for flags in "gcc -O2 -g" "gcc -O2 -gdwarf-4" "clang -O2 -g -fno-split-dwarf-inl
 	is "$(wc -l <wanted)" 6 "$flags: each .dwo that is missing is asked for once"
 	agree "$flags: .dwo files" split split $(cat wanted)
 	case $flags in
+	# binutils' dwp looks for the number of a unit where DWARF 4 has it, and takes those of DWARF 5 for one
+	"gcc -O2 -g") false ;;
 	gcc*) timeout 20 dwp -o split.dwp ./*.dwo >build.log 2>&1 ;;
 	*) timeout 20 llvm-dwp-19 ./*.dwo -o split.dwp >build.log 2>&1 ;;
 	esac || rm -f split.dwp
-	# binutils' dwp takes all units of DWARF 5 for one, and says so
 	if [ -s split.dwp ] && ! grep -q duplicate build.log; then
 		agree "$flags: a .dwp" split -w split.dwp split
 	else

@@ -8,6 +8,11 @@
  * writes TOTAL frames, drawn from DISTINCT addresses, as stacks of 100, and
  * prints for each frame the virtual address that is to be looked up.
  *
+ *   unit-resolve --list CAPTURE ELF PATH <ADDRESSES
+ *
+ * does the same with the addresses of standard input, a hexadecimal one a line,
+ * of ELF mapped under the name PATH.
+ *
  *   unit-resolve --many CAPTURE N ELF...
  *
  * the same with N addresses of each of several files.
@@ -28,12 +33,14 @@
  *   t  no trailer              f  a wait for each way in which a stack can fail
  *   a  the file is gone        m  more than one thread, not in order of time
  */
+#include "buf.h"
 #include "capwrite.h"
 #include "elffile.h"
 #include "resolve.h"
 #include "tap.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -98,23 +105,24 @@ static struct cap_file file_of(const char *path, const struct elffile *f, uint32
 		.inode = 1 };
 }
 
-/* The executable load of F mapped as the kernel would, at BASE. */
+static struct cap_map map_of_load(const struct elffile_load *l, uint32_t proc, uint32_t file, uint64_t base)
+{
+	return (struct cap_map){ .proc = proc,
+		.file = file,
+		.prot = PROT_READ | PROT_EXEC,
+		.flags = MAP_PRIVATE,
+		.start = base + (l->vaddr & ~UINT64_C(4095)),
+		.end = base + ((l->vaddr + l->filesz + 4095) & ~UINT64_C(4095)),
+		.offset = l->offset & ~UINT64_C(4095) };
+}
+
+/* The last executable load of F mapped as the kernel would, at BASE. */
 static struct cap_map map_of(const struct elffile *f, uint32_t proc, uint32_t file, uint64_t base)
 {
-	struct cap_map m = {
-		.proc = proc, .file = file, .prot = PROT_READ | PROT_EXEC, .flags = MAP_PRIVATE
-	};
-
-	for (size_t i = 0; i < f->n_loads; i++) {
-		const struct elffile_load *l = &f->loads[i];
-
-		if (!l->exec)
-			continue;
-		m.start = base + (l->vaddr & ~UINT64_C(4095));
-		m.end = base + ((l->vaddr + l->filesz + 4095) & ~UINT64_C(4095));
-		m.offset = l->offset & ~UINT64_C(4095);
-	}
-	return m;
+	for (size_t i = f->n_loads; i-- > 0;)
+		if (f->loads[i].exec)
+			return map_of_load(&f->loads[i], proc, file, base);
+	return (struct cap_map){ .proc = proc, .file = file };
 }
 
 static uint64_t random_vaddr(const struct elffile *f, uint64_t code)
@@ -181,36 +189,75 @@ static void gen_stacks(struct capwrite *w, const uint64_t *pool, size_t distinct
 	}
 }
 
-static int generate(const char *out, const char *path, size_t distinct, size_t total)
+/* A capture of FILE mapped as PATH, its executable loads all mapped; the stacks are gen_stacks()'s. */
+static int write_gen(const char *out, const struct elffile *f, const char *path, const uint64_t *pool,
+	size_t distinct, size_t total, struct err *e)
 {
-	struct elffile *f = NULL;
 	struct capwrite *w = NULL;
-	struct err e = { 0 };
-	uint64_t *pool = calloc(distinct + 1, sizeof(*pool)), code = 0;
-
-	if (!pool || elffile_open(AT_FDCWD, path, false, &f, &e) || capwrite_open(out, true, &w, &e)) {
-		fprintf(stderr, "unit-resolve: %s\n", e.msg);
-		free(pool);
-		return 2;
-	}
-	for (size_t i = 0; i < f->n_sections; i++)
-		code += f->sections[i].flags & SHF_EXECINSTR ? f->sections[i].size : 0;
-	for (size_t i = 0; i < distinct; i++)
-		pool[i] = random_vaddr(f, code);
-
 	struct cap_file file = file_of(path, f, 0);
-	struct cap_map map = map_of(f, 0, 0, BASE);
+	int rc = capwrite_open(out, true, &w, e);
 
+	if (rc)
+		return rc;
 	put_host(w);
 	put_process(w, 0);
 	capwrite_file(w, &file);
-	capwrite_map(w, &map);
-	gen_stacks(w, pool, distinct, total);
-	int rc = capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, &e);
+	for (size_t i = 0; i < f->n_loads; i++)
+		if (f->loads[i].exec) {
+			struct cap_map map = map_of_load(&f->loads[i], 0, 0, BASE);
 
+			capwrite_map(w, &map);
+		}
+	gen_stacks(w, pool, distinct, total);
+	rc = capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, e);
 	capwrite_close(w);
+	return rc;
+}
+
+/* Random addresses of the code of PATH. */
+static int generate(const char *out, const char *path, size_t distinct, size_t total)
+{
+	struct elffile *f = NULL;
+	struct err e = { 0 };
+	uint64_t *pool = calloc(distinct + 1, sizeof(*pool)), code = 0;
+	int rc = pool ? elffile_open(AT_FDCWD, path, false, &f, &e) : -ENOMEM;
+
+	if (rc == 0) {
+		for (size_t i = 0; i < f->n_sections; i++)
+			code += f->sections[i].flags & SHF_EXECINSTR ? f->sections[i].size : 0;
+		for (size_t i = 0; i < distinct; i++)
+			pool[i] = random_vaddr(f, code);
+		rc = write_gen(out, f, path, pool, distinct, total, &e);
+	}
+	if (rc)
+		fprintf(stderr, "unit-resolve: %s\n", e.msg);
 	elffile_close(f);
 	free(pool);
+	return rc ? 2 : 0;
+}
+
+/* The addresses of standard input, one a line in hexadecimal, in the file PATH that is mapped as MAPPED. */
+static int list(const char *out, const char *path, const char *mapped)
+{
+	struct elffile *f = NULL;
+	struct err e = { 0 };
+	struct buf pool = { 0 };
+	char line[64];
+	int rc = elffile_open(AT_FDCWD, path, false, &f, &e);
+
+	while (rc == 0 && fgets(line, sizeof(line), stdin)) {
+		uint64_t at = strtoull(line, NULL, 16);
+
+		buf_put(&pool, &at, sizeof(at));
+		rc = pool.failed ? -ENOMEM : 0;
+	}
+	if (rc == 0)
+		rc = write_gen(out, f, mapped, (const uint64_t *)(void *)pool.p, pool.len / sizeof(uint64_t),
+			pool.len / sizeof(uint64_t), &e);
+	if (rc)
+		fprintf(stderr, "unit-resolve: %s\n", e.msg);
+	elffile_close(f);
+	buf_free(&pool);
 	return rc ? 2 : 0;
 }
 
@@ -622,6 +669,8 @@ int main(int argc, char *argv[])
 {
 	if (argc == 6 && strcmp(argv[1], "--gen") == 0)
 		return generate(argv[2], argv[3], strtoull(argv[4], NULL, 10), strtoull(argv[5], NULL, 10));
+	if (argc == 5 && strcmp(argv[1], "--list") == 0)
+		return list(argv[2], argv[3], argv[4]);
 	if (argc >= 5 && strcmp(argv[1], "--many") == 0)
 		return many(argv[2], strtoull(argv[3], NULL, 10), argv + 4, argc - 4);
 	if (argc >= 6 && strcmp(argv[1], "--kernel") == 0)

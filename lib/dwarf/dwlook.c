@@ -28,7 +28,7 @@ struct look_unit {
 	struct dwline_row *rows;
 	size_t n, index_cap, addrs_cap, places_cap, rows_cap;
 	struct dwcalls calls;
-	int error; /* -ENOENT: its split unit is missing */
+	int error, lines_error; /* -ENOENT: its split unit is missing; of its line program */
 };
 
 struct dwlook {
@@ -223,6 +223,8 @@ static void tell(struct dwlook *d, size_t i, int error)
 			hit.n = 1;
 		rank = UINT64_MAX - (hit.n ? 1 : 0);
 	}
+	if (!hit.error && u->lines_error && !(hit.n && d->frames[0].line))
+		hit.error = u->lines_error;
 	hit.frames = d->frames;
 	deliver(d, hit.index, hit.n || hit.error ? &hit : NULL, rank);
 }
@@ -312,6 +314,7 @@ static void read_lines(struct dwlook *d)
 		rc = dwline_run(u->line, u->addrs, u->n, u->rows, &one);
 	if (rc)
 		story(d, &one);
+	u->lines_error = rc;
 	d->stats.ns_lines += now_ns() - from;
 }
 
@@ -385,12 +388,11 @@ static void look_into(struct dwlook *d, struct dwunit *unit)
 	dwline_close(TAKE_PTR(u->line));
 	u->unit = unit;
 	u->names = &d->names;
-	u->error = 0;
+	u->error = u->lines_error = 0;
 	rc = dwtop_read(&u->top, d->info, d->alt, unit, d->lowest, &one);
 	d->stats.units_read++;
-	if (!rc)
-		read_lines(d);
 	if (!rc) {
+		read_lines(d);
 		join_half(d);
 		rc = read_unit(d, &one);
 	}
@@ -486,8 +488,7 @@ int dwlook_run(struct dwlook *d, const uint64_t *vaddrs, size_t n, dwlook_sink *
 	d->walk.marks_left = MARKS_MIN + MARKS_EACH * (uint64_t)n;
 	d->held = calloc(n + 1, sizeof(struct dwhit_held *));
 	rc = d->held ? plan(d) : -ENOMEM;
-	if (!rc)
-		rc = look(d);
+	rc = rc ? rc : look(d);
 	for (size_t i = 0; d->held && i < n; i++)
 		dwhit_offer(&d->held[i], NULL, 0, true, sink, ctx);
 	free(TAKE_PTR(d->held));

@@ -179,7 +179,7 @@ static void match_piece(struct match *m, size_t k, const uint8_t *p, size_t n, u
 		struct elfcode_symbol y = elfcode_symbol(m->code.f->is64, p + i * size);
 		struct cand c = { .start = y.value, .name = y.name, .index = index };
 
-		if (!y.name || !elfcode_names_code(&y, strings_len) || (m->any && y.value > last))
+		if (!y.name || !elfcode_names_code(m->code.f, &y, strings_len) || (m->any && y.value > last))
 			continue;
 		if (!in || y.value < in->start || y.value >= in->end)
 			in = elfcode_spans_find(&m->code.spans, y.value);

@@ -69,7 +69,7 @@ static int load_table(const struct elfcode *c, size_t k, struct table *t, struct
 	return 0;
 }
 
-static int collect(const struct elfsym *s, struct funcs *out)
+static int collect(const struct elfsym *s, const struct elffile *f, struct funcs *out)
 {
 	const struct elfcode_span *in = NULL;
 	uint32_t index = 0;
@@ -83,7 +83,7 @@ static int collect(const struct elfsym *s, struct funcs *out)
 		for (size_t i = 0; i < t->n; i++, index++) {
 			struct elfcode_symbol y = get_symbol(s, t, i);
 
-			if (!elfcode_names_code(&y, t->strings_len))
+			if (!elfcode_names_code(f, &y, t->strings_len))
 				continue;
 			if (!in || y.value < in->start || y.value >= in->end)
 				in = elfcode_spans_find(&s->spans, y.value);
@@ -254,10 +254,10 @@ static int build_ranges(struct elfsym *s, const struct funcs *fs)
 	return rc;
 }
 
-static int build(struct elfsym *s, struct err *e)
+static int build(struct elfsym *s, const struct elffile *f, struct err *e)
 {
 	struct funcs fs = { 0 };
-	int rc = collect(s, &fs);
+	int rc = collect(s, f, &fs);
 
 	rc = rc ? rc : sort_by_start(&fs);
 	rc = rc ? rc : build_ranges(s, &fs);
@@ -280,7 +280,7 @@ int elfsym_load(const struct elffile *f, struct elfsym **ret, struct err *e)
 	for (size_t k = 0; k < ARRAY_LEN(s->tables) && rc == 0; k++)
 		rc = load_table(&code, k, &s->tables[k], e);
 	s->spans = code.spans;
-	rc = rc ? rc : build(s, e);
+	rc = rc ? rc : build(s, f, e);
 	if (rc)
 		return rc;
 	*ret = TAKE_PTR(s);

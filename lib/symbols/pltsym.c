@@ -316,7 +316,7 @@ static void name_by_resolver(struct work *w, const struct symbols *y, struct slo
 		struct elfcode_symbol sym = elfcode_symbol(true, y->syms + i * sizeof(Elf64_Sym));
 		size_t lo = 0, hi = w->n_resolvers;
 
-		if (sym.type != STT_GNU_IFUNC || !elfcode_names_code(&sym, y->strings_len))
+		if (sym.type != STT_GNU_IFUNC || !elfcode_names_code(w->code.f, &sym, y->strings_len))
 			continue;
 		while (lo < hi) {
 			size_t mid = lo + (hi - lo) / 2;

@@ -161,7 +161,7 @@ static int name_by_minidebug(struct look *l)
 static int name_by_tables(struct look *l, struct err *e)
 {
 	const struct symlook_input *in = l->in;
-	bool stripped = !has_symtab(in->elf);
+	bool stripped = !has_symtab(in->elf), guesses;
 	int rc = 0, others = -ENOENT;
 
 	if (!stripped)
@@ -172,8 +172,12 @@ static int name_by_tables(struct look *l, struct err *e)
 		others = name_from(l, in->debug, SYM_SYMTAB, NULL);
 	if (l->left && stripped && others)
 		others = name_by_minidebug(l);
+	/* where the local functions are known too, what none of them covers is no function's */
+	guesses = others || !l->any;
 	if (l->left && stripped)
 		rc = name_from(l, in->elf, SYM_SYMTAB, e);
+	for (size_t i = 0; !guesses && i < in->n_vaddrs; i++)
+		l->named[i].before = NULL;
 	return rc && others && !debugfile_has_info(in->elf) ? rc : 0;
 }
 
@@ -311,12 +315,18 @@ static const struct elffile *with_info(const struct symlook_input *in)
 	return in->debug && debugfile_has_info(in->debug) ? in->debug : NULL;
 }
 
-/* At the limit some were told and some were not. */
-static void mark_untold(struct look *l)
+/* At the limit some were told and some were not; what is malformed may have been about any of the others. */
+static void mark_untold(struct look *l, uint8_t reason)
 {
 	for (size_t i = 0; i < l->in->n_vaddrs; i++)
 		if (!l->called[i].told)
-			l->called[i].reason = SYM_R_LIMIT;
+			l->called[i].reason = reason;
+}
+
+static int make_called(struct look *l)
+{
+	l->called = calloc(l->in->n_vaddrs + 1, sizeof(*l->called));
+	return l->called ? 0 : -ENOMEM;
 }
 
 /* FROM: when the file was begun to be opened, which unpacks its units. */
@@ -326,14 +336,13 @@ static int run_debug(struct look *l, struct dwlook *d, uint64_t from)
 	struct err e = { 0 };
 	int rc;
 
-	l->called = calloc(l->in->n_vaddrs + 1, sizeof(*l->called));
-	if (!l->called)
+	if (make_called(l) != 0)
 		return -ENOMEM;
 	rc = dwlook_run(d, l->in->vaddrs, l->in->n_vaddrs, on_hit, on_want, l, &e);
 	if (e.msg[0])
 		note(l, &e);
-	if (rc)
-		mark_untold(l);
+	if (rc || e.msg[0])
+		mark_untold(l, rc ? SYM_R_LIMIT : SYM_R_DEBUG_BAD);
 	dwlook_stats(d, &s);
 	l->b.head.units = s.units;
 	l->b.head.units_read = s.units_read;
@@ -369,8 +378,12 @@ static int look_into_debug(struct look *l, struct err *e)
 		dwos[i] = (struct dwlook_dwo){ in->dwos[i].id, in->dwos[i].file };
 	rc = dwlook_open(&o, &d, &mine);
 	if (rc) {
-		if (rc != -ENOENT)
-			note(l, &mine);
+		if (rc == -ENOENT)
+			return 0;
+		note(l, &mine);
+		if (make_called(l) != 0)
+			return err_nomem(e, "debug information");
+		mark_untold(l, reason_of(rc == -E2BIG ? -ENOMEM : rc));
 		return 0;
 	}
 	rc = run_debug(l, d, from);
