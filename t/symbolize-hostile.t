@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2154,SC2086 # $out and $rc come from lib.sh; options are words
+# shellcheck disable=SC2154,SC2086,SC2046 # $out and $rc come from lib.sh; options and figures are words
 # Files that are cut short, flipped, or mean ill, where a capture says that they
 # were mapped: symbolize ends, in bounds, with every frame, and says why names are missing.
 . "$(dirname "$0")/lib.sh"

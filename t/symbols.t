@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2086 # options are words
+# shellcheck disable=SC2086,SC2154 # options are words; $out comes from lib.sh
 # Every byte of programs that are compiled here: chains of inlined functions
 # and lines against llvm-symbolizer, addr2line and eu-addr2line. Which classes of
 # differences may be is said here; docs/symbol-agreement.md tells what each is and who is right.
