@@ -148,7 +148,7 @@ rec_start "$TMP/step.cap" -q --force -p "$(pid_of step)"
 kill -USR1 "$(pid_of step)"
 until_true grep -q '^steps' "$W/step.out"
 rec_stop
-"$BIN/symbolize" -q "$TMP/step.cap" | perl "$T_DIR/unwind/steps" "$(pid_of step)" >"$TMP/steps" 2>&1
+"$BIN/symbolize" -q --no-inline "$TMP/step.cap" | perl "$T_DIR/unwind/steps" "$(pid_of step)" >"$TMP/steps" 2>&1
 is $? 0 "interrupted at every instruction of a call: complete, with the same callers"
 diag <"$TMP/steps"
 finish

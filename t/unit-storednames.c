@@ -14,17 +14,25 @@ static struct capread capture(const struct cap_name *names, size_t n)
 }
 
 /* The answer for FILE, checked; release its bytes with free(). */
-static struct symanswer answer(
-	const struct cap_name *names, size_t n, uint32_t file, bool demangle, uint8_t **bytes)
+static struct symanswer answer_for(const struct cap_name *names, size_t n, uint32_t file,
+	const struct storednames_opts *o, uint8_t **bytes)
 {
 	const struct capread c = capture(names, n);
 	struct symanswer a;
 	size_t len;
 
-	if (storednames_answer(&c, file, demangle, bytes, &len, NULL) != 0 ||
+	if (storednames_answer(&c, file, o, bytes, &len, NULL) != 0 ||
 		symanswer_view(*bytes, len, &a, NULL) != 0)
 		abort();
 	return a;
+}
+
+static struct symanswer answer(
+	const struct cap_name *names, size_t n, uint32_t file, bool demangle, uint8_t **bytes)
+{
+	const struct storednames_opts o = { .demangle = demangle, .inlines = true, .lines = true };
+
+	return answer_for(names, n, file, &o, bytes);
 }
 
 static bool is_text(const struct symanswer *a, uint32_t string, const char *want)
@@ -105,11 +113,36 @@ static void test_hostile(struct tap *t)
 	free(bytes);
 }
 
+/* As when a file is read without its inlined calls. */
+static void test_wanted(struct tap *t)
+{
+	static const struct cap_name name = { 1, 0x1234, 0x34, SYM_SYMTAB, SYM_OK, 2, deep };
+	struct storednames_opts o = { .demangle = true, .lines = true };
+	const struct symanswer_addr *x;
+	struct symanswer a;
+	uint8_t *bytes;
+
+	a = answer_for(&name, 1, 1, &o, &bytes);
+	x = symanswer_find(&a, 0x1234);
+	tap_ok(t,
+		x && x->n_frames == 1 && x->debug && is_text(&a, a.frames[x->first].name, "outer()") &&
+			is_text(&a, a.frames[x->first].file, "/src/a.h") && a.frames[x->first].line == 7,
+		"without inlined calls the function has the place of the innermost one");
+	free(bytes);
+	o.lines = false;
+	a = answer_for(&name, 1, 1, &o, &bytes);
+	x = symanswer_find(&a, 0x1234);
+	tap_ok(t, x && x->n_frames == 1 && !x->debug,
+		"who wants neither calls nor lines has no more of it than of a symbol table");
+	free(bytes);
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
 
 	test_all(&t);
+	test_wanted(&t);
 	test_hostile(&t);
 	return tap_done(&t);
 }

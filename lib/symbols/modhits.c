@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "modhits.h"
-#include "storednames.h"
 
 #include <errno.h>
 #include <string.h>
@@ -96,8 +95,8 @@ int modhits_take(struct modhits *h, uint8_t *bytes, const struct symanswer *a, s
 	return 0;
 }
 
-int modhits_stored(struct modhits *h, const struct capread *c, uint32_t file, bool demangle,
-	struct modhits_answer *ret, struct err *e)
+int modhits_stored(struct modhits *h, const struct capread *c, uint32_t file,
+	const struct storednames_opts *o, struct modhits_answer *ret, struct err *e)
 {
 	struct symanswer a;
 	uint8_t *bytes;
@@ -107,7 +106,7 @@ int modhits_stored(struct modhits *h, const struct capread *c, uint32_t file, bo
 	*ret = (struct modhits_answer){ 0 };
 	if (!storednames_any(c, file))
 		return 0;
-	rc = storednames_answer(c, file, demangle, &bytes, &len, e);
+	rc = storednames_answer(c, file, o, &bytes, &len, e);
 	if (rc)
 		return rc;
 	if (symanswer_view(bytes, len, &a, NULL) != 0) {

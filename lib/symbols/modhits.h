@@ -9,6 +9,7 @@
 
 #include "capread.h"
 #include "frame.h"
+#include "storednames.h"
 #include "symanswer.h"
 
 /* The byte at OFFSET of a file is to be named, for frame number FRAME. */
@@ -50,8 +51,8 @@ struct modhits_answer {
 int modhits_take(struct modhits *h, uint8_t *bytes, const struct symanswer *a, struct modhits_answer *ret);
 
 /* What C stored of FILE: an empty answer where there is nothing. 0 or -ENOMEM. */
-int modhits_stored(struct modhits *h, const struct capread *c, uint32_t file, bool demangle,
-	struct modhits_answer *ret, struct err *e);
+int modhits_stored(struct modhits *h, const struct capread *c, uint32_t file,
+	const struct storednames_opts *o, struct modhits_answer *ret, struct err *e);
 
 /*
  * Tell SINK of each of N asks: by READ, where that knows it, or by STORED, where

@@ -279,8 +279,11 @@ static int tell_part(struct modules *m, const struct part *p, const struct modhi
 	modules_sink *sink, void *ctx)
 {
 	const uint32_t id = p->asks->file;
+	const struct storednames_opts o = {
+		.demangle = m->o.demangle, .inlines = m->o.inlines, .lines = m->o.lines
+	};
 	struct modhits_answer stored = { 0 };
-	int rc = is_kernel(m, p) ? 0 : modhits_stored(&m->hits, m->c, id, m->o.demangle, &stored, NULL);
+	int rc = is_kernel(m, p) ? 0 : modhits_stored(&m->hits, m->c, id, &o, &stored, NULL);
 
 	if (rc == 0)
 		modhits_tell(p->asks, p->n, read, &stored, m->files[id].problem, sink, ctx);

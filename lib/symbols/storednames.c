@@ -38,12 +38,32 @@ static struct symanswer_frame make_frame(
 		.column = f->column };
 }
 
-static void put(struct symanswer_build *b, const struct cap_name *n, bool demangle)
+/* The frames of N that are wanted: their number. */
+static uint32_t make_frames(struct symanswer_build *b, const struct cap_name *n,
+	const struct storednames_opts *o, struct symanswer_frame *frames)
+{
+	/* the outermost ones are kept */
+	uint32_t skip = n->n > SYMANSWER_FRAMES_MAX ? n->n - SYMANSWER_FRAMES_MAX : 0;
+
+	if (!o->inlines && n->n) {
+		const struct symanswer_frame place = make_frame(b, &n->frames[0], o->demangle);
+
+		*frames = make_frame(b, &n->frames[n->n - 1], o->demangle);
+		frames->file = place.file;
+		frames->line = place.line;
+		frames->column = place.column;
+		return 1;
+	}
+	for (uint32_t i = skip; i < n->n; i++)
+		frames[i - skip] = make_frame(b, &n->frames[i], o->demangle);
+	return n->n - skip;
+}
+
+static void put(struct symanswer_build *b, const struct cap_name *n, const struct storednames_opts *o)
 {
 	struct symanswer_frame frames[SYMANSWER_FRAMES_MAX];
 	struct symanswer_addr a = { .vaddr = n->offset, .source = n->source, .reason = n->reason };
-	/* the outermost ones are kept */
-	uint32_t skip = n->n > SYMANSWER_FRAMES_MAX ? n->n - SYMANSWER_FRAMES_MAX : 0;
+	uint32_t made;
 
 	if (n->symbol_offset > n->offset || n->source > SYM_PLT || n->reason >= SYM_R_COUNT)
 		return;
@@ -52,22 +72,21 @@ static void put(struct symanswer_build *b, const struct cap_name *n, bool demang
 			return;
 		a.start = n->offset - n->symbol_offset;
 	}
-	for (uint32_t i = skip; i < n->n; i++) {
-		frames[i - skip] = make_frame(b, &n->frames[i], demangle);
-		a.debug = a.debug || *n->frames[i].file;
-	}
-	symanswer_put(b, &a, frames, n->n - skip);
+	made = make_frames(b, n, o, frames);
+	for (uint32_t i = 0; i < made && (o->inlines || o->lines); i++)
+		a.debug = a.debug || frames[i].file;
+	symanswer_put(b, &a, frames, made);
 }
 
-int storednames_answer(
-	const struct capread *c, uint32_t file, bool demangle, uint8_t **ret, size_t *len, struct err *e)
+int storednames_answer(const struct capread *c, uint32_t file, const struct storednames_opts *o,
+	uint8_t **ret, size_t *len, struct err *e)
 {
 	struct symanswer_build b;
 	int rc;
 
 	symanswer_begin(&b);
 	for (size_t i = first_of(c, file); i < c->n_names && c->names[i].file == file; i++)
-		put(&b, &c->names[i], demangle);
+		put(&b, &c->names[i], o);
 	rc = symanswer_finish(&b, ret, len);
 	symanswer_end(&b);
 	return rc ? err_nomem(e, "stored names") : 0;
