@@ -74,6 +74,27 @@ like "$(cat "$out")" '"inlined":\[\{"symbol":"leaf","linkage_name":"leaf","file"
 	"JSON has inlined calls, innermost first"
 like "$(cat "$out")" '"file":"[^"]*/calls\.c","line":[0-9]+,"column":[0-9]+,"source":"dwarf","reason":null' "and source lines"
 
+# --- marks that are no functions
+cat >"$TMP/mark.s" <<'EOF'
+	.text
+	.globl real
+	.type real, @function
+real:	ret
+	.size real, .-real
+.annobin_pad:
+	.skip 32, 0x90
+untyped:
+	.skip 8, 0x90
+returns:
+EOF
+gcc -shared -nostdlib -o "$TMP/mark" "$TMP/mark.s"
+pad=$(nm "$TMP/mark" | awk '$3 == ".annobin_pad" { print $1 }')
+back=$(nm "$TMP/mark" | awk '$3 == "returns" { print $1 }')
+"$maker" --make "$cap" "$TMP/mark" "$TMP/mark" a "" "$pad" "$back"
+run "$sym" -q --format=json "$cap"
+is "$(grep -o '"symbol":[^,]*,"linkage_name":[^,]*,"offset":[^,]*,"module":"[^"]*mark"' "$out" | cut -d, -f1 | paste -sd ' ')" \
+	'"symbol":null "symbol":"untyped"' "a mark of annobin names no code, another label does"
+
 # --- where debug information is the only one to know, and where nothing is
 objcopy --strip-all --keep-section='.debug_*' "$TMP/calls" "$TMP/nosyms" 2>/dev/null
 strip -o "$TMP/bare" "$TMP/calls"

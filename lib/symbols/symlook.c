@@ -104,6 +104,12 @@ static uint64_t *unnamed(const struct look *l)
 	return v;
 }
 
+/* Marks that the annobin plugin of gcc leaves: where nothing else is, there is just padding. */
+static bool is_mark(const char *name)
+{
+	return strncmp(name, ".annobin_", 9) == 0;
+}
+
 /* HITS are of the unnamed ones. */
 static void take_hits(struct look *l, const struct elfmatch_hit *hits, uint8_t source)
 {
@@ -112,10 +118,12 @@ static void take_hits(struct look *l, const struct elfmatch_hit *hits, uint8_t s
 
 		if (n->name)
 			continue;
-		if (hits->name && hits->beyond) {
+		if (!hits->name || is_mark(hits->name)) {
+			/* the next table may know it */
+		} else if (hits->beyond) {
 			n->before = hits->name;
 			n->before_start = hits->start;
-		} else if (hits->name) {
+		} else {
 			n->name = hits->name;
 			n->start = hits->start;
 			n->source = hits->dynamic ? SYM_DYNSYM : source;
