@@ -476,6 +476,12 @@ if [ "$has_lib" ] && command -v debuginfod >/dev/null && command -v python3 >/de
 	is "$(value debug)" "" "a caller who wants no server asks none"
 	DEBUGINFOD_URLS=http://127.0.0.1:1 find_debug -u 5 "$w/bin/prog"
 	is "$(basename "$(value debug)")" debuginfo "what was got is kept: the server may be down"
+	main=$(nm "$TMP/made/full" | awk '$3 == "main" { print $1 }')
+	"$OBJ/t/unit-resolve" --make "$TMP/served.cap" "$w/bin/prog" "$w/bin/prog" a "" "$main"
+	like "$(DEBUGINFOD_URLS=$url "$BIN/symbolize" -q --format=json "$TMP/served.cap")" \
+		'"symbol":"main".*"file":"[^"]+","line":[0-9]+.*"source":"dwarf"' "symbolize has names and lines from it"
+	is "$(DEBUGINFOD_URLS='' "$BIN/symbolize" -q --format=json "$TMP/served.cap" | grep -c '"source":"dwarf"')" 0 \
+		"but asks nobody without DEBUGINFOD_URLS"
 else
 	skip "a server's debug file is used" "no debuginfod"
 fi
@@ -490,6 +496,13 @@ if [ "$has_lib" ] && command -v python3 >/dev/null; then
 	ask 1
 	like "$(value debug)$(value missed)" "no server of DEBUGINFOD_URLS gave it within 1 s" "a server that hangs is told"
 	ok "and cost the limit ($took s)" test "$took" -le 4
+	"$OBJ/t/unit-resolve" --make "$TMP/deaf.cap" "$w/bin/prog" "$w/bin/prog" a "" 1000
+	DEBUGINFOD_URLS=$url DEBUGINFOD_TIMEOUT=3 script -qec "'$BIN/symbolize' --no-cache '$TMP/deaf.cap' >'$TMP/deaf.text'" \
+		/dev/null </dev/null >"$TMP/terminal" 2>&1
+	like "$(tr '\r' '\n' <"$TMP/terminal")" '^symbolize: debug file of .*MiB' "symbolize shows on a terminal what it waits for"
+	ok "and is not stopped by it" grep -q 'offcpu-time' "$TMP/deaf.text"
+	DEBUGINFOD_URLS=$url DEBUGINFOD_TIMEOUT=2 "$BIN/symbolize" -q --no-cache "$TMP/deaf.cap" >"$TMP/deaf.text" 2>"$TMP/terminal"
+	is "$(cat "$TMP/terminal")" "" "and nothing where there is none"
 	serve dribble
 	ask 1
 	like "$(value debug)$(value missed)" "no server of DEBUGINFOD_URLS gave it within 1 s" "so is one that sends a byte now and then"

@@ -51,7 +51,9 @@ static int on_bytes(void *ctx, const char *what, uint64_t done, uint64_t total)
 
 	if (!m->o.progress)
 		return 0;
-	snprintf(text, sizeof(text), total ? "%s: %" PRIu64 " of %" PRIu64 " MiB" : "%s: %" PRIu64 " MiB",
+	snprintf(text, sizeof(text),
+		total ? "debug file of %s: %" PRIu64 " of %" PRIu64 " MiB"
+		      : "debug file of %s: %" PRIu64 " MiB",
 		what, done >> 20, total >> 20);
 	m->o.progress(m->o.progress_ctx, text, 0, 0);
 	return 0;
