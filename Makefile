@@ -81,6 +81,8 @@ UNIT_OBJS := $(UNITS:%=$(OBJ)/t/%.o)
 TOOL_BINS := $(TOOLS:%=$(BIN)/%)
 UNIT_BINS := $(UNITS:%=$(OBJ)/t/%)
 WORK_BINS := $(WORKS:%=$(OBJ)/t/%)
+FUZZ_OBJS := $(patsubst lib/%.c,$(OBJ)/fuzz/%.o,$(wildcard lib/*/*.c))
+FUZZ_BINS := $(patsubst t/%.c,$(OBJ)/t/%,$(wildcard t/fuzz-*.c))
 
 all: $(TOOL_BINS) $(UNIT_BINS) $(WORK_BINS)
 tools: $(TOOL_BINS)
@@ -137,15 +139,27 @@ check: all
 check-unit: $(UNIT_BINS)
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) $(PROVE) $(PROVE_FLAGS) t/unit-*.t
 
-# One libFuzzer program a t/fuzz-*.c, built whole so that the library is
-# instrumented too: obj/t/fuzz-NAME [-max_total_time=60] [CORPUS...]
-fuzz: $(patsubst t/%.c,$(OBJ)/t/%,$(wildcard t/fuzz-*.c))
+# One libFuzzer program a t/fuzz-*.c: obj/t/fuzz-NAME [-max_total_time=60] [CORPUS...]
+# The library is instrumented too, in objects of its own; a finding of either sanitizer ends the run.
+fuzz: $(FUZZ_BINS)
 
-$(OBJ)/t/fuzz-%: t/fuzz-%.c $(wildcard lib/*/*.[ch]) | $(SKELS)
+FUZZ_CFLAGS = $(ALL_CFLAGS) -g -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
+	-Wno-everything
+
+$(FUZZ_OBJS): $(OBJ)/fuzz/%.o: lib/%.c $(OBJ)/.flags | $(SKELS)
+	@mkdir -p $(@D)
+	$(say) CC $@
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) $(DEPS) -c -o $@ $<
+
+$(OBJ)/fuzz/libstack.a: $(FUZZ_OBJS)
+	$(say) AR $@
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(FUZZ_BINS): $(OBJ)/t/%: t/%.c $(OBJ)/fuzz/libstack.a
 	@mkdir -p $(@D)
 	$(say) FUZZ $@
-	$(Q)$(CLANG) -g -O1 -fsanitize=fuzzer,address,undefined -Wno-everything $(ALL_CFLAGS) -Wno-everything \
-		-o $@ $< $(wildcard lib/*/*.c) $(LDFLAGS) $(LIBS)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer $(DEPS) -MF $@.d -MT $@ $(LDFLAGS) \
+		-o $@ $< $(OBJ)/fuzz/libstack.a $(LIBS)
 
 bench: all
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) sh scripts/bench
