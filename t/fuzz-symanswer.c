@@ -88,7 +88,7 @@ static uint32_t text(struct symanswer_build *b, struct rd *r)
 {
 	char s[8] = { 0 };
 
-	snprintf(s, sizeof(s), "%c%u", 'a' + rd_u8(r) % 26, rd_u8(r) % 32);
+	snprintf(s, sizeof(s), "%c%d", 'a' + rd_u8(r) % 26, rd_u8(r) % 32);
 	return symanswer_string(b, s[1] == '0' ? "" : s);
 }
 
