@@ -50,6 +50,9 @@ endif
 # warnings in them are not ours, and a changed BPF program must rebuild its users.
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) $(addprefix -I,$(wildcard lib/*)) -Ibpf -isystem $(OBJ)/bpf
 DEPS = -MD -MP
+# NULL + 0 is "pointer-overflow" to clang, not to gcc, and no fault: an empty array is NULL.
+FUZZ_FLAGS := -g -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
+	-fno-sanitize=pointer-overflow -Wno-everything
 LDFLAGS += -Wl,--as-needed
 LIBS := -lbpf -ldw -lelf -lcap -lz -ldeflate -lzstd -llzma -liberty
 
@@ -124,7 +127,7 @@ $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
 
 # What everything was compiled with: other flags compile everything again. The
 # first time, and whenever they change, the prerequisites are looked for too.
-FLAGS_NOW := $(CC) $(subst $(OBJ),OBJ,$(ALL_CFLAGS)) / $(CLANG) $(BPF_CFLAGS) / $(BPFTOOL)
+FLAGS_NOW := $(CC) $(subst $(OBJ),OBJ,$(ALL_CFLAGS)) / $(CLANG) $(BPF_CFLAGS) / $(FUZZ_FLAGS) / $(BPFTOOL)
 ifneq ($(file <$(OBJ)/.flags),$(FLAGS_NOW))
 $(OBJ)/.flags: FORCE
 endif
@@ -143,14 +146,10 @@ check-unit: $(UNIT_BINS)
 # The library is instrumented too, in objects of its own; a finding of either sanitizer ends the run.
 fuzz: $(FUZZ_BINS)
 
-# NULL + 0 is "pointer-overflow" to clang, not to gcc, and no fault: an empty array is NULL.
-FUZZ_CFLAGS = $(ALL_CFLAGS) -g -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
-	-fno-sanitize=pointer-overflow -Wno-everything
-
 $(FUZZ_OBJS): $(OBJ)/fuzz/%.o: lib/%.c $(OBJ)/.flags | $(SKELS)
 	@mkdir -p $(@D)
 	$(say) CC $@
-	$(Q)$(CLANG) $(FUZZ_CFLAGS) $(DEPS) -c -o $@ $<
+	$(Q)$(CLANG) $(ALL_CFLAGS) $(FUZZ_FLAGS) $(DEPS) -c -o $@ $<
 
 $(OBJ)/fuzz/libstack.a: $(FUZZ_OBJS)
 	$(say) AR $@
@@ -159,7 +158,7 @@ $(OBJ)/fuzz/libstack.a: $(FUZZ_OBJS)
 $(FUZZ_BINS): $(OBJ)/t/%: t/%.c $(OBJ)/fuzz/libstack.a
 	@mkdir -p $(@D)
 	$(say) FUZZ $@
-	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer $(DEPS) -MF $@.d -MT $@ $(LDFLAGS) \
+	$(Q)$(CLANG) $(ALL_CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer $(DEPS) -MF $@.d -MT $@ $(LDFLAGS) \
 		-o $@ $< $(OBJ)/fuzz/libstack.a $(LIBS)
 
 bench: all
