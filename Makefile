@@ -50,6 +50,9 @@ endif
 # warnings in them are not ours, and a changed BPF program must rebuild its users.
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) $(addprefix -I,$(wildcard lib/*)) -Ibpf -isystem $(OBJ)/bpf
 DEPS = -MD -MP
+# NULL + 0 is "pointer-overflow" to clang, not to gcc, and no fault: an empty array is NULL.
+FUZZ_FLAGS := -g -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
+	-fno-sanitize=pointer-overflow -Wno-everything
 LDFLAGS += -Wl,--as-needed
 LIBS := -lbpf -ldw -lelf -lcap -lz -ldeflate -lzstd -llzma -liberty
 
@@ -81,6 +84,8 @@ UNIT_OBJS := $(UNITS:%=$(OBJ)/t/%.o)
 TOOL_BINS := $(TOOLS:%=$(BIN)/%)
 UNIT_BINS := $(UNITS:%=$(OBJ)/t/%)
 WORK_BINS := $(WORKS:%=$(OBJ)/t/%)
+FUZZ_OBJS := $(patsubst lib/%.c,$(OBJ)/fuzz/%.o,$(wildcard lib/*/*.c))
+FUZZ_BINS := $(patsubst t/%.c,$(OBJ)/t/%,$(wildcard t/fuzz-*.c))
 
 all: $(TOOL_BINS) $(UNIT_BINS) $(WORK_BINS)
 tools: $(TOOL_BINS)
@@ -122,7 +127,7 @@ $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
 
 # What everything was compiled with: other flags compile everything again. The
 # first time, and whenever they change, the prerequisites are looked for too.
-FLAGS_NOW := $(CC) $(subst $(OBJ),OBJ,$(ALL_CFLAGS)) / $(CLANG) $(BPF_CFLAGS) / $(BPFTOOL)
+FLAGS_NOW := $(CC) $(subst $(OBJ),OBJ,$(ALL_CFLAGS)) / $(CLANG) $(BPF_CFLAGS) / $(FUZZ_FLAGS) / $(BPFTOOL)
 ifneq ($(file <$(OBJ)/.flags),$(FLAGS_NOW))
 $(OBJ)/.flags: FORCE
 endif
@@ -137,15 +142,24 @@ check: all
 check-unit: $(UNIT_BINS)
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) $(PROVE) $(PROVE_FLAGS) t/unit-*.t
 
-# One libFuzzer program a t/fuzz-*.c, built whole so that the library is
-# instrumented too: obj/t/fuzz-NAME [-max_total_time=60] [CORPUS...]
-fuzz: $(patsubst t/%.c,$(OBJ)/t/%,$(wildcard t/fuzz-*.c))
+# One libFuzzer program a t/fuzz-*.c: obj/t/fuzz-NAME [-max_total_time=60] [CORPUS...]
+# The library is instrumented too, in objects of its own; a finding of either sanitizer ends the run.
+fuzz: $(FUZZ_BINS)
 
-$(OBJ)/t/fuzz-%: t/fuzz-%.c $(wildcard lib/*/*.[ch]) | $(SKELS)
+$(FUZZ_OBJS): $(OBJ)/fuzz/%.o: lib/%.c $(OBJ)/.flags | $(SKELS)
+	@mkdir -p $(@D)
+	$(say) CC $@
+	$(Q)$(CLANG) $(ALL_CFLAGS) $(FUZZ_FLAGS) $(DEPS) -c -o $@ $<
+
+$(OBJ)/fuzz/libstack.a: $(FUZZ_OBJS)
+	$(say) AR $@
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(FUZZ_BINS): $(OBJ)/t/%: t/%.c $(OBJ)/fuzz/libstack.a
 	@mkdir -p $(@D)
 	$(say) FUZZ $@
-	$(Q)$(CLANG) -g -O1 -fsanitize=fuzzer,address,undefined -Wno-everything $(ALL_CFLAGS) -Wno-everything \
-		-o $@ $< $(wildcard lib/*/*.c) $(LDFLAGS) $(LIBS)
+	$(Q)$(CLANG) $(ALL_CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer $(DEPS) -MF $@.d -MT $@ $(LDFLAGS) \
+		-o $@ $< $(OBJ)/fuzz/libstack.a $(LIBS)
 
 bench: all
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) sh scripts/bench

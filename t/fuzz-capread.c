@@ -5,10 +5,14 @@
  * Random bytes never have the right checksum. So the input is cut into blocks
  * here, with headers, numbers and checksums made right: a byte of type, two of
  * length, the payload. An input that begins with the magic is taken as it is.
+ * What is made of a capture right behind its reader is made here as well.
  */
 #include "capblock.h"
 #include "capcodec.h"
+#include "capfiles.h"
 #include "capread.h"
+#include "jitnames.h"
+#include "storednames.h"
 
 #include <string.h>
 
@@ -72,6 +76,56 @@ static uint64_t use(const struct capread *c)
 	return sum;
 }
 
+/* What is made of stored names is an answer that is believed. */
+static void use_names(const struct capread *c)
+{
+	for (uint32_t file = 0; file < c->n_files; file++) {
+		struct symanswer a;
+		uint8_t *bytes;
+		size_t len;
+
+		if (storednames_answer(c, file, file & 1, &bytes, &len, NULL) != 0)
+			continue;
+		if (symanswer_view(bytes, len, &a, NULL) != 0 ||
+			(a.head->n_addrs && !storednames_any(c, file)))
+			abort();
+		for (uint32_t i = 0; i < a.head->n_addrs; i++)
+			if (!capread_name(c, file, a.addrs[i].vaddr))
+				abort();
+		free(bytes);
+	}
+}
+
+static void use_jits(const struct capread *c)
+{
+	struct jitnames *names;
+
+	if (jitnames_new(c, &names, NULL) != 0)
+		return;
+	for (size_t i = 0; i < c->n_jits; i++) {
+		const struct cap_jit *j = &c->jits[i], *hit;
+		uint64_t addr = j->start + (j->end - j->start) / 2;
+		bool unsure;
+
+		hit = jitnames_find(names, j->proc, addr, j->from_ns, j->from_ns, &unsure);
+		if (hit && (hit->proc != j->proc || addr < hit->start || addr >= hit->end))
+			abort();
+	}
+	jitnames_free(names);
+}
+
+static void use_files(const struct capread *c)
+{
+	struct capfiles f;
+
+	if (capfiles_make(c, &f) != 0)
+		return;
+	for (size_t i = 0; i < f.n; i++)
+		if (f.files[i] >= c->n_files || f.procs[i] >= c->n_procs)
+			abort();
+	capfiles_free(&f);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct buf b = { 0 };
@@ -85,6 +139,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!b.failed && capread_parse(b.p, b.len, &c, NULL) == 0) {
 		sink = use(c);
 		(void)sink;
+		use_names(c);
+		use_jits(c);
+		use_files(c);
 		capread_free(c);
 	}
 	buf_free(&b);

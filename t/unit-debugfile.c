@@ -285,6 +285,23 @@ static void test_mini_good(struct tap *t)
 	free(text);
 }
 
+static bool damage_is_seen(struct buf *xz)
+{
+	const size_t len = xz->len;
+	struct minidebug m = { 0 };
+	struct err e = { 0 };
+	size_t wrong = 0;
+
+	for (xz->len = 0; xz->len < len; xz->len++)
+		wrong += mini(xz, "id", 0, &m, &e) >= 0 || m.elf || m.bytes;
+	for (size_t bit = 0; bit < 8 * len; bit++) {
+		xz->p[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		wrong += mini(xz, "id", 1 << 20, &m, &e) >= 0 || m.elf || m.bytes;
+		xz->p[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	return !wrong;
+}
+
 static void test_mini_bad(struct tap *t)
 {
 	struct minidebug m = { 0 };
@@ -305,6 +322,8 @@ static void test_mini_bad(struct tap *t)
 	xz.len += 4;
 	xz.p[xz.len / 2] ^= 1;
 	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL, "one that is damaged too");
+	xz.p[xz.len / 2] ^= 1;
+	tap_ok(t, damage_is_seen(&xz), "cut anywhere, any bit changed: it is refused");
 	buf_reset(&xz);
 	buf_put(&xz, "garbage that is no stream", 25);
 	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL && strstr(e.msg, "no xz"), "and what is none");

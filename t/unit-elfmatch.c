@@ -197,11 +197,62 @@ static void test_hostile(struct tap *t)
 			elfmatch_run(f, all, 1, &m, &e) == -EINVAL && !m,
 		"so is a string table");
 	elffile_close(f);
+	f = NULL;
+	start_image();
+	random_table(0, 40, 16, false);
+	img.sh[3].sh_flags = SHF_COMPRESSED;
+	tap_ok(t,
+		elffile_image(&img, sizeof(img), &f, NULL) == 0 &&
+			elfmatch_run(f, all, 1, &m, &e) == -EINVAL && !m && strstr(e.msg, "compressed"),
+		"names that are compressed are an error, and no names");
+	elffile_close(f);
 	start_image();
 	tap_eq_u64(t, image_differences(all, 5), 0, "a file without symbols has none");
 	start_image();
 	set_table(0, 10);
 	tap_eq_u64(t, image_differences(all, 0), 0, "no addresses have no answers");
+}
+
+/* As the index, or refused by both. */
+static bool damaged_agrees(size_t len, const uint64_t *vaddrs, size_t n)
+{
+	struct elffile *f = NULL;
+	struct elfmatch *m = NULL;
+	struct elfsym *s = NULL;
+	bool fine = true;
+
+	if (elffile_image(&img, len, &f, NULL) != 0)
+		return true;
+	if (elfmatch_run(f, vaddrs, n, &m, NULL) != 0)
+		fine = elfsym_load(f, &s, NULL) != 0;
+	else
+		fine = differences(f, vaddrs, n) == 0;
+	elfmatch_free(m);
+	elfsym_free(s);
+	elffile_close(f);
+	return fine;
+}
+
+static void test_damaged(struct tap *t)
+{
+	const size_t head = offsetof(struct image, syms) + 10 * sizeof(Elf64_Sym);
+	uint64_t all[2 * TEXT_SIZE];
+	size_t wrong = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		all[i] = TEXT + i;
+	start_image();
+	random_table(0, 40, 30, false);
+	for (size_t len = 0; len < sizeof(img); len += len < head ? 1 : 97)
+		wrong += !damaged_agrees(len, all + 5, 8);
+	tap_eq_u64(
+		t, wrong, 0, "a file that is cut anywhere is answered as by the index, or refused by both");
+	for (size_t bit = 0; bit < 8 * head; bit++) {
+		((uint8_t *)&img)[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		wrong += !damaged_agrees(sizeof(img), all + 5, 8);
+		((uint8_t *)&img)[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	tap_eq_u64(t, wrong, 0, "so is one with any bit changed");
 }
 
 static int by_value(const void *a, const void *b)
@@ -310,6 +361,7 @@ int main(int argc, char **argv)
 	test_random(&t, "so are overlapping ones of a stripped file", false, true, 200, false);
 	test_random(&t, "so are tables with empty names", true, true, 40, true);
 	test_hostile(&t);
+	test_damaged(&t);
 	test_file(&t, "/proc/self/exe");
 	test_file(&t, "/usr/lib/x86_64-linux-gnu/libc.so.6");
 	test_file(&t, "/bin/bash");

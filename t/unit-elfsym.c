@@ -72,6 +72,27 @@ static void is(struct tap *t, const struct elfsym *s, uint64_t at, const char *w
 	tap_eq_str(t, elfsym_find(s, at, &hit) ? hit.name : "none", want, name);
 }
 
+static void test_not_loaded(struct tap *t)
+{
+	struct elfsym *s = NULL;
+
+	start_image();
+	add("code", STB_GLOBAL, STT_FUNC, 0x1100, 0x40);
+	add("comment", STB_GLOBAL, STT_NOTYPE, 0x1200, 0x40);
+	img.syms[2].st_shndx = 2;
+	img.sh[2] = (Elf64_Shdr){ .sh_type = SHT_SYMTAB,
+		.sh_flags = SHF_EXECINSTR,
+		.sh_link = 3,
+		.sh_offset = offsetof(struct image, syms),
+		.sh_size = n_syms * sizeof(Elf64_Sym),
+		.sh_entsize = sizeof(Elf64_Sym) };
+	if (!tap_ok(t, load(&s, NULL) == 0, "a table with a section that is not loaded is indexed"))
+		return;
+	is(t, s, 0x1100, "code", "a symbol of code that is loaded names it");
+	is(t, s, 0x1210, "none", "one of a section that is not loaded names no code, whatever that says");
+	elfsym_free(s);
+}
+
 static void test_rules(struct tap *t)
 {
 	struct elfsym *s = NULL;
@@ -228,6 +249,7 @@ int main(void)
 	struct tap t = { 0 };
 
 	test_rules(&t);
+	test_not_loaded(&t);
 	test_before(&t);
 	test_hostile(&t);
 	test_real(&t);

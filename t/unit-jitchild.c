@@ -150,6 +150,78 @@ static void slow(struct tap *t)
 	close(fd);
 }
 
+/* --- answers of a process that was taken over --- */
+
+static const uint64_t answered[] = { 0x1004, 0x2004 };
+static const struct jitchild_question question = { -1, CAP_JIT_JITDUMP, answered, 2, 0 };
+
+struct answer {
+	struct jitchild_head head;
+	struct jitchild_piece pieces[2];
+	char strings[16];
+};
+
+static struct answer good_answer(void)
+{
+	return (struct answer){ { JITCHILD_MAGIC, 2, 16, 3, 4, 0, 0 },
+		{ { 0x1000, 0x1100, 0, 1, 2, 1, 8, 9, 0 },
+			{ 0x2000, 0x2100, 0x10, 5, UINT64_MAX, 3, 0, 0, 0 } },
+		"\0a\0func\0file.js" };
+}
+
+/* 0 and everything of *RET followed; else the error. */
+static int view(const void *bytes, size_t len, struct jitchild_answer *ret)
+{
+	char *copy = malloc(len ? len : 1); /* its end is what the sanitizers of SAN=1 watch */
+	int rc;
+
+	memcpy(copy, bytes, len);
+	*ret = (struct jitchild_answer){ 0 };
+	rc = jitchild_view(&question, copy, len, ret, NULL);
+	free(copy);
+	for (size_t i = 0; rc == 0 && i < ret->n; i++)
+		if (!*ret->jits[i].name || strlen(ret->jits[i].file) > 16 ||
+			ret->jits[i].start >= ret->jits[i].end)
+			return 1;
+	return rc;
+}
+
+static void lies(struct tap *t)
+{
+	struct answer good = good_answer(), bad = good;
+	struct jitchild_answer a;
+	uint8_t *bytes = (uint8_t *)&bad;
+	size_t wrong = 0, refused = 0;
+	struct err e = { 0 };
+	bool fine = view(&good, sizeof(good), &a) == 0 && a.n == 2 && strcmp(a.jits[0].name, "a") == 0 &&
+		    strcmp(a.jits[0].file, "file.js") == 0 && strcmp(a.jits[1].name, "func") == 0;
+
+	tap_ok(t, fine && a.bad == 3 && a.cut == 4, "an answer is taken as it was given");
+	jitchild_free(&a);
+	for (size_t len = 0; len < sizeof(good); len++) {
+		wrong += view(&good, len, &a) != -EPROTO;
+		jitchild_free(&a);
+	}
+	tap_eq_u64(t, wrong, 0, "one that is cut anywhere is refused");
+	for (size_t bit = 0; bit < 8 * sizeof(good); bit++) {
+		int rc;
+
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		rc = view(&bad, sizeof(bad), &a);
+		refused += rc < 0;
+		wrong += rc > 0;
+		jitchild_free(&a);
+		bad = good;
+	}
+	tap_ok(t, !wrong && refused > 100, "with any bit changed it is refused, or still hangs together");
+	bad.head = (struct jitchild_head){ JITCHILD_MAGIC, 0, sizeof(bad) - sizeof(bad.head), 0, 0, -EIO, 0 };
+	memcpy(bytes + sizeof(bad.head), "a story", 8);
+	tap_ok(t,
+		jitchild_view(&question, (char *)bytes, sizeof(bad), &a, &e) == -EIO &&
+			strcmp(e.msg, "a story") == 0,
+		"an error comes with its story");
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
@@ -157,6 +229,7 @@ int main(void)
 	maps(&t);
 	dumps(&t);
 	failures(&t);
+	lies(&t);
 	slow(&t);
 	return tap_done(&t);
 }

@@ -214,6 +214,40 @@ static void files(struct tap *t)
 	close(fd);
 }
 
+/* Entries of a map, each with its pieces; what hangs together is all that is told. */
+static bool hangs_together(const char *text, size_t len)
+{
+	char *copy = malloc(len ? len : 1); /* its end is what the sanitizers of SAN=1 watch */
+	struct perfmap *m = NULL;
+	struct perfmap_hit hit;
+	bool fine;
+
+	memcpy(copy, text, len);
+	fine = perfmap_parse(copy, len, &m, NULL) == 0;
+	for (uint64_t addr = 0; fine && addr < 0x60; addr++)
+		if (perfmap_find(m, addr, &hit))
+			fine = hit.start <= hit.piece_start && hit.piece_start <= addr &&
+			       addr < hit.piece_end && hit.piece_end <= hit.end && *hit.name;
+	perfmap_free(m);
+	free(copy);
+	return fine;
+}
+
+static void damaged(struct tap *t)
+{
+	char text[] = "10 20 one\n0x18 4 two words\nffffffffffffffff 1 last\n20 20 three";
+	size_t wrong = 0;
+
+	for (size_t len = 0; len < sizeof(text); len++)
+		wrong += !hangs_together(text, len);
+	for (size_t bit = 0; bit < 8 * sizeof(text); bit++) {
+		text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+		wrong += !hangs_together(text, sizeof(text) - 1);
+		text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+	}
+	tap_eq_u64(t, wrong, 0, "cut anywhere, any bit changed: what is told hangs together");
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
@@ -224,5 +258,6 @@ int main(void)
 	random_maps(&t);
 	big(&t);
 	files(&t);
+	damaged(&t);
 	return tap_done(&t);
 }

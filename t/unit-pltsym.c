@@ -232,6 +232,43 @@ static void test_hostile(struct tap *t)
 	pltsym_free(p);
 }
 
+/* Every stub has a name, and its end behind its start. */
+static bool hangs_together(const void *bytes, size_t len)
+{
+	void *copy = malloc(len ? len : 1); /* its end is what the sanitizers of SAN=1 watch */
+	struct elffile *f = NULL;
+	struct pltsym *p = NULL;
+	struct pltsym_hit hit;
+	bool fine = true;
+
+	memcpy(copy, bytes, len);
+	if (elffile_image(copy, len, &f, NULL) == 0)
+		pltsym_load(f, NULL, 0, &p, NULL);
+	for (size_t i = 0; p && pltsym_stub(p, i, &hit); i++)
+		fine = fine && hit.end > hit.start && strlen(hit.name) >= hit.name_len &&
+		       hit.name[hit.name_len] == '@';
+	pltsym_free(p);
+	elffile_close(f);
+	free(copy);
+	return fine;
+}
+
+static void test_damaged(struct tap *t)
+{
+	size_t wrong = 0;
+
+	start_image();
+	stub(0, "", JMP, 0, "", 0);
+	for (size_t len = 0; len <= sizeof(img); len++)
+		wrong += !hangs_together(&img, len);
+	for (size_t bit = 0; bit < 8 * sizeof(img); bit++) {
+		((uint8_t *)&img)[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		wrong += !hangs_together(&img, sizeof(img));
+		((uint8_t *)&img)[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	tap_eq_u64(t, wrong, 0, "cut anywhere, any bit changed: what is told hangs together");
+}
+
 static int list(const char *path)
 {
 	struct elffile *f = NULL;
@@ -260,5 +297,6 @@ int main(int argc, char **argv)
 	test_slots(&t);
 	test_wanted(&t);
 	test_hostile(&t);
+	test_damaged(&t);
 	return tap_done(&t);
 }

@@ -205,6 +205,62 @@ static void test_wrong(struct tap *t)
 	drop_file("/boot/vmlinux-" RELEASE);
 }
 
+/* Overwrite the file at FULL with LEN bytes and look. */
+static int take_bytes(const char *full, const void *bytes, size_t len, struct vmlinux *v)
+{
+	const struct cap_host h = host_of(7);
+	int fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	if (fd < 0 || write(fd, bytes, len) != (ssize_t)len)
+		printf("Bail out! cannot write %s\n", full);
+	close(fd);
+	return find(&h, full, v, NULL);
+}
+
+/* What is found has the build ID, and code that lies where it says. */
+static bool holds(const struct vmlinux *v)
+{
+	uint64_t at = 0;
+	bool inside = false;
+
+	if (!v->file || v->file->build_id.len != 20 || v->file->build_id.bytes[19] != 7)
+		return false;
+	if (!vmlinux_vaddr(v, STEXT + SLIDE, &at))
+		return true;
+	for (size_t i = 0; i < v->file->n_loads; i++)
+		inside |= v->file->loads[i].exec && at - v->file->loads[i].vaddr < v->file->loads[i].memsz;
+	return inside && at + v->slide == STEXT + SLIDE;
+}
+
+static void test_damaged(struct tap *t)
+{
+	const size_t needed = offsetof(struct image, strings) + 10 + sizeof("_stext");
+	char full[2 * PATH_MAX];
+	struct image img;
+	struct vmlinux v;
+	size_t wrong = 0, refused = 0;
+
+	snprintf(full, sizeof(full), "%s/vmlinux", root);
+	fill_image(&img, 7, "_stext");
+	for (size_t len = 0; len < needed; len++) {
+		wrong += take_bytes(full, &img, len, &v) != -EINVAL || v.file;
+		vmlinux_close(&v);
+	}
+	tap_eq_u64(t, wrong, 0, "a file that is cut before its last symbol's name is refused");
+	for (size_t bit = 0; bit < 8 * sizeof(img); bit++) {
+		int rc;
+
+		((uint8_t *)&img)[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		rc = take_bytes(full, &img, sizeof(img), &v);
+		refused += rc != 0;
+		wrong += rc ? !!v.file : !holds(&v);
+		vmlinux_close(&v);
+		((uint8_t *)&img)[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	tap_ok(t, !wrong && refused > 500, "with any bit changed it is refused, or hangs together");
+	unlink(full);
+}
+
 int main(void)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -218,6 +274,7 @@ int main(void)
 	test_places(&t);
 	test_addresses(&t);
 	test_wrong(&t);
+	test_damaged(&t);
 	close(root_fd);
 	rmdir(root);
 	return tap_done(&t);

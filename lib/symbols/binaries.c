@@ -75,14 +75,18 @@ int binary_find_dwos(
 	struct binaries *b, uint32_t file, const struct symanswer *a, struct binary *f, struct err *e)
 {
 	size_t n = MIN(a->head->n_wants, BINARIES_DWOS_MAX);
+	const char *want;
 
 	f->dwos = calloc(n + 1, sizeof(struct elffile *));
 	f->dwo_ids = calloc(n + 1, sizeof(*f->dwo_ids));
 	if (!f->dwos || !f->dwo_ids)
 		return err_nomem(e, "files");
-	for (uint32_t i = 0; i < n; i++) {
+	want = n ? symanswer_want_at(a, 0) : NULL;
+	/* one behind the other: to count from the first each time is quadratic in what a hostile answer holds
+	 */
+	for (size_t i = 0; i < n; i++, want += strlen(want) + 1) {
 		char *path;
-		uint64_t id = strtoull(symanswer_want_at(a, i), &path, 16);
+		uint64_t id = strtoull(want, &path, 16);
 
 		if (*path++ != ' ' || debugfile_dwo(&b->debug, b->c->files[file].path, path,
 					      &f->dwos[f->n_dwos], NULL) != 0)

@@ -96,8 +96,8 @@ static inline struct elfcode_symbol elfcode_symbol(bool is64, const uint8_t *p)
 
 /*
  * A function or a label that is defined in a section of F, whose name may lie within STRINGS_LEN bytes. A
- * label in a section of no code, such as one of debug information, has an offset there as its value,
- * which is no address although it may look like one.
+ * label in a section of no code or of none that is loaded, such as one of debug information, has an offset
+ * there as its value, which is no address although it may look like one.
  */
 static inline bool elfcode_names_code(
 	const struct elffile *f, const struct elfcode_symbol *y, size_t strings_len)
@@ -106,7 +106,7 @@ static inline bool elfcode_names_code(
 		return false;
 	if (y->shndx == SHN_UNDEF || (y->shndx >= SHN_LORESERVE && y->shndx != SHN_XINDEX))
 		return false;
-	if (y->shndx < f->n_sections && !(f->sections[y->shndx].flags & SHF_EXECINSTR))
+	if (y->shndx < f->n_sections && (~f->sections[y->shndx].flags & (SHF_ALLOC | SHF_EXECINSTR)))
 		return false;
 	return y->name && y->name < strings_len;
 }

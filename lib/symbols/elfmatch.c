@@ -201,9 +201,10 @@ static int match_table(struct match *m, size_t k, uint32_t index, uint8_t *piece
 
 	if (!t->n)
 		return 0;
-	if (t->syms->type == SHT_NOBITS || t->syms->flags & SHF_COMPRESSED ||
-		t->strings->offset > m->code.f->size ||
-		t->strings->size > m->code.f->size - t->strings->offset)
+	/* whose bytes are no symbols, and no names */
+	if ((t->syms->flags | t->strings->flags) & SHF_COMPRESSED)
+		return err_set(e, -EINVAL, "its %s is compressed", elfcode_table_name(k));
+	if (t->strings->offset > m->code.f->size || t->strings->size > m->code.f->size - t->strings->offset)
 		return err_set(e, -EINVAL, "the string table of its %s points outside the file",
 			elfcode_table_name(k));
 	for (size_t done = 0, n; done < t->n && !m->give_up; done += n) {

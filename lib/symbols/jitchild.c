@@ -15,31 +15,16 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define MAGIC 0x54494a53u
 #define MEMORY_BYTES (UINT64_C(3) << 30)
 #define ANSWER_BYTES_MAX (UINT64_C(256) << 20)
 #define SECONDS 20
 #define MAP_FD (SANDBOX_FD + 1)
 
-/* The answer: this, N_PIECES pieces, strings. */
-struct head {
-	uint32_t magic, n_pieces;
-	uint64_t strings_len, bad, cut;
-	int32_t error; /* -errno; then the only string is the story */
-	uint32_t pad;
-};
-
-struct piece {
-	uint64_t start, end, offset, from_ns, to_ns;
-	uint32_t name, file; /* offsets into the strings */
-	uint32_t line, pad;
-};
-
 /* --- the child's side --- */
 
 struct answer {
-	struct head head;
-	struct piece *pieces;
+	struct jitchild_head head;
+	struct jitchild_piece *pieces;
 	size_t cap;
 	char *strings;
 	size_t cap_strings;
@@ -67,7 +52,7 @@ static uint32_t put_string(struct answer *a, const char *text)
 	return a->at[id] - 1;
 }
 
-static int put_piece(struct answer *a, const struct piece *p)
+static int put_piece(struct answer *a, const struct jitchild_piece *p)
 {
 	if (p->name == UINT32_MAX || p->file == UINT32_MAX ||
 		base_grow(&a->pieces, &a->cap, a->head.n_pieces + 1, sizeof(*a->pieces)) != 0)
@@ -86,7 +71,7 @@ static int from_map(const struct jitchild_question *q, struct answer *a, struct 
 	for (size_t i = 0; i < q->n && !rc; i++) {
 		if (q->addrs[i] < hit.piece_end || !perfmap_find(m, q->addrs[i], &hit))
 			continue;
-		rc = put_piece(a, &(struct piece){ .start = hit.piece_start,
+		rc = put_piece(a, &(struct jitchild_piece){ .start = hit.piece_start,
 					  .end = hit.piece_end,
 					  .offset = hit.piece_start - hit.start,
 					  .to_ns = UINT64_MAX,
@@ -114,7 +99,7 @@ static int from_dump_at(const struct jitdump *j, uint64_t addr, struct answer *a
 			a->head.cut++;
 			continue;
 		}
-		rc = put_piece(a, &(struct piece){ .start = hit.piece_start,
+		rc = put_piece(a, &(struct jitchild_piece){ .start = hit.piece_start,
 					  .end = hit.piece_end,
 					  .offset = hit.piece_start - hit.start,
 					  .from_ns = hit.from_ns,
@@ -128,7 +113,7 @@ static int from_dump_at(const struct jitdump *j, uint64_t addr, struct answer *a
 
 static int piece_cmp(const void *a, const void *b)
 {
-	const struct piece *x = a, *y = b;
+	const struct jitchild_piece *x = a, *y = b;
 
 	return x->start != y->start ? CMP(x->start, y->start) : CMP(x->from_ns, y->from_ns);
 }
@@ -191,7 +176,7 @@ static bool send_answer(const struct answer *a)
 /* Nothing is released: the process ends. */
 static bool work(const struct jitchild_question *q)
 {
-	struct answer a = { .head.magic = MAGIC };
+	struct answer a = { .head.magic = JITCHILD_MAGIC };
 	struct err e = { 0 };
 
 	put_string(&a, "");
@@ -254,7 +239,7 @@ static int tell_end(int status, struct err *e)
 }
 
 /* Has any of the addresses been in P? */
-static bool covers(const struct jitchild_question *q, const struct piece *p)
+static bool covers(const struct jitchild_question *q, const struct jitchild_piece *p)
 {
 	size_t low = 0, high = q->n;
 
@@ -269,8 +254,8 @@ static bool covers(const struct jitchild_question *q, const struct piece *p)
 	return low < q->n && q->addrs[low] < p->end;
 }
 
-static bool take_piece(const struct jitchild_question *q, const struct head *h, const struct piece *p,
-	struct jitchild_answer *a)
+static bool take_piece(const struct jitchild_question *q, const struct jitchild_head *h,
+	const struct jitchild_piece *p, struct jitchild_answer *a)
 {
 	if (p->start >= p->end || p->from_ns >= p->to_ns || p->name >= h->strings_len ||
 		p->file >= h->strings_len || !a->strings[p->name] || !covers(q, p))
@@ -287,19 +272,18 @@ static bool take_piece(const struct jitchild_question *q, const struct head *h, 
 	return true;
 }
 
-/* Nothing of BYTES is believed. */
-static int check(const struct jitchild_question *q, const char *bytes, size_t len, struct jitchild_answer *a,
+int jitchild_view(const struct jitchild_question *q, const char *bytes, size_t len, struct jitchild_answer *a,
 	struct err *e)
 {
 	static const char nonsense[] = "the process that reads it answers nonsense";
-	struct head h;
-	struct piece p;
+	struct jitchild_head h;
+	struct jitchild_piece p;
 
 	if (len < sizeof(h))
 		return err_set(e, -EPROTO, nonsense);
 	memcpy(&h, bytes, sizeof(h));
 	len -= sizeof(h);
-	if (h.magic != MAGIC || h.n_pieces > len / sizeof(p) || h.error > 0 || h.error < -4095)
+	if (h.magic != JITCHILD_MAGIC || h.n_pieces > len / sizeof(p) || h.error > 0 || h.error < -4095)
 		return err_set(e, -EPROTO, nonsense);
 	len -= h.n_pieces * sizeof(p);
 	if (!h.strings_len || h.strings_len != len || bytes[sizeof(h) + h.n_pieces * sizeof(p) + len - 1])
@@ -336,7 +320,7 @@ static int ask(const struct jitchild_question *q, int out, struct jitchild_answe
 	if (status)
 		return tell_end(status, e);
 	rc = readfd_all(out, 2 * ANSWER_BYTES_MAX, &bytes, &len, e);
-	return rc ? rc : check(q, bytes, len, ret, e);
+	return rc ? rc : jitchild_view(q, bytes, len, ret, e);
 }
 
 int jitchild_ask(const struct jitchild_question *q, struct jitchild_answer *ret, struct err *e)

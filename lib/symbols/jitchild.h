@@ -36,4 +36,28 @@ struct jitchild_answer {
 int jitchild_ask(const struct jitchild_question *q, struct jitchild_answer *ret, struct err *e);
 void jitchild_free(struct jitchild_answer *a);
 
+/* --- what the process leaves: a head, its pieces, its strings --- */
+
+#define JITCHILD_MAGIC 0x54494a53u
+
+struct jitchild_head {
+	uint32_t magic, n_pieces;
+	uint64_t strings_len, bad, cut;
+	int32_t error; /* -errno; then the only string is the story */
+	uint32_t pad;
+};
+
+struct jitchild_piece {
+	uint64_t start, end, offset, from_ns, to_ns;
+	uint32_t name, file; /* offsets into the strings */
+	uint32_t line, pad;
+};
+
+/*
+ * What LEN bytes answer to Q; nothing of them is believed. As jitchild_ask(),
+ * but *RET is zeroed by the caller, and to be freed after a failure too. -EPROTO for what no reader answers.
+ */
+int jitchild_view(const struct jitchild_question *q, const char *bytes, size_t len,
+	struct jitchild_answer *ret, struct err *e);
+
 #endif
