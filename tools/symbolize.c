@@ -207,6 +207,7 @@ static void tell_kernel(const char *module, const struct modules_file *f)
 static void tell_files(const struct job *j)
 {
 	struct modules_file f;
+	const char *part;
 	size_t unused = 0;
 
 	for (uint32_t i = 0; i < j->c->n_files; i++) {
@@ -216,9 +217,9 @@ static void tell_files(const struct job *j)
 		if (j->o->verbose)
 			tell_file(j->c->files[i].path, &f);
 	}
-	for (size_t i = 0; j->o->verbose && i < resolve_kernel_parts(j->r); i++)
-		if (resolve_file(j->r, (uint32_t)(j->c->n_files + i), &f))
-			tell_kernel(resolve_kernel_part(j->r, i), &f);
+	for (uint32_t i = 0; j->o->verbose && (part = resolve_kernel_part(j->r, i)); i++)
+		if (resolve_file(j->r, (uint32_t)j->c->n_files + i, &f))
+			tell_kernel(part, &f);
 	if (unused && !j->o->verbose)
 		cli_warn(&cli, "%zu file%s could not be used, so %s frames have no names: -v says why",
 			unused, unused == 1 ? "" : "s", unused == 1 ? "its" : "their");

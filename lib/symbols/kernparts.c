@@ -31,11 +31,13 @@ size_t kernparts_count(const struct kernparts *k)
 	return k->names.n + 1;
 }
 
-const char *kernparts_name(const struct kernparts *k, uint32_t id)
+const char *kernparts_name(const struct kernparts *k, size_t id)
 {
 	size_t len;
 
-	return id ? intern_text(&k->names, id - 1, &len) : "";
+	if (id > k->names.n)
+		return NULL;
+	return id ? intern_text(&k->names, (uint32_t)id - 1, &len) : "";
 }
 
 /* The directories are walked once, and only where a module was seen. */
@@ -89,6 +91,20 @@ static int find_module(struct kernparts *k, uint32_t id, const struct modhits_as
 	return rc;
 }
 
+static void describe(struct kernpart *p)
+{
+	const char *where = p->kernel.file ? p->kernel.where : p->module.where;
+	const struct elffile *f = kernpart_file(p);
+
+	if (f && debugfile_has_info(f))
+		snprintf(p->debug, sizeof(p->debug), "%s", where);
+	else if (f)
+		snprintf(p->missed, sizeof(p->missed), "'%s' has no debug information", where);
+	else
+		snprintf(p->missed, sizeof(p->missed), "%s",
+			*p->kernel.missed ? p->kernel.missed : p->module.missed);
+}
+
 int kernpart_find(struct kernparts *k, uint32_t id, const struct modhits_ask *asks, size_t n,
 	struct kernpart *ret, struct err *e)
 {
@@ -97,10 +113,10 @@ int kernpart_find(struct kernparts *k, uint32_t id, const struct modhits_ask *as
 	*ret = (struct kernpart){ 0 };
 	rc = id ? find_module(k, id, asks, n, ret, e)
 		: vmlinux_find(&k->o.places, &k->c->host, &ret->kernel, e);
-	if (rc || !kernpart_file(ret))
+	if (rc)
 		return rc;
-	ret->has_info = debugfile_has_info(kernpart_file(ret));
-	return 1;
+	describe(ret);
+	return kernpart_file(ret) ? 1 : 0;
 }
 
 void kernpart_close(struct kernpart *p)
@@ -112,16 +128,6 @@ void kernpart_close(struct kernpart *p)
 const struct elffile *kernpart_file(const struct kernpart *p)
 {
 	return p->kernel.file ? p->kernel.file : p->module.file;
-}
-
-const char *kernpart_where(const struct kernpart *p)
-{
-	return p->kernel.file ? p->kernel.where : p->module.where;
-}
-
-const char *kernpart_missed(const struct kernpart *p)
-{
-	return *p->kernel.missed ? p->kernel.missed : p->module.missed;
 }
 
 bool kernpart_vaddr(const struct kernpart *p, uint64_t addr, uint64_t *vaddr)

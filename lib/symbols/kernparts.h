@@ -34,12 +34,14 @@ void kernparts_free(struct kernparts *k); /* a zeroed one is fine */
 /* MODULE as in cap_ksym: "" and "bpf" are the kernel's. UINT32_MAX when memory runs out. */
 uint32_t kernparts_id(struct kernparts *k, const char *module);
 size_t kernparts_count(const struct kernparts *k);
-const char *kernparts_name(const struct kernparts *k, uint32_t id); /* "" for the kernel */
+const char *kernparts_name(const struct kernparts *k, size_t id); /* "" for the kernel; NULL for none */
 
 struct kernpart {
 	struct vmlinux kernel;
 	struct kmodfile module; /* one of both has a file */
-	bool has_info; /* debug information is in it */
+	char debug[512]; /* its path, if debug information is in it; else "" */
+	char missed[640]; /* why there is none: the first that was there is not used; "" = nothing was there
+			   */
 };
 
 /*
@@ -51,9 +53,6 @@ int kernpart_find(struct kernparts *k, uint32_t id, const struct modhits_ask *as
 void kernpart_close(struct kernpart *p); /* a zeroed one is fine */
 
 const struct elffile *kernpart_file(const struct kernpart *p); /* NULL = none */
-const char *kernpart_where(const struct kernpart *p);
-/* Why the first that was there is not used; "" = nothing was there. */
-const char *kernpart_missed(const struct kernpart *p);
 
 /* The file's address of the recorded one ADDR; false where there is none. */
 bool kernpart_vaddr(const struct kernpart *p, uint64_t addr, uint64_t *vaddr);

@@ -12,6 +12,7 @@
 #define BATCH 64 /* files that are open at the same time */
 
 static const char no_function[] = "the module's file has no function of this name there, or more than one";
+static const char no_module[] = "no debug information of its module was found that fits";
 
 struct module {
 	bool asked, proven;
@@ -152,14 +153,9 @@ int modules_ask_kernel(struct modules *m, const char *module, uint64_t addr, uin
 	return modules_ask(m, (uint32_t)m->c->n_files + id, 0, addr, frame);
 }
 
-size_t modules_kernel_parts(const struct modules *m)
-{
-	return kernparts_count(&m->kernel);
-}
-
 const char *modules_kernel_part(const struct modules *m, size_t i)
 {
-	return kernparts_name(&m->kernel, (uint32_t)i);
+	return kernparts_name(&m->kernel, i);
 }
 
 /* --- before: files are found --- */
@@ -228,21 +224,14 @@ static char *text_or_null(const char *text)
 /* 1 = it is there, 0 = it is not, or -errno where it was named. */
 static int find_kernel(struct modules *m, struct part *p, struct err *e)
 {
+	const uint32_t id = p->asks->file - (uint32_t)m->c->n_files;
 	struct module *mod = &m->files[p->asks->file];
-	int rc = kernpart_find(
-		&m->kernel, p->asks->file - (uint32_t)m->c->n_files, p->asks, p->n, &p->kernel, e);
+	int rc = kernpart_find(&m->kernel, id, p->asks, p->n, &p->kernel, e);
 
-	if (rc == 0)
-		mod->missed = mod->missed ? mod->missed : text_or_null(kernpart_missed(&p->kernel));
-	if (rc <= 0)
-		return rc;
-	if (p->kernel.has_info)
-		mod->debug = mod->debug ? mod->debug : text_or_null(kernpart_where(&p->kernel));
-	else if (!mod->missed &&
-		 asprintf(&mod->missed, "'%s' has no debug information", kernpart_where(&p->kernel)) < 0)
-		mod->missed = NULL;
+	mod->missed = mod->missed ? mod->missed : text_or_null(p->kernel.missed);
+	mod->debug = mod->debug ? mod->debug : text_or_null(p->kernel.debug);
 	mod->proven = mod->proven || p->kernel.module.proven;
-	return 1;
+	return rc;
 }
 
 static int find_part(struct modules *m, struct part *p, struct err *e)
@@ -313,11 +302,14 @@ static int tell_part(struct modules *m, const struct part *p, const struct modhi
 	modules_sink *sink, void *ctx)
 {
 	const uint32_t id = p->asks->file;
+	const char *why = m->files[id].problem;
 	struct modhits_answer stored = { 0 };
 	int rc = is_kernel(m, p) ? 0 : modhits_stored(&m->hits, m->c, id, m->o.demangle, &stored, NULL);
 
+	if (!why && id > m->c->n_files)
+		why = no_module;
 	if (rc == 0)
-		modhits_tell(p->asks, p->n, read, &stored, m->files[id].problem, sink, ctx);
+		modhits_tell(p->asks, p->n, read, &stored, why, sink, ctx);
 	return rc;
 }
 

@@ -55,8 +55,7 @@ int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset
  */
 int modules_ask_kernel(struct modules *m, const char *module, uint64_t addr, uint32_t frame);
 
-/* How many they are, and the name of the I'th, which stays: "" for the first, which is the kernel. */
-size_t modules_kernel_parts(const struct modules *m);
+/* The name of the I'th of them, which stays: "" for the first, which is the kernel; NULL behind the last. */
 const char *modules_kernel_part(const struct modules *m, size_t i);
 
 /*

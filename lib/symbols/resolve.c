@@ -482,11 +482,6 @@ bool resolve_file(const struct resolve *r, uint32_t file, struct modules_file *r
 	return modules_file(r->modules, file, ret);
 }
 
-size_t resolve_kernel_parts(const struct resolve *r)
-{
-	return modules_kernel_parts(r->modules);
-}
-
 const char *resolve_kernel_part(const struct resolve *r, size_t i)
 {
 	return modules_kernel_part(r->modules, i);
