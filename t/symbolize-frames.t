@@ -171,7 +171,7 @@ if "$cc" -O2 -g -static -nostdlib -Wl,--build-id -Wl,-e,kernel_function -o "$TMP
 	run "$sym" -q --format=json --vmlinux "$TMP/vmlinux" "$cap"
 	like "$(cat "$out")" '"symbol":"alias_of_it",.*"line":1[0-9],.*"source":"ksym","reason":null' \
 		"a function keeps the name that the recorded kernel gave it, and has its line"
-	like "$(cat "$out")" '"symbol":"nf_hook",[^}]*"source":"ksym","reason":"debug information of kernel modules is not read"' \
+	like "$(cat "$out")" '"symbol":"nf_hook",[^}]*"source":"ksym","reason":"no debug information of its module was found that fits"' \
 		"one of a module says why it has none"
 	"$sym" -q --no-inline --format=text "$cap" >"$TMP/plain"
 	is "$("$sym" -q "$cap" | cmp - "$TMP/plain" && echo same)" same "where the kernel's file is not to be had, nothing else changes"

@@ -186,9 +186,28 @@ static void tell_file(const char *path, const struct modules_file *f)
 		cli_warn(&cli, "'%s' is used as far as it goes: %s", path, f->story);
 }
 
+/* MODULE "" = the kernel itself. */
+static void tell_kernel(const char *module, const struct modules_file *f)
+{
+	char who[256] = "the kernel";
+
+	if (*module)
+		snprintf(who, sizeof(who), "kernel module '%s'", module);
+	if (f->debug)
+		cli_warn(&cli, "%s's debug information is used: '%s'%s", who, f->debug,
+			!*module || f->proven
+				? ""
+				: " (of the same release; captures have no build ID of modules)");
+	if (f->problem || f->missed)
+		cli_warn(&cli, "%s has no lines: %s", who, f->problem ? f->problem : f->missed);
+	if (f->story)
+		cli_warn(&cli, "%s's file is used as far as it goes: %s", who, f->story);
+}
+
 static void tell_files(const struct job *j)
 {
 	struct modules_file f;
+	const char *part;
 	size_t unused = 0;
 
 	for (uint32_t i = 0; i < j->c->n_files; i++) {
@@ -198,14 +217,9 @@ static void tell_files(const struct job *j)
 		if (j->o->verbose)
 			tell_file(j->c->files[i].path, &f);
 	}
-	if (j->o->verbose && resolve_file(j->r, (uint32_t)j->c->n_files, &f)) {
-		if (f.debug)
-			cli_warn(&cli, "the kernel's debug information is used: '%s'", f.debug);
-		if (f.problem || f.missed)
-			cli_warn(&cli, "the kernel has no lines: %s", f.problem ? f.problem : f.missed);
-		if (f.story)
-			cli_warn(&cli, "the kernel's file is used as far as it goes: %s", f.story);
-	}
+	for (uint32_t i = 0; j->o->verbose && (part = resolve_kernel_part(j->r, i)); i++)
+		if (resolve_file(j->r, (uint32_t)j->c->n_files + i, &f))
+			tell_kernel(part, &f);
 	if (unused && !j->o->verbose)
 		cli_warn(&cli, "%zu file%s could not be used, so %s frames have no names: -v says why",
 			unused, unused == 1 ? "" : "s", unused == 1 ? "its" : "their");

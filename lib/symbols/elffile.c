@@ -113,7 +113,7 @@ static struct elffile_section parse_section(const struct elffile *f, const uint8
 	s.offset = rd_word(&r, f);
 	s.size = rd_word(&r, f);
 	s.link = rd_u32(&r);
-	rd_u32(&r); /* sh_info */
+	s.info = rd_u32(&r);
 	s.align = rd_word(&r, f);
 	s.entsize = rd_word(&r, f);
 	return s;

@@ -23,7 +23,7 @@ struct elffile_load {
 
 struct elffile_section {
 	uint32_t name; /* offset in the section `names` */
-	uint32_t type, link; /* SHT_*, index of the linked section */
+	uint32_t type, link, info; /* SHT_*, index of the linked section, sh_info */
 	uint64_t flags, addr, offset, size, align, entsize;
 };
 

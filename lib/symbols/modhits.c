@@ -91,7 +91,7 @@ int modhits_take(struct modhits *h, uint8_t *bytes, const struct symanswer *a, s
 	if (keep(h, calls) != 0)
 		return -ENOMEM;
 	set_calls(a, calls);
-	*ret = (struct modhits_answer){ *a, calls };
+	*ret = (struct modhits_answer){ .a = *a, .calls = calls };
 	return 0;
 }
 
@@ -133,10 +133,11 @@ void modhits_tell(const struct modhits_ask *asks, size_t n, const struct modhits
 {
 	const struct symanswer_addr *x = read->calls ? read->a.addrs : NULL;
 	const struct symanswer_addr *end = x ? x + read->a.head->n_addrs : NULL;
+	const char *lost = !x ? why : read->lost ? read->lost : no_load;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct modhits_ask *ask = &asks[i];
-		struct modules_hit hit = { .offset = ask->offset, .reason = x ? no_load : why };
+		struct modules_hit hit = { .offset = ask->offset, .reason = lost };
 		const struct symanswer_addr *s;
 
 		if (x && !ask->lost) { /* both are in order */

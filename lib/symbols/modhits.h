@@ -45,6 +45,7 @@ void modhits_free(struct modhits *h);
 struct modhits_answer {
 	struct symanswer a;
 	struct frame_call *calls; /* of all; NULL = there is no answer */
+	const char *lost; /* why an address is not in the file; NULL = no segment holds it */
 };
 
 /* Take BYTES, which are checked (A): they are H's from here on, whatever happens. 0 or -ENOMEM. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "modules.h"
 #include "binaries.h"
+#include "kernparts.h"
 #include "now.h"
 #include "symread.h"
-#include "vmlinux.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,8 +11,11 @@
 
 #define BATCH 64 /* files that are open at the same time */
 
+static const char no_function[] = "the module's file has no function of this name there, or more than one";
+static const char no_module[] = "no debug information of its module was found that fits";
+
 struct module {
-	bool asked;
+	bool asked, proven;
 	uint32_t proc; /* the first that asked */
 	char *problem, *debug, *missed, *story;
 	uint64_t symbols, addresses;
@@ -24,7 +27,7 @@ struct part {
 	size_t n;
 	uint64_t *vaddrs;
 	struct binary bin;
-	struct vmlinux kernel; /* instead, of the kernel */
+	struct kernpart kernel; /* instead, of the kernel */
 	struct symlook_dwo *dwos;
 };
 
@@ -32,7 +35,9 @@ struct modules {
 	const struct capread *c;
 	struct modules_opts o;
 	struct binaries binaries;
-	struct module *files; /* by cap_file id */
+	struct module *files; /* by cap_file id; behind them, the kernel and its modules */
+	size_t n_files, files_cap;
+	struct kernparts kernel;
 	struct modhits_ask *asks;
 	size_t n_asks, asks_cap;
 	struct modhits hits;
@@ -67,14 +72,25 @@ static int init(struct modules *m, const struct capread *c, const struct modules
 		.debuginfod = o->debuginfod,
 		.progress = on_bytes,
 		.progress_ctx = m };
+	struct kernparts_opts ko = {
+		.places = { .file = o->vmlinux, .dirs = o->debug_dirs, .n_dirs = o->n_debug_dirs }
+	};
+	int rc;
 
 	m->c = c;
 	m->o = *o;
-	m->files = calloc(c->n_files + 1, sizeof(*m->files));
 	m->binaries.where.symfs = -1;
 	if (!o->no_cache)
 		symkeep_open(&m->keep, NULL); /* without it, everything is read */
-	return m->files ? binaries_open(&m->binaries, c, &bo, e) : err_nomem(e, "files");
+	rc = base_grow(&m->files, &m->files_cap, c->n_files + 1, sizeof(*m->files));
+	if (rc)
+		return err_nomem(e, "files");
+	m->n_files = c->n_files + 1;
+	rc = binaries_open(&m->binaries, c, &bo, e);
+	ko.places.symfs = m->binaries.where.symfs;
+	ko.same_boot = m->binaries.where.same_boot;
+	kernparts_init(&m->kernel, c, &ko);
+	return rc;
 }
 
 int modules_open(const struct capread *c, const struct modules_opts *o, struct modules **ret, struct err *e)
@@ -94,13 +110,14 @@ void modules_close(struct modules *m)
 {
 	if (!m)
 		return;
-	for (size_t i = 0; m->files && i <= m->c->n_files; i++) { /* the kernel is the last one */
+	for (size_t i = 0; i < m->n_files; i++) {
 		free(m->files[i].problem);
 		free(m->files[i].debug);
 		free(m->files[i].missed);
 		free(m->files[i].story);
 	}
 	modhits_free(&m->hits);
+	kernparts_free(&m->kernel);
 	binaries_close(&m->binaries);
 	symkeep_close(m->keep);
 	free(m->files);
@@ -126,6 +143,23 @@ int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset
 	return 0;
 }
 
+int modules_ask_kernel(struct modules *m, const char *module, uint64_t addr, uint32_t frame)
+{
+	const uint32_t id = kernparts_id(&m->kernel, module);
+	const size_t n = m->c->n_files + kernparts_count(&m->kernel);
+
+	if (id == UINT32_MAX || n > UINT32_MAX ||
+		base_grow(&m->files, &m->files_cap, n, sizeof(*m->files)) != 0)
+		return -ENOMEM;
+	m->n_files = n;
+	return modules_ask(m, (uint32_t)m->c->n_files + id, 0, addr, frame);
+}
+
+const char *modules_kernel_part(const struct modules *m, size_t i)
+{
+	return kernparts_name(&m->kernel, i);
+}
+
 /* --- before: files are found --- */
 
 static int by_vaddr(const void *a, const void *b)
@@ -138,13 +172,12 @@ static int by_vaddr(const void *a, const void *b)
 
 static bool is_kernel(const struct modules *m, const struct part *p)
 {
-	return p->asks->file == m->c->n_files;
+	return p->asks->file >= m->c->n_files;
 }
 
 static bool vaddr_of(const struct part *p, uint64_t offset, uint64_t *ret)
 {
-	return p->kernel.file ? vmlinux_vaddr(&p->kernel, offset, ret)
-			      : elffile_vaddr(p->bin.elf, offset, ret);
+	return p->bin.elf ? elffile_vaddr(p->bin.elf, offset, ret) : kernpart_vaddr(&p->kernel, offset, ret);
 }
 
 /* Offsets become addresses of the file, ascending and distinct: mostly they are already. */
@@ -193,24 +226,14 @@ static char *text_or_null(const char *text)
 /* 1 = it is there, 0 = it is not, or -errno where it was named. */
 static int find_kernel(struct modules *m, struct part *p, struct err *e)
 {
-	const struct vmlinux_opts o = { .file = m->o.vmlinux,
-		.symfs = m->binaries.where.symfs,
-		.dirs = m->o.debug_dirs,
-		.n_dirs = m->o.n_debug_dirs };
+	const uint32_t id = p->asks->file - (uint32_t)m->c->n_files;
 	struct module *mod = &m->files[p->asks->file];
-	int rc = vmlinux_find(&o, &m->c->host, &p->kernel, e);
+	int rc = kernpart_find(&m->kernel, id, p->asks, p->n, &p->kernel, e);
 
-	if (rc == 0 && !p->kernel.file) {
-		mod->missed = mod->missed ? mod->missed : text_or_null(p->kernel.missed);
-		return 0;
-	}
-	if (rc)
-		return rc;
-	if (debugfile_has_info(p->kernel.file))
-		mod->debug = mod->debug ? mod->debug : text_or_null(p->kernel.where);
-	else if (!mod->missed && asprintf(&mod->missed, "'%s' has no debug information", p->kernel.where) < 0)
-		mod->missed = NULL;
-	return 1;
+	mod->missed = mod->missed ? mod->missed : text_or_null(p->kernel.missed);
+	mod->debug = mod->debug ? mod->debug : text_or_null(p->kernel.debug);
+	mod->proven = mod->proven || p->kernel.module.proven;
+	return rc;
 }
 
 static int find_part(struct modules *m, struct part *p, struct err *e)
@@ -242,7 +265,7 @@ static int prepare(struct modules *m, struct part *p, struct symchild_job *job, 
 	mod->debug = mod->debug ? mod->debug : text_or_null(p->bin.debug.where);
 	mod->missed = mod->missed ? mod->missed : text_or_null(p->bin.debug.missed);
 	*job = (struct symchild_job){ .ctx = p,
-		.in = { .elf = p->kernel.file ? p->kernel.file : p->bin.elf,
+		.in = { .elf = p->bin.elf ? p->bin.elf : kernpart_file(&p->kernel),
 			.debug = p->bin.debug.debug,
 			.alt = p->bin.debug.alt,
 			.dwp = p->bin.debug.dwp,
@@ -284,11 +307,14 @@ static int tell_part(struct modules *m, const struct part *p, const struct modhi
 	const struct storednames_opts o = {
 		.demangle = m->o.demangle, .inlines = m->o.inlines, .lines = m->o.lines
 	};
+	const char *why = m->files[id].problem;
 	struct modhits_answer stored = { 0 };
 	int rc = is_kernel(m, p) ? 0 : modhits_stored(&m->hits, m->c, id, &o, &stored, NULL);
 
+	if (!why && id > m->c->n_files)
+		why = no_module;
 	if (rc == 0)
-		modhits_tell(p->asks, p->n, read, &stored, m->files[id].problem, sink, ctx);
+		modhits_tell(p->asks, p->n, read, &stored, why, sink, ctx);
 	return rc;
 }
 
@@ -307,6 +333,8 @@ static int take(struct modules *m, struct symchild_job *j, modules_sink *sink, v
 		return -ENOMEM;
 	if (read.calls)
 		count(m, mod, j);
+	if (p->kernel.module.file)
+		read.lost = no_function;
 	return tell_part(m, p, &read, sink, ctx);
 }
 
@@ -389,7 +417,7 @@ static void close_part(struct part *p)
 	free(p->vaddrs);
 	free(p->dwos);
 	binary_close(&p->bin);
-	vmlinux_close(&p->kernel);
+	kernpart_close(&p->kernel);
 }
 
 /* The files of N parts. */
@@ -436,7 +464,7 @@ static size_t split(struct modhits_ask *asks, size_t n, struct part *parts)
 
 int modules_run(struct modules *m, modules_sink *sink, void *ctx, struct err *e)
 {
-	_cleanup_free_ struct part *parts = calloc(m->c->n_files + 1, sizeof(*parts));
+	_cleanup_free_ struct part *parts = calloc(m->n_files + 1, sizeof(*parts));
 	size_t n = 0;
 	int rc = parts ? 0 : -ENOMEM;
 
@@ -465,6 +493,7 @@ bool modules_file(const struct modules *m, uint32_t file, struct modules_file *r
 		.debug = mod->debug,
 		.missed = mod->missed,
 		.story = mod->story,
+		.proven = mod->proven,
 		.symbols = mod->symbols,
 		.addresses = mod->addresses };
 	return mod->asked;

@@ -42,16 +42,21 @@ void modules_close(struct modules *m); /* NULL is fine */
 bool modules_has_image(const struct modules *m, uint32_t file);
 
 /*
- * The kernel counts as a file of its own, with the number capread's n_files, whose offsets are
- * addresses (vmlinux.h). It is looked into for inlined calls and lines; where there is no such file, that is
- * no problem, unless it was named: then modules_run() fails.
- */
-
-/*
  * The byte at OFFSET of FILE, as process PROC mapped it, is to be named: for frame
  * number FRAME. 0 or -ENOMEM.
  */
 int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset, uint32_t frame);
+
+/*
+ * The same of the kernel's address ADDR, which MODULE has ("" = the kernel itself), for inlined calls and
+ * lines (kernparts.h). The kernel counts as the file with the number capread's n_files, and its modules as
+ * those behind it. Where there is no such file, that is no problem, unless it was named: then modules_run()
+ * fails.
+ */
+int modules_ask_kernel(struct modules *m, const char *module, uint64_t addr, uint32_t frame);
+
+/* The name of the I'th of them, which stays: "" for the first, which is the kernel; NULL behind the last. */
+const char *modules_kernel_part(const struct modules *m, size_t i);
 
 /*
  * Read what was asked for since the last run, and tell SINK of each; what it is told of stays until the
@@ -66,6 +71,7 @@ struct modules_file {
 	const char *debug; /* its debug file, NULL = none */
 	const char *missed; /* why a debug file that was there was not used, NULL = nothing to say */
 	const char *story; /* what is wrong with its symbols although they were used, NULL = nothing */
+	bool proven; /* of a kernel module: by its build ID, not just by its release and functions */
 	uint64_t symbols; /* in the tables that were read */
 	uint64_t addresses; /* distinct ones that were asked for */
 };

@@ -10,7 +10,6 @@ static const char no_map[] = "no mapping is recorded at this address";
 static const char no_file[] = "anonymous memory: no file has its symbols";
 static const char not_run[] = "its file was not looked into";
 static const char no_ksym[] = "the recording has no symbol for this address";
-static const char no_modules[] = "debug information of kernel modules is not read";
 static const char other_code[] = "other code was at this address at some time of these waits";
 static const char changed[] = "another file was mapped here at some time of these waits";
 
@@ -235,8 +234,8 @@ uint32_t resolve_kernel(struct resolve *r, uint64_t addr)
 	if (s->frame)
 		return s->frame - 1;
 	make_kernel(r->c, &f);
-	if (r->look_into_kernel &&
-		modules_ask(r->modules, (uint32_t)r->c->n_files, 0, addr - 1, (uint32_t)r->n_frames) != 0)
+	if (r->look_into_kernel && modules_ask_kernel(r->modules, f.module ? f.module : "", addr - 1,
+					   (uint32_t)r->n_frames) != 0)
 		return RESOLVE_FAILED;
 	return add_frame(r, KEY_KERNEL, &f);
 }
@@ -415,18 +414,16 @@ static void set_kernel(struct frame *f, const struct modules_hit *hit)
 	f->no_start = f->unsure = false;
 }
 
-static bool is_module(const char *module)
+static bool is_bpf(const char *module)
 {
-	return module && *module && strcmp(module, "bpf") != 0;
+	return module && strcmp(module, "bpf") == 0;
 }
 
 /* A frame that has its name from the recording: why it has no line, where the kernel's file is there. */
 static const char *why_no_line(const struct frame *f, const struct modules_hit *hit)
 {
-	if (is_module(f->module))
-		return hit->reason ? no_modules : NULL;
 	if (!hit->addr)
-		return f->module && *f->module ? NULL : hit->reason;
+		return is_bpf(f->module) ? NULL : hit->reason;
 	switch (hit->addr->reason) {
 	case SYM_R_DEBUG_BAD:
 	case SYM_R_DEBUG_MISSING:
@@ -483,6 +480,11 @@ const struct frame *resolve_frame(const struct resolve *r, uint32_t id)
 bool resolve_file(const struct resolve *r, uint32_t file, struct modules_file *ret)
 {
 	return modules_file(r->modules, file, ret);
+}
+
+const char *resolve_kernel_part(const struct resolve *r, size_t i)
+{
+	return modules_kernel_part(r->modules, i);
 }
 
 void resolve_stats(const struct resolve *r, struct modules_stats *ret)

@@ -67,9 +67,11 @@ size_t resolve_count(const struct resolve *r);
 /* Valid until the next frame is made. */
 const struct frame *resolve_frame(const struct resolve *r, uint32_t id);
 
-/* What became of file FILE of the capture (a cap_file id; n_files is the kernel): false when no address asked
- * for it. */
+/* What became of file FILE of the capture (a cap_file id; n_files and above are the kernel's parts): false
+ * when no address asked for it. */
 bool resolve_file(const struct resolve *r, uint32_t file, struct modules_file *ret);
+/* As modules_kernel_part(). */
+const char *resolve_kernel_part(const struct resolve *r, size_t i);
 void resolve_stats(const struct resolve *r, struct modules_stats *ret);
 
 #endif

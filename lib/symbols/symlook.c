@@ -4,6 +4,7 @@
 #include "demangle.h"
 #include "dwlook.h"
 #include "elfmatch.h"
+#include "elfrel.h"
 #include "idmap.h"
 #include "minidebug.h"
 #include "now.h"
@@ -470,7 +471,7 @@ static int look(struct look *l, struct err *e)
 	return rc;
 }
 
-int symlook(const struct symlook_input *in, uint8_t **ret, size_t *len, struct err *e)
+static int look_all(const struct symlook_input *in, uint8_t **ret, size_t *len, struct err *e)
 {
 	CLEANUP(look_free) struct look l = { .in = in, .left = in->n_vaddrs, .began_ns = now_ns() };
 	int rc;
@@ -486,4 +487,21 @@ int symlook(const struct symlook_input *in, uint8_t **ret, size_t *len, struct e
 		put_address(&l, i);
 	l.b.head.ns_names = lap(&l);
 	return symanswer_finish(&l.b, ret, len) ? err_nomem(e, "names") : 0;
+}
+
+int symlook(const struct symlook_input *in, uint8_t **ret, size_t *len, struct err *e)
+{
+	CLEANUP(elfrel_close) struct elfrel rel = { 0 };
+	struct symlook_input laid_out = *in;
+	const uint64_t max = in->max_bytes ? in->max_bytes : DEBUG_BYTES_DEFAULT;
+	int rc;
+
+	if (!elfrel_is(in->elf))
+		return look_all(in, ret, len, e);
+	rc = elfrel_open(in->elf, max / 2, &rel, e);
+	if (rc)
+		return rc;
+	laid_out.elf = rel.elf;
+	laid_out.max_bytes = max / 2;
+	return look_all(&laid_out, ret, len, e);
 }

@@ -32,7 +32,8 @@ struct symlook_dwo {
 };
 
 struct symlook_input {
-	const struct elffile *elf; /* the mapped file */
+	const struct elffile
+		*elf; /* the mapped file; of a relocatable one addresses are those of elfrel_layout() */
 	const struct elffile *debug; /* its separate debug file, NULL = none; the build ID agrees */
 	const struct elffile *alt; /* dwz's alternate file of whichever holds the debug information, NULL */
 	const struct elffile *dwp; /* packed split DWARF, NULL */
