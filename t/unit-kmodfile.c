@@ -292,6 +292,10 @@ static void test_wrong(struct tap *t)
 	put_module(MODULES "made_mod.ko", &m);
 	missed(t, "no debug information", "nor one without debug information");
 	kmod_fill(&m);
+	m.sh[KMOD_MODINFO].sh_flags |= SHF_COMPRESSED;
+	put_module(MODULES "made_mod.ko", &m);
+	missed(t, "compressed", "nor one whose release would have to be uncompressed");
+	kmod_fill(&m);
 	m.eh.e_type = ET_DYN;
 	put_module(MODULES "made_mod.ko", &m);
 	missed(t, "no kernel module", "nor what is none");

@@ -89,7 +89,7 @@ static int begin(struct work *w, struct err *e)
 		*s = f->sections[i];
 		s->addr = addrs[i];
 		s->offset = 0;
-		s->type = s->flags & SHF_ALLOC ? SHT_NOBITS : SHT_NULL;
+		s->type = (s->flags & SHF_ALLOC) ? SHT_NOBITS : SHT_NULL;
 	}
 	return 0;
 }
@@ -262,21 +262,24 @@ static int relocate(
 	struct work *w, const struct elffile_section *to, const struct elffile_section *from, struct err *e)
 {
 	const size_t size = sizeof(Elf64_Rela);
-	_cleanup_free_ uint8_t *chunk = malloc(CHUNK * size);
+	_cleanup_free_ uint8_t *chunk = NULL;
 	const uint64_t n = from->size / size;
-	int rc = chunk ? 0 : err_nomem(e, "relocations");
+	int rc = 0;
 
 	if (from->entsize != size || from->flags & SHF_COMPRESSED || !w->symtab ||
 		from->link != (size_t)(w->symtab - w->to->sections))
 		return err_set(e, -EINVAL, "has relocations that are malformed");
-	for (uint64_t i = 0; i < n && rc == 0; i += CHUNK) {
-		const uint64_t some = MIN(n - i, (uint64_t)CHUNK);
+	if (from->offset > w->f->size || from->size > w->f->size - from->offset)
+		return err_set(e, -EINVAL, "has relocations that point outside the file");
+	chunk = malloc(CHUNK * size);
+	if (!chunk)
+		return err_nomem(e, "relocations");
+	for (uint64_t done = 0; done < n && rc == 0;) {
+		const uint64_t end = n - done > CHUNK ? done + CHUNK : n;
 
-		if (from->offset > UINT64_MAX - i * size)
-			return err_set(e, -EINVAL, "has relocations that are malformed");
-		rc = elffile_read_at(w->f, from->offset + i * size, chunk, some * size, e);
-		for (uint64_t k = 0; k < some && rc == 0; k++)
-			rc = apply(w, to, chunk + k * size, e);
+		rc = elffile_read_at(w->f, from->offset + done * size, chunk, (end - done) * size, e);
+		for (const uint8_t *p = chunk; done < end && rc == 0; done++, p += size)
+			rc = apply(w, to, p, e);
 	}
 	return rc;
 }

@@ -87,6 +87,9 @@ static int find_module(struct kernparts *k, uint32_t id, const struct modhits_as
 	if (k->o.same_boot && root_open(NULL, &root, NULL) == 0)
 		o.root = &root;
 	rc = kmodfile_find(&o, kernparts_name(k, id), symbols, n_symbols, &ret->module, e);
+	if (k->tree.cut && !ret->module.file && !*ret->module.missed)
+		snprintf(ret->module.missed, sizeof(ret->module.missed),
+			"the directories of modules have more files than are looked at");
 	root_close(&root);
 	return rc;
 }

@@ -19,12 +19,19 @@ static int check_release(
 {
 	static const char key[] = "vermagic=";
 	const size_t len = strlen(release);
-	struct elfsection s;
-	int rc = elfsection_load(f, names, ".modinfo", MODINFO_MAX, &s, e);
-	const char *p = (const char *)s.bytes, *end = p + s.len;
+	struct elfsection s = { 0 };
+	bool packed = false;
+	const char *p, *end;
+	int rc;
 
+	elfsection_find(f, names, ".modinfo", &packed);
+	if (packed) /* unpacking is for the sandbox */
+		return err_set(e, -EINVAL, "its .modinfo is compressed, as no module's is");
+	rc = elfsection_load(f, names, ".modinfo", MODINFO_MAX, &s, e);
 	if (rc <= 0)
 		return rc;
+	p = (const char *)s.bytes;
+	end = p + s.len;
 	for (rc = 0; p < end; p += strlen(p) + 1) { /* one NUL is behind them */
 		if (strncmp(p, key, sizeof(key) - 1) != 0)
 			continue;
