@@ -201,6 +201,17 @@ head -c 2000 "$TMP/m0.ko" >"$dir/made-mod.ko"
 loaded made_mod "$TMP/m0.ko" >"$TMP/functions"
 "$maker" --make "$cap" "$release" <"$TMP/functions"
 plain "a module that is cut" ".*made-mod.ko': its section header"
+whole=$("$sym" -q --no-inline "$cap" | cksum)
+bad=
+i=0
+while [ $i -lt 60 ]; do
+	perl -e 'srand($ARGV[0]); local $/; $_ = <STDIN>; substr($_, rand(length), 1 + rand(4)) = pack "N", rand(2**32) for 1 .. 8; print' \
+		$i <"$TMP/m0.ko" >"$dir/made-mod.ko"
+	timeout 20 "$sym" -q --lines --symfs "$TMP/root" "$cap" >"$out" 2>"$err" || bad="$bad $i:status"
+	[ "$(grep -v '^  \| (inlined)$' "$out" | cksum)" = "$whole" ] || bad="$bad $i:names"
+	i=$((i + 1))
+done
+is "$bad" "" "modules that are damaged anywhere cost lines, never the names of the recording"
 "$cc" -O2 -g -fno-pic -c -o "$TMP/tls.o" -x c - <<'C' 2>/dev/null && cp "$TMP/tls.o" "$dir/made-mod.ko"
 __thread int per_thread;
 int walk(void)

@@ -275,10 +275,10 @@ static int relocate(
 	if (!chunk)
 		return err_nomem(e, "relocations");
 	for (uint64_t done = 0; done < n && rc == 0;) {
-		const uint64_t end = n - done > CHUNK ? done + CHUNK : n;
+		const uint64_t stop = n - done > CHUNK ? done + CHUNK : n;
 
-		rc = elffile_read_at(w->f, from->offset + done * size, chunk, (end - done) * size, e);
-		for (const uint8_t *p = chunk; done < end && rc == 0; done++, p += size)
+		rc = elffile_read_at(w->f, from->offset + done * size, chunk, (stop - done) * size, e);
+		for (const uint8_t *p = chunk; done < stop && rc == 0; done++, p += size)
 			rc = apply(w, to, p, e);
 	}
 	return rc;

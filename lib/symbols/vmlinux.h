@@ -6,7 +6,7 @@
  * It is believed only if its build ID is the one that the recorded kernel told
  * (/sys/kernel/notes). A kernel is moved when it boots (KASLR): by how much,
  * the address of _stext says, in the capture and in the file. Modules lie
- * elsewhere and are not covered.
+ * elsewhere: kmodfile.h.
  *
  * Places, where none is named, each under SYMFS first if one is given:
  *
