@@ -160,7 +160,7 @@ if command -v node >/dev/null; then
 	leave_map "$(cat "$out")"
 	like "$(pieces "$TMP/node.cap")" 'waitsInJs .*w\.js' "node --perf-basic-prof: a JavaScript function that waits has its name"
 	like "$(pieces "$TMP/node.cap")" 'callsIt .*w\.js' "and so has its caller"
-	is "$(waits "$TMP/node.cap" '$n++ if user() =~ /waitsInJs .*;.*callsIt /')" 1 "in the stack of its waits, one below the other"
+	is "$(waits "$TMP/node.cap" '$n = 1 if user() =~ /waitsInJs .*;.*callsIt /')" 1 "in the stack of its waits, one below the other"
 else
 	skip "node" "no node"
 fi
@@ -182,7 +182,11 @@ if command -v jcmd >/dev/null && command -v javac >/dev/null; then
 	java=$!
 	at_exit_kill "$java"
 	leave_map "$java"
-	sleep 3
+	tries=0
+	until timeout 10 jcmd "$java" Compiler.codelist 2>/dev/null | grep -q W.waitsInJava || [ $tries -ge 60 ]; do
+		tries=$((tries + 1))
+		sleep 0.5
+	done
 	rec_start "$TMP/java.cap" -q -p "$java"
 	sleep 1
 	ok "a perf map is asked of Java" timeout 20 jcmd "$java" Compiler.perfmap
