@@ -119,9 +119,9 @@ is "$rc $(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.maps_read)" "0 /
 
 if unshare --pid --mount --fork true 2>/dev/null; then
 	cat >"$TMP/inside.sh" <<-'SH'
-		mount -t tmpfs none /tmp && exec "$OBJ_JIT" map 2
+		exec 9<"$OBJ_JIT" # it may lie below /tmp
+		mount -t tmpfs none /tmp && exec /proc/self/fd/9 map 2
 	SH
-	cp "$OBJ/t/work-jit" "$TMP/work-jit"
 	run timeout -k 5 60 env OBJ_JIT="$OBJ/t/work-jit" "$BIN/offcpu-record" -q --force --follow -o "$TMP/ns.cap" -- \
 		unshare --pid --mount --fork sh "$TMP/inside.sh"
 	is "$(awk '{ print $1 }' "$out")" 1 "a program that is PID 1 of its namespace, with a /tmp of its own"
