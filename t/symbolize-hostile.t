@@ -8,7 +8,7 @@
 src=$T_DIR/symbols
 list="${STACKTOOLS_OBJ:-$TOP/obj}/t/unit-resolve --list"
 sym=$BIN/symbolize
-runs=${HOSTILE_RUNS:-150}
+runs=${HOSTILE_RUNS:-50}
 export DEBUGINFOD_URLS=
 
 command -v gcc >/dev/null || skip_all "no gcc for the programs to be damaged"
