@@ -30,7 +30,7 @@ static int nap_in(uint8_t *page, int flags, size_t len)
 	if (mprotect(page, len, PROT_READ | PROT_WRITE | PROT_EXEC | flags) != 0)
 		return 1;
 	memcpy(page, code, sizeof(code));
-	printf("%#lx\n", (unsigned long)page + sizeof(code) - 1);
+	printf("%p\n", (void *)(page + sizeof(code) - 1));
 	fflush(stdout);
 	return nap(&t);
 }
