@@ -73,6 +73,37 @@ is "$(counter "$TMP/a.cap" names.late) $(counter "$TMP/a.cap" names.unresolved)"
 is "$(counter "$TMP/a.cap" names.files)" "$(cut -d ' ' -f 1 "$TMP/stored" | sort -u | wc -l)" "names.files counts their files"
 like "$("$BIN/capinfo" "$TMP/a.cap")" " $(wc -l <"$TMP/stored") names" "capinfo tells how many"
 
+# --- inlined calls and lines: what is stored at the end of a short recording has none
+
+cat >"$TMP/lined.c" <<'C'
+#include <time.h>
+static inline __attribute__((always_inline)) void inner(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, 0);
+	__asm__ volatile("" ::: "memory");
+}
+int main(void)
+{
+	for (;;)
+		inner();
+}
+C
+"$cc" -O1 -g -o "$TMP/lined" "$TMP/lined.c"
+"$TMP/lined" >"$TMP/log" 2>&1 </dev/null &
+lined=$!
+at_exit_kill "$lined"
+rec "$TMP/long.cap" -p "$lined" -d 2
+rec "$TMP/short.cap" -p "$lined" -d 0.3s
+mv "$TMP/lined" "$TMP/elsewhere"
+like "$("$BIN/symbolize" -q --format=json "$TMP/long.cap")" \
+	'"symbol":"main",[^{]*"inlined":\[\{"symbol":"inner"[^}]*"file":"[^"]*lined\.c","line":[0-9]+' \
+	"inlined calls and lines are stored while a recording goes on"
+like "$("$BIN/symbolize" -q --format=json "$TMP/short.cap")" '"symbol":"main",[^{]*"inlined":\[\]' \
+	"a recording of less than a second has the function's name alone"
+is "$(counter "$TMP/short.cap" names.plain)" "$(counter "$TMP/short.cap" names.stored)" "which is counted"
+is "$(counter "$TMP/long.cap" names.plain)" 0 "the longer one has none of these"
+kill "$lined"
+
 # --- left out
 
 rec "$TMP/n.cap" --no-symbols -p "$prog" -d 0.5s

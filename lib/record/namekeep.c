@@ -19,6 +19,7 @@
 #define NICENESS 10
 #define SHARE 20 /* looking up in the background takes a twentieth of the time at most */
 #define NS UINT64_C(1000000000)
+#define SHORT_NS NS /* who records no longer waits for no debug information at the stop */
 
 /* A place and the virtual address that the file's tables have for it. */
 struct spot {
@@ -45,7 +46,7 @@ struct batch {
 	struct namewant_place *places;
 	struct look *looks;
 	size_t n;
-	bool nice;
+	bool nice, plain; /* by symbol tables alone */
 	_Atomic uint64_t end_ns;
 	atomic_bool done;
 };
@@ -59,7 +60,7 @@ struct namekeep {
 	struct batch batch;
 	pthread_t thread;
 	bool running, joinable; /* the batch is not written yet; there is a thread */
-	uint64_t began_ns, due_ns;
+	uint64_t opened_ns, began_ns, due_ns;
 };
 
 /* --- in the thread --- */
@@ -136,7 +137,7 @@ static void take_answer(void *ctx, struct symchild_job *j)
 	l->answer = j->answer;
 }
 
-static struct symchild_job job_of(struct look *l)
+static struct symchild_job job_of(struct look *l, bool plain)
 {
 	return (struct symchild_job){ .ctx = l,
 		.in = { .elf = l->elf,
@@ -145,8 +146,8 @@ static struct symchild_job job_of(struct look *l)
 			.dwp = l->debug.dwp,
 			.vaddrs = l->vaddrs,
 			.n_vaddrs = l->n,
-			.inlines = true,
-			.lines = true,
+			.inlines = !plain,
+			.lines = !plain,
 			.demangle = true,
 			.max_bytes = DEBUG_BYTES } };
 }
@@ -165,7 +166,7 @@ static void run_some(struct batch *b, struct look *looks, size_t n)
 		if (looks[i].error)
 			close_look(&looks[i]);
 		else
-			jobs[n_jobs++] = job_of(&looks[i]);
+			jobs[n_jobs++] = job_of(&looks[i], b->plain);
 	}
 	symchild_run(&o, jobs, n_jobs, take_answer, NULL, NULL);
 	for (size_t i = 0; i < n; i++)
@@ -225,6 +226,7 @@ static void group(struct namekeep *k, const struct namewant_place *p, size_t n)
 		qsort(b->looks, b->n, sizeof(*b->looks), by_size);
 }
 
+/* NICE: in the background, otherwise the stop waits for it. */
 static void begin(struct namekeep *k, bool nice, uint64_t ns)
 {
 	struct batch *b = &k->batch;
@@ -241,8 +243,9 @@ static void begin(struct namekeep *k, bool nice, uint64_t ns)
 	}
 	b->n = 0;
 	group(k, b->places, n);
-	b->nice = nice;
 	k->began_ns = now_ns();
+	b->nice = nice;
+	b->plain = !nice && k->began_ns - k->opened_ns < SHORT_NS;
 	b->end_ns = k->began_ns + ns;
 	k->running = true;
 	b->done = false;
@@ -297,6 +300,7 @@ static void write_look(struct namekeep *k, const struct look *l)
 		idmap_put(&k->named, 0, file, 0, &added);
 	k->stats.files += added;
 	k->stats.stored += stored;
+	k->stats.plain += k->batch.plain ? stored : 0;
 	if (l->bytes || (l->error != -ETIME && l->error != -ETIMEDOUT))
 		k->stats.unresolved += l->n_places - stored;
 	else
@@ -338,6 +342,7 @@ int namekeep_new(
 	k->want = w;
 	k->files = files;
 	k->out = out;
+	k->opened_ns = now_ns();
 	*ret = k;
 	return 0;
 }

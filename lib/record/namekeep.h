@@ -28,7 +28,10 @@ void namekeep_free(struct namekeep *k); /* NULL is fine; ends what is under way 
  */
 void namekeep_service(struct namekeep *k);
 
-/* The recording is about to stop: begin with the rest now. */
+/*
+ * The recording is about to stop: begin with the rest now. Of one that was shorter than a second by symbol
+ * tables alone, without lines and inlined calls: to unpack debug information would take longer than all else.
+ */
 void namekeep_hurry(struct namekeep *k);
 
 /*

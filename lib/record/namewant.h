@@ -25,6 +25,7 @@ struct namewant_place {
 /* What became of them, at the end: of places, but for `files`. */
 struct namewant_stats {
 	uint64_t stored; /* with a name */
+	uint64_t plain; /* of these: by symbol tables alone, since debug information was not waited for */
 	uint64_t files; /* that gave them */
 	uint64_t unresolved; /* looked up without finding a name, or the file is not to be had any more */
 	uint64_t late; /* not looked up: no time or memory was left */

@@ -128,6 +128,7 @@ static void write_names(const struct recorder_stats *st, struct capwrite *w)
 {
 	const struct cap_counter all[] = {
 		{ "names.stored", st->names.stored },
+		{ "names.plain", st->names.plain },
 		{ "names.files", st->names.files },
 		{ "names.unresolved", st->names.unresolved },
 		{ "names.late", st->names.late },

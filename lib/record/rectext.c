@@ -98,7 +98,8 @@ static void put_names(struct buf *b, const struct recorder_stats *st, bool verbo
 	if (verbose) {
 		put_count(b, "  names: ", st->names.stored, " stored, of ");
 		put_count(b, "", st->names.files, " files; ");
-		put_count(b, "", st->names.unresolved, " places in files have none\n");
+		put_count(b, "", st->names.unresolved, " places in files have none; ");
+		put_count(b, "", st->names.plain, " are without inlined calls and lines\n");
 	}
 	if (verbose || st->names.late)
 		put_count(b, "  ", st->names.late,
