@@ -6,6 +6,9 @@
 #ifndef STACKTOOLS_OFFCPU_TARGETS_BPF_H
 #define STACKTOOLS_OFFCPU_TARGETS_BPF_H
 
+#include "offcpu_cgroup.bpf.h"
+#include "offcpu_owner.bpf.h"
+
 const volatile bool all_tasks;
 const volatile bool single; /* one process is all: its id is hot.single_tgid, and no bit is looked up */
 const volatile bool use_tids;
@@ -104,7 +107,7 @@ static __always_inline __u32 own_id(struct task_struct *task)
 	return BPF_CORE_READ(up, nr);
 }
 
-static __always_inline bool wanted(struct task_struct *task)
+static __always_inline bool is_target(struct task_struct *task)
 {
 	if (all_tasks)
 		return task->pid && (with_kthreads || !(task->flags & PF_KTHREAD)) &&
@@ -114,6 +117,11 @@ static __always_inline bool wanted(struct task_struct *task)
 	if (bit_get(&tgids, task->tgid))
 		return true;
 	return use_tids && bit_get(&tids, task->pid);
+}
+
+static __always_inline bool wanted(struct task_struct *task)
+{
+	return is_target(task) && (!use_cgroup || in_cgroup(task)) && (!owner_only || owner_allows(task));
 }
 
 /* Either of two, with as few loads as can be: everybody's switches come here. */

@@ -6,12 +6,12 @@
 #include "caps.h"
 #include "cli.h"
 #include "command.h"
-#include "recorder.h"
-#include "rectext.h"
+#include "now.h"
+#include "recargs.h"
+#include "recording.h"
 #include "targets.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
@@ -30,6 +30,8 @@ static const struct cli cli = {
 		"  -t, --tid TID        one thread\n"
 		"  -c, --comm COMM      every process of that name, those to come included\n"
 		"  -a, --all            every process\n"
+		"      --cgroup PATH    only what is in that cgroup or below it\n"
+		"      --container ID   only that container: Docker, containerd, Podman, CRI-O\n"
 		"  -- COMMAND           start it and record it from its first instruction\n"
 		"\n"
 		"  -o, --output FILE    the capture (default cap.bin); - is standard output\n"
@@ -54,6 +56,13 @@ static const struct cli cli = {
 		"                       sixteenth of the memory, up to 512M)\n"
 		"      --no-symbols     do not store what the frames are called\n"
 		"\n"
+		"With which privileges:\n"
+		"      --mode MODE      btf, raw (no kernel BTF), procfs (no BPF: estimates by samples)\n"
+		"                       or auto (default): the first of these that works\n"
+		"      --btf FILE       with raw: the kernel's BTF, from a file\n"
+		"  -F, --frequency HZ   with procfs: looks a second (default 99, up to 1000)\n"
+		"      --ptrace         with procfs: user stacks; stops each thread for a moment\n"
+		"\n"
 		"  -q, --quiet          no progress and no summary\n"
 		"  -v, --verbose        every counter in the summary\n"
 		"  -h, --help           this text\n"
@@ -63,242 +72,9 @@ static const struct cli cli = {
 		"2 not recorded; 64 bad command line.\n",
 };
 
-#define LIST_MAX 256
-#define UNWIND_BYTES_MIN (UINT64_C(1) << 20)
-#define UNWIND_BYTES_MAX (UINT64_C(16) << 30)
-
-struct opts {
-	struct recorder_opts rec;
-	uint32_t pids[LIST_MAX], tids[LIST_MAX];
-	const char *comms[LIST_MAX];
-	char *const *command; /* NULL = none */
-	uint64_t duration_ns; /* 0 = no limit */
-	int follow; /* -1 = not said */
-	bool no_unwind; /* --unwind none */
-	bool quiet, verbose;
-};
-
-enum {
-	OPT_FOLLOW = 256,
-	OPT_NO_FOLLOW,
-	OPT_FORCE,
-	OPT_STATE,
-	OPT_MIN,
-	OPT_MAX,
-	OPT_PREEMPTED,
-	OPT_KTHREADS,
-	OPT_DEPTH,
-	OPT_UNWIND,
-	OPT_UNWIND_MEMORY,
-	OPT_NO_SYMBOLS
-};
-
-static const struct option long_opts[] = {
-	{ "pid", required_argument, NULL, 'p' },
-	{ "tid", required_argument, NULL, 't' },
-	{ "comm", required_argument, NULL, 'c' },
-	{ "all", no_argument, NULL, 'a' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "duration", required_argument, NULL, 'd' },
-	{ "follow", no_argument, NULL, OPT_FOLLOW },
-	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
-	{ "force", no_argument, NULL, OPT_FORCE },
-	{ "state", required_argument, NULL, OPT_STATE },
-	{ "min", required_argument, NULL, OPT_MIN },
-	{ "max", required_argument, NULL, OPT_MAX },
-	{ "preempted", no_argument, NULL, OPT_PREEMPTED },
-	{ "kthreads", no_argument, NULL, OPT_KTHREADS },
-	{ "user-stacks", no_argument, NULL, 'U' },
-	{ "kernel-stacks", no_argument, NULL, 'K' },
-	{ "depth", required_argument, NULL, OPT_DEPTH },
-	{ "unwind", required_argument, NULL, OPT_UNWIND },
-	{ "unwind-memory", required_argument, NULL, OPT_UNWIND_MEMORY },
-	{ "no-symbols", no_argument, NULL, OPT_NO_SYMBOLS },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ 0 },
-};
-
-static int add_id(const char *arg, uint32_t *list, size_t *n, struct err *e)
-{
-	uint64_t id;
-	int rc = *n == LIST_MAX ? err_set(e, -E2BIG, "more than %d targets", LIST_MAX)
-				: cli_u64(arg, 1, 4194304, &id, e);
-
-	if (!rc)
-		list[(*n)++] = (uint32_t)id;
-	return rc;
-}
-
-static int add_comm(const char *arg, struct opts *o, struct err *e)
-{
-	if (!*arg || strlen(arg) >= OFFCPU_COMM_LEN)
-		return err_set(e, -EINVAL, "'%s' is no thread name: 1 to %d bytes", arg, OFFCPU_COMM_LEN - 1);
-	if (o->rec.n_comms == OFFCPU_COMMS_MAX)
-		return err_set(e, -E2BIG, "more than %d names", OFFCPU_COMMS_MAX);
-	o->comms[o->rec.n_comms++] = arg;
-	return 0;
-}
-
-static int set_depth(const char *arg, struct opts *o, struct err *e)
-{
-	uint64_t depth;
-	int rc = cli_u64(arg, 1, OFFCPU_DEPTH_MAX, &depth, e);
-
-	if (!rc)
-		o->rec.bpf.depth = (uint32_t)depth;
-	return rc;
-}
-
-static int set_unwind(const char *arg, struct opts *o, struct err *e)
-{
-	if (strcmp(arg, "auto") == 0)
-		o->rec.unwind = RECORDER_UNWIND_AUTO;
-	else if (strcmp(arg, "dwarf") == 0)
-		o->rec.unwind = RECORDER_UNWIND_DWARF;
-	else if (strcmp(arg, "fp") == 0)
-		o->rec.unwind = RECORDER_UNWIND_FP;
-	else if (strcmp(arg, "none") == 0)
-		o->no_unwind = true;
-	else
-		return err_set(e, -EINVAL, "'%s' is no way to unwind: auto, dwarf, fp or none", arg);
-	return 0;
-}
-
-/* Options that take an argument which can be wrong. */
-static int take_value(int opt, const char *arg, struct opts *o, struct err *e)
-{
-	switch (opt) {
-	case 'p':
-		return add_id(arg, o->pids, &o->rec.n_pids, e);
-	case 't':
-		return add_id(arg, o->tids, &o->rec.n_tids, e);
-	case 'c':
-		return add_comm(arg, o, e);
-	case 'd':
-		return cli_duration(arg, 1000000000, &o->duration_ns, e);
-	case OPT_STATE:
-		return targets_state_mask(arg, &o->rec.bpf.state_mask, e);
-	case OPT_MIN:
-		return cli_duration(arg, 1, &o->rec.bpf.min_ns, e);
-	case OPT_MAX:
-		return cli_duration(arg, 1, &o->rec.bpf.max_ns, e);
-	case OPT_UNWIND:
-		return set_unwind(arg, o, e);
-	case OPT_UNWIND_MEMORY:
-		return cli_size(arg, UNWIND_BYTES_MIN, UNWIND_BYTES_MAX, &o->rec.unwind_bytes, e);
-	default:
-		return set_depth(arg, o, e);
-	}
-}
-
-static void take_flag(int opt, const char *arg, struct opts *o)
-{
-	switch (opt) {
-	case 'a':
-		o->rec.bpf.all = true;
-		break;
-	case 'o':
-		o->rec.path = arg;
-		break;
-	case OPT_FOLLOW:
-	case OPT_NO_FOLLOW:
-		o->follow = opt == OPT_FOLLOW;
-		break;
-	case OPT_FORCE:
-		o->rec.force = true;
-		break;
-	case OPT_NO_SYMBOLS:
-		o->rec.no_symbols = true;
-		break;
-	case OPT_PREEMPTED:
-		o->rec.bpf.preempted = true;
-		break;
-	case OPT_KTHREADS:
-		o->rec.bpf.kthreads = true;
-		break;
-	case 'U':
-		o->rec.bpf.no_kernel_stacks = true;
-		break;
-	case 'K':
-		o->rec.bpf.no_user_stacks = true;
-		break;
-	case 'q':
-		o->quiet = true;
-		break;
-	case 'v':
-		o->verbose = true;
-		break;
-	}
-}
-
-/* What is wrong with the options together; CLI_OK when nothing is. */
-static int check_opts(struct opts *o)
-{
-	struct offcpu_opts *b = &o->rec.bpf;
-	bool some = o->rec.n_pids || o->rec.n_tids || o->rec.n_comms || o->command;
-
-	if (!some && !b->all)
-		return cli_usage(&cli, "what to record? give -p PID, -t TID, -c COMM, -a, or -- COMMAND");
-	if (some && b->all)
-		return cli_usage(&cli, "-a is every process already: drop the other targets");
-	if (b->kthreads && !b->all)
-		return cli_usage(&cli, "--kthreads goes with -a");
-	if (b->no_kernel_stacks && b->no_user_stacks)
-		return cli_usage(&cli, "-U and -K together leave no stack");
-	if (o->no_unwind && b->no_kernel_stacks)
-		return cli_usage(&cli, "-U and --unwind none together leave no stack");
-	if (o->no_unwind)
-		b->no_user_stacks = true;
-	if (b->max_ns && b->min_ns > b->max_ns)
-		return cli_usage(&cli, "--min is longer than --max: no wait can be both");
-	b->follow = o->follow < 0 ? o->command != NULL : o->follow;
-	b->single = o->rec.n_pids == 1 && !o->rec.n_tids && !o->rec.n_comms && !o->command && !b->follow;
-	b->use_tids = o->rec.n_tids > 0;
-	b->use_comms = o->rec.n_comms > 0;
-	b->use_exec = o->command != NULL;
-	o->rec.pids = o->pids;
-	o->rec.tids = o->tids;
-	o->rec.comms = o->comms;
-	return CLI_OK;
-}
-
-/* CLI_OK: go on; else the exit status, with what there is to say said. */
-static int parse(int argc, char **argv, struct opts *o, bool *done)
-{
-	struct err e;
-	int opt;
-
-	*done = true;
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, "+:p:t:c:ao:d:UKqvhV", long_opts, NULL)) != -1) {
-		if (opt == 'h')
-			return cli_help(&cli);
-		if (opt == 'V')
-			return cli_version(&cli);
-		if (opt == '?' || opt == ':')
-			return cli_bad_option(&cli, opt, argv);
-		if (optarg && opt != 'o') {
-			if (take_value(opt, optarg, o, &e) != 0)
-				return cli_usage(&cli, "%s", e.msg);
-		} else {
-			take_flag(opt, optarg, o);
-		}
-	}
-	if (optind < argc && strcmp(argv[optind - 1], "--") != 0)
-		return cli_usage(&cli, "unexpected argument '%s': a command comes after --", argv[optind]);
-	o->command = optind < argc ? argv + optind : NULL;
-	o->rec.words = (const char *const *)argv;
-	o->rec.n_words = (size_t)argc;
-	*done = false;
-	return check_opts(o);
-}
-
 struct run {
-	const struct opts *o;
-	struct recorder *rec;
+	const struct recargs *o;
+	struct recording *rec;
 	struct targets targets;
 	struct command command;
 	int signal_fd;
@@ -315,18 +91,15 @@ static void clear_line(struct run *r)
 
 static void show_progress(struct run *r)
 {
-	struct recorder_stats st;
+	uint64_t now = now_ns();
 	struct buf b = { 0 };
 
-	if (!r->tty || r->o->quiet)
+	if (!r->tty || r->o->quiet || now - r->shown_ns < 250000000)
 		return;
-	recorder_stats(r->rec, &st);
-	if (st.now_ns - r->shown_ns < 250000000)
-		return;
-	r->shown_ns = st.now_ns;
+	r->shown_ns = now;
 	r->line_shown = true;
 	buftext_str(&b, "\r\033[K");
-	rectext_progress(&b, &st);
+	recording_progress(r->rec, &b);
 	fwrite(b.p, 1, b.len, stderr);
 	buf_free(&b);
 }
@@ -352,7 +125,7 @@ static const char *end_reason(struct run *r, uint64_t start_ns, uint64_t now)
 
 static struct timespec timeout(const struct run *r, uint64_t start_ns, uint64_t now)
 {
-	uint64_t end = start_ns + r->o->duration_ns, ns = recorder_timeout_ns(r->rec);
+	uint64_t end = start_ns + r->o->duration_ns, ns = recording_timeout_ns(r->rec);
 
 	if (r->o->duration_ns)
 		ns = end <= now ? 0 : MIN(ns, end - now);
@@ -361,19 +134,19 @@ static struct timespec timeout(const struct run *r, uint64_t start_ns, uint64_t 
 
 static int loop(struct run *r, const char **why, struct err *e)
 {
-	struct recorder_stats st;
+	struct recording_state st;
 	int rc = 0;
 
-	recorder_stats(r->rec, &st);
-	while (!rc && !(*why = end_reason(r, st.start_ns, recorder_now_ns()))) {
-		struct pollfd fds[] = { { .fd = recorder_fd(r->rec), .events = POLLIN },
+	recording_state(r->rec, &st);
+	while (!rc && !(*why = end_reason(r, st.start_ns, now_ns()))) {
+		struct pollfd fds[] = { { .fd = recording_fd(r->rec), .events = POLLIN },
 			{ .fd = r->signal_fd, .events = POLLIN },
 			{ .fd = targets_fd(&r->targets), .events = POLLIN } };
-		struct timespec wait = timeout(r, st.start_ns, recorder_now_ns());
+		struct timespec wait = timeout(r, st.start_ns, now_ns());
 
 		if (ppoll(fds, ARRAY_LEN(fds), &wait, NULL) < 0 && errno != EINTR)
 			return err_sys(e, -errno, "cannot wait");
-		rc = recorder_service(r->rec, e);
+		rc = recording_service(r->rec, e);
 		show_progress(r);
 	}
 	clear_line(r);
@@ -386,15 +159,25 @@ static void summary(const struct run *r)
 		.path = r->o->rec.path,
 		.command = r->o->command ? &r->command : NULL,
 		.verbose = r->o->verbose };
-	struct recorder_stats st;
 	struct buf b = { 0 };
 
 	if (r->o->quiet)
 		return;
-	recorder_stats(r->rec, &st);
-	rectext_summary(&b, &st, &told);
+	recording_summary(r->rec, &told, &b);
 	fwrite(b.p, 1, b.len, stderr);
 	buf_free(&b);
+}
+
+/* Which mode it is, when it is not the best one, and why. */
+static void tell_mode(const struct run *r)
+{
+	char *tried = strdupa(recording_tried(r->rec)), *save;
+
+	if (r->o->quiet || !*tried)
+		return;
+	for (char *line = strtok_r(tried, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		cli_warn(&cli, "%s", line);
+	cli_warn(&cli, "recording in mode %s", recmode_name(recording_mode(r->rec)));
 }
 
 static int catch_signals(struct run *r, sigset_t *old, struct err *e)
@@ -420,22 +203,22 @@ static int catch_signals(struct run *r, sigset_t *old, struct err *e)
  * The command is held at its exec until the recorder knows its new image. Not
  * without CAP_SYS_PTRACE: a program with the set-user-ID bit would lose it.
  */
-static int start_command(struct run *r, const struct opts *o, struct err *e)
+static int start_command(struct run *r, const struct recargs *o, struct err *e)
 {
 	uint32_t pid = o->rec.command_pid;
 	int rc;
 
 	if (r->command.hold)
-		recorder_hold(r->rec, pid);
+		recording_hold(r->rec, pid);
 	rc = command_go(&r->command, o->command[0], e);
 	if (!rc)
-		rc = recorder_command(r->rec, r->command.held ? pid : 0, e);
+		rc = recording_command(r->rec, pid, r->command.held, e);
 	command_release(&r->command);
 	return rc;
 }
 
 /* Up to the first instruction that is recorded. */
-static int begin(struct run *r, struct opts *o, struct err *e)
+static int begin(struct run *r, struct recargs *o, struct err *e)
 {
 	sigset_t old;
 	int rc = catch_signals(r, &old, e);
@@ -447,15 +230,17 @@ static int begin(struct run *r, struct opts *o, struct err *e)
 		rc = command_prepare(&r->command, o->command, &old, e);
 	o->rec.command_pid = (uint32_t)r->command.pid;
 	if (!rc)
-		rc = recorder_open(&o->rec, &r->rec, e);
-	if (!rc)
-		rc = recorder_start(r->rec, e);
+		rc = recording_open(&o->rec, &r->rec, e);
+	if (!rc) {
+		tell_mode(r);
+		rc = recording_start(r->rec, e);
+	}
 	return !rc && o->command ? start_command(r, o, e) : rc;
 }
 
-static int record(struct run *r, struct opts *o)
+static int record(struct run *r, struct recargs *o)
 {
-	struct recorder_stats st;
+	struct recording_state st;
 	const char *why = NULL;
 	struct err e = { 0 };
 
@@ -463,31 +248,31 @@ static int record(struct run *r, struct opts *o)
 		cli_error(&cli, &e);
 		return CLI_FAILED;
 	}
-	if (loop(r, &why, &e) != 0 || recorder_stop(r->rec, why, &e) != 0) {
+	if (loop(r, &why, &e) != 0 || recording_stop(r->rec, why, &e) != 0) {
 		clear_line(r);
 		cli_error(&cli, &e);
 		summary(r);
 		return CLI_INCOMPLETE;
 	}
-	recorder_stats(r->rec, &st);
+	recording_state(r->rec, &st);
 	summary(r);
 	return st.lost ? CLI_INCOMPLETE : CLI_OK;
 }
 
 int main(int argc, char **argv)
 {
-	struct opts o = { .rec = { .path = "cap.bin", .bpf.depth = 127 }, .follow = -1 };
+	struct recargs o;
 	struct run r = {
 		.o = &o, .signal_fd = -1, .tty = isatty(STDERR_FILENO), .command = { .start_fd = -1 }
 	};
 	bool done;
-	int status = parse(argc, argv, &o, &done);
+	int status = recargs_parse(&cli, argc, argv, &o, &done);
 
 	if (done || status != CLI_OK)
 		return status;
 	status = record(&r, &o);
 	command_close(&r.command);
-	recorder_close(r.rec);
+	recording_close(r.rec);
 	targets_close(&r.targets);
 	return status;
 }

@@ -21,6 +21,13 @@ struct offcpu_opts {
 	uint32_t depth; /* frames at most, up to OFFCPU_DEPTH_MAX; 0 = 127 */
 	uint32_t state_mask; /* record only these prev_state bits; 0 = any */
 	uint64_t min_ns, max_ns; /* record only waits in [min, max]; max 0 = no bound */
+	bool raw; /* raw mode (recmode.h): without the kernel's own BTF, tp_btf and iterators */
+	const char *btf_file; /* with raw: the kernel's BTF from a file; NULL = found out by trial */
+	bool owner_only; /* only what user `owner_uid` could trace without any capability */
+	uint32_t owner_uid;
+	bool use_cgroup; /* only tasks below the cgroup of that id */
+	uint64_t cgroup_id; /* as name_to_handle_at(2) tells it */
+	const char *cgroup_v1; /* its controller's name; NULL = cgroup v2 */
 	const struct unwindspace_fds *tables; /* walk user stacks by these; NULL = by frame pointer */
 	bool forks_untold; /* nobody will tell of forks: children do not share their parent's tables,
 			      and there are no snapshots */

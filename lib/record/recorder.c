@@ -131,6 +131,9 @@ static void write_options(struct recorder *r, const struct recorder_opts *o)
 
 	for (size_t i = 0; i < o->n_words; i++)
 		capwrite_option(r->p.out, &(struct cap_option){ "argv", o->words[i] });
+	capwrite_option(r->p.out, &(struct cap_option){ "mode", recmode_name(o->mode) });
+	if (o->tried)
+		capwrite_option(r->p.out, &(struct cap_option){ "tried", o->tried });
 	snprintf(number, sizeof(number), "%u", o->bpf.depth);
 	capwrite_option(r->p.out, &(struct cap_option){ "depth", number });
 	capwrite_option(r->p.out, &(struct cap_option){ "unwind", o->bpf.no_user_stacks ? "none"
@@ -142,11 +145,12 @@ static void write_options(struct recorder *r, const struct recorder_opts *o)
 		capwrite_option(r->p.out, &(struct cap_option){ "degraded", r->p.degraded });
 }
 
-int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struct err *e)
+int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool *refused, struct err *e)
 {
 	struct recorder *r = calloc(1, sizeof(*r));
 	int rc;
 
+	*refused = false;
 	if (!r)
 		return err_nomem(e, "the recorder");
 	r->all = opts->bpf.all || opts->n_comms;
@@ -165,6 +169,7 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struc
 	rc = rc ? rc : recparts_open(&r->p, opts, e);
 	if (!rc && r->names)
 		rc = namekeep_new(r->names, proctab_files(r->p.procs), r->p.out, &r->namer, e);
+	*refused = r->p.refused;
 	if (rc) {
 		recorder_close(r);
 		return rc;

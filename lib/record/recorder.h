@@ -16,8 +16,12 @@
 
 struct recorder;
 
-/* Open the output, load and attach. The story names the step and the remedy. */
-int recorder_open(const struct recorder_opts *opts, struct recorder **ret, struct err *e);
+/*
+ * Open the output, load and attach, in mode btf or raw. The story names the
+ * step and the remedy; *REFUSED tells that the kernel does not do it this way,
+ * so that another mode may work.
+ */
+int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool *refused, struct err *e);
 int recorder_start(struct recorder *r, struct err *e);
 
 /*

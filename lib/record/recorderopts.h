@@ -6,6 +6,7 @@
 #define STACKTOOLS_RECORDEROPTS_H
 
 #include "offcpuopts.h"
+#include "recmode.h"
 
 enum recorder_unwind {
 	RECORDER_UNWIND_AUTO = 0, /* by unwind tables where that is possible, else by frame pointer */
@@ -14,7 +15,13 @@ enum recorder_unwind {
 };
 
 struct recorder_opts {
-	struct offcpu_opts bpf; /* `tables` is the recorder's own affair */
+	enum recmode mode; /* RECMODE_AUTO: recording.h chooses */
+	const char *tried; /* the modes that did not work, and why: kept in the capture; NULL = none */
+	struct offcpu_opts bpf; /* `tables` and `raw` are the recorder's own affair */
+	uint32_t hz; /* procfs: looks a second */
+	bool ptrace; /* procfs: user stacks by stopping threads for a moment */
+	const char *cgroup; /* --cgroup: path of its directory; NULL = none */
+	const char *container; /* --container: the id; NULL = none */
 	enum recorder_unwind unwind;
 	uint64_t unwind_bytes; /* memory for unwind tables; 0 = see tableset.h */
 	const uint32_t *pids, *tids; /* targets */

@@ -206,6 +206,7 @@ static int load_and_scan(struct recparts *p, const struct recorder_opts *o, stru
 	begin_loading(&l, p, o);
 	rc = scan_targets(p, o, e);
 	loaded = end_loading(&l, p, &why);
+	p->refused = loaded != 0;
 	if (!rc && loaded && e)
 		*e = why;
 	return rc ? rc : loaded;

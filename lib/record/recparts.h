@@ -24,6 +24,7 @@ struct recparts {
 	struct stacktab *stacks;
 	struct capwrite *out;
 	int epoll_fd; /* readable when one of them has something to do */
+	bool refused; /* it was the kernel that refused the BPF side: another mode may work */
 	char degraded[512]; /* what cannot be done, and why; "" = nothing */
 };
 
