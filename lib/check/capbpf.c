@@ -164,66 +164,79 @@ static int need_maps(struct capbpf *b, struct err *e)
 	return b->maps;
 }
 
-static int load(struct capbpf *b, const char *name, struct offcpu_bpf **ret, struct err *e)
+static struct bpf_program *find_kept(const struct capbpf *b, const char *name)
 {
-	int rc = need_maps(b, e);
+	for (size_t i = 0; i < b->n_kept; i++)
+		if (strcmp(b->kept[i].name, name) == 0)
+			return bpf_object__find_program_by_name(b->kept[i].skel->obj, name);
+	return NULL;
+}
 
-	*ret = NULL;
-	return rc ? rc : offprogs_load_one(&b->progs, name, ret, e);
+/* The program NAME, loaded: now, or by an earlier step. */
+static int need_program(struct capbpf *b, const char *name, struct bpf_program **ret, struct err *e)
+{
+	struct offcpu_bpf *skel = NULL;
+	int rc;
+
+	*ret = find_kept(b, name);
+	if (*ret)
+		return 0;
+	rc = need_maps(b, e);
+	if (!rc && b->n_kept == CAPBPF_KEPT)
+		rc = err_set(e, -ENOSPC, "there are more than %d programs", CAPBPF_KEPT);
+	if (!rc)
+		rc = offprogs_load_one(&b->progs, name, &skel, e);
+	if (rc) {
+		offcpu_bpf__destroy(skel);
+		return rc;
+	}
+	snprintf(b->kept[b->n_kept].name, sizeof(b->kept[0].name), "%s", name);
+	b->kept[b->n_kept++].skel = skel;
+	*ret = find_kept(b, name);
+	return *ret ? 0 : err_set(e, -ENOENT, "the program '%s' is gone", name);
 }
 
 int capbpf_load(struct capbpf *b, const char *arg, struct err *e)
 {
-	struct offcpu_bpf *skel;
-	int rc = load(b, arg, &skel, e);
+	struct bpf_program *prog;
 
-	offcpu_bpf__destroy(skel);
-	return rc;
+	return need_program(b, arg, &prog, e);
 }
 
 int capbpf_attach(struct capbpf *b, const char *arg, struct err *e)
 {
-	struct bpf_link *link = NULL;
-	struct offcpu_bpf *skel;
-	int rc = load(b, arg, &skel, e);
+	struct bpf_program *prog;
+	struct bpf_link *link;
+	int rc = need_program(b, arg, &prog, e);
 
-	if (!rc) {
-		link = bpf_program__attach(bpf_object__find_program_by_name(skel->obj, arg));
-		if (!link)
-			rc = err_sys(e, -errno, "cannot attach the program '%s'", arg);
-	}
+	if (rc)
+		return rc;
+	link = bpf_program__attach(prog);
+	if (!link)
+		return err_sys(e, -errno, "cannot attach the program '%s'", arg);
 	bpf_link__destroy(link);
-	offcpu_bpf__destroy(skel);
-	return rc;
+	return 0;
 }
 
 int capbpf_place(struct capbpf *b, const char *arg, struct err *e)
 {
-	struct offcpu_bpf *skel;
+	struct bpf_program *prog;
 	uint32_t zero = 0;
-	int rc = load(b, arg, &skel, e);
+	int rc = need_program(b, arg, &prog, e), fd;
 
-	if (!rc) {
-		int fd = bpf_program__fd(bpf_object__find_program_by_name(skel->obj, arg));
-
-		rc = bpf_map_update_elem(bpf_map__fd(b->progs.base->maps.recording), &zero, &fd, BPF_ANY);
-		if (rc)
-			err_sys(e, rc, "cannot put the program '%s' into the program array", arg);
-	}
-	offcpu_bpf__destroy(skel);
-	return rc;
+	if (rc)
+		return rc;
+	fd = bpf_program__fd(prog);
+	rc = bpf_map_update_elem(bpf_map__fd(b->progs.base->maps.recording), &zero, &fd, BPF_ANY);
+	return rc ? err_sys(e, rc, "cannot put the program '%s' into the program array", arg) : 0;
 }
 
 int capbpf_iterate(struct capbpf *b, const char *arg, struct err *e)
 {
-	struct offcpu_bpf *skel;
-	int rc = load(b, arg, &skel, e);
+	struct bpf_program *prog;
+	int rc = need_program(b, arg, &prog, e);
 
-	if (!rc)
-		rc = taskiter_run(bpf_object__find_program_by_name(skel->obj, arg), (uint32_t)getpid(), 1,
-			NULL, NULL, e);
-	offcpu_bpf__destroy(skel);
-	return rc;
+	return rc ? rc : taskiter_run(prog, (uint32_t)getpid(), 1, NULL, NULL, e);
 }
 
 int capbpf_programs(int (*fn)(void *ctx, const char *name), void *ctx, struct err *e)

@@ -13,6 +13,8 @@
 #include "aggmap.h"
 #include "offprogs.h"
 
+#define CAPBPF_KEPT 32
+
 /* What one step leaves for the next; zeroed at first. It goes with its process. */
 struct capbpf {
 	struct unwindspace *space;
@@ -21,6 +23,11 @@ struct capbpf {
 	struct offprogs progs;
 	int maps; /* 1 = made; 0 = not tried yet; else -errno */
 	struct err why; /* where they could not be made */
+	struct {
+		char name[32];
+		struct offcpu_bpf *skel;
+	} kept[CAPBPF_KEPT]; /* programs that are loaded: the verifier takes most of the time */
+	size_t n_kept;
 };
 
 typedef int (*capbpf_fn)(struct capbpf *b, const char *arg, struct err *e);

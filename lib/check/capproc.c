@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#define KALLSYMS_LINES 20000 /* many at the beginning may be per-CPU ones, which are zero for everybody */
+#define KALLSYMS_LINES 5000 /* many at the beginning may be per-CPU ones, which are zero for everybody */
 
 /* The first bytes of PATH. */
 static int read_some(const char *path, void *to, size_t len, struct err *e)
