@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* bpfcheck - can this machine record, and what mends it where it cannot. */
+#include "capreport.h"
 #include "cli.h"
 #include "diagnosis.h"
 #include "json.h"
@@ -12,13 +13,14 @@
 #include <string.h>
 
 #define LIVE_LIMIT_MS 5000
+#define CAPS_LIMIT_MS 60000
 #define COLUMNS 80
 /* Of the terminal's columns, what stands before a finding. */
 #define INDENT 21
 
 static const struct cli cli = {
 	.name = "bpfcheck",
-	.synopsis = "[-v|-q|--tap|--json] [--tool NAME] [--root DIR]",
+	.synopsis = "[-v|-q|--tap|--json] [--tool NAME] [--caps | --root DIR]",
 	.help = "Check what this machine lets the tools do, and say what mends the rest.\n"
 		"\n"
 		"  -v, --verbose    show every check, not only what is wrong\n"
@@ -26,11 +28,13 @@ static const struct cli cli = {
 		"      --tap        one test a check, for prove(1)\n"
 		"      --json       one object with everything\n"
 		"      --tool NAME  the verdict of that tool decides the exit status\n"
+		"      --caps       find by trying which capabilities every step and tool takes\n"
 		"      --root DIR   look at a recorded tree (proc, sys, boot) in DIR\n"
 		"  -h, --help       this text\n"
 		"  -V, --version    the version\n"
 		"\n"
-		"Exit status: 0 every tool is ready, 1 some are degraded, 2 some are impossible.\n",
+		"Exit status: 0 every tool is ready, 1 some are degraded, 2 some are impossible;\n"
+		"with --caps 0 found for every tool, 1 something is left open, 2 nothing tried.\n",
 };
 
 enum format { TEXT, VERBOSE, QUIET, TAP, JSON };
@@ -39,6 +43,7 @@ struct opts {
 	enum format format;
 	int tool; /* enum finding_tool; -1 = all */
 	const char *root;
+	bool caps;
 };
 
 /* S on stdout, escaped. */
@@ -349,6 +354,68 @@ static int run(const struct opts *o, struct err *e)
 	return status;
 }
 
+/* The parts of OUT that come before and after the table. */
+static void put_caps_json(struct out *out, const struct captable *t, const struct opts *o, int status)
+{
+	struct json j = { .o = out, .spaced = true };
+
+	json_begin(&j, NULL, '{');
+	json_line(&j, 2);
+	json_u64(&j, "schema", 1);
+	json_line(&j, 2);
+	json_str(&j, "version", cli_version_string);
+	json_line(&j, 2);
+	capreport_json(t, o->tool, &j);
+	json_line(&j, 2);
+	json_u64(&j, "status", (uint64_t)status);
+	json_line(&j, 0);
+	json_end(&j, '}');
+	out_char(out, '\n');
+}
+
+static int print_caps(const struct captable *t, const struct opts *o, int status, struct err *e)
+{
+	static const enum capreport_style styles[] = {
+		[TEXT] = CAPREPORT_TEXT, [VERBOSE] = CAPREPORT_VERBOSE, [QUIET] = CAPREPORT_QUIET
+	};
+	struct out out;
+	int rc;
+
+	if (o->format == TAP) {
+		struct tap tap = { 0 };
+
+		capreport_tap(t, o->tool, &tap);
+		tap_done(&tap);
+		return status;
+	}
+	if (out_init(&out, STDOUT_FILENO, e) != 0)
+		return CLI_FAILED;
+	if (o->format == JSON)
+		put_caps_json(&out, t, o, status);
+	else
+		capreport_text(t, styles[o->format], o->tool, &out);
+	rc = out_flush(&out, e);
+	out_free(&out);
+	return rc ? CLI_FAILED : status;
+}
+
+static int run_caps(const struct opts *o, struct err *e)
+{
+	struct captable *t = NULL;
+	int status;
+
+	if (captable_run(CAPS_LIMIT_MS, &t, e) != 0)
+		return CLI_FAILED;
+	status = captable_verdict(t, o->tool);
+	if (status)
+		cli_warn(&cli,
+			"not every tool's least capabilities could be found here: bpfcheck itself lacks "
+			"some, or a step fails with all of them");
+	status = print_caps(t, o, status, e);
+	captable_free(t);
+	return status;
+}
+
 static int find_tool(const char *name)
 {
 	for (enum finding_tool tool = 0; tool < TOOL_COUNT; tool++)
@@ -368,12 +435,12 @@ static int set_format(struct opts *o, enum format format)
 /* 0, or the status to end with at once. *DONE: help or version was printed. */
 static int parse(int argc, char **argv, struct opts *o, bool *done)
 {
-	enum { OPT_TAP = 256, OPT_JSON, OPT_TOOL, OPT_ROOT };
+	enum { OPT_TAP = 256, OPT_JSON, OPT_TOOL, OPT_ROOT, OPT_CAPS };
 	static const struct option longs[] = { { "verbose", no_argument, NULL, 'v' },
 		{ "quiet", no_argument, NULL, 'q' }, { "tap", no_argument, NULL, OPT_TAP },
 		{ "json", no_argument, NULL, OPT_JSON }, { "tool", required_argument, NULL, OPT_TOOL },
-		{ "root", required_argument, NULL, OPT_ROOT }, { "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' }, { 0 } };
+		{ "root", required_argument, NULL, OPT_ROOT }, { "caps", no_argument, NULL, OPT_CAPS },
+		{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 } };
 	int c, rc = 0;
 
 	opterr = 0;
@@ -399,6 +466,9 @@ static int parse(int argc, char **argv, struct opts *o, bool *done)
 		case OPT_ROOT:
 			o->root = optarg;
 			break;
+		case OPT_CAPS:
+			o->caps = true;
+			break;
 		case 'h':
 		case 'V':
 			*done = true;
@@ -409,6 +479,8 @@ static int parse(int argc, char **argv, struct opts *o, bool *done)
 	}
 	if (!rc && optind < argc)
 		rc = cli_usage(&cli, "unexpected argument '%s'", argv[optind]);
+	if (!rc && o->caps && o->root)
+		rc = cli_usage(&cli, "--caps tries things on this machine: it cannot be given with --root");
 	return rc;
 }
 
@@ -421,7 +493,7 @@ int main(int argc, char **argv)
 
 	if (done || rc)
 		return rc;
-	rc = run(&opts, &err);
+	rc = opts.caps ? run_caps(&opts, &err) : run(&opts, &err);
 	if (err.code)
 		cli_error(&cli, &err);
 	return cli_finish(&cli, rc);

@@ -176,13 +176,30 @@ static void detach_from_caller(unsigned int limit_ms, pid_t parent)
 	libbpf_set_print(silent);
 }
 
-static void run_child(const probe_fn *list, size_t n, int fd)
+/* The kernel forgets the signal when a process changes its user or its capabilities. */
+static int enter(const struct probe_job *job, pid_t parent, struct err *e)
 {
-	for (size_t i = 0; i < n; i++) {
+	int rc = job->enter ? job->enter(job->ctx, e) : 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
+	return rc;
+}
+
+static void run_child(const struct probe_job *job, pid_t parent, int fd)
+{
+	struct err story = { 0 };
+	int entered = enter(job, parent, &story);
+
+	for (size_t i = 0; i < job->n; i++) {
 		struct probe_result r;
 
 		memset(&r, 0, sizeof(r));
-		r.code = list[i](r.found, sizeof(r.found), &r.err);
+		r.code = entered;
+		r.err = story;
+		if (!entered)
+			r.code = job->attempt(job->ctx, i, r.found, sizeof(r.found), &r.err);
 		/* less than PIPE_BUF: whole or not at all */
 		if (write(fd, &r, sizeof(r)) != (ssize_t)sizeof(r))
 			break;
@@ -191,7 +208,7 @@ static void run_child(const probe_fn *list, size_t n, int fd)
 
 _Static_assert(sizeof(struct probe_result) <= 4096, "a result is one write to a pipe");
 
-int probe_start(const probe_fn *list, size_t n, unsigned int limit_ms, struct probe_run **ret, struct err *e)
+int probe_start_job(const struct probe_job *job, struct probe_run **ret, struct err *e)
 {
 	struct probe_run *run = calloc(1, sizeof(*run));
 	pid_t parent = getpid();
@@ -203,13 +220,15 @@ int probe_start(const probe_fn *list, size_t n, unsigned int limit_ms, struct pr
 		free(run);
 		return err_sys(e, -errno, "cannot create a pipe");
 	}
+	/* where it may not be that large, the child waits for its reader */
+	fcntl(fds[1], F_SETPIPE_SZ, (int)MIN(job->n * sizeof(struct probe_result), 1 << 20));
 	*run = (struct probe_run){
-		.fd = fds[0], .n = n, .limit_ms = limit_ms, .deadline_ms = now_ms() + limit_ms
+		.fd = fds[0], .n = job->n, .limit_ms = job->limit_ms, .deadline_ms = now_ms() + job->limit_ms
 	};
 	run->pid = fork();
 	if (run->pid == 0) {
-		detach_from_caller(limit_ms, parent);
-		run_child(list, n, fds[1]);
+		detach_from_caller(job->limit_ms, parent);
+		run_child(job, parent, fds[1]);
 		_exit(0);
 	}
 	close(fds[1]);
@@ -222,6 +241,22 @@ int probe_start(const probe_fn *list, size_t n, unsigned int limit_ms, struct pr
 	}
 	*ret = run;
 	return 0;
+}
+
+static int attempt_listed(void *ctx, size_t i, char *found, size_t cap, struct err *e)
+{
+	const probe_fn *list = ctx;
+
+	return list[i](found, cap, e);
+}
+
+int probe_start(const probe_fn *list, size_t n, unsigned int limit_ms, struct probe_run **ret, struct err *e)
+{
+	const struct probe_job job = {
+		.n = n, .attempt = attempt_listed, .ctx = (void *)(uintptr_t)list, .limit_ms = limit_ms
+	};
+
+	return probe_start_job(&job, ret, e);
 }
 
 /* The next result; false at the end of the child or of its time. */

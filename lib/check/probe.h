@@ -31,11 +31,28 @@ struct probe_result {
 	struct err err; /* where it is not */
 };
 
+/* Attempts that have something in common. CTX is the caller's; the child has a copy of what it points to. */
+struct probe_job {
+	size_t n;
+	/*
+	 * In the child, before the first attempt: become somebody else, say.
+	 * Where it fails, its story is that of every attempt. NULL = nothing.
+	 */
+	int (*enter)(void *ctx, struct err *e);
+	int (*attempt)(void *ctx, size_t i, char *found, size_t cap, struct err *e); /* as a probe_fn */
+	void *ctx;
+	unsigned int limit_ms; /* for all of them */
+};
+
 struct probe_run;
+
+/* Start JOB in one child. On success end *RET with probe_finish(). */
+int probe_start_job(const struct probe_job *job, struct probe_run **ret, struct err *e);
 
 /*
  * Start the N probes of LIST, one after the other in one child, which has
- * LIMIT_MS for all of them. On success end *RET with probe_finish().
+ * LIMIT_MS for all of them. On success end *RET with probe_finish(). LIST is
+ * no longer needed.
  */
 int probe_start(const probe_fn *list, size_t n, unsigned int limit_ms, struct probe_run **ret, struct err *e);
 

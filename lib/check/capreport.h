@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * capreport - the table of capabilities (captable.h) for people, for programs
+ * and for prove(1). Floor 12.
+ *
+ * TOOL: only what that tool takes (an enum finding_tool; -1 = every tool).
+ */
+#ifndef STACKTOOLS_CAPREPORT_H
+#define STACKTOOLS_CAPREPORT_H
+
+#include "captable.h"
+#include "json.h"
+#include "tap.h"
+
+enum capreport_style {
+	CAPREPORT_TEXT, /* the table, its legend, and what each tool takes; 100 columns at most */
+	CAPREPORT_VERBOSE, /* and why steps fail with everything that is granted */
+	CAPREPORT_QUIET, /* what each tool takes, a line each */
+};
+
+void capreport_text(const struct captable *t, enum capreport_style style, int tool, struct out *o);
+
+/* The member "caps" of an object; docs/bpfcheck.1 says what is in it. */
+void capreport_json(const struct captable *t, int tool, struct json *j);
+
+/*
+ * A test for each step: passed when a set was found with which it works, failed
+ * when there is none and a tool cannot do without, else skipped with the reason.
+ */
+void capreport_tap(const struct captable *t, int tool, struct tap *tap);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "capminimal.h"
+#include "tap.h"
+
+#include <inttypes.h>
+
+#define BIT(n) (UINT64_C(1) << (n))
+#define ALL (BIT(41) - 1)
+
+/* The most powerful first, as capsets has them. */
+static const int order[] = { 21, 24, 2, 40, 19, 34, 38, 39 };
+
+/* It works with any of these sets and with all that have more, unless POISON is in it. */
+struct made_up {
+	uint64_t enough[3];
+	uint64_t poison;
+	unsigned int asked;
+};
+
+static bool works(void *ctx, uint64_t set)
+{
+	struct made_up *m = ctx;
+
+	m->asked++;
+	if (set & m->poison)
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(m->enough); i++)
+		if (m->enough[i] != ALL && (set & m->enough[i]) == m->enough[i])
+			return true;
+	return false;
+}
+
+static bool find(struct made_up *m, uint64_t from, uint64_t keep, uint64_t *ret)
+{
+	m->asked = 0;
+	return capminimal_find(from, keep, order, ARRAY_LEN(order), works, m, ret);
+}
+
+/* Nothing can be taken away from SET. */
+static bool is_minimal(struct made_up *m, uint64_t set)
+{
+	bool minimal = works(m, set);
+
+	for (int cap = 0; cap < 64; cap++)
+		if (set & BIT(cap))
+			minimal = minimal && !works(m, set & ~BIT(cap));
+	return minimal;
+}
+
+static void expect(struct tap *t, struct made_up m, uint64_t keep, uint64_t want, const char *name)
+{
+	uint64_t got = 0;
+
+	if (!tap_ok(t, find(&m, ALL, keep, &got) && got == want, "%s", name))
+		tap_diag("got %#" PRIx64 ", want %#" PRIx64, got, want);
+}
+
+static void test_found(struct tap *t)
+{
+	expect(t, (struct made_up){ { 0, ALL, ALL }, 0, 0 }, 0, 0,
+		"where nothing is needed the set is empty");
+	expect(t, (struct made_up){ { BIT(34), ALL, ALL }, 0, 0 }, 0, BIT(34), "one capability is found");
+	expect(t, (struct made_up){ { BIT(38) | BIT(39), ALL, ALL }, 0, 0 }, 0, BIT(38) | BIT(39),
+		"two that are needed together are found");
+	expect(t, (struct made_up){ { BIT(21), BIT(38) | BIT(39), ALL }, 0, 0 }, 0, BIT(38) | BIT(39),
+		"two weaker ones are preferred to one that is as good as root");
+	expect(t, (struct made_up){ { BIT(1), BIT(2), ALL }, 0, 0 }, 0, BIT(2),
+		"one that is in the order is preferred to one that is not");
+	expect(t, (struct made_up){ { BIT(1) | BIT(34), ALL, ALL }, 0, 0 }, 0, BIT(1) | BIT(34),
+		"one that is not in the order is found where it is needed");
+	expect(t, (struct made_up){ { BIT(19), ALL, ALL }, 0, 0 }, BIT(39), BIT(19) | BIT(39),
+		"what is to be kept stays");
+}
+
+static void test_absent(struct tap *t)
+{
+	struct made_up never = { { ALL, ALL, ALL }, 0, 0 };
+	struct made_up more = { { BIT(38) | BIT(39), ALL, ALL }, 0, 0 };
+	uint64_t got = 77;
+
+	tap_ok(t, !find(&never, ALL, 0, &got) && got == 77, "where nothing suffices there is no set");
+	tap_eq_u64(t, never.asked, 1, "and one attempt is enough to know");
+	tap_ok(t, !find(&more, BIT(38), 0, &got), "a set that lacks a member does not suffice");
+	tap_ok(t, find(&more, BIT(38) | BIT(39), 0, &got) && got == (BIT(38) | BIT(39)),
+		"a set that is minimal already is returned");
+}
+
+/* More may be less: the kernel's checks need not be monotonous. */
+static void test_odd(struct tap *t)
+{
+	struct made_up m = { { BIT(19) | BIT(40), BIT(39), ALL }, 0, 0 };
+	struct made_up poisoned = { { BIT(39), ALL, ALL }, BIT(24), 0 };
+	uint64_t got = 0;
+
+	tap_ok(t, find(&m, ALL, 0, &got) && is_minimal(&m, got), "of several minimal sets one is found");
+	tap_ok(t, !find(&poisoned, ALL, 0, &got), "what fails with everything is not searched");
+	tap_ok(t, find(&poisoned, ALL & ~BIT(24), 0, &got) && got == BIT(39) && is_minimal(&poisoned, got),
+		"without what is in the way it is found");
+}
+
+/* Every pair and triple of needs: the result works, and lacks nothing that could go. */
+static void test_sweep(struct tap *t)
+{
+	size_t bad = 0, tried = 0;
+
+	for (int a = 0; a < 41; a++) {
+		for (int b = a; b < 41; b += 3) {
+			struct made_up m = {
+				{ BIT(a) | BIT(b), BIT((a + 7) % 41) | BIT(b), BIT((b + 5) % 41) }, 0, 0
+			};
+			uint64_t got = 0;
+
+			bad += !find(&m, ALL, 0, &got) || !is_minimal(&m, got);
+			tried++;
+		}
+	}
+	tap_ok(t, tried > 200 && bad == 0,
+		"whatever is needed: what is found works, and nothing of it can go");
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+
+	test_found(&t);
+	test_absent(&t);
+	test_odd(&t);
+	test_sweep(&t);
+	return tap_done(&t);
+}
