@@ -70,7 +70,8 @@ static const struct version *of_series(const struct version *list, size_t n, con
 
 enum state { ABSENT, FIXED, PRESENT, UNKNOWN };
 
-static enum state judge(const struct bug *b, const struct version *v, bool patch)
+/* REBASED: subsystems of the kernel are newer than its version, as in Red Hat's. */
+static enum state judge(const struct bug *b, const struct version *v, bool patch, bool rebased)
 {
 	const struct version *taken = of_series(b->taken, ARRAY_LEN(b->taken), v);
 	const struct version *fixed = of_series(b->fixed, ARRAY_LEN(b->fixed), v);
@@ -82,13 +83,16 @@ static enum state judge(const struct bug *b, const struct version *v, bool patch
 		return v->major && before(v, &b->since) ? ABSENT : UNKNOWN;
 	if (!before(v, last))
 		return FIXED;
+	if (rebased)
+		return UNKNOWN;
 	if (before(v, &b->since) && !taken)
 		return ABSENT;
 	if (!patch)
 		return UNKNOWN;
 	if (taken && before(v, taken))
 		return ABSENT;
-	return fixed && !before(v, fixed) ? FIXED : PRESENT;
+	/* a series that is not listed may have been mended since the list was made */
+	return !fixed ? UNKNOWN : before(v, fixed) ? PRESENT : FIXED;
 }
 
 static void tell_fix(const struct bug *b, const struct version *v, char *buf, size_t cap)
@@ -104,13 +108,13 @@ static void tell_fix(const struct bug *b, const struct version *v, char *buf, si
 		len += (size_t)snprintf(buf + len, cap - len, "%s%u.%u.%u", i ? ", " : "fixed in ",
 			b->fixed[i].major, b->fixed[i].minor, b->fixed[i].patch);
 	if (len < cap)
-		snprintf(buf + len, cap - len, "; none of %u.%u is known to be", v->major, v->minor);
+		snprintf(buf + len, cap - len, "; of %u.%u none is known to be", v->major, v->minor);
 }
 
 static void check(
 	const struct machine *m, const struct bug *b, const struct version *v, bool patch, struct findings *f)
 {
-	enum state state = judge(b, v, patch);
+	enum state state = judge(b, v, patch, strstr(m->release, ".el") != NULL);
 	char fix[200], command[256];
 	struct finding *fi;
 

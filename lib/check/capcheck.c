@@ -33,10 +33,10 @@ static void check_user_ns(const struct machine *m, struct findings *f)
 	finding_mend(fi, "run it as root of the host, outside of the container or 'unshare -U'");
 }
 
-/* Why a file capability for TOOL has no effect, and what does instead; false where setcap works. */
-static bool mend_otherwise(const struct machine *m, struct finding *fi)
+/* NEED is outside of the bounding set, or file capabilities have no effect: what does instead; false where
+ * setcap works. */
+static bool mend_otherwise(const struct machine *m, uint64_t need, struct finding *fi)
 {
-	uint64_t need = UINT64_C(1) << CAP_BPF | UINT64_C(1) << CAP_PERFMON;
 
 	if ((m->status.bounding & need) != need) {
 		finding_mend(fi, "docker run --cap-add=BPF --cap-add=PERFMON --cap-add=SYS_PTRACE "
@@ -71,7 +71,7 @@ static void check_tool(const struct machine *m, enum finding_tool tool, struct f
 		fi->bars = MODES_BPF;
 	else
 		fi->forbids = TOOL_BIT(tool);
-	if (!mend_otherwise(m, fi))
+	if (!mend_otherwise(m, UINT64_C(1) << CAP_BPF | UINT64_C(1) << CAP_PERFMON, fi))
 		finding_mend(fi, "%s", machine_grant(m, tool, command, sizeof(command)));
 }
 
@@ -97,7 +97,7 @@ static void check_ptrace(const struct machine *m, struct findings *f)
 		"until "
 		"its unwind tables are there");
 	fi->degrades = TOOL_BIT(TOOL_OFFCPU_RECORD);
-	if (!mend_otherwise(m, fi))
+	if (!mend_otherwise(m, UINT64_C(1) << CAP_SYS_PTRACE, fi))
 		finding_mend(fi, "%s", machine_grant(m, TOOL_OFFCPU_RECORD, command, sizeof(command)));
 }
 

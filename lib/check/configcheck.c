@@ -90,7 +90,9 @@ static void check_absent(const struct machine *m, int code, const struct err *e,
 		m->root->live ? "the live probes tell instead" : "what is built in stays unknown");
 
 	if (code == -ENOENT)
-		finding_mend(fi, "modprobe configs");
+		finding_mend(fi, "%s",
+			m->pid_ns ? "docker run -v /boot:/boot:ro ..., or on the host: modprobe configs"
+				  : "modprobe configs");
 	else if (code == -EACCES || code == -EPERM)
 		finding_mend(fi, "run bpfcheck as root");
 	else if (strcmp(m->distro, "debian") == 0 || strcmp(m->distro, "ubuntu") == 0)

@@ -107,13 +107,14 @@ static void mend_vmlinux(const struct machine *m, const struct cap_build_id *id,
 	size_t len;
 
 	text_hex(hex, id->bytes, id->len);
-	if (d && d->package) {
+	/* in a container the distribution is not the kernel's */
+	if (d && d->package && !m->pid_ns) {
 		len = strcspn(d->package, "%");
 		finding_mend(fi, "%.*s%s%s", (int)len, d->package, d->package[len] ? m->release : "",
 			d->package[len] ? d->package + len + 2 : "");
 	} else {
 		finding_mend(fi, "DEBUGINFOD_URLS=%s debuginfod-find debuginfo %s",
-			d && d->server ? d->server : "https://debuginfod.elfutils.org", hex);
+			d && d->server && !m->pid_ns ? d->server : "https://debuginfod.elfutils.org", hex);
 	}
 }
 

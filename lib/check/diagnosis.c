@@ -41,7 +41,8 @@ enum finding_mode diagnosis_mode(const struct findings *f)
 	return mode;
 }
 
-/* The first finding that bars every mode better than MODE, or else the first that bars the best. */
+/* The first finding that bars every mode better than MODE, or else the first that bars the next better one.
+ */
 static const struct finding *cause(const struct findings *f, enum finding_mode mode)
 {
 	const unsigned int better = MODE_BIT(mode) - 1;
@@ -50,7 +51,7 @@ static const struct finding *cause(const struct findings *f, enum finding_mode m
 	for (size_t i = 0; i < f->n; i++) {
 		if ((f->list[i].bars & better) == better)
 			return &f->list[i];
-		if (!first && (f->list[i].bars & MODE_BIT(MODE_BTF)))
+		if (!first && (f->list[i].bars & MODE_BIT(mode - 1)))
 			first = &f->list[i];
 	}
 	return first;

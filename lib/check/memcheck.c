@@ -205,7 +205,10 @@ static void check_cgroup(const struct machine *m, struct findings *f)
 		t.limit >> 10, t.used >> 10);
 	if (m->version >= MACHINE_VERSION(5, 11) && !not_accounted(m))
 		fi->degrades = RECORD;
-	finding_mend(fi, "echo %s > '/%s'", strstr(t.path, "memory.max") ? "max" : "-1", t.path);
+	if (m->pid_ns)
+		finding_mend(fi, "docker run --memory=1g ... (or 'docker update --memory=1g' on the host)");
+	else
+		finding_mend(fi, "echo %s > '/%s'", strstr(t.path, "memory.max") ? "max" : "-1", t.path);
 }
 
 void memcheck_run(const struct machine *m, struct findings *f)

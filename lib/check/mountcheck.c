@@ -112,7 +112,11 @@ static void check_tracefs(const struct machine *m, const char *text, struct find
 			"no tracefs: stackmap-test skips its tracepoint case, and without BTF raw mode does "
 			"not "
 			"know the fields of sched_switch");
-		finding_mend(fi, "mount -t tracefs tracefs /sys/kernel/tracing");
+		if (!root_exists(m->root, "sys/kernel/btf/vmlinux"))
+			fi->bars = MODE_BIT(MODE_RAW);
+		finding_mend(fi, "%s",
+			m->pid_ns ? "docker run -v /sys/kernel/tracing:/sys/kernel/tracing:ro ..."
+				  : "mount -t tracefs tracefs /sys/kernel/tracing");
 	}
 }
 

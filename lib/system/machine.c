@@ -204,6 +204,12 @@ const char *machine_new_kernel(const struct machine *m, char *buf, size_t cap)
 		{ "opensuse-tumbleweed", "zypper install kernel-default && reboot" },
 	};
 
+	/* what etc/os-release names is the container's, not the kernel's */
+	if (m->pid_ns) {
+		snprintf(buf, cap,
+			"on the host, boot Linux 5.18 or later, built with BPF, perf events and BTF");
+		return buf;
+	}
 	if (strcmp(m->distro, "ubuntu") == 0 && m->distro_version[0]) {
 		snprintf(buf, cap, "apt-get install linux-generic-hwe-%s && reboot", m->distro_version);
 		return buf;
