@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* What the raw mode cannot be without: the ring buffer. BTF, where there is some, says more about btf. */
-#define RAW_SINCE MACHINE_VERSION(5, 8)
+/* What raw mode cannot be without: programs that are run and not attached. Of btf, BTF itself says more. */
+#define RAW_SINCE MACHINE_VERSION(5, 10)
 
 static void check_release(const struct machine *m, struct findings *f)
 {
@@ -20,7 +20,7 @@ static void check_release(const struct machine *m, struct findings *f)
 	}
 	fi = findings_add(f, GROUP_KERNEL, FINDING_WARN, "kernel.release",
 		"Linux %s: the recorder is made for 5.18 and later; %s", m->release,
-		m->version && m->version < RAW_SINCE ? "before 5.8 there is no BPF ring buffer"
+		m->version && m->version < RAW_SINCE ? "before 5.10 BPF cannot record at all"
 						     : "BTF tells what is backported");
 	if (m->version && m->version < RAW_SINCE)
 		fi->bars = MODES_BPF;

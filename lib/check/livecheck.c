@@ -103,6 +103,7 @@ static const struct live bpf_list[] = {
 	{ "live.sleepable", progprobe_sleepable, GROUP_LIVE, FINDING_OK, 0, 0, 0 },
 	{ "live.helpers", progprobe_helper_calls, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
 	{ "live.raw_helpers", progprobe_raw_calls, GROUP_LIVE, FINDING_FAIL, 0, 0, RAW },
+	{ "live.raw_run", progprobe_raw_run, GROUP_LIVE, FINDING_FAIL, 0, 0, RAW },
 	{ "live.kfuncs", progprobe_kfuncs, GROUP_LIVE, FINDING_OK, 0, 0, 0 },
 	/* the last: it lowers a limit */
 	{ "live.memlock", mapprobe_memlock, GROUP_LIVE, FINDING_OK, 0, 0, 0 },

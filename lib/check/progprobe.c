@@ -31,12 +31,12 @@ static const struct progprobe_helper helpers[] = {
 	HELPER(map_update_elem, TP | IT | SL | RAW),
 	HELPER(probe_read_user, TP | RAW),
 	HELPER(probe_read_kernel, TP | IT | SL | RAW),
-	HELPER(probe_read_kernel_str, TP | IT),
+	HELPER(probe_read_kernel_str, TP | IT | SL | RAW),
 	HELPER(ktime_get_ns, TP | IT | SL | RAW),
 	HELPER(tail_call, TP | RAW),
-	HELPER(get_current_task, TP | RAW),
+	HELPER(get_current_task, TP | IT | RAW),
 	HELPER(get_stack, TP | RAW),
-	HELPER(get_task_stack, IT | SL),
+	HELPER(get_task_stack, TP | IT | SL),
 	HELPER(task_storage_get, TP | IT | SL),
 	HELPER(task_pt_regs, TP | IT | SL),
 	HELPER(copy_from_user_task, SL),
@@ -192,6 +192,22 @@ int progprobe_kfuncs(char *found, size_t cap, struct err *e)
 	}
 	snprintf(found, cap, "kernel functions, which no tool needs: %s may be called%s%s",
 		yes[0] ? yes : "none", no[0] ? ", not " : "", no);
+	return 0;
+}
+
+int progprobe_raw_run(char *found, size_t cap, struct err *e)
+{
+	struct bpf_insn code[] = { MOV_R0(42), EXIT };
+	int prog = load(NULL, PROGPROBE_RAW_TP, code, ARRAY_LEN(code), NULL), rc;
+	LIBBPF_OPTS(bpf_test_run_opts, run);
+
+	if (prog < 0)
+		return err_sys(e, prog, "cannot load a program for raw tracepoints");
+	rc = bpf_prog_test_run_opts(prog, &run);
+	close(prog);
+	if (rc || run.retval != 42)
+		return err_sys(e, rc ? rc : -EIO, "cannot run a program without attaching it (Linux 5.10)");
+	snprintf(found, cap, "a program for raw tracepoints runs without being attached");
 	return 0;
 }
 

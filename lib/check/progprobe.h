@@ -36,6 +36,7 @@ const struct progprobe_helper *progprobe_helpers(size_t *n);
 int progprobe_helper_calls(char *found, size_t cap, struct err *e); /* the list, at tp_btf and in iterators */
 int progprobe_raw_calls(char *found, size_t cap, struct err *e); /* the list, at raw tracepoints */
 int progprobe_kfuncs(char *found, size_t cap, struct err *e); /* kernel functions: no tool calls any yet */
+int progprobe_raw_run(char *found, size_t cap, struct err *e); /* a program at no tracepoint is run */
 int progprobe_tail_call(char *found, size_t cap, struct err *e); /* one program runs another */
 int progprobe_iterator(char *found, size_t cap, struct err *e); /* over tasks: created and read */
 int progprobe_sleepable_iterator(char *found, size_t cap, struct err *e); /* the same, which may sleep */
