@@ -41,7 +41,11 @@ static bool offset_of(const char *text, const char *clock, long long *seconds, l
 	return at && sscanf(at + strlen(clock), "%lld %lld", seconds, ns) == 2;
 }
 
-/* Start times in /proc have the offset of whoever reads them, those that BPF reads have none. */
+/*
+ * Clocks, and start times in /proc, have the offset of whoever reads them, those
+ * of BPF have none; the recorder takes both for the same (tried: a command that
+ * sleeps half a second "waited" for 0.000 s).
+ */
 static void check_time_ns(const struct machine *m, struct findings *f)
 {
 	long long mono = 0, mono_ns = 0, boot = 0, boot_ns = 0;
@@ -59,11 +63,16 @@ static void check_time_ns(const struct machine *m, struct findings *f)
 		findings_add(f, GROUP_KERNEL, FINDING_OK, "kernel.time_namespace", "clocks without offsets");
 		return;
 	}
-	fi = findings_add(f, GROUP_KERNEL, FINDING_WARN, "kernel.time_namespace",
-		"in a time namespace: CLOCK_MONOTONIC is %+lld s and CLOCK_BOOTTIME %+lld s off: times in a "
-		"capture have the first offset, start times in /proc the second, and those BPF reads none",
-		mono, boot);
-	finding_mend(fi, "nsenter --time=/proc/1/ns/time offcpu-record ...");
+	fi = findings_add(f, GROUP_KERNEL, FINDING_FAIL, "kernel.time_namespace",
+		"in a time namespace: CLOCK_MONOTONIC is %+lld s and CLOCK_BOOTTIME %+lld s off, in /proc "
+		"too, "
+		"but not in BPF: %s",
+		mono, boot,
+		mono || mono_ns ? "offcpu-record gives waits wrong lengths"
+				: "offcpu-record misses stacks and mappings of processes");
+	fi->degrades = TOOL_BIT(TOOL_OFFCPU_RECORD);
+	finding_mend(fi, "%s",
+		m->pid_ns ? "run it on the host" : "nsenter --time=/proc/1/ns/time offcpu-record ...");
 }
 
 void kernelcheck_run(const struct machine *m, struct findings *f)
