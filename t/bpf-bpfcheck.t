@@ -40,7 +40,7 @@ fi
 bpftool=$(command -v bpftool || echo /usr/sbin/bpftool)
 ok 'no program is left behind' sh -c "! '$bpftool' prog show name take_stack 2>/dev/null | grep -q ."
 like "$("$bpfcheck" -v)" "Linux $(uname -r)" 'the release is that of uname'
-is "$("$bpfcheck" --json | grep -c '"group": "live", "status": "ok"')" 5 'every live probe has its line'
+is "$("$bpfcheck" --json | grep -c '"group": "live", "status": "ok"')" 20 'every live probe has its line'
 if [ -r /proc/config.gz ]; then
 	"$bpfcheck" --json >"$out"
 	want=$(zcat /proc/config.gz | grep -c -e '^CONFIG_BPF_SYSCALL=y' -e '^CONFIG_KALLSYMS=y')
@@ -53,8 +53,9 @@ id=$("$bpftool" btf dump file /sys/kernel/btf/vmlinux 2>/dev/null | tail -n 2000
 like "$(item BTF.vmlinux)" "$id types" 'BTF has as many types as bpftool dumps'
 
 # without privileges
-status 2 'without privileges recording is impossible' nobody "$bpfcheck"
-like "$(cat "$out")" '^offcpu-record +impossible: offcpu-record lacks CAP_BPF and CAP_PERFMON' 'the verdict names both capabilities'
+status 1 'without privileges recording is degraded' nobody "$bpfcheck" --tool offcpu-record
+status 2 'without privileges stackmap-test is impossible' nobody "$bpfcheck"
+like "$(cat "$out")" '^offcpu-record +degraded: procfs mode .*: offcpu-record lacks CAP_BPF and CAP_PERFMON' 'the verdict names both capabilities'
 like "$(cat "$out")" '^symbolize +ready' 'without privileges captures can be read'
 status 0 'without privileges symbolize is ready' nobody "$bpfcheck" --tool symbolize
 like "$(cat "$out")" '^live +skip +not run.*CAP_BPF' 'without privileges the live probes are not run, and why'
@@ -70,7 +71,7 @@ without() {
 }
 without perfmon >"$out" 2>"$err"
 like "$(item capabilities.offcpu-record)" 'lacks CAP_PERFMON"' 'root without CAP_PERFMON: that one is named'
-like "$(item offcpu-record)" '"impossible".*--cap-add' 'outside the bounding set the remedy is the container'
+like "$(item offcpu-record)" '"degraded".*procfs mode.*--cap-add' 'outside the bounding set the remedy is the container'
 without sys_ptrace >"$out" 2>"$err"
 like "$(item offcpu-record)" '"degraded".*CAP_SYS_PTRACE' 'root without CAP_SYS_PTRACE: the recorder is degraded'
 without syslog >"$out" 2>"$err"
@@ -80,10 +81,10 @@ else
 	skip 'root without CAP_SYSLOG: hidden addresses are told, with the command' 'perf_event_paranoid shows them'
 fi
 if unshare -Ur true 2>"$err"; then
-	status 2 'root of a user namespace cannot record' unshare -Ur "$bpfcheck"
-	like "$(cat "$out")" '^offcpu-record +impossible: in a user namespace' 'the user namespace is the reason'
+	status 1 'root of a user namespace cannot use BPF' unshare -Ur "$bpfcheck" --tool offcpu-record
+	like "$(cat "$out")" '^offcpu-record +degraded: procfs mode .*: in a user namespace' 'the user namespace is the reason'
 else
-	skip 'root of a user namespace cannot record' "$(head -n 1 "$err")"
+	skip 'root of a user namespace cannot use BPF' "$(head -n 1 "$err")"
 fi
 if unshare -pf --mount-proc true 2>"$err"; then
 	status 0 'in a PID namespace root can record' unshare -pf --mount-proc "$bpfcheck" --json
@@ -93,6 +94,75 @@ else
 	skip 'in a PID namespace root can record' "$(head -n 1 "$err")"
 fi
 status 0 'no_new_privs takes nothing from root' setpriv --no-new-privs "$bpfcheck"
+
+# namespaces, file systems and limits, really changed
+bare() {
+	unshare -m sh -c "$1" 2>"$err"
+}
+if bare 'umount -l /proc && mount -t proc -o subset=pid proc /proc' 2>"$err"; then
+	bare "mount -t proc -o subset=pid proc /proc && exec '$bpfcheck' --json" >"$out"
+	is "$?" 1 'with subset=pid there is something to say'
+	like "$(item mounts.proc_subset)" '"warn".*mount -t proc proc /proc' 'subset=pid is told'
+	like "$(cat "$out")" "\"release\": \"$(uname -r)\"" 'the release is known all the same'
+	bare "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all '$bpfcheck' --json" >"$out"
+	like "$(item mounts.proc)" '"warn".*hidepid=' 'a real hidepid is told'
+	bare "umount -l /proc; exec '$bpfcheck'" >"$out"
+	is "$? $(wc -c <"$out")" '2 0' 'without /proc nothing can be diagnosed'
+	like "$(cat "$err")" 'hint: mount -t proc proc /proc' 'without /proc the hint is to mount it'
+else
+	skip 'mounts of /proc' "$(head -n 1 "$err")"
+fi
+if unshare -T --boottime 100000 --monotonic 5000 true 2>"$err"; then
+	unshare -T --boottime 100000 --monotonic 5000 "$bpfcheck" --json >"$out" 2>"$err"
+	is "$?" 1 'in a time namespace the recorder is degraded'
+	like "$(item kernel.time_namespace)" '"fail".*MONOTONIC is \+5000 s and CLOCK_BOOTTIME \+100000 s off' 'in a time namespace its offsets are told'
+else
+	skip 'in a time namespace the recorder is degraded' "$(head -n 1 "$err")"
+fi
+group=/sys/fs/cgroup/memory/stacktools-t.$$
+if mkdir "$group" 2>"$err"; then
+	echo 62914560 >"$group/memory.limit_in_bytes"
+	# shellcheck disable=SC2031
+	(echo 0 >"$group/tasks" && exec "$bpfcheck" --json) >"$out" 2>/dev/null
+	like "$(item memory.cgroup)" '"warn".*limited to 61440 KiB of memory, [0-9]+ KiB of them used' 'a real limit of memory is told'
+	rmdir "$group"
+else
+	skip 'a real limit of memory is told' "no memory cgroup of version 1: $(head -n 1 "$err")"
+fi
+DEBUGINFOD_URLS=http://127.0.0.1:1 "$bpfcheck" --json >"$out"
+like "$(item symbols.debuginfod)" 'http://127.0.0.1:1|libdebuginfod' 'debug servers are told'
+DEBUGINFOD_URLS=' ' "$bpfcheck" --json >"$out"
+like "$(item symbols.debuginfod)" '"ok".*not set.*export DEBUGINFOD_URLS=https' 'without one the command is there that sets them'
+
+# a seccomp filter as containers have it: filtered NR VERDICT COMMAND...
+filtered() {
+	perl -e '
+		my ($nr, $verdict, $prctl) = (shift, shift, shift);
+		my $code = pack("SCCL" x 4, 0x20, 0, 0, 0, 0x15, 0, 1, $nr, 0x06, 0, 0, hex $verdict, 0x06, 0, 0, 0x7fff0000);
+		my $prog = pack("Sx6P", 4, $code);
+		syscall($prctl, 38, 1, 0, 0, 0) == 0 && syscall($prctl, 22, 2, $prog) == 0 or die "prctl: $!";
+		exec @ARGV;' "$@"
+}
+case $(uname -m) in
+x86_64) bpf_nr=321 perf_nr=298 prctl_nr=157 ;;
+aarch64) bpf_nr=280 perf_nr=241 prctl_nr=167 ;;
+*) bpf_nr= ;;
+esac
+if [ -n "$bpf_nr" ]; then
+	for verdict in 00050001 00050026 0005000d; do # EPERM, ENOSYS, EACCES
+		filtered "$bpf_nr" "$verdict" "$prctl_nr" "$bpfcheck" --json >"$out" 2>"$err"
+		like "$(item security.bpf_call)" '"fail".*forbidden by a seccomp filter.*seccomp=unconfined' "a filter of bpf() that gives $verdict is told"
+		like "$(item offcpu-record)" '"why": "procfs mode .*bpf\(\) is forbidden.*"mode": "procfs"' 'and leaves procfs mode'
+	done
+	filtered "$perf_nr" 00050001 "$prctl_nr" "$bpfcheck" --json >"$out" 2>"$err"
+	like "$(item security.perf_call)" '"fail".*perf_event_open\(\) is forbidden by a seccomp filter' 'a filter of perf_event_open() is told'
+	like "$(item security.bpf_call)" '"ok"' 'and is none of bpf()'
+	like "$(item offcpu-record)" '"degraded".*"mode": "btf"' 'it degrades, and BTF is left'
+	filtered "$perf_nr" 00050001 "$prctl_nr" "$BIN/offcpu-record" -d 0.2 -o "$TMP/filtered.bin" -- sleep 1 >"$out" 2>"$err" </dev/null
+	ok 'as it does offcpu-record, which records all the same' test -s "$TMP/filtered.bin"
+else
+	skip 'a seccomp filter is told' "no number of bpf() for $(uname -m)"
+fi
 
 # the command that is printed works
 mkdir "$TMP/bin" && cp "$bpfcheck" "$TMP/bin/bpfcheck" && cp "$bpfcheck" "$TMP/bin/offcpu-record"
@@ -108,7 +178,7 @@ if sh -c "$mend" 2>"$err"; then
 	for probe in stack_map take_stack recorder unwind_tables process_events; do
 		like "$(item live.$probe)" '"status": "ok"' "with CAP_BPF and CAP_PERFMON alone live probe $probe succeeds"
 	done
-	status 2 'with no_new_privs file capabilities do not count' \
+	status 1 'with no_new_privs file capabilities do not count' \
 		nobody setpriv --no-new-privs "$TMP/bin/bpfcheck" --tool offcpu-record
 	like "$(cat "$out")" 'no-new-privileges=false' 'and the remedy is not setcap'
 else

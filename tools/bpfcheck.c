@@ -260,6 +260,8 @@ static void put_tools(struct json *j, const struct diagnosis *d, const struct op
 		json_str(j, "verdict", verdict_name(d->verdicts[tool].state));
 		put_member(j, "why", d->verdicts[tool].why);
 		put_member(j, "remedy", d->verdicts[tool].remedy);
+		if (tool == TOOL_OFFCPU_RECORD)
+			json_str(j, "mode", finding_mode_name(d->verdicts[tool].mode));
 		json_end(j, '}');
 	}
 	json_line(j, 2);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define BTF_MAX (256U << 20)
-#define RECORD TOOL_BIT(TOOL_OFFCPU_RECORD)
 #define STACKMAP TOOL_BIT(TOOL_STACKMAP_TEST)
 
 /* What one pass over the types looks for. */
@@ -175,7 +174,7 @@ static void judge(const struct machine *m, struct findings *f, const char *id, c
 		return;
 	}
 	fi = findings_add(f, GROUP_BTF, FINDING_FAIL, id, "the kernel lacks %s", missing);
-	fi->forbids = RECORD;
+	fi->bars = MODE_BIT(MODE_BTF);
 	fi->degrades = degrades;
 	finding_mend(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
 }
@@ -255,7 +254,7 @@ static void unusable(const struct machine *m, const char *msg, bool absent, stru
 	struct finding *fi = findings_add(f, GROUP_BTF, FINDING_FAIL, "BTF.vmlinux", "%s", msg);
 	char command[256];
 
-	fi->forbids = RECORD;
+	fi->bars = MODE_BIT(MODE_BTF);
 	fi->degrades = STACKMAP;
 	if (absent && m->version >= MACHINE_VERSION(5, 4) && !root_exists(m->root, "sys/kernel"))
 		finding_mend(fi, "mount -t sysfs sysfs /sys");

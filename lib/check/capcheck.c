@@ -28,14 +28,15 @@ static void check_user_ns(const struct machine *m, struct findings *f)
 	}
 	fi = findings_add(f, GROUP_CAPS, FINDING_FAIL, "capabilities.user_namespace",
 		"in a user namespace: its capabilities, uid 0 included, do not reach BPF and perf events");
-	fi->forbids = TOOLS_LIVE;
+	fi->forbids = TOOL_BIT(TOOL_STACKMAP_TEST);
+	fi->bars = MODES_BPF;
 	finding_mend(fi, "run it as root of the host, outside of the container or 'unshare -U'");
 }
 
-/* Why a file capability for TOOL has no effect, and what does instead; false where setcap works. */
-static bool mend_otherwise(const struct machine *m, struct finding *fi)
+/* NEED is outside of the bounding set, or file capabilities have no effect: what does instead; false where
+ * setcap works. */
+static bool mend_otherwise(const struct machine *m, uint64_t need, struct finding *fi)
 {
-	uint64_t need = UINT64_C(1) << CAP_BPF | UINT64_C(1) << CAP_PERFMON;
 
 	if ((m->status.bounding & need) != need) {
 		finding_mend(fi, "docker run --cap-add=BPF --cap-add=PERFMON --cap-add=SYS_PTRACE "
@@ -66,8 +67,11 @@ static void check_tool(const struct machine *m, enum finding_tool tool, struct f
 		return; /* told already, and no capability would help */
 	fi = findings_add(f, GROUP_CAPS, FINDING_FAIL, id, "%s lacks %s%s%s", finding_tool_name(tool),
 		bpf ? "" : "CAP_BPF", !bpf && !perfmon ? " and " : "", perfmon ? "" : "CAP_PERFMON");
-	fi->forbids = TOOL_BIT(tool);
-	if (!mend_otherwise(m, fi))
+	if (tool == TOOL_OFFCPU_RECORD)
+		fi->bars = MODES_BPF;
+	else
+		fi->forbids = TOOL_BIT(tool);
+	if (!mend_otherwise(m, UINT64_C(1) << CAP_BPF | UINT64_C(1) << CAP_PERFMON, fi))
 		finding_mend(fi, "%s", machine_grant(m, tool, command, sizeof(command)));
 }
 
@@ -93,7 +97,7 @@ static void check_ptrace(const struct machine *m, struct findings *f)
 		"until "
 		"its unwind tables are there");
 	fi->degrades = TOOL_BIT(TOOL_OFFCPU_RECORD);
-	if (!mend_otherwise(m, fi))
+	if (!mend_otherwise(m, UINT64_C(1) << CAP_SYS_PTRACE, fi))
 		finding_mend(fi, "%s", machine_grant(m, TOOL_OFFCPU_RECORD, command, sizeof(command)));
 }
 
@@ -145,13 +149,14 @@ static void check_lockdown(const struct machine *m, struct findings *f)
 	} else {
 		fi = findings_add(f, GROUP_SECURITY, FINDING_FAIL, "security.lockdown",
 			"lockdown: confidentiality: BPF programs may not read kernel memory");
-		fi->forbids = TOOL_BIT(TOOL_OFFCPU_RECORD);
+		fi->bars = MODES_BPF;
 		fi->degrades =
 			TOOL_BIT(TOOL_STACKMAP_TEST); /* its programs read none, but tracefs is closed */
 		mend_lockdown(m, fi);
 	}
 }
 
+/* On the machine itself the calls are tried (callprobe.h); of a recorded one only this is known. */
 static void check_seccomp(const struct machine *m, struct findings *f)
 {
 	struct finding *fi;
@@ -161,11 +166,15 @@ static void check_seccomp(const struct machine *m, struct findings *f)
 			m->status.seccomp == 0 ? "no seccomp filter" : "the kernel is built without seccomp");
 		return;
 	}
+	if (m->root->live) {
+		findings_add(f, GROUP_SECURITY, FINDING_OK, "security.seccomp",
+			"a seccomp filter is in force: what it refuses was tried");
+		return;
+	}
 	fi = findings_add(f, GROUP_SECURITY, FINDING_WARN, "security.seccomp",
 		"a seccomp filter is in force: it may refuse bpf() and perf_event_open()");
 	finding_mend(fi, "docker run --security-opt seccomp=unconfined ...");
-	/* on the machine itself the live probes know */
-	fi->degrades = m->root->live ? 0 : TOOLS_LIVE;
+	fi->degrades = TOOLS_LIVE;
 }
 
 static void check_lsm(const struct machine *m, struct findings *f)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * diagnosis - what each tool can do on this machine, why, and what mends it.
- * Floor 8.
+ * Floor 9.
  *
- * Every group of checks is run, the live probes beside them in a process of
- * their own, and each tool gets a verdict: impossible where a finding forbids
- * it, degraded where one degrades it, else ready. What was tried decides over
- * what was read: where all live probes succeed, a finding that says they could
- * not is turned into a warning.
+ * Every group of checks is run, the live probes beside them (livecheck.h), and
+ * each tool gets a verdict: impossible where a finding forbids it, degraded
+ * where one degrades it, else ready. offcpu-record is ready in its btf mode
+ * alone; in a lesser one it is degraded, and impossible where none is left.
  */
 #ifndef STACKTOOLS_DIAGNOSIS_H
 #define STACKTOOLS_DIAGNOSIS_H
@@ -21,6 +20,7 @@ struct verdict {
 	enum verdict_state state;
 	char why[512]; /* "" when ready */
 	char remedy[768];
+	enum finding_mode mode; /* of offcpu-record, MODE_COUNT where impossible; of others 0 */
 };
 
 struct diagnosis {
@@ -37,6 +37,9 @@ struct diagnosis {
  */
 int diagnosis_run(const struct root *root, unsigned int limit_ms, struct diagnosis *ret, struct err *e);
 void diagnosis_free(struct diagnosis *d); /* a zeroed one is fine */
+
+/* The mode that offcpu-record takes by itself: the best that no finding of F bars. MODE_COUNT: none. */
+enum finding_mode diagnosis_mode(const struct findings *f);
 
 const char *verdict_name(enum verdict_state state); /* "ready", "degraded", "impossible" */
 

@@ -60,3 +60,10 @@ const char *finding_tool_name(enum finding_tool tool)
 
 	return names[tool];
 }
+
+const char *finding_mode_name(enum finding_mode mode)
+{
+	static const char *const names[MODE_COUNT + 1] = { "btf", "raw", "procfs", "none" };
+
+	return names[mode];
+}

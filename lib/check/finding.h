@@ -44,6 +44,17 @@ enum finding_tool {
 	TOOL_COUNT,
 };
 
+/* The ways of offcpu-record, in the order in which it tries them. */
+enum finding_mode {
+	MODE_BTF, /* programs at BTF-typed tracepoints, relocated by the kernel's BTF */
+	MODE_RAW, /* programs at raw or classic tracepoints, without BTF */
+	MODE_PROCFS, /* no BPF: /proc is sampled */
+	MODE_COUNT, /* none */
+};
+
+#define MODE_BIT(mode) (1U << (mode))
+#define MODES_BPF (MODE_BIT(MODE_BTF) | MODE_BIT(MODE_RAW))
+
 #define TOOL_BIT(tool) (1U << (tool))
 /* Those that load BPF programs. */
 #define TOOLS_LIVE (TOOL_BIT(TOOL_OFFCPU_RECORD) | TOOL_BIT(TOOL_STACKMAP_TEST))
@@ -54,7 +65,8 @@ struct finding {
 	char id[64]; /* "sysctls.kernel.kptr_restrict": stable, for scripts */
 	char found[512];
 	char remedy[768]; /* a command, or what to do; "" = nothing to mend */
-	unsigned int degrades, forbids;
+	unsigned int degrades, forbids; /* of tools */
+	unsigned int bars; /* of offcpu-record's modes */
 };
 
 /* Zeroed is empty. When memory runs out `failed` is set, and the list lacks what came since. */
@@ -79,5 +91,6 @@ void finding_mend(struct finding *fi, const char *fmt, ...) PRINTF_LIKE(2, 3);
 const char *finding_status_name(enum finding_status status); /* "ok", "warn", "fail", "skip" */
 const char *finding_group_name(enum finding_group group); /* "kernel", "configuration", ... */
 const char *finding_tool_name(enum finding_tool tool); /* "offcpu-record", ... */
+const char *finding_mode_name(enum finding_mode mode); /* "btf", "raw", "procfs"; "none" for MODE_COUNT */
 
 #endif

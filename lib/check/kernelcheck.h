@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * kernelcheck - the kernel's release and its configuration, judged. Floor 4.
+ * kernelcheck - the kernel's release, and the namespaces that change its numbers. Floor 4.
  *
- * Sources: kconfig.h; the kernel's init/Kconfig and kernel/bpf/Kconfig for what
- * an option brings; 5.18 for the helpers of bpf/offcpu.bpf.c (bpf_loop and
- * bpf_copy_from_user_task came last).
+ * Sources: 5.18 for the helpers of bpf/offcpu.bpf.c (bpf_loop and
+ * bpf_copy_from_user_task came last), 5.10 for BPF_PROG_TEST_RUN of programs at
+ * raw tracepoints; time_namespaces(7) for /proc/self/timens_offsets.
  */
 #ifndef STACKTOOLS_KERNELCHECK_H
 #define STACKTOOLS_KERNELCHECK_H

@@ -6,8 +6,6 @@
 #include <string.h>
 
 #define RECORD TOOL_BIT(TOOL_OFFCPU_RECORD)
-/* The recorder's maps and buffers, roughly: 4 to 16 MiB of ring, as much of tables. */
-#define MEMORY_ENOUGH (64LL << 20)
 
 struct mount {
 	char dir[128], type[32], options[512];
@@ -58,6 +56,17 @@ static const char *hidepid(const struct mount *proc, char *buf, size_t cap)
 	return buf;
 }
 
+/* Processes alone: no kernel symbols, no settings. */
+static void check_subset(struct findings *f)
+{
+	struct finding *fi = findings_add(f, GROUP_MOUNTS, FINDING_WARN, "mounts.proc_subset",
+		"procfs with subset=pid has no /proc/kallsyms and no /proc/sys: kernel frames stay without "
+		"names");
+
+	fi->degrades = RECORD | TOOL_BIT(TOOL_KALLSYMS_RESOLVE) | TOOL_BIT(TOOL_STACKMAP_TEST);
+	finding_mend(fi, "mount -t proc proc /proc");
+}
+
 static void check_proc(const struct machine *m, const char *text, struct findings *f)
 {
 	struct mount proc;
@@ -70,6 +79,8 @@ static void check_proc(const struct machine *m, const char *text, struct finding
 		finding_mend(fi, "mount -t proc proc /proc");
 		return;
 	}
+	if (strstr(proc.options, "subset=pid"))
+		check_subset(f);
 	hidepid(&proc, hidden, sizeof(hidden));
 	if (!hidden[0] || machine_tool_allows(m, TOOL_OFFCPU_RECORD, CAP_SYS_PTRACE)) {
 		findings_add(f, GROUP_MOUNTS, FINDING_OK, "mounts.proc", "procfs at /proc%s%s%s",
@@ -95,11 +106,17 @@ static void check_tracefs(const struct machine *m, const char *text, struct find
 			at.dir);
 	} else if (machine_tool_allows(m, TOOL_STACKMAP_TEST, CAP_SYS_ADMIN)) {
 		findings_add(f, GROUP_MOUNTS, FINDING_OK, "mounts.tracefs",
-			"no tracefs: stackmap-test mounts it for itself; nothing else needs it");
+			"no tracefs: stackmap-test mounts it for itself; else raw mode alone reads it");
 	} else {
 		fi = findings_add(f, GROUP_MOUNTS, FINDING_WARN, "mounts.tracefs",
-			"no tracefs: stackmap-test skips its tracepoint case; nothing else needs it");
-		finding_mend(fi, "mount -t tracefs tracefs /sys/kernel/tracing");
+			"no tracefs: stackmap-test skips its tracepoint case%s",
+			m->version < MACHINE_VERSION(5, 18) ? ", and raw mode has nothing to attach to" : "");
+		/* raw tracepoints tell no state before that, and the classic ones have their numbers there */
+		if (m->version < MACHINE_VERSION(5, 18))
+			fi->bars = MODE_BIT(MODE_RAW);
+		finding_mend(fi, "%s",
+			m->pid_ns ? "docker run -v /sys/kernel/tracing:/sys/kernel/tracing:ro ..."
+				  : "mount -t tracefs tracefs /sys/kernel/tracing");
 	}
 }
 
@@ -115,7 +132,7 @@ static void check_unneeded(const char *text, const char *type, struct findings *
 		findings_add(f, GROUP_MOUNTS, FINDING_OK, id, "no %s: no tool needs it", type);
 }
 
-static void check_mounts(const struct machine *m, struct findings *f)
+void mountcheck_run(const struct machine *m, struct findings *f)
 {
 	_cleanup_free_ char *text = NULL;
 	struct err e = { 0 };
@@ -129,92 +146,4 @@ static void check_mounts(const struct machine *m, struct findings *f)
 	check_tracefs(m, text, f);
 	check_unneeded(text, "debugfs", f);
 	check_unneeded(text, "bpf", f);
-}
-
-/* Of the line that begins with KEY in proc/self/limits: the soft limit in bytes, -1 = unlimited. */
-static bool soft_limit(const char *text, const char *key, long long *ret)
-{
-	const char *at = strstr(text, key);
-
-	if (!at)
-		return false;
-	at += strlen(key);
-	at += strspn(at, " ");
-	if (strncmp(at, "unlimited", 9) == 0) {
-		*ret = -1;
-		return true;
-	}
-	return sscanf(at, "%lld", ret) == 1;
-}
-
-static void check_memlock(const struct machine *m, struct findings *f)
-{
-	_cleanup_free_ char *text = NULL;
-	struct finding *fi;
-	struct err e = { 0 };
-	long long limit;
-
-	if (m->version >= MACHINE_VERSION(5, 11)) {
-		findings_add(f, GROUP_MEMORY, FINDING_OK, "memory.accounting",
-			"BPF memory counts against the memory cgroup, not RLIMIT_MEMLOCK");
-		return;
-	}
-	if (root_read(m->root, "proc/self/limits", 65536, &text, NULL, &e) != 0 ||
-		!soft_limit(text, "Max locked memory", &limit)) {
-		findings_add(f, GROUP_MEMORY, FINDING_SKIP, "memory.accounting", "%s",
-			e.code ? e.msg : "no limit of locked memory in /proc/self/limits");
-		return;
-	}
-	if (limit < 0 || limit >= MEMORY_ENOUGH || machine_allows(m, CAP_SYS_RESOURCE)) {
-		findings_add(f, GROUP_MEMORY, FINDING_OK, "memory.accounting",
-			"RLIMIT_MEMLOCK is high enough, or may be raised");
-		return;
-	}
-	fi = findings_add(f, GROUP_MEMORY, FINDING_WARN, "memory.accounting",
-		"RLIMIT_MEMLOCK of %lld KiB: BPF memory counts against it before Linux 5.11", limit >> 10);
-	fi->degrades = TOOLS_LIVE;
-	finding_mend(fi, "ulimit -l unlimited");
-}
-
-/* This process's place in the cgroup v2 hierarchy, "" for none. */
-static void own_cgroup(const struct machine *m, char *buf, size_t cap)
-{
-	_cleanup_free_ char *text = NULL;
-	const char *at = NULL;
-
-	buf[0] = '\0';
-	if (root_read(m->root, "proc/self/cgroup", 65536, &text, NULL, NULL) != 0)
-		return;
-	if (strncmp(text, "0::", 3) == 0)
-		at = text;
-	else if (strstr(text, "\n0::"))
-		at = strstr(text, "\n0::") + 1;
-	if (at)
-		snprintf(buf, cap, "%.*s", (int)MIN(strcspn(at + 3, "\n"), cap - 1), at + 3);
-}
-
-static void check_cgroup(const struct machine *m, struct findings *f)
-{
-	char group[512], path[640];
-	struct finding *fi;
-	long long max;
-
-	own_cgroup(m, group, sizeof(group));
-	snprintf(path, sizeof(path), "sys/fs/cgroup%s/memory.max", group);
-	if (!group[0] || !machine_number(m, path, &max) || max >= MEMORY_ENOUGH) {
-		findings_add(f, GROUP_MEMORY, FINDING_OK, "memory.cgroup",
-			"no tight limit of this cgroup's memory");
-		return;
-	}
-	fi = findings_add(f, GROUP_MEMORY, FINDING_WARN, "memory.cgroup",
-		"this cgroup is limited to %lld KiB: the recorder's maps may not fit", max >> 10);
-	fi->degrades = RECORD;
-	finding_mend(fi, "echo max > '/sys/fs/cgroup%s/memory.max'", group);
-}
-
-void mountcheck_run(const struct machine *m, struct findings *f)
-{
-	check_mounts(m, f);
-	check_memlock(m, f);
-	check_cgroup(m, f);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * mountcheck - file systems that tools read through, and memory accounting, judged. Floor 4.
+ * mountcheck - file systems that tools read through, judged. Floor 4.
  *
- * Sources: proc(5) for mounts, hidepid and limits; cgroups(7); since Linux 5.11
- * BPF memory counts against the memory cgroup, before that against RLIMIT_MEMLOCK.
+ * Source: proc(5) for mounts, hidepid and subset.
  */
 #ifndef STACKTOOLS_MOUNTCHECK_H
 #define STACKTOOLS_MOUNTCHECK_H

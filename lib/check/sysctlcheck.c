@@ -58,9 +58,15 @@ static void judge_unprivileged(const struct machine *m, struct findings *f, cons
 
 static void judge_yama(const struct machine *m, struct findings *f, const char *id, long long v)
 {
+	static const char *const means[] = { "",
+		"; procfs mode reads system calls of its own children alone, without CAP_SYS_PTRACE",
+		"; procfs mode reads system calls with CAP_SYS_PTRACE alone",
+		"; nobody may attach: --ptrace cannot work" };
+	bool may = machine_tool_allows(m, TOOL_OFFCPU_RECORD, CAP_SYS_PTRACE);
+
 	findings_add(f, GROUP_SYSCTL, FINDING_OK, id,
-		"kernel.yama.ptrace_scope=%lld: reading maps does not attach, so it is free", v);
-	(void)m;
+		"kernel.yama.ptrace_scope=%lld: reading maps does not attach, so it is free%s", v,
+		v < 0 || v > 3 || (may && v < 3) ? "" : means[v]);
 }
 
 static void judge_jit(const struct machine *m, struct findings *f, const char *id, long long v)
@@ -75,6 +81,23 @@ static void judge_jit(const struct machine *m, struct findings *f, const char *i
 		v == 0 ? "BPF is interpreted, each switch costs several times more"
 		       : "every program that is loaded is dumped to the kernel's log");
 	finding_mend(fi, "sysctl -w net.core.bpf_jit_enable=1");
+	(void)m;
+}
+
+/* Each run of a program is timed then, by two readings of the clock. */
+static void judge_stats(const struct machine *m, struct findings *f, const char *id, long long v)
+{
+	struct finding *fi;
+
+	if (v == 0) {
+		findings_add(f, GROUP_SYSCTL, FINDING_OK, id, "kernel.bpf_stats_enabled=0");
+		return;
+	}
+	fi = findings_add(f, GROUP_SYSCTL, FINDING_WARN, id,
+		"kernel.bpf_stats_enabled=%lld: every run of a BPF program is timed, so each switch costs "
+		"more",
+		v);
+	finding_mend(fi, "sysctl -w kernel.bpf_stats_enabled=0");
 	(void)m;
 }
 
@@ -95,6 +118,8 @@ static const struct setting settings[] = {
 		"the kernel has no bpf() system call", judge_unprivileged },
 	{ "kernel.yama.ptrace_scope", "proc/sys/kernel/yama/ptrace_scope", "the kernel has no Yama",
 		judge_yama },
+	{ "kernel.bpf_stats_enabled", "proc/sys/kernel/bpf_stats_enabled",
+		"the kernel has no BPF, or none that counts (Linux 5.1)", judge_stats },
 	{ "net.core.bpf_jit_enable", "proc/sys/net/core/bpf_jit_enable", "not in this network namespace",
 		judge_jit },
 	{ "net.core.bpf_jit_harden", "proc/sys/net/core/bpf_jit_harden", "not in this network namespace",

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/statvfs.h>
+#include <sys/utsname.h>
 
 /* include/linux/proc_ns.h */
 static const char first_user_ns[] = "user:[4026531837]";
@@ -126,12 +127,25 @@ static void read_tools(struct machine *m)
 	}
 }
 
+/* A procfs with subset=pid has processes and no settings. */
+static bool by_uname(const struct root *root, struct machine *m)
+{
+	struct utsname name;
+
+	if (!root->live || !root_exists(root, "proc/self/status") || uname(&name) != 0)
+		return false;
+	snprintf(m->release, sizeof(m->release), "%s", name.release);
+	return true;
+}
+
 int machine_read(const struct root *root, struct machine *ret, struct err *e)
 {
 	int rc;
 
 	*ret = (struct machine){ .root = root };
 	rc = root_line(root, "proc/sys/kernel/osrelease", ret->release, sizeof(ret->release), e);
+	if (rc && by_uname(root, ret))
+		rc = 0;
 	if (rc) {
 		if (root->live)
 			err_hint(e, "mount -t proc proc /proc");
@@ -190,6 +204,12 @@ const char *machine_new_kernel(const struct machine *m, char *buf, size_t cap)
 		{ "opensuse-tumbleweed", "zypper install kernel-default && reboot" },
 	};
 
+	/* what etc/os-release names is the container's, not the kernel's */
+	if (m->pid_ns) {
+		snprintf(buf, cap,
+			"on the host, boot Linux 5.18 or later, built with BPF, perf events and BTF");
+		return buf;
+	}
 	if (strcmp(m->distro, "ubuntu") == 0 && m->distro_version[0]) {
 		snprintf(buf, cap, "apt-get install linux-generic-hwe-%s && reboot", m->distro_version);
 		return buf;

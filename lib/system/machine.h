@@ -48,7 +48,10 @@ bool machine_tool_allows(const struct machine *m, enum finding_tool tool, int ca
 /* The command that gives TOOL all the capabilities it can use; BUF is returned. */
 const char *machine_grant(const struct machine *m, enum finding_tool tool, char *buf, size_t cap);
 
-/* The command that brings a kernel that has what is needed; BUF is returned. */
+/*
+ * The command that brings a kernel that has what is needed; BUF is returned. In
+ * a PID namespace only words: the kernel is that of another system, the host.
+ */
 const char *machine_new_kernel(const struct machine *m, char *buf, size_t cap);
 
 /* A number in the first line of PATH under the root. False where there is none. */

@@ -193,22 +193,24 @@ static int drop_privileges(struct err *e)
 }
 
 /* No rule permits anything; what is open stays usable. Newer versions know more that can be denied. */
-static void deny_paths(void)
+bool sandbox_deny_paths(void)
 {
 	static const uint64_t known[] = { 0, (1 << 13) - 1, (1 << 14) - 1, (1 << 15) - 1, (1 << 15) - 1,
 		(1 << 16) - 1 };
 	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	struct landlock_ruleset_attr attr = { 0 };
-	long fd;
+	long fd, refused;
 
 	if (version <= 0)
-		return; /* none, or not switched on: the filter of system calls denies open(2) as well */
+		return false; /* none, or not switched on: the filter of system calls denies open(2) as well
+			       */
 	attr.handled_access_fs = known[MIN((size_t)version, ARRAY_LEN(known) - 1)];
 	fd = syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 	if (fd < 0)
-		return;
-	syscall(SYS_landlock_restrict_self, fd, 0);
+		return false;
+	refused = syscall(SYS_landlock_restrict_self, fd, 0);
 	close((int)fd);
+	return !refused;
 }
 
 /* A change of user forgets both, so this comes after it. */
@@ -276,7 +278,7 @@ int sandbox_enter(const struct sandbox_opts *o, struct err *e)
 	rc = set_limits(o, e);
 	rc = rc ? rc : drop_privileges(e);
 	if (!rc)
-		deny_paths();
+		sandbox_deny_paths();
 	rc = rc ? rc : bind_to_parent(o->parent, e);
 	return rc ? rc : filter_calls(e);
 }

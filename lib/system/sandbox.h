@@ -59,4 +59,11 @@ struct sandbox_opts {
  */
 int sandbox_enter(const struct sandbox_opts *o, struct err *e);
 
+/*
+ * That layer of it which Landlock makes: nothing that a path leads to can be
+ * opened from now on. Takes no_new_privs. False where the kernel has no
+ * Landlock, or it is not switched on.
+ */
+bool sandbox_deny_paths(void);
+
 #endif

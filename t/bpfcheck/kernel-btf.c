@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What bpfcheck looks for in a kernel's BTF, and nothing else: the source of
- * the recorded tree's sys/kernel/btf/vmlinux, which was made by
- *   clang -target bpf -g -c kernel-btf.c -o k.o
+ * each tree's sys/kernel/btf/vmlinux, which was made by
+ *   clang -target bpf -g -DKERNEL=601 -c kernel-btf.c -o k.o
  *   llvm-objcopy --dump-section .BTF=vmlinux k.o
+ * with KERNEL 510 and 515 for what those kernels did not have yet.
  */
+#ifndef KERNEL
+#define KERNEL 601
+#endif
+
 typedef unsigned long long u64;
 typedef _Bool bool;
 
@@ -36,7 +41,11 @@ struct sched_entity {
 
 struct task_struct {
 	struct {
+#if KERNEL >= 514
 		unsigned int __state;
+#else
+		long state;
+#endif
 		unsigned int flags;
 	};
 	int on_cpu;
@@ -53,8 +62,12 @@ struct bpf_iter__task {
 	struct task_struct *task;
 };
 
+#if KERNEL >= 518
 typedef void (*btf_trace_sched_switch)(
 	void *, bool, struct task_struct *, struct task_struct *, unsigned int);
+#else
+typedef void (*btf_trace_sched_switch)(void *, bool, struct task_struct *, struct task_struct *);
+#endif
 typedef void (*btf_trace_sched_process_fork)(void *, struct task_struct *, struct task_struct *);
 typedef void (*btf_trace_sched_process_exec)(void *, struct task_struct *, int, void *);
 typedef void (*btf_trace_task_rename)(void *, struct task_struct *, const char *);
@@ -69,10 +82,16 @@ enum bpf_func_id {
 	BPF_FUNC_ringbuf_reserve = 131,
 	BPF_FUNC_ringbuf_query = 134,
 	BPF_FUNC_get_task_stack = 141,
+#if KERNEL >= 511
 	BPF_FUNC_task_storage_get = 156,
+#endif
+#if KERNEL >= 515
 	BPF_FUNC_task_pt_regs = 175,
+#endif
+#if KERNEL >= 518
 	BPF_FUNC_loop = 181,
 	BPF_FUNC_copy_from_user_task = 191,
+#endif
 };
 
 enum bpf_map_type {
@@ -82,7 +101,9 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
+#if KERNEL >= 511
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
+#endif
 };
 
 enum {

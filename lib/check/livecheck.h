@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * livecheck - what is tried on the machine itself, and what its outcome means
+ * to the tools. Floor 8.
+ *
+ * Two processes, side by side with the checks that read: one tries what takes
+ * no privilege, the other what BPF can do, where the capabilities are there.
+ */
+#ifndef STACKTOOLS_LIVECHECK_H
+#define STACKTOOLS_LIVECHECK_H
+
+#include "finding.h"
+#include "machine.h"
+
+struct livecheck;
+
+/*
+ * Begin, each with LIMIT_MS. On a recorded tree nothing is begun, and every
+ * finding will be a skip. NULL when memory runs out. End it with livecheck_end().
+ */
+struct livecheck *livecheck_begin(const struct machine *m, unsigned int limit_ms);
+
+/* Add the findings of what takes no privilege (groups security and mounts): waits for them. */
+void livecheck_open(struct livecheck *lc, struct findings *f);
+
+/*
+ * Add those of BPF (group live), and release LC. What was tried decides over
+ * what was read: where the recorder's programs really load, findings of before
+ * that bar them become warnings. LC NULL adds nothing.
+ */
+void livecheck_end(struct livecheck *lc, struct findings *f);
+
+#endif

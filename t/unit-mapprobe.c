@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "caps.h"
+#include "mapprobe.h"
+#include "tap.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+static const struct {
+	probe_fn fn;
+	const char *want;
+} maps[] = { { mapprobe_plain, "can be created" }, { mapprobe_ring, "created and mapped" },
+	{ mapprobe_mmapable, "written through memory" }, { mapprobe_map_in_map, "into another" },
+	{ mapprobe_task_storage, "keeps what is put" }, { mapprobe_memlock, "do not count" } };
+
+static int open_fds(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += dup2(fd, fd) == fd;
+	return n;
+}
+
+static void test_here(struct tap *t)
+{
+	int before = open_fds();
+
+	for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
+		char found[256] = "";
+		struct err e = { 0 };
+		int rc = maps[i].fn(found, sizeof(found), &e);
+
+		if (!tap_ok(t, rc == 0 && strstr(found, maps[i].want), "a map that %s", maps[i].want))
+			tap_diag("%d %s%s", rc, found, e.msg);
+	}
+	tap_ok(t, open_fds() == before, "no descriptor is left");
+}
+
+/* As nobody, every one is refused, and the story says what. 0 when all of them were. */
+static int as_nobody(void)
+{
+	int granted = 0;
+
+	if (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0)
+		return 100;
+	for (size_t i = 0; i < ARRAY_LEN(maps) - 1; i++) {
+		char found[256] = "";
+		struct err e = { 0 };
+		int rc = maps[i].fn(found, sizeof(found), &e);
+
+		granted += rc != -EPERM || !strstr(e.msg, "cannot ");
+	}
+	return granted;
+}
+
+static void test_nobody(struct tap *t)
+{
+	int status = -1;
+	pid_t pid;
+
+	if (geteuid() != 0) {
+		tap_skip(t, "without capabilities no map is created", "not root");
+		return;
+	}
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit(as_nobody());
+	waitpid(pid, &status, 0);
+	tap_ok(t, WIFEXITED(status) && WEXITSTATUS(status) == 0,
+		"without capabilities each map is refused, with a story");
+}
+
+int main(void)
+{
+	const int caps[] = { CAP_BPF, CAP_PERFMON };
+	struct tap t = { 0 };
+	char why[128];
+
+	libbpf_set_print(NULL);
+
+	if (caps_missing(caps, ARRAY_LEN(caps), why, sizeof(why)))
+		tap_skip(&t, "kinds of maps", "%s", why);
+	else
+		test_here(&t);
+	test_nobody(&t);
+	return tap_done(&t);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "caps.h"
+#include "progprobe.h"
+#include "tap.h"
+
+#include "offcpu.skel.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <gelf.h>
+#include <linux/capability.h>
+#include <string.h>
+
+#define ANY UINT32_MAX
+
+/* Of the section NAME: what kinds of programs call what is called in it. */
+static uint32_t kinds_of(const char *name)
+{
+	if (strncmp(name, "kern_tp/", 8) == 0)
+		return 1U << PROGPROBE_TP_BTF;
+	if (strncmp(name, "kern_iter.s/", 12) == 0)
+		return 1U << PROGPROBE_SLEEPABLE;
+	if (strncmp(name, "kern_iter/", 10) == 0)
+		return 1U << PROGPROBE_ITER;
+	return ANY; /* .text: whoever calls it */
+}
+
+static bool listed(uint32_t id, uint32_t kinds)
+{
+	const struct progprobe_helper *list;
+	size_t n;
+
+	list = progprobe_helpers(&n);
+	for (size_t i = 0; i < n; i++)
+		if (list[i].id == id && (kinds == ANY ? list[i].kinds : (list[i].kinds & kinds)))
+			return true;
+	tap_diag("helper %u of kinds %x is not in the list", id, kinds);
+	return false;
+}
+
+/* Every call of a helper in the LEN bytes at CODE is in the list; USED collects them. */
+static bool calls_listed(
+	const struct bpf_insn *code, size_t len, uint32_t kinds, uint64_t used[4], int *calls)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < len / sizeof(*code); i++) {
+		if (code[i].code != (BPF_JMP | BPF_CALL) || code[i].src_reg != 0)
+			continue;
+		++*calls;
+		if (code[i].imm >= 0 && code[i].imm < 256)
+			used[code[i].imm / 64] |= UINT64_C(1) << (code[i].imm % 64);
+		all &= listed((uint32_t)code[i].imm, kinds);
+	}
+	return all;
+}
+
+static void test_list(struct tap *t)
+{
+	const struct progprobe_helper *list;
+	uint64_t used[4] = { 0 };
+	size_t size, n, names;
+	const void *bytes;
+	Elf_Scn *section = NULL;
+	bool all = true, needed = true;
+	int calls = 0;
+	Elf *elf;
+
+	elf_version(EV_CURRENT);
+	/* libelf wants bytes that it could change, and does not change them */
+	bytes = offcpu_bpf__elf_bytes(&size);
+	elf = elf_memory((char *)(uintptr_t)bytes, size);
+	if (!tap_ok(t, elf && elf_getshdrstrndx(elf, &names) == 0, "the recorder's programs are an ELF file"))
+		return;
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+		Elf_Data *data;
+
+		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_PROGBITS ||
+			!(header.sh_flags & SHF_EXECINSTR))
+			continue;
+		data = elf_getdata(section, NULL);
+		if (data && data->d_buf)
+			all &= calls_listed(data->d_buf, data->d_size,
+				kinds_of(elf_strptr(elf, names, header.sh_name)), used, &calls);
+	}
+	elf_end(elf);
+	tap_ok(t, all && calls > 50,
+		"each helper that they call is in the list, for that kind of program (%d calls)", calls);
+	list = progprobe_helpers(&n);
+	for (size_t i = 0; i < n; i++) {
+		bool is = used[list[i].id / 64] & UINT64_C(1) << (list[i].id % 64);
+
+		if (!is)
+			tap_diag("%s is listed, and nobody calls it", list[i].name);
+		needed &= is;
+	}
+	tap_ok(t, needed, "and each in the list is called (%zu)", n);
+}
+
+static void try(struct tap *t, probe_fn fn, const char *want, const char *name)
+{
+	char found[256] = "";
+	struct err e = { 0 };
+	int rc = fn(found, sizeof(found), &e);
+
+	if (!tap_ok(t, rc == 0 && strstr(found, want), "%s", name))
+		tap_diag("%d %s%s", rc, found, e.msg);
+}
+
+/* N instructions, all of which the verifier has to look at. */
+static int load_long(int n)
+{
+	struct bpf_insn code[4000];
+
+	if (n > 4000)
+		return -E2BIG;
+	for (int i = 0; i < n - 1; i++)
+		code[i] = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = i };
+	code[n - 1] = (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT };
+	return bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "longest_one", "GPL", code, (size_t)n, NULL);
+}
+
+static void test_verifier(struct tap *t)
+{
+	char found[256];
+	struct err e = { 0 };
+	int small, large;
+
+	tap_ok(t, progprobe_verifier(found, sizeof(found), &e) == -ENODATA && strstr(e.msg, "no program"),
+		"without a program loaded there is nothing to count");
+	small = load_long(10);
+	large = load_long(3000);
+	try(t, progprobe_verifier,
+		"2 programs of the recorder: at most 3000 instructions for the verifier (longest_one)",
+		"the program that took most is found, with the number of its instructions");
+	close(small);
+	close(large);
+}
+
+/* What a kernel lacks has to be seen: helpers that no kernel has, and one that a kind may not call. */
+static void test_absent(struct tap *t)
+{
+	/* a helper of sockets at a raw tracepoint: known, and not for that kind */
+	struct bpf_insn code[] = { { .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_skb_store_bytes },
+		{ .code = BPF_JMP | BPF_EXIT } };
+	char log[4096] = "";
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .log_buf = log, .log_size = sizeof(log), .log_level = 1);
+	int fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "probe", "GPL", code, ARRAY_LEN(code), &opts);
+
+	tap_ok(t,
+		fd < 0 && (strstr(log, "unknown func ") || strstr(log, "invalid func ") ||
+				  strstr(log, "cannot use helper ")),
+		"this kernel's verifier says of a helper that may not be called what is looked for");
+	if (fd >= 0)
+		close(fd);
+}
+
+int main(void)
+{
+	const int caps[] = { CAP_BPF, CAP_PERFMON };
+	struct tap t = { 0 };
+	char why[128];
+
+	test_list(&t);
+	if (caps_missing(caps, ARRAY_LEN(caps), why, sizeof(why))) {
+		tap_skip(&t, "kinds of programs", "%s", why);
+		return tap_done(&t);
+	}
+	test_verifier(&t);
+	test_absent(&t);
+	try(&t, progprobe_tail_call, "a tail call arrives", "a tail call is run");
+	try(&t, progprobe_raw_run, "runs", "a program is run without being attached");
+	try(&t, progprobe_iterator, "goes through all tasks", "a task iterator is read");
+	try(&t, progprobe_sleepable_iterator, "may sleep goes", "one that may sleep is read");
+	try(&t, progprobe_sleepable, "runs", "a program that may sleep runs");
+	try(&t, progprobe_helper_calls, "17 at tp_btf",
+		"every helper may be called at tp_btf and in iterators");
+	try(&t, progprobe_raw_calls, "at raw_tp", "and at raw tracepoints");
+	try(&t, progprobe_kfuncs, "bpf_rcu_read_lock", "kernel functions are told apart");
+	return tap_done(&t);
+}
