@@ -18,6 +18,7 @@ int root_open(const char *prefix, struct root *ret, struct err *e)
 	ret->fd = fd;
 	ret->live = strcmp(dir, "/") == 0;
 	snprintf(ret->prefix, sizeof(ret->prefix), "%s", dir);
+	ret->asked = NULL;
 	return 0;
 }
 
@@ -41,10 +42,17 @@ static int open_inside(const struct root *r, const char *path, int flags)
 	return fd < 0 && errno == ENOSYS ? openat(r->fd, path, flags | O_NOFOLLOW) : fd;
 }
 
+static void tell(const struct root *r, const char *path)
+{
+	if (r->asked)
+		r->asked(r->asked_ctx, path);
+}
+
 int root_openat(const struct root *r, const char *path, int flags, struct err *e)
 {
 	int fd = r->live ? openat(r->fd, path, flags | O_CLOEXEC) : open_inside(r, path, flags | O_CLOEXEC);
 
+	tell(r, path);
 	if (fd < 0)
 		return err_sys(e, -errno, "cannot open '%s/%s'", r->live ? "" : r->prefix, path);
 	return fd;
@@ -113,5 +121,15 @@ int root_line(const struct root *r, const char *path, char *buf, size_t cap, str
 
 bool root_exists(const struct root *r, const char *path)
 {
+	tell(r, path);
 	return faccessat(r->fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool root_link(const struct root *r, const char *path, char *buf, size_t cap)
+{
+	ssize_t n = readlinkat(r->fd, path, buf, cap - 1);
+
+	tell(r, path);
+	buf[MAX(n, 0)] = '\0';
+	return n >= 0;
 }

@@ -16,6 +16,8 @@ struct root {
 	int fd; /* of the prefix directory */
 	bool live; /* the prefix is "/": what is read is this machine */
 	char prefix[256]; /* for messages */
+	void (*asked)(void *ctx, const char *path); /* told of every path that is looked at; NULL = nobody */
+	void *asked_ctx;
 };
 
 /* PREFIX NULL or "/" is the machine itself. On success release with root_close(). */
@@ -37,5 +39,8 @@ int root_read(const struct root *r, const char *path, size_t max, char **ret, si
 int root_line(const struct root *r, const char *path, char *buf, size_t cap, struct err *e);
 
 bool root_exists(const struct root *r, const char *path);
+
+/* Where the symbolic link PATH leads, into BUF, cut to CAP; false when it is none. */
+bool root_link(const struct root *r, const char *path, char *buf, size_t cap);
 
 #endif

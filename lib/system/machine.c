@@ -27,12 +27,8 @@ static uint32_t parse_version(const char *release)
 static bool in_other_ns(const struct root *r, const char *path, const char *first)
 {
 	char link[64];
-	ssize_t n = readlinkat(r->fd, path, link, sizeof(link) - 1);
 
-	if (n < 0)
-		return false;
-	link[n] = '\0';
-	return strcmp(link, first) != 0;
+	return root_link(r, path, link, sizeof(link)) && strcmp(link, first) != 0;
 }
 
 /* The value of KEY in os-release(5), without quotes. */

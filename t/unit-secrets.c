@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "secrets.h"
+#include "tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* TEXT right before a page that is not mapped. */
+static char *at_the_edge(const char *text)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = strlen(text);
+	char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED || mprotect(p + page, page, PROT_NONE) != 0)
+		exit(1);
+	return memcpy(p + page - len, text, len);
+}
+
+static void filters(struct tap *t, const char *path, const char *text, const char *want, const char *name)
+{
+	struct buf b = { 0 };
+	char note[128];
+	bool known = secrets_filter(path, at_the_edge(text), strlen(text), &b, note, sizeof(note));
+
+	buf_put(&b, "", 1);
+	if (!want)
+		tap_ok(t, !known && b.len == 1, "%s", name);
+	else
+		tap_eq_str(t, known ? (const char *)b.p : "(no rule)", want, name);
+	buf_free(&b);
+}
+
+static void test_filters(struct tap *t)
+{
+	filters(t, "proc/sys/kernel/kptr_restrict", "1\n", "1\n", "a setting goes out whole");
+	filters(t, "home/me/.ssh/id", "key", NULL, "a file without a rule stays");
+	filters(t, "proc/self/environ", "PASSWORD=x", NULL, "the environment stays");
+	filters(t, "proc/sys/kernel/random/boot_id/../../../../../etc/shadow", "x", "x",
+		"a rule is about the path as it was asked for");
+	filters(t, "proc/self/status",
+		"Name:\tcustomer-x\nPid:\t7\nUid:\t0\t0\t0\t0\nCapEff:\t00ff\nSeccomp:\t2",
+		"Uid:\t0\t0\t0\t0\nCapEff:\t00ff\nSeccomp:\t2\n",
+		"of the status only what decides about privileges");
+	filters(t, "proc/self/mounts",
+		"proc /proc proc rw,hidepid=2 0 0\n//files/secret /home/me cifs username=me 0 0\n/dev/sda1 / "
+		"ext4 rw 0 0\n",
+		"proc /proc proc rw,hidepid=2 0 0\n", "of the mounts only file systems of the kernel");
+	filters(t, "proc/mounts", "garbage\n\n  \nx y", "", "mounts that are none");
+	filters(t, "proc/cmdline", "root=UUID=77 lockdown=integrity rd.luks.key=abc nokaslr\n",
+		"lockdown=integrity nokaslr\n", "of the command line only what bears on tracing");
+	filters(t, "proc/cmdline", "lockdownx=1", "\n", "a word that only begins like one stays");
+	filters(t, "proc/cmdline", "", "\n", "an empty command line");
+	filters(t, "proc/kallsyms", "ffffffffa3200000 T _stext\nffffffffa3200010 t x\n",
+		"ffffffff81000000 T _stext\n", "no address of the kernel goes out");
+	filters(t, "proc/kallsyms", "0000000000000000 T _stext\n", "0000000000000000 T _stext\n",
+		"but that they are hidden does");
+	filters(t, "proc/kallsyms", "", "0000000000000000 T _stext\n", "no kallsyms at all");
+	filters(t, "proc/self/cgroup",
+		"0::/system.slice/"
+		"docker-3f4e9a7b8c6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1a0b9c8d7e6f5a4b3c2d1e0f.scope\n",
+		"0::/system.slice/"
+		"docker-0000000000000000000000000000000000000000000000000000000000000000.scope\n",
+		"the id of a container is zeroes, its runtime is told");
+	filters(t, "proc/self/cgroup", "0::/user.slice/abc", "0::/user.slice/abc", "short words are no ids");
+}
+
+static void scrubs(struct tap *t, const char *text, const char *want, const char *name)
+{
+	const struct secrets_names names = { .host = "db-7", .user = "alice", .home = "/home/alice" };
+	struct buf b = { 0 };
+
+	secrets_scrub(&names, at_the_edge(text), strlen(text), &b);
+	buf_put(&b, "", 1);
+	tap_eq_str(t, (const char *)b.p, want, name);
+	buf_free(&b);
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+
+	test_filters(&t);
+	scrubs(&t, "setcap '/home/alice/bin/x' on db-7", "setcap 'HOME/bin/x' on HOST",
+		"names of home and host are replaced");
+	scrubs(&t, "alice malice alices", "USER malice alices", "only whole words");
+	scrubs(&t, "https://bob:pw@symbols.example/x", "https://LOGIN@symbols.example/x",
+		"a login of a URL is replaced");
+	scrubs(&t, "https://symbols.example/a@b", "https://symbols.example/a@b", "a URL without one stays");
+	scrubs(&t, "://", "://", "the end of a text in the middle of a URL");
+	scrubs(&t, "", "", "an empty text");
+	return tap_done(&t);
+}
