@@ -1,0 +1,130 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What bpfcheck says is what the tools then do, in every situation that can be
+# made here: capabilities taken away, users, namespaces, filters of system
+# calls, parts of /proc and /sys that are hidden. Each is put up for real; the
+# table at the end shows both sides.
+# shellcheck source=t/lib.sh disable=SC2016,SC2317,SC2329
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=t/rec-lib.sh
+. "$(dirname "$0")/rec-lib.sh"
+
+need_bpf
+# the tools where everybody may run them, in a folder that everybody may write to
+chmod 755 "$TMP"
+W=$TMP/open
+mkdir -m 777 "$W"
+cp "$BIN/bpfcheck" "$BIN/offcpu-record" "$BIN/stackmap-test" "$BIN/kallsyms-resolve" "$W"
+chmod 755 "$W"/*
+REFUSE=${STACKTOOLS_OBJ:-$TOP/obj}/t/work-refuse
+cp "$REFUSE" "$W/refuse"
+cd "$W" || exit 1
+
+NOBODY='setpriv --reuid=65534 --regid=65534 --clear-groups'
+# with NAME...: an ordinary user who has these capabilities himself (ambient ones)
+with() { # CAPS COMMAND...: "bpf,perfmon"
+	caps=-all$(printf '%s' "$1" | sed 's/^/,+/; s/,\([a-z]\)/,+\1/g')
+	shift
+	$NOBODY --inh-caps="$caps" --ambient-caps="$caps" --bounding-set="$caps" "$@"
+}
+# root with these capabilities and no others
+root_with() {
+	caps=-all$(printf '%s' "$1" | sed 's/^/,+/; s/,\([a-z]\)/,+\1/g')
+	shift
+	setpriv --inh-caps="$caps" --bounding-set="$caps" "$@"
+}
+# in a mount namespace, after the shell commands SETUP
+mounted() { # SETUP COMMAND...
+	setup=$1
+	shift
+	unshare -m --propagation private sh -c "$setup"' && exec "$@"' sh "$@"
+}
+hide_btf='mount -t tmpfs none /sys/kernel/btf'
+
+# --- the situations: s_NAME COMMAND... runs it there
+s_root() { "$@"; }
+s_root_min() { root_with bpf,perfmon "$@"; }
+s_root_none() { setpriv --inh-caps=-all --bounding-set=-all "$@"; }
+s_root_no_syslog() { setpriv --inh-caps=-all --bounding-set=-syslog "$@"; }
+s_root_admin() { root_with sys_admin "$@"; }
+s_user_min() { with bpf,perfmon "$@"; }
+s_user_full() { with bpf,perfmon,sys_ptrace,syslog,checkpoint_restore,dac_read_search "$@"; }
+s_user_bpf() { with bpf "$@"; }
+s_user_perfmon() { with perfmon "$@"; }
+s_user_admin() { with sys_admin "$@"; }
+s_user_none() { $NOBODY "$@"; }
+s_user_ns() { $NOBODY unshare -Ur "$@"; }
+s_root_user_ns() { unshare -Ur "$@"; }
+s_pid_ns() { unshare -pf --mount-proc "$@"; }
+s_pid_ns_twice() { unshare -pf --mount-proc unshare -pf --mount-proc "$@"; }
+s_no_btf() { mounted "$hide_btf" "$@"; }
+s_no_btf_no_tracefs() { mounted "$hide_btf && mount -t tmpfs none /sys/kernel/tracing" "$@"; }
+s_no_sys() { mounted 'mount -t tmpfs none /sys' "$@"; }
+s_no_kallsyms() { mounted 'mount --bind /dev/null /proc/kallsyms' "$@"; }
+s_no_bpf_call() { ./refuse bpf "$@"; }
+s_no_perf_call() { ./refuse perf_event_open "$@"; }
+s_no_calls() { ./refuse bpf,perf_event_open "$@"; }
+s_hidepid() { mounted 'mount -o remount,hidepid=2 /proc' $NOBODY "$@"; }
+s_hidepid_min() { mounted 'mount -o remount,hidepid=2 /proc' with_bpf "$@"; }
+s_no_proc() { mounted 'mount -t tmpfs none /proc' "$@"; }
+s_no_processes() { with bpf,perfmon prlimit --nproc=1 "$@"; }
+s_no_memlock() { prlimit --memlock=0:0 "$@"; }
+s_time_ns() { unshare -T --boottime 100000 --fork "$@"; }
+s_no_new_privs() { with bpf,perfmon setpriv --no-new-privs "$@"; }
+s_chroot() { mounted 'mkdir -p root && mount -t tmpfs none root && mkdir root/proc root/work root/usr root/dev root/etc root/sys &&
+	mount --rbind /proc root/proc && mount --rbind /sys root/sys && mount --rbind /dev root/dev && mount --rbind /usr root/usr &&
+	ln -s usr/bin usr/lib usr/lib64 usr/sbin root && mount --bind . root/work' chroot root sh -c 'cd /work && exec "$@"' sh "$@"; }
+
+# What happens: bpfcheck's word, then the tools.
+#   $said  VERDICT and MODE of offcpu-record, as bpfcheck says
+#   $did   the same as the recorder shows by what it does
+json() { # PERL: over $d, the object that bpfcheck printed
+	perl -MJSON::PP -0777 -e 'open F, "<", shift or exit 1; $d = eval { decode_json(<F>) } or exit 1;
+		%t = map { $_->{name} => $_ } @{$d->{tools}}; '"$1" "$W/said.json"
+}
+
+# complete, by its own summary: every stack of every wait, kernel names, nothing lost
+whole() {
+	grep -q 'user stacks: 100.00 % of' did.err && ! grep -q '^  degraded:' did.err
+}
+
+recorded() { # by the status of the recorder and its capture
+	if [ "$1" -ge 2 ] || [ ! -s did.cap ]; then
+		echo impossible none
+		return
+	fi
+	mode=$("$BIN/capinfo" did.cap | sed -n 's/^.* mode=//p')
+	if [ "$mode" = btf ] && whole; then echo "ready $mode"; else echo "degraded $mode"; fi
+}
+
+# Where kernel addresses are shown, _stext has a name
+kallsyms_works() {
+	"s_$1" ./kallsyms-resolve 0x"$(sed -n 's/ T _stext$//p' /proc/kallsyms)" 2>&1 | grep -q _stext
+}
+
+printf '%-22s %-20s %-20s %s\n' situation 'bpfcheck says' 'offcpu-record does' 'stackmap-test, kallsyms-resolve' >table
+# situation NAME WANT TEXT: WANT is what is known of it beforehand, "ready btf"
+situation() {
+	rm -f did.cap did.err
+	timeout 60 "s_$1" ./bpfcheck --json >said.json 2>said.err </dev/null
+	said=$(json 'print join " ", $t{"offcpu-record"}{verdict}, $t{"offcpu-record"}{mode} // "none"')
+	timeout 60 "s_$1" ./offcpu-record -d 2 --force -o did.cap -- sleep 0.3 >did.out 2>did.err </dev/null
+	did=$(recorded $?)
+	is "$did" "$2" "$3: the recorder does what can be done"
+	is "$said" "$did" "$3: bpfcheck says so"
+	[ "$said" = "$did" ] || { json 'print $t{"offcpu-record"}{why}, "\n"'; cat did.err; } | diag
+	timeout 60 "s_$1" ./stackmap-test >map.out 2>map.err </dev/null
+	map_rc=$?
+	map_said=$(json 'print $t{"stackmap-test"}{verdict}')
+	map_did=ready
+	if [ $map_rc -ge 2 ] || grep -q '^1\.\.0' map.out; then
+		map_did=impossible
+	elif [ $map_rc -ne 0 ] || grep -q '^ok .*# SKIP' map.out; then
+		map_did=degraded
+	fi
+	is "$map_said" "$map_did" "$3: the same for stackmap-test"
+	sym_said=$(json 'print $t{"kallsyms-resolve"}{verdict} eq "ready" ? "names" : "no names"')
+	if kallsyms_works "$1"; then sym_did=names; else sym_did='no names'; fi
+	is "$sym_said" "$sym_did" "$3: the same for kallsyms-resolve"
+	printf '%-22s %-20s %-20s %s, %s\n' "$1" "$said" "$did" "$map_did" "$sym_did" >>table
+}
