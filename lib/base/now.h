@@ -2,7 +2,10 @@
 /*
  * now - the kernel's clocks in nanoseconds. Floor 0.
  *
- * Reading one cannot fail: every kernel that these tools run on has them.
+ * As the kernel itself, BPF and perf events count: the offsets of a time
+ * namespace (time_namespaces(7)), which clock_gettime(2) adds, are taken off
+ * again. A time that goes back to the kernel (timerfd, futex) must be relative.
+ * Reading a clock cannot fail: every kernel that these tools run on has them.
  */
 #ifndef STACKTOOLS_NOW_H
 #define STACKTOOLS_NOW_H
@@ -11,18 +14,9 @@
 #include <time.h>
 
 /* CLOCK_BOOTTIME, CLOCK_REALTIME and their like. */
-static inline uint64_t now_on(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
-}
+uint64_t now_on(clockid_t clock);
 
 /* CLOCK_MONOTONIC: what captures, perf events and bpf_ktime_get_ns() count by. */
-static inline uint64_t now_ns(void)
-{
-	return now_on(CLOCK_MONOTONIC);
-}
+uint64_t now_ns(void);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "snapset.h"
+#include "now.h"
 #include "capture.h"
 #include "hash.h"
 #include "idmap.h"
@@ -7,7 +8,6 @@
 #include "snapwalk.h"
 
 #include <string.h>
-#include <time.h>
 
 #define AGAIN_NS UINT64_C(4000000) /* between looks at what is not ready */
 #define LATE_NS UINT64_C(2000000000)
@@ -30,14 +30,6 @@ struct snapset {
 	struct offcpu_ev_stack out;
 	struct snapset_stats stats;
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 int snapset_new(uint32_t depth, struct snapset **ret, struct err *e)
 {
@@ -164,7 +156,7 @@ static void walk(struct snapset *s, const struct snapset_by *by, const struct of
 			.start_boot_ns = ev->start_boot_ns,
 			.time_ns = ev->time_ns,
 			.settled_ns = by->settled_ns },
-		.real_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC),
+		.real_ns = now_on(CLOCK_REALTIME) - now_ns(),
 		.file = TABLESET_NO_FILE };
 	const struct snapwalk_opts opts = { .depth = s->depth, .find = find, .ctx = &w };
 	const struct snapwalk_memory memory = {
@@ -252,7 +244,7 @@ static void walk_one(struct snapset *s, const struct snapset_by *by, struct snap
 
 void snapset_walk(struct snapset *s, const struct snapset_by *by, bool last)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = now_ns();
 
 	if (!s->n_waiting || (!last && now < s->due_ns))
 		return;

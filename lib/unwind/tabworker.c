@@ -54,9 +54,8 @@ static void set_clock(struct tabworker *w)
 	struct itimerspec at = { 0 };
 
 	w->deadline_ns = w->in_flight ? now_ns() + w->opts.seconds * UINT64_C(1000000000) : 0;
-	at.it_value.tv_sec = (time_t)(w->deadline_ns / 1000000000);
-	at.it_value.tv_nsec = (long)(w->deadline_ns % 1000000000);
-	timerfd_settime(w->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+	at.it_value.tv_sec = w->in_flight ? (time_t)w->opts.seconds : 0;
+	timerfd_settime(w->timer_fd, 0, &at, NULL);
 }
 
 /* Not so much as a message of the kernel's log about the missing flag where it is known. */
