@@ -56,18 +56,25 @@ settings() {
 	find /sys/fs/bpf -name 'caps*' 2>/dev/null
 }
 
-# its processes, and the programs and maps that they hold
+# its processes
 alive() {
 	grep -lx "$me" /proc/[0-9]*/comm 2>/dev/null
 }
+# the ids of what they hold, into $TMP/ids: "prog_id: 7", "map_id: 9"
 held() {
-	{
-		"$bpftool" prog show
-		"$bpftool" map show
-	} 2>/dev/null | grep "pids.*$me("
+	for h in $(alive); do
+		cat "${h%comm}"fdinfo/* 2>/dev/null
+	done | grep -E '^(prog|map)_id:' | sort -u >"$TMP/now"
+	sort -u -o "$TMP/ids" "$TMP/ids" "$TMP/now"
+	grep -q prog "$TMP/now" && grep -q map "$TMP/now"
 }
+# none of those processes is there any more, and no program or map
 gone() {
-	[ -z "$(alive)" ] && [ -z "$(held)" ]
+	[ -z "$(alive)" ] || return 1
+	while read -r kind id; do
+		"$bpftool" "${kind%_id:}" show id "$id" >/dev/null 2>&1 && echo "$kind $id" && return 1
+	done <"$TMP/ids"
+	return 0
 }
 soon() {
 	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do
@@ -81,10 +88,18 @@ soon() {
 settings >"$TMP/settings"
 dmesg >"$TMP/dmesg" 2>/dev/null
 json=$TMP/caps.json
-status 0 'every tool has its least set here' timeout 60 "$bpfcheck" --caps --json
-cp "$out" "$json"
+: >"$TMP/ids"
+timeout 60 "$bpfcheck" --caps --json >"$json" 2>"$err" </dev/null &
+job=$!
+at_exit_kill $job
+while kill -0 $job 2>/dev/null; do
+	held
+done
+wait $job
+is "$?" 0 'every tool has its least set here'
 is "$(cat "$err")" '' 'and nothing is said on stderr'
-ok 'nothing of it is left: no process, no program, no map' gone
+ok 'it really loads programs and creates maps' test "$(grep -c prog "$TMP/ids")" -gt 5 -a "$(grep -c map "$TMP/ids")" -gt 5
+ok 'nothing of it is left: no process, and none of these programs and maps' soon gone
 settings | diff "$TMP/settings" - >"$TMP/changed"
 is "$(cat "$TMP/changed")" '' 'no setting, limit or mount is changed'
 if [ -s "$TMP/dmesg" ]; then
@@ -368,12 +383,12 @@ ok 'after all of this nothing is left' gone
 # killed in the middle
 seen=no
 for _ in 1 2 3 4 5 6; do
+	: >"$TMP/ids"
 	"$bpfcheck" --caps >/dev/null 2>&1 </dev/null &
 	job=$!
 	at_exit_kill $job
 	while kill -0 $job 2>/dev/null; do
-		[ -n "$(held)" ] || continue
-		[ "$(alive | wc -l)" -gt 10 ] && kill -KILL $job 2>/dev/null && seen=yes && break
+		held && [ "$(alive | wc -l)" -gt 10 ] && kill -KILL $job 2>/dev/null && seen=yes && break
 	done
 	wait $job 2>/dev/null
 	[ $seen = no ] || break
