@@ -99,6 +99,53 @@ static void test_limit(struct tap *t)
 	probe_finish(NULL, NULL);
 }
 
+static int enter_badly(void *ctx, struct err *e)
+{
+	(void)ctx;
+	return err_set(e, -ENOTRECOVERABLE, "the door is shut");
+}
+
+static int enter_well(void *ctx, struct err *e)
+{
+	(void)e;
+	*(int *)ctx += 1;
+	/* the kernel takes the parent's death for no reason to end it any more */
+	return prctl(PR_SET_PDEATHSIG, 0) ? -errno : 0;
+}
+
+/* Is this the child that entered, and does it still end with its parent? */
+static int look_around(void *ctx, size_t i, char *found, size_t cap, struct err *e)
+{
+	int sig = 0;
+
+	(void)e;
+	snprintf(found, cap, "attempt %zu", i);
+	return prctl(PR_GET_PDEATHSIG, &sig) == 0 && sig == SIGKILL && *(int *)ctx == 8 ? 0 : -EINVAL;
+}
+
+static void test_job(struct tap *t)
+{
+	int value = 7;
+	struct probe_job job = {
+		.n = 2, .enter = enter_well, .attempt = look_around, .ctx = &value, .limit_ms = 60000
+	};
+	struct probe_result r[2];
+	struct probe_run *run = NULL;
+
+	fflush(stdout);
+	tap_ok(t, probe_start_job(&job, &run, NULL) == 0, "a job starts");
+	probe_finish(run, r);
+	tap_ok(t, r[0].code == 0 && r[1].code == 0 && strcmp(r[1].found, "attempt 1") == 0,
+		"its child enters once, and ends with its parent whatever it has become");
+	tap_eq_u64(t, (uint64_t)value, 7, "the caller's context is as it was");
+	job.enter = enter_badly;
+	fflush(stdout);
+	probe_start_job(&job, &run, NULL);
+	probe_finish(run, r);
+	tap_ok(t, r[0].code == -ENOTRECOVERABLE && r[1].code == r[0].code && strstr(r[1].err.msg, "shut"),
+		"where it cannot enter, that is the story of every attempt");
+}
+
 static void test_real(struct tap *t)
 {
 	static const probe_fn list[] = { probe_stack_map, probe_take_stack, probe_process_events };
@@ -160,6 +207,7 @@ int main(void)
 
 	test_child(&t);
 	test_limit(&t);
+	test_job(&t);
 	test_real(&t);
 	test_seccomp(&t);
 	return tap_done(&t);

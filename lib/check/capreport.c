@@ -87,8 +87,8 @@ static void put_legend(const struct captable *t, struct out *o)
 			caps_name(caps[i].cap, name, sizeof(name)));
 	out_str(o, "\n       B over P: both; + over a letter: both and that; * all that bpfcheck itself has\n"
 		   "Marks: x works   . refused   ! fails otherwise   ? not granted here   ~ not tried\n"
-		   "Least set: - nothing is needed; # others as well, see --json; \"none\": no set that is "
-		   "granted here does\n");
+		   "Least set: - nothing is needed; # others as well, see --json; none: not with what is "
+		   "granted\n");
 	for (size_t user = 0; user < CAPTRIALS_USERS; user++)
 		if (t->trials.users[user].why_not[0])
 			out_printf(o, "As user %u nothing was tried: %s\n",
