@@ -52,6 +52,12 @@ id=$("$bpftool" btf dump file /sys/kernel/btf/vmlinux 2>/dev/null | tail -n 2000
 "$bpfcheck" --json >"$out"
 like "$(item BTF.vmlinux)" "$id types" 'BTF has as many types as bpftool dumps'
 
+# each id is in the manual, in full or after one of the same group
+sed -n 's/.*"id": "\([^"]*\)".*/\1/p' "$out" | while read -r id; do
+	grep -qE "(^| )($id|${id#configuration.})( |$)" "$TOP/docs/bpfcheck.1" || echo "$id"
+done >"$TMP/unknown"
+is "$(cat "$TMP/unknown")" '' 'every check is in the manual by its id'
+
 # without privileges
 status 1 'without privileges recording is degraded' nobody "$bpfcheck" --tool offcpu-record
 status 2 'without privileges stackmap-test is impossible' nobody "$bpfcheck"
