@@ -130,7 +130,7 @@ if mkdir "$group" 2>"$err"; then
 	echo 62914560 >"$group/memory.limit_in_bytes"
 	# shellcheck disable=SC2031
 	(echo 0 >"$group/tasks" && exec "$bpfcheck" --json) >"$out" 2>/dev/null
-	like "$(item memory.cgroup)" '"warn".*limited to 61440 KiB of memory, [0-9]+ KiB of them used' 'a real limit of memory is told'
+	like "$(item memory.cgroup)" '"warn".*limited to 61440 KiB of memory, [0-9]+ KiB used' 'a real limit of memory is told'
 	rmdir "$group"
 else
 	skip 'a real limit of memory is told' "no memory cgroup of version 1: $(head -n 1 "$err")"
