@@ -200,7 +200,7 @@ note() {
 }
 if id=$(readelf -n "$program" | sed -n 's/.*Build ID: //p') && [ -n "$id" ] && note "$program"; then
 	again
-	finds symbols.vmlinux "\"ok\".*build ID $id.*linux-image-6.8.0-45-generic-dbgsym" 'the package that has lines of the kernel is named'
+	finds symbols.vmlinux "\"ok\".*build ID $id.*ddebs.ubuntu.com noble .*linux-image-6.8.0-45-generic-dbgsym" 'the package that has lines of the kernel is named'
 	echo '6.8.0; reboot' >"$tree/proc/sys/kernel/osrelease"
 	again
 	finds symbols.vmlinux '"remedy": "DEBUGINFOD_URLS=' 'a release that would run a command is not put into one'

@@ -16,13 +16,15 @@ static const struct distro {
 	const char *mark; /* in /proc/version of its kernels */
 } distros[] = {
 	{ "debian", "apt-get install linux-image-%s-dbg", "https://debuginfod.debian.net", "Debian" },
-	{ "ubuntu", "apt-get install ubuntu-dbgsym-keyring linux-image-%s-dbgsym",
+	{ "ubuntu",
+		"apt-get install ubuntu-dbgsym-keyring && apt-get update && apt-get install "
+		"linux-image-%s-dbgsym",
 		"https://debuginfod.ubuntu.com", "Ubuntu" },
 	{ "fedora", "dnf debuginfo-install kernel-%s", "https://debuginfod.fedoraproject.org", ".fc" },
-	{ "rhel", "dnf debuginfo-install kernel-%s", "https://debuginfod.centos.org", ".el" },
+	{ "rhel", "dnf debuginfo-install kernel-%s", NULL, ".el" },
 	{ "centos", "dnf debuginfo-install kernel-%s", "https://debuginfod.centos.org", ".el" },
 	{ "rocky", "dnf debuginfo-install kernel-%s", NULL, ".el" },
-	{ "almalinux", "dnf debuginfo-install kernel-%s", "https://debuginfod.almalinux.org", ".el" },
+	{ "almalinux", "dnf debuginfo-install kernel-%s", NULL, ".el" },
 	{ "arch", NULL, "https://debuginfod.archlinux.org", "arch" },
 	{ "opensuse-leap", "zypper install kernel-default-debuginfo", "https://debuginfod.opensuse.org",
 		"-default" },
@@ -118,14 +120,21 @@ static bool is_packaged(const struct machine *m, const struct distro *d)
 static void mend_vmlinux(const struct machine *m, const struct cap_build_id *id, struct finding *fi)
 {
 	const struct distro *d = distro(m);
-	char hex[2 * CAP_BUILD_ID_MAX + 1];
+	char hex[2 * CAP_BUILD_ID_MAX + 1], archive[160] = "";
 	size_t len;
 
 	text_hex(hex, id->bytes, id->len);
 	if (d && d->package && is_packaged(m, d)) {
+		/* an archive of its own, which is not switched on; os_field() let nothing but words through
+		 */
+		if (strcmp(d->id, "ubuntu") == 0 && m->codename[0])
+			snprintf(archive, sizeof(archive),
+				"echo 'deb http://ddebs.ubuntu.com %s main restricted universe' "
+				">/etc/apt/sources.list.d/ddebs.list && ",
+				m->codename);
 		len = strcspn(d->package, "%");
-		finding_mend(fi, "%.*s%s%s", (int)len, d->package, d->package[len] ? m->release : "",
-			d->package[len] ? d->package + len + 2 : "");
+		finding_mend(fi, "%s%.*s%s%s", archive, (int)len, d->package,
+			d->package[len] ? m->release : "", d->package[len] ? d->package + len + 2 : "");
 	} else {
 		finding_mend(fi, "DEBUGINFOD_URLS=%s debuginfod-find debuginfo %s",
 			d && d->server && !m->pid_ns ? d->server : "https://debuginfod.elfutils.org", hex);
