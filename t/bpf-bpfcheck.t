@@ -52,6 +52,12 @@ id=$("$bpftool" btf dump file /sys/kernel/btf/vmlinux 2>/dev/null | tail -n 2000
 "$bpfcheck" --json >"$out"
 like "$(item BTF.vmlinux)" "$id types" 'BTF has as many types as bpftool dumps'
 
+# each id is in the manual, in full or after one of the same group
+sed -n 's/.*"id": "\([^"]*\)".*/\1/p' "$out" | while read -r id; do
+	grep -qE "(^| )($id|${id#configuration.})( |$)" "$TOP/docs/bpfcheck.1" || echo "$id"
+done >"$TMP/unknown"
+is "$(cat "$TMP/unknown")" '' 'every check is in the manual by its id'
+
 # without privileges
 status 1 'without privileges recording is degraded' nobody "$bpfcheck" --tool offcpu-record
 status 2 'without privileges stackmap-test is impossible' nobody "$bpfcheck"
@@ -124,7 +130,7 @@ if mkdir "$group" 2>"$err"; then
 	echo 62914560 >"$group/memory.limit_in_bytes"
 	# shellcheck disable=SC2031
 	(echo 0 >"$group/tasks" && exec "$bpfcheck" --json) >"$out" 2>/dev/null
-	like "$(item memory.cgroup)" '"warn".*limited to 61440 KiB of memory, [0-9]+ KiB of them used' 'a real limit of memory is told'
+	like "$(item memory.cgroup)" '"warn".*limited to 61440 KiB of memory, [0-9]+ KiB used' 'a real limit of memory is told'
 	rmdir "$group"
 else
 	skip 'a real limit of memory is told' "no memory cgroup of version 1: $(head -n 1 "$err")"

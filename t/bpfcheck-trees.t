@@ -116,7 +116,7 @@ is "$rc" 2 'a container as Docker starts it: stackmap-test is impossible'
 finds offcpu-record '"degraded", "why": "procfs mode .*lacks CAP_BPF and CAP_PERFMON.*docker run --cap-add=BPF.*"mode": "procfs"' 'a container: procfs mode, the remedy is --cap-add'
 finds security.seccomp '"warn".*seccomp=unconfined' 'a container: the filter is told'
 finds kernel.pid_namespace 'in a PID namespace' 'a container: its PID namespace is told'
-finds memory.cgroup '"warn".*limited to 524288 KiB.*491520 KiB of them used.*--memory=1g' 'a container: a nearly full cgroup is tight, whatever its limit'
+finds memory.cgroup '"warn".*limited to 524288 KiB.*491520 KiB used.*--memory=1g' 'a container: a nearly full cgroup is tight, whatever its limit'
 finds kernel.bug.stackid_overflow 'on the host' 'a container: a kernel is installed on the host, not by apt-get in here'
 finds configuration.source 'docker run -v /boot:/boot:ro' 'a container: the configuration is the host'"'"'s'
 echo 16777216 >"$tree/sys/fs/cgroup/memory.current"
@@ -150,6 +150,12 @@ echo 9223372036854771712 >"$tree/sys/fs/cgroup/memory/memory.limit_in_bytes"
 echo 33554432 >"$tree/sys/fs/cgroup/memory/jobs/a/memory.limit_in_bytes"
 again
 finds memory.cgroup '"warn".*32768 KiB.*echo -1 > ./sys/fs/cgroup/memory/jobs/a/memory.limit_in_bytes' 'a limit of cgroup v1 is found'
+printf "0::/a'; reboot; '\n" >"$tree/proc/self/cgroup"
+sed -i 's|^cgroup .*|cgroup2 /sys/fs/cgroup cgroup2 rw 0 0|' "$tree/proc/self/mounts"
+mkdir -p "$tree/sys/fs/cgroup/a'; reboot; '"
+echo 33554432 >"$tree/sys/fs/cgroup/a'; reboot; '/memory.max"
+again
+finds memory.cgroup '"warn".*"remedy": "raise the limit of this cgroup' 'a cgroup whose name would run a command is not put into one'
 printf '0::/../../../../etc\n4:memory:relative\n:::\n::\n\n9:memory\n' >"$tree/proc/self/cgroup"
 again
 finds memory.cgroup '"ok"' 'a cgroup file that is none does no harm'
@@ -191,7 +197,15 @@ note() {
 }
 if id=$(readelf -n "$program" | sed -n 's/.*Build ID: //p') && [ -n "$id" ] && note "$program"; then
 	again
-	finds symbols.vmlinux "\"ok\".*build ID $id.*linux-image-6.8.0-45-generic-dbgsym" 'the package that has lines of the kernel is named'
+	finds symbols.vmlinux "\"ok\".*build ID $id.*ddebs.ubuntu.com noble .*linux-image-6.8.0-45-generic-dbgsym" 'the package that has lines of the kernel is named'
+	echo '6.8.0; reboot' >"$tree/proc/sys/kernel/osrelease"
+	again
+	finds symbols.vmlinux '"remedy": "DEBUGINFOD_URLS=' 'a release that would run a command is not put into one'
+	echo 6.8.0-45-generic >"$tree/proc/sys/kernel/osrelease"
+	rm "$tree/proc/version_signature"
+	echo 'Linux version 6.8.0-45-generic (me@home) #1 SMP' >"$tree/proc/version"
+	again
+	finds symbols.vmlinux "DEBUGINFOD_URLS=.*debuginfod-find debuginfo $id" 'a kernel that is not the distribution'"'"'s is looked for by its build ID'
 	cp "$program" "$tree/usr/lib/debug/boot/vmlinux-6.8.0-45-generic"
 	again
 	finds symbols.vmlinux "has no debug information" 'a vmlinux without debug information is told'

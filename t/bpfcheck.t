@@ -187,7 +187,7 @@ done
 tree hidepid
 sed -i '/^proc/s/relatime/relatime,hidepid=invisible/' "$tree/proc/self/mounts"
 check mounts.proc '"ok".*no matter with CAP_SYS_PTRACE' 'hidepid does not matter to CAP_SYS_PTRACE'
-sed -i 's/000001ffffffffff/000000c000000000/' "$tree/proc/self/status"
+sed -i '/^Cap\(Prm\|Eff\)/s/000001ffffffffff/000000c000000000/' "$tree/proc/self/status"
 check mounts.proc '"warn".*hidepid=invisible.*mount -o remount,hidepid=0 /proc' 'hidepid is told, with the remount'
 like "$(item capabilities.ptrace)" '"warn".*setcap .*cap_sys_ptrace' 'a missing CAP_SYS_PTRACE is told, with setcap'
 like "$(item offcpu-record)" '"degraded"' 'the recorder is degraded, not impossible'

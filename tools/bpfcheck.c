@@ -75,8 +75,7 @@ static void put_finding(const char *group, const struct finding *fi)
 	printf("%-14s %-5s ", group, shown_status(fi->status));
 	put(fi->found, TEXT_LINE);
 	putchar('\n');
-	if (fi->status != FINDING_OK)
-		put_mend(INDENT, fi->remedy);
+	put_mend(INDENT, fi->remedy);
 }
 
 /* What is in order in one line: the first finding, and how many more. */

@@ -95,7 +95,8 @@ static void check_absent(const struct machine *m, int code, const struct err *e,
 				  : "modprobe configs");
 	else if (code == -EACCES || code == -EPERM)
 		finding_mend(fi, "run bpfcheck as root");
-	else if (strcmp(m->distro, "debian") == 0 || strcmp(m->distro, "ubuntu") == 0)
+	else if (machine_plain_release(m) &&
+		 (strcmp(m->distro, "debian") == 0 || strcmp(m->distro, "ubuntu") == 0))
 		finding_mend(fi, "apt-get install --reinstall linux-image-%s", m->release);
 	else
 		finding_mend(fi, "modprobe configs");

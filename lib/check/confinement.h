@@ -3,7 +3,7 @@
  * confinement - which layers really hold the processes that parse files of
  * traced processes (sandbox.h). Floor 5.
  *
- * A process enters the sandbox as a parser does, and its parent reads off
+ * A process enters the sandbox as a parser does, and its parent reads off its
  * /proc/PID/status what it has become. No forbidden system call is made: the
  * kernel would log whom the filter kills. Another process enters the Landlock
  * layer alone, and tries to open a file.

@@ -13,19 +13,23 @@
 /* What the distributions call it. %s is the kernel's release. */
 static const struct distro {
 	const char *id, *package, *server;
+	const char *mark; /* in /proc/version of its kernels */
 } distros[] = {
-	{ "debian", "apt-get install linux-image-%s-dbg", "https://debuginfod.debian.net" },
-	{ "ubuntu", "apt-get install ubuntu-dbgsym-keyring linux-image-%s-dbgsym",
-		"https://debuginfod.ubuntu.com" },
-	{ "fedora", "dnf debuginfo-install kernel-%s", "https://debuginfod.fedoraproject.org" },
-	{ "rhel", "dnf debuginfo-install kernel-%s", "https://debuginfod.centos.org" },
-	{ "centos", "dnf debuginfo-install kernel-%s", "https://debuginfod.centos.org" },
-	{ "rocky", "dnf debuginfo-install kernel-%s", NULL },
-	{ "almalinux", "dnf debuginfo-install kernel-%s", "https://debuginfod.almalinux.org" },
-	{ "arch", NULL, "https://debuginfod.archlinux.org" },
-	{ "opensuse-leap", "zypper install kernel-default-debuginfo", "https://debuginfod.opensuse.org" },
-	{ "opensuse-tumbleweed", "zypper install kernel-default-debuginfo",
-		"https://debuginfod.opensuse.org" },
+	{ "debian", "apt-get install linux-image-%s-dbg", "https://debuginfod.debian.net", "Debian" },
+	{ "ubuntu",
+		"apt-get install ubuntu-dbgsym-keyring && apt-get update && apt-get install "
+		"linux-image-%s-dbgsym",
+		"https://debuginfod.ubuntu.com", "Ubuntu" },
+	{ "fedora", "dnf debuginfo-install kernel-%s", "https://debuginfod.fedoraproject.org", ".fc" },
+	{ "rhel", "dnf debuginfo-install kernel-%s", NULL, ".el" },
+	{ "centos", "dnf debuginfo-install kernel-%s", "https://debuginfod.centos.org", ".el" },
+	{ "rocky", "dnf debuginfo-install kernel-%s", NULL, ".el" },
+	{ "almalinux", "dnf debuginfo-install kernel-%s", NULL, ".el" },
+	{ "arch", NULL, "https://debuginfod.archlinux.org", "arch" },
+	{ "opensuse-leap", "zypper install kernel-default-debuginfo", "https://debuginfod.opensuse.org",
+		"-default" },
+	{ "opensuse-tumbleweed", "zypper install kernel-default-debuginfo", "https://debuginfod.opensuse.org",
+		"-default" },
 };
 
 static const struct distro *distro(const struct machine *m)
@@ -100,18 +104,37 @@ static bool find_vmlinux(const struct machine *m, const struct cap_build_id *id,
 	return false;
 }
 
+/* Is the kernel the distribution's own, as far as it can be told? */
+static bool is_packaged(const struct machine *m, const struct distro *d)
+{
+	char version[512];
+
+	/* in a container the distribution is not the kernel's */
+	if (m->pid_ns || !machine_plain_release(m))
+		return false;
+	if (root_line(m->root, "proc/version", version, sizeof(version), NULL) != 0)
+		return true;
+	return strstr(version, d->mark) || root_exists(m->root, "proc/version_signature");
+}
+
 static void mend_vmlinux(const struct machine *m, const struct cap_build_id *id, struct finding *fi)
 {
 	const struct distro *d = distro(m);
-	char hex[2 * CAP_BUILD_ID_MAX + 1];
+	char hex[2 * CAP_BUILD_ID_MAX + 1], archive[160] = "";
 	size_t len;
 
 	text_hex(hex, id->bytes, id->len);
-	/* in a container the distribution is not the kernel's */
-	if (d && d->package && !m->pid_ns) {
+	if (d && d->package && is_packaged(m, d)) {
+		/* an archive of its own, which is not switched on; os_field() let nothing but words through
+		 */
+		if (strcmp(d->id, "ubuntu") == 0 && m->codename[0])
+			snprintf(archive, sizeof(archive),
+				"echo 'deb http://ddebs.ubuntu.com %s main restricted universe' "
+				">/etc/apt/sources.list.d/ddebs.list && ",
+				m->codename);
 		len = strcspn(d->package, "%");
-		finding_mend(fi, "%.*s%s%s", (int)len, d->package, d->package[len] ? m->release : "",
-			d->package[len] ? d->package + len + 2 : "");
+		finding_mend(fi, "%s%.*s%s%s", archive, (int)len, d->package,
+			d->package[len] ? m->release : "", d->package[len] ? d->package + len + 2 : "");
 	} else {
 		finding_mend(fi, "DEBUGINFOD_URLS=%s debuginfod-find debuginfo %s",
 			d && d->server && !m->pid_ns ? d->server : "https://debuginfod.elfutils.org", hex);

@@ -199,14 +199,15 @@ static void check_cgroup(const struct machine *m, struct findings *f)
 		return;
 	}
 	fi = findings_add(f, GROUP_MEMORY, FINDING_WARN, "memory.cgroup",
-		"this cgroup is limited to %lld KiB of memory, %lld KiB of them used: the recorder's maps "
-		"may "
-		"not fit",
+		"this cgroup is limited to %lld KiB of memory, %lld KiB used: the recorder's maps may not "
+		"fit",
 		t.limit >> 10, t.used >> 10);
 	if (m->version >= MACHINE_VERSION(5, 11) && !not_accounted(m))
 		fi->degrades = RECORD;
 	if (m->pid_ns)
 		finding_mend(fi, "docker run --memory=1g ... (or 'docker update --memory=1g' on the host)");
+	else if (strpbrk(t.path, "'\n"))
+		finding_mend(fi, "raise the limit of this cgroup: its name cannot stand in a command");
 	else
 		finding_mend(fi, "echo %s > '/%s'", strstr(t.path, "memory.max") ? "max" : "-1", t.path);
 }

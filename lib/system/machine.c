@@ -227,6 +227,14 @@ const char *machine_new_kernel(const struct machine *m, char *buf, size_t cap)
 	return buf;
 }
 
+const char *machine_plain_release(const struct machine *m)
+{
+	for (const char *p = m->release; *p; p++)
+		if (!isalnum((unsigned char)*p) && !strchr(".-_+~", *p))
+			return NULL;
+	return m->release[0] ? m->release : NULL;
+}
+
 bool machine_number(const struct machine *m, const char *path, long long *ret)
 {
 	char line[64], *end;

@@ -54,6 +54,12 @@ const char *machine_grant(const struct machine *m, enum finding_tool tool, char 
  */
 const char *machine_new_kernel(const struct machine *m, char *buf, size_t cap);
 
+/*
+ * The release, if it can stand in a command: of letters, digits and ".-_+~" alone,
+ * as a kernel's is. Else NULL: a recorded tree can hold anything there.
+ */
+const char *machine_plain_release(const struct machine *m);
+
 /* A number in the first line of PATH under the root. False where there is none. */
 bool machine_number(const struct machine *m, const char *path, long long *ret);
 
