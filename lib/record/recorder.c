@@ -141,6 +141,9 @@ static void write_options(struct recorder *r, const struct recorder_opts *o)
 											: "fp" });
 	capwrite_option(
 		r->p.out, &(struct cap_option){ "preempted", o->bpf.preempted ? "recorded" : "filtered" });
+	snprintf(number, sizeof(number), "user %u's", o->bpf.owner_uid);
+	if (o->bpf.owner_only)
+		capwrite_option(r->p.out, &(struct cap_option){ "processes", number });
 	if (r->p.degraded[0])
 		capwrite_option(r->p.out, &(struct cap_option){ "degraded", r->p.degraded });
 }
