@@ -181,15 +181,17 @@ static int refused(uint32_t id, int code, struct err *e)
 	if (!belongs_to(id, &uid))
 		return err_set(e, -ESRCH, "process %u has exited meanwhile", id);
 	if (uid != getuid())
-		err_set(e, -code, "not permitted to record process %u: it belongs to user %u, not to you, user %u",
-			id, uid, getuid());
+		err_set(e, -code,
+			"not permitted to record process %u: it belongs to user %u, not to you, user %u", id,
+			uid, getuid());
 	else
 		err_set(e, -code,
 			"not permitted to record process %u: it is yours, but you may not trace it: it has "
 			"another group or rights of its own, or must not be dumped",
 			id);
-	err_hint(e, "this program has its capabilities from its file, for your own processes: what 'cat "
-		    "/proc/%u/maps' shows you; run it as root (sudo) for others",
+	err_hint(e,
+		"this program has its capabilities from its file, for your own processes: what 'cat "
+		"/proc/%u/maps' shows you; run it as root (sudo) for others",
 		id);
 	return -EACCES;
 }

@@ -35,8 +35,8 @@ bool owner_applies(void);
 
 struct owner {
 	bool only; /* owner_applies(): record only what is below */
-	uint32_t uid, gid; /* the real ones; UINT32_MAX = in another user namespace than the first one, where no
-			      capability reaches BPF */
+	uint32_t uid, gid; /* the real ones; UINT32_MAX = in another user namespace than the first one, where
+			      no capability reaches BPF */
 };
 
 /*
