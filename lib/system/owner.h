@@ -37,14 +37,16 @@ struct owner {
 	bool only; /* owner_applies(): record only what is below */
 	uint32_t uid, gid; /* the real ones; UINT32_MAX = in another user namespace than the first one, where
 			      no capability reaches BPF */
+	bool no_kernel; /* /proc/kallsyms shows the user no address: neither may the capture */
 };
 
 /*
  * Where the rule applies: user and group become the real ones again, and of
  * the capabilities, permitted ones included, stay those for BPF and for what
- * is no other process's. Nothing where it does not. Call it first, before
- * there is a second thread, and before any file is opened. -EPERM where that
- * is refused: go on in no case.
+ * is no other process's; a child without any finds out what the user may know
+ * of the kernel. Nothing where it does not. Call it first, before there is a
+ * second thread, and before any file is opened. -errno where something is
+ * refused: go on in no case.
  */
 int owner_become(struct owner *ret, struct err *e);
 
