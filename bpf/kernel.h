@@ -33,8 +33,43 @@ struct pid {
 	struct upid numbers[1];
 };
 
+/* Ids and sets that are structs of one number. */
+struct id_of_user {
+	__u32 value;
+};
+
+struct set_of_caps {
+	__u64 value;
+};
+
+struct user_namespace {
+	struct user_namespace *parent;
+	int level;
+	struct id_of_user owner;
+};
+
+struct cred {
+	struct id_of_user uid, gid, suid, sgid, euid, egid;
+	struct set_of_caps cap_permitted;
+	struct user_namespace *user_ns;
+};
+
 struct mm_struct {
 	unsigned long start_code, start_stack;
+	struct user_namespace *user_ns;
+};
+
+/* Before 6.18, and since. */
+struct mm_struct___word {
+	unsigned long flags;
+};
+
+struct bits_of_mm {
+	__u64 words[1];
+};
+
+struct mm_struct___bits {
+	struct bits_of_mm flags;
 };
 
 struct sched_entity {
@@ -54,7 +89,12 @@ struct task_struct {
 	struct pid *thread_pid;
 	__u64 start_boottime;
 	__u64 self_exec_id;
+	const struct cred *real_cred;
 	char comm[16];
+};
+
+struct task_struct___dumpable {
+	unsigned int user_dumpable : 1;
 };
 
 #pragma clang attribute pop

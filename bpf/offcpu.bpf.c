@@ -275,6 +275,35 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	w->start = now;
 }
 
+/* A wait of a target that is none of the caller's. Its duration is not measured: that would take storage. */
+static __always_inline void count_left_out(struct task_struct *task, struct scratch *s)
+{
+	/* a thread that has never run has not waited */
+	if (!task->se.sum_exec_runtime)
+		return;
+	s->count.seen++;
+	s->count.owner++;
+}
+
+static __always_inline void leave_out(struct task_struct *prev)
+{
+	struct offcpu_wait *w = bpf_task_storage_get(&waits, prev, NULL, 0);
+
+	if (w)
+		w->start = OFFCPU_UNKNOWN;
+}
+
+static __always_inline void come_back_left_out(struct task_struct *next)
+{
+	struct offcpu_wait *w = bpf_task_storage_get(&waits, next, NULL, 0);
+	struct scratch *s = my_scratch();
+
+	if (w)
+		w->start = OFFCPU_ON_CPU;
+	if (s && hot.phase == OFFCPU_RECORDING)
+		count_left_out(next, s);
+}
+
 /*
  * A thread that returns, was there when the recording began and was neither
  * seen leaving nor found by waiting. It is not on a CPU yet, so its
@@ -288,7 +317,7 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	long n;
 
 	/* a process that -c, --follow or an exec made a target later waited as none */
-	if (!s || use_comms || follow || task->start_boottime > record_start_boot)
+	if (!s || use_comms || follow || owner_only || task->start_boottime > record_start_boot)
 		return;
 	if (!key_init(&key, task, false, task->__state))
 		return;
@@ -319,18 +348,18 @@ static __always_inline void enter(struct task_struct *task, __u64 now)
 
 	/* while waiting looks around, it must find that this one runs */
 	w = bpf_task_storage_get(&waits, task, NULL, armed ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
-	if (!w) {
-		if (!armed)
-			enter_unseen(task, now);
+	if (!w && !armed)
+		enter_unseen(task, now);
+	s = my_scratch();
+	/* against waiting, which goes from UNKNOWN to INITIAL at any time */
+	start = w ? __sync_lock_test_and_set(&w->start, OFFCPU_ON_CPU) : OFFCPU_UNKNOWN;
+	if (armed || !s)
+		return;
+	if (start == OFFCPU_UNKNOWN) {
+		if (owner_only) /* it was not the caller's when it left */
+			count_left_out(task, s);
 		return;
 	}
-	/* against waiting, which goes from UNKNOWN to INITIAL at any time */
-	start = __sync_lock_test_and_set(&w->start, OFFCPU_ON_CPU);
-	if (armed || start == OFFCPU_UNKNOWN)
-		return;
-	s = my_scratch();
-	if (!s)
-		return;
 	if (start == OFFCPU_ON_CPU)
 		s->count.begin_unseen++;
 	else
@@ -347,10 +376,18 @@ int record_switch(__u64 *ctx)
 	struct task_struct *prev = (void *)ctx[ARG_PREV], *next = (void *)ctx[ARG_NEXT];
 	__u64 now = bpf_ktime_get_ns();
 
-	if (wanted(next))
-		enter(next, now);
-	if (wanted(prev))
-		leave(ctx, prev, ctx[ARG_PREEMPT], ctx[ARG_STATE], now);
+	if (wanted(next)) {
+		if (left_out(next))
+			come_back_left_out(next);
+		else
+			enter(next, now);
+	}
+	if (wanted(prev)) {
+		if (left_out(prev))
+			leave_out(prev);
+		else
+			leave(ctx, prev, ctx[ARG_PREEMPT], ctx[ARG_STATE], now);
+	}
 	return 0;
 }
 

@@ -180,6 +180,7 @@ struct offcpu_counters {
 	__u64 state, state_ns; /* filtered: --state */
 	__u64 min, min_ns; /* filtered: --min */
 	__u64 max, max_ns; /* filtered: --max */
+	__u64 owner; /* filtered: of processes that the caller may not trace; not measured */
 	__u64 agg_full, agg_full_ns; /* lost: no room in the aggregation map */
 	__u64 storage; /* lost: no task storage, so no duration either */
 	__u64 ring_full; /* stacks that could not be sent (sent again at their next wait) */

@@ -77,7 +77,7 @@ int waiting(struct bpf_iter__task *ctx)
 	struct scratch *s;
 	__u32 zero = 0;
 
-	if (!task || !wanted(task) || task->on_cpu)
+	if (!task || !wanted(task) || task->on_cpu || left_out(task))
 		return 0;
 	s = bpf_map_lookup_elem(&iter_scratch, &zero);
 	w = bpf_task_storage_get(&waits, task, NULL, armed ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
@@ -114,6 +114,17 @@ int find_images(struct bpf_iter__task *ctx)
 	return 0;
 }
 
+/* An open wait that is none of the caller's. */
+static __always_inline void leave_out_open(struct task_struct *task)
+{
+	struct scratch *s;
+	__u32 zero = 0;
+
+	s = bpf_map_lookup_elem(&iter_scratch, &zero);
+	if (s && !task->on_cpu && !(task->__state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE)))
+		count_left_out(task, s);
+}
+
 /* Waits that are still open after the recording was frozen. */
 SEC("kern_iter/task")
 int open_waits(struct bpf_iter__task *ctx)
@@ -124,6 +135,10 @@ int open_waits(struct bpf_iter__task *ctx)
 
 	if (!task)
 		return 0;
+	if (owner_only && wanted(task) && left_out(task)) {
+		leave_out_open(task);
+		return 0;
+	}
 	w = bpf_task_storage_get(&waits, task, NULL, 0);
 	if (!w || w->start == OFFCPU_UNKNOWN || w->start == OFFCPU_ON_CPU)
 		return 0;

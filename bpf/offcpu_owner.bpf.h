@@ -1,16 +1,108 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Whether the recorder's caller could have traced a task anyway. Part of
+ * Whether the recorder's caller could have read a task's memory anyway: the
+ * kernel's own rule, __ptrace_may_access() with PTRACE_MODE_READ, for a caller
+ * of the first user namespace who has no capability in it. Part of
  * offcpu.bpf.c.
+ *
+ * Asked at both ends of a wait. A thread's ids cannot change while it waits,
+ * but another one of its process can make the memory undumpable: a wait counts
+ * only when it was the caller's own from its beginning to its end.
  */
 #ifndef STACKTOOLS_OFFCPU_OWNER_BPF_H
 #define STACKTOOLS_OFFCPU_OWNER_BPF_H
 
 const volatile bool owner_only;
+const volatile __u32 owner_uid;
+const volatile __u32 owner_gid;
+
+#define USER_NS_DEPTH 32 /* as deep as they can be: include/linux/user_namespace.h */
+#define SUID_DUMP_USER 1 /* include/linux/sched/coredump.h, and the mask of those bits */
+#define DUMPABLE_MASK 3
+
+static __always_inline __u32 read_u32(const void *base, __u32 offset)
+{
+	__u32 value = ~0u;
+
+	bpf_probe_read_kernel(&value, sizeof(value), base + offset);
+	return value;
+}
+
+static __always_inline __u64 read_u64(const void *base, __u32 offset)
+{
+	__u64 value = ~0ULL;
+
+	bpf_probe_read_kernel(&value, sizeof(value), base + offset);
+	return value;
+}
+
+#define CRED_IS(cred, member, id) (read_u32(cred, bpf_core_field_offset(struct cred, member)) == (id))
+
+static __always_inline bool owner_ids(const struct cred *cred)
+{
+	return CRED_IS(cred, euid, owner_uid) && CRED_IS(cred, suid, owner_uid) &&
+	       CRED_IS(cred, uid, owner_uid) && CRED_IS(cred, egid, owner_gid) &&
+	       CRED_IS(cred, sgid, owner_gid) && CRED_IS(cred, gid, owner_gid);
+}
+
+/* Did the caller make NS, or one that it is in? Whoever makes one has every capability in it. */
+static __always_inline bool owner_made(struct user_namespace *ns)
+{
+	for (int i = 0; i < USER_NS_DEPTH && ns; i++) {
+		int level = BPF_CORE_READ(ns, level);
+
+		if (level <= 1)
+			return level == 1 &&
+			       read_u32(ns, bpf_core_field_offset(struct user_namespace, owner)) == owner_uid;
+		ns = BPF_CORE_READ(ns, parent);
+	}
+	return false;
+}
+
+/* The flags have been a bit map, of more than one word some day, since 6.18. */
+static __always_inline bool mm_dumpable(struct mm_struct *mm)
+{
+	__u64 flags = 0;
+
+	if (bpf_core_field_exists(struct mm_struct___word, flags))
+		flags = read_u64(mm, bpf_core_field_offset(struct mm_struct___word, flags));
+	else if (bpf_core_field_exists(struct mm_struct___bits, flags))
+		flags = read_u64(mm, bpf_core_field_offset(struct mm_struct___bits, flags));
+	return (flags & DUMPABLE_MASK) == SUID_DUMP_USER;
+}
+
+/* A thread that exits has no memory any more; newer kernels keep in mind what it was, others do not tell. */
+static __always_inline bool owner_dumpable(struct task_struct *task)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	const struct task_struct___dumpable *exiting = (void *)task;
+
+	if (mm)
+		return mm_dumpable(mm) || owner_made(BPF_CORE_READ(mm, user_ns));
+	return bpf_core_field_exists(exiting->user_dumpable) &&
+	       BPF_CORE_READ_BITFIELD_PROBED(exiting, user_dumpable);
+}
 
 static __always_inline bool owner_allows(struct task_struct *task)
 {
-	return true;
+	const struct cred *cred = BPF_CORE_READ(task, real_cred);
+	struct user_namespace *ns = BPF_CORE_READ(cred, user_ns);
+	bool made;
+
+	if (task->flags & PF_KTHREAD)
+		return false;
+	made = owner_made(ns);
+	if (!made && (!owner_ids(cred) || BPF_CORE_READ(ns, level)))
+		return false;
+	if (!made && read_u64(cred, bpf_core_field_offset(struct cred, cap_permitted)))
+		return false;
+	return owner_dumpable(task);
+}
+
+/* A target that is none of the caller's. */
+static __always_inline bool left_out(struct task_struct *task)
+{
+	return owner_only && !owner_allows(task);
 }
 
 #endif

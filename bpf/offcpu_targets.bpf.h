@@ -121,7 +121,7 @@ static __always_inline bool is_target(struct task_struct *task)
 
 static __always_inline bool wanted(struct task_struct *task)
 {
-	return is_target(task) && (!use_cgroup || in_cgroup(task)) && (!owner_only || owner_allows(task));
+	return is_target(task) && (!use_cgroup || in_cgroup(task));
 }
 
 /* Either of two, with as few loads as can be: everybody's switches come here. */

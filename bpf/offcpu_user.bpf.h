@@ -52,7 +52,7 @@ int BPF_PROG(tables_exec, struct task_struct *task)
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 	struct offcpu_ev_image ev = { .type = OFFCPU_EV_IMAGE };
 
-	if (hot.phase == OFFCPU_FROZEN || !wanted(task))
+	if (hot.phase == OFFCPU_FROZEN || !wanted(task) || left_out(task))
 		return 0;
 	ev.tgid = our_id(leader);
 	ev.start_boot_ns = BPF_CORE_READ(leader, start_boottime);

@@ -107,7 +107,7 @@ balanced() {
 			exit 1 unless $c{"waits.seen"};
 			for my $u ("", "_ns") {
 				my $sum = $c{"waits.recorded$u"} + ($c{"lost.map_full$u"} // 0);
-				$sum += $c{$_} // 0 for map { "filtered.$_$u" } qw(preempted state min max);
+				$sum += $c{$_} // 0 for map { "filtered.$_$u" } qw(preempted state min max owner);
 				print "$u: seen $c{qq(waits.seen$u)}, sum $sum\n";
 				exit 1 if $sum != $c{"waits.seen$u"};
 			}

@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "command.h"
 #include "now.h"
+#include "owner.h"
 #include "recargs.h"
 #include "recording.h"
 #include "targets.h"
@@ -217,6 +218,14 @@ static int start_command(struct run *r, const struct recargs *o, struct err *e)
 	return rc;
 }
 
+/* Others' processes are refused at once; by /proc alone the kernel tells of them what it tells everybody. */
+static int check_owner(const struct recargs *o, struct err *e)
+{
+	int rc = o->rec.mode == RECMODE_PROCFS ? 0 : owner_check(o->pids, o->rec.n_pids, e);
+
+	return rc || o->rec.mode == RECMODE_PROCFS ? rc : owner_check(o->tids, o->rec.n_tids, e);
+}
+
 /* Up to the first instruction that is recorded. */
 static int begin(struct run *r, struct recargs *o, struct err *e)
 {
@@ -225,6 +234,7 @@ static int begin(struct run *r, struct recargs *o, struct err *e)
 
 	if (!rc)
 		rc = targets_open(&r->targets, o->pids, o->rec.n_pids, o->tids, o->rec.n_tids, e);
+	rc = rc ? rc : check_owner(o, e);
 	r->command.hold = caps_have(CAP_SYS_PTRACE);
 	if (!rc && o->command)
 		rc = command_prepare(&r->command, o->command, &old, e);
@@ -265,11 +275,21 @@ int main(int argc, char **argv)
 	struct run r = {
 		.o = &o, .signal_fd = -1, .tty = isatty(STDERR_FILENO), .command = { .start_fd = -1 }
 	};
+	struct owner owner;
+	struct err e;
 	bool done;
 	int status = recargs_parse(&cli, argc, argv, &o, &done);
 
 	if (done || status != CLI_OK)
 		return status;
+	if (owner_become(&owner, &e) != 0) {
+		cli_error(&cli, &e);
+		return CLI_FAILED;
+	}
+	o.rec.bpf.owner_only = owner.only;
+	o.rec.bpf.owner_uid = owner.uid;
+	o.rec.bpf.owner_gid = owner.gid;
+	o.rec.hide_kernel = owner.no_kernel;
 	status = record(&r, &o);
 	command_close(&r.command);
 	recording_close(r.rec);

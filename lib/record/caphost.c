@@ -2,6 +2,7 @@
 #include "caphost.h"
 #include "elfnote.h"
 #include "cli.h"
+#include "kernhide.h"
 #include "now.h"
 #include "root.h"
 
@@ -34,7 +35,7 @@ static uint64_t stext(void)
 	return 0;
 }
 
-int caphost_write(struct capwrite *w, uint64_t start_ns, struct err *e)
+int caphost_write(struct capwrite *w, uint64_t start_ns, bool hide, struct err *e)
 {
 	char boot_id[64] = "", max_stack[32] = "0", recorder[64];
 	struct cap_host h = { 0 };
@@ -61,6 +62,8 @@ int caphost_write(struct capwrite *w, uint64_t start_ns, struct err *e)
 	h.boot_id = boot_id;
 	h.recorder = recorder;
 	h.stext = stext();
+	if (hide && h.stext)
+		h.stext = KERNHIDE_STEXT;
 	h.start_mono_ns = start_ns;
 	h.start_boot_ns = start_ns + now_on(CLOCK_BOOTTIME) - mono;
 	h.start_real_ns = start_ns + now_on(CLOCK_REALTIME) - mono;

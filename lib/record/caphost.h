@@ -8,7 +8,10 @@
 
 #include "capwrite.h"
 
-/* Write the host record. START_NS is the recording's start, CLOCK_MONOTONIC. */
-int caphost_write(struct capwrite *w, uint64_t start_ns, struct err *e);
+/*
+ * Write the host record. START_NS is the recording's start, CLOCK_MONOTONIC.
+ * With HIDE kernel addresses are not told: _stext is where kernhide.h puts it.
+ */
+int caphost_write(struct capwrite *w, uint64_t start_ns, bool hide, struct err *e);
 
 #endif

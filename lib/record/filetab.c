@@ -54,7 +54,7 @@ static uint64_t mtime_ns(const struct stat *st)
 	return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
 }
 
-static void look_at(struct filetab *t, struct cap_file *f, uint32_t pid, const struct procmap *m)
+static void look_at(struct cap_file *f, uint32_t pid, const struct procmap *m)
 {
 	struct stat st;
 	_cleanup_close_ int fd = -1;
@@ -69,10 +69,8 @@ static void look_at(struct filetab *t, struct cap_file *f, uint32_t pid, const s
 	} else {
 		f->error = fd;
 	}
-	if (f->error) {
+	if (f->error)
 		f->flags |= CAP_FILE_UNREAD;
-		t->unread++;
-	}
 }
 
 static struct file *add_file(struct filetab *t, uint32_t pid, const struct procmap *m)
@@ -101,7 +99,7 @@ static struct file *add_file(struct filetab *t, uint32_t pid, const struct procm
 				buildid_in_image(image, len, &f->cap.build_id);
 		}
 	} else {
-		look_at(t, &f->cap, pid, m);
+		look_at(&f->cap, pid, m);
 	}
 	t->n++;
 	return f;
@@ -220,6 +218,7 @@ uint32_t filetab_emit(struct filetab *t, uint32_t file, struct capwrite *w)
 	if (f->id != CAP_NONE)
 		return f->id;
 	f->id = t->emitted++;
+	t->unread += (f->flags & CAP_FILE_UNREAD) != 0;
 	capwrite_file(w, f);
 	if (strcmp(f->path, "[vdso]") == 0) {
 		size_t len;

@@ -23,8 +23,9 @@ struct offcpu_opts {
 	uint64_t min_ns, max_ns; /* record only waits in [min, max]; max 0 = no bound */
 	bool raw; /* raw mode (recmode.h): without the kernel's own BTF, tp_btf and iterators */
 	const char *btf_file; /* with raw: the kernel's BTF from a file; NULL = found out by trial */
-	bool owner_only; /* only what user `owner_uid` could trace without any capability */
-	uint32_t owner_uid;
+	bool owner_only; /* only what that user and group, of the first namespace, could trace without any
+			    capability (owner.h) */
+	uint32_t owner_uid, owner_gid;
 	bool use_cgroup; /* only tasks below the cgroup of that id */
 	uint64_t cgroup_id; /* as name_to_handle_at(2) tells it */
 	const char *cgroup_v1; /* its controller's name; NULL = cgroup v2 */

@@ -97,6 +97,9 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	ro->min_ns = opts->min_ns;
 	ro->max_ns = opts->max_ns ? opts->max_ns : UINT64_MAX;
 	ro->ring_wake_bytes = ring_bytes(opts->all) / 4;
+	ro->owner_only = opts->owner_only;
+	ro->owner_uid = opts->owner_uid;
+	ro->owner_gid = opts->owner_gid;
 	ro->by_table = opts->tables != NULL;
 	/* without the events nobody knows later what was mapped */
 	ro->snapshots = opts->tables && !opts->forks_untold;

@@ -44,6 +44,7 @@ struct recorder {
 	uint64_t rows_lost; /* no memory */
 	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
 	bool all;
+	bool hide; /* kernel addresses */
 	struct namewant *names; /* NULL = none are stored */
 	struct jitkeep *jit; /* the same of JIT code */
 	struct namekeep *namer; /* of them */
@@ -141,6 +142,11 @@ static void write_options(struct recorder *r, const struct recorder_opts *o)
 											: "fp" });
 	capwrite_option(
 		r->p.out, &(struct cap_option){ "preempted", o->bpf.preempted ? "recorded" : "filtered" });
+	snprintf(number, sizeof(number), "user %u's", o->bpf.owner_uid);
+	if (o->bpf.owner_only)
+		capwrite_option(r->p.out, &(struct cap_option){ "processes", number });
+	if (o->hide_kernel)
+		capwrite_option(r->p.out, &(struct cap_option){ "kernel-addresses", "hidden" });
 	if (r->p.degraded[0])
 		capwrite_option(r->p.out, &(struct cap_option){ "degraded", r->p.degraded });
 }
@@ -178,6 +184,7 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool 
 		snapset_free(r->snaps);
 		r->snaps = NULL;
 	}
+	r->hide = opts->hide_kernel;
 	if (r->names)
 		stacktab_keep(r->p.stacks, FRAMES_KEPT);
 	runsoon();
@@ -212,7 +219,7 @@ int recorder_start(struct recorder *r, struct err *e)
 	offcpu_drain(r->p.bpf, &r->sink);
 	if (r->all)
 		proctab_scan_all(r->p.procs);
-	return caphost_write(r->p.out, r->start_ns, e);
+	return caphost_write(r->p.out, r->start_ns, r->hide, e);
 }
 
 void recorder_hold(struct recorder *r, uint32_t pid)

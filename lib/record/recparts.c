@@ -218,6 +218,8 @@ static int open_tables(struct recparts *p, const struct recorder_opts *o, struct
 	struct err why;
 	int rc = stacktab_new(o->bpf.depth, &p->stacks, e);
 
+	if (!rc && o->hide_kernel)
+		rc = stacktab_hide(p->stacks, e);
 	if (!rc)
 		rc = proctab_new(all, o->bpf.follow, &p->procs, e);
 	if (!rc && procevents_open(p->unwinder != NULL, &p->events, &why) != 0)

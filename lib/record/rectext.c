@@ -80,6 +80,14 @@ static void put_filtered(struct buf *b, const struct offcpu_counters *c)
 	}
 }
 
+static void put_owner(struct buf *b, uint64_t waits)
+{
+	if (waits)
+		put_count(b, "  left out: ", waits,
+			" waits of processes that you may not trace: capabilities of this program's file are "
+			"for your own; run it as root for all\n");
+}
+
 /* How many waits have their whole user stack, and what became of the others. */
 static void put_user(struct buf *b, const struct recorder_stats *st)
 {
@@ -193,6 +201,7 @@ void rectext_summary(struct buf *b, const struct recorder_stats *st, const struc
 	if (told->command)
 		put_command(b, told->command);
 	put_filtered(b, &st->bpf);
+	put_owner(b, st->bpf.owner);
 	put_user(b, st);
 	put_tables(b, st, told->verbose);
 	put_names(b, st, told->verbose);

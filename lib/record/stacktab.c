@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "stacktab.h"
 #include "idmap.h"
+#include "kernhide.h"
 
 #include <string.h>
 
@@ -21,6 +22,8 @@ struct stacktab {
 	struct idmap addresses; /* kernel addresses that were looked up with success */
 	const struct kallsyms *ks;
 	uint64_t sched_start, sched_end; /* .sched.text */
+	uint64_t stext;
+	struct kernhide *hide; /* NULL = kernel addresses are told */
 	bool wants_symbols;
 	bool marked;
 	uint32_t depth; /* frames of a stack at most */
@@ -49,7 +52,13 @@ void stacktab_free(struct stacktab *t)
 	idmap_free(&t->by_id[1]);
 	idmap_free(&t->symbols);
 	idmap_free(&t->addresses);
+	kernhide_free(t->hide);
 	free(t);
+}
+
+int stacktab_hide(struct stacktab *t, struct err *e)
+{
+	return kernhide_new(&t->hide, e);
 }
 
 void stacktab_marked(struct stacktab *t)
@@ -63,6 +72,7 @@ void stacktab_symbols(struct stacktab *t, const struct kallsyms *ks)
 	t->wants_symbols = false;
 	t->sched_start = ks ? kallsyms_address(ks, "__sched_text_start") : 0;
 	t->sched_end = ks ? kallsyms_address(ks, "__sched_text_end") : 0;
+	t->stext = ks ? kallsyms_address(ks, "_stext") : 0;
 }
 
 static struct idmap *ids(struct stacktab *t, unsigned int kind)
@@ -161,6 +171,18 @@ static uint32_t own_frames(const struct stacktab *t, const struct stack *s)
 	return 0;
 }
 
+/* A return address: the call is the byte before. */
+static bool find_symbol(const struct stacktab *t, uint64_t addr, struct kallsyms_sym *ret)
+{
+	return t->ks && kallsyms_find(t->ks, addr - 1, ret);
+}
+
+/* What the capture gets in the place of ADDR, of SYM or of none. */
+static uint64_t shown(const struct stacktab *t, const struct kallsyms_sym *sym, uint64_t addr)
+{
+	return t->hide ? kernhide_address(t->hide, sym, t->stext, addr) : addr;
+}
+
 static void emit_symbol(struct stacktab *t, uint64_t addr, struct capwrite *w)
 {
 	struct kallsyms_sym sym;
@@ -168,8 +190,7 @@ static void emit_symbol(struct stacktab *t, uint64_t addr, struct capwrite *w)
 
 	if (idmap_find(&t->addresses, 0, addr))
 		return;
-	/* a return address: the call is the byte before */
-	if (!t->ks || !kallsyms_find(t->ks, addr - 1, &sym)) {
+	if (!find_symbol(t, addr, &sym)) {
 		t->wants_symbols = true;
 		t->stats.kernel_unnamed++;
 		return;
@@ -177,9 +198,18 @@ static void emit_symbol(struct stacktab *t, uint64_t addr, struct capwrite *w)
 	idmap_put(&t->addresses, 0, addr, 0, NULL);
 	idmap_put(&t->symbols, 0, sym.start, 0, &added);
 	if (added)
-		capwrite_ksym(w,
-			&(struct cap_ksym){
-				.start = sym.start, .end = sym.end, .name = sym.name, .module = sym.module });
+		capwrite_ksym(w, &(struct cap_ksym){ .start = shown(t, &sym, sym.start),
+					 .end = shown(t, &sym, sym.end),
+					 .name = sym.name,
+					 .module = sym.module });
+}
+
+static void hide_frames(const struct stacktab *t, uint64_t *frames, uint32_t n)
+{
+	struct kallsyms_sym sym;
+
+	for (uint32_t i = 0; t->hide && i < n; i++)
+		frames[i] = shown(t, find_symbol(t, frames[i], &sym) ? &sym : NULL, frames[i]);
 }
 
 static void emit_frames(struct stacktab *t, struct stack *s, struct cap_stack *out, struct capwrite *w)
@@ -201,6 +231,7 @@ static void emit_frames(struct stacktab *t, struct stack *s, struct cap_stack *o
 		return;
 	for (uint32_t i = 0; i < out->len; i++)
 		emit_symbol(t, out->frames[i], w);
+	hide_frames(t, s->frames + skip, out->len);
 }
 
 /* After it was written. */

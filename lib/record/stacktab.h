@@ -34,6 +34,10 @@ void stacktab_symbols(struct stacktab *t, const struct kallsyms *ks);
  */
 void stacktab_marked(struct stacktab *t);
 
+/* From now on no kernel address goes into the capture, but what stands for it (kernhide.h). Once, and first.
+ */
+int stacktab_hide(struct stacktab *t, struct err *e);
+
 /* Keep a stack that BPF sent, or that was walked from a snapshot. One that is known already is ignored. */
 void stacktab_add(struct stacktab *t, const struct offcpu_ev_stack *ev);
 

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "owner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define BIT(cap) (UINT64_C(1) << (cap))
+
+/*
+ * Loading and attaching; names of kernel functions; files that are mapped but
+ * have no path any more, of processes whose maps the user may read; limits of
+ * memory and files. None of them opens what the user could not.
+ */
+#define KEPT                                                                                                 \
+	(BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYSLOG) | BIT(CAP_CHECKPOINT_RESTORE) |                   \
+		BIT(CAP_IPC_LOCK) | BIT(CAP_SYS_RESOURCE))
+
+bool owner_rule(bool secure, uint32_t uid)
+{
+	return secure && uid != 0;
+}
+
+bool owner_applies(void)
+{
+	return owner_rule(getauxval(AT_SECURE) != 0, getuid());
+}
+
+static struct __user_cap_header_struct cap_header(void)
+{
+	return (struct __user_cap_header_struct){ .version = _LINUX_CAPABILITY_VERSION_3 };
+}
+
+static int permitted(uint64_t *ret)
+{
+	struct __user_cap_header_struct head = cap_header();
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &head, data) != 0)
+		return -errno;
+	*ret = data[0].permitted | (uint64_t)data[1].permitted << 32;
+	return 0;
+}
+
+/* Permitted and effective become SET, nothing is inherited, and so nothing is ambient. */
+static int set_caps(uint64_t set)
+{
+	struct __user_cap_header_struct head = cap_header();
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {
+		{ .effective = (uint32_t)set, .permitted = (uint32_t)set },
+		{ .effective = (uint32_t)(set >> 32), .permitted = (uint32_t)(set >> 32) },
+	};
+
+	return syscall(SYS_capset, &head, data) == 0 ? 0 : -errno;
+}
+
+/* A kernel before 5.8 has one capability for all of it. */
+static uint64_t kept_of(uint64_t have)
+{
+	const uint64_t both = BIT(CAP_BPF) | BIT(CAP_PERFMON);
+
+	return have & ((have & both) == both ? KEPT : KEPT | BIT(CAP_SYS_ADMIN));
+}
+
+/* The ids that a set-user-ID or set-group-ID bit gave go for good, the saved ones too. */
+static int real_ids(void)
+{
+	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0)
+		return -errno;
+	if (setresgid(getgid(), getgid(), getgid()) != 0 || setresuid(getuid(), getuid(), getuid()) != 0)
+		return -errno;
+	return prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) == 0 ? 0 : -errno;
+}
+
+/* /proc/self/ns/user is PROC_USER_INIT_INO. Elsewhere an id is not the kernel's: then nobody's. */
+static bool in_first_user_ns(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/user", &st) == 0 && st.st_ino == 0xeffffffdu;
+}
+
+/* In a child that has no capability: which of the N may not be read; its code into *CODE. */
+static size_t try_each(const uint32_t *ids, size_t n, int *code)
+{
+	char path[64];
+
+	for (size_t i = 0; i < n; i++) {
+		int fd;
+
+		snprintf(path, sizeof(path), "/proc/%u/maps", ids[i]);
+		fd = open(path, O_RDONLY | O_CLOEXEC); /* the access is checked here, once and for all */
+		*code = errno;
+		if (fd < 0 && (*code == EACCES || *code == EPERM))
+			return i;
+		if (fd >= 0)
+			close(fd);
+	}
+	return n;
+}
+
+/* Does /proc/kallsyms show addresses? Who may not see them is shown zeroes. */
+static bool sees_kernel(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
+	unsigned long long addr;
+
+	/* the first ones may be per-CPU offsets, from 0 */
+	for (int i = 0; f && i < 1000 && fscanf(f, "%llx%*[^\n]", &addr) == 1; i++)
+		if (addr)
+			return true;
+	return false;
+}
+
+struct verdict {
+	size_t at; /* n = all may be read; of none: 1 = kernel addresses may be seen */
+	int code;
+};
+
+static void child(const uint32_t *ids, size_t n, int to)
+{
+	struct verdict v = { 0 };
+	int rc = real_ids();
+
+	rc = rc ? rc : set_caps(0);
+	if (rc)
+		_exit(1);
+	v.at = n ? try_each(ids, n, &v.code) : sees_kernel();
+	_exit(write(to, &v, sizeof(v)) == sizeof(v) ? 0 : 1);
+}
+
+static int ask_child(const uint32_t *ids, size_t n, struct verdict *ret, struct err *e)
+{
+	int ends[2];
+	ssize_t got;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return err_sys(e, -errno, "cannot create a pipe");
+	pid = fork();
+	if (pid == 0)
+		child(ids, n, ends[1]);
+	close(ends[1]);
+	do
+		got = read(ends[0], ret, sizeof(*ret));
+	while (got < 0 && errno == EINTR);
+	close(ends[0]);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (got == sizeof(*ret) && ret->at <= MAX(n, (size_t)1))
+		return 0;
+	return err_set(e, -EAGAIN, "cannot find out what user %u may read: the process that tries it failed",
+		getuid());
+}
+
+int owner_become(struct owner *ret, struct err *e)
+{
+	bool first = in_first_user_ns();
+	struct verdict v = { 0 };
+	uint64_t have = 0;
+	int rc;
+
+	*ret = (struct owner){ .only = owner_applies(),
+		.uid = first ? getuid() : UINT32_MAX,
+		.gid = first ? getgid() : UINT32_MAX };
+	if (!ret->only)
+		return 0;
+	rc = permitted(&have);
+	rc = rc ? rc : real_ids();
+	rc = rc ? rc : set_caps(kept_of(have));
+	if (rc)
+		return err_sys(e, rc, "cannot give up rights that user %u has not", getuid());
+	rc = ask_child(NULL, 0, &v, e);
+	ret->no_kernel = v.at != 1;
+	return rc;
+}
+
+static bool belongs_to(uint32_t id, unsigned int *uid)
+{
+	char path[64], line[256];
+	_cleanup_fclose_ FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", id);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Uid: %u", uid) == 1)
+			return true;
+	return false;
+}
+
+static int refused(uint32_t id, int code, struct err *e)
+{
+	unsigned int uid;
+
+	if (!belongs_to(id, &uid))
+		return err_set(e, -ESRCH, "process %u has exited meanwhile", id);
+	if (uid != getuid())
+		err_set(e, -code,
+			"not permitted to record process %u: it belongs to user %u, not to you, user %u", id,
+			uid, getuid());
+	else
+		err_set(e, -code,
+			"not permitted to record process %u: it is yours, but you may not trace it: it has "
+			"another group or rights of its own, or must not be dumped",
+			id);
+	err_hint(e,
+		"this program has its capabilities from its file, for your own processes: what 'cat "
+		"/proc/%u/maps' shows you; run it as root (sudo) for others",
+		id);
+	return -EACCES;
+}
+
+int owner_check(const uint32_t *ids, size_t n, struct err *e)
+{
+	struct verdict v = { 0 };
+	int rc;
+
+	if (!n || !owner_applies())
+		return 0;
+	rc = ask_child(ids, n, &v, e);
+	if (rc || v.at == n)
+		return rc;
+	return refused(ids[v.at], v.code, e);
+}
