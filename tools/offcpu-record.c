@@ -6,6 +6,7 @@
 #include "caps.h"
 #include "cli.h"
 #include "command.h"
+#include "container.h"
 #include "now.h"
 #include "recargs.h"
 #include "recording.h"
@@ -76,6 +77,7 @@ struct run {
 	const struct recargs *o;
 	struct recording *rec;
 	struct targets targets;
+	struct cgroup *in; /* --cgroup, --container; NULL = none */
 	struct command command;
 	int signal_fd;
 	bool tty, line_shown;
@@ -120,6 +122,8 @@ static const char *end_reason(struct run *r, uint64_t start_ns, uint64_t now)
 		return "command exited";
 	if (targets_ended(&r->targets))
 		return "target exited";
+	if (r->in && cgroup_removed(r->in))
+		return "cgroup removed";
 	return NULL;
 }
 
@@ -217,6 +221,23 @@ static int start_command(struct run *r, const struct recargs *o, struct err *e)
 	return rc;
 }
 
+static int open_cgroup(struct run *r, struct recorder_opts *o, struct err *e)
+{
+	int rc = 0;
+
+	if (o->cgroup)
+		rc = cgroup_open(o->cgroup, &r->in, e);
+	else if (o->container)
+		rc = container_open(o->container, &r->in, e);
+	if (rc || !r->in)
+		return rc;
+	o->in = r->in;
+	o->bpf.cgroup_id = r->in->id;
+	o->bpf.cgroup_level = r->in->level;
+	o->bpf.cgroup_v1 = r->in->controller[0] ? r->in->controller : NULL;
+	return 0;
+}
+
 /* Up to the first instruction that is recorded. */
 static int begin(struct run *r, struct recargs *o, struct err *e)
 {
@@ -225,6 +246,8 @@ static int begin(struct run *r, struct recargs *o, struct err *e)
 
 	if (!rc)
 		rc = targets_open(&r->targets, o->pids, o->rec.n_pids, o->tids, o->rec.n_tids, e);
+	if (!rc)
+		rc = open_cgroup(r, &o->rec, e);
 	r->command.hold = caps_have(CAP_SYS_PTRACE);
 	if (!rc && o->command)
 		rc = command_prepare(&r->command, o->command, &old, e);
@@ -274,5 +297,6 @@ int main(int argc, char **argv)
 	command_close(&r.command);
 	recording_close(r.rec);
 	targets_close(&r.targets);
+	cgroup_close(r.in);
 	return status;
 }

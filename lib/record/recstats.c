@@ -22,6 +22,7 @@ static void write_waits(const struct recorder_stats *st, struct capwrite *w)
 		{ "filtered.min_ns", st->bpf.min_ns },
 		{ "filtered.max", st->bpf.max },
 		{ "filtered.max_ns", st->bpf.max_ns },
+		{ "waits.invisible", st->bpf.invisible },
 		{ "lost.map_full", st->bpf.agg_full },
 		{ "lost.map_full_ns", st->bpf.agg_full_ns },
 		{ "lost.no_storage", st->bpf.storage },

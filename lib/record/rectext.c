@@ -80,6 +80,12 @@ static void put_filtered(struct buf *b, const struct offcpu_counters *c)
 	}
 }
 
+static void put_invisible(struct buf *b, uint64_t n)
+{
+	if (n)
+		put_count(b, "  left out: ", n, " waits of processes that this PID namespace does not show\n");
+}
+
 /* How many waits have their whole user stack, and what became of the others. */
 static void put_user(struct buf *b, const struct recorder_stats *st)
 {
@@ -193,6 +199,7 @@ void rectext_summary(struct buf *b, const struct recorder_stats *st, const struc
 	if (told->command)
 		put_command(b, told->command);
 	put_filtered(b, &st->bpf);
+	put_invisible(b, st->bpf.invisible);
 	put_user(b, st);
 	put_tables(b, st, told->verbose);
 	put_names(b, st, told->verbose);
