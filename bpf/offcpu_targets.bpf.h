@@ -121,7 +121,9 @@ static __always_inline bool is_target(struct task_struct *task)
 
 static __always_inline bool wanted(struct task_struct *task)
 {
-	return is_target(task) && (!use_cgroup || in_cgroup(task)) && (!owner_only || owner_allows(task));
+	if (use_cgroup && !in_cgroup(task))
+		return false;
+	return is_target(task) && (!owner_only || owner_allows(task));
 }
 
 /*
@@ -138,10 +140,14 @@ static __always_inline bool either_wanted(struct task_struct *a, struct task_str
 {
 	__u32 tgid;
 
-	if (!single)
-		return wanted(a) || wanted(b) || left_cgroup(a) || left_cgroup(b);
-	tgid = hot.single_tgid;
-	return (__u32)a->tgid == tgid || (__u32)b->tgid == tgid;
+	if (single) {
+		tgid = hot.single_tgid;
+		return (__u32)a->tgid == tgid || (__u32)b->tgid == tgid;
+	}
+	/* record_switch looks closer */
+	if (use_cgroup && all_tasks)
+		return either_in_cgroup(a, b) || (cgroup_at.moved && (left_cgroup(a) || left_cgroup(b)));
+	return wanted(a) || wanted(b) || left_cgroup(a) || left_cgroup(b);
 }
 
 /* Is NAME one that -c asked for? */
@@ -177,7 +183,7 @@ SEC("kern_tp/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	if (use_cgroup)
-		learn_level(cgroup_of(child));
+		learn_cgroup(cgroup_of(child));
 	if (all_tasks)
 		return 0;
 	if (use_tids)
@@ -212,11 +218,19 @@ int BPF_PROG(on_exec, struct task_struct *task)
 SEC("kern_tp/cgroup_attach_task")
 int BPF_PROG(on_attach, struct cgroup *to, const char *path, struct task_struct *task, bool threadgroup)
 {
-	learn_level(cgroup_of(task));
+	learn_cgroup(cgroup_of(task));
 	if (in_cgroup(task))
 		return 0;
 	bit_set(&moved, task->tgid);
 	cgroup_at.moved = 1;
+	return 0;
+}
+
+SEC("kern_tp/cgroup_rmdir")
+int BPF_PROG(on_rmdir, struct cgroup *cgrp, const char *path)
+{
+	if ((__u64)cgrp == cgroup_at.address)
+		cgroup_at.address = 0;
 	return 0;
 }
 
@@ -260,12 +274,12 @@ int find_self(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* The level of the cgroup, where user space does not know it. */
+/* The cgroup, if there is anybody inside. */
 SEC("kern_iter/task")
 int find_cgroup(struct bpf_iter__task *ctx)
 {
 	if (ctx->task)
-		learn_level(cgroup_of(ctx->task));
+		learn_cgroup(cgroup_of(ctx->task));
 	return 0;
 }
 

@@ -233,7 +233,6 @@ static int open_cgroup(struct run *r, struct recorder_opts *o, struct err *e)
 		return rc;
 	o->in = r->in;
 	o->bpf.cgroup_id = r->in->id;
-	o->bpf.cgroup_level = r->in->level;
 	o->bpf.cgroup_v1 = r->in->controller[0] ? r->in->controller : NULL;
 	return 0;
 }

@@ -27,7 +27,6 @@ struct offcpu_opts {
 	uint32_t owner_uid;
 	bool use_cgroup; /* only tasks below the cgroup of that id */
 	uint64_t cgroup_id; /* as name_to_handle_at(2) tells it */
-	uint32_t cgroup_level; /* how many cgroups are above it, + 1; 0 = not known */
 	const char *cgroup_v1; /* its controller's name; NULL = cgroup v2 */
 	const struct unwindspace_fds *tables; /* walk user stacks by these; NULL = by frame pointer */
 	bool forks_untold; /* nobody will tell of forks: children do not share their parent's tables,

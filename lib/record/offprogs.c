@@ -101,7 +101,6 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	ro->use_cgroup = opts->use_cgroup;
 	ro->cgroup_v1 = opts->cgroup_v1 != NULL;
 	ro->cgroup_id = opts->cgroup_id;
-	skel->bss->cgroup_at.level = opts->cgroup_level;
 	ro->by_table = opts->tables != NULL;
 	/* without the events nobody knows later what was mapped */
 	ro->snapshots = opts->tables && !opts->forks_untold;
@@ -125,9 +124,8 @@ static void set_sizes(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
 static void choose_events(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
 {
 	/* one process, and nothing but it: when its PID is free again, the recording is over */
-	bool find_cgroup = opts->use_cgroup && !opts->cgroup_level;
-
-	bpf_program__set_autoload(skel->progs.on_fork, (!opts->all && !opts->single) || find_cgroup);
+	bpf_program__set_autoload(skel->progs.on_fork, (!opts->all && !opts->single) || opts->use_cgroup);
+	bpf_program__set_autoload(skel->progs.on_rmdir, opts->use_cgroup);
 	bpf_program__set_autoload(skel->progs.on_attach, opts->use_cgroup);
 	bpf_program__set_autoload(skel->progs.on_exec, opts->use_comms || opts->use_exec);
 	bpf_program__set_autoload(skel->progs.on_rename, opts->use_comms);
@@ -140,7 +138,7 @@ static void choose_events(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 static void choose_iters(struct offcpu_bpf *skel, const struct offcpu_opts *opts, bool first_ns)
 {
 	bpf_program__set_autoload(skel->progs.find_self, !first_ns);
-	bpf_program__set_autoload(skel->progs.find_cgroup, opts->use_cgroup && !opts->cgroup_level);
+	bpf_program__set_autoload(skel->progs.find_cgroup, opts->use_cgroup);
 	bpf_program__set_autoload(skel->progs.find_images, opts->tables != NULL);
 	bpf_program__set_autoload(skel->progs.find_targets, !opts->all && (!first_ns || opts->use_comms));
 }

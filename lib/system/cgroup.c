@@ -9,9 +9,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#define ROOT_ID 1 /* of every hierarchy's root: the first that kernfs gives */
 #define HANDLE_BYTES 8 /* of kernfs: the id */
-#define LEVELS_MAX 4096 /* below each other: PATH_MAX has room for half of them */
 
 /* Every v1 controller by its name in mount options. */
 static const char *const controllers[] = { "memory", "pids", "cpu", "cpuacct", "cpuset", "blkio", "devices",
@@ -116,32 +114,6 @@ static int read_id(int fd, uint64_t *id, int *mount)
 	return 0;
 }
 
-/* Up to the hierarchy's root, if it is to be seen. */
-static uint32_t read_level(int fd)
-{
-	_cleanup_close_ int at = -1;
-	uint64_t id, mine;
-	struct stat st;
-	int mount;
-
-	if (fstat(fd, &st) != 0 || read_id(fd, &id, &mount) != 0)
-		return 0;
-	mine = st.st_dev;
-	for (uint32_t level = 1; level < LEVELS_MAX; level++) {
-		int up;
-
-		if (id == ROOT_ID)
-			return level;
-		up = openat(at < 0 ? fd : at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (at >= 0)
-			close(at);
-		at = up;
-		if (at < 0 || fstat(at, &st) != 0 || st.st_dev != mine || read_id(at, &id, &mount) != 0)
-			return 0;
-	}
-	return 0;
-}
-
 struct place {
 	struct cgroup *c;
 	int mount; /* where it is */
@@ -189,7 +161,6 @@ static int identify(struct cgroup *c, const char *path, bool v2, struct err *e)
 
 	if (rc)
 		return err_sys(e, rc, "cannot find out the id of cgroup '%s'", path);
-	c->level = read_level(c->fd);
 	c->dir = path_of_fd(c->fd);
 	if (!c->dir)
 		return err_set(e, -ENOENT, "cannot find out where cgroup '%s' is", path);
@@ -231,7 +202,8 @@ static int look_below(void *ctx, const struct cgroup_mount *m)
 
 	if (!m->v2 || l->fd >= 0)
 		return 0;
-	snprintf(l->point, sizeof(l->point), "%s", m->point);
+	if (!l->point[0])
+		snprintf(l->point, sizeof(l->point), "%s", m->point);
 	if ((size_t)snprintf(full, sizeof(full), "%s/%s", m->point, l->path) >= sizeof(full))
 		return 0;
 	l->fd = open(full, O_PATH | O_DIRECTORY | O_CLOEXEC);

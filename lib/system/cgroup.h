@@ -19,7 +19,6 @@ struct cgroup {
 	int fd; /* O_PATH of its directory */
 	uint64_t id;
 	char controller[CGROUP_CONTROLLER_LEN]; /* of cgroup v1, as /proc/cgroups has it; "" = cgroup v2 */
-	uint32_t level; /* how many are above it, + 1; 0 = not known: the root is not to be seen from here */
 	char *dir; /* absolute path of its directory */
 	char *path; /* in its hierarchy, as /proc/PID/cgroup shows it */
 };

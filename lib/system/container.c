@@ -236,6 +236,9 @@ static int none(const struct search *s, bool searched, struct err *e)
 		append(list, sizeof(list), s->seen[i], i);
 	if (s->n_seen > SHOWN)
 		snprintf(more, sizeof(more), " and others");
+	if (s->id_len < CONTAINER_ABBREVIATED && strspn(s->id, digits) == s->id_len)
+		return err_hint(e, "give %d digits of the id at least%s%s%s", CONTAINER_ABBREVIATED,
+			*list ? "; there are: " : "", list, more);
 	if (*list)
 		return err_hint(e, "there are: %s%s", list, more);
 	return err_hint(

@@ -31,7 +31,7 @@ const char *container_id(const char *name, size_t *len);
  * CONTAINER_ABBREVIATED digits, or a name. Hierarchies are searched in the
  * order cgroup v2, v1; the first that has it is taken. -ENOENT: none, the hint
  * lists some that are there; -ENOTUNIQ: several, the hint lists them; -EINVAL:
- * too short. Release *RET with cgroup_close().
+ * no id at all. Release *RET with cgroup_close().
  */
 int container_open(const char *id, struct cgroup **ret, struct err *e);
 
