@@ -257,7 +257,8 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	}
 	key = &w->key;
 	if (!key_init(key, task, preempt || state == TASK_RUNNING, state)) {
-		s->count.invisible += hot.phase == OFFCPU_RECORDING;
+		s->count.invisible += hot.phase == OFFCPU_RECORDING &&
+				      (record_preempted || !(preempt || state == TASK_RUNNING));
 		w->start = OFFCPU_UNKNOWN;
 		return;
 	}

@@ -38,7 +38,8 @@ struct {
 	__uint(max_entries, 65536);
 	__type(key, __u32);
 	__type(value, __u64);
-} tgids SEC(".maps"), tids SEC(".maps"), moved SEC(".maps"); /* moved: out of the cgroup, as far as is known */
+} tgids SEC(".maps"), tids SEC(".maps"),
+	moved SEC(".maps"); /* moved: out of the cgroup, as far as is known */
 
 /* What -p and -t asked for, as ids of the recorder's namespace, for find_targets. */
 struct {

@@ -28,8 +28,8 @@ int cgroupbtf_subsys(const char *file, const char *controller, uint32_t *ret, st
 	bool found;
 
 	if (!btf)
-		return err_sys(e, -ENOTSUP, "cannot filter by a cgroup of controller '%s' without the kernel's BTF",
-			controller);
+		return err_sys(e, -ENOTSUP,
+			"cannot filter by a cgroup of controller '%s' without the kernel's BTF", controller);
 	/* the one that was renamed since */
 	found = find(btf, strcmp(controller, "blkio") == 0 ? "io" : controller, ret);
 	btf__free(btf);

@@ -134,9 +134,8 @@ static void write_cgroup(struct recorder *r, const struct recorder_opts *o)
 	if (!o->in)
 		return;
 	capwrite_option(r->p.out, &(struct cap_option){ "cgroup", o->in->dir });
-	capwrite_option(r->p.out, &(struct cap_option){ "cgroup.hierarchy", o->in->controller[0]
-										? o->in->controller
-										: "v2" });
+	capwrite_option(r->p.out,
+		&(struct cap_option){ "cgroup.hierarchy", o->in->controller[0] ? o->in->controller : "v2" });
 	snprintf(id, sizeof(id), "%" PRIu64, o->in->id);
 	capwrite_option(r->p.out, &(struct cap_option){ "cgroup.id", id });
 }

@@ -83,7 +83,8 @@ static void put_filtered(struct buf *b, const struct offcpu_counters *c)
 static void put_invisible(struct buf *b, uint64_t n)
 {
 	if (n)
-		put_count(b, "  left out: ", n, " waits of processes that this PID namespace does not show\n");
+		put_count(
+			b, "  left out: ", n, " waits of processes that this PID namespace does not show\n");
 }
 
 /* How many waits have their whole user stack, and what became of the others. */

@@ -171,7 +171,8 @@ static int identify(struct cgroup *c, const char *path, bool v2, struct err *e)
 		return err_set(e, -ENOENT, "cannot find out where cgroup '%s' is mounted", path);
 	if (v2 || c->controller[0])
 		return 0;
-	err_set(e, -EINVAL, "'%s' is in a hierarchy without controllers, which BPF programs do not see", path);
+	err_set(e, -EINVAL, "'%s' is in a hierarchy without controllers, which BPF programs do not see",
+		path);
 	return err_hint(e, "give the same cgroup of cgroup v2, or of a controller's hierarchy");
 }
 
@@ -219,7 +220,8 @@ static int no_cgroup(const struct lookup *l, struct err *e)
 	if (l->point[0])
 		return err_hint(e, "give a directory below '%s', or what /proc/PID/cgroup shows after '0::'",
 			l->point);
-	return err_hint(e, "give a directory of a cgroup file system; 'findmnt -t cgroup,cgroup2' lists them");
+	return err_hint(
+		e, "give a directory of a cgroup file system; 'findmnt -t cgroup,cgroup2' lists them");
 }
 
 static int find_dir(struct lookup *l, bool *v2, struct err *e)

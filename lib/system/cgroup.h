@@ -27,7 +27,8 @@ struct cgroup {
 struct cgroup_mount {
 	int id; /* of the mount */
 	bool v2;
-	char controller[CGROUP_CONTROLLER_LEN]; /* v1: the first of those that it has; "" = a named one without */
+	char controller[CGROUP_CONTROLLER_LEN]; /* v1: the first of those that it has; "" = a named one
+						   without */
 	const char *root, *point;
 };
 
