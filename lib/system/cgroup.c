@@ -173,7 +173,8 @@ static int identify(struct cgroup *c, const char *path, bool v2, struct err *e)
 		return 0;
 	err_set(e, -EINVAL, "'%s' is in a hierarchy without controllers, which BPF programs do not see",
 		path);
-	return err_hint(e, "give the same cgroup of cgroup v2, or of a controller's hierarchy");
+	err_hint(e, "give the same cgroup of cgroup v2, or of a controller's hierarchy");
+	return -EINVAL;
 }
 
 /* --- where it is --- */
@@ -213,15 +214,19 @@ static int look_below(void *ctx, const struct cgroup_mount *m)
 
 static int no_cgroup(const struct lookup *l, struct err *e)
 {
+	int code = l->code ? l->code : -EINVAL;
+
 	if (l->code)
-		err_sys(e, l->code, "cannot open cgroup '%s'", l->path);
+		err_sys(e, code, "cannot open cgroup '%s'", l->path);
 	else
-		err_set(e, -EINVAL, "'%s' is no cgroup: it is in no cgroup file system", l->path);
+		err_set(e, code, "'%s' is no cgroup: it is in no cgroup file system", l->path);
 	if (l->point[0])
-		return err_hint(e, "give a directory below '%s', or what /proc/PID/cgroup shows after '0::'",
+		err_hint(e, "give a directory below '%s', or what /proc/PID/cgroup shows after '0::'",
 			l->point);
-	return err_hint(
-		e, "give a directory of a cgroup file system; 'findmnt -t cgroup,cgroup2' lists them");
+	else
+		err_hint(e,
+			"give a directory of a cgroup file system; 'findmnt -t cgroup,cgroup2' lists them");
+	return code;
 }
 
 static int find_dir(struct lookup *l, bool *v2, struct err *e)

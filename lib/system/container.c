@@ -228,7 +228,8 @@ static int none(const struct search *s, bool searched, struct err *e)
 
 	if (!searched) {
 		err_set(e, -ENOENT, "no container '%s': no cgroup file system can be read here", s->id);
-		return err_hint(e, "mount one: 'mount -t cgroup2 none /sys/fs/cgroup'");
+		err_hint(e, "mount one: 'mount -t cgroup2 none /sys/fs/cgroup'");
+		return -ENOENT;
 	}
 	err_set(e, -ENOENT, "no container '%s'%s", s->id,
 		s->cut ? ", as far as its cgroup was looked for: there are too many" : "");
@@ -237,12 +238,14 @@ static int none(const struct search *s, bool searched, struct err *e)
 	if (s->n_seen > SHOWN)
 		snprintf(more, sizeof(more), " and others");
 	if (s->id_len < CONTAINER_ABBREVIATED && strspn(s->id, digits) == s->id_len)
-		return err_hint(e, "give %d digits of the id at least%s%s%s", CONTAINER_ABBREVIATED,
+		err_hint(e, "give %d digits of the id at least%s%s%s", CONTAINER_ABBREVIATED,
 			*list ? "; there are: " : "", list, more);
-	if (*list)
-		return err_hint(e, "there are: %s%s", list, more);
-	return err_hint(
-		e, "no cgroup here has a container's name; --cgroup takes the directory of any cgroup");
+	else if (*list)
+		err_hint(e, "there are: %s%s", list, more);
+	else
+		err_hint(e,
+			"no cgroup here has a container's name; --cgroup takes the directory of any cgroup");
+	return -ENOENT;
 }
 
 static int several(const struct search *s, struct err *e)
@@ -252,7 +255,8 @@ static int several(const struct search *s, struct err *e)
 	for (size_t i = 0; i < MIN(s->n_hits, SHOWN); i++)
 		append(list, sizeof(list), s->hits[i], i);
 	err_set(e, -ENOTUNIQ, "'%s' is more than one container: %zu cgroups", s->id, s->n_hits);
-	return err_hint(e, "give more digits, or one of them with --cgroup: %s", list);
+	err_hint(e, "give more digits, or one of them with --cgroup: %s", list);
+	return -ENOTUNIQ;
 }
 
 static int take(const struct search *s, struct cgroup **ret, struct err *e)

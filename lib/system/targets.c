@@ -31,7 +31,8 @@ static int check_proc(struct err *e)
 		return 0;
 	err_set(e, -EXDEV,
 		"'/proc' is that of another PID namespace: its numbers are not those of processes here");
-	return err_hint(e, "mount it again inside, as 'unshare --pid --fork --mount-proc' does");
+	err_hint(e, "mount it again inside, as 'unshare --pid --fork --mount-proc' does");
+	return -EXDEV;
 }
 
 static int watch(struct targets *t, uint32_t pid, struct err *e)
