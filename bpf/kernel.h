@@ -77,6 +77,30 @@ struct sched_entity {
 	__u64 prev_sum_exec_runtime;
 };
 
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup {
+	int level; /* 0 = the root of its hierarchy */
+	struct kernfs_node *kn;
+	struct cgroup *ancestors[1]; /* by level, itself included; Linux 6.1 */
+};
+
+/* Before. */
+struct cgroup___ids {
+	__u64 ancestor_ids[1];
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[1];
+	struct cgroup *dfl_cgrp; /* of cgroup v2 */
+};
+
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
@@ -90,6 +114,7 @@ struct task_struct {
 	__u64 start_boottime;
 	__u64 self_exec_id;
 	const struct cred *real_cred;
+	struct css_set *cgroups;
 	char comm[16];
 };
 

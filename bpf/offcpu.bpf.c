@@ -256,7 +256,13 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		return;
 	}
 	key = &w->key;
-	if (!key_init(key, task, preempt || state == TASK_RUNNING, state) || key->tgid == held) {
+	if (!key_init(key, task, preempt || state == TASK_RUNNING, state)) {
+		s->count.invisible += hot.phase == OFFCPU_RECORDING &&
+				      (record_preempted || !(preempt || state == TASK_RUNNING));
+		w->start = OFFCPU_UNKNOWN;
+		return;
+	}
+	if (key->tgid == held) {
 		w->start = OFFCPU_UNKNOWN;
 		return;
 	}
@@ -316,8 +322,8 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	struct offcpu_wait *w;
 	long n;
 
-	/* a process that -c, --follow or an exec made a target later waited as none */
-	if (!s || use_comms || follow || owner_only || task->start_boottime > record_start_boot)
+	/* a process that -c, --follow, an exec or a move made a target later waited as none */
+	if (!s || use_comms || follow || owner_only || use_cgroup || task->start_boottime > record_start_boot)
 		return;
 	if (!key_init(&key, task, false, task->__state))
 		return;
@@ -366,6 +372,27 @@ static __always_inline void enter(struct task_struct *task, __u64 now)
 		finish(s, w, start, now);
 }
 
+/*
+ * A thread that has left the cgroup: the wait that began inside is recorded,
+ * and nothing after it. LEAVES: it goes off the CPU, so that it was not seen
+ * coming back, if its wait is still there.
+ */
+static __always_inline void outside(struct task_struct *task, bool leaves, __u64 now)
+{
+	struct offcpu_wait *w = bpf_task_storage_get(&waits, task, NULL, 0);
+	struct scratch *s = my_scratch();
+	__u64 start;
+
+	if (!w || !s)
+		return;
+	start = w->start;
+	if (leaves && start != OFFCPU_ON_CPU && start != OFFCPU_UNKNOWN)
+		finish_late(task, s, w, now);
+	start = __sync_lock_test_and_set(&w->start, OFFCPU_UNKNOWN);
+	if (!leaves && start != OFFCPU_ON_CPU && start != OFFCPU_UNKNOWN && hot.phase == OFFCPU_RECORDING)
+		finish(s, w, start, now);
+}
+
 /* The arguments of the tracepoint: bool preempt, struct task_struct *prev, *next, unsigned int prev_state. */
 enum { ARG_PREEMPT, ARG_PREV, ARG_NEXT, ARG_STATE };
 
@@ -381,12 +408,16 @@ int record_switch(__u64 *ctx)
 			come_back_left_out(next);
 		else
 			enter(next, now);
+	} else if (left_cgroup(next)) {
+		outside(next, false, now);
 	}
 	if (wanted(prev)) {
 		if (left_out(prev))
 			leave_out(prev);
 		else
 			leave(ctx, prev, ctx[ARG_PREEMPT], ctx[ARG_STATE], now);
+	} else if (left_cgroup(prev)) {
+		outside(prev, true, now);
 	}
 	return 0;
 }

@@ -187,6 +187,8 @@ struct offcpu_counters {
 	__u64 ring_thread; /* thread names that could not be sent (sent again) */
 	__u64 begin_unseen; /* lost: a switch away that the tracepoint did not tell us of */
 	__u64 end_estimated; /* a switch back that it did not tell us of: the end is computed */
+	__u64 invisible; /* not recorded: the recorder's PID namespace does not show the thread; no wait of
+			    `seen` */
 	__u64 clock_back; /* waits that ended before they began: counted as 0 ns */
 	__u64 kernel_failed; /* kernel stacks with no frames */
 	__u64 user_failed; /* user stacks with no frames, kernel threads not counted */

@@ -38,7 +38,8 @@ struct {
 	__uint(max_entries, 65536);
 	__type(key, __u32);
 	__type(value, __u64);
-} tgids SEC(".maps"), tids SEC(".maps");
+} tgids SEC(".maps"), tids SEC(".maps"),
+	moved SEC(".maps"); /* moved: out of the cgroup, as far as is known */
 
 /* What -p and -t asked for, as ids of the recorder's namespace, for find_targets. */
 struct {
@@ -121,7 +122,16 @@ static __always_inline bool is_target(struct task_struct *task)
 
 static __always_inline bool wanted(struct task_struct *task)
 {
-	return is_target(task) && (!use_cgroup || in_cgroup(task));
+	return (!use_cgroup || in_cgroup(task)) && is_target(task);
+}
+
+/*
+ * One that has left the cgroup: a wait that began inside may still go on, or
+ * have to be ended.
+ */
+static __always_inline bool left_cgroup(struct task_struct *task)
+{
+	return use_cgroup && cgroup_at.moved && bit_get(&moved, task->tgid) && is_target(task);
 }
 
 /* Either of two, with as few loads as can be: everybody's switches come here. */
@@ -129,10 +139,14 @@ static __always_inline bool either_wanted(struct task_struct *a, struct task_str
 {
 	__u32 tgid;
 
-	if (!single)
-		return wanted(a) || wanted(b);
-	tgid = hot.single_tgid;
-	return (__u32)a->tgid == tgid || (__u32)b->tgid == tgid;
+	if (single) {
+		tgid = hot.single_tgid;
+		return (__u32)a->tgid == tgid || (__u32)b->tgid == tgid;
+	}
+	/* record_switch looks closer */
+	if (use_cgroup && all_tasks)
+		return either_in_cgroup(a, b) || (cgroup_at.moved && (left_cgroup(a) || left_cgroup(b)));
+	return wanted(a) || wanted(b) || left_cgroup(a) || left_cgroup(b);
 }
 
 /* Is NAME one that -c asked for? */
@@ -167,6 +181,8 @@ static __always_inline bool comm_matches(struct task_struct *leader)
 SEC("kern_tp/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
+	if (use_cgroup)
+		learn_cgroup(cgroup_of(child));
 	if (all_tasks)
 		return 0;
 	if (use_tids)
@@ -191,6 +207,29 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	} else if (use_comms && comm_matches(task)) {
 		bit_set(&tgids, tgid);
 	}
+	return 0;
+}
+
+/*
+ * TASK, or with THREADGROUP all its process, is in another cgroup now, of
+ * whatever hierarchy.
+ */
+SEC("kern_tp/cgroup_attach_task")
+int BPF_PROG(on_attach, struct cgroup *to, const char *path, struct task_struct *task, bool threadgroup)
+{
+	learn_cgroup(cgroup_of(task));
+	if (in_cgroup(task))
+		return 0;
+	bit_set(&moved, task->tgid);
+	cgroup_at.moved = 1;
+	return 0;
+}
+
+SEC("kern_tp/cgroup_rmdir")
+int BPF_PROG(on_rmdir, struct cgroup *cgrp, const char *path)
+{
+	if ((__u64)cgrp == cgroup_at.address)
+		cgroup_at.address = 0;
 	return 0;
 }
 
@@ -231,6 +270,15 @@ int find_self(struct bpf_iter__task *ctx)
 	up = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
 	     ns_level * bpf_core_type_size(struct upid);
 	ns_inum = BPF_CORE_READ(up, ns, ns.inum);
+	return 0;
+}
+
+/* The cgroup, if there is anybody inside. */
+SEC("kern_iter/task")
+int find_cgroup(struct bpf_iter__task *ctx)
+{
+	if (ctx->task)
+		learn_cgroup(cgroup_of(ctx->task));
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "capread.h"
 #include "capstats.h"
 #include "capstoptext.h"
+#include "capthreadtext.h"
 #include "cli.h"
 #include "out.h"
 #include "outtext.h"
@@ -22,12 +23,14 @@
 
 static const struct cli cli = {
 	.name = "capinfo",
-	.synopsis = "[--maps [-p PID] | --verify | --json | --list-build-ids | --pack OUT [--force]] FILE",
+	.synopsis = "[--maps [-p PID] | --threads [-p PID] | --verify | --json | --list-build-ids | --pack "
+		    "OUT [--force]] FILE",
 	.help = "Show what a capture holds: host, options, processes, stacks, losses.\n"
 		"FILE - is standard input.\n"
 		"\n"
 		"  -m, --maps     the mappings at the end of the recording, as /proc/PID/maps shows them\n"
-		"  -p, --pid=PID  with --maps: of this process only\n"
+		"  -t, --threads  each thread, by its ids here and in its own PID namespace\n"
+		"  -p, --pid=PID  with --maps and --threads: of this process only\n"
 		"      --verify   check all of it; one line: ok, or what is damaged\n"
 		"  -j, --json     one JSON object with everything but frames and samples\n"
 		"      --list-build-ids  of each file that user stacks lie in: build ID (- for none), path\n"
@@ -40,7 +43,7 @@ static const struct cli cli = {
 		"Exit status: 0 complete, 1 damaged or incomplete, 2 no capture, 64 bad usage.\n",
 };
 
-enum mode { SHOW, MAPS, VERIFY, JSON, BUILD_IDS, PACK };
+enum mode { SHOW, MAPS, THREADS, VERIFY, JSON, BUILD_IDS, PACK };
 
 struct opts {
 	const char *path, *pack;
@@ -280,18 +283,26 @@ static void show(struct out *o, const struct opts *opts, const struct capread *c
 
 /* --- mappings --- */
 
-static int show_maps(struct out *o, const struct opts *opts, const struct capread *c, struct err *e)
+/* How many processes --pid leaves, or -ESRCH with the story. */
+static ssize_t choose(const struct opts *opts, const struct capread *c, struct err *e)
 {
-	size_t chosen = 0;
-	int code = 0;
+	ssize_t chosen = 0;
 
 	for (size_t i = 0; i < c->n_procs; i++)
 		chosen += !opts->has_pid || c->procs[i].tgid == opts->pid;
-	if (opts->has_pid && !chosen) {
-		err_set(e, -ESRCH, "no process %" PRIu64 " in this capture", opts->pid);
-		err_hint(e, "capinfo '%s' lists those that are", opts->path);
-		return -ESRCH;
-	}
+	if (!opts->has_pid || chosen)
+		return chosen;
+	err_set(e, -ESRCH, "no process %" PRIu64 " in this capture", opts->pid);
+	return err_hint(e, "capinfo '%s' lists those that are", opts->path);
+}
+
+static int show_maps(struct out *o, const struct opts *opts, const struct capread *c, struct err *e)
+{
+	ssize_t chosen = choose(opts, c, e);
+	int code = 0;
+
+	if (chosen < 0)
+		return (int)chosen;
 	for (uint32_t i = 0; i < c->n_procs && !code; i++) {
 		const struct cap_proc *p = &c->procs[i];
 
@@ -305,6 +316,13 @@ static int show_maps(struct out *o, const struct opts *opts, const struct caprea
 		code = capmaptext_put(o, c, i);
 	}
 	return code ? err_nomem(e, "the mappings") : 0;
+}
+
+static int show_threads(struct out *o, const struct opts *opts, const struct capread *c, struct err *e)
+{
+	if (choose(opts, c, e) < 0)
+		return -ESRCH;
+	return capthreadtext_put(o, c, opts->pid) ? err_nomem(e, "the threads") : 0;
 }
 
 /* --- files --- */
@@ -353,13 +371,13 @@ static int print(const struct opts *opts, const struct capread *c, struct out *o
 	int code;
 
 	if (opts->mode == VERIFY) {
-		out_str(o, c->complete ? "ok" : "damaged: ");
-		out_str(o, c->damage);
-		out_char(o, '\n');
+		out_printf(o, "%s%s\n", c->complete ? "ok" : "damaged: ", c->damage);
 		return out_flush(o, e);
 	}
-	if (opts->mode == MAPS || opts->mode == BUILD_IDS) {
-		code = opts->mode == MAPS ? show_maps(o, opts, c, e) : show_build_ids(o, c, e);
+	if (opts->mode == MAPS || opts->mode == THREADS || opts->mode == BUILD_IDS) {
+		code = opts->mode == MAPS      ? show_maps(o, opts, c, e)
+		       : opts->mode == THREADS ? show_threads(o, opts, c, e)
+					       : show_build_ids(o, c, e);
 		return code ? code : out_flush(o, e);
 	}
 	if (capstats_make(c, &st) != 0 || capstops_make(c, &stops) != 0) {
@@ -410,22 +428,25 @@ static int run(const struct opts *opts, struct err *e)
 static int parse(int argc, char *argv[], struct opts *o, int *opt)
 {
 	static const struct option longs[] = { { "maps", no_argument, NULL, 'm' },
-		{ "pid", required_argument, NULL, 'p' }, { "verify", no_argument, NULL, 'v' },
-		{ "json", no_argument, NULL, 'j' }, { "list-build-ids", no_argument, NULL, 'l' },
-		{ "pack", required_argument, NULL, 'o' }, { "force", no_argument, NULL, 'f' },
-		{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 } };
+		{ "threads", no_argument, NULL, 't' }, { "pid", required_argument, NULL, 'p' },
+		{ "verify", no_argument, NULL, 'v' }, { "json", no_argument, NULL, 'j' },
+		{ "list-build-ids", no_argument, NULL, 'l' }, { "pack", required_argument, NULL, 'o' },
+		{ "force", no_argument, NULL, 'f' }, { "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' }, { 0 } };
 	unsigned int modes = 0;
 	struct err e;
 
 	opterr = 0;
-	while ((*opt = getopt_long(argc, argv, ":mp:jhV", longs, NULL)) != -1) {
+	while ((*opt = getopt_long(argc, argv, ":mtp:jhV", longs, NULL)) != -1) {
 		switch (*opt) {
 		case 'm':
+		case 't':
 		case 'v':
 		case 'j':
 		case 'l':
 		case 'o':
 			o->mode = *opt == 'm'   ? MAPS
+				  : *opt == 't' ? THREADS
 				  : *opt == 'v' ? VERIFY
 				  : *opt == 'j' ? JSON
 				  : *opt == 'l' ? BUILD_IDS
@@ -449,12 +470,12 @@ static int parse(int argc, char *argv[], struct opts *o, int *opt)
 		}
 	}
 	if (modes & (modes - 1))
-		return cli_usage(
-			&cli, "--maps, --verify, --json, --list-build-ids and --pack exclude one another");
+		return cli_usage(&cli, "--maps, --threads, --verify, --json, --list-build-ids and --pack "
+				       "exclude one another");
 	if (o->force && o->mode != PACK)
 		return cli_usage(&cli, "--force goes with --pack");
-	if (o->has_pid && o->mode != MAPS)
-		return cli_usage(&cli, "--pid goes with --maps");
+	if (o->has_pid && o->mode != MAPS && o->mode != THREADS)
+		return cli_usage(&cli, "--pid goes with --maps or --threads");
 	if (argc - optind != 1)
 		return cli_usage(&cli, argc == optind ? "no capture named" : "more than one capture named");
 	o->path = argv[optind];

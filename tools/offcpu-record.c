@@ -6,6 +6,7 @@
 #include "caps.h"
 #include "cli.h"
 #include "command.h"
+#include "container.h"
 #include "now.h"
 #include "owner.h"
 #include "recargs.h"
@@ -77,6 +78,7 @@ struct run {
 	const struct recargs *o;
 	struct recording *rec;
 	struct targets targets;
+	struct cgroup *in; /* --cgroup, --container; NULL = none */
 	struct command command;
 	int signal_fd;
 	bool tty, line_shown;
@@ -121,6 +123,8 @@ static const char *end_reason(struct run *r, uint64_t start_ns, uint64_t now)
 		return "command exited";
 	if (targets_ended(&r->targets))
 		return "target exited";
+	if (r->in && cgroup_removed(r->in))
+		return "cgroup removed";
 	return NULL;
 }
 
@@ -226,6 +230,22 @@ static int check_owner(const struct recargs *o, struct err *e)
 	return rc || o->rec.mode == RECMODE_PROCFS ? rc : owner_check(o->tids, o->rec.n_tids, e);
 }
 
+static int open_cgroup(struct run *r, struct recorder_opts *o, struct err *e)
+{
+	int rc = 0;
+
+	if (o->cgroup)
+		rc = cgroup_open(o->cgroup, &r->in, e);
+	else if (o->container)
+		rc = container_open(o->container, &r->in, e);
+	if (rc || !r->in)
+		return rc;
+	o->in = r->in;
+	o->bpf.cgroup_id = r->in->id;
+	o->bpf.cgroup_v1 = r->in->controller[0] ? r->in->controller : NULL;
+	return 0;
+}
+
 /* Up to the first instruction that is recorded. */
 static int begin(struct run *r, struct recargs *o, struct err *e)
 {
@@ -235,6 +255,8 @@ static int begin(struct run *r, struct recargs *o, struct err *e)
 	if (!rc)
 		rc = targets_open(&r->targets, o->pids, o->rec.n_pids, o->tids, o->rec.n_tids, e);
 	rc = rc ? rc : check_owner(o, e);
+	if (!rc)
+		rc = open_cgroup(r, &o->rec, e);
 	r->command.hold = caps_have(CAP_SYS_PTRACE);
 	if (!rc && o->command)
 		rc = command_prepare(&r->command, o->command, &old, e);
@@ -294,5 +316,6 @@ int main(int argc, char **argv)
 	command_close(&r.command);
 	recording_close(r.rec);
 	targets_close(&r.targets);
+	cgroup_close(r.in);
 	return status;
 }

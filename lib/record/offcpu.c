@@ -208,6 +208,8 @@ int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e)
 {
 	int rc = aggmap_settle(&o->agg, e);
 
+	if (!rc && bpf_program__autoload(o->progs.iters->progs.find_cgroup))
+		rc = taskiter_run(o->progs.iters->progs.find_cgroup, 0, 1, NULL, NULL, e);
 	if (!rc && bpf_program__autoload(o->progs.iters->progs.find_targets))
 		rc = taskiter_run(o->progs.iters->progs.find_targets, 0, 1, NULL, NULL, e);
 	if (rc)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "offprogs.h"
 #include "caps.h"
+#include "cgroupbtf.h"
 #include "now.h"
 
 #include "offcpu.skel.h"
@@ -100,6 +101,9 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	ro->owner_only = opts->owner_only;
 	ro->owner_uid = opts->owner_uid;
 	ro->owner_gid = opts->owner_gid;
+	ro->use_cgroup = opts->use_cgroup;
+	ro->cgroup_v1 = opts->cgroup_v1 != NULL;
+	ro->cgroup_id = opts->cgroup_id;
 	ro->by_table = opts->tables != NULL;
 	/* without the events nobody knows later what was mapped */
 	ro->snapshots = opts->tables && !opts->forks_untold;
@@ -117,12 +121,15 @@ static void set_sizes(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
 	bpf_map__set_max_entries(skel->maps.seen, opts->all ? 65536 : 16384);
 	bpf_map__set_max_entries(skel->maps.tgids, opts->all ? 1 : words);
 	bpf_map__set_max_entries(skel->maps.tids, opts->use_tids ? words : 1);
+	bpf_map__set_max_entries(skel->maps.moved, opts->use_cgroup ? words : 1);
 }
 
 static void choose_events(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
 {
 	/* one process, and nothing but it: when its PID is free again, the recording is over */
-	bpf_program__set_autoload(skel->progs.on_fork, !opts->all && !opts->single);
+	bpf_program__set_autoload(skel->progs.on_fork, (!opts->all && !opts->single) || opts->use_cgroup);
+	bpf_program__set_autoload(skel->progs.on_rmdir, opts->use_cgroup);
+	bpf_program__set_autoload(skel->progs.on_attach, opts->use_cgroup);
 	bpf_program__set_autoload(skel->progs.on_exec, opts->use_comms || opts->use_exec);
 	bpf_program__set_autoload(skel->progs.on_rename, opts->use_comms);
 	bpf_program__set_autoload(
@@ -134,6 +141,7 @@ static void choose_events(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 static void choose_iters(struct offcpu_bpf *skel, const struct offcpu_opts *opts, bool first_ns)
 {
 	bpf_program__set_autoload(skel->progs.find_self, !first_ns);
+	bpf_program__set_autoload(skel->progs.find_cgroup, opts->use_cgroup);
 	bpf_program__set_autoload(skel->progs.find_images, opts->tables != NULL);
 	bpf_program__set_autoload(skel->progs.find_targets, !opts->all && (!first_ns || opts->use_comms));
 }
@@ -192,11 +200,17 @@ static int open_base(struct offprogs *p, struct err *e)
 static int load_base(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
 {
 	struct bpf_program *prog;
+	uint32_t subsys = 0;
 	int rc = open_base(p, e);
 
 	if (rc)
 		return rc;
 	set_constants(p->base, opts);
+	if (opts->cgroup_v1)
+		rc = cgroupbtf_subsys(opts->btf_file, opts->cgroup_v1, &subsys, e);
+	if (rc)
+		return rc;
+	p->base->rodata->cgroup_subsys = subsys;
 	set_sizes(p->base, opts);
 	rc = use_maps(p->base, opts->tables, agg_fd, e);
 	if (rc)

@@ -210,12 +210,18 @@ static int check_opts(const struct cli *c, struct recargs *o)
 	struct offcpu_opts *b = &o->rec.bpf;
 	bool some = o->rec.n_pids || o->rec.n_tids || o->rec.n_comms || o->command;
 
+	if (o->rec.cgroup && o->rec.container)
+		return cli_usage(c, "--cgroup and --container exclude one another");
+	/* alone, they are every process in there */
+	b->use_cgroup = o->rec.cgroup || o->rec.container;
+	b->all |= b->use_cgroup && !some;
 	if (!some && !b->all)
-		return cli_usage(c, "what to record? give -p PID, -t TID, -c COMM, -a, or -- COMMAND");
+		return cli_usage(c, "what to record? give -p PID, -t TID, -c COMM, -a, --cgroup PATH, "
+				    "--container ID, or -- COMMAND");
 	if (some && b->all)
 		return cli_usage(c, "-a is every process already: drop the other targets");
 	if (b->kthreads && !b->all)
-		return cli_usage(c, "--kthreads goes with -a");
+		return cli_usage(c, "--kthreads goes with -a, or with --cgroup alone");
 	if (b->no_kernel_stacks && b->no_user_stacks)
 		return cli_usage(c, "-U and -K together leave no stack");
 	if (o->no_unwind && b->no_kernel_stacks)

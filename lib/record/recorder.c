@@ -9,6 +9,7 @@
 #include "runsoon.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -126,6 +127,20 @@ static void drain_events(struct recorder *r, bool settle)
 	r->settled_ns = settle ? now - PROCEVENTS_SETTLE_NS : now;
 }
 
+/* Both ends of what "cgroup" was: its directory, and the id that BPF compares. */
+static void write_cgroup(struct recorder *r, const struct recorder_opts *o)
+{
+	char id[32];
+
+	if (!o->in)
+		return;
+	capwrite_option(r->p.out, &(struct cap_option){ "cgroup", o->in->dir });
+	capwrite_option(r->p.out,
+		&(struct cap_option){ "cgroup.hierarchy", o->in->controller[0] ? o->in->controller : "v2" });
+	snprintf(id, sizeof(id), "%" PRIu64, o->in->id);
+	capwrite_option(r->p.out, &(struct cap_option){ "cgroup.id", id });
+}
+
 static void write_options(struct recorder *r, const struct recorder_opts *o)
 {
 	char number[32];
@@ -147,6 +162,7 @@ static void write_options(struct recorder *r, const struct recorder_opts *o)
 		capwrite_option(r->p.out, &(struct cap_option){ "processes", number });
 	if (o->hide_kernel)
 		capwrite_option(r->p.out, &(struct cap_option){ "kernel-addresses", "hidden" });
+	write_cgroup(r, o);
 	if (r->p.degraded[0])
 		capwrite_option(r->p.out, &(struct cap_option){ "degraded", r->p.degraded });
 }

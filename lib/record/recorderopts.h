@@ -5,6 +5,7 @@
 #ifndef STACKTOOLS_RECORDEROPTS_H
 #define STACKTOOLS_RECORDEROPTS_H
 
+#include "cgroup.h"
 #include "offcpuopts.h"
 #include "recmode.h"
 
@@ -22,6 +23,7 @@ struct recorder_opts {
 	bool ptrace; /* procfs: user stacks by stopping threads for a moment */
 	const char *cgroup; /* --cgroup: path of its directory; NULL = none */
 	const char *container; /* --container: the id; NULL = none */
+	const struct cgroup *in; /* either, opened: nothing else is recorded; NULL = none */
 	enum recorder_unwind unwind;
 	uint64_t unwind_bytes; /* memory for unwind tables; 0 = see tableset.h */
 	const uint32_t *pids, *tids; /* targets */

@@ -23,6 +23,7 @@ static void write_waits(const struct recorder_stats *st, struct capwrite *w)
 		{ "filtered.max", st->bpf.max },
 		{ "filtered.max_ns", st->bpf.max_ns },
 		{ "filtered.owner", st->bpf.owner },
+		{ "waits.invisible", st->bpf.invisible },
 		{ "lost.map_full", st->bpf.agg_full },
 		{ "lost.map_full_ns", st->bpf.agg_full_ns },
 		{ "lost.no_storage", st->bpf.storage },

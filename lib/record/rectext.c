@@ -88,6 +88,13 @@ static void put_owner(struct buf *b, uint64_t waits)
 			"for your own; run it as root for all\n");
 }
 
+static void put_invisible(struct buf *b, uint64_t n)
+{
+	if (n)
+		put_count(
+			b, "  left out: ", n, " waits of processes that this PID namespace does not show\n");
+}
+
 /* How many waits have their whole user stack, and what became of the others. */
 static void put_user(struct buf *b, const struct recorder_stats *st)
 {
@@ -202,6 +209,7 @@ void rectext_summary(struct buf *b, const struct recorder_stats *st, const struc
 		put_command(b, told->command);
 	put_filtered(b, &st->bpf);
 	put_owner(b, st->bpf.owner);
+	put_invisible(b, st->bpf.invisible);
 	put_user(b, st);
 	put_tables(b, st, told->verbose);
 	put_names(b, st, told->verbose);

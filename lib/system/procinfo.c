@@ -20,6 +20,20 @@ bool procinfo_status(uint32_t id, struct procinfo_status *ret)
 	return false;
 }
 
+/* NSpid lists the numbers of a process from /proc's namespace down to its own. */
+bool procinfo_own_namespace(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/self/status", "re");
+	unsigned int mine, inner;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, "NSpid:", 6) == 0)
+			return sscanf(line + 6, "%u %u", &mine, &inner) == 1;
+	/* a kernel without PID namespaces; where there is no /proc at all, its readers tell */
+	return f || access("/proc/self", F_OK) == 0 || access("/proc/1", F_OK) != 0;
+}
+
 static bool lives(uint32_t id)
 {
 	struct procinfo_status st;

@@ -19,6 +19,12 @@ struct procinfo_status {
 bool procinfo_status(uint32_t id, struct procinfo_status *ret);
 
 /*
+ * Is /proc that of this process's own PID namespace? Else its numbers are
+ * those of others: a namespace was entered, and /proc not mounted in it.
+ */
+bool procinfo_own_namespace(void);
+
+/*
  * The ID by which /proc shows the memory of process PID: its own, or, when its
  * main thread has ended before others, that of one of these. 0 when none is
  * left.

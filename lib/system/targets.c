@@ -25,6 +25,16 @@ static int check(uint32_t id, bool process, struct err *e)
 	return 0;
 }
 
+static int check_proc(struct err *e)
+{
+	if (procinfo_own_namespace())
+		return 0;
+	err_set(e, -EXDEV,
+		"'/proc' is that of another PID namespace: its numbers are not those of processes here");
+	err_hint(e, "mount it again inside, as 'unshare --pid --fork --mount-proc' does");
+	return -EXDEV;
+}
+
 static int watch(struct targets *t, uint32_t pid, struct err *e)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
@@ -47,10 +57,10 @@ static int watch(struct targets *t, uint32_t pid, struct err *e)
 int targets_open(struct targets *t, const uint32_t *pids, size_t n_pids, const uint32_t *tids, size_t n_tids,
 	struct err *e)
 {
-	int rc = 0;
+	int rc = check_proc(e);
 
 	*t = (struct targets){ .tids = tids, .n_tids = n_tids, .epoll_fd = epoll_create1(EPOLL_CLOEXEC) };
-	if (t->epoll_fd < 0)
+	if (!rc && t->epoll_fd < 0)
 		return err_sys(e, -errno, "cannot create an epoll instance");
 	for (size_t i = 0; i < n_pids && !rc; i++) {
 		rc = check(pids[i], true, e);

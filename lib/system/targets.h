@@ -16,7 +16,8 @@ struct targets {
 };
 
 /*
- * Check that each is there: -ESRCH for no such process, for a thread given
+ * Check that each is there, by the /proc of this PID namespace (-EXDEV: it is
+ * another one's): -ESRCH for no such process, for a thread given
  * as a process (the hint says which option), for a zombie. TIDS must outlive
  * *T. Release with targets_close().
  */

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* In the hierarchies that are mounted; cgroups are made where that is allowed, and removed again. */
+#include "container.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define ID_A "aaaabbbbccccddddeeeeffff0000111122223333444455556666777788889999"
+
+static char v2_point[PATH_MAX], v1_point[PATH_MAX], named_point[PATH_MAX];
+
+static int note_mount(void *ctx, const struct cgroup_mount *m)
+{
+	char *to = m->v2 ? v2_point : m->controller[0] ? v1_point : named_point;
+
+	(void)ctx;
+	/* a subtree is mounted there, or nothing may be made: no place for tests */
+	if (!*to && strcmp(m->root, "/") == 0 && strcmp(m->controller, "cpuset") != 0 &&
+		access(m->point, W_OK) == 0)
+		snprintf(to, PATH_MAX, "%s", m->point);
+	return 0;
+}
+
+static void names(struct tap *t)
+{
+	static const struct {
+		const char *name, *id;
+	} all[] = { { ID_A, ID_A }, { "docker-" ID_A ".scope", ID_A },
+		{ "cri-containerd-" ID_A ".scope", ID_A }, { "libpod-" ID_A ".scope", ID_A },
+		{ "libpod-" ID_A, ID_A }, { "crio-" ID_A ".scope", ID_A }, { "crio-" ID_A, ID_A },
+		{ "lxc.payload.web", "web" }, { "machine-db.scope", "db" },
+		{ "systemd-nspawn@db.service", "db" }, { "crio-conmon-" ID_A ".scope", NULL },
+		{ "libpod-conmon-" ID_A ".scope", NULL }, { "lxc.monitor.web", NULL },
+		{ "docker-" ID_A ".slice", NULL }, { "docker-" ID_A "0.scope", NULL }, { ID_A "0", NULL },
+		{ "docker-AAAA" ID_A ".scope", NULL }, { "libpod_parent", NULL }, { "kubepods.slice", NULL },
+		{ "kubepods-burstable-pod0b1c_2.slice", NULL }, { "docker-.scope", NULL }, { "", NULL },
+		{ "machine-.scope", NULL }, { ".scope", NULL }, { "lxc.payload.", NULL } };
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		size_t len;
+		const char *id = container_id(all[i].name, &len);
+		bool right =
+			all[i].id ? id && len == strlen(all[i].id) && memcmp(id, all[i].id, len) == 0 : !id;
+
+		tap_ok(t, right, "'%s' is %s", all[i].name, all[i].id ? "a container's" : "no container's");
+	}
+}
+
+static void refusals(struct tap *t)
+{
+	struct cgroup *c;
+	struct err e = { 0 };
+
+	tap_ok(t, cgroup_open("/tmp", &c, &e) == -EINVAL && strstr(e.msg, "is no cgroup"),
+		"a directory elsewhere is no cgroup");
+	tap_ok(t, cgroup_open("/no/such", &c, &e) == -ENOENT && e.hint[0], "nor is what does not exist");
+	tap_ok(t, cgroup_open("", &c, NULL) != 0 || (cgroup_close(c), true), "an empty path does no harm");
+	tap_ok(t, container_open("", &c, &e) == -EINVAL, "an empty id is refused");
+	tap_ok(t, container_open("a/b", &c, &e) == -EINVAL, "and a path as id");
+	tap_ok(t, container_open("no such container", &c, &e) == -ENOENT && e.hint[0],
+		"a container that is not there is told, with a hint");
+	tap_ok(t, container_open("0123456", &c, &e) == -ENOENT && strstr(e.hint, "12 digits"),
+		"too few digits are told");
+}
+
+/* A child that waits, in the cgroup of DIR. */
+static pid_t child_in(const char *dir)
+{
+	char path[PATH_MAX + 32];
+	pid_t pid = fork();
+	FILE *f;
+
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
+	f = fopen(path, "we");
+	if (f) {
+		fprintf(f, "%d\n", (int)pid);
+		fclose(f);
+	}
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* The last members take a moment to leave. */
+static bool remove_dir(const char *dir)
+{
+	for (int i = 0; i < 100; i++) {
+		if (rmdir(dir) == 0 || errno == ENOENT)
+			return true;
+		usleep(20000);
+	}
+	return false;
+}
+
+static void one(struct tap *t, const char *point, bool v2)
+{
+	char top[PATH_MAX], sub[PATH_MAX + 16], beside[PATH_MAX + 16];
+	const char *what = v2 ? "v2" : "v1";
+	struct cgroup *c = NULL;
+	struct err e = { 0 };
+	struct stat st;
+	pid_t in, out;
+
+	snprintf(top, sizeof(top), "%s/stacktools-unit.%d", point, (int)getpid());
+	snprintf(sub, sizeof(sub), "%s/sub", top);
+	snprintf(beside, sizeof(beside), "%s-beside", top);
+	mkdir(top, 0755);
+	mkdir(sub, 0755);
+	mkdir(beside, 0755);
+	in = child_in(sub);
+	out = child_in(beside);
+	if (tap_ok(t, cgroup_open(top, &c, &e) == 0, "%s: a cgroup by its directory", what)) {
+		/* on 64 bits the inode number is the id */
+		tap_ok(t, stat(top, &st) == 0 && c->id == st.st_ino, "%s: its id is the inode number", what);
+		tap_ok(t, !c->controller[0] == v2, "%s: which hierarchy it is", what);
+		tap_eq_str(t, c->dir, top, "the directory is kept");
+		tap_eq_str(t, c->path, top + strlen(point), "and the path in the hierarchy");
+		tap_ok(t, cgroup_holds(c, (uint32_t)in), "%s: it holds a process below", what);
+		tap_ok(t, !cgroup_holds(c, (uint32_t)out), "%s: and none beside, whose name begins alike",
+			what);
+		tap_ok(t, !cgroup_holds(c, 4194305), "%s: nor one that is not there", what);
+		tap_ok(t, !cgroup_removed(c), "%s: it is there", what);
+	} else {
+		tap_diag("%s", e.msg);
+	}
+	end(in);
+	end(out);
+	tap_ok(t, remove_dir(sub) && remove_dir(beside) && remove_dir(top),
+		"%s: its directories can be removed", what);
+	mkdir(top, 0755);
+	tap_ok(t, c && cgroup_removed(c), "%s: it is gone, even if another has its name", what);
+	remove_dir(top);
+	cgroup_close(c);
+}
+
+static void relative(struct tap *t)
+{
+	char top[2 * PATH_MAX], name[64];
+	struct cgroup *c;
+	struct err e = { 0 };
+
+	snprintf(name, sizeof(name), "stacktools-unit.%d", (int)getpid());
+	snprintf(top, sizeof(top), "%s/%s", v2_point, name);
+	mkdir(top, 0755);
+	if (tap_ok(t, cgroup_open(name, &c, &e) == 0, "a path below the mount point of cgroup v2")) {
+		tap_eq_str(t, c->dir, top, "is that directory");
+		cgroup_close(c);
+	}
+	snprintf(name, sizeof(name), "/stacktools-unit.%d", (int)getpid());
+	if (tap_ok(t, cgroup_open(name, &c, &e) == 0, "so is what /proc/PID/cgroup shows, with a slash")) {
+		tap_ok(t, cgroup_holds(c, (uint32_t)getpid()) == false, "this process is not in there");
+		cgroup_close(c);
+	}
+	if (tap_ok(t, cgroup_open("/", &c, &e) == 0, "/ is the root of cgroup v2")) {
+		tap_ok(t, cgroup_holds(c, (uint32_t)getpid()), "which holds everybody");
+		cgroup_close(c);
+	}
+	remove_dir(top);
+}
+
+/* 64 digits that no other container has: PID and COUNT. */
+static const char *made_id(unsigned int count)
+{
+	static char ids[8][CONTAINER_ID_LEN + 1];
+	char *id = ids[count % 8];
+
+	snprintf(id, CONTAINER_ID_LEN + 1, "%016x%08x%040x", (unsigned int)getpid(), 0xc0ffeeu, count);
+	return id;
+}
+
+struct made {
+	char dirs[64][PATH_MAX];
+	size_t n;
+};
+
+/* With the directories on the way; a newline is no part of a cgroup's name. */
+static void make(struct made *m, const char *top, const char *before, const char *id, const char *after)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s%s%s", top, before, id, after);
+	for (char *p = path + strlen(top); p && m->n < ARRAY_LEN(m->dirs);) {
+		p = strchr(p + 1, '/');
+		if (p)
+			*p = '\0';
+		if (mkdir(path, 0755) == 0)
+			memcpy(m->dirs[m->n++], path, sizeof(path));
+		if (p)
+			*p = '/';
+	}
+}
+
+static void finds(struct tap *t, const char *id, const char *want, const char *name)
+{
+	struct cgroup *c;
+	struct err e = { 0 };
+
+	if (!tap_ok(t, container_open(id, &c, &e) == 0, "%s is found", name)) {
+		tap_diag("%s: %s", e.msg, e.hint);
+		return;
+	}
+	if (!tap_ok(t, strstr(c->dir, want) != NULL, "where its runtime puts it"))
+		tap_diag("%s", c->dir);
+	cgroup_close(c);
+}
+
+static void containers(struct tap *t, const char *point)
+{
+	static const struct {
+		const char *before, *after, *name;
+	} all[] = { { "system.slice/docker-", ".scope", "a container of Docker, by systemd" },
+		{ "docker/", "", "of Docker, by cgroupfs" },
+		{ "kubepods.slice/pod1.slice/cri-containerd-", ".scope", "of Kubernetes with containerd" },
+		{ "kubepods/besteffort/pod1/", "", "of Kubernetes by cgroupfs" },
+		{ "default/", "", "of containerd" },
+		{ "machine.slice/libpod-", ".scope/container", "of Podman" },
+		{ "libpod_parent/libpod-", "", "of Podman by cgroupfs" },
+		{ "kubepods.slice/crio-", ".scope", "of CRI-O" } };
+	_cleanup_free_ struct made *m = calloc(1, sizeof(*m));
+	char top[PATH_MAX], name[64];
+	struct cgroup *c;
+	struct err e = { 0 };
+
+	snprintf(top, sizeof(top), "%s/stacktools-unit.%d", point, (int)getpid());
+	mkdir(top, 0755);
+	for (unsigned int i = 0; m && i < ARRAY_LEN(all); i++) {
+		make(m, top, all[i].before, made_id(i), all[i].after);
+		make(m, top, "machine.slice/libpod-conmon-", made_id(i), ".scope");
+		make(m, top, "kubepods.slice/crio-conmon-", made_id(i), ".scope");
+		finds(t, made_id(i), made_id(i), all[i].name);
+	}
+	snprintf(name, sizeof(name), "redis-%d", (int)getpid());
+	make(m, top, "default/", name, "");
+	finds(t, name, "/default/redis-", "a container of containerd with a name");
+	make(m, top, "lxc.payload.", name + 1, "");
+	finds(t, name + 1, "/lxc.payload.edis-", "one of LXC");
+	tap_ok(t, container_open("kubepods.slice", &c, &e) == -ENOENT, "a slice is no container");
+
+	/* all of them begin with the PID and the same eight digits */
+	snprintf(name, sizeof(name), "%.20s", made_id(0));
+	tap_ok(t, container_open(name, &c, &e) == -ENOTUNIQ && strstr(e.hint, made_id(1)),
+		"a beginning that several have lists them");
+	make(m, top, "a/docker-", ID_A, ".scope");
+	snprintf(name, sizeof(name), "%.12s", ID_A);
+	finds(t, name, ID_A, "twelve digits are enough: one container");
+	snprintf(name, sizeof(name), "%.11s", ID_A);
+	tap_ok(t, container_open(name, &c, &e) == -ENOENT && strstr(e.hint, "12 digits"), "eleven are not");
+	make(m, top, "a/docker-" ID_A ".scope/docker/", ID_A, "");
+	finds(t, ID_A, "/a/docker-" ID_A ".scope", "what a container makes inside of itself is part of it:");
+	make(m, top, "lxc.payload.\033[2J\t", "x", "");
+	finds(t, "\033[2J\tx", "lxc.payload.", "a name of control characters");
+	for (size_t i = m ? m->n : 0; i--;)
+		remove_dir(m->dirs[i]);
+	tap_ok(t, remove_dir(top), "nothing is left");
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+	struct cgroup *c;
+	struct err e = { 0 };
+
+	names(&t);
+	refusals(&t);
+	if (cgroup_mounts(note_mount, NULL, NULL) != 0 || geteuid() != 0) {
+		tap_skip(&t, "cgroups", "only root makes them");
+		return tap_done(&t);
+	}
+	if (*v2_point) {
+		one(&t, v2_point, true);
+		relative(&t);
+		containers(&t, v2_point);
+	} else {
+		tap_skip(&t, "cgroup v2", "it is not mounted here");
+	}
+	if (*v1_point) {
+		one(&t, v1_point, false);
+		containers(&t, v1_point);
+	} else {
+		tap_skip(&t, "cgroup v1", "no controller is mounted here");
+	}
+	if (*named_point)
+		tap_ok(&t,
+			cgroup_open(named_point, &c, &e) == -EINVAL && strstr(e.msg, "without controllers"),
+			"a hierarchy without controllers is refused");
+	else
+		tap_skip(&t, "a named hierarchy", "none is mounted here");
+	return tap_done(&t);
+}
