@@ -252,9 +252,10 @@ static int go(struct ptstack *p, struct way *w, enum ptwhy *why, struct err *e)
 		rc = copy_now(p, w);
 		if (rc) {
 			/* not an answer to anybody: the other way is tried */
-			if (rc != -EAGAIN)
-				*why = ptwhy_tell(p->pid, w->tid, rc, e);
-			return rc;
+			if (rc == -EAGAIN || rc == -ENODATA)
+				return rc;
+			*why = ptwhy_tell(p->pid, w->tid, rc, e);
+			return *why == PTWHY_GONE ? -ESRCH : rc;
 		}
 		*why = PTWHY_WALKER;
 		rc = begin_walker(p, e);

@@ -62,8 +62,8 @@ static void look(pid_t pid, pid_t tid, struct facts *f)
 		f->uid = field(text, "\nUid:\t");
 		f->more_caps = caps_status_parse(text, &s) == 0 && (s.permitted & ~own_caps(&root));
 	}
-	/* such a process belongs to root in /proc */
-	snprintf(path, sizeof(path), "/proc/%d/task/%d", pid, tid);
+	/* files of such a process belong to root in /proc */
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
 	f->undumpable = stat(path, &st) == 0 && st.st_uid != f->uid;
 	if (root_line(&root, "proc/sys/kernel/yama/ptrace_scope", yama, sizeof(yama), NULL) == 0)
 		f->yama = (unsigned int)strtoul(yama, NULL, 10);
@@ -120,7 +120,7 @@ enum ptwhy ptwhy_tell(pid_t pid, pid_t tid, int code, struct err *e)
 	why = classify(code, &f);
 	switch (why) {
 	case PTWHY_GONE:
-		err_set(e, code, "thread %d of process %d has ended", tid, pid);
+		err_set(e, -ESRCH, "thread %d of process %d has ended", tid, pid);
 		break;
 	case PTWHY_KTHREAD:
 		err_set(e, code, "thread %d is the kernel's: it has no user stack", tid);
