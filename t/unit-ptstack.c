@@ -463,7 +463,7 @@ static int own(void)
 
 static int others(void)
 {
-	return refusal(getppid(), "belongs to user 0");
+	return refusal(getppid(), "belongs to");
 }
 
 static int undumpable(void)

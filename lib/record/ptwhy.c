@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -14,6 +15,7 @@ struct facts {
 	bool there;
 	unsigned int tracer, uid, yama;
 	bool kthread, undumpable, more_caps;
+	bool hidden, others; /* it is there, but not in /proc (hidepid); whose it is the kernel tells otherwise */
 };
 
 const char *ptwhy_name(enum ptwhy why)
@@ -61,6 +63,10 @@ static void look(pid_t pid, pid_t tid, struct facts *f)
 		f->tracer = field(text, "\nTracerPid:\t");
 		f->uid = field(text, "\nUid:\t");
 		f->more_caps = caps_status_parse(text, &s) == 0 && (s.permitted & ~own_caps(&root));
+	} else {
+		snprintf(path, sizeof(path), "/proc/%d", pid);
+		f->others = kill(pid, 0) != 0 && errno == EPERM;
+		f->hidden = access(path, F_OK) != 0 && (f->others || kill(pid, 0) == 0);
 	}
 	/* files of such a process belong to root in /proc */
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
@@ -89,6 +95,8 @@ static enum ptwhy refused(const struct facts *f)
 
 static enum ptwhy classify(int code, const struct facts *f)
 {
+	if (f->hidden)
+		return f->others ? PTWHY_OTHERS : PTWHY_UNDUMPABLE;
 	if (!f->there || code == -ESRCH || code == -ENOENT)
 		return PTWHY_GONE;
 	if (f->kthread)
@@ -134,7 +142,10 @@ enum ptwhy ptwhy_tell(pid_t pid, pid_t tid, int code, struct err *e)
 		err_hint(e, "a thread has one tracer: end gdb, strace, or whatever process %u is", f.tracer);
 		break;
 	case PTWHY_OTHERS:
-		err_set(e, code, "process %d belongs to user %u", pid, f.uid);
+		if (f.hidden)
+			err_set(e, code, "process %d belongs to somebody else, and /proc hides it (hidepid)", pid);
+		else
+			err_set(e, code, "process %d belongs to user %u", pid, f.uid);
 		err_hint(e, "stacks of others take CAP_SYS_PTRACE: run as root, or as that user");
 		break;
 	case PTWHY_PRIVILEGED:
