@@ -192,6 +192,23 @@ cp "$W/calls" "$W/deleted"
 start deleted "$W/deleted"
 rm "$W/deleted"
 agrees deleted 100 "a program whose file is gone"
+build dl dl.c -O1
+build dllib.so dllib.c -O2 -fPIC -shared
+start dl "$W/dl" "$W/dllib.so" later
+nobody "$W/unit-ptstack" "$(pid_of dl)" 30 50000 >"$TMP/ours" &
+sampler=$!
+sleep 0.4
+kill -USR1 "$(pid_of dl)"
+wait "$sampler"
+like "$(cat "$TMP/ours")" '^thread [0-9]+ complete' "code that is mapped meanwhile is walked through"
+is "$(sed -n 's/^walkers_died //p' "$TMP/ours")" 0 "by the same process"
+agrees dl 100 "a library that was loaded later"
+if "${CC:-cc}" -m32 -nostdlib -static -o "$W/compat" "$W/src/compat.S" 2>/dev/null; then
+	start compat "$W/compat"
+	nobody "$W/unit-ptstack" "$(pid_of compat)" >"$TMP/ours"
+	like "$(cat "$TMP/ours")" 'runs a 32-bit program' "a 32-bit program is told"
+	is "$(sed -n 's/^refused.32-bit //p' "$TMP/ours")" 1 "and counted"
+fi
 build hostile hostile.c -O2
 for kind in garbage nops rows pointers remember claim; do
 	perl "$W/src/badelf" "$kind" >"$W/$kind.so"

@@ -101,87 +101,89 @@ static int file_of(uint32_t pid, const struct procmap *m)
 
 /* --- the list --- */
 
-struct look {
-	struct ptfiles *f;
-	uint64_t hash;
-};
-
 static int hash_one(void *ctx, const struct procmap *m)
 {
-	struct look *l = ctx;
+	uint64_t *hash = ctx;
 	const uint64_t words[] = { m->start, m->end, m->offset, m->inode,
 		(uint64_t)m->dev_major << 32 | m->dev_minor };
 
 	if (m->prot & PROT_EXEC)
-		l->hash = hash_bytes(words, sizeof(words), l->hash);
+		*hash = hash_bytes(words, sizeof(words), *hash);
 	return 0;
 }
 
-struct fill {
-	struct ptfiles *f;
-	uint32_t pid;
-	size_t files;
-};
-
-static int take_one(void *ctx, const struct procmap *m)
+static int hash_all(uint32_t pid, uint64_t *ret, struct err *e)
 {
-	struct fill *fill = ctx;
-	struct ptfiles *f = fill->f;
-	int fd = -1;
-
-	if (!(m->prot & PROT_EXEC))
-		return 0;
-	if (f->n >= PTFILES_MAX || base_grow(&f->maps, &f->cap, f->n + 1, sizeof(*f->maps)) != 0) {
-		f->cut++;
-		return 0;
-	}
-	if (fill->files < PTFILES_FDS)
-		fd = file_of(fill->pid, m);
-	else
-		f->cut++;
-	fill->files += fd >= 0;
-	f->maps[f->n++] = (struct ptfiles_map){ .start = m->start,
-		.end = m->end,
-		.offset = strcmp(m->path, "[vdso]") == 0 ? 0 : m->offset,
-		.fd = fd >= 0 ? fd : -1 };
-	return 0;
+	*ret = HASH_K0;
+	return procmaps_each(pid, hash_one, ret, e);
 }
 
 int ptfiles_look(struct ptfiles *f, uint32_t pid, bool *changed, struct err *e)
 {
-	struct look look = { .f = f, .hash = HASH_K0 };
-	struct fill fill = { .f = f, .pid = pid };
-	int rc = procmaps_each(pid, hash_one, &look, e);
+	uint64_t hash;
+	int rc = hash_all(pid, &hash, e);
 
-	*changed = !rc && look.hash != f->seen;
-	if (rc || !*changed)
-		return rc;
-	ptfiles_close_files(f);
-	f->n = 0;
-	f->seen = look.hash;
-	return procmaps_each(pid, take_one, &fill, e);
+	*changed = !rc && hash != f->seen;
+	return rc;
 }
 
-void ptfiles_close_files(struct ptfiles *f)
+struct tell {
+	struct ptfiles *f;
+	uint32_t pid;
+	size_t maps, files;
+	uint64_t hash;
+	int (*fn)(void *ctx, const struct ptfiles_map *m, int fd, struct err *e);
+	void *ctx;
+	struct err *e;
+};
+
+static int tell_one(void *ctx, const struct procmap *m)
 {
-	for (size_t i = 0; i < f->n; i++) {
-		if (f->maps[i].fd >= 0)
-			close(f->maps[i].fd);
-		f->maps[i].fd = -1;
+	struct tell *t = ctx;
+	bool vdso = strcmp(m->path, "[vdso]") == 0;
+	struct ptfiles_map map = { .start = m->start, .end = m->end, .offset = vdso ? 0 : m->offset };
+	_cleanup_close_ int fd = -1;
+
+	hash_one(&t->hash, m);
+	if (!(m->prot & PROT_EXEC))
+		return 0;
+	if (t->maps++ >= PTFILES_MAPS) {
+		t->f->cut++;
+		return 0;
 	}
+	if (vdso || m->inode) {
+		if (t->files++ < PTFILES_FILES)
+			fd = file_of(t->pid, m);
+		else
+			t->f->cut++;
+		t->f->unread += fd < 0 && t->files <= PTFILES_FILES;
+	}
+	return t->fn(t->ctx, &map, fd, t->e);
 }
 
-void ptfiles_reset(struct ptfiles *f)
+static bool is_32_bit(uint32_t pid)
 {
-	ptfiles_close_files(f);
-	free(f->maps);
+	_cleanup_close_ int fd = -1;
+	unsigned char ident[EI_NIDENT];
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && pread(fd, ident, sizeof(ident), 0) == sizeof(ident) &&
+	       memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS32;
+}
+
+int ptfiles_tell(struct ptfiles *f, uint32_t pid,
+	int (*fn)(void *ctx, const struct ptfiles_map *m, int fd, struct err *e), void *ctx, struct err *e)
+{
+	struct tell tell = { .f = f, .pid = pid, .hash = HASH_K0, .fn = fn, .ctx = ctx, .e = e };
+	int rc;
+
+	if (is_32_bit(pid))
+		return err_set(e, -ENOEXEC, "process %u runs a 32-bit program", pid);
 	*f = (struct ptfiles){ 0 };
-}
-
-bool ptfiles_covers(const struct ptfiles *f, uint64_t addr)
-{
-	for (size_t i = 0; i < f->n && f->maps[i].start <= addr; i++)
-		if (addr < f->maps[i].end)
-			return true;
-	return false;
+	rc = procmaps_each(pid, tell_one, &tell, e);
+	/* what was told is what is known: anything new since the look is seen by the next one */
+	f->seen = rc ? 0 : tell.hash;
+	return rc;
 }

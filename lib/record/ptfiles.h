@@ -14,28 +14,26 @@
 
 struct ptfiles_map {
 	uint64_t start, end, offset;
-	int fd; /* -1 = no file, or none that can be read */
 };
 
 struct ptfiles {
 	uint64_t seen; /* hash of what /proc/PID/maps said; 0 = nothing yet */
-	struct ptfiles_map *maps; /* by address */
-	size_t n, cap;
-	uint64_t cut; /* mappings beyond PTFILES_MAX */
+	uint64_t cut; /* mappings beyond the limits, the last time they were told */
+	uint64_t unread; /* files that could not be had */
 };
 
-#define PTFILES_MAX 4000 /* mappings */
-#define PTFILES_FDS 1000 /* files */
+#define PTFILES_MAPS 4000 /* mappings told, at most */
+#define PTFILES_FILES 1000 /* files opened for them, one at a time */
+
+/* Have they changed since they were told the last time? -ESRCH, -EACCES and the like with the story. */
+int ptfiles_look(struct ptfiles *f, uint32_t pid, bool *changed, struct err *e);
 
 /*
- * Look again: *CHANGED tells whether the maps differ from the last time. The files
- * are open then, until ptfiles_close_files(). -ESRCH, -EACCES and the like with the story.
+ * Call FN for each, in the order of addresses. FD is closed after the call; -1
+ * = of no file, or of one that could not be had. FN's nonzero result ends it and is returned. -ENOEXEC: it is
+ * a 32-bit program.
  */
-int ptfiles_look(struct ptfiles *f, uint32_t pid, bool *changed, struct err *e);
-void ptfiles_close_files(struct ptfiles *f);
-void ptfiles_reset(struct ptfiles *f); /* as if never looked, memory released; a zeroed one is fine */
-
-/* Is there executable code at ADDR, as of the last look? */
-bool ptfiles_covers(const struct ptfiles *f, uint64_t addr);
+int ptfiles_tell(struct ptfiles *f, uint32_t pid,
+	int (*fn)(void *ctx, const struct ptfiles_map *m, int fd, struct err *e), void *ctx, struct err *e);
 
 #endif

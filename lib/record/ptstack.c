@@ -86,7 +86,6 @@ void ptstack_close(struct ptstack *p)
 	if (!p)
 		return;
 	ptchild_stop(&p->child);
-	ptfiles_reset(&p->files);
 	if (p->copy)
 		munmap(p->copy, sizeof(*p->copy));
 	if (p->copy_fd >= 0)
@@ -112,47 +111,43 @@ static int begin_walker(struct ptstack *p, struct err *e)
 	return ptchild_start(&p->child, p->read_fd, e);
 }
 
-static int tell_files(struct ptstack *p, struct err *e)
+static int tell_map(void *ctx, const struct ptfiles_map *m, int fd, struct err *e)
 {
-	int rc = ptchild_tell(&p->child, &(struct ptwire_request){ .what = PTWIRE_FORGET }, -1, e);
+	struct ptstack *p = ctx;
+	const struct ptwire_request r = {
+		.what = PTWIRE_MAP, .start = m->start, .end = m->end, .offset = m->offset
+	};
 
-	for (size_t i = 0; i < p->files.n && !rc; i++) {
-		const struct ptfiles_map *m = &p->files.maps[i];
-
-		rc = ptchild_tell(&p->child,
-			&(struct ptwire_request){
-				.what = PTWIRE_MAP, .start = m->start, .end = m->end, .offset = m->offset },
-			m->fd, e);
-	}
-	p->told = !rc;
-	return rc;
+	return ptchild_tell(&p->child, &r, fd, e);
 }
 
-/* A walker that is new has to be told everything: the files are opened again for it. */
-static int look_at_files(struct ptstack *p, struct err *e)
+/* A walker that is new has to be told everything. */
+static int tell_files(struct ptstack *p, struct err *e)
 {
 	bool changed;
-	int rc;
+	int rc = ptfiles_look(&p->files, (uint32_t)p->pid, &changed, e);
 
-	if (!p->told)
-		ptfiles_reset(&p->files);
-	rc = ptfiles_look(&p->files, (uint32_t)p->pid, &changed, e);
-	if (rc || !changed)
+	if (rc || (p->told && !changed))
 		return rc;
-	rc = tell_files(p, e);
-	ptfiles_close_files(&p->files);
-	return rc;
+	p->told = false;
+	rc = ptchild_tell(&p->child, &(struct ptwire_request){ .what = PTWIRE_FORGET }, -1, e);
+	rc = rc ? rc : ptfiles_tell(&p->files, (uint32_t)p->pid, tell_map, p, e);
+	if (rc)
+		return rc;
+	p->told = true;
+	p->stats.maps_cut = MAX(p->stats.maps_cut, p->files.cut);
+	p->stats.files_unread = MAX(p->stats.files_unread, p->files.unread);
+	return 0;
 }
 
 static int walk(struct ptstack *p, struct err *e)
 {
-	bool had = p->child.pid;
-	int rc = ptchild_walk(&p->child, &p->answer, e);
+	int rc = begin_walker(p, e);
 
-	if (had && !p->child.pid) {
-		p->told = false;
+	rc = rc ? rc : tell_files(p, e);
+	rc = rc ? rc : ptchild_walk(&p->child, &p->answer, e);
+	if (rc && p->walkers > p->stats.walkers_died && !p->child.pid)
 		p->stats.walkers_died++;
-	}
 	if (!rc && (p->answer.verdict < CAP_COMPLETE || p->answer.verdict > CAP_STOPPED ||
 			   p->answer.reason >= CAP_R_COUNT))
 		return err_set(e, -EPROTO, "the process that walks stacks answers nonsense");
@@ -258,9 +253,9 @@ static int go(struct ptstack *p, struct way *w, enum ptwhy *why, struct err *e)
 			return *why == PTWHY_GONE ? -ESRCH : rc;
 		}
 		*why = PTWHY_WALKER;
-		rc = begin_walker(p, e);
-		rc = rc ? rc : look_at_files(p, e);
-		rc = rc ? rc : walk(p, e);
+		rc = walk(p, e);
+		if (rc == -ENOEXEC || rc == -ESRCH)
+			*why = ptwhy_tell(p->pid, w->tid, rc, e);
 	} while (!rc && wants_more(p, w));
 	if (!rc)
 		tell_end(p);

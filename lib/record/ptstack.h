@@ -53,6 +53,8 @@ struct ptstack_stats {
 	uint64_t spared; /* cut short rather than stop a call that would have begun anew */
 	uint64_t again; /* calls begun anew all the same */
 	uint64_t walkers_died;
+	uint64_t maps_cut; /* executable mappings beyond the limits of ptfiles.h, at most at any time */
+	uint64_t files_unread; /* files that could not be had, at most at any time: walks end in them */
 	uint64_t refused[PTWHY_COUNT];
 };
 

@@ -15,7 +15,8 @@ struct facts {
 	bool there;
 	unsigned int tracer, uid, yama;
 	bool kthread, undumpable, more_caps;
-	bool hidden, others; /* it is there, but not in /proc (hidepid); whose it is the kernel tells otherwise */
+	bool hidden,
+		others; /* it is there, but not in /proc (hidepid); whose it is the kernel tells otherwise */
 };
 
 const char *ptwhy_name(enum ptwhy why)
@@ -143,7 +144,8 @@ enum ptwhy ptwhy_tell(pid_t pid, pid_t tid, int code, struct err *e)
 		break;
 	case PTWHY_OTHERS:
 		if (f.hidden)
-			err_set(e, code, "process %d belongs to somebody else, and /proc hides it (hidepid)", pid);
+			err_set(e, code, "process %d belongs to somebody else, and /proc hides it (hidepid)",
+				pid);
 		else
 			err_set(e, code, "process %d belongs to user %u", pid, f.uid);
 		err_hint(e, "stacks of others take CAP_SYS_PTRACE: run as root, or as that user");
