@@ -65,7 +65,7 @@ s_no_kallsyms() { mounted 'mount --bind /dev/null /proc/kallsyms' "$@"; }
 s_no_bpf_call() { ./refuse bpf "$@"; }
 s_no_perf_call() { ./refuse perf_event_open "$@"; }
 s_no_calls() { ./refuse bpf,perf_event_open "$@"; }
-s_hidepid() { mounted 'mount -o remount,hidepid=2 /proc' $NOBODY "$@"; }
+s_hidepid() { mounted 'mount -t proc -o hidepid=2 proc /proc' $NOBODY "$@"; }
 s_no_proc() { mounted 'mount -t tmpfs none /proc' "$@"; }
 s_no_memlock() { prlimit --memlock=0:0 "$@"; }
 s_time_ns() { unshare -T --boottime 100000 --fork "$@"; }
