@@ -131,6 +131,15 @@ ln -sfn 'user:[4026532700]' "$tree/proc/self/ns/user"
 again
 finds offcpu-record '"why": "procfs mode .*user namespace.*"mode": "procfs"' 'a rootless container: its capabilities do not reach BPF'
 
+# releases that are none
+tree ubuntu-6.8
+rm "$tree/proc/version_signature"
+for release in x '' 6 6.x 99999999999.1.1 -1.2.3; do
+	echo "$release" >"$tree/proc/sys/kernel/osrelease"
+	again
+	finds kernel.bug.stackid_overflow '"(skip|ok|warn)"' "the release '$release' does no harm"
+done
+
 # memory cgroups: the tightest limit up to the top decides
 tree ubuntu-6.8
 mkdir -p "$tree/sys/fs/cgroup/user.slice/user-0.slice/session-1.scope"

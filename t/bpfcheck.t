@@ -220,8 +220,10 @@ check capabilities.process '"skip".*no usable /proc/self/status' 'a status file 
 # what blocks, and what leads astray
 tree fifo
 for f in "boot/config-$R" proc/config.gz proc/kallsyms proc/self/status proc/self/mounts proc/self/cgroup \
-	sys/kernel/btf/vmlinux sys/kernel/security/lockdown sys/kernel/security/lsm proc/sys/kernel/kptr_restrict etc/os-release; do
+	sys/kernel/btf/vmlinux sys/kernel/security/lockdown sys/kernel/security/lsm proc/sys/kernel/kptr_restrict etc/os-release \
+	proc/version proc/version_signature proc/cmdline proc/self/timens_offsets proc/self/limits sys/kernel/notes; do
 	rm -f "$tree/$f"
+	mkdir -p "$(dirname "$tree/$f")"
 	mkfifo "$tree/$f"
 done
 look
