@@ -65,7 +65,7 @@ rm -r "$tree/sys/kernel/btf"
 printf 'ID=ubuntu\nVERSION_ID="20.04"\n' >"$tree/etc/os-release"
 look
 is "$rc" 1 'a 5.4 kernel without BTF degrades the recorder'
-like "$(cat "$out")" '^offcpu-record +degraded: procfs mode .*Linux 5\.4\.0-42-generic.*before 5\.10 BPF cannot record at all' 'the verdict names the mode that is left, and the cause'
+like "$(cat "$out")" '^offcpu-record +degraded: procfs mode .*Linux 5\.4\.0-42-generic.*before 5\.17 BPF lacks what it needs' 'the verdict names the mode that is left, and the cause'
 like "$(cat "$out")" 'FAIL +CONFIG_DEBUG_INFO_BTF is not set' 'that BTF is missing is told too'
 like "$(cat "$out")" 'mend: apt-get install linux-generic-hwe-20.04 && reboot' 'the remedy is the command of that distribution'
 like "$(cat "$out")" '^stackmap-test +degraded' 'without BTF stackmap-test is degraded only'

@@ -45,7 +45,7 @@ static const struct progprobe_helper helpers[] = {
 	HELPER(ringbuf_submit, TP | IT | SL | RAW),
 	HELPER(ringbuf_query, TP | IT | SL | RAW),
 	HELPER(seq_write, IT | SL),
-	HELPER(loop, TP | IT | SL),
+	HELPER(loop, TP | IT | SL | RAW),
 };
 
 const struct progprobe_helper *progprobe_helpers(size_t *n)
