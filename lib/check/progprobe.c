@@ -29,6 +29,7 @@
 static const struct progprobe_helper helpers[] = {
 	HELPER(map_lookup_elem, TP | IT | SL | RAW),
 	HELPER(map_update_elem, TP | IT | SL | RAW),
+	HELPER(map_delete_elem, RAW),
 	HELPER(probe_read_user, TP | RAW),
 	HELPER(probe_read_kernel, TP | IT | SL | RAW),
 	HELPER(probe_read_kernel_str, TP | IT | SL | RAW),
