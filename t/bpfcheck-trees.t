@@ -54,7 +54,7 @@ finds kernel.bug.task_stack '"ok".*fixed in this kernel' 'a bug of 5.9 to 5.11 i
 
 tree debian-5.10
 is "$rc" 1 'Debian 11: degraded'
-finds offcpu-record '"degraded", "why": "raw mode: .*prev_state.*-t bullseye-backports.*"mode": "raw"' 'Debian 11: raw mode, the remedy is backports'
+finds offcpu-record '"degraded", "why": "procfs mode .*lacks task_storage_get, task_pt_regs, loop.*-t bullseye-backports.*"mode": "procfs"' 'Debian 11: without bpf_loop procfs mode, the remedy is backports'
 finds BTF.helpers '"fail".*lacks task_storage_get, task_pt_regs, loop, copy_from_user_task"' 'Debian 11: the missing helpers are named'
 finds BTF.maps '"fail".*lacks TASK_STORAGE"' 'Debian 11: the missing kind of map is named'
 finds memory.accounting '"ok".*RLIMIT_MEMLOCK is high enough, or may be raised' 'Debian 11: root may raise RLIMIT_MEMLOCK'
@@ -64,13 +64,12 @@ sed -i 's/000000ffffffffff/000000c000000000/' "$tree/proc/self/status"
 again
 finds memory.accounting '"warn".*RLIMIT_MEMLOCK of 64 KiB.*ulimit -l unlimited' 'Debian 11 without CAP_SYS_RESOURCE: the limit and its command'
 rm -r "$tree/sys/kernel/btf"
-sed -i '/tracefs/d; /debugfs/d' "$tree/proc/self/mounts"
 again
-finds offcpu-record '"degraded", "why": "procfs mode .*no tracefs.*mount -t tracefs tracefs /sys/kernel/tracing.*"mode": "procfs"' 'without BTF and tracefs raw mode knows no fields: procfs, and tracefs is the remedy'
+finds offcpu-record '"degraded", "why": "procfs mode .*before 5.17 BPF lacks.*"mode": "procfs"' 'without BTF the version tells that raw mode has nothing to stand on'
 
 tree ubuntu-5.15
 is "$rc" 1 'Ubuntu 22.04: degraded'
-finds offcpu-record '"degraded", "why": "raw mode: .*linux-generic-hwe-22.04.*"mode": "raw"' 'Ubuntu 22.04: raw mode, the remedy is the HWE kernel'
+finds offcpu-record '"degraded", "why": "procfs mode .*lacks loop.*linux-generic-hwe-22.04.*"mode": "procfs"' 'Ubuntu 22.04: without bpf_loop procfs mode, the remedy is the HWE kernel'
 finds BTF.helpers '"fail".*lacks loop, copy_from_user_task"' 'Ubuntu 22.04: the missing helpers are named'
 finds memory.accounting '"ok".*memory cgroup' 'Ubuntu 22.04: BPF memory counts against the cgroup'
 finds kernel.bug.stackid_overflow '"warn".*may have it' 'Ubuntu 22.04: 5.15.131 took the bug over'
@@ -103,6 +102,19 @@ finds offcpu-record '"ready".*"mode": "btf"' 'RHEL 9: BTF decides over the versi
 finds kernel.release '"warn".*BTF tells what is backported.*dnf upgrade kernel' 'RHEL 9: the old release is a warning'
 finds kernel.bug.stackid_overflow '"warn".*may have it' 'RHEL 9: whether a bug was backported cannot be told, and that is said'
 finds sysctls.net.core.bpf_jit_harden '"ok".*no names in kernel stacks' 'RHEL 9: what bpf_jit_harden means'
+rm -r "$tree/sys/kernel/btf"
+again
+finds offcpu-record '"why": "procfs mode .*before 5.17.*"mode": "procfs"' 'RHEL 9 without BTF: the version is all that is left to go by'
+sed -i 's/^5[.]14[.]0-/5.17.0-/' "$tree/proc/sys/kernel/osrelease"
+again
+finds offcpu-record '"why": "raw mode: no ./sys/kernel/btf|"why": "raw mode: no .*BTF.*"mode": "raw"' '5.17 without BTF: raw mode'
+sed -i '/tracefs/d; /debugfs/d' "$tree/proc/self/mounts"
+sed -i '/^Cap\(Prm\|Eff\)/s/000001ffffffffff/000000c000200000/' "$tree/proc/self/status"
+again
+finds offcpu-record '"mode": "raw"' 'who may mount tracefs is not in need of it'
+sed -i '/^Cap\(Prm\|Eff\)/s/000000c000200000/000000c000000000/' "$tree/proc/self/status"
+again
+finds offcpu-record '"why": "procfs mode .*no tracefs.*mount -t tracefs tracefs /sys/kernel/tracing.*"mode": "procfs"' '5.17 without BTF and tracefs: nothing to attach to, and tracefs is the remedy'
 
 tree locked-6.8
 is "$rc" 1 'lockdown=confidentiality: degraded'
@@ -130,6 +142,15 @@ finds security.seccomp '"warn"' 'the filter may still be in the way'
 ln -sfn 'user:[4026532700]' "$tree/proc/self/ns/user"
 again
 finds offcpu-record '"why": "procfs mode .*user namespace.*"mode": "procfs"' 'a rootless container: its capabilities do not reach BPF'
+
+# releases that are none
+tree ubuntu-6.8
+rm "$tree/proc/version_signature"
+for release in x '' 6 6.x 99999999999.1.1 -1.2.3; do
+	echo "$release" >"$tree/proc/sys/kernel/osrelease"
+	again
+	finds kernel.bug.stackid_overflow '"(skip|ok|warn)"' "the release '$release' does no harm"
+done
 
 # memory cgroups: the tightest limit up to the top decides
 tree ubuntu-6.8

@@ -65,7 +65,7 @@ rm -r "$tree/sys/kernel/btf"
 printf 'ID=ubuntu\nVERSION_ID="20.04"\n' >"$tree/etc/os-release"
 look
 is "$rc" 1 'a 5.4 kernel without BTF degrades the recorder'
-like "$(cat "$out")" '^offcpu-record +degraded: procfs mode .*Linux 5\.4\.0-42-generic.*before 5\.10 BPF cannot record at all' 'the verdict names the mode that is left, and the cause'
+like "$(cat "$out")" '^offcpu-record +degraded: procfs mode .*Linux 5\.4\.0-42-generic.*before 5\.17 BPF lacks what it needs' 'the verdict names the mode that is left, and the cause'
 like "$(cat "$out")" 'FAIL +CONFIG_DEBUG_INFO_BTF is not set' 'that BTF is missing is told too'
 like "$(cat "$out")" 'mend: apt-get install linux-generic-hwe-20.04 && reboot' 'the remedy is the command of that distribution'
 like "$(cat "$out")" '^stackmap-test +degraded' 'without BTF stackmap-test is degraded only'
@@ -220,8 +220,10 @@ check capabilities.process '"skip".*no usable /proc/self/status' 'a status file 
 # what blocks, and what leads astray
 tree fifo
 for f in "boot/config-$R" proc/config.gz proc/kallsyms proc/self/status proc/self/mounts proc/self/cgroup \
-	sys/kernel/btf/vmlinux sys/kernel/security/lockdown sys/kernel/security/lsm proc/sys/kernel/kptr_restrict etc/os-release; do
+	sys/kernel/btf/vmlinux sys/kernel/security/lockdown sys/kernel/security/lsm proc/sys/kernel/kptr_restrict etc/os-release \
+	proc/version proc/version_signature proc/cmdline proc/self/timens_offsets proc/self/limits sys/kernel/notes; do
 	rm -f "$tree/$f"
+	mkdir -p "$(dirname "$tree/$f")"
 	mkfifo "$tree/$f"
 done
 look

@@ -36,20 +36,42 @@ static const struct {
 	{ PID_NS, "ns", NULL }, { NS, "inum", NULL }, { ENTITY, "sum_exec_runtime", NULL },
 	{ ENTITY, "prev_sum_exec_runtime", NULL } };
 
+/* A value of an enum; RAW: raw mode uses it too. */
+struct value {
+	const char *name;
+	bool raw;
+};
+
 /*
  * Helpers that are called, but for those that every kernel with BTF has. The
  * walk by unwind tables, and that of waits in progress in any case, brought
- * the last three (Linux 5.15, 5.17 and 5.18).
+ * the last three (Linux 5.15, 5.17 and 5.18); so does the hash of a stack bpf_loop.
  */
-static const char *const helpers[] = { "BPF_FUNC_get_stack", "BPF_FUNC_get_task_stack",
-	"BPF_FUNC_task_storage_get", "BPF_FUNC_seq_write", "BPF_FUNC_ringbuf_output",
-	"BPF_FUNC_ringbuf_reserve", "BPF_FUNC_ringbuf_query", "BPF_FUNC_probe_read_kernel",
-	"BPF_FUNC_probe_read_kernel_str", "BPF_FUNC_probe_read_user", "BPF_FUNC_task_pt_regs",
-	"BPF_FUNC_loop", "BPF_FUNC_copy_from_user_task" };
+static const struct value helpers[] = {
+	{ "BPF_FUNC_get_stack", true },
+	{ "BPF_FUNC_get_task_stack", false },
+	{ "BPF_FUNC_task_storage_get", false },
+	{ "BPF_FUNC_seq_write", false },
+	{ "BPF_FUNC_ringbuf_output", true },
+	{ "BPF_FUNC_ringbuf_reserve", true },
+	{ "BPF_FUNC_ringbuf_query", true },
+	{ "BPF_FUNC_probe_read_kernel", true },
+	{ "BPF_FUNC_probe_read_kernel_str", true },
+	{ "BPF_FUNC_probe_read_user", true },
+	{ "BPF_FUNC_task_pt_regs", false },
+	{ "BPF_FUNC_loop", true },
+	{ "BPF_FUNC_copy_from_user_task", false },
+};
 
-static const char *const map_types[] = { "BPF_MAP_TYPE_STACK_TRACE", "BPF_MAP_TYPE_TASK_STORAGE",
-	"BPF_MAP_TYPE_RINGBUF", "BPF_MAP_TYPE_ARRAY_OF_MAPS", "BPF_MAP_TYPE_PROG_ARRAY",
-	"BPF_MAP_TYPE_PERCPU_ARRAY", "BPF_MAP_TYPE_LRU_HASH" };
+static const struct value map_types[] = {
+	{ "BPF_MAP_TYPE_STACK_TRACE", false },
+	{ "BPF_MAP_TYPE_TASK_STORAGE", false },
+	{ "BPF_MAP_TYPE_RINGBUF", true },
+	{ "BPF_MAP_TYPE_ARRAY_OF_MAPS", true },
+	{ "BPF_MAP_TYPE_PROG_ARRAY", true },
+	{ "BPF_MAP_TYPE_PERCPU_ARRAY", true },
+	{ "BPF_MAP_TYPE_LRU_HASH", true },
+};
 
 /* Names that are asked for once each, appended "a, b". */
 static void append(char *buf, size_t cap, const char *name)
@@ -164,7 +186,7 @@ static bool has_value(const struct btf *btf, uint32_t id, const char *name)
 
 /* One finding: OK where MISSING is empty. */
 static void judge(const struct machine *m, struct findings *f, const char *id, const char *fine,
-	const char *missing, unsigned int degrades)
+	const char *missing, unsigned int degrades, unsigned int bars)
 {
 	char command[256];
 	struct finding *fi;
@@ -174,7 +196,7 @@ static void judge(const struct machine *m, struct findings *f, const char *id, c
 		return;
 	}
 	fi = findings_add(f, GROUP_BTF, FINDING_FAIL, id, "the kernel lacks %s", missing);
-	fi->bars = MODE_BIT(MODE_BTF);
+	fi->bars = bars;
 	fi->degrades = degrades;
 	finding_mend(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
 }
@@ -188,7 +210,7 @@ static void check_switch(
 		n >= 5 ? "btf_trace_sched_switch has prev_state"
 		       : "btf_trace_sched_switch without prev_state",
 		n >= 5 ? "" : "a prototype of the tracepoint sched_switch with prev_state (Linux 5.18)",
-		STACKMAP);
+		STACKMAP, MODE_BIT(MODE_BTF));
 }
 
 /* Those of structures that are not there themselves are not told too. */
@@ -203,34 +225,52 @@ static void missing_members(const struct scan *s, const struct btf *btf, char *b
 	}
 }
 
+/* Those of LIST that the enum does not have, without their prefix; the modes that this bars. */
+static unsigned int missing_values(
+	const struct btf *btf, uint32_t id, const struct value *list, size_t n, char *buf, size_t cap)
+{
+	unsigned int bars = MODE_BIT(MODE_BTF);
+
+	for (size_t i = 0; i < n; i++) {
+		if (has_value(btf, id, list[i].name))
+			continue;
+		append(buf, cap,
+			list[i].name +
+				(strncmp(list[i].name, "BPF_FUNC_", 9) == 0 ? 9 : strlen("BPF_MAP_TYPE_")));
+		if (list[i].raw)
+			bars = MODES_BPF;
+	}
+	return bars;
+}
+
 static void check_needs(
 	const struct machine *m, const struct scan *s, const struct btf *btf, struct findings *f)
 {
 	char missing[400] = "";
+	unsigned int bars;
 
 	check_switch(m, s, btf, f);
 	for (size_t i = FORK; i < N_TRACE; i++)
 		if (!s->trace[i].id)
 			append(missing, sizeof(missing), s->trace[i].name);
-	judge(m, f, "BTF.tracepoints", "fork, exec and rename have prototypes", missing, 0);
+	judge(m, f, "BTF.tracepoints", "fork, exec and rename have prototypes", missing, 0,
+		MODE_BIT(MODE_BTF));
 	missing[0] = '\0';
 	for (size_t i = 0; i < N_STRUCT; i++)
 		if (!s->structs[i].id)
 			append(missing, sizeof(missing), s->structs[i].name);
 	missing_members(s, btf, missing, sizeof(missing));
-	judge(m, f, "BTF.task_struct", "every structure member that is read", missing, 0);
+	judge(m, f, "BTF.task_struct", "every structure member that is read", missing, 0, MODE_BIT(MODE_BTF));
 	missing[0] = '\0';
-	for (size_t i = 0; i < ARRAY_LEN(helpers); i++)
-		if (!has_value(btf, s->helpers, helpers[i]))
-			append(missing, sizeof(missing), helpers[i] + strlen("BPF_FUNC_"));
-	judge(m, f, "BTF.helpers", "every BPF helper that is called", missing, 0);
+	bars = missing_values(btf, s->helpers, helpers, ARRAY_LEN(helpers), missing, sizeof(missing));
+	judge(m, f, "BTF.helpers", "every BPF helper that is called", missing, 0, bars);
 	missing[0] = '\0';
-	for (size_t i = 0; i < ARRAY_LEN(map_types); i++)
-		if (!has_value(btf, s->map_types, map_types[i]))
-			append(missing, sizeof(missing), map_types[i] + strlen("BPF_MAP_TYPE_"));
-	if (!s->mmapable)
+	bars = missing_values(btf, s->map_types, map_types, ARRAY_LEN(map_types), missing, sizeof(missing));
+	if (!s->mmapable) {
 		append(missing, sizeof(missing), "arrays that can be mapped into memory");
-	judge(m, f, "BTF.maps", "every kind of map that is used", missing, 0);
+		bars = MODES_BPF;
+	}
+	judge(m, f, "BTF.maps", "every kind of map that is used", missing, 0, bars);
 }
 
 static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)

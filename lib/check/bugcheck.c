@@ -79,8 +79,8 @@ static enum state judge(const struct bug *b, const struct version *v, bool patch
 
 	for (size_t i = 0; i < ARRAY_LEN(b->fixed) && b->fixed[i].major; i++)
 		last = &b->fixed[i];
-	if (!v->major || NO_FIX(b))
-		return v->major && before(v, &b->since) ? ABSENT : UNKNOWN;
+	if (NO_FIX(b))
+		return before(v, &b->since) ? ABSENT : UNKNOWN;
 	if (!before(v, last))
 		return FIXED;
 	if (rebased)
@@ -139,6 +139,12 @@ void bugcheck_run(const struct machine *m, struct findings *f)
 	struct version v = { 0 };
 	bool patch = patch_known(m, &v);
 
+	if (!v.major) {
+		findings_add(f, GROUP_KERNEL, FINDING_SKIP, "kernel.bug.stackid_overflow",
+			"no version is understood in the release '%s': whether it has known bugs is not told",
+			m->release);
+		return;
+	}
 	for (size_t i = 0; i < ARRAY_LEN(bugs); i++)
 		check(m, &bugs[i], &v, patch, f);
 }

@@ -3,13 +3,14 @@
 
 #include <string.h>
 
-/* What raw mode cannot be without: programs that are run and not attached. Of btf, BTF itself says more. */
-#define RAW_SINCE MACHINE_VERSION(5, 10)
+/* What raw mode cannot be without: bpf_loop(), and programs that are run and not attached (5.10). */
+#define RAW_SINCE MACHINE_VERSION(5, 17)
 
 static void check_release(const struct machine *m, struct findings *f)
 {
 	char command[256], arch[64];
 	struct finding *fi;
+	bool old;
 
 	if (root_line(m->root, "proc/sys/kernel/arch", arch, sizeof(arch), NULL) != 0) /* since 6.1 */
 		arch[0] = '\0';
@@ -18,11 +19,12 @@ static void check_release(const struct machine *m, struct findings *f)
 			arch[0] ? ", " : "", arch);
 		return;
 	}
+	/* where there is BTF it decides, for it knows what is backported */
+	old = m->version && m->version < RAW_SINCE && !root_exists(m->root, "sys/kernel/btf/vmlinux");
 	fi = findings_add(f, GROUP_KERNEL, FINDING_WARN, "kernel.release",
 		"Linux %s: the recorder is made for 5.18 and later; %s", m->release,
-		m->version && m->version < RAW_SINCE ? "before 5.10 BPF cannot record at all"
-						     : "BTF tells what is backported");
-	if (m->version && m->version < RAW_SINCE)
+		old ? "before 5.17 BPF lacks what it needs" : "BTF tells what is backported");
+	if (old)
 		fi->bars = MODES_BPF;
 	finding_mend(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
 }

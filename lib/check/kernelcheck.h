@@ -3,8 +3,7 @@
  * kernelcheck - the kernel's release, and the namespaces that change its numbers. Floor 4.
  *
  * Sources: 5.18 for the helpers of bpf/offcpu.bpf.c (bpf_loop and
- * bpf_copy_from_user_task came last), 5.10 for BPF_PROG_TEST_RUN of programs at
- * raw tracepoints; time_namespaces(7) for /proc/self/timens_offsets.
+ * bpf_copy_from_user_task came last), 5.17 for bpf_loop; time_namespaces(7) for /proc/self/timens_offsets.
  */
 #ifndef STACKTOOLS_KERNELCHECK_H
 #define STACKTOOLS_KERNELCHECK_H

@@ -29,6 +29,7 @@
 static const struct progprobe_helper helpers[] = {
 	HELPER(map_lookup_elem, TP | IT | SL | RAW),
 	HELPER(map_update_elem, TP | IT | SL | RAW),
+	HELPER(map_delete_elem, RAW),
 	HELPER(probe_read_user, TP | RAW),
 	HELPER(probe_read_kernel, TP | IT | SL | RAW),
 	HELPER(probe_read_kernel_str, TP | IT | SL | RAW),
@@ -45,7 +46,7 @@ static const struct progprobe_helper helpers[] = {
 	HELPER(ringbuf_submit, TP | IT | SL | RAW),
 	HELPER(ringbuf_query, TP | IT | SL | RAW),
 	HELPER(seq_write, IT | SL),
-	HELPER(loop, TP | IT | SL),
+	HELPER(loop, TP | IT | SL | RAW),
 };
 
 const struct progprobe_helper *progprobe_helpers(size_t *n)
