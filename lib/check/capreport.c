@@ -96,7 +96,8 @@ static void put_legend(const struct captable *t, struct out *o)
 	if (t->trials.left_out[0])
 		out_printf(o, "BPF programs were not tried: %s\n", t->trials.left_out);
 	if (t->trials.late)
-		out_str(o, "The time was over before everything was tried\n");
+		out_str(o, "The time was over before everything was tried: try again when the machine is "
+			   "less busy\n");
 }
 
 /* TEXT behind INDENT columns of what stands there already, broken at spaces. */

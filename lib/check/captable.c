@@ -297,7 +297,7 @@ void captable_free(struct captable *t)
 
 int captable_verdict(const struct captable *t, int tool)
 {
-	int status = 0;
+	int status = t->trials.late ? 1 : 0;
 
 	if (t->trials.users[0].why_not[0] && t->trials.users[1].why_not[0])
 		return 2;
