@@ -355,25 +355,6 @@ static int run(const struct opts *o, struct err *e)
 	return status;
 }
 
-/* The parts of OUT that come before and after the table. */
-static void put_caps_json(struct out *out, const struct captable *t, const struct opts *o, int status)
-{
-	struct json j = { .o = out, .spaced = true };
-
-	json_begin(&j, NULL, '{');
-	json_line(&j, 2);
-	json_u64(&j, "schema", 1);
-	json_line(&j, 2);
-	json_str(&j, "version", cli_version_string);
-	json_line(&j, 2);
-	capreport_json(t, o->tool, &j);
-	json_line(&j, 2);
-	json_u64(&j, "status", (uint64_t)status);
-	json_line(&j, 0);
-	json_end(&j, '}');
-	out_char(out, '\n');
-}
-
 static int print_caps(const struct captable *t, const struct opts *o, int status, struct err *e)
 {
 	static const enum capreport_style styles[] = {
@@ -385,16 +366,16 @@ static int print_caps(const struct captable *t, const struct opts *o, int status
 	if (o->format == TAP) {
 		struct tap tap = { 0 };
 
-		capreport_tap(t, o->tool, &tap);
+		capreport_tap(t, &tap);
 		tap_done(&tap);
 		return status;
 	}
 	if (out_init(&out, STDOUT_FILENO, e) != 0)
 		return CLI_FAILED;
 	if (o->format == JSON)
-		put_caps_json(&out, t, o, status);
+		capreport_json(t, status, &out);
 	else
-		capreport_text(t, styles[o->format], o->tool, &out);
+		capreport_text(t, styles[o->format], &out);
 	rc = out_flush(&out, e);
 	out_free(&out);
 	return rc ? CLI_FAILED : status;
@@ -405,9 +386,9 @@ static int run_caps(const struct opts *o, struct err *e)
 	struct captable *t = NULL;
 	int status;
 
-	if (captable_run(CAPS_LIMIT_MS, &t, e) != 0)
+	if (captable_run(o->tool, CAPS_LIMIT_MS, &t, e) != 0)
 		return CLI_FAILED;
-	status = captable_verdict(t, o->tool);
+	status = captable_verdict(t);
 	if (status)
 		cli_warn(&cli,
 			"not every tool's least capabilities could be found here: bpfcheck itself lacks "

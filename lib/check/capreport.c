@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capreport.h"
+#include "cli.h"
+#include "json.h"
 #include "outtext.h"
 
 #include <string.h>
@@ -10,19 +12,6 @@
 
 /* In the order of enum capcell_state. */
 static const char marks[] = "~x.!?~";
-
-static bool takes(const struct captable *t, size_t step, int tool)
-{
-	size_t n;
-	const struct capneed *needs = capneeds_list(&n);
-
-	if (tool < 0)
-		return true;
-	for (size_t i = 0; i < n; i++)
-		if ((int)needs[i].tool == tool && capneed_is(&needs[i], t->trials.steps.list[step].id))
-			return true;
-	return false;
-}
 
 static void put_heads(const struct captable *t, struct out *o)
 {
@@ -96,7 +85,8 @@ static void put_legend(const struct captable *t, struct out *o)
 	if (t->trials.left_out[0])
 		out_printf(o, "BPF programs were not tried: %s\n", t->trials.left_out);
 	if (t->trials.late)
-		out_str(o, "The time was over before everything was tried\n");
+		out_str(o, "The time was over before everything was tried: try again when the machine is "
+			   "less busy\n");
 }
 
 /* TEXT behind INDENT columns of what stands there already, broken at spaces. */
@@ -173,28 +163,29 @@ static void put_tool_line(const struct captable *t, enum finding_tool tool, stru
 	out_char(o, '\n');
 }
 
-void capreport_text(const struct captable *t, enum capreport_style style, int tool, struct out *o)
+static void put_table(const struct captable *t, bool verbose, struct out *o)
 {
 	int group = -1;
 
-	if (style != CAPREPORT_QUIET)
-		put_heads(t, o);
-	for (size_t i = 0; i < t->trials.steps.n && style != CAPREPORT_QUIET; i++) {
+	put_heads(t, o);
+	for (size_t i = 0; i < t->trials.steps.n; i++) {
 		const struct capstep *s = &t->trials.steps.list[i];
 
-		if (!takes(t, i, tool))
-			continue;
 		if (group != (int)s->group)
 			out_printf(o, "%s\n", capsteps_title(s->group));
 		group = (int)s->group;
-		put_step(t, i, style == CAPREPORT_VERBOSE, o);
+		put_step(t, i, verbose, o);
 	}
-	if (style != CAPREPORT_QUIET) {
-		put_legend(t, o);
-		out_char(o, '\n');
-	}
+	put_legend(t, o);
+	out_char(o, '\n');
+}
+
+void capreport_text(const struct captable *t, enum capreport_style style, struct out *o)
+{
+	if (style != CAPREPORT_QUIET && t->trials.steps.n)
+		put_table(t, style == CAPREPORT_VERBOSE, o);
 	for (enum finding_tool i = 0; i < TOOL_COUNT; i++) {
-		if (tool >= 0 && tool != (int)i)
+		if (!captable_has(t, i))
 			continue;
 		if (style == CAPREPORT_QUIET)
 			put_tool_line(t, i, o);
@@ -311,9 +302,11 @@ static void put_json_tool(const struct captable_tool *x, struct json *j)
 	json_str(j, "lacks", x->missing[0] ? x->missing : NULL);
 }
 
-void capreport_json(const struct captable *t, int tool, struct json *j)
+static void put_json_caps(const struct captable *t, struct json *j)
 {
 	json_begin(j, "caps", '{');
+	json_line(j, 4);
+	json_bool(j, "late", t->trials.late);
 	json_line(j, 4);
 	put_names(j, "granted", t->trials.granted);
 	json_line(j, 4);
@@ -321,8 +314,6 @@ void capreport_json(const struct captable *t, int tool, struct json *j)
 	json_line(j, 4);
 	json_begin(j, "steps", '[');
 	for (size_t i = 0; i < t->trials.steps.n; i++) {
-		if (!takes(t, i, tool))
-			continue;
 		json_line(j, 6);
 		put_json_step(t, i, j);
 	}
@@ -331,7 +322,7 @@ void capreport_json(const struct captable *t, int tool, struct json *j)
 	json_line(j, 4);
 	json_begin(j, "tools", '[');
 	for (enum finding_tool i = 0; i < TOOL_COUNT; i++) {
-		if (tool >= 0 && tool != (int)i)
+		if (!captable_has(t, i))
 			continue;
 		json_line(j, 6);
 		json_begin(j, NULL, '{');
@@ -348,20 +339,38 @@ void capreport_json(const struct captable *t, int tool, struct json *j)
 	json_end(j, '}');
 }
 
+void capreport_json(const struct captable *t, int status, struct out *o)
+{
+	struct json j = { .o = o, .spaced = true };
+
+	json_begin(&j, NULL, '{');
+	json_line(&j, 2);
+	json_u64(&j, "schema", 1);
+	json_line(&j, 2);
+	json_str(&j, "version", cli_version_string);
+	json_line(&j, 2);
+	put_json_caps(t, &j);
+	json_line(&j, 2);
+	json_u64(&j, "status", (uint64_t)status);
+	json_line(&j, 0);
+	json_end(&j, '}');
+	out_char(o, '\n');
+}
+
 /* Can a tool not do without it? */
-static bool is_required(const struct captable *t, size_t step, int tool)
+static bool is_required(const struct captable *t, size_t step)
 {
 	size_t n;
 	const struct capneed *needs = capneeds_list(&n);
 
 	for (size_t i = 0; i < n; i++)
-		if (!needs[i].gain && (tool < 0 || (int)needs[i].tool == tool) &&
+		if (!needs[i].gain && captable_has(t, needs[i].tool) &&
 			capneed_is(&needs[i], t->trials.steps.list[step].id))
 			return true;
 	return false;
 }
 
-void capreport_tap(const struct captable *t, int tool, struct tap *tap)
+void capreport_tap(const struct captable *t, struct tap *tap)
 {
 	char names[512], why[TEXT_ESCAPED_MAX(256)];
 
@@ -370,12 +379,10 @@ void capreport_tap(const struct captable *t, int tool, struct tap *tap)
 		const struct capleast *l = &t->least[1][i];
 		const char *text = t->trials.users[1].why[i];
 
-		if (!takes(t, i, tool))
-			continue;
 		text_escape(why, sizeof(why), text, strlen(text), TEXT_LINE);
 		if (l->found)
 			tap_ok(tap, true, "%s: with %s", s->id, capsets_names(l->caps, names, sizeof(names)));
-		else if (is_required(t, i, tool))
+		else if (is_required(t, i))
 			tap_ok(tap, false, "%s: with no set that is granted here: %s", s->id, why);
 		else
 			tap_skip(tap, s->id, "%s", why[0] ? why : "not tried");

@@ -2,14 +2,12 @@
 /*
  * capreport - the table of capabilities (captable.h) for people, for programs
  * and for prove(1). Floor 12.
- *
- * TOOL: only what that tool takes (an enum finding_tool; -1 = every tool).
  */
 #ifndef STACKTOOLS_CAPREPORT_H
 #define STACKTOOLS_CAPREPORT_H
 
 #include "captable.h"
-#include "json.h"
+#include "out.h"
 #include "tap.h"
 
 enum capreport_style {
@@ -18,15 +16,15 @@ enum capreport_style {
 	CAPREPORT_QUIET, /* what each tool takes, a line each */
 };
 
-void capreport_text(const struct captable *t, enum capreport_style style, int tool, struct out *o);
+void capreport_text(const struct captable *t, enum capreport_style style, struct out *o);
 
-/* The member "caps" of an object; docs/bpfcheck.1 says what is in it. */
-void capreport_json(const struct captable *t, int tool, struct json *j);
+/* One object, as docs/bpfcheck.1 describes it; STATUS is the exit status. */
+void capreport_json(const struct captable *t, int status, struct out *o);
 
 /*
  * A test for each step: passed when a set was found with which it works, failed
  * when there is none and a tool cannot do without, else skipped with the reason.
  */
-void capreport_tap(const struct captable *t, int tool, struct tap *tap);
+void capreport_tap(const struct captable *t, struct tap *tap);
 
 #endif

@@ -263,13 +263,39 @@ static int try_all(struct captable *t, struct err *e)
 	return captrials_all(&t->trials, caps, t->n_sets, e);
 }
 
-int captable_run(unsigned int limit_ms, struct captable **ret, struct err *e)
+bool captable_has(const struct captable *t, enum finding_tool tool)
+{
+	return t->tool < 0 || t->tool == (int)tool;
+}
+
+/* Leave out the steps that the only tool does not take. */
+static void choose_steps(struct captable *t)
+{
+	struct capsteps *s = &t->trials.steps;
+	size_t n, kept = 0;
+	const struct capneed *needs = capneeds_list(&n);
+
+	for (size_t i = 0; i < s->n; i++) {
+		bool takes = t->tool < 0;
+
+		for (size_t j = 0; j < n && !takes; j++)
+			takes = (int)needs[j].tool == t->tool && capneed_is(&needs[j], s->list[i].id);
+		if (takes)
+			s->list[kept++] = s->list[i];
+	}
+	s->n = kept;
+}
+
+int captable_run(int tool, unsigned int limit_ms, struct captable **ret, struct err *e)
 {
 	struct captable *t = calloc(1, sizeof(*t));
 	int rc = t ? captrials_open(limit_ms, &t->trials, e) : err_nomem(e, "the table of capabilities");
 
-	if (!rc)
+	if (!rc) {
+		t->tool = tool;
+		choose_steps(t);
 		rc = try_all(t, e);
+	}
 	if (rc) {
 		captable_free(t);
 		return rc;
@@ -278,9 +304,9 @@ int captable_run(unsigned int limit_ms, struct captable **ret, struct err *e)
 		/* the last are cheap, and what they take may be what others take */
 		for (size_t step = t->trials.steps.n; step-- > 0;)
 			search_step(t, user, step);
-		for (enum finding_tool tool = 0; tool < TOOL_COUNT; tool++)
-			if (!t->trials.users[user].why_not[0])
-				search_tool(t, user, tool);
+		for (enum finding_tool i = 0; i < TOOL_COUNT; i++)
+			if (captable_has(t, i) && !t->trials.users[user].why_not[0])
+				search_tool(t, user, i);
 	}
 	captrials_end(&t->trials);
 	*ret = t;
@@ -295,16 +321,16 @@ void captable_free(struct captable *t)
 	free(t);
 }
 
-int captable_verdict(const struct captable *t, int tool)
+int captable_verdict(const struct captable *t)
 {
-	int status = 0;
+	int status = t->trials.late ? 1 : 0;
 
 	if (t->trials.users[0].why_not[0] && t->trials.users[1].why_not[0])
 		return 2;
-	for (int i = 0; i < TOOL_COUNT; i++) {
+	for (enum finding_tool i = 0; i < TOOL_COUNT; i++) {
 		const struct captable_tool *u = &t->tools[1][i];
 
-		if ((tool < 0 || tool == i) && (!u->required.found || u->refused))
+		if (captable_has(t, i) && (!u->required.found || u->refused))
 			status = 1;
 	}
 	return status;

@@ -39,6 +39,7 @@ struct captable_tool {
 };
 
 struct captable {
+	int tool; /* the only one that it is about; -1 = every tool */
 	struct captrials trials;
 	struct capset sets[CAPSETS_MAX]; /* the first columns of each user's trials */
 	size_t n_sets;
@@ -47,16 +48,20 @@ struct captable {
 };
 
 /*
- * Try everything, in about LIMIT_MS at most: what is left by then was not
+ * Try everything that TOOL (an enum finding_tool) takes, or with -1 whatever
+ * there is to try, in about LIMIT_MS at most: what is left by then was not
  * tried. Nothing of it outlives the call. On success *RET is the caller's.
  */
-int captable_run(unsigned int limit_ms, struct captable **ret, struct err *e);
+int captable_run(int tool, unsigned int limit_ms, struct captable **ret, struct err *e);
 void captable_free(struct captable *t); /* NULL is fine */
 
+/* Is it about TOOL? */
+bool captable_has(const struct captable *t, enum finding_tool tool);
+
 /*
- * What is known about TOOL (-1: all of them), for the exit status: 0 when its
- * sets were found, 1 when something is left open, 2 when nothing could be tried.
+ * For the exit status: 0 when the sets of each tool were found, 1 when
+ * something is left open, 2 when nothing could be tried.
  */
-int captable_verdict(const struct captable *t, int tool);
+int captable_verdict(const struct captable *t);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define CHILD_MS 10000
+#define CHILD_MS 20000
 
 /* One child's work: those steps of a column that are not known. */
 struct task {
@@ -60,7 +60,7 @@ static struct capcell cell_of(int code)
 		c.state = CAPCELL_WORKS;
 	else if (code == -EPERM || code == -EACCES)
 		c.state = CAPCELL_REFUSED;
-	else if (code == CAPSTEPS_UNTRIED)
+	else if (code == CAPSTEPS_UNTRIED || code == -ETIMEDOUT)
 		c.state = CAPCELL_NOT_TRIED;
 	return c;
 }
@@ -77,6 +77,7 @@ static void take(struct captrials *t, struct task *k, const struct probe_result 
 
 		ended = r->code == -ETIMEDOUT || r->code == -ECHILD;
 		c->cells[step] = cell_of(r->code);
+		t->late = t->late || r->code == -ETIMEDOUT;
 		if (c->caps == t->granted && r->code)
 			snprintf(k->user->why[step], sizeof(k->user->why[step]), "%.150s", r->err.msg);
 	}

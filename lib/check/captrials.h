@@ -25,7 +25,7 @@ enum capcell_state {
 
 struct capcell {
 	uint8_t state; /* enum capcell_state */
-	int16_t code; /* -errno where refused or failed */
+	int16_t code; /* -errno where it did not work; -ETIMEDOUT where it was not over in time */
 };
 
 /* A set with which steps were tried. */
@@ -51,7 +51,7 @@ struct captrials {
 	size_t n_worlds;
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC: what is asked for later is not tried */
 	char left_out[256]; /* why steps that read kernel memory are not tried; "" = they are */
-	bool late; /* the time was not enough for everything */
+	bool late; /* the time was not enough for everything: what is least may be less */
 };
 
 /* Whatever comes of it, release T with captrials_close(). */
