@@ -2,6 +2,7 @@
 #include "offprogs.h"
 #include "caps.h"
 #include "now.h"
+#include "owner.h"
 
 #include "offcpu.skel.h"
 
@@ -304,7 +305,7 @@ static int install_switch(const struct offprogs *p, struct err *e)
 	return rc ? offprogs_refused("put the recording program in its place", rc, e) : 0;
 }
 
-int offprogs_load(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
+static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
 {
 	int rc = check_btf(e);
 
@@ -324,11 +325,25 @@ int offprogs_load(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd
 	return rc ? rc : install_switch(p, e);
 }
 
+int offprogs_load(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
+{
+	int rc;
+
+	owner_raise();
+	rc = load_all(p, opts, agg_fd, e);
+	owner_lower();
+	return rc;
+}
+
 int offprogs_attach(struct offprogs *p, struct err *e)
 {
-	int rc = offcpu_bpf__attach(p->events);
+	int rc;
 
-	return rc ? offprogs_refused("attach to the scheduler's tracepoints", rc, e) : 0;
+	owner_raise();
+	rc = offcpu_bpf__attach(p->events);
+	rc = rc ? offprogs_refused("attach to the scheduler's tracepoints", rc, e) : 0;
+	owner_lower();
+	return rc;
 }
 
 void offprogs_close(struct offprogs *p)
