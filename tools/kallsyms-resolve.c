@@ -5,6 +5,7 @@
 #include "kallsyms.h"
 #include "ksymfilter.h"
 #include "out.h"
+#include "owner.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -174,12 +175,16 @@ static int run(const struct opts *o, struct err *e)
 int main(int argc, char **argv)
 {
 	struct opts opts = { 0 };
+	struct owner owner;
 	struct err e = { 0 };
 	int status = parse_opts(argc, argv, &opts);
 
 	if (status >= 0)
 		return status;
-	status = run(&opts, &e);
+	/* files are read and written with the caller's own rights */
+	status = owner_become(&owner, &e);
+	if (!status)
+		status = run(&opts, &e);
 	if (status < 0) {
 		cli_error(&cli, &e);
 		return CLI_FAILED;

@@ -3,6 +3,7 @@
 #include "caps.h"
 #include "cgroupbtf.h"
 #include "now.h"
+#include "owner.h"
 
 #include "offcpu.skel.h"
 
@@ -342,7 +343,7 @@ int offprogs_load_one(struct offprogs *p, const char *name, struct offcpu_bpf **
 	return load_part(*ret, e);
 }
 
-int offprogs_load(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
+static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
 {
 	int rc = offprogs_load_maps(p, opts, agg_fd, e);
 
@@ -358,11 +359,25 @@ int offprogs_load(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd
 	return rc ? rc : install_switch(p, e);
 }
 
+int offprogs_load(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
+{
+	int rc;
+
+	owner_raise();
+	rc = load_all(p, opts, agg_fd, e);
+	owner_lower();
+	return rc;
+}
+
 int offprogs_attach(struct offprogs *p, struct err *e)
 {
-	int rc = offcpu_bpf__attach(p->events);
+	int rc;
 
-	return rc ? offprogs_refused("attach to the scheduler's tracepoints", rc, e) : 0;
+	owner_raise();
+	rc = offcpu_bpf__attach(p->events);
+	rc = rc ? offprogs_refused("attach to the scheduler's tracepoints", rc, e) : 0;
+	owner_lower();
+	return rc;
 }
 
 void offprogs_close(struct offprogs *p)

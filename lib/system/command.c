@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "command.h"
+#include "owner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,8 @@ static void child(const int start[2], const int fail[2], char *const argv[], con
 	if (mask)
 		sigprocmask(SIG_SETMASK, mask, NULL);
 	signal(SIGXFSZ, SIG_DFL);
+	if (owner_shed() != 0)
+		_exit(126);
 	if (read(start[0], &go, 1) != 1)
 		_exit(127);
 	/* a traced process stops at any signal: not before the parent knows that it is one */

@@ -21,6 +21,13 @@
 	(BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYSLOG) | BIT(CAP_CHECKPOINT_RESTORE) |                   \
 		BIT(CAP_IPC_LOCK) | BIT(CAP_SYS_RESOURCE))
 
+/*
+ * In force only between owner_raise() and owner_lower(): who has one of them
+ * may read the maps of every process on newer kernels (may_access_mm() of
+ * kernel/fork.c).
+ */
+#define RAISED (BIT(CAP_PERFMON) | BIT(CAP_SYS_ADMIN))
+
 bool owner_rule(bool secure, uint32_t uid)
 {
 	return secure && uid != 0;
@@ -47,13 +54,13 @@ static int permitted(uint64_t *ret)
 	return 0;
 }
 
-/* Permitted and effective become SET, nothing is inherited, and so nothing is ambient. */
-static int set_caps(uint64_t set)
+/* SET becomes permitted, IN_FORCE effective; nothing is inherited, and so nothing is ambient. */
+static int set_caps(uint64_t set, uint64_t in_force)
 {
 	struct __user_cap_header_struct head = cap_header();
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {
-		{ .effective = (uint32_t)set, .permitted = (uint32_t)set },
-		{ .effective = (uint32_t)(set >> 32), .permitted = (uint32_t)(set >> 32) },
+		{ .effective = (uint32_t)in_force, .permitted = (uint32_t)set },
+		{ .effective = (uint32_t)(in_force >> 32), .permitted = (uint32_t)(set >> 32) },
 	};
 
 	return syscall(SYS_capset, &head, data) == 0 ? 0 : -errno;
@@ -127,7 +134,7 @@ static void child(const uint32_t *ids, size_t n, int to)
 	struct verdict v = { 0 };
 	int rc = real_ids();
 
-	rc = rc ? rc : set_caps(0);
+	rc = rc ? rc : set_caps(0, 0);
 	if (rc)
 		_exit(1);
 	v.at = n ? try_each(ids, n, &v.code) : sees_kernel();
@@ -172,12 +179,41 @@ int owner_become(struct owner *ret, struct err *e)
 		return 0;
 	rc = permitted(&have);
 	rc = rc ? rc : real_ids();
-	rc = rc ? rc : set_caps(kept_of(have));
+	rc = rc ? rc : set_caps(kept_of(have), kept_of(have) & ~RAISED);
 	if (rc)
 		return err_sys(e, rc, "cannot give up rights that user %u has not", getuid());
 	rc = ask_child(NULL, 0, &v, e);
 	ret->no_kernel = v.at != 1;
 	return rc;
+}
+
+/* Of the permitted ones all but LOWERED are in force. What cannot be had is missed by who needs it. */
+static void put_in_force(uint64_t lowered)
+{
+	uint64_t have;
+
+	if (owner_applies() && permitted(&have) == 0)
+		set_caps(have, have & ~lowered);
+}
+
+void owner_raise(void)
+{
+	put_in_force(0);
+}
+
+void owner_lower(void)
+{
+	put_in_force(RAISED);
+}
+
+int owner_shed(void)
+{
+	int rc = owner_applies() ? real_ids() : 0;
+
+	if (rc || !owner_applies())
+		return rc;
+	rc = set_caps(0, 0);
+	return !rc && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 ? -errno : rc;
 }
 
 static bool belongs_to(uint32_t id, unsigned int *uid)

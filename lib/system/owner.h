@@ -51,6 +51,23 @@ struct owner {
 int owner_become(struct owner *ret, struct err *e);
 
 /*
+ * Some of what is kept is in force only between these two, in this thread and
+ * in those that it starts meanwhile: CAP_PERFMON, which loading, attaching and
+ * perf events take, makes the maps of all processes readable too. So open
+ * nothing of another process between them. Nothing where the rule does not
+ * apply.
+ */
+void owner_raise(void);
+void owner_lower(void);
+
+/*
+ * In a forked child that will exec what the user wants: it becomes a process
+ * as any of his, without any capability, and to be traced by him. Nothing
+ * where the rule does not apply; -errno, and the child has to end.
+ */
+int owner_shed(void);
+
+/*
  * May the user, without any capability, read the memory of each of the N
  * processes or threads IDS? A child without any tries it: it opens
  * /proc/ID/maps. 0; -EACCES with the story for the first that is refused;

@@ -2,6 +2,7 @@
 #include "procevents.h"
 #include "buf.h"
 #include "caps.h"
+#include "owner.h"
 #include "now.h"
 #include "rd.h"
 
@@ -114,8 +115,10 @@ int procevents_open(bool prompt, struct procevents **ret, struct err *e)
 	p->rings = calloc((size_t)n, sizeof(*p->rings));
 	if (p->epoll_fd < 0 || !p->rings)
 		rc = err_nomem(e, "process events");
+	owner_raise();
 	for (int cpu = 0; cpu < n && !rc; cpu++)
 		rc = add_ring(p, cpu, prompt, e);
+	owner_lower();
 	if (rc) {
 		procevents_close(p);
 		return rc;
