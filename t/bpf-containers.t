@@ -201,7 +201,7 @@ $limited /work/offcpu-record -q --force -o /tmp/all.cap -d 1 -a
 echo $?
 $limited /work/offcpu-record -q --force -o /tmp/one.cap -d 0.4 -p "$pid"
 echo $?
-/work/symbolize -q /tmp/one.cap | grep -c inside_the_root
+/work/symbolize -q /tmp/one.cap >/tmp/one.txt
 kill -9 "$pid"
 SH
 timeout 60 unshare --mount --pid --fork sh "$TMP/enter.sh" >"$TMP/inside" 2>&1 </dev/null
@@ -209,7 +209,6 @@ timeout 60 unshare --mount --pid --fork sh "$TMP/enter.sh" >"$TMP/inside" 2>&1 <
 	read -r pid
 	read -r all_rc
 	read -r one_rc
-	read -r frames
 } <"$TMP/inside"
 is "$all_rc $one_rc" "0 0" "inside of a container with a few capabilities -a and -p record" || diag <"$TMP/inside"
 is "$(waits "$R/tmp/all.cap" '$h{$w->{process_comm}} = 1 if $w->{pid} == $w->{ns_pid}')" "env 1
@@ -218,7 +217,7 @@ is "$(waits "$R/tmp/all.cap" '$n++ if $w->{pid} != $w->{ns_pid}')" 0 "and nothin
 ok "what is not visible is counted" test "$(counter "$R/tmp/all.cap" waits.invisible)" -gt 0
 is "$(waits "$R/tmp/one.cap" '$h{$w->{pid}} = 1')" "$pid 1" "-p is a PID of the container"
 named "$R/tmp/one.cap" "the names are in the capture"
-between "${frames:-0}" 1 100000 "and symbolize shows them there"
+ok "and symbolize shows them there" grep -q inside_the_root "$R/tmp/one.txt"
 
 # --- PID namespaces within each other ---
 
@@ -264,7 +263,7 @@ like "$("$BIN/capinfo" "$TMP/threads.cap")" " \(PID $(awk '/^NSpid:/ { print $NF
 	"and the list of processes"
 middle=$(pgrep -o -P "$outer")
 third=$(awk '/^NSpid:/ { print $3 }' "/proc/$inner/status")
-run timeout 30 nsenter --target "$middle" --mount --pid "$BIN/offcpu-record" -q --force -o "$TMP/middle.cap" -d 0.3 -p "$third"
+run timeout 30 nsenter --target "$middle" --pid unshare --mount-proc "$BIN/offcpu-record" -q --force -o "$TMP/middle.cap" -d 0.3 -p "$third"
 is "$rc $(waits "$TMP/middle.cap" '$h{"$w->{pid} $w->{ns_pid}"} = 1')" \
 	"0 $third $(awk '/^NSpid:/ { print $NF }' "/proc/$inner/status") 1" "between both, -p is the PID of the namespace between"
 exec 7>&-
@@ -292,7 +291,7 @@ comms() {
 
 cgroup_tests() { # KIND MOUNT
 	base=$2/stacktools-t.$$
-	id=$(printf '%016x%016x%032x' $$ "$(stat -c %i "$base")" 12648430) # nobody else's
+	id=$(printf '%08x%08x%048x' $$ "$(stat -c %i "$base")" 12648430) # nobody else's
 	g=$base/in
 	groups="$groups $base"
 	mkdir -p "$g/sub/sub" "$base/out" "$base/docker/$id" "$base/system.slice/crio-conmon-$id.scope"
@@ -308,7 +307,8 @@ cgroup_tests() { # KIND MOUNT
 	rec "$TMP/c.cap" -d 1 --cgroup "$g"
 	is "$rc $(comms "$TMP/c.cap")" "0 nap-in nap-sub " "$1: --cgroup records what is in the cgroup and below it, and nothing else"
 	named "$TMP/c.cap" "$1: with its names"
-	between "$(waits "$TMP/c.cap" '$n += $w->{count} if $w->{pid} == '"$sub")" 25 51 "$1: all the waits of a second"
+	within "$(waits "$TMP/c.cap" '$n += $w->{total_ns} / $c{duration_ns} if $w->{pid} == '"$sub")" 1 10 \
+		"$1: all the waits of a process that only waits"
 	ok "$1: the balance holds" balanced "$TMP/c.cap"
 	like "$("$BIN/capinfo" "$TMP/c.cap")" " cgroup=$g\$" "$1: the cgroup is in the capture"
 	like "$("$BIN/capinfo" "$TMP/c.cap")" " cgroup.id=$(stat -c %i "$g")\$" "$1: and its id, by which BPF knows it"
