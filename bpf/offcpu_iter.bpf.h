@@ -105,6 +105,8 @@ int find_images(struct bpf_iter__task *ctx)
 
 	if (!task || task->pid != task->tgid || task->flags & PF_KTHREAD)
 		return 0;
+	if (use_cgroup && all_tasks && !in_cgroup(task))
+		return 0;
 	if (!key_identity(&key, task))
 		return 0;
 	ev.tgid = key.tgid;

@@ -146,7 +146,12 @@ int offcpu_attach(struct offcpu *o, struct err *e)
 {
 	int rc = o->progs.first_ns ? 0 : taskiter_run(o->progs.iters->progs.find_self, 0, 1, NULL, NULL, e);
 
-	return rc ? rc : offprogs_attach(&o->progs, e);
+	if (!rc)
+		rc = offprogs_attach(&o->progs, e);
+	/* afterwards: who comes in from now on is seen */
+	if (!rc && o->opts.use_cgroup)
+		rc = taskiter_run(o->progs.iters->progs.find_cgroup, 0, 1, NULL, NULL, e);
+	return rc;
 }
 
 int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e)
@@ -208,8 +213,6 @@ int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e)
 {
 	int rc = aggmap_settle(&o->agg, e);
 
-	if (!rc && bpf_program__autoload(o->progs.iters->progs.find_cgroup))
-		rc = taskiter_run(o->progs.iters->progs.find_cgroup, 0, 1, NULL, NULL, e);
 	if (!rc && bpf_program__autoload(o->progs.iters->progs.find_targets))
 		rc = taskiter_run(o->progs.iters->progs.find_targets, 0, 1, NULL, NULL, e);
 	if (rc)

@@ -44,8 +44,9 @@ int offcpu_ask_comm(struct offcpu *o, const char *comm, struct err *e); /* name 
 int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e);
 
 /*
- * Hand the image of every target, or with PID (not 0) of that one process, to
- * the sink: what it needs tables for before offcpu_start().
+ * Hand the image of every process (of those in the cgroup, with
+ * opts.use_cgroup and opts.all), or with PID (not 0) of that one, to the sink:
+ * what it needs tables for before offcpu_start().
  */
 int offcpu_images(struct offcpu *o, uint32_t pid, const struct offcpu_sink *sink, struct err *e);
 

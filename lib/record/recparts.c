@@ -112,6 +112,9 @@ static int publish_targets(struct recparts *p, const struct recorder_opts *o, st
 	for (size_t i = 0; i < o->n_tids && !rc; i++)
 		if (procinfo_status(o->tids[i], &st))
 			rc = offcpu_images(p->bpf, st.tgid, &sink, e);
+	/* of all that are in the cgroup */
+	if (!rc && o->bpf.all && o->bpf.use_cgroup)
+		rc = offcpu_images(p->bpf, 0, &sink, e);
 	unwinder_service(p->unwinder, TABLES_MS);
 	offcpu_leave_out(p->bpf, unwinder_worker(p->unwinder));
 	return rc;
