@@ -325,6 +325,64 @@ static void stopped(struct tap *t)
 	end(pid);
 }
 
+#define SIGNALS 60000u
+static volatile unsigned int *handled; /* shared with the child */
+
+static void handle(int sig)
+{
+	(void)sig;
+	++*handled;
+}
+
+static void takes_signals(void)
+{
+	signal(SIGRTMIN, handle);
+	spins();
+}
+
+/* A real-time signal is queued: each one comes, or is refused to its sender. */
+static void send_signals(pid_t pid)
+{
+	for (unsigned int sent = 0; sent < SIGNALS;) {
+		if (sigqueue(pid, SIGRTMIN, (union sigval){ .sival_int = 0 }) == 0)
+			sent++;
+		else if (errno != EAGAIN)
+			leave(1);
+		if (sent % 16 == 0)
+			for (volatile int i = 0; i < 1000; i++)
+				;
+	}
+	leave(0);
+}
+
+static void signalled(struct tap *t)
+{
+	int status_word = 1;
+	unsigned int stops = 0;
+	struct cap_stack stack;
+	pid_t pid, sender;
+	struct ptstack *p;
+
+	handled = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (handled == MAP_FAILED)
+		leave(1);
+	pid = child(takes_signals);
+	p = open_or_die(pid);
+	usleep(50000);
+	sender = fork();
+	if (sender == 0)
+		send_signals(pid);
+	while (waitpid(sender, &status_word, WNOHANG) == 0)
+		stops += ptstack_take(p, (uint32_t)pid, &stack, NULL) == 0;
+	for (int i = 0; i < 2000 && *handled < SIGNALS; i++)
+		usleep(1000);
+	tap_eq_u64(t, *handled, SIGNALS, "each signal that is sent meanwhile comes, once");
+	tap_diag("%u stops meanwhile", stops);
+	munmap((void *)(uintptr_t)handled, 4096);
+	ptstack_close(p);
+	end(pid);
+}
+
 static void in_vfork(struct tap *t)
 {
 	pid_t pid = child(vforks);
@@ -912,6 +970,7 @@ int main(int argc, char **argv)
 	needs_registers(&t);
 	running(&t);
 	stopped(&t);
+	signalled(&t);
 	in_vfork(&t);
 	traced(&t);
 	gone(&t);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ptchild.h"
+#include "now.h"
 #include "ptwalk.h"
 #include "sandbox.h"
 
@@ -43,9 +44,30 @@ __attribute__((noreturn)) static void work(int sock, int copy, pid_t parent)
 	__builtin_unreachable();
 }
 
+/* CPU time of a process, in ns. */
+static uint64_t cpu_of(pid_t pid)
+{
+	clockid_t clock;
+
+	return clock_getcpuclockid(pid, &clock) == 0 ? now_on(clock) : 0;
+}
+
+/* On a busy machine time passes without any of it being the walker's. */
+static int await_answer(struct ptchild *c, struct ptwire_answer *ret)
+{
+	uint64_t begin = cpu_of(c->pid);
+	int rc = ptwire_answered(c->sock, ret);
+
+	for (int i = 1; rc == -EAGAIN && i < PTCHILD_PATIENCE &&
+			cpu_of(c->pid) - begin < PTCHILD_SECONDS * UINT64_C(500000000);
+		i++)
+		rc = ptwire_answered(c->sock, ret);
+	return rc;
+}
+
 static int answered(struct ptchild *c, struct ptwire_answer *ret, struct err *e)
 {
-	int rc = ptwire_answered(c->sock, ret), status = -1;
+	int rc = await_answer(c, ret), status = -1;
 
 	if (!rc && ret->error)
 		return err_set(e, ret->error, "the process that walks stacks failed: %s", ret->why);

@@ -11,10 +11,11 @@
 
 bool ptquiet_parse(const char *text, struct ptquiet_call *ret)
 {
-	uint64_t *a = ret->args;
+	uint64_t *a;
 	int n;
 
 	*ret = (struct ptquiet_call){ .number = -1 };
+	a = ret->args;
 	n = sscanf(text,
 		"%" SCNd64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64
 		" %" SCNx64,

@@ -60,7 +60,7 @@ static void begin_again(struct stop *s, const struct user_regs_struct *r)
 
 static int copy_all(struct stop *s)
 {
-	struct user_regs_struct r;
+	struct user_regs_struct r = { 0 };
 	int rc = take_registers(s, &r);
 
 	if (rc)
