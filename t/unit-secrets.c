@@ -89,5 +89,10 @@ int main(void)
 	scrubs(&t, "https://symbols.example/a@b", "https://symbols.example/a@b", "a URL without one stays");
 	scrubs(&t, "://", "://", "the end of a text in the middle of a URL");
 	scrubs(&t, "", "", "an empty text");
+	scrubs(&t, "/sys/fs/cgroup/jobs/0123456789abcdef/memory.max",
+		"/sys/fs/cgroup/jobs/0000000000000000/memory.max", "the id of a container in a path");
+	scrubs(&t, "build ID 0123456789abcdef, /usr/lib/debug/.build-id/01/23456789abcdef.debug",
+		"build ID 0123456789abcdef, /usr/lib/debug/.build-id/01/23456789abcdef.debug",
+		"build IDs are told");
 	return tap_done(&t);
 }

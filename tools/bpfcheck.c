@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* bpfcheck - can this machine record, and what mends it where it cannot. */
+#include "bundle.h"
 #include "capreport.h"
 #include "cli.h"
-#include "diagnosis.h"
-#include "json.h"
+#include "diagreport.h"
 #include "out.h"
 #include "root.h"
 #include "tap.h"
-#include "text.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define LIVE_LIMIT_MS 5000
 #define CAPS_LIMIT_MS 60000
-#define COLUMNS 80
-/* Of the terminal's columns, what stands before a finding. */
-#define INDENT 21
 
 static const struct cli cli = {
 	.name = "bpfcheck",
-	.synopsis = "[-v|-q|--tap|--json] [--tool NAME] [--caps | --root DIR]",
+	.synopsis = "[-v|-q|--tap|--json] [--tool NAME] [--caps | --bundle FILE | --root DIR]",
 	.help = "Check what this machine lets the tools do, and say what mends the rest.\n"
 		"\n"
 		"  -v, --verbose    show every check, not only what is wrong\n"
@@ -29,6 +27,8 @@ static const struct cli cli = {
 		"      --json       one object with everything\n"
 		"      --tool NAME  the verdict of that tool decides the exit status\n"
 		"      --caps       find by trying which capabilities every step and tool takes\n"
+		"      --bundle FILE  write an archive for whoever is to help, without secrets, and\n"
+		"                   list what is in it\n"
 		"      --root DIR   look at a recorded tree (proc, sys, boot) in DIR\n"
 		"  -h, --help       this text\n"
 		"  -V, --version    the version\n"
@@ -43,271 +43,13 @@ struct opts {
 	enum format format;
 	int tool; /* enum finding_tool; -1 = all */
 	const char *root;
+	const char *bundle; /* NULL = none */
 	bool caps;
 };
-
-/* S on stdout, escaped. */
-static void put(const char *s, enum text_style style)
-{
-	char buf[TEXT_ESCAPED_MAX(1024)];
-
-	text_escape(buf, sizeof(buf), s, strlen(s), style);
-	fputs(buf, stdout);
-}
-
-static void put_mend(unsigned int indent, const char *remedy)
-{
-	if (!remedy[0])
-		return;
-	printf("%*smend: ", (int)indent, "");
-	put(remedy, TEXT_LINE);
-	putchar('\n');
-}
-
-/* "FAIL" stands out among "ok" and "warn" also without colour. */
-static const char *shown_status(enum finding_status status)
-{
-	return status == FINDING_FAIL ? "FAIL" : finding_status_name(status);
-}
-
-static void put_finding(const char *group, const struct finding *fi)
-{
-	printf("%-14s %-5s ", group, shown_status(fi->status));
-	put(fi->found, TEXT_LINE);
-	putchar('\n');
-	put_mend(INDENT, fi->remedy);
-}
-
-/* What is in order in one line: the first finding, and how many more. */
-static void put_fine(const char *group, const struct finding *first, size_t fine, size_t skipped)
-{
-	char more[64] = "", line[1024], shown[TEXT_ESCAPED_MAX(sizeof(line))];
-	size_t room;
-
-	if (fine > 1 && skipped)
-		snprintf(more, sizeof(more), ", %zu more; %zu not checked", fine - 1, skipped);
-	else if (fine > 1)
-		snprintf(more, sizeof(more), ", %zu more", fine - 1);
-	else if (skipped)
-		snprintf(more, sizeof(more), "; %zu not checked", skipped);
-	text_escape(shown, sizeof(shown), first->found, strlen(first->found), TEXT_LINE);
-	room = COLUMNS - 1 - INDENT - strlen(more);
-	if (strlen(shown) > room) {
-		size_t at = room - 3;
-
-		while (at && ((unsigned char)shown[at] & 0xc0) == 0x80)
-			at--;
-		strcpy(shown + at, "...");
-	}
-	printf("%-14s %-5s %s%s\n", group, "ok", shown, more);
-}
-
-static void put_group(const struct findings *f, enum finding_group group)
-{
-	const char *name = finding_group_name(group);
-	const struct finding *first = NULL, *skip = NULL;
-	size_t fine = 0, skipped = 0;
-
-	for (size_t i = 0; i < f->n; i++) {
-		const struct finding *fi = &f->list[i];
-
-		if (fi->group != group)
-			continue;
-		if (fi->status == FINDING_OK) {
-			first = first ? first : fi;
-			fine++;
-		} else if (fi->status == FINDING_SKIP) {
-			skip = skip ? skip : fi;
-			skipped++;
-		}
-	}
-	if (first) {
-		put_fine(name, first, fine, skipped);
-		name = "";
-	} else if (skip) {
-		printf("%-14s %-5s ", name, "skip");
-		put(skip->found, TEXT_LINE);
-		putchar('\n');
-		name = "";
-	}
-	for (size_t i = 0; i < f->n; i++) {
-		if (f->list[i].group != group || f->list[i].status == FINDING_OK ||
-			f->list[i].status == FINDING_SKIP)
-			continue;
-		put_finding(name, &f->list[i]);
-		name = "";
-	}
-}
 
 static bool counts(const struct opts *o, enum finding_tool tool)
 {
 	return o->tool < 0 || o->tool == (int)tool;
-}
-
-static void put_verdicts(const struct diagnosis *d, const struct opts *o)
-{
-	for (enum finding_tool tool = 0; tool < TOOL_COUNT; tool++) {
-		const struct verdict *v = &d->verdicts[tool];
-
-		if (!counts(o, tool))
-			continue;
-		printf("%-17s %s%s", finding_tool_name(tool), verdict_name(v->state), v->why[0] ? ": " : "");
-		put(v->why, TEXT_LINE);
-		if (o->format == QUIET && v->remedy[0]) {
-			fputs("; mend: ", stdout);
-			put(v->remedy, TEXT_LINE);
-		}
-		putchar('\n');
-		if (o->format != QUIET)
-			put_mend(18, v->remedy);
-	}
-}
-
-static void print_text(const struct diagnosis *d, const struct opts *o)
-{
-	const struct findings *f = &d->findings;
-
-	if (o->format == VERBOSE) {
-		for (size_t i = 0; i < f->n; i++)
-			put_finding(finding_group_name(f->list[i].group), &f->list[i]);
-	} else if (o->format == TEXT) {
-		for (enum finding_group group = 0; group < GROUP_COUNT; group++)
-			put_group(f, group);
-	}
-	if (o->format != QUIET)
-		putchar('\n');
-	put_verdicts(d, o);
-}
-
-/* S for a TAP line: a '#' there would begin a directive. BUF holds TEXT_ESCAPED_MAX of it. */
-static const char *tap_text(const char *s, char *buf, size_t cap)
-{
-	char escaped[TEXT_ESCAPED_MAX(sizeof(((struct finding *)0)->remedy))];
-	size_t at = 0;
-
-	text_escape(escaped, sizeof(escaped), s, strlen(s), TEXT_LINE);
-	for (const char *p = escaped; *p && at + 5 < cap; p++) {
-		if (*p == '#')
-			at += (size_t)snprintf(buf + at, cap - at, "\\x23");
-		else
-			buf[at++] = *p;
-	}
-	buf[at] = '\0';
-	return buf;
-}
-
-static void print_tap(const struct diagnosis *d, const struct opts *o)
-{
-	char found[8192], remedy[8192];
-	struct tap t = { 0 };
-
-	for (size_t i = 0; i < d->findings.n; i++) {
-		const struct finding *fi = &d->findings.list[i];
-
-		tap_text(fi->found, found, sizeof(found));
-		tap_text(fi->remedy, remedy, sizeof(remedy));
-		if (fi->status == FINDING_SKIP)
-			tap_skip(&t, fi->id, "%s", found);
-		else
-			tap_ok(&t, fi->status != FINDING_FAIL, "%s: %s", fi->id, found);
-		if (fi->status == FINDING_WARN)
-			tap_diag("warning: %s", found);
-		if (fi->status != FINDING_OK && remedy[0])
-			tap_diag("mend: %s", remedy);
-	}
-	for (enum finding_tool tool = 0; tool < TOOL_COUNT; tool++)
-		if (counts(o, tool))
-			tap_diag("%s is %s", finding_tool_name(tool), verdict_name(d->verdicts[tool].state));
-	tap_done(&t);
-}
-
-/* What no text was given for is null. */
-static void put_member(struct json *j, const char *name, const char *value)
-{
-	json_str(j, name, value[0] ? value : NULL);
-}
-
-/* A check and a tool is a line each. */
-static void put_checks(struct json *j, const struct findings *f)
-{
-	json_begin(j, "checks", '[');
-	for (size_t i = 0; i < f->n; i++) {
-		const struct finding *fi = &f->list[i];
-
-		json_line(j, 4);
-		json_begin(j, NULL, '{');
-		json_str(j, "id", fi->id);
-		json_str(j, "group", finding_group_name(fi->group));
-		json_str(j, "status", finding_status_name(fi->status));
-		json_str(j, "found", fi->found);
-		put_member(j, "remedy", fi->remedy);
-		json_end(j, '}');
-	}
-	json_line(j, 2);
-	json_end(j, ']');
-}
-
-static void put_tools(struct json *j, const struct diagnosis *d, const struct opts *o)
-{
-	json_begin(j, "tools", '[');
-	for (enum finding_tool tool = 0; tool < TOOL_COUNT; tool++) {
-		if (!counts(o, tool))
-			continue;
-		json_line(j, 4);
-		json_begin(j, NULL, '{');
-		json_str(j, "name", finding_tool_name(tool));
-		json_str(j, "verdict", verdict_name(d->verdicts[tool].state));
-		put_member(j, "why", d->verdicts[tool].why);
-		put_member(j, "remedy", d->verdicts[tool].remedy);
-		if (tool == TOOL_OFFCPU_RECORD)
-			json_str(j, "mode", finding_mode_name(d->verdicts[tool].mode));
-		json_end(j, '}');
-	}
-	json_line(j, 2);
-	json_end(j, ']');
-}
-
-static void put_json(struct out *out, const struct diagnosis *d, const struct opts *o, int status)
-{
-	struct json j = { .o = out, .spaced = true };
-
-	json_begin(&j, NULL, '{');
-	json_line(&j, 2);
-	json_u64(&j, "schema", 1);
-	json_line(&j, 2);
-	json_str(&j, "version", cli_version_string);
-	json_line(&j, 2);
-	json_str(&j, "root", d->machine.root->live ? "/" : d->machine.root->prefix);
-	json_line(&j, 2);
-	json_str(&j, "release", d->machine.release);
-	json_line(&j, 2);
-	json_begin(&j, "groups", '[');
-	for (enum finding_group group = 0; group < GROUP_COUNT; group++)
-		json_str(&j, NULL, finding_group_name(group));
-	json_end(&j, ']');
-	json_line(&j, 2);
-	put_checks(&j, &d->findings);
-	json_line(&j, 2);
-	put_tools(&j, d, o);
-	json_line(&j, 2);
-	json_u64(&j, "status", (uint64_t)status);
-	json_line(&j, 0);
-	json_end(&j, '}');
-	out_char(out, '\n');
-}
-
-/* Returns the exit status, with the story in E where the result could not be written. */
-static int print_json(const struct diagnosis *d, const struct opts *o, int status, struct err *e)
-{
-	struct out out;
-	int rc = out_init(&out, STDOUT_FILENO, e);
-
-	if (rc)
-		return CLI_FAILED;
-	put_json(&out, d, o, status);
-	rc = out_flush(&out, e);
-	out_free(&out);
-	return rc ? CLI_FAILED : status;
 }
 
 /* The status, and for what is not ready one line on stderr: stdout may be going to a program. */
@@ -331,27 +73,129 @@ static int conclude(const struct diagnosis *d, const struct opts *o)
 	return worst == VERDICT_READY ? CLI_OK : worst == VERDICT_DEGRADED ? CLI_INCOMPLETE : CLI_FAILED;
 }
 
+/* What is printed, and where it cannot be. */
+struct printing {
+	struct out out;
+	struct tap tap;
+};
+
+static int begin_print(struct printing *p, struct err *e)
+{
+	return out_init(&p->out, STDOUT_FILENO, e);
+}
+
+/* Returns STATUS, or CLI_FAILED with the story in E where the result could not be written. */
+static int end_print(struct printing *p, int status, struct err *e)
+{
+	int rc = out_flush(&p->out, e);
+
+	out_free(&p->out);
+	if (p->tap.run)
+		tap_done(&p->tap);
+	return rc ? CLI_FAILED : status;
+}
+
+static int print(const struct diagnosis *d, const struct opts *o, int status, struct err *e)
+{
+	static const enum diagreport_style styles[] = {
+		[TEXT] = DIAGREPORT_TEXT, [VERBOSE] = DIAGREPORT_VERBOSE, [QUIET] = DIAGREPORT_QUIET
+	};
+	struct printing p = { 0 };
+
+	if (begin_print(&p, e) != 0)
+		return CLI_FAILED;
+	if (o->format == TAP)
+		diagreport_tap(d, o->tool, &p.tap);
+	else if (o->format == JSON)
+		diagreport_json(d, o->tool, status, &p.out);
+	else
+		diagreport_text(d, styles[o->format], o->tool, &p.out);
+	return end_print(&p, status, e);
+}
+
+/* Diagnose, and hear in B (may be NULL) of the files that were looked at. */
+static int diagnose(
+	const struct opts *o, struct root *root, struct bundle *b, struct diagnosis *d, struct err *e)
+{
+	int rc = root_open(o->root, root, e);
+
+	if (rc)
+		return rc;
+	if (b)
+		bundle_watch(b, root);
+	rc = diagnosis_run(root, LIVE_LIMIT_MS, d, e);
+	if (rc)
+		root_close(root);
+	return rc;
+}
+
 static int run(const struct opts *o, struct err *e)
 {
 	struct root root = { .fd = -1 };
 	struct diagnosis d = { 0 };
 	int status;
 
-	if (root_open(o->root, &root, e) != 0)
+	if (diagnose(o, &root, NULL, &d, e) != 0)
 		return CLI_FAILED;
-	if (diagnosis_run(&root, LIVE_LIMIT_MS, &d, e) != 0) {
-		root_close(&root);
-		return CLI_FAILED;
-	}
-	status = conclude(&d, o);
-	if (o->format == TAP)
-		print_tap(&d, o);
-	else if (o->format == JSON)
-		status = print_json(&d, o, status, e);
-	else
-		print_text(&d, o);
+	status = print(&d, o, conclude(&d, o), e);
 	diagnosis_free(&d);
 	root_close(&root);
+	return status;
+}
+
+/* What --json and -v would print, as bytes: into a file that has no name. */
+static char *report_text(const struct diagnosis *d, bool json, int status, size_t *len, struct err *e)
+{
+	_cleanup_close_ int fd = memfd_create("report", MFD_CLOEXEC);
+	struct out out = { 0 };
+	char *text = NULL;
+	off_t size;
+
+	if (fd < 0 || out_init(&out, fd, e) != 0) {
+		err_sys(e, -errno, "cannot keep the report");
+		return NULL;
+	}
+	if (json)
+		diagreport_json(d, -1, status, &out);
+	else
+		diagreport_text(d, DIAGREPORT_VERBOSE, -1, &out);
+	if (out_flush(&out, e) == 0 && (size = lseek(fd, 0, SEEK_END)) > 0 && (text = malloc((size_t)size)))
+		*len = (size_t)pread(fd, text, (size_t)size, 0);
+	out_free(&out);
+	return text;
+}
+
+static int write_bundle(const struct opts *o, const struct bundle *b, const struct root *root,
+	const struct diagnosis *d, struct err *e)
+{
+	size_t json_len = 0, text_len = 0;
+	_cleanup_free_ char *json = report_text(d, true, 0, &json_len, e);
+	_cleanup_free_ char *text = report_text(d, false, 0, &text_len, e);
+	const struct bundle_text texts[] = { { "bpfcheck.json", json, json_len },
+		{ "bpfcheck.txt", text, text_len } };
+	struct buf list = { 0 };
+	int rc = json && text ? bundle_write(b, root, texts, ARRAY_LEN(texts), o->bundle, &list, e) : -EIO;
+
+	/* the archive may be standard output itself */
+	if (!rc)
+		fwrite(list.p, 1, list.len, strcmp(o->bundle, "-") == 0 ? stderr : stdout);
+	buf_free(&list);
+	return rc ? CLI_FAILED : CLI_OK;
+}
+
+static int run_bundle(const struct opts *o, struct err *e)
+{
+	struct root root = { .fd = -1 };
+	struct bundle bundle = { 0 };
+	struct diagnosis d = { 0 };
+	int status = CLI_FAILED;
+
+	if (diagnose(o, &root, &bundle, &d, e) == 0) {
+		status = write_bundle(o, &bundle, &root, &d, e);
+		diagnosis_free(&d);
+		root_close(&root);
+	}
+	bundle_free(&bundle);
 	return status;
 }
 
@@ -360,25 +204,17 @@ static int print_caps(const struct captable *t, const struct opts *o, int status
 	static const enum capreport_style styles[] = {
 		[TEXT] = CAPREPORT_TEXT, [VERBOSE] = CAPREPORT_VERBOSE, [QUIET] = CAPREPORT_QUIET
 	};
-	struct out out;
-	int rc;
+	struct printing p = { 0 };
 
-	if (o->format == TAP) {
-		struct tap tap = { 0 };
-
-		capreport_tap(t, &tap);
-		tap_done(&tap);
-		return status;
-	}
-	if (out_init(&out, STDOUT_FILENO, e) != 0)
+	if (begin_print(&p, e) != 0)
 		return CLI_FAILED;
-	if (o->format == JSON)
-		capreport_json(t, status, &out);
+	if (o->format == TAP)
+		capreport_tap(t, &p.tap);
+	else if (o->format == JSON)
+		capreport_json(t, status, &p.out);
 	else
-		capreport_text(t, styles[o->format], &out);
-	rc = out_flush(&out, e);
-	out_free(&out);
-	return rc ? CLI_FAILED : status;
+		capreport_text(t, styles[o->format], &p.out);
+	return end_print(&p, status, e);
 }
 
 static int run_caps(const struct opts *o, struct err *e)
@@ -417,12 +253,13 @@ static int set_format(struct opts *o, enum format format)
 /* 0, or the status to end with at once. *DONE: help or version was printed. */
 static int parse(int argc, char **argv, struct opts *o, bool *done)
 {
-	enum { OPT_TAP = 256, OPT_JSON, OPT_TOOL, OPT_ROOT, OPT_CAPS };
+	enum { OPT_TAP = 256, OPT_JSON, OPT_TOOL, OPT_ROOT, OPT_CAPS, OPT_BUNDLE };
 	static const struct option longs[] = { { "verbose", no_argument, NULL, 'v' },
 		{ "quiet", no_argument, NULL, 'q' }, { "tap", no_argument, NULL, OPT_TAP },
 		{ "json", no_argument, NULL, OPT_JSON }, { "tool", required_argument, NULL, OPT_TOOL },
 		{ "root", required_argument, NULL, OPT_ROOT }, { "caps", no_argument, NULL, OPT_CAPS },
-		{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 } };
+		{ "bundle", required_argument, NULL, OPT_BUNDLE }, { "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' }, { 0 } };
 	int c, rc = 0;
 
 	opterr = 0;
@@ -451,6 +288,9 @@ static int parse(int argc, char **argv, struct opts *o, bool *done)
 		case OPT_CAPS:
 			o->caps = true;
 			break;
+		case OPT_BUNDLE:
+			o->bundle = optarg;
+			break;
 		case 'h':
 		case 'V':
 			*done = true;
@@ -461,6 +301,9 @@ static int parse(int argc, char **argv, struct opts *o, bool *done)
 	}
 	if (!rc && optind < argc)
 		rc = cli_usage(&cli, "unexpected argument '%s'", argv[optind]);
+	if (!rc && o->bundle && (o->root || o->caps || o->format != TEXT))
+		rc = cli_usage(
+			&cli, "--bundle goes alone: it holds what the others print about this machine");
 	if (!rc && o->caps && o->root)
 		rc = cli_usage(&cli, "--caps tries things on this machine: it cannot be given with --root");
 	return rc;
@@ -475,7 +318,7 @@ int main(int argc, char **argv)
 
 	if (done || rc)
 		return rc;
-	rc = opts.caps ? run_caps(&opts, &err) : run(&opts, &err);
+	rc = opts.caps ? run_caps(&opts, &err) : opts.bundle ? run_bundle(&opts, &err) : run(&opts, &err);
 	if (err.code)
 		cli_error(&cli, &err);
 	return cli_finish(&cli, rc);

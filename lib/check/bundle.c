@@ -101,26 +101,27 @@ static int put_file(struct writing *w, const char *path)
 	_cleanup_free_ char *text = NULL;
 	struct buf out = { 0 };
 	struct err why = { 0 };
-	char note[128];
+	char note[128], name[512];
 	size_t len = 0;
 	int rc;
 
+	secrets_path(path, name, sizeof(name));
 	if (fnmatch("proc/self/ns/*", path, 0) == 0)
 		return put_link(w, path);
 	rc = root_read(w->root, path, FILE_MAX, &text, &len, &why);
 	if (rc == -ENOENT || rc == -EISDIR)
 		return 0;
 	if (rc) {
-		list_left_out(w->list, path, why.msg);
+		list_left_out(w->list, name, "it cannot be read");
 		return 0;
 	}
 	if (!secrets_filter(path, text, len, &out, note, sizeof(note))) {
-		list_left_out(w->list, path, "nobody has said yet what of it may leave a machine");
+		list_left_out(w->list, name, "nobody has said yet what of it may leave a machine");
 		return 0;
 	}
-	rc = out.failed ? err_nomem(w->e, path) : put(w, path, out.p, out.len);
+	rc = out.failed ? err_nomem(w->e, path) : put(w, name, out.p, out.len);
 	if (!rc)
-		list_line(w->list, path, out.len, note);
+		list_line(w->list, name, out.len, note);
 	buf_free(&out);
 	return rc;
 }

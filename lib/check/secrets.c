@@ -141,23 +141,49 @@ static void kallsyms(struct text t, struct buf *ret, char *note, size_t cap)
 	snprintf(note, cap, "one line that says whether addresses are shown; no address");
 }
 
+/* The length of a run of hexadecimal digits at P, which is an id when it is long. */
+static size_t digits(const char *p, size_t left)
+{
+	size_t n = 0;
+
+	while (n < left && isxdigit((unsigned char)p[n]))
+		n++;
+	return n;
+}
+
+/* Part of a path of cgroups: build IDs, which stand in paths too, are no secret. */
+static bool is_id(const char *text, const char *p, size_t run)
+{
+	static const char build[] = ".build-id/";
+	const size_t len = sizeof(build) - 1;
+
+	if (run < 12 || p == text || (p[-1] != '/' && p[-1] != '-'))
+		return false;
+	/* .build-id/6e/cd6e... */
+	return (size_t)(p - text) < len + 3 || memcmp(p - len - 3, build, len) != 0;
+}
+
 /* Ids of containers, users and sessions: digits go, what names the runtime stays. */
-static void cgroup(struct text t, struct buf *ret, char *note, size_t cap)
+static void put_without_ids(struct buf *b, const char *text, size_t len)
 {
 	size_t run, i = 0;
 
-	while (i < t.len) {
-		for (run = 0; i + run < t.len && isxdigit((unsigned char)t.p[i + run]); run++)
-			;
-		if (run >= 12) {
+	while (i < len) {
+		run = digits(text + i, len - i);
+		if (is_id(text, text + i, run))
 			for (size_t k = 0; k < run; k++)
-				buf_put(ret, "0", 1);
-			i += run;
-		} else {
-			buf_put(ret, t.p + i, run + (i + run < t.len));
-			i += run + 1;
-		}
+				buf_put(b, "0", 1);
+		else
+			buf_put(b, text + i, run);
+		i += run;
+		if (i < len)
+			buf_put(b, text + i++, 1);
 	}
+}
+
+static void cgroup(struct text t, struct buf *ret, char *note, size_t cap)
+{
+	put_without_ids(ret, t.p, t.len);
 	snprintf(note, cap, "ids of containers are zeroes");
 }
 
@@ -266,7 +292,7 @@ static size_t login(const char *p, size_t left)
 	return len < left && p[len] == '@' ? len - 3 : 0;
 }
 
-void secrets_scrub(const struct secrets_names *n, const char *text, size_t len, struct buf *ret)
+static void scrub_names(const struct secrets_names *n, const char *text, size_t len, struct buf *ret)
 {
 	const struct {
 		const char *name, *instead;
@@ -290,4 +316,24 @@ void secrets_scrub(const struct secrets_names *n, const char *text, size_t len, 
 			buf_put(ret, text + at++, 1);
 		}
 	}
+}
+
+void secrets_scrub(const struct secrets_names *n, const char *text, size_t len, struct buf *ret)
+{
+	struct buf named = { 0 };
+
+	scrub_names(n, text, len, &named);
+	put_without_ids(ret, (const char *)named.p, named.len);
+	ret->failed |= named.failed;
+	buf_free(&named);
+}
+
+void secrets_path(const char *path, char *buf, size_t cap)
+{
+	struct buf b = { 0 };
+
+	put_without_ids(&b, path, strlen(path));
+	buf_put(&b, "", 1);
+	snprintf(buf, cap, "%s", b.failed ? "" : (const char *)b.p);
+	buf_free(&b);
 }

@@ -26,7 +26,13 @@ struct secrets_names {
 /* Of this machine and the caller. */
 void secrets_names(struct secrets_names *ret);
 
-/* TEXT with HOST, USER and HOME in their places, as words, and LOGIN for name and password of a URL. */
+/*
+ * TEXT with HOST, USER and HOME in their places, as words, LOGIN for name and
+ * password of a URL, and zeroes for the digits of containers' ids in paths.
+ */
 void secrets_scrub(const struct secrets_names *n, const char *text, size_t len, struct buf *ret);
+
+/* The name that PATH itself has outside, with such zeroes; BUF of CAP bytes. */
+void secrets_path(const char *path, char *buf, size_t cap);
 
 #endif
