@@ -310,6 +310,18 @@ static uint32_t choose_image(struct proctab *t, const struct thread *th, uint64_
 	return at;
 }
 
+/* Its maps could not be read; but a process of which a wait is recorded may be another user's no more. */
+static void scan_refused(struct proctab *t, uint32_t at)
+{
+	struct image *im = &t->images.images[at];
+
+	if (im->maps_error != -EACCES || im->end_ns != UINT64_MAX)
+		return;
+	im->maps_error = 0;
+	im->flags &= ~(uint32_t)CAP_PROC_MAPS_LOST;
+	scan_into(t, at, now_ns(), NULL);
+}
+
 /* What BPF told of TH completes what /proc and the events told. */
 static void name_image(struct image *im, const struct thread *th)
 {
@@ -331,6 +343,7 @@ static uint32_t image_of(struct proctab *t, const struct thread *th, uint64_t fi
 	at = choose_image(t, th, first_ns);
 	if (at == UINT32_MAX || !imagetab_claim(&t->images, at, th->exec_id, th->start_boot_ns))
 		return UINT32_MAX;
+	scan_refused(t, at);
 	name_image(&t->images.images[at], th);
 	return at;
 }

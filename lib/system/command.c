@@ -21,7 +21,8 @@ static void child(const int start[2], const int fail[2], char *const argv[], con
 	if (mask)
 		sigprocmask(SIG_SETMASK, mask, NULL);
 	signal(SIGXFSZ, SIG_DFL);
-	if (owner_shed() != 0)
+	/* the parent is to look at it as at any process of the user, so it waits until this is one */
+	if (owner_applies() && (owner_shed() != 0 || write(fail[1], "s", 1) != 1))
 		_exit(126);
 	if (read(start[0], &go, 1) != 1)
 		_exit(127);
@@ -39,9 +40,27 @@ static void child(const int start[2], const int fail[2], char *const argv[], con
 	_exit(127);
 }
 
+static ssize_t read_again(int fd, void *to, size_t len)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, to, len);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+/* With rights that are not the user's the child has none of them from here on. */
+static bool has_shed(const struct command *c)
+{
+	char shed;
+
+	return !owner_applies() || read_again(c->fail_fd, &shed, 1) == 1;
+}
+
 int command_prepare(struct command *c, char *const argv[], const void *mask, struct err *e)
 {
-	int start[2], fail[2];
+	int start[2], fail[2], code;
 
 	/* no pipe: writing to a child that was ended meanwhile must not end us */
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, start) != 0)
@@ -52,28 +71,23 @@ int command_prepare(struct command *c, char *const argv[], const void *mask, str
 		return err_sys(e, -errno, "cannot create a pipe");
 	}
 	c->pid = fork();
+	code = -errno;
 	if (c->pid == 0)
 		child(start, fail, argv, mask, c->hold);
 	close(start[0]);
 	close(fail[1]);
 	c->start_fd = start[1];
 	c->fail_fd = fail[0];
-	if (c->pid > 0)
+	if (c->pid > 0 && has_shed(c))
 		return 0;
+	if (c->pid > 0) {
+		waitpid(c->pid, NULL, 0);
+		code = -EPERM; /* to give up what it had */
+	}
 	close(start[1]);
 	close(fail[0]);
 	c->pid = 0;
-	return err_sys(e, -errno, "cannot start '%s'", argv[0]);
-}
-
-static ssize_t read_again(int fd, void *to, size_t len)
-{
-	ssize_t n;
-
-	do
-		n = read(fd, to, len);
-	while (n < 0 && errno == EINTR);
-	return n;
+	return err_sys(e, code, "cannot start '%s'", argv[0]);
 }
 
 /*
