@@ -25,7 +25,7 @@ struct {
 	__u32 level;
 	__u32 moved; /* something has left the cgroup: `moved` has bits */
 	__u64 pad[6];
-} cgroup_at __attribute__((aligned(64)));
+} cgroup_at __attribute__((aligned(64))) = {};
 
 static __always_inline struct cgroup *cgroup_of(struct task_struct *task)
 {

@@ -210,6 +210,8 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	return 0;
 }
 
+#ifndef OFFCPU_RAW
+
 /*
  * TASK, or with THREADGROUP all its process, is in another cgroup now, of
  * whatever hierarchy.
@@ -232,6 +234,8 @@ int BPF_PROG(on_rmdir, struct cgroup *cgrp, const char *path)
 		cgroup_at.address = 0;
 	return 0;
 }
+
+#endif
 
 /* The new name is not in the task yet. */
 SEC("kern_tp/task_rename")

@@ -136,7 +136,7 @@ from_outside() {
 	finish
 	named "$TMP/o.cap" "and when it is gone, by the names in the capture"
 }
-name=env
+name="env"
 
 start chroot "$R" /usr/bin/env
 from_outside "a program in a chroot"
@@ -156,6 +156,19 @@ frames_in() {
 is "$(frames_in)" "no some" "the host's program of that name is not taken for it"
 is "$(frames_in --symfs "$R")" "some no" "a capture without names gets them by --symfs ROOT"
 
+# a perf map is in the root of its process, under its PID there
+cp "$OBJ/t/work-jit" "$R/usr/bin/jit"
+sed 's,/usr/bin/env,/usr/bin/jit map 30,' "$TMP/pivot.sh" >"$TMP/jit.sh"
+name=jit
+start unshare --mount --pid --fork sh "$TMP/jit.sh"
+until_true test -s "$R/tmp/perf-1.map"
+rec "$TMP/jit.cap" -d 0.5 -p "$inner"
+is "$(waits "$TMP/jit.cap" '$n++ if user() =~ /;made_first;/')" "$(waits "$TMP/jit.cap" '$n++')" \
+	"frames of JIT code have the names of the perf map in the root"
+finish
+rm -f "$R/tmp/perf-1.map"
+name="env"
+
 mkdir "$TMP/upper" "$TMP/work" "$TMP/merged"
 cat >"$TMP/overlay.sh" <<'SH'
 mount -t overlay overlay -o "lowerdir=$R,upperdir=$TMP/upper,workdir=$TMP/work" "$TMP/merged" &&
@@ -169,11 +182,11 @@ else
 	skip "a program on overlayfs" "mount: $(head -n 1 "$TMP/mount")"
 fi
 
-name=sleep
+name="sleep"
 start unshare --mount sh -c 'mount --bind "$R/usr/bin/env" "$(readlink -f "$(command -v sleep)")" && exec sleep'
 from_outside "a program that is mounted over one of the host's"
 
-name=env
+name="env"
 cp -a "$R" "$TMP/gone"
 start chroot "$TMP/gone" /usr/bin/env
 rm -rf "$TMP/gone"
@@ -312,6 +325,10 @@ cgroup_tests() { # KIND MOUNT
 	ok "$1: the balance holds" balanced "$TMP/c.cap"
 	like "$("$BIN/capinfo" "$TMP/c.cap")" " cgroup=$g\$" "$1: the cgroup is in the capture"
 	like "$("$BIN/capinfo" "$TMP/c.cap")" " cgroup.id=$(stat -c %i "$g")\$" "$1: and its id, by which BPF knows it"
+	rec "$TMP/p.cap" -d 0.4 --cgroup "$g" -a
+	is "$rc $(comms "$TMP/p.cap")" "0 nap-in nap-sub " "$1: -a beside it is the same"
+	run sh -c 'echo $$ >"$1/cgroup.procs"; exec timeout 30 "$BIN/offcpu-record" -q --force -d 0.4 -o "$TMP/p.cap" --cgroup "$1"' sh "$g"
+	is "$rc $(comms "$TMP/p.cap" | sed 's/timeout //')" "0 nap-in nap-sub " "$1: a recorder inside of it does not record itself"
 	rec "$TMP/p.cap" -d 0.4 --cgroup "$g" -p "$in" -p "$outside"
 	is "$rc $(comms "$TMP/p.cap")" "0 nap-in " "$1: it narrows -p"
 	rec "$TMP/p.cap" -d 0.4 --cgroup "$g" -p "$outside"
@@ -388,7 +405,6 @@ if [ -n "$v1" ] && mkdir "$v1/stacktools-t.$$" 2>"$TMP/mkdir"; then
 else
 	skip "cgroup v1" "no cgroup v1 to write to: $(cat "$TMP/mkdir" 2>/dev/null)"
 fi
-status 64 "--cgroup and --container together are refused" "$BIN/offcpu-record" --cgroup / --container x
 status 2 "what is no cgroup is refused" "$BIN/offcpu-record" -q --force -o "$TMP/x.cap" --cgroup "$TMP"
 like "$(cat "$err")" "is no cgroup: it is in no cgroup file system" "and told"
 status 2 "a container that is not there is refused" "$BIN/offcpu-record" -q --force -o "$TMP/x.cap" --container "not there"
@@ -397,7 +413,7 @@ ok "no capture is left by them" test ! -e "$TMP/x.cap"
 
 # --- an ordinary user's ---
 
-name=env
+name="env"
 as_user="setpriv --reuid=54321 --regid=54321 --clear-groups"
 if $as_user unshare --user --map-root-user --mount --pid --fork true 2>"$TMP/user"; then
 	# shellcheck disable=SC2086 # a command line

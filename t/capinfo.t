@@ -90,6 +90,24 @@ is "$rc:$(cat "$out")" "0:" "a kernel thread has no mappings"
 status 1 "a process that is not there is status 1" "$capinfo" --maps -p 1 "$cap"
 like "$(cat "$err")" '^capinfo: no process 1 in this capture' "and is named"
 
+# --- threads ---
+
+status 0 "--threads ends with status 0" "$capinfo" --threads "$cap"
+is "$(head -n 1 "$out" | tr -s ' ')" " PID TID NS-PID NS-TID WAITS OFF-CPU NAME" "a heading"
+ok "every thread's ids, here and in its namespace, are those of --json" perl -MJSON::PP -e '
+	open my $f, "<", $ARGV[0] or die; my $j = decode_json(join "", <$f>);
+	my %want = map { my $p = $j->{processes}[$_->{process}];
+		join(" ", $p->{pid}, $_->{tid}, map { $_ || "-" } $p->{ns_pid}, $_->{ns_tid}) => 1 } @{$j->{threads}};
+	open my $t, "<", $ARGV[1] or die; my (%got, $waits); <$t>;
+	while (<$t>) { my @w = split; $got{"@w[0..3]"} = 1; }
+	for (keys %want) { die "missing: $_\n" unless $got{$_} }
+	' "$TMP/json" "$out"
+like "$(cat "$out")" '^ +4242 +[0-9]+ +7 +[0-9]+ +[0-9]+ +[0-9]+\.[0-9]{9} s  ' "a thread of PID 4242, which is 7 in its namespace"
+ok "a name cannot forge a line" sh -c '! LC_ALL=C grep -q "[[:cntrl:]]" "$1"' sh "$out"
+run "$capinfo" --threads -p 2 "$cap"
+is "$(awk 'NR > 1 { print $1 }' "$out" | sort -u)" 2 "-p leaves those of one process"
+status 1 "a process that is not there is status 1" "$capinfo" --threads -p 1 "$cap"
+
 # --- damage ---
 
 status 0 "--verify of a whole capture is status 0" "$capinfo" --verify "$cap"
@@ -227,7 +245,7 @@ is "$rc" 2 "a closed stdout is status 2"
 
 # --- command line ---
 
-for args in "" "$cap $cap" "--maps --json $cap" "--verify --maps $cap" "-p 1 $cap" "--maps -p x $cap" "-z $cap" \
+for args in "" "$cap $cap" "--maps --json $cap" "--threads --maps $cap" "--verify --maps $cap" "-p 1 $cap" "--maps -p x $cap" "-z $cap" \
 	"--maps -p"; do
 	# shellcheck disable=SC2086 # several arguments
 	status 64 "bad usage: $(echo "$args" | sed "s|$TMP/||g")" "$capinfo" $args

@@ -24,6 +24,8 @@ usage() {
 
 usage "without a target it says what to give" 'what to record.*-p PID.*-a.*-- COMMAND'
 usage "-a beside another target is refused" '-a is every process' -a -p 1
+usage "--cgroup and --container together are refused" 'exclude one another' --cgroup / --container x
+usage "--cgroup without its argument" "needs an argument" --cgroup
 usage "--kthreads without -a is refused" '--kthreads goes with -a' -p 1 --kthreads
 usage "-U and -K together are refused" 'leave no stack' -a -U -K
 usage "--min above --max is refused" 'no wait can be both' -a --min 2ms --max 1ms
@@ -62,7 +64,7 @@ usage "-- without a command" 'what to record' --
 run "$R" --help
 is "$rc" 0 "--help is status 0"
 ok "--help is on stdout alone" test -s "$out" -a ! -s "$err"
-for o in pid tid comm all output duration follow force state min max preempted kthreads \
+for o in pid tid comm all cgroup container output duration follow force state min max preempted kthreads \
 	user-stacks kernel-stacks depth unwind unwind-memory quiet verbose help version; do
 	ok "--help names --$o" grep -q -e "--$o" "$out"
 done
