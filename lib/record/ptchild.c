@@ -55,8 +55,8 @@ static uint64_t cpu_of(pid_t pid)
 /* On a busy machine time passes without any of it being the walker's. */
 static int await_answer(struct ptchild *c, struct ptwire_answer *ret)
 {
-	uint64_t begin = cpu_of(c->pid);
 	int rc = ptwire_answered(c->sock, ret);
+	uint64_t begin = rc == -EAGAIN ? cpu_of(c->pid) : 0;
 
 	for (int i = 1; rc == -EAGAIN && i < PTCHILD_PATIENCE &&
 			cpu_of(c->pid) - begin < PTCHILD_SECONDS * UINT64_C(500000000);

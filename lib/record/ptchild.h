@@ -10,8 +10,8 @@
 
 #include <sys/types.h>
 
-#define PTCHILD_SECONDS 3 /* that a walk may take: longer, and the process is ended */
-#define PTCHILD_PATIENCE 10 /* times as long, if it got less than half of a CPU meanwhile */
+#define PTCHILD_SECONDS 3 /* that a walk may take; then it gets as long again, and the process is ended */
+#define PTCHILD_PATIENCE 10 /* times as long, if it gets less than half of a CPU meanwhile */
 
 struct ptchild {
 	pid_t pid; /* 0 = none */

@@ -2,6 +2,7 @@
 #include "ptfiles.h"
 #include "hash.h"
 #include "mapfile.h"
+#include "root.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -12,6 +13,7 @@
 
 #define FILE_BYTES_MAX (UINT64_C(256) << 20) /* of one that is made of its mappings */
 #define CHUNK (64u << 10)
+#define MAPS_MAX (64u << 20)
 
 /* --- a file made of what is mapped of it --- */
 
@@ -112,19 +114,35 @@ static int hash_one(void *ctx, const struct procmap *m)
 	return 0;
 }
 
-static int hash_all(uint32_t pid, uint64_t *ret, struct err *e)
-{
-	*ret = HASH_K0;
-	return procmaps_each(pid, hash_one, ret, e);
-}
-
 int ptfiles_look(struct ptfiles *f, uint32_t pid, bool *changed, struct err *e)
 {
-	uint64_t hash;
-	int rc = hash_all(pid, &hash, e);
+	uint64_t hash = HASH_K0, text_hash;
+	_cleanup_free_ char *text = NULL;
+	struct root root;
+	char path[64];
+	size_t len;
+	int rc = root_open(NULL, &root, e);
 
-	*changed = !rc && hash != f->seen;
-	return rc;
+	if (rc)
+		return rc;
+	snprintf(path, sizeof(path), "proc/%u/maps", pid);
+	rc = root_read(&root, path, MAPS_MAX, &text, &len, e);
+	root_close(&root);
+	if (rc)
+		return rc == -ENOENT ? err_sys(e, -ESRCH, "cannot read '/proc/%u/maps'", pid) : rc;
+	text_hash = hash_bytes(text, len, HASH_K1);
+	*changed = false;
+	if (f->seen && text_hash == f->text)
+		return 0;
+	f->text = text_hash;
+	for (char *save, *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		struct procmap m;
+
+		if (procmaps_parse(line, &m))
+			hash_one(&hash, &m);
+	}
+	*changed = hash != f->seen;
+	return 0;
 }
 
 struct tell {
@@ -181,9 +199,11 @@ int ptfiles_tell(struct ptfiles *f, uint32_t pid,
 
 	if (is_32_bit(pid))
 		return err_set(e, -ENOEXEC, "process %u runs a 32-bit program", pid);
-	*f = (struct ptfiles){ 0 };
+	*f = (struct ptfiles){ .text = f->text };
 	rc = procmaps_each(pid, tell_one, &tell, e);
-	/* what was told is what is known: anything new since the look is seen by the next one */
+	/* what was told is what is known: if that is not what was looked at, the next look has to read it all
+	 */
+	f->text = 0;
 	f->seen = rc ? 0 : tell.hash;
 	return rc;
 }

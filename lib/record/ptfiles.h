@@ -17,7 +17,8 @@ struct ptfiles_map {
 };
 
 struct ptfiles {
-	uint64_t seen; /* hash of what /proc/PID/maps said; 0 = nothing yet */
+	uint64_t seen; /* hash of the executable mappings that were told; 0 = none yet */
+	uint64_t text; /* hash of the whole text at the last look: the same text, the same mappings */
 	uint64_t cut; /* mappings beyond the limits, the last time they were told */
 	uint64_t unread; /* files that could not be had */
 };
@@ -29,9 +30,9 @@ struct ptfiles {
 int ptfiles_look(struct ptfiles *f, uint32_t pid, bool *changed, struct err *e);
 
 /*
- * Call FN for each, in the order of addresses. FD is closed after the call; -1
- * = of no file, or of one that could not be had. FN's nonzero result ends it and is returned. -ENOEXEC: it is
- * a 32-bit program.
+ * Call FN for each, in the order of addresses. FD is closed after the call; -1 =
+ * of no file, or of one that could not be had. FN's nonzero result ends it and
+ * is returned. -ENOEXEC for a 32-bit program.
  */
 int ptfiles_tell(struct ptfiles *f, uint32_t pid,
 	int (*fn)(void *ctx, const struct ptfiles_map *m, int fd, struct err *e), void *ctx, struct err *e);

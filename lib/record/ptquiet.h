@@ -22,17 +22,18 @@ struct ptquiet_call {
 bool ptquiet_parse(const char *text, struct ptquiet_call *ret);
 
 /*
- * Copy PC, SP and stack of a blocked thread, and the N areas at WANTED. 0, -EAGAIN when it runs, or ran
- * meanwhile, else -errno: -EPERM or -EACCES where it may not be looked at,
- * -ENOENT or -ESRCH when it is gone.
+ * Copy PC, SP and stack of a blocked thread, and the N areas at WANTED. 0;
+ * -EAGAIN when it runs, or ran meanwhile; else -errno: -EPERM or -EACCES where
+ * it may not be looked at, -ENOENT or -ESRCH when it is gone, -ENODATA where
+ * the kernel does not count runs (no CONFIG_SCHED_INFO).
  */
 int ptquiet_take(pid_t pid, pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy,
 	struct ptquiet_call *call);
 
 /*
- * Has this call a time limit that begins anew when the call is begun again,
- * and would it have to be after a stop? See signal(7), "Interruption of system calls and
- * library functions by stop signals".
+ * Has this call a time limit, and would a stop make it begin anew? See
+ * signal(7), "Interruption of system calls and library functions by stop
+ * signals".
  */
 bool ptquiet_is_timed(const struct ptquiet_call *call);
 

@@ -15,6 +15,8 @@
 #define WALKERS_MAX 4 /* begun for one process, in all */
 #define LEARNED_MAX 64
 
+_Static_assert(PTFILES_MAPS <= PTWIRE_MAPS && PTFILES_FILES <= PTWIRE_FILES, "what is told is taken");
+
 /* A system call, by number and first argument, of which a stop has shown that it begins anew. */
 struct learned {
 	int64_t number;

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ptstack - user stacks of the threads of one process, for somebody without
- * BPF: ptrace(2)'s permissions on the process do, which one has on one's own
+ * BPF: what ptrace(2) asks for is enough, which one has on one's own processes
  * without any capability. Floor 6.
  *
- * A thread that is blocked is read without being stopped (ptquiet.h); that
- * gives PC, SP and the stack, which is enough for most. If its walk needs another register, or it runs, the
- * thread is stopped for a moment (ptstop.h): some tens of microseconds. The walk comes
- * after that, by libdwfl, in a process that has no privileges (ptchild.h) and lives as
- * long as the object. That process dying of a file costs the stack at hand;
- * it is begun again a few times.
+ * A thread that is blocked is read without being stopped (ptquiet.h). That
+ * gives PC, SP and stack, which is all that most walks need. One that runs, or
+ * whose walk lacks a register, is stopped for a moment (ptstop.h), and again
+ * where the stack is larger than 64 KiB or goes on in another place. The walk
+ * comes after that, by libdwfl, in a process without privileges (ptchild.h)
+ * that lives as long as the object. Should that one die of a file, the stack
+ * at hand is lost, and it is begun again a few times.
  *
- * A thread is not stopped that is in a system call whose time limit would
- * begin anew (ptquiet_is_timed(), and those of which a stop has shown it): its
- * walk ends where the register is missing. Where that could not be told before,
- * sockets with SO_RCVTIMEO for one, one call was lengthened once.
+ * A thread is not stopped in a system call whose time limit would begin anew
+ * (ptquiet_is_timed(), and those that a stop has shown to be such): its walk
+ * ends where the register is missing. What could not be known before, sockets
+ * with SO_RCVTIMEO for one, has one wait lengthened.
  *
- * After a stop /proc/PID/task/TID/syscall may say restart_syscall where it said nanosleep,
- * poll or futex; its arguments are the same. Stops count as context switches.
+ * Seen from outside: after a stop /proc/PID/task/TID/syscall says
+ * restart_syscall where it said nanosleep, poll or futex, with the same
+ * arguments. Stops count as context switches, and the recorder gets SIGCHLD.
+ * The walker ends with the thread that took the first stack: take all from one.
  */
 #ifndef STACKTOOLS_PTSTACK_H
 #define STACKTOOLS_PTSTACK_H
@@ -27,21 +30,21 @@
 
 struct ptstack;
 
-/*
- * For process PID, of which nothing is looked at yet. -ESRCH when it is gone, or out of
- * memory and descriptors.
- */
+/* For process PID, of which nothing is looked at yet. -ESRCH when there is none; -ENOMEM, -EMFILE. */
 int ptstack_open(uint32_t pid, struct ptstack **ret, struct err *e);
 void ptstack_close(struct ptstack *p); /* NULL is fine */
 
 /*
  * The user stack of thread TID now. Frames and exact of *RET are P's, until
- * the next call. COMPLETE where its row says that the outermost frame was reached, or a
- * row led to a return address of zero; UNVERIFIED where a frame pointer did;
- * TRUNCATED beyond 512 frames or 256 KiB of stack; else STOPPED with the reason. id is 0.
+ * the next call; its id is 0. COMPLETE where a row says that the outermost frame
+ * was reached, or led to a return address of zero; UNVERIFIED where a frame
+ * pointer did; TRUNCATED beyond 512 frames or 256 KiB; else STOPPED with the
+ * reason. A thread that may be read but not stopped has what was found without.
  *
- * -errno where there is none, with the story, counted by reason. -EIO for good when the process
- * that walks has ended too often.
+ * -errno where there is no stack, with the story, and counted by reason:
+ * -ESRCH gone, -EPERM and -EACCES not allowed, -ENOEXEC 32-bit, -ETIMEDOUT it
+ * did not stop, or the walk took too long; -EIO when the process that walks
+ * has ended, in the end for good.
  */
 int ptstack_take(struct ptstack *p, uint32_t tid, struct cap_stack *ret, struct err *e);
 

@@ -9,11 +9,11 @@
  * not stop within PTSTOP_WAIT_MS goes on as if nothing had been asked.
  *
  * The traced program notices nothing: PTRACE_SEIZE and PTRACE_INTERRUPT send
- * no signal, the kernel goes on with what they interrupted (ptrace(2), signal(7)),
- * signals that come meanwhile are handed on, and a program that stood still (SIGSTOP) keeps
- * standing still. Some system calls end with EINTR at any
- * stop, epoll_wait(2) for one: these are begun again as well, and that is told, since their
- * time limit begins again too.
+ * no signal, the kernel goes on with what they interrupted (ptrace(2),
+ * signal(7)), signals that come meanwhile are handed on, and a job that was
+ * stopped (SIGSTOP) stays so. Some system calls end with EINTR at any stop,
+ * epoll_wait(2) for one: these are begun again as well, and that is told,
+ * since their time limit begins again too.
  */
 #ifndef STACKTOOLS_PTSTOP_H
 #define STACKTOOLS_PTSTOP_H
