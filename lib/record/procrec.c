@@ -39,7 +39,8 @@ struct procrec {
 	struct procrows rows;
 	struct proctold told;
 	uint64_t period_ns, due_ns, flush_ns, scan_due_ns;
-	uint64_t scanned_ns; /* 0 = never */
+	uint64_t scanned_ns; /* when threads were looked for last; 0 = never */
+	uint64_t since_ns; /* waits that are found now began after this */
 	bool baseline; /* threads that are found now were there before */
 	uint64_t boot_ahead_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC */
 	uint64_t stop_ns;
@@ -174,7 +175,7 @@ static void new_process(struct procrec *r, struct procset_process *p)
 	p->image = st.image;
 	p->kthread = st.kthread;
 	if (!p->kthread)
-		proctab_scan(r->procs, p->tgid, now_ns(), NULL);
+		proctab_scan(r->procs, p->tgid, r->since_ns, NULL);
 }
 
 static void end_process(void *ctx, struct procset_process *p)
@@ -247,13 +248,13 @@ static void on_exec(struct procrec *r, struct procset_thread *t, const struct pr
 	const struct procevent ev = { .type = PROCEVENT_EXEC,
 		.pid = t->look.pid,
 		.tid = t->look.tid,
-		.time_ns = now_ns(),
+		.time_ns = r->since_ns,
 		.text = st->comm };
 
 	t->proc->exec_id++;
 	procwalk_end(t->proc);
 	proctab_event(r->procs, &ev);
-	proctab_scan(r->procs, t->look.pid, now_ns(), NULL);
+	proctab_scan(r->procs, t->look.pid, r->since_ns, NULL);
 }
 
 /* Its name, and the image of its process: after its last wait was handed out. */
@@ -352,18 +353,17 @@ static bool look_at(struct procrec *r, struct procset_thread *t)
 static void look_at_all(struct procrec *r)
 {
 	uint64_t began = now_ns(), took;
+	bool fresh = began >= r->scan_due_ns;
 
-	if (began >= r->scan_due_ns) {
+	/* an estimate of when something began is early by up to the time between two looks */
+	r->since_ns = MIN(r->scanned_ns ? r->scanned_ns : began, began - 2 * r->period_ns);
+	if (fresh)
 		scan(r);
-		for (size_t i = r->set.n; i-- > 0;)
-			if (!look_at(r, r->set.threads[i]))
-				forget(r, i);
+	for (size_t i = r->set.n; i-- > 0;)
+		if (!look_at(r, r->set.threads[i]))
+			forget(r, i);
+	if (fresh)
 		r->scanned_ns = began;
-	} else {
-		for (size_t i = r->set.n; i-- > 0;)
-			if (!look_at(r, r->set.threads[i]))
-				forget(r, i);
-	}
 	took = now_ns() - began;
 	r->baseline = false;
 	r->told.looks++;
@@ -396,7 +396,7 @@ static void rescan(void *ctx, uint32_t tgid)
 	if (!p || p->kthread || now - p->rescanned_ns < SECOND_NS)
 		return;
 	p->rescanned_ns = now;
-	proctab_rescan(r->procs, tgid, now, NULL);
+	proctab_rescan(r->procs, tgid, r->since_ns, NULL);
 }
 
 static void bring_up(struct procrec *r)
