@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * work-steady [N] - threads that wait in ways that are known, the same all the
- * time, until stdin ends: N of each (default 1), named by how they wait.
+ * time, until stdin ends: N of each (default 1) but the last, named by how they
+ * wait.
  *
  *	s-futex  in one futex(2) for good	s-sleep  in nanosleeps of 30 ms
  *	s-poll   in poll(2) for good		s-work   works 5 ms, sleeps 15 ms
@@ -119,8 +120,9 @@ int main(int argc, char **argv)
 		start(in_futex, 0);
 		start(in_poll, 0);
 		start(in_sleeps, 0);
-		start(at_work, 0);
 	}
+	if (!churns)
+		start(at_work, 0);
 	for (uintptr_t i = 0; churns && i < 8; i++)
 		start(churn, i * 5);
 	pause_ms(50);

@@ -42,6 +42,7 @@ struct procrec {
 	uint64_t scanned_ns; /* when threads were looked for last; 0 = never */
 	uint64_t since_ns; /* waits that are found now began after this */
 	bool baseline; /* threads that are found now were there before */
+	uint64_t cost_ns; /* of the last look: time on a CPU */
 	uint64_t boot_ahead_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC */
 	uint64_t stop_ns;
 	bool all;
@@ -352,7 +353,7 @@ static bool look_at(struct procrec *r, struct procset_thread *t)
 
 static void look_at_all(struct procrec *r)
 {
-	uint64_t began = now_ns(), took;
+	uint64_t began = now_ns(), cpu = now_on(CLOCK_THREAD_CPUTIME_ID);
 	bool fresh = began >= r->scan_due_ns;
 
 	/* an estimate of when something began is early by up to the time between two looks */
@@ -364,17 +365,17 @@ static void look_at_all(struct procrec *r)
 			forget(r, i);
 	if (fresh)
 		r->scanned_ns = began;
-	took = now_ns() - began;
 	r->baseline = false;
 	r->told.looks++;
-	r->told.look_ns += took;
-	r->told.look_max_ns = MAX(r->told.look_max_ns, took);
+	r->cost_ns = now_on(CLOCK_THREAD_CPUTIME_ID) - cpu;
+	r->told.look_ns += r->cost_ns;
+	r->told.look_max_ns = MAX(r->told.look_max_ns, r->cost_ns);
 }
 
 /* When the next look is due; those for which there was no time are left out. At most half of the time is spent. */
 static void plan(struct procrec *r, uint64_t began)
 {
-	uint64_t now = now_ns(), earliest = now + (now - began), n;
+	uint64_t now = now_ns(), earliest = now + r->cost_ns, n;
 
 	r->told.late += began - r->due_ns > r->period_ns / 2;
 	r->due_ns += r->period_ns;

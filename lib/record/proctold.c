@@ -184,13 +184,12 @@ static void put_looks(struct buf *b, const struct proctold *t, bool verbose)
 
 	if (t->left_out)
 		put_count(b, "  ", t->left_out,
-			" looks were left out: they took longer than the time between them, so the rate went "
-			"down\n");
+			" looks were left out: there was no time for them, so the rate went down\n");
 	if (verbose || t->late)
 		put_count(b, "  ", t->late, " looks came late\n");
 	if (!verbose && !t->left_out)
 		return;
-	put_count(b, "  looks took ", t->look_ns / MAX(t->looks, 1) / 1000, " us on average, ");
+	put_count(b, "  a look took ", t->look_ns / MAX(t->looks, 1) / 1000, " us of CPU time on average, ");
 	put_count(b, "", t->look_max_ns / 1000, " us at most, ");
 	put_count(b, "", t->look_ns * 100 / elapsed, " % of a CPU\n");
 }

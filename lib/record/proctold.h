@@ -20,7 +20,7 @@ struct proctold {
 	uint64_t start_ns, now_ns, bytes;
 	uint32_t hz;
 	uint64_t looks, late, left_out; /* see docs/capture.5 */
-	uint64_t look_ns, look_max_ns; /* how long the looks took */
+	uint64_t look_ns, look_max_ns; /* time on a CPU that they took */
 	uint64_t threads, unchecked; /* that were looked at; of them, without schedstat */
 	uint64_t ended; /* threads that ended: what they did since their last look is not known */
 	uint64_t disturbed; /* stops by --ptrace */
