@@ -156,7 +156,7 @@ static int set_limits(const struct sandbox_opts *o, struct err *e)
 	int rc = has ? limit(RLIMIT_AS, has + o->memory_bytes) : -ENOENT;
 
 	rc = rc ? rc : limit(RLIMIT_FSIZE, o->file_bytes);
-	rc = rc ? rc : limit(RLIMIT_NOFILE, SANDBOX_FD + 1 + o->n_more + SANDBOX_FDS);
+	rc = rc ? rc : limit(RLIMIT_NOFILE, SANDBOX_FD + 1 + o->n_more + MAX(o->n_received, SANDBOX_FDS));
 	rc = rc ? rc : limit(RLIMIT_CORE, 0);
 	return rc ? err_sys(e, rc, "cannot limit a process's resources") : 0;
 }
@@ -225,12 +225,31 @@ static int bind_to_parent(pid_t parent, struct err *e)
 #define MASK(k) BPF_STMT(BPF_ALU | BPF_AND | BPF_K, (k))
 #define PERMIT BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define KILL BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+#define REFUSE(error) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
 #define PERMIT_CALL(name) WHEN(BPF_JEQ, SYS_##name, 0, 1), PERMIT
+#define LEN_HEAD 4 /* what a filter begins with: it ends with the call's number at hand */
+
+static size_t libelf_calls(struct sock_filter *to)
+{
+	const struct sock_filter code[] = { PERMIT_CALL(lseek),
+		/* fstat(3) of some C libraries is this, with an empty path */
+		WHEN(BPF_JEQ, SYS_newfstatat, 0, 4), LOAD(args[3]), WHEN(BPF_JEQ, AT_EMPTY_PATH, 0, 1),
+		PERMIT, KILL,
+		/* is this a descriptor? */
+		WHEN(BPF_JEQ, SYS_fcntl, 0, 5), LOAD(args[1]), WHEN(BPF_JEQ, F_GETFD, 1, 0),
+		WHEN(BPF_JEQ, F_GETFL, 0, 1), PERMIT, KILL,
+		/* of a file, never with code */
+		WHEN(BPF_JEQ, SYS_mmap, 0, 6), LOAD(args[2]), WHEN(BPF_JSET, PROT_EXEC, 3, 0), LOAD(args[3]),
+		WHEN(BPF_JSET, MAP_ANONYMOUS, 1, 0), REFUSE(EACCES), LOAD(nr) };
+
+	memcpy(to, code, sizeof(code));
+	return ARRAY_LEN(code);
+}
 
 /* Arguments are of 64 bits; the kernel looks at the lower half of these, which comes first. */
-static int filter_calls(struct err *e)
+static int filter_calls(const struct sandbox_opts *o, struct err *e)
 {
-	struct sock_filter code[] = { LOAD(arch), WHEN(BPF_JEQ, ARCH, 1, 0), KILL, LOAD(nr),
+	const struct sock_filter common[] = { LOAD(arch), WHEN(BPF_JEQ, ARCH, 1, 0), KILL, LOAD(nr),
 		/* what compiling takes, the most frequent first */
 		PERMIT_CALL(pread64), PERMIT_CALL(munmap), PERMIT_CALL(brk), PERMIT_CALL(mremap),
 		PERMIT_CALL(madvise), PERMIT_CALL(close), PERMIT_CALL(recvmsg), PERMIT_CALL(sendmsg),
@@ -245,15 +264,23 @@ static int filter_calls(struct err *e)
 		PERMIT, WHEN(BPF_JEQ, SYS_mmap, 0, 7), LOAD(args[2]), WHEN(BPF_JSET, PROT_EXEC, 3, 0),
 		LOAD(args[3]), MASK(MAP_TYPE | MAP_ANONYMOUS),
 		WHEN(BPF_JEQ, MAP_PRIVATE | MAP_ANONYMOUS, 1, 0), KILL, PERMIT, KILL };
-	struct sock_fprog program = { .len = ARRAY_LEN(code), .filter = code };
+	struct sock_filter code[2 * ARRAY_LEN(common)];
+	struct sock_fprog program = { .filter = code };
+	size_t len = LEN_HEAD;
 
+	memcpy(code, common, LEN_HEAD * sizeof(*code));
+	if (o->libelf)
+		len += libelf_calls(code + len);
+	memcpy(code + len, common + LEN_HEAD, sizeof(common) - LEN_HEAD * sizeof(*code));
+	program.len = (unsigned short)(len + ARRAY_LEN(common) - LEN_HEAD);
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0 && errno != EINVAL)
 		return err_sys(e, -errno, "cannot filter system calls");
 	return 0; /* EINVAL: a kernel without such filters */
 }
 #else
-static int filter_calls(struct err *e)
+static int filter_calls(const struct sandbox_opts *o, struct err *e)
 {
+	(void)o;
 	(void)e;
 	return 0;
 }
@@ -278,5 +305,5 @@ int sandbox_enter(const struct sandbox_opts *o, struct err *e)
 	if (!rc)
 		deny_paths();
 	rc = rc ? rc : bind_to_parent(o->parent, e);
-	return rc ? rc : filter_calls(e);
+	return rc ? rc : filter_calls(o, e);
 }

@@ -33,6 +33,8 @@ struct sandbox_opts {
 	const char *comm; /* its name for ps(1) */
 	uint64_t memory_bytes; /* of address space, more than it has now */
 	uint64_t file_bytes; /* of the largest file that it may write */
+	size_t n_received; /* descriptors that it may have been sent over keep_fd and hold; 0 = SANDBOX_FDS */
+	bool libelf; /* it reads ELF files by libelf: see below */
 };
 
 /*
@@ -53,6 +55,11 @@ struct sandbox_opts {
  *   open, close, recvmsg, sendmsg, private anonymous memory that cannot be
  *   executed, time, random bytes, exit. Any other one kills it with SIGSYS.
  *   Where the kernel has no seccomp filters, all the rest holds.
+ *
+ * With `libelf` it may besides seek, ask for a descriptor's flags, and get the
+ * status of what is open (by the call that has a path too, which Landlock does
+ * not keep from telling what a path's file is like). Mapping a file, which libelf tries
+ * before it reads, is refused with EACCES instead of death.
  *
  * -errno where something essential is refused; the process is good for
  * nothing but _exit(2) then, though SANDBOX_FD is there unless -EMFILE.

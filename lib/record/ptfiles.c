@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "ptfiles.h"
+#include "hash.h"
+#include "mapfile.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#define FILE_BYTES_MAX (UINT64_C(256) << 20) /* of one that is made of its mappings */
+#define CHUNK (64u << 10)
+
+/* --- a file made of what is mapped of it --- */
+
+struct remake {
+	uint32_t pid;
+	const struct procmap *like;
+	int fd;
+	bool any;
+};
+
+static void copy_mapping(struct remake *r, const struct procmap *m)
+{
+	_cleanup_free_ uint8_t *bytes = malloc(CHUNK);
+	uint64_t len = m->end - m->start;
+
+	if (!bytes || m->offset > FILE_BYTES_MAX || len > FILE_BYTES_MAX - m->offset)
+		return;
+	for (uint64_t done = 0; done < len; done += CHUNK) {
+		size_t take = (size_t)MIN(len - done, CHUNK);
+		struct iovec here = { bytes, take }, there = { (void *)(uintptr_t)(m->start + done), take };
+		ssize_t n = process_vm_readv((pid_t)r->pid, &here, 1, &there, 1, 0);
+
+		if (n <= 0 || pwrite(r->fd, bytes, (size_t)n, (off_t)(m->offset + done)) != n)
+			return;
+		r->any |= !m->offset && !done;
+	}
+}
+
+/* Those that may be written are not what the file says. */
+static int take_mapping(void *ctx, const struct procmap *m)
+{
+	struct remake *r = ctx;
+
+	if (m->inode == r->like->inode && m->dev_major == r->like->dev_major &&
+		m->dev_minor == r->like->dev_minor && (m->prot & PROT_READ) && !(m->prot & PROT_WRITE))
+		copy_mapping(r, m);
+	return 0;
+}
+
+/* Sections are mapped nowhere: what the header says of them leads to nothing. */
+static bool forget_sections(int fd)
+{
+	Elf64_Ehdr h;
+
+	if (pread(fd, &h, sizeof(h), 0) != sizeof(h) || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0)
+		return false;
+	h.e_shoff = 0;
+	h.e_shnum = h.e_shstrndx = 0;
+	return pwrite(fd, &h, sizeof(h), 0) == sizeof(h);
+}
+
+static int remake(uint32_t pid, const struct procmap *m)
+{
+	_cleanup_close_ int fd = memfd_create("remade", MFD_CLOEXEC);
+	struct remake r = { .pid = pid, .like = m, .fd = fd };
+
+	if (fd < 0)
+		return -errno;
+	if (procmaps_each(pid, take_mapping, &r, NULL) != 0 || !r.any || !forget_sections(fd))
+		return -ENOENT;
+	return TAKE_FD(fd);
+}
+
+static int vdso_file(void)
+{
+	size_t len;
+	const uint8_t *image = mapfile_vdso(&len);
+	_cleanup_close_ int fd = image ? memfd_create("vdso", MFD_CLOEXEC) : -1;
+
+	if (fd < 0 || pwrite(fd, image, len, 0) != (ssize_t)len)
+		return -1;
+	return TAKE_FD(fd);
+}
+
+static int file_of(uint32_t pid, const struct procmap *m)
+{
+	struct stat st;
+	int fd;
+
+	if (strcmp(m->path, "[vdso]") == 0)
+		return vdso_file();
+	if (!m->inode)
+		return -1;
+	fd = mapfile_open(pid, m, &st);
+	return fd >= 0 || fd == -EMEDIUMTYPE ? fd : remake(pid, m);
+}
+
+/* --- the list --- */
+
+static int hash_one(void *ctx, const struct procmap *m)
+{
+	uint64_t *hash = ctx;
+	const uint64_t words[] = { m->start, m->end, m->offset, m->inode,
+		(uint64_t)m->dev_major << 32 | m->dev_minor };
+
+	if (m->prot & PROT_EXEC)
+		*hash = hash_bytes(words, sizeof(words), *hash);
+	return 0;
+}
+
+static int hash_all(uint32_t pid, uint64_t *ret, struct err *e)
+{
+	*ret = HASH_K0;
+	return procmaps_each(pid, hash_one, ret, e);
+}
+
+int ptfiles_look(struct ptfiles *f, uint32_t pid, bool *changed, struct err *e)
+{
+	uint64_t hash;
+	int rc = hash_all(pid, &hash, e);
+
+	*changed = !rc && hash != f->seen;
+	return rc;
+}
+
+struct tell {
+	struct ptfiles *f;
+	uint32_t pid;
+	size_t maps, files;
+	uint64_t hash;
+	int (*fn)(void *ctx, const struct ptfiles_map *m, int fd, struct err *e);
+	void *ctx;
+	struct err *e;
+};
+
+static int tell_one(void *ctx, const struct procmap *m)
+{
+	struct tell *t = ctx;
+	bool vdso = strcmp(m->path, "[vdso]") == 0;
+	struct ptfiles_map map = { .start = m->start, .end = m->end, .offset = vdso ? 0 : m->offset };
+	_cleanup_close_ int fd = -1;
+
+	hash_one(&t->hash, m);
+	if (!(m->prot & PROT_EXEC))
+		return 0;
+	if (t->maps++ >= PTFILES_MAPS) {
+		t->f->cut++;
+		return 0;
+	}
+	if (vdso || m->inode) {
+		if (t->files++ < PTFILES_FILES)
+			fd = file_of(t->pid, m);
+		else
+			t->f->cut++;
+		t->f->unread += fd < 0 && t->files <= PTFILES_FILES;
+	}
+	return t->fn(t->ctx, &map, fd, t->e);
+}
+
+static bool is_32_bit(uint32_t pid)
+{
+	_cleanup_close_ int fd = -1;
+	unsigned char ident[EI_NIDENT];
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && pread(fd, ident, sizeof(ident), 0) == sizeof(ident) &&
+	       memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS32;
+}
+
+int ptfiles_tell(struct ptfiles *f, uint32_t pid,
+	int (*fn)(void *ctx, const struct ptfiles_map *m, int fd, struct err *e), void *ctx, struct err *e)
+{
+	struct tell tell = { .f = f, .pid = pid, .hash = HASH_K0, .fn = fn, .ctx = ctx, .e = e };
+	int rc;
+
+	if (is_32_bit(pid))
+		return err_set(e, -ENOEXEC, "process %u runs a 32-bit program", pid);
+	*f = (struct ptfiles){ 0 };
+	rc = procmaps_each(pid, tell_one, &tell, e);
+	/* what was told is what is known: anything new since the look is seen by the next one */
+	f->seen = rc ? 0 : tell.hash;
+	return rc;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "ptstop.h"
+#include "now.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+
+#if !defined(__x86_64__)
+#error "registers and restarts are those of x86-64"
+#endif
+
+#define ERESTARTNOHAND 514 /* include/linux/errno.h of Linux: begin again if no handler has run */
+
+struct stop {
+	pid_t tid;
+	const uint64_t *wanted;
+	size_t n;
+	struct ptcopy *copy;
+	struct ptstop_told *told;
+	int rc;
+};
+
+static int take_registers(struct stop *s, struct user_regs_struct *r)
+{
+	struct iovec iov = { r, sizeof(*r) };
+
+	if (ptrace(PTRACE_GETREGSET, s->tid, (void *)NT_PRSTATUS, &iov) != 0)
+		return -errno;
+	if (iov.iov_len != sizeof(*r))
+		return -ENOEXEC;
+	s->copy->head = (struct ptcopy_head){ .known = PTCOPY_ALL,
+		.regs = { r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8, r->r9,
+			r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip } };
+	return 0;
+}
+
+/*
+ * The kernel begins again what returns one of its own codes. Here it gets such
+ * a code where the call had nothing but EINTR to say: with a handler to run
+ * that is what the program will see, as it would have.
+ */
+static void begin_again(struct stop *s, const struct user_regs_struct *r)
+{
+	if ((int64_t)r->orig_rax < 0 || (int64_t)r->rax != -EINTR || r->orig_rax == SYS_close)
+		return;
+	if (ptrace(PTRACE_POKEUSER, s->tid, (void *)offsetof(struct user_regs_struct, rax),
+		    (void *)(intptr_t)-ERESTARTNOHAND) != 0)
+		return;
+	s->told->again = (int64_t)r->orig_rax;
+	s->told->again_arg = r->rdi;
+}
+
+static int copy_all(struct stop *s)
+{
+	struct user_regs_struct r = { 0 };
+	int rc = take_registers(s, &r);
+
+	if (rc)
+		return rc;
+	begin_again(s, &r);
+	if (!ptcopy_stack(s->copy, s->tid))
+		return errno == ESRCH ? -ESRCH : 0; /* a walk without memory has one frame */
+	for (size_t i = 0; i < s->n; i++)
+		ptcopy_area(s->copy, s->tid, s->wanted[i]);
+	return 0;
+}
+
+/* Of stops alone, or the end of a child of ours would be taken from whoever waits for it. */
+static int await_stop(pid_t tid, siginfo_t *si)
+{
+	int rc;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	do
+		rc = waitid(P_PID, (id_t)tid, si, WSTOPPED | __WALL);
+	while (rc != 0 && errno == EINTR);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	return rc == 0 ? 0 : errno == ECHILD ? -ESRCH : -errno;
+}
+
+static void *stop(void *arg)
+{
+	struct stop *s = arg;
+	uint64_t begin;
+	siginfo_t si;
+	long sig;
+	int rc;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	if (ptrace(PTRACE_SEIZE, s->tid, NULL, NULL) != 0) {
+		s->rc = -errno;
+		return NULL;
+	}
+	begin = now_ns();
+	if (ptrace(PTRACE_INTERRUPT, s->tid, NULL, NULL) != 0) {
+		s->rc = -errno;
+		return NULL;
+	}
+	rc = await_stop(s->tid, &si);
+	if (!rc) {
+		rc = copy_all(s);
+		/* a signal that was on its way is delivered; a stop for our sake, or the program's own, has
+		 * an event */
+		sig = si.si_status >> 8 ? 0 : si.si_status & 0x7f;
+		ptrace(PTRACE_DETACH, s->tid, NULL, (void *)sig);
+		s->told->stopped_ns = now_ns() - begin;
+	}
+	s->rc = rc;
+	return NULL;
+}
+
+static void in(struct timespec *until, uint64_t ms)
+{
+	uint64_t at = now_ns() + ms * 1000000;
+
+	*until = (struct timespec){ .tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000) };
+}
+
+int ptstop_take(pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy, struct ptstop_told *told)
+{
+	struct stop s = {
+		.tid = tid, .wanted = wanted, .n = n, .copy = copy, .told = told, .rc = -ETIMEDOUT
+	};
+	struct timespec until;
+	sigset_t all, old;
+	pthread_t thread;
+	int rc;
+
+	*told = (struct ptstop_told){ .again = -1 };
+	ptcopy_reset(copy);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&thread, NULL, stop, &s);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc)
+		return -rc;
+	in(&until, PTSTOP_WAIT_MS);
+	if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+		pthread_cancel(thread);
+		pthread_join(thread, NULL);
+	}
+	return s.rc;
+}
