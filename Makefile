@@ -48,7 +48,7 @@ endif
 
 # -MD and not -MMD: the skeletons are included as system headers, for the
 # warnings in them are not ours, and a changed BPF program must rebuild its users.
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) $(addprefix -I,$(wildcard lib/*)) -Ibpf -isystem $(OBJ)/bpf
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) $(addprefix -I,$(wildcard lib/*)) -Ibpf -isystem $(OBJ)/bpf -isystem $(OBJ)/gen
 DEPS = -MD -MP
 # NULL + 0 is "pointer-overflow" to clang, not to gcc, and no fault: an empty array is NULL.
 FUZZ_FLAGS := -g -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
@@ -77,6 +77,8 @@ endif
 TOOLS := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
 UNITS := $(patsubst t/%.c,%,$(wildcard t/unit-*.c))
 WORKS := $(patsubst t/%.c,%,$(wildcard t/work-*.c))
+# Made of the system's own headers: see the rule.
+GENERATED := $(OBJ)/gen/syscalls.h
 SKELS := $(patsubst bpf/%.bpf.c,$(OBJ)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
 LIB_OBJS := $(patsubst lib/%.c,$(OBJ)/lib/%.o,$(wildcard lib/*/*.c))
 TOOL_OBJS := $(TOOLS:%=$(OBJ)/tools/%.o)
@@ -114,7 +116,7 @@ $(OBJ)/%.o: %.c $(OBJ)/.flags
 	$(Q)$(CC) $(ALL_CFLAGS) $(WERROR) $(DEPS) -c -o $@ $<
 
 # Whatever includes a skeleton names it; the first build has no .d files yet.
-$(LIB_OBJS) $(TOOL_OBJS) $(UNIT_OBJS): | $(SKELS)
+$(LIB_OBJS) $(TOOL_OBJS) $(UNIT_OBJS): | $(SKELS) $(GENERATED)
 
 $(OBJ)/bpf/%.bpf.o: bpf/%.bpf.c $(OBJ)/.flags
 	@mkdir -p $(@D)
@@ -124,6 +126,14 @@ $(OBJ)/bpf/%.bpf.o: bpf/%.bpf.c $(OBJ)/.flags
 $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
 	$(say) SKEL $@
 	$(Q)$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@.tmp && mv $@.tmp $@
+
+# Names of system calls by number, as the headers of this architecture have them.
+$(OBJ)/gen/syscalls.h: $(OBJ)/.flags
+	@mkdir -p $(@D)
+	$(say) GEN $@
+	$(Q)printf '#include <asm/unistd.h>\n' | $(CC) -E -dM - | \
+		sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9][0-9]*\)$$/[\2] = "\1",/p' | LC_ALL=C sort >$@.tmp && \
+		test -s $@.tmp && mv $@.tmp $@
 
 # What everything was compiled with: other flags compile everything again. The
 # first time, and whenever they change, the prerequisites are looked for too.
@@ -146,7 +156,7 @@ check-unit: $(UNIT_BINS)
 # The library is instrumented too, in objects of its own; a finding of either sanitizer ends the run.
 fuzz: $(FUZZ_BINS)
 
-$(FUZZ_OBJS): $(OBJ)/fuzz/%.o: lib/%.c $(OBJ)/.flags | $(SKELS)
+$(FUZZ_OBJS): $(OBJ)/fuzz/%.o: lib/%.c $(OBJ)/.flags | $(SKELS) $(GENERATED)
 	@mkdir -p $(@D)
 	$(say) CC $@
 	$(Q)$(CLANG) $(ALL_CFLAGS) $(FUZZ_FLAGS) $(DEPS) -c -o $@ $<

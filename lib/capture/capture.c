@@ -25,6 +25,9 @@ static const struct {
 	[CAP_R_DROPPED] = { "dropped", "the unwind table had been dropped, or refused, for lack of memory" },
 	[CAP_R_NO_FRAME_POINTER] = { "no-frame-pointer",
 		"no unwind table covers the PC, and RBP leads to no caller" },
+	[CAP_R_PC_ONLY] = { "pc-only", "/proc tells the program counter alone" },
+	[CAP_R_BETWEEN] = { "between-looks", "the wait was between two looks at /proc" },
+	[CAP_R_NAMES_ONLY] = { "names-only", "/proc tells names instead of a stack" },
 };
 
 const char *capture_reason_name(unsigned int reason)

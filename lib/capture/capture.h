@@ -188,8 +188,23 @@ enum cap_reason {
 	CAP_R_NOT_READY = 16, /* the wait began before the unwind table was there */
 	CAP_R_DROPPED = 17, /* the table had been dropped, or refused, for lack of memory */
 	CAP_R_NO_FRAME_POINTER = 18, /* no table covers the PC, and RBP leads to no caller */
+	CAP_R_PC_ONLY = 19, /* /proc tells the PC alone */
+	CAP_R_BETWEEN = 20, /* the wait was between two looks at /proc: nobody saw it */
+	CAP_R_NAMES_ONLY = 21, /* of a kernel stack: /proc tells names instead of it */
 	CAP_R_COUNT
 };
+
+/*
+ * Kernel addresses from here up to CAP_SYNTHETIC_END (exclusive) are no
+ * addresses but numbers of names: frames of a kernel stack that was not to be
+ * had. Each has a kernel symbol of CAP_SYNTHETIC_STEP bytes in the module
+ * CAP_SYNTHETIC_MODULE. Linux has nothing at the last 2 MiB of any address
+ * space; error pointers, in the last page, are left out.
+ */
+#define CAP_SYNTHETIC_START UINT64_C(0xffffffffffe00000)
+#define CAP_SYNTHETIC_END UINT64_C(0xfffffffffffff000)
+#define CAP_SYNTHETIC_STEP 16
+#define CAP_SYNTHETIC_MODULE "procfs"
 
 /*
  * A distinct call stack, leaf first. For a user stack frames[0] is the exact

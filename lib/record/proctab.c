@@ -104,10 +104,11 @@ static int scan_map(void *ctx, const struct procmap *m)
 	return 0;
 }
 
-static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct err *e)
+/* What is found was there from FROM_NS on. */
+static int scan_from(struct proctab *t, uint32_t image, uint64_t from_ns, uint64_t now_ns, struct err *e)
 {
 	struct image *im = &t->images.images[image];
-	struct scan s = { .t = t, .image = image, .from_ns = im->begin_ns };
+	struct scan s = { .t = t, .image = image, .from_ns = from_ns };
 	uint32_t pid = procinfo_living(im->tgid);
 	int rc;
 
@@ -125,6 +126,20 @@ static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct 
 		im->flags |= CAP_PROC_MAPS_LOST;
 	}
 	return rc;
+}
+
+static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct err *e)
+{
+	return scan_from(t, image, t->images.images[image].begin_ns, now_ns, e);
+}
+
+int proctab_rescan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e)
+{
+	struct image *im = imagetab_newest(&t->images, pid);
+
+	if (!im || im->end_ns != UINT64_MAX || !im->scan_ns)
+		return proctab_scan(t, pid, now_ns, e);
+	return scan_from(t, (uint32_t)(im - t->images.images), im->scan_ns, now_ns, e);
 }
 
 int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e)

@@ -32,6 +32,12 @@ void proctab_free(struct proctab *t); /* NULL is fine */
 int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e);
 
 /*
+ * Read the mappings of PID's image again, for nobody told what it mapped since
+ * it was scanned: what is new counts from that scan on. As proctab_scan().
+ */
+int proctab_rescan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e);
+
+/*
  * Scan every process of /proc, in steps: each call of proctab_scan_some()
  * goes on for BUDGET_NS, and is true when there is nothing left to do.
  */

@@ -204,6 +204,22 @@ static void take_flag(int opt, const char *arg, struct recargs *o)
 	}
 }
 
+/* What mode procfs cannot do, where it was asked for; where it is the last that is left, it says so itself. */
+static int check_procfs(const struct cli *c, const struct recargs *o)
+{
+	const struct recorder_opts *r = &o->rec;
+
+	if (r->mode != RECMODE_PROCFS)
+		return CLI_OK;
+	if (r->unwind != RECORDER_UNWIND_AUTO)
+		return cli_usage(c, "--unwind dwarf and fp take BPF: --mode procfs has --ptrace, or --unwind none");
+	if (r->unwind_bytes)
+		return cli_usage(c, "--unwind-memory is of tables for BPF: --mode procfs has none");
+	if (r->cgroup || r->container)
+		return cli_usage(c, "--cgroup and --container take BPF: --mode procfs cannot choose by them");
+	return CLI_OK;
+}
+
 /* What is wrong with the options together; CLI_OK when nothing is. */
 static int check_opts(const struct cli *c, struct recargs *o)
 {
@@ -238,7 +254,7 @@ static int check_opts(const struct cli *c, struct recargs *o)
 	o->rec.pids = o->pids;
 	o->rec.tids = o->tids;
 	o->rec.comms = o->comms;
-	return CLI_OK;
+	return check_procfs(c, o);
 }
 
 /* What an option says can be wrong by itself; paths are looked at when they are opened. */

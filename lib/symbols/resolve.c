@@ -174,6 +174,11 @@ static void make_kernel(const struct capread *c, struct frame *f)
 	f->name = f->linkage = k->name;
 	f->offset = f->address - k->start;
 	f->module = k->module;
+	/* a number that stands for a name */
+	if (f->address >= CAP_SYNTHETIC_START && strcmp(k->module, CAP_SYNTHETIC_MODULE) == 0) {
+		f->no_start = true;
+		f->offset = 0;
+	}
 }
 
 static size_t slot_of(const struct resolve *r, uint64_t addr, uint32_t key)
@@ -234,7 +239,8 @@ uint32_t resolve_kernel(struct resolve *r, uint64_t addr)
 	if (s->frame)
 		return s->frame - 1;
 	make_kernel(r->c, &f);
-	if (r->look_into_kernel && modules_ask_kernel(r->modules, f.module ? f.module : "", addr - 1,
+	if (r->look_into_kernel && !f.no_start &&
+		modules_ask_kernel(r->modules, f.module ? f.module : "", addr - 1,
 					   (uint32_t)r->n_frames) != 0)
 		return RESOLVE_FAILED;
 	return add_frame(r, KEY_KERNEL, &f);

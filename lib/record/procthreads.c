@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "procthreads.h"
+#include "idmap.h"
+#include "procinfo.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <mntent.h>
+#include <string.h>
+
+struct target {
+	uint32_t pid;
+	bool gone;
+};
+
+struct procthreads {
+	struct procthreads_opts o;
+	struct target *targets;
+	size_t n, cap;
+	struct idmap by_pid; /* pid -> target */
+	struct idmap others; /* pids that are no targets, as of the last scan */
+	uint32_t *tgids; /* of o.tids */
+	DIR *proc;
+	uint32_t self;
+};
+
+int procthreads_add(struct procthreads *t, uint32_t pid, struct err *e)
+{
+	bool added;
+
+	if (base_grow(&t->targets, &t->cap, t->n + 1, sizeof(*t->targets)) != 0 ||
+		idmap_put(&t->by_pid, 0, pid, (uint32_t)t->n, &added) == UINT32_MAX)
+		return err_nomem(e, "the targets");
+	if (added)
+		t->targets[t->n++] = (struct target){ .pid = pid };
+	return 0;
+}
+
+static bool is_target(const struct procthreads *t, uint32_t pid)
+{
+	return idmap_find(&t->by_pid, 0, pid) != NULL;
+}
+
+static int take_tids(struct procthreads *t, struct err *e)
+{
+	struct procinfo_status st;
+
+	t->tgids = calloc(t->o.n_tids + 1, sizeof(*t->tgids));
+	if (!t->tgids)
+		return err_nomem(e, "the targets");
+	for (size_t i = 0; i < t->o.n_tids; i++)
+		if (procinfo_status(t->o.tids[i], &st))
+			t->tgids[i] = st.tgid;
+	return 0;
+}
+
+int procthreads_open(const struct procthreads_opts *o, struct procthreads **ret, struct err *e)
+{
+	struct procthreads *t = calloc(1, sizeof(*t));
+	int rc;
+
+	if (!t)
+		return err_nomem(e, "the targets");
+	t->o = *o;
+	t->self = (uint32_t)getpid();
+	t->proc = opendir("/proc");
+	rc = t->proc ? 0 : err_sys(e, -errno, "cannot read '/proc'");
+	for (size_t i = 0; i < o->n_pids && !rc; i++)
+		rc = procthreads_add(t, o->pids[i], e);
+	if (!rc)
+		rc = take_tids(t, e);
+	if (rc) {
+		procthreads_close(t);
+		return rc;
+	}
+	*ret = t;
+	return 0;
+}
+
+void procthreads_close(struct procthreads *t)
+{
+	if (!t)
+		return;
+	if (t->proc)
+		closedir(t->proc);
+	free(t->targets);
+	free(t->tgids);
+	idmap_free(&t->by_pid);
+	idmap_free(&t->others);
+	free(t);
+}
+
+static uint32_t number_of(const struct dirent *d)
+{
+	uint64_t v = 0;
+
+	for (const char *p = d->d_name; *p; p++) {
+		if (*p < '0' || *p > '9' || v > UINT32_MAX / 16)
+			return 0;
+		v = v * 10 + (uint64_t)(*p - '0');
+	}
+	return (uint32_t)v;
+}
+
+bool procthreads_stat(uint32_t pid, struct procparse_stat *ret)
+{
+	char path[64], text[1024];
+	_cleanup_close_ int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	return n > 0 && procparse_stat(text, (size_t)n, ret);
+}
+
+static bool is_child(const struct procthreads *t, uint32_t parent)
+{
+	if (is_target(t, parent))
+		return true;
+	for (size_t i = 0; i < t->o.n_tids; i++)
+		if (t->tgids[i] && t->tgids[i] == parent)
+			return true;
+	return false;
+}
+
+static bool is_wanted(const struct procthreads *t, const struct procparse_stat *st)
+{
+	if (st->kthread && !(t->o.all && t->o.kthreads))
+		return false;
+	if (t->o.all || (t->o.follow && is_child(t, st->ppid)))
+		return true;
+	for (size_t i = 0; i < t->o.n_comms; i++)
+		if (strcmp(t->o.comms[i], st->comm) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Is PID, which is no target yet, to be one? What was looked at once needs no
+ * second look, unless it may get another name.
+ */
+static void consider(struct procthreads *t, uint32_t pid, struct idmap *others)
+{
+	struct procparse_stat st;
+
+	if (is_target(t, pid))
+		return;
+	if (t->o.n_comms || !idmap_find(&t->others, 0, pid)) {
+		if (!procthreads_stat(pid, &st))
+			return;
+		if (is_wanted(t, &st) && procthreads_add(t, pid, NULL) == 0)
+			return;
+	}
+	idmap_put(others, 0, pid, 0, NULL);
+}
+
+/* One that is found only now may have children that stand before it: the next scan looks at all again. */
+static void scan_processes(struct procthreads *t)
+{
+	struct idmap others = { 0 };
+	size_t before = t->n;
+	struct dirent *d;
+
+	rewinddir(t->proc);
+	while ((d = readdir(t->proc))) {
+		uint32_t pid = number_of(d);
+
+		if (pid && pid != t->self)
+			consider(t, pid, &others);
+	}
+	idmap_free(&t->others);
+	if (t->n != before)
+		idmap_free(&others);
+	t->others = others;
+}
+
+static bool scan_threads(uint32_t pid, void (*fn)(void *ctx, uint32_t pid, uint32_t tid), void *ctx)
+{
+	char path[64];
+	struct dirent *d;
+	bool any = false;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	tasks = opendir(path);
+	if (!tasks)
+		return errno != ENOENT && errno != ESRCH;
+	while ((d = readdir(tasks))) {
+		uint32_t tid = number_of(d);
+
+		if (!tid)
+			continue;
+		any = true;
+		fn(ctx, pid, tid);
+	}
+	closedir(tasks);
+	return any;
+}
+
+/* Those that are gone make room. */
+static void drop_gone(struct procthreads *t)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (!t->targets[i].gone)
+			t->targets[kept++] = t->targets[i];
+	if (kept == t->n)
+		return;
+	t->n = kept;
+	idmap_free(&t->by_pid);
+	for (size_t i = 0; i < t->n; i++)
+		idmap_put(&t->by_pid, 0, t->targets[i].pid, (uint32_t)i, NULL);
+}
+
+void procthreads_scan(struct procthreads *t, void (*fn)(void *ctx, uint32_t pid, uint32_t tid), void *ctx)
+{
+	if (t->o.all || t->o.follow || t->o.n_comms)
+		scan_processes(t);
+	for (size_t i = 0; i < t->n; i++)
+		t->targets[i].gone = !scan_threads(t->targets[i].pid, fn, ctx);
+	for (size_t i = 0; i < t->o.n_tids; i++)
+		if (t->tgids[i])
+			fn(ctx, t->tgids[i], t->o.tids[i]);
+	drop_gone(t);
+}
+
+/* The last one mounted is on top. */
+static bool has_hidepid(void)
+{
+	FILE *f = setmntent("/proc/self/mounts", "re");
+	bool hidden = false;
+	struct mntent m;
+	char text[4096];
+
+	while (f && getmntent_r(f, &m, text, sizeof(text)))
+		if (strcmp(m.mnt_dir, "/proc") == 0) {
+			const char *o = hasmntopt(&m, "hidepid");
+
+			hidden = o && strncmp(o, "hidepid=0", 9) != 0 && strncmp(o, "hidepid=off", 11) != 0;
+		}
+	if (f)
+		endmntent(f);
+	return hidden;
+}
+
+bool procthreads_hidden(void)
+{
+	_cleanup_close_ int fd = open("/proc/1/stat", O_RDONLY | O_CLOEXEC);
+
+	/* root, and the group of gid=, see all the same */
+	return fd < 0 && has_hidepid();
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * proctold - what a recording by /proc has seen, estimated and missed: as
+ * counters of the capture, and in words. Floor 12.
+ */
+#ifndef STACKTOOLS_PROCTOLD_H
+#define STACKTOOLS_PROCTOLD_H
+
+#include "capends.h"
+#include "namewant.h"
+#include "procwait.h"
+#include "rectext.h"
+
+/* Waits, and their time. */
+struct proctold_sum {
+	uint64_t n, ns;
+};
+
+struct proctold {
+	uint64_t start_ns, now_ns, bytes;
+	uint32_t hz;
+	uint64_t looks, late, left_out; /* see docs/capture.5 */
+	uint64_t look_ns, look_max_ns; /* time on a CPU that they took */
+	uint64_t threads, unchecked; /* that were looked at; of them, without schedstat */
+	uint64_t ended; /* threads that ended: what they did since their last look is not known */
+	uint64_t disturbed; /* stops by --ptrace */
+	struct proctold_sum seen, recorded, preempted, state, min, max, unseen;
+	struct procwait_sums sums;
+	/* threads, by what of them could not be read */
+	uint64_t no_syscall, no_stack, no_wchan, no_user_walk;
+	uint64_t names_overflow;
+	/* lost */
+	uint64_t skipped; /* threads beyond PROCSET_MAX, at most at one time */
+	uint64_t unread; /* threads of which nothing could be read */
+	uint64_t rows_lost;
+	struct proctab_stats procs;
+	struct stacktab_stats stacks;
+	struct capends user;
+	bool by_name;
+	struct namewant_stats names;
+	const char *degraded; /* "" = nothing */
+};
+
+/* The sum of what is counted as lost.*. */
+uint64_t proctold_lost(const struct proctold *t);
+
+void proctold_write(const struct proctold *t, struct capwrite *w);
+void proctold_progress(struct buf *b, const struct proctold *t);
+void proctold_summary(struct buf *b, const struct proctold *t, const struct rectext_told *told);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * procwalk - user stacks for a recording by /proc, with --ptrace: whose walker
+ * is asked, and what a stop does to the account of the thread. Floor 13.
+ */
+#ifndef STACKTOOLS_PROCWALK_H
+#define STACKTOOLS_PROCWALK_H
+
+#include "procset.h"
+#include "procstacks.h"
+#include "proctold.h"
+
+/* The user stack of T, which waits; false where there is none to be had: counted. */
+bool procwalk_take(
+	struct procset_thread *t, struct procstacks *places, struct offcpu_stack_id *ret, struct proctold *told);
+
+/*
+ * T was stopped by the last procwalk_take() and waits again where it did, by
+ * what is seen now: in the same call, which the kernel may have started again.
+ * Asked once after each look.
+ */
+bool procwalk_waits_on(struct procset_thread *t, const struct proclook_seen *s);
+
+void procwalk_end(struct procset_process *p); /* P is gone, or another image: its walker goes */
+
+#endif
