@@ -299,7 +299,7 @@ static bool look_at(struct procround *r, struct procset_thread *t)
 	look = account_of(t, &s);
 	if (r->baseline)
 		t->wait = (struct procwait){ 0 };
-	if (again)
+	if (again && !r->baseline)
 		procwait_disturbed(&t->wait, &look, &r->told->sums);
 	else
 		procwait_look(&t->wait, &look, &sink, &r->told->sums);
