@@ -23,11 +23,12 @@ static const char *at_end(const char *text, size_t len)
 }
 
 #define STAT_TAIL                                                                                            \
-	" S 14047 14053 14047 0 -1 4194304 123 0 0 0 1 2 0 0 20 0 1 0 2562898 2990080 397 "                    \
-	"18446744073709551615 94421990301696 94421991091101 140722425796928 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 " \
+	" S 14047 14053 14047 0 -1 4194304 123 0 0 0 1 2 0 0 20 0 1 0 2562898 2990080 397 "                  \
+	"18446744073709551615 94421990301696 94421991091101 140722425796928 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 " \
+	"0 "                                                                                                 \
 	"94421991324400 94421991372644 94422254186496 1 2 3 4 0\n"
 #define STATUS                                                                                               \
-	"Name:\tx\\nTgid:\\t1\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t4711\nNStgid:\t4711\t12\t1\n"        \
+	"Name:\tx\\nTgid:\\t1\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t4711\nNStgid:\t4711\t12\t1\n"      \
 	"NSpid:\t4712\t13\t2\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n"
 #define SYSCALL "202 0x7f01 0x80 0x0 0x0 0x0 0x0 0x7ffc7e337890 0x7fc09cf52aec\n"
 
@@ -38,12 +39,14 @@ static void schedstats(struct tap *t)
 	struct procparse_schedstat s = { 7, 7, 7 };
 	const char text[] = "101994039 74594861 161\n";
 
-	tap_ok(t, procparse_schedstat(at_end(text, sizeof(text) - 1), sizeof(text) - 1, &s) &&
+	tap_ok(t,
+		procparse_schedstat(at_end(text, sizeof(text) - 1), sizeof(text) - 1, &s) &&
 			s.run_ns == 101994039 && s.delay_ns == 74594861 && s.slices == 161,
 		"schedstat has three numbers");
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		s.run_ns = 7;
-		tap_ok(t, !procparse_schedstat(at_end(bad[i], strlen(bad[i])), strlen(bad[i]), &s) &&
+		tap_ok(t,
+			!procparse_schedstat(at_end(bad[i], strlen(bad[i])), strlen(bad[i]), &s) &&
 				s.run_ns == 7,
 			"bad schedstat %zu is refused and leaves the result alone", i);
 	}
@@ -58,13 +61,15 @@ static void stats(struct tap *t)
 
 	for (size_t i = 0; i < ARRAY_LEN(comms); i++) {
 		len = (size_t)snprintf(text, sizeof(text), "42 (%s)" STAT_TAIL, comms[i]);
-		tap_ok(t, procparse_stat(at_end(text, len), len, &s) && s.tid == 42 && s.ppid == 14047 &&
+		tap_ok(t,
+			procparse_stat(at_end(text, len), len, &s) && s.tid == 42 && s.ppid == 14047 &&
 				s.state == 'S' && s.start_ticks == 2562898 && !s.kthread && s.image &&
 				strcmp(s.comm, comms[i]) == 0,
 			"stat of thread name %zu, brackets and newlines in it, is read whole", i);
 	}
-	len = (size_t)snprintf(text, sizeof(text), "42 (a) S 1 1 1 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 30 0 0 "
-						   "18446744073709551615 1 1 0 0\n");
+	len = (size_t)snprintf(text, sizeof(text),
+		"42 (a) S 1 1 1 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 30 0 0 "
+		"18446744073709551615 1 1 0 0\n");
 	tap_ok(t, procparse_stat(at_end(text, len), len, &other) && other.kthread && !other.image,
 		"a kernel thread is known by its flag, and hidden addresses are no image");
 	len = (size_t)snprintf(text, sizeof(text), "42 (1234567890123456789)" STAT_TAIL);
@@ -83,13 +88,15 @@ static void statuses(struct tap *t)
 	struct procparse_status s;
 	size_t len = sizeof(STATUS) - 1, wrong = 0;
 
-	tap_ok(t, procparse_status(at_end(STATUS, len), len, &s) && s.tgid == 4711 && s.ns_tgid == 1 &&
+	tap_ok(t,
+		procparse_status(at_end(STATUS, len), len, &s) && s.tgid == 4711 && s.ns_tgid == 1 &&
 			s.ns_tid == 2 && s.voluntary == 12 && s.involuntary == 3,
 		"status: ids in the innermost namespace, and both kinds of switches");
 	for (size_t n = 0; n < len; n++)
 		wrong += procparse_status(at_end(STATUS, n), n, &s);
 	tap_ok(t, wrong == 0, "status that was cut anywhere is refused");
-	tap_ok(t, !procparse_status(at_end("Tgid:\t99999999999\n", 18), 18, &s), "an id beyond 32 bits is refused");
+	tap_ok(t, !procparse_status(at_end("Tgid:\t99999999999\n", 18), 18, &s),
+		"an id beyond 32 bits is refused");
 }
 
 static void syscalls(struct tap *t)
@@ -100,11 +107,13 @@ static void syscalls(struct tap *t)
 	struct procparse_syscall s;
 	size_t len = sizeof(SYSCALL) - 1, wrong = 0;
 
-	tap_ok(t, procparse_syscall(at_end(SYSCALL, len), len, &s) && !s.running && s.nr == 202 &&
+	tap_ok(t,
+		procparse_syscall(at_end(SYSCALL, len), len, &s) && !s.running && s.nr == 202 &&
 			s.args[0] == 0x7f01 && s.args[1] == 0x80 && s.sp == 0x7ffc7e337890 &&
 			s.pc == 0x7fc09cf52aec,
 		"a system call with its arguments, stack pointer and PC");
-	tap_ok(t, procparse_syscall(at_end("-1 0x10 0x20\n", 13), 13, &s) && s.nr == -1 && s.sp == 0x10 &&
+	tap_ok(t,
+		procparse_syscall(at_end("-1 0x10 0x20\n", 13), 13, &s) && s.nr == -1 && s.sp == 0x10 &&
 			s.pc == 0x20,
 		"a thread that waits outside of any");
 	tap_ok(t, procparse_syscall(at_end("running\n", 8), 8, &s) && s.running, "a thread that runs");
@@ -133,10 +142,13 @@ static void frames(struct tap *t)
 	tap_ok(t, wchan("futex_do_wait") == 13 && wchan("do_wait\n") == 7, "a wait channel is a name");
 	tap_ok(t, !wchan("0") && !wchan("") && !wchan("0\n"), "0 and nothing are none");
 	tap_ok(t, !wchan("a b") && !wchan("a\x1b[2J"), "what is no name is none");
-	tap_ok(t, procparse_frame(&p, end, &f) && f.name_len == 13 && memcmp(f.name, "futex_do_wait", 13) == 0 &&
-			f.offset == 0x46 && f.size == 0xa0 && !f.module,
+	tap_ok(t,
+		procparse_frame(&p, end, &f) && f.name_len == 13 &&
+			memcmp(f.name, "futex_do_wait", 13) == 0 && f.offset == 0x46 && f.size == 0xa0 &&
+			!f.module,
 		"a frame of the kernel itself");
-	tap_ok(t, procparse_frame(&p, end, &f) && f.name_len == 8 && f.offset == 0 && f.size == 1 &&
+	tap_ok(t,
+		procparse_frame(&p, end, &f) && f.name_len == 8 && f.offset == 0 && f.size == 1 &&
 			f.module_len == 4 && memcmp(f.module, "ext4", 4) == 0,
 		"a frame of a module, whose name has a plus");
 	tap_ok(t, procparse_frame(&p, end, &f) && f.module_len == 3 && f.offset == 1,

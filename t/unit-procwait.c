@@ -48,7 +48,8 @@ static void begin(struct bench *b)
 	*b = (struct bench){ .sink = { b, on_done, on_delayed }, .look = { .has_account = true } };
 }
 
-/* MS later: it ran for RUN and was runnable for DELAY, made N voluntary switches, and waits at PLACE (0: runs). */
+/* MS later: it ran for RUN and was runnable for DELAY, made N voluntary switches, and waits at PLACE (0:
+ * runs). */
 static void look(struct bench *b, uint64_t ms, uint64_t run_ns, uint64_t delay_ns, uint64_t n, uint32_t place)
 {
 	b->look.at_ns += ms * MS;
@@ -77,8 +78,10 @@ static void one_wait(struct tap *t)
 		look(&b, 10, 0, 0, 0, 1);
 	tap_ok(t, b.waits == 0, "a wait that goes on is not handed out");
 	finish(&b, true);
-	tap_ok(t, b.waits == 1 && b.ns == 1000 * MS && b.open == 1 && b.initial == 1 && b.longest == 1000 * MS,
-		"a thread that waits from the first look to the last has one wait of that time, open and initial");
+	tap_ok(t,
+		b.waits == 1 && b.ns == 1000 * MS && b.open == 1 && b.initial == 1 && b.longest == 1000 * MS,
+		"a thread that waits from the first look to the last has one wait of that time, open and "
+		"initial");
 	tap_ok(t, b.sums.estimated_ns == 1000 * MS && b.sums.schedstat_ns == 1000 * MS,
 		"and both accounts agree");
 }
@@ -93,7 +96,8 @@ static void two_places(struct tap *t)
 	look(&b, 10, 2 * MS, 0, 1, 2);
 	look(&b, 10, 0, 0, 0, 2);
 	finish(&b, false);
-	tap_ok(t, b.waits == 2 && b.ns == 28 * MS, "two waits, and the run between them is no part of either");
+	tap_ok(t, b.waits == 2 && b.ns == 28 * MS,
+		"two waits, and the run between them is no part of either");
 	tap_ok(t, b.at_place[1] == 14 * MS && b.at_place[2] == 14 * MS,
 		"the time between the two looks belongs to both places, in equal shares");
 	tap_ok(t, b.open == 0 && b.initial == 1, "the first is initial, and none is open");
@@ -115,7 +119,8 @@ static void unseen_waits(struct tap *t)
 	for (int i = 0; i < 10; i++)
 		look(&b, 10, 2 * MS, 0, 1, 0);
 	finish(&b, true);
-	tap_ok(t, b.unseen == b.waits && b.waits == 10, "a thread seen running at each look has waits at no place");
+	tap_ok(t, b.unseen == b.waits && b.waits == 10,
+		"a thread seen running at each look has waits at no place");
 	tap_ok(t, b.unseen_ns + b.sums.unsettled_ns == 80 * MS && b.unseen_ns >= 60 * MS,
 		"their time is what the account says, but for what may be a lag");
 }

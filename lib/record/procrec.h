@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * procrec - a recording without BPF: /proc is looked at HZ times a second, and
- * waits are estimated from what is seen. Floor 14.
+ * waits are estimated from what is seen. Floor 15.
  *
  * The calls are those of recorder.h, with the same meaning.
  */

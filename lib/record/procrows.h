@@ -36,8 +36,8 @@ void procrows_free(struct procrows *r); /* releases what it holds */
 
 void procrows_add(struct procrows *r, const struct offcpu_key *key, const struct offcpu_value *value);
 
-/* Write all. UNMAPPED is told of a process that has a user frame where nothing is known to be mapped: it may scan it
- * again. */
+/* Write all. UNMAPPED is told of a process that has a user frame where nothing is known to be mapped: it may
+ * scan it again. */
 void procrows_write(
 	struct procrows *r, struct capwrite *w, void (*unmapped)(void *ctx, uint32_t tgid), void *ctx);
 

@@ -38,7 +38,8 @@ struct procset_thread {
 
 /* A zeroed one, but for the first two, is empty. */
 struct procset {
-	void (*end)(void *ctx, struct procset_process *p); /* is told of a process before it is released; or NULL */
+	void (*end)(void *ctx,
+		struct procset_process *p); /* is told of a process before it is released; or NULL */
 	void *ctx;
 	struct procset_thread **threads;
 	size_t n, cap;

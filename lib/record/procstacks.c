@@ -79,11 +79,10 @@ void procstacks_write(struct procstacks *p, struct capwrite *w)
 		const char *text = intern_text(&p->names, p->written, &len);
 
 		name = strndup(text, len);
-		capwrite_ksym(w,
-			&(struct cap_ksym){ .start = start,
-				.end = start + CAP_SYNTHETIC_STEP,
-				.name = name ? name : "?",
-				.module = CAP_SYNTHETIC_MODULE });
+		capwrite_ksym(w, &(struct cap_ksym){ .start = start,
+					 .end = start + CAP_SYNTHETIC_STEP,
+					 .name = name ? name : "?",
+					 .module = CAP_SYNTHETIC_MODULE });
 	}
 }
 
@@ -142,7 +141,8 @@ static uint64_t address_of(const struct procstacks *p, const struct procparse_fr
 		return 0;
 	if (sym.start != start || f->offset > f->size || sym.end - start != f->size)
 		return 0;
-	if (f->module ? strlen(sym.module) != f->module_len || memcmp(sym.module, f->module, f->module_len) != 0
+	if (f->module ? strlen(sym.module) != f->module_len ||
+				memcmp(sym.module, f->module, f->module_len) != 0
 		      : sym.module[0])
 		return 0;
 	return start + f->offset;
@@ -243,8 +243,8 @@ void procstacks_named(struct procstacks *p, const char *name, struct offcpu_stac
 
 /* --- the user's --- */
 
-void procstacks_user(
-	struct procstacks *p, const struct proclook_seen *s, bool kthread, int error, struct offcpu_stack_id *ret)
+void procstacks_user(struct procstacks *p, const struct proclook_seen *s, bool kthread, int error,
+	struct offcpu_stack_id *ret)
 {
 	if (p->o.no_user || kthread) {
 		no_stack(ret, p->o.no_user ? CAP_R_NOT_ASKED : CAP_R_KTHREAD, 0);

@@ -30,8 +30,8 @@ void procstacks_free(struct procstacks *p); /* NULL is fine */
 void procstacks_kernel(struct procstacks *p, const struct proclook_seen *s, struct offcpu_stack_id *ret);
 
 /* The same of the user stack; ERROR, -errno: why the system call could not be read, 0 = it could. */
-void procstacks_user(
-	struct procstacks *p, const struct proclook_seen *s, bool kthread, int error, struct offcpu_stack_id *ret);
+void procstacks_user(struct procstacks *p, const struct proclook_seen *s, bool kthread, int error,
+	struct offcpu_stack_id *ret);
 
 /* A user stack that somebody else has walked. */
 void procstacks_walked(struct procstacks *p, const struct cap_stack *stack, struct offcpu_stack_id *ret);
@@ -40,7 +40,8 @@ void procstacks_walked(struct procstacks *p, const struct cap_stack *stack, stru
 void procstacks_named(struct procstacks *p, const char *name, struct offcpu_stack_id *ret);
 void procstacks_between(struct procstacks *p, struct offcpu_stack_id *ret);
 
-/* The symbols of names that came since the last call: before the stacks are read again, so in the same flush. */
+/* The symbols of names that came since the last call: before the stacks are read again, so in the same flush.
+ */
 void procstacks_write(struct procstacks *p, struct capwrite *w);
 
 /* Names that had no number left to stand for them: counted, they are "[other]". */

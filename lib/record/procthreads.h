@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * procthreads - which threads a recording by /proc is of, found by reading
- * its directories. Floor 3.
+ * its directories. Floor 4.
  *
  * A thread or process that begins and ends between two scans is not found.
  * Children of targets are found by their parent's PID: one whose parent had

@@ -73,7 +73,9 @@ static void write_looks(const struct proctold *t, struct capwrite *w)
 		{ "procfs.no_stack", t->no_stack },
 		{ "procfs.no_wait_channel", t->no_wchan },
 		{ "procfs.names_overflow", t->names_overflow },
-		{ "procfs.stops", t->disturbed },
+		{ "procfs.stops", t->stops },
+		{ "procfs.stopped_ns", t->stopped_ns },
+		{ "procfs.longest_stop_ns", t->longest_stop_ns },
 		{ "procfs.not_walked", t->no_user_walk },
 	};
 
@@ -200,7 +202,8 @@ static void put_filtered(struct buf *b, const struct proctold *t)
 		const char *what;
 		const struct proctold_sum *sum;
 	} rows[] = { { "runnable, for want of a CPU (--preempted records them)", &t->preempted },
-		{ "in another state than --state", &t->state }, { "shorter than --min, as estimated", &t->min },
+		{ "in another state than --state", &t->state },
+		{ "shorter than --min, as estimated", &t->min },
 		{ "longer than --max, as estimated", &t->max } };
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -224,13 +227,19 @@ static void put_limits(struct buf *b, const struct proctold *t, bool verbose)
 			" s off the CPU are in no wait: what running threads did last is not known\n");
 	if (verbose || t->ended)
 		put_count(b, "  ", t->ended, " threads ended: since their last look they were not seen\n");
-	if (t->disturbed)
-		put_count(b, "  --ptrace stopped threads for a moment: ", t->disturbed, " times\n");
-	if (t->no_user_walk)
-		put_count(b, "  ", t->no_user_walk, " times no user stack could be walked\n");
+	if (t->stops) {
+		put_count(b, "  --ptrace stopped threads for a moment: ", t->stops, " times, ");
+		put_count(b, "", t->longest_stop_ns / 1000, " us at most\n");
+	}
+	if (t->no_user_walk) {
+		put_count(b, "  ", t->no_user_walk, " times no user stack could be walked: ");
+		buftext_escaped(b, t->walk_why, TEXT_LINE);
+		buftext_str(b, "\n");
+	}
 	if (t->stacks.truncated)
-		put_count(b, "  ", t->stacks.truncated, " stacks were cut: --depth raises the limit, for kernel "
-							"stacks up to 64\n");
+		put_count(b, "  ", t->stacks.truncated,
+			" stacks were cut: --depth raises the limit, for kernel "
+			"stacks up to 64\n");
 	if (t->procs.files_unread)
 		put_count(b, "  ", t->procs.files_unread,
 			" mapped files could not be read: frames in them have no names\n");
@@ -249,7 +258,8 @@ static void put_refused(struct buf *b, const struct proctold *t)
 {
 	if (t->no_syscall)
 		put_count(b, "  degraded: system call, wait channel and program counter of ", t->no_syscall,
-			" threads are hidden: they are another user's, or protected; it takes CAP_SYS_PTRACE\n");
+			" threads are hidden: they are another user's, or protected; it takes "
+			"CAP_SYS_PTRACE\n");
 	if (t->no_stack)
 		put_count(b, "  degraded: kernel stacks of ", t->no_stack,
 			" threads are names alone: /proc/PID/stack takes CAP_SYS_ADMIN\n");
@@ -258,7 +268,8 @@ static void put_refused(struct buf *b, const struct proctold *t)
 			" processes have no names: reading their maps takes CAP_SYS_PTRACE\n");
 	if (t->unchecked)
 		put_count(b, "  degraded: ", t->unchecked,
-			" threads have no schedstat: their waits are by samples alone; it takes a kernel with "
+			" threads have no schedstat: their waits are by samples alone; it takes a kernel "
+			"with "
 			"CONFIG_SCHED_INFO\n");
 	if (!t->degraded[0])
 		return;

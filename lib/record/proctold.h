@@ -23,11 +23,13 @@ struct proctold {
 	uint64_t look_ns, look_max_ns; /* time on a CPU that they took */
 	uint64_t threads, unchecked; /* that were looked at; of them, without schedstat */
 	uint64_t ended; /* threads that ended: what they did since their last look is not known */
-	uint64_t disturbed; /* stops by --ptrace */
+	uint64_t stops, stopped_ns, longest_stop_ns; /* of threads, by --ptrace */
 	struct proctold_sum seen, recorded, preempted, state, min, max, unseen;
 	struct procwait_sums sums;
 	/* threads, by what of them could not be read */
-	uint64_t no_syscall, no_stack, no_wchan, no_user_walk;
+	uint64_t no_syscall, no_stack, no_wchan;
+	uint64_t no_user_walk; /* times that --ptrace gave no stack; the first one's story: */
+	char walk_why[512];
 	uint64_t names_overflow;
 	/* lost */
 	uint64_t skipped; /* threads beyond PROCSET_MAX, at most at one time */

@@ -45,31 +45,29 @@ static void hand_out(const struct procwait_sink *sink, const struct procwait_don
 static void finish(struct procwait *w, bool open, const struct procwait_sink *sink)
 {
 	if (w->current)
-		hand_out(sink,
-			&(struct procwait_done){ .place = &w->place,
-				.total_ns = w->wait_ns,
-				.count = 1,
-				.max_ns = w->wait_ns,
-				.first_ns = w->began_ns,
-				.last_ns = w->began_ns,
-				.open = open,
-				.initial = w->initial });
+		hand_out(sink, &(struct procwait_done){ .place = &w->place,
+				       .total_ns = w->wait_ns,
+				       .count = 1,
+				       .max_ns = w->wait_ns,
+				       .first_ns = w->began_ns,
+				       .last_ns = w->began_ns,
+				       .open = open,
+				       .initial = w->initial });
 	w->current = w->initial = false;
 }
 
 /* N waits of NS together that nobody saw, at PLACE, some time before UNTIL_NS. */
-static void unseen(const struct procwait_sink *sink, const struct procwait_place *place, uint64_t n, uint64_t ns,
-	uint64_t from_ns, uint64_t until_ns)
+static void unseen(const struct procwait_sink *sink, const struct procwait_place *place, uint64_t n,
+	uint64_t ns, uint64_t from_ns, uint64_t until_ns)
 {
 	uint64_t each = n ? ns / n : 0;
 
-	hand_out(sink,
-		&(struct procwait_done){ .place = place,
-			.total_ns = ns,
-			.count = n,
-			.max_ns = each,
-			.first_ns = from_ns,
-			.last_ns = MAX(from_ns, until_ns - MIN(each, until_ns)) });
+	hand_out(sink, &(struct procwait_done){ .place = place,
+			       .total_ns = ns,
+			       .count = n,
+			       .max_ns = each,
+			       .first_ns = from_ns,
+			       .last_ns = MAX(from_ns, until_ns - MIN(each, until_ns)) });
 }
 
 /*
@@ -102,8 +100,8 @@ static void share_out(struct procwait *w, uint64_t ns, uint64_t n, const struct 
 }
 
 /* It ran since the last look and waits now. */
-static void settle_waiting(
-	struct procwait *w, const struct procwait_look *look, uint64_t from_ns, const struct procwait_sink *sink)
+static void settle_waiting(struct procwait *w, const struct procwait_look *look, uint64_t from_ns,
+	const struct procwait_sink *sink)
 {
 	uint64_t ns = w->carried_ns > 0 ? (uint64_t)w->carried_ns : 0;
 
@@ -132,6 +130,7 @@ static void settle_running(struct procwait *w, uint64_t lag_ns, uint64_t from_ns
 static void first_look(struct procwait *w, const struct procwait_look *look)
 {
 	take_account(w, look);
+	w->waiting = look->waiting;
 	if (!look->waiting)
 		return;
 	w->current = w->initial = true;
@@ -201,6 +200,8 @@ void procwait_disturbed(struct procwait *w, const struct procwait_look *look, st
 	}
 	same.same = true;
 	take_account(w, &same);
+	w->waiting = true;
+	w->carried = 0;
 }
 
 void procwait_end(struct procwait *w, bool open, const struct procwait_sink *sink, struct procwait_sums *sums)
@@ -212,7 +213,8 @@ void procwait_end(struct procwait *w, bool open, const struct procwait_sink *sin
 	}
 	finish(w, open && w->waiting, sink);
 	if (w->carried)
-		unseen(sink, NULL, w->carried, w->carried_ns > 0 ? (uint64_t)w->carried_ns : 0, w->at_ns, w->at_ns);
+		unseen(sink, NULL, w->carried, w->carried_ns > 0 ? (uint64_t)w->carried_ns : 0, w->at_ns,
+			w->at_ns);
 	else if (w->carried_ns > 0)
 		sums->unsettled_ns += (uint64_t)w->carried_ns;
 	*w = (struct procwait){ 0 };

@@ -94,10 +94,10 @@ void procwait_look(struct procwait *w, const struct procwait_look *look, const s
  * The recorder itself made the thread run since the last look, and it went on
  * waiting where it was: LOOK is as if it had not run.
  */
-void procwait_disturbed(
-	struct procwait *w, const struct procwait_look *look, struct procwait_sums *sums);
+void procwait_disturbed(struct procwait *w, const struct procwait_look *look, struct procwait_sums *sums);
 
-/* The end, of the thread or (OPEN) of the recording: hand out what is there. Nothing is known past the last look. */
+/* The end, of the thread or (OPEN) of the recording: hand out what is there. Nothing is known past the last
+ * look. */
 void procwait_end(
 	struct procwait *w, bool open, const struct procwait_sink *sink, struct procwait_sums *sums);
 

@@ -1,47 +1,52 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procwalk.h"
-#if __has_include("ptstack.h")
 #include "ptstack.h"
-#define HAVE_PTSTACK 1
-#else
-#define HAVE_PTSTACK 0
-#endif
 
+#include <errno.h>
 #include <sys/syscall.h>
 
-#if HAVE_PTSTACK
-static struct ptstack *walker(struct procset_process *p)
+/* The first time it is told why. */
+static bool refuse(struct proctold *told, const struct err *e)
+{
+	if (!told->no_user_walk++)
+		snprintf(told->walk_why, sizeof(told->walk_why), "%.300s%s%.200s", e->msg,
+			e->hint[0] ? "; " : "", e->hint);
+	return false;
+}
+
+static struct ptstack *walker(struct procset_process *p, struct err *e)
 {
 	struct ptstack *w = p->walker;
 
-	if (w || p->no_walker)
+	if (w || p->no_walker) {
+		err_set(e, -ESRCH, "the process cannot be traced");
 		return w;
-	p->no_walker = ptstack_open(p->tgid, &w, NULL) != 0;
+	}
+	p->no_walker = ptstack_open(p->tgid, &w, e) != 0;
 	p->walker = p->no_walker ? NULL : w;
 	return p->walker;
 }
 
-bool procwalk_take(
-	struct procset_thread *t, struct procstacks *places, struct offcpu_stack_id *ret, struct proctold *told)
+bool procwalk_take(struct procset_thread *t, struct procstacks *places, struct offcpu_stack_id *ret,
+	struct proctold *told)
 {
-	struct ptstack *w = walker(t->proc);
+	struct err e = { 0 };
+	struct ptstack *w = walker(t->proc, &e);
 	struct ptstack_stats before, after;
 	struct cap_stack stack;
 	int rc;
 
-	if (!w) {
-		told->no_user_walk++;
-		return false;
-	}
+	if (!w)
+		return refuse(told, &e);
 	ptstack_stats(w, &before);
-	rc = ptstack_take(w, t->look.tid, &stack, NULL);
+	rc = ptstack_take(w, t->look.tid, &stack, &e);
 	ptstack_stats(w, &after);
 	t->stopped = after.stops != before.stops;
-	told->disturbed += after.stops - before.stops;
-	if (rc || !stack.len) {
-		told->no_user_walk++;
-		return false;
-	}
+	told->stops += after.stops - before.stops;
+	told->stopped_ns += after.stopped_ns - before.stopped_ns;
+	told->longest_stop_ns = MAX(told->longest_stop_ns, after.longest_ns);
+	if (rc)
+		return refuse(told, &e);
 	procstacks_walked(places, &stack, ret);
 	return true;
 }
@@ -52,28 +57,16 @@ void procwalk_end(struct procset_process *p)
 	p->walker = NULL;
 	p->no_walker = false;
 }
-#else
-bool procwalk_take(
-	struct procset_thread *t, struct procstacks *places, struct offcpu_stack_id *ret, struct proctold *told)
-{
-	(void)t, (void)places, (void)ret;
-	told->no_user_walk++;
-	return false;
-}
-
-void procwalk_end(struct procset_process *p)
-{
-	(void)p;
-}
-#endif
 
 bool procwalk_waits_on(struct procset_thread *t, const struct proclook_seen *s)
 {
 	const struct procparse_syscall *was = &t->call, *is = &s->syscall;
-	bool stopped = t->stopped;
 
+	/* a thread that is still on its way back is asked for again at the next look */
+	if (!t->stopped || !s->waiting)
+		return false;
 	t->stopped = false;
-	if (!stopped || !s->waiting || !t->has_call || !s->has_syscall)
+	if (!t->has_call || !s->has_syscall)
 		return false;
 	return was->sp == is->sp && was->pc == is->pc && (was->nr == is->nr || is->nr == SYS_restart_syscall);
 }

@@ -11,8 +11,8 @@
 #include "proctold.h"
 
 /* The user stack of T, which waits; false where there is none to be had: counted. */
-bool procwalk_take(
-	struct procset_thread *t, struct procstacks *places, struct offcpu_stack_id *ret, struct proctold *told);
+bool procwalk_take(struct procset_thread *t, struct procstacks *places, struct offcpu_stack_id *ret,
+	struct proctold *told);
 
 /*
  * T was stopped by the last procwalk_take() and waits again where it did, by

@@ -204,7 +204,8 @@ static void take_flag(int opt, const char *arg, struct recargs *o)
 	}
 }
 
-/* What mode procfs cannot do, where it was asked for; where it is the last that is left, it says so itself. */
+/* What mode procfs cannot do, where it was asked for; where it is the last that is left, it says so itself.
+ */
 static int check_procfs(const struct cli *c, const struct recargs *o)
 {
 	const struct recorder_opts *r = &o->rec;
@@ -212,7 +213,8 @@ static int check_procfs(const struct cli *c, const struct recargs *o)
 	if (r->mode != RECMODE_PROCFS)
 		return CLI_OK;
 	if (r->unwind != RECORDER_UNWIND_AUTO)
-		return cli_usage(c, "--unwind dwarf and fp take BPF: --mode procfs has --ptrace, or --unwind none");
+		return cli_usage(
+			c, "--unwind dwarf and fp take BPF: --mode procfs has --ptrace, or --unwind none");
 	if (r->unwind_bytes)
 		return cli_usage(c, "--unwind-memory is of tables for BPF: --mode procfs has none");
 	if (r->cgroup || r->container)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * recording - a recording in whatever mode works here (recmode.h). Floor 15.
+ * recording - a recording in whatever mode works here (recmode.h). Floor 16.
  *
  * The calls are those of recorder.h, with the same meaning. In mode auto each
  * is tried in its turn, and the next one only when it is the kernel, or a

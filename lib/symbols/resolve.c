@@ -240,8 +240,8 @@ uint32_t resolve_kernel(struct resolve *r, uint64_t addr)
 		return s->frame - 1;
 	make_kernel(r->c, &f);
 	if (r->look_into_kernel && !f.no_start &&
-		modules_ask_kernel(r->modules, f.module ? f.module : "", addr - 1,
-					   (uint32_t)r->n_frames) != 0)
+		modules_ask_kernel(r->modules, f.module ? f.module : "", addr - 1, (uint32_t)r->n_frames) !=
+			0)
 		return RESOLVE_FAILED;
 	return add_frame(r, KEY_KERNEL, &f);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * proclook - one look at one thread through /proc: is it waiting, where, and
- * what has the scheduler accounted? Floor 3.
+ * what has the scheduler accounted? Floor 4.
  *
  * schedstat is read first: where it is as before, the thread has not run
  * since, so everything else is as it was, and is not read again. It is read
@@ -49,7 +49,8 @@ struct proclook_thread {
 
 struct proclook_seen {
 	uint64_t at_ns; /* CLOCK_MONOTONIC, right before schedstat was read */
-	bool same; /* the thread has not run since the last look: nothing below but `sched` and `status` is set */
+	bool same; /* the thread has not run since the last look: nothing below but `sched` and `status` is
+		      set */
 	bool has_schedstat;
 	bool waiting; /* off the CPU, all the while it was looked at */
 	struct procparse_schedstat sched; /* zeroes without */

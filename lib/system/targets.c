@@ -13,8 +13,10 @@ static int check(uint32_t id, bool process, struct err *e)
 	struct procinfo_status st;
 
 	if (!procinfo_status(id, &st) && kill((pid_t)id, 0) != 0 && errno == EPERM) {
-		err_set(e, -EACCES, "/proc hides %s %u: it is another user's", process ? "process" : "thread", id);
-		return err_hint(e, "/proc is mounted with hidepid: run as root, or in the group of its option gid=");
+		err_set(e, -EACCES, "/proc hides %s %u: it is another user's", process ? "process" : "thread",
+			id);
+		return err_hint(
+			e, "/proc is mounted with hidepid: run as root, or in the group of its option gid=");
 	}
 	if (!procinfo_status(id, &st)) {
 		err_set(e, -ESRCH, "no such %s: %u", process ? "process" : "thread", id);
