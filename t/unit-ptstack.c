@@ -766,6 +766,31 @@ static void walker_dies(struct tap *t)
 	end(pid);
 }
 
+static void walker_hangs(struct tap *t)
+{
+	pid_t pid = child(sleeps), walker;
+	struct ptstack *p = open_or_die(pid);
+	struct cap_stack stack;
+	struct err e = { 0 };
+	uint64_t began;
+	int rc;
+
+	until_state(pid, 'S');
+	ptstack_take(p, (uint32_t)pid, &stack, NULL);
+	walker = child_called("stack-walks");
+	kill(walker, SIGSTOP);
+	until_state(walker, 'T');
+	began = now_ns();
+	rc = ptstack_take(p, (uint32_t)pid, &stack, &e);
+	tap_ok(t, rc == -ETIMEDOUT && now_ns() - began < UINT64_C(8000000000), "one that hangs is ended: %s",
+		e.msg);
+	tap_ok(t, kill(walker, 0) != 0, "and is gone");
+	rc = ptstack_take(p, (uint32_t)pid, &stack, &e);
+	tap_ok(t, !rc && stack.verdict == CAP_COMPLETE, "the next stack has a new one");
+	ptstack_close(p);
+	end(pid);
+}
+
 /* --- hostile files --- */
 
 static int memfd_of(const uint8_t *bytes, size_t len)
@@ -1011,6 +1036,7 @@ int main(int argc, char **argv)
 	unprivileged(&t);
 	walker_is_confined(&t);
 	walker_dies(&t);
+	walker_hangs(&t);
 	hostile(&t);
 	vanishing(&t);
 	recorder_dies(&t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ptchild.h"
 #include "now.h"
+#include "procinfo.h"
 #include "ptwalk.h"
 #include "sandbox.h"
 
@@ -52,13 +53,21 @@ static uint64_t cpu_of(pid_t pid)
 	return clock_getcpuclockid(pid, &clock) == 0 ? now_on(clock) : 0;
 }
 
+/* One that waits, for a file system that does not answer, is not short of time. */
+static bool is_runnable(pid_t pid)
+{
+	struct procinfo_status s;
+
+	return procinfo_status((uint32_t)pid, &s) && s.state == 'R';
+}
+
 /* On a busy machine time passes without any of it being the walker's. */
 static int await_answer(struct ptchild *c, struct ptwire_answer *ret)
 {
 	int rc = ptwire_answered(c->sock, ret);
 	uint64_t begin = rc == -EAGAIN ? cpu_of(c->pid) : 0;
 
-	for (int i = 1; rc == -EAGAIN && i < PTCHILD_PATIENCE &&
+	for (int i = 1; rc == -EAGAIN && i < PTCHILD_PATIENCE && is_runnable(c->pid) &&
 			cpu_of(c->pid) - begin < PTCHILD_SECONDS * UINT64_C(500000000);
 		i++)
 		rc = ptwire_answered(c->sock, ret);

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #define PTCHILD_SECONDS 3 /* that a walk may take; then it gets as long again, and the process is ended */
-#define PTCHILD_PATIENCE 10 /* times as long, if it gets less than half of a CPU meanwhile */
+#define PTCHILD_PATIENCE 10 /* times as long, if it runs and gets less than half of a CPU meanwhile */
 
 struct ptchild {
 	pid_t pid; /* 0 = none */
