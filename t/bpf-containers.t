@@ -78,7 +78,10 @@ int main(void)
 C
 # env is a program of the host, too
 rm -f "$R/usr/bin/env"
-ok "a program is compiled for the root" ${CC:-cc} -O1 -Wl,--build-id -o "$R/usr/bin/env" "$TMP/nap.c"
+compile() {
+	${CC:-cc} -O1 -Wl,--build-id -o "$R/usr/bin/env" "$TMP/nap.c"
+}
+ok "a program is compiled for the root" compile
 is "$(chroot "$R" /bin/sh -c 'echo "$((6 * 7))"')" 42 "Debian's shell runs in the root"
 mkdir "$R/work" && cp "$BIN/offcpu-record" "$BIN/capinfo" "$BIN/symbolize" "$R/work/"
 for f in umount setpriv; do
