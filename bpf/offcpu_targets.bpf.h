@@ -107,16 +107,45 @@ static __always_inline __u32 own_id(struct task_struct *task)
 	return BPF_CORE_READ(up, nr);
 }
 
+/*
+ * The ids by which the sets know a task. They are global ones where an iterator
+ * could translate what was asked for, else (OFFCPU_RAW) the recorder's.
+ */
+static __always_inline __u32 set_tid(struct task_struct *task)
+{
+#ifdef OFFCPU_RAW
+	if (ns_level)
+		return our_id(task);
+#endif
+	return task_get(task, pid);
+}
+
+static __always_inline __u32 set_tgid(struct task_struct *task)
+{
+#ifdef OFFCPU_RAW
+	if (ns_level)
+		return our_id(BPF_CORE_READ(task, group_leader));
+#endif
+	return task_get(task, tgid);
+}
+
+static __always_inline bool is_leader(struct task_struct *task)
+{
+	return task_get(task, pid) == task_get(task, tgid);
+}
+
 static __always_inline bool is_target(struct task_struct *task)
 {
+	__u32 tgid = set_tgid(task);
+
 	if (all_tasks)
-		return task->pid && (with_kthreads || !(task->flags & PF_KTHREAD)) &&
-		       (__u32)task->tgid != hot.self_tgid && (__u32)task->tgid != hot.worker_tgid;
+		return set_tid(task) && (with_kthreads || !(task_get(task, flags) & PF_KTHREAD)) &&
+		       tgid != hot.self_tgid && tgid != hot.worker_tgid;
 	if (single)
-		return (__u32)task->tgid == hot.single_tgid;
-	if (bit_get(&tgids, task->tgid))
+		return tgid == hot.single_tgid;
+	if (bit_get(&tgids, tgid))
 		return true;
-	return use_tids && bit_get(&tids, task->pid);
+	return use_tids && bit_get(&tids, set_tid(task));
 }
 
 static __always_inline bool wanted(struct task_struct *task)
@@ -132,7 +161,7 @@ static __always_inline bool either_wanted(struct task_struct *a, struct task_str
 	if (!single)
 		return wanted(a) || wanted(b);
 	tgid = hot.single_tgid;
-	return (__u32)a->tgid == tgid || (__u32)b->tgid == tgid;
+	return set_tgid(a) == tgid || set_tgid(b) == tgid;
 }
 
 /* Is NAME one that -c asked for? */
@@ -164,26 +193,25 @@ static __always_inline bool comm_matches(struct task_struct *leader)
 }
 
 /* A new process inherits its parent's place among the targets, or loses the old owner of its PID. */
-SEC("kern_tp/sched_process_fork")
+EVENT("sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	if (all_tasks)
 		return 0;
 	if (use_tids)
-		bit_clear(&tids, child->pid);
-	if (child->pid != child->tgid)
+		bit_clear(&tids, set_tid(child));
+	if (!is_leader(child))
 		return 0;
-	if ((follow && bit_get(&tgids, parent->tgid)) || (use_comms && comm_matches(child)))
-		bit_set(&tgids, child->tgid);
+	if ((follow && bit_get(&tgids, set_tgid(parent))) || (use_comms && comm_matches(child)))
+		bit_set(&tgids, set_tgid(child));
 	else
-		bit_clear(&tgids, child->tgid);
+		bit_clear(&tgids, set_tgid(child));
 	return 0;
 }
 
-SEC("kern_tp/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task)
+static __always_inline void target_exec(struct task_struct *task)
 {
-	__u32 tgid = task->tgid;
+	__u32 tgid = set_tgid(task);
 
 	if (exec_target && our_id(BPF_CORE_READ(task, group_leader)) == exec_target) {
 		exec_target = 0;
@@ -191,22 +219,30 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	} else if (use_comms && comm_matches(task)) {
 		bit_set(&tgids, tgid);
 	}
+}
+
+EVENT("sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	target_exec(task);
 	return 0;
 }
 
 /* The new name is not in the task yet. */
-SEC("kern_tp/task_rename")
+EVENT("task_rename")
 int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 {
 	char name[OFFCPU_COMM_LEN] = {};
 
-	if (!use_comms || task->pid != task->tgid)
+	if (!use_comms || !is_leader(task))
 		return 0;
 	bpf_probe_read_kernel_str(name, sizeof(name), comm);
 	if (name_asked(name))
-		bit_set(&tgids, task->tgid);
+		bit_set(&tgids, set_tgid(task));
 	return 0;
 }
+
+#ifndef OFFCPU_RAW
 
 /* Where the recorder stands, before anything else; then, whenever it has another one, its worker. */
 SEC("kern_iter/task")
@@ -253,5 +289,7 @@ int find_targets(struct bpf_iter__task *ctx)
 		bit_set(&tids, task->pid);
 	return 0;
 }
+
+#endif
 
 #endif
