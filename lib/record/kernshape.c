@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "kernshape.h"
+#include "kernsample.h"
+#include "kerntypes.h"
+
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define TICK_NS 10000000u
+#define MM_BYTES 4096u
+#define PID_BYTES 512u
+#define NS_BYTES 512u
+#define UPID_BYTES 16u /* int nr; struct pid_namespace *ns */
+#define LEVEL_AT 4u /* of struct pid, behind the count of its users */
+#define LEVELS_MAX 32u
+#define TRIES 3
+
+enum { TASK, MM, PID, UPID, NS, NS_COMMON, STRUCTS };
+
+static const char *const structs[STRUCTS] = { "task_struct", "mm_struct", "pid", "upid", "pid_namespace",
+	"ns_common" };
+
+enum type { T_U32, T_U64, T_POINTER, T_COMM, T_UPIDS };
+
+static const struct {
+	int of;
+	const char *name;
+	enum type type;
+} members[KERNSHAPE_MEMBERS] = { [KERNSHAPE_PID] = { TASK, "pid", T_U32 },
+	[KERNSHAPE_TGID] = { TASK, "tgid", T_U32 },
+	[KERNSHAPE_COMM] = { TASK, "comm", T_COMM },
+	[KERNSHAPE_FLAGS] = { TASK, "flags", T_U32 },
+	[KERNSHAPE_START] = { TASK, "start_boottime", T_U64 },
+	[KERNSHAPE_LEADER] = { TASK, "group_leader", T_POINTER },
+	[KERNSHAPE_MM] = { TASK, "mm", T_POINTER },
+	[KERNSHAPE_STACK] = { TASK, "stack", T_POINTER },
+	[KERNSHAPE_THREAD_PID] = { TASK, "thread_pid", T_POINTER },
+	[KERNSHAPE_START_CODE] = { MM, "start_code", T_U64 },
+	[KERNSHAPE_START_STACK] = { MM, "start_stack", T_U64 },
+	[KERNSHAPE_LEVEL] = { PID, "level", T_U32 },
+	[KERNSHAPE_NUMBERS] = { PID, "numbers", T_UPIDS },
+	[KERNSHAPE_INUM] = { NS_COMMON, "inum", T_U32 } };
+
+const char *kernshape_name(enum kernshape_member m)
+{
+	static const char *const names[KERNSHAPE_MEMBERS] = { "task_struct.pid", "task_struct.tgid",
+		"task_struct.comm", "task_struct.flags", "task_struct.start_boottime",
+		"task_struct.group_leader", "task_struct.mm", "task_struct.stack", "task_struct.thread_pid",
+		"mm_struct.start_code", "mm_struct.start_stack", "pid.level", "pid.numbers",
+		"pid_namespace.ns.inum" };
+
+	return names[m];
+}
+
+/* --- search --- */
+
+static uint32_t u32_at(const uint8_t *p, size_t at)
+{
+	uint32_t v;
+
+	memcpy(&v, p + at, sizeof(v));
+	return v;
+}
+
+static uint64_t u64_at(const uint8_t *p, size_t at)
+{
+	uint64_t v;
+
+	memcpy(&v, p + at, sizeof(v));
+	return v;
+}
+
+static bool is_pointer(uint64_t v)
+{
+	return (int64_t)v < 0 && v < UINT64_C(0xfffffffffffff000) && v % 8 == 0;
+}
+
+/* What a search looks with. */
+struct search {
+	const struct kernsamples *s;
+	struct kernshape *shape;
+	uint32_t inum; /* of our PID namespace */
+};
+
+static const struct kernsample *sample(const struct search *f, int i)
+{
+	return &f->s->of[i];
+}
+
+static uint64_t word(const struct search *f, int i, size_t at)
+{
+	return u64_at(sample(f, i)->bytes, at);
+}
+
+/* Does sample I have its own at AT? */
+typedef bool (*fits_fn)(const struct search *f, int i, size_t at);
+
+/* The only place, by steps of STEP, where every sample has its own; -1 = none, or several. */
+static int only_place(const struct search *f, fits_fn fits, size_t step, size_t bytes)
+{
+	int found = -1, i;
+
+	for (size_t at = 0; at + bytes <= sample(f, 0)->len; at += step) {
+		for (i = 0; i < KERNSAMPLES && at + bytes <= sample(f, i)->len && fits(f, i, at); i++)
+			;
+		if (i < KERNSAMPLES)
+			continue;
+		if (found >= 0)
+			return -1;
+		found = (int)at;
+	}
+	return found;
+}
+
+static bool same_twice(const struct search *f, int i, size_t at, size_t bytes)
+{
+	return memcmp(sample(f, i)->bytes + at, sample(f, i)->again + at, bytes) == 0;
+}
+
+static bool fits_pid(const struct search *f, int i, size_t at)
+{
+	return u32_at(sample(f, i)->bytes, at) == sample(f, i)->pid && same_twice(f, i, at, 4);
+}
+
+static bool fits_tgid(const struct search *f, int i, size_t at)
+{
+	return u32_at(sample(f, i)->bytes, at) == sample(f, i)->tgid && same_twice(f, i, at, 4);
+}
+
+static bool fits_comm(const struct search *f, int i, size_t at)
+{
+	return memcmp(sample(f, i)->bytes + at, sample(f, i)->comm, 16) == 0;
+}
+
+static bool fits_start(const struct search *f, int i, size_t at)
+{
+	return word(f, i, at) / TICK_NS == sample(f, i)->stat.start_ticks && same_twice(f, i, at, 8);
+}
+
+static bool fits_stack(const struct search *f, int i, size_t at)
+{
+	return sample(f, i)->stack && word(f, i, at) == sample(f, i)->stack;
+}
+
+/*
+ * start_time and start_boottime: as long as the machine has never been
+ * suspended they are equal but for the moment between the two readings of the
+ * clocks, and start_boottime is read last.
+ */
+static int find_start(const struct search *f)
+{
+	int found = -1, i;
+
+	for (size_t at = 0; at + 8 <= sample(f, 0)->len; at += 8) {
+		for (i = 0; i < KERNSAMPLES && at + 8 <= sample(f, i)->len && fits_start(f, i, at); i++)
+			;
+		if (i < KERNSAMPLES)
+			continue;
+		if (found >= 0 && llabs((int64_t)(word(f, 0, at) - word(f, 0, (size_t)found))) > TICK_NS)
+			return -1;
+		if (found < 0 || word(f, 0, at) >= word(f, 0, (size_t)found))
+			found = (int)at;
+	}
+	return found;
+}
+
+/* The child leads itself; the threads have a leader of their process's id. */
+static bool fits_leader(const struct search *f, int i, size_t at)
+{
+	const struct kernsample *k = sample(f, i);
+	uint64_t leader = word(f, i, at);
+	const struct peek *p;
+	size_t pid_at = (size_t)f->shape->at[KERNSHAPE_PID], tgid_at = (size_t)f->shape->at[KERNSHAPE_TGID];
+
+	if (i == KERNSAMPLE_CHILD)
+		return leader == k->task;
+	if (!is_pointer(leader) || leader == k->task || leader != word(f, 0, at))
+		return false;
+	p = kernpeek_at(f->s->peek, leader, PEEK_MAX);
+	return p && p->len > MAX(pid_at, tgid_at) + 4 && u32_at(p->bytes, pid_at) == k->tgid &&
+	       u32_at(p->bytes, tgid_at) == k->tgid;
+}
+
+static bool fits_flags(const struct search *f, int i, size_t at)
+{
+	return u32_at(sample(f, i)->again, at) == sample(f, i)->stat.flags;
+}
+
+/*
+ * All samples have the same flags, of tasks that have not called exec. The
+ * leader of the threads has called it, so that its own differ.
+ */
+static int find_flags(const struct search *f)
+{
+	int at = f->shape->at[KERNSHAPE_LEADER], found = -1, i;
+	const struct peek *p = at < 0 ? NULL : kernpeek_at(f->s->peek, word(f, 0, (size_t)at), PEEK_MAX);
+	struct kernsample_stat st;
+	uint32_t pid = (uint32_t)getpid();
+
+	if (!p || kernsample_stat(pid, pid, &st) != 0)
+		return -1;
+	for (size_t i4 = 0; i4 + 4 <= MIN(p->len, sample(f, 0)->len); i4 += 4) {
+		for (i = 0; i < KERNSAMPLES && i4 + 4 <= sample(f, i)->len && fits_flags(f, i, i4); i++)
+			;
+		if (i < KERNSAMPLES || u32_at(p->bytes, i4) != st.flags)
+			continue;
+		if (found >= 0)
+			return -1;
+		found = (int)i4;
+	}
+	return found;
+}
+
+/*
+ * Where in an address space of K's the start of its code and of its stack are;
+ * false when it is none. The first places: behind it may lie another one of the
+ * same program.
+ */
+static bool look_mm(const struct search *f, const struct kernsample *k, uint64_t mm, int at[2])
+{
+	const struct peek *p = is_pointer(mm) ? kernpeek_at(f->s->peek, mm, MM_BYTES) : NULL;
+
+	at[0] = at[1] = -1;
+	if (!p || k->stat.start_code < 4096 || k->stat.start_stack < 4096)
+		return false;
+	for (size_t i = 0; i + 16 <= p->len; i += 8) {
+		if (at[0] < 0 && u64_at(p->bytes, i) == k->stat.start_code &&
+			u64_at(p->bytes, i + 8) == k->stat.end_code)
+			at[0] = (int)i;
+		if (at[1] < 0 && u64_at(p->bytes, i) == k->stat.start_stack)
+			at[1] = (int)i;
+	}
+	return at[0] >= 0 && at[1] >= 0;
+}
+
+/* The first of them is `mm`: the second, active_mm, is the same for whatever has an mm. */
+static void find_mm(const struct search *f)
+{
+	const struct kernsample *last = sample(f, KERNSAMPLE_CHILD);
+	int ours[2], its[2];
+
+	for (size_t at = 0; at + 8 <= MIN(sample(f, 0)->len, last->len); at += 8) {
+		if (word(f, 0, at) != word(f, 1, at) || word(f, 0, at) == word(f, KERNSAMPLE_CHILD, at) ||
+			!look_mm(f, sample(f, 0), word(f, 0, at), ours) ||
+			!look_mm(f, last, word(f, KERNSAMPLE_CHILD, at), its) ||
+			memcmp(ours, its, sizeof(its)) != 0)
+			continue;
+		f->shape->at[KERNSHAPE_MM] = (int)at;
+		f->shape->at[KERNSHAPE_START_CODE] = ours[0];
+		f->shape->at[KERNSHAPE_START_STACK] = ours[1];
+		return;
+	}
+}
+
+/* Where in struct pid at PTR the numbers of K begin, and the namespace of the last; -1 = it is none. */
+static int look_pid(const struct search *f, const struct kernsample *k, uint64_t ptr, uint32_t *level, uint64_t *ns)
+{
+	const struct peek *p = is_pointer(ptr) && ptr != k->task ? kernpeek_at(f->s->peek, ptr, PID_BYTES) : NULL;
+	int found = -1;
+	size_t last;
+
+	if (!p || p->len < 64)
+		return -1;
+	*level = u32_at(p->bytes, LEVEL_AT);
+	if (*level > LEVELS_MAX)
+		return -1;
+	for (size_t at = 8; (last = at + *level * UPID_BYTES) + UPID_BYTES <= p->len; at += 8) {
+		if (u32_at(p->bytes, at) != k->pid || u32_at(p->bytes, last) != k->own_tid ||
+			!is_pointer(u64_at(p->bytes, at + 8)) || !is_pointer(u64_at(p->bytes, last + 8)))
+			continue;
+		if (found >= 0)
+			return -1;
+		found = (int)at;
+		*ns = u64_at(p->bytes, last + 8);
+	}
+	return found;
+}
+
+/*
+ * The inode's number of the namespace at PTR. The first: what follows the
+ * struct in memory may be another of the same kind. Were it none, no task would
+ * be seen to be in the namespace.
+ */
+static void find_inum(const struct search *f, uint64_t ptr)
+{
+	const struct peek *p = kernpeek_at(f->s->peek, ptr, NS_BYTES);
+
+	for (size_t at = 0; p && at + 4 <= p->len; at += 4) {
+		if (u32_at(p->bytes, at) == f->inum) {
+			f->shape->at[KERNSHAPE_INUM] = (int)at;
+			return;
+		}
+	}
+}
+
+static void find_thread_pid(const struct search *f)
+{
+	uint32_t level[KERNSAMPLES] = { 0 };
+	uint64_t ns[KERNSAMPLES] = { 0 };
+	int numbers[KERNSAMPLES], i;
+
+	for (size_t at = 0; at + 8 <= sample(f, 0)->len; at += 8) {
+		for (i = 0; i < KERNSAMPLES; i++) {
+			numbers[i] = look_pid(f, sample(f, i), word(f, i, at), &level[i], &ns[i]);
+			if (numbers[i] < 0 || numbers[i] != numbers[0] || level[i] != level[0] || ns[i] != ns[0])
+				break;
+		}
+		if (i < KERNSAMPLES)
+			continue;
+		f->shape->at[KERNSHAPE_THREAD_PID] = (int)at;
+		f->shape->at[KERNSHAPE_LEVEL] = LEVEL_AT;
+		f->shape->at[KERNSHAPE_NUMBERS] = numbers[0];
+		f->shape->ns_level = level[0];
+		f->shape->ns_inum = f->inum;
+		find_inum(f, ns[0]);
+		return;
+	}
+}
+
+static void find_regs(const struct search *f)
+{
+	int at = only_place(f, fits_stack, 8, 8);
+	uint64_t regs = sample(f, 0)->regs_from_stack;
+
+	for (int i = 0; i < KERNSAMPLES; i++)
+		if (sample(f, i)->regs_from_stack != regs)
+			return;
+	if (at < 0 || !regs)
+		return;
+	f->shape->at[KERNSHAPE_STACK] = at;
+	f->shape->regs_from_stack = (uint32_t)regs;
+}
+
+static void find_all(const struct search *f)
+{
+	int *at = f->shape->at;
+
+	at[KERNSHAPE_PID] = only_place(f, fits_pid, 4, 4);
+	at[KERNSHAPE_TGID] = only_place(f, fits_tgid, 4, 4);
+	at[KERNSHAPE_COMM] = only_place(f, fits_comm, 1, 16);
+at[KERNSHAPE_FLAGS] = only_place(f, fits_flags, 4, 4);
+	at[KERNSHAPE_START] = find_start(f);
+	if (at[KERNSHAPE_PID] >= 0 && at[KERNSHAPE_TGID] >= 0)
+		at[KERNSHAPE_LEADER] = only_place(f, fits_leader, 8, 8);
+	at[KERNSHAPE_FLAGS] = find_flags(f);
+	find_mm(f);
+	find_regs(f);
+	find_thread_pid(f);
+}
+
+/* What no recording can do without. */
+static const enum kernshape_member needed[] = { KERNSHAPE_PID, KERNSHAPE_TGID, KERNSHAPE_COMM, KERNSHAPE_FLAGS,
+	KERNSHAPE_START, KERNSHAPE_LEADER, KERNSHAPE_MM, KERNSHAPE_START_CODE };
+
+int kernshape_missing(const struct kernshape *shape)
+{
+	for (size_t i = 0; i < ARRAY_LEN(needed); i++)
+		if (shape->at[needed[i]] < 0)
+			return needed[i];
+	return -1;
+}
+
+static int try_once(struct kernpeek *peek, struct kernshape *shape, struct err *e)
+{
+	struct search f = { .shape = shape };
+	struct kernsamples s;
+	struct stat st;
+	int rc = kernsamples_begin(&s, peek, e);
+
+	*shape = (struct kernshape){ 0 };
+	for (int i = 0; i < KERNSHAPE_MEMBERS; i++)
+		shape->at[i] = -1;
+	f.s = &s;
+	f.inum = stat("/proc/self/ns/pid", &st) == 0 ? (uint32_t)st.st_ino : 0;
+	if (!rc)
+		find_all(&f);
+	kernsamples_end(&s);
+	return rc;
+}
+
+/* Chance can put the same beside each of a few tasks; other tasks lie elsewhere. */
+int kernshape_try(struct kernshape *ret, struct err *e)
+{
+	struct kernpeek *peek = NULL;
+	int rc = kernpeek_open(&peek, e);
+
+	for (int i = 0; i < TRIES && !rc; i++) {
+		rc = try_once(peek, ret, e);
+		if (!rc && kernshape_missing(ret) < 0)
+			break;
+	}
+	kernpeek_close(peek);
+	return rc;
+}
+
+/* --- BTF --- */
+
+/* A struct may have one or another of these types; ids by enum type. */
+struct types {
+	int id[T_UPIDS + 1], of[STRUCTS], u8, u32;
+};
+
+static void add_types(struct btf *btf, struct types *t)
+{
+	t->u8 = btf__add_int(btf, "char", 1, BTF_INT_CHAR);
+	t->u32 = t->id[T_U32] = btf__add_int(btf, "unsigned int", 4, 0);
+	t->id[T_U64] = btf__add_int(btf, "unsigned long", 8, 0);
+	t->id[T_POINTER] = btf__add_ptr(btf, 0);
+	t->id[T_COMM] = btf__add_array(btf, t->u32, t->u8, 16);
+	t->of[UPID] = btf__add_struct(btf, structs[UPID], UPID_BYTES);
+	btf__add_field(btf, "nr", t->u32, 0, 0);
+	btf__add_field(btf, "ns", t->id[T_POINTER], 64, 0);
+	t->id[T_UPIDS] = btf__add_array(btf, t->u32, t->of[UPID], 1);
+}
+
+static bool is_of(enum kernshape_member m, int of)
+{
+	return members[m].of == of;
+}
+
+static int write_struct(struct btf *btf, struct types *t, const struct kernshape *shape, int of)
+{
+	int rc = t->of[of] = btf__add_struct(btf, structs[of], PEEK_MAX);
+
+	for (enum kernshape_member m = 0; m < KERNSHAPE_MEMBERS && rc > 0; m++)
+		if (is_of(m, of) && shape->at[m] >= 0)
+			rc = btf__add_field(btf, members[m].name, t->id[members[m].type],
+				     (uint32_t)shape->at[m] * 8, 0)
+				     ? -ENOMEM
+				     : 1;
+	if (rc > 0 && of == NS)
+		rc = btf__add_field(btf, "ns", t->of[NS_COMMON], 0, 0) ? -ENOMEM : 1;
+	return rc > 0 ? 0 : rc;
+}
+
+int kernshape_write(const struct kernshape *shape, int fd, struct err *e)
+{
+	static const int order[] = { TASK, MM, PID, NS_COMMON, NS };
+	struct btf *btf = btf__new_empty();
+	struct types t = { 0 };
+	const void *bytes = NULL;
+	uint32_t size = 0;
+	int rc = btf ? 0 : -ENOMEM;
+
+	if (!rc)
+		add_types(btf, &t);
+	for (size_t i = 0; i < ARRAY_LEN(order) && !rc; i++)
+		rc = write_struct(btf, &t, shape, order[i]);
+	if (!rc)
+		bytes = btf__raw_data(btf, &size);
+	if (!rc && (!bytes || write(fd, bytes, size) != (ssize_t)size))
+		rc = -ENOMEM;
+	btf__free(btf);
+	return rc ? err_sys(e, rc, "cannot write down where the kernel keeps what") : 0;
+}
+
+/* Bytes to member NAME of the struct ID, in whatever unnamed part of it; -1 = it has none. */
+static int find_member(const struct btf *btf, uint32_t id, const char *name, int depth)
+{
+	const struct btf_type *t = btf__type_by_id(btf, id);
+	int at;
+
+	if (!t || !btf_is_composite(t) || depth > 8)
+		return -1;
+	for (uint16_t i = 0; i < btf_vlen(t); i++) {
+		const struct btf_member *m = btf_members(t) + i;
+		const char *its = btf__name_by_offset(btf, m->name_off);
+		int off = (int)(btf_member_bit_offset(t, i) / 8);
+
+		if (its && strcmp(its, name) == 0)
+			return off;
+		at = its && *its ? -1 : find_member(btf, m->type, name, depth + 1);
+		if (at >= 0)
+			return off + at;
+	}
+	return -1;
+}
+
+/* What BTF says of M; of a namespace's number it says two things. */
+static int told(const struct btf *btf, enum kernshape_member m)
+{
+	int id = btf__find_by_name_kind(btf, structs[members[m].of], BTF_KIND_STRUCT);
+	int at = id > 0 ? find_member(btf, (uint32_t)id, members[m].name, 0) : -1, outer = 0;
+
+	if (m == KERNSHAPE_INUM) {
+		id = btf__find_by_name_kind(btf, structs[NS], BTF_KIND_STRUCT);
+		outer = id > 0 ? find_member(btf, (uint32_t)id, "ns", 0) : -1;
+	}
+	return at < 0 || outer < 0 ? -1 : at + outer;
+}
+
+static int compare(const struct kernshape *shape, const struct btf *btf, const char *file, struct err *e)
+{
+	if (shape->at[KERNSHAPE_PID] < 0 || shape->at[KERNSHAPE_TGID] < 0 || shape->at[KERNSHAPE_COMM] < 0)
+		return err_set(e, -EINVAL, "cannot tell whether '%s' is of the running kernel", file);
+	for (enum kernshape_member m = 0; m < KERNSHAPE_MEMBERS; m++) {
+		int at = told(btf, m);
+
+		if (shape->at[m] < 0 || at == shape->at[m])
+			continue;
+		err_set(e, -EINVAL, "'%s' is of another kernel: this one has %s at byte %d", file, kernshape_name(m),
+			shape->at[m]);
+		return err_hint(e, "give the BTF of the kernel that runs, 'uname -r' names it, or leave --btf out");
+	}
+	return 0;
+}
+
+int kernshape_read(const struct kernshape *shape, const char *file, int fd, struct err *e)
+{
+	struct kerntypes_name names[STRUCTS + 1] = { [STRUCTS] = { "sched_entity", BTF_KIND_STRUCT, 0 } };
+	char path[32];
+	struct btf *btf;
+	int rc;
+
+	for (int i = 0; i < STRUCTS; i++)
+		names[i] = (struct kerntypes_name){ structs[i], BTF_KIND_STRUCT, 0 };
+	rc = kerntypes_read(file, names, ARRAY_LEN(names), fd, e);
+	if (rc)
+		return rc;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	btf = btf__parse(path, NULL);
+	if (!btf)
+		return err_sys(e, -errno, "'%s' is not understood", file);
+	rc = compare(shape, btf, file, e);
+	btf__free(btf);
+	return rc;
+}
