@@ -36,9 +36,9 @@ const volatile bool record_preempted;
 const volatile __u32 state_mask;
 const volatile __u64 min_ns;
 const volatile __u64 max_ns = ~0ULL;
-__u64 record_start_ns; /* CLOCK_MONOTONIC */
-__u64 record_start_boot; /* the same instant, CLOCK_BOOTTIME */
-__u64 inserted; /* new elements of the aggregation maps, ever */
+__u64 record_start_ns = 0; /* CLOCK_MONOTONIC */
+__u64 record_start_boot = 0; /* the same instant, CLOCK_BOOTTIME */
+__u64 inserted = 0; /* new elements of the aggregation maps, ever */
 
 struct agg_map {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -15,21 +15,27 @@ const volatile bool use_tids;
 const volatile bool use_comms;
 const volatile bool with_kthreads;
 const volatile bool follow;
-/* Read at every switch of everybody, so in one cache line; the ids are global ones. */
+/*
+ * Variables have an initializer, for only then are they in the order of the
+ * source, and in the same places in offcpu-raw.bpf.c: see lib/record/rawprogs.c.
+ *
+ * Read at every switch of everybody, so in one cache line; the ids are global
+ * ones.
+ */
 struct {
 	__u32 phase; /* enum offcpu_phase */
 	__u32 single_tgid; /* the one process that is recorded */
 	__u32 self_tgid; /* the recorder, never recorded; */
 	__u32 worker_tgid; /* nor is its process that makes unwind tables */
-} hot __attribute__((aligned(64)));
+} hot __attribute__((aligned(64))) = {};
 
-__u32 ns_level; /* of the recorder's PID namespace; 0 = the first one */
-__u32 ns_inum;
-__u32 worker_id; /* hot.worker_tgid in the recorder's namespace, for find_self */
-__u32 held; /* a process (same) that is stopped at its exec until it can be recorded: no wait of it counts */
-__u32 exec_target; /* a process (id of the recorder's namespace) that becomes a target when it execs */
-char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN];
-__u32 n_comms;
+__u32 ns_level = 0; /* of the recorder's PID namespace; 0 = the first one */
+__u32 ns_inum = 0;
+__u32 worker_id = 0; /* hot.worker_tgid in the recorder's namespace, for find_self */
+__u32 held = 0; /* a process (same) that is stopped at its exec until it can be recorded: no wait of it counts */
+__u32 exec_target = 0; /* a process (id of the recorder's namespace) that becomes a target when it execs */
+char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN] = {};
+__u32 n_comms = 0;
 
 /* Bit sets over global ids, sized to pid_max: exact, and one load a look-up. */
 struct {

@@ -43,3 +43,26 @@ int peek(struct bpf_raw_tracepoint_args *ctx)
 	}
 	return 0;
 }
+
+__u32 watched; /* thread, by its id of the first PID namespace */
+
+/*
+ * What the tracepoint says when that thread waits. A kernel whose sched_switch
+ * has no state (before Linux 5.18) refuses to attach a program that reads it.
+ */
+SEC("raw_tp/sched_switch")
+int watch(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u64 task = ctx->args[1], state = ctx->args[3];
+	__u32 zero = 0;
+	struct peek *p;
+
+	if ((__u32)bpf_get_current_pid_tgid() != watched)
+		return 0;
+	p = bpf_map_lookup_elem(&peeked, &zero);
+	if (!p)
+		return 0;
+	p->left = task;
+	p->left_state |= state;
+	return 0;
+}

@@ -5,6 +5,7 @@
 #include "kernelcheck.h"
 #include "mountcheck.h"
 #include "offcpu.h"
+#include "unwindspace.h"
 #include "probe.h"
 #include "symbolcheck.h"
 #include "sysctlcheck.h"

@@ -8,6 +8,10 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
+
+#define TASK_INTERRUPTIBLE 1 /* include/linux/sched.h */
+#define NAPS 20 /* one that is over before the CPU is left is none */
 
 struct kernpeek {
 	struct peek_bpf *skel;
@@ -63,4 +67,22 @@ void kernpeek_call(const struct kernpeek *k, struct kernpeek_call *ret)
 {
 	*ret = (struct kernpeek_call){ SYS_bpf,
 		{ BPF_PROG_TEST_RUN, (uintptr_t)&k->attr, sizeof(k->attr) } };
+}
+
+int kernpeek_switch(struct kernpeek *k)
+{
+	const struct timespec nap = { .tv_nsec = 100000 };
+	const struct peek *p = kernpeek_at(k, 0, PEEK_PIECE);
+	struct bpf_link *link;
+
+	if (!p)
+		return -errno;
+	k->skel->bss->watched = (uint32_t)p->pid_tgid;
+	link = bpf_program__attach_raw_tracepoint(k->skel->progs.watch, "sched_switch");
+	if (!link)
+		return -errno;
+	for (int i = 0; i < NAPS && !(p->left_state & TASK_INTERRUPTIBLE); i++)
+		nanosleep(&nap, NULL);
+	bpf_link__destroy(link);
+	return p->left == p->task && (p->left_state & TASK_INTERRUPTIBLE) ? 0 : -ENOTSUP;
 }

@@ -25,6 +25,13 @@ void kernpeek_close(struct kernpeek *k); /* NULL is fine */
  */
 const struct peek *kernpeek_at(struct kernpeek *k, uint64_t addr, size_t bytes);
 
+/*
+ * Does raw tracepoint sched_switch tell who leaves, and in what state? 0 when
+ * it told of this thread, which sleeps a moment for it, what is true. Else the
+ * kernel's own -errno, or -ENOTSUP.
+ */
+int kernpeek_switch(struct kernpeek *k);
+
 /* The arguments of the system call that kernpeek_at() makes. */
 struct kernpeek_call {
 	uint64_t number, arg[3];

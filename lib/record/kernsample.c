@@ -145,32 +145,6 @@ static int start_child(struct kernsamples *s)
 	_exit(0);
 }
 
-/* --- what is known --- */
-
-int kernsample_stat(uint32_t tgid, uint32_t tid, struct kernsample_stat *ret)
-{
-	char path[64], text[1024];
-	const char *rest;
-	_cleanup_close_ int fd = -1;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", tgid, tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return -errno;
-	text[n] = '\0';
-	rest = strrchr(text, ')');
-	/* fields 3 to 28 */
-	if (!rest ||
-		sscanf(rest + 1,
-			" %*c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lu %*u %*d "
-			"%*u %lu %lu %lu",
-			&ret->flags, &ret->start_ticks, &ret->start_code, &ret->end_code, &ret->start_stack) != 5)
-		return -EINVAL;
-	return 0;
-}
-
 /* One at a time: they share the place where bytes are read to. */
 static int wait_for_one(const struct kernsamples *s)
 {
@@ -201,7 +175,7 @@ static int begin_one(struct kernsamples *s, int i)
 	if (!rc)
 		rc = s->of[i].error;
 	if (!rc)
-		rc = kernsample_stat(i == KERNSAMPLE_CHILD ? (uint32_t)s->child : (uint32_t)getpid(),
+		rc = threadstat_read(i == KERNSAMPLE_CHILD ? (uint32_t)s->child : (uint32_t)getpid(),
 			s->of[i].own_tid, &s->of[i].stat);
 	return rc;
 }

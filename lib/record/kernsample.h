@@ -6,31 +6,23 @@
  * Two threads of this process and a child process, with names that nobody can
  * guess. They wait until kernsamples_end(), so that what their tasks point to
  * can be looked at meanwhile.
- *
- * Source: proc_pid_stat(5).
  */
 #ifndef STACKTOOLS_KERNSAMPLE_H
 #define STACKTOOLS_KERNSAMPLE_H
 
 #include "kernpeek.h"
+#include "threadstat.h"
 
 #include <pthread.h>
 
 #define KERNSAMPLES 3
 #define KERNSAMPLE_CHILD 2 /* the last one is a process of its own */
 
-/* What /proc/PID/task/TID/stat tells. */
-struct kernsample_stat {
-	uint32_t flags; /* PF_* */
-	uint64_t start_ticks; /* CLOCK_BOOTTIME in units of 10 ms */
-	uint64_t start_code, end_code, start_stack; /* 0 = not told */
-};
-
 struct kernsample {
 	/* the truth */
 	uint32_t own_tid; /* as this PID namespace has it */
 	char comm[16];
-	struct kernsample_stat stat;
+	struct threadstat stat;
 	/* by BPF's helpers */
 	uint64_t task;
 	uint32_t pid, tgid; /* of the first PID namespace */
@@ -62,8 +54,5 @@ struct kernsamples {
 /* Whatever comes of it, release S with kernsamples_end(). S may not be moved. */
 int kernsamples_begin(struct kernsamples *s, struct kernpeek *peek, struct err *e);
 void kernsamples_end(struct kernsamples *s);
-
-/* Of thread TID of process TGID, ids of this PID namespace. -errno. */
-int kernsample_stat(uint32_t tgid, uint32_t tid, struct kernsample_stat *ret);
 
 #endif

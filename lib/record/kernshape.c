@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define TICK_NS 10000000u
 #define MM_BYTES 4096u
 #define PID_BYTES 512u
 #define NS_BYTES 512u
@@ -137,7 +136,7 @@ static bool fits_comm(const struct search *f, int i, size_t at)
 
 static bool fits_start(const struct search *f, int i, size_t at)
 {
-	return word(f, i, at) / TICK_NS == sample(f, i)->stat.start_ticks && same_twice(f, i, at, 8);
+	return word(f, i, at) - sample(f, i)->stat.start_boot_ns < THREADSTAT_TICK_NS && same_twice(f, i, at, 8);
 }
 
 static bool fits_stack(const struct search *f, int i, size_t at)
@@ -159,7 +158,7 @@ static int find_start(const struct search *f)
 			;
 		if (i < KERNSAMPLES)
 			continue;
-		if (found >= 0 && llabs((int64_t)(word(f, 0, at) - word(f, 0, (size_t)found))) > TICK_NS)
+		if (found >= 0 && llabs((int64_t)(word(f, 0, at) - word(f, 0, (size_t)found))) > THREADSTAT_TICK_NS)
 			return -1;
 		if (found < 0 || word(f, 0, at) >= word(f, 0, (size_t)found))
 			found = (int)at;
@@ -197,10 +196,10 @@ static int find_flags(const struct search *f)
 {
 	int at = f->shape->at[KERNSHAPE_LEADER], found = -1, i;
 	const struct peek *p = at < 0 ? NULL : kernpeek_at(f->s->peek, word(f, 0, (size_t)at), PEEK_MAX);
-	struct kernsample_stat st;
+	struct threadstat st;
 	uint32_t pid = (uint32_t)getpid();
 
-	if (!p || kernsample_stat(pid, pid, &st) != 0)
+	if (!p || threadstat_read(pid, pid, &st) != 0)
 		return -1;
 	for (size_t i4 = 0; i4 + 4 <= MIN(p->len, sample(f, 0)->len); i4 += 4) {
 		for (i = 0; i < KERNSAMPLES && i4 + 4 <= sample(f, i)->len && fits_flags(f, i, i4); i++)
@@ -392,6 +391,8 @@ int kernshape_try(struct kernshape *ret, struct err *e)
 		if (!rc && kernshape_missing(ret) < 0)
 			break;
 	}
+	if (!rc)
+		ret->raw_switch = kernpeek_switch(peek);
 	kernpeek_close(peek);
 	return rc;
 }
