@@ -6,6 +6,7 @@
 #include "capfiletext.h"
 #include "capjson.h"
 #include "capmaptext.h"
+#include "capmode.h"
 #include "cappack.h"
 #include "capread.h"
 #include "capstats.h"
@@ -141,6 +142,23 @@ static void show_ends(struct out *o, const struct capstats *st)
 	buf_free(&b);
 }
 
+/* That the waits are no exact ones, where they are not. */
+static bool show_mode(struct out *o, const struct capread *c)
+{
+	struct capmode m;
+	struct buf b = { 0 };
+
+	capmode_get(c, &m);
+	if (!m.sampled)
+		return false;
+	put_label(o, "holds");
+	capmode_put(&b, &m);
+	out_put(o, b.p, b.len);
+	out_char(o, '\n');
+	buf_free(&b);
+	return true;
+}
+
 static void show_totals(struct out *o, const struct capread *c, const struct capstats *st)
 {
 	put_label(o, "duration");
@@ -166,7 +184,7 @@ static void show_totals(struct out *o, const struct capread *c, const struct cap
 	put_seconds(o, st->total.longest_ns);
 	out_printf(o, ", open at the end %" PRIu64 "\n", st->total.open);
 	show_ends(o, st);
-	put_label(o, "holds");
+	put_label(o, show_mode(o, c) ? "" : "holds");
 	out_printf(o,
 		"%zu processes, %zu threads, %zu distinct stacks, %zu samples, %zu mappings of %zu files, "
 		"%zu kernel symbols, %zu names, %zu pieces of JIT code\n",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capjson.h"
+#include "capmode.h"
 #include "json.h"
 
 /* An error as its name; "" for none. */
@@ -53,6 +54,30 @@ static void put_options(struct json *j, const struct capread *c)
 		json_end(j, '}');
 	}
 	json_end(j, ']');
+}
+
+/* Null where the waits are exact. */
+static void put_mode(struct json *j, const struct capread *c)
+{
+	struct capmode m;
+
+	capmode_get(c, &m);
+	json_str(j, "mode", m.name);
+	if (!m.sampled) {
+		json_null(j, "samples");
+		return;
+	}
+	json_begin(j, "samples", '{');
+	json_u64(j, "hz", m.hz);
+	json_u64(j, "looks", m.looks);
+	json_u64(j, "looks_late", m.late);
+	json_u64(j, "looks_left_out", m.left_out);
+	json_u64(j, "estimated_ns", m.estimated_ns);
+	if (m.checked)
+		json_u64(j, "schedstat_ns", m.schedstat_ns);
+	else
+		json_null(j, "schedstat_ns");
+	json_end(j, '}');
 }
 
 static void put_sum(struct json *j, const struct capstats_sum *s)
@@ -223,6 +248,7 @@ void capjson_put(
 	json_str(&j, "stopped_by", c->trailer.why);
 	json_u64(&j, "duration_ns", s->end_ns - c->host.start_mono_ns);
 	put_host(&j, &c->host);
+	put_mode(&j, c);
 	put_options(&j, c);
 	put_totals(&j, c, s);
 	put_procs(&j, c, s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "perftext.h"
 #include "buftext.h"
+#include "capmode.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -70,6 +71,20 @@ uint64_t perftext_lost(const struct capread *c)
 	return sum;
 }
 
+/* What is no exact wait says so. */
+static void put_mode(struct buf *b, const struct capread *c)
+{
+	struct capmode m;
+
+	capmode_get(c, &m);
+	if (!m.sampled)
+		return;
+	put_value(b, "# mode: name=", m.name);
+	buftext_str(b, " ");
+	capmode_put(b, &m);
+	buftext_str(b, "\n");
+}
+
 void perftext_head(struct buf *b, const struct capread *c, const struct perftext_totals *t)
 {
 	const struct cap_host *h = &c->host;
@@ -88,6 +103,7 @@ void perftext_head(struct buf *b, const struct capread *c, const struct perftext
 		duration_ns(c) % NS / 1000000);
 	buftext_printf(b, "# totals: waits=%" PRIu64 " total_ns=%" PRIu64 " lost=%" PRIu64 "\n", t->waits,
 		t->total_ns, t->lost);
+	put_mode(b, c);
 	for (size_t i = 0; i < c->n_counters; i++) {
 		if (!is_lost(&c->counters[i]))
 			continue;
@@ -364,6 +380,27 @@ static void put_json(struct buf *b, const char *key, const char *value)
 	buftext_str(b, "\"");
 }
 
+/* ,"samples":{...}: only where the waits are estimates. */
+static void put_json_mode(struct buf *b, const struct capread *c)
+{
+	struct capmode m;
+
+	capmode_get(c, &m);
+	if (!m.sampled)
+		return;
+	put_json(b, ",\"mode\":", m.name);
+	put_key(b, ",\"samples\":{\"hz\":", m.hz);
+	put_key(b, ",\"looks\":", m.looks);
+	put_key(b, ",\"looks_late\":", m.late);
+	put_key(b, ",\"looks_left_out\":", m.left_out);
+	put_key(b, ",\"estimated_ns\":", m.estimated_ns);
+	if (m.checked)
+		put_key(b, ",\"schedstat_ns\":", m.schedstat_ns);
+	else
+		buftext_str(b, ",\"schedstat_ns\":null");
+	buftext_str(b, "}");
+}
+
 void perftext_json_head(struct buf *b, const struct capread *c, const struct perftext_totals *t)
 {
 	const struct cap_host *h = &c->host;
@@ -385,6 +422,7 @@ void perftext_json_head(struct buf *b, const struct capread *c, const struct per
 		t->waits, t->total_ns);
 	buftext_printf(b, ",\"complete\":%s", c->complete ? "true" : "false");
 	put_json(b, ",\"damage\":", c->damage[0] ? c->damage : NULL);
+	put_json_mode(b, c);
 	buftext_str(b, ",\"lost\":{");
 	for (size_t i = 0; i < c->n_counters; i++) {
 		if (!is_lost(&c->counters[i]))

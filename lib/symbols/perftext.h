@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * perftext - waits and frames as text: the grammar of perf script(1), and
- * JSON, one object a line. Floor 5.
+ * JSON, one object a line. Floor 6.
  *
  * The grammar, from perf's output and what its readers accept:
  *
