@@ -114,13 +114,19 @@ static void take(struct kernpeek *k, struct kernsample *s)
 	find_regs(k, s);
 }
 
-static void tell_and_wait(const struct kernsamples *s)
+static void tell_and_wait(const struct kernsamples *s, int fd)
 {
 	char byte = 0;
 
 	if (write(s->done[1], &byte, 1) == 1)
-		while (read(s->end[0], &byte, 1) < 0 && errno == EINTR)
+		while (read(fd, &byte, 1) < 0 && errno == EINTR)
 			;
+}
+
+static void sleep_twice(const struct kernsamples *s)
+{
+	tell_and_wait(s, s->more[0]);
+	tell_and_wait(s, s->end[0]);
 }
 
 static void *run(void *ctx)
@@ -128,7 +134,7 @@ static void *run(void *ctx)
 	const struct kernsample_job *job = ctx;
 
 	take(job->s->peek, job->of);
-	tell_and_wait(job->s);
+	sleep_twice(job->s);
 	return NULL;
 }
 
@@ -141,7 +147,7 @@ static int start_child(struct kernsamples *s)
 		return pid < 0 ? -errno : (int)pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	take(s->peek, &s->of[KERNSAMPLE_CHILD]);
-	tell_and_wait(s);
+	sleep_twice(s);
 	_exit(0);
 }
 
@@ -154,6 +160,11 @@ static int wait_for_one(const struct kernsamples *s)
 	if (poll(&fd, 1, PATIENCE_MS) != 1 || read(s->done[0], &byte, 1) != 1)
 		return -ETIMEDOUT;
 	return 0;
+}
+
+static uint32_t own_tgid(const struct kernsamples *s, int i)
+{
+	return i == KERNSAMPLE_CHILD ? (uint32_t)s->child : (uint32_t)getpid();
 }
 
 static int begin_one(struct kernsamples *s, int i)
@@ -175,8 +186,44 @@ static int begin_one(struct kernsamples *s, int i)
 	if (!rc)
 		rc = s->of[i].error;
 	if (!rc)
-		rc = threadstat_read(i == KERNSAMPLE_CHILD ? (uint32_t)s->child : (uint32_t)getpid(),
-			s->of[i].own_tid, &s->of[i].stat);
+		rc = threadstat_read(own_tgid(s, i), s->of[i].own_tid, &s->of[i].stat);
+	return rc;
+}
+
+/* CPU time of sample I, who sleeps, or is about to. */
+static uint64_t ran(const struct kernsamples *s, int i)
+{
+	const struct timespec moment = { .tv_nsec = 200000 };
+	uint64_t now = threadstat_ran(own_tgid(s, i), s->of[i].own_tid), before = 0;
+
+	for (int n = 0; n < PATIENCE_MS && now != before; n++) {
+		before = now;
+		nanosleep(&moment, NULL);
+		now = threadstat_ran(own_tgid(s, i), s->of[i].own_tid);
+	}
+	return now;
+}
+
+/* Each has run once between two sleeps. */
+static int sleep_again(struct kernsamples *s)
+{
+	const char bytes[KERNSAMPLES] = { 0 };
+	int rc = 0;
+
+	for (int i = 0; i < KERNSAMPLES; i++)
+		s->of[i].ran_before = ran(s, i);
+	if (write(s->more[1], bytes, sizeof(bytes)) < 0)
+		return -errno;
+	for (int i = 0; i < KERNSAMPLES && !rc; i++)
+		rc = wait_for_one(s);
+	for (int i = 0; i < KERNSAMPLES; i++) {
+		const struct peek *p;
+
+		s->of[i].ran = ran(s, i);
+		p = kernpeek_at(s->peek, s->of[i].task, PEEK_MAX);
+		if (p)
+			memcpy(s->of[i].asleep, p->bytes, MIN(p->len, s->of[i].len));
+	}
 	return rc;
 }
 
@@ -184,16 +231,18 @@ int kernsamples_begin(struct kernsamples *s, struct kernpeek *peek, struct err *
 {
 	int rc = 0;
 
-	*s = (struct kernsamples){ .peek = peek, .child = -1, .done = { -1, -1 }, .end = { -1, -1 } };
+	*s = (struct kernsamples){ .peek = peek, .child = -1, .done = { -1, -1 }, .more = { -1, -1 }, .end = { -1, -1 } };
 	s->of = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (s->of == MAP_FAILED) {
 		s->of = NULL;
 		return err_nomem(e, "bytes of tasks");
 	}
-	if (pipe2(s->done, O_CLOEXEC) != 0 || pipe2(s->end, O_CLOEXEC) != 0)
+	if (pipe2(s->done, O_CLOEXEC) != 0 || pipe2(s->more, O_CLOEXEC) != 0 || pipe2(s->end, O_CLOEXEC) != 0)
 		return err_sys(e, -errno, "cannot create a pipe");
 	for (int i = 0; i < KERNSAMPLES && !rc; i++)
 		rc = begin_one(s, i);
+	if (!rc)
+		rc = sleep_again(s);
 	return rc ? err_sys(e, rc, "cannot look at the tasks of threads of our own") : 0;
 }
 
@@ -209,7 +258,7 @@ void kernsamples_end(struct kernsamples *s)
 	const char bytes[KERNSAMPLES] = { 0 };
 
 	/* not by closing it: another process that was forked meanwhile may have it too */
-	if (s->end[1] >= 0 && write(s->end[1], bytes, sizeof(bytes)) < 0)
+	if (s->end[1] >= 0 && (write(s->more[1], bytes, sizeof(bytes)) < 0 || write(s->end[1], bytes, sizeof(bytes)) < 0))
 		return;
 	for (int i = 0; i < s->n_threads; i++)
 		pthread_join(s->threads[i], NULL);
@@ -218,6 +267,7 @@ void kernsamples_end(struct kernsamples *s)
 		waitpid(s->child, NULL, __WALL);
 	}
 	close_pipe(s->done);
+	close_pipe(s->more);
 	close_pipe(s->end);
 	if (s->of)
 		munmap(s->of, BYTES);

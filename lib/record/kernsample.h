@@ -4,8 +4,8 @@
  * the kernel keeps of each. Floor 3.
  *
  * Two threads of this process and a child process, with names that nobody can
- * guess. They wait until kernsamples_end(), so that what their tasks point to
- * can be looked at meanwhile.
+ * guess. They sleep, twice, until kernsamples_end(), so that their tasks and
+ * what these point to can be looked at meanwhile.
  */
 #ifndef STACKTOOLS_KERNSAMPLE_H
 #define STACKTOOLS_KERNSAMPLE_H
@@ -23,12 +23,14 @@ struct kernsample {
 	uint32_t own_tid; /* as this PID namespace has it */
 	char comm[16];
 	struct threadstat stat;
+	/* CPU time by schedstat, while they slept for the first time, and for the second */
+	uint64_t ran_before, ran;
 	/* by BPF's helpers */
 	uint64_t task;
 	uint32_t pid, tgid; /* of the first PID namespace */
-	/* what lies there; `again` some milliseconds later */
+	/* what lies there; `again` some milliseconds later, `asleep` in the second sleep */
 	size_t len;
-	uint8_t bytes[PEEK_MAX], again[PEEK_MAX];
+	uint8_t bytes[PEEK_MAX], again[PEEK_MAX], asleep[PEEK_MAX];
 	/* where a system call has put the user's registers: bytes from the stack's first one; 0 = not found */
 	uint64_t stack, regs_from_stack;
 	int error; /* it could not be taken: -errno */
@@ -48,7 +50,7 @@ struct kernsamples {
 	struct kernsample_job jobs[KERNSAMPLES];
 	int n_threads;
 	int child;
-	int done[2], end[2]; /* pipes */
+	int done[2], more[2], end[2]; /* pipes: one is ready; it is to sleep once more; to end */
 };
 
 /* Whatever comes of it, release S with kernsamples_end(). S may not be moved. */

@@ -17,10 +17,10 @@
 #define LEVELS_MAX 32u
 #define TRIES 3
 
-enum { TASK, MM, PID, UPID, NS, NS_COMMON, STRUCTS };
+enum { TASK, ENTITY, MM, PID, UPID, NS, NS_COMMON, STRUCTS };
 
-static const char *const structs[STRUCTS] = { "task_struct", "mm_struct", "pid", "upid", "pid_namespace",
-	"ns_common" };
+static const char *const structs[STRUCTS] = { "task_struct", "sched_entity", "mm_struct", "pid", "upid",
+	"pid_namespace", "ns_common" };
 
 enum type { T_U32, T_U64, T_POINTER, T_COMM, T_UPIDS };
 
@@ -37,6 +37,8 @@ static const struct {
 	[KERNSHAPE_MM] = { TASK, "mm", T_POINTER },
 	[KERNSHAPE_STACK] = { TASK, "stack", T_POINTER },
 	[KERNSHAPE_THREAD_PID] = { TASK, "thread_pid", T_POINTER },
+	[KERNSHAPE_RAN] = { ENTITY, "sum_exec_runtime", T_U64 },
+	[KERNSHAPE_RAN_BEFORE] = { ENTITY, "prev_sum_exec_runtime", T_U64 },
 	[KERNSHAPE_START_CODE] = { MM, "start_code", T_U64 },
 	[KERNSHAPE_START_STACK] = { MM, "start_stack", T_U64 },
 	[KERNSHAPE_LEVEL] = { PID, "level", T_U32 },
@@ -48,6 +50,7 @@ const char *kernshape_name(enum kernshape_member m)
 	static const char *const names[KERNSHAPE_MEMBERS] = { "task_struct.pid", "task_struct.tgid",
 		"task_struct.comm", "task_struct.flags", "task_struct.start_boottime",
 		"task_struct.group_leader", "task_struct.mm", "task_struct.stack", "task_struct.thread_pid",
+		"task_struct.se.sum_exec_runtime", "task_struct.se.prev_sum_exec_runtime",
 		"mm_struct.start_code", "mm_struct.start_stack", "pid.level", "pid.numbers",
 		"pid_namespace.ns.inum" };
 
@@ -333,6 +336,34 @@ static void find_regs(const struct search *f)
 	f->shape->regs_from_stack = (uint32_t)regs;
 }
 
+static bool fits_ran(const struct search *f, int i, size_t at)
+{
+	return sample(f, i)->ran && u64_at(sample(f, i)->asleep, at) == sample(f, i)->ran;
+}
+
+/*
+ * CPU time; and behind it, in every kernel, what it was when the thread was put
+ * on the CPU for the last time. That is when it had slept before, unless it was
+ * preempted since: what no sample shows is not believed.
+ */
+static void find_ran(const struct search *f)
+{
+	int at = only_place(f, fits_ran, 8, 16);
+	bool shown = false;
+
+	for (int i = 0; i < KERNSAMPLES && at >= 0; i++) {
+		uint64_t before = u64_at(sample(f, i)->asleep, (size_t)at + 8);
+
+		if (before > sample(f, i)->ran || before < sample(f, i)->ran_before)
+			return;
+		shown = shown || (before == sample(f, i)->ran_before && before != sample(f, i)->ran);
+	}
+	if (!shown)
+		return;
+	f->shape->at[KERNSHAPE_RAN] = at;
+	f->shape->at[KERNSHAPE_RAN_BEFORE] = at + 8;
+}
+
 static void find_all(const struct search *f)
 {
 	int *at = f->shape->at;
@@ -348,6 +379,7 @@ at[KERNSHAPE_FLAGS] = only_place(f, fits_flags, 4, 4);
 	find_mm(f);
 	find_regs(f);
 	find_thread_pid(f);
+	find_ran(f);
 }
 
 /* What no recording can do without. */
@@ -388,7 +420,7 @@ int kernshape_try(struct kernshape *ret, struct err *e)
 
 	for (int i = 0; i < TRIES && !rc; i++) {
 		rc = try_once(peek, ret, e);
-		if (!rc && kernshape_missing(ret) < 0)
+		if (!rc && kernshape_missing(ret) < 0 && ret->at[KERNSHAPE_RAN] >= 0)
 			break;
 	}
 	if (!rc)
@@ -432,14 +464,17 @@ static int write_struct(struct btf *btf, struct types *t, const struct kernshape
 				     (uint32_t)shape->at[m] * 8, 0)
 				     ? -ENOMEM
 				     : 1;
+	/* structs inside structs are put at their first byte: what is in them counts from the outer one */
 	if (rc > 0 && of == NS)
 		rc = btf__add_field(btf, "ns", t->of[NS_COMMON], 0, 0) ? -ENOMEM : 1;
+	if (rc > 0 && of == TASK)
+		rc = btf__add_field(btf, "se", t->of[ENTITY], 0, 0) ? -ENOMEM : 1;
 	return rc > 0 ? 0 : rc;
 }
 
 int kernshape_write(const struct kernshape *shape, int fd, struct err *e)
 {
-	static const int order[] = { TASK, MM, PID, NS_COMMON, NS };
+	static const int order[] = { ENTITY, TASK, MM, PID, NS_COMMON, NS };
 	struct btf *btf = btf__new_empty();
 	struct types t = { 0 };
 	const void *bytes = NULL;
@@ -480,16 +515,22 @@ static int find_member(const struct btf *btf, uint32_t id, const char *name, int
 	return -1;
 }
 
-/* What BTF says of M; of a namespace's number it says two things. */
+static int told_of(const struct btf *btf, int of, const char *name)
+{
+	int id = btf__find_by_name_kind(btf, structs[of], BTF_KIND_STRUCT);
+
+	return id > 0 ? find_member(btf, (uint32_t)id, name, 0) : -1;
+}
+
+/* What BTF says of M; a struct inside a struct adds its own place. */
 static int told(const struct btf *btf, enum kernshape_member m)
 {
-	int id = btf__find_by_name_kind(btf, structs[members[m].of], BTF_KIND_STRUCT);
-	int at = id > 0 ? find_member(btf, (uint32_t)id, members[m].name, 0) : -1, outer = 0;
+	int at = told_of(btf, members[m].of, members[m].name), outer = 0;
 
-	if (m == KERNSHAPE_INUM) {
-		id = btf__find_by_name_kind(btf, structs[NS], BTF_KIND_STRUCT);
-		outer = id > 0 ? find_member(btf, (uint32_t)id, "ns", 0) : -1;
-	}
+	if (members[m].of == NS_COMMON)
+		outer = told_of(btf, NS, "ns");
+	if (members[m].of == ENTITY)
+		outer = told_of(btf, TASK, "se");
 	return at < 0 || outer < 0 ? -1 : at + outer;
 }
 
@@ -511,7 +552,7 @@ static int compare(const struct kernshape *shape, const struct btf *btf, const c
 
 int kernshape_read(const struct kernshape *shape, const char *file, int fd, struct err *e)
 {
-	struct kerntypes_name names[STRUCTS + 1] = { [STRUCTS] = { "sched_entity", BTF_KIND_STRUCT, 0 } };
+	struct kerntypes_name names[STRUCTS];
 	char path[32];
 	struct btf *btf;
 	int rc;

@@ -24,6 +24,8 @@ enum kernshape_member {
 	KERNSHAPE_MM,
 	KERNSHAPE_STACK,
 	KERNSHAPE_THREAD_PID,
+	KERNSHAPE_RAN, /* se.sum_exec_runtime */
+	KERNSHAPE_RAN_BEFORE, /* se.prev_sum_exec_runtime */
 	/* struct mm_struct */
 	KERNSHAPE_START_CODE,
 	KERNSHAPE_START_STACK,

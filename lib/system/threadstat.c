@@ -71,6 +71,13 @@ int threadstat_read(uint32_t tgid, uint32_t tid, struct threadstat *ret)
 	return 0;
 }
 
+uint64_t threadstat_ran(uint32_t tgid, uint32_t tid)
+{
+	char text[128];
+
+	return read_text(tgid, tid, "schedstat", text, sizeof(text)) > 0 ? strtoull(text, NULL, 10) : 0;
+}
+
 uint32_t threadstat_own_id(uint32_t tgid, uint32_t tid)
 {
 	char text[4096];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * threadstat - what /proc/PID/task/TID tells of a thread in one line. Floor 2.
- * Formats: proc_pid_stat(5), proc_pid_status(5), time_namespaces(7).
+ * Formats: proc_pid_schedstat(5), proc_pid_stat(5), proc_pid_status(5), time_namespaces(7).
  */
 #ifndef STACKTOOLS_THREADSTAT_H
 #define STACKTOOLS_THREADSTAT_H
@@ -24,6 +24,9 @@ struct threadstat {
 
 /* Of thread TID of process TGID. -errno: -ESRCH or -ENOENT when it is gone. */
 int threadstat_read(uint32_t tgid, uint32_t tid, struct threadstat *ret);
+
+/* The CPU time that it has had, in ns, as the scheduler counts it; 0 where that is not told. */
+uint64_t threadstat_ran(uint32_t tgid, uint32_t tid);
 
 /* Its id in its own, innermost PID namespace; TID itself where that is not told. */
 uint32_t threadstat_own_id(uint32_t tgid, uint32_t tid);
