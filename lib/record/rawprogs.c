@@ -66,8 +66,10 @@ static void set_limits(struct rawprogs *p)
 		add_limit(p, "ids of other PID namespaces are not known");
 	if (!has(p, KERNSHAPE_START_STACK))
 		add_limit(p, "where the main thread's stack begins is not known");
-	if (p->classic)
-		add_limit(p, "classic tracepoints tell states less exactly");
+	if (!p->classic)
+		return;
+	add_limit(p, "classic tracepoints, which tell states less exactly, for ");
+	snprintf(p->limits + strlen(p->limits), sizeof(p->limits) - strlen(p->limits), "%s", p->classic_why);
 }
 
 /* The kernel's types into the file, made or from FILE. */
