@@ -275,16 +275,16 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 }
 
 /* The kernel stack of TASK, which is not running. */
-static __always_inline struct offcpu_stack_id kernel_stack_of(
-	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last)
+static __always_inline struct offcpu_stack_id kernel_stack_of(struct task_struct *task, struct scratch *s,
+	struct offcpu_wait *w, const struct offcpu_stack_id *last)
 {
 	if (!kernel_stacks)
 		return no_stack(REASON_NOT_ASKED);
 #ifdef OFFCPU_RAW
 	return no_stack(REASON_NOT_SEEN);
 #else
-	return helper_stack(s, w, last,
-		bpf_get_task_stack(task, s->ev.frames, stack_bytes(KIND_KERNEL), 0), KIND_KERNEL);
+	return helper_stack(
+		s, w, last, bpf_get_task_stack(task, s->ev.frames, stack_bytes(KIND_KERNEL), 0), KIND_KERNEL);
 #endif
 }
 

@@ -32,7 +32,8 @@ struct {
 __u32 ns_level = 0; /* of the recorder's PID namespace; 0 = the first one */
 __u32 ns_inum = 0;
 __u32 worker_id = 0; /* hot.worker_tgid in the recorder's namespace, for find_self */
-__u32 held = 0; /* a process (same) that is stopped at its exec until it can be recorded: no wait of it counts */
+__u32 held =
+	0; /* a process (same) that is stopped at its exec until it can be recorded: no wait of it counts */
 __u32 exec_target = 0; /* a process (id of the recorder's namespace) that becomes a target when it execs */
 char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN] = {};
 __u32 n_comms = 0;
@@ -159,7 +160,17 @@ static __always_inline bool wanted(struct task_struct *task)
 	return is_target(task) && (!use_cgroup || in_cgroup(task)) && (!owner_only || owner_allows(task));
 }
 
-/* Either of two, with as few loads as can be: everybody's switches come here. */
+/* set_tgid() of the current task. */
+static __always_inline __u32 current_set_tgid(struct task_struct *task)
+{
+#ifdef OFFCPU_RAW
+	if (!ns_level)
+		return bpf_get_current_pid_tgid() >> 32;
+#endif
+	return set_tgid(task);
+}
+
+/* Either of two, the first one current, with as few loads as can be: everybody's switches come here. */
 static __always_inline bool either_wanted(struct task_struct *a, struct task_struct *b)
 {
 	__u32 tgid;
@@ -167,7 +178,7 @@ static __always_inline bool either_wanted(struct task_struct *a, struct task_str
 	if (!single)
 		return wanted(a) || wanted(b);
 	tgid = hot.single_tgid;
-	return set_tgid(a) == tgid || set_tgid(b) == tgid;
+	return current_set_tgid(a) == tgid || set_tgid(b) == tgid;
 }
 
 /* Is NAME one that -c asked for? */

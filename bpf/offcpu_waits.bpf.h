@@ -68,7 +68,8 @@ static __always_inline __u32 state_now(struct task_struct *task)
 #else
 
 /* Fixed by user space, in sections of their own: the others are those of offcpu.bpf.c, in the same places. */
-const volatile __u32 regs_from_stack SEC(".rodata.raw") = 0; /* from the kernel stack's lowest byte to pt_regs */
+const volatile __u32 regs_from_stack SEC(
+	".rodata.raw") = 0; /* from the kernel stack's lowest byte to pt_regs */
 
 /* By set_tid(). Preallocated: it is filled inside the scheduler. */
 struct {

@@ -36,8 +36,8 @@ int peek(struct bpf_raw_tracepoint_args *ctx)
 	if (!addr)
 		addr = p->task;
 	for (__u32 i = 0; i < PEEK_MAX / PEEK_PIECE; i++) {
-		if (i * PEEK_PIECE >= bytes ||
-			bpf_probe_read_kernel(p->bytes + i * PEEK_PIECE, PEEK_PIECE, (void *)(addr + i * PEEK_PIECE)))
+		if (i * PEEK_PIECE >= bytes || bpf_probe_read_kernel(p->bytes + i * PEEK_PIECE, PEEK_PIECE,
+						       (void *)(addr + i * PEEK_PIECE)))
 			break;
 		p->len = (i + 1) * PEEK_PIECE;
 	}

@@ -64,6 +64,8 @@ refused "$TMP/text.btf" "'$TMP/text.btf'" "so is one that holds no BTF"
 : >"$TMP/empty.btf"
 refused "$TMP/empty.btf" "'$TMP/empty.btf'" "an empty one"
 refused "$TMP" "'$TMP'" "a directory"
+mkfifo "$TMP/fifo.btf"
+refused "$TMP/fifo.btf" "'$TMP/fifo.btf' is no file of BTF" "a FIFO, without waiting for it"
 refused "$TMP/none.btf" "'$TMP/none.btf': No such file" "and one that is not there"
 
 # moved STRUCT MEMBER: BTF as another kernel might have it, where that member lies 16 bytes further

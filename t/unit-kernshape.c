@@ -49,7 +49,8 @@ int main(void)
 	tap_ok(&t, kernshape_missing(&shape) == -1, "so nothing is missing");
 	tap_ok(&t, shape.regs_from_stack >= 4096, "so are the registers of a system call");
 	tap_ok(&t, shape.raw_switch == 0, "the raw tracepoint tells the state of who leaves");
-	tap_ok(&t, kernshape_read(&shape, VMLINUX, fd, &e) == 0, "the kernel's own BTF says the same of each");
+	tap_ok(&t, kernshape_read(&shape, VMLINUX, fd, &e) == 0,
+		"the kernel's own BTF says the same of each");
 	close(fd);
 
 	fd = memfd_create("types", MFD_CLOEXEC);
@@ -63,12 +64,14 @@ int main(void)
 		other = shape;
 		other.at[i] += 8;
 		tap_ok(&t, refused(&shape, &other, (enum kernshape_member)i),
-			"BTF that has %s elsewhere is of another kernel", kernshape_name((enum kernshape_member)i));
+			"BTF that has %s elsewhere is of another kernel",
+			kernshape_name((enum kernshape_member)i));
 	}
 	other = shape;
 	other.at[KERNSHAPE_COMM] = -1;
 	fd = memfd_create("to", MFD_CLOEXEC);
-	tap_ok(&t, kernshape_read(&other, VMLINUX, fd, &e) == -EINVAL, "where ids and name were not found no BTF is believed");
+	tap_ok(&t, kernshape_read(&other, VMLINUX, fd, &e) == -EINVAL,
+		"where ids and name were not found no BTF is believed");
 	tap_ok(&t, kernshape_missing(&other) == KERNSHAPE_COMM, "and the name is what is missing");
 	close(fd);
 	return tap_done(&t);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define HEAD                                                                                                 \
-	"name: sched_switch\nID: 372\nformat:\n"                                                              \
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"                                \
+	"name: sched_switch\nID: 372\nformat:\n"                                                             \
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"                               \
 	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 
 static const char good[] = HEAD "\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n"
@@ -41,22 +41,26 @@ int main(void)
 		"the message names event, field and size");
 	tap_ok(&t, one(good, "pid", 4, &at, &e) == -EINVAL, "the end of a name is not the name");
 	tap_ok(&t, one(good, "prev_com", 16, &at, &e) == -EINVAL, "nor is its beginning");
-	tap_ok(&t, one(good, "ghost", 4, &at, &e) == -EINVAL, "what stands behind the print format is no field");
+	tap_ok(&t, one(good, "ghost", 4, &at, &e) == -EINVAL,
+		"what stands behind the print format is no field");
 	tap_ok(&t,
-		one(HEAD "\tfield:__data_loc char[] comm;\toffset:8;\tsize:4;\tsigned:0;\n", "comm", 4, &at, &e) ==
-			-EINVAL,
+		one(HEAD "\tfield:__data_loc char[] comm;\toffset:8;\tsize:4;\tsigned:0;\n", "comm", 4, &at,
+			&e) == -EINVAL,
 		"a field that lies elsewhere is none");
-	tap_ok(&t, one(HEAD "\tfield:int x;\toffset:99999;\tsize:4;\tsigned:1;\n", "x", 4, &at, &e) == -EINVAL,
+	tap_ok(&t,
+		one(HEAD "\tfield:int x;\toffset:99999;\tsize:4;\tsigned:1;\n", "x", 4, &at, &e) == -EINVAL,
 		"nor is one beyond any record");
 	tap_ok(&t, one(HEAD "\tfield:int x;\tsize:4;\toffset:8;\n", "x", 4, &at, &e) == -EINVAL,
 		"nor one that is written in another way");
 	tap_ok(&t, one(HEAD "\tfield:int x", "x", 4, &at, &e) == -EINVAL, "nor one that is cut");
-	tap_ok(&t, one("", "x", 4, &at, &e) == -EINVAL && one("\n\n", "x", 4, &at, &e) == -EINVAL, "nothing has no fields");
+	tap_ok(&t, one("", "x", 4, &at, &e) == -EINVAL && one("\n\n", "x", 4, &at, &e) == -EINVAL,
+		"nothing has no fields");
 	id = tracefs_fields("sched/sched_switch", two, 2, &e);
 	if (id == -EPERM || id == -EACCES)
 		tap_skip(&t, "the running kernel's sched_switch", "%s", e.msg);
 	else
 		tap_ok(&t, id == 0 && two[1].offset == 24, "the running kernel's sched_switch has them");
-	tap_ok(&t, tracefs_fields("sched/no_such", two, 2, &e) < 0, "a tracepoint that is not there has none");
+	tap_ok(&t, tracefs_fields("sched/no_such", two, 2, &e) < 0,
+		"a tracepoint that is not there has none");
 	return tap_done(&t);
 }

@@ -30,7 +30,8 @@ int main(int argc, char **argv)
 	};
 	struct sock_fprog prog = { sizeof(code) / sizeof(*code), code };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) != 0) {
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) != 0) {
 		perror("work-refuse: seccomp");
 		return 2;
 	}

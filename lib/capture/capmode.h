@@ -15,7 +15,8 @@
 
 struct capmode {
 	const char *name; /* "btf", "raw", "procfs"; "" = not said: recorded by an earlier version */
-	const char *tried; /* why it is no better one, "not btf: ...", a line for each; "" = it was asked for */
+	const char
+		*tried; /* why it is no better one, "not btf: ...", a line for each; "" = it was asked for */
 	bool best; /* btf, or not said: nothing to be told */
 	bool sampled; /* samples, not exact waits; what follows counts only then */
 	bool checked; /* schedstat was there for the threads that were recorded */

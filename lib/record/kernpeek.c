@@ -65,8 +65,7 @@ const struct peek *kernpeek_at(struct kernpeek *k, uint64_t addr, size_t bytes)
 
 void kernpeek_call(const struct kernpeek *k, struct kernpeek_call *ret)
 {
-	*ret = (struct kernpeek_call){ SYS_bpf,
-		{ BPF_PROG_TEST_RUN, (uintptr_t)&k->attr, sizeof(k->attr) } };
+	*ret = (struct kernpeek_call){ SYS_bpf, { BPF_PROG_TEST_RUN, (uintptr_t)&k->attr, sizeof(k->attr) } };
 }
 
 int kernpeek_switch(struct kernpeek *k)

@@ -231,7 +231,9 @@ int kernsamples_begin(struct kernsamples *s, struct kernpeek *peek, struct err *
 {
 	int rc = 0;
 
-	*s = (struct kernsamples){ .peek = peek, .child = -1, .done = { -1, -1 }, .more = { -1, -1 }, .end = { -1, -1 } };
+	*s = (struct kernsamples){
+		.peek = peek, .child = -1, .done = { -1, -1 }, .more = { -1, -1 }, .end = { -1, -1 }
+	};
 	s->of = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (s->of == MAP_FAILED) {
 		s->of = NULL;
@@ -258,7 +260,8 @@ void kernsamples_end(struct kernsamples *s)
 	const char bytes[KERNSAMPLES] = { 0 };
 
 	/* not by closing it: another process that was forked meanwhile may have it too */
-	if (s->end[1] >= 0 && (write(s->more[1], bytes, sizeof(bytes)) < 0 || write(s->end[1], bytes, sizeof(bytes)) < 0))
+	if (s->end[1] >= 0 &&
+		(write(s->more[1], bytes, sizeof(bytes)) < 0 || write(s->end[1], bytes, sizeof(bytes)) < 0))
 		return;
 	for (int i = 0; i < s->n_threads; i++)
 		pthread_join(s->threads[i], NULL);

@@ -31,7 +31,8 @@ struct kernsample {
 	/* what lies there; `again` some milliseconds later, `asleep` in the second sleep */
 	size_t len;
 	uint8_t bytes[PEEK_MAX], again[PEEK_MAX], asleep[PEEK_MAX];
-	/* where a system call has put the user's registers: bytes from the stack's first one; 0 = not found */
+	/* where a system call has put the user's registers: bytes from the stack's first one; 0 = not found
+	 */
 	uint64_t stack, regs_from_stack;
 	int error; /* it could not be taken: -errno */
 };

@@ -16,6 +16,7 @@
 #define LEVEL_AT 4u /* of struct pid, behind the count of its users */
 #define LEVELS_MAX 32u
 #define TRIES 3
+#define MEMBERS_MAX 4096
 
 enum { TASK, ENTITY, MM, PID, UPID, NS, NS_COMMON, STRUCTS };
 
@@ -139,7 +140,8 @@ static bool fits_comm(const struct search *f, int i, size_t at)
 
 static bool fits_start(const struct search *f, int i, size_t at)
 {
-	return word(f, i, at) - sample(f, i)->stat.start_boot_ns < THREADSTAT_TICK_NS && same_twice(f, i, at, 8);
+	return word(f, i, at) - sample(f, i)->stat.start_boot_ns < THREADSTAT_TICK_NS &&
+	       same_twice(f, i, at, 8);
 }
 
 static bool fits_stack(const struct search *f, int i, size_t at)
@@ -161,7 +163,8 @@ static int find_start(const struct search *f)
 			;
 		if (i < KERNSAMPLES)
 			continue;
-		if (found >= 0 && llabs((int64_t)(word(f, 0, at) - word(f, 0, (size_t)found))) > THREADSTAT_TICK_NS)
+		if (found >= 0 &&
+			llabs((int64_t)(word(f, 0, at) - word(f, 0, (size_t)found))) > THREADSTAT_TICK_NS)
 			return -1;
 		if (found < 0 || word(f, 0, at) >= word(f, 0, (size_t)found))
 			found = (int)at;
@@ -258,9 +261,11 @@ static void find_mm(const struct search *f)
 }
 
 /* Where in struct pid at PTR the numbers of K begin, and the namespace of the last; -1 = it is none. */
-static int look_pid(const struct search *f, const struct kernsample *k, uint64_t ptr, uint32_t *level, uint64_t *ns)
+static int look_pid(
+	const struct search *f, const struct kernsample *k, uint64_t ptr, uint32_t *level, uint64_t *ns)
 {
-	const struct peek *p = is_pointer(ptr) && ptr != k->task ? kernpeek_at(f->s->peek, ptr, PID_BYTES) : NULL;
+	const struct peek *p =
+		is_pointer(ptr) && ptr != k->task ? kernpeek_at(f->s->peek, ptr, PID_BYTES) : NULL;
 	int found = -1;
 	size_t last;
 
@@ -307,7 +312,8 @@ static void find_thread_pid(const struct search *f)
 	for (size_t at = 0; at + 8 <= sample(f, 0)->len; at += 8) {
 		for (i = 0; i < KERNSAMPLES; i++) {
 			numbers[i] = look_pid(f, sample(f, i), word(f, i, at), &level[i], &ns[i]);
-			if (numbers[i] < 0 || numbers[i] != numbers[0] || level[i] != level[0] || ns[i] != ns[0])
+			if (numbers[i] < 0 || numbers[i] != numbers[0] || level[i] != level[0] ||
+				ns[i] != ns[0])
 				break;
 		}
 		if (i < KERNSAMPLES)
@@ -371,7 +377,7 @@ static void find_all(const struct search *f)
 	at[KERNSHAPE_PID] = only_place(f, fits_pid, 4, 4);
 	at[KERNSHAPE_TGID] = only_place(f, fits_tgid, 4, 4);
 	at[KERNSHAPE_COMM] = only_place(f, fits_comm, 1, 16);
-at[KERNSHAPE_FLAGS] = only_place(f, fits_flags, 4, 4);
+	at[KERNSHAPE_FLAGS] = only_place(f, fits_flags, 4, 4);
 	at[KERNSHAPE_START] = find_start(f);
 	if (at[KERNSHAPE_PID] >= 0 && at[KERNSHAPE_TGID] >= 0)
 		at[KERNSHAPE_LEADER] = only_place(f, fits_leader, 8, 8);
@@ -383,8 +389,8 @@ at[KERNSHAPE_FLAGS] = only_place(f, fits_flags, 4, 4);
 }
 
 /* What no recording can do without. */
-static const enum kernshape_member needed[] = { KERNSHAPE_PID, KERNSHAPE_TGID, KERNSHAPE_COMM, KERNSHAPE_FLAGS,
-	KERNSHAPE_START, KERNSHAPE_LEADER, KERNSHAPE_MM, KERNSHAPE_START_CODE };
+static const enum kernshape_member needed[] = { KERNSHAPE_PID, KERNSHAPE_TGID, KERNSHAPE_COMM,
+	KERNSHAPE_FLAGS, KERNSHAPE_START, KERNSHAPE_LEADER, KERNSHAPE_MM, KERNSHAPE_START_CODE };
 
 int kernshape_missing(const struct kernshape *shape)
 {
@@ -493,33 +499,39 @@ int kernshape_write(const struct kernshape *shape, int fd, struct err *e)
 	return rc ? err_sys(e, rc, "cannot write down where the kernel keeps what") : 0;
 }
 
-/* Bytes to member NAME of the struct ID, in whatever unnamed part of it; -1 = it has none. */
-static int find_member(const struct btf *btf, uint32_t id, const char *name, int depth)
+/*
+ * Bytes to member NAME of the struct ID, in whatever unnamed part of it; -1 =
+ * it has none. *LEFT bounds the members looked at: a file may nest them without
+ * end.
+ */
+static int find_member(const struct btf *btf, uint32_t id, const char *name, int *left)
 {
 	const struct btf_type *t = btf__type_by_id(btf, id);
 	int at;
 
-	if (!t || !btf_is_composite(t) || depth > 8)
+	if (!t || !btf_is_composite(t))
 		return -1;
-	for (uint16_t i = 0; i < btf_vlen(t); i++) {
+	for (uint16_t i = 0; i < btf_vlen(t) && (*left)-- > 0; i++) {
 		const struct btf_member *m = btf_members(t) + i;
 		const char *its = btf__name_by_offset(btf, m->name_off);
-		int off = (int)(btf_member_bit_offset(t, i) / 8);
+		uint32_t off = btf_member_bit_offset(t, i) / 8;
 
+		if (off >= PEEK_MAX)
+			continue;
 		if (its && strcmp(its, name) == 0)
-			return off;
-		at = its && *its ? -1 : find_member(btf, m->type, name, depth + 1);
+			return (int)off;
+		at = its && *its ? -1 : find_member(btf, m->type, name, left);
 		if (at >= 0)
-			return off + at;
+			return (int)off + at;
 	}
 	return -1;
 }
 
 static int told_of(const struct btf *btf, int of, const char *name)
 {
-	int id = btf__find_by_name_kind(btf, structs[of], BTF_KIND_STRUCT);
+	int id = btf__find_by_name_kind(btf, structs[of], BTF_KIND_STRUCT), left = MEMBERS_MAX;
 
-	return id > 0 ? find_member(btf, (uint32_t)id, name, 0) : -1;
+	return id > 0 ? find_member(btf, (uint32_t)id, name, &left) : -1;
 }
 
 /* What BTF says of M; a struct inside a struct adds its own place. */
@@ -543,9 +555,10 @@ static int compare(const struct kernshape *shape, const struct btf *btf, const c
 
 		if (shape->at[m] < 0 || at == shape->at[m])
 			continue;
-		err_set(e, -EINVAL, "'%s' is of another kernel: this one has %s at byte %d", file, kernshape_name(m),
-			shape->at[m]);
-		return err_hint(e, "give the BTF of the kernel that runs, 'uname -r' names it, or leave --btf out");
+		err_set(e, -EINVAL, "'%s' is of another kernel: this one has %s at byte %d", file,
+			kernshape_name(m), shape->at[m]);
+		return err_hint(
+			e, "give the BTF of the kernel that runs, 'uname -r' names it, or leave --btf out");
 	}
 	return 0;
 }

@@ -38,8 +38,8 @@ enum kernshape_member {
 
 struct kernshape {
 	int at[KERNSHAPE_MEMBERS]; /* bytes from the struct's first one; -1 = not found */
-	uint32_t regs_from_stack; /* from `stack` to the registers that a thread entered the kernel with; 0 = not
-				     found */
+	uint32_t regs_from_stack; /* from `stack` to the registers that a thread entered the kernel with; 0 =
+				     not found */
 	int raw_switch; /* 0 = raw tracepoint sched_switch tells who leaves in what state; else -errno */
 	uint32_t ns_level, ns_inum; /* of this process's PID namespace; 0 = the first one, or not found */
 };

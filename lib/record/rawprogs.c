@@ -53,7 +53,8 @@ static int check_shape(const struct rawprogs *p, const struct offcpu_opts *opts,
 		return err_set(e, -ENOTSUP, "cannot find out the ids of this PID namespace");
 	if (opts->use_cgroup || opts->owner_only) {
 		err_set(e, -ENOTSUP, "without the kernel's BTF nobody can tell %s a thread %s",
-			opts->use_cgroup ? "in which cgroup" : "whose", opts->use_cgroup ? "is" : "is to the system");
+			opts->use_cgroup ? "in which cgroup" : "whose",
+			opts->use_cgroup ? "is" : "is to the system");
 		return err_hint(e, "'/sys/kernel/btf/vmlinux' is needed for that");
 	}
 	return 0;
@@ -120,8 +121,8 @@ static int choose_hook(struct rawprogs *p, struct err *e)
 		snprintf(p->classic_why, sizeof(p->classic_why), "raw tracepoints are refused: %s",
 			strerror(-code));
 	if (p->shape.ns_level)
-		return err_set(e, -ENOTSUP,
-			"%s, and classic ones tell no ids of this PID namespace", p->classic_why);
+		return err_set(e, -ENOTSUP, "%s, and classic ones tell no ids of this PID namespace",
+			p->classic_why);
 	code = find_fields(p->skel, e);
 	if (code)
 		err_prefix(e, "%s", p->classic_why);
@@ -187,7 +188,8 @@ static int copy_constants(struct rawprogs *p, struct err *e)
 {
 	const struct btf *from = bpf_object__btf(p->base->obj), *to = bpf_object__btf(p->skel->obj);
 	const struct btf_type *f = constants(from), *t = constants(to);
-	const struct btf_var_secinfo *fv = f ? btf_var_secinfos(f) : NULL, *tv = t ? btf_var_secinfos(t) : NULL;
+	const struct btf_var_secinfo *fv = f ? btf_var_secinfos(f) : NULL,
+				     *tv = t ? btf_var_secinfos(t) : NULL;
 	const uint8_t *values = (const void *)p->base->rodata;
 	uint8_t *places = (void *)p->skel->rodata;
 
@@ -246,8 +248,7 @@ static int install_switch(const struct rawprogs *p, struct err *e)
 	const struct bpf_program *prog =
 		p->classic ? p->skel->progs.classic_record : p->skel->progs.record_switch;
 	int fd = bpf_program__fd(prog), zero = 0;
-	int rc = bpf_map__update_elem(
-		p->skel->maps.recording, &zero, sizeof(zero), &fd, sizeof(fd), BPF_ANY);
+	int rc = bpf_map__update_elem(p->skel->maps.recording, &zero, sizeof(zero), &fd, sizeof(fd), BPF_ANY);
 
 	return rc ? err_sys(e, rc, "cannot put the recording program in its place") : 0;
 }

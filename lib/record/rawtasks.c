@@ -237,8 +237,8 @@ static bool is_open(const struct offcpu_wait *w, uint64_t record_start_ns, struc
 	return true;
 }
 
-int rawtasks_open(const struct rawtasks *t, uint64_t record_start_ns,
-	void (*take)(void *ctx, const void *ev), void *ctx, struct err *e)
+int rawtasks_open(const struct rawtasks *t, uint64_t record_start_ns, void (*take)(void *ctx, const void *ev),
+	void *ctx, struct err *e)
 {
 	uint32_t id, *last = NULL, key;
 	struct offcpu_ev_open ev;

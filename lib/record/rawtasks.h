@@ -34,7 +34,7 @@ bool rawtasks_image(const struct rawtasks *t, uint32_t pid, struct offcpu_ev_ima
 int rawtasks_waiting(struct rawtasks *t, struct err *e);
 
 /* Hand out the waits that have not ended. */
-int rawtasks_open(const struct rawtasks *t, uint64_t record_start_ns,
-	void (*take)(void *ctx, const void *ev), void *ctx, struct err *e);
+int rawtasks_open(const struct rawtasks *t, uint64_t record_start_ns, void (*take)(void *ctx, const void *ev),
+	void *ctx, struct err *e);
 
 #endif

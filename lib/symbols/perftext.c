@@ -385,7 +385,8 @@ static void put_json(struct buf *b, const char *key, const char *value)
 	buftext_str(b, "\"");
 }
 
-/* ,"mode":"raw","mode_tried":"not btf: ...": for all but the best; ,"samples":{...} where waits are estimates. */
+/* ,"mode":"raw","mode_tried":"not btf: ...": for all but the best; ,"samples":{...} where waits are
+ * estimates. */
 static void put_json_mode(struct buf *b, const struct capread *c)
 {
 	struct capmode m;

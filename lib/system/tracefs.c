@@ -92,7 +92,8 @@ static bool take_field(const char *line, struct tracefs_field *f)
 	unsigned int offset, size;
 
 	/* "__data_loc char[] name": what stands there is no field but where it is */
-	if (!end || !declares(decl, (size_t)(end - decl), f->name) || memmem(decl, (size_t)(end - decl), "_loc ", 5))
+	if (!end || !declares(decl, (size_t)(end - decl), f->name) ||
+		memmem(decl, (size_t)(end - decl), "_loc ", 5))
 		return false;
 	if (sscanf(end, ";\toffset:%u;\tsize:%u;", &offset, &size) != 2 || size != f->size || offset > 4096)
 		return false;
