@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * kernshape - where the kernel keeps the members of a task that a recording
- * reads, for a kernel that does not tell by BTF. Floor 4.
- *
- * By trial: the bytes of tasks whose ids, names, start times and registers are
- * known are searched for the one place where all of them have theirs. A member
- * with no such place, or more than one, is absent. By a file of BTF: what it
- * says is believed only where the trial found the same.
+ * kernshape - where a kernel keeps the members of a task that a recording
+ * reads, for one that does not tell by BTF. Floor 3.
  */
 #ifndef STACKTOOLS_KERNSHAPE_H
 #define STACKTOOLS_KERNSHAPE_H
 
-#include "err.h"
+#include "base.h"
 
 enum kernshape_member {
 	/* struct task_struct */
@@ -46,23 +41,7 @@ struct kernshape {
 
 const char *kernshape_name(enum kernshape_member m); /* "task_struct.pid" */
 
-/* Find what can be found, by threads and a process that it starts and ends. */
-int kernshape_try(struct kernshape *ret, struct err *e);
-
 /* A member that no recording can do without and that was not found; -1 = they all were. */
 int kernshape_missing(const struct kernshape *shape);
-
-/*
- * Write BTF for SHAPE into the empty file FD: those structs with those members
- * that were found, for relocations by libbpf.
- */
-int kernshape_write(const struct kernshape *shape, int fd, struct err *e);
-
-/*
- * Write of the BTF in FILE what BPF programs need into FD. -EINVAL with the
- * story: it is no BTF, or of another kernel than SHAPE (by trial, of this one)
- * is of. Nobody can tell, and so it is refused, where SHAPE lacks ids and name.
- */
-int kernshape_read(const struct kernshape *shape, const char *file, int fd, struct err *e);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "rawprogs.h"
+#include "kerntrial.h"
 #include "offcpu_abi.h"
+#include "shapetypes.h"
 #include "tracefs.h"
 
 #include "offcpu-raw.skel.h"
@@ -79,8 +81,8 @@ static int make_types(struct rawprogs *p, const char *file, struct err *e)
 	p->types_fd = memfd_create("kernel types", MFD_CLOEXEC);
 	if (p->types_fd < 0)
 		return err_sys(e, -errno, "cannot create a file in memory");
-	return file ? kernshape_read(&p->shape, file, p->types_fd, e)
-		    : kernshape_write(&p->shape, p->types_fd, e);
+	return file ? shapetypes_read(&p->shape, file, p->types_fd, e)
+		    : shapetypes_write(&p->shape, p->types_fd, e);
 }
 
 static int find_fields(struct offcpu_raw_bpf *skel, struct err *e)
@@ -136,7 +138,7 @@ int rawprogs_open(struct rawprogs *p, const struct offcpu_opts *opts, struct err
 	int rc;
 
 	*p = (struct rawprogs){ .types_fd = -1 };
-	rc = kernshape_try(&p->shape, e);
+	rc = kerntrial_run(&p->shape, e);
 	if (!rc)
 		rc = check_shape(p, opts, e);
 	if (!rc)

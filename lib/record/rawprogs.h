@@ -10,6 +10,7 @@
 #ifndef STACKTOOLS_RAWPROGS_H
 #define STACKTOOLS_RAWPROGS_H
 
+#include "err.h"
 #include "kernshape.h"
 #include "offcpuopts.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "kernshape.h"
+#include "kerntrial.h"
+#include "shapetypes.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -22,8 +23,8 @@ static bool refused(const struct kernshape *right, const struct kernshape *wrong
 	int rc;
 
 	path_of(fd, path);
-	rc = kernshape_write(wrong, fd, &e);
-	rc = rc ? 0 : kernshape_read(right, path, to, &e);
+	rc = shapetypes_write(wrong, fd, &e);
+	rc = rc ? 0 : shapetypes_read(right, path, to, &e);
 	close(fd);
 	close(to);
 	return rc == -EINVAL && strstr(e.msg, kernshape_name(m)) && strstr(e.msg, "another kernel");
@@ -41,7 +42,7 @@ int main(void)
 		tap_skip(&t, "kernshape", "programs that read the kernel's memory need root");
 		return tap_done(&t);
 	}
-	rc = kernshape_try(&shape, &e);
+	rc = kerntrial_run(&shape, &e);
 	tap_ok(&t, rc == 0, "tasks of our own can be looked at");
 	for (int i = 0; i < KERNSHAPE_MEMBERS; i++)
 		missing += shape.at[i] < 0;
@@ -49,15 +50,15 @@ int main(void)
 	tap_ok(&t, kernshape_missing(&shape) == -1, "so nothing is missing");
 	tap_ok(&t, shape.regs_from_stack >= 4096, "so are the registers of a system call");
 	tap_ok(&t, shape.raw_switch == 0, "the raw tracepoint tells the state of who leaves");
-	tap_ok(&t, kernshape_read(&shape, VMLINUX, fd, &e) == 0,
+	tap_ok(&t, shapetypes_read(&shape, VMLINUX, fd, &e) == 0,
 		"the kernel's own BTF says the same of each");
 	close(fd);
 
 	fd = memfd_create("types", MFD_CLOEXEC);
 	path_of(fd, path);
-	tap_ok(&t, kernshape_write(&shape, fd, &e) == 0, "BTF can be written of what was found");
+	tap_ok(&t, shapetypes_write(&shape, fd, &e) == 0, "BTF can be written of what was found");
 	rc = memfd_create("types", MFD_CLOEXEC);
-	tap_ok(&t, kernshape_read(&shape, path, rc, &e) == 0, "and read again");
+	tap_ok(&t, shapetypes_read(&shape, path, rc, &e) == 0, "and read again");
 	close(rc);
 	close(fd);
 	for (int i = 0; i < KERNSHAPE_MEMBERS; i++) {
@@ -70,7 +71,7 @@ int main(void)
 	other = shape;
 	other.at[KERNSHAPE_COMM] = -1;
 	fd = memfd_create("to", MFD_CLOEXEC);
-	tap_ok(&t, kernshape_read(&other, VMLINUX, fd, &e) == -EINVAL,
+	tap_ok(&t, shapetypes_read(&other, VMLINUX, fd, &e) == -EINVAL,
 		"where ids and name were not found no BTF is believed");
 	tap_ok(&t, kernshape_missing(&other) == KERNSHAPE_COMM, "and the name is what is missing");
 	close(fd);
