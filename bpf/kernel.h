@@ -103,6 +103,7 @@ struct css_set {
 
 struct task_struct {
 	unsigned int __state;
+	void *stack;
 	unsigned int flags;
 	int on_cpu;
 	struct sched_entity se;
@@ -143,6 +144,7 @@ struct bpf_iter__task {
 #define PF_USER_WORKER 0x00004000
 
 #define TASK_RUNNING 0x0000
+#define TASK_UNINTERRUPTIBLE 0x0002
 #define TASK_DEAD 0x0080
 #define TASK_NOLOAD 0x0400
 #define EXIT_DEAD 0x0010

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Off-CPU recording at tp_btf/sched_switch.
+ * Off-CPU recording at tp_btf/sched_switch; offcpu-raw.bpf.c compiles the same
+ * for kernels without BTF.
  *
  * A thread that leaves the CPU is still `current` there, so both its stacks
  * can be taken; the wait's key and start time are kept in its task storage,
@@ -21,7 +22,9 @@
 
 #include "offcpu_abi.h"
 #include "offcpu_verdict.bpf.h"
+#include "task.bpf.h"
 #include "offcpu_targets.bpf.h"
+#include "offcpu_waits.bpf.h"
 #include "unwind.bpf.h"
 #include "offcpu_stacks.bpf.h"
 #include "offcpu_snapshot.bpf.h"
@@ -33,16 +36,9 @@ const volatile bool record_preempted;
 const volatile __u32 state_mask;
 const volatile __u64 min_ns;
 const volatile __u64 max_ns = ~0ULL;
-__u64 record_start_ns; /* CLOCK_MONOTONIC */
-__u64 record_start_boot; /* the same instant, CLOCK_BOOTTIME */
-__u64 inserted; /* new elements of the aggregation maps, ever */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct offcpu_wait);
-} waits SEC(".maps");
+__u64 record_start_ns = 0; /* CLOCK_MONOTONIC */
+__u64 record_start_boot = 0; /* the same instant, CLOCK_BOOTTIME */
+__u64 inserted = 0; /* new elements of the aggregation maps, ever */
 
 struct agg_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -70,7 +66,7 @@ static __always_inline void announce(
 		return;
 	}
 	ev->type = OFFCPU_EV_THREAD;
-	ev->task_flags = task->flags;
+	ev->task_flags = task_get(task, flags);
 	ev->tgid = key->tgid;
 	ev->tid = key->tid;
 	ev->ns_tgid = own_id(leader);
@@ -97,15 +93,14 @@ static __always_inline bool state_wanted(__u32 state)
 static __always_inline bool key_identity(struct offcpu_key *key, struct task_struct *task)
 {
 	struct task_struct *leader;
-	__u32 exec_id = task->self_exec_id;
 
-	if (key->tid && key->exec_id == exec_id)
+	if (key->tid && key->exec_id == image_execs_now(task, key))
 		return true;
 	leader = BPF_CORE_READ(task, group_leader);
 	key->tid = our_id(task);
 	key->tgid = our_id(leader);
-	key->start_boot_ns = BPF_CORE_READ(leader, start_boottime);
-	key->exec_id = exec_id;
+	key->start_boot_ns = image_start(leader);
+	key->exec_id = image_execs(task, key->tgid);
 	return key->tid != 0;
 }
 
@@ -224,12 +219,16 @@ static __always_inline void finish(struct scratch *s, struct offcpu_wait *w, __u
 static __always_inline void finish_late(
 	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, __u64 now)
 {
-	__u64 ran = task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime, start = w->start,
-	      end = now - ran;
+	__u64 start = w->start, end;
 
 	w->start = OFFCPU_ON_CPU;
 	if (hot.phase != OFFCPU_RECORDING)
 		return;
+	if (!bpf_core_field_exists(task->se.prev_sum_exec_runtime)) {
+		s->count.begin_unseen++;
+		return;
+	}
+	end = now - (task_get(task, se.sum_exec_runtime) - task_get(task, se.prev_sum_exec_runtime));
 	s->count.end_estimated++;
 	finish(s, w, start, start > OFFCPU_INITIAL && end < start ? start : end);
 }
@@ -243,7 +242,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 
 	if (!s)
 		return;
-	w = bpf_task_storage_get(&waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	w = wait_make(task);
 	if (!w) {
 		s->count.storage++;
 		return;
@@ -252,7 +251,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		finish_late(task, s, w, now);
 	/* the last switch of a thread is no wait */
 	if (!preempt && (state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE))) {
-		w->start = OFFCPU_ON_CPU;
+		wait_drop(task, w);
 		return;
 	}
 	key = &w->key;
@@ -285,7 +284,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 static __always_inline void count_left_out(struct task_struct *task, struct scratch *s)
 {
 	/* a thread that has never run has not waited */
-	if (!task->se.sum_exec_runtime)
+	if (!task_get(task, se.sum_exec_runtime))
 		return;
 	s->count.seen++;
 	s->count.owner++;
@@ -293,7 +292,7 @@ static __always_inline void count_left_out(struct task_struct *task, struct scra
 
 static __always_inline void leave_out(struct task_struct *prev)
 {
-	struct offcpu_wait *w = bpf_task_storage_get(&waits, prev, NULL, 0);
+	struct offcpu_wait *w = wait_of(prev);
 
 	if (w)
 		w->start = OFFCPU_UNKNOWN;
@@ -301,13 +300,27 @@ static __always_inline void leave_out(struct task_struct *prev)
 
 static __always_inline void come_back_left_out(struct task_struct *next)
 {
-	struct offcpu_wait *w = bpf_task_storage_get(&waits, next, NULL, 0);
+	struct offcpu_wait *w = wait_of(next);
 	struct scratch *s = my_scratch();
 
 	if (w)
 		w->start = OFFCPU_ON_CPU;
 	if (s && hot.phase == OFFCPU_RECORDING)
 		count_left_out(next, s);
+}
+
+/* The kernel stack of TASK, which is not running. */
+static __always_inline struct offcpu_stack_id kernel_stack_of(struct task_struct *task, struct scratch *s,
+	struct offcpu_wait *w, const struct offcpu_stack_id *last)
+{
+	if (!kernel_stacks)
+		return no_stack(REASON_NOT_ASKED);
+#ifdef OFFCPU_RAW
+	return no_stack(REASON_NOT_SEEN);
+#else
+	return helper_stack(
+		s, w, last, bpf_get_task_stack(task, s->ev.frames, stack_bytes(KIND_KERNEL), 0), KIND_KERNEL);
+#endif
 }
 
 /*
@@ -320,15 +333,15 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	struct offcpu_key key = {};
 	struct scratch *s = my_scratch();
 	struct offcpu_wait *w;
-	long n;
 
 	/* a process that -c, --follow, an exec or a move made a target later waited as none */
-	if (!s || use_comms || follow || owner_only || use_cgroup || task->start_boottime > record_start_boot)
+	if (!s || use_comms || follow || owner_only || use_cgroup ||
+		task_get(task, start_boottime) > record_start_boot)
 		return;
-	if (!key_init(&key, task, false, task->__state))
+	if (!key_init(&key, task, false, state_now(task)))
 		return;
 	/* once for each thread: from now on it is known to run until it is seen leaving */
-	w = bpf_task_storage_get(&waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	w = wait_make(task);
 	if (!w) {
 		s->count.storage++;
 		return;
@@ -336,38 +349,24 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	w->start = OFFCPU_ON_CPU;
 	key.flags |= OFFCPU_F_INITIAL;
 	key.user = no_stack(REASON_NOT_SEEN);
-	if (kernel_stacks) {
-		n = bpf_get_task_stack(task, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
-		key.kernel = helper_stack(s, w, &key.kernel, n, KIND_KERNEL);
-	} else {
-		key.kernel = no_stack(REASON_NOT_ASKED);
-	}
+	key.kernel = kernel_stack_of(task, s, w, &key.kernel);
 	account(&s->count, &key, record_start_ns, now);
 }
 
-static __always_inline void enter(struct task_struct *task, __u64 now)
+/* The thread of W returns. */
+static __always_inline void enter_wait(struct offcpu_wait *w, bool armed, __u64 now)
 {
-	bool armed = hot.phase == OFFCPU_ARMED;
-	struct offcpu_wait *w;
 	struct scratch *s;
-	__u64 start;
-
-	/* while waiting looks around, it must find that this one runs */
-	w = bpf_task_storage_get(&waits, task, NULL, armed ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
-	if (!w && !armed)
-		enter_unseen(task, now);
-	s = my_scratch();
 	/* against waiting, which goes from UNKNOWN to INITIAL at any time */
-	start = w ? __sync_lock_test_and_set(&w->start, OFFCPU_ON_CPU) : OFFCPU_UNKNOWN;
-	if (armed || !s)
+	__u64 start = __sync_lock_test_and_set(&w->start, OFFCPU_ON_CPU);
+
+	if (armed || start == OFFCPU_UNKNOWN)
 		return;
-	if (start == OFFCPU_UNKNOWN) {
-		if (owner_only) /* it was not the caller's when it left */
-			count_left_out(task, s);
+	s = my_scratch();
+	if (!s)
 		return;
-	}
 	if (start == OFFCPU_ON_CPU)
-		s->count.begin_unseen++;
+		s->count.begin_unseen += wait_is_known(w);
 	else
 		finish(s, w, start, now);
 }
@@ -379,7 +378,7 @@ static __always_inline void enter(struct task_struct *task, __u64 now)
  */
 static __always_inline void outside(struct task_struct *task, bool leaves, __u64 now)
 {
-	struct offcpu_wait *w = bpf_task_storage_get(&waits, task, NULL, 0);
+	struct offcpu_wait *w = wait_of(task);
 	struct scratch *s = my_scratch();
 	__u64 start;
 
@@ -393,11 +392,31 @@ static __always_inline void outside(struct task_struct *task, bool leaves, __u64
 		finish(s, w, start, now);
 }
 
+static __always_inline void enter(struct task_struct *task, __u64 now)
+{
+	bool armed = hot.phase == OFFCPU_ARMED;
+	struct offcpu_wait *w;
+	struct scratch *s;
+
+	/* while waiting looks around, it must find that this one runs */
+	w = armed ? wait_make(task) : wait_of(task);
+	if (!w) {
+		if (!armed)
+			enter_unseen(task, now);
+		if (owner_only && !armed && (s = my_scratch()))
+			count_left_out(task, s);
+		return;
+	}
+	if (owner_only && !armed && w->start == OFFCPU_UNKNOWN && (s = my_scratch()))
+		count_left_out(task, s); /* it was not the caller's when it left */
+	enter_wait(w, armed, now);
+}
+
 /* The arguments of the tracepoint: bool preempt, struct task_struct *prev, *next, unsigned int prev_state. */
 enum { ARG_PREEMPT, ARG_PREV, ARG_NEXT, ARG_STATE };
 
 /* The switch of a target; user space does not attach it. */
-SEC("kern_tp/sched_switch")
+EVENT("sched_switch")
 int record_switch(__u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[ARG_PREV], *next = (void *)ctx[ARG_NEXT];
@@ -435,7 +454,7 @@ struct {
  * tail call, because a call would add a frame to every kernel stack, and the
  * unwinder takes some 300 ns for one.
  */
-SEC("kern_tp/sched_switch")
+EVENT("sched_switch")
 int sched_switch(__u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[ARG_PREV], *next = (void *)ctx[ARG_NEXT];
@@ -447,4 +466,6 @@ int sched_switch(__u64 *ctx)
 	return 0;
 }
 
+#ifndef OFFCPU_RAW
 #include "offcpu_iter.bpf.h"
+#endif

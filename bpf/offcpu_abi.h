@@ -197,6 +197,13 @@ struct offcpu_counters {
 	__u64 snapshots_ring, snapshots_limit; /* not taken: the ring buffer is filling; too many */
 };
 
+/* Bytes from the start of a classic tracepoint's record to its fields. */
+struct offcpu_fields {
+	__u16 prev_state, next_pid; /* sched/sched_switch */
+	__u16 newtask_pid, newtask_comm, newtask_flags; /* task/task_newtask */
+	__u16 rename_pid, rename_newcomm; /* task/task_rename */
+};
+
 _Static_assert(sizeof(struct offcpu_key) == 64, "offcpu_key");
 _Static_assert(sizeof(struct offcpu_value) == 40, "offcpu_value");
 _Static_assert(sizeof(struct offcpu_wait) == 184, "offcpu_wait");

@@ -12,7 +12,6 @@ static __always_inline bool take_initial(struct task_struct *task, struct scratc
 {
 	struct offcpu_key *key = &w->initial;
 	__u32 state = task->__state;
-	long n;
 
 	if (state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE))
 		return false;
@@ -21,12 +20,7 @@ static __always_inline bool take_initial(struct task_struct *task, struct scratc
 	if (key->flags & OFFCPU_F_DROP)
 		return true;
 	announce(task, w, s, key);
-	if (kernel_stacks) {
-		n = bpf_get_task_stack(task, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
-		key->kernel = helper_stack(s, w, &key->kernel, n, KIND_KERNEL);
-	} else {
-		key->kernel = no_stack(REASON_NOT_ASKED);
-	}
+	key->kernel = kernel_stack_of(task, s, w, &key->kernel);
 	return true;
 }
 
@@ -80,7 +74,7 @@ int waiting(struct bpf_iter__task *ctx)
 	if (!task || !wanted(task) || task->on_cpu || left_out(task))
 		return 0;
 	s = bpf_map_lookup_elem(&iter_scratch, &zero);
-	w = bpf_task_storage_get(&waits, task, NULL, armed ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	w = armed ? wait_make(task) : wait_of(task);
 	if (!s)
 		return 0;
 	if (!w) {
@@ -141,7 +135,7 @@ int open_waits(struct bpf_iter__task *ctx)
 		leave_out_open(task);
 		return 0;
 	}
-	w = bpf_task_storage_get(&waits, task, NULL, 0);
+	w = wait_of(task);
 	if (!w || w->start == OFFCPU_UNKNOWN || w->start == OFFCPU_ON_CPU)
 		return 0;
 	ev.type = OFFCPU_EV_OPEN;

@@ -29,6 +29,9 @@ struct scratch {
 	struct offcpu_counters count;
 	struct unwind_walk walk;
 	struct offcpu_ev_stack ev;
+#ifdef OFFCPU_RAW
+	struct pt_regs regs; /* a copy: they cannot be loaded from where they are */
+#endif
 };
 
 /* Entry 0: the switch program, which nothing interrupts. */
@@ -203,7 +206,7 @@ static __always_inline __u32 no_user_reason(struct task_struct *task)
 
 	if (!user_stacks)
 		return REASON_NOT_ASKED;
-	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+	if (task_get(task, flags) & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return REASON_KTHREAD;
 	mm = BPF_CORE_READ(task, mm);
 	if (!mm)

@@ -15,21 +15,28 @@ const volatile bool use_tids;
 const volatile bool use_comms;
 const volatile bool with_kthreads;
 const volatile bool follow;
-/* Read at every switch of everybody, so in one cache line; the ids are global ones. */
+/*
+ * Variables have an initializer, for only then are they in the order of the
+ * source, and in the same places in offcpu-raw.bpf.c: see lib/record/rawprogs.c.
+ *
+ * Read at every switch of everybody, so in one cache line; the ids are global
+ * ones.
+ */
 struct {
 	__u32 phase; /* enum offcpu_phase */
 	__u32 single_tgid; /* the one process that is recorded */
 	__u32 self_tgid; /* the recorder, never recorded; */
 	__u32 worker_tgid; /* nor is its process that makes unwind tables */
-} hot __attribute__((aligned(64)));
+} hot __attribute__((aligned(64))) = {};
 
-__u32 ns_level; /* of the recorder's PID namespace; 0 = the first one */
-__u32 ns_inum;
-__u32 worker_id; /* hot.worker_tgid in the recorder's namespace, for find_self */
-__u32 held; /* a process (same) that is stopped at its exec until it can be recorded: no wait of it counts */
-__u32 exec_target; /* a process (id of the recorder's namespace) that becomes a target when it execs */
-char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN];
-__u32 n_comms;
+__u32 ns_level = 0; /* of the recorder's PID namespace; 0 = the first one */
+__u32 ns_inum = 0;
+__u32 worker_id = 0; /* hot.worker_tgid in the recorder's namespace, for find_self */
+__u32 held =
+	0; /* a process (same) that is stopped at its exec until it can be recorded: no wait of it counts */
+__u32 exec_target = 0; /* a process (id of the recorder's namespace) that becomes a target when it execs */
+char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN] = {};
+__u32 n_comms = 0;
 
 /* Bit sets over global ids, sized to pid_max: exact, and one load a look-up. */
 struct {
@@ -108,16 +115,45 @@ static __always_inline __u32 own_id(struct task_struct *task)
 	return BPF_CORE_READ(up, nr);
 }
 
+/*
+ * The ids by which the sets know a task. They are global ones where an iterator
+ * could translate what was asked for, else (OFFCPU_RAW) the recorder's.
+ */
+static __always_inline __u32 set_tid(struct task_struct *task)
+{
+#ifdef OFFCPU_RAW
+	if (ns_level)
+		return our_id(task);
+#endif
+	return task_get(task, pid);
+}
+
+static __always_inline __u32 set_tgid(struct task_struct *task)
+{
+#ifdef OFFCPU_RAW
+	if (ns_level)
+		return our_id(BPF_CORE_READ(task, group_leader));
+#endif
+	return task_get(task, tgid);
+}
+
+static __always_inline bool is_leader(struct task_struct *task)
+{
+	return task_get(task, pid) == task_get(task, tgid);
+}
+
 static __always_inline bool is_target(struct task_struct *task)
 {
+	__u32 tgid = set_tgid(task);
+
 	if (all_tasks)
-		return task->pid && (with_kthreads || !(task->flags & PF_KTHREAD)) &&
-		       (__u32)task->tgid != hot.self_tgid && (__u32)task->tgid != hot.worker_tgid;
+		return set_tid(task) && (with_kthreads || !(task_get(task, flags) & PF_KTHREAD)) &&
+		       tgid != hot.self_tgid && tgid != hot.worker_tgid;
 	if (single)
-		return (__u32)task->tgid == hot.single_tgid;
-	if (bit_get(&tgids, task->tgid))
+		return tgid == hot.single_tgid;
+	if (bit_get(&tgids, tgid))
 		return true;
-	return use_tids && bit_get(&tids, task->pid);
+	return use_tids && bit_get(&tids, set_tid(task));
 }
 
 static __always_inline bool wanted(struct task_struct *task)
@@ -134,14 +170,24 @@ static __always_inline bool left_cgroup(struct task_struct *task)
 	return use_cgroup && cgroup_at.moved && bit_get(&moved, task->tgid) && is_target(task);
 }
 
-/* Either of two, with as few loads as can be: everybody's switches come here. */
+/* set_tgid() of the current task. */
+static __always_inline __u32 current_set_tgid(struct task_struct *task)
+{
+#ifdef OFFCPU_RAW
+	if (!ns_level)
+		return bpf_get_current_pid_tgid() >> 32;
+#endif
+	return set_tgid(task);
+}
+
+/* Either of two, the first one current, with as few loads as can be: everybody's switches come here. */
 static __always_inline bool either_wanted(struct task_struct *a, struct task_struct *b)
 {
 	__u32 tgid;
 
 	if (single) {
 		tgid = hot.single_tgid;
-		return (__u32)a->tgid == tgid || (__u32)b->tgid == tgid;
+		return current_set_tgid(a) == tgid || set_tgid(b) == tgid;
 	}
 	/* record_switch looks closer */
 	if (use_cgroup && all_tasks)
@@ -178,7 +224,7 @@ static __always_inline bool comm_matches(struct task_struct *leader)
 }
 
 /* A new process inherits its parent's place among the targets, or loses the old owner of its PID. */
-SEC("kern_tp/sched_process_fork")
+EVENT("sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	if (use_cgroup)
@@ -186,20 +232,19 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (all_tasks)
 		return 0;
 	if (use_tids)
-		bit_clear(&tids, child->pid);
-	if (child->pid != child->tgid)
+		bit_clear(&tids, set_tid(child));
+	if (!is_leader(child))
 		return 0;
-	if ((follow && bit_get(&tgids, parent->tgid)) || (use_comms && comm_matches(child)))
-		bit_set(&tgids, child->tgid);
+	if ((follow && bit_get(&tgids, set_tgid(parent))) || (use_comms && comm_matches(child)))
+		bit_set(&tgids, set_tgid(child));
 	else
-		bit_clear(&tgids, child->tgid);
+		bit_clear(&tgids, set_tgid(child));
 	return 0;
 }
 
-SEC("kern_tp/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task)
+static __always_inline void target_exec(struct task_struct *task)
 {
-	__u32 tgid = task->tgid;
+	__u32 tgid = set_tgid(task);
 
 	if (exec_target && our_id(BPF_CORE_READ(task, group_leader)) == exec_target) {
 		exec_target = 0;
@@ -207,6 +252,12 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	} else if (use_comms && comm_matches(task)) {
 		bit_set(&tgids, tgid);
 	}
+}
+
+EVENT("sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	target_exec(task);
 	return 0;
 }
 
@@ -238,18 +289,20 @@ int BPF_PROG(on_rmdir, struct cgroup *cgrp, const char *path)
 #endif
 
 /* The new name is not in the task yet. */
-SEC("kern_tp/task_rename")
+EVENT("task_rename")
 int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 {
 	char name[OFFCPU_COMM_LEN] = {};
 
-	if (!use_comms || task->pid != task->tgid)
+	if (!use_comms || !is_leader(task))
 		return 0;
 	bpf_probe_read_kernel_str(name, sizeof(name), comm);
 	if (name_asked(name))
-		bit_set(&tgids, task->tgid);
+		bit_set(&tgids, set_tgid(task));
 	return 0;
 }
+
+#ifndef OFFCPU_RAW
 
 /* Where the recorder stands, before anything else; then, whenever it has another one, its worker. */
 SEC("kern_iter/task")
@@ -305,5 +358,7 @@ int find_targets(struct bpf_iter__task *ctx)
 		bit_set(&tids, task->pid);
 	return 0;
 }
+
+#endif
 
 #endif

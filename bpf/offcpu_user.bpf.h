@@ -21,55 +21,75 @@ static __always_inline void ask_tables(struct offcpu_wait *w, const struct offcp
 }
 
 /* A new process walks by its parent's tables from the first instruction; user space follows. */
-SEC("kern_tp/sched_process_fork")
+EVENT("sched_process_fork")
 int BPF_PROG(tables_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct task_struct *leader;
 	struct unwind_proc copy, *from;
 	__u32 id;
 
-	if (child->pid != child->tgid)
+	if (!is_leader(child))
 		return 0;
 	leader = BPF_CORE_READ(parent, group_leader);
 	id = our_id(leader);
 	from = bpf_map_lookup_elem(&unwind_procs, &id);
-	if (!from || from->exec_id != (__u32)parent->self_exec_id ||
-		from->start_boot_ns != BPF_CORE_READ(leader, start_boottime))
+	if (!from || from->exec_id != image_execs(parent, id) || from->start_boot_ns != image_start(leader))
 		return 0;
 	copy = *from;
-	copy.start_boot_ns = child->start_boottime;
-	copy.exec_id = child->self_exec_id;
 	id = our_id(child);
+	copy.start_boot_ns = image_start(child);
+	copy.exec_id = image_execs_new(child);
 	if (id)
 		bpf_map_update_elem(&unwind_procs, &id, &copy, BPF_ANY);
 	return 0;
 }
 
 /* A new image will need tables: user space hears of it before it waits. */
-SEC("kern_tp/sched_process_exec")
-int BPF_PROG(tables_exec, struct task_struct *task)
+static __always_inline void tell_exec(struct task_struct *task)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 	struct offcpu_ev_image ev = { .type = OFFCPU_EV_IMAGE };
 
 	if (hot.phase == OFFCPU_FROZEN || !wanted(task) || left_out(task))
-		return 0;
+		return;
 	ev.tgid = our_id(leader);
-	ev.start_boot_ns = BPF_CORE_READ(leader, start_boottime);
-	ev.exec_id = task->self_exec_id;
+	ev.start_boot_ns = image_start(leader);
+	ev.exec_id = image_execs(task, ev.tgid);
 	if (ev.tgid)
 		bpf_ringbuf_output(&ring, &ev, sizeof(ev), BPF_RB_FORCE_WAKEUP);
+}
+
+EVENT("sched_process_exec")
+int BPF_PROG(tables_exec, struct task_struct *task)
+{
+	tell_exec(task);
 	return 0;
+}
+
+/* The registers that TASK, which is current, entered the kernel with; *ADDRESS is where they are. */
+static __always_inline const struct pt_regs *user_regs(
+	struct task_struct *task, struct scratch *s, __u64 *address)
+{
+#ifdef OFFCPU_RAW
+	*address = (__u64)BPF_CORE_READ(task, stack) + regs_from_stack;
+	bpf_probe_read_kernel(&s->regs, sizeof(s->regs), (void *)*address);
+	return &s->regs;
+#else
+	const struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+
+	*address = (__u64)regs;
+	return regs;
+#endif
 }
 
 /* At the frame that entered the kernel. */
 static __always_inline void walk_begin(
-	struct unwind_walk *u, const struct pt_regs *regs, __u64 now, bool remote)
+	struct unwind_walk *u, const struct pt_regs *regs, __u64 regs_address, __u64 now, bool remote)
 {
 	u->pc = PT_REGS_IP(regs);
 	u->sp = PT_REGS_SP(regs);
 	u->fp = PT_REGS_FP(regs);
-	u->regs = u->entry_regs = (__u64)regs;
+	u->regs = u->entry_regs = regs_address;
 	u->bx_from = BX_AT_ENTRY;
 	u->ucontext = 0;
 	u->need = u->need_code = u->code_at = 0;
@@ -208,6 +228,7 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 	__u32 reason = no_user_reason(task);
 	const struct pt_regs *regs;
 	struct offcpu_stack_id id;
+	__u64 regs_address;
 
 	w->pending = 0;
 	if (reason)
@@ -217,16 +238,18 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 
 		return helper_stack(s, w, &key->user, n, KIND_USER);
 	}
-	regs = (void *)bpf_task_pt_regs(task);
+	regs = user_regs(task, s, &regs_address);
 	if (arch_is_32bit(regs))
 		return no_stack(REASON_COMPAT);
-	walk_begin(&s->walk, regs, now, false);
+	walk_begin(&s->walk, regs, regs_address, now, false);
 	if (walk_maps(&s->walk, w, key))
 		walk_own(s);
 	id = walk_end(s, w, &key->user, task);
 	w->pending = lacks_tables(s);
 	return snapshots && w->pending ? snapshot(task, s, w, key, regs, now, id) : id;
 }
+
+#ifndef OFFCPU_RAW
 
 struct other_walk {
 	struct scratch *s;
@@ -308,12 +331,14 @@ static __always_inline struct offcpu_stack_id other_user_stack(
 	regs = (void *)bpf_task_pt_regs(task);
 	if (by_table && arch_is_32bit(regs))
 		return no_stack(REASON_COMPAT);
-	walk_begin(&s->walk, regs, bpf_ktime_get_ns(), true);
+	walk_begin(&s->walk, regs, (__u64)regs, bpf_ktime_get_ns(), true);
 	if (!by_table)
 		bpf_loop(OFFCPU_DEPTH_MAX + 1, other_fp_step, &o, 0);
 	else if (walk_maps(&s->walk, w, key))
 		bpf_loop(2 * OFFCPU_DEPTH_MAX, other_step, &o, 0); /* a frame may need memory first */
 	return walk_end(s, w, &key->user, task);
 }
+
+#endif
 
 #endif

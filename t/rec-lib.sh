@@ -15,6 +15,11 @@
 #
 #   within GOT WANT PERCENT NAME
 #   until_true COMMAND...    polls for up to 10 s
+#
+# work-waits' own word, in $TMP/said, against a capture:
+#   steal_ns                 time that a hypervisor has given to other machines
+#   judged CAP               reads it; $stolen is what was stolen meanwhile
+#   judge WHAT               asked, measured, off, count: is it what was recorded?
 
 rec_pid=
 
@@ -112,4 +117,34 @@ balanced() {
 				exit 1 if $sum != $c{"waits.seen$u"};
 			}
 		}'
+}
+
+# Time that a hypervisor gave to other machines: a thread robbed of the CPU inside
+# a sleep finds it over and never blocks.
+steal_ns() {
+	awk '/^cpu / { printf "%d0000000\n", $9 }' /proc/stat
+}
+
+judged() {
+	waits "$1" '
+		my $k = "$w->{tid} " . ($w->{preempted} ? "R" : "S");
+		$h{$k} += $w->{total_ns}; $h{"$w->{tid} N"} += $w->{count} if !$w->{preempted}' >"$TMP/got"
+}
+
+# One line a thread: is what was recorded between what was asked for and what was measured,
+# and do blocked and runnable time make the whole time off the CPU?
+judge() {
+	perl -e '
+		my %h; open my $g, "<", $ARGV[1]; while (<$g>) { my ($t, $k, $v) = split; $h{$t}{$k} = $v }
+		open my $s, "<", $ARGV[2]; my ($bad, $stolen) = (0, $ARGV[3]);
+		while (<$s>) {
+			my ($name, $tid, $count, $asked, $measured, $off) = split;
+			my ($S, $R, $N) = map { $h{$tid}{$_} // 0 } qw(S R N);
+			print "$name: recorded $S + runnable $R of $off off, asked $asked, measured $measured; $N waits of $count\n";
+			if ($ARGV[0] eq "asked") { $bad++ if $S < $asked - $stolen }
+			elsif ($ARGV[0] eq "measured") { $bad++ if $S > $measured * 1.01 + 3e6 || $S + $R < $measured * 0.99 - $stolen }
+			elsif ($ARGV[0] eq "off") { $bad++ if $S + $R < $off * 0.99 - $stolen || $S + $R > $off * 1.01 + 2e7 }
+			elsif ($ARGV[0] eq "count") { $bad++ if $N < $count - 1 - $stolen / 2e7 && $name ne "w-mutex" || $N > $count + 8 }
+		}
+		exit !!$bad' "$1" "$TMP/got" "$TMP/said" "$stolen"
 }

@@ -5,6 +5,7 @@
  */
 #include "offcpu.h"
 #include "tap.h"
+#include "unwindspace.h"
 
 #include <errno.h>
 #include <pthread.h>

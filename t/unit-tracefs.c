@@ -5,39 +5,62 @@
 #include <errno.h>
 #include <string.h>
 
-static void read_mounts(char *buf, size_t cap)
-{
-	FILE *f = fopen("/proc/self/mounts", "re");
-	size_t n = f ? fread(buf, 1, cap - 1, f) : 0;
+#define HEAD                                                                                                 \
+	"name: sched_switch\nID: 372\nformat:\n"                                                             \
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"                               \
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 
-	buf[n] = '\0';
-	if (f)
-		fclose(f);
+static const char good[] = HEAD "\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n"
+				"\tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n"
+				"\tfield:long prev_state;\toffset:32;\tsize:8;\tsigned:1;\n\n"
+				"print fmt: \"x\", \tfield:int ghost;\toffset:1;\tsize:4;\n"
+				"\tfield:int ghost;\toffset:1;\tsize:4;\tsigned:1;\n";
+
+static int one(const char *text, const char *name, uint16_t size, uint16_t *offset, struct err *e)
+{
+	struct tracefs_field f = { name, size, 0 };
+	int rc = tracefs_parse(text, "sched/sched_switch", &f, 1, e);
+
+	*offset = f.offset;
+	return rc;
 }
 
 int main(void)
 {
-	static char before[65536], after[65536];
+	struct tracefs_field two[] = { { "prev_state", 8, 0 }, { "prev_pid", 4, 0 } };
 	struct tap t = { 0 };
-	struct err e;
-	int id, other;
+	struct err e = { 0 };
+	uint16_t at;
+	int id;
 
-	read_mounts(before, sizeof(before));
-	id = tracefs_event_id("raw_syscalls/sys_enter", &e);
-	if (id == -EPERM || id == -EACCES || id == -ENODEV) {
-		tap_ok(&t, e.msg[0], "a refusal has a story");
-		tap_skip(&t, "ids of tracepoints", "%s", e.msg);
-		return tap_done(&t);
-	}
-	tap_ok(&t, id > 0, "a tracepoint has a positive id");
-	other = tracefs_event_id("raw_syscalls/sys_exit", &e);
-	tap_ok(&t, other > 0 && other != id, "another tracepoint has another");
-	tap_eq_u64(&t, (uint64_t)tracefs_event_id("raw_syscalls/sys_enter", NULL), (uint64_t)id,
-		"asked again it is the same");
-	tap_eq_u64(&t, (uint64_t)-tracefs_event_id("raw_syscalls/no_such", &e), ENOENT,
-		"a tracepoint that does not exist is -ENOENT");
-	tap_eq_str(&t, e.msg, "this kernel has no tracepoint 'raw_syscalls/no_such'", "named in the story");
-	read_mounts(after, sizeof(after));
-	tap_eq_str(&t, after, before, "nothing was mounted that anybody sees");
+	tap_ok(&t, tracefs_parse(good, "e", two, 2, &e) == 0 && two[0].offset == 32 && two[1].offset == 24,
+		"fields are found, in whatever order");
+	tap_ok(&t, one(good, "prev_comm", 16, &at, &e) == 0 && at == 8, "an array is found by its name");
+	tap_ok(&t, one(good, "prev_state", 4, &at, &e) == -EINVAL, "a field of another size is none");
+	tap_ok(&t, strstr(e.msg, "'prev_state' of 4 bytes") && strstr(e.msg, "sched/sched_switch"),
+		"the message names event, field and size");
+	tap_ok(&t, one(good, "pid", 4, &at, &e) == -EINVAL, "the end of a name is not the name");
+	tap_ok(&t, one(good, "prev_com", 16, &at, &e) == -EINVAL, "nor is its beginning");
+	tap_ok(&t, one(good, "ghost", 4, &at, &e) == -EINVAL,
+		"what stands behind the print format is no field");
+	tap_ok(&t,
+		one(HEAD "\tfield:__data_loc char[] comm;\toffset:8;\tsize:4;\tsigned:0;\n", "comm", 4, &at,
+			&e) == -EINVAL,
+		"a field that lies elsewhere is none");
+	tap_ok(&t,
+		one(HEAD "\tfield:int x;\toffset:99999;\tsize:4;\tsigned:1;\n", "x", 4, &at, &e) == -EINVAL,
+		"nor is one beyond any record");
+	tap_ok(&t, one(HEAD "\tfield:int x;\tsize:4;\toffset:8;\n", "x", 4, &at, &e) == -EINVAL,
+		"nor one that is written in another way");
+	tap_ok(&t, one(HEAD "\tfield:int x", "x", 4, &at, &e) == -EINVAL, "nor one that is cut");
+	tap_ok(&t, one("", "x", 4, &at, &e) == -EINVAL && one("\n\n", "x", 4, &at, &e) == -EINVAL,
+		"nothing has no fields");
+	id = tracefs_fields("sched/sched_switch", two, 2, &e);
+	if (id == -EPERM || id == -EACCES)
+		tap_skip(&t, "the running kernel's sched_switch", "%s", e.msg);
+	else
+		tap_ok(&t, id == 0 && two[1].offset == 24, "the running kernel's sched_switch has them");
+	tap_ok(&t, tracefs_fields("sched/no_such", two, 2, &e) < 0,
+		"a tracepoint that is not there has none");
 	return tap_done(&t);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Run a command in which system calls are refused with EPERM, as container
- * runtimes do:
+ * runtimes do; with =N only where the first argument is N:
  *
- *	work-refuse bpf,perf_event_open COMMAND [ARG]...
+ *	work-refuse bpf=17,perf_event_open COMMAND [ARG]...
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -35,22 +35,38 @@ static unsigned int number_of(const char *name)
 	exit(2);
 }
 
+static struct sock_filter code[CALLS_MAX * 5 + 1];
+static struct sock_fprog program = { .filter = code };
+
+static void put(unsigned short op, unsigned int k, unsigned char no)
+{
+	code[program.len++] = (struct sock_filter){ .code = op, .jf = no, .k = k };
+}
+
+static void refuse(char *item)
+{
+	char *argument = strchr(item, '=');
+
+	if (argument)
+		*argument++ = '\0';
+	put(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0);
+	put(BPF_JMP | BPF_JEQ | BPF_K, number_of(item), argument ? 3 : 1);
+	if (argument) {
+		put(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]), 0);
+		put(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)atoi(argument), 1);
+	}
+	put(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0);
+}
+
 int main(int argc, char **argv)
 {
-	struct sock_filter code[CALLS_MAX * 2 + 2] = { BPF_STMT(
-		BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)) };
-	struct sock_fprog program = { .len = 1, .filter = code };
+	int n = 0;
 
 	if (argc < 3)
 		return 64;
-	for (char *name = strtok(argv[1], ","); name && program.len < CALLS_MAX * 2;
-		name = strtok(NULL, ",")) {
-		code[program.len++] =
-			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number_of(name), 0, 1);
-		code[program.len++] =
-			(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
-	}
-	code[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	for (char *item = strtok(argv[1], ","); item && n < CALLS_MAX; item = strtok(NULL, ","), n++)
+		refuse(item);
+	put(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0);
 	/* without no_new_privs only CAP_SYS_ADMIN may filter, and file capabilities would be void */
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0 &&
 		(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||

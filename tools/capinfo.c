@@ -145,6 +145,22 @@ static void show_ends(struct out *o, const struct capstats *st)
 	buf_free(&b);
 }
 
+/* How it was recorded, when that was not the best way. */
+static void show_why(struct out *o, const struct capread *c)
+{
+	struct capmode m;
+	struct buf b = { 0 };
+
+	capmode_get(c, &m);
+	if (m.best)
+		return;
+	put_label(o, "mode");
+	capmode_put_why(&b, &m);
+	out_put(o, b.p, b.len);
+	out_char(o, '\n');
+	buf_free(&b);
+}
+
 /* That the waits are no exact ones, where they are not. */
 static bool show_mode(struct out *o, const struct capread *c)
 {
@@ -173,6 +189,7 @@ static void show_totals(struct out *o, const struct capread *c, const struct cap
 		out_str(o, " at least");
 	}
 	out_char(o, '\n');
+	show_why(o, c);
 	for (size_t i = 0; i < c->n_options; i++) {
 		put_label(o, i ? "" : "options");
 		outtext_put(o, c->options[i].name, TEXT_LINE);

@@ -63,6 +63,7 @@ static void put_mode(struct json *j, const struct capread *c)
 
 	capmode_get(c, &m);
 	json_str(j, "mode", m.name);
+	json_str(j, "mode_tried", m.tried);
 	if (!m.sampled) {
 		json_null(j, "samples");
 		return;

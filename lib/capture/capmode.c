@@ -15,7 +15,8 @@ static const char *option(const struct capread *c, const char *name)
 
 void capmode_get(const struct capread *c, struct capmode *ret)
 {
-	*ret = (struct capmode){ .name = option(c, "mode") };
+	*ret = (struct capmode){ .name = option(c, "mode"), .tried = option(c, "tried") };
+	ret->best = !*ret->name || strcmp(ret->name, "btf") == 0;
 	ret->sampled = strcmp(ret->name, "procfs") == 0;
 	if (!ret->sampled)
 		return;
@@ -26,6 +27,28 @@ void capmode_get(const struct capread *c, struct capmode *ret)
 	ret->left_out = capread_counter(c, "procfs.looks_left_out");
 	ret->estimated_ns = capread_counter(c, "procfs.estimated_ns");
 	ret->schedstat_ns = capread_counter(c, "procfs.schedstat_ns");
+}
+
+void capmode_put_why(struct buf *b, const struct capmode *m)
+{
+	if (m->best)
+		return;
+	buftext_escaped(b, m->name, TEXT_LINE);
+	if (!*m->tried) {
+		buftext_str(b, ", as was asked for");
+		return;
+	}
+	buftext_str(b, ": ");
+	for (const char *line = m->tried; *line;) {
+		size_t len = strcspn(line, "\n");
+		char text[512];
+
+		snprintf(text, sizeof(text), "%.*s", (int)MIN(len, sizeof(text) - 1), line);
+		buftext_escaped(b, text, TEXT_LINE);
+		line += len + (line[len] == '\n');
+		if (*line)
+			buftext_str(b, "; ");
+	}
 }
 
 static void put_seconds(struct buf *b, const char *before, uint64_t ns)

@@ -12,6 +12,7 @@
 
 #include "aggmap.h"
 #include "offprogs.h"
+#include "unwindspace.h"
 
 #define CAPBPF_KEPT 32
 

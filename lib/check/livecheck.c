@@ -7,6 +7,7 @@
 #include "probe.h"
 #include "progprobe.h"
 #include "unwind_abi.h"
+#include "unwindspace.h"
 
 #include <errno.h>
 #include <linux/capability.h>

@@ -12,6 +12,7 @@
 #define VMLINUX "/sys/kernel/btf/vmlinux"
 #define MODIFIERS_MAX 64 /* in a row: more would be a circle */
 #define KINDS 20
+#define BYTES_MAX (256 << 20)
 
 /* The bytes of BTF. */
 struct image {
@@ -46,17 +47,23 @@ static void release(struct image *b)
 	free(b->at);
 }
 
-/* Linux 6.16 maps it, which spares a copy of some megabytes. */
+/*
+ * Linux 6.16 maps its own, which spares a copy of some megabytes. Any other file
+ * may shrink meanwhile, which would end its reader with SIGBUS.
+ */
 static int read_bytes(struct image *b, const char *file, struct err *e)
 {
-	_cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
 	uint8_t *p;
 	ssize_t got = 1;
 
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return err_sys(e, -errno, "cannot read the kernel's BTF, '%s'", file);
-	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (!S_ISREG(st.st_mode) || st.st_size > BYTES_MAX)
+		return err_set(e, -EINVAL, "'%s' is no file of BTF", file);
+	p = strcmp(file, VMLINUX) == 0 ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
+				       : MAP_FAILED;
 	if (p != MAP_FAILED) {
 		*b = (struct image){ .bytes = p, .len = (size_t)st.st_size, .mapped = true };
 		return 0;

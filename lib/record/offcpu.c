@@ -4,6 +4,7 @@
 #include "capture.h"
 #include "now.h"
 #include "offprogs.h"
+#include "rawtasks.h"
 #include "taskiter.h"
 
 #include "offcpu.skel.h"
@@ -39,7 +40,38 @@ struct offcpu {
 	uint32_t only; /* the one process that is recorded; 0 = there are more */
 	struct offcpu_opts opts;
 	struct offcpu_counters open; /* of the waits that were cut at the end */
+	struct rawtasks tasks; /* mode raw */
+	struct offcpu_ev_thread *told; /* threads that no event tells of: for the next drain */
+	size_t n_told, cap_told;
 };
+
+static bool is_raw(const struct offcpu *o)
+{
+	return o->progs.raw != NULL;
+}
+
+/* Without memory a thread has no name before its next wait. */
+static void keep_thread(void *ctx, const struct offcpu_ev_thread *ev)
+{
+	struct offcpu *o = ctx;
+
+	if (base_grow(&o->told, &o->cap_told, o->n_told + 1, sizeof(*o->told)) == 0)
+		o->told[o->n_told++] = *ev;
+	else
+		o->open.ring_thread++;
+}
+
+static void open_tasks(struct offcpu *o)
+{
+	o->tasks = (struct rawtasks){ .opts = &o->opts,
+		.waits = rawprogs_waits(o->progs.raw),
+		.execs = rawprogs_execs(o->progs.raw),
+		.tgids = bpf_map__fd(o->progs.base->maps.tgids),
+		.tids = bpf_map__fd(o->progs.base->maps.tids),
+		.left_out = { (uint32_t)getpid() },
+		.ctx = o,
+		.thread = keep_thread };
+}
 
 static int on_event(void *ctx, void *data, size_t len)
 {
@@ -69,6 +101,8 @@ static int load_parts(struct offcpu *o, struct err *e)
 	rc = offprogs_load(&o->progs, &o->opts, o->agg.outer_fd, e);
 	if (rc)
 		return rc;
+	if (is_raw(o))
+		open_tasks(o);
 	o->rb = ring_buffer__new(bpf_map__fd(o->progs.base->maps.ring), on_event, o, NULL);
 	return o->rb ? 0 : offprogs_refused("map the ring buffer", -errno, e);
 }
@@ -98,7 +132,13 @@ void offcpu_close(struct offcpu *o)
 	ring_buffer__free(o->rb);
 	offprogs_close(&o->progs);
 	aggmap_close(&o->agg);
+	free(o->told);
 	free(o);
+}
+
+const char *offcpu_limits(const struct offcpu *o)
+{
+	return is_raw(o) ? o->progs.raw->limits : "";
 }
 
 /* In the first namespace the bit is set at once, elsewhere the iterator has to find the global id. */
@@ -124,7 +164,7 @@ int offcpu_ask_pid(struct offcpu *o, uint32_t pid, struct err *e)
 	if (o->progs.first_ns)
 		o->progs.base->bss->hot.single_tgid = pid;
 	if (o->opts.single)
-		o->only = pid;
+		o->only = o->tasks.only = pid;
 	return ask(o, o->progs.base->maps.tgids, o->progs.base->maps.asked_pids, pid, e);
 }
 
@@ -166,6 +206,7 @@ void offcpu_leave_out(struct offcpu *o, uint32_t pid)
 {
 	if (o->progs.first_ns) {
 		o->progs.base->bss->hot.worker_tgid = pid;
+		o->tasks.left_out[1] = pid;
 	} else if (o->progs.base->bss->worker_id != pid) {
 		o->progs.base->bss->worker_id = pid;
 		taskiter_run(o->progs.iters->progs.find_self, 0, 1, NULL, NULL, NULL);
@@ -184,12 +225,19 @@ static void set_phase(struct offcpu *o, uint32_t phase)
 
 static int look_around(struct offcpu *o, struct err *e)
 {
+	int rc;
+
+	if (is_raw(o)) {
+		rc = rawtasks_waiting(&o->tasks, e);
+		o->open.storage += o->tasks.unkept;
+		return rc;
+	}
 	return taskiter_run(o->progs.iters->progs.waiting, o->only, 1, NULL, NULL, e);
 }
 
 int offcpu_look_again(struct offcpu *o, struct err *e)
 {
-	return look_around(o, e);
+	return is_raw(o) ? 0 : look_around(o, e);
 }
 
 static void take_image(void *ctx, const void *record)
@@ -204,17 +252,37 @@ static void take_image(void *ctx, const void *record)
 int offcpu_images(struct offcpu *o, uint32_t pid, const struct offcpu_sink *sink, struct err *e)
 {
 	struct offcpu_sink copy = *sink;
+	struct offcpu_ev_image ev;
 
+	if (is_raw(o)) {
+		if (rawtasks_image(&o->tasks, pid, &ev))
+			sink->image(sink->ctx, &ev);
+		return 0;
+	}
 	return taskiter_run(
 		o->progs.iters->progs.find_images, pid, sizeof(struct offcpu_ev_image), take_image, &copy, e);
+}
+
+/* The targets that were asked for by name, and in a PID namespace by whatever. */
+static int find_targets(struct offcpu *o, struct err *e)
+{
+	struct offcpu_bpf__bss *bss = o->progs.base->bss;
+
+	if (is_raw(o))
+		return o->n_comms ? rawtasks_name(&o->tasks, (const char(*)[OFFCPU_COMM_LEN])bss->comms,
+					    o->n_comms, e)
+				  : 0;
+	if (!bpf_program__autoload(o->progs.iters->progs.find_targets))
+		return 0;
+	return taskiter_run(o->progs.iters->progs.find_targets, 0, 1, NULL, NULL, e);
 }
 
 int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e)
 {
 	int rc = aggmap_settle(&o->agg, e);
 
-	if (!rc && bpf_program__autoload(o->progs.iters->progs.find_targets))
-		rc = taskiter_run(o->progs.iters->progs.find_targets, 0, 1, NULL, NULL, e);
+	if (!rc)
+		rc = find_targets(o, e);
 	if (rc)
 		return rc;
 	set_phase(o, OFFCPU_ARMED);
@@ -235,6 +303,10 @@ int offcpu_fd(const struct offcpu *o)
 
 void offcpu_drain(struct offcpu *o, const struct offcpu_sink *sink)
 {
+	for (size_t i = 0; i < o->n_told; i++)
+		if (sink->thread)
+			sink->thread(sink->ctx, &o->told[i]);
+	o->n_told = 0;
 	o->sink = sink;
 	ring_buffer__consume(o->rb);
 	o->sink = NULL;
@@ -324,8 +396,9 @@ int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *st
 	rc = offcpu_swap(o, sink, e);
 	if (rc)
 		return rc;
-	rc = taskiter_run(
-		o->progs.iters->progs.open_waits, o->only, sizeof(struct offcpu_ev_open), take_open, &oc, e);
+	rc = is_raw(o) ? rawtasks_open(&o->tasks, o->progs.base->bss->record_start_ns, take_open, &oc, e)
+		       : taskiter_run(o->progs.iters->progs.open_waits, o->only,
+				 sizeof(struct offcpu_ev_open), take_open, &oc, e);
 	if (rc)
 		return rc;
 	/* what a program that was past the phase test added after the swap */

@@ -35,6 +35,9 @@ struct offcpu_sink {
  */
 int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e);
 
+/* With opts.raw: what cannot be done that mode btf can, "" = nothing. It lives as long as O. */
+const char *offcpu_limits(const struct offcpu *o);
+
 /* Targets, by ids of this process's PID namespace. */
 int offcpu_ask_pid(struct offcpu *o, uint32_t pid, struct err *e);
 int offcpu_ask_tid(struct offcpu *o, uint32_t tid, struct err *e);
@@ -67,7 +70,7 @@ int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e);
 
 /*
  * Walk the stacks of waits in progress that lacked an unwind table when they
- * began. What is left without one keeps its reason.
+ * began. What is left without one keeps its reason; with opts.raw that is all.
  */
 int offcpu_look_again(struct offcpu *o, struct err *e);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * offcpuopts - what the BPF side of a recording is asked for. Floor 5.
+ * offcpuopts - what the BPF side of a recording is asked for. Floor 3.
  */
 #ifndef STACKTOOLS_OFFCPUOPTS_H
 #define STACKTOOLS_OFFCPUOPTS_H
 
-#include "unwindspace.h"
+#include "base.h"
+
+struct unwindspace_fds; /* unwindspace.h */
 
 struct offcpu_opts {
 	bool all; /* every process: no target set */

@@ -4,6 +4,7 @@
 #include "cgroupbtf.h"
 #include "now.h"
 #include "owner.h"
+#include "unwindspace.h"
 
 #include "offcpu.skel.h"
 
@@ -221,6 +222,30 @@ static int load_base(struct offprogs *p, const struct offcpu_opts *opts, int agg
 	return rc ? offprogs_refused("create the BPF maps", rc, e) : 0;
 }
 
+/* With the maps and data of another object in its place, P's base is opened and never loaded. */
+static int load_raw(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
+{
+	int rc;
+
+	p->raw = calloc(1, sizeof(*p->raw));
+	if (!p->raw)
+		return err_nomem(e, "the BPF programs");
+	rc = rawprogs_open(p->raw, opts, e);
+	p->base = rc ? NULL : offcpu_bpf__open();
+	if (!rc && !p->base)
+		rc = err_nomem(e, "the BPF programs");
+	if (!rc)
+		rc = rawprogs_view(p->raw, p->base, e);
+	if (rc)
+		return rc;
+	set_constants(p->base, opts);
+	set_sizes(p->base, opts);
+	rc = use_maps(p->base, opts->tables, agg_fd, e);
+	if (!rc)
+		rc = rawprogs_load(p->raw, opts, e);
+	return rc;
+}
+
 /* SKEL is the same object as P's base, so its maps come in the same order. */
 static int share_maps(const struct offprogs *p, struct offcpu_bpf *skel, struct err *e)
 {
@@ -321,10 +346,13 @@ static int install_switch(const struct offprogs *p, struct err *e)
 
 int offprogs_load_maps(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
 {
-	int rc = check_btf(e);
+	int rc;
 
-	*p = (struct offprogs){ .first_ns = in_first_pid_ns() };
+	*p = (struct offprogs){ .first_ns = opts->raw || in_first_pid_ns() };
 	libbpf_set_print(silent); /* what went wrong is told through E */
+	if (opts->raw)
+		return 0;
+	rc = check_btf(e);
 	return rc ? rc : load_base(p, opts, agg_fd, e);
 }
 
@@ -347,6 +375,8 @@ static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 {
 	int rc = offprogs_load_maps(p, opts, agg_fd, e);
 
+	if (!rc && opts->raw)
+		return load_raw(p, opts, agg_fd, e);
 	if (!rc)
 		rc = open_part(p, false, &p->events, e);
 	if (!rc)
@@ -374,8 +404,9 @@ int offprogs_attach(struct offprogs *p, struct err *e)
 	int rc;
 
 	owner_raise();
-	rc = offcpu_bpf__attach(p->events);
-	rc = rc ? offprogs_refused("attach to the scheduler's tracepoints", rc, e) : 0;
+	rc = p->raw ? rawprogs_attach(p->raw, e) : offcpu_bpf__attach(p->events);
+	if (rc && !p->raw)
+		offprogs_refused("attach to the scheduler's tracepoints", rc, e);
 	owner_lower();
 	return rc;
 }
@@ -385,6 +416,8 @@ void offprogs_close(struct offprogs *p)
 	offcpu_bpf__destroy(p->events);
 	offcpu_bpf__destroy(p->iters);
 	offcpu_bpf__destroy(p->base);
+	rawprogs_close(p->raw);
+	free(p->raw);
 	kernhook_close(&p->hook);
 	*p = (struct offprogs){ 0 };
 }

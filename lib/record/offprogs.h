@@ -5,7 +5,8 @@
  *
  * The verifier takes most of a start, so there are three of the same object:
  * one makes the maps, and the two others use these, one with the programs
- * that run at events, one with the iterators, loaded by two threads.
+ * that run at events, one with the iterators, loaded by two threads. In mode raw
+ * the maps are those of another object, rawprogs.
  */
 #ifndef STACKTOOLS_OFFPROGS_H
 #define STACKTOOLS_OFFPROGS_H
@@ -14,15 +15,17 @@
 
 #include "err.h"
 #include "kernhook.h"
+#include "rawprogs.h"
 
 struct offcpu_bpf; /* offcpu.skel.h */
 
 struct offprogs {
-	struct offcpu_bpf *base; /* maps and data, no program */
+	struct offcpu_bpf *base; /* maps and data, no program; with `raw` those of its object */
 	struct offcpu_bpf *events; /* programs at tracepoints */
 	struct offcpu_bpf *iters; /* programs that taskiter_run() runs */
+	struct rawprogs *raw; /* mode raw: these, in place of events and iters; NULL = mode btf */
 	struct kernhook hook;
-	bool first_ns; /* this process is in the first PID namespace */
+	bool first_ns; /* the sets' ids need no translation: first PID namespace, or mode raw */
 };
 
 /*

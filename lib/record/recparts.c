@@ -183,6 +183,8 @@ static void begin_loading(struct loading *l, const struct recparts *p, const str
 
 static int end_loading(struct loading *l, struct recparts *p, struct err *e)
 {
+	struct err limits = { 0 };
+
 	if (l->begun)
 		pthread_join(l->thread, NULL);
 	p->bpf = l->bpf;
@@ -191,6 +193,9 @@ static int end_loading(struct loading *l, struct recparts *p, struct err *e)
 			*e = l->e;
 		return l->rc;
 	}
+	snprintf(limits.msg, sizeof(limits.msg), "%s", offcpu_limits(p->bpf));
+	if (limits.msg[0])
+		recparts_degrade(p, "without BTF", &limits);
 	if (l->why_fp.msg[0]) {
 		recparts_degrade(p, "user stacks by frame pointer", &l->why_fp);
 		unwinder_close(p->unwinder);
@@ -252,8 +257,10 @@ int recparts_open(struct recparts *p, const struct recorder_opts *o, struct err 
 		rc = watch(p, offcpu_fd(p->bpf), e);
 	if (!rc)
 		rc = ask_targets(p, o, e);
-	if (!rc)
+	if (!rc) {
 		rc = offcpu_attach(p->bpf, e);
+		p->refused = rc != 0;
+	}
 	if (!rc)
 		rc = publish_targets(p, o, e);
 	if (!rc && p->unwinder)

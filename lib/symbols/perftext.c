@@ -71,12 +71,17 @@ uint64_t perftext_lost(const struct capread *c)
 	return sum;
 }
 
-/* What is no exact wait says so. */
+/* How it was recorded, when that was not the best way; and what is no exact wait says so. */
 static void put_mode(struct buf *b, const struct capread *c)
 {
 	struct capmode m;
 
 	capmode_get(c, &m);
+	if (m.best)
+		return;
+	buftext_str(b, "# mode: ");
+	capmode_put_why(b, &m);
+	buftext_str(b, "\n");
 	if (!m.sampled)
 		return;
 	put_value(b, "# mode: name=", m.name);
@@ -380,15 +385,19 @@ static void put_json(struct buf *b, const char *key, const char *value)
 	buftext_str(b, "\"");
 }
 
-/* ,"samples":{...}: only where the waits are estimates. */
+/* ,"mode":"raw","mode_tried":"not btf: ...": for all but the best; ,"samples":{...} where waits are
+ * estimates. */
 static void put_json_mode(struct buf *b, const struct capread *c)
 {
 	struct capmode m;
 
 	capmode_get(c, &m);
-	if (!m.sampled)
+	if (m.best)
 		return;
 	put_json(b, ",\"mode\":", m.name);
+	put_json(b, ",\"mode_tried\":", m.tried);
+	if (!m.sampled)
+		return;
 	put_key(b, ",\"samples\":{\"hz\":", m.hz);
 	put_key(b, ",\"looks\":", m.looks);
 	put_key(b, ",\"looks_late\":", m.late);

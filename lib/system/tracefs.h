@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tracefs - numbers of tracepoints, from tracefs wherever it is. Floor 2.
+ * tracefs - numbers and fields of tracepoints, from tracefs wherever it is.
+ * Floor 2.
  *
  * Where nobody has mounted it (a minimal system, a container), it is mounted
  * detached: seen by this process alone, and gone when the function returns.
@@ -16,5 +17,21 @@
  * does not have, -EPERM where tracefs is neither mounted nor can be.
  */
 int tracefs_event_id(const char *event, struct err *e);
+
+struct tracefs_field {
+	const char *name;
+	uint16_t size; /* bytes that it must have */
+	uint16_t offset; /* found: from the record's first byte */
+};
+
+/*
+ * Find the N fields of EVENT by its format. -errno with the story: as above;
+ * -EINVAL where one is missing, has another size, or none is to be understood.
+ * Format: Documentation/trace/events.rst of the kernel, "Event formats".
+ */
+int tracefs_fields(const char *event, struct tracefs_field *fields, size_t n, struct err *e);
+
+/* The same from TEXT, the file's content. */
+int tracefs_parse(const char *text, const char *event, struct tracefs_field *fields, size_t n, struct err *e);
 
 #endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * At classic tracepoints: of another thread than the current one they tell
+ * nothing but ids of the first PID namespace. So a thread that returns is one
+ * whose wait is known; the current one is looked at as ever. Part of
+ * offcpu-raw.bpf.c.
+ *
+ * Where the fields are user space reads from tracefs, events/EVENT/format.
+ */
+#ifndef STACKTOOLS_OFFCPU_CLASSIC_BPF_H
+#define STACKTOOLS_OFFCPU_CLASSIC_BPF_H
+
+const volatile struct offcpu_fields fields SEC(".rodata.raw") = {};
+
+/* prev_state as sched_switch prints it: include/trace/events/sched.h */
+#define CLASSIC_PREEMPTED 0x100
+#define CLASSIC_IDLE 0x80
+#define CLONE_THREAD 0x10000
+
+#define field(ctx, at, to) bpf_probe_read_kernel(to, sizeof(*(to)), (const char *)(ctx) + (at))
+
+static __always_inline bool classic_state(void *ctx, __u32 *state)
+{
+	__u64 shown = 0;
+
+	field(ctx, fields.prev_state, &shown);
+	*state = shown & CLASSIC_IDLE ? TASK_NOLOAD | TASK_UNINTERRUPTIBLE : shown & 0x7f;
+	return shown & CLASSIC_PREEMPTED;
+}
+
+static __always_inline void classic_enter(__u32 id, __u64 now)
+{
+	bool armed = hot.phase == OFFCPU_ARMED;
+	struct offcpu_wait *w = armed ? wait_make_id(id) : wait_of_id(id);
+
+	if (w)
+		enter_wait(w, armed, now);
+}
+
+SEC("tp/sched/sched_switch")
+int classic_record(void *ctx)
+{
+	struct task_struct *prev = (void *)bpf_get_current_task();
+	__u64 now = bpf_ktime_get_ns();
+	__u32 next = 0, state;
+	bool preempt;
+
+	field(ctx, fields.next_pid, &next);
+	if (next)
+		classic_enter(next, now);
+	if (wanted(prev)) {
+		preempt = classic_state(ctx, &state);
+		leave(ctx, prev, preempt, state, now);
+	}
+	return 0;
+}
+
+SEC("tp/sched/sched_switch")
+int classic_switch(void *ctx)
+{
+	__u32 next = 0;
+
+	if (hot.phase != OFFCPU_RECORDING && hot.phase != OFFCPU_ARMED)
+		return 0;
+	field(ctx, fields.next_pid, &next);
+	if (hot.phase == OFFCPU_ARMED || wait_of_id(next) || wanted((void *)bpf_get_current_task()))
+		bpf_tail_call(ctx, &recording, 0);
+	return 0;
+}
+
+/* The current thread makes another one. */
+SEC("tp/task/task_newtask")
+int classic_fork(void *ctx)
+{
+	struct task_struct *parent = (void *)bpf_get_current_task();
+	char name[OFFCPU_COMM_LEN] = {};
+	__u64 flags = 0;
+	__u32 child = 0;
+
+	field(ctx, fields.newtask_pid, &child);
+	field(ctx, fields.newtask_flags, &flags);
+	id_reused(child, flags & CLONE_THREAD ? 0 : child);
+	if (all_tasks || single)
+		return 0;
+	if (use_tids)
+		bit_clear(&tids, child);
+	if (flags & CLONE_THREAD)
+		return 0;
+	if (use_comms)
+		field(ctx, fields.newtask_comm, &name);
+	if ((follow && bit_get(&tgids, set_tgid(parent))) || (use_comms && name_asked(name)))
+		bit_set(&tgids, child);
+	else
+		bit_clear(&tgids, child);
+	return 0;
+}
+
+SEC("tp/sched/sched_process_exec")
+int classic_exec(void *ctx)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	if (!all_tasks && !single)
+		target_exec(task);
+	if (by_table)
+		tell_exec(task);
+	return 0;
+}
+
+/* Nobody but a process itself renames its threads. */
+SEC("tp/task/task_rename")
+int classic_rename(void *ctx)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	char name[OFFCPU_COMM_LEN] = {};
+	__u32 id = 0;
+
+	if (rename_is_exec(task))
+		image_replaced(task);
+	if (!use_comms)
+		return 0;
+	field(ctx, fields.rename_pid, &id);
+	field(ctx, fields.rename_newcomm, &name);
+	if (id == set_tgid(task) && name_asked(name))
+		bit_set(&tgids, id);
+	return 0;
+}
+
+#endif

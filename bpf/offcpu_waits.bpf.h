@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Where a thread's wait is kept, and what tells a process's images apart. Part
+ * of offcpu.bpf.c; see task.bpf.h for the two ways.
+ */
+#ifndef STACKTOOLS_OFFCPU_WAITS_BPF_H
+#define STACKTOOLS_OFFCPU_WAITS_BPF_H
+
+#ifndef OFFCPU_RAW
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct offcpu_wait);
+} waits SEC(".maps");
+
+static __always_inline struct offcpu_wait *wait_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&waits, task, NULL, 0);
+}
+
+static __always_inline struct offcpu_wait *wait_make(struct task_struct *task)
+{
+	return bpf_task_storage_get(&waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* TASK, whose wait is W, does not come back: the kernel frees it with the task. */
+static __always_inline void wait_drop(struct task_struct *task, struct offcpu_wait *w)
+{
+	w->start = OFFCPU_ON_CPU;
+}
+
+/* Was anything of W ever recorded? Others have none. */
+static __always_inline bool wait_is_known(const struct offcpu_wait *w)
+{
+	return true;
+}
+
+/* How often the process of TASK, of id TGID, has replaced its image; */
+static __always_inline __u32 image_execs(struct task_struct *task, __u32 tgid)
+{
+	return task->self_exec_id;
+}
+
+/* for a thread whose KEY was made when it had another image, perhaps; */
+static __always_inline __u32 image_execs_now(struct task_struct *task, const struct offcpu_key *key)
+{
+	return task->self_exec_id;
+}
+
+/* and of a new process. */
+static __always_inline __u32 image_execs_new(struct task_struct *child)
+{
+	return child->self_exec_id;
+}
+
+static __always_inline __u64 image_start(struct task_struct *leader)
+{
+	return BPF_CORE_READ(leader, start_boottime);
+}
+
+static __always_inline __u32 state_now(struct task_struct *task)
+{
+	return task->__state;
+}
+
+#else
+
+/* Fixed by user space, in sections of their own: the others are those of offcpu.bpf.c, in the same places. */
+const volatile __u32 regs_from_stack SEC(
+	".rodata.raw") = 0; /* from the kernel stack's lowest byte to pt_regs */
+
+/* By set_tid(). Preallocated: it is filled inside the scheduler. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct offcpu_wait);
+} waits SEC(".maps");
+
+/*
+ * How often a process was seen replacing its image, by our_id(): the recorder
+ * can look here, while it could not look into a task. What is not in it: never.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} execs SEC(".maps");
+
+const struct offcpu_wait fresh_wait SEC(".rodata.raw") = {};
+
+static __always_inline struct offcpu_wait *wait_of_id(__u32 id)
+{
+	return bpf_map_lookup_elem(&waits, &id);
+}
+
+static __always_inline struct offcpu_wait *wait_make_id(__u32 id)
+{
+	struct offcpu_wait *w = wait_of_id(id);
+
+	if (w)
+		return w;
+	bpf_map_update_elem(&waits, &id, &fresh_wait, BPF_NOEXIST);
+	return wait_of_id(id);
+}
+
+static __always_inline struct offcpu_wait *wait_of(struct task_struct *task)
+{
+	return wait_of_id(set_tid(task));
+}
+
+static __always_inline struct offcpu_wait *wait_make(struct task_struct *task)
+{
+	return wait_make_id(set_tid(task));
+}
+
+static __always_inline void wait_drop(struct task_struct *task, struct offcpu_wait *w)
+{
+	__u32 id = set_tid(task);
+
+	bpf_map_delete_elem(&waits, &id);
+}
+
+/* Of a classic tracepoint's next thread nothing but the id is known: while armed, each gets one. */
+static __always_inline bool wait_is_known(const struct offcpu_wait *w)
+{
+	return w->key.tid != 0;
+}
+
+static __always_inline __u32 image_execs(struct task_struct *task, __u32 tgid)
+{
+	__u32 *n = bpf_map_lookup_elem(&execs, &tgid);
+
+	return n ? *n : 0;
+}
+
+/* image_replaced() takes the key's id away */
+static __always_inline __u32 image_execs_now(struct task_struct *task, const struct offcpu_key *key)
+{
+	return key->exec_id;
+}
+
+static __always_inline __u32 image_execs_new(struct task_struct *child)
+{
+	return 0;
+}
+
+#define TICK_NS 10000000ULL /* USER_HZ: /proc/PID/stat tells no more, and user space has to tell the same */
+
+static __always_inline __u64 image_start(struct task_struct *leader)
+{
+	return BPF_CORE_READ(leader, start_boottime) / TICK_NS * TICK_NS;
+}
+
+static __always_inline __u32 state_now(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->__state) ? task_get(task, __state) : TASK_RUNNING;
+}
+
+/*
+ * The process of TASK gets another image: from here on what is mapped, and what
+ * its registers will be, are another program's. The thread is the only one.
+ */
+static __always_inline void image_replaced(struct task_struct *task)
+{
+	__u32 tgid = our_id(BPF_CORE_READ(task, group_leader)), one = 1, *n;
+	struct offcpu_wait *w = wait_of(task);
+
+	if (!tgid)
+		return;
+	n = bpf_map_lookup_elem(&execs, &tgid);
+	if (n)
+		++*n;
+	else
+		bpf_map_update_elem(&execs, &tgid, &one, BPF_ANY);
+	if (w)
+		w->key.tid = 0;
+}
+
+/*
+ * Is this renaming that of an exec? The new address space is there, and not
+ * filled in yet; nothing but exec renames then.
+ */
+static __always_inline bool rename_is_exec(struct task_struct *task)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+
+	return (__u64)task == bpf_get_current_task() && mm && !BPF_CORE_READ(mm, start_code);
+}
+
+/* A new thread, or process, has the id of one that was there before. */
+static __always_inline void id_reused(__u32 tid, __u32 tgid)
+{
+	bpf_map_delete_elem(&waits, &tid);
+	if (tgid)
+		bpf_map_delete_elem(&execs, &tgid);
+}
+
+#endif
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Kernel memory, as far as it can be read, for lib/record/kernpeek: nothing is
+ * attached, the program is run by BPF_PROG_TEST_RUN, in the thread that asks.
+ */
+#include <linux/types.h>
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "peek.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct peek);
+} peeked SEC(".maps");
+
+/* The arguments: address (0 = the current task), bytes. */
+SEC("raw_tp/sys_enter")
+int peek(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u64 addr = ctx->args[0], bytes = ctx->args[1];
+	__u32 zero = 0;
+	struct peek *p = bpf_map_lookup_elem(&peeked, &zero);
+
+	if (!p)
+		return 0;
+	p->task = bpf_get_current_task();
+	p->pid_tgid = bpf_get_current_pid_tgid();
+	p->len = 0;
+	if (!addr)
+		addr = p->task;
+	for (__u32 i = 0; i < PEEK_MAX / PEEK_PIECE; i++) {
+		if (i * PEEK_PIECE >= bytes || bpf_probe_read_kernel(p->bytes + i * PEEK_PIECE, PEEK_PIECE,
+						       (void *)(addr + i * PEEK_PIECE)))
+			break;
+		p->len = (i + 1) * PEEK_PIECE;
+	}
+	return 0;
+}
+
+__u32 watched; /* thread, by its id of the first PID namespace */
+
+/*
+ * What the tracepoint says when that thread waits. A kernel whose sched_switch
+ * has no state (before Linux 5.18) refuses to attach a program that reads it.
+ */
+SEC("raw_tp/sched_switch")
+int watch(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u64 task = ctx->args[1], state = ctx->args[3];
+	__u32 zero = 0;
+	struct peek *p;
+
+	if ((__u32)bpf_get_current_pid_tgid() != watched)
+		return 0;
+	p = bpf_map_lookup_elem(&peeked, &zero);
+	if (!p)
+		return 0;
+	p->left = task;
+	p->left_state |= state;
+	return 0;
+}

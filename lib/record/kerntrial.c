@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "kerntrial.h"
+#include "kernsample.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#define MM_BYTES 4096u
+#define PID_BYTES 512u
+#define NS_BYTES 512u
+#define UPID_BYTES 16u /* int nr; struct pid_namespace *ns */
+#define LEVEL_AT 4u /* of struct pid, behind the count of its users */
+#define LEVELS_MAX 32u
+#define TRIES 3
+
+static uint32_t u32_at(const uint8_t *p, size_t at)
+{
+	uint32_t v;
+
+	memcpy(&v, p + at, sizeof(v));
+	return v;
+}
+
+static uint64_t u64_at(const uint8_t *p, size_t at)
+{
+	uint64_t v;
+
+	memcpy(&v, p + at, sizeof(v));
+	return v;
+}
+
+static bool is_pointer(uint64_t v)
+{
+	return (int64_t)v < 0 && v < UINT64_C(0xfffffffffffff000) && v % 8 == 0;
+}
+
+/* What a search looks with. */
+struct search {
+	const struct kernsamples *s;
+	struct kernshape *shape;
+	uint32_t inum; /* of our PID namespace */
+};
+
+static const struct kernsample *sample(const struct search *f, int i)
+{
+	return &f->s->of[i];
+}
+
+static uint64_t word(const struct search *f, int i, size_t at)
+{
+	return u64_at(sample(f, i)->bytes, at);
+}
+
+/* Does sample I have its own at AT? */
+typedef bool (*fits_fn)(const struct search *f, int i, size_t at);
+
+/* The only place, by steps of STEP, where every sample has its own; -1 = none, or several. */
+static int only_place(const struct search *f, fits_fn fits, size_t step, size_t bytes)
+{
+	int found = -1, i;
+
+	for (size_t at = 0; at + bytes <= sample(f, 0)->len; at += step) {
+		for (i = 0; i < KERNSAMPLES && at + bytes <= sample(f, i)->len && fits(f, i, at); i++)
+			;
+		if (i < KERNSAMPLES)
+			continue;
+		if (found >= 0)
+			return -1;
+		found = (int)at;
+	}
+	return found;
+}
+
+static bool same_twice(const struct search *f, int i, size_t at, size_t bytes)
+{
+	return memcmp(sample(f, i)->bytes + at, sample(f, i)->again + at, bytes) == 0;
+}
+
+static bool fits_pid(const struct search *f, int i, size_t at)
+{
+	return u32_at(sample(f, i)->bytes, at) == sample(f, i)->pid && same_twice(f, i, at, 4);
+}
+
+static bool fits_tgid(const struct search *f, int i, size_t at)
+{
+	return u32_at(sample(f, i)->bytes, at) == sample(f, i)->tgid && same_twice(f, i, at, 4);
+}
+
+static bool fits_comm(const struct search *f, int i, size_t at)
+{
+	return memcmp(sample(f, i)->bytes + at, sample(f, i)->comm, 16) == 0;
+}
+
+static bool fits_start(const struct search *f, int i, size_t at)
+{
+	return word(f, i, at) - sample(f, i)->stat.start_boot_ns < THREADSTAT_TICK_NS &&
+	       same_twice(f, i, at, 8);
+}
+
+static bool fits_stack(const struct search *f, int i, size_t at)
+{
+	return sample(f, i)->stack && word(f, i, at) == sample(f, i)->stack;
+}
+
+/*
+ * start_time and start_boottime: as long as the machine has never been
+ * suspended they are equal but for the moment between the two readings of the
+ * clocks, and start_boottime is read last.
+ */
+static int find_start(const struct search *f)
+{
+	int found = -1, i;
+
+	for (size_t at = 0; at + 8 <= sample(f, 0)->len; at += 8) {
+		for (i = 0; i < KERNSAMPLES && at + 8 <= sample(f, i)->len && fits_start(f, i, at); i++)
+			;
+		if (i < KERNSAMPLES)
+			continue;
+		if (found >= 0 &&
+			llabs((int64_t)(word(f, 0, at) - word(f, 0, (size_t)found))) > THREADSTAT_TICK_NS)
+			return -1;
+		if (found < 0 || word(f, 0, at) >= word(f, 0, (size_t)found))
+			found = (int)at;
+	}
+	return found;
+}
+
+/* The child leads itself; the threads have a leader of their process's id. */
+static bool fits_leader(const struct search *f, int i, size_t at)
+{
+	const struct kernsample *k = sample(f, i);
+	uint64_t leader = word(f, i, at);
+	const struct peek *p;
+	size_t pid_at = (size_t)f->shape->at[KERNSHAPE_PID], tgid_at = (size_t)f->shape->at[KERNSHAPE_TGID];
+
+	if (i == KERNSAMPLE_CHILD)
+		return leader == k->task;
+	if (!is_pointer(leader) || leader == k->task || leader != word(f, 0, at))
+		return false;
+	p = kernpeek_at(f->s->peek, leader, PEEK_MAX);
+	return p && p->len > MAX(pid_at, tgid_at) + 4 && u32_at(p->bytes, pid_at) == k->tgid &&
+	       u32_at(p->bytes, tgid_at) == k->tgid;
+}
+
+static bool fits_flags(const struct search *f, int i, size_t at)
+{
+	return u32_at(sample(f, i)->again, at) == sample(f, i)->stat.flags;
+}
+
+/*
+ * All samples have the same flags, of tasks that have not called exec. The
+ * leader of the threads has called it, so that its own differ.
+ */
+static int find_flags(const struct search *f)
+{
+	int at = f->shape->at[KERNSHAPE_LEADER], found = -1, i;
+	const struct peek *p = at < 0 ? NULL : kernpeek_at(f->s->peek, word(f, 0, (size_t)at), PEEK_MAX);
+	struct threadstat st;
+	uint32_t pid = (uint32_t)getpid();
+
+	if (!p || threadstat_read(pid, pid, &st) != 0)
+		return -1;
+	for (size_t i4 = 0; i4 + 4 <= MIN(p->len, sample(f, 0)->len); i4 += 4) {
+		for (i = 0; i < KERNSAMPLES && i4 + 4 <= sample(f, i)->len && fits_flags(f, i, i4); i++)
+			;
+		if (i < KERNSAMPLES || u32_at(p->bytes, i4) != st.flags)
+			continue;
+		if (found >= 0)
+			return -1;
+		found = (int)i4;
+	}
+	return found;
+}
+
+/*
+ * Where in an address space of K's the start of its code and of its stack are;
+ * false when it is none. The first places: behind it may lie another one of the
+ * same program.
+ */
+static bool look_mm(const struct search *f, const struct kernsample *k, uint64_t mm, int at[2])
+{
+	const struct peek *p = is_pointer(mm) ? kernpeek_at(f->s->peek, mm, MM_BYTES) : NULL;
+
+	at[0] = at[1] = -1;
+	if (!p || k->stat.start_code < 4096 || k->stat.start_stack < 4096)
+		return false;
+	for (size_t i = 0; i + 16 <= p->len; i += 8) {
+		if (at[0] < 0 && u64_at(p->bytes, i) == k->stat.start_code &&
+			u64_at(p->bytes, i + 8) == k->stat.end_code)
+			at[0] = (int)i;
+		if (at[1] < 0 && u64_at(p->bytes, i) == k->stat.start_stack)
+			at[1] = (int)i;
+	}
+	return at[0] >= 0 && at[1] >= 0;
+}
+
+/* The first of them is `mm`: the second, active_mm, is the same for whatever has an mm. */
+static void find_mm(const struct search *f)
+{
+	const struct kernsample *last = sample(f, KERNSAMPLE_CHILD);
+	int ours[2], its[2];
+
+	for (size_t at = 0; at + 8 <= MIN(sample(f, 0)->len, last->len); at += 8) {
+		if (word(f, 0, at) != word(f, 1, at) || word(f, 0, at) == word(f, KERNSAMPLE_CHILD, at) ||
+			!look_mm(f, sample(f, 0), word(f, 0, at), ours) ||
+			!look_mm(f, last, word(f, KERNSAMPLE_CHILD, at), its) ||
+			memcmp(ours, its, sizeof(its)) != 0)
+			continue;
+		f->shape->at[KERNSHAPE_MM] = (int)at;
+		f->shape->at[KERNSHAPE_START_CODE] = ours[0];
+		f->shape->at[KERNSHAPE_START_STACK] = ours[1];
+		return;
+	}
+}
+
+/* Where in struct pid at PTR the numbers of K begin, and the namespace of the last; -1 = it is none. */
+static int look_pid(
+	const struct search *f, const struct kernsample *k, uint64_t ptr, uint32_t *level, uint64_t *ns)
+{
+	const struct peek *p =
+		is_pointer(ptr) && ptr != k->task ? kernpeek_at(f->s->peek, ptr, PID_BYTES) : NULL;
+	int found = -1;
+	size_t last;
+
+	if (!p || p->len < 64)
+		return -1;
+	*level = u32_at(p->bytes, LEVEL_AT);
+	if (*level > LEVELS_MAX)
+		return -1;
+	for (size_t at = 8; (last = at + *level * UPID_BYTES) + UPID_BYTES <= p->len; at += 8) {
+		if (u32_at(p->bytes, at) != k->pid || u32_at(p->bytes, last) != k->own_tid ||
+			!is_pointer(u64_at(p->bytes, at + 8)) || !is_pointer(u64_at(p->bytes, last + 8)))
+			continue;
+		if (found >= 0)
+			return -1;
+		found = (int)at;
+		*ns = u64_at(p->bytes, last + 8);
+	}
+	return found;
+}
+
+/*
+ * The inode's number of the namespace at PTR. The first: what follows the
+ * struct in memory may be another of the same kind. Were it none, no task would
+ * be seen to be in the namespace.
+ */
+static void find_inum(const struct search *f, uint64_t ptr)
+{
+	const struct peek *p = kernpeek_at(f->s->peek, ptr, NS_BYTES);
+
+	for (size_t at = 0; p && at + 4 <= p->len; at += 4) {
+		if (u32_at(p->bytes, at) == f->inum) {
+			f->shape->at[KERNSHAPE_INUM] = (int)at;
+			return;
+		}
+	}
+}
+
+static void find_thread_pid(const struct search *f)
+{
+	uint32_t level[KERNSAMPLES] = { 0 };
+	uint64_t ns[KERNSAMPLES] = { 0 };
+	int numbers[KERNSAMPLES], i;
+
+	for (size_t at = 0; at + 8 <= sample(f, 0)->len; at += 8) {
+		for (i = 0; i < KERNSAMPLES; i++) {
+			numbers[i] = look_pid(f, sample(f, i), word(f, i, at), &level[i], &ns[i]);
+			if (numbers[i] < 0 || numbers[i] != numbers[0] || level[i] != level[0] ||
+				ns[i] != ns[0])
+				break;
+		}
+		if (i < KERNSAMPLES)
+			continue;
+		f->shape->at[KERNSHAPE_THREAD_PID] = (int)at;
+		f->shape->at[KERNSHAPE_LEVEL] = LEVEL_AT;
+		f->shape->at[KERNSHAPE_NUMBERS] = numbers[0];
+		f->shape->ns_level = level[0];
+		f->shape->ns_inum = f->inum;
+		find_inum(f, ns[0]);
+		return;
+	}
+}
+
+static void find_regs(const struct search *f)
+{
+	int at = only_place(f, fits_stack, 8, 8);
+	uint64_t regs = sample(f, 0)->regs_from_stack;
+
+	for (int i = 0; i < KERNSAMPLES; i++)
+		if (sample(f, i)->regs_from_stack != regs)
+			return;
+	if (at < 0 || !regs)
+		return;
+	f->shape->at[KERNSHAPE_STACK] = at;
+	f->shape->regs_from_stack = (uint32_t)regs;
+}
+
+static bool fits_ran(const struct search *f, int i, size_t at)
+{
+	return sample(f, i)->ran && u64_at(sample(f, i)->asleep, at) == sample(f, i)->ran;
+}
+
+/*
+ * CPU time; and behind it, in every kernel, what it was when the thread was put
+ * on the CPU for the last time. That is when it had slept before, unless it was
+ * preempted since: what no sample shows is not believed.
+ */
+static void find_ran(const struct search *f)
+{
+	int at = only_place(f, fits_ran, 8, 16);
+	bool shown = false;
+
+	for (int i = 0; i < KERNSAMPLES && at >= 0; i++) {
+		uint64_t before = u64_at(sample(f, i)->asleep, (size_t)at + 8);
+
+		if (before > sample(f, i)->ran || before < sample(f, i)->ran_before)
+			return;
+		shown = shown || (before == sample(f, i)->ran_before && before != sample(f, i)->ran);
+	}
+	if (!shown)
+		return;
+	f->shape->at[KERNSHAPE_RAN] = at;
+	f->shape->at[KERNSHAPE_RAN_BEFORE] = at + 8;
+}
+
+static void find_all(const struct search *f)
+{
+	int *at = f->shape->at;
+
+	at[KERNSHAPE_PID] = only_place(f, fits_pid, 4, 4);
+	at[KERNSHAPE_TGID] = only_place(f, fits_tgid, 4, 4);
+	at[KERNSHAPE_COMM] = only_place(f, fits_comm, 1, 16);
+	at[KERNSHAPE_FLAGS] = only_place(f, fits_flags, 4, 4);
+	at[KERNSHAPE_START] = find_start(f);
+	if (at[KERNSHAPE_PID] >= 0 && at[KERNSHAPE_TGID] >= 0)
+		at[KERNSHAPE_LEADER] = only_place(f, fits_leader, 8, 8);
+	at[KERNSHAPE_FLAGS] = find_flags(f);
+	find_mm(f);
+	find_regs(f);
+	find_thread_pid(f);
+	find_ran(f);
+}
+
+static int try_once(struct kernpeek *peek, struct kernshape *shape, struct err *e)
+{
+	struct search f = { .shape = shape };
+	struct kernsamples s;
+	struct stat st;
+	int rc = kernsamples_begin(&s, peek, e);
+
+	*shape = (struct kernshape){ 0 };
+	for (int i = 0; i < KERNSHAPE_MEMBERS; i++)
+		shape->at[i] = -1;
+	f.s = &s;
+	f.inum = stat("/proc/self/ns/pid", &st) == 0 ? (uint32_t)st.st_ino : 0;
+	if (!rc)
+		find_all(&f);
+	kernsamples_end(&s);
+	return rc;
+}
+
+/* Chance can put the same beside each of a few tasks; other tasks lie elsewhere. */
+int kerntrial_run(struct kernshape *ret, struct err *e)
+{
+	struct kernpeek *peek = NULL;
+	int rc = kernpeek_open(&peek, e);
+
+	for (int i = 0; i < TRIES && !rc; i++) {
+		rc = try_once(peek, ret, e);
+		if (!rc && kernshape_missing(ret) < 0 && ret->at[KERNSHAPE_RAN] >= 0)
+			break;
+	}
+	if (!rc)
+		ret->raw_switch = kernpeek_switch(peek);
+	kernpeek_close(peek);
+	return rc;
+}
