@@ -265,15 +265,11 @@ int procrec_start(struct procrec *r, struct err *e)
 	return caphost_write(r->out, r->told.start_ns, e);
 }
 
-/*
- * What it did before its exec is no part of the recording: it counts from the
- * next look, which is made at once, when nobody holds it any more.
- */
 int procrec_command(struct procrec *r, uint32_t pid, struct err *e)
 {
 	int rc = procthreads_add(r->threads, pid, e);
 
-	procround_before(&r->round);
+	procround_command(&r->round, pid);
 	r->due_ns = now_ns();
 	return rc;
 }
