@@ -366,8 +366,10 @@ void procround_command(struct procround *r, uint32_t pid)
 	r->baseline = true;
 	look_at(r, t);
 	r->baseline = false;
-	/* where it is held until it may run */
-	t->wait.current = t->wait.initial = t->wait.waiting = false;
+	/* where it is held until it may run is no wait of its own; else it has begun one since its exec */
+	if (t->place.state == proclook_state('t'))
+		t->wait.current = t->wait.waiting = false;
+	t->wait.initial = false;
 }
 
 void procround_rescan(struct procround *r, uint32_t tgid)
