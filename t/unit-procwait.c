@@ -194,6 +194,16 @@ static void disturbed(struct tap *t)
 	look(&b, 10, 0, 0, 0, 1);
 	finish(&b, true);
 	tap_ok(t, b.waits == 1 && b.ns == 30 * MS, "a stop by the recorder itself does not end a wait");
+	begin(&b);
+	look(&b, 1000, 0, 0, 0, 0);
+	b.look.at_ns += 10 * MS;
+	b.look.waiting = true;
+	b.look.place.state = 1;
+	procwait_disturbed(&b.w, &b.look, &b.sums);
+	look(&b, 10, 0, 0, 0, 1);
+	finish(&b, true);
+	tap_ok(t, b.waits == 1 && b.ns == 20 * MS && b.open == 1 && b.at_place[1] == 20 * MS,
+		"nor does it hide one that was on its way back when it was looked at");
 }
 
 /* Counters that jump, back too: nothing crashes, and no more time comes out than went by. */

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/capability.h>
 
 #define SECOND_NS UINT64_C(1000000000)
 #define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks that other processes may have too */
@@ -146,6 +147,22 @@ static int check_options(struct procrec *r, const struct recorder_opts *o, struc
 	return 0;
 }
 
+/*
+ * A binary that has capabilities which its caller lacks: /proc would show by
+ * them what the caller may not see, and nothing here needs any.
+ */
+static int give_up_privileges(const struct recorder_opts *o, struct err *e)
+{
+	cap_t none = o->bpf.owner_only ? cap_init() : NULL;
+	int rc = 0;
+
+	if (none && cap_set_proc(none) != 0)
+		rc = err_sys(e, -errno, "cannot give up the capabilities of this program");
+	if (none)
+		cap_free(none);
+	return rc;
+}
+
 /* Addresses of kernel functions serve for nothing where stacks may not be read. */
 static void read_symbols(struct procrec *r)
 {
@@ -203,7 +220,8 @@ int procrec_open(const struct recorder_opts *opts, struct procrec **ret, struct 
 	r->all = opts->bpf.all || opts->n_comms;
 	r->told.hz = opts->hz;
 	r->told.degraded = "";
-	rc = check_options(r, opts, e);
+	rc = give_up_privileges(opts, e);
+	rc = rc ? rc : check_options(r, opts, e);
 	if (!rc)
 		read_symbols(r);
 	rc = rc ? rc : open_tables(r, e);
@@ -265,15 +283,11 @@ int procrec_start(struct procrec *r, struct err *e)
 	return caphost_write(r->out, r->told.start_ns, r->o->hide_kernel, e);
 }
 
-/*
- * What it did before its exec is no part of the recording: it counts from the
- * next look, which is made at once, when nobody holds it any more.
- */
 int procrec_command(struct procrec *r, uint32_t pid, struct err *e)
 {
 	int rc = procthreads_add(r->threads, pid, e);
 
-	procround_before(&r->round);
+	procround_command(&r->round, pid);
 	r->due_ns = now_ns();
 	return rc;
 }

@@ -4,6 +4,10 @@
  * waits are estimated from what is seen. Floor 15.
  *
  * The calls are those of recorder.h, with the same meaning.
+ *
+ * No privilege is needed; those that there are show more of others' processes.
+ * With owner_only all are given up for good, so what is seen is what the caller
+ * could see himself.
  */
 #ifndef STACKTOOLS_PROCREC_H
 #define STACKTOOLS_PROCREC_H

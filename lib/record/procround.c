@@ -352,6 +352,26 @@ void procround_before(struct procround *r)
 	r->scan_due_ns = 0;
 }
 
+void procround_command(struct procround *r, uint32_t pid)
+{
+	struct procset_thread *t;
+
+	on_thread(r, pid, pid);
+	t = procset_find(&r->set, pid, pid);
+	r->scanned_ns = now_ns();
+	r->since_ns = r->scanned_ns - 2 * r->period_ns;
+	r->scan_due_ns = 0;
+	if (!t)
+		return;
+	r->baseline = true;
+	look_at(r, t);
+	r->baseline = false;
+	/* where it is held until it may run is no wait of its own; else it has begun one since its exec */
+	if (t->place.state == proclook_state('t'))
+		t->wait.current = t->wait.waiting = false;
+	t->wait.initial = false;
+}
+
 void procround_rescan(struct procround *r, uint32_t tgid)
 {
 	struct procset_process *p = procset_process(&r->set, tgid);

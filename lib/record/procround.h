@@ -39,6 +39,9 @@ void procround_release(struct procround *r); /* what it holds */
 /* Threads of the next round were there before: all count from then on. */
 void procround_before(struct procround *r);
 
+/* Process PID, a command, begins now: it counts from here on. */
+void procround_command(struct procround *r, uint32_t pid);
+
 void procround_look(struct procround *r);
 
 /* Process TGID has a user frame where nothing is known to be mapped: its mappings are read again, once a

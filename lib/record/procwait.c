@@ -194,7 +194,14 @@ void procwait_disturbed(struct procwait *w, const struct procwait_look *look, st
 	sums->estimated_ns += dt;
 	sums->schedstat_ns += dt;
 	w->carried_ns += (int64_t)dt;
-	if (w->current && w->carried_ns > 0) {
+	/* at the look before it was on its way back */
+	if (!w->current) {
+		w->current = true;
+		w->place = look->place;
+		w->began_ns = w->at_ns;
+		w->wait_ns = 0;
+	}
+	if (w->carried_ns > 0) {
 		w->wait_ns += (uint64_t)w->carried_ns;
 		w->carried_ns = 0;
 	}
