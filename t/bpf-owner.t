@@ -68,7 +68,7 @@ work() {
 	"$@" >"$TMP/$w_name.out" 2>"$TMP/$w_name.err" </dev/null &
 	at_exit_kill "$!"
 	until_true grep -qs ready "$TMP/$w_name.out"
-	pgrep -x "o-$w_name" | tail -n 1 >"$TMP/$w_name.pid"
+	pgrep -f "^$pub/o-$w_name " >"$TMP/$w_name.pid"
 	at_exit_kill "$(pid "$w_name")"
 }
 
@@ -219,16 +219,24 @@ fi
 
 # A command, and what it starts
 rec_as c.cap "$USER_ID" "$pub/capped" -- sh -c "'$pub/o-suid' '$pub/nogate' & '$pub/o-own' '$pub/nogate' & sleep 1; kill \$!; exit 3"
-pkill -x o-suid -n 2>/dev/null
+pkill -f "^$pub/o-suid $pub/nogate"
 is "$rc $(recorded c.cap)" "0 own " "a command is recorded, and of its children those that the user may read"
 ok "the others are counted" test "$(counter c.cap filtered.owner)" -ge 20
 ok "seen = recorded + filtered + lost there too" balanced c.cap
+
+as "$USER_ID" sh -c 'echo $$; sleep 1.5; exec "$0" "$1"' "$pub/o-suid" "$pub/nogate" >"$TMP/exec.out" 2>&1 </dev/null &
+at_exit_kill "$!"
+until_true test -s "$TMP/exec.out"
+rec_as e.cap "$USER_ID" "$pub/capped" -p "$(head -n 1 "$TMP/exec.out")" -d 3
+is "$rc $(waits e.cap '$h{$w->{process_comm}}++' | sed 's/ .*//')" "0 sh" "a process that execs a set-user-ID program is recorded up to that"
+ok "and counted from then on" test "$(counter e.cap filtered.owner)" -ge 20
+pkill -f "^$pub/o-suid $pub/nogate"
 
 # Rights that are not needed are gone, and the files are opened as the user opens them
 user "$pub/capped" -q --force -o run.cap -p "$(pid own)" -d 5 </dev/null >/dev/null 2>&1 7>&- &
 at_exit_kill "$!"
 until_true test -e run.cap
-rec=$(pgrep -x -n capped)
+rec=$(pgrep -o -f "^$pub/capped -q --force -o run.cap")
 awk '/^CapPrm/ { print $2 }' "/proc/$rec/task"/*/status | sort -u >"$TMP/permitted"
 awk '/^CapEff/ { print $2 }' "/proc/$rec/task"/*/status | sort -u >"$TMP/in-force"
 ok "there is a recorder to look at" test -s "$TMP/permitted"
