@@ -372,6 +372,12 @@ fi
 json=$TMP/ns.json
 timeout 120 unshare -pf --mount-proc "$bpfcheck" --caps --json >"$json" 2>"$err"
 is "$? $(names '@{tool("offcpu-record")->{required}}')" "0 $least" 'in a PID namespace the answer is the same'
+json=$TMP/hidepid.json
+timeout 120 unshare -pf --mount-proc sh -c 'mount -o remount,hidepid=2 /proc && exec "$0" --caps --json --tool offcpu-record' \
+	"$bpfcheck" >"$json" 2>"$err"
+is "$? $(names '@{step("proc.other.maps")->{least}{ordinary}}')" '0 sys_ptrace ' \
+	"where hidepid hides other users' processes, only CAP_SYS_PTRACE shows their maps"
+is "$(query 'step("proc.other.maps")->{results}{ordinary}[0]')" ENOENT 'and without it they are not there'
 json=$TMP/locked.json
 timeout 120 unshare -m sh -c 'mount -t tmpfs none /sys/kernel/security &&
 	echo "none integrity [confidentiality]" >/sys/kernel/security/lockdown && exec "$0" --caps --json' "$bpfcheck" >"$json" 2>"$err"
