@@ -13,8 +13,8 @@ run "$BIN/bpfcheck" --tool offcpu-record -q
 # where any user can start the tools, and write
 chmod 711 "$TMP"
 mkdir "$TMP/bin" "$TMP/all"
-install -m 755 "$BIN/bpfcheck" "$BIN/offcpu-record" "$BIN/stackmap-test" "$TOP/obj/t/work-idle" "$TMP/bin" 2>/dev/null ||
-	install -m 755 "$BIN/bpfcheck" "$BIN/offcpu-record" "$BIN/stackmap-test" "$STACKTOOLS_OBJ/t/work-idle" "$TMP/bin"
+obj=${STACKTOOLS_OBJ:-$TOP/obj}
+install -m 755 "$BIN/bpfcheck" "$BIN/offcpu-record" "$BIN/stackmap-test" "$obj/t/work-idle" "$TMP/bin"
 chmod 755 "$TMP/bin"
 chmod 1777 "$TMP/all"
 # a name that no other process has
@@ -139,7 +139,7 @@ ok 'where a least set is one of the table, its column says ok and those of its p
 		}
 	}
 	die "nothing compared" unless $n > 50 && $m > 50' "$json"
-programs=$("$bpftool" gen skeleton "${STACKTOOLS_OBJ:-$TOP/obj}/bpf/offcpu.bpf.o" 2>/dev/null |
+programs=$("$bpftool" gen skeleton "$obj/bpf/offcpu.bpf.o" 2>/dev/null |
 	sed -n '/struct {/,/} progs;/s/.*struct bpf_program \*\(.*\);/\1/p' | sort)
 is "$(query 'map { $_->{id} =~ /^record\.(.*)/ } @{$d->{caps}{steps}}' | sort | tr '\n' ' ')" "$(echo "$programs" | tr '\n' ' ')" \
 	'each program of the recorder is tried by itself'
@@ -372,6 +372,12 @@ fi
 json=$TMP/ns.json
 timeout 120 unshare -pf --mount-proc "$bpfcheck" --caps --json >"$json" 2>"$err"
 is "$? $(names '@{tool("offcpu-record")->{required}}')" "0 $least" 'in a PID namespace the answer is the same'
+json=$TMP/hidepid.json
+timeout 120 unshare -pf --mount-proc sh -c 'mount -o remount,hidepid=2 /proc && exec "$0" --caps --json --tool offcpu-record' \
+	"$bpfcheck" >"$json" 2>"$err"
+is "$? $(names '@{step("proc.other.maps")->{least}{ordinary}}')" '0 sys_ptrace ' \
+	"where hidepid hides other users' processes, only CAP_SYS_PTRACE shows their maps"
+is "$(query 'step("proc.other.maps")->{results}{ordinary}[0]')" ENOENT 'and without it they are not there'
 json=$TMP/locked.json
 timeout 120 unshare -m sh -c 'mount -t tmpfs none /sys/kernel/security &&
 	echo "none integrity [confidentiality]" >/sys/kernel/security/lockdown && exec "$0" --caps --json' "$bpfcheck" >"$json" 2>"$err"

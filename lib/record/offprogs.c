@@ -344,39 +344,17 @@ static int install_switch(const struct offprogs *p, struct err *e)
 	return rc ? offprogs_refused("put the recording program in its place", rc, e) : 0;
 }
 
-int offprogs_load_maps(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
+static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
 {
 	int rc;
 
 	*p = (struct offprogs){ .first_ns = opts->raw || in_first_pid_ns() };
 	libbpf_set_print(silent); /* what went wrong is told through E */
 	if (opts->raw)
-		return 0;
-	rc = check_btf(e);
-	return rc ? rc : load_base(p, opts, agg_fd, e);
-}
-
-int offprogs_load_one(struct offprogs *p, const char *name, struct offcpu_bpf **ret, struct err *e)
-{
-	struct bpf_program *prog, *chosen;
-	int rc = open_part(p, false, ret, e);
-
-	if (rc)
-		return rc;
-	bpf_object__for_each_program(prog, (*ret)->obj) bpf_program__set_autoload(prog, false);
-	chosen = bpf_object__find_program_by_name((*ret)->obj, name);
-	if (!chosen)
-		return err_set(e, -ENOENT, "no program of the recorder is called '%s'", name);
-	bpf_program__set_autoload(chosen, true);
-	return load_part(*ret, e);
-}
-
-static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
-{
-	int rc = offprogs_load_maps(p, opts, agg_fd, e);
-
-	if (!rc && opts->raw)
 		return load_raw(p, opts, agg_fd, e);
+	rc = check_btf(e);
+	if (!rc)
+		rc = load_base(p, opts, agg_fd, e);
 	if (!rc)
 		rc = open_part(p, false, &p->events, e);
 	if (!rc)
@@ -420,4 +398,28 @@ void offprogs_close(struct offprogs *p)
 	free(p->raw);
 	kernhook_close(&p->hook);
 	*p = (struct offprogs){ 0 };
+}
+
+int offprogs_load_maps(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
+{
+	int rc = check_btf(e);
+
+	*p = (struct offprogs){ .first_ns = in_first_pid_ns() };
+	libbpf_set_print(silent);
+	return rc ? rc : load_base(p, opts, agg_fd, e);
+}
+
+int offprogs_load_one(struct offprogs *p, const char *name, struct offcpu_bpf **ret, struct err *e)
+{
+	struct bpf_program *prog, *chosen;
+	int rc = open_part(p, false, ret, e);
+
+	if (rc)
+		return rc;
+	bpf_object__for_each_program(prog, (*ret)->obj) bpf_program__set_autoload(prog, false);
+	chosen = bpf_object__find_program_by_name((*ret)->obj, name);
+	if (!chosen)
+		return err_set(e, -ENOENT, "no program of the recorder is called '%s'", name);
+	bpf_program__set_autoload(chosen, true);
+	return load_part(*ret, e);
 }

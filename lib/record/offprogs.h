@@ -36,15 +36,6 @@ struct offprogs {
  */
 int offprogs_load(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e);
 
-/*
- * The two halves of that, for who wants to know about each program by itself:
- * the maps, with P to be released as above; then the program NAME alone over
- * these maps, as often as wanted. Whatever comes of it, release *RET with
- * offcpu_bpf__destroy().
- */
-int offprogs_load_maps(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e);
-int offprogs_load_one(struct offprogs *p, const char *name, struct offcpu_bpf **ret, struct err *e);
-
 /* Attach what runs at events. */
 int offprogs_attach(struct offprogs *p, struct err *e);
 
@@ -53,5 +44,14 @@ void offprogs_close(struct offprogs *p);
 
 /* The story of CODE, "cannot WHAT", with the capabilities that were missing. */
 int offprogs_refused(const char *what, int code, struct err *e);
+
+/*
+ * In place of offprogs_load(), for who wants to know about each program by
+ * itself: the maps, with P to be released as above; then the program NAME alone
+ * over these maps, as often as wanted. Whatever comes of it, release *RET with
+ * offcpu_bpf__destroy().
+ */
+int offprogs_load_maps(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e);
+int offprogs_load_one(struct offprogs *p, const char *name, struct offcpu_bpf **ret, struct err *e);
 
 #endif
