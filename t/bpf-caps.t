@@ -10,6 +10,10 @@ run "$BIN/bpfcheck" --tool offcpu-record -q
 [ "$rc" -lt 2 ] || skip_all "$(cat "$out")"
 [ "$(id -u)" -eq 0 ] || skip_all 'not root, so there is nothing to hand out'
 
+# by BPF or not at all, where the recorder has another way
+mode=
+"$BIN/offcpu-record" --help | grep -q -e '--mode' && mode='--mode btf'
+
 # where any user can start the tools, and write
 chmod 711 "$TMP"
 mkdir "$TMP/bin" "$TMP/all"
@@ -256,7 +260,7 @@ for type in raw_tp:raw_tp/sys_enter tracepoint:tracepoint/raw_syscalls/sys_enter
 		"$TMP/bin/stackmap-test -r '${type#*:}: the user stack' | grep '^ok' | grep -vq SKIP"
 done
 agree iterator.task_sleepable 'offcpu-record records, which takes an iterator' \
-	"$TMP/bin/offcpu-record -q --force -o $TMP/all/\$(id -u).cap -- true"
+	"$TMP/bin/offcpu-record -q $mode --force -o $TMP/all/\$(id -u).cap -- true"
 
 # the least set of a tool
 names() { # PERL: capabilities as setpriv names them, in one line
@@ -266,7 +270,8 @@ record() { # USER "CAP..." ARG...
 	rec_as=$1
 	rec_caps=$2
 	shift 2
-	as "$rec_as" "$rec_caps" "$TMP/bin/offcpu-record" -q --force -o "$TMP/all/$rec_as.cap" "$@" >"$out" 2>"$err"
+	# shellcheck disable=SC2086 # words, or nothing
+	as "$rec_as" "$rec_caps" "$TMP/bin/offcpu-record" -q $mode --force -o "$TMP/all/$rec_as.cap" "$@" >"$out" 2>"$err"
 }
 least=$(names '@{tool("offcpu-record")->{required}}')
 is "$least" 'perfmon bpf ' 'the recorder takes CAP_BPF and CAP_PERFMON on a kernel like this'
