@@ -242,7 +242,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 
 	if (!s)
 		return;
-	w = wait_make(task);
+	w = wait_get(task, true);
 	if (!w) {
 		s->count.storage++;
 		return;
@@ -305,7 +305,7 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	if (!key_init(&key, task, false, state_now(task)))
 		return;
 	/* once for each thread: from now on it is known to run until it is seen leaving */
-	w = wait_make(task);
+	w = wait_get(task, true);
 	if (!w) {
 		s->count.storage++;
 		return;
@@ -341,7 +341,7 @@ static __always_inline void enter(struct task_struct *task, __u64 now)
 	struct offcpu_wait *w;
 
 	/* while waiting looks around, it must find that this one runs */
-	w = armed ? wait_make(task) : wait_of(task);
+	w = wait_get(task, armed);
 	if (!w) {
 		if (!armed)
 			enter_unseen(task, now);
