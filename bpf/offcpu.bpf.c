@@ -242,7 +242,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 
 	if (!s)
 		return;
-	w = wait_make(task);
+	w = wait_get(task, true);
 	if (!w) {
 		s->count.storage++;
 		return;
@@ -292,7 +292,7 @@ static __always_inline void count_left_out(struct task_struct *task, struct scra
 
 static __always_inline void leave_out(struct task_struct *prev)
 {
-	struct offcpu_wait *w = wait_of(prev);
+	struct offcpu_wait *w = wait_get(prev, false);
 
 	if (w)
 		w->start = OFFCPU_UNKNOWN;
@@ -300,7 +300,7 @@ static __always_inline void leave_out(struct task_struct *prev)
 
 static __always_inline void come_back_left_out(struct task_struct *next)
 {
-	struct offcpu_wait *w = wait_of(next);
+	struct offcpu_wait *w = wait_get(next, false);
 	struct scratch *s = my_scratch();
 
 	if (w)
@@ -341,7 +341,7 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	if (!key_init(&key, task, false, state_now(task)))
 		return;
 	/* once for each thread: from now on it is known to run until it is seen leaving */
-	w = wait_make(task);
+	w = wait_get(task, true);
 	if (!w) {
 		s->count.storage++;
 		return;
@@ -378,7 +378,7 @@ static __always_inline void enter_wait(struct offcpu_wait *w, bool armed, __u64 
  */
 static __always_inline void outside(struct task_struct *task, bool leaves, __u64 now)
 {
-	struct offcpu_wait *w = wait_of(task);
+	struct offcpu_wait *w = wait_get(task, false);
 	struct scratch *s = my_scratch();
 	__u64 start;
 
@@ -399,7 +399,7 @@ static __always_inline void enter(struct task_struct *task, __u64 now)
 	struct scratch *s;
 
 	/* while waiting looks around, it must find that this one runs */
-	w = armed ? wait_make(task) : wait_of(task);
+	w = wait_get(task, armed);
 	if (!w) {
 		if (!armed)
 			enter_unseen(task, now);

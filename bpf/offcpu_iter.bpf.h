@@ -74,7 +74,7 @@ int waiting(struct bpf_iter__task *ctx)
 	if (!task || !wanted(task) || task->on_cpu || left_out(task))
 		return 0;
 	s = bpf_map_lookup_elem(&iter_scratch, &zero);
-	w = armed ? wait_make(task) : wait_of(task);
+	w = wait_get(task, armed);
 	if (!s)
 		return 0;
 	if (!w) {
@@ -135,7 +135,7 @@ int open_waits(struct bpf_iter__task *ctx)
 		leave_out_open(task);
 		return 0;
 	}
-	w = wait_of(task);
+	w = wait_get(task, false);
 	if (!w || w->start == OFFCPU_UNKNOWN || w->start == OFFCPU_ON_CPU)
 		return 0;
 	ev.type = OFFCPU_EV_OPEN;

@@ -144,14 +144,17 @@ static __always_inline bool is_leader(struct task_struct *task)
 
 static __always_inline bool is_target(struct task_struct *task)
 {
-	__u32 tgid = set_tgid(task);
+	__u32 tgid;
 
-	if (all_tasks)
-		return set_tid(task) && (with_kthreads || !(task_get(task, flags) & PF_KTHREAD)) &&
-		       tgid != hot.self_tgid && tgid != hot.worker_tgid;
+	if (all_tasks) {
+		if (!set_tid(task) || (!with_kthreads && task_get(task, flags) & PF_KTHREAD))
+			return false;
+		tgid = set_tgid(task);
+		return tgid != hot.self_tgid && tgid != hot.worker_tgid;
+	}
 	if (single)
-		return tgid == hot.single_tgid;
-	if (bit_get(&tgids, tgid))
+		return set_tgid(task) == hot.single_tgid;
+	if (bit_get(&tgids, set_tgid(task)))
 		return true;
 	return use_tids && bit_get(&tids, set_tid(task));
 }

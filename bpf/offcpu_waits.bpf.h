@@ -15,14 +15,10 @@ struct {
 	__type(value, struct offcpu_wait);
 } waits SEC(".maps");
 
-static __always_inline struct offcpu_wait *wait_of(struct task_struct *task)
+/* The wait of TASK; with MAKE a new one where there is none. NULL: none, or no memory. */
+static __always_inline struct offcpu_wait *wait_get(struct task_struct *task, bool make)
 {
-	return bpf_task_storage_get(&waits, task, NULL, 0);
-}
-
-static __always_inline struct offcpu_wait *wait_make(struct task_struct *task)
-{
-	return bpf_task_storage_get(&waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return bpf_task_storage_get(&waits, task, NULL, make ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 }
 
 /* TASK, whose wait is W, does not come back: the kernel frees it with the task. */
@@ -107,14 +103,11 @@ static __always_inline struct offcpu_wait *wait_make_id(__u32 id)
 	return wait_of_id(id);
 }
 
-static __always_inline struct offcpu_wait *wait_of(struct task_struct *task)
+static __always_inline struct offcpu_wait *wait_get(struct task_struct *task, bool make)
 {
-	return wait_of_id(set_tid(task));
-}
+	__u32 id = set_tid(task);
 
-static __always_inline struct offcpu_wait *wait_make(struct task_struct *task)
-{
-	return wait_make_id(set_tid(task));
+	return make ? wait_make_id(id) : wait_of_id(id);
 }
 
 static __always_inline void wait_drop(struct task_struct *task, struct offcpu_wait *w)
@@ -167,7 +160,7 @@ static __always_inline __u32 state_now(struct task_struct *task)
 static __always_inline void image_replaced(struct task_struct *task)
 {
 	__u32 tgid = our_id(BPF_CORE_READ(task, group_leader)), one = 1, *n;
-	struct offcpu_wait *w = wait_of(task);
+	struct offcpu_wait *w = wait_get(task, false);
 
 	if (!tgid)
 		return;

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 struct seen {
-	uint32_t pids[64];
+	uint32_t pids[4096];
 	size_t n;
 };
 
