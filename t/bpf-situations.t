@@ -121,7 +121,9 @@ situation() {
 	[ "$said" = "$did" ] || { json 'print $t{"offcpu-record"}{why}, "\n"'; cat did.err; } | diag
 	"s_$1" timeout 60 ./stackmap-test >map.out 2>map.err </dev/null
 	map_did=$(map_ran $?)
-	is "$(json 'print $t{"stackmap-test"}{verdict} // "impossible"')" "$map_did" "$3: the same for stackmap-test"
+	map_said=$(json 'print $t{"stackmap-test"}{verdict} // ""')
+	# where bpfcheck itself can tell nothing, there is no verdict to compare
+	[ -z "$map_said" ] || is "$map_said" "$map_did" "$3: the same for stackmap-test"
 	if "s_$1" timeout 60 ./kallsyms-resolve "$address" >sym.out 2>&1; then sym_did=names; else sym_did='no names'; fi
 	is "$(json 'print +($t{"kallsyms-resolve"}{verdict} // "") eq "ready" ? "names" : "no names"')" "$sym_did" \
 		"$3: the same for kallsyms-resolve"

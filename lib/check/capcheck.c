@@ -69,10 +69,37 @@ static void check_tool(const struct machine *m, enum finding_tool tool, struct f
 		bpf ? "" : "CAP_BPF", !bpf && !perfmon ? " and " : "", perfmon ? "" : "CAP_PERFMON");
 	if (tool == TOOL_OFFCPU_RECORD)
 		fi->bars = MODES_BPF;
+	else if (bpf) /* it makes maps, and takes no stack */
+		fi->degrades = TOOL_BIT(tool);
 	else
 		fi->forbids = TOOL_BIT(tool);
 	if (!mend_otherwise(m, UINT64_C(1) << CAP_BPF | UINT64_C(1) << CAP_PERFMON, fi))
 		finding_mend(fi, "%s", machine_grant(m, tool, command, sizeof(command)));
+}
+
+/* Uprobes are for CAP_SYS_ADMIN alone; the ids of tracepoints are in a folder that is root's. */
+static void check_probes(const struct machine *m, struct findings *f)
+{
+	const enum finding_tool tool = TOOL_STACKMAP_TEST;
+	bool admin = machine_tool_allows(m, tool, CAP_SYS_ADMIN);
+	bool tracefs = m->status.uid == 0 || (admin && machine_tool_allows(m, tool, CAP_DAC_READ_SEARCH));
+	struct finding *fi;
+
+	if (!machine_tool_allows(m, tool, CAP_BPF) || !machine_tool_allows(m, tool, CAP_PERFMON))
+		return; /* told already */
+	if (admin && tracefs) {
+		findings_add(f, GROUP_CAPS, FINDING_OK, "capabilities.probes",
+			"stackmap-test may attach to uprobes and tracepoints");
+		return;
+	}
+	fi = findings_add(f, GROUP_CAPS, FINDING_WARN, "capabilities.probes",
+		"stackmap-test skips its cases of %s: they take CAP_SYS_ADMIN%s",
+		admin     ? "tracepoints"
+		: tracefs ? "uprobes"
+			  : "uprobes and tracepoints",
+		tracefs ? "" : " and CAP_DAC_READ_SEARCH");
+	fi->degrades = TOOL_BIT(tool);
+	finding_mend(fi, "run stackmap-test as root; nothing else needs them");
 }
 
 static void check_ptrace(const struct machine *m, struct findings *f)
@@ -91,11 +118,9 @@ static void check_ptrace(const struct machine *m, struct findings *f)
 		return; /* what else it lacks is told by capabilities.offcpu-record, with a command for both
 			 */
 	fi = findings_add(f, GROUP_CAPS, FINDING_WARN, "capabilities.ptrace",
-		"offcpu-record lacks CAP_SYS_PTRACE: it reads the maps of its own user's processes only, so "
-		"that user stacks of others are walked by frame pointer and have no names, and a command "
-		"after -- is not held "
-		"until "
-		"its unwind tables are there");
+		"offcpu-record lacks CAP_SYS_PTRACE: of other users' processes it cannot open what they have "
+		"mapped, so that their user stacks are walked by frame pointer and may have no names; and a "
+		"command after -- is not held until its unwind tables are there");
 	fi->degrades = TOOL_BIT(TOOL_OFFCPU_RECORD);
 	if (!mend_otherwise(m, UINT64_C(1) << CAP_SYS_PTRACE, fi))
 		finding_mend(fi, "%s", machine_grant(m, TOOL_OFFCPU_RECORD, command, sizeof(command)));
@@ -196,6 +221,7 @@ void capcheck_run(const struct machine *m, struct findings *f)
 		check_tool(m, TOOL_OFFCPU_RECORD, f);
 		check_tool(m, TOOL_STACKMAP_TEST, f);
 		check_ptrace(m, f);
+		check_probes(m, f);
 		check_self(m, f);
 	} else {
 		findings_add(

@@ -58,7 +58,8 @@ static void check_time_ns(const struct machine *m, struct findings *f)
 		findings_add(f, GROUP_KERNEL, FINDING_OK, "kernel.time_namespace", "clocks without offsets");
 	else
 		findings_add(f, GROUP_KERNEL, FINDING_OK, "kernel.time_namespace",
-			"in a time namespace: CLOCK_MONOTONIC is %+lld s and CLOCK_BOOTTIME %+lld s off; captures "
+			"in a time namespace: CLOCK_MONOTONIC is %+lld s and CLOCK_BOOTTIME %+lld s off; "
+			"captures "
 			"count as the host does",
 			mono, boot);
 }

@@ -148,12 +148,6 @@ static void choose_iters(struct offcpu_bpf *skel, const struct offcpu_opts *opts
 	bpf_program__set_autoload(skel->progs.find_targets, !opts->all && (!first_ns || opts->use_comms));
 }
 
-static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	(void)level, (void)fmt, (void)ap;
-	return 0;
-}
-
 /* The maps that are made by others. */
 static int use_maps(struct offcpu_bpf *skel, const struct unwindspace_fds *t, int agg_fd, struct err *e)
 {
@@ -349,7 +343,6 @@ static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 	int rc;
 
 	*p = (struct offprogs){ .first_ns = opts->raw || in_first_pid_ns() };
-	libbpf_set_print(silent); /* what went wrong is told through E */
 	if (opts->raw)
 		return load_raw(p, opts, agg_fd, e);
 	rc = check_btf(e);
@@ -405,7 +398,7 @@ int offprogs_load_maps(struct offprogs *p, const struct offcpu_opts *opts, int a
 	int rc = check_btf(e);
 
 	*p = (struct offprogs){ .first_ns = in_first_pid_ns() };
-	libbpf_set_print(silent);
+	libbpf_set_print(NULL);
 	return rc ? rc : load_base(p, opts, agg_fd, e);
 }
 

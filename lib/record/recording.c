@@ -51,12 +51,24 @@ static int climb_down(struct recording *r, struct recorder_opts *o, struct err *
 	return rc;
 }
 
+/* Without it no mode tells what a process is. */
+static int need_proc(struct err *e)
+{
+	if (access("/proc/self/stat", R_OK) == 0)
+		return 0;
+	err_sys(e, -errno, "cannot read '/proc/self/stat'");
+	return err_hint(e, "/proc is not mounted: mount -t proc proc /proc");
+}
+
 int recording_open(struct recorder_opts *opts, struct recording **ret, struct err *e)
 {
-	struct recording *r = calloc(1, sizeof(*r));
+	struct recording *r;
 	bool refused;
-	int rc;
+	int rc = need_proc(e);
 
+	if (rc)
+		return rc;
+	r = calloc(1, sizeof(*r));
 	if (!r)
 		return err_nomem(e, "the recording");
 	r->mode = opts->mode;
