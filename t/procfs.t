@@ -196,8 +196,11 @@ procfs "$U/f.cap" -a -d 1
 is "$(waits "$U/f.cap" '$n = 1 if $w->{pid} == '"$pid")" 1 '-a has it too'
 procfs /dev/full -p "$pid" -d 1
 is "$rc $(grep -c "cannot write to '/dev/full': No space left" "$err")" '2 1' 'a full disk is told'
-user timeout 20 "$BIN/offcpu-record" -q --mode procfs -o - -p "$pid" -d 3 2>"$err" 7>&- | head -c 10 >/dev/null
-pass 'a reader that goes away ends the recording'
+{
+	user timeout 20 "$BIN/offcpu-record" -q --mode procfs -o - -p "$pid" -d 10 2>"$err" 7>&-
+	echo "$?" >"$TMP/status"
+} | head -c 10 >/dev/null
+is "$(cat "$TMP/status")" 141 'a reader that goes away ends the recording, by SIGPIPE'
 rm -f "$U/f.cap"
 # shellcheck disable=SC2086 # words
 $as_user "$BIN/offcpu-record" --mode procfs -o "$U/f.cap" -p "$pid" >"$out" 2>"$err" </dev/null 7>&- &

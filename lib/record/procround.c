@@ -260,6 +260,7 @@ static void begin_thread(struct procround *r, struct procset_thread *t, const st
 {
 	uint64_t began = ticks_ns(s->stat.start_ticks);
 
+	t->start_ticks = s->stat.start_ticks;
 	memcpy(t->comm, s->stat.comm, sizeof(t->comm));
 	announce(r, t);
 	if (r->baseline)
@@ -285,6 +286,8 @@ static bool look_at(struct procround *r, struct procset_thread *t)
 		t->unreadable = true;
 		return true;
 	}
+	if (!first && !s.same && s.stat.start_ticks != t->start_ticks)
+		return false;
 	if (first)
 		begin_thread(r, t, &s);
 	again = !s.same && procwalk_waits_on(t, &s);

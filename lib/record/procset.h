@@ -27,6 +27,7 @@ struct procset_process {
 struct procset_thread {
 	struct procset_process *proc;
 	struct proclook_thread look;
+	uint64_t start_ticks; /* of the first look: another one is another thread of the same number */
 	struct procwait wait;
 	struct procwait_place place; /* where it was seen last */
 	struct procparse_syscall call; /* the system call of that; meaningless without */
