@@ -20,12 +20,13 @@ struct {
 	__u32 phase; /* enum offcpu_phase */
 	__u32 single_tgid; /* the one process that is recorded */
 	__u32 self_tgid; /* the recorder, never recorded; */
-	__u32 worker_tgid; /* nor is its process that makes unwind tables */
+	__u32 worker_tgid; /* nor is its process that makes unwind tables, */
+	__u32 opener_tgid; /* nor the one that opens files */
 } hot __attribute__((aligned(64)));
 
 __u32 ns_level; /* of the recorder's PID namespace; 0 = the first one */
 __u32 ns_inum;
-__u32 worker_id; /* hot.worker_tgid in the recorder's namespace, for find_self */
+__u32 worker_id, opener_id; /* hot.worker_tgid and the other in the recorder's namespace, for find_self */
 __u32 held; /* a process (same) that is stopped at its exec until it can be recorded: no wait of it counts */
 __u32 exec_target; /* a process (id of the recorder's namespace) that becomes a target when it execs */
 char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN];
@@ -111,7 +112,8 @@ static __always_inline bool is_target(struct task_struct *task)
 {
 	if (all_tasks)
 		return task->pid && (with_kthreads || !(task->flags & PF_KTHREAD)) &&
-		       (__u32)task->tgid != hot.self_tgid && (__u32)task->tgid != hot.worker_tgid;
+		       (__u32)task->tgid != hot.self_tgid && (__u32)task->tgid != hot.worker_tgid &&
+		       (__u32)task->tgid != hot.opener_tgid;
 	if (single)
 		return (__u32)task->tgid == hot.single_tgid;
 	if (bit_get(&tgids, task->tgid))
@@ -221,6 +223,8 @@ int find_self(struct bpf_iter__task *ctx)
 	me = (void *)bpf_get_current_task();
 	if (worker_id && our_id(task) == worker_id)
 		hot.worker_tgid = task->tgid;
+	if (opener_id && our_id(task) == opener_id)
+		hot.opener_tgid = task->tgid;
 	if (task != me)
 		return 0;
 	pid = BPF_CORE_READ(task, thread_pid);

@@ -9,6 +9,6 @@
 #include "capwrite.h"
 
 /* Write the host record. START_NS is the recording's start, CLOCK_MONOTONIC. */
-int caphost_write(struct capwrite *w, uint64_t start_ns, struct err *e);
+int caphost_write(struct capwrite *w, uint64_t start_ns, int kallsyms, struct err *e);
 
 #endif

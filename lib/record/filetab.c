@@ -21,6 +21,7 @@ struct filetab {
 	struct idmap by_key;
 	uint64_t unread;
 	uint32_t emitted; /* ids given so far */
+	struct opener *opener;
 };
 
 int filetab_new(struct filetab **ret, struct err *e)
@@ -38,6 +39,11 @@ void filetab_free(struct filetab *t)
 	free(t->files);
 	idmap_free(&t->by_key);
 	free(t);
+}
+
+void filetab_opener(struct filetab *t, struct opener *o)
+{
+	t->opener = o;
 }
 
 static uint64_t hash_path(const char *s)
@@ -59,9 +65,9 @@ static void look_at(struct filetab *t, struct cap_file *f, uint32_t pid, const s
 	struct stat st;
 	_cleanup_close_ int fd = -1;
 
-	if (mapfile_is_gone(pid, m))
+	if (mapfile_is_gone(t->opener, pid, m))
 		f->flags |= CAP_FILE_DELETED;
-	fd = mapfile_open(pid, m, &st);
+	fd = mapfile_open(t->opener, pid, m, &st);
 	if (fd >= 0) {
 		f->size = (uint64_t)st.st_size;
 		f->mtime_ns = mtime_ns(&st);
@@ -183,7 +189,7 @@ void filetab_way(const struct filetab *t, uint32_t file, struct filetab_way *ret
 {
 	const struct file *f = &t->files[file];
 
-	*ret = (struct filetab_way){ f->cap, f->pid, f->start, f->end };
+	*ret = (struct filetab_way){ f->cap, f->pid, f->start, f->end, t->opener };
 }
 
 int filetab_open(const struct filetab_way *f)
@@ -199,7 +205,7 @@ int filetab_open(const struct filetab_way *f)
 
 	if (f->cap.flags & CAP_FILE_PSEUDO)
 		return -ENOENT;
-	fd = mapfile_open(f->pid, &m, &st);
+	fd = mapfile_open(f->opener, f->pid, &m, &st);
 	if (fd < 0)
 		return fd;
 	/* its PID, or its path, may be another's by now */

@@ -38,22 +38,66 @@ static bool same_inode(const struct stat *st, const struct procmap *m)
 	return st->st_ino == m->inode;
 }
 
-int mapfile_open(uint32_t pid, const struct procmap *m, struct stat *st)
+/* The opener's answer, unless there is no opener. */
+static int either(int own, int asked)
 {
-	_cleanup_free_ char *path = NULL;
-	char link[96];
-	int fd, first;
+	return asked == -ENOTCONN ? own : asked;
+}
 
-	snprintf(link, sizeof(link), "/proc/%u/map_files/%llx-%llx", pid, (unsigned long long)m->start,
+static void put_link(char link[96], uint32_t pid, const struct procmap *m)
+{
+	snprintf(link, 96, "/proc/%u/map_files/%llx-%llx", pid, (unsigned long long)m->start,
 		(unsigned long long)m->end);
-	first = fd = open_regular(link, st);
+}
+
+static int open_mapping(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st)
+{
+	char link[96];
+	int fd;
+
+	put_link(link, pid, m);
+	fd = open_regular(link, st);
+	return fd >= 0 || fd == -EMEDIUMTYPE ? fd : either(fd, opener_mapping(o, pid, m->start, m->end, st));
+}
+
+static int stat_mapping(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st)
+{
+	char link[96];
+
+	put_link(link, pid, m);
+	return stat(link, st) == 0 ? 0 : either(-errno, opener_mapping_stat(o, pid, m->start, m->end, st));
+}
+
+/* PATH below the root of PID, 0 = ours. */
+static int open_path(struct opener *o, uint32_t pid, const char *path, struct stat *st)
+{
+	_cleanup_free_ char *full = NULL;
+	int fd;
+
+	if (pid && asprintf(&full, "/proc/%u/root%s", pid, path) < 0)
+		return -ENOMEM;
+	fd = open_regular(pid ? full : path, st);
+	return fd >= 0 || fd == -EMEDIUMTYPE ? fd : either(fd, opener_path(o, pid, path, st));
+}
+
+static int stat_path(struct opener *o, uint32_t pid, const char *path, struct stat *st)
+{
+	_cleanup_free_ char *full = NULL;
+
+	if (pid && asprintf(&full, "/proc/%u/root%s", pid, path) < 0)
+		return -ENOMEM;
+	return stat(pid ? full : path, st) == 0 ? 0 : either(-errno, opener_path_stat(o, pid, path, st));
+}
+
+int mapfile_open(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st)
+{
+	int first = open_mapping(o, pid, m, st), fd = first;
+
 	if (fd >= 0 || fd == -EMEDIUMTYPE)
 		return fd;
-	if (asprintf(&path, "/proc/%u/root%s", pid, m->path) < 0)
-		return -ENOMEM;
-	fd = open_regular(path, st);
+	fd = open_path(o, pid, m->path, st);
 	if (fd < 0)
-		fd = open_regular(m->path, st);
+		fd = open_path(o, 0, m->path, st);
 	if (fd >= 0 && same_inode(st, m))
 		return fd;
 	if (fd >= 0) {
@@ -63,35 +107,28 @@ int mapfile_open(uint32_t pid, const struct procmap *m, struct stat *st)
 	return first == -ENOENT || first == -ESRCH ? fd : first;
 }
 
-int mapfile_stat(uint32_t pid, const struct procmap *m, struct stat *st)
+int mapfile_stat(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st)
 {
-	_cleanup_free_ char *path = NULL;
-	char link[96];
-	int rc;
+	int rc = stat_mapping(o, pid, m, st);
 
-	snprintf(link, sizeof(link), "/proc/%u/map_files/%llx-%llx", pid, (unsigned long long)m->start,
-		(unsigned long long)m->end);
-	if (stat(link, st) == 0)
+	if (!rc)
 		return 0;
-	rc = -errno;
-	if (asprintf(&path, "/proc/%u/root%s", pid, m->path) < 0)
-		return -ENOMEM;
-	if ((stat(path, st) == 0 || stat(m->path, st) == 0) && same_inode(st, m))
+	if ((stat_path(o, pid, m->path, st) == 0 || stat_path(o, 0, m->path, st) == 0) && same_inode(st, m))
 		return 0;
 	return rc;
 }
 
-int mapfile_stat_then(uint32_t pid, const struct procmap *m, uint64_t made_ns, struct stat *st)
+int mapfile_stat_then(
+	struct opener *o, uint32_t pid, const struct procmap *m, uint64_t made_ns, struct stat *st)
 {
 	uint64_t changed_ns;
-	char link[96];
+	int rc;
 
-	snprintf(link, sizeof(link), "/proc/%u/map_files/%llx-%llx", pid, (unsigned long long)m->start,
-		(unsigned long long)m->end);
-	if (stat(link, st) == 0 && same_inode(st, m))
+	if (stat_mapping(o, pid, m, st) == 0 && same_inode(st, m))
 		return 0;
-	if (stat(m->path, st) != 0)
-		return -errno;
+	rc = stat_path(o, 0, m->path, st);
+	if (rc)
+		return rc;
 	changed_ns = (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
 	if (!same_inode(st, m) || st->st_dev != makedev(m->dev_major, m->dev_minor) ||
 		changed_ns + CHANGE_TICK_NS > made_ns)
@@ -99,16 +136,11 @@ int mapfile_stat_then(uint32_t pid, const struct procmap *m, uint64_t made_ns, s
 	return 0;
 }
 
-bool mapfile_is_gone(uint32_t pid, const struct procmap *m)
+bool mapfile_is_gone(struct opener *o, uint32_t pid, const struct procmap *m)
 {
-	_cleanup_free_ char *path = NULL;
 	struct stat st;
 
-	if (m->deleted)
-		return true;
-	if (asprintf(&path, "/proc/%u/root%s", pid, m->path) < 0)
-		return false;
-	return stat(path, &st) == 0 && !same_inode(&st, m);
+	return m->deleted || (stat_path(o, pid, m->path, &st) == 0 && !same_inode(&st, m));
 }
 
 const uint8_t *mapfile_vdso(size_t *len)

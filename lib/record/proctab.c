@@ -5,7 +5,7 @@
 #include "now.h"
 #include "pastmap.h"
 #include "procinfo.h"
-#include "procmaps.h"
+#include "proclook.h"
 #include "threadtab.h"
 
 #include <ctype.h>
@@ -20,6 +20,7 @@
 
 struct proctab {
 	bool all, follow;
+	struct opener *opener;
 	struct filetab *files;
 	struct imagetab images;
 	struct threadtab threads;
@@ -60,6 +61,12 @@ void proctab_free(struct proctab *t)
 	if (t->scanning)
 		closedir(t->scanning);
 	free(t);
+}
+
+void proctab_opener(struct proctab *t, struct opener *o)
+{
+	t->opener = o;
+	filetab_opener(t->files, o);
 }
 
 /* SHOWN: see procinfo_living(); 0 = the process itself. */
@@ -108,7 +115,7 @@ static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct 
 {
 	struct image *im = &t->images.images[image];
 	struct scan s = { .t = t, .image = image, .from_ns = im->begin_ns };
-	uint32_t pid = procinfo_living(im->tgid);
+	uint32_t pid = proclook_living(t->opener, im->tgid);
 	int rc;
 
 	/* a process that is gone: the error is told by whom it is missed */
@@ -117,8 +124,8 @@ static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct 
 	im->scan_ns = now_ns;
 	procinfo_comm(im->tgid, im->comm);
 	if (!im->exe)
-		im->exe = procinfo_exe(pid);
-	rc = procmaps_each(pid, scan_map, &s, e);
+		im->exe = proclook_exe(t->opener, pid);
+	rc = proclook_maps(t->opener, pid, scan_map, &s, e);
 	im = &t->images.images[image];
 	if (rc) {
 		im->maps_error = rc;

@@ -18,6 +18,9 @@ struct procinfo_status {
 /* Of a process or thread ID; false when there is none. */
 bool procinfo_status(uint32_t id, struct procinfo_status *ret);
 
+/* Does the process live whose file /proc/PID/status FD is? FD is closed. */
+bool procinfo_lives(int fd);
+
 /*
  * The ID by which /proc shows the memory of process PID: its own, or, when its
  * main thread has ended before others, that of one of these. 0 when none is

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "proclook.h"
+#include "procinfo.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+int proclook_open(struct opener *o, enum openwire_kind kind, uint32_t pid)
+{
+	char path[64];
+	int fd, asked;
+
+	snprintf(path, sizeof(path), "/proc/%u/%s", pid, kind == OPENWIRE_MAPS ? "maps" : "status");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	fd = -errno;
+	asked = opener_proc(o, kind, pid);
+	return asked == -ENOTCONN ? fd : asked;
+}
+
+int proclook_maps(struct opener *o, uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), void *ctx,
+	struct err *e)
+{
+	_cleanup_close_ int fd = proclook_open(o, OPENWIRE_MAPS, pid);
+
+	return procmaps_each_of(fd, pid, fn, ctx, e);
+}
+
+char *proclook_exe(struct opener *o, uint32_t pid)
+{
+	char *path = procinfo_exe(pid);
+
+	if (path)
+		return path;
+	path = opener_exe(o, pid);
+	if (path)
+		procinfo_strip_deleted(path);
+	return path;
+}
+
+uint32_t proclook_living(struct opener *o, uint32_t pid)
+{
+	uint32_t shown = procinfo_living(pid);
+	int fd;
+
+	if (shown)
+		return shown;
+	fd = opener_proc(o, OPENWIRE_STATUS, pid);
+	if (fd < 0)
+		return 0;
+	return procinfo_lives(fd) ? pid : 0;
+}
