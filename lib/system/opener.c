@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#define END_MS 100
 #define ANSWER_SECONDS 10 /* a file system may take its time */
 
 struct opener {
@@ -36,20 +37,33 @@ int opener_new(int sock, pid_t pid, struct opener **ret, struct err *e)
 	return 0;
 }
 
+/* Its wait status; -1: it had to be ended. Whose socket is closed ends by itself. */
+static int reap(pid_t pid)
+{
+	int status = -1;
+
+	for (int i = 0; i < END_MS; i++) {
+		if (waitpid(pid, &status, WNOHANG) != 0)
+			return status;
+		usleep(1000);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return -1;
+}
+
 /* It is over; how it ended is told where it can be. */
 static void hang_up(struct opener *o, const char *why)
 {
-	int status = 0;
+	int status;
 
 	close(o->sock);
 	o->sock = -1;
 	snprintf(o->stats.why, sizeof(o->stats.why), "%s", why);
 	if (o->pid <= 0)
 		return;
-	if (waitpid(o->pid, &status, WNOHANG) == 0) {
-		kill(o->pid, SIGKILL);
-		waitpid(o->pid, NULL, 0);
-	} else if (WIFSIGNALED(status)) {
+	status = reap(o->pid);
+	if (status != -1 && WIFSIGNALED(status)) {
 		snprintf(o->stats.why, sizeof(o->stats.why), "it was ended by a signal: %s",
 			strsignal(WTERMSIG(status)));
 	}
