@@ -164,10 +164,9 @@ static void opens_processes(struct tap *t, struct opener *o, const struct other 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)x->pid);
 	own = open(path, O_RDONLY | O_CLOEXEC);
 	tap_ok(t, own < 0 && errno == EACCES, "another user's maps are out of our own reach");
-	fd = opener_proc(o, OPENWIRE_MAPS, (uint32_t)x->pid);
+	fd = opener_maps_exe(o, (uint32_t)x->pid, &exe);
 	tap_ok(t, fd >= 0 && procmaps_each_of(fd, (uint32_t)x->pid, find_program, f, NULL) == 0 && f->start,
 		"the opener opens them");
-	exe = opener_exe(o, (uint32_t)x->pid);
 	tap_eq_str(t, exe ? exe : "", x->program, "it tells where the executable is");
 	close(fd);
 	fd = opener_proc(o, OPENWIRE_STATUS, (uint32_t)x->pid);
@@ -281,7 +280,7 @@ static int send_raw(int sock, const void *bytes, size_t len)
 
 static void refuses(struct tap *t, struct opener *o, int sock)
 {
-	static const uint32_t of_process[] = { OPENWIRE_MAPS, OPENWIRE_STATUS, OPENWIRE_EXE, OPENWIRE_MAPPING };
+	static const uint32_t of_process[] = { OPENWIRE_MAPS, OPENWIRE_STATUS, OPENWIRE_MAPPING };
 	struct openwire_request q = { .kind = OPENWIRE_MAPS, .pid = (uint32_t)getpid() };
 	const size_t head = offsetof(struct openwire_request, path);
 	_cleanup_free_ char *large = calloc(1, 1 << 16);
@@ -323,7 +322,7 @@ static void ends(struct tap *t, struct opener *o)
 	opener_stats(o, &st);
 	tap_ok(t, strstr(st.why, "Killed") && st.lost == 2 && st.asked, "that is counted and told: %s", st.why);
 	tap_ok(t, opener_pid(o) == 0, "it has no process any more");
-	tap_ok(t, opener_proc(NULL, OPENWIRE_MAPS, 1) == -ENOTCONN && !opener_exe(NULL, 1), "no opener at all: the same");
+	tap_ok(t, opener_proc(NULL, OPENWIRE_MAPS, 1) == -ENOTCONN, "no opener at all: the same");
 }
 
 static void owner_only(struct tap *t, const struct other *x)

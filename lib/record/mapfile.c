@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 #define CHANGE_TICK_NS                                                                                       \
@@ -15,22 +17,44 @@ bool mapfile_is_pseudo(const char *path)
 	return path[0] != '/' || strncmp(path, "//", 2) == 0;
 }
 
+/* What FD, of O_PATH, is of, for reading. */
+static int reopen(int fd)
+{
+	char again[64];
+	int ret;
+
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
+	ret = open(again, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return ret < 0 ? -errno : ret;
+}
+
 /* Open PATH for reading if it is a regular file: looked at first, as opening a device can have effects. */
 static int open_regular(const char *path, struct stat *st)
 {
 	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
-	char again[64];
-	int rc;
 
-	if (fd < 0)
+	if (fd < 0 || fstat(fd, st) != 0)
 		return -errno;
-	if (fstat(fd, st) != 0)
-		return -errno;
-	if (!S_ISREG(st->st_mode))
-		return -EMEDIUMTYPE;
-	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
-	rc = open(again, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return rc < 0 ? -errno : rc;
+	return S_ISREG(st->st_mode) ? reopen(fd) : -EMEDIUMTYPE;
+}
+
+/*
+ * The file of M, of O_PATH, by its path as we see it; -1 where that is not
+ * certainly the file. Most files can be had that way by anybody, and the
+ * opener need not be asked. The path is of another process's choice: it is
+ * followed only as far as nothing has to be waited for, which kernels before 5.12 cannot do.
+ */
+static int find_here(const struct procmap *m, struct stat *st)
+{
+	const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED };
+	_cleanup_close_ int fd = m->deleted ? -1 : (int)syscall(SYS_openat2, AT_FDCWD, m->path, &how, sizeof(how));
+	struct statx sx;
+
+	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_TYPE, &sx) != 0 ||
+		!S_ISREG(sx.stx_mode) || sx.stx_ino != m->inode || sx.stx_dev_major != m->dev_major ||
+		sx.stx_dev_minor != m->dev_minor || fstat(fd, st) != 0)
+		return -1;
+	return TAKE_FD(fd);
 }
 
 static bool same_inode(const struct stat *st, const struct procmap *m)
@@ -91,8 +115,12 @@ static int stat_path(struct opener *o, uint32_t pid, const char *path, struct st
 
 int mapfile_open(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st)
 {
-	int first = open_mapping(o, pid, m, st), fd = first;
+	_cleanup_close_ int here = find_here(m, st);
+	int fd = here < 0 ? here : reopen(here), first;
 
+	if (fd >= 0)
+		return fd;
+	first = fd = open_mapping(o, pid, m, st);
 	if (fd >= 0 || fd == -EMEDIUMTYPE)
 		return fd;
 	fd = open_path(o, pid, m->path, st);
@@ -109,7 +137,8 @@ int mapfile_open(struct opener *o, uint32_t pid, const struct procmap *m, struct
 
 int mapfile_stat(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st)
 {
-	int rc = stat_mapping(o, pid, m, st);
+	_cleanup_close_ int here = find_here(m, st);
+	int rc = here < 0 ? stat_mapping(o, pid, m, st) : 0;
 
 	if (!rc)
 		return 0;
@@ -118,29 +147,41 @@ int mapfile_stat(struct opener *o, uint32_t pid, const struct procmap *m, struct
 	return rc;
 }
 
+/* Had the file of status ST changed for the last time when M was made? */
+static bool is_older(const struct stat *st, const struct procmap *m, uint64_t made_ns)
+{
+	uint64_t changed_ns = (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
+
+	return same_inode(st, m) && st->st_dev == makedev(m->dev_major, m->dev_minor) &&
+	       changed_ns + CHANGE_TICK_NS <= made_ns;
+}
+
 int mapfile_stat_then(
 	struct opener *o, uint32_t pid, const struct procmap *m, uint64_t made_ns, struct stat *st)
 {
-	uint64_t changed_ns;
+	_cleanup_close_ int here = find_here(m, st);
 	int rc;
 
+	if (here >= 0 && is_older(st, m, made_ns))
+		return 0;
 	if (stat_mapping(o, pid, m, st) == 0 && same_inode(st, m))
 		return 0;
 	rc = stat_path(o, 0, m->path, st);
 	if (rc)
 		return rc;
-	changed_ns = (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
-	if (!same_inode(st, m) || st->st_dev != makedev(m->dev_major, m->dev_minor) ||
-		changed_ns + CHANGE_TICK_NS > made_ns)
-		return -ESTALE;
-	return 0;
+	return is_older(st, m, made_ns) ? 0 : -ESTALE;
 }
 
 bool mapfile_is_gone(struct opener *o, uint32_t pid, const struct procmap *m)
 {
+	_cleanup_close_ int here = -1;
 	struct stat st;
 
-	return m->deleted || (stat_path(o, pid, m->path, &st) == 0 && !same_inode(&st, m));
+	if (m->deleted)
+		return true;
+	/* a link behind the path would have another inode, and the mapping's path has none */
+	here = pid ? find_here(m, &st) : -1;
+	return here < 0 && (stat_path(o, pid, m->path, &st) == 0 && !same_inode(&st, m));
 }
 
 const uint8_t *mapfile_vdso(size_t *len)

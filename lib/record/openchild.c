@@ -35,10 +35,25 @@ static int hand_over(struct reply *r, int fd)
 	return fd < 0 ? -errno : 0;
 }
 
+static int read_exe(uint32_t pid, struct reply *r)
+{
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
+	n = readlinkat(AT_FDCWD, path, r->a.path, sizeof(r->a.path) - 1);
+	if (n < 0)
+		return -errno;
+	r->a.path[n] = '\0';
+	return 0;
+}
+
 static int serve_maps(const struct openwire_request *q, struct reply *r)
 {
 	char path[64];
 
+	if (q->arg)
+		read_exe(q->pid, r); /* who asks notices */
 	snprintf(path, sizeof(path), "/proc/%u/maps", q->pid);
 	return hand_over(r, open(path, O_RDONLY | O_CLOEXEC));
 }
@@ -49,19 +64,6 @@ static int serve_status(const struct openwire_request *q, struct reply *r)
 
 	snprintf(path, sizeof(path), "/proc/%u/status", q->pid);
 	return hand_over(r, open(path, O_RDONLY | O_CLOEXEC));
-}
-
-static int serve_exe(const struct openwire_request *q, struct reply *r)
-{
-	char path[64];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%u/exe", q->pid);
-	n = readlinkat(AT_FDCWD, path, r->a.path, sizeof(r->a.path) - 1);
-	if (n < 0)
-		return -errno;
-	r->a.path[n] = '\0';
-	return 0;
 }
 
 /* The regular file that FD, of O_PATH, is of, for reading: opening a device can have effects, a FIFO waits. */
@@ -194,7 +196,6 @@ static const struct {
 } kinds[OPENWIRE_KINDS] = {
 	[OPENWIRE_MAPS] = { serve_maps, true },
 	[OPENWIRE_STATUS] = { serve_status, true },
-	[OPENWIRE_EXE] = { serve_exe, true },
 	[OPENWIRE_MAPPING] = { serve_mapping, true },
 	[OPENWIRE_PATH] = { serve_path, false },
 	[OPENWIRE_TMP] = { serve_tmp, false },

@@ -27,16 +27,23 @@ int proclook_maps(struct opener *o, uint32_t pid, int (*fn)(void *ctx, const str
 	return procmaps_each_of(fd, pid, fn, ctx, e);
 }
 
-char *proclook_exe(struct opener *o, uint32_t pid)
+int proclook_maps_exe(struct opener *o, uint32_t pid, char **exe)
 {
-	char *path = procinfo_exe(pid);
+	char *path = NULL;
+	int fd;
 
-	if (path)
-		return path;
-	path = opener_exe(o, pid);
+	if (!*exe)
+		*exe = procinfo_exe(pid);
+	if (*exe)
+		return proclook_open(o, OPENWIRE_MAPS, pid);
+	/* what may not be read here is not to be asked for twice */
+	fd = opener_maps_exe(o, pid, &path);
+	if (fd == -ENOTCONN)
+		return proclook_open(NULL, OPENWIRE_MAPS, pid);
 	if (path)
 		procinfo_strip_deleted(path);
-	return path;
+	*exe = path;
+	return fd;
 }
 
 uint32_t proclook_living(struct opener *o, uint32_t pid)

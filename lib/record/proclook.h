@@ -12,10 +12,12 @@
 /* A descriptor of its file of that KIND (opener_proc()), or -errno. */
 int proclook_open(struct opener *o, enum openwire_kind kind, uint32_t pid);
 
-/* As procmaps_each(), procinfo_exe(). */
+/* As procmaps_each(). */
 int proclook_maps(struct opener *o, uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), void *ctx,
 	struct err *e);
-char *proclook_exe(struct opener *o, uint32_t pid);
+
+/* A descriptor of the maps, or -errno; and *EXE, where it is NULL and can be told, as procinfo_exe(). */
+int proclook_maps_exe(struct opener *o, uint32_t pid, char **exe);
 
 /* As procinfo_living(): a process that is hidden from us lives if the opener sees it. */
 uint32_t proclook_living(struct opener *o, uint32_t pid);

@@ -116,6 +116,7 @@ static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct 
 	struct image *im = &t->images.images[image];
 	struct scan s = { .t = t, .image = image, .from_ns = im->begin_ns };
 	uint32_t pid = proclook_living(t->opener, im->tgid);
+	_cleanup_close_ int fd = -1;
 	int rc;
 
 	/* a process that is gone: the error is told by whom it is missed */
@@ -123,9 +124,8 @@ static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct 
 
 	im->scan_ns = now_ns;
 	procinfo_comm(im->tgid, im->comm);
-	if (!im->exe)
-		im->exe = proclook_exe(t->opener, pid);
-	rc = proclook_maps(t->opener, pid, scan_map, &s, e);
+	fd = proclook_maps_exe(t->opener, pid, &im->exe);
+	rc = procmaps_each_of(fd, pid, scan_map, &s, e);
 	im = &t->images.images[image];
 	if (rc) {
 		im->maps_error = rc;

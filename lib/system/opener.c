@@ -224,12 +224,14 @@ int opener_proc(struct opener *o, enum openwire_kind kind, uint32_t pid)
 	return ask_fd(o, &q, NULL);
 }
 
-char *opener_exe(struct opener *o, uint32_t pid)
+int opener_maps_exe(struct opener *o, uint32_t pid, char **exe)
 {
-	struct openwire_request q = { .kind = OPENWIRE_EXE, .pid = pid };
+	struct openwire_request q = { .kind = OPENWIRE_MAPS, .pid = pid, .arg = 1 };
 	struct openwire_answer a;
+	int fd = -1, rc = opener_ask(o, &q, &a, &fd);
 
-	return opener_ask(o, &q, &a, NULL) == 0 && a.path[0] ? strdup(a.path) : NULL;
+	*exe = rc == 0 && a.path[0] ? strdup(a.path) : NULL;
+	return rc ? rc : fd >= 0 ? fd : -EMFILE;
 }
 
 int opener_mapping(struct opener *o, uint32_t pid, uint64_t start, uint64_t end, struct stat *st)

@@ -15,9 +15,8 @@
 
 /* "STATUS only": the answer has the file's status and no descriptor. */
 enum openwire_kind {
-	OPENWIRE_MAPS = 1, /* /proc/PID/maps */
+	OPENWIRE_MAPS = 1, /* /proc/PID/maps; ARG: and what /proc/PID/exe names, in `path` */
 	OPENWIRE_STATUS, /* /proc/PID/status */
-	OPENWIRE_EXE, /* what /proc/PID/exe names, in `path` */
 	OPENWIRE_MAPPING, /* the regular file that PID maps at START-END */
 	OPENWIRE_PATH, /* the ELF program or library `path` below the root of PID, 0 = ours; no links */
 	OPENWIRE_TMP, /* /tmp below the root of PID, 0 = ours; STATUS only */
@@ -42,7 +41,7 @@ struct openwire_answer {
 	uint32_t number;
 	int32_t error; /* 0 or -errno; -EPERM: this is nothing that it does */
 	struct stat st; /* MAPPING, PATH, TMP, PERF_MAP */
-	char path[OPENWIRE_PATH_MAX]; /* EXE; sent as far as its NUL */
+	char path[OPENWIRE_PATH_MAX]; /* MAPS; sent as far as its NUL */
 };
 
 _Static_assert(sizeof(struct openwire_request) == 40 + OPENWIRE_PATH_MAX, "no hidden padding");
