@@ -4,6 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+
+/* By a call that sees processes which /proc may hide: for one that is gone nobody need be asked. */
+static bool is_gone(uint32_t pid)
+{
+	return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
 
 int proclook_open(struct opener *o, enum openwire_kind kind, uint32_t pid)
 {
@@ -15,6 +22,8 @@ int proclook_open(struct opener *o, enum openwire_kind kind, uint32_t pid)
 	if (fd >= 0)
 		return fd;
 	fd = -errno;
+	if (is_gone(pid))
+		return -ESRCH;
 	asked = opener_proc(o, kind, pid);
 	return asked == -ENOTCONN ? fd : asked;
 }
@@ -34,7 +43,7 @@ int proclook_maps_exe(struct opener *o, uint32_t pid, char **exe)
 
 	if (!*exe)
 		*exe = procinfo_exe(pid);
-	if (*exe)
+	if (*exe || is_gone(pid))
 		return proclook_open(o, OPENWIRE_MAPS, pid);
 	/* what may not be read here is not to be asked for twice */
 	fd = opener_maps_exe(o, pid, &path);
@@ -51,7 +60,7 @@ uint32_t proclook_living(struct opener *o, uint32_t pid)
 	uint32_t shown = procinfo_living(pid);
 	int fd;
 
-	if (shown)
+	if (shown || is_gone(pid))
 		return shown;
 	fd = opener_proc(o, OPENWIRE_STATUS, pid);
 	if (fd < 0)

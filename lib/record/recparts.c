@@ -5,6 +5,7 @@
 #include "diskcache.h"
 #include "now.h"
 #include "openchild.h"
+#include "outchild.h"
 #include "pathlock.h"
 #include "procinfo.h"
 #include "runsoon.h"
@@ -67,30 +68,34 @@ static int ask_targets(struct recparts *p, const struct recorder_opts *o, struct
 	return rc;
 }
 
-/* One that is gone by now, or whose maps may not be read, is recorded without them. */
-static void scan_target(struct recparts *p, uint32_t pid)
+/* A process that is gone ends the recording; one whose maps may not be read is recorded without them. */
+static int scan_target(struct recparts *p, uint32_t pid, struct err *e)
 {
 	struct err why;
 	int rc = proctab_scan(p->procs, pid, now_ns(), &why);
 
 	if (!rc && p->unwinder)
 		unwinder_prepare(p->unwinder, pid);
+	if (rc == -ESRCH)
+		return err_set(e, rc, "process %u has exited meanwhile", pid);
 	if (rc)
 		recparts_degrade(p, "user frames have no names", &why);
+	return 0;
 }
 
 /* The maps of what is asked for are read before the first wait can be recorded. */
-static void scan_targets(struct recparts *p, const struct recorder_opts *o)
+static int scan_targets(struct recparts *p, const struct recorder_opts *o, struct err *e)
 {
 	struct procinfo_status st;
+	int rc = 0;
 
-	for (size_t i = 0; i < o->n_pids; i++)
-		scan_target(p, o->pids[i]);
-	for (size_t i = 0; i < o->n_tids; i++)
-		if (procinfo_status(o->tids[i], &st))
-			scan_target(p, st.tgid);
-	if (o->command_pid)
-		proctab_scan(p->procs, o->command_pid, now_ns(), NULL);
+	for (size_t i = 0; i < o->n_pids && !rc; i++)
+		rc = scan_target(p, o->pids[i], e);
+	for (size_t i = 0; i < o->n_tids && !rc; i++)
+		rc = procinfo_status(o->tids[i], &st) ? scan_target(p, st.tgid, e) : 0;
+	if (!rc && o->command_pid)
+		rc = proctab_scan(p->procs, o->command_pid, now_ns(), e);
+	return rc;
 }
 
 /* The image of PID, and the tables that were asked for when its maps were read. */
@@ -187,7 +192,7 @@ static int load(struct recparts *p, const struct recorder_opts *o, struct err *e
 }
 
 /* What can be had with privileges only. */
-static int open_files(struct recparts *p, const struct recorder_opts *o, struct err *e)
+static void open_files(struct recparts *p)
 {
 	struct err why;
 
@@ -195,7 +200,6 @@ static int open_files(struct recparts *p, const struct recorder_opts *o, struct 
 	p->kallsyms = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
 	if (opener_ready(p->opener, &why) != 0)
 		recparts_degrade(p, "what other users' processes map is not opened", &why);
-	return capwrite_open(o->path, o->force, &p->out, e);
 }
 
 /* From here on nothing is left of them but what the opener keeps. */
@@ -230,13 +234,11 @@ static int open_tables(struct recparts *p, const struct recorder_opts *o, struct
 	return rc;
 }
 
-int recparts_open(struct recparts *p, const struct recorder_opts *o, struct err *e)
+/* Everything that takes privileges, and then there are none. */
+static int use_privileges(struct recparts *p, const struct recorder_opts *o, struct err *e)
 {
 	int rc;
 
-	*p = (struct recparts){ .epoll_fd = epoll_create1(EPOLL_CLOEXEC), .kallsyms = -1 };
-	if (p->epoll_fd < 0)
-		return err_sys(e, -errno, "cannot create an epoll instance");
 	open_opener(p, o);
 	rc = open_unwinder(p, o, e);
 	if (!rc)
@@ -251,15 +253,42 @@ int recparts_open(struct recparts *p, const struct recorder_opts *o, struct err 
 		rc = ask_targets(p, o, e);
 	if (!rc)
 		rc = offcpu_attach(p->bpf, e);
-	if (!rc)
-		rc = open_files(p, o, e);
-	if (!rc)
-		rc = drop(p, e);
 	if (rc)
 		return rc;
-	scan_targets(p, o);
-	rc = publish_targets(p, o, e);
-	return !rc && p->unwinder ? watch(p, unwinder_fd(p->unwinder), e) : rc;
+	open_files(p);
+	return drop(p, e);
+}
+
+/* Without any privilege: the rest, and the output. */
+static int get_ready(struct recparts *p, const struct recorder_opts *o, struct outchild *out, struct err *e)
+{
+	int rc = scan_targets(p, o, e), fd;
+
+	if (!rc)
+		rc = publish_targets(p, o, e);
+	if (!rc && p->unwinder)
+		rc = watch(p, unwinder_fd(p->unwinder), e);
+	if (rc)
+		return rc;
+	fd = outchild_take(out, e);
+	return fd < 0 ? fd : capwrite_begin(fd, o->path, &p->out, e);
+}
+
+int recparts_open(struct recparts *p, const struct recorder_opts *o, struct err *e)
+{
+	struct outchild out;
+	int rc;
+
+	*p = (struct recparts){ .epoll_fd = epoll_create1(EPOLL_CLOEXEC), .kallsyms = -1 };
+	if (p->epoll_fd < 0)
+		return err_sys(e, -errno, "cannot create an epoll instance");
+	rc = outchild_start(&out, o->path, o->force, e);
+	if (!rc)
+		rc = use_privileges(p, o, e);
+	if (!rc)
+		rc = get_ready(p, o, &out, e);
+	outchild_close(&out);
+	return rc;
 }
 
 void recparts_put_privileges(const struct recparts *p, struct buf *b)

@@ -39,9 +39,9 @@ struct recparts {
 
 /*
  * Everything for OPTS: loaded and attached, the targets known, their maps read
- * and the tables for them there. The output is opened when all is attached, so
- * that a recording that cannot begin leaves no file and replaces none. Then
- * privileges are gone for good, whatever comes. Whatever comes
+ * and the tables for them there. The output is made last (outchild.h), so that
+ * a recording that cannot begin leaves no file and replaces none. Whatever
+ * comes of it, privileges are gone for good once all is attached. Whatever comes
  * of it, release P with recparts_close(). The story names the step and the
  * remedy.
  */
