@@ -310,7 +310,8 @@ static int no_addresses(void)
 
 	if (setrlimit(RLIMIT_AS, &little) != 0)
 		return 1;
-	return chunks_open(16384, 1, NULL, &c, &e) == -ENOMEM && strstr(e.msg, "4096 MiB of addresses") ? 0 : 2;
+	return chunks_open(16384, 1, NULL, &c, &e) == -ENOMEM && strstr(e.msg, "4096 MiB of addresses") ? 0
+													: 2;
 }
 
 int main(void)

@@ -97,8 +97,8 @@ static void make_other(struct other *x)
 	snprintf(x->private, sizeof(x->private), "%s/private", x->dir);
 	snprintf(x->program, sizeof(x->program), "%s/program", x->private);
 	snprintf(command, sizeof(command),
-		"mkdir -m 700 '%s' && cp /bin/sleep '%s' && chmod 700 '%s' && chown -R %d:%d '%s'", x->private,
-		x->program, x->program, USER, USER, x->private);
+		"mkdir -m 700 '%s' && cp /bin/sleep '%s' && chmod 700 '%s' && chown -R %d:%d '%s'",
+		x->private, x->program, x->program, USER, USER, x->private);
 	if (system(command) != 0)
 		abort();
 	put(in(x, "secret"), "the secret of another user\n", 27);
@@ -181,7 +181,9 @@ static void opens_mappings(struct tap *t, struct opener *o, const struct other *
 	int fd = opener_mapping(o, pid, f->start, f->end, &st);
 	char head[4] = "";
 
-	tap_ok(t, fd >= 0 && st.st_ino == f->inode && pread(fd, head, 4, 0) == 4 && memcmp(head, ELFMAG, 4) == 0,
+	tap_ok(t,
+		fd >= 0 && st.st_ino == f->inode && pread(fd, head, 4, 0) == 4 &&
+			memcmp(head, ELFMAG, 4) == 0,
 		"the file of a mapping can be read");
 	tap_ok(t, fd >= 0 && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY, "and not written");
 	if (fd >= 0)
@@ -215,7 +217,8 @@ static void opens_programs(struct tap *t, struct opener *o, const struct other *
 	tap_eq_u64(t, path_code(o, pid, in(x, "../../../../../..")), -EMEDIUMTYPE,
 		"a path that climbs stays below that root; a folder is no file");
 	tap_ok(t, opener_path_stat(o, 0, x->program, &st) == 0 && st.st_uid == USER, "its status alone");
-	tap_eq_u64(t, path_code(o, 0, in(x, "secret")), -ENOEXEC, "not what is no program: another user's secret");
+	tap_eq_u64(t, path_code(o, 0, in(x, "secret")), -ENOEXEC,
+		"not what is no program: another user's secret");
 	tap_eq_u64(t, path_code(o, 0, in(x, "core")), -ENOEXEC, "not a core");
 	tap_eq_u64(t, path_code(o, 0, in(x, "link")), -ELOOP, "no link is followed");
 	tap_eq_u64(t, path_code(o, 0, in(x, "fifo")), -EMEDIUMTYPE, "a FIFO keeps nobody waiting");
@@ -234,8 +237,10 @@ static void opens_perf_maps(struct tap *t, struct opener *o, const struct other 
 	tap_ok(t, open(x->map, O_RDONLY | O_CLOEXEC) < 0 && fd >= 0, "a perf map of another user is opened");
 	if (fd >= 0)
 		close(fd);
-	tap_ok(t, opener_perf_map(o, 0, (uint32_t)x->pid + 4194304, &a) == -EMEDIUMTYPE, "not through a link");
-	tap_ok(t, opener_tmp_stat(o, (uint32_t)x->pid, &a) == 0 && stat("/tmp", &b) == 0 &&
+	tap_ok(t, opener_perf_map(o, 0, (uint32_t)x->pid + 4194304, &a) == -EMEDIUMTYPE,
+		"not through a link");
+	tap_ok(t,
+		opener_tmp_stat(o, (uint32_t)x->pid, &a) == 0 && stat("/tmp", &b) == 0 &&
 			a.st_ino == b.st_ino && a.st_dev == b.st_dev,
 		"it tells which folder /tmp is to a process");
 }
@@ -258,7 +263,8 @@ static void makes_maps(struct tap *t, struct opener *o)
 	int chunk = opener_bpf_map(o, OPENWIRE_CHUNK_MAP, 0), agg = opener_bpf_map(o, OPENWIRE_AGG_MAP, 1000);
 
 	tap_ok(t, bpf_map_create(BPF_MAP_TYPE_HASH, "own", 4, 4, 1, NULL) == -EPERM, "we make no map");
-	tap_ok(t, chunk >= 0 && map_field(chunk, "map_type:") == BPF_MAP_TYPE_ARRAY, "the opener makes a chunk");
+	tap_ok(t, chunk >= 0 && map_field(chunk, "map_type:") == BPF_MAP_TYPE_ARRAY,
+		"the opener makes a chunk");
 	tap_ok(t, agg >= 0 && map_field(agg, "max_entries:") == 1000, "and a map to sum waits in");
 	tap_eq_u64(t, opener_bpf_map(o, OPENWIRE_AGG_MAP, 0), -EPERM, "of at least one element");
 	tap_eq_u64(t, opener_bpf_map(o, OPENWIRE_AGG_MAP, UINT32_MAX), -EPERM, "and not of any number");
@@ -317,10 +323,13 @@ static void ends(struct tap *t, struct opener *o)
 	struct opener_stats st;
 
 	kill((pid_t)opener_pid(o), SIGKILL);
-	tap_ok(t, opener_proc(o, OPENWIRE_MAPS, 1) == -ENOTCONN && opener_proc(o, OPENWIRE_MAPS, 1) == -ENOTCONN,
+	tap_ok(t,
+		opener_proc(o, OPENWIRE_MAPS, 1) == -ENOTCONN &&
+			opener_proc(o, OPENWIRE_MAPS, 1) == -ENOTCONN,
 		"an opener that was killed is missed at once");
 	opener_stats(o, &st);
-	tap_ok(t, strstr(st.why, "Killed") && st.lost == 2 && st.asked, "that is counted and told: %s", st.why);
+	tap_ok(t, strstr(st.why, "Killed") && st.lost == 2 && st.asked, "that is counted and told: %s",
+		st.why);
 	tap_ok(t, opener_pid(o) == 0, "it has no process any more");
 	tap_ok(t, opener_proc(NULL, OPENWIRE_MAPS, 1) == -ENOTCONN, "no opener at all: the same");
 }
@@ -330,7 +339,8 @@ static void owner_only(struct tap *t, const struct other *x)
 	struct opener *o = NULL;
 	struct caps_status st;
 
-	tap_ok(t, openchild_start(&(struct openchild_opts){ .owner_only = true }, &o, NULL) == 0 &&
+	tap_ok(t,
+		openchild_start(&(struct openchild_opts){ .owner_only = true }, &o, NULL) == 0 &&
 			opener_ready(o, NULL) == 0 && status_of((pid_t)opener_pid(o), &st),
 		"an opener for the owner's processes alone");
 	tap_ok(t, !(st.permitted & (UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH)),

@@ -77,8 +77,8 @@ static void some(struct tap *t)
 		"the kernel says the same");
 	privdrop_put(&d, &b);
 	buf_put(&b, "", 1);
-	tap_ok(t, strncmp((char *)b.p, "kept: CAP_PERFMON, CAP_BPF, none to be had, ", 44) == 0, "it is told: %s",
-		(char *)b.p);
+	tap_ok(t, strncmp((char *)b.p, "kept: CAP_PERFMON, CAP_BPF, none to be had, ", 44) == 0,
+		"it is told: %s", (char *)b.p);
 	buf_free(&b);
 }
 

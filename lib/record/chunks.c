@@ -344,8 +344,7 @@ static int open_maps(struct chunks *c, struct err *e)
 
 DEFINE_CLEANUP(struct chunks *, chunks_close);
 
-int chunks_open(
-	uint32_t n, uint32_t first, struct opener *opener, struct chunks **ret, struct err *e)
+int chunks_open(uint32_t n, uint32_t first, struct opener *opener, struct chunks **ret, struct err *e)
 {
 	CLEANUP(chunks_close_p) struct chunks *c = calloc(1, sizeof(*c));
 	int rc;

@@ -41,8 +41,7 @@ struct chunks_block {
  * asked for those that this process may not make. On success *RET is the caller's. The story
  * tells when BPF is not permitted.
  */
-int chunks_open(
-	uint32_t n, uint32_t first, struct opener *opener, struct chunks **ret, struct err *e);
+int chunks_open(uint32_t n, uint32_t first, struct opener *opener, struct chunks **ret, struct err *e);
 void chunks_close(struct chunks *c); /* NULL is fine */
 int chunks_fd(const struct chunks *c); /* of the array of maps */
 

@@ -70,11 +70,9 @@ static void drop_slot(struct jitwatches *t, uint32_t at)
 /* A new one for the process that is TGID now, if it is there; NULL. */
 static struct jitwatch *add_watch(struct jitwatches *t, uint32_t tgid, uint64_t now_ns)
 {
-	struct jitwatch w = { .since_ns = now_ns,
-		.proc = CAP_NONE,
-		.map = -1,
-		.dump = -1,
-		.owner.opener = t->opener };
+	struct jitwatch w = {
+		.since_ns = now_ns, .proc = CAP_NONE, .map = -1, .dump = -1, .owner.opener = t->opener
+	};
 	struct idmap_slot *s;
 	uint32_t at = jitfile_owner(tgid, &w.owner) ? take_slot(t) : UINT32_MAX;
 

@@ -145,7 +145,9 @@ static void cut_all(struct mapblocks *m, struct reading *r)
 struct mapblock *mapblock_read(
 	struct mapblocks *m, uint32_t tgid, const struct mapblock *before, uint64_t *cut)
 {
-	struct reading r = { .tables = m->tables, .pid = proclook_living(tableset_opener(m->tables), tgid), .before = before };
+	struct reading r = { .tables = m->tables,
+		.pid = proclook_living(tableset_opener(m->tables), tgid),
+		.before = before };
 	struct mapblock *b = NULL;
 
 	if (r.pid && proclook_maps(tableset_opener(m->tables), r.pid, read_map, &r, NULL) != -ESRCH)

@@ -47,7 +47,8 @@ static int open_regular(const char *path, struct stat *st)
 static int find_here(const struct procmap *m, struct stat *st)
 {
 	const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED };
-	_cleanup_close_ int fd = m->deleted ? -1 : (int)syscall(SYS_openat2, AT_FDCWD, m->path, &how, sizeof(how));
+	_cleanup_close_ int fd =
+		m->deleted ? -1 : (int)syscall(SYS_openat2, AT_FDCWD, m->path, &how, sizeof(how));
 	struct statx sx;
 
 	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_TYPE, &sx) != 0 ||
@@ -147,25 +148,54 @@ int mapfile_stat(struct opener *o, uint32_t pid, const struct procmap *m, struct
 	return rc;
 }
 
+static uint64_t changed_ns(const struct stat *st)
+{
+	return (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
+}
+
 /* Had the file of status ST changed for the last time when M was made? */
 static bool is_older(const struct stat *st, const struct procmap *m, uint64_t made_ns)
 {
-	uint64_t changed_ns = (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
-
 	return same_inode(st, m) && st->st_dev == makedev(m->dev_major, m->dev_minor) &&
-	       changed_ns + CHANGE_TICK_NS <= made_ns;
+	       changed_ns(st) + CHANGE_TICK_NS <= made_ns;
 }
 
-int mapfile_stat_then(
-	struct opener *o, uint32_t pid, const struct procmap *m, uint64_t made_ns, struct stat *st)
+static struct mapfile_proof *place_of(
+	struct mapfile_proof *proofs, uint32_t pid, const struct procmap *m, uint64_t made_ns)
 {
-	_cleanup_close_ int here = find_here(m, st);
+	uint64_t h = (m->start ^ (uint64_t)pid << 40 ^ made_ns) * 0x9e3779b97f4a7c15u;
+
+	return &proofs[h >> 32 & (MAPFILE_PROOFS - 1)];
+}
+
+/* Is what stands at the path of M still what P says? It could be looked at without waiting once. */
+static bool is_proven(const struct mapfile_proof *p, uint32_t pid, const struct procmap *m, uint64_t made_ns,
+	struct stat *st)
+{
+	return p->pid == pid && p->start == m->start && p->made_ns == made_ns && p->inode == m->inode &&
+	       p->dev == makedev(m->dev_major, m->dev_minor) && stat(m->path, st) == 0 && same_inode(st, m) &&
+	       st->st_dev == p->dev && changed_ns(st) == p->changed_ns;
+}
+
+int mapfile_stat_then(struct opener *o, struct mapfile_proof proofs[MAPFILE_PROOFS], uint32_t pid,
+	const struct procmap *m, uint64_t made_ns, struct stat *st)
+{
+	struct mapfile_proof *p = place_of(proofs, pid, m, made_ns);
+	_cleanup_close_ int here = -1;
+	struct stat named = { 0 };
 	int rc;
 
-	if (here >= 0 && is_older(st, m, made_ns))
+	if (is_proven(p, pid, m, made_ns, st))
 		return 0;
-	if (stat_mapping(o, pid, m, st) == 0 && same_inode(st, m))
+	here = find_here(m, &named);
+	*st = named;
+	rc = here >= 0 && is_older(st, m, made_ns) ? 0 : stat_mapping(o, pid, m, st);
+	if (!rc && same_inode(st, m)) {
+		if (here >= 0)
+			*p = (struct mapfile_proof){ m->start, made_ns, m->inode, changed_ns(&named),
+				named.st_dev, pid, 0 };
 		return 0;
+	}
 	rc = stat_path(o, 0, m->path, st);
 	if (rc)
 		return rc;

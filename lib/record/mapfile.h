@@ -25,13 +25,24 @@ int mapfile_open(struct opener *o, uint32_t pid, const struct procmap *m, struct
 int mapfile_stat(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st);
 
 /*
+ * A mapping whose file was proven once, and could be found by its path: as long
+ * as what stands there is unchanged it need not be proven again. Of those that fall on
+ * one place the last is kept.
+ */
+#define MAPFILE_PROOFS 16384
+struct mapfile_proof {
+	uint64_t start, made_ns, inode, changed_ns, dev;
+	uint32_t pid, pad;
+};
+
+/*
  * The same for a process that may be gone, and only if the file is certainly
  * the one that was mapped at MADE_NS, CLOCK_REALTIME: by the mapping itself;
  * else it has the device and inode of M and has not changed since a while
  * before that. -ESTALE when that is not certain.
  */
-int mapfile_stat_then(
-	struct opener *o, uint32_t pid, const struct procmap *m, uint64_t made_ns, struct stat *st);
+int mapfile_stat_then(struct opener *o, struct mapfile_proof proofs[MAPFILE_PROOFS], uint32_t pid,
+	const struct procmap *m, uint64_t made_ns, struct stat *st);
 
 /* Does the path of M name no file any more, or another one? */
 bool mapfile_is_gone(struct opener *o, uint32_t pid, const struct procmap *m);

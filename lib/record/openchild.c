@@ -66,7 +66,8 @@ static int serve_status(const struct openwire_request *q, struct reply *r)
 	return hand_over(r, open(path, O_RDONLY | O_CLOEXEC));
 }
 
-/* The regular file that FD, of O_PATH, is of, for reading: opening a device can have effects, a FIFO waits. */
+/* The regular file that FD, of O_PATH, is of, for reading: opening a device can have effects, a FIFO waits.
+ */
 static int open_regular(int fd, bool status_only, struct reply *r)
 {
 	char again[64];

@@ -26,9 +26,9 @@ static void answer(int sock, const struct err *e, int fd)
 	if (fd >= 0) {
 		h.msg_control = &control;
 		h.msg_controllen = sizeof(control.space);
-		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-			.cmsg_type = SCM_RIGHTS,
-			.cmsg_len = CMSG_LEN(sizeof(fd)) };
+		control.align = (struct cmsghdr){
+			.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(fd))
+		};
 		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
 	}
 	sendmsg(sock, &h, MSG_NOSIGNAL);

@@ -93,8 +93,9 @@ static int scan_targets(struct recparts *p, const struct recorder_opts *o, struc
 		rc = scan_target(p, o->pids[i], e);
 	for (size_t i = 0; i < o->n_tids && !rc; i++)
 		rc = procinfo_status(o->tids[i], &st) ? scan_target(p, st.tgid, e) : 0;
+	/* until it execs it is a copy of ours, with privileges that we may not look into any more */
 	if (!rc && o->command_pid)
-		rc = proctab_scan(p->procs, o->command_pid, now_ns(), e);
+		proctab_scan(p->procs, o->command_pid, now_ns(), NULL);
 	return rc;
 }
 
@@ -146,7 +147,9 @@ static void open_opener(struct recparts *p, const struct recorder_opts *o)
 /* Before anything is opened, for it forks too. */
 static int open_unwinder(struct recparts *p, const struct recorder_opts *o, struct err *e)
 {
-	struct tableset_opts opts = { .bytes = o->unwind_bytes, .all = o->bpf.all || o->n_comms, .opener = p->opener };
+	struct tableset_opts opts = {
+		.bytes = o->unwind_bytes, .all = o->bpf.all || o->n_comms, .opener = p->opener
+	};
 	struct err why;
 	int rc;
 

@@ -28,6 +28,7 @@ struct kept {
 
 struct tableset {
 	struct opener *opener;
+	struct mapfile_proof proofs[MAPFILE_PROOFS];
 	struct unwindspace *space;
 	struct tabworker *worker;
 	struct tabcache *cache; /* NULL = none */
@@ -296,7 +297,7 @@ bool tableset_file_then(
 		*file = tableset_file(t, pid, m);
 		return true;
 	}
-	if (mapfile_stat_then(t->opener, pid, m, made_ns, &st) != 0)
+	if (mapfile_stat_then(t->opener, t->proofs, pid, m, made_ns, &st) != 0)
 		return false;
 	*file = file_of(t, pid, m, &st);
 	tableset_hold(t, *file);

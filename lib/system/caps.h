@@ -17,7 +17,8 @@ bool caps_have(int cap);
  */
 bool caps_allow(int cap);
 
-/* Of the N capabilities in CAPS those in the effective set, and CAP_SYS_ADMIN for one that it stands in for. */
+/* Of the N capabilities in CAPS those in the effective set, and CAP_SYS_ADMIN for one that it stands in for.
+ */
 uint64_t caps_bits(const int *caps, size_t n);
 
 /*

@@ -42,7 +42,8 @@ int opener_ask(struct opener *o, struct openwire_request *q, struct openwire_ans
 /* A descriptor of that file of process PID (OPENWIRE_MAPS, OPENWIRE_STATUS), or -errno. */
 int opener_proc(struct opener *o, enum openwire_kind kind, uint32_t pid);
 
-/* The maps, and in *EXE where the executable is, as readlink(2) tells it: free(3) it; NULL = it cannot be told. */
+/* The maps, and in *EXE where the executable is, as readlink(2) tells it: free(3) it; NULL = it cannot be
+ * told. */
 int opener_maps_exe(struct opener *o, uint32_t pid, char **exe);
 
 /*

@@ -41,7 +41,8 @@ static void permit(int rules, const char *path, uint64_t handled)
 
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return;
-	rule.allowed_access = handled & (S_ISDIR(st.st_mode) ? ~(uint64_t)LANDLOCK_ACCESS_FS_EXECUTE : OF_FILES);
+	rule.allowed_access =
+		handled & (S_ISDIR(st.st_mode) ? ~(uint64_t)LANDLOCK_ACCESS_FS_EXECUTE : OF_FILES);
 	syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * pathlock - giving up paths for good, by Landlock. Floor 1.
+ * pathlock - giving up paths for good, by Landlock. Floor 2.
  *
  * It holds for the calling thread and whatever it starts; descriptors that
  * are open stay usable. no_new_privs has to be set. Source: landlock(7),

@@ -15,7 +15,8 @@
 
 struct privdrop_opts {
 	uint64_t keep; /* a bit set of capabilities that stay permitted and effective; 0 = none */
-	const char *const *writable; /* paths below which files may still be written, N of them; see pathlock.h */
+	const char *const
+		*writable; /* paths below which files may still be written, N of them; see pathlock.h */
 	size_t n_writable;
 };
 

@@ -35,8 +35,10 @@ struct sandbox_opts {
 	const char *comm; /* its name for ps(1) */
 	uint64_t memory_bytes; /* of address space, more than it has now */
 	uint64_t file_bytes; /* of the largest file that it may write */
-	uint64_t keep_caps; /* a bit set of capabilities that it has and keeps: for one that opens, and parses nothing */
-	const struct sock_fprog *filter; /* with those: the system calls that it may make; NULL = the usual ones */
+	uint64_t keep_caps; /* a bit set of capabilities that it has and keeps: for one that opens, and parses
+			       nothing */
+	const struct sock_fprog
+		*filter; /* with those: the system calls that it may make; NULL = the usual ones */
 };
 
 /*
