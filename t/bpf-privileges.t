@@ -26,8 +26,7 @@ caps() {
 
 # child NAME: of the recorder
 child() {
-	ps -o pid= --ppid "$rec_pid" -C "$1" 2>/dev/null | awk -v p="$rec_pid" '{
-		getline s < ("/proc/" $1 "/stat"); sub(/.*\) /, "", s); split(s, f, " "); if (f[2] == p) { print $1; exit } }'
+	pgrep -P "$rec_pid" "^$1\$"
 }
 
 none=0000000000000000
@@ -81,15 +80,17 @@ unshare -m sh -c "mount -t tmpfs none '$TMP/ns' && cp '$OBJ/t/work-chain' '$TMP/
 ns=$!
 at_exit_kill "$ns"
 sleep 2
-kill "$chain" "$ns"
-sleep 0.3
+kill -STOP "$chain" "$ns"
+kill -CONT "$chain" "$ns"
+sleep 1
 rec_stop
+kill "$chain" "$ns"
 ok "-a: nothing of the recorder is left" gone
 like "$rc" '^[01]$' "-a: it ends as ever"
 is "$(counter "$TMP/a.cap" opener.lost)" 0 "-a: every request was answered"
 is "$(counter "$TMP/a.cap" files.unread)" 0 "-a: every file was read"
 for comm in chain-private chain-in-ns; do
-	is "$(waits "$TMP/a.cap" '$n++ if $w->{process_comm} eq "'$comm'" && user() =~ /block_in_/ && $w->{user_stack_verdict} eq "complete"' | awk '{ print $1 > 0 }')" 1 \
+	is "$(waits "$TMP/a.cap" '$n++ if $w->{process_comm} eq "'$comm'" && user() =~ /block_in_/ && $w->{user_stack_verdict} eq "complete"' | awk '{ print ($1 > 0) }')" 1 \
 		"-a: $comm, which began meanwhile: stacks complete, with names"
 done
 is "$(waits "$TMP/a.cap" '$n++ if $w->{comm} =~ /^(file-opener|unwind-tables|offcpu-record)$/ && $w->{pid} =~ /^('"$rec_pid|$opener|$worker"')$/')" 0 \
