@@ -90,7 +90,7 @@ static void test_blocks(struct tap *t)
 	struct chunks *c;
 	struct err e;
 
-	if (chunks_open(4, 1, &c, &e) != 0)
+	if (chunks_open(4, 1, NULL, &c, &e) != 0)
 		return;
 	tap_ok(t,
 		chunks_take(c, 0, &a, &e) == -EINVAL && chunks_take(c, CHUNKS_GRAINS + 1, &a, &e) == -EINVAL,
@@ -128,7 +128,7 @@ static void test_fit(struct tap *t)
 	uint32_t whole = CHUNKS_GRAINS, over_half = CHUNKS_GRAINS / 2 + 1, none = 0;
 	struct chunks *c;
 
-	if (chunks_open(11, 0, &c, NULL) != 0)
+	if (chunks_open(11, 0, NULL, &c, NULL) != 0)
 		return;
 	tap_ok(t, chunks_ever_fit(c, one_size, &whole, 10) && !chunks_ever_fit(c, one_size, &whole, 11),
 		"ten whole chunks fit into ten");
@@ -146,7 +146,7 @@ static void test_growth(struct tap *t)
 	struct chunks *c;
 	uint32_t wrong = 0, n = 0;
 
-	if (chunks_open(601, 0, &c, NULL) != 0)
+	if (chunks_open(601, 0, NULL, &c, NULL) != 0)
 		return;
 	while (chunks_take(c, CHUNKS_GRAINS, &b, NULL) == 0) {
 		n++;
@@ -156,7 +156,7 @@ static void test_growth(struct tap *t)
 	tap_eq_u64(t, n, 600, "chunks grow to the bound, one after the other");
 	tap_eq_u64(t, wrong, 0, "and are in place whenever commit says so");
 	chunks_close(c);
-	if (chunks_open(601, 3, &c, NULL) != 0)
+	if (chunks_open(601, 3, NULL, &c, NULL) != 0)
 		return;
 	tap_ok(t, chunks_reserve(c, 600 * CHUNKS_GRAINS + 1, NULL) == -ENOSPC && made(c) <= 3,
 		"more than the bound cannot be reserved");
@@ -188,7 +188,7 @@ static void test_bytes(struct tap *t)
 	struct chunks *c;
 	uint64_t bytes = 0;
 
-	if (chunks_open(8, 5, &c, NULL) != 0)
+	if (chunks_open(8, 5, NULL, &c, NULL) != 0)
 		return;
 	chunks_commit(c, NULL);
 	for (uint32_t i = 1, id; i < 8; i++)
@@ -207,7 +207,7 @@ static int no_thread(void)
 
 	if (!refuse(SYS_clone3, -1, ENOSYS) || !refuse(SYS_clone, -1, EAGAIN))
 		return 1;
-	if (chunks_open(8, 2, &c, NULL) != 0)
+	if (chunks_open(8, 2, NULL, &c, NULL) != 0)
 		return 2;
 	if (in_place(c, 1, 3) != 2 || chunks_take(c, CHUNKS_GRAINS, &b, NULL) != 0)
 		return 3;
@@ -223,7 +223,7 @@ static int no_batch(void)
 {
 	struct chunks *c;
 
-	if (!refuse(SYS_bpf, BPF_MAP_UPDATE_BATCH, NOT_SUPPORTED) || chunks_open(8, 7, &c, NULL) != 0)
+	if (!refuse(SYS_bpf, BPF_MAP_UPDATE_BATCH, NOT_SUPPORTED) || chunks_open(8, 7, NULL, &c, NULL) != 0)
 		return 1;
 	if (chunks_commit(c, NULL) != 0 || in_place(c, 1, 8) != 7)
 		return 2;
@@ -237,7 +237,7 @@ static int no_place(void)
 	struct chunks *c;
 
 	if (!refuse(SYS_bpf, BPF_MAP_UPDATE_BATCH, EPERM) || !refuse(SYS_bpf, BPF_MAP_UPDATE_ELEM, EPERM) ||
-		chunks_open(8, 2, &c, NULL) != 0)
+		chunks_open(8, 2, NULL, &c, NULL) != 0)
 		return 1;
 	if (chunks_commit(c, &e) != -EPERM || !strstr(e.msg, "cannot show BPF"))
 		return 2;
@@ -255,7 +255,7 @@ static int no_memory(void)
 	struct err e = { 0 };
 	struct chunks *c;
 
-	if (chunks_open(8, 1, &c, NULL) != 0 || chunks_take(c, CHUNKS_GRAINS, &b, NULL) != 0)
+	if (chunks_open(8, 1, NULL, &c, NULL) != 0 || chunks_take(c, CHUNKS_GRAINS, &b, NULL) != 0)
 		return 1;
 	if (!refuse(SYS_bpf, BPF_MAP_CREATE, ENOMEM))
 		return 2;
@@ -279,7 +279,7 @@ static int few_descriptors(void)
 	struct chunks *c;
 	uint32_t n = 0;
 
-	if (setrlimit(RLIMIT_NOFILE, &few) != 0 || chunks_open(101, 50, &c, NULL) != 0)
+	if (setrlimit(RLIMIT_NOFILE, &few) != 0 || chunks_open(101, 50, NULL, &c, NULL) != 0)
 		return 1;
 	while (n < 100 && chunks_take(c, CHUNKS_GRAINS, &b, NULL) == 0)
 		n++;
@@ -298,7 +298,7 @@ static int not_permitted(void)
 
 	if (!refuse(SYS_bpf, -1, EPERM))
 		return 1;
-	return chunks_open(8, 1, &c, &e) == -EPERM && strstr(e.msg, "cannot create the maps") ? 0 : 2;
+	return chunks_open(8, 1, NULL, &c, &e) == -EPERM && strstr(e.msg, "cannot create the maps") ? 0 : 2;
 }
 
 /* Not with the address sanitizer, which needs terabytes of them. */
@@ -310,7 +310,8 @@ static int no_addresses(void)
 
 	if (setrlimit(RLIMIT_AS, &little) != 0)
 		return 1;
-	return chunks_open(16384, 1, &c, &e) == -ENOMEM && strstr(e.msg, "4096 MiB of addresses") ? 0 : 2;
+	return chunks_open(16384, 1, NULL, &c, &e) == -ENOMEM && strstr(e.msg, "4096 MiB of addresses") ? 0
+													: 2;
 }
 
 int main(void)
@@ -320,7 +321,7 @@ int main(void)
 	struct err e;
 	int rc;
 
-	rc = chunks_open(2, 0, &c, &e);
+	rc = chunks_open(2, 0, NULL, &c, &e);
 	if (rc == -EPERM)
 		tap_skip(&t, "chunks", "%s", e.msg);
 	else if (rc)

@@ -36,12 +36,12 @@ static int join(char *path, const char *dir, const char *rest, struct err *e)
 	return 0;
 }
 
-static int choose_path(const struct diskcache_kind *kind, char *path, struct err *e)
+int diskcache_place(const char *what, char path[PATH_MAX], struct err *e)
 {
 	const char *own = getenv("STACKTOOLS_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 
 	if (own && !*own)
-		return err_set(e, -ENOENT, "the cache of %ss is turned off (STACKTOOLS_CACHE)", kind->what);
+		return err_set(e, -ENOENT, "the cache of %ss is turned off (STACKTOOLS_CACHE)", what);
 	if (own)
 		return join(path, own, "", e);
 	if (geteuid() == 0)
@@ -51,7 +51,7 @@ static int choose_path(const struct diskcache_kind *kind, char *path, struct err
 		return join(path, xdg, "/stacktools", e);
 	if (home && *home == '/')
 		return join(path, home, "/.cache/stacktools", e);
-	err_set(e, -ENXIO, "no place for a cache of %ss: HOME is not set", kind->what);
+	err_set(e, -ENXIO, "no place for a cache of %ss: HOME is not set", what);
 	return err_hint(e, "set HOME, or STACKTOOLS_CACHE to a directory"), -ENXIO;
 }
 
@@ -108,7 +108,7 @@ int diskcache_open(const struct diskcache_kind *kind, uint64_t limit, struct dis
 
 	if (!c)
 		return err_nomem(e, "a cache");
-	rc = choose_path(kind, c->path, e);
+	rc = diskcache_place(kind->what, c->path, e);
 	if (rc)
 		return rc;
 	dir = open(c->path, flags);

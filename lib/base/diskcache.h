@@ -21,6 +21,8 @@
 
 #include "err.h"
 
+#include <limits.h>
+
 #define DISKCACHE_NAME_CAP 256
 
 struct diskcache;
@@ -37,6 +39,9 @@ struct diskcache_kind {
  * caller's; KIND must stay. -ENOENT when it is turned off, and only then; else
  * -errno and the story: the caller goes on without a cache.
  */
+/* Where it would be; WHAT is kept there, for the story. -ENOENT: it is turned off. */
+int diskcache_place(const char *what, char path[PATH_MAX], struct err *e);
+
 int diskcache_open(const struct diskcache_kind *kind, uint64_t limit, struct diskcache **ret, struct err *e);
 void diskcache_close(struct diskcache *c); /* NULL is fine */
 

@@ -448,21 +448,31 @@ static int write_header(struct capwrite *w, struct err *e)
 	return code ? fail(w, code), tell(w, e) : 0;
 }
 
+int capwrite_create(const char *path, bool force, struct err *e)
+{
+	return strcmp(path, "-") == 0 ? capfile_stdout(e)
+				      : capfile_create(path, force, CAPBLOCK_MAGIC, CAPBLOCK_MAGIC_LEN, e);
+}
+
 int capwrite_open(const char *path, bool force, struct capwrite **ret, struct err *e)
 {
+	int fd = capwrite_create(path, force, e);
+
+	return fd < 0 ? fd : capwrite_begin(fd, path, ret, e);
+}
+
+int capwrite_begin(int fd, const char *path, struct capwrite **ret, struct err *e)
+{
 	CLEANUP(capwrite_close_p) struct capwrite *w = calloc(1, sizeof(*w));
-	bool to_stdout = strcmp(path, "-") == 0;
 	struct stat st;
 	int code;
 
-	if (!w)
+	if (!w) {
+		close(fd);
 		return err_nomem(e, "the capture");
-	w->fd = to_stdout ? capfile_stdout(e)
-			  : capfile_create(path, force, CAPBLOCK_MAGIC, CAPBLOCK_MAGIC_LEN, e);
-	if (w->fd < 0)
-		/* cppcheck-suppress memleak ; CLEANUP() frees */
-		return w->fd;
-	snprintf(w->name, sizeof(w->name), "%s", to_stdout ? "standard output" : path);
+	}
+	w->fd = fd;
+	snprintf(w->name, sizeof(w->name), "%s", strcmp(path, "-") == 0 ? "standard output" : path);
 	w->regular = fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode);
 	code = write_header(w, e);
 	if (code)

@@ -31,6 +31,13 @@ struct capwrite;
  */
 int capwrite_open(const char *path, bool force, struct capwrite **ret, struct err *e);
 
+/*
+ * The two halves of it, for different processes: make the file, a descriptor
+ * or -errno; begin a capture in FD, which is the writer's whatever comes of it.
+ */
+int capwrite_create(const char *path, bool force, struct err *e);
+int capwrite_begin(int fd, const char *path, struct capwrite **ret, struct err *e);
+
 /* Flushes nothing: a capture without trailer is an incomplete one. NULL is fine. */
 void capwrite_close(struct capwrite *w);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "confinement.h"
 #include "caps.h"
+#include "pathlock.h"
 #include "sandbox.h"
 
 #include <errno.h>
@@ -148,7 +149,7 @@ static bool paths_denied(void)
 	int status;
 
 	if (pid == 0) {
-		bool denied = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && sandbox_deny_paths() &&
+		bool denied = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && pathlock_all() &&
 			      open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC) < 0 && errno == EACCES;
 
 		syscall(SYS_exit_group, denied);

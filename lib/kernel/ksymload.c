@@ -8,16 +8,22 @@ static void *load(void *arg)
 	struct ksymload *l = arg;
 
 	l->ks = NULL;
-	l->rc = kallsyms_load(NULL, &l->ks, &l->why);
+	if (l->fd < 0)
+		l->rc = kallsyms_load(NULL, &l->ks, &l->why);
+	else if (lseek(l->fd, 0, SEEK_SET) != 0)
+		l->rc = err_sys(&l->why, -errno, "cannot read '/proc/kallsyms' again");
+	else
+		l->rc = kallsyms_load_fd(l->fd, "/proc/kallsyms", &l->ks, &l->why);
 	return NULL;
 }
 
-void ksymload_begin(struct ksymload *l)
+void ksymload_begin(struct ksymload *l, int fd)
 {
 	if (l->running)
 		return;
 	l->running = true;
 	l->thread = 0;
+	l->fd = fd;
 	if (pthread_create(&l->thread, NULL, load, l) != 0) {
 		l->thread = 0;
 		load(l);

@@ -14,13 +14,17 @@
 struct ksymload {
 	pthread_t thread;
 	bool running; /* begun and not taken */
-	int rc;
+	int fd, rc;
 	struct kallsyms *ks;
 	struct err why;
 };
 
-/* Begin to read; does nothing while one is under way. Without threads it reads at once. */
-void ksymload_begin(struct ksymload *l);
+/*
+ * Begin to read; by FD, a descriptor of /proc/kallsyms that stays the
+ * caller's and whose rights are those of who opened it, or -1: it is opened
+ * now. Does nothing while one is under way. Without threads it reads at once.
+ */
+void ksymload_begin(struct ksymload *l, int fd);
 
 /* Wait for what was begun. As kallsyms_load(): *RET is the caller's. -ENODATA when nothing was begun. */
 int ksymload_take(struct ksymload *l, struct kallsyms **ret, struct err *e);

@@ -117,6 +117,8 @@ static void grow_spare(struct aggmap *m)
 {
 	int bigger = create(m->spare_size * 2);
 
+	if (bigger == -EPERM)
+		bigger = opener_bpf_map(m->opener, OPENWIRE_AGG_MAP, m->spare_size * 2);
 	if (bigger < 0)
 		return;
 	close(m->spare_fd);

@@ -12,6 +12,7 @@
 #define STACKTOOLS_AGGMAP_H
 
 #include "err.h"
+#include "opener.h"
 #include "offcpu_abi.h"
 
 #include <pthread.h>
@@ -20,6 +21,7 @@ struct aggmap {
 	int outer_fd; /* the map in map, of one slot */
 	int fd, spare_fd; /* in use; waiting for its turn; 0 = none */
 	uint32_t size, spare_size; /* elements */
+	struct opener *opener; /* the caller's: makes larger maps when this process may not; NULL = none */
 	pthread_t installer;
 	bool installing;
 	int installing_fd; /* the map that is put in place */

@@ -6,6 +6,7 @@
 #include "now.h"
 #include "root.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
@@ -20,12 +21,18 @@ static void kernel_build_id(const struct root *root, struct cap_build_id *ret)
 }
 
 /* The address of _stext stands near the top of /proc/kallsyms; 0 when it is hidden. */
-static uint64_t stext(void)
+static uint64_t stext(int kallsyms)
 {
-	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
+	int fd = kallsyms >= 0 ? fcntl(kallsyms, F_DUPFD_CLOEXEC, 0)
+			       : open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	_cleanup_fclose_ FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
 	unsigned long long addr;
 	char name[128];
 
+	if (fd >= 0 && !f)
+		close(fd);
+	if (f)
+		rewind(f);
 	for (int i = 0; f && i < 20000; i++) {
 		if (fscanf(f, "%llx %*c %127s%*[^\n]", &addr, name) < 2)
 			break;
@@ -35,7 +42,7 @@ static uint64_t stext(void)
 	return 0;
 }
 
-int caphost_write(struct capwrite *w, uint64_t start_ns, bool hide, struct err *e)
+int caphost_write(struct capwrite *w, uint64_t start_ns, int kallsyms, bool hide, struct err *e)
 {
 	char boot_id[64] = "", max_stack[32] = "0", recorder[64];
 	struct cap_host h = { 0 };
@@ -61,7 +68,7 @@ int caphost_write(struct capwrite *w, uint64_t start_ns, bool hide, struct err *
 	h.hostname = un.nodename;
 	h.boot_id = boot_id;
 	h.recorder = recorder;
-	h.stext = stext();
+	h.stext = stext(kallsyms);
 	if (hide && h.stext)
 		h.stext = KERNHIDE_STEXT;
 	h.start_mono_ns = start_ns;

@@ -34,6 +34,7 @@ struct job {
 
 struct chunks {
 	int fd;
+	struct opener *opener;
 	uint32_t limit; /* chunks, with number 0 */
 	uint32_t end; /* one more than the last that can be used */
 	uint8_t *base; /* chunk I is at base + I * UNWIND_CHUNK_BYTES */
@@ -48,12 +49,14 @@ const void *chunks_at(const struct chunks *c, uint32_t chunk, uint32_t grain)
 	return c->base + (size_t)chunk * UNWIND_CHUNK_BYTES + (size_t)grain * UNWIND_GRAIN;
 }
 
-static int create_chunk(void)
+static int create_chunk(struct opener *o)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 
-	return bpf_map_create(
+	int fd = bpf_map_create(
 		BPF_MAP_TYPE_ARRAY, "unwind_chunk", sizeof(uint32_t), UNWIND_CHUNK_BYTES, 1, &opts);
+
+	return fd == -EPERM && o ? opener_bpf_map(o, OPENWIRE_CHUNK_MAP, 0) : fd;
 }
 
 static int create_outer(uint32_t n, int inner_fd)
@@ -66,7 +69,7 @@ static int create_outer(uint32_t n, int inner_fd)
 
 static int make_one(struct chunks *c, uint32_t number)
 {
-	_cleanup_close_ int fd = create_chunk();
+	_cleanup_close_ int fd = create_chunk(c->opener);
 	void *p;
 
 	if (fd < 0)
@@ -324,7 +327,7 @@ bool chunks_ever_fit(
 
 static int open_maps(struct chunks *c, struct err *e)
 {
-	_cleanup_close_ int inner = create_chunk();
+	_cleanup_close_ int inner = create_chunk(c->opener);
 	void *p;
 
 	c->fd = inner < 0 ? inner : create_outer(c->limit, inner);
@@ -341,7 +344,7 @@ static int open_maps(struct chunks *c, struct err *e)
 
 DEFINE_CLEANUP(struct chunks *, chunks_close);
 
-int chunks_open(uint32_t n, uint32_t first, struct chunks **ret, struct err *e)
+int chunks_open(uint32_t n, uint32_t first, struct opener *opener, struct chunks **ret, struct err *e)
 {
 	CLEANUP(chunks_close_p) struct chunks *c = calloc(1, sizeof(*c));
 	int rc;
@@ -349,6 +352,7 @@ int chunks_open(uint32_t n, uint32_t first, struct chunks **ret, struct err *e)
 	if (!c)
 		return err_nomem(e, "unwind tables");
 	c->fd = -1;
+	c->opener = opener;
 	c->limit = MIN(MAX(n, 2), CHUNKS_MOST);
 	c->end = 1;
 	c->runs = calloc(c->limit, sizeof(*c->runs));

@@ -19,6 +19,7 @@
 #define STACKTOOLS_CHUNKS_H
 
 #include "err.h"
+#include "opener.h"
 
 #include "unwind_abi.h"
 
@@ -36,10 +37,11 @@ struct chunks_block {
 
 /*
  * An array of N maps (at least two, for the first is never used; at most
- * 65000), and the thread begins to make FIRST chunks. On success *RET is the caller's. The story
+ * 65000), and the thread begins to make FIRST chunks. OPENER (NULL = none) is
+ * asked for those that this process may not make. On success *RET is the caller's. The story
  * tells when BPF is not permitted.
  */
-int chunks_open(uint32_t n, uint32_t first, struct chunks **ret, struct err *e);
+int chunks_open(uint32_t n, uint32_t first, struct opener *opener, struct chunks **ret, struct err *e);
 void chunks_close(struct chunks *c); /* NULL is fine */
 int chunks_fd(const struct chunks *c); /* of the array of maps */
 

@@ -21,6 +21,7 @@ struct filetab {
 	struct idmap by_key;
 	uint64_t unread;
 	uint32_t emitted; /* ids given so far */
+	struct opener *opener;
 };
 
 int filetab_new(struct filetab **ret, struct err *e)
@@ -40,6 +41,11 @@ void filetab_free(struct filetab *t)
 	free(t);
 }
 
+void filetab_opener(struct filetab *t, struct opener *o)
+{
+	t->opener = o;
+}
+
 static uint64_t hash_path(const char *s)
 {
 	uint64_t h = 0xcbf29ce484222325u;
@@ -54,14 +60,14 @@ static uint64_t mtime_ns(const struct stat *st)
 	return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
 }
 
-static void look_at(struct cap_file *f, uint32_t pid, const struct procmap *m)
+static void look_at(const struct filetab *t, struct cap_file *f, uint32_t pid, const struct procmap *m)
 {
 	struct stat st;
 	_cleanup_close_ int fd = -1;
 
-	if (mapfile_is_gone(pid, m))
+	if (mapfile_is_gone(t->opener, pid, m))
 		f->flags |= CAP_FILE_DELETED;
-	fd = mapfile_open(pid, m, &st);
+	fd = mapfile_open(t->opener, pid, m, &st);
 	if (fd >= 0) {
 		f->size = (uint64_t)st.st_size;
 		f->mtime_ns = mtime_ns(&st);
@@ -99,7 +105,7 @@ static struct file *add_file(struct filetab *t, uint32_t pid, const struct procm
 				buildid_in_image(image, len, &f->cap.build_id);
 		}
 	} else {
-		look_at(&f->cap, pid, m);
+		look_at(t, &f->cap, pid, m);
 	}
 	t->n++;
 	return f;
@@ -181,7 +187,7 @@ void filetab_way(const struct filetab *t, uint32_t file, struct filetab_way *ret
 {
 	const struct file *f = &t->files[file];
 
-	*ret = (struct filetab_way){ f->cap, f->pid, f->start, f->end };
+	*ret = (struct filetab_way){ f->cap, f->pid, f->start, f->end, t->opener };
 }
 
 int filetab_open(const struct filetab_way *f)
@@ -197,7 +203,7 @@ int filetab_open(const struct filetab_way *f)
 
 	if (f->cap.flags & CAP_FILE_PSEUDO)
 		return -ENOENT;
-	fd = mapfile_open(f->pid, &m, &st);
+	fd = mapfile_open(f->opener, f->pid, &m, &st);
 	if (fd < 0)
 		return fd;
 	/* its PID, or its path, may be another's by now */

@@ -9,12 +9,16 @@
 #define STACKTOOLS_FILETAB_H
 
 #include "capwrite.h"
+#include "opener.h"
 #include "procmaps.h"
 
 struct filetab;
 
 int filetab_new(struct filetab **ret, struct err *e);
 void filetab_free(struct filetab *t); /* NULL is fine */
+
+/* What our own rights do not reach is asked of O, which outlives T and whatever filetab_way() tells. */
+void filetab_opener(struct filetab *t, struct opener *o);
 
 /*
  * The number of the file that process PID maps as M; UINT32_MAX for anonymous
@@ -38,6 +42,7 @@ struct filetab_way {
 	struct cap_file cap;
 	uint32_t pid; /* which mapped it last, here: */
 	uint64_t start, end;
+	struct opener *opener;
 };
 
 void filetab_way(const struct filetab *t, uint32_t file, struct filetab_way *ret);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "jitfile.h"
 #include "now.h"
+#include "procaccess.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,13 +29,18 @@ static int open_tmp(uint32_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-static bool shares_tmp(uint32_t pid)
+static bool stat_tmp(struct opener *o, uint32_t pid, struct stat *st)
 {
-	_cleanup_close_ int theirs = open_tmp(pid), ours = open_tmp(0);
+	_cleanup_close_ int fd = open_tmp(pid);
+
+	return (fd >= 0 && fstat(fd, st) == 0) || opener_tmp_stat(o, pid, st) == 0;
+}
+
+static bool shares_tmp(struct opener *o, uint32_t pid)
+{
 	struct stat a, b;
 
-	return theirs >= 0 && ours >= 0 && fstat(theirs, &a) == 0 && fstat(ours, &b) == 0 &&
-	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	return stat_tmp(o, pid, &a) && stat_tmp(o, 0, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 /* The last one of the numbers in LINE. */
@@ -47,12 +53,13 @@ static uint32_t last_number(const char *line)
 
 bool jitfile_owner(uint32_t pid, struct jitfile_owner *ret)
 {
-	char path[64], line[256];
-	_cleanup_fclose_ FILE *f = NULL;
+	int fd = procaccess_open(ret->opener, OPENWIRE_STATUS, pid);
+	_cleanup_fclose_ FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 	unsigned int uid, found = 0;
+	char line[256];
 
-	snprintf(path, sizeof(path), "/proc/%u/status", pid);
-	f = fopen(path, "re");
+	if (fd >= 0 && !f)
+		close(fd);
 	ret->pid = ret->ns_pid = pid;
 	while (f && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "Uid: %*u %u", &uid) == 1) {
@@ -62,7 +69,7 @@ bool jitfile_owner(uint32_t pid, struct jitfile_owner *ret)
 			ret->ns_pid = last_number(line);
 		}
 	}
-	ret->shares_tmp = found && shares_tmp(pid);
+	ret->shares_tmp = found && shares_tmp(ret->opener, pid);
 	return found;
 }
 
@@ -82,18 +89,29 @@ static int open_regular(int dir, const char *name, struct stat *st)
 	return ret < 0 ? -errno : ret;
 }
 
+static int open_map(uint32_t pid, uint32_t number, struct stat *st)
+{
+	_cleanup_close_ int tmp = open_tmp(pid);
+	char name[64];
+
+	if (tmp < 0)
+		return tmp;
+	snprintf(name, sizeof(name), "perf-%u.map", number);
+	return open_regular(tmp, name, st);
+}
+
 int jitfile_map(const struct jitfile_owner *o, struct stat *st)
 {
-	_cleanup_close_ int tmp = -1;
-	char name[64];
+	uint32_t pid = o->end_ns ? 0 : o->pid;
+	int fd, asked;
 
 	if (o->end_ns && !o->shares_tmp)
 		return -ENOENT;
-	tmp = open_tmp(o->end_ns ? 0 : o->pid);
-	if (tmp < 0)
-		return tmp;
-	snprintf(name, sizeof(name), "perf-%u.map", o->ns_pid);
-	return open_regular(tmp, name, st);
+	fd = open_map(pid, o->ns_pid, st);
+	if (fd >= 0 || fd == -EMEDIUMTYPE)
+		return fd;
+	asked = opener_perf_map(o->opener, pid, o->ns_pid, st);
+	return asked == -ENOTCONN ? fd : asked;
 }
 
 bool jitfile_is_dump(const struct jitfile_owner *o, const char *path)

@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_JITFILE_H
 #define STACKTOOLS_JITFILE_H
 
-#include "err.h"
+#include "opener.h"
 
 #include <sys/stat.h>
 
@@ -22,9 +22,10 @@ struct jitfile_owner {
 	bool shares_tmp; /* its /tmp is ours */
 	uint64_t start_boot_ns; /* when it began, CLOCK_BOOTTIME; 0 = not known */
 	uint64_t end_ns; /* when it ended, CLOCK_MONOTONIC; 0 = it lives */
+	struct opener *opener; /* for what our own rights do not reach; NULL = none */
 };
 
-/* All but the times, which are left as they are. False when the process is gone. */
+/* All but the times and the opener, which are left as they are. False when the process is gone. */
 bool jitfile_owner(uint32_t pid, struct jitfile_owner *ret);
 
 /*

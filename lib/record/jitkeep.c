@@ -63,6 +63,12 @@ void jitkeep_free(struct jitkeep *k)
 	free(k);
 }
 
+void jitkeep_opener(struct jitkeep *k, struct opener *o)
+{
+	if (k)
+		k->watches.opener = o;
+}
+
 void jitkeep_event(struct jitkeep *k, const struct proctab *procs, const struct procevent *ev)
 {
 	if (k)

@@ -13,6 +13,7 @@
 #define STACKTOOLS_JITKEEP_H
 
 #include "capwrite.h"
+#include "opener.h"
 #include "proctab.h"
 #include "stacktab.h"
 
@@ -34,6 +35,8 @@ struct jitkeep_stats {
 /* NULL is fine for all of these: nothing is kept then. */
 int jitkeep_new(struct jitkeep **ret, struct err *e);
 void jitkeep_free(struct jitkeep *k);
+void jitkeep_opener(
+	struct jitkeep *k, struct opener *o); /* for what our own rights do not reach; O outlives K */
 
 /* After proctab_event() of the same event: who makes code, or ends. */
 void jitkeep_event(struct jitkeep *k, const struct proctab *procs, const struct procevent *ev);

@@ -70,7 +70,9 @@ static void drop_slot(struct jitwatches *t, uint32_t at)
 /* A new one for the process that is TGID now, if it is there; NULL. */
 static struct jitwatch *add_watch(struct jitwatches *t, uint32_t tgid, uint64_t now_ns)
 {
-	struct jitwatch w = { .since_ns = now_ns, .proc = CAP_NONE, .map = -1, .dump = -1 };
+	struct jitwatch w = {
+		.since_ns = now_ns, .proc = CAP_NONE, .map = -1, .dump = -1, .owner.opener = t->opener
+	};
 	struct idmap_slot *s;
 	uint32_t at = jitfile_owner(tgid, &w.owner) ? take_slot(t) : UINT32_MAX;
 
@@ -107,7 +109,7 @@ static void take_dump(struct jitwatches *t, struct jitwatch *w, const struct pro
 	struct stat st;
 
 	if (w->dump < 0 && jitfile_is_dump(&w->owner, m->path))
-		keep_fd(t, w, &w->dump, mapfile_open(w->owner.pid, m, &st));
+		keep_fd(t, w, &w->dump, mapfile_open(t->opener, w->owner.pid, m, &st));
 }
 
 static bool is_anonymous(const char *path)
@@ -218,7 +220,7 @@ uint32_t jitwatch_bind(struct jitwatches *t, uint32_t proc, const struct pastmap
 void jitwatch_settle(struct jitwatches *t, uint64_t now_ns)
 {
 	for (size_t i = 0; i < t->n; i++) {
-		struct jitfile_owner now = { 0 };
+		struct jitfile_owner now = { .opener = t->opener };
 
 		if (!t->all[i].over && !jitfile_owner(t->all[i].owner.pid, &now))
 			end_watch(&t->all[i], now_ns);

@@ -34,6 +34,7 @@ struct jitwatches {
 	struct idmap by_tgid; /* the newest of a tgid */
 	size_t n_fds;
 	uint64_t look_ns; /* not before */
+	struct opener *opener; /* set it after jitwatch_init(); NULL = none */
 };
 
 void jitwatch_init(struct jitwatches *t);

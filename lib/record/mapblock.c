@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "mapblock.h"
-#include "procinfo.h"
-#include "procmaps.h"
+#include "procaccess.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -146,10 +145,12 @@ static void cut_all(struct mapblocks *m, struct reading *r)
 struct mapblock *mapblock_read(
 	struct mapblocks *m, uint32_t tgid, const struct mapblock *before, uint64_t *cut)
 {
-	struct reading r = { .tables = m->tables, .pid = procinfo_living(tgid), .before = before };
+	struct reading r = { .tables = m->tables,
+		.pid = procaccess_living(tableset_opener(m->tables), tgid),
+		.before = before };
 	struct mapblock *b = NULL;
 
-	if (r.pid && procmaps_each(r.pid, read_map, &r, NULL) != -ESRCH)
+	if (r.pid && procaccess_maps(tableset_opener(m->tables), r.pid, read_map, &r, NULL) != -ESRCH)
 		b = make_block(m, &r);
 	if (!b)
 		cut_all(m, &r);

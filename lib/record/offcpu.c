@@ -12,7 +12,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/capability.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #define CPUS_MAX 8192 /* of any kernel: CONFIG_NR_CPUS of arch/x86/Kconfig */
 
@@ -98,6 +101,7 @@ static int load_parts(struct offcpu *o, struct err *e)
 {
 	int rc = aggmap_open(&o->agg, o->opts.all ? 32768 : 8192, e);
 
+	o->agg.opener = o->opts.opener;
 	if (rc)
 		return offprogs_refused("create the aggregation maps", rc, e);
 	rc = offprogs_load(&o->progs, &o->opts, o->agg.outer_fd, e);
@@ -208,15 +212,60 @@ int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e)
 }
 
 /* In a PID namespace the iterator has to find the global id. */
-void offcpu_leave_out(struct offcpu *o, uint32_t pid)
+void offcpu_leave_out(struct offcpu *o, uint32_t worker, uint32_t opener)
 {
+	struct offcpu_bpf__bss *bss = o->progs.base->bss;
+
 	if (o->progs.first_ns) {
-		o->progs.base->bss->hot.worker_tgid = pid;
-		o->tasks.left_out[1] = pid;
-	} else if (o->progs.base->bss->worker_id != pid) {
-		o->progs.base->bss->worker_id = pid;
+		bss->hot.worker_tgid = worker;
+		bss->hot.opener_tgid = opener;
+		o->tasks.left_out[1] = worker;
+		o->tasks.left_out[2] = opener;
+	} else if (bss->worker_id != worker || bss->opener_id != opener) {
+		bss->worker_id = worker;
+		bss->opener_id = opener;
 		taskiter_run(o->progs.iters->progs.find_self, 0, 1, NULL, NULL, NULL);
 	}
+}
+
+/* An iterator that is attached but never read. */
+static bool may_iterate(struct bpf_program *prog)
+{
+	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
+	_cleanup_close_ int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
+
+	bpf_link__destroy(link);
+	return fd >= 0;
+}
+
+struct trial {
+	struct offcpu *o;
+	bool works;
+};
+
+/* Capabilities are a thread's own: what this one gives up nobody else misses. */
+static void *try_without(void *ctx)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
+	struct trial *t = ctx;
+	uint32_t zero = 0, id;
+
+	t->works = syscall(SYS_capset, &head, none) == 0 &&
+		   bpf_map_lookup_elem(t->o->agg.outer_fd, &zero, &id) != -EPERM &&
+		   (!t->o->progs.iters || may_iterate(t->o->progs.iters->progs.waiting));
+	return NULL;
+}
+
+bool offcpu_needs_caps(struct offcpu *o)
+{
+	struct trial t = { .o = o };
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, try_without, &t) != 0)
+		return true;
+	pthread_join(thread, NULL);
+	return !t.works;
 }
 
 void offcpu_hold(struct offcpu *o, uint32_t pid)

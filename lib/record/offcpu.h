@@ -53,8 +53,14 @@ int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e);
  */
 int offcpu_images(struct offcpu *o, uint32_t pid, const struct offcpu_sink *sink, struct err *e);
 
-/* Process PID belongs to the recorder: with opts.all it is left out, as the recorder is. */
-void offcpu_leave_out(struct offcpu *o, uint32_t pid);
+/* Processes WORKER and OPENER (0 = none) are the recorder's: with opts.all they are left out, as it is. */
+void offcpu_leave_out(struct offcpu *o, uint32_t worker, uint32_t opener);
+
+/*
+ * Once loaded: does the kernel refuse what a recording does from then on (maps by descriptor, iterators)
+ * to a thread without capabilities? True before Linux 5.19. It is tried, by a thread of its own.
+ */
+bool offcpu_needs_caps(struct offcpu *o);
 
 /* Nothing that process PID waits for counts, until it is called with 0. */
 void offcpu_hold(struct offcpu *o, uint32_t pid);

@@ -280,7 +280,7 @@ int procrec_start(struct procrec *r, struct err *e)
 	procround_before(&r->round);
 	procround_look(&r->round);
 	plan(r, r->due_ns);
-	return caphost_write(r->out, r->told.start_ns, r->o->hide_kernel, e);
+	return caphost_write(r->out, r->told.start_ns, -1, r->o->hide_kernel, e);
 }
 
 int procrec_command(struct procrec *r, uint32_t pid, struct err *e)

@@ -5,7 +5,7 @@
 #include "now.h"
 #include "pastmap.h"
 #include "procinfo.h"
-#include "procmaps.h"
+#include "procaccess.h"
 #include "threadtab.h"
 
 #include <ctype.h>
@@ -20,6 +20,7 @@
 
 struct proctab {
 	bool all, follow;
+	struct opener *opener;
 	struct filetab *files;
 	struct imagetab images;
 	struct threadtab threads;
@@ -60,6 +61,12 @@ void proctab_free(struct proctab *t)
 	if (t->scanning)
 		closedir(t->scanning);
 	free(t);
+}
+
+void proctab_opener(struct proctab *t, struct opener *o)
+{
+	t->opener = o;
+	filetab_opener(t->files, o);
 }
 
 /* SHOWN: see procinfo_living(); 0 = the process itself. */
@@ -109,7 +116,8 @@ static int scan_from(struct proctab *t, uint32_t image, uint64_t from_ns, uint64
 {
 	struct image *im = &t->images.images[image];
 	struct scan s = { .t = t, .image = image, .from_ns = from_ns };
-	uint32_t pid = procinfo_living(im->tgid);
+	uint32_t pid = procaccess_living(t->opener, im->tgid);
+	_cleanup_close_ int fd = -1;
 	int rc;
 
 	/* a process that is gone: the error is told by whom it is missed */
@@ -117,9 +125,8 @@ static int scan_from(struct proctab *t, uint32_t image, uint64_t from_ns, uint64
 
 	im->scan_ns = now_ns;
 	procinfo_comm(im->tgid, im->comm);
-	if (!im->exe)
-		im->exe = procinfo_exe(pid);
-	rc = procmaps_each(pid, scan_map, &s, e);
+	fd = procaccess_maps_exe(t->opener, pid, &im->exe);
+	rc = procmaps_each_of(fd, pid, scan_map, &s, e);
 	im = &t->images.images[image];
 	if (rc) {
 		im->maps_error = rc;

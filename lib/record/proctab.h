@@ -12,6 +12,7 @@
 
 #include "capwrite.h"
 #include "offcpu_abi.h"
+#include "opener.h"
 #include "procevents.h"
 
 struct image; /* imagetab.h */
@@ -22,6 +23,9 @@ struct proctab;
 
 /* ALL: every process is tracked from its fork on, else only what was scanned (FOLLOW: and its children). */
 int proctab_new(bool all, bool follow, struct proctab **ret, struct err *e);
+
+/* What our own rights do not reach is asked of O, which outlives T. */
+void proctab_opener(struct proctab *t, struct opener *o);
 void proctab_free(struct proctab *t); /* NULL is fine */
 
 /*

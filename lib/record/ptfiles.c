@@ -97,7 +97,7 @@ static int file_of(uint32_t pid, const struct procmap *m)
 		return vdso_file();
 	if (!m->inode)
 		return -1;
-	fd = mapfile_open(pid, m, &st);
+	fd = mapfile_open(NULL, pid, m, &st);
 	return fd >= 0 || fd == -EMEDIUMTYPE ? fd : remake(pid, m);
 }
 

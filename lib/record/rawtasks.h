@@ -15,7 +15,7 @@ struct rawtasks {
 	const struct offcpu_opts *opts;
 	int waits, execs, tgids, tids; /* descriptors of maps */
 	uint32_t only; /* the one process that is recorded; 0 = there are more */
-	uint32_t left_out[2]; /* processes of the recorder's */
+	uint32_t left_out[3]; /* processes of the recorder's */
 	void *ctx;
 	void (*thread)(void *ctx, const struct offcpu_ev_thread *ev); /* of each wait in progress */
 	uint64_t unkept; /* waits in progress that found no room */

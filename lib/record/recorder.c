@@ -6,7 +6,6 @@
 #include "namekeep.h"
 #include "now.h"
 #include "recparts.h"
-#include "runsoon.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -50,6 +49,8 @@ struct recorder {
 	struct jitkeep *jit; /* the same of JIT code */
 	struct namekeep *namer; /* of them */
 	struct capends user;
+	char privileges[512];
+	bool opener_missed; /* it has ended, and that was told */
 	struct offcpu_sink sink;
 };
 
@@ -141,6 +142,17 @@ static void write_cgroup(struct recorder *r, const struct recorder_opts *o)
 	capwrite_option(r->p.out, &(struct cap_option){ "cgroup.id", id });
 }
 
+/* What is left of privileges, kept for the summary too. */
+static void write_privileges(struct recorder *r)
+{
+	struct buf b = { 0 };
+
+	recparts_put_privileges(&r->p, &b);
+	snprintf(r->privileges, sizeof(r->privileges), "%.*s", (int)b.len, b.p ? (const char *)b.p : "");
+	buf_free(&b);
+	capwrite_option(r->p.out, &(struct cap_option){ "privileges", r->privileges });
+}
+
 static void write_options(struct recorder *r, const struct recorder_opts *o)
 {
 	char number[32];
@@ -163,6 +175,7 @@ static void write_options(struct recorder *r, const struct recorder_opts *o)
 	if (o->hide_kernel)
 		capwrite_option(r->p.out, &(struct cap_option){ "kernel-addresses", "hidden" });
 	write_cgroup(r, o);
+	write_privileges(r);
 	if (r->p.degraded[0])
 		capwrite_option(r->p.out, &(struct cap_option){ "degraded", r->p.degraded });
 }
@@ -189,6 +202,8 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool 
 		rc = rc ? rc : jitkeep_new(&r->jit, e);
 	}
 	rc = rc ? rc : recparts_open(&r->p, opts, e);
+	if (!rc)
+		jitkeep_opener(r->jit, r->p.opener);
 	if (!rc && r->names)
 		rc = namekeep_new(r->names, proctab_files(r->p.procs), r->p.out, &r->namer, e);
 	*refused = r->p.refused;
@@ -203,7 +218,6 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool 
 	r->hide = opts->hide_kernel;
 	if (r->names)
 		stacktab_keep(r->p.stacks, FRAMES_KEPT);
-	runsoon();
 	write_options(r, opts);
 	*ret = r;
 	return 0;
@@ -235,7 +249,7 @@ int recorder_start(struct recorder *r, struct err *e)
 	offcpu_drain(r->p.bpf, &r->sink);
 	if (r->all)
 		proctab_scan_all(r->p.procs);
-	return caphost_write(r->p.out, r->start_ns, r->hide, e);
+	return caphost_write(r->p.out, r->start_ns, r->p.kallsyms, r->hide, e);
 }
 
 void recorder_hold(struct recorder *r, uint32_t pid)
@@ -288,7 +302,7 @@ static void read_symbols(struct recorder *r)
 
 	if (r->symbols_ns && (!stacktab_wants_symbols(r->p.stacks) || now - r->symbols_ns < 5 * FLUSH_NS))
 		return;
-	ksymload_begin(&r->loading);
+	ksymload_begin(&r->loading, r->p.kallsyms);
 	r->symbols_ns = now;
 }
 
@@ -381,6 +395,21 @@ static void write_rows(struct recorder *r)
 		snapset_tidy(r->snaps);
 }
 
+/* What it would have opened since is missing, and that is not to be read from counters alone. */
+static void miss_opener(struct recorder *r)
+{
+	struct opener_stats st;
+	struct err why = { 0 };
+
+	opener_stats(r->p.opener, &st);
+	if (r->opener_missed || !st.why[0])
+		return;
+	r->opener_missed = true;
+	err_set(&why, -ENOTCONN, "the process that opens files is gone: %s", st.why);
+	recparts_degrade(&r->p, "what other users' processes map is not opened any more", &why);
+	capwrite_option(r->p.out, &(struct cap_option){ "opener", why.msg });
+}
+
 /* Everything of the kernel's side up to now is in rows and tables: write it. LAST: and leave nothing. */
 static int flush(struct recorder *r, bool last, struct err *e)
 {
@@ -398,6 +427,7 @@ static int flush(struct recorder *r, bool last, struct err *e)
 	}
 	write_rows(r);
 	proctab_flush(r->p.procs, recorder_now_ns(), r->p.out);
+	miss_opener(r);
 	recorder_stats(r, &st);
 	recstats_write(&st, r->p.out);
 	return capwrite_flush(r->p.out, recorder_now_ns(), e);
@@ -412,7 +442,7 @@ static int keep_up(struct recorder *r, struct err *e)
 	if (unwinder_service(r->p.unwinder, 0))
 		r->look_again = true;
 	walk_snapshots(r, false);
-	offcpu_leave_out(r->p.bpf, unwinder_worker(r->p.unwinder));
+	recparts_leave_out(&r->p);
 	began = recorder_now_ns();
 	if (!r->look_again || began < r->look_due_ns)
 		return 0;
@@ -517,6 +547,7 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 		.now_ns = r->stop_ns ? r->stop_ns : recorder_now_ns(),
 		.bytes = capwrite_bytes(r->p.out),
 		.degraded = r->p.degraded,
+		.privileges = r->privileges,
 		.rows_lost = r->rows_lost };
 	offcpu_counters(r->p.bpf, &ret->bpf);
 	proctab_stats(r->p.procs, &ret->procs);
@@ -527,6 +558,7 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 	if (r->snaps)
 		snapset_stats(r->snaps, &ret->snaps);
 	jitkeep_stats(r->jit, &ret->jit);
+	opener_stats(r->p.opener, &ret->opener);
 	ret->by_name = r->names != NULL;
 	if (r->namer)
 		namekeep_stats(r->namer, &ret->names);

@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "recparts.h"
+#include "buftext.h"
+#include "caps.h"
+#include "diskcache.h"
 #include "now.h"
+#include "openchild.h"
+#include "outchild.h"
+#include "pathlock.h"
 #include "procinfo.h"
+#include "runsoon.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 
 #define TABLES_MS 5000 /* how long a recording waits for the unwind tables of its targets */
 
@@ -83,8 +93,9 @@ static int scan_targets(struct recparts *p, const struct recorder_opts *o, struc
 		rc = scan_target(p, o->pids[i], e);
 	for (size_t i = 0; i < o->n_tids && !rc; i++)
 		rc = procinfo_status(o->tids[i], &st) ? scan_target(p, st.tgid, e) : 0;
+	/* until it execs it is a copy of ours, with privileges that we may not look into any more */
 	if (!rc && o->command_pid)
-		rc = proctab_scan(p->procs, o->command_pid, now_ns(), e);
+		proctab_scan(p->procs, o->command_pid, now_ns(), NULL);
 	return rc;
 }
 
@@ -98,6 +109,11 @@ int recparts_publish(struct recparts *p, uint32_t pid, struct err *e)
 	return rc;
 }
 
+void recparts_leave_out(struct recparts *p)
+{
+	offcpu_leave_out(p->bpf, p->unwinder ? unwinder_worker(p->unwinder) : 0, opener_pid(p->opener));
+}
+
 /* The images of the targets, and the tables that were asked for when their maps were read. */
 static int publish_targets(struct recparts *p, const struct recorder_opts *o, struct err *e)
 {
@@ -105,6 +121,7 @@ static int publish_targets(struct recparts *p, const struct recorder_opts *o, st
 	struct procinfo_status st;
 	int rc = 0;
 
+	recparts_leave_out(p);
 	if (!p->unwinder)
 		return 0;
 	for (size_t i = 0; i < o->n_pids && !rc; i++)
@@ -116,14 +133,26 @@ static int publish_targets(struct recparts *p, const struct recorder_opts *o, st
 	if (!rc && o->bpf.all && o->bpf.use_cgroup)
 		rc = offcpu_images(p->bpf, 0, &sink, e);
 	unwinder_service(p->unwinder, TABLES_MS);
-	offcpu_leave_out(p->bpf, unwinder_worker(p->unwinder));
 	return rc;
 }
 
 /* First of all: it forks a process that must inherit nothing. */
+static void open_opener(struct recparts *p, const struct recorder_opts *o)
+{
+	const struct openchild_opts opts = { .owner_only = o->bpf.owner_only };
+	struct err why;
+
+	p->opener_caps = openchild_caps(&opts);
+	if (openchild_start(&opts, &p->opener, &why) != 0)
+		recparts_degrade(p, "what other users' processes map is not opened", &why);
+}
+
+/* Before anything is opened, for it forks too. */
 static int open_unwinder(struct recparts *p, const struct recorder_opts *o, struct err *e)
 {
-	struct tableset_opts opts = { .bytes = o->unwind_bytes, .all = o->bpf.all || o->n_comms };
+	struct tableset_opts opts = {
+		.bytes = o->unwind_bytes, .all = o->bpf.all || o->n_comms, .opener = p->opener
+	};
 	struct err why;
 	int rc;
 
@@ -140,84 +169,56 @@ static int open_unwinder(struct recparts *p, const struct recorder_opts *o, stru
 	return 0;
 }
 
-/* The BPF side, loaded by a thread. */
-struct loading {
-	struct offcpu_opts opts;
-	enum recorder_unwind unwind;
-	struct unwindspace_fds tables;
-	pthread_t thread;
-	bool begun;
-	struct offcpu *bpf;
-	struct err why_fp; /* why not by tables; "" = as asked */
-	struct err e;
-	int rc;
-};
-
 /* With --unwind auto a kernel that refuses the walk by tables gets the one by frame pointer. */
-static void *run_loading(void *ctx)
+static int load(struct recparts *p, const struct recorder_opts *o, struct err *e)
 {
-	struct loading *l = ctx;
+	struct offcpu_opts opts = o->bpf;
+	struct unwindspace_fds tables;
+	struct err why;
+	int rc;
 
-	l->rc = offcpu_load(&l->opts, &l->bpf, &l->e);
-	if (!l->rc || !l->opts.tables || l->unwind == RECORDER_UNWIND_DWARF)
-		return NULL;
-	l->why_fp = l->e;
-	l->opts.tables = NULL;
-	l->rc = offcpu_load(&l->opts, &l->bpf, &l->e);
-	return NULL;
-}
-
-static void begin_loading(struct loading *l, const struct recparts *p, const struct recorder_opts *o)
-{
-	l->opts = o->bpf;
-	l->unwind = o->unwind;
+	opts.opener = p->opener;
 	if (p->unwinder) {
-		unwinder_fds(p->unwinder, &l->tables);
-		l->opts.tables = &l->tables;
-		l->opts.forks_untold = !p->events;
+		unwinder_fds(p->unwinder, &tables);
+		opts.tables = &tables;
+		opts.forks_untold = !p->events;
 	}
-	l->begun = pthread_create(&l->thread, NULL, run_loading, l) == 0;
-	if (!l->begun)
-		run_loading(l);
-}
-
-static int end_loading(struct loading *l, struct recparts *p, struct err *e)
-{
-	struct err limits = { 0 };
-
-	if (l->begun)
-		pthread_join(l->thread, NULL);
-	p->bpf = l->bpf;
-	if (l->rc) {
-		if (e)
-			*e = l->e;
-		return l->rc;
-	}
-	snprintf(limits.msg, sizeof(limits.msg), "%s", offcpu_limits(p->bpf));
-	if (limits.msg[0])
-		recparts_degrade(p, "without BTF", &limits);
-	if (l->why_fp.msg[0]) {
-		recparts_degrade(p, "user stacks by frame pointer", &l->why_fp);
+	rc = offcpu_load(&opts, &p->bpf, &why);
+	if (rc && p->unwinder && o->unwind != RECORDER_UNWIND_DWARF) {
+		recparts_degrade(p, "user stacks by frame pointer", &why);
+		opts.tables = NULL;
+		rc = offcpu_load(&opts, &p->bpf, &why);
 		unwinder_close(p->unwinder);
 		p->unwinder = NULL;
 	}
-	return 0;
+	p->refused = rc != 0;
+	if (rc && e)
+		*e = why;
+	return rc;
 }
 
-/* Tables are compiled while the verifier works. */
-static int load_and_scan(struct recparts *p, const struct recorder_opts *o, struct err *e)
+/* What can be had with privileges only. */
+static void open_files(struct recparts *p)
 {
-	struct loading l = { 0 };
 	struct err why;
-	int rc, loaded;
 
-	begin_loading(&l, p, o);
-	rc = scan_targets(p, o, e);
-	loaded = end_loading(&l, p, &why);
-	p->refused = loaded != 0;
-	if (!rc && loaded && e)
-		*e = why;
-	return rc ? rc : loaded;
+	runsoon();
+	p->kallsyms = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	if (opener_ready(p->opener, &why) != 0)
+		recparts_degrade(p, "what other users' processes map is not opened", &why);
+}
+
+/* From here on nothing is left of them but what the opener keeps. */
+static int drop(struct recparts *p, struct err *e)
+{
+	char cache[PATH_MAX];
+	const char *const writable[] = { "/dev/null",
+		diskcache_place("unwind table", cache, NULL) == 0 ? cache : NULL };
+	struct privdrop_opts opts = { .writable = writable, .n_writable = ARRAY_LEN(writable) };
+
+	if (offcpu_needs_caps(p->bpf))
+		opts.keep = caps_bits((const int[]){ CAP_BPF, CAP_PERFMON }, 2);
+	return privdrop_now(&opts, &p->dropped, e);
 }
 
 static int open_tables(struct recparts *p, const struct recorder_opts *o, struct err *e)
@@ -230,6 +231,8 @@ static int open_tables(struct recparts *p, const struct recorder_opts *o, struct
 		rc = stacktab_hide(p->stacks, e);
 	if (!rc)
 		rc = proctab_new(all, o->bpf.follow, &p->procs, e);
+	if (!rc)
+		proctab_opener(p->procs, p->opener);
 	if (!rc && procevents_open(p->unwinder != NULL, &p->events, &why) != 0)
 		recparts_degrade(p, "mappings made during the recording are not seen", &why);
 	if (!rc && p->events)
@@ -239,18 +242,17 @@ static int open_tables(struct recparts *p, const struct recorder_opts *o, struct
 	return rc;
 }
 
-int recparts_open(struct recparts *p, const struct recorder_opts *o, struct err *e)
+/* Everything that takes privileges, and then there are none. */
+static int use_privileges(struct recparts *p, const struct recorder_opts *o, struct err *e)
 {
 	int rc;
 
-	*p = (struct recparts){ .epoll_fd = epoll_create1(EPOLL_CLOEXEC) };
-	if (p->epoll_fd < 0)
-		return err_sys(e, -errno, "cannot create an epoll instance");
+	open_opener(p, o);
 	rc = open_unwinder(p, o, e);
 	if (!rc)
 		rc = open_tables(p, o, e);
 	if (!rc)
-		rc = load_and_scan(p, o, e);
+		rc = load(p, o, e);
 	if (!rc && p->unwinder)
 		stacktab_marked(p->stacks);
 	if (!rc)
@@ -261,11 +263,57 @@ int recparts_open(struct recparts *p, const struct recorder_opts *o, struct err 
 		rc = offcpu_attach(p->bpf, e);
 		p->refused = rc != 0;
 	}
+	if (rc)
+		return rc;
+	open_files(p);
+	return drop(p, e);
+}
+
+/* Without any privilege: the rest, and the output. */
+static int get_ready(struct recparts *p, const struct recorder_opts *o, struct outchild *out, struct err *e)
+{
+	int rc = scan_targets(p, o, e), fd;
+
 	if (!rc)
 		rc = publish_targets(p, o, e);
 	if (!rc && p->unwinder)
 		rc = watch(p, unwinder_fd(p->unwinder), e);
-	return rc ? rc : capwrite_open(o->path, o->force, &p->out, e);
+	if (rc)
+		return rc;
+	fd = outchild_take(out, e);
+	return fd < 0 ? fd : capwrite_begin(fd, o->path, &p->out, e);
+}
+
+int recparts_open(struct recparts *p, const struct recorder_opts *o, struct err *e)
+{
+	struct outchild out;
+	int rc;
+
+	*p = (struct recparts){ .epoll_fd = epoll_create1(EPOLL_CLOEXEC), .kallsyms = -1 };
+	if (p->epoll_fd < 0)
+		return err_sys(e, -errno, "cannot create an epoll instance");
+	rc = outchild_start(&out, o->path, o->force, e);
+	if (!rc)
+		rc = use_privileges(p, o, e);
+	if (!rc)
+		rc = get_ready(p, o, &out, e);
+	outchild_close(&out);
+	return rc;
+}
+
+void recparts_put_privileges(const struct recparts *p, struct buf *b)
+{
+	int version = pathlock_version();
+
+	privdrop_put(&p->dropped, b);
+	if (opener_pid(p->opener)) {
+		buftext_str(b, "; the process that opens files keeps ");
+		privdrop_put_caps(p->opener_caps, b);
+	}
+	buftext_str(b, "; files are read under ");
+	buftext_str(b, prctl(PR_GET_SECCOMP) >= 0 ? "seccomp" : "no seccomp");
+	if (version)
+		buftext_printf(b, " and Landlock %d", version);
 }
 
 void recparts_close(struct recparts *p)
@@ -276,6 +324,9 @@ void recparts_close(struct recparts *p)
 	proctab_free(p->procs);
 	stacktab_free(p->stacks);
 	capwrite_close(p->out);
+	opener_free(p->opener);
+	if (p->kallsyms >= 0)
+		close(p->kallsyms);
 	if (p->epoll_fd >= 0)
 		close(p->epoll_fd);
 }

@@ -3,14 +3,19 @@
  * recparts - what a recording works with, opened in the order that lets it
  * begin soonest. Floor 10.
  *
- * The verifier works in threads while the maps of the targets are read and
- * their unwind tables are compiled.
+ * Everything that takes privileges comes first: loading, attaching, opening.
+ * Then the process gives them up (privdrop.h), and only then is anything read
+ * that a traced process can have had a hand in: its maps, its files, the
+ * events of the kernel about it, the unwind tables made of its files. What has to be
+ * opened later is asked of the opener (openchild.h).
  */
 #ifndef STACKTOOLS_RECPARTS_H
 #define STACKTOOLS_RECPARTS_H
 
 #include "capwrite.h"
 #include "offcpu.h"
+#include "opener.h"
+#include "privdrop.h"
 #include "proctab.h"
 #include "recorderopts.h"
 #include "stacktab.h"
@@ -23,6 +28,10 @@ struct recparts {
 	struct proctab *procs;
 	struct stacktab *stacks;
 	struct capwrite *out;
+	struct opener *opener; /* for what no privilege is left for; NULL = there was none to be kept */
+	uint64_t opener_caps; /* what it keeps */
+	struct privdrop dropped; /* what holds here */
+	int kallsyms; /* /proc/kallsyms, opened with privileges; -1 = not to be had */
 	int epoll_fd; /* readable when one of them has something to do */
 	bool refused; /* it was the kernel that refused the BPF side: another mode may work */
 	char degraded[512]; /* what cannot be done, and why; "" = nothing */
@@ -30,8 +39,9 @@ struct recparts {
 
 /*
  * Everything for OPTS: loaded and attached, the targets known, their maps read
- * and the tables for them there. The output is opened last, so that a
- * recording that cannot begin leaves no file and replaces none. Whatever comes
+ * and the tables for them there. The output is made last (outchild.h), so that
+ * a recording that cannot begin leaves no file and replaces none. Whatever
+ * comes of it, privileges are gone for good once all is attached. Whatever comes
  * of it, release P with recparts_close(). The story names the step and the
  * remedy.
  */
@@ -44,6 +54,12 @@ void recparts_close(struct recparts *p);
  * unwinder.
  */
 int recparts_publish(struct recparts *p, uint32_t pid, struct err *e);
+
+/* BPF is not to record the processes that work for the recorder. */
+void recparts_leave_out(struct recparts *p);
+
+/* What was given up, what is kept, and what confines those who read files: one line. */
+void recparts_put_privileges(const struct recparts *p, struct buf *b);
 
 /* WHAT cannot be done, by the story E: the recording goes on without. */
 void recparts_degrade(struct recparts *p, const char *what, const struct err *e);

@@ -43,6 +43,8 @@ static void write_waits(const struct recorder_stats *st, struct capwrite *w)
 		{ "names.kernel_missing", st->stacks.kernel_unnamed },
 		{ "files.unread", st->procs.files_unread },
 		{ "clock.back", st->bpf.clock_back },
+		{ "opener.asked", st->opener.asked },
+		{ "opener.lost", st->opener.lost },
 		{ "processes", st->procs.images },
 	};
 

@@ -182,6 +182,16 @@ static void put_degraded(struct buf *b, const char *degraded)
 	buftext_str(b, "\n");
 }
 
+/* What this recording itself could still do, and what it could not any more. */
+static void put_privileges(struct buf *b, const char *privileges)
+{
+	if (!privileges || !privileges[0])
+		return;
+	buftext_str(b, "  privileges: ");
+	buftext_str(b, privileges);
+	buftext_str(b, "\n");
+}
+
 static void put_lost(struct buf *b, const struct recorder_stats *st, bool all)
 {
 	const struct {
@@ -193,7 +203,8 @@ static void put_lost(struct buf *b, const struct recorder_stats *st, bool all)
 		{ " samples without a stack: the ring buffer was full\n", st->stacks.lost },
 		{ " process events: their buffer was full\n", st->procs.events_lost },
 		{ " processes without mappings: they had ended or could not be read\n", st->procs.maps_lost },
-		{ " samples: the recorder had no memory\n", st->rows_lost } };
+		{ " samples: the recorder had no memory\n", st->rows_lost },
+		{ " files and maps not opened: the process that opens them had ended\n", st->opener.lost } };
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (rows[i].n || all)
@@ -214,6 +225,8 @@ void rectext_summary(struct buf *b, const struct recorder_stats *st, const struc
 	put_tables(b, st, told->verbose);
 	put_names(b, st, told->verbose);
 	put_short(b, st, told->verbose);
+	if (told->verbose)
+		put_privileges(b, st->privileges);
 	put_degraded(b, st->degraded);
 	put_lost(b, st, told->verbose);
 }

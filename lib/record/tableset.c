@@ -27,6 +27,8 @@ struct kept {
 };
 
 struct tableset {
+	struct opener *opener;
+	struct mapfile_proof proofs[MAPFILE_PROOFS];
 	struct unwindspace *space;
 	struct tabworker *worker;
 	struct tabcache *cache; /* NULL = none */
@@ -63,7 +65,8 @@ int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struc
 	struct unwindspace_opts space = { .bytes = chunk_bytes(opts->bytes ? opts->bytes : default_bytes()),
 		.segs = opts->all ? 0 : 16384,
 		.procs = opts->all ? 32768 : 8192,
-		.first_chunks = opts->all ? 32 : 8 };
+		.first_chunks = opts->all ? 32 : 8,
+		.opener = opts->opener };
 	struct tableset *t = calloc(1, sizeof(*t));
 	int rc = t ? 0 : err_nomem(e, "the unwind tables");
 
@@ -75,6 +78,7 @@ int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struc
 		tableset_close(t);
 		return rc;
 	}
+	t->opener = opts->opener;
 	t->vdso = TABLESET_NO_FILE;
 	tabroom_init(&t->room, t->space, &t->files, space.bytes - UNWIND_CHUNK_BYTES);
 	t->idle_ns = opts->idle_ns ? opts->idle_ns : IDLE_NS;
@@ -99,6 +103,11 @@ void tableset_close(struct tableset *t)
 	tabfiles_free(&t->files);
 	idmap_free(&t->refused);
 	free(t);
+}
+
+struct opener *tableset_opener(const struct tableset *t)
+{
+	return t->opener;
 }
 
 struct unwindspace *tableset_space(struct tableset *t)
@@ -226,7 +235,7 @@ static uint32_t look_at(struct tableset *t, uint32_t pid, const struct procmap *
 	uint32_t file;
 	bool added;
 
-	fd = mapfile_open(pid, m, &st);
+	fd = mapfile_open(t->opener, pid, m, &st);
 	if (fd < 0) {
 		count_refused(t, m, fd);
 		return TABLESET_NO_FILE;
@@ -269,7 +278,7 @@ uint32_t tableset_file(struct tableset *t, uint32_t pid, const struct procmap *m
 	if (strcmp(m->path, "[vdso]") == 0) {
 		file = vdso_file(t);
 	} else if (!mapfile_is_pseudo(m->path)) {
-		rc = mapfile_stat(pid, m, &st);
+		rc = mapfile_stat(t->opener, pid, m, &st);
 		if (rc)
 			count_refused(t, m, rc);
 		else
@@ -288,7 +297,7 @@ bool tableset_file_then(
 		*file = tableset_file(t, pid, m);
 		return true;
 	}
-	if (mapfile_stat_then(pid, m, made_ns, &st) != 0)
+	if (mapfile_stat_then(t->opener, t->proofs, pid, m, made_ns, &st) != 0)
 		return false;
 	*file = file_of(t, pid, m, &st);
 	tableset_hold(t, *file);

@@ -122,7 +122,7 @@ int unwindspace_open(const struct unwindspace_opts *opts, struct unwindspace **r
 	s->procs_fd = -1;
 	/* first, for its thread works while the rest is made */
 	rc = chunks_open((uint32_t)MIN(opts->bytes / UNWIND_CHUNK_BYTES, UINT32_MAX), opts->first_chunks,
-		&s->chunks, e);
+		opts->opener, &s->chunks, e);
 	if (rc == 0)
 		rc = make_arrays(s, segs, e);
 	if (rc == 0)

@@ -17,6 +17,7 @@
 #define STACKTOOLS_UNWINDSPACE_H
 
 #include "err.h"
+#include "opener.h"
 #include "unwindtab.h"
 
 struct unwindspace;
@@ -26,6 +27,7 @@ struct unwindspace_opts {
 	uint32_t segs; /* room in the array of segments; 0 = 65536, 4 GiB of text */
 	uint32_t procs; /* room for processes; 0 = 16384 */
 	uint32_t first_chunks; /* made and put in place by a thread meanwhile */
+	struct opener *opener; /* makes chunks when this process may not any more; NULL = none */
 };
 
 /* The descriptors of the maps, for bpf_map__reuse_fd(). */

@@ -61,6 +61,18 @@ bool caps_allow(int cap)
 	return caps_have(cap) || (admin_stands_in(cap) && caps_have(CAP_SYS_ADMIN));
 }
 
+uint64_t caps_bits(const int *caps, size_t n)
+{
+	uint64_t set = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (caps_have(caps[i]))
+			set |= UINT64_C(1) << caps[i];
+		else if (caps_allow(caps[i]))
+			set |= UINT64_C(1) << CAP_SYS_ADMIN;
+	return set;
+}
+
 bool caps_set_allows(uint64_t set, int cap)
 {
 	uint64_t bits = UINT64_C(1) << cap;

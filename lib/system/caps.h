@@ -17,6 +17,10 @@ bool caps_have(int cap);
  */
 bool caps_allow(int cap);
 
+/* Of the N capabilities in CAPS those in the effective set, and CAP_SYS_ADMIN for one that it stands in for.
+ */
+uint64_t caps_bits(const int *caps, size_t n);
+
 /*
  * Those of the N capabilities in CAPS that caps_allow() refuses, as a clause:
  * "CAP_BPF and CAP_PERFMON are missing". Returns how many; 0 leaves BUF "".

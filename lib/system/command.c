@@ -18,21 +18,20 @@ static void child(const int start[2], const int fail[2], char *const argv[], con
 
 	close(start[1]);
 	close(fail[0]);
-	if (mask)
-		sigprocmask(SIG_SETMASK, mask, NULL);
 	signal(SIGXFSZ, SIG_DFL);
 	/* the parent is to look at it as at any process of the user, so it waits until this is one */
-	if (owner_applies() && (owner_shed() != 0 || write(fail[1], "s", 1) != 1))
+	if (owner_applies() && owner_shed() != 0)
 		_exit(126);
-	if (read(start[0], &go, 1) != 1)
-		_exit(127);
-	/* a traced process stops at any signal: not before the parent knows that it is one */
+	/* a traced process stops at any signal: not before the parent waits for that */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &own);
+	/* at once, while the parent still has the privileges that a tracer needs */
 	held = hold && ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0;
 	if (write(fail[1], &held, 1) != 1)
 		_exit(126);
-	sigprocmask(SIG_SETMASK, &own, NULL);
+	if (read(start[0], &go, 1) != 1)
+		_exit(127);
+	sigprocmask(SIG_SETMASK, mask ? mask : &own, NULL);
 	execvp(argv[0], argv);
 	code = errno;
 	if (write(fail[1], &code, sizeof(code)) != sizeof(code))
@@ -50,17 +49,10 @@ static ssize_t read_again(int fd, void *to, size_t len)
 	return n;
 }
 
-/* With rights that are not the user's the child has none of them from here on. */
-static bool has_shed(const struct command *c)
-{
-	char shed;
-
-	return !owner_applies() || read_again(c->fail_fd, &shed, 1) == 1;
-}
-
 int command_prepare(struct command *c, char *const argv[], const void *mask, struct err *e)
 {
 	int start[2], fail[2], code;
+	char held = 0;
 
 	/* no pipe: writing to a child that was ended meanwhile must not end us */
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, start) != 0)
@@ -78,11 +70,13 @@ int command_prepare(struct command *c, char *const argv[], const void *mask, str
 	close(fail[1]);
 	c->start_fd = start[1];
 	c->fail_fd = fail[0];
-	if (c->pid > 0 && has_shed(c))
+	if (c->pid > 0 && read_again(fail[0], &held, 1) == 1) {
+		c->held = held;
 		return 0;
+	}
 	if (c->pid > 0) {
 		waitpid(c->pid, NULL, 0);
-		code = -EPERM; /* to give up what it had */
+		code = -EPERM; /* with rights that are not the user's it gives them up first: it could not */
 	}
 	close(start[1]);
 	close(fail[0]);
@@ -117,7 +111,6 @@ static void await_exec(struct command *c)
 
 int command_go(struct command *c, const char *name, struct err *e)
 {
-	char held = 0;
 	int code = 0;
 	ssize_t n;
 
@@ -126,12 +119,9 @@ int command_go(struct command *c, const char *name, struct err *e)
 		code = errno;
 	close(c->start_fd);
 	c->start_fd = -1;
-	n = read_again(c->fail_fd, &held, 1);
-	c->held = n == 1 && held;
 	if (c->held)
 		await_exec(c);
-	if (n == 1)
-		n = read_again(c->fail_fd, &code, sizeof(code));
+	n = read_again(c->fail_fd, &code, sizeof(code));
 	close(c->fail_fd);
 	c->fail_fd = -1;
 	if (n == 0 && !code)
@@ -159,13 +149,17 @@ bool command_ended(struct command *c)
 
 void command_close(struct command *c)
 {
-	command_release(c);
-	if (!c->pid || c->start_fd < 0)
+	if (!c->pid || c->start_fd < 0) {
+		command_release(c);
 		return;
+	}
 	close(c->start_fd);
 	close(c->fail_fd);
-	if (!c->ended)
-		waitpid(c->pid, &c->status, 0);
+	/* it may have been stopped: then the end of the socket would not end it */
+	kill(c->pid, SIGKILL);
+	while (!c->ended && waitpid(c->pid, &c->status, 0) < 0 && errno == EINTR)
+		;
+	c->held = false;
 	c->start_fd = c->fail_fd = -1;
 	c->ended = true;
 }

@@ -18,13 +18,14 @@ struct command {
 	int start_fd; /* closing it ends the child, a byte lets it exec */
 	int fail_fd; /* close-on-exec: the child's errno when exec fails */
 	bool hold; /* set before command_prepare(): hold it after its exec */
-	bool held; /* set by command_go(): it stands there; may stay false, where ptrace is not allowed */
+	bool held; /* set by command_prepare(): it will stand there; may stay false, where ptrace is not
+		      allowed */
 	int status; /* of waitpid(2), once it was reaped */
 	bool ended;
 };
 
-/* Fork a child that will exec ARGV. Its signals are as they were in *MASK (may be
- * NULL), and SIGXFSZ as by default. */
+/* Fork a child that will exec ARGV, with the privileges that there are now, whatever becomes of ours. Its
+ * signals are as they were in *MASK (may be NULL), and SIGXFSZ as by default. */
 int command_prepare(struct command *c, char *const argv[], const void *mask, struct err *e);
 
 /* Let it exec; -ENOENT and the like when that fails (the child is reaped then). */

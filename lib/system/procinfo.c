@@ -4,14 +4,11 @@
 #include <dirent.h>
 #include <string.h>
 
-bool procinfo_status(uint32_t id, struct procinfo_status *ret)
+static bool read_status(FILE *f, struct procinfo_status *ret)
 {
-	char path[64], line[256];
-	_cleanup_fclose_ FILE *f = NULL;
+	char line[256];
 
 	*ret = (struct procinfo_status){ 0 };
-	snprintf(path, sizeof(path), "/proc/%u/status", id);
-	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f)) {
 		sscanf(line, "State: %c", &ret->state);
 		if (sscanf(line, "Tgid: %u", &ret->tgid) == 1)
@@ -34,11 +31,31 @@ bool procinfo_own_namespace(void)
 	return f || access("/proc/self", F_OK) == 0 || access("/proc/1", F_OK) != 0;
 }
 
+bool procinfo_status(uint32_t id, struct procinfo_status *ret)
+{
+	char path[64];
+	_cleanup_fclose_ FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", id);
+	f = fopen(path, "re");
+	return read_status(f, ret);
+}
+
 static bool lives(uint32_t id)
 {
 	struct procinfo_status st;
 
 	return procinfo_status(id, &st) && st.state != 'Z' && st.state != 'X';
+}
+
+bool procinfo_lives(int fd)
+{
+	_cleanup_fclose_ FILE *f = fdopen(fd, "r");
+	struct procinfo_status st;
+
+	if (!f)
+		close(fd);
+	return read_status(f, &st) && st.state != 'Z' && st.state != 'X';
 }
 
 uint32_t procinfo_living(uint32_t pid)

@@ -18,6 +18,9 @@ struct procinfo_status {
 /* Of a process or thread ID; false when there is none. */
 bool procinfo_status(uint32_t id, struct procinfo_status *ret);
 
+/* Does the process live whose file /proc/PID/status FD is? FD is closed. */
+bool procinfo_lives(int fd);
+
 /*
  * Is /proc that of this process's own PID namespace? Else its numbers are
  * those of others: a namespace was entered, and /proc not mounted in it.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procmaps.h"
 #include "procinfo.h"
-#include "root.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -53,21 +53,37 @@ bool procmaps_parse(char *line, struct procmap *m)
 	return true;
 }
 
-int procmaps_each(uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), void *ctx, struct err *e)
+/* All of FD, which tells no size, into *RET. */
+static int slurp(int fd, char **ret)
 {
 	_cleanup_free_ char *text = NULL;
-	struct root root;
-	char path[64];
-	int rc = root_open(NULL, &root, e);
+	size_t cap = 0, used = 0;
+	ssize_t n = 1;
+
+	while (n) {
+		if (base_grow(&text, &cap, used + 4096, 1) != 0)
+			return -ENOMEM;
+		n = read(fd, text + used, cap - used - 1);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		used += n > 0 ? (size_t)n : 0;
+		if (used > MAPS_MAX)
+			return -EFBIG;
+	}
+	text[used] = '\0';
+	*ret = TAKE_PTR(text);
+	return 0;
+}
+
+int procmaps_each_of(
+	int fd, uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), void *ctx, struct err *e)
+{
+	_cleanup_free_ char *text = NULL;
+	int rc = fd < 0 ? fd : slurp(fd, &text);
 
 	if (rc)
-		return rc;
-	snprintf(path, sizeof(path), "proc/%u/maps", pid);
-	rc = root_read(&root, path, MAPS_MAX, &text, NULL, e);
-	root_close(&root);
-	if (rc == -ENOENT)
-		rc = err_sys(e, -ESRCH, "cannot read '/proc/%u/maps'", pid);
-	for (char *line = rc ? NULL : text, *next; line && *line && !rc; line = next) {
+		return err_sys(e, rc == -ENOENT ? -ESRCH : rc, "cannot read '/proc/%u/maps'", pid);
+	for (char *line = text, *next; line && *line && !rc; line = next) {
 		struct procmap m;
 
 		next = strchr(line, '\n');
@@ -77,4 +93,14 @@ int procmaps_each(uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), v
 			rc = fn(ctx, &m);
 	}
 	return rc;
+}
+
+int procmaps_each(uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), void *ctx, struct err *e)
+{
+	char path[64];
+	_cleanup_close_ int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return procmaps_each_of(fd < 0 ? -errno : fd, pid, fn, ctx, e);
 }

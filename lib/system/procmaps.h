@@ -27,7 +27,11 @@ bool procmaps_parse(char *line, struct procmap *m);
  * Call FN for every mapping of process PID, in address order. FN's nonzero
  * result ends the walk and is returned. -ESRCH when the process is gone or a
  * zombie; -EACCES when it may not be read. At most 64 MiB are read.
+ * procmaps_each_of(): by that file of /proc, FD, from its offset on; or -errno
+ * for what became of opening it. It stays the caller's.
  */
+int procmaps_each_of(
+	int fd, uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), void *ctx, struct err *e);
 int procmaps_each(uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), void *ctx, struct err *e);
 
 #endif

@@ -1,29 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "sandbox.h"
 #include "caps.h"
+#include "pathlock.h"
 #include "procmaps.h"
 #include "root.h"
+#include "seccode.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/landlock.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-
-#if defined(__x86_64__)
-#define ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCH AUDIT_ARCH_AARCH64
-#endif
 
 #define MAPS_MAX (64u << 20)
 
@@ -156,7 +148,10 @@ static int set_limits(const struct sandbox_opts *o, struct err *e)
 	int rc = has ? limit(RLIMIT_AS, has + o->memory_bytes) : -ENOENT;
 
 	rc = rc ? rc : limit(RLIMIT_FSIZE, o->file_bytes);
-	rc = rc ? rc : limit(RLIMIT_NOFILE, SANDBOX_FD + 1 + o->n_more + MAX(o->n_received, SANDBOX_FDS));
+	/* the kernel holds the bound against every descriptor that the user has on its way somewhere */
+	if (!o->keep_caps)
+		rc = rc ? rc
+			: limit(RLIMIT_NOFILE, SANDBOX_FD + 1 + o->n_more + MAX(o->n_received, SANDBOX_FDS));
 	rc = rc ? rc : limit(RLIMIT_CORE, 0);
 	return rc ? err_sys(e, rc, "cannot limit a process's resources") : 0;
 }
@@ -165,52 +160,36 @@ static void drop_user(void)
 {
 	int refused;
 
-	if (geteuid() != 0 || !caps_have(CAP_SETUID) || !caps_have(CAP_SETGID) || !caps_have(CAP_KILL))
+	if (geteuid() != 0 || !caps_have(CAP_SETUID) || !caps_have(CAP_SETGID))
 		return;
 	/* refused where a user namespace does not have them: capabilities go all the same */
 	refused = setgroups(0, NULL);
 	refused |= setresgid(SANDBOX_UID, SANDBOX_UID, SANDBOX_UID);
-	refused |= setresuid(SANDBOX_UID, SANDBOX_UID, SANDBOX_UID);
+	/* the saved one stays: a parent that has given up CAP_KILL has to be able to end it */
+	refused |= setresuid(SANDBOX_UID, SANDBOX_UID, 0);
 	(void)refused;
 }
 
 /* The bounding set first, as that takes a capability. */
-static int drop_privileges(struct err *e)
+static int drop_privileges(uint64_t keep, struct err *e)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
+	const uint32_t low = (uint32_t)keep, high = (uint32_t)(keep >> 32);
+	struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {
+		{ .effective = low, .permitted = low }, { .effective = high, .permitted = high }
+	};
 
 	for (unsigned long cap = 0; prctl(PR_CAPBSET_DROP, cap) == 0;
 		cap++) /* the first it refuses, it refuses all */
 		;
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	drop_user();
-	if (syscall(SYS_capset, &head, none) != 0)
+	if (!keep)
+		drop_user();
+	if (syscall(SYS_capset, &head, sets) != 0)
 		return err_sys(e, -errno, "cannot give up capabilities");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return err_sys(e, -errno, "cannot give up new privileges");
 	return 0;
-}
-
-/* No rule permits anything; what is open stays usable. Newer versions know more that can be denied. */
-bool sandbox_deny_paths(void)
-{
-	static const uint64_t known[] = { 0, (1 << 13) - 1, (1 << 14) - 1, (1 << 15) - 1, (1 << 15) - 1,
-		(1 << 16) - 1 };
-	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-	struct landlock_ruleset_attr attr = { 0 };
-	long fd, refused;
-
-	if (version <= 0)
-		return false; /* none, or not switched on: the filter of system calls denies open(2) as well
-			       */
-	attr.handled_access_fs = known[MIN((size_t)version, ARRAY_LEN(known) - 1)];
-	fd = syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
-	if (fd < 0)
-		return false;
-	refused = syscall(SYS_landlock_restrict_self, fd, 0);
-	close((int)fd);
-	return !refused;
 }
 
 /* A change of user forgets both, so this comes after it. */
@@ -221,69 +200,73 @@ static int bind_to_parent(pid_t parent, struct err *e)
 	return getppid() == parent ? 0 : err_sys(e, -ESRCH, "the parent has ended");
 }
 
-#ifdef ARCH
-#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define WHEN(op, k, yes, no) BPF_JUMP(BPF_JMP | (op) | BPF_K, (k), (yes), (no))
-#define MASK(k) BPF_STMT(BPF_ALU | BPF_AND | BPF_K, (k))
-#define PERMIT BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-#define KILL BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+#ifdef SECCODE_ARCH
 #define REFUSE(error) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
-#define PERMIT_CALL(name) WHEN(BPF_JEQ, SYS_##name, 0, 1), PERMIT
-#define LEN_HEAD 4 /* what a filter begins with: it ends with the call's number at hand */
 
 static size_t libelf_calls(struct sock_filter *to)
 {
-	const struct sock_filter code[] = { PERMIT_CALL(lseek),
+	const struct sock_filter code[] = { SECCODE_CALL(lseek),
 		/* fstat(3) of some C libraries is this, with an empty path */
-		WHEN(BPF_JEQ, SYS_newfstatat, 0, 4), LOAD(args[3]), WHEN(BPF_JEQ, AT_EMPTY_PATH, 0, 1),
-		PERMIT, KILL,
+		SECCODE_WHEN(BPF_JEQ, SYS_newfstatat, 0, 4), SECCODE_LOAD(args[3]),
+		SECCODE_WHEN(BPF_JEQ, AT_EMPTY_PATH, 0, 1), SECCODE_PERMIT, SECCODE_KILL,
 		/* is this a descriptor? */
-		WHEN(BPF_JEQ, SYS_fcntl, 0, 5), LOAD(args[1]), WHEN(BPF_JEQ, F_GETFD, 1, 0),
-		WHEN(BPF_JEQ, F_GETFL, 0, 1), PERMIT, KILL,
+		SECCODE_WHEN(BPF_JEQ, SYS_fcntl, 0, 5), SECCODE_LOAD(args[1]),
+		SECCODE_WHEN(BPF_JEQ, F_GETFD, 1, 0), SECCODE_WHEN(BPF_JEQ, F_GETFL, 0, 1), SECCODE_PERMIT,
+		SECCODE_KILL,
 		/* of a file, never with code */
-		WHEN(BPF_JEQ, SYS_mmap, 0, 6), LOAD(args[2]), WHEN(BPF_JSET, PROT_EXEC, 3, 0), LOAD(args[3]),
-		WHEN(BPF_JSET, MAP_ANONYMOUS, 1, 0), REFUSE(EACCES), LOAD(nr) };
+		SECCODE_WHEN(BPF_JEQ, SYS_mmap, 0, 6), SECCODE_LOAD(args[2]),
+		SECCODE_WHEN(BPF_JSET, PROT_EXEC, 3, 0), SECCODE_LOAD(args[3]),
+		SECCODE_WHEN(BPF_JSET, MAP_ANONYMOUS, 1, 0), REFUSE(EACCES), SECCODE_LOAD(nr) };
 
 	memcpy(to, code, sizeof(code));
 	return ARRAY_LEN(code);
 }
 
-/* Arguments are of 64 bits; the kernel looks at the lower half of these, which comes first. */
-static int filter_calls(const struct sandbox_opts *o, struct err *e)
+static int install(const struct sock_fprog *program, struct err *e)
 {
-	const struct sock_filter common[] = { LOAD(arch), WHEN(BPF_JEQ, ARCH, 1, 0), KILL, LOAD(nr),
-		/* what compiling takes, the most frequent first */
-		PERMIT_CALL(pread64), PERMIT_CALL(munmap), PERMIT_CALL(brk), PERMIT_CALL(mremap),
-		PERMIT_CALL(madvise), PERMIT_CALL(close), PERMIT_CALL(recvmsg), PERMIT_CALL(sendmsg),
-		PERMIT_CALL(fstat), PERMIT_CALL(pwrite64), PERMIT_CALL(ftruncate),
-		/* what the C library does unasked */
-		PERMIT_CALL(futex), PERMIT_CALL(sched_yield), PERMIT_CALL(getrandom),
-		PERMIT_CALL(clock_gettime), PERMIT_CALL(sysinfo), PERMIT_CALL(sched_getaffinity),
-		PERMIT_CALL(rt_sigprocmask), PERMIT_CALL(rt_sigreturn), PERMIT_CALL(exit),
-		PERMIT_CALL(exit_group),
-		/* memory: nobody else's, and no code */
-		WHEN(BPF_JEQ, SYS_mprotect, 0, 4), LOAD(args[2]), WHEN(BPF_JSET, PROT_EXEC, 0, 1), KILL,
-		PERMIT, WHEN(BPF_JEQ, SYS_mmap, 0, 7), LOAD(args[2]), WHEN(BPF_JSET, PROT_EXEC, 3, 0),
-		LOAD(args[3]), MASK(MAP_TYPE | MAP_ANONYMOUS),
-		WHEN(BPF_JEQ, MAP_PRIVATE | MAP_ANONYMOUS, 1, 0), KILL, PERMIT, KILL };
-	struct sock_filter code[2 * ARRAY_LEN(common)];
-	struct sock_fprog program = { .filter = code };
-	size_t len = LEN_HEAD;
-
-	memcpy(code, common, LEN_HEAD * sizeof(*code));
-	if (o->libelf)
-		len += libelf_calls(code + len);
-	memcpy(code + len, common + LEN_HEAD, sizeof(common) - LEN_HEAD * sizeof(*code));
-	program.len = (unsigned short)(len + ARRAY_LEN(common) - LEN_HEAD);
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0 && errno != EINVAL)
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0) != 0 && errno != EINVAL)
 		return err_sys(e, -errno, "cannot filter system calls");
 	return 0; /* EINVAL: a kernel without such filters */
+}
+
+static int filter_calls(const struct sandbox_opts *o, struct err *e)
+{
+	const struct sock_filter begin[] = { SECCODE_BEGIN };
+	const struct sock_filter common[] = { /* what compiling takes, the most frequent first */
+		SECCODE_CALL(pread64), SECCODE_CALL(munmap), SECCODE_CALL(brk), SECCODE_CALL(mremap),
+		SECCODE_CALL(madvise), SECCODE_CALL(close), SECCODE_CALL(recvmsg), SECCODE_CALL(sendmsg),
+		SECCODE_CALL(fstat), SECCODE_CALL(pwrite64), SECCODE_CALL(ftruncate),
+		/* what the C library does unasked */
+		SECCODE_CALL(futex), SECCODE_CALL(sched_yield), SECCODE_CALL(getrandom),
+		SECCODE_CALL(clock_gettime), SECCODE_CALL(sysinfo), SECCODE_CALL(sched_getaffinity),
+		SECCODE_CALL(rt_sigprocmask), SECCODE_CALL(rt_sigreturn), SECCODE_CALL(exit),
+		SECCODE_CALL(exit_group),
+		/* memory: nobody else's, and no code */
+		SECCODE_WHEN(BPF_JEQ, SYS_mprotect, 0, 4), SECCODE_LOAD(args[2]),
+		SECCODE_WHEN(BPF_JSET, PROT_EXEC, 0, 1), SECCODE_KILL, SECCODE_PERMIT,
+		SECCODE_WHEN(BPF_JEQ, SYS_mmap, 0, 7), SECCODE_LOAD(args[2]),
+		SECCODE_WHEN(BPF_JSET, PROT_EXEC, 3, 0), SECCODE_LOAD(args[3]),
+		SECCODE_MASK(MAP_TYPE | MAP_ANONYMOUS),
+		SECCODE_WHEN(BPF_JEQ, MAP_PRIVATE | MAP_ANONYMOUS, 1, 0), SECCODE_KILL, SECCODE_PERMIT,
+		SECCODE_KILL
+	};
+	struct sock_filter code[ARRAY_LEN(begin) + 2 * ARRAY_LEN(common)];
+	struct sock_fprog usual = { .filter = code };
+	size_t len = ARRAY_LEN(begin);
+
+	if (o->filter)
+		return install(o->filter, e);
+	memcpy(code, begin, sizeof(begin));
+	if (o->libelf)
+		len += libelf_calls(code + len);
+	memcpy(code + len, common, sizeof(common));
+	usual.len = (unsigned short)(len + ARRAY_LEN(common));
+	return install(&usual, e);
 }
 #else
 static int filter_calls(const struct sandbox_opts *o, struct err *e)
 {
-	(void)o;
-	(void)e;
+	(void)o, (void)e;
 	return 0;
 }
 #endif
@@ -301,11 +284,12 @@ int sandbox_enter(const struct sandbox_opts *o, struct err *e)
 	rc = unmap_shared(e);
 	if (rc)
 		return rc;
-	go_first_without_memory();
+	if (!o->keep_caps)
+		go_first_without_memory();
 	rc = set_limits(o, e);
-	rc = rc ? rc : drop_privileges(e);
-	if (!rc)
-		sandbox_deny_paths();
+	rc = rc ? rc : drop_privileges(o->keep_caps, e);
+	if (!rc && !o->keep_caps)
+		pathlock_all(); /* where there is none the filter of system calls denies open(2) as well */
 	rc = rc ? rc : bind_to_parent(o->parent, e);
 	return rc ? rc : filter_calls(o, e);
 }

@@ -15,6 +15,8 @@
 
 #include <sys/types.h>
 
+struct sock_fprog;
+
 #define SANDBOX_FD 3 /* where keep_fd is afterwards, the others behind it; 0 to 2 are /dev/null */
 #define SANDBOX_FDS 2 /* how many descriptors can be open besides */
 #define SANDBOX_UID 65534 /* nobody's user and group */
@@ -35,6 +37,10 @@ struct sandbox_opts {
 	uint64_t file_bytes; /* of the largest file that it may write */
 	size_t n_received; /* descriptors that it may have been sent over keep_fd and hold; 0 = SANDBOX_FDS */
 	bool libelf; /* it reads ELF files by libelf: see below */
+	uint64_t keep_caps; /* a bit set of capabilities that it has and keeps: for one that opens, and parses
+			       nothing */
+	const struct sock_fprog
+		*filter; /* with those: the system calls that it may make; NULL = the usual ones */
 };
 
 /*
@@ -47,10 +53,13 @@ struct sandbox_opts {
  *   the parent;
  * - no path of any file system leads anywhere, where the kernel has Landlock;
  * - no capability, not even to be had by exec, and where the process was root
- *   and may change that (CAP_SETUID, CAP_SETGID; CAP_KILL, for the parent has to be
- *   able to end it) user, group and groups are nobody's;
+ *   and may change that (CAP_SETUID, CAP_SETGID) user, group and groups are
+ *   nobody's, but for the saved user, by which a parent without CAP_KILL can
+ *   end it. A parent that has given up its capabilities (privdrop.h) makes
+ *   children that stay root's, of which there is nothing left but the number:
+ *   no path leads anywhere and no call takes one;
  * - it leaves no core, cannot be traced, and is the first to go when memory
- *   runs out;
+ *   runs out, if its parent may still write into /proc;
  * - system calls: read and write at an offset, size and truncate what is
  *   open, close, recvmsg, sendmsg, private anonymous memory that cannot be
  *   executed, time, random bytes, exit. Any other one kills it with SIGSYS.
@@ -60,17 +69,13 @@ struct sandbox_opts {
  * status of what is open (by the call that has a path too, which Landlock does
  * not keep from telling what a path's file is like). Mapping a file, which libelf tries
  * before it reads, is refused with EACCES instead of death.
+ * With keep_caps these stay permitted and effective (and no others), the user
+ * stays, paths do (Landlock would take away the right to look at other
+ * processes), and `filter` says which system calls there are.
  *
  * -errno where something essential is refused; the process is good for
  * nothing but _exit(2) then, though SANDBOX_FD is there unless -EMFILE.
  */
 int sandbox_enter(const struct sandbox_opts *o, struct err *e);
-
-/*
- * That layer of it which Landlock makes: nothing that a path leads to can be
- * opened from now on. Takes no_new_privs. False where the kernel has no
- * Landlock, or it is not switched on.
- */
-bool sandbox_deny_paths(void);
 
 #endif

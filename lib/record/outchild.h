@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * outchild - a process that makes the output when it is time. Floor 5.
+ *
+ * The output appears when everything else is ready, so that a recording that
+ * cannot begin leaves no file and replaces none. By then the recorder has no
+ * privilege left, and the folder may be another user's. So a process is
+ * forked while there are privileges, which waits, makes that one file, hands
+ * its descriptor over and ends. It reads nothing but the first bytes of
+ * what it is to replace.
+ */
+#ifndef STACKTOOLS_OUTCHILD_H
+#define STACKTOOLS_OUTCHILD_H
+
+#include "err.h"
+
+#include <sys/types.h>
+
+struct outchild {
+	pid_t pid; /* 0 = none */
+	int sock;
+};
+
+/* For the capture PATH, as capwrite_open() takes it, before there is any thread. */
+int outchild_start(struct outchild *o, const char *path, bool force, struct err *e);
+
+/* Let it be made: a descriptor, the caller's, or -errno with the story. The process has ended afterwards. */
+int outchild_take(struct outchild *o, struct err *e);
+void outchild_close(struct outchild *o); /* a zeroed one is fine; one that was not taken makes nothing */
+
+#endif

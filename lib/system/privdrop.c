@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "privdrop.h"
+#include "buftext.h"
+#include "caps.h"
+#include "pathlock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#define WAIT_MS 1000 /* for threads that are about to end */
+
+/* The bounding set first, as that takes a capability. */
+static bool empty_bounding(void)
+{
+	unsigned long cap = 0;
+
+	while (prctl(PR_CAPBSET_DROP, cap) == 0)
+		cap++;
+	return errno == EINVAL; /* beyond the last one */
+}
+
+static int set_caps(uint64_t keep, struct err *e)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	const uint32_t low = (uint32_t)keep, high = (uint32_t)(keep >> 32);
+	struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {
+		{ .effective = low, .permitted = low }, { .effective = high, .permitted = high }
+	};
+
+	if (syscall(SYS_capset, &head, sets) != 0)
+		return err_sys(e, -errno, "cannot give up capabilities");
+	return 0;
+}
+
+/* The permitted capabilities of thread TID of ours; 0 when it has ended. */
+static uint64_t caps_of(const char *tid)
+{
+	char path[sizeof("/proc/self/task//status") + NAME_MAX], text[8192];
+	struct caps_status st;
+	_cleanup_close_ int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/status", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	return caps_status_parse(text, &st) == 0 ? st.permitted : UINT64_MAX;
+}
+
+/* What any thread has; all of them where that cannot be told. */
+static uint64_t caps_of_all(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	uint64_t set = tasks ? 0 : UINT64_MAX;
+	struct dirent *d;
+
+	while (tasks && (d = readdir(tasks)))
+		if (d->d_name[0] != '.')
+			set |= caps_of(d->d_name);
+	if (tasks)
+		closedir(tasks);
+	return set;
+}
+
+int privdrop_now(const struct privdrop_opts *o, struct privdrop *ret, struct err *e)
+{
+	int rc;
+
+	*ret = (struct privdrop){ .bounding = empty_bounding() };
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return err_sys(e, -errno, "cannot give up new privileges");
+	if (pathlock_writing(o->writable, o->n_writable))
+		ret->landlock = pathlock_version();
+	rc = set_caps(o->keep, e);
+	if (rc)
+		return rc;
+	ret->kept = caps_of_all();
+	for (int i = 0; (ret->kept & ~o->keep) && i < WAIT_MS; i++) {
+		usleep(1000);
+		ret->kept = caps_of_all();
+	}
+	return 0;
+}
+
+void privdrop_put_caps(uint64_t set, struct buf *b)
+{
+	const char *comma = "";
+	char name[32];
+
+	if (!set)
+		buftext_str(b, "none");
+	for (int cap = 0; cap < 64; cap++) {
+		if (!(set >> cap & 1))
+			continue;
+		buftext_str(b, comma);
+		buftext_str(b, caps_name(cap, name, sizeof(name)));
+		comma = ", ";
+	}
+}
+
+void privdrop_put(const struct privdrop *d, struct buf *b)
+{
+	if (d->kept) {
+		buftext_str(b, "kept: ");
+		privdrop_put_caps(d->kept, b);
+	} else {
+		buftext_str(b, "no capabilities");
+	}
+	buftext_str(b, d->bounding ? ", none to be had" : ", no new ones");
+	if (d->landlock)
+		buftext_printf(b, ", Landlock %d (nothing is written but the cache)", d->landlock);
+	else
+		buftext_str(b, ", no Landlock (the user's files could be written)");
+}

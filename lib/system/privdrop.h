@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * privdrop - giving up every privilege for good, and going on. Floor 3.
+ *
+ * For a process that has opened what it needs and is about to read what
+ * others wrote. The user stays: without capabilities root is a user who owns
+ * many files, and Landlock, where the kernel has it, keeps even those from
+ * being written. Sources: capabilities(7), prctl(2), landlock(7).
+ */
+#ifndef STACKTOOLS_PRIVDROP_H
+#define STACKTOOLS_PRIVDROP_H
+
+#include "buf.h"
+#include "err.h"
+
+struct privdrop_opts {
+	uint64_t keep; /* a bit set of capabilities that stay permitted and effective; 0 = none */
+	const char *const
+		*writable; /* paths below which files may still be written, N of them; see pathlock.h */
+	size_t n_writable;
+};
+
+struct privdrop {
+	uint64_t kept; /* capabilities that are still permitted, in any thread */
+	bool bounding; /* the bounding set is empty too: no program can give any back */
+	int landlock; /* its version; 0 = none: files of the user can be written */
+};
+
+/*
+ * Give up, for this process and all that it starts from now on: the
+ * permitted, effective, inheritable, ambient and (where CAP_SETPCAP is there)
+ * bounding capabilities, new ones by exec (no_new_privs), and writing and
+ * executing files. Credentials belong to threads in Linux: those that still
+ * run with privileges are waited for, for a second at most; what they have
+ * counts as kept. *RET is what holds now. -errno when capabilities or new
+ * privileges cannot be given up.
+ */
+int privdrop_now(const struct privdrop_opts *o, struct privdrop *ret, struct err *e);
+
+/* "no capabilities, no new privileges, Landlock 7 (nothing is written but the cache)" */
+void privdrop_put(const struct privdrop *d, struct buf *b);
+
+/* The capabilities of SET by name, with commas: "CAP_BPF, CAP_PERFMON"; "none". */
+void privdrop_put_caps(uint64_t set, struct buf *b);
+
+#endif

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "caps.h"
+#include "now.h"
+#include "openchild.h"
+#include "privdrop.h"
+#include "procmaps.h"
+#include "tap.h"
+
+#include <bpf/bpf.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define USER 1234
+
+/* What another user has, in a folder that only that user may enter. */
+struct other {
+	char dir[64], private[96], program[128], map[64], map_link[64];
+	pid_t pid; /* runs the program */
+	pid_t cleaner; /* removes it all when the pipe is closed */
+	int cleaner_fd;
+};
+
+static const char *in(const struct other *x, const char *name)
+{
+	static char path[160];
+
+	snprintf(path, sizeof(path), "%s/%s", x->private, name);
+	return path;
+}
+
+static void put(const char *path, const void *bytes, size_t len)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd < 0 || write(fd, bytes, len) != (ssize_t)len || fchown(fd, USER, USER) != 0)
+		abort();
+	close(fd);
+}
+
+/* Whoever tests will have no rights left to clean up. */
+static void start_cleaner(struct other *x)
+{
+	int ends[2];
+	char byte;
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		abort();
+	fflush(stdout);
+	x->cleaner = fork();
+	if (x->cleaner == 0) {
+		char command[512];
+
+		close(ends[1]);
+		while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
+			;
+		kill(x->pid, SIGKILL);
+		snprintf(command, sizeof(command), "rm -rf '%s' '%s' '%s'", x->dir, x->map, x->map_link);
+		_exit(system(command) != 0);
+	}
+	close(ends[0]);
+	x->cleaner_fd = ends[1];
+}
+
+static void start_program(struct other *x)
+{
+	char path[64], target[128] = "";
+
+	x->pid = fork();
+	if (x->pid == 0) {
+		if (setresgid(USER, USER, USER) == 0 && setresuid(USER, USER, USER) == 0)
+			execl(x->program, x->program, "1000", (char *)NULL);
+		_exit(127);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)x->pid);
+	for (int i = 0; i < 1000 && strcmp(target, x->program) != 0; i++) {
+		ssize_t n = readlink(path, target, sizeof(target) - 1);
+
+		target[n < 0 ? 0 : n] = '\0';
+		usleep(1000);
+	}
+}
+
+static void make_other(struct other *x)
+{
+	const unsigned char core[64] = { 0x7f, 'E', 'L', 'F', 2, 1, 1, [16] = ET_CORE };
+	char command[1024];
+
+	*x = (struct other){ .dir = "/tmp/unit-openchild.XXXXXX" };
+	if (!mkdtemp(x->dir) || chmod(x->dir, 0755) != 0)
+		abort();
+	snprintf(x->private, sizeof(x->private), "%s/private", x->dir);
+	snprintf(x->program, sizeof(x->program), "%s/program", x->private);
+	snprintf(command, sizeof(command),
+		"mkdir -m 700 '%s' && cp /bin/sleep '%s' && chmod 700 '%s' && chown -R %d:%d '%s'",
+		x->private, x->program, x->program, USER, USER, x->private);
+	if (system(command) != 0)
+		abort();
+	put(in(x, "secret"), "the secret of another user\n", 27);
+	put(in(x, "core"), core, sizeof(core));
+	if (symlink("program", in(x, "link")) != 0 || mkfifo(in(x, "fifo"), 0666) != 0)
+		abort();
+	start_program(x);
+	snprintf(x->map, sizeof(x->map), "/tmp/perf-%d.map", (int)x->pid);
+	snprintf(x->map_link, sizeof(x->map_link), "/tmp/perf-%d.map", (int)x->pid + 4194304);
+	put(x->map, "1000 10 f\n", 10);
+	if (symlink(in(x, "secret"), x->map_link) != 0)
+		abort();
+	start_cleaner(x);
+}
+
+static bool status_of(pid_t pid, struct caps_status *st)
+{
+	char path[64], text[8192];
+	_cleanup_close_ int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	text[n < 0 ? 0 : n] = '\0';
+	return caps_status_parse(text, st) == 0;
+}
+
+static void is_confined(struct tap *t, struct opener *o)
+{
+	const uint64_t four = UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH |
+			      UINT64_C(1) << CAP_CHECKPOINT_RESTORE | UINT64_C(1) << CAP_BPF;
+	struct caps_status st = { 0 };
+	pid_t pid = (pid_t)opener_pid(o);
+
+	tap_ok(t, status_of(pid, &st), "the opener is there");
+	tap_eq_u64(t, st.permitted, four, "it keeps the four capabilities that opening takes");
+	tap_eq_u64(t, st.effective, four, "and uses them");
+	tap_ok(t, !st.bounding && !st.ambient && !st.inheritable, "it can get no others, and hands none on");
+	tap_ok(t, st.no_new_privs == 1 && st.seccomp == 2, "it is under a filter of system calls");
+	tap_ok(t, getsid(pid) == pid, "it is in a session of its own: Ctrl-C is not for it");
+}
+
+struct found {
+	uint64_t start, end, inode;
+};
+
+static int find_program(void *ctx, const struct procmap *m)
+{
+	struct found *f = ctx;
+
+	if (strstr(m->path, "/private/program"))
+		*f = (struct found){ m->start, m->end, m->inode };
+	return 0;
+}
+
+static void opens_processes(struct tap *t, struct opener *o, const struct other *x, struct found *f)
+{
+	_cleanup_close_ int own = -1, fd = -1;
+	_cleanup_free_ char *exe = NULL;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)x->pid);
+	own = open(path, O_RDONLY | O_CLOEXEC);
+	tap_ok(t, own < 0 && errno == EACCES, "another user's maps are out of our own reach");
+	fd = opener_maps_exe(o, (uint32_t)x->pid, &exe);
+	tap_ok(t, fd >= 0 && procmaps_each_of(fd, (uint32_t)x->pid, find_program, f, NULL) == 0 && f->start,
+		"the opener opens them");
+	tap_eq_str(t, exe ? exe : "", x->program, "it tells where the executable is");
+	close(fd);
+	fd = opener_proc(o, OPENWIRE_STATUS, (uint32_t)x->pid);
+	tap_ok(t, fd >= 0, "it opens the status");
+	tap_ok(t, opener_proc(o, OPENWIRE_MAPS, 4194304) == -ENOENT, "a process that is not there is ENOENT");
+}
+
+static void opens_mappings(struct tap *t, struct opener *o, const struct other *x, const struct found *f)
+{
+	uint32_t pid = (uint32_t)x->pid;
+	struct stat st = { 0 };
+	int fd = opener_mapping(o, pid, f->start, f->end, &st);
+	char head[4] = "";
+
+	tap_ok(t,
+		fd >= 0 && st.st_ino == f->inode && pread(fd, head, 4, 0) == 4 &&
+			memcmp(head, ELFMAG, 4) == 0,
+		"the file of a mapping can be read");
+	tap_ok(t, fd >= 0 && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY, "and not written");
+	if (fd >= 0)
+		close(fd);
+	st.st_ino = 0;
+	tap_ok(t, opener_mapping_stat(o, pid, f->start, f->end, &st) == 0 && st.st_ino == f->inode,
+		"its status alone");
+	tap_ok(t, opener_mapping(o, pid, f->start, f->end + 4096, &st) == -ENOENT,
+		"nothing is mapped at other addresses");
+}
+
+static int path_code(struct opener *o, uint32_t pid, const char *path)
+{
+	struct stat st;
+	int fd = opener_path(o, pid, path, &st);
+
+	if (fd >= 0)
+		close(fd);
+	return MIN(fd, 0);
+}
+
+static void opens_programs(struct tap *t, struct opener *o, const struct other *x)
+{
+	uint32_t pid = (uint32_t)x->pid;
+	char environ_of[64];
+	struct stat st;
+
+	tap_ok(t, access(x->program, R_OK) != 0, "another user's program is out of our own reach");
+	tap_eq_u64(t, path_code(o, 0, x->program), 0, "the opener opens it by its path");
+	tap_eq_u64(t, path_code(o, pid, x->program), 0, "and below the root of a process");
+	tap_eq_u64(t, path_code(o, pid, in(x, "../../../../../..")), -EMEDIUMTYPE,
+		"a path that climbs stays below that root; a folder is no file");
+	tap_ok(t, opener_path_stat(o, 0, x->program, &st) == 0 && st.st_uid == USER, "its status alone");
+	tap_eq_u64(t, path_code(o, 0, in(x, "secret")), -ENOEXEC,
+		"not what is no program: another user's secret");
+	tap_eq_u64(t, path_code(o, 0, in(x, "core")), -ENOEXEC, "not a core");
+	tap_eq_u64(t, path_code(o, 0, in(x, "link")), -ELOOP, "no link is followed");
+	tap_eq_u64(t, path_code(o, 0, in(x, "fifo")), -EMEDIUMTYPE, "a FIFO keeps nobody waiting");
+	tap_eq_u64(t, path_code(o, 0, "/etc/shadow"), -ENOEXEC, "not /etc/shadow");
+	snprintf(environ_of, sizeof(environ_of), "/proc/%d/environ", (int)x->pid);
+	tap_eq_u64(t, path_code(o, 0, environ_of), -ENOEXEC, "not the environment of a process");
+	tap_eq_u64(t, path_code(o, 0, "/proc/self/exe"), -ELOOP, "nor what /proc names");
+	tap_eq_u64(t, path_code(o, 0, "/dev/null"), -EMEDIUMTYPE, "no device");
+}
+
+static void opens_perf_maps(struct tap *t, struct opener *o, const struct other *x)
+{
+	struct stat a, b = { 0 };
+	int fd = opener_perf_map(o, (uint32_t)x->pid, (uint32_t)x->pid, &a);
+
+	tap_ok(t, open(x->map, O_RDONLY | O_CLOEXEC) < 0 && fd >= 0, "a perf map of another user is opened");
+	if (fd >= 0)
+		close(fd);
+	tap_ok(t, opener_perf_map(o, 0, (uint32_t)x->pid + 4194304, &a) == -EMEDIUMTYPE,
+		"not through a link");
+	tap_ok(t,
+		opener_tmp_stat(o, (uint32_t)x->pid, &a) == 0 && stat("/tmp", &b) == 0 &&
+			a.st_ino == b.st_ino && a.st_dev == b.st_dev,
+		"it tells which folder /tmp is to a process");
+}
+
+static uint64_t map_field(int fd, const char *name)
+{
+	char path[64], line[128];
+	_cleanup_fclose_ FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, name, strlen(name)) == 0)
+			return strtoull(line + strlen(name) + 1, NULL, 10);
+	return UINT64_MAX;
+}
+
+static void makes_maps(struct tap *t, struct opener *o)
+{
+	int chunk = opener_bpf_map(o, OPENWIRE_CHUNK_MAP, 0), agg = opener_bpf_map(o, OPENWIRE_AGG_MAP, 1000);
+
+	tap_ok(t, bpf_map_create(BPF_MAP_TYPE_HASH, "own", 4, 4, 1, NULL) == -EPERM, "we make no map");
+	tap_ok(t, chunk >= 0 && map_field(chunk, "map_type:") == BPF_MAP_TYPE_ARRAY,
+		"the opener makes a chunk");
+	tap_ok(t, agg >= 0 && map_field(agg, "max_entries:") == 1000, "and a map to sum waits in");
+	tap_eq_u64(t, opener_bpf_map(o, OPENWIRE_AGG_MAP, 0), -EPERM, "of at least one element");
+	tap_eq_u64(t, opener_bpf_map(o, OPENWIRE_AGG_MAP, UINT32_MAX), -EPERM, "and not of any number");
+	if (chunk >= 0)
+		close(chunk);
+	if (agg >= 0)
+		close(agg);
+}
+
+/* LEN bytes as they are, to the opener behind SOCK; the error of its answer. */
+static int send_raw(int sock, const void *bytes, size_t len)
+{
+	struct openwire_answer a = { .error = 1 };
+
+	if (send(sock, bytes, len, MSG_NOSIGNAL) != (ssize_t)len || recv(sock, &a, sizeof(a), 0) <= 0)
+		return -EPIPE;
+	return a.error;
+}
+
+static void refuses(struct tap *t, struct opener *o, int sock)
+{
+	static const uint32_t of_process[] = { OPENWIRE_MAPS, OPENWIRE_STATUS, OPENWIRE_MAPPING };
+	struct openwire_request q = { .kind = OPENWIRE_MAPS, .pid = (uint32_t)getpid() };
+	const size_t head = offsetof(struct openwire_request, path);
+	_cleanup_free_ char *large = calloc(1, 1 << 16);
+	struct openwire_answer a;
+	bool all = true;
+
+	for (uint32_t kind = 0; kind < 1000; kind++) {
+		q.kind = kind;
+		if (kind == 0 || kind >= OPENWIRE_KINDS)
+			all = all && opener_ask(o, &q, &a, NULL) == -EPERM;
+	}
+	q.kind = UINT32_MAX;
+	tap_ok(t, all && opener_ask(o, &q, &a, NULL) == -EPERM, "what is no request is refused");
+	q.pid = 0;
+	for (size_t i = 0; i < ARRAY_LEN(of_process); i++) {
+		q.kind = of_process[i];
+		all = all && opener_ask(o, &q, &a, NULL) == -EPERM;
+	}
+	tap_ok(t, all, "process 0 is nobody");
+	tap_ok(t, send_raw(sock, "x", 1) == -EPERM && send_raw(sock, &q, head) == -EPERM,
+		"so is half of a request");
+	memset(q.path, 'x', sizeof(q.path));
+	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), -EPERM, "a path without an end");
+	memset(q.path, 0, sizeof(q.path));
+	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), -EPERM, "a path with something behind its end");
+	if (large)
+		tap_eq_u64(t, send_raw(sock, large, 1 << 16), -EPERM, "more than a request");
+	q = (struct openwire_request){ .kind = OPENWIRE_TMP };
+	tap_eq_u64(t, opener_ask(o, &q, &a, NULL), 0, "and it answers as before");
+}
+
+static void ends(struct tap *t, struct opener *o)
+{
+	struct opener_stats st;
+
+	kill((pid_t)opener_pid(o), SIGKILL);
+	tap_ok(t,
+		opener_proc(o, OPENWIRE_MAPS, 1) == -ENOTCONN &&
+			opener_proc(o, OPENWIRE_MAPS, 1) == -ENOTCONN,
+		"an opener that was killed is missed at once");
+	opener_stats(o, &st);
+	tap_ok(t, strstr(st.why, "Killed") && st.lost == 2 && st.asked, "that is counted and told: %s",
+		st.why);
+	tap_ok(t, opener_pid(o) == 0, "it has no process any more");
+	tap_ok(t, opener_proc(NULL, OPENWIRE_MAPS, 1) == -ENOTCONN, "no opener at all: the same");
+}
+
+static void owner_only(struct tap *t, const struct other *x)
+{
+	struct opener *o = NULL;
+	struct caps_status st;
+
+	tap_ok(t,
+		openchild_start(&(struct openchild_opts){ .owner_only = true }, &o, NULL) == 0 &&
+			opener_ready(o, NULL) == 0 && status_of((pid_t)opener_pid(o), &st),
+		"an opener for the owner's processes alone");
+	tap_ok(t, !(st.permitted & (UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH)),
+		"has no capability that reaches others");
+	tap_ok(t, opener_proc(o, OPENWIRE_MAPS, (uint32_t)x->pid) == -EACCES, "and does not open their maps");
+	tap_ok(t, path_code(o, 0, x->program) == -EACCES, "nor their files");
+	opener_free(o);
+}
+
+/* The opener of a process that ends ends too. */
+static void ends_with_parent(struct tap *t)
+{
+	uint64_t until = now_ns() + UINT64_C(5000000000);
+	pid_t child, pid = 0;
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) != 0)
+		abort();
+	fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		struct opener *o = NULL;
+
+		openchild_start(&(struct openchild_opts){ 0 }, &o, NULL);
+		opener_ready(o, NULL);
+		pid = (pid_t)opener_pid(o);
+		_exit(write(fds[1], &pid, sizeof(pid)) != sizeof(pid));
+	}
+	waitpid(child, NULL, 0);
+	tap_ok(t, read(fds[0], &pid, sizeof(pid)) == sizeof(pid) && pid > 0, "an opener whose parent ended");
+	while (pid > 0 && kill(pid, 0) == 0 && now_ns() < until)
+		usleep(1000);
+	tap_ok(t, pid > 0 && kill(pid, 0) != 0 && errno == ESRCH, "ends");
+	close(fds[0]);
+	close(fds[1]);
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+	struct found f = { 0 };
+	struct opener *o = NULL;
+	struct privdrop d;
+	struct other x;
+	struct err e;
+	int sock;
+
+	if (geteuid() != 0 || !caps_have(CAP_SYS_PTRACE)) {
+		printf("1..0 # SKIP needs root\n");
+		return 0;
+	}
+	make_other(&x);
+	owner_only(&t, &x);
+	ends_with_parent(&t);
+	/* the lowest descriptor that is free will be the socket's */
+	sock = fcntl(0, F_DUPFD, 3);
+	close(sock);
+	tap_ok(&t, openchild_start(&(struct openchild_opts){ 0 }, &o, &e) == 0 && opener_ready(o, &e) == 0,
+		"an opener starts");
+	is_confined(&t, o);
+	tap_ok(&t, privdrop_now(&(struct privdrop_opts){ 0 }, &d, &e) == 0 && !d.kept,
+		"who asks it has no privilege left");
+	opens_processes(&t, o, &x, &f);
+	opens_mappings(&t, o, &x, &f);
+	opens_programs(&t, o, &x);
+	opens_perf_maps(&t, o, &x);
+	makes_maps(&t, o);
+	refuses(&t, o, sock);
+	ends(&t, o);
+	opener_free(o);
+	close(x.cleaner_fd);
+	waitpid(x.cleaner, NULL, 0);
+	return tap_done(&t);
+}

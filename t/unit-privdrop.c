@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "caps.h"
+#include "pathlock.h"
+#include "privdrop.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define BIT(cap) (UINT64_C(1) << (cap))
+
+static char dir[] = "/tmp/unit-privdrop.XXXXXX";
+
+static bool own_status(struct caps_status *st)
+{
+	char text[8192];
+	_cleanup_close_ int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+
+	text[n < 0 ? 0 : n] = '\0';
+	return caps_status_parse(text, st) == 0;
+}
+
+/* What FN finds, in a process that gives up what it has there. */
+static void in_child(struct tap *t, void (*fn)(struct tap *t))
+{
+	int status = -1;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		struct tap mine = { .run = t->run };
+
+		fn(&mine);
+		fflush(stdout);
+		_exit(mine.failed ? 1 : (int)(mine.run - t->run) + 1);
+	}
+	waitpid(pid, &status, 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) > 1)
+		t->run += (unsigned int)WEXITSTATUS(status) - 1;
+	else
+		t->failed++;
+}
+
+static void everything(struct tap *t)
+{
+	struct caps_status st = { 0 };
+	struct privdrop d;
+	struct err e;
+
+	tap_ok(t, privdrop_now(&(struct privdrop_opts){ 0 }, &d, &e) == 0 && !d.kept && d.bounding,
+		"everything is given up");
+	tap_ok(t, own_status(&st) && !st.permitted && !st.effective && !st.inheritable && !st.ambient,
+		"the kernel says that no capability is left");
+	tap_ok(t, !st.bounding && st.no_new_privs == 1, "and that none can be had by exec");
+	tap_ok(t, privdrop_now(&(struct privdrop_opts){ 0 }, &d, &e) == 0 && !d.kept && !d.bounding,
+		"giving up again is harmless: there is no right left to look into the bounding set");
+}
+
+static void some(struct tap *t)
+{
+	const uint64_t keep = BIT(CAP_BPF) | BIT(CAP_PERFMON);
+	struct caps_status st = { 0 };
+	struct buf b = { 0 };
+	struct privdrop d;
+	struct err e;
+
+	tap_ok(t, privdrop_now(&(struct privdrop_opts){ .keep = keep }, &d, &e) == 0 && d.kept == keep,
+		"two capabilities are kept");
+	tap_ok(t, own_status(&st) && st.permitted == keep && st.effective == keep && !st.bounding,
+		"the kernel says the same");
+	privdrop_put(&d, &b);
+	buf_put(&b, "", 1);
+	tap_ok(t, strncmp((char *)b.p, "kept: CAP_PERFMON, CAP_BPF, none to be had, ", 44) == 0,
+		"it is told: %s", (char *)b.p);
+	buf_free(&b);
+}
+
+static int try_write(const char *name)
+{
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+static void writing(struct tap *t)
+{
+	char cache[64], byte;
+	const char *const writable[] = { "/dev/null", NULL, "/no/such/folder", cache };
+	const struct privdrop_opts o = { .writable = writable, .n_writable = ARRAY_LEN(writable) };
+	struct privdrop d;
+	int open_fd, fd;
+
+	snprintf(cache, sizeof(cache), "%s/cache", dir);
+	mkdir(cache, 0700);
+	tap_eq_u64(t, try_write("before"), 0, "before: a file can be made");
+	snprintf(cache, sizeof(cache), "%s/before", dir);
+	open_fd = open(cache, O_RDWR | O_CLOEXEC);
+	snprintf(cache, sizeof(cache), "%s/cache", dir);
+	tap_ok(t, privdrop_now(&o, &d, NULL) == 0 && d.landlock == pathlock_version(), "paths are given up");
+	if (!d.landlock) {
+		tap_skip(t, "nothing is written", "this kernel has no Landlock");
+		return;
+	}
+	tap_eq_u64(t, try_write("after"), -EACCES, "no file is made any more, though root's folder it is");
+	tap_eq_u64(t, try_write("before"), -EACCES, "none is opened for writing");
+	tap_eq_u64(t, try_write("cache/x"), 0, "but below what was named");
+	snprintf(cache, sizeof(cache), "%s/cache/x", dir);
+	tap_ok(t, rename(cache, dir) != 0 && unlink(cache) == 0, "and removed there");
+	tap_ok(t, pwrite(open_fd, "x", 1, 0) == 1, "what is open can be written");
+	fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	tap_ok(t, fd >= 0, "/dev/null too");
+	fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+	tap_ok(t, fd >= 0 && read(fd, &byte, 1) == 1, "reading stays");
+	fd = open("/proc/sys/kernel/core_pattern", O_WRONLY | O_CLOEXEC);
+	tap_ok(t, fd < 0, "no setting of the kernel is written");
+}
+
+static void *sleeps(void *ctx)
+{
+	usleep(*(useconds_t *)ctx);
+	return NULL;
+}
+
+static void threads(struct tap *t)
+{
+	useconds_t soon = 50000, never = 100000000;
+	pthread_t thread;
+	struct privdrop d;
+
+	pthread_create(&thread, NULL, sleeps, &soon);
+	tap_ok(t, privdrop_now(&(struct privdrop_opts){ 0 }, &d, NULL) == 0 && !d.kept,
+		"a thread that still has privileges is waited for");
+	pthread_create(&thread, NULL, sleeps, &never);
+	tap_ok(t, privdrop_now(&(struct privdrop_opts){ 0 }, &d, NULL) == 0 && !d.kept,
+		"one that began afterwards has none");
+}
+
+static void a_thread_stays(struct tap *t)
+{
+	useconds_t never = 100000000;
+	pthread_t thread;
+	struct privdrop d;
+
+	pthread_create(&thread, NULL, sleeps, &never);
+	tap_ok(t, privdrop_now(&(struct privdrop_opts){ 0 }, &d, NULL) == 0 && (d.kept & BIT(CAP_BPF)),
+		"what a thread keeps is told: it is not for good");
+}
+
+static void a_program(struct tap *t)
+{
+	struct privdrop d;
+	pid_t pid;
+	int status = -1;
+
+	privdrop_now(&(struct privdrop_opts){ 0 }, &d, NULL);
+	pid = fork();
+	if (pid == 0) {
+		execl("/bin/true", "true", (char *)NULL);
+		_exit(100);
+	}
+	waitpid(pid, &status, 0);
+	if (d.landlock)
+		tap_ok(t, WIFEXITED(status) && WEXITSTATUS(status) == 100, "no program is executed");
+	else
+		tap_skip(t, "no program is executed", "this kernel has no Landlock");
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+	char command[96];
+
+	if (geteuid() != 0 || !caps_have(CAP_SETPCAP)) {
+		printf("1..0 # SKIP needs root\n");
+		return 0;
+	}
+	if (!mkdtemp(dir))
+		abort();
+	in_child(&t, everything);
+	in_child(&t, some);
+	in_child(&t, writing);
+	in_child(&t, threads);
+	in_child(&t, a_thread_stays);
+	in_child(&t, a_program);
+	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	tap_ok(&t, system(command) == 0, "who did not give up cleans up");
+	return tap_done(&t);
+}
