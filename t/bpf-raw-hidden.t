@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Mode raw where the kernel's BTF, raw tracepoints, tracefs or the first PID namespace are not to be had.
-# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
+# shellcheck disable=SC2016,SC2086,SC2119,SC2154,SC2317 # Perl's variables; commands of several words; $rc and others of lib.sh; functions that ok calls
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/rec-lib.sh"
 need_bpf
