@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Mode raw where the kernel's BTF, raw tracepoints, tracefs or the first PID namespace are not to be had.
-# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
+# shellcheck disable=SC2016,SC2086,SC2119,SC2154,SC2317 # Perl's variables; commands of several words; $rc and others of lib.sh; functions that ok calls
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/rec-lib.sh"
 need_bpf
@@ -68,6 +68,9 @@ mkfifo "$TMP/fifo.btf"
 refused "$TMP/fifo.btf" "'$TMP/fifo.btf' is no file of BTF" "a FIFO, without waiting for it"
 refused "$TMP/none.btf" "'$TMP/none.btf': No such file" "and one that is not there"
 
+run "$BIN/offcpu-record" --mode btf --btf "$TMP/good.btf" -o "$TMP/no.cap" -- true
+is "$rc" 64 "--btf in another mode is a mistake"
+
 # moved STRUCT MEMBER: BTF as another kernel might have it, where that member lies 16 bytes further
 cat >"$TMP/move.pl" <<'PL'
 use strict; use warnings;
@@ -113,6 +116,13 @@ hidden /sys/kernel/tracing "$BIN/offcpu-record" -q --mode raw --force -o "$TMP/r
 is "$rc" 0 "raw tracepoints need no tracefs"
 hidden /sys/kernel/tracing "$BIN/offcpu-record" -q --force -o "$TMP/bt.cap" -- $SLEEP
 is "$rc" 0 "nor does mode btf"
+
+# Programs may not be run without being attached (BPF_PROG_TEST_RUN): nothing can be found out.
+run timeout -k 5 60 "$OBJ/t/work-refuse" 10 "$BIN/offcpu-record" --mode raw --force -o "$TMP/no.cap" -- true
+is "$rc" 2 "without a trial nothing is recorded"
+like "$(cat "$err")" 'hint: it takes BPF_PROG_TEST_RUN' "and what it takes is told"
+run timeout -k 5 60 "$OBJ/t/work-refuse" 10 "$BIN/offcpu-record" --mode raw --btf "$TMP/good.btf" --force -o "$TMP/no.cap" -- true
+is "$rc" 2 "nor is BTF from a file believed then"
 
 # In a PID namespace, with no BTF: the ids are those of the namespace.
 cat >"$TMP/ns.sh" <<'SH'

@@ -13,8 +13,11 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define PATIENCE_MS 5000
-#define STACK_PAGES 4096u
+#define PATIENCE_MS 15000
+#define RAN_LOOKS 5000
+#define STACK_PAGE 4096u
+#define STACK_MIN 8192u
+#define STACK_MAX 65536u
 #define REGS_BYTES 512u /* at the end of the stack: they are in there */
 
 #define BYTES (KERNSAMPLES * sizeof(struct kernsample))
@@ -73,17 +76,32 @@ static bool regs_in(struct kernpeek *k, struct kernsample *s, uint64_t stack, ui
 	return false;
 }
 
+/*
+ * From page to page: a stack ends at one that cannot be read, and what lies
+ * beyond that may be a device's.
+ */
+static bool find_in(struct kernpeek *k, struct kernsample *s, uint64_t stack)
+{
+	const struct peek *p;
+
+	for (uint64_t size = STACK_PAGE; size <= STACK_MAX; size += STACK_PAGE) {
+		p = kernpeek_at(k, stack + size - STACK_PAGE, PEEK_PIECE);
+		if (!p || !p->len)
+			return false;
+		if (size >= STACK_MIN && !(size & (size - 1)) && regs_in(k, s, stack, size))
+			return true;
+	}
+	return false;
+}
+
 static void find_regs(struct kernpeek *k, struct kernsample *s)
 {
 	uint64_t word;
 
 	for (size_t at = 0; at + 8 <= s->len; at += 8) {
 		memcpy(&word, s->bytes + at, 8);
-		if ((int64_t)word >= 0 || word % STACK_PAGES)
-			continue;
-		for (uint64_t size = 8192; size <= 65536; size *= 2)
-			if (regs_in(k, s, word, size))
-				return;
+		if ((int64_t)word < 0 && word % STACK_PAGE == 0 && find_in(k, s, word))
+			return;
 	}
 }
 
@@ -196,7 +214,7 @@ static uint64_t ran(const struct kernsamples *s, int i)
 	const struct timespec moment = { .tv_nsec = 200000 };
 	uint64_t now = threadstat_ran(own_tgid(s, i), s->of[i].own_tid), before = 0;
 
-	for (int n = 0; n < PATIENCE_MS && now != before; n++) {
+	for (int n = 0; n < RAN_LOOKS && now != before; n++) {
 		before = now;
 		nanosleep(&moment, NULL);
 		now = threadstat_ran(own_tgid(s, i), s->of[i].own_tid);
@@ -245,7 +263,12 @@ int kernsamples_begin(struct kernsamples *s, struct kernpeek *peek, struct err *
 		rc = begin_one(s, i);
 	if (!rc)
 		rc = sleep_again(s);
-	return rc ? err_sys(e, rc, "cannot look at the tasks of threads of our own") : 0;
+	if (!rc)
+		return 0;
+	err_sys(e, rc, "cannot look at the tasks of threads of our own");
+	if (rc == -EPERM)
+		err_hint(e, "it takes BPF_PROG_TEST_RUN of bpf(2), which a seccomp filter may refuse");
+	return rc;
 }
 
 static void close_pipe(int *fds)

@@ -238,6 +238,8 @@ static int check_opts(const struct cli *c, struct recargs *o)
 				    "--container ID, or -- COMMAND");
 	if (some && b->all)
 		return cli_usage(c, "-a is every process already: drop the other targets");
+	if (b->btf_file && (o->rec.mode == RECMODE_BTF || o->rec.mode == RECMODE_PROCFS))
+		return cli_usage(c, "--btf goes with mode raw: --mode raw, or auto");
 	if (b->kthreads && !b->all)
 		return cli_usage(c, "--kthreads goes with -a, or with --cgroup alone");
 	if (b->no_kernel_stacks && b->no_user_stacks)
