@@ -338,6 +338,11 @@ cgroup_tests() { # KIND MOUNT
 	is "$rc $(comms "$TMP/p.cap")" "0 0 " "$1: down to nothing"
 	rec "$TMP/p.cap" -d 0.4 --cgroup "$g" -c nap-sub
 	is "$rc $(comms "$TMP/p.cap")" "0 nap-sub " "$1: and -c"
+	rec "$TMP/p.cap" --mode procfs -d 0.6 --cgroup "$g"
+	is "$rc $(comms "$TMP/p.cap")" "0 nap-in nap-sub " "$1: without BPF it is the same"
+	like "$("$BIN/capinfo" "$TMP/p.cap")" " cgroup=$g\$" "$1: and told"
+	rec "$TMP/p.cap" --mode procfs -d 0.6 --cgroup "$g" -p "$in" -p "$outside"
+	is "$rc $(comms "$TMP/p.cap")" "0 nap-in " "$1: without BPF it narrows -p too"
 	move "$in" "$base/docker/$id"
 	rec "$TMP/d.cap" -d 0.4 --container "$(printf %.20s "$id")"
 	is "$rc $(comms "$TMP/d.cap")" "0 nap-in " "$1: --container finds the cgroup by the beginning of its id"

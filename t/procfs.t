@@ -189,7 +189,7 @@ procfs "$U/f.cap" -p "$pid" -d 2 --preempted
 is "$(waits "$U/f.cap" 'push @o, kernel() if $w->{preempted}' | sort -u)" '[waiting for a CPU]' \
 	'--preempted: time for want of a CPU, with its name'
 status 64 '--unwind dwarf is a usage error' "$BIN/offcpu-record" --mode procfs --unwind dwarf -p "$pid"
-status 64 'and so is --cgroup' "$BIN/offcpu-record" --mode procfs --cgroup /x -p "$pid"
+status 2 'a cgroup that is none is an error' "$BIN/offcpu-record" --mode procfs --cgroup /x -p "$pid"
 procfs "$U/f.cap" -c work-steady -d 1
 is "$(waits "$U/f.cap" 'push @o, $w->{pid}' | sort -u)" "$pid" '-c finds a process by its name'
 procfs "$U/f.cap" -a -d 1

@@ -6,6 +6,7 @@
 #include "namekeep.h"
 #include "now.h"
 #include "procround.h"
+#include "recoptions.h"
 #include "runsoon.h"
 
 #include <errno.h>
@@ -100,35 +101,21 @@ static void write_options(struct procrec *r)
 {
 	const struct recorder_opts *o = r->o;
 	char number[32];
-	const struct cap_option all[] = { { "mode", recmode_name(RECMODE_PROCFS) }, { "frequency", number },
-		{ "unwind", o->bpf.no_user_stacks ? "none"
-			    : o->ptrace           ? "ptrace"
-						  : "pc" },
-		{ "preempted", o->bpf.preempted ? "recorded" : "filtered" } };
 
-	for (size_t i = 0; i < o->n_words; i++)
-		capwrite_option(r->out, &(struct cap_option){ "argv", o->words[i] });
 	snprintf(number, sizeof(number), "%u", o->hz);
-	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		capwrite_option(r->out, &all[i]);
-	if (o->tried)
-		capwrite_option(r->out, &(struct cap_option){ "tried", o->tried });
-	snprintf(number, sizeof(number), "%u", o->bpf.depth);
-	capwrite_option(r->out, &(struct cap_option){ "depth", number });
-	if (r->degraded[0])
-		capwrite_option(r->out, &(struct cap_option){ "degraded", r->degraded });
+	capwrite_option(r->out, &(struct cap_option){ "frequency", number });
+	recoptions_write(r->out, o,
+		o->bpf.no_user_stacks ? "none"
+		: o->ptrace	      ? "ptrace"
+				      : "pc",
+		r->degraded);
 }
 
 /* --- the recording --- */
 
-/* What only BPF can do is refused; what goes without saying else is told. */
-static int check_options(struct procrec *r, const struct recorder_opts *o, struct err *e)
+/* What goes without saying else is told. */
+static void check_options(struct procrec *r, const struct recorder_opts *o)
 {
-	if (o->cgroup || o->container) {
-		err_set(e, -ENOTSUP, "mode procfs cannot choose by cgroup or container");
-		return err_hint(e,
-			"choose its processes with -p, or record with BPF (--mode btf says what that takes)");
-	}
 	if (o->unwind != RECORDER_UNWIND_AUTO && !o->bpf.no_user_stacks)
 		degrade(r, "user stacks are not walked as --unwind says, for that takes BPF", NULL);
 	if (o->ptrace && !o->bpf.no_user_stacks)
@@ -144,7 +131,6 @@ static int check_options(struct procrec *r, const struct recorder_opts *o, struc
 			"/proc hides the processes of other users (hidepid); root, and the group that its "
 			"option gid= names, see them",
 			NULL);
-	return 0;
 }
 
 /*
@@ -187,7 +173,8 @@ static int open_tables(struct procrec *r, struct err *e)
 		.tids = o->tids,
 		.n_tids = o->n_tids,
 		.comms = o->comms,
-		.n_comms = o->n_comms };
+		.n_comms = o->n_comms,
+		.in = o->in };
 	struct procstacks_opts so = { .no_kernel = o->bpf.no_kernel_stacks,
 		.no_user = o->bpf.no_user_stacks };
 	int rc = stacktab_new(o->bpf.depth ? o->bpf.depth : 127, &r->stacks, e);
@@ -221,7 +208,7 @@ int procrec_open(const struct recorder_opts *opts, struct procrec **ret, struct 
 	r->told.hz = opts->hz;
 	r->told.degraded = "";
 	rc = give_up_privileges(opts, e);
-	rc = rc ? rc : check_options(r, opts, e);
+	check_options(r, opts);
 	if (!rc)
 		read_symbols(r);
 	rc = rc ? rc : open_tables(r, e);

@@ -215,14 +215,29 @@ static void drop_gone(struct procthreads *t)
 		idmap_put(&t->by_pid, 0, t->targets[i].pid, (uint32_t)i, NULL);
 }
 
+static bool is_inside(const struct procthreads *t, uint32_t pid)
+{
+	return !t->o.in || cgroup_holds(t->o.in, pid);
+}
+
+/* False when the process is gone. */
+static bool scan_target(
+	const struct procthreads *t, uint32_t pid, void (*fn)(void *ctx, uint32_t pid, uint32_t tid), void *ctx)
+{
+	struct procparse_stat st;
+
+	/* one that is outside may come in */
+	return is_inside(t, pid) ? scan_threads(pid, fn, ctx) : procthreads_stat(pid, &st);
+}
+
 void procthreads_scan(struct procthreads *t, void (*fn)(void *ctx, uint32_t pid, uint32_t tid), void *ctx)
 {
 	if (t->o.all || t->o.follow || t->o.n_comms)
 		scan_processes(t);
 	for (size_t i = 0; i < t->n; i++)
-		t->targets[i].gone = !scan_threads(t->targets[i].pid, fn, ctx);
+		t->targets[i].gone = !scan_target(t, t->targets[i].pid, fn, ctx);
 	for (size_t i = 0; i < t->o.n_tids; i++)
-		if (t->tgids[i])
+		if (t->tgids[i] && is_inside(t, t->o.tids[i]))
 			fn(ctx, t->tgids[i], t->o.tids[i]);
 	drop_gone(t);
 }

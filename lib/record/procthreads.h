@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_PROCTHREADS_H
 #define STACKTOOLS_PROCTHREADS_H
 
-#include "err.h"
+#include "cgroup.h"
 #include "procparse.h"
 
 struct procthreads_opts {
@@ -21,6 +21,7 @@ struct procthreads_opts {
 	size_t n_pids, n_tids;
 	const char *const *comms; /* every process of one of these names */
 	size_t n_comms;
+	const struct cgroup *in; /* of these, only what is in that one or below it; NULL = all */
 };
 
 struct procthreads;
@@ -32,7 +33,10 @@ void procthreads_close(struct procthreads *t); /* NULL is fine */
 /* Process PID is a target too from now on. */
 int procthreads_add(struct procthreads *t, uint32_t pid, struct err *e);
 
-/* FN for each thread of the targets that is there now, whether it was there before or not. */
+/*
+ * FN for each thread of the targets that is there now, and in the cgroup now, whether it was there before or
+ * not.
+ */
 void procthreads_scan(struct procthreads *t, void (*fn)(void *ctx, uint32_t pid, uint32_t tid), void *ctx);
 
 /* What /proc/PID/stat tells of the process and its main thread; false when it is gone. */

@@ -217,8 +217,6 @@ static int check_procfs(const struct cli *c, const struct recargs *o)
 			c, "--unwind dwarf and fp take BPF: --mode procfs has --ptrace, or --unwind none");
 	if (r->unwind_bytes)
 		return cli_usage(c, "--unwind-memory is of tables for BPF: --mode procfs has none");
-	if (r->cgroup || r->container)
-		return cli_usage(c, "--cgroup and --container take BPF: --mode procfs cannot choose by them");
 	return CLI_OK;
 }
 

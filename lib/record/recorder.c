@@ -5,10 +5,10 @@
 #include "ksymload.h"
 #include "namekeep.h"
 #include "now.h"
+#include "recoptions.h"
 #include "recparts.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -128,20 +128,6 @@ static void drain_events(struct recorder *r, bool settle)
 	r->settled_ns = settle ? now - PROCEVENTS_SETTLE_NS : now;
 }
 
-/* Both ends of what "cgroup" was: its directory, and the id that BPF compares. */
-static void write_cgroup(struct recorder *r, const struct recorder_opts *o)
-{
-	char id[32];
-
-	if (!o->in)
-		return;
-	capwrite_option(r->p.out, &(struct cap_option){ "cgroup", o->in->dir });
-	capwrite_option(r->p.out,
-		&(struct cap_option){ "cgroup.hierarchy", o->in->controller[0] ? o->in->controller : "v2" });
-	snprintf(id, sizeof(id), "%" PRIu64, o->in->id);
-	capwrite_option(r->p.out, &(struct cap_option){ "cgroup.id", id });
-}
-
 /* What is left of privileges, kept for the summary too. */
 static void write_privileges(struct recorder *r)
 {
@@ -155,29 +141,12 @@ static void write_privileges(struct recorder *r)
 
 static void write_options(struct recorder *r, const struct recorder_opts *o)
 {
-	char number[32];
-
-	for (size_t i = 0; i < o->n_words; i++)
-		capwrite_option(r->p.out, &(struct cap_option){ "argv", o->words[i] });
-	capwrite_option(r->p.out, &(struct cap_option){ "mode", recmode_name(o->mode) });
-	if (o->tried)
-		capwrite_option(r->p.out, &(struct cap_option){ "tried", o->tried });
-	snprintf(number, sizeof(number), "%u", o->bpf.depth);
-	capwrite_option(r->p.out, &(struct cap_option){ "depth", number });
-	capwrite_option(r->p.out, &(struct cap_option){ "unwind", o->bpf.no_user_stacks ? "none"
-								  : r->p.unwinder       ? "dwarf"
-											: "fp" });
-	capwrite_option(
-		r->p.out, &(struct cap_option){ "preempted", o->bpf.preempted ? "recorded" : "filtered" });
-	snprintf(number, sizeof(number), "user %u's", o->bpf.owner_uid);
-	if (o->bpf.owner_only)
-		capwrite_option(r->p.out, &(struct cap_option){ "processes", number });
-	if (o->hide_kernel)
-		capwrite_option(r->p.out, &(struct cap_option){ "kernel-addresses", "hidden" });
-	write_cgroup(r, o);
+	recoptions_write(r->p.out, o,
+		o->bpf.no_user_stacks ? "none"
+		: r->p.unwinder	      ? "dwarf"
+				      : "fp",
+		r->p.degraded);
 	write_privileges(r);
-	if (r->p.degraded[0])
-		capwrite_option(r->p.out, &(struct cap_option){ "degraded", r->p.degraded });
 }
 
 int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool *refused, struct err *e)
