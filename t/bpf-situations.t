@@ -42,6 +42,12 @@ mounted() { # SETUP COMMAND...
 }
 hide_btf='mount -t tmpfs none /sys/kernel/btf'
 
+# the same tools with capabilities of the file, as setup-permissions gives them
+mkdir -m 777 file
+cp bpfcheck offcpu-record stackmap-test kallsyms-resolve refuse file
+setcap cap_bpf,cap_perfmon,cap_syslog,cap_checkpoint_restore+ep file/offcpu-record &&
+	setcap cap_bpf,cap_perfmon,cap_syslog+ep file/stackmap-test && setcap cap_syslog+ep file/kallsyms-resolve
+
 # --- the situations: s_NAME COMMAND... runs it there
 s_root() { "$@"; }
 s_root_min() { root_with bpf,perfmon "$@"; }
@@ -69,6 +75,7 @@ s_hidepid() { mounted 'mount -t proc -o hidepid=2 proc /proc' $NOBODY "$@"; }
 s_no_proc() { mounted 'mount -t tmpfs none /proc' "$@"; }
 s_no_memlock() { prlimit --memlock=0:0 "$@"; }
 s_time_ns() { unshare -T --boottime 100000 --fork "$@"; }
+s_user_file() { (cd "$W/file" && $NOBODY "$@"); }
 s_no_new_privs() { with bpf,perfmon setpriv --no-new-privs "$@"; }
 s_chroot() { mounted 'mkdir -p root && mount -t tmpfs none root && mkdir root/proc root/work root/usr root/dev root/etc root/sys &&
 	mount --rbind /proc root/proc && mount --rbind /sys root/sys && mount --rbind /dev root/dev && mount --rbind /usr root/usr &&
@@ -111,11 +118,13 @@ map_ran() { # STATUS
 printf '%-22s %-20s %-20s %s\n' situation 'bpfcheck says' 'offcpu-record does' 'stackmap-test, kallsyms-resolve' >table
 # situation NAME WANT TEXT: WANT is what is known of it beforehand, "ready btf"
 situation() {
-	rm -f did.cap did.err
+	rm -f did.cap file/did.cap did.err
 	"s_$1" timeout 60 ./bpfcheck --json >said.json 2>said.err </dev/null
 	said=$(json 'print join " ", $t{"offcpu-record"}{verdict} // "impossible", $t{"offcpu-record"}{mode} // "none"')
 	"s_$1" timeout 60 ./offcpu-record -d 2 --force -o did.cap -- sleep 0.3 >did.out 2>did.err </dev/null
-	did=$(recorded $?)
+	status=$?
+	[ ! -e file/did.cap ] || mv file/did.cap did.cap
+	did=$(recorded $status)
 	is "$did" "$2" "$3: the recorder does what can be done"
 	is "$said" "$did" "$3: bpfcheck says so"
 	[ "$said" = "$did" ] || { json 'print $t{"offcpu-record"}{why}, "\n"'; cat did.err; } | diag
@@ -137,6 +146,7 @@ situation root_no_syslog 'degraded btf' 'root without CAP_SYSLOG'
 situation root_admin 'degraded btf' 'root with CAP_SYS_ADMIN alone'
 situation user_min 'degraded btf' 'a user with CAP_BPF and CAP_PERFMON'
 situation user_full 'ready btf' 'a user with all that is of use'
+situation user_file 'ready btf' 'a user, and capabilities of the file'
 situation user_bpf 'degraded procfs' 'a user with CAP_BPF'
 situation user_perfmon 'degraded procfs' 'a user with CAP_PERFMON'
 situation user_admin 'degraded btf' 'a user with CAP_SYS_ADMIN'

@@ -94,7 +94,7 @@ finds offcpu-record '"degraded", "why": "procfs mode .*lacks CAP_BPF and CAP_PER
 finds sysctls.kernel.yama.ptrace_scope '"ok".*system calls of its own children alone' 'an ordinary user: what ptrace_scope=1 takes from procfs mode'
 sed -i 's/^CapBnd.*/CapBnd:	000001ffffffffff/' "$tree/proc/self/status"
 again
-finds offcpu-record 'setcap cap_syslog,cap_bpf,cap_perfmon,cap_sys_ptrace' 'an ordinary user: the remedy is setcap'
+finds offcpu-record 'setcap cap_syslog,cap_bpf,cap_perfmon,cap_checkpoint_restore' 'an ordinary user: the remedy is setcap'
 
 tree el9-5.14
 is "$rc" 0 'RHEL 9: ready, whatever the release says'

@@ -189,7 +189,7 @@ sed -i '/^proc/s/relatime/relatime,hidepid=invisible/' "$tree/proc/self/mounts"
 check mounts.proc '"ok".*no matter with CAP_SYS_PTRACE' 'hidepid does not matter to CAP_SYS_PTRACE'
 sed -i '/^Cap\(Prm\|Eff\)/s/000001ffffffffff/000000c000000000/' "$tree/proc/self/status"
 check mounts.proc '"warn".*hidepid=invisible.*mount -o remount,hidepid=0 /proc' 'hidepid is told, with the remount'
-like "$(item capabilities.ptrace)" '"warn".*setcap .*cap_sys_ptrace' 'a missing CAP_SYS_PTRACE is told, with setcap'
+like "$(item capabilities.ptrace)" '"warn".*lacks CAP_SYS_PTRACE.*sudo offcpu-record' 'a missing CAP_SYS_PTRACE is told, with what gives it'
 like "$(item offcpu-record)" '"degraded"' 'the recorder is degraded, not impossible'
 sed -i '/tracefs/d; /debugfs/d' "$tree/proc/self/mounts"
 check mounts.tracefs '"warn".*mount -t tracefs tracefs /sys/kernel/tracing' 'tracefs that is not mounted is told'
@@ -207,7 +207,7 @@ check capabilities.offcpu-record '"fail".*lacks CAP_BPF and CAP_PERFMON.*--cap-a
 like "$(item security.seccomp)" '"warn".*seccomp=unconfined' 'a seccomp filter is told'
 like "$(item offcpu-record)" '"degraded".*procfs mode.*CAP_BPF.*"mode": "procfs"' 'an unprivileged container leaves procfs mode'
 sed -i 's/^CapBnd.*/CapBnd:	000001ffffffffff/; s/^NoNewPrivs.*/NoNewPrivs:	0/' "$tree/proc/self/status"
-check offcpu-record 'setcap cap_syslog,cap_bpf,cap_perfmon,cap_sys_ptrace\+ep' 'with a full bounding set the remedy is setcap'
+check offcpu-record 'setcap cap_syslog,cap_bpf,cap_perfmon,cap_checkpoint_restore\+ep' 'with a full bounding set the remedy is setcap'
 ln -sfn 'user:[4026532700]' "$tree/proc/self/ns/user"
 sed -i 's/0000000000000000/000001ffffffffff/' "$tree/proc/self/status"
 check capabilities.user_namespace '"fail".*user namespace' 'in a user namespace all capabilities do not help'

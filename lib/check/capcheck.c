@@ -104,9 +104,16 @@ static void check_probes(const struct machine *m, struct findings *f)
 
 static void check_ptrace(const struct machine *m, struct findings *f)
 {
-	char command[700];
 	struct finding *fi;
 
+	if (m->tools[TOOL_OFFCPU_RECORD].file_caps && m->status.uid) {
+		fi = findings_add(f, GROUP_CAPS, FINDING_WARN, "capabilities.ptrace",
+			"offcpu-record has its capabilities from its file: it records the processes of its "
+			"caller, "
+			"and no others");
+		finding_mend(fi, "sudo offcpu-record ..., for all processes");
+		return;
+	}
 	if (machine_tool_allows(m, TOOL_OFFCPU_RECORD, CAP_SYS_PTRACE)) {
 		findings_add(f, GROUP_CAPS, FINDING_OK, "capabilities.ptrace",
 			"offcpu-record has CAP_SYS_PTRACE: it reads the maps of every process, and holds a "
@@ -122,8 +129,9 @@ static void check_ptrace(const struct machine *m, struct findings *f)
 		"mapped, so that their user stacks are walked by frame pointer and may have no names; and a "
 		"command after -- is not held until its unwind tables are there");
 	fi->degrades = TOOL_BIT(TOOL_OFFCPU_RECORD);
+	/* given to the file it would be of no use: owner.h */
 	if (!mend_otherwise(m, UINT64_C(1) << CAP_SYS_PTRACE, fi))
-		finding_mend(fi, "%s", machine_grant(m, TOOL_OFFCPU_RECORD, command, sizeof(command)));
+		finding_mend(fi, "sudo offcpu-record ...");
 }
 
 static void mend_lockdown(const struct machine *m, struct finding *fi)

@@ -169,7 +169,7 @@ bool machine_tool_allows(const struct machine *m, enum finding_tool tool, int ca
 const char *machine_grant(const struct machine *m, enum finding_tool tool, char *buf, size_t cap)
 {
 	/* each tool takes the first of them */
-	static const int useful[] = { CAP_SYSLOG, CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE };
+	static const int useful[] = { CAP_SYSLOG, CAP_BPF, CAP_PERFMON, CAP_CHECKPOINT_RESTORE };
 	static const size_t n[TOOL_COUNT] = {
 		[TOOL_OFFCPU_RECORD] = 4, [TOOL_STACKMAP_TEST] = 3, [TOOL_KALLSYMS_RESOLVE] = 1
 	};
