@@ -153,16 +153,13 @@ opener=$(child file-opener)
 kill -9 "$opener"
 setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups sleep 0.5 7>&-
 sleep 1
-before=$(date +%s%N)
-sleep 0.3
-kill -0 "$rec_pid" && pass "a recorder whose opener was killed goes on" || fail "a recorder whose opener was killed goes on"
+ok "a recorder whose opener was killed goes on" kill -0 "$rec_pid"
 rec_stop
 like "$rc" '^[01]$' "and ends as ever"
 like "$(cat "$TMP/rec.err")" 'not opened any more: the process that opens files is gone: it was ended by a signal: Killed' "it says what is missing, and why"
 like "$("$BIN/capinfo" "$TMP/k.cap")" 'opener=the process that opens files is gone' "so does the capture"
 ok "what was not opened is counted" test "$(counter "$TMP/k.cap" opener.lost)" -gt 0
 ok "waits were recorded to the end" test "$(waits "$TMP/k.cap" '$n++ if $w->{comm} eq "work-switch" && $w->{count} > 500')" -gt 0
-[ -n "$before" ] || exit 1
 
 # A recorder that is killed takes them with it
 rec_start "$TMP/9.cap" -p "$idle"

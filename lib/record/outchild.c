@@ -51,7 +51,7 @@ __attribute__((noreturn)) static void work(int sock, pid_t parent, const char *p
 int outchild_start(struct outchild *o, const char *path, bool force, struct err *e)
 {
 	pid_t parent = getpid();
-	int pair[2];
+	int pair[2], rc;
 
 	*o = (struct outchild){ .sock = -1 };
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
@@ -66,7 +66,9 @@ int outchild_start(struct outchild *o, const char *path, bool force, struct err 
 	if (o->pid > 0)
 		return 0;
 	close(o->sock);
-	return err_sys(e, TAKE_FD(o->pid), "cannot start a process that makes '%s'", path);
+	rc = o->pid;
+	*o = (struct outchild){ .sock = -1 };
+	return err_sys(e, rc, "cannot start a process that makes '%s'", path);
 }
 
 /* A descriptor, or -errno. */

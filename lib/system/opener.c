@@ -74,7 +74,7 @@ static int receive(struct opener *o, struct openwire_answer *a, int *fd);
 
 int opener_ready(struct opener *o, struct err *e)
 {
-	struct openwire_answer a;
+	struct openwire_answer a = { 0 };
 	int fd = -1, rc = o ? receive(o, &a, &fd) : 0;
 
 	if (fd >= 0)
