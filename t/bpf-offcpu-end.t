@@ -114,7 +114,7 @@ if command -v capsh >/dev/null; then
 	chmod 755 "$TMP"
 	mkdir -m 777 open
 	for c in bpf perfmon; do
-		run timeout 20 capsh --drop="cap_sys_admin,cap_$c" -- -c "exec '$R' -q --force -o open/p.cap -d 0.2 -p $idle"
+		run timeout 20 capsh --drop="cap_sys_admin,cap_$c" -- -c "exec '$R' --mode btf -q --force -o open/p.cap -d 0.2 -p $idle"
 		is "$rc" 2 "without CAP_$(echo "$c" | tr '[:lower:]' '[:upper:]') it is status 2"
 		ok "and the message names it" grep -q "CAP_$(echo "$c" | tr '[:lower:]' '[:upper:]')" "$err"
 		ok "with what grants it" grep -qE 'hint: .*(setcap|--cap-add=)' "$err"
@@ -124,8 +124,8 @@ else
 	skip "capabilities" "no capsh"
 fi
 cp "$R" open/offcpu-record && chmod 755 open/offcpu-record
-run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups open/offcpu-record -q -o open/n.cap -d 0.2 -p "$idle"
-is "$rc" 2 "an ordinary user is refused"
+run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups open/offcpu-record --mode btf -q -o open/n.cap -d 0.2 -p "$idle"
+is "$rc" 2 "an ordinary user is refused BPF"
 like "$(cat "$err")" 'CAP_BPF' "with what is missing"
 ok "and without a file" test ! -e open/n.cap
 

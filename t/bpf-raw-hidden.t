@@ -118,10 +118,10 @@ hidden /sys/kernel/tracing "$BIN/offcpu-record" -q --force -o "$TMP/bt.cap" -- $
 is "$rc" 0 "nor does mode btf"
 
 # Programs may not be run without being attached (BPF_PROG_TEST_RUN): nothing can be found out.
-run timeout -k 5 60 "$OBJ/t/work-refuse" 10 "$BIN/offcpu-record" --mode raw --force -o "$TMP/no.cap" -- true
+run timeout -k 5 60 "$OBJ/t/work-refuse" bpf=10 "$BIN/offcpu-record" --mode raw --force -o "$TMP/no.cap" -- true
 is "$rc" 2 "without a trial nothing is recorded"
 like "$(cat "$err")" 'hint: it takes BPF_PROG_TEST_RUN' "and what it takes is told"
-run timeout -k 5 60 "$OBJ/t/work-refuse" 10 "$BIN/offcpu-record" --mode raw --btf "$TMP/good.btf" --force -o "$TMP/no.cap" -- true
+run timeout -k 5 60 "$OBJ/t/work-refuse" bpf=10 "$BIN/offcpu-record" --mode raw --btf "$TMP/good.btf" --force -o "$TMP/no.cap" -- true
 is "$rc" 2 "nor is BTF from a file believed then"
 
 # In a PID namespace, with no BTF: the ids are those of the namespace.

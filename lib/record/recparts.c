@@ -169,6 +169,16 @@ static int open_unwinder(struct recparts *p, const struct recorder_opts *o, stru
 	return 0;
 }
 
+/* Of mode raw. */
+static void tell_limits(struct recparts *p)
+{
+	struct err limits = { 0 };
+
+	snprintf(limits.msg, sizeof(limits.msg), "%s", offcpu_limits(p->bpf));
+	if (limits.msg[0])
+		recparts_degrade(p, "without BTF", &limits);
+}
+
 /* With --unwind auto a kernel that refuses the walk by tables gets the one by frame pointer. */
 static int load(struct recparts *p, const struct recorder_opts *o, struct err *e)
 {
@@ -194,6 +204,8 @@ static int load(struct recparts *p, const struct recorder_opts *o, struct err *e
 	p->refused = rc != 0;
 	if (rc && e)
 		*e = why;
+	if (!rc)
+		tell_limits(p);
 	return rc;
 }
 
