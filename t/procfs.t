@@ -78,7 +78,7 @@ like "$("$BIN/capinfo" "$U/a.cap")" '^holds +samples, not exact waits: [0-9]+ lo
 like "$("$BIN/capinfo" --json "$U/a.cap")" '"samples": ?\{' 'capinfo --json has them as a member'
 like "$("$BIN/symbolize" -q "$U/a.cap" | head -n 8)" '^# mode: name=procfs samples, not exact waits' \
 	'so says the head of the text'
-like "$("$BIN/symbolize" -q --format=json "$U/a.cap" | head -n 1)" '"mode":"procfs","samples":\{"hz":99,' \
+like "$("$BIN/symbolize" -q --format=json "$U/a.cap" | head -n 1)" '"mode":"procfs","mode_tried":"[^"]*","samples":\{"hz":99,' \
 	'and of the JSON'
 ok 'waits seen are those recorded and left out, in count and time' balanced "$U/a.cap"
 while read -r comm _ _ _ measured off; do

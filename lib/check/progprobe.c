@@ -35,6 +35,7 @@ static const struct progprobe_helper helpers[] = {
 	HELPER(probe_read_kernel_str, TP | IT | SL | RAW),
 	HELPER(ktime_get_ns, TP | IT | SL | RAW),
 	HELPER(tail_call, TP | RAW),
+	HELPER(get_current_pid_tgid, RAW),
 	HELPER(get_current_task, TP | IT | RAW),
 	HELPER(get_stack, TP | RAW),
 	HELPER(get_task_stack, TP | IT | SL),
