@@ -32,7 +32,8 @@ struct {
 
 __u32 ns_level = 0; /* of the recorder's PID namespace; 0 = the first one */
 __u32 ns_inum = 0;
-__u32 worker_id = 0, opener_id = 0; /* hot.worker_tgid and the other in the recorder's namespace, for find_self */
+__u32 worker_id = 0,
+      opener_id = 0; /* hot.worker_tgid and the other in the recorder's namespace, for find_self */
 __u32 held =
 	0; /* a process (same) that is stopped at its exec until it can be recorded: no wait of it counts */
 __u32 exec_target = 0; /* a process (id of the recorder's namespace) that becomes a target when it execs */

@@ -4,7 +4,7 @@
 # made here: capabilities taken away, users, namespaces, filters of system
 # calls, parts of /proc and /sys that are hidden. Each is put up for real; the
 # table at the end shows both sides.
-# shellcheck source=t/lib.sh disable=SC2016,SC2317,SC2329
+# shellcheck source=t/lib.sh disable=SC2016,SC2086,SC2317,SC2329
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=t/rec-lib.sh
 . "$(dirname "$0")/rec-lib.sh"

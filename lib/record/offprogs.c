@@ -5,6 +5,7 @@
 #include "now.h"
 #include "owner.h"
 #include "unwindspace.h"
+#include "verlog.h"
 
 #include "offcpu.skel.h"
 
@@ -268,18 +269,6 @@ static int open_part(struct offprogs *p, bool iters, struct offcpu_bpf **ret, st
 	return share_maps(p, *ret, e);
 }
 
-/* The last line of the verifier's complaint about the program that failed. */
-static void add_log(char *log, struct err *e)
-{
-	char *line, *save = NULL, *last = NULL;
-
-	for (line = strtok_r(log, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		if (strncmp(line, "processed ", 10) != 0)
-			last = line;
-	if (last)
-		err_hint(e, "the verifier says: %s", last);
-}
-
 static int load_part(struct offcpu_bpf *skel, struct err *e)
 {
 	_cleanup_free_ char *log = calloc(1, LOG_CAP);
@@ -294,7 +283,7 @@ static int load_part(struct offcpu_bpf *skel, struct err *e)
 		return 0;
 	offprogs_refused("load the BPF programs", rc, e);
 	if (rc != -EPERM)
-		add_log(log, e);
+		verlog_hint(log, e);
 	return rc;
 }
 

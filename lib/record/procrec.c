@@ -106,7 +106,7 @@ static void write_options(struct procrec *r)
 	capwrite_option(r->out, &(struct cap_option){ "frequency", number });
 	recoptions_write(r->out, o,
 		o->bpf.no_user_stacks ? "none"
-		: o->ptrace	      ? "ptrace"
+		: o->ptrace           ? "ptrace"
 				      : "pc",
 		r->degraded);
 }

@@ -221,8 +221,8 @@ static bool is_inside(const struct procthreads *t, uint32_t pid)
 }
 
 /* False when the process is gone. */
-static bool scan_target(
-	const struct procthreads *t, uint32_t pid, void (*fn)(void *ctx, uint32_t pid, uint32_t tid), void *ctx)
+static bool scan_target(const struct procthreads *t, uint32_t pid,
+	void (*fn)(void *ctx, uint32_t pid, uint32_t tid), void *ctx)
 {
 	struct procparse_stat st;
 

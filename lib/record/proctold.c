@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <sys/wait.h>
 
 uint64_t proctold_lost(const struct proctold *t)
 {
@@ -119,9 +118,9 @@ void proctold_write(const struct proctold *t, struct capwrite *w)
 
 static void put_seconds(struct buf *b, const char *before, uint64_t ns, const char *after)
 {
-	uint64_t ms = ns / 1000000 + (ns % 1000000 >= 500000);
-
-	buftext_printf(b, "%s%" PRIu64 ".%03u%s", before, ms / 1000, (unsigned int)(ms % 1000), after);
+	buftext_str(b, before);
+	rectext_seconds(b, ns);
+	buftext_str(b, after);
 }
 
 static void put_count(struct buf *b, const char *before, uint64_t n, const char *after)
@@ -141,30 +140,6 @@ void proctold_progress(struct buf *b, const struct proctold *t)
 	put_count(b, "  ", t->stacks.stacks, " stacks");
 	put_count(b, "  ", t->procs.images, " processes");
 	put_count(b, "  ", proctold_lost(t), " lost");
-}
-
-static void put_head(struct buf *b, const struct proctold *t, const struct rectext_told *told)
-{
-	buftext_str(b, told->name);
-	put_seconds(b, ": ", t->now_ns - t->start_ns, " s, ");
-	put_count(b, "about ", t->recorded.n, " waits of ");
-	put_seconds(b, "", t->recorded.ns, " s in all, ");
-	put_count(b, "", t->stacks.stacks, " stacks, ");
-	put_count(b, "", t->procs.images, " processes; ");
-	put_count(b, "", t->bytes, " bytes in '");
-	buftext_escaped(b, told->path, TEXT_LINE);
-	buftext_str(b, "'\n");
-}
-
-static void put_command(struct buf *b, const struct command *c)
-{
-	if (!c->ended)
-		buftext_printf(b, "  the command still runs, as process %d\n", (int)c->pid);
-	else if (WIFSIGNALED(c->status))
-		buftext_printf(b, "  the command was ended by signal %d (%s)\n", WTERMSIG(c->status),
-			strsignal(WTERMSIG(c->status)));
-	else
-		buftext_printf(b, "  the command's exit status: %d\n", WEXITSTATUS(c->status));
 }
 
 static void put_checked(struct buf *b, const struct proctold *t)
@@ -297,9 +272,17 @@ static void put_lost(struct buf *b, const struct proctold *t, bool all)
 
 void proctold_summary(struct buf *b, const struct proctold *t, const struct rectext_told *told)
 {
-	put_head(b, t, told);
+	const struct rectext_head head = { .ns = t->now_ns - t->start_ns,
+		.waits = t->recorded.n,
+		.waits_ns = t->recorded.ns,
+		.stacks = t->stacks.stacks,
+		.processes = t->procs.images,
+		.bytes = t->bytes,
+		.about = true };
+
+	rectext_head(b, &head, told);
 	if (told->command)
-		put_command(b, told->command);
+		rectext_command(b, told->command);
 	put_checked(b, t);
 	put_looks(b, t, told->verbose);
 	put_filtered(b, t);

@@ -13,10 +13,6 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
-#if !defined(__x86_64__)
-#error "registers and restarts are those of x86-64"
-#endif
-
 #define ERESTARTNOHAND 514 /* include/linux/errno.h of Linux: begin again if no handler has run */
 
 struct stop {
@@ -28,6 +24,7 @@ struct stop {
 	int rc;
 };
 
+#if defined(__x86_64__)
 static int take_registers(struct stop *s, struct user_regs_struct *r)
 {
 	struct iovec iov = { r, sizeof(*r) };
@@ -57,6 +54,19 @@ static void begin_again(struct stop *s, const struct user_regs_struct *r)
 	s->told->again = (int64_t)r->orig_rax;
 	s->told->again_arg = r->rdi;
 }
+#else
+/* The numbers of registers (ptcopy.h) and the way a call begins again are those of x86-64. */
+static int take_registers(struct stop *s, struct user_regs_struct *r)
+{
+	(void)s, (void)r;
+	return -ENOEXEC;
+}
+
+static void begin_again(struct stop *s, const struct user_regs_struct *r)
+{
+	(void)s, (void)r;
+}
+#endif
 
 static int copy_all(struct stop *s)
 {

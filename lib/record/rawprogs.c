@@ -4,6 +4,7 @@
 #include "offcpu_abi.h"
 #include "shapetypes.h"
 #include "tracefs.h"
+#include "verlog.h"
 
 #include "offcpu-raw.skel.h"
 #include "offcpu.skel.h"
@@ -233,18 +234,6 @@ static void choose_programs(struct rawprogs *p, const struct offcpu_opts *opts)
 	bpf_program__set_autoattach(k->progs.record_switch, false);
 }
 
-/* The last line of the verifier's complaint about the program that failed. */
-static void add_log(char *log, struct err *e)
-{
-	char *line, *save = NULL, *last = NULL;
-
-	for (line = strtok_r(log, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		if (strncmp(line, "processed ", 10) != 0)
-			last = line;
-	if (last)
-		err_hint(e, "the verifier says: %s", last);
-}
-
 static int install_switch(const struct rawprogs *p, struct err *e)
 {
 	const struct bpf_program *prog =
@@ -277,7 +266,7 @@ int rawprogs_load(struct rawprogs *p, const struct offcpu_opts *opts, struct err
 	if (rc) {
 		err_sys(e, rc, "cannot load the BPF programs");
 		if (rc != -EPERM)
-			add_log(log, e);
+			verlog_hint(log, e);
 		return rc;
 	}
 	return install_switch(p, e);

@@ -143,7 +143,7 @@ static void write_options(struct recorder *r, const struct recorder_opts *o)
 {
 	recoptions_write(r->p.out, o,
 		o->bpf.no_user_stacks ? "none"
-		: r->p.unwinder	      ? "dwarf"
+		: r->p.unwinder       ? "dwarf"
 				      : "fp",
 		r->p.degraded);
 	write_privileges(r);

@@ -6,8 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* "12.345": nanoseconds as seconds, rounded to thousandths. */
-static void put_seconds(struct buf *b, uint64_t ns)
+void rectext_seconds(struct buf *b, uint64_t ns)
 {
 	uint64_t ms = ns / 1000000 + (ns % 1000000 >= 500000);
 
@@ -35,21 +34,21 @@ void rectext_progress(struct buf *b, const struct recorder_stats *st)
 	put_count(b, "  ", st->lost, " lost");
 }
 
-static void put_head(struct buf *b, const struct recorder_stats *st, const struct rectext_told *told)
+void rectext_head(struct buf *b, const struct rectext_head *h, const struct rectext_told *told)
 {
 	buftext_str(b, told->name);
 	buftext_str(b, ": ");
-	put_seconds(b, st->now_ns - st->start_ns);
-	put_count(b, " s, ", st->waits, " waits of ");
-	put_seconds(b, st->waits_ns);
-	put_count(b, " s in all, ", st->stacks.stacks, " stacks, ");
-	put_count(b, "", st->procs.images, " processes; ");
-	put_count(b, "", st->bytes, " bytes in '");
+	rectext_seconds(b, h->ns);
+	put_count(b, h->about ? " s, about " : " s, ", h->waits, " waits of ");
+	rectext_seconds(b, h->waits_ns);
+	put_count(b, " s in all, ", h->stacks, " stacks, ");
+	put_count(b, "", h->processes, " processes; ");
+	put_count(b, "", h->bytes, " bytes in '");
 	buftext_escaped(b, told->path, TEXT_LINE);
 	buftext_str(b, "'\n");
 }
 
-static void put_command(struct buf *b, const struct command *c)
+void rectext_command(struct buf *b, const struct command *c)
 {
 	if (!c->ended)
 		buftext_printf(b, "  the command still runs, as process %d\n", (int)c->pid);
@@ -73,7 +72,7 @@ static void put_filtered(struct buf *b, const struct offcpu_counters *c)
 		if (!rows[i].n)
 			continue;
 		put_count(b, "  left out: ", rows[i].n, " waits, ");
-		put_seconds(b, rows[i].ns);
+		rectext_seconds(b, rows[i].ns);
 		buftext_str(b, " s, ");
 		buftext_str(b, rows[i].what);
 		buftext_str(b, "\n");
@@ -215,9 +214,16 @@ static void put_lost(struct buf *b, const struct recorder_stats *st, bool all)
 
 void rectext_summary(struct buf *b, const struct recorder_stats *st, const struct rectext_told *told)
 {
-	put_head(b, st, told);
+	const struct rectext_head head = { .ns = st->now_ns - st->start_ns,
+		.waits = st->waits,
+		.waits_ns = st->waits_ns,
+		.stacks = st->stacks.stacks,
+		.processes = st->procs.images,
+		.bytes = st->bytes };
+
+	rectext_head(b, &head, told);
 	if (told->command)
-		put_command(b, told->command);
+		rectext_command(b, told->command);
 	put_filtered(b, &st->bpf);
 	put_owner(b, st->bpf.owner);
 	put_invisible(b, st->bpf.invisible);

@@ -19,6 +19,22 @@ struct rectext_told {
 	bool verbose; /* zeroes too */
 };
 
+/* The first line of a summary. ABOUT: the waits are estimates. */
+struct rectext_head {
+	uint64_t ns; /* of the recording */
+	uint64_t waits, waits_ns;
+	uint64_t stacks, processes, bytes;
+	bool about;
+};
+
+void rectext_head(struct buf *b, const struct rectext_head *h, const struct rectext_told *told);
+
+/* What became of the command. */
+void rectext_command(struct buf *b, const struct command *c);
+
+/* "12.345": nanoseconds as seconds, rounded to thousandths. */
+void rectext_seconds(struct buf *b, uint64_t ns);
+
 /* The summary, several lines: what was recorded, what was left out, how the stacks ended, what was lost. */
 void rectext_summary(struct buf *b, const struct recorder_stats *st, const struct rectext_told *told);
 
