@@ -51,9 +51,9 @@ __attribute__((noreturn)) static void work(int sock, pid_t parent, const char *p
 int outchild_start(struct outchild *o, const char *path, bool force, struct err *e)
 {
 	pid_t parent = getpid();
-	int pair[2], rc;
+	int pair[2];
 
-	*o = (struct outchild){ .sock = -1 };
+	*o = (struct outchild){ .sock = -1, .path = path, .force = force, .fd = -1 };
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
 		return err_sys(e, -errno, "cannot talk to a process that makes '%s'", path);
 	o->pid = sandbox_fork();
@@ -66,9 +66,17 @@ int outchild_start(struct outchild *o, const char *path, bool force, struct err 
 	if (o->pid > 0)
 		return 0;
 	close(o->sock);
-	rc = o->pid;
-	*o = (struct outchild){ .sock = -1 };
-	return err_sys(e, rc, "cannot start a process that makes '%s'", path);
+	o->pid = 0;
+	o->sock = -1;
+	return 0;
+}
+
+int outchild_early(struct outchild *o, struct err *e)
+{
+	if (o->pid)
+		return 0;
+	o->fd = capwrite_create(o->path, o->force, e);
+	return o->fd < 0 ? o->fd : 0;
 }
 
 /* A descriptor, or -errno. */
@@ -101,8 +109,13 @@ static int receive(int sock, struct err *e)
 
 int outchild_take(struct outchild *o, struct err *e)
 {
-	int fd = send(o->sock, "g", 1, MSG_NOSIGNAL) < 0 ? 0 : receive(o->sock, e);
+	int fd = o->fd;
 
+	if (!o->pid) {
+		o->fd = -1;
+		return fd;
+	}
+	fd = send(o->sock, "g", 1, MSG_NOSIGNAL) < 0 ? 0 : receive(o->sock, e);
 	if (fd == 0)
 		fd = err_sys(e, -EPIPE, "the process that makes the output has ended");
 	outchild_close(o);
@@ -111,10 +124,13 @@ int outchild_take(struct outchild *o, struct err *e)
 
 void outchild_close(struct outchild *o)
 {
+	if (o->fd >= 0)
+		close(o->fd);
+	o->fd = -1;
 	if (o->pid <= 0)
 		return;
 	/* the end of the socket ends it, whoever may not kill it */
 	close(o->sock);
 	waitpid(o->pid, NULL, 0);
-	*o = (struct outchild){ .sock = -1 };
+	*o = (struct outchild){ .sock = -1, .fd = -1 };
 }

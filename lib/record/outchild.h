@@ -19,13 +19,26 @@
 struct outchild {
 	pid_t pid; /* 0 = none */
 	int sock;
+	const char *path;
+	bool force;
+	int fd; /* without a process: the output, made early; -1 = not yet, or taken */
 };
 
-/* For the capture PATH, as capwrite_open() takes it, before there is any thread. */
+/*
+ * For the capture PATH, as capwrite_open() takes it, before there is any
+ * thread. Where no process can be had, outchild_early() makes the file.
+ */
 int outchild_start(struct outchild *o, const char *path, bool force, struct err *e);
+
+/*
+ * While there are privileges still: where there is no process, make the output
+ * now. If the recording cannot begin after all it stays there, without a byte.
+ */
+int outchild_early(struct outchild *o, struct err *e);
 
 /* Let it be made: a descriptor, the caller's, or -errno with the story. The process has ended afterwards. */
 int outchild_take(struct outchild *o, struct err *e);
-void outchild_close(struct outchild *o); /* a zeroed one is fine; one that was not taken makes nothing */
+/* After outchild_start(), whatever came of it; one that was not taken makes nothing. */
+void outchild_close(struct outchild *o);
 
 #endif

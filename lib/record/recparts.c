@@ -255,7 +255,8 @@ static int open_tables(struct recparts *p, const struct recorder_opts *o, struct
 }
 
 /* Everything that takes privileges, and then there are none. */
-static int use_privileges(struct recparts *p, const struct recorder_opts *o, struct err *e)
+static int use_privileges(
+	struct recparts *p, const struct recorder_opts *o, struct outchild *out, struct err *e)
 {
 	int rc;
 
@@ -278,7 +279,8 @@ static int use_privileges(struct recparts *p, const struct recorder_opts *o, str
 	if (rc)
 		return rc;
 	open_files(p);
-	return drop(p, e);
+	rc = outchild_early(out, e);
+	return rc ? rc : drop(p, e);
 }
 
 /* Without any privilege: the rest, and the output. */
@@ -306,7 +308,7 @@ int recparts_open(struct recparts *p, const struct recorder_opts *o, struct err 
 		return err_sys(e, -errno, "cannot create an epoll instance");
 	rc = outchild_start(&out, o->path, o->force, e);
 	if (!rc)
-		rc = use_privileges(p, o, e);
+		rc = use_privileges(p, o, &out, e);
 	if (!rc)
 		rc = get_ready(p, o, &out, e);
 	outchild_close(&out);
