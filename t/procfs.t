@@ -344,6 +344,21 @@ else
 fi
 end_steady
 
+# Privileges: what looking takes, as far as it was there, and nothing besides
+steady ''
+"$BIN/offcpu-record" -q --mode procfs --force -o "$U/k.cap" -p "$pid" >"$out" 2>"$err" </dev/null 7>&- &
+rec_pid=$!
+at_exit_kill "$rec_pid"
+until_true test -s "$U/k.cap"
+until_true sh -c '! grep -q "^CapPrm:.*ffff" "/proc/$1/status"' sh "$rec_pid"
+# CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_CHECKPOINT_RESTORE
+is "$(sed -n 's/^CapPrm:\t//p; s/^CapBnd:\t//p; s/^NoNewPrivs:\t//p' "/proc/$rec_pid/status" | paste -sd' ' -)" \
+	'0000010000280004 0000000000000000 1' 'root keeps the capabilities that looking takes, and no others'
+kill -INT "$rec_pid"
+wait "$rec_pid"
+like "$("$BIN/capinfo" "$U/k.cap")" 'privileges=kept: CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE' 'which the capture tells'
+end_steady
+
 # A target in a PID namespace of its own.
 steady 'unshare --pid --fork --kill-child'
 inner=$(pgrep -P "$pid" work-steady)

@@ -77,7 +77,7 @@ int privdrop_now(const struct privdrop_opts *o, struct privdrop *ret, struct err
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return err_sys(e, -errno, "cannot give up new privileges");
-	if (pathlock_writing(o->writable, o->n_writable))
+	if (!o->paths && pathlock_writing(o->writable, o->n_writable))
 		ret->landlock = pathlock_version();
 	rc = set_caps(o->keep, e);
 	if (rc)

@@ -18,6 +18,7 @@ struct privdrop_opts {
 	const char *const
 		*writable; /* paths below which files may still be written, N of them; see pathlock.h */
 	size_t n_writable;
+	bool paths; /* paths stay as they are: under Landlock no other process may be looked at */
 };
 
 struct privdrop {

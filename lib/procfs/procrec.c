@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procrec.h"
 #include "caphost.h"
+#include "caps.h"
 #include "jitkeep.h"
 #include "kallsyms.h"
 #include "namekeep.h"
 #include "now.h"
+#include "privdrop.h"
 #include "procround.h"
 #include "recoptions.h"
 #include "runsoon.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <string.h>
 #include <sys/capability.h>
 
@@ -149,6 +152,33 @@ static int give_up_privileges(const struct recorder_opts *o, struct err *e)
 	return rc;
 }
 
+/*
+ * What looking at other users' threads takes stays for as long as it is done;
+ * all the rest goes, before anything of theirs is read.
+ */
+static int keep_looking(struct procrec *r, struct err *e)
+{
+	static const int looks[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE,
+		CAP_SYS_ADMIN };
+	struct privdrop_opts opts = { .paths = true };
+	struct privdrop dropped;
+	struct buf b = { 0 };
+	int rc;
+
+	for (size_t i = 0; i < ARRAY_LEN(looks); i++)
+		if (caps_have(looks[i]))
+			opts.keep |= UINT64_C(1) << looks[i];
+	rc = privdrop_now(&opts, &dropped, e);
+	if (rc)
+		return rc;
+	privdrop_put(&dropped, &b);
+	buf_put(&b, "", 1);
+	if (!b.failed)
+		capwrite_option(r->out, &(struct cap_option){ "privileges", (const char *)b.p });
+	buf_free(&b);
+	return 0;
+}
+
 /* Addresses of kernel functions serve for nothing where stacks may not be read. */
 static void read_symbols(struct procrec *r)
 {
@@ -213,6 +243,7 @@ int procrec_open(const struct recorder_opts *opts, struct procrec **ret, struct 
 		read_symbols(r);
 	rc = rc ? rc : open_tables(r, e);
 	rc = rc ? rc : capwrite_open(opts->path, opts->force, &r->out, e);
+	rc = rc ? rc : keep_looking(r, e);
 	if (!rc && r->names)
 		rc = namekeep_new(r->names, proctab_files(r->procs), r->out, &r->namer, e);
 	if (rc) {
