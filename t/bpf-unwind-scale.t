@@ -74,7 +74,7 @@ if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$T_DIR/work-crowd.c" 
 	is "$(cat "$TMP/crowd.out")" 5000 "five thousand processes of three hundred files"
 	for memory in 64M 4M; do
 		rec_start "$TMP/crowd.cap" -q --force -a -U --unwind-memory "$memory"
-		sleep 5
+		sleep 8
 		high=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$rec_pid/status")
 		rec_stop
 		between "$rc" 0 1 "$memory: they are recorded"

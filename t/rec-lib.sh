@@ -25,7 +25,7 @@ rec_pid=
 
 need_bpf() {
 	[ "$(id -u)" -eq 0 ] || skip_all "recording needs root"
-	"$BIN/offcpu-record" -q --force -o "$TMP/probe.cap" -- true >"$TMP/probe.log" 2>&1 && return
+	"$BIN/offcpu-record" -q --mode btf --force -o "$TMP/probe.cap" -- true >"$TMP/probe.log" 2>&1 && return
 	skip_all "no recording here: $(head -n 1 "$TMP/probe.log")"
 }
 

@@ -89,8 +89,8 @@ cp scripts/check "$sandbox/scripts"
 echo 'exit 0' >"$sandbox/scripts/deps"
 printf 'all:\ncheck:\n\t@prove t/\n' >"$sandbox/Makefile"
 printf '# reason\n\n^bpf-one\\.t: second # SKIP no kprobes\n' >"$sandbox/t/allowed-skips"
-bpfcheck_says() {
-	printf '#!/bin/sh\necho verdict\nexit %s\n' "$1" >"$sandbox/bin/bpfcheck"
+bpfcheck_says() { # STATUS MODE
+	printf '#!/bin/sh\necho verdict\necho \047"mode": "%s"\047\nexit %s\n' "$2" "$1" >"$sandbox/bin/bpfcheck"
 	chmod +x "$sandbox/bin/bpfcheck"
 }
 tests() { # LINE...: what t/bpf-one.t prints
@@ -98,7 +98,7 @@ tests() { # LINE...: what t/bpf-one.t prints
 	printf '%s\n' "$@" END >>"$sandbox/t/bpf-one.t"
 }
 printf '#!/bin/sh\necho "ok 1 - x # SKIP whatever"; echo 1..1\n' >"$sandbox/t/plain.t"
-bpfcheck_says 0
+bpfcheck_says 0 btf
 tests 'ok 1 - first' 'ok 2 - second # SKIP no kprobes' '1..2'
 status 0 "check: a skip that is in t/allowed-skips passes" sh "$sandbox/scripts/check"
 tests 'ok 1 - first # SKIP no BPF' 'ok 2 - second' '1..2'
@@ -106,9 +106,9 @@ status 1 "check: another skip fails where BPF works" sh "$sandbox/scripts/check"
 like "$(cat "$err")" '^bpf-one.t: first # SKIP no BPF$' "check: and is named with its reason"
 tests '1..0 # SKIP not root'
 status 1 "check: a whole file that was skipped fails too" sh "$sandbox/scripts/check"
-bpfcheck_says 1
+bpfcheck_says 1 btf
 status 1 "check: also where bpfcheck finds limits" sh "$sandbox/scripts/check"
-bpfcheck_says 2
+bpfcheck_says 1 procfs
 status 0 "check: where BPF does not work it passes" sh "$sandbox/scripts/check"
 like "$(cat "$err")" 'BPF is not allowed here' "check: but says that this was not tested"
 tests 'not ok 1 - first' '1..1'
