@@ -25,6 +25,7 @@ static const struct capneed needs[] = {
 	{ TOOL_OFFCPU_RECORD, "attach.*", NULL },
 	{ TOOL_OFFCPU_RECORD, "iterator.*", NULL },
 	{ TOOL_OFFCPU_RECORD, "kernel.btf", NULL },
+	{ TOOL_OFFCPU_RECORD, "raw.*", "records where the kernel has no BTF" },
 	{ TOOL_OFFCPU_RECORD, "perf.system", "sees mappings and names that change while it records" },
 	{ TOOL_OFFCPU_RECORD, "kernel.kallsyms", "gives kernel frames their names" },
 	{ TOOL_OFFCPU_RECORD, "proc.other.maps", "reads the mappings of other users' processes" },

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capsteps.h"
+#include "offcpu.h"
+
+#include <sys/prctl.h>
 
 static const struct {
 	const char *title, *reason;
@@ -8,6 +11,7 @@ static const struct {
 	[CAPSTEPS_PROGRAMS] = { "load a program of offcpu-record", "load the recorder's BPF programs" },
 	[CAPSTEPS_ATTACH] = { "attach", "attach BPF programs to the scheduler's tracepoints" },
 	[CAPSTEPS_ITERATORS] = { "create and read a task iterator", "go through all tasks by BPF iterators" },
+	[CAPSTEPS_RAW] = { "record without the kernel's BTF", "record by raw tracepoints" },
 	[CAPSTEPS_STACKMAP] = { "load and attach one of stackmap-test", "load and attach BPF programs" },
 	[CAPSTEPS_PERF] = { "open perf dummy events", "open perf events" },
 	[CAPSTEPS_KERNEL] = { "read of the kernel", "read of the kernel" },
@@ -106,6 +110,23 @@ static int add_program(void *ctx, const char *name)
 	return add(ctx, CAPSTEPS_PROGRAMS, "record", name, capbpf_load, name);
 }
 
+/* Mode raw as a whole: the search for a task's members, its programs, and what they attach to. */
+static int try_raw(struct capbpf *b, const char *arg, struct err *e)
+{
+	const struct offcpu_opts opts = { .raw = true, .follow = true };
+	struct offcpu *o = NULL;
+	int rc;
+
+	(void)b, (void)arg;
+	/* a change of user took that away: a recorder that was started as this user can look at itself */
+	prctl(PR_SET_DUMPABLE, 1);
+	rc = offcpu_load(&opts, &o, e);
+	if (!rc)
+		rc = offcpu_attach(o, e);
+	offcpu_close(o);
+	return rc;
+}
+
 static int add_recorder(struct capsteps *list, struct err *e)
 {
 	int rc = capbpf_programs(add_program, list, e);
@@ -116,8 +137,9 @@ static int add_recorder(struct capsteps *list, struct err *e)
 		rc = add(list, CAPSTEPS_ATTACH, "attach", "prog_array", capbpf_place, "sched_switch");
 	if (!rc)
 		rc = add(list, CAPSTEPS_ITERATORS, "iterator", "task", capbpf_iterate, "open_waits");
-	return rc ? rc
-		  : add(list, CAPSTEPS_ITERATORS, "iterator", "task_sleepable", capbpf_iterate, "waiting");
+	if (!rc)
+		rc = add(list, CAPSTEPS_ITERATORS, "iterator", "task_sleepable", capbpf_iterate, "waiting");
+	return rc ? rc : add(list, CAPSTEPS_RAW, "raw", "load_and_attach", try_raw, "");
 }
 
 int capsteps_list(struct capsteps *ret, struct err *e)
