@@ -344,6 +344,13 @@ else
 fi
 end_steady
 
+# A shell waits in vfork, then in wait4: what was walked a moment later is no stack of the look before.
+run user timeout 60 "$BIN/offcpu-record" -q --mode procfs --ptrace -F 500 --force -o "$U/v.cap" -- \
+	sh -c 'i=0; while [ $i -lt 40 ]; do sleep 0.01; i=$((i + 1)); done' 7>&-
+"$BIN/symbolize" -q "$U/v.cap" 2>/dev/null | "$BIN/fold" >"$TMP/v.folded"
+is "$(grep -c 'wait4.*\[syscall vfork\]\|vfork.*\[syscall wait4\]' "$TMP/v.folded")" 0 \
+	'no system call stands under the user stack of another one'
+
 # Privileges: what looking takes, as far as it was there, and nothing besides
 steady ''
 "$BIN/offcpu-record" -q --mode procfs --force -o "$U/k.cap" -p "$pid" >"$out" 2>"$err" </dev/null 7>&- &

@@ -235,7 +235,7 @@ static void find_place(struct procround *r, struct procset_thread *t, const stru
 
 	procstacks_kernel(r->places, s, &kernel);
 	if (!r->o->ptrace || r->o->bpf.no_user_stacks || kthread ||
-		!procwalk_take(t, r->places, &user, r->told))
+		!procwalk_take(t, s, r->places, &user, r->told))
 		procstacks_user(r->places, s, kthread, t->look.refused[PROCLOOK_SYSCALL], &user);
 	t->place = (struct procwait_place){ .kernel = { kernel.hi, kernel.lo },
 		.user = { user.hi, user.lo },

@@ -27,8 +27,14 @@ static struct ptstack *walker(struct procset_process *p, struct err *e)
 	return p->walker;
 }
 
-bool procwalk_take(struct procset_thread *t, struct procstacks *places, struct offcpu_stack_id *ret,
-	struct proctold *told)
+/* The look came first: meanwhile the thread may have gone on to wait elsewhere. */
+static bool is_there_still(const struct proclook_seen *s, const struct cap_stack *stack)
+{
+	return !s->has_syscall || !stack->len || stack->frames[0] == s->syscall.pc;
+}
+
+bool procwalk_take(struct procset_thread *t, const struct proclook_seen *s, struct procstacks *places,
+	struct offcpu_stack_id *ret, struct proctold *told)
 {
 	struct err e = { 0 };
 	struct ptstack *w = walker(t->proc, &e);
@@ -47,6 +53,8 @@ bool procwalk_take(struct procset_thread *t, struct procstacks *places, struct o
 	told->longest_stop_ns = MAX(told->longest_stop_ns, after.longest_ns);
 	if (rc)
 		return refuse(told, &e);
+	if (!is_there_still(s, &stack))
+		return false;
 	procstacks_walked(places, &stack, ret);
 	return true;
 }

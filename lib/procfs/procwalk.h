@@ -10,9 +10,13 @@
 #include "procstacks.h"
 #include "proctold.h"
 
-/* The user stack of T, which waits; false where there is none to be had: counted. */
-bool procwalk_take(struct procset_thread *t, struct procstacks *places, struct offcpu_stack_id *ret,
-	struct proctold *told);
+/*
+ * The user stack of T, which waits where the look S saw it. False where there
+ * is none to be had, which is counted, or where it waits elsewhere by now: then
+ * what S saw is what is known.
+ */
+bool procwalk_take(struct procset_thread *t, const struct proclook_seen *s, struct procstacks *places,
+	struct offcpu_stack_id *ret, struct proctold *told);
 
 /*
  * T was stopped by the last procwalk_take() and waits again where it did, by
