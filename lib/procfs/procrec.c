@@ -2,6 +2,8 @@
 #include "procrec.h"
 #include "caphost.h"
 #include "caps.h"
+#include "filetab.h"
+#include "idchild.h"
 #include "jitkeep.h"
 #include "kallsyms.h"
 #include "namekeep.h"
@@ -35,6 +37,7 @@ struct procrec {
 	struct procrows rows;
 	struct proctold told;
 	struct procround round;
+	struct idchild ids; /* while there are privileges: reads what others wrote */
 	uint64_t due_ns, flush_ns;
 	uint64_t stop_ns;
 	bool all;
@@ -152,6 +155,11 @@ static int give_up_privileges(const struct recorder_opts *o, struct err *e)
 	return rc;
 }
 
+static int read_id(void *ctx, int fd, struct cap_build_id *ret)
+{
+	return idchild_read(ctx, fd, ret);
+}
+
 /*
  * What looking at other users' threads takes stays for as long as it is done;
  * all the rest goes, before anything of theirs is read.
@@ -168,6 +176,12 @@ static int keep_looking(struct procrec *r, struct err *e)
 	for (size_t i = 0; i < ARRAY_LEN(looks); i++)
 		if (caps_have(looks[i]))
 			opts.keep |= UINT64_C(1) << looks[i];
+	if (opts.keep) {
+		rc = idchild_start(&r->ids, e);
+		if (rc)
+			return rc;
+		filetab_reader(proctab_files(r->procs), read_id, &r->ids);
+	}
 	rc = privdrop_now(&opts, &dropped, e);
 	if (rc)
 		return rc;
@@ -284,6 +298,7 @@ void procrec_close(struct procrec *r)
 	namewant_free(r->names);
 	capwrite_close(r->out);
 	kallsyms_free(r->ks);
+	idchild_stop(&r->ids);
 	free(r);
 }
 
