@@ -188,6 +188,8 @@ is "$(waits "$U/f.cap" '$n++ if user() ne ""') $(waits "$U/f.cap" '$n++ if kerne
 procfs "$U/f.cap" -p "$pid" -d 2 --preempted
 is "$(waits "$U/f.cap" 'push @o, kernel() if $w->{preempted}' | sort -u)" '[waiting for a CPU]' \
 	'--preempted: time for want of a CPU, with its name'
+status 64 '--ptrace is not for a mode with BPF' "$BIN/offcpu-record" --mode btf --ptrace -p "$pid"
+status 64 'nor is -F' "$BIN/offcpu-record" --mode raw -F 50 -p "$pid"
 status 64 '--unwind dwarf is a usage error' "$BIN/offcpu-record" --mode procfs --unwind dwarf -p "$pid"
 status 2 'a cgroup that is none is an error' "$BIN/offcpu-record" --mode procfs --cgroup /x -p "$pid"
 procfs "$U/f.cap" -c work-steady -d 1

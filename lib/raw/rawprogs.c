@@ -79,11 +79,18 @@ static void set_limits(struct rawprogs *p)
 /* The kernel's types into the file, made or from FILE. */
 static int make_types(struct rawprogs *p, const char *file, struct err *e)
 {
+	int rc;
+
 	p->types_fd = memfd_create("kernel types", MFD_CLOEXEC);
 	if (p->types_fd < 0)
 		return err_sys(e, -errno, "cannot create a file in memory");
-	return file ? shapetypes_read(&p->shape, file, p->types_fd, e)
-		    : shapetypes_write(&p->shape, p->types_fd, e);
+	if (!file)
+		return shapetypes_write(&p->shape, p->types_fd, e);
+	rc = shapetypes_read(&p->shape, file, p->types_fd, e);
+	if (rc && e && !e->hint[0])
+		err_hint(e,
+			"give a copy of /sys/kernel/btf/vmlinux of the kernel that runs, or leave --btf out");
+	return rc;
 }
 
 static int find_fields(struct offcpu_raw_bpf *skel, struct err *e)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define HZ_MAX 1000
+#define HZ_DEFAULT 99
 #define UNWIND_BYTES_MIN (UINT64_C(1) << 20)
 #define UNWIND_BYTES_MAX (UINT64_C(16) << 30)
 
@@ -204,12 +205,16 @@ static void take_flag(int opt, const char *arg, struct recargs *o)
 	}
 }
 
-/* What mode procfs cannot do, where it was asked for; where it is the last that is left, it says so itself.
+/* What is for mode procfs, and what it cannot do, where it was asked for; where it is the last that is left,
+ * it says so itself.
  */
 static int check_procfs(const struct cli *c, const struct recargs *o)
 {
 	const struct recorder_opts *r = &o->rec;
 
+	if ((r->mode == RECMODE_BTF || r->mode == RECMODE_RAW) && (r->ptrace || r->hz))
+		return cli_usage(
+			c, "%s goes with mode procfs: --mode procfs, or auto", r->ptrace ? "--ptrace" : "-F");
 	if (r->mode != RECMODE_PROCFS)
 		return CLI_OK;
 	if (r->unwind != RECORDER_UNWIND_AUTO)
@@ -256,7 +261,10 @@ static int check_opts(const struct cli *c, struct recargs *o)
 	o->rec.pids = o->pids;
 	o->rec.tids = o->tids;
 	o->rec.comms = o->comms;
-	return check_procfs(c, o);
+	if (check_procfs(c, o) != CLI_OK)
+		return CLI_USAGE;
+	o->rec.hz = o->rec.hz ? o->rec.hz : HZ_DEFAULT;
+	return CLI_OK;
 }
 
 /* What an option says can be wrong by itself; paths are looked at when they are opened. */
@@ -270,7 +278,7 @@ int recargs_parse(const struct cli *c, int argc, char **argv, struct recargs *o,
 	struct err e;
 	int opt;
 
-	*o = (struct recargs){ .rec = { .path = "cap.bin", .hz = 99, .bpf.depth = 127 }, .follow = -1 };
+	*o = (struct recargs){ .rec = { .path = "cap.bin", .bpf.depth = 127 }, .follow = -1 };
 	*done = true;
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, "+:p:t:c:ao:d:F:UKqvhV", long_opts, NULL)) != -1) {
