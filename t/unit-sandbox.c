@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -370,6 +371,41 @@ static int write_shared(void)
 	return 0;
 }
 
+/* Below what is mapped by itself, together more than is kept when it is free. */
+static int shrinking_memory(void)
+{
+	void *p[8];
+
+	for (size_t round = 0; round < 3; round++) {
+		for (size_t i = 0; i < ARRAY_LEN(p); i++)
+			if ((p[i] = malloc(100000)))
+				memset(p[i], 1, 100000);
+		for (size_t i = ARRAY_LEN(p); i-- > 0;)
+			free(p[i]);
+	}
+	return 0;
+}
+
+static void *begin_there(void *fn)
+{
+	int (*work)(void) = *(int (**)(void))fn;
+	void *first = malloc(64); /* a thread gets memory of its own with its first */
+	bool good = first && exits(work, 0);
+
+	free(first);
+	return good ? fn : NULL;
+}
+
+/* Does FN end with 0 in the sandbox of a child of a thread? */
+static bool of_a_thread(int (*fn)(void))
+{
+	pthread_t thread;
+	void *good = NULL;
+
+	return pthread_create(&thread, NULL, begin_there, &fn) == 0 && pthread_join(thread, &good) == 0 &&
+	       good;
+}
+
 static void allows(struct tap *t)
 {
 	int status;
@@ -675,5 +711,8 @@ int main(void)
 	needs_its_descriptor(&t);
 	keeps_several(&t);
 	works_for_users(&t);
+	/* last, for a process that has had a thread is another one */
+	tap_ok(&t, of_a_thread(shrinking_memory),
+		"a thread's child, whose memory shrinks in another way, may free it");
 	return tap_done(&t);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "sandbox.h"
+#include "buftext.h"
 #include "caps.h"
 #include "pathlock.h"
 #include "procmaps.h"
@@ -9,7 +10,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <linux/capability.h>
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -271,10 +274,23 @@ static int filter_calls(const struct sandbox_opts *o, struct err *e)
 }
 #endif
 
+/*
+ * Who is a thread's child has its memory from an arena of that thread, and
+ * before the C library gives any of such back it asks /proc whether it may:
+ * that kills here. So nothing is given back before the end.
+ */
+static void keep_memory(void)
+{
+#ifdef __GLIBC__
+	mallopt(M_TRIM_THRESHOLD, INT_MAX);
+#endif
+}
+
 int sandbox_enter(const struct sandbox_opts *o, struct err *e)
 {
 	int rc;
 
+	keep_memory();
 	setsid();
 	reset_signals();
 	prctl(PR_SET_NAME, o->comm);
@@ -292,4 +308,14 @@ int sandbox_enter(const struct sandbox_opts *o, struct err *e)
 		pathlock_all(); /* where there is none the filter of system calls denies open(2) as well */
 	rc = rc ? rc : bind_to_parent(o->parent, e);
 	return rc ? rc : filter_calls(o, e);
+}
+
+void sandbox_put(struct buf *b)
+{
+	int version = pathlock_version();
+
+	buftext_str(b, "files are read under ");
+	buftext_str(b, prctl(PR_GET_SECCOMP) >= 0 ? "seccomp" : "no seccomp");
+	if (version)
+		buftext_printf(b, " and Landlock %d", version);
 }

@@ -11,6 +11,7 @@
 #ifndef STACKTOOLS_SANDBOX_H
 #define STACKTOOLS_SANDBOX_H
 
+#include "buf.h"
 #include "err.h"
 
 #include <sys/types.h>
@@ -77,5 +78,8 @@ struct sandbox_opts {
  * nothing but _exit(2) then, though SANDBOX_FD is there unless -EMFILE.
  */
 int sandbox_enter(const struct sandbox_opts *o, struct err *e);
+
+/* "files are read under seccomp and Landlock 7": what the kernel has of it. */
+void sandbox_put(struct buf *b);
 
 #endif
