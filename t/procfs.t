@@ -172,6 +172,15 @@ like "$(cat "$err")" 'degraded: .*--ptrace stops a thread for a moment' 'and tha
 within "$(rate "$U/x.cap" s-futex)" 1 5 'the time is that without'
 end_steady
 
+procfs "$U/x.cap" --ptrace -- sleep 0.4
+is "$rc $(waits "$U/x.cap" 'push @o, user() if $w->{total_ns} > 3e8' | grep -c 'nanosleep.*;__libc_start')" '0 1' \
+	'what a program maps after its start is known, though it ends before the first flush'
+procfs "$U/x.cap" -- env sh -c 'sleep 0.7; exec sleep 0.8'
+is "$(waits "$U/x.cap" '$h{"$w->{process_comm} $w->{exe}"} = 1 if $w->{total_ns} > 5e8 && $w->{comm} eq $w->{process_comm}' | sed 's, [^ ]*/, ,' | sort)" \
+	"$(printf '%s\n' "sh $(basename "$(readlink -f "$(command -v sh)")") 1" 'sleep sleep 1' | sort)" \
+	'programs that follow each other within a moment keep their own waits'
+is "$(waits "$U/x.cap" '$n++ if $w->{process_comm} eq ""')" 0 'and none belongs to nobody'
+
 # --- which waits, which stacks ---
 
 steady "$as_user"
@@ -352,21 +361,6 @@ run user timeout 60 "$BIN/offcpu-record" -q --mode procfs --ptrace -F 500 --forc
 "$BIN/symbolize" -q "$U/v.cap" 2>/dev/null | "$BIN/fold" >"$TMP/v.folded"
 is "$(grep -c 'wait4.*\[syscall vfork\]\|vfork.*\[syscall wait4\]' "$TMP/v.folded")" 0 \
 	'no system call stands under the user stack of another one'
-
-# Privileges: what looking takes, as far as it was there, and nothing besides
-steady ''
-"$BIN/offcpu-record" -q --mode procfs --force -o "$U/k.cap" -p "$pid" >"$out" 2>"$err" </dev/null 7>&- &
-rec_pid=$!
-at_exit_kill "$rec_pid"
-until_true test -s "$U/k.cap"
-until_true sh -c '! grep -q "^CapPrm:.*ffff" "/proc/$1/status"' sh "$rec_pid"
-# CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_CHECKPOINT_RESTORE
-is "$(sed -n 's/^CapPrm:\t//p; s/^CapBnd:\t//p; s/^NoNewPrivs:\t//p' "/proc/$rec_pid/status" | paste -sd' ' -)" \
-	'0000010000280004 0000000000000000 1' 'root keeps the capabilities that looking takes, and no others'
-kill -INT "$rec_pid"
-wait "$rec_pid"
-like "$("$BIN/capinfo" "$U/k.cap")" 'privileges=kept: CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE' 'which the capture tells'
-end_steady
 
 # A target in a PID namespace of its own.
 steady 'unshare --pid --fork --kill-child'

@@ -27,6 +27,44 @@ static int note_mount(void *ctx, const struct cgroup_mount *m)
 	return 0;
 }
 
+/* As whoever looks at PID finds it. */
+static bool holds(const struct cgroup *c, uint32_t pid)
+{
+	char path[64], text[8192];
+	_cleanup_close_ int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	text[n < 0 ? 0 : n] = '\0';
+	return cgroup_lists(c, text);
+}
+
+/* What is no such text, or was cut short, is in nothing. */
+static void texts(struct tap *t)
+{
+	const struct cgroup v2 = { .path = (char *)"/a/b" },
+			    v1 = { .controller = "pids", .path = (char *)"/a" };
+	static const struct {
+		const char *text;
+		bool v2, v1;
+	} all[] = { { "0::/a/b\n", true, false }, { "0::/a/b/c d:e\n", true, false },
+		{ "0::/a/bc\n", false, false }, { "0::/a/b", false, false }, { "", false, false },
+		{ "\n\n", false, false }, { "0\n", false, false }, { "7:cpu,pids:/a\n0::/\n", false, true },
+		{ "7:cpu,pidsx:/a\n0::/a/b\n", true, false }, { "0::/x\n0::/a/b\n", false, false },
+		{ "8:pids:/a/../x\n", false, false }, { "8:pids:/a (deleted)\n", false, false } };
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		char two[64], one[64];
+
+		snprintf(two, sizeof(two), "%s", all[i].text);
+		snprintf(one, sizeof(one), "%s", all[i].text);
+		tap_ok(t, cgroup_lists(&v2, two) == all[i].v2 && cgroup_lists(&v1, one) == all[i].v1,
+			"text %zu of /proc/PID/cgroup is in what it says", i);
+	}
+}
+
 static void names(struct tap *t)
 {
 	static const struct {
@@ -129,10 +167,9 @@ static void one(struct tap *t, const char *point, bool v2)
 		tap_ok(t, !c->controller[0] == v2, "%s: which hierarchy it is", what);
 		tap_eq_str(t, c->dir, top, "the directory is kept");
 		tap_eq_str(t, c->path, top + strlen(point), "and the path in the hierarchy");
-		tap_ok(t, cgroup_holds(c, (uint32_t)in), "%s: it holds a process below", what);
-		tap_ok(t, !cgroup_holds(c, (uint32_t)out), "%s: and none beside, whose name begins alike",
-			what);
-		tap_ok(t, !cgroup_holds(c, 4194305), "%s: nor one that is not there", what);
+		tap_ok(t, holds(c, (uint32_t)in), "%s: it holds a process below", what);
+		tap_ok(t, !holds(c, (uint32_t)out), "%s: and none beside, whose name begins alike", what);
+		tap_ok(t, !holds(c, 4194305), "%s: nor one that is not there", what);
 		tap_ok(t, !cgroup_removed(c), "%s: it is there", what);
 	} else {
 		tap_diag("%s", e.msg);
@@ -162,11 +199,11 @@ static void relative(struct tap *t)
 	}
 	snprintf(name, sizeof(name), "/stacktools-unit.%d", (int)getpid());
 	if (tap_ok(t, cgroup_open(name, &c, &e) == 0, "so is what /proc/PID/cgroup shows, with a slash")) {
-		tap_ok(t, cgroup_holds(c, (uint32_t)getpid()) == false, "this process is not in there");
+		tap_ok(t, holds(c, (uint32_t)getpid()) == false, "this process is not in there");
 		cgroup_close(c);
 	}
 	if (tap_ok(t, cgroup_open("/", &c, &e) == 0, "/ is the root of cgroup v2")) {
-		tap_ok(t, cgroup_holds(c, (uint32_t)getpid()), "which holds everybody");
+		tap_ok(t, holds(c, (uint32_t)getpid()), "which holds everybody");
 		cgroup_close(c);
 	}
 	remove_dir(top);
@@ -274,6 +311,7 @@ int main(void)
 	struct cgroup *c;
 	struct err e = { 0 };
 
+	texts(&t);
 	names(&t);
 	refusals(&t);
 	if (cgroup_mounts(note_mount, NULL, NULL) != 0 || geteuid() != 0) {

@@ -320,7 +320,7 @@ static void refuses(struct tap *t, struct opener *o, int sock)
 
 static void ends(struct tap *t, struct opener *o)
 {
-	struct opener_stats st;
+	struct asker_stats st;
 
 	kill((pid_t)opener_pid(o), SIGKILL);
 	tap_ok(t,

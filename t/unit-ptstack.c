@@ -90,6 +90,9 @@ static void print_stats(const struct ptstack_stats *s)
 			printf("refused.%s %" PRIu64 "\n", ptwhy_name(why), s->refused[why]);
 }
 
+/* By the rights of the test. */
+static const struct ptreach own_rights;
+
 static int sample(uint32_t pid, unsigned long times, unsigned long pause_us)
 {
 	static uint32_t tids[THREADS_MAX];
@@ -97,7 +100,7 @@ static int sample(uint32_t pid, unsigned long times, unsigned long pause_us)
 	struct ptstack *p;
 	struct err e = { 0 };
 
-	if (ptstack_open(pid, &p, &e) != 0) {
+	if (ptstack_open(&own_rights, pid, &p, &e) != 0) {
 		printf("error %u %s %s\n", pid, err_name(e.code), e.msg);
 		return 2;
 	}
@@ -241,7 +244,7 @@ static struct ptstack *open_or_die(pid_t pid)
 	struct ptstack *p;
 	struct err e;
 
-	if (ptstack_open((uint32_t)pid, &p, &e) != 0) {
+	if (ptstack_open(&own_rights, (uint32_t)pid, &p, &e) != 0) {
 		tap_diag("%s", e.msg);
 		leave(1);
 	}
@@ -431,7 +434,7 @@ static void traced(struct tap *t)
 	tap_ok(t, !rc && stack.len && stack.verdict == CAP_STOPPED && stack.reason == CAP_R_REGISTER,
 		"one that is traced by somebody else has what can be read without a stop");
 	tap_ok(t, s.refused[PTWHY_TRACED] == 1 && !s.stops, "and the refusal is counted by its reason");
-	tap_eq_u64(t, ptwhy_tell(pid, pid, -EPERM, &e), PTWHY_TRACED, "which is that");
+	tap_eq_u64(t, ptwhy_tell(pid, pid, -EPERM, false, &e), PTWHY_TRACED, "which is that");
 	tap_ok(t, strstr(e.msg, "traced by process") && e.hint[0], "the story tells by whom: %s", e.msg);
 	end(other);
 	ptstack_close(p);
@@ -454,7 +457,8 @@ static void gone(struct tap *t)
 	ptstack_stats(p, &s);
 	tap_eq_u64(t, s.refused[PTWHY_GONE], 2, "which is counted");
 	ptstack_close(p);
-	tap_ok(t, ptstack_open((uint32_t)pid, &none, &e) == -ESRCH && strstr(e.msg, "no process"),
+	tap_ok(t,
+		ptstack_open(&own_rights, (uint32_t)pid, &none, &e) == -ESRCH && strstr(e.msg, "no process"),
 		"and cannot be opened: %s", e.msg);
 }
 
@@ -661,7 +665,8 @@ static int yama(void)
 {
 	pid_t pid = child(sleeps);
 	struct err e = { 0 };
-	int bad = ptwhy_tell(pid, pid, -EPERM, &e) != PTWHY_YAMA || !strstr(e.hint, "only descendants");
+	int bad =
+		ptwhy_tell(pid, pid, -EPERM, false, &e) != PTWHY_YAMA || !strstr(e.hint, "only descendants");
 
 	end(pid);
 	if (bad)

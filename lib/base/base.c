@@ -27,3 +27,25 @@ int base_grow(void *p, size_t *cap, size_t need, size_t size)
 	*cap = want;
 	return 0;
 }
+
+int base_read(int fd, size_t max, char **ret, size_t *len)
+{
+	_cleanup_free_ char *data = NULL;
+	size_t cap = 0, used = 0;
+	ssize_t n;
+
+	do {
+		if (base_grow(&data, &cap, used + 4096, 1) != 0)
+			return -ENOMEM;
+		n = read(fd, data + used, cap - used - 1);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		used += n < 0 ? 0 : (size_t)n;
+		if (used > max)
+			return -EFBIG;
+	} while (n);
+	data[used] = '\0';
+	*len = used;
+	*ret = TAKE_PTR(data);
+	return 0;
+}

@@ -74,4 +74,11 @@ static inline void base_fclose_p(FILE **f)
  */
 int base_grow(void *p, size_t *cap, size_t need, size_t size);
 
+/*
+ * All that FD gives from where it is up to its end, for a file that tells no
+ * size, with a NUL behind it: *RET is to be freed. -EFBIG for more than MAX
+ * bytes; -errno.
+ */
+int base_read(int fd, size_t max, char **ret, size_t *len);
+
 #endif

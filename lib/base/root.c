@@ -75,8 +75,7 @@ static int require_regular(const struct root *r, const char *path, int fd, struc
 int root_read(const struct root *r, const char *path, size_t max, char **ret, size_t *len, struct err *e)
 {
 	_cleanup_close_ int fd = root_openat(r, path, O_RDONLY | O_NONBLOCK, e);
-	_cleanup_free_ char *data = NULL;
-	size_t cap = 0, used = 0;
+	size_t n;
 	int rc;
 
 	if (fd < 0)
@@ -84,26 +83,13 @@ int root_read(const struct root *r, const char *path, size_t max, char **ret, si
 	rc = require_regular(r, path, fd, e);
 	if (rc)
 		return rc;
-	for (;;) {
-		ssize_t n;
-
-		if (base_grow(&data, &cap, used + 4096, 1) != 0)
-			return err_nomem(e, path);
-		n = read(fd, data + used, cap - used - 1);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys(e, -errno, "cannot read '%s/%s'", r->live ? "" : r->prefix, path);
-		if (n == 0)
-			break;
-		used += (size_t)n;
-		if (used > max)
-			return err_sys(e, -EFBIG, "cannot read '%s/%s'", r->live ? "" : r->prefix, path);
-	}
-	data[used] = '\0';
+	rc = base_read(fd, max, ret, &n);
+	if (rc == -ENOMEM)
+		return err_nomem(e, path);
+	if (rc)
+		return err_sys(e, rc, "cannot read '%s/%s'", r->live ? "" : r->prefix, path);
 	if (len)
-		*len = used;
-	*ret = TAKE_PTR(data);
+		*len = n;
 	return 0;
 }
 

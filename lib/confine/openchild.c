@@ -294,8 +294,9 @@ static const struct sock_fprog filter = { .len = ARRAY_LEN(calls), .filter = cal
 uint64_t openchild_caps(const struct openchild_opts *o)
 {
 	static const int caps[] = { CAP_BPF, CAP_CHECKPOINT_RESTORE, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH };
+	const size_t from = o->no_bpf ? 1 : 0, to = o->owner_only ? 2 : ARRAY_LEN(caps);
 
-	return caps_bits(caps, o->owner_only ? 2 : ARRAY_LEN(caps));
+	return caps_bits(caps + from, to - from);
 }
 
 __attribute__((noreturn)) static void work(const struct openchild_opts *o, int sock, pid_t parent)

@@ -27,6 +27,7 @@ struct openchild_opts {
 	 * reach other users' processes are not kept.
 	 */
 	bool owner_only;
+	bool no_bpf; /* no BPF map will be asked for, and CAP_BPF is not kept */
 };
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * opener - asking the process that kept the privileges to open things.
- * Floor 2.
+ * Floor 3.
  *
  * The recorder gives its privileges up before it reads what a traced process
  * can have written. What it has to open later it asks of a process of its own
@@ -13,7 +13,7 @@
 #ifndef STACKTOOLS_OPENER_H
 #define STACKTOOLS_OPENER_H
 
-#include "err.h"
+#include "asker.h"
 #include "openwire.h"
 
 #include <sys/types.h>
@@ -32,10 +32,8 @@ void opener_free(struct opener *o); /* ends the process; NULL is fine */
 uint32_t opener_pid(const struct opener *o); /* 0 = none, or it has ended */
 
 /*
- * Ask Q, whose number is the opener's affair. Returns 0 with *A, and *FD a
- * descriptor or -1 (FD NULL: one would be closed); else -errno, that of the
- * answer, or -ENOTCONN. An opener that does not answer for ten seconds is
- * ended.
+ * As asker_ask(). Returns 0 with *A, and *FD a descriptor or -1; else -errno,
+ * that of the answer, or -ENOTCONN.
  */
 int opener_ask(struct opener *o, struct openwire_request *q, struct openwire_answer *a, int *fd);
 
@@ -64,12 +62,6 @@ int opener_perf_map(struct opener *o, uint32_t pid, uint32_t number, struct stat
 /* A BPF map: OPENWIRE_AGG_MAP of N elements, OPENWIRE_CHUNK_MAP. */
 int opener_bpf_map(struct opener *o, enum openwire_kind kind, uint32_t n);
 
-struct opener_stats {
-	uint64_t asked; /* requests that were answered */
-	uint64_t lost; /* requests that were not, because the process had ended */
-	char why[128]; /* how it ended; "" = it is there */
-};
-
-void opener_stats(struct opener *o, struct opener_stats *ret); /* O NULL: all zero */
+void opener_stats(struct opener *o, struct asker_stats *ret); /* O NULL: all zero */
 
 #endif

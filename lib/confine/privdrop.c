@@ -2,11 +2,13 @@
 #include "privdrop.h"
 #include "buftext.h"
 #include "caps.h"
+#include "diskcache.h"
 #include "pathlock.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -90,6 +92,18 @@ int privdrop_now(const struct privdrop_opts *o, struct privdrop *ret, struct err
 	return 0;
 }
 
+int privdrop_recorder(uint64_t keep, struct privdrop *ret, struct err *e)
+{
+	char cache[PATH_MAX];
+	const char *const writable[] = { "/dev/null",
+		diskcache_place("unwind table", cache, NULL) == 0 ? cache : NULL };
+
+	return privdrop_now(
+		&(struct privdrop_opts){
+			.keep = keep, .writable = writable, .n_writable = ARRAY_LEN(writable) },
+		ret, e);
+}
+
 void privdrop_put_caps(uint64_t set, struct buf *b)
 {
 	const char *comma = "";
@@ -104,6 +118,12 @@ void privdrop_put_caps(uint64_t set, struct buf *b)
 		buftext_str(b, caps_name(cap, name, sizeof(name)));
 		comma = ", ";
 	}
+}
+
+void privdrop_put_child(const char *who, uint64_t caps, struct buf *b)
+{
+	buftext_printf(b, "; %s keeps ", who);
+	privdrop_put_caps(caps, b);
 }
 
 void privdrop_put(const struct privdrop *d, struct buf *b)

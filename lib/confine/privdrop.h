@@ -38,8 +38,14 @@ struct privdrop {
  */
 int privdrop_now(const struct privdrop_opts *o, struct privdrop *ret, struct err *e);
 
+/* As a recorder does: of files only those below the cache are written. */
+int privdrop_recorder(uint64_t keep, struct privdrop *ret, struct err *e);
+
 /* "no capabilities, no new privileges, Landlock 7 (nothing is written but the cache)" */
 void privdrop_put(const struct privdrop *d, struct buf *b);
+
+/* "; WHO keeps CAP_BPF, CAP_PERFMON": a process of its own. */
+void privdrop_put_child(const char *who, uint64_t caps, struct buf *b);
 
 /* The capabilities of SET by name, with commas: "CAP_BPF, CAP_PERFMON"; "none". */
 void privdrop_put_caps(uint64_t set, struct buf *b);

@@ -1,64 +1,105 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "proclook.h"
+#include "fdlimit.h"
 #include "now.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #define FILES_LEAST 64 /* of the limit: left to the rest of the program */
 #define FILES_MOST 65536
 
-static const char *const names[PROCLOOK_FILES] = { "schedstat", "status", "stat", "syscall", "wchan",
-	"stack" };
+/* What depends on who reads it, or on who has opened it. */
+#define ASKED (1u << PROCFILE_STAT | 1u << PROCFILE_SYSCALL | 1u << PROCFILE_STACK | 1u << PROCFILE_WCHAN)
 
-void proclook_init(struct proclook *l, unsigned int wanted)
+void proclook_init(struct proclook *l, unsigned int wanted, struct looker *looker)
 {
-	struct rlimit rl = { 0 };
+	size_t files = fdlimit_raise(FILES_MOST * 2);
 
-	*l = (struct proclook){ .wanted = wanted | 1u << PROCLOOK_SCHEDSTAT | 1u << PROCLOOK_STATUS |
-					  1u << PROCLOOK_STAT };
-	if (getrlimit(RLIMIT_NOFILE, &rl) != 0)
-		return;
-	if (rl.rlim_cur < MIN(rl.rlim_max, (rlim_t)FILES_MOST * 2)) {
-		rl.rlim_cur = MIN(rl.rlim_max, (rlim_t)FILES_MOST * 2);
-		setrlimit(RLIMIT_NOFILE, &rl);
-		getrlimit(RLIMIT_NOFILE, &rl);
-	}
-	l->max_open = rl.rlim_cur <= 2 * FILES_LEAST ? 0 : (size_t)MIN(rl.rlim_cur / 2, (rlim_t)FILES_MOST);
+	*l = (struct proclook){ .looker = looker,
+		.wanted = wanted | 1u << PROCFILE_SCHEDSTAT | 1u << PROCFILE_STATUS | 1u << PROCFILE_STAT };
+	l->max_open = files <= 2 * FILES_LEAST ? 0 : MIN(files / 2, (size_t)FILES_MOST);
 }
 
 void proclook_forget(struct proclook *l, struct proclook_thread *t)
 {
-	for (size_t i = 0; i < PROCLOOK_FILES; i++) {
+	for (size_t i = 0; i < PROCFILE_LOOK; i++) {
 		if (t->fd[i] < 0)
 			continue;
 		close(t->fd[i]);
 		t->fd[i] = -1;
 		l->n_open--;
 	}
+	if (t->kept)
+		looker_forget(l->looker, t->pid, t->tid);
+	t->kept = false;
 }
 
-static int open_file(const struct proclook_thread *t, enum proclook_file f)
+static int open_file(const struct proclook_thread *t, enum procfile f)
 {
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/%s", t->pid, t->tid, names[f]);
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/%s", t->pid, t->tid, procfile_name(f));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
+/* --- what the looker has copied --- */
+
+static ssize_t copy_text(const struct looker_texts *texts, enum procfile f, char *text, size_t cap)
+{
+	ssize_t n = texts->len[f];
+
+	if (n > 0) {
+		n = MIN(n, (ssize_t)cap);
+		memcpy(text, texts->text[f], (size_t)n);
+	}
+	return n;
+}
+
+/* Everything that may take privileges, at once: a question takes as long as a few files. */
+static void ask_all(struct proclook *l, struct proclook_thread *t)
+{
+	unsigned int wanted = l->wanted & ASKED;
+
+	for (size_t i = 0; i < PROCFILE_LOOK; i++)
+		if (t->refused[i] || (i == PROCFILE_STACK && l->no_stack))
+			wanted &= ~(1u << i);
+	if (!l->looker || looker_files(l->looker, t->pid, t->tid, wanted, true, &l->texts) != 0)
+		return;
+	t->kept = true;
+	l->given = wanted;
+}
+
+/* One that our own rights do not reach: FAILED is how. */
+static ssize_t ask_one(struct proclook *l, struct proclook_thread *t, enum procfile f, char *text, size_t cap,
+	ssize_t failed)
+{
+	struct looker_texts texts;
+
+	if (!l->looker || looker_files(l->looker, t->pid, t->tid, 1u << f, true, &texts) != 0)
+		return failed;
+	t->kept = true;
+	return copy_text(&texts, f, text, cap);
+}
+
+/* --- files --- */
+
 /* The text of F, up to CAP bytes: its length, or -errno. */
 static ssize_t read_file(
-	struct proclook *l, struct proclook_thread *t, enum proclook_file f, char *text, size_t cap)
+	struct proclook *l, struct proclook_thread *t, enum procfile f, char *text, size_t cap)
 {
-	int fd = t->fd[f] >= 0 ? t->fd[f] : open_file(t, f);
+	int fd = t->fd[f];
 	ssize_t n;
 
+	if (l->given >> f & 1)
+		return copy_text(&l->texts, f, text, cap);
 	if (fd < 0)
-		return fd;
+		fd = open_file(t, f);
+	if (fd < 0)
+		return ask_one(l, t, f, text, cap, fd);
 	n = pread(fd, text, cap, 0);
 	n = n < 0 ? -errno : n;
 	if (t->fd[f] >= 0)
@@ -96,7 +137,7 @@ uint32_t proclook_state(char letter)
 static int read_schedstat(struct proclook *l, struct proclook_thread *t, struct procparse_schedstat *ret)
 {
 	char text[128];
-	ssize_t n = read_file(l, t, PROCLOOK_SCHEDSTAT, text, sizeof(text));
+	ssize_t n = read_file(l, t, PROCFILE_SCHEDSTAT, text, sizeof(text));
 
 	*ret = (struct procparse_schedstat){ 0 };
 	if (n == -ESRCH)
@@ -108,7 +149,7 @@ static int read_schedstat(struct proclook *l, struct proclook_thread *t, struct 
 
 static int read_status(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s, struct err *e)
 {
-	ssize_t n = read_file(l, t, PROCLOOK_STATUS, l->text, sizeof(l->text));
+	ssize_t n = read_file(l, t, PROCFILE_STATUS, l->text, sizeof(l->text));
 
 	if (is_gone(n))
 		return -ESRCH;
@@ -122,7 +163,7 @@ static int read_status(struct proclook *l, struct proclook_thread *t, struct pro
 static int read_stat(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s, struct err *e)
 {
 	char text[1024];
-	ssize_t n = read_file(l, t, PROCLOOK_STAT, text, sizeof(text));
+	ssize_t n = read_file(l, t, PROCFILE_STAT, text, sizeof(text));
 
 	if (is_gone(n))
 		return -ESRCH;
@@ -135,7 +176,7 @@ static int read_stat(struct proclook *l, struct proclook_thread *t, struct procl
 
 /* F, where it is wanted and may be read: its length, or 0. */
 static size_t read_wanted(
-	struct proclook *l, struct proclook_thread *t, enum proclook_file f, char *text, size_t cap)
+	struct proclook *l, struct proclook_thread *t, enum procfile f, char *text, size_t cap)
 {
 	ssize_t n;
 
@@ -152,11 +193,11 @@ static void read_stack(struct proclook *l, struct proclook_thread *t, struct pro
 	size_t n;
 
 	if (l->no_stack)
-		t->refused[PROCLOOK_STACK] = l->no_stack;
-	n = read_wanted(l, t, PROCLOOK_STACK, l->text, sizeof(l->text));
+		t->refused[PROCFILE_STACK] = l->no_stack;
+	n = read_wanted(l, t, PROCFILE_STACK, l->text, sizeof(l->text));
 	/* what takes CAP_SYS_ADMIN is refused for all; one thread by the rules of ptrace(2) */
-	if (t->refused[PROCLOOK_STACK] == -EACCES || t->refused[PROCLOOK_STACK] == -ENOENT)
-		l->no_stack = t->refused[PROCLOOK_STACK];
+	if (t->refused[PROCFILE_STACK] == -EACCES || t->refused[PROCFILE_STACK] == -ENOENT)
+		l->no_stack = t->refused[PROCFILE_STACK];
 	if (n) {
 		s->stack = l->text;
 		s->stack_len = n;
@@ -166,7 +207,7 @@ static void read_stack(struct proclook *l, struct proclook_thread *t, struct pro
 static void read_place(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s)
 {
 	char text[256];
-	size_t n = read_wanted(l, t, PROCLOOK_SYSCALL, text, sizeof(text));
+	size_t n = read_wanted(l, t, PROCFILE_SYSCALL, text, sizeof(text));
 
 	s->has_syscall = n && procparse_syscall(text, n, &s->syscall);
 	if (s->has_syscall && s->syscall.running) {
@@ -176,7 +217,7 @@ static void read_place(struct proclook *l, struct proclook_thread *t, struct pro
 	read_stack(l, t, s);
 	if (s->stack)
 		return;
-	n = read_wanted(l, t, PROCLOOK_WCHAN, text, sizeof(text));
+	n = read_wanted(l, t, PROCFILE_WCHAN, text, sizeof(text));
 	n = MIN(procparse_wchan(text, n), sizeof(s->wchan) - 1);
 	memcpy(s->wchan, text, n);
 	s->wchan[n] = '\0';
@@ -200,8 +241,10 @@ static bool has_not_run(const struct proclook_thread *t, const struct proclook_s
 static int look_closer(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s, struct err *e)
 {
 	struct procparse_schedstat after;
-	int rc = read_stat(l, t, s, e);
+	int rc;
 
+	ask_all(l, t);
+	rc = read_stat(l, t, s, e);
 	if (rc)
 		return rc;
 	s->waiting = proclook_state(s->stat.state) != UINT32_MAX;
@@ -220,6 +263,7 @@ int proclook_take(struct proclook *l, struct proclook_thread *t, struct proclook
 {
 	int rc;
 
+	l->given = 0;
 	*s = (struct proclook_seen){ .at_ns = now_ns() };
 	rc = read_schedstat(l, t, &s->sched);
 	if (rc < 0)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * proclook - one look at one thread through /proc: is it waiting, where, and
- * what has the scheduler accounted? Floor 4.
+ * what has the scheduler accounted? Floor 6.
  *
  * schedstat is read first: where it is as before, the thread has not run
  * since, so everything else is as it was, and is not read again. It is read
  * once more at the end: a thread that has run meanwhile was not seen waiting.
+ *
+ * Whose process has no privileges any more has a looker (looker.h) that
+ * copies what takes them. schedstat and status anybody may read.
  *
  * The files stay open between looks, as many of all threads as the limit of
  * descriptors allows; the others are opened for each look. An open file of
@@ -15,32 +18,26 @@
 #ifndef STACKTOOLS_PROCLOOK_H
 #define STACKTOOLS_PROCLOOK_H
 
-#include "err.h"
+#include "looker.h"
 #include "procparse.h"
-
-enum proclook_file {
-	PROCLOOK_SCHEDSTAT,
-	PROCLOOK_STATUS,
-	PROCLOOK_STAT,
-	PROCLOOK_SYSCALL,
-	PROCLOOK_WCHAN,
-	PROCLOOK_STACK,
-	PROCLOOK_FILES
-};
 
 /* What all looks share. */
 struct proclook {
-	unsigned int wanted; /* bits of enum proclook_file: the last three may be left out */
+	struct looker *looker; /* NULL = our own rights are all there are */
+	unsigned int wanted; /* bits of enum procfile: syscall, stack and wchan may be left out */
 	size_t n_open, max_open; /* descriptors */
 	int no_stack; /* -errno: stack is refused for every thread; 0 = not */
-	char text[8192]; /* of the last `stack` or `status` that was read */
+	unsigned int given; /* files of the thread at hand whose text the looker has read: */
+	struct looker_texts texts;
+	char text[PROCFILE_TEXT]; /* of the last `stack` or `status` that was read */
 };
 
 /* A thread. Zeroed, with its ids set and `fd` -1, it is one that was never looked at. */
 struct proclook_thread {
 	uint32_t pid, tid;
-	int fd[PROCLOOK_FILES];
-	int refused[PROCLOOK_FILES]; /* -errno of those that may not be read; 0 = they may */
+	int fd[PROCFILE_LOOK];
+	int refused[PROCFILE_LOOK]; /* -errno of those that may not be read; 0 = they may */
+	bool kept; /* files of it are open in the looker */
 	bool looked; /* what follows is of the last look: */
 	bool has_schedstat;
 	struct procparse_schedstat sched;
@@ -63,8 +60,12 @@ struct proclook_seen {
 	size_t stack_len;
 };
 
-/* Up to half of the descriptors that this process may have are used; the soft limit is raised to that end. */
-void proclook_init(struct proclook *l, unsigned int wanted);
+/*
+ * Up to half of the descriptors that this process may have are used; the soft
+ * limit is raised to that end. LOOKER, which has to stay, reads what takes
+ * privileges; should it end, our own rights are what is left.
+ */
+void proclook_init(struct proclook *l, unsigned int wanted, struct looker *looker);
 
 /*
  * Look at T. -ESRCH: it is gone, or a zombie. Another -errno with the story:

@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procrec.h"
 #include "caphost.h"
-#include "caps.h"
 #include "filetab.h"
-#include "idchild.h"
 #include "jitkeep.h"
 #include "kallsyms.h"
 #include "namekeep.h"
 #include "now.h"
-#include "privdrop.h"
+#include "procpriv.h"
 #include "procround.h"
 #include "recoptions.h"
 #include "runsoon.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <string.h>
-#include <sys/capability.h>
 
 #define SECOND_NS UINT64_C(1000000000)
 #define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks that other processes may have too */
@@ -32,16 +28,18 @@ struct procrec {
 	struct namekeep *namer;
 	struct jitkeep *jit;
 	struct kallsyms *ks;
+	int kallsyms; /* opened with privileges; -1 = not to be had */
 	struct procthreads *threads;
 	struct procstacks *places;
 	struct procrows rows;
 	struct proctold told;
 	struct procround round;
-	struct idchild ids; /* while there are privileges: reads what others wrote */
+	struct procpriv priv;
 	uint64_t due_ns, flush_ns;
 	uint64_t stop_ns;
 	bool all;
 	char degraded[1024];
+	char privileges[512];
 };
 
 static void degrade(struct procrec *r, const char *what, const struct err *e)
@@ -76,6 +74,19 @@ static void rescan(void *ctx, uint32_t tgid)
 	procround_rescan(&r->round, tgid);
 }
 
+/* What is not seen any more is told, for counters alone do not say since when. */
+static void miss(struct procrec *r)
+{
+	struct err why;
+
+	looker_stats(r->priv.looker, &r->told.looker);
+	opener_stats(r->priv.opener, &r->told.opener);
+	if (!procpriv_missed(&r->priv, &why))
+		return;
+	degrade(r, "of others' threads is seen what one's own rights reach", &why);
+	capwrite_option(r->out, &(struct cap_option){ "looker", why.msg });
+}
+
 static void bring_up(struct procrec *r)
 {
 	struct proctold *t = &r->told;
@@ -90,7 +101,9 @@ static void bring_up(struct procrec *r)
 	t->by_name = r->namer != NULL;
 	if (r->namer)
 		namekeep_stats(r->namer, &t->names);
+	miss(r);
 	t->degraded = r->degraded;
+	t->privileges = r->privileges;
 }
 
 static int flush(struct procrec *r, struct err *e)
@@ -139,57 +152,22 @@ static void check_options(struct procrec *r, const struct recorder_opts *o)
 			NULL);
 }
 
-/*
- * A binary that has capabilities which its caller lacks: /proc would show by
- * them what the caller may not see, and nothing here needs any.
- */
-static int give_up_privileges(const struct recorder_opts *o, struct err *e)
+/* The last thing that is done with privileges. */
+static int drop(struct procrec *r, struct err *e)
 {
-	cap_t none = o->bpf.owner_only ? cap_init() : NULL;
-	int rc = 0;
-
-	if (none && cap_set_proc(none) != 0)
-		rc = err_sys(e, -errno, "cannot give up the capabilities of this program");
-	if (none)
-		cap_free(none);
-	return rc;
-}
-
-static int read_id(void *ctx, int fd, struct cap_build_id *ret)
-{
-	return idchild_read(ctx, fd, ret);
-}
-
-/*
- * What looking at other users' threads takes stays for as long as it is done;
- * all the rest goes, before anything of theirs is read.
- */
-static int keep_looking(struct procrec *r, struct err *e)
-{
-	static const int looks[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE,
-		CAP_SYS_ADMIN };
-	struct privdrop_opts opts = { .paths = true };
-	struct privdrop dropped;
+	const struct recorder_opts *o = r->o;
 	struct buf b = { 0 };
-	int rc;
+	struct err why;
+	int rc = procpriv_drop(&r->priv, o->ptrace && !o->bpf.no_user_stacks, &why, e);
 
-	for (size_t i = 0; i < ARRAY_LEN(looks); i++)
-		if (caps_have(looks[i]))
-			opts.keep |= UINT64_C(1) << looks[i];
-	if (opts.keep) {
-		rc = idchild_start(&r->ids, e);
-		if (rc)
-			return rc;
-		filetab_reader(proctab_files(r->procs), read_id, &r->ids);
-	}
-	rc = privdrop_now(&opts, &dropped, e);
 	if (rc)
 		return rc;
-	privdrop_put(&dropped, &b);
-	buf_put(&b, "", 1);
-	if (!b.failed)
-		capwrite_option(r->out, &(struct cap_option){ "privileges", (const char *)b.p });
+	if (why.msg[0])
+		degrade(r, "others' threads are looked at as far as one's own rights go", &why);
+	procpriv_put(&r->priv, &b);
+	snprintf(r->privileges, sizeof(r->privileges), "%.*s", (int)b.len, b.p ? (const char *)b.p : "");
 	buf_free(&b);
+	capwrite_option(r->out, &(struct cap_option){ "privileges", r->privileges });
 	return 0;
 }
 
@@ -202,6 +180,7 @@ static void read_symbols(struct procrec *r)
 
 	if (r->o->bpf.no_kernel_stacks || r->o->hide_kernel || fd < 0 || read(fd, text, sizeof(text)) < 0)
 		return;
+	r->kallsyms = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
 	if (kallsyms_load(NULL, &r->ks, &why) != 0)
 		degrade(r, "kernel frames are names without addresses", &why);
 }
@@ -210,6 +189,7 @@ static int open_tables(struct procrec *r, struct err *e)
 {
 	const struct recorder_opts *o = r->o;
 	const struct procthreads_opts to = { .all = o->bpf.all,
+		.no = { looker_pid(r->priv.looker), opener_pid(r->priv.opener) },
 		.kthreads = o->bpf.kthreads,
 		.follow = o->bpf.follow,
 		.pids = o->pids,
@@ -218,26 +198,32 @@ static int open_tables(struct procrec *r, struct err *e)
 		.n_tids = o->n_tids,
 		.comms = o->comms,
 		.n_comms = o->n_comms,
+		.looker = r->priv.looker,
 		.in = o->in };
 	struct procstacks_opts so = { .no_kernel = o->bpf.no_kernel_stacks,
 		.no_user = o->bpf.no_user_stacks };
 	int rc = stacktab_new(o->bpf.depth ? o->bpf.depth : 127, &r->stacks, e);
 
 	rc = rc ? rc : proctab_new(false, false, &r->procs, e);
+	if (!rc)
+		proctab_opener(r->procs, r->priv.opener);
 	rc = rc ? rc : procthreads_open(&to, &r->threads, e);
 	so.ks = r->ks;
 	rc = rc ? rc : procstacks_new(&so, r->stacks, &r->places, e);
 	if (rc || o->no_symbols || o->bpf.no_user_stacks)
 		return rc;
 	rc = namewant_new(&r->names, e);
-	return rc ? rc : jitkeep_new(&r->jit, e);
+	rc = rc ? rc : jitkeep_new(&r->jit, e);
+	if (!rc)
+		jitkeep_opener(r->jit, r->priv.opener);
+	return rc;
 }
 
 static unsigned int files_wanted(const struct recorder_opts *o)
 {
-	unsigned int kernel = 1u << PROCLOOK_WCHAN | 1u << PROCLOOK_STACK;
+	unsigned int kernel = 1u << PROCFILE_STACK | 1u << PROCFILE_WCHAN;
 
-	return 1u << PROCLOOK_SYSCALL | (o->bpf.no_kernel_stacks ? 0 : kernel);
+	return 1u << PROCFILE_SYSCALL | (o->bpf.no_kernel_stacks ? 0 : kernel);
 }
 
 int procrec_open(const struct recorder_opts *opts, struct procrec **ret, struct err *e)
@@ -248,16 +234,17 @@ int procrec_open(const struct recorder_opts *opts, struct procrec **ret, struct 
 	if (!r)
 		return err_nomem(e, "the recorder");
 	r->o = opts;
+	r->kallsyms = -1;
 	r->all = opts->bpf.all || opts->n_comms;
 	r->told.hz = opts->hz;
 	r->told.degraded = "";
-	rc = give_up_privileges(opts, e);
+	rc = opts->bpf.owner_only ? procpriv_renounce(e) : 0;
 	check_options(r, opts);
 	if (!rc)
 		read_symbols(r);
-	rc = rc ? rc : open_tables(r, e);
 	rc = rc ? rc : capwrite_open(opts->path, opts->force, &r->out, e);
-	rc = rc ? rc : keep_looking(r, e);
+	rc = rc ? rc : drop(r, e);
+	rc = rc ? rc : open_tables(r, e);
 	if (!rc && r->names)
 		rc = namekeep_new(r->names, proctab_files(r->procs), r->out, &r->namer, e);
 	if (rc) {
@@ -271,6 +258,7 @@ int procrec_open(const struct recorder_opts *opts, struct procrec **ret, struct 
 	stacktab_symbols(r->stacks, r->ks);
 	stacktab_keep(r->stacks, FRAMES_KEPT);
 	r->round = (struct procround){ .o = opts,
+		.reach = { r->priv.looker, r->priv.opener },
 		.procs = r->procs,
 		.threads = r->threads,
 		.places = r->places,
@@ -298,7 +286,9 @@ void procrec_close(struct procrec *r)
 	namewant_free(r->names);
 	capwrite_close(r->out);
 	kallsyms_free(r->ks);
-	idchild_stop(&r->ids);
+	if (r->kallsyms >= 0)
+		close(r->kallsyms);
+	procpriv_close(&r->priv);
 	free(r);
 }
 
@@ -313,7 +303,7 @@ int procrec_start(struct procrec *r, struct err *e)
 	procround_before(&r->round);
 	procround_look(&r->round);
 	plan(r, r->due_ns);
-	return caphost_write(r->out, r->told.start_ns, -1, r->o->hide_kernel, e);
+	return caphost_write(r->out, r->told.start_ns, r->kallsyms, r->o->hide_kernel, e);
 }
 
 int procrec_command(struct procrec *r, uint32_t pid, struct err *e)

@@ -120,17 +120,26 @@ static void announce(struct procround *r, struct procset_thread *t)
 	proctab_announce(r->procs, &ev);
 }
 
+/* P is another image now, or was not known before. */
+static void scan_image(struct procround *r, struct procset_process *p)
+{
+	p->scanned_ns = p->rescanned_ns = now_ns();
+	proctab_scan(r->procs, p->tgid, r->since_ns, NULL);
+	proctab_identify(r->procs, p->tgid, p->exec_id, p->start_boot_ns);
+}
+
 static void new_process(struct procround *r, struct procset_process *p)
 {
 	struct procparse_stat st;
 
-	if (!procthreads_stat(p->tgid, &st))
+	if (!procthreads_stat(r->threads, p->tgid, &st))
 		return;
 	p->start_boot_ns = ticks_ns(st.start_ticks);
 	p->image = st.image;
 	p->kthread = st.kthread;
-	if (!p->kthread)
-		proctab_scan(r->procs, p->tgid, r->since_ns, NULL);
+	if (p->kthread)
+		return;
+	scan_image(r, p);
 }
 
 static void end_process(void *ctx, struct procset_process *p)
@@ -193,9 +202,9 @@ static void tell_refused(struct procround *r, struct procset_thread *t, const st
 		return;
 	t->told = true;
 	r->told->unchecked += !s->has_schedstat;
-	r->told->no_syscall += t->look.refused[PROCLOOK_SYSCALL] != 0;
-	r->told->no_wchan += t->look.refused[PROCLOOK_WCHAN] != 0;
-	r->told->no_stack += t->look.refused[PROCLOOK_STACK] && !t->look.refused[PROCLOOK_SYSCALL];
+	r->told->no_syscall += t->look.refused[PROCFILE_SYSCALL] != 0;
+	r->told->no_wchan += t->look.refused[PROCFILE_WCHAN] != 0;
+	r->told->no_stack += t->look.refused[PROCFILE_STACK] && !t->look.refused[PROCFILE_SYSCALL];
 }
 
 static void on_exec(struct procround *r, struct procset_thread *t, const struct procparse_stat *st)
@@ -209,7 +218,7 @@ static void on_exec(struct procround *r, struct procset_thread *t, const struct 
 	t->proc->exec_id++;
 	procwalk_end(t->proc);
 	proctab_event(r->procs, &ev);
-	proctab_scan(r->procs, t->look.pid, r->since_ns, NULL);
+	scan_image(r, t->proc);
 }
 
 /* Its name, and the image of its process: after its last wait was handed out. */
@@ -230,16 +239,50 @@ static void note_changes(struct procround *r, struct procset_thread *t, const st
 /* Where it waits, for a thread that has run since the last look. */
 static void find_place(struct procround *r, struct procset_thread *t, const struct proclook_seen *s)
 {
+	bool kthread = s->stat.kthread, walk = r->o->ptrace && !r->o->bpf.no_user_stacks && !kthread;
 	struct offcpu_stack_id kernel, user;
-	bool kthread = s->stat.kthread;
 
 	procstacks_kernel(r->places, s, &kernel);
-	if (!r->o->ptrace || r->o->bpf.no_user_stacks || kthread ||
-		!procwalk_take(t, s, r->places, &user, r->told))
-		procstacks_user(r->places, s, kthread, t->look.refused[PROCLOOK_SYSCALL], &user);
+	if (walk && procwalk_take(&r->reach, t, s, &r->walked, r->told)) {
+		procstacks_walked(r->places, &r->walked, &user);
+	} else {
+		r->walked.len = 0;
+		procstacks_user(r->places, s, kthread, t->look.refused[PROCFILE_SYSCALL], &user);
+	}
 	t->place = (struct procwait_place){ .kernel = { kernel.hi, kernel.lo },
 		.user = { user.hi, user.lo },
 		.state = proclook_state(s->stat.state) };
+}
+
+/*
+ * The mappings of P's image are read again, a program that has just begun
+ * maps its libraries yet: not before as much time has passed as before the
+ * last time, or a second.
+ */
+static void rescan(struct procround *r, struct procset_process *p)
+{
+	uint64_t now = now_ns();
+
+	if (p->kthread || now - p->rescanned_ns < MIN(SECOND_NS, p->rescanned_ns - p->scanned_ns))
+		return;
+	p->rescanned_ns = now;
+	proctab_rescan(r->procs, p->tgid, r->since_ns, NULL);
+}
+
+/* Where a frame of T lies has to be known while its process lives. */
+static void know_frames(struct procround *r, struct procset_thread *t, const struct proclook_seen *s)
+{
+	const uint64_t *frames = r->walked.len ? r->walked.frames : &s->syscall.pc;
+	uint32_t n = r->walked.len ? r->walked.len : s->has_syscall;
+
+	if (t->proc->kthread || r->o->bpf.no_user_stacks)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		if (proctab_covers(r->procs, t->proc->tgid, frames[i]))
+			continue;
+		rescan(r, t->proc);
+		return;
+	}
 }
 
 static struct procwait_look account_of(const struct procset_thread *t, const struct proclook_seen *s)
@@ -308,12 +351,19 @@ static bool look_at(struct procround *r, struct procset_thread *t)
 		procwait_look(&t->wait, &look, &sink, &r->told->sums);
 	if (!s.same)
 		note_changes(r, t, &s.stat);
+	if (!s.same && !again && s.waiting)
+		know_frames(r, t, &s);
 	return true;
+}
+
+static uint64_t cpu_ns(const struct procround *r)
+{
+	return now_on(CLOCK_THREAD_CPUTIME_ID) + looker_cpu_ns(r->look.looker);
 }
 
 void procround_look(struct procround *r)
 {
-	uint64_t began = now_ns(), cpu = now_on(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t began = now_ns(), cpu = cpu_ns(r), spent;
 	bool fresh = began >= r->scan_due_ns;
 
 	/* an estimate of when something began is early by up to the time between two looks */
@@ -327,7 +377,9 @@ void procround_look(struct procround *r)
 		r->scanned_ns = began;
 	r->baseline = false;
 	r->told->looks++;
-	r->cost_ns = now_on(CLOCK_THREAD_CPUTIME_ID) - cpu;
+	spent = cpu_ns(r);
+	/* a looker that ends takes its share with it */
+	r->cost_ns = spent - MIN(cpu, spent);
 	r->told->look_ns += r->cost_ns;
 	r->told->look_max_ns = MAX(r->told->look_max_ns, r->cost_ns);
 }
@@ -339,7 +391,7 @@ void procround_init(struct procround *r, unsigned int wanted)
 	r->period_ns = SECOND_NS / MAX(r->o->hz, 1);
 	r->set = (struct procset){ .end = end_process, .ctx = r };
 	r->boot_ahead_ns = now_on(CLOCK_BOOTTIME) - now_ns();
-	proclook_init(&r->look, wanted);
+	proclook_init(&r->look, wanted, r->reach.looker);
 }
 
 void procround_release(struct procround *r)
@@ -378,12 +430,9 @@ void procround_command(struct procround *r, uint32_t pid)
 void procround_rescan(struct procround *r, uint32_t tgid)
 {
 	struct procset_process *p = procset_process(&r->set, tgid);
-	uint64_t now = now_ns();
 
-	if (!p || p->kthread || now - p->rescanned_ns < SECOND_NS)
-		return;
-	p->rescanned_ns = now;
-	proctab_rescan(r->procs, tgid, r->since_ns, NULL);
+	if (p)
+		rescan(r, p);
 }
 
 void procround_end(struct procround *r)

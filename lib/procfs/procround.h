@@ -12,11 +12,13 @@
 #include "procstacks.h"
 #include "procthreads.h"
 #include "proctold.h"
+#include "ptreach.h"
 #include "recorderopts.h"
 
 /* The pointers are the caller's, and stay; what is below them is begun by procround_init(). */
 struct procround {
 	const struct recorder_opts *o;
+	struct ptreach reach; /* how others are looked at */
 	struct proctab *procs;
 	struct procthreads *threads;
 	struct procstacks *places;
@@ -30,6 +32,7 @@ struct procround {
 	uint64_t scanned_ns; /* and when they were last; 0 = never */
 	uint64_t since_ns; /* waits that are found now began after this */
 	uint64_t boot_ahead_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC */
+	struct cap_stack walked; /* by --ptrace, of the thread at hand; no frames = it was not */
 	bool baseline; /* threads that are found now were there before */
 };
 
@@ -44,8 +47,8 @@ void procround_command(struct procround *r, uint32_t pid);
 
 void procround_look(struct procround *r);
 
-/* Process TGID has a user frame where nothing is known to be mapped: its mappings are read again, once a
- * second. */
+/* Process TGID has a user frame where nothing is known to be mapped: its mappings are read again, but not all
+ * the time. */
 void procround_rescan(struct procround *r, uint32_t tgid);
 
 /* The recording ends: every wait that goes on is handed out as it is now. */

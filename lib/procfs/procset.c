@@ -105,7 +105,7 @@ struct procset_thread *procset_add(struct procset *s, uint32_t pid, uint32_t tid
 	}
 	t->proc = p;
 	t->look = (struct proclook_thread){ .pid = pid, .tid = tid };
-	for (size_t i = 0; i < PROCLOOK_FILES; i++)
+	for (size_t i = 0; i < PROCFILE_LOOK; i++)
 		t->look.fd[i] = -1;
 	p->n_threads++;
 	s->threads[s->n++] = t;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * procset - the threads that a recording by /proc looks at, and their
- * processes. Floor 5.
+ * processes. Floor 7.
  */
 #ifndef STACKTOOLS_PROCSET_H
 #define STACKTOOLS_PROCSET_H
@@ -19,7 +19,7 @@ struct procset_process {
 	uint64_t image; /* struct procparse_stat; 0 = hidden */
 	bool kthread;
 	size_t n_threads;
-	uint64_t rescanned_ns; /* when its mappings were read again */
+	uint64_t scanned_ns, rescanned_ns; /* when the mappings of its image were read, and again */
 	void *walker; /* the owner's */
 	bool no_walker; /* there is none to be had */
 };

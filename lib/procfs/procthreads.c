@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procthreads.h"
 #include "idmap.h"
-#include "procinfo.h"
+#include "procreach.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <mntent.h>
@@ -21,7 +20,6 @@ struct procthreads {
 	struct idmap by_pid; /* pid -> target */
 	struct idmap others; /* pids that are no targets, as of the last scan */
 	uint32_t *tgids; /* of o.tids */
-	DIR *proc;
 	uint32_t self;
 };
 
@@ -44,14 +42,19 @@ static bool is_target(const struct procthreads *t, uint32_t pid)
 
 static int take_tids(struct procthreads *t, struct err *e)
 {
-	struct procinfo_status st;
-
 	t->tgids = calloc(t->o.n_tids + 1, sizeof(*t->tgids));
 	if (!t->tgids)
 		return err_nomem(e, "the targets");
-	for (size_t i = 0; i < t->o.n_tids; i++)
-		if (procinfo_status(t->o.tids[i], &st))
+	for (size_t i = 0; i < t->o.n_tids; i++) {
+		const uint32_t tid = t->o.tids[i];
+		struct procparse_status st;
+		char text[PROCFILE_TEXT];
+		/* a thread has a directory of its own, though none lists it */
+		ssize_t n = procreach_text(t->o.looker, tid, tid, PROCFILE_STATUS, text, sizeof(text));
+
+		if (n > 0 && procparse_status(text, (size_t)n, &st))
 			t->tgids[i] = st.tgid;
+	}
 	return 0;
 }
 
@@ -64,8 +67,7 @@ int procthreads_open(const struct procthreads_opts *o, struct procthreads **ret,
 		return err_nomem(e, "the targets");
 	t->o = *o;
 	t->self = (uint32_t)getpid();
-	t->proc = opendir("/proc");
-	rc = t->proc ? 0 : err_sys(e, -errno, "cannot read '/proc'");
+	rc = access("/proc/self/task", R_OK | X_OK) == 0 ? 0 : err_sys(e, -errno, "cannot read '/proc'");
 	for (size_t i = 0; i < o->n_pids && !rc; i++)
 		rc = procthreads_add(t, o->pids[i], e);
 	if (!rc)
@@ -82,8 +84,6 @@ void procthreads_close(struct procthreads *t)
 {
 	if (!t)
 		return;
-	if (t->proc)
-		closedir(t->proc);
 	free(t->targets);
 	free(t->tgids);
 	idmap_free(&t->by_pid);
@@ -91,27 +91,11 @@ void procthreads_close(struct procthreads *t)
 	free(t);
 }
 
-static uint32_t number_of(const struct dirent *d)
+bool procthreads_stat(const struct procthreads *t, uint32_t pid, struct procparse_stat *ret)
 {
-	uint64_t v = 0;
+	char text[1024];
+	ssize_t n = procreach_text(t->o.looker, pid, pid, PROCFILE_STAT, text, sizeof(text));
 
-	for (const char *p = d->d_name; *p; p++) {
-		if (*p < '0' || *p > '9' || v > UINT32_MAX / 16)
-			return 0;
-		v = v * 10 + (uint64_t)(*p - '0');
-	}
-	return (uint32_t)v;
-}
-
-bool procthreads_stat(uint32_t pid, struct procparse_stat *ret)
-{
-	char path[64], text[1024];
-	_cleanup_close_ int fd = -1;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text));
 	return n > 0 && procparse_stat(text, (size_t)n, ret);
 }
 
@@ -137,66 +121,67 @@ static bool is_wanted(const struct procthreads *t, const struct procparse_stat *
 	return false;
 }
 
+struct scan {
+	struct procthreads *t;
+	struct idmap others;
+};
+
 /*
  * Is PID, which is no target yet, to be one? What was looked at once needs no
  * second look, unless it may get another name.
  */
-static void consider(struct procthreads *t, uint32_t pid, struct idmap *others)
+static void consider(void *ctx, uint32_t pid)
 {
+	struct scan *s = ctx;
+	struct procthreads *t = s->t;
 	struct procparse_stat st;
 
-	if (is_target(t, pid))
+	if (pid == t->self || pid == t->o.no[0] || pid == t->o.no[1] || is_target(t, pid))
 		return;
 	if (t->o.n_comms || !idmap_find(&t->others, 0, pid)) {
-		if (!procthreads_stat(pid, &st))
+		if (!procthreads_stat(t, pid, &st))
 			return;
 		if (is_wanted(t, &st) && procthreads_add(t, pid, NULL) == 0)
 			return;
 	}
-	idmap_put(others, 0, pid, 0, NULL);
+	idmap_put(&s->others, 0, pid, 0, NULL);
 }
 
 /* One that is found only now may have children that stand before it: the next scan looks at all again. */
 static void scan_processes(struct procthreads *t)
 {
-	struct idmap others = { 0 };
+	struct scan s = { .t = t };
 	size_t before = t->n;
-	struct dirent *d;
 
-	rewinddir(t->proc);
-	while ((d = readdir(t->proc))) {
-		uint32_t pid = number_of(d);
-
-		if (pid && pid != t->self)
-			consider(t, pid, &others);
-	}
+	procreach_list(t->o.looker, 0, consider, &s);
 	idmap_free(&t->others);
 	if (t->n != before)
-		idmap_free(&others);
-	t->others = others;
+		idmap_free(&s.others);
+	t->others = s.others;
 }
 
-static bool scan_threads(uint32_t pid, void (*fn)(void *ctx, uint32_t pid, uint32_t tid), void *ctx)
+struct found {
+	uint32_t pid;
+	bool any;
+	void (*fn)(void *ctx, uint32_t pid, uint32_t tid);
+	void *ctx;
+};
+
+static void found_thread(void *ctx, uint32_t tid)
 {
-	char path[64];
-	struct dirent *d;
-	bool any = false;
-	DIR *tasks;
+	struct found *f = ctx;
 
-	snprintf(path, sizeof(path), "/proc/%u/task", pid);
-	tasks = opendir(path);
-	if (!tasks)
-		return errno != ENOENT && errno != ESRCH;
-	while ((d = readdir(tasks))) {
-		uint32_t tid = number_of(d);
+	f->any = true;
+	f->fn(f->ctx, f->pid, tid);
+}
 
-		if (!tid)
-			continue;
-		any = true;
-		fn(ctx, pid, tid);
-	}
-	closedir(tasks);
-	return any;
+static bool scan_threads(const struct procthreads *t, uint32_t pid,
+	void (*fn)(void *ctx, uint32_t pid, uint32_t tid), void *ctx)
+{
+	struct found f = { .pid = pid, .fn = fn, .ctx = ctx };
+	int rc = procreach_list(t->o.looker, pid, found_thread, &f);
+
+	return rc ? rc != -ENOENT && rc != -ESRCH : f.any;
 }
 
 /* Those that are gone make room. */
@@ -217,7 +202,14 @@ static void drop_gone(struct procthreads *t)
 
 static bool is_inside(const struct procthreads *t, uint32_t pid)
 {
-	return !t->o.in || cgroup_holds(t->o.in, pid);
+	char text[PROCFILE_TEXT];
+	ssize_t n;
+
+	if (!t->o.in)
+		return true;
+	n = procreach_text(t->o.looker, pid, pid, PROCFILE_CGROUP, text, sizeof(text) - 1);
+	text[n < 0 ? 0 : n] = '\0';
+	return cgroup_lists(t->o.in, text);
 }
 
 /* False when the process is gone. */
@@ -227,7 +219,7 @@ static bool scan_target(const struct procthreads *t, uint32_t pid,
 	struct procparse_stat st;
 
 	/* one that is outside may come in */
-	return is_inside(t, pid) ? scan_threads(pid, fn, ctx) : procthreads_stat(pid, &st);
+	return is_inside(t, pid) ? scan_threads(t, pid, fn, ctx) : procthreads_stat(t, pid, &st);
 }
 
 void procthreads_scan(struct procthreads *t, void (*fn)(void *ctx, uint32_t pid, uint32_t tid), void *ctx)

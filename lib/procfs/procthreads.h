@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * procthreads - which threads a recording by /proc is of, found by reading
- * its directories. Floor 4.
+ * its directories. Floor 7.
  *
  * A thread or process that begins and ends between two scans is not found.
  * Children of targets are found by their parent's PID: one whose parent had
@@ -11,16 +11,19 @@
 #define STACKTOOLS_PROCTHREADS_H
 
 #include "cgroup.h"
+#include "looker.h"
 #include "procparse.h"
 
 struct procthreads_opts {
 	bool all; /* every process but this one */
+	uint32_t no[2]; /* and but these; 0 = none */
 	bool kthreads; /* with all: kernel threads too */
 	bool follow; /* children of targets */
 	const uint32_t *pids, *tids;
 	size_t n_pids, n_tids;
 	const char *const *comms; /* every process of one of these names */
 	size_t n_comms;
+	struct looker *looker; /* for what /proc hides from us; NULL = none */
 	const struct cgroup *in; /* of these, only what is in that one or below it; NULL = all */
 };
 
@@ -40,7 +43,7 @@ int procthreads_add(struct procthreads *t, uint32_t pid, struct err *e);
 void procthreads_scan(struct procthreads *t, void (*fn)(void *ctx, uint32_t pid, uint32_t tid), void *ctx);
 
 /* What /proc/PID/stat tells of the process and its main thread; false when it is gone. */
-bool procthreads_stat(uint32_t pid, struct procparse_stat *ret);
+bool procthreads_stat(const struct procthreads *t, uint32_t pid, struct procparse_stat *ret);
 
 /* Does /proc hide the processes of other users (hidepid)? Then -a and -c are of fewer than there are. */
 bool procthreads_hidden(void);

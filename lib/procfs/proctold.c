@@ -7,7 +7,7 @@
 
 uint64_t proctold_lost(const struct proctold *t)
 {
-	return t->skipped + t->unread + t->rows_lost + t->procs.maps_lost;
+	return t->skipped + t->unread + t->rows_lost + t->procs.maps_lost + t->looker.lost + t->opener.lost;
 }
 
 /* A lag at the end can make it negative. */
@@ -41,6 +41,10 @@ static void write_waits(const struct proctold *t, struct capwrite *w)
 		{ "lost.threads_unread", t->unread },
 		{ "lost.memory", t->rows_lost },
 		{ "lost.maps", t->procs.maps_lost },
+		{ "looker.asked", t->looker.asked },
+		{ "looker.lost", t->looker.lost },
+		{ "opener.asked", t->opener.asked },
+		{ "opener.lost", t->opener.lost },
 		{ "maps.refused", t->procs.maps_refused },
 		{ "stacks.distinct", t->stacks.stacks },
 		{ "stacks.truncated", t->stacks.truncated },
@@ -234,7 +238,7 @@ static void put_refused(struct buf *b, const struct proctold *t)
 	if (t->no_syscall)
 		put_count(b, "  degraded: system call, wait channel and program counter of ", t->no_syscall,
 			" threads are hidden: they are another user's, or protected; it takes "
-			"CAP_SYS_PTRACE\n");
+			"CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH\n");
 	if (t->no_stack)
 		put_count(b, "  degraded: kernel stacks of ", t->no_stack,
 			" threads are names alone: /proc/PID/stack takes CAP_SYS_ADMIN\n");
@@ -261,7 +265,10 @@ static void put_lost(struct buf *b, const struct proctold *t, bool all)
 	} rows[] = { { " threads: more than can be looked at\n", t->skipped },
 		{ " threads: /proc/PID/task/TID/status or stat could not be read\n", t->unread },
 		{ " waits: the recorder had no memory\n", t->rows_lost },
-		{ " processes without mappings: they had ended\n", t->procs.maps_lost } };
+		{ " processes without mappings: they had ended\n", t->procs.maps_lost },
+		{ " looks without privileges: the process that looks at threads had ended\n",
+			t->looker.lost },
+		{ " files and maps not opened: the process that opens them had ended\n", t->opener.lost } };
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (rows[i].n || all)
@@ -287,6 +294,8 @@ void proctold_summary(struct buf *b, const struct proctold *t, const struct rect
 	put_looks(b, t, told->verbose);
 	put_filtered(b, t);
 	put_limits(b, t, told->verbose);
+	if (told->verbose)
+		rectext_privileges(b, t->privileges);
 	put_refused(b, t);
 	put_lost(b, t, told->verbose);
 }

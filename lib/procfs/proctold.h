@@ -6,6 +6,7 @@
 #ifndef STACKTOOLS_PROCTOLD_H
 #define STACKTOOLS_PROCTOLD_H
 
+#include "asker.h"
 #include "capends.h"
 #include "namewant.h"
 #include "procwait.h"
@@ -35,12 +36,14 @@ struct proctold {
 	uint64_t skipped; /* threads beyond PROCSET_MAX, at most at one time */
 	uint64_t unread; /* threads of which nothing could be read */
 	uint64_t rows_lost;
+	struct asker_stats looker, opener;
 	struct proctab_stats procs;
 	struct stacktab_stats stacks;
 	struct capends user;
 	bool by_name;
 	struct namewant_stats names;
 	const char *degraded; /* "" = nothing */
+	const char *privileges; /* what was given up, kept and confined */
 };
 
 /* The sum of what is counted as lost.*. */

@@ -14,7 +14,7 @@ static bool refuse(struct proctold *told, const struct err *e)
 	return false;
 }
 
-static struct ptstack *walker(struct procset_process *p, struct err *e)
+static struct ptstack *walker(const struct ptreach *r, struct procset_process *p, struct err *e)
 {
 	struct ptstack *w = p->walker;
 
@@ -22,7 +22,7 @@ static struct ptstack *walker(struct procset_process *p, struct err *e)
 		err_set(e, -ESRCH, "the process cannot be traced");
 		return w;
 	}
-	p->no_walker = ptstack_open(p->tgid, &w, e) != 0;
+	p->no_walker = ptstack_open(r, p->tgid, &w, e) != 0;
 	p->walker = p->no_walker ? NULL : w;
 	return p->walker;
 }
@@ -33,19 +33,18 @@ static bool is_there_still(const struct proclook_seen *s, const struct cap_stack
 	return !s->has_syscall || !stack->len || stack->frames[0] == s->syscall.pc;
 }
 
-bool procwalk_take(struct procset_thread *t, const struct proclook_seen *s, struct procstacks *places,
-	struct offcpu_stack_id *ret, struct proctold *told)
+bool procwalk_take(const struct ptreach *r, struct procset_thread *t, const struct proclook_seen *s,
+	struct cap_stack *ret, struct proctold *told)
 {
 	struct err e = { 0 };
-	struct ptstack *w = walker(t->proc, &e);
+	struct ptstack *w = walker(r, t->proc, &e);
 	struct ptstack_stats before, after;
-	struct cap_stack stack;
 	int rc;
 
 	if (!w)
 		return refuse(told, &e);
 	ptstack_stats(w, &before);
-	rc = ptstack_take(w, t->look.tid, &stack, &e);
+	rc = ptstack_take(w, t->look.tid, ret, &e);
 	ptstack_stats(w, &after);
 	t->stopped = after.stops != before.stops;
 	told->stops += after.stops - before.stops;
@@ -53,10 +52,7 @@ bool procwalk_take(struct procset_thread *t, const struct proclook_seen *s, stru
 	told->longest_stop_ns = MAX(told->longest_stop_ns, after.longest_ns);
 	if (rc)
 		return refuse(told, &e);
-	if (!is_there_still(s, &stack))
-		return false;
-	procstacks_walked(places, &stack, ret);
-	return true;
+	return is_there_still(s, ret);
 }
 
 void procwalk_end(struct procset_process *p)

@@ -7,16 +7,17 @@
 #define STACKTOOLS_PROCWALK_H
 
 #include "procset.h"
-#include "procstacks.h"
 #include "proctold.h"
+#include "ptreach.h"
 
 /*
- * The user stack of T, which waits where the look S saw it. False where there
- * is none to be had, which is counted, or where it waits elsewhere by now: then
- * what S saw is what is known.
+ * The user stack of T, reached by R, which waits where the look S saw it: the
+ * walker's, until it walks again. False where there is none to be had, which
+ * is counted, or where it waits elsewhere by now: then what S saw is what is
+ * known.
  */
-bool procwalk_take(struct procset_thread *t, const struct proclook_seen *s, struct procstacks *places,
-	struct offcpu_stack_id *ret, struct proctold *told);
+bool procwalk_take(const struct ptreach *r, struct procset_thread *t, const struct proclook_seen *s,
+	struct cap_stack *ret, struct proctold *told);
 
 /*
  * T was stopped by the last procwalk_take() and waits again where it did, by

@@ -51,10 +51,3 @@ bool ptcopy_stack(struct ptcopy *c, pid_t id)
 	/* the page below may be a guard */
 	return (sp > PTCOPY_BELOW_SP && ptcopy_area(c, id, sp - PTCOPY_BELOW_SP)) || ptcopy_area(c, id, sp);
 }
-
-bool ptcopy_word(pid_t id, uint64_t addr, uint64_t *ret)
-{
-	struct iovec here = { ret, sizeof(*ret) }, there = { (void *)(uintptr_t)addr, sizeof(*ret) };
-
-	return process_vm_readv(id, &here, 1, &there, 1, 0) == sizeof(*ret);
-}

@@ -52,7 +52,4 @@ bool ptcopy_area(struct ptcopy *c, pid_t id, uint64_t from);
 /* The area of its stack, by its SP. */
 bool ptcopy_stack(struct ptcopy *c, pid_t id);
 
-/* The word at ADDR of ID, as it is now. */
-bool ptcopy_word(pid_t id, uint64_t addr, uint64_t *ret);
-
 #endif

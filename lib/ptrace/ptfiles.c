@@ -2,14 +2,14 @@
 #include "ptfiles.h"
 #include "hash.h"
 #include "mapfile.h"
-#include "root.h"
+#include "procaccess.h"
+#include "procreach.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 
 #define FILE_BYTES_MAX (UINT64_C(256) << 20) /* of one that is made of its mappings */
 #define CHUNK (64u << 10)
@@ -18,6 +18,7 @@
 /* --- a file made of what is mapped of it --- */
 
 struct remake {
+	const struct ptreach *reach;
 	uint32_t pid;
 	const struct procmap *like;
 	int fd;
@@ -33,8 +34,7 @@ static void copy_mapping(struct remake *r, const struct procmap *m)
 		return;
 	for (uint64_t done = 0; done < len; done += CHUNK) {
 		size_t take = (size_t)MIN(len - done, CHUNK);
-		struct iovec here = { bytes, take }, there = { (void *)(uintptr_t)(m->start + done), take };
-		ssize_t n = process_vm_readv((pid_t)r->pid, &here, 1, &there, 1, 0);
+		ssize_t n = ptreach_memory(r->reach, (pid_t)r->pid, m->start + done, bytes, take);
 
 		if (n <= 0 || pwrite(r->fd, bytes, (size_t)n, (off_t)(m->offset + done)) != n)
 			return;
@@ -65,14 +65,15 @@ static bool forget_sections(int fd)
 	return pwrite(fd, &h, sizeof(h), 0) == sizeof(h);
 }
 
-static int remake(uint32_t pid, const struct procmap *m)
+static int remake(const struct ptreach *reach, uint32_t pid, const struct procmap *m)
 {
 	_cleanup_close_ int fd = memfd_create("remade", MFD_CLOEXEC);
-	struct remake r = { .pid = pid, .like = m, .fd = fd };
+	struct remake r = { .reach = reach, .pid = pid, .like = m, .fd = fd };
 
 	if (fd < 0)
 		return -errno;
-	if (procmaps_each(pid, take_mapping, &r, NULL) != 0 || !r.any || !forget_sections(fd))
+	if (procaccess_maps(reach->opener, pid, take_mapping, &r, NULL) != 0 || !r.any ||
+		!forget_sections(fd))
 		return -ENOENT;
 	return TAKE_FD(fd);
 }
@@ -88,7 +89,7 @@ static int vdso_file(void)
 	return TAKE_FD(fd);
 }
 
-static int file_of(uint32_t pid, const struct procmap *m)
+static int file_of(const struct ptreach *r, uint32_t pid, const struct procmap *m)
 {
 	struct stat st;
 	int fd;
@@ -97,8 +98,8 @@ static int file_of(uint32_t pid, const struct procmap *m)
 		return vdso_file();
 	if (!m->inode)
 		return -1;
-	fd = mapfile_open(NULL, pid, m, &st);
-	return fd >= 0 || fd == -EMEDIUMTYPE ? fd : remake(pid, m);
+	fd = mapfile_open(r->opener, pid, m, &st);
+	return fd >= 0 || fd == -EMEDIUMTYPE ? fd : remake(r, pid, m);
 }
 
 /* --- the list --- */
@@ -114,22 +115,16 @@ static int hash_one(void *ctx, const struct procmap *m)
 	return 0;
 }
 
-int ptfiles_look(struct ptfiles *f, uint32_t pid, bool *changed, struct err *e)
+int ptfiles_look(struct ptfiles *f, const struct ptreach *r, uint32_t pid, bool *changed, struct err *e)
 {
 	uint64_t hash = HASH_K0, text_hash;
 	_cleanup_free_ char *text = NULL;
-	struct root root;
-	char path[64];
+	_cleanup_close_ int fd = procaccess_open(r->opener, OPENWIRE_MAPS, pid);
 	size_t len;
-	int rc = root_open(NULL, &root, e);
+	int rc = fd < 0 ? fd : base_read(fd, MAPS_MAX, &text, &len);
 
 	if (rc)
-		return rc;
-	snprintf(path, sizeof(path), "proc/%u/maps", pid);
-	rc = root_read(&root, path, MAPS_MAX, &text, &len, e);
-	root_close(&root);
-	if (rc)
-		return rc == -ENOENT ? err_sys(e, -ESRCH, "cannot read '/proc/%u/maps'", pid) : rc;
+		return err_sys(e, rc == -ENOENT ? -ESRCH : rc, "cannot read '/proc/%u/maps'", pid);
 	text_hash = hash_bytes(text, len, HASH_K1);
 	*changed = false;
 	if (f->seen && text_hash == f->text)
@@ -147,6 +142,7 @@ int ptfiles_look(struct ptfiles *f, uint32_t pid, bool *changed, struct err *e)
 
 struct tell {
 	struct ptfiles *f;
+	const struct ptreach *reach;
 	uint32_t pid;
 	size_t maps, files;
 	uint64_t hash;
@@ -171,7 +167,7 @@ static int tell_one(void *ctx, const struct procmap *m)
 	}
 	if (vdso || m->inode) {
 		if (t->files++ < PTFILES_FILES)
-			fd = file_of(t->pid, m);
+			fd = file_of(t->reach, t->pid, m);
 		else
 			t->f->cut++;
 		t->f->unread += fd < 0 && t->files <= PTFILES_FILES;
@@ -179,28 +175,24 @@ static int tell_one(void *ctx, const struct procmap *m)
 	return t->fn(t->ctx, &map, fd, t->e);
 }
 
-static bool is_32_bit(uint32_t pid)
+static bool is_32_bit(const struct ptreach *r, uint32_t pid)
 {
-	_cleanup_close_ int fd = -1;
-	unsigned char ident[EI_NIDENT];
-	char path[64];
+	char ident[PROCFILE_EXE_BYTES];
 
-	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd >= 0 && pread(fd, ident, sizeof(ident), 0) == sizeof(ident) &&
+	return procreach_text(r->looker, pid, pid, PROCFILE_EXE, ident, sizeof(ident)) == sizeof(ident) &&
 	       memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS32;
 }
 
-int ptfiles_tell(struct ptfiles *f, uint32_t pid,
+int ptfiles_tell(struct ptfiles *f, const struct ptreach *r, uint32_t pid,
 	int (*fn)(void *ctx, const struct ptfiles_map *m, int fd, struct err *e), void *ctx, struct err *e)
 {
-	struct tell tell = { .f = f, .pid = pid, .hash = HASH_K0, .fn = fn, .ctx = ctx, .e = e };
+	struct tell tell = { .f = f, .reach = r, .pid = pid, .hash = HASH_K0, .fn = fn, .ctx = ctx, .e = e };
 	int rc;
 
-	if (is_32_bit(pid))
+	if (is_32_bit(r, pid))
 		return err_set(e, -ENOEXEC, "process %u runs a 32-bit program", pid);
 	*f = (struct ptfiles){ .text = f->text };
-	rc = procmaps_each(pid, tell_one, &tell, e);
+	rc = procaccess_maps(r->opener, pid, tell_one, &tell, e);
 	/* what was told is what is known: if that is not what was looked at, the next look has to read it all
 	 */
 	f->text = 0;

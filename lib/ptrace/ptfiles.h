@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ptfiles - the executable mappings of a process and the ELF files behind
- * them, for a walker that can open none itself. Floor 5.
+ * them, for a walker that can open none itself. Floor 8.
  *
  * A file that cannot be opened any more (deleted, or on a mount that is not
  * seen here) is made up of what the process has mapped of it, in a memfd: its
@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_PTFILES_H
 #define STACKTOOLS_PTFILES_H
 
-#include "err.h"
+#include "ptreach.h"
 
 struct ptfiles_map {
 	uint64_t start, end, offset;
@@ -27,14 +27,14 @@ struct ptfiles {
 #define PTFILES_FILES 1000 /* files opened for them, one at a time */
 
 /* Have they changed since they were told the last time? -ESRCH, -EACCES and the like with the story. */
-int ptfiles_look(struct ptfiles *f, uint32_t pid, bool *changed, struct err *e);
+int ptfiles_look(struct ptfiles *f, const struct ptreach *r, uint32_t pid, bool *changed, struct err *e);
 
 /*
  * Call FN for each, in the order of addresses. FD is closed after the call; -1 =
  * of no file, or of one that could not be had. FN's nonzero result ends it and
  * is returned. -ENOEXEC for a 32-bit program.
  */
-int ptfiles_tell(struct ptfiles *f, uint32_t pid,
+int ptfiles_tell(struct ptfiles *f, const struct ptreach *r, uint32_t pid,
 	int (*fn)(void *ctx, const struct ptfiles_map *m, int fd, struct err *e), void *ctx, struct err *e);
 
 #endif

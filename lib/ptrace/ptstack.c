@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ptstack.h"
+#include "procreach.h"
 #include "ptchild.h"
 #include "ptfiles.h"
-#include "ptquiet.h"
-#include "ptstop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +23,7 @@ struct learned {
 };
 
 struct ptstack {
+	struct ptreach reach;
 	pid_t pid;
 	int pidfd, copy_fd, read_fd;
 	struct ptcopy *copy; /* copy_fd, mapped */
@@ -60,13 +60,14 @@ static int make_copy(struct ptstack *p, struct err *e)
 	return 0;
 }
 
-int ptstack_open(uint32_t pid, struct ptstack **ret, struct err *e)
+int ptstack_open(const struct ptreach *r, uint32_t pid, struct ptstack **ret, struct err *e)
 {
 	struct ptstack *p = calloc(1, sizeof(*p));
 	int rc;
 
 	if (!p)
 		return err_nomem(e, "stacks");
+	p->reach = *r;
 	p->pid = (pid_t)pid;
 	p->copy_fd = p->read_fd = p->child.sock = -1;
 	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
@@ -127,13 +128,13 @@ static int tell_map(void *ctx, const struct ptfiles_map *m, int fd, struct err *
 static int tell_files(struct ptstack *p, struct err *e)
 {
 	bool changed;
-	int rc = ptfiles_look(&p->files, (uint32_t)p->pid, &changed, e);
+	int rc = ptfiles_look(&p->files, &p->reach, (uint32_t)p->pid, &changed, e);
 
 	if (rc || (p->told && !changed))
 		return rc;
 	p->told = false;
 	rc = ptchild_tell(&p->child, &(struct ptwire_request){ .what = PTWIRE_FORGET }, -1, e);
-	rc = rc ? rc : ptfiles_tell(&p->files, (uint32_t)p->pid, tell_map, p, e);
+	rc = rc ? rc : ptfiles_tell(&p->files, &p->reach, (uint32_t)p->pid, tell_map, p, e);
 	if (rc)
 		return rc;
 	p->told = true;
@@ -206,8 +207,8 @@ static int copy_now(struct ptstack *p, struct way *w)
 	int rc;
 
 	if (!w->stop)
-		return ptquiet_take(p->pid, w->tid, w->wanted, w->n, p->copy, &w->call);
-	rc = ptstop_take(w->tid, w->wanted, w->n, p->copy, &told);
+		return ptreach_quiet(&p->reach, p->pid, w->tid, w->wanted, w->n, p->copy, &w->call);
+	rc = ptreach_stop(&p->reach, w->tid, w->wanted, w->n, p->copy, &told);
 	if (!rc)
 		learn(p, &told);
 	return rc;
@@ -220,7 +221,7 @@ static bool wants_more(struct ptstack *p, struct way *w)
 	uint64_t word;
 
 	if (a->verdict != CAP_STOPPED || !a->missed || w->n >= ARRAY_LEN(w->wanted) ||
-		!ptcopy_word(p->pid, a->wanted, &word))
+		!ptreach_word(&p->reach, p->pid, a->wanted, &word))
 		return false;
 	/* registers are saved below a return address: what is read first need not be the lowest */
 	w->wanted[w->n++] = a->wanted & ~UINT64_C(255);
@@ -233,7 +234,7 @@ static void tell_end(struct ptstack *p)
 	uint64_t word;
 
 	if (p->answer.verdict == CAP_STOPPED && p->answer.missed &&
-		ptcopy_word(p->pid, p->answer.wanted, &word))
+		ptreach_word(&p->reach, p->pid, p->answer.wanted, &word))
 		p->answer.verdict = CAP_TRUNCATED;
 }
 
@@ -251,13 +252,13 @@ static int go(struct ptstack *p, struct way *w, enum ptwhy *why, struct err *e)
 			/* not an answer to anybody: the other way is tried */
 			if (rc == -EAGAIN || rc == -ENODATA)
 				return rc;
-			*why = ptwhy_tell(p->pid, w->tid, rc, e);
+			*why = ptwhy_tell(p->pid, w->tid, rc, looker_pid(p->reach.looker) != 0, e);
 			return *why == PTWHY_GONE ? -ESRCH : rc;
 		}
 		*why = PTWHY_WALKER;
 		rc = walk(p, e);
 		if (rc == -ENOEXEC || rc == -ESRCH)
-			*why = ptwhy_tell(p->pid, w->tid, rc, e);
+			*why = ptwhy_tell(p->pid, w->tid, rc, looker_pid(p->reach.looker) != 0, e);
 	} while (!rc && wants_more(p, w));
 	if (!rc)
 		tell_end(p);
@@ -265,15 +266,12 @@ static int go(struct ptstack *p, struct way *w, enum ptwhy *why, struct err *e)
 }
 
 /* Could a stop that is asked for now come at all? In D it would come when the wait is over. */
-static bool can_stop(pid_t pid, pid_t tid)
+static bool can_stop(const struct ptstack *p, pid_t tid)
 {
-	char path[64], text[512], *state;
-	_cleanup_close_ int fd = -1;
-	ssize_t n;
+	char text[512], *state;
+	ssize_t n = procreach_text(
+		p->reach.looker, (uint32_t)p->pid, (uint32_t)tid, PROCFILE_STAT, text, sizeof(text) - 1);
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
 		return true;
 	text[n] = '\0';
@@ -293,7 +291,7 @@ static int take_stopped(
 		p->stats.spared++;
 		return 0;
 	}
-	if (found && !can_stop(p->pid, quiet->tid)) {
+	if (found && !can_stop(p, quiet->tid)) {
 		p->stats.refused[PTWHY_LATE]++;
 		return 0;
 	}
@@ -320,12 +318,12 @@ static int take(struct ptstack *p, pid_t tid, enum ptwhy *why, struct err *e)
 /* --- what it found --- */
 
 /* Do the bytes before PC end in a call: e8 with 32 bits of distance, or ff /2? */
-static bool follows_call(pid_t pid, uint64_t pc)
+static bool follows_call(const struct ptstack *p, uint64_t pc)
 {
 	uint64_t word;
 	uint8_t b[8];
 
-	if (pc < sizeof(b) || !ptcopy_word(pid, pc - sizeof(b), &word))
+	if (pc < sizeof(b) || !ptreach_word(&p->reach, p->pid, pc - sizeof(b), &word))
 		return false;
 	memcpy(b, &word, sizeof(b));
 	if (b[3] == 0xe8)
@@ -344,7 +342,7 @@ static void drop_guesses(struct ptstack *p)
 	for (uint32_t i = 1; i < a->n; i++) {
 		uint64_t pc = PTWIRE_PC(a->frames[i]);
 
-		if (!(a->frames[i] & PTWIRE_GUESSED) || follows_call(p->pid, pc))
+		if (!(a->frames[i] & PTWIRE_GUESSED) || follows_call(p, pc))
 			continue;
 		a->n = i;
 		a->verdict = CAP_STOPPED;

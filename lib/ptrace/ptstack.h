@@ -2,7 +2,7 @@
 /*
  * ptstack - user stacks of the threads of one process, for somebody without
  * BPF: what ptrace(2) asks for is enough, which one has on one's own processes
- * without any capability. Floor 6.
+ * without any capability. Floor 9.
  *
  * A thread that is blocked is read without being stopped (ptquiet.h). That
  * gives PC, SP and stack, which is all that most walks need. One that runs, or
@@ -26,12 +26,16 @@
 #define STACKTOOLS_PTSTACK_H
 
 #include "capture.h"
+#include "ptreach.h"
 #include "ptwhy.h"
 
 struct ptstack;
 
-/* For process PID, of which nothing is looked at yet. -ESRCH when there is none; -ENOMEM, -EMFILE. */
-int ptstack_open(uint32_t pid, struct ptstack **ret, struct err *e);
+/*
+ * For process PID, of which nothing is looked at yet, reached by R (a copy is
+ * kept). -ESRCH when there is none; -ENOMEM, -EMFILE.
+ */
+int ptstack_open(const struct ptreach *r, uint32_t pid, struct ptstack **ret, struct err *e);
 void ptstack_close(struct ptstack *p); /* NULL is fine */
 
 /*

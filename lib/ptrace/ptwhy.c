@@ -77,11 +77,11 @@ static void look(pid_t pid, pid_t tid, struct facts *f)
 	root_close(&root);
 }
 
-static enum ptwhy refused(const struct facts *f)
+static enum ptwhy refused(const struct facts *f, bool privileged)
 {
 	if (f->tracer)
 		return PTWHY_TRACED;
-	if (!caps_have(CAP_SYS_PTRACE)) {
+	if (!privileged) {
 		if (f->uid != getuid())
 			return PTWHY_OTHERS;
 		if (f->undumpable)
@@ -89,12 +89,12 @@ static enum ptwhy refused(const struct facts *f)
 		if (f->more_caps)
 			return PTWHY_PRIVILEGED;
 	}
-	if (f->yama >= (caps_have(CAP_SYS_PTRACE) ? 3 : 1))
+	if (f->yama >= (privileged ? 3 : 1))
 		return PTWHY_YAMA;
 	return PTWHY_FORBIDDEN;
 }
 
-static enum ptwhy classify(int code, const struct facts *f)
+static enum ptwhy classify(int code, const struct facts *f, bool privileged)
 {
 	if (f->hidden)
 		return f->others ? PTWHY_OTHERS : PTWHY_UNDUMPABLE;
@@ -106,7 +106,7 @@ static enum ptwhy classify(int code, const struct facts *f)
 		return PTWHY_COMPAT;
 	if (code == -ETIMEDOUT)
 		return PTWHY_LATE;
-	return code == -EPERM || code == -EACCES ? refused(f) : PTWHY_OTHER;
+	return code == -EPERM || code == -EACCES ? refused(f, privileged) : PTWHY_OTHER;
 }
 
 static void tell_yama(unsigned int scope, struct err *e)
@@ -120,13 +120,13 @@ static void tell_yama(unsigned int scope, struct err *e)
 			    "'offcpu-record -- COMMAND', or: sysctl kernel.yama.ptrace_scope=0");
 }
 
-enum ptwhy ptwhy_tell(pid_t pid, pid_t tid, int code, struct err *e)
+enum ptwhy ptwhy_tell(pid_t pid, pid_t tid, int code, bool privileged, struct err *e)
 {
 	struct facts f;
 	enum ptwhy why;
 
 	look(pid, tid, &f);
-	why = classify(code, &f);
+	why = classify(code, &f, privileged || caps_have(CAP_SYS_PTRACE));
 	switch (why) {
 	case PTWHY_GONE:
 		err_set(e, -ESRCH, "thread %d of process %d has ended", tid, pid);

@@ -28,7 +28,11 @@ enum ptwhy {
 
 const char *ptwhy_name(enum ptwhy why); /* a short word, "" beyond the last */
 
-/* Why CODE came of thread TID of process PID, told in *E with that code; -ESRCH for one that is gone. */
-enum ptwhy ptwhy_tell(pid_t pid, pid_t tid, int code, struct err *e);
+/*
+ * Why CODE came of thread TID of process PID, told in *E with that code;
+ * -ESRCH for one that is gone. PRIVILEGED: who was refused has CAP_SYS_PTRACE,
+ * though this process may have given it up.
+ */
+enum ptwhy ptwhy_tell(pid_t pid, pid_t tid, int code, bool privileged, struct err *e);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * aggmap - the two hash maps in which BPF sums waits: one in use, one spare.
- * Floor 3.
+ * Floor 4.
  *
  * The map in use stands in the one slot of a map in map. An update of that
  * slot returns only after every BPF program that may hold the old map has

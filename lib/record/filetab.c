@@ -22,8 +22,6 @@ struct filetab {
 	uint64_t unread;
 	uint32_t emitted; /* ids given so far */
 	struct opener *opener;
-	int (*read)(void *ctx, int fd, struct cap_build_id *ret); /* of build IDs; NULL = here */
-	void *ctx;
 };
 
 int filetab_new(struct filetab **ret, struct err *e)
@@ -46,12 +44,6 @@ void filetab_free(struct filetab *t)
 void filetab_opener(struct filetab *t, struct opener *o)
 {
 	t->opener = o;
-}
-
-void filetab_reader(struct filetab *t, int (*read)(void *ctx, int fd, struct cap_build_id *ret), void *ctx)
-{
-	t->read = read;
-	t->ctx = ctx;
 }
 
 static uint64_t hash_path(const char *s)
@@ -79,7 +71,7 @@ static void look_at(const struct filetab *t, struct cap_file *f, uint32_t pid, c
 	if (fd >= 0) {
 		f->size = (uint64_t)st.st_size;
 		f->mtime_ns = mtime_ns(&st);
-		f->error = t->read ? t->read(t->ctx, fd, &f->build_id) : buildid_read(fd, &f->build_id);
+		f->error = buildid_read(fd, &f->build_id);
 	} else {
 		f->error = fd;
 	}

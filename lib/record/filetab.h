@@ -20,9 +20,6 @@ void filetab_free(struct filetab *t); /* NULL is fine */
 /* What our own rights do not reach is asked of O, which outlives T and whatever filetab_way() tells. */
 void filetab_opener(struct filetab *t, struct opener *o);
 
-/* Build IDs are read by READ, which is buildid_read() unless it is told here. */
-void filetab_reader(struct filetab *t, int (*read)(void *ctx, int fd, struct cap_build_id *ret), void *ctx);
-
 /*
  * The number of the file that process PID maps as M; UINT32_MAX for anonymous
  * memory (and when memory ran out). A new one is opened and its build ID read.

@@ -121,6 +121,26 @@ bool imagetab_claim(struct imagetab *t, uint32_t at, uint32_t exec_id, uint64_t 
 	return idmap_put(&t->by_key, key_hi(im->tgid, exec_id), start_boot_ns, at, NULL) != UINT32_MAX;
 }
 
+void imagetab_tell(struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns)
+{
+	struct image *im = imagetab_newest(t, tgid);
+
+	if (!im || im->claimed)
+		return;
+	im->told = true;
+	im->exec_id = exec_id;
+	im->start_boot_ns = start_boot_ns;
+}
+
+uint32_t imagetab_told(const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns)
+{
+	const struct image *im = imagetab_newest(t, tgid);
+
+	while (im && !(im->told && im->exec_id == exec_id && im->start_boot_ns == start_boot_ns))
+		im = im->older < t->n ? &t->images[im->older] : NULL;
+	return im ? (uint32_t)(im - t->images) : UINT32_MAX;
+}
+
 static bool is_over(const struct imagetab *t, const struct image *im, uint64_t now_ns)
 {
 	char path[32];

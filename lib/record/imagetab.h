@@ -22,6 +22,7 @@ struct image {
 	uint32_t flags; /* enum cap_proc_flags */
 	int32_t maps_error;
 	bool claimed; /* a (start, exec_id) is known to be this one */
+	bool told; /* and was before anybody asked: imagetab_tell() */
 	bool over; /* ended for good: about to be forgotten */
 	bool free; /* the slot is empty */
 	uint32_t exec_id;
@@ -71,6 +72,13 @@ uint32_t imagetab_claimed(const struct imagetab *t, uint32_t tgid, uint32_t exec
 
 /* Image AT is from now on the one with this identity. False without memory. */
 bool imagetab_claim(struct imagetab *t, uint32_t at, uint32_t exec_id, uint64_t start_boot_ns);
+
+/*
+ * The newest image of TGID has this identity, for somebody who knows it
+ * better than by time; imagetab_told() finds it, or UINT32_MAX.
+ */
+void imagetab_tell(struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns);
+uint32_t imagetab_told(const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns);
 
 /*
  * Set `over` where a process ended so long before NOW_NS that all its waits

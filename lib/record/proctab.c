@@ -160,6 +160,13 @@ int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e
 	return scan_into(t, (uint32_t)(im - t->images.images), now_ns, e);
 }
 
+bool proctab_covers(const struct proctab *t, uint32_t pid, uint64_t addr)
+{
+	const struct image *im = imagetab_newest(&t->images, pid);
+
+	return im && mapset_at(im->maps, addr);
+}
+
 void proctab_scan_all(struct proctab *t)
 {
 	t->scanning = opendir("/proc");
@@ -315,13 +322,21 @@ void proctab_announce(struct proctab *t, const struct offcpu_ev_thread *ev)
 	threadtab_announce(&t->threads, ev);
 }
 
+void proctab_identify(struct proctab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns)
+{
+	imagetab_tell(&t->images, tgid, exec_id, start_boot_ns);
+}
+
 /* The unclaimed image of TH's process that was there at FIRST_NS, else a new one read from /proc. */
 static uint32_t choose_image(struct proctab *t, const struct thread *th, uint64_t first_ns)
 {
-	struct image *im = imagetab_at(&t->images, th->tgid, first_ns);
-	uint32_t at;
+	uint32_t at = imagetab_told(&t->images, th->tgid, th->exec_id, th->start_boot_ns);
+	struct image *im;
 
-	if (im && !im->claimed)
+	if (at != UINT32_MAX)
+		return at;
+	im = imagetab_at(&t->images, th->tgid, first_ns);
+	if (im && !im->claimed && !im->told)
 		return (uint32_t)(im - t->images.images);
 	im = imagetab_add(&t->images, th->tgid, im ? first_ns : 0);
 	if (!im)

@@ -41,6 +41,9 @@ int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e
  */
 int proctab_rescan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e);
 
+/* Is something known to be mapped at ADDR in what PID is now? */
+bool proctab_covers(const struct proctab *t, uint32_t pid, uint64_t addr);
+
 /*
  * Scan every process of /proc, in steps: each call of proctab_scan_some()
  * goes on for BUDGET_NS, and is true when there is nothing left to do.
@@ -50,6 +53,12 @@ bool proctab_scan_some(struct proctab *t, uint64_t budget_ns);
 
 /* In the order in which they happened. */
 void proctab_event(struct proctab *t, const struct procevent *ev);
+
+/*
+ * The image that process TGID is now is the one with this identity: for
+ * somebody whose times are too rough to tell which image a wait was of.
+ */
+void proctab_identify(struct proctab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns);
 
 /* A thread's names and ids, from BPF; before the first sample of that thread. */
 void proctab_announce(struct proctab *t, const struct offcpu_ev_thread *ev);

@@ -367,7 +367,7 @@ static void write_rows(struct recorder *r)
 /* What it would have opened since is missing, and that is not to be read from counters alone. */
 static void miss_opener(struct recorder *r)
 {
-	struct opener_stats st;
+	struct asker_stats st;
 	struct err why = { 0 };
 
 	opener_stats(r->p.opener, &st);

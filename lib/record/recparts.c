@@ -2,21 +2,18 @@
 #include "recparts.h"
 #include "buftext.h"
 #include "caps.h"
-#include "diskcache.h"
 #include "now.h"
 #include "openchild.h"
 #include "outchild.h"
-#include "pathlock.h"
 #include "procinfo.h"
 #include "runsoon.h"
+#include "sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 
 #define TABLES_MS 5000 /* how long a recording waits for the unwind tables of its targets */
 
@@ -223,14 +220,9 @@ static void open_files(struct recparts *p)
 /* From here on nothing is left of them but what the opener keeps. */
 static int drop(struct recparts *p, struct err *e)
 {
-	char cache[PATH_MAX];
-	const char *const writable[] = { "/dev/null",
-		diskcache_place("unwind table", cache, NULL) == 0 ? cache : NULL };
-	struct privdrop_opts opts = { .writable = writable, .n_writable = ARRAY_LEN(writable) };
-
-	if (offcpu_needs_caps(p->bpf))
-		opts.keep = caps_bits((const int[]){ CAP_BPF, CAP_PERFMON }, 2);
-	return privdrop_now(&opts, &p->dropped, e);
+	return privdrop_recorder(
+		offcpu_needs_caps(p->bpf) ? caps_bits((const int[]){ CAP_BPF, CAP_PERFMON }, 2) : 0,
+		&p->dropped, e);
 }
 
 static int open_tables(struct recparts *p, const struct recorder_opts *o, struct err *e)
@@ -317,17 +309,11 @@ int recparts_open(struct recparts *p, const struct recorder_opts *o, struct err 
 
 void recparts_put_privileges(const struct recparts *p, struct buf *b)
 {
-	int version = pathlock_version();
-
 	privdrop_put(&p->dropped, b);
-	if (opener_pid(p->opener)) {
-		buftext_str(b, "; the process that opens files keeps ");
-		privdrop_put_caps(p->opener_caps, b);
-	}
-	buftext_str(b, "; files are read under ");
-	buftext_str(b, prctl(PR_GET_SECCOMP) >= 0 ? "seccomp" : "no seccomp");
-	if (version)
-		buftext_printf(b, " and Landlock %d", version);
+	if (opener_pid(p->opener))
+		privdrop_put_child("the process that opens files", p->opener_caps, b);
+	buftext_str(b, "; ");
+	sandbox_put(b);
 }
 
 void recparts_close(struct recparts *p)

@@ -33,7 +33,7 @@ struct recorder_stats {
 	struct namewant_stats names;
 	struct capends user; /* how the user stacks of the waits ended */
 	uint64_t lost; /* the sum of all lost.* counters that count waits or events */
-	struct opener_stats opener;
+	struct asker_stats opener;
 	const char *privileges; /* what was given up, kept and confined */
 	const char *degraded; /* what works less well here and why; "" = nothing */
 };

@@ -182,7 +182,7 @@ static void put_degraded(struct buf *b, const char *degraded)
 }
 
 /* What this recording itself could still do, and what it could not any more. */
-static void put_privileges(struct buf *b, const char *privileges)
+void rectext_privileges(struct buf *b, const char *privileges)
 {
 	if (!privileges || !privileges[0])
 		return;
@@ -232,7 +232,7 @@ void rectext_summary(struct buf *b, const struct recorder_stats *st, const struc
 	put_names(b, st, told->verbose);
 	put_short(b, st, told->verbose);
 	if (told->verbose)
-		put_privileges(b, st->privileges);
+		rectext_privileges(b, st->privileges);
 	put_degraded(b, st->degraded);
 	put_lost(b, st, told->verbose);
 }

@@ -29,6 +29,9 @@ struct rectext_head {
 
 void rectext_head(struct buf *b, const struct rectext_head *h, const struct rectext_told *told);
 
+/* What was given up, kept and confined; NULL or "" = nothing is said. */
+void rectext_privileges(struct buf *b, const char *privileges);
+
 /* What became of the command. */
 void rectext_command(struct buf *b, const struct command *c);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * unwindspace - the unwind tables and mappings that BPF can see: memory of a
- * bounded size, shared with the kernel. Floor 4.
+ * bounded size, shared with the kernel. Floor 5.
  *
  * Owns the maps of bpf/unwind.bpf.h: chunks (array of maps, each one element
  * of 256 KiB, mapped here and written in place), segments, rules, the time of

@@ -291,25 +291,28 @@ static bool is_below(const char *path, const char *top)
 	       strncmp(path + len, "/..", 3) != 0;
 }
 
-/* NUMBER:CONTROLLERS:PATH */
-bool cgroup_holds(const struct cgroup *c, uint32_t pid)
+/* LINE is NUMBER:CONTROLLERS:PATH; *IN is whether that is in C. False: it is of another hierarchy. */
+static bool is_of_ours(const struct cgroup *c, char *line, bool *in)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	_cleanup_free_ char *line = NULL;
-	char file[64];
-	size_t cap = 0;
+	char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
 
-	snprintf(file, sizeof(file), "/proc/%u/cgroup", pid);
-	f = fopen(file, "re");
-	while (f && getline(&line, &cap, f) > 0) {
-		char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
+	if (!path)
+		return false;
+	*list++ = *path++ = '\0';
+	if (c->controller[0] ? !has_word(list, c->controller) : strcmp(line, "0") != 0)
+		return false;
+	*in = is_below(path, c->path);
+	return true;
+}
 
-		line[strcspn(line, "\n")] = '\0';
-		if (!path)
-			continue;
-		*list++ = *path++ = '\0';
-		if (c->controller[0] ? has_word(list, c->controller) : strcmp(line, "0") == 0)
-			return is_below(path, c->path);
+bool cgroup_lists(const struct cgroup *c, char *text)
+{
+	bool in = false;
+
+	for (char *end; (end = strchr(text, '\n')); text = end + 1) {
+		*end = '\0';
+		if (is_of_ours(c, text, &in))
+			return in;
 	}
 	return false;
 }

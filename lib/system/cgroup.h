@@ -44,8 +44,9 @@ int cgroup_mounts(int (*take)(void *ctx, const struct cgroup_mount *m), void *ct
 int cgroup_open(const char *path, struct cgroup **ret, struct err *e);
 void cgroup_close(struct cgroup *c); /* NULL is fine */
 
-/* Is process (or thread) PID in it, or below? False for one that is gone. */
-bool cgroup_holds(const struct cgroup *c, uint32_t pid);
+/* Is a process (or thread) in it, or below, whose /proc/PID/cgroup is TEXT? TEXT is cut up; a line without
+ * its end is none. */
+bool cgroup_lists(const struct cgroup *c, char *text);
 
 /* Its directory is gone: nothing can ever be in it again. */
 bool cgroup_removed(const struct cgroup *c);
