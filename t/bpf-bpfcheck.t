@@ -128,8 +128,7 @@ if unshare -T --boottime 100000 --monotonic 5000 true 2>"$err"; then
 else
 	skip 'in a time namespace the recorder is ready' "$(head -n 1 "$err")"
 fi
-group=/sys/fs/cgroup/memory/stacktools-t.$$
-if mkdir "$group" 2>"$err"; then
+if group=$(mktemp -d /sys/fs/cgroup/memory/stacktools-t.XXXXXX 2>"$err"); then
 	echo 62914560 >"$group/memory.limit_in_bytes"
 	# shellcheck disable=SC2031
 	(echo 0 >"$group/tasks" && exec "$bpfcheck" --json) >"$out" 2>/dev/null
