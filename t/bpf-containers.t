@@ -230,7 +230,9 @@ kill "$outside"
 	read -r all_rc
 	read -r one_rc
 } <"$TMP/inside"
-is "$all_rc $one_rc" "0 0" "inside of a container with a few capabilities -a and -p record" || diag <"$TMP/inside"
+# 1: of processes that others start by the thousand events may be lost, and are counted
+like "$all_rc $one_rc" '^[01] 0$' "inside of a container with a few capabilities -a and -p record"
+diag <"$TMP/inside"
 is "$(waits "$R/tmp/all.cap" '$h{$w->{process_comm}} = 1 if $w->{pid} == $w->{ns_pid}')" "env 1
 sh 1" "-a takes what is visible there, by its own PIDs"
 is "$(waits "$R/tmp/all.cap" '$n++ if $w->{pid} != $w->{ns_pid}')" 0 "and nothing else"
@@ -313,8 +315,8 @@ comms() {
 	waits "$1" '$h{$w->{process_comm}} = 1' | sed 's/ 1$//' | tr '\n' ' '
 }
 
-cgroup_tests() { # KIND MOUNT
-	base=$2/stacktools-t.$$
+cgroup_tests() { # KIND BASE
+	base=$2
 	id=$(printf '%08x%08x%048x' $$ "$(stat -c %i "$base")" 12648430) # nobody else's
 	g=$base/in
 	groups="$groups $base"
@@ -404,28 +406,29 @@ cgroup_tests() { # KIND MOUNT
 # the roots alone: where a subtree is mounted, not every name can be made
 v2=$(findmnt -n -r -t cgroup2 -o TARGET | head -n 1)
 v1=$(findmnt -n -r -t cgroup -o TARGET,OPTIONS | awk '$2 ~ /(^|,)(memory|pids|cpu|freezer)(,|$)/ { print $1; exit }')
-if [ -n "$v2" ] && mkdir "$v2/stacktools-t.$$" 2>"$TMP/mkdir"; then
-	cgroup_tests v2 "$v2"
+# with a name that no run before has left there
+if [ -n "$v2" ] && base=$(mktemp -d "$v2/stacktools-t.XXXXXX" 2>"$TMP/mkdir"); then
+	cgroup_tests v2 "$base"
 	# behind a cgroup namespace the way to the root is not to be seen
-	mkdir -p "$v2/stacktools-t.$$/ns/sub" "$TMP/cg"
+	mkdir -p "$base/ns/sub" "$TMP/cg"
 	cat >"$TMP/cgns.sh" <<-'SH'
 		echo $$ >"$1/cgroup.procs"
 		exec unshare --mount --cgroup sh -c 'mount -t cgroup2 none "$TMP/cg" && exec "$BIN/offcpu-record" -q --force \
 			-d 1 -o "$TMP/cgns.cap" --cgroup "$TMP/cg/sub"'
 	SH
 	nap nap-in
-	sh "$TMP/cgns.sh" "$v2/stacktools-t.$$/ns" >"$TMP/cgns" 2>&1 </dev/null 7>&- &
+	sh "$TMP/cgns.sh" "$base/ns" >"$TMP/cgns" 2>&1 </dev/null 7>&- &
 	cgns=$!
 	until_true test -e "$TMP/cgns.cap"
-	move "$nap" "$v2/stacktools-t.$$/ns/sub"
+	move "$nap" "$base/ns/sub"
 	wait "$cgns"
 	is "$? $(comms "$TMP/cgns.cap")" "0 nap-in " "in a cgroup namespace --cgroup is a path of there" || diag <"$TMP/cgns"
 	kill "$nap"
 else
 	skip "cgroup v2" "no cgroup v2 to write to: $(cat "$TMP/mkdir" 2>/dev/null)"
 fi
-if [ -n "$v1" ] && mkdir "$v1/stacktools-t.$$" 2>"$TMP/mkdir"; then
-	cgroup_tests v1 "$v1"
+if [ -n "$v1" ] && base=$(mktemp -d "$v1/stacktools-t.XXXXXX" 2>"$TMP/mkdir"); then
+	cgroup_tests v1 "$base"
 else
 	skip "cgroup v1" "no cgroup v1 to write to: $(cat "$TMP/mkdir" 2>/dev/null)"
 fi
