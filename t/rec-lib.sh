@@ -45,9 +45,11 @@ until_true() {
 	done
 }
 
-# recording PID CAP: it has begun: the file has its head, and the recorder waits for events
+# recording PID CAP: it has begun: the file has its head of 24 bytes and the recorder waits for events, or it has
+# more, for one that never waits
 recording() {
-	[ -s "$2" ] && grep -q poll "/proc/$1/wchan" 2>/dev/null
+	r_bytes=$(stat -c %s "$2" 2>/dev/null)
+	[ "${r_bytes:-0}" -gt 24 ] || { [ "${r_bytes:-0}" -gt 0 ] && grep -q poll "/proc/$1/wchan" 2>/dev/null; }
 }
 
 # or it is over already: what has ended has no executable
