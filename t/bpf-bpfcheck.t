@@ -4,6 +4,8 @@
 # really taken away.
 # shellcheck source=t/lib.sh disable=SC2016
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=t/rec-lib.sh
+. "$(dirname "$0")/rec-lib.sh"
 
 bpfcheck=$BIN/bpfcheck
 
@@ -38,7 +40,8 @@ else
 	is "$(cat "$TMP/dmesg.new")" '' 'nothing is logged by the kernel'
 fi
 bpftool=$(command -v bpftool || echo /usr/sbin/bpftool)
-ok 'no program is left behind' sh -c "! '$bpftool' prog show name take_stack 2>/dev/null | grep -q ."
+# the kernel frees it a grace period after it is let go
+ok 'no program is left behind' until_true sh -c "! '$bpftool' prog show name take_stack 2>/dev/null | grep -q ."
 like "$("$bpfcheck" -v)" "Linux $(uname -r)" 'the release is that of uname'
 is "$("$bpfcheck" --json | grep -c '"group": "live", "status": "ok"')" 20 'every live probe has its line'
 if [ -r /proc/config.gz ]; then
@@ -125,8 +128,7 @@ if unshare -T --boottime 100000 --monotonic 5000 true 2>"$err"; then
 else
 	skip 'in a time namespace the recorder is ready' "$(head -n 1 "$err")"
 fi
-group=/sys/fs/cgroup/memory/stacktools-t.$$
-if mkdir "$group" 2>"$err"; then
+if group=$(mktemp -d /sys/fs/cgroup/memory/stacktools-t.XXXXXX 2>"$err"); then
 	echo 62914560 >"$group/memory.limit_in_bytes"
 	# shellcheck disable=SC2031
 	(echo 0 >"$group/tasks" && exec "$bpfcheck" --json) >"$out" 2>/dev/null

@@ -81,11 +81,12 @@ gone() {
 	return 0
 }
 soon() {
-	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do
-		"$@" && return 0
+	soon_left=300
+	until "$@"; do
+		soon_left=$((soon_left - 1))
+		[ $soon_left -gt 0 ] || return 1
 		sleep 0.2
 	done
-	return 1
 }
 
 # once, with everything
@@ -307,13 +308,15 @@ hidden() {
 	cat >"$TMP/all/hidden" <<EOF
 mount -t tmpfs none /mnt && install -m $2 -o $1 -g $1 $TMP/bin/work-idle /mnt/work-idle || exit 1
 setpriv --reuid=$1 --regid=$1 --clear-groups --inh-caps=-all --bounding-set=-all /mnt/work-idle 1 <&7 &
-sleep 0.3; $3
+until [ -s $TMP/pid ]; do sleep 0.1; done; $3
+: >$TMP/all/hidden.done
 wait
 EOF
+	rm -f "$TMP/all/hidden.done"
 	unshare -m sh "$TMP/all/hidden" >"$TMP/pid" 2>/dev/null &
 	hidden_job=$!
 	at_exit_kill $hidden_job
-	soon test -s "$TMP/pid"
+	soon test -e "$TMP/all/hidden.done"
 	pid=$(head -n 1 "$TMP/pid")
 	at_exit_kill "$pid"
 	rm "$TMP/pid"

@@ -64,7 +64,7 @@ __attribute__((noinline)) static int inside_the_root(void)
 	const struct timespec t = { .tv_nsec = 20000000 };
 	int n = 0;
 
-	for (int i = 0; i < 3000; i++)
+	for (int i = 0; i < 30000; i++)
 		n += nanosleep(&t, 0);
 	return n;
 }
@@ -230,11 +230,14 @@ kill "$outside"
 	read -r all_rc
 	read -r one_rc
 } <"$TMP/inside"
-is "$all_rc $one_rc" "0 0" "inside of a container with a few capabilities -a and -p record" || diag <"$TMP/inside"
+# 1: where others start processes by the thousand the kernel has no task storage for some, which counts as lost
+like "$all_rc $one_rc" '^[01] 0$' "inside of a container with a few capabilities -a and -p record" || diag <"$TMP/inside"
+is "$("$BIN/capinfo" "$R/tmp/all.cap" | awk '$2 ~ /^lost\./ && $2 != "lost.no_storage" && $1 > 0')" "" \
+	"and nothing is lost that the kernel can keep"
 is "$(waits "$R/tmp/all.cap" '$h{$w->{process_comm}} = 1 if $w->{pid} == $w->{ns_pid}')" "env 1
 sh 1" "-a takes what is visible there, by its own PIDs"
 is "$(waits "$R/tmp/all.cap" '$n++ if $w->{pid} != $w->{ns_pid}')" 0 "and nothing else"
-between "$(counter "$R/tmp/all.cap" waits.invisible)" 20 1000000 "what is not visible is counted"
+between "$(counter "$R/tmp/all.cap" waits.invisible)" 5 1000000 "what is not visible is counted"
 is "$(waits "$R/tmp/one.cap" '$h{$w->{pid}} = 1')" "$pid 1" "-p is a PID of the container"
 named "$R/tmp/one.cap" "the names are in the capture"
 ok "and symbolize shows them there" grep -q inside_the_root "$R/tmp/one.txt"
@@ -305,12 +308,16 @@ move() {
 	echo "$1" >"$2/cgroup.procs"
 }
 
+ms() {
+	date +%s%3N
+}
+
 comms() {
 	waits "$1" '$h{$w->{process_comm}} = 1' | sed 's/ 1$//' | tr '\n' ' '
 }
 
-cgroup_tests() { # KIND MOUNT
-	base=$2/stacktools-t.$$
+cgroup_tests() { # KIND BASE
+	base=$2
 	id=$(printf '%08x%08x%048x' $$ "$(stat -c %i "$base")" 12648430) # nobody else's
 	g=$base/in
 	groups="$groups $base"
@@ -357,19 +364,26 @@ cgroup_tests() { # KIND MOUNT
 	rec_start "$TMP/m.cap" --cgroup "$g"
 	cat >"$TMP/leaver.pl" <<-'PL'
 		open my $f, ">", "$ARGV[0]/cgroup.procs" or die; print $f $$; close $f;
-		select undef, undef, undef, 0.9; select undef, undef, undef, 0.7;
+		syswrite STDOUT, "inside\n";
+		select undef, undef, undef, 2; select undef, undef, undef, 0.7;
 	PL
-	perl "$TMP/leaver.pl" "$g/sub" >/dev/null 2>&1 </dev/null 7>&- &
+	: >"$TMP/leaver"
+	perl "$TMP/leaver.pl" "$g/sub" >"$TMP/leaver" 2>&1 </dev/null 7>&- &
 	leaver=$!
+	until_true test -s "$TMP/leaver"
 	nap nap-visit
 	visit=$nap
 	sh -c 'echo $$ >"$1/cgroup.procs"; for i in 1 2 3; do sleep 0.2; done' sh "$g" >/dev/null 2>&1 </dev/null 7>&- &
 	sleep 0.4
 	move "$leaver" "$base/out"
+	before=$(ms)
 	move "$visit" "$g/sub"
+	inside=$(ms)
 	sleep 0.5
+	inside=$(($(ms) - inside))
 	move "$visit" "$base/out"
-	sleep 1
+	at_most=$(($(ms) - before))
+	wait "$leaver"
 	kill "$visit"
 	until_true rmdir "$g/sub" 2>/dev/null
 	until_true rmdir "$g" 2>/dev/null
@@ -379,10 +393,11 @@ cgroup_tests() { # KIND MOUNT
 	like "$("$BIN/capinfo" "$TMP/m.cap")" "stopped by: cgroup removed" "$1: which is in the capture"
 	is "$(waits "$TMP/m.cap" '$h{$w->{pid}} = 1 if $w->{process_comm} eq "sleep" && $w->{total_ns} > 1e8' | wc -l)" 3 \
 		"$1: one that was empty at first is recorded, and what is forked in there"
-	is "$(waits "$TMP/m.cap" 'push @o, join " ", $w->{count}, int($w->{total_ns} / 1e8 + 0.5) >= 9 ? "long" : "cut", $w->{open} ? "open" : "ended" if $w->{process_comm} eq "perl" && $w->{total_ns} > 2e8')" \
+	is "$(waits "$TMP/m.cap" 'push @o, join " ", $w->{count}, int($w->{total_ns} / 1e8 + 0.5) >= 20 ? "long" : "cut", $w->{open} ? "open" : "ended" if $w->{process_comm} eq "perl" && $w->{total_ns} > 2e8')" \
 		"1 long ended" "$1: a wait that began inside and ended outside is whole; the next one is not there"
-	between "$(waits "$TMP/m.cap" '$n += $w->{total_ns} / 1e6 if $w->{process_comm} eq "nap-visit"')" 250 900 \
-		"$1: a process counts while it is inside"
+	# but for the waits that it came and went in
+	between "$(waits "$TMP/m.cap" '$n += $w->{total_ns} / 1e6 if $w->{process_comm} eq "nap-visit"')" \
+		$((inside / 2)) $((at_most + 400)) "$1: a process counts while it is inside"
 	is "$(waits "$TMP/m.cap" '$n++ if $w->{process_comm} eq "nap-visit" && ($w->{initial} || $w->{open})')" 0 \
 		"$1: none of its waits is said to have begun before, or to go on"
 	is "$(counter "$TMP/m.cap" lost.begin_unseen)" "" "$1: nothing is lost by moving"
@@ -392,28 +407,29 @@ cgroup_tests() { # KIND MOUNT
 # the roots alone: where a subtree is mounted, not every name can be made
 v2=$(findmnt -n -r -t cgroup2 -o TARGET | head -n 1)
 v1=$(findmnt -n -r -t cgroup -o TARGET,OPTIONS | awk '$2 ~ /(^|,)(memory|pids|cpu|freezer)(,|$)/ { print $1; exit }')
-if [ -n "$v2" ] && mkdir "$v2/stacktools-t.$$" 2>"$TMP/mkdir"; then
-	cgroup_tests v2 "$v2"
+# with a name that no run before has left there
+if [ -n "$v2" ] && base=$(mktemp -d "$v2/stacktools-t.XXXXXX" 2>"$TMP/mkdir"); then
+	cgroup_tests v2 "$base"
 	# behind a cgroup namespace the way to the root is not to be seen
-	mkdir -p "$v2/stacktools-t.$$/ns/sub" "$TMP/cg"
+	mkdir -p "$base/ns/sub" "$TMP/cg"
 	cat >"$TMP/cgns.sh" <<-'SH'
 		echo $$ >"$1/cgroup.procs"
 		exec unshare --mount --cgroup sh -c 'mount -t cgroup2 none "$TMP/cg" && exec "$BIN/offcpu-record" -q --force \
 			-d 1 -o "$TMP/cgns.cap" --cgroup "$TMP/cg/sub"'
 	SH
 	nap nap-in
-	sh "$TMP/cgns.sh" "$v2/stacktools-t.$$/ns" >"$TMP/cgns" 2>&1 </dev/null 7>&- &
+	sh "$TMP/cgns.sh" "$base/ns" >"$TMP/cgns" 2>&1 </dev/null 7>&- &
 	cgns=$!
 	until_true test -e "$TMP/cgns.cap"
-	move "$nap" "$v2/stacktools-t.$$/ns/sub"
+	move "$nap" "$base/ns/sub"
 	wait "$cgns"
 	is "$? $(comms "$TMP/cgns.cap")" "0 nap-in " "in a cgroup namespace --cgroup is a path of there" || diag <"$TMP/cgns"
 	kill "$nap"
 else
 	skip "cgroup v2" "no cgroup v2 to write to: $(cat "$TMP/mkdir" 2>/dev/null)"
 fi
-if [ -n "$v1" ] && mkdir "$v1/stacktools-t.$$" 2>"$TMP/mkdir"; then
-	cgroup_tests v1 "$v1"
+if [ -n "$v1" ] && base=$(mktemp -d "$v1/stacktools-t.XXXXXX" 2>"$TMP/mkdir"); then
+	cgroup_tests v1 "$base"
 else
 	skip "cgroup v1" "no cgroup v1 to write to: $(cat "$TMP/mkdir" 2>/dev/null)"
 fi

@@ -57,7 +57,7 @@ is "$(counter "$TMP/none.cap" jit.failed)" 0 "and nothing failed"
 
 # --- that lived before and lives on ---
 
-"$OBJ/t/work-jit" map 4 >"$TMP/live" 2>/dev/null </dev/null &
+"$OBJ/t/work-jit" map 60 >"$TMP/live" 2>/dev/null </dev/null &
 live=$!
 at_exit_kill "$live"
 until_true test -s "$TMP/live"
@@ -71,7 +71,7 @@ kill "$live" 2>/dev/null
 # a map that is OWNER's, of a process that waits in code it has not told of
 told_by() {
 	rm -f "$TMP/told"
-	"$OBJ/t/work-jit" quiet 5 >"$TMP/told" 2>/dev/null </dev/null &
+	"$OBJ/t/work-jit" quiet 60 >"$TMP/told" 2>/dev/null </dev/null &
 	told=$!
 	at_exit_kill "$told"
 	until_true test -s "$TMP/told"

@@ -119,7 +119,8 @@ cp "$TMP/prog" "$TMP/brief"
 "$TMP/brief" >"$TMP/log" 2>&1 </dev/null &
 brief=$!
 at_exit_kill "$brief"
-sleep 0.1
+until_true sh -c '[ "$(readlink "/proc/$1/exe")" = "$2" ]' sh "$brief" "$TMP/brief"
+until_true grep -q nanosleep "/proc/$brief/wchan"
 rm "$TMP/brief"
 rec "$TMP/d.cap" -p "$brief" -d 0.5s
 ok "a program that is deleted and still runs is named" sh -c 'grep -q "/brief [0-9]* caller$" <<-E

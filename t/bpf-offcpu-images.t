@@ -68,14 +68,20 @@ is "$(waits "$TMP/m.cap" '$n++ if kernel() =~ /select/ && $w->{user_stack}[0]{sy
 	"a process that is gone still has its symbols"
 
 # the same with a process that was there before
-python3 -c 'import time, ctypes, ssl
-time.sleep(2.5)' &
+mkfifo "$TMP/end"
+exec 6<>"$TMP/end"
+python3 -c 'import sys, ctypes, ssl
+print("ready", flush=True)
+sys.stdin.readline()' <"$TMP/end" >"$TMP/py" 6>&- &
 py=$!
 at_exit_kill "$py"
-sleep 0.7
+until_true grep -q ready "$TMP/py"
 grep ' r-xp ' "/proc/$py/maps" >"$TMP/maps2"
-rec "$TMP/m2.cap" -p "$py"
-is "$rc" 0 "a target that ends ends the recording"
+rec_start "$TMP/m2.cap" -q -p "$py" 6>&-
+echo >&6
+wait "$rec_pid"
+is "$?" 0 "a target that ends ends the recording"
+exec 6>&-
 "$BIN/capinfo" --maps "$TMP/m2.cap" >"$TMP/m2.maps"
 squeeze "$TMP/maps2" >"$TMP/maps.want"
 squeeze "$TMP/m2.maps" >"$TMP/maps.got"
@@ -152,10 +158,14 @@ if unshare --pid --fork --mount-proc true 2>/dev/null; then
 	is "$(waits "$TMP/ns.cap" 'push @o, "$w->{pid} $w->{process_comm}"')" "$(head -n 1 "$TMP/inside") sleep" \
 		"and so does the capture"
 	# and from outside: our number and its own
-	timeout 30 unshare --pid --fork --mount-proc sleep 3 &
-	at_exit_kill $!
-	sleep 0.5
-	inner=$(pgrep -f -n -x 'sleep 3')
+	timeout 60 unshare --pid --fork --kill-child --mount-proc sleep 100 &
+	outer=$!
+	at_exit_kill "$outer"
+	# of timeout's child, unshare, the child
+	inner_there() {
+		inner=$(pgrep -x sleep -P "$(pgrep -P "$outer")")
+	}
+	until_true inner_there 2>/dev/null
 	rec "$TMP/out.cap" -d 0.5 -p "$inner"
 	is "$(waits "$TMP/out.cap" 'push @o, "$w->{pid} $w->{ns_pid}"')" "$inner 1" "from outside: our PID, and its own beside it"
 else

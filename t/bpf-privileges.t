@@ -79,9 +79,12 @@ unshare -m sh -c "mount -t tmpfs none '$TMP/ns' && cp '$OBJ/t/work-chain' '$TMP/
 	exec '$TMP/ns/chain-in-ns'" <"$TMP/hold" >"$TMP/ns.out" 7>&- &
 ns=$!
 at_exit_kill "$ns"
-sleep 2
-kill -STOP "$chain" "$ns"
-kill -CONT "$chain" "$ns"
+# they wait anew, before and after their tables are there
+for _ in 1 2 3 4 5 6; do
+	sleep 0.5
+	kill -STOP "$chain" "$ns"
+	kill -CONT "$chain" "$ns"
+done
 sleep 1
 rec_stop
 kill "$chain" "$ns"
@@ -127,16 +130,18 @@ cat >"$TMP/show" <<'SH'
 grep -E '^(Cap|NoNewPrivs|Seccomp:|Uid|Gid|Groups)' /proc/self/status
 cat /proc/self/limits
 echo made >"$1" && cat "$1"
-sleep 1.5
+while [ ! -e "$1.seen" ]; do sleep 0.1; done
 SH
 chmod 755 "$TMP/show"
+: >"$TMP/made.own.seen"
 "$TMP/show" "$TMP/made.own" >"$TMP/show.own"
 "$BIN/offcpu-record" -o "$TMP/cmd.cap" --force -- "$TMP/show" "$TMP/made.rec" >"$TMP/show.rec" 2>"$err" </dev/null 7>&- &
 rec_pid=$!
 at_exit_kill "$rec_pid"
 until_true test -s "$TMP/made.rec"
-sleep 0.2
+until_true recording "$rec_pid" "$TMP/cmd.cap"
 confined "a command"
+: >"$TMP/made.rec.seen"
 wait "$rec_pid"
 same "$TMP/show.rec" "$TMP/show.own" "a command has all the rights, limits and files that it has without a recorder"
 install -m 4755 "$(command -v id)" "$TMP/suid-id"
@@ -175,14 +180,14 @@ if setcap cap_bpf,cap_perfmon+ep "$TMP/open/offcpu-record" 2>/dev/null; then
 	setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups sleep 1000 7>&- &
 	theirs=$!
 	at_exit_kill "$theirs"
-	setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups "$TMP/open/offcpu-record" -q -o "$TMP/open/u.cap" -d 3 -p "$theirs" >"$TMP/u.out" 2>&1 7>&- &
+	setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups "$TMP/open/offcpu-record" -q -o "$TMP/open/u.cap" -p "$theirs" >"$TMP/u.out" 2>&1 7>&- &
 	rec_pid=$!
-	until_true test -e "$TMP/open/u.cap"
-	sleep 0.5
+	until_true recording "$rec_pid" "$TMP/open/u.cap"
 	opener=$(child file-opener)
 	is "$(field "$rec_pid" CapPrm) $(field "$rec_pid" CapEff) $(field "$rec_pid" NoNewPrivs)" "$none $none 1" \
 		"file capabilities are given up too"
 	is "$(capsh --decode="$(field "$opener" CapPrm)" | sed 's/.*=//')" cap_bpf "and what opens keeps what it may need of them"
+	kill -INT "$rec_pid"
 	wait "$rec_pid"
 	is "$?" 0 "the recording is complete"
 	is "$(waits "$TMP/open/u.cap" '$n++ if user() =~ /nanosleep/')" 1 "with its stack"

@@ -97,9 +97,10 @@ between "$(having 'stopped dropped' "$TMP/small.cap")" $((10 - complete)) 10 "th
 
 # One goes from a recording with room for all; of another one, with room for
 # few, those go that have tables.
-timeout 60 "$BIN/offcpu-record" -q --force -o "$TMP/freed.cap" $(targets "$first" "${10}") -d 15 \
+timeout 200 "$BIN/offcpu-record" -q --force -o "$TMP/freed.cap" $(targets "$first" "${10}") \
 	>"$TMP/freed.log" 2>&1 </dev/null 7>&- &
 freed=$!
+until_true test -s "$TMP/freed.cap"
 rec_start "$TMP/back.cap" -q --force $(targets "$@") --unwind-memory 1M
 ended=$(waits "$TMP/small.cap" '$h{$w->{pid}} = "" if $w->{user_stack_verdict} eq "complete"' | tr '\n' ' ')
 sleep 0.5
@@ -125,6 +126,9 @@ for p in $left; do
 done
 between "$n" 1 10 "tables that were dropped and are missed come back when there is room"
 between "$(counter "$TMP/back.cap" unwind.bytes)" 1 $((1048576 + fixed)) "within the bound"
+# ten seconds later it is given back
+sleep 5
+kill -TERM "$freed"
 wait "$freed"
 is $? 0 "a recording that outlives one of its programs"
 rec "$TMP/one.cap" $(targets "${10}") -d 0.5

@@ -61,6 +61,13 @@ crowd_ends() {
 		END { print "$_ $h{$_}\n" for sort keys %h }'
 }
 
+# easy PID: has it run for less than half of a second?
+easy() {
+	easy_ns=$(cut -d' ' -f1 "/proc/$1/schedstat")
+	sleep 1
+	[ $(($(cut -d' ' -f1 "/proc/$1/schedstat") - easy_ns)) -lt 500000000 ]
+}
+
 # Five thousand processes of three hundred programs, each a file of its own
 if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$T_DIR/work-crowd.c" 2>"$TMP/static.log"; then
 	mkdir "$TMP/crowd"
@@ -74,7 +81,11 @@ if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$T_DIR/work-crowd.c" 
 	is "$(cat "$TMP/crowd.out")" 5000 "five thousand processes of three hundred files"
 	for memory in 64M 4M; do
 		rec_start "$TMP/crowd.cap" -q --force -a -U --unwind-memory "$memory"
-		sleep 8
+		# what is there has been looked at when the recorder does little; each of them wakes up within 2 s of that
+		for _ in $(seq 40); do
+			! easy "$rec_pid" || break
+		done
+		sleep 4
 		high=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$rec_pid/status")
 		rec_stop
 		between "$rc" 0 1 "$memory: they are recorded"
@@ -82,7 +93,7 @@ if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$T_DIR/work-crowd.c" 
 		between "$high" 1 300000 "$memory: the recorder takes less than 300 MB"
 		bytes=$(counter "$TMP/crowd.cap" unwind.bytes)
 		between "$bytes" 1 $((${memory%M} * 1048576 + 1719296)) "$memory: the kernel's memory stays in its bound"
-		between "$(counter "$TMP/crowd.cap" unwind.processes)" 5000 6000 "$memory: every process has its mappings"
+		ok "$memory: every process has its mappings" [ "$(counter "$TMP/crowd.cap" unwind.processes)" -ge 5000 ]
 		ok "$memory: the counters of waits add up" balanced "$TMP/crowd.cap"
 		crowd_ends "$TMP/crowd.cap" >"$TMP/crowd.ends"
 		diag <"$TMP/crowd.ends"

@@ -110,9 +110,9 @@ refused "a thread that does not exist" "no such thread: $p" -t "$p"
 
 # a zombie: its parent sleeps and never waits
 perl -e 'my $p = fork; exit 0 if !$p; open my $f, ">", "zombie.tmp"; print $f $p; close $f;
-	rename "zombie.tmp", "zombie"; sleep 60' &
+	rename "zombie.tmp", "zombie"; sleep 600' &
 at_exit_kill $!
-for _ in 1 2 3 4 5 6 7 8 9 10; do
+for _ in $(seq 300); do
 	[ -s zombie ] && grep -q 'State:.Z' "/proc/$(cat zombie)/status" && break
 	sleep 0.2
 done
@@ -122,14 +122,14 @@ refused "a zombie given as a thread" 'has exited already' -t "$(cat zombie)"
 # a second thread of a process
 python3 -c '
 import threading, time
-t = threading.Thread(target=time.sleep, args=(60,), daemon=True)
+t = threading.Thread(target=time.sleep, args=(600,), daemon=True)
 t.start()
 open("tid.tmp", "w").write(str(t.native_id))
 import os; os.rename("tid.tmp", "tid")
-time.sleep(60)' &
+time.sleep(600)' &
 py=$!
 at_exit_kill "$py"
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+for _ in $(seq 300); do
 	[ -s tid ] && break
 	sleep 0.2
 done
@@ -176,8 +176,8 @@ mkdir -m 777 open
 chmod 755 "$TMP"
 cp "$R" open/offcpu-record
 chmod 755 open/offcpu-record
-if nobody true 2>"$err" && nobody "$TMP/open/offcpu-record" -q -d 0.1 -a -o open/a.cap 2>"$err"; then
-	setpriv --reuid=65534 --regid=65534 --clear-groups sleep 60 &
+if nobody true 2>"$err" && nobody "$TMP/open/offcpu-record" -q -o open/a.cap -- true 2>"$err"; then
+	setpriv --reuid=65534 --regid=65534 --clear-groups sleep 600 &
 	theirs=$!
 	at_exit_kill "$theirs"
 	until grep -q sleep "/proc/$theirs/comm"; do
@@ -205,7 +205,7 @@ fi
 unwind_of() {
 	"$BIN/capinfo" "$1" | sed -n 's/.* unwind=//p'
 }
-sleep 60 &
+sleep 600 &
 at_exit_kill $!
 sleep_pid=$!
 until grep -q sleep "/proc/$sleep_pid/comm"; do

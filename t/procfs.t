@@ -184,7 +184,8 @@ is "$(waits "$U/x.cap" '$n++ if $w->{process_comm} eq ""')" 0 'and none belongs 
 # --- which waits, which stacks ---
 
 steady "$as_user"
-procfs "$U/f.cap" -p "$pid" -d 1 --min 100ms
+# a look may be late by more than 100 ms where others have the CPUs, and short waits look longer then
+procfs "$U/f.cap" -p "$pid" -d 2 --min 1s
 is "$(waits "$U/f.cap" 'push @o, $w->{comm}' | sort -u | tr '\n' ' ')" 's-futex s-poll work-steady ' \
 	'--min leaves out what is shorter, as estimated'
 ok 'and counts it' balanced "$U/f.cap"
@@ -255,7 +256,7 @@ State: Z' '[35m ;|`$(id)' '1/2 [000] 3.4:'; do
 		>/dev/null 2>&1 </dev/null 7>&- &
 	pid=$!
 	at_exit_kill "$pid"
-	sleep 0.3
+	until_true grep -q sleep "/proc/$pid/wchan"
 	procfs "$U/h.cap" -p "$pid" -d 0.5
 	got=$(waits "$U/h.cap" 'push @o, unpack("H*", $w->{comm}) if kernel() =~ /sleep/')
 	is "$got" "$(printf %s "$comm" | head -c 15 | od -An -tx1 | tr -d ' \n')" 'a hostile thread name is kept as it is'
@@ -280,7 +281,10 @@ like "$(cat "$err")" 'looks were left out: .* the rate went down' 'and told'
 cpu=$(perl -e 'printf "%d", 100 * $ARGV[0] / 2e9' "$(counter "$U/n.cap" procfs.look_ns)")
 ok "no more than about half of a CPU is used: $cpu %" test "$cpu" -le 60
 sed -n 's/^  a look took/1202 threads: a look took/p' "$err" | diag
-within "$(rate "$U/n.cap" s-futex)" 400 5 'and the waits are complete all the same'
+is "$(waits "$U/n.cap" '$n++ if $w->{comm} eq "s-futex" && $w->{count} == 1 && $w->{initial} && $w->{open}')" 400 \
+	'and the waits are complete all the same'
+# but for the time that a look takes, which is long where others have the CPUs
+between "$(rate "$U/n.cap" s-futex)" 300 404 'and their time'
 end_steady
 
 # --- for root: others' processes, and what can be hidden ---

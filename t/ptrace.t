@@ -179,10 +179,11 @@ if command -v java >/dev/null; then
 	cat >"$W/W.java" <<-'END'
 		public class W {
 			static void f(int n) throws Exception { if (n > 0) f(n - 1); else Thread.sleep(1000000); }
-			public static void main(String[] a) throws Exception { f(10); }
+			public static void main(String[] a) throws Exception { System.out.println("ready"); f(10); }
 		}
 	END
 	start java java -Xshare:auto "$W/W.java"
+	until_true grep -qs ready "$W/java.out"
 	sleep 2
 	agrees java 60 "java, whose interpreter has no tables"
 fi

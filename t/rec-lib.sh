@@ -14,7 +14,8 @@
 # no recorder may inherit.
 #
 #   within GOT WANT PERCENT NAME
-#   until_true COMMAND...    polls for up to 10 s
+#   until_true COMMAND...    polls for about a minute
+#   recording PID CAP        has that recorder begun?
 #
 # work-waits' own word, in $TMP/said, against a capture:
 #   steal_ns                 time that a hypervisor has given to other machines
@@ -36,18 +37,26 @@ rec() {
 }
 
 until_true() {
-	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 \
-		1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 \
-		1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 \
-		1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 \
-		1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-		"$@" && return 0
+	u_left=600
+	until "$@"; do
+		u_left=$((u_left - 1))
+		[ $u_left -gt 0 ] || return 1
 		sleep 0.1
 	done
-	return 1
 }
 
-# The file appears when everything is attached, right before the recording begins.
+# recording PID CAP: it has begun: the file has its head of 24 bytes and the recorder waits for events, or it has
+# more, for one that never waits
+recording() {
+	r_bytes=$(stat -c %s "$2" 2>/dev/null)
+	[ "${r_bytes:-0}" -gt 24 ] || { [ "${r_bytes:-0}" -gt 0 ] && grep -q poll "/proc/$1/wchan" 2>/dev/null; }
+}
+
+# or it is over already: what has ended has no executable
+rec_began() {
+	recording "$rec_pid" "$rec_cap" || [ ! -e "/proc/$rec_pid/exe" ]
+}
+
 rec_start() {
 	rec_cap=$1
 	shift
@@ -55,7 +64,7 @@ rec_start() {
 	"$BIN/offcpu-record" -o "$rec_cap" "$@" >"$TMP/rec.out" 2>"$TMP/rec.err" </dev/null 7>&- &
 	rec_pid=$!
 	at_exit_kill "$rec_pid"
-	until_true test -e "$rec_cap"
+	until_true rec_began
 	sleep 0.3
 }
 

@@ -331,7 +331,7 @@ static void stopped(struct tap *t)
 }
 
 #define SIGNALS 60000u
-static volatile unsigned int *handled; /* shared with the child */
+static volatile unsigned int *handled; /* shared with the child: how many, and whether it is ready */
 
 static void handle(int sig)
 {
@@ -342,6 +342,7 @@ static void handle(int sig)
 static void takes_signals(void)
 {
 	signal(SIGRTMIN, handle);
+	handled[1] = 1;
 	spins();
 }
 
@@ -373,13 +374,14 @@ static void signalled(struct tap *t)
 		leave(1);
 	pid = child(takes_signals);
 	p = open_or_die(pid);
-	usleep(50000);
+	for (int i = 0; i < 20000 && !handled[1]; i++)
+		usleep(1000);
 	sender = fork();
 	if (sender == 0)
 		send_signals(pid);
 	while (waitpid(sender, &status_word, WNOHANG) == 0)
 		stops += ptstack_take(p, (uint32_t)pid, &stack, NULL) == 0;
-	for (int i = 0; i < 2000 && *handled < SIGNALS; i++)
+	for (int i = 0; i < 20000 && *handled < SIGNALS; i++)
 		usleep(1000);
 	tap_eq_u64(t, *handled, SIGNALS, "each signal that is sent meanwhile comes, once");
 	tap_diag("%u stops meanwhile", stops);
@@ -524,23 +526,30 @@ static void in_vdso(struct tap *t)
 	end(pid);
 }
 
-static void execs_soon(void)
+static int told[2]; /* a pipe: what is to exec, and when */
+
+static void execs_when_told(void)
 {
 	char *argv[] = { (char[]){ "sleep" }, (char[]){ "1000" }, NULL };
+	char c;
 
-	usleep(300000);
-	execvp(argv[0], argv);
+	if (read(told[0], &c, 1) == 1)
+		execvp(argv[0], argv);
 }
 
 static void exec(struct tap *t)
 {
-	pid_t pid = child(execs_soon);
+	pid_t pid = pipe2(told, O_CLOEXEC) == 0 ? child(execs_when_told) : 0;
 	struct ptstack *p = open_or_die(pid);
 	struct cap_stack before, after;
 	char text[8192];
-	int rc = ptstack_take(p, (uint32_t)pid, &before, NULL);
+	int rc;
 
+	until_state(pid, 'S');
+	rc = ptstack_take(p, (uint32_t)pid, &before, NULL);
 	tap_ok(t, !rc && before.verdict == CAP_COMPLETE, "a process has stacks before exec");
+	if (write(told[1], "", 1) != 1)
+		leave(1);
 	for (int i = 0; i < 5000 && strncmp(status(pid, "Name:\t", text), "sleep", 5) != 0; i++)
 		usleep(1000);
 	usleep(100000);
@@ -550,6 +559,8 @@ static void exec(struct tap *t)
 		"and those of its new program after it");
 	ptstack_close(p);
 	end(pid);
+	close(told[0]);
+	close(told[1]);
 }
 
 __attribute__((noinline, optimize("no-optimize-sibling-calls"))) static void goes_down(unsigned int n)
@@ -935,13 +946,15 @@ static void vanishing(struct tap *t)
 	static uint32_t tids[THREADS_MAX];
 	pid_t pid = child(crowd);
 	struct ptstack *p = open_or_die(pid);
-	uint64_t until = now_ns() + UINT64_C(1500000000);
-	struct ptstack_stats s;
+	uint64_t began = now_ns();
+	struct ptstack_stats s = { 0 };
 	struct cap_stack stack;
 	struct err e;
 	int odd = 0;
 
-	while (now_ns() < until) {
+	/* longer where the machine is busy */
+	while (now_ns() - began < UINT64_C(1500000000) ||
+		(s.stacks <= 50 && now_ns() - began < UINT64_C(60000000000))) {
 		size_t n = threads_of((uint32_t)pid, tids);
 
 		for (size_t i = 0; i < n; i++) {
@@ -951,8 +964,8 @@ static void vanishing(struct tap *t)
 			if (rc && rc != -ESRCH && rc != -ETIMEDOUT && !odd++)
 				tap_diag("%s", e.msg);
 		}
+		ptstack_stats(p, &s);
 	}
-	ptstack_stats(p, &s);
 	tap_ok(t, !odd && s.stacks > 50, "threads that end while they are looked at are gone, and no more");
 	tap_diag("%" PRIu64 " stacks, %" PRIu64 " gone, %" PRIu64 " stops", s.stacks, s.refused[PTWHY_GONE],
 		s.stops);

@@ -113,7 +113,7 @@ static void quiet(struct tableset *s, int times)
 
 static void test_sharing(struct tap *t)
 {
-	struct tableset *s = open_set(8 << 20, SECOND / 10);
+	struct tableset *s = open_set(8 << 20, SECOND);
 	struct procmap a = map_new("a", SMALL), again, copy = map_new("copy", SMALL);
 	uint32_t file = settled(s, &a), other;
 	uint64_t used = stats(s).space.bytes_used;
@@ -133,13 +133,13 @@ static void test_sharing(struct tap *t)
 	tap_ok(t, other != file && stats(s).space.tables == 2, "a copy is another file");
 	for (int i = 0; i < 1002; i++)
 		tableset_release(s, file);
-	usleep(150000);
+	usleep(1500000);
 	quiet(s, 3);
 	tap_ok(t, stats(s).space.tables == 2, "one user is enough for it to stay");
 	tableset_release(s, file);
 	quiet(s, 1);
 	tap_ok(t, stats(s).space.tables == 2, "without any it stays for a while");
-	usleep(150000);
+	usleep(1500000);
 	quiet(s, 3);
 	tap_ok(t, stats(s).space.tables == 1 && stats(s).space.bytes_used == used && stats(s).dropped == 0,
 		"then its memory is free, and nothing counts as dropped");

@@ -97,12 +97,18 @@ settled() {
 record_blocked() {
 	blocked_cap=$1
 	shift
-	settled
-	[ -z "${ORACLES_ONLY-}" ] || return
 	r_pids=
+	r_busy=
 	for r_name in $work_names; do
 		r_pids="$r_pids $(pid_of "$r_name")"
+		case " $busy_names " in
+		*" $r_name "*) r_busy="$r_busy $(pid_of "$r_name")" ;;
+		esac
 	done
+	# shellcheck disable=SC2086 # words
+	[ -z "$r_busy" ] || perl "$T_DIR/unwind/busy" calm $r_busy | diag
+	settled
+	[ -z "${ORACLES_ONLY-}" ] || return
 	# shellcheck disable=SC2046,SC2086 # words
 	rec_start "$blocked_cap" -q --force $(printf ' -p %s' $r_pids) "$@"
 	if [ ! -e "$blocked_cap" ]; then
@@ -110,12 +116,15 @@ record_blocked() {
 		return 1
 	fi
 	# shellcheck disable=SC2086
+	[ -z "$r_busy" ] || perl "$T_DIR/unwind/busy" switches $r_busy >"$W/switches"
+	# shellcheck disable=SC2086
 	kill -STOP $r_pids
 	sleep 0.1
 	# shellcheck disable=SC2086
 	kill -CONT $r_pids
 	meanwhile
 	settled
+	[ -z "$r_busy" ] || perl "$T_DIR/unwind/busy" resumed "$W/switches" | diag
 	before_stop
 	rec_stop
 	[ "$rc" -eq 0 ] || diag <"$TMP/rec.err"

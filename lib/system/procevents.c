@@ -232,8 +232,9 @@ static bool decode(const uint8_t *rec, const struct pending *k, struct procevent
 
 	memcpy(&h, rec, sizeof(h));
 	*ev = (struct procevent){ .time_ns = k->time_ns, .text = "" };
-	/* an event that asks for mmap records is given those of tasks as well */
-	if (k->build_id && h.type != PERF_RECORD_MMAP2)
+	/* an event that asks for mmap records is given those of tasks as well; a loss is told once, in front
+	 * of either */
+	if (k->build_id && h.type != PERF_RECORD_MMAP2 && h.type != PERF_RECORD_LOST)
 		return false;
 	switch (h.type) {
 	case PERF_RECORD_MMAP2:
