@@ -4,7 +4,7 @@
  *
  *   work-switch futex N          two threads on one CPU hand a futex over, N times
  *   work-switch pipe N [DEPTH]   the same over two pipes, DEPTH frames deep (20)
- *   work-switch sleep N [THREADS]  THREADS (50) sleep 1 ms, N times in all
+ *   work-switch sleep N [THREADS [MS]]  THREADS (50) sleep MS (1) each time, N times in all
  *   work-switch hold             one thread that waits for its stdin to end
  *
  * Prints its PID, waits for a line on stdin, runs, and prints how many
@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static long rounds, depth = 20;
+static long rounds, depth = 20, sleep_ms = 1;
 static uint32_t turn;
 static int there[2], back[2];
 
@@ -87,11 +87,11 @@ static void *pipe_side(void *arg)
 
 static void *sleep_side(void *arg)
 {
-	struct timespec ms = { .tv_nsec = 1000000 };
+	struct timespec ts = { .tv_sec = sleep_ms / 1000, .tv_nsec = sleep_ms % 1000 * 1000000 };
 
 	(void)arg;
 	for (long i = 0; i < rounds; i++)
-		nanosleep(&ms, NULL);
+		nanosleep(&ts, NULL);
 	return NULL;
 }
 
@@ -129,6 +129,7 @@ int main(int argc, char **argv)
 	} else if (strcmp(mode, "sleep") == 0) {
 		long threads = extra > 0 && extra < 1024 ? extra : 50;
 
+		sleep_ms = argc > 4 && atol(argv[4]) > 0 ? atol(argv[4]) : sleep_ms;
 		rounds = n / threads;
 		run(sleep_side, threads);
 	} else {
