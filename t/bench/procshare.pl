@@ -3,19 +3,26 @@
 # procshare - how much of the waits of an exact capture another one has that was
 # recorded at the same time by looks.
 #
-#   procshare SYMBOLIZE EXACT LOOKS [PID...]    processes that are left out
+#   procshare BIN EXACT LOOKS THERE [PID...]    processes that are left out
+#
+# THERE has a line /proc/PID/task/TID for each thread that was there all the time: its
+# waits are taken by the second of each recording, since they do not begin at the same
+# moment. Waits of all others are taken as they are.
 #
 # Prints shares of the exact capture's time, in per cent: what is there for the same
 # thread; the same in the same system call, of all but time for want of a CPU; and the
-# sum for all threads, which exceeds 100 where too much was estimated.
-# Both are taken by the second of their recording, which need not be the same length.
+# sum for all threads, which exceeds 100 where too much was estimated; then how many
+# waits the exact one has lost.
 use strict;
 use warnings;
 use JSON::PP;
 
-@ARGV >= 3 or die "usage: procshare SYMBOLIZE EXACT LOOKS [PID...]\n";
-my ($symbolize, @files) = splice @ARGV, 0, 3;
+@ARGV >= 4 or die "usage: procshare BIN EXACT LOOKS THERE [PID...]\n";
+my ($bin, $exact_file, $looks_file, $there) = splice @ARGV, 0, 4;
 my %out = map { $_ => 1 } @ARGV;
+open my $list, '<', $there or die "procshare: $there: $!\n";
+my %stays = map { m{^/proc/(\d+)/task/(\d+)$} ? ("$1/$2" => 1) : () } <$list>;
+my $exact_ns;
 
 # Every kernel stack of a wait in a system call has its function, or its name in brackets.
 sub call_of {
@@ -29,17 +36,19 @@ sub call_of {
 # By thread; and by thread and call.
 sub waits_of {
 	my ($file) = @_;
-	my ($duration, %thread, %call);
-	open my $f, '-|', $symbolize, '-q', '--format=json', $file or die "procshare: $symbolize: $!\n";
+	my ($ns, %thread, %call);
+	open my $f, '-|', "$bin/symbolize", '-q', '--format=json', $file or die "procshare: $bin/symbolize: $!\n";
 	while (<$f>) {
 		my $w = decode_json($_);
-		$duration = $w->{duration_ns} if $w->{type} eq 'capture';
+		$ns = $w->{duration_ns} if $w->{type} eq 'capture';
+		$exact_ns //= $ns;
 		next if $w->{type} ne 'wait' || $out{$w->{pid}};
-		my $share = $w->{total_ns} / $duration;
-		$thread{"$w->{pid}/$w->{tid}"} += $share;
-		$call{"$w->{pid}/$w->{tid} " . call_of($w)} += $share unless $w->{preempted};
+		my $who = "$w->{pid}/$w->{tid}";
+		my $share = $w->{total_ns} / ($stays{$who} ? $ns : $exact_ns);
+		$thread{$who} += $share;
+		$call{"$who " . call_of($w)} += $share unless $w->{preempted};
 	}
-	close $f or die "procshare: $symbolize cannot read '$file'\n";
+	close $f or die "procshare: symbolize cannot read '$file'\n";
 	return (\%thread, \%call);
 }
 
@@ -51,7 +60,10 @@ sub shared {
 	return 100 * sum(map { my ($e, $l) = ($exact->{$_}, $looks->{$_} // 0); $e < $l ? $e : $l } keys %$exact) / $all;
 }
 
-my ($exact, $exact_calls) = waits_of($files[0]);
-my ($looks, $looks_calls) = waits_of($files[1]);
-printf "%.3f %.3f %.3f\n", shared($exact, $looks), shared($exact_calls, $looks_calls),
-	100 * sum(values %$looks) / sum(values %$exact);
+my ($exact, $exact_calls) = waits_of($exact_file);
+my ($looks, $looks_calls) = waits_of($looks_file);
+open my $told, '-|', "$bin/capinfo", '--json', $exact_file or die "procshare: $bin/capinfo: $!\n";
+my $lost_by = decode_json(do { local $/; <$told> })->{lost};
+my $lost = sum(map { $lost_by->{$_} } grep { !/_ns$/ } keys %$lost_by);
+printf "%.3f %.3f %.3f %d\n", shared($exact, $looks), shared($exact_calls, $looks_calls),
+	100 * sum(values %$looks) / sum(values %$exact), $lost;
