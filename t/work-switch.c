@@ -4,11 +4,11 @@
  *
  *   work-switch futex N          two threads on one CPU hand a futex over, N times
  *   work-switch pipe N [DEPTH]   the same over two pipes, DEPTH frames deep (20)
- *   work-switch sleep N [THREADS]  THREADS (50) sleep 1 ms, N times in all
+ *   work-switch sleep N [THREADS [MS]]  THREADS (50) sleep MS (1) each time, N times in all
  *   work-switch hold             one thread that waits for its stdin to end
  *
  * Prints its PID, waits for a line on stdin, runs, and prints how many
- * hand-overs a second it did.
+ * hand-overs a second it did, then how many for a second of its CPU time.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -21,15 +21,15 @@
 #include <time.h>
 #include <unistd.h>
 
-static long rounds, depth = 20;
+static long rounds, depth = 20, sleep_ms = 1;
 static uint32_t turn;
 static int there[2], back[2];
 
-static double now(void)
+static double now_on(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
@@ -87,11 +87,11 @@ static void *pipe_side(void *arg)
 
 static void *sleep_side(void *arg)
 {
-	struct timespec ms = { .tv_nsec = 1000000 };
+	struct timespec ts = { .tv_sec = sleep_ms / 1000, .tv_nsec = sleep_ms % 1000 * 1000000 };
 
 	(void)arg;
 	for (long i = 0; i < rounds; i++)
-		nanosleep(&ms, NULL);
+		nanosleep(&ts, NULL);
 	return NULL;
 }
 
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
 	long n = argc > 2 ? atol(argv[2]) : 0, extra = argc > 3 ? atol(argv[3]) : 0;
-	double t0;
+	double t0, cpu0;
 
 	printf("%d\n", (int)getpid());
 	fflush(stdout);
@@ -118,7 +118,8 @@ int main(int argc, char **argv)
 	if (strcmp(mode, "hold") == 0)
 		return 0;
 	rounds = n;
-	t0 = now();
+	t0 = now_on(CLOCK_MONOTONIC);
+	cpu0 = now_on(CLOCK_PROCESS_CPUTIME_ID);
 	if (strcmp(mode, "futex") == 0) {
 		run(futex_side, 2);
 	} else if (strcmp(mode, "pipe") == 0) {
@@ -129,12 +130,14 @@ int main(int argc, char **argv)
 	} else if (strcmp(mode, "sleep") == 0) {
 		long threads = extra > 0 && extra < 1024 ? extra : 50;
 
+		sleep_ms = argc > 4 && atol(argv[4]) > 0 ? atol(argv[4]) : sleep_ms;
 		rounds = n / threads;
 		run(sleep_side, threads);
 	} else {
 		fprintf(stderr, "work-switch: futex, pipe, sleep or hold\n");
 		return 64;
 	}
-	printf("%.0f\n", (double)n / (now() - t0));
+	printf("%.0f\n", (double)n / (now_on(CLOCK_MONOTONIC) - t0));
+	printf("%.0f\n", (double)n / (now_on(CLOCK_PROCESS_CPUTIME_ID) - cpu0));
 	return 0;
 }

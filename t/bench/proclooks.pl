@@ -1,0 +1,43 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# proclooks - the plain way to look at threads, to compare with: their files in
+# /proc, opened once, are read HZ times a second for SECONDS, all of them each time.
+#
+#   proclooks [-f FILE,FILE...] HZ SECONDS [PID...]    without a PID: every other process
+#
+# Prints the CPU time of a look in us, how many looks there were, and how many
+# threads at the first. What may not be read is left out.
+use strict;
+use warnings;
+use Getopt::Std;
+use Time::HiRes qw(clock_gettime sleep CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID);
+
+my %o = (f => 'stat,status,syscall,wchan,stack,schedstat');
+getopts('f:', \%o) && @ARGV >= 2 or die "usage: proclooks [-f FILE,FILE...] HZ SECONDS [PID...]\n";
+my ($hz, $seconds, @pids) = @ARGV;
+my @names = split /,/, $o{f};
+my $PREAD64 = 17;	# x86_64
+my $text = "\0" x 8192;
+my (@files, @fds);
+my $threads = 0;
+
+@pids = grep { $_ != $$ } map { m{(\d+)$} } glob '/proc/[0-9]*' unless @pids;
+for my $task (map { glob "/proc/$_/task/*" } @pids) {
+	$threads++;
+	for my $name (@names) {
+		open my $f, '<', "$task/$name" or next;
+		next if syscall($PREAD64, fileno $f, $text, length $text, 0) < 0;
+		push @files, $f;
+		push @fds, fileno $f;
+	}
+}
+die "proclooks: nothing to look at\n" unless @fds;
+
+my ($start, $cpu, $looks) = (clock_gettime(CLOCK_MONOTONIC), clock_gettime(CLOCK_PROCESS_CPUTIME_ID), 0);
+while (clock_gettime(CLOCK_MONOTONIC) < $start + $seconds) {
+	syscall($PREAD64, $_, $text, 8192, 0) for @fds;
+	$looks++;
+	my $rest = $start + $looks / $hz - clock_gettime(CLOCK_MONOTONIC);
+	sleep $rest if $rest > 0;
+}
+printf "%.3f %d %d\n", (clock_gettime(CLOCK_PROCESS_CPUTIME_ID) - $cpu) * 1e6 / $looks, $looks, $threads;
