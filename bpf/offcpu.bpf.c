@@ -235,6 +235,8 @@ static __always_inline void finish_late(
 
 static __always_inline void leave(void *ctx, struct task_struct *task, bool preempt, __u32 state, __u64 now)
 {
+	/* the last switch of a thread is no wait, and the kernel gives it no storage any more */
+	bool last = !preempt && (state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE));
 	struct scratch *s = my_scratch();
 	struct offcpu_wait *w;
 	struct offcpu_key *key;
@@ -242,15 +244,14 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 
 	if (!s)
 		return;
-	w = wait_get(task, true);
+	w = wait_get(task, !last);
 	if (!w) {
-		s->count.storage++;
+		s->count.storage += !last;
 		return;
 	}
 	if (w->start != OFFCPU_ON_CPU && w->start != OFFCPU_UNKNOWN)
 		finish_late(task, s, w, now);
-	/* the last switch of a thread is no wait */
-	if (!preempt && (state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE))) {
+	if (last) {
 		wait_drop(task, w);
 		return;
 	}
