@@ -61,11 +61,9 @@ crowd_ends() {
 		END { print "$_ $h{$_}\n" for sort keys %h }'
 }
 
-# easy PID: has it run for less than half of a second?
-easy() {
-	easy_ns=$(cut -d' ' -f1 "/proc/$1/schedstat")
-	sleep 1
-	[ $(($(cut -d' ' -f1 "/proc/$1/schedstat") - easy_ns)) -lt 500000000 ]
+# all_mapped CAP: by the last flush, are the mappings of all of the crowd known?
+all_mapped() {
+	[ "$(counter "$1" unwind.processes | sed 's/^$/0/')" -ge 5000 ]
 }
 
 # Five thousand processes of three hundred programs, each a file of its own
@@ -81,10 +79,8 @@ if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$T_DIR/work-crowd.c" 
 	is "$(cat "$TMP/crowd.out")" 5000 "five thousand processes of three hundred files"
 	for memory in 64M 4M; do
 		rec_start "$TMP/crowd.cap" -q --force -a -U --unwind-memory "$memory"
-		# what is there has been looked at when the recorder does little; each of them wakes up within 2 s of that
-		for _ in $(seq 40); do
-			! easy "$rec_pid" || break
-		done
+		# each of them wakes up within 2 s of that
+		until_true all_mapped "$TMP/crowd.cap"
 		sleep 4
 		high=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$rec_pid/status")
 		rec_stop

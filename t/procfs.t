@@ -90,7 +90,8 @@ while read -r comm _ _ _ measured off; do
 		;;
 	esac
 done <"$TMP/truth"
-is "$(waits "$U/a.cap" 'push @o, kernel() if $w->{comm} eq "w-long"')" \
+# a look that is late may miss how it began or ended
+is "$(waits "$U/a.cap" 'push @o, kernel() if $w->{comm} eq "w-long" && $w->{total_ns} > 1e8')" \
 	"[wait channel hrtimer_nanosleep];[syscall clock_nanosleep]" 'a sleep is named by wait channel and system call'
 is "$(waits "$U/a.cap" '$n = 1 if $w->{comm} eq "w-pipe" && kernel() =~ /;\[syscall read\]$/ &&
 	user() =~ /read/ && $w->{user_stack_error} eq "pc-only"')" 1 \
@@ -283,8 +284,7 @@ ok "no more than about half of a CPU is used: $cpu %" test "$cpu" -le 60
 sed -n 's/^  a look took/1202 threads: a look took/p' "$err" | diag
 is "$(waits "$U/n.cap" '$n++ if $w->{comm} eq "s-futex" && $w->{count} == 1 && $w->{initial} && $w->{open}')" 400 \
 	'and the waits are complete all the same'
-# but for the time that a look takes, which is long where others have the CPUs
-between "$(rate "$U/n.cap" s-futex)" 300 404 'and their time'
+within "$(rate "$U/n.cap" s-futex)" 400 1 'and their time'
 end_steady
 
 # --- for root: others' processes, and what can be hidden ---

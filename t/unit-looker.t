@@ -1,3 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
+# with stacks of threads that are larger than what the looker may have
+# shellcheck disable=SC3045 # not everywhere: then they are as they are
+ulimit -s 262144 2>/dev/null
 exec "${STACKTOOLS_OBJ:-$(dirname "$0")/../obj}/t/unit-looker"

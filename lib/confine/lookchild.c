@@ -312,6 +312,9 @@ static struct sock_filter looks_into[] = { COMMON, SECCODE_CALL(process_vm_readv
 	SECCODE_CALL(munmap), SECCODE_CALL(madvise), SECCODE_CALL(clock_gettime), SECCODE_CALL(tgkill),
 	SECCODE_CALL(gettid), SECCODE_CALL(getpid), SECCODE_CALL(rt_sigaction), SECCODE_CALL(brk),
 	SECCODE_CALL(restart_syscall), /* what its children do interrupts what it waits for */
+#ifdef __SANITIZE_ADDRESS__
+	SECCODE_CALL(sched_getaffinity), SECCODE_CALL(sigaltstack), /* which its threads begin with */
+#endif
 	/* whose flags are in memory: the C library has another one for a kernel without it */
 	SECCODE_WHEN(BPF_JEQ, SYS_clone3, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
 	SECCODE_WHEN(BPF_JEQ, SYS_clone, 0, 5), SECCODE_LOAD(args[0]), SECCODE_MASK(THREAD_FLAGS),

@@ -134,7 +134,8 @@ static int copy_all(struct looker *l, struct lookwire_request *q, const uint64_t
 
 	ptcopy_reset(copy);
 	q->n = (uint32_t)MIN(n, (size_t)LOOKWIRE_WANTED);
-	memcpy(q->wanted, wanted, q->n * sizeof(*wanted));
+	for (uint32_t i = 0; i < q->n; i++)
+		q->wanted[i] = wanted[i];
 	len = ask(l, q);
 	if (len < 0)
 		return (int)len;

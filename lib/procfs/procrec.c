@@ -347,8 +347,7 @@ int procrec_stop(struct procrec *r, const char *why, struct err *e)
 {
 	int rc;
 
-	procround_look(&r->round);
-	r->stop_ns = now_ns();
+	r->stop_ns = procround_last(&r->round);
 	procround_end(&r->round);
 	if (r->namer && !r->all)
 		namekeep_hurry(r->namer);

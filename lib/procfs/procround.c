@@ -285,9 +285,20 @@ static void know_frames(struct procround *r, struct procset_thread *t, const str
 	}
 }
 
-static struct procwait_look account_of(const struct procset_thread *t, const struct proclook_seen *s)
+/*
+ * A round takes its time, which with many threads is no little part of a
+ * short recording: at its end all threads were looked at when the last round
+ * began, and at its beginning those of which that is true.
+ */
+static uint64_t time_of(const struct procround *r, const struct proclook_seen *s)
 {
-	return (struct procwait_look){ .at_ns = s->at_ns,
+	return r->last || (r->baseline && s->same) ? MIN(r->began_ns, s->at_ns) : s->at_ns;
+}
+
+static struct procwait_look account_of(
+	const struct procround *r, const struct procset_thread *t, const struct proclook_seen *s)
+{
+	return (struct procwait_look){ .at_ns = time_of(r, s),
 		.has_account = s->has_schedstat,
 		.run_ns = s->sched.run_ns,
 		.delay_ns = s->sched.delay_ns,
@@ -309,7 +320,7 @@ static void begin_thread(struct procround *r, struct procset_thread *t, const st
 	if (r->baseline)
 		return;
 	began -= MIN(r->boot_ahead_ns, began);
-	procwait_born(&t->wait, MIN(MAX(began, r->scanned_ns), s->at_ns));
+	procwait_born(&t->wait, MIN(MAX(began, r->scanned_ns), time_of(r, s)));
 }
 
 /* False: it is gone. */
@@ -342,7 +353,7 @@ static bool look_at(struct procround *r, struct procset_thread *t)
 		t->has_call = s.has_syscall;
 		t->call = s.syscall;
 	}
-	look = account_of(t, &s);
+	look = account_of(r, t, &s);
 	if (r->baseline)
 		t->wait = (struct procwait){ 0 };
 	if (again && !r->baseline)
@@ -366,6 +377,7 @@ void procround_look(struct procround *r)
 	uint64_t began = now_ns(), cpu = cpu_ns(r), spent;
 	bool fresh = began >= r->scan_due_ns;
 
+	r->began_ns = began;
 	/* an estimate of when something began is early by up to the time between two looks */
 	r->since_ns = MIN(r->scanned_ns ? r->scanned_ns : began, began - 2 * r->period_ns);
 	if (fresh)
@@ -382,6 +394,13 @@ void procround_look(struct procround *r)
 	r->cost_ns = spent - MIN(cpu, spent);
 	r->told->look_ns += r->cost_ns;
 	r->told->look_max_ns = MAX(r->told->look_max_ns, r->cost_ns);
+}
+
+uint64_t procround_last(struct procround *r)
+{
+	r->last = true;
+	procround_look(r);
+	return r->began_ns;
 }
 
 /* --- from outside --- */

@@ -33,6 +33,8 @@ struct procround {
 	uint64_t since_ns; /* waits that are found now began after this */
 	uint64_t boot_ahead_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC */
 	struct cap_stack walked; /* by --ptrace, of the thread at hand; no frames = it was not */
+	uint64_t began_ns; /* the round at hand */
+	bool last; /* it is the last one */
 	bool baseline; /* threads that are found now were there before */
 };
 
@@ -46,6 +48,9 @@ void procround_before(struct procround *r);
 void procround_command(struct procround *r, uint32_t pid);
 
 void procround_look(struct procround *r);
+
+/* The last round, which counts as made at once: returns when it began. */
+uint64_t procround_last(struct procround *r);
 
 /* Process TGID has a user frame where nothing is known to be mapped: its mappings are read again, but not all
  * the time. */

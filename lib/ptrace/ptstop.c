@@ -13,6 +13,7 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
+#define STACK_BYTES (256u << 10) /* of the thread that stops another */
 #define ERESTARTNOHAND 514 /* include/linux/errno.h of Linux: begin again if no handler has run */
 
 struct stop {
@@ -140,6 +141,7 @@ int ptstop_take(pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy
 		.tid = tid, .wanted = wanted, .n = n, .copy = copy, .told = told, .rc = -ETIMEDOUT
 	};
 	struct timespec until;
+	pthread_attr_t small;
 	sigset_t all, old;
 	pthread_t thread;
 	int rc;
@@ -148,7 +150,11 @@ int ptstop_take(pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy
 	ptcopy_reset(copy);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&thread, NULL, stop, &s);
+	/* the usual size is the user's affair, and may be more than whoever calls may have */
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, STACK_BYTES);
+	rc = pthread_create(&thread, &small, stop, &s);
+	pthread_attr_destroy(&small);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc)
 		return -rc;
