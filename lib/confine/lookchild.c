@@ -152,18 +152,6 @@ struct entry { /* getdents64(2) */
 	char name[];
 };
 
-static uint32_t number_of(const char *p)
-{
-	uint64_t v = 0;
-
-	for (; *p; p++) {
-		if (*p < '0' || *p > '9' || v > UINT32_MAX / 16)
-			return 0;
-		v = v * 10 + (uint64_t)(*p - '0');
-	}
-	return (uint32_t)v;
-}
-
 static int serve_list(struct work *w)
 {
 	char path[64] = "/proc", bytes[8192] __attribute__((aligned(8)));
@@ -180,7 +168,7 @@ static int serve_list(struct work *w)
 	while (n < LOOKWIRE_NUMBERS && (got = syscall(SYS_getdents64, fd, bytes, sizeof(bytes))) > 0) {
 		for (long at = 0; at < got && n < LOOKWIRE_NUMBERS;) {
 			const struct entry *d = (const void *)(bytes + at);
-			uint32_t number = number_of(d->name);
+			uint32_t number = procfile_number(d->name);
 
 			if (number && seen++ >= w->q.arg)
 				w->a.numbers[n++] = number;
@@ -340,8 +328,9 @@ uint64_t lookchild_caps(void)
 	return caps_bits(caps, ARRAY_LEN(caps));
 }
 
-__attribute__((noreturn)) static void work(const struct lookchild_opts *o, int sock, pid_t parent)
+__attribute__((noreturn)) static void work(const void *arg, int sock, pid_t parent)
 {
+	const struct lookchild_opts *o = arg;
 	const struct sandbox_opts box = { .keep_fd = sock,
 		.parent = parent,
 		.comm = "thread-looker",
@@ -369,9 +358,9 @@ __attribute__((noreturn)) static void work(const struct lookchild_opts *o, int s
 
 int lookchild_start(const struct lookchild_opts *o, struct looker **ret, struct err *e)
 {
-	pid_t parent = getpid(), pid;
 	void *frame;
-	int pair[2];
+	pid_t pid;
+	int sock;
 
 	*ret = NULL;
 	if (!lookchild_caps())
@@ -379,15 +368,6 @@ int lookchild_start(const struct lookchild_opts *o, struct looker **ret, struct 
 	/* pthread_cancel(3) loads a library, which cannot be loaded there: so does this */
 	if (o->memory)
 		backtrace(&frame, 1);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-		return err_sys(e, -errno, "cannot talk to a process that looks at threads");
-	pid = sandbox_fork();
-	if (pid == 0)
-		work(o, pair[1], parent);
-	close(pair[1]);
-	if (pid < 0) {
-		close(pair[0]);
-		return err_sys(e, pid, "cannot start a process that looks at threads");
-	}
-	return looker_new(pair[0], pid, ret, e);
+	pid = sandbox_start("looks at threads", work, o, &sock, e);
+	return pid < 0 ? pid : looker_new(sock, pid, ret, e);
 }

@@ -299,8 +299,9 @@ uint64_t openchild_caps(const struct openchild_opts *o)
 	return caps_bits(caps + from, to - from);
 }
 
-__attribute__((noreturn)) static void work(const struct openchild_opts *o, int sock, pid_t parent)
+__attribute__((noreturn)) static void work(const void *arg, int sock, pid_t parent)
 {
+	const struct openchild_opts *o = arg;
 	const struct sandbox_opts box = { .keep_fd = sock,
 		.parent = parent,
 		.comm = "file-opener",
@@ -322,21 +323,12 @@ __attribute__((noreturn)) static void work(const struct openchild_opts *o, int s
 
 int openchild_start(const struct openchild_opts *o, struct opener **ret, struct err *e)
 {
-	pid_t parent = getpid(), pid;
-	int pair[2];
+	pid_t pid;
+	int sock;
 
 	*ret = NULL;
 	if (!openchild_caps(o))
 		return 0;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-		return err_sys(e, -errno, "cannot talk to a process that opens files");
-	pid = sandbox_fork();
-	if (pid == 0)
-		work(o, pair[1], parent);
-	close(pair[1]);
-	if (pid < 0) {
-		close(pair[0]);
-		return err_sys(e, pid, "cannot start a process that opens files");
-	}
-	return opener_new(pair[0], pid, ret, e);
+	pid = sandbox_start("opens files", work, o, &sock, e);
+	return pid < 0 ? pid : opener_new(sock, pid, ret, e);
 }

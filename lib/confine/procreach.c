@@ -6,19 +6,6 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* 0 for what is no number. */
-static uint32_t number_of(const char *p)
-{
-	uint64_t v = 0;
-
-	for (; *p; p++) {
-		if (*p < '0' || *p > '9' || v > UINT32_MAX / 16)
-			return 0;
-		v = v * 10 + (uint64_t)(*p - '0');
-	}
-	return (uint32_t)v;
-}
-
 static int list(uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx)
 {
 	char path[64] = "/proc";
@@ -31,7 +18,7 @@ static int list(uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx)
 	if (!dir)
 		return -errno;
 	while ((d = readdir(dir))) {
-		uint32_t number = number_of(d->d_name);
+		uint32_t number = procfile_number(d->d_name);
 
 		if (number)
 			fn(ctx, number);

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #define MAPS_MAX (64u << 20)
@@ -34,6 +35,26 @@ pid_t sandbox_fork(void)
 		pid = -errno;
 	if (pid != 0)
 		pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return pid;
+}
+
+pid_t sandbox_start(const char *what, void (*work)(const void *arg, int sock, pid_t parent), const void *arg,
+	int *sock, struct err *e)
+{
+	pid_t parent = getpid(), pid;
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+		return err_sys(e, -errno, "cannot talk to a process that %s", what);
+	pid = sandbox_fork();
+	if (pid == 0)
+		work(arg, pair[1], parent);
+	close(pair[1]);
+	if (pid < 0) {
+		close(pair[0]);
+		return err_sys(e, pid, "cannot start a process that %s", what);
+	}
+	*sock = pair[0];
 	return pid;
 }
 

@@ -28,6 +28,14 @@ struct sock_fprog;
  */
 pid_t sandbox_fork(void);
 
+/*
+ * The same with a SOCK_SEQPACKET socket to it: *SOCK is ours, non-inheritable.
+ * The child runs WORK, which does not return, with ARG, its end and our PID.
+ * WHAT it does is told where it cannot be started: "opens files".
+ */
+pid_t sandbox_start(const char *what, void (*work)(const void *arg, int sock, pid_t parent), const void *arg,
+	int *sock, struct err *e);
+
 struct sandbox_opts {
 	int keep_fd; /* the descriptor that stays open */
 	const int *more_fds; /* and more of them, which are SANDBOX_FD + 1 and so on afterwards */

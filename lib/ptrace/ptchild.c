@@ -20,10 +20,11 @@
 #define MORE_MEMORY 0
 #endif
 
-__attribute__((noreturn)) static void work(int sock, int copy, pid_t parent)
+__attribute__((noreturn)) static void work(const void *arg, int sock, pid_t parent)
 {
+	const int *copy = arg;
 	const struct sandbox_opts box = { .keep_fd = sock,
-		.more_fds = &copy,
+		.more_fds = copy,
 		.n_more = 1,
 		.parent = parent,
 		.comm = "stack-walks",
@@ -98,23 +99,16 @@ int ptchild_start(struct ptchild *c, int copy, struct err *e)
 {
 	const struct timeval time = { .tv_sec = PTCHILD_SECONDS };
 	struct ptwire_answer ready;
-	int pair[2];
-	pid_t parent = getpid(), pid;
+	pid_t pid;
+	int sock;
 
 	*c = (struct ptchild){ .sock = -1 };
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-		return err_sys(e, -errno, "cannot talk to a process that walks stacks");
-	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
-	setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
-	pid = sandbox_fork();
-	if (pid == 0)
-		work(pair[1], copy, parent);
-	close(pair[1]);
-	if (pid < 0) {
-		close(pair[0]);
-		return err_sys(e, pid, "cannot start a process that walks stacks");
-	}
-	*c = (struct ptchild){ .pid = pid, .sock = pair[0] };
+	pid = sandbox_start("walks stacks", work, &copy, &sock, e);
+	if (pid < 0)
+		return pid;
+	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
+	setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
+	*c = (struct ptchild){ .pid = pid, .sock = sock };
 	return answered(c, &ready, e);
 }
 

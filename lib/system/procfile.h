@@ -6,6 +6,8 @@
 #ifndef STACKTOOLS_PROCFILE_H
 #define STACKTOOLS_PROCFILE_H
 
+#include <stdint.h>
+
 /* In the order in which they are read. */
 enum procfile {
 	PROCFILE_SCHEDSTAT,
@@ -26,5 +28,8 @@ enum procfile {
 #define PROCFILE_TEXT 8192
 
 const char *procfile_name(enum procfile f);
+
+/* The process or thread that an entry of /proc or /proc/PID/task named NAME is of; 0 = of none. */
+uint32_t procfile_number(const char *name);
 
 #endif

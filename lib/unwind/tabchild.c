@@ -13,8 +13,9 @@
 
 #define REAP_MS 1000
 
-__attribute__((noreturn)) static void work(const struct tabchild_opts *o, int sock, pid_t parent)
+__attribute__((noreturn)) static void work(const void *arg, int sock, pid_t parent)
 {
+	const struct tabchild_opts *o = arg;
 	const struct sandbox_opts box = { .keep_fd = sock,
 		.parent = parent,
 		.comm = "unwind-tables",
@@ -35,22 +36,14 @@ __attribute__((noreturn)) static void work(const struct tabchild_opts *o, int so
 
 int tabchild_start(const struct tabchild_opts *o, struct tabchild *c, struct err *e)
 {
-	int pair[2];
-	pid_t parent, pid;
+	pid_t pid;
+	int sock;
 
 	*c = (struct tabchild){ .sock = -1 };
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-		return err_sys(e, -errno, "cannot talk to a process that compiles unwind tables");
-	parent = getpid();
-	pid = sandbox_fork();
-	if (pid == 0)
-		work(o, pair[1], parent);
-	close(pair[1]);
-	if (pid < 0) {
-		close(pair[0]);
-		return err_sys(e, pid, "cannot start a process that compiles unwind tables");
-	}
-	*c = (struct tabchild){ .pid = pid, .sock = pair[0] };
+	pid = sandbox_start("compiles unwind tables", work, o, &sock, e);
+	if (pid < 0)
+		return pid;
+	*c = (struct tabchild){ .pid = pid, .sock = sock };
 	return 0;
 }
 
