@@ -98,7 +98,8 @@ enum offcpu_event_type {
 	OFFCPU_EV_OPEN = 3,
 	OFFCPU_EV_IMAGE = 4,
 	OFFCPU_EV_SNAPSHOT = 5,
-	OFFCPU_EV_FORK = 6, /* struct offcpu_ev_image too */
+	OFFCPU_EV_FORK = 6, /* struct offcpu_ev_image too, */
+	OFFCPU_EV_MAPPING = 7, /* as is this: it maps something */
 };
 
 /* In a frame of a user stack other than the first: it was interrupted there, this is no return address. */

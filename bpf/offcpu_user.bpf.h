@@ -36,6 +36,7 @@ static __always_inline void share_tables(
 	copy = *from;
 	copy.start_boot_ns = image_start(child);
 	copy.exec_id = image_execs_new(child);
+	copy.mapping = 0;
 	bpf_map_update_elem(&unwind_procs, &id, &copy, BPF_ANY);
 }
 
@@ -60,6 +61,29 @@ int BPF_PROG(tables_fork, struct task_struct *parent, struct task_struct *child)
 	/* it has not run yet: tables that user space does not know of it must not have */
 	if (bpf_ringbuf_output(&ring, &ev, sizeof(ev), BPF_RB_NO_WAKEUP))
 		bpf_map_delete_elem(&unwind_procs, &ev.tgid);
+	return 0;
+}
+
+/*
+ * The current process gets a new place for a mapping: what it has there may be
+ * another library than the one before. Reported once until user space is about
+ * to read its mappings, which waits for the lock that is held here.
+ */
+EVENT("vm_unmapped_area")
+int tables_map(void *ctx)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct offcpu_ev_image ev = { .type = OFFCPU_EV_MAPPING };
+	struct unwind_proc *proc;
+
+	ev.tgid = our_id(BPF_CORE_READ(task, group_leader));
+	proc = bpf_map_lookup_elem(&unwind_procs, &ev.tgid);
+	if (!proc || proc->mapping)
+		return 0;
+	ev.start_boot_ns = proc->start_boot_ns;
+	ev.exec_id = proc->exec_id;
+	if (!bpf_ringbuf_output(&ring, &ev, sizeof(ev), BPF_RB_FORCE_WAKEUP))
+		proc->mapping = 1;
 	return 0;
 }
 

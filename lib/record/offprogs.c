@@ -136,6 +136,7 @@ static void choose_events(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	bpf_program__set_autoload(skel->progs.on_exec, opts->use_comms || opts->use_exec);
 	bpf_program__set_autoload(skel->progs.on_rename, opts->use_comms);
 	bpf_program__set_autoload(skel->progs.tables_fork, opts->tables && !opts->single);
+	bpf_program__set_autoload(skel->progs.tables_map, opts->tables && opts->no_events);
 	bpf_program__set_autoload(skel->progs.tables_exec, opts->tables || opts->no_events);
 	bpf_program__set_autoattach(skel->progs.record_switch, false); /* sched_switch tail-calls it */
 }

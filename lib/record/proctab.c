@@ -275,12 +275,23 @@ void proctab_image_seen(struct proctab *t, const struct offcpu_ev_image *ev)
 	t->any_stale = true;
 }
 
-void proctab_stale(struct proctab *t, const struct offcpu_ev_image *ev)
+bool proctab_is_still(struct proctab *t, const struct offcpu_ev_image *ev)
+{
+	struct offcpu_ev_image now;
+
+	return !t->identity || (t->identity(t->identity_ctx, ev->tgid, &now) && now.exec_id == ev->exec_id &&
+				       now.start_boot_ns == ev->start_boot_ns);
+}
+
+void proctab_stale(struct proctab *t, const struct offcpu_ev_image *ev, bool at_once)
 {
 	struct image *im = imagetab_newest(&t->images, ev->tgid);
 
-	if (im && is_told(im, ev) && !im->gone)
-		im->stale = t->any_stale = true;
+	if (!im || !is_told(im, ev) || im->gone)
+		return;
+	im->stale = t->any_stale = true;
+	if (at_once)
+		im->due_ns = 0;
 }
 
 void proctab_freshen(struct proctab *t, uint64_t budget_ns)

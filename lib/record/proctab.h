@@ -41,8 +41,11 @@ void proctab_without_events(struct proctab *t, proctab_identity *identity, void 
 /* A wait, a fork or an exec of the image EV was seen: it is scanned by proctab_freshen(). */
 void proctab_image_seen(struct proctab *t, const struct offcpu_ev_image *ev);
 
-/* That image may have mapped something that is not known. */
-void proctab_stale(struct proctab *t, const struct offcpu_ev_image *ev);
+/* What IDENTITY says; true where events tell. */
+bool proctab_is_still(struct proctab *t, const struct offcpu_ev_image *ev);
+
+/* That image may have mapped something that is not known; AT_ONCE: it has. */
+void proctab_stale(struct proctab *t, const struct offcpu_ev_image *ev, bool at_once);
 
 /* Read what is new or stale and due, the newest first, for about BUDGET_NS. */
 void proctab_freshen(struct proctab *t, uint64_t budget_ns);

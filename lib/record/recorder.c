@@ -93,10 +93,7 @@ static void take_snapshot(void *ctx, const struct offcpu_ev_snapshot *ev)
 	snapset_add(r->snaps, ev);
 	/* it is busy: before those that only wait */
 	recparts_image(&r->p, &image);
-	if (r->p.events)
-		return;
-	unwinder_stale(r->p.unwinder, &image);
-	proctab_stale(r->p.procs, &image);
+	recparts_stale(&r->p, &image);
 }
 
 static void take_sample(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value)

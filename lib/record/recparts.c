@@ -30,8 +30,23 @@ static void take_image(void *ctx, const struct offcpu_ev_image *ev)
 	recparts_image(ctx, ev);
 }
 
+void recparts_stale(struct recparts *p, const struct offcpu_ev_image *ev)
+{
+	if (p->events)
+		return;
+	/* of a mapping the unwinder tells when it has read it */
+	if (!p->unwinder || ev->type != OFFCPU_EV_MAPPING)
+		proctab_stale(p->procs, ev, false);
+	if (p->unwinder)
+		unwinder_stale(p->unwinder, ev);
+}
+
 void recparts_image(struct recparts *p, const struct offcpu_ev_image *ev)
 {
+	if (ev->type == OFFCPU_EV_MAPPING) {
+		recparts_stale(p, ev);
+		return;
+	}
 	if (p->unwinder && ev->type == OFFCPU_EV_FORK)
 		unwinder_forked(p->unwinder, ev);
 	else if (p->unwinder)
@@ -278,7 +293,7 @@ static int open_tables(struct recparts *p, const struct recorder_opts *o, struct
 			&why);
 		proctab_without_events(p->procs, identity_of, p);
 		if (p->unwinder)
-			unwinder_without_events(p->unwinder, identity_of, p);
+			unwinder_without_events(p->unwinder, p->procs);
 	}
 	if (!rc && p->events)
 		rc = watch(p, procevents_fd(p->events), e);

@@ -55,7 +55,10 @@ void recparts_close(struct recparts *p);
  */
 int recparts_publish(struct recparts *p, uint32_t pid, struct err *e);
 
-/* BPF saw an image that it has no tables for, or that has just begun. */
+/* That image may have mapped something since it was read. */
+void recparts_stale(struct recparts *p, const struct offcpu_ev_image *ev);
+
+/* BPF saw an image that it has no tables for, that has just begun or that maps something. */
 void recparts_image(struct recparts *p, const struct offcpu_ev_image *ev);
 
 /* BPF is not to record the processes that work for the recorder. */

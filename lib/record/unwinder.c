@@ -44,8 +44,7 @@ struct unwinder {
 	bool news; /* mappings were published since unwinder_service() was asked */
 	bool distrust; /* events were lost */
 	uint64_t due_ns;
-	proctab_identity *identity; /* NULL = events tell which image a process is */
-	void *identity_ctx;
+	struct proctab *followed; /* to be kept in step without events; NULL = there are events */
 	uint32_t serial; /* of what was published last */
 	struct unwinder_stats stats;
 };
@@ -99,10 +98,9 @@ uint32_t unwinder_worker(const struct unwinder *u)
 	return tableset_worker(u->tables);
 }
 
-void unwinder_without_events(struct unwinder *u, proctab_identity *identity, void *ctx)
+void unwinder_without_events(struct unwinder *u, struct proctab *procs)
 {
-	u->identity = identity;
-	u->identity_ctx = ctx;
+	u->followed = procs;
 }
 
 static bool is_image(const struct proc *p, uint64_t start_boot_ns, uint32_t exec_id)
@@ -161,13 +159,35 @@ static void publish(struct unwinder *u, struct proc *p)
 	count_cut(u, p, p->block->space.n);
 }
 
-/* Its mappings were read: were they of the image that P stands for? */
-static bool is_still(struct unwinder *u, const struct proc *p)
+/*
+ * Without events: the mappings of P were read, into B. False when it is
+ * another image by now; else *IDLE says whether they are what they were.
+ */
+static bool check_scan(struct unwinder *u, const struct proc *p, const struct mapblock *b, bool *idle)
 {
-	struct offcpu_ev_image now;
+	const struct offcpu_ev_image ev = {
+		.tgid = p->tgid, .start_boot_ns = p->start_boot_ns, .exec_id = p->exec_id
+	};
 
-	return !u->identity ||
-	       (u->identity(u->identity_ctx, p->tgid, &now) && is_image(p, now.start_boot_ns, now.exec_id));
+	*idle = p->block && mapblock_same(p->block, b);
+	if (!p->known)
+		return true;
+	if (!proctab_is_still(u->followed, &ev))
+		return false;
+	if (!*idle)
+		proctab_stale(u->followed, &ev, true);
+	return true;
+}
+
+/* What it maps from now on may not be in what is read next: BPF is to report it. */
+static void hear_again(struct unwinder *u, const struct proc *p)
+{
+	struct unwind_proc up;
+
+	if (!unwindspace_proc_get(u->space, p->tgid, &up) || !up.mapping)
+		return;
+	up.mapping = 0;
+	unwindspace_proc_set(u->space, p->tgid, &up, NULL);
 }
 
 /*
@@ -178,15 +198,16 @@ static bool scan(struct unwinder *u, struct proc *p, bool same_image)
 {
 	uint64_t began = now_ns(), waited = began - p->scanned_ns, took, cut;
 	struct mapblock *b;
-	bool idle;
+	bool idle = false;
 
 	p->dirty = false;
+	if (u->followed)
+		hear_again(u, p);
 	b = mapblock_read(&u->blocks, p->tgid, same_image ? p->block : NULL, &cut);
-	if (b && p->known && !is_still(u, p)) {
+	if (b && u->followed && !check_scan(u, p, b, &idle)) {
 		mapblock_drop(&u->blocks, b);
 		b = NULL;
 	}
-	idle = u->identity && same_image && b && p->block && b->space.n == p->block->space.n;
 	p->scanned_ns = began;
 	if (b) {
 		mapblock_drop(&u->blocks, p->block);
@@ -281,7 +302,7 @@ static void on_fork(struct unwinder *u, const struct procevent *ev)
 		return;
 	}
 	/* what it mapped before the fork is the child's too */
-	if (u->identity && parent->scanned_ns <= ev->time_ns && parent->due_ns <= now_ns() &&
+	if (u->followed && parent->scanned_ns <= ev->time_ns && parent->due_ns <= now_ns() &&
 		scan(u, parent, true))
 		publish(u, parent);
 	mapblock_share(parent->block);

@@ -38,11 +38,11 @@ void unwinder_prepare(struct unwinder *u, uint32_t pid);
 void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev);
 
 /*
- * No process events will come: forks come by unwinder_forked(), and what was
- * read of a process is believed if IDENTITY says afterwards that it is that
- * image still (see proctab_without_events()).
+ * No process events will come: forks come by unwinder_forked(), what was read
+ * of a process is believed if it is that image still afterwards, and PROCS,
+ * which outlives U, hears what is to be read again.
  */
-void unwinder_without_events(struct unwinder *u, proctab_identity *identity, void *ctx);
+void unwinder_without_events(struct unwinder *u, struct proctab *procs);
 void unwinder_forked(struct unwinder *u, const struct offcpu_ev_image *ev);
 
 /* That image may have mapped something since, of which no event told. */
