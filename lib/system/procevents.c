@@ -70,9 +70,28 @@ static int open_one(int cpu, bool build_id, bool prompt)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-static int add_ring(struct procevents *p, int cpu, bool prompt, struct err *e)
+/*
+ * Debian's kernels know a third level of the setting, their default, that takes
+ * CAP_SYS_ADMIN whatever else there is.
+ */
+static int refused(int code, struct err *e)
 {
 	static const int caps[] = { CAP_PERFMON };
+	_cleanup_fclose_ FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+	int level = 0;
+
+	if (code != -EACCES || !f || fscanf(f, "%d", &level) != 1 || level <= 2 || caps_have(CAP_SYS_ADMIN) ||
+		!caps_have(CAP_PERFMON))
+		return caps_explain("watch processes with a perf event", code, caps, ARRAY_LEN(caps), e);
+	err_set(e, code,
+		"not permitted to watch processes with a perf event: kernel.perf_event_paranoid=%d takes "
+		"CAP_SYS_ADMIN",
+		level);
+	return err_hint(e, "as root: sysctl kernel.perf_event_paranoid=2");
+}
+
+static int add_ring(struct procevents *p, int cpu, bool prompt, struct err *e)
+{
 	struct epoll_event ev = { .events = EPOLLIN };
 	struct ring *r = &p->rings[p->n_rings];
 	void *page;
@@ -81,7 +100,7 @@ static int add_ring(struct procevents *p, int cpu, bool prompt, struct err *e)
 	if (r->fd == -ENODEV)
 		return 0; /* offline */
 	if (r->fd < 0)
-		return caps_explain("watch processes with a perf event", r->fd, caps, ARRAY_LEN(caps), e);
+		return refused(r->fd, e);
 	page = mmap(NULL, (DATA_PAGES + 1) * p->page_size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 	if (page == MAP_FAILED) {
 		int code = -errno;
