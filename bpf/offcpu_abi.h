@@ -140,8 +140,8 @@ struct offcpu_ev_image {
 	__u32 tgid;
 	__u64 start_boot_ns;
 	__u32 exec_id;
-	__u32 parent; /* of OFFCPU_EV_FORK, as is the time */
-	__u64 time_ns;
+	__u32 parent; /* of OFFCPU_EV_FORK */
+	__u64 time_ns; /* of that and of OFFCPU_EV_MAPPING */
 };
 
 #define OFFCPU_SNAPSHOT_BYTES 16384

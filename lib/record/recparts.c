@@ -15,8 +15,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define TABLES_NS UINT64_C(5000000000) /* how long a recording waits for the unwind tables of its targets,   \
-					*/
+#define TABLES_NS                                                                                            \
+	UINT64_C(5000000000) /* how long a recording waits for the unwind tables of its targets,             \
+			      */
 #define TABLES_LOADS 20 /* or this many times what loading took */
 
 static void take_mapping(void *ctx, const struct procevent *ev)
@@ -36,8 +37,10 @@ void recparts_stale(struct recparts *p, const struct offcpu_ev_image *ev)
 {
 	if (p->events)
 		return;
-	/* of a mapping the unwinder tells when it has read it */
-	if (!p->unwinder || ev->type != OFFCPU_EV_MAPPING)
+	/* the unwinder says when it has read it */
+	if (ev->type == OFFCPU_EV_MAPPING)
+		proctab_mapping(p->procs, ev);
+	else
 		proctab_stale(p->procs, ev, false);
 	if (p->unwinder)
 		unwinder_stale(p->unwinder, ev);
