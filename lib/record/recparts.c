@@ -147,9 +147,10 @@ static void open_opener(struct recparts *p, const struct recorder_opts *o)
 /* Before anything is opened, for it forks too. */
 static int open_unwinder(struct recparts *p, const struct recorder_opts *o, struct err *e)
 {
-	struct tableset_opts opts = {
-		.bytes = o->unwind_bytes, .all = o->bpf.all || o->n_comms, .opener = p->opener
-	};
+	struct tableset_opts opts = { .bytes = o->unwind_bytes,
+		.all = o->bpf.all || o->n_comms,
+		.raw = o->bpf.raw,
+		.opener = p->opener };
 	struct err why;
 	int rc;
 
