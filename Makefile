@@ -213,11 +213,7 @@ clean:
 
 FORCE:
 
-<<<<<<< HEAD
-.PHONY: fuzz all tools offline check check-unit bench lint install clean FORCE
-=======
-.PHONY: fuzz all tools check check-unit bench vmtest lint install clean FORCE
->>>>>>> vm
+.PHONY: fuzz all tools offline check check-unit bench vmtest lint install clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(wildcard $(OBJ)/*/*.d $(OBJ)/*/*/*.d)
