@@ -115,6 +115,23 @@ status 1 "check: also where bpfcheck finds limits" sh "$sandbox/scripts/check"
 bpfcheck_says 1 procfs
 status 0 "check: where BPF does not work it passes" sh "$sandbox/scripts/check"
 like "$(cat "$err")" 'BPF is not allowed here' "check: but says that this was not tested"
+mkdir "$sandbox/docs"
+listed="| $(uname -r | cut -d. -f1,2) | $(uname -r) |"
+echo "$listed procfs |" >"$sandbox/docs/kernels.md"
+status 0 "check: also on a kernel of docs/kernels.md that has another mode" sh "$sandbox/scripts/check"
+echo "$listed btf |" >"$sandbox/docs/kernels.md"
+if unshare --mount true 2>/dev/null && grep -q '^Seccomp:.0$' /proc/self/status; then
+	status 1 "check: where docs/kernels.md says that it works, it has to" sh "$sandbox/scripts/check"
+	like "$(cat "$err")" 'docs/kernels.md says' "check: and says so"
+else
+	skip "check: where docs/kernels.md says that it works, it has to" "not privileged"
+fi
+if command -v setpriv >/dev/null && [ "$(id -u)" -eq 0 ]; then
+	status 0 "check: not for those who may not" setpriv --inh-caps=-all --bounding-set=-bpf sh "$sandbox/scripts/check"
+else
+	skip "check: not for those who may not" "not root"
+fi
+rm -r "$sandbox/docs"
 tests 'not ok 1 - first' '1..1'
 status 1 "check: a failed test fails" sh "$sandbox/scripts/check"
 like "$(tail -n 1 "$out")" '^Result: FAIL$' "check: and prove says so last"
@@ -122,7 +139,7 @@ printf 'all:\n\tfalse\n' >"$sandbox/Makefile"
 status 2 "check: a failed build is status 2" sh "$sandbox/scripts/check"
 
 # --- the rest of their command lines
-for list in build demo test lint bench fresh; do
+for list in build demo test lint bench fresh vm; do
 	status 0 "deps knows the list '$list'" sh scripts/deps -n "$list"
 done
 status 64 "deps refuses an unknown list" sh scripts/deps nonsense
