@@ -19,8 +19,6 @@
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 
-#define LOG_CAP 65536
-
 int offprogs_refused(const char *what, int code, struct err *e)
 {
 	static const int caps[] = { CAP_BPF, CAP_PERFMON };
@@ -269,26 +267,23 @@ static int open_part(struct offprogs *p, bool iters, struct offcpu_bpf **ret, st
 	return share_maps(p, *ret, e);
 }
 
-static int load_part(struct offcpu_bpf *skel, struct err *e)
+static int load_part(struct offcpu_bpf *skel, int log_fd, struct err *e)
 {
-	_cleanup_free_ char *log = calloc(1, LOG_CAP);
-	struct bpf_program *prog;
-	int rc;
+	struct verlog log;
+	int rc = verlog_open(&log, skel->obj, e);
 
-	if (!log)
-		return err_nomem(e, "the BPF programs");
-	bpf_object__for_each_program(prog, skel->obj) bpf_program__set_log_buf(prog, log, LOG_CAP);
+	if (rc)
+		return rc;
 	rc = offcpu_bpf__load(skel);
-	if (!rc)
-		return 0;
-	offprogs_refused("load the BPF programs", rc, e);
-	if (rc != -EPERM)
-		verlog_hint(log, e);
+	if (rc && !verlog_refused(&log, rc, log_fd, e))
+		offprogs_refused("load the BPF programs", rc, e);
+	verlog_close(&log);
 	return rc;
 }
 
 struct loading {
 	struct offcpu_bpf *skel;
+	int log_fd;
 	struct err e;
 	int rc;
 };
@@ -297,17 +292,17 @@ static void *run_loading(void *ctx)
 {
 	struct loading *l = ctx;
 
-	l->rc = load_part(l->skel, &l->e);
+	l->rc = load_part(l->skel, l->log_fd, &l->e);
 	return NULL;
 }
 
 /* Both parts at once; where there is no thread to be had, one after the other. */
 static int load_parts(struct offprogs *p, struct err *e)
 {
-	struct loading iters = { .skel = p->iters };
+	struct loading iters = { .skel = p->iters, .log_fd = p->verifier_log };
 	pthread_t thread;
 	bool begun = pthread_create(&thread, NULL, run_loading, &iters) == 0;
-	int rc = load_part(p->events, e);
+	int rc = load_part(p->events, p->verifier_log, e);
 
 	if (begun)
 		pthread_join(thread, NULL);
@@ -331,7 +326,8 @@ static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 {
 	int rc;
 
-	*p = (struct offprogs){ .first_ns = opts->raw || in_first_pid_ns() };
+	*p = (struct offprogs){ .first_ns = opts->raw || in_first_pid_ns(),
+		.verifier_log = opts->verifier_log };
 	if (opts->raw)
 		return load_raw(p, opts, agg_fd, e);
 	rc = check_btf(e);
@@ -403,5 +399,5 @@ int offprogs_load_one(struct offprogs *p, const char *name, struct offcpu_bpf **
 	if (!chosen)
 		return err_set(e, -ENOENT, "no program of the recorder is called '%s'", name);
 	bpf_program__set_autoload(chosen, true);
-	return load_part(*ret, e);
+	return load_part(*ret, 0, e);
 }

@@ -186,11 +186,23 @@ static bool in_user_ns(void)
 	return strcmp(link, first_user_ns) != 0;
 }
 
+bool caps_lockdown(char *mode, size_t cap)
+{
+	char text[128], word[32];
+	const char *at;
+
+	slurp("/sys/kernel/security/lockdown", text, sizeof(text));
+	at = strchr(text, '[');
+	if (!at || sscanf(at, "[%31[a-z]]", word) != 1 || strcmp(word, "none") == 0)
+		return false;
+	snprintf(mode, cap, "%s", word);
+	return true;
+}
+
 bool caps_obstacle(char *buf, size_t cap)
 {
 	struct clause c = clause_on(buf, cap);
 	char text[8192], mode[32];
-	const char *at;
 
 	if (in_user_ns())
 		clause_put(&c, "in a user namespace, where capabilities do not reach the kernel");
@@ -199,9 +211,7 @@ bool caps_obstacle(char *buf, size_t cap)
 		clause_put(&c, c.len ? "; " : "");
 		clause_put(&c, "a seccomp filter is in force");
 	}
-	slurp("/sys/kernel/security/lockdown", text, sizeof(text));
-	at = strchr(text, '[');
-	if (at && sscanf(at, "[%31[a-z]]", mode) == 1 && strcmp(mode, "none") != 0) {
+	if (caps_lockdown(mode, sizeof(mode))) {
 		clause_put(&c, c.len ? "; " : "");
 		clause_put(&c, "the kernel is locked down: ");
 		clause_put(&c, mode);

@@ -34,6 +34,9 @@ size_t caps_missing(const int *caps, size_t n, char *buf, size_t cap);
  */
 bool caps_obstacle(char *buf, size_t cap);
 
+/* The kernel is locked down, and how: "integrity" or "confidentiality" in MODE. */
+bool caps_lockdown(char *mode, size_t cap);
+
 /*
  * The command that gives the N capabilities in CAPS to the file EXE, quoted
  * for the shell: setcap cap_bpf,cap_perfmon+ep '/usr/bin/offcpu-record'
