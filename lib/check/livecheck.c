@@ -4,6 +4,7 @@
 #include "confinement.h"
 #include "mapprobe.h"
 #include "offcpu.h"
+#include "owner.h"
 #include "probe.h"
 #include "progprobe.h"
 #include "unwind_abi.h"
@@ -182,6 +183,8 @@ static int attempt(void *ctx, size_t i, char *found, size_t cap, struct err *e)
 {
 	const struct trial *t = ctx;
 
+	/* an earlier one may have lowered what this file was granted, as the recorder does */
+	owner_raise();
 	return t->list[i].fn ? t->list[i].fn(found, cap, e) : t->list[i].trial(&t->traces, found, cap, e);
 }
 

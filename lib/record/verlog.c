@@ -72,12 +72,12 @@ static const char *program_name(const struct verlog *l, size_t number)
 	return "?";
 }
 
-/* The verifier shows the addresses of maps, which are of no use to anybody who reads the log elsewhere. */
+/* The verifier shows where maps lie, "r1 = 0xff11000101be2c00": of no use to those who read the log elsewhere. */
 static void hide_addresses(char *log)
 {
-	for (char *p = log; (p = strstr(p, "0xffff")); p += 6)
-		if (strspn(p + 2, "0123456789abcdef") == 16)
-			memset(p + 6, '.', 12);
+	for (char *p = log; (p = strstr(p, " = 0xff")); p += 7)
+		if (strspn(p + 5, "0123456789abcdef") == 16)
+			memset(p + 7, '.', 14);
 }
 
 static void keep(const char *name, char *log, int fd)
