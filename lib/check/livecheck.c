@@ -47,8 +47,10 @@ static void list_programs(const struct traces *t, struct offcpu_opts *opts, stru
 /*
  * The recorder's own programs, as it loads and attaches them; where it would
  * fall back on frame pointers without unwind tables, TABLES says which it is.
+ * LIMITS: what this recording cannot do that others can, "" = nothing.
  */
-static int try_recorder(const struct traces *t, bool raw, bool tables, struct err *e)
+static int try_recorder(
+	const struct traces *t, bool raw, bool tables, char *limits, size_t cap, struct err *e)
 {
 	const struct unwindspace_opts space = { .bytes = 2 * UNWIND_CHUNK_BYTES, .first_chunks = 1 };
 	struct offcpu_opts opts = { .follow = true, .raw = raw, .verifier_log = t->log };
@@ -67,6 +69,8 @@ static int try_recorder(const struct traces *t, bool raw, bool tables, struct er
 	if (!rc)
 		rc = offcpu_attach(o, e);
 	if (!rc)
+		snprintf(limits, cap, "%s", offcpu_limits(o));
+	if (!rc)
 		list_programs(t, &opts, o);
 	else
 		offcpu_close(o);
@@ -76,29 +80,33 @@ static int try_recorder(const struct traces *t, bool raw, bool tables, struct er
 
 static int try_btf(const struct traces *t, char *found, size_t cap, struct err *e)
 {
+	int rc = try_recorder(t, false, false, found, cap, e);
+
 	snprintf(found, cap, "the recorder's programs load and attach");
-	return try_recorder(t, false, false, e);
+	return rc;
 }
 
 static int try_tables(const struct traces *t, char *found, size_t cap, struct err *e)
 {
-	int rc = try_recorder(t, false, true, e);
+	int rc = try_recorder(t, false, true, found, cap, e);
 
-	snprintf(found, cap, "the recorder's programs walk user stacks by unwind tables");
 	if (rc)
-		err_prefix(e, "user stacks by frame pointer only");
-	return rc;
+		return err_prefix(e, "user stacks by frame pointer only");
+	if (found[0])
+		return err_set(e, -EOPNOTSUPP, "mode btf without a part: %s", found);
+	snprintf(found, cap, "the recorder's programs walk user stacks by unwind tables");
+	return 0;
 }
 
 static int try_raw(const struct traces *t, char *found, size_t cap, struct err *e)
 {
 	struct err without;
 
-	if (try_recorder(t, true, true, e) == 0) {
+	if (try_recorder(t, true, true, found, cap, e) == 0) {
 		snprintf(found, cap, "the recorder's programs for mode raw load and attach");
 		return 0;
 	}
-	if (try_recorder(t, true, false, &without) != 0) {
+	if (try_recorder(t, true, false, found, cap, &without) != 0) {
 		*e = without;
 		return e->code;
 	}
@@ -264,9 +272,9 @@ static void add_result(
 	finding_mend(fi, "%s", r->err.hint);
 	if (l->bars && !fi->bars)
 		fi->status = FINDING_WARN;
-	if (l->fn == confinement_probe && r->code == -EOPNOTSUPP) {
+	if (r->code == -EOPNOTSUPP && (l->fn == confinement_probe || l->trial)) {
 		fi->status = FINDING_WARN;
-		fi->degrades = 0;
+		fi->degrades = l->trial ? l->degrades : 0;
 	}
 }
 

@@ -76,7 +76,7 @@ static int find_hooks(struct hooks *h, struct err *e)
 				     [TASK_ITER] = { "bpf_iter_task", BTF_KIND_FUNC, 0 },
 			     } };
 	for (size_t i = 0; i < ARRAY_LEN(kfuncs); i++)
-		h->names[FIRST_KFUNC + i] = (struct kerntypes_name){ kfuncs[i], BTF_KIND_FUNC, 0 };
+		h->names[FIRST_KFUNC + i] = (struct kerntypes_name){ .name = kfuncs[i], .kind = BTF_KIND_FUNC };
 	return fd < 0 ? err_sys(e, -errno, "cannot create a file in memory")
 		      : kerntypes_read(NULL, h->names, ARRAY_LEN(h->names), fd, e);
 }

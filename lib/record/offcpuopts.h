@@ -24,7 +24,8 @@ struct offcpu_opts {
 	uint32_t state_mask; /* record only these prev_state bits; 0 = any */
 	uint64_t min_ns, max_ns; /* record only waits in [min, max]; max 0 = no bound */
 	bool raw; /* raw mode (recmode.h): without the kernel's own BTF, tp_btf and iterators */
-	const char *btf_file; /* with raw: the kernel's BTF from a file; NULL = found out by trial */
+	const char *btf_file; /* the kernel's BTF from a file; NULL = of the kernel itself, or with raw by
+				 trial */
 	bool owner_only; /* only what that user and group, of the first namespace, could trace without any
 			    capability (owner.h) */
 	uint32_t owner_uid, owner_gid;
