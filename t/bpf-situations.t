@@ -48,6 +48,11 @@ cp bpfcheck offcpu-record stackmap-test kallsyms-resolve refuse file
 setcap cap_bpf,cap_perfmon,cap_syslog,cap_checkpoint_restore+ep file/offcpu-record &&
 	setcap cap_bpf,cap_perfmon,cap_syslog+ep file/stackmap-test && setcap cap_syslog+ep file/kallsyms-resolve
 
+# Above 2 the kernels of Debian and Ubuntu take CAP_SYS_ADMIN for perf events: who lacks it is not told of mappings.
+full=ready
+with perfmon perl -e "$PERF_EVENT" || full=degraded
+diag "a user with CAP_PERFMON: perf events are $([ $full = ready ] && echo open || echo refused), perf_event_paranoid=$(cat /proc/sys/kernel/perf_event_paranoid)"
+
 # --- the situations: s_NAME COMMAND... runs it there
 s_root() { "$@"; }
 s_root_min() { root_with bpf,perfmon "$@"; }
@@ -145,8 +150,8 @@ situation root_none 'degraded procfs' 'root without any capability'
 situation root_no_syslog 'degraded btf' 'root without CAP_SYSLOG'
 situation root_admin 'degraded btf' 'root with CAP_SYS_ADMIN alone'
 situation user_min 'degraded btf' 'a user with CAP_BPF and CAP_PERFMON'
-situation user_full 'ready btf' 'a user with all that is of use'
-situation user_file 'ready btf' 'a user, and capabilities of the file'
+situation user_full "$full btf" 'a user with all that is of use'
+situation user_file "$full btf" 'a user, and capabilities of the file'
 situation user_bpf 'degraded procfs' 'a user with CAP_BPF'
 situation user_perfmon 'degraded procfs' 'a user with CAP_PERFMON'
 situation user_admin 'degraded btf' 'a user with CAP_SYS_ADMIN'

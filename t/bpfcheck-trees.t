@@ -80,7 +80,7 @@ finds kernel.bug.stackid_overflow '"ok".*not in this kernel' 'before 5.15.33 it 
 tree ubuntu-6.8
 is "$rc" 0 'Ubuntu 24.04: ready'
 finds offcpu-record '"ready".*"mode": "btf"' 'Ubuntu 24.04: by BTF'
-finds sysctls.kernel.perf_event_paranoid '"ok".*no matter with CAP_PERFMON' 'perf_event_paranoid=4 does not matter to root'
+finds sysctls.kernel.perf_event_paranoid '"ok".*no matter with CAP_SYS_ADMIN' 'perf_event_paranoid=4 does not matter to root'
 finds sysctls.kernel.yama.ptrace_scope '"ok".*so it is free"' 'ptrace_scope=1 does not matter to root'
 sed -i 's/6\.8\.12/6.18.1/' "$tree/proc/version_signature"
 again
@@ -137,7 +137,8 @@ finds memory.cgroup '"ok"' 'a container with memory left is not tight'
 sed -i 's/00000000a80425fb/000000c0a80425fb/' "$tree/proc/self/status"
 again
 finds offcpu-record '"degraded".*"mode": "btf"' 'a container with --cap-add: by BTF'
-finds offcpu-record 'lacks CAP_SYS_PTRACE.*--cap-add=SYS_PTRACE' 'and outside of the bounding set CAP_SYS_PTRACE is the container'"'"'s to give'
+finds sysctls.kernel.perf_event_paranoid '"warn".*=4 takes CAP_SYS_ADMIN .*CAP_PERFMON does not do.*sysctl -w kernel.perf_event_paranoid=2' 'a container with CAP_PERFMON: perf_event_paranoid=4 refuses perf events'
+finds capabilities.ptrace 'lacks CAP_SYS_PTRACE.*--cap-add=SYS_PTRACE' 'and outside of the bounding set CAP_SYS_PTRACE is the container'"'"'s to give'
 finds security.seccomp '"warn"' 'the filter may still be in the way'
 ln -sfn 'user:[4026532700]' "$tree/proc/self/ns/user"
 again

@@ -72,7 +72,8 @@ static const char *program_name(const struct verlog *l, size_t number)
 	return "?";
 }
 
-/* The verifier shows where maps lie, "r1 = 0xff11000101be2c00": of no use to those who read the log elsewhere. */
+/* The verifier shows where maps lie, "r1 = 0xff11000101be2c00": of no use to those who read the log
+ * elsewhere. */
 static void hide_addresses(char *log)
 {
 	for (char *p = log; (p = strstr(p, " = 0xff")); p += 7)
@@ -113,8 +114,8 @@ static void hint(const char *reason, size_t len, struct err *e)
 {
 	if (!memmem(reason, len, "bpf_probe_read", 14) || !verlog_lockdown(e))
 		err_hint(e,
-			"this is no question of permission; 'bpfcheck -v' shows the verifier's whole log, "
-			"'bpfcheck --bundle FILE' puts it into a file");
+			"no privilege changes that; 'bpfcheck -v' shows the verifier's whole log, 'bpfcheck "
+			"--bundle FILE' writes it into a file");
 }
 
 bool verlog_refused(const struct verlog *l, int code, int fd, struct err *e)

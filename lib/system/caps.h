@@ -50,8 +50,8 @@ void caps_command(const char *exe, const int *caps, size_t n, char *buf, size_t 
  * to sched_switch: CAP_PERFMON is missing"), the hint the command that grants
  * them to this very binary (from /proc/self/exe: "run as root, or: setcap
  * cap_bpf,cap_perfmon+ep '/usr/bin/offcpu-record'"). When none of CAPS is
- * missing the message says so, and names what else forbids it (lockdown,
- * seccomp, a user namespace) as far as that can be read. Returns CODE.
+ * missing the message says so, and names what else forbids it (RLIMIT_MEMLOCK,
+ * lockdown, seccomp, a user namespace) as far as that can be read. Returns CODE.
  */
 int caps_explain(const char *what, int code, const int *caps, size_t n, struct err *e);
 

@@ -118,7 +118,8 @@ static void read_tools(struct machine *m)
 	for (enum finding_tool tool = 0; tool < TOOL_COUNT; tool++) {
 		snprintf(m->tools[tool].path, sizeof(m->tools[tool].path), "%s", finding_tool_name(tool));
 		/* an ordinary user's pass on where they are ambient: those of this very file do not */
-		m->tools[tool].caps = m->status.uid || !m->root->live ? m->status.ambient : m->status.effective;
+		m->tools[tool].caps =
+			m->root->live && m->status.uid ? m->status.ambient : m->status.effective;
 		if (n > 0 && strlen(dir) < 400)
 			read_tool(m, dir, tool);
 	}
@@ -214,10 +215,11 @@ const char *machine_new_kernel(const struct machine *m, char *buf, size_t cap)
 	}
 	if (strcmp(m->distro, "debian") == 0) {
 		int release = atoi(m->distro_version);
-		/* of the release itself; what has none that is new enough, or none that is newer, has backports */
-		uint32_t own = release == 12 ? MACHINE_VERSION(6, 1)
-			: release > 12       ? MACHINE_VERSION(6, 12)
-					     : 0;
+		/* of the release itself; what has none that is new enough, or none that is newer, has
+		 * backports */
+		uint32_t own = release == 12  ? MACHINE_VERSION(6, 1)
+			       : release > 12 ? MACHINE_VERSION(6, 12)
+					      : 0;
 		bool old = m->codename[0] && m->version >= own;
 
 		snprintf(buf, cap, "apt-get install %s%s%slinux-image-amd64 && reboot", old ? "-t " : "",
