@@ -124,21 +124,21 @@ printf '%-22s %-20s %-20s %s\n' situation 'bpfcheck says' 'offcpu-record does' '
 # situation NAME WANT TEXT: WANT is what is known of it beforehand, "ready btf"
 situation() {
 	rm -f did.cap file/did.cap did.err
-	"s_$1" timeout 60 ./bpfcheck --json >said.json 2>said.err </dev/null
+	"s_$1" timeout 300 ./bpfcheck --json >said.json 2>said.err </dev/null
 	said=$(json 'print join " ", $t{"offcpu-record"}{verdict} // "impossible", $t{"offcpu-record"}{mode} // "none"')
-	"s_$1" timeout 60 ./offcpu-record -d 2 --force -o did.cap -- sleep 0.3 >did.out 2>did.err </dev/null
+	"s_$1" timeout 300 ./offcpu-record -d 2 --force -o did.cap -- sleep 0.3 >did.out 2>did.err </dev/null
 	status=$?
 	[ ! -e file/did.cap ] || mv file/did.cap did.cap
 	did=$(recorded $status)
 	is "$did" "$2" "$3: the recorder does what can be done"
 	is "$said" "$did" "$3: bpfcheck says so"
 	[ "$said" = "$did" ] || { json 'print $t{"offcpu-record"}{why}, "\n"'; cat did.err; } | diag
-	"s_$1" timeout 60 ./stackmap-test >map.out 2>map.err </dev/null
+	"s_$1" timeout 300 ./stackmap-test >map.out 2>map.err </dev/null
 	map_did=$(map_ran $?)
 	map_said=$(json 'print $t{"stackmap-test"}{verdict} // ""')
 	# where bpfcheck itself can tell nothing, there is no verdict to compare
 	[ -z "$map_said" ] || is "$map_said" "$map_did" "$3: the same for stackmap-test"
-	if "s_$1" timeout 60 ./kallsyms-resolve "$address" >sym.out 2>&1; then sym_did=names; else sym_did='no names'; fi
+	if "s_$1" timeout 300 ./kallsyms-resolve "$address" >sym.out 2>&1; then sym_did=names; else sym_did='no names'; fi
 	is "$(json 'print +($t{"kallsyms-resolve"}{verdict} // "") eq "ready" ? "names" : "no names"')" "$sym_did" \
 		"$3: the same for kallsyms-resolve"
 	printf '%-22s %-20s %-20s %s, %s\n' "$1" "$said" "$did" "$map_did" "$sym_did" >>table

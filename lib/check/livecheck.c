@@ -27,10 +27,11 @@
 struct traces {
 	int programs; /* struct progprobe_program, one after the other */
 	int log; /* the verifier's, of each program that it refused */
+	bool walks; /* known in the child: mode btf works, with unwind tables */
 };
 
 /* Those of O, which is closed, and those that other options of the recorder than OPTS take besides. */
-static void list_programs(const struct traces *t, struct offcpu_opts *opts, struct offcpu *o)
+static void list_programs(struct traces *t, struct offcpu_opts *opts, struct offcpu *o)
 {
 	const char *mode = opts->raw ? "raw" : "btf";
 
@@ -49,8 +50,7 @@ static void list_programs(const struct traces *t, struct offcpu_opts *opts, stru
  * fall back on frame pointers without unwind tables, TABLES says which it is.
  * LIMITS: what this recording cannot do that others can, "" = nothing.
  */
-static int try_recorder(
-	const struct traces *t, bool raw, bool tables, char *limits, size_t cap, struct err *e)
+static int try_recorder(struct traces *t, bool raw, bool tables, char *limits, size_t cap, struct err *e)
 {
 	const struct unwindspace_opts space = { .bytes = 2 * UNWIND_CHUNK_BYTES, .first_chunks = 1 };
 	struct offcpu_opts opts = { .follow = true, .raw = raw, .verifier_log = t->log };
@@ -78,27 +78,29 @@ static int try_recorder(
 	return rc;
 }
 
-static int try_btf(const struct traces *t, char *found, size_t cap, struct err *e)
-{
-	int rc = try_recorder(t, false, false, found, cap, e);
-
-	snprintf(found, cap, "the recorder's programs load and attach");
-	return rc;
-}
-
-static int try_tables(const struct traces *t, char *found, size_t cap, struct err *e)
+static int try_tables(struct traces *t, char *found, size_t cap, struct err *e)
 {
 	int rc = try_recorder(t, false, true, found, cap, e);
 
 	if (rc)
 		return err_prefix(e, "user stacks by frame pointer only");
+	t->walks = true;
 	if (found[0])
 		return err_set(e, -EOPNOTSUPP, "mode btf without a part: %s", found);
 	snprintf(found, cap, "the recorder's programs walk user stacks by unwind tables");
 	return 0;
 }
 
-static int try_raw(const struct traces *t, char *found, size_t cap, struct err *e)
+/* Once they load with unwind tables, they do without. */
+static int try_btf(struct traces *t, char *found, size_t cap, struct err *e)
+{
+	int rc = t->walks ? 0 : try_recorder(t, false, false, found, cap, e);
+
+	snprintf(found, cap, "the recorder's programs load and attach");
+	return rc;
+}
+
+static int try_raw(struct traces *t, char *found, size_t cap, struct err *e)
 {
 	struct err without;
 
@@ -121,7 +123,7 @@ struct live {
 	const char *id;
 	/* either of them */
 	probe_fn fn;
-	int (*trial)(const struct traces *t, char *found, size_t cap, struct err *e);
+	int (*trial)(struct traces *t, char *found, size_t cap, struct err *e);
 	enum finding_group group;
 	/* when it fails; a status of OK: no tool needs it */
 	enum finding_status status;
@@ -140,7 +142,7 @@ static const struct live open_list[] = {
 #define N_OPEN ARRAY_LEN(open_list)
 
 /* Indices of bpf_list that are asked for. */
-enum { STACK_MAP = 0, TAKE_STACK, RECORDER, TABLES, RAW_RECORDER };
+enum { STACK_MAP = 0, TAKE_STACK, TABLES, RECORDER, RAW_RECORDER };
 
 /*
  * Takes CAP_BPF and CAP_PERFMON. First what the verdicts stand on, then what
@@ -150,8 +152,8 @@ static const struct live bpf_list[] = {
 	[STACK_MAP] = { "live.stack_map", probe_stack_map, NULL, GROUP_LIVE, FINDING_FAIL, 0, STACKMAP, 0 },
 	[TAKE_STACK] = { "live.take_stack", probe_take_stack, NULL, GROUP_LIVE, FINDING_FAIL, STACKMAP, 0,
 		0 },
-	[RECORDER] = { "live.recorder", NULL, try_btf, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
 	[TABLES] = { "live.unwind_tables", NULL, try_tables, GROUP_LIVE, FINDING_FAIL, RECORD, 0, 0 },
+	[RECORDER] = { "live.recorder", NULL, try_btf, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
 	[RAW_RECORDER] = { "live.raw_recorder", NULL, try_raw, GROUP_LIVE, FINDING_FAIL, 0, 0, RAW },
 	{ "live.process_events", probe_process_events, NULL, GROUP_LIVE, FINDING_FAIL, RECORD, 0, 0 },
 	{ "live.maps", mapprobe_plain, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, MODES_BPF },
@@ -189,7 +191,7 @@ struct livecheck {
 
 static int attempt(void *ctx, size_t i, char *found, size_t cap, struct err *e)
 {
-	const struct trial *t = ctx;
+	struct trial *t = ctx;
 
 	/* an earlier one may have lowered what this file was granted, as the recorder does */
 	owner_raise();
@@ -240,8 +242,8 @@ struct livecheck *livecheck_begin(const struct machine *m, unsigned int limit_ms
 
 	if (!lc)
 		return NULL;
-	lc->open = (struct trial){ .list = open_list, .n = N_OPEN, .traces = { -1, -1 } };
-	lc->bpf = (struct trial){ .list = bpf_list, .n = N_BPF, .traces = { -1, -1 } };
+	lc->open = (struct trial){ .list = open_list, .n = N_OPEN, .traces = { .programs = -1, .log = -1 } };
+	lc->bpf = (struct trial){ .list = bpf_list, .n = N_BPF, .traces = { .programs = -1, .log = -1 } };
 	if (!m->root->live) {
 		snprintf(lc->open.why_not, sizeof(lc->open.why_not), "not run: --root is not this machine");
 		memcpy(lc->bpf.why_not, lc->open.why_not, sizeof(lc->bpf.why_not));
