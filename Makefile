@@ -5,6 +5,7 @@
 #   make check        build, then prove t/
 #   make check-unit   build, then the unit tests alone
 #   make bench        ratios against the peers (scripts/bench)
+#   make vmtest       Debian's kernels 5.10 to 7.3 in virtual machines (scripts/vmtest)
 #   make lint         clang-format, cppcheck, shellcheck, floors, CLI contract
 #   make fuzz         libFuzzer programs into obj/t/ (clang)
 #   make install      prefix=/usr/local DESTDIR=
@@ -186,6 +187,9 @@ $(FUZZ_BINS): $(OBJ)/t/%: t/%.c $(OBJ)/fuzz/libstack.a
 bench: all
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) sh scripts/bench
 
+vmtest: all
+	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) sh scripts/vmtest $(VMTEST_FLAGS)
+
 lint: tools
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) sh scripts/lint
 
@@ -209,7 +213,7 @@ clean:
 
 FORCE:
 
-.PHONY: fuzz all tools offline check check-unit bench lint install clean FORCE
+.PHONY: fuzz all tools offline check check-unit bench vmtest lint install clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(wildcard $(OBJ)/*/*.d $(OBJ)/*/*/*.d)

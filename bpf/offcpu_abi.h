@@ -98,6 +98,8 @@ enum offcpu_event_type {
 	OFFCPU_EV_OPEN = 3,
 	OFFCPU_EV_IMAGE = 4,
 	OFFCPU_EV_SNAPSHOT = 5,
+	OFFCPU_EV_FORK = 6, /* struct offcpu_ev_image too, */
+	OFFCPU_EV_MAPPING = 7, /* as is this: it maps something */
 };
 
 /* In a frame of a user stack other than the first: it was interrupted there, this is no return address. */
@@ -129,13 +131,17 @@ struct offcpu_ev_thread {
 	char leader_comm[OFFCPU_COMM_LEN];
 };
 
-/* A process image that has no unwind tables yet: it waits, or it has just begun. */
+/*
+ * A process image that has no unwind tables yet: it waits, or it has just
+ * begun. Or a new process, which is what its parent was at that time.
+ */
 struct offcpu_ev_image {
 	__u32 type;
 	__u32 tgid;
 	__u64 start_boot_ns;
 	__u32 exec_id;
-	__u32 pad;
+	__u32 parent; /* of OFFCPU_EV_FORK, as is the time */
+	__u64 time_ns;
 };
 
 #define OFFCPU_SNAPSHOT_BYTES 16384
@@ -208,7 +214,7 @@ _Static_assert(sizeof(struct offcpu_key) == 64, "offcpu_key");
 _Static_assert(sizeof(struct offcpu_value) == 40, "offcpu_value");
 _Static_assert(sizeof(struct offcpu_wait) == 184, "offcpu_wait");
 _Static_assert(sizeof(struct offcpu_ev_thread) == 72, "offcpu_ev_thread");
-_Static_assert(sizeof(struct offcpu_ev_image) == 24, "offcpu_ev_image");
+_Static_assert(sizeof(struct offcpu_ev_image) == 32, "offcpu_ev_image");
 _Static_assert(sizeof(struct offcpu_ev_snapshot) == 80 + 8 * OFFCPU_SNAPSHOT_REGS + OFFCPU_SNAPSHOT_BYTES,
 	"offcpu_ev_snapshot");
 _Static_assert(sizeof(struct offcpu_ev_open) == 80, "offcpu_ev_open");

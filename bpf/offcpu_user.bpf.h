@@ -20,27 +20,70 @@ static __always_inline void ask_tables(struct offcpu_wait *w, const struct offcp
 		w->asked = key->exec_id + 1;
 }
 
+const volatile bool tell_forks; /* no perf event reports them to user space */
+
+/* CHILD, of that ID, walks by the tables of PARENT, whose leader has the id FROM_ID. */
+static __always_inline void share_tables(
+	struct task_struct *parent, __u32 from_id, struct task_struct *child, __u32 id)
+{
+	struct task_struct *leader = BPF_CORE_READ(parent, group_leader);
+	struct unwind_proc copy, *from;
+
+	from = bpf_map_lookup_elem(&unwind_procs, &from_id);
+	if (!from || from->exec_id != image_execs(parent, from_id) ||
+		from->start_boot_ns != image_start(leader))
+		return;
+	copy = *from;
+	copy.start_boot_ns = image_start(child);
+	copy.exec_id = image_execs_new(child);
+	copy.mapping = 0;
+	bpf_map_update_elem(&unwind_procs, &id, &copy, BPF_ANY);
+}
+
 /* A new process walks by its parent's tables from the first instruction; user space follows. */
 EVENT("sched_process_fork")
 int BPF_PROG(tables_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct task_struct *leader;
-	struct unwind_proc copy, *from;
-	__u32 id;
+	struct offcpu_ev_image ev = { .type = OFFCPU_EV_FORK };
 
-	if (!is_leader(child))
+	if (!is_leader(child) || (tell_forks && (hot.phase == OFFCPU_FROZEN || !wanted(child))))
 		return 0;
-	leader = BPF_CORE_READ(parent, group_leader);
-	id = our_id(leader);
-	from = bpf_map_lookup_elem(&unwind_procs, &id);
-	if (!from || from->exec_id != image_execs(parent, id) || from->start_boot_ns != image_start(leader))
+	ev.tgid = our_id(child);
+	ev.parent = our_id(BPF_CORE_READ(parent, group_leader));
+	if (!ev.tgid)
 		return 0;
-	copy = *from;
-	id = our_id(child);
-	copy.start_boot_ns = image_start(child);
-	copy.exec_id = image_execs_new(child);
-	if (id)
-		bpf_map_update_elem(&unwind_procs, &id, &copy, BPF_ANY);
+	share_tables(parent, ev.parent, child, ev.tgid);
+	if (!tell_forks)
+		return 0;
+	ev.start_boot_ns = image_start(child);
+	ev.exec_id = image_execs_new(child);
+	ev.time_ns = bpf_ktime_get_ns();
+	/* it has not run yet: tables that user space does not know of it must not have */
+	if (bpf_ringbuf_output(&ring, &ev, sizeof(ev), BPF_RB_NO_WAKEUP))
+		bpf_map_delete_elem(&unwind_procs, &ev.tgid);
+	return 0;
+}
+
+/*
+ * The current process gets a new place for a mapping: what it has there may be
+ * another library than the one before. Reported once until user space is about
+ * to read its mappings, which waits for the lock that is held here.
+ */
+EVENT("vm_unmapped_area")
+int tables_map(void *ctx)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct offcpu_ev_image ev = { .type = OFFCPU_EV_MAPPING };
+	struct unwind_proc *proc;
+
+	ev.tgid = our_id(BPF_CORE_READ(task, group_leader));
+	proc = bpf_map_lookup_elem(&unwind_procs, &ev.tgid);
+	if (!proc || proc->mapping)
+		return 0;
+	ev.start_boot_ns = proc->start_boot_ns;
+	ev.exec_id = proc->exec_id;
+	if (!bpf_ringbuf_output(&ring, &ev, sizeof(ev), BPF_RB_FORCE_WAKEUP))
+		proc->mapping = 1;
 	return 0;
 }
 

@@ -20,6 +20,17 @@ struct {
 	__type(value, struct peek);
 } peeked SEC(".maps");
 
+/*
+ * The lowest address of the kernel's half. Tasks lie in the kernel's map of all
+ * memory: below the upper 2^47 bytes with 5-level page tables only. The kernel
+ * asks the CPU how many bits an address has, not the page tables (seen on
+ * 5.10), so what is not canonical would be read, and warned of.
+ */
+static __always_inline __u64 lowest(__u64 task)
+{
+	return task >= 0xffff800000000000 ? 0xffff800000000000 : 0xff00000000000000;
+}
+
 /* The arguments: address (0 = the current task), bytes. */
 SEC("raw_tp/sys_enter")
 int peek(struct bpf_raw_tracepoint_args *ctx)
@@ -36,8 +47,10 @@ int peek(struct bpf_raw_tracepoint_args *ctx)
 	if (!addr)
 		addr = p->task;
 	for (__u32 i = 0; i < PEEK_MAX / PEEK_PIECE; i++) {
-		if (i * PEEK_PIECE >= bytes || bpf_probe_read_kernel(p->bytes + i * PEEK_PIECE, PEEK_PIECE,
-						       (void *)(addr + i * PEEK_PIECE)))
+		__u64 at = addr + i * PEEK_PIECE;
+
+		if (i * PEEK_PIECE >= bytes || at < lowest(p->task) ||
+			bpf_probe_read_kernel(p->bytes + i * PEEK_PIECE, PEEK_PIECE, (void *)at))
 			break;
 		p->len = (i + 1) * PEEK_PIECE;
 	}

@@ -153,12 +153,14 @@ struct unwind_proc {
 	__u32 chunk;
 	__u16 grain;
 	__u16 maps;
+	__u32 mapping; /* BPF has reported that it maps something, since this was last cleared */
+	__u32 pad;
 };
 
 _Static_assert(sizeof(struct unwind_rule) == 16, "unwind_rule");
 _Static_assert(sizeof(struct unwind_seg) == 8, "unwind_seg");
 _Static_assert(sizeof(struct unwind_map) == 32, "unwind_map");
-_Static_assert(sizeof(struct unwind_proc) == 24, "unwind_proc");
+_Static_assert(sizeof(struct unwind_proc) == 32, "unwind_proc");
 _Static_assert(UNWIND_SEG_BYTES(UNWIND_ROWS_MAX) <= UNWIND_CHUNK_BYTES, "a segment fits a chunk");
 
 #endif

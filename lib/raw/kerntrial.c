@@ -213,28 +213,59 @@ static void find_mm(const struct search *f)
 	}
 }
 
-/* Where in struct pid at PTR the numbers of K begin, and the namespace of the last; -1 = it is none. */
-static int look_pid(
-	const struct search *f, const struct kernsample *k, uint64_t ptr, uint32_t *level, uint64_t *ns)
+/* The struct pid that a sample's task may point to. */
+struct pid_copy {
+	size_t len; /* 0 = it is none */
+	uint32_t level;
+	uint8_t bytes[PID_BYTES];
+};
+
+static void copy_pid(const struct search *f, int i, uint64_t ptr, struct pid_copy *c)
 {
 	const struct peek *p =
-		is_pointer(ptr) && ptr != k->task ? kernpeek_at(f->s->peek, ptr, PID_BYTES) : NULL;
-	int found = -1;
-	size_t last;
+		is_pointer(ptr) && ptr != sample(f, i)->task ? kernpeek_at(f->s->peek, ptr, PID_BYTES) : NULL;
 
-	if (!p || p->len < 64)
-		return -1;
-	*level = u32_at(p->bytes, LEVEL_AT);
-	if (*level > LEVELS_MAX)
-		return -1;
-	for (size_t at = 8; (last = at + *level * UPID_BYTES) + UPID_BYTES <= p->len; at += 8) {
-		if (u32_at(p->bytes, at) != k->pid || u32_at(p->bytes, last) != k->own_tid ||
-			!is_pointer(u64_at(p->bytes, at + 8)) || !is_pointer(u64_at(p->bytes, last + 8)))
+	c->len = p ? MIN(p->len, sizeof(c->bytes)) : 0;
+	memcpy(c->bytes, p ? p->bytes : c->bytes, c->len);
+	c->level = c->len >= 64 ? u32_at(c->bytes, LEVEL_AT) : UINT32_MAX;
+	if (c->level > LEVELS_MAX)
+		c->len = 0;
+}
+
+/* Can sample I's numbers begin at AT? *NS: the namespace of the last. */
+static bool fits_numbers(const struct search *f, int i, const struct pid_copy *c, size_t at, uint64_t *ns)
+{
+	size_t last = at + c->level * UPID_BYTES;
+
+	if (last + UPID_BYTES > c->len || u32_at(c->bytes, at) != sample(f, i)->pid ||
+		u32_at(c->bytes, last) != sample(f, i)->own_tid || !is_pointer(u64_at(c->bytes, at + 8)))
+		return false;
+	*ns = u64_at(c->bytes, last + 8);
+	return is_pointer(*ns);
+}
+
+/*
+ * Where in the struct pid of every sample its numbers begin; -1 = nowhere, or
+ * in several places. A number alone may be another one: of pidfs's inode, which
+ * is counted as ids are, with a pointer behind it (seen on 6.16). The namespace
+ * is the same for all.
+ */
+static int find_numbers(const struct search *f, const struct pid_copy c[KERNSAMPLES], uint64_t *ret)
+{
+	int found = -1, i;
+
+	for (size_t at = 8; at < PID_BYTES; at += 8) {
+		uint64_t ns[KERNSAMPLES] = { 0 };
+
+		for (i = 0; i < KERNSAMPLES && c[i].level == c[0].level; i++)
+			if (!fits_numbers(f, i, &c[i], at, &ns[i]) || ns[i] != ns[0])
+				break;
+		if (i < KERNSAMPLES)
 			continue;
 		if (found >= 0)
 			return -1;
 		found = (int)at;
-		*ns = u64_at(p->bytes, last + 8);
+		*ret = ns[0];
 	}
 	return found;
 }
@@ -258,25 +289,27 @@ static void find_inum(const struct search *f, uint64_t ptr)
 
 static void find_thread_pid(const struct search *f)
 {
-	uint32_t level[KERNSAMPLES] = { 0 };
-	uint64_t ns[KERNSAMPLES] = { 0 };
-	int numbers[KERNSAMPLES], i;
+	struct pid_copy c[KERNSAMPLES];
+	uint64_t ns = 0;
+	int numbers;
 
 	for (size_t at = 0; at + 8 <= sample(f, 0)->len; at += 8) {
-		for (i = 0; i < KERNSAMPLES; i++) {
-			numbers[i] = look_pid(f, sample(f, i), word(f, i, at), &level[i], &ns[i]);
-			if (numbers[i] < 0 || numbers[i] != numbers[0] || level[i] != level[0] ||
-				ns[i] != ns[0])
+		int i = 0;
+
+		for (; i < KERNSAMPLES; i++) {
+			copy_pid(f, i, word(f, i, at), &c[i]);
+			if (!c[i].len)
 				break;
 		}
-		if (i < KERNSAMPLES)
+		numbers = i == KERNSAMPLES ? find_numbers(f, c, &ns) : -1;
+		if (numbers < 0)
 			continue;
 		f->shape->at[KERNSHAPE_THREAD_PID] = (int)at;
 		f->shape->at[KERNSHAPE_LEVEL] = LEVEL_AT;
-		f->shape->at[KERNSHAPE_NUMBERS] = numbers[0];
-		f->shape->ns_level = level[0];
+		f->shape->at[KERNSHAPE_NUMBERS] = numbers;
+		f->shape->ns_level = c[0].level;
 		f->shape->ns_inum = f->inum;
-		find_inum(f, ns[0]);
+		find_inum(f, ns);
 		return;
 	}
 }

@@ -231,13 +231,13 @@ static void choose_programs(struct rawprogs *p, const struct offcpu_opts *opts)
 	bpf_program__set_autoload(k->progs.on_fork, raw && sets);
 	bpf_program__set_autoload(k->progs.on_exec, raw && (opts->use_comms || opts->use_exec));
 	bpf_program__set_autoload(k->progs.on_rename, raw && opts->use_comms);
-	bpf_program__set_autoload(
-		k->progs.tables_fork, raw && opts->tables && !opts->forks_untold && !opts->single);
-	bpf_program__set_autoload(k->progs.tables_exec, raw && opts->tables);
+	bpf_program__set_autoload(k->progs.tables_fork, raw && opts->tables && !opts->single);
+	bpf_program__set_autoload(k->progs.tables_map, raw && opts->tables && opts->no_events);
+	bpf_program__set_autoload(k->progs.tables_exec, raw && (opts->tables || opts->no_events));
 	bpf_program__set_autoload(k->progs.classic_switch, !raw);
 	bpf_program__set_autoload(k->progs.classic_record, !raw);
 	bpf_program__set_autoload(k->progs.classic_fork, !raw);
-	bpf_program__set_autoload(k->progs.classic_exec, !raw && (sets || opts->tables));
+	bpf_program__set_autoload(k->progs.classic_exec, !raw && (sets || opts->tables || opts->no_events));
 	bpf_program__set_autoload(k->progs.classic_rename, !raw);
 	bpf_program__set_autoattach(k->progs.record_switch, false);
 }

@@ -48,10 +48,11 @@ struct image *imagetab_at(const struct imagetab *t, uint32_t tgid, uint64_t time
 const struct image *imagetab_then(
 	const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns, uint64_t time_ns)
 {
-	const struct image *im = imagetab_at(t, tgid, time_ns);
+	uint32_t at = imagetab_told(t, tgid, exec_id, start_boot_ns);
+	const struct image *im = at != UINT32_MAX ? &t->images[at] : imagetab_at(t, tgid, time_ns);
 
 	if (!im || im->begin_ns > time_ns || im->mixed || im->maps_error ||
-		(im->claimed && (im->exec_id != exec_id || im->start_boot_ns != start_boot_ns)))
+		((im->claimed || im->told) && (im->exec_id != exec_id || im->start_boot_ns != start_boot_ns)))
 		return NULL;
 	return im;
 }

@@ -23,6 +23,9 @@ struct image {
 	int32_t maps_error;
 	bool claimed; /* a (start, exec_id) is known to be this one */
 	bool told; /* and was before anybody asked: imagetab_tell() */
+	bool stale; /* proctab_stale(): its mappings are to be read again, */
+	uint64_t due_ns; /* not before this time */
+	bool gone; /* its mappings cannot be read any more: it ended, or execed */
 	bool over; /* ended for good: about to be forgotten */
 	bool free; /* the slot is empty */
 	uint32_t exec_id;

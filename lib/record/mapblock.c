@@ -159,6 +159,20 @@ struct mapblock *mapblock_read(
 	return b;
 }
 
+bool mapblock_same(const struct mapblock *a, const struct mapblock *b)
+{
+	bool same = a->space.n == b->space.n;
+
+	for (uint32_t i = 0; same && i < a->space.n; i++) {
+		const struct mapblock_source *s = &a->sources[i], *t = &b->sources[i];
+
+		same = a->space.maps[i].start == b->space.maps[i].start &&
+		       a->space.maps[i].end == b->space.maps[i].end && s->inode == t->inode &&
+		       s->dev == t->dev && s->offset == t->offset;
+	}
+	return same;
+}
+
 void mapblock_refresh(struct mapblocks *m)
 {
 	for (struct mapblock *b = m->ring.next; b != &m->ring; b = b->next)

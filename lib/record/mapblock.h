@@ -42,6 +42,9 @@ void mapblock_init(struct mapblocks *m, struct tableset *tables);
 struct mapblock *mapblock_read(
 	struct mapblocks *m, uint32_t tgid, const struct mapblock *before, uint64_t *cut);
 
+/* Are the mappings of A and B the same? */
+bool mapblock_same(const struct mapblock *a, const struct mapblock *b);
+
 struct mapblock *mapblock_share(struct mapblock *b); /* another reference */
 
 /* Gives one back, when no process that BPF finds refers to it any more; NULL is fine. */

@@ -64,8 +64,8 @@ bool mapset_changes(const struct mapset *m, const struct mapping *new)
 	return false;
 }
 
-/* Told twice, by a scan and by an event, or by an mprotect that changed nothing here. */
-static bool is_known(const struct mapset *m, const struct mapping *new)
+/* Reported twice, by a scan and by an event, or by an mprotect that changed nothing here. */
+bool mapset_has(const struct mapset *m, const struct mapping *new)
 {
 	const struct mapping *old = mapset_at(m, new->start);
 
@@ -79,7 +79,7 @@ static bool is_known(const struct mapset *m, const struct mapping *new)
 
 bool mapset_add(struct mapset **m, const struct mapping *new)
 {
-	if (is_known(*m, new))
+	if (mapset_has(*m, new))
 		return true;
 	if (!*m || (*m)->refs > 1) {
 		struct mapset *own = copy(*m);

@@ -30,6 +30,9 @@ struct mapset {
  */
 bool mapset_add(struct mapset **m, const struct mapping *new);
 
+/* Is NEW there already, unchanged? M may be NULL. */
+bool mapset_has(const struct mapset *m, const struct mapping *new);
+
 /* Would NEW give addresses that M holds another meaning: another file, or another place in it? */
 bool mapset_changes(const struct mapset *m, const struct mapping *new);
 

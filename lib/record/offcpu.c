@@ -90,7 +90,8 @@ static int on_event(void *ctx, void *data, size_t len)
 		o->sink->stack(o->sink->ctx, data);
 	else if (type == OFFCPU_EV_THREAD && o->sink->thread)
 		o->sink->thread(o->sink->ctx, data);
-	else if (type == OFFCPU_EV_IMAGE && o->sink->image)
+	else if ((type == OFFCPU_EV_IMAGE || type == OFFCPU_EV_FORK || type == OFFCPU_EV_MAPPING) &&
+		 o->sink->image)
 		o->sink->image(o->sink->ctx, data);
 	else if (type == OFFCPU_EV_SNAPSHOT && o->sink->snapshot)
 		o->sink->snapshot(o->sink->ctx, data);

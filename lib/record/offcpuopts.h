@@ -35,8 +35,7 @@ struct offcpu_opts {
 	const struct unwindspace_fds *tables; /* walk user stacks by these; NULL = by frame pointer */
 	int verifier_log; /* above 0: the verifier's log of a program that it refuses is appended there */
 	struct opener *opener; /* makes maps when this process may not any more; NULL = none */
-	bool forks_untold; /* nobody will tell of forks: children do not share their parent's tables,
-			      and there are no snapshots */
+	bool no_events; /* there are no procevents: BPF tells of forks and execs */
 };
 
 #endif

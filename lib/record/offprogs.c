@@ -115,8 +115,8 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	ro->cgroup_v1 = opts->cgroup_v1 != NULL;
 	ro->cgroup_id = opts->cgroup_id;
 	ro->by_table = opts->tables != NULL;
-	/* without the events nobody knows later what was mapped */
-	ro->snapshots = opts->tables && !opts->forks_untold;
+	ro->snapshots = opts->tables != NULL;
+	ro->tell_forks = opts->no_events;
 	draw_key(key);
 	for (size_t i = 0; i < ARRAY_LEN(key); i++)
 		ro->hash_key[i] = key[i];
@@ -142,9 +142,9 @@ static void choose_events(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	bpf_program__set_autoload(skel->progs.on_attach, opts->use_cgroup);
 	bpf_program__set_autoload(skel->progs.on_exec, opts->use_comms || opts->use_exec);
 	bpf_program__set_autoload(skel->progs.on_rename, opts->use_comms);
-	bpf_program__set_autoload(
-		skel->progs.tables_fork, opts->tables && !opts->forks_untold && !opts->single);
-	bpf_program__set_autoload(skel->progs.tables_exec, opts->tables != NULL);
+	bpf_program__set_autoload(skel->progs.tables_fork, opts->tables && !opts->single);
+	bpf_program__set_autoload(skel->progs.tables_map, opts->tables && opts->no_events);
+	bpf_program__set_autoload(skel->progs.tables_exec, opts->tables || opts->no_events);
 	bpf_program__set_autoattach(skel->progs.record_switch, false); /* sched_switch tail-calls it */
 }
 

@@ -18,6 +18,7 @@ struct pastmap {
 	const struct imagetab *images;
 	const struct filetab *files;
 	bool scanning; /* processes that were there before the recording are still being looked at */
+	bool no_events; /* mappings are known by scans alone */
 	uint64_t lost_ns; /* when process events were lost last; 0 = never */
 };
 

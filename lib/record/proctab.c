@@ -28,6 +28,9 @@ struct proctab {
 	uint32_t emitted;
 	bool remapped; /* an address got another meaning since proctab_remapped() asked */
 	uint64_t lost_ns; /* when events were lost last */
+	proctab_identity *identity; /* NULL = events tell which image a process is */
+	void *identity_ctx;
+	bool any_stale;
 	struct procevent told; /* the last build ID that came before its mapping */
 	struct proctab_stats stats;
 };
@@ -69,6 +72,12 @@ void proctab_opener(struct proctab *t, struct opener *o)
 	filetab_opener(t->files, o);
 }
 
+void proctab_without_events(struct proctab *t, proctab_identity *identity, void *ctx)
+{
+	t->identity = identity;
+	t->identity_ctx = ctx;
+}
+
 /* SHOWN: see procinfo_living(); 0 = the process itself. */
 static void note_map(
 	struct proctab *t, uint32_t image, uint32_t shown, const struct procmap *pm, uint64_t from_ns)
@@ -87,10 +96,14 @@ static void note_map(
 		filetab_tell(t->files, file, &t->told.build_id);
 	if (im->from_exec && !im->exe && file != UINT32_MAX && pm->path[0] == '/')
 		im->exe = strdup(pm->path);
+	if (mapset_has(im->maps, &m))
+		return;
 	if (mapset_changes(im->maps, &m)) {
+		/* when is not known: BPF has walked by what was there until now */
+		m.from_ns = t->identity ? MAX(m.from_ns, im->scan_ns) : m.from_ns;
 		t->remapped = true;
 		if (base_grow(&im->changes, &im->cap_changes, im->n_changes + 1, sizeof(*im->changes)) == 0)
-			im->changes[im->n_changes++] = from_ns;
+			im->changes[im->n_changes++] = m.from_ns;
 	}
 	if (!mapset_add(&im->maps, &m) && !im->maps_error)
 		im->maps_error = -ENOMEM;
@@ -111,6 +124,33 @@ static int scan_map(void *ctx, const struct procmap *m)
 	return 0;
 }
 
+static bool is_told(const struct image *im, const struct offcpu_ev_image *ev)
+{
+	return (im->told || im->claimed) && im->exec_id == ev->exec_id &&
+	       im->start_boot_ns == ev->start_boot_ns;
+}
+
+/*
+ * Its maps were opened: are they of IM? Without events a process may have
+ * execed, or its PID may be another process's, unheard of. -ESRCH then.
+ */
+static int check_identity(struct proctab *t, struct image *im, struct err *e)
+{
+	struct offcpu_ev_image now;
+
+	if (!t->identity)
+		return 0;
+	if (!t->identity(t->identity_ctx, im->tgid, &now))
+		return err_set(e, -ESRCH, "process %u has exited", im->tgid);
+	if (im->told || im->claimed)
+		return is_told(im, &now) ? 0
+					 : err_set(e, -ESRCH, "process %u runs another program", im->tgid);
+	im->told = true;
+	im->exec_id = now.exec_id;
+	im->start_boot_ns = now.start_boot_ns;
+	return 0;
+}
+
 /* What is found was there from FROM_NS on. */
 static int scan_from(struct proctab *t, uint32_t image, uint64_t from_ns, uint64_t now_ns, struct err *e)
 {
@@ -118,17 +158,31 @@ static int scan_from(struct proctab *t, uint32_t image, uint64_t from_ns, uint64
 	struct scan s = { .t = t, .image = image, .from_ns = from_ns };
 	uint32_t pid = procaccess_living(t->opener, im->tgid);
 	_cleanup_close_ int fd = -1;
+	char comm[PROCINFO_COMM_LEN] = "";
+	_cleanup_free_ char *exe = NULL;
 	int rc;
 
 	/* a process that is gone: the error is told by whom it is missed */
 	s.shown = pid = pid ? pid : im->tgid;
 
-	im->scan_ns = now_ns;
-	procinfo_comm(im->tgid, im->comm);
-	fd = procaccess_maps_exe(t->opener, pid, &im->exe);
-	rc = procmaps_each_of(fd, pid, scan_map, &s, e);
+	procinfo_comm(im->tgid, comm);
+	fd = procaccess_maps_exe(t->opener, pid, &exe);
+	rc = check_identity(t, im, e);
+	if (!rc) {
+		im->scan_ns = now_ns;
+		if (comm[0])
+			memcpy(im->comm, comm, sizeof(im->comm));
+		if (!im->exe)
+			im->exe = TAKE_PTR(exe);
+		rc = procmaps_each_of(fd, pid, scan_map, &s, e);
+	}
 	im = &t->images.images[image];
-	if (rc) {
+	if (rc == -ESRCH && t->identity) {
+		im->gone = true;
+		im->end_ns = MIN(im->end_ns, now_ns);
+	}
+	/* without events what was read before may be all that there ever is */
+	if (rc && !(t->identity && im->maps)) {
 		im->maps_error = rc;
 		im->flags |= CAP_PROC_MAPS_LOST;
 	}
@@ -158,6 +212,118 @@ int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e
 	if (!im)
 		return err_nomem(e, "a process");
 	return scan_into(t, (uint32_t)(im - t->images.images), now_ns, e);
+}
+
+/* --- without events --- */
+
+#define RESCAN_MIN_NS UINT64_C(100000) /* between two scans; a process may take half of the time at most */
+#define RESCAN_MAX_NS UINT64_C(100000000) /* what has no mapping, whenever its process is scanned */
+
+/* The longer, the more often nothing new is found. */
+static void freshen(struct proctab *t, uint32_t at)
+{
+	struct image *im = &t->images.images[at];
+	uint64_t began = now_ns(), waited = im->scan_ns ? began - im->scan_ns : 0, took;
+	size_t n = im->maps ? im->maps->n : 0;
+
+	im->stale = false;
+	im->maps_error = 0;
+	im->flags &= ~(uint32_t)CAP_PROC_MAPS_LOST;
+	scan_from(t, at, im->scan_ns ? im->scan_ns : im->begin_ns, began, NULL);
+	im = &t->images.images[at];
+	took = MAX(now_ns() - began, RESCAN_MIN_NS);
+	if (im->maps && im->maps->n == n)
+		took = MAX(took, MIN(waited, RESCAN_MAX_NS));
+	im->due_ns = began + took;
+}
+
+/* It is what its parent was: known, as far as that was read since. */
+static void inherit(struct proctab *t, struct image *child, const struct offcpu_ev_image *ev)
+{
+	struct image *parent = imagetab_newest(&t->images, ev->parent);
+	uint32_t at = (uint32_t)(child - t->images.images);
+
+	if (!parent || !(parent->told || parent->claimed))
+		return;
+	if (parent->scan_ns <= ev->time_ns && !parent->gone && parent->due_ns <= now_ns()) {
+		freshen(t, (uint32_t)(parent - t->images.images));
+		parent = imagetab_newest(&t->images, ev->parent);
+		child = &t->images.images[at];
+	}
+	memcpy(child->comm, parent->comm, sizeof(child->comm));
+	child->exe = parent->exe ? strdup(parent->exe) : NULL;
+	child->maps = mapset_share(parent->maps);
+	child->stale = !parent->scan_ns;
+}
+
+void proctab_image_seen(struct proctab *t, const struct offcpu_ev_image *ev)
+{
+	struct image *im = imagetab_newest(&t->images, ev->tgid);
+	uint64_t begin_ns = im ? MAX(im->begin_ns, im->scan_ns) : 0;
+
+	if (imagetab_claimed(&t->images, ev->tgid, ev->exec_id, ev->start_boot_ns) != UINT32_MAX ||
+		imagetab_told(&t->images, ev->tgid, ev->exec_id, ev->start_boot_ns) != UINT32_MAX)
+		return;
+	im = imagetab_add(&t->images, ev->tgid, begin_ns);
+	if (!im)
+		return;
+	im->told = im->stale = true;
+	im->exec_id = ev->exec_id;
+	im->start_boot_ns = ev->start_boot_ns;
+	if (ev->type == OFFCPU_EV_FORK)
+		inherit(t, im, ev);
+	t->any_stale = true;
+}
+
+bool proctab_is_still(struct proctab *t, const struct offcpu_ev_image *ev)
+{
+	struct offcpu_ev_image now;
+
+	return !t->identity || (t->identity(t->identity_ctx, ev->tgid, &now) && now.exec_id == ev->exec_id &&
+				       now.start_boot_ns == ev->start_boot_ns);
+}
+
+void proctab_stale(struct proctab *t, const struct offcpu_ev_image *ev, bool at_once)
+{
+	struct image *im = imagetab_newest(&t->images, ev->tgid);
+
+	if (!im || !is_told(im, ev) || im->gone)
+		return;
+	im->stale = t->any_stale = true;
+	if (at_once)
+		im->due_ns = 0;
+}
+
+void proctab_freshen(struct proctab *t, uint64_t budget_ns)
+{
+	uint64_t began = now_ns();
+
+	if (!t->any_stale)
+		return;
+	t->any_stale = false;
+	for (uint32_t i = (uint32_t)t->images.n; i-- > 0;) {
+		const struct image *im = &t->images.images[i];
+		uint64_t now = now_ns();
+
+		if (im->free || !im->stale)
+			continue;
+		if (now < im->due_ns || now - began > budget_ns)
+			t->any_stale = true;
+		else
+			freshen(t, i);
+	}
+}
+
+void proctab_refresh(struct proctab *t, const struct offcpu_key *key, uint64_t time_ns)
+{
+	uint32_t at = imagetab_claimed(&t->images, key->tgid, key->exec_id, key->start_boot_ns);
+	const struct image *im;
+
+	if (at == UINT32_MAX)
+		at = imagetab_told(&t->images, key->tgid, key->exec_id, key->start_boot_ns);
+	im = at == UINT32_MAX ? NULL : &t->images.images[at];
+	if (im && !im->gone && !(im->flags & CAP_PROC_KTHREAD) && im->scan_ns <= time_ns)
+		freshen(t, at);
 }
 
 bool proctab_covers(const struct proctab *t, uint32_t pid, uint64_t addr)
@@ -465,6 +631,20 @@ static bool thread_is_over(const void *ctx, const struct thread *th)
 	return th->image != UINT32_MAX && t->images.images[th->image].over;
 }
 
+/* Ends that no event reports. */
+static void find_ends(struct proctab *t, uint64_t now_ns)
+{
+	char path[32];
+
+	for (size_t i = 0; i < t->images.n; i++) {
+		struct image *im = &t->images.images[i];
+
+		snprintf(path, sizeof(path), "/proc/%u", im->tgid);
+		if (!im->free && im->end_ns == UINT64_MAX && access(path, F_OK) != 0)
+			im->end_ns = now_ns;
+	}
+}
+
 /* Memory follows the living: done for many images at a time, as the indexes are made anew. */
 void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w)
 {
@@ -474,6 +654,8 @@ void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w)
 	for (size_t i = 0; i < t->threads.n; i++)
 		if (t->threads.threads[i].image != UINT32_MAX)
 			emit_thread(t, &t->threads.threads[i], w);
+	if (t->identity)
+		find_ends(t, now_ns);
 	if (imagetab_mark_over(&t->images, now_ns) >= FORGET_BATCH) {
 		threadtab_drop(&t->threads, thread_is_over, t);
 		imagetab_forget(&t->images);
@@ -531,6 +713,7 @@ void proctab_past(const struct proctab *t, struct pastmap *ret)
 	*ret = (struct pastmap){ .images = &t->images,
 		.files = t->files,
 		.scanning = t->scanning != NULL,
+		.no_events = t->identity != NULL,
 		.lost_ns = t->lost_ns };
 }
 

@@ -29,6 +29,31 @@ void proctab_opener(struct proctab *t, struct opener *o);
 void proctab_free(struct proctab *t); /* NULL is fine */
 
 /*
+ * No process events will come: images are told apart by IDENTITY, which puts
+ * the image that process TGID is now into *RET and is false when there is none,
+ * and proctab_image_seen() reports new ones. Mappings are read again when
+ * proctab_stale() or proctab_refresh() says so. /proc/PID/maps belongs to the
+ * image that had it opened, so whoever has its identity afterwards is that image.
+ */
+typedef bool proctab_identity(void *ctx, uint32_t tgid, struct offcpu_ev_image *ret);
+void proctab_without_events(struct proctab *t, proctab_identity *identity, void *ctx);
+
+/* A wait, a fork or an exec of the image EV was seen: it is scanned by proctab_freshen(). */
+void proctab_image_seen(struct proctab *t, const struct offcpu_ev_image *ev);
+
+/* What IDENTITY says; true where events tell. */
+bool proctab_is_still(struct proctab *t, const struct offcpu_ev_image *ev);
+
+/* That image may have mapped something that is not known; AT_ONCE: it has. */
+void proctab_stale(struct proctab *t, const struct offcpu_ev_image *ev, bool at_once);
+
+/* Read what is new or stale and due, the newest first, for about BUDGET_NS. */
+void proctab_freshen(struct proctab *t, uint64_t budget_ns);
+
+/* The mappings of KEY's process are to be known as they were at TIME_NS, or later. */
+void proctab_refresh(struct proctab *t, const struct offcpu_key *key, uint64_t time_ns);
+
+/*
  * Read process PID's mappings, name and executable from /proc; NOW_NS is the
  * time before the reading began. 0, or -errno with the story; the process is
  * tracked all the same, with the error in its record.

@@ -77,8 +77,7 @@ static void take_image(void *ctx, const struct offcpu_ev_image *ev)
 {
 	struct recorder *r = ctx;
 
-	if (r->p.unwinder)
-		unwinder_image(r->p.unwinder, ev);
+	recparts_image(&r->p, ev);
 }
 
 static void take_snapshot(void *ctx, const struct offcpu_ev_snapshot *ev)
@@ -93,7 +92,8 @@ static void take_snapshot(void *ctx, const struct offcpu_ev_snapshot *ev)
 		return;
 	snapset_add(r->snaps, ev);
 	/* it is busy: before those that only wait */
-	unwinder_image(r->p.unwinder, &image);
+	recparts_image(&r->p, &image);
+	recparts_stale(&r->p, &image);
 }
 
 static void take_sample(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value)
@@ -336,6 +336,8 @@ static bool write_row(struct recorder *r, struct row *row)
 
 	if (r->snaps && !snapset_answer(r->snaps, &k->user))
 		return false;
+	if (!r->p.events)
+		proctab_refresh(r->p.procs, k, v->last_ns);
 	s.proc = proctab_emit(r->p.procs, k, v->first_ns, r->p.out);
 	s.flags |= proctab_epoch(r->p.procs, k, v->first_ns, v->last_ns) * CAP_SAMPLE_EPOCH;
 	jitkeep_see(r->jit, r->p.procs, r->p.stacks, k, s.proc, v->first_ns);
@@ -387,6 +389,7 @@ static int flush(struct recorder *r, bool last, struct err *e)
 	drain_events(r, false);
 	while (!proctab_scan_some(r->p.procs, UINT64_MAX))
 		;
+	proctab_freshen(r->p.procs, UINT64_MAX);
 	read_symbols(r);
 	take_symbols(r);
 	walk_snapshots(r, false);
@@ -410,6 +413,7 @@ static int keep_up(struct recorder *r, struct err *e)
 
 	if (unwinder_service(r->p.unwinder, 0))
 		r->look_again = true;
+	proctab_freshen(r->p.procs, SCAN_NS);
 	walk_snapshots(r, false);
 	recparts_leave_out(&r->p);
 	began = recorder_now_ns();

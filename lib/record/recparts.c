@@ -27,10 +27,58 @@ static void take_mapping(void *ctx, const struct procevent *ev)
 
 static void take_image(void *ctx, const struct offcpu_ev_image *ev)
 {
-	struct recparts *p = ctx;
+	recparts_image(ctx, ev);
+}
 
+void recparts_stale(struct recparts *p, const struct offcpu_ev_image *ev)
+{
+	if (p->events)
+		return;
+	/* of a mapping the unwinder tells when it has read it */
+	if (!p->unwinder || ev->type != OFFCPU_EV_MAPPING)
+		proctab_stale(p->procs, ev, false);
 	if (p->unwinder)
+		unwinder_stale(p->unwinder, ev);
+}
+
+void recparts_image(struct recparts *p, const struct offcpu_ev_image *ev)
+{
+	if (ev->type == OFFCPU_EV_MAPPING) {
+		recparts_stale(p, ev);
+		return;
+	}
+	if (p->unwinder && ev->type == OFFCPU_EV_FORK)
+		unwinder_forked(p->unwinder, ev);
+	else if (p->unwinder)
 		unwinder_image(p->unwinder, ev);
+	if (!p->events)
+		proctab_image_seen(p->procs, ev);
+}
+
+struct asked {
+	struct offcpu_ev_image *ret;
+	uint32_t tgid;
+	bool found;
+};
+
+/* A kernel that cannot restrict the iterator reports all processes. */
+static void take_asked(void *ctx, const struct offcpu_ev_image *ev)
+{
+	struct asked *a = ctx;
+
+	if (ev->tgid != a->tgid)
+		return;
+	a->found = true;
+	*a->ret = *ev;
+}
+
+static bool identity_of(void *ctx, uint32_t tgid, struct offcpu_ev_image *ret)
+{
+	struct recparts *p = ctx;
+	struct asked a = { .ret = ret, .tgid = tgid };
+	const struct offcpu_sink sink = { .ctx = &a, .image = take_asked };
+
+	return offcpu_images(p->bpf, tgid, &sink, NULL) == 0 && a.found;
 }
 
 void recparts_degrade(struct recparts *p, const char *what, const struct err *e)
@@ -90,8 +138,9 @@ static int scan_targets(struct recparts *p, const struct recorder_opts *o, struc
 		rc = scan_target(p, o->pids[i], e);
 	for (size_t i = 0; i < o->n_tids && !rc; i++)
 		rc = procinfo_status(o->tids[i], &st) ? scan_target(p, st.tgid, e) : 0;
-	/* until it execs it is a copy of ours, with privileges that we may not look into any more */
-	if (!rc && o->command_pid)
+	/* until it execs it is a copy of ours, with privileges that we may not look into any more, and
+	 * without events nothing would end that copy */
+	if (!rc && o->command_pid && p->events)
 		proctab_scan(p->procs, o->command_pid, now_ns(), NULL);
 	return rc;
 }
@@ -185,10 +234,10 @@ static int load(struct recparts *p, const struct recorder_opts *o, struct err *e
 	int rc;
 
 	opts.opener = p->opener;
+	opts.no_events = !p->events;
 	if (p->unwinder) {
 		unwinder_fds(p->unwinder, &tables);
 		opts.tables = &tables;
-		opts.forks_untold = !p->events;
 	}
 	rc = offcpu_load(&opts, &p->bpf, &why);
 	if (rc && p->unwinder && o->unwind != RECORDER_UNWIND_DWARF) {
@@ -237,8 +286,15 @@ static int open_tables(struct recparts *p, const struct recorder_opts *o, struct
 		rc = proctab_new(all, o->bpf.follow, &p->procs, e);
 	if (!rc)
 		proctab_opener(p->procs, p->opener);
-	if (!rc && procevents_open(p->unwinder != NULL, &p->events, &why) != 0)
-		recparts_degrade(p, "mappings made during the recording are not seen", &why);
+	if (!rc && procevents_open(p->unwinder != NULL, &p->events, &why) != 0) {
+		recparts_degrade(p,
+			"processes are followed by /proc alone, which misses what one maps shortly before "
+			"its end, and renames",
+			&why);
+		proctab_without_events(p->procs, identity_of, p);
+		if (p->unwinder)
+			unwinder_without_events(p->unwinder, p->procs);
+	}
 	if (!rc && p->events)
 		rc = watch(p, procevents_fd(p->events), e);
 	if (!rc && p->events && p->unwinder)

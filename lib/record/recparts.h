@@ -24,7 +24,7 @@
 struct recparts {
 	struct offcpu *bpf;
 	struct unwinder *unwinder; /* NULL = user stacks by frame pointer, or none */
-	struct procevents *events; /* NULL = not allowed: /proc alone */
+	struct procevents *events; /* NULL = not allowed: what BPF reports, and /proc */
 	struct proctab *procs;
 	struct stacktab *stacks;
 	struct capwrite *out;
@@ -54,6 +54,12 @@ void recparts_close(struct recparts *p);
  * unwinder.
  */
 int recparts_publish(struct recparts *p, uint32_t pid, struct err *e);
+
+/* That image may have mapped something since it was read. */
+void recparts_stale(struct recparts *p, const struct offcpu_ev_image *ev);
+
+/* BPF saw an image that it has no tables for, that has just begun or that maps something. */
+void recparts_image(struct recparts *p, const struct offcpu_ev_image *ev);
 
 /* BPF is not to record the processes that work for the recorder. */
 void recparts_leave_out(struct recparts *p);

@@ -11,6 +11,7 @@
 /* A process that maps much is read again for half of the time at most. */
 #define RESCAN_SHARE 1
 #define RESCAN_MIN_NS 100000
+#define RESCAN_MAX_NS UINT64_C(100000000) /* without events, while nothing new is found */
 #define ROOM_NS UINT64_C(2000000000) /* when mappings that found no memory are read again */
 #define IMAGES_NS 1000000 /* how long images are looked at before other things are */
 
@@ -25,6 +26,7 @@ struct proc {
 	bool no_room; /* there was no memory for its mappings */
 	uint64_t cut; /* mappings of it that count as cut */
 	bool ended; /* perhaps: the leader has exited */
+	uint64_t scanned_ns;
 	struct mapblock *block; /* a forked child has its parent's until it makes its own; NULL = none */
 	uint64_t due_ns; /* not to be read before */
 };
@@ -42,6 +44,7 @@ struct unwinder {
 	bool news; /* mappings were published since unwinder_service() was asked */
 	bool distrust; /* events were lost */
 	uint64_t due_ns;
+	struct proctab *followed; /* to be kept in step without events; NULL = there are events */
 	uint32_t serial; /* of what was published last */
 	struct unwinder_stats stats;
 };
@@ -93,6 +96,11 @@ int unwinder_fd(const struct unwinder *u)
 uint32_t unwinder_worker(const struct unwinder *u)
 {
 	return tableset_worker(u->tables);
+}
+
+void unwinder_without_events(struct unwinder *u, struct proctab *procs)
+{
+	u->followed = procs;
 }
 
 static bool is_image(const struct proc *p, uint64_t start_boot_ns, uint32_t exec_id)
@@ -152,16 +160,55 @@ static void publish(struct unwinder *u, struct proc *p)
 }
 
 /*
+ * Without events: the mappings of P were read, into B. False when it is
+ * another image by now; else *IDLE says whether they are what they were.
+ */
+static bool check_scan(struct unwinder *u, const struct proc *p, const struct mapblock *b, bool *idle)
+{
+	const struct offcpu_ev_image ev = {
+		.tgid = p->tgid, .start_boot_ns = p->start_boot_ns, .exec_id = p->exec_id
+	};
+
+	*idle = p->block && mapblock_same(p->block, b);
+	if (!p->known)
+		return true;
+	if (!proctab_is_still(u->followed, &ev))
+		return false;
+	if (!*idle)
+		proctab_stale(u->followed, &ev, true);
+	return true;
+}
+
+/* What it maps from now on may not be in what is read next: BPF is to report it. */
+static void hear_again(struct unwinder *u, const struct proc *p)
+{
+	struct unwind_proc up;
+
+	if (!unwindspace_proc_get(u->space, p->tgid, &up) || !up.mapping)
+		return;
+	up.mapping = 0;
+	unwindspace_proc_set(u->space, p->tgid, &up, NULL);
+}
+
+/*
  * Read the mappings of P now. A process that has ended keeps what it had, for
  * its last waits; one that may not be looked at has none.
  */
 static bool scan(struct unwinder *u, struct proc *p, bool same_image)
 {
-	uint64_t began = now_ns(), took, cut;
+	uint64_t began = now_ns(), waited = began - p->scanned_ns, took, cut;
 	struct mapblock *b;
+	bool idle = false;
 
 	p->dirty = false;
+	if (u->followed)
+		hear_again(u, p);
 	b = mapblock_read(&u->blocks, p->tgid, same_image ? p->block : NULL, &cut);
+	if (b && u->followed && !check_scan(u, p, b, &idle)) {
+		mapblock_drop(&u->blocks, b);
+		b = NULL;
+	}
+	p->scanned_ns = began;
 	if (b) {
 		mapblock_drop(&u->blocks, p->block);
 		p->block = b;
@@ -169,10 +216,16 @@ static bool scan(struct unwinder *u, struct proc *p, bool same_image)
 	} else if (cut) {
 		/* read again when there may be memory */
 		p->no_room = p->dirty = u->any_dirty = true;
+	} else {
+		/* no event may tell of its end */
+		p->ended = u->any_ended = true;
 	}
 	count_cut(u, p, cut);
 	took = now_ns() - began;
-	p->due_ns = began + took + (p->no_room ? ROOM_NS : MAX(took * RESCAN_SHARE, RESCAN_MIN_NS));
+	p->due_ns = began + took +
+		    (p->no_room    ? ROOM_NS
+			    : idle ? MIN(waited, RESCAN_MAX_NS)
+				   : MAX(took * RESCAN_SHARE, RESCAN_MIN_NS));
 	return b != NULL;
 }
 
@@ -192,6 +245,14 @@ void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev)
 		return;
 	if (base_grow(&u->queue, &u->cap_queue, u->n_queue + 1, sizeof(*u->queue)) == 0)
 		u->queue[u->n_queue++] = *ev;
+}
+
+void unwinder_stale(struct unwinder *u, const struct offcpu_ev_image *ev)
+{
+	struct proc *p = find_proc(u, ev->tgid);
+
+	if (p && is_image(p, ev->start_boot_ns, ev->exec_id))
+		p->dirty = u->any_dirty = true;
 }
 
 static void take_image(struct unwinder *u, const struct offcpu_ev_image *ev)
@@ -240,6 +301,10 @@ static void on_fork(struct unwinder *u, const struct procevent *ev)
 		unwindspace_proc_drop(u->space, ev->pid);
 		return;
 	}
+	/* what it mapped before the fork is the child's too */
+	if (u->followed && parent->scanned_ns <= ev->time_ns && parent->due_ns <= now_ns() &&
+		scan(u, parent, true))
+		publish(u, parent);
 	mapblock_share(parent->block);
 	mapblock_drop(&u->blocks, child->block);
 	*child = (struct proc){ .tgid = ev->pid,
@@ -249,6 +314,15 @@ static void on_fork(struct unwinder *u, const struct procevent *ev)
 		.known_ns = ev->time_ns,
 		.block = parent->block };
 	publish(u, child);
+}
+
+void unwinder_forked(struct unwinder *u, const struct offcpu_ev_image *ev)
+{
+	on_fork(u, &(struct procevent){ .type = PROCEVENT_FORK,
+			   .pid = ev->tgid,
+			   .tid = ev->tgid,
+			   .parent = ev->parent,
+			   .time_ns = ev->time_ns });
 }
 
 /*

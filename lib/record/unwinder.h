@@ -14,7 +14,7 @@
 #define STACKTOOLS_UNWINDER_H
 
 #include "offcpu_abi.h"
-#include "procevents.h"
+#include "proctab.h"
 #include "tableset.h"
 
 struct unwinder;
@@ -36,6 +36,17 @@ void unwinder_prepare(struct unwinder *u, uint32_t pid);
 
 /* BPF saw an image whose mappings it lacks. They are read by unwinder_service(), the newest image's first. */
 void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev);
+
+/*
+ * No process events will come: forks come by unwinder_forked(), what was read
+ * of a process is believed if it is that image still afterwards, and PROCS,
+ * which outlives U, hears what is to be read again.
+ */
+void unwinder_without_events(struct unwinder *u, struct proctab *procs);
+void unwinder_forked(struct unwinder *u, const struct offcpu_ev_image *ev);
+
+/* That image may have mapped something since, of which no event told. */
+void unwinder_stale(struct unwinder *u, const struct offcpu_ev_image *ev);
 
 /* Forks and ends of processes, in order; and, the sooner the better, in any order, what they map and exec. */
 void unwinder_event(struct unwinder *u, const struct procevent *ev);
