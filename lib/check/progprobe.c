@@ -28,7 +28,7 @@
 static const struct progprobe_helper helpers[] = {
 	HELPER(map_lookup_elem, TP | IT | SL | RAW),
 	HELPER(map_update_elem, TP | IT | SL | RAW),
-	HELPER(map_delete_elem, RAW),
+	HELPER(map_delete_elem, TP | RAW),
 	HELPER(probe_read_user, TP | RAW),
 	HELPER(probe_read_kernel, TP | IT | SL | RAW),
 	HELPER(probe_read_kernel_str, TP | IT | SL | RAW),
@@ -76,7 +76,8 @@ static int find_hooks(struct hooks *h, struct err *e)
 				     [TASK_ITER] = { "bpf_iter_task", BTF_KIND_FUNC, 0 },
 			     } };
 	for (size_t i = 0; i < ARRAY_LEN(kfuncs); i++)
-		h->names[FIRST_KFUNC + i] = (struct kerntypes_name){ .name = kfuncs[i], .kind = BTF_KIND_FUNC };
+		h->names[FIRST_KFUNC + i] =
+			(struct kerntypes_name){ .name = kfuncs[i], .kind = BTF_KIND_FUNC };
 	return fd < 0 ? err_sys(e, -errno, "cannot create a file in memory")
 		      : kerntypes_read(NULL, h->names, ARRAY_LEN(h->names), fd, e);
 }

@@ -44,11 +44,12 @@ static void judge_paranoid(const struct machine *m, struct findings *f, const ch
 		return;
 	}
 	findings_add(f, GROUP_SYSCTL, FINDING_OK, id, "kernel.perf_event_paranoid=%lld%s", v,
-		v <= 0            ? ": perf events for everyone"
-		: v > 2 && admin  ? ": no matter with CAP_SYS_ADMIN"
-		: perfmon         ? ": no matter with CAP_PERFMON"
-		: v > 2           ? ": the whole system needs CAP_PERFMON, or CAP_SYS_ADMIN in Debian's and Ubuntu's kernels"
-				  : ": the whole system needs CAP_PERFMON");
+		v <= 0           ? ": perf events for everyone"
+		: v > 2 && admin ? ": no matter with CAP_SYS_ADMIN"
+		: perfmon        ? ": no matter with CAP_PERFMON"
+		: v > 2 ? ": the whole system needs CAP_PERFMON, or CAP_SYS_ADMIN in Debian's and Ubuntu's "
+			  "kernels"
+			: ": the whole system needs CAP_PERFMON");
 }
 
 static void judge_max_stack(const struct machine *m, struct findings *f, const char *id, long long v)
