@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 #   make              every tool into bin/, every unit test into obj/t/
+#   make offline      the tools that only read files: no BPF, for other architectures too
 #   make check        build, then prove t/
 #   make check-unit   build, then the unit tests alone
 #   make bench        ratios against the peers (scripts/bench)
+#   make vmtest       Debian's kernels 5.10 to 7.3 in virtual machines (scripts/vmtest)
 #   make lint         clang-format, cppcheck, shellcheck, floors, CLI contract
 #   make fuzz         libFuzzer programs into obj/t/ (clang)
 #   make install      prefix=/usr/local DESTDIR=
@@ -58,7 +60,8 @@ LIBS := -lbpf -ldw -lelf -lcap -lz -ldeflate -lzstd -llzma -liberty
 
 # clang -target bpf does not look into the multiarch folder, where asm/types.h is
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
-BPF_ARCH := $(subst aarch64,arm64,$(subst x86_64,x86,$(shell uname -m)))
+# the compiler's target, which need not be this machine
+BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))))
 BPF_CFLAGS := -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Wshadow -Wno-unused-parameter \
 	-D__TARGET_ARCH_$(BPF_ARCH) -Ibpf -idirafter /usr/include/$(MULTIARCH)
 
@@ -81,6 +84,9 @@ WORKS := $(patsubst t/%.c,%,$(wildcard t/work-*.c))
 GENERATED := $(OBJ)/gen/syscalls.h
 SKELS := $(patsubst bpf/%.bpf.c,$(OBJ)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
 LIB_OBJS := $(patsubst lib/%.c,$(OBJ)/lib/%.o,$(wildcard lib/*/*.c))
+# These need neither libbpf nor what is in the other folders.
+OFFLINE := capinfo fold kallsyms-resolve symbolize unwindinfo
+OFFLINE_OBJS := $(filter-out $(foreach dir,check leastcaps raw record stackmap,$(OBJ)/lib/$(dir)/%),$(LIB_OBJS))
 TOOL_OBJS := $(TOOLS:%=$(OBJ)/tools/%.o)
 UNIT_OBJS := $(UNITS:%=$(OBJ)/t/%.o)
 TOOL_BINS := $(TOOLS:%=$(BIN)/%)
@@ -91,8 +97,12 @@ FUZZ_BINS := $(patsubst t/%.c,$(OBJ)/t/%,$(wildcard t/fuzz-*.c))
 
 all: $(TOOL_BINS) $(UNIT_BINS) $(WORK_BINS)
 tools: $(TOOL_BINS)
+offline: $(OFFLINE:%=$(BIN)/%)
 
-$(TOOL_BINS): $(BIN)/%: $(OBJ)/tools/%.o $(OBJ)/libstack.a
+$(OFFLINE:%=$(BIN)/%): $(OBJ)/liboffline.a
+$(OFFLINE:%=$(BIN)/%): LIBS := $(filter-out -lbpf,$(LIBS))
+$(filter-out $(OFFLINE:%=$(BIN)/%),$(TOOL_BINS)): $(OBJ)/libstack.a
+$(TOOL_BINS): $(BIN)/%: $(OBJ)/tools/%.o
 	@mkdir -p $(@D)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -107,6 +117,8 @@ $(WORK_BINS): $(OBJ)/t/%: t/%.c
 	$(Q)$(CC) $(WORK_CFLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $<
 
 $(OBJ)/libstack.a: $(LIB_OBJS)
+$(OBJ)/liboffline.a: $(OFFLINE_OBJS)
+$(OBJ)/libstack.a $(OBJ)/liboffline.a:
 	$(say) AR $@
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
@@ -116,7 +128,8 @@ $(OBJ)/%.o: %.c $(OBJ)/.flags
 	$(Q)$(CC) $(ALL_CFLAGS) $(WERROR) $(DEPS) -c -o $@ $<
 
 # Whatever includes a skeleton names it; the first build has no .d files yet.
-$(LIB_OBJS) $(TOOL_OBJS) $(UNIT_OBJS): | $(SKELS) $(GENERATED)
+$(filter-out $(OFFLINE_OBJS) $(OFFLINE:%=$(OBJ)/tools/%.o),$(LIB_OBJS) $(TOOL_OBJS) $(UNIT_OBJS)): | $(SKELS)
+$(LIB_OBJS) $(TOOL_OBJS) $(UNIT_OBJS): | $(GENERATED)
 
 $(OBJ)/bpf/%.bpf.o: bpf/%.bpf.c $(OBJ)/.flags
 	@mkdir -p $(@D)
@@ -174,6 +187,9 @@ $(FUZZ_BINS): $(OBJ)/t/%: t/%.c $(OBJ)/fuzz/libstack.a
 bench: all
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) sh scripts/bench
 
+vmtest: all
+	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) sh scripts/vmtest $(VMTEST_FLAGS)
+
 lint: tools
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) sh scripts/lint
 
@@ -197,7 +213,7 @@ clean:
 
 FORCE:
 
-.PHONY: fuzz all tools check check-unit bench lint install clean FORCE
+.PHONY: fuzz all tools offline check check-unit bench vmtest lint install clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(wildcard $(OBJ)/*/*.d $(OBJ)/*/*/*.d)

@@ -2,7 +2,9 @@
 /*
  * The kernel types that our BPF programs use, and of each only the members
  * they read. libbpf relocates every access to the running kernel's layout
- * (CO-RE), so order, size and what lies between do not matter here.
+ * (CO-RE), so order and what lies between do not matter here. Integers are
+ * unsigned, whatever they are in the kernel: of these alone libbpf adjusts the
+ * size, and sizes change (task_struct.on_cpu became a byte in Linux 7.2).
  */
 #ifndef STACKTOOLS_KERNEL_H
 #define STACKTOOLS_KERNEL_H
@@ -24,7 +26,7 @@ struct pid_namespace {
 };
 
 struct upid {
-	int nr;
+	unsigned int nr;
 	struct pid_namespace *ns;
 };
 
@@ -44,7 +46,7 @@ struct set_of_caps {
 
 struct user_namespace {
 	struct user_namespace *parent;
-	int level;
+	unsigned int level;
 	struct id_of_user owner;
 };
 
@@ -82,7 +84,7 @@ struct kernfs_node {
 };
 
 struct cgroup {
-	int level; /* 0 = the root of its hierarchy */
+	unsigned int level; /* 0 = the root of its hierarchy */
 	struct kernfs_node *kn;
 	struct cgroup *ancestors[1]; /* by level, itself included; Linux 6.1 */
 };
@@ -105,11 +107,11 @@ struct task_struct {
 	unsigned int __state;
 	void *stack;
 	unsigned int flags;
-	int on_cpu;
+	unsigned int on_cpu;
 	struct sched_entity se;
 	struct mm_struct *mm;
-	int pid;
-	int tgid;
+	unsigned int pid;
+	unsigned int tgid;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	__u64 start_boottime;
@@ -117,6 +119,11 @@ struct task_struct {
 	const struct cred *real_cred;
 	struct css_set *cgroups;
 	char comm[16];
+};
+
+/* Before 5.14. */
+struct task_struct___state {
+	unsigned long state;
 };
 
 struct task_struct___dumpable {

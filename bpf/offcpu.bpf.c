@@ -33,6 +33,7 @@
 char LICENSE[] SEC("license") = "GPL";
 
 const volatile bool record_preempted;
+const volatile bool switch_has_state; /* sched_switch has ARG_STATE: since Linux 5.18 */
 const volatile __u32 state_mask;
 const volatile __u64 min_ns;
 const volatile __u64 max_ns = ~0ULL;
@@ -119,20 +120,21 @@ static __always_inline bool key_init(
 	return true;
 }
 
-static __always_inline struct scratch *my_scratch(void)
+/* A wait of the scratch's key from START has ended: sum it. */
+__noinline int account(__u64 start, __u64 now)
 {
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&scratches, &zero);
-}
-
-static __always_inline void sum(struct offcpu_counters *c, struct offcpu_key *key, __u64 start, __u64 now)
-{
+	struct scratch *s = my_scratch();
+	struct offcpu_counters *c;
+	struct offcpu_key *key;
 	__u64 delta = now - start;
 	struct offcpu_value *v;
 	__u32 zero = 0;
 	void *map;
 
+	if (!s)
+		return 0;
+	c = &s->count;
+	key = &s->key;
 	if (now < start) {
 		c->clock_back++;
 		delta = 0;
@@ -142,22 +144,22 @@ static __always_inline void sum(struct offcpu_counters *c, struct offcpu_key *ke
 	if (key->flags & OFFCPU_F_DROP_PREEMPTED) {
 		c->preempted++;
 		c->preempted_ns += delta;
-		return;
+		return 0;
 	}
 	if (key->flags & OFFCPU_F_DROP_STATE) {
 		c->state++;
 		c->state_ns += delta;
-		return;
+		return 0;
 	}
 	if (delta < min_ns) {
 		c->min++;
 		c->min_ns += delta;
-		return;
+		return 0;
 	}
 	if (delta > max_ns) {
 		c->max++;
 		c->max_ns += delta;
-		return;
+		return 0;
 	}
 	map = bpf_map_lookup_elem(&agg, &zero);
 	v = map ? bpf_map_lookup_elem(map, key) : NULL;
@@ -175,39 +177,28 @@ static __always_inline void sum(struct offcpu_counters *c, struct offcpu_key *ke
 		if (!map || bpf_map_update_elem(map, key, &first, BPF_NOEXIST)) {
 			c->agg_full++;
 			c->agg_full_ns += delta;
-			return;
+			return 0;
 		}
 		__sync_fetch_and_add(&inserted, 1);
 	}
 	c->recorded++;
 	c->recorded_ns += delta;
-}
-
-/*
- * A wait of KEY from START has ended: sum it. A global function: the verifier
- * looks at it once, not once for every state in which it is called.
- */
-__noinline int account(struct offcpu_counters *c, struct offcpu_key *key, __u64 start, __u64 now)
-{
-	if (c && key)
-		sum(c, key, start, now);
 	return 0;
 }
 
 /* The wait of W ended at END at the latest, by what `start` says of it. */
 static __always_inline void finish(struct scratch *s, struct offcpu_wait *w, __u64 start, __u64 end)
 {
-	struct offcpu_key *key = start == OFFCPU_INITIAL ? &w->initial : &w->key;
-
+	s->key = start == OFFCPU_INITIAL ? w->initial : w->key;
 	if (w->pending && w->late_start == start) {
-		key->user = w->late;
+		s->key.user = w->late;
 		s->count.walked_late++;
 	}
 	if (start < record_start_ns) {
 		start = record_start_ns;
-		key->flags |= OFFCPU_F_INITIAL;
+		s->key.flags |= OFFCPU_F_INITIAL;
 	}
-	account(&s->count, key, start, end);
+	account(start, end);
 }
 
 /*
@@ -331,15 +322,17 @@ static __always_inline struct offcpu_stack_id kernel_stack_of(struct task_struct
  */
 static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 {
-	struct offcpu_key key = {};
 	struct scratch *s = my_scratch();
 	struct offcpu_wait *w;
+	struct offcpu_key *key;
 
 	/* a process that -c, --follow, an exec or a move made a target later waited as none */
 	if (!s || use_comms || follow || owner_only || use_cgroup ||
 		task_get(task, start_boottime) > record_start_boot)
 		return;
-	if (!key_init(&key, task, false, state_now(task)))
+	key = &s->key;
+	*key = (struct offcpu_key){};
+	if (!key_init(key, task, false, state_now(task)))
 		return;
 	/* once for each thread: from now on it is known to run until it is seen leaving */
 	w = wait_get(task, true);
@@ -348,18 +341,17 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 		return;
 	}
 	w->start = OFFCPU_ON_CPU;
-	key.flags |= OFFCPU_F_INITIAL;
-	key.user = no_stack(REASON_NOT_SEEN);
-	key.kernel = kernel_stack_of(task, s, w, &key.kernel);
-	account(&s->count, &key, record_start_ns, now);
+	key->flags |= OFFCPU_F_INITIAL;
+	key->user = no_stack(REASON_NOT_SEEN);
+	key->kernel = kernel_stack_of(task, s, w, &key->kernel);
+	account(record_start_ns, now);
 }
 
 /* The thread of W returns. */
 static __always_inline void enter_wait(struct offcpu_wait *w, bool armed, __u64 now)
 {
 	struct scratch *s;
-	/* against waiting, which goes from UNKNOWN to INITIAL at any time */
-	__u64 start = __sync_lock_test_and_set(&w->start, OFFCPU_ON_CPU);
+	__u64 start = start_replace(w, OFFCPU_ON_CPU);
 
 	if (armed || start == OFFCPU_UNKNOWN)
 		return;
@@ -388,7 +380,7 @@ static __always_inline void outside(struct task_struct *task, bool leaves, __u64
 	start = w->start;
 	if (leaves && start != OFFCPU_ON_CPU && start != OFFCPU_UNKNOWN)
 		finish_late(task, s, w, now);
-	start = __sync_lock_test_and_set(&w->start, OFFCPU_UNKNOWN);
+	start = start_replace(w, OFFCPU_UNKNOWN);
 	if (!leaves && start != OFFCPU_ON_CPU && start != OFFCPU_UNKNOWN && hot.phase == OFFCPU_RECORDING)
 		finish(s, w, start, now);
 }
@@ -435,7 +427,8 @@ int record_switch(__u64 *ctx)
 		if (left_out(prev))
 			leave_out(prev);
 		else
-			leave(ctx, prev, ctx[ARG_PREEMPT], ctx[ARG_STATE], now);
+			leave(ctx, prev, ctx[ARG_PREEMPT],
+				switch_has_state ? ctx[ARG_STATE] : state_now(prev), now);
 	} else if (left_cgroup(prev)) {
 		outside(prev, true, now);
 	}

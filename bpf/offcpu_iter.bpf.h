@@ -11,7 +11,7 @@
 static __always_inline bool take_initial(struct task_struct *task, struct scratch *s, struct offcpu_wait *w)
 {
 	struct offcpu_key *key = &w->initial;
-	__u32 state = task->__state;
+	__u32 state = state_now(task);
 
 	if (state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE))
 		return false;
@@ -29,16 +29,21 @@ static __always_inline bool take_initial(struct task_struct *task, struct scratc
  * unwind table was there: the thread has not moved since. If it moves
  * meanwhile, `start` tells.
  */
-static __always_inline void look_at(struct task_struct *task, struct scratch *s, struct offcpu_wait *w)
+static __always_inline void look_at(
+	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, bool with_user)
 {
 	bool late = w->pending;
 	__u64 start = w->start;
 	struct offcpu_key *key = late && start != OFFCPU_INITIAL ? &w->key : &w->initial;
 	struct offcpu_stack_id id;
 
-	if (!late && !take_initial(task, s, w))
+	if (late ? !with_user : !take_initial(task, s, w))
 		return;
-	if (late || !(key->flags & OFFCPU_F_DROP)) {
+	if (!with_user) {
+		__u32 reason = no_user_reason(task);
+
+		key->user = no_stack(reason ? reason : REASON_NOT_SEEN);
+	} else if (late || !(key->flags & OFFCPU_F_DROP)) {
 		id = other_user_stack(task, s, w, key);
 		if (late) {
 			if (lacks_tables(s) || w->start != start)
@@ -58,12 +63,7 @@ static __always_inline void look_at(struct task_struct *task, struct scratch *s,
 	__sync_val_compare_and_swap(&w->start, OFFCPU_UNKNOWN, OFFCPU_INITIAL);
 }
 
-/*
- * The threads that wait already. Run while armed, and again whenever unwind
- * tables have come that waits in progress lacked.
- */
-SEC("kern_iter.s/task")
-int waiting(struct bpf_iter__task *ctx)
+static __always_inline int look_around(struct bpf_iter__task *ctx, bool with_user)
 {
 	struct task_struct *task = ctx->task;
 	bool armed = hot.phase == OFFCPU_ARMED;
@@ -71,12 +71,15 @@ int waiting(struct bpf_iter__task *ctx)
 	struct scratch *s;
 	__u32 zero = 0;
 
-	if (!task || !wanted(task) || task->on_cpu || left_out(task))
+	/* without on_cpu, stacks of running threads would be taken: enter_unseen() takes the wait when it
+	 * ends */
+	if (!task || !wanted(task) || !bpf_core_field_exists(task->on_cpu) || task->on_cpu || left_out(task))
 		return 0;
 	s = bpf_map_lookup_elem(&iter_scratch, &zero);
 	w = wait_get(task, armed);
 	if (!s)
 		return 0;
+	s->walk.remote = true;
 	if (!w) {
 		if (armed)
 			s->count.storage++;
@@ -85,8 +88,25 @@ int waiting(struct bpf_iter__task *ctx)
 	/* INITIAL, or since a time, and not walked late already */
 	if (w->pending ? w->start >= OFFCPU_INITIAL && w->late_start != w->start
 		       : armed && w->start == OFFCPU_UNKNOWN)
-		look_at(task, s, w);
+		look_at(task, s, w, with_user);
 	return 0;
+}
+
+/*
+ * The threads that wait already. Run while armed, and again whenever unwind
+ * tables have come that waits in progress lacked.
+ */
+SEC("kern_iter.s/task")
+int waiting(struct bpf_iter__task *ctx)
+{
+	return look_around(ctx, true);
+}
+
+/* In its place where the kernel cannot read another task's memory in an iterator: before Linux 5.18. */
+SEC("kern_iter/task")
+int waiting_no_user(struct bpf_iter__task *ctx)
+{
+	return look_around(ctx, false);
 }
 
 /* Which image each target is, for its unwind tables. */
@@ -117,7 +137,8 @@ static __always_inline void leave_out_open(struct task_struct *task)
 	__u32 zero = 0;
 
 	s = bpf_map_lookup_elem(&iter_scratch, &zero);
-	if (s && !task->on_cpu && !(task->__state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE)))
+	if (s && (!bpf_core_field_exists(task->on_cpu) || !task->on_cpu) &&
+		!(state_now(task) & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE)))
 		count_left_out(task, s);
 }
 

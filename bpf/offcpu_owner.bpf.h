@@ -49,7 +49,7 @@ static __always_inline bool owner_ids(const struct cred *cred)
 static __always_inline bool owner_made(struct user_namespace *ns)
 {
 	for (int i = 0; i < USER_NS_DEPTH && ns; i++) {
-		int level = BPF_CORE_READ(ns, level);
+		__u32 level = BPF_CORE_READ(ns, level);
 
 		if (level <= 1)
 			return level == 1 &&

@@ -28,47 +28,38 @@ struct {
 	__type(value, struct snapshot_scratch);
 } snapshot_scratches SEC(".maps");
 
-struct snapshot_copy {
-	struct offcpu_ev_snapshot *ev;
-	__u64 wanted; /* bytes */
-};
-
-/* Pieces do not cross a page: what is there is taken as far as it is there. */
-static long snapshot_piece(__u32 i, struct snapshot_copy *c)
-{
-	__u32 at = i * OFFCPU_SNAPSHOT_PIECE;
-
-	if (at >= c->wanted || at > OFFCPU_SNAPSHOT_BYTES - OFFCPU_SNAPSHOT_PIECE)
-		return 1;
-	barrier_var(at);
-	if (bpf_probe_read_user(c->ev->stack + at, OFFCPU_SNAPSHOT_PIECE, (void *)(c->ev->from + at)))
-		return 1;
-	c->ev->bytes = at + OFFCPU_SNAPSHOT_PIECE;
-	return 0;
-}
-
 /*
  * The stack's memory from SP upwards; beyond the main thread's first frame
  * nothing is needed. A thread's first snapshot wakes the recorder: more will
  * come until it has published what this one lacks.
  */
-__noinline int snapshot_send(struct offcpu_ev_snapshot *ev, __u64 sp, __u64 flags)
+__noinline int snapshot_send(__u64 sp, __u64 flags)
 {
-	struct snapshot_copy c = { .ev = ev, .wanted = OFFCPU_SNAPSHOT_BYTES };
-	__u32 bytes;
+	struct snapshot_scratch *r;
+	struct offcpu_ev_snapshot *ev;
+	__u64 wanted = OFFCPU_SNAPSHOT_BYTES, bytes;
+	__u32 zero = 0;
 
-	if (!ev)
+	r = bpf_map_lookup_elem(&snapshot_scratches, &zero);
+	if (!r)
 		return -1;
+	ev = &r->ev;
 	ev->from = sp & ~(OFFCPU_SNAPSHOT_PIECE - 1ULL);
 	ev->bytes = 0;
 	if (ev->bottom >= sp && ev->bottom - ev->from < OFFCPU_SNAPSHOT_BYTES)
-		c.wanted = ev->bottom - ev->from + 8;
-	bpf_loop(OFFCPU_SNAPSHOT_BYTES / OFFCPU_SNAPSHOT_PIECE, snapshot_piece, &c, 0);
-	bytes = ev->bytes;
-	if (bytes > OFFCPU_SNAPSHOT_BYTES)
-		return -1;
+		wanted = ev->bottom - ev->from + 8;
+	/* pieces do not cross a page: what is there is taken as far as it is there */
+	for (__u32 at = 0; at < OFFCPU_SNAPSHOT_BYTES && at < wanted; at += OFFCPU_SNAPSHOT_PIECE) {
+		if (bpf_probe_read_user(ev->stack + at, OFFCPU_SNAPSHOT_PIECE, (void *)(ev->from + at)))
+			break;
+		ev->bytes = at + OFFCPU_SNAPSHOT_PIECE;
+	}
 	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
+	bytes = ev->bytes;
+	barrier_var(bytes); /* as in put() */
+	if (bytes > OFFCPU_SNAPSHOT_BYTES)
+		return -1;
 	return bpf_ringbuf_output(
 		&ring, ev, __builtin_offsetof(struct offcpu_ev_snapshot, stack) + bytes, flags);
 }
@@ -121,8 +112,7 @@ static __always_inline struct offcpu_stack_id snapshot(struct task_struct *task,
 	r->ev.exec_id = key->exec_id;
 	r->ev.bottom = mm ? BPF_CORE_READ(mm, start_stack) : 0;
 	if (bpf_probe_read_kernel(r->ev.regs, sizeof(r->ev.regs), regs) ||
-		snapshot_send(&r->ev, PT_REGS_SP(regs),
-			w->snapshots == 1 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
+		snapshot_send(PT_REGS_SP(regs), w->snapshots == 1 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
 		s->count.snapshots_ring++;
 		return walked;
 	}

@@ -29,6 +29,7 @@ struct scratch {
 	struct offcpu_counters count;
 	struct unwind_walk walk;
 	struct offcpu_ev_stack ev;
+	struct offcpu_key key; /* of the wait that is being summed */
 #ifdef OFFCPU_RAW
 	struct pt_regs regs; /* a copy: they cannot be loaded from where they are */
 #endif
@@ -50,17 +51,46 @@ struct {
 	__type(value, struct scratch);
 } iter_scratch SEC(".maps");
 
+static __always_inline struct scratch *my_scratch(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&scratches, &zero);
+}
+
+/* REMOTE: the iterators', of which mode raw has none. */
+static __always_inline struct scratch *scratch_of(bool remote)
+{
+#ifndef OFFCPU_RAW
+	__u32 zero = 0;
+
+	if (remote)
+		return bpf_map_lookup_elem(&iter_scratch, &zero);
+#endif
+	return my_scratch();
+}
+
+static __always_inline struct unwind_walk *walk_of(bool remote)
+{
+	struct scratch *s = scratch_of(remote);
+
+	return s ? &s->walk : NULL;
+}
+
 /* False when it could not be sent. */
 static __always_inline bool put(struct offcpu_ev_stack *ev, struct scratch *s)
 {
-	__u64 bytes = __builtin_offsetof(struct offcpu_ev_stack, frames) + ev->len * 8ULL;
-	__u64 flags = BPF_RB_NO_WAKEUP;
+	__u64 flags = BPF_RB_NO_WAKEUP, bytes;
 	__u8 one = 1;
 
-	if (bytes > sizeof(*ev))
-		return false;
 	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
+	bytes = __builtin_offsetof(struct offcpu_ev_stack, frames) + ev->len * 8ULL;
+	/* last, and in a register: before Linux 6.2 what is checked in memory has no bounds for the verifier
+	 */
+	barrier_var(bytes);
+	if (bytes > sizeof(*ev))
+		return false;
 	if (bpf_ringbuf_output(&ring, ev, bytes, flags)) {
 		s->count.ring_full++;
 		return false;
@@ -69,24 +99,23 @@ static __always_inline bool put(struct offcpu_ev_stack *ev, struct scratch *s)
 	return true;
 }
 
-struct hashing {
-	struct offcpu_ev_stack *ev;
-	__u64 a, b;
-};
-
 #define HASH_STEP 8 /* frames at once */
 
 /* Eight frames more; behind the last one zeros enter: the length has entered already. */
-static long hash_some(__u32 i, struct hashing *h)
+__noinline int hash_some(__u32 remote, __u32 at)
 {
-	__u64 ma = hash_key[2] | 1, mb = hash_key[3] | 1, a = h->a, b = h->b;
-	__u32 at = i * HASH_STEP, left = h->ev->len - at;
+	struct scratch *s = scratch_of(remote);
+	__u64 ma = hash_key[2] | 1, mb = hash_key[3] | 1, a, b;
 	const __u64 *frames;
+	__u32 left;
 
-	if (at >= h->ev->len || at > OFFCPU_FRAMES_MAX - HASH_STEP)
-		return 1;
+	if (!s || at >= s->ev.len || at > OFFCPU_FRAMES_MAX - HASH_STEP)
+		return false;
+	left = s->ev.len - at;
+	a = s->ev.id.hi;
+	b = s->ev.id.lo;
 	barrier_var(at);
-	frames = h->ev->frames + at;
+	frames = s->ev.frames + at;
 	for (__u32 k = 0; k < HASH_STEP; k++) {
 		__u64 frame = k < left ? frames[k] : 0;
 
@@ -95,28 +124,32 @@ static long hash_some(__u32 i, struct hashing *h)
 		b = (b + frame) * mb;
 		b = b >> 31 | b << 33;
 	}
-	h->a = a;
-	h->b = b;
-	return 0;
+	s->ev.id.hi = a;
+	s->ev.id.lo = b;
+	return true;
 }
 
 /*
  * Two lanes that every frame enters by xor and by addition, each multiplied by
  * a secret odd number: to make two stacks collide one would have to know them.
  */
-__noinline int hash_frames(struct offcpu_ev_stack *ev)
+__noinline int hash_frames(__u32 remote)
 {
 	__u64 ma = hash_key[2] | 1, mb = hash_key[3] | 1, a, b;
-	struct hashing h = { .ev = ev };
+	struct scratch *s = scratch_of(remote);
+	struct offcpu_ev_stack *ev;
 
-	if (!ev)
+	if (!s)
 		return 0;
+	ev = &s->ev;
 	a = hash_key[0] ^ ((__u64)ev->reason << 16 | (__u64)ev->kind << 8 | ev->verdict);
-	h.a = (a ^ ev->stop_pc) * ma;
-	h.b = hash_key[1] + ev->len;
-	bpf_loop(OFFCPU_FRAMES_MAX / HASH_STEP + 1, hash_some, &h, 0);
-	a = h.a;
-	b = h.b;
+	ev->id.hi = (a ^ ev->stop_pc) * ma;
+	ev->id.lo = hash_key[1] + ev->len;
+	for (__u32 at = 0; at < OFFCPU_FRAMES_MAX; at += HASH_STEP)
+		if (!hash_some(remote, at))
+			break;
+	a = ev->id.hi;
+	b = ev->id.lo;
 	a = (a ^ b >> 32) * ma;
 	a ^= a >> 32;
 	b = (b ^ a) * mb;
@@ -134,7 +167,7 @@ static __always_inline struct offcpu_stack_id identify(
 
 	ev->type = OFFCPU_EV_STACK;
 	ev->pad = 0;
-	hash_frames(ev);
+	hash_frames(s->walk.remote);
 	/* the stack of this thread's wait before: then it is sent already, unless that failed */
 	if (ev->id.hi == last->hi && ev->id.lo == last->lo && !(w->unsent & 1))
 		return ev->id;

@@ -66,22 +66,40 @@ static __always_inline bool bit_get(void *map, __u32 id)
 	return bits && (*bits >> (id & 63) & 1);
 }
 
+/*
+ * Before Linux 5.12, where only mode raw runs, addition is the one atomic
+ * operation. It is exact as long as no two CPUs change the same bit at the same
+ * time. Forks, execs and renames of a process follow each other; only two
+ * threads that rename their process at once could.
+ */
 static __always_inline void bit_set(void *map, __u32 id)
 {
 	__u32 word = id >> 6;
-	__u64 *bits = bpf_map_lookup_elem(map, &word);
+	__u64 *bits = bpf_map_lookup_elem(map, &word), bit = 1ULL << (id & 63);
 
-	if (bits)
-		__sync_fetch_and_or(bits, 1ULL << (id & 63));
+	if (!bits)
+		return;
+#ifdef OFFCPU_RAW
+	if (!(*bits & bit))
+		__sync_fetch_and_add(bits, bit);
+#else
+	__sync_fetch_and_or(bits, bit);
+#endif
 }
 
 static __always_inline void bit_clear(void *map, __u32 id)
 {
 	__u32 word = id >> 6;
-	__u64 *bits = bpf_map_lookup_elem(map, &word);
+	__u64 *bits = bpf_map_lookup_elem(map, &word), bit = 1ULL << (id & 63);
 
-	if (bits)
-		__sync_fetch_and_and(bits, ~(1ULL << (id & 63)));
+	if (!bits)
+		return;
+#ifdef OFFCPU_RAW
+	if (*bits & bit)
+		__sync_fetch_and_add(bits, -bit);
+#else
+	__sync_fetch_and_and(bits, ~bit);
+#endif
 }
 
 /* The id of TASK in the recorder's PID namespace, 0 when it is not visible there. */

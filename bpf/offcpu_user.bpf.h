@@ -128,7 +128,7 @@ static __always_inline const struct pt_regs *user_regs(
 
 /* At the frame that entered the kernel. */
 static __always_inline void walk_begin(
-	struct unwind_walk *u, const struct pt_regs *regs, __u64 regs_address, __u64 now, bool remote)
+	struct unwind_walk *u, const struct pt_regs *regs, __u64 regs_address, __u64 now)
 {
 	u->pc = PT_REGS_IP(regs);
 	u->sp = PT_REGS_SP(regs);
@@ -137,7 +137,6 @@ static __always_inline void walk_begin(
 	u->bx_from = BX_AT_ENTRY;
 	u->ucontext = 0;
 	u->need = u->need_code = u->code_at = 0;
-	u->remote = remote;
 	u->now_ns = now;
 	u->map_start = u->map_end = 0;
 	u->window_at = u->window_starts = 0;
@@ -221,48 +220,46 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 	return identify(s, w, last);
 }
 
-/*
- * A global function: the verifier looks at it once, not once for every state in
- * which it is called. KNOWN may be NULL.
- */
-__noinline int walk_step(struct unwind_walk *u, struct offcpu_ev_stack *ev, struct unwind_known_sets *known)
+/* One frame of the walk; false when it has ended, or needs memory. */
+__noinline int walk_step(__u32 remote)
 {
-	return u && ev && step(u, ev->frames, known);
+	struct scratch *s = scratch_of(remote);
+
+	return s && step(&s->walk, s->ev.frames);
 }
 
-struct own_walk {
-	struct scratch *s;
-	struct unwind_known_sets *known;
-};
-
 /* Several frames by what is known, else one. */
-static long own_step(__u32 i, struct own_walk *o)
+__noinline int own_step(void)
 {
-	struct unwind_walk *u = &o->s->walk;
-	__u32 len = u->len;
+	struct unwind_known_sets *known;
+	struct scratch *s = my_scratch();
+	struct unwind_walk *u;
+	__u32 zero = 0, len;
 
+	known = bpf_map_lookup_elem(&unwind_known, &zero);
+	if (!s || !known)
+		return false;
+	u = &s->walk;
+	len = u->len;
 	if (known_can(u)) {
-		if (!known_steps(u, o->s->ev.frames, o->known))
-			return 1;
+		if (!known_steps(u, s->ev.frames, known))
+			return false;
 		if (u->len != len)
-			return 0;
+			return true;
 	}
-	return !walk_step(u, &o->s->ev, o->known);
+	return walk_step(false);
 }
 
 /* By the tables, and by what is known of them already. */
 static __always_inline void walk_own(struct scratch *s)
 {
-	struct own_walk o = { .s = s };
 	struct unwind_walk *u = &s->walk;
-	__u32 zero = 0;
 
-	o.known = bpf_map_lookup_elem(&unwind_known, &zero);
-	if (!o.known)
-		return;
 	u->tag = known_tag(u);
-	read_window(u, u->sp);
-	bpf_loop(OFFCPU_DEPTH_MAX + 2, own_step, &o, 0);
+	read_window(u->sp);
+	for (int i = 0; i < OFFCPU_DEPTH_MAX + 2; i++)
+		if (!own_step())
+			break;
 }
 
 /* The stack of TASK, which is current. */
@@ -285,7 +282,7 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 	regs = user_regs(task, s, &regs_address);
 	if (arch_is_32bit(regs))
 		return no_stack(REASON_COMPAT);
-	walk_begin(&s->walk, regs, regs_address, now, false);
+	walk_begin(&s->walk, regs, regs_address, now);
 	if (walk_maps(&s->walk, w, key))
 		walk_own(s);
 	id = walk_end(s, w, &key->user, task);
@@ -322,7 +319,7 @@ static long other_step(__u32 i, struct other_walk *o)
 	struct unwind_walk *u = &o->s->walk;
 	__u64 addr;
 
-	if (walk_step(u, &o->s->ev, NULL))
+	if (walk_step(true))
 		return 0;
 	addr = u->need_code;
 	if (addr) {
@@ -375,7 +372,7 @@ static __always_inline struct offcpu_stack_id other_user_stack(
 	regs = (void *)bpf_task_pt_regs(task);
 	if (by_table && arch_is_32bit(regs))
 		return no_stack(REASON_COMPAT);
-	walk_begin(&s->walk, regs, (__u64)regs, bpf_ktime_get_ns(), true);
+	walk_begin(&s->walk, regs, (__u64)regs, bpf_ktime_get_ns());
 	if (!by_table)
 		bpf_loop(OFFCPU_DEPTH_MAX + 1, other_fp_step, &o, 0);
 	else if (walk_maps(&s->walk, w, key))

@@ -21,6 +21,12 @@ static __always_inline struct offcpu_wait *wait_get(struct task_struct *task, bo
 	return bpf_task_storage_get(&waits, task, NULL, make ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 }
 
+/* An exchange, for `waiting` goes from UNKNOWN to INITIAL at any time. */
+static __always_inline __u64 start_replace(struct offcpu_wait *w, __u64 start)
+{
+	return __sync_lock_test_and_set(&w->start, start);
+}
+
 /* TASK, whose wait is W, does not come back: the kernel frees it with the task. */
 static __always_inline void wait_drop(struct task_struct *task, struct offcpu_wait *w)
 {
@@ -58,7 +64,9 @@ static __always_inline __u64 image_start(struct task_struct *leader)
 
 static __always_inline __u32 state_now(struct task_struct *task)
 {
-	return task->__state;
+	if (bpf_core_field_exists(task->__state))
+		return task->__state;
+	return ((struct task_struct___state *)task)->state;
 }
 
 #else
@@ -87,6 +95,15 @@ struct {
 } execs SEC(".maps");
 
 const struct offcpu_wait fresh_wait SEC(".rodata.raw") = {};
+
+/* There is no iterator beside the switch program. */
+static __always_inline __u64 start_replace(struct offcpu_wait *w, __u64 start)
+{
+	__u64 old = w->start;
+
+	w->start = start;
+	return old;
+}
 
 static __always_inline struct offcpu_wait *wait_of_id(__u32 id)
 {

@@ -138,14 +138,14 @@ static __always_inline bool find_ra(struct unwind_walk *w, const struct unwind_r
 }
 
 /* To the caller by the row of PC; -1: there is no row, else as step(). */
-static __always_inline int step_by_table(struct unwind_walk *w, __u64 pc, struct unwind_known_sets *known)
+static __always_inline int step_by_table(struct unwind_walk *w, __u64 pc)
 {
 	const struct unwind_rule *r = find_rule(w, pc);
 	__u64 fp, ra;
 	bool fp_known;
 
-	if (r && r->cfa != UNWIND_CFA_NONE && !w->retry)
-		known_put(known, w, pc, r);
+	if (r && r->cfa != UNWIND_CFA_NONE && !w->retry && !w->remote)
+		known_put(w, pc, r);
 	if (r && r->cfa != UNWIND_CFA_NONE && r->ra == UNWIND_RA_END) {
 		w->verdict = VERDICT_COMPLETE;
 		return false;
@@ -208,7 +208,7 @@ static __always_inline bool step_by_fp(struct unwind_walk *w)
 		w->verdict = VERDICT_COMPLETE;
 		return false;
 	}
-	if (!find_map(w, ra - 1))
+	if (!find_map(w->remote, ra - 1))
 		return stop(w, REASON_NO_FRAME_POINTER);
 	if (!code_before(w, ra, &before) || !arch_after_call(before))
 		return stop(w, REASON_NO_FRAME_POINTER);
@@ -224,7 +224,7 @@ static __always_inline bool step_by_fp(struct unwind_walk *w)
 }
 
 /* Put the frame of W's PC down and go to its caller; false when the walk has ended, or needs memory. */
-static __always_inline bool step(struct unwind_walk *w, __u64 *frames, struct unwind_known_sets *known)
+static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 {
 	__u32 n = w->len, state;
 	__u64 pc;
@@ -241,11 +241,11 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames, struct un
 	w->len = n + 1;
 	/* a return address may be the first byte of another function */
 	pc = w->exact ? w->pc : w->pc - 1;
-	if ((pc < w->map_start || pc >= w->map_end) && !find_map(w, pc))
+	if ((pc < w->map_start || pc >= w->map_end) && !find_map(w->remote, pc))
 		return stop(w, REASON_NO_MAPPING);
 	state = UNWIND_MAP_STATE(w->word);
 	if (state == UNWIND_TABLE) {
-		way = step_by_table(w, pc, known);
+		way = step_by_table(w, pc);
 		if (way >= 0)
 			return way;
 	} else if (state != UNWIND_BY_FP) {

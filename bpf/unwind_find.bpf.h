@@ -73,16 +73,14 @@ static __always_inline const void *chunk_at(__u32 chunk)
 }
 
 /*
- * The mapping of PC, into W; false when there is none. The search keeps the
+ * The mapping of PC, into the walk; false when there is none. The search keeps the
  * first of the mappings that are left in `lo`: n halves to 1, without a
  * branch that the verifier would have to follow both ways. No mapping begins
  * in the upper half of the addresses, so the sign of a difference tells.
- *
- * This and the search for a row are global functions: the verifier looks at
- * each once.
  */
-__noinline int find_map(struct unwind_walk *w, __u64 pc)
+__noinline int find_map(__u32 remote, __u64 pc)
 {
+	struct unwind_walk *w = walk_of(remote);
 	__u32 base, lo = 0, n, half, at;
 	const char *chunk;
 	__u64 beyond, *used;
@@ -129,9 +127,10 @@ static __always_inline __u32 rows_until(const void *chunk, __u32 pcs, __u32 firs
 	return lo;
 }
 
-/* The number of the rule of PC, which lies in W's mapping; 0 when no row covers it. */
-__noinline int find_rule_number(struct unwind_walk *w, __u64 pc)
+/* The number of the rule of PC, which lies in the walk's mapping; 0 when no row covers it. */
+__noinline int find_rule_number(__u32 remote, __u64 pc)
 {
+	struct unwind_walk *w = walk_of(remote);
 	__u32 page, index, off, first, next, row;
 	const struct unwind_seg *seg;
 	const void *chunk;
@@ -160,9 +159,9 @@ __noinline int find_rule_number(struct unwind_walk *w, __u64 pc)
 }
 
 /* The rule itself: number 0 says that there is no unwind information. */
-static __always_inline const struct unwind_rule *find_rule(struct unwind_walk *w, __u64 pc)
+static __always_inline const struct unwind_rule *find_rule(const struct unwind_walk *w, __u64 pc)
 {
-	__u32 rule = find_rule_number(w, pc);
+	__u32 rule = find_rule_number(w->remote, pc);
 
 	return bpf_map_lookup_elem(&unwind_rules, &rule);
 }

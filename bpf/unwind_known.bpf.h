@@ -101,13 +101,17 @@ static __always_inline bool known_way(const struct unwind_rule *r, __u64 *at, __
 }
 
 /* PC is left by R, by W's mappings. */
-static __always_inline void known_put(
-	struct unwind_known_sets *known, const struct unwind_walk *w, __u64 pc, const struct unwind_rule *r)
+static __always_inline void known_put(const struct unwind_walk *w, __u64 pc, const struct unwind_rule *r)
 {
+	struct unwind_known_sets *known;
 	struct unwind_known_set *set;
+	__u32 zero = 0;
 	__u64 at, way;
 
-	if (!known || pc >> 48 || !known_way(r, &at, &way))
+	if (pc >> 48 || !known_way(r, &at, &way))
+		return;
+	known = bpf_map_lookup_elem(&unwind_known, &zero);
+	if (!known)
 		return;
 	set = &known->set[known_set(pc, known_salt(w->tag)) & (KNOWN_SETS - 1)];
 	/* one of another epoch is replaced where it is */
@@ -177,7 +181,7 @@ static __always_inline bool known_steps(
 	w->exact = 0;
 	w->regs = w->ucontext = 0;
 	if (w->missed)
-		read_window(w, w->missed);
+		read_window(w->missed);
 	return w->verdict != VERDICT_COMPLETE;
 }
 

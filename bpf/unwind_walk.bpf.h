@@ -38,13 +38,22 @@ struct unwind_walk {
 	__u8 bx_from; /* of that register's value: enum unwind_bx_from */
 	__u8 pad[7];
 	__u32 serial; /* of the mappings */
-	__u32 remote; /* the task is not current: its memory is read by the caller */
+	__u32 remote; /* an iterator's: the task is not current, and its memory is read by the caller */
 	__u64 tag; /* of what is known of its frames: known_tag() */
 	__u64 missed; /* the next word that known_steps() needs, when it is not in the window; else 0 */
 	__u64 window_at, window_starts; /* address of the window; at how many bytes of it a word may begin, 0
 					   = it is empty */
 	__u8 window[UNWIND_WINDOW + 8]; /* the mask of a place proves no more than UNWIND_WINDOW */
 };
+
+/*
+ * Global functions: the verifier looks at each once, not once for every state
+ * in which it is called. They take numbers and find the memory themselves,
+ * since memory as an argument came with Linux 5.12, and could not be the key
+ * of a map before 6.2. The walk of a task that is not current (REMOTE) is the
+ * iterators', any other the switch program's.
+ */
+static __always_inline struct unwind_walk *walk_of(bool remote);
 
 static __always_inline bool stop(struct unwind_walk *w, __u32 reason)
 {
@@ -63,9 +72,10 @@ static __always_inline __u32 window_len(__u64 addr)
 	return len > UNWIND_WINDOW ? UNWIND_WINDOW : len;
 }
 
-/* The window, from ADDR on; false when nothing is there. */
-__noinline int read_window(struct unwind_walk *w, __u64 addr)
+/* The window of current's walk, from ADDR on; false when nothing is there. */
+__noinline int read_window(__u64 addr)
 {
+	struct unwind_walk *w = walk_of(false);
 	__u32 len = window_len(addr);
 
 	if (!w)
@@ -92,7 +102,7 @@ static __always_inline bool user_word(struct unwind_walk *w, __u64 addr, __u64 *
 			w->need = addr;
 			return false;
 		}
-		if (!read_window(w, addr))
+		if (!read_window(addr))
 			return false;
 		at = 0;
 	}

@@ -111,16 +111,16 @@ is "$(waits "$TMP/ak.cap" '$h{initial} ||= $w->{initial}, $h{open} ||= $w->{open
 	grep -c ' 1$')" 2 "since before the recording, and on after it"
 
 # -c: by name, existing and to come
-cp "$(command -v sleep)" "$TMP/namedwork"
-"$TMP/namedwork" 1000 &
+named=named-$$ # nothing else's
+cp "$(command -v sleep)" "$TMP/$named"
+"$TMP/$named" 1000 &
 at_exit_kill $!
-rec_start "$TMP/c.cap" -q -c namedwork
-"$TMP/namedwork" 0.3
-sleep 0.1
+rec_start "$TMP/c.cap" -q -c "$named"
+"$TMP/$named" 0.3
 rec_stop
 is "$rc" 0 "-c records"
 is "$(waits "$TMP/c.cap" '$h{$w->{pid}} = 1' | wc -l)" 2 "-c finds the process that is there, and the one that comes"
-is "$(waits "$TMP/c.cap" '$n++ if $w->{process_comm} ne "namedwork"')" 0 "and no other"
+is "$(waits "$TMP/c.cap" '$n++ if $w->{process_comm} ne "'$named'"')" 0 "and no other"
 ok "the later one from its start" test \
 	"$(waits "$TMP/c.cap" '$n += $w->{total_ns} if !$w->{initial} && kernel() =~ /nanosleep/')" -ge 300000000
 is "$(waits "$TMP/c.cap" '$n++ if kernel() =~ /nanosleep/ && user() !~ /nanosleep/')" 0 "both with their symbols"

@@ -158,7 +158,8 @@ if unshare --pid --fork --mount-proc true 2>/dev/null; then
 	is "$(waits "$TMP/ns.cap" 'push @o, "$w->{pid} $w->{process_comm}"')" "$(head -n 1 "$TMP/inside") sleep" \
 		"and so does the capture"
 	# and from outside: our number and its own
-	timeout 60 unshare --pid --fork --kill-child --mount-proc sleep 100 &
+	# unshare(1) heeds no other signal while it waits for its child
+	timeout -s KILL 60 unshare --pid --fork --kill-child --mount-proc sleep 100 &
 	outer=$!
 	at_exit_kill "$outer"
 	# of timeout's child, unshare, the child

@@ -51,7 +51,7 @@ debugger_frames() {
 	perl -ne '
 		if (/LWP (\d+)/ || /^TID (\d+):/) { print "$t ", join(";", @f), "\n" if @f; $t = $1; @f = () }
 		next unless /^#\d+/;
-		push @f, $1 if /^#\d+\s+(?:0x[0-9a-f]+ in |0x[0-9a-f]+ )?([a-z_]\w*)/ && $1 !~ /^(start_thread|clone3?|__)/;
+		push @f, $1 if /^#\d+\s+(?:0x[0-9a-f]+ (?:in )?)?(?!in )([a-z_]\w*)/ && $1 !~ /^(start_thread|clone3?|__)/;
 		END { print "$t ", join(";", @f), "\n" if @f }' | grep -v "^$pid " | sort
 }
 if command -v gdb >/dev/null; then

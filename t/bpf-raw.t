@@ -115,8 +115,9 @@ exec 7>"$TMP/in"
 at_exit_kill "$chain"
 until_true grep -q ready "$TMP/chain"
 tid=$(awk '$2 == "chain-sleep" { print $1 }' "$TMP/chain")
-cp "$(command -v sleep)" "$TMP/namedwork"
-"$TMP/namedwork" 1000 &
+name=named-$$ # nothing else's
+cp "$(command -v sleep)" "$TMP/$name"
+"$TMP/$name" 1000 &
 named=$!
 at_exit_kill "$named"
 for mode in btf raw; do
@@ -150,12 +151,11 @@ is "$(waits "$TMP/na.cap" '$n++ if $w->{kthread}')" 0 "-a leaves kernel threads 
 ok "-a finds others" test "$(waits "$TMP/na.cap" '$n++ if $w->{pid} == '"$named")" -ge 1
 exec 7>&-
 
-rec_start "$TMP/c.cap" -q --mode raw -c namedwork
-"$TMP/namedwork" 0.3
-sleep 0.1
+rec_start "$TMP/c.cap" -q --mode raw -c "$name"
+"$TMP/$name" 0.3
 rec_stop
 is "$(waits "$TMP/c.cap" '$h{$w->{pid}} = 1' | wc -l)" 2 "-c finds the process that is there, and the one that comes"
-is "$(waits "$TMP/c.cap" '$n++ if $w->{process_comm} ne "namedwork"')" 0 "and no other"
+is "$(waits "$TMP/c.cap" '$n++ if $w->{process_comm} ne "'$name'"')" 0 "and no other"
 
 cat >"$TMP/stopper.pl" <<'PL'
 use Time::HiRes "sleep";

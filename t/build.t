@@ -54,7 +54,7 @@ case $BIN in
 	;;
 *)
 	cp -a "$obj" "$TMP/o/obj"
-	rm "$TMP/o/obj/lib/base/text.o" "$TMP/o/obj/libstack.a" "$TMP/o/obj/tools/fold.o"
+	rm "$TMP/o/obj/lib/base/text.o" "$TMP/o/obj/liboffline.a" "$TMP/o/obj/tools/fold.o"
 	: >"$TMP/before"
 	status 0 "make O=DIR builds a tool in another folder" make O="$TMP/o" "$TMP/o/bin/fold"
 	is "$("$TMP/o/bin/fold" --version)" "$("$BIN/fold" --version)" "which runs"
@@ -95,5 +95,24 @@ is "$rc" 2 "missing libraries are an error"
 like "$(cat "$err")" 'libbpf, header <bpf/libbpf.h>, is missing \(Debian: libbpf-dev\)' "each with its header and package"
 like "$(tail -n 1 "$err")" 'apt-get install libbpf-dev libelf-dev$' "and one command for all of them"
 is "$(sh scripts/prerequisites 2>&1)" "" "with everything there it says nothing"
+is "$(CC="${CC:-cc} --sysroot=/" sh scripts/prerequisites 2>&1)" "" "also with a compiler that has an option"
+is "$(CC="env ${CC:-cc}" sh scripts/prerequisites 2>&1)" "" "and with one that another program starts"
+like "$(CC="env $TMP/no-cc" sh scripts/prerequisites 2>&1)" "compiler 'env .*no-cc' is missing \(Debian: gcc\)" \
+	"which is missing all the same when only the other program is there"
+
+# The compiler's target decides, not this machine. What reads files only takes no BPF program.
+cat >"$TMP/cc" <<-'END'
+	#!/bin/sh
+	case $1 in -dumpmachine | -print-multiarch) echo aarch64-linux-gnu ;; *) exec cc "$@" ;; esac
+END
+what_for() { # TARGET: what make would do for it in an empty folder
+	make -n V=1 O="$TMP/x" CC="$TMP/cc" "$1" 2>/dev/null
+}
+like "$(what_for tools | grep -oE -e '-D__TARGET_ARCH_[a-z0-9]+' | sort | uniq -c)" '^ *[0-9]+ -D__TARGET_ARCH_arm64$' \
+	"BPF programs are compiled for the machine that the compiler compiles for"
+what_for offline >"$TMP/offline"
+is "$(grep -oE "$TMP/x/bin/[a-z-]+" "$TMP/offline" | sort -u | sed 's/.*\///' | tr '\n' ' ')" \
+	"capinfo fold kallsyms-resolve symbolize unwindinfo " "make offline builds the tools that read files"
+is "$(grep -v /.flags "$TMP/offline" | grep -cE 'target bpf|gen skeleton|-lbpf')" 0 "without BPF programs, bpftool and libbpf"
 
 tap_done

@@ -10,11 +10,26 @@
 #   skip NAME REASON          counts a test that cannot run here
 #   run COMMAND...            runs it; leaves $out and $err (files) and $rc
 #
-# $BIN is where the binaries are, $TMP a folder that is removed at the end.
+# $BIN is where the tools are, $OBJ/t the programs that are recorded; $TMP is
+# a folder that is removed at the end.
 
 T_DIR=$(cd "$(dirname "$0")" && pwd)
 TOP=$(dirname "$T_DIR")
 BIN=${STACKTOOLS_BIN:-$TOP/bin}
+OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
+# scripts/demo builds less than the tests need; of SAN=1 there are the unit tests' programs alone
+case ${0##*/} in
+unit-*) set -- "$0" ;;
+*) set -- "$T_DIR"/work-*.c ;;
+esac
+for t_program in "$@"; do
+	t_program=${t_program##*/}
+	if ! [ -x "$OBJ/t/${t_program%.*}" ]; then
+		echo "Bail out!  '$OBJ/t/${t_program%.*}' is not built: run make first"
+		exit 1
+	fi
+done
+set --
 TMP=$(mktemp -d "${TMPDIR:-/tmp}/stacktools-t.XXXXXX") || exit 1
 export LC_ALL=C.UTF-8
 export STACKTOOLS_CACHE="${STACKTOOLS_CACHE-$TMP/cache}" # what another version has kept proves nothing

@@ -44,6 +44,12 @@ build() {
 	diag <"$W/$b_name.log"
 }
 
+# it is the program that was asked for, and no longer what starts it
+started() {
+	case $(readlink "/proc/$s_pid/exe") in *'/setpriv' | *'/setsid' | "$sh") return 1 ;; esac
+}
+sh=$(readlink /proc/$$/exe)
+
 # start NAME COMMAND...: as an ordinary user; waits until it is blocked
 start() {
 	s_name=$1
@@ -52,7 +58,7 @@ start() {
 	s_pid=$!
 	echo "$s_pid" >"$W/$s_name.pid"
 	at_exit_kill "$s_pid"
-	sleep 0.3
+	until_true started
 	perl "$W/src/settled" "$s_pid" >"$W/$s_name.settled" 2>&1
 }
 pid_of() {
@@ -74,13 +80,13 @@ by_gdb() {
 }
 
 # hold PID ORACLE MIN WHO...: every stack that we call complete is the oracle's, every other one the beginning of it;
-# MIN percent are complete
+# MIN percent are complete. Both ask at different times: a thread that moved in between is asked again.
 hold() {
 	h_pid=$1
 	h_oracle=$2
 	h_min=$3
 	shift 3
-	for _ in 1 2 3 4 5; do
+	for _ in $(seq 30); do
 		"$@" "$W/unit-ptstack" "$h_pid" 2 >"$TMP/ours"
 		"$h_oracle" "$h_pid" >"$TMP/theirs"
 		perl -e '

@@ -97,13 +97,17 @@ tests() { # LINE...: what t/bpf-one.t prints
 	printf '#!/bin/sh\ncat <<END\n' >"$sandbox/t/bpf-one.t"
 	printf '%s\n' "$@" END >>"$sandbox/t/bpf-one.t"
 }
-printf '#!/bin/sh\necho "ok 1 - x # SKIP whatever"; echo 1..1\n' >"$sandbox/t/plain.t"
+printf '#!/bin/sh\necho "ok 1 - x"; echo 1..1\n' >"$sandbox/t/plain.t"
 bpfcheck_says 0 btf
 tests 'ok 1 - first' 'ok 2 - second # SKIP no kprobes' '1..2'
 status 0 "check: a skip that is in t/allowed-skips passes" sh "$sandbox/scripts/check"
 tests 'ok 1 - first # SKIP no BPF' 'ok 2 - second' '1..2'
 status 1 "check: another skip fails where BPF works" sh "$sandbox/scripts/check"
 like "$(cat "$err")" '^bpf-one.t: first # SKIP no BPF$' "check: and is named with its reason"
+tests 'ok 1 - first' '1..1'
+printf '#!/bin/sh\necho "ok 1 - x # SKIP no oracle"; echo 1..1\n' >"$sandbox/t/plain.t"
+status 1 "check: and so does one of a test that records nothing" sh "$sandbox/scripts/check"
+printf '#!/bin/sh\necho "ok 1 - x"; echo 1..1\n' >"$sandbox/t/plain.t"
 tests '1..0 # SKIP not root'
 status 1 "check: a whole file that was skipped fails too" sh "$sandbox/scripts/check"
 bpfcheck_says 1 btf
@@ -111,6 +115,23 @@ status 1 "check: also where bpfcheck finds limits" sh "$sandbox/scripts/check"
 bpfcheck_says 1 procfs
 status 0 "check: where BPF does not work it passes" sh "$sandbox/scripts/check"
 like "$(cat "$err")" 'BPF is not allowed here' "check: but says that this was not tested"
+mkdir "$sandbox/docs"
+listed="| $(uname -r | cut -d. -f1,2) | $(uname -r) |"
+echo "$listed procfs |" >"$sandbox/docs/kernels.md"
+status 0 "check: also on a kernel of docs/kernels.md that has another mode" sh "$sandbox/scripts/check"
+echo "$listed btf |" >"$sandbox/docs/kernels.md"
+if unshare --mount true 2>/dev/null && grep -q '^Seccomp:.0$' /proc/self/status; then
+	status 1 "check: where docs/kernels.md says that it works, it has to" sh "$sandbox/scripts/check"
+	like "$(cat "$err")" 'docs/kernels.md says' "check: and says so"
+else
+	skip "check: where docs/kernels.md says that it works, it has to" "not privileged"
+fi
+if command -v setpriv >/dev/null && [ "$(id -u)" -eq 0 ]; then
+	status 0 "check: not for those who may not" setpriv --inh-caps=-all --bounding-set=-bpf sh "$sandbox/scripts/check"
+else
+	skip "check: not for those who may not" "not root"
+fi
+rm -r "$sandbox/docs"
 tests 'not ok 1 - first' '1..1'
 status 1 "check: a failed test fails" sh "$sandbox/scripts/check"
 like "$(tail -n 1 "$out")" '^Result: FAIL$' "check: and prove says so last"
@@ -118,7 +139,7 @@ printf 'all:\n\tfalse\n' >"$sandbox/Makefile"
 status 2 "check: a failed build is status 2" sh "$sandbox/scripts/check"
 
 # --- the rest of their command lines
-for list in build demo test lint bench; do
+for list in build demo test lint bench fresh vm; do
 	status 0 "deps knows the list '$list'" sh scripts/deps -n "$list"
 done
 status 64 "deps refuses an unknown list" sh scripts/deps nonsense
@@ -169,5 +190,66 @@ for args in '-x' '-d' '-d 1.5' 'extra'; do
 done
 run sh scripts/demo -o /nonexistent/off.svg
 is "$rc $(cat "$err")" "2 demo: cannot write to the folder '/nonexistent'" "demo does not begin what it cannot write"
+
+# --- a new machine: all of it but debootstrap, with a root of what it runs alone
+status 64 "fresh refuses '-x'" sh scripts/fresh -x
+is "$(wc -l <"$err")" 2 "fresh says why in two lines"
+if [ "$(id -u)" -ne 0 ]; then
+	status 2 "fresh takes root" sh scripts/fresh true
+	like "$(cat "$err")" '^fresh: hint: sudo sh scripts/fresh$' "and says so"
+elif ! unshare --mount true 2>"$TMP/why" || ! command -v git >/dev/null || ! git rev-parse HEAD >/dev/null 2>&1; then
+	skip "fresh" "no mount namespace, or no clone: $(head -n 1 "$TMP/why")"
+else
+	status 2 "fresh takes root" setpriv --reuid=65534 --regid=65534 --clear-groups sh -c "$(cat scripts/fresh)"
+	like "$(cat "$err")" '^fresh: hint: sudo sh scripts/fresh$' "and says so"
+	new=$TMP/new
+	mkdir -p "$new/bin" "$new/etc/apt/apt.conf.d" "$new/etc/dpkg/dpkg.cfg.d" "$new/var/cache/apt/archives" \
+		"$new/var/lib/apt/lists" "$new/root" "$new/proc" "$new/sys" "$new/dev" "$new/run" "$new/mnt"
+	for program in sh env cat sleep umount; do
+		program=$(command -v $program)
+		cp "$program" "$new/bin/"
+		ldd "$program" | grep -oE '/[^ ]+' | while read -r lib; do
+			mkdir -p "$new${lib%/*}" && cp "$lib" "$new$lib"
+		done
+	done
+	mkdir "$TMP/cache"
+	tar -C "$new" -cf "$TMP/cache/bookworm-$(dpkg --print-architecture).tar" .
+	fresh() {
+		run sh scripts/fresh -c "$TMP/cache" "$@"
+	}
+	left() {
+		find "$TMP/cache" -maxdepth 1 -name 'root.*'
+		grep -F "$TMP/cache" /proc/self/mountinfo
+	}
+	# shellcheck disable=SC2016 # the inner shell's
+	fresh -- sh -c 'echo "$PWD"; echo "$HOME"; cat README.md; exit 7'
+	is "$rc" 7 "fresh: the exit status is the command's"
+	{
+		echo /root/stacktools
+		echo /root
+		git show HEAD:README.md
+	} >"$TMP/want"
+	same "$out" "$TMP/want" "fresh: it runs in a clone of HEAD"
+	is "$(left)" "" "fresh: nothing stays, and nothing stays mounted"
+	fresh -- sh -c '[ -e /proc/self/ns/mnt ] && [ -e /dev/null ] && [ -e /sys/kernel/tracing/events ] && [ ! -e /usr/bin/perl ]'
+	is "$rc" 0 "fresh: with /proc, /dev and tracefs, and without this machine's programs"
+	fresh -- sh -c 'sleep 1000 & echo $!'
+	ok "fresh: what was left running is ended" [ ! -e "/proc/$(cat "$out")/exe" ]
+	fresh -k -- sh -c 'echo made >/made'
+	is "$(cat "$(sed -n 's/^fresh: kept: //p' "$err")/made")" made "fresh -k keeps the root"
+	rm -rf "$TMP"/cache/root.*
+	sh scripts/fresh -c "$TMP/cache" -- sh -c 'echo begun; sleep 1000' >"$out" 2>"$err" </dev/null &
+	fresh_pid=$!
+	until grep -q begun "$out" || [ ! -e "/proc/$fresh_pid" ]; do sleep 0.1; done
+	kill -TERM $fresh_pid
+	wait $fresh_pid
+	is "$? $(left)" "143 " "fresh: a signal ends it, and nothing stays"
+fi
+
+# --- a test of a tree that is not built
+run env STACKTOOLS_OBJ="$TMP/none" sh t/unit-cli.t
+like "$rc $(cat "$out")" "^1 Bail out!  .*none/t/unit-cli' is not built: run make first" "a unit test says what is not built"
+run env STACKTOOLS_OBJ="$TMP/none" sh t/fold.t
+like "$rc $(cat "$out")" "^1 Bail out!  .* is not built: run make first" "and so does a test of tools"
 
 tap_done

@@ -11,7 +11,7 @@ src=$T_DIR/symbols
 export DEBUGINFOD_URLS=
 
 command -v gcc >/dev/null || skip_all "no gcc for the programs to be compared"
-command -v llvm-symbolizer-19 >/dev/null || command -v llvm-symbolizer >/dev/null || skip_all "no llvm-symbolizer"
+command -v llvm-symbolizer-19 >/dev/null || skip_all "no llvm-symbolizer-19"
 
 # What llvm-symbolizer may differ in: names alone, never a chain or a line.
 llvm=llvm:alias,llvm:label,llvm:guess,llvm:suffix,llvm:past-end,llvm:plt
@@ -77,7 +77,7 @@ for cc in gcc clang; do
 		done && $cc -Wl,--build-id -o split weigh.o main.o) 2>"$TMP/cc.log"; then
 			agrees "$cc -gsplit-dwarf, DWARF $version: frames of the .dwo files" "$s_dir/split"
 			# LLVM's packer never ends on gcc's files, binutils' takes all units of DWARF 5 for one
-			dwp=$(command -v llvm-dwp-19 || command -v llvm-dwp || command -v llvm-dwp-14)
+			dwp=$(command -v llvm-dwp-19)
 			[ $cc = clang ] || dwp=$(command -v dwp)
 			[ $cc = clang ] || [ $version = 4 ] || dwp=
 			if [ "$dwp" ] && (cd "$s_dir" && timeout 20 "$dwp" -o split.dwp ./*.dwo) >"$TMP/cc.log" 2>&1 &&

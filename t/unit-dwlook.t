@@ -4,7 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 
 look="${STACKTOOLS_OBJ:-$TOP/obj}/t/unit-dwlook"
-llvm=$(command -v llvm-symbolizer-19 || command -v llvm-symbolizer)
+# other versions have other columns and names
+llvm=$(command -v llvm-symbolizer-19)
 src=$T_DIR/dwlook
 
 command -v gcc >/dev/null || skip_all "no C compiler for the programs to be looked at"
@@ -28,7 +29,7 @@ agree() {
 	t_what=$1 t_file=$2
 	shift 2
 	if [ -z "$llvm" ]; then
-		skip "$t_what" "no llvm-symbolizer"
+		skip "$t_what" "no llvm-symbolizer-19"
 		return
 	fi
 	without_symbols "$t_file"

@@ -73,7 +73,7 @@ static struct btf *make(void)
 	struct btf *b = btf__new_empty();
 	int u32 = btf__add_int(b, "unsigned int", 4, 0), number = btf__add_typedef(b, "number", u32);
 	int fixed = btf__add_const(b, number), array = btf__add_array(b, u32, number, 3);
-	int inner, other, ptr;
+	int inner, other, ptr, hook;
 
 	inner = btf__add_struct(b, "", 12);
 	btf__add_field(b, "b", array, 0, 0);
@@ -86,15 +86,20 @@ static struct btf *make(void)
 	btf__add_field(b, "c", ptr, 192, 0);
 	btf__add_field(b, "d", other, 256, 0);
 	btf__add_field(b, "e", number, 3 + 288, 3);
-	btf__add_typedef(b, "btf_trace_here", ptr);
+	hook = btf__add_func_proto(b, 0);
+	btf__add_func_param(b, "data", ptr);
+	btf__add_func_param(b, "first", u32);
+	btf__add_func_param(b, "second", u32);
+	btf__add_typedef(b, "btf_trace_here", btf__add_ptr(b, hook));
+	btf__add_typedef(b, "btf_trace_odd", ptr);
 	return b;
 }
 
 static void test_made(struct tap *t, const char *path, const struct btf *from)
 {
-	struct kerntypes_name names[] = { { "wanted", BTF_KIND_STRUCT, 0 },
-		{ "btf_trace_here", BTF_KIND_TYPEDEF, 0 }, { "here", BTF_KIND_TYPEDEF, 7 },
-		{ "wanted", BTF_KIND_TYPEDEF, 7 } };
+	struct kerntypes_name names[] = { { "wanted", BTF_KIND_STRUCT, 0, 0 },
+		{ "btf_trace_here", BTF_KIND_TYPEDEF, 0, 0 }, { "here", BTF_KIND_TYPEDEF, 7, 0 },
+		{ "wanted", BTF_KIND_TYPEDEF, 7, 0 }, { "btf_trace_odd", BTF_KIND_TYPEDEF, 0, 0 } };
 	int rc, id;
 	struct btf *to = read_names(path, names, ARRAY_LEN(names), &rc);
 	const struct btf_type *type;
@@ -104,6 +109,8 @@ static void test_made(struct tap *t, const char *path, const struct btf *from)
 	tap_eq_u64(t, names[0].id, (uint64_t)struct_id(from, "wanted"), "a struct has the id that it had");
 	tap_eq_u64(t, names[1].id, (uint64_t)btf__find_by_name_kind(from, "btf_trace_here", BTF_KIND_TYPEDEF),
 		"a hook, too");
+	tap_eq_u64(t, names[1].args, 3, "and its arguments are counted");
+	tap_ok(t, names[4].id && !names[4].args, "a typedef of something else has none");
 	tap_ok(t, !names[2].id && !names[3].id, "what is not there, or of another kind, has none");
 	id = struct_id(to, "wanted");
 	type = btf__type_by_id(to, (uint32_t)id);
@@ -120,7 +127,7 @@ static void test_made(struct tap *t, const char *path, const struct btf *from)
 
 static void test_damaged(struct tap *t, const uint8_t *bytes, size_t len)
 {
-	struct kerntypes_name name = { "wanted", BTF_KIND_STRUCT, 0 };
+	struct kerntypes_name name = { "wanted", BTF_KIND_STRUCT, 0, 0 };
 	size_t refused = 0;
 	int rc;
 
@@ -147,12 +154,20 @@ static void test_damaged(struct tap *t, const uint8_t *bytes, size_t len)
 	tap_eq_u64(t, refused, 0, "of a flipped bit nothing worse comes");
 }
 
+/* Of the tracepoint whose typedef is ID. */
+static uint64_t count_args(const struct btf *btf, uint32_t id)
+{
+	const struct btf_type *ptr = btf__type_by_id(btf, btf__type_by_id(btf, id)->type);
+
+	return btf_vlen(btf__type_by_id(btf, ptr->type));
+}
+
 static void test_kernel(struct tap *t)
 {
 	static const char *const members[] = { "__state", "se", "mm", "tgid", "thread_pid", "comm" };
-	struct kerntypes_name names[] = { { "task_struct", BTF_KIND_STRUCT, 0 },
-		{ "mm_struct", BTF_KIND_STRUCT, 0 }, { "btf_trace_sched_switch", BTF_KIND_TYPEDEF, 0 },
-		{ "bpf_iter_task", BTF_KIND_FUNC, 0 } };
+	struct kerntypes_name names[] = { { "task_struct", BTF_KIND_STRUCT, 0, 0 },
+		{ "mm_struct", BTF_KIND_STRUCT, 0, 0 }, { "btf_trace_sched_switch", BTF_KIND_TYPEDEF, 0, 0 },
+		{ "bpf_iter_task", BTF_KIND_FUNC, 0, 0 } };
 	struct btf *all = btf__load_vmlinux_btf(), *few = NULL;
 	bool same = true;
 	int rc, id;
@@ -166,6 +181,7 @@ static void test_kernel(struct tap *t)
 		return;
 	tap_eq_u64(t, names[2].id, (uint64_t)libbpf_find_vmlinux_btf_id("sched_switch", BPF_TRACE_RAW_TP),
 		"a tracepoint's id is what libbpf finds");
+	tap_eq_u64(t, names[2].args, count_args(all, names[2].id), "and so are its arguments");
 	tap_eq_u64(t, names[3].id, (uint64_t)libbpf_find_vmlinux_btf_id("task", BPF_TRACE_ITER),
 		"an iterator's, too");
 	id = struct_id(few, "task_struct");
@@ -184,7 +200,7 @@ static void test_kernel(struct tap *t)
 
 int main(void)
 {
-	struct kerntypes_name name = { "wanted", BTF_KIND_STRUCT, 0 };
+	struct kerntypes_name name = { "wanted", BTF_KIND_STRUCT, 0, 0 };
 	struct btf *made = make();
 	struct tap t = { 0 };
 	uint32_t len;

@@ -3,4 +3,4 @@
 # with stacks of threads that are larger than what the looker may have
 # shellcheck disable=SC3045 # not everywhere: then they are as they are
 ulimit -s 262144 2>/dev/null
-exec "${STACKTOOLS_OBJ:-$(dirname "$0")/../obj}/t/unit-looker"
+. "$(dirname "$0")/unit.sh"

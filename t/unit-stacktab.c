@@ -19,6 +19,24 @@ static struct offcpu_ev_stack event(
 	return ev;
 }
 
+static bool with_scheduler;
+
+/* Knows where the scheduler's code lies. */
+static struct kallsyms *scheduler(void)
+{
+	char path[] = "/tmp/unit-stacktab-symbols.XXXXXX";
+	struct kallsyms *ks = NULL;
+	int fd = mkstemp(path);
+
+	dprintf(fd, "ffffffff81000000 T _text\nffffffff82000000 T __sched_text_start\n"
+		    "ffffffff82000000 t __schedule\nffffffff82001000 T __sched_text_end\n");
+	close(fd);
+	if (kallsyms_load(path, &ks, NULL) != 0)
+		abort();
+	unlink(path);
+	return ks;
+}
+
 /* EV through a table of DEPTH frames and a capture, and back; release *C. */
 static const struct cap_stack *through(
 	const struct offcpu_ev_stack *ev, uint32_t depth, bool marked, struct capread **c)
@@ -26,6 +44,7 @@ static const struct cap_stack *through(
 	char path[] = "/tmp/unit-stacktab.XXXXXX";
 	struct stacktab *tab = NULL;
 	struct capwrite *w = NULL;
+	struct kallsyms *ks = with_scheduler ? scheduler() : NULL;
 	int fd = mkstemp(path);
 
 	close(fd);
@@ -33,6 +52,8 @@ static const struct cap_stack *through(
 		abort();
 	if (marked)
 		stacktab_marked(tab);
+	if (ks)
+		stacktab_symbols(tab, ks);
 	stacktab_add(tab, ev);
 	stacktab_emit(tab, ev->kind, &ev->id, w, NULL);
 	if (capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2, .why = "end" }, NULL) != 0 ||
@@ -40,6 +61,7 @@ static const struct cap_stack *through(
 		abort();
 	capwrite_close(w);
 	stacktab_free(tab);
+	kallsyms_free(ks);
 	unlink(path);
 	return (*c)->stacks;
 }
@@ -80,6 +102,28 @@ static void test_exact(struct tap *t)
 	tap_ok(t, s->reason == CAP_R_NO_MAPPING && s->stop_pc == odd[1],
 		"a stack that stopped says why and where");
 	capread_free(c);
+}
+
+/* Frames before the scheduler's first one are the tracer's. */
+static void test_own(struct tap *t)
+{
+	static const uint64_t once[] = { 0xffffffff81000010, 0xffffffff82000010, 0xffffffff82000020 };
+	static const uint64_t twice[] = { 0xffffffff81000010, 0xffffffff82000010, 0xffffffff82000010,
+		0xffffffff82000020 };
+	struct offcpu_ev_stack ev = event(1, CAP_STACK_KERNEL, CAP_COMPLETE, once, 3);
+	const struct cap_stack *s;
+	struct capread *c;
+
+	with_scheduler = true;
+	s = through(&ev, 127, false, &c);
+	tap_ok(t, s->len == 2 && s->frames[0] == once[1], "frames of the tracer are cut off");
+	capread_free(c);
+	ev = event(1, CAP_STACK_KERNEL, CAP_COMPLETE, twice, 4);
+	s = through(&ev, 127, false, &c);
+	tap_ok(t, s->len == 2 && s->frames[0] == once[1] && s->frames[1] == once[2],
+		"and the scheduler's frame is there once where the kernel gives it twice");
+	capread_free(c);
+	with_scheduler = false;
 }
 
 /* Frames of stacks that are written: for the same stack in another process. */
@@ -179,6 +223,7 @@ int main(void)
 		"the same failure of the other half is another stack");
 	capread_free(c);
 	test_exact(&t);
+	test_own(&t);
 	test_kept(&t);
 	return tap_done(&t);
 }

@@ -1,4 +1,4 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-dir=$(dirname "$0")
-exec "${STACKTOOLS_OBJ:-$dir/../obj}/t/unit-unwindcomp" "$dir/cfi/corpus"
+set -- "$(dirname "$0")/cfi/corpus"
+. "$(dirname "$0")/unit.sh"

@@ -127,7 +127,7 @@ record_blocked() {
 	[ -z "$r_busy" ] || perl "$T_DIR/unwind/busy" resumed "$W/switches" | diag
 	before_stop
 	rec_stop
-	[ "$rc" -eq 0 ] || diag <"$TMP/rec.err"
+	[ "$rc" -eq 0 ] || { cat "$TMP/rec.err" && "$BIN/capinfo" "$blocked_cap" | grep '[^_]lost'; } | diag
 }
 
 agrees() {

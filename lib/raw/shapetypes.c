@@ -173,7 +173,7 @@ int shapetypes_read(const struct kernshape *shape, const char *file, int fd, str
 	int rc;
 
 	for (int i = 0; i < STRUCTS; i++)
-		names[i] = (struct kerntypes_name){ structs[i], BTF_KIND_STRUCT, 0 };
+		names[i] = (struct kerntypes_name){ .name = structs[i], .kind = BTF_KIND_STRUCT };
 	rc = kerntypes_read(file, names, ARRAY_LEN(names), fd, e);
 	if (rc)
 		return rc;

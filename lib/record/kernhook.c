@@ -53,12 +53,14 @@ static void register_sections(void)
 	libbpf_register_prog_handler(SLEEPING_ITER "+", BPF_PROG_TYPE_TRACING, BPF_TRACE_ITER, &sleeping);
 }
 
-int kernhook_open(struct kernhook *h, struct err *e)
+int kernhook_open(struct kernhook *h, const char *btf_file, struct err *e)
 {
 	/* libbpf keeps its sections for the whole process, too */
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	*h = (struct kernhook){ .fd = memfd_create("kernel types", MFD_CLOEXEC), .known = true };
+	*h = (struct kernhook){
+		.btf_file = btf_file, .fd = memfd_create("kernel types", MFD_CLOEXEC), .known = true
+	};
 	if (h->fd < 0)
 		return err_sys(e, -errno, "cannot create a file in memory");
 	snprintf(h->path, sizeof(h->path), "/proc/self/fd/%d", h->fd);
@@ -132,16 +134,26 @@ int kernhook_read(struct kernhook *h, struct bpf_object *obj, struct err *e)
 	bpf_object__for_each_program(prog, obj) rc = rc ? rc : add_name(h, hook_name(prog), hook_kind(prog));
 	if (rc)
 		return err_nomem(e, "the names of kernel types");
-	h->known = kerntypes_read(NULL, h->names, h->n, h->fd, NULL) == 0;
+	h->known = kerntypes_read(h->btf_file, h->names, h->n, h->fd, NULL) == 0;
 	return 0;
 }
 
-static uint32_t find(const struct kernhook *h, const char *name, uint32_t kind)
+static const struct kerntypes_name *find(const struct kernhook *h, const char *name, uint32_t kind)
 {
 	for (size_t i = 0; i < h->n; i++)
 		if (h->names[i].kind == kind && strcmp(h->names[i].name, name) == 0)
-			return h->names[i].id;
-	return 0;
+			return &h->names[i];
+	return NULL;
+}
+
+int kernhook_args(const struct kernhook *h, const char *event)
+{
+	const struct kerntypes_name *name;
+	char typedef_name[64];
+
+	snprintf(typedef_name, sizeof(typedef_name), "btf_trace_%s", event);
+	name = h->known ? find(h, typedef_name, BTF_KIND_TYPEDEF) : NULL;
+	return name ? (int)name->args - 1 : -1; /* less the one of who attaches */
 }
 
 void kernhook_set(const struct kernhook *h, struct bpf_object *obj)
@@ -151,9 +163,10 @@ void kernhook_set(const struct kernhook *h, struct bpf_object *obj)
 	bpf_object__for_each_program(prog, obj)
 	{
 		_cleanup_free_ char *name = hook_name(prog);
+		const struct kerntypes_name *hook = name ? find(h, name, hook_kind(prog)) : NULL;
 
 		if (h->known && name)
-			bpf_program__set_attach_target(prog, (int)find(h, name, hook_kind(prog)), NULL);
+			bpf_program__set_attach_target(prog, hook ? (int)hook->id : 0, NULL);
 	}
 }
 

@@ -22,6 +22,7 @@ struct bpf_program;
 struct kernhook {
 	struct kerntypes_name *names; /* of hooks and structs */
 	size_t n, cap;
+	const char *btf_file; /* the kernel's BTF; NULL = of the one that runs */
 	int fd; /* the structs, for relocations */
 	char path[32]; /* the same as a file's name, for btf_custom_path */
 	bool known; /* the kernel's BTF was understood */
@@ -29,9 +30,10 @@ struct kernhook {
 
 /*
  * Before any of the objects is opened: libbpf learns the sections (once, for
- * as long as the process lives). Release with kernhook_close().
+ * as long as the process lives). BTF_FILE has the kernel's BTF (NULL: the kernel
+ * itself gives it) and outlives H. Release with kernhook_close().
  */
-int kernhook_open(struct kernhook *h, struct err *e);
+int kernhook_open(struct kernhook *h, const char *btf_file, struct err *e);
 void kernhook_close(struct kernhook *h); /* a zeroed one is fine */
 
 /* For bpf_object_open_opts.btf_custom_path; NULL when libbpf has to read the kernel's. */
@@ -46,6 +48,9 @@ int kernhook_read(struct kernhook *h, struct bpf_object *obj, struct err *e);
 
 /* Give the programs of OBJ, which has the same sections, the ids of their hooks: before it is loaded. */
 void kernhook_set(const struct kernhook *h, struct bpf_object *obj);
+
+/* How many arguments the tracepoint EVENT has; -1: the kernel's BTF was not understood. */
+int kernhook_args(const struct kernhook *h, const char *event);
 
 bool kernhook_is_iter(const struct bpf_program *prog);
 

@@ -259,6 +259,20 @@ static uint32_t mark(const char *name)
 	return h % 1024;
 }
 
+static uint32_t count_args(const struct image *b, const struct btf_type *t)
+{
+	static const uint32_t way[] = { BTF_KIND_PTR, BTF_KIND_FUNC_PROTO };
+
+	for (size_t i = 0; i < ARRAY_LEN(way); i++) {
+		if (!t->type || t->type >= b->n)
+			return 0;
+		t = type_of(b, t->type);
+		if (BTF_INFO_KIND(t->info) != way[i])
+			return 0;
+	}
+	return BTF_INFO_VLEN(t->info);
+}
+
 /* Ids for the names, and the structs among them to be copied first. */
 static void find_names(struct copy *c, struct kerntypes_name *names, size_t n)
 {
@@ -283,6 +297,8 @@ static void find_names(struct copy *c, struct kerntypes_name *names, size_t n)
 			names[i].id = names[i].id ? names[i].id : id;
 			if (kind == BTF_KIND_STRUCT)
 				wanted(c, id);
+			else if (kind == BTF_KIND_TYPEDEF)
+				names[i].args = count_args(c->from, t);
 		}
 	}
 	c->n_whole = c->n;

@@ -18,6 +18,7 @@ struct kerntypes_name {
 	const char *name;
 	uint32_t kind; /* BTF_KIND_STRUCT, _TYPEDEF or _FUNC */
 	uint32_t id; /* found: the first of that kind and name; 0 = there is none */
+	uint32_t args; /* of a typedef of a pointer to a function: how many arguments that takes */
 };
 
 /*

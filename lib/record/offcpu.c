@@ -149,7 +149,7 @@ void offcpu_close(struct offcpu *o)
 
 const char *offcpu_limits(const struct offcpu *o)
 {
-	return is_raw(o) ? o->progs.raw->limits : "";
+	return is_raw(o) ? o->progs.raw->limits : o->progs.limits;
 }
 
 /* In the first namespace the bit is set at once, elsewhere the iterator has to find the global id. */
@@ -254,7 +254,7 @@ static void *try_without(void *ctx)
 
 	t->works = syscall(SYS_capset, &head, none) == 0 &&
 		   bpf_map_lookup_elem(t->o->agg.outer_fd, &zero, &id) != -EPERM &&
-		   (!t->o->progs.iters || may_iterate(t->o->progs.iters->progs.waiting));
+		   (!t->o->progs.iters || may_iterate(offprogs_waiting(&t->o->progs)));
 	return NULL;
 }
 
@@ -288,7 +288,7 @@ static int look_around(struct offcpu *o, struct err *e)
 		o->open.storage += o->tasks.unkept;
 		return rc;
 	}
-	return taskiter_run(o->progs.iters->progs.waiting, o->only, 1, NULL, NULL, e);
+	return taskiter_run(offprogs_waiting(&o->progs), o->only, 1, NULL, NULL, e);
 }
 
 #define PASSES 5

@@ -35,7 +35,7 @@ struct offcpu_sink {
  */
 int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e);
 
-/* With opts.raw: what cannot be done that mode btf can, "" = nothing. It lives as long as O. */
+/* What cannot be done on this kernel, or with opts.raw; "" = nothing. It lives as long as O. */
 const char *offcpu_limits(const struct offcpu *o);
 
 /* Targets, by ids of this process's PID namespace. */

@@ -24,7 +24,8 @@ struct offcpu_opts {
 	uint32_t state_mask; /* record only these prev_state bits; 0 = any */
 	uint64_t min_ns, max_ns; /* record only waits in [min, max]; max 0 = no bound */
 	bool raw; /* raw mode (recmode.h): without the kernel's own BTF, tp_btf and iterators */
-	const char *btf_file; /* with raw: the kernel's BTF from a file; NULL = found out by trial */
+	const char *btf_file; /* the kernel's BTF from a file; NULL = of the kernel itself, or with raw by
+				 trial */
 	bool owner_only; /* only what that user and group, of the first namespace, could trace without any
 			    capability (owner.h) */
 	uint32_t owner_uid, owner_gid;
@@ -32,6 +33,7 @@ struct offcpu_opts {
 	uint64_t cgroup_id; /* as name_to_handle_at(2) tells it */
 	const char *cgroup_v1; /* its controller's name; NULL = cgroup v2 */
 	const struct unwindspace_fds *tables; /* walk user stacks by these; NULL = by frame pointer */
+	int verifier_log; /* above 0: the verifier's log of a program that it refuses is appended there */
 	struct opener *opener; /* makes maps when this process may not any more; NULL = none */
 	bool no_events; /* there are no procevents: BPF tells of forks and execs */
 };

@@ -10,6 +10,7 @@
 #include "offcpu.skel.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/capability.h>
@@ -18,8 +19,6 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
-
-#define LOG_CAP 65536
 
 int offprogs_refused(const char *what, int code, struct err *e)
 {
@@ -79,6 +78,14 @@ static void draw_key(uint64_t key[4])
 		return;
 	for (int i = 0; i < 4; i++)
 		key[i] = now_ns() * 0x9e3779b97f4a7c15u;
+}
+
+static void add_limit(struct offprogs *p, const char *what, const struct err *why)
+{
+	size_t len = strlen(p->limits);
+
+	snprintf(p->limits + len, sizeof(p->limits) - len, "%s%s: %s%s%s", len ? "; " : "", what, why->msg,
+		why->hint[0] ? "; " : "", why->hint);
 }
 
 static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
@@ -143,6 +150,7 @@ static void choose_events(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 
 static void choose_iters(struct offcpu_bpf *skel, const struct offcpu_opts *opts, bool first_ns)
 {
+	bpf_program__set_autoload(skel->progs.waiting_no_user, false);
 	bpf_program__set_autoload(skel->progs.find_self, !first_ns);
 	bpf_program__set_autoload(skel->progs.find_cgroup, opts->use_cgroup);
 	bpf_program__set_autoload(skel->progs.find_images, opts->tables != NULL);
@@ -170,6 +178,96 @@ static int use_maps(struct offcpu_bpf *skel, const struct unwindspace_fds *t, in
 	return rc ? err_sys(e, rc, "cannot use the maps of the unwind tables") : 0;
 }
 
+/* Is MEMBER there, in STRUCT or in an anonymous part of it? */
+static bool has_member(const struct btf *btf, const struct btf_type *t, const char *member)
+{
+	for (uint16_t i = 0; i < btf_vlen(t); i++) {
+		const struct btf_member *m = btf_members(t) + i;
+		const char *name = btf__name_by_offset(btf, m->name_off);
+		const struct btf_type *part = btf__type_by_id(btf, m->type);
+
+		if (*name ? strcmp(name, member) == 0
+			  : part && btf_is_composite(part) && has_member(btf, part, member))
+			return true;
+	}
+	return false;
+}
+
+/* Members that the programs can do without, by bpf_core_field_exists(), and what is lost then. */
+static const struct spare {
+	const char *of, *member, *lost;
+} spares[] = {
+	{ "task_struct", "on_cpu", "stacks of waits that began before the recording" },
+	{ "sched_entity", "prev_sum_exec_runtime", "the end of a wait that the kernel does not show" },
+};
+
+static bool is_spare(const char *of, const char *member)
+{
+	for (size_t i = 0; i < ARRAY_LEN(spares); i++)
+		if (strcmp(spares[i].of, of) == 0 && strcmp(spares[i].member, member) == 0)
+			return true;
+	return false;
+}
+
+/* The kernel's struct NAME; NULL: it has none, or its BTF is not understood. */
+static const struct btf_type *kernel_struct(const struct btf *btf, const char *name)
+{
+	int id = btf__find_by_name_kind(btf, name, BTF_KIND_STRUCT);
+
+	return id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+}
+
+static void note_spares(struct offprogs *p)
+{
+	struct btf *btf = p->hook.known ? btf__parse(p->hook.path, NULL) : NULL;
+
+	for (size_t i = 0; btf && i < ARRAY_LEN(spares); i++) {
+		const struct btf_type *t = kernel_struct(btf, spares[i].of);
+		struct err why = { 0 };
+
+		if (t && has_member(btf, t, spares[i].member))
+			continue;
+		err_set(&why, -ENOENT, "this kernel's %s has no member '%s'", spares[i].of, spares[i].member);
+		add_limit(p, spares[i].lost, &why);
+	}
+	btf__free(btf);
+}
+
+/* The verifier refused the programs, perhaps for want of a member: then it has said nothing about that. */
+static void explain_missing(const struct offprogs *p, struct err *e)
+{
+	const struct btf *ours = p->base ? bpf_object__btf(p->base->obj) : NULL;
+	struct btf *btf = ours && p->hook.known ? btf__parse(p->hook.path, NULL) : NULL;
+
+	for (uint32_t id = 1; btf && id < btf__type_cnt(ours); id++) {
+		const struct btf_type *t = btf__type_by_id(ours, id);
+		const char *of = btf__name_by_offset(ours, t->name_off);
+		const struct btf_type *theirs = btf_is_struct(t) && *of ? kernel_struct(btf, of) : NULL;
+
+		for (uint16_t i = 0; theirs && i < btf_vlen(t); i++) {
+			const char *member = btf__name_by_offset(ours, btf_members(t)[i].name_off);
+
+			if (!*member || is_spare(of, member) || has_member(btf, theirs, member))
+				continue;
+			err_hint(e, "this kernel's %s has no member '%s', which the programs read", of,
+				member);
+			btf__free(btf);
+			return;
+		}
+	}
+	btf__free(btf);
+}
+
+/* What the programs have to know of the kernel. */
+static void set_kernel(struct offprogs *p)
+{
+	int args = kernhook_args(&p->hook, "sched_switch");
+
+	/* preempt, prev, next; BTF that is not understood is that of a newer kernel */
+	p->base->rodata->switch_has_state = args < 0 || args > 3;
+	note_spares(p);
+}
+
 static struct offcpu_bpf *open_object(const struct offprogs *p)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = kernhook_path(&p->hook));
@@ -177,9 +275,9 @@ static struct offcpu_bpf *open_object(const struct offprogs *p)
 	return offcpu_bpf__open_opts(&opts);
 }
 
-static int open_base(struct offprogs *p, struct err *e)
+static int open_base(struct offprogs *p, const char *btf_file, struct err *e)
 {
-	int rc = kernhook_open(&p->hook, e);
+	int rc = kernhook_open(&p->hook, btf_file, e);
 
 	if (rc)
 		return rc;
@@ -198,11 +296,12 @@ static int load_base(struct offprogs *p, const struct offcpu_opts *opts, int agg
 {
 	struct bpf_program *prog;
 	uint32_t subsys = 0;
-	int rc = open_base(p, e);
+	int rc = open_base(p, opts->btf_file, e);
 
 	if (rc)
 		return rc;
 	set_constants(p->base, opts);
+	set_kernel(p);
 	if (opts->cgroup_v1)
 		rc = cgroupbtf_subsys(opts->btf_file, opts->cgroup_v1, &subsys, e);
 	if (rc)
@@ -214,7 +313,12 @@ static int load_base(struct offprogs *p, const struct offcpu_opts *opts, int agg
 		return rc;
 	bpf_object__for_each_program(prog, p->base->obj) bpf_program__set_autoload(prog, false);
 	rc = offcpu_bpf__load(p->base);
-	return rc ? offprogs_refused("create the BPF maps", rc, e) : 0;
+	if (!rc)
+		return 0;
+	offprogs_refused("create the BPF maps", rc, e);
+	if (rc == -EINVAL && libbpf_probe_bpf_map_type(BPF_MAP_TYPE_TASK_STORAGE, NULL) == 0)
+		err_hint(e, "this kernel has no task storage; Linux 5.11 brought it");
+	return rc;
 }
 
 /* With the maps and data of another object in its place, P's base is opened and never loaded. */
@@ -234,6 +338,7 @@ static int load_raw(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 	if (rc)
 		return rc;
 	set_constants(p->base, opts);
+	p->base->rodata->switch_has_state = true; /* else rawprogs takes classic tracepoints */
 	set_sizes(p->base, opts);
 	rc = use_maps(p->base, opts->tables, agg_fd, e);
 	if (!rc)
@@ -269,50 +374,69 @@ static int open_part(struct offprogs *p, bool iters, struct offcpu_bpf **ret, st
 	return share_maps(p, *ret, e);
 }
 
-static int load_part(struct offcpu_bpf *skel, struct err *e)
+static int load_part(struct offcpu_bpf *skel, int log_fd, struct err *e)
 {
-	_cleanup_free_ char *log = calloc(1, LOG_CAP);
-	struct bpf_program *prog;
-	int rc;
+	struct verlog log;
+	int rc = verlog_open(&log, skel->obj, e);
 
-	if (!log)
-		return err_nomem(e, "the BPF programs");
-	bpf_object__for_each_program(prog, skel->obj) bpf_program__set_log_buf(prog, log, LOG_CAP);
+	if (rc)
+		return rc;
 	rc = offcpu_bpf__load(skel);
-	if (!rc)
-		return 0;
-	offprogs_refused("load the BPF programs", rc, e);
-	if (rc != -EPERM)
-		verlog_hint(log, e);
+	if (rc && !verlog_refused(&log, rc, log_fd, e))
+		offprogs_refused("load the BPF programs", rc, e);
+	verlog_close(&log);
 	return rc;
 }
 
 struct loading {
-	struct offcpu_bpf *skel;
+	struct offprogs *p;
+	const struct offcpu_opts *opts;
 	struct err e;
 	int rc;
 };
 
-static void *run_loading(void *ctx)
+/* Without the program that reads the memory of other tasks, which not every kernel has the means for. */
+static int load_iters_again(struct offprogs *p, const struct offcpu_opts *opts, struct err *e)
+{
+	int rc;
+
+	offcpu_bpf__destroy(p->iters);
+	p->iters = NULL;
+	rc = open_part(p, true, &p->iters, e);
+	if (rc)
+		return rc;
+	choose_iters(p->iters, opts, p->first_ns);
+	bpf_program__set_autoload(p->iters->progs.waiting, false);
+	bpf_program__set_autoload(p->iters->progs.waiting_no_user, true);
+	return load_part(p->iters, p->verifier_log, e);
+}
+
+static void *load_iters(void *ctx)
 {
 	struct loading *l = ctx;
+	struct err why = { 0 };
 
-	l->rc = load_part(l->skel, &l->e);
+	l->rc = load_part(l->p->iters, l->p->verifier_log, &l->e);
+	if (l->rc && l->rc != -EPERM && load_iters_again(l->p, l->opts, &why) == 0) {
+		l->rc = 0;
+		if (!l->opts->no_user_stacks)
+			add_limit(l->p, "user stacks of waits that began before the recording", &l->e);
+	}
 	return NULL;
 }
 
 /* Both parts at once; where there is no thread to be had, one after the other. */
-static int load_parts(struct offprogs *p, struct err *e)
+static int load_parts(struct offprogs *p, const struct offcpu_opts *opts, struct err *e)
 {
-	struct loading iters = { .skel = p->iters };
+	struct loading iters = { .p = p, .opts = opts };
 	pthread_t thread;
-	bool begun = pthread_create(&thread, NULL, run_loading, &iters) == 0;
-	int rc = load_part(p->events, e);
+	bool begun = pthread_create(&thread, NULL, load_iters, &iters) == 0;
+	int rc = load_part(p->events, p->verifier_log, e);
 
 	if (begun)
 		pthread_join(thread, NULL);
 	else if (!rc)
-		run_loading(&iters);
+		load_iters(&iters);
 	if (!rc && iters.rc && e)
 		*e = iters.e;
 	return rc ? rc : iters.rc;
@@ -331,7 +455,8 @@ static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 {
 	int rc;
 
-	*p = (struct offprogs){ .first_ns = opts->raw || in_first_pid_ns() };
+	*p = (struct offprogs){ .first_ns = opts->raw || in_first_pid_ns(),
+		.verifier_log = opts->verifier_log };
 	if (opts->raw)
 		return load_raw(p, opts, agg_fd, e);
 	rc = check_btf(e);
@@ -345,7 +470,9 @@ static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 		return rc;
 	choose_events(p->events, opts);
 	choose_iters(p->iters, opts, p->first_ns);
-	rc = load_parts(p, e);
+	rc = load_parts(p, opts, e);
+	if (rc && rc != -EPERM)
+		explain_missing(p, e);
 	return rc ? rc : install_switch(p, e);
 }
 
@@ -357,6 +484,13 @@ int offprogs_load(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd
 	rc = load_all(p, opts, agg_fd, e);
 	owner_lower();
 	return rc;
+}
+
+struct bpf_program *offprogs_waiting(const struct offprogs *p)
+{
+	struct bpf_program *full = p->iters->progs.waiting;
+
+	return bpf_program__autoload(full) ? full : p->iters->progs.waiting_no_user;
 }
 
 int offprogs_attach(struct offprogs *p, struct err *e)
@@ -403,5 +537,5 @@ int offprogs_load_one(struct offprogs *p, const char *name, struct offcpu_bpf **
 	if (!chosen)
 		return err_set(e, -ENOENT, "no program of the recorder is called '%s'", name);
 	bpf_program__set_autoload(chosen, true);
-	return load_part(*ret, e);
+	return load_part(*ret, 0, e);
 }

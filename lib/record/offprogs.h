@@ -25,7 +25,9 @@ struct offprogs {
 	struct offcpu_bpf *iters; /* programs that taskiter_run() runs */
 	struct rawprogs *raw; /* mode raw: these, in place of events and iters; NULL = mode btf */
 	struct kernhook hook;
+	int verifier_log; /* of the options */
 	bool first_ns; /* the sets' ids need no translation: first PID namespace, or mode raw */
+	char limits[512]; /* what this kernel does not let them do, and why; "; " between, "" = nothing */
 };
 
 /*
@@ -35,6 +37,9 @@ struct offprogs {
  * P with offprogs_close().
  */
 int offprogs_load(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e);
+
+/* The iterator over threads that wait already. */
+struct bpf_program *offprogs_waiting(const struct offprogs *p);
 
 /* Attach what runs at events. */
 int offprogs_attach(struct offprogs *p, struct err *e);

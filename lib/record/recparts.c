@@ -212,9 +212,10 @@ static void open_opener(struct recparts *p, const struct recorder_opts *o)
 /* Before anything is opened, for it forks too. */
 static int open_unwinder(struct recparts *p, const struct recorder_opts *o, struct err *e)
 {
-	struct tableset_opts opts = {
-		.bytes = o->unwind_bytes, .all = o->bpf.all || o->n_comms, .opener = p->opener
-	};
+	struct tableset_opts opts = { .bytes = o->unwind_bytes,
+		.all = o->bpf.all || o->n_comms,
+		.raw = o->bpf.raw,
+		.opener = p->opener };
 	struct err why;
 	int rc;
 
@@ -231,14 +232,13 @@ static int open_unwinder(struct recparts *p, const struct recorder_opts *o, stru
 	return 0;
 }
 
-/* Of mode raw. */
-static void tell_limits(struct recparts *p)
+static void add_limits(struct recparts *p, bool raw)
 {
 	struct err limits = { 0 };
 
 	snprintf(limits.msg, sizeof(limits.msg), "%s", offcpu_limits(p->bpf));
 	if (limits.msg[0])
-		recparts_degrade(p, "without BTF", &limits);
+		recparts_degrade(p, raw ? "without BTF" : "this kernel", &limits);
 }
 
 /* With --unwind auto a kernel that refuses the walk by tables gets the one by frame pointer. */
@@ -267,7 +267,7 @@ static int load(struct recparts *p, const struct recorder_opts *o, struct err *e
 	if (rc && e)
 		*e = why;
 	if (!rc)
-		tell_limits(p);
+		add_limits(p, opts.raw);
 	return rc;
 }
 

@@ -162,12 +162,16 @@ void stacktab_add(struct stacktab *t, const struct offcpu_ev_stack *ev)
 	s->stop_pc = ev->stop_pc;
 }
 
-/* How many leading frames, up to the first one of the scheduler, are the tracer's and not the thread's. */
+/*
+ * How many leading frames, up to the first one of the scheduler, are the tracer's
+ * and not the thread's. At a classic tracepoint Linux 5.10 has the scheduler's
+ * twice, which does not call itself.
+ */
 static uint32_t own_frames(const struct stacktab *t, const struct stack *s)
 {
 	for (uint32_t i = 0; i < s->len && i < OFFCPU_OWN_FRAMES; i++)
 		if (s->frames[i] >= t->sched_start && s->frames[i] < t->sched_end)
-			return i;
+			return i + 1 < s->len && s->frames[i + 1] == s->frames[i] ? i + 1 : i;
 	return 0;
 }
 

@@ -65,6 +65,7 @@ int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struc
 	struct unwindspace_opts space = { .bytes = chunk_bytes(opts->bytes ? opts->bytes : default_bytes()),
 		.segs = opts->all ? 0 : 16384,
 		.procs = opts->all ? 32768 : 8192,
+		.procs_at_once = opts->raw,
 		.first_chunks = opts->all ? 32 : 8,
 		.opener = opts->opener };
 	struct tableset *t = calloc(1, sizeof(*t));

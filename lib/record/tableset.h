@@ -24,6 +24,7 @@ struct tableset_opts {
 	 */
 	uint64_t bytes;
 	bool all; /* the whole machine: more room at once */
+	bool raw; /* for programs of mode raw: unwindspace_opts.procs_at_once */
 	struct opener *opener; /* for what our own rights do not reach, outlives the set; NULL = none */
 	uint64_t idle_ns; /* how long a table that nobody maps is kept; 0 = ten seconds */
 };

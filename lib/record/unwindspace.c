@@ -87,10 +87,10 @@ static int make_arrays(struct unwindspace *s, uint32_t segs, struct err *e)
 	return rc;
 }
 
-static int make_procs(struct unwindspace *s, uint32_t n, struct err *e)
+static int make_procs(struct unwindspace *s, uint32_t n, bool at_once, struct err *e)
 {
-	/* room for all of them at once would take the kernel milliseconds */
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
+	/* room for all of them at once takes the kernel milliseconds */
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = at_once ? 0 : BPF_F_NO_PREALLOC);
 
 	s->procs_fd = bpf_map_create(
 		BPF_MAP_TYPE_HASH, "unwind_procs", sizeof(uint32_t), sizeof(struct unwind_proc), n, &opts);
@@ -128,7 +128,7 @@ int unwindspace_open(const struct unwindspace_opts *opts, struct unwindspace **r
 	if (rc == 0)
 		rc = ruleset_open(&s->rules, e);
 	if (rc == 0)
-		rc = make_procs(s, opts->procs ? opts->procs : PROCS_DEFAULT, e);
+		rc = make_procs(s, opts->procs ? opts->procs : PROCS_DEFAULT, opts->procs_at_once, e);
 	if (rc == 0)
 		rc = make_books(s, segs, e);
 	if (rc == 0)

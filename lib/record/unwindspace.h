@@ -26,6 +26,8 @@ struct unwindspace_opts {
 	uint64_t bytes; /* of chunks at most, rounded down to whole ones, at least two; one is never used */
 	uint32_t segs; /* room in the array of segments; 0 = 65536, 4 GiB of text */
 	uint32_t procs; /* room for processes; 0 = 16384 */
+	bool procs_at_once; /* allocate it all now: kernels before 6.1 log a warning when a raw or classic
+			       tracepoint's program uses memory that is allocated later */
 	uint32_t first_chunks; /* made and put in place by a thread meanwhile */
 	struct opener *opener; /* makes chunks when this process may not any more; NULL = none */
 };

@@ -70,24 +70,27 @@ static int open_one(int cpu, bool build_id, bool prompt)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/*
- * Debian's kernels know a third level of the setting, their default, that takes
- * CAP_SYS_ADMIN whatever else there is.
- */
+/* What the kernels of Debian and Ubuntu make of values above 2. */
+static bool takes_admin(long *paranoid)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+
+	return f && fscanf(f, "%ld", paranoid) == 1 && *paranoid > 2 && !caps_have(CAP_SYS_ADMIN);
+}
+
 static int refused(int code, struct err *e)
 {
 	static const int caps[] = { CAP_PERFMON };
-	_cleanup_fclose_ FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
-	int level = 0;
+	long paranoid;
 
-	if (code != -EACCES || !f || fscanf(f, "%d", &level) != 1 || level <= 2 || caps_have(CAP_SYS_ADMIN) ||
-		!caps_have(CAP_PERFMON))
-		return caps_explain("watch processes with a perf event", code, caps, ARRAY_LEN(caps), e);
+	if (code != -EACCES || !caps_have(CAP_PERFMON) || !takes_admin(&paranoid))
+		return caps_explain(
+			"watch processes with a perf event", code, caps, ARRAY_LEN(caps), e);
 	err_set(e, code,
-		"not permitted to watch processes with a perf event: kernel.perf_event_paranoid=%d takes "
-		"CAP_SYS_ADMIN",
-		level);
-	return err_hint(e, "as root: sysctl kernel.perf_event_paranoid=2");
+		"not permitted to watch processes with a perf event: kernel.perf_event_paranoid=%ld takes "
+		"CAP_SYS_ADMIN for that, CAP_PERFMON does not do",
+		paranoid);
+	return err_hint(e, "sysctl -w kernel.perf_event_paranoid=2, or run as root");
 }
 
 static int add_ring(struct procevents *p, int cpu, bool prompt, struct err *e)

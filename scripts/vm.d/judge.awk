@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What symbolize --format=json prints, in figures; by awk, for the guest with little
+# memory has no Perl.
+#
+#   symbolize --format=json CAP | awk -f judge.awk [-v said=FILE] [-v begun=NS]
+#
+# Prints "NAME VALUE" a line: waits, complete (percent of the waits that were no loss
+# of the CPU alone), kernel (the same of kernel stacks), threads, comms, initial (records of
+# waits that were there before the recording), first_ms (the first wait that began after
+# BEGUN).
+#
+# With SAID, what t/work-waits printed: how far what was recorded is from what each thread
+# says, in percent: error, of the thread where it is most, and sum_error, of all of them
+# together. Asleep it was no longer than it measured around its waits, and off the CPU no
+# shorter than its wall-clock less its CPU time: both clocks count more than the waits
+# (what comes before the sleep and after it), on a slow machine much more.
+function field(name,    at, rest) {
+	at = index($0, "\"" name "\":")
+	if (!at)
+		return ""
+	rest = substr($0, at + length(name) + 3, 400)
+	if (substr(rest, 1, 1) == "\"") {
+		rest = substr(rest, 2)
+		sub(/".*/, "", rest)
+	} else
+		sub(/[,}].*/, "", rest)
+	return rest
+}
+
+# percent that A is above B
+function above(a, b) {
+	return a > b ? b > 0 ? 100 * (a - b) / b : 100 : 0
+}
+
+index($0, "{\"type\":\"wait\"") == 1 {
+	tid = field("tid")
+	n = field("count")
+	ns = field("total_ns")
+	comm[field("comm")] = 1
+	process[field("pid")] = 1
+	if (!(tid in threads)) {
+		threads[tid] = 1
+		thread_n++
+	}
+	off[tid] += ns
+	if (field("preempted") == "true")
+		next
+	if (field("state") == "S")
+		blocked[tid] += ns
+	waits += n
+	if (field("kernel_stack_verdict") == "complete")
+		kernel += n
+	why = field("user_stack_verdict")
+	if (why == "complete")
+		user += n
+	else if (why != "" && why != "null") {
+		if (field("user_stack_error") != "null")
+			why = why "/" field("user_stack_error")
+		bad[why] += n
+	}
+	initial += field("initial") == "true"
+	first = field("first_ns") + 0
+	if (begun && field("initial") == "false" && first > begun && (!soonest || first < soonest))
+		soonest = first
+}
+
+END {
+	printf "waits %d\n", waits
+	printf "threads %d\n", thread_n
+	printf "initial %d\n", initial
+	for (c in comm)
+		list = list " " c
+	print "comms" list
+	list = ""
+	for (p in process)
+		list = list " " p
+	print "processes" list
+	if (waits) {
+		printf "complete %.2f\n", 100 * user / waits
+		printf "kernel %.2f\n", 100 * kernel / waits
+	}
+	for (why in bad)
+		printf "incomplete %s %d\n", why, bad[why]
+	if (soonest)
+		printf "first_ms %.0f\n", (soonest - begun) / 1e6
+	if (!said)
+		exit
+	while ((getline line <said) > 0) {
+		if (split(line, w, " ") != 6)
+			continue
+		tid = w[2]
+		printf "thread %s asleep %.1f ms, measured %.1f, asked for %.1f; off the CPU %.1f ms, by its own clock %.1f\n", w[1],
+			blocked[tid] / 1e6, w[5] / 1e6, w[4] / 1e6, off[tid] / 1e6, w[6] / 1e6
+		# what a tick can do to a short wait
+		error = above(blocked[tid] - 4e6, w[5])
+		if (error < above(w[6] - 4e6, off[tid]))
+			error = above(w[6] - 4e6, off[tid])
+		if (error > worst)
+			worst = error
+		if (off[tid] < w[4])
+			too_short = too_short " " w[1]
+		measured += w[5]
+		asleep += blocked[tid]
+		own += w[6]
+		got += off[tid]
+		judged++
+	}
+	printf "judged %d\n", judged
+	if (judged) {
+		error = above(asleep, measured)
+		if (error < above(own, got))
+			error = above(own, got)
+		printf "error %.2f\nsum_error %.2f\n", worst, error
+	}
+	print "too_short" too_short
+}
