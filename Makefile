@@ -84,9 +84,9 @@ WORKS := $(patsubst t/%.c,%,$(wildcard t/work-*.c))
 GENERATED := $(OBJ)/gen/syscalls.h
 SKELS := $(patsubst bpf/%.bpf.c,$(OBJ)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
 LIB_OBJS := $(patsubst lib/%.c,$(OBJ)/lib/%.o,$(wildcard lib/*/*.c))
-# These need neither libbpf nor what is in the other folders.
+# These need neither libbpf nor a running kernel, and so none of these folders.
 OFFLINE := capinfo fold kallsyms-resolve symbolize unwindinfo
-OFFLINE_OBJS := $(filter-out $(foreach dir,check leastcaps raw record stackmap,$(OBJ)/lib/$(dir)/%),$(LIB_OBJS))
+OFFLINE_OBJS := $(filter-out $(foreach dir,check leastcaps procfs ptrace raw record stackmap,$(OBJ)/lib/$(dir)/%),$(LIB_OBJS))
 TOOL_OBJS := $(TOOLS:%=$(OBJ)/tools/%.o)
 UNIT_OBJS := $(UNITS:%=$(OBJ)/t/%.o)
 TOOL_BINS := $(TOOLS:%=$(BIN)/%)

@@ -7,7 +7,7 @@
 need_bpf
 OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 
-export BIN TMP # for the scripts inside PID namespaces
+export BIN TMP T_DIR # for the scripts inside PID namespaces
 
 # exec in mid-recording: one PID, two processes
 rec "$TMP/e.cap" -- bash -c 'read -t 0.3 <> <(:); exec sleep 0.3'
@@ -124,8 +124,8 @@ if unshare --pid --fork --mount-proc true 2>/dev/null; then
 	cat >"$TMP/reuse.sh" <<-'SH'
 		"$BIN/offcpu-record" -q --force -o "$TMP/r.cap" -a &
 		rec=$!
-		while [ ! -e "$TMP/r.cap" ]; do sleep 0.1; done
-		sleep 0.3
+		. "$T_DIR/rec-lib.sh"
+		until_true recording $rec "$TMP/r.cap"
 		echo 299 >/proc/sys/kernel/ns_last_pid
 		sleep 0.3 &
 		echo "first $!"

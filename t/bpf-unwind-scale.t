@@ -67,6 +67,11 @@ all_mapped() {
 	[ "$(counter "$1" unwind.processes | sed 's/^$/0/')" -ge 5000 ]
 }
 
+# many_whole CAP N: by the last flush, have N waits a whole stack? Each of the crowd wakes up every 2 s
+many_whole() {
+	[ "$(crowd_ends "$1" | sed -n 's/^complete none //p')" -ge "$2" ]
+}
+
 # Five thousand processes of three hundred programs, each a file of its own
 if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$T_DIR/work-crowd.c" 2>"$TMP/static.log"; then
 	mkdir "$TMP/crowd"
@@ -80,9 +85,11 @@ if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$T_DIR/work-crowd.c" 
 	is "$(cat "$TMP/crowd.out")" 5000 "five thousand processes of three hundred files"
 	for memory in 64M 4M; do
 		rec_start "$TMP/crowd.cap" -q --force -a -U --unwind-memory "$memory"
-		# each of them wakes up within 2 s of that
 		until_true all_mapped "$TMP/crowd.cap"
-		sleep 4
+		case $memory in
+		64M) until_true many_whole "$TMP/crowd.cap" 5000 ;;
+		*) until_true many_whole "$TMP/crowd.cap" 1000 ;;
+		esac 2>/dev/null
 		high=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$rec_pid/status")
 		rec_stop
 		between "$rc" 0 1 "$memory: they are recorded"
