@@ -34,7 +34,7 @@ int BPF_PROG(at_sched_switch, _Bool preempt, struct task_struct *prev)
 	if (state.armed == STACKMAP_KTHREAD) {
 		/* pid 0 is the idle task, no thread that anyone started */
 		if ((prev->flags & PF_KTHREAD) && prev->pid != 0)
-			take_once(ctx, STACKMAP_KTHREAD);
+			take_once(ctx);
 		return 0;
 	}
 	return !preempt && (state_of(prev) & TASK_INTERRUPTIBLE) ? take(ctx) : 0;

@@ -26,6 +26,14 @@ struct {
 	__type(value, __u64);
 } counts SEC(".maps");
 
+/* Whether the one shot was taken: user space empties it before it arms. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} taken SEC(".maps");
+
 struct stackmap_state state;
 
 static __always_inline int is_ours(void)
@@ -66,11 +74,17 @@ static __always_inline void take_half(void *ctx, int half)
 	state.got[half] = bpf_get_stack(ctx, state.frames[half], bytes, state.get_flags[half]);
 }
 
-/* Two CPUs may see the same ARMED: only one of them takes. */
-static __always_inline void take_once(void *ctx, __u32 armed)
+/*
+ * Two CPUs may see it armed: only one of them takes. A map tells which, as
+ * programs have no atomic exchange before Linux 5.12.
+ */
+static __always_inline void take_once(void *ctx)
 {
-	if (__sync_val_compare_and_swap(&state.armed, armed, STACKMAP_OFF) != armed)
+	__u32 zero = 0;
+
+	if (bpf_map_update_elem(&taken, &zero, &zero, BPF_NOEXIST))
 		return;
+	state.armed = STACKMAP_OFF;
 	take_half(ctx, STACKMAP_KERNEL);
 	take_half(ctx, STACKMAP_USER);
 	__sync_fetch_and_add(&state.hits, 1);
@@ -83,7 +97,7 @@ static __always_inline int take(void *ctx)
 	if (state.armed == STACKMAP_COUNT)
 		count_one(ctx);
 	else if (state.armed == STACKMAP_ONCE)
-		take_once(ctx, STACKMAP_ONCE);
+		take_once(ctx);
 	return 0;
 }
 

@@ -54,7 +54,7 @@ finds kernel.bug.task_stack '"ok".*fixed in this kernel' 'a bug of 5.9 to 5.11 i
 
 tree debian-5.10
 is "$rc" 1 'Debian 11: degraded'
-finds offcpu-record '"degraded", "why": "procfs mode .*lacks task_storage_get, task_pt_regs, loop.*-t bullseye-backports.*"mode": "procfs"' 'Debian 11: without bpf_loop procfs mode, the remedy is backports'
+finds offcpu-record '"degraded", "why": "raw mode: .*lacks task_storage_get, task_pt_regs, loop.*-t bullseye-backports.*"mode": "raw"' 'Debian 11: without task storage raw mode, the remedy is backports'
 finds BTF.helpers '"fail".*lacks task_storage_get, task_pt_regs, loop, copy_from_user_task"' 'Debian 11: the missing helpers are named'
 finds BTF.maps '"fail".*lacks TASK_STORAGE"' 'Debian 11: the missing kind of map is named'
 finds memory.accounting '"ok".*RLIMIT_MEMLOCK is high enough, or may be raised' 'Debian 11: root may raise RLIMIT_MEMLOCK'
@@ -65,12 +65,15 @@ again
 finds memory.accounting '"warn".*RLIMIT_MEMLOCK of 64 KiB.*ulimit -l unlimited' 'Debian 11 without CAP_SYS_RESOURCE: the limit and its command'
 rm -r "$tree/sys/kernel/btf"
 again
-finds offcpu-record '"degraded", "why": "procfs mode .*before 5.17 BPF lacks.*"mode": "procfs"' 'without BTF the version tells that raw mode has nothing to stand on'
+finds offcpu-record '"degraded", "why": "raw mode: no /sys/kernel/btf/vmlinux.*"mode": "raw"' 'Debian 11 without BTF: raw mode as well'
+echo 5.9.0-1-amd64 >"$tree/proc/sys/kernel/osrelease"
+again
+finds offcpu-record '"degraded", "why": "procfs mode .*before 5.10 BPF lacks.*"mode": "procfs"' 'without BTF the version tells that raw mode has nothing to stand on'
 
 tree ubuntu-5.15
 is "$rc" 1 'Ubuntu 22.04: degraded'
-finds offcpu-record '"degraded", "why": "procfs mode .*lacks loop.*linux-generic-hwe-22.04.*"mode": "procfs"' 'Ubuntu 22.04: without bpf_loop procfs mode, the remedy is the HWE kernel'
-finds BTF.helpers '"fail".*lacks loop, copy_from_user_task"' 'Ubuntu 22.04: the missing helpers are named'
+finds offcpu-record '"degraded", "why": "the kernel lacks loop.*linux-generic-hwe-22.04.*"mode": "btf"' 'Ubuntu 22.04: without bpf_loop a part of btf mode is lost, the remedy is the HWE kernel'
+finds BTF.helpers '"warn".*lacks loop, copy_from_user_task: waits that began before the recording have no user stack"' 'Ubuntu 22.04: the missing helpers are named'
 finds memory.accounting '"ok".*memory cgroup' 'Ubuntu 22.04: BPF memory counts against the cgroup'
 finds kernel.bug.stackid_overflow '"warn".*may have it' 'Ubuntu 22.04: 5.15.131 took the bug over'
 sed -i 's/5\.15\.131/5.15.32/' "$tree/proc/version_signature"
@@ -80,7 +83,7 @@ finds kernel.bug.stackid_overflow '"ok".*not in this kernel' 'before 5.15.33 it 
 tree ubuntu-6.8
 is "$rc" 0 'Ubuntu 24.04: ready'
 finds offcpu-record '"ready".*"mode": "btf"' 'Ubuntu 24.04: by BTF'
-finds sysctls.kernel.perf_event_paranoid '"ok".*no matter with CAP_PERFMON' 'perf_event_paranoid=4 does not matter to root'
+finds sysctls.kernel.perf_event_paranoid '"ok".*no matter with CAP_SYS_ADMIN' 'perf_event_paranoid=4 does not matter to root'
 finds sysctls.kernel.yama.ptrace_scope '"ok".*so it is free"' 'ptrace_scope=1 does not matter to root'
 sed -i 's/6\.8\.12/6.18.1/' "$tree/proc/version_signature"
 again
@@ -104,7 +107,7 @@ finds kernel.bug.stackid_overflow '"warn".*may have it' 'RHEL 9: whether a bug w
 finds sysctls.net.core.bpf_jit_harden '"ok".*no names in kernel stacks' 'RHEL 9: what bpf_jit_harden means'
 rm -r "$tree/sys/kernel/btf"
 again
-finds offcpu-record '"why": "procfs mode .*before 5.17.*"mode": "procfs"' 'RHEL 9 without BTF: the version is all that is left to go by'
+finds offcpu-record '"why": "raw mode: no /sys/kernel/btf/vmlinux.*"mode": "raw"' 'RHEL 9 without BTF: the version is all that is left to go by'
 sed -i 's/^5[.]14[.]0-/5.17.0-/' "$tree/proc/sys/kernel/osrelease"
 again
 finds offcpu-record '"why": "raw mode: no ./sys/kernel/btf|"why": "raw mode: no .*BTF.*"mode": "raw"' '5.17 without BTF: raw mode'
@@ -137,7 +140,8 @@ finds memory.cgroup '"ok"' 'a container with memory left is not tight'
 sed -i 's/00000000a80425fb/000000c0a80425fb/' "$tree/proc/self/status"
 again
 finds offcpu-record '"degraded".*"mode": "btf"' 'a container with --cap-add: by BTF'
-finds offcpu-record 'lacks CAP_SYS_PTRACE.*--cap-add=SYS_PTRACE' 'and outside of the bounding set CAP_SYS_PTRACE is the container'"'"'s to give'
+finds sysctls.kernel.perf_event_paranoid '"warn".*=4 takes CAP_SYS_ADMIN .*CAP_PERFMON does not do.*sysctl -w kernel.perf_event_paranoid=2' 'a container with CAP_PERFMON: perf_event_paranoid=4 refuses perf events'
+finds capabilities.ptrace 'lacks CAP_SYS_PTRACE.*--cap-add=SYS_PTRACE' 'and outside of the bounding set CAP_SYS_PTRACE is the container'"'"'s to give'
 finds security.seccomp '"warn"' 'the filter may still be in the way'
 ln -sfn 'user:[4026532700]' "$tree/proc/self/ns/user"
 again

@@ -22,6 +22,12 @@
 #   judged CAP               reads it; $stolen is what was stolen meanwhile
 #   judge WHAT               asked, measured, off, count: is it what was recorded?
 
+# Perl that opens a perf event of the whole CPU 0 which counts nothing (PERF_COUNT_SW_DUMMY): status 0, or 1 when refused
+# shellcheck disable=SC2016,SC2034 # Perl's variables; used by tests
+PERF_EVENT='my $nr = `uname -m` =~ /aarch64/ ? 241 : 298;
+	my $attr = pack("LLQ", 1, 112, 9) . "\0" x 96;
+	exit(syscall($nr, $attr, -1, 0, -1, 0) < 0);'
+
 rec_pid=
 
 need_bpf() {

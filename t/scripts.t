@@ -97,13 +97,17 @@ tests() { # LINE...: what t/bpf-one.t prints
 	printf '#!/bin/sh\ncat <<END\n' >"$sandbox/t/bpf-one.t"
 	printf '%s\n' "$@" END >>"$sandbox/t/bpf-one.t"
 }
-printf '#!/bin/sh\necho "ok 1 - x # SKIP whatever"; echo 1..1\n' >"$sandbox/t/plain.t"
+printf '#!/bin/sh\necho "ok 1 - x"; echo 1..1\n' >"$sandbox/t/plain.t"
 bpfcheck_says 0 btf
 tests 'ok 1 - first' 'ok 2 - second # SKIP no kprobes' '1..2'
 status 0 "check: a skip that is in t/allowed-skips passes" sh "$sandbox/scripts/check"
 tests 'ok 1 - first # SKIP no BPF' 'ok 2 - second' '1..2'
 status 1 "check: another skip fails where BPF works" sh "$sandbox/scripts/check"
 like "$(cat "$err")" '^bpf-one.t: first # SKIP no BPF$' "check: and is named with its reason"
+tests 'ok 1 - first' '1..1'
+printf '#!/bin/sh\necho "ok 1 - x # SKIP no oracle"; echo 1..1\n' >"$sandbox/t/plain.t"
+status 1 "check: and so does one of a test that records nothing" sh "$sandbox/scripts/check"
+printf '#!/bin/sh\necho "ok 1 - x"; echo 1..1\n' >"$sandbox/t/plain.t"
 tests '1..0 # SKIP not root'
 status 1 "check: a whole file that was skipped fails too" sh "$sandbox/scripts/check"
 bpfcheck_says 1 btf

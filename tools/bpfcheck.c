@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "diagreport.h"
 #include "out.h"
+#include "probe.h"
 #include "root.h"
 #include "tap.h"
 
@@ -222,7 +223,7 @@ static int run_caps(const struct opts *o, struct err *e)
 	struct captable *t = NULL;
 	int status;
 
-	if (captable_run(o->tool, CAPS_LIMIT_MS, &t, e) != 0)
+	if (captable_run(o->tool, probe_limit_ms(CAPS_LIMIT_MS), &t, e) != 0)
 		return CLI_FAILED;
 	status = captable_verdict(t);
 	if (status)

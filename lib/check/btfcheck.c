@@ -8,6 +8,7 @@
 
 #define BTF_MAX (256U << 20)
 #define STACKMAP TOOL_BIT(TOOL_STACKMAP_TEST)
+#define RECORD TOOL_BIT(TOOL_OFFCPU_RECORD)
 
 /* What one pass over the types looks for. */
 struct wanted {
@@ -36,41 +37,43 @@ static const struct {
 	{ PID_NS, "ns", NULL }, { NS, "inum", NULL }, { ENTITY, "sum_exec_runtime", NULL },
 	{ ENTITY, "prev_sum_exec_runtime", NULL } };
 
-/* A value of an enum; RAW: raw mode uses it too. */
+/* A value of an enum, and the modes that are nothing without it. */
 struct value {
 	const char *name;
-	bool raw;
+	unsigned int bars;
 };
 
+#define BTF MODE_BIT(MODE_BTF)
+
 /*
- * Helpers that are called, but for those that every kernel with BTF has. The
- * walk by unwind tables, and that of waits in progress in any case, brought
- * the last three (Linux 5.15, 5.17 and 5.18); so does the hash of a stack bpf_loop.
+ * Helpers that are called, but for those that every kernel with BTF has. What
+ * bars nothing can be spared: without it there are no unwind tables (task_pt_regs,
+ * Linux 5.15), or no user stacks of waits that began before the recording.
  */
 static const struct value helpers[] = {
-	{ "BPF_FUNC_get_stack", true },
-	{ "BPF_FUNC_get_task_stack", false },
-	{ "BPF_FUNC_task_storage_get", false },
-	{ "BPF_FUNC_seq_write", false },
-	{ "BPF_FUNC_ringbuf_output", true },
-	{ "BPF_FUNC_ringbuf_reserve", true },
-	{ "BPF_FUNC_ringbuf_query", true },
-	{ "BPF_FUNC_probe_read_kernel", true },
-	{ "BPF_FUNC_probe_read_kernel_str", true },
-	{ "BPF_FUNC_probe_read_user", true },
-	{ "BPF_FUNC_task_pt_regs", false },
-	{ "BPF_FUNC_loop", true },
-	{ "BPF_FUNC_copy_from_user_task", false },
+	{ "BPF_FUNC_get_stack", MODES_BPF },
+	{ "BPF_FUNC_get_task_stack", BTF },
+	{ "BPF_FUNC_task_storage_get", BTF },
+	{ "BPF_FUNC_seq_write", BTF },
+	{ "BPF_FUNC_ringbuf_output", MODES_BPF },
+	{ "BPF_FUNC_ringbuf_reserve", MODES_BPF },
+	{ "BPF_FUNC_ringbuf_query", MODES_BPF },
+	{ "BPF_FUNC_probe_read_kernel", MODES_BPF },
+	{ "BPF_FUNC_probe_read_kernel_str", MODES_BPF },
+	{ "BPF_FUNC_probe_read_user", MODES_BPF },
+	{ "BPF_FUNC_task_pt_regs", 0 },
+	{ "BPF_FUNC_loop", 0 },
+	{ "BPF_FUNC_copy_from_user_task", 0 },
 };
 
 static const struct value map_types[] = {
-	{ "BPF_MAP_TYPE_STACK_TRACE", false },
-	{ "BPF_MAP_TYPE_TASK_STORAGE", false },
-	{ "BPF_MAP_TYPE_RINGBUF", true },
-	{ "BPF_MAP_TYPE_ARRAY_OF_MAPS", true },
-	{ "BPF_MAP_TYPE_PROG_ARRAY", true },
-	{ "BPF_MAP_TYPE_PERCPU_ARRAY", true },
-	{ "BPF_MAP_TYPE_LRU_HASH", true },
+	{ "BPF_MAP_TYPE_STACK_TRACE", BTF },
+	{ "BPF_MAP_TYPE_TASK_STORAGE", BTF },
+	{ "BPF_MAP_TYPE_RINGBUF", MODES_BPF },
+	{ "BPF_MAP_TYPE_ARRAY_OF_MAPS", MODES_BPF },
+	{ "BPF_MAP_TYPE_PROG_ARRAY", MODES_BPF },
+	{ "BPF_MAP_TYPE_PERCPU_ARRAY", MODES_BPF },
+	{ "BPF_MAP_TYPE_LRU_HASH", MODES_BPF },
 };
 
 /* Names that are asked for once each, appended "a, b". */
@@ -184,9 +187,9 @@ static bool has_value(const struct btf *btf, uint32_t id, const char *name)
 	return false;
 }
 
-/* One finding: OK where MISSING is empty. */
+/* One finding: OK where MISSING is empty; what bars no mode degrades the recorder. */
 static void judge(const struct machine *m, struct findings *f, const char *id, const char *fine,
-	const char *missing, unsigned int degrades, unsigned int bars)
+	const char *missing, unsigned int bars)
 {
 	char command[256];
 	struct finding *fi;
@@ -195,9 +198,10 @@ static void judge(const struct machine *m, struct findings *f, const char *id, c
 		findings_add(f, GROUP_BTF, FINDING_OK, id, "%s", fine);
 		return;
 	}
-	fi = findings_add(f, GROUP_BTF, FINDING_FAIL, id, "the kernel lacks %s", missing);
+	fi = findings_add(
+		f, GROUP_BTF, bars ? FINDING_FAIL : FINDING_WARN, id, "the kernel lacks %s", missing);
 	fi->bars = bars;
-	fi->degrades = degrades;
+	fi->degrades = bars ? 0 : RECORD;
 	finding_mend(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
 }
 
@@ -208,9 +212,9 @@ static void check_switch(
 
 	judge(m, f, "BTF.sched_switch",
 		n >= 5 ? "btf_trace_sched_switch has prev_state"
-		       : "btf_trace_sched_switch without prev_state",
-		n >= 5 ? "" : "a prototype of the tracepoint sched_switch with prev_state (Linux 5.18)",
-		STACKMAP, MODE_BIT(MODE_BTF));
+		       : "btf_trace_sched_switch without prev_state, which is read from the task (before "
+			 "5.18)",
+		n >= 4 ? "" : "a prototype of the tracepoint sched_switch", BTF);
 }
 
 /* Those of structures that are not there themselves are not told too. */
@@ -229,7 +233,7 @@ static void missing_members(const struct scan *s, const struct btf *btf, char *b
 static unsigned int missing_values(
 	const struct btf *btf, uint32_t id, const struct value *list, size_t n, char *buf, size_t cap)
 {
-	unsigned int bars = MODE_BIT(MODE_BTF);
+	unsigned int bars = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		if (has_value(btf, id, list[i].name))
@@ -237,8 +241,7 @@ static unsigned int missing_values(
 		append(buf, cap,
 			list[i].name +
 				(strncmp(list[i].name, "BPF_FUNC_", 9) == 0 ? 9 : strlen("BPF_MAP_TYPE_")));
-		if (list[i].raw)
-			bars = MODES_BPF;
+		bars |= list[i].bars;
 	}
 	return bars;
 }
@@ -253,24 +256,26 @@ static void check_needs(
 	for (size_t i = FORK; i < N_TRACE; i++)
 		if (!s->trace[i].id)
 			append(missing, sizeof(missing), s->trace[i].name);
-	judge(m, f, "BTF.tracepoints", "fork, exec and rename have prototypes", missing, 0,
-		MODE_BIT(MODE_BTF));
+	judge(m, f, "BTF.tracepoints", "fork, exec and rename have prototypes", missing, BTF);
 	missing[0] = '\0';
 	for (size_t i = 0; i < N_STRUCT; i++)
 		if (!s->structs[i].id)
 			append(missing, sizeof(missing), s->structs[i].name);
 	missing_members(s, btf, missing, sizeof(missing));
-	judge(m, f, "BTF.task_struct", "every structure member that is read", missing, 0, MODE_BIT(MODE_BTF));
+	judge(m, f, "BTF.task_struct", "every structure member that is read", missing, BTF);
 	missing[0] = '\0';
 	bars = missing_values(btf, s->helpers, helpers, ARRAY_LEN(helpers), missing, sizeof(missing));
-	judge(m, f, "BTF.helpers", "every BPF helper that is called", missing, 0, bars);
+	if (missing[0] && !bars)
+		snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing),
+			": waits that began before the recording have no user stack");
+	judge(m, f, "BTF.helpers", "every BPF helper that is called", missing, bars);
 	missing[0] = '\0';
 	bars = missing_values(btf, s->map_types, map_types, ARRAY_LEN(map_types), missing, sizeof(missing));
 	if (!s->mmapable) {
 		append(missing, sizeof(missing), "arrays that can be mapped into memory");
 		bars = MODES_BPF;
 	}
-	judge(m, f, "BTF.maps", "every kind of map that is used", missing, 0, bars);
+	judge(m, f, "BTF.maps", "every kind of map that is used", missing, bars);
 }
 
 static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/perf_event.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -17,6 +18,18 @@
 static int call_bpf(void)
 {
 	return syscall(SYS_bpf, UNKNOWN_CMD, (void *)1, 8) < 0 ? errno : 0;
+}
+
+/* An event that counts nothing, of this process in user space: for everyone, up to perf_event_paranoid=2. */
+static int call_own_event(void)
+{
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_DUMMY,
+		.exclude_kernel = 1,
+		.exclude_hv = 1 };
+
+	return syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0) < 0 ? errno : 0;
 }
 
 static int call_perf(void)
@@ -118,6 +131,11 @@ int callprobe_perf(char *found, size_t cap, struct err *e)
 		return err_hint(e, "boot a kernel built with CONFIG_PERF_EVENTS=y");
 	}
 	return forbidden("perf_event_open()", code, e);
+}
+
+int callprobe_own_event(void)
+{
+	return call_apart(call_own_event);
 }
 
 static int read_task_file(const char *name)

@@ -22,6 +22,14 @@ int callprobe_bpf(char *found, size_t cap, struct err *e);
 int callprobe_perf(char *found, size_t cap, struct err *e);
 
 /*
+ * A perf event on this process is opened: 0, the errno, or -signal. Up to
+ * kernel.perf_event_paranoid=2 that takes no privilege. Beyond, mainline knows
+ * no value; the kernels of Debian (3) and Ubuntu (4) refuse it with EACCES to
+ * who lacks CAP_SYS_ADMIN, whatever CAP_PERFMON allows.
+ */
+int callprobe_own_event(void);
+
+/*
  * Of this very process the files of /proc/PID/task/TID that are sampled
  * without BPF. -errno when not even `stat` can be read.
  */

@@ -109,8 +109,8 @@ static void check_ptrace(const struct machine *m, struct findings *f)
 	if (m->tools[TOOL_OFFCPU_RECORD].file_caps && m->status.uid) {
 		fi = findings_add(f, GROUP_CAPS, FINDING_WARN, "capabilities.ptrace",
 			"offcpu-record has its capabilities from its file: it records the processes of its "
-			"caller, "
-			"and no others");
+			"caller, and no others, and not in mode raw");
+		fi->bars = MODE_BIT(MODE_RAW);
 		finding_mend(fi, "sudo offcpu-record ..., for all processes");
 		return;
 	}

@@ -97,7 +97,7 @@ int diagnosis_run(const struct root *root, unsigned int limit_ms, struct diagnos
 	memcheck_run(&ret->machine, &ret->findings);
 	symbolcheck_run(&ret->machine, &ret->findings);
 	debugcheck_run(&ret->machine, &ret->findings);
-	livecheck_end(live, &ret->findings);
+	livecheck_end(live, &ret->verifier_log, &ret->findings);
 	if (!live || ret->findings.failed) {
 		diagnosis_free(ret);
 		return err_nomem(e, "the findings");
@@ -112,6 +112,8 @@ int diagnosis_run(const struct root *root, unsigned int limit_ms, struct diagnos
 void diagnosis_free(struct diagnosis *d)
 {
 	findings_free(&d->findings);
+	free(d->verifier_log);
+	d->verifier_log = NULL;
 }
 
 const char *verdict_name(enum verdict_state state)

@@ -26,12 +26,13 @@ struct verdict {
 struct diagnosis {
 	struct machine machine;
 	struct findings findings; /* in the order of their groups */
+	char *verifier_log; /* of the recorder's programs that the kernel refused; NULL = of none */
 	struct verdict verdicts[TOOL_COUNT];
 };
 
 /*
  * Diagnose the machine at ROOT, which has to live as long as *RET. The live
- * probes are run only where that is the machine itself, in at most LIMIT_MS.
+ * probes are run only where that is the machine itself, each in LIMIT_MS, more on a slow one.
  * Fails where there is no machine at ROOT or no memory. Release *RET with
  * diagnosis_free().
  */

@@ -143,6 +143,10 @@ void diagreport_text(const struct diagnosis *d, enum diagreport_style style, int
 	if (style != DIAGREPORT_QUIET)
 		out_char(o, '\n');
 	put_verdicts(o, d, style, only);
+	if (style == DIAGREPORT_VERBOSE && d->verifier_log) {
+		out_str(o, "\nThe verifier's log of each program that it refuses:\n\n");
+		out_str(o, d->verifier_log);
+	}
 }
 
 /* S for a TAP line: a '#' there would begin a directive. BUF holds TEXT_ESCAPED_MAX of it. */

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* What raw mode cannot be without: bpf_loop(), and programs that are run and not attached (5.10). */
-#define RAW_SINCE MACHINE_VERSION(5, 17)
+/* What mode raw cannot be without: programs that are run and not attached. */
+#define RAW_SINCE MACHINE_VERSION(5, 10)
 
 static void check_release(const struct machine *m, struct findings *f)
 {
@@ -21,9 +21,9 @@ static void check_release(const struct machine *m, struct findings *f)
 	}
 	/* where there is BTF it decides, for it knows what is backported */
 	old = m->version && m->version < RAW_SINCE && !root_exists(m->root, "sys/kernel/btf/vmlinux");
-	fi = findings_add(f, GROUP_KERNEL, FINDING_WARN, "kernel.release",
-		"Linux %s: the recorder is made for 5.18 and later; %s", m->release,
-		old ? "before 5.17 BPF lacks what it needs" : "BTF tells what is backported");
+	fi = findings_add(f, GROUP_KERNEL, FINDING_WARN, "kernel.release", "Linux %s: %s", m->release,
+		old ? "before 5.10 BPF lacks what the recorder needs"
+		    : "some of what the recorder uses came with 5.18; BTF tells what is backported");
 	if (old)
 		fi->bars = MODES_BPF;
 	finding_mend(fi, "%s", machine_new_kernel(m, command, sizeof(command)));

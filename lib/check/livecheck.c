@@ -4,14 +4,17 @@
 #include "confinement.h"
 #include "mapprobe.h"
 #include "offcpu.h"
+#include "owner.h"
 #include "probe.h"
 #include "progprobe.h"
 #include "unwind_abi.h"
 #include "unwindspace.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define RECORD TOOL_BIT(TOOL_OFFCPU_RECORD)
 #define STACKMAP TOOL_BIT(TOOL_STACKMAP_TEST)
@@ -20,52 +23,107 @@
 #define RAW MODE_BIT(MODE_RAW)
 #define PROCFS MODE_BIT(MODE_PROCFS)
 
-/* The recorder's own programs: loaded, verified and attached. *RET is to be closed, or ends with the process.
- */
-static int try_recorder(const struct unwindspace_fds *tables, struct offcpu **ret, struct err *e)
+/* What the trials in the child leave for the parent, in files in memory. */
+struct traces {
+	int programs; /* struct progprobe_program, one after the other */
+	int log; /* the verifier's, of each program that it refused */
+	bool walks; /* known in the child: mode btf works, with unwind tables */
+};
+
+/* Those of O, which is closed, and those that other options of the recorder than OPTS take besides. */
+static void list_programs(struct traces *t, struct offcpu_opts *opts, struct offcpu *o)
 {
-	const struct offcpu_opts opts = { .follow = true, .tables = tables };
-	int rc = offcpu_load(&opts, ret, e);
+	const char *mode = opts->raw ? "raw" : "btf";
 
-	return rc ? rc : offcpu_attach(*ret, e);
-}
-
-static int probe_recorder(char *found, size_t cap, struct err *e)
-{
-	struct offcpu *o = NULL;
-	int rc = try_recorder(NULL, &o, e);
-
+	progprobe_programs(mode, t->programs, NULL);
 	offcpu_close(o);
-	if (!rc)
-		snprintf(found, cap, "the recorder's programs load and attach");
-	return rc;
+	opts->use_comms = opts->use_exec = opts->use_tids = true;
+	opts->use_cgroup = !opts->raw;
+	if (offcpu_load(opts, &o, NULL) == 0) {
+		progprobe_programs(mode, t->programs, NULL);
+		offcpu_close(o);
+	}
 }
 
 /*
- * As the recorder does it with unwind tables; without them it falls back on
- * frame pointers. Nothing is closed: progprobe_verifier() looks at it next.
+ * The recorder's own programs, as it loads and attaches them; where it would
+ * fall back on frame pointers without unwind tables, TABLES says which it is.
+ * LIMITS: what this recording cannot do that others can, "" = nothing.
  */
-static int probe_tables(char *found, size_t cap, struct err *e)
+static int try_recorder(struct traces *t, bool raw, bool tables, char *limits, size_t cap, struct err *e)
 {
-	const struct unwindspace_opts opts = { .bytes = 2 * UNWIND_CHUNK_BYTES, .first_chunks = 1 };
+	const struct unwindspace_opts space = { .bytes = 2 * UNWIND_CHUNK_BYTES, .first_chunks = 1 };
+	struct offcpu_opts opts = { .follow = true, .raw = raw, .verifier_log = t->log };
 	struct unwindspace_fds fds;
 	struct unwindspace *s = NULL;
 	struct offcpu *o = NULL;
-	int rc = unwindspace_open(&opts, &s, e);
+	int rc = tables ? unwindspace_open(&space, &s, e) : 0;
 
-	if (!rc) {
+	if (rc)
+		return rc;
+	if (tables) {
 		unwindspace_fds(s, &fds);
-		rc = try_recorder(&fds, &o, e);
+		opts.tables = &fds;
 	}
+	rc = offcpu_load(&opts, &o, e);
+	if (!rc)
+		rc = offcpu_attach(o, e);
+	if (!rc)
+		snprintf(limits, cap, "%s", offcpu_limits(o));
+	if (!rc)
+		list_programs(t, &opts, o);
+	else
+		offcpu_close(o);
+	unwindspace_close(s);
+	return rc;
+}
+
+static int try_tables(struct traces *t, char *found, size_t cap, struct err *e)
+{
+	int rc = try_recorder(t, false, true, found, cap, e);
+
 	if (rc)
 		return err_prefix(e, "user stacks by frame pointer only");
+	t->walks = true;
+	if (found[0])
+		return err_set(e, -EOPNOTSUPP, "mode btf without a part: %s", found);
 	snprintf(found, cap, "the recorder's programs walk user stacks by unwind tables");
+	return 0;
+}
+
+/* Once they load with unwind tables, they do without. */
+static int try_btf(struct traces *t, char *found, size_t cap, struct err *e)
+{
+	int rc = t->walks ? 0 : try_recorder(t, false, false, found, cap, e);
+
+	snprintf(found, cap, "the recorder's programs load and attach");
+	return rc;
+}
+
+static int try_raw(struct traces *t, char *found, size_t cap, struct err *e)
+{
+	struct err without;
+
+	if (try_recorder(t, true, true, found, cap, e) == 0) {
+		snprintf(found, cap, "the recorder's programs for mode raw load and attach");
+		return 0;
+	}
+	if (try_recorder(t, true, false, found, cap, &without) != 0) {
+		*e = without;
+		return e->code;
+	}
+	snprintf(found, cap,
+		"the recorder's programs for mode raw load and attach, with user stacks by frame pointer "
+		"only: %.100s",
+		e->msg);
 	return 0;
 }
 
 struct live {
 	const char *id;
+	/* either of them */
 	probe_fn fn;
+	int (*trial)(struct traces *t, char *found, size_t cap, struct err *e);
 	enum finding_group group;
 	/* when it fails; a status of OK: no tool needs it */
 	enum finding_status status;
@@ -74,45 +132,55 @@ struct live {
 
 /* Takes no privilege. */
 static const struct live open_list[] = {
-	{ "security.bpf_call", callprobe_bpf, GROUP_SECURITY, FINDING_FAIL, 0, STACKMAP, MODES_BPF },
-	{ "security.perf_call", callprobe_perf, GROUP_SECURITY, FINDING_FAIL, TOOLS_LIVE, 0, 0 },
-	{ "security.confinement", confinement_probe, GROUP_SECURITY, FINDING_FAIL, RECORD | SYMBOLIZE, 0, 0 },
-	{ "mounts.task_files", callprobe_task_files, GROUP_MOUNTS, FINDING_FAIL, 0, 0, PROCFS },
+	{ "security.bpf_call", callprobe_bpf, NULL, GROUP_SECURITY, FINDING_FAIL, 0, STACKMAP, MODES_BPF },
+	{ "security.perf_call", callprobe_perf, NULL, GROUP_SECURITY, FINDING_FAIL, TOOLS_LIVE, 0, 0 },
+	{ "security.confinement", confinement_probe, NULL, GROUP_SECURITY, FINDING_FAIL, RECORD | SYMBOLIZE,
+		0, 0 },
+	{ "mounts.task_files", callprobe_task_files, NULL, GROUP_MOUNTS, FINDING_FAIL, 0, 0, PROCFS },
 };
 
 #define N_OPEN ARRAY_LEN(open_list)
 
 /* Indices of bpf_list that are asked for. */
-enum { STACK_MAP = 0, TAKE_STACK, RECORDER, TABLES, VERIFIER, EVENTS, N_CORE };
+enum { STACK_MAP = 0, TAKE_STACK, TABLES, RECORDER, RAW_RECORDER };
 
-/* Takes CAP_BPF and CAP_PERFMON. First what the verdicts stand on, then what explains a failure. */
+/*
+ * Takes CAP_BPF and CAP_PERFMON. First what the verdicts stand on, then what
+ * explains a failure: that bars a mode only where the mode's own trial failed.
+ */
 static const struct live bpf_list[] = {
-	[STACK_MAP] = { "live.stack_map", probe_stack_map, GROUP_LIVE, FINDING_FAIL, 0, STACKMAP, 0 },
-	[TAKE_STACK] = { "live.take_stack", probe_take_stack, GROUP_LIVE, FINDING_FAIL, TOOLS_LIVE, 0, RAW },
-	[RECORDER] = { "live.recorder", probe_recorder, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
-	[TABLES] = { "live.unwind_tables", probe_tables, GROUP_LIVE, FINDING_FAIL, RECORD, 0, 0 },
-	[VERIFIER] = { "live.verifier", progprobe_verifier, GROUP_LIVE, FINDING_WARN, 0, 0, 0 },
-	[EVENTS] = { "live.process_events", probe_process_events, GROUP_LIVE, FINDING_FAIL, RECORD, 0, 0 },
-	{ "live.maps", mapprobe_plain, GROUP_LIVE, FINDING_FAIL, 0, 0, MODES_BPF },
-	{ "live.ring_buffer", mapprobe_ring, GROUP_LIVE, FINDING_FAIL, 0, 0, MODES_BPF },
-	{ "live.task_storage", mapprobe_task_storage, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
-	{ "live.map_in_map", mapprobe_map_in_map, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
-	{ "live.mmapable_array", mapprobe_mmapable, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
-	{ "live.tail_call", progprobe_tail_call, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
-	{ "live.iterator", progprobe_iterator, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
-	{ "live.sleepable_iterator", progprobe_sleepable_iterator, GROUP_LIVE, FINDING_FAIL, RECORD, 0, 0 },
-	{ "live.sleepable", progprobe_sleepable, GROUP_LIVE, FINDING_OK, 0, 0, 0 },
-	{ "live.helpers", progprobe_helper_calls, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
-	{ "live.raw_helpers", progprobe_raw_calls, GROUP_LIVE, FINDING_FAIL, 0, 0, RAW },
-	{ "live.raw_run", progprobe_raw_run, GROUP_LIVE, FINDING_FAIL, 0, 0, RAW },
-	{ "live.kfuncs", progprobe_kfuncs, GROUP_LIVE, FINDING_OK, 0, 0, 0 },
+	[STACK_MAP] = { "live.stack_map", probe_stack_map, NULL, GROUP_LIVE, FINDING_FAIL, 0, STACKMAP, 0 },
+	[TAKE_STACK] = { "live.take_stack", probe_take_stack, NULL, GROUP_LIVE, FINDING_FAIL, STACKMAP, 0,
+		0 },
+	[TABLES] = { "live.unwind_tables", NULL, try_tables, GROUP_LIVE, FINDING_FAIL, RECORD, 0, 0 },
+	[RECORDER] = { "live.recorder", NULL, try_btf, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
+	[RAW_RECORDER] = { "live.raw_recorder", NULL, try_raw, GROUP_LIVE, FINDING_FAIL, 0, 0, RAW },
+	{ "live.process_events", probe_process_events, NULL, GROUP_LIVE, FINDING_FAIL, RECORD, 0, 0 },
+	{ "live.maps", mapprobe_plain, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, MODES_BPF },
+	{ "live.ring_buffer", mapprobe_ring, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, MODES_BPF },
+	{ "live.task_storage", mapprobe_task_storage, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
+	{ "live.map_in_map", mapprobe_map_in_map, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
+	{ "live.mmapable_array", mapprobe_mmapable, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
+	{ "live.tail_call", progprobe_tail_call, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
+	{ "live.iterator", progprobe_iterator, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
+	{ "live.sleepable_iterator", progprobe_sleepable_iterator, NULL, GROUP_LIVE, FINDING_FAIL, RECORD, 0,
+		0 },
+	{ "live.sleepable", progprobe_sleepable, NULL, GROUP_LIVE, FINDING_OK, 0, 0, 0 },
+	{ "live.helpers", progprobe_helper_calls, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
+	{ "live.raw_helpers", progprobe_raw_calls, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, RAW },
+	{ "live.raw_run", progprobe_raw_run, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, RAW },
+	{ "live.kfuncs", progprobe_kfuncs, NULL, GROUP_LIVE, FINDING_OK, 0, 0, 0 },
 	/* the last: it lowers a limit */
-	{ "live.memlock", mapprobe_memlock, GROUP_LIVE, FINDING_OK, 0, 0, 0 },
+	{ "live.memlock", mapprobe_memlock, NULL, GROUP_LIVE, FINDING_OK, 0, 0, 0 },
 };
 
 #define N_BPF ARRAY_LEN(bpf_list)
 
+/* One child's work. */
 struct trial {
+	const struct live *list;
+	size_t n;
+	struct traces traces;
 	struct probe_run *run; /* NULL: not begun */
 	char why_not[256];
 };
@@ -121,14 +189,34 @@ struct livecheck {
 	struct trial open, bpf;
 };
 
-static void begin(struct trial *t, const struct live *list, size_t n, unsigned int limit_ms)
+static int attempt(void *ctx, size_t i, char *found, size_t cap, struct err *e)
 {
-	probe_fn fns[N_OPEN + N_BPF];
+	struct trial *t = ctx;
+
+	/* an earlier one may have lowered what this file was granted, as the recorder does */
+	owner_raise();
+	return t->list[i].fn ? t->list[i].fn(found, cap, e) : t->list[i].trial(&t->traces, found, cap, e);
+}
+
+static int trace_file(void)
+{
+	int fd = memfd_create("bpfcheck", MFD_CLOEXEC);
+
+	/* children that follow each other write behind each other */
+	return fd < 0 || fcntl(fd, F_SETFL, O_APPEND) == 0 ? fd : -1;
+}
+
+static void begin(struct trial *t, unsigned int limit_ms)
+{
+	const struct probe_job job = {
+		.n = t->n, .attempt = attempt, .ctx = t, .go_on = true, .limit_ms = limit_ms
+	};
 	struct err e = { 0 };
 
-	for (size_t i = 0; i < n; i++)
-		fns[i] = list[i].fn;
-	if (!t->why_not[0] && probe_start(fns, n, limit_ms, &t->run, &e) != 0)
+	if (t->why_not[0])
+		return;
+	t->traces = (struct traces){ .programs = trace_file(), .log = trace_file() };
+	if (probe_start_job(&job, &t->run, &e) != 0)
 		snprintf(t->why_not, sizeof(t->why_not), "%.250s", e.msg);
 }
 
@@ -154,31 +242,23 @@ struct livecheck *livecheck_begin(const struct machine *m, unsigned int limit_ms
 
 	if (!lc)
 		return NULL;
+	lc->open = (struct trial){ .list = open_list, .n = N_OPEN, .traces = { .programs = -1, .log = -1 } };
+	lc->bpf = (struct trial){ .list = bpf_list, .n = N_BPF, .traces = { .programs = -1, .log = -1 } };
 	if (!m->root->live) {
 		snprintf(lc->open.why_not, sizeof(lc->open.why_not), "not run: --root is not this machine");
-		lc->bpf = lc->open;
+		memcpy(lc->bpf.why_not, lc->open.why_not, sizeof(lc->bpf.why_not));
 		return lc;
 	}
 	why_no_bpf(m, lc->bpf.why_not, sizeof(lc->bpf.why_not));
-	begin(&lc->open, open_list, N_OPEN, limit_ms);
-	begin(&lc->bpf, bpf_list, N_BPF, limit_ms);
+	limit_ms = probe_limit_ms(limit_ms);
+	begin(&lc->open, limit_ms);
+	begin(&lc->bpf, limit_ms);
 	return lc;
 }
 
-/* Some failures mean less than their probe's: nothing to count with, or a stack that came back empty. */
-static void soften(const struct live *l, const struct probe_result *r, struct finding *fi)
-{
-	if (l->fn == progprobe_verifier && r->code == -ENODATA) {
-		fi->status = FINDING_SKIP;
-	} else if (l->fn == confinement_probe && r->code == -EOPNOTSUPP) {
-		fi->status = FINDING_WARN;
-		fi->degrades = 0;
-	} else if (l->fn == probe_take_stack && r->code == -ENODATA) {
-		fi->bars = 0;
-	}
-}
-
-static void add_result(const struct live *l, const struct probe_result *r, struct findings *f)
+/* PROVED are modes of the recorder that work: what failed here is not needed for them. */
+static void add_result(
+	const struct live *l, const struct probe_result *r, unsigned int proved, struct findings *f)
 {
 	struct finding *fi;
 
@@ -190,9 +270,14 @@ static void add_result(const struct live *l, const struct probe_result *r, struc
 		l->status == FINDING_OK ? ": no tool needs it" : "");
 	fi->degrades = l->degrades;
 	fi->forbids = l->forbids;
-	fi->bars = l->bars;
+	fi->bars = l->bars & ~proved;
 	finding_mend(fi, "%s", r->err.hint);
-	soften(l, r, fi);
+	if (l->bars && !fi->bars)
+		fi->status = FINDING_WARN;
+	if (r->code == -EOPNOTSUPP && (l->fn == confinement_probe || l->trial)) {
+		fi->status = FINDING_WARN;
+		fi->degrades = l->trial ? l->degrades : 0;
+	}
 }
 
 static void add_skips(const struct live *list, size_t n, const char *why, struct findings *f)
@@ -214,17 +299,20 @@ void livecheck_open(struct livecheck *lc, struct findings *f)
 	probe_finish(lc->open.run, results);
 	lc->open.run = NULL;
 	for (size_t i = 0; i < N_OPEN; i++)
-		add_result(&open_list[i], &results[i], f);
+		add_result(&open_list[i], &results[i], 0, f);
 }
 
-/* TOOLS and MODES are there after all: findings that say otherwise are warnings. */
+/*
+ * TOOLS and MODES are there after all: findings that say otherwise are
+ * warnings. What a tool's own privileges are, no trial of this process shows.
+ */
 static void believe(struct findings *f, unsigned int tools, unsigned int modes)
 {
 	for (size_t i = 0; i < f->n; i++) {
 		struct finding *fi = &f->list[i];
 		size_t len = strlen(fi->found);
 
-		if (!((fi->forbids & tools) | (fi->bars & modes)))
+		if (fi->group == GROUP_CAPS || !((fi->forbids & tools) | (fi->bars & modes)))
 			continue;
 		fi->forbids &= ~tools;
 		fi->bars &= ~modes;
@@ -237,26 +325,95 @@ static void believe(struct findings *f, unsigned int tools, unsigned int modes)
 	}
 }
 
-void livecheck_end(struct livecheck *lc, struct findings *f)
+/* What the verifier took for each of the recorder's programs, with those options with which it took most. */
+static void add_programs(int fd, struct findings *f)
 {
-	struct probe_result results[N_BPF];
-	bool fine = true;
+	struct progprobe_program list[64], p, largest = { .insns = 0 };
+	size_t n = 0, interpreted = 0;
+	struct finding *fi;
 
-	if (!lc)
-		return;
-	if (!lc->bpf.run) {
-		add_skips(bpf_list, N_BPF, lc->bpf.why_not, f);
-		free(lc);
+	for (off_t at = 0; pread(fd, &p, sizeof(p), at) == (ssize_t)sizeof(p); at += (off_t)sizeof(p)) {
+		size_t i = 0;
+
+		while (i < n && (strcmp(list[i].mode, p.mode) != 0 || strcmp(list[i].name, p.name) != 0))
+			i++;
+		if (i < ARRAY_LEN(list) && (i == n || p.insns > list[i].insns))
+			list[i] = p;
+		n = MAX(n, MIN(i + 1, ARRAY_LEN(list)));
+	}
+	for (size_t i = 0; i < n; i++) {
+		interpreted += !list[i].compiled;
+		if (list[i].insns >= largest.insns)
+			largest = list[i];
+	}
+	if (!largest.insns) {
+		findings_add(f, GROUP_LIVE, FINDING_SKIP, "live.verifier", "%s",
+			n ? "the kernel does not count what its verifier processes (Linux 5.16)"
+			  : "no program of the recorder is loaded");
 		return;
 	}
-	probe_finish(lc->bpf.run, results);
-	for (size_t i = 0; i < N_CORE; i++)
-		fine &= results[i].code == 0 || i == VERIFIER;
-	if (results[TAKE_STACK].code == 0)
-		believe(f, 0, RAW);
-	if (fine)
-		believe(f, TOOLS_LIVE, MODES_BPF);
+	fi = findings_add(f, GROUP_LIVE, largest.insns > PROGPROBE_LIMIT / 10 * 9 ? FINDING_WARN : FINDING_OK,
+		"live.verifier",
+		"%zu programs of the recorder: the verifier processes at most %u instructions (%s, mode %s), "
+		"%u %% of its limit; %s",
+		n, largest.insns, largest.name, largest.mode, largest.insns / (PROGPROBE_LIMIT / 100),
+		interpreted ? "some are interpreted" : "all compiled");
+	for (size_t i = 0; i < n; i++) {
+		char id[sizeof(fi->id)];
+
+		snprintf(id, sizeof(id), "live.program.%.7s.%.15s", list[i].mode, list[i].name);
+		findings_add(f, GROUP_LIVE, FINDING_OK, id,
+			"mode %s, program %s: %u of %u instructions for the verifier", list[i].mode,
+			list[i].name, list[i].insns, PROGPROBE_LIMIT);
+	}
+}
+
+/* All of FD; NULL where it is empty. */
+static char *read_log(int fd)
+{
+	off_t size = lseek(fd, 0, SEEK_END);
+	char *text = size > 0 ? malloc((size_t)size + 1) : NULL;
+	ssize_t n = text ? pread(fd, text, (size_t)size, 0) : -1;
+
+	if (text)
+		text[MAX(n, 0)] = '\0';
+	return text;
+}
+
+static void close_traces(struct trial *t)
+{
+	if (t->traces.programs >= 0)
+		close(t->traces.programs);
+	if (t->traces.log >= 0)
+		close(t->traces.log);
+}
+
+static void finish_bpf(struct trial *t, char **log, struct findings *f)
+{
+	struct probe_result results[N_BPF];
+	unsigned int proved;
+
+	probe_finish(t->run, results);
+	proved = (results[RECORDER].code ? 0 : BTF) | (results[RAW_RECORDER].code ? 0 : RAW);
+	believe(f, 0, proved);
+	if (results[STACK_MAP].code == 0 && results[TAKE_STACK].code == 0)
+		believe(f, STACKMAP, 0);
 	for (size_t i = 0; i < N_BPF; i++)
-		add_result(&bpf_list[i], &results[i], f);
+		add_result(&bpf_list[i], &results[i], proved, f);
+	add_programs(t->traces.programs, f);
+	*log = read_log(t->traces.log);
+}
+
+void livecheck_end(struct livecheck *lc, char **log, struct findings *f)
+{
+	*log = NULL;
+	if (!lc)
+		return;
+	if (lc->bpf.run)
+		finish_bpf(&lc->bpf, log, f);
+	else
+		add_skips(bpf_list, N_BPF, lc->bpf.why_not, f);
+	close_traces(&lc->open);
+	close_traces(&lc->bpf);
 	free(lc);
 }

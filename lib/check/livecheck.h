@@ -15,8 +15,8 @@
 struct livecheck;
 
 /*
- * Begin, each with LIMIT_MS. On a recorded tree nothing is begun, and every
- * finding will be a skip. NULL when memory runs out. End it with livecheck_end().
+ * Begin; each attempt may take LIMIT_MS, more on a slow machine (probe_limit_ms()). On a recorded tree
+ * nothing is begun, and every finding will be a skip. NULL when memory runs out. End it with livecheck_end().
  */
 struct livecheck *livecheck_begin(const struct machine *m, unsigned int limit_ms);
 
@@ -25,9 +25,11 @@ void livecheck_open(struct livecheck *lc, struct findings *f);
 
 /*
  * Add those of BPF (group live), and release LC. What was tried decides over
- * what was read: where the recorder's programs really load, findings of before
- * that bar them become warnings. LC NULL adds nothing.
+ * what was read: where the recorder's programs of a mode really load, findings
+ * that bar that mode become warnings. *LOG is what the verifier said of the
+ * recorder's programs that it refused, to be freed; NULL where it refused none.
+ * LC NULL adds nothing.
  */
-void livecheck_end(struct livecheck *lc, struct findings *f);
+void livecheck_end(struct livecheck *lc, char **log, struct findings *f);
 
 #endif

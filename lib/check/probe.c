@@ -3,6 +3,7 @@
 #include "caps.h"
 #include "now.h"
 #include "procevents.h"
+#include "verlog.h"
 
 #include "probe.skel.h"
 
@@ -58,6 +59,7 @@ int probe_stack_map(char *found, size_t cap, struct err *e)
 
 static int load(struct probe_bpf *skel, struct err *e)
 {
+	struct verlog log;
 	struct stat st;
 	int rc;
 
@@ -68,8 +70,14 @@ static int load(struct probe_bpf *skel, struct err *e)
 	skel->rodata->tgid = (uint32_t)getpid();
 	bpf_map__set_value_size(skel->maps.kernel_stacks, max_depth() * 8);
 	bpf_map__set_value_size(skel->maps.user_stacks, max_depth() * 8);
+	rc = verlog_open(&log, skel->obj, e);
+	if (rc)
+		return rc;
 	rc = probe_bpf__load(skel);
-	return rc ? refused("load a program that takes stacks", rc, e) : 0;
+	if (rc && !verlog_refused(&log, rc, 0, e))
+		refused("load a program that takes stacks", rc, e);
+	verlog_close(&log);
+	return rc;
 }
 
 /* Sleep, that is leave the CPU, until the program has seen it. */
@@ -143,11 +151,12 @@ int probe_process_events(char *found, size_t cap, struct err *e)
 }
 
 struct probe_run {
+	struct probe_job job;
 	pid_t pid;
 	int fd; /* results arrive here */
-	size_t n;
-	uint64_t deadline_ms;
-	unsigned int limit_ms;
+	size_t done;
+	uint64_t last_ms; /* when the attempt that runs began, as far as is known here */
+	uint64_t end_ms; /* of everything; UINT64_MAX = no such limit */
 };
 
 static uint64_t now_ms(void)
@@ -161,7 +170,34 @@ static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
-static void detach_from_caller(unsigned int limit_ms, pid_t parent)
+/* One unit: what a process costs to be started and to end, several times. */
+#define UNIT_PROCESSES 16
+#define UNIT_NS 8000000 /* at most, on a machine of ordinary speed that has something else to do */
+#define SLOWEST 60
+
+static uint64_t unit_ns(void)
+{
+	uint64_t begun = now_ns();
+
+	for (int i = 0; i < UNIT_PROCESSES; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(0);
+		if (pid > 0)
+			waitpid(pid, NULL, 0);
+	}
+	return now_ns() - begun;
+}
+
+unsigned int probe_limit_ms(unsigned int ordinary_ms)
+{
+	uint64_t times = unit_ns() / UNIT_NS;
+
+	return ordinary_ms * (unsigned int)MIN(MAX(times, 1), SLOWEST);
+}
+
+static void detach_from_caller(pid_t parent)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -172,7 +208,6 @@ static void detach_from_caller(unsigned int limit_ms, pid_t parent)
 		dup2(null, fd);
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGALRM, SIG_DFL);
-	alarm(limit_ms / 1000 + 2); /* for when the parent is stopped */
 	libbpf_set_print(silent);
 }
 
@@ -187,17 +222,18 @@ static int enter(const struct probe_job *job, pid_t parent, struct err *e)
 	return rc;
 }
 
-static void run_child(const struct probe_job *job, pid_t parent, int fd)
+static void run_child(const struct probe_job *job, size_t first, pid_t parent, int fd)
 {
 	struct err story = { 0 };
 	int entered = enter(job, parent, &story);
 
-	for (size_t i = 0; i < job->n; i++) {
+	for (size_t i = first; i < job->n; i++) {
 		struct probe_result r;
 
 		memset(&r, 0, sizeof(r));
 		r.code = entered;
 		r.err = story;
+		alarm(job->limit_ms / 1000 + 2); /* for when the parent is stopped */
 		if (!entered)
 			r.code = job->attempt(job->ctx, i, r.found, sizeof(r.found), &r.err);
 		/* less than PIPE_BUF: whole or not at all */
@@ -208,39 +244,48 @@ static void run_child(const struct probe_job *job, pid_t parent, int fd)
 
 _Static_assert(sizeof(struct probe_result) <= 4096, "a result is one write to a pipe");
 
-int probe_start_job(const struct probe_job *job, struct probe_run **ret, struct err *e)
+/* A child for what is not done yet. */
+static int begin(struct probe_run *run, struct err *e)
 {
-	struct probe_run *run = calloc(1, sizeof(*run));
+	const struct probe_job *job = &run->job;
 	pid_t parent = getpid();
 	int fds[2];
 
-	if (!run)
-		return err_nomem(e, "the live probes");
-	if (pipe2(fds, O_CLOEXEC) != 0) {
-		free(run);
+	if (pipe2(fds, O_CLOEXEC) != 0)
 		return err_sys(e, -errno, "cannot create a pipe");
-	}
 	/* where it may not be that large, the child waits for its reader */
 	fcntl(fds[1], F_SETPIPE_SZ, (int)MIN(job->n * sizeof(struct probe_result), 1 << 20));
-	*run = (struct probe_run){
-		.fd = fds[0], .n = job->n, .limit_ms = job->limit_ms, .deadline_ms = now_ms() + job->limit_ms
-	};
+	run->last_ms = now_ms();
 	run->pid = fork();
 	if (run->pid == 0) {
-		detach_from_caller(job->limit_ms, parent);
-		run_child(job, parent, fds[1]);
+		detach_from_caller(parent);
+		run_child(job, run->done, parent, fds[1]);
 		_exit(0);
 	}
 	close(fds[1]);
-	if (run->pid < 0) {
-		int rc = err_sys(e, -errno, "cannot start a process for the live probes");
+	run->fd = fds[0];
+	if (run->pid > 0)
+		return 0;
+	err_sys(e, -errno, "cannot start a process for the live probes");
+	close(fds[0]);
+	return e ? e->code : -EAGAIN;
+}
 
-		close(fds[0]);
+int probe_start_job(const struct probe_job *job, struct probe_run **ret, struct err *e)
+{
+	struct probe_run *run = calloc(1, sizeof(*run));
+	int rc;
+
+	if (!run)
+		return err_nomem(e, "the live probes");
+	run->job = *job;
+	run->end_ms = job->total_ms ? now_ms() + job->total_ms : UINT64_MAX;
+	rc = begin(run, e);
+	if (rc)
 		free(run);
-		return rc;
-	}
-	*ret = run;
-	return 0;
+	else
+		*ret = run;
+	return rc;
 }
 
 static int attempt_listed(void *ctx, size_t i, char *found, size_t cap, struct err *e)
@@ -253,25 +298,37 @@ static int attempt_listed(void *ctx, size_t i, char *found, size_t cap, struct e
 int probe_start(const probe_fn *list, size_t n, unsigned int limit_ms, struct probe_run **ret, struct err *e)
 {
 	const struct probe_job job = {
-		.n = n, .attempt = attempt_listed, .ctx = (void *)(uintptr_t)list, .limit_ms = limit_ms
+		.n = n,
+		.attempt = attempt_listed,
+		.ctx = (void *)(uintptr_t)list,
+		.go_on = true,
+		.limit_ms = limit_ms,
 	};
 
 	return probe_start_job(&job, ret, e);
 }
 
+/* When the attempt that runs now has to be over. */
+static uint64_t deadline_ms(const struct probe_run *run)
+{
+	return MIN(run->last_ms + run->job.limit_ms, run->end_ms);
+}
+
 /* The next result; false at the end of the child or of its time. */
-static bool receive(const struct probe_run *run, struct probe_result *r)
+static bool receive(struct probe_run *run, struct probe_result *r)
 {
 	struct pollfd p = { .fd = run->fd, .events = POLLIN };
 
 	for (;;) {
-		uint64_t now = now_ms();
-		int left = now < run->deadline_ms ? (int)(run->deadline_ms - now) : 0;
-		int rc = poll(&p, 1, left);
+		uint64_t now = now_ms(), end = deadline_ms(run);
+		int rc = poll(&p, 1, now < end ? (int)(end - now) : 0);
 
 		if (rc < 0 && errno == EINTR)
 			continue;
-		return rc > 0 && read(run->fd, r, sizeof(*r)) == (ssize_t)sizeof(*r);
+		if (rc <= 0 || read(run->fd, r, sizeof(*r)) != (ssize_t)sizeof(*r))
+			return false;
+		run->last_ms = now_ms();
+		return true;
 	}
 }
 
@@ -279,8 +336,12 @@ static bool receive(const struct probe_run *run, struct probe_result *r)
 static void tell_end(const struct probe_run *run, int status, bool late, struct probe_result *r)
 {
 	*r = (struct probe_result){ 0 };
-	if (late)
-		r->code = err_set(&r->err, -ETIMEDOUT, "not over after %u ms, and stopped", run->limit_ms);
+	if (late && now_ms() >= run->end_ms)
+		r->code = err_set(&r->err, -ETIMEDOUT, "not over when all had had %u ms, and stopped",
+			run->job.total_ms);
+	else if (late)
+		r->code =
+			err_set(&r->err, -ETIMEDOUT, "not over after %u ms, and stopped", run->job.limit_ms);
 	else if (WIFSIGNALED(status))
 		r->code = err_set(&r->err, -ECHILD, "ended by signal %d (%s)", WTERMSIG(status),
 			sigabbrev_np(WTERMSIG(status)) ? sigabbrev_np(WTERMSIG(status)) : "unknown");
@@ -288,23 +349,45 @@ static void tell_end(const struct probe_run *run, int status, bool late, struct 
 		r->code = err_set(&r->err, -ECHILD, "ended without a result");
 }
 
-void probe_finish(struct probe_run *run, struct probe_result *results)
+/* What this child does; where it ends too early, that is the result of what it was at. */
+static void follow(struct probe_run *run, struct probe_result *results)
 {
-	size_t done = 0;
+	const size_t n = run->job.n;
 	int status = 0;
 	bool late;
 
-	if (!run)
-		return;
-	while (done < run->n && receive(run, &results[done]))
-		done++;
-	late = done < run->n && now_ms() >= run->deadline_ms;
+	while (run->done < n && receive(run, &results[run->done]))
+		run->done++;
+	late = run->done < n && now_ms() >= deadline_ms(run);
 	kill(run->pid, SIGKILL);
 	/* one that the kernel holds cannot even be killed: do not wait for it */
 	for (int i = 0; waitpid(run->pid, &status, late ? WNOHANG : 0) == 0 && i < 100; i++)
 		poll(NULL, 0, 1);
-	for (size_t i = done; i < run->n; i++)
-		tell_end(run, status, late, &results[i]);
 	close(run->fd);
+	if (run->done < n)
+		tell_end(run, status, late, &results[run->done++]);
+}
+
+void probe_finish(struct probe_run *run, struct probe_result *results)
+{
+	struct err e = { 0 };
+
+	if (!run)
+		return;
+	follow(run, results);
+	while (run->done < run->job.n) {
+		if (!run->job.go_on) {
+			results[run->done] = results[run->done - 1];
+			run->done++;
+			continue;
+		}
+		if (now_ms() < run->end_ms && begin(run, &e) == 0) {
+			follow(run, results);
+			continue;
+		}
+		if (!e.code)
+			err_set(&e, -ETIMEDOUT, "not tried: the time was over");
+		results[run->done++] = (struct probe_result){ .code = e.code, .err = e };
+	}
 	free(run);
 }

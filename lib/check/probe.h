@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * probe - trying things for real, in a child process and within a time limit.
+ * probe - trying things for real, in a child process and within time limits.
  * Floor 4.
  *
  * Whatever a probe does (block, crash, raise a limit, load a program), the
@@ -31,7 +31,7 @@ struct probe_result {
 	struct err err; /* where it is not */
 };
 
-/* Attempts that have something in common. CTX is the caller's; the child has a copy of what it points to. */
+/* Attempts that have something in common. CTX is the caller's; a child has a copy of what it points to. */
 struct probe_job {
 	size_t n;
 	/*
@@ -41,22 +41,34 @@ struct probe_job {
 	int (*enter)(void *ctx, struct err *e);
 	int (*attempt)(void *ctx, size_t i, char *found, size_t cap, struct err *e); /* as a probe_fn */
 	void *ctx;
-	unsigned int limit_ms; /* for all of them */
+	/*
+	 * Where one attempt blocks or ends its child, another child tries those
+	 * after it, and CTX has to live until probe_finish(). Else they end like that one.
+	 */
+	bool go_on;
+	unsigned int limit_ms; /* for each of them */
+	unsigned int total_ms; /* for all of them; 0 = no such limit */
 };
 
 struct probe_run;
+
+/*
+ * The limit here for what takes ORDINARY_MS at most on an ordinary machine: as
+ * much, or more where a fixed piece of work takes longer (an emulated or
+ * crowded machine), up to sixty times as much. It takes some milliseconds to find out.
+ */
+unsigned int probe_limit_ms(unsigned int ordinary_ms);
 
 /* Start JOB in one child. On success end *RET with probe_finish(). */
 int probe_start_job(const struct probe_job *job, struct probe_run **ret, struct err *e);
 
 /*
- * Start the N probes of LIST, one after the other in one child, which has
- * LIMIT_MS for all of them. On success end *RET with probe_finish(). LIST is
- * no longer needed.
+ * Start the N probes of LIST, one after the other, each with LIMIT_MS. On
+ * success end *RET with probe_finish(); LIST has to live until then.
  */
 int probe_start(const probe_fn *list, size_t n, unsigned int limit_ms, struct probe_run **ret, struct err *e);
 
-/* Wait for the end or the limit, fill N results, free RUN. RUN NULL: nothing. */
+/* Wait for the end or the limits, fill N results, free RUN. RUN NULL: nothing. */
 void probe_finish(struct probe_run *run, struct probe_result *results);
 
 #endif

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define VERIFIER_LIMIT 1000000 /* BPF_COMPLEXITY_LIMIT_INSNS of include/linux/bpf_verifier.h */
 #define LOG_CAP 4096
 
 #define MOV_R0(k) ((struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = (k) })
@@ -29,7 +28,7 @@
 static const struct progprobe_helper helpers[] = {
 	HELPER(map_lookup_elem, TP | IT | SL | RAW),
 	HELPER(map_update_elem, TP | IT | SL | RAW),
-	HELPER(map_delete_elem, RAW),
+	HELPER(map_delete_elem, TP | RAW),
 	HELPER(probe_read_user, TP | RAW),
 	HELPER(probe_read_kernel, TP | IT | SL | RAW),
 	HELPER(probe_read_kernel_str, TP | IT | SL | RAW),
@@ -77,7 +76,8 @@ static int find_hooks(struct hooks *h, struct err *e)
 				     [TASK_ITER] = { "bpf_iter_task", BTF_KIND_FUNC, 0 },
 			     } };
 	for (size_t i = 0; i < ARRAY_LEN(kfuncs); i++)
-		h->names[FIRST_KFUNC + i] = (struct kerntypes_name){ .name = kfuncs[i], .kind = BTF_KIND_FUNC };
+		h->names[FIRST_KFUNC + i] =
+			(struct kerntypes_name){ .name = kfuncs[i], .kind = BTF_KIND_FUNC };
 	return fd < 0 ? err_sys(e, -errno, "cannot create a file in memory")
 		      : kerntypes_read(NULL, h->names, ARRAY_LEN(h->names), fd, e);
 }
@@ -323,27 +323,23 @@ int progprobe_sleepable(char *found, size_t cap, struct err *e)
 	return 0;
 }
 
-struct largest {
-	char name[BPF_OBJ_NAME_LEN + 1];
-	uint32_t insns, programs, interpreted;
-};
-
-static void look_at(int fd, struct largest *l)
+static void describe(int fd, const char *mode, int to)
 {
+	struct progprobe_program p = { .insns = 0 };
 	struct bpf_prog_info info = { 0 };
 	uint32_t len = sizeof(info);
 
 	if (bpf_obj_get_info_by_fd(fd, &info, &len) != 0)
 		return;
-	l->programs++;
-	l->interpreted += !info.jited_prog_len;
-	if (info.verified_insns <= l->insns)
+	snprintf(p.mode, sizeof(p.mode), "%s", mode);
+	snprintf(p.name, sizeof(p.name), "%s", info.name);
+	p.insns = info.verified_insns;
+	p.compiled = info.jited_prog_len != 0;
+	if (write(to, &p, sizeof(p)) != (ssize_t)sizeof(p))
 		return;
-	l->insns = info.verified_insns;
-	snprintf(l->name, sizeof(l->name), "%s", info.name);
 }
 
-static int find_largest(struct largest *l, struct err *e)
+int progprobe_programs(const char *mode, int to, struct err *e)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	const struct dirent *entry;
@@ -358,32 +354,8 @@ static int find_largest(struct largest *l, struct err *e)
 			continue;
 		link[n] = '\0';
 		if (strstr(link, "bpf-prog"))
-			look_at(atoi(entry->d_name), l);
+			describe(atoi(entry->d_name), mode, to);
 	}
 	closedir(dir);
-	return 0;
-}
-
-int progprobe_verifier(char *found, size_t cap, struct err *e)
-{
-	struct largest l = { .name = "" };
-	int rc = find_largest(&l, e);
-
-	if (rc)
-		return rc;
-	if (!l.programs)
-		return err_set(e, -ENODATA, "no program of the recorder is loaded");
-	if (!l.insns)
-		return err_set(
-			e, -ENODATA, "the kernel does not count what its verifier processes (Linux 5.16)");
-	if (l.insns > VERIFIER_LIMIT / 10 * 9)
-		return err_set(e, -E2BIG,
-			"the verifier processes %u instructions for %s, and refuses programs beyond %u",
-			l.insns, l.name, VERIFIER_LIMIT);
-	snprintf(found, cap,
-		"%u programs of the recorder: at most %u instructions for the verifier (%s), %u %% of its "
-		"limit; %s",
-		l.programs, l.insns, l.name, l.insns / (VERIFIER_LIMIT / 100),
-		l.interpreted ? "some are interpreted" : "all compiled");
 	return 0;
 }

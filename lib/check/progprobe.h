@@ -42,12 +42,16 @@ int progprobe_iterator(char *found, size_t cap, struct err *e); /* over tasks: c
 int progprobe_sleepable_iterator(char *found, size_t cap, struct err *e); /* the same, which may sleep */
 int progprobe_sleepable(char *found, size_t cap, struct err *e); /* a program that may sleep is run */
 
-/*
- * Of the programs that this process has loaded (by /proc/self/fd) the one
- * that took the verifier most, against its limit of a million instructions,
- * and whether all are compiled. -ENODATA when none is loaded or the kernel does
- * not count (before 5.16); -E2BIG beyond nine tenths.
- */
-int progprobe_verifier(char *found, size_t cap, struct err *e);
+#define PROGPROBE_LIMIT 1000000 /* BPF_COMPLEXITY_LIMIT_INSNS of include/linux/bpf_verifier.h */
+
+struct progprobe_program {
+	char mode[8];
+	char name[16]; /* as the kernel keeps it: 15 characters at most */
+	uint32_t insns; /* that the verifier processed; 0 = the kernel does not count (before 5.16) */
+	bool compiled;
+};
+
+/* Append those that this process has loaded (by /proc/self/fd) to the file TO, with MODE. */
+int progprobe_programs(const char *mode, int to, struct err *e);
 
 #endif

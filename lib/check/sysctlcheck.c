@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "sysctlcheck.h"
+#include "callprobe.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -28,10 +29,27 @@ static void judge_kptr(const struct machine *m, struct findings *f, const char *
 
 static void judge_paranoid(const struct machine *m, struct findings *f, const char *id, long long v)
 {
+	bool admin = machine_tool_allows(m, TOOL_OFFCPU_RECORD, CAP_SYS_ADMIN);
+	bool perfmon = machine_tool_allows(m, TOOL_OFFCPU_RECORD, CAP_PERFMON);
+	struct finding *fi;
+
+	if (v > 2 && perfmon && !admin && (!m->root->live || callprobe_own_event() == EACCES)) {
+		fi = findings_add(f, GROUP_SYSCTL, FINDING_WARN, id,
+			"kernel.perf_event_paranoid=%lld takes CAP_SYS_ADMIN for perf events, CAP_PERFMON "
+			"does not do: offcpu-record is not told of new mappings and finds them later, by "
+			"reading maps again",
+			v);
+		fi->degrades = TOOLS_LIVE;
+		finding_mend(fi, "sysctl -w kernel.perf_event_paranoid=2, or run it as root");
+		return;
+	}
 	findings_add(f, GROUP_SYSCTL, FINDING_OK, id, "kernel.perf_event_paranoid=%lld%s", v,
-		v <= 0                           ? ": perf events for everyone"
-		: machine_allows(m, CAP_PERFMON) ? ": no matter with CAP_PERFMON"
-						 : ": the whole system needs CAP_PERFMON");
+		v <= 0           ? ": perf events for everyone"
+		: v > 2 && admin ? ": no matter with CAP_SYS_ADMIN"
+		: perfmon        ? ": no matter with CAP_PERFMON"
+		: v > 2 ? ": the whole system needs CAP_PERFMON, or CAP_SYS_ADMIN in Debian's and Ubuntu's "
+			  "kernels"
+			: ": the whole system needs CAP_PERFMON");
 }
 
 static void judge_max_stack(const struct machine *m, struct findings *f, const char *id, long long v)

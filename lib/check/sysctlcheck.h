@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sysctlcheck - the kernel's settings that BPF and stacks depend on, judged. Floor 4.
+ * sysctlcheck - the kernel's settings that BPF and stacks depend on, judged. Floor 6.
  *
  * Sources: Documentation/admin-guide/sysctl/{kernel,net}.rst of Linux, yama.rst.
  */

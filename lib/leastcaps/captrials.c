@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define CHILD_MS 20000
+#define STEP_MS 20000
 
 /* One child's work: those steps of a column that are not known. */
 struct task {
@@ -93,7 +93,7 @@ static void give_up(const struct task *k)
 
 static bool begin(struct captrials *t, struct task *k, size_t slot)
 {
-	uint64_t now = now_ns();
+	uint64_t now = now_ns(), left_ms;
 	const struct captry try = { .steps = &t->steps,
 		.which = k->which,
 		.n = k->n,
@@ -108,8 +108,9 @@ static bool begin(struct captrials *t, struct task *k, size_t slot)
 		t->late = true;
 		return false;
 	}
-	return captry_start(&try, (unsigned int)MIN(CHILD_MS, (t->deadline_ns - now) / 1000000 + 1), &k->run,
-		       NULL) == 0;
+	left_ms = (t->deadline_ns - now) / 1000000 + 1;
+	return captry_start(
+		       &try, (unsigned int)MIN(STEP_MS, left_ms), (unsigned int)left_ms, &k->run, NULL) == 0;
 }
 
 /* Until all steps of K are known; one that ends its child is one more child's work. */

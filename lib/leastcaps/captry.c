@@ -96,11 +96,17 @@ static int attempt(void *ctx, size_t i, char *found, size_t cap, struct err *e)
 	return capsteps_do(&t->steps->list[t->which[i]], t->world, t->uid, &c->bpf, e);
 }
 
-int captry_start(const struct captry *t, unsigned int limit_ms, struct probe_run **ret, struct err *e)
+int captry_start(const struct captry *t, unsigned int limit_ms, unsigned int total_ms, struct probe_run **ret,
+	struct err *e)
 {
 	struct trying c = { .t = t };
 	const struct probe_job job = {
-		.n = t->n, .enter = enter, .attempt = attempt, .ctx = &c, .limit_ms = limit_ms
+		.n = t->n,
+		.enter = enter,
+		.attempt = attempt,
+		.ctx = &c,
+		.limit_ms = limit_ms,
+		.total_ms = total_ms,
 	};
 
 	return probe_start_job(&job, ret, e);

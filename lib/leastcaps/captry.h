@@ -25,11 +25,12 @@ struct captry {
 };
 
 /*
- * Start T, which has LIMIT_MS for all steps; end it with probe_finish(), which
+ * Start T, which has LIMIT_MS for each step and TOTAL_MS for all; end it with probe_finish(), which
  * gives a result for each: its code is 0, -errno, or CAPSTEPS_UNTRIED where
  * the child could not become what is to be tried. T is needed no longer.
  */
-int captry_start(const struct captry *t, unsigned int limit_ms, struct probe_run **ret, struct err *e);
+int captry_start(const struct captry *t, unsigned int limit_ms, unsigned int total_ms, struct probe_run **ret,
+	struct err *e);
 
 /* The capabilities that this process may hand out: its permitted set. */
 uint64_t captry_granted(void);

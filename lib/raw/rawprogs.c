@@ -18,7 +18,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#define LOG_CAP (16 << 20) /* untouched pages cost nothing; before Linux 6.4 a log that does not fit keeps its beginning */
 #define WAITS_ALL 65536
 #define WAITS_SOME 16384
 
@@ -102,8 +101,11 @@ static int find_fields(struct offcpu_raw_bpf *skel, struct err *e)
 
 	if (!rc)
 		rc = tracefs_fields("task/task_newtask", task, ARRAY_LEN(task), e);
+	/* some kernels do not say which thread is renamed */
+	if (!rc && tracefs_fields("task/task_rename", name, 1, NULL) != 0)
+		name[0].offset = 0;
 	if (!rc)
-		rc = tracefs_fields("task/task_rename", name, ARRAY_LEN(name), e);
+		rc = tracefs_fields("task/task_rename", name + 1, 1, e);
 	if (!rc) {
 		skel->rodata_raw->fields.prev_state = sw[0].offset;
 		skel->rodata_raw->fields.next_pid = sw[1].offset;
@@ -147,6 +149,8 @@ int rawprogs_open(struct rawprogs *p, const struct offcpu_opts *opts, struct err
 
 	*p = (struct rawprogs){ .types_fd = -1 };
 	rc = kerntrial_run(&p->shape, e);
+	if (rc)
+		verlog_lockdown(e);
 	if (!rc)
 		rc = check_shape(p, opts, e);
 	if (!rc)
@@ -253,12 +257,9 @@ static int install_switch(const struct rawprogs *p, struct err *e)
 
 int rawprogs_load(struct rawprogs *p, const struct offcpu_opts *opts, struct err *e)
 {
-	_cleanup_free_ char *log = calloc(1, LOG_CAP);
-	struct bpf_program *prog;
+	struct verlog log;
 	int rc;
 
-	if (!log)
-		return err_nomem(e, "the BPF programs");
 	if (opts->tables && (!p->shape.regs_from_stack || !has(p, KERNSHAPE_START_STACK)))
 		return err_set(e, -ENOTSUP, "cannot find out where this kernel keeps a thread's registers");
 	rc = copy_constants(p, e);
@@ -268,15 +269,14 @@ int rawprogs_load(struct rawprogs *p, const struct offcpu_opts *opts, struct err
 	bpf_map__set_max_entries(p->skel->maps.waits, opts->all ? WAITS_ALL : WAITS_SOME);
 	bpf_map__set_max_entries(p->skel->maps.execs, opts->all ? WAITS_ALL : WAITS_SOME);
 	choose_programs(p, opts);
-	bpf_object__for_each_program(prog, p->skel->obj) bpf_program__set_log_buf(prog, log, LOG_CAP);
-	rc = offcpu_raw_bpf__load(p->skel);
-	if (rc) {
-		err_sys(e, rc, "cannot load the BPF programs");
-		if (rc != -EPERM)
-			verlog_hint(log, e);
+	rc = verlog_open(&log, p->skel->obj, e);
+	if (rc)
 		return rc;
-	}
-	return install_switch(p, e);
+	rc = offcpu_raw_bpf__load(p->skel);
+	if (rc && !verlog_refused(&log, rc, opts->verifier_log, e))
+		err_sys(e, rc, "cannot load the BPF programs");
+	verlog_close(&log);
+	return rc ? rc : install_switch(p, e);
 }
 
 /* --- attaching --- */

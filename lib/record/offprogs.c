@@ -20,10 +20,6 @@
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 
-#define LOG_CAP                                                                                              \
-	(16 << 20) /* untouched pages cost nothing; before Linux 6.4 a log that does not fit keeps its       \
-		      beginning */
-
 int offprogs_refused(const char *what, int code, struct err *e)
 {
 	static const int caps[] = { CAP_BPF, CAP_PERFMON };
@@ -378,21 +374,17 @@ static int open_part(struct offprogs *p, bool iters, struct offcpu_bpf **ret, st
 	return share_maps(p, *ret, e);
 }
 
-static int load_part(struct offcpu_bpf *skel, struct err *e)
+static int load_part(struct offcpu_bpf *skel, int log_fd, struct err *e)
 {
-	_cleanup_free_ char *log = calloc(1, LOG_CAP);
-	struct bpf_program *prog;
-	int rc;
+	struct verlog log;
+	int rc = verlog_open(&log, skel->obj, e);
 
-	if (!log)
-		return err_nomem(e, "the BPF programs");
-	bpf_object__for_each_program(prog, skel->obj) bpf_program__set_log_buf(prog, log, LOG_CAP);
+	if (rc)
+		return rc;
 	rc = offcpu_bpf__load(skel);
-	if (!rc)
-		return 0;
-	offprogs_refused("load the BPF programs", rc, e);
-	if (rc != -EPERM)
-		verlog_hint(log, e);
+	if (rc && !verlog_refused(&log, rc, log_fd, e))
+		offprogs_refused("load the BPF programs", rc, e);
+	verlog_close(&log);
 	return rc;
 }
 
@@ -416,7 +408,7 @@ static int load_iters_again(struct offprogs *p, const struct offcpu_opts *opts, 
 	choose_iters(p->iters, opts, p->first_ns);
 	bpf_program__set_autoload(p->iters->progs.waiting, false);
 	bpf_program__set_autoload(p->iters->progs.waiting_no_user, true);
-	return load_part(p->iters, e);
+	return load_part(p->iters, p->verifier_log, e);
 }
 
 static void *load_iters(void *ctx)
@@ -424,7 +416,7 @@ static void *load_iters(void *ctx)
 	struct loading *l = ctx;
 	struct err why = { 0 };
 
-	l->rc = load_part(l->p->iters, &l->e);
+	l->rc = load_part(l->p->iters, l->p->verifier_log, &l->e);
 	if (l->rc && l->rc != -EPERM && load_iters_again(l->p, l->opts, &why) == 0) {
 		l->rc = 0;
 		if (!l->opts->no_user_stacks)
@@ -439,7 +431,7 @@ static int load_parts(struct offprogs *p, const struct offcpu_opts *opts, struct
 	struct loading iters = { .p = p, .opts = opts };
 	pthread_t thread;
 	bool begun = pthread_create(&thread, NULL, load_iters, &iters) == 0;
-	int rc = load_part(p->events, e);
+	int rc = load_part(p->events, p->verifier_log, e);
 
 	if (begun)
 		pthread_join(thread, NULL);
@@ -463,7 +455,8 @@ static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 {
 	int rc;
 
-	*p = (struct offprogs){ .first_ns = opts->raw || in_first_pid_ns() };
+	*p = (struct offprogs){ .first_ns = opts->raw || in_first_pid_ns(),
+		.verifier_log = opts->verifier_log };
 	if (opts->raw)
 		return load_raw(p, opts, agg_fd, e);
 	rc = check_btf(e);
@@ -544,5 +537,5 @@ int offprogs_load_one(struct offprogs *p, const char *name, struct offcpu_bpf **
 	if (!chosen)
 		return err_set(e, -ENOENT, "no program of the recorder is called '%s'", name);
 	bpf_program__set_autoload(chosen, true);
-	return load_part(*ret, e);
+	return load_part(*ret, 0, e);
 }

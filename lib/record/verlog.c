@@ -1,15 +1,140 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "verlog.h"
+#include "caps.h"
 
+#include <bpf/libbpf.h>
+#include <errno.h>
 #include <string.h>
 
-void verlog_hint(char *log, struct err *e)
+/*
+ * One buffer serves all programs, for libbpf asks for a log only when a load
+ * has failed, and gives up then. The log of the program number I begins at byte
+ * I, behind zeroes: so the buffer tells which program it was.
+ */
+int verlog_open(struct verlog *l, struct bpf_object *obj, struct err *e)
 {
-	char *line, *save = NULL, *last = NULL;
+	struct bpf_program *prog;
+	size_t i = 0;
 
-	for (line = strtok_r(log, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		if (strncmp(line, "processed ", 10) != 0)
-			last = line;
-	if (last)
-		err_hint(e, "the verifier says: %s", last);
+	*l = (struct verlog){ .obj = obj, .buf = calloc(1, VERLOG_BYTES) };
+	if (!l->buf)
+		return err_nomem(e, "the verifier's log");
+	bpf_object__for_each_program(prog, obj)
+	{
+		bpf_program__set_log_buf(prog, l->buf + i, VERLOG_BYTES - i);
+		i++;
+	}
+	return 0;
+}
+
+void verlog_close(struct verlog *l)
+{
+	free(l->buf);
+	*l = (struct verlog){ 0 };
+}
+
+/* Statistics, which follow the reason. */
+static bool is_statistic(const char *line, size_t len)
+{
+	static const char *const begins[] = { "processed ", "verification time ", "stack depth " };
+
+	for (size_t i = 0; i < ARRAY_LEN(begins); i++)
+		if (len >= strlen(begins[i]) && strncmp(line, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
+}
+
+const char *verlog_reason(const char *log, size_t *len)
+{
+	const char *reason = NULL;
+
+	for (const char *line = log; *line;) {
+		size_t n = strcspn(line, "\n");
+
+		if (n && !is_statistic(line, n)) {
+			reason = line;
+			*len = n;
+		}
+		line += n + (line[n] == '\n');
+	}
+	return reason;
+}
+
+static const char *program_name(const struct verlog *l, size_t number)
+{
+	struct bpf_program *prog;
+
+	bpf_object__for_each_program(prog, l->obj)
+	{
+		if (!number--)
+			return bpf_program__name(prog);
+	}
+	return "?";
+}
+
+/* The verifier shows where maps lie, "r1 = 0xff11000101be2c00": of no use to those who read the log
+ * elsewhere. */
+static void hide_addresses(char *log)
+{
+	for (char *p = log; (p = strstr(p, " = 0xff")); p += 7)
+		if (strspn(p + 5, "0123456789abcdef") == 16)
+			memset(p + 7, '.', 14);
+}
+
+static void keep(const char *name, char *log, int fd)
+{
+	size_t len = strlen(log);
+
+	hide_addresses(log);
+	dprintf(fd, "program '%s':\n", name);
+	while (len) {
+		ssize_t n = write(fd, log, len);
+
+		if (n <= 0)
+			return;
+		log += n;
+		len -= (size_t)n;
+	}
+	dprintf(fd, "\n");
+}
+
+bool verlog_lockdown(struct err *e)
+{
+	char mode[32];
+
+	if (!caps_lockdown(mode, sizeof(mode)) || strcmp(mode, "confidentiality") != 0)
+		return false;
+	err_hint(e, "lockdown=confidentiality forbids BPF programs to read the kernel's memory: boot with "
+		    "lockdown=integrity");
+	return true;
+}
+
+/* The verifier refuses helpers that read memory under that lockdown. */
+static void hint(const char *reason, size_t len, struct err *e)
+{
+	if (!memmem(reason, len, "bpf_probe_read", 14) || !verlog_lockdown(e))
+		err_hint(e,
+			"no privilege changes that; 'bpfcheck -v' shows the verifier's whole log, 'bpfcheck "
+			"--bundle FILE' writes it into a file");
+}
+
+bool verlog_refused(const struct verlog *l, int code, int fd, struct err *e)
+{
+	size_t number = 0, n = 0, len = 0;
+	const char *name, *reason;
+	struct bpf_program *prog;
+
+	bpf_object__for_each_program(prog, l->obj) n++;
+	while (number < n && !l->buf[number])
+		number++;
+	reason = number < n ? verlog_reason(l->buf + number, &len) : NULL;
+	if (!reason)
+		return false;
+	name = program_name(l, number);
+	err_set(e, code, "the kernel's verifier refuses the program '%s': %.*s", name, (int)MIN(len, 400),
+		reason);
+	hint(reason, len, e);
+	if (fd > 0)
+		keep(name, l->buf + number, fd);
+	return true;
 }

@@ -1,14 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * verlog - what the verifier says of a program that it refuses. Floor 2.
+ * verlog - what the kernel's verifier says of a program that it refuses. Floor 3.
+ *
+ * A refusal is EACCES, EINVAL or E2BIG, as is much else, but only the verifier
+ * writes a log: where there is none, something else refused the load.
  */
 #ifndef STACKTOOLS_VERLOG_H
 #define STACKTOOLS_VERLOG_H
 
 #include "err.h"
 
-/* Make the last line of its complaint LOG, which is cut up here, the hint of E; none where there is no line.
+struct bpf_object;
+
+/* The most that every kernel takes. Memory that is never touched costs nothing. */
+#define VERLOG_BYTES (UINT32_MAX >> 8)
+
+struct verlog {
+	struct bpf_object *obj;
+	char *buf;
+};
+
+/* Before OBJ is loaded: the log of a program that is refused goes into L, which has to live as long as the
+ * load lasts. Release L with verlog_close(). */
+int verlog_open(struct verlog *l, struct bpf_object *obj, struct err *e);
+
+/*
+ * The load of L's object failed with CODE. True when the verifier refused a
+ * program: E names the program and the verifier's reason, and the whole log is
+ * appended to FD where that is above 0. False, and nothing done, when it was
+ * not the verifier.
  */
-void verlog_hint(char *log, struct err *e);
+bool verlog_refused(const struct verlog *l, int code, int fd, struct err *e);
+
+/* Where BPF programs may read no memory because the kernel is locked down, make that the hint of E. */
+bool verlog_lockdown(struct err *e);
+
+void verlog_close(struct verlog *l); /* a zeroed one is fine */
+
+/* The line of LOG, which holds no NUL before its end, that tells why; LEN bytes of it. NULL = there is none.
+ */
+const char *verlog_reason(const char *log, size_t *len);
 
 #endif

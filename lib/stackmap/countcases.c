@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The law: every trigger is counted once, under its stack's id or, where the
- * stack could not be kept, under the error. So for each chain either all its
- * calls are under its id, or all of them are collisions.
+ * The law: every run of the program is counted once, under its stack's id or,
+ * where the stack could not be kept, under the error. So for each chain either
+ * all its calls are under its id, or all of them are collisions.
+ *
+ * Every call is a run, but for those that the kernel misses: a thread that is
+ * preempted inside the program (since 7.2 programs at raw tracepoints of
+ * system calls can be) keeps it from running on that CPU until it goes on. The
+ * kernel counts the misses, other processes' among them, so that they bound
+ * what may be lacking; where it counts none, every call is.
  */
 #include "countcases.h"
 
@@ -116,7 +122,7 @@ static void run_counts(struct stackcase_report *r, const struct stackcase_env *e
 	struct stackshot *s = stackcase_open(
 		r, env, (struct stackshot_opts){ .type = STACKSHOT_RAW_TP, .entries = ENTRIES, .depth = 16 });
 	unsigned int threads = *(const unsigned int *)arg;
-	uint64_t each = (uint64_t)threads * CALLS + 1, lost = 0;
+	uint64_t each = (uint64_t)threads * CALLS + 1, lost = 0, missed, all = FAMILIES * each;
 	struct sums sums = { .total = 0 };
 	int code;
 
@@ -127,24 +133,29 @@ static void run_counts(struct stackcase_report *r, const struct stackcase_env *e
 		stackcase_skip(r, "cannot start %u threads: %s", FAMILIES * threads, strerror(-code));
 		return;
 	}
+	missed = stackshot_misses(s);
 	if (!sum_up(r, s, &sums))
 		return;
 	for (unsigned int f = 0; f < FAMILIES; f++) {
 		struct chain_walk w = { .family = (enum chain_family)f };
 
 		lost += sums.by_family[f] == 0 ? each : 0;
-		if (sums.by_family[f] != 0 && sums.by_family[f] != each)
-			stackcase_fail(r, "%s was called %" PRIu64 " times and counted %" PRIu64,
-				chain_expect(&w, 1), each, sums.by_family[f]);
+		if (sums.by_family[f] > each || (sums.by_family[f] && sums.by_family[f] + missed < each))
+			stackcase_fail(r,
+				"%s was called %" PRIu64 " times and counted %" PRIu64
+				"; the kernel missed %" PRIu64,
+				chain_expect(&w, 1), each, sums.by_family[f], missed);
 	}
-	if (sums.total != FAMILIES * each || sums.collisions != lost)
+	if (sums.total > all || sums.total + missed < all || sums.collisions > lost ||
+		sums.collisions + missed < lost)
 		stackcase_fail(r,
-			"%" PRIu64 " calls: %" PRIu64 " counted, %" PRIu64 " collisions, want %" PRIu64,
-			FAMILIES * each, sums.total, sums.collisions, lost);
+			"%" PRIu64 " calls: %" PRIu64 " counted, %" PRIu64 " collisions, want %" PRIu64
+			"; the kernel missed %" PRIu64,
+			all, sums.total, sums.collisions, lost, missed);
 	stackcase_pass(r,
 		"%u threads, %d chains of %" PRIu64 " calls: %" PRIu64 " counted, %" PRIu64
-		" of them collisions",
-		FAMILIES * threads, FAMILIES, each, sums.total, sums.collisions);
+		" of them collisions; the kernel missed %" PRIu64,
+		FAMILIES * threads, FAMILIES, each, sums.total, sums.collisions, all - sums.total);
 }
 
 static const unsigned int one = 1, two = 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * countcases - the two-map pattern: stacks in one map, counts by id in the other. Floor 5.
+ * countcases - the two-map pattern: stacks in one map, counts by id in the other. Floor 6.
  */
 #ifndef STACKTOOLS_COUNTCASES_H
 #define STACKTOOLS_COUNTCASES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * framecases - which frames are in a stack: skip, truncation, agreement with bpf_get_stack(), build IDs.
- * Floor 5.
+ * Floor 6.
  */
 #ifndef STACKTOOLS_FRAMECASES_H
 #define STACKTOOLS_FRAMECASES_H

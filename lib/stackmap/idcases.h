@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * idcases - what bpf_get_stackid() answers: ids, collisions, full maps. Floor 5.
+ * idcases - what bpf_get_stackid() answers: ids, collisions, full maps. Floor 6.
  */
 #ifndef STACKTOOLS_IDCASES_H
 #define STACKTOOLS_IDCASES_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * mapcases - creating a stack-trace map, and what user space may do to it. Floor 5.
+ * mapcases - creating a stack-trace map, and what user space may do to it. Floor 6.
  */
 #ifndef STACKTOOLS_MAPCASES_H
 #define STACKTOOLS_MAPCASES_H

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define DEFAULT_MAX_STACK 127
 
@@ -25,8 +26,22 @@ static uint32_t read_max_stack(void)
 	return v > 0 && v <= UINT32_MAX ? (uint32_t)v : DEFAULT_MAX_STACK;
 }
 
+/* Before Linux 5.11 maps count against it. libbpf lifts it where that is allowed; up to the hard one it
+ * always is.
+ */
+static void raise_memlock(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
 void stackcase_env_init(struct stackcase_env *env)
 {
+	raise_memlock();
 	*env = (struct stackcase_env){ .max_stack = read_max_stack() };
 	env->depth = MIN(env->max_stack, STACKCASE_DEPTH);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * stackcase - what every test case of the stack map has in common: a verdict
- * with its reason, and the comparisons of stacks. Floor 4.
+ * with its reason, and the comparisons of stacks. Floor 5.
  *
  * A case fails only where the kernel contradicts what is documented. What
  * this kernel or this user cannot do is a skip with the reason.

@@ -3,6 +3,7 @@
 #include "caps.h"
 #include "loaded.h"
 #include "tracefs.h"
+#include "verlog.h"
 #include "stackmap.skel.h"
 #include "stackmap-btf.skel.h"
 
@@ -41,7 +42,7 @@ struct stackshot {
 	struct bpf_object *obj;
 	struct stackmap_state *state;
 	struct bpf_link *link;
-	int stacks_fd, counts_fd;
+	int stacks_fd, counts_fd, taken_fd;
 };
 
 const char *stackshot_type_name(enum stackshot_type t)
@@ -110,13 +111,25 @@ static int refused(const struct stackshot *s, const char *step, int code, struct
 	return err_set(e, code, "cannot %s: %s (%s)", what, strerror(-code), err_name(code));
 }
 
-uint32_t stackshot_program_bytes(const struct stackshot *s)
+static struct bpf_prog_info program_info(const struct stackshot *s)
 {
 	struct bpf_program *p = bpf_object__find_program_by_name(s->obj, types[s->type].program);
 	struct bpf_prog_info info = { .type = 0 };
 	uint32_t len = sizeof(info);
 
-	return bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &len) ? 0 : info.jited_prog_len;
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &len) != 0)
+		info = (struct bpf_prog_info){ .type = 0 };
+	return info;
+}
+
+uint32_t stackshot_program_bytes(const struct stackshot *s)
+{
+	return program_info(s).jited_prog_len;
+}
+
+uint64_t stackshot_misses(const struct stackshot *s)
+{
+	return program_info(s).recursion_misses;
 }
 
 /* Open the object that holds this type's program. */
@@ -241,6 +254,7 @@ static int aim(struct stackshot *s, struct err *e)
 	s->state = s->btf ? &s->btf->bss->state : &s->plain->bss->state;
 	s->stacks_fd = bpf_object__find_map_fd_by_name(s->obj, "stacks");
 	s->counts_fd = bpf_object__find_map_fd_by_name(s->obj, "counts");
+	s->taken_fd = bpf_object__find_map_fd_by_name(s->obj, "taken");
 	if (stat("/proc/self/ns/pid", &st) != 0)
 		return err_sys(e, -errno, "cannot look at '/proc/self/ns/pid'");
 	s->state->ns_dev = st.st_dev;
@@ -250,6 +264,22 @@ static int aim(struct stackshot *s, struct err *e)
 	s->state->get_bytes = DEFAULT_DEPTH * sizeof(uint64_t);
 	s->state->id_flags[STACKMAP_USER] = s->state->get_flags[STACKMAP_USER] = BPF_F_USER_STACK;
 	return 0;
+}
+
+static int load(struct stackshot *s, struct err *e)
+{
+	struct verlog log;
+	int code = verlog_open(&log, s->obj, e);
+
+	if (code)
+		return code;
+	code = s->btf ? stackmap_btf_bpf__load(s->btf) : stackmap_bpf__load(s->plain);
+	if (code && verlog_refused(&log, code, 0, e))
+		err_hint(e, "no privilege changes that");
+	else if (code)
+		refused(s, "load", code, e);
+	verlog_close(&log);
+	return code;
 }
 
 int stackshot_open(const struct stackshot_opts *opts, struct stackshot **ret, struct err *e)
@@ -265,10 +295,9 @@ int stackshot_open(const struct stackshot_opts *opts, struct stackshot **ret, st
 		code = configure(s, opts, e);
 	if (code)
 		return code;
-	code = s->btf ? stackmap_btf_bpf__load(s->btf) : stackmap_bpf__load(s->plain);
-	if (code)
-		return refused(s, "load", code, e);
-	code = aim(s, e);
+	code = load(s, e);
+	if (!code)
+		code = aim(s, e);
 	if (!code)
 		code = attach(s, e);
 	if (code)
@@ -277,12 +306,22 @@ int stackshot_open(const struct stackshot_opts *opts, struct stackshot **ret, st
 	return 0;
 }
 
+static void disarm(struct stackshot *s)
+{
+	volatile struct stackmap_state *st = s->state;
+	uint32_t zero = 0;
+
+	st->armed = STACKMAP_OFF;
+	st->hits = 0;
+	bpf_map_delete_elem(s->taken_fd, &zero);
+}
+
 /* Run W once with the program armed. True when it was seen. */
 static bool fire_once(struct stackshot *s, struct chain_walk *w)
 {
 	volatile struct stackmap_state *st = s->state;
 
-	st->hits = 0;
+	disarm(s);
 	if (w->trigger == CHAIN_SPIN) {
 		/* a sample must fall into the loop, so the trigger itself arms */
 		w->spin.stop = (volatile uint64_t *)&s->state->hits;
@@ -297,17 +336,16 @@ static bool fire_once(struct stackshot *s, struct chain_walk *w)
 }
 
 /*
- * A call is seen the first time. A sleep can be over before the thread comes
- * to leave its CPU, and a loop may end without a sample, when the machine is
- * busy: these are tried again.
+ * A sleep can be over before the thread comes to leave its CPU, and a loop may
+ * end without a sample, when the machine is busy. And the kernel does not run a
+ * program on a CPU where another one, or the same one, was interrupted in its
+ * middle, which a preemptible kernel does. So each is tried again.
  */
 int stackshot_fire(struct stackshot *s, struct chain_walk *w, struct err *e)
 {
-	bool chance = s->type == STACKSHOT_SWITCH || s->type == STACKSHOT_PERF;
-
 	s->state->tid = (uint32_t)gettid();
 	w->trigger = types[s->type].trigger;
-	for (int tries = chance ? TRIES : 1; tries > 0; tries--)
+	for (int tries = TRIES; tries > 0; tries--)
 		if (fire_once(s, w))
 			return 0;
 	return err_set(e, -ENODATA, "the %s program did not see the call chain", types[s->type].name);
@@ -318,7 +356,7 @@ int stackshot_kthread(struct stackshot *s, struct err *e)
 	volatile struct stackmap_state *st = s->state;
 	struct timespec ms = { .tv_nsec = 1000000 };
 
-	st->hits = 0;
+	disarm(s);
 	st->armed = STACKMAP_KTHREAD;
 	for (int i = 0; i < 5000 && !st->hits; i++)
 		nanosleep(&ms, NULL);

@@ -2,7 +2,7 @@
 /*
  * stackshot - one BPF program of a chosen type, one stack-trace map of a
  * chosen size, and stacks taken of a known call chain in this very process.
- * Floor 3.
+ * Floor 4.
  *
  * A shot arms the program for the calling thread, runs the chain into its
  * trigger and disarms: when it returns nothing runs that could change the
@@ -50,6 +50,10 @@ int stackshot_counts_fd(const struct stackshot *s); /* the counts, by id or -err
 
 /* How long the program's machine code is, 0 = unknown. */
 uint32_t stackshot_program_bytes(const struct stackshot *s);
+
+/* How often the kernel did not run the program, for any process, because it, or one like it, was interrupted
+ * in its middle on that CPU. Always 0 before Linux 5.12. */
+uint64_t stackshot_misses(const struct stackshot *s);
 
 /* The trigger that makes this type of program run. */
 enum chain_trigger stackshot_trigger(const struct stackshot *s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * typecases - a known call chain seen from every program type. Floor 5.
+ * typecases - a known call chain seen from every program type. Floor 6.
  */
 #ifndef STACKTOOLS_TYPECASES_H
 #define STACKTOOLS_TYPECASES_H

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
+#include <sys/utsname.h>
 
 /* Room for every capability there is, named in one clause. */
 #define CLAUSE_MAX 1024
@@ -186,11 +188,23 @@ static bool in_user_ns(void)
 	return strcmp(link, first_user_ns) != 0;
 }
 
+bool caps_lockdown(char *mode, size_t cap)
+{
+	char text[128], word[32];
+	const char *at;
+
+	slurp("/sys/kernel/security/lockdown", text, sizeof(text));
+	at = strchr(text, '[');
+	if (!at || sscanf(at, "[%31[a-z]]", word) != 1 || strcmp(word, "none") == 0)
+		return false;
+	snprintf(mode, cap, "%s", word);
+	return true;
+}
+
 bool caps_obstacle(char *buf, size_t cap)
 {
 	struct clause c = clause_on(buf, cap);
 	char text[8192], mode[32];
-	const char *at;
 
 	if (in_user_ns())
 		clause_put(&c, "in a user namespace, where capabilities do not reach the kernel");
@@ -199,9 +213,7 @@ bool caps_obstacle(char *buf, size_t cap)
 		clause_put(&c, c.len ? "; " : "");
 		clause_put(&c, "a seccomp filter is in force");
 	}
-	slurp("/sys/kernel/security/lockdown", text, sizeof(text));
-	at = strchr(text, '[');
-	if (at && sscanf(at, "[%31[a-z]]", mode) == 1 && strcmp(mode, "none") != 0) {
+	if (caps_lockdown(mode, sizeof(mode))) {
 		clause_put(&c, c.len ? "; " : "");
 		clause_put(&c, "the kernel is locked down: ");
 		clause_put(&c, mode);
@@ -275,13 +287,38 @@ static void grant_hint(const int *caps, size_t n, struct err *e)
 		err_hint(e, "run as root, or: %s", command);
 }
 
+/* Before Linux 5.11 BPF memory counts against it, and what is beyond is refused with EPERM. */
+static bool memlock_bounds(uint64_t *kib)
+{
+	unsigned int major, minor;
+	struct utsname name;
+	struct rlimit limit;
+
+	if (uname(&name) != 0 || sscanf(name.release, "%u.%u", &major, &minor) != 2 || major > 5 ||
+		(major == 5 && minor >= 11))
+		return false;
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+		return false;
+	*kib = limit.rlim_cur >> 10;
+	return true;
+}
+
 int caps_explain(const char *what, int code, const int *caps, size_t n, struct err *e)
 {
 	char clause[CLAUSE_MAX];
+	uint64_t kib;
 
 	if (caps_missing(caps, n, clause, sizeof(clause))) {
 		err_set(e, code, "not permitted to %s: %s", what, clause);
 		grant_hint(caps, n, e);
+		return code;
+	}
+	if (code == -EPERM && memlock_bounds(&kib)) {
+		err_set(e, code,
+			"not permitted to %s: RLIMIT_MEMLOCK of %" PRIu64
+			" KiB is used up; BPF memory counts against it before Linux 5.11",
+			what, kib);
+		err_hint(e, "ulimit -l unlimited (as root), or give CAP_SYS_RESOURCE");
 		return code;
 	}
 	if (caps_obstacle(clause, sizeof(clause))) {

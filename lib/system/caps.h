@@ -34,6 +34,9 @@ size_t caps_missing(const int *caps, size_t n, char *buf, size_t cap);
  */
 bool caps_obstacle(char *buf, size_t cap);
 
+/* The kernel is locked down, and how: "integrity" or "confidentiality" in MODE. */
+bool caps_lockdown(char *mode, size_t cap);
+
 /*
  * The command that gives the N capabilities in CAPS to the file EXE, quoted
  * for the shell: setcap cap_bpf,cap_perfmon+ep '/usr/bin/offcpu-record'
@@ -47,8 +50,8 @@ void caps_command(const char *exe, const int *caps, size_t n, char *buf, size_t 
  * to sched_switch: CAP_PERFMON is missing"), the hint the command that grants
  * them to this very binary (from /proc/self/exe: "run as root, or: setcap
  * cap_bpf,cap_perfmon+ep '/usr/bin/offcpu-record'"). When none of CAPS is
- * missing the message says so, and names what else forbids it (lockdown,
- * seccomp, a user namespace) as far as that can be read. Returns CODE.
+ * missing the message says so, and names what else forbids it (RLIMIT_MEMLOCK,
+ * lockdown, seccomp, a user namespace) as far as that can be read. Returns CODE.
  */
 int caps_explain(const char *what, int code, const int *caps, size_t n, struct err *e);
 

@@ -96,7 +96,6 @@ static void read_tool(struct machine *m, const char *dir, enum finding_tool tool
 	uint64_t granted;
 
 	snprintf(t->path, sizeof(t->path), "%s/%s", dir, finding_tool_name(tool));
-	t->caps = m->status.effective;
 	if (m->status.no_new_privs == 1 || statvfs(t->path, &fs) != 0 || (fs.f_flag & ST_NOSUID))
 		return;
 	granted = file_caps(t->path);
@@ -104,7 +103,8 @@ static void read_tool(struct machine *m, const char *dir, enum finding_tool tool
 	if (granted & ~m->status.bounding)
 		granted = 0;
 	t->file_caps = granted != 0;
-	t->caps |= granted;
+	if (granted)
+		t->caps = granted | (m->status.uid ? 0 : t->caps);
 }
 
 static void read_tools(struct machine *m)
@@ -117,7 +117,9 @@ static void read_tools(struct machine *m)
 		*strrchr(dir, '/') = '\0';
 	for (enum finding_tool tool = 0; tool < TOOL_COUNT; tool++) {
 		snprintf(m->tools[tool].path, sizeof(m->tools[tool].path), "%s", finding_tool_name(tool));
-		m->tools[tool].caps = m->status.effective;
+		/* an ordinary user's pass on where they are ambient: those of this very file do not */
+		m->tools[tool].caps =
+			m->root->live && m->status.uid ? m->status.ambient : m->status.effective;
 		if (n > 0 && strlen(dir) < 400)
 			read_tool(m, dir, tool);
 	}
@@ -200,10 +202,11 @@ const char *machine_new_kernel(const struct machine *m, char *buf, size_t cap)
 		{ "opensuse-tumbleweed", "zypper install kernel-default && reboot" },
 	};
 
+	const char *newer = m->version < MACHINE_VERSION(5, 18) ? "Linux 5.18 or later" : "a newer kernel";
+
 	/* what etc/os-release names is the container's, not the kernel's */
 	if (m->pid_ns) {
-		snprintf(buf, cap,
-			"on the host, boot Linux 5.18 or later, built with BPF, perf events and BTF");
+		snprintf(buf, cap, "on the host, boot %s, built with BPF, perf events and BTF", newer);
 		return buf;
 	}
 	if (strcmp(m->distro, "ubuntu") == 0 && m->distro_version[0]) {
@@ -211,7 +214,13 @@ const char *machine_new_kernel(const struct machine *m, char *buf, size_t cap)
 		return buf;
 	}
 	if (strcmp(m->distro, "debian") == 0) {
-		bool old = m->codename[0] && atoi(m->distro_version) < 12;
+		int release = atoi(m->distro_version);
+		/* of the release itself; what has none that is new enough, or none that is newer, has
+		 * backports */
+		uint32_t own = release == 12  ? MACHINE_VERSION(6, 1)
+			       : release > 12 ? MACHINE_VERSION(6, 12)
+					      : 0;
+		bool old = m->codename[0] && m->version >= own;
 
 		snprintf(buf, cap, "apt-get install %s%s%slinux-image-amd64 && reboot", old ? "-t " : "",
 			old ? m->codename : "", old ? "-backports " : "");
@@ -223,7 +232,7 @@ const char *machine_new_kernel(const struct machine *m, char *buf, size_t cap)
 			return buf;
 		}
 	}
-	snprintf(buf, cap, "boot Linux 5.18 or later, built with BPF, perf events and BTF");
+	snprintf(buf, cap, "boot %s, built with BPF, perf events and BTF", newer);
 	return buf;
 }
 
