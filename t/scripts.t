@@ -144,6 +144,36 @@ for list in build demo test lint bench fresh vm; do
 done
 status 64 "deps refuses an unknown list" sh scripts/deps nonsense
 
+# --- vmtest: what would run, and how what ran is judged
+lists() { # OPTION...: the guests, in a line
+	sh scripts/vmtest -l "$@" 2>"$err" | grep -v '^vmtest:' | tr '\n' ','
+}
+is "$(lists -q)" '6.1 default,newest default,' "vmtest -q is the kernel of Debian 12 and the newest"
+like "$(lists)" '^5.10 default,6.1 default,6.1 settings,.*,6.18 lockdown,.*,newest default,$' "vmtest is every kernel, and situations of two"
+is "$(lists -k 5.10 -s settings)" '5.10 settings,' "vmtest -k and -s name one of them"
+like "$(sh scripts/vmtest -l)" '^vmtest: Debian has no 5.15: nearest are 5.10 and 6.1$' "vmtest says which kernels it cannot have"
+for words in '-k 2.6' '-s sunshine' '-j 0' '-x' 'word' '-k'; do
+	# shellcheck disable=SC2086 # words
+	status 64 "vmtest refuses '$words'" sh scripts/vmtest -l $words
+done
+
+judge_says() { # SAID NS...: of a thread that slept and one that was robbed of the CPU, in records of NS
+	echo "$1" >"$TMP/judge.said"
+	shift
+	for ns; do
+		printf '{"type":"wait","comm":"w","pid":1,"tid":7,"count":1,"total_ns":%s,"first_ns":5,"state":"S","initial":false,"preempted":%s,%s}\n' \
+			"${ns%R}" "$([ "$ns" = "${ns%R}" ] && echo false || echo true)" \
+			'"kernel_stack_verdict":"complete","user_stack_verdict":"stopped","user_stack_error":"not-ready"'
+	done | awk -v said="$TMP/judge.said" -f scripts/vm.d/judge.awk >"$TMP/judge.got"
+	sed -n 's/^\(error\|sum_error\|too_short\|incomplete\) */\1 /p' "$TMP/judge.got" | tr '\n' ','
+}
+is "$(judge_says 'w 7 2 900000000 1000000000 1200000000' 500000000 490000000 210000000R)" \
+	'incomplete stopped/not-ready 2,error 0.00,sum_error 0.00,too_short ,' "vmtest: a thread that slept as long as it measured"
+is "$(judge_says 'w 7 2 900000000 1000000000 1000000000' 600000000 600000000)" \
+	'incomplete stopped/not-ready 2,error 19.60,sum_error 20.00,too_short ,' "vmtest: one that slept longer"
+is "$(judge_says 'w 7 1 900000000 1000000000 1000000000' 500000000)" \
+	'incomplete stopped/not-ready 1,error 99.20,sum_error 100.00,too_short w,' "vmtest: one of whose sleeps half is missing"
+
 # deps with a package manager of our own: nothing is installed, and the lists
 # of packages are old until they are updated
 mkdir "$TMP/fake"
