@@ -140,8 +140,8 @@ struct offcpu_ev_image {
 	__u32 tgid;
 	__u64 start_boot_ns;
 	__u32 exec_id;
-	__u32 parent; /* of OFFCPU_EV_FORK, as is the time */
-	__u64 time_ns;
+	__u32 parent; /* of OFFCPU_EV_FORK */
+	__u64 time_ns; /* of that and of OFFCPU_EV_MAPPING */
 };
 
 #define OFFCPU_SNAPSHOT_BYTES 16384
@@ -207,7 +207,7 @@ struct offcpu_counters {
 struct offcpu_fields {
 	__u16 prev_state, next_pid; /* sched/sched_switch */
 	__u16 newtask_pid, newtask_comm, newtask_flags; /* task/task_newtask */
-	__u16 rename_pid, rename_newcomm; /* task/task_rename */
+	__u16 rename_pid, rename_newcomm; /* task/task_rename; pid 0 = it has none */
 };
 
 _Static_assert(sizeof(struct offcpu_key) == 64, "offcpu_key");

@@ -55,11 +55,36 @@ int classic_record(void *ctx)
 	return 0;
 }
 
+/* On this CPU a thread is being renamed as -c asked for: whose it is says the next switch. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} renaming SEC(".maps");
+
+/*
+ * The lock under which a thread is renamed holds off the switch: the current
+ * thread's process has the name by now, if it was the main thread's.
+ */
+static __always_inline void take_rename(struct task_struct *task)
+{
+	__u32 zero = 0, *renamed = bpf_map_lookup_elem(&renaming, &zero);
+
+	if (!renamed || !*renamed)
+		return;
+	*renamed = 0;
+	if (comm_matches(BPF_CORE_READ(task, group_leader)))
+		bit_set(&tgids, set_tgid(task));
+}
+
 SEC("tp/sched/sched_switch")
 int classic_switch(void *ctx)
 {
 	__u32 next = 0;
 
+	if (use_comms && !fields.rename_pid)
+		take_rename((void *)bpf_get_current_task());
 	if (hot.phase != OFFCPU_RECORDING && hot.phase != OFFCPU_ARMED)
 		return 0;
 	field(ctx, fields.next_pid, &next);
@@ -107,20 +132,28 @@ int classic_exec(void *ctx)
 	return 0;
 }
 
-/* Nobody but a process itself renames its threads. */
+/*
+ * Nobody but a process itself renames its threads. Which one it is some kernels
+ * do not say (seen on 6.16 to 6.18).
+ */
 SEC("tp/task/task_rename")
 int classic_rename(void *ctx)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	char name[OFFCPU_COMM_LEN] = {};
-	__u32 id = 0;
+	__u32 id = 0, one = 1;
 
 	if (rename_is_exec(task))
 		image_replaced(task);
 	if (!use_comms)
 		return 0;
-	field(ctx, fields.rename_pid, &id);
 	field(ctx, fields.rename_newcomm, &name);
+	if (!fields.rename_pid) {
+		if (name_asked(name))
+			bpf_map_update_elem(&renaming, &id, &one, BPF_ANY);
+		return 0;
+	}
+	field(ctx, fields.rename_pid, &id);
 	if (id == set_tgid(task) && name_asked(name))
 		bit_set(&tgids, id);
 	return 0;

@@ -82,6 +82,7 @@ int tables_map(void *ctx)
 		return 0;
 	ev.start_boot_ns = proc->start_boot_ns;
 	ev.exec_id = proc->exec_id;
+	ev.time_ns = bpf_ktime_get_ns();
 	if (!bpf_ringbuf_output(&ring, &ev, sizeof(ev), BPF_RB_FORCE_WAKEUP))
 		proc->mapping = 1;
 	return 0;

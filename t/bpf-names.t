@@ -92,7 +92,13 @@ C
 "$TMP/lined" >"$TMP/log" 2>&1 </dev/null &
 lined=$!
 at_exit_kill "$lined"
-rec "$TMP/long.cap" -p "$lined" -d 2
+rec_start "$TMP/long.cap" -q -p "$lined"
+# by the last flush
+names_stored() {
+	[ "$(counter "$TMP/long.cap" names.stored | sed 's/^$/0/')" -gt 2 ]
+}
+until_true names_stored
+rec_stop
 rec "$TMP/short.cap" -p "$lined" -d 0.3s
 mv "$TMP/lined" "$TMP/elsewhere"
 like "$("$BIN/symbolize" -q --format=json "$TMP/long.cap")" \

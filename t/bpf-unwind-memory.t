@@ -112,28 +112,33 @@ for p in "$@"; do
 	*) left="$left $p" ;;
 	esac
 done
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+# those of $left that have whole stacks, by the last flush: they wake up until one has
+come_back() {
 	wake $left 2>/dev/null
-	sleep 0.4
-done
+	back=$(waits "$TMP/back.cap" '$h{$w->{pid}} = "" if $w->{user_stack_verdict} eq "complete"' | tr '\n' ' ')
+	n=0
+	for p in $left; do
+		case " $back " in
+		*" $p "*) n=$((n + 1)) ;;
+		esac
+	done
+	[ "$n" -gt 0 ]
+}
+until_true come_back
 rec_stop
-back=$(waits "$TMP/back.cap" '$h{$w->{pid}} = "" if $w->{user_stack_verdict} eq "complete"' | tr '\n' ' ')
-n=0
-for p in $left; do
-	case " $back " in
-	*" $p "*) n=$((n + 1)) ;;
-	esac
-done
+come_back
 between "$n" 1 10 "tables that were dropped and are missed come back when there is room"
 between "$(counter "$TMP/back.cap" unwind.bytes)" 1 $((1048576 + fixed)) "within the bound"
+rec "$TMP/one.cap" $(targets "${10}") -d 0.5
 # ten seconds later it is given back
-sleep 5
+given_back() {
+	[ "$(counter "$TMP/freed.cap" unwind.rows)" = "$(counter "$TMP/one.cap" unwind.rows)" ]
+}
+ok "the table that nobody uses any more is freed" until_true given_back
 kill -TERM "$freed"
 wait "$freed"
 is $? 0 "a recording that outlives one of its programs"
-rec "$TMP/one.cap" $(targets "${10}") -d 0.5
-is "$(counter "$TMP/freed.cap" unwind.rows)" "$(counter "$TMP/one.cap" unwind.rows)" \
-	"the table that nobody uses any more was freed"
+is "$(counter "$TMP/freed.cap" unwind.rows)" "$(counter "$TMP/one.cap" unwind.rows)" "and stays so"
 
 "$OBJ/t/work-crowd" 200 "$OBJ/t/work-crowd" <"$TMP/hold" >"$TMP/crowd.out" 2>&1 7>&- &
 crowd=$!

@@ -466,7 +466,7 @@ if [ "$has_lib" ] && command -v debuginfod >/dev/null && command -v python3 >/de
 	at_exit_kill $!
 	url=http://127.0.0.1:$port
 	tries=0
-	while ask 5 && [ -z "$(value debug)" ] && [ $tries -lt 40 ]; do
+	while ask 60 && [ -z "$(value debug)" ] && [ $tries -lt 40 ]; do
 		tries=$((tries + 1))
 		sleep 0.5
 	done
@@ -474,7 +474,7 @@ if [ "$has_lib" ] && command -v debuginfod >/dev/null && command -v python3 >/de
 	is "$(DEBUGINFOD_URLS=$url debuginfod-find debuginfo "$id")" "$(value debug)" "it is debuginfod-find's"
 	DEBUGINFOD_URLS=$url find_debug "$w/bin/prog"
 	is "$(value debug)" "" "a caller who wants no server asks none"
-	DEBUGINFOD_URLS=http://127.0.0.1:1 find_debug -u 5 "$w/bin/prog"
+	DEBUGINFOD_URLS=http://127.0.0.1:1 find_debug -u 60 "$w/bin/prog"
 	is "$(basename "$(value debug)")" debuginfo "what was got is kept: the server may be down"
 	main=$(nm "$TMP/made/full" | awk '$3 == "main" { print $1 }')
 	"$OBJ/t/unit-resolve" --make "$TMP/served.cap" "$w/bin/prog" "$w/bin/prog" a "" "$main"
@@ -487,10 +487,10 @@ else
 fi
 if [ "$has_lib" ] && command -v python3 >/dev/null; then
 	serve liar
-	ask 5
+	ask 60
 	like "$(value debug)$(value missed)" "has build ID $(id_of "$TMP/made/other") instead" "a server that sends another file is not believed"
 	serve garbage
-	ask 5
+	ask 60
 	like "$(value debug)$(value missed)" "is no ELF file" "nor is one that sends no debug file"
 	serve deaf
 	ask 1
@@ -512,10 +512,10 @@ if [ "$has_lib" ] && command -v python3 >/dev/null; then
 	like "$(value debug)$(value missed)" "gave it within 1 s|began to send it and broke off" "and one that is asked again for it"
 	unset DEBUGINFOD_RETRY_LIMIT
 	serve none
-	ask 5
+	ask 60
 	is "$(value debug)$(value missed)" "" "a server that has no such file is none"
 	url=http://127.0.0.1:1
-	ask 5
+	ask 60
 	like "$(value debug)$(value missed)" "DEBUGINFOD_URLS cannot be asked: Connection refused" "a server that is down is told"
 else
 	skip "servers that misbehave" "no libdebuginfod or no python3"

@@ -97,13 +97,17 @@ tests() { # LINE...: what t/bpf-one.t prints
 	printf '#!/bin/sh\ncat <<END\n' >"$sandbox/t/bpf-one.t"
 	printf '%s\n' "$@" END >>"$sandbox/t/bpf-one.t"
 }
-printf '#!/bin/sh\necho "ok 1 - x # SKIP whatever"; echo 1..1\n' >"$sandbox/t/plain.t"
+printf '#!/bin/sh\necho "ok 1 - x"; echo 1..1\n' >"$sandbox/t/plain.t"
 bpfcheck_says 0 btf
 tests 'ok 1 - first' 'ok 2 - second # SKIP no kprobes' '1..2'
 status 0 "check: a skip that is in t/allowed-skips passes" sh "$sandbox/scripts/check"
 tests 'ok 1 - first # SKIP no BPF' 'ok 2 - second' '1..2'
 status 1 "check: another skip fails where BPF works" sh "$sandbox/scripts/check"
 like "$(cat "$err")" '^bpf-one.t: first # SKIP no BPF$' "check: and is named with its reason"
+tests 'ok 1 - first' '1..1'
+printf '#!/bin/sh\necho "ok 1 - x # SKIP no oracle"; echo 1..1\n' >"$sandbox/t/plain.t"
+status 1 "check: and so does one of a test that records nothing" sh "$sandbox/scripts/check"
+printf '#!/bin/sh\necho "ok 1 - x"; echo 1..1\n' >"$sandbox/t/plain.t"
 tests '1..0 # SKIP not root'
 status 1 "check: a whole file that was skipped fails too" sh "$sandbox/scripts/check"
 bpfcheck_says 1 btf
@@ -111,6 +115,23 @@ status 1 "check: also where bpfcheck finds limits" sh "$sandbox/scripts/check"
 bpfcheck_says 1 procfs
 status 0 "check: where BPF does not work it passes" sh "$sandbox/scripts/check"
 like "$(cat "$err")" 'BPF is not allowed here' "check: but says that this was not tested"
+mkdir "$sandbox/docs"
+listed="| $(uname -r | cut -d. -f1,2) | $(uname -r) |"
+echo "$listed procfs |" >"$sandbox/docs/kernels.md"
+status 0 "check: also on a kernel of docs/kernels.md that has another mode" sh "$sandbox/scripts/check"
+echo "$listed btf |" >"$sandbox/docs/kernels.md"
+if unshare --mount true 2>/dev/null && grep -q '^Seccomp:.0$' /proc/self/status; then
+	status 1 "check: where docs/kernels.md says that it works, it has to" sh "$sandbox/scripts/check"
+	like "$(cat "$err")" 'docs/kernels.md says' "check: and says so"
+else
+	skip "check: where docs/kernels.md says that it works, it has to" "not privileged"
+fi
+if command -v setpriv >/dev/null && [ "$(id -u)" -eq 0 ]; then
+	status 0 "check: not for those who may not" setpriv --inh-caps=-all --bounding-set=-bpf sh "$sandbox/scripts/check"
+else
+	skip "check: not for those who may not" "not root"
+fi
+rm -r "$sandbox/docs"
 tests 'not ok 1 - first' '1..1'
 status 1 "check: a failed test fails" sh "$sandbox/scripts/check"
 like "$(tail -n 1 "$out")" '^Result: FAIL$' "check: and prove says so last"
@@ -118,7 +139,7 @@ printf 'all:\n\tfalse\n' >"$sandbox/Makefile"
 status 2 "check: a failed build is status 2" sh "$sandbox/scripts/check"
 
 # --- the rest of their command lines
-for list in build demo test lint bench fresh; do
+for list in build demo test lint bench fresh vm; do
 	status 0 "deps knows the list '$list'" sh scripts/deps -n "$list"
 done
 status 64 "deps refuses an unknown list" sh scripts/deps nonsense

@@ -81,9 +81,11 @@ static struct offcpu_stack_id add(struct all *a, uint64_t number)
 
 static void walk(struct all *a, uint64_t settled_ns, bool last)
 {
-	const struct snapset_by by = {
-		.procs = a->procs, .tables = a->tables, .stacks = a->stacks, .settled_ns = settled_ns
-	};
+	const struct snapset_by by = { .procs = a->procs,
+		.tables = a->tables,
+		.stacks = a->stacks,
+		.settled_ns = settled_ns,
+		.late_ns = 2000000000 };
 
 	tableset_service(a->tables, 2000);
 	tableset_applied(a->tables);

@@ -409,7 +409,9 @@ void procround_init(struct procround *r, unsigned int wanted)
 {
 	r->period_ns = SECOND_NS / MAX(r->o->hz, 1);
 	r->set = (struct procset){ .end = end_process, .ctx = r };
-	r->boot_ahead_ns = now_on(CLOCK_BOOTTIME) - now_ns();
+	/* equal on a machine that was never suspended: read in this order it is not negative */
+	r->boot_ahead_ns = now_ns();
+	r->boot_ahead_ns = now_on(CLOCK_BOOTTIME) - r->boot_ahead_ns;
 	proclook_init(&r->look, wanted, r->reach.looker);
 }
 

@@ -101,8 +101,11 @@ static int find_fields(struct offcpu_raw_bpf *skel, struct err *e)
 
 	if (!rc)
 		rc = tracefs_fields("task/task_newtask", task, ARRAY_LEN(task), e);
+	/* some kernels do not say which thread is renamed */
+	if (!rc && tracefs_fields("task/task_rename", name, 1, NULL) != 0)
+		name[0].offset = 0;
 	if (!rc)
-		rc = tracefs_fields("task/task_rename", name, ARRAY_LEN(name), e);
+		rc = tracefs_fields("task/task_rename", name + 1, 1, e);
 	if (!rc) {
 		skel->rodata_raw->fields.prev_state = sw[0].offset;
 		skel->rodata_raw->fields.next_pid = sw[1].offset;

@@ -24,6 +24,8 @@ struct image {
 	bool claimed; /* a (start, exec_id) is known to be this one */
 	bool told; /* and was before anybody asked: imagetab_tell() */
 	bool stale; /* proctab_stale(): its mappings are to be read again, */
+	uint64_t mapped_ns; /* it has mapped something since its last scan, first at this time; 0 = not known
+			       to have */
 	uint64_t due_ns; /* not before this time */
 	bool gone; /* its mappings cannot be read any more: it ended, or execed */
 	bool over; /* ended for good: about to be forgotten */

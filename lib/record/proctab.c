@@ -99,8 +99,9 @@ static void note_map(
 	if (mapset_has(im->maps, &m))
 		return;
 	if (mapset_changes(im->maps, &m)) {
-		/* when is not known: BPF has walked by what was there until now */
-		m.from_ns = t->identity ? MAX(m.from_ns, im->scan_ns) : m.from_ns;
+		/* since it was seen to map something; else BPF has walked by what was there until now */
+		if (t->identity)
+			m.from_ns = MAX(m.from_ns, im->mapped_ns ? im->mapped_ns : im->scan_ns);
 		t->remapped = true;
 		if (base_grow(&im->changes, &im->cap_changes, im->n_changes + 1, sizeof(*im->changes)) == 0)
 			im->changes[im->n_changes++] = m.from_ns;
@@ -177,6 +178,7 @@ static int scan_from(struct proctab *t, uint32_t image, uint64_t from_ns, uint64
 		rc = procmaps_each_of(fd, pid, scan_map, &s, e);
 	}
 	im = &t->images.images[image];
+	im->mapped_ns = 0;
 	if (rc == -ESRCH && t->identity) {
 		im->gone = true;
 		im->end_ns = MIN(im->end_ns, now_ns);
@@ -218,6 +220,14 @@ int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e
 
 #define RESCAN_MIN_NS UINT64_C(100000) /* between two scans; a process may take half of the time at most */
 #define RESCAN_MAX_NS UINT64_C(100000000) /* what has no mapping, whenever its process is scanned */
+
+void proctab_mapping(struct proctab *t, const struct offcpu_ev_image *ev)
+{
+	struct image *im = imagetab_newest(&t->images, ev->tgid);
+
+	if (im && is_told(im, ev) && !im->mapped_ns)
+		im->mapped_ns = ev->time_ns;
+}
 
 /* The longer, the more often nothing new is found. */
 static void freshen(struct proctab *t, uint32_t at)

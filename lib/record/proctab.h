@@ -47,6 +47,9 @@ bool proctab_is_still(struct proctab *t, const struct offcpu_ev_image *ev);
 /* That image may have mapped something that is not known; AT_ONCE: it has. */
 void proctab_stale(struct proctab *t, const struct offcpu_ev_image *ev, bool at_once);
 
+/* EV, of OFFCPU_EV_MAPPING: what its next scan finds in another's place is there since then. */
+void proctab_mapping(struct proctab *t, const struct offcpu_ev_image *ev);
+
 /* Read what is new or stale and due, the newest first, for about BUDGET_NS. */
 void proctab_freshen(struct proctab *t, uint64_t budget_ns);
 

@@ -16,9 +16,14 @@
 #define TICK_MS 100
 #define SWAP_POLL_NS 1000000
 #define SCAN_NS 1000000 /* of processes that were there before, between other things */
-#define LAST_TABLES_MS 50 /* how long a recording waits, at its end, for the tables of its last waits */
+#define LAST_TABLES_NS                                                                                       \
+	50000000 /* how long a recording waits, at its end, for the tables of its last waits, */
+#define LAST_TABLES_LOADS 4 /* or this many times what loading took */
+#define LATE_NS UINT64_C(2000000000) /* how long a copied stack waits for tables, */
+#define LATE_LOADS 10
 #define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks that other processes may have too */
-#define NAMES_NS UINT64_C(2000000000) /* how long a recording waits, at its end, for names */
+#define NAMES_NS UINT64_C(2000000000) /* how long a recording waits, at its end, for names, */
+#define NAMES_LOADS 10
 #define LOOK_SHARE 10 /* looking again at waits in progress takes a tenth of the time at most */
 
 /* A sample waits for the process events of its time before it is written. */
@@ -300,7 +305,8 @@ static void walk_snapshots(struct recorder *r, bool last)
 	const struct snapset_by by = { .procs = r->p.procs,
 		.stacks = r->p.stacks,
 		.tables = r->p.unwinder ? unwinder_tables(r->p.unwinder) : NULL,
-		.settled_ns = r->settled_ns };
+		.settled_ns = r->settled_ns,
+		.late_ns = recparts_patience_ns(&r->p, LATE_NS, LATE_LOADS) };
 
 	if (r->p.unwinder && r->snaps)
 		snapset_walk(r->snaps, &by, last);
@@ -381,6 +387,29 @@ static void miss_opener(struct recorder *r)
 	capwrite_option(r->p.out, &(struct cap_option){ "opener", why.msg });
 }
 
+/*
+ * Until the copied stacks have their tables: those that are being compiled,
+ * and those that the next frames turn out to need.
+ */
+static void await_last(struct recorder *r)
+{
+	uint64_t end_ns = now_ns() + recparts_patience_ns(&r->p, LAST_TABLES_NS, LAST_TABLES_LOADS), now;
+	struct unwinder_stats st;
+	size_t before;
+
+	do {
+		before = snapset_waiting(r->snaps);
+		now = now_ns();
+		unwinder_service(r->p.unwinder, now < end_ns ? (int)((end_ns - now) / 1000000) + 1 : 0);
+		now = now_ns();
+		if (snapset_due_ns(r->snaps) > now)
+			usleep((useconds_t)((MIN(snapset_due_ns(r->snaps) - now, 10000000)) / 1000));
+		walk_snapshots(r, false);
+		unwinder_stats(r->p.unwinder, &st);
+	} while (snapset_waiting(r->snaps) && now < end_ns &&
+		 (st.tables.pending || snapset_waiting(r->snaps) < before));
+}
+
 /* Everything of the kernel's side up to now is in rows and tables: write it. LAST: and leave nothing. */
 static int flush(struct recorder *r, bool last, struct err *e)
 {
@@ -394,7 +423,7 @@ static int flush(struct recorder *r, bool last, struct err *e)
 	take_symbols(r);
 	walk_snapshots(r, false);
 	if (last && r->snaps && snapset_due_ns(r->snaps) != UINT64_MAX) {
-		unwinder_service(r->p.unwinder, LAST_TABLES_MS);
+		await_last(r);
 		walk_snapshots(r, true);
 	}
 	write_rows(r);
@@ -489,7 +518,7 @@ static void keep_names(struct recorder *r)
 	struct recorder_stats st;
 
 	jitkeep_write(r->jit, r->p.out);
-	namekeep_finish(r->namer, NAMES_NS);
+	namekeep_finish(r->namer, recparts_patience_ns(&r->p, NAMES_NS, NAMES_LOADS));
 	recorder_stats(r, &st);
 	recstats_write(&st, r->p.out);
 }

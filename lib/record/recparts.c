@@ -15,7 +15,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define TABLES_MS 5000 /* how long a recording waits for the unwind tables of its targets */
+#define TABLES_NS                                                                                            \
+	UINT64_C(5000000000) /* how long a recording waits for the unwind tables of its targets,             \
+			      */
+#define TABLES_LOADS 20 /* or this many times what loading took */
 
 static void take_mapping(void *ctx, const struct procevent *ev)
 {
@@ -34,8 +37,10 @@ void recparts_stale(struct recparts *p, const struct offcpu_ev_image *ev)
 {
 	if (p->events)
 		return;
-	/* of a mapping the unwinder tells when it has read it */
-	if (!p->unwinder || ev->type != OFFCPU_EV_MAPPING)
+	/* the unwinder says when it has read it */
+	if (ev->type == OFFCPU_EV_MAPPING)
+		proctab_mapping(p->procs, ev);
+	else
 		proctab_stale(p->procs, ev, false);
 	if (p->unwinder)
 		unwinder_stale(p->unwinder, ev);
@@ -145,13 +150,24 @@ static int scan_targets(struct recparts *p, const struct recorder_opts *o, struc
 	return rc;
 }
 
+uint64_t recparts_patience_ns(const struct recparts *p, uint64_t least_ns, unsigned int times)
+{
+	return MAX(least_ns, p->load_ns * times);
+}
+
+static void await_tables(struct recparts *p)
+{
+	unwinder_service(
+		p->unwinder, (int)(recparts_patience_ns(p, TABLES_NS, TABLES_LOADS) / UINT64_C(1000000)));
+}
+
 /* The image of PID, and the tables that were asked for when its maps were read. */
 int recparts_publish(struct recparts *p, uint32_t pid, struct err *e)
 {
 	const struct offcpu_sink sink = { .ctx = p, .image = take_image };
 	int rc = offcpu_images(p->bpf, pid, &sink, e);
 
-	unwinder_service(p->unwinder, TABLES_MS);
+	await_tables(p);
 	return rc;
 }
 
@@ -178,7 +194,7 @@ static int publish_targets(struct recparts *p, const struct recorder_opts *o, st
 	/* of all that are in the cgroup */
 	if (!rc && o->bpf.all && o->bpf.use_cgroup)
 		rc = offcpu_images(p->bpf, 0, &sink, e);
-	unwinder_service(p->unwinder, TABLES_MS);
+	await_tables(p);
 	return rc;
 }
 
@@ -306,14 +322,17 @@ static int open_tables(struct recparts *p, const struct recorder_opts *o, struct
 static int use_privileges(
 	struct recparts *p, const struct recorder_opts *o, struct outchild *out, struct err *e)
 {
+	uint64_t began_ns;
 	int rc;
 
 	open_opener(p, o);
 	rc = open_unwinder(p, o, e);
 	if (!rc)
 		rc = open_tables(p, o, e);
+	began_ns = now_ns();
 	if (!rc)
 		rc = load(p, o, e);
+	p->load_ns = now_ns() - began_ns;
 	if (!rc && p->unwinder)
 		stacktab_marked(p->stacks);
 	if (!rc)

@@ -33,6 +33,9 @@ struct recparts {
 	struct privdrop dropped; /* what holds here */
 	int kallsyms; /* /proc/kallsyms, opened with privileges; -1 = not to be had */
 	int epoll_fd; /* readable when one of them has something to do */
+	uint64_t load_ns; /* how long the programs took to load: what limits of time follow, see
+			   * recparts_patience_ns()
+			   */
 	bool refused; /* it was the kernel that refused the BPF side: another mode may work */
 	char degraded[512]; /* what cannot be done, and why; "" = nothing */
 };
@@ -50,7 +53,7 @@ void recparts_close(struct recparts *p);
 
 /*
  * The mappings and tables of the image that process PID is now, for which it
- * waits five seconds at most: for one that has begun since. There has to be an
+ * waits five seconds at most, longer on a slow machine: for one that has begun since. There has to be an
  * unwinder.
  */
 int recparts_publish(struct recparts *p, uint32_t pid, struct err *e);
@@ -63,6 +66,9 @@ void recparts_image(struct recparts *p, const struct offcpu_ev_image *ev);
 
 /* BPF is not to record the processes that work for the recorder. */
 void recparts_leave_out(struct recparts *p);
+
+/* LEAST_NS, or on a slow machine TIMES what loading the programs took, which is 0.2 s on a fast one. */
+uint64_t recparts_patience_ns(const struct recparts *p, uint64_t least_ns, unsigned int times);
 
 /* What was given up, what is kept, and what confines those who read files: one line. */
 void recparts_put_privileges(const struct recparts *p, struct buf *b);

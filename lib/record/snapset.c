@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define AGAIN_NS UINT64_C(4000000) /* between looks at what is not ready */
-#define LATE_NS UINT64_C(2000000000)
 #define HEAD_BYTES offsetof(struct offcpu_ev_snapshot, stack)
 
 struct snap {
@@ -252,11 +251,16 @@ void snapset_walk(struct snapset *s, const struct snapset_by *by, bool last)
 		struct snap *snap = &s->snaps[i];
 
 		if (snap->ev)
-			walk_one(s, by, snap, last || now - snap->ev->time_ns > LATE_NS);
+			walk_one(s, by, snap, last || now - snap->ev->time_ns > by->late_ns);
 	}
 	while (s->first < s->n && !s->snaps[s->first].ev)
 		s->first++;
 	s->due_ns = s->n_waiting ? now + AGAIN_NS : UINT64_MAX;
+}
+
+size_t snapset_waiting(const struct snapset *s)
+{
+	return s->n_waiting;
 }
 
 uint64_t snapset_due_ns(const struct snapset *s)

@@ -34,10 +34,13 @@ struct snapset_by {
 	struct tableset *tables;
 	struct stacktab *stacks;
 	uint64_t settled_ns; /* process events up to this time are in PROCS */
+	uint64_t late_ns; /* one that is older waits no longer */
 };
 
-/* Walk those that can be walked; the others wait, two seconds at most. LAST: they have waited long enough. */
+/* Walk those that can be walked; the others wait, up to BY's late_ns. LAST: they have waited long enough. */
 void snapset_walk(struct snapset *s, const struct snapset_by *by, bool last);
+
+size_t snapset_waiting(const struct snapset *s); /* those that were not walked yet */
 
 /* When snapset_walk() has something to do again, CLOCK_MONOTONIC; UINT64_MAX = when a snapshot comes. */
 uint64_t snapset_due_ns(const struct snapset *s);

@@ -10,10 +10,10 @@
 # BEGUN).
 #
 # With SAID, what t/work-waits printed: how far what was recorded is from what each thread
-# measured around its waits, in percent: error, of the thread where it is most, and
-# sum_error, of all of them together. A thread that has been woken up waits on, by
-# its own clock, until it gets a CPU: what it measured is not less than what it was
-# blocked, and not more than that and what it was runnable.
+# says, in percent: error, of the thread where it is most, and sum_error, of all of them
+# together. Asleep it was no longer than it measured around its waits, and off the CPU no
+# shorter than its wall-clock less its CPU time: both clocks count more than the waits
+# (what comes before the sleep and after it), on a slow machine much more.
 function field(name,    at, rest) {
 	at = index($0, "\"" name "\":")
 	if (!at)
@@ -27,8 +27,9 @@ function field(name,    at, rest) {
 	return rest
 }
 
-function outside(low, high, x) {
-	return x < low ? low - x : x > high ? x - high : 0
+# percent that A is above B
+function above(a, b) {
+	return a > b ? b > 0 ? 100 * (a - b) / b : 100 : 0
 }
 
 index($0, "{\"type\":\"wait\"") == 1 {
@@ -44,7 +45,8 @@ index($0, "{\"type\":\"wait\"") == 1 {
 	off[tid] += ns
 	if (field("preempted") == "true")
 		next
-	blocked[tid] += ns
+	if (field("state") == "S")
+		blocked[tid] += ns
 	waits += n
 	if (field("kernel_stack_verdict") == "complete")
 		kernel += n
@@ -87,21 +89,28 @@ END {
 		if (split(line, w, " ") != 6)
 			continue
 		tid = w[2]
-		printf "thread %s blocked %.1f ms, and runnable %.1f; by its own clock %.1f, at least %.1f\n", w[1],
-			blocked[tid] / 1e6, (off[tid] - blocked[tid]) / 1e6, w[5] / 1e6, w[4] / 1e6
+		printf "thread %s asleep %.1f ms, measured %.1f, asked for %.1f; off the CPU %.1f ms, by its own clock %.1f\n", w[1],
+			blocked[tid] / 1e6, w[5] / 1e6, w[4] / 1e6, off[tid] / 1e6, w[6] / 1e6
 		# what a tick can do to a short wait
-		error = outside(blocked[tid] - 4e6, off[tid] + 4e6, w[5]) / w[5]
+		error = above(blocked[tid] - 4e6, w[5])
+		if (error < above(w[6] - 4e6, off[tid]))
+			error = above(w[6] - 4e6, off[tid])
 		if (error > worst)
 			worst = error
-		if (blocked[tid] < w[4])
+		if (off[tid] < w[4])
 			too_short = too_short " " w[1]
-		own += w[5]
-		least += blocked[tid]
-		most += off[tid]
+		measured += w[5]
+		asleep += blocked[tid]
+		own += w[6]
+		got += off[tid]
 		judged++
 	}
 	printf "judged %d\n", judged
-	if (own)
-		printf "error %.2f\nsum_error %.2f\n", 100 * worst, 100 * outside(least, most, own) / own
+	if (judged) {
+		error = above(asleep, measured)
+		if (error < above(own, got))
+			error = above(own, got)
+		printf "error %.2f\nsum_error %.2f\n", worst, error
+	}
 	print "too_short" too_short
 }

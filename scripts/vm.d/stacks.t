@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # In a guest of make vmtest, which has neither a compiler nor gdb: blocked
 # programs' user stacks are eu-stack's, frame by frame.
-# shellcheck source=t/lib.sh disable=SC2016
+# shellcheck source=../../t/lib.sh disable=SC2016
 . "$(dirname "$0")/lib.sh"
-# shellcheck source=t/rec-lib.sh
+# shellcheck source=../../t/rec-lib.sh
 . "$(dirname "$0")/rec-lib.sh"
-# shellcheck source=t/unwind-lib.sh
+# shellcheck source=../../t/unwind-lib.sh
 . "$(dirname "$0")/unwind-lib.sh"
 
 start no-fp /st/no-fp 20 65536
