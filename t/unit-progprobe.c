@@ -211,8 +211,7 @@ int main(void)
 	try(&t, progprobe_iterator, "goes through all tasks", "a task iterator is read");
 	try(&t, progprobe_sleepable_iterator, "may sleep goes", "one that may sleep is read");
 	try(&t, progprobe_sleepable, "runs", "a program that may sleep runs");
-	try(&t, progprobe_helper_calls, "18 at tp_btf",
-		"every helper may be called at tp_btf and in iterators");
+	try(&t, progprobe_helper_calls, "at tp_btf", "every helper may be called at tp_btf and in iterators");
 	try(&t, progprobe_raw_calls, "at raw_tp", "and at raw tracepoints");
 	try(&t, progprobe_kfuncs, "bpf_rcu_read_lock", "kernel functions are told apart");
 	return tap_done(&t);

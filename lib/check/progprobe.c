@@ -46,7 +46,7 @@ static const struct progprobe_helper helpers[] = {
 	HELPER(ringbuf_submit, TP | IT | SL | RAW),
 	HELPER(ringbuf_query, TP | IT | SL | RAW),
 	HELPER(seq_write, IT | SL),
-	HELPER(loop, TP | IT | SL | RAW),
+	HELPER(loop, SL),
 };
 
 const struct progprobe_helper *progprobe_helpers(size_t *n)
