@@ -84,8 +84,7 @@ static int refused(int code, struct err *e)
 	long paranoid;
 
 	if (code != -EACCES || !caps_have(CAP_PERFMON) || !takes_admin(&paranoid))
-		return caps_explain(
-			"watch processes with a perf event", code, caps, ARRAY_LEN(caps), e);
+		return caps_explain("watch processes with a perf event", code, caps, ARRAY_LEN(caps), e);
 	err_set(e, code,
 		"not permitted to watch processes with a perf event: kernel.perf_event_paranoid=%ld takes "
 		"CAP_SYS_ADMIN for that, CAP_PERFMON does not do",
