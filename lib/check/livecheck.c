@@ -52,7 +52,9 @@ static void list_programs(struct traces *t, struct offcpu_opts *opts, struct off
  */
 static int try_recorder(struct traces *t, bool raw, bool tables, char *limits, size_t cap, struct err *e)
 {
-	const struct unwindspace_opts space = { .bytes = 2 * UNWIND_CHUNK_BYTES, .first_chunks = 1 };
+	const struct unwindspace_opts space = {
+		.bytes = 2 * UNWIND_CHUNK_BYTES, .first_chunks = 1, .procs_at_once = raw
+	};
 	struct offcpu_opts opts = { .follow = true, .raw = raw, .verifier_log = t->log };
 	struct unwindspace_fds fds;
 	struct unwindspace *s = NULL;

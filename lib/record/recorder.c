@@ -16,14 +16,14 @@
 #define TICK_MS 100
 #define SWAP_POLL_NS 1000000
 #define SCAN_NS 1000000 /* of processes that were there before, between other things */
-#define LAST_TABLES_NS                                                                                       \
-	50000000 /* how long a recording waits, at its end, for the tables of its last waits, */
-#define LAST_TABLES_LOADS 4 /* or this many times what loading took */
-#define LATE_NS UINT64_C(2000000000) /* how long a copied stack waits for tables, */
+/* Each is a time, or so many times what loading the programs took: see recparts_patience_ns(). */
+#define LAST_TABLES_NS UINT64_C(50000000) /* a recording waits, at its end, for tables of its last waits */
+#define LAST_TABLES_LOADS 4
+#define LATE_NS UINT64_C(2000000000) /* a copied stack waits for tables */
 #define LATE_LOADS 10
-#define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks that other processes may have too */
-#define NAMES_NS UINT64_C(2000000000) /* how long a recording waits, at its end, for names, */
+#define NAMES_NS UINT64_C(2000000000) /* a recording waits, at its end, for names */
 #define NAMES_LOADS 10
+#define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks that other processes may have too */
 #define LOOK_SHARE 10 /* looking again at waits in progress takes a tenth of the time at most */
 
 /* A sample waits for the process events of its time before it is written. */

@@ -15,10 +15,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define TABLES_NS                                                                                            \
-	UINT64_C(5000000000) /* how long a recording waits for the unwind tables of its targets,             \
-			      */
-#define TABLES_LOADS 20 /* or this many times what loading took */
+/* How long a recording waits for the unwind tables of its targets; or so many times what loading took. */
+#define TABLES_NS UINT64_C(5000000000)
+#define TABLES_LOADS 20
 
 static void take_mapping(void *ctx, const struct procevent *ev)
 {

@@ -33,9 +33,7 @@ struct recparts {
 	struct privdrop dropped; /* what holds here */
 	int kallsyms; /* /proc/kallsyms, opened with privileges; -1 = not to be had */
 	int epoll_fd; /* readable when one of them has something to do */
-	uint64_t load_ns; /* how long the programs took to load: what limits of time follow, see
-			   * recparts_patience_ns()
-			   */
+	uint64_t load_ns; /* how long the programs took to load: see recparts_patience_ns() */
 	bool refused; /* it was the kernel that refused the BPF side: another mode may work */
 	char degraded[512]; /* what cannot be done, and why; "" = nothing */
 };
