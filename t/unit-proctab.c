@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Events in, capture out, read back by capread: who was which process when. */
 #include "capread.h"
+#include "now.h"
 #include "pastmap.h"
 #include "proctab.h"
 #include "tap.h"
@@ -279,6 +280,68 @@ static void at_a_time(struct tap *t)
 	capread_free(read_back(&x));
 }
 
+/* --- without events: this process, and what BPF would say of it --- */
+
+static bool who_now(void *ctx, uint32_t tgid, struct offcpu_ev_image *ret)
+{
+	*ret = *(const struct offcpu_ev_image *)ctx;
+	return ret->tgid == tgid;
+}
+
+/* What EV had mapped where who_now() is, at a time. */
+static enum pastmap_code scanned(struct table *x, const struct offcpu_ev_image *ev, uint64_t at)
+{
+	const struct pastmap_when when = {
+		.tgid = ev->tgid, .exec_id = ev->exec_id, .start_boot_ns = ev->start_boot_ns, .time_ns = at
+	};
+	struct pastmap past;
+	struct procmap m;
+	uint64_t made;
+
+	proctab_past(x->tab, &past);
+	return pastmap_find(&past, &when, (uint64_t)(uintptr_t)who_now, &m, &made);
+}
+
+static void without_events(struct tap *t)
+{
+	const struct offcpu_ev_image first = {
+		.type = OFFCPU_EV_IMAGE, .tgid = (uint32_t)getpid(), .start_boot_ns = 77, .exec_id = 1
+	};
+	struct offcpu_ev_image now = first, second = first, third = first, child = first;
+	uint64_t before = now_ns();
+	struct table x;
+
+	open_table(t, &x, true, false);
+	proctab_without_events(x.tab, who_now, &now);
+	proctab_image_seen(x.tab, &first);
+	tap_ok(t, scanned(&x, &first, before) == PASTMAP_LATER, "an image that was seen is not known yet");
+	proctab_freshen(x.tab, SECOND);
+	tap_ok(t, scanned(&x, &first, before) == PASTMAP_MAPPED, "its maps are read");
+
+	/* when they are read it is another one already */
+	second.exec_id = 2;
+	now.exec_id = 3;
+	proctab_image_seen(x.tab, &second);
+	proctab_freshen(x.tab, SECOND);
+	tap_ok(t, scanned(&x, &second, now_ns()) == PASTMAP_UNSURE,
+		"an image gets no mappings of the one that followed it");
+	third.exec_id = 3;
+	proctab_image_seen(x.tab, &third);
+	proctab_freshen(x.tab, SECOND);
+	tap_ok(t, scanned(&x, &third, now_ns()) == PASTMAP_MAPPED, "that one has them");
+	tap_ok(t, scanned(&x, &first, before) == PASTMAP_MAPPED, "and the first what it had");
+
+	child.type = OFFCPU_EV_FORK;
+	child.tgid = UINT32_C(0x7ffffff0);
+	child.parent = third.tgid;
+	child.time_ns = now_ns();
+	proctab_image_seen(x.tab, &child);
+	proctab_freshen(x.tab, SECOND);
+	tap_ok(t, scanned(&x, &child, now_ns()) == PASTMAP_MAPPED,
+		"a child that is gone has what its parent had");
+	capread_free(read_back(&x));
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
@@ -290,5 +353,6 @@ int main(void)
 	threads(&t);
 	strangers(&t);
 	at_a_time(&t);
+	without_events(&t);
 	return tap_done(&t);
 }
