@@ -176,7 +176,7 @@ end_steady
 procfs "$U/x.cap" --ptrace -- sleep 0.4
 is "$rc $(waits "$U/x.cap" 'push @o, user() if $w->{total_ns} > 3e8' | grep -c 'nanosleep.*;__libc_start')" '0 1' \
 	'what a program maps after its start is known, though it ends before the first flush'
-procfs "$U/x.cap" -- env sh -c 'sleep 0.7; exec sleep 0.8'
+procfs "$U/x.cap" -- env sh -c 'sleep 1.5; exec sleep 1.5'
 is "$(waits "$U/x.cap" '$h{"$w->{process_comm} $w->{exe}"} = 1 if $w->{total_ns} > 5e8 && $w->{comm} eq $w->{process_comm}' | sed 's, [^ ]*/, ,' | sort)" \
 	"$(printf '%s\n' "sh $(basename "$(readlink -f "$(command -v sh)")") 1" 'sleep sleep 1' | sort)" \
 	'programs that follow each other within a moment keep their own waits'

@@ -241,6 +241,7 @@ is "$?" 0 "a file that is cut while it is mapped: the sampler lives"
 stops_begin() {
 	rm -f "$TMP/in"
 	mkfifo "$TMP/in"
+	: >"$TMP/stops" # what the one before said
 	$user "$W/work-stops" <"$TMP/in" >"$TMP/stops" 2>"$TMP/stops.err" 7>&- &
 	stops=$!
 	at_exit_kill "$stops"
