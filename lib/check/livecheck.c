@@ -6,6 +6,7 @@
 #include "offcpu.h"
 #include "owner.h"
 #include "probe.h"
+#include "procevents.h"
 #include "progprobe.h"
 #include "unwind_abi.h"
 #include "unwindspace.h"
@@ -37,7 +38,7 @@ static void list_programs(struct traces *t, struct offcpu_opts *opts, struct off
 
 	progprobe_programs(mode, t->programs, NULL);
 	offcpu_close(o);
-	opts->use_comms = opts->use_exec = opts->use_tids = true;
+	opts->use_comms = opts->use_exec = opts->use_tids = opts->no_events = true;
 	opts->use_cgroup = !opts->raw;
 	if (offcpu_load(opts, &o, NULL) == 0) {
 		progprobe_programs(mode, t->programs, NULL);
@@ -58,6 +59,7 @@ static int try_recorder(struct traces *t, bool raw, bool tables, char *limits, s
 	struct offcpu_opts opts = { .follow = true, .raw = raw, .verifier_log = t->log };
 	struct unwindspace_fds fds;
 	struct unwindspace *s = NULL;
+	struct procevents *events = NULL;
 	struct offcpu *o = NULL;
 	int rc = tables ? unwindspace_open(&space, &s, e) : 0;
 
@@ -67,6 +69,7 @@ static int try_recorder(struct traces *t, bool raw, bool tables, char *limits, s
 		unwindspace_fds(s, &fds);
 		opts.tables = &fds;
 	}
+	opts.no_events = procevents_open(false, &events, NULL) != 0;
 	rc = offcpu_load(&opts, &o, e);
 	if (!rc)
 		rc = offcpu_attach(o, e);
@@ -76,6 +79,7 @@ static int try_recorder(struct traces *t, bool raw, bool tables, char *limits, s
 		list_programs(t, &opts, o);
 	else
 		offcpu_close(o);
+	procevents_close(events);
 	unwindspace_close(s);
 	return rc;
 }

@@ -36,8 +36,8 @@ static void judge_paranoid(const struct machine *m, struct findings *f, const ch
 	if (v > 2 && perfmon && !admin && (!m->root->live || callprobe_own_event() == EACCES)) {
 		fi = findings_add(f, GROUP_SYSCTL, FINDING_WARN, id,
 			"kernel.perf_event_paranoid=%lld takes CAP_SYS_ADMIN for perf events, CAP_PERFMON "
-			"does not do: offcpu-record is not told of new mappings and finds them later, by "
-			"reading maps again",
+			"does not do: offcpu-record follows processes by /proc alone, which misses what one "
+			"maps shortly before its end, and renames",
 			v);
 		fi->degrades = TOOLS_LIVE;
 		finding_mend(fi, "sysctl -w kernel.perf_event_paranoid=2, or run it as root");
