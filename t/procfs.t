@@ -369,19 +369,19 @@ is "$(grep -c 'wait4.*\[syscall vfork\]\|vfork.*\[syscall wait4\]' "$TMP/v.folde
 
 # Looks that come late, for the recorder did not run: a thread that began meanwhile has waited since then. What it
 # was off the CPU is held against its own life, which the shell measures.
-# shellcheck disable=SC2016 # for the other shell
-user timeout 60 "$BIN/offcpu-record" -q --mode procfs --force -o "$U/late.cap" -- \
+# shellcheck disable=SC2016,SC2086 # for the other shell; words
+STACKTOOLS_CACHE=$U/cache $as_user "$BIN/offcpu-record" -q --mode procfs --force -o "$U/late.cap" -- \
 	bash -c 'sleep 2; from=$EPOCHREALTIME; sleep 2; echo $from $EPOCHREALTIME; :' >"$TMP/life-of" 2>"$err" 7>&- &
-late_pid=$!
-at_exit_kill "$late_pid"
-late_first() { late_rec=$(pgrep -P "$late_pid" -x offcpu-record) && late_sh=$(pgrep -P "$late_rec" -x bash) && late_was=$(pgrep -P "$late_sh" -x sleep); }
+late_rec=$!
+at_exit_kill "$late_rec"
+late_first() { late_sh=$(pgrep -P "$late_rec" -x bash) && late_was=$(pgrep -P "$late_sh" -x sleep); }
 late_next() { late_is=$(pgrep -P "$late_sh" -x sleep) && [ "$late_is" != "$late_was" ]; }
 until_true late_first
 until_true recording "$late_rec" "$U/late.cap"
 kill -STOP "$late_rec"
 until_true late_next
 kill -CONT "$late_rec"
-wait "$late_pid"
+wait "$late_rec"
 late_life=$(awk '{ printf "%d", ($2 - $1) * 1e9 }' "$TMP/life-of")
 between "$(waits "$U/late.cap" '$n += $w->{total_ns} if $w->{pid} == '"$late_is")" $((late_life * 8 / 10)) $((late_life * 21 / 20)) \
 	'a thread that began while the recorder was stopped is credited from its start'

@@ -124,6 +124,7 @@ static void test_summary(struct tap *t)
 		"what was left out, and by what");
 	says(t, text, "\n  user stacks: 90.00 % of 100 waits complete; 2 unverified; 1 truncated; 7 no-row\n",
 		"how the user stacks ended");
+	tap_ok(t, !strstr(text, "walked later"), "nothing of copied stacks where there was none");
 	says(t, text, "\n  unwind tables of 1 files could not be made, the last for: a\\x0ab\n",
 		"tables that failed, with a reason that forges no line");
 	says(t, text, "\n  the process that makes unwind tables was lost 1 times: c\\x0ad\n",
@@ -132,6 +133,12 @@ static void test_summary(struct tap *t)
 		"tables that had no room, with the remedy");
 	says(t, text, "\n  lost: nothing\n", "that nothing was lost");
 	tap_ok(t, !strstr(text, "in use"), "not how many tables there are");
+	st.bpf.snapshots = 9;
+	st.snaps.complete = 6;
+	st.snaps.cut = 1;
+	free(text);
+	text = told(&st, NULL, false);
+	says(t, text, "\n  walked later, from copies of the stack: 7 of 9\n", "how many stacks were walked later");
 }
 
 static void test_verbose(struct tap *t)

@@ -142,6 +142,9 @@ static int scan_targets(struct recparts *p, const struct recorder_opts *o, struc
 		rc = scan_target(p, o->pids[i], e);
 	for (size_t i = 0; i < o->n_tids && !rc; i++)
 		rc = procinfo_status(o->tids[i], &st) ? scan_target(p, st.tgid, e) : 0;
+	/* what nearly every command maps once it runs: its table is there before */
+	if (!rc && o->command_pid && p->unwinder)
+		unwinder_expect(p->unwinder, (const void *)(uintptr_t)malloc);
 	/* until it execs it is a copy of ours, with privileges that we may not look into any more, and
 	 * without events nothing would end that copy */
 	if (!rc && o->command_pid && p->events)

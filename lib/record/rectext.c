@@ -102,6 +102,12 @@ static void put_user(struct buf *b, const struct recorder_stats *st)
 	buftext_str(b, "  user stacks: ");
 	capends_put(b, &st->user);
 	buftext_str(b, "\n");
+	/* tables that came after the wait had begun: of a command that could not be held, of its libraries */
+	if (st->bpf.snapshots) {
+		put_count(b, "  walked later, from copies of the stack: ", st->snaps.complete + st->snaps.cut,
+			"");
+		put_count(b, " of ", st->bpf.snapshots, "\n");
+	}
 }
 
 /* Names that a reader without the files will miss for another reason than that there are none. */

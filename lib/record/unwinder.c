@@ -237,6 +237,28 @@ void unwinder_prepare(struct unwinder *u, uint32_t pid)
 		scan(u, p, false);
 }
 
+struct expected {
+	struct tableset *tables;
+	uint64_t addr;
+};
+
+static int expect_map(void *ctx, const struct procmap *m)
+{
+	const struct expected *x = ctx;
+
+	/* held for good */
+	if (m->start <= x->addr && x->addr < m->end)
+		tableset_file(x->tables, (uint32_t)getpid(), m);
+	return 0;
+}
+
+void unwinder_expect(struct unwinder *u, const void *addr)
+{
+	struct expected x = { u->tables, (uint64_t)(uintptr_t)addr };
+
+	procmaps_each((uint32_t)getpid(), expect_map, &x, NULL);
+}
+
 void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev)
 {
 	const struct proc *p = find_proc(u, ev->tgid);

@@ -34,6 +34,9 @@ uint32_t unwinder_worker(const struct unwinder *u); /* as tableset_worker() */
 /* Ask for the tables of what process PID maps now: they are compiled meanwhile. */
 void unwinder_prepare(struct unwinder *u, uint32_t pid);
 
+/* Ask for the table of the file that this process has mapped at ADDR: others are about to map it. */
+void unwinder_expect(struct unwinder *u, const void *addr);
+
 /* BPF saw an image whose mappings it lacks. They are read by unwinder_service(), the newest image's first. */
 void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev);
 
