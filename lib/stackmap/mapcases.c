@@ -175,7 +175,7 @@ static const struct stackcase cases[] = {
 	{ "map: key size 8 is refused", run_create, SHAPE(8, 8, 16, 0, -EINVAL, 0) },
 	{ "map: oversized key is refused", run_create, SHAPE(1U << 20, 8, 16, 0, -EINVAL, -E2BIG) },
 	{ "map: no entries are refused", run_create, SHAPE(4, 8, 0, 0, -EINVAL, 0) },
-	{ "map: more than 2^31 entries are refused", run_create, SHAPE(4, 8, (1U << 31) + 1, 0, -E2BIG, 0) },
+	{ "map: more than 2^31 entries are refused", run_create, SHAPE(4, 8, (1U << 31) + 1, 0, -E2BIG, -ENOMEM) },
 	{ "map: a flag it does not know is refused", run_create,
 		SHAPE(4, 8, 16, BPF_F_NO_PREALLOC, -EINVAL, 0) },
 	{ "map: with build IDs is created", run_create, SHAPE(4, DEEPEST, 16, BPF_F_STACK_BUILD_ID, 0, 0) },
