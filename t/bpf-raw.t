@@ -52,6 +52,7 @@ for way in raw classic; do
 
 	# Stacks (a debugger makes sleeps start anew): those that the program prints, those of /proc and of eu-stack.
 	mkfifo "$TMP/in.$way"
+	: >"$TMP/chain"
 	if [ $way = raw ]; then
 		"$BIN/offcpu-record" -q --mode raw --force -o "$TMP/s.cap" -- "$OBJ/t/work-chain" 60 <"$TMP/in.$way" >"$TMP/chain" 2>"$err" &
 	else
@@ -109,6 +110,7 @@ done
 
 # What is chosen: as t/bpf-offcpu-choose.t has it.
 mkfifo "$TMP/in"
+: >"$TMP/chain"
 "$OBJ/t/work-chain" 60 <"$TMP/in" >"$TMP/chain" &
 chain=$!
 exec 7>"$TMP/in"

@@ -170,7 +170,8 @@ else
 	if [ -n "$etext" ]; then
 		status 1 "the running kernel's _etext is an end" "$kr" "$(printf '%x' $((0x$etext + 1)))"
 	fi
-	if perf record -q -e cpu-clock -a -g -o "$TMP/perf.data" sleep 0.3 >/dev/null 2>&1; then
+	# build IDs of files with long names crash perf 6.1
+	if perf record -q -B -N -e cpu-clock -a -g -o "$TMP/perf.data" sleep 0.3 >/dev/null 2>&1; then
 		perf script -i "$TMP/perf.data" -F ip,sym,symoff,dso 2>/dev/null |
 			sed -n 's/^[[:space:]]*\(ffffffff[89a-f][0-9a-f]*\) .*+0x\([0-9a-f]*\) (\[kernel.kallsyms\])$/\1 \2/p' |
 			sort -u >"$TMP/theirs"
