@@ -32,4 +32,10 @@ ok "and not more" [ "$total" -le $((most * 101 / 100)) ]
 ok "its journal is removed" [ ! -e "$TMP/demo-journal" ]
 is "$(pgrep -f "obj/t/work-demo $TMP" || true)" "" "its program is ended"
 
+# where BPF is refused it says what it has, and what that means
+status 0 "the demo runs without BPF" "${STACKTOOLS_OBJ:-$TOP/obj}/t/work-refuse" bpf sh scripts/demo -d 2 -o "$TMP/off.svg"
+like "$(grep '^bpfcheck ' "$out")" 'records in mode procfs alone: waits are estimated by samples of /proc, without BPF:$' \
+	"and says that it has estimates alone"
+is "$("$BIN/capinfo" "$TMP/demo-cap.bin" | sed -n 's/^.* mode=//p')" procfs "which is what it records"
+
 tap_done

@@ -51,7 +51,7 @@ setcap cap_bpf,cap_perfmon,cap_syslog,cap_checkpoint_restore+ep file/offcpu-reco
 # Above 2 the kernels of Debian and Ubuntu take CAP_SYS_ADMIN for perf events: who lacks it is not told of mappings.
 full=ready
 with perfmon perl -e "$PERF_EVENT" || full=degraded
-diag "a user with CAP_PERFMON: perf events are $([ $full = ready ] && echo open || echo refused), perf_event_paranoid=$(cat /proc/sys/kernel/perf_event_paranoid)"
+echo "a user with CAP_PERFMON: perf events are $([ $full = ready ] && echo open || echo refused), perf_event_paranoid=$(cat /proc/sys/kernel/perf_event_paranoid)" | diag
 
 # --- the situations: s_NAME COMMAND... runs it there
 s_root() { "$@"; }

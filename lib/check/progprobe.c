@@ -105,6 +105,18 @@ static int load(
 	return bpf_prog_load(type, "probe", "GPL", code, n, &opts);
 }
 
+/* Where nothing can be loaded, nothing is known about helpers. */
+static int load_any(const struct hooks *h, enum progprobe_kind kind, struct err *e)
+{
+	struct bpf_insn code[] = { MOV_R0(0), EXIT };
+	int fd = load(h, kind, code, ARRAY_LEN(code), NULL);
+
+	if (fd < 0)
+		return err_sys(e, fd, "cannot load a program at %s", kind_names[kind]);
+	close(fd);
+	return 0;
+}
+
 static bool may_call(const struct hooks *h, enum progprobe_kind kind, uint32_t id)
 {
 	struct bpf_insn code[] = { CALL(id), EXIT };
@@ -142,6 +154,8 @@ int progprobe_helper_calls(char *found, size_t cap, struct err *e)
 	struct hooks h;
 	int rc = find_hooks(&h, e);
 
+	if (!rc)
+		rc = load_any(&h, PROGPROBE_TP_BTF, e);
 	if (rc)
 		return rc;
 	for (enum progprobe_kind kind = PROGPROBE_TP_BTF; kind <= PROGPROBE_SLEEPABLE; kind++)
@@ -156,8 +170,12 @@ int progprobe_helper_calls(char *found, size_t cap, struct err *e)
 int progprobe_raw_calls(char *found, size_t cap, struct err *e)
 {
 	char missing[300] = "";
-	size_t n = try_kind(NULL, PROGPROBE_RAW_TP, missing, sizeof(missing));
+	int rc = load_any(NULL, PROGPROBE_RAW_TP, e);
+	size_t n;
 
+	if (rc)
+		return rc;
+	n = try_kind(NULL, PROGPROBE_RAW_TP, missing, sizeof(missing));
 	if (missing[0])
 		return err_set(e, -EOPNOTSUPP, "the kernel lets programs not call: %s", missing);
 	snprintf(found, cap, "helpers may be called: %zu at raw_tp", n);
