@@ -95,7 +95,8 @@ at_exit_kill "$lined"
 rec_start "$TMP/long.cap" -q -p "$lined"
 # by the last flush
 names_stored() {
-	[ "$(counter "$TMP/long.cap" names.stored | sed 's/^$/0/')" -gt 2 ]
+	stored=$(counter "$TMP/long.cap" names.stored)
+	[ "${stored:-0}" -gt 2 ]
 }
 until_true names_stored
 rec_stop

@@ -54,19 +54,25 @@ for _ in $(seq 20); do
 	rec "$TMP/first.cap" -a -U -d 1
 	[ "$(find "$STACKTOOLS_CACHE" -type f | wc -l)" -gt "$kept" ] || break
 done
-rec "$TMP/a.cap" -a -U -d 5
-loaded=$rc
+# where others have the CPUs it takes longer for as many waits
+for seconds in 5 15 45; do
+	rec "$TMP/a.cap" -a -U -d $seconds
+	loaded=$rc
+	cp "$err" "$TMP/loaded.err"
+	"$BIN/symbolize" -q --format=json "$TMP/a.cap" 2>/dev/null |
+		perl "$T_DIR/unwind/plausible" --inside --exe "^/(usr|bin|sbin|lib)/|^$TMP" >"$TMP/table" 2>"$TMP/table.err"
+	plausible=$?
+	waits=$(sed -n 's/ all$//p' "$TMP/table")
+	[ "${waits:-0}" -lt 3000 ] || break
+done
 rm go
 wait "$load"
 # 1: of a process that lives for a moment the mappings may be lost, and are counted
 between "$loaded" 0 1 "the whole system under load is recorded"
-diag <"$err"
+diag <"$TMP/loaded.err"
 
-"$BIN/symbolize" -q --format=json "$TMP/a.cap" 2>/dev/null |
-	perl "$T_DIR/unwind/plausible" --inside --exe "^/(usr|bin|sbin|lib)/|^$TMP" >"$TMP/table" 2>"$TMP/table.err"
-is $? 0 "no complete stack is wrong: files, calls and outermost frames"
+is "$plausible" 0 "no complete stack is wrong: files, calls and outermost frames"
 cat "$TMP/table" "$TMP/table.err" | diag 60
-waits=$(sed -n 's/ all$//p' "$TMP/table")
 between "${waits:-0}" 1000 1000000000 "thousands of waits of the distribution's programs"
 between "$(sed -n 's/ per million$//p' "$TMP/table")" 990000 1000000 "99 % of them have complete stacks, however short the processes live"
 between "$(counter "$TMP/a.cap" unwind.snapshots_complete)" 1 1000000000 "stacks that had no table yet are walked afterwards"
