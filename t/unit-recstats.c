@@ -138,7 +138,8 @@ static void test_summary(struct tap *t)
 	st.snaps.cut = 1;
 	free(text);
 	text = told(&st, NULL, false);
-	says(t, text, "\n  walked later, from copies of the stack: 7 of 9\n", "how many stacks were walked later");
+	says(t, text, "\n  walked later, from copies of the stack: 7 of 9\n",
+		"how many stacks were walked later");
 }
 
 static void test_verbose(struct tap *t)
