@@ -13,7 +13,8 @@
 # says, in percent: error, of the thread where it is most, and sum_error, of all of them
 # together. Asleep it was no longer than it measured around its waits, and off the CPU no
 # shorter than its wall-clock less its CPU time: both clocks count more than the waits
-# (what comes before the sleep and after it), on a slow machine much more.
+# (what comes before the sleep and after it, and interrupts), on a slow machine much more,
+# so the lesser of them is what it has to be.
 function field(name,    at, rest) {
 	at = index($0, "\"" name "\":")
 	if (!at)
@@ -93,15 +94,16 @@ END {
 			blocked[tid] / 1e6, w[5] / 1e6, w[4] / 1e6, off[tid] / 1e6, w[6] / 1e6
 		# what a tick can do to a short wait
 		error = above(blocked[tid] - 4e6, w[5])
-		if (error < above(w[6] - 4e6, off[tid]))
-			error = above(w[6] - 4e6, off[tid])
+		low = w[5] < w[6] ? w[5] : w[6]
+		if (error < above(low - 4e6, off[tid]))
+			error = above(low - 4e6, off[tid])
 		if (error > worst)
 			worst = error
 		if (off[tid] < w[4])
 			too_short = too_short " " w[1]
 		measured += w[5]
 		asleep += blocked[tid]
-		own += w[6]
+		own += low
 		got += off[tid]
 		judged++
 	}
