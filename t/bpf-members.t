@@ -1,3 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-exec "${STACKTOOLS_OBJ:-$(dirname "$0")/../obj}/t/unit-members"
+# shellcheck disable=SC2034 # read by unit.sh
+unit_name="unit-members"
+. "$(dirname "$0")/unit.sh"
