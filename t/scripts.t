@@ -174,6 +174,9 @@ is "$(judge_says 'w 7 2 900000000 1000000000 1000000000' 600000000 600000000)" \
 is "$(judge_says 'w 7 1 900000000 1000000000 1000000000' 500000000)" \
 	'incomplete stopped/not-ready 1,error 99.20,sum_error 100.00,too_short w,' "vmtest: one of whose sleeps half is missing"
 
+is "$(judge_says 'w 7 1 1000000000 1002000000 1002000000' 998000000)" \
+	'incomplete stopped/not-ready 1,error 0.00,sum_error 0.40,too_short ,' "vmtest: one that left the CPU a little late"
+
 # deps with a package manager of our own: nothing is installed, and the lists
 # of packages are old until they are updated
 mkdir "$TMP/fake"
