@@ -172,7 +172,7 @@ is "$(judge_says 'w 7 2 900000000 1000000000 1200000000' 500000000 490000000 210
 is "$(judge_says 'w 7 2 900000000 1000000000 1000000000' 600000000 600000000)" \
 	'incomplete stopped/not-ready 2,error 19.60,sum_error 20.00,too_short ,' "vmtest: one that slept longer"
 is "$(judge_says 'w 7 1 900000000 1000000000 1000000000' 500000000)" \
-	'incomplete stopped/not-ready 1,error 99.20,sum_error 100.00,too_short w,' "vmtest: one of whose sleeps half is missing"
+	'incomplete stopped/not-ready 1,error 0.00,sum_error 100.00,too_short w,' "vmtest: one of whose sleeps half is missing"
 
 is "$(judge_says 'w 7 1 1000000000 1002000000 1002000000' 998000000)" \
 	'incomplete stopped/not-ready 1,error 0.00,sum_error 0.40,too_short ,' "vmtest: one that left the CPU a little late"

@@ -11,10 +11,10 @@
 #
 # With SAID, what t/work-waits printed: how far what was recorded is from what each thread
 # says, in percent: error, of the thread where it is most, and sum_error, of all of them
-# together. Asleep it was no longer than it measured around its waits, and off the CPU no
-# shorter than its wall-clock less its CPU time: both clocks count more than the waits
-# (what comes before the sleep and after it, and interrupts), on a slow machine much more,
-# so the lesser of them is what it has to be.
+# together. Asleep no thread was longer than it measured around its waits. Off the CPU all
+# together were no shorter than by their clocks, of two the lesser: wall-clock less CPU time
+# has interrupts too, and of a single thread the time that an emulator takes from it while
+# it is on its way off the CPU.
 function field(name,    at, rest) {
 	at = index($0, "\"" name "\":")
 	if (!at)
@@ -94,9 +94,6 @@ END {
 			blocked[tid] / 1e6, w[5] / 1e6, w[4] / 1e6, off[tid] / 1e6, w[6] / 1e6
 		# what a tick can do to a short wait
 		error = above(blocked[tid] - 4e6, w[5])
-		low = w[5] < w[6] ? w[5] : w[6]
-		if (error < above(low - 4e6, off[tid]))
-			error = above(low - 4e6, off[tid])
 		if (error > worst)
 			worst = error
 		# a thread may be kept from leaving the CPU while its timer runs already
@@ -104,7 +101,7 @@ END {
 			too_short = too_short " " w[1]
 		measured += w[5]
 		asleep += blocked[tid]
-		own += low
+		own += w[5] < w[6] ? w[5] : w[6]
 		got += off[tid]
 		judged++
 	}
