@@ -64,7 +64,8 @@ static void *maker(void *arg)
 	struct made *m = arg;
 	struct timespec until;
 
-	while (!over) {
+	/* to the end of the process: who asked just before it was over waits for the answer */
+	for (;;) {
 		while (sem_wait(&m->go) != 0)
 			;
 		clock_gettime(CLOCK_MONOTONIC, &until);
