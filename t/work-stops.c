@@ -394,12 +394,14 @@ struct self {
 static void *thread(void *arg)
 {
 	struct self *s = arg;
-	struct made m;
+	struct made *m = calloc(1, sizeof(*m)); /* its maker may live longer than this thread */
 
-	prepare(s->way, &m);
+	if (!m)
+		abort();
+	prepare(s->way, m);
 	while (!over) {
 		uint64_t begin = now(), took;
-		int error = s->way->wait(&m);
+		int error = s->way->wait(m);
 
 		took = now() - begin;
 		s->count++;
