@@ -136,7 +136,9 @@ int capbpf_map(struct capbpf *b, const char *arg, struct err *e)
 
 static int make_maps(struct capbpf *b, struct err *e)
 {
-	const struct unwindspace_opts space = { .bytes = 2 * UNWIND_CHUNK_BYTES, .first_chunks = 1 };
+	const struct unwindspace_opts space = {
+		.bytes = 2 * UNWIND_CHUNK_BYTES, .first_chunks = 1, .procs_at_once = true
+	};
 	struct offcpu_opts opts = {
 		.follow = true, .use_tids = true, .use_comms = true, .use_exec = true, .tables = &b->fds
 	};
