@@ -130,6 +130,19 @@ struct task_struct___dumpable {
 	unsigned int user_dumpable : 1;
 };
 
+enum task_dumpable {
+	TASK_DUMPABLE_OWNER = 1,
+};
+
+struct task_exec_state {
+	enum task_dumpable dumpable;
+	struct user_namespace *user_ns;
+};
+
+struct task_struct___exec {
+	struct task_exec_state *exec_state;
+};
+
 #pragma clang attribute pop
 
 /*

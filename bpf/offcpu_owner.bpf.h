@@ -71,12 +71,20 @@ static __always_inline bool mm_dumpable(struct mm_struct *mm)
 	return (flags & DUMPABLE_MASK) == SUID_DUMP_USER;
 }
 
-/* A thread that exits has no memory any more; newer kernels keep in mind what it was, others do not tell. */
+/*
+ * On 7.3 the task itself keeps it, on 7.0 and before its memory does. A thread
+ * that exits has no memory any more: some of these kernels keep what it was, others do not say.
+ */
 static __always_inline bool owner_dumpable(struct task_struct *task)
 {
-	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	const struct task_struct___exec *since = (void *)task;
 	const struct task_struct___dumpable *exiting = (void *)task;
+	struct mm_struct *mm;
 
+	if (bpf_core_field_exists(since->exec_state))
+		return BPF_CORE_READ(since, exec_state, dumpable) == TASK_DUMPABLE_OWNER ||
+		       owner_made(BPF_CORE_READ(since, exec_state, user_ns));
+	mm = BPF_CORE_READ(task, mm);
 	if (mm)
 		return mm_dumpable(mm) || owner_made(BPF_CORE_READ(mm, user_ns));
 	return bpf_core_field_exists(exiting->user_dumpable) &&

@@ -2,8 +2,7 @@
 /*
  * stackmap-kernel - the kernel's types that the stackmap programs use, as
  * far as they use them. Offsets are fixed up at load time from the running
- * kernel's BTF; the tracepoint's record is a stable format
- * (events/raw_syscalls/sys_enter/format).
+ * kernel's BTF.
  */
 #ifndef STACKTOOLS_BPF_STACKMAP_KERNEL_H
 #define STACKTOOLS_BPF_STACKMAP_KERNEL_H
@@ -12,12 +11,6 @@
 
 #define TASK_INTERRUPTIBLE 1 /* include/linux/sched.h */
 #define PF_KTHREAD 0x00200000
-
-struct sys_enter_record {
-	__u64 common;
-	__s64 id;
-	__u64 args[6];
-};
 
 struct task_struct {
 	unsigned int __state;

@@ -14,10 +14,19 @@ int at_raw_tp(struct bpf_raw_tracepoint_args *ctx)
 	return ctx->args[1] == state.nr ? take(ctx) : 0;
 }
 
+/*
+ * Bytes to the field "id" of the record, from events/raw_syscalls/sys_enter/format:
+ * kernels for real time have a longer header.
+ */
+const volatile __u32 id_offset = 8;
+
 SEC("tracepoint/raw_syscalls/sys_enter")
-int at_tracepoint(struct sys_enter_record *ctx)
+int at_tracepoint(void *ctx)
 {
-	return (__u64)ctx->id == state.nr ? take(ctx) : 0;
+	__u64 id = 0;
+
+	bpf_probe_read_kernel(&id, sizeof(id), (const char *)ctx + id_offset);
+	return id == state.nr ? take(ctx) : 0;
 }
 
 SEC("perf_event")

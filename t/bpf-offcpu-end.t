@@ -147,7 +147,8 @@ if setcap cap_bpf,cap_perfmon+ep open/offcpu-record 2>/dev/null; then
 	run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups open/offcpu-record -q -o open/n.cap \
 		--preempted -- sleep 0.3
 	is "$rc" 0 "that command does grant it: an ordinary user records"
-	ok "what it waited for" test "$(waits open/n.cap '$n += $w->{total_ns}')" -ge 300000000
+	# the timer may run for a while before a slow machine has taken the thread off its CPU
+	ok "what it waited for" test "$(waits open/n.cap '$n += $w->{total_ns}')" -ge 200000000
 else
 	skip "file capabilities" "setcap fails here"
 fi

@@ -4,7 +4,7 @@
 # made here: capabilities taken away, users, namespaces, filters of system
 # calls, parts of /proc and /sys that are hidden. Each is put up for real; the
 # table at the end shows both sides.
-# shellcheck source=t/lib.sh disable=SC2016,SC2086,SC2317,SC2329
+# shellcheck source=t/lib.sh disable=SC2016,SC2046,SC2086,SC2317,SC2329
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=t/rec-lib.sh
 . "$(dirname "$0")/rec-lib.sh"
@@ -22,11 +22,15 @@ cd "$W" || exit 1
 address=0x$(sed -n 's/ T _stext$//p' /proc/kallsyms)
 
 NOBODY='setpriv --reuid=65534 --regid=65534 --clear-groups'
-# with NAME...: an ordinary user who has these capabilities himself (ambient ones)
-with() { # CAPS COMMAND...: "bpf,perfmon"
+# setpriv's words for an ordinary user who has these capabilities himself (ambient ones)
+user_with() { # CAPS: "bpf,perfmon"
 	caps=-all$(printf '%s' "$1" | sed 's/^/,+/; s/,\([a-z]\)/,+\1/g')
+	echo "$NOBODY --inh-caps=$caps --ambient-caps=$caps --bounding-set=$caps"
+}
+with() { # CAPS COMMAND...
+	words=$(user_with "$1")
 	shift
-	$NOBODY --inh-caps="$caps" --ambient-caps="$caps" --bounding-set="$caps" "$@"
+	$words "$@"
 }
 # root with these capabilities and no others
 root_with() {
@@ -60,7 +64,10 @@ s_root_none() { setpriv --inh-caps=-all --bounding-set=-all "$@"; }
 s_root_no_syslog() { setpriv --inh-caps=-all --bounding-set=-syslog "$@"; }
 s_root_admin() { root_with sys_admin "$@"; }
 s_user_min() { with bpf,perfmon "$@"; }
-s_user_full() { with bpf,perfmon,sys_ptrace,syslog,checkpoint_restore,dac_read_search "$@"; }
+all=bpf,perfmon,sys_ptrace,syslog,checkpoint_restore,dac_read_search
+s_user_full() { with $all "$@"; }
+s_user_no_btf() { mounted "$hide_btf && { test -e /sys/kernel/tracing/events || mount -t tracefs none /sys/kernel/tracing; }" \
+	$(user_with $all) "$@"; }
 s_user_bpf() { with bpf "$@"; }
 s_user_perfmon() { with perfmon "$@"; }
 s_user_admin() { with sys_admin "$@"; }
@@ -161,6 +168,7 @@ situation root_user_ns 'degraded procfs' 'root in a user namespace'
 situation pid_ns 'ready btf' 'root in a PID namespace'
 situation pid_ns_twice 'ready btf' 'root in a PID namespace in another one'
 situation no_btf 'degraded raw' 'BTF is hidden'
+situation user_no_btf 'degraded raw' 'a user with all that is of use, and BTF is hidden'
 situation no_btf_no_tracefs 'degraded raw' 'BTF and tracefs are hidden'
 situation no_sys 'degraded raw' 'all of /sys is hidden'
 situation no_kallsyms 'degraded btf' '/proc/kallsyms is hidden'

@@ -76,7 +76,7 @@ rec_start() {
 
 rec_stop() {
 	kill "-${1:-INT}" "$rec_pid" 2>/dev/null
-	wait "$rec_pid"
+	wait "$rec_pid" 2>/dev/null # of one that is killed the shell would tell
 	rc=$?
 }
 
@@ -147,7 +147,8 @@ judged() {
 }
 
 # One line a thread: is what was recorded between what was asked for and what was measured,
-# and do blocked and runnable time make the whole time off the CPU?
+# and do blocked and runnable time make the whole time off the CPU? What is measured holds the CPU time
+# of the calls, too, which is not little on a slow machine.
 judge() {
 	perl -e '
 		my %h; open my $g, "<", $ARGV[1]; while (<$g>) { my ($t, $k, $v) = split; $h{$t}{$k} = $v }
@@ -157,7 +158,7 @@ judge() {
 			my ($S, $R, $N) = map { $h{$tid}{$_} // 0 } qw(S R N);
 			print "$name: recorded $S + runnable $R of $off off, asked $asked, measured $measured; $N waits of $count\n";
 			if ($ARGV[0] eq "asked") { $bad++ if $S < $asked - $stolen }
-			elsif ($ARGV[0] eq "measured") { $bad++ if $S > $measured * 1.01 + 3e6 || $S + $R < $measured * 0.99 - $stolen }
+			elsif ($ARGV[0] eq "measured") { $bad++ if $S > $measured * 1.01 + 3e6 || $S + $R < ($measured < $off ? $measured : $off) * 0.99 - $stolen }
 			elsif ($ARGV[0] eq "off") { $bad++ if $S + $R < $off * 0.99 - $stolen || $S + $R > $off * 1.01 + 2e7 }
 			elsif ($ARGV[0] eq "count") { $bad++ if $N < $count - 1 - $stolen / 2e7 && $name ne "w-mutex" || $N > $count + 8 }
 		}

@@ -177,6 +177,12 @@ is "$(judge_says 'w 7 1 900000000 1000000000 1000000000' 500000000)" \
 is "$(judge_says 'w 7 1 1000000000 1002000000 1002000000' 998000000)" \
 	'incomplete stopped/not-ready 1,error 0.00,sum_error 0.40,too_short ,' "vmtest: one that left the CPU a little late"
 
+for why in exiting in-exec no-row; do
+	printf '{"type":"wait","comm":"w","pid":1,"tid":7,"count":1,"total_ns":5,"state":"D","preempted":false,"user_stack_verdict":%s}\n' \
+		'"complete","user_stack_error":null' "\"stopped\",\"user_stack_error\":\"$why\"" | awk -f scripts/vm.d/judge.awk
+done | sed -n 's/^complete //p' | tr '\n' ' ' >"$TMP/judge.got"
+is "$(cat "$TMP/judge.got")" '100.00 100.00 50.00 ' "vmtest: only a thread that has no memory any more need not have a user stack"
+
 # deps with a package manager of our own: nothing is installed, and the lists
 # of packages are old until they are updated
 mkdir "$TMP/fake"

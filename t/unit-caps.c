@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 static const int bpf_caps[] = { CAP_BPF, CAP_PERFMON };
@@ -187,7 +188,10 @@ static void test_text(struct tap *t)
 int main(void)
 {
 	struct tap t = { 0 };
+	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
 
+	/* before Linux 5.11 a low limit is a reason of its own */
+	setrlimit(RLIMIT_MEMLOCK, &all);
 	test_stories(&t);
 	test_parse(&t);
 	test_text(&t);

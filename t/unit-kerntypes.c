@@ -164,7 +164,7 @@ static uint64_t count_args(const struct btf *btf, uint32_t id)
 
 static void test_kernel(struct tap *t)
 {
-	static const char *const members[] = { "__state", "se", "mm", "tgid", "thread_pid", "comm" };
+	static const char *const members[] = { "flags", "se", "mm", "tgid", "thread_pid", "comm" };
 	struct kerntypes_name names[] = { { "task_struct", BTF_KIND_STRUCT, 0, 0 },
 		{ "mm_struct", BTF_KIND_STRUCT, 0, 0 }, { "btf_trace_sched_switch", BTF_KIND_TYPEDEF, 0, 0 },
 		{ "bpf_iter_task", BTF_KIND_FUNC, 0, 0 } };

@@ -72,6 +72,18 @@ static void stats(struct tap *t)
 		"18446744073709551615 1 1 0 0\n");
 	tap_ok(t, procparse_stat(at_end(text, len), len, &other) && other.kthread && !other.image,
 		"a kernel thread is known by its flag, and hidden addresses are no image");
+	len = (size_t)snprintf(text, sizeof(text),
+		"42 (a) R 1 1 1 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 30 0 0 "
+		"18446744073709551615 1 1 0 0\n");
+	tap_ok(t, procparse_stat(at_end(text, len), len, &other) && !other.kthread && !other.image,
+		"so are those of a process of another user");
+	len = (size_t)snprintf(text, sizeof(text),
+		"42 (a) R 1 1 1 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 30 0 0 "
+		"18446744073709551615 0 0 0 0\n");
+	tap_ok(t,
+		procparse_stat(at_end(text, len), len, &other) && !other.kthread &&
+			other.image == PROCPARSE_NO_IMAGE,
+		"no addresses at all: between two programs");
 	len = (size_t)snprintf(text, sizeof(text), "42 (1234567890123456789)" STAT_TAIL);
 	tap_ok(t, procparse_stat(at_end(text, len), len, &s) && strlen(s.comm) == PROCINFO_COMM_LEN - 1,
 		"a longer name, as kernel workers have, is cut");

@@ -207,6 +207,29 @@ static void disturbed(struct tap *t)
 }
 
 /* Counters that jump, back too: nothing crashes, and no more time comes out than went by. */
+static void another_program(struct tap *t)
+{
+	struct bench b;
+
+	begin(&b);
+	look(&b, 1000, 0, 0, 0, 1);
+	look(&b, 10, 0, 0, 0, 1);
+	look(&b, 10, MS, 0, 0, 0);
+	tap_ok(t, b.waits == 0, "the wait of a thread that runs again is kept while its account may lag");
+	procwait_exec(&b.w, &b.sink);
+	tap_ok(t, b.waits == 1 && b.at_place[1] == 19 * MS && b.open == 0,
+		"when it runs another program, that wait is handed out whole, to the one that waited");
+	procwait_exec(&b.w, &b.sink);
+	tap_ok(t, b.waits == 1, "once");
+	/* of the 9 ms before, 3 were run: the account did not have them yet */
+	look(&b, 10, 4 * MS, 0, 1, 2);
+	procwait_exec(&b.w, &b.sink);
+	tap_ok(t, b.waits == 1, "a wait that the other program was seen in is its own");
+	finish(&b, false);
+	tap_ok(t, b.waits == 2 && b.at_place[2] == 6 * MS && b.ns == b.sums.schedstat_ns,
+		"and the sum is the account's");
+}
+
 static void nonsense(struct tap *t)
 {
 	struct bench b;
@@ -247,6 +270,7 @@ int main(void)
 	born(&t);
 	without_account(&t);
 	disturbed(&t);
+	another_program(&t);
 	nonsense(&t);
 	return tap_done(&t);
 }

@@ -36,6 +36,25 @@ static int asleep(pid_t pid, struct threadstat *st, const char *name)
 	return rc;
 }
 
+/* A process that never sleeps is on a CPU at one of some looks. */
+static bool seen_running(void)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	pid_t pid = fork();
+	bool seen = false;
+
+	if (pid == 0)
+		for (;;)
+			now_ns();
+	for (int i = 0; i < 5000 && !seen; i++) {
+		seen = !threadstat_is_off_cpu((uint32_t)pid, (uint32_t)pid);
+		nanosleep(&moment, NULL);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return seen;
+}
+
 int main(void)
 {
 	static const char name[] = "a) S (b c) 1";
@@ -58,6 +77,8 @@ int main(void)
 	tap_eq_u64(&t, threadstat_own_id(id, id), id, "its id is the same to itself");
 	tap_ok(&t, threadstat_ran(id, id) > 0 && threadstat_ran(id, id) == threadstat_ran(id, id),
 		"it has run for some time, and does not now");
+	tap_ok(&t, threadstat_is_off_cpu(id, id), "it is off its CPU");
+	tap_ok(&t, seen_running(), "one that never sleeps is not");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	tap_ok(&t, threadstat_read(id, id, &st) < 0 && st.comm[0] == '\0', "one that is gone is an error");

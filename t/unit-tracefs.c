@@ -3,7 +3,13 @@
 #include "tracefs.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/capability.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define HEAD                                                                                                 \
 	"name: sched_switch\nID: 372\nformat:\n"                                                             \
@@ -23,6 +29,42 @@ static int one(const char *text, const char *name, uint16_t size, uint16_t *offs
 
 	*offset = f.offset;
 	return rc;
+}
+
+/*
+ * The files of tracefs are root's: an ordinary user with CAP_DAC_READ_SEARCH reads
+ * them, where they are mounted. In a child, with a tracefs of its own.
+ */
+static int as_a_user(void)
+{
+	const cap_value_t read_all = CAP_DAC_READ_SEARCH;
+	cap_t caps = cap_init();
+
+	/* EBUSY: one is there already */
+	if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+		(mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL) != 0 && errno != EBUSY))
+		return 77;
+	if (prctl(PR_SET_KEEPCAPS, 1) != 0 || setresgid(1234, 1234, 1234) != 0 ||
+		setresuid(1234, 1234, 1234) != 0 || !caps ||
+		cap_set_flag(caps, CAP_PERMITTED, 1, &read_all, CAP_SET) != 0 ||
+		cap_set_flag(caps, CAP_EFFECTIVE, 1, &read_all, CAP_SET) != 0 || cap_set_proc(caps) != 0)
+		return 77;
+	return tracefs_event_id("sched/sched_switch", NULL) > 0 ? 0 : 1;
+}
+
+static void of_a_user(struct tap *t)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0)
+		_exit(as_a_user());
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) == 77)
+		tap_skip(t, "a user with CAP_DAC_READ_SEARCH reads a mounted tracefs",
+			"not permitted to mount one");
+	else
+		tap_ok(t, WEXITSTATUS(status) == 0,
+			"a user with CAP_DAC_READ_SEARCH reads a mounted tracefs");
 }
 
 int main(void)
@@ -62,5 +104,6 @@ int main(void)
 		tap_ok(&t, id == 0 && two[1].offset == 24, "the running kernel's sched_switch has them");
 	tap_ok(&t, tracefs_fields("sched/no_such", two, 2, &e) < 0,
 		"a tracepoint that is not there has none");
+	of_a_user(&t);
 	return tap_done(&t);
 }

@@ -29,6 +29,12 @@ static void test_reason(struct tap *t)
 		"the reason is the last line before the statistics");
 	reason_is(t, "R1 !read_ok\nverification time 3 usec\nstack depth 0\nprocessed 1 insns\n",
 		"R1 !read_ok", "those of later kernels too");
+	reason_is(t,
+		"0: (79) r0 = *(u64 *)(r2 +0)\nR2 !read_ok\n\nVerification failed: a kind of failure\n\n"
+		"Reason:\n  more words\n\nSuggestion:\n  advice\n\nprocessed 1 insns\n",
+		"R2 !read_ok", "so is what Linux 7.3 reports behind the reason");
+	reason_is(t, "Verification failed: nothing before\nprocessed 1 insns\n",
+		"Verification failed: nothing before", "unless there is nothing else");
 	reason_is(t, "first\nlast", "last", "a log that is cut has a reason, too");
 	reason_is(t, "\n\nonly\n\n", "only", "empty lines are none");
 }

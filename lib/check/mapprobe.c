@@ -74,10 +74,12 @@ int mapprobe_mmapable(char *found, size_t cap, struct err *e)
 
 int mapprobe_map_in_map(char *found, size_t cap, struct err *e)
 {
-	int inner = bpf_map_create(BPF_MAP_TYPE_ARRAY, "probe", sizeof(uint32_t), sizeof(uint64_t), 1, NULL);
+	_cleanup_close_ int inner =
+		bpf_map_create(BPF_MAP_TYPE_ARRAY, "probe", sizeof(uint32_t), sizeof(uint64_t), 1, NULL);
+	_cleanup_close_ int outer = -1;
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = (uint32_t)inner);
 	uint32_t zero = 0;
-	int outer, rc;
+	int rc;
 
 	if (inner < 0)
 		return refused("create an array", inner, e);
@@ -89,8 +91,6 @@ int mapprobe_map_in_map(char *found, size_t cap, struct err *e)
 	if (rc)
 		return refused("put a map into an array of maps", rc, e);
 	snprintf(found, cap, "a map can be put into another");
-	close(outer);
-	close(inner);
 	return 0;
 }
 
@@ -113,7 +113,8 @@ static int load_int(uint32_t *id, struct err *e)
 int mapprobe_task_storage(char *found, size_t cap, struct err *e)
 {
 	uint32_t id = 0, want = 42, got = 0;
-	int btf = load_int(&id, e), fd, self, rc;
+	_cleanup_close_ int btf = load_int(&id, e), fd = -1, self = -1;
+	int rc;
 
 	if (btf < 0)
 		return btf;
@@ -130,9 +131,6 @@ int mapprobe_task_storage(char *found, size_t cap, struct err *e)
 	if (rc || got != want)
 		return refused("use task storage", rc ? rc : -EIO, e);
 	snprintf(found, cap, "task storage keeps what is put there");
-	close(self);
-	close(fd);
-	close(btf);
 	return 0;
 }
 

@@ -110,8 +110,7 @@ static uint64_t stat_field(struct text *t)
 static void stat_fields(struct text *t, struct procparse_stat *s)
 {
 	enum { PPID = 4, FLAGS = 9, START = 22, CODE = 26, CODE_END, STACK };
-	uint64_t mixed = 0;
-	bool hidden = true; /* from who may not trace it, and when it has no memory any more */
+	uint64_t mixed = 0, code = 1;
 
 	for (unsigned int i = PPID; i <= STACK && !t->bad; i++) {
 		uint64_t v = stat_field(t);
@@ -123,11 +122,15 @@ static void stat_fields(struct text *t, struct procparse_stat *s)
 		else if (i == START)
 			s->start_ticks = v;
 		if (i == CODE)
-			hidden = v <= 1;
+			code = v;
 		if (i >= CODE)
 			mixed = (mixed ^ v) * UINT64_C(0x9e3779b97f4a7c15);
 	}
-	s->image = hidden ? 0 : mixed;
+	/* 1 is what the kernel writes for a reader who may not trace the process */
+	if (s->kthread || code == 1)
+		s->image = 0;
+	else
+		s->image = code ? mixed : PROCPARSE_NO_IMAGE;
 }
 
 bool procparse_stat(const char *p, size_t len, struct procparse_stat *ret)

@@ -26,13 +26,20 @@ struct procparse_schedstat {
 };
 bool procparse_schedstat(const char *p, size_t len, struct procparse_schedstat *ret);
 
+/*
+ * A stat that is read in the middle of execve(2) has no addresses: the memory of the new program is
+ * there, the program is not in it yet. Its name may be the old one or the new one.
+ */
+#define PROCPARSE_NO_IMAGE UINT64_C(1)
+
 struct procparse_stat {
 	uint32_t tid, ppid;
 	char comm[PROCINFO_COMM_LEN]; /* any byte but NUL */
 	char state; /* letter of ps(1) */
 	bool kthread;
 	uint64_t start_ticks; /* since the machine started, in units of sysconf(_SC_CLK_TCK) */
-	uint64_t image; /* the addresses of its program and stack, mixed: an exec changes it; 0 = hidden */
+	/* the addresses of its program and stack, mixed: an exec changes it; 0 = hidden */
+	uint64_t image;
 };
 bool procparse_stat(const char *p, size_t len, struct procparse_stat *ret);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define SECOND_NS UINT64_C(1000000000)
-#define SCAN_SHARE 20 /* to look for new threads takes a twentieth of the time at most */
+#define SCAN_SHARE 20 /* to look for new threads takes a twentieth of a CPU at most */
 #define STATE_UNKNOWN 0x80000000u /* nobody saw it: see docs/capture.5 */
 
 /* --- waits --- */
@@ -171,14 +171,32 @@ static void on_thread(void *ctx, uint32_t pid, uint32_t tid)
 		new_process(r, t->proc);
 }
 
-/* Which threads are there: as often as it takes no more than its share of the time. */
+static uint64_t cpu_ns(const struct procround *r)
+{
+	return now_on(CLOCK_THREAD_CPUTIME_ID) + looker_cpu_ns(r->look.looker);
+}
+
+/* CPU time since CPU_NS. */
+static uint64_t spent_ns(const struct procround *r, uint64_t cpu)
+{
+	uint64_t now = cpu_ns(r);
+
+	/* a looker that ends takes its share with it */
+	return now - MIN(cpu, now);
+}
+
+/*
+ * Which threads are there: as often as it takes no more than its share of a
+ * CPU. Time that others took from the scan does not count: on a busy machine
+ * the next one would come a second later.
+ */
 static void scan(struct procround *r)
 {
-	uint64_t began = now_ns();
+	uint64_t began = now_ns(), cpu = cpu_ns(r);
 
 	r->told->skipped = 0;
 	procthreads_scan(r->threads, on_thread, r);
-	r->scan_due_ns = began + MIN((now_ns() - began) * SCAN_SHARE, SECOND_NS);
+	r->scan_due_ns = began + MIN(spent_ns(r, cpu) * SCAN_SHARE, SECOND_NS);
 }
 
 static void forget(struct procround *r, size_t at)
@@ -222,12 +240,18 @@ static void on_exec(struct procround *r, struct procset_thread *t, const struct 
 }
 
 /* Its name, and the image of its process: after its last wait was handed out. */
-static void note_changes(struct procround *r, struct procset_thread *t, const struct procparse_stat *st)
+static void note_changes(struct procround *r, struct procset_thread *t, const struct procparse_stat *st,
+	const struct procwait_sink *sink)
 {
 	bool exec = st->image && t->proc->image && st->image != t->proc->image;
 
-	if (exec)
+	/* it will run before it waits again, and is read then */
+	if (st->image == PROCPARSE_NO_IMAGE)
+		return;
+	if (exec) {
+		procwait_exec(&t->wait, sink);
 		on_exec(r, t, st);
+	}
 	if (st->image)
 		t->proc->image = st->image;
 	if (!exec && strcmp(t->comm, st->comm) == 0)
@@ -361,20 +385,15 @@ static bool look_at(struct procround *r, struct procset_thread *t)
 	else
 		procwait_look(&t->wait, &look, &sink, &r->told->sums);
 	if (!s.same)
-		note_changes(r, t, &s.stat);
+		note_changes(r, t, &s.stat, &sink);
 	if (!s.same && !again && s.waiting)
 		know_frames(r, t, &s);
 	return true;
 }
 
-static uint64_t cpu_ns(const struct procround *r)
-{
-	return now_on(CLOCK_THREAD_CPUTIME_ID) + looker_cpu_ns(r->look.looker);
-}
-
 void procround_look(struct procround *r)
 {
-	uint64_t began = now_ns(), cpu = cpu_ns(r), spent;
+	uint64_t began = now_ns(), cpu = cpu_ns(r);
 	bool fresh = began >= r->scan_due_ns;
 
 	r->began_ns = began;
@@ -389,9 +408,7 @@ void procround_look(struct procround *r)
 		r->scanned_ns = began;
 	r->baseline = false;
 	r->told->looks++;
-	spent = cpu_ns(r);
-	/* a looker that ends takes its share with it */
-	r->cost_ns = spent - MIN(cpu, spent);
+	r->cost_ns = spent_ns(r, cpu);
 	r->told->look_ns += r->cost_ns;
 	r->told->look_max_ns = MAX(r->told->look_max_ns, r->cost_ns);
 }

@@ -211,6 +211,17 @@ void procwait_disturbed(struct procwait *w, const struct procwait_look *look, st
 	w->carried = 0;
 }
 
+void procwait_exec(struct procwait *w, const struct procwait_sink *sink)
+{
+	if (w->waiting || !w->current)
+		return;
+	if (w->carried_ns > 0) {
+		w->wait_ns += (uint64_t)w->carried_ns;
+		w->carried_ns = 0;
+	}
+	finish(w, false, sink);
+}
+
 void procwait_end(struct procwait *w, bool open, const struct procwait_sink *sink, struct procwait_sums *sums)
 {
 	if (w->current && !w->waiting && w->carried_ns > 0) {

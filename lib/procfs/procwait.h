@@ -96,6 +96,14 @@ void procwait_look(struct procwait *w, const struct procwait_look *look, const s
  */
 void procwait_disturbed(struct procwait *w, const struct procwait_look *look, struct procwait_sums *sums);
 
+/*
+ * The last look found another program in the thread's process. A wait that this
+ * look could not end, because the thread was running, is handed out now, with
+ * the time that was carried on: the program that waited is gone. If the account
+ * lagged, the next wait is shorter by that.
+ */
+void procwait_exec(struct procwait *w, const struct procwait_sink *sink);
+
 /* The end, of the thread or (OPEN) of the recording: hand out what is there. Nothing is known past the last
  * look. */
 void procwait_end(

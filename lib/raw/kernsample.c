@@ -208,16 +208,24 @@ static int begin_one(struct kernsamples *s, int i)
 	return rc;
 }
 
-/* CPU time of sample I, who sleeps, or is about to. */
+/*
+ * CPU time of sample I, who sleeps, or is about to. It is complete when the
+ * thread is off its CPU, and stays.
+ */
 static uint64_t ran(const struct kernsamples *s, int i)
 {
 	const struct timespec moment = { .tv_nsec = 200000 };
-	uint64_t now = threadstat_ran(own_tgid(s, i), s->of[i].own_tid), before = 0;
+	const uint32_t tgid = own_tgid(s, i), tid = s->of[i].own_tid;
+	uint64_t now = 0, before;
 
-	for (int n = 0; n < RAN_LOOKS && now != before; n++) {
+	for (int n = 0; n < RAN_LOOKS; n++) {
+		bool off = threadstat_is_off_cpu(tgid, tid);
+
 		before = now;
+		now = threadstat_ran(tgid, tid);
+		if (off && now == before)
+			break;
 		nanosleep(&moment, NULL);
-		now = threadstat_ran(own_tgid(s, i), s->of[i].own_tid);
 	}
 	return now;
 }

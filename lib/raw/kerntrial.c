@@ -11,7 +11,7 @@
 #define UPID_BYTES 16u /* int nr; struct pid_namespace *ns */
 #define LEVEL_AT 4u /* of struct pid, behind the count of its users */
 #define LEVELS_MAX 32u
-#define TRIES 3
+#define TRIES 10
 
 static uint32_t u32_at(const uint8_t *p, size_t at)
 {
@@ -333,27 +333,36 @@ static bool fits_ran(const struct search *f, int i, size_t at)
 	return sample(f, i)->ran && u64_at(sample(f, i)->asleep, at) == sample(f, i)->ran;
 }
 
+/* Is AT what CPU time was when the thread was put on the CPU for the last time? */
+static bool shows_ran_before(const struct search *f, size_t at)
+{
+	bool shown = false;
+
+	for (int i = 0; i < KERNSAMPLES; i++) {
+		uint64_t before = u64_at(sample(f, i)->asleep, at);
+
+		if (before > sample(f, i)->ran || before < sample(f, i)->ran_before)
+			return false;
+		shown = shown || (before == sample(f, i)->ran_before && before != sample(f, i)->ran);
+	}
+	return shown;
+}
+
 /*
- * CPU time; and behind it, in every kernel, what it was when the thread was put
- * on the CPU for the last time. That is when it had slept before, unless it was
- * preempted since: what no sample shows is not believed.
+ * CPU time; and what it was when the thread was put on the CPU for the last
+ * time: right behind it, or behind vruntime, before Linux 6.6. That is when it had
+ * slept before, unless it was preempted since: what no sample shows is not believed.
  */
 static void find_ran(const struct search *f)
 {
-	int at = only_place(f, fits_ran, 8, 16);
-	bool shown = false;
+	int at = only_place(f, fits_ran, 8, 24);
+	bool next = at >= 0 && shows_ran_before(f, (size_t)at + 8);
+	bool behind = at >= 0 && shows_ran_before(f, (size_t)at + 16);
 
-	for (int i = 0; i < KERNSAMPLES && at >= 0; i++) {
-		uint64_t before = u64_at(sample(f, i)->asleep, (size_t)at + 8);
-
-		if (before > sample(f, i)->ran || before < sample(f, i)->ran_before)
-			return;
-		shown = shown || (before == sample(f, i)->ran_before && before != sample(f, i)->ran);
-	}
-	if (!shown)
+	if (next == behind)
 		return;
 	f->shape->at[KERNSHAPE_RAN] = at;
-	f->shape->at[KERNSHAPE_RAN_BEFORE] = at + 8;
+	f->shape->at[KERNSHAPE_RAN_BEFORE] = at + (next ? 8 : 16);
 }
 
 static void find_all(const struct search *f)

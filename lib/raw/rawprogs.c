@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "rawprogs.h"
+#include "caps.h"
 #include "kerntrial.h"
 #include "offcpu_abi.h"
 #include "shapetypes.h"
@@ -285,7 +286,8 @@ int rawprogs_load(struct rawprogs *p, const struct offcpu_opts *opts, struct err
 static int attach_classic(struct rawprogs *p, const struct bpf_program *prog, struct err *e)
 {
 	const char *event = strchr(bpf_program__section_name(prog), '/') + 1;
-	int id = tracefs_event_id(event, e), fd;
+	int id = tracefs_event_id(event, e), fd, code;
+	char what[96];
 	struct perf_event_attr attr = { .type = PERF_TYPE_TRACEPOINT,
 		.size = sizeof(attr),
 		.config = (uint32_t)id,
@@ -295,8 +297,13 @@ static int attach_classic(struct rawprogs *p, const struct bpf_program *prog, st
 	if (id < 0)
 		return id;
 	fd = (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	code = -errno;
+	if (fd < 0 && (code == -EACCES || code == -EPERM)) {
+		snprintf(what, sizeof(what), "open tracepoint '%s'", event);
+		return caps_explain_perf(what, code, e);
+	}
 	if (fd < 0)
-		return err_sys(e, -errno, "cannot open tracepoint '%s'", event);
+		return err_sys(e, code, "cannot open tracepoint '%s'", event);
 	p->links[p->n_links] = bpf_program__attach_perf_event(prog, fd);
 	if (!p->links[p->n_links]) {
 		int rc = -errno;

@@ -80,6 +80,14 @@ uint64_t threadstat_ran(uint32_t tgid, uint32_t tid)
 	return read_text(tgid, tid, "schedstat", text, sizeof(text)) > 0 ? strtoull(text, NULL, 10) : 0;
 }
 
+bool threadstat_is_off_cpu(uint32_t tgid, uint32_t tid)
+{
+	char text[256];
+
+	return read_text(tgid, tid, "syscall", text, sizeof(text)) <= 0 ||
+	       strncmp(text, "running", strlen("running")) != 0;
+}
+
 uint32_t threadstat_own_id(uint32_t tgid, uint32_t tid)
 {
 	char text[4096];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * threadstat - what /proc/PID/task/TID tells of a thread in one line. Floor 2.
- * Formats: proc_pid_schedstat(5), proc_pid_stat(5), proc_pid_status(5), time_namespaces(7).
+ * Formats: proc_pid_schedstat(5), proc_pid_stat(5), proc_pid_status(5), proc_pid_syscall(5),
+ * time_namespaces(7).
  */
 #ifndef STACKTOOLS_THREADSTAT_H
 #define STACKTOOLS_THREADSTAT_H
@@ -27,6 +28,12 @@ int threadstat_read(uint32_t tgid, uint32_t tid, struct threadstat *ret);
 
 /* The CPU time that it has had, in ns, as the scheduler counts it; 0 where that is not told. */
 uint64_t threadstat_ran(uint32_t tgid, uint32_t tid);
+
+/*
+ * The kernel has taken it off its CPU: the state in threadstat is "sleeping" before that
+ * already. True where /proc/PID/task/TID/syscall does not say.
+ */
+bool threadstat_is_off_cpu(uint32_t tgid, uint32_t tid);
 
 /* Its id in its own, innermost PID namespace; TID itself where that is not told. */
 uint32_t threadstat_own_id(uint32_t tgid, uint32_t tid);

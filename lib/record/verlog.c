@@ -46,11 +46,15 @@ static bool is_statistic(const char *line, size_t len)
 
 const char *verlog_reason(const char *log, size_t *len)
 {
+	/* since Linux 7.3 a report of many lines follows the reason; it ends in advice to programmers */
+	static const char report[] = "Verification failed: ";
 	const char *reason = NULL;
 
 	for (const char *line = log; *line;) {
 		size_t n = strcspn(line, "\n");
 
+		if (reason && strncmp(line, report, strlen(report)) == 0)
+			break;
 		if (n && !is_statistic(line, n)) {
 			reason = line;
 			*len = n;

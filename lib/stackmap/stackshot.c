@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#define SYS_ENTER "raw_syscalls/sys_enter" /* the tracepoint */
 #define DEFAULT_ENTRIES 1024
 #define DEFAULT_DEPTH 127
 #define PERIOD_NS 500000
@@ -145,6 +146,15 @@ static int open_object(struct stackshot *s, struct err *e)
 	return s->obj ? 0 : err_sys(e, -errno, "cannot open the BPF object");
 }
 
+/* If tracefs cannot be read, attaching fails, and says why. */
+static void find_fields(struct stackshot *s)
+{
+	struct tracefs_field id = { "id", sizeof(long), 0 };
+
+	if (s->type == STACKSHOT_TRACEPOINT && tracefs_fields(SYS_ENTER, &id, 1, NULL) == 0)
+		s->plain->rodata->id_offset = id.offset;
+}
+
 static int configure(struct stackshot *s, const struct stackshot_opts *o, struct err *e)
 {
 	struct bpf_map *stacks = bpf_object__find_map_by_name(s->obj, "stacks");
@@ -154,6 +164,7 @@ static int configure(struct stackshot *s, const struct stackshot_opts *o, struct
 
 	while ((p = bpf_object__next_program(s->obj, p)))
 		bpf_program__set_autoload(p, strcmp(bpf_program__name(p), types[s->type].program) == 0);
+	find_fields(s);
 	code = bpf_map__set_max_entries(stacks, o->entries ? o->entries : DEFAULT_ENTRIES);
 	if (!code)
 		code = bpf_map__set_value_size(stacks, (o->depth ? o->depth : DEFAULT_DEPTH) * frame);
@@ -216,7 +227,7 @@ static int attach_tracepoint(struct stackshot *s, const struct bpf_program *p, s
 		.sample_period = 1,
 	};
 	static const int needed[] = { CAP_SYS_ADMIN };
-	int id = tracefs_event_id("raw_syscalls/sys_enter", e);
+	int id = tracefs_event_id(SYS_ENTER, e);
 
 	if (id == -EPERM)
 		return caps_explain("mount tracefs, which is not mounted", id, needed, 1, e);

@@ -333,3 +333,25 @@ int caps_explain(const char *what, int code, const int *caps, size_t n, struct e
 	err_hint(e, "a security module may forbid it; see bpfcheck -v");
 	return code;
 }
+
+/* What the kernels of Debian and Ubuntu make of values above 2. */
+static bool perf_takes_admin(long *paranoid)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+
+	return f && fscanf(f, "%ld", paranoid) == 1 && *paranoid > 2 && !caps_have(CAP_SYS_ADMIN);
+}
+
+int caps_explain_perf(const char *what, int code, struct err *e)
+{
+	static const int caps[] = { CAP_PERFMON };
+	long paranoid;
+
+	if (code != -EACCES || !caps_have(CAP_PERFMON) || !perf_takes_admin(&paranoid))
+		return caps_explain(what, code, caps, ARRAY_LEN(caps), e);
+	err_set(e, code,
+		"not permitted to %s: kernel.perf_event_paranoid=%ld takes CAP_SYS_ADMIN for that, "
+		"CAP_PERFMON does not do",
+		what, paranoid);
+	return err_hint(e, "sysctl -w kernel.perf_event_paranoid=2, or run as root");
+}

@@ -55,6 +55,9 @@ void caps_command(const char *exe, const int *caps, size_t n, char *buf, size_t 
  */
 int caps_explain(const char *what, int code, const int *caps, size_t n, struct err *e);
 
+/* The same for perf_event_open(2), which takes CAP_PERFMON and, by a sysctl, CAP_SYS_ADMIN. */
+int caps_explain_perf(const char *what, int code, struct err *e);
+
 /* The fields of /proc/PID/status that decide what a process may do; sets are bit masks. */
 struct caps_status {
 	uint64_t effective, permitted, inheritable, bounding, ambient;

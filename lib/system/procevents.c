@@ -70,28 +70,6 @@ static int open_one(int cpu, bool build_id, bool prompt)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* What the kernels of Debian and Ubuntu make of values above 2. */
-static bool takes_admin(long *paranoid)
-{
-	_cleanup_fclose_ FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
-
-	return f && fscanf(f, "%ld", paranoid) == 1 && *paranoid > 2 && !caps_have(CAP_SYS_ADMIN);
-}
-
-static int refused(int code, struct err *e)
-{
-	static const int caps[] = { CAP_PERFMON };
-	long paranoid;
-
-	if (code != -EACCES || !caps_have(CAP_PERFMON) || !takes_admin(&paranoid))
-		return caps_explain("watch processes with a perf event", code, caps, ARRAY_LEN(caps), e);
-	err_set(e, code,
-		"not permitted to watch processes with a perf event: kernel.perf_event_paranoid=%ld takes "
-		"CAP_SYS_ADMIN for that, CAP_PERFMON does not do",
-		paranoid);
-	return err_hint(e, "sysctl -w kernel.perf_event_paranoid=2, or run as root");
-}
-
 static int add_ring(struct procevents *p, int cpu, bool prompt, struct err *e)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
@@ -102,7 +80,7 @@ static int add_ring(struct procevents *p, int cpu, bool prompt, struct err *e)
 	if (r->fd == -ENODEV)
 		return 0; /* offline */
 	if (r->fd < 0)
-		return refused(r->fd, e);
+		return caps_explain_perf("watch processes with a perf event", r->fd, e);
 	page = mmap(NULL, (DATA_PAGES + 1) * p->page_size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 	if (page == MAP_FAILED) {
 		int code = -errno;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 
 /* A directory descriptor of a tracefs that no mount table shows, or -errno. */
 static int mount_detached(void)
@@ -21,12 +22,16 @@ static int mount_detached(void)
 static int open_tracefs(struct err *e)
 {
 	static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+	struct stat st;
 	int fd;
 
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
 		fd = open(places[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		/* the directory is there whether something is mounted on it or not */
-		if (fd >= 0 && faccessat(fd, "events", F_OK, 0) == 0)
+		/*
+		 * The directory is there whether something is mounted on it or not. Not faccessat(2):
+		 * it leaves the capabilities of an ordinary user out, and tracefs is root's alone.
+		 */
+		if (fd >= 0 && fstatat(fd, "events", &st, 0) == 0)
 			return fd;
 		if (fd >= 0)
 			close(fd);

@@ -4,8 +4,9 @@
 #
 #   symbolize --format=json CAP | awk -f judge.awk [-v said=FILE] [-v begun=NS]
 #
-# Prints "NAME VALUE" a line: waits, complete (percent of the waits that were no loss
-# of the CPU alone), kernel (the same of kernel stacks), threads, comms, initial (records of
+# Prints "NAME VALUE" a line: waits, kernel (percent of the waits that were no loss of
+# the CPU alone whose kernel stack is complete), complete (the same of user stacks, without the waits of
+# threads that had given their memory back, at an exit or in an exec: they have no user stack), threads, comms, initial (records of
 # waits that were there before the recording), first_ms (the first wait that began after
 # BEGUN).
 #
@@ -58,6 +59,8 @@ index($0, "{\"type\":\"wait\"") == 1 {
 		if (field("user_stack_error") != "null")
 			why = why "/" field("user_stack_error")
 		bad[why] += n
+		if (why ~ /\/(exiting|in-exec)$/)
+			without += n
 	}
 	initial += field("initial") == "true"
 	first = field("first_ns") + 0
@@ -77,7 +80,7 @@ END {
 		list = list " " p
 	print "processes" list
 	if (waits) {
-		printf "complete %.2f\n", 100 * user / waits
+		printf "complete %.2f\n", (waits > without ? 100 * user / (waits - without) : 100)
 		printf "kernel %.2f\n", 100 * kernel / waits
 	}
 	for (why in bad)
