@@ -154,12 +154,12 @@ judge() {
 		my %h; open my $g, "<", $ARGV[1]; while (<$g>) { my ($t, $k, $v) = split; $h{$t}{$k} = $v }
 		open my $s, "<", $ARGV[2]; my ($bad, $stolen) = (0, $ARGV[3]);
 		while (<$s>) {
-			my ($name, $tid, $count, $asked, $measured, $off) = split;
+			my ($name, $tid, $count, $asked, $measured, $off, $off_most) = split;
 			my ($S, $R, $N) = map { $h{$tid}{$_} // 0 } qw(S R N);
-			print "$name: recorded $S + runnable $R of $off off, asked $asked, measured $measured; $N waits of $count\n";
+			print "$name: recorded $S + runnable $R of $off to $off_most off, asked $asked, measured $measured; $N waits of $count\n";
 			if ($ARGV[0] eq "asked") { $bad++ if $S < $asked - $stolen }
 			elsif ($ARGV[0] eq "measured") { $bad++ if $S > $measured * 1.01 + 3e6 || $S + $R < ($measured < $off ? $measured : $off) * 0.99 - $stolen }
-			elsif ($ARGV[0] eq "off") { $bad++ if $S + $R < $off * 0.99 - $stolen || $S + $R > $off * 1.01 + 2e7 }
+			elsif ($ARGV[0] eq "off") { $bad++ if $S + $R < $off * 0.99 - $stolen || $S + $R > $off_most * 1.01 + 2e7 }
 			elsif ($ARGV[0] eq "count") { $bad++ if $N < $count - 1 - $stolen / 2e7 && $name ne "w-mutex" || $N > $count + 8 }
 		}
 		exit !!$bad' "$1" "$TMP/got" "$TMP/said" "$stolen"

@@ -4,11 +4,12 @@
  *
  * Each thread has a name of its own and waits in one way. At its end it prints
  *
- *	NAME TID COUNT ASKED MEASURED OFF
+ *	NAME TID COUNT ASKED MEASURED OFF OFF_MOST
  *
  * how often it waited, how long it had to wait at the least, how long it did
  * by its own clock, and how long it was off the CPU in all, runnable included:
- * its wall-clock time less the CPU time of /proc/PID/task/TID/schedstat.
+ * its wall-clock time less the CPU time of /proc/PID/task/TID/schedstat, since
+ * it ran for the first time in this file and, at most, since it was created.
  */
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -16,6 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -27,7 +29,9 @@ struct self {
 	const char *name;
 	long tid;
 	uint64_t count, asked, measured;
+	uint64_t created;
 	uint64_t wall, cpu; /* at the beginning, then what passed until the end */
+	uint64_t off_most;
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -60,22 +64,25 @@ static uint64_t schedstat_ns(void)
 static void begin(struct self *s, const char *name)
 {
 	prctl(PR_SET_NAME, name);
-	*s = (struct self){ .name = name, .tid = syscall(SYS_gettid) };
+	*s = (struct self){ .name = name, .tid = syscall(SYS_gettid), .created = s->created };
 	s->cpu = schedstat_ns();
 	s->wall = clock_ns(CLOCK_MONOTONIC);
 }
 
 static void end(struct self *s)
 {
-	s->wall = clock_ns(CLOCK_MONOTONIC) - s->wall;
-	s->cpu = schedstat_ns() - s->cpu;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), cpu = schedstat_ns();
+
+	s->off_most = now - s->created - cpu;
+	s->wall = now - s->wall;
+	s->cpu = cpu - s->cpu;
 }
 
 static void print(const struct self *s)
 {
-	printf("%s %ld %llu %llu %llu %llu\n", s->name, s->tid, (unsigned long long)s->count,
+	printf("%s %ld %llu %llu %llu %llu %llu\n", s->name, s->tid, (unsigned long long)s->count,
 		(unsigned long long)s->asked, (unsigned long long)s->measured,
-		(unsigned long long)(s->wall - s->cpu));
+		(unsigned long long)(s->wall - s->cpu), (unsigned long long)s->off_most);
 }
 
 static void pause_ns(uint64_t ns)
@@ -162,6 +169,11 @@ static void *pipe_reader(void *arg)
 
 static uint32_t turn;
 
+static long wait_while(uint32_t value)
+{
+	return syscall(SYS_futex, &turn, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
 /* Two threads: one holds the turn for 10 ms and hands it over, the other waits meanwhile. */
 static void *ping_pong(void *arg)
 {
@@ -170,8 +182,12 @@ static void *ping_pong(void *arg)
 
 	begin(s, me ? "w-pong" : "w-ping");
 	for (int i = 0; i < 40; i++) {
-		while (__atomic_load_n(&turn, __ATOMIC_ACQUIRE) != me)
-			MEASURED(s, 0, syscall(SYS_futex, &turn, FUTEX_WAIT_PRIVATE, !me, NULL, NULL, 0));
+		while (__atomic_load_n(&turn, __ATOMIC_ACQUIRE) != me) {
+			long rc;
+
+			MEASURED(s, 0, rc = wait_while(!me));
+			s->count -= rc != 0; /* it is our turn already */
+		}
 		MEASURED(s, 10 * MS, pause_ns(10 * MS));
 		__atomic_store_n(&turn, !me, __ATOMIC_RELEASE);
 		syscall(SYS_futex, &turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
@@ -197,6 +213,26 @@ static void *worker(void *arg)
 	return NULL;
 }
 
+/* Until the thread of S blocks: one that is kept from the CPU would find it done, and not wait. */
+static void until_blocked(const struct self *s)
+{
+	char path[64], text[256], *state;
+	ssize_t n;
+	int fd;
+
+	do {
+		pause_ns(MS);
+		snprintf(path, sizeof(path), "/proc/self/task/%ld/stat",
+			__atomic_load_n(&s->tid, __ATOMIC_ACQUIRE));
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+		if (fd >= 0)
+			close(fd);
+		text[n > 0 ? n : 0] = '\0';
+		state = strrchr(text, ')');
+	} while (!state || strncmp(state, ") S", 3) != 0);
+}
+
 int main(void)
 {
 	void *(*const run[])(void *) = { short_sleeps, long_sleep, mutex_waiter, cond_waiter, pipe_reader,
@@ -208,11 +244,14 @@ int main(void)
 	if (pipe(feed))
 		return 1;
 	pthread_mutex_lock(&lock);
-	for (int i = 0; i < N; i++)
+	for (int i = 0; i < N; i++) {
+		selves[i].created = clock_ns(CLOCK_MONOTONIC);
 		if (pthread_create(&t[i], NULL, run[i], &selves[i]) != 0)
 			return 1;
+	}
 	for (int i = 0; i < 8; i++) {
 		pause_ns(100 * MS);
+		until_blocked(&selves[4]);
 		if (write(feed[1], "x", 1) != 1)
 			return 1;
 	}

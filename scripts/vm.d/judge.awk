@@ -90,7 +90,7 @@ END {
 	if (!said)
 		exit
 	while ((getline line <said) > 0) {
-		if (split(line, w, " ") != 6)
+		if (split(line, w, " ") != 7)
 			continue
 		tid = w[2]
 		printf "thread %s asleep %.1f ms, measured %.1f, asked for %.1f; off the CPU %.1f ms, by its own clock %.1f\n", w[1],
