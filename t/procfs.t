@@ -318,6 +318,7 @@ is "$rc" 2 'a process that /proc hides cannot be recorded'
 like "$(cat "$err")" "proc hides process $pid" 'and the message says that it is hidden'
 # shellcheck disable=SC2086 # words
 run in_view hidepid=2 $as_user timeout 20 "$BIN/offcpu-record" --mode procfs --force -o "$U/o.cap" -a -d 1 7>&-
+but_for_others
 is "$rc $(grep -c 'proc hides the processes of other users' "$err") $(waits "$U/o.cap" '$n++ if $w->{pid} == '"$pid")" '0 1 0' \
 	'-a says that it does not see all processes'
 
