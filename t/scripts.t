@@ -167,14 +167,14 @@ judge_says() { # SAID NS...: of a thread that slept and one that was robbed of t
 	done | awk -v said="$TMP/judge.said" -f scripts/vm.d/judge.awk >"$TMP/judge.got"
 	sed -n 's/^\(error\|sum_error\|too_short\|incomplete\) */\1 /p' "$TMP/judge.got" | tr '\n' ','
 }
-is "$(judge_says 'w 7 2 900000000 1000000000 1200000000' 500000000 490000000 210000000R)" \
+is "$(judge_says 'w 7 2 900000000 1000000000 1200000000 1200000000' 500000000 490000000 210000000R)" \
 	'incomplete stopped/not-ready 2,error 0.00,sum_error 0.00,too_short ,' "vmtest: a thread that slept as long as it measured"
-is "$(judge_says 'w 7 2 900000000 1000000000 1000000000' 600000000 600000000)" \
+is "$(judge_says 'w 7 2 900000000 1000000000 1000000000 1000000000' 600000000 600000000)" \
 	'incomplete stopped/not-ready 2,error 19.60,sum_error 20.00,too_short ,' "vmtest: one that slept longer"
-is "$(judge_says 'w 7 1 900000000 1000000000 1000000000' 500000000)" \
+is "$(judge_says 'w 7 1 900000000 1000000000 1000000000 1000000000' 500000000)" \
 	'incomplete stopped/not-ready 1,error 0.00,sum_error 100.00,too_short w,' "vmtest: one of whose sleeps half is missing"
 
-is "$(judge_says 'w 7 1 1000000000 1002000000 1002000000' 998000000)" \
+is "$(judge_says 'w 7 1 1000000000 1002000000 1002000000 1002000000' 998000000)" \
 	'incomplete stopped/not-ready 1,error 0.00,sum_error 0.40,too_short ,' "vmtest: one that left the CPU a little late"
 
 for why in exiting in-exec no-row; do

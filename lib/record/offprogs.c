@@ -3,6 +3,7 @@
 #include "caps.h"
 #include "cgroupbtf.h"
 #include "now.h"
+#include "offcpu_abi.h"
 #include "owner.h"
 #include "unwindspace.h"
 #include "verlog.h"
@@ -15,10 +16,13 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 int offprogs_refused(const char *what, int code, struct err *e)
 {
@@ -451,6 +455,33 @@ static int install_switch(const struct offprogs *p, struct err *e)
 	return rc ? offprogs_refused("put the recording program in its place", rc, e) : 0;
 }
 
+/*
+ * A thread's wait is allocated inside the scheduler, out of a pool that each CPU has and that the kernel
+ * refills from an interrupt: it begins with a single element. A kernel for real time refills it in a thread,
+ * and whoever leaves the CPU for that thread has lost his wait. So one is taken on each CPU beforehand, and
+ * given back: a pool that was used once is filled.
+ */
+static void fill_pools(int waits)
+{
+	static const struct offcpu_wait none;
+	_cleanup_close_ int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	cpu_set_t all, one;
+
+	/* more CPUs than a cpu_set_t has: their pools fill up as they are used */
+	if (self < 0 || sched_getaffinity(0, sizeof(all), &all) != 0)
+		return;
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &all))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		if (sched_setaffinity(0, sizeof(one), &one) == 0 &&
+			bpf_map_update_elem(waits, &self, &none, BPF_ANY) == 0)
+			bpf_map_delete_elem(waits, &self);
+	}
+	sched_setaffinity(0, sizeof(all), &all);
+}
+
 static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
 {
 	int rc;
@@ -473,6 +504,8 @@ static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 	rc = load_parts(p, opts, e);
 	if (rc && rc != -EPERM)
 		explain_missing(p, e);
+	if (!rc)
+		fill_pools(bpf_map__fd(p->base->maps.waits));
 	return rc ? rc : install_switch(p, e);
 }
 
