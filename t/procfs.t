@@ -81,7 +81,7 @@ like "$("$BIN/symbolize" -q "$U/a.cap" | head -n 8)" '^# mode: name=procfs sampl
 like "$("$BIN/symbolize" -q --format=json "$U/a.cap" | head -n 1)" '"mode":"procfs","mode_tried":"[^"]*","samples":\{"hz":99,' \
 	'and of the JSON'
 ok 'waits seen are those recorded and left out, in count and time' balanced "$U/a.cap"
-while read -r comm _ _ _ measured off; do
+while read -r comm _ _ _ measured off _; do
 	case $comm in
 	w-long | w-mutex | w-cond | w-pipe)
 		got=$(waits "$U/a.cap" '$n += $w->{total_ns} if $w->{comm} eq "'"$comm"'"')
