@@ -147,10 +147,12 @@ read_stat() {
 }
 for comm in s-sleep s-work; do
 	tid=$(tid_of "$pid" $comm)
+	rec_as="env STACKTOOLS_CACHE=$U/cache $as_user" rec_start "$U/t.cap" --mode procfs -t "$tid"
 	read_stat
 	a_run=$run a_delay=$delay a_now=$now a_switches=$switches
-	procfs "$U/t.cap" -t "$tid" -d 3
+	sleep 3
 	read_stat
+	rec_stop
 	share=$(perl -e "print 1 - ($run - $a_run + $delay - $a_delay) / ($now - $a_now)")
 	between "$(rate "$U/t.cap" $comm)" "$(perl -e "print $share - 0.05")" "$(perl -e "print $share + 0.05")" \
 		"$comm: the share of time off the CPU is schedstat's, $share, within 0.05"

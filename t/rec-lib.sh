@@ -63,11 +63,12 @@ rec_began() {
 	recording "$rec_pid" "$rec_cap" || [ ! -e "/proc/$rec_pid/exe" ]
 }
 
+# shellcheck disable=SC2086 # $rec_as: words before the command, as of another user
 rec_start() {
 	rec_cap=$1
 	shift
 	rm -f "$rec_cap"
-	"$BIN/offcpu-record" -o "$rec_cap" "$@" >"$TMP/rec.out" 2>"$TMP/rec.err" </dev/null 7>&- &
+	${rec_as-} "$BIN/offcpu-record" -o "$rec_cap" "$@" >"$TMP/rec.out" 2>"$TMP/rec.err" </dev/null 7>&- &
 	rec_pid=$!
 	at_exit_kill "$rec_pid"
 	until_true rec_began

@@ -143,7 +143,7 @@ static void slow(struct tap *t)
 	free(line);
 	rc = jitchild_ask(
 		&(struct jitchild_question){
-			.fd = fd, .kind = CAP_JIT_PERFMAP, .addrs = addrs, .n = 1, .seconds = 60 },
+			.fd = fd, .kind = CAP_JIT_PERFMAP, .addrs = addrs, .n = 1, .seconds = 600 },
 		&a, &e);
 	tap_ok(t, rc == 0 && a.n == 0, "13 million lines for one address: %s", e.msg);
 	jitchild_free(&a);
