@@ -334,8 +334,8 @@ static double parse_many(size_t n, struct jitdump **j)
 
 	header(&d, 1, 0);
 	for (uint64_t i = 0; i < n; i++)
-		load(&d, i, 0x7f0000000000 + (uint64_t)((unsigned int)rand_r(&seed) % (2 * n)) * 64, 64 + i % 256, i,
-			"a function of some length");
+		load(&d, i, 0x7f0000000000 + (uint64_t)((unsigned int)rand_r(&seed) % (2 * n)) * 64,
+			64 + i % 256, i, "a function of some length");
 	begin = seconds();
 	jitdump_parse(d.b.p, d.b.len, j, NULL);
 	begin = seconds() - begin;
