@@ -108,9 +108,9 @@ confined --ptrace
 sleep 1.5
 for t in /proc/"$pid"/task/*; do
 	field_tracer=$(awk '/^TracerPid:/ { print $2 }' "$t/status")
-	# one process for each stop, which may be over already
-	[ "$field_tracer" = 0 ] || [ ! -e "/proc/$field_tracer" ] ||
-		case $(field "$field_tracer" PPid) in '' | "$looker") ;; *) fail "traced by $field_tracer" ;; esac
+	[ "$field_tracer" != 0 ] || continue
+	# a thread of it for each stop, which may be over already
+	case $(field "$field_tracer" Tgid 2>/dev/null) in '' | "$looker") ;; *) fail "traced by $field_tracer" ;; esac
 done
 rec_stop
 is "$rc" 0 '--ptrace: the recording is complete'

@@ -330,7 +330,7 @@ static double parse_many(size_t n, struct jitdump **j)
 {
 	struct dump d = { 0 };
 	unsigned int seed = 5;
-	double begin;
+	double begin, took;
 
 	header(&d, 1, 0);
 	for (uint64_t i = 0; i < n; i++)
@@ -338,9 +338,9 @@ static double parse_many(size_t n, struct jitdump **j)
 			64 + i % 256, i, "a function of some length");
 	begin = seconds();
 	jitdump_parse(d.b.p, d.b.len, j, NULL);
-	begin = seconds() - begin;
+	took = seconds() - begin;
 	buf_free(&d.b);
-	return begin;
+	return took;
 }
 
 static void big(struct tap *t)

@@ -176,13 +176,13 @@ static double parse_many(size_t n, struct perfmap **m)
 {
 	size_t len;
 	char *text = big_map(n, &len);
-	double begin = seconds();
+	double begin = seconds(), took;
 
 	if (text)
 		perfmap_parse(text, len, m, NULL);
-	begin = seconds() - begin;
+	took = seconds() - begin;
 	free(text);
-	return begin;
+	return took;
 }
 
 static void big(struct tap *t)

@@ -206,7 +206,7 @@ static void disturbed(struct tap *t)
 		"nor does it hide one that was on its way back when it was looked at");
 }
 
-/* Counters that jump, back too: nothing crashes, and no more time comes out than went by. */
+/* An exec that is seen while the thread runs: its last wait is the old program's. */
 static void another_program(struct tap *t)
 {
 	struct bench b;
@@ -230,6 +230,7 @@ static void another_program(struct tap *t)
 		"and the sum is the account's");
 }
 
+/* Counters that jump, back too: nothing crashes, and no more time comes out than went by. */
 static void nonsense(struct tap *t)
 {
 	struct bench b;

@@ -456,10 +456,10 @@ static int install_switch(const struct offprogs *p, struct err *e)
 }
 
 /*
- * A thread's wait is allocated inside the scheduler, out of a pool that each CPU has and that the kernel
- * refills from an interrupt: it begins with a single element. A kernel for real time refills it in a thread,
- * and whoever leaves the CPU for that thread has lost his wait. So one is taken on each CPU beforehand, and
- * given back: a pool that was used once is filled.
+ * A thread's wait is allocated inside the scheduler, from a pool per CPU (kernel/bpf/memalloc.c) that starts
+ * with one element of this size and is refilled by irq_work. On PREEMPT_RT that runs in a kernel thread, and
+ * a thread that leaves the CPU before it has run finds the pool empty: its wait is lost. So take and return
+ * an element on each CPU beforehand; the kernel then fills the pool.
  */
 static void fill_pools(int waits)
 {
