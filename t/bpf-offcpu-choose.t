@@ -102,8 +102,17 @@ rec "$TMP/ak.cap" -a --kthreads -d 1
 ok "--kthreads records them" test "$(waits "$TMP/ak.cap" '$n++ if $w->{kthread}')" -ge 5
 is "$(waits "$TMP/ak.cap" '$n++ if $w->{kthread} && ($w->{user_stack_error} // "") ne "kernel-thread"')" 0 \
 	"a kernel thread has no user stack, and the reason says so"
-is "$(waits "$TMP/ak.cap" '$n++ if $w->{kthread} && kernel() =~ /(^|;)kthread$|ret_from_fork/ ')" \
-	"$(waits "$TMP/ak.cap" '$n++ if $w->{kthread}')" "and its kernel stack goes down to kthread"
+is "$(waits "$TMP/ak.cap" '$n++ if $w->{kthread} && @{$w->{kernel_stack}} && kernel() !~ /(^|;)kthread$|ret_from_fork/ ')" 0 \
+	"and its kernel stack goes down to kthread"
+# The kernel has one buffer a CPU to walk a thread's stack in. One for real time runs other threads in the middle of the
+# recorder's walk; the first of them that is then recorded on that CPU has no stack (EFAULT).
+missing=$(waits "$TMP/ak.cap" '$n += $w->{count} if $w->{kthread} && !@{$w->{kernel_stack}}')
+case $(uname -v) in
+*PREEMPT_RT*) allowed=$(waits "$TMP/ak.cap" '$n += $w->{count} if $w->{kthread} && ($w->{kernel_stack_error} // "") eq "EFAULT"') ;;
+*) allowed=0 ;;
+esac
+is "$missing" "$allowed" "or it has none because the kernel's buffer was in use"
+ok "which happens to few, and is counted" test "$missing" -le 3 -a "$(counter "$TMP/ak.cap" stacks.kernel_failed)" -ge "$missing"
 # it may have been woken for a moment, to make a thread
 within "$(waits "$TMP/ak.cap" '$n += $w->{total_ns} / $c{duration_ns} if $w->{comm} eq "kthreadd" && $w->{tid} == 2')" 1 5 \
 	"kthreadd waited all the while"
