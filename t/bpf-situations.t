@@ -9,7 +9,15 @@
 # shellcheck source=t/rec-lib.sh
 . "$(dirname "$0")/rec-lib.sh"
 
-need_bpf
+# What this kernel has for root. Where it is not mode btf (before Linux 5.11), what is known beforehand of the situations
+# in which BPF works does not hold; that bpfcheck's word is what the tools do has to.
+[ "$(id -u)" -eq 0 ] || skip_all "recording needs root"
+"$BIN/offcpu-record" -q --force -o "$TMP/probe.cap" -- true >"$TMP/probe.log" 2>&1
+best=$("$BIN/capinfo" "$TMP/probe.cap" 2>/dev/null | sed -n 's/^.* mode=//p')
+case $best in
+btf | raw) ;;
+*) skip_all "no recording by BPF here: $(head -n 1 "$TMP/probe.log")" ;;
+esac
 # the tools where everybody may run them, in a folder that everybody may write to
 chmod 755 "$TMP"
 W=$TMP/open
@@ -137,7 +145,9 @@ situation() {
 	status=$?
 	[ ! -e file/did.cap ] || mv file/did.cap did.cap
 	did=$(recorded $status)
-	is "$did" "$2" "$3: the recorder does what can be done"
+	case "$best $2" in
+	btf\ * | *\ procfs | *\ none) is "$did" "$2" "$3: the recorder does what can be done" ;;
+	esac
 	is "$said" "$did" "$3: bpfcheck says so"
 	[ "$said" = "$did" ] || { json 'print $t{"offcpu-record"}{why}, "\n"'; cat did.err; } | diag
 	"s_$1" timeout 300 ./stackmap-test >map.out 2>map.err </dev/null

@@ -44,14 +44,15 @@ for name in neither product; do
 done
 finish
 
-if "${CC:-cc}" -m32 -nostdlib -static -o "$W/compat" "$T_DIR/unwind/compat.S" 2>/dev/null; then
+build_compat "$T_DIR/unwind/compat.S" "$W/compat"
+if [ -z "$no_compat" ]; then
 	start compat "$W/compat"
 	record_blocked "$TMP/compat.cap"
 	is "$(waits "$TMP/compat.cap" '$h{"$w->{user_stack_verdict} $w->{user_stack_error}"} = ""')" "failed 32-bit " \
 		"a 32-bit program has no stack, and the reason"
 	finish
 else
-	skip "a 32-bit program has no stack, and the reason" "no gcc -m32"
+	skip "a 32-bit program has no stack, and the reason" "$no_compat"
 fi
 
 # A parent inside vfork cannot be stopped: the debugger gets it when the child lets it go.

@@ -211,11 +211,14 @@ wait "$sampler"
 like "$(cat "$TMP/ours")" '^thread [0-9]+ complete' "code that is mapped meanwhile is walked through"
 is "$(sed -n 's/^walkers_died //p' "$TMP/ours")" 0 "by the same process"
 agrees dl 100 "a library that was loaded later"
-if "${CC:-cc}" -m32 -nostdlib -static -o "$W/compat" "$W/src/compat.S" 2>/dev/null; then
+build_compat "$W/src/compat.S" "$W/compat"
+if [ -z "$no_compat" ]; then
 	start compat "$W/compat"
 	nobody "$W/unit-ptstack" "$(pid_of compat)" >"$TMP/ours"
 	like "$(cat "$TMP/ours")" 'runs a 32-bit program' "a 32-bit program is told"
 	is "$(sed -n 's/^refused.32-bit //p' "$TMP/ours")" 1 "and counted"
+else
+	skip "a 32-bit program is told, and counted" "$no_compat"
 fi
 build hostile hostile.c -O2
 for kind in garbage nops rows pointers remember claim; do

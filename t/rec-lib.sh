@@ -16,6 +16,7 @@
 #   within GOT WANT PERCENT NAME
 #   until_true COMMAND...    polls for about a minute
 #   recording PID CAP        has that recorder begun?
+#   build_compat SOURCE OUT  a 32-bit program, or $no_compat says why not
 #
 # work-waits' own word, in $TMP/said, against a capture:
 #   steal_ns                 time that a hypervisor has given to other machines
@@ -29,6 +30,17 @@ PERF_EVENT='my $nr = `uname -m` =~ /aarch64/ ? 241 : 298;
 	exit(syscall($nr, $attr, -1, 0, -1, 0) < 0);'
 
 rec_pid=
+
+# build_compat SOURCE OUT: a 32-bit program without libraries that ends at once where stdin is empty; or why there is
+# none, in $no_compat: neither all kernels nor all hypervisors run such programs
+build_compat() {
+	no_compat=
+	if ! "${CC:-cc}" -m32 -nostdlib -static -o "$2" "$1" 2>/dev/null; then
+		no_compat='no gcc -m32'
+	elif ! "$2" </dev/null >/dev/null 2>&1; then
+		no_compat='no 32-bit programs on this kernel'
+	fi
+}
 
 need_bpf() {
 	[ "$(id -u)" -eq 0 ] || skip_all "recording needs root"
