@@ -48,7 +48,9 @@ static uint32_t max_depth(void)
 int probe_stack_map(char *found, size_t cap, struct err *e)
 {
 	uint32_t depth = max_depth();
-	int fd = bpf_map_create(BPF_MAP_TYPE_STACK_TRACE, "probe", sizeof(uint32_t), depth * 8, 1024, NULL);
+	/* one bucket: how much memory there may be in maps is memory.accounting's question, and stackmap-test
+	 * does with less what it can */
+	int fd = bpf_map_create(BPF_MAP_TYPE_STACK_TRACE, "probe", sizeof(uint32_t), depth * 8, 1, NULL);
 
 	if (fd < 0)
 		return refused("create a stack-trace map", fd, e);
