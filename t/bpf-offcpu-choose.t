@@ -104,8 +104,8 @@ is "$(waits "$TMP/ak.cap" '$n++ if $w->{kthread} && ($w->{user_stack_error} // "
 	"a kernel thread has no user stack, and the reason says so"
 is "$(waits "$TMP/ak.cap" '$n++ if $w->{kthread} && @{$w->{kernel_stack}} && kernel() !~ /(^|;)kthread$|ret_from_fork/ ')" 0 \
 	"and its kernel stack goes down to kthread"
-# The kernel has one buffer a CPU to walk a thread's stack in. One for real time runs other threads in the middle of the
-# recorder's walk; the first of them that is then recorded on that CPU has no stack (EFAULT).
+# A CPU has one buffer to walk the stacks of threads in (kernel/events/callchain.c). A kernel for real time can switch
+# threads in the middle of the recorder's walk; one that is recorded on that CPU meanwhile has no stack (EFAULT).
 missing=$(waits "$TMP/ak.cap" '$n += $w->{count} if $w->{kthread} && !@{$w->{kernel_stack}}')
 case $(uname -v) in
 *PREEMPT_RT*) allowed=$(waits "$TMP/ak.cap" '$n += $w->{count} if $w->{kthread} && ($w->{kernel_stack_error} // "") eq "EFAULT"') ;;

@@ -9,15 +9,11 @@
 # shellcheck source=t/rec-lib.sh
 . "$(dirname "$0")/rec-lib.sh"
 
-# What this kernel has for root. Where it is not mode btf (before Linux 5.11), what is known beforehand of the situations
-# in which BPF works does not hold; that bpfcheck's word is what the tools do has to.
-[ "$(id -u)" -eq 0 ] || skip_all "recording needs root"
-"$BIN/offcpu-record" -q --force -o "$TMP/probe.cap" -- true >"$TMP/probe.log" 2>&1
-best=$("$BIN/capinfo" "$TMP/probe.cap" 2>/dev/null | sed -n 's/^.* mode=//p')
-case $best in
-btf | raw) ;;
-*) skip_all "no recording by BPF here: $(head -n 1 "$TMP/probe.log")" ;;
-esac
+# Where the kernel has no mode btf (before Linux 5.11), what is known beforehand of the situations in which BPF works
+# does not hold; that the tools do what bpfcheck says holds everywhere.
+best=btf
+can_record btf || best=raw
+need_bpf $best
 # the tools where everybody may run them, in a folder that everybody may write to
 chmod 755 "$TMP"
 W=$TMP/open

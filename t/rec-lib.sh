@@ -3,7 +3,8 @@
 # shellcheck disable=SC2034 # $rc is for the test
 # For the tests that record: source it after lib.sh.
 #
-#   need_bpf                 skips the whole file where recording is not allowed
+#   need_bpf [MODE]          skips the whole file where recording in MODE (btf) does not work
+#   can_record MODE          does it?
 #   rec CAP ARG...           records in the foreground, quietly
 #   rec_start CAP ARG...     in the background; returns when it records; $rec_pid
 #   rec_stop [SIGNAL]        ends that one and leaves its status in $rc
@@ -42,10 +43,13 @@ build_compat() {
 	fi
 }
 
-need_bpf() {
+can_record() { # MODE
+	"$BIN/offcpu-record" -q --mode "$1" --force -o "$TMP/probe.cap" -- true >"$TMP/probe.log" 2>&1
+}
+
+need_bpf() { # [MODE]
 	[ "$(id -u)" -eq 0 ] || skip_all "recording needs root"
-	"$BIN/offcpu-record" -q --mode btf --force -o "$TMP/probe.cap" -- true >"$TMP/probe.log" 2>&1 && return
-	skip_all "no recording here: $(head -n 1 "$TMP/probe.log")"
+	can_record "${1:-btf}" || skip_all "no recording here: $(head -n 1 "$TMP/probe.log")"
 }
 
 rec() {

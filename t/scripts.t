@@ -151,11 +151,14 @@ lists() { # OPTION...: the guests, in a line
 is "$(lists -q)" '6.1 default,newest default,' "vmtest -q is the kernel of Debian 12 and the newest"
 like "$(lists)" '^5.10 default,6.1 default,6.1 settings,.*,6.18 lockdown,.*,newest default,$' "vmtest is every kernel, and situations of two"
 is "$(lists -k 5.10 -s settings)" '5.10 settings,' "vmtest -k and -s name one of them"
-mkdir -p "$TMP/vm/6.1-lockdown" "$TMP/vm/6.1-1-cpu" "$TMP/vm/6.1-8-cpus"
+mkdir -p "$TMP/vm/6.1-lockdown" "$TMP/vm/6.1-1-cpu" "$TMP/vm/6.1-8-cpus" "$TMP/vm/6.1-default"
 printf '%s\n' 'ok one' 'fact seconds 5' | tee "$TMP/vm/6.1-lockdown/results" >"$TMP/vm/6.1-1-cpu/results"
 echo 'not ok two' >>"$TMP/vm/6.1-1-cpu/results"
 echo 'ok one' >"$TMP/vm/6.1-8-cpus/results"
 is "$(lists -r -o "$TMP/vm" -k 6.1 -s lockdown -s 1-cpu -s 8-cpus)" '6.1 1-cpu,6.1 8-cpus,' "vmtest -r leaves out what has passed to its end"
+printf '%s\n' 'fact arguments quiet VM_SITUATION=default VM_SET=quick' 'ok one' 'fact seconds 5' >"$TMP/vm/6.1-default/results"
+is "$(lists -r -o "$TMP/vm" -k 6.1 -s default) $(lists -q -r -o "$TMP/vm" -k 6.1 -s default)" '6.1 default, ' \
+	"what -q ran has passed for -q alone"
 like "$(sh scripts/vmtest -l)" '^vmtest: Debian has no 5.15: nearest are 5.10 and 6.1$' "vmtest says which kernels it cannot have"
 for words in '-k 2.6' '-s sunshine' '-j 0' '-x' 'word' '-k'; do
 	# shellcheck disable=SC2086 # words
