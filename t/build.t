@@ -30,7 +30,7 @@ what_if() {
 }
 if "$@" -q all >/dev/null 2>&1; then
 	pass "a second make has nothing to do"
-	what_if "$@" -n -W lib/kernel/kallsyms.h all >"$TMP/again"
+	what_if "$@" -n -W lib/symbols/kallsyms.h all >"$TMP/again"
 	like "$(cat "$TMP/again")" '^kallsyms\.o$' "a changed header compiles its module again"
 	like "$(cat "$TMP/again")" '^kallsyms-resolve\.o$' "and the tools that include it"
 	is "$(grep -c '^crc32c.o$' "$TMP/again")" 0 "and nothing that does not"
