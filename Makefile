@@ -6,7 +6,7 @@
 #   make check-unit   build, then the unit tests alone
 #   make bench        ratios against the peers (scripts/bench)
 #   make vmtest       Debian's kernels 5.10 to 7.3 in virtual machines (scripts/vmtest)
-#   make lint         clang-format, cppcheck, shellcheck, floors, CLI contract
+#   make lint         clang-format, cppcheck, shellcheck, layers, CLI contract
 #   make fuzz         libFuzzer programs into obj/t/ (clang)
 #   make install      prefix=/usr/local DESTDIR=
 #   make clean
@@ -50,7 +50,7 @@ endif
 
 # -MD and not -MMD: the skeletons are included as system headers, for the
 # warnings in them are not ours, and a changed BPF program must rebuild its users.
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) $(addprefix -I,$(wildcard lib/*)) -Ibpf -isystem $(OBJ)/bpf -isystem $(OBJ)/gen
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) -Ilib -Ibpf -isystem $(OBJ)/bpf -isystem $(OBJ)/gen
 DEPS = -MD -MP
 # NULL + 0 is "pointer-overflow" to clang, not to gcc, and no fault: an empty array is NULL.
 FUZZ_FLAGS := -g -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \

@@ -16,7 +16,7 @@ run readelf -d "$BIN/fold"
 is "$(grep -oE 'lib(elf|dw|cap|z)\.' "$out")" "" "fold carries no library that it does not call"
 
 ok "every file names its licence" sh scripts/lint licence
-ok "each module includes only lower floors" sh scripts/floors
+ok "each folder of lib/ includes only lower ones" sh scripts/layers
 
 # What make would do, without touching the tree: -W FILE pretends that FILE is new.
 set -- make

@@ -6,8 +6,8 @@
 #ifndef STACKTOOLS_T_ELF_MADE_H
 #define STACKTOOLS_T_ELF_MADE_H
 
-#include "buf.h"
-#include "procmaps.h"
+#include "base/buf.h"
+#include "system/procmaps.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* fuzz-buildid - hostile ELF files and notes, for libFuzzer: make fuzz */
-#include "buildid.h"
-#include "elfnote.h"
+#include "elf/elfnote.h"
+#include "record/buildid.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

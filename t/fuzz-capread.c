@@ -7,12 +7,12 @@
  * length, the payload. An input that begins with the magic is taken as it is.
  * What is made of a capture right behind its reader is made here as well.
  */
-#include "capblock.h"
-#include "capcodec.h"
-#include "capfiles.h"
-#include "capread.h"
-#include "jitnames.h"
-#include "storednames.h"
+#include "capture/capblock.h"
+#include "capture/capcodec.h"
+#include "capture/capfiles.h"
+#include "capture/capread.h"
+#include "symbols/jitnames.h"
+#include "symbols/storednames.h"
 
 #include <string.h>
 

@@ -3,9 +3,9 @@
  * Any bytes as what a file says of its debug file, and as a file that has one inside, for libFuzzer
  * (`make fuzz`). The first byte chooses.
  */
-#include "debuglink.h"
 #include "elf-sections.h"
-#include "minidebug.h"
+#include "elf/debuglink.h"
+#include "elf/minidebug.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
 /*
  * Any bytes as an ELF file, through every reader of symbols, for libFuzzer (`make fuzz`).
  */
-#include "demangle.h"
-#include "elfsym.h"
+#include "elf/elfsym.h"
+#include "symbols/demangle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

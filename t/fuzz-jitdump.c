@@ -2,7 +2,7 @@
 /*
  * Any bytes behind a good header as a jitdump file, for libFuzzer (`make fuzz`).
  */
-#include "jitdump.h"
+#include "symbols/jitdump.h"
 
 #include <string.h>
 

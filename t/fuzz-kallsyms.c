@@ -3,9 +3,9 @@
  * A table of kernel symbols, and with what follows its first "---\n" a stream
  * to be named by it, for libFuzzer (`make fuzz`).
  */
-#include "kallsyms.h"
-#include "ksymfilter.h"
-#include "out.h"
+#include "base/out.h"
+#include "symbols/kallsyms.h"
+#include "symbols/ksymfilter.h"
 
 #include <fcntl.h>
 #include <string.h>

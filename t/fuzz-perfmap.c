@@ -2,7 +2,7 @@
 /*
  * Any bytes as a perf map, for libFuzzer (`make fuzz`).
  */
-#include "perfmap.h"
+#include "symbols/perfmap.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

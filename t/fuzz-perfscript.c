@@ -6,7 +6,7 @@
  * The first byte chooses options. Beyond crashes it checks that the sums of
  * the lines are what the table holds.
  */
-#include "folding.h"
+#include "fold/folding.h"
 
 #include <string.h>
 #include <sys/mman.h>

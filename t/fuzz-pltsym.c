@@ -3,9 +3,9 @@
  * Any bytes as an ELF file, through the reader of PLT stubs and the matcher of
  * symbols, for libFuzzer (`make fuzz`). What the matcher says is what the index says.
  */
-#include "elfmatch.h"
-#include "elfsym.h"
-#include "pltsym.h"
+#include "elf/elfmatch.h"
+#include "elf/elfsym.h"
+#include "elf/pltsym.h"
 
 #define ADDRS 64
 

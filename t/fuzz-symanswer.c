@@ -3,9 +3,9 @@
  * Any bytes as an answer about symbols, as what a process leaves that reads
  * them, and as a recipe for an answer, for libFuzzer (`make fuzz`). The first byte chooses.
  */
-#include "rd.h"
-#include "symanswer.h"
-#include "symwork.h"
+#include "base/rd.h"
+#include "symbols/symanswer.h"
+#include "symbols/symwork.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -4,8 +4,8 @@
  * random entry has the right checksum, so it is made right here. The first byte chooses:
  * all of the entry, or what is behind the key of one that is asked for.
  */
-#include "crc32c.h"
-#include "symcache.h"
+#include "base/crc32c.h"
+#include "symbols/symcache.h"
 
 #include <dirent.h>
 #include <errno.h>

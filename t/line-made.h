@@ -6,7 +6,7 @@
 #ifndef STACKTOOLS_T_LINE_MADE_H
 #define STACKTOOLS_T_LINE_MADE_H
 
-#include "base.h"
+#include "base/base.h"
 
 #include <string.h>
 

@@ -64,23 +64,24 @@ contract bad
 like "$(cat "$err")" 'there is no test .*bad\.t' "it finds a tool without a test"
 like "$(cat "$err")" 'there is no manual page .*bad\.1' "and one without a page"
 
-# --- floors
-mkdir -p "$TMP/tree/lib/room" "$TMP/tree/tools" "$TMP/tree/scripts"
-cp scripts/floors "$TMP/tree/scripts"
-echo '/* low. Floor 1. */' >"$TMP/tree/lib/room/low.h"
-printf '/* high. Floor 2. */\n#include "low.h"\n' >"$TMP/tree/lib/room/high.h"
-: >"$TMP/tree/tools/tool.c"
-status 0 "floors: a higher module may include a lower one" sh "$TMP/tree/scripts/floors"
-echo '#include "high.h"' >"$TMP/tree/lib/room/low.c"
-run sh "$TMP/tree/scripts/floors"
-is "$rc $(cat "$err")" '1 lib/room/low.c: floor 1 includes "high.h" of floor 2' "floors: the other way round is found"
-rm "$TMP/tree/lib/room/low.c"
-echo '/* nothing */' >"$TMP/tree/lib/room/none.h"
-run sh "$TMP/tree/scripts/floors"
-like "$rc $(cat "$err")" '^1 .*none.h states no floor' "floors: a module without one is found"
-rm "$TMP/tree/lib/room/none.h"
-echo '#include "other.c"' >"$TMP/tree/tools/tool.c"
-status 1 "floors: a tool that includes another is found" sh "$TMP/tree/scripts/floors"
+# --- layers
+mkdir -p "$TMP/tree/lib/base" "$TMP/tree/lib/elf" "$TMP/tree/lib/fold" "$TMP/tree/tools" "$TMP/tree/scripts"
+cp scripts/layers "$TMP/tree/scripts"
+echo '#include "base/low.h"' | tee "$TMP/tree/lib/elf/high.h" >"$TMP/tree/tools/tool.c"
+: >"$TMP/tree/lib/base/low.h"
+status 0 "layers: tools and folders include lower ones" sh "$TMP/tree/scripts/layers"
+refuses() {
+	echo "#include \"$2\"" >"$TMP/tree/$1"
+	run sh "$TMP/tree/scripts/layers"
+	is "$rc $(cat "$err")" "1 $1 may not include \"$2\"" "layers: $3"
+	rm "$TMP/tree/$1"
+}
+refuses lib/base/low.c elf/high.h "a higher folder is found"
+refuses lib/fold/beside.c elf/high.h "so is one beside it"
+refuses lib/fold/far.c ../elf/high.h "and one by a path"
+mkdir "$TMP/tree/lib/room"
+refuses lib/room/file.c base/low.h "a folder that is no layer is found"
+refuses tools/tool.c other.c "a tool that includes another is found"
 
 # --- check: tests that were skipped where BPF works
 sandbox=$TMP/check

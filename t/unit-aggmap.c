@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The aggregation maps on the running kernel: swap, empty, growth. */
-#include "aggmap.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "record/aggmap.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

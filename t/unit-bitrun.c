@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "bitrun.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "record/bitrun.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The recorded tree's BTF, cut and changed at each byte: judged, never believed into a crash. */
-#include "btfcheck.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "check/btfcheck.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Against readelf -n, and on files that are none. */
-#include "buildid.h"
-#include "elffile.h"
-#include "elfnote.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "elf/elffile.h"
+#include "elf/elfnote.h"
+#include "record/buildid.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capends.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "capture/capends.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which mapping held an address: by hand, and against a search of every one. */
-#include "capmaps.h"
+#include "base/tap.h"
+#include "capture/capmaps.h"
 #include "capture/sample.h"
-#include "tap.h"
 
 static void test_one_process(struct tap *t)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capminimal.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "check/capminimal.h"
 
 #include <inttypes.h>
 

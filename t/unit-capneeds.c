@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capneeds.h"
-#include "capsets.h"
-#include "capsteps.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "check/capneeds.h"
+#include "check/capsets.h"
+#include "check/capsteps.h"
 
 #include <linux/capability.h>
 #include <string.h>

@@ -6,11 +6,11 @@
  * unit-capread --write FILE writes the sample capture, for the shell tests;
  * unit-capread --write FILE SAMPLES a large one, for scripts/bench.
  */
-#include "capblock.h"
-#include "capcodec.h"
-#include "capread.h"
-#include "crc32c.h"
-#include "tap.h"
+#include "base/crc32c.h"
+#include "base/tap.h"
+#include "capture/capblock.h"
+#include "capture/capcodec.h"
+#include "capture/capread.h"
 #include "capture/sample.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "caps.h"
-#include "captrials.h"
-#include "now.h"
-#include "tap.h"
+#include "base/now.h"
+#include "base/tap.h"
+#include "check/captrials.h"
+#include "system/caps.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capture.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "capture/capture.h"
 
 #include <string.h>
 

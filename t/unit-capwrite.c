@@ -3,10 +3,10 @@
  * unit-capwrite - what a writer does with files, full disks, and records that
  * no reader would take.
  */
-#include "capblock.h"
-#include "capcodec.h"
-#include "capread.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "capture/capblock.h"
+#include "capture/capcodec.h"
+#include "capture/capread.h"
 #include "capture/sample.h"
 
 #include <errno.h>

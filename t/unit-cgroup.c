@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* In the hierarchies that are mounted; cgroups are made where that is allowed, and removed again. */
-#include "container.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "system/container.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
  * that owes nothing to the kernel: a signal handler interrupts the spinning
  * trigger and follows the frame pointers itself.
  */
-#include "chain.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "stackmap/chain.h"
 
 #include <signal.h>
 #include <string.h>

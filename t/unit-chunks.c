@@ -3,8 +3,8 @@
  * Chunks on the running kernel, and where it refuses: each such case is a
  * process of its own under a seccomp filter or a limit.
  */
-#include "chunks.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "record/chunks.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "cli.h"
-#include "tap.h"
+#include "base/cli.h"
+#include "base/tap.h"
 
 #include <errno.h>
 #include <string.h>

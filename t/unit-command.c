@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "command.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "system/command.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "crc32c.h"
-#include "tap.h"
+#include "base/crc32c.h"
+#include "base/tap.h"
 
 #include <string.h>
 

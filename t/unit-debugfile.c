@@ -7,14 +7,14 @@
  *
  *   unit-debugfile --mini FILE		the file inside its .gnu_debugdata, as it is
  */
-#include "debugfile.h"
-#include "debuglink.h"
-#include "debugplace.h"
+#include "base/now.h"
+#include "base/tap.h"
 #include "elf-sections.h"
-#include "elfsym.h"
-#include "minidebug.h"
-#include "now.h"
-#include "tap.h"
+#include "elf/debugfile.h"
+#include "elf/debuglink.h"
+#include "elf/debugplace.h"
+#include "elf/elfsym.h"
+#include "elf/minidebug.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "demangle.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "symbols/demangle.h"
 
 #include <string.h>
 

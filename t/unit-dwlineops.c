@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Line programs written by hand: what compilers seldom or never make, and what is malformed. */
-#include "dwline.h"
+#include "base/tap.h"
+#include "elf/dwline.h"
 #include "line-made.h"
-#include "tap.h"
 
 #include <elf.h>
 #include <errno.h>

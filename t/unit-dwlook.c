@@ -13,8 +13,8 @@
  *
  * looks into it with each debug section shortened, or with bytes changed.
  */
-#include "dwlook.h"
-#include "now.h"
+#include "base/now.h"
+#include "elf/dwlook.h"
 
 #include <elf.h>
 #include <errno.h>

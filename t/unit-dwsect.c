@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwsect.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "elf/dwsect.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -6,9 +6,9 @@
  *
  *   unit-elfmatch --time ELF N
  */
-#include "elfmatch.h"
-#include "elfsym.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "elf/elfmatch.h"
+#include "elf/elfsym.h"
 
 #include <elf.h>
 #include <errno.h>

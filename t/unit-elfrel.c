@@ -2,10 +2,10 @@
 /*
  * Tests of elfrel.h. The whole against other programs is in t/symbolize-kmod.t.
  */
-#include "elfrel.h"
+#include "base/rd.h"
+#include "base/tap.h"
+#include "elf/elfrel.h"
 #include "kmod-made.h"
-#include "rd.h"
-#include "tap.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "foldtab.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "fold/foldtab.h"
 
 #include <string.h>
 

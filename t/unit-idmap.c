@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "idmap.h"
-#include "tap.h"
+#include "base/idmap.h"
+#include "base/tap.h"
 
 enum { N = 100000 };
 

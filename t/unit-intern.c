@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "hash.h"
-#include "intern.h"
-#include "tap.h"
+#include "base/hash.h"
+#include "base/intern.h"
+#include "base/tap.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "buf.h"
-#include "jitdump.h"
-#include "tap.h"
+#include "base/buf.h"
+#include "base/tap.h"
+#include "symbols/jitdump.h"
 
 #include <errno.h>
 #include <string.h>

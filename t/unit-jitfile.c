@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "jitfile.h"
-#include "now.h"
-#include "tap.h"
+#include "base/now.h"
+#include "base/tap.h"
+#include "record/jitfile.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What is written, and that Perl's JSON::PP reads it as it was meant. */
-#include "json.h"
-#include "tap.h"
+#include "base/json.h"
+#include "base/tap.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -3,9 +3,9 @@
  * The library against small tables whose every answer is known, and random
  * tables against a search that cannot be wrong: from the first to the last.
  */
-#include "kallsyms.h"
-#include "ksymfilter.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "symbols/kallsyms.h"
+#include "symbols/ksymfilter.h"
 
 #include <errno.h>
 #include <string.h>

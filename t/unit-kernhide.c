@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Two kernels that differ in nothing but where they, their modules and BPF programs lie tell the same
  * addresses. */
-#include "capread.h"
-#include "kernhide.h"
-#include "stacktab.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "capture/capread.h"
+#include "record/kernhide.h"
+#include "record/stacktab.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "kerntrial.h"
-#include "shapetypes.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "record/kerntrial.h"
+#include "record/shapetypes.h"
 
 #include <bpf/btf.h>
 #include <errno.h>

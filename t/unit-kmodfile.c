@@ -8,10 +8,10 @@
  * START SIZE FROM TO", numbers in hex: a function of so many bytes, with calls that return to each address
  * from START + FROM to before START + TO.
  */
-#include "capwrite.h"
+#include "base/tap.h"
+#include "capture/capwrite.h"
+#include "elf/kmodfile.h"
 #include "kmod-made.h"
-#include "kmodfile.h"
-#include "tap.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A process of another user, looked at by root before and by the looker after all privileges are gone. */
-#include "caps.h"
-#include "lookchild.h"
-#include "privdrop.h"
-#include "procreach.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "procfs/lookchild.h"
+#include "procfs/procreach.h"
+#include "system/caps.h"
+#include "system/privdrop.h"
 
 #include <errno.h>
 #include <fcntl.h>

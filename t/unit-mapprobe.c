@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "caps.h"
-#include "mapprobe.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "check/mapprobe.h"
+#include "system/caps.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>

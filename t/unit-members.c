@@ -4,10 +4,10 @@
  * programs, loaded by the running kernel with its own BTF, in which members have
  * other names.
  */
-#include "base.h"
-#include "err.h"
-#include "offcpu.h"
-#include "tap.h"
+#include "base/base.h"
+#include "base/err.h"
+#include "base/tap.h"
+#include "record/offcpu.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "namewant.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "record/namewant.h"
 
 static struct mapset *maps_of(const struct mapping *m, size_t n)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "caps.h"
-#include "now.h"
-#include "openchild.h"
-#include "privdrop.h"
-#include "procmaps.h"
-#include "tap.h"
+#include "base/now.h"
+#include "base/tap.h"
+#include "system/caps.h"
+#include "system/openchild.h"
+#include "system/privdrop.h"
+#include "system/procmaps.h"
 
 #include <bpf/bpf.h>
 #include <elf.h>

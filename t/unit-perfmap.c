@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "perfmap.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "symbols/perfmap.h"
 
 #include <errno.h>
 #include <string.h>

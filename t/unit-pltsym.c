@@ -5,8 +5,8 @@
  *
  *   unit-pltsym --list ELF
  */
-#include "pltsym.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "elf/pltsym.h"
 
 #include <elf.h>
 #include <errno.h>

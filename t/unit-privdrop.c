@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "caps.h"
-#include "pathlock.h"
-#include "privdrop.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "system/caps.h"
+#include "system/pathlock.h"
+#include "system/privdrop.h"
 
 #include <errno.h>
 #include <fcntl.h>

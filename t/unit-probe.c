@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "caps.h"
-#include "probe.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "check/probe.h"
+#include "system/caps.h"
 
 #include <errno.h>
 #include <linux/bpf_common.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procmaps.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "system/procmaps.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procparse.h"
-#include "sysname.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "procfs/procparse.h"
+#include "procfs/sysname.h"
 
 #include <string.h>
 #include <sys/mman.h>

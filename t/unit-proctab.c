@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Events in, capture out, read back by capread: who was which process when. */
-#include "capread.h"
-#include "now.h"
-#include "pastmap.h"
-#include "proctab.h"
-#include "tap.h"
+#include "base/now.h"
+#include "base/tap.h"
+#include "capture/capread.h"
+#include "record/pastmap.h"
+#include "record/proctab.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procwait.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "procfs/procwait.h"
 
 #include <string.h>
 

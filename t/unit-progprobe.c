@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "caps.h"
+#include "base/tap.h"
+#include "check/progprobe.h"
 #include "offcpu_abi.h"
-#include "progprobe.h"
-#include "tap.h"
+#include "system/caps.h"
 
 #include "offcpu.skel.h"
 #if __has_include("offcpu-raw.skel.h")

@@ -12,12 +12,12 @@
  *
  * and then the counters.
  */
-#include "now.h"
-#include "ptchild.h"
-#include "ptcopy.h"
-#include "ptquiet.h"
-#include "ptstack.h"
-#include "tap.h"
+#include "base/now.h"
+#include "base/tap.h"
+#include "procfs/ptchild.h"
+#include "procfs/ptcopy.h"
+#include "procfs/ptquiet.h"
+#include "procfs/ptstack.h"
 
 #include <dirent.h>
 #include <elf.h>

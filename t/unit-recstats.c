@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a recording's numbers become: counters of a capture, and words. */
-#include "capread.h"
-#include "recstats.h"
-#include "rectext.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "capture/capread.h"
+#include "record/recstats.h"
+#include "record/rectext.h"
 
 #include <string.h>
 

@@ -33,11 +33,11 @@
  *   t  no trailer              f  a wait for each way in which a stack can fail
  *   a  the file is gone        m  more than one thread, not in order of time
  */
-#include "buf.h"
-#include "capwrite.h"
-#include "elffile.h"
-#include "resolve.h"
-#include "tap.h"
+#include "base/buf.h"
+#include "base/tap.h"
+#include "capture/capwrite.h"
+#include "elf/elffile.h"
+#include "symbols/resolve.h"
 
 #include <elf.h>
 #include <errno.h>

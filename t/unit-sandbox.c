@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "caps.h"
-#include "sandbox.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "system/caps.h"
+#include "system/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "secrets.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "check/secrets.h"
 
 #include <stdlib.h>
 #include <string.h>

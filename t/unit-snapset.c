@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Snapshots of this process, taken as BPF takes them: which are walked, when, and what the others get. */
-#include "capread.h"
-#include "procinfo.h"
-#include "snapset.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "capture/capread.h"
+#include "record/snapset.h"
+#include "system/procinfo.h"
 
 #include <errno.h>
 #include <execinfo.h>

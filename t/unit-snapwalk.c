@@ -3,10 +3,10 @@
  * Snapshots of this program's own stack, walked by the tables of the files that
  * it maps; libgcc's unwinder has to agree. And snapshots that make no sense.
  */
-#include "capture.h"
-#include "snapwalk.h"
-#include "tap.h"
-#include "unwindcomp.h"
+#include "base/tap.h"
+#include "capture/capture.h"
+#include "unwind/snapwalk.h"
+#include "unwind/unwindcomp.h"
 
 #include <execinfo.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Stacks in, capture out, read back by capread. */
-#include "capread.h"
-#include "stacktab.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "capture/capread.h"
+#include "record/stacktab.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "storednames.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "symbols/storednames.h"
 
 #include <string.h>
 

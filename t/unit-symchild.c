@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "symchild.h"
-#include "sandbox.h"
-#include "symwork.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "symbols/symchild.h"
+#include "symbols/symwork.h"
+#include "system/sandbox.h"
 
 #include <dirent.h>
 #include <errno.h>

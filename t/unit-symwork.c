@@ -3,8 +3,8 @@
  * Tests of symwork_next() on what a process may have left that was taken over.
  * What the process does is tested by unit-symchild.
  */
-#include "symwork.h"
-#include "tap.h"
+#include "base/tap.h"
+#include "symbols/symwork.h"
 
 #include <errno.h>
 #include <string.h>

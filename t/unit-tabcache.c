@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "tabcache.h"
-#include "tap.h"
-#include "unwindtab.h"
+#include "base/tap.h"
+#include "unwind/tabcache.h"
+#include "unwind/unwindtab.h"
 
 #include <dirent.h>
 #include <errno.h>

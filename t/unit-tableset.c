@@ -3,9 +3,9 @@
  * Files that this process maps itself get tables in real BPF maps; what BPF
  * would note of a table's use is written into its map from here.
  */
+#include "base/tap.h"
 #include "elf-made.h"
-#include "tableset.h"
-#include "tap.h"
+#include "record/tableset.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

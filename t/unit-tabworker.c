@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "sandbox.h"
-#include "tabwire.h"
-#include "tabworker.h"
-#include "tap.h"
-#include "unwindtab.h"
+#include "base/tap.h"
+#include "system/sandbox.h"
+#include "unwind/tabwire.h"
+#include "unwind/tabworker.h"
+#include "unwind/unwindtab.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "tap.h"
-#include "targets.h"
+#include "base/tap.h"
+#include "system/targets.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -3,9 +3,9 @@
  * The recorder's own iterator over processes, which tells of each target's
  * image, is run over one process and over all: taskiter.h through offcpu.h.
  */
-#include "offcpu.h"
-#include "tap.h"
-#include "unwindspace.h"
+#include "base/tap.h"
+#include "record/offcpu.h"
+#include "record/unwindspace.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "now.h"
-#include "tap.h"
-#include "threadstat.h"
+#include "base/now.h"
+#include "base/tap.h"
+#include "system/threadstat.h"
 
 #include <errno.h>
 #include <signal.h>

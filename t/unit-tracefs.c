@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "tap.h"
-#include "tracefs.h"
+#include "base/tap.h"
+#include "system/tracefs.h"
 
 #include <errno.h>
 #include <sched.h>

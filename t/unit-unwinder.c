@@ -3,9 +3,9 @@
  * Processes of this test's own, and what the kernel's maps then have of them:
  * against /proc/PID/maps.
  */
+#include "base/tap.h"
 #include "elf-made.h"
-#include "tap.h"
-#include "unwinder.h"
+#include "record/unwinder.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  * lives, and what was removed less than two quiet periods ago, must be in the
  * kernel's sight, every row of it with its rule.
  */
-#include "tap.h"
+#include "base/tap.h"
 #include "unwind-made.h"
 
 #include <errno.h>

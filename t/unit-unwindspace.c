@@ -3,9 +3,9 @@
  * Tables made by hand go into the maps; what is there is read back through the
  * kernel, as BPF would see it, and compared row by row.
  */
-#include "tap.h"
+#include "base/tap.h"
 #include "unwind-made.h"
-#include "unwindcomp.h"
+#include "unwind/unwindcomp.h"
 
 #include <errno.h>
 #include <fcntl.h>

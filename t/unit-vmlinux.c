@@ -3,8 +3,8 @@
  * Tests of vmlinux.h: a small ELF file stands for the kernel's, under a
  * directory that stands for the machine.
  */
-#include "tap.h"
-#include "vmlinux.h"
+#include "base/tap.h"
+#include "elf/vmlinux.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* bpfcheck - can this machine record, and what mends it where it cannot. */
-#include "bundle.h"
-#include "capreport.h"
-#include "cli.h"
-#include "diagreport.h"
-#include "out.h"
-#include "probe.h"
-#include "root.h"
-#include "tap.h"
+#include "base/cli.h"
+#include "base/out.h"
+#include "base/root.h"
+#include "base/tap.h"
+#include "check/bundle.h"
+#include "check/capreport.h"
+#include "check/diagreport.h"
+#include "check/probe.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* fold - perf script text into folded lines, one a distinct stack */
-#include "cli.h"
-#include "folding.h"
-#include "out.h"
+#include "base/cli.h"
+#include "base/out.h"
+#include "fold/folding.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* kallsyms-resolve - name kernel addresses, given or in a stream of text. */
-#include "cli.h"
-#include "kallcopy.h"
-#include "kallsyms.h"
-#include "ksymfilter.h"
-#include "out.h"
-#include "owner.h"
+#include "base/cli.h"
+#include "base/out.h"
+#include "symbols/kallcopy.h"
+#include "symbols/kallsyms.h"
+#include "symbols/ksymfilter.h"
+#include "system/owner.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -2,16 +2,16 @@
 /*
  * offcpu-record - record who waited, where and how long.
  */
-#include "buftext.h"
-#include "caps.h"
-#include "cli.h"
-#include "command.h"
-#include "container.h"
-#include "now.h"
-#include "owner.h"
-#include "recargs.h"
-#include "recording.h"
-#include "targets.h"
+#include "base/buftext.h"
+#include "base/cli.h"
+#include "base/now.h"
+#include "procfs/recording.h"
+#include "record/recargs.h"
+#include "system/caps.h"
+#include "system/command.h"
+#include "system/container.h"
+#include "system/owner.h"
+#include "system/targets.h"
 
 #include <errno.h>
 #include <linux/capability.h>

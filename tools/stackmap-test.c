@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "cli.h"
-#include "countcases.h"
-#include "framecases.h"
-#include "idcases.h"
-#include "mapcases.h"
-#include "tap.h"
-#include "typecases.h"
+#include "base/cli.h"
+#include "base/tap.h"
+#include "stackmap/countcases.h"
+#include "stackmap/framecases.h"
+#include "stackmap/idcases.h"
+#include "stackmap/mapcases.h"
+#include "stackmap/typecases.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>

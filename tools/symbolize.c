@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capread.h"
-#include "cli.h"
-#include "ladder.h"
-#include "now.h"
-#include "out.h"
-#include "text.h"
-#include "waitlist.h"
+#include "base/cli.h"
+#include "base/now.h"
+#include "base/out.h"
+#include "base/text.h"
+#include "capture/capread.h"
+#include "symbols/ladder.h"
+#include "symbols/waitlist.h"
 
 #include <errno.h>
 #include <getopt.h>

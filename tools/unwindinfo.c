@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* unwindinfo - the unwind table of an ELF file, as the recorder compiles it */
-#include "cli.h"
-#include "elffile.h"
-#include "out.h"
-#include "text.h"
-#include "unwindcmp.h"
-#include "unwindcomp.h"
-#include "unwindtext.h"
+#include "base/cli.h"
+#include "base/out.h"
+#include "base/text.h"
+#include "elf/elffile.h"
+#include "unwind/unwindcmp.h"
+#include "unwind/unwindcomp.h"
+#include "unwind/unwindtext.h"
 
 #include <errno.h>
 #include <fcntl.h>

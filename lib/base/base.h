@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * base - what every module may use; includes nothing of ours. Floor 0.
+ * base - what every module may use; includes nothing of ours.
  *
  * Scoped ownership: bind a resource to its scope with one of the _cleanup_
  * macros and hand it out with TAKE_PTR() or TAKE_FD(); every exit path then

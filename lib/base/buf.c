@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "buf.h"
+#include "base/buf.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * buf - bytes that grow: the writing twin of rd. Floor 1.
+ * buf - bytes that grow: the writing twin of rd.
  *
  * When memory runs out, `failed` is set and stays set, and further puts do
  * nothing; check it once before the bytes are used.
@@ -8,7 +8,7 @@
 #ifndef STACKTOOLS_BUF_H
 #define STACKTOOLS_BUF_H
 
-#include "base.h"
+#include "base/base.h"
 
 struct buf {
 	uint8_t *p;

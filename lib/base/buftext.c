@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "buftext.h"
+#include "base/buftext.h"
 
 #include <stdarg.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * buftext - text into a buf: numbers, words, and foreign bytes escaped.
- * Floor 2.
  *
  * For output that is put together by the million: no format strings but in
  * buftext_printf().
@@ -9,8 +8,8 @@
 #ifndef STACKTOOLS_BUFTEXT_H
 #define STACKTOOLS_BUFTEXT_H
 
-#include "buf.h"
-#include "text.h"
+#include "base/buf.h"
+#include "base/text.h"
 
 #define BUFTEXT_MAX 4096 /* bytes of foreign text that are shown; "..." stands for the rest */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "cli.h"
-#include "text.h"
+#include "base/cli.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cli - the contract every tool has with its user. Floor 2.
+ * cli - the contract every tool has with its user.
  *
  *   status 0   did everything
  *   status 1   ran, but the answer is no or incomplete (stderr says why)
@@ -14,7 +14,7 @@
 #ifndef STACKTOOLS_CLI_H
 #define STACKTOOLS_CLI_H
 
-#include "err.h"
+#include "base/err.h"
 
 enum cli_status { CLI_OK = 0, CLI_INCOMPLETE = 1, CLI_FAILED = 2, CLI_USAGE = 64 };
 

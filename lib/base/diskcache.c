@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "diskcache.h"
+#include "base/diskcache.h"
 
 #include <dirent.h>
 #include <errno.h>

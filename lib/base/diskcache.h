@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * diskcache - bytes kept on disk under a name. Floor 2.
+ * diskcache - bytes kept on disk under a name.
  *
  * Written under another name and renamed, so that a reader sees all or
  * nothing; read into memory (never mapped: the entry might be truncated) and
@@ -19,7 +19,7 @@
 #ifndef STACKTOOLS_DISKCACHE_H
 #define STACKTOOLS_DISKCACHE_H
 
-#include "err.h"
+#include "base/err.h"
 
 #include <limits.h>
 

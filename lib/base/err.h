@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * err - the story of a failure, passed up to whoever can tell it.
- * Floor 1.
  *
  * A function that can fail returns 0 or -errno and takes a `struct err *` as
  * its last parameter (NULL allowed: the caller does not want the story). The
@@ -12,7 +11,7 @@
 #ifndef STACKTOOLS_ERR_H
 #define STACKTOOLS_ERR_H
 
-#include "base.h"
+#include "base/base.h"
 
 struct err {
 	int code; /* -errno, 0 = no error */

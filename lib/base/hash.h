@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hash - a fast 64-bit hash of byte strings, for tables in memory. Floor 0.
+ * hash - a fast 64-bit hash of byte strings, for tables in memory.
  *
  * Folded 64 x 64 -> 128 bit multiplications over four lanes; about 8 bytes a
  * cycle on long input. Give SEED a random value where the bytes come from

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hexword - hex digits, many at a time. Floor 1.
+ * hexword - hex digits, many at a time.
  *
  * Everything here is inline: it is the inner loop of whatever reads symbol
  * tables and addresses.
@@ -8,7 +8,7 @@
 #ifndef STACKTOOLS_HEXWORD_H
 #define STACKTOOLS_HEXWORD_H
 
-#include "base.h"
+#include "base/base.h"
 
 #include <string.h>
 #if defined(__SSE2__)

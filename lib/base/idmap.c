@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "idmap.h"
+#include "base/idmap.h"
 
 static size_t slot_of(const struct idmap *m, uint64_t hi, uint64_t lo)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * idmap - a hash map from 128-bit keys to small numbers. Floor 1.
+ * idmap - a hash map from 128-bit keys to small numbers.
  *
  * Open addressing, linear probing, no deletion. Keys are mixed before use, so
  * plain addresses and counters may be keys.
@@ -8,7 +8,7 @@
 #ifndef STACKTOOLS_IDMAP_H
 #define STACKTOOLS_IDMAP_H
 
-#include "base.h"
+#include "base/base.h"
 
 struct idmap_slot {
 	uint64_t hi, lo;

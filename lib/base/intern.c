@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "intern.h"
-#include "hash.h"
+#include "base/intern.h"
+#include "base/hash.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * intern - byte strings to dense numbers: each distinct string is kept once
- * and known by its id, 0, 1, 2 ... in order of arrival. Floor 1.
+ * and known by its id, 0, 1, 2 ... in order of arrival.
  *
  * Strings may hold any byte. Equality is by content: the hash only finds the
  * place. What intern_text() returns stays where it is until intern_reset().
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_INTERN_H
 #define STACKTOOLS_INTERN_H
 
-#include "base.h"
+#include "base/base.h"
 
 #define INTERN_NONE UINT32_MAX
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "json.h"
-#include "outtext.h"
+#include "base/json.h"
+#include "base/outtext.h"
 
 static void put_string(struct json *j, const char *s)
 {

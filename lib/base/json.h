@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * json - JSON into an out, value by value (RFC 8259). Floor 4.
+ * json - JSON into an out, value by value (RFC 8259).
  *
  *	struct json j = { .o = o };
  *
@@ -19,7 +19,7 @@
 #ifndef STACKTOOLS_JSON_H
 #define STACKTOOLS_JSON_H
 
-#include "out.h"
+#include "base/out.h"
 
 struct json {
 	struct out *o; /* the caller's */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * now - the kernel's clocks in nanoseconds. Floor 0.
+ * now - the kernel's clocks in nanoseconds.
  *
  * As the kernel itself, BPF and perf events count: the offsets of a time
  * namespace (time_namespaces(7)), which clock_gettime(2) adds, are taken off

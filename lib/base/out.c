@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "out.h"
+#include "base/out.h"
 
 #include <errno.h>
 #include <stdarg.h>

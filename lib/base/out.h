@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * out - buffered bytes to a file descriptor, for tools that print a lot.
- * Floor 2.
  *
  * The first write error is kept (`code`, -errno) and later puts do nothing:
  * check once, at out_flush(). A tool that writes its result through `out` on
@@ -10,7 +9,7 @@
 #ifndef STACKTOOLS_OUT_H
 #define STACKTOOLS_OUT_H
 
-#include "err.h"
+#include "base/err.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "outtext.h"
+#include "base/outtext.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rd - a bounds-checked reader over bytes that nobody vouches for. Floor 1.
+ * rd - a bounds-checked reader over bytes that nobody vouches for.
  *
  * Reads never pass the end: past it, or on a malformed number, they give 0
  * and set `bad`, which stays set; check it once after a group of reads.
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_RD_H
 #define STACKTOOLS_RD_H
 
-#include "base.h"
+#include "base/base.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "readfd.h"
+#include "base/readfd.h"
 
 #include <errno.h>
 #include <sys/stat.h>

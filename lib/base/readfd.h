@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * readfd - the bytes of an open file, whole. Floor 2.
+ * readfd - the bytes of an open file, whole.
  */
 #ifndef STACKTOOLS_READFD_H
 #define STACKTOOLS_READFD_H
 
-#include "err.h"
+#include "base/err.h"
 
 /*
  * All of the regular file FD, from its start and whatever its offset is, with

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "root.h"
+#include "base/root.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * root - reading /proc, /sys and /boot under a prefix, so that a recorded
- * tree of another machine is a test fixture. Floor 2.
+ * tree of another machine is a test fixture.
  *
  * PATH is relative to the prefix and has no leading slash
  * ("proc/sys/kernel/osrelease"). Under a prefix that is not "/" symbolic links
@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_ROOT_H
 #define STACKTOOLS_ROOT_H
 
-#include "err.h"
+#include "base/err.h"
 
 struct root {
 	int fd; /* of the prefix directory */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * sortlast - an array sorted by key, with the last element of each key alone.
- * Floor 1.
  *
  * For records of which a later one replaces an earlier: the array is in the
  * order in which they came.
@@ -9,7 +8,7 @@
 #ifndef STACKTOOLS_SORTLAST_H
 #define STACKTOOLS_SORTLAST_H
 
-#include "base.h"
+#include "base/base.h"
 
 /*
  * ARRAY is the address of a pointer to *N elements of SIZE bytes from malloc(3); it is replaced by

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "tap.h"
+#include "base/tap.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tap - Test Anything Protocol, version 12, on stdout. Floor 2.
+ * tap - Test Anything Protocol, version 12, on stdout.
  *
  * One `struct tap` a program. The plan is printed at the end, so that a crash
  * in the middle is a failure for prove(1).
@@ -8,7 +8,7 @@
 #ifndef STACKTOOLS_TAP_H
 #define STACKTOOLS_TAP_H
 
-#include "base.h"
+#include "base/base.h"
 
 struct tap {
 	unsigned int run, failed, skipped;

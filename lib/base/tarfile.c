@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "tarfile.h"
+#include "base/tarfile.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tarfile - an archive that tar(1) unpacks, written file by file. Floor 3.
+ * tarfile - an archive that tar(1) unpacks, written file by file.
  *
  * Format: ustar, as POSIX.1-2017 has it under pax. Owner and group are root's
  * and the mode is 0644, whatever they were where the bytes come from.
@@ -8,7 +8,7 @@
 #ifndef STACKTOOLS_TARFILE_H
 #define STACKTOOLS_TARFILE_H
 
-#include "out.h"
+#include "base/out.h"
 
 struct tarfile {
 	struct out *o; /* the caller's; its errors are met at out_flush() */

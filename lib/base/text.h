@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * text - making foreign bytes safe to print. Floor 1.
+ * text - making foreign bytes safe to print.
  *
  * A comm, a path or a symbol is controlled by the process that is observed.
  * Escaped text is valid UTF-8 without C0, DEL or C1 controls, so that it can
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_TEXT_H
 #define STACKTOOLS_TEXT_H
 
-#include "base.h"
+#include "base/base.h"
 
 enum text_style {
 	TEXT_LINE, /* controls and invalid UTF-8 as \xNN, backslash as \x5c; for lines of text */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capblock.h"
-#include "crc32c.h"
+#include "capture/capblock.h"
+#include "base/crc32c.h"
 
 #include <string.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capblock - what a capture's records are wrapped in: the file header, and
- * blocks with their checksums. docs/capture.5 describes the format. Floor 2.
+ * blocks with their checksums. docs/capture.5 describes the format.
  */
 #ifndef STACKTOOLS_CAPBLOCK_H
 #define STACKTOOLS_CAPBLOCK_H
 
-#include "buf.h"
-#include "capture.h"
-#include "rd.h"
+#include "base/buf.h"
+#include "base/rd.h"
+#include "capture/capture.h"
 
 #define CAPBLOCK_MAGIC "\211stkcap\n" /* 8 bytes, no NUL */
 #define CAPBLOCK_MAGIC_LEN 8

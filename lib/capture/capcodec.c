@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capcodec.h"
+#include "capture/capcodec.h"
 
 const char *capcodec_type_name(unsigned int type)
 {

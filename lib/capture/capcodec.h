@@ -2,7 +2,7 @@
 /*
  * capcodec - the bytes of a capture's records: the one place that knows
  * them (with capnames.h), for the writer and the reader alike. docs/capture.5
- * describes the format. Floor 2.
+ * describes the format.
  *
  * A block (capblock.h) has records of one type; a record is its length in
  * bytes (uleb) and its fields. A record may hold more fields than are known
@@ -16,9 +16,9 @@
 #ifndef STACKTOOLS_CAPCODEC_H
 #define STACKTOOLS_CAPCODEC_H
 
-#include "buf.h"
-#include "capture.h"
-#include "rd.h"
+#include "base/buf.h"
+#include "base/rd.h"
+#include "capture/capture.h"
 
 enum capcodec_type {
 	CAPCODEC_HOST = 1,

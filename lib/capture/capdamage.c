@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capdamage.h"
-#include "capcodec.h"
+#include "capture/capdamage.h"
+#include "capture/capcodec.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

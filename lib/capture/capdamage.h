@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capdamage - where a capture stops being one, in words. Floor 3.
+ * capdamage - where a capture stops being one, in words.
  *
  * "cut at byte 12345: the block at byte 12000 (samples) is incomplete; waits
  * after 12.000 s of recording are missing"
@@ -8,7 +8,7 @@
 #ifndef STACKTOOLS_CAPDAMAGE_H
 #define STACKTOOLS_CAPDAMAGE_H
 
-#include "capblock.h"
+#include "capture/capblock.h"
 
 enum capdamage_kind {
 	CAPDAMAGE_END, /* nothing is wrong but that no trailer came */

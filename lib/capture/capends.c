@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capends.h"
-#include "buftext.h"
+#include "capture/capends.h"
+#include "base/buftext.h"
 
 #include <inttypes.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capends - of how many waits the user stack is complete, and how the others
- * ended. Floor 3.
+ * ended.
  *
  * Waits that can have no user stack are left aside: those of kernel threads,
  * and all of them where no user stacks were to be recorded.
@@ -9,8 +9,8 @@
 #ifndef STACKTOOLS_CAPENDS_H
 #define STACKTOOLS_CAPENDS_H
 
-#include "buf.h"
-#include "capture.h"
+#include "base/buf.h"
+#include "capture/capture.h"
 
 /* By waits; sums saturate. */
 struct capends {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capfile.h"
+#include "capture/capfile.h"
 
 #include <errno.h>
 #include <fcntl.h>

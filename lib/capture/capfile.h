@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capfile - a file for a result that others must not read, redirect or lose
- * by accident. Floor 2.
+ * by accident.
  *
  * A capture holds kernel addresses and is often written by root into a folder
  * that others can write to. So the file is always a new one with mode 0600
@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_CAPFILE_H
 #define STACKTOOLS_CAPFILE_H
 
-#include "err.h"
+#include "base/err.h"
 
 /*
  * Open PATH for writing, empty; returns the descriptor, or -errno with the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capfiles.h"
-#include "idmap.h"
+#include "capture/capfiles.h"
+#include "base/idmap.h"
 
 #include <errno.h>
 

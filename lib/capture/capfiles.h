@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capfiles - the files of a capture that frames of its user stacks lie in.
- * Floor 5.
  */
 #ifndef STACKTOOLS_CAPFILES_H
 #define STACKTOOLS_CAPFILES_H
 
-#include "capread.h"
+#include "capture/capread.h"
 
 struct capfiles {
 	uint32_t *files; /* cap_file ids, ascending */

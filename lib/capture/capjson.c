@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capjson.h"
-#include "capmode.h"
-#include "json.h"
+#include "capture/capjson.h"
+#include "base/json.h"
+#include "capture/capmode.h"
 
 /* An error as its name; "" for none. */
 static void error(struct json *j, const char *key, int32_t code)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capjson - a capture's contents, frames and samples aside, as one JSON
- * object. Floor 6.
+ * object.
  *
  * Names as in docs/capinfo.1. Numbers are exact and may pass 2^53; addresses
  * and build IDs are strings of hexadecimal digits.
@@ -9,10 +9,10 @@
 #ifndef STACKTOOLS_CAPJSON_H
 #define STACKTOOLS_CAPJSON_H
 
-#include "capread.h"
-#include "capstats.h"
-#include "capstops.h"
-#include "out.h"
+#include "base/out.h"
+#include "capture/capread.h"
+#include "capture/capstats.h"
+#include "capture/capstops.h"
 
 /* One line, with its newline. */
 void capjson_put(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capmaps.h"
+#include "capture/capmaps.h"
 
 #include <errno.h>
 #include <string.h>

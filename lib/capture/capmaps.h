@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capmaps - which mapping of a process held an address at a time. Floor 2.
+ * capmaps - which mapping of a process held an address at a time.
  *
  * The addresses of a process are parted at every mapping's start and end, and
  * a segment tree stands over the parts: each mapping hangs at the O(log n)
@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_CAPMAPS_H
 #define STACKTOOLS_CAPMAPS_H
 
-#include "capture.h"
+#include "capture/capture.h"
 
 struct capmaps;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capmaptext - a process's mappings as /proc/PID/maps shows them. Floor 5.
+ * capmaptext - a process's mappings as /proc/PID/maps shows them.
  */
 #ifndef STACKTOOLS_CAPMAPTEXT_H
 #define STACKTOOLS_CAPMAPTEXT_H
 
-#include "capread.h"
-#include "out.h"
+#include "base/out.h"
+#include "capture/capread.h"
 
 /*
  * Those that process PROC (an id) had at the end: the newest at each address,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capmode - in which mode a capture was recorded, and what that means for its
- * numbers. Floor 5.
+ * numbers.
  *
  * Source: the options "mode", "tried" and "frequency" and the counters "procfs.*", see
  * docs/capture.5. A capture of mode procfs holds estimates: /proc was looked at
@@ -10,8 +10,8 @@
 #ifndef STACKTOOLS_CAPMODE_H
 #define STACKTOOLS_CAPMODE_H
 
-#include "buf.h"
-#include "capread.h"
+#include "base/buf.h"
+#include "capture/capread.h"
 
 struct capmode {
 	const char *name; /* "btf", "raw", "procfs"; "" = not said: recorded by an earlier version */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capnames.h"
-#include "sortlast.h"
+#include "capture/capnames.h"
+#include "base/sortlast.h"
 
 #include <errno.h>
 #include <string.h>

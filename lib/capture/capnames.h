@@ -2,7 +2,6 @@
 /*
  * capnames - the bytes of the records that name code (strings, JIT code,
  * names), and these records gathered. docs/capture.5 describes the format.
- * Floor 2.
  *
  * Names and paths repeat much. Each is written once, as a string record with
  * an id; the others refer to it: 0 is "", else the id plus one.
@@ -10,9 +9,9 @@
 #ifndef STACKTOOLS_CAPNAMES_H
 #define STACKTOOLS_CAPNAMES_H
 
-#include "buf.h"
-#include "capture.h"
-#include "rd.h"
+#include "base/buf.h"
+#include "base/rd.h"
+#include "capture/capture.h"
 
 /* --- writing: fields without the length before them --- */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capread.h"
-#include "capblock.h"
-#include "capcodec.h"
-#include "capdamage.h"
-#include "capmaps.h"
-#include "capslurp.h"
-#include "capstore.h"
+#include "capture/capread.h"
+#include "capture/capblock.h"
+#include "capture/capcodec.h"
+#include "capture/capdamage.h"
+#include "capture/capmaps.h"
+#include "capture/capslurp.h"
+#include "capture/capstore.h"
 
 #include <errno.h>
 #include <string.h>

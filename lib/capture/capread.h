@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capread - reading a capture that nobody vouches for. Floor 4.
+ * capread - reading a capture that nobody vouches for.
  *
  * Everything up to the first damage is taken; nothing after it. Every
  * reference in what is returned has been checked: ids are in range, arrays
@@ -9,8 +9,8 @@
 #ifndef STACKTOOLS_CAPREAD_H
 #define STACKTOOLS_CAPREAD_H
 
-#include "capture.h"
-#include "err.h"
+#include "base/err.h"
+#include "capture/capture.h"
 
 struct capread {
 	struct cap_host host;

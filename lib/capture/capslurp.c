@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capslurp.h"
-#include "capblock.h"
+#include "capture/capslurp.h"
+#include "capture/capblock.h"
 
 #include <errno.h>
 #include <fcntl.h>

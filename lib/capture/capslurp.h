@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capslurp - the bytes of a capture from a file or a pipe. Floor 3.
+ * capslurp - the bytes of a capture from a file or a pipe.
  *
  * Read, not mapped: a mapped file that its writer cuts back would end its
  * reader with SIGBUS. What does not begin as a capture is refused after the
@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_CAPSLURP_H
 #define STACKTOOLS_CAPSLURP_H
 
-#include "err.h"
+#include "base/err.h"
 
 struct capslurp {
 	uint8_t *bytes; /* free(3) it */

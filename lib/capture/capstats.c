@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capstats.h"
+#include "capture/capstats.h"
 
 #include <errno.h>
 

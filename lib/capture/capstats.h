@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capstats - sums over a capture: by process, and by how its stacks ended.
- * Floor 5.
  *
  * Sums saturate: a capture may hold any number.
  */
 #ifndef STACKTOOLS_CAPSTATS_H
 #define STACKTOOLS_CAPSTATS_H
 
-#include "capread.h"
+#include "capture/capread.h"
 
 struct capstats_sum {
 	uint64_t waits, off_ns, longest_ns;

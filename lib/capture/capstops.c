@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capstops.h"
+#include "capture/capstops.h"
 
 #include <errno.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capstops - where the walks of user stacks stopped: for each reason and
- * file, how many waits have such a stack. Floor 5.
+ * file, how many waits have such a stack.
  */
 #ifndef STACKTOOLS_CAPSTOPS_H
 #define STACKTOOLS_CAPSTOPS_H
 
-#include "capread.h"
+#include "capture/capread.h"
 
 struct capstops_stop {
 	uint8_t reason; /* enum cap_reason, or a number that is none */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capstore.h"
-#include "capcodec.h"
-#include "sortlast.h"
+#include "capture/capstore.h"
+#include "base/sortlast.h"
+#include "capture/capcodec.h"
 
 #include <errno.h>
 #include <string.h>

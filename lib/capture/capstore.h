@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capstore - the records of a capture's blocks, checked and gathered. Floor 3.
+ * capstore - the records of a capture's blocks, checked and gathered.
  *
  * Every reference is checked against what came before it. A block counts
  * whole or not at all. Samples of one key become one as they come, so memory
@@ -9,8 +9,8 @@
 #ifndef STACKTOOLS_CAPSTORE_H
 #define STACKTOOLS_CAPSTORE_H
 
-#include "capblock.h"
-#include "capnames.h"
+#include "capture/capblock.h"
+#include "capture/capnames.h"
 
 /* Elements of each array; as `room`, allocated ones. */
 struct capstore_counts {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capthreadtext.h"
-#include "outtext.h"
+#include "capture/capthreadtext.h"
+#include "base/outtext.h"
 
 #include <errno.h>
 #include <inttypes.h>

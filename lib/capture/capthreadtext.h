@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capthreadtext - the threads of a capture, by their ids in the recorder's PID
- * namespace and in their own, as lines. Floor 5.
+ * namespace and in their own, as lines.
  */
 #ifndef STACKTOOLS_CAPTHREADTEXT_H
 #define STACKTOOLS_CAPTHREADTEXT_H
 
-#include "capread.h"
-#include "out.h"
+#include "base/out.h"
+#include "capture/capread.h"
 
 /*
  * A heading, and a line for each thread that had a wait or a name, sorted by process

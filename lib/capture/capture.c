@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capture.h"
+#include "capture/capture.h"
 
 static const struct {
 	const char *name, *text;

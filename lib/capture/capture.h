@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capture - what a recording holds, as C structures. Floor 1.
+ * capture - what a recording holds, as C structures.
  *
  * capwrite.h writes these, capread.h reads them; docs/capture.5 is the
  * byte-level format. Ids are dense from 0 in order of first appearance, and a
@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_CAPTURE_H
 #define STACKTOOLS_CAPTURE_H
 
-#include "base.h"
+#include "base/base.h"
 
 #define CAP_NONE UINT32_MAX /* an id that refers to nothing */
 #define CAP_BUILD_ID_MAX 64 /* bytes */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capwrite.h"
-#include "capblock.h"
-#include "capcodec.h"
-#include "capfile.h"
-#include "capnames.h"
-#include "intern.h"
+#include "capture/capwrite.h"
+#include "base/intern.h"
+#include "capture/capblock.h"
+#include "capture/capcodec.h"
+#include "capture/capfile.h"
+#include "capture/capnames.h"
 
 #include <errno.h>
 #include <limits.h>

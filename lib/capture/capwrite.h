@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capwrite - writing a capture. Floor 3.
+ * capwrite - writing a capture.
  *
  * Records are encoded into the block of their type and reach the file at
  * capwrite_flush(), in an order in which every reference points backwards.
@@ -16,8 +16,8 @@
 #ifndef STACKTOOLS_CAPWRITE_H
 #define STACKTOOLS_CAPWRITE_H
 
-#include "capture.h"
-#include "err.h"
+#include "base/err.h"
+#include "capture/capture.h"
 
 struct capwrite;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "btfcheck.h"
+#include "check/btfcheck.h"
 
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>

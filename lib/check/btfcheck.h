@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * btfcheck - whether the kernel's BTF has what our programs are relocated by. Floor 4.
+ * btfcheck - whether the kernel's BTF has what our programs are relocated by.
  *
  * Sources: Documentation/bpf/btf.rst of Linux, read through libbpf. Names in it:
  * btf_trace_NAME is the prototype of a tracepoint, BPF_FUNC_x a helper and
@@ -10,8 +10,8 @@
 #ifndef STACKTOOLS_BTFCHECK_H
 #define STACKTOOLS_BTFCHECK_H
 
-#include "finding.h"
-#include "machine.h"
+#include "check/finding.h"
+#include "check/machine.h"
 
 /* Add the findings to F. Reads only under M's root; never fails, never blocks. */
 void btfcheck_run(const struct machine *m, struct findings *f);

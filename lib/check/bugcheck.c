@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "bugcheck.h"
+#include "check/bugcheck.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * bugcheck - bugs of the kernel that bite who takes stacks by BPF, by version. Floor 4.
+ * bugcheck - bugs of the kernel that bite who takes stacks by BPF, by version.
  *
  * Sources of the versions: the kernel's records in the CVE list (CVE-2025-68378
  * for kernel.bug.stackid_overflow), review announcements of stable releases
@@ -16,8 +16,8 @@
 #ifndef STACKTOOLS_BUGCHECK_H
 #define STACKTOOLS_BUGCHECK_H
 
-#include "finding.h"
-#include "machine.h"
+#include "check/finding.h"
+#include "check/machine.h"
 
 /* Add the findings to F. Reads only under M's root; never fails, never blocks. */
 void bugcheck_run(const struct machine *m, struct findings *f);

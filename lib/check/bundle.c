@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "bundle.h"
-#include "buftext.h"
-#include "secrets.h"
-#include "tarfile.h"
+#include "check/bundle.h"
+#include "base/buftext.h"
+#include "base/tarfile.h"
+#include "check/secrets.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * bundle - what a maintainer needs to know about a machine, in one archive
- * without secrets. Floor 5.
+ * without secrets.
  *
  * It holds the files that the checks looked at, as far as secrets.h lets them
  * go, under their own paths below "bpfcheck-bundle/": unpacked, it is a tree
@@ -10,8 +10,8 @@
 #ifndef STACKTOOLS_BUNDLE_H
 #define STACKTOOLS_BUNDLE_H
 
-#include "buf.h"
-#include "root.h"
+#include "base/buf.h"
+#include "base/root.h"
 
 struct bundle {
 	char **paths; /* that were looked at, each once */

@@ -2,7 +2,7 @@
 /*
  * callprobe - what anybody may try, with whatever privileges there are: the
  * system calls that a seccomp filter forbids, and the files that procfs mode
- * reads. Floor 5.
+ * reads.
  *
  * Container runtimes refuse bpf(2) and perf_event_open(2) by such a filter,
  * whatever the capabilities. The calls are made with arguments that the kernel
@@ -15,7 +15,7 @@
 #ifndef STACKTOOLS_CALLPROBE_H
 #define STACKTOOLS_CALLPROBE_H
 
-#include "probe.h"
+#include "check/probe.h"
 
 /* As probe_fn: -EPERM and the like with the story when a filter refuses the call. */
 int callprobe_bpf(char *found, size_t cap, struct err *e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capbpf.h"
-#include "stackshot.h"
-#include "taskiter.h"
+#include "check/capbpf.h"
+#include "record/taskiter.h"
+#include "stackmap/stackshot.h"
 #include "unwind_abi.h"
 
 #include "offcpu.skel.h"

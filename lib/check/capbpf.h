@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capbpf - one thing each that the tools do with BPF, done for real: maps,
- * programs, attaching, iterators. Floor 7.
+ * programs, attaching, iterators.
  *
  * Each returns 0, or -errno with the story. They are called in a process that
  * ends afterwards and has the capabilities to be tried. Nothing is pinned, so
@@ -10,9 +10,9 @@
 #ifndef STACKTOOLS_CAPBPF_H
 #define STACKTOOLS_CAPBPF_H
 
-#include "aggmap.h"
-#include "offprogs.h"
-#include "unwindspace.h"
+#include "record/aggmap.h"
+#include "record/offprogs.h"
+#include "record/unwindspace.h"
 
 #define CAPBPF_KEPT 32
 

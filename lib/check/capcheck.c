@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capcheck.h"
+#include "check/capcheck.h"
 
 #include <errno.h>
 #include <inttypes.h>

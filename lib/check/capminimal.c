@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capminimal.h"
+#include "check/capminimal.h"
 
 struct search {
 	uint64_t set, keep;

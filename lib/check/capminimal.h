@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capminimal - a smallest set of capabilities with which something works,
- * found by trying. Floor 1.
+ * found by trying.
  *
  * Sets are bit masks, 1 << CAP_x. "Smallest" means that nothing can be taken
  * away: there may be other such sets, of other capabilities. Which one is
@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_CAPMINIMAL_H
 #define STACKTOOLS_CAPMINIMAL_H
 
-#include "base.h"
+#include "base/base.h"
 
 /* Does it work with exactly SET? Asked for the same set more than once. */
 typedef bool (*capminimal_fn)(void *ctx, uint64_t set);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capneeds.h"
+#include "check/capneeds.h"
 
 #include <string.h>
 

@@ -2,12 +2,11 @@
 /*
  * capneeds - which steps (capsteps.h) each tool takes: what it cannot do
  * without, and what it does worse without. This is the one place that says so.
- * Floor 3.
  */
 #ifndef STACKTOOLS_CAPNEEDS_H
 #define STACKTOOLS_CAPNEEDS_H
 
-#include "finding.h"
+#include "check/finding.h"
 
 struct capneed {
 	enum finding_tool tool;

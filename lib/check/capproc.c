@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capproc.h"
-#include "procevents.h"
-#include "tracefs.h"
+#include "check/capproc.h"
+#include "system/procevents.h"
+#include "system/tracefs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capproc - one thing each that a tool does to a process, or reads of the
- * kernel, done for real. Floor 5.
+ * kernel, done for real.
  *
  * Each returns 0, or -errno with the story. They are called in a process that
  * ends afterwards and has the capabilities to be tried; PID is a process of W
@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_CAPPROC_H
 #define STACKTOOLS_CAPPROC_H
 
-#include "capworld.h"
+#include "check/capworld.h"
 
 typedef int (*capproc_fn)(const struct capworld *w, pid_t pid, struct err *e);
 

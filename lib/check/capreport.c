@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capreport.h"
-#include "cli.h"
-#include "json.h"
-#include "outtext.h"
+#include "check/capreport.h"
+#include "base/cli.h"
+#include "base/json.h"
+#include "base/outtext.h"
 
 #include <string.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capreport - the table of capabilities (captable.h) for people, for programs
- * and for prove(1). Floor 12.
+ * and for prove(1).
  */
 #ifndef STACKTOOLS_CAPREPORT_H
 #define STACKTOOLS_CAPREPORT_H
 
-#include "captable.h"
-#include "out.h"
-#include "tap.h"
+#include "base/out.h"
+#include "base/tap.h"
+#include "check/captable.h"
 
 enum capreport_style {
 	CAPREPORT_TEXT, /* the table, its legend, and what each tool takes; 100 columns at most */

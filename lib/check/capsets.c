@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capsets.h"
+#include "check/capsets.h"
 
 #include <linux/capability.h>
 #include <string.h>

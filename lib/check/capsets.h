@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capsets - the capabilities that the tools can use, and the sets of them that
- * are tried, in order of power. Floor 3.
+ * are tried, in order of power.
  *
  * Sets are bit masks, 1 << CAP_x. Source: capabilities(7).
  */
 #ifndef STACKTOOLS_CAPSETS_H
 #define STACKTOOLS_CAPSETS_H
 
-#include "caps.h"
+#include "system/caps.h"
 
 #define CAPSETS_CAPS 8
 #define CAPSETS_MAX 24

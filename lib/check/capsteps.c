@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capsteps.h"
-#include "offcpu.h"
+#include "check/capsteps.h"
+#include "record/offcpu.h"
 
 #include <sys/prctl.h>
 

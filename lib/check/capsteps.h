@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capsteps - everything that the tools do and that may take a privilege, step
- * by step. Floor 8.
+ * by step.
  */
 #ifndef STACKTOOLS_CAPSTEPS_H
 #define STACKTOOLS_CAPSTEPS_H
 
-#include "capbpf.h"
-#include "capproc.h"
+#include "check/capbpf.h"
+#include "check/capproc.h"
 
 #include <errno.h>
 

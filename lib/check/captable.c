@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "captable.h"
-#include "capminimal.h"
+#include "check/captable.h"
+#include "check/capminimal.h"
 
 #include <linux/capability.h>
 #include <string.h>

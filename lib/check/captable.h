@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * captable - which capabilities every step and every tool takes on this
- * machine, by trying: as root, and as an ordinary user. Floor 11.
+ * machine, by trying: as root, and as an ordinary user.
  *
  * Each step (capsteps.h) is done with each set (capsets.h) that this process
  * can hand out, by a child that has nothing else. The minimal set of a step or
@@ -11,9 +11,9 @@
 #ifndef STACKTOOLS_CAPTABLE_H
 #define STACKTOOLS_CAPTABLE_H
 
-#include "capneeds.h"
-#include "capsets.h"
-#include "captrials.h"
+#include "check/capneeds.h"
+#include "check/capsets.h"
+#include "check/captrials.h"
 
 #define CAPTABLE_REASONS 16
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "captrials.h"
-#include "captry.h"
-#include "now.h"
-#include "root.h"
+#include "check/captrials.h"
+#include "base/now.h"
+#include "base/root.h"
+#include "check/captry.h"
 
 #include <string.h>
 

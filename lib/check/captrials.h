@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * captrials - steps tried with sets of capabilities, as root and as an
- * ordinary user, and what came of it, remembered. Floor 10.
+ * ordinary user, and what came of it, remembered.
  *
  * Several children work side by side, each on processes of its own
  * (capworld.h). What was tried once is not tried again.
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_CAPTRIALS_H
 #define STACKTOOLS_CAPTRIALS_H
 
-#include "capsteps.h"
+#include "check/capsteps.h"
 
 #define CAPTRIALS_USERS 2
 #define CAPTRIALS_SLOTS 4

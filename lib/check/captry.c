@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "captry.h"
+#include "check/captry.h"
 
 #include <grp.h>
 #include <linux/capability.h>

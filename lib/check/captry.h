@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * captry - steps done by a process that has exactly the user and the
- * capabilities to be tried. Floor 9.
+ * capabilities to be tried.
  *
  * The child gives up everything else for good, supplementary groups, bounding
  * and ambient set included, and sets no_new_privs. It ends when its time is
@@ -10,8 +10,8 @@
 #ifndef STACKTOOLS_CAPTRY_H
 #define STACKTOOLS_CAPTRY_H
 
-#include "capsteps.h"
-#include "probe.h"
+#include "check/capsteps.h"
+#include "check/probe.h"
 
 struct captry {
 	const struct capsteps *steps;

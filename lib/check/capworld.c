@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capworld.h"
+#include "check/capworld.h"
 
 #include <errno.h>
 #include <fcntl.h>

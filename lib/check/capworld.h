@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capworld - processes to try capabilities on: ones that are there for nothing
- * else, so that whatever is done to them harms nobody. Floor 4.
+ * else, so that whatever is done to them harms nobody.
  *
  * Each of them runs as another user, has no capability, and has mapped a file
  * that is its own (in memory, mode 0600) beside what every process maps. They
@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_CAPWORLD_H
 #define STACKTOOLS_CAPWORLD_H
 
-#include "err.h"
+#include "base/err.h"
 
 #include <sys/types.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "configcheck.h"
-#include "kconfig.h"
+#include "check/configcheck.h"
+#include "check/kconfig.h"
 
 #include <errno.h>
 #include <string.h>

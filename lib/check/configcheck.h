@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * configcheck - what the kernel was built with, judged. Floor 4.
+ * configcheck - what the kernel was built with, judged.
  *
  * Sources: kconfig.h; the kernel's init/Kconfig, kernel/bpf/Kconfig and
  * security/Kconfig for what an option brings.
@@ -8,8 +8,8 @@
 #ifndef STACKTOOLS_CONFIGCHECK_H
 #define STACKTOOLS_CONFIGCHECK_H
 
-#include "finding.h"
-#include "machine.h"
+#include "check/finding.h"
+#include "check/machine.h"
 
 /* Add the findings to F. Reads only under M's root; never fails, never blocks. */
 void configcheck_run(const struct machine *m, struct findings *f);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "confinement.h"
-#include "caps.h"
-#include "pathlock.h"
-#include "sandbox.h"
+#include "check/confinement.h"
+#include "system/caps.h"
+#include "system/pathlock.h"
+#include "system/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * confinement - which layers really hold the processes that parse files of
- * traced processes (sandbox.h). Floor 5.
+ * traced processes (sandbox.h).
  *
  * A process enters the sandbox as a parser does, and its parent reads off its
  * /proc/PID/status what it has become. No forbidden system call is made: the
@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_CONFINEMENT_H
 #define STACKTOOLS_CONFINEMENT_H
 
-#include "probe.h"
+#include "check/probe.h"
 
 struct confinement {
 	bool no_caps; /* no capability is left, and none can be had */

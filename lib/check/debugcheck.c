@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "debugcheck.h"
-#include "elffile.h"
-#include "elfnote.h"
-#include "elfsection.h"
-#include "text.h"
+#include "check/debugcheck.h"
+#include "base/text.h"
+#include "elf/elffile.h"
+#include "elf/elfnote.h"
+#include "elf/elfsection.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "diagnosis.h"
-#include "btfcheck.h"
-#include "bugcheck.h"
-#include "capcheck.h"
-#include "configcheck.h"
-#include "debugcheck.h"
-#include "kernelcheck.h"
-#include "livecheck.h"
-#include "memcheck.h"
-#include "mountcheck.h"
-#include "symbolcheck.h"
-#include "sysctlcheck.h"
+#include "check/diagnosis.h"
+#include "check/btfcheck.h"
+#include "check/bugcheck.h"
+#include "check/capcheck.h"
+#include "check/configcheck.h"
+#include "check/debugcheck.h"
+#include "check/kernelcheck.h"
+#include "check/livecheck.h"
+#include "check/memcheck.h"
+#include "check/mountcheck.h"
+#include "check/symbolcheck.h"
+#include "check/sysctlcheck.h"
 
 #include <string.h>
 

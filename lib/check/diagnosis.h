@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * diagnosis - what each tool can do on this machine, why, and what mends it.
- * Floor 9.
  *
  * Every group of checks is run, the live probes beside them (livecheck.h), and
  * each tool gets a verdict: impossible where a finding forbids it, degraded
@@ -11,8 +10,8 @@
 #ifndef STACKTOOLS_DIAGNOSIS_H
 #define STACKTOOLS_DIAGNOSIS_H
 
-#include "finding.h"
-#include "machine.h"
+#include "check/finding.h"
+#include "check/machine.h"
 
 enum verdict_state { VERDICT_READY, VERDICT_DEGRADED, VERDICT_IMPOSSIBLE };
 

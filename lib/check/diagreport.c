@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "diagreport.h"
-#include "cli.h"
-#include "json.h"
-#include "text.h"
+#include "check/diagreport.h"
+#include "base/cli.h"
+#include "base/json.h"
+#include "base/text.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * diagreport - a diagnosis for people, for programs and for prove(1). Floor 10.
+ * diagreport - a diagnosis for people, for programs and for prove(1).
  *
  * ONLY is the enum finding_tool whose verdict is told, -1 = all. Foreign text
  * is escaped.
@@ -8,9 +8,9 @@
 #ifndef STACKTOOLS_DIAGREPORT_H
 #define STACKTOOLS_DIAGREPORT_H
 
-#include "diagnosis.h"
-#include "out.h"
-#include "tap.h"
+#include "base/out.h"
+#include "base/tap.h"
+#include "check/diagnosis.h"
 
 enum diagreport_style {
 	DIAGREPORT_TEXT, /* what is in order in a line a group; 80 columns, but for remedies */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "finding.h"
+#include "check/finding.h"
 
 #include <stdarg.h>
 

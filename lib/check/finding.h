@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * finding - what a check of the machine found, the command that mends it, and
- * which tools it concerns. Floor 2.
+ * which tools it concerns.
  *
  * A check adds one finding. `degrades` and `forbids` are sets of tools (bits
  * 1 << TOOL_x): a tool with a finding in `forbids` cannot do its job here, one
@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_FINDING_H
 #define STACKTOOLS_FINDING_H
 
-#include "base.h"
+#include "base/base.h"
 
 enum finding_status {
 	FINDING_OK,

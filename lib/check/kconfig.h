@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * kconfig - the configuration that a kernel was built with. Floor 3.
+ * kconfig - the configuration that a kernel was built with.
  *
  * Format: Documentation/kbuild/kconfig.rst of Linux; lines "CONFIG_X=value"
  * and "# CONFIG_X is not set". Looked for, in this order, in proc/config.gz,
@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_KCONFIG_H
 #define STACKTOOLS_KCONFIG_H
 
-#include "root.h"
+#include "base/root.h"
 
 struct kconfig;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "kernelcheck.h"
+#include "check/kernelcheck.h"
 
 #include <string.h>
 

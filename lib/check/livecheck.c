@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "livecheck.h"
-#include "callprobe.h"
-#include "confinement.h"
-#include "mapprobe.h"
-#include "offcpu.h"
-#include "owner.h"
-#include "probe.h"
-#include "procevents.h"
-#include "progprobe.h"
+#include "check/livecheck.h"
+#include "check/callprobe.h"
+#include "check/confinement.h"
+#include "check/mapprobe.h"
+#include "check/probe.h"
+#include "check/progprobe.h"
+#include "record/offcpu.h"
+#include "record/unwindspace.h"
+#include "system/owner.h"
+#include "system/procevents.h"
 #include "unwind_abi.h"
-#include "unwindspace.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * livecheck - what is tried on the machine itself, and what its outcome means
- * to the tools. Floor 8.
+ * to the tools.
  *
  * Two processes, side by side with the checks that read: one tries what takes
  * no privilege, the other what BPF can do, where the capabilities are there.
@@ -9,8 +9,8 @@
 #ifndef STACKTOOLS_LIVECHECK_H
 #define STACKTOOLS_LIVECHECK_H
 
-#include "finding.h"
-#include "machine.h"
+#include "check/finding.h"
+#include "check/machine.h"
 
 struct livecheck;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * machine - the facts that several checks judge by, read once. Floor 3.
+ * machine - the facts that several checks judge by, read once.
  *
  * Sources under the prefix: proc/sys/kernel/osrelease, proc/self/status,
  * proc/self/ns/{user,pid}, etc/os-release; and, for the live machine, the
@@ -9,9 +9,9 @@
 #ifndef STACKTOOLS_MACHINE_H
 #define STACKTOOLS_MACHINE_H
 
-#include "caps.h"
-#include "finding.h"
-#include "root.h"
+#include "base/root.h"
+#include "check/finding.h"
+#include "system/caps.h"
 
 #define MACHINE_VERSION(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor))
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "mapprobe.h"
+#include "check/mapprobe.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * mapprobe - kinds of BPF maps, made and used for a moment. Floor 5.
+ * mapprobe - kinds of BPF maps, made and used for a moment.
  *
  * Each is a probe_fn (probe.h): 0 with what was seen, or -errno with the
  * story. What it makes is gone when its process ends.
@@ -8,7 +8,7 @@
 #ifndef STACKTOOLS_MAPPROBE_H
 #define STACKTOOLS_MAPPROBE_H
 
-#include "probe.h"
+#include "check/probe.h"
 
 /* Arrays, hashes and what else is made and needs no use to be believed. */
 int mapprobe_plain(char *found, size_t cap, struct err *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "memcheck.h"
+#include "check/memcheck.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * memcheck - what the memory of BPF maps counts against, and how tight that is. Floor 4.
+ * memcheck - what the memory of BPF maps counts against, and how tight that is.
  *
  * Sources: since Linux 5.11 BPF memory counts against the memory cgroup of who
  * makes the map, before that against RLIMIT_MEMLOCK of its user. cgroups(7);
@@ -12,8 +12,8 @@
 #ifndef STACKTOOLS_MEMCHECK_H
 #define STACKTOOLS_MEMCHECK_H
 
-#include "finding.h"
-#include "machine.h"
+#include "check/finding.h"
+#include "check/machine.h"
 
 /* Add the findings to F. Reads only under M's root; never fails, never blocks. */
 void memcheck_run(const struct machine *m, struct findings *f);

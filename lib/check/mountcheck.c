@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "mountcheck.h"
+#include "check/mountcheck.h"
 
 #include <errno.h>
 #include <linux/capability.h>

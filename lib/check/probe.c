@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "probe.h"
-#include "caps.h"
-#include "now.h"
-#include "procevents.h"
-#include "verlog.h"
+#include "check/probe.h"
+#include "base/now.h"
+#include "system/caps.h"
+#include "system/procevents.h"
+#include "system/verlog.h"
 
 #include "probe.skel.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * probe - trying things for real, in a child process and within time limits.
- * Floor 4.
  *
  * Whatever a probe does (block, crash, raise a limit, load a program), the
  * caller is not touched by it: the child has its own descriptors and prints
@@ -10,7 +9,7 @@
 #ifndef STACKTOOLS_PROBE_H
 #define STACKTOOLS_PROBE_H
 
-#include "err.h"
+#include "base/err.h"
 
 /*
  * One attempt: 0 with what was found in FOUND (CAP bytes), or -errno with the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * progprobe - kinds of BPF programs, and which helpers they may call, tried
- * with programs of two instructions. Floor 5.
+ * with programs of two instructions.
  *
  * The verifier refuses a helper that a kind of program may not call, or that
  * the kernel does not have, before it looks at the arguments, and says so in
@@ -13,7 +13,7 @@
 #ifndef STACKTOOLS_PROGPROBE_H
 #define STACKTOOLS_PROGPROBE_H
 
-#include "probe.h"
+#include "check/probe.h"
 
 /* Kinds of programs that the recorder is made of. */
 enum progprobe_kind {

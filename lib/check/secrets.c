@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "secrets.h"
-#include "buftext.h"
+#include "check/secrets.h"
+#include "base/buftext.h"
 
 #include <ctype.h>
 #include <fnmatch.h>

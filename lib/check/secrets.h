@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * secrets - of the files that describe a machine, what may leave it. Floor 4.
+ * secrets - of the files that describe a machine, what may leave it.
  *
  * A file goes out only by a rule of its own: whole, in part, or with something
  * in another's place. What no rule knows stays.
@@ -8,8 +8,8 @@
 #ifndef STACKTOOLS_SECRETS_H
 #define STACKTOOLS_SECRETS_H
 
-#include "buf.h"
-#include "err.h"
+#include "base/buf.h"
+#include "base/err.h"
 
 /*
  * What may go out of the LEN bytes at TEXT, which are PATH's ("proc/cmdline"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "symbolcheck.h"
+#include "check/symbolcheck.h"
 
 #include <errno.h>
 #include <fcntl.h>

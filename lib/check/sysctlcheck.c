@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "sysctlcheck.h"
-#include "callprobe.h"
+#include "check/sysctlcheck.h"
+#include "check/callprobe.h"
 
 #include <errno.h>
 #include <linux/capability.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "debugfile.h"
-#include "debuglink.h"
-#include "debugsearch.h"
-#include "elfsection.h"
-#include "text.h"
+#include "elf/debugfile.h"
+#include "base/text.h"
+#include "elf/debuglink.h"
+#include "elf/debugsearch.h"
+#include "elf/elfsection.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debugfile - where the debug information of a file is. Floor 7.
+ * debugfile - where the debug information of a file is.
  *
  * Places, in gdb's order, each under SYMFS first where one is given (links
  * resolved inside it: nothing outside is ever opened), then on this machine:
@@ -25,8 +25,8 @@
 #ifndef STACKTOOLS_DEBUGFILE_H
 #define STACKTOOLS_DEBUGFILE_H
 
-#include "debugserver.h"
-#include "elffile.h"
+#include "elf/debugserver.h"
+#include "elf/elffile.h"
 
 struct debugfile_opts {
 	int symfs; /* directory descriptor, -1 = none */

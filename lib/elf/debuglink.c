@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "debuglink.h"
-#include "elfsection.h"
-#include "rd.h"
+#include "elf/debuglink.h"
+#include "base/rd.h"
+#include "elf/elfsection.h"
 
 #include <errno.h>
 #include <zlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debuglink - what a file says of the file that has its debug information. Floor 5.
+ * debuglink - what a file says of the file that has its debug information.
  *
  * .gnu_debuglink: NAME, NUL, padding to a multiple of 4, CRC32 of the whole
  * debug file (in the file's byte order), as "Separate Debug Files" of gdb's
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_DEBUGLINK_H
 #define STACKTOOLS_DEBUGLINK_H
 
-#include "elffile.h"
+#include "elf/elffile.h"
 
 #define DEBUGLINK_NAME_MAX 4096 /* with the NUL */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debugplace - an ELF file at a place where one may be. Floor 4.
+ * debugplace - an ELF file at a place where one may be.
  *
  * A place is a path on this machine, or inside a directory: then absolute
  * paths, "..", and symbolic links are resolved inside it, and nothing outside
@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_DEBUGPLACE_H
 #define STACKTOOLS_DEBUGPLACE_H
 
-#include "elffile.h"
+#include "elf/elffile.h"
 
 #define DEBUGPLACE_HERE (-1) /* for ROOT: this machine */
 

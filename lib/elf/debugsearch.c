@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "debugsearch.h"
-#include "debuglink.h"
-#include "elfsection.h"
-#include "now.h"
-#include "text.h"
+#include "elf/debugsearch.h"
+#include "base/now.h"
+#include "base/text.h"
+#include "elf/debuglink.h"
+#include "elf/elfsection.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * debugsearch - one search for a file that must be proven: the places are
- * the caller's, whether what is there is the one is said here. Floor 6.
+ * the caller's, whether what is there is the one is said here.
  *
  * Fill in what is known, zero the rest, try places until one of them says
  * true, take `found` (elffile_close()).
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_DEBUGSEARCH_H
 #define STACKTOOLS_DEBUGSEARCH_H
 
-#include "debugplace.h"
+#include "elf/debugplace.h"
 
 #include <limits.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "debugserver.h"
-#include "now.h"
+#include "elf/debugserver.h"
+#include "base/now.h"
 
 #include <dlfcn.h>
 #include <errno.h>

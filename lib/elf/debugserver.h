@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debugserver - a debug file from the servers that DEBUGINFOD_URLS names. Floor 4.
+ * debugserver - a debug file from the servers that DEBUGINFOD_URLS names.
  *
  * Asked by libdebuginfod (see debuginfod_find_debuginfo(3)), in a process of
  * its own: so a server, a name server or the library can neither crash the
@@ -11,8 +11,8 @@
 #ifndef STACKTOOLS_DEBUGSERVER_H
 #define STACKTOOLS_DEBUGSERVER_H
 
-#include "capture.h"
-#include "err.h"
+#include "base/err.h"
+#include "capture/capture.h"
 
 #define DEBUGSERVER_PATIENCE 20 /* times `seconds`: for one file in all, while bytes come */
 

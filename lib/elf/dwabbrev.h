@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * dwabbrev - one abbreviation table, made ready for stepping over entries.
- * Floor 3.
  *
  * Format: DWARF 5, section 7.5.3. For each abbreviation it is worked out once
  * how its entries are stepped over (one addition where all forms are of fixed
@@ -11,8 +10,8 @@
 #ifndef STACKTOOLS_DWABBREV_H
 #define STACKTOOLS_DWABBREV_H
 
-#include "dwform.h"
-#include "err.h"
+#include "base/err.h"
+#include "elf/dwform.h"
 
 /* What an entry means to a search for code. */
 enum dwabbrev_kind {

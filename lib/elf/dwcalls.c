@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwcalls.h"
+#include "elf/dwcalls.h"
 
 #include <errno.h>
 

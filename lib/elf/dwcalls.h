@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * dwcalls - names and calls of the functions of one unit, each read once.
- * Floor 8.
  */
 #ifndef STACKTOOLS_DWCALLS_H
 #define STACKTOOLS_DWCALLS_H
 
-#include "dwname.h"
+#include "elf/dwname.h"
 
 struct dwcalls_one {
 	struct dwname name;

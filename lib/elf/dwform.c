@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwform.h"
+#include "elf/dwform.h"
 
 #include <dwarf.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * dwform - the values of DWARF attributes: how wide they are, what they are.
- * Floor 2.
  *
  * Forms of DWARF 2 to 5 (DWARF 5, section 7.5.6), and those of GNU for split
  * DWARF and for alternate files.
@@ -9,7 +8,7 @@
 #ifndef STACKTOOLS_DWFORM_H
 #define STACKTOOLS_DWFORM_H
 
-#include "rd.h"
+#include "base/rd.h"
 
 /* What widths depend on: of the unit's head. */
 struct dwshape {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwhalf.h"
+#include "elf/dwhalf.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * dwhalf - the split unit that belongs to a skeleton: in a .dwo file of its
- * own or in a .dwp. Floor 8.
+ * own or in a .dwp.
  *
  * DWARF 5, sections 3.1.3 and 7.3.5, and GNU's extension of DWARF 4. What a .dwp
  * counts from the beginning of a unit's part of a section, a .dwo counts from the
@@ -10,9 +10,9 @@
 #ifndef STACKTOOLS_DWHALF_H
 #define STACKTOOLS_DWHALF_H
 
-#include "dwname.h"
-#include "dwrange.h"
-#include "dwsplit.h"
+#include "elf/dwname.h"
+#include "elf/dwrange.h"
+#include "elf/dwsplit.h"
 
 /* A file with split units. */
 struct dwhalf {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwhit.h"
+#include "elf/dwhit.h"
 
 #include <string.h>
 

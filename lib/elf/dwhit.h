@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * dwhit - what debug information says of one address, and the choice between
- * several units that speak of it. Floor 1.
+ * several units that speak of it.
  */
 #ifndef STACKTOOLS_DWHIT_H
 #define STACKTOOLS_DWHIT_H
 
-#include "base.h"
+#include "base/base.h"
 
 /* One frame; strings are valid during the call. Innermost first, the last one is the function itself. */
 struct dwlook_frame {

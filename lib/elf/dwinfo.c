@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwinfo.h"
+#include "elf/dwinfo.h"
 
 #include <dwarf.h>
 #include <errno.h>

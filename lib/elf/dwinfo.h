@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * dwinfo - the units of one file's .debug_info, and what the values of their
- * entries refer to: abbreviation tables, addresses, strings. Floor 6.
+ * entries refer to: abbreviation tables, addresses, strings.
  *
  * Format: DWARF 5, section 7.5.1 (heads), 7.26 and 7.27 (.debug_str_offsets,
  * .debug_addr); for split DWARF before version 5 the GNU extension.
@@ -12,8 +12,8 @@
 #ifndef STACKTOOLS_DWINFO_H
 #define STACKTOOLS_DWINFO_H
 
-#include "dwabbrev.h"
-#include "dwsect.h"
+#include "elf/dwabbrev.h"
+#include "elf/dwsect.h"
 
 #define DWINFO_UNKNOWN UINT64_MAX
 

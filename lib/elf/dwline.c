@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwline.h"
+#include "elf/dwline.h"
 
 #include <errno.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * dwline - the line table of one unit: run once over sorted addresses.
- * Floor 6.
  *
  * Line number programs of DWARF 2 to 5 (DWARF 5, section 6.2). A program is run
  * from its beginning to its end, and no row of it is kept; what is the row of an
@@ -10,8 +9,8 @@
 #ifndef STACKTOOLS_DWLINE_H
 #define STACKTOOLS_DWLINE_H
 
-#include "dwrows.h"
-#include "dwsect.h"
+#include "elf/dwrows.h"
+#include "elf/dwsect.h"
 
 struct dwline_opts {
 	uint64_t offset; /* DW_AT_stmt_list */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwlook.h"
+#include "elf/dwlook.h"
 
-#include "dwcalls.h"
-#include "dwhalf.h"
-#include "dwline.h"
-#include "dwplan.h"
-#include "dwtop.h"
-#include "dwwalk.h"
-#include "now.h"
+#include "base/now.h"
+#include "elf/dwcalls.h"
+#include "elf/dwhalf.h"
+#include "elf/dwline.h"
+#include "elf/dwplan.h"
+#include "elf/dwtop.h"
+#include "elf/dwwalk.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * dwlook - from addresses to functions, inlined calls and source lines, by
- * DWARF 2 to 5. Floor 9.
+ * DWARF 2 to 5.
  *
  * Addresses come sorted and all at once, and units are read one after the
  * other: of a unit that no address falls into only the head and its first entry
@@ -18,9 +18,9 @@
 #ifndef STACKTOOLS_DWLOOK_H
 #define STACKTOOLS_DWLOOK_H
 
-#include "dwhit.h"
-#include "elffile.h"
-#include "err.h"
+#include "base/err.h"
+#include "elf/dwhit.h"
+#include "elf/elffile.h"
 
 struct dwlook;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwname.h"
+#include "elf/dwname.h"
 
 #include <dwarf.h>
 

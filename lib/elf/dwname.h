@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * dwname - how functions are called: an entry's own names or those that it
- * stands for. Floor 7.
+ * stands for.
  *
  * An instance says by DW_AT_abstract_origin, a definition by
  * DW_AT_specification, where the rest of it is (DWARF 5, sections 3.3.8 and
@@ -11,8 +11,8 @@
 #ifndef STACKTOOLS_DWNAME_H
 #define STACKTOOLS_DWNAME_H
 
-#include "dwinfo.h"
-#include "idmap.h"
+#include "base/idmap.h"
+#include "elf/dwinfo.h"
 
 struct dwname {
 	const char *name; /* DW_AT_name, NULL = none */

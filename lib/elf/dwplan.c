@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwplan.h"
+#include "elf/dwplan.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * dwplan - which units are to be read for which addresses. Floor 8.
+ * dwplan - which units are to be read for which addresses.
  *
  * By the ranges that each unit's first entry tells.
  */
 #ifndef STACKTOOLS_DWPLAN_H
 #define STACKTOOLS_DWPLAN_H
 
-#include "dwrange.h"
+#include "elf/dwrange.h"
 
 /* Addresses FROM to TO, not including TO, lie in UNIT (index among the units). */
 struct dwplan_part {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwrange.h"
+#include "elf/dwrange.h"
 
 #include <dwarf.h>
 #include <errno.h>

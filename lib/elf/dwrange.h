@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * dwrange - the addresses that an entry covers. Floor 7.
+ * dwrange - the addresses that an entry covers.
  *
  * DW_AT_low_pc with DW_AT_high_pc, or DW_AT_ranges: .debug_ranges (DWARF 4,
  * section 2.17.3) and .debug_rnglists (DWARF 5, section 2.17.3), directly or by
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_DWRANGE_H
 #define STACKTOOLS_DWRANGE_H
 
-#include "dwinfo.h"
+#include "elf/dwinfo.h"
 
 /* What the entries of one unit count from. */
 struct dwbases {

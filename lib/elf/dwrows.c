@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwrows.h"
+#include "elf/dwrows.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * dwrows - the rows of a line number program that addresses fall into. Floor 5.
+ * dwrows - the rows of a line number program that addresses fall into.
  *
  * DWARF 5, section 6.2.5; the opcodes are those of versions 2 to 5. No row is
  * kept: an address gets its row when the one behind it comes by. The row of an
@@ -19,7 +19,7 @@
 #ifndef STACKTOOLS_DWROWS_H
 #define STACKTOOLS_DWROWS_H
 
-#include "rd.h"
+#include "base/rd.h"
 
 struct dwline_row {
 	uint32_t file, line, column; /* file as in the program: 0-based since DWARF 5, else 1-based */

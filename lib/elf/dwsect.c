@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwsect.h"
+#include "elf/dwsect.h"
 
 #include <errno.h>
 

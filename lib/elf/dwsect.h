@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * dwsect - the DWARF sections of one ELF file, read piece by piece. Floor 5.
+ * dwsect - the DWARF sections of one ELF file, read piece by piece.
  *
  * A section that is stored as it is gets read with pread(2) where it is asked
  * for: one gigabyte of debug information takes the memory of the unit at hand. A
@@ -10,8 +10,8 @@
 #ifndef STACKTOOLS_DWSECT_H
 #define STACKTOOLS_DWSECT_H
 
-#include "elfsection.h"
-#include "rd.h"
+#include "base/rd.h"
+#include "elf/elfsection.h"
 
 enum dwsect_id {
 	DWSECT_INFO,

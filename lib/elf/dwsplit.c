@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwsplit.h"
+#include "elf/dwsplit.h"
 
 #include <errno.h>
 

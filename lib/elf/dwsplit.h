@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * dwsplit - the indexes of a .dwp: which part of each section belongs to a unit.
- * Floor 6.
  *
  * DWARF 5, section 7.3.5.3, and version 2 as GNU had it before ("DebugFissionDWP"
  * of GCC's wiki), which differ in the numbers of the sections. A hash table
@@ -15,7 +14,7 @@
 #ifndef STACKTOOLS_DWSPLIT_H
 #define STACKTOOLS_DWSPLIT_H
 
-#include "dwsect.h"
+#include "elf/dwsect.h"
 
 struct dwsplit;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwtop.h"
+#include "elf/dwtop.h"
 
 #include <string.h>
 

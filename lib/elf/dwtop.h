@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * dwtop - what a unit's first entry says, made ready: its texts, what its
- * entries count from, its lines. Floor 8.
+ * entries count from, its lines.
  */
 #ifndef STACKTOOLS_DWTOP_H
 #define STACKTOOLS_DWTOP_H
 
-#include "dwline.h"
-#include "dwrange.h"
+#include "elf/dwline.h"
+#include "elf/dwrange.h"
 
 struct dwtop {
 	struct dwroot root;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwwalk.h"
+#include "elf/dwwalk.h"
 
 #include <dwarf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * dwwalk - the functions and inlined calls of one unit that cover given
- * addresses. Floor 8.
+ * addresses.
  *
  * The entries of a unit are stepped over from the first to the last; what
  * cannot lead to an address is jumped over where DW_AT_sibling allows it. Names
@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_DWWALK_H
 #define STACKTOOLS_DWWALK_H
 
-#include "dwrange.h"
+#include "elf/dwrange.h"
 
 #define DWWALK_NONE UINT32_MAX
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "elfcode.h"
+#include "elf/elfcode.h"
 
 #include <errno.h>
 

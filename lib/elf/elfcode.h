@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elfcode - the symbols of an ELF file that can name code, unsorted. Floor 4.
+ * elfcode - the symbols of an ELF file that can name code, unsorted.
  *
  * Where .symtab and .dynsym are, what one entry says, and which executable
  * section an address is in: what elfsym.h and elfmatch.h are built from.
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_ELFCODE_H
 #define STACKTOOLS_ELFCODE_H
 
-#include "elffile.h"
+#include "elf/elffile.h"
 
 #include <elf.h>
 #include <endian.h>

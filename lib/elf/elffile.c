@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "elffile.h"
-#include "elfnote.h"
-#include "rd.h"
+#include "elf/elffile.h"
+#include "base/rd.h"
+#include "elf/elfnote.h"
 
 #include <elf.h>
 #include <errno.h>

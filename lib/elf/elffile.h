@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * elffile - an ELF file that nobody vouches for: its loads, sections and
- * build ID. Floor 3.
+ * build ID.
  *
  * Format: System V ABI, chapters 4 and 5; <elf.h>. Only the headers are read
  * at open; the bytes of a section come with pread(2) into memory of the
@@ -12,8 +12,8 @@
 #ifndef STACKTOOLS_ELFFILE_H
 #define STACKTOOLS_ELFFILE_H
 
-#include "capture.h"
-#include "err.h"
+#include "base/err.h"
+#include "capture/capture.h"
 
 /* A PT_LOAD. */
 struct elffile_load {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "elfmatch.h"
-#include "elfcode.h"
-#include "elfsym.h"
+#include "elf/elfmatch.h"
+#include "elf/elfcode.h"
+#include "elf/elfsym.h"
 
 #include <errno.h>
 

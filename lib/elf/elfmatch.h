@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * elfmatch - the functions that some addresses of an ELF file are in, found
- * in one pass over its symbols. Floor 6.
+ * in one pass over its symbols.
  *
  * The rules are those of elfsym.h, and so are the answers; but nothing is
  * sorted and nothing is kept: the tables go by in pieces, each symbol looks
@@ -13,7 +13,7 @@
 #ifndef STACKTOOLS_ELFMATCH_H
 #define STACKTOOLS_ELFMATCH_H
 
-#include "elffile.h"
+#include "elf/elffile.h"
 
 struct elfmatch;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "elfnote.h"
-#include "rd.h"
+#include "elf/elfnote.h"
+#include "base/rd.h"
 
 #include <elf.h>
 

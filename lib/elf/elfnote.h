@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elfnote - the notes of an ELF file: the GNU build ID among them. Floor 2.
+ * elfnote - the notes of an ELF file: the GNU build ID among them.
  * Source: the ELF specification (Nhdr) and NT_GNU_BUILD_ID of <elf.h>.
  */
 #ifndef STACKTOOLS_ELFNOTE_H
 #define STACKTOOLS_ELFNOTE_H
 
-#include "capture.h"
+#include "capture/capture.h"
 
 #define ELFNOTE_BYTES_MAX (1u << 20) /* of a section or segment of notes that is worth reading */
 

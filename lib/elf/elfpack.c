@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "elfpack.h"
-#include "elfsection.h"
+#include "elf/elfpack.h"
+#include "elf/elfsection.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elfpack - what names the code of an ELF file, as a small ELF image. Floor 5.
+ * elfpack - what names the code of an ELF file, as a small ELF image.
  *
  * Section headers keep their numbers, addresses and sizes; of their bytes
  * only those stay that symbols are read from: .symtab, .dynsym and their
@@ -12,8 +12,8 @@
 #ifndef STACKTOOLS_ELFPACK_H
 #define STACKTOOLS_ELFPACK_H
 
-#include "buf.h"
-#include "elffile.h"
+#include "base/buf.h"
+#include "elf/elffile.h"
 
 /*
  * The image of F behind what is in OUT; DEBUG is its debug file or NULL. -EFBIG

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "elfrel.h"
-#include "elfcode.h"
-#include "elfsection.h"
+#include "elf/elfrel.h"
+#include "elf/elfcode.h"
+#include "elf/elfsection.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elfrel - a relocatable ELF file (ET_REL) as if it were linked. Floor 5.
+ * elfrel - a relocatable ELF file (ET_REL) as if it were linked.
  *
  * A kernel module is one: all its sections lie at address 0, and its debug
  * information has zeros where relocations will put addresses and offsets. Here
@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_ELFREL_H
 #define STACKTOOLS_ELFREL_H
 
-#include "elffile.h"
+#include "elf/elffile.h"
 
 bool elfrel_is(const struct elffile *f);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "elfsection.h"
-#include "rd.h"
+#include "elf/elfsection.h"
+#include "base/rd.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elfsection - the bytes of a section by its name, uncompressed. Floor 4.
+ * elfsection - the bytes of a section by its name, uncompressed.
  *
  * Compressed sections: SHF_COMPRESSED with zlib or zstd (System V ABI, chapter 4), and
  * the older form with "ZLIB" and a big-endian size in front, whose name begins
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_ELFSECTION_H
 #define STACKTOOLS_ELFSECTION_H
 
-#include "elffile.h"
+#include "elf/elffile.h"
 
 struct elfsection {
 	const struct elffile_section *header;

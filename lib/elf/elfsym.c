@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "elfsym.h"
+#include "elf/elfsym.h"
 
-#include "elfcode.h"
+#include "elf/elfcode.h"
 
 #include <elf.h>
 #include <errno.h>

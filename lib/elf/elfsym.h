@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elfsym - the functions of an ELF file, indexed by address. Floor 5.
+ * elfsym - the functions of an ELF file, indexed by address.
  *
  * Built from .symtab and .dynsym into disjoint ranges, sorted, so that a
  * look-up is one binary search and never depends on what was asked before.
@@ -24,7 +24,7 @@
 #ifndef STACKTOOLS_ELFSYM_H
 #define STACKTOOLS_ELFSYM_H
 
-#include "elffile.h"
+#include "elf/elffile.h"
 
 struct elfsym;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "kmodfile.h"
-#include "elfcode.h"
-#include "elfnote.h"
-#include "elfrel.h"
-#include "elfsection.h"
-#include "text.h"
+#include "elf/kmodfile.h"
+#include "base/text.h"
+#include "elf/elfcode.h"
+#include "elf/elfnote.h"
+#include "elf/elfrel.h"
+#include "elf/elfsection.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * kmodfile - the file of a kernel module with its debug information, and where functions of the
- * recorded module are in it. Floor 6.
+ * recorded module are in it.
  *
  * A capture has no build ID of a module, so another build of the same release cannot be told for sure. A
  * file is believed
@@ -17,9 +17,9 @@
 #ifndef STACKTOOLS_KMODFILE_H
 #define STACKTOOLS_KMODFILE_H
 
-#include "elffile.h"
-#include "kmodtree.h"
-#include "root.h"
+#include "base/root.h"
+#include "elf/elffile.h"
+#include "elf/kmodtree.h"
 
 struct kmodfile_opts {
 	const struct kmodtree *tree;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "kmodtree.h"
+#include "elf/kmodtree.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * kmodtree - the files of a kernel's modules that are there, by module. Floor 3.
+ * kmodtree - the files of a kernel's modules that are there, by module.
  *
  * Looked for, each under SYMFS first if one is given, at any depth below
  *
@@ -13,7 +13,7 @@
 #ifndef STACKTOOLS_KMODTREE_H
 #define STACKTOOLS_KMODTREE_H
 
-#include "err.h"
+#include "base/err.h"
 
 struct kmodtree_opts {
 	int symfs; /* directory descriptor, -1 = none */

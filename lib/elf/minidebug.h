@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * minidebug - the ELF file inside another one's .gnu_debugdata. Floor 5.
+ * minidebug - the ELF file inside another one's .gnu_debugdata.
  *
  * Distributions put symbols of functions there that .dynsym has not, packed
  * by xz(1): "MiniDebugInfo" of gdb's manual. Takes memory and pread(2) and
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_MINIDEBUG_H
 #define STACKTOOLS_MINIDEBUG_H
 
-#include "elffile.h"
+#include "elf/elffile.h"
 
 struct minidebug {
 	struct elffile *elf; /* over BYTES */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pltsym.h"
+#include "elf/pltsym.h"
 
-#include "buf.h"
-#include "elfcode.h"
-#include "elfsection.h"
-#include "pltx86.h"
+#include "base/buf.h"
+#include "elf/elfcode.h"
+#include "elf/elfsection.h"
+#include "elf/pltx86.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * pltsym - stubs of the procedure linkage table by the function that they
- * lead to: "name@plt". Floor 5.
+ * lead to: "name@plt".
  *
  * No symbol table has them. A stub jumps to what a slot of the global offset
  * table holds, and a relocation says which function that is; so stubs are
@@ -19,7 +19,7 @@
 #ifndef STACKTOOLS_PLTSYM_H
 #define STACKTOOLS_PLTSYM_H
 
-#include "elffile.h"
+#include "elf/elffile.h"
 
 struct pltsym;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pltx86.h"
-#include "rd.h"
+#include "elf/pltx86.h"
+#include "base/rd.h"
 
 #include <elf.h>
 

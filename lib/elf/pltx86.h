@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * pltx86 - what a stub of a procedure linkage table does, on x86-64. Floor 2.
+ * pltx86 - what a stub of a procedure linkage table does, on x86-64.
  *
  * Formats: System V ABI for x86-64, "Procedure Linkage Table"; the variants for
  * indirect branch tracking (endbr64, .plt.sec) and against speculation
@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_PLTX86_H
 #define STACKTOOLS_PLTX86_H
 
-#include "base.h"
+#include "base/base.h"
 
 #define PLTX86_ALIGN 8 /* stubs begin at multiples of it, counted from the section's beginning */
 

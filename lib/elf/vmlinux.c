@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "vmlinux.h"
+#include "elf/vmlinux.h"
 
-#include "elfcode.h"
-#include "text.h"
+#include "base/text.h"
+#include "elf/elfcode.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * vmlinux - the kernel's own file with its debug information, for lines and
- * inlined calls of kernel frames. Floor 5.
+ * inlined calls of kernel frames.
  *
  * It is believed only if its build ID is the one that the recorded kernel told
  * (/sys/kernel/notes). A kernel is moved when it boots (KASLR): by how much,
@@ -19,7 +19,7 @@
 #ifndef STACKTOOLS_VMLINUX_H
 #define STACKTOOLS_VMLINUX_H
 
-#include "elffile.h"
+#include "elf/elffile.h"
 
 struct vmlinux_opts {
 	const char *file; /* --vmlinux: this one or none; NULL = search */

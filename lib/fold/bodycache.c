@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "bodycache.h"
-#include "hash.h"
+#include "fold/bodycache.h"
+#include "base/hash.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * bodycache - what the text between a header and its blank line was found to
- * mean, so that it is taken apart once. Floor 3.
+ * mean, so that it is taken apart once.
  *
  * Bodies are known by their bytes: a hit is exact. A guess from a few of the
  * bytes says early which body it may be, so that its memory is under way before
@@ -12,8 +12,8 @@
 #ifndef STACKTOOLS_BODYCACHE_H
 #define STACKTOOLS_BODYCACHE_H
 
-#include "err.h"
-#include "intern.h"
+#include "base/err.h"
+#include "base/intern.h"
 
 #define BODYCACHE_MAX ((size_t)32 << 20)
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * foldframe - what a frame of perf script text is called in a folded line.
- * Floor 4.
  *
  * The names are stackcollapse-perf.pl's, byte for byte: offset and arguments
  * are cut, "->" separates inlined functions, an [unknown] symbol takes the
@@ -10,9 +9,9 @@
 #ifndef STACKTOOLS_FOLDFRAME_H
 #define STACKTOOLS_FOLDFRAME_H
 
-#include "buf.h"
-#include "inliner.h"
-#include "perfscript.h"
+#include "base/buf.h"
+#include "fold/inliner.h"
+#include "fold/perfscript.h"
 
 struct foldframe_opts {
 	bool kernel; /* "_[k]" behind kernel functions */

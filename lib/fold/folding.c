@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "folding.h"
-#include "bodycache.h"
-#include "hash.h"
+#include "fold/folding.h"
+#include "base/hash.h"
+#include "fold/bodycache.h"
 
 #include <errno.h>
 #include <string.h>

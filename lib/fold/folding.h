@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * folding - paragraphs of perf script text into a table of distinct stacks.
- * Floor 5.
  *
  * The meaning is stackcollapse-perf.pl's where the text is well-formed. Where
  * it is not, the damage is counted and nothing is guessed:
@@ -18,9 +17,9 @@
 #ifndef STACKTOOLS_FOLDING_H
 #define STACKTOOLS_FOLDING_H
 
-#include "foldframe.h"
-#include "foldtab.h"
-#include "paragraph.h"
+#include "fold/foldframe.h"
+#include "fold/foldtab.h"
+#include "fold/paragraph.h"
 
 struct folding_opts {
 	bool pid, tid; /* ids behind the process name; tid implies pid */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "foldtab.h"
-#include "hash.h"
+#include "fold/foldtab.h"
+#include "base/hash.h"
 
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * foldtab - distinct stacks and their sums, and the folded lines made of them.
- * Floor 3.
  *
  * A line is a process name and the frames behind it. Names and frames are kept
  * once each, so memory grows with what is distinct. Sums are exact: 128 bits
@@ -10,8 +9,8 @@
 #ifndef STACKTOOLS_FOLDTAB_H
 #define STACKTOOLS_FOLDTAB_H
 
-#include "err.h"
-#include "intern.h"
+#include "base/err.h"
+#include "base/intern.h"
 
 typedef unsigned __int128 foldtab_sum;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "inliner.h"
-#include "intern.h"
+#include "fold/inliner.h"
+#include "base/intern.h"
 
 #include <errno.h>
 #include <fcntl.h>

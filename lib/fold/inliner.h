@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * inliner - the inline chain of an address as addr2line(1) tells it. Floor 3.
+ * inliner - the inline chain of an address as addr2line(1) tells it.
  *
  * For perf script text whose frames are not expanded yet. Where the address
  * says nothing (perf prints run-time addresses of relocated objects), the
@@ -11,8 +11,8 @@
 #ifndef STACKTOOLS_INLINER_H
 #define STACKTOOLS_INLINER_H
 
-#include "buf.h"
-#include "err.h"
+#include "base/buf.h"
+#include "base/err.h"
 
 struct inliner;
 

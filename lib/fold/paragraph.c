@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "paragraph.h"
-#include "capblock.h"
+#include "fold/paragraph.h"
+#include "capture/capblock.h"
 
 #include <errno.h>
 #include <fcntl.h>

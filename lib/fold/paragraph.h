@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * paragraph - files read as one stream of paragraphs: runs of lines that a
- * blank line ends. Floor 3.
+ * blank line ends.
  *
  * Reads through a buffer of its own, so pipes and files cost the same and a
  * file cut under the reader is no fault; gigabytes a second. The files follow
@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_PARAGRAPH_H
 #define STACKTOOLS_PARAGRAPH_H
 
-#include "err.h"
+#include "base/err.h"
 
 /* A longer paragraph comes in pieces. */
 #define PARAGRAPH_MAX ((size_t)16 << 20)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "perfscript.h"
+#include "fold/perfscript.h"
 
 #include <string.h>
 #ifdef __SSE2__

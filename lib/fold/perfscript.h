@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * perfscript - the grammar of `perf script` text, a line at a time. Floor 3.
+ * perfscript - the grammar of `perf script` text, a line at a time.
  *
  *	# comment
  *	# wait: count=12 total_ns=3456 ...             belongs to the record that follows
@@ -19,7 +19,7 @@
 #ifndef STACKTOOLS_PERFSCRIPT_H
 #define STACKTOOLS_PERFSCRIPT_H
 
-#include "base.h"
+#include "base/base.h"
 
 struct perfscript_str {
 	const char *p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "fdlimit.h"
+#include "procfs/fdlimit.h"
 
 #include <sys/resource.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "lookchild.h"
-#include "caps.h"
-#include "fdlimit.h"
-#include "runsoon.h"
-#include "sandbox.h"
-#include "seccode.h"
+#include "procfs/lookchild.h"
+#include "procfs/fdlimit.h"
+#include "system/caps.h"
+#include "system/runsoon.h"
+#include "system/sandbox.h"
+#include "system/seccode.h"
 
 #include <errno.h>
 #include <execinfo.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * lookchild - the process that keeps the privileges to look at threads in
- * /proc, and only copies. Floor 6.
+ * /proc, and only copies.
  *
  * Most of what is looked at the kernel checks at every read, not when a file
  * is opened, so a descriptor would serve nobody else. Forked before there is any thread; it keeps, of what
@@ -18,7 +18,7 @@
 #ifndef STACKTOOLS_LOOKCHILD_H
 #define STACKTOOLS_LOOKCHILD_H
 
-#include "looker.h"
+#include "procfs/looker.h"
 
 struct lookchild_opts {
 	bool memory; /* memory is read and threads are stopped, for --ptrace */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * looker - asking the process that kept the privileges to look at threads
- * (lookchild.h). Floor 5.
+ * (lookchild.h).
  *
  * Every call is for one thread of the caller's, and takes L NULL: no looker;
  * then, and once it has ended, the result is -ENOTCONN, and the caller looks
@@ -10,8 +10,8 @@
 #ifndef STACKTOOLS_LOOKER_H
 #define STACKTOOLS_LOOKER_H
 
-#include "asker.h"
-#include "lookwire.h"
+#include "procfs/lookwire.h"
+#include "system/asker.h"
 
 struct looker;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * lookwire - what a recorder by /proc asks of the process that kept the
- * privileges to look, and the answers. Floor 4.
+ * privileges to look, and the answers.
  *
  * One message of a SEQPACKET socket each, by asker.h. Both ends are one program,
  * forked; the answering end checks every request all the same (lookchild.h).
@@ -9,9 +9,9 @@
 #ifndef STACKTOOLS_LOOKWIRE_H
 #define STACKTOOLS_LOOKWIRE_H
 
-#include "procfile.h"
-#include "ptquiet.h"
-#include "ptstop.h"
+#include "procfs/ptquiet.h"
+#include "procfs/ptstop.h"
+#include "system/procfile.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "proclook.h"
-#include "fdlimit.h"
-#include "now.h"
+#include "procfs/proclook.h"
+#include "base/now.h"
+#include "procfs/fdlimit.h"
 
 #include <errno.h>
 #include <fcntl.h>

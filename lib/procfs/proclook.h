@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * proclook - one look at one thread through /proc: is it waiting, where, and
- * what has the scheduler accounted? Floor 6.
+ * what has the scheduler accounted?
  *
  * schedstat is read first: where it is as before, the thread has not run
  * since, so everything else is as it was, and is not read again. It is read
@@ -18,8 +18,8 @@
 #ifndef STACKTOOLS_PROCLOOK_H
 #define STACKTOOLS_PROCLOOK_H
 
-#include "looker.h"
-#include "procparse.h"
+#include "procfs/looker.h"
+#include "procfs/procparse.h"
 
 /* What all looks share. */
 struct proclook {

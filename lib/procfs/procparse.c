@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procparse.h"
+#include "procfs/procparse.h"
 
 #include <ctype.h>
 #include <string.h>

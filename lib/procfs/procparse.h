@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * procparse - what /proc/PID/task/TID tells of a thread: the text of its
- * small files, as numbers. Floor 3.
+ * small files, as numbers.
  *
  * Nobody vouches for the text: a name may hold any byte, a read may be cut
  * short, and another kernel may write something else. Every function looks at
@@ -15,8 +15,8 @@
 #ifndef STACKTOOLS_PROCPARSE_H
 #define STACKTOOLS_PROCPARSE_H
 
-#include "base.h"
-#include "procinfo.h"
+#include "base/base.h"
+#include "system/procinfo.h"
 
 /* schedstat: three numbers. */
 struct procparse_schedstat {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procpriv.h"
-#include "buftext.h"
-#include "lookchild.h"
-#include "openchild.h"
-#include "sandbox.h"
+#include "procfs/procpriv.h"
+#include "base/buftext.h"
+#include "procfs/lookchild.h"
+#include "system/openchild.h"
+#include "system/sandbox.h"
 
 #include <errno.h>
 #include <sys/capability.h>

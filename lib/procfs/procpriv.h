@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * procpriv - the privileges of a recording by /proc: given up for good before
- * anything is read that a recorded process can have written. Floor 7.
+ * anything is read that a recorded process can have written.
  *
  * What looking at others takes is kept by two processes that parse nothing:
  * the looker (lookchild.h) and the opener (openchild.h).
@@ -9,10 +9,10 @@
 #ifndef STACKTOOLS_PROCPRIV_H
 #define STACKTOOLS_PROCPRIV_H
 
-#include "buf.h"
-#include "looker.h"
-#include "opener.h"
-#include "privdrop.h"
+#include "base/buf.h"
+#include "procfs/looker.h"
+#include "system/opener.h"
+#include "system/privdrop.h"
 
 struct procpriv {
 	struct looker *looker; /* NULL = there is nothing to be kept: one's own rights are all */

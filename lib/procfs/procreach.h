@@ -2,12 +2,12 @@
 /*
  * procreach - which processes and threads /proc shows, and the text of their
  * files, by this process's own rights or else through the looker (NULL is
- * fine). Floor 6.
+ * fine).
  */
 #ifndef STACKTOOLS_PROCREACH_H
 #define STACKTOOLS_PROCREACH_H
 
-#include "looker.h"
+#include "procfs/looker.h"
 
 /*
  * FN for the number of each process, or with PID of each thread of that one.

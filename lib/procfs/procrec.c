@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procrec.h"
-#include "caphost.h"
-#include "filetab.h"
-#include "jitkeep.h"
-#include "kallsyms.h"
-#include "namekeep.h"
-#include "now.h"
-#include "procpriv.h"
-#include "procround.h"
-#include "recoptions.h"
-#include "runsoon.h"
+#include "procfs/procrec.h"
+#include "base/now.h"
+#include "procfs/procpriv.h"
+#include "procfs/procround.h"
+#include "record/caphost.h"
+#include "record/filetab.h"
+#include "record/jitkeep.h"
+#include "record/namekeep.h"
+#include "record/recoptions.h"
+#include "symbols/kallsyms.h"
+#include "system/runsoon.h"
 
 #include <errno.h>
 #include <fcntl.h>

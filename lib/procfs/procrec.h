@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * procrec - a recording without BPF: /proc is looked at HZ times a second, and
- * waits are estimated from what is seen. Floor 15.
+ * waits are estimated from what is seen.
  *
  * The calls are those of recorder.h, with the same meaning.
  *
@@ -12,8 +12,8 @@
 #ifndef STACKTOOLS_PROCREC_H
 #define STACKTOOLS_PROCREC_H
 
-#include "rectext.h"
-#include "recorderopts.h"
+#include "record/recorderopts.h"
+#include "record/rectext.h"
 
 struct procrec;
 

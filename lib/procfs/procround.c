@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procround.h"
-#include "now.h"
-#include "procwalk.h"
+#include "procfs/procround.h"
+#include "base/now.h"
+#include "procfs/procwalk.h"
 
 #include <errno.h>
 #include <string.h>

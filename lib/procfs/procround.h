@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * procround - rounds of looks at all threads of a recording by /proc: who is
- * there, what each did, and which waits that makes. Floor 14.
+ * there, what each did, and which waits that makes.
  */
 #ifndef STACKTOOLS_PROCROUND_H
 #define STACKTOOLS_PROCROUND_H
 
-#include "proclook.h"
-#include "procrows.h"
-#include "procset.h"
-#include "procstacks.h"
-#include "procthreads.h"
-#include "proctold.h"
-#include "ptreach.h"
-#include "recorderopts.h"
+#include "procfs/proclook.h"
+#include "procfs/procrows.h"
+#include "procfs/procset.h"
+#include "procfs/procstacks.h"
+#include "procfs/procthreads.h"
+#include "procfs/proctold.h"
+#include "procfs/ptreach.h"
+#include "record/recorderopts.h"
 
 /* The pointers are the caller's, and stay; what is below them is begun by procround_init(). */
 struct procround {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procrows.h"
-#include "hash.h"
-#include "mapset.h"
+#include "procfs/procrows.h"
+#include "base/hash.h"
+#include "record/mapset.h"
 
 #include <string.h>
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * procrows - waits of a recording by /proc, summed by key until they are
- * written. Floor 9.
+ * written.
  */
 #ifndef STACKTOOLS_PROCROWS_H
 #define STACKTOOLS_PROCROWS_H
 
-#include "capends.h"
-#include "idmap.h"
-#include "jitkeep.h"
-#include "namewant.h"
-#include "proctab.h"
-#include "stacktab.h"
+#include "base/idmap.h"
+#include "capture/capends.h"
+#include "record/jitkeep.h"
+#include "record/namewant.h"
+#include "record/proctab.h"
+#include "record/stacktab.h"
 
 struct procrows_row {
 	struct offcpu_key key;

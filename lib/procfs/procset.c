@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procset.h"
+#include "procfs/procset.h"
 
 #include <string.h>
 

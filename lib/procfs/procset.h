@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * procset - the threads that a recording by /proc looks at, and their
- * processes. Floor 7.
+ * processes.
  */
 #ifndef STACKTOOLS_PROCSET_H
 #define STACKTOOLS_PROCSET_H
 
-#include "idmap.h"
-#include "proclook.h"
-#include "procwait.h"
+#include "base/idmap.h"
+#include "procfs/proclook.h"
+#include "procfs/procwait.h"
 
 #define PROCSET_MAX 65536 /* threads at a time */
 

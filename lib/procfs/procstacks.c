@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procstacks.h"
-#include "hash.h"
-#include "intern.h"
-#include "sysname.h"
+#include "procfs/procstacks.h"
+#include "base/hash.h"
+#include "base/intern.h"
+#include "procfs/sysname.h"
 
 #include <string.h>
 #include <sys/random.h>

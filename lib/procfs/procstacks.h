@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * procstacks - the stacks of a thread as far as /proc shows them, as entries
- * of the table of stacks. Floor 7.
+ * of the table of stacks.
  *
  * The kernel's, best first: /proc/TID/stack, whose functions are addresses
  * where kallsyms has them and names else; the wait channel and the system call;
@@ -11,8 +11,8 @@
 #ifndef STACKTOOLS_PROCSTACKS_H
 #define STACKTOOLS_PROCSTACKS_H
 
-#include "proclook.h"
-#include "stacktab.h"
+#include "procfs/proclook.h"
+#include "record/stacktab.h"
 
 struct procstacks;
 

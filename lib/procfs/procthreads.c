@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procthreads.h"
-#include "idmap.h"
-#include "procreach.h"
+#include "procfs/procthreads.h"
+#include "base/idmap.h"
+#include "procfs/procreach.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * procthreads - which threads a recording by /proc is of, found by reading
- * its directories. Floor 7.
+ * its directories.
  *
  * A thread or process that begins and ends between two scans is not found.
  * Children of targets are found by their parent's PID: one whose parent had
@@ -10,9 +10,9 @@
 #ifndef STACKTOOLS_PROCTHREADS_H
 #define STACKTOOLS_PROCTHREADS_H
 
-#include "cgroup.h"
-#include "looker.h"
-#include "procparse.h"
+#include "procfs/looker.h"
+#include "procfs/procparse.h"
+#include "system/cgroup.h"
 
 struct procthreads_opts {
 	bool all; /* every process but this one */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * proctold - what a recording by /proc has seen, estimated and missed: as
- * counters of the capture, and in words. Floor 12.
+ * counters of the capture, and in words.
  */
 #ifndef STACKTOOLS_PROCTOLD_H
 #define STACKTOOLS_PROCTOLD_H
 
-#include "asker.h"
-#include "capends.h"
-#include "namewant.h"
-#include "procwait.h"
-#include "rectext.h"
+#include "capture/capends.h"
+#include "procfs/procwait.h"
+#include "record/namewant.h"
+#include "record/rectext.h"
+#include "system/asker.h"
 
 /* Waits, and their time. */
 struct proctold_sum {

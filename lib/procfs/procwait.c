@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procwait.h"
+#include "procfs/procwait.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * procwait - from looks at a thread to its waits. Floor 4.
+ * procwait - from looks at a thread to its waits.
  *
  * Between two looks a thread was off the CPU for
  *
@@ -26,7 +26,7 @@
 #ifndef STACKTOOLS_PROCWAIT_H
 #define STACKTOOLS_PROCWAIT_H
 
-#include "base.h"
+#include "base/base.h"
 
 /* Where a thread waits: the caller's numbers. */
 struct procwait_place {

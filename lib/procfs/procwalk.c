@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procwalk.h"
-#include "ptstack.h"
+#include "procfs/procwalk.h"
+#include "procfs/ptstack.h"
 
 #include <errno.h>
 #include <sys/syscall.h>

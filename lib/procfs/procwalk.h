@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * procwalk - user stacks for a recording by /proc, with --ptrace: whose walker
- * is asked, and what a stop does to the account of the thread. Floor 13.
+ * is asked, and what a stop does to the account of the thread.
  */
 #ifndef STACKTOOLS_PROCWALK_H
 #define STACKTOOLS_PROCWALK_H
 
-#include "procset.h"
-#include "proctold.h"
-#include "ptreach.h"
+#include "procfs/procset.h"
+#include "procfs/proctold.h"
+#include "procfs/ptreach.h"
 
 /*
  * The user stack of T, reached by R, which waits where the look S saw it: the

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "ptchild.h"
-#include "now.h"
-#include "procinfo.h"
-#include "ptwalk.h"
-#include "sandbox.h"
+#include "procfs/ptchild.h"
+#include "base/now.h"
+#include "procfs/ptwalk.h"
+#include "system/procinfo.h"
+#include "system/sandbox.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ptchild - the process that walks stacks (ptwalk.h), as the recorder sees it:
- * begun in a sandbox (sandbox.h), talked to (ptwire.h), ended. Floor 5.
+ * begun in a sandbox (sandbox.h), talked to (ptwire.h), ended.
  */
 #ifndef STACKTOOLS_PTCHILD_H
 #define STACKTOOLS_PTCHILD_H
 
-#include "ptwire.h"
+#include "procfs/ptwire.h"
 
 #include <sys/types.h>
 

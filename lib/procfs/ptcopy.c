@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "ptcopy.h"
+#include "procfs/ptcopy.h"
 
 #include <string.h>
 #include <sys/uio.h>

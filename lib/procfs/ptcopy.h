@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ptcopy - the registers of a thread and a copy of its stack. Floor 2.
+ * ptcopy - the registers of a thread and a copy of its stack.
  *
  * It lies in memory that the process which walks it can read at an offset (a
  * memfd), so nothing is copied twice. Registers have their DWARF numbers:
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_PTCOPY_H
 #define STACKTOOLS_PTCOPY_H
 
-#include "base.h"
+#include "base/base.h"
 
 #include <sys/types.h>
 

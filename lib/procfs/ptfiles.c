@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "ptfiles.h"
-#include "hash.h"
-#include "mapfile.h"
-#include "procaccess.h"
-#include "procreach.h"
+#include "procfs/ptfiles.h"
+#include "base/hash.h"
+#include "procfs/procreach.h"
+#include "record/mapfile.h"
+#include "system/procaccess.h"
 
 #include <elf.h>
 #include <errno.h>

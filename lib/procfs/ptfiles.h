@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ptfiles - the executable mappings of a process and the ELF files behind
- * them, for a walker that can open none itself. Floor 8.
+ * them, for a walker that can open none itself.
  *
  * A file that cannot be opened any more (deleted, or on a mount that is not
  * seen here) is made up of what the process has mapped of it, in a memfd: its
@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_PTFILES_H
 #define STACKTOOLS_PTFILES_H
 
-#include "ptreach.h"
+#include "procfs/ptreach.h"
 
 struct ptfiles_map {
 	uint64_t start, end, offset;

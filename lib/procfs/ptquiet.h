@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ptquiet - what can be had of a thread without stopping it. Floor 3.
+ * ptquiet - what can be had of a thread without stopping it.
  *
  * Of one that is blocked the kernel tells PC and SP (/proc/PID/task/TID/syscall),
  * and its stack may be read: it does not change until the thread runs, which is
@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_PTQUIET_H
 #define STACKTOOLS_PTQUIET_H
 
-#include "ptcopy.h"
+#include "procfs/ptcopy.h"
 
 struct ptquiet_call {
 	int64_t number; /* of the system call; -1 = none: a page fault, say */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "ptreach.h"
+#include "procfs/ptreach.h"
 
 #include <errno.h>
 #include <sys/uio.h>

@@ -2,13 +2,12 @@
 /*
  * ptreach - registers, stacks and memory of a thread: by this process's own
  * rights, or where it has given them up through the looker (looker.h).
- * Floor 7.
  */
 #ifndef STACKTOOLS_PTREACH_H
 #define STACKTOOLS_PTREACH_H
 
-#include "looker.h"
-#include "opener.h"
+#include "procfs/looker.h"
+#include "system/opener.h"
 
 /* A zeroed one: our own rights. Whoever they belong to keeps both. */
 struct ptreach {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "ptstack.h"
-#include "procreach.h"
-#include "ptchild.h"
-#include "ptfiles.h"
+#include "procfs/ptstack.h"
+#include "procfs/procreach.h"
+#include "procfs/ptchild.h"
+#include "procfs/ptfiles.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /*
  * ptstack - user stacks of the threads of one process, for somebody without
  * BPF: what ptrace(2) asks for is enough, which one has on one's own processes
- * without any capability. Floor 9.
+ * without any capability.
  *
  * A thread that is blocked is read without being stopped (ptquiet.h). That
  * gives PC, SP and stack, which is all that most walks need. One that runs, or
@@ -25,9 +25,9 @@
 #ifndef STACKTOOLS_PTSTACK_H
 #define STACKTOOLS_PTSTACK_H
 
-#include "capture.h"
-#include "ptreach.h"
-#include "ptwhy.h"
+#include "capture/capture.h"
+#include "procfs/ptreach.h"
+#include "procfs/ptwhy.h"
 
 struct ptstack;
 

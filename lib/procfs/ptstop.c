@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "ptstop.h"
-#include "now.h"
+#include "procfs/ptstop.h"
+#include "base/now.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ptstop - a thread of another process stopped for a moment by ptrace(2), its
- * registers and stack copied. Floor 3.
+ * registers and stack copied.
  *
  * Nothing stays traced: each stop is made by a thread of its own, and when that
  * one ends, however it does, the kernel lets go of whatever it traced. So a
@@ -18,8 +18,8 @@
 #ifndef STACKTOOLS_PTSTOP_H
 #define STACKTOOLS_PTSTOP_H
 
-#include "err.h"
-#include "ptcopy.h"
+#include "base/err.h"
+#include "procfs/ptcopy.h"
 
 #define PTSTOP_WAIT_MS 200
 

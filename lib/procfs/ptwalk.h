@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ptwalk - walks the copy of a stack by libdwfl. Floor 3.
+ * ptwalk - walks the copy of a stack by libdwfl.
  *
  * For a process in a sandbox that has libelf's calls (sandbox.h): no file is
  * searched for, the ELF files of a process come as descriptors, memory and
@@ -10,8 +10,8 @@
 #ifndef STACKTOOLS_PTWALK_H
 #define STACKTOOLS_PTWALK_H
 
-#include "ptcopy.h"
-#include "ptwire.h"
+#include "procfs/ptcopy.h"
+#include "procfs/ptwire.h"
 
 struct ptwalk;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "ptwhy.h"
-#include "caps.h"
-#include "root.h"
+#include "procfs/ptwhy.h"
+#include "base/root.h"
+#include "system/caps.h"
 
 #include <errno.h>
 #include <linux/capability.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ptwhy - why a thread may not be looked at. Floor 3.
+ * ptwhy - why a thread may not be looked at.
  * Sources: ptrace(2), "Ptrace access mode checking"; Documentation/admin-guide/LSM/Yama.rst.
  */
 #ifndef STACKTOOLS_PTWHY_H
 #define STACKTOOLS_PTWHY_H
 
-#include "err.h"
+#include "base/err.h"
 
 #include <sys/types.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ptwire - what a recorder and the process that walks the stacks of its
- * threads say to each other. Floor 2.
+ * threads say to each other.
  *
  * Over a SOCK_SEQPACKET socket pair. The recorder tells what the process has
  * mapped, one message a mapping with the file's descriptor if it has one, then asks
@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_PTWIRE_H
 #define STACKTOOLS_PTWIRE_H
 
-#include "err.h"
+#include "base/err.h"
 
 #define PTWIRE_FRAMES 512 /* of a stack, at most */
 #define PTWIRE_FILES 1000 /* mappings of files, at most */

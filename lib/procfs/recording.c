@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "recording.h"
-#include "buftext.h"
-#include "procrec.h"
-#include "recorder.h"
+#include "procfs/recording.h"
+#include "base/buftext.h"
+#include "procfs/procrec.h"
+#include "record/recorder.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * recording - a recording in whatever mode works here (recmode.h). Floor 16.
+ * recording - a recording in whatever mode works here (recmode.h).
  *
  * The calls are those of recorder.h, with the same meaning. In mode auto each
  * is tried in its turn, and the next one only when it is the kernel, or a
@@ -9,8 +9,8 @@
 #ifndef STACKTOOLS_RECORDING_H
 #define STACKTOOLS_RECORDING_H
 
-#include "rectext.h"
-#include "recorderopts.h"
+#include "record/recorderopts.h"
+#include "record/rectext.h"
 
 struct recording;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "sysname.h"
+#include "procfs/sysname.h"
 
 static const char *const names[] = {
 #include <syscalls.h>

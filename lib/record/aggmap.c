@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "aggmap.h"
+#include "record/aggmap.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

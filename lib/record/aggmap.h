@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * aggmap - the two hash maps in which BPF sums waits: one in use, one spare.
- * Floor 4.
  *
  * The map in use stands in the one slot of a map in map. An update of that
  * slot returns only after every BPF program that may hold the old map has
@@ -11,9 +10,9 @@
 #ifndef STACKTOOLS_AGGMAP_H
 #define STACKTOOLS_AGGMAP_H
 
-#include "err.h"
-#include "opener.h"
+#include "base/err.h"
 #include "offcpu_abi.h"
+#include "system/opener.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "bitrun.h"
+#include "record/bitrun.h"
 
 #include <errno.h>
 

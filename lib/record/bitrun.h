@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * bitrun - numbers of a small range, taken and given back by runs, lowest
- * place first. Floor 1.
+ * place first.
  *
  * A bit a number. Neighbours that are given back make one run again without
  * any work, and nothing but the bits is kept, so giving back cannot fail.
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_BITRUN_H
 #define STACKTOOLS_BITRUN_H
 
-#include "base.h"
+#include "base/base.h"
 
 struct bitrun {
 	uint64_t *words;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "buildid.h"
-#include "elfnote.h"
-#include "rd.h"
+#include "record/buildid.h"
+#include "base/rd.h"
+#include "elf/elfnote.h"
 
 #include <elf.h>
 #include <errno.h>

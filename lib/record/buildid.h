@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * buildid - the GNU build ID of an ELF file. Floor 3.
+ * buildid - the GNU build ID of an ELF file.
  * Source: the ELF specification (Ehdr, Phdr, note segments).
  *
  * The file belongs to the process that is observed, so it is read with
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_BUILDID_H
 #define STACKTOOLS_BUILDID_H
 
-#include "capture.h"
+#include "capture/capture.h"
 
 /*
  * Read the build ID of FD, a regular file. *RET has length 0 when the file is

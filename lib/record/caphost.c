@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "caphost.h"
-#include "elfnote.h"
-#include "cli.h"
-#include "kernhide.h"
-#include "now.h"
-#include "root.h"
+#include "record/caphost.h"
+#include "base/cli.h"
+#include "base/now.h"
+#include "base/root.h"
+#include "elf/elfnote.h"
+#include "record/kernhide.h"
 
 #include <fcntl.h>
 #include <string.h>

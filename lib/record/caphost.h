@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * caphost - what a capture says of the machine it was made on. Floor 5.
+ * caphost - what a capture says of the machine it was made on.
  * Sources: uname(2), /proc/sys/kernel, /sys/kernel/notes, /proc/kallsyms.
  */
 #ifndef STACKTOOLS_CAPHOST_H
 #define STACKTOOLS_CAPHOST_H
 
-#include "capwrite.h"
+#include "capture/capwrite.h"
 
 /*
  * Write the host record. START_NS is the recording's start, CLOCK_MONOTONIC;

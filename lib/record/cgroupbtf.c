@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "cgroupbtf.h"
+#include "record/cgroupbtf.h"
 
 #include <bpf/btf.h>
 #include <errno.h>

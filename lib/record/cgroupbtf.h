@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cgroupbtf - a v1 controller's place in the kernel's css_set.subsys. Floor 4.
+ * cgroupbtf - a v1 controller's place in the kernel's css_set.subsys.
  *
  * It is a matter of the kernel's configuration; enum cgroup_subsys_id of its
  * BTF tells it.
@@ -8,7 +8,7 @@
 #ifndef STACKTOOLS_CGROUPBTF_H
 #define STACKTOOLS_CGROUPBTF_H
 
-#include "err.h"
+#include "base/err.h"
 
 /*
  * Of CONTROLLER ("memory", as /proc/cgroups has it) into *RET, by the BTF in

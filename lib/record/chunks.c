@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "chunks.h"
+#include "record/chunks.h"
 
-#include "bitrun.h"
+#include "record/bitrun.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -2,7 +2,6 @@
 /*
  * chunks - memory that this process writes and BPF reads: maps of 256 KiB in
  * an array of maps, made as they are needed, and blocks inside them.
- * Floor 4.
  *
  * Chunk 0 does not exist. A chunk is never given back to the kernel before
  * the end; its blocks are used again. A block is a whole number of grains of
@@ -18,8 +17,8 @@
 #ifndef STACKTOOLS_CHUNKS_H
 #define STACKTOOLS_CHUNKS_H
 
-#include "err.h"
-#include "opener.h"
+#include "base/err.h"
+#include "system/opener.h"
 
 #include "unwind_abi.h"
 

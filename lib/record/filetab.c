@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "filetab.h"
-#include "buildid.h"
-#include "idmap.h"
-#include "mapfile.h"
+#include "record/filetab.h"
+#include "base/idmap.h"
+#include "record/buildid.h"
+#include "record/mapfile.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * filetab - the files that recorded processes have mapped, each looked at
- * once, while the process that mapped it is still there. Floor 5.
+ * once, while the process that mapped it is still there.
  *
  * A file is (device, inode, path), opened as mapfile.h says.
  */
 #ifndef STACKTOOLS_FILETAB_H
 #define STACKTOOLS_FILETAB_H
 
-#include "capwrite.h"
-#include "opener.h"
-#include "procmaps.h"
+#include "capture/capwrite.h"
+#include "system/opener.h"
+#include "system/procmaps.h"
 
 struct filetab;
 

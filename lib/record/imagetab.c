@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "imagetab.h"
+#include "record/imagetab.h"
 
 /* A wait is reported a flush after it ended at the latest: twice that, and more. */
 #define KEEP_ENDED_NS UINT64_C(5000000000)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * imagetab - process images by number, by tgid and time, and by identity.
- * Floor 5.
  *
  * An image is what a process is from its fork or exec to the next exec or its
  * end. Numbers stay valid until imagetab_forget(), pointers until the next
@@ -10,10 +9,10 @@
 #ifndef STACKTOOLS_IMAGETAB_H
 #define STACKTOOLS_IMAGETAB_H
 
-#include "capture.h"
-#include "idmap.h"
-#include "mapset.h"
-#include "procinfo.h"
+#include "base/idmap.h"
+#include "capture/capture.h"
+#include "record/mapset.h"
+#include "system/procinfo.h"
 
 struct image {
 	uint32_t tgid, ns_tgid;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "jitfile.h"
-#include "now.h"
-#include "procaccess.h"
+#include "record/jitfile.h"
+#include "base/now.h"
+#include "system/procaccess.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * jitfile - the files in which a process tells of the code it makes, opened
- * with a recorder's privileges but not trusted. Floor 5.
+ * with a recorder's privileges but not trusted.
  *
  * /tmp/perf-PID.map is looked for inside the process's own root, under its
  * PID in its own PID namespace; no symbolic link is followed, and none of the
@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_JITFILE_H
 #define STACKTOOLS_JITFILE_H
 
-#include "opener.h"
+#include "system/opener.h"
 
 #include <sys/stat.h>
 

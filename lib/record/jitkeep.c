@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "jitkeep.h"
-#include "filetab.h"
-#include "jitchild.h"
-#include "jitwatch.h"
-#include "mapfile.h"
-#include "now.h"
+#include "record/jitkeep.h"
+#include "base/now.h"
+#include "record/filetab.h"
+#include "record/jitwatch.h"
+#include "record/mapfile.h"
+#include "symbols/jitchild.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * jitkeep - the names of code that JIT compilers made, kept in the capture.
- * Floor 8.
  *
  * Which user addresses of which process lie in memory that no ELF file is
  * mapped to is noted as stacks come; the files that name such code (jitfile.h)
@@ -12,10 +11,10 @@
 #ifndef STACKTOOLS_JITKEEP_H
 #define STACKTOOLS_JITKEEP_H
 
-#include "capwrite.h"
-#include "opener.h"
-#include "proctab.h"
-#include "stacktab.h"
+#include "capture/capwrite.h"
+#include "record/proctab.h"
+#include "record/stacktab.h"
+#include "system/opener.h"
 
 struct jitkeep;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "jitwatch.h"
-#include "mapfile.h"
+#include "record/jitwatch.h"
+#include "record/mapfile.h"
 
 #include <errno.h>
 #include <string.h>

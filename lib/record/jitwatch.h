@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * jitwatch - processes that make code, and the files in which they tell of it.
- * Floor 7.
  *
  * A process is watched from when it first maps executable memory that is no
  * file's, or a jitdump file; or from when a stack shows that it has done so.
@@ -11,10 +10,10 @@
 #ifndef STACKTOOLS_JITWATCH_H
 #define STACKTOOLS_JITWATCH_H
 
-#include "imagetab.h"
-#include "jitfile.h"
-#include "pastmap.h"
-#include "procevents.h"
+#include "record/imagetab.h"
+#include "record/jitfile.h"
+#include "record/pastmap.h"
+#include "system/procevents.h"
 
 struct jitwatch {
 	struct jitfile_owner owner;

@@ -2,7 +2,7 @@
 /*
  * kernhide - kernel addresses for somebody who may not know where the kernel
  * is (kptr_restrict, perf_event_paranoid; owner.h): other ones, with the same
- * names. Floor 4.
+ * names.
  *
  * What an attacker wants is by how much the kernel, a module or a BPF program
  * was moved (KASLR). What lies where inside of one is in the files that
@@ -17,8 +17,8 @@
 #ifndef STACKTOOLS_KERNHIDE_H
 #define STACKTOOLS_KERNHIDE_H
 
-#include "err.h"
-#include "kallsyms.h"
+#include "base/err.h"
+#include "symbols/kallsyms.h"
 
 #define KERNHIDE_STEXT UINT64_C(0xffffffff81000000) /* where x86-64 is linked to */
 

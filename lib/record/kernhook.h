@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * kernhook - BPF objects whose programs attach to the kernel's own functions,
- * opened and loaded without libbpf's reading of the kernel's BTF. Floor 4.
+ * opened and loaded without libbpf's reading of the kernel's BTF.
  *
  * Their sections are ours, so that libbpf asks here for the id of the hook:
  *
@@ -14,7 +14,7 @@
 #ifndef STACKTOOLS_KERNHOOK_H
 #define STACKTOOLS_KERNHOOK_H
 
-#include "kerntypes.h"
+#include "record/kerntypes.h"
 
 struct bpf_object;
 struct bpf_program;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "kernpeek.h"
+#include "record/kernpeek.h"
 
 #include "peek.skel.h"
 

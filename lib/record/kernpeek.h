@@ -2,12 +2,11 @@
 /*
  * kernpeek - the kernel's memory, read by a BPF program that is run and not
  * attached (BPF_PROG_TEST_RUN of a raw tracepoint's program, Linux 5.10).
- * Floor 2.
  */
 #ifndef STACKTOOLS_KERNPEEK_H
 #define STACKTOOLS_KERNPEEK_H
 
-#include "err.h"
+#include "base/err.h"
 #include "peek.h"
 
 struct kernpeek;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * kernsample - threads of our own, what is known of them, and the bytes that
- * the kernel keeps of each. Floor 3.
+ * the kernel keeps of each.
  *
  * Two threads of this process and a child process, with names that nobody can
  * guess. They sleep, twice, until kernsamples_end(), so that their tasks and
@@ -10,8 +10,8 @@
 #ifndef STACKTOOLS_KERNSAMPLE_H
 #define STACKTOOLS_KERNSAMPLE_H
 
-#include "kernpeek.h"
-#include "threadstat.h"
+#include "record/kernpeek.h"
+#include "system/threadstat.h"
 
 #include <pthread.h>
 

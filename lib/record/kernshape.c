@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "kernshape.h"
+#include "record/kernshape.h"
 
 const char *kernshape_name(enum kernshape_member m)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * kernshape - where a kernel keeps the members of a task that a recording
- * reads, for one that does not tell by BTF. Floor 3.
+ * reads, for one that does not tell by BTF.
  */
 #ifndef STACKTOOLS_KERNSHAPE_H
 #define STACKTOOLS_KERNSHAPE_H
 
-#include "base.h"
+#include "base/base.h"
 
 enum kernshape_member {
 	/* struct task_struct */

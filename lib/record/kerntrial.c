@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "kerntrial.h"
-#include "kernsample.h"
+#include "record/kerntrial.h"
+#include "record/kernsample.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * kerntrial - find out, without being told, where the kernel keeps the members
- * of a task. Floor 4.
+ * of a task.
  *
  * The bytes of tasks whose ids, names, start times and registers are known
  * (kernsample.h) are searched for the one place where all of them have theirs.
@@ -10,8 +10,8 @@
 #ifndef STACKTOOLS_KERNTRIAL_H
 #define STACKTOOLS_KERNTRIAL_H
 
-#include "err.h"
-#include "kernshape.h"
+#include "base/err.h"
+#include "record/kernshape.h"
 
 /* Find what can be found, by threads and a process that it starts and ends. 20 ms. */
 int kerntrial_run(struct kernshape *ret, struct err *e);

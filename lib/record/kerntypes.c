@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "kerntypes.h"
-#include "buf.h"
+#include "record/kerntypes.h"
+#include "base/buf.h"
 
 #include <errno.h>
 #include <fcntl.h>

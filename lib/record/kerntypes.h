@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * kerntypes - of the kernel's BTF what a BPF object needs: the layout of a few
- * structs, and the ids of the hooks that its programs attach to. Floor 3.
+ * structs, and the ids of the hooks that its programs attach to.
  *
  * libbpf parses the whole BTF, some 120,000 types, into memory of its own and
  * searches it once for each type that is relocated and each hook: 25 ms of a
@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_KERNTYPES_H
 #define STACKTOOLS_KERNTYPES_H
 
-#include "err.h"
+#include "base/err.h"
 
 struct kerntypes_name {
 	const char *name;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * mapblock - the executable mappings of a process, as BPF sees them: read from
- * /proc, each with the file whose table it is walked by. Floor 8.
+ * /proc, each with the file whose table it is walked by.
  *
  * A block lies in the kernel's sight (unwindspace.h), but BPF finds it only
  * when a process refers to it. Which tables its mappings have is kept in step
@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_MAPBLOCK_H
 #define STACKTOOLS_MAPBLOCK_H
 
-#include "tableset.h"
+#include "record/tableset.h"
 
 struct mapblock_source; /* what a mapping is of */
 

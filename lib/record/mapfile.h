@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * mapfile - the file behind a mapping of another process. Floor 4.
+ * mapfile - the file behind a mapping of another process.
  *
  * Reached through the mapping itself (/proc/PID/map_files), else through the
  * process's root, else by its path, if that still is the same inode: so
@@ -12,8 +12,8 @@
 #ifndef STACKTOOLS_MAPFILE_H
 #define STACKTOOLS_MAPFILE_H
 
-#include "opener.h"
-#include "procmaps.h"
+#include "system/opener.h"
+#include "system/procmaps.h"
 
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "mapset.h"
+#include "record/mapset.h"
 
 #include <string.h>
 

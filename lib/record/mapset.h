@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * mapset - the executable mappings of a process in the order in which they
- * were made. Floor 4.
+ * were made.
  *
  * Append-only, so that what was already written to a capture is a prefix.
  * A forked child shares its parent's set until one of them changes.
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_MAPSET_H
 #define STACKTOOLS_MAPSET_H
 
-#include "base.h"
+#include "base/base.h"
 
 struct mapping {
 	uint64_t from_ns, start, end, offset; /* as in struct cap_map */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "namekeep.h"
-#include "debugfile.h"
-#include "idmap.h"
-#include "now.h"
-#include "symchild.h"
+#include "record/namekeep.h"
+#include "base/idmap.h"
+#include "base/now.h"
+#include "elf/debugfile.h"
+#include "symbols/symchild.h"
 
 #include <errno.h>
 #include <pthread.h>

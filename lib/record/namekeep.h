@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * namekeep - names for the places of a recording, written beside it, so that
- * it can be read where the files are not. Floor 13.
+ * it can be read where the files are not.
  *
  * Files are opened as the processes that mapped them reach them, and are used
  * when they are proven to be those that were mapped. Reading their symbols is
@@ -11,9 +11,9 @@
 #ifndef STACKTOOLS_NAMEKEEP_H
 #define STACKTOOLS_NAMEKEEP_H
 
-#include "capwrite.h"
-#include "filetab.h"
-#include "namewant.h"
+#include "capture/capwrite.h"
+#include "record/filetab.h"
+#include "record/namewant.h"
 
 struct namekeep;
 

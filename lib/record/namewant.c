@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "namewant.h"
-#include "idmap.h"
+#include "record/namewant.h"
+#include "base/idmap.h"
 
 #define SEEN_MAX (1 << 18) /* pairs of process and stack that are remembered */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * namewant - the places in files that frames of a recording lie in: each
- * distinct one once, for its name. Floor 5.
+ * distinct one once, for its name.
  *
  * A place is (file, offset) of the byte that is looked up: the one before a
  * return address. Memory is bounded; what finds no room is counted.
@@ -9,9 +9,9 @@
 #ifndef STACKTOOLS_NAMEWANT_H
 #define STACKTOOLS_NAMEWANT_H
 
-#include "capture.h"
-#include "err.h"
-#include "mapset.h"
+#include "base/err.h"
+#include "capture/capture.h"
+#include "record/mapset.h"
 
 #define NAMEWANT_PLACES_MAX 1000000
 

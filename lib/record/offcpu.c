@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "offcpu.h"
-#include "aggmap.h"
-#include "capture.h"
-#include "now.h"
-#include "offprogs.h"
-#include "rawtasks.h"
-#include "taskiter.h"
+#include "record/offcpu.h"
+#include "base/now.h"
+#include "capture/capture.h"
+#include "record/aggmap.h"
+#include "record/offprogs.h"
+#include "record/rawtasks.h"
+#include "record/taskiter.h"
 
 #include "offcpu.skel.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * offcpu - the BPF side of off-CPU recording: load, attach, drain. Floor 7.
+ * offcpu - the BPF side of off-CPU recording: load, attach, drain.
  *
  * The maps, keys and events are described in bpf/offcpu_abi.h, which both sides
  * include. Order of calls: load, ask for targets, attach, start, then drain
@@ -10,10 +10,10 @@
 #ifndef STACKTOOLS_OFFCPU_H
 #define STACKTOOLS_OFFCPU_H
 
-#include "err.h"
+#include "base/err.h"
 
 #include "offcpu_abi.h"
-#include "offcpuopts.h"
+#include "record/offcpuopts.h"
 
 struct offcpu;
 

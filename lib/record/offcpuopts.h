@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * offcpuopts - what the BPF side of a recording is asked for. Floor 3.
+ * offcpuopts - what the BPF side of a recording is asked for.
  */
 #ifndef STACKTOOLS_OFFCPUOPTS_H
 #define STACKTOOLS_OFFCPUOPTS_H
 
-#include "base.h"
+#include "base/base.h"
 
 struct unwindspace_fds; /* unwindspace.h */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "offprogs.h"
-#include "caps.h"
-#include "cgroupbtf.h"
-#include "now.h"
+#include "record/offprogs.h"
+#include "base/now.h"
 #include "offcpu_abi.h"
-#include "owner.h"
-#include "unwindspace.h"
-#include "verlog.h"
+#include "record/cgroupbtf.h"
+#include "record/unwindspace.h"
+#include "system/caps.h"
+#include "system/owner.h"
+#include "system/verlog.h"
 
 #include "offcpu.skel.h"
 

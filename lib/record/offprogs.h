@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * offprogs - the programs and maps of bpf/offcpu.bpf.c: sized, loaded and
- * attached. Floor 6.
+ * attached.
  *
  * The verifier takes most of a start, so there are three of the same object:
  * one makes the maps, and the two others use these, one with the programs
@@ -11,11 +11,11 @@
 #ifndef STACKTOOLS_OFFPROGS_H
 #define STACKTOOLS_OFFPROGS_H
 
-#include "offcpuopts.h"
+#include "record/offcpuopts.h"
 
-#include "err.h"
-#include "kernhook.h"
-#include "rawprogs.h"
+#include "base/err.h"
+#include "record/kernhook.h"
+#include "record/rawprogs.h"
 
 struct offcpu_bpf; /* offcpu.skel.h */
 

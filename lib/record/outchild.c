@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "outchild.h"
-#include "capwrite.h"
-#include "sandbox.h"
+#include "record/outchild.h"
+#include "capture/capwrite.h"
+#include "system/sandbox.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * outchild - a process that makes the output when it is time. Floor 5.
+ * outchild - a process that makes the output when it is time.
  *
  * The output appears when everything else is ready, so that a recording that
  * cannot begin leaves no file and replaces none. By then the recorder has no
@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_OUTCHILD_H
 #define STACKTOOLS_OUTCHILD_H
 
-#include "err.h"
+#include "base/err.h"
 
 #include <sys/types.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pastmap.h"
+#include "record/pastmap.h"
 
 /* Between that time and the scan something else may have been mapped there. */
 static bool is_sure(const struct pastmap *p, const struct image *im, uint64_t time_ns)

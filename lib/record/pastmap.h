@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * pastmap - what a process had mapped at a time of the recording, or why that
- * is not certain. Floor 6.
+ * is not certain.
  *
  * A wrong answer would make a wrong stack: what lost events or a late scan may
  * have hidden is "unsure", even where it probably is right.
@@ -9,9 +9,9 @@
 #ifndef STACKTOOLS_PASTMAP_H
 #define STACKTOOLS_PASTMAP_H
 
-#include "filetab.h"
-#include "imagetab.h"
-#include "procmaps.h"
+#include "record/filetab.h"
+#include "record/imagetab.h"
+#include "system/procmaps.h"
 
 /* Where to look; see proctab_past(). */
 struct pastmap {

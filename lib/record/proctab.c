@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "proctab.h"
-#include "filetab.h"
-#include "imagetab.h"
-#include "now.h"
-#include "pastmap.h"
-#include "procinfo.h"
-#include "procaccess.h"
-#include "threadtab.h"
+#include "record/proctab.h"
+#include "base/now.h"
+#include "record/filetab.h"
+#include "record/imagetab.h"
+#include "record/pastmap.h"
+#include "record/threadtab.h"
+#include "system/procaccess.h"
+#include "system/procinfo.h"
 
 #include <ctype.h>
 #include <dirent.h>

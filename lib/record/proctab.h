@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * proctab - process images, their mappings and their threads, as they were
- * at each time of the recording. Floor 7.
+ * at each time of the recording.
  *
  * Fed by /proc (what was there before) and by procevents (what happened
  * since). An exec, or a PID that is used again, begins another image. Nothing
@@ -10,10 +10,10 @@
 #ifndef STACKTOOLS_PROCTAB_H
 #define STACKTOOLS_PROCTAB_H
 
-#include "capwrite.h"
+#include "capture/capwrite.h"
 #include "offcpu_abi.h"
-#include "opener.h"
-#include "procevents.h"
+#include "system/opener.h"
+#include "system/procevents.h"
 
 struct image; /* imagetab.h */
 struct filetab;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "rawprogs.h"
-#include "caps.h"
-#include "kerntrial.h"
+#include "record/rawprogs.h"
 #include "offcpu_abi.h"
-#include "shapetypes.h"
-#include "tracefs.h"
-#include "verlog.h"
+#include "record/kerntrial.h"
+#include "record/shapetypes.h"
+#include "system/caps.h"
+#include "system/tracefs.h"
+#include "system/verlog.h"
 
 #include "offcpu-raw.skel.h"
 #include "offcpu.skel.h"

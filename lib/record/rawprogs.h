@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * rawprogs - the programs of bpf/offcpu-raw.bpf.c: a recording for kernels
- * without BTF. Floor 5.
+ * without BTF.
  *
  * At raw tracepoints; where these are refused, or do not tell the state of who
  * leaves (before Linux 5.18), at classic ones, which need tracefs and the first
@@ -10,9 +10,9 @@
 #ifndef STACKTOOLS_RAWPROGS_H
 #define STACKTOOLS_RAWPROGS_H
 
-#include "err.h"
-#include "kernshape.h"
-#include "offcpuopts.h"
+#include "base/err.h"
+#include "record/kernshape.h"
+#include "record/offcpuopts.h"
 
 #define RAWPROGS_EVENTS 3 /* classic tracepoints */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "rawtasks.h"
-#include "capture.h"
-#include "threadstat.h"
+#include "record/rawtasks.h"
+#include "capture/capture.h"
+#include "system/threadstat.h"
 
 #include <bpf/bpf.h>
 #include <ctype.h>

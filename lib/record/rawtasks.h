@@ -2,14 +2,14 @@
 /*
  * rawtasks - what the iterators of mode btf do, by /proc and by the maps of
  * rawprogs: names among the targets, images, the waits in progress at the start,
- * those that are open at the end. Floor 5.
+ * those that are open at the end.
  */
 #ifndef STACKTOOLS_RAWTASKS_H
 #define STACKTOOLS_RAWTASKS_H
 
-#include "err.h"
+#include "base/err.h"
 #include "offcpu_abi.h"
-#include "offcpuopts.h"
+#include "record/offcpuopts.h"
 
 struct rawtasks {
 	const struct offcpu_opts *opts;

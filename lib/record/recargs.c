@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "recargs.h"
+#include "record/recargs.h"
 #include "offcpu_abi.h"
-#include "targets.h"
+#include "system/targets.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * recargs - the command line of offcpu-record. Floor 9.
+ * recargs - the command line of offcpu-record.
  */
 #ifndef STACKTOOLS_RECARGS_H
 #define STACKTOOLS_RECARGS_H
 
-#include "cli.h"
-#include "recorderopts.h"
+#include "base/cli.h"
+#include "record/recorderopts.h"
 
 #define RECARGS_LIST_MAX 256
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * recmode - the ways in which waits can be recorded, best first. Floor 2.
+ * recmode - the ways in which waits can be recorded, best first.
  *
  *   btf     tp_btf programs and task iterators, relocated by the kernel's BTF
  *   raw     raw or classic tracepoints; no kernel BTF, no iterators
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_RECMODE_H
 #define STACKTOOLS_RECMODE_H
 
-#include "err.h"
+#include "base/err.h"
 
 enum recmode {
 	RECMODE_AUTO = 0, /* the first that works */

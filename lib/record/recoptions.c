@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "recoptions.h"
-#include "cgroup.h"
+#include "record/recoptions.h"
+#include "system/cgroup.h"
 
 #include <inttypes.h>
 

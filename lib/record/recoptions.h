@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * recoptions - how a recording was asked for, as options of its capture;
- * docs/capture.5 has their names. Floor 11.
+ * docs/capture.5 has their names.
  */
 #ifndef STACKTOOLS_RECOPTIONS_H
 #define STACKTOOLS_RECOPTIONS_H
 
-#include "capwrite.h"
-#include "recorderopts.h"
+#include "capture/capwrite.h"
+#include "record/recorderopts.h"
 
 /*
  * Those that every mode has. UNWIND is how user stacks are walked, DEGRADED

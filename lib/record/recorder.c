@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "recorder.h"
-#include "caphost.h"
-#include "jitkeep.h"
-#include "ksymload.h"
-#include "namekeep.h"
-#include "now.h"
-#include "recoptions.h"
-#include "recparts.h"
+#include "record/recorder.h"
+#include "base/now.h"
+#include "record/caphost.h"
+#include "record/jitkeep.h"
+#include "record/namekeep.h"
+#include "record/recoptions.h"
+#include "record/recparts.h"
+#include "symbols/ksymload.h"
 
 #include <errno.h>
 #include <string.h>

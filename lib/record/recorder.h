@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * recorder - a whole off-CPU recording: BPF, process events and the capture,
- * tied together. Floor 14.
+ * tied together.
  *
  * open, start, then service() whenever recorder_fd() is readable and at least
  * every recorder_timeout_ns(), stop, close. A flush reaches the file once a
@@ -10,9 +10,9 @@
 #ifndef STACKTOOLS_RECORDER_H
 #define STACKTOOLS_RECORDER_H
 
-#include "err.h"
-#include "recorderopts.h"
-#include "recstats.h"
+#include "base/err.h"
+#include "record/recorderopts.h"
+#include "record/recstats.h"
 
 struct recorder;
 

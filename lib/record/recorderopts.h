@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * recorderopts - what a recording is asked for. Floor 8.
+ * recorderopts - what a recording is asked for.
  */
 #ifndef STACKTOOLS_RECORDEROPTS_H
 #define STACKTOOLS_RECORDEROPTS_H
 
-#include "cgroup.h"
-#include "offcpuopts.h"
-#include "recmode.h"
+#include "record/offcpuopts.h"
+#include "record/recmode.h"
+#include "system/cgroup.h"
 
 enum recorder_unwind {
 	RECORDER_UNWIND_AUTO = 0, /* by unwind tables where that is possible, else by frame pointer */

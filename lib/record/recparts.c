@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "recparts.h"
-#include "buftext.h"
-#include "caps.h"
-#include "now.h"
-#include "openchild.h"
-#include "outchild.h"
-#include "procinfo.h"
-#include "runsoon.h"
-#include "sandbox.h"
+#include "record/recparts.h"
+#include "base/buftext.h"
+#include "base/now.h"
+#include "record/outchild.h"
+#include "system/caps.h"
+#include "system/openchild.h"
+#include "system/procinfo.h"
+#include "system/runsoon.h"
+#include "system/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * recparts - what a recording works with, opened in the order that lets it
- * begin soonest. Floor 10.
+ * begin soonest.
  *
  * Everything that takes privileges comes first: loading, attaching, opening.
  * Then the process gives them up (privdrop.h), and only then is anything read
@@ -12,14 +12,14 @@
 #ifndef STACKTOOLS_RECPARTS_H
 #define STACKTOOLS_RECPARTS_H
 
-#include "capwrite.h"
-#include "offcpu.h"
-#include "opener.h"
-#include "privdrop.h"
-#include "proctab.h"
-#include "recorderopts.h"
-#include "stacktab.h"
-#include "unwinder.h"
+#include "capture/capwrite.h"
+#include "record/offcpu.h"
+#include "record/proctab.h"
+#include "record/recorderopts.h"
+#include "record/stacktab.h"
+#include "record/unwinder.h"
+#include "system/opener.h"
+#include "system/privdrop.h"
 
 struct recparts {
 	struct offcpu *bpf;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "recstats.h"
+#include "record/recstats.h"
 
 static void write_all(struct capwrite *w, const struct cap_counter *all, size_t n)
 {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * recstats - what a recording has seen, recorded and lost so far, and how that
- * is told in the capture. Floor 10.
+ * is told in the capture.
  */
 #ifndef STACKTOOLS_RECSTATS_H
 #define STACKTOOLS_RECSTATS_H
 
-#include "capends.h"
-#include "capwrite.h"
-#include "jitkeep.h"
-#include "namewant.h"
+#include "capture/capends.h"
+#include "capture/capwrite.h"
 #include "offcpu_abi.h"
-#include "opener.h"
-#include "proctab.h"
-#include "snapset.h"
-#include "stacktab.h"
-#include "unwinder.h"
+#include "record/jitkeep.h"
+#include "record/namewant.h"
+#include "record/proctab.h"
+#include "record/snapset.h"
+#include "record/stacktab.h"
+#include "record/unwinder.h"
+#include "system/opener.h"
 
 struct recorder_stats {
 	uint64_t start_ns, now_ns;

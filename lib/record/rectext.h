@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rectext - a recording in words: its progress and its summary. Floor 11.
+ * rectext - a recording in words: its progress and its summary.
  */
 #ifndef STACKTOOLS_RECTEXT_H
 #define STACKTOOLS_RECTEXT_H
 
-#include "buf.h"
-#include "command.h"
-#include "recstats.h"
+#include "base/buf.h"
+#include "record/recstats.h"
+#include "system/command.h"
 
 /* "5.0 s  1234 waits  56 stacks  7 processes  0 lost", without a newline. */
 void rectext_progress(struct buf *b, const struct recorder_stats *st);

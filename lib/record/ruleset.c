@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "ruleset.h"
+#include "record/ruleset.h"
 
-#include "hash.h"
-#include "sharedarray.h"
+#include "base/hash.h"
+#include "record/sharedarray.h"
 
 #include <errno.h>
 #include <sys/random.h>

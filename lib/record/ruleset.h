@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ruleset - the distinct rules of a recording, numbered, in an array that BPF
- * reads. Floor 3.
+ * reads.
  *
  * A rule keeps its number as long as somebody holds it; each take counts.
  * Rule 0 (all zero: no unwind information) is always there and not counted.
@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_RULESET_H
 #define STACKTOOLS_RULESET_H
 
-#include "err.h"
+#include "base/err.h"
 
 #include "unwind_abi.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "shapetypes.h"
-#include "kerntypes.h"
+#include "record/shapetypes.h"
+#include "record/kerntypes.h"
 
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>

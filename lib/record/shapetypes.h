@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * shapetypes - BTF of what a kernel keeps where: written of what a trial has
- * found, or read from a file and compared with it. Floor 4.
+ * found, or read from a file and compared with it.
  */
 #ifndef STACKTOOLS_SHAPETYPES_H
 #define STACKTOOLS_SHAPETYPES_H
 
-#include "err.h"
-#include "kernshape.h"
+#include "base/err.h"
+#include "record/kernshape.h"
 
 /*
  * Write BTF for SHAPE into the empty file FD: those structs with those members

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "sharedarray.h"
+#include "record/sharedarray.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

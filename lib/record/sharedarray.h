@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * sharedarray - an array map whose values are mapped here: written and read
- * in place on both sides. Floor 2.
+ * in place on both sides.
  */
 #ifndef STACKTOOLS_SHAREDARRAY_H
 #define STACKTOOLS_SHAREDARRAY_H
 
-#include "err.h"
+#include "base/err.h"
 
 struct sharedarray {
 	int fd;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "snapset.h"
-#include "now.h"
-#include "capture.h"
-#include "hash.h"
-#include "idmap.h"
-#include "pastmap.h"
-#include "snapwalk.h"
+#include "record/snapset.h"
+#include "base/hash.h"
+#include "base/idmap.h"
+#include "base/now.h"
+#include "capture/capture.h"
+#include "record/pastmap.h"
+#include "unwind/snapwalk.h"
 
 #include <string.h>
 

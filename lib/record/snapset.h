@@ -2,7 +2,7 @@
 /*
  * snapset - the snapshots of user stacks that BPF could not walk yet (struct
  * offcpu_ev_snapshot), until their mappings and tables are known and they are
- * walked. Floor 8.
+ * walked.
  *
  * A snapshot is walked by what was mapped at its own time (pastmap.h), so its
  * process may be dead. What cannot be told for certain is not guessed: the wait keeps the
@@ -12,9 +12,9 @@
 #ifndef STACKTOOLS_SNAPSET_H
 #define STACKTOOLS_SNAPSET_H
 
-#include "proctab.h"
-#include "stacktab.h"
-#include "tableset.h"
+#include "record/proctab.h"
+#include "record/stacktab.h"
+#include "record/tableset.h"
 
 #define SNAPSET_BYTES (16u << 20)
 #define SNAPSET_ANSWERS 16384

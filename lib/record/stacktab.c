@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "stacktab.h"
-#include "idmap.h"
-#include "kernhide.h"
+#include "record/stacktab.h"
+#include "base/idmap.h"
+#include "record/kernhide.h"
 
 #include <string.h>
 

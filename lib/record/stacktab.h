@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * stacktab - the distinct stacks of a recording, from BPF's events to the
- * capture's records, with the symbols of their kernel addresses. Floor 5.
+ * capture's records, with the symbols of their kernel addresses.
  */
 #ifndef STACKTOOLS_STACKTAB_H
 #define STACKTOOLS_STACKTAB_H
 
-#include "capwrite.h"
-#include "kallsyms.h"
+#include "capture/capwrite.h"
 #include "offcpu_abi.h"
+#include "symbols/kallsyms.h"
 
 struct stacktab;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "tabfiles.h"
+#include "record/tabfiles.h"
 
 void tabfiles_free(struct tabfiles *t)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * tabfiles - the files that processes map, by identity, and how far the unwind
- * table of each has come. Floor 5.
+ * table of each has come.
  *
  * A file is (device, inode, size, times): renamed or deleted it is the same
  * one, changed it is another. Files are never forgotten: numbers stay valid as
@@ -10,9 +10,9 @@
 #ifndef STACKTOOLS_TABFILES_H
 #define STACKTOOLS_TABFILES_H
 
-#include "idmap.h"
-#include "tabcache.h"
-#include "unwindtab.h"
+#include "base/idmap.h"
+#include "unwind/tabcache.h"
+#include "unwind/unwindtab.h"
 
 #include <sys/stat.h>
 

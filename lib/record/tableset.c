@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "tableset.h"
-#include "buildid.h"
-#include "chunks.h"
-#include "idmap.h"
-#include "mapfile.h"
-#include "now.h"
-#include "tabcache.h"
-#include "tabfiles.h"
-#include "tabroom.h"
-#include "tabworker.h"
+#include "record/tableset.h"
+#include "base/idmap.h"
+#include "base/now.h"
+#include "record/buildid.h"
+#include "record/chunks.h"
+#include "record/mapfile.h"
+#include "record/tabfiles.h"
+#include "record/tabroom.h"
+#include "unwind/tabcache.h"
+#include "unwind/tabworker.h"
 
 #include <errno.h>
 #include <string.h>

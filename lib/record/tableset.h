@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tableset - the unwind tables of the files that processes map. Floor 7.
+ * tableset - the unwind tables of the files that processes map.
  *
  * Who is asked for the table of a file (tabfiles.h): the disk cache, else the
  * worker process (tabworker.h); where it goes, and which one goes for it when
@@ -11,8 +11,8 @@
 #ifndef STACKTOOLS_TABLESET_H
 #define STACKTOOLS_TABLESET_H
 
-#include "procmaps.h"
-#include "unwindspace.h"
+#include "record/unwindspace.h"
+#include "system/procmaps.h"
 
 struct tableset;
 

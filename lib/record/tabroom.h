@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * tabroom - unwind tables in the memory that BPF sees: where each one lies,
- * and which go when memory is short. Floor 6.
+ * and which go when memory is short.
  *
  * A table for which there is no room waits (TABFILE_WAITING) while those that
  * were used least, as many as make its room, are given up; their memory is free
@@ -14,8 +14,8 @@
 #ifndef STACKTOOLS_TABROOM_H
 #define STACKTOOLS_TABROOM_H
 
-#include "tabfiles.h"
-#include "unwindspace.h"
+#include "record/tabfiles.h"
+#include "record/unwindspace.h"
 
 struct tabroom {
 	struct unwindspace *space; /* the caller's, as FILES */

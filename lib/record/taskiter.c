@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "taskiter.h"
+#include "record/taskiter.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * taskiter - run a BPF iterator over tasks once. Floor 4.
+ * taskiter - run a BPF iterator over tasks once.
  */
 #ifndef STACKTOOLS_TASKITER_H
 #define STACKTOOLS_TASKITER_H
 
-#include "err.h"
+#include "base/err.h"
 
 struct bpf_program;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "threadtab.h"
+#include "record/threadtab.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * threadtab - the threads that had waits: what BPF told of each, and which
- * process image it belongs to. Floor 4.
+ * process image it belongs to.
  *
  * A thread is (tgid, tid, start of its process, number of execs), as in
  * struct offcpu_key. Pointers are valid until the next announce, get or drop.
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_THREADTAB_H
 #define STACKTOOLS_THREADTAB_H
 
-#include "idmap.h"
+#include "base/idmap.h"
 #include "offcpu_abi.h"
 
 struct thread {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "unwinder.h"
-#include "idmap.h"
-#include "mapblock.h"
-#include "now.h"
+#include "record/unwinder.h"
+#include "base/idmap.h"
+#include "base/now.h"
+#include "record/mapblock.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * unwinder - keeps what BPF walks by in step with the processes: for each
- * image its executable mappings, for each mapping its table. Floor 9.
+ * image its executable mappings, for each mapping its table.
  *
  * An image is known by (tgid, start time, number of execs), as BPF sees it;
  * its mappings are read from /proc after that identity was seen, so that what
@@ -14,8 +14,8 @@
 #define STACKTOOLS_UNWINDER_H
 
 #include "offcpu_abi.h"
-#include "proctab.h"
-#include "tableset.h"
+#include "record/proctab.h"
+#include "record/tableset.h"
 
 struct unwinder;
 

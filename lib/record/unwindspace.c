@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "unwindspace.h"
-#include "now.h"
+#include "record/unwindspace.h"
+#include "base/now.h"
 
-#include "bitrun.h"
-#include "chunks.h"
-#include "ruleset.h"
-#include "sharedarray.h"
+#include "record/bitrun.h"
+#include "record/chunks.h"
+#include "record/ruleset.h"
+#include "record/sharedarray.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * unwindspace - the unwind tables and mappings that BPF can see: memory of a
- * bounded size, shared with the kernel. Floor 5.
+ * bounded size, shared with the kernel.
  *
  * Owns the maps of bpf/unwind.bpf.h: chunks (array of maps, each one element
  * of 256 KiB, mapped here and written in place), segments, rules, the time of
@@ -16,9 +16,9 @@
 #ifndef STACKTOOLS_UNWINDSPACE_H
 #define STACKTOOLS_UNWINDSPACE_H
 
-#include "err.h"
-#include "opener.h"
-#include "unwindtab.h"
+#include "base/err.h"
+#include "system/opener.h"
+#include "unwind/unwindtab.h"
 
 struct unwindspace;
 

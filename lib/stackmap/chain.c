@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "chain.h"
+#include "stackmap/chain.h"
 
 #include <dlfcn.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * chain - call chains whose every frame is known: what a stack walk by frame
- * pointer has to find. Floor 2.
+ * pointer has to find.
  *
  * A walk runs root -> outer -> middle -> inner -> trigger. Each function
  * keeps a frame pointer whatever the compiler's flags, is never inlined, and
@@ -26,7 +26,7 @@
 #ifndef STACKTOOLS_CHAIN_H
 #define STACKTOOLS_CHAIN_H
 
-#include "err.h"
+#include "base/err.h"
 
 enum chain_family { CHAIN_NORTH, CHAIN_EAST, CHAIN_SOUTH, CHAIN_WEST, CHAIN_DEEP, CHAIN_FAMILIES };
 

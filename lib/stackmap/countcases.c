@@ -10,7 +10,7 @@
  * kernel counts the misses, other processes' among them, so that they bound
  * what may be lacking; where it counts none, every call is.
  */
-#include "countcases.h"
+#include "stackmap/countcases.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

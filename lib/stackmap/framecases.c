@@ -4,9 +4,9 @@
  * the end of 2025 write beyond an entry that is shallower than the trace
  * when frames are skipped as well.
  */
-#include "framecases.h"
-#include "loaded.h"
-#include "text.h"
+#include "stackmap/framecases.h"
+#include "base/text.h"
+#include "stackmap/loaded.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

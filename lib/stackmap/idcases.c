@@ -4,7 +4,7 @@
  * bucket, so every stack collides. A map of 3 entries has 4 buckets: it is
  * full before its buckets are.
  */
-#include "idcases.h"
+#include "stackmap/idcases.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * idcases - what bpf_get_stackid() answers: ids, collisions, full maps. Floor 6.
+ * idcases - what bpf_get_stackid() answers: ids, collisions, full maps.
  */
 #ifndef STACKTOOLS_IDCASES_H
 #define STACKTOOLS_IDCASES_H
 
-#include "stackcase.h"
+#include "stackmap/stackcase.h"
 
 extern const struct stackcase_set idcases;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "loaded.h"
+#include "stackmap/loaded.h"
 
 #include <elf.h>
 #include <link.h>

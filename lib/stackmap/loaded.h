@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * loaded - the ELF objects loaded into this very process, as the dynamic
- * loader knows them: what an address of our own is in the file. Floor 2.
+ * loader knows them: what an address of our own is in the file.
  */
 #ifndef STACKTOOLS_LOADED_H
 #define STACKTOOLS_LOADED_H
 
-#include "base.h"
+#include "base/base.h"
 
 struct loaded {
 	const char *path; /* "" = the program itself; the loader's, valid while the object is loaded */

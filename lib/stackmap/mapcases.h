@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * mapcases - creating a stack-trace map, and what user space may do to it. Floor 6.
+ * mapcases - creating a stack-trace map, and what user space may do to it.
  */
 #ifndef STACKTOOLS_MAPCASES_H
 #define STACKTOOLS_MAPCASES_H
 
-#include "stackcase.h"
+#include "stackmap/stackcase.h"
 
 extern const struct stackcase_set mapcases;
 

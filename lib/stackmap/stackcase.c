@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "stackcase.h"
-#include "loaded.h"
-#include "root.h"
+#include "stackmap/stackcase.h"
+#include "base/root.h"
+#include "stackmap/loaded.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

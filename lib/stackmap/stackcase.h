@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * stackcase - what every test case of the stack map has in common: a verdict
- * with its reason, and the comparisons of stacks. Floor 5.
+ * with its reason, and the comparisons of stacks.
  *
  * A case fails only where the kernel contradicts what is documented. What
  * this kernel or this user cannot do is a skip with the reason.
@@ -9,11 +9,11 @@
 #ifndef STACKTOOLS_STACKCASE_H
 #define STACKTOOLS_STACKCASE_H
 
-#include "buf.h"
-#include "err.h"
-#include "kallsyms.h"
-#include "stackerr.h"
-#include "stackshot.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "stackmap/stackerr.h"
+#include "stackmap/stackshot.h"
+#include "symbols/kallsyms.h"
 
 #define STACKCASE_DEPTH 127 /* frames that these cases look at; the default of perf_event_max_stack */
 

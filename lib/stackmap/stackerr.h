@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * stackerr - what an error of the stack helpers and of the stack map means.
- * Floor 2.
  *
  * An errno's own text ("Bad address") says nothing about stacks. Source:
  * bpf-helpers(7), kernel/bpf/stackmap.c.
@@ -9,7 +8,7 @@
 #ifndef STACKTOOLS_STACKERR_H
 #define STACKTOOLS_STACKERR_H
 
-#include "err.h"
+#include "base/err.h"
 
 enum stackerr_call {
 	STACKERR_CREATE, /* BPF_MAP_CREATE of a stack-trace map */

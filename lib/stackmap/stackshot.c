@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "stackshot.h"
-#include "caps.h"
-#include "loaded.h"
-#include "tracefs.h"
-#include "verlog.h"
-#include "stackmap.skel.h"
+#include "stackmap/stackshot.h"
 #include "stackmap-btf.skel.h"
+#include "stackmap.skel.h"
+#include "stackmap/loaded.h"
+#include "system/caps.h"
+#include "system/tracefs.h"
+#include "system/verlog.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

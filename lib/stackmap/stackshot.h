@@ -2,7 +2,6 @@
 /*
  * stackshot - one BPF program of a chosen type, one stack-trace map of a
  * chosen size, and stacks taken of a known call chain in this very process.
- * Floor 4.
  *
  * A shot arms the program for the calling thread, runs the chain into its
  * trigger and disarms: when it returns nothing runs that could change the
@@ -11,9 +10,9 @@
 #ifndef STACKTOOLS_STACKSHOT_H
 #define STACKTOOLS_STACKSHOT_H
 
-#include "chain.h"
-#include "err.h"
+#include "base/err.h"
 #include "stackmap.h"
+#include "stackmap/chain.h"
 
 enum stackshot_type {
 	STACKSHOT_RAW_TP, /* raw_tp/sys_enter */

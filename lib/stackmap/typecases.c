@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "typecases.h"
+#include "stackmap/typecases.h"
 
 #include <errno.h>
 #include <inttypes.h>

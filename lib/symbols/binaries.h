@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * binaries - the ELF files of a capture with whatever holds their debug
- * information: found again, proven, open. Floor 8.
+ * information: found again, proven, open.
  */
 #ifndef STACKTOOLS_BINARIES_H
 #define STACKTOOLS_BINARIES_H
 
-#include "capread.h"
-#include "debugfile.h"
-#include "symanswer.h"
-#include "symfile.h"
+#include "capture/capread.h"
+#include "elf/debugfile.h"
+#include "symbols/symanswer.h"
+#include "symbols/symfile.h"
 
 #define BINARIES_DWOS_MAX 1024 /* of one file: what is beyond stays missing */
 

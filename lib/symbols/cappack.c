@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "cappack.h"
-#include "capblock.h"
-#include "capcodec.h"
-#include "capfile.h"
-#include "capfiles.h"
-#include "capslurp.h"
-#include "capwrite.h"
-#include "debugfile.h"
-#include "elfpack.h"
-#include "out.h"
-#include "symfile.h"
+#include "symbols/cappack.h"
+#include "base/out.h"
+#include "capture/capblock.h"
+#include "capture/capcodec.h"
+#include "capture/capfile.h"
+#include "capture/capfiles.h"
+#include "capture/capslurp.h"
+#include "capture/capwrite.h"
+#include "elf/debugfile.h"
+#include "elf/elfpack.h"
+#include "symbols/symfile.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cappack - a capture with the symbol tables of its files inside. Floor 8.
+ * cappack - a capture with the symbol tables of its files inside.
  *
  * The capture's own blocks stay as they are; behind them, before the trailer,
  * comes an image (elfpack.h) of each file that user stacks lie in. Files are found and proven as for
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_CAPPACK_H
 #define STACKTOOLS_CAPPACK_H
 
-#include "err.h"
+#include "base/err.h"
 
 struct cappack_opts {
 	const char *out; /* "-" = standard output */

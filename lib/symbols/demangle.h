@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * demangle - C++, Rust and D names as people write them. Floor 1.
+ * demangle - C++, Rust and D names as people write them.
  *
  * A bounded wrapper of libiberty's demanglers: names come from the files of
  * the observed process, and a short mangled name can stand for an endless
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_DEMANGLE_H
 #define STACKTOOLS_DEMANGLE_H
 
-#include "base.h"
+#include "base/base.h"
 
 #define DEMANGLE_IN_MAX 2048 /* longer names stay mangled */
 #define DEMANGLE_OUT_MAX 16384 /* names that become longer stay mangled */

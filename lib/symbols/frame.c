@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "frame.h"
+#include "symbols/frame.h"
 
 const char *frame_source_name(enum frame_source source)
 {

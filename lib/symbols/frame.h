@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * frame - one resolved address, as data. Floor 2.
+ * frame - one resolved address, as data.
  *
  * resolve.h makes these, perftext.h prints them. The ladder of what is known:
  * a function (name, offset, module), else the module and an offset into it,
@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_FRAME_H
 #define STACKTOOLS_FRAME_H
 
-#include "base.h"
+#include "base/base.h"
 
 /* From where the name is. */
 enum frame_source {

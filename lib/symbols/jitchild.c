@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "jitchild.h"
-#include "intern.h"
-#include "jitdump.h"
-#include "now.h"
-#include "perfmap.h"
-#include "readfd.h"
-#include "sandbox.h"
+#include "symbols/jitchild.h"
+#include "base/intern.h"
+#include "base/now.h"
+#include "base/readfd.h"
+#include "symbols/jitdump.h"
+#include "symbols/perfmap.h"
+#include "system/sandbox.h"
 
 #include <errno.h>
 #include <poll.h>

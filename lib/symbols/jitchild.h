@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * jitchild - what a perf map or a jitdump file says of some addresses, read by
- * a process of its own. Floor 5.
+ * a process of its own.
  *
  * Anybody writes these files, and a recorder has privileges: so a process that
  * is forked for it enters a sandbox (sandbox.h) before the first byte is read,
@@ -11,8 +11,8 @@
 #ifndef STACKTOOLS_JITCHILD_H
 #define STACKTOOLS_JITCHILD_H
 
-#include "capture.h"
-#include "err.h"
+#include "base/err.h"
+#include "capture/capture.h"
 
 #define JITCHILD_VERSIONS_MAX 64 /* of code at one address: older ones are cut, and counted */
 

@@ -5,9 +5,9 @@
  * the last one that had come is what was there, and nothing is where that one
  * has moved away, for what it had overwritten does not come back.
  */
-#include "jitdump.h"
-#include "idmap.h"
-#include "readfd.h"
+#include "symbols/jitdump.h"
+#include "base/idmap.h"
+#include "base/readfd.h"
 
 #include <errno.h>
 #include <string.h>

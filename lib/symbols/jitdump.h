@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * jitdump - what a JIT compiler tells perf in jit-PID.dump: code as it is
- * made, moved and unloaded, with times. Floor 4.
+ * made, moved and unloaded, with times.
  *
  * Format: tools/perf/Documentation/jitdump-specification.txt of Linux,
  * version 1: a header with magic 0x4A695444 in the writer's byte order, then
@@ -14,7 +14,7 @@
 #ifndef STACKTOOLS_JITDUMP_H
 #define STACKTOOLS_JITDUMP_H
 
-#include "err.h"
+#include "base/err.h"
 
 struct jitdump;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "jitnames.h"
+#include "symbols/jitnames.h"
 
 #define STEPS_MAX 4096 /* a capture whose pieces lie over each other more than that is no recorder's */
 

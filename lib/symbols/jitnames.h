@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * jitnames - the code of JIT compilers that a capture keeps, by process,
- * address and time. Floor 5.
+ * address and time.
  */
 #ifndef STACKTOOLS_JITNAMES_H
 #define STACKTOOLS_JITNAMES_H
 
-#include "capread.h"
+#include "capture/capread.h"
 
 struct jitnames;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "kallcopy.h"
-#include "kallsyms.h"
+#include "symbols/kallcopy.h"
+#include "symbols/kallsyms.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * kallcopy - saving /proc/kallsyms for another machine or another day.
- * Floor 4.
  *
  * A copy holds the kernel's addresses, which an attacker of that machine would
  * like to know: it is readable by its owner alone.
@@ -9,7 +8,7 @@
 #ifndef STACKTOOLS_KALLCOPY_H
 #define STACKTOOLS_KALLCOPY_H
 
-#include "err.h"
+#include "base/err.h"
 
 /*
  * Save FROM (NULL: /proc/kallsyms) as TO, mode 0600, whole or not at all: it is

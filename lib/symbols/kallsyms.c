@@ -4,9 +4,9 @@
  * address space that is mostly holes has no dense index, so there are two: the
  * kernel's own symbols are together, modules and programs far from them.
  */
-#include "kallsyms.h"
-#include "ksymname.h"
-#include "ksymtext.h"
+#include "symbols/kallsyms.h"
+#include "symbols/ksymname.h"
+#include "symbols/ksymtext.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * kallsyms - the kernel's symbol table, sorted for look-up. Floor 3.
+ * kallsyms - the kernel's symbol table, sorted for look-up.
  *
  * Format: scripts/kallsyms.c and kernel/kallsyms.c of Linux; a line is
  * "<hex address> <type letter> <name>[\t[<module>]]". The table owns its text.
@@ -26,7 +26,7 @@
 #ifndef STACKTOOLS_KALLSYMS_H
 #define STACKTOOLS_KALLSYMS_H
 
-#include "err.h"
+#include "base/err.h"
 
 struct kallsyms;
 

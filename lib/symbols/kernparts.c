@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "kernparts.h"
-#include "debugfile.h"
+#include "symbols/kernparts.h"
+#include "elf/debugfile.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * kernparts - the files of the recorded kernel: its own (vmlinux.h) and those of its modules (kmodfile.h),
- * for lines and inlined calls of kernel frames. Floor 8.
+ * for lines and inlined calls of kernel frames.
  *
  * Parts have numbers: 0 is the kernel itself, others are modules, in the order in which they were asked for.
  */
 #ifndef STACKTOOLS_KERNPARTS_H
 #define STACKTOOLS_KERNPARTS_H
 
-#include "capread.h"
-#include "intern.h"
-#include "kmodfile.h"
-#include "modhits.h"
-#include "vmlinux.h"
+#include "base/intern.h"
+#include "capture/capread.h"
+#include "elf/kmodfile.h"
+#include "elf/vmlinux.h"
+#include "symbols/modhits.h"
 
 struct kernparts_opts {
 	struct vmlinux_opts places;

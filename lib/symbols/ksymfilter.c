@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "ksymfilter.h"
-#include "hexword.h"
-#include "text.h"
+#include "symbols/ksymfilter.h"
+#include "base/hexword.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ksymfilter - naming kernel addresses in a stream of text. Floor 4.
+ * ksymfilter - naming kernel addresses in a stream of text.
  *
  * Two kinds of line are changed, all others pass to the byte:
  *
@@ -21,8 +21,8 @@
 #ifndef STACKTOOLS_KSYMFILTER_H
 #define STACKTOOLS_KSYMFILTER_H
 
-#include "kallsyms.h"
-#include "out.h"
+#include "base/out.h"
+#include "symbols/kallsyms.h"
 
 struct ksymfilter {
 	struct kallsyms *ks; /* the caller's; moved by relocation */

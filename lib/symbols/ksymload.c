@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "ksymload.h"
+#include "symbols/ksymload.h"
 
 #include <errno.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ksymload - the kernel's symbols, read by a thread meanwhile: it takes some
- * tens of milliseconds, in which a recorder has other things to do. Floor 4.
+ * tens of milliseconds, in which a recorder has other things to do.
  */
 #ifndef STACKTOOLS_KSYMLOAD_H
 #define STACKTOOLS_KSYMLOAD_H
 
-#include "kallsyms.h"
+#include "symbols/kallsyms.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "ksymname.h"
+#include "symbols/ksymname.h"
 
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ksymname - what the name and the type letter of a kernel symbol tell.
- * Floor 1.
  *
  * The linker script (include/asm-generic/vmlinux.lds.h of Linux) puts markers
  * at the ends of sections; objtool and the compiler put __pfx_ and __cfi_
@@ -11,7 +10,7 @@
 #ifndef STACKTOOLS_KSYMNAME_H
 #define STACKTOOLS_KSYMNAME_H
 
-#include "base.h"
+#include "base/base.h"
 
 #include <string.h>
 

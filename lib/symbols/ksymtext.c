@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "ksymtext.h"
-#include "hexword.h"
-#include "ksymname.h"
+#include "symbols/ksymtext.h"
+#include "base/hexword.h"
+#include "symbols/ksymname.h"
 
 #include <errno.h>
 #include <string.h>

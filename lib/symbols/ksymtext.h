@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ksymtext - the lines of /proc/kallsyms as an array. Floor 2.
+ * ksymtext - the lines of /proc/kallsyms as an array.
  *
  * Generating /proc/kallsyms costs the kernel far more than reading it costs
  * us; what is ours to save is memory, since every page touched for the first
@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_KSYMTEXT_H
 #define STACKTOOLS_KSYMTEXT_H
 
-#include "err.h"
+#include "base/err.h"
 
 /* A name: an offset into the bytes, with the flags of ksymname above it. The top bit is the caller's. */
 #define KSYMTEXT_BITS 27

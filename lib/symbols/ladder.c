@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "ladder.h"
-#include "buftext.h"
+#include "symbols/ladder.h"
+#include "base/buftext.h"
 
 #include <errno.h>
 #include <inttypes.h>

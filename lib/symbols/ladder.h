@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ladder - how many frames, distinct addresses and files have their names
- * from where, and what it took. Floor 15.
+ * from where, and what it took.
  */
 #ifndef STACKTOOLS_LADDER_H
 #define STACKTOOLS_LADDER_H
 
-#include "buf.h"
-#include "frame.h"
-#include "idmap.h"
-#include "modules.h"
+#include "base/buf.h"
+#include "base/idmap.h"
+#include "symbols/frame.h"
+#include "symbols/modules.h"
 
 /* Zero it. */
 struct ladder {

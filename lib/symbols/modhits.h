@@ -2,15 +2,15 @@
 /*
  * modhits - answers about a file handed to those who asked: the frames of
  * addresses, from what was read of the file and from what the capture itself has
- * stored. Floor 6.
+ * stored.
  */
 #ifndef STACKTOOLS_MODHITS_H
 #define STACKTOOLS_MODHITS_H
 
-#include "capread.h"
-#include "frame.h"
-#include "storednames.h"
-#include "symanswer.h"
+#include "capture/capread.h"
+#include "symbols/frame.h"
+#include "symbols/storednames.h"
+#include "symbols/symanswer.h"
 
 /* The byte at OFFSET of a file is to be named, for frame number FRAME. */
 struct modhits_ask {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "modules.h"
-#include "binaries.h"
-#include "kernparts.h"
-#include "now.h"
-#include "symread.h"
+#include "symbols/modules.h"
+#include "base/now.h"
+#include "symbols/binaries.h"
+#include "symbols/kernparts.h"
+#include "symbols/symread.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 /*
  * modules - the files of a capture, and what is asked of them: finding each
  * file, proving it, finding its debug file, and reading the symbols of
- * all addresses of all files at once. Floor 14.
+ * all addresses of all files at once.
  *
  * Addresses are put first (modules_ask()); modules_run() then finds the files
  * (symfile.h, debugfile.h), has their symbols read side by side
@@ -12,8 +12,8 @@
 #ifndef STACKTOOLS_MODULES_H
 #define STACKTOOLS_MODULES_H
 
-#include "capread.h"
-#include "modhits.h"
+#include "capture/capread.h"
+#include "symbols/modhits.h"
 
 struct modules;
 

@@ -4,8 +4,8 @@
  * millions, in no order), and a sweep over them with a heap of those that
  * cover the place, the newest on top, cuts them into disjoint pieces.
  */
-#include "perfmap.h"
-#include "readfd.h"
+#include "symbols/perfmap.h"
+#include "base/readfd.h"
 
 #include <errno.h>
 #include <string.h>

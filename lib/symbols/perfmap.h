@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * perfmap - the functions that a JIT compiler wrote into /tmp/perf-PID.map.
- * Floor 4.
  *
  * Format: Documentation of perf, tools/perf/Documentation/jit-interface.txt:
  * "START SIZE NAME", both numbers in hexadecimal without 0x (which HotSpot
@@ -15,7 +14,7 @@
 #ifndef STACKTOOLS_PERFMAP_H
 #define STACKTOOLS_PERFMAP_H
 
-#include "err.h"
+#include "base/err.h"
 
 struct perfmap;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "perftext.h"
-#include "buftext.h"
-#include "capmode.h"
+#include "symbols/perftext.h"
+#include "base/buftext.h"
+#include "capture/capmode.h"
 
 #include <inttypes.h>
 #include <string.h>

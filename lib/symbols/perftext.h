@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * perftext - waits and frames as text: the grammar of perf script(1), and
- * JSON, one object a line. Floor 6.
+ * JSON, one object a line.
  *
  * The grammar, from perf's output and what its readers accept:
  *
@@ -30,9 +30,9 @@
 #ifndef STACKTOOLS_PERFTEXT_H
 #define STACKTOOLS_PERFTEXT_H
 
-#include "buf.h"
-#include "capread.h"
-#include "frame.h"
+#include "base/buf.h"
+#include "capture/capread.h"
+#include "symbols/frame.h"
 
 struct perftext_wait {
 	const struct cap_sample *sample;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "resolve.h"
-#include "jitnames.h"
+#include "symbols/resolve.h"
+#include "symbols/jitnames.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,6 @@
 /*
  * resolve - from a recorded address to a frame: (process, time, address) ->
  * mapping -> file -> symbol; kernel addresses by the capture's own symbols.
- * Floor 15.
  *
  * In two phases. First every address is put, and gets the number of its
  * frame: what the capture itself knows of it is there at once. Then
@@ -19,9 +18,9 @@
 #ifndef STACKTOOLS_RESOLVE_H
 #define STACKTOOLS_RESOLVE_H
 
-#include "capread.h"
-#include "frame.h"
-#include "modules.h"
+#include "capture/capread.h"
+#include "symbols/frame.h"
+#include "symbols/modules.h"
 
 #define RESOLVE_FAILED UINT32_MAX /* out of memory */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "stackids.h"
+#include "symbols/stackids.h"
 
 #include <errno.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * stackids - each stack of a capture as frame numbers, resolved once.
- * Floor 16.
  *
  * A kernel stack means the same everywhere; a user stack is kept by process,
  * and resolved anew for each sample where the process's mappings changed
@@ -10,7 +9,7 @@
 #ifndef STACKTOOLS_STACKIDS_H
 #define STACKTOOLS_STACKIDS_H
 
-#include "resolve.h"
+#include "symbols/resolve.h"
 
 struct stackids;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "storednames.h"
+#include "symbols/storednames.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * storednames - the names that a capture itself holds of a file's addresses,
- * in the form of an answer. Floor 5.
+ * in the form of an answer.
  *
  * For files that are not to be had. What the recorder wrote is anybody's by now: what
  * no recorder writes is left out, and the answer passes symanswer_view().
@@ -9,8 +9,8 @@
 #ifndef STACKTOOLS_STOREDNAMES_H
 #define STACKTOOLS_STOREDNAMES_H
 
-#include "capread.h"
-#include "symanswer.h"
+#include "capture/capread.h"
+#include "symbols/symanswer.h"
 
 bool storednames_any(const struct capread *c, uint32_t file);
 

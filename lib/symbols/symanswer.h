@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * symanswer - what is known of some addresses of one file, as bytes that can
- * be handed from one process to another. Floor 3.
+ * be handed from one process to another.
  *
  * Made by whoever read the symbols, believed by nobody before
  * symanswer_view() has checked it. All numbers are the machine's own
@@ -17,9 +17,9 @@
 #ifndef STACKTOOLS_SYMANSWER_H
 #define STACKTOOLS_SYMANSWER_H
 
-#include "buf.h"
-#include "err.h"
-#include "intern.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/intern.h"
 
 #define SYMANSWER_FRAMES_MAX 256 /* of one address: deeper inlining is cut, outermost first kept */
 

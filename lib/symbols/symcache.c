@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "symcache.h"
+#include "symbols/symcache.h"
 
-#include "crc32c.h"
-#include "hash.h"
-#include "text.h"
+#include "base/crc32c.h"
+#include "base/hash.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * symcache - answers about a file's addresses (symanswer.h), kept on disk.
- * Floor 4.
  *
  * Not indexes of symbols: one pass over a symbol table (elfmatch.h) costs less
  * than to read and check an index of it. What takes long is debug information,
@@ -18,9 +17,9 @@
 #ifndef STACKTOOLS_SYMCACHE_H
 #define STACKTOOLS_SYMCACHE_H
 
-#include "capture.h"
-#include "diskcache.h"
-#include "symanswer.h"
+#include "base/diskcache.h"
+#include "capture/capture.h"
+#include "symbols/symanswer.h"
 
 #define SYMCACHE_BYTES_DEFAULT (UINT64_C(64) << 20)
 #define SYMCACHE_FILES_MAX 64

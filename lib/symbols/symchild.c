@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "symchild.h"
-#include "now.h"
-#include "sandbox.h"
-#include "symwork.h"
+#include "symbols/symchild.h"
+#include "base/now.h"
+#include "symbols/symwork.h"
+#include "system/sandbox.h"
 
 #include <elf.h>
 #include <errno.h>

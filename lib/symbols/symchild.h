@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * symchild - symlook() in processes of their own, side by side. Floor 12.
+ * symchild - symlook() in processes of their own, side by side.
  *
  * Each job is done by a process that is forked for it, enters a sandbox
  * (sandbox.h: no capability, no file but those of the job, bounded memory) and leaves its
@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_SYMCHILD_H
 #define STACKTOOLS_SYMCHILD_H
 
-#include "symlook.h"
+#include "symbols/symlook.h"
 
 struct symchild_opts {
 	unsigned int jobs; /* at the same time; 0 = as many as CPUs are online */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "symfile.h"
-#include "root.h"
-#include "text.h"
+#include "symbols/symfile.h"
+#include "base/root.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * symfile - the file that a mapping mapped: found again, and proven. Floor 4.
+ * symfile - the file that a mapping mapped: found again, and proven.
  *
  * A path is only a place to look: the file there is used if its build ID is
  * the one in the capture, or, for a file without one, if size and time of
@@ -15,7 +15,7 @@
 #ifndef STACKTOOLS_SYMFILE_H
 #define STACKTOOLS_SYMFILE_H
 
-#include "elffile.h"
+#include "elf/elffile.h"
 
 struct symfile {
 	int symfs; /* directory descriptor, -1 = none */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "symkeep.h"
-#include "symcache.h"
+#include "symbols/symkeep.h"
+#include "symbols/symcache.h"
 
 #include <elf.h>
 #include <errno.h>

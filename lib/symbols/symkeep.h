@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * symkeep - which answers of symlook() are worth keeping on disk (symcache.h),
- * and whose they are. Floor 11.
+ * and whose they are.
  *
  * Those of files with debug information of SYMKEEP_BYTES_MIN or more, where inlined calls or
  * lines are asked for: below that, reading takes no longer than looking for what is kept.
@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_SYMKEEP_H
 #define STACKTOOLS_SYMKEEP_H
 
-#include "symlook.h"
+#include "symbols/symlook.h"
 
 #define SYMKEEP_BYTES_MIN (UINT64_C(256) << 10)
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "symlook.h"
-#include "debugfile.h"
-#include "demangle.h"
-#include "dwlook.h"
-#include "elfmatch.h"
-#include "elfrel.h"
-#include "idmap.h"
-#include "minidebug.h"
-#include "now.h"
-#include "pltsym.h"
+#include "symbols/symlook.h"
+#include "base/idmap.h"
+#include "base/now.h"
+#include "elf/debugfile.h"
+#include "elf/dwlook.h"
+#include "elf/elfmatch.h"
+#include "elf/elfrel.h"
+#include "elf/minidebug.h"
+#include "elf/pltsym.h"
+#include "symbols/demangle.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * symlook - names, inlined calls and source lines of some addresses of one
- * file, by whatever the file and its debug files hold. Floor 10.
+ * file, by whatever the file and its debug files hold.
  *
  * A pure function of its input: it opens nothing. What it reads is hostile, so
  * it is run in a process that can do nothing else (symchild.h).
@@ -15,8 +15,8 @@
 #ifndef STACKTOOLS_SYMLOOK_H
 #define STACKTOOLS_SYMLOOK_H
 
-#include "elffile.h"
-#include "symanswer.h"
+#include "elf/elffile.h"
+#include "symbols/symanswer.h"
 
 /*
  * Raise it with every change that may change any answer: another name, frame or

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "symread.h"
+#include "symbols/symread.h"
 
 #include <unistd.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * symread - symchild_run() within bounds that all processes share, and only for
- * what no earlier run has kept (symkeep.h). Floor 13.
+ * what no earlier run has kept (symkeep.h).
  */
 #ifndef STACKTOOLS_SYMREAD_H
 #define STACKTOOLS_SYMREAD_H
 
-#include "symchild.h"
-#include "symkeep.h"
+#include "symbols/symchild.h"
+#include "symbols/symkeep.h"
 
 #define SYMREAD_MEMORY_LEAST (UINT64_C(64) << 20) /* of a process: less reads nothing */
 

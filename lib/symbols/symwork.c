@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "symwork.h"
-#include "now.h"
-#include "sandbox.h"
+#include "symbols/symwork.h"
+#include "base/now.h"
+#include "system/sandbox.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * symwork - the inner side of symchild.h: what the sandboxed process does, and
- * how its answers lie in the file that it leaves. Floor 11.
+ * how its answers lie in the file that it leaves.
  *
  * For each task, one behind the other, a record, the answer's bytes, and
  * zeros up to a multiple of 8. The record is written last: where it is,
@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_SYMWORK_H
 #define STACKTOOLS_SYMWORK_H
 
-#include "symlook.h"
+#include "symbols/symlook.h"
 
 #include <sys/types.h>
 

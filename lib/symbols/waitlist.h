@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * waitlist - the waits of a capture with their frames, as perf script's text
- * or JSON. Floor 17.
+ * or JSON.
  */
 #ifndef STACKTOOLS_WAITLIST_H
 #define STACKTOOLS_WAITLIST_H
 
-#include "out.h"
-#include "perftext.h"
-#include "stackids.h"
+#include "base/out.h"
+#include "symbols/perftext.h"
+#include "symbols/stackids.h"
 
 struct waitlist_record {
 	uint64_t last_ns;

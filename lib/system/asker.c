@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "asker.h"
+#include "system/asker.h"
 
 #include <errno.h>
 #include <pthread.h>

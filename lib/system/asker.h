@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * asker - asking a process of our own that kept privileges: one request, one
- * answer. Floor 2.
+ * answer.
  *
  * Over a SOCK_SEQPACKET socket, a message each. A request begins with a
  * uint32_t, its number, which is the asker's affair; the answer has the same,
@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_ASKER_H
 #define STACKTOOLS_ASKER_H
 
-#include "err.h"
+#include "base/err.h"
 
 #include <sys/types.h>
 

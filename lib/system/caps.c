@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "caps.h"
+#include "system/caps.h"
 
 #include <ctype.h>
 #include <errno.h>

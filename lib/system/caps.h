@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * caps - what this process may do, and how to say what it lacks. Floor 2.
+ * caps - what this process may do, and how to say what it lacks.
  * Sources: capabilities(7), user_namespaces(7), proc(5), libcap.
  */
 #ifndef STACKTOOLS_CAPS_H
 #define STACKTOOLS_CAPS_H
 
-#include "err.h"
+#include "base/err.h"
 
 /* CAP is a CAP_* number of <linux/capability.h>, in this process's effective set. */
 bool caps_have(int cap);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "cgroup.h"
+#include "system/cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>

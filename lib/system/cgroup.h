@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cgroup - one control group: which it is, for BPF and for /proc. Floor 3.
+ * cgroup - one control group: which it is, for BPF and for /proc.
  *
  * Sources: mount points by /proc/self/mountinfo (proc_pid_mountinfo(5)), the
  * id by name_to_handle_at(2), which is kernfs_node.id of the kernel and belongs
@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_CGROUP_H
 #define STACKTOOLS_CGROUP_H
 
-#include "err.h"
+#include "base/err.h"
 
 #define CGROUP_CONTROLLER_LEN 16
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "command.h"
-#include "owner.h"
+#include "system/command.h"
+#include "system/owner.h"
 
 #include <errno.h>
 #include <fcntl.h>

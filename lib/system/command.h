@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * command - a child that waits at its start line. Floor 3.
+ * command - a child that waits at its start line.
  *
  * It is forked first, so that its PID can be watched, and execs when told. It
  * can be held (by ptrace(2)) before the first instruction of its program, for
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_COMMAND_H
 #define STACKTOOLS_COMMAND_H
 
-#include "err.h"
+#include "base/err.h"
 
 #include <sys/types.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * container - the cgroup of a container, by the name that its runtime gave it.
- * No runtime is asked, so none has to be there, or to be trusted. Floor 4.
+ * No runtime is asked, so none has to be there, or to be trusted.
  *
  * Names that are known, for an ID of 64 hexadecimal digits:
  *
@@ -18,7 +18,7 @@
 #ifndef STACKTOOLS_CONTAINER_H
 #define STACKTOOLS_CONTAINER_H
 
-#include "cgroup.h"
+#include "system/cgroup.h"
 
 #define CONTAINER_ID_LEN 64
 #define CONTAINER_ABBREVIATED 12 /* digits, as "docker ps" prints them */

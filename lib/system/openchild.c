@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "openchild.h"
-#include "caps.h"
+#include "system/openchild.h"
 #include "offcpu_abi.h"
-#include "runsoon.h"
-#include "sandbox.h"
-#include "seccode.h"
+#include "system/caps.h"
+#include "system/runsoon.h"
+#include "system/sandbox.h"
+#include "system/seccode.h"
 #include "unwind_abi.h"
 
 #include <elf.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * openchild - the process that keeps the privileges, and only opens. Floor 5.
+ * openchild - the process that keeps the privileges, and only opens.
  *
  * Forked before there is any thread. It keeps, of what the recorder has,
  * CAP_SYS_PTRACE (other users' /proc/PID), CAP_DAC_READ_SEARCH (files in
@@ -19,7 +19,7 @@
 #ifndef STACKTOOLS_OPENCHILD_H
 #define STACKTOOLS_OPENCHILD_H
 
-#include "opener.h"
+#include "system/opener.h"
 
 struct openchild_opts {
 	/*

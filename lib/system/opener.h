@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * opener - asking the process that kept the privileges to open things.
- * Floor 3.
  *
  * The recorder gives its privileges up before it reads what a traced process
  * can have written. What it has to open later it asks of a process of its own
@@ -13,8 +12,8 @@
 #ifndef STACKTOOLS_OPENER_H
 #define STACKTOOLS_OPENER_H
 
-#include "asker.h"
-#include "openwire.h"
+#include "system/asker.h"
+#include "system/openwire.h"
 
 #include <sys/types.h>
 

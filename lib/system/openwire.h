@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * openwire - what the recorder asks of its opener, and the answers. Floor 0.
+ * openwire - what the recorder asks of its opener, and the answers.
  *
  * One message of a SEQPACKET socket each. Both ends are one program, forked;
  * the answering end checks every request all the same (openchild.h).

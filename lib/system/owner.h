@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * owner - a program that has its capabilities from its file, and is no way
- * round the system's permissions for who starts it. Floor 2.
+ * round the system's permissions for who starts it.
  *
  * Whoever starts a file with capabilities (setcap(8)), or one with the
  * set-user-ID bit, has rights that were given to the program. They are to
@@ -25,7 +25,7 @@
 #ifndef STACKTOOLS_OWNER_H
 #define STACKTOOLS_OWNER_H
 
-#include "err.h"
+#include "base/err.h"
 
 /* The rule for a process whose AT_SECURE is SECURE and whose real user is UID. */
 bool owner_rule(bool secure, uint32_t uid);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pathlock.h"
+#include "system/pathlock.h"
 
 #include <fcntl.h>
 #include <linux/landlock.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * pathlock - giving up paths for good, by Landlock. Floor 2.
+ * pathlock - giving up paths for good, by Landlock.
  *
  * It holds for the calling thread and whatever it starts; descriptors that
  * are open stay usable. no_new_privs has to be set. Source: landlock(7),
@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_PATHLOCK_H
 #define STACKTOOLS_PATHLOCK_H
 
-#include "base.h"
+#include "base/base.h"
 
 /* The version of Landlock that the kernel has; 0 = none, or it is switched off. */
 int pathlock_version(void);

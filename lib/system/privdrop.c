@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "privdrop.h"
-#include "buftext.h"
-#include "caps.h"
-#include "diskcache.h"
-#include "pathlock.h"
+#include "system/privdrop.h"
+#include "base/buftext.h"
+#include "base/diskcache.h"
+#include "system/caps.h"
+#include "system/pathlock.h"
 
 #include <dirent.h>
 #include <errno.h>

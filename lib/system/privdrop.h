@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * privdrop - giving up every privilege for good, and going on. Floor 3.
+ * privdrop - giving up every privilege for good, and going on.
  *
  * For a process that has opened what it needs and is about to read what
  * others wrote. The user stays: without capabilities root is a user who owns
@@ -10,8 +10,8 @@
 #ifndef STACKTOOLS_PRIVDROP_H
 #define STACKTOOLS_PRIVDROP_H
 
-#include "buf.h"
-#include "err.h"
+#include "base/buf.h"
+#include "base/err.h"
 
 struct privdrop_opts {
 	uint64_t keep; /* a bit set of capabilities that stay permitted and effective; 0 = none */

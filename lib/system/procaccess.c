@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procaccess.h"
-#include "procinfo.h"
+#include "system/procaccess.h"
+#include "system/procinfo.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * procaccess - what /proc tells of a process, by this process's own rights or
- * else through the opener (NULL is fine). Floor 4.
+ * else through the opener (NULL is fine).
  */
 #ifndef STACKTOOLS_PROCACCESS_H
 #define STACKTOOLS_PROCACCESS_H
 
-#include "opener.h"
-#include "procmaps.h"
+#include "system/opener.h"
+#include "system/procmaps.h"
 
 /* A descriptor of its file of that KIND (opener_proc()), or -errno. */
 int procaccess_open(struct opener *o, enum openwire_kind kind, uint32_t pid);

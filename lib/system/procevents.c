@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procevents.h"
-#include "buf.h"
-#include "caps.h"
-#include "owner.h"
-#include "now.h"
-#include "rd.h"
+#include "system/procevents.h"
+#include "base/buf.h"
+#include "base/now.h"
+#include "base/rd.h"
+#include "system/caps.h"
+#include "system/owner.h"
 
 #include <errno.h>
 #include <linux/capability.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * procevents - the life of processes as it happens: fork, exec, mmap of
- * code, renames, exit. Floor 3.
+ * code, renames, exit.
  *
  * A perf dummy event (perf_event_open(2), PERF_COUNT_SW_DUMMY) on every CPU
  * carries mmap2, comm and task records, stamped with CLOCK_MONOTONIC. Events
@@ -13,8 +13,8 @@
 #ifndef STACKTOOLS_PROCEVENTS_H
 #define STACKTOOLS_PROCEVENTS_H
 
-#include "capture.h"
-#include "err.h"
+#include "base/err.h"
+#include "capture/capture.h"
 
 enum procevent_type {
 	PROCEVENT_MMAP = 1, /* an executable mapping was made */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procfile.h"
+#include "system/procfile.h"
 
 const char *procfile_name(enum procfile f)
 {

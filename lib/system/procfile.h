@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * procfile - the small files of a thread in /proc/PID/task/TID that are read
- * of it. Floor 0.
+ * of it.
  */
 #ifndef STACKTOOLS_PROCFILE_H
 #define STACKTOOLS_PROCFILE_H

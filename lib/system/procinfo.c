@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procinfo.h"
+#include "system/procinfo.h"
 
 #include <dirent.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * procinfo - small facts of /proc/PID. Floor 2.
+ * procinfo - small facts of /proc/PID.
  * Formats: proc_pid_status(5), proc_pid_comm(5), proc_pid_exe(5).
  */
 #ifndef STACKTOOLS_PROCINFO_H
 #define STACKTOOLS_PROCINFO_H
 
-#include "base.h"
+#include "base/base.h"
 
 #define PROCINFO_COMM_LEN 16 /* with NUL: TASK_COMM_LEN of Linux */
 

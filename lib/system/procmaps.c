@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "procmaps.h"
-#include "procinfo.h"
+#include "system/procmaps.h"
+#include "system/procinfo.h"
 
 #include <errno.h>
 #include <fcntl.h>

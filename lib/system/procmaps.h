@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * procmaps - reading /proc/PID/maps. Floor 3.
+ * procmaps - reading /proc/PID/maps.
  * Format: proc_pid_maps(5), fs/proc/task_mmu.c of Linux.
  */
 #ifndef STACKTOOLS_PROCMAPS_H
 #define STACKTOOLS_PROCMAPS_H
 
-#include "err.h"
+#include "base/err.h"
 
 struct procmap {
 	uint64_t start, end, offset; /* end exclusive */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "runsoon.h"
+#include "system/runsoon.h"
 
 #include <stdint.h>
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * runsoon - have this thread run as soon as it wakes up. Floor 1.
+ * runsoon - have this thread run as soon as it wakes up.
  *
  * What new processes map has to be read before they wait: with a short slice
  * the scheduler lets the recorder run when it wakes (Linux 6.12; the niceness

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "sandbox.h"
-#include "buftext.h"
-#include "caps.h"
-#include "pathlock.h"
-#include "procmaps.h"
-#include "root.h"
-#include "seccode.h"
+#include "system/sandbox.h"
+#include "base/buftext.h"
+#include "base/root.h"
+#include "system/caps.h"
+#include "system/pathlock.h"
+#include "system/procmaps.h"
+#include "system/seccode.h"
 
 #include <errno.h>
 #include <fcntl.h>

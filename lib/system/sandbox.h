@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * sandbox - giving up for good whatever work on hostile bytes does not take.
- * Floor 4.
  *
  * For a process that has just been forked, is of one thread, and will read
  * what somebody hands it over a socket: it computes, and writes into files
@@ -11,8 +10,8 @@
 #ifndef STACKTOOLS_SANDBOX_H
 #define STACKTOOLS_SANDBOX_H
 
-#include "buf.h"
-#include "err.h"
+#include "base/buf.h"
+#include "base/err.h"
 
 #include <sys/types.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * seccode - words for writing a filter of system calls. Floor 0.
+ * seccode - words for writing a filter of system calls.
  *
  * A filter begins with SECCODE_BEGIN, and ends with SECCODE_KILL. Source:
  * Documentation/userspace-api/seccomp_filter.rst of Linux. Where SECCODE_ARCH

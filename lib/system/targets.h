@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * targets - the processes and threads that were asked for: are they there,
- * and when have all of them ended? Floor 3.
+ * and when have all of them ended?
  */
 #ifndef STACKTOOLS_TARGETS_H
 #define STACKTOOLS_TARGETS_H
 
-#include "err.h"
+#include "base/err.h"
 
 struct targets {
 	int epoll_fd; /* holds a pidfd for each process */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * threadstat - what /proc/PID/task/TID tells of a thread in one line. Floor 2.
+ * threadstat - what /proc/PID/task/TID tells of a thread in one line.
  * Formats: proc_pid_schedstat(5), proc_pid_stat(5), proc_pid_status(5), proc_pid_syscall(5),
  * time_namespaces(7).
  */
 #ifndef STACKTOOLS_THREADSTAT_H
 #define STACKTOOLS_THREADSTAT_H
 
-#include "base.h"
+#include "base/base.h"
 
 #define THREADSTAT_TICK_NS 10000000u /* of start_boot_ns: USER_HZ is 100 */
 

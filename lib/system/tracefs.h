@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * tracefs - numbers and fields of tracepoints, from tracefs wherever it is.
- * Floor 2.
  *
  * Where nobody has mounted it (a minimal system, a container), it is mounted
  * detached: seen by this process alone, and gone when the function returns.
@@ -9,7 +8,7 @@
 #ifndef STACKTOOLS_TRACEFS_H
 #define STACKTOOLS_TRACEFS_H
 
-#include "err.h"
+#include "base/err.h"
 
 /*
  * The id of EVENT ("raw_syscalls/sys_enter") for PERF_TYPE_TRACEPOINT.

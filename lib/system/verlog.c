@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "verlog.h"
-#include "caps.h"
+#include "system/verlog.h"
+#include "system/caps.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * verlog - what the kernel's verifier says of a program that it refuses. Floor 3.
+ * verlog - what the kernel's verifier says of a program that it refuses.
  *
  * A refusal is EACCES, EINVAL or E2BIG, as is much else, but only the verifier
  * writes a log: where there is none, something else refused the load.
@@ -8,7 +8,7 @@
 #ifndef STACKTOOLS_VERLOG_H
 #define STACKTOOLS_VERLOG_H
 
-#include "err.h"
+#include "base/err.h"
 
 struct bpf_object;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "cfarun.h"
+#include "unwind/cfarun.h"
 
 /* The upper two bits are an opcode of their own, with its operand in the others. */
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * cfarun - runs the call frame instructions of an FDE and gives the rows of
- * the table that they describe. Floor 3.
+ * the table that they describe.
  *
  * DWARF 5, section 6.4.2, and the GNU extensions of .eh_frame. Of the
  * columns only five are kept: the CFA, and the registers that a walk needs,
@@ -12,8 +12,8 @@
 #ifndef STACKTOOLS_CFARUN_H
 #define STACKTOOLS_CFARUN_H
 
-#include "cfi.h"
-#include "rd.h"
+#include "base/rd.h"
+#include "unwind/cfi.h"
 
 #define CFARUN_DEPTH 32
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "cfi.h"
-#include "rd.h"
+#include "unwind/cfi.h"
+#include "base/rd.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * cfi - call frame information: the CIEs and FDEs of an .eh_frame or
- * .debug_frame section. Floor 2.
+ * .debug_frame section.
  *
  * Formats: DWARF 5, section 6.4.1; Linux Standard Base, section 10.6
  * (.eh_frame). Versions 1, 3 and 4, 32-bit and 64-bit lengths, all encodings
@@ -13,8 +13,8 @@
 #ifndef STACKTOOLS_CFI_H
 #define STACKTOOLS_CFI_H
 
-#include "err.h"
-#include "rd.h"
+#include "base/err.h"
+#include "base/rd.h"
 
 #define CFI_CIES_MAX (1u << 20)
 #define CFI_FDES_MAX (1u << 24)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "dwarfeval.h"
-#include "hash.h"
+#include "unwind/dwarfeval.h"
+#include "base/hash.h"
 
 #include <dwarf.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * dwarfeval - works out the DWARF expressions that libdw hands out, on a
- * machine whose registers and memory are made up. Floor 1.
+ * machine whose registers and memory are made up.
  *
  * DWARF 5, sections 2.5 and 2.6. Memory at an address, and what a register
  * holds, follow from a number that the caller chooses, so that two ways to
@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_DWARFEVAL_H
 #define STACKTOOLS_DWARFEVAL_H
 
-#include "base.h"
+#include "base/base.h"
 
 #include <elfutils/libdw.h>
 

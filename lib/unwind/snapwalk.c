@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "snapwalk.h"
-#include "capture.h"
-#include "unwindx86.h"
+#include "unwind/snapwalk.h"
+#include "capture/capture.h"
+#include "unwind/unwindx86.h"
 
 #include <string.h>
 

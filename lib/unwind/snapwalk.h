@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * snapwalk - the walk of a user stack by unwind tables, over a copy of
- * registers and memory that BPF made. Floor 5.
+ * registers and memory that BPF made.
  *
  * The rules are those of bpf/unwind.bpf.h, but for one: where no row covers the
  * code it ends. A step by frame pointer needs the code before the return
@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_SNAPWALK_H
 #define STACKTOOLS_SNAPWALK_H
 
-#include "base.h"
+#include "base/base.h"
 
 #include "offcpu_abi.h"
 

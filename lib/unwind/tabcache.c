@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "tabcache.h"
-#include "text.h"
-#include "unwindtab.h"
+#include "unwind/tabcache.h"
+#include "base/text.h"
+#include "unwind/unwindtab.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tabcache - unwind tables kept on disk, by file and build ID. Floor 4.
+ * tabcache - unwind tables kept on disk, by file and build ID.
  *
  * One entry a table, named by the build ID and by the identity of the file
  * that the table was made of: anybody can make a file that claims the build ID
@@ -11,8 +11,8 @@
 #ifndef STACKTOOLS_TABCACHE_H
 #define STACKTOOLS_TABCACHE_H
 
-#include "capture.h"
-#include "diskcache.h"
+#include "base/diskcache.h"
+#include "capture/capture.h"
 
 #define TABCACHE_BYTES_DEFAULT (UINT64_C(256) << 20)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "tabchild.h"
-#include "sandbox.h"
-#include "tabwire.h"
+#include "unwind/tabchild.h"
+#include "system/sandbox.h"
+#include "unwind/tabwire.h"
 
 #include <errno.h>
 #include <poll.h>

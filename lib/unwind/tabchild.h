@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * tabchild - the process that compiles unwind tables, as its parent sees it:
- * begun, talked to over a socket, ended. Floor 5.
+ * begun, talked to over a socket, ended.
  */
 #ifndef STACKTOOLS_TABCHILD_H
 #define STACKTOOLS_TABCHILD_H
 
-#include "tabserve.h"
+#include "unwind/tabserve.h"
 
 #include <sys/types.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "tabserve.h"
-#include "tabwire.h"
+#include "unwind/tabserve.h"
+#include "unwind/tabwire.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * tabwire - what a recorder and the process that compiles its unwind tables
- * say to each other. Floor 2.
+ * say to each other.
  *
  * Over a SOCK_SEQPACKET socket pair go requests with two descriptors, the ELF
  * file and an empty memfd for the table, and answers without any. Requests
@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_TABWIRE_H
 #define STACKTOOLS_TABWIRE_H
 
-#include "err.h"
+#include "base/err.h"
 
 struct tabwire_request {
 	uint64_t number; /* from 1 */

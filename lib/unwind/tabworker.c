@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "tabworker.h"
-#include "now.h"
-#include "tabchild.h"
-#include "tabwire.h"
-#include "unwindcomp.h"
+#include "unwind/tabworker.h"
+#include "base/now.h"
+#include "unwind/tabchild.h"
+#include "unwind/tabwire.h"
+#include "unwind/unwindcomp.h"
 
 #include <errno.h>
 #include <fcntl.h>

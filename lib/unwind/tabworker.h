@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * tabworker - a process that compiles unwind tables of files that nobody
- * vouches for, and can do nothing else. Floor 6.
+ * vouches for, and can do nothing else.
  *
  * It is forked before the recorder has anything worth stealing open, and
  * enters a sandbox (sandbox.h): no capability, no file but those it is handed,
@@ -18,8 +18,8 @@
 #ifndef STACKTOOLS_TABWORKER_H
 #define STACKTOOLS_TABWORKER_H
 
-#include "err.h"
-#include "tabserve.h"
+#include "base/err.h"
+#include "unwind/tabserve.h"
 
 #include <sys/types.h>
 

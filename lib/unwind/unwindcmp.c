@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "unwindcmp.h"
-#include "dwarfeval.h"
-#include "unwindtext.h"
-#include "unwindx86.h"
+#include "unwind/unwindcmp.h"
+#include "unwind/dwarfeval.h"
+#include "unwind/unwindtext.h"
+#include "unwind/unwindx86.h"
 
 #include <errno.h>
 #include <inttypes.h>

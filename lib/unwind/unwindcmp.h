@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * unwindcmp - an unwind table against libdw's reader of call frame
- * information, at every row boundary of either. Floor 6.
+ * information, at every row boundary of either.
  *
  * Nothing is compared as text or by kind: both sides are worked out on a
  * machine with made-up registers and memory, twice, and have to come to the
@@ -12,8 +12,8 @@
 #ifndef STACKTOOLS_UNWINDCMP_H
 #define STACKTOOLS_UNWINDCMP_H
 
-#include "elffile.h"
-#include "unwindtab.h"
+#include "elf/elffile.h"
+#include "unwind/unwindtab.h"
 
 struct unwindcmp_totals {
 	uint64_t rows; /* compared and equal, by the table's and libdw's boundaries together */

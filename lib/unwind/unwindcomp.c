@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "unwindcomp.h"
-#include "elfsection.h"
-#include "unwindrows.h"
-#include "unwindx86.h"
+#include "unwind/unwindcomp.h"
+#include "elf/elfsection.h"
+#include "unwind/unwindrows.h"
+#include "unwind/unwindx86.h"
 
 #include <elf.h>
 #include <errno.h>

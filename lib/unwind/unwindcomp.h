@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * unwindcomp - from an ELF file's call frame information to an unwind table.
- * Floor 5.
  *
  * .eh_frame is read (found by section, else by PT_GNU_EH_FRAME); .debug_frame,
  * compressed or not, where there is no .eh_frame with an FDE. Formats: DWARF 5,
@@ -13,8 +12,8 @@
 #ifndef STACKTOOLS_UNWINDCOMP_H
 #define STACKTOOLS_UNWINDCOMP_H
 
-#include "elffile.h"
-#include "unwindtab.h"
+#include "elf/elffile.h"
+#include "unwind/unwindtab.h"
 
 #define UNWINDCOMP_SECTION_MAX (UINT64_C(512) << 20)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "unwindrows.h"
-#include "hash.h"
+#include "unwind/unwindrows.h"
+#include "base/hash.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * unwindrows - builds an unwind table from rows in ascending order of their
- * addresses. Floor 3.
+ * addresses.
  *
  * A row whose rule is in force already is not added. Rules are numbered as
  * they come; segments are written as they fill, so that memory is the table
@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_UNWINDROWS_H
 #define STACKTOOLS_UNWINDROWS_H
 
-#include "unwindtab.h"
+#include "unwind/unwindtab.h"
 
 struct unwindrows;
 

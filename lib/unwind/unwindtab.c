@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "unwindtab.h"
-#include "crc32c.h"
+#include "unwind/unwindtab.h"
+#include "base/crc32c.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * unwindtab - the compiled unwind table of one ELF file, as one run of bytes
- * that can be sent, kept on disk, and checked. Floor 2.
+ * that can be sent, kept on disk, and checked.
  *
  * The bytes may come from a process that parsed a hostile file, or from a
  * disk that tore them: unwindtab_view() believes nothing. What it accepted
@@ -18,7 +18,7 @@
 #ifndef STACKTOOLS_UNWINDTAB_H
 #define STACKTOOLS_UNWINDTAB_H
 
-#include "err.h"
+#include "base/err.h"
 
 #include "unwind_abi.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "unwindtext.h"
-#include "unwindx86.h"
+#include "unwind/unwindtext.h"
+#include "unwind/unwindx86.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwindtext - unwind rules for people, after readelf -wF. Floor 5.
+ * unwindtext - unwind rules for people, after readelf -wF.
  *
  *	CFA	rsp+16		a register and an offset
  *		*(rbp-8)	the word there
@@ -21,7 +21,7 @@
 #ifndef STACKTOOLS_UNWINDTEXT_H
 #define STACKTOOLS_UNWINDTEXT_H
 
-#include "base.h"
+#include "base/base.h"
 
 #include "unwind_abi.h"
 

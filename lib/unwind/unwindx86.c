@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "unwindx86.h"
+#include "unwind/unwindx86.h"
 
 enum {
 	LAST_GENERAL = 15,

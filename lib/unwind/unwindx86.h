@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * unwindx86 - the x86-64 side of the compiler of rows: register numbers, and
- * which rules of call frame information a row can hold. Floor 4.
+ * which rules of call frame information a row can hold.
  *
  * System V ABI for x86-64, section 3.7.2 (registers), 3.4 and figure 3.36
  * (DWARF numbers); where the kernel saves registers is as in
@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_UNWINDX86_H
 #define STACKTOOLS_UNWINDX86_H
 
-#include "cfarun.h"
+#include "unwind/cfarun.h"
 
 #include "unwind_abi.h"
 

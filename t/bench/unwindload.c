@@ -10,7 +10,7 @@
  * of these in ms.
  */
 #include "../unwind-made.h"
-#include "unwindcomp.h"
+#include "unwind/unwindcomp.h"
 
 #include <fcntl.h>
 #include <time.h>

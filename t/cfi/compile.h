@@ -3,10 +3,10 @@
 #ifndef STACKTOOLS_T_CFI_COMPILE_H
 #define STACKTOOLS_T_CFI_COMPILE_H
 
+#include "base/tap.h"
 #include "image.h"
-#include "tap.h"
-#include "unwindcomp.h"
-#include "unwindtext.h"
+#include "unwind/unwindcomp.h"
+#include "unwind/unwindtext.h"
 
 /* Bytes of a string literal without its NUL. */
 #define BYTES(s) (s), sizeof(s) - 1
