@@ -6,7 +6,7 @@
 #ifndef STACKTOOLS_T_ELF_MADE_H
 #define STACKTOOLS_T_ELF_MADE_H
 
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "system/procmaps.h"
 
 #include <elf.h>

@@ -5,7 +5,7 @@
 #ifndef STACKTOOLS_T_ELF_SECTIONS_H
 #define STACKTOOLS_T_ELF_SECTIONS_H
 
-#include "base/buf.h"
+#include "base/bytes.h"
 
 #include <elf.h>
 #include <string.h>

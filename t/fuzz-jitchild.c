@@ -3,7 +3,7 @@
  * Any bytes as what a process answers that has read a perf map or a jitdump file, for libFuzzer
  * (`make fuzz`). The first byte chooses: as they are, or as pieces and strings behind a head that fits.
  */
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "symbols/jitchild.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * Any bytes as an answer about symbols, as what a process leaves that reads
  * them, and as a recipe for an answer, for libFuzzer (`make fuzz`). The first byte chooses.
  */
-#include "base/rd.h"
+#include "base/bytes.h"
 #include "symbols/symanswer.h"
 #include "symbols/symwork.h"
 

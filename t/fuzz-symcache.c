@@ -4,7 +4,7 @@
  * random entry has the right checksum, so it is made right here. The first byte chooses:
  * all of the entry, or what is behind the key of one that is asked for.
  */
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "symbols/symcache.h"
 
 #include <dirent.h>

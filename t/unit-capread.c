@@ -6,7 +6,7 @@
  * unit-capread --write FILE writes the sample capture, for the shell tests;
  * unit-capread --write FILE SAMPLES a large one, for scripts/bench.
  */
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "base/tap.h"
 #include "capture/capblock.h"
 #include "capture/capcodec.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "base/now.h"
+#include "base/clock.h"
 #include "base/tap.h"
 #include "check/captrials.h"
 #include "system/caps.h"

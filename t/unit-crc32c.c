@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "base/tap.h"
 
 #include <string.h>

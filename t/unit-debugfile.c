@@ -7,7 +7,7 @@
  *
  *   unit-debugfile --mini FILE		the file inside its .gnu_debugdata, as it is
  */
-#include "base/now.h"
+#include "base/clock.h"
 #include "base/tap.h"
 #include "elf-sections.h"
 #include "elf/debugfile.h"

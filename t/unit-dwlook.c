@@ -13,7 +13,7 @@
  *
  * looks into it with each debug section shortened, or with bytes changed.
  */
-#include "base/now.h"
+#include "base/clock.h"
 #include "elf/dwlook.h"
 
 #include <elf.h>

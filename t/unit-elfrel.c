@@ -2,7 +2,7 @@
 /*
  * Tests of elfrel.h. The whole against other programs is in t/symbolize-kmod.t.
  */
-#include "base/rd.h"
+#include "base/bytes.h"
 #include "base/tap.h"
 #include "elf/elfrel.h"
 #include "kmod-made.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "base/idmap.h"
+#include "base/intern.h"
 #include "base/tap.h"
 
 enum { N = 100000 };

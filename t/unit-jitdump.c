@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "base/tap.h"
 #include "symbols/jitdump.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Events in, capture out, read back by capread: who was which process when. */
-#include "base/now.h"
+#include "base/clock.h"
 #include "base/tap.h"
 #include "capture/capread.h"
 #include "record/pastmap.h"

@@ -12,7 +12,7 @@
  *
  * and then the counters.
  */
-#include "base/now.h"
+#include "base/clock.h"
 #include "base/tap.h"
 #include "procfs/ptchild.h"
 #include "procfs/ptcopy.h"

@@ -33,7 +33,7 @@
  *   t  no trailer              f  a wait for each way in which a stack can fail
  *   a  the file is gone        m  more than one thread, not in order of time
  */
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "base/tap.h"
 #include "capture/capwrite.h"
 #include "elf/elffile.h"

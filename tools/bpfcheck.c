@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* bpfcheck - can this machine record, and what mends it where it cannot. */
 #include "base/cli.h"
+#include "base/fs.h"
 #include "base/out.h"
-#include "base/root.h"
 #include "base/tap.h"
 #include "check/bundle.h"
 #include "check/capreport.h"

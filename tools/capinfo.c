@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* capinfo - what a capture holds, and whether it is whole */
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "base/cli.h"
 #include "base/out.h"
-#include "base/outtext.h"
 #include "capture/capends.h"
 #include "capture/capfiles.h"
 #include "capture/capfiletext.h"

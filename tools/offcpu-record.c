@@ -2,9 +2,9 @@
 /*
  * offcpu-record - record who waited, where and how long.
  */
-#include "base/buftext.h"
 #include "base/cli.h"
-#include "base/now.h"
+#include "base/clock.h"
+#include "base/text.h"
 #include "procfs/recording.h"
 #include "record/recargs.h"
 #include "system/caps.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/cli.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "base/out.h"
 #include "base/text.h"
 #include "capture/capread.h"

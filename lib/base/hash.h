@@ -7,8 +7,10 @@
  * outside, so that nobody can prepare collisions. The value differs between
  * byte orders and versions: never store it.
  */
-#ifndef STACKTOOLS_HASH_H
-#define STACKTOOLS_HASH_H
+#ifndef STACKTOOLS_BASE_HASH_H
+#define STACKTOOLS_BASE_HASH_H
+
+#include "base/base.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -81,5 +83,19 @@ static inline uint64_t hash_bytes(const void *bytes, size_t len, uint64_t seed)
 	h = hash_tail(p, n, h);
 	return hash_mul(h ^ HASH_K3, len ^ HASH_K2);
 }
+
+/*
+ * crc32c - the Castagnoli checksum of RFC 3720 (iSCSI).
+ *
+ * Polynomial 0x1edc6f41, reflected, initial value and final xor all ones;
+ * crc32c(0, "123456789", 9) is 0xe3069283. Finds every single changed byte and
+ * every burst of up to 32 bits in a block.
+ */
+
+/* Of N bytes at P, continuing CRC, which is 0 at the start. */
+uint32_t crc32c(uint32_t crc, const void *p, size_t n);
+
+/* The same without the CPU's instruction: what crc32c() uses where there is none. */
+uint32_t crc32c_portable(uint32_t crc, const void *p, size_t n);
 
 #endif

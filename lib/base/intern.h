@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
+ * intern - dense numbers for byte strings, and small numbers for 128-bit keys.
+ */
+#ifndef STACKTOOLS_BASE_INTERN_H
+#define STACKTOOLS_BASE_INTERN_H
+
+#include "base/base.h"
+
+/*
  * intern - byte strings to dense numbers: each distinct string is kept once
  * and known by its id, 0, 1, 2 ... in order of arrival.
  *
  * Strings may hold any byte. Equality is by content: the hash only finds the
  * place. What intern_text() returns stays where it is until intern_reset().
  */
-#ifndef STACKTOOLS_INTERN_H
-#define STACKTOOLS_INTERN_H
-
-#include "base/base.h"
 
 #define INTERN_NONE UINT32_MAX
 
@@ -47,13 +51,36 @@ static inline const char *intern_text(const struct intern *t, uint32_t id, size_
 	return t->entries[id].text;
 }
 
-/*
- * Room for LEN bytes that live as long as the strings do and need no id; NULL
- * when memory runs out.
- */
-char *intern_room(struct intern *t, size_t len);
-
 void intern_reset(struct intern *t); /* forgets all strings; ids start again from 0 */
 void intern_free(struct intern *t); /* releases what it holds; a zeroed one is fine */
+
+/*
+ * idmap - a hash map from 128-bit keys to small numbers.
+ *
+ * Open addressing, linear probing, no deletion. Keys are mixed before use, so
+ * plain addresses and counters may be keys.
+ */
+
+struct idmap_slot {
+	uint64_t hi, lo;
+	uint32_t value;
+	bool used;
+};
+
+struct idmap {
+	struct idmap_slot *slots;
+	size_t cap, used; /* cap is a power of two */
+};
+
+/*
+ * The value kept for (HI, LO). When there is none, VALUE is put there and
+ * *ADDED (may be NULL) set. UINT32_MAX when memory ran out.
+ */
+uint32_t idmap_put(struct idmap *m, uint64_t hi, uint64_t lo, uint32_t value, bool *added);
+
+/* The slot of (HI, LO) or NULL; its value may be changed. Valid until the next put. */
+struct idmap_slot *idmap_find(const struct idmap *m, uint64_t hi, uint64_t lo);
+
+void idmap_free(struct idmap *m); /* a zeroed one is an empty map */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/json.h"
-#include "base/outtext.h"
+#include "base/out.h"
 
 static void put_string(struct json *j, const char *s)
 {

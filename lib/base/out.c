@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <string.h>
 
 #define OUT_CAP 65536
 
@@ -104,4 +105,21 @@ void out_printf(struct out *o, const char *fmt, ...)
 	va_end(ap);
 	out_put(o, big, (size_t)n);
 	free(big);
+}
+
+void outtext_put(struct out *o, const char *s, enum text_style style)
+{
+	char buf[TEXT_ESCAPED_MAX(256)];
+	size_t len = strlen(s);
+
+	while (len) {
+		size_t n = MIN(len, (size_t)256);
+
+		/* pieces end between characters */
+		while (n < len && n > 252 && ((unsigned char)s[n] & 0xc0) == 0x80)
+			n--;
+		out_put(o, buf, text_escape(buf, sizeof(buf), s, n, style));
+		s += n;
+		len -= n;
+	}
 }

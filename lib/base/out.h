@@ -6,10 +6,11 @@
  * check once, at out_flush(). A tool that writes its result through `out` on
  * STDOUT_FILENO flushes it before cli_finish(), which closes stdout checked.
  */
-#ifndef STACKTOOLS_OUT_H
-#define STACKTOOLS_OUT_H
+#ifndef STACKTOOLS_BASE_OUT_H
+#define STACKTOOLS_BASE_OUT_H
 
 #include "base/err.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -52,5 +53,12 @@ static inline void out_char(struct out *o, char c)
 void out_u64(struct out *o, uint64_t v);
 void out_hex(struct out *o, uint64_t v, unsigned int width); /* padded with spaces to WIDTH, no 0x */
 void out_printf(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/*
+ * outtext - foreign text into an out, escaped.
+ */
+
+/* The whole of S, however long it is. */
+void outtext_put(struct out *o, const char *s, enum text_style style);
 
 #endif

@@ -6,10 +6,11 @@
  * Escaped text is valid UTF-8 without C0, DEL or C1 controls, so that it can
  * neither forge a record (newline) nor drive a terminal (ESC, CSI).
  */
-#ifndef STACKTOOLS_TEXT_H
-#define STACKTOOLS_TEXT_H
+#ifndef STACKTOOLS_BASE_TEXT_H
+#define STACKTOOLS_BASE_TEXT_H
 
 #include "base/base.h"
+#include "base/bytes.h"
 
 enum text_style {
 	TEXT_LINE, /* controls and invalid UTF-8 as \xNN, backslash as \x5c; for lines of text */
@@ -34,5 +35,24 @@ size_t text_utf8_len(const char *p, size_t len);
 
 /* The N bytes as 2 * N hexadecimal digits at DST, terminated; returns DST. */
 char *text_hex(char *dst, const uint8_t *bytes, size_t n);
+
+/*
+ * buftext - text into a buf: numbers, words, and foreign bytes escaped.
+ *
+ * For output that is put together by the million: no format strings but in
+ * buftext_printf().
+ */
+
+void buftext_str(struct buf *b, const char *s);
+void buftext_dec(struct buf *b, uint64_t v, size_t width); /* zeroes to WIDTH, at most 20 */
+void buftext_hex(struct buf *b, uint64_t v, size_t width); /* spaces to WIDTH, at most 16; no 0x */
+void buftext_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3); /* 255 bytes at most */
+void buftext_escaped(struct buf *b, const char *s, enum text_style style);
+
+/* Hex at P, which has 16 bytes, as buftext_hex(); returns its end. */
+char *buftext_hex_at(char *p, uint64_t v, size_t width);
+
+/* The LEN bytes at S are ASCII and need no escape in any style. */
+bool buftext_is_plain(const char *s, size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capture/capblock.h"
-#include "base/crc32c.h"
+#include "base/hash.h"
 
 #include <string.h>
 

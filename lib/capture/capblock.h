@@ -6,8 +6,7 @@
 #ifndef STACKTOOLS_CAPBLOCK_H
 #define STACKTOOLS_CAPBLOCK_H
 
-#include "base/buf.h"
-#include "base/rd.h"
+#include "base/bytes.h"
 #include "capture/capture.h"
 
 #define CAPBLOCK_MAGIC "\211stkcap\n" /* 8 bytes, no NUL */

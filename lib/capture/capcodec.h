@@ -16,8 +16,7 @@
 #ifndef STACKTOOLS_CAPCODEC_H
 #define STACKTOOLS_CAPCODEC_H
 
-#include "base/buf.h"
-#include "base/rd.h"
+#include "base/bytes.h"
 #include "capture/capture.h"
 
 enum capcodec_type {

@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_CAPENDS_H
 #define STACKTOOLS_CAPENDS_H
 
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "capture/capture.h"
 
 /* By waits; sums saturate. */

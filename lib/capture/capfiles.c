@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capture/capfiles.h"
-#include "base/idmap.h"
+#include "base/intern.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capture/capfiletext.h"
-#include "base/outtext.h"
+#include "base/out.h"
 
 void capfiletext_put(struct out *o, const struct capread *c, const struct capfiles *files)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capture/capmaptext.h"
-#include "base/outtext.h"
+#include "base/out.h"
 
 #include <errno.h>
 #include <inttypes.h>

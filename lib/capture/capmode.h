@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_CAPMODE_H
 #define STACKTOOLS_CAPMODE_H
 
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "capture/capread.h"
 
 struct capmode {

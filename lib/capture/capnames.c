@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capture/capnames.h"
-#include "base/sortlast.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <string.h>

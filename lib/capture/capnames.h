@@ -9,8 +9,7 @@
 #ifndef STACKTOOLS_CAPNAMES_H
 #define STACKTOOLS_CAPNAMES_H
 
-#include "base/buf.h"
-#include "base/rd.h"
+#include "base/bytes.h"
 #include "capture/capture.h"
 
 /* --- writing: fields without the length before them --- */

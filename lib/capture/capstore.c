@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capture/capstore.h"
-#include "base/sortlast.h"
+#include "base/search.h"
 #include "capture/capcodec.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/bundle.h"
-#include "base/buftext.h"
 #include "base/tarfile.h"
+#include "base/text.h"
 #include "check/secrets.h"
 
 #include <errno.h>

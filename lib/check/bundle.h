@@ -10,8 +10,8 @@
 #ifndef STACKTOOLS_BUNDLE_H
 #define STACKTOOLS_BUNDLE_H
 
-#include "base/buf.h"
-#include "base/root.h"
+#include "base/bytes.h"
+#include "base/fs.h"
 
 struct bundle {
 	char **paths; /* that were looked at, each once */

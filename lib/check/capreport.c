@@ -2,7 +2,7 @@
 #include "check/capreport.h"
 #include "base/cli.h"
 #include "base/json.h"
-#include "base/outtext.h"
+#include "base/out.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/captrials.h"
-#include "base/now.h"
-#include "base/root.h"
+#include "base/clock.h"
+#include "base/fs.h"
 #include "check/captry.h"
 
 #include <string.h>

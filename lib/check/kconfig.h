@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_KCONFIG_H
 #define STACKTOOLS_KCONFIG_H
 
-#include "base/root.h"
+#include "base/fs.h"
 
 struct kconfig;
 

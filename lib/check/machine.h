@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_MACHINE_H
 #define STACKTOOLS_MACHINE_H
 
-#include "base/root.h"
+#include "base/fs.h"
 #include "check/finding.h"
 #include "system/caps.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/probe.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "system/caps.h"
 #include "system/procevents.h"
 #include "system/verlog.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/secrets.h"
-#include "base/buftext.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <fnmatch.h>

@@ -8,7 +8,7 @@
 #ifndef STACKTOOLS_SECRETS_H
 #define STACKTOOLS_SECRETS_H
 
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "base/err.h"
 
 /*

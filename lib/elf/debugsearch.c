@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf/debugsearch.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "elf/debuglink.h"
 #include "elf/elfsection.h"

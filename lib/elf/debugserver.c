@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf/debugserver.h"
-#include "base/now.h"
+#include "base/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>

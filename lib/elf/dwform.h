@@ -8,7 +8,7 @@
 #ifndef STACKTOOLS_DWFORM_H
 #define STACKTOOLS_DWFORM_H
 
-#include "base/rd.h"
+#include "base/bytes.h"
 
 /* What widths depend on: of the unit's head. */
 struct dwshape {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf/dwlook.h"
 
-#include "base/now.h"
+#include "base/clock.h"
 #include "elf/dwcalls.h"
 #include "elf/dwhalf.h"
 #include "elf/dwline.h"

@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_DWNAME_H
 #define STACKTOOLS_DWNAME_H
 
-#include "base/idmap.h"
+#include "base/intern.h"
 #include "elf/dwinfo.h"
 
 struct dwname {

@@ -19,7 +19,7 @@
 #ifndef STACKTOOLS_DWROWS_H
 #define STACKTOOLS_DWROWS_H
 
-#include "base/rd.h"
+#include "base/bytes.h"
 
 struct dwline_row {
 	uint32_t file, line, column; /* file as in the program: 0-based since DWARF 5, else 1-based */

@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_DWSECT_H
 #define STACKTOOLS_DWSECT_H
 
-#include "base/rd.h"
+#include "base/bytes.h"
 #include "elf/elfsection.h"
 
 enum dwsect_id {

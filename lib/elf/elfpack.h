@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_ELFPACK_H
 #define STACKTOOLS_ELFPACK_H
 
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "elf/elffile.h"
 
 /*

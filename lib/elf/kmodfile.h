@@ -17,7 +17,7 @@
 #ifndef STACKTOOLS_KMODFILE_H
 #define STACKTOOLS_KMODFILE_H
 
-#include "base/root.h"
+#include "base/fs.h"
 #include "elf/elffile.h"
 #include "elf/kmodtree.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf/pltsym.h"
 
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "elf/elfcode.h"
 #include "elf/elfsection.h"
 #include "elf/pltx86.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf/pltx86.h"
-#include "base/rd.h"
+#include "base/bytes.h"
 
 #include <elf.h>
 

@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_FOLDFRAME_H
 #define STACKTOOLS_FOLDFRAME_H
 
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "fold/inliner.h"
 #include "fold/perfscript.h"
 

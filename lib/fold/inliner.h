@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_INLINER_H
 #define STACKTOOLS_INLINER_H
 
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "base/err.h"
 
 struct inliner;

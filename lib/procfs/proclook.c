@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procfs/proclook.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "procfs/fdlimit.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procfs/procpriv.h"
-#include "base/buftext.h"
+#include "base/text.h"
 #include "procfs/lookchild.h"
 #include "system/openchild.h"
 #include "system/sandbox.h"

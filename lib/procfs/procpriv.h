@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_PROCPRIV_H
 #define STACKTOOLS_PROCPRIV_H
 
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "procfs/looker.h"
 #include "system/opener.h"
 #include "system/privdrop.h"

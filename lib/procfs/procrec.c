@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procfs/procrec.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "procfs/procpriv.h"
 #include "procfs/procround.h"
 #include "record/caphost.h"

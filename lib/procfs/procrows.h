@@ -6,7 +6,7 @@
 #ifndef STACKTOOLS_PROCROWS_H
 #define STACKTOOLS_PROCROWS_H
 
-#include "base/idmap.h"
+#include "base/intern.h"
 #include "capture/capends.h"
 #include "record/jitkeep.h"
 #include "record/namewant.h"

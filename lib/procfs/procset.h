@@ -6,7 +6,7 @@
 #ifndef STACKTOOLS_PROCSET_H
 #define STACKTOOLS_PROCSET_H
 
-#include "base/idmap.h"
+#include "base/intern.h"
 #include "procfs/proclook.h"
 #include "procfs/procwait.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procfs/procthreads.h"
-#include "base/idmap.h"
+#include "base/intern.h"
 #include "procfs/procreach.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procfs/ptchild.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "procfs/ptwalk.h"
 #include "system/procinfo.h"
 #include "system/sandbox.h"

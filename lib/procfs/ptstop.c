@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procfs/ptstop.h"
-#include "base/now.h"
+#include "base/clock.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procfs/ptwhy.h"
-#include "base/root.h"
+#include "base/fs.h"
 #include "system/caps.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procfs/recording.h"
-#include "base/buftext.h"
+#include "base/text.h"
 #include "procfs/procrec.h"
 #include "record/recorder.h"
 

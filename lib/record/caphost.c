@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/caphost.h"
 #include "base/cli.h"
-#include "base/now.h"
-#include "base/root.h"
+#include "base/clock.h"
+#include "base/fs.h"
 #include "elf/elfnote.h"
 #include "record/kernhide.h"
 

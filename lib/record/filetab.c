@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/filetab.h"
-#include "base/idmap.h"
+#include "base/intern.h"
 #include "record/buildid.h"
 #include "record/mapfile.h"
 

@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_IMAGETAB_H
 #define STACKTOOLS_IMAGETAB_H
 
-#include "base/idmap.h"
+#include "base/intern.h"
 #include "capture/capture.h"
 #include "record/mapset.h"
 #include "system/procinfo.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/jitfile.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "system/procaccess.h"
 
 #include <errno.h>

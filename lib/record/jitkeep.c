@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/jitkeep.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "record/filetab.h"
 #include "record/jitwatch.h"
 #include "record/mapfile.h"

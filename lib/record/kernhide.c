@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/kernhide.h"
 #include "base/hash.h"
-#include "base/idmap.h"
+#include "base/intern.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/kerntypes.h"
-#include "base/buf.h"
+#include "base/bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>

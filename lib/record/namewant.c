@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/namewant.h"
-#include "base/idmap.h"
+#include "base/intern.h"
 
 #define SEEN_MAX (1 << 18) /* pairs of process and stack that are remembered */
 

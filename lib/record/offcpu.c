@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/offcpu.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "capture/capture.h"
 #include "record/aggmap.h"
 #include "record/offprogs.h"

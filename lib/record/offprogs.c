@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/offprogs.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "offcpu_abi.h"
 #include "record/cgroupbtf.h"
 #include "record/unwindspace.h"

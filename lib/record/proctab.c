@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/proctab.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "record/filetab.h"
 #include "record/imagetab.h"
 #include "record/pastmap.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/recorder.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "record/caphost.h"
 #include "record/jitkeep.h"
 #include "record/namekeep.h"

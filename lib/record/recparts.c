@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/recparts.h"
-#include "base/buftext.h"
-#include "base/now.h"
+#include "base/clock.h"
+#include "base/text.h"
 #include "record/outchild.h"
 #include "system/caps.h"
 #include "system/openchild.h"

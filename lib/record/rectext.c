@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/rectext.h"
-#include "base/buftext.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <string.h>

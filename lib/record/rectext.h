@@ -5,7 +5,7 @@
 #ifndef STACKTOOLS_RECTEXT_H
 #define STACKTOOLS_RECTEXT_H
 
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "record/recstats.h"
 #include "system/command.h"
 

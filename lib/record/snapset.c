@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/snapset.h"
+#include "base/clock.h"
 #include "base/hash.h"
-#include "base/idmap.h"
-#include "base/now.h"
+#include "base/intern.h"
 #include "capture/capture.h"
 #include "record/pastmap.h"
 #include "unwind/snapwalk.h"

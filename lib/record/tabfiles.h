@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_TABFILES_H
 #define STACKTOOLS_TABFILES_H
 
-#include "base/idmap.h"
+#include "base/intern.h"
 #include "unwind/tabcache.h"
 #include "unwind/unwindtab.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/tabroom.h"
-#include "base/now.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <string.h>

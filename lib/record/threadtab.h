@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_THREADTAB_H
 #define STACKTOOLS_THREADTAB_H
 
-#include "base/idmap.h"
+#include "base/intern.h"
 #include "offcpu_abi.h"
 
 struct thread {

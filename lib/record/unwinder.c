@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/unwinder.h"
-#include "base/idmap.h"
-#include "base/now.h"
+#include "base/clock.h"
+#include "base/intern.h"
 #include "record/mapblock.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/unwindspace.h"
-#include "base/now.h"
+#include "base/clock.h"
 
 #include "record/bitrun.h"
 #include "record/chunks.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "stackmap/stackcase.h"
-#include "base/root.h"
+#include "base/fs.h"
 #include "stackmap/loaded.h"
 
 #include <bpf/bpf.h>

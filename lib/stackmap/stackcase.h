@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_STACKCASE_H
 #define STACKTOOLS_STACKCASE_H
 
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "base/err.h"
 #include "stackmap/stackerr.h"
 #include "stackmap/stackshot.h"

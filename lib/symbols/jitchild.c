@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/jitchild.h"
+#include "base/clock.h"
+#include "base/fs.h"
 #include "base/intern.h"
-#include "base/now.h"
-#include "base/readfd.h"
 #include "symbols/jitdump.h"
 #include "symbols/perfmap.h"
 #include "system/sandbox.h"

@@ -6,8 +6,8 @@
  * has moved away, for what it had overwritten does not come back.
  */
 #include "symbols/jitdump.h"
-#include "base/idmap.h"
-#include "base/readfd.h"
+#include "base/fs.h"
+#include "base/intern.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/ksymfilter.h"
-#include "base/hexword.h"
+#include "base/hex.h"
 #include "base/text.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/ladder.h"
-#include "base/buftext.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <inttypes.h>

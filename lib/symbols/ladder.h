@@ -6,8 +6,8 @@
 #ifndef STACKTOOLS_LADDER_H
 #define STACKTOOLS_LADDER_H
 
-#include "base/buf.h"
-#include "base/idmap.h"
+#include "base/bytes.h"
+#include "base/intern.h"
 #include "symbols/frame.h"
 #include "symbols/modules.h"
 

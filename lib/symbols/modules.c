@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/modules.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "symbols/binaries.h"
 #include "symbols/kernparts.h"
 #include "symbols/symread.h"

@@ -5,7 +5,7 @@
  * cover the place, the newest on top, cuts them into disjoint pieces.
  */
 #include "symbols/perfmap.h"
-#include "base/readfd.h"
+#include "base/fs.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/perftext.h"
-#include "base/buftext.h"
+#include "base/text.h"
 #include "capture/capmode.h"
 
 #include <inttypes.h>

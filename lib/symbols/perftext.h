@@ -30,7 +30,7 @@
 #ifndef STACKTOOLS_PERFTEXT_H
 #define STACKTOOLS_PERFTEXT_H
 
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "capture/capread.h"
 #include "symbols/frame.h"
 

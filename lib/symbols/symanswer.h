@@ -17,7 +17,7 @@
 #ifndef STACKTOOLS_SYMANSWER_H
 #define STACKTOOLS_SYMANSWER_H
 
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "base/err.h"
 #include "base/intern.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/symcache.h"
 
-#include "base/crc32c.h"
 #include "base/hash.h"
 #include "base/text.h"
 

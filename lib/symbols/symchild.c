@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/symchild.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "symbols/symwork.h"
 #include "system/sandbox.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/symfile.h"
-#include "base/root.h"
+#include "base/fs.h"
 #include "base/text.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/symwork.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "system/sandbox.h"
 
 #include <errno.h>

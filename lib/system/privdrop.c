@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "system/privdrop.h"
-#include "base/buftext.h"
 #include "base/diskcache.h"
+#include "base/text.h"
 #include "system/caps.h"
 #include "system/pathlock.h"
 

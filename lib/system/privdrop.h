@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_PRIVDROP_H
 #define STACKTOOLS_PRIVDROP_H
 
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "base/err.h"
 
 struct privdrop_opts {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "system/procevents.h"
-#include "base/buf.h"
-#include "base/now.h"
-#include "base/rd.h"
+#include "base/bytes.h"
+#include "base/clock.h"
 #include "system/caps.h"
 #include "system/owner.h"
 

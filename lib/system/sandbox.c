@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "system/sandbox.h"
-#include "base/buftext.h"
-#include "base/root.h"
+#include "base/fs.h"
+#include "base/text.h"
 #include "system/caps.h"
 #include "system/pathlock.h"
 #include "system/procmaps.h"

@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_SANDBOX_H
 #define STACKTOOLS_SANDBOX_H
 
-#include "base/buf.h"
+#include "base/bytes.h"
 #include "base/err.h"
 
 #include <sys/types.h>

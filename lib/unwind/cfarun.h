@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_CFARUN_H
 #define STACKTOOLS_CFARUN_H
 
-#include "base/rd.h"
+#include "base/bytes.h"
 #include "unwind/cfi.h"
 
 #define CFARUN_DEPTH 32

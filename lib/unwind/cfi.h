@@ -13,8 +13,8 @@
 #ifndef STACKTOOLS_CFI_H
 #define STACKTOOLS_CFI_H
 
+#include "base/bytes.h"
 #include "base/err.h"
-#include "base/rd.h"
 
 #define CFI_CIES_MAX (1u << 20)
 #define CFI_FDES_MAX (1u << 24)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind/tabworker.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "unwind/tabchild.h"
 #include "unwind/tabwire.h"
 #include "unwind/unwindcomp.h"

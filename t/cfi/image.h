@@ -6,7 +6,7 @@
 #ifndef STACKTOOLS_T_CFI_IMAGE_H
 #define STACKTOOLS_T_CFI_IMAGE_H
 
-#include "base/buf.h"
+#include "base/bytes.h"
 
 #include <elf.h>
 #include <string.h>

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
+ * fs - reading files: under a prefix, or whole.
+ */
+#ifndef STACKTOOLS_BASE_FS_H
+#define STACKTOOLS_BASE_FS_H
+
+#include "base/err.h"
+
+/*
  * root - reading /proc, /sys and /boot under a prefix, so that a recorded
  * tree of another machine is a test fixture.
  *
@@ -7,10 +15,6 @@
  * ("proc/sys/kernel/osrelease"). Under a prefix that is not "/" symbolic links
  * are followed as the recorded machine would: none leads out of the tree.
  */
-#ifndef STACKTOOLS_ROOT_H
-#define STACKTOOLS_ROOT_H
-
-#include "base/err.h"
 
 struct root {
 	int fd; /* of the prefix directory */
@@ -42,5 +46,18 @@ bool root_exists(const struct root *r, const char *path);
 
 /* Where the symbolic link PATH leads, into BUF, cut to CAP; false when it is none. */
 bool root_link(const struct root *r, const char *path, char *buf, size_t cap);
+
+/*
+ * readfd - the bytes of an open file, whole.
+ */
+
+/*
+ * All of the regular file FD, from its start and whatever its offset is, with
+ * a NUL behind it: *RET is to be freed. -EFBIG where it has more than MAX
+ * bytes, -EMEDIUMTYPE for what is no regular file. It may grow meanwhile: what
+ * came later than the look at its size is not read. Takes fstat(2) and
+ * pread(2) and nothing else of the kernel.
+ */
+int readfd_all(int fd, uint64_t max, char **ret, size_t *len, struct err *e);
 
 #endif

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
+ * bytes - reading bytes that may be hostile, and bytes that grow.
+ */
+#ifndef STACKTOOLS_BASE_BYTES_H
+#define STACKTOOLS_BASE_BYTES_H
+
+#include "base/base.h"
+
+#include <string.h>
+
+/*
  * rd - a bounds-checked reader over bytes that nobody vouches for.
  *
  * Reads never pass the end: past it, or on a malformed number, they give 0
  * and set `bad`, which stays set; check it once after a group of reads.
  * Fixed-width numbers are little-endian; uleb and sleb are DWARF's LEB128.
  */
-#ifndef STACKTOOLS_RD_H
-#define STACKTOOLS_RD_H
-
-#include "base/base.h"
-
-#include <string.h>
 
 struct rd {
 	const uint8_t *p;
@@ -121,5 +125,26 @@ static inline int64_t rd_sleb(struct rd *r)
 		v |= ~UINT64_C(0) << shift;
 	return r->bad ? 0 : (int64_t)v;
 }
+
+/*
+ * buf - bytes that grow: the writing twin of rd.
+ *
+ * When memory runs out, `failed` is set and stays set, and further puts do
+ * nothing; check it once before the bytes are used.
+ */
+
+struct buf {
+	uint8_t *p;
+	size_t len, cap;
+	bool failed;
+};
+
+void buf_put(struct buf *b, const void *p, size_t n);
+void buf_fixed(struct buf *b, uint64_t v, size_t n); /* little-endian, N bytes */
+void buf_uleb(struct buf *b, uint64_t v);
+void buf_sleb(struct buf *b, int64_t v);
+void buf_str(struct buf *b, const char *s); /* uleb length, then the bytes without NUL; NULL as "" */
+void buf_reset(struct buf *b); /* empty, keeps the memory */
+void buf_free(struct buf *b); /* releases what it holds, not B itself; NULL is fine */
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sortlast - an array sorted by key, with the last element of each key alone.
+ * search - an array sorted by key, with the last element of each key alone.
  *
  * For records of which a later one replaces an earlier: the array is in the
  * order in which they came.
  */
-#ifndef STACKTOOLS_SORTLAST_H
-#define STACKTOOLS_SORTLAST_H
+#ifndef STACKTOOLS_BASE_SEARCH_H
+#define STACKTOOLS_BASE_SEARCH_H
 
 #include "base/base.h"
 

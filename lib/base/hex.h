@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hexword - hex digits, many at a time.
+ * hex - hex digits, many at a time.
  *
  * Everything here is inline: it is the inner loop of whatever reads symbol
  * tables and addresses.
  */
-#ifndef STACKTOOLS_HEXWORD_H
-#define STACKTOOLS_HEXWORD_H
+#ifndef STACKTOOLS_BASE_HEX_H
+#define STACKTOOLS_BASE_HEX_H
 
 #include "base/base.h"
 

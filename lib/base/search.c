@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "base/sortlast.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * now - the kernel's clocks in nanoseconds.
+ * clock - the kernel's clocks in nanoseconds.
  *
  * As the kernel itself, BPF and perf events count: the offsets of a time
  * namespace (time_namespaces(7)), which clock_gettime(2) adds, are taken off
  * again. A time that goes back to the kernel (timerfd, futex) must be relative.
  * Reading a clock cannot fail: every kernel that these tools run on has them.
  */
-#ifndef STACKTOOLS_NOW_H
-#define STACKTOOLS_NOW_H
+#ifndef STACKTOOLS_BASE_CLOCK_H
+#define STACKTOOLS_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
