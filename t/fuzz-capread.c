@@ -7,10 +7,9 @@
  * length, the payload. An input that begins with the magic is taken as it is.
  * What is made of a capture right behind its reader is made here as well.
  */
-#include "capture/capblock.h"
-#include "capture/capcodec.h"
-#include "capture/capfiles.h"
-#include "capture/capread.h"
+#include "capture/format.h"
+#include "capture/reader.h"
+#include "capture/stats.h"
 #include "symbols/jitnames.h"
 #include "symbols/storednames.h"
 

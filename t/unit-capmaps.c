@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which mapping held an address: by hand, and against a search of every one. */
 #include "base/tap.h"
-#include "capture/capmaps.h"
+#include "capture/maps.h"
 #include "capture/sample.h"
 
 static void test_one_process(struct tap *t)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Samples whose walks stopped at known places, through a capture, by reason and file. */
 #include "base/tap.h"
-#include "capture/capstops.h"
-#include "capture/capwrite.h"
+#include "capture/stats.h"
+#include "capture/writer.h"
 
 #include <string.h>
 

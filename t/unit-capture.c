@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "capture/capture.h"
+#include "capture/types.h"
 
 #include <string.h>
 

@@ -4,9 +4,8 @@
  * no reader would take.
  */
 #include "base/tap.h"
-#include "capture/capblock.h"
-#include "capture/capcodec.h"
-#include "capture/capread.h"
+#include "capture/format.h"
+#include "capture/reader.h"
 #include "capture/sample.h"
 
 #include <errno.h>

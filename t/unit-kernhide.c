@@ -2,7 +2,7 @@
 /* Two kernels that differ in nothing but where they, their modules and BPF programs lie tell the same
  * addresses. */
 #include "base/tap.h"
-#include "capture/capread.h"
+#include "capture/reader.h"
 #include "record/kernhide.h"
 #include "record/stacktab.h"
 

@@ -9,7 +9,7 @@
  * from START + FROM to before START + TO.
  */
 #include "base/tap.h"
-#include "capture/capwrite.h"
+#include "capture/writer.h"
 #include "elf/kmodfile.h"
 #include "kmod-made.h"
 

@@ -2,7 +2,7 @@
 /* Events in, capture out, read back by capread: who was which process when. */
 #include "base/clock.h"
 #include "base/tap.h"
-#include "capture/capread.h"
+#include "capture/reader.h"
 #include "record/pastmap.h"
 #include "record/proctab.h"
 

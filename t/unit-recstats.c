@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a recording's numbers become: counters of a capture, and words. */
 #include "base/tap.h"
-#include "capture/capread.h"
+#include "capture/reader.h"
 #include "record/recstats.h"
 #include "record/rectext.h"
 

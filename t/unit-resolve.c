@@ -35,7 +35,7 @@
  */
 #include "base/bytes.h"
 #include "base/tap.h"
-#include "capture/capwrite.h"
+#include "capture/writer.h"
 #include "elf/elffile.h"
 #include "symbols/resolve.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Snapshots of this process, taken as BPF takes them: which are walked, when, and what the others get. */
 #include "base/tap.h"
-#include "capture/capread.h"
+#include "capture/reader.h"
 #include "record/snapset.h"
 #include "system/procinfo.h"
 

@@ -4,7 +4,7 @@
  * it maps; libgcc's unwinder has to agree. And snapshots that make no sense.
  */
 #include "base/tap.h"
-#include "capture/capture.h"
+#include "capture/types.h"
 #include "unwind/snapwalk.h"
 #include "unwind/unwindcomp.h"
 

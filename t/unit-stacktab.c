@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Stacks in, capture out, read back by capread. */
 #include "base/tap.h"
-#include "capture/capread.h"
+#include "capture/reader.h"
 #include "record/stacktab.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/out.h"
 #include "base/text.h"
-#include "capture/capread.h"
+#include "capture/reader.h"
 #include "symbols/ladder.h"
 #include "symbols/waitlist.h"
 

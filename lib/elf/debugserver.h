@@ -12,7 +12,7 @@
 #define STACKTOOLS_DEBUGSERVER_H
 
 #include "base/err.h"
-#include "capture/capture.h"
+#include "capture/types.h"
 
 #define DEBUGSERVER_PATIENCE 20 /* times `seconds`: for one file in all, while bytes come */
 

@@ -13,7 +13,7 @@
 #define STACKTOOLS_ELFFILE_H
 
 #include "base/err.h"
-#include "capture/capture.h"
+#include "capture/types.h"
 
 /* A PT_LOAD. */
 struct elffile_load {

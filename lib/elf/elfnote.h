@@ -6,7 +6,7 @@
 #ifndef STACKTOOLS_ELFNOTE_H
 #define STACKTOOLS_ELFNOTE_H
 
-#include "capture/capture.h"
+#include "capture/types.h"
 
 #define ELFNOTE_BYTES_MAX (1u << 20) /* of a section or segment of notes that is worth reading */
 

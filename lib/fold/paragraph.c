@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "fold/paragraph.h"
-#include "capture/capblock.h"
+#include "capture/format.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #define STACKTOOLS_PROCROWS_H
 
 #include "base/intern.h"
-#include "capture/capends.h"
+#include "capture/stats.h"
 #include "record/jitkeep.h"
 #include "record/namewant.h"
 #include "record/proctab.h"

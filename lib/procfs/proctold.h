@@ -6,7 +6,7 @@
 #ifndef STACKTOOLS_PROCTOLD_H
 #define STACKTOOLS_PROCTOLD_H
 
-#include "capture/capends.h"
+#include "capture/stats.h"
 #include "procfs/procwait.h"
 #include "record/namewant.h"
 #include "record/rectext.h"

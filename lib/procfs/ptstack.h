@@ -25,7 +25,7 @@
 #ifndef STACKTOOLS_PTSTACK_H
 #define STACKTOOLS_PTSTACK_H
 
-#include "capture/capture.h"
+#include "capture/types.h"
 #include "procfs/ptreach.h"
 #include "procfs/ptwhy.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procfs/ptwalk.h"
-#include "capture/capture.h"
+#include "capture/types.h"
 
 #include <elfutils/libdwfl.h>
 #include <errno.h>

@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_BUILDID_H
 #define STACKTOOLS_BUILDID_H
 
-#include "capture/capture.h"
+#include "capture/types.h"
 
 /*
  * Read the build ID of FD, a regular file. *RET has length 0 when the file is

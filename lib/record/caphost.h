@@ -6,7 +6,7 @@
 #ifndef STACKTOOLS_CAPHOST_H
 #define STACKTOOLS_CAPHOST_H
 
-#include "capture/capwrite.h"
+#include "capture/writer.h"
 
 /*
  * Write the host record. START_NS is the recording's start, CLOCK_MONOTONIC;

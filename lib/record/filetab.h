@@ -8,7 +8,7 @@
 #ifndef STACKTOOLS_FILETAB_H
 #define STACKTOOLS_FILETAB_H
 
-#include "capture/capwrite.h"
+#include "capture/writer.h"
 #include "system/opener.h"
 #include "system/procmaps.h"
 

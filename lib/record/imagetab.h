@@ -10,7 +10,7 @@
 #define STACKTOOLS_IMAGETAB_H
 
 #include "base/intern.h"
-#include "capture/capture.h"
+#include "capture/types.h"
 #include "record/mapset.h"
 #include "system/procinfo.h"
 

@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_JITKEEP_H
 #define STACKTOOLS_JITKEEP_H
 
-#include "capture/capwrite.h"
+#include "capture/writer.h"
 #include "record/proctab.h"
 #include "record/stacktab.h"
 #include "system/opener.h"

@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_NAMEKEEP_H
 #define STACKTOOLS_NAMEKEEP_H
 
-#include "capture/capwrite.h"
+#include "capture/writer.h"
 #include "record/filetab.h"
 #include "record/namewant.h"
 

@@ -10,7 +10,7 @@
 #define STACKTOOLS_NAMEWANT_H
 
 #include "base/err.h"
-#include "capture/capture.h"
+#include "capture/types.h"
 #include "record/mapset.h"
 
 #define NAMEWANT_PLACES_MAX 1000000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/offcpu.h"
 #include "base/clock.h"
-#include "capture/capture.h"
+#include "capture/types.h"
 #include "record/aggmap.h"
 #include "record/offprogs.h"
 #include "record/rawtasks.h"

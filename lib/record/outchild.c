@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/outchild.h"
-#include "capture/capwrite.h"
+#include "capture/writer.h"
 #include "system/sandbox.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 #ifndef STACKTOOLS_PROCTAB_H
 #define STACKTOOLS_PROCTAB_H
 
-#include "capture/capwrite.h"
+#include "capture/writer.h"
 #include "offcpu_abi.h"
 #include "system/opener.h"
 #include "system/procevents.h"

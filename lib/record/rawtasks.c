@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/rawtasks.h"
-#include "capture/capture.h"
+#include "capture/types.h"
 #include "system/threadstat.h"
 
 #include <bpf/bpf.h>

@@ -6,7 +6,7 @@
 #ifndef STACKTOOLS_RECOPTIONS_H
 #define STACKTOOLS_RECOPTIONS_H
 
-#include "capture/capwrite.h"
+#include "capture/writer.h"
 #include "record/recorderopts.h"
 
 /*

@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_RECPARTS_H
 #define STACKTOOLS_RECPARTS_H
 
-#include "capture/capwrite.h"
+#include "capture/writer.h"
 #include "record/offcpu.h"
 #include "record/proctab.h"
 #include "record/recorderopts.h"

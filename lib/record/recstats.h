@@ -6,8 +6,8 @@
 #ifndef STACKTOOLS_RECSTATS_H
 #define STACKTOOLS_RECSTATS_H
 
-#include "capture/capends.h"
-#include "capture/capwrite.h"
+#include "capture/stats.h"
+#include "capture/writer.h"
 #include "offcpu_abi.h"
 #include "record/jitkeep.h"
 #include "record/namewant.h"

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/intern.h"
-#include "capture/capture.h"
+#include "capture/types.h"
 #include "record/pastmap.h"
 #include "unwind/snapwalk.h"
 

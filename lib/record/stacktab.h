@@ -6,7 +6,7 @@
 #ifndef STACKTOOLS_STACKTAB_H
 #define STACKTOOLS_STACKTAB_H
 
-#include "capture/capwrite.h"
+#include "capture/writer.h"
 #include "offcpu_abi.h"
 #include "symbols/kallsyms.h"
 

@@ -6,7 +6,7 @@
 #ifndef STACKTOOLS_BINARIES_H
 #define STACKTOOLS_BINARIES_H
 
-#include "capture/capread.h"
+#include "capture/reader.h"
 #include "elf/debugfile.h"
 #include "symbols/symanswer.h"
 #include "symbols/symfile.h"

@@ -12,7 +12,7 @@
 #define STACKTOOLS_JITCHILD_H
 
 #include "base/err.h"
-#include "capture/capture.h"
+#include "capture/types.h"
 
 #define JITCHILD_VERSIONS_MAX 64 /* of code at one address: older ones are cut, and counted */
 

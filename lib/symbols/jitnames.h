@@ -6,7 +6,7 @@
 #ifndef STACKTOOLS_JITNAMES_H
 #define STACKTOOLS_JITNAMES_H
 
-#include "capture/capread.h"
+#include "capture/reader.h"
 
 struct jitnames;
 

@@ -9,7 +9,7 @@
 #define STACKTOOLS_KERNPARTS_H
 
 #include "base/intern.h"
-#include "capture/capread.h"
+#include "capture/reader.h"
 #include "elf/kmodfile.h"
 #include "elf/vmlinux.h"
 #include "symbols/modhits.h"

@@ -7,7 +7,7 @@
 #ifndef STACKTOOLS_MODHITS_H
 #define STACKTOOLS_MODHITS_H
 
-#include "capture/capread.h"
+#include "capture/reader.h"
 #include "symbols/frame.h"
 #include "symbols/storednames.h"
 #include "symbols/symanswer.h"

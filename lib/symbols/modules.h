@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_MODULES_H
 #define STACKTOOLS_MODULES_H
 
-#include "capture/capread.h"
+#include "capture/reader.h"
 #include "symbols/modhits.h"
 
 struct modules;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/perftext.h"
 #include "base/text.h"
-#include "capture/capmode.h"
+#include "capture/stats.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -31,7 +31,7 @@
 #define STACKTOOLS_PERFTEXT_H
 
 #include "base/bytes.h"
-#include "capture/capread.h"
+#include "capture/reader.h"
 #include "symbols/frame.h"
 
 struct perftext_wait {

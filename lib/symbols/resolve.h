@@ -18,7 +18,7 @@
 #ifndef STACKTOOLS_RESOLVE_H
 #define STACKTOOLS_RESOLVE_H
 
-#include "capture/capread.h"
+#include "capture/reader.h"
 #include "symbols/frame.h"
 #include "symbols/modules.h"
 

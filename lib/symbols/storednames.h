@@ -9,7 +9,7 @@
 #ifndef STACKTOOLS_STOREDNAMES_H
 #define STACKTOOLS_STOREDNAMES_H
 
-#include "capture/capread.h"
+#include "capture/reader.h"
 #include "symbols/symanswer.h"
 
 bool storednames_any(const struct capread *c, uint32_t file);

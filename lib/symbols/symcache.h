@@ -18,7 +18,7 @@
 #define STACKTOOLS_SYMCACHE_H
 
 #include "base/diskcache.h"
-#include "capture/capture.h"
+#include "capture/types.h"
 #include "symbols/symanswer.h"
 
 #define SYMCACHE_BYTES_DEFAULT (UINT64_C(64) << 20)

@@ -14,7 +14,7 @@
 #define STACKTOOLS_PROCEVENTS_H
 
 #include "base/err.h"
-#include "capture/capture.h"
+#include "capture/types.h"
 
 enum procevent_type {
 	PROCEVENT_MMAP = 1, /* an executable mapping was made */

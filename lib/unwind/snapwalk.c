@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind/snapwalk.h"
-#include "capture/capture.h"
+#include "capture/types.h"
 #include "unwind/unwindx86.h"
 
 #include <string.h>

@@ -12,7 +12,7 @@
 #define STACKTOOLS_TABCACHE_H
 
 #include "base/diskcache.h"
-#include "capture/capture.h"
+#include "capture/types.h"
 
 #define TABCACHE_BYTES_DEFAULT (UINT64_C(256) << 20)
 

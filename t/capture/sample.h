@@ -6,7 +6,7 @@
 #ifndef STACKTOOLS_T_SAMPLE_H
 #define STACKTOOLS_T_SAMPLE_H
 
-#include "capture/capwrite.h"
+#include "capture/writer.h"
 
 #include <string.h>
 

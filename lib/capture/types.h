@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capture - what a recording holds, as C structures.
+ * types - what a recording holds, as C structures.
  *
  * capwrite.h writes these, capread.h reads them; docs/capture.5 is the
  * byte-level format. Ids are dense from 0 in order of first appearance, and a
@@ -8,8 +8,8 @@
  * nanoseconds of CLOCK_MONOTONIC unless a name says otherwise. Strings are
  * arbitrary bytes without NUL, as the kernel gave them: escape before printing.
  */
-#ifndef STACKTOOLS_CAPTURE_H
-#define STACKTOOLS_CAPTURE_H
+#ifndef STACKTOOLS_CAPTURE_TYPES_H
+#define STACKTOOLS_CAPTURE_TYPES_H
 
 #include "base/base.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capmaps - which mapping of a process held an address at a time.
+ * maps - which mapping of a process held an address at a time.
  *
  * The addresses of a process are parted at every mapping's start and end, and
  * a segment tree stands over the parts: each mapping hangs at the O(log n)
@@ -9,10 +9,10 @@
  * that has mappings: O(log^2 n) in n mappings of that process, O(n log n)
  * memory, however they overlap.
  */
-#ifndef STACKTOOLS_CAPMAPS_H
-#define STACKTOOLS_CAPMAPS_H
+#ifndef STACKTOOLS_CAPTURE_MAPS_H
+#define STACKTOOLS_CAPTURE_MAPS_H
 
-#include "capture/capture.h"
+#include "capture/types.h"
 
 struct capmaps;
 

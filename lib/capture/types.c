@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capture/capture.h"
+#include "capture/types.h"
 
 static const struct {
 	const char *name, *text;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capture/capjson.h"
+#include "capture/show.h"
 #include "base/json.h"
-#include "capture/capmode.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/mman.h>
 
 /* An error as its name; "" for none. */
 static void error(struct json *j, const char *key, int32_t code)
@@ -262,4 +265,184 @@ void capjson_put(
 	put_counters(&j, c, "lost", true);
 	json_end(&j, '}');
 	out_char(o, '\n');
+}
+
+void capfiletext_put(struct out *o, const struct capread *c, const struct capfiles *files)
+{
+	char digits[2 * CAP_BUILD_ID_MAX + 1];
+
+	for (size_t i = 0; i < files->n; i++) {
+		const struct cap_file *f = &c->files[files->files[i]];
+
+		out_str(o, f->build_id.len ? text_hex(digits, f->build_id.bytes, f->build_id.len) : "-");
+		out_char(o, ' ');
+		outtext_put(o, f->path, TEXT_LINE);
+		out_char(o, '\n');
+	}
+}
+
+static int by_address(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return CMP(x, y);
+}
+
+/* [START, END) of M in the kernel's own layout: the path begins in column 74. */
+static void put_map(
+	struct out *o, const struct capread *c, const struct cap_map *m, uint64_t start, uint64_t end)
+{
+	static const struct cap_file anonymous = { .path = "" };
+	const struct cap_file *f = m->file == CAP_NONE ? &anonymous : &c->files[m->file];
+	uint64_t offset = f == &anonymous ? 0 : m->offset + (start - m->start);
+	char line[160];
+	int n = snprintf(line, sizeof(line),
+		"%08" PRIx64 "-%08" PRIx64 " %c%c%c%c %08" PRIx64 " %02" PRIx32 ":%02" PRIx32 " %" PRIu64 " ",
+		start, end, m->prot & PROT_READ ? 'r' : '-', m->prot & PROT_WRITE ? 'w' : '-',
+		m->prot & PROT_EXEC ? 'x' : '-', m->flags & MAP_SHARED ? 's' : 'p', offset, f->dev_major,
+		f->dev_minor, f->inode);
+
+	if (*f->path) {
+		out_printf(o, "%-73s", line);
+		outtext_put(o, f->path, TEXT_LINE);
+		if (f->flags & CAP_FILE_DELETED)
+			out_str(o, " (deleted)");
+	} else {
+		out_put(o, line, (size_t)n);
+	}
+	out_char(o, '\n');
+}
+
+int capmaptext_put(struct out *o, const struct capread *c, uint32_t proc)
+{
+	_cleanup_free_ uint64_t *cuts = calloc(2 * c->n_maps + 1, sizeof(*cuts));
+	const struct cap_map *open = NULL;
+	uint64_t from = 0;
+	size_t n = 0;
+
+	if (!cuts)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->n_maps; i++)
+		if (c->maps[i].proc == proc)
+			cuts[n++] = c->maps[i].start, cuts[n++] = c->maps[i].end;
+	qsort(cuts, n, sizeof(*cuts), by_address);
+	for (size_t i = 0; i < n; i++) {
+		const struct cap_map *m = capread_map(c, proc, cuts[i], UINT64_MAX, UINT64_MAX, NULL);
+
+		if (m == open)
+			continue;
+		if (open)
+			put_map(o, c, open, from, cuts[i]);
+		open = m;
+		from = cuts[i];
+	}
+	return 0;
+}
+
+#define SHOWN 20
+
+/* A file and the place in it that most of the waits stopped at; or what there is in its stead. */
+static void put_place(struct out *o, const struct capread *c, const struct capstops_stop *k)
+{
+	if (k->file != CAP_NONE)
+		outtext_put(o, c->files[k->file].path, TEXT_LINE);
+	else
+		out_str(o, k->mapped ? "memory of no file" : "no known mapping");
+	out_printf(o, k->file != CAP_NONE ? "+0x%" PRIx64 "\n" : ", 0x%" PRIx64 "\n", k->place);
+}
+
+void capstoptext_put(struct out *o, const struct capread *c, const struct capstops *stops)
+{
+	if (!stops->n)
+		return;
+	out_str(o, "\nwhere user stacks stopped\n");
+	out_printf(o, "  %-16s %12s %22s %9s  %s\n", "REASON", "WAITS", "OFF-CPU", "PLACES",
+		"FILE, AND THE PLACE OF MOST WAITS");
+	for (size_t i = 0; i < MIN(stops->n, (size_t)SHOWN); i++) {
+		const struct capstops_stop *k = &stops->list[i];
+
+		out_printf(o, "  %-16s %12" PRIu64 " %10" PRIu64 ".%09" PRIu64 " s %9" PRIu64 "  ",
+			capture_reason_name(k->reason), k->waits, k->off_ns / 1000000000,
+			k->off_ns % 1000000000, k->places);
+		put_place(o, c, k);
+	}
+	if (stops->n > SHOWN)
+		out_printf(o, "  %zu more: --json has all\n", stops->n - SHOWN);
+}
+
+struct sum {
+	uint32_t proc, tid;
+	uint64_t waits, off_ns;
+};
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct sum *x = a, *y = b;
+	int c = CMP(x->proc, y->proc);
+
+	return c ? c : CMP(x->tid, y->tid);
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* Every thread once, in SUMS with room for all samples and threads of C; how many they are. */
+static size_t sum_up(const struct capread *c, struct sum *sums)
+{
+	size_t n = 0, kept = 0;
+
+	for (size_t i = 0; i < c->n_samples; i++)
+		sums[n++] = (struct sum){ c->samples[i].proc, c->samples[i].tid, c->samples[i].count,
+			c->samples[i].total_ns };
+	for (size_t i = 0; i < c->n_threads; i++)
+		sums[n++] = (struct sum){ c->threads[i].proc, c->threads[i].tid, 0, 0 };
+	qsort(sums, n, sizeof(*sums), by_thread);
+	for (size_t i = 0; i < n; i++) {
+		if (!kept || by_thread(&sums[kept - 1], &sums[i]) != 0) {
+			sums[kept++] = sums[i];
+			continue;
+		}
+		sums[kept - 1].waits = add(sums[kept - 1].waits, sums[i].waits);
+		sums[kept - 1].off_ns = add(sums[kept - 1].off_ns, sums[i].off_ns);
+	}
+	return kept;
+}
+
+static void put_own(struct out *o, uint32_t id, int width)
+{
+	if (id)
+		out_printf(o, " %*" PRIu32, width, id);
+	else
+		out_printf(o, " %*s", width, "-");
+}
+
+static void put_thread(struct out *o, const struct capread *c, const struct sum *s)
+{
+	const struct cap_thread *t = capread_thread(c, s->proc, s->tid);
+	const struct cap_proc *p = &c->procs[s->proc];
+
+	out_printf(o, "%10" PRIu32 " %10" PRIu32, p->tgid, s->tid);
+	put_own(o, p->ns_tgid, 10);
+	put_own(o, t ? t->ns_tid : 0, 10);
+	out_printf(o, " %12" PRIu64 " %10" PRIu64 ".%09" PRIu64 " s  ", s->waits, s->off_ns / 1000000000,
+		s->off_ns % 1000000000);
+	outtext_put(o, t ? t->comm : p->comm, TEXT_LINE);
+	out_char(o, '\n');
+}
+
+int capthreadtext_put(struct out *o, const struct capread *c, uint64_t pid)
+{
+	_cleanup_free_ struct sum *sums = calloc(c->n_samples + c->n_threads + 1, sizeof(*sums));
+	size_t n = sums ? sum_up(c, sums) : 0;
+
+	if (!sums)
+		return -ENOMEM;
+	out_printf(o, "%10s %10s %10s %10s %12s %22s  %s\n", "PID", "TID", "NS-PID", "NS-TID", "WAITS",
+		"OFF-CPU", "NAME");
+	for (size_t i = 0; i < n; i++)
+		if (!pid || c->procs[sums[i].proc].tgid == pid)
+			put_thread(o, c, &sums[i]);
+	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capwrite - writing a capture.
+ * writer - writing a capture.
  *
  * Records are encoded into the block of their type and reach the file at
  * capwrite_flush(), in an order in which every reference points backwards.
@@ -13,11 +13,41 @@
  * time of a flush, and a mapping, kernel symbol or piece of JIT code that is
  * empty would make a file that no reader takes: the flush gives -EINVAL and says which.
  */
-#ifndef STACKTOOLS_CAPWRITE_H
-#define STACKTOOLS_CAPWRITE_H
+#ifndef STACKTOOLS_CAPTURE_WRITER_H
+#define STACKTOOLS_CAPTURE_WRITER_H
 
 #include "base/err.h"
-#include "capture/capture.h"
+#include "capture/types.h"
+
+/*
+ * capfile - a file for a result that others must not read, redirect or lose
+ * by accident.
+ *
+ * A capture holds kernel addresses and is often written by root into a folder
+ * that others can write to. So the file is always a new one with mode 0600
+ * (whoever had the old one open does not see the new one), never reached
+ * through a symbolic link, and what is not known to be an older result is not
+ * replaced unasked.
+ */
+
+/* A new file that takes the name of an older one when it is whole. */
+struct capfile {
+	int fd; /* to write to */
+	char *temp; /* its name until then; NULL = written to as it is: a FIFO or a device */
+	bool fresh; /* the name was free */
+};
+
+/*
+ * As capfile_create(), but a regular file PATH stays until capfile_commit().
+ * 0 or -errno. Release RET with capfile_close(): what was not committed is gone then.
+ */
+int capfile_begin(const char *path, bool force, const void *magic, size_t magic_len, struct capfile *ret,
+	struct err *e);
+int capfile_commit(struct capfile *f, const char *path, struct err *e);
+void capfile_close(struct capfile *f);
+
+/* A duplicate of standard output, or -errno: -EINVAL for a terminal. */
+int capfile_stdout(struct err *e);
 
 struct capwrite;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capcodec - the bytes of a capture's records: the one place that knows
+ * format - the bytes of a capture's records: the one place that knows
  * them (with capnames.h), for the writer and the reader alike. docs/capture.5
  * describes the format.
  *
@@ -13,11 +13,11 @@
  * reference to a record that is not there: that is for the reader. Decoded
  * strings and images point into the bytes that were read.
  */
-#ifndef STACKTOOLS_CAPCODEC_H
-#define STACKTOOLS_CAPCODEC_H
+#ifndef STACKTOOLS_CAPTURE_FORMAT_H
+#define STACKTOOLS_CAPTURE_FORMAT_H
 
 #include "base/bytes.h"
-#include "capture/capture.h"
+#include "capture/types.h"
 
 enum capcodec_type {
 	CAPCODEC_HOST = 1,
@@ -92,5 +92,104 @@ bool capcodec_get_sample(struct rd *r, struct cap_sample *s, struct capcodec_sta
 bool capcodec_get_counter(struct rd *r, struct cap_counter *c);
 bool capcodec_get_flush(struct rd *r, struct cap_flush *f);
 bool capcodec_get_trailer(struct rd *r, struct cap_trailer *t);
+
+/*
+ * capblock - what a capture's records are wrapped in: the file header, and
+ * blocks with their checksums. docs/capture.5 describes the format.
+ */
+
+#define CAPBLOCK_MAGIC "\211stkcap\n" /* 8 bytes, no NUL */
+#define CAPBLOCK_MAGIC_LEN 8
+#define CAPBLOCK_MAJOR 1
+#define CAPBLOCK_HEADER_LEN 24 /* of the file header of this version */
+#define CAPBLOCK_SYNC 0x6b6c6253 /* "Sblk" */
+#define CAPBLOCK_HEAD_LEN 20 /* of a block header */
+#define CAPBLOCK_PAYLOAD_GOAL (1 << 20) /* where the writer begins another one */
+
+/* --- the file header --- */
+
+enum capblock_header {
+	CAPBLOCK_OK,
+	CAPBLOCK_FOREIGN, /* another file: the magic is not there */
+	CAPBLOCK_SHORT, /* the magic, or its beginning, and then the end */
+	CAPBLOCK_BYTE_ORDER, /* written in the other byte order */
+	CAPBLOCK_DAMAGED, /* a header whose checksum is wrong */
+	CAPBLOCK_NEWER, /* a greater major version */
+};
+
+struct capblock_version {
+	unsigned int major, minor;
+	uint32_t header_len; /* where the first block begins */
+};
+
+void capblock_put_header(struct buf *b);
+enum capblock_header capblock_get_header(const void *bytes, size_t len, struct capblock_version *v);
+
+/* --- blocks --- */
+
+struct capblock {
+	uint16_t type, flags;
+	uint32_t len; /* of the payload */
+	uint32_t seq; /* counts from 0 */
+	uint32_t crc; /* crc32c of the header before it and of the payload */
+};
+
+/* The CAPBLOCK_HEAD_LEN bytes that go before the LEN bytes of PAYLOAD. */
+void capblock_put(
+	uint8_t header[CAPBLOCK_HEAD_LEN], unsigned int type, uint32_t seq, const void *payload, size_t len);
+
+/* False where no block header is: the sync word is wrong or the length absurd. */
+bool capblock_get(const uint8_t header[CAPBLOCK_HEAD_LEN], struct capblock *b);
+
+/* Is the payload, which follows the header at once, what was written? */
+bool capblock_intact(const uint8_t header[CAPBLOCK_HEAD_LEN], const struct capblock *b);
+
+/*
+ * capnames - the bytes of the records that name code (strings, JIT code,
+ * names), and these records gathered. docs/capture.5 describes the format.
+ *
+ * Names and paths repeat much. Each is written once, as a string record with
+ * an id; the others refer to it: 0 is "", else the id plus one.
+ */
+
+/* --- writing: fields without the length before them --- */
+
+/* REF gives the number that stands for TEXT (CTX is its own). */
+typedef uint64_t capnames_ref(void *ctx, const char *text);
+
+void capnames_put_string(struct buf *b, uint32_t id, const char *text);
+void capnames_put_jit(struct buf *b, const struct cap_jit *j, capnames_ref *ref, void *ctx);
+void capnames_put_name(struct buf *b, const struct cap_name *n, capnames_ref *ref, void *ctx);
+
+/* --- reading --- */
+
+struct capnames_counts {
+	size_t strings, jits, names, frames;
+};
+
+/* Zero it. What `n` counts is taken: to forget a block, put the old `n` back. */
+struct capnames {
+	struct capnames_counts n, room;
+	const char **strings; /* where they were read */
+	struct cap_jit *jits;
+	struct cap_name *names;
+	struct cap_name_frame *frames; /* of all names, in the order they came in */
+};
+
+void capnames_free(struct capnames *c);
+
+/*
+ * Take the record of R; N_PROCS and N_FILES are known so far. NULL, or what is
+ * wrong: a constant, "" where memory ran out.
+ */
+const char *capnames_take_string(struct capnames *c, struct rd *r);
+const char *capnames_take_jit(struct capnames *c, struct rd *r, size_t n_procs);
+const char *capnames_take_name(struct capnames *c, struct rd *r, size_t n_files);
+
+/*
+ * After the last record: JIT code sorted by process, start, from_ns and kind, names by
+ * file and offset, the last of each key alone. 0 or -ENOMEM.
+ */
+int capnames_settle(struct capnames *c);
 
 #endif

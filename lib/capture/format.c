@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capture/capcodec.h"
+#include "capture/format.h"
+#include "base/hash.h"
+#include "base/search.h"
+
+#include <errno.h>
+#include <string.h>
 
 const char *capcodec_type_name(unsigned int type)
 {
@@ -433,4 +438,295 @@ bool capcodec_get_trailer(struct rd *r, struct cap_trailer *t)
 	t->stop_ns = get_uleb(r);
 	t->why = get_str(r);
 	return !r->bad;
+}
+
+#define CAPBLOCK_MINOR 2 /* 1.1: stacks tell which frames are exact; 1.2: strings, JIT code, names */
+#define CAPBLOCK_HEADER_MAX 4096 /* of any version */
+#define CAPBLOCK_PAYLOAD_MAX (64 << 20) /* a longer block is no block */
+
+#define BYTE_ORDER_MARK 0x01020304
+#define BYTE_ORDER_SWAPPED 0x04030201
+#define CRC_LEN 4
+
+static void put_le(uint8_t *p, uint64_t v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		p[i] = (uint8_t)(v >> (8 * i));
+}
+
+/* --- the file header --- */
+
+void capblock_put_header(struct buf *b)
+{
+	size_t at = b->len;
+
+	buf_put(b, CAPBLOCK_MAGIC, CAPBLOCK_MAGIC_LEN);
+	buf_fixed(b, BYTE_ORDER_MARK, 4);
+	buf_fixed(b, CAPBLOCK_HEADER_LEN, 4);
+	buf_fixed(b, CAPBLOCK_MAJOR, 2);
+	buf_fixed(b, CAPBLOCK_MINOR, 2);
+	if (!b->failed)
+		buf_fixed(b, crc32c(0, b->p + at, CAPBLOCK_HEADER_LEN - CRC_LEN), CRC_LEN);
+}
+
+enum capblock_header capblock_get_header(const void *bytes, size_t len, struct capblock_version *v)
+{
+	struct rd r = rd_init(bytes, len), crc;
+	uint32_t mark;
+
+	if (!len || memcmp(bytes, CAPBLOCK_MAGIC, MIN(len, CAPBLOCK_MAGIC_LEN)) != 0)
+		return CAPBLOCK_FOREIGN;
+	if (len < CAPBLOCK_HEADER_LEN)
+		return CAPBLOCK_SHORT;
+	rd_bytes(&r, CAPBLOCK_MAGIC_LEN);
+	mark = rd_u32(&r);
+	if (mark == BYTE_ORDER_SWAPPED)
+		return CAPBLOCK_BYTE_ORDER;
+	v->header_len = rd_u32(&r);
+	if (mark != BYTE_ORDER_MARK || v->header_len < CAPBLOCK_HEADER_LEN ||
+		v->header_len > CAPBLOCK_HEADER_MAX)
+		return CAPBLOCK_DAMAGED;
+	v->major = rd_u16(&r);
+	v->minor = rd_u16(&r);
+	if (len < v->header_len)
+		return CAPBLOCK_SHORT;
+	crc = rd_init((const uint8_t *)bytes + v->header_len - CRC_LEN, CRC_LEN);
+	if (rd_u32(&crc) != crc32c(0, bytes, v->header_len - CRC_LEN))
+		return CAPBLOCK_DAMAGED;
+	return v->major > CAPBLOCK_MAJOR ? CAPBLOCK_NEWER : CAPBLOCK_OK;
+}
+
+/* --- blocks --- */
+
+static uint32_t block_crc(const uint8_t *header, const void *payload, size_t len)
+{
+	return crc32c(crc32c(0, header, CAPBLOCK_HEAD_LEN - CRC_LEN), payload, len);
+}
+
+void capblock_put(
+	uint8_t header[CAPBLOCK_HEAD_LEN], unsigned int type, uint32_t seq, const void *payload, size_t len)
+{
+	put_le(header, CAPBLOCK_SYNC, 4);
+	put_le(header + 4, type, 2);
+	put_le(header + 6, 0, 2);
+	put_le(header + 8, len, 4);
+	put_le(header + 12, seq, 4);
+	put_le(header + 16, block_crc(header, payload, len), CRC_LEN);
+}
+
+bool capblock_get(const uint8_t header[CAPBLOCK_HEAD_LEN], struct capblock *b)
+{
+	struct rd r = rd_init(header, CAPBLOCK_HEAD_LEN);
+
+	if (rd_u32(&r) != CAPBLOCK_SYNC)
+		return false;
+	b->type = rd_u16(&r);
+	b->flags = rd_u16(&r);
+	b->len = rd_u32(&r);
+	b->seq = rd_u32(&r);
+	b->crc = rd_u32(&r);
+	return b->len <= CAPBLOCK_PAYLOAD_MAX;
+}
+
+bool capblock_intact(const uint8_t header[CAPBLOCK_HEAD_LEN], const struct capblock *b)
+{
+	return block_crc(header, header + CAPBLOCK_HEAD_LEN, b->len) == b->crc;
+}
+
+static const char malformed[] = "a malformed record";
+static const char no_string[] = "a string that is not there";
+static const char no_memory[] = "";
+
+#define FRAME_BYTES_MIN 5 /* five numbers of a byte each at least */
+
+#define ROOM(c, array, count) (base_grow(&(c)->array, &(c)->room.array, (count), sizeof(*(c)->array)) == 0)
+
+/* --- writing --- */
+
+void capnames_put_string(struct buf *b, uint32_t id, const char *text)
+{
+	buf_uleb(b, id);
+	buf_str(b, text);
+	buf_put(b, "", 1);
+}
+
+void capnames_put_jit(struct buf *b, const struct cap_jit *j, capnames_ref *ref, void *ctx)
+{
+	buf_uleb(b, j->proc);
+	buf_uleb(b, j->kind);
+	buf_uleb(b, j->from_ns);
+	buf_uleb(b, j->to_ns + 1); /* UINT64_MAX is 0 */
+	buf_uleb(b, j->start);
+	buf_uleb(b, j->end - j->start);
+	buf_uleb(b, ref(ctx, j->name));
+	buf_uleb(b, ref(ctx, j->file));
+	buf_uleb(b, j->line);
+	buf_uleb(b, j->offset);
+}
+
+void capnames_put_name(struct buf *b, const struct cap_name *n, capnames_ref *ref, void *ctx)
+{
+	buf_uleb(b, n->file);
+	buf_uleb(b, n->offset);
+	buf_uleb(b, n->symbol_offset);
+	buf_uleb(b, n->source);
+	buf_uleb(b, n->reason);
+	buf_uleb(b, n->n);
+	for (uint32_t i = 0; i < n->n; i++) {
+		const struct cap_name_frame *f = &n->frames[i];
+
+		buf_uleb(b, ref(ctx, f->name));
+		buf_uleb(b, ref(ctx, f->linkage));
+		buf_uleb(b, ref(ctx, f->file));
+		buf_uleb(b, f->line);
+		buf_uleb(b, f->column);
+	}
+}
+
+/* --- reading --- */
+
+static uint8_t capnames_get_u8(struct rd *r)
+{
+	uint64_t v = rd_uleb(r);
+
+	if (v > UINT8_MAX)
+		r->bad = true;
+	return (uint8_t)v;
+}
+
+/* "" is 0; NULL for an id that is not there. */
+static const char *get_ref(const struct capnames *c, struct rd *r)
+{
+	uint64_t ref = rd_uleb(r);
+
+	if (!ref)
+		return "";
+	return ref <= c->n.strings ? c->strings[ref - 1] : NULL;
+}
+
+const char *capnames_take_string(struct capnames *c, struct rd *r)
+{
+	uint32_t id = rd_uleb32(r);
+	uint64_t len = rd_uleb(r);
+	const char *s = len < rd_left(r) ? rd_bytes(r, (size_t)len + 1) : NULL;
+
+	if (r->bad || !s || strnlen(s, (size_t)len + 1) != len)
+		return malformed;
+	if (id != c->n.strings)
+		return "a string id out of order";
+	if (!ROOM(c, strings, c->n.strings + 1))
+		return no_memory;
+	c->strings[c->n.strings++] = s;
+	return NULL;
+}
+
+const char *capnames_take_jit(struct capnames *c, struct rd *r, size_t n_procs)
+{
+	struct cap_jit j = { .proc = rd_uleb32(r), .kind = capnames_get_u8(r) };
+	uint64_t len;
+
+	j.from_ns = rd_uleb(r);
+	j.to_ns = rd_uleb(r) - 1;
+	j.start = rd_uleb(r);
+	len = rd_uleb(r);
+	j.end = j.start + len;
+	j.name = get_ref(c, r);
+	j.file = get_ref(c, r);
+	j.line = rd_uleb32(r);
+	j.offset = rd_uleb(r);
+	if (r->bad || j.end <= j.start)
+		return malformed;
+	if (j.proc >= n_procs)
+		return "JIT code of a process that is not there";
+	if (!j.name || !j.file)
+		return no_string;
+	if (!ROOM(c, jits, c->n.jits + 1))
+		return no_memory;
+	c->jits[c->n.jits++] = j;
+	return NULL;
+}
+
+/* The N frames of a name, behind those that are there. */
+static const char *take_frames(struct capnames *c, struct rd *r, uint32_t n)
+{
+	if (!ROOM(c, frames, c->n.frames + n))
+		return no_memory;
+	for (uint32_t i = 0; i < n; i++) {
+		struct cap_name_frame *f = &c->frames[c->n.frames++];
+
+		f->name = get_ref(c, r);
+		f->linkage = get_ref(c, r);
+		f->file = get_ref(c, r);
+		f->line = rd_uleb32(r);
+		f->column = rd_uleb32(r);
+		if (r->bad)
+			return malformed;
+		if (!f->name || !f->linkage || !f->file)
+			return no_string;
+	}
+	return NULL;
+}
+
+const char *capnames_take_name(struct capnames *c, struct rd *r, size_t n_files)
+{
+	struct cap_name n = { .file = rd_uleb32(r) };
+	const char *complaint;
+
+	n.offset = rd_uleb(r);
+	n.symbol_offset = rd_uleb(r);
+	n.source = capnames_get_u8(r);
+	n.reason = capnames_get_u8(r);
+	n.n = rd_uleb32(r);
+	if (r->bad || n.n > rd_left(r) / FRAME_BYTES_MIN)
+		return malformed;
+	if (n.file >= n_files)
+		return "a name in a file that is not there";
+	if (!ROOM(c, names, c->n.names + 1))
+		return no_memory;
+	complaint = take_frames(c, r, n.n);
+	if (complaint)
+		return complaint;
+	c->names[c->n.names++] = n;
+	return NULL;
+}
+
+/* --- after the last record --- */
+
+static int jit_cmp(const void *a, const void *b)
+{
+	const struct cap_jit *x = a, *y = b;
+	int c = CMP(x->proc, y->proc);
+
+	c = c ? c : CMP(x->start, y->start);
+	c = c ? c : CMP(x->from_ns, y->from_ns);
+	return c ? c : CMP(x->kind, y->kind);
+}
+
+static int name_cmp(const void *a, const void *b)
+{
+	const struct cap_name *x = a, *y = b;
+
+	return x->file != y->file ? CMP(x->file, y->file) : CMP(x->offset, y->offset);
+}
+
+int capnames_settle(struct capnames *c)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < c->n.names; i++) {
+		c->names[i].frames = c->frames ? c->frames + at : NULL;
+		at += c->names[i].n;
+	}
+	if (sortlast(&c->jits, &c->n.jits, sizeof(*c->jits), jit_cmp) != 0 ||
+		sortlast(&c->names, &c->n.names, sizeof(*c->names), name_cmp) != 0)
+		return -ENOMEM;
+	return 0;
+}
+
+void capnames_free(struct capnames *c)
+{
+	free(c->strings);
+	free(c->jits);
+	free(c->names);
+	free(c->frames);
 }

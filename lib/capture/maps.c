@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "capture/capmaps.h"
+#include "capture/maps.h"
 
 #include <errno.h>
 #include <string.h>

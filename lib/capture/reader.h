@@ -1,16 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capread - reading a capture that nobody vouches for.
+ * reader - reading a capture that nobody vouches for.
  *
  * Everything up to the first damage is taken; nothing after it. Every
  * reference in what is returned has been checked: ids are in range, arrays
  * lie inside the file, so users of these arrays need no checks of their own.
  */
-#ifndef STACKTOOLS_CAPREAD_H
-#define STACKTOOLS_CAPREAD_H
+#ifndef STACKTOOLS_CAPTURE_READER_H
+#define STACKTOOLS_CAPTURE_READER_H
 
 #include "base/err.h"
-#include "capture/capture.h"
+#include "capture/types.h"
+
+/*
+ * capslurp - the bytes of a capture from a file or a pipe.
+ *
+ * Read, not mapped: a mapped file that its writer cuts back would end its
+ * reader with SIGBUS. What does not begin as a capture is refused after the
+ * first bytes, and behind the first block header that is none only so much
+ * is read as is of use for telling what is missing; so neither /dev/zero nor
+ * a pipe without end holds a reader up or fills its memory.
+ */
+
+struct capslurp {
+	uint8_t *bytes; /* free(3) it */
+	size_t len;
+	uint64_t total; /* of the file, where not all of it was read */
+};
+
+/* PATH "-" or NULL is stdin. 0, or -errno with the story; -EINVAL: no capture. */
+int capslurp_read(const char *path, struct capslurp *ret, struct err *e);
 
 struct capread {
 	struct cap_host host;

@@ -1,0 +1,1038 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "capture/reader.h"
+#include "base/search.h"
+#include "capture/format.h"
+#include "capture/maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define ROOM_LEAST (256 << 10)
+#define ROOM_AT_ONCE (64 << 20) /* a file's size is believed up to here */
+#define BEHIND_DAMAGE (64 << 20) /* bytes read on behind what is no block */
+
+struct slurp {
+	int fd;
+	struct capslurp s;
+	size_t room;
+	size_t next; /* where the next block header is due; 0 before the file header is whole */
+	bool framed; /* as far as `next` all is blocks */
+};
+
+/* Follow the blocks' lengths over what is there. */
+static void follow(struct slurp *f)
+{
+	struct capblock_version v;
+	struct capblock b;
+
+	if (!f->next) {
+		enum capblock_header h = capblock_get_header(f->s.bytes, f->s.len, &v);
+
+		f->framed = h == CAPBLOCK_OK || h == CAPBLOCK_SHORT;
+		f->next = h == CAPBLOCK_OK ? v.header_len : 0;
+		if (!f->next)
+			return;
+	}
+	while (f->framed && f->next <= f->s.len && f->s.len - f->next >= CAPBLOCK_HEAD_LEN) {
+		f->framed = capblock_get(f->s.bytes + f->next, &b);
+		if (f->framed)
+			f->next += CAPBLOCK_HEAD_LEN + b.len;
+	}
+}
+
+static bool enough(const struct slurp *f)
+{
+	if (!f->s.len)
+		return false;
+	return !f->framed && (!f->next || f->s.len - f->next > BEHIND_DAMAGE);
+}
+
+/* Not base_grow(): what is read over needs no zeroes. */
+static int make_room(struct slurp *f, size_t room)
+{
+	uint8_t *bytes = realloc(f->s.bytes, room);
+
+	if (!bytes)
+		return -ENOMEM;
+	f->s.bytes = bytes;
+	f->room = room;
+	return 0;
+}
+
+/* One read(2). 1, 0 at the end, or -errno. */
+static int more(struct slurp *f)
+{
+	struct pollfd p = { .fd = f->fd, .events = POLLIN };
+	ssize_t got;
+
+	if (f->s.len == f->room && make_room(f, f->room * 2) != 0)
+		return -ENOMEM;
+	got = read(f->fd, f->s.bytes + f->s.len, f->room - f->s.len);
+	if (got < 0 && errno == EAGAIN)
+		return poll(&p, 1, -1) < 0 && errno != EINTR ? -errno : 1;
+	if (got < 0)
+		return errno == EINTR ? 1 : -errno;
+	f->s.len += (size_t)got;
+	return got ? 1 : 0;
+}
+
+static int open_input(const char *path, struct err *e)
+{
+	int fd;
+
+	if (path && strcmp(path, "-") != 0)
+		fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	else
+		fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	return fd >= 0 ? fd : err_sys(e, -errno, "cannot open '%s'", path ? path : "-");
+}
+
+static int refuse_input(const char *name, struct err *e)
+{
+	err_set(e, -EINVAL, "%s is a terminal, not a capture", name);
+	err_hint(e, "name the file that offcpu-record -o wrote, or send one to standard input");
+	return -EINVAL;
+}
+
+int capslurp_read(const char *path, struct capslurp *ret, struct err *e)
+{
+	const char *name = path && strcmp(path, "-") != 0 ? path : "standard input";
+	_cleanup_close_ int fd = open_input(path, e);
+	struct slurp f = { .fd = fd, .framed = true };
+	struct stat st;
+	size_t room = ROOM_LEAST;
+	int code;
+
+	if (fd < 0)
+		return fd;
+	if (isatty(fd))
+		return refuse_input(name, e);
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		f.s.total = (uint64_t)st.st_size;
+	/* one byte more, so that the end is found without more room */
+	room = MAX(room, (size_t)MIN(f.s.total, ROOM_AT_ONCE) + 1);
+	code = make_room(&f, room) ? -ENOMEM : 1;
+	while (code > 0 && !enough(&f)) {
+		code = more(&f);
+		follow(&f);
+	}
+	if (code < 0) {
+		free(f.s.bytes);
+		return code == -ENOMEM ? err_nomem(e, name) : err_sys(e, code, "cannot read '%s'", name);
+	}
+	if (!code || f.s.total < f.s.len)
+		f.s.total = f.s.len;
+	*ret = f.s;
+	return 0;
+}
+
+/*
+ * capdamage - where a capture stops being one, in words.
+ *
+ * "cut at byte 12345: the block at byte 12000 (samples) is incomplete; waits
+ * after 12.000 s of recording are missing"
+ */
+
+enum capdamage_kind {
+	CAPDAMAGE_END, /* nothing is wrong but that no trailer came */
+	CAPDAMAGE_CUT, /* the file ends inside a block */
+	CAPDAMAGE_NO_BLOCK, /* no block header where one is due */
+	CAPDAMAGE_CHECKSUM,
+	CAPDAMAGE_SEQUENCE, /* a block is missing or there twice */
+	CAPDAMAGE_RECORD, /* intact, but not well formed: `wrong` */
+	CAPDAMAGE_REST, /* something follows the trailer */
+};
+
+struct capdamage {
+	enum capdamage_kind kind;
+	struct capblock block; /* as far as it is known */
+	const char *wrong; /* for CAPDAMAGE_RECORD */
+	uint64_t at, total; /* bytes: where it begins, and the file's length */
+	uint64_t blocks; /* taken before it */
+	uint64_t start_ns, last_flush_ns; /* of the recording and of what was taken; 0 = none */
+};
+
+/* How many times the bytes behind the damage are worth a checksum. */
+#define CHECKSUMS 8
+
+/* What can still be made out behind the damage. */
+struct rest {
+	uint64_t blocks;
+	uint64_t flush_ns; /* of the last flush; 0 = none */
+	bool trailer;
+};
+
+static void look_at(struct rest *rest, const struct capblock *b, const uint8_t *payload)
+{
+	struct rd r = rd_init(payload, b->len), record;
+	struct cap_flush f;
+
+	rest->blocks++;
+	if (b->type == CAPCODEC_TRAILER)
+		rest->trailer = true;
+	if (b->type == CAPCODEC_FLUSH && capcodec_next(&r, &record) && capcodec_get_flush(&record, &f))
+		rest->flush_ns = f.time_ns;
+}
+
+/* Is an intact block at P? Bytes that only look like one cost a checksum each, of *BUDGET bytes. */
+static bool is_block(const uint8_t *p, size_t len, uint64_t *budget, struct capblock *b)
+{
+	if (!capblock_get(p, b) || b->len > len - CAPBLOCK_HEAD_LEN || b->len > *budget)
+		return false;
+	*budget -= b->len;
+	return capblock_intact(p, b);
+}
+
+static struct rest survey(const uint8_t *p, size_t len)
+{
+	const uint8_t sync[] = { CAPBLOCK_SYNC & 255, CAPBLOCK_SYNC >> 8 & 255, CAPBLOCK_SYNC >> 16 & 255,
+		CAPBLOCK_SYNC >> 24 };
+	const uint8_t *end = p + len;
+	uint64_t budget = (uint64_t)len * CHECKSUMS;
+	struct capblock b;
+	struct rest rest = { 0 };
+
+	while ((p = memmem(p, (size_t)(end - p), sync, sizeof(sync)))) {
+		if (end - p < CAPBLOCK_HEAD_LEN)
+			break;
+		if (is_block(p, (size_t)(end - p), &budget, &b)) {
+			look_at(&rest, &b, p + CAPBLOCK_HEAD_LEN);
+			p += CAPBLOCK_HEAD_LEN + b.len;
+		} else {
+			p++;
+		}
+	}
+	return rest;
+}
+
+struct text {
+	char *buf;
+	size_t len, cap;
+};
+
+static void say(struct text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void say(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(t->buf + t->len, t->cap - t->len, fmt, ap);
+	va_end(ap);
+	if (n > 0)
+		t->len = MIN(t->len + (size_t)n, t->cap - 1);
+}
+
+static void say_where(struct text *t, const struct capdamage *d)
+{
+	const char *type = capcodec_type_name(d->block.type);
+
+	switch (d->kind) {
+	case CAPDAMAGE_END:
+		say(t, "ends at byte %" PRIu64 " without a trailer: the recorder was stopped, or still runs",
+			d->total);
+		return;
+	case CAPDAMAGE_CUT:
+		say(t, "cut at byte %" PRIu64 ": the block at byte %" PRIu64 " (%s) is incomplete", d->total,
+			d->at, type);
+		return;
+	case CAPDAMAGE_NO_BLOCK:
+		say(t, "no block where one is due");
+		break;
+	case CAPDAMAGE_CHECKSUM:
+		say(t, "wrong checksum of a block (%s)", type);
+		break;
+	case CAPDAMAGE_SEQUENCE:
+		say(t, "block %" PRIu32 " (%s) where block %" PRIu64 " is due", d->block.seq, type,
+			d->blocks);
+		break;
+	case CAPDAMAGE_RECORD:
+		say(t, "%s in a block (%s)", d->wrong, type);
+		break;
+	case CAPDAMAGE_REST:
+		say(t, "something follows the trailer");
+		break;
+	}
+	say(t, ", at byte %" PRIu64 " of %" PRIu64, d->at, d->total);
+}
+
+static double since_start(const struct capdamage *d, uint64_t time_ns)
+{
+	return time_ns > d->start_ns ? (double)(time_ns - d->start_ns) / 1e9 : 0;
+}
+
+static void say_missing(struct text *t, const struct capdamage *d, const struct rest *rest)
+{
+	if (d->last_flush_ns)
+		say(t, "; waits after %.3f s of recording are missing", since_start(d, d->last_flush_ns));
+	else
+		say(t, "; waits are missing from the start of recording on");
+	if (rest->flush_ns && d->start_ns)
+		say(t, ", %s %.3f s", rest->trailer ? "up to its end at" : "at least up to",
+			since_start(d, rest->flush_ns));
+	if (rest->blocks)
+		say(t, " (%" PRIu64 " later blocks are intact, but what they refer to may not be there)",
+			rest->blocks);
+}
+
+/*
+ * Tell it in BUF of CAP bytes. REST are the LEN bytes of the file from `at`
+ * on: they are searched for intact blocks, to say up to where the recording
+ * had gone on.
+ */
+static void capdamage_describe(
+	const struct capdamage *d, const uint8_t *rest, size_t len, char *buf, size_t cap)
+{
+	struct text t = { .buf = buf, .cap = cap };
+	struct rest found = { 0 };
+
+	say_where(&t, d);
+	if (d->kind == CAPDAMAGE_REST) {
+		say(&t, "; no waits are missing");
+		return;
+	}
+	/* one byte on: what begins at `at` is the block that is damaged */
+	if (len > 1)
+		found = survey(rest + 1, len - 1);
+	say_missing(&t, d, &found);
+}
+
+/*
+ * capstore - the records of a capture's blocks, checked and gathered.
+ *
+ * Every reference is checked against what came before it. A block counts
+ * whole or not at all. Samples of one key become one as they come, so memory
+ * grows with distinct waits and not with the length of the recording.
+ */
+
+/* Elements of each array; as `room`, allocated ones. */
+struct capstore_counts {
+	size_t options, procs, threads, files, maps, images, ksyms, stacks, kinds, samples, counters, frames,
+		exact, pending, slots;
+};
+
+struct capstore {
+	struct capstore_counts n, room;
+	struct cap_host host;
+	struct cap_option *options;
+	struct cap_proc *procs;
+	struct cap_thread *threads;
+	struct cap_file *files;
+	struct cap_map *maps;
+	struct cap_image *images;
+	struct cap_ksym *ksyms;
+	struct cap_stack *stacks;
+	struct cap_sample *samples;
+	struct cap_counter *counters;
+	uint8_t *kinds; /* of each stack: what every sample asks for fits into a cache */
+	uint64_t *frames; /* of all stacks in order */
+	uint32_t *exact; /* likewise: numbers of exact frames */
+	struct capnames names;
+	struct cap_trailer trailer;
+	uint64_t last_flush_ns;
+	bool has_host, has_trailer;
+
+	struct cap_sample *pending; /* of the block being taken */
+	uint32_t *slots; /* hash table over samples: index + 1, 0 = free; n.slots is a power of two */
+};
+
+static const char malformed[] = "a malformed record";
+static const char no_memory[] = ""; /* capnames' too */
+
+/* Room for N in an array that has its room in the field of the same name. */
+#define ROOM(s, array, count) (base_grow(&(s)->array, &(s)->room.array, (count), sizeof(*(s)->array)) == 0)
+
+/*
+ * Each of these decodes a record into the place behind the last one and
+ * checks what it refers to; it counts if NULL is returned, which is no
+ * complaint.
+ */
+static const char *take_host(struct capstore *s, struct rd *r)
+{
+	if (s->has_host)
+		return "a second host record";
+	s->has_host = true;
+	return capcodec_get_host(r, &s->host) ? NULL : malformed;
+}
+
+static const char *take_option(struct capstore *s, struct rd *r)
+{
+	if (!ROOM(s, options, s->n.options + 1))
+		return no_memory;
+	return capcodec_get_option(r, &s->options[s->n.options++]) ? NULL : malformed;
+}
+
+static const char *take_file(struct capstore *s, struct rd *r)
+{
+	if (!ROOM(s, files, s->n.files + 1))
+		return no_memory;
+	if (!capcodec_get_file(r, &s->files[s->n.files]))
+		return malformed;
+	s->n.files++;
+	return s->files[s->n.files - 1].id == s->n.files - 1 ? NULL : "a file id out of order";
+}
+
+static const char *take_proc(struct capstore *s, struct rd *r)
+{
+	if (!ROOM(s, procs, s->n.procs + 1))
+		return no_memory;
+	if (!capcodec_get_proc(r, &s->procs[s->n.procs]))
+		return malformed;
+	s->n.procs++;
+	return s->procs[s->n.procs - 1].id == s->n.procs - 1 ? NULL : "a process id out of order";
+}
+
+static const char *take_thread(struct capstore *s, struct rd *r)
+{
+	if (!ROOM(s, threads, s->n.threads + 1))
+		return no_memory;
+	if (!capcodec_get_thread(r, &s->threads[s->n.threads]))
+		return malformed;
+	return s->threads[s->n.threads++].proc < s->n.procs ? NULL
+							    : "a thread of a process that is not there";
+}
+
+static const char *take_map(struct capstore *s, struct rd *r)
+{
+	const struct cap_map *m;
+
+	if (!ROOM(s, maps, s->n.maps + 1))
+		return no_memory;
+	if (!capcodec_get_map(r, &s->maps[s->n.maps]))
+		return malformed;
+	m = &s->maps[s->n.maps++];
+	if (m->proc >= s->n.procs)
+		return "a mapping of a process that is not there";
+	return m->file == CAP_NONE || m->file < s->n.files ? NULL : "a mapping of a file that is not there";
+}
+
+static const char *take_image(struct capstore *s, struct rd *r)
+{
+	if (!ROOM(s, images, s->n.images + 1))
+		return no_memory;
+	if (!capcodec_get_image(r, &s->images[s->n.images]))
+		return malformed;
+	return s->images[s->n.images++].file < s->n.files ? NULL : "an image of a file that is not there";
+}
+
+static const char *take_ksym(struct capstore *s, struct rd *r)
+{
+	if (!ROOM(s, ksyms, s->n.ksyms + 1))
+		return no_memory;
+	return capcodec_get_ksym(r, &s->ksyms[s->n.ksyms++]) ? NULL : malformed;
+}
+
+static const char *take_stack(struct capstore *s, struct rd *r)
+{
+	struct cap_stack *k;
+
+	if (!ROOM(s, stacks, s->n.stacks + 1) || !ROOM(s, kinds, s->n.stacks + 1))
+		return no_memory;
+	k = &s->stacks[s->n.stacks];
+	if (!capcodec_get_stack(r, k))
+		return malformed;
+	s->kinds[s->n.stacks] = k->kind;
+	if (k->id != s->n.stacks++)
+		return "a stack id out of order";
+	if (!ROOM(s, frames, s->n.frames + k->len))
+		return no_memory;
+	s->n.frames += k->len;
+	if (!capcodec_get_frames(r, s->frames + s->n.frames - k->len, k->len))
+		return malformed;
+	if (!capcodec_get_n_exact(r, k))
+		return malformed;
+	if (!ROOM(s, exact, s->n.exact + k->n_exact))
+		return no_memory;
+	s->n.exact += k->n_exact;
+	return capcodec_get_exact(r, s->exact + s->n.exact - k->n_exact, k) ? NULL : malformed;
+}
+
+static bool is_stack(const struct capstore *s, uint32_t id, enum cap_stack_kind kind)
+{
+	return id < s->n.stacks && s->kinds[id] == kind;
+}
+
+static const char *take_sample(struct capstore *s, struct rd *r, struct capcodec_state *state)
+{
+	const struct cap_sample *k;
+
+	if (!ROOM(s, pending, s->n.pending + 1))
+		return no_memory;
+	if (!capcodec_get_sample(r, &s->pending[s->n.pending], state))
+		return malformed;
+	k = &s->pending[s->n.pending++];
+	if (k->proc >= s->n.procs)
+		return "a sample of a process that is not there";
+	if (!is_stack(s, k->kstack, CAP_STACK_KERNEL) || !is_stack(s, k->ustack, CAP_STACK_USER))
+		return "a sample with a stack that is not there";
+	return NULL;
+}
+
+static const char *take_counter(struct capstore *s, struct rd *r)
+{
+	if (!ROOM(s, counters, s->n.counters + 1))
+		return no_memory;
+	return capcodec_get_counter(r, &s->counters[s->n.counters++]) ? NULL : malformed;
+}
+
+static const char *take_flush(struct capstore *s, struct rd *r)
+{
+	struct cap_flush f = { 0 };
+	bool fine = capcodec_get_flush(r, &f);
+
+	s->last_flush_ns = f.time_ns;
+	return fine ? NULL : malformed;
+}
+
+static const char *take_trailer(struct capstore *s, struct rd *r)
+{
+	s->has_trailer = true;
+	return capcodec_get_trailer(r, &s->trailer) ? NULL : malformed;
+}
+
+static const char *take_record(
+	struct capstore *s, unsigned int type, struct rd *r, struct capcodec_state *state)
+{
+	switch (type) {
+	case CAPCODEC_HOST:
+		return take_host(s, r);
+	case CAPCODEC_OPTION:
+		return take_option(s, r);
+	case CAPCODEC_FILE:
+		return take_file(s, r);
+	case CAPCODEC_PROC:
+		return take_proc(s, r);
+	case CAPCODEC_THREAD:
+		return take_thread(s, r);
+	case CAPCODEC_MAP:
+		return take_map(s, r);
+	case CAPCODEC_IMAGE:
+		return take_image(s, r);
+	case CAPCODEC_KSYM:
+		return take_ksym(s, r);
+	case CAPCODEC_STACK:
+		return take_stack(s, r);
+	case CAPCODEC_SAMPLE:
+		return take_sample(s, r, state);
+	case CAPCODEC_COUNTER:
+		return take_counter(s, r);
+	case CAPCODEC_FLUSH:
+		return take_flush(s, r);
+	case CAPCODEC_TRAILER:
+		return take_trailer(s, r);
+	case CAPCODEC_JIT:
+		return capnames_take_jit(&s->names, r, s->n.procs);
+	case CAPCODEC_NAME:
+		return capnames_take_name(&s->names, r, s->n.files);
+	case CAPCODEC_STRING:
+		return capnames_take_string(&s->names, r);
+	default:
+		return "a record of an unknown type";
+	}
+}
+
+/* --- merging samples --- */
+
+static uint64_t hash_sample(const struct cap_sample *s)
+{
+	uint64_t h = (uint64_t)s->proc << 32 | s->tid;
+
+	h = (h ^ h >> 29) * UINT64_C(0x9e3779b97f4a7c15);
+	h ^= (uint64_t)s->kstack << 32 | s->ustack;
+	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	h ^= (uint64_t)s->flags << 32 | s->state;
+	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	return h ^ h >> 32;
+}
+
+static bool same_key(const struct cap_sample *a, const struct cap_sample *b)
+{
+	return a->ustack == b->ustack && a->kstack == b->kstack && a->tid == b->tid && a->proc == b->proc &&
+	       a->state == b->state && a->flags == b->flags;
+}
+
+/* The slot of K's key, or the free one where it belongs. */
+static uint32_t *find_slot(const struct capstore *s, const struct cap_sample *k)
+{
+	size_t at = hash_sample(k) & (s->n.slots - 1);
+
+	while (s->slots[at] && !same_key(&s->samples[s->slots[at] - 1], k))
+		at = (at + 1) & (s->n.slots - 1);
+	return &s->slots[at];
+}
+
+/* The table is at most half full with N samples. */
+static bool room_in_slots(struct capstore *s, size_t n)
+{
+	size_t want = s->n.slots ? s->n.slots : 64;
+	uint32_t *bigger;
+
+	while (want / 2 < n)
+		want *= 2;
+	if (want == s->n.slots)
+		return true;
+	bigger = n < UINT32_MAX ? calloc(want, sizeof(*bigger)) : NULL;
+	if (!bigger)
+		return false;
+	free(s->slots);
+	s->slots = bigger;
+	s->n.slots = want;
+	for (size_t i = 0; i < s->n.samples; i++)
+		*find_slot(s, &s->samples[i]) = (uint32_t)i + 1;
+	return true;
+}
+
+static uint64_t add_saturating(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* There is room for another sample. */
+static void merge_sample(struct capstore *s, const struct cap_sample *k)
+{
+	uint32_t *slot = find_slot(s, k);
+	struct cap_sample *into;
+
+	if (!*slot) {
+		s->samples[s->n.samples++] = *k;
+		*slot = (uint32_t)s->n.samples;
+		return;
+	}
+	into = &s->samples[*slot - 1];
+	into->total_ns = add_saturating(into->total_ns, k->total_ns);
+	into->count = add_saturating(into->count, k->count);
+	into->max_ns = MAX(into->max_ns, k->max_ns);
+	into->first_ns = MIN(into->first_ns, k->first_ns);
+	into->last_ns = MAX(into->last_ns, k->last_ns);
+}
+
+/*
+ * The table is larger than a cache, so what a sample will touch is fetched
+ * while those before it are merged: first its slot, then what the slot names.
+ */
+static void fetch_ahead(const struct capstore *s, size_t i)
+{
+	enum { SLOT_AHEAD = 16, SAMPLE_AHEAD = 8 };
+	uint32_t slot;
+
+	if (i + SLOT_AHEAD >= s->n.pending)
+		return;
+	__builtin_prefetch(&s->slots[hash_sample(&s->pending[i + SLOT_AHEAD]) & (s->n.slots - 1)]);
+	slot = s->slots[hash_sample(&s->pending[i + SAMPLE_AHEAD]) & (s->n.slots - 1)];
+	if (slot)
+		__builtin_prefetch(&s->samples[slot - 1]);
+}
+
+static bool merge_pending(struct capstore *s)
+{
+	size_t most = s->n.samples + s->n.pending;
+
+	if (!s->n.pending)
+		return true;
+	if (!room_in_slots(s, most) || !ROOM(s, samples, most))
+		return false;
+	for (size_t i = 0; i < s->n.pending; i++) {
+		fetch_ahead(s, i);
+		merge_sample(s, &s->pending[i]);
+	}
+	return true;
+}
+
+/* --- a block --- */
+
+/* What a block changes besides the arrays, whose counts are in n. */
+struct before {
+	struct capstore_counts n;
+	struct capnames_counts names;
+	struct cap_host host;
+	struct cap_trailer trailer;
+	uint64_t last_flush_ns;
+	bool has_host, has_trailer;
+};
+
+static void put_back(struct capstore *s, const struct before *b)
+{
+	s->n = b->n;
+	s->names.n = b->names;
+	s->host = b->host;
+	s->trailer = b->trailer;
+	s->last_flush_ns = b->last_flush_ns;
+	s->has_host = b->has_host;
+	s->has_trailer = b->has_trailer;
+}
+
+/*
+ * Take the records of block B, which is intact and of a known type; its
+ * PAYLOAD has to stay. 0; -ENOMEM; or -EBADMSG with *WRONG (a constant: "a
+ * mapping of a file that is not there") and S as it was.
+ */
+static int capstore_take(
+	struct capstore *s, const struct capblock *b, const uint8_t *payload, const char **wrong)
+{
+	const struct before before = { s->n, s->names.n, s->host, s->trailer, s->last_flush_ns, s->has_host,
+		s->has_trailer };
+	struct rd r = rd_init(payload, b->len), record;
+	struct capcodec_state state = { 0 };
+	const char *complaint = NULL;
+
+	s->n.pending = 0;
+	while (!complaint && capcodec_next(&r, &record))
+		complaint = take_record(s, b->type, &record, &state);
+	if (!complaint && r.bad)
+		complaint = "a record that ends behind its block";
+	if (complaint) {
+		put_back(s, &before);
+		*wrong = complaint;
+		return !*complaint ? -ENOMEM : -EBADMSG;
+	}
+	return merge_pending(s) ? 0 : -ENOMEM;
+}
+
+/* --- after the last block --- */
+
+static int thread_cmp(const void *a, const void *b)
+{
+	const struct cap_thread *x = a, *y = b;
+
+	return x->proc != y->proc ? CMP(x->proc, y->proc) : CMP(x->tid, y->tid);
+}
+
+static int counter_cmp(const void *a, const void *b)
+{
+	const struct cap_counter *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+static int ksym_cmp(const void *a, const void *b)
+{
+	const struct cap_ksym *x = a, *y = b;
+
+	return CMP(x->start, y->start);
+}
+
+static void point_stacks(struct capstore *s)
+{
+	size_t frame = 0, exact = 0;
+
+	for (size_t i = 0; i < s->n.stacks; i++) {
+		s->stacks[i].frames = s->frames ? s->frames + frame : NULL;
+		s->stacks[i].exact = s->exact ? s->exact + exact : NULL;
+		frame += s->stacks[i].len;
+		exact += s->stacks[i].n_exact;
+	}
+}
+
+/*
+ * After the last block: threads sorted by process and tid, counters by name,
+ * kernel symbols by start, the last record of each key alone; names settled; symbols cut
+ * where the next one begins; what the stacks point to set. 0 or -ENOMEM.
+ */
+static int capstore_settle(struct capstore *s)
+{
+	point_stacks(s);
+	if (sortlast(&s->threads, &s->n.threads, sizeof(*s->threads), thread_cmp) != 0 ||
+		sortlast(&s->counters, &s->n.counters, sizeof(*s->counters), counter_cmp) != 0 ||
+		sortlast(&s->ksyms, &s->n.ksyms, sizeof(*s->ksyms), ksym_cmp) != 0 ||
+		capnames_settle(&s->names) != 0)
+		return -ENOMEM;
+	for (size_t i = 1; i < s->n.ksyms; i++)
+		s->ksyms[i - 1].end = MIN(s->ksyms[i - 1].end, s->ksyms[i].start);
+	return 0;
+}
+
+/* Empty, every string "". */
+static void capstore_init(struct capstore *s)
+{
+	*s = (struct capstore){ .host = { "", "", "", "", "", "", "", .stext = 0 },
+		.trailer = { .why = "" } };
+}
+
+static void capstore_free(struct capstore *s)
+{
+	free(s->options);
+	free(s->procs);
+	free(s->threads);
+	free(s->files);
+	free(s->maps);
+	free(s->images);
+	free(s->ksyms);
+	free(s->stacks);
+	free(s->kinds);
+	free(s->samples);
+	free(s->counters);
+	free(s->frames);
+	free(s->exact);
+	free(s->pending);
+	free(s->slots);
+	capnames_free(&s->names);
+}
+
+struct load {
+	struct capread c; /* what the caller sees: first, so that one pointer is both */
+	struct capstore store; /* owns the arrays */
+	struct capmaps *maps;
+	uint8_t *owned; /* the file's bytes, where capread_load() read them */
+};
+
+static int check_header(const void *bytes, size_t len, struct capblock_version *v, struct err *e)
+{
+	switch (capblock_get_header(bytes, len, v)) {
+	case CAPBLOCK_OK:
+		return 0;
+	case CAPBLOCK_SHORT:
+		return err_set(
+			e, -EINVAL, "cut at byte %zu, inside the file header: nothing can be read", len);
+	case CAPBLOCK_BYTE_ORDER:
+		return err_set(e, -EINVAL, "a capture in the other byte order, which is not read here");
+	case CAPBLOCK_DAMAGED:
+		return err_set(e, -EINVAL, "the file header is damaged: nothing can be read");
+	case CAPBLOCK_NEWER:
+		err_set(e, -EINVAL, "a capture of format %u.%u; this reads formats up to %u", v->major,
+			v->minor, CAPBLOCK_MAJOR);
+		err_hint(e, "use a newer stacktools");
+		return -EINVAL;
+	default:
+		err_set(e, -EINVAL, len ? "not a capture" : "empty, not a capture");
+		err_hint(e, "a capture is what offcpu-record -o FILE writes");
+		return -EINVAL;
+	}
+}
+
+/* Is the block at HEADER, with LEFT bytes to the end of the file, the one that is due? */
+static bool due(struct load *l, const uint8_t *header, size_t left, struct capdamage *d)
+{
+	d->block = (struct capblock){ 0 };
+	if (l->store.has_trailer)
+		d->kind = CAPDAMAGE_REST;
+	else if (left < CAPBLOCK_HEAD_LEN)
+		d->kind = CAPDAMAGE_CUT;
+	else if (!capblock_get(header, &d->block))
+		d->kind = CAPDAMAGE_NO_BLOCK;
+	else if (left - CAPBLOCK_HEAD_LEN < d->block.len)
+		d->kind = CAPDAMAGE_CUT;
+	else if (!capblock_intact(header, &d->block))
+		d->kind = CAPDAMAGE_CHECKSUM;
+	else if (d->block.seq != (uint32_t)l->c.blocks)
+		d->kind = CAPDAMAGE_SEQUENCE;
+	return d->kind == CAPDAMAGE_END;
+}
+
+/* Take blocks from good_bytes on until the end or the first that is not right. */
+static int take_blocks(struct load *l, const uint8_t *bytes, size_t len, struct capdamage *d)
+{
+	struct capread *c = &l->c;
+	int code;
+
+	while (c->good_bytes < len) {
+		const uint8_t *header = bytes + c->good_bytes;
+		const struct capblock *b = &d->block;
+
+		if (!due(l, header, len - (size_t)c->good_bytes, d))
+			return 0;
+		if (!b->type || b->type >= CAPCODEC_TYPES || b->flags) {
+			c->unknown_blocks++;
+		} else {
+			code = capstore_take(&l->store, b, header + CAPBLOCK_HEAD_LEN, &d->wrong);
+			d->kind = code ? CAPDAMAGE_RECORD : d->kind;
+			if (code)
+				return code == -ENOMEM ? code : 0;
+		}
+		c->good_bytes += CAPBLOCK_HEAD_LEN + b->len;
+		c->blocks++;
+	}
+	return 0;
+}
+
+/* Show what the store holds; it keeps owning it. */
+static void show(struct load *l)
+{
+	const struct capstore *s = &l->store;
+	struct capread *c = &l->c;
+
+	c->host = s->host;
+	c->trailer = s->trailer;
+	c->last_flush_ns = s->last_flush_ns;
+	c->options = s->options, c->n_options = s->n.options;
+	c->procs = s->procs, c->n_procs = s->n.procs;
+	c->threads = s->threads, c->n_threads = s->n.threads;
+	c->files = s->files, c->n_files = s->n.files;
+	c->maps = s->maps, c->n_maps = s->n.maps;
+	c->images = s->images, c->n_images = s->n.images;
+	c->ksyms = s->ksyms, c->n_ksyms = s->n.ksyms;
+	c->stacks = s->stacks, c->n_stacks = s->n.stacks;
+	c->samples = s->samples, c->n_samples = s->n.samples;
+	c->counters = s->counters, c->n_counters = s->n.counters;
+	c->jits = s->names.jits, c->n_jits = s->names.n.jits;
+	c->names = s->names.names, c->n_names = s->names.n.names;
+}
+
+static void judge(struct load *l, struct capdamage *d, const uint8_t *bytes, size_t len)
+{
+	struct capread *c = &l->c;
+
+	c->complete = d->kind == CAPDAMAGE_END && l->store.has_trailer;
+	if (c->complete)
+		return;
+	d->at = c->good_bytes;
+	d->total = c->total_bytes;
+	d->blocks = c->blocks;
+	d->start_ns = c->host.start_mono_ns;
+	d->last_flush_ns = c->last_flush_ns;
+	capdamage_describe(
+		d, bytes + c->good_bytes, len - (size_t)c->good_bytes, c->damage, sizeof(c->damage));
+}
+
+/* TOTAL is the file's length, where fewer than all its bytes were read. */
+static int parse(const void *bytes, size_t len, uint64_t total, struct load *l, struct err *e)
+{
+	struct capdamage d = { .kind = CAPDAMAGE_END };
+	struct capblock_version v;
+	int code = check_header(bytes, len, &v, e);
+
+	if (code)
+		return code;
+	capstore_init(&l->store);
+	l->c.total_bytes = total;
+	l->c.good_bytes = v.header_len;
+	if (take_blocks(l, bytes, len, &d) != 0 || capstore_settle(&l->store) != 0)
+		return err_nomem(e, "the capture");
+	show(l);
+	if (capmaps_new(l->c.maps, l->c.n_maps, l->c.n_procs, &l->maps) != 0)
+		return err_nomem(e, "the capture");
+	judge(l, &d, bytes, len);
+	return 0;
+}
+
+static void prefix_name(struct err *e, const char *path)
+{
+	if (path && strcmp(path, "-") != 0)
+		err_prefix(e, "'%s'", path);
+	else
+		err_prefix(e, "standard input");
+}
+
+/* OWNED (may be NULL) goes with *RET, or is freed. */
+static int make(
+	const void *bytes, size_t len, uint64_t total, uint8_t *owned, struct capread **ret, struct err *e)
+{
+	struct load *l = calloc(1, sizeof(*l));
+	int code;
+
+	if (!l) {
+		free(owned);
+		return err_nomem(e, "the capture");
+	}
+	l->owned = owned;
+	code = parse(bytes, len, total, l, e);
+	if (code)
+		capread_free(&l->c);
+	else
+		*ret = &l->c;
+	return code;
+}
+
+int capread_parse(const void *bytes, size_t len, struct capread **ret, struct err *e)
+{
+	return make(bytes, len, len, NULL, ret, e);
+}
+
+int capread_load(const char *path, struct capread **ret, struct err *e)
+{
+	struct capslurp s;
+	int code = capslurp_read(path, &s, e);
+
+	if (code)
+		return code;
+	code = make(s.bytes, s.len, s.total, s.bytes, ret, e);
+	if (code == -EINVAL)
+		prefix_name(e, path);
+	return code;
+}
+
+void capread_free(struct capread *c)
+{
+	struct load *l = (struct load *)c;
+
+	if (!l)
+		return;
+	capstore_free(&l->store);
+	capmaps_free(l->maps);
+	free(l->owned);
+	free(l);
+}
+
+/* --- looking things up --- */
+
+const struct cap_ksym *capread_ksym(const struct capread *c, uint64_t addr)
+{
+	size_t lo = 0, hi = c->n_ksyms;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (c->ksyms[mid].start <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && addr < c->ksyms[lo - 1].end ? &c->ksyms[lo - 1] : NULL;
+}
+
+const struct cap_name *capread_name(const struct capread *c, uint32_t file, uint64_t offset)
+{
+	size_t lo = 0, hi = c->n_names;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct cap_name *n = &c->names[mid];
+
+		if (n->file < file || (n->file == file && n->offset < offset))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == c->n_names || c->names[lo].file != file || c->names[lo].offset != offset)
+		return NULL;
+	return &c->names[lo];
+}
+
+static int thread_key_cmp(const struct cap_thread *t, uint32_t proc, uint32_t tid)
+{
+	return t->proc != proc ? CMP(t->proc, proc) : CMP(t->tid, tid);
+}
+
+const struct cap_thread *capread_thread(const struct capread *c, uint32_t proc, uint32_t tid)
+{
+	size_t lo = 0, hi = c->n_threads;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (thread_key_cmp(&c->threads[mid], proc, tid) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < c->n_threads && thread_key_cmp(&c->threads[lo], proc, tid) == 0 ? &c->threads[lo]
+											: NULL;
+}
+
+uint64_t capread_counter(const struct capread *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_counters; i++)
+		if (strcmp(c->counters[i].name, name) == 0)
+			return c->counters[i].value;
+	return 0;
+}
+
+const struct cap_map *capread_map(const struct capread *c, uint32_t proc, uint64_t addr, uint64_t first_ns,
+	uint64_t last_ns, bool *unsure)
+{
+	return capmaps_find(((const struct load *)c)->maps, proc, addr, first_ns, last_ns, unsure);
+}
