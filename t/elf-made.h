@@ -7,7 +7,7 @@
 #define STACKTOOLS_T_ELF_MADE_H
 
 #include "base/bytes.h"
-#include "system/procmaps.h"
+#include "system/maps.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* fuzz-procmaps - lines of /proc/PID/maps, for libFuzzer: make fuzz */
-#include "system/procmaps.h"
+#include "system/maps.h"
 
 #include <string.h>
 

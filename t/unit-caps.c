@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Each refusal is a real one: a child gives up what the test is about, and tells the story it then gets. */
 #include "base/tap.h"
-#include "system/caps.h"
+#include "system/privileges.h"
 
 #include <errno.h>
 #include <linux/capability.h>

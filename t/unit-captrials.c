@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/tap.h"
 #include "check/captrials.h"
-#include "system/caps.h"
+#include "system/privileges.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
 #include "base/tap.h"
 #include "procfs/lookchild.h"
 #include "procfs/procreach.h"
-#include "system/caps.h"
-#include "system/privdrop.h"
+#include "system/drop.h"
+#include "system/privileges.h"
 
 #include <errno.h>
 #include <fcntl.h>

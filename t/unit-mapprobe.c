@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
 #include "check/mapprobe.h"
-#include "system/caps.h"
+#include "system/privileges.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>

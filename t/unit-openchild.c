@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/clock.h"
 #include "base/tap.h"
-#include "system/caps.h"
-#include "system/openchild.h"
-#include "system/privdrop.h"
-#include "system/procmaps.h"
+#include "system/broker.h"
+#include "system/drop.h"
+#include "system/maps.h"
+#include "system/privileges.h"
 
 #include <bpf/bpf.h>
 #include <elf.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "system/caps.h"
-#include "system/pathlock.h"
-#include "system/privdrop.h"
+#include "system/drop.h"
+#include "system/privileges.h"
+#include "system/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
 #include "check/probe.h"
-#include "system/caps.h"
+#include "system/privileges.h"
 
 #include <errno.h>
 #include <linux/bpf_common.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The kernel's own events of children that do what is expected of them. */
 #include "base/tap.h"
-#include "system/procevents.h"
+#include "system/events.h"
 
 #include <errno.h>
 #include <poll.h>

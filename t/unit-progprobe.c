@@ -2,7 +2,7 @@
 #include "base/tap.h"
 #include "check/progprobe.h"
 #include "offcpu_abi.h"
-#include "system/caps.h"
+#include "system/privileges.h"
 
 #include "offcpu.skel.h"
 #if __has_include("offcpu-raw.skel.h")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "system/caps.h"
+#include "system/privileges.h"
 #include "system/sandbox.h"
 
 #include <errno.h>

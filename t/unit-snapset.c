@@ -3,7 +3,7 @@
 #include "base/tap.h"
 #include "capture/reader.h"
 #include "record/snapset.h"
-#include "system/procinfo.h"
+#include "system/proc.h"
 
 #include <errno.h>
 #include <execinfo.h>

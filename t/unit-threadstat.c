@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/clock.h"
 #include "base/tap.h"
-#include "system/threadstat.h"
+#include "system/proc.h"
 
 #include <errno.h>
 #include <signal.h>

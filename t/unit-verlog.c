@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the verifier says of a program that it refuses: which one, why, and the whole log. */
 #include "base/tap.h"
-#include "system/caps.h"
-#include "system/verlog.h"
+#include "system/privileges.h"
+#include "system/verifier.h"
 
 #include "probe.skel.h"
 

@@ -7,10 +7,10 @@
 #include "base/text.h"
 #include "procfs/recording.h"
 #include "record/recargs.h"
-#include "system/caps.h"
 #include "system/command.h"
 #include "system/container.h"
 #include "system/owner.h"
+#include "system/privileges.h"
 #include "system/targets.h"
 
 #include <errno.h>

@@ -585,15 +585,6 @@ void capnames_put_name(struct buf *b, const struct cap_name *n, capnames_ref *re
 
 /* --- reading --- */
 
-static uint8_t capnames_get_u8(struct rd *r)
-{
-	uint64_t v = rd_uleb(r);
-
-	if (v > UINT8_MAX)
-		r->bad = true;
-	return (uint8_t)v;
-}
-
 /* "" is 0; NULL for an id that is not there. */
 static const char *get_ref(const struct capnames *c, struct rd *r)
 {
@@ -622,7 +613,7 @@ const char *capnames_take_string(struct capnames *c, struct rd *r)
 
 const char *capnames_take_jit(struct capnames *c, struct rd *r, size_t n_procs)
 {
-	struct cap_jit j = { .proc = rd_uleb32(r), .kind = capnames_get_u8(r) };
+	struct cap_jit j = { .proc = rd_uleb32(r), .kind = get_u8(r) };
 	uint64_t len;
 
 	j.from_ns = rd_uleb(r);
@@ -674,8 +665,8 @@ const char *capnames_take_name(struct capnames *c, struct rd *r, size_t n_files)
 
 	n.offset = rd_uleb(r);
 	n.symbol_offset = rd_uleb(r);
-	n.source = capnames_get_u8(r);
-	n.reason = capnames_get_u8(r);
+	n.source = get_u8(r);
+	n.reason = get_u8(r);
 	n.n = rd_uleb32(r);
 	if (r->bad || n.n > rd_left(r) / FRAME_BYTES_MIN)
 		return malformed;

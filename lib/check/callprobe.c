@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/callprobe.h"
-#include "system/caps.h"
+#include "system/privileges.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/capproc.h"
-#include "system/procevents.h"
+#include "system/events.h"
 #include "system/tracefs.h"
 
 #include <errno.h>

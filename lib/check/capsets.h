@@ -8,7 +8,7 @@
 #ifndef STACKTOOLS_CAPSETS_H
 #define STACKTOOLS_CAPSETS_H
 
-#include "system/caps.h"
+#include "system/privileges.h"
 
 #define CAPSETS_CAPS 8
 #define CAPSETS_MAX 24

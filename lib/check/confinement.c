@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/confinement.h"
-#include "system/caps.h"
-#include "system/pathlock.h"
+#include "system/privileges.h"
 #include "system/sandbox.h"
 
 #include <errno.h>

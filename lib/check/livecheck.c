@@ -7,8 +7,8 @@
 #include "check/progprobe.h"
 #include "record/offcpu.h"
 #include "record/unwindspace.h"
+#include "system/events.h"
 #include "system/owner.h"
-#include "system/procevents.h"
 #include "unwind_abi.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
 
 #include "base/fs.h"
 #include "check/finding.h"
-#include "system/caps.h"
+#include "system/privileges.h"
 
 #define MACHINE_VERSION(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor))
 

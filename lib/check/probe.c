@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/probe.h"
 #include "base/clock.h"
-#include "system/caps.h"
-#include "system/procevents.h"
-#include "system/verlog.h"
+#include "system/events.h"
+#include "system/privileges.h"
+#include "system/verifier.h"
 
 #include "probe.skel.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procfs/lookchild.h"
 #include "procfs/fdlimit.h"
-#include "system/caps.h"
-#include "system/runsoon.h"
+#include "system/privileges.h"
 #include "system/sandbox.h"
-#include "system/seccode.h"
+#include "system/seccomp.h"
+#include "system/worker.h"
 
 #include <errno.h>
 #include <execinfo.h>

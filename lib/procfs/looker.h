@@ -11,7 +11,7 @@
 #define STACKTOOLS_LOOKER_H
 
 #include "procfs/lookwire.h"
-#include "system/asker.h"
+#include "system/worker.h"
 
 struct looker;
 

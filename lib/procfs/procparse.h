@@ -16,7 +16,7 @@
 #define STACKTOOLS_PROCPARSE_H
 
 #include "base/base.h"
-#include "system/procinfo.h"
+#include "system/proc.h"
 
 /* schedstat: three numbers. */
 struct procparse_schedstat {

@@ -2,7 +2,7 @@
 #include "procfs/procpriv.h"
 #include "base/text.h"
 #include "procfs/lookchild.h"
-#include "system/openchild.h"
+#include "system/broker.h"
 #include "system/sandbox.h"
 
 #include <errno.h>

@@ -11,8 +11,8 @@
 
 #include "base/bytes.h"
 #include "procfs/looker.h"
-#include "system/opener.h"
-#include "system/privdrop.h"
+#include "system/broker.h"
+#include "system/drop.h"
 
 struct procpriv {
 	struct looker *looker; /* NULL = there is nothing to be kept: one's own rights are all */

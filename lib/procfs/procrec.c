@@ -9,7 +9,7 @@
 #include "record/namekeep.h"
 #include "record/recoptions.h"
 #include "symbols/kallsyms.h"
-#include "system/runsoon.h"
+#include "system/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>

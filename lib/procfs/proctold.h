@@ -10,7 +10,7 @@
 #include "procfs/procwait.h"
 #include "record/namewant.h"
 #include "record/rectext.h"
-#include "system/asker.h"
+#include "system/worker.h"
 
 /* Waits, and their time. */
 struct proctold_sum {

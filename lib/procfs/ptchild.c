@@ -2,7 +2,7 @@
 #include "procfs/ptchild.h"
 #include "base/clock.h"
 #include "procfs/ptwalk.h"
-#include "system/procinfo.h"
+#include "system/proc.h"
 #include "system/sandbox.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "base/hash.h"
 #include "procfs/procreach.h"
 #include "record/mapfile.h"
-#include "system/procaccess.h"
+#include "system/broker.h"
 
 #include <elf.h>
 #include <errno.h>

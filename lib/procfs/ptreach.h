@@ -7,7 +7,7 @@
 #define STACKTOOLS_PTREACH_H
 
 #include "procfs/looker.h"
-#include "system/opener.h"
+#include "system/broker.h"
 
 /* A zeroed one: our own rights. Whoever they belong to keeps both. */
 struct ptreach {

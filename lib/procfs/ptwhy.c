@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procfs/ptwhy.h"
 #include "base/fs.h"
-#include "system/caps.h"
+#include "system/privileges.h"
 
 #include <errno.h>
 #include <linux/capability.h>

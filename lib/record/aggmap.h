@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "offcpu_abi.h"
-#include "system/opener.h"
+#include "system/broker.h"
 
 #include <pthread.h>
 

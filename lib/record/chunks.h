@@ -18,7 +18,7 @@
 #define STACKTOOLS_CHUNKS_H
 
 #include "base/err.h"
-#include "system/opener.h"
+#include "system/broker.h"
 
 #include "unwind_abi.h"
 

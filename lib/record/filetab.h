@@ -9,8 +9,8 @@
 #define STACKTOOLS_FILETAB_H
 
 #include "capture/writer.h"
-#include "system/opener.h"
-#include "system/procmaps.h"
+#include "system/broker.h"
+#include "system/maps.h"
 
 struct filetab;
 

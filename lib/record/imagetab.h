@@ -12,7 +12,7 @@
 #include "base/intern.h"
 #include "capture/types.h"
 #include "record/mapset.h"
-#include "system/procinfo.h"
+#include "system/proc.h"
 
 struct image {
 	uint32_t tgid, ns_tgid;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/jitfile.h"
 #include "base/clock.h"
-#include "system/procaccess.h"
+#include "system/broker.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,7 +11,7 @@
 #ifndef STACKTOOLS_JITFILE_H
 #define STACKTOOLS_JITFILE_H
 
-#include "system/opener.h"
+#include "system/broker.h"
 
 #include <sys/stat.h>
 

@@ -14,7 +14,7 @@
 #include "capture/writer.h"
 #include "record/proctab.h"
 #include "record/stacktab.h"
-#include "system/opener.h"
+#include "system/broker.h"
 
 struct jitkeep;
 

@@ -13,7 +13,7 @@
 #include "record/imagetab.h"
 #include "record/jitfile.h"
 #include "record/pastmap.h"
-#include "system/procevents.h"
+#include "system/events.h"
 
 struct jitwatch {
 	struct jitfile_owner owner;

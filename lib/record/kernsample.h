@@ -11,7 +11,7 @@
 #define STACKTOOLS_KERNSAMPLE_H
 
 #include "record/kernpeek.h"
-#include "system/threadstat.h"
+#include "system/proc.h"
 
 #include <pthread.h>
 

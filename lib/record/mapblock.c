@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/mapblock.h"
-#include "system/procaccess.h"
+#include "system/broker.h"
 
 #include <errno.h>
 #include <sys/mman.h>

@@ -12,8 +12,8 @@
 #ifndef STACKTOOLS_MAPFILE_H
 #define STACKTOOLS_MAPFILE_H
 
-#include "system/opener.h"
-#include "system/procmaps.h"
+#include "system/broker.h"
+#include "system/maps.h"
 
 #include <sys/stat.h>
 

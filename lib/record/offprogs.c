@@ -4,9 +4,9 @@
 #include "offcpu_abi.h"
 #include "record/cgroupbtf.h"
 #include "record/unwindspace.h"
-#include "system/caps.h"
 #include "system/owner.h"
-#include "system/verlog.h"
+#include "system/privileges.h"
+#include "system/verifier.h"
 
 #include "offcpu.skel.h"
 

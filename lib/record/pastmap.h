@@ -11,7 +11,7 @@
 
 #include "record/filetab.h"
 #include "record/imagetab.h"
-#include "system/procmaps.h"
+#include "system/maps.h"
 
 /* Where to look; see proctab_past(). */
 struct pastmap {

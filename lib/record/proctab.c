@@ -5,8 +5,8 @@
 #include "record/imagetab.h"
 #include "record/pastmap.h"
 #include "record/threadtab.h"
-#include "system/procaccess.h"
-#include "system/procinfo.h"
+#include "system/broker.h"
+#include "system/proc.h"
 
 #include <ctype.h>
 #include <dirent.h>

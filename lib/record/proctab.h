@@ -12,8 +12,8 @@
 
 #include "capture/writer.h"
 #include "offcpu_abi.h"
-#include "system/opener.h"
-#include "system/procevents.h"
+#include "system/broker.h"
+#include "system/events.h"
 
 struct image; /* imagetab.h */
 struct filetab;

@@ -3,9 +3,9 @@
 #include "offcpu_abi.h"
 #include "record/kerntrial.h"
 #include "record/shapetypes.h"
-#include "system/caps.h"
+#include "system/privileges.h"
 #include "system/tracefs.h"
-#include "system/verlog.h"
+#include "system/verifier.h"
 
 #include "offcpu-raw.skel.h"
 #include "offcpu.skel.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/rawtasks.h"
 #include "capture/types.h"
-#include "system/threadstat.h"
+#include "system/proc.h"
 
 #include <bpf/bpf.h>
 #include <ctype.h>

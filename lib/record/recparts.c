@@ -3,11 +3,11 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "record/outchild.h"
-#include "system/caps.h"
-#include "system/openchild.h"
-#include "system/procinfo.h"
-#include "system/runsoon.h"
+#include "system/broker.h"
+#include "system/privileges.h"
+#include "system/proc.h"
 #include "system/sandbox.h"
+#include "system/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -18,8 +18,8 @@
 #include "record/recorderopts.h"
 #include "record/stacktab.h"
 #include "record/unwinder.h"
-#include "system/opener.h"
-#include "system/privdrop.h"
+#include "system/broker.h"
+#include "system/drop.h"
 
 struct recparts {
 	struct offcpu *bpf;

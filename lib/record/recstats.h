@@ -15,7 +15,7 @@
 #include "record/snapset.h"
 #include "record/stacktab.h"
 #include "record/unwinder.h"
-#include "system/opener.h"
+#include "system/broker.h"
 
 struct recorder_stats {
 	uint64_t start_ns, now_ns;

@@ -12,7 +12,7 @@
 #define STACKTOOLS_TABLESET_H
 
 #include "record/unwindspace.h"
-#include "system/procmaps.h"
+#include "system/maps.h"
 
 struct tableset;
 

@@ -17,7 +17,7 @@
 #define STACKTOOLS_UNWINDSPACE_H
 
 #include "base/err.h"
-#include "system/opener.h"
+#include "system/broker.h"
 #include "unwind/unwindtab.h"
 
 struct unwindspace;

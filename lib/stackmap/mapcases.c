@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "stackmap/mapcases.h"
-#include "system/caps.h"
+#include "system/privileges.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -3,9 +3,9 @@
 #include "stackmap-btf.skel.h"
 #include "stackmap.skel.h"
 #include "stackmap/loaded.h"
-#include "system/caps.h"
+#include "system/privileges.h"
 #include "system/tracefs.h"
-#include "system/verlog.h"
+#include "system/verifier.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

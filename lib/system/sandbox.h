@@ -7,13 +7,36 @@
  * that it is handed. Sources: capabilities(7), prctl(2), seccomp(2), landlock(7),
  * Documentation/userspace-api/seccomp_filter.rst of Linux.
  */
-#ifndef STACKTOOLS_SANDBOX_H
-#define STACKTOOLS_SANDBOX_H
+#ifndef STACKTOOLS_SYSTEM_SANDBOX_H
+#define STACKTOOLS_SYSTEM_SANDBOX_H
 
+#include "base/base.h"
 #include "base/bytes.h"
 #include "base/err.h"
 
 #include <sys/types.h>
+
+/*
+ * pathlock - giving up paths for good, by Landlock.
+ *
+ * It holds for the calling thread and whatever it starts; descriptors that
+ * are open stay usable. no_new_privs has to be set. Source: landlock(7),
+ * Documentation/userspace-api/landlock.rst of Linux.
+ */
+
+/* The version of Landlock that the kernel has; 0 = none, or it is switched off. */
+int pathlock_version(void);
+
+/* No path leads anywhere any more. False where the kernel cannot do that. */
+bool pathlock_all(void);
+
+/*
+ * Nothing is written, made, removed, renamed or executed by a path any more,
+ * but below the N directories (and files, which are written only) in PATHS;
+ * those that do not exist, or are NULL, are left out. Reading stays. False where the kernel
+ * cannot do that.
+ */
+bool pathlock_writing(const char *const *paths, size_t n);
 
 struct sock_fprog;
 

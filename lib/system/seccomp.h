@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * seccode - words for writing a filter of system calls.
+ * seccomp - words for writing a filter of system calls.
  *
  * A filter begins with SECCODE_BEGIN, and ends with SECCODE_KILL. Source:
  * Documentation/userspace-api/seccomp_filter.rst of Linux. Where SECCODE_ARCH
  * is not defined there are no filters.
  */
-#ifndef STACKTOOLS_SECCODE_H
-#define STACKTOOLS_SECCODE_H
+#ifndef STACKTOOLS_SYSTEM_SECCOMP_H
+#define STACKTOOLS_SYSTEM_SECCOMP_H
 
 #include <linux/audit.h>
 #include <linux/filter.h>

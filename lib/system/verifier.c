@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "system/verlog.h"
-#include "system/caps.h"
+#include "system/verifier.h"
+#include "system/privileges.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
+
+/* The most that every kernel takes. Memory that is never touched costs nothing. */
+#define VERLOG_BYTES (UINT32_MAX >> 8)
 
 /*
  * One buffer serves all programs, for libbpf asks for a log only when a load

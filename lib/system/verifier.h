@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * verlog - what the kernel's verifier says of a program that it refuses.
+ * verifier - what the kernel's verifier says of a program that it refuses.
  *
  * A refusal is EACCES, EINVAL or E2BIG, as is much else, but only the verifier
  * writes a log: where there is none, something else refused the load.
  */
-#ifndef STACKTOOLS_VERLOG_H
-#define STACKTOOLS_VERLOG_H
+#ifndef STACKTOOLS_SYSTEM_VERIFIER_H
+#define STACKTOOLS_SYSTEM_VERIFIER_H
 
 #include "base/err.h"
 
 struct bpf_object;
-
-/* The most that every kernel takes. Memory that is never touched costs nothing. */
-#define VERLOG_BYTES (UINT32_MAX >> 8)
 
 struct verlog {
 	struct bpf_object *obj;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * procmaps - reading /proc/PID/maps.
+ * maps - reading /proc/PID/maps.
  * Format: proc_pid_maps(5), fs/proc/task_mmu.c of Linux.
  */
-#ifndef STACKTOOLS_PROCMAPS_H
-#define STACKTOOLS_PROCMAPS_H
+#ifndef STACKTOOLS_SYSTEM_MAPS_H
+#define STACKTOOLS_SYSTEM_MAPS_H
 
 #include "base/err.h"
 

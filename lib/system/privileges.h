@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * caps - what this process may do, and how to say what it lacks.
+ * privileges - what this process may do, and how to say what it lacks.
  * Sources: capabilities(7), user_namespaces(7), proc(5), libcap.
  */
-#ifndef STACKTOOLS_CAPS_H
-#define STACKTOOLS_CAPS_H
+#ifndef STACKTOOLS_SYSTEM_PRIVILEGES_H
+#define STACKTOOLS_SYSTEM_PRIVILEGES_H
 
 #include "base/err.h"
 
@@ -26,13 +26,6 @@ uint64_t caps_bits(const int *caps, size_t n);
  * "CAP_BPF and CAP_PERFMON are missing". Returns how many; 0 leaves BUF "".
  */
 size_t caps_missing(const int *caps, size_t n, char *buf, size_t cap);
-
-/*
- * What besides capabilities can forbid BPF here, as a clause: "a seccomp
- * filter is in force", "in a user namespace, where capabilities do not reach
- * the kernel". Returns false with BUF "" where nothing is seen.
- */
-bool caps_obstacle(char *buf, size_t cap);
 
 /* The kernel is locked down, and how: "integrity" or "confidentiality" in MODE. */
 bool caps_lockdown(char *mode, size_t cap);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * procevents - the life of processes as it happens: fork, exec, mmap of
+ * events - the life of processes as it happens: fork, exec, mmap of
  * code, renames, exit.
  *
  * A perf dummy event (perf_event_open(2), PERF_COUNT_SW_DUMMY) on every CPU
@@ -10,8 +10,8 @@
  * that are gone before anyone can open them. munmap is not
  * reported by the kernel.
  */
-#ifndef STACKTOOLS_PROCEVENTS_H
-#define STACKTOOLS_PROCEVENTS_H
+#ifndef STACKTOOLS_SYSTEM_EVENTS_H
+#define STACKTOOLS_SYSTEM_EVENTS_H
 
 #include "base/err.h"
 #include "capture/types.h"

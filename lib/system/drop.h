@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * privdrop - giving up every privilege for good, and going on.
+ * drop - giving up every privilege for good, and going on.
  *
  * For a process that has opened what it needs and is about to read what
  * others wrote. The user stays: without capabilities root is a user who owns
  * many files, and Landlock, where the kernel has it, keeps even those from
  * being written. Sources: capabilities(7), prctl(2), landlock(7).
  */
-#ifndef STACKTOOLS_PRIVDROP_H
-#define STACKTOOLS_PRIVDROP_H
+#ifndef STACKTOOLS_SYSTEM_DROP_H
+#define STACKTOOLS_SYSTEM_DROP_H
 
 #include "base/bytes.h"
 #include "base/err.h"
@@ -46,8 +46,5 @@ void privdrop_put(const struct privdrop *d, struct buf *b);
 
 /* "; WHO keeps CAP_BPF, CAP_PERFMON": a process of its own. */
 void privdrop_put_child(const char *who, uint64_t caps, struct buf *b);
-
-/* The capabilities of SET by name, with commas: "CAP_BPF, CAP_PERFMON"; "none". */
-void privdrop_put_caps(uint64_t set, struct buf *b);
 
 #endif

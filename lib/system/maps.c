@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "system/procmaps.h"
-#include "system/procinfo.h"
+#include "system/maps.h"
+#include "system/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * asker - asking a process of our own that kept privileges: one request, one
+ * worker - asking a process of our own that kept privileges: one request, one
  * answer.
  *
  * Over a SOCK_SEQPACKET socket, a message each. A request begins with a
@@ -9,19 +9,14 @@
  * side is an answer to nobody: it is there, or why it is not. Every call is
  * for any thread.
  */
-#ifndef STACKTOOLS_ASKER_H
-#define STACKTOOLS_ASKER_H
+#ifndef STACKTOOLS_SYSTEM_WORKER_H
+#define STACKTOOLS_SYSTEM_WORKER_H
 
 #include "base/err.h"
 
 #include <sys/types.h>
 
 struct asker;
-
-struct asker_head {
-	uint32_t number;
-	int32_t error;
-};
 
 /* Over SOCK, the asker's from now on, to process PID (0 = none of ours, for tests). *RET is the caller's. */
 int asker_new(int sock, pid_t pid, struct asker **ret, struct err *e);
@@ -46,5 +41,15 @@ struct asker_stats {
 };
 
 void asker_stats(struct asker *a, struct asker_stats *ret); /* A NULL: all zero */
+
+/*
+ * runsoon - have this thread run as soon as it wakes up.
+ *
+ * What new processes map has to be read before they wait: with a short slice
+ * the scheduler lets the recorder run when it wakes (Linux 6.12; the niceness
+ * works everywhere). Where it is refused, more waits begin too soon.
+ */
+
+void runsoon(void);
 
 #endif

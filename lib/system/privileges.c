@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "system/caps.h"
+#include "system/privileges.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -201,7 +201,12 @@ bool caps_lockdown(char *mode, size_t cap)
 	return true;
 }
 
-bool caps_obstacle(char *buf, size_t cap)
+/*
+ * What besides capabilities can forbid BPF here, as a clause: "a seccomp
+ * filter is in force", "in a user namespace, where capabilities do not reach
+ * the kernel". Returns false with BUF "" where nothing is seen.
+ */
+static bool caps_obstacle(char *buf, size_t cap)
 {
 	struct clause c = clause_on(buf, cap);
 	char text[8192], mode[32];

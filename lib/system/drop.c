@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "system/privdrop.h"
+#include "system/drop.h"
 #include "base/diskcache.h"
 #include "base/text.h"
-#include "system/caps.h"
-#include "system/pathlock.h"
+#include "system/privileges.h"
+#include "system/sandbox.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -104,7 +104,8 @@ int privdrop_recorder(uint64_t keep, struct privdrop *ret, struct err *e)
 		ret, e);
 }
 
-void privdrop_put_caps(uint64_t set, struct buf *b)
+/* The capabilities of SET by name, with commas: "CAP_BPF, CAP_PERFMON"; "none". */
+static void privdrop_put_caps(uint64_t set, struct buf *b)
 {
 	const char *comma = "";
 	char name[32];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "system/procevents.h"
+#include "system/events.h"
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "system/caps.h"
 #include "system/owner.h"
+#include "system/privileges.h"
 
 #include <errno.h>
 #include <linux/capability.h>
