@@ -4,7 +4,7 @@
  * (`make fuzz`). The first byte chooses.
  */
 #include "elf-sections.h"
-#include "elf/debuglink.h"
+#include "elf/debuginfo.h"
 #include "elf/minidebug.h"
 
 #include <stdlib.h>

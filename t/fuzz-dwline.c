@@ -3,7 +3,7 @@
  * Any bytes as .debug_line, for libFuzzer (`make fuzz`).
  * The first two bytes choose where the program begins and the size of an address.
  */
-#include "elf/dwline.h"
+#include "elf/dwarf_lines.h"
 
 #include <elf.h>
 #include <string.h>

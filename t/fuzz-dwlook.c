@@ -3,7 +3,7 @@
  * Any bytes as an ELF file with debug information, which is its own alternate
  * file and its own .dwo too, for libFuzzer (`make fuzz`). Its seeds are small programs with -g.
  */
-#include "elf/dwlook.h"
+#include "elf/dwarf.h"
 
 #include <string.h>
 

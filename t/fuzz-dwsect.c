@@ -2,7 +2,7 @@
 /*
  * Any bytes as an ELF file with debug sections, packed ones among them, for libFuzzer (`make fuzz`).
  */
-#include "elf/dwsect.h"
+#include "elf/dwarf_sections.h"
 
 #include <string.h>
 

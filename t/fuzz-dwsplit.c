@@ -3,7 +3,7 @@
  * Any bytes as the index of a .dwp, for libFuzzer (`make fuzz`). The first eight
  * are the ID that is looked for.
  */
-#include "elf/dwsplit.h"
+#include "elf/dwarf_split.h"
 
 #include <elf.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /*
  * Any bytes as an ELF file, through every reader of symbols, for libFuzzer (`make fuzz`).
  */
-#include "elf/elfsym.h"
+#include "elf/symbols.h"
 #include "symbols/demangle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -3,8 +3,8 @@
  * Any bytes as an ELF file that is packed, for libFuzzer (`make fuzz`): what comes of it is an
  * ELF file with the same functions.
  */
-#include "elf/elfpack.h"
-#include "elf/elfsym.h"
+#include "elf/pack.h"
+#include "elf/symbols.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * Any bytes as a relocatable file: laid out, and looked into for lines and inlined calls, for libFuzzer
  * (`make fuzz`). A good file to begin with is an object of `gcc -g -c`.
  */
-#include "elf/elfrel.h"
+#include "elf/reloc.h"
 #include "symbols/symlook.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -3,9 +3,8 @@
  * Any bytes as an ELF file, through the reader of PLT stubs and the matcher of
  * symbols, for libFuzzer (`make fuzz`). What the matcher says is what the index says.
  */
-#include "elf/elfmatch.h"
-#include "elf/elfsym.h"
-#include "elf/pltsym.h"
+#include "elf/plt.h"
+#include "elf/symbols.h"
 
 #define ADDRS 64
 

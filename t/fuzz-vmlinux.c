@@ -3,7 +3,7 @@
  * Any bytes as a kernel's file, which is that of the recorded kernel whatever
  * build ID it has, for libFuzzer (`make fuzz`).
  */
-#include "elf/vmlinux.h"
+#include "elf/kernelfiles.h"
 
 #include <string.h>
 #include <sys/mman.h>

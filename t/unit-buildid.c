@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Against readelf -n, and on files that are none. */
 #include "base/tap.h"
-#include "elf/elffile.h"
-#include "elf/elfnote.h"
+#include "elf/file.h"
 #include "record/buildid.h"
 
 #include <elf.h>

@@ -10,11 +10,9 @@
 #include "base/clock.h"
 #include "base/tap.h"
 #include "elf-sections.h"
-#include "elf/debugfile.h"
-#include "elf/debuglink.h"
-#include "elf/debugplace.h"
-#include "elf/elfsym.h"
+#include "elf/debuginfo.h"
 #include "elf/minidebug.h"
+#include "elf/symbols.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

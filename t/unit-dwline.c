@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Line programs of compiled programs, against llvm-dwarfdump's rows and addr2line's paths. */
 #include "base/tap.h"
-#include "elf/dwline.h"
+#include "elf/dwarf_lines.h"
 
 #include <errno.h>
 #include <fcntl.h>

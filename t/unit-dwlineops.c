@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Line programs written by hand: what compilers seldom or never make, and what is malformed. */
 #include "base/tap.h"
-#include "elf/dwline.h"
+#include "elf/dwarf_lines.h"
 #include "line-made.h"
 
 #include <elf.h>

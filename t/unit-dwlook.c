@@ -14,7 +14,7 @@
  * looks into it with each debug section shortened, or with bytes changed.
  */
 #include "base/clock.h"
-#include "elf/dwlook.h"
+#include "elf/dwarf.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "elf/dwsplit.h"
+#include "elf/dwarf_split.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "elf/elffile.h"
-#include "elf/elfsym.h"
+#include "elf/file.h"
+#include "elf/symbols.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -7,8 +7,7 @@
  *   unit-elfmatch --time ELF N
  */
 #include "base/tap.h"
-#include "elf/elfmatch.h"
-#include "elf/elfsym.h"
+#include "elf/symbols.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  */
 #include "base/bytes.h"
 #include "base/tap.h"
-#include "elf/elfrel.h"
+#include "elf/reloc.h"
 #include "kmod-made.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "elf/elfsym.h"
+#include "elf/symbols.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -10,7 +10,7 @@
  */
 #include "base/tap.h"
 #include "capture/writer.h"
-#include "elf/kmodfile.h"
+#include "elf/kernelfiles.h"
 #include "kmod-made.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
  *   unit-pltsym --list ELF
  */
 #include "base/tap.h"
-#include "elf/pltsym.h"
+#include "elf/plt.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -36,7 +36,7 @@
 #include "base/bytes.h"
 #include "base/tap.h"
 #include "capture/writer.h"
-#include "elf/elffile.h"
+#include "elf/file.h"
 #include "symbols/resolve.h"
 
 #include <elf.h>

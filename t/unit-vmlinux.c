@@ -4,7 +4,7 @@
  * directory that stands for the machine.
  */
 #include "base/tap.h"
-#include "elf/vmlinux.h"
+#include "elf/kernelfiles.h"
 
 #include <elf.h>
 #include <errno.h>

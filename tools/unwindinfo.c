@@ -3,7 +3,7 @@
 #include "base/cli.h"
 #include "base/out.h"
 #include "base/text.h"
-#include "elf/elffile.h"
+#include "elf/file.h"
 #include "unwind/unwindcmp.h"
 #include "unwind/unwindcomp.h"
 #include "unwind/unwindtext.h"

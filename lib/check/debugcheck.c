@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/debugcheck.h"
 #include "base/text.h"
-#include "elf/elffile.h"
-#include "elf/elfnote.h"
-#include "elf/elfsection.h"
+#include "elf/file.h"
+#include "elf/section.h"
 
 #include <errno.h>
 #include <string.h>

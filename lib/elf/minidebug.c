@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf/minidebug.h"
-#include "elf/elfsection.h"
+#include "elf/section.h"
 
 #include <errno.h>
 #include <lzma.h>

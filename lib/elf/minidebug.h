@@ -6,10 +6,10 @@
  * by xz(1): "MiniDebugInfo" of gdb's manual. Takes memory and pread(2) and
  * nothing else of the kernel, so that it works inside a sandbox.
  */
-#ifndef STACKTOOLS_MINIDEBUG_H
-#define STACKTOOLS_MINIDEBUG_H
+#ifndef STACKTOOLS_ELF_MINIDEBUG_H
+#define STACKTOOLS_ELF_MINIDEBUG_H
 
-#include "elf/elffile.h"
+#include "elf/file.h"
 
 struct minidebug {
 	struct elffile *elf; /* over BYTES */

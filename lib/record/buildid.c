@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/buildid.h"
 #include "base/bytes.h"
-#include "elf/elfnote.h"
+#include "elf/file.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "base/cli.h"
 #include "base/clock.h"
 #include "base/fs.h"
-#include "elf/elfnote.h"
+#include "elf/file.h"
 #include "record/kernhide.h"
 
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #include "record/namekeep.h"
 #include "base/clock.h"
 #include "base/intern.h"
-#include "elf/debugfile.h"
+#include "elf/debuginfo.h"
 #include "symbols/symchild.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 #define STACKTOOLS_BINARIES_H
 
 #include "capture/reader.h"
-#include "elf/debugfile.h"
+#include "elf/debuginfo.h"
 #include "symbols/symanswer.h"
 #include "symbols/symfile.h"
 

@@ -5,8 +5,8 @@
 #include "capture/reader.h"
 #include "capture/stats.h"
 #include "capture/writer.h"
-#include "elf/debugfile.h"
-#include "elf/elfpack.h"
+#include "elf/debuginfo.h"
+#include "elf/pack.h"
 #include "symbols/symfile.h"
 
 #include <errno.h>

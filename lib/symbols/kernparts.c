@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/kernparts.h"
-#include "elf/debugfile.h"
+#include "elf/debuginfo.h"
 
 #include <errno.h>
 #include <string.h>

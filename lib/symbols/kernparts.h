@@ -10,8 +10,7 @@
 
 #include "base/intern.h"
 #include "capture/reader.h"
-#include "elf/kmodfile.h"
-#include "elf/vmlinux.h"
+#include "elf/kernelfiles.h"
 #include "symbols/modhits.h"
 
 struct kernparts_opts {

@@ -15,7 +15,7 @@
 #ifndef STACKTOOLS_SYMFILE_H
 #define STACKTOOLS_SYMFILE_H
 
-#include "elf/elffile.h"
+#include "elf/file.h"
 
 struct symfile {
 	int symfs; /* directory descriptor, -1 = none */

@@ -2,12 +2,12 @@
 #include "symbols/symlook.h"
 #include "base/clock.h"
 #include "base/intern.h"
-#include "elf/debugfile.h"
-#include "elf/dwlook.h"
-#include "elf/elfmatch.h"
-#include "elf/elfrel.h"
+#include "elf/debuginfo.h"
+#include "elf/dwarf.h"
 #include "elf/minidebug.h"
-#include "elf/pltsym.h"
+#include "elf/plt.h"
+#include "elf/reloc.h"
+#include "elf/symbols.h"
 #include "symbols/demangle.h"
 
 #include <elf.h>

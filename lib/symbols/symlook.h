@@ -15,7 +15,7 @@
 #ifndef STACKTOOLS_SYMLOOK_H
 #define STACKTOOLS_SYMLOOK_H
 
-#include "elf/elffile.h"
+#include "elf/file.h"
 #include "symbols/symanswer.h"
 
 /*

@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_UNWINDCMP_H
 #define STACKTOOLS_UNWINDCMP_H
 
-#include "elf/elffile.h"
+#include "elf/file.h"
 #include "unwind/unwindtab.h"
 
 struct unwindcmp_totals {

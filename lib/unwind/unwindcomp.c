@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind/unwindcomp.h"
-#include "elf/elfsection.h"
+#include "elf/section.h"
 #include "unwind/unwindrows.h"
 #include "unwind/unwindx86.h"
 

@@ -12,7 +12,7 @@
 #ifndef STACKTOOLS_UNWINDCOMP_H
 #define STACKTOOLS_UNWINDCOMP_H
 
-#include "elf/elffile.h"
+#include "elf/file.h"
 #include "unwind/unwindtab.h"
 
 #define UNWINDCOMP_SECTION_MAX (UINT64_C(512) << 20)

@@ -1,0 +1,847 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "elf/dwarf.h"
+#include "base/clock.h"
+#include "elf/dwarf_entries.h"
+#include "elf/dwarf_lines.h"
+#include "elf/dwarf_split.h"
+#include "elf/dwarf_walk.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+
+/*
+ * dwplan - which units are to be read for which addresses.
+ *
+ * By the ranges that each unit's first entry tells.
+ */
+
+/* Addresses FROM to TO, not including TO, lie in UNIT (index among the units). */
+struct dwplan_part {
+	uint32_t unit, from, to;
+};
+
+struct dwplan {
+	struct dwplan_part *parts; /* by unit, then by address; those of a unit do not overlap */
+	size_t n_parts, parts_cap;
+	uint32_t *open; /* units that may hold functions but do not tell where */
+	size_t n_open, open_cap;
+	uint32_t *covers; /* for each address: how many units it lies in */
+	uint64_t covers_left; /* their sum is bounded */
+	struct dwspans spans;
+	bool skeleton; /* the unit at hand is one */
+};
+
+/* code is in one unit; folded identical code and odd producers make that a few */
+#define COVERS_MIN (UINT64_C(16) << 20)
+#define COVERS_EACH 64
+
+/* Below the first section of code there is none. */
+static uint64_t dwplan_lowest(const struct elffile *f)
+{
+	uint64_t low = UINT64_MAX;
+
+	for (size_t i = 0; i < f->n_sections; i++)
+		if ((f->sections[i].flags & SHF_EXECINSTR) && f->sections[i].size)
+			low = MIN(low, f->sections[i].addr);
+	return low == UINT64_MAX ? 0 : low;
+}
+
+static size_t first_from(const uint64_t *vaddrs, size_t n, uint64_t low)
+{
+	size_t lo = 0, hi = n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (vaddrs[mid] < low)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static int by_from(const void *a, const void *b)
+{
+	const struct dwplan_part *x = a, *y = b;
+
+	return CMP(x->from, y->from);
+}
+
+static int add_part(struct dwplan *p, uint32_t unit, size_t from, size_t to)
+{
+	if (base_grow(&p->parts, &p->parts_cap, p->n_parts + 1, sizeof(*p->parts)) != 0)
+		return -ENOMEM;
+	p->parts[p->n_parts++] = (struct dwplan_part){ unit, (uint32_t)from, (uint32_t)to };
+	return 0;
+}
+
+/*
+ * The parts from FIRST on are one unit's: sort them, join those that touch,
+ * count what they cover. Every unit may claim every address; beyond all measure they are left out.
+ */
+static bool settle(struct dwplan *p, size_t first)
+{
+	size_t n = first;
+	uint64_t sum = 0;
+
+	if (p->n_parts == first)
+		return true;
+	qsort(p->parts + first, p->n_parts - first, sizeof(*p->parts), by_from);
+	for (size_t i = first + 1; i < p->n_parts; i++) {
+		if (p->parts[i].from <= p->parts[n].to)
+			p->parts[n].to = MAX(p->parts[n].to, p->parts[i].to);
+		else
+			p->parts[++n] = p->parts[i];
+	}
+	p->n_parts = n + 1;
+	for (size_t i = first; i < p->n_parts; i++)
+		sum += p->parts[i].to - p->parts[i].from;
+	if (sum > p->covers_left) {
+		p->n_parts = first;
+		return false;
+	}
+	p->covers_left -= sum;
+	for (size_t i = first; i < p->n_parts; i++)
+		for (uint32_t k = p->parts[i].from; k < p->parts[i].to; k++)
+			p->covers[k]++;
+	return true;
+}
+
+/* 1: unit I of D tells where all of its code is, 0: it does not. */
+static int spans_of(struct dwplan *p, struct dwinfo *d, size_t i, uint64_t lowest, struct err *e)
+{
+	struct dwbases b = { .info = d, .main = d, .unit = &d->units[i], .lowest = lowest };
+	struct dwroot root;
+	int rc;
+
+	p->spans.n = 0;
+	rc = dwinfo_root(d, b.unit, &root, e);
+	if (rc)
+		return rc;
+	if (root.str_base != DWINFO_UNKNOWN)
+		b.unit->str_base = root.str_base;
+	p->skeleton = root.dwo_name.kind != DWV_NONE;
+	dwrange_bases(&b, &root, false);
+	rc = dwrange_read(&b, &root.low, &root.high, &root.ranges, &p->spans, e);
+	if (rc || root.ranges.kind != DWV_NONE || (!root.children && !p->skeleton))
+		return rc ? rc : 1;
+	/* DWARF 2 has no ranges: code in other sections is not told of */
+	return root.high.kind != DWV_NONE && b.unit->shape.version > 2;
+}
+
+/* 0, -ENOMEM; -EINVAL: too many units cover the same. */
+static int plan_unit(struct dwplan *p, size_t i, const uint64_t *vaddrs, size_t n)
+{
+	size_t first = p->n_parts;
+	int rc = 0;
+
+	for (size_t s = 0; s < p->spans.n && !rc; s++) {
+		size_t from = first_from(vaddrs, n, p->spans.v[s].low);
+		size_t to = from;
+
+		if (from < n && vaddrs[from] < p->spans.v[s].high)
+			to = first_from(vaddrs, n, p->spans.v[s].high);
+		if (to > from)
+			rc = add_part(p, (uint32_t)i, from, to);
+	}
+	return rc ? rc : settle(p, first) ? 0 : -EINVAL;
+}
+
+static int plan_open(struct dwplan *p, struct dwinfo *d, size_t i)
+{
+	if (!p->skeleton && !dwinfo_has_functions(d, &d->units[i]))
+		return 0;
+	if (base_grow(&p->open, &p->open_cap, p->n_open + 1, sizeof(*p->open)) != 0)
+		return -ENOMEM;
+	p->open[p->n_open++] = (uint32_t)i;
+	return 0;
+}
+
+/*
+ * Plan for N addresses (ascending). LOWEST: ranges that begin below are no
+ * code of this file. A unit whose first entry is malformed is left out, the
+ * first such story is in E and *BAD counts them. 0 or -ENOMEM.
+ */
+static int dwplan_make(struct dwplan *p, struct dwinfo *d, uint64_t lowest, const uint64_t *vaddrs, size_t n,
+	uint64_t *bad, struct err *e)
+{
+	int rc = 0;
+
+	*p = (struct dwplan){ .covers_left = COVERS_MIN + COVERS_EACH * (uint64_t)n,
+		.covers = calloc(n ? n : 1, sizeof(*p->covers)) };
+	if (!p->covers || n > UINT32_MAX || d->n > UINT32_MAX)
+		return err_nomem(e, "a plan of debug information");
+	for (size_t i = 0; i < d->n && rc != -ENOMEM; i++) {
+		struct err one = { 0 };
+		int told = spans_of(p, d, i, lowest, &one);
+
+		rc = told == -ENOMEM ? told : plan_unit(p, i, vaddrs, n);
+		if (!rc && !told)
+			rc = plan_open(p, d, i);
+		if (rc == -EINVAL)
+			told = err_set(
+				&one, rc, "too many units of debug information cover the same addresses");
+		if (told < 0 && !(*bad)++ && e)
+			*e = one;
+	}
+	return rc == -ENOMEM ? err_nomem(e, "a plan of debug information") : 0;
+}
+
+static void dwplan_free(struct dwplan *p)
+{
+	free(p->parts);
+	free(p->open);
+	free(p->covers);
+	free(p->spans.v);
+	*p = (struct dwplan){ 0 };
+}
+
+/*
+ * dwtop - what a unit's first entry says, made ready: its texts, what its
+ * entries count from, its lines.
+ */
+
+struct dwtop {
+	struct dwroot root;
+	struct dwbases bases;
+	char *comp_dir, *name, *dwo_name; /* NULL = not told */
+};
+
+static void dwtop_free(struct dwtop *t);
+
+static char *copy_text(struct dwinfo *d, struct dwinfo *alt, struct dwunit *u, const struct dwvalue *v)
+{
+	const char *text = dwinfo_text(d, alt, u, v);
+
+	return text ? strdup(text) : NULL;
+}
+
+/* Of unit U of D; ALT is the alternate file or NULL. *T is zeroed or of another unit. */
+static int dwtop_read(struct dwtop *t, struct dwinfo *d, struct dwinfo *alt, struct dwunit *u,
+	uint64_t lowest, struct err *e)
+{
+	int rc;
+
+	dwtop_free(t);
+	rc = dwinfo_root(d, u, &t->root, e);
+	if (rc)
+		return rc;
+	if (t->root.str_base != DWINFO_UNKNOWN)
+		u->str_base = t->root.str_base;
+	/* another root that was read would take the place of texts in this one */
+	else if (u->str_base == DWINFO_UNKNOWN)
+		u->str_base = u->shape.version < 5 ? 0 : u->shape.offset_size * UINT64_C(2);
+	t->comp_dir = copy_text(d, alt, u, &t->root.comp_dir);
+	t->name = copy_text(d, alt, u, &t->root.name);
+	t->dwo_name = copy_text(d, alt, u, &t->root.dwo_name);
+	t->bases = (struct dwbases){ .info = d, .main = d, .unit = u, .lowest = lowest };
+	dwrange_bases(&t->bases, &t->root, false);
+	return 0;
+}
+
+static void dwtop_free(struct dwtop *t)
+{
+	free(t->comp_dir);
+	free(t->name);
+	free(t->dwo_name);
+	*t = (struct dwtop){ 0 };
+}
+
+/* Is its contents in another file? */
+static bool dwtop_is_skeleton(const struct dwtop *t)
+{
+	return t->dwo_name && t->root.id;
+}
+
+/* Where that file was when it was made, in fresh memory; NULL = not known. */
+static char *dwtop_dwo_path(const struct dwtop *t)
+{
+	char *path = NULL;
+
+	if (!t->dwo_name)
+		return NULL;
+	if (t->dwo_name[0] == '/' || !t->comp_dir)
+		return strdup(t->dwo_name);
+	return asprintf(&path, "%s/%s", t->comp_dir, t->dwo_name) < 0 ? NULL : path;
+}
+
+/* Its line table: 0 and *RET, NULL = it has none; else as dwline_open(). */
+static int dwtop_lines(const struct dwtop *t, struct dwline **ret, struct err *e)
+{
+	const struct dwline_opts o = { .offset = t->root.lines,
+		.addr_size = t->bases.unit->shape.addr_size,
+		.comp_dir = t->comp_dir,
+		.name = t->name };
+
+	*ret = NULL;
+	return o.offset == DWINFO_UNKNOWN ? 0 : dwline_open(t->bases.info->sect, &o, ret, e);
+}
+
+struct dwhit_held;
+
+struct dwhit_held {
+	struct dwlook_hit hit;
+	uint64_t rank;
+	struct dwlook_frame frames[];
+};
+
+static size_t text_size(const char *s)
+{
+	return s ? strlen(s) + 1 : 0;
+}
+
+static const char *put_text(char **at, const char *s)
+{
+	size_t n = text_size(s);
+
+	if (!n)
+		return NULL;
+	memcpy(*at, s, n);
+	*at += n;
+	return *at - n;
+}
+
+/* With strings of its own: those of the hit are valid during the call. */
+static struct dwhit_held *copy_of(const struct dwlook_hit *hit, uint64_t rank)
+{
+	size_t size = sizeof(struct dwhit_held) + hit->n * sizeof(*hit->frames);
+	struct dwhit_held *h;
+	char *at;
+
+	for (size_t i = 0; i < hit->n; i++)
+		size += text_size(hit->frames[i].name) + text_size(hit->frames[i].linkage) +
+			text_size(hit->frames[i].file);
+	h = malloc(size);
+	if (!h)
+		return NULL;
+	h->rank = rank;
+	h->hit = *hit;
+	h->hit.frames = h->frames;
+	at = (char *)&h->frames[hit->n];
+	for (size_t i = 0; i < hit->n; i++) {
+		h->frames[i] = hit->frames[i];
+		h->frames[i].name = put_text(&at, hit->frames[i].name);
+		h->frames[i].linkage = put_text(&at, hit->frames[i].linkage);
+		h->frames[i].file = put_text(&at, hit->frames[i].file);
+	}
+	return h;
+}
+
+/*
+ * HIT (NULL = none) is what one more unit says of an address. *HELD, NULL at
+ * first, is a copy of the hit of lowest RANK until now, of equal ones the first. With
+ * LAST the best goes to SINK, and *HELD is NULL again. Where memory for a copy is short the hit is lost to
+ * one that comes later.
+ */
+static void dwhit_offer(struct dwhit_held **held, const struct dwlook_hit *hit, uint64_t rank, bool last,
+	dwlook_sink *sink, void *ctx)
+{
+	bool better = hit && (!*held || rank < (*held)->rank);
+
+	if (last) {
+		if (better)
+			sink(ctx, hit);
+		else if (*held)
+			sink(ctx, &(*held)->hit);
+		free(*held);
+		*held = NULL;
+		return;
+	}
+	if (better) {
+		struct dwhit_held *copy = copy_of(hit, rank);
+
+		if (copy) {
+			free(*held);
+			*held = copy;
+		}
+	}
+}
+
+#define FRAMES_MAX 1024
+#define MARKS_MIN (UINT64_C(1) << 20)
+#define MARKS_EACH 4096 /* times an address may be found to be covered: nesting, and walks */
+
+/* The unit at hand: arrays are used again. */
+struct look_unit {
+	struct dwunit *unit; /* whose entries are read */
+	struct dwnames *names;
+	struct dwtop top; /* of the unit in the file itself; its bases become those of UNIT */
+	const struct dwabbrev_table *table;
+	struct dwline *line;
+	uint32_t *index; /* of each address, among those asked for */
+	uint64_t *addrs;
+	struct dwwalk_place *places;
+	struct dwline_row *rows;
+	size_t n, index_cap, addrs_cap, places_cap, rows_cap;
+	struct dwcalls calls;
+	int error, lines_error; /* -ENOENT: its split unit is missing; of its line program */
+};
+
+struct dwlook {
+	struct dwlook_opts o;
+	struct dwinfo *info, *alt;
+	struct dwnames names;
+	struct dwhalf dwp, dwo; /* dwo: of the unit at hand */
+	uint64_t lowest;
+	struct dwlook_stats stats;
+	struct dwplan plan;
+	struct dwpiece piece; /* the unit's bytes */
+	struct dwwalk walk;
+	struct look_unit u;
+	struct dwhit_held **held; /* for each address: of several units */
+	const uint64_t *vaddrs;
+	size_t n;
+	struct dwlook_frame *frames;
+	size_t frames_cap;
+	dwlook_sink *sink;
+	dwlook_want *want;
+	void *ctx;
+	struct err *e;
+	bool told; /* E has its story */
+};
+
+/* --- open, close --- */
+
+int dwlook_open(const struct dwlook_opts *o, struct dwlook **ret, struct err *e)
+{
+	struct dwlook *d = calloc(1, sizeof(*d));
+	int rc;
+
+	if (!d)
+		return err_nomem(e, "debug information");
+	d->o = *o;
+	if (!d->o.max_bytes)
+		d->o.max_bytes = UINT64_MAX;
+	d->lowest = dwplan_lowest(o->elf);
+	rc = dwinfo_open(o->elf, false, d->o.max_bytes, &d->info, e);
+	/* an alternate file or a .dwp that cannot be read is as good as missing */
+	if (!rc && o->alt && dwinfo_open(o->alt, false, d->o.max_bytes, &d->alt, NULL) == 0)
+		d->names.alt = d->alt;
+	if (!rc && o->dwp && dwhalf_open(&d->dwp, o->dwp, true, d->o.max_bytes, NULL) != 0)
+		dwhalf_close(&d->dwp);
+	if (rc) {
+		dwlook_close(d);
+		return rc;
+	}
+	d->stats.units = d->info->n;
+	*ret = d;
+	return 0;
+}
+
+static void free_unit(struct look_unit *u)
+{
+	dwline_close(u->line);
+	dwtop_free(&u->top);
+	free(u->index);
+	free(u->addrs);
+	free(u->places);
+	free(u->rows);
+	dwcalls_free(&u->calls);
+}
+
+void dwlook_close(struct dwlook *d)
+{
+	if (!d)
+		return;
+	free_unit(&d->u);
+	free(d->frames);
+	dwwalk_free(&d->walk);
+	dwpiece_free(&d->piece);
+	dwplan_free(&d->plan);
+	dwhalf_close(&d->dwo);
+	dwhalf_close(&d->dwp);
+	dwnames_free(&d->names);
+	dwinfo_close(d->alt);
+	dwinfo_close(d->info);
+	free(d);
+}
+
+void dwlook_stats(const struct dwlook *d, struct dwlook_stats *ret)
+{
+	*ret = d->stats;
+}
+
+static void note_peak(struct dwlook *d)
+{
+	const struct look_unit *u = &d->u;
+	uint64_t sum = dwinfo_bytes(d->info) + (d->alt ? dwinfo_bytes(d->alt) : 0) + d->names.bytes +
+		       d->names.cap * sizeof(*d->names.list) +
+		       d->names.known.cap * sizeof(*d->names.known.slots) +
+		       d->plan.parts_cap * sizeof(*d->plan.parts) + d->n * sizeof(*d->plan.covers) +
+		       d->piece.cap + d->walk.nodes_cap * sizeof(*d->walk.nodes) +
+		       u->index_cap * sizeof(*u->index) + u->addrs_cap * sizeof(*u->addrs) +
+		       u->places_cap * sizeof(*u->places) + u->rows_cap * sizeof(*u->rows) +
+		       u->calls.cap * sizeof(*u->calls.list) + (u->line ? dwline_bytes(u->line) : 0);
+
+	d->stats.peak_bytes = MAX(d->stats.peak_bytes, sum);
+}
+
+/* What is wrong with a unit: the first such story is told. */
+static int story(struct dwlook *d, const struct err *one)
+{
+	if (!d->told && d->e)
+		*d->e = *one;
+	d->told = true;
+	return one->code;
+}
+
+/* HIT (NULL = none) of address INDEX, one unit's: to the sink when all units that cover it had their say. */
+static void deliver(struct dwlook *d, size_t index, const struct dwlook_hit *hit, uint64_t rank)
+{
+	if (d->plan.covers[index])
+		d->plan.covers[index]--;
+	dwhit_offer(&d->held[index], hit, rank, d->plan.covers[index] == 0, d->sink, d->ctx);
+}
+
+/* --- frames --- */
+
+static int add_frame(struct dwlook *d, size_t n, const struct dwlook_frame *f)
+{
+	int rc = base_grow(&d->frames, &d->frames_cap, n + 1, sizeof(*d->frames));
+
+	if (!rc)
+		d->frames[n] = *f;
+	return rc;
+}
+
+/* FILE as the line table counts: from 1 before DWARF 5, where 0 is none. */
+static void set_place(struct dwlook *d, uint32_t file, uint32_t line, uint32_t column, struct dwlook_frame *f)
+{
+	const struct look_unit *u = &d->u;
+
+	if (!d->o.lines)
+		return;
+	if (u->line && file != DWCALL_NO_FILE && (file || u->unit->shape.version >= 5))
+		f->file = dwline_file(u->line, file);
+	f->line = line;
+	f->column = column;
+}
+
+static void place_of_row(struct dwlook *d, size_t i, struct dwlook_frame *f)
+{
+	const struct dwline_row *row = &d->u.rows[i];
+
+	if (row->file != DWCALL_NO_FILE)
+		set_place(d, row->file, row->line, row->column, f);
+}
+
+/* The frames of address I of the unit, by its innermost node. */
+static void chain(struct dwlook *d, size_t i, struct dwlook_hit *hit)
+{
+	struct dwlook_frame f = { 0 };
+
+	place_of_row(d, i, &f);
+	for (uint32_t at = d->u.places[i].node; at != DWWALK_NONE; at = d->walk.nodes[at].parent) {
+		const struct dwwalk_node *node = &d->walk.nodes[at];
+		const struct dwcalls_one *c;
+
+		if (node->parent != DWWALK_NONE && !d->o.inlines)
+			continue;
+		c = dwcalls_get(&d->u.calls, at, node->at);
+		f.name = c->name.name;
+		f.linkage = c->name.linkage;
+		if (c->name.alt_missing && !f.name && !f.linkage)
+			hit->error = -ENOENT;
+		if (hit->n >= FRAMES_MAX || add_frame(d, hit->n, &f) != 0)
+			break;
+		hit->n++;
+		hit->low = node->low;
+		f = (struct dwlook_frame){ 0 };
+		set_place(d, c->call.file, c->call.line, c->call.column, &f);
+	}
+}
+
+/* What is known of address I of the unit; ERROR where it has no function. */
+static void tell(struct dwlook *d, size_t i, int error)
+{
+	struct look_unit *u = &d->u;
+	const struct dwwalk_place *p = &u->places[i];
+	struct dwlook_hit hit = { .index = u->index[i], .error = u->error };
+	struct dwlook_frame f = { 0 };
+	uint64_t rank = p->size;
+
+	if (p->node != DWWALK_NONE) {
+		chain(d, i, &hit);
+	} else {
+		hit.error = error ? error : u->error;
+		place_of_row(d, i, &f);
+		if (f.file && f.line && add_frame(d, 0, &f) == 0)
+			hit.n = 1;
+		rank = UINT64_MAX - (hit.n ? 1 : 0);
+	}
+	if (!hit.error && u->lines_error && !(hit.n && d->frames[0].line))
+		hit.error = u->lines_error;
+	hit.frames = d->frames;
+	deliver(d, hit.index, hit.n || hit.error ? &hit : NULL, rank);
+}
+
+/* --- one unit --- */
+
+static int grow_unit(struct look_unit *u, size_t n)
+{
+	if (base_grow(&u->index, &u->index_cap, n, sizeof(*u->index)) != 0 ||
+		base_grow(&u->addrs, &u->addrs_cap, n, sizeof(*u->addrs)) != 0 ||
+		base_grow(&u->places, &u->places_cap, n, sizeof(*u->places)) != 0 ||
+		base_grow(&u->rows, &u->rows_cap, n, sizeof(*u->rows)) != 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static int add_addr(struct dwlook *d, uint32_t index)
+{
+	struct look_unit *u = &d->u;
+
+	if (grow_unit(u, u->n + 1) != 0)
+		return -ENOMEM;
+	u->index[u->n] = index;
+	u->addrs[u->n] = d->vaddrs[index];
+	u->places[u->n] = (struct dwwalk_place){ .size = UINT64_MAX, .node = DWWALK_NONE };
+	u->rows[u->n] = (struct dwline_row){ .file = DWCALL_NO_FILE };
+	u->n++;
+	return 0;
+}
+
+static void want_dwo(struct dwlook *d)
+{
+	_cleanup_free_ char *path = dwtop_dwo_path(&d->u.top);
+
+	if (d->want && path)
+		d->want(d->ctx, d->u.top.root.id, path);
+}
+
+/* The half that is in the .dwp or in one of the .dwo files, NULL = none has it. */
+static struct dwhalf *find_half(struct dwlook *d)
+{
+	struct look_unit *u = &d->u;
+
+	if (d->dwp.info && dwhalf_find(&d->dwp, &u->top.root, &u->top.bases, NULL) == 0)
+		return &d->dwp;
+	for (size_t i = 0; i < d->o.n_dwos; i++) {
+		if (d->o.dwos[i].id != u->top.root.id || !d->o.dwos[i].file)
+			continue;
+		dwhalf_close(&d->dwo);
+		if (dwhalf_open(&d->dwo, d->o.dwos[i].file, false, d->o.max_bytes, NULL) == 0 &&
+			dwhalf_find(&d->dwo, &u->top.root, &u->top.bases, NULL) == 0)
+			return &d->dwo;
+	}
+	return NULL;
+}
+
+/* A skeleton's entries are elsewhere. Where they are missing it may have some itself. */
+static void join_half(struct dwlook *d)
+{
+	struct look_unit *u = &d->u;
+	struct dwhalf *h;
+
+	if (!dwtop_is_skeleton(&u->top))
+		return;
+	h = find_half(d);
+	if (!h) {
+		u->error = -ENOENT;
+		want_dwo(d);
+		return;
+	}
+	u->unit = u->top.bases.unit;
+	u->names = &h->names;
+}
+
+/* The unit's lines. Without them its functions are told all the same. */
+static void read_lines(struct dwlook *d)
+{
+	struct look_unit *u = &d->u;
+	struct err one = { 0 };
+	uint64_t from = now_ns();
+	int rc;
+
+	if (!d->o.lines)
+		return;
+	rc = dwtop_lines(&u->top, &u->line, &one);
+	if (!rc && u->line)
+		rc = dwline_run(u->line, u->addrs, u->n, u->rows, &one);
+	if (rc)
+		story(d, &one);
+	u->lines_error = rc;
+	d->stats.ns_lines += now_ns() - from;
+}
+
+static int walk(struct dwlook *d, bool thorough, struct err *e)
+{
+	struct look_unit *u = &d->u;
+	int rc;
+
+	d->walk.bases = &u->top.bases;
+	d->walk.table = u->table;
+	d->walk.addrs = u->addrs;
+	d->walk.n = u->n;
+	d->walk.places = u->places;
+	d->walk.thorough = thorough;
+	rc = dwwalk_run(&d->walk, e);
+	note_peak(d);
+	u->calls.names = u->names;
+	u->calls.info = u->top.bases.info;
+	u->calls.unit = u->unit;
+	u->calls.table = u->table;
+	u->calls.bytes = d->walk.unit;
+	if (dwcalls_reset(&u->calls, d->walk.n_nodes) == 0)
+		return rc;
+	for (size_t i = 0; i < u->n; i++)
+		u->places[i].node = DWWALK_NONE;
+	return err_nomem(e, "a unit of debug information");
+}
+
+/* Tell what is found; the addresses without a function that are not in between functions stay. */
+static void tell_found(struct dwlook *d)
+{
+	struct look_unit *u = &d->u;
+	size_t left = 0;
+
+	for (size_t i = 0; i < u->n; i++) {
+		if (u->places[i].node != DWWALK_NONE || u->places[i].padding) {
+			tell(d, i, 0);
+			continue;
+		}
+		u->index[left] = u->index[i];
+		u->addrs[left] = u->addrs[i];
+		u->rows[left] = u->rows[i];
+		u->places[left++] = u->places[i];
+	}
+	u->n = left;
+}
+
+static int read_unit(struct dwlook *d, struct err *e)
+{
+	struct look_unit *u = &d->u;
+	uint64_t len = u->unit->end - u->unit->at;
+	int rc;
+
+	if (len > d->o.max_bytes || len > UINT32_MAX)
+		return err_set(e, -ENOMEM, "a unit of debug information is larger than the limit");
+	rc = dwinfo_table(u->top.bases.info, u->unit, true, &u->table, e);
+	if (!rc)
+		rc = dwsect_read(u->top.bases.info->sect, DWSECT_INFO, u->unit->at, len, &d->piece, e);
+	if (!rc && d->piece.len < len)
+		rc = err_set(e, -EINVAL, "a unit of debug information is cut short");
+	d->walk.unit = rd_init(d->piece.bytes, d->piece.len);
+	return rc;
+}
+
+static void look_into(struct dwlook *d, struct dwunit *unit)
+{
+	struct look_unit *u = &d->u;
+	struct err one = { 0 };
+	int rc;
+
+	dwline_close(TAKE_PTR(u->line));
+	u->unit = unit;
+	u->names = &d->names;
+	u->error = u->lines_error = 0;
+	rc = dwtop_read(&u->top, d->info, d->alt, unit, d->lowest, &one);
+	d->stats.units_read++;
+	if (!rc) {
+		read_lines(d);
+		join_half(d);
+		rc = read_unit(d, &one);
+	}
+	if (!rc) {
+		rc = walk(d, false, &one);
+		tell_found(d);
+	}
+	if (!rc && d->u.n)
+		rc = walk(d, true, &one);
+	if (rc)
+		story(d, &one);
+	for (size_t i = 0; i < u->n; i++)
+		tell(d, i, rc);
+}
+
+/* --- all of them --- */
+
+static int look_planned(struct dwlook *d)
+{
+	const struct dwplan *p = &d->plan;
+
+	for (size_t i = 0; i < p->n_parts;) {
+		uint32_t unit = p->parts[i].unit;
+
+		d->u.n = 0;
+		for (; i < p->n_parts && p->parts[i].unit == unit; i++)
+			for (uint32_t k = p->parts[i].from; k < p->parts[i].to; k++)
+				if (add_addr(d, k) != 0)
+					return -ENOMEM;
+		look_into(d, &d->info->units[unit]);
+	}
+	return 0;
+}
+
+/* Units that do not tell where their code is get the addresses that no other unit claims. */
+static int look_open(struct dwlook *d, const uint32_t *unclaimed, size_t n)
+{
+	const struct dwplan *p = &d->plan;
+
+	for (size_t k = 0; k < n; k++)
+		d->plan.covers[unclaimed[k]] = (uint32_t)p->n_open;
+	for (size_t i = 0; i < p->n_open && n; i++) {
+		d->u.n = 0;
+		for (size_t k = 0; k < n; k++)
+			if (add_addr(d, unclaimed[k]) != 0)
+				return -ENOMEM;
+		look_into(d, &d->info->units[p->open[i]]);
+	}
+	return 0;
+}
+
+static int look(struct dwlook *d)
+{
+	_cleanup_free_ uint32_t *unclaimed = calloc(d->n + 1, sizeof(*unclaimed));
+	size_t n = 0;
+	int rc;
+
+	if (!unclaimed)
+		return -ENOMEM;
+	for (size_t i = 0; i < d->n; i++)
+		if (!d->plan.covers[i])
+			unclaimed[n++] = (uint32_t)i;
+	rc = look_planned(d);
+	return rc ? rc : look_open(d, unclaimed, n);
+}
+
+static int plan(struct dwlook *d)
+{
+	struct err one = { 0 };
+	uint64_t bad = 0;
+	int rc;
+
+	dwplan_free(&d->plan);
+	rc = dwplan_make(&d->plan, d->info, d->lowest, d->vaddrs, d->n, &bad, &one);
+	if (!rc && bad)
+		story(d, &one);
+	return rc;
+}
+
+int dwlook_run(struct dwlook *d, const uint64_t *vaddrs, size_t n, dwlook_sink *sink, dwlook_want *want,
+	void *ctx, struct err *e)
+{
+	uint64_t from = now_ns(), lines = d->stats.ns_lines;
+	int rc;
+
+	d->vaddrs = vaddrs;
+	d->n = n;
+	d->sink = sink;
+	d->want = want;
+	d->ctx = ctx;
+	d->e = e;
+	d->told = false;
+	d->walk.marks_left = MARKS_MIN + MARKS_EACH * (uint64_t)n;
+	d->held = calloc(n + 1, sizeof(struct dwhit_held *));
+	rc = d->held ? plan(d) : -ENOMEM;
+	rc = rc ? rc : look(d);
+	for (size_t i = 0; d->held && i < n; i++)
+		dwhit_offer(&d->held[i], NULL, 0, true, sink, ctx);
+	free(TAKE_PTR(d->held));
+	note_peak(d);
+	d->stats.entries = d->walk.entries;
+	d->stats.ns_units += now_ns() - from - (d->stats.ns_lines - lines);
+	return rc ? err_nomem(e, "debug information") : 0;
+}

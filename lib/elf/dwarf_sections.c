@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "elf/dwarf_sections.h"
+
+#include <errno.h>
+
+#define BLOCK (16 << 10) /* of strings, that are read at once */
+#define STRING_MAX (64 << 10)
+
+static const char *const names[DWSECT_COUNT] = {
+	[DWSECT_INFO] = ".debug_info",
+	[DWSECT_TYPES] = ".debug_types",
+	[DWSECT_ABBREV] = ".debug_abbrev",
+	[DWSECT_STR] = ".debug_str",
+	[DWSECT_LINE] = ".debug_line",
+	[DWSECT_LINE_STR] = ".debug_line_str",
+	[DWSECT_STR_OFFSETS] = ".debug_str_offsets",
+	[DWSECT_ADDR] = ".debug_addr",
+	[DWSECT_RANGES] = ".debug_ranges",
+	[DWSECT_RNGLISTS] = ".debug_rnglists",
+	[DWSECT_CU_INDEX] = ".debug_cu_index",
+	[DWSECT_TU_INDEX] = ".debug_tu_index",
+};
+
+/*
+ * A block of a string section, and the string that begins in it and ends in a
+ * later one: there is at most one, whatever suffix of it is asked for.
+ */
+struct block {
+	char *bytes; /* NULL = not read yet */
+	uint32_t len, tail_from; /* the tail begins there; len = there is none */
+	char *tail;
+};
+
+struct section {
+	char name[32];
+	uint64_t offset, size; /* in the file */
+	bool packed;
+	struct elfsection whole; /* of a packed one, once it was asked for */
+	int failed; /* -errno of unpacking it, told again */
+	char *why;
+	struct block *blocks; /* of a string section */
+};
+
+struct dwsect {
+	const struct elffile *f;
+	struct elfsection_names names;
+	uint64_t max, held;
+	struct section of[DWSECT_COUNT];
+};
+
+/* The indexes of a .dwp describe split DWARF and are none. */
+static bool is_index(size_t id)
+{
+	return id == DWSECT_CU_INDEX || id == DWSECT_TU_INDEX;
+}
+
+static void look_up(struct dwsect *s, size_t id, bool dwo)
+{
+	struct section *x = &s->of[id];
+	const struct elffile_section *h;
+
+	snprintf(x->name, sizeof(x->name), "%s%s", names[id], dwo && !is_index(id) ? ".dwo" : "");
+	h = elfsection_find(s->f, &s->names, x->name, &x->packed);
+	if (!h)
+		return;
+	x->offset = h->offset;
+	x->size = h->size;
+}
+
+DEFINE_CLEANUP(struct dwsect *, dwsect_close);
+
+int dwsect_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwsect **ret, struct err *e)
+{
+	CLEANUP(dwsect_close_p) struct dwsect *s = calloc(1, sizeof(*s));
+	int rc;
+
+	if (!s)
+		return err_nomem(e, "debug sections");
+	s->f = f;
+	s->max = max_bytes;
+	rc = elfsection_names(f, &s->names, e);
+	if (rc)
+		return rc;
+	for (size_t id = 0; id < DWSECT_COUNT; id++)
+		look_up(s, id, dwo);
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+static uint64_t n_blocks(const struct section *x)
+{
+	return x->size / BLOCK + 1;
+}
+
+static void drop(struct section *x)
+{
+	for (uint64_t i = 0; x->blocks && i < n_blocks(x); i++) {
+		free(x->blocks[i].bytes);
+		free(x->blocks[i].tail);
+	}
+	free(x->blocks);
+	free(x->why);
+	elfsection_free(&x->whole);
+}
+
+void dwsect_close(struct dwsect *s)
+{
+	if (!s)
+		return;
+	for (size_t id = 0; id < DWSECT_COUNT; id++)
+		drop(&s->of[id]);
+	elfsection_names_free(&s->names);
+	free(s);
+}
+
+/* --- pieces --- */
+
+static int unpack(struct dwsect *s, struct section *x, struct err *e)
+{
+	struct err why = { 0 };
+	int rc;
+
+	if (x->whole.bytes)
+		return 0;
+	if (x->failed)
+		return err_set(e, x->failed, "%s", x->why ? x->why : x->name);
+	rc = elfsection_load(s->f, &s->names, x->name, s->max - s->held, &x->whole, &why);
+	if (rc == 1) {
+		s->held += x->whole.len;
+		return 0;
+	}
+	x->failed = rc ? rc : -EINVAL;
+	x->why = strdup(why.msg);
+	if (e)
+		*e = why;
+	return x->failed;
+}
+
+uint64_t dwsect_size(struct dwsect *s, enum dwsect_id id)
+{
+	struct section *x = &s->of[id];
+
+	return x->packed && unpack(s, x, NULL) == 0 ? x->whole.len : x->size;
+}
+
+static int room_for(struct dwpiece *p, uint64_t len, struct err *e)
+{
+	size_t cap = MAX(len + 1, MIN(2 * (uint64_t)p->cap, len + len / 2));
+	uint8_t *own;
+
+	if (p->cap > len)
+		return 0;
+	own = malloc(cap);
+	if (!own)
+		return err_nomem(e, "a piece of debug information");
+	free(p->own);
+	p->own = own;
+	p->cap = cap;
+	return 0;
+}
+
+static int copy_out(
+	struct dwsect *s, const struct section *x, uint64_t at, void *to, size_t len, struct err *e)
+{
+	int rc;
+
+	if (x->whole.bytes) {
+		memcpy(to, x->whole.bytes + at, len);
+		return 0;
+	}
+	if (x->offset > UINT64_MAX - at)
+		return err_set(e, -EINVAL, "its %s points outside the file", x->name);
+	rc = elffile_read_at(s->f, x->offset + at, to, len, e);
+	if (rc)
+		err_prefix(e, "its %s", x->name);
+	return rc;
+}
+
+int dwsect_read(
+	struct dwsect *s, enum dwsect_id id, uint64_t at, uint64_t len, struct dwpiece *p, struct err *e)
+{
+	struct section *x = &s->of[id];
+	uint64_t size = dwsect_size(s, id);
+	int rc;
+
+	p->len = 0;
+	if (x->packed && (rc = unpack(s, x, e)) != 0)
+		return rc;
+	if (at >= size)
+		return err_set(
+			e, -EINVAL, "its %s ends before offset 0x%llx", x->name, (unsigned long long)at);
+	len = MIN(len, size - at);
+	if (len > s->max)
+		return err_set(e, -E2BIG, "its %s: %llu bytes at once", x->name, (unsigned long long)len);
+	rc = room_for(p, len, e);
+	rc = rc ? rc : copy_out(s, x, at, p->own, len, e);
+	if (rc)
+		return rc;
+	p->own[len] = 0;
+	p->bytes = p->own;
+	p->len = len;
+	p->at = at;
+	return 0;
+}
+
+void dwpiece_free(struct dwpiece *p)
+{
+	free(p->own);
+	*p = (struct dwpiece){ 0 };
+}
+
+/* --- strings --- */
+
+static char *read_new(struct dwsect *s, const struct section *x, uint64_t at, uint64_t len)
+{
+	_cleanup_free_ char *p = NULL;
+
+	if (len > s->max - s->held)
+		return NULL;
+	p = malloc(len + 1);
+	if (!p || copy_out(s, x, at, p, len, NULL) != 0)
+		return NULL;
+	p[len] = 0;
+	s->held += len;
+	return TAKE_PTR(p);
+}
+
+static bool make_blocks(struct dwsect *s, struct section *x)
+{
+	uint64_t bytes = n_blocks(x) * sizeof(*x->blocks);
+
+	if (x->offset > s->f->size || x->size > s->f->size - x->offset || bytes > s->max - s->held)
+		return false;
+	x->blocks = calloc(1, bytes);
+	s->held += x->blocks ? bytes : 0;
+	return x->blocks != NULL;
+}
+
+static bool load_block(struct dwsect *s, struct section *x, uint64_t i)
+{
+	struct block *b;
+	const char *nul;
+
+	if (!x->blocks && !make_blocks(s, x))
+		return false;
+	b = &x->blocks[i];
+	if (b->bytes)
+		return true;
+	b->len = (uint32_t)MIN(x->size - i * BLOCK, BLOCK);
+	b->bytes = read_new(s, x, i * BLOCK, b->len);
+	if (!b->bytes)
+		return false;
+	nul = memrchr(b->bytes, 0, b->len);
+	b->tail_from = nul ? (uint32_t)(nul + 1 - b->bytes) : 0;
+	return true;
+}
+
+/* The string at IN of block B, if that is the one which ends in a later block. */
+static const char *from_tail(struct dwsect *s, struct section *x, uint64_t i, size_t in)
+{
+	struct block *b = &x->blocks[i];
+	uint64_t at = i * BLOCK + b->tail_from;
+
+	if (!b->tail)
+		b->tail = read_new(s, x, at, MIN(x->size - at, (uint64_t)STRING_MAX + BLOCK));
+	return b->tail ? b->tail + (in - b->tail_from) : NULL;
+}
+
+/* A NUL is always found, but the one behind the section is not the string's own. */
+static const char *checked(const char *str, uint64_t left)
+{
+	return str && strnlen(str, MIN(left, STRING_MAX)) < MIN(left, STRING_MAX) ? str : NULL;
+}
+
+const char *dwsect_string(struct dwsect *s, enum dwsect_id id, uint64_t at)
+{
+	struct section *x = &s->of[id];
+	uint64_t i = at / BLOCK, in = at % BLOCK;
+
+	if (x->packed) {
+		if (unpack(s, x, NULL) != 0 || at >= x->whole.len)
+			return NULL;
+		return checked((const char *)x->whole.bytes + at, x->whole.len - at);
+	}
+	if (at >= x->size || !load_block(s, x, i))
+		return NULL;
+	if (in < x->blocks[i].tail_from)
+		return x->blocks[i].bytes + in;
+	return checked(from_tail(s, x, i, in), x->size - at);
+}
+
+uint64_t dwsect_bytes(const struct dwsect *s)
+{
+	return s->held;
+}

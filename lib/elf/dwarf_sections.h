@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * dwarf_sections - the DWARF sections of one ELF file, read piece by piece.
+ *
+ * A section that is stored as it is gets read with pread(2) where it is asked
+ * for: one gigabyte of debug information takes the memory of the unit at hand. A
+ * compressed one is decompressed whole when it is first asked for, within the limit. Pieces
+ * that were read are copies: nothing is mapped, so a file that shrinks gives an error.
+ */
+#ifndef STACKTOOLS_ELF_DWARF_SECTIONS_H
+#define STACKTOOLS_ELF_DWARF_SECTIONS_H
+
+#include "base/bytes.h"
+#include "elf/section.h"
+
+enum dwsect_id {
+	DWSECT_INFO,
+	DWSECT_TYPES,
+	DWSECT_ABBREV,
+	DWSECT_STR,
+	DWSECT_LINE,
+	DWSECT_LINE_STR,
+	DWSECT_STR_OFFSETS,
+	DWSECT_ADDR,
+	DWSECT_RANGES,
+	DWSECT_RNGLISTS,
+	DWSECT_CU_INDEX,
+	DWSECT_TU_INDEX,
+	DWSECT_COUNT
+};
+
+struct dwsect;
+
+/*
+ * F must stay. With DWO the names are those of split DWARF (".debug_info.dwo",
+ * while the indexes have none of their own). MAX_BYTES bounds what is decompressed and the
+ * strings, taken together, and each piece.
+ */
+int dwsect_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwsect **ret, struct err *e);
+void dwsect_close(struct dwsect *s); /* NULL is fine */
+
+/* Uncompressed; 0 = there is none. Of one that cannot be unpacked its size in the file: reading it says why.
+ */
+uint64_t dwsect_size(struct dwsect *s, enum dwsect_id id);
+
+/* A piece of a section in memory of its own, used again for the next piece; zero it first, free its bytes
+ * last. */
+struct dwpiece {
+	uint64_t at; /* its offset in the section */
+	const uint8_t *bytes; /* one NUL behind them */
+	size_t len;
+	uint8_t *own;
+	size_t cap;
+};
+
+/*
+ * LEN bytes at offset AT, or as many as there are. -EINVAL when AT lies outside (at the end too),
+ * -EIO, -ENOMEM, -EOPNOTSUPP/-E2BIG for a compressed section that cannot be unpacked.
+ */
+int dwsect_read(
+	struct dwsect *s, enum dwsect_id id, uint64_t at, uint64_t len, struct dwpiece *p, struct err *e);
+void dwpiece_free(struct dwpiece *p);
+
+/*
+ * The NUL-terminated string at AT of a string section: valid until dwsect_close(); strings
+ * are read in blocks which are kept, within limits. NULL when it lies outside, is longer than 64 KiB or
+ * memory runs out.
+ */
+const char *dwsect_string(struct dwsect *s, enum dwsect_id id, uint64_t at);
+
+uint64_t dwsect_bytes(const struct dwsect *s); /* held in all, for the statistics */
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "elf/dwarf_split.h"
+
+#include <errno.h>
+
+#define HEAD 16
+#define COLUMNS_MAX 64 /* there are eight kinds of sections */
+#define OTHER DWSECT_COUNT /* a section that nobody here reads */
+
+struct dwsplit {
+	struct dwsect *s;
+	struct dwpiece bytes;
+	uint32_t version, n_columns, n_units, n_slots;
+	const uint8_t *hashes, *indexes, *offsets, *sizes;
+	enum dwsect_id column[COLUMNS_MAX];
+};
+
+/* DW_SECT_*: 2, 5, 7 and 8 have other meanings since DWARF 5. */
+static enum dwsect_id section_of(uint32_t version, uint32_t number)
+{
+	switch (number) {
+	case 1:
+		return DWSECT_INFO;
+	case 2:
+		return version < 5 ? DWSECT_TYPES : OTHER;
+	case 3:
+		return DWSECT_ABBREV;
+	case 4:
+		return DWSECT_LINE;
+	case 6:
+		return DWSECT_STR_OFFSETS;
+	case 8:
+		return version < 5 ? OTHER : DWSECT_RNGLISTS;
+	default:
+		return OTHER;
+	}
+}
+
+static uint64_t number_at(const uint8_t *p, size_t size)
+{
+	struct rd r = rd_init(p, size);
+
+	return rd_fixed(&r, size);
+}
+
+static uint32_t cell(const struct dwsplit *x, const uint8_t *table, uint32_t row, uint32_t column)
+{
+	return (uint32_t)number_at(table + 4 * ((uint64_t)row * x->n_columns + column), 4);
+}
+
+static int malformed(struct err *e, const char *what)
+{
+	return err_set(e, -EINVAL, "its index of split units %s", what);
+}
+
+static int read_head(struct dwsplit *x, struct rd *r, struct err *e)
+{
+	x->version = rd_u16(r);
+	rd_u16(r); /* the other half of a version, or padding */
+	x->n_columns = rd_u32(r);
+	x->n_units = rd_u32(r);
+	x->n_slots = rd_u32(r);
+	if (r->bad || (x->version != 2 && x->version != 5))
+		return malformed(e, "is of no known version");
+	if (x->n_columns > COLUMNS_MAX)
+		return malformed(e, "has too many columns");
+	if (x->n_slots & (x->n_slots - 1) || x->n_units > x->n_slots)
+		return malformed(e, "has a table of no sensible size");
+	return 0;
+}
+
+/* The tables follow each other: IDs, rows, kinds of the columns, offsets, sizes. */
+static int find_tables(struct dwsplit *x, struct rd *r, struct err *e)
+{
+	uint64_t cells = (uint64_t)x->n_units * x->n_columns;
+	const uint8_t *kinds;
+
+	x->hashes = rd_bytes(r, 8 * (uint64_t)x->n_slots);
+	x->indexes = rd_bytes(r, 4 * (uint64_t)x->n_slots);
+	kinds = rd_bytes(r, 4 * (uint64_t)x->n_columns);
+	x->offsets = rd_bytes(r, 4 * cells);
+	x->sizes = rd_bytes(r, 4 * cells);
+	if (r->bad)
+		return malformed(e, "is shorter than its tables");
+	for (uint32_t i = 0; i < x->n_columns; i++)
+		x->column[i] = section_of(x->version, cell(x, kinds, 0, i));
+	return 0;
+}
+
+DEFINE_CLEANUP(struct dwsplit *, dwsplit_close);
+
+int dwsplit_open(struct dwsect *s, enum dwsect_id id, struct dwsplit **ret, struct err *e)
+{
+	CLEANUP(dwsplit_close_p) struct dwsplit *x = NULL;
+	struct rd r;
+	int rc;
+
+	if (dwsect_size(s, id) == 0)
+		return err_set(e, -ENOENT, "has no index of split units");
+	x = calloc(1, sizeof(*x));
+	if (!x)
+		return err_nomem(e, "an index of split units");
+	x->s = s;
+	rc = dwsect_read(s, id, 0, UINT64_MAX, &x->bytes, e);
+	if (rc)
+		return rc;
+	r = rd_init(x->bytes.bytes, x->bytes.len);
+	rc = read_head(x, &r, e);
+	rc = rc ? rc : find_tables(x, &r, e);
+	if (rc)
+		return rc;
+	*ret = TAKE_PTR(x);
+	return 0;
+}
+
+void dwsplit_close(struct dwsplit *x)
+{
+	if (!x)
+		return;
+	dwpiece_free(&x->bytes);
+	free(x);
+}
+
+size_t dwsplit_count(const struct dwsplit *x)
+{
+	return x->n_units;
+}
+
+/* The row of ID, counted from 1; 0 = there is none. Row 0 in a slot means that the slot is free. */
+static uint32_t row_of(const struct dwsplit *x, uint64_t id)
+{
+	uint32_t mask = x->n_slots - 1, slot = (uint32_t)id & mask, step = ((uint32_t)(id >> 32) & mask) | 1;
+
+	for (uint32_t tries = 0; tries < x->n_slots; tries++, slot = (slot + step) & mask) {
+		uint32_t row = (uint32_t)number_at(x->indexes + 4 * (uint64_t)slot, 4);
+
+		if (!row)
+			return 0;
+		if (number_at(x->hashes + 8 * (uint64_t)slot, 8) == id)
+			return row;
+	}
+	return 0;
+}
+
+int dwsplit_find(const struct dwsplit *x, uint64_t id, struct dwsplit_parts *ret, struct err *e)
+{
+	uint32_t row = row_of(x, id);
+
+	*ret = (struct dwsplit_parts){ 0 };
+	if (!row)
+		return err_set(e, -ENOENT, "has no split unit 0x%016llx", (unsigned long long)id);
+	if (row > x->n_units)
+		return malformed(e, "points outside itself");
+	for (uint32_t i = 0; i < x->n_columns; i++) {
+		struct dwsplit_part part = { cell(x, x->offsets, row - 1, i), cell(x, x->sizes, row - 1, i) };
+
+		if (x->column[i] == OTHER || !part.size)
+			continue;
+		if (part.offset + part.size > dwsect_size(x->s, x->column[i]))
+			return malformed(e, "has a part outside its section");
+		ret->of[x->column[i]] = part;
+	}
+	return 0;
+}
+
+int dwhalf_open(struct dwhalf *h, const struct elffile *f, bool packed, uint64_t max_bytes, struct err *e)
+{
+	int rc = dwinfo_open(f, true, max_bytes, &h->info, e);
+
+	return rc || !packed ? rc : dwsplit_open(h->info->sect, DWSECT_CU_INDEX, &h->index, e);
+}
+
+void dwhalf_close(struct dwhalf *h)
+{
+	dwnames_free(&h->names);
+	dwsplit_close(h->index);
+	dwinfo_close(h->info);
+	*h = (struct dwhalf){ 0 };
+}
+
+/* Before DWARF 5 the ID is in the first entry. */
+static struct dwunit *unit_of_dwo(struct dwhalf *h, uint64_t id)
+{
+	for (size_t i = 0; i < h->info->n; i++) {
+		struct dwunit *u = &h->info->units[i];
+		struct dwroot root;
+
+		if (u->shape.version >= 5 && u->id != id)
+			continue;
+		if (u->shape.version >= 5 || (dwinfo_root(h->info, u, &root, NULL) == 0 && root.id == id))
+			return u;
+	}
+	return NULL;
+}
+
+static struct dwunit *unit_of_dwp(struct dwhalf *h, uint64_t id, uint64_t *lists, struct err *e)
+{
+	struct dwsplit_parts p;
+	struct dwunit *u;
+
+	if (dwsplit_find(h->index, id, &p, e) != 0)
+		return NULL;
+	u = dwinfo_unit(h->info, p.of[DWSECT_INFO].offset);
+	if (!u || u->at != p.of[DWSECT_INFO].offset)
+		return NULL;
+	*lists = p.of[DWSECT_RNGLISTS].offset;
+	if (u->str_base != DWINFO_UNKNOWN)
+		return u;
+	/* the first time it is asked for: from now on it counts from the sections' beginnings */
+	u->abbrev += p.of[DWSECT_ABBREV].offset;
+	u->str_base = p.of[DWSECT_STR_OFFSETS].offset +
+		      (u->shape.version < 5 ? 0 : u->shape.offset_size * UINT64_C(2));
+	return u;
+}
+
+int dwhalf_find(struct dwhalf *h, const struct dwroot *root, struct dwbases *b, struct err *e)
+{
+	uint64_t lists = 0, low = b->low;
+	struct dwunit *u = h->index ? unit_of_dwp(h, root->id, &lists, e) : unit_of_dwo(h, root->id);
+
+	if (!u)
+		return err_set(e, -ENOENT, "split debug information does not have the unit %016llx",
+			(unsigned long long)root->id);
+	b->info = h->info;
+	b->unit = u;
+	dwrange_bases(b, root, true);
+	b->lists += lists;
+	b->low = low;
+	return 0;
+}

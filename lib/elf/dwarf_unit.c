@@ -1,0 +1,953 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "elf/dwarf_unit.h"
+
+#include <dwarf.h>
+#include <errno.h>
+
+/* How a value is stepped over whose size is not fixed. */
+enum dwskip {
+	DWSKIP_FIXED, /* dwform_size() tells */
+	DWSKIP_LEB,
+	DWSKIP_STRING,
+	DWSKIP_BLOCK1,
+	DWSKIP_BLOCK2,
+	DWSKIP_BLOCK4,
+	DWSKIP_BLOCK, /* the length is a ULEB128 */
+	DWSKIP_INDIRECT, /* the form stands before the value */
+	DWSKIP_UNKNOWN,
+};
+
+static enum dwskip fixed(uint32_t n, uint32_t *size)
+{
+	*size = n;
+	return DWSKIP_FIXED;
+}
+
+/* *SIZE is set for DWSKIP_FIXED. */
+static enum dwskip dwform_skip_of(uint16_t form, const struct dwshape *shape, uint32_t *size)
+{
+	switch (form) {
+	case DW_FORM_flag_present:
+	case DW_FORM_implicit_const:
+		return fixed(0, size);
+	case DW_FORM_data1:
+	case DW_FORM_ref1:
+	case DW_FORM_flag:
+	case DW_FORM_strx1:
+	case DW_FORM_addrx1:
+		return fixed(1, size);
+	case DW_FORM_data2:
+	case DW_FORM_ref2:
+	case DW_FORM_strx2:
+	case DW_FORM_addrx2:
+		return fixed(2, size);
+	case DW_FORM_strx3:
+	case DW_FORM_addrx3:
+		return fixed(3, size);
+	case DW_FORM_data4:
+	case DW_FORM_ref4:
+	case DW_FORM_ref_sup4:
+	case DW_FORM_strx4:
+	case DW_FORM_addrx4:
+		return fixed(4, size);
+	case DW_FORM_data8:
+	case DW_FORM_ref8:
+	case DW_FORM_ref_sig8:
+	case DW_FORM_ref_sup8:
+		return fixed(8, size);
+	case DW_FORM_data16:
+		return fixed(16, size);
+	case DW_FORM_addr:
+		return fixed(shape->addr_size, size);
+	case DW_FORM_ref_addr: /* as wide as an address in DWARF 2 alone */
+		return fixed(shape->version == 2 ? shape->addr_size : shape->offset_size, size);
+	case DW_FORM_strp:
+	case DW_FORM_line_strp:
+	case DW_FORM_sec_offset:
+	case DW_FORM_strp_sup:
+	case DW_FORM_GNU_ref_alt:
+	case DW_FORM_GNU_strp_alt:
+		return fixed(shape->offset_size, size);
+	case DW_FORM_sdata:
+	case DW_FORM_udata:
+	case DW_FORM_ref_udata:
+	case DW_FORM_strx:
+	case DW_FORM_addrx:
+	case DW_FORM_loclistx:
+	case DW_FORM_rnglistx:
+	case DW_FORM_GNU_addr_index:
+	case DW_FORM_GNU_str_index:
+		return DWSKIP_LEB;
+	case DW_FORM_string:
+		return DWSKIP_STRING;
+	case DW_FORM_block1:
+		return DWSKIP_BLOCK1;
+	case DW_FORM_block2:
+		return DWSKIP_BLOCK2;
+	case DW_FORM_block4:
+		return DWSKIP_BLOCK4;
+	case DW_FORM_block:
+	case DW_FORM_exprloc:
+		return DWSKIP_BLOCK;
+	case DW_FORM_indirect:
+		return DWSKIP_INDIRECT;
+	default:
+		return DWSKIP_UNKNOWN;
+	}
+}
+
+static enum dwvalue_kind kind_of(uint16_t form)
+{
+	switch (form) {
+	case DW_FORM_addr:
+		return DWV_ADDR;
+	case DW_FORM_addrx:
+	case DW_FORM_addrx1:
+	case DW_FORM_addrx2:
+	case DW_FORM_addrx3:
+	case DW_FORM_addrx4:
+	case DW_FORM_GNU_addr_index:
+		return DWV_ADDRX;
+	case DW_FORM_data1:
+	case DW_FORM_data2:
+	case DW_FORM_data4:
+	case DW_FORM_data8:
+	case DW_FORM_udata:
+	case DW_FORM_sdata:
+	case DW_FORM_implicit_const:
+	case DW_FORM_flag:
+	case DW_FORM_flag_present:
+		return DWV_CONST;
+	case DW_FORM_sec_offset:
+		return DWV_OFFSET;
+	case DW_FORM_loclistx:
+	case DW_FORM_rnglistx:
+		return DWV_LISTX;
+	case DW_FORM_ref1:
+	case DW_FORM_ref2:
+	case DW_FORM_ref4:
+	case DW_FORM_ref8:
+	case DW_FORM_ref_udata:
+		return DWV_REF;
+	case DW_FORM_ref_addr:
+		return DWV_REF_INFO;
+	case DW_FORM_GNU_ref_alt:
+	case DW_FORM_ref_sup4:
+	case DW_FORM_ref_sup8:
+		return DWV_REF_ALT;
+	case DW_FORM_strp:
+		return DWV_STRP;
+	case DW_FORM_line_strp:
+		return DWV_LINE_STRP;
+	case DW_FORM_GNU_strp_alt:
+	case DW_FORM_strp_sup:
+		return DWV_STRP_ALT;
+	case DW_FORM_strx:
+	case DW_FORM_strx1:
+	case DW_FORM_strx2:
+	case DW_FORM_strx3:
+	case DW_FORM_strx4:
+	case DW_FORM_GNU_str_index:
+		return DWV_STRX;
+	default:
+		return DWV_NONE;
+	}
+}
+
+static struct dwvalue text_at(struct rd *r)
+{
+	const uint8_t *from = r->p, *nul = r->bad ? NULL : memchr(from, 0, rd_left(r));
+
+	if (!nul) {
+		r->bad = true;
+		return (struct dwvalue){ 0 };
+	}
+	r->p = nul + 1;
+	return (struct dwvalue){ .kind = DWV_TEXT, .text = (const char *)from };
+}
+
+static struct dwvalue block_of(struct rd *r, uint64_t len)
+{
+	rd_bytes(r, len);
+	return (struct dwvalue){ .kind = DWV_NONE };
+}
+
+struct dwvalue dwform_read(struct rd *r, uint16_t form, int64_t implicit, const struct dwshape *shape)
+{
+	struct dwvalue v = { .kind = kind_of(form) };
+	uint32_t size = 0;
+	uint64_t inner;
+
+	switch (dwform_skip_of(form, shape, &size)) {
+	case DWSKIP_FIXED:
+		if (size > 8) {
+			rd_bytes(r, size);
+			return v;
+		}
+		v.u = form == DW_FORM_implicit_const ? (uint64_t)implicit
+		      : form == DW_FORM_flag_present ? 1
+						     : rd_fixed(r, size);
+		return v;
+	case DWSKIP_LEB:
+		v.u = form == DW_FORM_sdata ? (uint64_t)rd_sleb(r) : rd_uleb(r);
+		return v;
+	case DWSKIP_STRING:
+		return text_at(r);
+	case DWSKIP_BLOCK1:
+		return block_of(r, rd_u8(r));
+	case DWSKIP_BLOCK2:
+		return block_of(r, rd_u16(r));
+	case DWSKIP_BLOCK4:
+		return block_of(r, rd_u32(r));
+	case DWSKIP_BLOCK:
+		return block_of(r, rd_uleb(r));
+	case DWSKIP_INDIRECT:
+		inner = rd_uleb(r);
+		/* one level: a chain of them would have no end, and an implicit one no value */
+		if (inner <= UINT16_MAX && inner != DW_FORM_indirect && inner != DW_FORM_implicit_const)
+			return dwform_read(r, (uint16_t)inner, 0, shape);
+		break;
+	case DWSKIP_UNKNOWN:
+		break;
+	}
+	r->bad = true;
+	return (struct dwvalue){ 0 };
+}
+
+#define DWABBREV_VARIES UINT32_MAX
+
+#define VALUES_MAX (UINT32_MAX / 2) /* of one entry */
+
+static void dwabbrev_release(struct dwabbrev_table *t);
+
+static enum dwabbrev_kind entry_kind(uint64_t tag)
+{
+	switch (tag) {
+	case DW_TAG_subprogram:
+		return DWK_FUNCTION;
+	case DW_TAG_inlined_subroutine:
+		return DWK_INLINED;
+	case DW_TAG_lexical_block:
+	case DW_TAG_try_block:
+	case DW_TAG_catch_block:
+	case DW_TAG_with_stmt:
+		return DWK_BLOCK;
+	case DW_TAG_compile_unit:
+	case DW_TAG_partial_unit:
+	case DW_TAG_skeleton_unit:
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+		return DWK_THROUGH;
+	default:
+		return DWK_OTHER;
+	}
+}
+
+/* --- where values stand --- */
+
+static void note_place(struct dwabbrev *a, uint16_t name, uint32_t attr, uint32_t step, uint32_t add)
+{
+	struct dwabbrev_place *p = name == DW_AT_sibling   ? &a->sibling
+				   : name == DW_AT_low_pc  ? &a->low_pc
+				   : name == DW_AT_high_pc ? &a->high_pc
+				   : name == DW_AT_ranges  ? &a->ranges
+							   : NULL;
+
+	if (p && attr < DWABBREV_NONE && step < UINT16_MAX)
+		*p = (struct dwabbrev_place){ .attr = (uint16_t)attr, .step = (uint16_t)step, .add = add };
+}
+
+static int add_step(struct dwabbrev_table *t, uint32_t add, enum dwskip skip, struct err *e)
+{
+	if (base_grow(&t->steps, &t->steps_cap, t->n_steps + 1, sizeof(*t->steps)) != 0)
+		return err_nomem(e, "an abbreviation table");
+	t->steps[t->n_steps++] = (struct dwabbrev_step){ .add = add, .skip = skip };
+	return 0;
+}
+
+/* Steps and places of the last abbreviation. */
+static int compile(struct dwabbrev_table *t, struct dwabbrev *a, const struct dwshape *shape, struct err *e)
+{
+	uint32_t pending = 0, step = 0;
+	int rc;
+
+	a->sibling.attr = a->low_pc.attr = a->high_pc.attr = a->ranges.attr = DWABBREV_NONE;
+	a->steps = (uint32_t)t->n_steps;
+	for (uint32_t i = 0; i < a->n_attrs; i++) {
+		const struct dwabbrev_attr *at = &t->attrs[a->attrs + i];
+		uint32_t size = 0;
+		enum dwskip skip = dwform_skip_of(at->form, shape, &size);
+
+		if (skip == DWSKIP_UNKNOWN)
+			return err_set(e, -EINVAL, "an attribute has the unknown form 0x%x", at->form);
+		note_place(a, at->name, i, step, pending);
+		pending += size;
+		if (pending > VALUES_MAX)
+			return err_set(e, -EINVAL, "an abbreviation is too long");
+		if (skip == DWSKIP_FIXED)
+			continue;
+		rc = add_step(t, pending, skip, e);
+		if (rc)
+			return rc;
+		pending = 0;
+		step++;
+	}
+	a->size = step ? DWABBREV_VARIES : pending;
+	a->code_range = dwabbrev_has(&a->low_pc) || dwabbrev_has(&a->ranges);
+	return add_step(t, pending, DWSKIP_FIXED, e);
+}
+
+/* --- parsing --- */
+
+/* One attribute: 1, 0 at the end of the list. */
+static int parse_attr(struct rd *r, struct dwabbrev_attr *at)
+{
+	uint64_t name = rd_uleb(r), form = rd_uleb(r);
+
+	if (r->bad)
+		return -ENODATA;
+	if (!name && !form)
+		return 0;
+	if (name > UINT16_MAX)
+		name = 0; /* nobody's that is looked for */
+	at->name = (uint16_t)name;
+	at->form = form > UINT16_MAX ? 0 : (uint16_t)form;
+	at->implicit = form == DW_FORM_implicit_const ? rd_sleb(r) : 0;
+	return r->bad ? -ENODATA : 1;
+}
+
+static int parse_attrs(struct rd *r, struct dwabbrev_table *t, struct dwabbrev *a, struct err *e)
+{
+	struct dwabbrev_attr at;
+	int rc;
+
+	a->attrs = (uint32_t)t->n_attrs;
+	while ((rc = parse_attr(r, &at)) == 1) {
+		if (base_grow(&t->attrs, &t->attrs_cap, t->n_attrs + 1, sizeof(*t->attrs)) != 0)
+			return err_nomem(e, "an abbreviation table");
+		t->attrs[t->n_attrs++] = at;
+	}
+	a->n_attrs = (uint32_t)t->n_attrs - a->attrs;
+	return rc ? err_set(e, rc, "an abbreviation table breaks off") : 0;
+}
+
+static int parse_one(
+	struct rd *r, struct dwabbrev_table *t, uint64_t code, const struct dwshape *shape, struct err *e)
+{
+	uint64_t tag = rd_uleb(r);
+	struct dwabbrev a = { .code = code, .kind = (uint8_t)entry_kind(tag) };
+	int rc;
+
+	a.tag = tag > UINT16_MAX ? 0 : (uint16_t)tag;
+	a.children = rd_u8(r);
+	rc = parse_attrs(r, t, &a, e);
+	rc = rc ? rc : compile(t, &a, shape, e);
+	if (rc)
+		return rc;
+	if (base_grow(&t->list, &t->cap, t->n + 1, sizeof(*t->list)) != 0)
+		return err_nomem(e, "an abbreviation table");
+	t->list[t->n++] = a;
+	t->functions |= a.kind == DWK_FUNCTION && a.code_range;
+	return 0;
+}
+
+static int by_code(const void *a, const void *b)
+{
+	const struct dwabbrev *x = a, *y = b;
+
+	return CMP(x->code, y->code);
+}
+
+static int parse_all(
+	struct rd *r, struct dwabbrev_table *t, const struct dwshape *shape, uint64_t until, struct err *e)
+{
+	uint64_t code = 0;
+	bool sorted = true;
+
+	t->dense = true;
+	while (!until || code != until) {
+		int rc;
+
+		code = rd_uleb(r);
+		if (r->bad)
+			return err_set(e, -ENODATA, "an abbreviation table has no end");
+		if (!code)
+			break;
+		t->dense = t->dense && code == t->n + 1;
+		sorted = sorted && (!t->n || code > t->list[t->n - 1].code);
+		rc = parse_one(r, t, code, shape, e);
+		if (rc)
+			return rc;
+	}
+	if (!sorted)
+		qsort(t->list, t->n, sizeof(*t->list), by_code);
+	return 0;
+}
+
+/*
+ * The table that LEN bytes at P begin with, or, with CODE, as much of it as leads to
+ * that abbreviation. -EINVAL when it is malformed, -ENODATA when it does not end
+ * there, -ENOMEM. Memory is at most some 60 times the bytes. *USED (may be NULL)
+ * are the bytes it took.
+ */
+static int dwabbrev_parse(const void *p, size_t len, const struct dwshape *shape, uint64_t code,
+	struct dwabbrev_table *ret, size_t *used, struct err *e)
+{
+	struct rd r = rd_init(p, len);
+	int rc;
+
+	*ret = (struct dwabbrev_table){ 0 };
+	rc = parse_all(&r, ret, shape, code, e);
+	if (rc)
+		dwabbrev_release(ret);
+	if (used)
+		*used = len - rd_left(&r);
+	return rc;
+}
+
+static void dwabbrev_release(struct dwabbrev_table *t)
+{
+	free(t->list);
+	free(t->attrs);
+	free(t->steps);
+	*t = (struct dwabbrev_table){ 0 };
+}
+
+static size_t dwabbrev_bytes(const struct dwabbrev_table *t)
+{
+	return t->cap * sizeof(*t->list) + t->attrs_cap * sizeof(*t->attrs) +
+	       t->steps_cap * sizeof(*t->steps);
+}
+
+const struct dwabbrev *dwabbrev_search(const struct dwabbrev_table *t, uint64_t code)
+{
+	const struct dwabbrev key = { .code = code };
+
+	return t->n ? bsearch(&key, t->list, t->n, sizeof(*t->list), by_code) : NULL;
+}
+
+/* --- stepping --- */
+
+/* The length of a block; its width is told by SKIP. */
+static uint64_t block_len(struct rd *r, uint32_t skip)
+{
+	switch (skip) {
+	case DWSKIP_BLOCK1:
+		return rd_u8(r);
+	case DWSKIP_BLOCK2:
+		return rd_u16(r);
+	case DWSKIP_BLOCK4:
+		return rd_u32(r);
+	default:
+		return rd_uleb(r);
+	}
+}
+
+/* The NUL behind the bytes ends numbers and strings, so this stops one byte behind the end at the latest. */
+static const uint8_t *skip_value(
+	const uint8_t *p, const uint8_t *end, uint32_t skip, const struct dwshape *shape)
+{
+	struct rd r = { .p = p, .end = end };
+
+	switch (skip) {
+	case DWSKIP_LEB:
+		while (*p & 0x80)
+			p++;
+		return p + 1;
+	case DWSKIP_STRING:
+		return p + strlen((const char *)p) + 1;
+	case DWSKIP_INDIRECT:
+		dwform_read(&r, DW_FORM_indirect, 0, shape);
+		break;
+	default:
+		rd_bytes(&r, block_len(&r, skip));
+	}
+	return r.bad ? end + 1 : r.p;
+}
+
+/* Over LIMIT steps and what stands before the next one. */
+static void step(const struct dwabbrev_step *s, uint32_t limit, const struct dwshape *shape, struct rd *r)
+{
+	const uint8_t *p = r->p, *end = r->end;
+
+	for (;; s++, limit--) {
+		if (s->add > (size_t)(end - p))
+			break;
+		if (s->skip == DWSKIP_FIXED || !limit) {
+			r->p = limit ? p + s->add : p;
+			return;
+		}
+		p = skip_value(p + s->add, end, s->skip, shape);
+		if (p > end)
+			break;
+	}
+	r->p = end;
+	r->bad = true;
+}
+
+void dwabbrev_step_slow(
+	const struct dwabbrev_table *t, const struct dwabbrev *a, const struct dwshape *shape, struct rd *r)
+{
+	step(&t->steps[a->steps], UINT32_MAX, shape, r);
+}
+
+struct dwvalue dwabbrev_value(const struct dwabbrev_table *t, const struct dwabbrev *a,
+	const struct dwabbrev_place *place, const struct dwshape *shape, const struct rd *r)
+{
+	struct dwvalue v = { .kind = DWV_NONE };
+	struct rd at = *r;
+
+	if (!dwabbrev_has(place))
+		return v;
+	if (place->step)
+		step(&t->steps[a->steps], place->step, shape, &at);
+	rd_bytes(&at, place->add);
+	if (!at.bad) {
+		const struct dwabbrev_attr *attr = &t->attrs[a->attrs + place->attr];
+
+		v = dwform_read(&at, attr->form, attr->implicit, shape);
+	}
+	if (at.bad)
+		v.kind = DWV_NONE;
+	return v;
+}
+
+#define TABLES 64
+#define TABLE_MAX (UINT64_C(16) << 20) /* bytes of one abbreviation table */
+#define TABLES_BYTES_MAX (UINT64_C(32) << 20)
+#define WINDOW (UINT64_C(64) << 10)
+#define HEAD_MAX 40
+#define BUDGET_MIN (UINT64_C(64) << 20)
+
+struct dwinfo_table {
+	uint64_t at;
+	struct dwshape shape;
+	bool used, pinned;
+	uint64_t last; /* when it was asked for */
+	struct dwabbrev_table table;
+};
+
+/* --- heads --- */
+
+static bool shape_ok(const struct dwshape *s)
+{
+	return s->version >= 2 && s->version <= 5 &&
+	       (s->addr_size == 8 || s->addr_size == 4 || s->addr_size == 2 || s->addr_size == 1);
+}
+
+static void head_of_5(struct rd *r, struct dwunit *u)
+{
+	u->type = rd_u8(r);
+	u->shape.addr_size = rd_u8(r);
+	u->abbrev = rd_fixed(r, u->shape.offset_size);
+	if (u->type == DW_UT_skeleton || u->type == DW_UT_split_compile)
+		u->id = rd_u64(r);
+	if (u->type == DW_UT_type || u->type == DW_UT_split_type)
+		rd_bytes(r, 8U + u->shape.offset_size);
+}
+
+/* The head at R, whose first byte is at offset AT; false where it makes no sense. */
+static bool parse_head(struct rd *r, uint64_t at, uint64_t size, struct dwunit *u)
+{
+	const uint8_t *from = r->p;
+	uint64_t len = rd_u32(r);
+
+	*u = (struct dwunit){ .at = at, .str_base = DWINFO_UNKNOWN, .type = DW_UT_compile };
+	u->shape.offset_size = 4;
+	if (len == UINT32_MAX) {
+		len = rd_u64(r);
+		u->shape.offset_size = 8;
+	}
+	if (r->bad || len > size - at - (uint64_t)(r->p - from))
+		return false;
+	u->end = at + (uint64_t)(r->p - from) + len;
+	u->shape.version = rd_u16(r);
+	if (u->shape.version >= 5) {
+		head_of_5(r, u);
+	} else {
+		u->abbrev = rd_fixed(r, u->shape.offset_size);
+		u->shape.addr_size = rd_u8(r);
+	}
+	u->first = (uint8_t)(r->p - from);
+	return !r->bad && at + u->first <= u->end;
+}
+
+static int add_unit(struct dwinfo *d, const struct dwunit *u, struct err *e)
+{
+	if (base_grow(&d->units, &d->cap, d->n + 1, sizeof(*d->units)) != 0)
+		return err_nomem(e, "the units of debug information");
+	d->units[d->n++] = *u;
+	return 0;
+}
+
+/* Units of a version that is not known are passed over: their length is told all the same. */
+static int scan_heads(struct dwinfo *d, struct err *e)
+{
+	uint64_t size = dwsect_size(d->sect, DWSECT_INFO), at = 0;
+	struct dwunit u;
+	int rc = 0;
+
+	while (at < size && !rc) {
+		struct rd r;
+
+		rc = dwsect_read(d->sect, DWSECT_INFO, at, HEAD_MAX, &d->root, e);
+		if (rc)
+			break;
+		r = rd_init(d->root.bytes, d->root.len);
+		if (!parse_head(&r, at, size, &u)) {
+			rc = err_set(e, -EINVAL, "the unit of debug information at 0x%llx makes no sense",
+				(unsigned long long)at);
+			break;
+		}
+		if (shape_ok(&u.shape) && u.type != DW_UT_type && u.type != DW_UT_split_type)
+			rc = add_unit(d, &u, e);
+		at = u.end;
+	}
+	return rc == -EINVAL && d->n ? 0 : rc;
+}
+
+static uint64_t budget(struct dwinfo *d, enum dwsect_id id)
+{
+	return BUDGET_MIN + 16 * dwsect_size(d->sect, id);
+}
+
+int dwinfo_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwinfo **ret, struct err *e)
+{
+	struct dwinfo *d = calloc(1, sizeof(*d));
+	int rc;
+
+	if (!d)
+		return err_nomem(e, "debug information");
+	d->dwo = dwo;
+	d->tables = calloc(TABLES, sizeof(*d->tables));
+	rc = d->tables ? dwsect_open(f, dwo, max_bytes, &d->sect, e) : err_nomem(e, "debug information");
+	if (!rc && !dwsect_size(d->sect, DWSECT_INFO))
+		rc = err_set(e, -ENOENT, "there is no debug information");
+	if (!rc) {
+		d->abbrev_left = budget(d, DWSECT_ABBREV);
+		d->lists_left = budget(d, DWSECT_RANGES) + budget(d, DWSECT_RNGLISTS);
+		rc = scan_heads(d, e);
+	}
+	if (rc) {
+		dwinfo_close(d);
+		return rc;
+	}
+	*ret = d;
+	return 0;
+}
+
+void dwinfo_close(struct dwinfo *d)
+{
+	if (!d)
+		return;
+	for (size_t i = 0; d->tables && i < TABLES; i++)
+		dwabbrev_release(&d->tables[i].table);
+	free(d->tables);
+	free(d->units);
+	dwpiece_free(&d->root);
+	for (size_t i = 0; i < DWSECT_COUNT; i++)
+		dwpiece_free(&d->windows[i]);
+	dwsect_close(d->sect);
+	free(d);
+}
+
+struct dwunit *dwinfo_unit(const struct dwinfo *d, uint64_t at)
+{
+	size_t lo = 0, hi = d->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (d->units[mid].end <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < d->n && d->units[lo].at <= at ? &d->units[lo] : NULL;
+}
+
+bool dwinfo_window(struct dwinfo *d, enum dwsect_id id, uint64_t at, size_t min, struct rd *ret)
+{
+	struct dwpiece *p = &d->windows[id];
+	uint64_t size = dwsect_size(d->sect, id);
+
+	if (at >= size)
+		return false;
+	if (!p->len || at < p->at || at - p->at >= p->len || p->len - (at - p->at) < MIN(min, size - at))
+		if (dwsect_read(d->sect, id, at, MAX(min, WINDOW), p, NULL) != 0) {
+			p->len = 0;
+			return false;
+		}
+	*ret = rd_init(p->bytes + (at - p->at), p->len - (size_t)(at - p->at));
+	return true;
+}
+
+/* --- abbreviation tables --- */
+
+/* Parse what is at U's offset, from ever more bytes until it ends within them. */
+static int parse_table(
+	struct dwinfo *d, const struct dwunit *u, uint64_t code, struct dwabbrev_table *ret, struct err *e)
+{
+	for (uint64_t want = code ? 512 : 16384; want <= TABLE_MAX; want *= 8) {
+		struct rd r;
+		size_t used;
+		int rc;
+
+		if (!dwinfo_window(d, DWSECT_ABBREV, u->abbrev, want, &r))
+			return err_set(e, -EINVAL, "an abbreviation table lies outside its section");
+		rc = dwabbrev_parse(r.p, rd_left(&r), &u->shape, code, ret, &used, e);
+		if (used > d->abbrev_left) {
+			dwabbrev_release(ret);
+			return err_set(e, -EINVAL, "abbreviation tables overlap without measure");
+		}
+		d->abbrev_left -= used;
+		if (rc != -ENODATA)
+			return rc;
+		if (rd_left(&r) >= dwsect_size(d->sect, DWSECT_ABBREV) - u->abbrev)
+			break;
+	}
+	return err_set(e, -EINVAL, "an abbreviation table has no end");
+}
+
+static bool same_table(const struct dwinfo_table *t, const struct dwunit *u)
+{
+	return t->used && t->at == u->abbrev && t->shape.version == u->shape.version &&
+	       t->shape.addr_size == u->shape.addr_size && t->shape.offset_size == u->shape.offset_size;
+}
+
+static void drop_table(struct dwinfo *d, struct dwinfo_table *t)
+{
+	d->tables_bytes -= dwabbrev_bytes(&t->table);
+	dwabbrev_release(&t->table);
+	t->used = false;
+}
+
+/* A free place: the table that was not asked for the longest time goes, more of them while they are too
+ * large.
+ */
+static struct dwinfo_table *make_place(struct dwinfo *d)
+{
+	for (;;) {
+		struct dwinfo_table *oldest = NULL, *empty = NULL;
+
+		for (size_t i = 0; i < TABLES; i++) {
+			struct dwinfo_table *t = &d->tables[i];
+
+			if (!t->used)
+				empty = t;
+			else if (!t->pinned && (!oldest || t->last < oldest->last))
+				oldest = t;
+		}
+		if (empty && (!oldest || d->tables_bytes < TABLES_BYTES_MAX))
+			return empty;
+		drop_table(d, oldest);
+	}
+}
+
+static struct dwinfo_table *pin_only(struct dwinfo *d, struct dwinfo_table *table)
+{
+	for (size_t i = 0; i < TABLES; i++)
+		d->tables[i].pinned = false;
+	table->pinned = true;
+	return table;
+}
+
+int dwinfo_table(
+	struct dwinfo *d, const struct dwunit *u, bool pin, const struct dwabbrev_table **ret, struct err *e)
+{
+	struct dwabbrev_table parsed;
+	struct dwinfo_table *t = NULL;
+	int rc;
+
+	for (size_t i = 0; i < TABLES && !t; i++)
+		if (same_table(&d->tables[i], u))
+			t = &d->tables[i];
+	if (!t) {
+		rc = parse_table(d, u, 0, &parsed, e);
+		if (rc)
+			return rc;
+		t = make_place(d);
+		*t = (struct dwinfo_table){
+			.at = u->abbrev, .shape = u->shape, .used = true, .table = parsed
+		};
+		d->tables_bytes += dwabbrev_bytes(&parsed);
+	}
+	t->last = ++d->clock;
+	if (pin)
+		pin_only(d, t);
+	*ret = &t->table;
+	return 0;
+}
+
+bool dwinfo_has_functions(struct dwinfo *d, const struct dwunit *u)
+{
+	const struct dwabbrev_table *t;
+
+	return dwinfo_table(d, u, false, &t, NULL) != 0 || t->functions;
+}
+
+/* --- the first entry --- */
+
+static void note_attr(struct dwroot *root, uint16_t name, const struct dwvalue *v)
+{
+	switch (name) {
+	case DW_AT_low_pc:
+		root->low = *v;
+		break;
+	case DW_AT_high_pc:
+		root->high = *v;
+		break;
+	case DW_AT_ranges:
+		root->ranges = *v;
+		break;
+	case DW_AT_name:
+		root->name = *v;
+		break;
+	case DW_AT_comp_dir:
+		root->comp_dir = *v;
+		break;
+	case DW_AT_dwo_name:
+	case DW_AT_GNU_dwo_name:
+		root->dwo_name = *v;
+		break;
+	case DW_AT_stmt_list:
+		root->lines = v->u;
+		break;
+	case DW_AT_GNU_dwo_id:
+		root->id = v->u;
+		break;
+	case DW_AT_addr_base:
+	case DW_AT_GNU_addr_base:
+		root->addr_base = v->u;
+		break;
+	case DW_AT_str_offsets_base:
+		root->str_base = v->u;
+		break;
+	case DW_AT_rnglists_base:
+		root->lists_base = v->u;
+		break;
+	case DW_AT_GNU_ranges_base:
+		root->ranges_base = v->u;
+		break;
+	default:
+		break;
+	}
+}
+
+static bool parse_root(const struct dwabbrev_table *t, const struct dwunit *u, uint64_t code, struct rd *r,
+	struct dwroot *root)
+{
+	const struct dwabbrev *a = dwabbrev_find(t, code);
+
+	if (!a)
+		return false;
+	*root = (struct dwroot){ .lines = DWINFO_UNKNOWN,
+		.id = u->id,
+		.addr_base = DWINFO_UNKNOWN,
+		.str_base = DWINFO_UNKNOWN,
+		.lists_base = DWINFO_UNKNOWN,
+		.ranges_base = DWINFO_UNKNOWN,
+		.tag = a->tag,
+		.children = a->children };
+	for (uint32_t i = 0; i < a->n_attrs && !r->bad; i++) {
+		const struct dwabbrev_attr *at = &t->attrs[a->attrs + i];
+		struct dwvalue v = dwform_read(r, at->form, at->implicit, &u->shape);
+
+		note_attr(root, at->name, &v);
+	}
+	return !r->bad;
+}
+
+int dwinfo_root(struct dwinfo *d, const struct dwunit *u, struct dwroot *ret, struct err *e)
+{
+	uint64_t at = u->at + u->first, len = u->end - at;
+
+	*ret = (struct dwroot){ 0 };
+	for (uint64_t want = 512;; want *= 16) {
+		struct dwabbrev_table t;
+		struct rd r;
+		uint64_t code;
+		bool ok;
+		int rc = dwsect_read(d->sect, DWSECT_INFO, at, MIN(want, len), &d->root, e);
+
+		if (rc)
+			return rc;
+		r = rd_init(d->root.bytes, d->root.len);
+		code = rd_uleb(&r);
+		if (r.bad || !code)
+			return err_set(e, -EINVAL, "a unit of debug information has no entry");
+		rc = parse_table(d, u, code, &t, e);
+		if (rc)
+			return rc;
+		ok = parse_root(&t, u, code, &r, ret);
+		dwabbrev_release(&t);
+		if (ok)
+			return 0;
+		if (want >= len || want > TABLE_MAX)
+			return err_set(e, -EINVAL, "the first entry of a unit is malformed");
+	}
+}
+
+/* --- what values refer to --- */
+
+/* Entry INDEX of SIZE bytes of the table at BASE. */
+static bool indexed(
+	struct dwinfo *d, enum dwsect_id id, uint64_t base, uint64_t index, uint8_t size, uint64_t *ret)
+{
+	struct rd r;
+
+	if (index > UINT32_MAX || base > UINT64_MAX / 2 ||
+		!dwinfo_window(d, id, base + index * size, size, &r))
+		return false;
+	*ret = rd_fixed(&r, size);
+	return !r.bad;
+}
+
+bool dwinfo_address(struct dwinfo *d, uint64_t base, uint64_t index, uint8_t addr_size, uint64_t *ret)
+{
+	return indexed(d, DWSECT_ADDR, base, index, addr_size, ret);
+}
+
+/* Where it is not told: behind the head of the section, which split DWARF before version 5 has none of. */
+static uint64_t str_base(struct dwinfo *d, struct dwunit *u)
+{
+	struct dwroot root;
+
+	if (u->str_base != DWINFO_UNKNOWN)
+		return u->str_base;
+	u->str_base = u->shape.version < 5 ? 0 : u->shape.offset_size * UINT64_C(2);
+	if (!d->dwo && dwinfo_root(d, u, &root, NULL) == 0 && root.str_base != DWINFO_UNKNOWN)
+		u->str_base = root.str_base;
+	return u->str_base;
+}
+
+const char *dwinfo_text(struct dwinfo *d, struct dwinfo *alt, struct dwunit *u, const struct dwvalue *v)
+{
+	uint64_t at;
+
+	switch (v->kind) {
+	case DWV_TEXT:
+		return v->text;
+	case DWV_STRP:
+		return dwsect_string(d->sect, DWSECT_STR, v->u);
+	case DWV_LINE_STRP:
+		return dwsect_string(d->sect, DWSECT_LINE_STR, v->u);
+	case DWV_STRP_ALT:
+		return alt ? dwsect_string(alt->sect, DWSECT_STR, v->u) : NULL;
+	case DWV_STRX:
+		if (!indexed(d, DWSECT_STR_OFFSETS, str_base(d, u), v->u, u->shape.offset_size, &at))
+			return NULL;
+		return dwsect_string(d->sect, DWSECT_STR, at);
+	default:
+		return NULL;
+	}
+}
+
+uint64_t dwinfo_bytes(const struct dwinfo *d)
+{
+	uint64_t sum = dwsect_bytes(d->sect) + d->tables_bytes + d->cap * sizeof(*d->units) + d->root.cap;
+
+	for (size_t i = 0; i < DWSECT_COUNT; i++)
+		sum += d->windows[i].cap;
+	return sum;
+}
