@@ -10,8 +10,8 @@
 #include "capture/format.h"
 #include "capture/reader.h"
 #include "capture/stats.h"
-#include "symbols/jitnames.h"
-#include "symbols/storednames.h"
+#include "symbols/answer.h"
+#include "symbols/resolve.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * Any bytes as an ELF file, through every reader of symbols, for libFuzzer (`make fuzz`).
  */
 #include "elf/symbols.h"
-#include "symbols/demangle.h"
+#include "symbols/lookup.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -4,7 +4,7 @@
  * (`make fuzz`). A good file to begin with is an object of `gcc -g -c`.
  */
 #include "elf/reloc.h"
-#include "symbols/symlook.h"
+#include "symbols/lookup.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

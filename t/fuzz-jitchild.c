@@ -4,7 +4,7 @@
  * (`make fuzz`). The first byte chooses: as they are, or as pieces and strings behind a head that fits.
  */
 #include "base/bytes.h"
-#include "symbols/jitchild.h"
+#include "symbols/jit.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
  * to be named by it, for libFuzzer (`make fuzz`).
  */
 #include "base/out.h"
+#include "symbols/filter.h"
 #include "symbols/kallsyms.h"
-#include "symbols/ksymfilter.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * them, and as a recipe for an answer, for libFuzzer (`make fuzz`). The first byte chooses.
  */
 #include "base/bytes.h"
-#include "symbols/symanswer.h"
-#include "symbols/symwork.h"
+#include "symbols/answer.h"
+#include "symbols/pool.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -5,7 +5,7 @@
  * all of the entry, or what is behind the key of one that is asked for.
  */
 #include "base/hash.h"
-#include "symbols/symcache.h"
+#include "symbols/cache.h"
 
 #include <dirent.h>
 #include <errno.h>

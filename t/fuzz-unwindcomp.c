@@ -6,7 +6,7 @@
  *	obj/t/fuzz-unwindcomp -max_total_time=60 t/cfi/corpus
  */
 #include "cfi/image.h"
-#include "unwind/unwindcomp.h"
+#include "unwind/compile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "symbols/demangle.h"
+#include "symbols/lookup.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "fold/foldtab.h"
+#include "fold/table.h"
 
 #include <string.h>
 

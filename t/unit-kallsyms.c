@@ -4,8 +4,8 @@
  * tables against a search that cannot be wrong: from the first to the last.
  */
 #include "base/tap.h"
+#include "symbols/filter.h"
 #include "symbols/kallsyms.h"
-#include "symbols/ksymfilter.h"
 
 #include <errno.h>
 #include <string.h>

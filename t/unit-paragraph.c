@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Random text split over random files, against a naive reading of the whole. */
 #include "base/tap.h"
-#include "fold/paragraph.h"
+#include "fold/script.h"
 
 #include <fcntl.h>
 #include <string.h>

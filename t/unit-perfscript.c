@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Each line lies against an unmapped page on either side, so that reading past it faults. */
 #include "base/tap.h"
-#include "fold/perfscript.h"
+#include "fold/script.h"
 
 #include <string.h>
 #include <sys/mman.h>

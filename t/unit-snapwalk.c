@@ -5,8 +5,8 @@
  */
 #include "base/tap.h"
 #include "capture/types.h"
-#include "unwind/snapwalk.h"
-#include "unwind/unwindcomp.h"
+#include "unwind/compile.h"
+#include "unwind/walk.h"
 
 #include <execinfo.h>
 #include <fcntl.h>

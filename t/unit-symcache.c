@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "symbols/symcache.h"
+#include "symbols/cache.h"
 
 #include <dirent.h>
 #include <errno.h>

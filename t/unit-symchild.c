@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "symbols/symchild.h"
-#include "symbols/symwork.h"
+#include "symbols/pool.h"
 #include "system/sandbox.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Tests of symkeep.h: which answers are kept, and for which questions. */
 #include "base/tap.h"
-#include "symbols/symkeep.h"
+#include "symbols/cache.h"
 
 #include <elf.h>
 #include <fcntl.h>

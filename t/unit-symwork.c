@@ -4,7 +4,7 @@
  * What the process does is tested by unit-symchild.
  */
 #include "base/tap.h"
-#include "symbols/symwork.h"
+#include "symbols/pool.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "unwind/tabcache.h"
-#include "unwind/unwindtab.h"
+#include "unwind/table.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
 #include "system/sandbox.h"
-#include "unwind/tabwire.h"
-#include "unwind/tabworker.h"
-#include "unwind/unwindtab.h"
+#include "unwind/table.h"
+#include "unwind/worker.h"
 
 #include <dirent.h>
 #include <errno.h>

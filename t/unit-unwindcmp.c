@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The comparison with libdw has to notice a table that is wrong, whatever is wrong in it. */
 #include "base/tap.h"
+#include "unwind/compile.h"
 #include "unwind/dwarfeval.h"
 #include "unwind/unwindcmp.h"
-#include "unwind/unwindcomp.h"
 
 #include <dwarf.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Sections of call frame information written by hand, good, strange and hostile. */
 #include "cfi/compile.h"
-#include "unwind/cfarun.h"
+#include "unwind/cfi.h"
 
 #include <dirent.h>
 #include <errno.h>

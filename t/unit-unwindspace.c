@@ -5,7 +5,7 @@
  */
 #include "base/tap.h"
 #include "unwind-made.h"
-#include "unwind/unwindcomp.h"
+#include "unwind/compile.h"
 
 #include <errno.h>
 #include <fcntl.h>

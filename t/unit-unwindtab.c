@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Tables built from rows, checked and searched: against a list that is searched from its beginning. */
 #include "base/tap.h"
-#include "unwind/unwindrows.h"
-#include "unwind/unwindtab.h"
+#include "unwind/compile.h"
+#include "unwind/table.h"
 
 #include <errno.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "capture/reader.h"
 #include "capture/show.h"
 #include "capture/stats.h"
-#include "symbols/cappack.h"
+#include "symbols/pack.h"
 
 #include <errno.h>
 #include <getopt.h>

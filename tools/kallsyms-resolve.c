@@ -2,9 +2,8 @@
 /* kallsyms-resolve - name kernel addresses, given or in a stream of text. */
 #include "base/cli.h"
 #include "base/out.h"
-#include "symbols/kallcopy.h"
+#include "symbols/filter.h"
 #include "symbols/kallsyms.h"
-#include "symbols/ksymfilter.h"
 #include "system/owner.h"
 
 #include <errno.h>

@@ -4,8 +4,7 @@
 #include "base/out.h"
 #include "base/text.h"
 #include "capture/reader.h"
-#include "symbols/ladder.h"
-#include "symbols/waitlist.h"
+#include "symbols/print.h"
 
 #include <errno.h>
 #include <getopt.h>

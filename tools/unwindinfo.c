@@ -4,9 +4,9 @@
 #include "base/out.h"
 #include "base/text.h"
 #include "elf/file.h"
+#include "unwind/compile.h"
+#include "unwind/text.h"
 #include "unwind/unwindcmp.h"
-#include "unwind/unwindcomp.h"
-#include "unwind/unwindtext.h"
 
 #include <errno.h>
 #include <fcntl.h>

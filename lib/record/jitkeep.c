@@ -4,7 +4,7 @@
 #include "record/filetab.h"
 #include "record/jitwatch.h"
 #include "record/mapfile.h"
-#include "symbols/jitchild.h"
+#include "symbols/jit.h"
 
 #include <errno.h>
 #include <string.h>

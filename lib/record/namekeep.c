@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/intern.h"
 #include "elf/debuginfo.h"
-#include "symbols/symchild.h"
+#include "symbols/pool.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@
 #include "record/namekeep.h"
 #include "record/recoptions.h"
 #include "record/recparts.h"
-#include "symbols/ksymload.h"
+#include "symbols/kallsyms.h"
 
 #include <errno.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "base/intern.h"
 #include "capture/types.h"
 #include "record/pastmap.h"
-#include "unwind/snapwalk.h"
+#include "unwind/walk.h"
 
 #include <string.h>
 

@@ -11,8 +11,7 @@
 #define STACKTOOLS_TABFILES_H
 
 #include "base/intern.h"
-#include "unwind/tabcache.h"
-#include "unwind/unwindtab.h"
+#include "unwind/table.h"
 
 #include <sys/stat.h>
 

@@ -7,8 +7,8 @@
 #include "record/mapfile.h"
 #include "record/tabfiles.h"
 #include "record/tabroom.h"
-#include "unwind/tabcache.h"
-#include "unwind/tabworker.h"
+#include "unwind/table.h"
+#include "unwind/worker.h"
 
 #include <errno.h>
 #include <string.h>

@@ -18,7 +18,7 @@
 
 #include "base/err.h"
 #include "system/broker.h"
-#include "unwind/unwindtab.h"
+#include "unwind/table.h"
 
 struct unwindspace;
 

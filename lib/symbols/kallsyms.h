@@ -23,10 +23,29 @@
  * Addresses in the lower half (per-CPU offsets, type A) are no kernel
  * addresses: such symbols are not in the table.
  */
-#ifndef STACKTOOLS_KALLSYMS_H
-#define STACKTOOLS_KALLSYMS_H
+#ifndef STACKTOOLS_SYMBOLS_KALLSYMS_H
+#define STACKTOOLS_SYMBOLS_KALLSYMS_H
 
 #include "base/err.h"
+
+#include <pthread.h>
+
+/*
+ * ksymtext - the lines of /proc/kallsyms as an array.
+ *
+ * Generating /proc/kallsyms costs the kernel far more than reading it costs
+ * us; what is ours to save is memory, since every page touched for the first
+ * time is a fault and a page to be cleared. So the text passes through a small
+ * window; kept are an array of symbols and the names' bytes once: "foo" is the
+ * tail of the "__pfx_foo" before it. Both lie in huge pages where the kernel
+ * has them to give: filling them takes a few faults, not thousands.
+ */
+
+struct ksym {
+	uint64_t start;
+	uint32_t name;
+	uint32_t module; /* an offset into the bytes, 0 = the kernel */
+};
 
 struct kallsyms;
 
@@ -45,6 +64,7 @@ struct kallsyms_sym {
  * the middle of a line.
  */
 int kallsyms_load(const char *file, struct kallsyms **ret, struct err *e);
+
 /* As kallsyms_load(), from FD, which stays the caller's; FILE is its name in messages. */
 int kallsyms_load_fd(int fd, const char *file, struct kallsyms **ret, struct err *e);
 
@@ -75,5 +95,48 @@ bool kallsyms_plain(const struct kallsyms *ks);
  * would leave the kernel's half.
  */
 int kallsyms_relocate(struct kallsyms *ks, uint64_t stext, size_t *dropped, struct err *e);
+
+/*
+ * ksymload - the kernel's symbols, read by a thread meanwhile: it takes some
+ * tens of milliseconds, in which a recorder has other things to do.
+ */
+
+/* A zeroed one is idle. */
+struct ksymload {
+	pthread_t thread;
+	bool running; /* begun and not taken */
+	int fd, rc;
+	struct kallsyms *ks;
+	struct err why;
+};
+
+/*
+ * Begin to read; by FD, a descriptor of /proc/kallsyms that stays the
+ * caller's and whose rights are those of who opened it, or -1: it is opened
+ * now. Does nothing while one is under way. Without threads it reads at once.
+ */
+void ksymload_begin(struct ksymload *l, int fd);
+
+/* Wait for what was begun. As kallsyms_load(): *RET is the caller's. -ENODATA when nothing was begun. */
+int ksymload_take(struct ksymload *l, struct kallsyms **ret, struct err *e);
+
+/* Wait for what was begun and drop it. */
+void ksymload_close(struct ksymload *l);
+
+/*
+ * kallcopy - saving /proc/kallsyms for another machine or another day.
+ *
+ * A copy holds the kernel's addresses, which an attacker of that machine would
+ * like to know: it is readable by its owner alone.
+ */
+
+/*
+ * Save FROM (NULL: /proc/kallsyms) as TO, mode 0600, whole or not at all: it is
+ * written beside TO, checked as kallsyms_load() would, and renamed.
+ * TO is never written through a symbolic link (-ELOOP), nor over anything but a
+ * regular file (-EINVAL), nor, without FORCE, over a file that is no such copy
+ * (-EEXIST).
+ */
+int kallcopy_save(const char *from, const char *to, bool force, struct err *e);
 
 #endif

@@ -1,10 +1,109 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/resolve.h"
-#include "symbols/jitnames.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+
+#define STEPS_MAX 4096 /* a capture whose pieces lie over each other more than that is no recorder's */
+
+struct jitnames {
+	const struct capread *c;
+	uint64_t *reach; /* where the code of the process, up to this piece, ends at the farthest */
+};
+
+int jitnames_new(const struct capread *c, struct jitnames **ret, struct err *e)
+{
+	struct jitnames *n = calloc(1, sizeof(*n));
+	uint64_t *reach = malloc((c->n_jits + 1) * sizeof(*reach));
+
+	if (!n || !reach) {
+		free(n);
+		free(reach);
+		return err_nomem(e, "the names of JIT code");
+	}
+	for (size_t i = 0; i < c->n_jits; i++) {
+		bool first = i == 0 || c->jits[i - 1].proc != c->jits[i].proc;
+
+		reach[i] = first ? c->jits[i].end : MAX(reach[i - 1], c->jits[i].end);
+	}
+	*n = (struct jitnames){ .c = c, .reach = reach };
+	*ret = n;
+	return 0;
+}
+
+void jitnames_free(struct jitnames *n)
+{
+	if (!n)
+		return;
+	free(n->reach);
+	free(n);
+}
+
+/* How many pieces come up to ADDR of PROC. */
+static size_t pieces_until(const struct capread *c, uint32_t proc, uint64_t addr)
+{
+	size_t low = 0, high = c->n_jits;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		const struct cap_jit *j = &c->jits[mid];
+
+		if (j->proc < proc || (j->proc == proc && j->start <= addr))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Is A, rather than B (NULL = nothing), what was there at FIRST_NS or came first after it? */
+static bool is_better(const struct cap_jit *a, const struct cap_jit *b, uint64_t first_ns)
+{
+	if (!b)
+		return true;
+	if (a->from_ns > first_ns && b->from_ns > first_ns)
+		return a->from_ns < b->from_ns;
+	/* the newest of those that were there */
+	return a->from_ns <= first_ns && (b->from_ns > first_ns || a->from_ns > b->from_ns);
+}
+
+/* Of the pieces around ADDR, those of KIND that were there at some time of the sample: the best, and how
+ * many. */
+static const struct cap_jit *look(const struct jitnames *n, uint8_t kind, uint32_t proc, uint64_t addr,
+	uint64_t first_ns, uint64_t last_ns, size_t *found)
+{
+	const struct cap_jit *best = NULL, *all = n->c->jits;
+	size_t at = pieces_until(n->c, proc, addr), steps = 0;
+
+	*found = 0;
+	while (at-- > 0 && all[at].proc == proc && n->reach[at] > addr) {
+		const struct cap_jit *j = &all[at];
+
+		if (++steps > STEPS_MAX)
+			return NULL;
+		if (j->kind != kind || j->end <= addr || j->to_ns <= first_ns || j->from_ns > last_ns)
+			continue;
+		++*found;
+		if (is_better(j, best, first_ns))
+			best = j;
+	}
+	return best;
+}
+
+const struct cap_jit *jitnames_find(const struct jitnames *n, uint32_t proc, uint64_t addr, uint64_t first_ns,
+	uint64_t last_ns, bool *unsure)
+{
+	const struct cap_jit *best;
+	size_t found;
+
+	best = look(n, CAP_JIT_JITDUMP, proc, addr, first_ns, last_ns, &found);
+	if (!best)
+		best = look(n, CAP_JIT_PERFMAP, proc, addr, first_ns, last_ns, &found);
+	if (unsure)
+		*unsure = best && (found > 1 || best->to_ns <= last_ns);
+	return best;
+}
 
 static const char no_map[] = "no mapping is recorded at this address";
 static const char no_file[] = "anonymous memory: no file has its symbols";
@@ -231,7 +330,8 @@ static uint32_t add_frame(struct resolve *r, uint32_t key, const struct frame *f
 	return s->frame - 1;
 }
 
-uint32_t resolve_kernel(struct resolve *r, uint64_t addr)
+/* The number of the frame, or RESOLVE_FAILED. ADDR is a return address. */
+static uint32_t resolve_kernel(struct resolve *r, uint64_t addr)
 {
 	const struct slot *s = find_slot(r, addr, KEY_KERNEL);
 	struct frame f = { .address = addr };
@@ -468,7 +568,11 @@ int resolve_run(struct resolve *r, struct err *e)
 	return modules_run(r->modules, on_hit, r, e);
 }
 
-void resolve_prefetch(const struct resolve *r, uint32_t proc, uint64_t addr)
+/*
+ * ADDR, a return address, will be asked for soon: starts to bring its entry
+ * into the cache. No other effect.
+ */
+static void resolve_prefetch(const struct resolve *r, uint32_t proc, uint64_t addr)
 {
 	__builtin_prefetch(&r->slots[slot_of(r, addr, proc << KEY_SHIFT)]);
 }
@@ -496,4 +600,159 @@ const char *resolve_kernel_part(const struct resolve *r, size_t i)
 void resolve_stats(const struct resolve *r, struct modules_stats *ret)
 {
 	modules_stats(r->modules, ret);
+}
+
+#define AHEAD 8 /* frames whose entries are fetched before they are needed */
+
+/* The user stacks, by process and stack; open addressing. */
+struct seen {
+	uint64_t key;
+	struct stackids_span span;
+};
+
+struct stackids {
+	const struct capread *c;
+	struct resolve *r;
+	uint32_t *ids;
+	size_t n_ids, ids_cap;
+	struct stackids_span *kernel; /* by stack id */
+	struct seen *seen;
+	size_t n_seen, seen_cap; /* seen_cap is a power of two */
+};
+
+int stackids_new(const struct capread *c, struct resolve *r, struct stackids **ret)
+{
+	struct stackids *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->c = c;
+	s->r = r;
+	/* enough where each stack is resolved once */
+	for (size_t i = 0; i < c->n_stacks; i++)
+		s->ids_cap += c->stacks[i].len;
+	s->ids_cap++;
+	s->ids = malloc(s->ids_cap * sizeof(*s->ids));
+	s->seen_cap = 1024;
+	s->seen = calloc(s->seen_cap, sizeof(*s->seen));
+	s->kernel = calloc(c->n_stacks + 1, sizeof(*s->kernel));
+	if (!s->ids || !s->seen || !s->kernel) {
+		stackids_free(s);
+		return -ENOMEM;
+	}
+	*ret = s;
+	return 0;
+}
+
+void stackids_free(struct stackids *s)
+{
+	if (!s)
+		return;
+	free(s->ids);
+	free(s->kernel);
+	free(s->seen);
+	free(s);
+}
+
+/* Room for the frames of STACK; a stack that failed has none. */
+static int start(struct stackids *s, const struct cap_stack *stack, struct stackids_span *ret)
+{
+	uint32_t len = stack->verdict != CAP_FAILED ? stack->len : 0;
+
+	*ret = (struct stackids_span){ .first = s->n_ids, .len = len, .done = true };
+	return base_grow(&s->ids, &s->ids_cap, s->n_ids + len, sizeof(*s->ids));
+}
+
+int stackids_kernel(struct stackids *s, const struct cap_sample *a, struct stackids_span *ret)
+{
+	const struct cap_stack *stack = &s->c->stacks[a->kstack];
+	struct stackids_span *span = &s->kernel[a->kstack];
+
+	if (!span->done) {
+		if (start(s, stack, span) != 0)
+			return -ENOMEM;
+		for (uint32_t i = 0; i < span->len; i++) {
+			uint32_t id = resolve_kernel(s->r, stack->frames[i]);
+
+			if (id == RESOLVE_FAILED)
+				return -ENOMEM;
+			s->ids[s->n_ids++] = id;
+		}
+	}
+	*ret = *span;
+	return 0;
+}
+
+static int resolve_frames(struct stackids *s, const struct cap_sample *a, struct stackids_span *ret)
+{
+	const struct cap_stack *stack = &s->c->stacks[a->ustack];
+	uint32_t next = 0; /* of the exact frames behind the first one */
+
+	if (start(s, stack, ret) != 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < ret->len; i++) {
+		bool listed = next < stack->n_exact && stack->exact[next] == i;
+		uint32_t id =
+			resolve_user(s->r, a->proc, stack->frames[i], !i || listed, a->first_ns, a->last_ns);
+
+		next += listed;
+		if (id == RESOLVE_FAILED)
+			return -ENOMEM;
+		s->ids[s->n_ids++] = id;
+	}
+	return 0;
+}
+
+static struct seen *find_seen(const struct stackids *s, uint64_t key)
+{
+	size_t i = (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (s->seen_cap - 1);
+
+	while (s->seen[i].span.done && s->seen[i].key != key)
+		i = (i + 1) & (s->seen_cap - 1);
+	return &s->seen[i];
+}
+
+static int grow_seen(struct stackids *s)
+{
+	struct seen *old = s->seen;
+	size_t n = s->seen_cap;
+
+	if (s->n_seen < n / 2)
+		return 0;
+	s->seen = calloc(2 * n, sizeof(*s->seen));
+	if (!s->seen) {
+		s->seen = old;
+		return -ENOMEM;
+	}
+	s->seen_cap = 2 * n;
+	for (size_t i = 0; i < n; i++)
+		if (old[i].span.done)
+			*find_seen(s, old[i].key) = old[i];
+	free(old);
+	return 0;
+}
+
+int stackids_user(struct stackids *s, const struct cap_sample *a, struct stackids_span *ret)
+{
+	uint64_t key = (uint64_t)a->proc << 32 | a->ustack;
+	struct seen *seen;
+
+	if (!resolve_steady(s->r, a->proc, a->first_ns))
+		return resolve_frames(s, a, ret);
+	if (grow_seen(s) != 0)
+		return -ENOMEM;
+	seen = find_seen(s, key);
+	if (!seen->span.done) {
+		if (resolve_frames(s, a, &seen->span) != 0)
+			return -ENOMEM;
+		seen->key = key;
+		s->n_seen++;
+	}
+	*ret = seen->span;
+	return 0;
+}
+
+const uint32_t *stackids_at(const struct stackids *s, const struct stackids_span *span)
+{
+	return s->ids + span->first;
 }

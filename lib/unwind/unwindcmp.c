@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind/unwindcmp.h"
 #include "unwind/dwarfeval.h"
-#include "unwind/unwindtext.h"
-#include "unwind/unwindx86.h"
+#include "unwind/text.h"
+#include "unwind/x86.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -13,7 +13,7 @@
 #define STACKTOOLS_UNWINDCMP_H
 
 #include "elf/file.h"
-#include "unwind/unwindtab.h"
+#include "unwind/table.h"
 
 struct unwindcmp_totals {
 	uint64_t rows; /* compared and equal, by the table's and libdw's boundaries together */

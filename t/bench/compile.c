@@ -7,7 +7,7 @@
  *	compile --libdw FILE	ask libdw for the CFA, rbp and the return address of each row of the table
  *	compile --all <LIST	every file of the list once; CPU time and memory of all
  */
-#include "unwind/unwindcomp.h"
+#include "unwind/compile.h"
 
 #include <elfutils/libdw.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
  * of these in ms.
  */
 #include "../unwind-made.h"
-#include "unwind/unwindcomp.h"
+#include "unwind/compile.h"
 
 #include <fcntl.h>
 #include <time.h>

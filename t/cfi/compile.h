@@ -5,8 +5,8 @@
 
 #include "base/tap.h"
 #include "image.h"
-#include "unwind/unwindcomp.h"
-#include "unwind/unwindtext.h"
+#include "unwind/compile.h"
+#include "unwind/text.h"
 
 /* Bytes of a string literal without its NUL. */
 #define BYTES(s) (s), sizeof(s) - 1

@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "fold/script.h"
+#include "capture/format.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+/* White space as the C locale has it, newline included. */
+static inline bool perfscript_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_hex(char c)
+{
+	return is_digit(c) || (c >= 'a' && c <= 'f');
+}
+
+/* A table: each byte of each address is asked for. */
+static inline bool is_word(char c)
+{
+	static const bool word[256] = {
+		['0' ... '9'] = true, ['A' ... 'Z'] = true, ['_'] = true, ['a' ... 'z'] = true
+	};
+
+	return word[(unsigned char)c];
+}
+
+#ifdef __SSE2__
+/* Which of 16 bytes are within LOW..HIGH. */
+static inline __m128i within16(__m128i v, char low, char high)
+{
+	__m128i from_low = _mm_sub_epi8(v, _mm_set1_epi8(low));
+
+	return _mm_cmpeq_epi8(_mm_min_epu8(from_low, _mm_set1_epi8((char)(high - low))), from_low);
+}
+
+static inline unsigned not_word16(const char *p)
+{
+	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+	__m128i hit = _mm_or_si128(within16(v, '0', '9'), _mm_cmpeq_epi8(v, _mm_set1_epi8('_')));
+
+	/* with that bit letters are lower case, and nothing else becomes a letter */
+	hit = _mm_or_si128(hit, within16(_mm_or_si128(v, _mm_set1_epi8(0x20)), 'a', 'z'));
+	return (unsigned)_mm_movemask_epi8(hit) ^ 0xffff;
+}
+#endif
+
+static inline const char *skip_word(const char *p, const char *end)
+{
+#ifdef __SSE2__
+	for (; end - p >= 16; p += 16) {
+		unsigned other = not_word16(p);
+
+		if (other)
+			return p + __builtin_ctz(other);
+	}
+#endif
+	while (p < end && is_word(*p))
+		p++;
+	return p;
+}
+
+static struct perfscript_str slice(const char *from, const char *to)
+{
+	return (struct perfscript_str){ .p = from, .len = (size_t)(to - from) };
+}
+
+/* "0" alone is no number to the reference: it stands for absence. */
+static bool is_absent(struct perfscript_str s)
+{
+	return !s.len || (s.len == 1 && s.p[0] == '0');
+}
+
+/* Digits, then slashes and perhaps more digits, then white space: the ids that follow a comm. */
+static bool parse_ids(const char *p, const char *end, struct perfscript_header *h)
+{
+	const char *a = p, *b, *c;
+
+	while (p < end && is_digit(*p))
+		p++;
+	b = p;
+	while (p < end && *p == '/')
+		p++;
+	c = p;
+	while (p < end && is_digit(*p))
+		p++;
+	if (b == a || p == end || !perfscript_space(*p))
+		return false;
+	h->pid = slice(a, b);
+	h->tid = slice(c, p);
+	if (is_absent(h->tid)) {
+		h->tid = h->pid;
+		h->pid.len = 0;
+	}
+	return true;
+}
+
+/* The comm ends at the first run of white space after its second byte that ids follow. */
+static bool parse_front(const char *line, const char *end, struct perfscript_header *h)
+{
+	const char *p = line + 2, *run;
+
+	while (p < end) {
+		while (p < end && !perfscript_space(*p))
+			p++;
+		for (run = p; p < end && perfscript_space(*p);)
+			p++;
+		if (p < end && is_digit(*p) && parse_ids(p, end, h)) {
+			h->comm = slice(line, run);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool parse_u64(struct perfscript_str s, uint64_t *ret)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < s.len; i++) {
+		if (__builtin_mul_overflow(v, (uint64_t)10, &v) ||
+			__builtin_add_overflow(v, (uint64_t)(s.p[i] - '0'), &v))
+			return false;
+	}
+	*ret = v;
+	return true;
+}
+
+/* "...: period event:" at the end of the line, read backwards; the period may be missing. */
+static void parse_back(const char *line, const char *end, struct perfscript_header *h)
+{
+	struct perfscript_str event, period;
+	const char *p = end, *at;
+
+	while (p > line && perfscript_space(p[-1]))
+		p--;
+	if (p == line || *--p != ':')
+		return;
+	for (at = p; p > line && !perfscript_space(p[-1]);)
+		p--;
+	event = slice(p, at);
+	while (p > line && perfscript_space(p[-1]))
+		p--;
+	for (at = p; p > line && is_digit(p[-1]);)
+		p--;
+	period = slice(p, at);
+	while (period.len && p > line && perfscript_space(p[-1]))
+		p--;
+	if (!event.len || p == line || p[-1] != ':')
+		return;
+	h->event = event;
+	if (!is_absent(period))
+		h->overflow = !parse_u64(period, &h->period);
+}
+
+bool perfscript_header(const char *line, size_t len, struct perfscript_header *ret)
+{
+	if (len < 3 || perfscript_space(line[0]) || line[0] == '#')
+		return false;
+	*ret = (struct perfscript_header){ .period = 1 };
+	if (!parse_front(line, line + len, ret))
+		return false;
+	parse_back(line, line + len, ret);
+	return true;
+}
+
+/* The last " (" in [FROM, END) that a ")" of the line follows; *CLOSE is the line's last ")". */
+static const char *find_dso(const char *from, const char *end, const char **close)
+{
+	const char *p = end > from && end[-1] == ')' ? end - 1 : memrchr(from, ')', (size_t)(end - from));
+
+	*close = p;
+	if (!p)
+		return NULL;
+	while (p - from >= 2 && (p = memrchr(from + 1, '(', (size_t)(p - from - 1)))) {
+		if (p[-1] == ' ')
+			return p - 1;
+	}
+	return NULL;
+}
+
+bool perfscript_frame(const char *line, size_t len, struct perfscript_frame *ret)
+{
+	const char *p = line, *end = line + len, *word, *sym, *dso, *close;
+
+	while (p < end && perfscript_space(*p))
+		p++;
+	word = p;
+	p = skip_word(p, end);
+	ret->pc = slice(word, p);
+	if (p == word)
+		return false;
+	for (sym = p; sym < end && perfscript_space(*sym);)
+		sym++;
+	dso = find_dso(p, end, &close);
+	if (!dso)
+		return false;
+	if (dso < sym) {
+		/* no symbol: the blanks before the dso, or else the address's last digit, stand for it */
+		sym = dso - 1;
+		if (sym < p)
+			ret->pc.len--;
+		if (!ret->pc.len)
+			return false;
+	}
+	if (sym == dso)
+		return false;
+	ret->sym = slice(sym, dso);
+	ret->dso = slice(dso + 2, close);
+	return true;
+}
+
+size_t perfscript_plain_len(struct perfscript_str sym)
+{
+	size_t n = sym.len;
+
+	while (n && is_hex(sym.p[n - 1]))
+		n--;
+	if (n < sym.len && n >= 3 && memcmp(sym.p + n - 3, "+0x", 3) == 0)
+		return n - 3;
+	return sym.len;
+}
+
+bool perfscript_srcline(const char *line, size_t len)
+{
+	size_t end = len;
+
+	if (len < 5 || line[0] != ' ' || line[1] != ' ')
+		return false;
+	while (end && is_digit(line[end - 1]))
+		end--;
+	if (end == len || end < 4 || line[end - 1] != ':')
+		return false;
+	for (size_t i = 2; i < end; i++)
+		if (perfscript_space(line[i]))
+			return false;
+	return true;
+}
+
+bool perfscript_wait(const char *line, size_t len, struct perfscript_wait *ret)
+{
+	static const char start[] = "# wait:", key[] = "count=";
+	const char *p = line + sizeof(start) - 1, *end = line + len, *word;
+	const size_t key_len = sizeof(key) - 1;
+
+	*ret = (struct perfscript_wait){ 0 };
+	if (len < sizeof(start) - 1 || memcmp(line, start, sizeof(start) - 1) != 0)
+		return false;
+	while (p < end) {
+		while (p < end && perfscript_space(*p))
+			p++;
+		for (word = p; p < end && !perfscript_space(*p);)
+			p++;
+		if ((size_t)(p - word) <= key_len || memcmp(word, key, key_len) != 0)
+			continue;
+		for (const char *d = word + key_len; d < p; d++) {
+			if (!is_digit(*d))
+				return false;
+		}
+		if (!parse_u64(slice(word + key_len, p), &ret->count))
+			return false;
+		ret->has_count = true;
+	}
+	return true;
+}
+
+bool perfscript_is_side_band(const char *line, size_t len)
+{
+	return memmem(line, len, " PERF_RECORD_", 13) != NULL;
+}
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#define READ_SIZE ((size_t)256 << 10)
+
+/* Where a file's first byte is in the stream. */
+struct mark {
+	uint64_t at;
+	size_t file;
+};
+
+struct paragraphs {
+	const char *const *paths;
+	size_t n_paths, next_path;
+	int fd; /* -1: none open */
+	bool fresh; /* nothing was read from fd yet */
+	char *buf;
+	size_t cap, len;
+	uint64_t base; /* stream offset of buf[0] */
+	size_t start; /* of the paragraph returned last */
+	size_t stop; /* where the next one begins */
+	uint64_t lines; /* newlines in [start, stop) */
+	bool in_line; /* stop is inside a line whose rest is left out */
+	struct mark *marks;
+	size_t n_marks, cap_marks, mark_from;
+	const char *path; /* of buf[start] */
+	uint64_t line;
+};
+
+static const char *const only_stdin[] = { "-" };
+
+int paragraphs_open(const char *const *paths, size_t n, struct paragraphs **ret, struct err *e)
+{
+	struct paragraphs *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return err_nomem(e, "the input");
+	p->paths = n ? paths : only_stdin;
+	p->n_paths = n ? n : 1;
+	p->fd = -1;
+	p->path = p->paths[0];
+	p->line = 1;
+	*ret = p;
+	return 0;
+}
+
+void paragraphs_close(struct paragraphs *p)
+{
+	if (!p)
+		return;
+	if (p->fd > STDIN_FILENO)
+		close(p->fd);
+	free(p->buf);
+	free(p->marks);
+	free(p);
+}
+
+static int open_next(struct paragraphs *p, struct err *e)
+{
+	const char *path = p->paths[p->next_path];
+	int code;
+
+	if (base_grow(&p->marks, &p->cap_marks, p->n_marks + 1, sizeof(*p->marks)) != 0)
+		return err_nomem(e, "the list of files");
+	p->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	if (p->fd < 0) {
+		code = -errno;
+		err_sys(e, code, "cannot open '%s'", path);
+		return code;
+	}
+	p->marks[p->n_marks++] = (struct mark){ .at = p->base + p->len, .file = p->next_path++ };
+	p->fresh = true;
+	return 0;
+}
+
+/* A file ended: its last line is one, newline or not. The buffer keeps a byte free for it. */
+static void end_file(struct paragraphs *p)
+{
+	bool open_line = p->len ? p->buf[p->len - 1] != '\n' : p->in_line;
+
+	if (!p->fresh && open_line)
+		p->buf[p->len++] = '\n';
+	if (p->fd > STDIN_FILENO)
+		close(p->fd);
+	p->fd = -1;
+}
+
+static int refuse_binary(const struct paragraphs *p, const char *path, size_t n, struct err *e)
+{
+	static const char magic[] = "PERFILE2";
+	const char *bytes = p->buf + p->len;
+
+	if (n >= CAPBLOCK_MAGIC_LEN && memcmp(bytes, CAPBLOCK_MAGIC, CAPBLOCK_MAGIC_LEN) == 0) {
+		err_set(e, -EINVAL, "'%s' is a capture, not the text of symbolize", path);
+		return err_hint(e, "make the text of it first: symbolize '%s' | fold", path);
+	}
+	if (n < sizeof(magic) - 1 || memcmp(bytes, magic, sizeof(magic) - 1) != 0)
+		return 0;
+	err_set(e, -EINVAL, "'%s' is a perf.data file, not the text of perf script", path);
+	return err_hint(e, "make the text of it first: perf script -i '%s' | fold", path);
+}
+
+/* Append what one read gives. 1, 0 at the end of all files, or -errno. */
+static int fill(struct paragraphs *p, struct err *e)
+{
+	for (;;) {
+		const char *path;
+		ssize_t n;
+		int code;
+
+		if (p->fd < 0 && p->next_path == p->n_paths)
+			return 0;
+		if (p->fd < 0 && (code = open_next(p, e)) != 0)
+			return code;
+		path = p->paths[p->next_path - 1];
+		n = read(p->fd, p->buf + p->len, p->cap - p->len - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			code = -errno;
+			return err_sys(e, code, "cannot read '%s'", path);
+		}
+		if (n == 0) {
+			size_t before = p->len;
+
+			end_file(p);
+			if (p->len > before)
+				return 1;
+			continue;
+		}
+		if (p->fresh && (code = refuse_binary(p, path, (size_t)n, e)) != 0)
+			return code;
+		p->fresh = false;
+		p->len += (size_t)n;
+		return 1;
+	}
+}
+
+/* Make room for a read behind what is still needed: move it to the front, then grow. */
+static int make_room(struct paragraphs *p, struct err *e)
+{
+	if (p->start) {
+		memmove(p->buf, p->buf + p->start, p->len - p->start);
+		p->base += p->start;
+		p->len -= p->start;
+		p->stop -= p->start;
+		p->start = 0;
+	}
+	if (p->cap - p->len > READ_SIZE / 2)
+		return 0;
+	if (base_grow(&p->buf, &p->cap, p->len + READ_SIZE, 1) != 0)
+		return err_nomem(e, "a long record");
+	return 0;
+}
+
+/* In [FROM, FROM + N) the first newline that follows a newline; adds the newlines up to it to *LINES. */
+static const char *scan_bytes(const char *from, size_t n, uint64_t *lines)
+{
+	for (const char *p = from; n--; p++) {
+		if (*p != '\n')
+			continue;
+		++*lines;
+		if (p[-1] == '\n')
+			return p;
+	}
+	return NULL;
+}
+
+#ifdef __SSE2__
+static inline __m128i newlines16(const char *p)
+{
+	return _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)p), _mm_set1_epi8('\n'));
+}
+
+/* The same 64 bytes at a time; what finds the place inside a block is scan_bytes(). */
+static const char *scan_blank(const char *from, size_t n, uint64_t *lines)
+{
+	uint64_t carry = from[-1] == '\n', found = 0;
+	__m128i sum = _mm_setzero_si128();
+	const char *p = from;
+
+	for (; n >= 64; n -= 64, p += 64) {
+		__m128i a = newlines16(p), b = newlines16(p + 16), c = newlines16(p + 32),
+			d = newlines16(p + 48);
+		uint64_t lo = (uint32_t)_mm_movemask_epi8(a) | (uint32_t)_mm_movemask_epi8(b) << 16;
+		uint64_t hi = (uint32_t)_mm_movemask_epi8(c) | (uint32_t)_mm_movemask_epi8(d) << 16;
+		uint64_t mask = lo | hi << 32;
+		__m128i some = _mm_add_epi8(_mm_add_epi8(a, b), _mm_add_epi8(c, d));
+
+		found = mask & (mask << 1 | carry);
+		if (found)
+			break;
+		carry = mask >> 63;
+		/* each newline counts as -1 */
+		sum = _mm_add_epi64(
+			sum, _mm_sad_epu8(_mm_sub_epi8(_mm_setzero_si128(), some), _mm_setzero_si128()));
+	}
+	*lines +=
+		(uint64_t)_mm_cvtsi128_si64(sum) + (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(sum, sum));
+	return scan_bytes(p, n, lines);
+}
+#else
+static const char *scan_blank(const char *from, size_t n, uint64_t *lines)
+{
+	return scan_bytes(from, n, lines);
+}
+#endif
+
+static uint64_t count_lines(const char *from, const char *to)
+{
+	uint64_t n = 0;
+
+	while (from < to && (from = memchr(from, '\n', (size_t)(to - from)))) {
+		from++;
+		n++;
+	}
+	return n;
+}
+
+/* Walk the position (*PATH, *LINE) from buf[FROM] to buf[TO], LINES newlines further, over the files' marks.
+ */
+static size_t walk_marks(const struct paragraphs *p, size_t to, const char **path, uint64_t *line)
+{
+	size_t m = p->mark_from;
+
+	for (; m < p->n_marks && p->marks[m].at <= p->base + to; m++) {
+		*path = p->paths[p->marks[m].file];
+		*line = 1 + count_lines(p->buf + (p->marks[m].at - p->base), p->buf + to);
+	}
+	return m;
+}
+
+void paragraphs_where(const struct paragraphs *p, const char *at, const char **path, uint64_t *line)
+{
+	*path = p->path;
+	*line = p->line + count_lines(p->buf + p->start, at);
+	walk_marks(p, (size_t)(at - p->buf), path, line);
+}
+
+/* The next paragraph begins at `stop`. */
+static void advance(struct paragraphs *p)
+{
+	p->line += p->lines;
+	p->mark_from = walk_marks(p, p->stop, &p->path, &p->line);
+	p->start = p->stop;
+	p->lines = 0;
+}
+
+/* More bytes behind [start, len); 1, 0 at the end, or -errno. */
+static int more(struct paragraphs *p, struct err *e)
+{
+	int code = make_room(p, e);
+
+	return code ? code : fill(p, e);
+}
+
+/* Skip the rest of a line that was too long, and blank lines. 1 at a paragraph's first byte. */
+static int find_start(struct paragraphs *p, struct err *e)
+{
+	for (;;) {
+		int code;
+
+		if (p->in_line) {
+			char *nl = memchr(p->buf + p->stop, '\n', p->len - p->stop);
+
+			p->stop = nl ? (size_t)(nl - p->buf) + 1 : p->len;
+			p->lines += nl != NULL;
+			p->in_line = !nl;
+		}
+		for (; !p->in_line && p->stop < p->len && p->buf[p->stop] == '\n'; p->stop++)
+			p->lines++;
+		if (p->stop < p->len) {
+			advance(p);
+			return 1;
+		}
+		advance(p);
+		code = more(p, e);
+		if (code <= 0)
+			return code;
+	}
+}
+
+static int give(struct paragraphs *p, size_t len, size_t skip, enum paragraph_end end, struct paragraph *ret)
+{
+	*ret = (struct paragraph){ .text = p->buf + p->start, .len = len, .end = end };
+	p->stop = p->start + len + skip;
+	return 1;
+}
+
+/* Too long: the whole lines of its beginning, or the beginning of its only line. */
+static int give_piece(struct paragraphs *p, struct paragraph *ret)
+{
+	char *text = p->buf + p->start, *nl = memrchr(text, '\n', PARAGRAPH_MAX);
+
+	if (nl) {
+		p->lines = count_lines(text, nl + 1);
+		return give(p, (size_t)(nl - text) + 1, 0, PARAGRAPH_CUT, ret);
+	}
+	p->lines = 0;
+	p->in_line = true;
+	text[PARAGRAPH_MAX - 1] = '\n';
+	return give(p, PARAGRAPH_MAX, 0, PARAGRAPH_CUT_LINE, ret);
+}
+
+int paragraphs_next(struct paragraphs *p, struct paragraph *ret, struct err *e)
+{
+	size_t done;
+	int code;
+
+	code = find_start(p, e);
+	if (code <= 0)
+		return code;
+	for (done = 1;;) {
+		const char *from = p->buf + p->start + done;
+		const char *blank = scan_blank(from, p->len - p->start - done, &p->lines);
+
+		done = (blank ? (size_t)(blank - p->buf) : p->len) - p->start;
+		if (done > PARAGRAPH_MAX)
+			return give_piece(p, ret);
+		if (blank)
+			return give(p, done, 1, PARAGRAPH_BLANK, ret);
+		code = more(p, e);
+		if (code < 0)
+			return code;
+		if (code == 0)
+			return give(p, p->len - p->start, 0, PARAGRAPH_EOF, ret);
+	}
+}

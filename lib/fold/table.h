@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * table - distinct stacks and their sums, and the folded lines made of them.
+ *
+ * A line is a process name and the frames behind it. Names and frames are kept
+ * once each, so memory grows with what is distinct. Sums are exact: 128 bits
+ * hold more than 2^64 records of the greatest period.
+ */
+#ifndef STACKTOOLS_FOLD_TABLE_H
+#define STACKTOOLS_FOLD_TABLE_H
+
+#include "base/err.h"
+#include "base/intern.h"
+
+typedef unsigned __int128 foldtab_sum;
+
+struct foldtab_pair {
+	uint32_t name, stack;
+	foldtab_sum sum;
+};
+
+struct foldtab {
+	struct intern names; /* "comm" */
+	struct intern stacks; /* ";outermost;...;innermost", "" = no frames */
+	struct foldtab_pair *pairs;
+	size_t n, cap;
+	uint32_t *slots; /* index into pairs plus one */
+	size_t n_slots;
+};
+
+/* SEED for the hashes of both tables. */
+void foldtab_init(struct foldtab *t, uint64_t seed);
+void foldtab_free(struct foldtab *t); /* a zeroed one is fine */
+
+#define FOLDTAB_NONE UINT32_MAX
+
+/*
+ * The index in t->pairs of (NAME, STACK), ids of the two tables; a new pair's
+ * sum is 0. FOLDTAB_NONE when memory or indexes run out.
+ */
+uint32_t foldtab_pair(struct foldtab *t, uint32_t name, uint32_t stack);
+
+/* The pair at INDEX, if there is one, is about to be added to. */
+static inline void foldtab_prefetch(const struct foldtab *t, uint32_t index)
+{
+	if (index < t->n)
+		__builtin_prefetch(&t->pairs[index], 1);
+}
+
+struct foldtab_line {
+	struct foldtab_sum_text {
+		const char *p;
+		size_t len;
+	} part[2]; /* the line is one after the other */
+	foldtab_sum sum; /* as added up */
+	foldtab_sum value; /* to be printed: sum / divide, rounded to the nearest, halves up */
+};
+
+struct foldtab_query {
+	uint64_t divide; /* 0 counts as 1 */
+	foldtab_sum min; /* leave out lines whose sum is less */
+	size_t top; /* keep the greatest TOP only, equals in the order of the lines; 0 = all */
+	bool reverse; /* innermost frame first, the name last; needs a table that was filled so */
+};
+
+struct foldtab_lines {
+	struct foldtab_line *lines;
+	size_t n;
+	size_t vanished; /* left out because the value rounds to 0 though the sum does not */
+};
+
+/*
+ * The lines of the table, each distinct text once, in the order of
+ * LC_ALL=C sort(1). They point into the table. free(3) ret->lines.
+ */
+int foldtab_lines(
+	const struct foldtab *t, const struct foldtab_query *q, struct foldtab_lines *ret, struct err *e);
+
+/* V in decimal into BUF of 40 bytes, not terminated; returns the length. */
+size_t foldtab_digits(foldtab_sum v, char buf[40]);
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "symbols/answer.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MAGIC 0x736d7973u /* "sysm": numbers in another byte order are another magic */
+
+_Static_assert(sizeof(struct symanswer_head) == 96, "no padding but the visible one");
+_Static_assert(sizeof(struct symanswer_addr) == 32, "no padding but the visible one");
+_Static_assert(sizeof(struct symanswer_frame) == 20, "no padding but the visible one");
+
+void symanswer_begin(struct symanswer_build *b)
+{
+	*b = (struct symanswer_build){ 0 };
+	b->head.magic = MAGIC;
+	/* the empty string is the first one */
+	b->failed = intern_put(&b->strings, "", 0) == INTERN_NONE;
+	b->head.strings_len = 1;
+	buf_fixed(&b->offsets, 0, sizeof(uint32_t));
+}
+
+uint32_t symanswer_string(struct symanswer_build *b, const char *text)
+{
+	size_t len = text ? strlen(text) : 0, known = b->strings.n;
+	uint32_t id, at;
+
+	if (!len || b->failed)
+		return 0;
+	id = intern_put(&b->strings, text, len);
+	if (id == INTERN_NONE || (id == known && len >= UINT32_MAX - b->head.strings_len)) {
+		b->failed = true;
+		return 0;
+	}
+	if (id == known) {
+		buf_fixed(&b->offsets, b->head.strings_len, sizeof(uint32_t));
+		b->head.strings_len += (uint32_t)len + 1;
+	}
+	if (b->offsets.failed)
+		return 0;
+	memcpy(&at, b->offsets.p + id * sizeof(at), sizeof(at));
+	return at;
+}
+
+void symanswer_put(struct symanswer_build *b, const struct symanswer_addr *addr,
+	const struct symanswer_frame *frames, size_t n)
+{
+	struct symanswer_addr a = *addr;
+
+	if (n > SYMANSWER_FRAMES_MAX) { /* the innermost calls go */
+		frames += n - SYMANSWER_FRAMES_MAX;
+		n = SYMANSWER_FRAMES_MAX;
+	}
+	if (b->head.n_addrs == UINT32_MAX || n > UINT32_MAX - b->head.n_frames) {
+		b->failed = true;
+		return;
+	}
+	a.first = b->head.n_frames;
+	a.n_frames = (uint32_t)n;
+	memset(a.pad, 0, sizeof(a.pad));
+	buf_put(&b->addrs, &a, sizeof(a));
+	if (n)
+		buf_put(&b->frames, frames, n * sizeof(*frames));
+	b->head.n_addrs++;
+	b->head.n_frames += (uint32_t)n;
+}
+
+void symanswer_want(struct symanswer_build *b, const char *text)
+{
+	if (b->head.n_wants == UINT32_MAX) {
+		b->failed = true;
+		return;
+	}
+	buf_put(&b->wants, text, strlen(text) + 1);
+	b->head.n_wants++;
+}
+
+static uint8_t *put(uint8_t *to, const void *p, size_t n)
+{
+	return n ? (uint8_t *)mempcpy(to, p, n) : to;
+}
+
+static uint8_t *put_strings(uint8_t *to, const struct intern *t)
+{
+	for (uint32_t id = 0; id < t->n; id++) {
+		size_t len;
+		const char *text = intern_text(t, id, &len);
+
+		to = put(to, text, len);
+		*to++ = 0;
+	}
+	return to;
+}
+
+int symanswer_finish(struct symanswer_build *b, uint8_t **ret, size_t *len)
+{
+	struct symanswer_head *h = &b->head;
+	uint8_t *bytes, *p;
+
+	if (b->failed || b->addrs.failed || b->frames.failed || b->offsets.failed || b->wants.failed ||
+		b->wants.len > UINT32_MAX - h->strings_len)
+		return -ENOMEM;
+	h->wants = h->n_wants ? h->strings_len : 0;
+	*len = sizeof(*h) + b->addrs.len + b->frames.len + h->strings_len + b->wants.len;
+	bytes = malloc(*len);
+	if (!bytes)
+		return -ENOMEM;
+	h->strings_len += (uint32_t)b->wants.len;
+	p = put(bytes, h, sizeof(*h));
+	p = put(p, b->addrs.p, b->addrs.len);
+	p = put(p, b->frames.p, b->frames.len);
+	p = put_strings(p, &b->strings);
+	put(p, b->wants.p, b->wants.len);
+	*ret = bytes;
+	return 0;
+}
+
+void symanswer_end(struct symanswer_build *b)
+{
+	buf_free(&b->addrs);
+	buf_free(&b->frames);
+	buf_free(&b->offsets);
+	buf_free(&b->wants);
+	intern_free(&b->strings);
+}
+
+/* Where everything is, by the head alone. */
+static bool lay_out(const void *bytes, size_t len, struct symanswer *a)
+{
+	const struct symanswer_head *h = bytes;
+	uint64_t size = sizeof(*h);
+
+	if (len < sizeof(*h) || (uintptr_t)bytes % 8 || h->magic != MAGIC || !h->strings_len)
+		return false;
+	size += (uint64_t)h->n_addrs * sizeof(struct symanswer_addr);
+	size += (uint64_t)h->n_frames * sizeof(struct symanswer_frame);
+	if (size + h->strings_len != len)
+		return false;
+	a->head = h;
+	a->addrs = (const void *)(h + 1);
+	a->frames = (const void *)(a->addrs + h->n_addrs);
+	a->strings = (const void *)(a->frames + h->n_frames);
+	return !a->strings[0] && !a->strings[h->strings_len - 1] && h->story < h->strings_len;
+}
+
+static bool wants_are_there(const struct symanswer *a)
+{
+	uint64_t at = a->head->wants;
+
+	for (uint32_t i = 0; i < a->head->n_wants; i++) {
+		if (at >= a->head->strings_len)
+			return false;
+		at += strlen(a->strings + at) + 1;
+	}
+	return true;
+}
+
+static bool addr_is_sane(const struct symanswer *a, const struct symanswer_addr *x)
+{
+	const struct symanswer_head *h = a->head;
+
+	if (x->first > h->n_frames || x->n_frames > h->n_frames - x->first ||
+		x->n_frames > SYMANSWER_FRAMES_MAX)
+		return false;
+	if (x->source > SYM_PLT || x->reason >= SYM_R_COUNT || x->debug > 1 || x->start > x->vaddr)
+		return false;
+	return x->source == SYM_NONE || (x->n_frames && a->frames[x->first + x->n_frames - 1].name);
+}
+
+static bool all_are_sane(const struct symanswer *a)
+{
+	const struct symanswer_head *h = a->head;
+
+	for (uint32_t i = 0; i < h->n_frames; i++) {
+		const struct symanswer_frame *f = &a->frames[i];
+
+		if (f->name >= h->strings_len || f->linkage >= h->strings_len || f->file >= h->strings_len)
+			return false;
+	}
+	for (uint32_t i = 0; i < h->n_addrs; i++)
+		if ((i && a->addrs[i - 1].vaddr >= a->addrs[i].vaddr) || !addr_is_sane(a, &a->addrs[i]))
+			return false;
+	return true;
+}
+
+int symanswer_view(const void *bytes, size_t len, struct symanswer *ret, struct err *e)
+{
+	struct symanswer a;
+
+	if (!lay_out(bytes, len, &a) || !wants_are_there(&a) || !all_are_sane(&a))
+		return err_set(e, -EINVAL, "what its symbols were answered with makes no sense");
+	*ret = a;
+	return 0;
+}
+
+const struct symanswer_addr *symanswer_find(const struct symanswer *a, uint64_t vaddr)
+{
+	size_t lo = 0, hi = a->head->n_addrs;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (a->addrs[mid].vaddr < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < a->head->n_addrs && a->addrs[lo].vaddr == vaddr ? &a->addrs[lo] : NULL;
+}
+
+const char *symanswer_text(const struct symanswer *a, uint32_t string)
+{
+	return string ? a->strings + string : NULL;
+}
+
+const char *symanswer_want_at(const struct symanswer *a, uint32_t i)
+{
+	const char *p = a->strings + a->head->wants;
+
+	while (i--)
+		p += strlen(p) + 1;
+	return p;
+}
+
+const char *symanswer_reason_text(unsigned int reason)
+{
+	static const char *const texts[SYM_R_COUNT] = {
+		[SYM_R_NO_SYMBOL] = "no symbol covers this address",
+		[SYM_R_NO_TABLES] = "the file has no symbols for code",
+		[SYM_R_BEYOND] = "the nearest symbol before it: the address lies beyond its end",
+		[SYM_R_DEBUG_BAD] = "the debug information that covers this address is malformed",
+		[SYM_R_DEBUG_MISSING] = "its debug information is in a file that was not found",
+		[SYM_R_LIMIT] = "the memory or time for this file was used up",
+	};
+
+	return reason < SYM_R_COUNT ? texts[reason] : "a reason that is not known";
+}
+
+/* Where the names of FILE begin in the sorted array. */
+static size_t first_of(const struct capread *c, uint32_t file)
+{
+	size_t lo = 0, hi = c->n_names;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (c->names[mid].file < file)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+bool storednames_any(const struct capread *c, uint32_t file)
+{
+	size_t i = first_of(c, file);
+
+	return i < c->n_names && c->names[i].file == file;
+}
+
+static struct symanswer_frame make_frame(
+	struct symanswer_build *b, const struct cap_name_frame *f, bool demangle)
+{
+	const char *shown = demangle || !*f->linkage ? f->name : f->linkage;
+
+	return (struct symanswer_frame){ .name = symanswer_string(b, shown),
+		.linkage = symanswer_string(b, f->linkage),
+		.file = symanswer_string(b, f->file),
+		.line = f->line,
+		.column = f->column };
+}
+
+/* The frames of N that are wanted: their number. */
+static uint32_t make_frames(struct symanswer_build *b, const struct cap_name *n,
+	const struct storednames_opts *o, struct symanswer_frame *frames)
+{
+	/* the outermost ones are kept */
+	uint32_t skip = n->n > SYMANSWER_FRAMES_MAX ? n->n - SYMANSWER_FRAMES_MAX : 0;
+
+	if (!o->inlines && n->n) {
+		const struct symanswer_frame place = make_frame(b, &n->frames[0], o->demangle);
+
+		*frames = make_frame(b, &n->frames[n->n - 1], o->demangle);
+		frames->file = place.file;
+		frames->line = place.line;
+		frames->column = place.column;
+		return 1;
+	}
+	for (uint32_t i = skip; i < n->n; i++)
+		frames[i - skip] = make_frame(b, &n->frames[i], o->demangle);
+	return n->n - skip;
+}
+
+static void put_stored(struct symanswer_build *b, const struct cap_name *n, const struct storednames_opts *o)
+{
+	struct symanswer_frame frames[SYMANSWER_FRAMES_MAX];
+	struct symanswer_addr a = { .vaddr = n->offset, .source = n->source, .reason = n->reason };
+	uint32_t made;
+
+	if (n->symbol_offset > n->offset || n->source > SYM_PLT || n->reason >= SYM_R_COUNT)
+		return;
+	if (n->source != SYM_NONE) {
+		if (!n->n || !*n->frames[n->n - 1].name)
+			return;
+		a.start = n->offset - n->symbol_offset;
+	}
+	made = make_frames(b, n, o, frames);
+	for (uint32_t i = 0; i < made && (o->inlines || o->lines); i++)
+		a.debug = a.debug || frames[i].file;
+	symanswer_put(b, &a, frames, made);
+}
+
+int storednames_answer(const struct capread *c, uint32_t file, const struct storednames_opts *o,
+	uint8_t **ret, size_t *len, struct err *e)
+{
+	struct symanswer_build b;
+	int rc;
+
+	symanswer_begin(&b);
+	for (size_t i = first_of(c, file); i < c->n_names && c->names[i].file == file; i++)
+		put_stored(&b, &c->names[i], o);
+	rc = symanswer_finish(&b, ret, len);
+	symanswer_end(&b);
+	return rc ? err_nomem(e, "stored names") : 0;
+}

@@ -1,0 +1,1130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "symbols/files.h"
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/intern.h"
+#include "base/text.h"
+#include "elf/kernelfiles.h"
+#include "symbols/cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* The byte at OFFSET of a file is to be named, for frame number FRAME. */
+struct modhits_ask {
+	uint64_t offset, vaddr; /* VADDR is the file's own address of it */
+	uint32_t file, frame;
+	bool lost; /* no segment of the file holds it, so there is no vaddr */
+};
+
+/* Answers that were told of stay here, for frames point to their strings. Zero it. */
+struct modhits {
+	void **kept;
+	size_t n, cap;
+};
+
+/* An answer with its frames. */
+struct modhits_answer {
+	struct symanswer a;
+	struct frame_call *calls; /* of all; NULL = there is no answer */
+	const char *lost; /* why an address is not in the file; NULL = no segment holds it */
+};
+
+static const char no_load[] = "no segment of the file holds this address";
+
+static unsigned int digit(const struct modhits_ask *a, unsigned int k)
+{
+	return (unsigned int)(k < 8 ? a->offset >> 8 * k : (uint64_t)a->file >> 8 * (k - 8)) & 255;
+}
+
+/* One pass of a radix sort; false where all have the same digit, which costs just the counting. */
+static bool scatter(const struct modhits_ask *from, struct modhits_ask *to, size_t n, unsigned int k)
+{
+	size_t at[257] = { 0 };
+
+	for (size_t i = 0; i < n; i++)
+		at[digit(&from[i], k) + 1]++;
+	if (at[digit(&from[0], k) + 1] == n)
+		return false;
+	for (size_t b = 1; b < 257; b++)
+		at[b] += at[b - 1];
+	for (size_t i = 0; i < n; i++)
+		to[at[digit(&from[i], k)]++] = from[i];
+	return true;
+}
+
+/* By file, then offset; what is equal stays in its order. 0 or -ENOMEM. O(n). */
+static int modhits_sort(struct modhits_ask *asks, size_t n)
+{
+	_cleanup_free_ struct modhits_ask *room = malloc((n + 1) * sizeof(*room));
+	struct modhits_ask *from = asks, *to = room;
+
+	if (!room)
+		return -ENOMEM;
+	for (unsigned int k = 0; k < 12 && n; k++) {
+		struct modhits_ask *full = to;
+
+		if (!scatter(from, to, n, k))
+			continue;
+		to = from;
+		from = full;
+	}
+	if (from != asks)
+		memcpy(asks, from, n * sizeof(*asks));
+	return 0;
+}
+
+/* P is freed with H, or now. */
+static int keep(struct modhits *h, void *p)
+{
+	if (p && base_grow(&h->kept, &h->cap, h->n + 1, sizeof(*h->kept)) == 0) {
+		h->kept[h->n++] = p;
+		return 0;
+	}
+	free(p);
+	return -ENOMEM;
+}
+
+static void modhits_free(struct modhits *h)
+{
+	for (size_t i = 0; i < h->n; i++)
+		free(h->kept[i]);
+	free(h->kept);
+	*h = (struct modhits){ 0 };
+}
+
+/* The frames of an answer with pointers for offsets. */
+static void set_calls(const struct symanswer *a, struct frame_call *calls)
+{
+	for (uint32_t i = 0; i < a->head->n_frames; i++) {
+		const struct symanswer_frame *f = &a->frames[i];
+
+		calls[i] = (struct frame_call){ .name = symanswer_text(a, f->name),
+			.linkage = symanswer_text(a, f->linkage),
+			.file = symanswer_text(a, f->file),
+			.line = f->line,
+			.column = f->column };
+	}
+}
+
+/* Take BYTES, which are checked (A): they are H's from here on, whatever happens. 0 or -ENOMEM. */
+static int modhits_take(
+	struct modhits *h, uint8_t *bytes, const struct symanswer *a, struct modhits_answer *ret)
+{
+	struct frame_call *calls;
+
+	*ret = (struct modhits_answer){ 0 };
+	if (keep(h, bytes) != 0)
+		return -ENOMEM;
+	calls = malloc((a->head->n_frames + (size_t)1) * sizeof(*calls));
+	if (keep(h, calls) != 0)
+		return -ENOMEM;
+	set_calls(a, calls);
+	*ret = (struct modhits_answer){ .a = *a, .calls = calls };
+	return 0;
+}
+
+/* What C stored of FILE: an empty answer where there is nothing. 0 or -ENOMEM. */
+static int modhits_stored(struct modhits *h, const struct capread *c, uint32_t file,
+	const struct storednames_opts *o, struct modhits_answer *ret, struct err *e)
+{
+	struct symanswer a;
+	uint8_t *bytes;
+	size_t len;
+	int rc;
+
+	*ret = (struct modhits_answer){ 0 };
+	if (!storednames_any(c, file))
+		return 0;
+	rc = storednames_answer(c, file, o, &bytes, &len, e);
+	if (rc)
+		return rc;
+	if (symanswer_view(bytes, len, &a, NULL) != 0) {
+		free(bytes);
+		return 0;
+	}
+	return modhits_take(h, bytes, &a, ret) ? err_nomem(e, "stored names") : 0;
+}
+
+/* Does B, what was stored, know more of an address than A, what was read? */
+static bool knows_more(const struct symanswer_addr *b, const struct symanswer_addr *a)
+{
+	bool a_sure = a && a->source != SYM_NONE && a->reason != SYM_R_BEYOND;
+
+	if (!b || b->source == SYM_NONE)
+		return false;
+	if (!a_sure)
+		return !a || a->source == SYM_NONE || b->reason != SYM_R_BEYOND;
+	return b->debug && !a->debug;
+}
+
+/*
+ * Tell SINK of each of N asks: by READ, where that knows it, or by STORED, where
+ * that knows more; WHY is the reason where neither does and READ is not there.
+ */
+static void modhits_tell(const struct modhits_ask *asks, size_t n, const struct modhits_answer *read,
+	const struct modhits_answer *stored, const char *why, modules_sink *sink, void *ctx)
+{
+	const struct symanswer_addr *x = read->calls ? read->a.addrs : NULL;
+	const struct symanswer_addr *end = x ? x + read->a.head->n_addrs : NULL;
+	const char *lost = !x ? why : read->lost ? read->lost : no_load;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct modhits_ask *ask = &asks[i];
+		struct modules_hit hit = { .offset = ask->offset, .reason = lost };
+		const struct symanswer_addr *s;
+
+		if (x && !ask->lost) { /* both are in order */
+			while (x < end && x->vaddr < ask->vaddr)
+				x++;
+			hit.addr = x < end && x->vaddr == ask->vaddr ? x : NULL;
+		}
+		s = stored->calls ? symanswer_find(&stored->a, ask->offset) : NULL;
+		hit.stored = knows_more(s, hit.addr);
+		if (hit.stored)
+			hit.addr = s;
+		if (hit.addr) {
+			hit.calls = (hit.stored ? stored : read)->calls + hit.addr->first;
+			hit.reason = symanswer_reason_text(hit.addr->reason);
+		}
+		sink(ctx, ask->frame, &hit);
+	}
+}
+
+DEFINE_CLEANUP(struct elffile *, elffile_close);
+
+static bool is_boot_id(const char *boot_id)
+{
+	struct root r = { .fd = -1 };
+	char line[64] = "";
+
+	if (root_open(NULL, &r, NULL) != 0)
+		return false;
+	root_line(&r, "proc/sys/kernel/random/boot_id", line, sizeof(line), NULL);
+	root_close(&r);
+	return *line && strcmp(line, boot_id) == 0;
+}
+
+int symfile_init(struct symfile *s, const char *symfs, const char *boot_id, struct err *e)
+{
+	s->symfs = -1;
+	s->same_boot = boot_id && is_boot_id(boot_id);
+	if (!symfs)
+		return 0;
+	s->symfs = open(symfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (s->symfs < 0)
+		return err_sys(e, -errno, "cannot open the directory '%s'", symfs);
+	return 0;
+}
+
+void symfile_close(struct symfile *s)
+{
+	if (s->symfs >= 0)
+		close(s->symfs);
+	s->symfs = -1;
+}
+
+static bool same_id(const struct cap_build_id *a, const struct cap_build_id *b)
+{
+	return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
+/* Is F the file that was mapped? */
+static int prove(const struct elffile *f, const struct cap_file *file, struct err *e)
+{
+	char was[2 * CAP_BUILD_ID_MAX + 1], is[2 * CAP_BUILD_ID_MAX + 1];
+
+	if (file->build_id.len) {
+		if (same_id(&file->build_id, &f->build_id))
+			return 0;
+		text_hex(was, file->build_id.bytes, MIN(file->build_id.len, CAP_BUILD_ID_MAX));
+		text_hex(is, f->build_id.bytes, f->build_id.len);
+		if (!*is)
+			return err_set(e, -ESTALE,
+				"is another file: build ID %s is recorded, this one has none", was);
+		return err_set(
+			e, -ESTALE, "is another file: build ID %s is recorded, this one has %s", was, is);
+	}
+	if (!file->size || !file->mtime_ns)
+		return err_set(e, -ESTALE, "cannot be proven: no build ID, size and time are recorded");
+	if (file->size != f->size)
+		return err_set(e, -ESTALE,
+			"is another file: it has no build ID recorded, and another size (%llu, was %llu)",
+			(unsigned long long)f->size, (unsigned long long)file->size);
+	if (file->mtime_ns != f->mtime_ns)
+		return err_set(e, -ESTALE,
+			"is another file: it has no build ID recorded, and was modified at another time");
+	return 0;
+}
+
+/* How much a failure says: the highest is told. */
+static int weight(int code)
+{
+	switch (code) {
+	case -ENOENT:
+	case -ENOTDIR:
+		return 1;
+	case -EACCES:
+	case -EPERM:
+		return 2;
+	case -ESTALE:
+		return 4;
+	default:
+		return 3;
+	}
+}
+
+static int try_place(int dirfd, const char *path, bool in_root, const struct cap_file *file,
+	struct elffile **ret, struct err *worst)
+{
+	CLEANUP(elffile_close_p) struct elffile *f = NULL;
+	struct err e = { 0 };
+	int rc = elffile_open(dirfd, path, in_root, &f, &e);
+
+	rc = rc ? rc : prove(f, file, &e);
+	if (rc == 0) {
+		*ret = TAKE_PTR(f);
+		return 0;
+	}
+	if (!worst->code || weight(rc) > weight(worst->code))
+		*worst = e;
+	return rc;
+}
+
+static int try_proc_root(uint32_t tgid, const struct cap_file *file, struct elffile **ret, struct err *worst)
+{
+	char dir[64];
+	_cleanup_close_ int fd = -1;
+
+	snprintf(dir, sizeof(dir), "/proc/%u/root", tgid);
+	fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : try_place(fd, file->path, true, file, ret, worst);
+}
+
+int symfile_open(const struct symfile *s, const struct cap_file *file, uint32_t tgid, struct elffile **ret,
+	struct err *e)
+{
+	struct err worst = { 0 };
+	int rc = -ENOENT;
+
+	if (file->path[0] != '/')
+		return err_set(e, -ENOENT, "has no path on disk");
+	rc = try_place(AT_FDCWD, file->path, false, file, ret, &worst);
+	if (rc && s->symfs >= 0)
+		rc = try_place(s->symfs, file->path, true, file, ret, &worst);
+	if (rc && s->same_boot && tgid)
+		rc = try_proc_root(tgid, file, ret, &worst);
+	if (rc && e)
+		*e = worst;
+	return rc ? worst.code : 0;
+}
+
+/*
+ * The separate debug file of a build ID, from /usr/lib/debug/.build-id under
+ * SYMFS and then of this machine. -ENOENT when there is none.
+ */
+static int symfile_open_debug(const struct symfile *s, const struct cap_build_id *id, struct elffile **ret)
+{
+	char name[2 * CAP_BUILD_ID_MAX + 1], path[2 * CAP_BUILD_ID_MAX + 64];
+	const struct cap_file want = { .build_id = *id };
+	struct err ignored = { 0 };
+	int rc = -ENOENT;
+
+	if (id->len < 2)
+		return -ENOENT;
+	text_hex(name, id->bytes, MIN(id->len, CAP_BUILD_ID_MAX));
+	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", name, name + 2);
+	if (s->symfs >= 0)
+		rc = try_place(s->symfs, path, true, &want, ret, &ignored);
+	return rc ? try_place(AT_FDCWD, path, false, &want, ret, &ignored) : 0;
+}
+
+#define BINARIES_DWOS_MAX 1024 /* of one file: what is beyond stays missing */
+
+struct binaries_opts {
+	const char *symfs; /* directory with another machine's files, NULL = none */
+	const char *const *debug_dirs; /* searched for debug files before /usr/lib/debug */
+	size_t n_debug_dirs;
+	bool debuginfod; /* ask the servers of DEBUGINFOD_URLS for debug files */
+	/* as in debugfile.h */
+	int (*progress)(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes);
+	void *progress_ctx;
+};
+
+static void binary_close(struct binary *f);
+
+/* C and O's strings must stay, and so must B's place. On failure, too, it is released with binaries_close().
+ */
+static int binaries_open(
+	struct binaries *b, const struct capread *c, const struct binaries_opts *o, struct err *e)
+{
+	int rc;
+
+	*b = (struct binaries){ .c = c, .where.symfs = -1 };
+	b->images = calloc(c->n_files + 1, sizeof(*b->images));
+	if (!b->images)
+		return err_nomem(e, "files");
+	for (size_t i = c->n_images; i-- > 0;)
+		b->images[c->images[i].file] = &c->images[i];
+	rc = symfile_init(&b->where, o->symfs, c->host.boot_id, e);
+	b->debug = (struct debugfile_opts){ .symfs = b->where.symfs,
+		.dirs = o->debug_dirs,
+		.n_dirs = o->n_debug_dirs,
+		.debuginfod = o->debuginfod,
+		.server = &b->server,
+		.progress = o->progress,
+		.progress_ctx = o->progress_ctx };
+	return rc;
+}
+
+static void binaries_close(struct binaries *b)
+{
+	symfile_close(&b->where);
+	free(b->images);
+	b->images = NULL;
+}
+
+static int open_elf(struct binaries *b, uint32_t id, uint32_t tgid, struct elffile **ret, struct err *e)
+{
+	const struct cap_file *file = &b->c->files[id];
+	const struct cap_image *image = b->images[id];
+	int rc;
+
+	if (image)
+		return elffile_image(image->bytes, image->len, ret, e);
+	if (file->flags & CAP_FILE_PSEUDO)
+		return err_set(e, -ENOENT, "is no file, and its bytes are not in the recording");
+	rc = symfile_open(&b->where, file, tgid, ret, e);
+	if (rc == -ENOENT && (file->flags & CAP_FILE_DELETED))
+		return err_set(e, rc, "was deleted or replaced before it could be kept");
+	return rc;
+}
+
+/*
+ * File FILE (a cap_file id) as a process TGID mapped it, and its debug files. Bytes
+ * that the capture has come before a file. -errno with why there is none, after "it".
+ */
+static int binary_find(struct binaries *b, uint32_t file, uint32_t tgid, struct binary *ret, struct err *e)
+{
+	int rc;
+
+	*ret = (struct binary){ 0 };
+	rc = open_elf(b, file, tgid, &ret->elf, e);
+	rc = rc ? rc : debugfile_find(&b->debug, ret->elf, b->c->files[file].path, &ret->debug, e);
+	if (rc)
+		binary_close(ret);
+	return rc;
+}
+
+static void binary_close(struct binary *f)
+{
+	for (size_t i = 0; i < f->n_dwos; i++)
+		elffile_close(f->dwos[i]);
+	free(f->dwos);
+	free(f->dwo_ids);
+	debugfile_close(&f->debug);
+	elffile_close(f->elf);
+	*f = (struct binary){ 0 };
+}
+
+/* The .dwo files that A wants (symanswer.h), as far as they are there. 0 or -ENOMEM. */
+static int binary_find_dwos(
+	struct binaries *b, uint32_t file, const struct symanswer *a, struct binary *f, struct err *e)
+{
+	size_t n = MIN(a->head->n_wants, BINARIES_DWOS_MAX);
+	const char *want;
+
+	f->dwos = calloc(n + 1, sizeof(struct elffile *));
+	f->dwo_ids = calloc(n + 1, sizeof(*f->dwo_ids));
+	if (!f->dwos || !f->dwo_ids)
+		return err_nomem(e, "files");
+	want = n ? symanswer_want_at(a, 0) : NULL;
+	/* one behind the other: to count from the first each time is quadratic in what a hostile answer holds
+	 */
+	for (size_t i = 0; i < n; i++, want += strlen(want) + 1) {
+		char *path;
+		uint64_t id = strtoull(want, &path, 16);
+
+		if (*path++ != ' ' || debugfile_dwo(&b->debug, b->c->files[file].path, path,
+					      &f->dwos[f->n_dwos], NULL) != 0)
+			continue;
+		f->dwo_ids[f->n_dwos++] = id;
+	}
+	return 0;
+}
+
+/*
+ * kernparts - the files of the recorded kernel: its own (vmlinux.h) and those of its modules (kmodfile.h),
+ * for lines and inlined calls of kernel frames.
+ *
+ * Parts have numbers: 0 is the kernel itself, others are modules, in the order in which they were asked for.
+ */
+
+struct kernparts_opts {
+	struct vmlinux_opts places;
+	bool same_boot; /* this machine is still the recorded one: its modules may be loaded */
+};
+
+struct kernparts {
+	const struct capread *c;
+	struct kernparts_opts o;
+	struct intern names; /* of modules: a part's number is one more */
+	struct kmodtree tree;
+	bool looked; /* for what is in TREE */
+};
+
+struct kernpart {
+	struct vmlinux kernel;
+	struct kmodfile module; /* one of both has a file */
+	char debug[512]; /* its path, if debug information is in it; else "" */
+	char missed[640]; /* why there is none: the first that was there is not used; "" = nothing was there
+			   */
+};
+
+static const struct elffile *kernpart_file(const struct kernpart *p);
+
+/* C and what O points to must stay. Release with kernparts_free(). */
+static void kernparts_init(struct kernparts *k, const struct capread *c, const struct kernparts_opts *o)
+{
+	*k = (struct kernparts){ .c = c, .o = *o };
+}
+
+static void kernparts_free(struct kernparts *k)
+{
+	intern_free(&k->names);
+	kmodtree_free(&k->tree);
+}
+
+/* MODULE as in cap_ksym: "" and "bpf" are the kernel's. UINT32_MAX when memory runs out. */
+static uint32_t kernparts_id(struct kernparts *k, const char *module)
+{
+	uint32_t id;
+
+	if (!*module || strcmp(module, "bpf") == 0)
+		return 0;
+	id = intern_put(&k->names, module, strlen(module) + 1);
+	return id == INTERN_NONE ? UINT32_MAX : id + 1;
+}
+
+static size_t kernparts_count(const struct kernparts *k)
+{
+	return k->names.n + 1;
+}
+
+static const char *kernparts_name(const struct kernparts *k, size_t id)
+{
+	size_t len;
+
+	if (id > k->names.n)
+		return NULL;
+	return id ? intern_text(&k->names, (uint32_t)id - 1, &len) : "";
+}
+
+/* The directories are walked once, and only where a module was seen. */
+static int look(struct kernparts *k, struct err *e)
+{
+	const struct kmodtree_opts o = { k->o.places.symfs, k->o.places.dirs, k->o.places.n_dirs };
+
+	if (k->looked)
+		return 0;
+	k->looked = true;
+	return kmodtree_load(&o, k->c->host.release, &k->tree, e);
+}
+
+/* The symbols that the asks are in, each once. */
+static const struct cap_ksym **symbols_of(
+	const struct capread *c, const struct modhits_ask *asks, size_t n, size_t *n_ret)
+{
+	const struct cap_ksym **p = calloc(n + 1, sizeof(const struct cap_ksym *));
+	size_t used = 0;
+
+	for (size_t i = 0; p && i < n; i++) {
+		const struct cap_ksym *s = capread_ksym(c, asks[i].offset);
+
+		if (s && (!used || p[used - 1] != s))
+			p[used++] = s;
+	}
+	*n_ret = used;
+	return p;
+}
+
+static int find_module(struct kernparts *k, uint32_t id, const struct modhits_ask *asks, size_t n,
+	struct kernpart *ret, struct err *e)
+{
+	struct root root = { .fd = -1 };
+	struct kmodfile_opts o = {
+		.tree = &k->tree, .symfs = k->o.places.symfs, .release = k->c->host.release
+	};
+	_cleanup_free_ const struct cap_ksym **symbols = NULL;
+	size_t n_symbols;
+	int rc = look(k, e);
+
+	if (rc)
+		return rc;
+	symbols = symbols_of(k->c, asks, n, &n_symbols);
+	if (!symbols)
+		return err_nomem(e, "kernel modules");
+	if (k->o.same_boot && root_open(NULL, &root, NULL) == 0)
+		o.root = &root;
+	rc = kmodfile_find(&o, kernparts_name(k, id), symbols, n_symbols, &ret->module, e);
+	if (k->tree.cut && !ret->module.file && !*ret->module.missed)
+		snprintf(ret->module.missed, sizeof(ret->module.missed),
+			"the directories of modules have more files than are looked at");
+	root_close(&root);
+	return rc;
+}
+
+static void describe(struct kernpart *p)
+{
+	const char *where = p->kernel.file ? p->kernel.where : p->module.where;
+	const struct elffile *f = kernpart_file(p);
+
+	if (f && debugfile_has_info(f))
+		snprintf(p->debug, sizeof(p->debug), "%s", where);
+	else if (f)
+		snprintf(p->missed, sizeof(p->missed), "'%s' has no debug information", where);
+	else
+		snprintf(p->missed, sizeof(p->missed), "%s",
+			*p->kernel.missed ? p->kernel.missed : p->module.missed);
+}
+
+/*
+ * The file of part ID, for N asks, whose offsets are addresses, in ascending order: 1, or 0 where there is
+ * none; -errno as of vmlinux_find(), or -ENOMEM. Release RET with kernpart_close() in any case.
+ */
+static int kernpart_find(struct kernparts *k, uint32_t id, const struct modhits_ask *asks, size_t n,
+	struct kernpart *ret, struct err *e)
+{
+	int rc;
+
+	*ret = (struct kernpart){ 0 };
+	rc = id ? find_module(k, id, asks, n, ret, e)
+		: vmlinux_find(&k->o.places, &k->c->host, &ret->kernel, e);
+	if (rc)
+		return rc;
+	describe(ret);
+	return kernpart_file(ret) ? 1 : 0;
+}
+
+static void kernpart_close(struct kernpart *p)
+{
+	vmlinux_close(&p->kernel);
+	kmodfile_close(&p->module);
+}
+
+static const struct elffile *kernpart_file(const struct kernpart *p)
+{
+	return p->kernel.file ? p->kernel.file : p->module.file;
+}
+
+/* The file's address of the recorded one ADDR; false where there is none. */
+static bool kernpart_vaddr(const struct kernpart *p, uint64_t addr, uint64_t *vaddr)
+{
+	return p->kernel.file ? vmlinux_vaddr(&p->kernel, addr, vaddr)
+			      : kmodfile_vaddr(&p->module, addr, vaddr);
+}
+
+#define BATCH 64 /* files that are open at the same time */
+
+static const char no_function[] = "the module's file has no function of this name there, or more than one";
+static const char no_module[] = "no debug information of its module was found that fits";
+
+struct module {
+	bool asked, proven;
+	uint32_t proc; /* the first that asked */
+	char *problem, *debug, *missed, *story;
+	uint64_t symbols, addresses;
+};
+
+/* What is asked of one file in this run. */
+struct part {
+	struct modhits_ask *asks;
+	size_t n;
+	uint64_t *vaddrs;
+	struct binary bin;
+	struct kernpart kernel; /* instead, of the kernel */
+	struct symlook_dwo *dwos;
+};
+
+struct modules {
+	const struct capread *c;
+	struct modules_opts o;
+	struct binaries binaries;
+	struct module *files; /* by cap_file id; behind them, the kernel and its modules */
+	size_t n_files, files_cap;
+	struct kernparts kernel;
+	struct modhits_ask *asks;
+	size_t n_asks, asks_cap;
+	struct modhits hits;
+	struct symkeep *keep; /* NULL = no cache */
+	struct modules_stats stats;
+	size_t done, total; /* files of this run, for progress */
+};
+
+/* --- open and close --- */
+
+/* Bytes of one file, not files. */
+static int on_bytes(void *ctx, const char *what, uint64_t done, uint64_t total)
+{
+	const struct modules *m = ctx;
+	char text[512];
+
+	if (!m->o.progress)
+		return 0;
+	snprintf(text, sizeof(text),
+		total ? "debug file of %s: %" PRIu64 " of %" PRIu64 " MiB"
+		      : "debug file of %s: %" PRIu64 " MiB",
+		what, done >> 20, total >> 20);
+	m->o.progress(m->o.progress_ctx, text, 0, 0);
+	return 0;
+}
+
+static int init(struct modules *m, const struct capread *c, const struct modules_opts *o, struct err *e)
+{
+	const struct binaries_opts bo = { .symfs = o->symfs,
+		.debug_dirs = o->debug_dirs,
+		.n_debug_dirs = o->n_debug_dirs,
+		.debuginfod = o->debuginfod,
+		.progress = on_bytes,
+		.progress_ctx = m };
+	struct kernparts_opts ko = {
+		.places = { .file = o->vmlinux, .dirs = o->debug_dirs, .n_dirs = o->n_debug_dirs }
+	};
+	int rc;
+
+	m->c = c;
+	m->o = *o;
+	m->binaries.where.symfs = -1;
+	if (!o->no_cache)
+		symkeep_open(&m->keep, NULL); /* without it, everything is read */
+	rc = base_grow(&m->files, &m->files_cap, c->n_files + 1, sizeof(*m->files));
+	if (rc)
+		return err_nomem(e, "files");
+	m->n_files = c->n_files + 1;
+	rc = binaries_open(&m->binaries, c, &bo, e);
+	ko.places.symfs = m->binaries.where.symfs;
+	ko.same_boot = m->binaries.where.same_boot;
+	kernparts_init(&m->kernel, c, &ko);
+	return rc;
+}
+
+int modules_open(const struct capread *c, const struct modules_opts *o, struct modules **ret, struct err *e)
+{
+	struct modules *m = calloc(1, sizeof(*m));
+	int rc = m ? init(m, c, o, e) : err_nomem(e, "files");
+
+	if (rc) {
+		modules_close(m);
+		return rc;
+	}
+	*ret = m;
+	return 0;
+}
+
+void modules_close(struct modules *m)
+{
+	if (!m)
+		return;
+	for (size_t i = 0; i < m->n_files; i++) {
+		free(m->files[i].problem);
+		free(m->files[i].debug);
+		free(m->files[i].missed);
+		free(m->files[i].story);
+	}
+	modhits_free(&m->hits);
+	kernparts_free(&m->kernel);
+	binaries_close(&m->binaries);
+	symkeep_close(m->keep);
+	free(m->files);
+	free(m->asks);
+	free(m);
+}
+
+bool modules_has_image(const struct modules *m, uint32_t file)
+{
+	return m->binaries.images[file] != NULL;
+}
+
+int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset, uint32_t frame)
+{
+	struct module *mod = &m->files[file];
+
+	if (base_grow(&m->asks, &m->asks_cap, m->n_asks + 1, sizeof(*m->asks)) != 0)
+		return -ENOMEM;
+	m->asks[m->n_asks++] = (struct modhits_ask){ .file = file, .offset = offset, .frame = frame };
+	if (!mod->asked)
+		mod->proc = proc;
+	mod->asked = true;
+	return 0;
+}
+
+int modules_ask_kernel(struct modules *m, const char *module, uint64_t addr, uint32_t frame)
+{
+	const uint32_t id = kernparts_id(&m->kernel, module);
+	const size_t n = m->c->n_files + kernparts_count(&m->kernel);
+
+	if (id == UINT32_MAX || n > UINT32_MAX ||
+		base_grow(&m->files, &m->files_cap, n, sizeof(*m->files)) != 0)
+		return -ENOMEM;
+	m->n_files = n;
+	return modules_ask(m, (uint32_t)m->c->n_files + id, 0, addr, frame);
+}
+
+const char *modules_kernel_part(const struct modules *m, size_t i)
+{
+	return kernparts_name(&m->kernel, i);
+}
+
+/* --- before: files are found --- */
+
+static int by_vaddr(const void *a, const void *b)
+{
+	const struct modhits_ask *x = a, *y = b;
+	int c = CMP(x->lost, y->lost);
+
+	return c ? c : CMP(x->vaddr, y->vaddr);
+}
+
+static bool is_kernel(const struct modules *m, const struct part *p)
+{
+	return p->asks->file >= m->c->n_files;
+}
+
+static bool vaddr_of(const struct part *p, uint64_t offset, uint64_t *ret)
+{
+	return p->bin.elf ? elffile_vaddr(p->bin.elf, offset, ret) : kernpart_vaddr(&p->kernel, offset, ret);
+}
+
+/* Offsets become addresses of the file, ascending and distinct: mostly they are already. */
+static int locate(struct part *p)
+{
+	bool sorted = true;
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct modhits_ask *a = &p->asks[i];
+
+		a->lost = !vaddr_of(p, a->offset, &a->vaddr);
+		sorted = sorted && (!i || by_vaddr(a - 1, a) <= 0);
+	}
+	if (!sorted)
+		qsort(p->asks, p->n, sizeof(*p->asks), by_vaddr);
+	p->vaddrs = malloc((p->n + 1) * sizeof(*p->vaddrs));
+	if (!p->vaddrs)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n && !p->asks[i].lost; i++) /* those come last */
+		if (!n || p->vaddrs[n - 1] != p->asks[i].vaddr)
+			p->vaddrs[n++] = p->asks[i].vaddr;
+	return (int)n;
+}
+
+static void set_problem(struct module *mod, const char *context, const char *why)
+{
+	char text[1200];
+
+	snprintf(text, sizeof(text), "%s%s", context, why);
+	if (!mod->problem)
+		mod->problem = strdup(text);
+}
+
+static void tell(struct modules *m, const char *what)
+{
+	if (m->o.progress)
+		m->o.progress(m->o.progress_ctx, what, m->done, m->total);
+}
+
+static char *text_or_null(const char *text)
+{
+	return *text ? strdup(text) : NULL;
+}
+
+/* 1 = it is there, 0 = it is not, or -errno where it was named. */
+static int find_kernel(struct modules *m, struct part *p, struct err *e)
+{
+	const uint32_t id = p->asks->file - (uint32_t)m->c->n_files;
+	struct module *mod = &m->files[p->asks->file];
+	int rc = kernpart_find(&m->kernel, id, p->asks, p->n, &p->kernel, e);
+
+	mod->missed = mod->missed ? mod->missed : text_or_null(p->kernel.missed);
+	mod->debug = mod->debug ? mod->debug : text_or_null(p->kernel.debug);
+	mod->proven = mod->proven || p->kernel.module.proven;
+	return rc;
+}
+
+static int find_part(struct modules *m, struct part *p, struct err *e)
+{
+	struct module *mod = &m->files[p->asks->file];
+	struct err mine = { 0 };
+
+	if (is_kernel(m, p))
+		return find_kernel(m, p, e);
+	if (binary_find(&m->binaries, p->asks->file, m->c->procs[mod->proc].tgid, &p->bin, &mine) == 0)
+		return 1;
+	set_problem(mod, "", mine.msg);
+	return 0;
+}
+
+/* 1 with JOB to be done, 0 where there is no file to use, -errno. */
+static int prepare(struct modules *m, struct part *p, struct symchild_job *job, struct err *e)
+{
+	struct module *mod = &m->files[p->asks->file];
+	int n;
+
+	tell(m, "finding files");
+	n = find_part(m, p, e);
+	if (n <= 0)
+		return n;
+	n = locate(p);
+	if (n < 0)
+		return err_nomem(e, "symbols");
+	mod->debug = mod->debug ? mod->debug : text_or_null(p->bin.debug.where);
+	mod->missed = mod->missed ? mod->missed : text_or_null(p->bin.debug.missed);
+	*job = (struct symchild_job){ .ctx = p,
+		.in = { .elf = p->bin.elf ? p->bin.elf : kernpart_file(&p->kernel),
+			.debug = p->bin.debug.debug,
+			.alt = p->bin.debug.alt,
+			.dwp = p->bin.debug.dwp,
+			.vaddrs = p->vaddrs,
+			.n_vaddrs = (size_t)n,
+			.inlines = m->o.inlines,
+			.lines = m->o.lines,
+			.demangle = m->o.demangle } };
+	mod->addresses += (uint64_t)n;
+	m->stats.addresses += (uint64_t)n;
+	return 1;
+}
+
+/* --- afterwards: addresses are told what became of them --- */
+
+static void count(struct modules *m, struct module *mod, const struct symchild_job *j)
+{
+	const struct symanswer_head *h = j->answer.head;
+	struct modules_stats *s = &m->stats;
+
+	if (h->story && !mod->story)
+		mod->story = strdup(symanswer_text(&j->answer, h->story));
+	mod->symbols = h->symbols;
+	if (!j->ns) /* kept by an earlier run: it took nothing of this one */
+		return;
+	s->units += h->units;
+	s->units_read += h->units_read;
+	s->ns_symbols += h->ns_symbols;
+	s->ns_units += h->ns_units;
+	s->ns_lines += h->ns_lines;
+	s->ns_names += h->ns_names;
+}
+
+/* Tell of a part by what was read of its file, which may be nothing, and what is stored. */
+static int tell_part(struct modules *m, const struct part *p, const struct modhits_answer *read,
+	modules_sink *sink, void *ctx)
+{
+	const uint32_t id = p->asks->file;
+	const struct storednames_opts o = {
+		.demangle = m->o.demangle, .inlines = m->o.inlines, .lines = m->o.lines
+	};
+	const char *why = m->files[id].problem;
+	struct modhits_answer stored = { 0 };
+	int rc = is_kernel(m, p) ? 0 : modhits_stored(&m->hits, m->c, id, &o, &stored, NULL);
+
+	if (!why && id > m->c->n_files)
+		why = no_module;
+	if (rc == 0)
+		modhits_tell(p->asks, p->n, read, &stored, why, sink, ctx);
+	return rc;
+}
+
+/* What became of a job. */
+static int take(struct modules *m, struct symchild_job *j, modules_sink *sink, void *ctx)
+{
+	const struct part *p = j->ctx;
+	struct module *mod = &m->files[p->asks->file];
+	struct modhits_answer read = { 0 };
+
+	m->stats.ns_processes += j->ns;
+	m->stats.memory_bytes = MAX(m->stats.memory_bytes, j->memory_bytes);
+	if (!j->bytes)
+		set_problem(mod, "cannot be read: ", j->why);
+	else if (modhits_take(&m->hits, j->bytes, &j->answer, &read) != 0)
+		return -ENOMEM;
+	if (read.calls)
+		count(m, mod, j);
+	if (p->kernel.module.file)
+		read.lost = no_function;
+	return tell_part(m, p, &read, sink, ctx);
+}
+
+/* --- a run --- */
+
+static void on_done(void *ctx, struct symchild_job *j)
+{
+	struct modules *m = ctx;
+
+	(void)j;
+	m->done++;
+	tell(m, "reading symbols");
+}
+
+static void on_tick(void *ctx)
+{
+	tell(ctx, "reading symbols");
+}
+
+static void read_all(struct modules *m, struct symchild_job *jobs, size_t n)
+{
+	const struct symread r = { .jobs = m->o.jobs,
+		.memory_bytes = m->o.memory_bytes,
+		.seconds = m->o.seconds,
+		.keep = m->keep,
+		.done = on_done,
+		.tick = on_tick,
+		.ctx = m };
+	uint64_t began = now_ns();
+
+	symread_run(&r, jobs, n);
+	m->stats.ns_wall += now_ns() - began;
+}
+
+/* J again, with the files that its answer lacked; false where none is there. */
+static bool again(struct modules *m, struct symchild_job *j, struct symchild_job *to)
+{
+	struct part *p = j->ctx;
+
+	if (!j->bytes || !j->answer.head->n_wants || is_kernel(m, p) ||
+		binary_find_dwos(&m->binaries, p->asks->file, &j->answer, &p->bin, NULL) != 0 ||
+		!p->bin.n_dwos)
+		return false;
+	p->dwos = calloc(p->bin.n_dwos, sizeof(*p->dwos));
+	if (!p->dwos)
+		return false;
+	for (size_t i = 0; i < p->bin.n_dwos; i++)
+		p->dwos[i] = (struct symlook_dwo){ p->bin.dwo_ids[i], p->bin.dwos[i] };
+	*to = (struct symchild_job){ .in = j->in, .ctx = j };
+	to->in.dwos = p->dwos;
+	to->in.n_dwos = p->bin.n_dwos;
+	return true;
+}
+
+/* Split debug information tells only when it is read where the rest is. */
+static void read_dwos(struct modules *m, struct symchild_job *jobs, size_t n)
+{
+	_cleanup_free_ struct symchild_job *second = calloc(n + 1, sizeof(*second));
+	size_t n_second = 0;
+
+	for (size_t i = 0; second && i < n; i++)
+		n_second += again(m, &jobs[i], &second[n_second]);
+	if (!n_second)
+		return;
+	m->total += n_second;
+	read_all(m, second, n_second);
+	for (size_t i = 0; i < n_second; i++) {
+		struct symchild_job *first = second[i].ctx;
+
+		if (!second[i].bytes) /* what was there without is what remains */
+			continue;
+		free(first->bytes);
+		second[i].ctx = first->ctx;
+		*first = second[i];
+	}
+}
+
+static void close_part(struct part *p)
+{
+	free(p->vaddrs);
+	free(p->dwos);
+	binary_close(&p->bin);
+	kernpart_close(&p->kernel);
+}
+
+/* The files of N parts. */
+static int run_batch(
+	struct modules *m, struct part *parts, size_t n, modules_sink *sink, void *ctx, struct err *e)
+{
+	_cleanup_free_ struct symchild_job *jobs = calloc(n, sizeof(*jobs));
+	uint64_t began = now_ns();
+	size_t n_jobs = 0, taken = 0;
+	int rc = jobs ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && rc >= 0; i++) {
+		rc = prepare(m, &parts[i], &jobs[n_jobs], e);
+		n_jobs += rc > 0;
+		if (rc == 0) {
+			m->done++;
+			rc = tell_part(m, &parts[i], &(struct modhits_answer){ 0 }, sink, ctx);
+		}
+	}
+	m->stats.ns_find += now_ns() - began;
+	if (rc >= 0)
+		read_all(m, jobs, n_jobs);
+	if (rc >= 0)
+		read_dwos(m, jobs, n_jobs);
+	for (rc = MIN(rc, 0); taken < n_jobs && rc == 0; taken++)
+		rc = take(m, &jobs[taken], sink, ctx);
+	for (; taken < n_jobs; taken++)
+		free(jobs[taken].bytes);
+	return rc;
+}
+
+/* The parts of what was asked, one for each file; their number. */
+static size_t split(struct modhits_ask *asks, size_t n, struct part *parts)
+{
+	size_t n_parts = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!i || asks[i].file != asks[i - 1].file)
+			parts[n_parts++].asks = &asks[i];
+		parts[n_parts - 1].n++;
+	}
+	return n_parts;
+}
+
+int modules_run(struct modules *m, modules_sink *sink, void *ctx, struct err *e)
+{
+	_cleanup_free_ struct part *parts = calloc(m->n_files + 1, sizeof(*parts));
+	size_t n = 0;
+	int rc = parts ? 0 : -ENOMEM;
+
+	rc = rc ? rc : modhits_sort(m->asks, m->n_asks);
+	if (rc == 0)
+		n = split(m->asks, m->n_asks, parts);
+	m->done = 0;
+	m->total = n;
+	m->stats.files += n;
+	for (size_t i = 0; i < n && rc == 0; i += BATCH) {
+		size_t some = MIN(n - i, (size_t)BATCH);
+
+		rc = run_batch(m, parts + i, some, sink, ctx, e);
+		for (size_t k = i; k < i + some; k++)
+			close_part(&parts[k]);
+	}
+	m->n_asks = 0;
+	return rc == -ENOMEM ? err_nomem(e, "symbols") : rc;
+}
+
+bool modules_file(const struct modules *m, uint32_t file, struct modules_file *ret)
+{
+	const struct module *mod = &m->files[file];
+
+	*ret = (struct modules_file){ .problem = mod->problem,
+		.debug = mod->debug,
+		.missed = mod->missed,
+		.story = mod->story,
+		.proven = mod->proven,
+		.symbols = mod->symbols,
+		.addresses = mod->addresses };
+	return mod->asked;
+}
+
+void modules_stats(const struct modules *m, struct modules_stats *ret)
+{
+	struct symkeep_stats kept = { 0 };
+
+	if (m->keep)
+		symkeep_stats(m->keep, &kept);
+	*ret = m->stats;
+	ret->cache_hits = kept.hits;
+	ret->cache_misses = kept.misses;
+	ret->cache_kept = kept.kept;
+	ret->cache_bad = kept.bad;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "symbols/jit.h"
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/intern.h"
+#include "symbols/jitdump.h"
+#include "symbols/perfmap.h"
+#include "system/sandbox.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define MEMORY_BYTES (UINT64_C(3) << 30)
+#define ANSWER_BYTES_MAX (UINT64_C(256) << 20)
+#define SECONDS 20
+#define MAP_FD (SANDBOX_FD + 1)
+
+/* --- the child's side --- */
+
+struct answer {
+	struct jitchild_head head;
+	struct jitchild_piece *pieces;
+	size_t cap;
+	char *strings;
+	size_t cap_strings;
+	struct intern known; /* id -> at[] */
+	uint32_t *at;
+	size_t cap_at;
+};
+
+/* The offset of TEXT in the strings, UINT32_MAX without memory. "" is at 0. */
+static uint32_t put_string(struct answer *a, const char *text)
+{
+	size_t len = strlen(text) + 1;
+	uint32_t id = intern_put(&a->known, text, len);
+
+	if (id == INTERN_NONE || base_grow(&a->at, &a->cap_at, (size_t)id + 1, sizeof(*a->at)) != 0)
+		return UINT32_MAX;
+	if (a->at[id])
+		return a->at[id] - 1;
+	if (a->head.strings_len + len > ANSWER_BYTES_MAX ||
+		base_grow(&a->strings, &a->cap_strings, a->head.strings_len + len, 1) != 0)
+		return UINT32_MAX;
+	memcpy(a->strings + a->head.strings_len, text, len);
+	a->at[id] = (uint32_t)a->head.strings_len + 1;
+	a->head.strings_len += len;
+	return a->at[id] - 1;
+}
+
+static int put_piece(struct answer *a, const struct jitchild_piece *p)
+{
+	if (p->name == UINT32_MAX || p->file == UINT32_MAX ||
+		base_grow(&a->pieces, &a->cap, a->head.n_pieces + 1, sizeof(*a->pieces)) != 0)
+		return -ENOMEM;
+	a->pieces[a->head.n_pieces++] = *p;
+	return 0;
+}
+
+static int from_map(const struct jitchild_question *q, struct answer *a, struct err *e)
+{
+	struct perfmap *m;
+	struct perfmap_hit hit = { 0 };
+	uint64_t size;
+	int rc = perfmap_load(MAP_FD, &m, &size, e);
+
+	for (size_t i = 0; i < q->n && !rc; i++) {
+		if (q->addrs[i] < hit.piece_end || !perfmap_find(m, q->addrs[i], &hit))
+			continue;
+		rc = put_piece(a, &(struct jitchild_piece){ .start = hit.piece_start,
+					  .end = hit.piece_end,
+					  .offset = hit.piece_start - hit.start,
+					  .to_ns = UINT64_MAX,
+					  .name = put_string(a, hit.name),
+					  .file = put_string(a, "") });
+		if (rc)
+			err_nomem(e, "the entries of a perf map");
+	}
+	if (!rc)
+		a->head.bad = perfmap_bad(m);
+	return rc;
+}
+
+/* What was at ADDR, its versions beyond the limit counted; another address's pieces may be the same. */
+static int from_dump_at(const struct jitdump *j, uint64_t addr, struct answer *a)
+{
+	struct jitdump_hit hit;
+	size_t kept = 0;
+	int rc = 0;
+
+	for (size_t i = 0; !rc && jitdump_each(j, addr, i, &hit); i++) {
+		if (hit.from_ns >= hit.to_ns)
+			continue;
+		if (kept++ >= JITCHILD_VERSIONS_MAX) {
+			a->head.cut++;
+			continue;
+		}
+		rc = put_piece(a, &(struct jitchild_piece){ .start = hit.piece_start,
+					  .end = hit.piece_end,
+					  .offset = hit.piece_start - hit.start,
+					  .from_ns = hit.from_ns,
+					  .to_ns = hit.to_ns,
+					  .name = put_string(a, hit.name),
+					  .file = put_string(a, hit.file ? hit.file : ""),
+					  .line = hit.line });
+	}
+	return rc;
+}
+
+static int piece_cmp(const void *a, const void *b)
+{
+	const struct jitchild_piece *x = a, *y = b;
+
+	return x->start != y->start ? CMP(x->start, y->start) : CMP(x->from_ns, y->from_ns);
+}
+
+/* Addresses of one piece have found it once each. */
+static void drop_twins(struct answer *a)
+{
+	uint32_t kept = 0;
+
+	if (a->head.n_pieces)
+		qsort(a->pieces, a->head.n_pieces, sizeof(*a->pieces), piece_cmp);
+	for (uint32_t i = 0; i < a->head.n_pieces; i++)
+		if (!kept || piece_cmp(&a->pieces[kept - 1], &a->pieces[i]) != 0)
+			a->pieces[kept++] = a->pieces[i];
+	a->head.n_pieces = kept;
+}
+
+static int from_dump(const struct jitchild_question *q, struct answer *a, struct err *e)
+{
+	struct jitdump *j;
+	int rc = jitdump_load(MAP_FD, &j, e);
+
+	for (size_t i = 0; i < q->n && !rc; i++) {
+		rc = from_dump_at(j, q->addrs[i], a);
+		if (rc)
+			err_nomem(e, "the code of a jitdump file");
+	}
+	if (rc)
+		return rc;
+	a->head.bad = jitdump_bad(j);
+	drop_twins(a);
+	return 0;
+}
+
+static bool put_bytes(const void *bytes, size_t len, off_t *at)
+{
+	for (size_t done = 0; done < len;) {
+		ssize_t n = pwrite(SANDBOX_FD, (const char *)bytes + done, len - done, *at);
+
+		if (n <= 0 && !(n < 0 && errno == EINTR))
+			return false;
+		done += n > 0 ? (size_t)n : 0;
+		*at += MAX(n, 0);
+	}
+	return true;
+}
+
+static bool send_answer(const struct answer *a)
+{
+	off_t at = sizeof(a->head);
+
+	/* the head last: an answer that has one is whole */
+	if (!put_bytes(a->pieces, a->head.n_pieces * sizeof(*a->pieces), &at) ||
+		!put_bytes(a->strings, a->head.strings_len, &at))
+		return false;
+	at = 0;
+	return put_bytes(&a->head, sizeof(a->head), &at);
+}
+
+/* Nothing is released: the process ends. */
+static bool work(const struct jitchild_question *q)
+{
+	struct answer a = { .head.magic = JITCHILD_MAGIC };
+	struct err e = { 0 };
+
+	put_string(&a, "");
+	a.head.error = q->kind == CAP_JIT_PERFMAP ? from_map(q, &a, &e) : from_dump(q, &a, &e);
+	if (a.head.error) {
+		a.head.n_pieces = 0;
+		a.head.strings_len = 0;
+		a.at = NULL;
+		a.cap_at = 0;
+		intern_reset(&a.known);
+		put_string(&a, e.msg);
+	}
+	return send_answer(&a);
+}
+
+__attribute__((noreturn)) static void be_child(const struct jitchild_question *q, int out, pid_t parent)
+{
+	const struct sandbox_opts box = { .keep_fd = out,
+		.more_fds = &q->fd,
+		.n_more = 1,
+		.parent = parent,
+		.comm = "jit-names",
+		.memory_bytes = MEMORY_BYTES,
+		.file_bytes = 2 * ANSWER_BYTES_MAX };
+	int code = sandbox_enter(&box, NULL) ? 2 : work(q) ? 0 : 3;
+
+	/* not _exit(2), under which a sanitizer would look for leaks */
+	syscall(SYS_exit_group, code);
+	__builtin_unreachable();
+}
+
+/* --- the parent's side --- */
+
+/* The status of PID, which is ended after SECONDS; -1 = it had to be. */
+static int await(pid_t pid, unsigned int seconds)
+{
+	_cleanup_close_ int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	uint64_t until = now_ns() + seconds * UINT64_C(1000000000), now;
+	int status = -1, n = 0;
+
+	while (fd >= 0 && !n && (now = now_ns()) < until) {
+		n = poll(&p, 1, (int)((until - now) / 1000000) + 1);
+		if (n < 0 && errno == EINTR)
+			n = 0;
+	}
+	if (n <= 0)
+		kill(pid, SIGKILL);
+	return waitpid(pid, &status, 0) == pid && n > 0 ? status : -1;
+}
+
+static int tell_end(int status, struct err *e)
+{
+	if (status == -1)
+		return err_set(e, -ETIMEDOUT, "the process that reads it took too long");
+	if (WIFSIGNALED(status))
+		return err_set(e, -EIO, "the process that reads it was ended by a signal: %s",
+			strsignal(WTERMSIG(status)));
+	return err_set(e, -EIO, "the process that reads it ended with status %d", WEXITSTATUS(status));
+}
+
+/* Has any of the addresses been in P? */
+static bool covers(const struct jitchild_question *q, const struct jitchild_piece *p)
+{
+	size_t low = 0, high = q->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (q->addrs[mid] < p->start)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < q->n && q->addrs[low] < p->end;
+}
+
+static bool take_piece(const struct jitchild_question *q, const struct jitchild_head *h,
+	const struct jitchild_piece *p, struct jitchild_answer *a)
+{
+	if (p->start >= p->end || p->from_ns >= p->to_ns || p->name >= h->strings_len ||
+		p->file >= h->strings_len || !a->strings[p->name] || !covers(q, p))
+		return false;
+	a->jits[a->n++] = (struct cap_jit){ .kind = q->kind,
+		.from_ns = p->from_ns,
+		.to_ns = p->to_ns,
+		.start = p->start,
+		.end = p->end,
+		.name = a->strings + p->name,
+		.file = a->strings + p->file,
+		.line = p->line,
+		.offset = p->offset };
+	return true;
+}
+
+int jitchild_view(const struct jitchild_question *q, const char *bytes, size_t len, struct jitchild_answer *a,
+	struct err *e)
+{
+	static const char nonsense[] = "the process that reads it answers nonsense";
+	struct jitchild_head h;
+	struct jitchild_piece p;
+
+	if (len < sizeof(h))
+		return err_set(e, -EPROTO, nonsense);
+	memcpy(&h, bytes, sizeof(h));
+	len -= sizeof(h);
+	if (h.magic != JITCHILD_MAGIC || h.n_pieces > len / sizeof(p) || h.error > 0 || h.error < -4095)
+		return err_set(e, -EPROTO, nonsense);
+	len -= h.n_pieces * sizeof(p);
+	if (!h.strings_len || h.strings_len != len || bytes[sizeof(h) + h.n_pieces * sizeof(p) + len - 1])
+		return err_set(e, -EPROTO, nonsense);
+	if (h.error)
+		return err_set(e, h.error, "%s", bytes + sizeof(h) + h.n_pieces * sizeof(p));
+	a->jits = calloc((size_t)h.n_pieces + 1, sizeof(*a->jits));
+	a->strings = malloc(len);
+	if (!a->jits || !a->strings)
+		return err_nomem(e, "the names of JIT code");
+	memcpy(a->strings, bytes + sizeof(h) + h.n_pieces * sizeof(p), len);
+	for (uint32_t i = 0; i < h.n_pieces; i++) {
+		memcpy(&p, bytes + sizeof(h) + i * sizeof(p), sizeof(p));
+		if (!take_piece(q, &h, &p, a))
+			return err_set(e, -EPROTO, nonsense);
+	}
+	a->bad = h.bad;
+	a->cut = h.cut;
+	return 0;
+}
+
+static int ask(const struct jitchild_question *q, int out, struct jitchild_answer *ret, struct err *e)
+{
+	_cleanup_free_ char *bytes = NULL;
+	pid_t parent = getpid(), pid = sandbox_fork();
+	size_t len;
+	int status, rc;
+
+	if (pid < 0)
+		return err_sys(e, pid, "cannot start a process to read it");
+	if (pid == 0)
+		be_child(q, out, parent);
+	status = await(pid, q->seconds ? q->seconds : SECONDS);
+	if (status)
+		return tell_end(status, e);
+	rc = readfd_all(out, 2 * ANSWER_BYTES_MAX, &bytes, &len, e);
+	return rc ? rc : jitchild_view(q, bytes, len, ret, e);
+}
+
+int jitchild_ask(const struct jitchild_question *q, struct jitchild_answer *ret, struct err *e)
+{
+	_cleanup_close_ int out = memfd_create("jit-names", MFD_CLOEXEC);
+	int rc;
+
+	*ret = (struct jitchild_answer){ 0 };
+	if (out < 0)
+		return err_sys(e, -errno, "cannot make room for an answer");
+	rc = ask(q, out, ret, e);
+	if (rc)
+		jitchild_free(ret);
+	return rc;
+}
+
+void jitchild_free(struct jitchild_answer *a)
+{
+	free(a->jits);
+	free(a->strings);
+	*a = (struct jitchild_answer){ 0 };
+}

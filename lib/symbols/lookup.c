@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "symbols/lookup.h"
+#include "base/clock.h"
+#include "base/intern.h"
+#include "elf/debuginfo.h"
+#include "elf/dwarf.h"
+#include "elf/minidebug.h"
+#include "elf/plt.h"
+#include "elf/reloc.h"
+#include "elf/symbols.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <libiberty/demangle.h>
+#include <setjmp.h>
+#include <string.h>
+
+/*
+ * D names refer back with 'Q', and each reference is expanded by recursion:
+ * so many of them bound the text to a few megabytes on its way.
+ */
+#define D_BACKREFS_MAX 12
+#define D_IN_MAX 1024
+
+/* Above 1,024 bytes libiberty wants to be told that deep recursion is fine. */
+#define V3_LIMITED_MAX 1000
+
+struct sink {
+	char *buf;
+	size_t len, cap;
+	jmp_buf overflow;
+};
+
+/*
+ * The callback has no way to say "enough", and the demangler would go on for
+ * as long as the hostile name asks. It holds no heap memory while it prints.
+ */
+static void take(const char *text, size_t n, void *opaque)
+{
+	struct sink *s = opaque;
+
+	if (!n) /* the Rust demangler ends with an empty piece at NULL */
+		return;
+	if (n >= s->cap - s->len)
+		longjmp(s->overflow, 1);
+	memcpy(s->buf + s->len, text, n);
+	s->len += n;
+}
+
+static size_t by_callback(const char *name, size_t len, char *buf, size_t cap)
+{
+	struct sink s = { .buf = buf, .cap = MIN(cap, (size_t)DEMANGLE_OUT_MAX) };
+	const int params = DMGL_PARAMS | DMGL_ANSI;
+	const int deep = len > V3_LIMITED_MAX ? DMGL_NO_RECURSE_LIMIT : 0;
+
+	if (setjmp(s.overflow))
+		return 0;
+	if (rust_demangle_callback(name, params, take, &s) && s.len)
+		return s.len;
+	s.len = 0;
+	if (name[0] == '_' && name[1] == 'Z' && cplus_demangle_v3_callback(name, params | deep, take, &s))
+		return s.len;
+	return 0;
+}
+
+static size_t d_name(const char *name, size_t len, char *buf, size_t cap)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t refs = 0, n;
+
+	for (size_t i = 0; i < len; i++)
+		refs += name[i] == 'Q';
+	if (len > D_IN_MAX || refs > D_BACKREFS_MAX)
+		return 0;
+	text = dlang_demangle(name, DMGL_PARAMS);
+	n = text ? strlen(text) : 0;
+	if (n >= MIN(cap, (size_t)DEMANGLE_OUT_MAX))
+		return 0;
+	memcpy(buf, text ? text : "", n);
+	return n;
+}
+
+size_t demangle(const char *name, char *buf, size_t cap)
+{
+	size_t len, n = 0;
+
+	if (!cap)
+		return 0;
+	buf[0] = '\0';
+	if (name[0] != '_' || !name[1] || !strchr("ZRD", name[1]))
+		return 0;
+	len = strnlen(name, DEMANGLE_IN_MAX + 1);
+	if (len > DEMANGLE_IN_MAX)
+		return 0;
+	if (name[1] == 'Z' || name[1] == 'R')
+		n = by_callback(name, len, buf, cap);
+	else if (name[1] == 'D')
+		n = d_name(name, len, buf, cap);
+	buf[n] = '\0';
+	return n;
+}
+
+#define DEBUG_BYTES_DEFAULT (UINT64_C(1) << 30)
+#define TABLES 3 /* of the file, its debug file and .gnu_debugdata */
+
+/* What the symbol tables say of an address. */
+struct named {
+	const char *name; /* NULL = nothing */
+	uint64_t start;
+	const char *before; /* a stripped file's function before the address, for want of anything better */
+	uint64_t before_start;
+	uint8_t source;
+};
+
+/* What the debug information says of one: frames [first, first + n) of `calls`. */
+struct called {
+	uint64_t low;
+	uint32_t first, n;
+	uint8_t reason;
+	bool told;
+};
+
+struct look {
+	const struct symlook_input *in;
+	struct symanswer_build b;
+	struct elfmatch *tables[TABLES];
+	size_t n_tables;
+	struct minidebug mini;
+	struct pltsym *plt;
+	struct buf plt_names;
+	struct named *named; /* by address */
+	size_t left; /* addresses without a name */
+	bool any; /* some table has functions */
+	struct called *called; /* by address; NULL = there is no debug information */
+	struct buf calls; /* struct symanswer_frame */
+	struct idmap shown; /* string of a linkage name -> string of the name that is shown */
+	const char *last; /* the name that LAST_FRAME was made of */
+	struct symanswer_frame last_frame;
+	uint64_t began_ns;
+};
+
+static uint64_t lap(struct look *l)
+{
+	uint64_t now = now_ns(), took = now - l->began_ns;
+
+	l->began_ns = now;
+	return took;
+}
+
+static void look_free(struct look *l)
+{
+	symanswer_end(&l->b);
+	for (size_t i = 0; i < l->n_tables; i++)
+		elfmatch_free(l->tables[i]);
+	minidebug_close(&l->mini);
+	pltsym_free(l->plt);
+	buf_free(&l->plt_names);
+	buf_free(&l->calls);
+	idmap_free(&l->shown);
+	free(l->named);
+	free(l->called);
+}
+
+/* The first fault is the file's story: what is not at fault is used all the same. */
+static void note(struct look *l, const struct err *e)
+{
+	if (!l->b.head.story)
+		l->b.head.story = symanswer_string(&l->b, e->msg);
+}
+
+/* --- symbol tables --- */
+
+static bool has_symtab(const struct elffile *f)
+{
+	for (size_t i = 0; i < f->n_sections; i++)
+		if (f->sections[i].type == SHT_SYMTAB)
+			return true;
+	return false;
+}
+
+/* The addresses without a name, in order; NULL when memory runs out. */
+static uint64_t *unnamed(const struct look *l)
+{
+	uint64_t *v = malloc((l->left + 1) * sizeof(*v));
+	size_t n = 0;
+
+	for (size_t i = 0; v && i < l->in->n_vaddrs; i++)
+		if (!l->named[i].name)
+			v[n++] = l->in->vaddrs[i];
+	return v;
+}
+
+/* Marks that the annobin plugin of gcc leaves: where nothing else is, there is just padding. */
+static bool is_mark(const char *name)
+{
+	return strncmp(name, ".annobin_", 9) == 0;
+}
+
+/* HITS are of the unnamed ones. */
+static void take_hits(struct look *l, const struct elfmatch_hit *hits, uint8_t source)
+{
+	for (size_t i = 0; i < l->in->n_vaddrs; i++) {
+		struct named *n = &l->named[i];
+
+		if (n->name)
+			continue;
+		if (!hits->name || is_mark(hits->name)) {
+			/* the next table may know it */
+		} else if (hits->beyond) {
+			n->before = hits->name;
+			n->before_start = hits->start;
+		} else {
+			n->name = hits->name;
+			n->start = hits->start;
+			n->source = hits->dynamic ? SYM_DYNSYM : source;
+			l->left--;
+		}
+		hits++;
+	}
+}
+
+/* Name what has no name by the tables of F; SOURCE is what its .symtab counts as. */
+static int name_from(struct look *l, const struct elffile *f, uint8_t source, struct err *e)
+{
+	_cleanup_free_ uint64_t *vaddrs = unnamed(l);
+	struct elfmatch *m = NULL;
+	struct err mine = { 0 };
+	int rc = vaddrs ? elfmatch_run(f, vaddrs, l->left, &m, &mine) : err_nomem(&mine, "addresses");
+
+	if (rc) {
+		note(l, &mine);
+		if (e)
+			*e = mine;
+		return rc;
+	}
+	l->tables[l->n_tables++] = m;
+	l->any = l->any || elfmatch_any(m);
+	l->b.head.symbols += elfmatch_symbols(m);
+	take_hits(l, elfmatch_hits(m), source);
+	return 0;
+}
+
+/* What a distribution left of the symbol table. A stream that cannot be unpacked costs just that. */
+static int name_by_minidebug(struct look *l)
+{
+	struct err e = { 0 };
+	int rc = minidebug_open(l->in->elf, 0, &l->mini, &e);
+
+	if (rc < 0)
+		note(l, &e);
+	return rc > 0 ? name_from(l, l->mini.elf, SYM_MINIDEBUG, NULL) : rc;
+}
+
+/* 0, or -errno where the file's own table cannot be read and nothing else names anything. */
+static int name_by_tables(struct look *l, struct err *e)
+{
+	const struct symlook_input *in = l->in;
+	bool stripped = !has_symtab(in->elf), guesses;
+	int rc = 0, others = -ENOENT;
+
+	if (!stripped)
+		rc = name_from(l, in->elf, SYM_SYMTAB, e);
+	if (rc == -ENOMEM)
+		return rc;
+	if (l->left && in->debug)
+		others = name_from(l, in->debug, SYM_SYMTAB, NULL);
+	if (l->left && stripped && others)
+		others = name_by_minidebug(l);
+	/* where the local functions are known too, what none of them covers is no function's */
+	guesses = others || !l->any;
+	if (l->left && stripped)
+		rc = name_from(l, in->elf, SYM_SYMTAB, e);
+	for (size_t i = 0; !guesses && i < in->n_vaddrs; i++)
+		l->named[i].before = NULL;
+	return rc && others && !debugfile_has_info(in->elf) ? rc : 0;
+}
+
+/* Stubs have no symbols, but are known by what they jump to. */
+static void name_by_plt(struct look *l)
+{
+	struct pltsym_hit hit;
+	struct err e = { 0 };
+
+	if (!l->left)
+		return;
+	if (pltsym_load(l->in->elf, l->in->vaddrs, l->in->n_vaddrs, &l->plt, &e) != 0) {
+		note(l, &e);
+		return;
+	}
+	for (size_t i = 0; i < l->in->n_vaddrs; i++) {
+		struct named *n = &l->named[i];
+
+		if (n->name || !pltsym_find(l->plt, l->in->vaddrs[i], &hit))
+			continue;
+		*n = (struct named){ .name = hit.name, .start = hit.start, .source = SYM_PLT };
+		l->any = true;
+		l->left--;
+	}
+}
+
+/* --- names as they are shown --- */
+
+/* The string that is shown for NAME, whose own string is LINKAGE. */
+static uint32_t shown(struct look *l, const char *name, uint32_t linkage)
+{
+	char text[DEMANGLE_OUT_MAX];
+	struct idmap_slot *known;
+	uint32_t string = linkage;
+
+	if (!l->in->demangle || !linkage)
+		return linkage;
+	known = idmap_find(&l->shown, 0, linkage);
+	if (known)
+		return known->value;
+	if (demangle(name, text, sizeof(text)))
+		string = symanswer_string(&l->b, text);
+	if (idmap_put(&l->shown, 0, linkage, string, NULL) == UINT32_MAX)
+		l->b.failed = true;
+	return string;
+}
+
+/* "name@plt": the name in front of the mark is the one that is mangled. */
+static uint32_t shown_stub(struct look *l, const char *name, uint32_t linkage)
+{
+	char text[DEMANGLE_OUT_MAX + 8];
+	size_t len = strlen(name), n;
+
+	if (!l->in->demangle || len < 5 || strcmp(name + len - 4, "@plt") != 0)
+		return linkage;
+	buf_reset(&l->plt_names);
+	buf_put(&l->plt_names, name, len - 4);
+	buf_put(&l->plt_names, "", 1);
+	if (l->plt_names.failed)
+		return linkage;
+	n = demangle((const char *)l->plt_names.p, text, DEMANGLE_OUT_MAX);
+	if (!n)
+		return linkage;
+	memcpy(text + n, "@plt", 5);
+	return symanswer_string(&l->b, text);
+}
+
+/* Addresses come in order, so many in a row are in one function. */
+static void name_symbol(struct look *l, const struct named *n, struct symanswer_frame *f)
+{
+	if (n->name != l->last) {
+		uint32_t linkage = symanswer_string(&l->b, n->name);
+
+		l->last_frame.linkage = linkage;
+		l->last_frame.name =
+			n->source == SYM_PLT ? shown_stub(l, n->name, linkage) : shown(l, n->name, linkage);
+		l->last = n->name;
+	}
+	f->linkage = l->last_frame.linkage;
+	f->name = l->last_frame.name;
+}
+
+/* --- debug information --- */
+
+static uint8_t reason_of(int error)
+{
+	switch (error) {
+	case 0:
+		return SYM_OK;
+	case -ENOENT:
+		return SYM_R_DEBUG_MISSING;
+	case -ENOMEM:
+		return SYM_R_LIMIT;
+	default:
+		return SYM_R_DEBUG_BAD;
+	}
+}
+
+static void on_hit(void *ctx, const struct dwlook_hit *hit)
+{
+	struct look *l = ctx;
+	struct called *c = &l->called[hit->index];
+
+	*c = (struct called){ .low = hit->low,
+		.first = (uint32_t)(l->calls.len / sizeof(struct symanswer_frame)),
+		.n = (uint32_t)hit->n,
+		.reason = reason_of(hit->error),
+		.told = true };
+	for (size_t i = 0; i < hit->n; i++) {
+		const struct dwlook_frame *f = &hit->frames[i];
+		const char *name = f->linkage ? f->linkage : f->name;
+		struct symanswer_frame to = { .linkage = symanswer_string(&l->b, name),
+			.file = symanswer_string(&l->b, f->file),
+			.line = f->line,
+			.column = f->column };
+
+		to.name = shown(l, name, to.linkage);
+		buf_put(&l->calls, &to, sizeof(to));
+	}
+}
+
+static void on_want(void *ctx, uint64_t id, const char *path)
+{
+	struct look *l = ctx;
+	char text[4096 + 32];
+
+	if ((size_t)snprintf(text, sizeof(text), "%016" PRIx64 " %s", id, path) < sizeof(text))
+		symanswer_want(&l->b, text);
+}
+
+static const struct elffile *with_info(const struct symlook_input *in)
+{
+	if (debugfile_has_info(in->elf))
+		return in->elf;
+	return in->debug && debugfile_has_info(in->debug) ? in->debug : NULL;
+}
+
+/* At the limit some were told and some were not; what is malformed may have been about any of the others. */
+static void mark_untold(struct look *l, uint8_t reason)
+{
+	for (size_t i = 0; i < l->in->n_vaddrs; i++)
+		if (!l->called[i].told)
+			l->called[i].reason = reason;
+}
+
+static int make_called(struct look *l)
+{
+	l->called = calloc(l->in->n_vaddrs + 1, sizeof(*l->called));
+	return l->called ? 0 : -ENOMEM;
+}
+
+/* FROM: when the file was begun to be opened, which unpacks its units. */
+static int run_debug(struct look *l, struct dwlook *d, uint64_t from)
+{
+	struct dwlook_stats s;
+	struct err e = { 0 };
+	int rc;
+
+	if (make_called(l) != 0)
+		return -ENOMEM;
+	rc = dwlook_run(d, l->in->vaddrs, l->in->n_vaddrs, on_hit, on_want, l, &e);
+	if (e.msg[0])
+		note(l, &e);
+	if (rc || e.msg[0])
+		mark_untold(l, rc ? SYM_R_LIMIT : SYM_R_DEBUG_BAD);
+	dwlook_stats(d, &s);
+	l->b.head.units = s.units;
+	l->b.head.units_read = s.units_read;
+	l->b.head.ns_units = now_ns() - from - s.ns_lines;
+	l->b.head.ns_lines = s.ns_lines;
+	l->b.head.memory_bytes = s.peak_bytes;
+	return l->calls.failed ? -ENOMEM : 0;
+}
+
+/* Who wants neither inlined calls nor lines has the names of symbols, if all have one. */
+static int look_into_debug(struct look *l, struct err *e)
+{
+	const struct symlook_input *in = l->in;
+	_cleanup_free_ struct dwlook_dwo *dwos = calloc(in->n_dwos + 1, sizeof(*dwos));
+	struct dwlook_opts o = { .elf = with_info(in),
+		.alt = in->alt,
+		.dwp = in->dwp,
+		.dwos = dwos,
+		.n_dwos = in->n_dwos,
+		.inlines = in->inlines,
+		.lines = in->lines,
+		.max_bytes = in->max_bytes ? in->max_bytes : DEBUG_BYTES_DEFAULT };
+	uint64_t from = now_ns();
+	struct dwlook *d = NULL;
+	struct err mine = { 0 };
+	int rc;
+
+	if (!o.elf || (!in->inlines && !in->lines && !l->left))
+		return 0;
+	if (!dwos)
+		return err_nomem(e, "debug information");
+	for (size_t i = 0; i < in->n_dwos; i++)
+		dwos[i] = (struct dwlook_dwo){ in->dwos[i].id, in->dwos[i].file };
+	rc = dwlook_open(&o, &d, &mine);
+	if (rc) {
+		if (rc == -ENOENT)
+			return 0;
+		note(l, &mine);
+		if (make_called(l) != 0)
+			return err_nomem(e, "debug information");
+		mark_untold(l, reason_of(rc == -E2BIG ? -ENOMEM : rc));
+		return 0;
+	}
+	rc = run_debug(l, d, from);
+	dwlook_close(d);
+	return rc ? err_nomem(e, "debug information") : 0;
+}
+
+/* --- the answer --- */
+
+/* The frames of debug information, the outermost named by its symbol where there is one. */
+static void put_called(
+	struct look *l, const struct named *n, const struct called *c, struct symanswer_addr *a)
+{
+	struct symanswer_frame *frames = (struct symanswer_frame *)(void *)l->calls.p + c->first;
+	struct symanswer_frame *own = &frames[c->n - 1];
+
+	a->debug = 1;
+	if (own->name) {
+		a->source = SYM_DWARF;
+		a->reason = c->reason;
+	}
+	if (n->name)
+		name_symbol(l, n, own);
+	else if (own->name)
+		a->start = c->low <= a->vaddr ? c->low : 0;
+	symanswer_put(&l->b, a, frames, c->n);
+}
+
+/* The best that the tables have, debug information being asked afterwards. */
+static struct named best(struct look *l, const struct named *n, const struct called *c, uint8_t *reason)
+{
+	const struct symanswer_frame *calls = (const struct symanswer_frame *)(void *)l->calls.p;
+
+	*reason = SYM_OK;
+	if (n->name)
+		return *n;
+	if (n->before && !(c && c->n && calls[c->first + c->n - 1].name)) {
+		*reason = SYM_R_BEYOND;
+		return (struct named){ .name = n->before, .start = n->before_start, .source = SYM_DYNSYM };
+	}
+	*reason = l->any ? SYM_R_NO_SYMBOL : SYM_R_NO_TABLES;
+	return *n;
+}
+
+static void put_address(struct look *l, size_t i)
+{
+	const struct called *c = l->called ? &l->called[i] : NULL;
+	uint8_t reason;
+	const struct named n = best(l, &l->named[i], c, &reason);
+	struct symanswer_addr a = {
+		.vaddr = l->in->vaddrs[i], .start = n.start, .source = n.source, .reason = reason
+	};
+	struct symanswer_frame f = { 0 };
+
+	if (c && c->reason && reason != SYM_R_BEYOND)
+		a.reason = c->reason;
+	if (c && c->n) {
+		put_called(l, &n, c, &a);
+		return;
+	}
+	if (n.name)
+		name_symbol(l, &n, &f);
+	symanswer_put(&l->b, &a, &f, n.name ? 1 : 0);
+}
+
+static int look(struct look *l, struct err *e)
+{
+	int rc = name_by_tables(l, e);
+
+	if (rc)
+		return rc;
+	name_by_plt(l);
+	l->b.head.ns_symbols = lap(l);
+	rc = look_into_debug(l, e);
+	lap(l);
+	return rc;
+}
+
+static int look_all(const struct symlook_input *in, uint8_t **ret, size_t *len, struct err *e)
+{
+	CLEANUP(look_free) struct look l = { .in = in, .left = in->n_vaddrs, .began_ns = now_ns() };
+	int rc;
+
+	symanswer_begin(&l.b);
+	l.named = calloc(in->n_vaddrs + 1, sizeof(*l.named));
+	if (!l.named)
+		return err_nomem(e, "addresses");
+	rc = look(&l, e);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < in->n_vaddrs; i++)
+		put_address(&l, i);
+	l.b.head.ns_names = lap(&l);
+	return symanswer_finish(&l.b, ret, len) ? err_nomem(e, "names") : 0;
+}
+
+int symlook(const struct symlook_input *in, uint8_t **ret, size_t *len, struct err *e)
+{
+	CLEANUP(elfrel_close) struct elfrel rel = { 0 };
+	struct symlook_input laid_out = *in;
+	const uint64_t max = in->max_bytes ? in->max_bytes : DEBUG_BYTES_DEFAULT;
+	int rc;
+
+	if (!elfrel_is(in->elf))
+		return look_all(in, ret, len, e);
+	rc = elfrel_open(in->elf, max / 2, &rel, e);
+	if (rc)
+		return rc;
+	laid_out.elf = rel.elf;
+	laid_out.max_bytes = max / 2;
+	return look_all(&laid_out, ret, len, e);
+}

@@ -1,0 +1,695 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "symbols/pool.h"
+#include "base/clock.h"
+#include "system/sandbox.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define FILES_MAX 4 /* of one task, .dwo files aside */
+
+_Static_assert(sizeof(struct symwork_record) % 8 == 0, "answers are aligned to 8");
+
+/* The descriptors that the tasks need, each once. */
+struct fds {
+	int *p;
+	size_t n, cap;
+	bool failed;
+};
+
+static uint64_t align8(uint64_t v)
+{
+	return (v + 7) & ~UINT64_C(7);
+}
+
+static void need(struct fds *fds, const struct elffile *f)
+{
+	if (!f || f->fd < 0)
+		return;
+	for (size_t i = 0; i < fds->n; i++)
+		if (fds->p[i] == f->fd)
+			return;
+	if (base_grow(&fds->p, &fds->cap, fds->n + 1, sizeof(*fds->p)) != 0)
+		fds->failed = true;
+	else
+		fds->p[fds->n++] = f->fd;
+}
+
+static void need_all(struct fds *fds, const struct symlook_input *in)
+{
+	need(fds, in->elf);
+	need(fds, in->debug);
+	need(fds, in->alt);
+	need(fds, in->dwp);
+	for (size_t i = 0; i < in->n_dwos; i++)
+		need(fds, in->dwos[i].file);
+}
+
+/* F with the descriptor that it has in the sandbox. */
+static const struct elffile *moved(const struct fds *fds, const struct elffile *f, struct elffile *copy)
+{
+	if (!f)
+		return NULL;
+	*copy = *f;
+	for (size_t i = 0; i < fds->n && f->fd >= 0; i++)
+		if (fds->p[i] == f->fd)
+			copy->fd = SANDBOX_FD + 1 + (int)i;
+	return copy;
+}
+
+/* LOOK with the files as they are here. */
+static int look(const struct symwork *w, const struct fds *fds, const struct symlook_input *task,
+	uint8_t **ret, size_t *len, struct err *e)
+{
+	struct symlook_input in = *task;
+	struct elffile copies[FILES_MAX];
+	_cleanup_free_ struct elffile *dwo_copies = calloc(in.n_dwos + 1, sizeof(*dwo_copies));
+	_cleanup_free_ struct symlook_dwo *dwos = calloc(in.n_dwos + 1, sizeof(*dwos));
+
+	if (!dwos || !dwo_copies)
+		return err_nomem(e, "files");
+	in.elf = moved(fds, in.elf, &copies[0]);
+	in.debug = moved(fds, in.debug, &copies[1]);
+	in.alt = moved(fds, in.alt, &copies[2]);
+	in.dwp = moved(fds, in.dwp, &copies[3]);
+	for (size_t i = 0; i < in.n_dwos; i++) {
+		dwos[i].id = task->dwos[i].id;
+		dwos[i].file = moved(fds, task->dwos[i].file, &dwo_copies[i]);
+	}
+	in.dwos = dwos;
+	return w->look(&in, ret, len, e);
+}
+
+static int put(const void *bytes, size_t len, uint64_t at)
+{
+	const uint8_t *p = bytes;
+
+	for (size_t done = 0; done < len;) {
+		ssize_t n = pwrite(SANDBOX_FD, p + done, len - done, (off_t)(at + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+/* Where the next one goes; 0 when it cannot be handed over. */
+static uint64_t answer(uint64_t at, struct symwork_record *r, const uint8_t *bytes, const struct err *e)
+{
+	const uint64_t behind = at + sizeof(*r);
+
+	if (!r->error)
+		r->error = put(bytes, r->len, behind);
+	if (r->error) {
+		r->len = 0;
+		snprintf(r->why, sizeof(r->why), "%.*s", (int)sizeof(r->why) - 1,
+			e->msg[0] ? e->msg : "the answer cannot be handed over");
+	}
+	return put(r, sizeof(*r), at) ? 0 : behind + align8(r->len);
+}
+
+static void work(const struct symwork *w, const struct fds *fds)
+{
+	uint64_t at = 0;
+
+	for (size_t i = 0; i < w->n && (at || !i); i++) {
+		struct symwork_record r = { .magic = SYMWORK_MAGIC, .number = (uint32_t)i };
+		uint64_t began = now_on(CLOCK_PROCESS_CPUTIME_ID);
+		struct err e = { 0 };
+		uint8_t *bytes = NULL;
+		size_t len = 0;
+
+		r.error = look(w, fds, w->tasks[i], &bytes, &len, &e);
+		r.len = len;
+		r.ns = now_on(CLOCK_PROCESS_CPUTIME_ID) - began;
+		at = answer(at, &r, bytes, &e);
+		free(bytes);
+	}
+}
+
+/* As _exit(2), under which a sanitizer would look for leaks by calls that are not allowed. */
+__attribute__((noreturn)) static void leave(int code)
+{
+	for (;;)
+		syscall(SYS_exit_group, code);
+}
+
+/* In a process that has just been forked (sandbox_fork()); does not return. */
+static void symwork_run(const struct symwork *w)
+{
+	struct fds fds = { 0 };
+	struct sandbox_opts box = { .keep_fd = w->out,
+		.parent = w->parent,
+		.comm = "symbols",
+		.memory_bytes = w->memory_bytes,
+		.file_bytes = w->file_bytes };
+	struct symwork_record no = { .magic = SYMWORK_MAGIC };
+	struct err e = { 0 };
+
+	for (size_t i = 0; i < w->n; i++)
+		need_all(&fds, w->tasks[i]);
+	box.more_fds = fds.p;
+	box.n_more = fds.n;
+	no.error = fds.failed ? err_nomem(&e, "files") : sandbox_enter(&box, &e);
+	if (no.error) {
+		answer(0, &no, NULL, &e);
+		leave(1);
+	}
+	work(w, &fds);
+	leave(0);
+}
+
+static int get(int fd, void *to, uint64_t len, uint64_t at)
+{
+	uint8_t *p = to;
+
+	for (uint64_t done = 0; done < len;) {
+		ssize_t n = pread(fd, p + done, len - done, (off_t)(at + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EPROTO;
+		done += (uint64_t)n;
+	}
+	return 0;
+}
+
+int symwork_next(
+	int fd, uint64_t size, uint32_t number, uint64_t *at, struct symwork_record *ret, uint8_t **bytes)
+{
+	int rc;
+
+	*bytes = NULL;
+	if (size < *at || size - *at < sizeof(*ret))
+		return -ENOENT;
+	rc = get(fd, ret, sizeof(*ret), *at);
+	if (rc)
+		return rc;
+	if (!ret->magic)
+		return -ENOENT;
+	*at += sizeof(*ret);
+	if (ret->magic != SYMWORK_MAGIC || ret->number != number || ret->len > size - *at || ret->error > 0 ||
+		ret->error < -4095 || (ret->error && ret->len) || !memchr(ret->why, 0, sizeof(ret->why)))
+		return -EPROTO;
+	if (ret->error)
+		return 0;
+	*bytes = malloc(ret->len + 1);
+	if (!*bytes)
+		return -ENOMEM;
+	rc = get(fd, *bytes, ret->len, *at);
+	*at += align8(ret->len);
+	return rc;
+}
+
+#define MEMORY_DEFAULT (UINT64_C(2) << 30)
+#define ANSWER_MAX (UINT64_C(1) << 30)
+#define SECONDS_DEFAULT 60
+#define GROUP_MAX 32 /* jobs of one process: two descriptors each, or a few more */
+#define GROUP_NS 3000000 /* a process that would take less gets another job: to make one costs a third */
+#define TICK_MS 200
+#define NS UINT64_C(1000000000)
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
+#endif
+
+/* A job and what it will about cost: only the order depends on it. */
+struct item {
+	struct symchild_job *job;
+	uint64_t cost_ns;
+	bool shares; /* a process with others: see is_trusted() */
+};
+
+/* A process with the items [at, end). */
+struct slot {
+	pid_t pid; /* 0 = none */
+	int pidfd, out;
+	size_t at, end;
+	size_t seen; /* of them answered when the clock was last set */
+	uint64_t deadline_ns;
+};
+
+struct run {
+	struct symchild_opts o;
+	symchild_look *look;
+	struct item *items;
+	size_t n, next; /* behind next nobody has been asked */
+	struct slot *slots;
+	size_t n_slots, running;
+	void (*done)(void *ctx, struct symchild_job *job);
+	void *done_ctx;
+};
+
+/* --- which process does what --- */
+
+static uint64_t section_bytes(const struct elffile *f, bool symbols)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; f && i < f->n_sections; i++) {
+		const struct elffile_section *s = &f->sections[i];
+		bool table = s->type == SHT_SYMTAB || s->type == SHT_DYNSYM;
+
+		/* what is not loaded is debug information, mostly */
+		if (symbols ? table : s->type == SHT_PROGBITS && !(s->flags & SHF_ALLOC))
+			sum += s->size < f->size ? s->size : 0;
+	}
+	return sum;
+}
+
+/* By measurement: half a nanosecond a byte of a symbol table, two of debug information at most. */
+static uint64_t cost_of(const struct symchild_job *j)
+{
+	const struct symlook_input *in = &j->in;
+	uint64_t tables = section_bytes(in->elf, true) + section_bytes(in->debug, true);
+	uint64_t debug = in->inlines || in->lines
+				 ? section_bytes(in->elf, false) + section_bytes(in->debug, false)
+				 : 0;
+
+	return 50000 + tables / 2 + in->n_vaddrs * 200 + debug * 2;
+}
+
+static bool is_of_root(const struct elffile *f)
+{
+	struct stat st;
+
+	return !f || (f->fd >= 0 && fstat(f->fd, &st) == 0 && st.st_uid == 0 && !(st.st_mode & 022));
+}
+
+/*
+ * A file that takes over the process that reads it can answer for the others of
+ * that process. Those that only root can have written may share one;
+ * any other, and what lies in memory, has one of its own.
+ */
+static bool is_trusted(const struct symlook_input *in)
+{
+	if (!in->elf || !is_of_root(in->elf) || !is_of_root(in->debug) || !is_of_root(in->alt) ||
+		!is_of_root(in->dwp))
+		return false;
+	for (size_t i = 0; i < in->n_dwos; i++)
+		if (!is_of_root(in->dwos[i].file))
+			return false;
+	return true;
+}
+
+static bool is_small(const struct item *i)
+{
+	return i->shares && i->cost_ns < GROUP_NS;
+}
+
+/* The largest first; those that can share a process are next to each other. */
+static int by_cost(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+	int c = CMP(is_small(x), is_small(y));
+
+	c = c ? c : CMP(y->cost_ns, x->cost_ns);
+	return c ? c : CMP(x->job, y->job);
+}
+
+/* The items that the next process gets: as many small ones as make it worth while. */
+static size_t group_end(const struct run *r)
+{
+	uint64_t cost = r->items[r->next].cost_ns;
+	size_t i = r->next + 1;
+
+	for (; is_small(&r->items[r->next]) && i < r->n && i - r->next < GROUP_MAX; i++) {
+		cost += r->items[i].cost_ns;
+		if (cost > GROUP_NS)
+			break;
+	}
+	return i;
+}
+
+/* --- jobs that have an end --- */
+
+static void finish(const struct run *r, struct symchild_job *j)
+{
+	if (r->done)
+		r->done(r->done_ctx, j);
+}
+
+static void fail(const struct run *r, struct symchild_job *j, int code, const char *why)
+{
+	j->error = code;
+	snprintf(j->why, sizeof(j->why), "%.*s", (int)sizeof(j->why) - 1, why);
+	finish(r, j);
+}
+
+/* Just the addresses that were asked for? */
+static bool answers_all(const struct symlook_input *in, const struct symanswer *a)
+{
+	if (a->head->n_addrs != in->n_vaddrs)
+		return false;
+	for (size_t i = 0; i < in->n_vaddrs; i++)
+		if (a->addrs[i].vaddr != in->vaddrs[i])
+			return false;
+	return true;
+}
+
+/* BYTES is the job's from here on. */
+static void take(const struct run *r, struct symchild_job *j, const struct symwork_record *rec,
+	uint8_t *bytes, uint64_t memory)
+{
+	j->ns = rec->ns;
+	j->memory_bytes = memory;
+	if (rec->error) {
+		fail(r, j, rec->error, rec->why);
+	} else if (symanswer_view(bytes, rec->len, &j->answer, NULL) != 0 ||
+		   !answers_all(&j->in, &j->answer)) {
+		free(bytes);
+		fail(r, j, -EIO, "the process that reads its symbols answered nonsense");
+	} else {
+		j->bytes = bytes;
+		j->len = rec->len;
+		finish(r, j);
+	}
+}
+
+/* What the process of S left: S->at is the first item without an answer then. */
+static void collect(const struct run *r, struct slot *s, uint64_t memory)
+{
+	struct symwork_record rec;
+	struct stat st;
+	uint64_t at = 0;
+	uint32_t number = 0;
+
+	if (fstat(s->out, &st) != 0)
+		return;
+	for (; s->at < s->end; s->at++, number++) {
+		uint8_t *bytes;
+		int rc = symwork_next(s->out, (uint64_t)st.st_size, number, &at, &rec, &bytes);
+
+		if (rc == 0) {
+			take(r, r->items[s->at].job, &rec, bytes, memory);
+			continue;
+		}
+		free(bytes);
+		if (rc != -ENOMEM)
+			return;
+		fail(r, r->items[s->at].job, rc, "no memory for its symbols");
+	}
+}
+
+static void tell_end(int status, char *why, size_t cap)
+{
+	if (status != -1 && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+		snprintf(why, cap,
+			"the process that reads its symbols was stopped at a system call that it may not "
+			"make");
+	else if (status != -1 && WIFSIGNALED(status))
+		snprintf(why, cap, "the process that reads its symbols was ended by a signal: %s",
+			strsignal(WTERMSIG(status)));
+	else
+		snprintf(why, cap, "the process that reads its symbols ended without an answer");
+}
+
+/* --- processes --- */
+
+/* Not so much as a message of the kernel's log about the missing flag where it is known. */
+static int new_memfd(void)
+{
+	int fd = memfd_create("symbols", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+
+	return fd < 0 && errno == EINVAL ? memfd_create("symbols", MFD_CLOEXEC) : fd;
+}
+
+static void slot_close(struct slot *s)
+{
+	if (s->out >= 0)
+		close(s->out);
+	if (s->pidfd >= 0)
+		close(s->pidfd);
+	s->out = s->pidfd = -1;
+	s->pid = 0;
+}
+
+static void set_clock(const struct run *r, struct slot *s)
+{
+	s->deadline_ns = now_ns() + r->o.seconds * NS;
+}
+
+static pid_t fork_worker(const struct run *r, const struct slot *s)
+{
+	const struct symlook_input *tasks[GROUP_MAX];
+	struct symwork w = { .tasks = tasks,
+		.n = s->end - s->at,
+		.look = r->look,
+		.out = s->out,
+		.parent = getpid(),
+		.memory_bytes = r->o.memory_bytes,
+		.file_bytes = MIN(r->o.memory_bytes, ANSWER_MAX) };
+	pid_t pid;
+
+	for (size_t i = 0; i < w.n; i++)
+		tasks[i] = &r->items[s->at + i].job->in;
+	pid = sandbox_fork();
+	if (pid == 0)
+		symwork_run(&w);
+	return pid;
+}
+
+/* A process for the items [s->at, s->end). 0, or -errno with S as if it had none. */
+static int start(struct run *r, struct slot *s, struct err *e)
+{
+	int rc = 0;
+
+	s->seen = 0;
+	s->pidfd = -1;
+	s->out = new_memfd();
+	if (s->out < 0)
+		return err_sys(e, -errno, "cannot make room for symbols");
+	s->pid = fork_worker(r, s);
+	if (s->pid > 0)
+		s->pidfd = (int)syscall(SYS_pidfd_open, s->pid, 0);
+	if (s->pid < 0)
+		rc = err_sys(e, s->pid, "cannot start a process that reads symbols");
+	else if (s->pidfd < 0)
+		rc = err_sys(e, -errno, "cannot wait for a process that reads symbols");
+	if (rc && s->pid > 0) {
+		kill(s->pid, SIGKILL);
+		waitpid(s->pid, NULL, 0);
+	}
+	if (rc) {
+		slot_close(s);
+		return rc;
+	}
+	r->running++;
+	set_clock(r, s);
+	return 0;
+}
+
+/* The process of S is over, or is to be. WHY NULL: by how it ended. */
+static void end(struct run *r, struct slot *s, int code, const char *why)
+{
+	char text[sizeof(((struct symchild_job *)0)->why)];
+	struct rusage usage = { 0 };
+	int status = -1;
+
+	kill(s->pid, SIGKILL);
+	while (wait4(s->pid, &status, 0, &usage) < 0 && errno == EINTR)
+		;
+	r->running--;
+	collect(r, s, (uint64_t)usage.ru_maxrss << 10);
+	slot_close(s);
+	if (s->at == s->end)
+		return;
+	tell_end(status, text, sizeof(text));
+	fail(r, r->items[s->at++].job, code, why ? why : text);
+}
+
+/* Records are written last, so those that are there are whole. */
+static size_t answered(const struct slot *s)
+{
+	struct symwork_record rec;
+	struct stat st;
+	uint64_t at = 0;
+	size_t n = 0;
+
+	if (fstat(s->out, &st) != 0)
+		return 0;
+	for (; n < s->end - s->at; n++) {
+		if (at + sizeof(rec) > (uint64_t)st.st_size ||
+			pread(s->out, &rec, sizeof(rec), (off_t)at) != sizeof(rec) ||
+			rec.magic != SYMWORK_MAGIC || rec.len > (uint64_t)st.st_size)
+			break;
+		at += sizeof(rec) + ((rec.len + 7) & ~UINT64_C(7));
+	}
+	return n;
+}
+
+/* Each item has its time: a process that went on to another one meanwhile goes on. */
+static void look_at_clock(struct run *r, struct slot *s)
+{
+	char why[128];
+	size_t n;
+
+	if (now_ns() < s->deadline_ns)
+		return;
+	n = answered(s);
+	if (n > s->seen) {
+		s->seen = n;
+		set_clock(r, s);
+		return;
+	}
+	snprintf(why, sizeof(why), "to read its symbols took longer than %u s", r->o.seconds);
+	end(r, s, -ETIMEDOUT, why);
+}
+
+/* Work for every free slot. -errno only where none is running and none can be started. */
+static int start_all(struct run *r, struct err *e)
+{
+	for (size_t i = 0; i < r->n_slots; i++) {
+		struct slot *s = &r->slots[i];
+		size_t next = r->next;
+		int rc;
+
+		if (s->pid)
+			continue;
+		if (s->at == s->end && r->next == r->n)
+			continue;
+		if (s->at == s->end) {
+			s->at = r->next;
+			s->end = next = group_end(r);
+		}
+		rc = start(r, s, e);
+		if (rc == 0)
+			r->next = next;
+		else if (!r->running)
+			return rc;
+		else if (next != r->next)
+			s->end = s->at; /* later */
+	}
+	return 0;
+}
+
+static int wait_ms(const struct run *r)
+{
+	uint64_t now = now_ns(), end_ns = r->o.end_ns ? *r->o.end_ns : UINT64_MAX;
+
+	return now >= end_ns ? 0 : (int)MIN((uint64_t)TICK_MS, (end_ns - now) / 1000000 + 1);
+}
+
+static void wait_a_while(const struct run *r, struct pollfd *fds)
+{
+	for (size_t i = 0; i < r->n_slots; i++)
+		fds[i] = (struct pollfd){ .fd = r->slots[i].pid ? r->slots[i].pidfd : -1, .events = POLLIN };
+	if (poll(fds, r->n_slots, wait_ms(r)) <= 0) {
+		for (size_t i = 0; i < r->n_slots; i++)
+			fds[i].revents = 0;
+		if (r->o.tick)
+			r->o.tick(r->o.tick_ctx);
+	}
+}
+
+/* Whatever runs is ended; what it has answered counts. -ETIME where the time is over. */
+static int end_in_time(struct run *r, struct err *e)
+{
+	static const char why[] = "the time for all symbols was over";
+
+	if (!r->o.end_ns || now_ns() < *r->o.end_ns)
+		return 0;
+	for (size_t i = 0; i < r->n_slots; i++)
+		if (r->slots[i].pid)
+			end(r, &r->slots[i], -ETIME, why);
+	return err_set(e, -ETIME, "%s", why);
+}
+
+static int run_all(struct run *r, struct err *e)
+{
+	_cleanup_free_ struct pollfd *fds = calloc(r->n_slots, sizeof(*fds));
+	int rc = fds ? start_all(r, e) : err_nomem(e, "processes");
+
+	while (rc == 0 && r->running) {
+		wait_a_while(r, fds);
+		for (size_t i = 0; i < r->n_slots; i++) {
+			struct slot *s = &r->slots[i];
+
+			if (s->pid && fds[i].revents)
+				end(r, s, -EIO, NULL);
+			else if (s->pid)
+				look_at_clock(r, s);
+		}
+		rc = end_in_time(r, e);
+		rc = rc ? rc : start_all(r, e);
+	}
+	return rc;
+}
+
+/* Nobody can be asked any more. */
+static void fail_rest(struct run *r, const struct err *e)
+{
+	for (size_t i = 0; i < r->n_slots; i++)
+		for (struct slot *s = &r->slots[i]; s->at < s->end && s->at < r->next; s->at++)
+			fail(r, r->items[s->at].job, e->code, e->msg);
+	for (; r->next < r->n; r->next++)
+		fail(r, r->items[r->next].job, e->code, e->msg);
+}
+
+static int prepare(struct run *r, struct symchild_job *jobs, struct err *e)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	r->o.jobs = r->o.jobs ? r->o.jobs : (unsigned int)MAX(cpus, 1L);
+	r->o.memory_bytes = r->o.memory_bytes ? r->o.memory_bytes : MEMORY_DEFAULT;
+	r->o.seconds = r->o.seconds ? r->o.seconds : SECONDS_DEFAULT;
+	r->n_slots = MIN((size_t)r->o.jobs, r->n);
+	r->items = calloc(r->n, sizeof(*r->items));
+	r->slots = calloc(r->n_slots, sizeof(*r->slots));
+	if (!r->items || !r->slots)
+		return err_nomem(e, "symbols");
+	for (size_t i = 0; i < r->n_slots; i++)
+		r->slots[i].pidfd = r->slots[i].out = -1;
+	for (size_t i = 0; i < r->n; i++) {
+		jobs[i].bytes = NULL;
+		jobs[i].error = 0;
+		jobs[i].why[0] = 0;
+		r->items[i] = (struct item){
+			.job = &jobs[i], .cost_ns = cost_of(&jobs[i]), .shares = is_trusted(&jobs[i].in)
+		};
+	}
+	qsort(r->items, r->n, sizeof(*r->items), by_cost);
+	return 0;
+}
+
+int symchild_run_with(const struct symchild_opts *o, symchild_look *look, struct symchild_job *jobs, size_t n,
+	void (*done)(void *ctx, struct symchild_job *job), void *done_ctx, struct err *e)
+{
+	struct run r = { .look = look, .n = n, .done = done, .done_ctx = done_ctx };
+	struct err mine = { 0 };
+	int rc;
+
+	if (!n)
+		return 0;
+	if (o)
+		r.o = *o;
+	rc = prepare(&r, jobs, e);
+	if (rc == 0) {
+		rc = run_all(&r, &mine);
+		if (rc)
+			fail_rest(&r, &mine);
+		rc = rc == -ETIME ? 0 : rc;
+		if (rc && e)
+			*e = mine;
+	}
+	free(r.items);
+	free(r.slots);
+	return rc;
+}
+
+int symchild_run(const struct symchild_opts *o, struct symchild_job *jobs, size_t n,
+	void (*done)(void *ctx, struct symchild_job *job), void *done_ctx, struct err *e)
+{
+	return symchild_run_with(o, symlook, jobs, n, done, done_ctx, e);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * print - the waits of a capture with their frames, as perf script's text
+ * or JSON.
+ */
+#ifndef STACKTOOLS_SYMBOLS_PRINT_H
+#define STACKTOOLS_SYMBOLS_PRINT_H
+
+#include "base/bytes.h"
+#include "base/intern.h"
+#include "base/out.h"
+#include "capture/reader.h"
+#include "symbols/files.h"
+#include "symbols/frame.h"
+#include "symbols/resolve.h"
+
+/*
+ * perftext - waits and frames as text: the grammar of perf script(1), and
+ * JSON, one object a line.
+ *
+ * The grammar, from perf's output and what its readers accept:
+ *
+ *   comm pid/tid [cpu] time: period event:
+ *   <TAB><address in hex, 16 wide> symbol (inlined)
+ *     <source file>:<line>
+ *   <TAB><address in hex, 16 wide> symbol+0xoffset (module)
+ *     <source file>:<line>
+ *   <blank line>
+ *
+ * Lines that begin with '#' are comments to every reader. What comes from
+ * the observed processes is escaped so that it stays within its field:
+ *
+ *   comm     no '#' first, no ';', and '_' for each space that begins or ends
+ *            it or stands before a digit, so that no reader takes part of it
+ *            for the PID; a comm of one byte is followed by two spaces, since
+ *            readers want two bytes before the PID
+ *   symbol   a line of text, "?" behind it where it is only the function before the address; one that begins
+ * with '(' gets "::" before it, since readers take such a frame for a process name and drop it module   a
+ * word; no white space; so is a source file
+ *
+ * Symbols and paths are cut at BUFTEXT_MAX bytes.
+ *
+ * Nothing here allocates but the buffer: check its `failed` at the end.
+ */
+
+/* What the stream contains, for its head. */
+struct perftext_totals {
+	uint64_t records, waits, total_ns, lost;
+};
+
+/*
+ * The sum of the recording's counters of lost waits, stacks and events: all
+ * "lost.*" but those in nanoseconds.
+ */
+uint64_t perftext_lost(const struct capread *c);
+
+struct waitlist_record {
+	uint64_t last_ns;
+	const struct cap_sample *sample;
+	struct stackids_span kernel, user; /* of `stacks` */
+};
+
+/* All of it is the caller's. */
+struct waitlist {
+	const struct capread *c;
+	struct resolve *r; /* resolve_run() is over */
+	struct stackids *stacks;
+	struct waitlist_record *records; /* in the order in which they are printed */
+	size_t n_records;
+	struct perftext_totals totals;
+	bool json, lines;
+};
+
+/* The name of the thread of S; *NS_TID is its number in its own PID namespace, 0 = unknown. */
+const char *waitlist_comm(const struct capread *c, const struct cap_sample *s, uint32_t *ns_tid);
+
+/* Head, files that were not used, records. 0 or -ENOMEM; what OUT could not write is told by out_flush(). */
+int waitlist_print(const struct waitlist *w, struct out *out, struct err *e);
+
+/*
+ * ladder - how many frames, distinct addresses and files have their names
+ * from where, and what it took.
+ */
+
+/* Zero it. */
+struct ladder {
+	uint64_t frames[FRAME_SOURCES], addresses[FRAME_SOURCES], files[FRAME_SOURCES];
+	uint64_t unsure; /* frames with the name of the function before the address */
+	uint64_t with_line, with_inlined, inlined; /* frames; calls that were inlined into these */
+	struct idmap seen; /* (step, module) */
+};
+
+/* F stands for TIMES frames. 0 or -ENOMEM. */
+int ladder_add(struct ladder *l, const struct frame *f, uint64_t times);
+void ladder_free(struct ladder *l);
+
+/* As lines for people, PREFIX before each; S may be NULL. */
+void ladder_text(struct buf *b, const struct ladder *l, const struct modules_stats *s, const char *prefix);
+
+#endif

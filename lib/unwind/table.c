@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "unwind/table.h"
+#include "base/hash.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define UNWINDTAB_MAGIC UINT64_C(0x3162617477755453) /* "STuwtab1" */
+
+#define CRC_FROM (offsetof(struct unwindtab_head, crc) + sizeof(uint32_t))
+#define SEG_BYTES (UINT64_C(1) << UNWIND_SEG_SHIFT)
+#define REGISTER_MAX 31 /* DWARF numbers of general registers: 0 to 15 on x86-64, 0 to 31 on arm64 */
+
+_Static_assert(sizeof(struct unwindtab_load) == 24 && sizeof(struct unwindtab_head) % 8 == 0 &&
+		       sizeof(struct unwindtab_seg) == 8,
+	"parts at 8");
+
+/* The three arrays of a segment. */
+struct segment {
+	const uint16_t *first, *rule;
+	const uint8_t *pc;
+	uint32_t rows;
+};
+
+static struct segment arrays_at(const void *at, uint32_t rows)
+{
+	const uint16_t *first = at;
+	const uint16_t *rule = first + UNWIND_SEG_PAGES + 1;
+
+	return (struct segment){ first, rule, (const uint8_t *)(rule + rows), rows };
+}
+
+static struct segment segment_at(const uint8_t *bytes, const struct unwindtab_seg *s)
+{
+	return arrays_at(bytes + s->at, s->rows);
+}
+
+/* --- checking --- */
+
+/* ra_off of UNWIND_RA_CALL: one of enum unwind_bx, or a word below the CFA. */
+static bool good_call(const struct unwind_rule *r)
+{
+	return (r->cfa == UNWIND_CFA_REG || r->cfa == UNWIND_CFA_DEREF) && r->ra_off <= UNWIND_BX_UNKNOWN &&
+	       (r->ra_off == UNWIND_BX_UNKNOWN || r->ra_off % 8 == 0);
+}
+
+static bool good_rule(const struct unwind_rule *r)
+{
+	bool reg_ok = r->fp != UNWIND_FP_REG || (r->fp_off >= 0 && r->fp_off <= REGISTER_MAX);
+
+	reg_ok = reg_ok && (r->ra != UNWIND_RA_REG || (r->ra_off >= 0 && r->ra_off <= REGISTER_MAX));
+	return reg_ok && r->cfa >= UNWIND_CFA_REG && r->cfa <= UNWIND_CFA_DEREF_PLUS &&
+	       r->reg <= REGISTER_MAX && r->fp <= UNWIND_FP_UNKNOWN && r->ra <= UNWIND_RA_CALL &&
+	       (r->ra != UNWIND_RA_CALL || good_call(r)) &&
+	       !(r->flags & ~(UNWIND_SIGNAL | UNWIND_IN_SYSCALL));
+}
+
+static bool good_rules(const struct unwind_rule *rules, uint32_t n)
+{
+	static const struct unwind_rule none;
+
+	if (memcmp(&rules[0], &none, sizeof(none)) != 0)
+		return false;
+	for (uint32_t i = 1; i < n; i++)
+		if (!good_rule(&rules[i]))
+			return false;
+	return true;
+}
+
+/* Pages take up where the one before ended. */
+static bool good_pages(const struct segment *s)
+{
+	if (s->first[0] != 0 || s->first[UNWIND_SEG_PAGES] != s->rows || s->pc[0] != 0 || s->first[1] == 0)
+		return false;
+	for (unsigned int p = 0; p < UNWIND_SEG_PAGES; p++)
+		if (s->first[p] > s->first[p + 1])
+			return false;
+	return true;
+}
+
+/* Sixteen bytes at once, by the compiler's vector types: comparing gives -1 or 0 in each lane. */
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+typedef uint16_t words8 __attribute__((vector_size(16)));
+
+/* How many bytes are not above the one before them. */
+static uint32_t count_descents(const uint8_t *pc, uint32_t n)
+{
+	uint32_t total = 0, i = 1;
+
+	while (n - i >= 16) {
+		bytes16 some = { 0 };
+		uint32_t rounds = MIN((n - i) / 16, 255U); /* before a lane overflows */
+
+		for (; rounds; rounds--, i += 16) {
+			bytes16 here, before;
+
+			memcpy(&here, pc + i, 16);
+			memcpy(&before, pc + i - 1, 16);
+			some -= (bytes16)(here <= before);
+		}
+		for (unsigned int lane = 0; lane < 16; lane++)
+			total += some[lane];
+	}
+	for (; i < n; i++)
+		total += pc[i] <= pc[i - 1];
+	return total;
+}
+
+static bool all_below(const uint16_t *rule, uint32_t n, uint16_t limit)
+{
+	const words8 limits = limit - (words8){ 0 };
+	words8 over = { 0 };
+	uint16_t any = 0;
+	uint32_t i = 0;
+
+	for (; n - i >= 8; i += 8) {
+		words8 here;
+
+		memcpy(&here, rule + i, 16);
+		over |= (words8)(here >= limits);
+	}
+	for (unsigned int lane = 0; lane < 8; lane++)
+		any |= over[lane];
+	for (; i < n; i++)
+		any |= rule[i] >= limit;
+	return !any;
+}
+
+/* Rows rise within a page: where they do not, a page begins. */
+static bool good_rows(const struct segment *s, uint32_t n_rules)
+{
+	uint32_t allowed = 0;
+
+	for (unsigned int p = 1; p < UNWIND_SEG_PAGES; p++) {
+		uint32_t i = s->first[p];
+
+		allowed += i && i < s->first[p + 1] && s->pc[i] <= s->pc[i - 1];
+	}
+	return count_descents(s->pc, s->rows) == allowed && all_below(s->rule, s->rows, (uint16_t)n_rules);
+}
+
+/* Segments follow each other without overlap, behind the rules: none is read twice. */
+static int check_segments(const struct unwindtab *t, uint64_t from, struct err *e)
+{
+	uint64_t rows = 0;
+
+	for (uint32_t i = 0; i < t->head->n_segs; i++) {
+		const struct unwindtab_seg *g = &t->segs[i];
+		struct segment s;
+
+		if (!g->rows && !g->at)
+			continue;
+		if (!g->rows || g->rows > UNWIND_ROWS_MAX || g->at % 8 || g->at < from ||
+			UNWIND_SEG_BYTES((uint64_t)g->rows) > t->head->bytes ||
+			g->at > t->head->bytes - UNWIND_SEG_BYTES((uint64_t)g->rows))
+			return err_set(e, -EINVAL, "segment %u of the unwind table lies outside it", i);
+		s = segment_at(t->bytes, g);
+		if (!good_pages(&s) || !good_rows(&s, t->head->n_rules))
+			return err_set(e, -EINVAL, "segment %u of the unwind table is out of order", i);
+		from = g->at + UNWIND_SEG_BYTES((uint64_t)g->rows);
+		rows += g->rows;
+	}
+	if (rows != t->head->n_rows)
+		return err_set(e, -EINVAL, "the unwind table miscounts its rows");
+	return 0;
+}
+
+static int check_head(const struct unwindtab_head *h, size_t len, struct err *e)
+{
+	if (h->magic != UNWINDTAB_MAGIC)
+		return err_set(e, -EINVAL, "is no unwind table of this version");
+	if (h->bytes != len)
+		return err_set(e, -EINVAL, "the unwind table is cut or has a tail");
+	if (h->crc != crc32c(0, (const uint8_t *)h + CRC_FROM, len - CRC_FROM))
+		return err_set(e, -EINVAL, "the checksum of the unwind table is wrong");
+	if (h->vaddr % SEG_BYTES || h->n_segs > UNWINDTAB_SEGS_MAX || !h->n_rules ||
+		h->n_rules > UNWINDTAB_RULES_MAX || h->section > UNWINDTAB_BOTH ||
+		h->n_loads > UNWINDTAB_LOADS_MAX)
+		return err_set(e, -EINVAL, "the head of the unwind table makes no sense");
+	return 0;
+}
+
+int unwindtab_view(const void *bytes, size_t len, struct unwindtab *ret, struct err *e)
+{
+	struct unwindtab t = { .head = bytes, .bytes = bytes };
+	uint64_t front;
+	int rc;
+
+	if ((uintptr_t)bytes % 8 || len < sizeof(*t.head))
+		return err_set(e, -EINVAL, "is too short for an unwind table");
+	rc = check_head(t.head, len, e);
+	if (rc)
+		return rc;
+	t.loads = (const struct unwindtab_load *)(t.head + 1);
+	t.segs = (const struct unwindtab_seg *)(t.loads + t.head->n_loads);
+	t.rules = (const struct unwind_rule *)(t.segs + t.head->n_segs);
+	front = sizeof(*t.head) + t.head->n_loads * sizeof(*t.loads) + t.head->n_segs * sizeof(*t.segs) +
+		t.head->n_rules * sizeof(*t.rules);
+	if (front > len)
+		return err_set(e, -EINVAL, "the unwind table is shorter than its head says");
+	if (!good_rules(t.rules, t.head->n_rules))
+		return err_set(e, -EINVAL, "the unwind table has an unknown kind of rule");
+	rc = check_segments(&t, front, e);
+	if (rc == 0)
+		*ret = t;
+	return rc;
+}
+
+void unwindtab_seal(void *bytes, size_t len)
+{
+	struct unwindtab_head *h = bytes;
+
+	h->magic = UNWINDTAB_MAGIC;
+	h->bytes = len;
+	h->crc = crc32c(0, (uint8_t *)h + CRC_FROM, len - CRC_FROM);
+}
+
+/* --- searching --- */
+
+/* The last row that begins at OFFSET or before. Row 0 begins the segment, so there is one. */
+static uint32_t row_of(const struct segment *s, uint32_t offset)
+{
+	uint32_t page = offset >> UNWIND_PAGE_SHIFT;
+	uint32_t lo = s->first[page], hi = s->first[page + 1];
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (s->pc[mid] <= (uint8_t)offset)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo - 1;
+}
+
+/* Where row I begins: the page is the last one with no more than I rows before it. */
+static uint32_t row_offset(const struct segment *s, uint32_t i)
+{
+	uint32_t lo = 0, hi = UNWIND_SEG_PAGES;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (s->first[mid] <= i)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return (lo - 1) << UNWIND_PAGE_SHIFT | s->pc[i];
+}
+
+uint16_t unwindtab_rule_at(const void *segment, uint32_t rows, uint32_t offset)
+{
+	struct segment s = arrays_at(segment, rows);
+
+	return s.rule[row_of(&s, offset)];
+}
+
+const struct unwind_rule *unwindtab_find(
+	const struct unwindtab *t, uint64_t vaddr, uint64_t *start, uint64_t *end)
+{
+	uint64_t number = (vaddr - t->head->vaddr) >> UNWIND_SEG_SHIFT, base, from, to;
+	struct segment s;
+	uint32_t i;
+
+	if (vaddr < t->head->vaddr || number >= t->head->n_segs)
+		return NULL;
+	base = t->head->vaddr + (number << UNWIND_SEG_SHIFT);
+	from = base;
+	to = base + SEG_BYTES;
+	i = 0;
+	if (t->segs[number].rows) {
+		s = segment_at(t->bytes, &t->segs[number]);
+		i = row_of(&s, (uint32_t)(vaddr - base));
+		from = base + row_offset(&s, i);
+		if (i + 1 < s.rows)
+			to = base + row_offset(&s, i + 1);
+		i = s.rule[i];
+	}
+	if (start)
+		*start = from;
+	if (end)
+		*end = to;
+	return &t->rules[i];
+}
+
+bool unwindtab_vaddr(const struct unwindtab *t, uint64_t offset, uint64_t *vaddr)
+{
+	for (uint32_t i = 0; i < t->head->n_loads; i++) {
+		const struct unwindtab_load *l = &t->loads[i];
+
+		if (offset >= l->offset && offset - l->offset < l->bytes) {
+			*vaddr = l->vaddr + (offset - l->offset);
+			return true;
+		}
+	}
+	return false;
+}
+
+const char *unwindtab_left_text(unsigned int left)
+{
+	static const char *const texts[UNWINDTAB_LEFT] = {
+		[UNWINDTAB_EXPRESSION] = "rows whose frame or return address no rule can hold",
+		[UNWINDTAB_FP_UNKNOWN] = "rows that do not tell where the frame pointer is",
+		[UNWINDTAB_OUTSIDE] = "FDEs, or parts of them, outside executable segments",
+		[UNWINDTAB_OVERLAP] = "FDEs cut short, as another one begins inside them",
+		[UNWINDTAB_BAD_CIE] = "CIEs that are malformed or of an unknown kind",
+		[UNWINDTAB_BAD_FDE] = "FDEs that are malformed, or whose CIE is",
+		[UNWINDTAB_TOO_MANY] = "rows beyond the limits of a table",
+	};
+
+	return left < UNWINDTAB_LEFT ? texts[left] : "left out for an unknown reason";
+}
+
+#define SUFFIX "-1.tab" /* the version of the format: unwindtab.h */
+#define KEY_PARTS 5 /* of the file */
+
+#define NAME_CAP (2 * CAP_BUILD_ID_MAX + KEY_PARTS * 17 + sizeof(SUFFIX))
+
+_Static_assert(NAME_CAP <= DISKCACHE_NAME_CAP, "a name fits");
+
+struct tabcache {
+	struct diskcache *disk;
+	uint64_t nameless; /* asked for without a build ID: misses */
+};
+
+static int check(const uint8_t *bytes, size_t len, struct err *e)
+{
+	struct unwindtab view;
+
+	return unwindtab_view(bytes, len, &view, e);
+}
+
+int tabcache_open(uint64_t limit, struct tabcache **ret, struct err *e)
+{
+	static const struct diskcache_kind kind = { SUFFIX, "unwind table", check };
+	_cleanup_free_ struct tabcache *c = calloc(1, sizeof(*c));
+	int rc = c ? diskcache_open(&kind, limit, &c->disk, e) : err_nomem(e, "a cache");
+
+	if (rc == 0)
+		*ret = TAKE_PTR(c);
+	return rc;
+}
+
+void tabcache_close(struct tabcache *c)
+{
+	if (!c)
+		return;
+	diskcache_close(c->disk);
+	free(c);
+}
+
+/* BUILD ID-DEVICE-INODE-SIZE-MTIME-CTIME-1.tab, all hexadecimal: not a hash, which could be met on purpose.
+ */
+static bool entry_name(const struct tabcache_key *k, char name[NAME_CAP])
+{
+	const uint64_t file[KEY_PARTS] = { k->dev, k->inode, k->size, k->mtime_ns, k->ctime_ns };
+	char *p;
+
+	if (!k->id.len || k->id.len > CAP_BUILD_ID_MAX)
+		return false;
+	p = text_hex(name, k->id.bytes, k->id.len) + 2 * k->id.len;
+	for (size_t i = 0; i < KEY_PARTS; i++)
+		p += sprintf(p, "-%llx", (unsigned long long)file[i]);
+	memcpy(p, SUFFIX, sizeof(SUFFIX));
+	return true;
+}
+
+int tabcache_get(
+	struct tabcache *c, const struct tabcache_key *key, uint8_t **ret, size_t *len, struct err *e)
+{
+	char name[NAME_CAP];
+
+	if (entry_name(key, name))
+		return diskcache_get(c->disk, name, ret, len, e);
+	c->nameless++;
+	return err_set(e, -ENOENT, "no build ID to find an unwind table by");
+}
+
+int tabcache_put(
+	struct tabcache *c, const struct tabcache_key *key, const uint8_t *bytes, size_t len, struct err *e)
+{
+	char name[NAME_CAP];
+
+	if (!entry_name(key, name))
+		return err_set(e, -EINVAL, "no build ID to keep an unwind table by");
+	return diskcache_put(c->disk, name, bytes, len, e);
+}
+
+void tabcache_stats(const struct tabcache *c, struct diskcache_stats *ret)
+{
+	diskcache_stats(c->disk, ret);
+	ret->misses += c->nameless;
+}

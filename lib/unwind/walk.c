@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "unwind/walk.h"
+#include "capture/types.h"
+#include "unwind/x86.h"
+
+#include <string.h>
+
+#define STACKS_MAX 8 /* changes of stack in a walk, other than by signals */
+#define ENTRY_BYTES 64 /* a program's entry may have pushed this much */
+
+enum bx_from { BX_LOST, BX_AT_ENTRY, BX_IN_MEMORY };
+
+struct walk {
+	const struct snapwalk_opts *opts;
+	const struct snapwalk_memory *mem;
+	const __u64 *regs;
+	struct snapwalk_end *end;
+	uint64_t pc, sp, fp, cfa; /* of the frame at hand */
+	uint64_t ucontext; /* SP of the signal frame that it was interrupted by; else 0 */
+	uint64_t bx_at; /* where the second callee-saved register is: see bx_from */
+	enum bx_from bx_from;
+	bool innermost; /* all registers are known */
+	bool exact; /* pc was interrupted: it is no return address */
+	bool fp_known, in_syscall;
+	bool retry; /* no row before the return address: its own is looked at, for an end mark */
+	unsigned int stacks;
+};
+
+/* Each step is one of these. */
+enum step { GO_ON, ENDED };
+
+static enum step stop(struct walk *w, uint8_t reason)
+{
+	w->end->verdict = CAP_STOPPED;
+	w->end->reason = reason;
+	w->end->stop_pc = w->pc;
+	return ENDED;
+}
+
+static enum step complete(struct walk *w)
+{
+	w->end->verdict = CAP_COMPLETE;
+	return ENDED;
+}
+
+static bool word(const struct walk *w, uint64_t addr, uint64_t *value)
+{
+	uint64_t at = addr - w->mem->from;
+
+	if (w->mem->len < sizeof(*value) || at > w->mem->len - sizeof(*value))
+		return false;
+	memcpy(value, w->mem->bytes + at, sizeof(*value));
+	return true;
+}
+
+/* A register other than SP, FP and PC: known at the entry and where a signal interrupted, nowhere else. */
+static bool other_register(const struct walk *w, uint32_t reg, uint64_t *value)
+{
+	if (reg >= UNWINDX86_REGS)
+		return false;
+	if (!w->innermost)
+		return w->ucontext && word(w, w->ucontext + unwindx86_ucontext(reg), value);
+	*value = unwindx86_saved(w->regs, reg);
+	return true;
+}
+
+static bool bx_register(const struct walk *w, uint64_t *value)
+{
+	if (w->bx_from == BX_IN_MEMORY)
+		return word(w, w->bx_at, value);
+	*value = unwindx86_saved(w->regs, UNWINDX86_BX);
+	return w->bx_from == BX_AT_ENTRY;
+}
+
+/* Where that register is for the caller of the frame that R leaves. */
+static void follow_bx(struct walk *w, const struct unwind_rule *r)
+{
+	if (r->flags & UNWIND_SIGNAL) {
+		w->bx_from = BX_IN_MEMORY;
+		w->bx_at = w->sp + unwindx86_ucontext(UNWINDX86_BX);
+	} else if (r->ra == UNWIND_RA_CALL && r->ra_off != UNWIND_BX_SAME) {
+		w->bx_from = r->ra_off == UNWIND_BX_UNKNOWN ? BX_LOST : BX_IN_MEMORY;
+		w->bx_at = w->cfa + (uint64_t)(int64_t)r->ra_off;
+	} else if (r->ra != UNWIND_RA_CALL && r->cfa != UNWIND_CFA_PLT) {
+		w->bx_from = BX_LOST;
+	}
+}
+
+static bool cfa_base(const struct walk *w, const struct unwind_rule *r, uint64_t *base)
+{
+	if (r->reg == UNWINDX86_SP) {
+		*base = w->sp;
+		return true;
+	}
+	if (r->reg == UNWINDX86_FP) {
+		*base = w->fp;
+		return w->fp_known;
+	}
+	return r->reg == UNWINDX86_BX ? bx_register(w, base) : other_register(w, r->reg, base);
+}
+
+static enum step find_cfa(struct walk *w, const struct unwind_rule *r)
+{
+	bool deref = r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_DEREF_PLUS;
+	uint64_t base;
+
+	if (r->cfa == UNWIND_CFA_UNSUPPORTED)
+		return stop(w, CAP_R_EXPRESSION);
+	if (!deref && r->cfa != UNWIND_CFA_REG && r->cfa != UNWIND_CFA_PLT)
+		return stop(w, CAP_R_NO_ROW);
+	if (!cfa_base(w, r, &base))
+		return stop(w, CAP_R_REGISTER);
+	base += (uint64_t)(int64_t)r->cfa_off;
+	if (deref && !word(w, base, &base))
+		return stop(w, CAP_R_MEMORY);
+	if (r->cfa == UNWIND_CFA_DEREF_PLUS)
+		base += (uint64_t)(int64_t)r->ra_off;
+	if (r->cfa == UNWIND_CFA_PLT && (w->pc & 15) >= (uint32_t)r->ra_off)
+		base += 8;
+	w->cfa = base;
+	return GO_ON;
+}
+
+/* The caller's frame pointer; one that cannot be known stops the walk only when it is needed. */
+static enum step find_fp(struct walk *w, const struct unwind_rule *r, uint64_t *fp, bool *known)
+{
+	uint64_t addr = w->cfa;
+
+	*fp = w->fp;
+	*known = w->fp_known;
+	switch (r->fp) {
+	case UNWIND_FP_SAME:
+		return GO_ON;
+	case UNWIND_FP_CFA:
+		break;
+	case UNWIND_FP_AT_SP:
+		addr = w->sp;
+		break;
+	case UNWIND_FP_AT_FP:
+		addr = w->fp;
+		if (!w->fp_known)
+			return GO_ON;
+		break;
+	case UNWIND_FP_REG:
+		*known = other_register(w, (uint32_t)r->fp_off, fp);
+		return GO_ON;
+	default:
+		*known = false;
+		return GO_ON;
+	}
+	*known = true;
+	return word(w, addr + (uint64_t)(int64_t)r->fp_off, fp) ? GO_ON : stop(w, CAP_R_MEMORY);
+}
+
+static enum step find_ra(struct walk *w, const struct unwind_rule *r, uint64_t *ra)
+{
+	uint64_t addr = w->cfa + (uint64_t)(int64_t)r->ra_off;
+
+	if (r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS || r->ra == UNWIND_RA_CALL)
+		addr = w->cfa - 8;
+	else if (r->ra == UNWIND_RA_AT_SP)
+		addr = w->sp + (uint64_t)(int64_t)r->ra_off;
+	else if (r->ra == UNWIND_RA_REG)
+		return other_register(w, (uint32_t)r->ra_off, ra) ? GO_ON : stop(w, CAP_R_REGISTER);
+	else if (r->ra != UNWIND_RA_CFA)
+		return stop(w, CAP_R_EXPRESSION);
+	return word(w, addr, ra) ? GO_ON : stop(w, CAP_R_MEMORY);
+}
+
+/* Every frame is left upwards, but for some: see step_by_table() of bpf/unwind.bpf.h. */
+static bool goes_round(struct walk *w, const struct unwind_rule *r)
+{
+	if (w->exact || w->cfa > w->sp || (w->cfa == w->sp && r->ra == UNWIND_RA_REG))
+		return false;
+	return r->reg == UNWINDX86_SP || ++w->stacks > STACKS_MAX;
+}
+
+static enum step to_caller(struct walk *w, const struct unwind_rule *r)
+{
+	uint64_t fp, ra;
+	bool known;
+
+	if (find_cfa(w, r) == ENDED || find_fp(w, r, &fp, &known) == ENDED || find_ra(w, r, &ra) == ENDED)
+		return ENDED;
+	follow_bx(w, r);
+	w->exact = r->flags & UNWIND_SIGNAL;
+	w->ucontext = w->exact ? w->sp : 0;
+	if (goes_round(w, r))
+		return stop(w, CAP_R_LOOP);
+	if (!ra)
+		return complete(w);
+	w->innermost = false;
+	w->pc = ra;
+	w->sp = w->cfa;
+	w->fp = fp;
+	w->fp_known = known;
+	return GO_ON;
+}
+
+static enum step no_row(struct walk *w)
+{
+	w->end->code = SNAPWALK_TABLE;
+	return stop(w, CAP_R_NO_ROW);
+}
+
+static enum step by_table(struct walk *w, const struct unwind_rule *r)
+{
+	if (r && r->cfa != UNWIND_CFA_NONE && r->ra == UNWIND_RA_END)
+		return complete(w);
+	if (w->retry || !r || r->cfa == UNWIND_CFA_NONE) {
+		if (w->exact)
+			return no_row(w);
+		w->exact = w->retry = true;
+		w->end->len--;
+		return GO_ON;
+	}
+	if ((r->flags & UNWIND_IN_SYSCALL) && !(w->innermost && w->in_syscall))
+		return no_row(w);
+	return to_caller(w, r);
+}
+
+static enum step no_table(struct walk *w, enum snapwalk_code code)
+{
+	static const uint8_t reasons[] = { [SNAPWALK_NO_TABLE] = CAP_R_NO_FRAME_POINTER,
+		[SNAPWALK_NO_MAPPING] = CAP_R_NO_MAPPING,
+		[SNAPWALK_NOT_READY] = CAP_R_NOT_READY,
+		[SNAPWALK_DROPPED] = CAP_R_DROPPED,
+		[SNAPWALK_UNKNOWN] = CAP_R_NOT_READY };
+
+	w->end->code = code;
+	return stop(w, reasons[code]);
+}
+
+static enum step step(struct walk *w, __u64 *frames)
+{
+	const struct unwind_rule *rule = NULL;
+	uint32_t n = w->end->len;
+	enum snapwalk_code code;
+
+	if (n >= w->opts->depth) {
+		w->end->verdict = CAP_TRUNCATED;
+		return ENDED;
+	}
+	if (w->pc >> 63)
+		return no_table(w, SNAPWALK_NO_MAPPING);
+	frames[n] = w->exact && n && !w->retry ? w->pc | OFFCPU_EXACT : w->pc;
+	w->end->len = n + 1;
+	code = w->opts->find(w->opts->ctx, w->exact ? w->pc : w->pc - 1, &rule);
+	return code == SNAPWALK_TABLE ? by_table(w, rule) : no_table(w, code);
+}
+
+/* The program's entry, from which nothing leads on: see at_entry() of bpf/offcpu_user.bpf.h. */
+static bool at_entry(const struct walk *w)
+{
+	const struct snapwalk_end *end = w->end;
+
+	if (end->verdict != CAP_STOPPED || !w->mem->bottom)
+		return false;
+	if (end->reason == CAP_R_NO_ROW || end->reason == CAP_R_NO_FRAME_POINTER)
+		return w->mem->bottom - w->sp <= ENTRY_BYTES;
+	return end->len <= 1 && w->mem->bottom == w->sp;
+}
+
+void snapwalk(const struct snapwalk_opts *opts, const __u64 *regs, const struct snapwalk_memory *memory,
+	__u64 *frames, struct snapwalk_end *ret)
+{
+	struct walk w = { .opts = opts,
+		.mem = memory,
+		.regs = regs,
+		.end = ret,
+		.pc = unwindx86_saved(regs, UNWINDX86_RA),
+		.sp = unwindx86_saved(regs, UNWINDX86_SP),
+		.fp = unwindx86_saved(regs, UNWINDX86_FP),
+		.bx_from = BX_AT_ENTRY,
+		.innermost = true,
+		.exact = true,
+		.fp_known = true,
+		.in_syscall = unwindx86_in_syscall(regs) };
+
+	*ret = (struct snapwalk_end){ 0 };
+	while (step(&w, frames) == GO_ON)
+		;
+	if (at_entry(&w))
+		*ret = (struct snapwalk_end){ .len = ret->len, .verdict = CAP_COMPLETE };
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * walk - the walk of a user stack by unwind tables, over a copy of
+ * registers and memory that BPF made.
+ *
+ * The rules are those of bpf/unwind.bpf.h, but for one: where no row covers the
+ * code it ends. A step by frame pointer needs the code before the return
+ * address, which a snapshot has not. So all that it finds was found by table.
+ */
+#ifndef STACKTOOLS_UNWIND_WALK_H
+#define STACKTOOLS_UNWIND_WALK_H
+
+#include "base/base.h"
+#include "offcpu_abi.h"
+
+/* What is known of the code at an address. */
+enum snapwalk_code {
+	SNAPWALK_TABLE =
+		1, /* it has a table: the rule is its row's, NULL or UNWIND_CFA_NONE where there is none */
+	SNAPWALK_NO_TABLE, /* it is mapped, and no table will come */
+	SNAPWALK_NO_MAPPING, /* nothing executable was mapped there */
+	SNAPWALK_NOT_READY, /* a table is on its way */
+	SNAPWALK_DROPPED, /* there was no memory for its table */
+	SNAPWALK_UNKNOWN, /* what was mapped there then cannot be told, now or later */
+};
+
+struct snapwalk_memory {
+	const uint8_t *bytes; /* what was at FROM; LEN of them */
+	uint64_t from, len;
+	uint64_t bottom; /* where the main thread's stack begins; 0 = not known */
+};
+
+struct snapwalk_opts {
+	uint32_t depth; /* frames at most; FRAMES has room for them */
+	enum snapwalk_code (*find)(void *ctx, uint64_t pc, const struct unwind_rule **rule);
+	void *ctx;
+};
+
+struct snapwalk_end {
+	uint32_t len; /* frames */
+	uint8_t verdict, reason; /* enum cap_verdict: complete, truncated or stopped; enum cap_reason */
+	enum snapwalk_code
+		code; /* of the frame where it stopped for want of a mapping, table or row; else 0 */
+	uint64_t stop_pc; /* of a walk that stopped */
+};
+
+/*
+ * Walk from REGS, the OFFCPU_SNAPSHOT_REGS words of struct pt_regs, which the
+ * thread entered the kernel with. FRAMES are PCs, with OFFCPU_EXACT as in
+ * struct offcpu_ev_stack. Nothing in MEMORY is believed to make sense.
+ */
+void snapwalk(const struct snapwalk_opts *opts, const __u64 *regs, const struct snapwalk_memory *memory,
+	__u64 *frames, struct snapwalk_end *ret);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * worker - a process that compiles unwind tables of files that nobody
+ * vouches for, and can do nothing else.
+ *
+ * It is forked before the recorder has anything worth stealing open, and
+ * enters a sandbox (sandbox.h): no capability, no file but those it is handed,
+ * bounded memory, the system calls that the work takes. It gets descriptors of
+ * files over a socket, each with a memfd for the table, which is copied before
+ * it is looked at. A worker that crashes, is killed or says something that
+ * makes no sense is replaced, and the file it worked on is answered with -EIO;
+ * one that takes too long over a file is ended and the answer is -ETIMEDOUT.
+ * A stopped one (SIGSTOP) takes too long as well.
+ *
+ * All calls come from one thread, the one that opened it: when that ends the
+ * worker is killed. Whoever waits for any child (waitpid(-1)) takes its end away.
+ */
+#ifndef STACKTOOLS_UNWIND_WORKER_H
+#define STACKTOOLS_UNWIND_WORKER_H
+
+#include "base/err.h"
+
+#include <sys/types.h>
+
+/*
+ * tabwire - what a recorder and the process that compiles its unwind tables
+ * say to each other.
+ *
+ * Over a SOCK_SEQPACKET socket pair go requests with two descriptors, the ELF
+ * file and an empty memfd for the table, and answers without any. Requests
+ * are answered one by one in their order. The first message of the compiling
+ * process has number 0: it is ready, or cannot begin.
+ */
+
+struct tabwire_answer {
+	uint64_t number; /* of the request; 0 = about the process itself */
+	uint64_t len; /* bytes of the table */
+	int32_t error; /* 0, or -errno with the story in `why` */
+	char why[260]; /* ends in NUL */
+};
+
+_Static_assert(sizeof(struct tabwire_answer) == 280, "no padding that would carry memory away");
+int tabwire_answer(int sock, const struct tabwire_answer *a); /* 0 or -errno */
+
+/*
+ * tabserve - the life of the process that compiles unwind tables, once it has
+ * given up everything else.
+ */
+
+/* A compiler: the table of the file FD into fresh memory (*RET, free it). It closes FD. */
+typedef int tabserve_compile(int fd, uint8_t **ret, size_t *len, struct err *e);
+
+struct tabworker;
+
+struct tabworker_opts {
+	uint64_t memory_bytes; /* of the worker's own; 0 = 4 GiB */
+	unsigned int seconds; /* wall time for one file; 0 = 20 */
+};
+
+/* Fork it. OPTS may be NULL. On success *RET is the caller's. */
+int tabworker_open(const struct tabworker_opts *opts, struct tabworker **ret, struct err *e);
+
+/* The same with another compiler than unwindcomp(): how tests get one that crashes, hangs or breaks out. */
+int tabworker_open_with(
+	const struct tabworker_opts *opts, tabserve_compile *compile, struct tabworker **ret, struct err *e);
+
+void tabworker_close(struct tabworker *w); /* ends the process; NULL is fine */
+
+/*
+ * For poll(2): readable when tabworker_next() has something to do: an answer
+ * is there, the worker has died, a file has had its time. The same all along.
+ */
+int tabworker_fd(const struct tabworker *w);
+
+/* The process, so that a recorder can leave it out; changes when it is replaced. 0 = there is none. */
+pid_t tabworker_pid(const struct tabworker *w);
+
+/*
+ * Ask for the table of the ELF file FD, which the caller may close at once;
+ * its offset does not matter and stays. COOKIE comes back with the answer. The
+ * worker gets a descriptor for reading alone, whatever FD is open for.
+ * -EMEDIUMTYPE for what is no regular file, -EMFILE when no more descriptors
+ * can be held; the story lacks the file's name. Requests wait in memory while
+ * the worker is busy: this never blocks.
+ */
+int tabworker_ask(struct tabworker *w, int fd, uint64_t cookie, struct err *e);
+
+/* Requests that are not answered yet. */
+size_t tabworker_pending(const struct tabworker *w);
+
+struct tabworker_answer {
+	uint64_t cookie;
+	int error; /* 0, or -errno with the story in `why`; a table of no segments is no error */
+	const uint8_t *bytes; /* the table, not checked yet, aligned to 8; valid until the next call */
+	size_t len;
+	char why[256];
+};
+
+/*
+ * The next answer, in the order of the requests, waiting up to TIMEOUT_MS for
+ * one (0: only if it is there; -1: as long as it takes, bounded by the time
+ * for one file). Returns 1 and fills RET; 0 when none came, none is pending or
+ * a signal was caught; or -errno when no worker can be started: three that
+ * died without having begun a file are enough, and it stays so.
+ */
+int tabworker_next(struct tabworker *w, int timeout_ms, struct tabworker_answer *ret, struct err *e);
+
+/* Will no worker be started any more? Nothing is pending then, and asking fails. */
+bool tabworker_over(const struct tabworker *w);
+
+#endif
