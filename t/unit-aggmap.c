@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The aggregation maps on the running kernel: swap, empty, growth. */
 #include "base/tap.h"
-#include "record/aggmap.h"
+#include "record/bpf.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "record/bitrun.h"
+#include "record/unwind_memory.h"
 
 #include <string.h>
 

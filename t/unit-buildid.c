@@ -2,7 +2,7 @@
 /* Against readelf -n, and on files that are none. */
 #include "base/tap.h"
 #include "elf/file.h"
-#include "record/buildid.h"
+#include "record/files.h"
 
 #include <elf.h>
 #include <errno.h>

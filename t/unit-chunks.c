@@ -4,7 +4,7 @@
  * process of its own under a seccomp filter or a limit.
  */
 #include "base/tap.h"
-#include "record/chunks.h"
+#include "record/unwind_memory.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

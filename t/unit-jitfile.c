@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/clock.h"
 #include "base/tap.h"
-#include "record/jitfile.h"
+#include "record/jit.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,7 @@
  * addresses. */
 #include "base/tap.h"
 #include "capture/reader.h"
-#include "record/kernhide.h"
-#include "record/stacktab.h"
+#include "record/stacks.h"
 
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "record/kerntrial.h"
-#include "record/shapetypes.h"
+#include "record/task_layout.h"
 
 #include <bpf/btf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* libbpf is the oracle: it makes the BTF that is read, and reads what comes of it. */
 #include "base/tap.h"
-#include "record/kerntypes.h"
+#include "record/kernel_btf.h"
 
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "record/mapset.h"
+#include "record/processes.h"
 
 static struct mapping at(uint64_t start, uint64_t end, uint32_t file, uint64_t from_ns)
 {

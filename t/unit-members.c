@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "base/tap.h"
-#include "record/offcpu.h"
+#include "record/bpf.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "record/namewant.h"
+#include "record/names.h"
 
 static struct mapset *maps_of(const struct mapping *m, size_t n)
 {

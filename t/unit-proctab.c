@@ -3,8 +3,7 @@
 #include "base/clock.h"
 #include "base/tap.h"
 #include "capture/reader.h"
-#include "record/pastmap.h"
-#include "record/proctab.h"
+#include "record/processes.h"
 
 #include <string.h>
 

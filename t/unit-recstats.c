@@ -2,8 +2,7 @@
 /* What a recording's numbers become: counters of a capture, and words. */
 #include "base/tap.h"
 #include "capture/reader.h"
-#include "record/recstats.h"
-#include "record/rectext.h"
+#include "record/counters.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The set of rules, and what BPF sees of it, read back through the kernel. */
 #include "base/tap.h"
-#include "record/ruleset.h"
+#include "record/unwind_memory.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

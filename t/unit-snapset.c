@@ -2,7 +2,7 @@
 /* Snapshots of this process, taken as BPF takes them: which are walked, when, and what the others get. */
 #include "base/tap.h"
 #include "capture/reader.h"
-#include "record/snapset.h"
+#include "record/late_stacks.h"
 #include "system/proc.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Stacks in, capture out, read back by capread. */
 #include "base/tap.h"
 #include "capture/reader.h"
-#include "record/stacktab.h"
+#include "record/stacks.h"
 
 #include <string.h>
 

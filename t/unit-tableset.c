@@ -5,7 +5,7 @@
  */
 #include "base/tap.h"
 #include "elf-made.h"
-#include "record/tableset.h"
+#include "record/unwind_tables.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
  * image, is run over one process and over all: taskiter.h through offcpu.h.
  */
 #include "base/tap.h"
-#include "record/offcpu.h"
-#include "record/unwindspace.h"
+#include "record/bpf.h"
+#include "record/unwind_memory.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@
 #ifndef STACKTOOLS_T_UNWIND_MADE_H
 #define STACKTOOLS_T_UNWIND_MADE_H
 
-#include "record/unwindspace.h"
+#include "record/unwind_memory.h"
 
 #include <bpf/bpf.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/capbpf.h"
-#include "record/taskiter.h"
+#include "record/bpf.h"
 #include "stackmap/stackshot.h"
 #include "unwind_abi.h"
 

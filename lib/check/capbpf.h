@@ -10,9 +10,8 @@
 #ifndef STACKTOOLS_CAPBPF_H
 #define STACKTOOLS_CAPBPF_H
 
-#include "record/aggmap.h"
-#include "record/offprogs.h"
-#include "record/unwindspace.h"
+#include "record/bpf.h"
+#include "record/unwind_memory.h"
 
 #define CAPBPF_KEPT 32
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/capsteps.h"
-#include "record/offcpu.h"
+#include "record/bpf.h"
 
 #include <sys/prctl.h>
 

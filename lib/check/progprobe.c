@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/progprobe.h"
-#include "record/kerntypes.h"
+#include "record/kernel_btf.h"
 
 #include <bpf/bpf.h>
 #include <dirent.h>

@@ -12,8 +12,8 @@
 #ifndef STACKTOOLS_PROCREC_H
 #define STACKTOOLS_PROCREC_H
 
-#include "record/recorderopts.h"
-#include "record/rectext.h"
+#include "record/counters.h"
+#include "record/options.h"
 
 struct procrec;
 

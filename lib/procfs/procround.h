@@ -13,7 +13,7 @@
 #include "procfs/procthreads.h"
 #include "procfs/proctold.h"
 #include "procfs/ptreach.h"
-#include "record/recorderopts.h"
+#include "record/options.h"
 
 /* The pointers are the caller's, and stay; what is below them is begun by procround_init(). */
 struct procround {

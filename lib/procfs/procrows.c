@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "procfs/procrows.h"
 #include "base/hash.h"
-#include "record/mapset.h"
+#include "record/processes.h"
 
 #include <string.h>
 

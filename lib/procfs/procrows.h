@@ -8,10 +8,10 @@
 
 #include "base/intern.h"
 #include "capture/stats.h"
-#include "record/jitkeep.h"
-#include "record/namewant.h"
-#include "record/proctab.h"
-#include "record/stacktab.h"
+#include "record/jit.h"
+#include "record/names.h"
+#include "record/processes.h"
+#include "record/stacks.h"
 
 struct procrows_row {
 	struct offcpu_key key;

@@ -12,7 +12,7 @@
 #define STACKTOOLS_PROCSTACKS_H
 
 #include "procfs/proclook.h"
-#include "record/stacktab.h"
+#include "record/stacks.h"
 
 struct procstacks;
 

@@ -8,8 +8,8 @@
 
 #include "capture/stats.h"
 #include "procfs/procwait.h"
-#include "record/namewant.h"
-#include "record/rectext.h"
+#include "record/counters.h"
+#include "record/names.h"
 #include "system/worker.h"
 
 /* Waits, and their time. */

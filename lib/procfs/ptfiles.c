@@ -2,7 +2,7 @@
 #include "procfs/ptfiles.h"
 #include "base/hash.h"
 #include "procfs/procreach.h"
-#include "record/mapfile.h"
+#include "record/files.h"
 #include "system/broker.h"
 
 #include <elf.h>

@@ -2,7 +2,7 @@
 #include "procfs/recording.h"
 #include "base/text.h"
 #include "procfs/procrec.h"
-#include "record/recorder.h"
+#include "record/session.h"
 
 #include <errno.h>
 #include <string.h>

@@ -9,8 +9,8 @@
 #ifndef STACKTOOLS_RECORDING_H
 #define STACKTOOLS_RECORDING_H
 
-#include "record/recorderopts.h"
-#include "record/rectext.h"
+#include "record/counters.h"
+#include "record/options.h"
 
 struct recording;
 

@@ -6,7 +6,7 @@
 #define STACKTOOLS_RECARGS_H
 
 #include "base/cli.h"
-#include "record/recorderopts.h"
+#include "record/options.h"
 
 #define RECARGS_LIST_MAX 256
 

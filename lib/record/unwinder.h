@@ -10,12 +10,12 @@
  * was mapped; what an exec maps not before BPF tells of the new image. The
  * mappings themselves: mapblock.h. Not for several threads.
  */
-#ifndef STACKTOOLS_UNWINDER_H
-#define STACKTOOLS_UNWINDER_H
+#ifndef STACKTOOLS_RECORD_UNWINDER_H
+#define STACKTOOLS_RECORD_UNWINDER_H
 
 #include "offcpu_abi.h"
-#include "record/proctab.h"
-#include "record/tableset.h"
+#include "record/processes.h"
+#include "record/unwind_tables.h"
 
 struct unwinder;
 

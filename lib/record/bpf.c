@@ -1,0 +1,1335 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "record/bpf.h"
+#include "base/clock.h"
+#include "capture/types.h"
+#include "offcpu.skel.h"
+#include "record/unwind_memory.h"
+#include "system/owner.h"
+#include "system/privileges.h"
+#include "system/verifier.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/capability.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#define SIZE_MAX_ELEMENTS (1u << 22)
+#define BATCH 4096
+
+static int create(uint32_t size)
+{
+	return bpf_map_create(
+		BPF_MAP_TYPE_HASH, "agg", sizeof(struct offcpu_key), sizeof(struct offcpu_value), size, NULL);
+}
+
+static int install(const struct aggmap *m, int fd)
+{
+	uint32_t zero = 0;
+
+	return bpf_map_update_elem(m->outer_fd, &zero, &fd, BPF_ANY);
+}
+
+static int create_outer(int inner_fd)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = (uint32_t)inner_fd);
+
+	return bpf_map_create(
+		BPF_MAP_TYPE_ARRAY_OF_MAPS, "agg", sizeof(uint32_t), sizeof(uint32_t), 1, &opts);
+}
+
+static void *run_install(void *ctx)
+{
+	struct aggmap *m = ctx;
+
+	m->installed = install(m, m->installing_fd);
+	__atomic_store_n(&m->done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Put FD in place; a thread waits for the kernel, or this one where there is none to be had. */
+static void begin_install(struct aggmap *m, int fd)
+{
+	m->installing_fd = fd;
+	m->done = 0;
+	m->installing = pthread_create(&m->installer, NULL, run_install, m) == 0;
+	if (!m->installing)
+		run_install(m);
+}
+
+int aggmap_open(struct aggmap *m, uint32_t size, struct err *e)
+{
+	int rc;
+
+	*m = (struct aggmap){ .size = size, .spare_size = size };
+	m->fd = create(size);
+	m->spare_fd = m->fd < 0 ? m->fd : create(size);
+	m->outer_fd = m->spare_fd < 0 ? m->spare_fd : create_outer(m->fd);
+	if (m->outer_fd < 0) {
+		rc = m->outer_fd;
+		aggmap_close(m);
+		return err_sys(e, rc, "cannot create the aggregation maps");
+	}
+	begin_install(m, m->fd);
+	return 0;
+}
+
+int aggmap_settle(struct aggmap *m, struct err *e)
+{
+	if (m->installing)
+		pthread_join(m->installer, NULL);
+	m->installing = false;
+	return m->installed ? err_sys(e, m->installed, "cannot install an aggregation map") : 0;
+}
+
+void aggmap_close(struct aggmap *m)
+{
+	aggmap_settle(m, NULL);
+	if (m->outer_fd > 0)
+		close(m->outer_fd);
+	if (m->fd > 0)
+		close(m->fd);
+	if (m->spare_fd > 0)
+		close(m->spare_fd);
+	m->outer_fd = m->fd = m->spare_fd = 0;
+}
+
+/*
+ * The spare map takes the place of the one in use, which becomes the spare,
+ * full as it is, when aggmap_swapped() is true: a thread waits for the kernel.
+ * aggmap_swap() does both at once. Nothing else may be called in between.
+ */
+static void aggmap_begin_swap(struct aggmap *m)
+{
+	begin_install(m, m->spare_fd);
+}
+
+static bool aggmap_swapped(struct aggmap *m)
+{
+	return __atomic_load_n(&m->done, __ATOMIC_ACQUIRE);
+}
+
+static int aggmap_end_swap(struct aggmap *m, struct err *e)
+{
+	struct aggmap old = *m;
+
+	if (aggmap_settle(m, NULL) != 0)
+		return err_sys(e, m->installed, "cannot swap the aggregation map");
+	m->fd = old.spare_fd;
+	m->size = old.spare_size;
+	m->spare_fd = old.fd;
+	m->spare_size = old.size;
+	return 0;
+}
+
+int aggmap_swap(struct aggmap *m, struct err *e)
+{
+	aggmap_begin_swap(m);
+	return aggmap_end_swap(m, e);
+}
+
+static void grow_spare(struct aggmap *m)
+{
+	int bigger = create(m->spare_size * 2);
+
+	if (bigger == -EPERM)
+		bigger = opener_bpf_map(m->opener, OPENWIRE_AGG_MAP, m->spare_size * 2);
+	if (bigger < 0)
+		return;
+	close(m->spare_fd);
+	m->spare_fd = bigger;
+	m->spare_size *= 2;
+}
+
+int aggmap_empty(struct aggmap *m,
+	void (*take)(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value), void *ctx,
+	struct err *e)
+{
+	_cleanup_free_ struct offcpu_key *keys = calloc(BATCH, sizeof(*keys));
+	_cleanup_free_ struct offcpu_value *values = calloc(BATCH, sizeof(*values));
+	uint32_t at = 0, count, total = 0;
+	bool first = true;
+	int rc = 0;
+
+	if (!keys || !values)
+		return err_nomem(e, "the samples of a flush");
+	while (rc == 0) {
+		count = BATCH;
+		rc = bpf_map_lookup_and_delete_batch(
+			m->spare_fd, first ? NULL : &at, &at, keys, values, &count, NULL);
+		first = false;
+		/* ENOENT: this was the last batch */
+		if (rc && rc != -ENOENT)
+			return err_sys(e, rc, "cannot read the aggregation map");
+		for (uint32_t i = 0; i < count && take; i++)
+			take(ctx, &keys[i], &values[i]);
+		total += count;
+	}
+	if (total >= m->spare_size / 2 && m->spare_size < SIZE_MAX_ELEMENTS)
+		grow_spare(m);
+	return 0;
+}
+
+uint32_t aggmap_room(const struct aggmap *m)
+{
+	return m->size;
+}
+
+static struct bpf_link *attach(struct bpf_program *prog, uint32_t pid)
+{
+	union bpf_iter_link_info info = { .task.pid = pid };
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+	struct bpf_link *link = pid ? bpf_program__attach_iter(prog, &opts) : NULL;
+
+	return link ? link : bpf_program__attach_iter(prog, NULL);
+}
+
+static int read_all(
+	int fd, size_t size, void (*take)(void *ctx, const void *record), void *ctx, struct err *e)
+{
+	char buf[16384];
+	size_t have = 0, at;
+	ssize_t n;
+
+	while ((n = read(fd, buf + have, sizeof(buf) - have)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(e, -errno, "cannot read the task iterator");
+		have += (size_t)n;
+		for (at = 0; take && have - at >= size; at += size)
+			take(ctx, buf + at);
+		memmove(buf, buf + at, have - at);
+		have = take ? have - at : 0;
+	}
+	return 0;
+}
+
+int taskiter_run(struct bpf_program *prog, uint32_t pid, size_t size,
+	void (*take)(void *ctx, const void *record), void *ctx, struct err *e)
+{
+	struct bpf_link *link = attach(prog, pid);
+	_cleanup_close_ int fd = -1;
+	int rc;
+
+	if (!link)
+		return err_sys(e, -errno, "cannot attach the task iterator");
+	fd = bpf_iter_create(bpf_link__fd(link));
+	rc = fd < 0 ? err_sys(e, fd, "cannot create the task iterator") : read_all(fd, size, take, ctx, e);
+	bpf_link__destroy(link);
+	return rc;
+}
+
+/*
+ * cgroupbtf - a v1 controller's place in the kernel's css_set.subsys.
+ *
+ * It is a matter of the kernel's configuration; enum cgroup_subsys_id of its
+ * BTF tells it.
+ */
+
+/* Of an enumerator NAME_cgrp_id. */
+static bool find(const struct btf *btf, const char *name, uint32_t *ret)
+{
+	int id = btf__find_by_name_kind(btf, "cgroup_subsys_id", BTF_KIND_ENUM);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+	char full[64];
+
+	snprintf(full, sizeof(full), "%s_cgrp_id", name);
+	for (uint32_t i = 0; t && i < btf_vlen(t); i++) {
+		if (strcmp(btf__name_by_offset(btf, btf_enum(t)[i].name_off), full) == 0) {
+			*ret = (uint32_t)btf_enum(t)[i].val;
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * Of CONTROLLER ("memory", as /proc/cgroups has it) into *RET, by the BTF in
+ * FILE (NULL: the running kernel's). -ENOTSUP: there is no such BTF, or it has no such
+ * controller.
+ */
+static int cgroupbtf_subsys(const char *file, const char *controller, uint32_t *ret, struct err *e)
+{
+	struct btf *btf = file ? btf__parse(file, NULL) : btf__load_vmlinux_btf();
+	bool found;
+
+	if (!btf)
+		return err_sys(e, -ENOTSUP,
+			"cannot filter by a cgroup of controller '%s' without the kernel's BTF", controller);
+	/* the one that was renamed since */
+	found = find(btf, strcmp(controller, "blkio") == 0 ? "io" : controller, ret);
+	btf__free(btf);
+	if (found)
+		return 0;
+	return err_set(e, -ENOTSUP, "the kernel's BTF does not know cgroup controller '%s'", controller);
+}
+
+/* The story of CODE, "cannot WHAT", with the capabilities that were missing. */
+static int offprogs_refused(const char *what, int code, struct err *e)
+{
+	static const int caps[] = { CAP_BPF, CAP_PERFMON };
+
+	if (code == -EPERM || code == -EACCES)
+		return caps_explain(what, code, caps, ARRAY_LEN(caps), e);
+	return err_sys(e, code, "cannot %s", what);
+}
+
+/* Without these the programs cannot be relocated; libbpf would only say EINVAL or ESRCH. */
+static int check_btf(struct err *e)
+{
+	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0)
+		return 0;
+	err_sys(e, -errno, "cannot read the kernel's BTF, '/sys/kernel/btf/vmlinux'");
+	return err_hint(
+		e, "the kernel needs CONFIG_DEBUG_INFO_BTF=y; 'bpfcheck --tool offcpu-record' looks closer");
+}
+
+/* In the first PID namespace an id needs no translation: /proc/self/ns/pid is PROC_PID_INIT_INO. */
+static bool in_first_pid_ns(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == 0xeffffffcu;
+}
+
+static uint32_t sysctl_u32(const char *name, uint32_t otherwise)
+{
+	char path[64];
+	_cleanup_fclose_ FILE *f = NULL;
+	uint32_t value;
+
+	snprintf(path, sizeof(path), "/proc/sys/%s", name);
+	f = fopen(path, "re");
+	return f && fscanf(f, "%u", &value) == 1 ? value : otherwise;
+}
+
+/* Ring buffer and caches follow the machine's memory: 1/512 of it, a power of two. */
+static uint32_t ring_bytes(bool all)
+{
+	struct sysinfo si;
+	uint64_t want = all ? 16 << 20 : 4 << 20, have = want * 512;
+
+	if (sysinfo(&si) == 0)
+		have = (uint64_t)si.totalram * si.mem_unit;
+	while (want > 256 << 10 && want > have / 512)
+		want /= 2;
+	return (uint32_t)want;
+}
+
+/* A key that nobody can guess; a kernel without entropy yet gives a weaker one, not a failure. */
+static void draw_key(uint64_t key[4])
+{
+	if (getrandom(key, 4 * sizeof(*key), GRND_NONBLOCK) == 4 * sizeof(*key))
+		return;
+	for (int i = 0; i < 4; i++)
+		key[i] = now_ns() * 0x9e3779b97f4a7c15u;
+}
+
+static void add_limit(struct offprogs *p, const char *what, const struct err *why)
+{
+	size_t len = strlen(p->limits);
+
+	snprintf(p->limits + len, sizeof(p->limits) - len, "%s%s: %s%s%s", len ? "; " : "", what, why->msg,
+		why->hint[0] ? "; " : "", why->hint);
+}
+
+static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
+{
+	struct offcpu_bpf__rodata *ro = skel->rodata;
+	uint64_t key[4];
+
+	ro->all_tasks = opts->all;
+	ro->with_kthreads = opts->kthreads;
+	ro->follow = opts->follow;
+	ro->single = opts->single;
+	ro->use_tids = opts->use_tids;
+	ro->use_comms = opts->use_comms;
+	ro->kernel_stacks = !opts->no_kernel_stacks;
+	ro->user_stacks = !opts->no_user_stacks;
+	ro->record_preempted = opts->preempted;
+	ro->depth = opts->depth ? opts->depth : 127;
+	ro->max_stack = sysctl_u32("kernel/perf_event_max_stack", 127);
+	ro->state_mask = opts->state_mask;
+	ro->min_ns = opts->min_ns;
+	ro->max_ns = opts->max_ns ? opts->max_ns : UINT64_MAX;
+	ro->ring_wake_bytes = ring_bytes(opts->all) / 4;
+	ro->owner_only = opts->owner_only;
+	ro->owner_uid = opts->owner_uid;
+	ro->owner_gid = opts->owner_gid;
+	ro->use_cgroup = opts->use_cgroup;
+	ro->cgroup_v1 = opts->cgroup_v1 != NULL;
+	ro->cgroup_id = opts->cgroup_id;
+	ro->by_table = opts->tables != NULL;
+	ro->snapshots = opts->tables != NULL;
+	ro->tell_forks = opts->no_events;
+	draw_key(key);
+	for (size_t i = 0; i < ARRAY_LEN(key); i++)
+		ro->hash_key[i] = key[i];
+	skel->bss->hot.self_tgid = (uint32_t)getpid(); /* find_self corrects it in a namespace */
+}
+
+static void set_sizes(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
+{
+	uint32_t words = sysctl_u32("kernel/pid_max", 4194304) / 64 + 1;
+
+	bpf_map__set_max_entries(skel->maps.ring, ring_bytes(opts->all));
+	bpf_map__set_max_entries(skel->maps.seen, opts->all ? 65536 : 16384);
+	bpf_map__set_max_entries(skel->maps.tgids, opts->all ? 1 : words);
+	bpf_map__set_max_entries(skel->maps.tids, opts->use_tids ? words : 1);
+	bpf_map__set_max_entries(skel->maps.moved, opts->use_cgroup ? words : 1);
+}
+
+static void choose_events(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
+{
+	/* one process, and nothing but it: when its PID is free again, the recording is over */
+	bpf_program__set_autoload(skel->progs.on_fork, (!opts->all && !opts->single) || opts->use_cgroup);
+	bpf_program__set_autoload(skel->progs.on_rmdir, opts->use_cgroup);
+	bpf_program__set_autoload(skel->progs.on_attach, opts->use_cgroup);
+	bpf_program__set_autoload(skel->progs.on_exec, opts->use_comms || opts->use_exec);
+	bpf_program__set_autoload(skel->progs.on_rename, opts->use_comms);
+	bpf_program__set_autoload(skel->progs.tables_fork, opts->tables && !opts->single);
+	bpf_program__set_autoload(skel->progs.tables_map, opts->tables && opts->no_events);
+	bpf_program__set_autoload(skel->progs.tables_exec, opts->tables || opts->no_events);
+	bpf_program__set_autoattach(skel->progs.record_switch, false); /* sched_switch tail-calls it */
+}
+
+static void choose_iters(struct offcpu_bpf *skel, const struct offcpu_opts *opts, bool first_ns)
+{
+	bpf_program__set_autoload(skel->progs.waiting_no_user, false);
+	bpf_program__set_autoload(skel->progs.find_self, !first_ns);
+	bpf_program__set_autoload(skel->progs.find_cgroup, opts->use_cgroup);
+	bpf_program__set_autoload(skel->progs.find_images, opts->tables != NULL);
+	bpf_program__set_autoload(skel->progs.find_targets, !opts->all && (!first_ns || opts->use_comms));
+}
+
+/* The maps that are made by others. */
+static int use_maps(struct offcpu_bpf *skel, const struct unwindspace_fds *t, int agg_fd, struct err *e)
+{
+	int rc = bpf_map__reuse_fd(skel->maps.agg, agg_fd);
+
+	if (rc)
+		return err_sys(e, rc, "cannot use the aggregation map");
+	if (!t)
+		return 0;
+	rc = bpf_map__reuse_fd(skel->maps.unwind_chunks, t->chunks);
+	if (!rc)
+		rc = bpf_map__reuse_fd(skel->maps.unwind_segs, t->segs);
+	if (!rc)
+		rc = bpf_map__reuse_fd(skel->maps.unwind_rules, t->rules);
+	if (!rc)
+		rc = bpf_map__reuse_fd(skel->maps.unwind_used, t->used);
+	if (!rc)
+		rc = bpf_map__reuse_fd(skel->maps.unwind_procs, t->procs);
+	return rc ? err_sys(e, rc, "cannot use the maps of the unwind tables") : 0;
+}
+
+/* Is MEMBER there, in STRUCT or in an anonymous part of it? */
+static bool has_member(const struct btf *btf, const struct btf_type *t, const char *member)
+{
+	for (uint16_t i = 0; i < btf_vlen(t); i++) {
+		const struct btf_member *m = btf_members(t) + i;
+		const char *name = btf__name_by_offset(btf, m->name_off);
+		const struct btf_type *part = btf__type_by_id(btf, m->type);
+
+		if (*name ? strcmp(name, member) == 0
+			  : part && btf_is_composite(part) && has_member(btf, part, member))
+			return true;
+	}
+	return false;
+}
+
+/* Members that the programs can do without, by bpf_core_field_exists(), and what is lost then. */
+static const struct spare {
+	const char *of, *member, *lost;
+} spares[] = {
+	{ "task_struct", "on_cpu", "stacks of waits that began before the recording" },
+	{ "sched_entity", "prev_sum_exec_runtime", "the end of a wait that the kernel does not show" },
+};
+
+static bool is_spare(const char *of, const char *member)
+{
+	for (size_t i = 0; i < ARRAY_LEN(spares); i++)
+		if (strcmp(spares[i].of, of) == 0 && strcmp(spares[i].member, member) == 0)
+			return true;
+	return false;
+}
+
+/* The kernel's struct NAME; NULL: it has none, or its BTF is not understood. */
+static const struct btf_type *kernel_struct(const struct btf *btf, const char *name)
+{
+	int id = btf__find_by_name_kind(btf, name, BTF_KIND_STRUCT);
+
+	return id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+}
+
+static void note_spares(struct offprogs *p)
+{
+	struct btf *btf = p->hook.known ? btf__parse(p->hook.path, NULL) : NULL;
+
+	for (size_t i = 0; btf && i < ARRAY_LEN(spares); i++) {
+		const struct btf_type *t = kernel_struct(btf, spares[i].of);
+		struct err why = { 0 };
+
+		if (t && has_member(btf, t, spares[i].member))
+			continue;
+		err_set(&why, -ENOENT, "this kernel's %s has no member '%s'", spares[i].of, spares[i].member);
+		add_limit(p, spares[i].lost, &why);
+	}
+	btf__free(btf);
+}
+
+/* The verifier refused the programs, perhaps for want of a member: then it has said nothing about that. */
+static void explain_missing(const struct offprogs *p, struct err *e)
+{
+	const struct btf *ours = p->base ? bpf_object__btf(p->base->obj) : NULL;
+	struct btf *btf = ours && p->hook.known ? btf__parse(p->hook.path, NULL) : NULL;
+
+	for (uint32_t id = 1; btf && id < btf__type_cnt(ours); id++) {
+		const struct btf_type *t = btf__type_by_id(ours, id);
+		const char *of = btf__name_by_offset(ours, t->name_off);
+		const struct btf_type *theirs = btf_is_struct(t) && *of ? kernel_struct(btf, of) : NULL;
+
+		for (uint16_t i = 0; theirs && i < btf_vlen(t); i++) {
+			const char *member = btf__name_by_offset(ours, btf_members(t)[i].name_off);
+
+			if (!*member || is_spare(of, member) || has_member(btf, theirs, member))
+				continue;
+			err_hint(e, "this kernel's %s has no member '%s', which the programs read", of,
+				member);
+			btf__free(btf);
+			return;
+		}
+	}
+	btf__free(btf);
+}
+
+/* What the programs have to know of the kernel. */
+static void set_kernel(struct offprogs *p)
+{
+	int args = kernhook_args(&p->hook, "sched_switch");
+
+	/* preempt, prev, next; BTF that is not understood is that of a newer kernel */
+	p->base->rodata->switch_has_state = args < 0 || args > 3;
+	note_spares(p);
+}
+
+static struct offcpu_bpf *open_object(const struct offprogs *p)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = kernhook_path(&p->hook));
+
+	return offcpu_bpf__open_opts(&opts);
+}
+
+static int open_base(struct offprogs *p, const char *btf_file, struct err *e)
+{
+	int rc = kernhook_open(&p->hook, btf_file, e);
+
+	if (rc)
+		return rc;
+	p->base = open_object(p);
+	if (!p->base)
+		return err_nomem(e, "the BPF programs");
+	rc = kernhook_read(&p->hook, p->base->obj, e);
+	if (rc || p->hook.known)
+		return rc;
+	offcpu_bpf__destroy(p->base);
+	p->base = open_object(p);
+	return p->base ? 0 : err_nomem(e, "the BPF programs");
+}
+
+static int load_base(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
+{
+	struct bpf_program *prog;
+	uint32_t subsys = 0;
+	int rc = open_base(p, opts->btf_file, e);
+
+	if (rc)
+		return rc;
+	set_constants(p->base, opts);
+	set_kernel(p);
+	if (opts->cgroup_v1)
+		rc = cgroupbtf_subsys(opts->btf_file, opts->cgroup_v1, &subsys, e);
+	if (rc)
+		return rc;
+	p->base->rodata->cgroup_subsys = subsys;
+	set_sizes(p->base, opts);
+	rc = use_maps(p->base, opts->tables, agg_fd, e);
+	if (rc)
+		return rc;
+	bpf_object__for_each_program(prog, p->base->obj) bpf_program__set_autoload(prog, false);
+	rc = offcpu_bpf__load(p->base);
+	if (!rc)
+		return 0;
+	offprogs_refused("create the BPF maps", rc, e);
+	if (rc == -EINVAL && libbpf_probe_bpf_map_type(BPF_MAP_TYPE_TASK_STORAGE, NULL) == 0)
+		err_hint(e, "this kernel has no task storage; Linux 5.11 brought it");
+	return rc;
+}
+
+/* With the maps and data of another object in its place, P's base is opened and never loaded. */
+static int load_raw(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
+{
+	int rc;
+
+	p->raw = calloc(1, sizeof(*p->raw));
+	if (!p->raw)
+		return err_nomem(e, "the BPF programs");
+	rc = rawprogs_open(p->raw, opts, e);
+	p->base = rc ? NULL : offcpu_bpf__open();
+	if (!rc && !p->base)
+		rc = err_nomem(e, "the BPF programs");
+	if (!rc)
+		rc = rawprogs_view(p->raw, p->base, e);
+	if (rc)
+		return rc;
+	set_constants(p->base, opts);
+	p->base->rodata->switch_has_state = true; /* else rawprogs takes classic tracepoints */
+	set_sizes(p->base, opts);
+	rc = use_maps(p->base, opts->tables, agg_fd, e);
+	if (!rc)
+		rc = rawprogs_load(p->raw, opts, e);
+	return rc;
+}
+
+/* SKEL is the same object as P's base, so its maps come in the same order. */
+static int share_maps(const struct offprogs *p, struct offcpu_bpf *skel, struct err *e)
+{
+	struct bpf_map *mine, *theirs = NULL;
+	int rc = 0;
+
+	bpf_object__for_each_map(mine, skel->obj)
+	{
+		theirs = bpf_object__next_map(p->base->obj, theirs);
+		rc = rc ? rc : bpf_map__reuse_fd(mine, bpf_map__fd(theirs));
+	}
+	return rc ? err_sys(e, rc, "cannot share the BPF maps") : 0;
+}
+
+/* Either half of the programs: open, and ready to be loaded. */
+static int open_part(struct offprogs *p, bool iters, struct offcpu_bpf **ret, struct err *e)
+{
+	struct bpf_program *prog;
+
+	*ret = open_object(p);
+	if (!*ret)
+		return err_nomem(e, "the BPF programs");
+	kernhook_set(&p->hook, (*ret)->obj);
+	bpf_object__for_each_program(prog, (*ret)->obj)
+		bpf_program__set_autoload(prog, kernhook_is_iter(prog) == iters);
+	return share_maps(p, *ret, e);
+}
+
+static int load_part(struct offcpu_bpf *skel, int log_fd, struct err *e)
+{
+	struct verlog log;
+	int rc = verlog_open(&log, skel->obj, e);
+
+	if (rc)
+		return rc;
+	rc = offcpu_bpf__load(skel);
+	if (rc && !verlog_refused(&log, rc, log_fd, e))
+		offprogs_refused("load the BPF programs", rc, e);
+	verlog_close(&log);
+	return rc;
+}
+
+struct loading {
+	struct offprogs *p;
+	const struct offcpu_opts *opts;
+	struct err e;
+	int rc;
+};
+
+/* Without the program that reads the memory of other tasks, which not every kernel has the means for. */
+static int load_iters_again(struct offprogs *p, const struct offcpu_opts *opts, struct err *e)
+{
+	int rc;
+
+	offcpu_bpf__destroy(p->iters);
+	p->iters = NULL;
+	rc = open_part(p, true, &p->iters, e);
+	if (rc)
+		return rc;
+	choose_iters(p->iters, opts, p->first_ns);
+	bpf_program__set_autoload(p->iters->progs.waiting, false);
+	bpf_program__set_autoload(p->iters->progs.waiting_no_user, true);
+	return load_part(p->iters, p->verifier_log, e);
+}
+
+static void *load_iters(void *ctx)
+{
+	struct loading *l = ctx;
+	struct err why = { 0 };
+
+	l->rc = load_part(l->p->iters, l->p->verifier_log, &l->e);
+	if (l->rc && l->rc != -EPERM && load_iters_again(l->p, l->opts, &why) == 0) {
+		l->rc = 0;
+		if (!l->opts->no_user_stacks)
+			add_limit(l->p, "user stacks of waits that began before the recording", &l->e);
+	}
+	return NULL;
+}
+
+/* Both parts at once; where there is no thread to be had, one after the other. */
+static int load_parts(struct offprogs *p, const struct offcpu_opts *opts, struct err *e)
+{
+	struct loading iters = { .p = p, .opts = opts };
+	pthread_t thread;
+	bool begun = pthread_create(&thread, NULL, load_iters, &iters) == 0;
+	int rc = load_part(p->events, p->verifier_log, e);
+
+	if (begun)
+		pthread_join(thread, NULL);
+	else if (!rc)
+		load_iters(&iters);
+	if (!rc && iters.rc && e)
+		*e = iters.e;
+	return rc ? rc : iters.rc;
+}
+
+static int install_switch(const struct offprogs *p, struct err *e)
+{
+	int fd = bpf_program__fd(p->events->progs.record_switch);
+	uint32_t zero = 0;
+	int rc = bpf_map_update_elem(bpf_map__fd(p->base->maps.recording), &zero, &fd, BPF_ANY);
+
+	return rc ? offprogs_refused("put the recording program in its place", rc, e) : 0;
+}
+
+/*
+ * A thread's wait is allocated inside the scheduler, from a pool per CPU (kernel/bpf/memalloc.c) that starts
+ * with one element of this size and is refilled by irq_work. On PREEMPT_RT that runs in a kernel thread, and
+ * a thread that leaves the CPU before it has run finds the pool empty: its wait is lost. So take and return
+ * an element on each CPU beforehand; the kernel then fills the pool.
+ */
+static void fill_pools(int waits)
+{
+	static const struct offcpu_wait none;
+	_cleanup_close_ int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	cpu_set_t all, one;
+
+	/* more CPUs than a cpu_set_t has: their pools fill up as they are used */
+	if (self < 0 || sched_getaffinity(0, sizeof(all), &all) != 0)
+		return;
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &all))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		if (sched_setaffinity(0, sizeof(one), &one) == 0 &&
+			bpf_map_update_elem(waits, &self, &none, BPF_ANY) == 0)
+			bpf_map_delete_elem(waits, &self);
+	}
+	sched_setaffinity(0, sizeof(all), &all);
+}
+
+static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
+{
+	int rc;
+
+	*p = (struct offprogs){ .first_ns = opts->raw || in_first_pid_ns(),
+		.verifier_log = opts->verifier_log };
+	if (opts->raw)
+		return load_raw(p, opts, agg_fd, e);
+	rc = check_btf(e);
+	if (!rc)
+		rc = load_base(p, opts, agg_fd, e);
+	if (!rc)
+		rc = open_part(p, false, &p->events, e);
+	if (!rc)
+		rc = open_part(p, true, &p->iters, e);
+	if (rc)
+		return rc;
+	choose_events(p->events, opts);
+	choose_iters(p->iters, opts, p->first_ns);
+	rc = load_parts(p, opts, e);
+	if (rc && rc != -EPERM)
+		explain_missing(p, e);
+	if (!rc)
+		fill_pools(bpf_map__fd(p->base->maps.waits));
+	return rc ? rc : install_switch(p, e);
+}
+
+/*
+ * Size and load everything for OPTS, with the aggregation maps behind AGG_FD;
+ * nothing runs yet. The story of a failure names the step, the missing
+ * capability or kernel feature, and the remedy. Whatever comes of it, release
+ * P with offprogs_close().
+ */
+static int offprogs_load(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
+{
+	int rc;
+
+	owner_raise();
+	rc = load_all(p, opts, agg_fd, e);
+	owner_lower();
+	return rc;
+}
+
+/* The iterator over threads that wait already. */
+static struct bpf_program *offprogs_waiting(const struct offprogs *p)
+{
+	struct bpf_program *full = p->iters->progs.waiting;
+
+	return bpf_program__autoload(full) ? full : p->iters->progs.waiting_no_user;
+}
+
+/* Attach what runs at events. */
+static int offprogs_attach(struct offprogs *p, struct err *e)
+{
+	int rc;
+
+	owner_raise();
+	rc = p->raw ? rawprogs_attach(p->raw, e) : offcpu_bpf__attach(p->events);
+	if (rc && !p->raw)
+		offprogs_refused("attach to the scheduler's tracepoints", rc, e);
+	owner_lower();
+	return rc;
+}
+
+/* Detaches and frees; a zeroed one is fine. */
+static void offprogs_close(struct offprogs *p)
+{
+	offcpu_bpf__destroy(p->events);
+	offcpu_bpf__destroy(p->iters);
+	offcpu_bpf__destroy(p->base);
+	rawprogs_close(p->raw);
+	free(p->raw);
+	kernhook_close(&p->hook);
+	*p = (struct offprogs){ 0 };
+}
+
+int offprogs_load_maps(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
+{
+	int rc = check_btf(e);
+
+	*p = (struct offprogs){ .first_ns = in_first_pid_ns() };
+	libbpf_set_print(NULL);
+	return rc ? rc : load_base(p, opts, agg_fd, e);
+}
+
+int offprogs_load_one(struct offprogs *p, const char *name, struct offcpu_bpf **ret, struct err *e)
+{
+	struct bpf_program *prog, *chosen;
+	int rc = open_part(p, false, ret, e);
+
+	if (rc)
+		return rc;
+	bpf_object__for_each_program(prog, (*ret)->obj) bpf_program__set_autoload(prog, false);
+	chosen = bpf_object__find_program_by_name((*ret)->obj, name);
+	if (!chosen)
+		return err_set(e, -ENOENT, "no program of the recorder is called '%s'", name);
+	bpf_program__set_autoload(chosen, true);
+	return load_part(*ret, 0, e);
+}
+
+#define CPUS_MAX 8192 /* of any kernel: CONFIG_NR_CPUS of arch/x86/Kconfig */
+
+/* bpf/offcpu.bpf.c spells these again, for it cannot include lib/ */
+_Static_assert(OFFCPU_F_OPEN == CAP_SAMPLE_OPEN && OFFCPU_F_INITIAL == CAP_SAMPLE_INITIAL &&
+		       OFFCPU_F_PREEMPTED == CAP_SAMPLE_PREEMPTED,
+	"sample flags");
+_Static_assert(CAP_STACK_KERNEL == 1 && CAP_STACK_USER == 2, "stack kinds");
+_Static_assert(
+	CAP_COMPLETE == 1 && CAP_UNVERIFIED == 2 && CAP_TRUNCATED == 3 && CAP_STOPPED == 4, "verdicts");
+_Static_assert(CAP_R_ERRNO == 1 && CAP_R_KTHREAD == 2 && CAP_R_EXEC == 3 && CAP_R_NOT_ASKED == 4 &&
+		       CAP_R_NOT_SEEN == 5 && CAP_R_EXITING == 7 && CAP_R_COMPAT == 8 && CAP_R_EMPTY == 9,
+	"reasons");
+_Static_assert(CAP_R_MEMORY == 10 && CAP_R_NO_MAPPING == 11 && CAP_R_NO_ROW == 12 && CAP_R_EXPRESSION == 13 &&
+		       CAP_R_REGISTER == 14 && CAP_R_LOOP == 15 && CAP_R_NOT_READY == 16 &&
+		       CAP_R_DROPPED == 17 && CAP_R_NO_FRAME_POINTER == 18,
+	"reasons of a walk that stopped");
+
+struct offcpu {
+	struct offprogs progs;
+	struct ring_buffer *rb;
+	const struct offcpu_sink *sink; /* during a drain */
+	struct aggmap agg;
+	uint64_t inserted_at_swap;
+	uint32_t n_comms;
+	int cpus;
+	uint32_t only; /* the one process that is recorded; 0 = there are more */
+	struct offcpu_opts opts;
+	struct offcpu_counters open; /* of the waits that were cut at the end */
+	struct rawtasks tasks; /* mode raw */
+	struct offcpu_ev_thread *told; /* threads that no event tells of: for the next drain */
+	size_t n_told, cap_told;
+};
+
+static bool is_raw(const struct offcpu *o)
+{
+	return o->progs.raw != NULL;
+}
+
+/* Without memory a thread has no name before its next wait. */
+static void keep_thread(void *ctx, const struct offcpu_ev_thread *ev)
+{
+	struct offcpu *o = ctx;
+
+	if (base_grow(&o->told, &o->cap_told, o->n_told + 1, sizeof(*o->told)) == 0)
+		o->told[o->n_told++] = *ev;
+	else
+		o->open.ring_thread++;
+}
+
+static void open_tasks(struct offcpu *o)
+{
+	o->tasks = (struct rawtasks){ .opts = &o->opts,
+		.waits = rawprogs_waits(o->progs.raw),
+		.execs = rawprogs_execs(o->progs.raw),
+		.tgids = bpf_map__fd(o->progs.base->maps.tgids),
+		.tids = bpf_map__fd(o->progs.base->maps.tids),
+		.left_out = { (uint32_t)getpid() },
+		.ctx = o,
+		.thread = keep_thread };
+}
+
+static int on_event(void *ctx, void *data, size_t len)
+{
+	struct offcpu *o = ctx;
+	uint32_t type;
+
+	if (!o->sink || len < sizeof(type))
+		return 0;
+	memcpy(&type, data, sizeof(type));
+	if (type == OFFCPU_EV_STACK && o->sink->stack)
+		o->sink->stack(o->sink->ctx, data);
+	else if (type == OFFCPU_EV_THREAD && o->sink->thread)
+		o->sink->thread(o->sink->ctx, data);
+	else if ((type == OFFCPU_EV_IMAGE || type == OFFCPU_EV_FORK || type == OFFCPU_EV_MAPPING) &&
+		 o->sink->image)
+		o->sink->image(o->sink->ctx, data);
+	else if (type == OFFCPU_EV_SNAPSHOT && o->sink->snapshot)
+		o->sink->snapshot(o->sink->ctx, data);
+	return 0;
+}
+
+static int load_programs_and_maps(struct offcpu *o, struct err *e)
+{
+	int rc = aggmap_open(&o->agg, o->opts.all ? 32768 : 8192, e);
+
+	o->agg.opener = o->opts.opener;
+	if (rc)
+		return offprogs_refused("create the aggregation maps", rc, e);
+	rc = offprogs_load(&o->progs, &o->opts, o->agg.outer_fd, e);
+	if (rc)
+		return rc;
+	if (is_raw(o))
+		open_tasks(o);
+	o->rb = ring_buffer__new(bpf_map__fd(o->progs.base->maps.ring), on_event, o, NULL);
+	return o->rb ? 0 : offprogs_refused("map the ring buffer", -errno, e);
+}
+
+int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e)
+{
+	struct offcpu *o = calloc(1, sizeof(*o));
+	int rc;
+
+	if (!o)
+		return err_nomem(e, "the recorder");
+	o->opts = *opts;
+	libbpf_set_print(NULL); /* what went wrong is told through E */
+	o->cpus = libbpf_num_possible_cpus();
+	/* without /sys: room for more does no harm, what is not there stays zero */
+	if (o->cpus <= 0)
+		o->cpus = CPUS_MAX;
+	rc = load_programs_and_maps(o, e);
+	if (rc) {
+		offcpu_close(o);
+		return rc;
+	}
+	*ret = o;
+	return 0;
+}
+
+void offcpu_close(struct offcpu *o)
+{
+	if (!o)
+		return;
+	ring_buffer__free(o->rb);
+	offprogs_close(&o->progs);
+	aggmap_close(&o->agg);
+	free(o->told);
+	free(o);
+}
+
+const char *offcpu_limits(const struct offcpu *o)
+{
+	return is_raw(o) ? o->progs.raw->limits : o->progs.limits;
+}
+
+/* In the first namespace the bit is set at once, elsewhere the iterator has to find the global id. */
+static int ask(struct offcpu *o, struct bpf_map *bits, struct bpf_map *asked, uint32_t id, struct err *e)
+{
+	uint32_t one = 1, word = id >> 6;
+	uint64_t value = 0;
+	int rc;
+
+	if (o->progs.first_ns) {
+		rc = bpf_map_lookup_elem(bpf_map__fd(bits), &word, &value);
+		value |= UINT64_C(1) << (id & 63);
+		if (!rc)
+			rc = bpf_map_update_elem(bpf_map__fd(bits), &word, &value, BPF_ANY);
+	} else {
+		rc = bpf_map_update_elem(bpf_map__fd(asked), &id, &one, BPF_ANY);
+	}
+	return rc ? err_sys(e, rc, "cannot add target %u", id) : 0;
+}
+
+int offcpu_ask_pid(struct offcpu *o, uint32_t pid, struct err *e)
+{
+	if (o->progs.first_ns)
+		o->progs.base->bss->hot.single_tgid = pid;
+	if (o->opts.single)
+		o->only = o->tasks.only = pid;
+	return ask(o, o->progs.base->maps.tgids, o->progs.base->maps.asked_pids, pid, e);
+}
+
+int offcpu_ask_tid(struct offcpu *o, uint32_t tid, struct err *e)
+{
+	return ask(o, o->progs.base->maps.tids, o->progs.base->maps.asked_tids, tid, e);
+}
+
+int offcpu_ask_comm(struct offcpu *o, const char *comm, struct err *e)
+{
+	if (o->n_comms == OFFCPU_COMMS_MAX)
+		return err_set(e, -E2BIG, "more than %d names", OFFCPU_COMMS_MAX);
+	snprintf(o->progs.base->bss->comms[o->n_comms++], OFFCPU_COMM_LEN, "%s", comm);
+	o->progs.base->bss->n_comms = o->n_comms;
+	return 0;
+}
+
+int offcpu_attach(struct offcpu *o, struct err *e)
+{
+	int rc = o->progs.first_ns ? 0 : taskiter_run(o->progs.iters->progs.find_self, 0, 1, NULL, NULL, e);
+
+	if (!rc)
+		rc = offprogs_attach(&o->progs, e);
+	/* afterwards: who comes in from now on is seen */
+	if (!rc && o->opts.use_cgroup)
+		rc = taskiter_run(o->progs.iters->progs.find_cgroup, 0, 1, NULL, NULL, e);
+	return rc;
+}
+
+int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e)
+{
+	(void)e;
+	o->progs.base->bss->exec_target = pid;
+	return 0;
+}
+
+/* In a PID namespace the iterator has to find the global id. */
+void offcpu_leave_out(struct offcpu *o, uint32_t worker, uint32_t opener)
+{
+	struct offcpu_bpf__bss *bss = o->progs.base->bss;
+
+	if (o->progs.first_ns) {
+		bss->hot.worker_tgid = worker;
+		bss->hot.opener_tgid = opener;
+		o->tasks.left_out[1] = worker;
+		o->tasks.left_out[2] = opener;
+	} else if (bss->worker_id != worker || bss->opener_id != opener) {
+		bss->worker_id = worker;
+		bss->opener_id = opener;
+		taskiter_run(o->progs.iters->progs.find_self, 0, 1, NULL, NULL, NULL);
+	}
+}
+
+/* An iterator that is attached but never read. */
+static bool may_iterate(struct bpf_program *prog)
+{
+	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
+	_cleanup_close_ int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
+
+	bpf_link__destroy(link);
+	return fd >= 0;
+}
+
+struct trial {
+	struct offcpu *o;
+	bool works;
+};
+
+/* Capabilities are a thread's own: what this one gives up nobody else misses. */
+static void *try_without(void *ctx)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
+	struct trial *t = ctx;
+	uint32_t zero = 0, id;
+
+	t->works = syscall(SYS_capset, &head, none) == 0 &&
+		   bpf_map_lookup_elem(t->o->agg.outer_fd, &zero, &id) != -EPERM &&
+		   (!t->o->progs.iters || may_iterate(offprogs_waiting(&t->o->progs)));
+	return NULL;
+}
+
+bool offcpu_needs_caps(struct offcpu *o)
+{
+	struct trial t = { .o = o };
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, try_without, &t) != 0)
+		return true;
+	pthread_join(thread, NULL);
+	return !t.works;
+}
+
+void offcpu_hold(struct offcpu *o, uint32_t pid)
+{
+	__atomic_store_n(&o->progs.base->bss->held, pid, __ATOMIC_SEQ_CST);
+}
+
+static void set_phase(struct offcpu *o, uint32_t phase)
+{
+	__atomic_store_n(&o->progs.base->bss->hot.phase, phase, __ATOMIC_SEQ_CST);
+}
+
+static int look_around(struct offcpu *o, struct err *e)
+{
+	int rc;
+
+	if (is_raw(o)) {
+		rc = rawtasks_waiting(&o->tasks, e);
+		o->open.storage += o->tasks.unkept;
+		return rc;
+	}
+	return taskiter_run(offprogs_waiting(&o->progs), o->only, 1, NULL, NULL, e);
+}
+
+#define PASSES 5
+
+/*
+ * Every wait in progress, and none is counted yet. On a real-time kernel a
+ * thread that takes the CPU while the kernel looks up another one's storage on
+ * it gets none itself (bpf_task_storage_trylock()); it is found by the next
+ * pass, so what was missed by one before the last is not lost.
+ */
+static int find_waiting(struct offcpu *o, struct err *e)
+{
+	struct offcpu_counters before, after;
+	int rc = 0, pass = 0;
+
+	do {
+		offcpu_counters(o, &before);
+		rc = look_around(o, e);
+		offcpu_counters(o, &after);
+		if (is_raw(o) || after.storage == before.storage)
+			break;
+		if (++pass < PASSES)
+			o->open.storage -= after.storage - before.storage;
+	} while (!rc && pass < PASSES);
+	return rc;
+}
+
+int offcpu_look_again(struct offcpu *o, struct err *e)
+{
+	return is_raw(o) ? 0 : look_around(o, e);
+}
+
+static void take_image(void *ctx, const void *record)
+{
+	const struct offcpu_sink *sink = ctx;
+	struct offcpu_ev_image ev;
+
+	memcpy(&ev, record, sizeof(ev));
+	sink->image(sink->ctx, &ev);
+}
+
+int offcpu_images(struct offcpu *o, uint32_t pid, const struct offcpu_sink *sink, struct err *e)
+{
+	struct offcpu_sink copy = *sink;
+	struct offcpu_ev_image ev;
+
+	if (is_raw(o)) {
+		if (rawtasks_image(&o->tasks, pid, &ev))
+			sink->image(sink->ctx, &ev);
+		return 0;
+	}
+	return taskiter_run(
+		o->progs.iters->progs.find_images, pid, sizeof(struct offcpu_ev_image), take_image, &copy, e);
+}
+
+/* The targets that were asked for by name, and in a PID namespace by whatever. */
+static int find_targets(struct offcpu *o, struct err *e)
+{
+	struct offcpu_bpf__bss *bss = o->progs.base->bss;
+
+	if (is_raw(o))
+		return o->n_comms ? rawtasks_name(&o->tasks, (const char(*)[OFFCPU_COMM_LEN])bss->comms,
+					    o->n_comms, e)
+				  : 0;
+	if (!bpf_program__autoload(o->progs.iters->progs.find_targets))
+		return 0;
+	return taskiter_run(o->progs.iters->progs.find_targets, 0, 1, NULL, NULL, e);
+}
+
+int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e)
+{
+	int rc = aggmap_settle(&o->agg, e);
+
+	if (!rc)
+		rc = find_targets(o, e);
+	if (rc)
+		return rc;
+	set_phase(o, OFFCPU_ARMED);
+	rc = find_waiting(o, e);
+	if (rc)
+		return rc;
+	*start_ns = now_ns();
+	o->progs.base->bss->record_start_boot = now_on(CLOCK_BOOTTIME);
+	o->progs.base->bss->record_start_ns = *start_ns;
+	set_phase(o, OFFCPU_RECORDING);
+	return 0;
+}
+
+int offcpu_fd(const struct offcpu *o)
+{
+	return ring_buffer__epoll_fd(o->rb);
+}
+
+void offcpu_drain(struct offcpu *o, const struct offcpu_sink *sink)
+{
+	for (size_t i = 0; i < o->n_told; i++)
+		if (sink->thread)
+			sink->thread(sink->ctx, &o->told[i]);
+	o->n_told = 0;
+	o->sink = sink;
+	ring_buffer__consume(o->rb);
+	o->sink = NULL;
+}
+
+void offcpu_begin_swap(struct offcpu *o)
+{
+	aggmap_begin_swap(&o->agg);
+}
+
+bool offcpu_swapped(struct offcpu *o)
+{
+	return aggmap_swapped(&o->agg);
+}
+
+/* The ring buffer is drained between: after the swap every stack of the old map's samples is in it. */
+int offcpu_end_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
+{
+	int rc = aggmap_end_swap(&o->agg, e);
+
+	if (rc)
+		return rc;
+	o->inserted_at_swap = o->progs.base->bss->inserted;
+	offcpu_drain(o, sink);
+	return aggmap_empty(&o->agg, sink->sample, sink->ctx, e);
+}
+
+/*
+ * Put an empty aggregation map in place, wait until no CPU uses the old one
+ * (the kernel's update of a map in map does), drain the ring buffer, and hand
+ * out the samples of the old map. So every stack that a sample names came
+ * before it, or was lost.
+ */
+static int offcpu_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
+{
+	offcpu_begin_swap(o);
+	return offcpu_end_swap(o, sink, e);
+}
+
+bool offcpu_crowded(const struct offcpu *o)
+{
+	return o->progs.base->bss->inserted - o->inserted_at_swap > aggmap_room(&o->agg) / 2;
+}
+
+struct open_ctx {
+	struct offcpu *o;
+	const struct offcpu_sink *sink;
+	uint64_t stop_ns;
+	struct offcpu_counters *extra;
+};
+
+/* What account() in bpf/offcpu.bpf.c does for a wait that ends, for one that is cut here. */
+static void take_open(void *ctx, const void *record)
+{
+	struct open_ctx *oc = ctx;
+	struct offcpu_counters *c = oc->extra;
+	struct offcpu_ev_open ev;
+	uint64_t ns;
+
+	memcpy(&ev, record, sizeof(ev));
+	if (ev.type != OFFCPU_EV_OPEN || ev.start >= oc->stop_ns)
+		return;
+	ns = oc->stop_ns - ev.start;
+	c->seen++, c->seen_ns += ns;
+	if (ev.key.flags & OFFCPU_F_DROP_PREEMPTED) {
+		c->preempted++, c->preempted_ns += ns;
+	} else if (ev.key.flags & OFFCPU_F_DROP_STATE) {
+		c->state++, c->state_ns += ns;
+	} else if (ns < oc->o->opts.min_ns) {
+		c->min++, c->min_ns += ns;
+	} else if (oc->o->opts.max_ns && ns > oc->o->opts.max_ns) {
+		c->max++, c->max_ns += ns;
+	} else {
+		struct offcpu_value v = {
+			.total_ns = ns, .count = 1, .max_ns = ns, .first_ns = ev.start, .last_ns = ev.start
+		};
+
+		c->recorded++, c->recorded_ns += ns;
+		ev.key.flags |= OFFCPU_F_OPEN;
+		if (oc->sink->sample)
+			oc->sink->sample(oc->sink->ctx, &ev.key, &v);
+	}
+}
+
+int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *stop_ns, struct err *e)
+{
+	struct open_ctx oc = { .o = o, .sink = sink, .extra = &o->open };
+	int rc;
+
+	oc.stop_ns = *stop_ns = now_ns();
+	set_phase(o, OFFCPU_FROZEN);
+	/* after the swap no program is inside the recording part any more */
+	rc = offcpu_swap(o, sink, e);
+	if (rc)
+		return rc;
+	rc = is_raw(o) ? rawtasks_open(&o->tasks, o->progs.base->bss->record_start_ns, take_open, &oc, e)
+		       : taskiter_run(o->progs.iters->progs.open_waits, o->only,
+				 sizeof(struct offcpu_ev_open), take_open, &oc, e);
+	if (rc)
+		return rc;
+	/* what a program that was past the phase test added after the swap */
+	return offcpu_swap(o, sink, e);
+}
+
+static void add_counters(struct offcpu_counters *to, const struct offcpu_counters *from)
+{
+	const uint64_t *f = (const uint64_t *)(const void *)from;
+	uint64_t *t = (uint64_t *)(void *)to;
+
+	for (size_t i = 0; i < sizeof(*to) / sizeof(*t); i++)
+		t[i] += f[i];
+}
+
+void offcpu_counters(struct offcpu *o, struct offcpu_counters *ret)
+{
+	size_t size = bpf_map__value_size(o->progs.base->maps.scratches), step = (size + 7) / 8 * 8;
+	_cleanup_free_ char *values = calloc((size_t)o->cpus, step);
+	_cleanup_free_ char *iter = calloc(1, step);
+	uint32_t zero = 0;
+
+	*ret = o->open;
+	if (!values || !iter)
+		return;
+	if (bpf_map_lookup_elem(bpf_map__fd(o->progs.base->maps.scratches), &zero, values) == 0)
+		for (int i = 0; i < o->cpus; i++)
+			add_counters(ret,
+				(const struct offcpu_counters *)(const void *)(values + (size_t)i * step));
+	if (bpf_map_lookup_elem(bpf_map__fd(o->progs.base->maps.iter_scratch), &zero, iter) == 0)
+		add_counters(ret, (const struct offcpu_counters *)(const void *)iter);
+}

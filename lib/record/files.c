@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "record/files.h"
+#include "base/bytes.h"
+#include "base/intern.h"
+#include "elf/file.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#define CHANGE_TICK_NS                                                                                       \
+	UINT64_C(10000000) /* a file's times are those of the timer's last tick, 100 a second or more */
+
+bool mapfile_is_pseudo(const char *path)
+{
+	return path[0] != '/' || strncmp(path, "//", 2) == 0;
+}
+
+/* What FD, of O_PATH, is of, for reading. */
+static int reopen(int fd)
+{
+	char again[64];
+	int ret;
+
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
+	ret = open(again, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return ret < 0 ? -errno : ret;
+}
+
+/* Open PATH for reading if it is a regular file: looked at first, as opening a device can have effects. */
+static int open_regular(const char *path, struct stat *st)
+{
+	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, st) != 0)
+		return -errno;
+	return S_ISREG(st->st_mode) ? reopen(fd) : -EMEDIUMTYPE;
+}
+
+/*
+ * The file of M, of O_PATH, by its path as we see it; -1 where that is not
+ * certainly the file. Most files can be had that way by anybody, and the
+ * opener need not be asked. The path is of another process's choice: it is
+ * followed only as far as nothing has to be waited for, which kernels before 5.12 cannot do.
+ */
+static int find_here(const struct procmap *m, struct stat *st)
+{
+	const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED };
+	_cleanup_close_ int fd =
+		m->deleted ? -1 : (int)syscall(SYS_openat2, AT_FDCWD, m->path, &how, sizeof(how));
+	struct statx sx;
+
+	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_TYPE, &sx) != 0 ||
+		!S_ISREG(sx.stx_mode) || sx.stx_ino != m->inode || sx.stx_dev_major != m->dev_major ||
+		sx.stx_dev_minor != m->dev_minor || fstat(fd, st) != 0)
+		return -1;
+	return TAKE_FD(fd);
+}
+
+static bool same_inode(const struct stat *st, const struct procmap *m)
+{
+	return st->st_ino == m->inode;
+}
+
+/* The opener's answer, unless there is no opener. */
+static int either(int own, int asked)
+{
+	return asked == -ENOTCONN ? own : asked;
+}
+
+static void put_link(char link[96], uint32_t pid, const struct procmap *m)
+{
+	snprintf(link, 96, "/proc/%u/map_files/%llx-%llx", pid, (unsigned long long)m->start,
+		(unsigned long long)m->end);
+}
+
+static int open_mapping(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st)
+{
+	char link[96];
+	int fd;
+
+	put_link(link, pid, m);
+	fd = open_regular(link, st);
+	return fd >= 0 || fd == -EMEDIUMTYPE ? fd : either(fd, opener_mapping(o, pid, m->start, m->end, st));
+}
+
+static int stat_mapping(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st)
+{
+	char link[96];
+
+	put_link(link, pid, m);
+	return stat(link, st) == 0 ? 0 : either(-errno, opener_mapping_stat(o, pid, m->start, m->end, st));
+}
+
+/* PATH below the root of PID, 0 = ours. */
+static int open_path(struct opener *o, uint32_t pid, const char *path, struct stat *st)
+{
+	_cleanup_free_ char *full = NULL;
+	int fd;
+
+	if (pid && asprintf(&full, "/proc/%u/root%s", pid, path) < 0)
+		return -ENOMEM;
+	fd = open_regular(pid ? full : path, st);
+	return fd >= 0 || fd == -EMEDIUMTYPE ? fd : either(fd, opener_path(o, pid, path, st));
+}
+
+static int stat_path(struct opener *o, uint32_t pid, const char *path, struct stat *st)
+{
+	_cleanup_free_ char *full = NULL;
+
+	if (pid && asprintf(&full, "/proc/%u/root%s", pid, path) < 0)
+		return -ENOMEM;
+	return stat(pid ? full : path, st) == 0 ? 0 : either(-errno, opener_path_stat(o, pid, path, st));
+}
+
+int mapfile_open(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st)
+{
+	_cleanup_close_ int here = find_here(m, st);
+	int fd = here < 0 ? here : reopen(here), first;
+
+	if (fd >= 0)
+		return fd;
+	first = fd = open_mapping(o, pid, m, st);
+	if (fd >= 0 || fd == -EMEDIUMTYPE)
+		return fd;
+	fd = open_path(o, pid, m->path, st);
+	if (fd < 0)
+		fd = open_path(o, 0, m->path, st);
+	if (fd >= 0 && same_inode(st, m))
+		return fd;
+	if (fd >= 0) {
+		close(fd);
+		return -ESTALE; /* another file has taken the path */
+	}
+	return first == -ENOENT || first == -ESRCH ? fd : first;
+}
+
+int mapfile_stat(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st)
+{
+	_cleanup_close_ int here = find_here(m, st);
+	int rc = here < 0 ? stat_mapping(o, pid, m, st) : 0;
+
+	if (!rc)
+		return 0;
+	if ((stat_path(o, pid, m->path, st) == 0 || stat_path(o, 0, m->path, st) == 0) && same_inode(st, m))
+		return 0;
+	return rc;
+}
+
+static uint64_t changed_ns(const struct stat *st)
+{
+	return (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
+}
+
+/* Had the file of status ST changed for the last time when M was made? */
+static bool is_older(const struct stat *st, const struct procmap *m, uint64_t made_ns)
+{
+	return same_inode(st, m) && st->st_dev == makedev(m->dev_major, m->dev_minor) &&
+	       changed_ns(st) + CHANGE_TICK_NS <= made_ns;
+}
+
+static struct mapfile_proof *place_of(
+	struct mapfile_proof *proofs, uint32_t pid, const struct procmap *m, uint64_t made_ns)
+{
+	uint64_t h = (m->start ^ (uint64_t)pid << 40 ^ made_ns) * 0x9e3779b97f4a7c15u;
+
+	return &proofs[h >> 32 & (MAPFILE_PROOFS - 1)];
+}
+
+/* Is what stands at the path of M still what P says? It could be looked at without waiting once. */
+static bool is_proven(const struct mapfile_proof *p, uint32_t pid, const struct procmap *m, uint64_t made_ns,
+	struct stat *st)
+{
+	return p->pid == pid && p->start == m->start && p->made_ns == made_ns && p->inode == m->inode &&
+	       p->dev == makedev(m->dev_major, m->dev_minor) && stat(m->path, st) == 0 && same_inode(st, m) &&
+	       st->st_dev == p->dev && changed_ns(st) == p->changed_ns;
+}
+
+int mapfile_stat_then(struct opener *o, struct mapfile_proof proofs[MAPFILE_PROOFS], uint32_t pid,
+	const struct procmap *m, uint64_t made_ns, struct stat *st)
+{
+	struct mapfile_proof *p = place_of(proofs, pid, m, made_ns);
+	_cleanup_close_ int here = -1;
+	struct stat named = { 0 };
+	int rc;
+
+	if (is_proven(p, pid, m, made_ns, st))
+		return 0;
+	here = find_here(m, &named);
+	*st = named;
+	rc = here >= 0 && is_older(st, m, made_ns) ? 0 : stat_mapping(o, pid, m, st);
+	if (!rc && same_inode(st, m)) {
+		if (here >= 0)
+			*p = (struct mapfile_proof){ m->start, made_ns, m->inode, changed_ns(&named),
+				named.st_dev, pid, 0 };
+		return 0;
+	}
+	rc = stat_path(o, 0, m->path, st);
+	if (rc)
+		return rc;
+	return is_older(st, m, made_ns) ? 0 : -ESTALE;
+}
+
+/* Does the path of M name no file any more, or another one? */
+static bool mapfile_is_gone(struct opener *o, uint32_t pid, const struct procmap *m)
+{
+	_cleanup_close_ int here = -1;
+	struct stat st;
+
+	if (m->deleted)
+		return true;
+	/* a link behind the path would have another inode, and the mapping's path has none */
+	here = pid ? find_here(m, &st) : -1;
+	return here < 0 && (stat_path(o, pid, m->path, &st) == 0 && !same_inode(&st, m));
+}
+
+const uint8_t *mapfile_vdso(size_t *len)
+{
+	const uint8_t *image = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
+
+	*len = image ? 2 * (size_t)sysconf(_SC_PAGESIZE) : 0;
+	return image;
+}
+
+#define PHDRS_MAX 1024
+#define NOTES_MAX (1u << 20) /* bytes of all segments: a thousand of a megabyte would take seconds */
+
+/* Bytes at an offset of a file or an image; short reads are an end of file. */
+struct source {
+	int fd;
+	const uint8_t *image;
+	size_t len;
+};
+
+static ssize_t fetch(const struct source *s, void *to, size_t n, uint64_t off)
+{
+	size_t done = 0;
+
+	if (s->image) {
+		if (off >= s->len)
+			return 0;
+		n = MIN(n, s->len - (size_t)off);
+		memcpy(to, s->image + off, n);
+		return (ssize_t)n;
+	}
+	while (done < n && off <= INT64_MAX - n) {
+		ssize_t r = pread(s->fd, (char *)to + done, n - done, (off_t)(off + done));
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		if (r == 0)
+			break;
+		done += (size_t)r;
+	}
+	return (ssize_t)done;
+}
+
+struct segment {
+	uint32_t type;
+	uint64_t offset, size, align;
+};
+
+static struct segment segment_read(struct rd *r, bool is64)
+{
+	struct segment s = { .type = rd_u32(r) };
+
+	if (is64) {
+		rd_u32(r); /* p_flags */
+		s.offset = rd_u64(r);
+		rd_bytes(r, 16); /* p_vaddr, p_paddr */
+		s.size = rd_u64(r);
+		rd_bytes(r, 8); /* p_memsz */
+		s.align = rd_u64(r);
+	} else {
+		s.offset = rd_u32(r);
+		rd_bytes(r, 8);
+		s.size = rd_u32(r);
+		rd_bytes(r, 8); /* p_memsz, p_flags */
+		s.align = rd_u32(r);
+	}
+	return s;
+}
+
+static int scan_notes(
+	const struct source *src, const struct segment *seg, size_t *budget, struct cap_build_id *ret)
+{
+	size_t size = (size_t)MIN(seg->size, *budget);
+	_cleanup_free_ uint8_t *notes = malloc(size ? size : 1);
+	ssize_t n;
+
+	if (!notes)
+		return -ENOMEM;
+	*budget -= size;
+	n = fetch(src, notes, size, seg->offset);
+	if (n > 0)
+		elfnote_build_id(notes, (size_t)n, seg->align, ret);
+	return n < 0 ? (int)n : 0;
+}
+
+static int scan(const struct source *src, struct cap_build_id *ret)
+{
+	uint8_t head[64], table[PHDRS_MAX * 56];
+	ssize_t n = fetch(src, head, sizeof(head), 0);
+	bool is64;
+	uint64_t phoff;
+	uint16_t phentsize, phnum;
+	size_t budget = NOTES_MAX;
+
+	ret->len = 0;
+	if (n < 0)
+		return (int)n;
+	if (n < 52 || memcmp(head, ELFMAG, SELFMAG) != 0 || head[EI_DATA] != ELFDATA2LSB ||
+		(head[EI_CLASS] != ELFCLASS64 && head[EI_CLASS] != ELFCLASS32))
+		return 0;
+	is64 = head[EI_CLASS] == ELFCLASS64;
+
+	struct rd r = rd_init(head + (is64 ? 32 : 28), is64 ? 32 : 24);
+
+	phoff = is64 ? rd_u64(&r) : rd_u32(&r);
+	rd_bytes(&r, is64 ? 14 : 10); /* e_shoff, e_flags, e_ehsize */
+	phentsize = rd_u16(&r);
+	phnum = rd_u16(&r);
+	if (phentsize != (is64 ? 56 : 32) || phnum > PHDRS_MAX)
+		return 0;
+	n = fetch(src, table, (size_t)phentsize * phnum, phoff);
+	if (n < 0)
+		return (int)n;
+	r = rd_init(table, (size_t)n);
+	while (rd_left(&r) >= phentsize && !ret->len) {
+		struct segment seg = segment_read(&r, is64);
+		int rc = seg.type == PT_NOTE ? scan_notes(src, &seg, &budget, ret) : 0;
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int buildid_read(int fd, struct cap_build_id *ret)
+{
+	struct source src = { .fd = fd };
+
+	return scan(&src, ret);
+}
+
+void buildid_in_image(const void *image, size_t len, struct cap_build_id *ret)
+{
+	struct source src = { .fd = -1, .image = image, .len = len };
+
+	scan(&src, ret);
+}
+
+struct file {
+	struct cap_file cap; /* id CAP_NONE until it is emitted; path is ours */
+	uint32_t pid; /* which mapped it last, here: */
+	uint64_t start, end;
+	uint32_t next; /* another file with the same hash, UINT32_MAX = none */
+};
+
+struct filetab {
+	struct file *files;
+	size_t n, cap;
+	struct idmap by_key;
+	uint64_t unread;
+	uint32_t emitted; /* ids given so far */
+	struct opener *opener;
+};
+
+int filetab_new(struct filetab **ret, struct err *e)
+{
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : err_nomem(e, "the table of files");
+}
+
+void filetab_free(struct filetab *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->n; i++)
+		free((char *)(uintptr_t)t->files[i].cap.path);
+	free(t->files);
+	idmap_free(&t->by_key);
+	free(t);
+}
+
+void filetab_opener(struct filetab *t, struct opener *o)
+{
+	t->opener = o;
+}
+
+static uint64_t hash_path(const char *s)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+
+	while (*s)
+		h = (h ^ (unsigned char)*s++) * 0x100000001b3u;
+	return h;
+}
+
+static uint64_t mtime_ns(const struct stat *st)
+{
+	return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
+}
+
+static void look_at(const struct filetab *t, struct cap_file *f, uint32_t pid, const struct procmap *m)
+{
+	struct stat st;
+	_cleanup_close_ int fd = -1;
+
+	if (mapfile_is_gone(t->opener, pid, m))
+		f->flags |= CAP_FILE_DELETED;
+	fd = mapfile_open(t->opener, pid, m, &st);
+	if (fd >= 0) {
+		f->size = (uint64_t)st.st_size;
+		f->mtime_ns = mtime_ns(&st);
+		f->error = buildid_read(fd, &f->build_id);
+	} else {
+		f->error = fd;
+	}
+	if (f->error)
+		f->flags |= CAP_FILE_UNREAD;
+}
+
+static struct file *add_file(struct filetab *t, uint32_t pid, const struct procmap *m)
+{
+	struct file *f;
+	char *path = strdup(m->path);
+
+	if (!path || base_grow(&t->files, &t->cap, t->n + 1, sizeof(*t->files)) != 0) {
+		free(path);
+		return NULL;
+	}
+	f = &t->files[t->n];
+	*f = (struct file){ .next = UINT32_MAX };
+	f->cap = (struct cap_file){ .id = CAP_NONE,
+		.dev_major = m->dev_major,
+		.dev_minor = m->dev_minor,
+		.inode = m->inode,
+		.path = path };
+	if (mapfile_is_pseudo(path)) {
+		f->cap.flags = CAP_FILE_PSEUDO;
+		if (strcmp(path, "[vdso]") == 0) {
+			size_t len;
+			const uint8_t *image = mapfile_vdso(&len);
+
+			if (image)
+				buildid_in_image(image, len, &f->cap.build_id);
+		}
+	} else {
+		look_at(t, &f->cap, pid, m);
+	}
+	t->n++;
+	return f;
+}
+
+/* Who maps it now is the likeliest to map it later. */
+static uint32_t note_mapper(struct filetab *t, uint32_t at, uint32_t pid, const struct procmap *m)
+{
+	struct file *f = &t->files[at];
+
+	f->pid = pid;
+	f->start = m->start;
+	f->end = m->end;
+	return at;
+}
+
+static bool matches(const struct cap_file *f, const struct procmap *m)
+{
+	return f->inode == m->inode && f->dev_major == m->dev_major && f->dev_minor == m->dev_minor &&
+	       strcmp(f->path, m->path) == 0;
+}
+
+uint32_t filetab_get(struct filetab *t, uint32_t pid, const struct procmap *m)
+{
+	struct idmap_slot *slot;
+	uint64_t hi, lo;
+	struct file *f;
+	uint32_t at;
+
+	if (!*m->path || strcmp(m->path, "//anon") == 0)
+		return UINT32_MAX;
+	hi = (uint64_t)m->dev_major << 32 | m->dev_minor;
+	lo = m->inode ^ hash_path(m->path);
+	slot = idmap_find(&t->by_key, hi, lo);
+	for (at = slot ? slot->value : UINT32_MAX; at != UINT32_MAX; at = t->files[at].next)
+		if (matches(&t->files[at].cap, m))
+			return note_mapper(t, at, pid, m);
+	f = add_file(t, pid, m);
+	if (!f)
+		return UINT32_MAX;
+	at = (uint32_t)(f - t->files);
+	slot = idmap_find(&t->by_key, hi, lo);
+	if (slot) {
+		f->next = slot->value;
+		slot->value = at;
+	} else {
+		idmap_put(&t->by_key, hi, lo, at, NULL);
+	}
+	return note_mapper(t, at, pid, m);
+}
+
+void filetab_tell(struct filetab *t, uint32_t file, const struct cap_build_id *id)
+{
+	struct cap_file *f = file < t->n ? &t->files[file].cap : NULL;
+
+	if (f && f->flags & CAP_FILE_UNREAD && !f->build_id.len && f->id == CAP_NONE)
+		f->build_id = *id;
+}
+
+const char *filetab_path(const struct filetab *t, uint32_t file)
+{
+	return file < t->n ? t->files[file].cap.path : "";
+}
+
+bool filetab_place(const struct filetab *t, uint32_t file, struct procmap *ret)
+{
+	const struct cap_file *f = file < t->n ? &t->files[file].cap : NULL;
+
+	if (!f)
+		return false;
+	ret->path = f->path;
+	ret->dev_major = f->dev_major;
+	ret->dev_minor = f->dev_minor;
+	ret->inode = f->inode;
+	return true;
+}
+
+void filetab_way(const struct filetab *t, uint32_t file, struct filetab_way *ret)
+{
+	const struct file *f = &t->files[file];
+
+	*ret = (struct filetab_way){ f->cap, f->pid, f->start, f->end, t->opener };
+}
+
+int filetab_open(const struct filetab_way *f)
+{
+	const struct procmap m = { .start = f->start,
+		.end = f->end,
+		.dev_major = f->cap.dev_major,
+		.dev_minor = f->cap.dev_minor,
+		.inode = f->cap.inode,
+		.path = f->cap.path };
+	struct stat st;
+	int fd;
+
+	if (f->cap.flags & CAP_FILE_PSEUDO)
+		return -ENOENT;
+	fd = mapfile_open(f->opener, f->pid, &m, &st);
+	if (fd < 0)
+		return fd;
+	/* its PID, or its path, may be another's by now */
+	if (st.st_ino == f->cap.inode &&
+		(f->cap.error || ((uint64_t)st.st_size == f->cap.size && mtime_ns(&st) == f->cap.mtime_ns)))
+		return fd;
+	close(fd);
+	return -ESTALE;
+}
+
+uint32_t filetab_emit(struct filetab *t, uint32_t file, struct capwrite *w)
+{
+	struct cap_file *f;
+
+	if (file >= t->n)
+		return CAP_NONE;
+	f = &t->files[file].cap;
+	if (f->id != CAP_NONE)
+		return f->id;
+	f->id = t->emitted++;
+	t->unread += (f->flags & CAP_FILE_UNREAD) != 0;
+	capwrite_file(w, f);
+	if (strcmp(f->path, "[vdso]") == 0) {
+		size_t len;
+		const uint8_t *image = mapfile_vdso(&len);
+
+		if (image)
+			capwrite_image(w, &(struct cap_image){ f->id, (uint32_t)len, image });
+	}
+	return f->id;
+}
+
+uint64_t filetab_unread(const struct filetab *t)
+{
+	return t->unread;
+}

@@ -1,0 +1,723 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "record/jit.h"
+#include "base/clock.h"
+#include "record/files.h"
+#include "symbols/jit.h"
+#include "system/events.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#define SLACK_NS INT64_C(1000000000) /* clocks are read one after the other, and may be set */
+
+/* The folder /tmp of process PID, 0 = ours. */
+static int open_tmp(uint32_t pid)
+{
+	const struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	_cleanup_close_ int root = -1;
+	char path[64] = "/";
+	int fd;
+
+	if (pid)
+		snprintf(path, sizeof(path), "/proc/%u/root", pid);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -errno;
+	fd = (int)syscall(SYS_openat2, root, "tmp", &how, sizeof(how));
+	return fd < 0 ? -errno : fd;
+}
+
+static bool stat_tmp(struct opener *o, uint32_t pid, struct stat *st)
+{
+	_cleanup_close_ int fd = open_tmp(pid);
+
+	return (fd >= 0 && fstat(fd, st) == 0) || opener_tmp_stat(o, pid, st) == 0;
+}
+
+static bool shares_tmp(struct opener *o, uint32_t pid)
+{
+	struct stat a, b;
+
+	return stat_tmp(o, pid, &a) && stat_tmp(o, 0, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* The last one of the numbers in LINE. */
+static uint32_t last_number(const char *line)
+{
+	const char *blank = strrchr(line, '\t');
+
+	return blank ? (uint32_t)strtoul(blank, NULL, 10) : 0;
+}
+
+bool jitfile_owner(uint32_t pid, struct jitfile_owner *ret)
+{
+	int fd = procaccess_open(ret->opener, OPENWIRE_STATUS, pid);
+	_cleanup_fclose_ FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	unsigned int uid, found = 0;
+	char line[256];
+
+	if (fd >= 0 && !f)
+		close(fd);
+	ret->pid = ret->ns_pid = pid;
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "Uid: %*u %u", &uid) == 1) {
+			ret->uid = uid;
+			found++;
+		} else if (strncmp(line, "NSpid:", 6) == 0) {
+			ret->ns_pid = last_number(line);
+		}
+	}
+	ret->shares_tmp = found && shares_tmp(ret->opener, pid);
+	return found;
+}
+
+/* Looked at first: opening a device can have effects, opening a FIFO would wait. */
+static int open_regular(int dir, const char *name, struct stat *st)
+{
+	_cleanup_close_ int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	char again[64];
+	int ret;
+
+	if (fd < 0 || fstat(fd, st) != 0)
+		return -errno;
+	if (!S_ISREG(st->st_mode))
+		return -EMEDIUMTYPE;
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
+	ret = open(again, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return ret < 0 ? -errno : ret;
+}
+
+static int open_map(uint32_t pid, uint32_t number, struct stat *st)
+{
+	_cleanup_close_ int tmp = open_tmp(pid);
+	char name[64];
+
+	if (tmp < 0)
+		return tmp;
+	snprintf(name, sizeof(name), "perf-%u.map", number);
+	return open_regular(tmp, name, st);
+}
+
+int jitfile_map(const struct jitfile_owner *o, struct stat *st)
+{
+	uint32_t pid = o->end_ns ? 0 : o->pid;
+	int fd, asked;
+
+	if (o->end_ns && !o->shares_tmp)
+		return -ENOENT;
+	fd = open_map(pid, o->ns_pid, st);
+	if (fd >= 0 || fd == -EMEDIUMTYPE)
+		return fd;
+	asked = opener_perf_map(o->opener, pid, o->ns_pid, st);
+	return asked == -ENOTCONN ? fd : asked;
+}
+
+bool jitfile_is_dump(const struct jitfile_owner *o, const char *path)
+{
+	const char *base = strrchr(path, '/');
+	char name[64];
+
+	snprintf(name, sizeof(name), "/jit-%u.dump", o->ns_pid);
+	return base && strcmp(base, name) == 0;
+}
+
+int jitfile_check(const struct jitfile_owner *o, const struct stat *st, struct err *e)
+{
+	int64_t real = (int64_t)now_on(CLOCK_REALTIME), boot = (int64_t)now_on(CLOCK_BOOTTIME),
+		mono = (int64_t)now_ns();
+	int64_t written = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+
+	if (st->st_uid != o->uid && st->st_uid != 0)
+		return err_set(
+			e, -EPERM, "it belongs to user %u, and the process to user %u", st->st_uid, o->uid);
+	if (o->start_boot_ns && written + SLACK_NS < real - (boot - (int64_t)o->start_boot_ns))
+		return err_set(e, -ESTALE, "it was written before the process began");
+	if (o->end_ns && written - SLACK_NS > real - (mono - (int64_t)o->end_ns))
+		return err_set(e, -ESTALE, "it was written after the process had ended");
+	return 0;
+}
+
+/*
+ * jitwatch - processes that make code, and the files in which they tell of it.
+ *
+ * A process is watched from when it first maps executable memory that is no
+ * file's, or a jitdump file; or from when a stack shows that it has done so.
+ * Its files are looked for while it lives and kept open, so that they outlive
+ * it; those of one that has no samples are given up some time after its end.
+ */
+
+struct jitwatch {
+	struct jitfile_owner owner;
+	uint64_t since_ns; /* it was there then, as this image */
+	uint32_t proc; /* in the capture; CAP_NONE = no sample yet */
+	uint32_t next; /* free ones are chained */
+	bool over; /* ended, or another image by now */
+	bool free;
+	bool no_room; /* a file of it could not be kept open */
+	int map, dump; /* descriptors for reading, -1 = none */
+};
+
+struct jitwatches {
+	struct jitwatch *all;
+	size_t n, cap;
+	uint32_t free; /* UINT32_MAX = none */
+	struct idmap by_tgid; /* the newest of a tgid */
+	size_t n_fds;
+	uint64_t look_ns; /* not before */
+	struct opener *opener; /* set it after jitwatch_init(); NULL = none */
+};
+
+#define WATCHES_MAX 4096
+#define FDS_MAX 256 /* files that are kept open */
+#define LOOK_NS UINT64_C(100000000)
+#define FORGET_NS UINT64_C(10000000000) /* all samples of an ended process are in long before */
+
+static void jitwatch_init(struct jitwatches *t)
+{
+	*t = (struct jitwatches){ .free = UINT32_MAX };
+}
+
+static void close_fd(struct jitwatches *t, int *fd)
+{
+	if (*fd < 0)
+		return;
+	close(*fd);
+	*fd = -1;
+	t->n_fds--;
+}
+
+static void jitwatch_close(struct jitwatches *t, struct jitwatch *w)
+{
+	close_fd(t, &w->map);
+	close_fd(t, &w->dump);
+}
+
+static void jitwatch_free(struct jitwatches *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		jitwatch_close(t, &t->all[i]);
+	free(t->all);
+	idmap_free(&t->by_tgid);
+	jitwatch_init(t);
+}
+
+static struct jitwatch *watch_of(const struct jitwatches *t, uint32_t tgid)
+{
+	const struct idmap_slot *s = idmap_find(&t->by_tgid, 0, tgid);
+	struct jitwatch *w = s ? &t->all[s->value] : NULL;
+
+	return w && !w->over && w->owner.pid == tgid ? w : NULL;
+}
+
+static uint32_t take_slot(struct jitwatches *t)
+{
+	uint32_t at = t->free;
+
+	if (at != UINT32_MAX) {
+		t->free = t->all[at].next;
+		return at;
+	}
+	if (t->n == WATCHES_MAX || base_grow(&t->all, &t->cap, t->n + 1, sizeof(*t->all)) != 0)
+		return UINT32_MAX;
+	return (uint32_t)t->n++;
+}
+
+static void drop_slot(struct jitwatches *t, uint32_t at)
+{
+	t->all[at] = (struct jitwatch){ .over = true, .free = true, .next = t->free, .map = -1, .dump = -1 };
+	t->free = at;
+}
+
+/* A new one for the process that is TGID now, if it is there; NULL. */
+static struct jitwatch *add_watch(struct jitwatches *t, uint32_t tgid, uint64_t now_ns)
+{
+	struct jitwatch w = {
+		.since_ns = now_ns, .proc = CAP_NONE, .map = -1, .dump = -1, .owner.opener = t->opener
+	};
+	struct idmap_slot *s;
+	uint32_t at = jitfile_owner(tgid, &w.owner) ? take_slot(t) : UINT32_MAX;
+
+	if (at == UINT32_MAX)
+		return NULL;
+	idmap_put(&t->by_tgid, 0, tgid, at, NULL);
+	s = idmap_find(&t->by_tgid, 0, tgid);
+	if (!s) {
+		drop_slot(t, at);
+		return NULL;
+	}
+	s->value = at;
+	t->all[at] = w;
+	return &t->all[at];
+}
+
+/* Keep FD for W in *SLOT; it is closed where there is no room. */
+static void keep_fd(struct jitwatches *t, struct jitwatch *w, int *slot, int fd)
+{
+	if (fd < 0)
+		return;
+	close_fd(t, slot);
+	w->no_room = t->n_fds == FDS_MAX;
+	if (w->no_room) {
+		close(fd);
+		return;
+	}
+	*slot = fd;
+	t->n_fds++;
+}
+
+static void take_dump(struct jitwatches *t, struct jitwatch *w, const struct procmap *m)
+{
+	struct stat st;
+
+	if (w->dump < 0 && jitfile_is_dump(&w->owner, m->path))
+		keep_fd(t, w, &w->dump, mapfile_open(t->opener, w->owner.pid, m, &st));
+}
+
+static bool is_anonymous(const char *path)
+{
+	return !*path || strcmp(path, "//anon") == 0 || strncmp(path, "[anon", 5) == 0 ||
+	       strncmp(path, "/memfd:", 7) == 0;
+}
+
+static void on_code(struct jitwatches *t, const struct procevent *ev, bool tracked)
+{
+	const char *base = strrchr(ev->text, '/');
+	bool dump = base && strncmp(base, "/jit-", 5) == 0;
+	struct jitwatch *w;
+
+	if (!dump && !is_anonymous(ev->text))
+		return;
+	w = watch_of(t, ev->pid);
+	if (!w && tracked)
+		w = add_watch(t, ev->pid, ev->time_ns);
+	if (w && dump)
+		take_dump(t, w,
+			&(struct procmap){ .start = ev->start,
+				.end = ev->end,
+				.inode = ev->inode,
+				.dev_major = ev->dev_major,
+				.dev_minor = ev->dev_minor,
+				.path = ev->text });
+}
+
+/* W is another image from TIME_NS on, or none. */
+static void end_watch(struct jitwatch *w, uint64_t time_ns)
+{
+	if (!w || time_ns < w->since_ns)
+		return;
+	w->over = true;
+	w->owner.end_ns = time_ns;
+}
+
+/* TRACKED: is the life of EV's process followed? */
+static void jitwatch_event(struct jitwatches *t, const struct procevent *ev, bool tracked)
+{
+	if (ev->type == PROCEVENT_MMAP && (ev->prot & PROT_EXEC))
+		on_code(t, ev, tracked);
+	else if (ev->type == PROCEVENT_EXEC || (ev->type == PROCEVENT_FORK && ev->pid != ev->parent) ||
+		 (ev->type == PROCEVENT_EXIT && ev->tid == ev->pid))
+		end_watch(watch_of(t, ev->pid), ev->time_ns);
+}
+
+/* Now and then: look for files. */
+static void jitwatch_look(struct jitwatches *t, uint64_t now_ns)
+{
+	struct stat st;
+
+	if (now_ns < t->look_ns)
+		return;
+	t->look_ns = now_ns + LOOK_NS;
+	for (uint32_t i = 0; i < t->n; i++) {
+		struct jitwatch *w = &t->all[i];
+
+		if (!w->over && w->map < 0 && t->n_fds < FDS_MAX) {
+			keep_fd(t, w, &w->map, jitfile_map(&w->owner, &st));
+		} else if (w->over && !w->free && w->proc == CAP_NONE &&
+			   now_ns > w->owner.end_ns + FORGET_NS) {
+			jitwatch_close(t, w);
+			drop_slot(t, i);
+		}
+	}
+}
+
+/* Its jitdump file may have been mapped before the recording. */
+static void find_dump(
+	struct jitwatches *t, struct jitwatch *w, const struct pastmap *past, const struct image *im)
+{
+	for (size_t i = 0; im->maps && i < im->maps->n; i++) {
+		const struct mapping *m = &im->maps->maps[i];
+		struct procmap pm = { .start = m->start, .end = m->end, .offset = m->offset };
+
+		if (filetab_place(past->files, m->file, &pm))
+			take_dump(t, w, &pm);
+	}
+}
+
+/* The one that is known from events, else a new one; NULL. */
+static struct jitwatch *find_watch(struct jitwatches *t, const struct image *im, uint64_t now_ns)
+{
+	for (size_t i = t->n; i-- > 0;) {
+		struct jitwatch *w = &t->all[i];
+
+		if (!w->free && w->owner.pid == im->tgid && w->proc == CAP_NONE &&
+			w->since_ns >= im->begin_ns && w->since_ns < im->end_ns)
+			return w;
+	}
+	return im->end_ns == UINT64_MAX ? add_watch(t, im->tgid, now_ns) : NULL;
+}
+
+/*
+ * The number in `all` of the watch of image IM, from now on that of PROC in the capture;
+ * UINT32_MAX: it ended before it could be looked at, or there is no room. NOW_NS is a time
+ * at which it is IM.
+ */
+static uint32_t jitwatch_bind(struct jitwatches *t, uint32_t proc, const struct pastmap *past,
+	const struct image *im, uint64_t now_ns)
+{
+	struct jitwatch *w = find_watch(t, im, now_ns);
+
+	if (!w)
+		return UINT32_MAX;
+	w->proc = proc;
+	w->owner.start_boot_ns = im->start_boot_ns;
+	find_dump(t, w, past, im);
+	return (uint32_t)(w - t->all);
+}
+
+/* See to it that `over` and the ends are those of now. */
+/* An exit is told later than it is seen in /proc. */
+static void jitwatch_settle(struct jitwatches *t, uint64_t now_ns)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		struct jitfile_owner now = { .opener = t->opener };
+
+		if (!t->all[i].over && !jitfile_owner(t->all[i].owner.pid, &now))
+			end_watch(&t->all[i], now_ns);
+	}
+}
+
+/*
+ * Open the perf map of W once more by its name, which may be another file by
+ * now; where there is none the one that was found before stays. -EMEDIUMTYPE for
+ * what is no regular file.
+ */
+static int jitwatch_reopen(struct jitwatches *t, struct jitwatch *w)
+{
+	struct stat st;
+	int fd;
+
+	/* whoever is gone may have had a successor of the same PID: its file is the one of then */
+	if (w->over && w->map >= 0)
+		return 0;
+	fd = jitfile_map(&w->owner, &st);
+	if (fd == -EMEDIUMTYPE)
+		return fd;
+	keep_fd(t, w, &w->map, fd);
+	return 0;
+}
+
+#define ADDRS_MAX (4u << 20)
+#define UNSEEN (UINT32_MAX - 1) /* a process that could not be looked at */
+#define STORIES_MAX 16
+
+/* A user stack that has frames in such memory: `n` addresses from `first` on. */
+struct jitted {
+	uint32_t first, n;
+};
+
+struct wanted {
+	uint32_t proc;
+	uint64_t addr;
+};
+
+struct jitkeep {
+	struct jitwatches watches;
+	struct idmap by_proc; /* process in the capture -> watch, UNSEEN */
+	struct idmap stacks; /* identity -> jitted */
+	struct jitted *jitted;
+	size_t n_jitted, cap_jitted;
+	uint64_t *addrs; /* of all in `jitted` */
+	size_t n_addrs, cap_addrs;
+	struct idmap pairs; /* (process, jitted) that are in `wanted` */
+	struct idmap known; /* (process, address) that are */
+	struct wanted *wanted;
+	size_t n_wanted, cap_wanted;
+	unsigned int stories;
+	struct jitkeep_stats stats;
+};
+
+int jitkeep_new(struct jitkeep **ret, struct err *e)
+{
+	*ret = calloc(1, sizeof(**ret));
+	if (!*ret)
+		return err_nomem(e, "the names of JIT code");
+	jitwatch_init(&(*ret)->watches);
+	return 0;
+}
+
+void jitkeep_free(struct jitkeep *k)
+{
+	if (!k)
+		return;
+	jitwatch_free(&k->watches);
+	free(k->jitted);
+	free(k->addrs);
+	free(k->wanted);
+	idmap_free(&k->by_proc);
+	idmap_free(&k->stacks);
+	idmap_free(&k->pairs);
+	idmap_free(&k->known);
+	free(k);
+}
+
+void jitkeep_opener(struct jitkeep *k, struct opener *o)
+{
+	if (k)
+		k->watches.opener = o;
+}
+
+void jitkeep_event(struct jitkeep *k, const struct proctab *procs, const struct procevent *ev)
+{
+	if (k)
+		jitwatch_event(&k->watches, ev, proctab_tracks(procs, ev->pid));
+}
+
+void jitkeep_look(struct jitkeep *k, uint64_t now_ns)
+{
+	if (k)
+		jitwatch_look(&k->watches, now_ns);
+}
+
+/* --- which addresses --- */
+
+/* Memory that the file PATH of a mapping names no code of. */
+static bool names_no_code(const char *path)
+{
+	static const char *const prefixes[] = { "/memfd:", "/dev/zero", "/dev/shm/", "/SYSV",
+		"/anon_hugepage" };
+	const char *base = strrchr(path, '/');
+
+	if (mapfile_is_pseudo(path))
+		return strcmp(path, "[vdso]") != 0 && strcmp(path, "[vsyscall]") != 0 &&
+		       strcmp(path, "[uprobes]") != 0;
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+		if (strncmp(path, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return base && strncmp(base, "/jit-", 5) == 0;
+}
+
+static bool may_be_jit(const struct pastmap *past, const struct image *im, uint64_t addr, uint64_t time_ns)
+{
+	const struct mapping *m = mapset_then(im->maps, addr, time_ns);
+
+	return !m || m->file == UINT32_MAX || names_no_code(filetab_path(past->files, m->file));
+}
+
+/* The byte that frame I of S executes. */
+static uint64_t byte_of(const struct cap_stack *s, uint32_t i, uint32_t *exact)
+{
+	while (*exact < s->n_exact && s->exact[*exact] < i)
+		++*exact;
+	if (!i || !s->frames[i] || (*exact < s->n_exact && s->exact[*exact] == i))
+		return s->frames[i];
+	return s->frames[i] - 1;
+}
+
+/* Note the addresses of the stack ID, S, which is seen for the first time, in IM. */
+static void note_stack(struct jitkeep *k, const struct offcpu_stack_id *id, const struct cap_stack *s,
+	const struct pastmap *past, const struct image *im, uint64_t time_ns)
+{
+	size_t first = k->n_addrs;
+	uint32_t exact = 0;
+
+	for (uint32_t i = 0; i < s->len; i++) {
+		uint64_t addr = byte_of(s, i, &exact);
+
+		if (!may_be_jit(past, im, addr, time_ns))
+			continue;
+		if (k->n_addrs == ADDRS_MAX ||
+			base_grow(&k->addrs, &k->cap_addrs, k->n_addrs + 1, sizeof(*k->addrs)) != 0)
+			k->stats.cut++;
+		else
+			k->addrs[k->n_addrs++] = addr;
+	}
+	if (k->n_addrs == first ||
+		base_grow(&k->jitted, &k->cap_jitted, k->n_jitted + 1, sizeof(*k->jitted)) != 0 ||
+		idmap_put(&k->stacks, id->hi, id->lo, (uint32_t)k->n_jitted, NULL) == UINT32_MAX)
+		return;
+	k->jitted[k->n_jitted++] =
+		(struct jitted){ .first = (uint32_t)first, .n = (uint32_t)(k->n_addrs - first) };
+}
+
+/* The addresses of J are wanted of PROC. */
+static void want(struct jitkeep *k, uint32_t proc, const struct jitted *j)
+{
+	for (uint32_t i = 0; i < j->n; i++) {
+		uint64_t addr = k->addrs[j->first + i];
+		bool added = false;
+
+		if (k->n_wanted == ADDRS_MAX ||
+			base_grow(&k->wanted, &k->cap_wanted, k->n_wanted + 1, sizeof(*k->wanted)) != 0) {
+			k->stats.cut++;
+			return;
+		}
+		idmap_put(&k->known, proc, addr, 0, &added);
+		if (added)
+			k->wanted[k->n_wanted++] = (struct wanted){ proc, addr };
+	}
+}
+
+static void bind(struct jitkeep *k, uint32_t proc, const struct pastmap *past, const struct image *im,
+	uint64_t time_ns)
+{
+	uint32_t at;
+
+	if (idmap_find(&k->by_proc, 0, proc))
+		return;
+	k->stats.processes++;
+	at = jitwatch_bind(&k->watches, proc, past, im, time_ns);
+	k->stats.unseen += at == UINT32_MAX;
+	idmap_put(&k->by_proc, 0, proc, MIN(at, UNSEEN), NULL);
+}
+
+void jitkeep_see(struct jitkeep *k, struct proctab *procs, const struct stacktab *stacks,
+	const struct offcpu_key *key, uint32_t proc, uint64_t first_ns)
+{
+	const struct image *im;
+	const struct idmap_slot *slot;
+	struct pastmap past;
+	struct cap_stack s;
+	bool fresh = k && stacktab_user(stacks, &key->user, &s), added = false;
+
+	if (!k || (!fresh && !idmap_find(&k->stacks, key->user.hi, key->user.lo)))
+		return;
+	im = proc == CAP_NONE ? NULL : proctab_image(procs, key);
+	if (!im)
+		return;
+	proctab_past(procs, &past);
+	if (fresh)
+		note_stack(k, &key->user, &s, &past, im, first_ns);
+	slot = idmap_find(&k->stacks, key->user.hi, key->user.lo);
+	if (!slot)
+		return;
+	bind(k, proc, &past, im, first_ns);
+	idmap_put(&k->pairs, proc, slot->value, 0, &added);
+	if (added)
+		want(k, proc, &k->jitted[slot->value]);
+}
+
+/* --- at the end --- */
+
+static void tell(struct jitkeep *k, struct capwrite *w, const struct jitwatch *of, const char *what,
+	const struct err *e)
+{
+	char text[1200];
+
+	if (k->stories++ >= STORIES_MAX)
+		return;
+	snprintf(text, sizeof(text), "%s of process %u: %s", what, of->owner.pid, e->msg);
+	capwrite_option(w, &(struct cap_option){ "jit", text });
+}
+
+static void tell_refusal(struct jitkeep *k, struct capwrite *w, const struct jitwatch *of, const char *what,
+	const struct err *e)
+{
+	if (e->code == -EPERM || e->code == -EMEDIUMTYPE)
+		k->stats.refused++;
+	else if (e->code == -ESTALE)
+		k->stats.stale++;
+	else
+		k->stats.failed++;
+	tell(k, w, of, what, e);
+}
+
+/* Ask of file FD of W for ADDRS, and write what it names. */
+static int read_file(struct jitkeep *k, const struct jitwatch *of, const struct jitchild_question *q,
+	struct capwrite *w, struct err *e)
+{
+	struct jitchild_answer a;
+	struct stat st;
+	int rc = fstat(q->fd, &st) == 0 ? 0 : err_sys(e, -errno, "cannot look at it");
+
+	rc = rc ? rc : jitfile_check(&of->owner, &st, e);
+	rc = rc ? rc : jitchild_ask(q, &a, e);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < a.n; i++) {
+		a.jits[i].proc = of->proc;
+		capwrite_jit(w, &a.jits[i]);
+	}
+	k->stats.maps_read++;
+	k->stats.entries_kept += a.n;
+	k->stats.bad_lines += a.bad;
+	k->stats.cut += a.cut;
+	jitchild_free(&a);
+	return 0;
+}
+
+static void write_proc(
+	struct jitkeep *k, struct jitwatch *of, const uint64_t *addrs, size_t n, struct capwrite *w)
+{
+	struct err e = { 0 };
+
+	if (jitwatch_reopen(&k->watches, of) != 0) {
+		err_set(&e, -EMEDIUMTYPE, "it is not a regular file");
+		tell_refusal(k, w, of, "the perf map", &e);
+	} else if (of->map >= 0 &&
+		   read_file(k, of,
+			   &(struct jitchild_question){
+				   .fd = of->map, .kind = CAP_JIT_PERFMAP, .addrs = addrs, .n = n },
+			   w, &e) != 0) {
+		tell_refusal(k, w, of, "the perf map", &e);
+	}
+	if (of->dump >= 0 &&
+		read_file(k, of,
+			&(struct jitchild_question){
+				.fd = of->dump, .kind = CAP_JIT_JITDUMP, .addrs = addrs, .n = n },
+			w, &e) != 0)
+		tell_refusal(k, w, of, "the jitdump file", &e);
+	k->stats.unseen += of->no_room;
+	jitwatch_close(&k->watches, of);
+}
+
+static int wanted_cmp(const void *a, const void *b)
+{
+	const struct wanted *x = a, *y = b;
+
+	return x->proc != y->proc ? CMP(x->proc, y->proc) : CMP(x->addr, y->addr);
+}
+
+void jitkeep_write(struct jitkeep *k, struct capwrite *w)
+{
+	_cleanup_free_ uint64_t *addrs = NULL;
+	size_t n;
+
+	if (!k || !k->n_wanted)
+		return;
+	addrs = malloc(k->n_wanted * sizeof(*addrs));
+	if (!addrs) {
+		k->stats.cut += k->n_wanted;
+		return;
+	}
+	jitwatch_settle(&k->watches, now_ns());
+	qsort(k->wanted, k->n_wanted, sizeof(*k->wanted), wanted_cmp);
+	for (size_t i = 0; i < k->n_wanted; i += n) {
+		const struct idmap_slot *s = idmap_find(&k->by_proc, 0, k->wanted[i].proc);
+
+		for (n = 0; i + n < k->n_wanted && k->wanted[i + n].proc == k->wanted[i].proc; n++)
+			addrs[n] = k->wanted[i + n].addr;
+		if (s && s->value != UNSEEN)
+			write_proc(k, &k->watches.all[s->value], addrs, n, w);
+	}
+	k->n_wanted = 0;
+}
+
+void jitkeep_stats(const struct jitkeep *k, struct jitkeep_stats *ret)
+{
+	*ret = k ? k->stats : (struct jitkeep_stats){ 0 };
+}

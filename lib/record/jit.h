@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * jit - the names of code that JIT compilers made, kept in the capture.
+ *
+ * Which user addresses of which process lie in memory that no ELF file is
+ * mapped to is noted as stacks come; the files that name such code (jitfile.h)
+ * are opened as soon as they are there, so that they outlive the process, and
+ * read when the recording ends, for then they are complete. Kept is what
+ * covers an address that was noted.
+ */
+#ifndef STACKTOOLS_RECORD_JIT_H
+#define STACKTOOLS_RECORD_JIT_H
+
+#include "capture/writer.h"
+#include "record/processes.h"
+#include "record/stacks.h"
+#include "system/broker.h"
+
+#include <sys/stat.h>
+
+/*
+ * jitfile - the files in which a process tells of the code it makes, opened
+ * with a recorder's privileges but not trusted.
+ *
+ * /tmp/perf-PID.map is looked for inside the process's own root, under its
+ * PID in its own PID namespace; no symbolic link is followed, and none of the
+ * folders leads out of that root. A name in /tmp can be anybody's, and an
+ * earlier process's: see jitfile_check().
+ */
+
+/* What has to be known of a process while it lives. */
+struct jitfile_owner {
+	uint32_t pid, ns_pid; /* here, and in its own PID namespace */
+	uint32_t uid; /* effective, as seen from here */
+	bool shares_tmp; /* its /tmp is ours */
+	uint64_t start_boot_ns; /* when it began, CLOCK_BOOTTIME; 0 = not known */
+	uint64_t end_ns; /* when it ended, CLOCK_MONOTONIC; 0 = it lives */
+	struct opener *opener; /* for what our own rights do not reach; NULL = none */
+};
+
+/* All but the times and the opener, which are left as they are. False when the process is gone. */
+bool jitfile_owner(uint32_t pid, struct jitfile_owner *ret);
+
+/*
+ * The perf map of O, through its root while it lives, else in our /tmp if it
+ * shared that: a descriptor for reading and its status; -ENOENT: there is
+ * none; -EMEDIUMTYPE: it is no regular file.
+ */
+int jitfile_map(const struct jitfile_owner *o, struct stat *st);
+
+/* Does PATH, of a mapping, name the jitdump file of O? */
+bool jitfile_is_dump(const struct jitfile_owner *o, const char *path);
+
+/*
+ * Is a file of status ST, looked at now, O's own? -EPERM: it belongs neither
+ * to its user nor to root. -ESTALE: it was last written before the process
+ * began, or after it had ended: another one of the same PID wrote it. The
+ * story is in E.
+ */
+int jitfile_check(const struct jitfile_owner *o, const struct stat *st, struct err *e);
+
+struct jitkeep;
+
+struct jitkeep_stats {
+	uint64_t processes; /* with addresses in such memory */
+	uint64_t unseen; /* of them, those whose files could not be looked for or kept: they had ended, or
+			    were too many */
+	uint64_t maps_read; /* perf maps and jitdump files */
+	uint64_t entries_kept;
+	uint64_t bad_lines; /* lines and records that are none, in what was read */
+	uint64_t refused; /* files that belong to another user or are no regular ones */
+	uint64_t stale; /* files of an earlier or a later process of the same PID */
+	uint64_t failed; /* files that could not be read */
+	uint64_t cut; /* addresses and pieces of code beyond the limits */
+};
+
+/* NULL is fine for all of these: nothing is kept then. */
+int jitkeep_new(struct jitkeep **ret, struct err *e);
+void jitkeep_free(struct jitkeep *k);
+void jitkeep_opener(
+	struct jitkeep *k, struct opener *o); /* for what our own rights do not reach; O outlives K */
+
+/* After proctab_event() of the same event: who makes code, or ends. */
+void jitkeep_event(struct jitkeep *k, const struct proctab *procs, const struct procevent *ev);
+
+/* Now and then: look for the files of those that make code. */
+void jitkeep_look(struct jitkeep *k, uint64_t now_ns);
+
+/*
+ * A sample of KEY's process, PROC in the capture, began at FIRST_NS: after
+ * proctab_emit(), and before stacktab_emit() of its user stack.
+ */
+void jitkeep_see(struct jitkeep *k, struct proctab *procs, const struct stacktab *stacks,
+	const struct offcpu_key *key, uint32_t proc, uint64_t first_ns);
+
+/* At the end of the recording: read the files and write what is kept. What cannot be read is told as options.
+ */
+void jitkeep_write(struct jitkeep *k, struct capwrite *w);
+
+void jitkeep_stats(const struct jitkeep *k, struct jitkeep_stats *ret);
+
+#endif

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "record/kernel_btf.h"
+#include "base/bytes.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/btf.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define VMLINUX "/sys/kernel/btf/vmlinux"
+#define MODIFIERS_MAX 64 /* in a row: more would be a circle */
+#define KINDS 20
+#define BYTES_MAX (256 << 20)
+
+/* The bytes of BTF. */
+struct image {
+	const uint8_t *bytes;
+	size_t len;
+	bool mapped; /* else allocated */
+	const uint8_t *types;
+	const char *strings;
+	uint32_t types_len, strings_len;
+	uint32_t *at; /* by id: where the type is in `types` */
+	uint32_t n; /* ids: 0 is void */
+	size_t cap;
+};
+
+/* What is copied, in the order of the new ids. */
+struct copy {
+	const struct image *from;
+	uint32_t *new_id; /* by old id; 0 = not copied */
+	uint32_t *old; /* by new id - 1 */
+	size_t n, cap_old;
+	size_t n_whole; /* the first ones, which were asked for */
+	struct buf types, strings;
+	bool failed;
+};
+
+static void release(struct image *b)
+{
+	if (b->mapped)
+		munmap((void *)(uintptr_t)b->bytes, b->len);
+	else
+		free((void *)(uintptr_t)b->bytes);
+	free(b->at);
+}
+
+/*
+ * Linux 6.16 maps its own, which spares a copy of some megabytes. Any other file
+ * may shrink meanwhile, which would end its reader with SIGBUS.
+ */
+static int read_bytes(struct image *b, const char *file, struct err *e)
+{
+	_cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	uint8_t *p;
+	ssize_t got = 1;
+
+	if (fd < 0 || fstat(fd, &st) != 0)
+		return err_sys(e, -errno, "cannot read the kernel's BTF, '%s'", file);
+	if (!S_ISREG(st.st_mode) || st.st_size > BYTES_MAX)
+		return err_set(e, -EINVAL, "'%s' is no file of BTF", file);
+	p = strcmp(file, VMLINUX) == 0 ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
+				       : MAP_FAILED;
+	if (p != MAP_FAILED) {
+		*b = (struct image){ .bytes = p, .len = (size_t)st.st_size, .mapped = true };
+		return 0;
+	}
+	p = malloc((size_t)st.st_size + 1);
+	if (!p)
+		return err_nomem(e, "the kernel's BTF");
+	*b = (struct image){ .bytes = p };
+	while (got > 0 && b->len < (size_t)st.st_size) {
+		got = read(fd, p + b->len, (size_t)st.st_size - b->len);
+		b->len += got > 0 ? (size_t)got : 0;
+	}
+	return got < 0 ? err_sys(e, -errno, "cannot read the kernel's BTF, '%s'", file) : 0;
+}
+
+static int find_sections(struct image *b)
+{
+	struct btf_header h;
+
+	if (b->len < sizeof(h))
+		return -EINVAL;
+	memcpy(&h, b->bytes, sizeof(h));
+	if (h.magic != BTF_MAGIC || h.version != BTF_VERSION || h.hdr_len < sizeof(h) ||
+		(uint64_t)h.hdr_len + h.type_off + h.type_len > b->len ||
+		(uint64_t)h.hdr_len + h.str_off + h.str_len > b->len || h.hdr_len % 4 || h.type_off % 4)
+		return -EINVAL;
+	b->types = b->bytes + h.hdr_len + h.type_off;
+	b->types_len = h.type_len;
+	b->strings = (const char *)b->bytes + h.hdr_len + h.str_off;
+	b->strings_len = h.str_len;
+	return h.str_len && !b->strings[h.str_len - 1] ? 0 : -EINVAL;
+}
+
+/* The bytes behind a struct btf_type. */
+static uint32_t tail_bytes(uint32_t kind, uint32_t vlen)
+{
+	static const struct {
+		uint8_t fixed, each;
+	} tail[KINDS] = { [BTF_KIND_INT] = { 4, 0 },
+		[BTF_KIND_ARRAY] = { sizeof(struct btf_array), 0 },
+		[BTF_KIND_STRUCT] = { 0, sizeof(struct btf_member) },
+		[BTF_KIND_UNION] = { 0, sizeof(struct btf_member) },
+		[BTF_KIND_ENUM] = { 0, sizeof(struct btf_enum) },
+		[BTF_KIND_FUNC_PROTO] = { 0, sizeof(struct btf_param) },
+		[BTF_KIND_VAR] = { sizeof(struct btf_var), 0 },
+		[BTF_KIND_DATASEC] = { 0, sizeof(struct btf_var_secinfo) },
+		[BTF_KIND_DECL_TAG] = { sizeof(struct btf_decl_tag), 0 },
+		[BTF_KIND_ENUM64] = { 0, sizeof(struct btf_enum64) } };
+
+	return tail[kind].fixed + vlen * tail[kind].each;
+}
+
+static const struct btf_type *type_of(const struct image *b, uint32_t id)
+{
+	return (const void *)(b->types + b->at[id]);
+}
+
+/* Every id's place; -EINVAL for a type that is not understood. */
+static int index_types(struct image *b)
+{
+	struct btf_type t;
+	uint32_t at = 0, kind;
+
+	b->n = 1;
+	while (at < b->types_len) {
+		if (b->types_len - at < sizeof(t))
+			return -EINVAL;
+		memcpy(&t, b->types + at, sizeof(t));
+		kind = BTF_INFO_KIND(t.info);
+		if (!kind || kind >= KINDS || t.name_off >= b->strings_len ||
+			b->types_len - at - sizeof(t) < tail_bytes(kind, BTF_INFO_VLEN(t.info)))
+			return -EINVAL;
+		if (b->n >= b->cap && base_grow(&b->at, &b->cap, b->n + 1, sizeof(*b->at)) != 0)
+			return -ENOMEM;
+		b->at[b->n++] = at;
+		at += (uint32_t)sizeof(t) + tail_bytes(kind, BTF_INFO_VLEN(t.info));
+	}
+	return 0;
+}
+
+/* The new id of OLD, which is copied in its turn. */
+static uint32_t wanted(struct copy *c, uint32_t old)
+{
+	if (c->new_id[old])
+		return c->new_id[old];
+	if (base_grow(&c->old, &c->cap_old, c->n + 1, sizeof(*c->old)) != 0) {
+		c->failed = true;
+		return 0;
+	}
+	c->old[c->n++] = old;
+	return c->new_id[old] = (uint32_t)c->n;
+}
+
+/* The same for a type that something refers to: names for it and qualifiers left out. */
+static uint32_t referred(struct copy *c, uint32_t old)
+{
+	for (int i = 0; old && old < c->from->n && i < MODIFIERS_MAX; i++) {
+		const struct btf_type *t = type_of(c->from, old);
+		uint32_t kind = BTF_INFO_KIND(t->info);
+
+		if (kind != BTF_KIND_TYPEDEF && kind != BTF_KIND_CONST && kind != BTF_KIND_VOLATILE &&
+			kind != BTF_KIND_RESTRICT && kind != BTF_KIND_TYPE_TAG)
+			return wanted(c, old);
+		old = t->type;
+	}
+	if (old)
+		c->failed = true;
+	return 0;
+}
+
+static uint32_t put_name(struct copy *c, uint32_t off)
+{
+	const char *name = c->from->strings + off;
+	uint32_t at = (uint32_t)c->strings.len;
+
+	if (!*name)
+		return 0;
+	buf_put(&c->strings, name, strlen(name) + 1);
+	return at;
+}
+
+static void put_members(struct copy *c, const struct btf_type *t)
+{
+	const struct btf_member *m = (const void *)(t + 1);
+
+	for (uint32_t i = 0; i < BTF_INFO_VLEN(t->info); i++) {
+		struct btf_member to = m[i];
+
+		if (to.name_off >= c->from->strings_len) {
+			c->failed = true;
+			return;
+		}
+		to.name_off = put_name(c, to.name_off);
+		to.type = referred(c, to.type);
+		buf_put(&c->types, &to, sizeof(to));
+	}
+}
+
+/* Whole what is asked for or has no name, and so is part of it; of others what a reference needs. */
+static void put_type(struct copy *c, uint32_t i)
+{
+	const struct btf_type *t = type_of(c->from, c->old[i]);
+	uint32_t kind = BTF_INFO_KIND(t->info);
+	struct btf_type to = *t;
+	struct btf_array array;
+
+	to.name_off = put_name(c, t->name_off);
+	switch (kind) {
+	case BTF_KIND_INT:
+		buf_put(&c->types, &to, sizeof(to));
+		buf_put(&c->types, t + 1, sizeof(uint32_t));
+		return;
+	case BTF_KIND_PTR:
+		to.type = 0;
+		break;
+	case BTF_KIND_FWD:
+	case BTF_KIND_FLOAT:
+		break;
+	case BTF_KIND_ENUM:
+	case BTF_KIND_ENUM64:
+		to.info &= ~0xffffu; /* no values */
+		break;
+	case BTF_KIND_ARRAY:
+		memcpy(&array, t + 1, sizeof(array));
+		array.type = referred(c, array.type);
+		array.index_type = referred(c, array.index_type);
+		buf_put(&c->types, &to, sizeof(to));
+		buf_put(&c->types, &array, sizeof(array));
+		return;
+	case BTF_KIND_STRUCT:
+	case BTF_KIND_UNION:
+		if (to.name_off && i >= c->n_whole) {
+			to.info &= ~0xffffu;
+			break;
+		}
+		buf_put(&c->types, &to, sizeof(to));
+		put_members(c, t);
+		return;
+	default:
+		c->failed = true;
+		return;
+	}
+	buf_put(&c->types, &to, sizeof(to));
+}
+
+/* A few bits that tell most names apart. */
+static uint32_t mark(const char *name)
+{
+	uint32_t h = 0;
+
+	for (int i = 0; i < 6 && name[i]; i++)
+		h = h * 31 + (uint8_t)name[i];
+	return h % 1024;
+}
+
+static uint32_t count_args(const struct image *b, const struct btf_type *t)
+{
+	static const uint32_t way[] = { BTF_KIND_PTR, BTF_KIND_FUNC_PROTO };
+
+	for (size_t i = 0; i < ARRAY_LEN(way); i++) {
+		if (!t->type || t->type >= b->n)
+			return 0;
+		t = type_of(b, t->type);
+		if (BTF_INFO_KIND(t->info) != way[i])
+			return 0;
+	}
+	return BTF_INFO_VLEN(t->info);
+}
+
+/* Ids for the names, and the structs among them to be copied first. */
+static void find_names(struct copy *c, struct kerntypes_name *names, size_t n)
+{
+	uint8_t marks[1024] = { 0 };
+	uint32_t kinds = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		names[i].id = 0;
+		kinds |= 1u << names[i].kind;
+		marks[mark(names[i].name)] = 1;
+	}
+	for (uint32_t id = 1; id < c->from->n; id++) {
+		const struct btf_type *t = type_of(c->from, id);
+		const char *name = c->from->strings + t->name_off;
+		uint32_t kind = BTF_INFO_KIND(t->info);
+
+		if (!(kinds >> kind & 1) || !marks[mark(name)])
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			if (names[i].kind != kind || strcmp(names[i].name, name) != 0)
+				continue;
+			names[i].id = names[i].id ? names[i].id : id;
+			if (kind == BTF_KIND_STRUCT)
+				wanted(c, id);
+			else if (kind == BTF_KIND_TYPEDEF)
+				names[i].args = count_args(c->from, t);
+		}
+	}
+	c->n_whole = c->n;
+}
+
+static int write_all(int fd, const void *p, size_t n)
+{
+	return write(fd, p, n) == (ssize_t)n ? 0 : -EIO;
+}
+
+static int write_copy(const struct copy *c, int fd, struct err *e)
+{
+	const struct btf_header h = { .magic = BTF_MAGIC,
+		.version = BTF_VERSION,
+		.hdr_len = sizeof(h),
+		.type_len = (uint32_t)c->types.len,
+		.str_off = (uint32_t)c->types.len,
+		.str_len = (uint32_t)c->strings.len };
+
+	if (write_all(fd, &h, sizeof(h)) || write_all(fd, c->types.p, c->types.len) ||
+		write_all(fd, c->strings.p, c->strings.len))
+		return err_set(e, -EIO, "cannot write the kernel's types");
+	return 0;
+}
+
+static int copy_types(const struct image *b, struct kerntypes_name *names, size_t n, int fd, struct err *e)
+{
+	_cleanup_free_ uint32_t *new_id = calloc(b->n, sizeof(*new_id));
+	struct copy c = { .from = b, .new_id = new_id };
+	int rc;
+
+	if (!new_id)
+		return err_nomem(e, "the kernel's types");
+	buf_put(&c.strings, "", 1);
+	find_names(&c, names, n);
+	for (uint32_t i = 0; i < c.n; i++) /* which adds to them */
+		put_type(&c, i);
+	if (c.types.failed || c.strings.failed)
+		rc = err_nomem(e, "the kernel's types");
+	else if (c.failed)
+		rc = err_set(e, -EINVAL, "the kernel's BTF is not understood");
+	else
+		rc = write_copy(&c, fd, e);
+	buf_free(&c.types);
+	buf_free(&c.strings);
+	free(c.old);
+	return rc;
+}
+
+int kerntypes_read(const char *file, struct kerntypes_name *names, size_t n, int fd, struct err *e)
+{
+	struct image b = { 0 };
+	int rc = read_bytes(&b, file ? file : VMLINUX, e);
+
+	if (!rc) {
+		rc = find_sections(&b);
+		if (!rc)
+			rc = index_types(&b);
+		if (rc)
+			err_sys(e, rc, "the kernel's BTF is not understood, '%s'", file ? file : VMLINUX);
+	}
+	if (!rc)
+		rc = copy_types(&b, names, n, fd, e);
+	release(&b);
+	return rc;
+}
+
+#define TP "kern_tp"
+#define ITER "kern_iter"
+#define SLEEPING_ITER "kern_iter.s"
+
+/*
+ * libbpf would parse the kernel's BTF for any tracing program that names no
+ * program to attach to, so kernhook_set() leaves the id in that program's
+ * place; here it moves to its own.
+ */
+static int prepare(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long sleeps)
+{
+	const char *hook = strchr(bpf_program__section_name(prog), '/');
+	int id = (int)opts->attach_prog_fd;
+
+	opts->attach_prog_fd = 0;
+	if (!id && hook)
+		id = libbpf_find_vmlinux_btf_id(hook + 1, opts->expected_attach_type);
+	if (id <= 0)
+		return id ? id : -ESRCH;
+	opts->attach_btf_id = (uint32_t)id;
+	if (sleeps)
+		opts->prog_flags |= BPF_F_SLEEPABLE;
+	return 0;
+}
+
+static int attach(const struct bpf_program *prog, long cookie, struct bpf_link **link)
+{
+	(void)cookie;
+	*link = bpf_program__attach_trace(prog);
+	return *link ? 0 : -errno;
+}
+
+/* Iterators are attached when they are run. */
+static void register_sections(void)
+{
+	LIBBPF_OPTS(libbpf_prog_handler_opts, tp, .prog_prepare_load_fn = prepare, .prog_attach_fn = attach);
+	LIBBPF_OPTS(libbpf_prog_handler_opts, iter, .prog_prepare_load_fn = prepare);
+	LIBBPF_OPTS(libbpf_prog_handler_opts, sleeping, .prog_prepare_load_fn = prepare, .cookie = 1);
+
+	libbpf_register_prog_handler(TP "+", BPF_PROG_TYPE_TRACING, BPF_TRACE_RAW_TP, &tp);
+	libbpf_register_prog_handler(ITER "+", BPF_PROG_TYPE_TRACING, BPF_TRACE_ITER, &iter);
+	libbpf_register_prog_handler(SLEEPING_ITER "+", BPF_PROG_TYPE_TRACING, BPF_TRACE_ITER, &sleeping);
+}
+
+int kernhook_open(struct kernhook *h, const char *btf_file, struct err *e)
+{
+	/* libbpf keeps its sections for the whole process, too */
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	*h = (struct kernhook){
+		.btf_file = btf_file, .fd = memfd_create("kernel types", MFD_CLOEXEC), .known = true
+	};
+	if (h->fd < 0)
+		return err_sys(e, -errno, "cannot create a file in memory");
+	snprintf(h->path, sizeof(h->path), "/proc/self/fd/%d", h->fd);
+	pthread_once(&once, register_sections);
+	return 0;
+}
+
+void kernhook_close(struct kernhook *h)
+{
+	for (size_t i = 0; i < h->n; i++)
+		free((void *)(uintptr_t)h->names[i].name);
+	free(h->names);
+	if (h->path[0])
+		close(h->fd);
+	*h = (struct kernhook){ 0 };
+}
+
+const char *kernhook_path(const struct kernhook *h)
+{
+	return h->known ? h->path : NULL;
+}
+
+static int add_name(struct kernhook *h, char *name, uint32_t kind)
+{
+	if (!name || base_grow(&h->names, &h->cap, h->n + 1, sizeof(*h->names)) != 0) {
+		free(name);
+		return -ENOMEM;
+	}
+	h->names[h->n++] = (struct kerntypes_name){ .name = name, .kind = kind };
+	return 0;
+}
+
+/* As the kernel's BTF has the hook of PROG. */
+static char *hook_name(const struct bpf_program *prog)
+{
+	const char *hook = strchr(bpf_program__section_name(prog), '/');
+	char *name = NULL;
+
+	if (!hook ||
+		asprintf(&name, "%s%s", kernhook_is_iter(prog) ? "bpf_iter_" : "btf_trace_", hook + 1) < 0)
+		return NULL;
+	return name;
+}
+
+static uint32_t hook_kind(const struct bpf_program *prog)
+{
+	return kernhook_is_iter(prog) ? BTF_KIND_FUNC : BTF_KIND_TYPEDEF;
+}
+
+/* Every struct that OBJ knows may be one of the kernel's; "___" begins what is not part of its name. */
+static int add_structs(struct kernhook *h, const struct btf *btf)
+{
+	int rc = 0;
+
+	for (uint32_t id = 1; btf && id < btf__type_cnt(btf) && !rc; id++) {
+		const struct btf_type *t = btf__type_by_id(btf, id);
+		const char *name = btf__name_by_offset(btf, t->name_off), *flavor = strstr(name, "___");
+
+		if (btf_is_struct(t) && btf_vlen(t) && *name)
+			rc = add_name(h, strndup(name, flavor ? (size_t)(flavor - name) : strlen(name)),
+				BTF_KIND_STRUCT);
+	}
+	return rc;
+}
+
+int kernhook_read(struct kernhook *h, struct bpf_object *obj, struct err *e)
+{
+	struct bpf_program *prog;
+	int rc = add_structs(h, bpf_object__btf(obj));
+
+	bpf_object__for_each_program(prog, obj) rc = rc ? rc : add_name(h, hook_name(prog), hook_kind(prog));
+	if (rc)
+		return err_nomem(e, "the names of kernel types");
+	h->known = kerntypes_read(h->btf_file, h->names, h->n, h->fd, NULL) == 0;
+	return 0;
+}
+
+static const struct kerntypes_name *find(const struct kernhook *h, const char *name, uint32_t kind)
+{
+	for (size_t i = 0; i < h->n; i++)
+		if (h->names[i].kind == kind && strcmp(h->names[i].name, name) == 0)
+			return &h->names[i];
+	return NULL;
+}
+
+int kernhook_args(const struct kernhook *h, const char *event)
+{
+	const struct kerntypes_name *name;
+	char typedef_name[64];
+
+	snprintf(typedef_name, sizeof(typedef_name), "btf_trace_%s", event);
+	name = h->known ? find(h, typedef_name, BTF_KIND_TYPEDEF) : NULL;
+	return name ? (int)name->args - 1 : -1; /* less the one of who attaches */
+}
+
+void kernhook_set(const struct kernhook *h, struct bpf_object *obj)
+{
+	struct bpf_program *prog;
+
+	bpf_object__for_each_program(prog, obj)
+	{
+		_cleanup_free_ char *name = hook_name(prog);
+		const struct kerntypes_name *hook = name ? find(h, name, hook_kind(prog)) : NULL;
+
+		if (h->known && name)
+			bpf_program__set_attach_target(prog, hook ? (int)hook->id : 0, NULL);
+	}
+}
+
+bool kernhook_is_iter(const struct bpf_program *prog)
+{
+	return strncmp(bpf_program__section_name(prog), ITER, strlen(ITER)) == 0;
+}

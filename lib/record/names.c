@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "record/names.h"
+#include "base/clock.h"
+#include "base/intern.h"
+#include "elf/debuginfo.h"
+#include "symbols/pool.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define SEEN_MAX (1 << 18) /* pairs of process and stack that are remembered */
+
+struct namewant {
+	struct idmap seen; /* (process and epoch, stack) */
+	struct idmap known; /* (file, offset) */
+	struct namewant_place *places; /* that were not taken */
+	size_t n, cap;
+	uint64_t missed;
+};
+
+int namewant_new(struct namewant **ret, struct err *e)
+{
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : err_nomem(e, "the places to be named");
+}
+
+void namewant_free(struct namewant *w)
+{
+	if (!w)
+		return;
+	idmap_free(&w->seen);
+	idmap_free(&w->known);
+	free(w->places);
+	free(w);
+}
+
+bool namewant_is_new(struct namewant *w, uint32_t proc, uint32_t ustack, uint32_t epoch)
+{
+	bool added = false;
+
+	/* begun anew when it is full: what was in it is gone through once more, and no harm is done */
+	if (w->seen.used >= SEEN_MAX) {
+		idmap_free(&w->seen);
+		w->seen = (struct idmap){ 0 };
+	}
+	return idmap_put(&w->seen, (uint64_t)proc << 32 | epoch, ustack, 0, &added) == UINT32_MAX || added;
+}
+
+static void put(struct namewant *w, const struct mapping *m, uint64_t addr)
+{
+	uint64_t offset = addr - m->start + m->offset;
+	bool added = false;
+
+	if (idmap_find(&w->known, m->file, offset))
+		return;
+	if (w->known.used >= NAMEWANT_PLACES_MAX ||
+		base_grow(&w->places, &w->cap, w->n + 1, sizeof(*w->places)) != 0 ||
+		idmap_put(&w->known, m->file, offset, 0, &added) == UINT32_MAX) {
+		w->missed++;
+		return;
+	}
+	w->places[w->n++] = (struct namewant_place){ offset, m->file };
+}
+
+void namewant_add(struct namewant *w, const struct mapset *maps, const struct cap_stack *s, uint64_t first_ns,
+	uint64_t last_ns)
+{
+	uint32_t k = 0;
+
+	for (uint32_t i = 0; i < s->len; i++) {
+		bool exact = !i || (k < s->n_exact && s->exact[k] == i);
+		uint64_t addr = s->frames[i] - (exact || !s->frames[i] ? 0 : 1);
+		const struct mapping *m = mapset_then(maps, addr, first_ns);
+
+		k += i && exact;
+		if (!m)
+			m = mapset_then(maps, addr, last_ns);
+		if (m && m->file != UINT32_MAX)
+			put(w, m, addr);
+	}
+}
+
+void namewant_miss(struct namewant *w, uint64_t n)
+{
+	w->missed += n;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct namewant_place *x = a, *y = b;
+
+	return x->file != y->file ? CMP(x->file, y->file) : CMP(x->offset, y->offset);
+}
+
+size_t namewant_waiting(const struct namewant *w)
+{
+	return w->n;
+}
+
+struct namewant_place *namewant_take(struct namewant *w, size_t *n)
+{
+	struct namewant_place *places = w->places;
+
+	*n = w->n;
+	if (!places)
+		return calloc(1, sizeof(*places));
+	qsort(places, w->n, sizeof(*places), by_place);
+	w->places = NULL;
+	w->n = w->cap = 0;
+	return places;
+}
+
+uint64_t namewant_missed(const struct namewant *w)
+{
+	return w->missed;
+}
+
+#define FILES_MAX 64 /* open at the same time, each with its debug files */
+#define SECONDS 60 /* of one file, and of what is done while the recording goes on */
+#define MEMORY_BYTES (UINT64_C(512) << 20) /* of one process */
+#define DEBUG_BYTES (UINT64_C(256) << 20) /* of it, for debug information */
+#define NICENESS 10
+#define SHARE 20 /* looking up in the background takes a twentieth of the time at most */
+#define NS UINT64_C(1000000000)
+#define SHORT_NS NS /* who records no longer waits for no debug information at the stop */
+
+/* A place and the virtual address that the file's tables have for it. */
+struct spot {
+	uint64_t vaddr, offset;
+};
+
+/* The places of one file, and what became of them. */
+struct look {
+	struct filetab_way way;
+	const struct namewant_place *places;
+	size_t n_places;
+	struct elffile *elf; /* these two while its symbols are read */
+	struct debugfile debug;
+	struct spot *spots; /* ascending by vaddr, distinct */
+	uint64_t *vaddrs; /* theirs */
+	size_t n;
+	int error; /* why there is no answer */
+	uint8_t *bytes; /* the answer */
+	struct symanswer answer;
+};
+
+/* What the thread does; from its begin to its end nobody else touches it, but for end_ns. */
+struct batch {
+	struct namewant_place *places;
+	struct look *looks;
+	size_t n;
+	bool nice, plain; /* by symbol tables alone */
+	_Atomic uint64_t end_ns;
+	atomic_bool done;
+};
+
+struct namekeep {
+	struct namewant *want;
+	struct filetab *files;
+	struct capwrite *out;
+	struct idmap named; /* files that gave names */
+	struct namewant_stats stats;
+	struct batch batch;
+	pthread_t thread;
+	bool running, joinable; /* the batch is not written yet; there is a thread */
+	uint64_t opened_ns, began_ns, due_ns;
+};
+
+/* --- in the thread --- */
+
+static int by_vaddr(const void *a, const void *b)
+{
+	const struct spot *x = a, *y = b;
+
+	return CMP(x->vaddr, y->vaddr);
+}
+
+/* Places that no segment holds are left out; two segments may hold one part of the file. */
+static int find_spots(struct look *l)
+{
+	size_t n = 0;
+
+	l->spots = calloc(l->n_places, sizeof(*l->spots));
+	l->vaddrs = calloc(l->n_places, sizeof(*l->vaddrs));
+	if (!l->spots || !l->vaddrs)
+		return -ENOMEM;
+	for (size_t i = 0; i < l->n_places; i++) {
+		l->spots[n].offset = l->places[i].offset;
+		n += elffile_vaddr(l->elf, l->places[i].offset, &l->spots[n].vaddr);
+	}
+	if (n)
+		qsort(l->spots, n, sizeof(*l->spots), by_vaddr);
+	for (size_t i = 0; i < n; i++)
+		if (!i || l->spots[i].vaddr != l->vaddrs[l->n - 1]) {
+			l->spots[l->n] = l->spots[i];
+			l->vaddrs[l->n++] = l->spots[i].vaddr;
+		}
+	return l->n ? 0 : -ENOENT;
+}
+
+static bool same_id(const struct cap_build_id *a, const struct cap_build_id *b)
+{
+	return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
+/* 0 with the file open. */
+static int open_look(struct look *l)
+{
+	const struct debugfile_opts local = { .symfs = -1 };
+	int fd = filetab_open(&l->way), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = elffile_fd(fd, &l->elf, NULL);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	if (!same_id(&l->elf->build_id, &l->way.cap.build_id))
+		return -ESTALE;
+	rc = find_spots(l);
+	return rc ? rc : debugfile_find(&local, l->elf, l->way.cap.path, &l->debug, NULL);
+}
+
+static void close_look(struct look *l)
+{
+	debugfile_close(&l->debug);
+	elffile_close(l->elf);
+	l->debug = (struct debugfile){ 0 };
+	l->elf = NULL;
+}
+
+static void take_answer(void *ctx, struct symchild_job *j)
+{
+	struct look *l = j->ctx;
+
+	(void)ctx;
+	l->error = j->error;
+	l->bytes = j->bytes;
+	l->answer = j->answer;
+}
+
+static struct symchild_job job_of(struct look *l, bool plain)
+{
+	return (struct symchild_job){ .ctx = l,
+		.in = { .elf = l->elf,
+			.debug = l->debug.debug,
+			.alt = l->debug.alt,
+			.dwp = l->debug.dwp,
+			.vaddrs = l->vaddrs,
+			.n_vaddrs = l->n,
+			.inlines = !plain,
+			.lines = !plain,
+			.demangle = true,
+			.max_bytes = DEBUG_BYTES } };
+}
+
+/* N files, as many as may be open. */
+static void run_some(struct batch *b, struct look *looks, size_t n)
+{
+	const struct symchild_opts o = {
+		.memory_bytes = MEMORY_BYTES, .seconds = SECONDS, .end_ns = &b->end_ns
+	};
+	struct symchild_job jobs[FILES_MAX];
+	size_t n_jobs = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		looks[i].error = now_ns() < b->end_ns ? open_look(&looks[i]) : -ETIME;
+		if (looks[i].error)
+			close_look(&looks[i]);
+		else
+			jobs[n_jobs++] = job_of(&looks[i], b->plain);
+	}
+	symchild_run(&o, jobs, n_jobs, take_answer, NULL, NULL);
+	for (size_t i = 0; i < n; i++)
+		close_look(&looks[i]);
+}
+
+static void *run(void *ctx)
+{
+	struct batch *b = ctx;
+
+	/* of this thread, and of the processes that it starts */
+	setpriority(PRIO_PROCESS, 0, b->nice ? NICENESS : 0);
+	for (size_t i = 0; i < b->n; i += FILES_MAX)
+		run_some(b, b->looks + i, MIN(b->n - i, (size_t)FILES_MAX));
+	b->done = true;
+	return NULL;
+}
+
+/* --- around it --- */
+
+static int by_size(const void *a, const void *b)
+{
+	const struct look *x = a, *y = b;
+
+	return x->n_places != y->n_places ? CMP(y->n_places, x->n_places)
+					  : CMP(x->places->file, y->places->file);
+}
+
+static size_t count_files(const struct namewant_place *p, size_t n)
+{
+	size_t files = 0;
+
+	for (size_t i = 0; i < n; i++)
+		files += !i || p[i].file != p[i - 1].file;
+	return files;
+}
+
+/* The places by file; those with the most first, for the time may not be enough for all. */
+static void group(struct namekeep *k, const struct namewant_place *p, size_t n)
+{
+	struct batch *b = &k->batch;
+	size_t len;
+
+	for (size_t i = 0; i < n; i += len) {
+		struct look *l = &b->looks[b->n];
+
+		for (len = 1; i + len < n && p[i + len].file == p[i].file; len++)
+			;
+		/* the vdso is in the capture */
+		if (strcmp(filetab_path(k->files, p[i].file), "[vdso]") == 0)
+			continue;
+		*l = (struct look){ .places = &p[i], .n_places = len, .error = -ETIME };
+		filetab_way(k->files, p[i].file, &l->way);
+		b->n++;
+	}
+	if (b->n)
+		qsort(b->looks, b->n, sizeof(*b->looks), by_size);
+}
+
+/* NICE: in the background, otherwise the stop waits for it. */
+static void begin(struct namekeep *k, bool nice, uint64_t ns)
+{
+	struct batch *b = &k->batch;
+	size_t n;
+
+	if (k->running || !namewant_waiting(k->want))
+		return;
+	b->places = namewant_take(k->want, &n);
+	b->looks = b->places ? calloc(count_files(b->places, n), sizeof(*b->looks)) : NULL;
+	if (!b->looks) {
+		free(b->places);
+		k->stats.late += n;
+		return;
+	}
+	b->n = 0;
+	group(k, b->places, n);
+	k->began_ns = now_ns();
+	b->nice = nice;
+	b->plain = !nice && k->began_ns - k->opened_ns < SHORT_NS;
+	b->end_ns = k->began_ns + ns;
+	k->running = true;
+	b->done = false;
+	k->joinable = pthread_create(&k->thread, NULL, run, b) == 0;
+	if (!k->joinable)
+		b->done = true;
+}
+
+static const char *text(const struct symanswer *a, uint32_t string)
+{
+	const char *s = symanswer_text(a, string);
+
+	return s ? s : "";
+}
+
+/* One without a name is written too, for the reason. */
+static void write_name(struct namekeep *k, const struct symanswer *a, const struct symanswer_addr *x,
+	uint32_t file, uint64_t offset)
+{
+	struct cap_name_frame frames[SYMANSWER_FRAMES_MAX];
+
+	for (uint32_t i = 0; i < x->n_frames; i++) {
+		const struct symanswer_frame *f = &a->frames[x->first + i];
+
+		frames[i] = (struct cap_name_frame){ text(a, f->name), text(a, f->linkage), text(a, f->file),
+			f->line, f->column };
+	}
+	capwrite_name(k->out, &(struct cap_name){ .file = file,
+				      .offset = offset,
+				      .symbol_offset = x->start ? x->vaddr - x->start : 0,
+				      .source = x->source,
+				      .reason = x->reason,
+				      .n = x->n_frames,
+				      .frames = frames });
+}
+
+static void write_look(struct namekeep *k, const struct look *l)
+{
+	uint32_t file = filetab_emit(k->files, l->places->file, k->out);
+	uint64_t stored = 0;
+	bool added = false;
+
+	for (size_t i = 0; l->bytes && i < l->n; i++) {
+		const struct symanswer_addr *x = symanswer_find(&l->answer, l->vaddrs[i]);
+
+		if (!x)
+			continue;
+		write_name(k, &l->answer, x, file, l->spots[i].offset);
+		stored += x->source != SYM_NONE;
+	}
+	if (stored)
+		idmap_put(&k->named, 0, file, 0, &added);
+	k->stats.files += added;
+	k->stats.stored += stored;
+	k->stats.plain += k->batch.plain ? stored : 0;
+	if (l->bytes || (l->error != -ETIME && l->error != -ETIMEDOUT))
+		k->stats.unresolved += l->n_places - stored;
+	else
+		k->stats.late += l->n_places;
+}
+
+/* Wait for the thread and write what it found. */
+static void end(struct namekeep *k)
+{
+	struct batch *b = &k->batch;
+	uint64_t now;
+
+	if (!k->running)
+		return;
+	if (k->joinable)
+		pthread_join(k->thread, NULL);
+	k->running = false;
+	for (size_t i = 0; i < b->n; i++) {
+		struct look *l = &b->looks[i];
+
+		write_look(k, l);
+		free(l->spots);
+		free(l->vaddrs);
+		free(l->bytes);
+	}
+	free(b->looks);
+	free(b->places);
+	now = now_ns();
+	k->due_ns = now + (now - k->began_ns) * SHARE;
+}
+
+int namekeep_new(
+	struct namewant *w, struct filetab *files, struct capwrite *out, struct namekeep **ret, struct err *e)
+{
+	struct namekeep *k = calloc(1, sizeof(*k));
+
+	if (!k)
+		return err_nomem(e, "names");
+	k->want = w;
+	k->files = files;
+	k->out = out;
+	k->opened_ns = now_ns();
+	*ret = k;
+	return 0;
+}
+
+void namekeep_free(struct namekeep *k)
+{
+	if (!k)
+		return;
+	k->batch.end_ns = 0;
+	end(k);
+	idmap_free(&k->named);
+	free(k);
+}
+
+void namekeep_service(struct namekeep *k)
+{
+	if (k->running && k->batch.done)
+		end(k);
+	if (now_ns() >= k->due_ns)
+		begin(k, true, SECONDS * NS);
+}
+
+void namekeep_hurry(struct namekeep *k)
+{
+	if (k->running && k->batch.done)
+		end(k);
+	begin(k, false, SECONDS * NS);
+}
+
+void namekeep_finish(struct namekeep *k, uint64_t ns)
+{
+	uint64_t end_ns = now_ns() + ns;
+
+	k->batch.end_ns = MIN(k->batch.end_ns, end_ns);
+	end(k);
+	begin(k, false, end_ns - MIN(end_ns, now_ns()));
+	end(k);
+}
+
+void namekeep_stats(const struct namekeep *k, struct namewant_stats *ret)
+{
+	*ret = k->stats;
+	ret->late += namewant_missed(k->want);
+}

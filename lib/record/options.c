@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "record/options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+static const char *const names[RECMODE_COUNT] = { "auto", "btf", "raw", "procfs" };
+
+const char *recmode_name(enum recmode mode)
+{
+	return names[mode];
+}
+
+int recmode_parse(const char *name, enum recmode *ret, struct err *e)
+{
+	for (enum recmode mode = 0; mode < RECMODE_COUNT; mode++) {
+		if (strcmp(name, names[mode]) == 0) {
+			*ret = mode;
+			return 0;
+		}
+	}
+	return err_set(e, -EINVAL, "'%s' is no mode: auto, btf, raw or procfs", name);
+}
+
+static void put(struct capwrite *w, const char *name, const char *value)
+{
+	capwrite_option(w, &(struct cap_option){ name, value });
+}
+
+/* Both ends of what "cgroup" was: its directory, and the id that BPF compares. */
+static void put_cgroup(struct capwrite *w, const struct cgroup *in)
+{
+	char id[32];
+
+	put(w, "cgroup", in->dir);
+	put(w, "cgroup.hierarchy", in->controller[0] ? in->controller : "v2");
+	snprintf(id, sizeof(id), "%" PRIu64, in->id);
+	put(w, "cgroup.id", id);
+}
+
+void recoptions_write(
+	struct capwrite *w, const struct recorder_opts *o, const char *unwind, const char *degraded)
+{
+	char number[32];
+
+	for (size_t i = 0; i < o->n_words; i++)
+		put(w, "argv", o->words[i]);
+	put(w, "mode", recmode_name(o->mode));
+	if (o->tried && *o->tried)
+		put(w, "tried", o->tried);
+	snprintf(number, sizeof(number), "%u", o->bpf.depth);
+	put(w, "depth", number);
+	put(w, "unwind", unwind);
+	put(w, "preempted", o->bpf.preempted ? "recorded" : "filtered");
+	snprintf(number, sizeof(number), "user %u's", o->bpf.owner_uid);
+	if (o->bpf.owner_only)
+		put(w, "processes", number);
+	if (o->hide_kernel)
+		put(w, "kernel-addresses", "hidden");
+	if (o->in)
+		put_cgroup(w, o->in);
+	if (*degraded)
+		put(w, "degraded", degraded);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * options - what a recording is asked for.
+ */
+#ifndef STACKTOOLS_RECORD_OPTIONS_H
+#define STACKTOOLS_RECORD_OPTIONS_H
+
+#include "base/base.h"
+#include "base/err.h"
+#include "capture/writer.h"
+#include "system/cgroup.h"
+
+/*
+ * recmode - the ways in which waits can be recorded, best first.
+ *
+ *   btf     tp_btf programs and task iterators, relocated by the kernel's BTF
+ *   raw     raw or classic tracepoints; no kernel BTF, no iterators
+ *   procfs  no BPF: /proc is looked at again and again, waits are estimated
+ */
+
+enum recmode {
+	RECMODE_AUTO = 0, /* the first that works */
+	RECMODE_BTF,
+	RECMODE_RAW,
+	RECMODE_PROCFS,
+	RECMODE_COUNT,
+};
+
+const char *recmode_name(enum recmode mode); /* "auto", "btf", "raw", "procfs" */
+
+/* The mode of that name; -EINVAL with the story. */
+int recmode_parse(const char *name, enum recmode *ret, struct err *e);
+
+/*
+ * offcpuopts - what the BPF side of a recording is asked for.
+ */
+
+struct unwindspace_fds; /* unwindspace.h */
+
+struct offcpu_opts {
+	bool all; /* every process: no target set */
+	bool kthreads; /* with all: kernel threads too */
+	bool follow; /* children of targets become targets */
+	bool single; /* one call of offcpu_ask_pid() is all there will be */
+	bool use_tids; /* offcpu_ask_tid() will be called */
+	bool use_comms; /* offcpu_ask_comm() will be called */
+	bool use_exec; /* offcpu_ask_exec() will be called */
+	bool no_kernel_stacks; /* -U */
+	bool no_user_stacks; /* -K */
+	bool preempted; /* record waits of threads that stayed runnable */
+	uint32_t depth; /* frames at most, up to OFFCPU_DEPTH_MAX; 0 = 127 */
+	uint32_t state_mask; /* record only these prev_state bits; 0 = any */
+	uint64_t min_ns, max_ns; /* record only waits in [min, max]; max 0 = no bound */
+	bool raw; /* raw mode (recmode.h): without the kernel's own BTF, tp_btf and iterators */
+	const char *btf_file; /* the kernel's BTF from a file; NULL = of the kernel itself, or with raw by
+				 trial */
+	bool owner_only; /* only what that user and group, of the first namespace, could trace without any
+			    capability (owner.h) */
+	uint32_t owner_uid, owner_gid;
+	bool use_cgroup; /* only tasks below the cgroup of that id */
+	uint64_t cgroup_id; /* as name_to_handle_at(2) tells it */
+	const char *cgroup_v1; /* its controller's name; NULL = cgroup v2 */
+	const struct unwindspace_fds *tables; /* walk user stacks by these; NULL = by frame pointer */
+	int verifier_log; /* above 0: the verifier's log of a program that it refuses is appended there */
+	struct opener *opener; /* makes maps when this process may not any more; NULL = none */
+	bool no_events; /* there are no procevents: BPF tells of forks and execs */
+};
+
+enum recorder_unwind {
+	RECORDER_UNWIND_AUTO = 0, /* by unwind tables where that is possible, else by frame pointer */
+	RECORDER_UNWIND_DWARF, /* by unwind tables or not at all */
+	RECORDER_UNWIND_FP, /* by frame pointer */
+};
+
+struct recorder_opts {
+	enum recmode mode; /* RECMODE_AUTO: recording.h chooses */
+	const char *tried; /* the modes that did not work, and why: kept in the capture; NULL = none */
+	struct offcpu_opts bpf; /* `tables` and `raw` are the recorder's own affair */
+	uint32_t hz; /* procfs: looks a second */
+	bool ptrace; /* procfs: user stacks by stopping threads for a moment */
+	const char *cgroup; /* --cgroup: path of its directory; NULL = none */
+	const char *container; /* --container: the id; NULL = none */
+	const struct cgroup *in; /* either, opened: nothing else is recorded; NULL = none */
+	enum recorder_unwind unwind;
+	uint64_t unwind_bytes; /* memory for unwind tables; 0 = see tableset.h */
+	const uint32_t *pids, *tids; /* targets */
+	size_t n_pids, n_tids;
+	const char *const *comms;
+	size_t n_comms;
+	uint32_t command_pid; /* a child that will exec: recorded from then on; 0 = none */
+	bool hide_kernel; /* who gets the capture may not know where the kernel is: owner.h, kernhide.h */
+	const char *path; /* of the capture; "-" = stdout */
+	bool force;
+	bool no_symbols; /* store no names of user frames */
+	const char *const *words; /* the command line, kept in the capture's options */
+	size_t n_words;
+};
+
+/*
+ * recoptions - how a recording was asked for, as options of its capture;
+ * docs/capture.5 has their names.
+ */
+
+/*
+ * Those that every mode has. UNWIND is how user stacks are walked, DEGRADED
+ * what works less well here and why ("" = nothing).
+ */
+void recoptions_write(
+	struct capwrite *w, const struct recorder_opts *o, const char *unwind, const char *degraded);
+
+#endif

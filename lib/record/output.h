@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * output - a process that makes the output when it is time.
+ *
+ * The output appears when everything else is ready, so that a recording that
+ * cannot begin leaves no file and replaces none. By then the recorder has no
+ * privilege left, and the folder may be another user's. So a process is
+ * forked while there are privileges, which waits, makes that one file, hands
+ * its descriptor over and ends. It reads nothing but the first bytes of
+ * what it is to replace.
+ */
+#ifndef STACKTOOLS_RECORD_OUTPUT_H
+#define STACKTOOLS_RECORD_OUTPUT_H
+
+#include "base/err.h"
+
+#include <sys/types.h>
+
+struct outchild {
+	pid_t pid; /* 0 = none */
+	int sock;
+	const char *path;
+	bool force;
+	int fd; /* without a process: the output, made early; -1 = not yet, or taken */
+};
+
+/*
+ * For the capture PATH, as capwrite_open() takes it, before there is any
+ * thread. Where no process can be had, outchild_early() makes the file.
+ */
+int outchild_start(struct outchild *o, const char *path, bool force, struct err *e);
+
+/*
+ * While there are privileges still: where there is no process, make the output
+ * now. If the recording cannot begin after all it stays there, without a byte.
+ */
+int outchild_early(struct outchild *o, struct err *e);
+
+/* Let it be made: a descriptor, the caller's, or -errno with the story. The process has ended afterwards. */
+int outchild_take(struct outchild *o, struct err *e);
+
+/* After outchild_start(), whatever came of it; one that was not taken makes nothing. */
+void outchild_close(struct outchild *o);
+
+#endif

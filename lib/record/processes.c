@@ -1,0 +1,1216 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "record/processes.h"
+#include "base/clock.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct threadtab {
+	struct thread *threads;
+	size_t n, cap;
+	struct idmap by_key; /* (tgid, tid, start, exec_id) */
+	struct idmap by_tid; /* (tgid, tid): the newest */
+};
+
+static uint64_t pair(uint32_t hi, uint32_t lo)
+{
+	return (uint64_t)hi << 32 | lo;
+}
+
+static uint64_t image_lo(uint64_t start_boot_ns, uint32_t exec_id)
+{
+	/* two starts within 2^64 / golden ratio never meet: they are nanoseconds of one boot */
+	return start_boot_ns * 0x9e3779b97f4a7c15u + exec_id;
+}
+
+static bool index_thread(struct threadtab *t, uint32_t at)
+{
+	const struct thread *th = &t->threads[at];
+	uint64_t id = pair(th->tgid, th->tid);
+	struct idmap_slot *s;
+
+	if (idmap_put(&t->by_key, id, image_lo(th->start_boot_ns, th->exec_id), at, NULL) == UINT32_MAX ||
+		idmap_put(&t->by_tid, 0, id, at, NULL) == UINT32_MAX)
+		return false;
+	s = idmap_find(&t->by_tid, 0, id);
+	s->value = at;
+	return true;
+}
+
+/* The thread of KEY, a nameless new one if it was never told of; NULL without memory. */
+static struct thread *threadtab_get(struct threadtab *t, const struct offcpu_key *key)
+{
+	struct idmap_slot *s =
+		idmap_find(&t->by_key, pair(key->tgid, key->tid), image_lo(key->start_boot_ns, key->exec_id));
+	struct thread *th;
+
+	if (s)
+		return &t->threads[s->value];
+	if (base_grow(&t->threads, &t->cap, t->n + 1, sizeof(*t->threads)) != 0)
+		return NULL;
+	th = &t->threads[t->n];
+	*th = (struct thread){ .tgid = key->tgid,
+		.tid = key->tid,
+		.ns_tgid = key->tgid,
+		.ns_tid = key->tid,
+		.start_boot_ns = key->start_boot_ns,
+		.exec_id = key->exec_id,
+		.image = UINT32_MAX,
+		.dirty = true };
+	if (!index_thread(t, (uint32_t)t->n))
+		return NULL;
+	t->n++;
+	return th;
+}
+
+/* What BPF told of a thread; again, when its process has execed. */
+static void threadtab_announce(struct threadtab *t, const struct offcpu_ev_thread *ev)
+{
+	struct offcpu_key key = {
+		.tgid = ev->tgid, .tid = ev->tid, .start_boot_ns = ev->start_boot_ns, .exec_id = ev->exec_id
+	};
+	struct thread *th = threadtab_get(t, &key);
+
+	if (!th)
+		return;
+	th->ns_tgid = ev->ns_tgid;
+	th->ns_tid = ev->ns_tid;
+	th->task_flags = ev->task_flags;
+	th->dirty = true;
+	memcpy(th->comm, ev->comm, sizeof(th->comm));
+	memcpy(th->leader_comm, ev->leader_comm, sizeof(th->leader_comm));
+}
+
+/* Thread TID of TGID got another name. */
+static void threadtab_rename(struct threadtab *t, uint32_t tgid, uint32_t tid, const char *comm)
+{
+	struct idmap_slot *s = idmap_find(&t->by_tid, 0, pair(tgid, tid));
+
+	if (!s)
+		return;
+	snprintf(t->threads[s->value].comm, OFFCPU_COMM_LEN, "%s", comm);
+	t->threads[s->value].dirty = true;
+}
+
+/* Forget the threads for which GONE says so. */
+static void threadtab_drop(
+	struct threadtab *t, bool (*gone)(const void *ctx, const struct thread *th), const void *ctx)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (!gone(ctx, &t->threads[i]))
+			t->threads[kept++] = t->threads[i];
+	if (kept == t->n)
+		return;
+	t->n = kept;
+	idmap_free(&t->by_key);
+	idmap_free(&t->by_tid);
+	for (size_t i = 0; i < t->n; i++)
+		index_thread(t, (uint32_t)i);
+}
+
+static void threadtab_free(struct threadtab *t)
+{
+	free(t->threads);
+	idmap_free(&t->by_key);
+	idmap_free(&t->by_tid);
+	*t = (struct threadtab){ 0 };
+}
+
+struct mapset *mapset_share(struct mapset *m)
+{
+	if (m)
+		m->refs++;
+	return m;
+}
+
+void mapset_drop(struct mapset *m)
+{
+	if (!m || --m->refs)
+		return;
+	free(m->maps);
+	free(m);
+}
+
+/* A copy of OLD (NULL = empty) with room for one more. */
+static struct mapset *copy(const struct mapset *old)
+{
+	struct mapset *m = calloc(1, sizeof(*m));
+	size_t n = old ? old->n : 0;
+
+	if (!m || base_grow(&m->maps, &m->cap, n + 1, sizeof(*m->maps)) != 0) {
+		free(m);
+		return NULL;
+	}
+	m->refs = 1;
+	if (n)
+		memcpy(m->maps, old->maps, n * sizeof(*m->maps));
+	m->n = n;
+	return m;
+}
+
+const struct mapping *mapset_then(const struct mapset *m, uint64_t addr, uint64_t time_ns)
+{
+	for (size_t i = m ? m->n : 0; i-- > 0;)
+		if (m->maps[i].start <= addr && addr < m->maps[i].end && m->maps[i].from_ns <= time_ns)
+			return &m->maps[i];
+	return NULL;
+}
+
+const struct mapping *mapset_at(const struct mapset *m, uint64_t addr)
+{
+	return mapset_then(m, addr, UINT64_MAX);
+}
+
+static bool same_place(const struct mapping *a, const struct mapping *b)
+{
+	if (a->file != b->file)
+		return false;
+	return a->file == UINT32_MAX || a->start - a->offset == b->start - b->offset;
+}
+
+/* Would NEW give addresses that M holds another meaning: another file, or another place in it? */
+static bool mapset_changes(const struct mapset *m, const struct mapping *new)
+{
+	for (size_t i = 0; m && i < m->n; i++)
+		if (m->maps[i].start < new->end &&new->start < m->maps[i].end &&
+			!same_place(&m->maps[i], new))
+			return true;
+	return false;
+}
+
+/* Is NEW there already, unchanged? M may be NULL. */
+/* Reported twice, by a scan and by an event, or by an mprotect that changed nothing here. */
+static bool mapset_has(const struct mapset *m, const struct mapping *new)
+{
+	const struct mapping *old = mapset_at(m, new->start);
+
+	if (!old || old->file != new->file)
+		return false;
+	/* anonymous code that grows and shrinks by mprotect: inside of what is known it is nothing new */
+	if (new->file == UINT32_MAX)
+		return old->start <= new->start &&new->end <= old->end;
+	return old->start == new->start && old->end == new->end && old->offset == new->offset;
+}
+
+bool mapset_add(struct mapset **m, const struct mapping *new)
+{
+	if (mapset_has(*m, new))
+		return true;
+	if (!*m || (*m)->refs > 1) {
+		struct mapset *own = copy(*m);
+
+		if (!own)
+			return false;
+		mapset_drop(*m);
+		*m = own;
+	}
+	if (base_grow(&(*m)->maps, &(*m)->cap, (*m)->n + 1, sizeof(*(*m)->maps)) != 0)
+		return false;
+	(*m)->maps[(*m)->n++] = *new;
+	return true;
+}
+
+/* A wait is reported a flush after it ended at the latest: twice that, and more. */
+#define KEEP_ENDED_NS UINT64_C(5000000000)
+
+static uint32_t imagetab_told(
+	const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns);
+
+static void imagetab_init(struct imagetab *t)
+{
+	*t = (struct imagetab){ .free = UINT32_MAX };
+}
+
+static void image_clear(struct image *im)
+{
+	mapset_drop(im->maps);
+	free(im->exe);
+	free(im->changes);
+	im->maps = NULL;
+	im->exe = NULL;
+	im->changes = NULL;
+}
+
+static void imagetab_free(struct imagetab *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		image_clear(&t->images[i]);
+	free(t->images);
+	idmap_free(&t->by_tgid);
+	idmap_free(&t->by_key);
+	imagetab_init(t);
+}
+
+static struct image *imagetab_newest(const struct imagetab *t, uint32_t tgid)
+{
+	struct idmap_slot *s = idmap_find(&t->by_tgid, 0, tgid);
+
+	return s && s->value < t->n ? &t->images[s->value] : NULL;
+}
+
+/* The image that TGID was at TIME_NS; the oldest known where that is earlier; or NULL. */
+static struct image *imagetab_at(const struct imagetab *t, uint32_t tgid, uint64_t time_ns)
+{
+	struct image *im = imagetab_newest(t, tgid);
+
+	while (im && im->begin_ns > time_ns && im->older != UINT32_MAX)
+		im = &t->images[im->older];
+	return im;
+}
+
+/*
+ * The image that had this identity at TIME_NS, if it had begun by then and its
+ * mappings are known, and those of its own; NULL when that is not certain.
+ */
+static const struct image *imagetab_then(
+	const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns, uint64_t time_ns)
+{
+	uint32_t at = imagetab_told(t, tgid, exec_id, start_boot_ns);
+	const struct image *im = at != UINT32_MAX ? &t->images[at] : imagetab_at(t, tgid, time_ns);
+
+	if (!im || im->begin_ns > time_ns || im->mixed || im->maps_error ||
+		((im->claimed || im->told) && (im->exec_id != exec_id || im->start_boot_ns != start_boot_ns)))
+		return NULL;
+	return im;
+}
+
+/* A slot for an image: one that was forgotten, or a new one; UINT32_MAX without memory. */
+static uint32_t take_slot(struct imagetab *t)
+{
+	uint32_t at = t->free;
+
+	if (at != UINT32_MAX) {
+		t->free = t->images[at].older;
+		return at;
+	}
+	if (base_grow(&t->images, &t->cap, t->n + 1, sizeof(*t->images)) != 0)
+		return UINT32_MAX;
+	t->images[t->n] = (struct image){ .free = true };
+	return (uint32_t)t->n++;
+}
+
+/* A new image of TGID, its newest now; NULL without memory. The one before it ended when this began. */
+static struct image *imagetab_add(struct imagetab *t, uint32_t tgid, uint64_t begin_ns)
+{
+	struct image *old = NULL, *im;
+	struct idmap_slot *s;
+	uint32_t at = take_slot(t);
+
+	if (at == UINT32_MAX)
+		return NULL;
+	/* the value of a tgid whose images were all forgotten is UINT32_MAX too: look, do not compare */
+	idmap_put(&t->by_tgid, 0, tgid, UINT32_MAX, NULL);
+	s = idmap_find(&t->by_tgid, 0, tgid);
+	if (!s)
+		return NULL;
+	if (s->value < t->n)
+		old = &t->images[s->value];
+	im = &t->images[at];
+	*im = (struct image){ .tgid = tgid,
+		.ns_tgid = tgid,
+		.cap_id = CAP_NONE,
+		.older = old ? s->value : UINT32_MAX,
+		.begin_ns = begin_ns,
+		.end_ns = UINT64_MAX };
+	if (old && old->begin_ns < begin_ns)
+		old->end_ns = MIN(old->end_ns, begin_ns);
+	s->value = at;
+	return im;
+}
+
+static uint64_t key_hi(uint32_t tgid, uint32_t exec_id)
+{
+	return (uint64_t)tgid << 32 | exec_id;
+}
+
+/* The image that was claimed with this identity, UINT32_MAX = none. */
+static uint32_t imagetab_claimed(
+	const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns)
+{
+	struct idmap_slot *s = idmap_find(&t->by_key, key_hi(tgid, exec_id), start_boot_ns);
+
+	return s ? s->value : UINT32_MAX;
+}
+
+/* Image AT is from now on the one with this identity. False without memory. */
+static bool imagetab_claim(struct imagetab *t, uint32_t at, uint32_t exec_id, uint64_t start_boot_ns)
+{
+	struct image *im = &t->images[at];
+
+	im->claimed = true;
+	im->exec_id = exec_id;
+	im->start_boot_ns = start_boot_ns;
+	return idmap_put(&t->by_key, key_hi(im->tgid, exec_id), start_boot_ns, at, NULL) != UINT32_MAX;
+}
+
+/*
+ * The newest image of TGID has this identity, for somebody who knows it
+ * better than by time; imagetab_told() finds it, or UINT32_MAX.
+ */
+static void imagetab_tell(struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns)
+{
+	struct image *im = imagetab_newest(t, tgid);
+
+	if (!im || im->claimed)
+		return;
+	im->told = true;
+	im->exec_id = exec_id;
+	im->start_boot_ns = start_boot_ns;
+}
+
+static uint32_t imagetab_told(
+	const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns)
+{
+	const struct image *im = imagetab_newest(t, tgid);
+
+	while (im && !(im->told && im->exec_id == exec_id && im->start_boot_ns == start_boot_ns))
+		im = im->older < t->n ? &t->images[im->older] : NULL;
+	return im ? (uint32_t)(im - t->images) : UINT32_MAX;
+}
+
+static bool is_over(const struct imagetab *t, const struct image *im, uint64_t now_ns)
+{
+	char path[32];
+
+	if (im->free || im->end_ns > now_ns || now_ns - im->end_ns < KEEP_ENDED_NS)
+		return false;
+	if (imagetab_newest(t, im->tgid) != im)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%u", im->tgid);
+	return access(path, F_OK) != 0;
+}
+
+/*
+ * Set `over` where a process ended so long before NOW_NS that all its waits
+ * are reported, and no thread of it is left in /proc. Returns how many are.
+ */
+static size_t imagetab_mark_over(struct imagetab *t, uint64_t now_ns)
+{
+	size_t over = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		t->images[i].over = is_over(t, &t->images[i], now_ns);
+		over += t->images[i].over;
+	}
+	return over;
+}
+
+/* Take image AT out of the chain of its tgid. */
+static void unlink_image(struct imagetab *t, uint32_t at)
+{
+	struct idmap_slot *s = idmap_find(&t->by_tgid, 0, t->images[at].tgid);
+	uint32_t *link = s ? &s->value : NULL;
+
+	while (link && *link < t->n && *link != at)
+		link = &t->images[*link].older;
+	if (link && *link == at)
+		*link = t->images[at].older;
+}
+
+/* Empty the slots of the images that are over. */
+static void imagetab_forget(struct imagetab *t)
+{
+	idmap_free(&t->by_key);
+	for (uint32_t i = 0; i < t->n; i++) {
+		struct image *im = &t->images[i];
+
+		if (im->over) {
+			unlink_image(t, i);
+			image_clear(im);
+			*im = (struct image){ .cap_id = CAP_NONE, .free = true, .older = t->free };
+			t->free = i;
+		} else if (!im->free && im->claimed) {
+			imagetab_claim(t, i, im->exec_id, im->start_boot_ns);
+		}
+	}
+}
+
+/* Between that time and the scan something else may have been mapped there. */
+static bool is_sure(const struct pastmap *p, const struct image *im, uint64_t time_ns)
+{
+	return im->overtaken_ns <= time_ns && !(p->lost_ns && p->lost_ns >= im->begin_ns);
+}
+
+static enum pastmap_code found(
+	const struct pastmap *p, const struct mapping *m, struct procmap *ret, uint64_t *made_ns)
+{
+	*ret = (struct procmap){ .start = m->start,
+		.end = m->end,
+		.offset = m->offset,
+		.prot = m->prot,
+		.flags = m->flags,
+		.path = "" };
+	filetab_place(p->files, m->file, ret);
+	*made_ns = m->from_ns;
+	return PASTMAP_MAPPED;
+}
+
+/*
+ * What the last scan before that time found is believed, as BPF does; what it
+ * lacks was mapped since, and the next one finds it, if the image lives.
+ */
+static enum pastmap_code by_scans(const struct pastmap *p, const struct image *im,
+	const struct pastmap_when *when, uint64_t addr, struct procmap *ret, uint64_t *made_ns)
+{
+	const struct mapping *m = mapset_then(im->maps, addr, when->time_ns);
+
+	if (m)
+		return found(p, m, ret, made_ns);
+	if (im->scan_ns > when->time_ns)
+		return PASTMAP_NOT_MAPPED;
+	return im->gone ? PASTMAP_UNSURE : PASTMAP_LATER;
+}
+
+enum pastmap_code pastmap_find(const struct pastmap *p, const struct pastmap_when *when, uint64_t addr,
+	struct procmap *ret, uint64_t *made_ns)
+{
+	const struct image *im =
+		imagetab_then(p->images, when->tgid, when->exec_id, when->start_boot_ns, when->time_ns);
+	const struct mapping *m;
+
+	/* it was there before, and its turn to be read will come */
+	if (!im && p->scanning && !imagetab_newest(p->images, when->tgid))
+		return PASTMAP_LATER;
+	if (!im)
+		return PASTMAP_UNSURE;
+	if (p->no_events)
+		return by_scans(p, im, when, addr, ret, made_ns);
+	if (MAX(im->scan_ns, when->time_ns) > when->settled_ns)
+		return PASTMAP_LATER;
+	if (!is_sure(p, im, when->time_ns))
+		return PASTMAP_UNSURE;
+	m = mapset_then(im->maps, addr, when->time_ns);
+	return m ? found(p, m, ret, made_ns) : PASTMAP_NOT_MAPPED;
+}
+
+#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
+
+#define FORGET_BATCH 256
+
+struct proctab {
+	bool all, follow;
+	struct opener *opener;
+	struct filetab *files;
+	struct imagetab images;
+	struct threadtab threads;
+	DIR *scanning; /* /proc, as far as it was read; NULL = whole */
+	uint32_t emitted;
+	bool remapped; /* an address got another meaning since proctab_remapped() asked */
+	uint64_t lost_ns; /* when events were lost last */
+	proctab_identity *identity; /* NULL = events tell which image a process is */
+	void *identity_ctx;
+	bool any_stale;
+	struct procevent told; /* the last build ID that came before its mapping */
+	struct proctab_stats stats;
+};
+
+int proctab_new(bool all, bool follow, struct proctab **ret, struct err *e)
+{
+	struct proctab *t = calloc(1, sizeof(*t));
+	int rc;
+
+	if (!t)
+		return err_nomem(e, "the table of processes");
+	t->all = all;
+	t->follow = follow;
+	imagetab_init(&t->images);
+	rc = filetab_new(&t->files, e);
+	if (rc) {
+		free(t);
+		return rc;
+	}
+	*ret = t;
+	return 0;
+}
+
+void proctab_free(struct proctab *t)
+{
+	if (!t)
+		return;
+	imagetab_free(&t->images);
+	threadtab_free(&t->threads);
+	filetab_free(t->files);
+	if (t->scanning)
+		closedir(t->scanning);
+	free(t);
+}
+
+void proctab_opener(struct proctab *t, struct opener *o)
+{
+	t->opener = o;
+	filetab_opener(t->files, o);
+}
+
+void proctab_without_events(struct proctab *t, proctab_identity *identity, void *ctx)
+{
+	t->identity = identity;
+	t->identity_ctx = ctx;
+}
+
+/* SHOWN: see procinfo_living(); 0 = the process itself. */
+static void note_map(
+	struct proctab *t, uint32_t image, uint32_t shown, const struct procmap *pm, uint64_t from_ns)
+{
+	uint32_t tgid = t->images.images[image].tgid, file = filetab_get(t->files, shown ? shown : tgid, pm);
+	struct image *im = &t->images.images[image];
+	struct mapping m = { .from_ns = from_ns,
+		.start = pm->start,
+		.end = pm->end,
+		.offset = pm->offset,
+		.prot = pm->prot,
+		.flags = pm->flags,
+		.file = file };
+
+	if (t->told.pid == im->tgid && t->told.start == pm->start && t->told.end == pm->end)
+		filetab_tell(t->files, file, &t->told.build_id);
+	if (im->from_exec && !im->exe && file != UINT32_MAX && pm->path[0] == '/')
+		im->exe = strdup(pm->path);
+	if (mapset_has(im->maps, &m))
+		return;
+	if (mapset_changes(im->maps, &m)) {
+		/* since it was seen to map something; else BPF has walked by what was there until now */
+		if (t->identity)
+			m.from_ns = MAX(m.from_ns, im->mapped_ns ? im->mapped_ns : im->scan_ns);
+		t->remapped = true;
+		if (base_grow(&im->changes, &im->cap_changes, im->n_changes + 1, sizeof(*im->changes)) == 0)
+			im->changes[im->n_changes++] = m.from_ns;
+	}
+	if (!mapset_add(&im->maps, &m) && !im->maps_error)
+		im->maps_error = -ENOMEM;
+}
+
+struct scan {
+	struct proctab *t;
+	uint32_t image, shown;
+	uint64_t from_ns;
+};
+
+static int scan_map(void *ctx, const struct procmap *m)
+{
+	struct scan *s = ctx;
+
+	if (m->prot & PROT_EXEC)
+		note_map(s->t, s->image, s->shown, m, s->from_ns);
+	return 0;
+}
+
+static bool is_told(const struct image *im, const struct offcpu_ev_image *ev)
+{
+	return (im->told || im->claimed) && im->exec_id == ev->exec_id &&
+	       im->start_boot_ns == ev->start_boot_ns;
+}
+
+/*
+ * Its maps were opened: are they of IM? Without events a process may have
+ * execed, or its PID may be another process's, unheard of. -ESRCH then.
+ */
+static int check_identity(struct proctab *t, struct image *im, struct err *e)
+{
+	struct offcpu_ev_image now;
+
+	if (!t->identity)
+		return 0;
+	if (!t->identity(t->identity_ctx, im->tgid, &now))
+		return err_set(e, -ESRCH, "process %u has exited", im->tgid);
+	if (im->told || im->claimed)
+		return is_told(im, &now) ? 0
+					 : err_set(e, -ESRCH, "process %u runs another program", im->tgid);
+	im->told = true;
+	im->exec_id = now.exec_id;
+	im->start_boot_ns = now.start_boot_ns;
+	return 0;
+}
+
+/* What is found was there from FROM_NS on. */
+static int scan_from(struct proctab *t, uint32_t image, uint64_t from_ns, uint64_t now_ns, struct err *e)
+{
+	struct image *im = &t->images.images[image];
+	struct scan s = { .t = t, .image = image, .from_ns = from_ns };
+	uint32_t pid = procaccess_living(t->opener, im->tgid);
+	_cleanup_close_ int fd = -1;
+	char comm[PROCINFO_COMM_LEN] = "";
+	_cleanup_free_ char *exe = NULL;
+	int rc;
+
+	/* a process that is gone: the error is told by whom it is missed */
+	s.shown = pid = pid ? pid : im->tgid;
+
+	procinfo_comm(im->tgid, comm);
+	fd = procaccess_maps_exe(t->opener, pid, &exe);
+	rc = check_identity(t, im, e);
+	if (!rc) {
+		im->scan_ns = now_ns;
+		if (comm[0])
+			memcpy(im->comm, comm, sizeof(im->comm));
+		if (!im->exe)
+			im->exe = TAKE_PTR(exe);
+		rc = procmaps_each_of(fd, pid, scan_map, &s, e);
+	}
+	im = &t->images.images[image];
+	im->mapped_ns = 0;
+	if (rc == -ESRCH && t->identity) {
+		im->gone = true;
+		im->end_ns = MIN(im->end_ns, now_ns);
+	}
+	/* without events what was read before may be all that there ever is */
+	if (rc && !(t->identity && im->maps)) {
+		im->maps_error = rc;
+		im->flags |= CAP_PROC_MAPS_LOST;
+	}
+	return rc;
+}
+
+static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct err *e)
+{
+	return scan_from(t, image, t->images.images[image].begin_ns, now_ns, e);
+}
+
+int proctab_rescan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e)
+{
+	struct image *im = imagetab_newest(&t->images, pid);
+
+	if (!im || im->end_ns != UINT64_MAX || !im->scan_ns)
+		return proctab_scan(t, pid, now_ns, e);
+	return scan_from(t, (uint32_t)(im - t->images.images), im->scan_ns, now_ns, e);
+}
+
+int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e)
+{
+	struct image *im = imagetab_newest(&t->images, pid);
+
+	if (!im || im->end_ns != UINT64_MAX)
+		im = imagetab_add(&t->images, pid, 0);
+	if (!im)
+		return err_nomem(e, "a process");
+	return scan_into(t, (uint32_t)(im - t->images.images), now_ns, e);
+}
+
+/* --- without events --- */
+
+#define RESCAN_MIN_NS UINT64_C(100000) /* between two scans; a process may take half of the time at most */
+#define RESCAN_MAX_NS UINT64_C(100000000) /* what has no mapping, whenever its process is scanned */
+
+void proctab_mapping(struct proctab *t, const struct offcpu_ev_image *ev)
+{
+	struct image *im = imagetab_newest(&t->images, ev->tgid);
+
+	if (im && is_told(im, ev) && !im->mapped_ns)
+		im->mapped_ns = ev->time_ns;
+}
+
+/* The longer, the more often nothing new is found. */
+static void freshen(struct proctab *t, uint32_t at)
+{
+	struct image *im = &t->images.images[at];
+	uint64_t began = now_ns(), waited = im->scan_ns ? began - im->scan_ns : 0, took;
+	size_t n = im->maps ? im->maps->n : 0;
+
+	im->stale = false;
+	im->maps_error = 0;
+	im->flags &= ~(uint32_t)CAP_PROC_MAPS_LOST;
+	scan_from(t, at, im->scan_ns ? im->scan_ns : im->begin_ns, began, NULL);
+	im = &t->images.images[at];
+	took = MAX(now_ns() - began, RESCAN_MIN_NS);
+	if (im->maps && im->maps->n == n)
+		took = MAX(took, MIN(waited, RESCAN_MAX_NS));
+	im->due_ns = began + took;
+}
+
+/* It is what its parent was: known, as far as that was read since. */
+static void inherit(struct proctab *t, struct image *child, const struct offcpu_ev_image *ev)
+{
+	struct image *parent = imagetab_newest(&t->images, ev->parent);
+	uint32_t at = (uint32_t)(child - t->images.images);
+
+	if (!parent || !(parent->told || parent->claimed))
+		return;
+	if (parent->scan_ns <= ev->time_ns && !parent->gone && parent->due_ns <= now_ns()) {
+		freshen(t, (uint32_t)(parent - t->images.images));
+		parent = imagetab_newest(&t->images, ev->parent);
+		child = &t->images.images[at];
+	}
+	memcpy(child->comm, parent->comm, sizeof(child->comm));
+	child->exe = parent->exe ? strdup(parent->exe) : NULL;
+	child->maps = mapset_share(parent->maps);
+	child->stale = !parent->scan_ns;
+}
+
+void proctab_image_seen(struct proctab *t, const struct offcpu_ev_image *ev)
+{
+	struct image *im = imagetab_newest(&t->images, ev->tgid);
+	uint64_t begin_ns = im ? MAX(im->begin_ns, im->scan_ns) : 0;
+
+	if (imagetab_claimed(&t->images, ev->tgid, ev->exec_id, ev->start_boot_ns) != UINT32_MAX ||
+		imagetab_told(&t->images, ev->tgid, ev->exec_id, ev->start_boot_ns) != UINT32_MAX)
+		return;
+	im = imagetab_add(&t->images, ev->tgid, begin_ns);
+	if (!im)
+		return;
+	im->told = im->stale = true;
+	im->exec_id = ev->exec_id;
+	im->start_boot_ns = ev->start_boot_ns;
+	if (ev->type == OFFCPU_EV_FORK)
+		inherit(t, im, ev);
+	t->any_stale = true;
+}
+
+bool proctab_is_still(struct proctab *t, const struct offcpu_ev_image *ev)
+{
+	struct offcpu_ev_image now;
+
+	return !t->identity || (t->identity(t->identity_ctx, ev->tgid, &now) && now.exec_id == ev->exec_id &&
+				       now.start_boot_ns == ev->start_boot_ns);
+}
+
+void proctab_stale(struct proctab *t, const struct offcpu_ev_image *ev, bool at_once)
+{
+	struct image *im = imagetab_newest(&t->images, ev->tgid);
+
+	if (!im || !is_told(im, ev) || im->gone)
+		return;
+	im->stale = t->any_stale = true;
+	if (at_once)
+		im->due_ns = 0;
+}
+
+void proctab_freshen(struct proctab *t, uint64_t budget_ns)
+{
+	uint64_t began = now_ns();
+
+	if (!t->any_stale)
+		return;
+	t->any_stale = false;
+	for (uint32_t i = (uint32_t)t->images.n; i-- > 0;) {
+		const struct image *im = &t->images.images[i];
+		uint64_t now = now_ns();
+
+		if (im->free || !im->stale)
+			continue;
+		if (now < im->due_ns || now - began > budget_ns)
+			t->any_stale = true;
+		else
+			freshen(t, i);
+	}
+}
+
+void proctab_refresh(struct proctab *t, const struct offcpu_key *key, uint64_t time_ns)
+{
+	uint32_t at = imagetab_claimed(&t->images, key->tgid, key->exec_id, key->start_boot_ns);
+	const struct image *im;
+
+	if (at == UINT32_MAX)
+		at = imagetab_told(&t->images, key->tgid, key->exec_id, key->start_boot_ns);
+	im = at == UINT32_MAX ? NULL : &t->images.images[at];
+	if (im && !im->gone && !(im->flags & CAP_PROC_KTHREAD) && im->scan_ns <= time_ns)
+		freshen(t, at);
+}
+
+bool proctab_covers(const struct proctab *t, uint32_t pid, uint64_t addr)
+{
+	const struct image *im = imagetab_newest(&t->images, pid);
+
+	return im && mapset_at(im->maps, addr);
+}
+
+void proctab_scan_all(struct proctab *t)
+{
+	t->scanning = opendir("/proc");
+}
+
+bool proctab_scan_some(struct proctab *t, uint64_t budget_ns)
+{
+	uint64_t began = now_ns();
+	struct dirent *d = NULL;
+
+	while (t->scanning && (now_ns() - began < budget_ns)) {
+		uint32_t pid;
+
+		d = readdir(t->scanning);
+		if (!d) {
+			closedir(t->scanning);
+			t->scanning = NULL;
+			break;
+		}
+		pid = isdigit((unsigned char)d->d_name[0]) ? (uint32_t)strtoul(d->d_name, NULL, 10) : 0;
+		if (pid && !imagetab_newest(&t->images, pid))
+			proctab_scan(t, pid, now_ns(), NULL);
+	}
+	return !t->scanning;
+}
+
+static void on_fork(struct proctab *t, const struct procevent *ev)
+{
+	struct image *parent = imagetab_newest(&t->images, ev->parent), *child;
+	uint32_t at;
+
+	/* a thread of the same process */
+	if (ev->pid == ev->parent)
+		return;
+	if (!t->all && !(t->follow && parent && parent->end_ns == UINT64_MAX))
+		return;
+	at = parent ? (uint32_t)(parent - t->images.images) : UINT32_MAX;
+	child = imagetab_add(&t->images, ev->pid, ev->time_ns);
+	if (!child || at == UINT32_MAX)
+		return;
+	parent = &t->images.images[at];
+	memcpy(child->comm, parent->comm, sizeof(child->comm));
+	child->exe = parent->exe ? strdup(parent->exe) : NULL;
+	child->maps = mapset_share(parent->maps);
+	child->flags = parent->flags;
+	child->maps_error = parent->maps_error;
+	child->mixed = parent->mixed || ev->time_ns < parent->scan_ns;
+}
+
+static void on_exec(struct proctab *t, const struct procevent *ev)
+{
+	struct image *im = imagetab_newest(&t->images, ev->pid);
+
+	if (!im && !t->all)
+		return;
+	/* a scan that came later than this exec read the new image already */
+	if (im && ev->time_ns < im->scan_ns) {
+		im->begin_ns = ev->time_ns;
+		return;
+	}
+	im = imagetab_add(&t->images, ev->pid, ev->time_ns);
+	if (!im)
+		return;
+	im->from_exec = true;
+	snprintf(im->comm, sizeof(im->comm), "%s", ev->text);
+}
+
+static void on_comm(struct proctab *t, const struct procevent *ev)
+{
+	struct image *im = imagetab_newest(&t->images, ev->pid);
+
+	if (!im)
+		return;
+	threadtab_rename(&t->threads, ev->pid, ev->tid, ev->text);
+	if (ev->tid == ev->pid)
+		snprintf(im->comm, sizeof(im->comm), "%s", ev->text);
+}
+
+static void on_mmap(struct proctab *t, const struct procevent *ev)
+{
+	struct image *im = imagetab_newest(&t->images, ev->pid);
+	char path[4096];
+	struct procmap m = { .start = ev->start,
+		.end = ev->end,
+		.offset = ev->offset,
+		.prot = ev->prot,
+		.flags = ev->flags,
+		.dev_major = ev->dev_major,
+		.dev_minor = ev->dev_minor,
+		.inode = ev->inode,
+		.path = path };
+
+	if (!im || !(ev->prot & PROT_EXEC))
+		return;
+	if (ev->time_ns < im->scan_ns) {
+		im->overtaken_ns = MAX(im->overtaken_ns, ev->time_ns);
+		return;
+	}
+	snprintf(path, sizeof(path), "%s", ev->text);
+	m.deleted = ev->inode && procinfo_strip_deleted(path);
+	note_map(t, (uint32_t)(im - t->images.images), 0, &m, ev->time_ns);
+}
+
+/*
+ * The build ID of a mapping is told in a record of its own, right before or
+ * after the one of the mapping itself.
+ */
+static void on_build_id(struct proctab *t, const struct procevent *ev)
+{
+	struct image *im = imagetab_newest(&t->images, ev->pid);
+	const struct mapping *m = im ? mapset_at(im->maps, ev->start) : NULL;
+
+	if (m && m->start == ev->start && m->end == ev->end)
+		filetab_tell(t->files, m->file, &ev->build_id);
+	else
+		t->told = *ev;
+}
+
+void proctab_event(struct proctab *t, const struct procevent *ev)
+{
+	struct image *im;
+
+	switch (ev->type) {
+	case PROCEVENT_MMAP:
+		on_mmap(t, ev);
+		break;
+	case PROCEVENT_BUILD_ID:
+		on_build_id(t, ev);
+		break;
+	case PROCEVENT_COMM:
+		on_comm(t, ev);
+		break;
+	case PROCEVENT_EXEC:
+		on_exec(t, ev);
+		break;
+	case PROCEVENT_FORK:
+		on_fork(t, ev);
+		break;
+	case PROCEVENT_EXIT:
+		im = imagetab_newest(&t->images, ev->pid);
+		if (im && ev->tid == ev->pid)
+			im->end_ns = ev->time_ns;
+		break;
+	case PROCEVENT_LOST:
+		t->stats.events_lost += ev->lost;
+		t->lost_ns = ev->time_ns;
+		break;
+	}
+}
+
+void proctab_announce(struct proctab *t, const struct offcpu_ev_thread *ev)
+{
+	threadtab_announce(&t->threads, ev);
+}
+
+void proctab_identify(struct proctab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns)
+{
+	imagetab_tell(&t->images, tgid, exec_id, start_boot_ns);
+}
+
+/* The unclaimed image of TH's process that was there at FIRST_NS, else a new one read from /proc. */
+static uint32_t choose_image(struct proctab *t, const struct thread *th, uint64_t first_ns)
+{
+	uint32_t at = imagetab_told(&t->images, th->tgid, th->exec_id, th->start_boot_ns);
+	struct image *im;
+
+	if (at != UINT32_MAX)
+		return at;
+	im = imagetab_at(&t->images, th->tgid, first_ns);
+	if (im && !im->claimed && !im->told)
+		return (uint32_t)(im - t->images.images);
+	im = imagetab_add(&t->images, th->tgid, im ? first_ns : 0);
+	if (!im)
+		return UINT32_MAX;
+	at = (uint32_t)(im - t->images.images);
+	if (!(th->task_flags & PF_KTHREAD))
+		scan_into(t, at, now_ns(), NULL);
+	return at;
+}
+
+/* Its maps could not be read; but a process of which a wait is recorded may be another user's no more. */
+static void scan_refused(struct proctab *t, uint32_t at)
+{
+	struct image *im = &t->images.images[at];
+
+	if (im->maps_error != -EACCES || im->end_ns != UINT64_MAX)
+		return;
+	im->maps_error = 0;
+	im->flags &= ~(uint32_t)CAP_PROC_MAPS_LOST;
+	scan_into(t, at, now_ns(), NULL);
+}
+
+/* What BPF told of TH completes what /proc and the events told. */
+static void name_image(struct image *im, const struct thread *th)
+{
+	im->ns_tgid = th->ns_tgid;
+	if (!im->comm[0])
+		memcpy(im->comm, th->leader_comm, sizeof(im->comm));
+	if (th->task_flags & PF_KTHREAD) {
+		im->flags = CAP_PROC_KTHREAD;
+		im->maps_error = 0;
+	}
+}
+
+static uint32_t image_of(struct proctab *t, const struct thread *th, uint64_t first_ns)
+{
+	uint32_t at = imagetab_claimed(&t->images, th->tgid, th->exec_id, th->start_boot_ns);
+
+	if (at != UINT32_MAX)
+		return at;
+	at = choose_image(t, th, first_ns);
+	if (at == UINT32_MAX || !imagetab_claim(&t->images, at, th->exec_id, th->start_boot_ns))
+		return UINT32_MAX;
+	scan_refused(t, at);
+	name_image(&t->images.images[at], th);
+	return at;
+}
+
+static void emit_maps(struct proctab *t, struct image *im, struct capwrite *w)
+{
+	for (; im->maps && im->maps_written < im->maps->n; im->maps_written++) {
+		const struct mapping *m = &im->maps->maps[im->maps_written];
+		struct cap_map cm = { .proc = im->cap_id,
+			.file = filetab_emit(t->files, m->file, w),
+			.prot = m->prot,
+			.flags = m->flags,
+			.from_ns = m->from_ns,
+			.start = m->start,
+			.end = m->end,
+			.offset = m->offset };
+
+		capwrite_map(w, &cm);
+	}
+}
+
+static void emit_image(struct proctab *t, struct image *im, struct capwrite *w)
+{
+	if (im->cap_id == CAP_NONE) {
+		struct cap_proc p = { .id = t->emitted,
+			.tgid = im->tgid,
+			.ns_tgid = im->ns_tgid,
+			.flags = im->flags,
+			.maps_error = im->maps_error,
+			.start_boot_ns = im->start_boot_ns,
+			.image_ns = im->begin_ns,
+			.comm = im->comm,
+			.exe = im->exe ? im->exe : "" };
+
+		if (!(im->flags & CAP_PROC_KTHREAD) && (!im->maps || !im->maps->n)) {
+			p.flags |= CAP_PROC_MAPS_LOST;
+			p.maps_error = im->maps_error ? im->maps_error : -ESRCH;
+			if (p.maps_error == -EACCES || p.maps_error == -EPERM)
+				t->stats.maps_refused++;
+			else
+				t->stats.maps_lost++;
+		}
+		im->cap_id = t->emitted++;
+		t->stats.images++;
+		capwrite_proc(w, &p);
+	}
+	emit_maps(t, im, w);
+}
+
+static void emit_thread(const struct proctab *t, struct thread *th, struct capwrite *w)
+{
+	const struct image *im = &t->images.images[th->image];
+
+	if (!th->dirty)
+		return;
+	th->dirty = false;
+	capwrite_thread(w, &(struct cap_thread){ .proc = im->cap_id,
+				   .tid = th->tid,
+				   .ns_tid = th->ns_tid,
+				   .comm = th->comm[0] ? th->comm : im->comm });
+}
+
+uint32_t proctab_emit(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, struct capwrite *w)
+{
+	struct thread *th = threadtab_get(&t->threads, key);
+
+	if (!th)
+		return CAP_NONE;
+	if (th->image == UINT32_MAX)
+		th->image = image_of(t, th, first_ns);
+	if (th->image == UINT32_MAX)
+		return CAP_NONE;
+	emit_image(t, &t->images.images[th->image], w);
+	emit_thread(t, th, w);
+	return t->images.images[th->image].cap_id;
+}
+
+static bool thread_is_over(const void *ctx, const struct thread *th)
+{
+	const struct proctab *t = ctx;
+
+	return th->image != UINT32_MAX && t->images.images[th->image].over;
+}
+
+/* Ends that no event reports. */
+static void find_ends(struct proctab *t, uint64_t now_ns)
+{
+	char path[32];
+
+	for (size_t i = 0; i < t->images.n; i++) {
+		struct image *im = &t->images.images[i];
+
+		snprintf(path, sizeof(path), "/proc/%u", im->tgid);
+		if (!im->free && im->end_ns == UINT64_MAX && access(path, F_OK) != 0)
+			im->end_ns = now_ns;
+	}
+}
+
+/* Memory follows the living: done for many images at a time, as the indexes are made anew. */
+void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w)
+{
+	for (size_t i = 0; i < t->images.n; i++)
+		if (t->images.images[i].cap_id != CAP_NONE)
+			emit_maps(t, &t->images.images[i], w);
+	for (size_t i = 0; i < t->threads.n; i++)
+		if (t->threads.threads[i].image != UINT32_MAX)
+			emit_thread(t, &t->threads.threads[i], w);
+	if (t->identity)
+		find_ends(t, now_ns);
+	if (imagetab_mark_over(&t->images, now_ns) >= FORGET_BATCH) {
+		threadtab_drop(&t->threads, thread_is_over, t);
+		imagetab_forget(&t->images);
+	}
+}
+
+/* How many changes of IM came up to TIME_NS. */
+static uint32_t changes_until(const struct image *im, uint64_t time_ns)
+{
+	uint32_t n = 0;
+
+	while (n < im->n_changes && im->changes[n] <= time_ns)
+		n++;
+	return n;
+}
+
+const struct image *proctab_image(struct proctab *t, const struct offcpu_key *key)
+{
+	const struct thread *th = threadtab_get(&t->threads, key);
+
+	return th && th->image != UINT32_MAX ? &t->images.images[th->image] : NULL;
+}
+
+bool proctab_tracks(const struct proctab *t, uint32_t pid)
+{
+	return imagetab_newest(&t->images, pid) != NULL;
+}
+
+uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns)
+{
+	const struct image *im = proctab_image(t, key);
+	uint32_t first;
+
+	if (!im || !im->n_changes)
+		return 0;
+	first = changes_until(im, first_ns);
+	/* waits on both sides of a change are odd ones out: apart from those of either side */
+	return 2 * first + (changes_until(im, last_ns) != first);
+}
+
+const struct mapset *proctab_maps(struct proctab *t, const struct offcpu_key *key)
+{
+	const struct image *im = proctab_image(t, key);
+
+	return im ? im->maps : NULL;
+}
+
+struct filetab *proctab_files(struct proctab *t)
+{
+	return t->files;
+}
+
+void proctab_past(const struct proctab *t, struct pastmap *ret)
+{
+	*ret = (struct pastmap){ .images = &t->images,
+		.files = t->files,
+		.scanning = t->scanning != NULL,
+		.no_events = t->identity != NULL,
+		.lost_ns = t->lost_ns };
+}
+
+bool proctab_remapped(struct proctab *t)
+{
+	bool remapped = t->remapped;
+
+	t->remapped = false;
+	return remapped;
+}
+
+void proctab_stats(const struct proctab *t, struct proctab_stats *ret)
+{
+	*ret = t->stats;
+	ret->files_unread = filetab_unread(t->files);
+}

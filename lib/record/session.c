@@ -1,0 +1,1029 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "record/session.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "capture/writer.h"
+#include "record/bpf.h"
+#include "record/host.h"
+#include "record/jit.h"
+#include "record/names.h"
+#include "record/output.h"
+#include "record/processes.h"
+#include "record/stacks.h"
+#include "record/unwinder.h"
+#include "symbols/kallsyms.h"
+#include "system/broker.h"
+#include "system/drop.h"
+#include "system/privileges.h"
+#include "system/proc.h"
+#include "system/sandbox.h"
+#include "system/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+/*
+ * recparts - what a recording works with, opened in the order that lets it
+ * begin soonest.
+ *
+ * Everything that takes privileges comes first: loading, attaching, opening.
+ * Then the process gives them up (privdrop.h), and only then is anything read
+ * that a traced process can have had a hand in: its maps, its files, the
+ * events of the kernel about it, the unwind tables made of its files. What has to be
+ * opened later is asked of the opener (openchild.h).
+ */
+
+struct recparts {
+	struct offcpu *bpf;
+	struct unwinder *unwinder; /* NULL = user stacks by frame pointer, or none */
+	struct procevents *events; /* NULL = not allowed: what BPF reports, and /proc */
+	struct proctab *procs;
+	struct stacktab *stacks;
+	struct capwrite *out;
+	struct opener *opener; /* for what no privilege is left for; NULL = there was none to be kept */
+	uint64_t opener_caps; /* what it keeps */
+	struct privdrop dropped; /* what holds here */
+	int kallsyms; /* /proc/kallsyms, opened with privileges; -1 = not to be had */
+	int epoll_fd; /* readable when one of them has something to do */
+	uint64_t load_ns; /* how long the programs took to load: see recparts_patience_ns() */
+	bool refused; /* it was the kernel that refused the BPF side: another mode may work */
+	char degraded[512]; /* what cannot be done, and why; "" = nothing */
+};
+
+/* How long a recording waits for the unwind tables of its targets; or so many times what loading took. */
+#define TABLES_NS UINT64_C(5000000000)
+#define TABLES_LOADS 20
+
+static void recparts_image(struct recparts *p, const struct offcpu_ev_image *ev);
+
+static void take_mapping(void *ctx, const struct procevent *ev)
+{
+	struct recparts *p = ctx;
+
+	if (p->unwinder)
+		unwinder_mapped(p->unwinder, ev);
+}
+
+static void parts_take_image(void *ctx, const struct offcpu_ev_image *ev)
+{
+	recparts_image(ctx, ev);
+}
+
+/* That image may have mapped something since it was read. */
+static void recparts_stale(struct recparts *p, const struct offcpu_ev_image *ev)
+{
+	if (p->events)
+		return;
+	/* the unwinder says when it has read it */
+	if (ev->type == OFFCPU_EV_MAPPING)
+		proctab_mapping(p->procs, ev);
+	else
+		proctab_stale(p->procs, ev, false);
+	if (p->unwinder)
+		unwinder_stale(p->unwinder, ev);
+}
+
+/* BPF saw an image that it has no tables for, that has just begun or that maps something. */
+static void recparts_image(struct recparts *p, const struct offcpu_ev_image *ev)
+{
+	if (ev->type == OFFCPU_EV_MAPPING) {
+		recparts_stale(p, ev);
+		return;
+	}
+	if (p->unwinder && ev->type == OFFCPU_EV_FORK)
+		unwinder_forked(p->unwinder, ev);
+	else if (p->unwinder)
+		unwinder_image(p->unwinder, ev);
+	if (!p->events)
+		proctab_image_seen(p->procs, ev);
+}
+
+struct asked {
+	struct offcpu_ev_image *ret;
+	uint32_t tgid;
+	bool found;
+};
+
+/* A kernel that cannot restrict the iterator reports all processes. */
+static void take_asked(void *ctx, const struct offcpu_ev_image *ev)
+{
+	struct asked *a = ctx;
+
+	if (ev->tgid != a->tgid)
+		return;
+	a->found = true;
+	*a->ret = *ev;
+}
+
+static bool identity_of(void *ctx, uint32_t tgid, struct offcpu_ev_image *ret)
+{
+	struct recparts *p = ctx;
+	struct asked a = { .ret = ret, .tgid = tgid };
+	const struct offcpu_sink sink = { .ctx = &a, .image = take_asked };
+
+	return offcpu_images(p->bpf, tgid, &sink, NULL) == 0 && a.found;
+}
+
+/* WHAT cannot be done, by the story E: the recording goes on without. */
+static void recparts_degrade(struct recparts *p, const char *what, const struct err *e)
+{
+	size_t len = strlen(p->degraded);
+
+	snprintf(p->degraded + len, sizeof(p->degraded) - len, "%s%s: %s%s%s", len ? "; " : "", what, e->msg,
+		e->hint[0] ? "; " : "", e->hint);
+}
+
+static int watch(struct recparts *p, int fd, struct err *e)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+	if (epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &ev) != 0)
+		return err_sys(e, -errno, "cannot wait for the kernel's buffers");
+	return 0;
+}
+
+static int ask_targets(struct recparts *p, const struct recorder_opts *o, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < o->n_pids && !rc; i++)
+		rc = offcpu_ask_pid(p->bpf, o->pids[i], e);
+	for (size_t i = 0; i < o->n_tids && !rc; i++)
+		rc = offcpu_ask_tid(p->bpf, o->tids[i], e);
+	for (size_t i = 0; i < o->n_comms && !rc; i++)
+		rc = offcpu_ask_comm(p->bpf, o->comms[i], e);
+	if (!rc && o->command_pid)
+		rc = offcpu_ask_exec(p->bpf, o->command_pid, e);
+	return rc;
+}
+
+/* A process that is gone ends the recording; one whose maps may not be read is recorded without them. */
+static int scan_target(struct recparts *p, uint32_t pid, struct err *e)
+{
+	struct err why;
+	int rc = proctab_scan(p->procs, pid, now_ns(), &why);
+
+	if (!rc && p->unwinder)
+		unwinder_prepare(p->unwinder, pid);
+	if (rc == -ESRCH)
+		return err_set(e, rc, "process %u has exited meanwhile", pid);
+	if (rc)
+		recparts_degrade(p, "user frames have no names", &why);
+	return 0;
+}
+
+/* The maps of what is asked for are read before the first wait can be recorded. */
+static int scan_targets(struct recparts *p, const struct recorder_opts *o, struct err *e)
+{
+	struct procinfo_status st;
+	int rc = 0;
+
+	for (size_t i = 0; i < o->n_pids && !rc; i++)
+		rc = scan_target(p, o->pids[i], e);
+	for (size_t i = 0; i < o->n_tids && !rc; i++)
+		rc = procinfo_status(o->tids[i], &st) ? scan_target(p, st.tgid, e) : 0;
+	/* what nearly every command maps once it runs: its table is there before */
+	if (!rc && o->command_pid && p->unwinder)
+		unwinder_expect(p->unwinder, (const void *)(uintptr_t)malloc);
+	/* until it execs it is a copy of ours, with privileges that we may not look into any more, and
+	 * without events nothing would end that copy */
+	if (!rc && o->command_pid && p->events)
+		proctab_scan(p->procs, o->command_pid, now_ns(), NULL);
+	return rc;
+}
+
+/* LEAST_NS, or on a slow machine TIMES what loading the programs took, which is 0.2 s on a fast one. */
+static uint64_t recparts_patience_ns(const struct recparts *p, uint64_t least_ns, unsigned int times)
+{
+	return MAX(least_ns, p->load_ns * times);
+}
+
+static void await_tables(struct recparts *p)
+{
+	unwinder_service(
+		p->unwinder, (int)(recparts_patience_ns(p, TABLES_NS, TABLES_LOADS) / UINT64_C(1000000)));
+}
+
+/*
+ * The mappings and tables of the image that process PID is now, for which it
+ * waits five seconds at most, longer on a slow machine: for one that has begun since. There has to be an
+ * unwinder.
+ */
+/* The image of PID, and the tables that were asked for when its maps were read. */
+static int recparts_publish(struct recparts *p, uint32_t pid, struct err *e)
+{
+	const struct offcpu_sink sink = { .ctx = p, .image = parts_take_image };
+	int rc = offcpu_images(p->bpf, pid, &sink, e);
+
+	await_tables(p);
+	return rc;
+}
+
+/* BPF is not to record the processes that work for the recorder. */
+static void recparts_leave_out(struct recparts *p)
+{
+	offcpu_leave_out(p->bpf, p->unwinder ? unwinder_worker(p->unwinder) : 0, opener_pid(p->opener));
+}
+
+/* The images of the targets, and the tables that were asked for when their maps were read. */
+static int publish_targets(struct recparts *p, const struct recorder_opts *o, struct err *e)
+{
+	const struct offcpu_sink sink = { .ctx = p, .image = parts_take_image };
+	struct procinfo_status st;
+	int rc = 0;
+
+	recparts_leave_out(p);
+	if (!p->unwinder)
+		return 0;
+	for (size_t i = 0; i < o->n_pids && !rc; i++)
+		rc = offcpu_images(p->bpf, o->pids[i], &sink, e);
+	for (size_t i = 0; i < o->n_tids && !rc; i++)
+		if (procinfo_status(o->tids[i], &st))
+			rc = offcpu_images(p->bpf, st.tgid, &sink, e);
+	/* of all that are in the cgroup */
+	if (!rc && o->bpf.all && o->bpf.use_cgroup)
+		rc = offcpu_images(p->bpf, 0, &sink, e);
+	await_tables(p);
+	return rc;
+}
+
+/* First of all: it forks a process that must inherit nothing. */
+static void open_opener(struct recparts *p, const struct recorder_opts *o)
+{
+	const struct openchild_opts opts = { .owner_only = o->bpf.owner_only };
+	struct err why;
+
+	p->opener_caps = openchild_caps(&opts);
+	if (openchild_start(&opts, &p->opener, &why) != 0)
+		recparts_degrade(p, "what other users' processes map is not opened", &why);
+}
+
+/* Before anything is opened, for it forks too. */
+static int open_unwinder(struct recparts *p, const struct recorder_opts *o, struct err *e)
+{
+	struct tableset_opts opts = { .bytes = o->unwind_bytes,
+		.all = o->bpf.all || o->n_comms,
+		.raw = o->bpf.raw,
+		.opener = p->opener };
+	struct err why;
+	int rc;
+
+	if (o->bpf.no_user_stacks || o->unwind == RECORDER_UNWIND_FP)
+		return 0;
+	rc = unwinder_open(&opts, &p->unwinder, &why);
+	if (rc && o->unwind == RECORDER_UNWIND_DWARF) {
+		if (e)
+			*e = why;
+		return rc;
+	}
+	if (rc)
+		recparts_degrade(p, "user stacks by frame pointer", &why);
+	return 0;
+}
+
+static void add_limits(struct recparts *p, bool raw)
+{
+	struct err limits = { 0 };
+
+	snprintf(limits.msg, sizeof(limits.msg), "%s", offcpu_limits(p->bpf));
+	if (limits.msg[0])
+		recparts_degrade(p, raw ? "without BTF" : "this kernel", &limits);
+}
+
+/* With --unwind auto a kernel that refuses the walk by tables gets the one by frame pointer. */
+static int load(struct recparts *p, const struct recorder_opts *o, struct err *e)
+{
+	struct offcpu_opts opts = o->bpf;
+	struct unwindspace_fds tables;
+	struct err why;
+	int rc;
+
+	opts.opener = p->opener;
+	opts.no_events = !p->events;
+	if (p->unwinder) {
+		unwinder_fds(p->unwinder, &tables);
+		opts.tables = &tables;
+	}
+	rc = offcpu_load(&opts, &p->bpf, &why);
+	if (rc && p->unwinder && o->unwind != RECORDER_UNWIND_DWARF) {
+		recparts_degrade(p, "user stacks by frame pointer", &why);
+		opts.tables = NULL;
+		rc = offcpu_load(&opts, &p->bpf, &why);
+		unwinder_close(p->unwinder);
+		p->unwinder = NULL;
+	}
+	p->refused = rc != 0;
+	if (rc && e)
+		*e = why;
+	if (!rc)
+		add_limits(p, opts.raw);
+	return rc;
+}
+
+/* What can be had with privileges only. */
+static void open_files(struct recparts *p)
+{
+	struct err why;
+
+	runsoon();
+	p->kallsyms = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	if (opener_ready(p->opener, &why) != 0)
+		recparts_degrade(p, "what other users' processes map is not opened", &why);
+}
+
+/* From here on nothing is left of them but what the opener keeps. */
+static int drop(struct recparts *p, struct err *e)
+{
+	return privdrop_recorder(
+		offcpu_needs_caps(p->bpf) ? caps_bits((const int[]){ CAP_BPF, CAP_PERFMON }, 2) : 0,
+		&p->dropped, e);
+}
+
+static int open_tables(struct recparts *p, const struct recorder_opts *o, struct err *e)
+{
+	bool all = o->bpf.all || o->n_comms;
+	struct err why;
+	int rc = stacktab_new(o->bpf.depth, &p->stacks, e);
+
+	if (!rc && o->hide_kernel)
+		rc = stacktab_hide(p->stacks, e);
+	if (!rc)
+		rc = proctab_new(all, o->bpf.follow, &p->procs, e);
+	if (!rc)
+		proctab_opener(p->procs, p->opener);
+	if (!rc && procevents_open(p->unwinder != NULL, &p->events, &why) != 0) {
+		recparts_degrade(p,
+			"processes are followed by /proc alone, which misses what one maps shortly before "
+			"its end, and renames",
+			&why);
+		proctab_without_events(p->procs, identity_of, p);
+		if (p->unwinder)
+			unwinder_without_events(p->unwinder, p->procs);
+	}
+	if (!rc && p->events)
+		rc = watch(p, procevents_fd(p->events), e);
+	if (!rc && p->events && p->unwinder)
+		procevents_at_once(p->events, take_mapping, p);
+	return rc;
+}
+
+/* Everything that takes privileges, and then there are none. */
+static int use_privileges(
+	struct recparts *p, const struct recorder_opts *o, struct outchild *out, struct err *e)
+{
+	uint64_t began_ns;
+	int rc;
+
+	open_opener(p, o);
+	rc = open_unwinder(p, o, e);
+	if (!rc)
+		rc = open_tables(p, o, e);
+	began_ns = now_ns();
+	if (!rc)
+		rc = load(p, o, e);
+	p->load_ns = now_ns() - began_ns;
+	if (!rc && p->unwinder)
+		stacktab_marked(p->stacks);
+	if (!rc)
+		rc = watch(p, offcpu_fd(p->bpf), e);
+	if (!rc)
+		rc = ask_targets(p, o, e);
+	if (!rc) {
+		rc = offcpu_attach(p->bpf, e);
+		p->refused = rc != 0;
+	}
+	if (rc)
+		return rc;
+	open_files(p);
+	rc = outchild_early(out, e);
+	return rc ? rc : drop(p, e);
+}
+
+/* Without any privilege: the rest, and the output. */
+static int get_ready(struct recparts *p, const struct recorder_opts *o, struct outchild *out, struct err *e)
+{
+	int rc = scan_targets(p, o, e), fd;
+
+	if (!rc)
+		rc = publish_targets(p, o, e);
+	if (!rc && p->unwinder)
+		rc = watch(p, unwinder_fd(p->unwinder), e);
+	if (rc)
+		return rc;
+	fd = outchild_take(out, e);
+	return fd < 0 ? fd : capwrite_begin(fd, o->path, &p->out, e);
+}
+
+/*
+ * Everything for OPTS: loaded and attached, the targets known, their maps read
+ * and the tables for them there. The output is made last (outchild.h), so that
+ * a recording that cannot begin leaves no file and replaces none. Whatever
+ * comes of it, privileges are gone for good once all is attached. Whatever comes
+ * of it, release P with recparts_close(). The story names the step and the
+ * remedy.
+ */
+static int recparts_open(struct recparts *p, const struct recorder_opts *o, struct err *e)
+{
+	struct outchild out;
+	int rc;
+
+	*p = (struct recparts){ .epoll_fd = epoll_create1(EPOLL_CLOEXEC), .kallsyms = -1 };
+	if (p->epoll_fd < 0)
+		return err_sys(e, -errno, "cannot create an epoll instance");
+	rc = outchild_start(&out, o->path, o->force, e);
+	if (!rc)
+		rc = use_privileges(p, o, &out, e);
+	if (!rc)
+		rc = get_ready(p, o, &out, e);
+	outchild_close(&out);
+	return rc;
+}
+
+/* What was given up, what is kept, and what confines those who read files: one line. */
+static void recparts_put_privileges(const struct recparts *p, struct buf *b)
+{
+	privdrop_put(&p->dropped, b);
+	if (opener_pid(p->opener))
+		privdrop_put_child("the process that opens files", p->opener_caps, b);
+	buftext_str(b, "; ");
+	sandbox_put(b);
+}
+
+static void recparts_close(struct recparts *p)
+{
+	offcpu_close(p->bpf);
+	unwinder_close(p->unwinder);
+	procevents_close(p->events);
+	proctab_free(p->procs);
+	stacktab_free(p->stacks);
+	capwrite_close(p->out);
+	opener_free(p->opener);
+	if (p->kallsyms >= 0)
+		close(p->kallsyms);
+	if (p->epoll_fd >= 0)
+		close(p->epoll_fd);
+}
+
+#define FLUSH_NS UINT64_C(1000000000)
+#define TICK_MS 100
+#define SWAP_POLL_NS 1000000
+#define SCAN_NS 1000000 /* of processes that were there before, between other things */
+
+/* Each is a time, or so many times what loading the programs took: see recparts_patience_ns(). */
+#define LAST_TABLES_NS UINT64_C(50000000) /* a recording waits, at its end, for tables of its last waits */
+#define LAST_TABLES_LOADS 4
+#define LATE_NS UINT64_C(2000000000) /* a copied stack waits for tables */
+#define LATE_LOADS 10
+#define NAMES_NS UINT64_C(2000000000) /* a recording waits, at its end, for names */
+#define NAMES_LOADS 10
+#define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks that other processes may have too */
+#define LOOK_SHARE 10 /* looking again at waits in progress takes a tenth of the time at most */
+
+/* A sample waits for the process events of its time before it is written. */
+struct row {
+	struct offcpu_key key;
+	struct offcpu_value value;
+};
+
+struct recorder {
+	struct recparts p;
+	struct snapset *snaps; /* stacks that are walked afterwards; NULL = no unwinder */
+	uint64_t settled_ns; /* process events up to this time are taken */
+	bool scanning; /* processes that were there before are still being looked at */
+	bool swapping; /* the aggregation map: a flush is under way */
+	bool look_again; /* waits in progress lack tables that are there now */
+	uint64_t look_due_ns; /* not before */
+	uint64_t quiet_ns; /* when the unwinder last heard that RCU had passed */
+	struct kallsyms *ks;
+	struct ksymload loading; /* the next ones */
+	bool symbols_refused; /* and that was told */
+	struct row *rows;
+	size_t n_rows, cap_rows;
+	uint64_t rows_lost; /* no memory */
+	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
+	bool all;
+	bool hide; /* kernel addresses */
+	struct namewant *names; /* NULL = none are stored */
+	struct jitkeep *jit; /* the same of JIT code */
+	struct namekeep *namer; /* of them */
+	struct capends user;
+	char privileges[512];
+	bool opener_missed; /* it has ended, and that was told */
+	struct offcpu_sink sink;
+};
+
+/* CLOCK_MONOTONIC */
+static uint64_t recorder_now_ns(void)
+{
+	return now_ns();
+}
+
+static void take_stack(void *ctx, const struct offcpu_ev_stack *ev)
+{
+	struct recorder *r = ctx;
+
+	stacktab_add(r->p.stacks, ev);
+}
+
+static void take_thread(void *ctx, const struct offcpu_ev_thread *ev)
+{
+	struct recorder *r = ctx;
+
+	proctab_announce(r->p.procs, ev);
+}
+
+static void take_image(void *ctx, const struct offcpu_ev_image *ev)
+{
+	struct recorder *r = ctx;
+
+	recparts_image(&r->p, ev);
+}
+
+static void take_snapshot(void *ctx, const struct offcpu_ev_snapshot *ev)
+{
+	struct recorder *r = ctx;
+	const struct offcpu_ev_image image = { .type = OFFCPU_EV_IMAGE,
+		.tgid = ev->tgid,
+		.start_boot_ns = ev->start_boot_ns,
+		.exec_id = ev->exec_id };
+
+	if (!r->snaps)
+		return;
+	snapset_add(r->snaps, ev);
+	/* it is busy: before those that only wait */
+	recparts_image(&r->p, &image);
+	recparts_stale(&r->p, &image);
+}
+
+static void take_sample(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value)
+{
+	struct recorder *r = ctx;
+
+	if (base_grow(&r->rows, &r->cap_rows, r->n_rows + 1, sizeof(*r->rows)) != 0) {
+		r->rows_lost += value->count;
+		return;
+	}
+	r->rows[r->n_rows++] = (struct row){ *key, *value };
+}
+
+static void take_event(void *ctx, const struct procevent *ev)
+{
+	struct recorder *r = ctx;
+
+	proctab_event(r->p.procs, ev);
+	jitkeep_event(r->jit, r->p.procs, ev);
+	if (r->p.unwinder)
+		unwinder_event(r->p.unwinder, ev);
+}
+
+/* With SETTLE the newest events are left for the next time: see procevents.h. */
+static void drain_events(struct recorder *r, bool settle)
+{
+	uint64_t now = recorder_now_ns();
+
+	if (!r->p.events)
+		return;
+	procevents_drain(r->p.events, settle, take_event, r);
+	r->settled_ns = settle ? now - PROCEVENTS_SETTLE_NS : now;
+}
+
+/* What is left of privileges, kept for the summary too. */
+static void write_privileges(struct recorder *r)
+{
+	struct buf b = { 0 };
+
+	recparts_put_privileges(&r->p, &b);
+	snprintf(r->privileges, sizeof(r->privileges), "%.*s", (int)b.len, b.p ? (const char *)b.p : "");
+	buf_free(&b);
+	capwrite_option(r->p.out, &(struct cap_option){ "privileges", r->privileges });
+}
+
+static void write_options(struct recorder *r, const struct recorder_opts *o)
+{
+	recoptions_write(r->p.out, o,
+		o->bpf.no_user_stacks ? "none"
+		: r->p.unwinder       ? "dwarf"
+				      : "fp",
+		r->p.degraded);
+	write_privileges(r);
+}
+
+int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool *refused, struct err *e)
+{
+	struct recorder *r = calloc(1, sizeof(*r));
+	int rc;
+
+	*refused = false;
+	if (!r)
+		return err_nomem(e, "the recorder");
+	r->all = opts->bpf.all || opts->n_comms;
+	r->sink = (struct offcpu_sink){ .ctx = r,
+		.stack = take_stack,
+		.thread = take_thread,
+		.image = take_image,
+		.snapshot = take_snapshot,
+		.sample = take_sample };
+	/* before the rest: what comes last makes the file */
+	rc = snapset_new(opts->bpf.depth ? opts->bpf.depth : 127, &r->snaps, e);
+	if (!rc && !opts->no_symbols && !opts->bpf.no_user_stacks) {
+		rc = namewant_new(&r->names, e);
+		rc = rc ? rc : jitkeep_new(&r->jit, e);
+	}
+	rc = rc ? rc : recparts_open(&r->p, opts, e);
+	if (!rc)
+		jitkeep_opener(r->jit, r->p.opener);
+	if (!rc && r->names)
+		rc = namekeep_new(r->names, proctab_files(r->p.procs), r->p.out, &r->namer, e);
+	*refused = r->p.refused;
+	if (rc) {
+		recorder_close(r);
+		return rc;
+	}
+	if (!r->p.unwinder) {
+		snapset_free(r->snaps);
+		r->snaps = NULL;
+	}
+	r->hide = opts->hide_kernel;
+	if (r->names)
+		stacktab_keep(r->p.stacks, FRAMES_KEPT);
+	write_options(r, opts);
+	*ret = r;
+	return 0;
+}
+
+void recorder_close(struct recorder *r)
+{
+	if (!r)
+		return;
+	namekeep_free(r->namer);
+	recparts_close(&r->p);
+	snapset_free(r->snaps);
+	jitkeep_free(r->jit);
+	namewant_free(r->names);
+	ksymload_close(&r->loading);
+	kallsyms_free(r->ks);
+	free(r->rows);
+	free(r);
+}
+
+int recorder_start(struct recorder *r, struct err *e)
+{
+	int rc = offcpu_start(r->p.bpf, &r->start_ns, e);
+
+	if (rc)
+		return rc;
+	r->next_flush_ns = r->start_ns + FLUSH_NS;
+	/* what waited already has asked for tables */
+	offcpu_drain(r->p.bpf, &r->sink);
+	if (r->all)
+		proctab_scan_all(r->p.procs);
+	return caphost_write(r->p.out, r->start_ns, r->p.kallsyms, r->hide, e);
+}
+
+void recorder_hold(struct recorder *r, uint32_t pid)
+{
+	offcpu_hold(r->p.bpf, pid);
+}
+
+int recorder_command(struct recorder *r, uint32_t pid, struct err *e)
+{
+	int rc = 0;
+
+	if (r->p.unwinder && pid)
+		rc = recparts_publish(&r->p, pid, e);
+	offcpu_hold(r->p.bpf, 0);
+	return rc;
+}
+
+int recorder_fd(const struct recorder *r)
+{
+	return r->p.epoll_fd;
+}
+
+uint64_t recorder_timeout_ns(const struct recorder *r)
+{
+	uint64_t now = recorder_now_ns(), due = MIN(r->next_flush_ns, now + TICK_MS * UINT64_C(1000000));
+
+	if (r->swapping)
+		due = now + SWAP_POLL_NS;
+	if (r->scanning)
+		due = now;
+
+	if (r->p.unwinder) {
+		due = MIN(due, unwinder_due_ns(r->p.unwinder));
+		due = MIN(due, snapset_due_ns(r->snaps));
+		if (r->look_again)
+			due = MIN(due, r->look_due_ns);
+		if (r->p.events && procevents_pending(r->p.events))
+			due = MIN(due, now + 1000000);
+	}
+	return due <= now ? 0 : due - now;
+}
+
+/*
+ * The kernel's symbols are read while the recording runs, and again (at most
+ * every five seconds) when an address has none: a module or a BPF program came.
+ */
+static void read_symbols(struct recorder *r)
+{
+	uint64_t now = recorder_now_ns();
+
+	if (r->symbols_ns && (!stacktab_wants_symbols(r->p.stacks) || now - r->symbols_ns < 5 * FLUSH_NS))
+		return;
+	ksymload_begin(&r->loading, r->p.kallsyms);
+	r->symbols_ns = now;
+}
+
+/* Before kernel stacks are written. */
+static void take_symbols(struct recorder *r)
+{
+	struct kallsyms *ks;
+	struct err why;
+
+	if (!r->loading.running)
+		return;
+	if (ksymload_take(&r->loading, &ks, &why) == 0) {
+		stacktab_symbols(r->p.stacks, ks);
+		kallsyms_free(r->ks);
+		r->ks = ks;
+	} else if (!r->ks && !r->symbols_refused) {
+		r->symbols_refused = true;
+		recparts_degrade(&r->p, "kernel frames have no names", &why);
+		capwrite_option(r->p.out, &(struct cap_option){ "kallsyms", why.msg });
+	}
+}
+
+/* Stacks that could not be walked at the switch; LAST: their tables are waited for no longer. */
+static void walk_snapshots(struct recorder *r, bool last)
+{
+	const struct snapset_by by = { .procs = r->p.procs,
+		.stacks = r->p.stacks,
+		.tables = r->p.unwinder ? unwinder_tables(r->p.unwinder) : NULL,
+		.settled_ns = r->settled_ns,
+		.late_ns = recparts_patience_ns(&r->p, LATE_NS, LATE_LOADS) };
+
+	if (r->p.unwinder && r->snaps)
+		snapset_walk(r->snaps, &by, last);
+}
+
+/* The places of the frames of S, whose process and stack are in the capture. */
+static void want_names(struct recorder *r, const struct offcpu_key *k, const struct cap_sample *s)
+{
+	struct cap_stack stack;
+
+	if (!r->names || !namewant_is_new(r->names, s->proc, s->ustack, s->flags / CAP_SAMPLE_EPOCH))
+		return;
+	if (stacktab_frames(r->p.stacks, &k->user, &stack))
+		namewant_add(r->names, proctab_maps(r->p.procs, k), &stack, s->first_ns, s->last_ns);
+	else
+		namewant_miss(r->names, stack.len);
+}
+
+/* False: its stack is not known yet. */
+static bool write_row(struct recorder *r, struct row *row)
+{
+	struct offcpu_key *k = &row->key;
+	const struct offcpu_value *v = &row->value;
+	struct stacktab_end end = { 0 };
+	struct cap_sample s = { .tid = k->tid,
+		.state = k->state,
+		.flags = k->flags & (CAP_SAMPLE_EPOCH - 1),
+		.total_ns = v->total_ns,
+		.count = v->count,
+		.max_ns = v->max_ns,
+		.first_ns = v->first_ns,
+		.last_ns = v->last_ns };
+
+	if (r->snaps && !snapset_answer(r->snaps, &k->user))
+		return false;
+	if (!r->p.events)
+		proctab_refresh(r->p.procs, k, v->last_ns);
+	s.proc = proctab_emit(r->p.procs, k, v->first_ns, r->p.out);
+	s.flags |= proctab_epoch(r->p.procs, k, v->first_ns, v->last_ns) * CAP_SAMPLE_EPOCH;
+	jitkeep_see(r->jit, r->p.procs, r->p.stacks, k, s.proc, v->first_ns);
+	s.kstack = stacktab_emit(r->p.stacks, CAP_STACK_KERNEL, &k->kernel, r->p.out, NULL);
+	s.ustack = stacktab_emit(r->p.stacks, CAP_STACK_USER, &k->user, r->p.out, &end);
+	capends_add(&r->user, end.verdict, end.reason, v->count);
+	if (s.proc == CAP_NONE || s.kstack == CAP_NONE || s.ustack == CAP_NONE)
+		r->rows_lost += v->count;
+	else
+		capwrite_sample(r->p.out, &s);
+	if (s.proc != CAP_NONE && s.ustack != CAP_NONE)
+		want_names(r, k, &s);
+	return true;
+}
+
+/* Those whose stack is not known yet stay for the next flush. */
+static void write_rows(struct recorder *r)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->n_rows; i++)
+		if (!write_row(r, &r->rows[i]))
+			r->rows[kept++] = r->rows[i];
+	r->n_rows = kept;
+	if (r->snaps)
+		snapset_tidy(r->snaps);
+}
+
+/* What it would have opened since is missing, and that is not to be read from counters alone. */
+static void miss_opener(struct recorder *r)
+{
+	struct asker_stats st;
+	struct err why = { 0 };
+
+	opener_stats(r->p.opener, &st);
+	if (r->opener_missed || !st.why[0])
+		return;
+	r->opener_missed = true;
+	err_set(&why, -ENOTCONN, "the process that opens files is gone: %s", st.why);
+	recparts_degrade(&r->p, "what other users' processes map is not opened any more", &why);
+	capwrite_option(r->p.out, &(struct cap_option){ "opener", why.msg });
+}
+
+/*
+ * Until the copied stacks have their tables: those that are being compiled,
+ * and those that the next frames turn out to need.
+ */
+static void await_last(struct recorder *r)
+{
+	uint64_t end_ns = now_ns() + recparts_patience_ns(&r->p, LAST_TABLES_NS, LAST_TABLES_LOADS), now;
+	struct unwinder_stats st;
+	size_t before;
+
+	do {
+		before = snapset_waiting(r->snaps);
+		now = now_ns();
+		unwinder_service(r->p.unwinder, now < end_ns ? (int)((end_ns - now) / 1000000) + 1 : 0);
+		now = now_ns();
+		if (snapset_due_ns(r->snaps) > now)
+			usleep((useconds_t)((MIN(snapset_due_ns(r->snaps) - now, 10000000)) / 1000));
+		walk_snapshots(r, false);
+		unwinder_stats(r->p.unwinder, &st);
+	} while (snapset_waiting(r->snaps) && now < end_ns &&
+		 (st.tables.pending || snapset_waiting(r->snaps) < before));
+}
+
+/* Everything of the kernel's side up to now is in rows and tables: write it. LAST: and leave nothing. */
+static int flush(struct recorder *r, bool last, struct err *e)
+{
+	struct recorder_stats st;
+
+	drain_events(r, false);
+	while (!proctab_scan_some(r->p.procs, UINT64_MAX))
+		;
+	proctab_freshen(r->p.procs, UINT64_MAX);
+	read_symbols(r);
+	take_symbols(r);
+	walk_snapshots(r, false);
+	if (last && r->snaps && snapset_due_ns(r->snaps) != UINT64_MAX) {
+		await_last(r);
+		walk_snapshots(r, true);
+	}
+	write_rows(r);
+	proctab_flush(r->p.procs, recorder_now_ns(), r->p.out);
+	miss_opener(r);
+	recorder_stats(r, &st);
+	recstats_write(&st, r->p.out);
+	return capwrite_flush(r->p.out, recorder_now_ns(), e);
+}
+
+/* Processes and tables in step with what happened; waits that lacked a table are walked when it is there. */
+static int keep_up(struct recorder *r, struct err *e)
+{
+	uint64_t began, now;
+	int rc;
+
+	if (unwinder_service(r->p.unwinder, 0))
+		r->look_again = true;
+	proctab_freshen(r->p.procs, SCAN_NS);
+	walk_snapshots(r, false);
+	recparts_leave_out(&r->p);
+	began = recorder_now_ns();
+	if (!r->look_again || began < r->look_due_ns)
+		return 0;
+	r->look_again = false;
+	rc = offcpu_look_again(r->p.bpf, e);
+	now = recorder_now_ns();
+	r->look_due_ns = now + (now - began) * LOOK_SHARE;
+	return rc;
+}
+
+/* After a swap; not more than once a second, see unwinder_quiet(). */
+static void tell_quiet(struct recorder *r)
+{
+	uint64_t now = recorder_now_ns();
+
+	if (!r->p.unwinder || now - r->quiet_ns < FLUSH_NS)
+		return;
+	r->quiet_ns = now;
+	/* nobody tells what is mapped: look */
+	if (!r->p.events)
+		unwinder_distrust(r->p.unwinder);
+	unwinder_quiet(r->p.unwinder);
+}
+
+/* The old aggregation map is nobody's any more. */
+static int end_flush(struct recorder *r, struct err *e)
+{
+	int rc = offcpu_end_swap(r->p.bpf, &r->sink, e);
+
+	r->swapping = false;
+	if (rc)
+		return rc;
+	tell_quiet(r);
+	while (r->next_flush_ns <= recorder_now_ns())
+		r->next_flush_ns += FLUSH_NS;
+	rc = flush(r, false, e);
+	/* what looks names up would be recorded with every process */
+	if (r->namer && !r->all)
+		namekeep_service(r->namer);
+	return rc;
+}
+
+int recorder_service(struct recorder *r, struct err *e)
+{
+	struct epoll_event ready[4];
+	int rc;
+
+	/* clears the readiness of both buffers; what is read is decided below */
+	epoll_wait(r->p.epoll_fd, ready, ARRAY_LEN(ready), 0);
+	offcpu_drain(r->p.bpf, &r->sink);
+	drain_events(r, true);
+	jitkeep_look(r->jit, recorder_now_ns());
+	rc = r->p.unwinder ? keep_up(r, e) : 0;
+	if (rc)
+		return rc;
+	r->scanning = !proctab_scan_some(r->p.procs, SCAN_NS);
+	read_symbols(r);
+	if (!r->swapping) {
+		if (recorder_now_ns() < r->next_flush_ns && !offcpu_crowded(r->p.bpf) &&
+			!proctab_remapped(r->p.procs))
+			return 0;
+		offcpu_begin_swap(r->p.bpf);
+		r->swapping = true;
+	}
+	return offcpu_swapped(r->p.bpf) ? end_flush(r, e) : 0;
+}
+
+/* All that cannot be had later is in the file by now. */
+static void keep_names(struct recorder *r)
+{
+	struct recorder_stats st;
+
+	jitkeep_write(r->jit, r->p.out);
+	namekeep_finish(r->namer, recparts_patience_ns(&r->p, NAMES_NS, NAMES_LOADS));
+	recorder_stats(r, &st);
+	recstats_write(&st, r->p.out);
+}
+
+int recorder_stop(struct recorder *r, const char *why, struct err *e)
+{
+	uint64_t stop_ns;
+	int rc = r->swapping ? end_flush(r, e) : 0;
+
+	if (rc)
+		return rc;
+	/* it mostly waits for RCU */
+	if (r->namer && !r->all)
+		namekeep_hurry(r->namer);
+	rc = offcpu_freeze(r->p.bpf, &r->sink, &stop_ns, e);
+	r->stop_ns = rc ? 0 : stop_ns;
+	if (!rc)
+		rc = flush(r, true, e);
+	if (!rc && r->names)
+		keep_names(r);
+	return rc ? rc
+		  : capwrite_finish(r->p.out, &(struct cap_trailer){ .stop_ns = stop_ns, .why = why }, e);
+}
+
+void recorder_stats(struct recorder *r, struct recorder_stats *ret)
+{
+	*ret = (struct recorder_stats){ .start_ns = r->start_ns,
+		.now_ns = r->stop_ns ? r->stop_ns : recorder_now_ns(),
+		.bytes = capwrite_bytes(r->p.out),
+		.degraded = r->p.degraded,
+		.privileges = r->privileges,
+		.rows_lost = r->rows_lost };
+	offcpu_counters(r->p.bpf, &ret->bpf);
+	proctab_stats(r->p.procs, &ret->procs);
+	stacktab_stats(r->p.stacks, &ret->stacks);
+	ret->by_table = r->p.unwinder != NULL;
+	if (r->p.unwinder)
+		unwinder_stats(r->p.unwinder, &ret->unwind);
+	if (r->snaps)
+		snapset_stats(r->snaps, &ret->snaps);
+	jitkeep_stats(r->jit, &ret->jit);
+	opener_stats(r->p.opener, &ret->opener);
+	ret->by_name = r->names != NULL;
+	if (r->namer)
+		namekeep_stats(r->namer, &ret->names);
+	ret->user = r->user;
+	ret->waits = ret->bpf.recorded;
+	ret->waits_ns = ret->bpf.recorded_ns;
+	ret->lost = ret->bpf.agg_full + ret->bpf.storage + ret->bpf.begin_unseen + r->rows_lost +
+		    ret->stacks.lost + ret->procs.events_lost + ret->procs.maps_lost;
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "record/stacks.h"
+#include "base/hash.h"
+#include "base/intern.h"
+
+#include <string.h>
+
+#define KERNEL_SPAN (UINT64_C(1) << 30)
+#define SMALL_PLACES UINT64_C(0xffff900000000000) /* of one symbol, or one address */
+#define SMALL_SPAN (UINT64_C(1) << 24)
+#define SMALL_MAX (1u << 20)
+#define MODULE_PLACES UINT64_C(0xffffa00000000000)
+#define MODULE_SPAN (UINT64_C(1) << 30)
+#define MODULE_MAX (1u << 14)
+
+/* The text of a module is one piece: what is farther away from its first symbol is another piece. */
+#define MODULE_REACH (UINT64_C(64) << 20)
+
+struct kernhide {
+	struct idmap small; /* start of the symbol, or the address -> which place */
+	struct idmap modules; /* hash of the name -> which place */
+	uint64_t *anchors; /* of each place of a module: where its first symbol really is */
+	size_t n_anchors, cap_anchors;
+	uint32_t n_small;
+};
+
+static int kernhide_new(struct kernhide **ret, struct err *e)
+{
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : err_nomem(e, "the table of hidden addresses");
+}
+
+void kernhide_free(struct kernhide *h)
+{
+	if (!h)
+		return;
+	idmap_free(&h->small);
+	idmap_free(&h->modules);
+	free(h->anchors);
+	free(h);
+}
+
+/* A place for KEY alone; OFFSET in it. */
+static uint64_t small_place(struct kernhide *h, uint64_t key, uint64_t offset)
+{
+	bool added = false;
+	uint32_t at = idmap_put(&h->small, 0, key, h->n_small, &added);
+
+	h->n_small += added;
+	return SMALL_PLACES + MIN(at, SMALL_MAX) * SMALL_SPAN + MIN(offset, SMALL_SPAN - 1);
+}
+
+/* Which place NAME has; its first symbol, or what is taken for it, is at START. */
+static uint32_t module_place(struct kernhide *h, const char *name, uint64_t start)
+{
+	uint64_t key = hash_bytes(name, strlen(name), 0);
+	const struct idmap_slot *slot = idmap_find(&h->modules, 0, key);
+
+	if (slot)
+		return slot->value;
+	if (h->n_anchors == MODULE_MAX ||
+		base_grow(&h->anchors, &h->cap_anchors, h->n_anchors + 1, sizeof(*h->anchors)) != 0 ||
+		idmap_put(&h->modules, 0, key, (uint32_t)h->n_anchors, NULL) != h->n_anchors)
+		return UINT32_MAX;
+	h->anchors[h->n_anchors] = start;
+	return (uint32_t)h->n_anchors++;
+}
+
+static bool near(uint64_t a, uint64_t b)
+{
+	return (a > b ? a - b : b - a) < MODULE_REACH;
+}
+
+/*
+ * What stands for ADDR, which is of SYM (NULL: of none) in a kernel with _stext
+ * at STEXT (0: not known). The same for the same ADDR and SYM always. Without
+ * memory the place says nothing, and is not the address's alone.
+ */
+static uint64_t kernhide_address(
+	struct kernhide *h, const struct kallsyms_sym *sym, uint64_t stext, uint64_t addr)
+{
+	uint32_t at;
+
+	if (!sym)
+		return small_place(h, addr, 0);
+	if (!*sym->module && stext && sym->start >= stext && addr - stext < KERNEL_SPAN)
+		return addr - stext + KERNHIDE_STEXT;
+	if (!*sym->module || strcmp(sym->module, "bpf") == 0)
+		return small_place(h, sym->start, addr - sym->start);
+	at = module_place(h, sym->module, sym->start);
+	if (at == UINT32_MAX || !near(addr, h->anchors[at]) || !near(sym->start, h->anchors[at]))
+		return small_place(h, sym->start, addr - sym->start);
+	return MODULE_PLACES + at * MODULE_SPAN + MODULE_SPAN / 2 + addr - h->anchors[at];
+}
+
+struct stack {
+	uint32_t cap_id; /* CAP_NONE until it is emitted; its frames are freed then, or kept */
+	uint8_t kind, verdict, reason;
+	int32_t error;
+	uint32_t len, n_exact;
+	uint64_t stop_pc;
+	uint64_t *frames; /* len of them, and behind them the numbers of the exact ones */
+};
+
+struct stacktab {
+	struct stack *stacks;
+	size_t n, cap;
+	struct idmap by_id[2]; /* kernel, user: identity -> stack */
+	struct idmap symbols; /* start -> written */
+	struct idmap addresses; /* kernel addresses that were looked up with success */
+	const struct kallsyms *ks;
+	uint64_t sched_start, sched_end; /* .sched.text */
+	uint64_t stext;
+	struct kernhide *hide; /* NULL = kernel addresses are told */
+	bool wants_symbols;
+	bool marked;
+	uint32_t depth; /* frames of a stack at most */
+	uint32_t emitted;
+	uint64_t keep_bytes; /* still to be had for frames of stacks that are written */
+	struct stacktab_stats stats;
+};
+
+int stacktab_new(uint32_t depth, struct stacktab **ret, struct err *e)
+{
+	*ret = calloc(1, sizeof(**ret));
+	if (!*ret)
+		return err_nomem(e, "the table of stacks");
+	(*ret)->depth = depth;
+	return 0;
+}
+
+void stacktab_free(struct stacktab *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->n; i++)
+		free(t->stacks[i].frames);
+	free(t->stacks);
+	idmap_free(&t->by_id[0]);
+	idmap_free(&t->by_id[1]);
+	idmap_free(&t->symbols);
+	idmap_free(&t->addresses);
+	kernhide_free(t->hide);
+	free(t);
+}
+
+int stacktab_hide(struct stacktab *t, struct err *e)
+{
+	return kernhide_new(&t->hide, e);
+}
+
+void stacktab_marked(struct stacktab *t)
+{
+	t->marked = true;
+}
+
+void stacktab_symbols(struct stacktab *t, const struct kallsyms *ks)
+{
+	t->ks = ks;
+	t->wants_symbols = false;
+	t->sched_start = ks ? kallsyms_address(ks, "__sched_text_start") : 0;
+	t->sched_end = ks ? kallsyms_address(ks, "__sched_text_end") : 0;
+	t->stext = ks ? kallsyms_address(ks, "_stext") : 0;
+}
+
+static struct idmap *ids(struct stacktab *t, unsigned int kind)
+{
+	return &t->by_id[kind == CAP_STACK_USER];
+}
+
+/* The stack of KIND and ID, a new and empty one where ADDED is set. */
+static struct stack *slot(
+	struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id, bool *added)
+{
+	uint32_t at;
+
+	if (base_grow(&t->stacks, &t->cap, t->n + 1, sizeof(*t->stacks)) != 0)
+		return NULL;
+	at = idmap_put(ids(t, kind), id->hi, id->lo, (uint32_t)t->n, added);
+	if (at == UINT32_MAX)
+		return NULL;
+	if (*added)
+		t->stacks[t->n++] = (struct stack){ .cap_id = CAP_NONE, .kind = (uint8_t)kind };
+	return &t->stacks[at];
+}
+
+static uint32_t *exact_of(const struct stack *s)
+{
+	return (uint32_t *)(void *)(s->frames + s->len);
+}
+
+/* Is frame I of EV marked as interrupted? The first frame needs no mark. */
+static bool is_marked(const struct stacktab *t, const struct offcpu_ev_stack *ev, uint32_t i)
+{
+	return t->marked && ev->kind == CAP_STACK_USER && i && (ev->frames[i] & OFFCPU_EXACT);
+}
+
+/*
+ * A marked frame is left through a signal's trampoline, the frame before it:
+ * no call returns to that either, the kernel has a handler end at its first
+ * byte.
+ */
+static bool is_exact(const struct stacktab *t, const struct offcpu_ev_stack *ev, uint32_t i, uint32_t len)
+{
+	return is_marked(t, ev, i) || (i && i + 1 < len && is_marked(t, ev, i + 1));
+}
+
+/* The first LEN frames of EV, without the marks; false without memory. */
+static bool copy_frames(
+	const struct stacktab *t, struct stack *s, const struct offcpu_ev_stack *ev, uint32_t len)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < len; i++)
+		n += is_exact(t, ev, i, len);
+	s->frames = malloc(len * sizeof(*s->frames) + n * sizeof(*exact_of(s)));
+	if (!s->frames)
+		return false;
+	s->len = len;
+	s->n_exact = n;
+	memcpy(s->frames, ev->frames, len * sizeof(*s->frames));
+	n = 0;
+	for (uint32_t i = 0; n < s->n_exact; i++) {
+		if (is_marked(t, ev, i))
+			s->frames[i] &= ~OFFCPU_EXACT;
+		if (is_exact(t, ev, i, len))
+			exact_of(s)[n++] = i;
+	}
+	return true;
+}
+
+void stacktab_add(struct stacktab *t, const struct offcpu_ev_stack *ev)
+{
+	struct stack *s;
+	bool added;
+	uint32_t len = ev->len;
+
+	s = slot(t, ev->kind, &ev->id, &added);
+	/* known; or reported lost before, and sent again: the next samples have it */
+	if (!s || (!added && s->reason != CAP_R_LOST))
+		return;
+	/* a frame-pointer chain often ends in zeros where the program's entry cleared the register */
+	while (ev->kind == CAP_STACK_USER && len > 1 && !ev->frames[len - 1])
+		len--;
+	if (!copy_frames(t, s, ev, len))
+		return;
+	s->cap_id = CAP_NONE;
+	s->verdict = ev->verdict;
+	s->reason = (uint8_t)ev->reason;
+	s->stop_pc = ev->stop_pc;
+}
+
+/*
+ * How many leading frames, up to the first one of the scheduler, are the tracer's
+ * and not the thread's. At a classic tracepoint Linux 5.10 has the scheduler's
+ * twice, which does not call itself.
+ */
+static uint32_t own_frames(const struct stacktab *t, const struct stack *s)
+{
+	for (uint32_t i = 0; i < s->len && i < OFFCPU_OWN_FRAMES; i++)
+		if (s->frames[i] >= t->sched_start && s->frames[i] < t->sched_end)
+			return i + 1 < s->len && s->frames[i + 1] == s->frames[i] ? i + 1 : i;
+	return 0;
+}
+
+/* A return address: the call is the byte before. */
+static bool find_symbol(const struct stacktab *t, uint64_t addr, struct kallsyms_sym *ret)
+{
+	return t->ks && kallsyms_find(t->ks, addr - 1, ret);
+}
+
+/* What the capture gets in the place of ADDR, of SYM or of none. */
+static uint64_t shown(const struct stacktab *t, const struct kallsyms_sym *sym, uint64_t addr)
+{
+	return t->hide ? kernhide_address(t->hide, sym, t->stext, addr) : addr;
+}
+
+static void emit_symbol(struct stacktab *t, uint64_t addr, struct capwrite *w)
+{
+	struct kallsyms_sym sym;
+	bool added;
+
+	/* whoever made these numbers up writes what they stand for */
+	if (addr >= CAP_SYNTHETIC_START || idmap_find(&t->addresses, 0, addr))
+		return;
+	if (!find_symbol(t, addr, &sym)) {
+		t->wants_symbols = true;
+		t->stats.kernel_unnamed++;
+		return;
+	}
+	idmap_put(&t->addresses, 0, addr, 0, NULL);
+	idmap_put(&t->symbols, 0, sym.start, 0, &added);
+	if (added)
+		capwrite_ksym(w, &(struct cap_ksym){ .start = shown(t, &sym, sym.start),
+					 .end = shown(t, &sym, sym.end),
+					 .name = sym.name,
+					 .module = sym.module });
+}
+
+static void hide_frames(const struct stacktab *t, uint64_t *frames, uint32_t n)
+{
+	struct kallsyms_sym sym;
+
+	for (uint32_t i = 0; t->hide && i < n; i++)
+		frames[i] = shown(t, find_symbol(t, frames[i], &sym) ? &sym : NULL, frames[i]);
+}
+
+static void emit_frames(struct stacktab *t, struct stack *s, struct cap_stack *out, struct capwrite *w)
+{
+	uint32_t skip = s->kind == CAP_STACK_KERNEL ? own_frames(t, s) : 0;
+
+	out->len = s->len - skip;
+	out->frames = s->frames + skip;
+	/* kernel stacks have none, so the numbers need no shift */
+	out->n_exact = s->n_exact;
+	out->exact = exact_of(s);
+	if (out->len > t->depth) {
+		out->len = t->depth;
+		out->verdict = CAP_TRUNCATED;
+	}
+	while (out->n_exact && out->exact[out->n_exact - 1] >= out->len)
+		out->n_exact--;
+	if (s->kind != CAP_STACK_KERNEL)
+		return;
+	for (uint32_t i = 0; i < out->len; i++)
+		emit_symbol(t, out->frames[i], w);
+	hide_frames(t, s->frames + skip, out->len);
+}
+
+/* After it was written. */
+static void drop_frames(struct stacktab *t, struct stack *s)
+{
+	uint64_t bytes = s->len * sizeof(*s->frames) + s->n_exact * sizeof(*exact_of(s));
+
+	if (s->kind == CAP_STACK_USER && bytes <= t->keep_bytes) {
+		t->keep_bytes -= bytes;
+		return;
+	}
+	free(s->frames);
+	s->frames = NULL;
+}
+
+void stacktab_keep(struct stacktab *t, uint64_t bytes)
+{
+	t->keep_bytes = bytes;
+}
+
+bool stacktab_frames(const struct stacktab *t, const struct offcpu_stack_id *id, struct cap_stack *ret)
+{
+	const struct idmap_slot *at = idmap_find(&t->by_id[1], id->hi, id->lo);
+	const struct stack *s = at ? &t->stacks[at->value] : NULL;
+
+	*ret = (struct cap_stack){ .kind = CAP_STACK_USER };
+	if (!s)
+		return false;
+	ret->len = MIN(s->len, t->depth);
+	if (!s->len || !s->frames)
+		return !s->len;
+	ret->frames = s->frames;
+	ret->exact = exact_of(s);
+	ret->n_exact = s->n_exact;
+	return true;
+}
+
+uint32_t stacktab_emit(struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id,
+	struct capwrite *w, struct stacktab_end *end)
+{
+	bool added;
+	struct stack *s = slot(t, kind, id, &added);
+	struct cap_stack out = { 0 };
+
+	if (!s)
+		return CAP_NONE;
+	if (added) {
+		s->verdict = CAP_FAILED;
+		s->reason = id->hi ? CAP_R_LOST : (uint8_t)(id->lo >> 32);
+		s->error = id->hi ? 0 : (int32_t)(uint32_t)id->lo;
+	}
+	if (end)
+		*end = (struct stacktab_end){ s->verdict, s->reason };
+	if (s->reason == CAP_R_LOST)
+		t->stats.lost++;
+	if (s->cap_id != CAP_NONE)
+		return s->cap_id;
+	s->cap_id = t->emitted++;
+	t->stats.stacks++;
+	out = (struct cap_stack){ .id = s->cap_id,
+		.kind = s->kind,
+		.verdict = s->verdict,
+		.reason = s->reason,
+		.error = s->error,
+		.stop_pc = s->stop_pc };
+	if (s->len)
+		emit_frames(t, s, &out, w);
+	t->stats.truncated += out.verdict == CAP_TRUNCATED;
+	capwrite_stack(w, &out);
+	drop_frames(t, s);
+	return s->cap_id;
+}
+
+bool stacktab_user(const struct stacktab *t, const struct offcpu_stack_id *id, struct cap_stack *ret)
+{
+	const struct idmap_slot *at = idmap_find(&t->by_id[1], id->hi, id->lo);
+	const struct stack *s = at ? &t->stacks[at->value] : NULL;
+
+	if (!s || s->cap_id != CAP_NONE || !s->frames)
+		return false;
+	*ret = (struct cap_stack){ .kind = s->kind,
+		.len = MIN(s->len, t->depth),
+		.frames = s->frames,
+		.n_exact = s->n_exact,
+		.exact = exact_of(s) };
+	return true;
+}
+
+bool stacktab_wants_symbols(struct stacktab *t)
+{
+	bool wants = t->wants_symbols;
+
+	t->wants_symbols = false;
+	return wants;
+}
+
+void stacktab_stats(const struct stacktab *t, struct stacktab_stats *ret)
+{
+	*ret = t->stats;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * task_layout - find out, without being told, where the kernel keeps the members
+ * of a task.
+ *
+ * The bytes of tasks whose ids, names, start times and registers are known
+ * (kernsample.h) are searched for the one place where all of them have theirs.
+ * A member with no such place, or more than one, is absent.
+ */
+#ifndef STACKTOOLS_RECORD_TASK_LAYOUT_H
+#define STACKTOOLS_RECORD_TASK_LAYOUT_H
+
+#include "base/base.h"
+#include "base/err.h"
+
+/*
+ * kernshape - where a kernel keeps the members of a task that a recording
+ * reads, for one that does not tell by BTF.
+ */
+
+enum kernshape_member {
+	/* struct task_struct */
+	KERNSHAPE_PID,
+	KERNSHAPE_TGID,
+	KERNSHAPE_COMM,
+	KERNSHAPE_FLAGS,
+	KERNSHAPE_START,
+	KERNSHAPE_LEADER,
+	KERNSHAPE_MM,
+	KERNSHAPE_STACK,
+	KERNSHAPE_THREAD_PID,
+	KERNSHAPE_RAN, /* se.sum_exec_runtime */
+	KERNSHAPE_RAN_BEFORE, /* se.prev_sum_exec_runtime */
+	/* struct mm_struct */
+	KERNSHAPE_START_CODE,
+	KERNSHAPE_START_STACK,
+	/* struct pid, and of the namespace of its numbers */
+	KERNSHAPE_LEVEL,
+	KERNSHAPE_NUMBERS,
+	KERNSHAPE_INUM,
+	KERNSHAPE_MEMBERS,
+};
+
+struct kernshape {
+	int at[KERNSHAPE_MEMBERS]; /* bytes from the struct's first one; -1 = not found */
+	uint32_t regs_from_stack; /* from `stack` to the registers that a thread entered the kernel with; 0 =
+				     not found */
+	int raw_switch; /* 0 = raw tracepoint sched_switch tells who leaves in what state; else -errno */
+	uint32_t ns_level, ns_inum; /* of this process's PID namespace; 0 = the first one, or not found */
+};
+
+const char *kernshape_name(enum kernshape_member m); /* "task_struct.pid" */
+
+/* A member that no recording can do without and that was not found; -1 = they all were. */
+int kernshape_missing(const struct kernshape *shape);
+
+/* Find what can be found, by threads and a process that it starts and ends. 20 ms. */
+int kerntrial_run(struct kernshape *ret, struct err *e);
+
+/*
+ * shapetypes - BTF of what a kernel keeps where: written of what a trial has
+ * found, or read from a file and compared with it.
+ */
+
+/*
+ * Write BTF for SHAPE into the empty file FD: those structs with those members
+ * that were found, for relocations by libbpf.
+ */
+int shapetypes_write(const struct kernshape *shape, int fd, struct err *e);
+
+/*
+ * Write of the BTF in FILE what BPF programs need into FD. -EINVAL with the
+ * story: it is no BTF, or of another kernel than SHAPE (by trial, of this one)
+ * is of. Nobody can tell, and so it is refused, where SHAPE lacks ids and name.
+ */
+int shapetypes_read(const struct kernshape *shape, const char *file, int fd, struct err *e);
+
+#endif

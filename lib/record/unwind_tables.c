@@ -1,0 +1,858 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "record/unwind_tables.h"
+#include "base/clock.h"
+#include "base/intern.h"
+#include "record/files.h"
+#include "unwind/table.h"
+#include "unwind/worker.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+
+/*
+ * tabfiles - the files that processes map, by identity, and how far the unwind
+ * table of each has come.
+ *
+ * A file is (device, inode, size, times): renamed or deleted it is the same
+ * one, changed it is another. Files are never forgotten: numbers stay valid as
+ * long as the table lives, pointers until the next add.
+ */
+
+enum tabfile_state {
+	TABFILE_ASKED, /* the table is being compiled */
+	TABFILE_READY, /* it is in the kernel's sight */
+	TABFILE_BARE, /* there is none, and will be none */
+	TABFILE_WAITING, /* it waits for memory that was given up for it */
+	TABFILE_DROPPED /* it was given up, or there was no room */
+};
+
+struct tabfile {
+	enum tabfile_state state;
+	bool changed; /* what BPF is to see of it, since somebody last set this to false */
+	uint8_t quiets, rounds; /* WAITING: since memory was last given up for it, and how often it was */
+	uint8_t refused; /* how often there was no room for it, in a row */
+	uint32_t refs; /* mappings */
+	uint32_t next; /* another file with the same hash, UINT32_MAX = none */
+	uint64_t idle_since_ns; /* when refs became 0 */
+	uint64_t again_ns; /* DROPPED: not to be asked for before; UINT64_MAX = it never fits */
+	struct tabcache_key key;
+	uint32_t table, seg; /* READY: numbers of unwindspace */
+	uint16_t segs;
+	uint8_t n_loads;
+	uint64_t vaddr; /* of the first segment */
+	struct unwindtab_load *loads; /* READY */
+	uint8_t *bytes; /* WAITING: the table */
+	size_t len; /* WAITING, READY: of the table */
+};
+
+/* A zeroed one is an empty table. */
+struct tabfiles {
+	struct tabfile *files;
+	size_t n, cap;
+	struct idmap by_key;
+	bool any_changed; /* of a file, since somebody last set this to false */
+};
+
+static void tabfiles_free(struct tabfiles *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		free(t->files[i].loads);
+		free(t->files[i].bytes);
+	}
+	free(t->files);
+	idmap_free(&t->by_key);
+	*t = (struct tabfiles){ 0 };
+}
+
+/* The identity of a file of status ST; its build ID is left empty. */
+static struct tabcache_key tabfiles_key(const struct stat *st)
+{
+	return (struct tabcache_key){
+		.dev = st->st_dev,
+		.inode = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec,
+		.ctime_ns = (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec,
+	};
+}
+
+static bool same_file(const struct tabcache_key *a, const struct tabcache_key *b)
+{
+	return a->dev == b->dev && a->inode == b->inode && a->size == b->size && a->mtime_ns == b->mtime_ns &&
+	       a->ctime_ns == b->ctime_ns;
+}
+
+static uint64_t key_hi(const struct tabcache_key *key)
+{
+	return key->dev << 48 ^ key->inode;
+}
+
+static uint64_t key_lo(const struct tabcache_key *key)
+{
+	return key->mtime_ns ^ key->ctime_ns << 1 ^ key->size << 40;
+}
+
+/* The number of the file with this identity, whatever its build ID; UINT32_MAX = none. */
+/* Whoever owns a file chooses its size and times, and can make hashes meet: all of the key is compared. */
+static uint32_t tabfiles_find(const struct tabfiles *t, const struct tabcache_key *key)
+{
+	const struct idmap_slot *slot = idmap_find(&t->by_key, key_hi(key), key_lo(key));
+	uint32_t file = slot ? slot->value : UINT32_MAX;
+
+	while (file != UINT32_MAX && !same_file(&t->files[file].key, key))
+		file = t->files[file].next;
+	return file;
+}
+
+/* One that is found by its number alone. */
+static uint32_t tabfiles_add_nameless(struct tabfiles *t)
+{
+	if (base_grow(&t->files, &t->cap, t->n + 1, sizeof(*t->files)) != 0)
+		return UINT32_MAX;
+	t->files[t->n].next = UINT32_MAX;
+	return (uint32_t)t->n++;
+}
+
+/* A new file, which must not be there yet; UINT32_MAX without memory. */
+static uint32_t tabfiles_add(struct tabfiles *t, const struct tabcache_key *key)
+{
+	struct idmap_slot *slot;
+	uint32_t file = (uint32_t)t->n;
+
+	/* first what may fail: a slot without its file would become another one's */
+	if (base_grow(&t->files, &t->cap, t->n + 1, sizeof(*t->files)) != 0)
+		return UINT32_MAX;
+	slot = idmap_find(&t->by_key, key_hi(key), key_lo(key));
+	if (!slot && idmap_put(&t->by_key, key_hi(key), key_lo(key), file, NULL) != file)
+		return UINT32_MAX;
+	tabfiles_add_nameless(t);
+	t->files[file].key = *key;
+	if (slot) {
+		t->files[file].next = slot->value;
+		slot->value = file;
+	}
+	return file;
+}
+
+/* File number FILE; NULL = there is none. */
+static struct tabfile *tabfiles_get(const struct tabfiles *t, uint32_t file)
+{
+	return file < t->n ? &t->files[file] : NULL;
+}
+
+/* F is in STATE from now on, and has changed. */
+static void tabfiles_change(struct tabfiles *t, struct tabfile *f, enum tabfile_state state)
+{
+	f->state = state;
+	f->changed = true;
+	t->any_changed = true;
+}
+
+/*
+ * tabroom - unwind tables in the memory that BPF sees: where each one lies,
+ * and which go when memory is short.
+ *
+ * A table for which there is no room waits (TABFILE_WAITING) while those that
+ * were used least, as many as make its room, are given up; their memory is free
+ * after two quiet periods. One that was used within five seconds stays, so that
+ * no two take turns. Where that makes no room the new table is refused
+ * (TABFILE_DROPPED): it is asked for again when a walk has missed it, each time
+ * later. An eighth of the memory is left to mappings, which push tables out
+ * beyond it.
+ */
+
+struct tabroom {
+	struct unwindspace *space; /* the caller's, as FILES */
+	struct tabfiles *files;
+	uint64_t table_bytes; /* used by tables and mappings, beyond which no table is added */
+	uint64_t maps_asked, maps_given; /* for tabroom_maps(): not free yet */
+	unsigned int maps_quiets; /* since that began */
+	uint64_t dropped; /* tables given up, or refused */
+};
+
+#define BUSY_NS UINT64_C(5000000000) /* a table that was used so recently is not given up */
+#define WANTED_NS UINT64_C(2000000000) /* a walk that missed a table so lately asks for it again */
+#define REFUSED_MOST 6 /* each refusal doubles the time to the next try, from WANTED_NS up to a minute */
+#define WANTS 1024 /* dropped tables are missed by the highest numbers of tables, which they may share */
+#define MAPS_SHARE 8 /* of the memory, left to mappings: without these tables are of no use */
+#define WAIT_QUIETS 2 /* what was given up is free after so many, */
+#define WAIT_ROUNDS 3 /* and perhaps in pieces too small: more is given up so often */
+
+/* SPACE and FILES have to outlive R; BYTES: of the chunks that SPACE uses at most. It holds nothing. */
+static void tabroom_init(struct tabroom *r, struct unwindspace *space, struct tabfiles *files, uint64_t bytes)
+{
+	*r = (struct tabroom){ .space = space, .files = files, .table_bytes = bytes - bytes / MAPS_SHARE };
+}
+
+/* A number of no table, by which BPF tells that dropped file F is missed. */
+static uint32_t want_of(const struct tabroom *r, const struct tabfile *f)
+{
+	return UNWIND_TABLES_MAX - 1 - (uint32_t)(f - r->files->files) % WANTS;
+}
+
+static void give_up(struct tabroom *r, struct tabfile *f)
+{
+	unwindspace_remove(r->space, f->table);
+	free(f->loads);
+	f->loads = NULL;
+	tabfiles_change(r->files, f, TABFILE_DROPPED);
+}
+
+/* Nothing could be made of F for now: it is DROPPED, and counted. */
+static void tabroom_refuse(struct tabroom *r, struct tabfile *f)
+{
+	f->again_ns = now_ns() + (WANTED_NS << MIN(f->refused, REFUSED_MOST - 1));
+	if (f->refused < REFUSED_MOST)
+		f->refused++;
+	r->dropped++;
+	tabfiles_change(r->files, f, TABFILE_DROPPED);
+}
+
+/* The table of F was given up, or refused, and may be there again. */
+static bool tabroom_may_ask(const struct tabfile *f)
+{
+	return f->state == TABFILE_DROPPED && now_ns() >= f->again_ns;
+}
+
+/* That, and a walk has missed it lately. */
+static bool tabroom_wanted(const struct tabroom *r, const struct tabfile *f)
+{
+	return tabroom_may_ask(f) && now_ns() - unwindspace_used_ns(r->space, want_of(r, f)) < WANTED_NS;
+}
+
+/* When F was last used, if it is in the kernel and may be given up; 0 = nobody maps it. */
+static uint64_t used_ns(const struct tabroom *r, const struct tabfile *f)
+{
+	if (f->state != TABFILE_READY)
+		return UINT64_MAX;
+	return f->refs ? unwindspace_used_ns(r->space, f->table) : 0;
+}
+
+/* Of the tables in the kernel: one that nobody maps, else the one that was used longest ago. */
+static struct tabfile *least_used(struct tabroom *r, uint64_t before_ns)
+{
+	struct tabfile *least = NULL;
+	uint64_t least_ns = before_ns;
+
+	for (size_t i = 0; i < r->files->n; i++) {
+		struct tabfile *f = &r->files->files[i];
+		uint64_t used = used_ns(r, f);
+
+		if (used < least_ns) {
+			least = f;
+			least_ns = used;
+		}
+	}
+	return least;
+}
+
+/*
+ * Give up what was used least, LEN bytes of it or more; nothing if that much
+ * cannot be. What was given up is not free before it is quiet.
+ */
+static bool make_room(struct tabroom *r, size_t len)
+{
+	const struct tabfiles *files = r->files;
+	uint64_t before = now_ns() - BUSY_NS;
+	size_t there = 0;
+	struct tabfile *f;
+
+	for (size_t i = 0; i < files->n && there < len; i++)
+		there += used_ns(r, &files->files[i]) < before ? files->files[i].len : 0;
+	if (there < len)
+		return false;
+	for (size_t given = 0; given < len && (f = least_used(r, before)); given += f->len) {
+		f->again_ns = now_ns() + WANTED_NS;
+		give_up(r, f);
+		r->dropped++;
+	}
+	return true;
+}
+
+/* Mappings of LEN bytes found no room: give up tables. False when none can be given up now. */
+/* Many processes ask at the same time, each for little: one table does for all of them. */
+static bool tabroom_maps(struct tabroom *r, size_t len)
+{
+	const size_t step = MAX(len, (size_t)UNWIND_CHUNK_BYTES / 8);
+
+	if (r->maps_asked + len > r->maps_given) {
+		if (!make_room(r, step))
+			return false;
+		r->maps_given += step;
+	}
+	r->maps_asked += len;
+	return true;
+}
+
+static void keep_place(struct tabfile *f, const struct unwindtab *tab)
+{
+	size_t bytes = tab->head->n_loads * sizeof(*f->loads);
+
+	f->vaddr = tab->head->vaddr;
+	f->segs = (uint16_t)tab->head->n_segs;
+	f->loads = malloc(bytes ? bytes : 1);
+	f->n_loads = f->loads ? (uint8_t)tab->head->n_loads : 0;
+	if (f->loads)
+		memcpy(f->loads, tab->loads, bytes);
+}
+
+/* Let F wait for what is given up for it: LEN bytes. False when nothing can be. */
+static bool wait_for_room(struct tabroom *r, struct tabfile *f, const uint8_t *bytes, size_t len)
+{
+	uint8_t rounds = f->state == TABFILE_WAITING ? f->rounds : 0;
+
+	/* more each time: the pieces may have been too small */
+	if (rounds == WAIT_ROUNDS || !make_room(r, len << rounds))
+		return false;
+	f->bytes = malloc(len);
+	if (!f->bytes)
+		return false;
+	memcpy(f->bytes, bytes, len);
+	f->len = len;
+	f->quiets = 0;
+	f->rounds = rounds + 1;
+	tabfiles_change(r->files, f, TABFILE_WAITING);
+	return true;
+}
+
+/* As unwindspace_add(), but not into what is left to mappings. */
+static int add_table(struct tabroom *r, struct tabfile *f, const struct unwindtab *tab, size_t len)
+{
+	struct unwindspace_stats st;
+
+	if (len > r->table_bytes)
+		return -E2BIG;
+	unwindspace_stats(r->space, &st);
+	if (st.bytes_used + len > r->table_bytes)
+		return -ENOSPC;
+	return unwindspace_add(r->space, tab, &f->table, &f->seg, NULL);
+}
+
+/*
+ * Put table TAB, of at least one segment, into the kernel's sight: F is READY
+ * then, or WAITING with a copy of its own, or DROPPED.
+ */
+static void tabroom_put(struct tabroom *r, struct tabfile *f, const struct unwindtab *tab)
+{
+	const size_t len = tab->head->bytes;
+	int rc = add_table(r, f, tab, len);
+
+	if (!rc) {
+		keep_place(f, tab);
+		f->len = len;
+		f->refused = 0;
+		tabfiles_change(r->files, f, TABFILE_READY);
+		return;
+	}
+	if (rc == -ENOSPC && wait_for_room(r, f, tab->bytes, len))
+		return;
+	tabroom_refuse(r, f);
+	if (rc == -E2BIG)
+		f->again_ns = UINT64_MAX;
+}
+
+static uint16_t table_word(enum unwind_state state, uint32_t table)
+{
+	return (uint16_t)((unsigned int)state << 14 | table);
+}
+
+/* What a mapping of F (NULL = of no file) at START with file offset OFFSET is to BPF: bias and word of RET.
+ */
+static void tabroom_map(const struct tabroom *r, const struct tabfile *f, uint64_t start, uint64_t offset,
+	struct unwind_map *ret)
+{
+	struct unwind_map m = { 0 };
+
+	m.table = table_word(UNWIND_BY_FP, 0);
+	if (f && f->state == TABFILE_ASKED)
+		m.table = table_word(UNWIND_PENDING, 0);
+	else if (f && (f->state == TABFILE_WAITING || f->state == TABFILE_DROPPED))
+		m.table = table_word(UNWIND_DROPPED, want_of(r, f));
+	for (size_t i = 0; f && f->state == TABFILE_READY && i < f->n_loads; i++) {
+		const struct unwindtab_load *l = &f->loads[i];
+
+		/* a mapping begins at a page, a load may begin inside it */
+		if (offset + 4095 < l->offset || offset >= l->offset + l->bytes)
+			continue;
+		ret->bias = start - (l->vaddr + (offset - l->offset)) + f->vaddr;
+		m.seg = f->seg;
+		m.segs = f->segs;
+		m.table = table_word(UNWIND_TABLE, f->table);
+		break;
+	}
+	__atomic_store_n(&ret->word, m.word, __ATOMIC_RELEASE);
+}
+
+/* An RCU grace period has passed: then, of every file, what the next two say. */
+static void tabroom_quiet(struct tabroom *r)
+{
+	unwindspace_quiet(r->space);
+	if (r->maps_given && ++r->maps_quiets >= WAIT_QUIETS) {
+		r->maps_asked = r->maps_given = 0;
+		r->maps_quiets = 0;
+	}
+}
+
+/* Another one of F, for which tabroom_quiet() was called: true when its table (`bytes`) is to be put again.
+ */
+static bool tabroom_waited(struct tabfile *f)
+{
+	return f->state == TABFILE_WAITING && ++f->quiets >= WAIT_QUIETS;
+}
+
+/* Give up the table of F if nobody has mapped it for IDLE_NS; it may come back at once, and is not counted.
+ */
+static void tabroom_tidy(struct tabroom *r, struct tabfile *f, uint64_t idle_ns)
+{
+	if (f->state != TABFILE_READY || f->refs || now_ns() - f->idle_since_ns <= idle_ns)
+		return;
+	f->again_ns = 0;
+	give_up(r, f);
+}
+
+#define IDLE_NS UINT64_C(10000000000) /* how long a table that nobody maps is kept */
+#define KEPT_BYTES (64u << 20)
+#define WORTH_ROWS 500 /* smaller tables are compiled faster than read */
+
+/* A table for the disk. Written at the end: a disk may keep its writers waiting. */
+struct kept {
+	struct tabcache_key key;
+	uint8_t *bytes;
+	size_t len;
+};
+
+struct tableset {
+	struct opener *opener;
+	struct mapfile_proof proofs[MAPFILE_PROOFS];
+	struct unwindspace *space;
+	struct tabworker *worker;
+	struct tabcache *cache; /* NULL = none */
+	struct tabfiles files;
+	struct tabroom room;
+	struct idmap refused; /* devices and inodes of files that may not even be looked at */
+	bool worker_missing; /* none could be started just now, */
+	bool worker_gone; /* or ever will be */
+	struct kept *kept;
+	size_t n_kept, cap_kept, kept_bytes;
+	uint64_t idle_ns;
+	uint32_t vdso;
+	struct tableset_stats stats;
+};
+
+static uint64_t default_bytes(void)
+{
+	struct sysinfo si;
+	uint64_t all = UINT64_C(4) << 30;
+
+	if (sysinfo(&si) == 0)
+		all = (uint64_t)si.totalram * si.mem_unit;
+	return MIN(all / 16, UINT64_C(512) << 20);
+}
+
+/* The kernel's header of each chunk counts, chunk 0 takes no memory. */
+static uint64_t chunk_bytes(uint64_t bound)
+{
+	return (bound / (UNWIND_CHUNK_BYTES + CHUNKS_MAP_HEADER) + 1) * UNWIND_CHUNK_BYTES;
+}
+
+int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struct err *e)
+{
+	struct unwindspace_opts space = { .bytes = chunk_bytes(opts->bytes ? opts->bytes : default_bytes()),
+		.segs = opts->all ? 0 : 16384,
+		.procs = opts->all ? 32768 : 8192,
+		.procs_at_once = opts->raw,
+		.first_chunks = opts->all ? 32 : 8,
+		.opener = opts->opener };
+	struct tableset *t = calloc(1, sizeof(*t));
+	int rc = t ? 0 : err_nomem(e, "the unwind tables");
+
+	if (!rc)
+		rc = tabworker_open(&(struct tabworker_opts){ 0 }, &t->worker, e);
+	if (!rc)
+		rc = unwindspace_open(&space, &t->space, e);
+	if (rc) {
+		tableset_close(t);
+		return rc;
+	}
+	t->opener = opts->opener;
+	t->vdso = TABLESET_NO_FILE;
+	tabroom_init(&t->room, t->space, &t->files, space.bytes - UNWIND_CHUNK_BYTES);
+	t->idle_ns = opts->idle_ns ? opts->idle_ns : IDLE_NS;
+	/* without one, tables are compiled each time */
+	tabcache_open(TABCACHE_BYTES_DEFAULT, &t->cache, NULL);
+	*ret = t;
+	return 0;
+}
+
+void tableset_close(struct tableset *t)
+{
+	if (!t)
+		return;
+	tabworker_close(t->worker);
+	unwindspace_close(t->space);
+	for (size_t i = 0; i < t->n_kept; i++) {
+		tabcache_put(t->cache, &t->kept[i].key, t->kept[i].bytes, t->kept[i].len, NULL);
+		free(t->kept[i].bytes);
+	}
+	free(t->kept);
+	tabcache_close(t->cache);
+	tabfiles_free(&t->files);
+	idmap_free(&t->refused);
+	free(t);
+}
+
+struct opener *tableset_opener(const struct tableset *t)
+{
+	return t->opener;
+}
+
+struct unwindspace *tableset_space(struct tableset *t)
+{
+	return t->space;
+}
+
+int tableset_fd(const struct tableset *t)
+{
+	return tabworker_fd(t->worker);
+}
+
+uint32_t tableset_worker(const struct tableset *t)
+{
+	return (uint32_t)tabworker_pid(t->worker);
+}
+
+static void fail(struct tableset *t, struct tabfile *f, const char *why)
+{
+	t->stats.failed++;
+	snprintf(t->stats.why, sizeof(t->stats.why), "%.255s", why);
+	tabfiles_change(&t->files, f, TABFILE_BARE);
+}
+
+/* The table of F into the kernel; where there is no room it waits for what is given up for it. */
+static void install(struct tableset *t, struct tabfile *f, const uint8_t *bytes, size_t len)
+{
+	struct unwindtab tab;
+	struct err why;
+
+	if (unwindtab_view(bytes, len, &tab, &why) != 0) {
+		fail(t, f, why.msg);
+		return;
+	}
+	if (!tab.head->n_segs) {
+		t->stats.bare++;
+		tabfiles_change(&t->files, f, TABFILE_BARE);
+		return;
+	}
+	tabroom_put(&t->room, f, &tab);
+}
+
+/* The disk's copy of F's table, if there is a good one. */
+static bool from_cache(struct tableset *t, struct tabfile *f)
+{
+	_cleanup_free_ uint8_t *bytes = NULL;
+	size_t len;
+
+	if (!t->cache || !f->key.id.len || tabcache_get(t->cache, &f->key, &bytes, &len, NULL) != 0)
+		return false;
+	t->stats.cached++;
+	install(t, f, bytes, len);
+	return true;
+}
+
+/* Take the table of F from the cache, else ask the worker for it; FD stays the caller's. */
+static void ask(struct tableset *t, struct tabfile *f, int fd)
+{
+	struct err why;
+	int rc;
+
+	f->state = TABFILE_ASKED;
+	buildid_read(fd, &f->key.id);
+	if (from_cache(t, f))
+		return;
+	rc = tabworker_ask(t->worker, fd, (uint64_t)(f - t->files.files), &why);
+	if (rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM)
+		tabroom_refuse(&t->room, f);
+	else if (rc)
+		fail(t, f, why.msg);
+}
+
+/* The image in our own memory is every 64-bit process's. */
+static uint32_t vdso_file(struct tableset *t)
+{
+	_cleanup_close_ int fd = -1;
+	struct tabfile *f;
+	size_t len;
+	const uint8_t *image;
+
+	if (t->vdso != TABLESET_NO_FILE)
+		return t->vdso;
+	image = mapfile_vdso(&len);
+	fd = image ? memfd_create("vdso", MFD_CLOEXEC) : -1;
+	if (fd < 0 || write(fd, image, len) != (ssize_t)len)
+		return TABLESET_NO_FILE;
+	t->vdso = tabfiles_add_nameless(&t->files);
+	f = tabfiles_get(&t->files, t->vdso);
+	if (!f)
+		return TABLESET_NO_FILE;
+	t->stats.files++;
+	ask(t, f, fd);
+	f->key.id.len = 0; /* its time is that of the memfd: never to be found again in the cache */
+	return t->vdso;
+}
+
+/* What may not be looked at has no table; each file is counted once. */
+static void count_refused(struct tableset *t, const struct procmap *m, int code)
+{
+	bool added = false;
+
+	/* the mapping, or the process, is gone */
+	if (code == -ENOENT || code == -ESRCH)
+		return;
+	idmap_put(&t->refused, (uint64_t)m->dev_major << 32 | m->dev_minor, m->inode, 0, &added);
+	if (!added)
+		return;
+	t->stats.files++;
+	t->stats.failed++;
+	snprintf(
+		t->stats.why, sizeof(t->stats.why), "a mapped file could not be opened: %s", strerror(-code));
+}
+
+/*
+ * A file that was not seen before, or whose table was dropped a while ago.
+ * Its identity is that of what was opened: the process may have mapped
+ * another file meanwhile, whose table must not count as this one's.
+ */
+static uint32_t look_at(struct tableset *t, uint32_t pid, const struct procmap *m)
+{
+	_cleanup_close_ int fd = -1;
+	struct tabcache_key key;
+	struct tabfile *f;
+	struct stat st;
+	uint32_t file;
+	bool added;
+
+	fd = mapfile_open(t->opener, pid, m, &st);
+	if (fd < 0) {
+		count_refused(t, m, fd);
+		return TABLESET_NO_FILE;
+	}
+	key = tabfiles_key(&st);
+	file = tabfiles_find(&t->files, &key);
+	added = file == TABLESET_NO_FILE;
+	if (added)
+		file = tabfiles_add(&t->files, &key);
+	f = tabfiles_get(&t->files, file);
+	if (!f)
+		return TABLESET_NO_FILE;
+	t->stats.files += added;
+	if (added || tabroom_may_ask(f))
+		ask(t, f, fd);
+	return file;
+}
+
+/* The file of status ST, which process PID maps as M. */
+static uint32_t file_of(struct tableset *t, uint32_t pid, const struct procmap *m, const struct stat *st)
+{
+	struct tabcache_key key;
+	uint32_t file;
+
+	if (!S_ISREG(st->st_mode))
+		return TABLESET_NO_FILE;
+	key = tabfiles_key(st);
+	file = tabfiles_find(&t->files, &key);
+	if (file == TABLESET_NO_FILE || tabroom_may_ask(tabfiles_get(&t->files, file)))
+		file = look_at(t, pid, m);
+	return file;
+}
+
+uint32_t tableset_file(struct tableset *t, uint32_t pid, const struct procmap *m)
+{
+	uint32_t file = TABLESET_NO_FILE;
+	struct stat st;
+	int rc;
+
+	if (strcmp(m->path, "[vdso]") == 0) {
+		file = vdso_file(t);
+	} else if (!mapfile_is_pseudo(m->path)) {
+		rc = mapfile_stat(t->opener, pid, m, &st);
+		if (rc)
+			count_refused(t, m, rc);
+		else
+			file = file_of(t, pid, m, &st);
+	}
+	tableset_hold(t, file);
+	return file;
+}
+
+bool tableset_file_then(
+	struct tableset *t, uint32_t pid, const struct procmap *m, uint64_t made_ns, uint32_t *file)
+{
+	struct stat st;
+
+	if (mapfile_is_pseudo(m->path)) {
+		*file = tableset_file(t, pid, m);
+		return true;
+	}
+	if (mapfile_stat_then(t->opener, t->proofs, pid, m, made_ns, &st) != 0)
+		return false;
+	*file = file_of(t, pid, m, &st);
+	tableset_hold(t, *file);
+	return true;
+}
+
+void tableset_hold(struct tableset *t, uint32_t file)
+{
+	struct tabfile *f = tabfiles_get(&t->files, file);
+
+	if (f)
+		f->refs++;
+}
+
+void tableset_release(struct tableset *t, uint32_t file)
+{
+	struct tabfile *f = tabfiles_get(&t->files, file);
+
+	if (f && --f->refs == 0)
+		f->idle_since_ns = now_ns();
+}
+
+void tableset_map(
+	const struct tableset *t, uint32_t file, uint64_t start, uint64_t offset, struct unwind_map *ret)
+{
+	tabroom_map(&t->room, tabfiles_get(&t->files, file), start, offset, ret);
+}
+
+/* Remember a table for the disk; what is beyond KEPT_BYTES is compiled again another time. */
+static void keep(struct tableset *t, const struct tabfile *f, const struct tabworker_answer *a)
+{
+	struct kept *k;
+
+	if (t->kept_bytes + a->len > KEPT_BYTES ||
+		base_grow(&t->kept, &t->cap_kept, t->n_kept + 1, sizeof(*t->kept)) != 0)
+		return;
+	k = &t->kept[t->n_kept];
+	*k = (struct kept){ .key = f->key, .bytes = malloc(a->len), .len = a->len };
+	if (!k->bytes)
+		return;
+	memcpy(k->bytes, a->bytes, a->len);
+	t->kept_bytes += a->len;
+	t->n_kept++;
+}
+
+static void take_answer(struct tableset *t, const struct tabworker_answer *a)
+{
+	struct tabfile *f = a->cookie < t->files.n ? &t->files.files[a->cookie] : NULL;
+	struct unwindtab tab;
+
+	if (!f || f->state != TABFILE_ASKED)
+		return;
+	if (a->error) {
+		/* what is no ELF file has no table; that is no failure */
+		if (a->error == -EINVAL || a->error == -EOPNOTSUPP) {
+			t->stats.bare++;
+			tabfiles_change(&t->files, f, TABFILE_BARE);
+		} else {
+			fail(t, f, a->why);
+		}
+		return;
+	}
+	install(t, f, a->bytes, a->len);
+	if (t->cache && f->key.id.len && (f->state == TABFILE_READY || f->state == TABFILE_WAITING) &&
+		unwindtab_view(a->bytes, a->len, &tab, NULL) == 0 && tab.head->n_rows >= WORTH_ROWS)
+		keep(t, f, a);
+}
+
+/*
+ * No worker could be started. Where that is for good the files that were to be
+ * compiled have no tables; else it is tried again with the next call.
+ */
+static void miss_worker(struct tableset *t, const struct err *why)
+{
+	if (t->worker_gone)
+		return;
+	t->stats.worker_lost += !t->worker_missing;
+	t->worker_missing = true;
+	snprintf(t->stats.worker_why, sizeof(t->stats.worker_why), "%.255s", why->msg);
+	if (!tabworker_over(t->worker))
+		return;
+	t->worker_gone = true;
+	for (size_t i = 0; i < t->files.n; i++)
+		if (t->files.files[i].state == TABFILE_ASKED)
+			fail(t, &t->files.files[i], why->msg);
+}
+
+bool tableset_service(struct tableset *t, int timeout_ms)
+{
+	uint64_t end = now_ns() + (uint64_t)timeout_ms * 1000000u;
+	struct tabworker_answer a;
+	struct err why = { 0 };
+	int rc;
+
+	do {
+		uint64_t now = now_ns();
+		int wait = !timeout_ms || now >= end || !tabworker_pending(t->worker)
+				   ? 0
+				   : (int)((end - now) / 1000000u) + 1;
+
+		rc = tabworker_next(t->worker, wait, &a, &why);
+		t->worker_missing = t->worker_missing && rc <= 0;
+		if (rc > 0)
+			take_answer(t, &a);
+		else if (rc < 0)
+			miss_worker(t, &why);
+	} while (rc > 0);
+	return t->files.any_changed;
+}
+
+bool tableset_wanted(const struct tableset *t, uint32_t file)
+{
+	const struct tabfile *f = tabfiles_get(&t->files, file);
+
+	return f && tabroom_wanted(&t->room, f);
+}
+
+void tableset_applied(struct tableset *t)
+{
+	for (size_t i = 0; t->files.any_changed && i < t->files.n; i++)
+		t->files.files[i].changed = false;
+	t->files.any_changed = false;
+}
+
+bool tableset_changed(const struct tableset *t, uint32_t file)
+{
+	const struct tabfile *f = tabfiles_get(&t->files, file);
+
+	return f && f->changed;
+}
+
+bool tableset_room(struct tableset *t, size_t len)
+{
+	return tabroom_maps(&t->room, len);
+}
+
+void tableset_quiet(struct tableset *t)
+{
+	tabroom_quiet(&t->room);
+	for (size_t i = 0; i < t->files.n; i++) {
+		struct tabfile *f = &t->files.files[i];
+
+		if (tabroom_waited(f)) {
+			_cleanup_free_ uint8_t *bytes = TAKE_PTR(f->bytes);
+
+			install(t, f, bytes, f->len);
+		} else {
+			tabroom_tidy(&t->room, f, t->idle_ns);
+		}
+	}
+}
+
+void tableset_stats(const struct tableset *t, struct tableset_stats *ret)
+{
+	*ret = t->stats;
+	ret->dropped = t->room.dropped;
+	ret->pending = tabworker_pending(t->worker);
+	unwindspace_stats(t->space, &ret->space);
+}
