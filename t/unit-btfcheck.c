@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The recorded tree's BTF, cut and changed at each byte: judged, never believed into a crash. */
 #include "base/tap.h"
-#include "check/btfcheck.h"
+#include "check/btf.h"
 
 #include <errno.h>
 #include <fcntl.h>

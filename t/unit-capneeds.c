@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "check/capneeds.h"
-#include "check/capsets.h"
-#include "check/capsteps.h"
+#include "check/least_privileges.h"
+#include "check/privilege_steps.h"
 
 #include <linux/capability.h>
 #include <string.h>

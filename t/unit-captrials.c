@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/clock.h"
 #include "base/tap.h"
-#include "check/captrials.h"
+#include "check/least_privileges.h"
 #include "system/privileges.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "check/confinement.h"
+#include "check/live.h"
 
 #include <errno.h>
 #include <linux/bpf_common.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "check/diagnosis.h"
+#include "check/report.h"
 
 #include <string.h>
 

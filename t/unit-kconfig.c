@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "check/kconfig.h"
+#include "check/machine.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Oracles: the bytes of the file, dladdr(3), and libdw for the build ID. */
 #include "base/tap.h"
-#include "stackmap/loaded.h"
+#include "stackmap/shot.h"
 
 #include <dlfcn.h>
 #include <elfutils/libdwelf.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A process of another user, looked at by root before and by the looker after all privileges are gone. */
 #include "base/tap.h"
-#include "procfs/lookchild.h"
-#include "procfs/procreach.h"
+#include "procfs/helper.h"
 #include "system/drop.h"
 #include "system/privileges.h"
 

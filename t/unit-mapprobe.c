@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "check/mapprobe.h"
+#include "check/probes.h"
 #include "system/privileges.h"
 
 #include <bpf/libbpf.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "procfs/procparse.h"
-#include "procfs/sysname.h"
+#include "procfs/kernel_stacks.h"
+#include "procfs/sampler.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "procfs/procwait.h"
+#include "procfs/estimator.h"
 
 #include <string.h>
 

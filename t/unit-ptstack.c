@@ -14,10 +14,8 @@
  */
 #include "base/clock.h"
 #include "base/tap.h"
-#include "procfs/ptchild.h"
-#include "procfs/ptcopy.h"
-#include "procfs/ptquiet.h"
-#include "procfs/ptstack.h"
+#include "procfs/thread_copy.h"
+#include "procfs/user_stacks.h"
 
 #include <dirent.h>
 #include <elf.h>

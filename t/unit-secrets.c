@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "check/secrets.h"
+#include "check/bundle.h"
 
 #include <stdlib.h>
 #include <string.h>

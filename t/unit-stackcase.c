@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A comparison that cannot fail would make every case worthless. */
 #include "base/tap.h"
-#include "stackmap/stackcase.h"
+#include "stackmap/case.h"
 
 #include <errno.h>
 #include <string.h>

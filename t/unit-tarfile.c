@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What tar(1) makes of an archive of ours. */
 #include "base/tap.h"
-#include "base/tarfile.h"
+#include "check/bundle.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,9 +5,9 @@
 #include "base/out.h"
 #include "base/tap.h"
 #include "check/bundle.h"
-#include "check/capreport.h"
-#include "check/diagreport.h"
+#include "check/least_privileges.h"
 #include "check/probe.h"
+#include "check/report.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -5,8 +5,11 @@
 #include "base/cli.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "procfs/recording.h"
-#include "record/recargs.h"
+#include "offcpu_abi.h"
+#include "procfs/session.h"
+#include "record/counters.h"
+#include "record/options.h"
+#include "record/session.h"
 #include "system/command.h"
 #include "system/container.h"
 #include "system/owner.h"
@@ -14,11 +17,515 @@
 #include "system/targets.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
+
+/*
+ * recargs - the command line of offcpu-record.
+ */
+
+#define RECARGS_LIST_MAX 256
+
+struct recargs {
+	struct recorder_opts rec;
+	uint32_t pids[RECARGS_LIST_MAX], tids[RECARGS_LIST_MAX];
+	const char *comms[RECARGS_LIST_MAX];
+	char *const *command; /* NULL = none */
+	uint64_t duration_ns; /* 0 = no limit */
+	int follow; /* -1 = not said */
+	bool no_unwind; /* --unwind none */
+	bool quiet, verbose;
+};
+
+#define HZ_MAX 1000
+#define HZ_DEFAULT 99
+#define UNWIND_BYTES_MIN (UINT64_C(1) << 20)
+#define UNWIND_BYTES_MAX (UINT64_C(16) << 30)
+
+enum {
+	OPT_FOLLOW = 256,
+	OPT_NO_FOLLOW,
+	OPT_FORCE,
+	OPT_STATE,
+	OPT_MIN,
+	OPT_MAX,
+	OPT_PREEMPTED,
+	OPT_KTHREADS,
+	OPT_DEPTH,
+	OPT_UNWIND,
+	OPT_UNWIND_MEMORY,
+	OPT_NO_SYMBOLS,
+	OPT_MODE,
+	OPT_BTF,
+	OPT_PTRACE,
+	OPT_CGROUP,
+	OPT_CONTAINER
+};
+
+static const struct option long_opts[] = {
+	{ "pid", required_argument, NULL, 'p' },
+	{ "tid", required_argument, NULL, 't' },
+	{ "comm", required_argument, NULL, 'c' },
+	{ "all", no_argument, NULL, 'a' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "duration", required_argument, NULL, 'd' },
+	{ "follow", no_argument, NULL, OPT_FOLLOW },
+	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
+	{ "force", no_argument, NULL, OPT_FORCE },
+	{ "state", required_argument, NULL, OPT_STATE },
+	{ "min", required_argument, NULL, OPT_MIN },
+	{ "max", required_argument, NULL, OPT_MAX },
+	{ "preempted", no_argument, NULL, OPT_PREEMPTED },
+	{ "kthreads", no_argument, NULL, OPT_KTHREADS },
+	{ "user-stacks", no_argument, NULL, 'U' },
+	{ "kernel-stacks", no_argument, NULL, 'K' },
+	{ "depth", required_argument, NULL, OPT_DEPTH },
+	{ "unwind", required_argument, NULL, OPT_UNWIND },
+	{ "unwind-memory", required_argument, NULL, OPT_UNWIND_MEMORY },
+	{ "no-symbols", no_argument, NULL, OPT_NO_SYMBOLS },
+	{ "mode", required_argument, NULL, OPT_MODE },
+	{ "btf", required_argument, NULL, OPT_BTF },
+	{ "frequency", required_argument, NULL, 'F' },
+	{ "ptrace", no_argument, NULL, OPT_PTRACE },
+	{ "cgroup", required_argument, NULL, OPT_CGROUP },
+	{ "container", required_argument, NULL, OPT_CONTAINER },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ 0 },
+};
+
+static int add_id(const char *arg, uint32_t *list, size_t *n, struct err *e)
+{
+	uint64_t id;
+	int rc = *n == RECARGS_LIST_MAX ? err_set(e, -E2BIG, "more than %d targets", RECARGS_LIST_MAX)
+					: cli_u64(arg, 1, 4194304, &id, e);
+
+	if (!rc)
+		list[(*n)++] = (uint32_t)id;
+	return rc;
+}
+
+static int add_comm(const char *arg, struct recargs *o, struct err *e)
+{
+	if (!*arg || strlen(arg) >= OFFCPU_COMM_LEN)
+		return err_set(e, -EINVAL, "'%s' is no thread name: 1 to %d bytes", arg, OFFCPU_COMM_LEN - 1);
+	if (o->rec.n_comms == OFFCPU_COMMS_MAX)
+		return err_set(e, -E2BIG, "more than %d names", OFFCPU_COMMS_MAX);
+	o->comms[o->rec.n_comms++] = arg;
+	return 0;
+}
+
+static int set_depth(const char *arg, struct recargs *o, struct err *e)
+{
+	uint64_t depth;
+	int rc = cli_u64(arg, 1, OFFCPU_DEPTH_MAX, &depth, e);
+
+	if (!rc)
+		o->rec.bpf.depth = (uint32_t)depth;
+	return rc;
+}
+
+static int set_hz(const char *arg, struct recargs *o, struct err *e)
+{
+	uint64_t hz;
+	int rc = cli_u64(arg, 1, HZ_MAX, &hz, e);
+
+	if (!rc)
+		o->rec.hz = (uint32_t)hz;
+	return rc;
+}
+
+static int set_unwind(const char *arg, struct recargs *o, struct err *e)
+{
+	if (strcmp(arg, "auto") == 0)
+		o->rec.unwind = RECORDER_UNWIND_AUTO;
+	else if (strcmp(arg, "dwarf") == 0)
+		o->rec.unwind = RECORDER_UNWIND_DWARF;
+	else if (strcmp(arg, "fp") == 0)
+		o->rec.unwind = RECORDER_UNWIND_FP;
+	else if (strcmp(arg, "none") == 0)
+		o->no_unwind = true;
+	else
+		return err_set(e, -EINVAL, "'%s' is no way to unwind: auto, dwarf, fp or none", arg);
+	return 0;
+}
+
+/* Options that take an argument which can be wrong. */
+static int take_value(int opt, const char *arg, struct recargs *o, struct err *e)
+{
+	switch (opt) {
+	case 'p':
+		return add_id(arg, o->pids, &o->rec.n_pids, e);
+	case 't':
+		return add_id(arg, o->tids, &o->rec.n_tids, e);
+	case 'c':
+		return add_comm(arg, o, e);
+	case 'd':
+		return cli_duration(arg, 1000000000, &o->duration_ns, e);
+	case 'F':
+		return set_hz(arg, o, e);
+	case OPT_MODE:
+		return recmode_parse(arg, &o->rec.mode, e);
+	case OPT_STATE:
+		return targets_state_mask(arg, &o->rec.bpf.state_mask, e);
+	case OPT_MIN:
+		return cli_duration(arg, 1, &o->rec.bpf.min_ns, e);
+	case OPT_MAX:
+		return cli_duration(arg, 1, &o->rec.bpf.max_ns, e);
+	case OPT_UNWIND:
+		return set_unwind(arg, o, e);
+	case OPT_UNWIND_MEMORY:
+		return cli_size(arg, UNWIND_BYTES_MIN, UNWIND_BYTES_MAX, &o->rec.unwind_bytes, e);
+	default:
+		return set_depth(arg, o, e);
+	}
+}
+
+static void take_flag(int opt, const char *arg, struct recargs *o)
+{
+	switch (opt) {
+	case 'a':
+		o->rec.bpf.all = true;
+		break;
+	case 'o':
+		o->rec.path = arg;
+		break;
+	case OPT_BTF:
+		o->rec.bpf.btf_file = arg;
+		break;
+	case OPT_CGROUP:
+		o->rec.cgroup = arg;
+		break;
+	case OPT_CONTAINER:
+		o->rec.container = arg;
+		break;
+	case OPT_PTRACE:
+		o->rec.ptrace = true;
+		break;
+	case OPT_FOLLOW:
+	case OPT_NO_FOLLOW:
+		o->follow = opt == OPT_FOLLOW;
+		break;
+	case OPT_FORCE:
+		o->rec.force = true;
+		break;
+	case OPT_NO_SYMBOLS:
+		o->rec.no_symbols = true;
+		break;
+	case OPT_PREEMPTED:
+		o->rec.bpf.preempted = true;
+		break;
+	case OPT_KTHREADS:
+		o->rec.bpf.kthreads = true;
+		break;
+	case 'U':
+		o->rec.bpf.no_kernel_stacks = true;
+		break;
+	case 'K':
+		o->rec.bpf.no_user_stacks = true;
+		break;
+	case 'q':
+		o->quiet = true;
+		break;
+	case 'v':
+		o->verbose = true;
+		break;
+	}
+}
+
+/* What is for mode procfs, and what it cannot do, where it was asked for; where it is the last that is left,
+ * it says so itself.
+ */
+static int check_procfs(const struct cli *c, const struct recargs *o)
+{
+	const struct recorder_opts *r = &o->rec;
+
+	if ((r->mode == RECMODE_BTF || r->mode == RECMODE_RAW) && (r->ptrace || r->hz))
+		return cli_usage(
+			c, "%s goes with mode procfs: --mode procfs, or auto", r->ptrace ? "--ptrace" : "-F");
+	if (r->mode != RECMODE_PROCFS)
+		return CLI_OK;
+	if (r->unwind != RECORDER_UNWIND_AUTO)
+		return cli_usage(
+			c, "--unwind dwarf and fp take BPF: --mode procfs has --ptrace, or --unwind none");
+	if (r->unwind_bytes)
+		return cli_usage(c, "--unwind-memory is of tables for BPF: --mode procfs has none");
+	return CLI_OK;
+}
+
+/* What is wrong with the options together; CLI_OK when nothing is. */
+static int check_opts(const struct cli *c, struct recargs *o)
+{
+	struct offcpu_opts *b = &o->rec.bpf;
+	bool some = o->rec.n_pids || o->rec.n_tids || o->rec.n_comms || o->command;
+
+	if (o->rec.cgroup && o->rec.container)
+		return cli_usage(c, "--cgroup and --container exclude one another");
+	/* alone, they are every process in there */
+	b->use_cgroup = o->rec.cgroup || o->rec.container;
+	b->all |= b->use_cgroup && !some;
+	if (!some && !b->all)
+		return cli_usage(c, "what to record? give -p PID, -t TID, -c COMM, -a, --cgroup PATH, "
+				    "--container ID, or -- COMMAND");
+	if (some && b->all)
+		return cli_usage(c, "-a is every process already: drop the other targets");
+	if (b->btf_file && (o->rec.mode == RECMODE_BTF || o->rec.mode == RECMODE_PROCFS))
+		return cli_usage(c, "--btf goes with mode raw: --mode raw, or auto");
+	if (b->kthreads && !b->all)
+		return cli_usage(c, "--kthreads goes with -a, or with --cgroup alone");
+	if (b->no_kernel_stacks && b->no_user_stacks)
+		return cli_usage(c, "-U and -K together leave no stack");
+	if (o->no_unwind && b->no_kernel_stacks)
+		return cli_usage(c, "-U and --unwind none together leave no stack");
+	if (o->no_unwind)
+		b->no_user_stacks = true;
+	if (b->max_ns && b->min_ns > b->max_ns)
+		return cli_usage(c, "--min is longer than --max: no wait can be both");
+	b->follow = o->follow < 0 ? o->command != NULL : o->follow;
+	b->single = o->rec.n_pids == 1 && !o->rec.n_tids && !o->rec.n_comms && !o->command && !b->follow;
+	b->use_tids = o->rec.n_tids > 0;
+	b->use_comms = o->rec.n_comms > 0;
+	b->use_exec = o->command != NULL;
+	o->rec.pids = o->pids;
+	o->rec.tids = o->tids;
+	o->rec.comms = o->comms;
+	if (check_procfs(c, o) != CLI_OK)
+		return CLI_USAGE;
+	o->rec.hz = o->rec.hz ? o->rec.hz : HZ_DEFAULT;
+	return CLI_OK;
+}
+
+/* What an option says can be wrong by itself; paths are looked at when they are opened. */
+static bool takes_checked(int opt)
+{
+	return optarg && opt != 'o' && opt != OPT_BTF && opt != OPT_CGROUP && opt != OPT_CONTAINER;
+}
+
+/*
+ * Parse the command line of C into O, whose lists are O's own, so that it may
+ * not be moved afterwards. Returns CLI_OK with *DONE false: go on; else the
+ * exit status, with what there is to say said.
+ */
+static int recargs_parse(const struct cli *c, int argc, char **argv, struct recargs *o, bool *done)
+{
+	struct err e;
+	int opt;
+
+	*o = (struct recargs){ .rec = { .path = "cap.bin", .bpf.depth = 127 }, .follow = -1 };
+	*done = true;
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, "+:p:t:c:ao:d:F:UKqvhV", long_opts, NULL)) != -1) {
+		if (opt == 'h')
+			return cli_help(c);
+		if (opt == 'V')
+			return cli_version(c);
+		if (opt == '?' || opt == ':')
+			return cli_bad_option(c, opt, argv);
+		if (takes_checked(opt)) {
+			if (take_value(opt, optarg, o, &e) != 0)
+				return cli_usage(c, "%s", e.msg);
+		} else {
+			take_flag(opt, optarg, o);
+		}
+	}
+	if (optind < argc && strcmp(argv[optind - 1], "--") != 0)
+		return cli_usage(c, "unexpected argument '%s': a command comes after --", argv[optind]);
+	o->command = optind < argc ? argv + optind : NULL;
+	o->rec.words = (const char *const *)argv;
+	o->rec.n_words = (size_t)argc;
+	*done = false;
+	return check_opts(c, o);
+}
+
+/*
+ * recording - a recording in whatever mode works here (recmode.h).
+ *
+ * The calls are those of recorder.h, with the same meaning. In mode auto each
+ * is tried in its turn, and the next one only when it is the kernel, or a
+ * privilege, that refuses; what was tried is told, and kept in the capture.
+ */
+
+struct recording_state {
+	uint64_t start_ns, now_ns;
+	uint64_t lost;
+};
+
+struct recording {
+	enum recmode mode;
+	struct recorder *rec; /* btf and raw */
+	struct procrec *proc; /* procfs */
+	char tried[1024];
+};
+
+static int open_mode(struct recording *r, struct recorder_opts *o, bool *refused, struct err *e)
+{
+	o->mode = r->mode;
+	o->bpf.raw = r->mode == RECMODE_RAW;
+	*refused = false;
+	return r->mode == RECMODE_PROCFS ? procrec_open(o, &r->proc, e)
+					 : recorder_open(o, &r->rec, refused, e);
+}
+
+static void note(struct recording *r, const struct err *e)
+{
+	size_t len = strlen(r->tried);
+
+	snprintf(r->tried + len, sizeof(r->tried) - len, "%snot %s: %s%s%s", len ? "\n" : "",
+		recmode_name(r->mode), e->msg, e->hint[0] ? "; " : "", e->hint);
+}
+
+static int climb_down(struct recording *r, struct recorder_opts *o, struct err *e)
+{
+	struct err why = { 0 };
+	bool refused = true;
+	int rc = -ENOTSUP;
+
+	for (r->mode = RECMODE_BTF; refused && r->mode < RECMODE_COUNT; r->mode++) {
+		why = (struct err){ 0 };
+		rc = open_mode(r, o, &refused, &why);
+		if (!rc)
+			return 0;
+		if (refused)
+			note(r, &why);
+		o->tried = r->tried;
+	}
+	if (e)
+		*e = why;
+	return rc;
+}
+
+/* Without it no mode tells what a process is. */
+static int need_proc(struct err *e)
+{
+	if (access("/proc/self/stat", R_OK) == 0)
+		return 0;
+	err_sys(e, -errno, "cannot read '/proc/self/stat'");
+	return err_hint(e, "/proc is not mounted: mount -t proc proc /proc");
+}
+
+/* OPTS has to live as long as *RET. */
+static int recording_open(struct recorder_opts *opts, struct recording **ret, struct err *e)
+{
+	struct recording *r;
+	bool refused;
+	int rc = need_proc(e);
+
+	if (rc)
+		return rc;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return err_nomem(e, "the recording");
+	r->mode = opts->mode;
+	rc = opts->mode == RECMODE_AUTO ? climb_down(r, opts, e) : open_mode(r, opts, &refused, e);
+	if (rc) {
+		free(r);
+		return rc;
+	}
+	*ret = r;
+	return 0;
+}
+
+static void recording_close(struct recording *r)
+{
+	if (!r)
+		return;
+	recorder_close(r->rec);
+	procrec_close(r->proc);
+	free(r);
+}
+
+static enum recmode recording_mode(const struct recording *r)
+{
+	return r->mode;
+}
+
+/* Why it is this mode, a line for each that did not work, without a newline at the end; "" = nothing to tell.
+ */
+static const char *recording_tried(const struct recording *r)
+{
+	return r->tried;
+}
+
+static int recording_start(struct recording *r, struct err *e)
+{
+	return r->proc ? procrec_start(r->proc, e) : recorder_start(r->rec, e);
+}
+
+static void recording_hold(struct recording *r, uint32_t pid)
+{
+	if (r->rec)
+		recorder_hold(r->rec, pid);
+}
+
+/* The command runs as PID; HELD: it stands at its exec still. */
+static int recording_command(struct recording *r, uint32_t pid, bool held, struct err *e)
+{
+	return r->proc ? procrec_command(r->proc, pid, e) : recorder_command(r->rec, held ? pid : 0, e);
+}
+
+static int recording_fd(const struct recording *r)
+{
+	return r->proc ? -1 : recorder_fd(r->rec);
+}
+
+static uint64_t recording_timeout_ns(const struct recording *r)
+{
+	return r->proc ? procrec_timeout_ns(r->proc) : recorder_timeout_ns(r->rec);
+}
+
+static int recording_service(struct recording *r, struct err *e)
+{
+	return r->proc ? procrec_service(r->proc, e) : recorder_service(r->rec, e);
+}
+
+static int recording_stop(struct recording *r, const char *why, struct err *e)
+{
+	return r->proc ? procrec_stop(r->proc, why, e) : recorder_stop(r->rec, why, e);
+}
+
+static void recording_state(struct recording *r, struct recording_state *ret)
+{
+	struct procrec_stats ps;
+	struct recorder_stats st;
+
+	if (r->proc) {
+		procrec_stats(r->proc, &ps);
+		*ret = (struct recording_state){ ps.start_ns, ps.now_ns, ps.lost };
+	} else {
+		recorder_stats(r->rec, &st);
+		*ret = (struct recording_state){ st.start_ns, st.now_ns, st.lost };
+	}
+}
+
+static void recording_progress(struct recording *r, struct buf *b)
+{
+	struct recorder_stats st;
+
+	if (r->proc) {
+		procrec_progress(r->proc, b);
+		return;
+	}
+	recorder_stats(r->rec, &st);
+	rectext_progress(b, &st);
+}
+
+static void recording_summary(struct recording *r, const struct rectext_told *told, struct buf *b)
+{
+	struct recorder_stats st;
+
+	if (r->proc) {
+		procrec_summary(r->proc, told, b);
+		return;
+	}
+	recorder_stats(r->rec, &st);
+	rectext_summary(b, &st, told);
+}
 
 static const struct cli cli = {
 	.name = "offcpu-record",

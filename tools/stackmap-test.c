@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/cli.h"
 #include "base/tap.h"
-#include "stackmap/countcases.h"
-#include "stackmap/framecases.h"
-#include "stackmap/idcases.h"
-#include "stackmap/mapcases.h"
-#include "stackmap/typecases.h"
+#include "stackmap/cases.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/probe.h"
 #include "base/clock.h"
+#include "probe.skel.h"
 #include "system/events.h"
 #include "system/privileges.h"
 #include "system/verifier.h"
-
-#include "probe.skel.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -6,8 +6,8 @@
  * caller is not touched by it: the child has its own descriptors and prints
  * nothing, and it is killed when the time is over or the caller is gone.
  */
-#ifndef STACKTOOLS_PROBE_H
-#define STACKTOOLS_PROBE_H
+#ifndef STACKTOOLS_CHECK_PROBE_H
+#define STACKTOOLS_CHECK_PROBE_H
 
 #include "base/err.h"
 
@@ -19,8 +19,10 @@ typedef int (*probe_fn)(char *found, size_t cap, struct err *e);
 
 /* What our programs rely on; more can be passed to probe_start(). */
 int probe_stack_map(char *found, size_t cap, struct err *e); /* create one of 127 frames */
+
 /* Attach a program, and get both stacks of a thread that sleeps. */
 int probe_take_stack(char *found, size_t cap, struct err *e);
+
 /* perf dummy events with mmap, comm and task records on every CPU */
 int probe_process_events(char *found, size_t cap, struct err *e);
 

@@ -1,0 +1,1310 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "check/least_privileges.h"
+#include "base/cli.h"
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "check/probe.h"
+
+#include <grp.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+/*
+ * captry - steps done by a process that has exactly the user and the
+ * capabilities to be tried.
+ *
+ * The child gives up everything else for good, supplementary groups, bounding
+ * and ambient set included, and sets no_new_privs. It ends when its time is
+ * over or its parent is gone (probe.h).
+ */
+
+struct captry {
+	const struct capsteps *steps;
+	const uint16_t *which; /* N of them, by number, in this order */
+	size_t n;
+	uid_t uid;
+	uint64_t caps; /* 1 << CAP_x */
+	const struct capworld *world; /* the one to try on */
+	const struct capworld *worlds; /* all of them: none may be held open */
+	size_t n_worlds;
+};
+
+/* The child's side: T is followed by what its steps leave for each other. */
+struct trying {
+	const struct captry *t;
+	struct capbpf bpf;
+};
+
+/* The capabilities that this process may hand out: its permitted set. */
+static uint64_t captry_granted(void)
+{
+	cap_t set = cap_get_proc();
+	uint64_t ret = 0;
+
+	for (int cap = 0; set && cap < 64; cap++) {
+		cap_flag_value_t value;
+
+		if (cap_get_flag(set, cap, CAP_PERMITTED, &value) == 0 && value == CAP_SET)
+			ret |= UINT64_C(1) << cap;
+	}
+	if (set)
+		cap_free(set);
+	return ret;
+}
+
+static int change_user(uid_t uid, struct err *e)
+{
+	/* an ordinary user may have neither the right nor the need */
+	if (setgroups(0, NULL) != 0 && getuid() != uid)
+		return err_sys(e, CAPSTEPS_UNTRIED, "cannot give up the supplementary groups");
+	if (getuid() == uid && geteuid() == uid)
+		return 0;
+	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0 || setresgid(uid, uid, uid) != 0 ||
+		setresuid(uid, uid, uid) != 0)
+		return err_set(
+			e, CAPSTEPS_UNTRIED, "cannot become user %u: %s", (unsigned int)uid, err_name(errno));
+	return 0;
+}
+
+/* Permitted and effective are CAPS, nothing is inheritable. */
+static int set_caps(uint64_t caps)
+{
+	cap_t set = cap_init();
+	int rc = set ? 0 : -ENOMEM;
+
+	for (int cap = 0; cap < 64 && !rc; cap++) {
+		if (!(caps & UINT64_C(1) << cap))
+			continue;
+		if (cap_set_flag(set, CAP_PERMITTED, 1, &cap, CAP_SET) != 0 ||
+			cap_set_flag(set, CAP_EFFECTIVE, 1, &cap, CAP_SET) != 0)
+			rc = -errno;
+	}
+	if (!rc && cap_set_proc(set) != 0)
+		rc = -errno;
+	if (set)
+		cap_free(set);
+	return rc;
+}
+
+static int enter(void *ctx, struct err *e)
+{
+	const struct captry *t = ((struct trying *)ctx)->t;
+	int rc;
+
+	for (size_t i = 0; i < t->n_worlds; i++)
+		if (t->worlds[i].hold_fd > 0)
+			close(t->worlds[i].hold_fd);
+	/* without CAP_SETPCAP it stays, which matters to nobody who starts no program */
+	for (int cap = 0; cap < 64; cap++)
+		if (!(t->caps & UINT64_C(1) << cap))
+			prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+	rc = change_user(t->uid, e);
+	if (rc)
+		return rc;
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	rc = set_caps(t->caps);
+	if (!rc && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		rc = -errno;
+	if (rc)
+		return err_set(e, CAPSTEPS_UNTRIED, "cannot take on a set of capabilities: %s", err_name(rc));
+	return 0;
+}
+
+static int attempt(void *ctx, size_t i, char *found, size_t cap, struct err *e)
+{
+	struct trying *c = ctx;
+	const struct captry *t = c->t;
+
+	(void)found, (void)cap;
+	return capsteps_do(&t->steps->list[t->which[i]], t->world, t->uid, &c->bpf, e);
+}
+
+/*
+ * Start T, which has LIMIT_MS for each step and TOTAL_MS for all; end it with probe_finish(), which
+ * gives a result for each: its code is 0, -errno, or CAPSTEPS_UNTRIED where
+ * the child could not become what is to be tried. T is needed no longer.
+ */
+static int captry_start(const struct captry *t, unsigned int limit_ms, unsigned int total_ms,
+	struct probe_run **ret, struct err *e)
+{
+	struct trying c = { .t = t };
+	const struct probe_job job = {
+		.n = t->n,
+		.enter = enter,
+		.attempt = attempt,
+		.ctx = &c,
+		.limit_ms = limit_ms,
+		.total_ms = total_ms,
+	};
+
+	return probe_start_job(&job, ret, e);
+}
+
+#define STEP_MS 20000
+
+/* One child's work: those steps of a column that are not known. */
+struct task {
+	struct captrials_user *user;
+	size_t column; /* by number: columns move when there are more */
+	uint16_t which[CAPSTEPS_MAX];
+	size_t n;
+	struct probe_run *run;
+};
+
+static struct capcolumn *find_column(const struct captrials_user *u, uint64_t caps)
+{
+	for (size_t i = 0; i < u->n; i++)
+		if (u->columns[i].caps == caps)
+			return &u->columns[i];
+	return NULL;
+}
+
+static void fill(struct capcolumn *c, enum capcell_state state)
+{
+	for (size_t i = 0; i < CAPSTEPS_MAX; i++)
+		c->cells[i] = (struct capcell){ .state = state };
+}
+
+/* The column of CAPS, a new one where there is none; NULL = no memory. */
+static struct capcolumn *need_column(struct captrials *t, struct captrials_user *u, uint64_t caps)
+{
+	struct capcolumn *c = find_column(u, caps);
+
+	if (c)
+		return c;
+	if (base_grow(&u->columns, &u->cap, u->n + 1, sizeof(*u->columns)) != 0)
+		return NULL;
+	c = &u->columns[u->n++];
+	*c = (struct capcolumn){ .caps = caps };
+	if (caps & ~t->granted)
+		fill(c, CAPCELL_NOT_GRANTED);
+	else if (u->why_not[0])
+		fill(c, CAPCELL_NOT_TRIED);
+	for (size_t i = 0; t->left_out[0] && i < t->steps.n; i++)
+		if (t->steps.list[i].kernel_memory && c->cells[i].state == CAPCELL_UNKNOWN)
+			c->cells[i].state = CAPCELL_NOT_TRIED;
+	return c;
+}
+
+static struct capcell cell_of(int code)
+{
+	struct capcell c = { .state = CAPCELL_FAILED, .code = (int16_t)code };
+
+	if (code == 0)
+		c.state = CAPCELL_WORKS;
+	else if (code == -EPERM || code == -EACCES)
+		c.state = CAPCELL_REFUSED;
+	else if (code == CAPSTEPS_UNTRIED || code == -ETIMEDOUT)
+		c.state = CAPCELL_NOT_TRIED;
+	return c;
+}
+
+/* Take in the results. A child that did not get through has tried the steps up to the one it ended in. */
+static void take(struct captrials *t, struct task *k, const struct probe_result *results)
+{
+	struct capcolumn *c = &k->user->columns[k->column];
+	size_t done = 0;
+
+	for (bool ended = false; done < k->n && !ended; done++) {
+		const struct probe_result *r = &results[done];
+		size_t step = k->which[done];
+
+		ended = r->code == -ETIMEDOUT || r->code == -ECHILD;
+		c->cells[step] = cell_of(r->code);
+		t->late = t->late || r->code == -ETIMEDOUT;
+		if (c->caps == t->granted && r->code)
+			snprintf(k->user->why[step], sizeof(k->user->why[step]), "%.150s", r->err.msg);
+	}
+	memmove(k->which, k->which + done, (k->n - done) * sizeof(*k->which));
+	k->n -= done;
+}
+
+static void give_up(const struct task *k)
+{
+	for (size_t i = 0; i < k->n; i++)
+		k->user->columns[k->column].cells[k->which[i]].state = CAPCELL_NOT_TRIED;
+}
+
+static bool begin(struct captrials *t, struct task *k, size_t slot)
+{
+	uint64_t now = now_ns(), left_ms;
+	const struct captry try = { .steps = &t->steps,
+		.which = k->which,
+		.n = k->n,
+		.uid = k->user->uid,
+		.caps = k->user->columns[k->column].caps,
+		.world = &t->worlds[slot],
+		.worlds = t->worlds,
+		.n_worlds = t->n_worlds };
+
+	k->run = NULL;
+	if (now >= t->deadline_ns) {
+		t->late = true;
+		return false;
+	}
+	left_ms = (t->deadline_ns - now) / 1000000 + 1;
+	return captry_start(
+		       &try, (unsigned int)MIN(STEP_MS, left_ms), (unsigned int)left_ms, &k->run, NULL) == 0;
+}
+
+/* Until all steps of K are known; one that ends its child is one more child's work. */
+static void finish(struct captrials *t, struct task *k, size_t slot)
+{
+	_cleanup_free_ struct probe_result *results = calloc(k->n + 1, sizeof(*results));
+
+	while (k->n && k->run && results) {
+		probe_finish(k->run, results);
+		take(t, k, results);
+		k->run = NULL;
+		if (k->n && !begin(t, k, slot))
+			break;
+	}
+	if (!results)
+		probe_finish(k->run, NULL);
+	give_up(k);
+	k->n = 0;
+}
+
+/* Those of WHICH that are not known in column COLUMN of U. */
+static struct task task_of(
+	const struct captrials *t, struct captrials_user *u, size_t column, const uint16_t *which, size_t n)
+{
+	struct task k = { .user = u, .column = column };
+
+	(void)t;
+	for (size_t i = 0; i < n; i++)
+		if (u->columns[column].cells[which[i]].state == CAPCELL_UNKNOWN)
+			k.which[k.n++] = which[i];
+	return k;
+}
+
+/* Side by side: one after the other in each slot. */
+static void run_tasks(struct captrials *t, struct task *tasks, size_t n)
+{
+	for (size_t i = 0; i < n + t->n_worlds; i++) {
+		if (i >= t->n_worlds)
+			finish(t, &tasks[i - t->n_worlds], i % t->n_worlds);
+		if (i < n && tasks[i].n)
+			begin(t, &tasks[i], i % t->n_worlds);
+	}
+}
+
+int captrials_all(struct captrials *t, const uint64_t *sets, size_t n, struct err *e)
+{
+	_cleanup_free_ struct task *tasks = calloc(n * CAPTRIALS_USERS + 1, sizeof(*tasks));
+	uint16_t every[CAPSTEPS_MAX];
+	size_t n_tasks = 0;
+
+	for (size_t i = 0; i < t->steps.n; i++)
+		every[i] = (uint16_t)i;
+	for (size_t i = 0; i < n; i++) {
+		for (size_t user = 0; user < CAPTRIALS_USERS; user++) {
+			struct captrials_user *u = &t->users[user];
+			struct capcolumn *c = need_column(t, u, sets[i]);
+
+			if (!c || !tasks)
+				return err_nomem(e, "what was tried");
+			tasks[n_tasks] = task_of(t, u, (size_t)(c - u->columns), every, t->steps.n);
+			n_tasks++;
+		}
+	}
+	run_tasks(t, tasks, n_tasks);
+	return 0;
+}
+
+bool captrials_ask(struct captrials *t, size_t user, uint64_t caps, const uint16_t *which, size_t n)
+{
+	struct captrials_user *u = &t->users[user];
+	struct capcolumn *c = need_column(t, u, caps);
+	struct task k;
+	bool works = c;
+
+	if (!c)
+		return false;
+	k = task_of(t, u, (size_t)(c - u->columns), which, n);
+	if (k.n)
+		run_tasks(t, &k, 1);
+	for (size_t i = 0; i < n; i++)
+		works = works && c->cells[which[i]].state == CAPCELL_WORKS;
+	return works;
+}
+
+struct capcell captrials_cell(const struct captrials *t, size_t user, uint64_t caps, size_t step)
+{
+	const struct capcolumn *c = find_column(&t->users[user], caps);
+
+	return c ? c->cells[step] : (struct capcell){ .state = CAPCELL_UNKNOWN };
+}
+
+static void choose_users(struct captrials *t)
+{
+	bool root = geteuid() == 0;
+
+	t->users[0] = (struct captrials_user){ .name = "root", .uid = 0 };
+	t->users[1] = (struct captrials_user){ .name = "ordinary", .uid = root ? CAPWORLD_USER : geteuid() };
+	if (!root)
+		snprintf(t->users[0].why_not, sizeof(t->users[0].why_not),
+			"bpfcheck itself is not run by root");
+}
+
+/* Under that lockdown each attempt is refused whoever makes it, and fills the kernel's log. */
+static void look_at_lockdown(struct captrials *t)
+{
+	struct root root = { .fd = -1 };
+	char line[128];
+
+	if (root_open(NULL, &root, NULL) != 0)
+		return;
+	if (root_line(&root, "sys/kernel/security/lockdown", line, sizeof(line), NULL) == 0 &&
+		strstr(line, "[confidentiality]"))
+		snprintf(t->left_out, sizeof(t->left_out),
+			"lockdown forbids them, and the kernel would log each attempt");
+	root_close(&root);
+}
+
+int captrials_open(unsigned int limit_ms, struct captrials *t, struct err *e)
+{
+	int rc;
+
+	*t = (struct captrials){ .granted = captry_granted(),
+		.deadline_ns = now_ns() + (uint64_t)limit_ms * 1000000 };
+	choose_users(t);
+	look_at_lockdown(t);
+	rc = capsteps_list(&t->steps, e);
+	while (!rc && t->n_worlds < CAPTRIALS_SLOTS) {
+		rc = capworld_open(t->users[1].uid, &t->worlds[t->n_worlds], e);
+		t->n_worlds += !rc;
+	}
+	if (!rc && !t->users[0].why_not[0] && !t->worlds[0].pid[CAPWORLD_OF_USER])
+		snprintf(t->users[1].why_not, sizeof(t->users[1].why_not),
+			"bpfcheck cannot become user %u here: that takes CAP_SETUID and CAP_SETGID, and a "
+			"user namespace that knows the user",
+			(unsigned int)t->users[1].uid);
+	return rc;
+}
+
+static void captrials_end(struct captrials *t)
+{
+	while (t->n_worlds)
+		capworld_close(&t->worlds[--t->n_worlds]);
+}
+
+void captrials_close(struct captrials *t)
+{
+	captrials_end(t);
+	for (size_t i = 0; i < CAPTRIALS_USERS; i++)
+		free(t->users[i].columns);
+	*t = (struct captrials){ 0 };
+}
+
+#define BIT(cap) (UINT64_C(1) << (cap))
+#define BOTH (BIT(CAP_BPF) | BIT(CAP_PERFMON))
+
+static const struct capsets_cap caps[CAPSETS_CAPS] = {
+	{ CAP_BPF, 'B' },
+	{ CAP_PERFMON, 'P' },
+	{ CAP_SYSLOG, 'Y' },
+	{ CAP_SYS_PTRACE, 'T' },
+	{ CAP_CHECKPOINT_RESTORE, 'K' },
+	{ CAP_DAC_READ_SEARCH, 'D' },
+	{ CAP_SYS_RESOURCE, 'R' },
+	{ CAP_SYS_ADMIN, 'A' },
+};
+
+static const int order[CAPSETS_CAPS] = { CAP_SYS_ADMIN, CAP_SYS_RESOURCE, CAP_DAC_READ_SEARCH,
+	CAP_CHECKPOINT_RESTORE, CAP_SYS_PTRACE, CAP_SYSLOG, CAP_PERFMON, CAP_BPF };
+
+static const struct capset sets[] = {
+	{ 0, "none", "- " },
+	{ BIT(CAP_BPF), "CAP_BPF", "B " },
+	{ BIT(CAP_PERFMON), "CAP_PERFMON", "P " },
+	{ BIT(CAP_SYSLOG), "CAP_SYSLOG", "Y " },
+	{ BIT(CAP_SYS_PTRACE), "CAP_SYS_PTRACE", "T " },
+	{ BIT(CAP_CHECKPOINT_RESTORE), "CAP_CHECKPOINT_RESTORE", "K " },
+	{ BIT(CAP_DAC_READ_SEARCH), "CAP_DAC_READ_SEARCH", "D " },
+	{ BIT(CAP_SYS_RESOURCE), "CAP_SYS_RESOURCE", "R " },
+	{ BOTH, "both", "BP" },
+	{ BOTH | BIT(CAP_SYSLOG), "both and CAP_SYSLOG", "+Y" },
+	{ BOTH | BIT(CAP_SYS_PTRACE), "both and CAP_SYS_PTRACE", "+T" },
+	{ BOTH | BIT(CAP_CHECKPOINT_RESTORE), "both and CAP_CHECKPOINT_RESTORE", "+K" },
+	{ BOTH | BIT(CAP_DAC_READ_SEARCH), "both and CAP_DAC_READ_SEARCH", "+D" },
+	{ BOTH | BIT(CAP_SYS_RESOURCE), "both and CAP_SYS_RESOURCE", "+R" },
+	{ BIT(CAP_SYS_ADMIN), "CAP_SYS_ADMIN", "A " },
+	{ BOTH | BIT(CAP_SYS_ADMIN), "both and CAP_SYS_ADMIN", "+A" },
+};
+
+_Static_assert(ARRAY_LEN(sets) < CAPSETS_MAX, "room for all that may be granted");
+
+const struct capsets_cap *capsets_caps(void)
+{
+	return caps;
+}
+
+const int *capsets_order(void)
+{
+	return order;
+}
+
+size_t capsets_list(uint64_t all, struct capset list[CAPSETS_MAX])
+{
+	memcpy(list, sets, sizeof(sets));
+	list[ARRAY_LEN(sets)] = (struct capset){ all, "all", "* " };
+	return ARRAY_LEN(sets) + 1;
+}
+
+const char *capsets_names(uint64_t set, char *buf, size_t cap)
+{
+	char name[32];
+	size_t len = 0;
+
+	snprintf(buf, cap, "none");
+	for (int i = 0; i < 64; i++) {
+		if (!(set & BIT(i)) || len >= cap)
+			continue;
+		snprintf(buf + len, cap - len, "%s%s", len ? ", " : "", caps_name(i, name, sizeof(name)));
+		len += strlen(buf + len);
+	}
+	return buf;
+}
+
+const char *capsets_letters(uint64_t set, char *buf, size_t cap)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < CAPSETS_CAPS && len + 2 < cap; i++) {
+		if (set & BIT(caps[i].cap))
+			buf[len++] = caps[i].letter;
+		set &= ~BIT(caps[i].cap);
+	}
+	if (set)
+		buf[len++] = '#';
+	if (!len)
+		buf[len++] = '-';
+	buf[len] = '\0';
+	return buf;
+}
+
+/*
+ * Tools that are not here take no privilege: symbolize, fold and capinfo read
+ * captures, and symbolize what its caller may read.
+ *
+ * What offcpu-record does without BPF (samples of /proc, ptrace) is not here
+ * either: it is done to one's own processes and takes nothing.
+ */
+static const struct capneed needs[] = {
+	{ TOOL_OFFCPU_RECORD, "map.array", NULL },
+	{ TOOL_OFFCPU_RECORD, "map.mmapable_array", NULL },
+	{ TOOL_OFFCPU_RECORD, "map.hash", NULL },
+	{ TOOL_OFFCPU_RECORD, "map.percpu_array", NULL },
+	{ TOOL_OFFCPU_RECORD, "map.lru_hash", NULL },
+	{ TOOL_OFFCPU_RECORD, "map.ring_buffer", NULL },
+	{ TOOL_OFFCPU_RECORD, "map.array_of_maps", NULL },
+	{ TOOL_OFFCPU_RECORD, "map.task_storage", NULL },
+	{ TOOL_OFFCPU_RECORD, "map.prog_array", NULL },
+	{ TOOL_OFFCPU_RECORD, "map.btf", NULL },
+	{ TOOL_OFFCPU_RECORD, "record.*", NULL },
+	{ TOOL_OFFCPU_RECORD, "attach.*", NULL },
+	{ TOOL_OFFCPU_RECORD, "iterator.*", NULL },
+	{ TOOL_OFFCPU_RECORD, "kernel.btf", NULL },
+	{ TOOL_OFFCPU_RECORD, "raw.*", "records where the kernel has no BTF" },
+	{ TOOL_OFFCPU_RECORD, "perf.system", "sees mappings and names that change while it records" },
+	{ TOOL_OFFCPU_RECORD, "kernel.kallsyms", "gives kernel frames their names" },
+	{ TOOL_OFFCPU_RECORD, "proc.other.maps", "reads the mappings of other users' processes" },
+	{ TOOL_OFFCPU_RECORD, "proc.other.maps_hidden",
+		"reads the mappings of processes that had privileges" },
+	{ TOOL_OFFCPU_RECORD, "proc.other.root",
+		"opens files that other users' processes have mapped, in containers too" },
+	{ TOOL_OFFCPU_RECORD, "proc.own.map_files", "opens mapped files that were deleted or replaced" },
+	{ TOOL_OFFCPU_RECORD, "proc.other.map_files",
+		"opens deleted or replaced files of other users' processes" },
+	{ TOOL_OFFCPU_RECORD, "proc.other.private_file",
+		"opens mapped files that only their owner may read" },
+	{ TOOL_OFFCPU_RECORD, "proc.other.ptrace",
+		"holds a command at its exec until its unwind tables are there, a set-user-ID one too" },
+	{ TOOL_STACKMAP_TEST, "map.stack_trace", NULL },
+	{ TOOL_STACKMAP_TEST, "map.hash", NULL },
+	{ TOOL_STACKMAP_TEST, "stackmap.raw_tp", NULL },
+	{ TOOL_STACKMAP_TEST, "stackmap.tracepoint", "runs its cases of tracepoints" },
+	{ TOOL_STACKMAP_TEST, "stackmap.tp_btf", "runs its cases of tp_btf" },
+	{ TOOL_STACKMAP_TEST, "stackmap.sched_switch", "runs its cases of sched_switch" },
+	{ TOOL_STACKMAP_TEST, "stackmap.perf_event", "runs its cases of perf events" },
+	{ TOOL_STACKMAP_TEST, "stackmap.uprobe", "runs its cases of uprobes" },
+	{ TOOL_STACKMAP_TEST, "stackmap.kprobe", "runs its cases of kprobes" },
+	{ TOOL_STACKMAP_TEST, "kernel.kallsyms", "checks what kernel stacks are made of" },
+	{ TOOL_KALLSYMS_RESOLVE, "kernel.kallsyms", "names kernel addresses without a copy of kallsyms" },
+};
+
+const struct capneed *capneeds_list(size_t *n)
+{
+	*n = ARRAY_LEN(needs);
+	return needs;
+}
+
+bool capneed_is(const struct capneed *c, const char *id)
+{
+	size_t len = strlen(c->step);
+
+	return c->step[len - 1] == '*' ? strncmp(c->step, id, len - 1) == 0 : strcmp(c->step, id) == 0;
+}
+
+struct search {
+	uint64_t set, keep;
+	capminimal_fn works;
+	void *ctx;
+};
+
+/* Take BITS away if it works without them. */
+static bool take_away(struct search *s, uint64_t bits)
+{
+	uint64_t less = s->set & ~(bits & ~s->keep);
+
+	if (less == s->set || !s->works(s->ctx, less))
+		return false;
+	s->set = less;
+	return true;
+}
+
+static bool once_through(struct search *s, const int *order, size_t n, uint64_t others)
+{
+	bool changed = take_away(s, others);
+
+	for (int cap = 0; cap < 64; cap++)
+		if (others & UINT64_C(1) << cap)
+			changed = take_away(s, UINT64_C(1) << cap) || changed;
+	for (size_t i = 0; i < n; i++)
+		changed = take_away(s, UINT64_C(1) << order[i]) || changed;
+	return changed;
+}
+
+bool capminimal_find(uint64_t from, uint64_t keep, const int *order, size_t n, capminimal_fn works, void *ctx,
+	uint64_t *ret)
+{
+	struct search s = { .set = from, .keep = keep, .works = works, .ctx = ctx };
+	uint64_t others = ~UINT64_C(0);
+
+	for (size_t i = 0; i < n; i++)
+		others &= ~(UINT64_C(1) << order[i]);
+	if (!works(ctx, from))
+		return false;
+	/* what could not be spared may be sparable once something else is gone */
+	while (once_through(&s, order, n, others))
+		;
+	*ret = s.set;
+	return true;
+}
+
+/* Steps that are asked for together, as one user. */
+struct query {
+	struct captable *t;
+	size_t user;
+	uint16_t which[CAPSTEPS_MAX];
+	size_t n;
+};
+
+static bool works(void *ctx, uint64_t set)
+{
+	struct query *q = ctx;
+
+	return captrials_ask(&q->t->trials, q->user, set, q->which, q->n);
+}
+
+/* From FROM, or if that is not enough from everything. */
+static struct capleast search_sets(struct query *q, uint64_t from, uint64_t keep)
+{
+	struct capleast least = { 0 };
+
+	least.found = capminimal_find(from, keep, capsets_order(), CAPSETS_CAPS, works, q, &least.caps) ||
+		      capminimal_find(q->t->trials.granted, keep, capsets_order(), CAPSETS_CAPS, works, q,
+			      &least.caps);
+	return least;
+}
+
+/* Sets to begin with, besides those of the table: what other steps were found to take. */
+static bool try_known(struct query *q, uint64_t within, struct capleast *ret)
+{
+	const struct capleast *known = q->t->least[q->user];
+
+	for (size_t i = 0; i < q->t->trials.steps.n; i++) {
+		if (!known[i].found || (known[i].caps & ~within) || !works(q, known[i].caps))
+			continue;
+		*ret = search_sets(q, known[i].caps, 0);
+		return true;
+	}
+	return false;
+}
+
+/* The weakest set of the table that does, then what of it is not needed. */
+static void search_step(struct captable *t, size_t user, size_t step)
+{
+	struct query q = { .t = t, .user = user, .which = { (uint16_t)step }, .n = 1 };
+	struct capleast *ret = &t->least[user][step];
+	uint64_t within = t->trials.granted;
+
+	for (size_t i = 0; i + 1 < t->n_sets; i++) {
+		if (captrials_cell(&t->trials, user, t->sets[i].caps, step).state != CAPCELL_WORKS)
+			continue;
+		*ret = search_sets(&q, t->sets[i].caps, 0);
+		return;
+	}
+	if (!works(&q, within))
+		return;
+	/* CAP_SYS_ADMIN stands for much: a set with it is no answer where there is one without */
+	if (works(&q, within & ~BIT(CAP_SYS_ADMIN)))
+		within &= ~BIT(CAP_SYS_ADMIN);
+	if (!try_known(&q, within, ret))
+		*ret = search_sets(&q, within, 0);
+}
+
+/* A list of reasons, each once. */
+static void add_why(char *why, size_t cap, const char *text)
+{
+	size_t len = strlen(why);
+
+	if (!strstr(why, text))
+		snprintf(why + len, cap - len, "%s%s", len ? "; " : "", text);
+}
+
+static struct capreason *reason_of(struct capreason *list, size_t *n, int cap)
+{
+	for (size_t i = 0; i < *n; i++)
+		if (list[i].cap == cap)
+			return &list[i];
+	if (*n == CAPTABLE_REASONS)
+		return NULL;
+	list[*n] = (struct capreason){ .cap = cap };
+	return &list[(*n)++];
+}
+
+/* For each member what cannot be done without it: by the attempts that showed so. */
+static void explain_required(const struct query *q, struct captable_tool *tool)
+{
+	const struct captrials *t = &q->t->trials;
+
+	for (int cap = 0; cap < 64; cap++) {
+		struct capreason *r;
+
+		if (!(tool->required.caps & BIT(cap)))
+			continue;
+		r = reason_of(tool->reasons, &tool->n_reasons, cap);
+		for (size_t i = 0; r && i < q->n; i++) {
+			struct capcell c =
+				captrials_cell(t, q->user, tool->required.caps & ~BIT(cap), q->which[i]);
+
+			if (c.state != CAPCELL_WORKS && c.state != CAPCELL_UNKNOWN)
+				add_why(r->why, sizeof(r->why),
+					capsteps_reason(t->steps.list[q->which[i]].group));
+		}
+	}
+}
+
+static void add_missing(
+	const struct captable *t, size_t user, struct captable_tool *tool, size_t step, const char *gain)
+{
+	const struct captrials_user *u = &t->trials.users[user];
+	struct capcell c = captrials_cell(&t->trials, user, t->trials.granted, step);
+	char text[400];
+
+	snprintf(text, sizeof(text), "%s: %s", gain ? gain : t->trials.steps.list[step].id,
+		u->why[step][0] ? u->why[step] : "not tried");
+	add_why(tool->missing, sizeof(tool->missing), text);
+	tool->refused = tool->refused || c.state == CAPCELL_REFUSED || c.state == CAPCELL_NOT_TRIED;
+}
+
+static void search_required(struct query *q, enum finding_tool tool)
+{
+	struct captable_tool *ret = &q->t->tools[q->user][tool];
+	uint64_t from = 0;
+
+	for (size_t i = 0; i < q->n; i++) {
+		const struct capleast *l = &q->t->least[q->user][q->which[i]];
+
+		if (!l->found)
+			add_missing(q->t, q->user, ret, q->which[i], NULL);
+		from |= l->caps;
+	}
+	if (!ret->missing[0])
+		ret->required = search_sets(q, from, 0);
+	if (ret->required.found)
+		explain_required(q, ret);
+}
+
+/* What one step takes besides what the tool has anyway, 0 = nothing. */
+struct extra {
+	const struct capneed *need;
+	uint64_t caps;
+};
+
+/* The most powerful one of SET. */
+static uint64_t strongest(uint64_t set)
+{
+	for (size_t i = 0; i < CAPSETS_CAPS; i++)
+		if (set & BIT(capsets_order()[i]))
+			return BIT(capsets_order()[i]);
+	return set;
+}
+
+/* A reason for those that had none so far; where all had one, for the one that is hardest to get. */
+static void add_useful(struct captable_tool *tool, const struct extra *x)
+{
+	uint64_t known = 0, to;
+
+	for (size_t i = 0; i < tool->n_useful; i++)
+		known |= BIT(tool->useful[i].cap);
+	to = x->caps & ~known ? x->caps & ~known : strongest(x->caps);
+	for (int cap = 0; cap < 64; cap++) {
+		struct capreason *r = to & BIT(cap) ? reason_of(tool->useful, &tool->n_useful, cap) : NULL;
+		char text[300], others[200];
+
+		if (!r)
+			continue;
+		snprintf(text, sizeof(text), "%s", x->need->gain);
+		if (x->caps & ~BIT(cap))
+			snprintf(text, sizeof(text), "%s (with %s)", x->need->gain,
+				capsets_names(x->caps & ~BIT(cap), others, sizeof(others)));
+		add_why(r->why, sizeof(r->why), text);
+	}
+}
+
+/* The more capabilities a step takes, the later: so each has its simplest reason first. */
+static int by_count(const void *a, const void *b)
+{
+	const struct extra *x = a, *y = b;
+	int nx = __builtin_popcountll(x->caps), ny = __builtin_popcountll(y->caps);
+
+	return CMP(nx, ny) ? CMP(nx, ny) : CMP(x->need, y->need);
+}
+
+static void search_useful(
+	struct captable *t, size_t user, enum finding_tool tool, const struct extra *list, size_t n)
+{
+	struct captable_tool *ret = &t->tools[user][tool];
+
+	for (size_t i = 0; i < n; i++)
+		if (list[i].caps)
+			add_useful(ret, &list[i]);
+}
+
+/* Does TOOL have NEED, and is it one that it does (not) do without? The steps go into Q. */
+static bool collect(struct query *q, const struct capneed *need)
+{
+	const struct capsteps *s = &q->t->trials.steps;
+
+	for (size_t i = 0; i < s->n && q->n < CAPSTEPS_MAX; i++)
+		if (capneed_is(need, s->list[i].id))
+			q->which[q->n++] = (uint16_t)i;
+	return q->n;
+}
+
+/* What the steps of NEED take besides what is required; false where they cannot be had. */
+static bool find_extra(struct captable *t, size_t user, const struct capneed *need, struct extra *x)
+{
+	struct captable_tool *tool = &t->tools[user][need->tool];
+	struct query q = { .t = t, .user = user };
+	uint64_t from = tool->required.caps;
+	struct capleast least;
+
+	if (!collect(&q, need))
+		return false;
+	for (size_t i = 0; i < q.n; i++) {
+		const struct capleast *l = &t->least[user][q.which[i]];
+
+		if (!l->found) {
+			add_missing(t, user, tool, q.which[i], need->gain);
+			return false;
+		}
+		from |= l->caps;
+	}
+	least = search_sets(&q, from, tool->required.caps);
+	*x = (struct extra){ .need = need, .caps = least.caps & ~tool->required.caps };
+	return least.found;
+}
+
+static void search_tool(struct captable *t, size_t user, enum finding_tool tool)
+{
+	size_t n, n_extra = 0;
+	const struct capneed *needs = capneeds_list(&n);
+	struct query q = { .t = t, .user = user };
+	struct extra extra[CAPSTEPS_MAX];
+
+	for (size_t i = 0; i < n; i++)
+		if (needs[i].tool == tool && !needs[i].gain)
+			collect(&q, &needs[i]);
+	search_required(&q, tool);
+	if (!t->tools[user][tool].required.found)
+		return;
+	for (size_t i = 0; i < n && n_extra < CAPSTEPS_MAX; i++)
+		if (needs[i].tool == tool && needs[i].gain)
+			n_extra += find_extra(t, user, &needs[i], &extra[n_extra]);
+	qsort(extra, n_extra, sizeof(*extra), by_count);
+	search_useful(t, user, tool, extra, n_extra);
+}
+
+static int try_all(struct captable *t, struct err *e)
+{
+	uint64_t caps[CAPSETS_MAX];
+
+	t->n_sets = capsets_list(t->trials.granted, t->sets);
+	for (size_t i = 0; i < t->n_sets; i++)
+		caps[i] = t->sets[i].caps;
+	return captrials_all(&t->trials, caps, t->n_sets, e);
+}
+
+/* Is it about TOOL? */
+static bool captable_has(const struct captable *t, enum finding_tool tool)
+{
+	return t->tool < 0 || t->tool == (int)tool;
+}
+
+/* Leave out the steps that the only tool does not take. */
+static void choose_steps(struct captable *t)
+{
+	struct capsteps *s = &t->trials.steps;
+	size_t n, kept = 0;
+	const struct capneed *needs = capneeds_list(&n);
+
+	for (size_t i = 0; i < s->n; i++) {
+		bool takes = t->tool < 0;
+
+		for (size_t j = 0; j < n && !takes; j++)
+			takes = (int)needs[j].tool == t->tool && capneed_is(&needs[j], s->list[i].id);
+		if (takes)
+			s->list[kept++] = s->list[i];
+	}
+	s->n = kept;
+}
+
+int captable_run(int tool, unsigned int limit_ms, struct captable **ret, struct err *e)
+{
+	struct captable *t = calloc(1, sizeof(*t));
+	int rc = t ? captrials_open(limit_ms, &t->trials, e) : err_nomem(e, "the table of capabilities");
+
+	if (!rc) {
+		t->tool = tool;
+		choose_steps(t);
+		rc = try_all(t, e);
+	}
+	if (rc) {
+		captable_free(t);
+		return rc;
+	}
+	for (size_t user = 0; user < CAPTRIALS_USERS; user++) {
+		/* the last are cheap, and what they take may be what others take */
+		for (size_t step = t->trials.steps.n; step-- > 0;)
+			search_step(t, user, step);
+		for (enum finding_tool i = 0; i < TOOL_COUNT; i++)
+			if (captable_has(t, i) && !t->trials.users[user].why_not[0])
+				search_tool(t, user, i);
+	}
+	captrials_end(&t->trials);
+	*ret = t;
+	return 0;
+}
+
+void captable_free(struct captable *t)
+{
+	if (!t)
+		return;
+	captrials_close(&t->trials);
+	free(t);
+}
+
+int captable_verdict(const struct captable *t)
+{
+	int status = t->trials.late ? 1 : 0;
+
+	if (t->trials.users[0].why_not[0] && t->trials.users[1].why_not[0])
+		return 2;
+	for (enum finding_tool i = 0; i < TOOL_COUNT; i++) {
+		const struct captable_tool *u = &t->tools[1][i];
+
+		if (captable_has(t, i) && (!u->required.found || u->refused))
+			status = 1;
+	}
+	return status;
+}
+
+#define NAME_COLUMNS 35
+#define WIDTH 96
+
+/* In the order of enum capcell_state. */
+static const char marks[] = "~x.!?~";
+
+static void put_heads(const struct captable *t, struct out *o)
+{
+	char line[2][2 * CAPSETS_MAX + 3] = { "", "" };
+
+	out_printf(o, "%-*s ", NAME_COLUMNS, "");
+	for (size_t user = 0; user < CAPTRIALS_USERS; user++) {
+		char who[32];
+
+		snprintf(who, sizeof(who), "as user %u", (unsigned int)t->trials.users[user].uid);
+		out_printf(o, "%-*s  ", (int)t->n_sets, who);
+	}
+	out_printf(o, "least set\n");
+	for (int row = 0; row < 2; row++) {
+		for (size_t i = 0; i < t->n_sets; i++)
+			line[row][i] = t->sets[i].head[row];
+		out_printf(o, "%-*s %s  %s  %s\n", NAME_COLUMNS, "", line[row], line[row],
+			row ? "" : "root  ordinary");
+	}
+}
+
+static void put_marks(const struct captable *t, size_t user, size_t step, struct out *o)
+{
+	for (size_t i = 0; i < t->n_sets; i++)
+		out_char(o, marks[captrials_cell(&t->trials, user, t->sets[i].caps, step).state]);
+	out_str(o, "  ");
+}
+
+static const char *least_letters(const struct capleast *l, char *buf, size_t cap)
+{
+	if (l->found)
+		return capsets_letters(l->caps, buf, cap);
+	return "none";
+}
+
+static void put_step(const struct captable *t, size_t step, bool verbose, struct out *o)
+{
+	const struct capstep *s = &t->trials.steps.list[step];
+	const char *why = t->trials.users[1].why[step];
+	char root[72], ordinary[72];
+
+	out_printf(o, "  %-*s ", NAME_COLUMNS - 2, s->does);
+	for (size_t user = 0; user < CAPTRIALS_USERS; user++)
+		put_marks(t, user, step, o);
+	out_printf(o, "%-4s  %s\n", least_letters(&t->least[0][step], root, sizeof(root)),
+		least_letters(&t->least[1][step], ordinary, sizeof(ordinary)));
+	if (verbose && why[0]) {
+		out_str(o, "      ");
+		outtext_put(o, why, TEXT_LINE);
+		out_char(o, '\n');
+	}
+}
+
+static void put_legend(const struct captable *t, struct out *o)
+{
+	const struct capsets_cap *caps = capsets_caps();
+	char name[32];
+
+	out_printf(o, "\nSets:  - none");
+	for (size_t i = 0; i < CAPSETS_CAPS; i++)
+		out_printf(o, "%s%c %s", i == 3 || i == 6 ? "\n       " : "  ", caps[i].letter,
+			caps_name(caps[i].cap, name, sizeof(name)));
+	out_str(o, "\n       B over P: both; + over a letter: both and that; * all that bpfcheck itself has\n"
+		   "Marks: x works   . refused   ! fails otherwise   ? not granted here   ~ not tried\n"
+		   "Least set: - nothing is needed; # others as well, see --json; none: not with what is "
+		   "granted\n");
+	for (size_t user = 0; user < CAPTRIALS_USERS; user++)
+		if (t->trials.users[user].why_not[0])
+			out_printf(o, "As user %u nothing was tried: %s\n",
+				(unsigned int)t->trials.users[user].uid, t->trials.users[user].why_not);
+	if (t->trials.left_out[0])
+		out_printf(o, "BPF programs were not tried: %s\n", t->trials.left_out);
+	if (t->trials.late)
+		out_str(o, "The time was over before everything was tried: try again when the machine is "
+			   "less busy\n");
+}
+
+/* TEXT behind INDENT columns of what stands there already, broken at spaces. */
+static void put_wrapped(const char *text, size_t indent, struct out *o)
+{
+	size_t room = WIDTH - indent;
+
+	while (*text) {
+		size_t len = strlen(text);
+
+		if (len > room) {
+			len = room;
+			while (len && text[len] != ' ')
+				len--;
+			len = len ? len : room;
+		}
+		out_put(o, text, len);
+		text += len;
+		text += strspn(text, " ");
+		if (*text)
+			out_printf(o, "\n%*s", (int)indent, "");
+	}
+	out_char(o, '\n');
+}
+
+static void put_reasons(const struct capreason *list, size_t n, const char *title, struct out *o)
+{
+	char name[32], line[64];
+
+	for (size_t i = 0; i < n; i++) {
+		snprintf(line, sizeof(line), "  %-9s %-23s ", i ? "" : title,
+			caps_name(list[i].cap, name, sizeof(name)));
+		out_str(o, line);
+		put_wrapped(list[i].why, strlen(line), o);
+	}
+}
+
+static const char *required_names(const struct captable_tool *tool, char *buf, size_t cap)
+{
+	return tool->required.found ? capsets_names(tool->required.caps, buf, cap) : "not found";
+}
+
+static void put_tool(const struct captable *t, enum finding_tool tool, struct out *o)
+{
+	const struct captable_tool *ordinary = &t->tools[1][tool], *root = &t->tools[0][tool];
+	char names[512];
+
+	out_printf(o, "%s", finding_tool_name(tool));
+	if (!ordinary->required.found || !ordinary->required.caps)
+		out_printf(o, ": needs %s",
+			ordinary->required.found ? "no capability"
+						 : "what could not be found: see \"lacks\"");
+	out_char(o, '\n');
+	put_reasons(ordinary->reasons, ordinary->n_reasons, "needs", o);
+	put_reasons(ordinary->useful, ordinary->n_useful, "can use", o);
+	if (root->required.found && ordinary->required.found &&
+		root->required.caps != ordinary->required.caps)
+		out_printf(o, "  as root  %s\n", required_names(root, names, sizeof(names)));
+	if (ordinary->missing[0]) {
+		out_str(o, "  lacks     ");
+		put_wrapped(ordinary->missing, 12, o);
+	}
+}
+
+static void put_tool_line(const struct captable *t, enum finding_tool tool, struct out *o)
+{
+	const struct captable_tool *x = &t->tools[1][tool];
+	char names[512], name[32];
+
+	out_printf(o, "%-17s needs %s", finding_tool_name(tool), required_names(x, names, sizeof(names)));
+	for (size_t i = 0; i < x->n_useful; i++)
+		out_printf(
+			o, "%s%s", i ? ", " : "; can use ", caps_name(x->useful[i].cap, name, sizeof(name)));
+	out_char(o, '\n');
+}
+
+static void put_table(const struct captable *t, bool verbose, struct out *o)
+{
+	int group = -1;
+
+	put_heads(t, o);
+	for (size_t i = 0; i < t->trials.steps.n; i++) {
+		const struct capstep *s = &t->trials.steps.list[i];
+
+		if (group != (int)s->group)
+			out_printf(o, "%s\n", capsteps_title(s->group));
+		group = (int)s->group;
+		put_step(t, i, verbose, o);
+	}
+	put_legend(t, o);
+	out_char(o, '\n');
+}
+
+void capreport_text(const struct captable *t, enum capreport_style style, struct out *o)
+{
+	if (style != CAPREPORT_QUIET && t->trials.steps.n)
+		put_table(t, style == CAPREPORT_VERBOSE, o);
+	for (enum finding_tool i = 0; i < TOOL_COUNT; i++) {
+		if (!captable_has(t, i))
+			continue;
+		if (style == CAPREPORT_QUIET)
+			put_tool_line(t, i, o);
+		else
+			put_tool(t, i, o);
+	}
+}
+
+static void put_names(struct json *j, const char *key, uint64_t set)
+{
+	char name[32];
+
+	json_begin(j, key, '[');
+	for (int cap = 0; cap < 64; cap++)
+		if (set & BIT(cap))
+			json_str(j, NULL, caps_name(cap, name, sizeof(name)));
+	json_end(j, ']');
+}
+
+static void put_least(struct json *j, const char *key, const struct capleast *l)
+{
+	if (l->found)
+		put_names(j, key, l->caps);
+	else
+		json_null(j, key);
+}
+
+/* "ok", the name of the error, or why it was not tried. */
+static const char *cell_text(struct capcell c)
+{
+	switch ((enum capcell_state)c.state) {
+	case CAPCELL_WORKS:
+		return "ok";
+	case CAPCELL_REFUSED:
+	case CAPCELL_FAILED:
+		return err_name(c.code);
+	case CAPCELL_NOT_GRANTED:
+		return "not granted";
+	default:
+		return "not tried";
+	}
+}
+
+static void put_json_users(const struct captable *t, struct json *j)
+{
+	json_begin(j, "users", '[');
+	for (size_t user = 0; user < CAPTRIALS_USERS; user++) {
+		const struct captrials_user *u = &t->trials.users[user];
+
+		json_begin(j, NULL, '{');
+		json_str(j, "name", u->name);
+		json_u64(j, "uid", u->uid);
+		json_str(j, "not_tried", u->why_not[0] ? u->why_not : NULL);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+	json_line(j, 4);
+	json_begin(j, "sets", '[');
+	for (size_t i = 0; i < t->n_sets; i++) {
+		json_line(j, 6);
+		json_begin(j, NULL, '{');
+		json_str(j, "name", t->sets[i].name);
+		put_names(j, "caps", t->sets[i].caps);
+		json_end(j, '}');
+	}
+	json_line(j, 4);
+	json_end(j, ']');
+}
+
+static void put_json_step(const struct captable *t, size_t step, struct json *j)
+{
+	const struct capstep *s = &t->trials.steps.list[step];
+	const char *why = t->trials.users[1].why[step];
+
+	json_begin(j, NULL, '{');
+	json_str(j, "id", s->id);
+	json_str(j, "group", capsteps_title(s->group));
+	json_str(j, "does", s->does);
+	json_begin(j, "least", '{');
+	for (size_t user = 0; user < CAPTRIALS_USERS; user++)
+		put_least(j, t->trials.users[user].name, &t->least[user][step]);
+	json_end(j, '}');
+	json_begin(j, "results", '{');
+	for (size_t user = 0; user < CAPTRIALS_USERS; user++) {
+		json_begin(j, t->trials.users[user].name, '[');
+		for (size_t i = 0; i < t->n_sets; i++)
+			json_str(j, NULL, cell_text(captrials_cell(&t->trials, user, t->sets[i].caps, step)));
+		json_end(j, ']');
+	}
+	json_end(j, '}');
+	json_str(j, "why", why[0] ? why : NULL);
+	json_end(j, '}');
+}
+
+static void put_json_reasons(struct json *j, const char *key, const struct capreason *list, size_t n)
+{
+	char name[32];
+
+	json_begin(j, key, '[');
+	for (size_t i = 0; i < n; i++) {
+		json_begin(j, NULL, '{');
+		json_str(j, "cap", caps_name(list[i].cap, name, sizeof(name)));
+		json_str(j, "why", list[i].why);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}
+
+static void put_json_tool(const struct captable_tool *x, struct json *j)
+{
+	put_least(j, "required", &x->required);
+	put_json_reasons(j, "reasons", x->reasons, x->n_reasons);
+	put_json_reasons(j, "useful", x->useful, x->n_useful);
+	json_str(j, "lacks", x->missing[0] ? x->missing : NULL);
+}
+
+static void put_json_caps(const struct captable *t, struct json *j)
+{
+	json_begin(j, "caps", '{');
+	json_line(j, 4);
+	json_bool(j, "late", t->trials.late);
+	json_line(j, 4);
+	put_names(j, "granted", t->trials.granted);
+	json_line(j, 4);
+	put_json_users(t, j);
+	json_line(j, 4);
+	json_begin(j, "steps", '[');
+	for (size_t i = 0; i < t->trials.steps.n; i++) {
+		json_line(j, 6);
+		put_json_step(t, i, j);
+	}
+	json_line(j, 4);
+	json_end(j, ']');
+	json_line(j, 4);
+	json_begin(j, "tools", '[');
+	for (enum finding_tool i = 0; i < TOOL_COUNT; i++) {
+		if (!captable_has(t, i))
+			continue;
+		json_line(j, 6);
+		json_begin(j, NULL, '{');
+		json_str(j, "name", finding_tool_name(i));
+		put_json_tool(&t->tools[1][i], j);
+		json_begin(j, "as_root", '{');
+		put_json_tool(&t->tools[0][i], j);
+		json_end(j, '}');
+		json_end(j, '}');
+	}
+	json_line(j, 4);
+	json_end(j, ']');
+	json_line(j, 2);
+	json_end(j, '}');
+}
+
+void capreport_json(const struct captable *t, int status, struct out *o)
+{
+	struct json j = { .o = o, .spaced = true };
+
+	json_begin(&j, NULL, '{');
+	json_line(&j, 2);
+	json_u64(&j, "schema", 1);
+	json_line(&j, 2);
+	json_str(&j, "version", cli_version_string);
+	json_line(&j, 2);
+	put_json_caps(t, &j);
+	json_line(&j, 2);
+	json_u64(&j, "status", (uint64_t)status);
+	json_line(&j, 0);
+	json_end(&j, '}');
+	out_char(o, '\n');
+}
+
+/* Can a tool not do without it? */
+static bool is_required(const struct captable *t, size_t step)
+{
+	size_t n;
+	const struct capneed *needs = capneeds_list(&n);
+
+	for (size_t i = 0; i < n; i++)
+		if (!needs[i].gain && captable_has(t, needs[i].tool) &&
+			capneed_is(&needs[i], t->trials.steps.list[step].id))
+			return true;
+	return false;
+}
+
+void capreport_tap(const struct captable *t, struct tap *tap)
+{
+	char names[512], why[TEXT_ESCAPED_MAX(256)];
+
+	for (size_t i = 0; i < t->trials.steps.n; i++) {
+		const struct capstep *s = &t->trials.steps.list[i];
+		const struct capleast *l = &t->least[1][i];
+		const char *text = t->trials.users[1].why[i];
+
+		text_escape(why, sizeof(why), text, strlen(text), TEXT_LINE);
+		if (l->found)
+			tap_ok(tap, true, "%s: with %s", s->id, capsets_names(l->caps, names, sizeof(names)));
+		else if (is_required(t, i))
+			tap_ok(tap, false, "%s: with no set that is granted here: %s", s->id, why);
+		else
+			tap_skip(tap, s->id, "%s", why[0] ? why : "not tried");
+	}
+}

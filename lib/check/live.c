@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "check/live.h"
+#include "check/probes.h"
+#include "record/bpf.h"
+#include "record/unwind_memory.h"
+#include "system/events.h"
+#include "system/owner.h"
+#include "system/privileges.h"
+#include "system/sandbox.h"
+#include "unwind_abi.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define MEMORY (UINT64_C(1) << 20)
+#define PATIENCE_MS 2000
+
+/* What the process in the sandbox says of its way in. */
+struct word {
+	int code;
+	struct err err;
+};
+
+union control {
+	struct cmsghdr head;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+/*
+ * Its own /proc/self/status, which it could not open from inside: with hidepid
+ * the parent might not find it either.
+ */
+static void send_status(int fd)
+{
+	int status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	union control c = { .bytes = "" };
+	struct iovec iov = { .iov_base = &(char){ 0 }, .iov_len = 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (status >= 0) {
+		c.head = (struct cmsghdr){
+			.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS
+		};
+		memcpy(CMSG_DATA(&c.head), &status, sizeof(status));
+		msg.msg_control = &c;
+		msg.msg_controllen = sizeof(c);
+	}
+	if (sendmsg(fd, &msg, MSG_NOSIGNAL) != 1)
+		_exit(1);
+}
+
+/* Two messages, then silence until the parent closes its end. */
+static void be_confined(int fd, pid_t parent)
+{
+	const struct sandbox_opts box = { .keep_fd = fd,
+		.parent = parent,
+		.comm = "bpfcheck-box",
+		.memory_bytes = MEMORY,
+		.file_bytes = 0 };
+	struct word word = { 0 };
+	struct iovec iov = { .iov_base = &word, .iov_len = sizeof(word) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	send_status(fd);
+	word.code = sandbox_enter(&box, &word.err);
+	if (sendmsg(SANDBOX_FD, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof(word))
+		recvmsg(SANDBOX_FD, &msg, 0);
+	syscall(SYS_exit_group, 0);
+}
+
+/* One message into the LEN bytes at BUF, and a descriptor where one came with it; else *CARRIED is -1. */
+static int receive(int fd, void *buf, size_t len, int *carried, struct err *e)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	union control c = { .bytes = "" };
+	struct iovec iov = { .iov_base = buf, .iov_len = len };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)
+	};
+
+	if (poll(&p, 1, PATIENCE_MS) <= 0)
+		return err_set(e, -ETIMEDOUT, "the sandbox was not entered in %d ms", PATIENCE_MS);
+	if (recvmsg(fd, &msg, MSG_CMSG_CLOEXEC) != (ssize_t)len)
+		return err_set(e, -ECHILD, "the process that entered the sandbox ended in it");
+	if (carried && CMSG_FIRSTHDR(&msg) && CMSG_FIRSTHDR(&msg)->cmsg_type == SCM_RIGHTS)
+		memcpy(carried, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(*carried));
+	return 0;
+}
+
+static int read_status(int fd, struct confinement *ret, struct err *e)
+{
+	char text[8192];
+	struct caps_status s;
+	ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
+
+	if (n <= 0)
+		return err_sys(e, fd < 0 ? -ENOENT : -EIO,
+			"cannot read /proc/PID/status of a process in the sandbox");
+	text[n] = '\0';
+	if (caps_status_parse(text, &s) != 0)
+		return err_set(e, -EINVAL, "/proc/PID/status is not understood");
+	ret->no_caps = !s.effective && !s.permitted && s.no_new_privs == 1;
+	ret->other_user = geteuid() == 0 && s.uid == SANDBOX_UID;
+	ret->seccomp = s.seccomp == 2;
+	return 0;
+}
+
+static int look(int fd, struct confinement *ret, struct err *e)
+{
+	_cleanup_close_ int status = -1;
+	struct word word;
+	char byte;
+	int rc = receive(fd, &byte, 1, &status, e);
+
+	rc = rc ? rc : receive(fd, &word, sizeof(word), NULL, e);
+	if (!rc && word.code) {
+		if (e)
+			*e = word.err;
+		rc = word.code;
+	}
+	return rc ? rc : read_status(status, ret, e);
+}
+
+static int try_sandbox(struct confinement *ret, struct err *e)
+{
+	pid_t parent = getpid(), pid;
+	int fds[2], rc;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0)
+		return err_sys(e, -errno, "cannot create a socket");
+	pid = sandbox_fork();
+	if (pid == 0)
+		be_confined(fds[1], parent);
+	close(fds[1]);
+	rc = pid < 0 ? err_sys(e, pid, "cannot start a process") : look(fds[0], ret, e);
+	close(fds[0]);
+	if (pid > 0) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	return rc;
+}
+
+static bool paths_denied(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		bool denied = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && pathlock_all() &&
+			      open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC) < 0 && errno == EACCES;
+
+		syscall(SYS_exit_group, denied);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
+int confinement_try(struct confinement *ret, struct err *e)
+{
+	*ret = (struct confinement){ .landlock = paths_denied() };
+	return try_sandbox(ret, e);
+}
+
+int confinement_probe(char *found, size_t cap, struct err *e)
+{
+	struct confinement c;
+	char layers[200];
+	int rc = confinement_try(&c, e);
+
+	if (rc)
+		return err_prefix(e, "files of traced processes cannot be parsed in a sandbox"), rc;
+	snprintf(layers, sizeof(layers), "%s%s%s%s", c.no_caps ? "no capability" : "capabilities left",
+		c.other_user ? ", user nobody" : "", c.seccomp ? ", few system calls (seccomp)" : "",
+		c.landlock ? ", no path (Landlock)" : "");
+	if (!c.seccomp && !c.landlock) {
+		err_set(e, -EOPNOTSUPP,
+			"parsers of traced processes' files can open any file of theirs: neither seccomp nor "
+			"Landlock; in force: %s",
+			layers);
+		return err_hint(
+			e, "boot a kernel built with CONFIG_SECCOMP_FILTER=y, or with landlock in lsm=");
+	}
+	snprintf(found, cap, "parsers of traced processes' files have %s%s%s", layers,
+		c.seccomp ? "" : "; no seccomp", c.landlock ? "" : "; no Landlock");
+	return 0;
+}
+
+#define RECORD TOOL_BIT(TOOL_OFFCPU_RECORD)
+#define STACKMAP TOOL_BIT(TOOL_STACKMAP_TEST)
+#define SYMBOLIZE TOOL_BIT(TOOL_SYMBOLIZE)
+#define BTF MODE_BIT(MODE_BTF)
+#define RAW MODE_BIT(MODE_RAW)
+#define PROCFS MODE_BIT(MODE_PROCFS)
+
+/* What the trials in the child leave for the parent, in files in memory. */
+struct traces {
+	int programs; /* struct progprobe_program, one after the other */
+	int log; /* the verifier's, of each program that it refused */
+	bool walks; /* known in the child: mode btf works, with unwind tables */
+};
+
+/* Those of O, which is closed, and those that other options of the recorder than OPTS take besides. */
+static void list_programs(struct traces *t, struct offcpu_opts *opts, struct offcpu *o)
+{
+	const char *mode = opts->raw ? "raw" : "btf";
+
+	progprobe_programs(mode, t->programs, NULL);
+	offcpu_close(o);
+	opts->use_comms = opts->use_exec = opts->use_tids = opts->no_events = true;
+	opts->use_cgroup = !opts->raw;
+	if (offcpu_load(opts, &o, NULL) == 0) {
+		progprobe_programs(mode, t->programs, NULL);
+		offcpu_close(o);
+	}
+}
+
+/*
+ * The recorder's own programs, as it loads and attaches them; where it would
+ * fall back on frame pointers without unwind tables, TABLES says which it is.
+ * LIMITS: what this recording cannot do that others can, "" = nothing.
+ */
+static int try_recorder(struct traces *t, bool raw, bool tables, char *limits, size_t cap, struct err *e)
+{
+	const struct unwindspace_opts space = {
+		.bytes = 2 * UNWIND_CHUNK_BYTES, .first_chunks = 1, .procs_at_once = raw
+	};
+	struct offcpu_opts opts = { .follow = true, .raw = raw, .verifier_log = t->log };
+	struct unwindspace_fds fds;
+	struct unwindspace *s = NULL;
+	struct procevents *events = NULL;
+	struct offcpu *o = NULL;
+	int rc = tables ? unwindspace_open(&space, &s, e) : 0;
+
+	if (rc)
+		return rc;
+	if (tables) {
+		unwindspace_fds(s, &fds);
+		opts.tables = &fds;
+	}
+	opts.no_events = procevents_open(false, &events, NULL) != 0;
+	rc = offcpu_load(&opts, &o, e);
+	if (!rc)
+		rc = offcpu_attach(o, e);
+	if (!rc)
+		snprintf(limits, cap, "%s", offcpu_limits(o));
+	if (!rc)
+		list_programs(t, &opts, o);
+	else
+		offcpu_close(o);
+	procevents_close(events);
+	unwindspace_close(s);
+	return rc;
+}
+
+static int try_tables(struct traces *t, char *found, size_t cap, struct err *e)
+{
+	int rc = try_recorder(t, false, true, found, cap, e);
+
+	if (rc)
+		return err_prefix(e, "user stacks by frame pointer only");
+	t->walks = true;
+	if (found[0])
+		return err_set(e, -EOPNOTSUPP, "mode btf without a part: %s", found);
+	snprintf(found, cap, "the recorder's programs walk user stacks by unwind tables");
+	return 0;
+}
+
+/* Once they load with unwind tables, they do without. */
+static int try_btf(struct traces *t, char *found, size_t cap, struct err *e)
+{
+	int rc = t->walks ? 0 : try_recorder(t, false, false, found, cap, e);
+
+	snprintf(found, cap, "the recorder's programs load and attach");
+	return rc;
+}
+
+static int try_raw(struct traces *t, char *found, size_t cap, struct err *e)
+{
+	struct err without;
+
+	if (try_recorder(t, true, true, found, cap, e) == 0) {
+		snprintf(found, cap, "the recorder's programs for mode raw load and attach");
+		return 0;
+	}
+	if (try_recorder(t, true, false, found, cap, &without) != 0) {
+		*e = without;
+		return e->code;
+	}
+	snprintf(found, cap,
+		"the recorder's programs for mode raw load and attach, with user stacks by frame pointer "
+		"only: %.100s",
+		e->msg);
+	return 0;
+}
+
+struct live {
+	const char *id;
+	/* either of them */
+	probe_fn fn;
+	int (*trial)(struct traces *t, char *found, size_t cap, struct err *e);
+	enum finding_group group;
+	/* when it fails; a status of OK: no tool needs it */
+	enum finding_status status;
+	unsigned int degrades, forbids, bars;
+};
+
+/* Takes no privilege. */
+static const struct live open_list[] = {
+	{ "security.bpf_call", callprobe_bpf, NULL, GROUP_SECURITY, FINDING_FAIL, 0, STACKMAP, MODES_BPF },
+	{ "security.perf_call", callprobe_perf, NULL, GROUP_SECURITY, FINDING_FAIL, TOOLS_LIVE, 0, 0 },
+	{ "security.confinement", confinement_probe, NULL, GROUP_SECURITY, FINDING_FAIL, RECORD | SYMBOLIZE,
+		0, 0 },
+	{ "mounts.task_files", callprobe_task_files, NULL, GROUP_MOUNTS, FINDING_FAIL, 0, 0, PROCFS },
+};
+
+#define N_OPEN ARRAY_LEN(open_list)
+
+/* Indices of bpf_list that are asked for. */
+enum { STACK_MAP = 0, TAKE_STACK, TABLES, RECORDER, RAW_RECORDER };
+
+/*
+ * Takes CAP_BPF and CAP_PERFMON. First what the verdicts stand on, then what
+ * explains a failure: that bars a mode only where the mode's own trial failed.
+ */
+static const struct live bpf_list[] = {
+	[STACK_MAP] = { "live.stack_map", probe_stack_map, NULL, GROUP_LIVE, FINDING_FAIL, 0, STACKMAP, 0 },
+	[TAKE_STACK] = { "live.take_stack", probe_take_stack, NULL, GROUP_LIVE, FINDING_FAIL, STACKMAP, 0,
+		0 },
+	[TABLES] = { "live.unwind_tables", NULL, try_tables, GROUP_LIVE, FINDING_FAIL, RECORD, 0, 0 },
+	[RECORDER] = { "live.recorder", NULL, try_btf, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
+	[RAW_RECORDER] = { "live.raw_recorder", NULL, try_raw, GROUP_LIVE, FINDING_FAIL, 0, 0, RAW },
+	{ "live.process_events", probe_process_events, NULL, GROUP_LIVE, FINDING_FAIL, RECORD, 0, 0 },
+	{ "live.maps", mapprobe_plain, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, MODES_BPF },
+	{ "live.ring_buffer", mapprobe_ring, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, MODES_BPF },
+	{ "live.task_storage", mapprobe_task_storage, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
+	{ "live.map_in_map", mapprobe_map_in_map, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
+	{ "live.mmapable_array", mapprobe_mmapable, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
+	{ "live.tail_call", progprobe_tail_call, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
+	{ "live.iterator", progprobe_iterator, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
+	{ "live.sleepable_iterator", progprobe_sleepable_iterator, NULL, GROUP_LIVE, FINDING_FAIL, RECORD, 0,
+		0 },
+	{ "live.sleepable", progprobe_sleepable, NULL, GROUP_LIVE, FINDING_OK, 0, 0, 0 },
+	{ "live.helpers", progprobe_helper_calls, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
+	{ "live.raw_helpers", progprobe_raw_calls, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, RAW },
+	{ "live.raw_run", progprobe_raw_run, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, RAW },
+	{ "live.kfuncs", progprobe_kfuncs, NULL, GROUP_LIVE, FINDING_OK, 0, 0, 0 },
+	/* the last: it lowers a limit */
+	{ "live.memlock", mapprobe_memlock, NULL, GROUP_LIVE, FINDING_OK, 0, 0, 0 },
+};
+
+#define N_BPF ARRAY_LEN(bpf_list)
+
+/* One child's work. */
+struct trial {
+	const struct live *list;
+	size_t n;
+	struct traces traces;
+	struct probe_run *run; /* NULL: not begun */
+	char why_not[256];
+};
+
+struct livecheck {
+	struct trial open, bpf;
+};
+
+static int attempt(void *ctx, size_t i, char *found, size_t cap, struct err *e)
+{
+	struct trial *t = ctx;
+
+	/* an earlier one may have lowered what this file was granted, as the recorder does */
+	owner_raise();
+	return t->list[i].fn ? t->list[i].fn(found, cap, e) : t->list[i].trial(&t->traces, found, cap, e);
+}
+
+static int trace_file(void)
+{
+	int fd = memfd_create("bpfcheck", MFD_CLOEXEC);
+
+	/* children that follow each other write behind each other */
+	return fd < 0 || fcntl(fd, F_SETFL, O_APPEND) == 0 ? fd : -1;
+}
+
+static void begin(struct trial *t, unsigned int limit_ms)
+{
+	const struct probe_job job = {
+		.n = t->n, .attempt = attempt, .ctx = t, .go_on = true, .limit_ms = limit_ms
+	};
+	struct err e = { 0 };
+
+	if (t->why_not[0])
+		return;
+	t->traces = (struct traces){ .programs = trace_file(), .log = trace_file() };
+	if (probe_start_job(&job, &t->run, &e) != 0)
+		snprintf(t->why_not, sizeof(t->why_not), "%.250s", e.msg);
+}
+
+/* Without the capabilities each would only repeat that they are missing. */
+static void why_no_bpf(const struct machine *m, char *buf, size_t cap)
+{
+	static const int caps[] = { CAP_BPF, CAP_PERFMON };
+	char line[128];
+
+	if (m->user_ns)
+		snprintf(buf, cap, "not run: a user namespace forbids BPF");
+	else if (caps_missing(caps, ARRAY_LEN(caps), line, sizeof(line)))
+		snprintf(buf, cap, "not run: of bpfcheck itself, %s; as root it tries", line);
+	/* each refusal would be logged by the kernel */
+	else if (root_line(m->root, "sys/kernel/security/lockdown", line, sizeof(line), NULL) == 0 &&
+		 strstr(line, "[confidentiality]"))
+		snprintf(buf, cap, "not run: lockdown forbids it, and the kernel would log each attempt");
+}
+
+struct livecheck *livecheck_begin(const struct machine *m, unsigned int limit_ms)
+{
+	struct livecheck *lc = calloc(1, sizeof(*lc));
+
+	if (!lc)
+		return NULL;
+	lc->open = (struct trial){ .list = open_list, .n = N_OPEN, .traces = { .programs = -1, .log = -1 } };
+	lc->bpf = (struct trial){ .list = bpf_list, .n = N_BPF, .traces = { .programs = -1, .log = -1 } };
+	if (!m->root->live) {
+		snprintf(lc->open.why_not, sizeof(lc->open.why_not), "not run: --root is not this machine");
+		memcpy(lc->bpf.why_not, lc->open.why_not, sizeof(lc->bpf.why_not));
+		return lc;
+	}
+	why_no_bpf(m, lc->bpf.why_not, sizeof(lc->bpf.why_not));
+	limit_ms = probe_limit_ms(limit_ms);
+	begin(&lc->open, limit_ms);
+	begin(&lc->bpf, limit_ms);
+	return lc;
+}
+
+/* PROVED are modes of the recorder that work: what failed here is not needed for them. */
+static void add_result(
+	const struct live *l, const struct probe_result *r, unsigned int proved, struct findings *f)
+{
+	struct finding *fi;
+
+	if (!r->code) {
+		findings_add(f, l->group, FINDING_OK, l->id, "%s", r->found);
+		return;
+	}
+	fi = findings_add(f, l->group, l->status, l->id, "%.400s%s", r->err.msg,
+		l->status == FINDING_OK ? ": no tool needs it" : "");
+	fi->degrades = l->degrades;
+	fi->forbids = l->forbids;
+	fi->bars = l->bars & ~proved;
+	finding_mend(fi, "%s", r->err.hint);
+	if (l->bars && !fi->bars)
+		fi->status = FINDING_WARN;
+	if (r->code == -EOPNOTSUPP && (l->fn == confinement_probe || l->trial)) {
+		fi->status = FINDING_WARN;
+		fi->degrades = l->trial ? l->degrades : 0;
+	}
+}
+
+static void add_skips(const struct live *list, size_t n, const char *why, struct findings *f)
+{
+	for (size_t i = 0; i < n; i++)
+		findings_add(f, list[i].group, FINDING_SKIP, list[i].id, "%s", why);
+}
+
+void livecheck_open(struct livecheck *lc, struct findings *f)
+{
+	struct probe_result results[N_OPEN];
+
+	if (!lc)
+		return;
+	if (!lc->open.run) {
+		add_skips(open_list, N_OPEN, lc->open.why_not, f);
+		return;
+	}
+	probe_finish(lc->open.run, results);
+	lc->open.run = NULL;
+	for (size_t i = 0; i < N_OPEN; i++)
+		add_result(&open_list[i], &results[i], 0, f);
+}
+
+/*
+ * TOOLS and MODES are there after all: findings that say otherwise are
+ * warnings. What a tool's own privileges are, no trial of this process shows.
+ */
+static void believe(struct findings *f, unsigned int tools, unsigned int modes)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		struct finding *fi = &f->list[i];
+		size_t len = strlen(fi->found);
+
+		if (fi->group == GROUP_CAPS || !((fi->forbids & tools) | (fi->bars & modes)))
+			continue;
+		fi->forbids &= ~tools;
+		fi->bars &= ~modes;
+		if (!fi->forbids && !fi->bars) {
+			fi->degrades &= ~tools;
+			if (fi->status == FINDING_FAIL)
+				fi->status = FINDING_WARN;
+		}
+		snprintf(fi->found + len, sizeof(fi->found) - len, " (yet the live probes succeed)");
+	}
+}
+
+/* What the verifier took for each of the recorder's programs, with those options with which it took most. */
+static void add_programs(int fd, struct findings *f)
+{
+	struct progprobe_program list[64], p, largest = { .insns = 0 };
+	size_t n = 0, interpreted = 0;
+	struct finding *fi;
+
+	for (off_t at = 0; pread(fd, &p, sizeof(p), at) == (ssize_t)sizeof(p); at += (off_t)sizeof(p)) {
+		size_t i = 0;
+
+		while (i < n && (strcmp(list[i].mode, p.mode) != 0 || strcmp(list[i].name, p.name) != 0))
+			i++;
+		if (i < ARRAY_LEN(list) && (i == n || p.insns > list[i].insns))
+			list[i] = p;
+		n = MAX(n, MIN(i + 1, ARRAY_LEN(list)));
+	}
+	for (size_t i = 0; i < n; i++) {
+		interpreted += !list[i].compiled;
+		if (list[i].insns >= largest.insns)
+			largest = list[i];
+	}
+	if (!largest.insns) {
+		findings_add(f, GROUP_LIVE, FINDING_SKIP, "live.verifier", "%s",
+			n ? "the kernel does not count what its verifier processes (Linux 5.16)"
+			  : "no program of the recorder is loaded");
+		return;
+	}
+	fi = findings_add(f, GROUP_LIVE, largest.insns > PROGPROBE_LIMIT / 10 * 9 ? FINDING_WARN : FINDING_OK,
+		"live.verifier",
+		"%zu programs of the recorder: the verifier processes at most %u instructions (%s, mode %s), "
+		"%u %% of its limit; %s",
+		n, largest.insns, largest.name, largest.mode, largest.insns / (PROGPROBE_LIMIT / 100),
+		interpreted ? "some are interpreted" : "all compiled");
+	for (size_t i = 0; i < n; i++) {
+		char id[sizeof(fi->id)];
+
+		snprintf(id, sizeof(id), "live.program.%.7s.%.15s", list[i].mode, list[i].name);
+		findings_add(f, GROUP_LIVE, FINDING_OK, id,
+			"mode %s, program %s: %u of %u instructions for the verifier", list[i].mode,
+			list[i].name, list[i].insns, PROGPROBE_LIMIT);
+	}
+}
+
+/* All of FD; NULL where it is empty. */
+static char *read_log(int fd)
+{
+	off_t size = lseek(fd, 0, SEEK_END);
+	char *text = size > 0 ? malloc((size_t)size + 1) : NULL;
+	ssize_t n = text ? pread(fd, text, (size_t)size, 0) : -1;
+
+	if (text)
+		text[MAX(n, 0)] = '\0';
+	return text;
+}
+
+static void close_traces(struct trial *t)
+{
+	if (t->traces.programs >= 0)
+		close(t->traces.programs);
+	if (t->traces.log >= 0)
+		close(t->traces.log);
+}
+
+static void finish_bpf(struct trial *t, char **log, struct findings *f)
+{
+	struct probe_result results[N_BPF];
+	unsigned int proved;
+
+	probe_finish(t->run, results);
+	proved = (results[RECORDER].code ? 0 : BTF) | (results[RAW_RECORDER].code ? 0 : RAW);
+	believe(f, 0, proved);
+	if (results[STACK_MAP].code == 0 && results[TAKE_STACK].code == 0)
+		believe(f, STACKMAP, 0);
+	for (size_t i = 0; i < N_BPF; i++)
+		add_result(&bpf_list[i], &results[i], proved, f);
+	add_programs(t->traces.programs, f);
+	*log = read_log(t->traces.log);
+}
+
+void livecheck_end(struct livecheck *lc, char **log, struct findings *f)
+{
+	*log = NULL;
+	if (!lc)
+		return;
+	if (lc->bpf.run)
+		finish_bpf(&lc->bpf, log, f);
+	else
+		add_skips(bpf_list, N_BPF, lc->bpf.why_not, f);
+	close_traces(&lc->open);
+	close_traces(&lc->bpf);
+	free(lc);
+}

@@ -1,0 +1,845 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "check/privilege_steps.h"
+#include "offcpu.skel.h"
+#include "stackmap/shot.h"
+#include "system/events.h"
+#include "system/tracefs.h"
+#include "unwind_abi.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#define PAGE 4096
+
+/* As bpf/offcpu*.bpf.[ch] and bpf/stackmap-take.h have them, but small. */
+static const struct kind {
+	const char *name;
+	enum bpf_map_type type;
+	uint32_t key, value, entries, flags;
+} kinds[] = {
+	{ "array", BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0 },
+	{ "mmapable_array", BPF_MAP_TYPE_ARRAY, 4, 8, 1, BPF_F_MMAPABLE },
+	{ "hash", BPF_MAP_TYPE_HASH, 4, 8, 16, 0 },
+	{ "percpu_array", BPF_MAP_TYPE_PERCPU_ARRAY, 4, 8, 1, 0 },
+	{ "lru_hash", BPF_MAP_TYPE_LRU_HASH, 16, 1, 16, 0 },
+	{ "ring_buffer", BPF_MAP_TYPE_RINGBUF, 0, 0, PAGE, 0 },
+	{ "array_of_maps", BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, 4, 1, 0 },
+	{ "task_storage", BPF_MAP_TYPE_TASK_STORAGE, 4, 4, 0, BPF_F_NO_PREALLOC },
+	{ "prog_array", BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 1, 0 },
+	{ "stack_trace", BPF_MAP_TYPE_STACK_TRACE, 4, 64, 16, 0 },
+};
+
+static const struct {
+	const char *name;
+	enum stackshot_type type;
+} shots[] = {
+	{ "raw_tp", STACKSHOT_RAW_TP },
+	{ "tracepoint", STACKSHOT_TRACEPOINT },
+	{ "tp_btf", STACKSHOT_TP_BTF },
+	{ "sched_switch", STACKSHOT_SWITCH },
+	{ "perf_event", STACKSHOT_PERF },
+	{ "uprobe", STACKSHOT_UPROBE },
+	{ "kprobe", STACKSHOT_KPROBE },
+};
+
+_Static_assert(ARRAY_LEN(shots) == STACKSHOT_TYPES, "every type");
+
+static const char *capbpf_map_name(size_t i)
+{
+	return i < ARRAY_LEN(kinds) ? kinds[i].name : NULL;
+}
+
+static const char *capbpf_stackshot_name(size_t i)
+{
+	return i < ARRAY_LEN(shots) ? shots[i].name : NULL;
+}
+
+/* Type information of one int: what a task storage has to know of its key and value. */
+static int load_int(int *ret, uint32_t *type)
+{
+	struct btf *btf = btf__new_empty();
+	int id = btf ? btf__add_int(btf, "int", 4, BTF_INT_SIGNED) : -errno, rc = id < 0 ? id : 0;
+
+	if (!rc)
+		rc = btf__load_into_kernel(btf);
+	if (!rc) {
+		*ret = fcntl(btf__fd(btf), F_DUPFD_CLOEXEC, 3);
+		*type = (uint32_t)id;
+	}
+	btf__free(btf);
+	return rc;
+}
+
+static int capbpf_btf(struct capbpf *b, const char *arg, struct err *e)
+{
+	_cleanup_close_ int fd = -1;
+	uint32_t type;
+	int rc = load_int(&fd, &type);
+
+	(void)b, (void)arg;
+	return rc ? err_sys(e, rc, "cannot load type information (BTF)") : 0;
+}
+
+/* What maps of this kind need besides their sizes. */
+static int prepare(const struct kind *k, struct bpf_map_create_opts *opts, int *with)
+{
+	if (k->type == BPF_MAP_TYPE_ARRAY_OF_MAPS) {
+		*with = bpf_map_create(BPF_MAP_TYPE_ARRAY, "inner", 4, 8, 1, NULL);
+		opts->inner_map_fd = (uint32_t)*with;
+		return MIN(*with, 0);
+	}
+	if (k->type == BPF_MAP_TYPE_TASK_STORAGE) {
+		int rc = load_int(with, &opts->btf_key_type_id);
+
+		opts->btf_fd = (uint32_t)*with;
+		opts->btf_value_type_id = opts->btf_key_type_id;
+		return rc;
+	}
+	return 0;
+}
+
+/* Its memory seen from here, as the tools see it. */
+static int map_memory(const struct kind *k, int fd)
+{
+	void *p;
+
+	if (k->type != BPF_MAP_TYPE_RINGBUF && !(k->flags & BPF_F_MMAPABLE))
+		return 0;
+	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return p == MAP_FAILED || munmap(p, PAGE) != 0 ? -errno : 0;
+}
+
+/* Create a map of the kind ARG: one of the names of capbpf_map_name(). */
+static int capbpf_map(struct capbpf *b, const char *arg, struct err *e)
+{
+	const struct kind *k = kinds;
+	_cleanup_close_ int with = -1, fd = -1;
+	int rc;
+
+	(void)b;
+	while (k < kinds + ARRAY_LEN(kinds) && strcmp(k->name, arg) != 0)
+		k++;
+	if (k == kinds + ARRAY_LEN(kinds))
+		return err_set(e, -ENOENT, "no kind of map is called '%s'", arg);
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = k->flags);
+	rc = prepare(k, &opts, &with);
+	if (!rc) {
+		fd = bpf_map_create(k->type, "caps", k->key, k->value, k->entries, &opts);
+		rc = fd < 0 ? fd : map_memory(k, fd);
+	}
+	return rc ? err_sys(e, rc, "cannot create a map, %s", arg) : 0;
+}
+
+static int make_maps(struct capbpf *b, struct err *e)
+{
+	const struct unwindspace_opts space = {
+		.bytes = 2 * UNWIND_CHUNK_BYTES, .first_chunks = 1, .procs_at_once = true
+	};
+	struct offcpu_opts opts = {
+		.follow = true, .use_tids = true, .use_comms = true, .use_exec = true, .tables = &b->fds
+	};
+	int rc = unwindspace_open(&space, &b->space, e);
+
+	if (rc)
+		return rc;
+	unwindspace_fds(b->space, &b->fds);
+	rc = aggmap_open(&b->agg, 1024, e);
+	return rc ? rc : offprogs_load_maps(&b->progs, &opts, b->agg.outer_fd, e);
+}
+
+/* The recorder's maps, once; those of the stack tables among them. */
+static int need_maps(struct capbpf *b, struct err *e)
+{
+	if (!b->maps) {
+		int rc = make_maps(b, &b->why);
+
+		b->maps = rc ? rc : 1;
+	}
+	if (b->maps > 0)
+		return 0;
+	if (e)
+		*e = b->why;
+	return b->maps;
+}
+
+static struct bpf_program *find_kept(const struct capbpf *b, const char *name)
+{
+	for (size_t i = 0; i < b->n_kept; i++)
+		if (strcmp(b->kept[i].name, name) == 0)
+			return bpf_object__find_program_by_name(b->kept[i].skel->obj, name);
+	return NULL;
+}
+
+/* The program NAME, loaded: now, or by an earlier step. */
+static int need_program(struct capbpf *b, const char *name, struct bpf_program **ret, struct err *e)
+{
+	struct offcpu_bpf *skel = NULL;
+	int rc;
+
+	*ret = find_kept(b, name);
+	if (*ret)
+		return 0;
+	rc = need_maps(b, e);
+	if (!rc && b->n_kept == CAPBPF_KEPT)
+		rc = err_set(e, -ENOSPC, "there are more than %d programs", CAPBPF_KEPT);
+	if (!rc)
+		rc = offprogs_load_one(&b->progs, name, &skel, e);
+	if (rc) {
+		offcpu_bpf__destroy(skel);
+		return rc;
+	}
+	snprintf(b->kept[b->n_kept].name, sizeof(b->kept[0].name), "%s", name);
+	b->kept[b->n_kept++].skel = skel;
+	*ret = find_kept(b, name);
+	return *ret ? 0 : err_set(e, -ENOENT, "the program '%s' is gone", name);
+}
+
+/* The recorder's program ARG: loaded over the recorder's own maps. */
+static int capbpf_load(struct capbpf *b, const char *arg, struct err *e)
+{
+	struct bpf_program *prog;
+
+	return need_program(b, arg, &prog, e);
+}
+
+static int capbpf_attach(struct capbpf *b, const char *arg, struct err *e)
+{
+	struct bpf_program *prog;
+	struct bpf_link *link;
+	int rc = need_program(b, arg, &prog, e);
+
+	if (rc)
+		return rc;
+	link = bpf_program__attach(prog);
+	if (!link)
+		return err_sys(e, -errno, "cannot attach the program '%s'", arg);
+	bpf_link__destroy(link);
+	return 0;
+}
+
+static int capbpf_place(struct capbpf *b, const char *arg, struct err *e)
+{
+	struct bpf_program *prog;
+	uint32_t zero = 0;
+	int rc = need_program(b, arg, &prog, e), fd;
+
+	if (rc)
+		return rc;
+	fd = bpf_program__fd(prog);
+	rc = bpf_map_update_elem(bpf_map__fd(b->progs.base->maps.recording), &zero, &fd, BPF_ANY);
+	return rc ? err_sys(e, rc, "cannot put the program '%s' into the program array", arg) : 0;
+}
+
+static int capbpf_iterate(struct capbpf *b, const char *arg, struct err *e)
+{
+	struct bpf_program *prog;
+	int rc = need_program(b, arg, &prog, e);
+
+	return rc ? rc : taskiter_run(prog, (uint32_t)getpid(), 1, NULL, NULL, e);
+}
+
+/*
+ * Call FN with the name of each program of the recorder. 0, or -errno where
+ * they cannot even be opened, which takes no privilege.
+ */
+static int capbpf_programs(int (*fn)(void *ctx, const char *name), void *ctx, struct err *e)
+{
+	struct offcpu_bpf *skel;
+	struct bpf_program *prog;
+	int rc = 0;
+
+	libbpf_set_print(NULL);
+	skel = offcpu_bpf__open();
+	if (!skel)
+		return err_sys(e, -errno, "cannot open the recorder's BPF programs");
+	bpf_object__for_each_program(prog, skel->obj) rc = rc ? rc : fn(ctx, bpf_program__name(prog));
+	offcpu_bpf__destroy(skel);
+	return rc;
+}
+
+/* stackmap-test's program of the type named ARG, loaded and attached. */
+static int capbpf_stackshot(struct capbpf *b, const char *arg, struct err *e)
+{
+	struct stackshot *s = NULL;
+	int rc = -ENOENT;
+
+	(void)b;
+	for (size_t i = 0; i < ARRAY_LEN(shots); i++)
+		if (strcmp(shots[i].name, arg) == 0)
+			rc = stackshot_open(&(struct stackshot_opts){ .type = shots[i].type }, &s, e);
+	stackshot_close(s);
+	return rc;
+}
+
+#define CAPWORLD_OTHER 65533 /* somebody else */
+#define CAPWORLD_MAGIC UINT64_C(0x5354414b544f4f4c) /* the first bytes of the file of its own */
+
+#define END_MS 1000
+
+extern char **environ;
+
+/* A library that every program has, as /proc/self/maps tells; else the program itself. */
+static int find_common(struct capworld_map *m, struct err *e)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/self/maps", "re");
+	char line[512], path[256];
+
+	if (!f)
+		return err_sys(e, -errno, "cannot read '/proc/self/maps'");
+	while (fgets(line, sizeof(line), f)) {
+		uintptr_t start, end;
+
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %255[^\n]", &start, &end, path) !=
+				3 ||
+			path[0] != '/')
+			continue;
+		if (m->end && !strstr(path, "/libc.so"))
+			continue;
+		*m = (struct capworld_map){ .start = start, .end = end };
+		memcpy(m->path, path, sizeof(path));
+		if (strstr(path, "/libc.so"))
+			break;
+	}
+	return m->end ? 0 : err_set(e, -ENOENT, "no file is mapped in '/proc/self/maps'");
+}
+
+/* A page to put something else in place of, in each process. */
+static int reserve(struct capworld_map *m, struct err *e)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *p = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return err_sys(e, -errno, "cannot map a page");
+	*m = (struct capworld_map){ .start = (uintptr_t)p, .end = (uintptr_t)p + page };
+	return 0;
+}
+
+static bool become(uid_t uid)
+{
+	cap_t none = cap_init();
+	bool ok = none;
+
+	if (uid != geteuid() || getuid() != geteuid())
+		ok = ok && setgroups(0, NULL) == 0 && setresgid(uid, uid, uid) == 0 &&
+		     setresuid(uid, uid, uid) == 0;
+	ok = ok && cap_set_proc(none) == 0;
+	if (none)
+		cap_free(none);
+	return ok;
+}
+
+/* A process that others may look at must not show them our environment. */
+static void forget_environment(void)
+{
+	for (char **p = environ; p && *p; p++)
+		memset(*p, 0, strlen(*p));
+}
+
+static bool map_own(const struct capworld_map *m)
+{
+	const uint64_t magic = CAPWORLD_MAGIC;
+	int fd = memfd_create("own", MFD_CLOEXEC);
+	size_t len = m->end - m->start;
+	void *at = (void *)m->start;
+
+	return fd >= 0 && fchmod(fd, 0600) == 0 && ftruncate(fd, (off_t)len) == 0 &&
+	       pwrite(fd, &magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
+	       mmap(at, len, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == at && close(fd) == 0;
+}
+
+/* Whatever else is open here is not to be held open by a process that does nothing. */
+static void keep_two(int a, int b)
+{
+	unsigned int low = (unsigned int)MIN(a, b), high = (unsigned int)MAX(a, b);
+
+	if (low > 0)
+		close_range(0, low - 1, 0);
+	if (high > low + 1)
+		close_range(low + 1, high - 1, 0);
+	close_range(high + 1, ~0U, 0);
+}
+
+/* One byte to READY when it is what it is to be; then nothing until HOLD ends. */
+static void live(const struct capworld *w, enum capworld_process kind, uid_t uid, int hold, int ready)
+{
+	char c = 0;
+
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
+	keep_two(hold, ready);
+	forget_environment();
+	if (!become(uid) || !map_own(&w->own) ||
+		prctl(PR_SET_DUMPABLE, kind != CAPWORLD_HIDDEN, 0, 0, 0) != 0)
+		_exit(1);
+	if (write(ready, &c, 1) != 1)
+		_exit(1);
+	close(ready);
+	while (read(hold, &c, 1) < 0 && errno == EINTR)
+		;
+	_exit(0);
+}
+
+static bool heard(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char c;
+
+	while (poll(&p, 1, END_MS) < 0 && errno == EINTR)
+		;
+	return (p.revents & POLLIN) && read(fd, &c, 1) == 1;
+}
+
+/* It ends by itself at the end of `hold`; one that a debugger holds is ended. */
+static void reap(pid_t pid)
+{
+	for (int i = 0; i < END_MS; i++) {
+		if (waitpid(pid, NULL, WNOHANG) != 0)
+			return;
+		poll(NULL, 0, 1);
+	}
+	if (kill(pid, SIGKILL) == 0)
+		waitpid(pid, NULL, 0);
+}
+
+static int start(struct capworld *w, enum capworld_process kind, uid_t uid, const int hold[2], struct err *e)
+{
+	int ready[2];
+	pid_t pid;
+
+	if (pipe2(ready, O_CLOEXEC) != 0)
+		return err_sys(e, -errno, "cannot create a pipe");
+	pid = fork();
+	if (pid == 0) {
+		close(hold[1]);
+		close(ready[0]);
+		live(w, kind, uid, hold[0], ready[1]);
+	}
+	close(ready[1]);
+	if (pid > 0 && heard(ready[0]))
+		w->pid[kind] = pid;
+	else if (pid > 0)
+		reap(pid);
+	close(ready[0]);
+	return pid < 0 ? err_sys(e, -EAGAIN, "cannot start a process") : 0;
+}
+
+int capworld_open(uid_t user, struct capworld *ret, struct err *e)
+{
+	const uid_t uids[CAPWORLD_PROCESSES] = { 0, user, CAPWORLD_OTHER, CAPWORLD_OTHER };
+	int hold[2], rc;
+
+	*ret = (struct capworld){ .user = user, .hold_fd = -1 };
+	rc = find_common(&ret->common, e);
+	if (!rc)
+		rc = reserve(&ret->own, e);
+	if (!rc && pipe2(hold, O_CLOEXEC) != 0)
+		rc = err_sys(e, -errno, "cannot create a pipe");
+	if (rc)
+		return rc;
+	ret->hold_fd = hold[1];
+	for (enum capworld_process kind = 0; kind < CAPWORLD_PROCESSES && !rc; kind++)
+		rc = start(ret, kind, uids[kind], hold, e);
+	close(hold[0]);
+	if (rc)
+		capworld_close(ret);
+	return rc;
+}
+
+/* In a child that is no part of the world: let go of it. */
+static void capworld_leave(struct capworld *w)
+{
+	if (w->hold_fd > 0)
+		close(w->hold_fd);
+	w->hold_fd = -1;
+}
+
+void capworld_close(struct capworld *w)
+{
+	capworld_leave(w);
+	for (enum capworld_process kind = 0; kind < CAPWORLD_PROCESSES; kind++)
+		if (w->pid[kind])
+			reap(w->pid[kind]);
+	if (w->own.start)
+		munmap((void *)w->own.start, w->own.end - w->own.start);
+	*w = (struct capworld){ .hold_fd = -1 };
+}
+
+#define KALLSYMS_LINES 5000 /* many at the beginning may be per-CPU ones, which are zero for everybody */
+
+/* The first bytes of PATH. */
+static int read_some(const char *path, void *to, size_t len, struct err *e)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return err_sys(e, -errno, "cannot open '%s'", path);
+	n = read(fd, to, len);
+	if (n < 0)
+		return err_sys(e, -errno, "cannot read '%s'", path);
+	return n ? 0 : err_set(e, -ENODATA, "'%s' is empty", path);
+}
+
+static int read_of(pid_t pid, const char *what, struct err *e)
+{
+	char path[64], some[64];
+	int rc;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, what);
+	rc = read_some(path, some, sizeof(some), e);
+	return rc == -ENODATA ? 0 : rc; /* the stack of a process that runs just then is empty */
+}
+
+static int capproc_maps(const struct capworld *w, pid_t pid, struct err *e)
+{
+	(void)w;
+	return read_of(pid, "maps", e);
+}
+
+static int capproc_syscall(const struct capworld *w, pid_t pid, struct err *e)
+{
+	(void)w;
+	return read_of(pid, "syscall", e);
+}
+
+static int capproc_stack(const struct capworld *w, pid_t pid, struct err *e)
+{
+	(void)w;
+	return read_of(pid, "stack", e);
+}
+
+static int capproc_root(const struct capworld *w, pid_t pid, struct err *e)
+{
+	char path[sizeof(w->common.path) + 32], some[4];
+
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, w->common.path);
+	return read_some(path, some, sizeof(some), e);
+}
+
+static void map_files_path(const struct capworld_map *m, pid_t pid, char path[96])
+{
+	snprintf(path, 96, "/proc/%d/map_files/%zx-%zx", (int)pid, (size_t)m->start, (size_t)m->end);
+}
+
+static int capproc_map_files(const struct capworld *w, pid_t pid, struct err *e)
+{
+	char path[96], some[4];
+
+	map_files_path(&w->common, pid, path);
+	return read_some(path, some, sizeof(some), e);
+}
+
+static int is_magic(uint64_t got, const char *how, struct err *e)
+{
+	return got == CAPWORLD_MAGIC ? 0 : err_set(e, -EBADMSG, "something else is read by %s", how);
+}
+
+static int capproc_own_file(const struct capworld *w, pid_t pid, struct err *e)
+{
+	uint64_t got = 0;
+	char path[96];
+	int rc;
+
+	map_files_path(&w->own, pid, path);
+	rc = read_some(path, &got, sizeof(got), e);
+	return rc ? rc : is_magic(got, "map_files", e);
+}
+
+static int capproc_memory(const struct capworld *w, pid_t pid, struct err *e)
+{
+	uint64_t got = 0;
+	struct iovec here = { &got, sizeof(got) }, there = { (void *)w->own.start, sizeof(got) };
+
+	if (process_vm_readv(pid, &here, 1, &there, 1, 0) < 0)
+		return err_sys(e, -errno, "cannot read the memory of process %d", (int)pid);
+	return is_magic(got, "process_vm_readv", e);
+}
+
+static int capproc_mem_file(const struct capworld *w, pid_t pid, struct err *e)
+{
+	_cleanup_close_ int fd = -1;
+	uint64_t got = 0;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || pread(fd, &got, sizeof(got), (off_t)w->own.start) < 0)
+		return err_sys(e, -errno, "cannot read '%s'", path);
+	return is_magic(got, path, e);
+}
+
+static int capproc_ptrace(const struct capworld *w, pid_t pid, struct err *e)
+{
+	int status;
+
+	(void)w;
+	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) != 0)
+		return err_sys(e, -errno, "cannot trace process %d", (int)pid);
+	if (ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) != 0 || waitpid(pid, &status, __WALL) != pid ||
+		ptrace(PTRACE_DETACH, pid, NULL, NULL) != 0)
+		return err_sys(e, -errno, "cannot stop process %d", (int)pid);
+	return 0;
+}
+
+static int capproc_event(const struct capworld *w, pid_t pid, struct err *e)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.exclude_kernel = 1,
+		.mmap = 1,
+		.mmap2 = 1,
+		.comm = 1,
+		.task = 1,
+	};
+	_cleanup_close_ int fd = (int)syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+	(void)w;
+	return fd < 0 ? err_sys(e, -errno, "cannot open a perf event for process %d", (int)pid) : 0;
+}
+
+static int capproc_events(const struct capworld *w, pid_t pid, struct err *e)
+{
+	struct procevents *p = NULL;
+	int rc = procevents_open(false, &p, e);
+
+	(void)w, (void)pid;
+	procevents_close(p);
+	return rc;
+}
+
+static int capproc_kallsyms(const struct capworld *w, pid_t pid, struct err *e)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
+	char line[512];
+
+	(void)w, (void)pid;
+	if (!f)
+		return err_sys(e, -errno, "cannot open '/proc/kallsyms'");
+	for (int i = 0; i < KALLSYMS_LINES && fgets(line, sizeof(line), f); i++)
+		if (strtoull(line, NULL, 16))
+			return 0;
+	return err_set(e, -EACCES, "every address in '/proc/kallsyms' is zero");
+}
+
+static int capproc_btf(const struct capworld *w, pid_t pid, struct err *e)
+{
+	char some[24];
+
+	(void)w, (void)pid;
+	return read_some("/sys/kernel/btf/vmlinux", some, sizeof(some), e);
+}
+
+static int capproc_tracefs(const struct capworld *w, pid_t pid, struct err *e)
+{
+	int id = tracefs_event_id("raw_syscalls/sys_enter", e);
+
+	(void)w, (void)pid;
+	return MIN(id, 0);
+}
+
+int capproc_memlock(const struct capworld *w, pid_t pid, struct err *e)
+{
+	struct rlimit low = { 65536, 65536 }, had;
+
+	(void)w, (void)pid;
+	if (getrlimit(RLIMIT_MEMLOCK, &had) != 0)
+		return err_sys(e, -errno, "cannot get RLIMIT_MEMLOCK");
+	if (had.rlim_max < low.rlim_max)
+		low = (struct rlimit){ had.rlim_max, had.rlim_max };
+	if (setrlimit(RLIMIT_MEMLOCK, &low) != 0)
+		return err_sys(e, -errno, "cannot lower RLIMIT_MEMLOCK");
+	low.rlim_max++;
+	return setrlimit(RLIMIT_MEMLOCK, &low) ? err_sys(e, -errno, "cannot raise RLIMIT_MEMLOCK") : 0;
+}
+
+static const struct {
+	const char *title, *reason;
+} groups[] = {
+	[CAPSTEPS_MAPS] = { "create a BPF map", "create BPF maps and load type information" },
+	[CAPSTEPS_PROGRAMS] = { "load a program of offcpu-record", "load the recorder's BPF programs" },
+	[CAPSTEPS_ATTACH] = { "attach", "attach BPF programs to the scheduler's tracepoints" },
+	[CAPSTEPS_ITERATORS] = { "create and read a task iterator", "go through all tasks by BPF iterators" },
+	[CAPSTEPS_RAW] = { "record without the kernel's BTF", "record by raw tracepoints" },
+	[CAPSTEPS_STACKMAP] = { "load and attach one of stackmap-test", "load and attach BPF programs" },
+	[CAPSTEPS_PERF] = { "open perf dummy events", "open perf events" },
+	[CAPSTEPS_KERNEL] = { "read of the kernel", "read of the kernel" },
+	[CAPSTEPS_OWN] = { "of a process of one's own", "look at one's own processes" },
+	[CAPSTEPS_OTHER] = { "of another user's process", "look at other users' processes" },
+	[CAPSTEPS_LIMITS] = { "limits", "raise limits" },
+};
+
+/* Before the BPF steps, and behind them. */
+static const struct capstep procs[] = {
+	{ "proc.own.maps", "read its maps", CAPSTEPS_OWN, capproc_maps, NULL, CAPWORLD_OF_USER, "", false },
+	{ "proc.own.map_files", "open a mapped file by map_files", CAPSTEPS_OWN, capproc_map_files, NULL,
+		CAPWORLD_OF_USER, "", false },
+	{ "proc.own.memory", "read its memory", CAPSTEPS_OWN, capproc_memory, NULL, CAPWORLD_OF_USER, "",
+		false },
+	{ "proc.own.ptrace", "trace and stop it", CAPSTEPS_OWN, capproc_ptrace, NULL, CAPWORLD_OF_USER, "",
+		false },
+	{ "proc.own.stack", "read its kernel stack in /proc", CAPSTEPS_OWN, capproc_stack, NULL,
+		CAPWORLD_OF_USER, "", false },
+	{ "proc.other.maps", "read its maps", CAPSTEPS_OTHER, capproc_maps, NULL, CAPWORLD_OF_OTHER, "",
+		false },
+	{ "proc.other.maps_hidden", "the same, not dumpable", CAPSTEPS_OTHER, capproc_maps, NULL,
+		CAPWORLD_HIDDEN, "", false },
+	{ "proc.other.root", "open a mapped file by its root", CAPSTEPS_OTHER, capproc_root, NULL,
+		CAPWORLD_OF_OTHER, "", false },
+	{ "proc.other.map_files", "open a mapped file by map_files", CAPSTEPS_OTHER, capproc_map_files, NULL,
+		CAPWORLD_OF_OTHER, "", false },
+	{ "proc.other.private_file", "the same, a file of mode 0600", CAPSTEPS_OTHER, capproc_own_file, NULL,
+		CAPWORLD_OF_OTHER, "", false },
+	{ "proc.other.memory", "read its memory, process_vm_readv", CAPSTEPS_OTHER, capproc_memory, NULL,
+		CAPWORLD_OF_OTHER, "", false },
+	{ "proc.other.mem_file", "read its memory, /proc/PID/mem", CAPSTEPS_OTHER, capproc_mem_file, NULL,
+		CAPWORLD_OF_OTHER, "", false },
+	{ "proc.other.ptrace", "trace and stop it", CAPSTEPS_OTHER, capproc_ptrace, NULL, CAPWORLD_OF_OTHER,
+		"", false },
+	{ "proc.other.syscall", "read its system call in /proc", CAPSTEPS_OTHER, capproc_syscall, NULL,
+		CAPWORLD_OF_OTHER, "", false },
+	{ "proc.other.stack", "read its kernel stack in /proc", CAPSTEPS_OTHER, capproc_stack, NULL,
+		CAPWORLD_OF_OTHER, "", false },
+	{ "perf.own", "for a process of one's own", CAPSTEPS_PERF, capproc_event, NULL, CAPWORLD_OF_USER, "",
+		false },
+	{ "perf.other", "for another user's process", CAPSTEPS_PERF, capproc_event, NULL, CAPWORLD_OF_OTHER,
+		"", false },
+	{ "perf.system", "on every CPU, with their buffers", CAPSTEPS_PERF, capproc_events, NULL,
+		CAPWORLD_OF_USER, "", false },
+	{ "kernel.kallsyms", "addresses of symbols (kallsyms)", CAPSTEPS_KERNEL, capproc_kallsyms, NULL,
+		CAPWORLD_OF_USER, "", false },
+	{ "kernel.btf", "type information (BTF)", CAPSTEPS_KERNEL, capproc_btf, NULL, CAPWORLD_OF_USER, "",
+		false },
+	{ "kernel.tracefs", "the id of a tracepoint (tracefs)", CAPSTEPS_KERNEL, capproc_tracefs, NULL,
+		CAPWORLD_OF_USER, "", false },
+};
+
+static const struct capstep limits[] = {
+	{ "limit.memlock", "raise RLIMIT_MEMLOCK", CAPSTEPS_LIMITS, capproc_memlock, NULL, CAPWORLD_OF_USER,
+		"", false },
+};
+
+const char *capsteps_title(enum capsteps_group group)
+{
+	return groups[group].title;
+}
+
+const char *capsteps_reason(enum capsteps_group group)
+{
+	return groups[group].reason;
+}
+
+/* A step of BPF: PREFIX.NAME, which does FN with ARG. */
+static int add(struct capsteps *list, enum capsteps_group group, const char *prefix, const char *name,
+	capbpf_fn fn, const char *arg)
+{
+	struct capstep *s = &list->list[list->n];
+
+	if (list->n == CAPSTEPS_MAX)
+		return -ENOSPC;
+	*s = (struct capstep){ .group = group, .bpf = fn, .kernel_memory = group != CAPSTEPS_MAPS };
+	snprintf(s->id, sizeof(s->id), "%s.%s", prefix, name);
+	snprintf(s->does, sizeof(s->does), "%s", name);
+	snprintf(s->arg, sizeof(s->arg), "%s", arg);
+	list->n++;
+	return 0;
+}
+
+static int add_all(struct capsteps *list, const struct capstep *steps, size_t n)
+{
+	if (n > CAPSTEPS_MAX - list->n)
+		return -ENOSPC;
+	for (size_t i = 0; i < n; i++)
+		list->list[list->n++] = steps[i];
+	return 0;
+}
+
+static int add_program(void *ctx, const char *name)
+{
+	return add(ctx, CAPSTEPS_PROGRAMS, "record", name, capbpf_load, name);
+}
+
+/* Mode raw as a whole: the search for a task's members, its programs, and what they attach to. */
+static int try_raw(struct capbpf *b, const char *arg, struct err *e)
+{
+	const struct offcpu_opts opts = { .raw = true, .follow = true };
+	struct offcpu *o = NULL;
+	int rc;
+
+	(void)b, (void)arg;
+	/* a change of user took that away: a recorder that was started as this user can look at itself */
+	prctl(PR_SET_DUMPABLE, 1);
+	rc = offcpu_load(&opts, &o, e);
+	if (!rc)
+		rc = offcpu_attach(o, e);
+	offcpu_close(o);
+	return rc;
+}
+
+static int add_recorder(struct capsteps *list, struct err *e)
+{
+	int rc = capbpf_programs(add_program, list, e);
+
+	if (!rc)
+		rc = add(list, CAPSTEPS_ATTACH, "attach", "tp_btf", capbpf_attach, "sched_switch");
+	if (!rc)
+		rc = add(list, CAPSTEPS_ATTACH, "attach", "prog_array", capbpf_place, "sched_switch");
+	if (!rc)
+		rc = add(list, CAPSTEPS_ITERATORS, "iterator", "task", capbpf_iterate, "open_waits");
+	if (!rc)
+		rc = add(list, CAPSTEPS_ITERATORS, "iterator", "task_sleepable", capbpf_iterate, "waiting");
+	return rc ? rc : add(list, CAPSTEPS_RAW, "raw", "load_and_attach", try_raw, "");
+}
+
+int capsteps_list(struct capsteps *ret, struct err *e)
+{
+	const char *name;
+	int rc = 0;
+
+	ret->n = 0;
+	for (size_t i = 0; !rc && (name = capbpf_map_name(i)); i++)
+		rc = add(ret, CAPSTEPS_MAPS, "map", name, capbpf_map, name);
+	if (!rc)
+		rc = add(ret, CAPSTEPS_MAPS, "map", "btf", capbpf_btf, "");
+	if (!rc)
+		rc = add_recorder(ret, e);
+	for (size_t i = 0; !rc && (name = capbpf_stackshot_name(i)); i++)
+		rc = add(ret, CAPSTEPS_STACKMAP, "stackmap", name, capbpf_stackshot, name);
+	if (!rc)
+		rc = add_all(ret, procs, ARRAY_LEN(procs));
+	if (!rc)
+		rc = add_all(ret, limits, ARRAY_LEN(limits));
+	return rc == -ENOSPC ? err_set(e, rc, "there are more than %d steps to try", CAPSTEPS_MAX) : rc;
+}
+
+int capsteps_do(const struct capstep *s, const struct capworld *w, uid_t uid, struct capbpf *b, struct err *e)
+{
+	enum capworld_process whose = s->whose == CAPWORLD_OF_USER && uid == 0 ? CAPWORLD_OF_ROOT : s->whose;
+
+	if (s->bpf)
+		return s->bpf(b, s->arg, e);
+	if (!w->pid[whose])
+		return err_set(e, CAPSTEPS_UNTRIED, "a process of another user cannot be made here");
+	return s->proc(w, w->pid[whose], e);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "procfs/estimator.h"
+
+#include <string.h>
+
+void procwait_born(struct procwait *w, uint64_t began_ns)
+{
+	*w = (struct procwait){ .begun = true, .has_account = true, .at_ns = began_ns };
+}
+
+/* Counters only go up; one that goes back is another thread's, or a kernel's mistake. */
+static uint64_t gone_up(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+static void take_account(struct procwait *w, const struct procwait_look *look)
+{
+	w->begun = true;
+	w->has_account = look->has_account;
+	w->at_ns = look->at_ns;
+	w->run_ns = look->run_ns;
+	w->delay_ns = look->delay_ns;
+	w->slices = look->slices;
+	w->voluntary = look->voluntary;
+	if (!look->same)
+		w->waiting = look->waiting;
+}
+
+/* By what was seen at both ends of DT alone. */
+static uint64_t by_samples(const struct procwait *w, const struct procwait_look *look, uint64_t dt)
+{
+	bool waiting = look->same ? w->waiting : look->waiting;
+
+	return w->waiting && waiting ? dt : w->waiting || waiting ? dt / 2 : 0;
+}
+
+static void hand_out(const struct procwait_sink *sink, const struct procwait_done *d)
+{
+	if (d->count)
+		sink->done(sink->ctx, d);
+}
+
+/* The wait that is kept is over. */
+static void finish(struct procwait *w, bool open, const struct procwait_sink *sink)
+{
+	if (w->current)
+		hand_out(sink, &(struct procwait_done){ .place = &w->place,
+				       .total_ns = w->wait_ns,
+				       .count = 1,
+				       .max_ns = w->wait_ns,
+				       .first_ns = w->began_ns,
+				       .last_ns = w->began_ns,
+				       .open = open,
+				       .initial = w->initial });
+	w->current = w->initial = false;
+}
+
+/* N waits of NS together that nobody saw, at PLACE, some time before UNTIL_NS. */
+static void unseen(const struct procwait_sink *sink, const struct procwait_place *place, uint64_t n,
+	uint64_t ns, uint64_t from_ns, uint64_t until_ns)
+{
+	uint64_t each = n ? ns / n : 0;
+
+	hand_out(sink, &(struct procwait_done){ .place = place,
+			       .total_ns = ns,
+			       .count = n,
+			       .max_ns = each,
+			       .first_ns = from_ns,
+			       .last_ns = MAX(from_ns, until_ns - MIN(each, until_ns)) });
+}
+
+/*
+ * NS off the CPU since FROM_NS, N waits begun: the rest of the one that was
+ * kept, those that nobody saw, and with NEXT the one that was seen now.
+ */
+static void share_out(struct procwait *w, uint64_t ns, uint64_t n, const struct procwait_look *next,
+	uint64_t from_ns, uint64_t now_ns, const struct procwait_sink *sink)
+{
+	uint64_t between = n - (next && n), parts = w->current + between + (next != NULL);
+	uint64_t share = parts ? ns / parts : 0, rest = ns - share * parts, before;
+	struct procwait_place old = w->place;
+	bool had = w->current;
+
+	if (had) {
+		w->wait_ns += share + (next || between ? 0 : rest);
+		finish(w, false, sink);
+	}
+	before = !had ? 0 : !next ? between : between / 2;
+	unseen(sink, &old, before, before * share, from_ns, now_ns);
+	between -= before;
+	unseen(sink, next ? &next->place : NULL, between, between * share + (next ? 0 : rest), from_ns,
+		now_ns - (next ? MIN(share, now_ns) : 0));
+	if (!next)
+		return;
+	w->current = true;
+	w->place = next->place;
+	w->wait_ns = share + rest;
+	w->began_ns = MAX(from_ns, now_ns - MIN(share + rest, now_ns));
+}
+
+/* It ran since the last look and waits now. */
+static void settle_waiting(struct procwait *w, const struct procwait_look *look, uint64_t from_ns,
+	const struct procwait_sink *sink)
+{
+	uint64_t ns = w->carried_ns > 0 ? (uint64_t)w->carried_ns : 0;
+
+	share_out(w, ns, w->carried, look, from_ns, look->at_ns, sink);
+	w->carried_ns -= (int64_t)ns;
+	w->carried = 0;
+}
+
+/* It runs now: LAG of what is carried may not have been a wait. */
+static void settle_running(struct procwait *w, uint64_t lag_ns, uint64_t from_ns, uint64_t now_ns,
+	const struct procwait_sink *sink)
+{
+	uint64_t ns;
+
+	if (w->carried_ns <= 0 || (uint64_t)w->carried_ns <= lag_ns)
+		return;
+	ns = (uint64_t)w->carried_ns - lag_ns;
+	/* time for which no wait is told: a switch that was counted before */
+	if (!w->current && !w->carried)
+		w->carried = 1;
+	share_out(w, ns, w->carried, NULL, from_ns, now_ns, sink);
+	w->carried_ns -= (int64_t)ns;
+	w->carried = 0;
+}
+
+static void first_look(struct procwait *w, const struct procwait_look *look)
+{
+	take_account(w, look);
+	w->waiting = look->waiting;
+	if (!look->waiting)
+		return;
+	w->current = w->initial = true;
+	w->place = look->place;
+	w->began_ns = look->at_ns;
+	w->wait_ns = 0;
+}
+
+/* What the account says of the time since the last look. */
+static int64_t account(struct procwait *w, const struct procwait_look *look, const struct procwait_sink *sink,
+	struct procwait_sums *sums)
+{
+	uint64_t dt = gone_up(look->at_ns, w->at_ns), seen = by_samples(w, look, dt);
+	uint64_t delay = gone_up(look->delay_ns, w->delay_ns);
+	int64_t off;
+
+	sums->estimated_ns += seen;
+	if (!look->has_account || !w->has_account)
+		return (int64_t)seen;
+	if (delay)
+		sink->delayed(sink->ctx, MAX(gone_up(look->slices, w->slices), 1), delay, look->at_ns);
+	off = (int64_t)(dt - gone_up(look->run_ns, w->run_ns) - delay);
+	/* signed: a lag of one interval is made up for in the next */
+	sums->schedstat_ns += (uint64_t)off;
+	return off;
+}
+
+void procwait_look(struct procwait *w, const struct procwait_look *look, const struct procwait_sink *sink,
+	struct procwait_sums *sums)
+{
+	uint64_t from_ns = w->at_ns, dt;
+	bool rescheduled = look->slices != w->slices;
+
+	if (!w->begun) {
+		first_look(w, look);
+		return;
+	}
+	dt = gone_up(look->at_ns, w->at_ns);
+	w->carried_ns += account(w, look, sink, sums);
+	w->carried += gone_up(look->voluntary, w->voluntary);
+	if (look->same ? w->waiting : look->waiting) {
+		if (look->same && w->current && w->carried_ns > 0) {
+			w->wait_ns += (uint64_t)w->carried_ns;
+			w->carried_ns = 0;
+		} else if (!look->same) {
+			settle_waiting(w, look, from_ns, sink);
+		}
+	} else if (!look->has_account) {
+		settle_running(w, 0, from_ns, look->at_ns, sink);
+	} else if (rescheduled) {
+		settle_running(w, dt, from_ns, look->at_ns, sink);
+	}
+	take_account(w, look);
+}
+
+void procwait_disturbed(struct procwait *w, const struct procwait_look *look, struct procwait_sums *sums)
+{
+	struct procwait_look same = *look;
+	uint64_t dt = gone_up(look->at_ns, w->at_ns);
+
+	sums->estimated_ns += dt;
+	sums->schedstat_ns += dt;
+	w->carried_ns += (int64_t)dt;
+	/* at the look before it was on its way back */
+	if (!w->current) {
+		w->current = true;
+		w->place = look->place;
+		w->began_ns = w->at_ns;
+		w->wait_ns = 0;
+	}
+	if (w->carried_ns > 0) {
+		w->wait_ns += (uint64_t)w->carried_ns;
+		w->carried_ns = 0;
+	}
+	same.same = true;
+	take_account(w, &same);
+	w->waiting = true;
+	w->carried = 0;
+}
+
+void procwait_exec(struct procwait *w, const struct procwait_sink *sink)
+{
+	if (w->waiting || !w->current)
+		return;
+	if (w->carried_ns > 0) {
+		w->wait_ns += (uint64_t)w->carried_ns;
+		w->carried_ns = 0;
+	}
+	finish(w, false, sink);
+}
+
+void procwait_end(struct procwait *w, bool open, const struct procwait_sink *sink, struct procwait_sums *sums)
+{
+	if (w->current && !w->waiting && w->carried_ns > 0) {
+		/* its rest is in what is carried, and that may hold a lag */
+		sums->unsettled_ns += (uint64_t)w->carried_ns;
+		w->carried_ns = 0;
+	}
+	finish(w, open && w->waiting, sink);
+	if (w->carried)
+		unseen(sink, NULL, w->carried, w->carried_ns > 0 ? (uint64_t)w->carried_ns : 0, w->at_ns,
+			w->at_ns);
+	else if (w->carried_ns > 0)
+		sums->unsettled_ns += (uint64_t)w->carried_ns;
+	*w = (struct procwait){ 0 };
+}

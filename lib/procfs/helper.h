@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * helper - the process that keeps the privileges to look at threads in
+ * /proc, and only copies.
+ *
+ * Most of what is looked at the kernel checks at every read, not when a file
+ * is opened, so a descriptor would serve nobody else. Forked before there is any thread; it keeps, of what
+ * the recorder has, CAP_SYS_PTRACE (other users' threads), CAP_DAC_READ_SEARCH (their files) and
+ * CAP_SYS_ADMIN (/proc/TID/stack), is in a sandbox otherwise (sandbox.h), under a filter of system calls of
+ * its own, and ends with the recorder. It parses nothing but the fixed requests of lookwire.h, and of a
+ * blocked thread its system call and its count of runs, which are the
+ * kernel's numbers (ptquiet.h).
+ *
+ * What a recorder that was taken over could have of it, beyond its own
+ * rights: the text of those files of any thread, which processes and threads there are. With `memory`
+ * besides: memory of any process, and any thread stopped for a moment. Nothing to write.
+ */
+#ifndef STACKTOOLS_PROCFS_HELPER_H
+#define STACKTOOLS_PROCFS_HELPER_H
+
+#include "base/base.h"
+#include "base/bytes.h"
+#include "procfs/thread_copy.h"
+#include "system/broker.h"
+#include "system/drop.h"
+#include "system/worker.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * procfile - the small files of a thread in /proc/PID/task/TID that are read
+ * of it.
+ */
+
+/* In the order in which they are read. */
+enum procfile {
+	PROCFILE_SCHEDSTAT,
+	PROCFILE_STATUS,
+	PROCFILE_STAT,
+	PROCFILE_SYSCALL,
+	PROCFILE_STACK,
+	PROCFILE_WCHAN,
+	PROCFILE_CGROUP,
+	PROCFILE_EXE, /* of the program: PROCFILE_EXE_BYTES */
+	PROCFILE_COUNT
+};
+
+#define PROCFILE_LOOK (PROCFILE_WCHAN + 1) /* those before are what a look may take */
+#define PROCFILE_EXE_BYTES 16 /* its e_ident: elf(5) */
+
+/* How much of one is read: no kernel writes more of any, but of cgroup where there are many hierarchies. */
+#define PROCFILE_TEXT 8192
+
+const char *procfile_name(enum procfile f);
+
+/*
+ * lookwire - what a recorder by /proc asks of the process that kept the
+ * privileges to look, and the answers.
+ *
+ * One message of a SEQPACKET socket each, by asker.h. Both ends are one program,
+ * forked; the answering end checks every request all the same (lookchild.h).
+ */
+
+#define LOOKWIRE_BYTES (64u << 10) /* of memory, in one answer */
+#define LOOKWIRE_NUMBERS (LOOKWIRE_BYTES / 4) /* of a list */
+#define LOOKWIRE_WANTED (PTCOPY_AREAS - 1)
+
+enum lookwire_kind {
+	LOOKWIRE_FILES = 1, /* the text of files of a thread: ARG has a bit for each enum procfile */
+	LOOKWIRE_FORGET, /* its files need not be kept open any more */
+	LOOKWIRE_LIST, /* the processes that there are (PID 0), or the threads of PID, from the ARG-th on */
+	/* refused unless it was asked for when the process was begun: */
+	LOOKWIRE_QUIET, /* ptquiet_take() with N areas at WANTED */
+	LOOKWIRE_STOP, /* ptstop_take() */
+	LOOKWIRE_AREA, /* the bytes of area ARG of the last copy */
+	LOOKWIRE_MEMORY, /* N bytes of the memory of PID from WANTED[0] on */
+	LOOKWIRE_KINDS
+};
+
+struct lookwire_request {
+	uint32_t number; /* the asker's */
+	uint32_t kind, pid, tid, arg, n;
+	uint64_t wanted[LOOKWIRE_WANTED];
+	uint32_t keep; /* FILES: keep them open for the next time */
+	uint32_t pad;
+};
+
+/* FILES. A text that was not read, as nothing of it is needed, has length 0. */
+struct lookwire_files {
+	int32_t len[PROCFILE_COUNT]; /* or -errno */
+	char text[PROCFILE_COUNT * PROCFILE_TEXT]; /* one after the other; sent as far as it is used */
+};
+
+/* QUIET and STOP: `call` is of the one, `told` of the other. */
+struct lookwire_copy {
+	struct ptcopy_head head;
+	struct ptquiet_call call;
+	struct ptstop_told told;
+};
+
+struct lookwire_answer {
+	uint32_t number;
+	int32_t error; /* 0 or -errno; -EPERM: this is nothing that it does */
+	union {
+		struct lookwire_files files;
+		uint32_t numbers[LOOKWIRE_NUMBERS]; /* sent as far as it is used, as is the next */
+		uint8_t bytes[LOOKWIRE_BYTES];
+		struct lookwire_copy copy;
+	};
+};
+
+/*
+ * looker - asking the process that kept the privileges to look at threads
+ * (lookchild.h).
+ *
+ * Every call is for one thread of the caller's, and takes L NULL: no looker;
+ * then, and once it has ended, the result is -ENOTCONN, and the caller looks
+ * as far as its own rights go.
+ */
+
+struct looker;
+int looker_ready(struct looker *l, struct err *e); /* wait until it is in its sandbox */
+void looker_free(struct looker *l); /* ends the process; NULL is fine */
+uint32_t looker_pid(const struct looker *l); /* 0 = none, or it has ended */
+void looker_stats(struct looker *l, struct asker_stats *ret); /* L NULL: all zero */
+uint64_t looker_cpu_ns(const struct looker *l); /* the CPU time that it has taken; 0 = it has ended */
+
+/* The texts of the files of WANTED (bits of enum procfile) of a thread. */
+struct looker_texts {
+	int32_t len[PROCFILE_COUNT]; /* or -errno; 0 for one that was not read */
+	const char *text[PROCFILE_COUNT]; /* the looker's, until it is asked the next time */
+};
+
+/*
+ * Once the text of syscall says that the thread runs, neither stack nor wchan
+ * is read, and no wchan where there is a stack. KEEP: its files stay open
+ * there until looker_forget(): an open file of /proc is that of one thread
+ * for good. 0, or -errno.
+ */
+int looker_files(struct looker *l, uint32_t pid, uint32_t tid, unsigned int wanted, bool keep,
+	struct looker_texts *ret);
+void looker_forget(struct looker *l, uint32_t pid, uint32_t tid);
+
+/* FN for each process that there is, or with PID for each thread of that one. 0 or -errno. */
+int looker_list(struct looker *l, uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx);
+
+/* As ptquiet_take() and ptstop_take(). -EPERM: it was not begun for that. */
+int looker_quiet(struct looker *l, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
+	struct ptcopy *copy, struct ptquiet_call *call);
+int looker_stop(struct looker *l, pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy,
+	struct ptstop_told *told);
+
+/* Memory of PID from ADDR on, LEN bytes or up to what is not mapped: how much, or -errno. */
+ssize_t looker_memory(struct looker *l, pid_t pid, uint64_t addr, void *to, size_t len);
+
+/*
+ * procreach - which processes and threads /proc shows, and the text of their
+ * files, by this process's own rights or else through the looker (NULL is
+ * fine).
+ */
+
+/*
+ * FN for the number of each process, or with PID of each thread of that one.
+ * Where there is a looker it is asked first: /proc hides from us what it does
+ * not hide from that one (hidepid). 0, or -errno where there is no such list.
+ */
+int procreach_list(struct looker *l, uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx);
+
+/* The text of file F of thread TID of process PID, up to CAP bytes: its length, or -errno. */
+ssize_t procreach_text(struct looker *l, uint32_t pid, uint32_t tid, enum procfile f, char *text, size_t cap);
+
+/*
+ * ptreach - registers, stacks and memory of a thread: by this process's own
+ * rights, or where it has given them up through the looker (looker.h).
+ */
+
+/* A zeroed one: our own rights. Whoever they belong to keeps both. */
+struct ptreach {
+	struct looker *looker; /* begun with `memory` */
+	struct opener *opener; /* for the files of its mappings */
+};
+
+/* As ptquiet_take() and ptstop_take(). */
+int ptreach_quiet(const struct ptreach *r, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
+	struct ptcopy *copy, struct ptquiet_call *call);
+int ptreach_stop(const struct ptreach *r, pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy,
+	struct ptstop_told *told);
+
+/* LEN bytes of the memory of PID from ADDR on, or as far as it is mapped, 64 KiB at most: how much, or
+ * -errno. */
+ssize_t ptreach_memory(const struct ptreach *r, pid_t pid, uint64_t addr, void *to, size_t len);
+
+/* The word at ADDR of PID, as it is now. */
+bool ptreach_word(const struct ptreach *r, pid_t pid, uint64_t addr, uint64_t *ret);
+
+/*
+ * fdlimit - how many descriptors this process may have.
+ */
+
+/* Raise the soft limit to MOST, or as far as the hard one lets; returns what it is then, 0 where that cannot
+ * be told. */
+size_t fdlimit_raise(size_t most);
+
+struct lookchild_opts {
+	bool memory; /* memory is read and threads are stopped, for --ptrace */
+};
+
+/*
+ * Start one, before there is any thread; *RET is the caller's, who asks it
+ * with looker_ready() whether it is there. NULL where there is no capability
+ * to be kept: then everything is looked at directly.
+ */
+int lookchild_start(const struct lookchild_opts *o, struct looker **ret, struct err *e);
+
+/*
+ * procpriv - the privileges of a recording by /proc: given up for good before
+ * anything is read that a recorded process can have written.
+ *
+ * What looking at others takes is kept by two processes that parse nothing:
+ * the looker (lookchild.h) and the opener (openchild.h).
+ */
+
+struct procpriv {
+	struct looker *looker; /* NULL = there is nothing to be kept: one's own rights are all */
+	struct opener *opener;
+	uint64_t looker_caps, opener_caps; /* what they keep */
+	struct privdrop dropped;
+	bool told; /* that one of them has ended */
+};
+
+/*
+ * All capabilities at once, first of all: for a binary that has some which
+ * its caller lacks, as it would show by them what the caller may not see.
+ */
+int procpriv_renounce(struct err *e);
+
+/*
+ * Before there is any thread, and after everything else that takes
+ * privileges. MEMORY: for --ptrace. A process that cannot be started is told
+ * in *WHY (msg "" else), and then our own rights are all.
+ */
+int procpriv_drop(struct procpriv *p, bool memory, struct err *why, struct err *e);
+void procpriv_close(struct procpriv *p); /* a zeroed one is fine */
+
+/* "no capabilities, ...; the process that looks at threads keeps ..." */
+void procpriv_put(const struct procpriv *p, struct buf *b);
+
+/* Once when one of the two has ended before its time: true, and why. */
+bool procpriv_missed(struct procpriv *p, struct err *why);
+
+#endif

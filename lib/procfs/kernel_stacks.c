@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "procfs/kernel_stacks.h"
+#include "base/hash.h"
+#include "base/intern.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+static const char *const names[] = {
+#include <syscalls.h>
+};
+
+const char *sysname_find(int32_t nr)
+{
+	return nr >= 0 && (size_t)nr < ARRAY_LEN(names) ? names[nr] : NULL;
+}
+
+#define NAMES_MAX ((CAP_SYNTHETIC_END - CAP_SYNTHETIC_START) / CAP_SYNTHETIC_STEP)
+#define NAME_BYTES 600 /* KSYM_NAME_LEN of Linux is 512 */
+#define PLACES_MAX 65536 /* texts of frames whose address is remembered */
+#define KERNEL_FRAMES_MAX 64 /* MAX_STACK_TRACE_DEPTH of fs/proc/base.c */
+
+struct procstacks {
+	struct procstacks_opts o;
+	struct stacktab *tab;
+	struct intern names; /* id = number */
+	uint32_t written; /* of them */
+	uint64_t overflow;
+	struct intern places; /* text of a frame -> addresses[id] */
+	uint64_t *addresses;
+	size_t cap_addresses;
+	uint64_t seed[2];
+	struct offcpu_ev_stack ev; /* the one that is being made */
+};
+
+int procstacks_new(
+	const struct procstacks_opts *o, struct stacktab *tab, struct procstacks **ret, struct err *e)
+{
+	struct procstacks *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return err_nomem(e, "the stacks");
+	p->o = *o;
+	p->tab = tab;
+	if (getrandom(p->seed, sizeof(p->seed), GRND_NONBLOCK) != sizeof(p->seed))
+		p->seed[0] = 1, p->seed[1] = 2;
+	p->names.seed = p->places.seed = p->seed[0];
+	stacktab_marked(tab);
+	*ret = p;
+	return 0;
+}
+
+void procstacks_free(struct procstacks *p)
+{
+	if (!p)
+		return;
+	intern_free(&p->names);
+	intern_free(&p->places);
+	free(p->addresses);
+	free(p);
+}
+
+/* --- names that stand where addresses should be --- */
+
+/* The last number is kept for what finds none. */
+static uint64_t number_of(struct procstacks *p, const char *name, size_t len)
+{
+	uint64_t hash = intern_hash(&p->names, name, len);
+	uint32_t id = intern_find(&p->names, name, len, hash);
+
+	if (id == INTERN_NONE && p->names.n < NAMES_MAX - 1)
+		id = intern_add(&p->names, name, len, hash);
+	if (id == INTERN_NONE) {
+		p->overflow++;
+		return CAP_SYNTHETIC_START + NAMES_MAX * CAP_SYNTHETIC_STEP;
+	}
+	/* symbols are looked up one byte before an address */
+	return CAP_SYNTHETIC_START + (uint64_t)(id + 1) * CAP_SYNTHETIC_STEP;
+}
+
+void procstacks_write(struct procstacks *p, struct capwrite *w)
+{
+	for (; p->written < p->names.n; p->written++) {
+		uint64_t start = CAP_SYNTHETIC_START + (uint64_t)p->written * CAP_SYNTHETIC_STEP;
+		size_t len;
+		_cleanup_free_ char *name = NULL;
+		const char *text = intern_text(&p->names, p->written, &len);
+
+		name = strndup(text, len);
+		capwrite_ksym(w, &(struct cap_ksym){ .start = start,
+					 .end = start + CAP_SYNTHETIC_STEP,
+					 .name = name ? name : "?",
+					 .module = CAP_SYNTHETIC_MODULE });
+	}
+}
+
+uint64_t procstacks_overflow(const struct procstacks *p)
+{
+	return p->overflow;
+}
+
+/* --- a stack --- */
+
+static void begin(struct procstacks *p, uint8_t kind, uint8_t verdict, uint32_t reason)
+{
+	p->ev.type = OFFCPU_EV_STACK;
+	p->ev.kind = kind;
+	p->ev.verdict = verdict;
+	p->ev.reason = reason;
+	p->ev.len = 0;
+	p->ev.stop_pc = 0;
+}
+
+static void push(struct procstacks *p, uint64_t address)
+{
+	if (p->ev.len < OFFCPU_FRAMES_MAX)
+		p->ev.frames[p->ev.len++] = address;
+}
+
+/* The frames and how they end are the identity. */
+static void end(struct procstacks *p, struct offcpu_stack_id *ret)
+{
+	size_t bytes = p->ev.len * sizeof(p->ev.frames[0]);
+	uint64_t how = (uint64_t)p->ev.kind << 40 | (uint64_t)p->ev.verdict << 32 | p->ev.reason;
+
+	ret->hi = hash_bytes(p->ev.frames, bytes, p->seed[0] ^ how) | 1;
+	ret->lo = hash_bytes(p->ev.frames, bytes, p->seed[1] ^ how);
+	p->ev.id = *ret;
+	stacktab_add(p->tab, &p->ev);
+}
+
+static void no_stack(struct offcpu_stack_id *ret, unsigned int reason, int error)
+{
+	*ret = (struct offcpu_stack_id){ .lo = OFFCPU_FAILED(reason, error) };
+}
+
+/* --- the kernel's --- */
+
+/*
+ * Only a function that is called so once has a certain address: one of the
+ * same name is told apart by its size, which the text has too.
+ */
+static uint64_t address_of(const struct procstacks *p, const struct procparse_frame *f, const char *name)
+{
+	uint64_t start = p->o.ks ? kallsyms_address(p->o.ks, name) : 0;
+	struct kallsyms_sym sym;
+
+	if (!start || !kallsyms_find(p->o.ks, start, &sym) || strcmp(sym.name, name) != 0)
+		return 0;
+	if (sym.start != start || f->offset > f->size || sym.end - start != f->size)
+		return 0;
+	if (f->module ? strlen(sym.module) != f->module_len ||
+				memcmp(sym.module, f->module, f->module_len) != 0
+		      : sym.module[0])
+		return 0;
+	return start + f->offset;
+}
+
+static uint64_t new_place(struct procstacks *p, const struct procparse_frame *f)
+{
+	char name[NAME_BYTES];
+	uint64_t address;
+
+	snprintf(name, sizeof(name), "%.*s", (int)MIN(f->name_len, sizeof(name) - 1), f->name);
+	address = address_of(p, f, name);
+	return address ? address : number_of(p, name, strlen(name));
+}
+
+/* The address of the frame whose text is LEN bytes at TEXT: remembered, for to look for it takes long. */
+static uint64_t place(struct procstacks *p, const char *text, size_t len, const struct procparse_frame *f)
+{
+	uint64_t hash = intern_hash(&p->places, text, len);
+	uint32_t id = intern_find(&p->places, text, len, hash);
+
+	if (id != INTERN_NONE)
+		return p->addresses[id];
+	if (p->places.n >= PLACES_MAX ||
+		base_grow(&p->addresses, &p->cap_addresses, p->places.n + 1, sizeof(*p->addresses)) != 0)
+		return new_place(p, f);
+	id = intern_add(&p->places, text, len, hash);
+	if (id == INTERN_NONE)
+		return new_place(p, f);
+	p->addresses[id] = new_place(p, f);
+	return p->addresses[id];
+}
+
+static bool push_stack(struct procstacks *p, const char *text, size_t len)
+{
+	const char *at = text, *stop = text + len;
+	struct procparse_frame f;
+
+	begin(p, CAP_STACK_KERNEL, CAP_COMPLETE, CAP_R_NONE);
+	for (const char *line = at; procparse_frame(&at, stop, &f); line = at)
+		push(p, place(p, line, (size_t)(at - line), &f));
+	if (p->ev.len >= KERNEL_FRAMES_MAX)
+		p->ev.verdict = CAP_TRUNCATED;
+	return p->ev.len > 0;
+}
+
+/* "[WHAT NAME]" */
+static void push_named(struct procstacks *p, const char *what, const char *which)
+{
+	char name[NAME_BYTES];
+
+	snprintf(name, sizeof(name), "[%s%s]", what, which);
+	push(p, number_of(p, name, strlen(name)));
+}
+
+/* A 32-bit program has other numbers: all of its memory is below 4 GiB, its stack too. */
+static void push_syscall(struct procstacks *p, const struct procparse_syscall *c)
+{
+	const char *name = c->sp >> 32 ? sysname_find(c->nr) : NULL;
+	char number[16];
+
+	if (c->nr < 0)
+		return;
+	snprintf(number, sizeof(number), "%d", c->nr);
+	push_named(p, "syscall ", name ? name : number);
+}
+
+void procstacks_kernel(struct procstacks *p, const struct proclook_seen *s, struct offcpu_stack_id *ret)
+{
+	const char letter[] = { s->stat.state, '\0' };
+
+	if (p->o.no_kernel) {
+		no_stack(ret, CAP_R_NOT_ASKED, 0);
+		return;
+	}
+	if (!s->stack || !push_stack(p, s->stack, s->stack_len)) {
+		begin(p, CAP_STACK_KERNEL, CAP_UNVERIFIED, CAP_R_NAMES_ONLY);
+		if (s->wchan[0])
+			push_named(p, "wait channel ", s->wchan);
+		if (s->has_syscall)
+			push_syscall(p, &s->syscall);
+		if (!p->ev.len)
+			push_named(p, "state ", letter);
+	}
+	end(p, ret);
+}
+
+void procstacks_named(struct procstacks *p, const char *name, struct offcpu_stack_id *ret)
+{
+	if (p->o.no_kernel) {
+		no_stack(ret, CAP_R_NOT_ASKED, 0);
+		return;
+	}
+	begin(p, CAP_STACK_KERNEL, CAP_UNVERIFIED, CAP_R_NAMES_ONLY);
+	push_named(p, "", name);
+	end(p, ret);
+}
+
+/* --- the user's --- */
+
+void procstacks_user(struct procstacks *p, const struct proclook_seen *s, bool kthread, int error,
+	struct offcpu_stack_id *ret)
+{
+	if (p->o.no_user || kthread) {
+		no_stack(ret, p->o.no_user ? CAP_R_NOT_ASKED : CAP_R_KTHREAD, 0);
+		return;
+	}
+	if (!s->has_syscall || !s->syscall.pc) {
+		no_stack(ret, error ? CAP_R_ERRNO : CAP_R_BETWEEN, error);
+		return;
+	}
+	begin(p, CAP_STACK_USER, CAP_STOPPED, CAP_R_PC_ONLY);
+	p->ev.stop_pc = s->syscall.pc;
+	push(p, s->syscall.pc);
+	end(p, ret);
+}
+
+void procstacks_between(struct procstacks *p, struct offcpu_stack_id *ret)
+{
+	no_stack(ret, p->o.no_user ? CAP_R_NOT_ASKED : CAP_R_BETWEEN, 0);
+}
+
+/*
+ * Behind a signal's trampoline comes the frame that was interrupted: that one
+ * has the mark, see stacktab.c.
+ */
+static void mark_exact(struct procstacks *p, const struct cap_stack *s)
+{
+	for (uint32_t i = 0; i < s->n_exact; i++) {
+		uint32_t n = s->exact[i];
+		bool after = n == 1 || (i && s->exact[i - 1] == n - 1);
+
+		if (after && n < p->ev.len)
+			p->ev.frames[n] |= OFFCPU_EXACT;
+	}
+}
+
+void procstacks_walked(struct procstacks *p, const struct cap_stack *s, struct offcpu_stack_id *ret)
+{
+	if (p->o.no_user || !s->len) {
+		no_stack(ret, p->o.no_user ? CAP_R_NOT_ASKED : s->reason, s->error);
+		return;
+	}
+	begin(p, CAP_STACK_USER, s->verdict, s->reason);
+	p->ev.stop_pc = s->stop_pc;
+	for (uint32_t i = 0; i < s->len; i++)
+		push(p, s->frames[i]);
+	if (s->len > OFFCPU_FRAMES_MAX)
+		p->ev.verdict = CAP_TRUNCATED;
+	mark_exact(p, s);
+	end(p, ret);
+}

@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "procfs/sampler.h"
+#include "base/clock.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#define PF_KTHREAD 0x00200000u /* include/linux/sched.h */
+
+/* What is left of a text. */
+struct text {
+	const char *p, *end;
+	bool bad;
+};
+
+static struct text text_of(const char *p, size_t len)
+{
+	return (struct text){ .p = p, .end = p + len };
+}
+
+static int digit(const struct text *t, unsigned int base)
+{
+	unsigned char c = t->p < t->end ? (unsigned char)*t->p : 0;
+	int v = isdigit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+
+	return v < (int)base ? v : -1;
+}
+
+/* A number and nothing before it; one that has more than 64 bits is bad. */
+static uint64_t number(struct text *t, unsigned int base)
+{
+	uint64_t v = 0;
+	int d = digit(t, base);
+
+	if (d < 0)
+		t->bad = true;
+	for (; d >= 0 && !t->bad; d = digit(t, base)) {
+		if (__builtin_mul_overflow(v, base, &v) || __builtin_add_overflow(v, (uint64_t)d, &v))
+			t->bad = true;
+		t->p++;
+	}
+	return t->bad ? 0 : v;
+}
+
+static uint32_t number32(struct text *t)
+{
+	uint64_t v = number(t, 10);
+
+	if (v > UINT32_MAX)
+		t->bad = true;
+	return (uint32_t)v;
+}
+
+/* Goes past WORD, or is bad. */
+static void expect(struct text *t, const char *word)
+{
+	size_t len = strlen(word);
+
+	if (t->bad || (size_t)(t->end - t->p) < len || memcmp(t->p, word, len) != 0)
+		t->bad = true;
+	else
+		t->p += len;
+}
+
+static bool starts(const struct text *t, const char *word)
+{
+	size_t len = strlen(word);
+
+	return (size_t)(t->end - t->p) >= len && memcmp(t->p, word, len) == 0;
+}
+
+static uint64_t hex(struct text *t)
+{
+	expect(t, "0x");
+	return t->bad ? 0 : number(t, 16);
+}
+
+bool procparse_schedstat(const char *p, size_t len, struct procparse_schedstat *ret)
+{
+	struct text t = text_of(p, len);
+	struct procparse_schedstat s;
+
+	s.run_ns = number(&t, 10);
+	expect(&t, " ");
+	s.delay_ns = number(&t, 10);
+	expect(&t, " ");
+	s.slices = number(&t, 10);
+	expect(&t, "\n");
+	if (t.bad)
+		return false;
+	*ret = s;
+	return true;
+}
+
+/* A field of stat, which may be negative: that one is taken modulo 2^64. */
+static uint64_t stat_field(struct text *t)
+{
+	bool minus = false;
+	uint64_t v;
+
+	expect(t, " ");
+	if (!t->bad && starts(t, "-")) {
+		minus = true;
+		t->p++;
+	}
+	v = t->bad ? 0 : number(t, 10);
+	return minus ? -v : v;
+}
+
+/* Numbers as in proc_pid_stat(5); those up to the state have been read. */
+static void stat_fields(struct text *t, struct procparse_stat *s)
+{
+	enum { PPID = 4, FLAGS = 9, START = 22, CODE = 26, CODE_END, STACK };
+	uint64_t mixed = 0, code = 1;
+
+	for (unsigned int i = PPID; i <= STACK && !t->bad; i++) {
+		uint64_t v = stat_field(t);
+
+		if (i == PPID)
+			s->ppid = (uint32_t)v;
+		else if (i == FLAGS)
+			s->kthread = v & PF_KTHREAD;
+		else if (i == START)
+			s->start_ticks = v;
+		if (i == CODE)
+			code = v;
+		if (i >= CODE)
+			mixed = (mixed ^ v) * UINT64_C(0x9e3779b97f4a7c15);
+	}
+	/* 1 is what the kernel writes for a reader who may not trace the process */
+	if (s->kthread || code == 1)
+		s->image = 0;
+	else
+		s->image = code ? mixed : PROCPARSE_NO_IMAGE;
+}
+
+bool procparse_stat(const char *p, size_t len, struct procparse_stat *ret)
+{
+	struct text t = text_of(p, len);
+	/* the name may hold brackets too: it ends at the last one */
+	const char *close = memrchr(p, ')', len);
+	struct procparse_stat s = { 0 };
+	size_t n;
+
+	s.tid = number32(&t);
+	expect(&t, " (");
+	if (t.bad || !close || close < t.p)
+		return false;
+	n = MIN((size_t)(close - t.p), sizeof(s.comm) - 1);
+	memcpy(s.comm, t.p, n);
+	if (memchr(s.comm, 0, n))
+		return false;
+	t.p = close;
+	expect(&t, ") ");
+	if (t.bad || t.p == t.end || !isalpha((unsigned char)*t.p))
+		return false;
+	s.state = *t.p++;
+	stat_fields(&t, &s);
+	if (t.bad)
+		return false;
+	*ret = s;
+	return true;
+}
+
+static bool next_line(struct text *t)
+{
+	const char *nl = t->p < t->end ? memchr(t->p, '\n', (size_t)(t->end - t->p)) : NULL;
+
+	t->p = nl ? nl + 1 : t->end;
+	return nl != NULL;
+}
+
+/* The last of the numbers of a line: that of the innermost namespace. */
+static uint32_t last_number(struct text t)
+{
+	uint32_t v = 0;
+
+	while (!t.bad && starts(&t, "\t")) {
+		t.p++;
+		v = number32(&t);
+	}
+	return t.bad ? 0 : v;
+}
+
+bool procparse_status(const char *p, size_t len, struct procparse_status *ret)
+{
+	static const char *const keys[] = { "Tgid:", "NStgid:", "NSpid:", "voluntary_ctxt_switches:\t",
+		"nonvoluntary_ctxt_switches:\t" };
+	struct procparse_status s = { 0 };
+	struct text t = text_of(p, len);
+	unsigned int seen = 0;
+
+	/* a newline in a name is written as \n: no line is forged */
+	do {
+		for (unsigned int i = 0; i < ARRAY_LEN(keys); i++) {
+			struct text v = t;
+
+			if (!starts(&t, keys[i]))
+				continue;
+			v.p += strlen(keys[i]);
+			seen |= 1u << i;
+			if (i < 3)
+				*(i == 0 ? &s.tgid : i == 1 ? &s.ns_tgid : &s.ns_tid) = last_number(v);
+			else
+				*(i == 3 ? &s.voluntary : &s.involuntary) = number(&v, 10);
+			/* the end of the number was seen, so it is whole */
+			if (v.bad || (i >= 3 && !starts(&v, "\n")))
+				return false;
+		}
+	} while (next_line(&t));
+	if ((seen & 0x19) != 0x19 || !s.tgid)
+		return false;
+	*ret = s;
+	return true;
+}
+
+bool procparse_syscall(const char *p, size_t len, struct procparse_syscall *ret)
+{
+	struct procparse_syscall s = { .nr = -1 };
+	struct text t = text_of(p, len);
+
+	if (starts(&t, "running")) {
+		*ret = (struct procparse_syscall){ .running = true, .nr = -1 };
+		return true;
+	}
+	if (starts(&t, "-1 ")) {
+		t.p += 2;
+	} else {
+		uint32_t nr = number32(&t);
+
+		if (nr > INT32_MAX)
+			t.bad = true;
+		s.nr = (int32_t)nr;
+		for (size_t i = 0; i < ARRAY_LEN(s.args); i++) {
+			expect(&t, " ");
+			s.args[i] = hex(&t);
+		}
+	}
+	expect(&t, " ");
+	s.sp = hex(&t);
+	expect(&t, " ");
+	s.pc = hex(&t);
+	expect(&t, "\n");
+	if (t.bad)
+		return false;
+	*ret = s;
+	return true;
+}
+
+static bool is_name(char c)
+{
+	return c > ' ' && c < 0x7f;
+}
+
+size_t procparse_wchan(const char *p, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && is_name(p[n]))
+		n++;
+	if (n < len && p[n] != '\n' && p[n] != '\0')
+		return 0;
+	return n == 1 && p[0] == '0' ? 0 : n;
+}
+
+/* The name ends before its last '+'. */
+static void frame_name(struct text *t, struct procparse_frame *f)
+{
+	const char *end = t->p, *plus = NULL;
+
+	for (; end < t->end && is_name(*end); end++)
+		if (*end == '+')
+			plus = end;
+	if (!plus || plus == t->p) {
+		t->bad = true;
+		return;
+	}
+	f->name = t->p;
+	f->name_len = (size_t)(plus - t->p);
+	t->p = plus + 1;
+	f->offset = hex(t);
+	expect(t, "/");
+	f->size = hex(t);
+}
+
+static void frame_module(struct text *t, struct procparse_frame *f)
+{
+	expect(t, " [");
+	f->module = t->p;
+	while (!t->bad && t->p < t->end && is_name(*t->p) && *t->p != ']')
+		t->p++;
+	f->module_len = (size_t)(t->p - f->module);
+	/* newer kernels may put a build ID behind the name, within the brackets */
+	while (!t->bad && t->p < t->end && *t->p != ']' && *t->p != '\n')
+		t->p++;
+	expect(t, "]");
+}
+
+bool procparse_frame(const char **p, const char *end, struct procparse_frame *ret)
+{
+	struct text t = { .p = *p, .end = end };
+	struct procparse_frame f = { 0 };
+
+	expect(&t, "[<");
+	while (!t.bad && digit(&t, 16) >= 0)
+		t.p++;
+	expect(&t, ">] ");
+	if (!t.bad)
+		frame_name(&t, &f);
+	if (!t.bad && starts(&t, " ["))
+		frame_module(&t, &f);
+	expect(&t, "\n");
+	if (t.bad)
+		return false;
+	*p = t.p;
+	*ret = f;
+	return true;
+}
+
+#define FILES_LEAST 64 /* of the limit: left to the rest of the program */
+#define FILES_MOST 65536
+
+/* What depends on who reads it, or on who has opened it. */
+#define ASKED (1u << PROCFILE_STAT | 1u << PROCFILE_SYSCALL | 1u << PROCFILE_STACK | 1u << PROCFILE_WCHAN)
+
+void proclook_init(struct proclook *l, unsigned int wanted, struct looker *looker)
+{
+	size_t files = fdlimit_raise(FILES_MOST * 2);
+
+	*l = (struct proclook){ .looker = looker,
+		.wanted = wanted | 1u << PROCFILE_SCHEDSTAT | 1u << PROCFILE_STATUS | 1u << PROCFILE_STAT };
+	l->max_open = files <= 2 * FILES_LEAST ? 0 : MIN(files / 2, (size_t)FILES_MOST);
+}
+
+void proclook_forget(struct proclook *l, struct proclook_thread *t)
+{
+	for (size_t i = 0; i < PROCFILE_LOOK; i++) {
+		if (t->fd[i] < 0)
+			continue;
+		close(t->fd[i]);
+		t->fd[i] = -1;
+		l->n_open--;
+	}
+	if (t->kept)
+		looker_forget(l->looker, t->pid, t->tid);
+	t->kept = false;
+}
+
+static int open_file(const struct proclook_thread *t, enum procfile f)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/%s", t->pid, t->tid, procfile_name(f));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* --- what the looker has copied --- */
+
+static ssize_t copy_text(const struct looker_texts *texts, enum procfile f, char *text, size_t cap)
+{
+	ssize_t n = texts->len[f];
+
+	if (n > 0) {
+		n = MIN(n, (ssize_t)cap);
+		memcpy(text, texts->text[f], (size_t)n);
+	}
+	return n;
+}
+
+/* Everything that may take privileges, at once: a question takes as long as a few files. */
+static void ask_all(struct proclook *l, struct proclook_thread *t)
+{
+	unsigned int wanted = l->wanted & ASKED;
+
+	for (size_t i = 0; i < PROCFILE_LOOK; i++)
+		if (t->refused[i] || (i == PROCFILE_STACK && l->no_stack))
+			wanted &= ~(1u << i);
+	if (!l->looker || looker_files(l->looker, t->pid, t->tid, wanted, true, &l->texts) != 0)
+		return;
+	t->kept = true;
+	l->given = wanted;
+}
+
+/* One that our own rights do not reach: FAILED is how. */
+static ssize_t ask_one(struct proclook *l, struct proclook_thread *t, enum procfile f, char *text, size_t cap,
+	ssize_t failed)
+{
+	struct looker_texts texts;
+
+	if (!l->looker || looker_files(l->looker, t->pid, t->tid, 1u << f, true, &texts) != 0)
+		return failed;
+	t->kept = true;
+	return copy_text(&texts, f, text, cap);
+}
+
+/* --- files --- */
+
+/* The text of F, up to CAP bytes: its length, or -errno. */
+static ssize_t read_file(
+	struct proclook *l, struct proclook_thread *t, enum procfile f, char *text, size_t cap)
+{
+	int fd = t->fd[f];
+	ssize_t n;
+
+	if (l->given >> f & 1)
+		return copy_text(&l->texts, f, text, cap);
+	if (fd < 0)
+		fd = open_file(t, f);
+	if (fd < 0)
+		return ask_one(l, t, f, text, cap, fd);
+	n = pread(fd, text, cap, 0);
+	n = n < 0 ? -errno : n;
+	if (t->fd[f] >= 0)
+		return n;
+	if (n >= 0 && l->n_open < l->max_open) {
+		t->fd[f] = fd;
+		l->n_open++;
+	} else {
+		close(fd);
+	}
+	return n;
+}
+
+static bool is_gone(ssize_t rc)
+{
+	return rc == -ESRCH || rc == -ENOENT;
+}
+
+uint32_t proclook_state(char letter)
+{
+	/* TASK_IDLE is UNINTERRUPTIBLE and NOLOAD */
+	static const struct {
+		char letter;
+		uint32_t bits;
+	} states[] = { { 'S', 0x1 }, { 'D', 0x2 }, { 'T', 0x4 }, { 't', 0x8 }, { 'P', 0x40 },
+		{ 'I', 0x402 } };
+
+	for (size_t i = 0; i < ARRAY_LEN(states); i++)
+		if (states[i].letter == letter)
+			return states[i].bits;
+	return UINT32_MAX;
+}
+
+/* True where the kernel keeps such an account: without it the file is not there, or all zeroes. */
+static int read_schedstat(struct proclook *l, struct proclook_thread *t, struct procparse_schedstat *ret)
+{
+	char text[128];
+	ssize_t n = read_file(l, t, PROCFILE_SCHEDSTAT, text, sizeof(text));
+
+	*ret = (struct procparse_schedstat){ 0 };
+	if (n == -ESRCH)
+		return -ESRCH;
+	if (n < 0)
+		return 0;
+	return procparse_schedstat(text, (size_t)n, ret) && (ret->run_ns || ret->slices);
+}
+
+static int read_status(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s, struct err *e)
+{
+	ssize_t n = read_file(l, t, PROCFILE_STATUS, l->text, sizeof(l->text));
+
+	if (is_gone(n))
+		return -ESRCH;
+	if (n < 0)
+		return err_sys(e, (int)n, "cannot read '/proc/%u/task/%u/status'", t->pid, t->tid);
+	if (!procparse_status(l->text, (size_t)n, &s->status))
+		return err_set(e, -EBADMSG, "'/proc/%u/task/%u/status' is not as expected", t->pid, t->tid);
+	return 0;
+}
+
+static int read_stat(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s, struct err *e)
+{
+	char text[1024];
+	ssize_t n = read_file(l, t, PROCFILE_STAT, text, sizeof(text));
+
+	if (is_gone(n))
+		return -ESRCH;
+	if (n < 0)
+		return err_sys(e, (int)n, "cannot read '/proc/%u/task/%u/stat'", t->pid, t->tid);
+	if (!procparse_stat(text, (size_t)n, &s->stat))
+		return err_set(e, -EBADMSG, "'/proc/%u/task/%u/stat' is not as expected", t->pid, t->tid);
+	return s->stat.state == 'Z' || s->stat.state == 'X' ? -ESRCH : 0;
+}
+
+/* F, where it is wanted and may be read: its length, or 0. */
+static size_t read_wanted(
+	struct proclook *l, struct proclook_thread *t, enum procfile f, char *text, size_t cap)
+{
+	ssize_t n;
+
+	if (!(l->wanted & 1u << f) || t->refused[f])
+		return 0;
+	n = read_file(l, t, f, text, cap);
+	if (n < 0 && n != -ESRCH)
+		t->refused[f] = (int)n;
+	return n < 0 ? 0 : (size_t)n;
+}
+
+static void read_stack(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s)
+{
+	size_t n;
+
+	if (l->no_stack)
+		t->refused[PROCFILE_STACK] = l->no_stack;
+	n = read_wanted(l, t, PROCFILE_STACK, l->text, sizeof(l->text));
+	/* what takes CAP_SYS_ADMIN is refused for all; one thread by the rules of ptrace(2) */
+	if (t->refused[PROCFILE_STACK] == -EACCES || t->refused[PROCFILE_STACK] == -ENOENT)
+		l->no_stack = t->refused[PROCFILE_STACK];
+	if (n) {
+		s->stack = l->text;
+		s->stack_len = n;
+	}
+}
+
+static void read_place(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s)
+{
+	char text[256];
+	size_t n = read_wanted(l, t, PROCFILE_SYSCALL, text, sizeof(text));
+
+	s->has_syscall = n && procparse_syscall(text, n, &s->syscall);
+	if (s->has_syscall && s->syscall.running) {
+		s->waiting = s->has_syscall = false;
+		return;
+	}
+	read_stack(l, t, s);
+	if (s->stack)
+		return;
+	n = read_wanted(l, t, PROCFILE_WCHAN, text, sizeof(text));
+	n = MIN(procparse_wchan(text, n), sizeof(s->wchan) - 1);
+	memcpy(s->wchan, text, n);
+	s->wchan[n] = '\0';
+}
+
+static bool equal(const struct procparse_schedstat *a, const struct procparse_schedstat *b)
+{
+	return a->run_ns == b->run_ns && a->slices == b->slices;
+}
+
+/* Without schedstat a thread that has not switched since has not run, if it waited then. */
+static bool has_not_run(const struct proclook_thread *t, const struct proclook_seen *s)
+{
+	if (!t->looked || t->has_schedstat != s->has_schedstat)
+		return false;
+	if (s->has_schedstat)
+		return equal(&t->sched, &s->sched);
+	return t->status.voluntary == s->status.voluntary && t->status.involuntary == s->status.involuntary;
+}
+
+static int look_closer(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s, struct err *e)
+{
+	struct procparse_schedstat after;
+	int rc;
+
+	ask_all(l, t);
+	rc = read_stat(l, t, s, e);
+	if (rc)
+		return rc;
+	s->waiting = proclook_state(s->stat.state) != UINT32_MAX;
+	if (s->waiting)
+		read_place(l, t, s);
+	if (!s->waiting || !s->has_schedstat)
+		return 0;
+	rc = read_schedstat(l, t, &after);
+	if (rc < 0)
+		return rc;
+	s->waiting = equal(&after, &s->sched);
+	return 0;
+}
+
+int proclook_take(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s, struct err *e)
+{
+	int rc;
+
+	l->given = 0;
+	*s = (struct proclook_seen){ .at_ns = now_ns() };
+	rc = read_schedstat(l, t, &s->sched);
+	if (rc < 0)
+		return rc;
+	s->has_schedstat = rc > 0;
+	s->status = t->status;
+	if (s->has_schedstat && has_not_run(t, s)) {
+		s->same = true;
+		return 0;
+	}
+	rc = read_status(l, t, s, e);
+	if (!rc && !s->has_schedstat && has_not_run(t, s))
+		s->same = true;
+	else if (!rc)
+		rc = look_closer(l, t, s, e);
+	if (rc)
+		return rc;
+	t->looked = true;
+	t->has_schedstat = s->has_schedstat;
+	t->sched = s->sched;
+	t->status = s->status;
+	return 0;
+}

@@ -1,0 +1,1460 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "procfs/session.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/intern.h"
+#include "base/text.h"
+#include "capture/stats.h"
+#include "procfs/estimator.h"
+#include "procfs/helper.h"
+#include "procfs/kernel_stacks.h"
+#include "procfs/sampler.h"
+#include "procfs/threads.h"
+#include "procfs/user_stacks.h"
+#include "record/files.h"
+#include "record/host.h"
+#include "record/jit.h"
+#include "record/names.h"
+#include "record/processes.h"
+#include "record/stacks.h"
+#include "symbols/kallsyms.h"
+#include "system/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+/*
+ * procrows - waits of a recording by /proc, summed by key until they are
+ * written.
+ */
+
+struct procrows_row {
+	struct offcpu_key key;
+	struct offcpu_value value;
+};
+
+/* A zeroed one is empty; the pointers are the caller's. */
+struct procrows {
+	struct proctab *procs;
+	struct stacktab *stacks;
+	struct namewant *names; /* NULL = none are stored */
+	struct jitkeep *jit; /* NULL = likewise */
+	struct procrows_row *rows;
+	size_t n, cap;
+	struct idmap by_key;
+	struct idmap looked_up; /* (process, user stack) whose mappings were looked at */
+	struct capends user; /* how the user stacks of the waits written ended */
+	uint64_t lost; /* waits for which there was no memory */
+};
+
+static void procrows_free(struct procrows *r)
+{
+	free(r->rows);
+	idmap_free(&r->by_key);
+	idmap_free(&r->looked_up);
+	r->rows = NULL;
+	r->n = r->cap = 0;
+}
+
+static void procrows_add(struct procrows *r, const struct offcpu_key *key, const struct offcpu_value *value)
+{
+	uint64_t hi = hash_bytes(key, sizeof(*key), 1), lo = hash_bytes(key, sizeof(*key), 2);
+	struct offcpu_value *v;
+	uint32_t at;
+	bool added;
+
+	if (base_grow(&r->rows, &r->cap, r->n + 1, sizeof(*r->rows)) != 0 ||
+		(at = idmap_put(&r->by_key, hi, lo, (uint32_t)r->n, &added)) == UINT32_MAX) {
+		r->lost += value->count;
+		return;
+	}
+	if (added) {
+		r->rows[r->n++] = (struct procrows_row){ *key, *value };
+		return;
+	}
+	v = &r->rows[at].value;
+	v->total_ns += value->total_ns;
+	v->count += value->count;
+	v->max_ns = MAX(v->max_ns, value->max_ns);
+	v->first_ns = MIN(v->first_ns, value->first_ns);
+	v->last_ns = MAX(v->last_ns, value->last_ns);
+}
+
+/* Once for each stack of a process: is something mapped where its frames are? */
+static bool is_mapped(struct procrows *r, const struct offcpu_key *k, uint32_t proc, uint32_t ustack)
+{
+	const struct mapset *maps;
+	struct cap_stack s;
+	bool added = false;
+
+	idmap_put(&r->looked_up, proc, ustack, 0, &added);
+	if (!added || !stacktab_frames(r->stacks, &k->user, &s))
+		return true;
+	maps = proctab_maps(r->procs, k);
+	for (uint32_t i = 0; i < s.len; i++)
+		if (!mapset_at(maps, s.frames[i]))
+			return false;
+	return true;
+}
+
+static void want_names(struct procrows *r, const struct offcpu_key *k, const struct cap_sample *s)
+{
+	struct cap_stack stack;
+
+	if (!r->names || !namewant_is_new(r->names, s->proc, s->ustack, s->flags / CAP_SAMPLE_EPOCH))
+		return;
+	if (stacktab_frames(r->stacks, &k->user, &stack))
+		namewant_add(r->names, proctab_maps(r->procs, k), &stack, s->first_ns, s->last_ns);
+	else
+		namewant_miss(r->names, stack.len);
+}
+
+static void write_row(struct procrows *r, const struct procrows_row *row, struct capwrite *w,
+	void (*unmapped)(void *ctx, uint32_t tgid), void *ctx)
+{
+	const struct offcpu_key *k = &row->key;
+	const struct offcpu_value *v = &row->value;
+	struct stacktab_end end = { 0 };
+	struct cap_sample s = { .tid = k->tid,
+		.state = k->state,
+		.flags = k->flags,
+		.total_ns = v->total_ns,
+		.count = v->count,
+		.max_ns = v->max_ns,
+		.first_ns = v->first_ns,
+		.last_ns = v->last_ns };
+
+	s.proc = proctab_emit(r->procs, k, v->first_ns, w);
+	s.flags |= proctab_epoch(r->procs, k, v->first_ns, v->last_ns) * CAP_SAMPLE_EPOCH;
+	jitkeep_see(r->jit, r->procs, r->stacks, k, s.proc, v->first_ns);
+	s.kstack = stacktab_emit(r->stacks, CAP_STACK_KERNEL, &k->kernel, w, NULL);
+	s.ustack = stacktab_emit(r->stacks, CAP_STACK_USER, &k->user, w, &end);
+	if (s.proc == CAP_NONE || s.kstack == CAP_NONE || s.ustack == CAP_NONE) {
+		r->lost += v->count;
+		return;
+	}
+	capends_add(&r->user, end.verdict, end.reason, v->count);
+	capwrite_sample(w, &s);
+	if (!is_mapped(r, k, s.proc, s.ustack))
+		unmapped(ctx, k->tgid);
+	want_names(r, k, &s);
+}
+
+/* Write all. UNMAPPED is told of a process that has a user frame where nothing is known to be mapped: it may
+ * scan it again. */
+static void procrows_write(
+	struct procrows *r, struct capwrite *w, void (*unmapped)(void *ctx, uint32_t tgid), void *ctx)
+{
+	for (size_t i = 0; i < r->n; i++)
+		write_row(r, &r->rows[i], w, unmapped, ctx);
+	r->n = 0;
+	idmap_free(&r->by_key);
+}
+
+/*
+ * proctold - what a recording by /proc has seen, estimated and missed: as
+ * counters of the capture, and in words.
+ */
+
+/* Waits, and their time. */
+struct proctold_sum {
+	uint64_t n, ns;
+};
+
+struct proctold {
+	uint64_t start_ns, now_ns, bytes;
+	uint32_t hz;
+	uint64_t looks, late, left_out; /* see docs/capture.5 */
+	uint64_t look_ns, look_max_ns; /* time on a CPU that they took */
+	uint64_t threads, unchecked; /* that were looked at; of them, without schedstat */
+	uint64_t ended; /* threads that ended: what they did since their last look is not known */
+	uint64_t stops, stopped_ns, longest_stop_ns; /* of threads, by --ptrace */
+	struct proctold_sum seen, recorded, preempted, state, min, max, unseen;
+	struct procwait_sums sums;
+	/* threads, by what of them could not be read */
+	uint64_t no_syscall, no_stack, no_wchan;
+	uint64_t no_user_walk; /* times that --ptrace gave no stack; the first one's story: */
+	char walk_why[512];
+	uint64_t names_overflow;
+	/* lost */
+	uint64_t skipped; /* threads beyond PROCSET_MAX, at most at one time */
+	uint64_t unread; /* threads of which nothing could be read */
+	uint64_t rows_lost;
+	struct asker_stats looker, opener;
+	struct proctab_stats procs;
+	struct stacktab_stats stacks;
+	struct capends user;
+	bool by_name;
+	struct namewant_stats names;
+	const char *degraded; /* "" = nothing */
+	const char *privileges; /* what was given up, kept and confined */
+};
+
+/* The sum of what is counted as lost.*. */
+static uint64_t proctold_lost(const struct proctold *t)
+{
+	return t->skipped + t->unread + t->rows_lost + t->procs.maps_lost + t->looker.lost + t->opener.lost;
+}
+
+/* A lag at the end can make it negative. */
+static uint64_t whole(uint64_t sum)
+{
+	return (int64_t)sum < 0 ? 0 : sum;
+}
+
+static void write_all(struct capwrite *w, const struct cap_counter *all, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		capwrite_counter(w, &all[i]);
+}
+
+static void write_waits(const struct proctold *t, struct capwrite *w)
+{
+	const struct cap_counter all[] = {
+		{ "waits.seen", t->seen.n },
+		{ "waits.seen_ns", t->seen.ns },
+		{ "waits.recorded", t->recorded.n },
+		{ "waits.recorded_ns", t->recorded.ns },
+		{ "filtered.preempted", t->preempted.n },
+		{ "filtered.preempted_ns", t->preempted.ns },
+		{ "filtered.state", t->state.n },
+		{ "filtered.state_ns", t->state.ns },
+		{ "filtered.min", t->min.n },
+		{ "filtered.min_ns", t->min.ns },
+		{ "filtered.max", t->max.n },
+		{ "filtered.max_ns", t->max.ns },
+		{ "lost.threads", t->skipped },
+		{ "lost.threads_unread", t->unread },
+		{ "lost.memory", t->rows_lost },
+		{ "lost.maps", t->procs.maps_lost },
+		{ "looker.asked", t->looker.asked },
+		{ "looker.lost", t->looker.lost },
+		{ "opener.asked", t->opener.asked },
+		{ "opener.lost", t->opener.lost },
+		{ "maps.refused", t->procs.maps_refused },
+		{ "stacks.distinct", t->stacks.stacks },
+		{ "stacks.truncated", t->stacks.truncated },
+		{ "names.kernel_missing", t->stacks.kernel_unnamed },
+		{ "files.unread", t->procs.files_unread },
+		{ "processes", t->procs.images },
+	};
+
+	write_all(w, all, ARRAY_LEN(all));
+}
+
+static void write_looks(const struct proctold *t, struct capwrite *w)
+{
+	const struct cap_counter all[] = {
+		{ "procfs.looks", t->looks },
+		{ "procfs.looks_late", t->late },
+		{ "procfs.looks_left_out", t->left_out },
+		{ "procfs.look_ns", t->look_ns },
+		{ "procfs.look_max_ns", t->look_max_ns },
+		{ "procfs.threads", t->threads },
+		{ "procfs.threads_ended", t->ended },
+		{ "procfs.unchecked", t->unchecked },
+		{ "procfs.estimated_ns", t->sums.estimated_ns },
+		{ "procfs.schedstat_ns", whole(t->sums.schedstat_ns) },
+		{ "procfs.unsettled_ns", t->sums.unsettled_ns },
+		{ "procfs.unseen", t->unseen.n },
+		{ "procfs.unseen_ns", t->unseen.ns },
+		{ "procfs.no_syscall", t->no_syscall },
+		{ "procfs.no_stack", t->no_stack },
+		{ "procfs.no_wait_channel", t->no_wchan },
+		{ "procfs.names_overflow", t->names_overflow },
+		{ "procfs.stops", t->stops },
+		{ "procfs.stopped_ns", t->stopped_ns },
+		{ "procfs.longest_stop_ns", t->longest_stop_ns },
+		{ "procfs.not_walked", t->no_user_walk },
+	};
+
+	write_all(w, all, ARRAY_LEN(all));
+}
+
+/* Waits by the end of their user stack, as in every mode. */
+static void write_user(const struct proctold *t, struct capwrite *w)
+{
+	char name[64];
+
+	for (unsigned int v = CAP_COMPLETE; v <= CAP_TRUNCATED; v++) {
+		snprintf(name, sizeof(name), "user.%s", capture_verdict_name(v));
+		capwrite_counter(w, &(struct cap_counter){ name, t->user.verdicts[v] });
+	}
+	for (unsigned int i = 0; i < CAP_R_COUNT; i++) {
+		snprintf(name, sizeof(name), "user.short.%s", capture_reason_name(i));
+		if (t->user.reasons[i])
+			capwrite_counter(w, &(struct cap_counter){ name, t->user.reasons[i] });
+	}
+}
+
+static void proctold_write(const struct proctold *t, struct capwrite *w)
+{
+	const struct cap_counter names[] = {
+		{ "names.stored", t->names.stored },
+		{ "names.plain", t->names.plain },
+		{ "names.files", t->names.files },
+		{ "names.unresolved", t->names.unresolved },
+		{ "names.late", t->names.late },
+	};
+
+	write_waits(t, w);
+	write_looks(t, w);
+	write_user(t, w);
+	if (t->by_name)
+		write_all(w, names, ARRAY_LEN(names));
+}
+
+/* --- in words --- */
+
+static void put_seconds(struct buf *b, const char *before, uint64_t ns, const char *after)
+{
+	buftext_str(b, before);
+	rectext_seconds(b, ns);
+	buftext_str(b, after);
+}
+
+static void put_count(struct buf *b, const char *before, uint64_t n, const char *after)
+{
+	buftext_str(b, before);
+	buftext_dec(b, n, 1);
+	buftext_str(b, after);
+}
+
+static void proctold_progress(struct buf *b, const struct proctold *t)
+{
+	uint64_t tenths = (t->now_ns - t->start_ns) / 100000000;
+
+	buftext_printf(b, "%" PRIu64 ".%u s", tenths / 10, (unsigned int)(tenths % 10));
+	put_count(b, "  ", t->looks, " looks");
+	put_count(b, "  about ", t->recorded.n, " waits");
+	put_count(b, "  ", t->stacks.stacks, " stacks");
+	put_count(b, "  ", t->procs.images, " processes");
+	put_count(b, "  ", proctold_lost(t), " lost");
+}
+
+static void put_checked(struct buf *b, const struct proctold *t)
+{
+	put_count(b, "  samples, not exact waits: ", t->looks, " looks at ");
+	put_count(b, "", t->hz, " Hz, ");
+	if (t->threads == t->unchecked) {
+		buftext_str(b, "not checked: there is no schedstat\n");
+		return;
+	}
+	put_seconds(b, "off-CPU estimated ", t->sums.estimated_ns, " s, ");
+	put_seconds(b, "by schedstat ", whole(t->sums.schedstat_ns), " s\n");
+}
+
+/* What the looks cost, and how many could not be made. */
+static void put_looks(struct buf *b, const struct proctold *t, bool verbose)
+{
+	uint64_t elapsed = MAX(t->now_ns - t->start_ns, 1);
+
+	if (t->left_out)
+		put_count(b, "  ", t->left_out,
+			" looks were left out: there was no time for them, so the rate went down\n");
+	if (verbose || t->late)
+		put_count(b, "  ", t->late, " looks came late\n");
+	if (!verbose && !t->left_out)
+		return;
+	put_count(b, "  a look took ", t->look_ns / MAX(t->looks, 1) / 1000, " us of CPU time on average, ");
+	put_count(b, "", t->look_max_ns / 1000, " us at most, ");
+	put_count(b, "", t->look_ns * 100 / elapsed, " % of a CPU\n");
+}
+
+static void put_filtered(struct buf *b, const struct proctold *t)
+{
+	const struct {
+		const char *what;
+		const struct proctold_sum *sum;
+	} rows[] = { { "runnable, for want of a CPU (--preempted records them)", &t->preempted },
+		{ "in another state than --state", &t->state },
+		{ "shorter than --min, as estimated", &t->min },
+		{ "longer than --max, as estimated", &t->max } };
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		if (!rows[i].sum->n)
+			continue;
+		put_count(b, "  left out: ", rows[i].sum->n, " waits, ");
+		put_seconds(b, "", rows[i].sum->ns, " s, ");
+		buftext_str(b, rows[i].what);
+		buftext_str(b, "\n");
+	}
+}
+
+static void put_limits(struct buf *b, const struct proctold *t, bool verbose)
+{
+	if (verbose || t->unseen.n) {
+		put_count(b, "  ", t->unseen.n, " waits of ");
+		put_seconds(b, "", t->unseen.ns, " s were between looks: a higher -F sees more of them\n");
+	}
+	if (verbose || t->sums.unsettled_ns)
+		put_seconds(b, "  ", t->sums.unsettled_ns,
+			" s off the CPU are in no wait: what running threads did last is not known\n");
+	if (verbose || t->ended)
+		put_count(b, "  ", t->ended, " threads ended: since their last look they were not seen\n");
+	if (t->stops) {
+		put_count(b, "  --ptrace stopped threads for a moment: ", t->stops, " times, ");
+		put_count(b, "", t->longest_stop_ns / 1000, " us at most\n");
+	}
+	if (t->no_user_walk) {
+		put_count(b, "  ", t->no_user_walk, " times no user stack could be walked: ");
+		buftext_escaped(b, t->walk_why, TEXT_LINE);
+		buftext_str(b, "\n");
+	}
+	if (t->stacks.truncated)
+		put_count(b, "  ", t->stacks.truncated,
+			" stacks were cut: --depth raises the limit, for kernel "
+			"stacks up to 64\n");
+	if (t->procs.files_unread)
+		put_count(b, "  ", t->procs.files_unread,
+			" mapped files could not be read: frames in them have no names\n");
+	if (t->by_name && t->names.late)
+		put_count(b, "  ", t->names.late,
+			" places in files have no name stored: no time was left to look them up\n");
+	if (capends_waits(&t->user)) {
+		buftext_str(b, "  user stacks: ");
+		capends_put(b, &t->user);
+		buftext_str(b, "\n");
+	}
+}
+
+/* What may not be read, each once, with what mends it. */
+static void put_refused(struct buf *b, const struct proctold *t)
+{
+	if (t->no_syscall)
+		put_count(b, "  degraded: system call, wait channel and program counter of ", t->no_syscall,
+			" threads are hidden: they are another user's, or protected; it takes "
+			"CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH\n");
+	if (t->no_stack)
+		put_count(b, "  degraded: kernel stacks of ", t->no_stack,
+			" threads are names alone: /proc/PID/stack takes CAP_SYS_ADMIN\n");
+	if (t->procs.maps_refused)
+		put_count(b, "  degraded: user frames of ", t->procs.maps_refused,
+			" processes have no names: reading their maps takes CAP_SYS_PTRACE\n");
+	if (t->unchecked)
+		put_count(b, "  degraded: ", t->unchecked,
+			" threads have no schedstat: their waits are by samples alone; it takes a kernel "
+			"with "
+			"CONFIG_SCHED_INFO\n");
+	if (!t->degraded[0])
+		return;
+	buftext_str(b, "  degraded: ");
+	buftext_escaped(b, t->degraded, TEXT_LINE);
+	buftext_str(b, "\n");
+}
+
+static void put_lost(struct buf *b, const struct proctold *t, bool all)
+{
+	const struct {
+		const char *what;
+		uint64_t n;
+	} rows[] = { { " threads: more than can be looked at\n", t->skipped },
+		{ " threads: /proc/PID/task/TID/status or stat could not be read\n", t->unread },
+		{ " waits: the recorder had no memory\n", t->rows_lost },
+		{ " processes without mappings: they had ended\n", t->procs.maps_lost },
+		{ " looks without privileges: the process that looks at threads had ended\n",
+			t->looker.lost },
+		{ " files and maps not opened: the process that opens them had ended\n", t->opener.lost } };
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (rows[i].n || all)
+			put_count(b, "  lost: ", rows[i].n, rows[i].what);
+	if (!proctold_lost(t) && !all)
+		buftext_str(b, "  lost: nothing\n");
+}
+
+static void proctold_summary(struct buf *b, const struct proctold *t, const struct rectext_told *told)
+{
+	const struct rectext_head head = { .ns = t->now_ns - t->start_ns,
+		.waits = t->recorded.n,
+		.waits_ns = t->recorded.ns,
+		.stacks = t->stacks.stacks,
+		.processes = t->procs.images,
+		.bytes = t->bytes,
+		.about = true };
+
+	rectext_head(b, &head, told);
+	if (told->command)
+		rectext_command(b, told->command);
+	put_checked(b, t);
+	put_looks(b, t, told->verbose);
+	put_filtered(b, t);
+	put_limits(b, t, told->verbose);
+	if (told->verbose)
+		rectext_privileges(b, t->privileges);
+	put_refused(b, t);
+	put_lost(b, t, told->verbose);
+}
+
+/*
+ * procwalk - user stacks for a recording by /proc, with --ptrace: whose walker
+ * is asked, and what a stop does to the account of the thread.
+ */
+
+/* The first time it is told why. */
+static bool refuse(struct proctold *told, const struct err *e)
+{
+	if (!told->no_user_walk++)
+		snprintf(told->walk_why, sizeof(told->walk_why), "%.300s%s%.200s", e->msg,
+			e->hint[0] ? "; " : "", e->hint);
+	return false;
+}
+
+static struct ptstack *walker(const struct ptreach *r, struct procset_process *p, struct err *e)
+{
+	struct ptstack *w = p->walker;
+
+	if (w || p->no_walker) {
+		err_set(e, -ESRCH, "the process cannot be traced");
+		return w;
+	}
+	p->no_walker = ptstack_open(r, p->tgid, &w, e) != 0;
+	p->walker = p->no_walker ? NULL : w;
+	return p->walker;
+}
+
+/* The look came first: meanwhile the thread may have gone on to wait elsewhere. */
+static bool is_there_still(const struct proclook_seen *s, const struct cap_stack *stack)
+{
+	return !s->has_syscall || !stack->len || stack->frames[0] == s->syscall.pc;
+}
+
+/*
+ * The user stack of T, reached by R, which waits where the look S saw it: the
+ * walker's, until it walks again. False where there is none to be had, which
+ * is counted, or where it waits elsewhere by now: then what S saw is what is
+ * known.
+ */
+static bool procwalk_take(const struct ptreach *r, struct procset_thread *t, const struct proclook_seen *s,
+	struct cap_stack *ret, struct proctold *told)
+{
+	struct err e = { 0 };
+	struct ptstack *w = walker(r, t->proc, &e);
+	struct ptstack_stats before, after;
+	int rc;
+
+	if (!w)
+		return refuse(told, &e);
+	ptstack_stats(w, &before);
+	rc = ptstack_take(w, t->look.tid, ret, &e);
+	ptstack_stats(w, &after);
+	t->stopped = after.stops != before.stops;
+	told->stops += after.stops - before.stops;
+	told->stopped_ns += after.stopped_ns - before.stopped_ns;
+	told->longest_stop_ns = MAX(told->longest_stop_ns, after.longest_ns);
+	if (rc)
+		return refuse(told, &e);
+	return is_there_still(s, ret);
+}
+
+static void procwalk_end(struct procset_process *p)
+{
+	ptstack_close(p->walker);
+	p->walker = NULL;
+	p->no_walker = false;
+}
+
+/*
+ * T was stopped by the last procwalk_take() and waits again where it did, by
+ * what is seen now: in the same call, which the kernel may have started again.
+ * Asked once after each look.
+ */
+static bool procwalk_waits_on(struct procset_thread *t, const struct proclook_seen *s)
+{
+	const struct procparse_syscall *was = &t->call, *is = &s->syscall;
+
+	/* a thread that is still on its way back is asked for again at the next look */
+	if (!t->stopped || !s->waiting)
+		return false;
+	t->stopped = false;
+	if (!t->has_call || !s->has_syscall)
+		return false;
+	return was->sp == is->sp && was->pc == is->pc && (was->nr == is->nr || is->nr == SYS_restart_syscall);
+}
+
+/*
+ * procround - rounds of looks at all threads of a recording by /proc: who is
+ * there, what each did, and which waits that makes.
+ */
+
+/* The pointers are the caller's, and stay; what is below them is begun by procround_init(). */
+struct procround {
+	const struct recorder_opts *o;
+	struct ptreach reach; /* how others are looked at */
+	struct proctab *procs;
+	struct procthreads *threads;
+	struct procstacks *places;
+	struct procrows *rows; /* where waits go */
+	struct proctold *told; /* and counts */
+	struct procset set;
+	struct proclook look;
+	uint64_t period_ns; /* between looks, as asked for */
+	uint64_t cost_ns; /* of the last round: time on a CPU */
+	uint64_t scan_due_ns; /* when threads are looked for next, */
+	uint64_t scanned_ns; /* and when they were last; 0 = never */
+	uint64_t since_ns; /* waits that are found now began after this */
+	uint64_t boot_ahead_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC */
+	struct cap_stack walked; /* by --ptrace, of the thread at hand; no frames = it was not */
+	uint64_t began_ns; /* the round at hand */
+	bool last; /* it is the last one */
+	bool baseline; /* threads that are found now were there before */
+};
+
+#define SECOND_NS UINT64_C(1000000000)
+#define SCAN_SHARE 20 /* to look for new threads takes a twentieth of a CPU at most */
+#define STATE_UNKNOWN 0x80000000u /* nobody saw it: see docs/capture.5 */
+
+/* --- waits --- */
+
+struct whose {
+	struct procround *r;
+	const struct procset_thread *t;
+};
+
+static void count(struct proctold_sum *sum, uint64_t n, uint64_t ns)
+{
+	sum->n += n;
+	sum->ns += ns;
+}
+
+static bool state_wanted(uint32_t mask, uint32_t state)
+{
+	const uint32_t noload = 0x400; /* I: D does not include it */
+
+	return !mask || (state & (state & noload ? mask & noload : mask));
+}
+
+/* Why waits of that state and of VALUE's average are left out; NULL = they are recorded. */
+static struct proctold_sum *left_out(
+	struct procround *r, const struct offcpu_key *key, const struct offcpu_value *v)
+{
+	const struct offcpu_opts *o = &r->o->bpf;
+	uint64_t each = v->total_ns / v->count;
+
+	if (key->flags & CAP_SAMPLE_PREEMPTED) {
+		if (!o->preempted)
+			return &r->told->preempted;
+	} else if (!state_wanted(o->state_mask, key->state)) {
+		return &r->told->state;
+	}
+	if (each < o->min_ns)
+		return &r->told->min;
+	return o->max_ns && each > o->max_ns ? &r->told->max : NULL;
+}
+
+static void take(const struct whose *w, struct offcpu_key *key, const struct offcpu_value *v)
+{
+	struct proctold_sum *out;
+
+	key->tgid = w->t->look.pid;
+	key->tid = w->t->look.tid;
+	key->start_boot_ns = w->t->proc->start_boot_ns;
+	key->exec_id = w->t->proc->exec_id;
+	count(&w->r->told->seen, v->count, v->total_ns);
+	out = left_out(w->r, key, v);
+	count(out ? out : &w->r->told->recorded, v->count, v->total_ns);
+	if (!out)
+		procrows_add(w->r->rows, key, v);
+}
+
+static void take_done(void *ctx, const struct procwait_done *d)
+{
+	const struct whose *w = ctx;
+	struct offcpu_key key = { .state = STATE_UNKNOWN };
+	const struct offcpu_value v = { d->total_ns, d->count, d->max_ns, d->first_ns, d->last_ns };
+
+	key.flags = (d->open ? CAP_SAMPLE_OPEN : 0) | (d->initial ? CAP_SAMPLE_INITIAL : 0);
+	if (d->place) {
+		key.state = d->place->state;
+		key.kernel = (struct offcpu_stack_id){ d->place->kernel[0], d->place->kernel[1] };
+		key.user = (struct offcpu_stack_id){ d->place->user[0], d->place->user[1] };
+	} else {
+		procstacks_named(w->r->places, "not seen waiting", &key.kernel);
+		procstacks_between(w->r->places, &key.user);
+		count(&w->r->told->unseen, d->count, d->total_ns);
+	}
+	take(w, &key, &v);
+}
+
+static void take_delayed(void *ctx, uint64_t n, uint64_t ns, uint64_t until_ns)
+{
+	const struct whose *w = ctx;
+	struct offcpu_key key = { .flags = CAP_SAMPLE_PREEMPTED };
+	uint64_t from_ns = until_ns - MIN(ns, until_ns);
+	const struct offcpu_value v = { ns, n, ns / n, from_ns, from_ns };
+
+	procstacks_named(w->r->places, "waiting for a CPU", &key.kernel);
+	procstacks_between(w->r->places, &key.user);
+	take(w, &key, &v);
+}
+
+/* --- threads --- */
+
+/* Ticks since the machine started as nanoseconds. */
+static uint64_t ticks_ns(uint64_t ticks)
+{
+	long hz = sysconf(_SC_CLK_TCK);
+
+	return hz > 0 && ticks < UINT64_MAX / SECOND_NS ? ticks * (SECOND_NS / (uint64_t)hz) : 0;
+}
+
+static void announce(struct procround *r, struct procset_thread *t)
+{
+	const struct procparse_status *st = &t->look.status;
+	struct offcpu_ev_thread ev = { .type = OFFCPU_EV_THREAD,
+		.task_flags = t->proc->kthread ? 0x00200000 : 0, /* PF_KTHREAD */
+		.tgid = t->look.pid,
+		.tid = t->look.tid,
+		.ns_tgid = st->ns_tgid ? st->ns_tgid : t->look.pid,
+		.ns_tid = st->ns_tid ? st->ns_tid : t->look.tid,
+		.start_boot_ns = t->proc->start_boot_ns,
+		.exec_id = t->proc->exec_id };
+
+	memcpy(ev.comm, t->comm, sizeof(ev.comm));
+	proctab_announce(r->procs, &ev);
+}
+
+/* P is another image now, or was not known before. */
+static void scan_image(struct procround *r, struct procset_process *p)
+{
+	p->scanned_ns = p->rescanned_ns = now_ns();
+	proctab_scan(r->procs, p->tgid, r->since_ns, NULL);
+	proctab_identify(r->procs, p->tgid, p->exec_id, p->start_boot_ns);
+}
+
+static void new_process(struct procround *r, struct procset_process *p)
+{
+	struct procparse_stat st;
+
+	if (!procthreads_stat(r->threads, p->tgid, &st))
+		return;
+	p->start_boot_ns = ticks_ns(st.start_ticks);
+	p->image = st.image;
+	p->kthread = st.kthread;
+	if (p->kthread)
+		return;
+	scan_image(r, p);
+}
+
+static void end_process(void *ctx, struct procset_process *p)
+{
+	struct procround *r = ctx;
+	const struct procevent ev = {
+		.type = PROCEVENT_EXIT, .pid = p->tgid, .tid = p->tgid, .time_ns = now_ns()
+	};
+
+	procwalk_end(p);
+	if (r->procs)
+		proctab_event(r->procs, &ev);
+}
+
+static void on_thread(void *ctx, uint32_t pid, uint32_t tid)
+{
+	struct procround *r = ctx;
+	struct procset_thread *t;
+
+	if (procset_find(&r->set, pid, tid))
+		return;
+	t = procset_add(&r->set, pid, tid);
+	if (!t) {
+		r->told->skipped++;
+		return;
+	}
+	r->told->threads++;
+	if (t->proc->n_threads == 1)
+		new_process(r, t->proc);
+}
+
+static uint64_t cpu_ns(const struct procround *r)
+{
+	return now_on(CLOCK_THREAD_CPUTIME_ID) + looker_cpu_ns(r->look.looker);
+}
+
+/* CPU time since CPU_NS. */
+static uint64_t spent_ns(const struct procround *r, uint64_t cpu)
+{
+	uint64_t now = cpu_ns(r);
+
+	/* a looker that ends takes its share with it */
+	return now - MIN(cpu, now);
+}
+
+/*
+ * Which threads are there: as often as it takes no more than its share of a
+ * CPU. Time that others took from the scan does not count: on a busy machine
+ * the next one would come a second later.
+ */
+static void scan(struct procround *r)
+{
+	uint64_t began = now_ns(), cpu = cpu_ns(r);
+
+	r->told->skipped = 0;
+	procthreads_scan(r->threads, on_thread, r);
+	r->scan_due_ns = began + MIN(spent_ns(r, cpu) * SCAN_SHARE, SECOND_NS);
+}
+
+static void forget(struct procround *r, size_t at)
+{
+	struct procset_thread *t = r->set.threads[at];
+	struct whose whose = { r, t };
+	const struct procwait_sink sink = { &whose, take_done, take_delayed };
+
+	procwait_end(&t->wait, false, &sink, &r->told->sums);
+	proclook_forget(&r->look, &t->look);
+	procset_remove(&r->set, at);
+	r->told->ended++;
+}
+
+/* --- a look --- */
+
+/* Once for each thread. */
+static void tell_refused(struct procround *r, struct procset_thread *t, const struct proclook_seen *s)
+{
+	if (t->told)
+		return;
+	t->told = true;
+	r->told->unchecked += !s->has_schedstat;
+	r->told->no_syscall += t->look.refused[PROCFILE_SYSCALL] != 0;
+	r->told->no_wchan += t->look.refused[PROCFILE_WCHAN] != 0;
+	r->told->no_stack += t->look.refused[PROCFILE_STACK] && !t->look.refused[PROCFILE_SYSCALL];
+}
+
+static void on_exec(struct procround *r, struct procset_thread *t, const struct procparse_stat *st)
+{
+	const struct procevent ev = { .type = PROCEVENT_EXEC,
+		.pid = t->look.pid,
+		.tid = t->look.tid,
+		.time_ns = r->since_ns,
+		.text = st->comm };
+
+	t->proc->exec_id++;
+	procwalk_end(t->proc);
+	proctab_event(r->procs, &ev);
+	scan_image(r, t->proc);
+}
+
+/* Its name, and the image of its process: after its last wait was handed out. */
+static void note_changes(struct procround *r, struct procset_thread *t, const struct procparse_stat *st,
+	const struct procwait_sink *sink)
+{
+	bool exec = st->image && t->proc->image && st->image != t->proc->image;
+
+	/* it will run before it waits again, and is read then */
+	if (st->image == PROCPARSE_NO_IMAGE)
+		return;
+	if (exec) {
+		procwait_exec(&t->wait, sink);
+		on_exec(r, t, st);
+	}
+	if (st->image)
+		t->proc->image = st->image;
+	if (!exec && strcmp(t->comm, st->comm) == 0)
+		return;
+	memcpy(t->comm, st->comm, sizeof(t->comm));
+	announce(r, t);
+}
+
+/* Where it waits, for a thread that has run since the last look. */
+static void find_place(struct procround *r, struct procset_thread *t, const struct proclook_seen *s)
+{
+	bool kthread = s->stat.kthread, walk = r->o->ptrace && !r->o->bpf.no_user_stacks && !kthread;
+	struct offcpu_stack_id kernel, user;
+
+	procstacks_kernel(r->places, s, &kernel);
+	if (walk && procwalk_take(&r->reach, t, s, &r->walked, r->told)) {
+		procstacks_walked(r->places, &r->walked, &user);
+	} else {
+		r->walked.len = 0;
+		procstacks_user(r->places, s, kthread, t->look.refused[PROCFILE_SYSCALL], &user);
+	}
+	t->place = (struct procwait_place){ .kernel = { kernel.hi, kernel.lo },
+		.user = { user.hi, user.lo },
+		.state = proclook_state(s->stat.state) };
+}
+
+/*
+ * The mappings of P's image are read again, a program that has just begun
+ * maps its libraries yet: not before as much time has passed as before the
+ * last time, or a second.
+ */
+static void rescan(struct procround *r, struct procset_process *p)
+{
+	uint64_t now = now_ns();
+
+	if (p->kthread || now - p->rescanned_ns < MIN(SECOND_NS, p->rescanned_ns - p->scanned_ns))
+		return;
+	p->rescanned_ns = now;
+	proctab_rescan(r->procs, p->tgid, r->since_ns, NULL);
+}
+
+/* Where a frame of T lies has to be known while its process lives. */
+static void know_frames(struct procround *r, struct procset_thread *t, const struct proclook_seen *s)
+{
+	const uint64_t *frames = r->walked.len ? r->walked.frames : &s->syscall.pc;
+	uint32_t n = r->walked.len ? r->walked.len : s->has_syscall;
+
+	if (t->proc->kthread || r->o->bpf.no_user_stacks)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		if (proctab_covers(r->procs, t->proc->tgid, frames[i]))
+			continue;
+		rescan(r, t->proc);
+		return;
+	}
+}
+
+/*
+ * A round takes its time, which with many threads is no little part of a
+ * short recording: at its end all threads were looked at when the last round
+ * began, and at its beginning those of which that is true.
+ */
+static uint64_t time_of(const struct procround *r, const struct proclook_seen *s)
+{
+	return r->last || (r->baseline && s->same) ? MIN(r->began_ns, s->at_ns) : s->at_ns;
+}
+
+static struct procwait_look account_of(
+	const struct procround *r, const struct procset_thread *t, const struct proclook_seen *s)
+{
+	return (struct procwait_look){ .at_ns = time_of(r, s),
+		.has_account = s->has_schedstat,
+		.run_ns = s->sched.run_ns,
+		.delay_ns = s->sched.delay_ns,
+		.slices = s->sched.slices,
+		.voluntary = s->status.voluntary,
+		.same = s->same,
+		.waiting = s->same ? t->wait.waiting : s->waiting,
+		.place = t->place };
+}
+
+/* A thread that began during the recording had done nothing then. */
+static void begin_thread(struct procround *r, struct procset_thread *t, const struct proclook_seen *s)
+{
+	uint64_t began = ticks_ns(s->stat.start_ticks);
+
+	t->start_ticks = s->stat.start_ticks;
+	memcpy(t->comm, s->stat.comm, sizeof(t->comm));
+	announce(r, t);
+	if (r->baseline)
+		return;
+	began -= MIN(r->boot_ahead_ns, began);
+	procwait_born(&t->wait, MIN(MAX(began, r->scanned_ns), time_of(r, s)));
+}
+
+/* False: it is gone. */
+static bool look_at(struct procround *r, struct procset_thread *t)
+{
+	struct whose whose = { r, t };
+	const struct procwait_sink sink = { &whose, take_done, take_delayed };
+	struct proclook_seen s;
+	struct procwait_look look;
+	bool first = !t->look.looked, again;
+	int rc = proclook_take(&r->look, &t->look, &s, NULL);
+
+	if (rc == -ESRCH)
+		return false;
+	if (rc) {
+		r->told->unread += !t->unreadable;
+		t->unreadable = true;
+		return true;
+	}
+	if (!first && !s.same && s.stat.start_ticks != t->start_ticks)
+		return false;
+	if (first)
+		begin_thread(r, t, &s);
+	again = !s.same && procwalk_waits_on(t, &s);
+	if (!s.same && !again && s.waiting)
+		find_place(r, t, &s);
+	if (!s.same && s.waiting)
+		tell_refused(r, t, &s);
+	if (!s.same && s.waiting) {
+		t->has_call = s.has_syscall;
+		t->call = s.syscall;
+	}
+	look = account_of(r, t, &s);
+	if (r->baseline)
+		t->wait = (struct procwait){ 0 };
+	if (again && !r->baseline)
+		procwait_disturbed(&t->wait, &look, &r->told->sums);
+	else
+		procwait_look(&t->wait, &look, &sink, &r->told->sums);
+	if (!s.same)
+		note_changes(r, t, &s.stat, &sink);
+	if (!s.same && !again && s.waiting)
+		know_frames(r, t, &s);
+	return true;
+}
+
+static void procround_look(struct procround *r)
+{
+	uint64_t began = now_ns(), cpu = cpu_ns(r);
+	bool fresh = began >= r->scan_due_ns;
+
+	r->began_ns = began;
+	/* an estimate of when something began is early by up to the time between two looks */
+	r->since_ns = MIN(r->scanned_ns ? r->scanned_ns : began, began - 2 * r->period_ns);
+	if (fresh)
+		scan(r);
+	for (size_t i = r->set.n; i-- > 0;)
+		if (!look_at(r, r->set.threads[i]))
+			forget(r, i);
+	if (fresh)
+		r->scanned_ns = began;
+	r->baseline = false;
+	r->told->looks++;
+	r->cost_ns = spent_ns(r, cpu);
+	r->told->look_ns += r->cost_ns;
+	r->told->look_max_ns = MAX(r->told->look_max_ns, r->cost_ns);
+}
+
+/* The last round, which counts as made at once: returns when it began. */
+static uint64_t procround_last(struct procround *r)
+{
+	r->last = true;
+	procround_look(r);
+	return r->began_ns;
+}
+
+/* --- from outside --- */
+
+static void procround_init(struct procround *r, unsigned int wanted)
+{
+	r->period_ns = SECOND_NS / MAX(r->o->hz, 1);
+	r->set = (struct procset){ .end = end_process, .ctx = r };
+	/* equal on a machine that was never suspended: read in this order it is not negative */
+	r->boot_ahead_ns = now_ns();
+	r->boot_ahead_ns = now_on(CLOCK_BOOTTIME) - r->boot_ahead_ns;
+	proclook_init(&r->look, wanted, r->reach.looker);
+}
+
+static void procround_release(struct procround *r)
+{
+	for (size_t i = 0; i < r->set.n; i++)
+		proclook_forget(&r->look, &r->set.threads[i]->look);
+	procset_free(&r->set);
+}
+
+/* Threads of the next round were there before: all count from then on. */
+static void procround_before(struct procround *r)
+{
+	r->baseline = true;
+	r->scan_due_ns = 0;
+}
+
+/* Process PID, a command, begins now: it counts from here on. */
+static void procround_command(struct procround *r, uint32_t pid)
+{
+	struct procset_thread *t;
+
+	on_thread(r, pid, pid);
+	t = procset_find(&r->set, pid, pid);
+	r->scanned_ns = now_ns();
+	r->since_ns = r->scanned_ns - 2 * r->period_ns;
+	r->scan_due_ns = 0;
+	if (!t)
+		return;
+	r->baseline = true;
+	look_at(r, t);
+	r->baseline = false;
+	/* where it is held until it may run is no wait of its own; else it has begun one since its exec */
+	if (t->place.state == proclook_state('t'))
+		t->wait.current = t->wait.waiting = false;
+	t->wait.initial = false;
+}
+
+/* Process TGID has a user frame where nothing is known to be mapped: its mappings are read again, but not all
+ * the time. */
+static void procround_rescan(struct procround *r, uint32_t tgid)
+{
+	struct procset_process *p = procset_process(&r->set, tgid);
+
+	if (p)
+		rescan(r, p);
+}
+
+/* The recording ends: every wait that goes on is handed out as it is now. */
+static void procround_end(struct procround *r)
+{
+	for (size_t i = 0; i < r->set.n; i++) {
+		struct whose whose = { r, r->set.threads[i] };
+		const struct procwait_sink sink = { &whose, take_done, take_delayed };
+
+		procwait_end(&r->set.threads[i]->wait, true, &sink, &r->told->sums);
+	}
+}
+
+#define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks that other processes may have too */
+#define NAMES_NS UINT64_C(2000000000) /* how long a recording waits, at its end, for names */
+
+struct procrec {
+	const struct recorder_opts *o;
+	struct capwrite *out;
+	struct stacktab *stacks;
+	struct proctab *procs;
+	struct namewant *names; /* NULL = none are stored */
+	struct namekeep *namer;
+	struct jitkeep *jit;
+	struct kallsyms *ks;
+	int kallsyms; /* opened with privileges; -1 = not to be had */
+	struct procthreads *threads;
+	struct procstacks *places;
+	struct procrows rows;
+	struct proctold told;
+	struct procround round;
+	struct procpriv priv;
+	uint64_t due_ns, flush_ns;
+	uint64_t stop_ns;
+	bool all;
+	char degraded[1024];
+	char privileges[512];
+};
+
+static void degrade(struct procrec *r, const char *what, const struct err *e)
+{
+	size_t len = strlen(r->degraded);
+
+	snprintf(r->degraded + len, sizeof(r->degraded) - len, "%s%s%s%s%s%s", len ? "; " : "", what,
+		e ? ": " : "", e ? e->msg : "", e && e->hint[0] ? "; " : "", e ? e->hint : "");
+}
+
+/* When the next look is due; those for which there was no time are left out. At most half of the time is
+ * spent. */
+static void plan(struct procrec *r, uint64_t began)
+{
+	uint64_t now = now_ns(), earliest = now + r->round.cost_ns, n;
+
+	r->told.late += began - r->due_ns > r->round.period_ns / 2;
+	r->due_ns += r->round.period_ns;
+	if (r->due_ns >= earliest)
+		return;
+	n = (earliest - r->due_ns + r->round.period_ns - 1) / r->round.period_ns;
+	r->told.left_out += n;
+	r->due_ns += n * r->round.period_ns;
+}
+
+/* --- the capture --- */
+
+static void rescan_process(void *ctx, uint32_t tgid)
+{
+	struct procrec *r = ctx;
+
+	procround_rescan(&r->round, tgid);
+}
+
+/* What is not seen any more is told, for counters alone do not say since when. */
+static void miss(struct procrec *r)
+{
+	struct err why;
+
+	looker_stats(r->priv.looker, &r->told.looker);
+	opener_stats(r->priv.opener, &r->told.opener);
+	if (!procpriv_missed(&r->priv, &why))
+		return;
+	degrade(r, "of others' threads is seen what one's own rights reach", &why);
+	capwrite_option(r->out, &(struct cap_option){ "looker", why.msg });
+}
+
+static void bring_up(struct procrec *r)
+{
+	struct proctold *t = &r->told;
+
+	t->now_ns = r->stop_ns ? r->stop_ns : now_ns();
+	t->bytes = capwrite_bytes(r->out);
+	t->rows_lost = r->rows.lost;
+	t->user = r->rows.user;
+	t->names_overflow = procstacks_overflow(r->places);
+	proctab_stats(r->procs, &t->procs);
+	stacktab_stats(r->stacks, &t->stacks);
+	t->by_name = r->namer != NULL;
+	if (r->namer)
+		namekeep_stats(r->namer, &t->names);
+	miss(r);
+	t->degraded = r->degraded;
+	t->privileges = r->privileges;
+}
+
+static int flush(struct procrec *r, struct err *e)
+{
+	procrows_write(&r->rows, r->out, rescan_process, r);
+	procstacks_write(r->places, r->out);
+	proctab_flush(r->procs, now_ns(), r->out);
+	bring_up(r);
+	proctold_write(&r->told, r->out);
+	return capwrite_flush(r->out, now_ns(), e);
+}
+
+static void write_options(struct procrec *r)
+{
+	const struct recorder_opts *o = r->o;
+	char number[32];
+
+	snprintf(number, sizeof(number), "%u", o->hz);
+	capwrite_option(r->out, &(struct cap_option){ "frequency", number });
+	recoptions_write(r->out, o,
+		o->bpf.no_user_stacks ? "none"
+		: o->ptrace           ? "ptrace"
+				      : "pc",
+		r->degraded);
+}
+
+/* --- the recording --- */
+
+/* What goes without saying else is told. */
+static void check_options(struct procrec *r, const struct recorder_opts *o)
+{
+	if (o->unwind != RECORDER_UNWIND_AUTO && !o->bpf.no_user_stacks)
+		degrade(r, "user stacks are not walked as --unwind says, for that takes BPF", NULL);
+	if (o->ptrace && !o->bpf.no_user_stacks)
+		degrade(r, "--ptrace stops a thread for a moment where its stack cannot be read otherwise",
+			NULL);
+	if (!o->ptrace && !o->bpf.no_user_stacks)
+		degrade(r,
+			"of user stacks there is the program counter alone; --ptrace walks those of your own "
+			"processes",
+			NULL);
+	if (procthreads_hidden() && (r->all || o->bpf.follow))
+		degrade(r,
+			"/proc hides the processes of other users (hidepid); root, and the group that its "
+			"option gid= names, see them",
+			NULL);
+}
+
+/* The last thing that is done with privileges. */
+static int drop(struct procrec *r, struct err *e)
+{
+	const struct recorder_opts *o = r->o;
+	struct buf b = { 0 };
+	struct err why;
+	int rc = procpriv_drop(&r->priv, o->ptrace && !o->bpf.no_user_stacks, &why, e);
+
+	if (rc)
+		return rc;
+	if (why.msg[0])
+		degrade(r, "others' threads are looked at as far as one's own rights go", &why);
+	procpriv_put(&r->priv, &b);
+	snprintf(r->privileges, sizeof(r->privileges), "%.*s", (int)b.len, b.p ? (const char *)b.p : "");
+	buf_free(&b);
+	capwrite_option(r->out, &(struct cap_option){ "privileges", r->privileges });
+	return 0;
+}
+
+/* Addresses of kernel functions serve for nothing where stacks may not be read. */
+static void read_symbols(struct procrec *r)
+{
+	char text[64];
+	_cleanup_close_ int fd = open("/proc/self/stack", O_RDONLY | O_CLOEXEC);
+	struct err why;
+
+	if (r->o->bpf.no_kernel_stacks || r->o->hide_kernel || fd < 0 || read(fd, text, sizeof(text)) < 0)
+		return;
+	r->kallsyms = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	if (kallsyms_load(NULL, &r->ks, &why) != 0)
+		degrade(r, "kernel frames are names without addresses", &why);
+}
+
+static int open_tables(struct procrec *r, struct err *e)
+{
+	const struct recorder_opts *o = r->o;
+	const struct procthreads_opts to = { .all = o->bpf.all,
+		.no = { looker_pid(r->priv.looker), opener_pid(r->priv.opener) },
+		.kthreads = o->bpf.kthreads,
+		.follow = o->bpf.follow,
+		.pids = o->pids,
+		.n_pids = o->n_pids,
+		.tids = o->tids,
+		.n_tids = o->n_tids,
+		.comms = o->comms,
+		.n_comms = o->n_comms,
+		.looker = r->priv.looker,
+		.in = o->in };
+	struct procstacks_opts so = { .no_kernel = o->bpf.no_kernel_stacks,
+		.no_user = o->bpf.no_user_stacks };
+	int rc = stacktab_new(o->bpf.depth ? o->bpf.depth : 127, &r->stacks, e);
+
+	rc = rc ? rc : proctab_new(false, false, &r->procs, e);
+	if (!rc)
+		proctab_opener(r->procs, r->priv.opener);
+	rc = rc ? rc : procthreads_open(&to, &r->threads, e);
+	so.ks = r->ks;
+	rc = rc ? rc : procstacks_new(&so, r->stacks, &r->places, e);
+	if (rc || o->no_symbols || o->bpf.no_user_stacks)
+		return rc;
+	rc = namewant_new(&r->names, e);
+	rc = rc ? rc : jitkeep_new(&r->jit, e);
+	if (!rc)
+		jitkeep_opener(r->jit, r->priv.opener);
+	return rc;
+}
+
+static unsigned int files_wanted(const struct recorder_opts *o)
+{
+	unsigned int kernel = 1u << PROCFILE_STACK | 1u << PROCFILE_WCHAN;
+
+	return 1u << PROCFILE_SYSCALL | (o->bpf.no_kernel_stacks ? 0 : kernel);
+}
+
+int procrec_open(const struct recorder_opts *opts, struct procrec **ret, struct err *e)
+{
+	struct procrec *r = calloc(1, sizeof(*r));
+	int rc;
+
+	if (!r)
+		return err_nomem(e, "the recorder");
+	r->o = opts;
+	r->kallsyms = -1;
+	r->all = opts->bpf.all || opts->n_comms;
+	r->told.hz = opts->hz;
+	r->told.degraded = "";
+	rc = opts->bpf.owner_only ? procpriv_renounce(e) : 0;
+	check_options(r, opts);
+	if (!rc)
+		read_symbols(r);
+	rc = rc ? rc : capwrite_open(opts->path, opts->force, &r->out, e);
+	rc = rc ? rc : drop(r, e);
+	rc = rc ? rc : open_tables(r, e);
+	if (!rc && r->names)
+		rc = namekeep_new(r->names, proctab_files(r->procs), r->out, &r->namer, e);
+	if (rc) {
+		procrec_close(r);
+		return rc;
+	}
+	r->rows.procs = r->procs;
+	r->rows.stacks = r->stacks;
+	r->rows.names = r->names;
+	r->rows.jit = r->jit;
+	stacktab_symbols(r->stacks, r->ks);
+	stacktab_keep(r->stacks, FRAMES_KEPT);
+	r->round = (struct procround){ .o = opts,
+		.reach = { r->priv.looker, r->priv.opener },
+		.procs = r->procs,
+		.threads = r->threads,
+		.places = r->places,
+		.rows = &r->rows,
+		.told = &r->told };
+	procround_init(&r->round, files_wanted(opts));
+	runsoon();
+	write_options(r);
+	*ret = r;
+	return 0;
+}
+
+void procrec_close(struct procrec *r)
+{
+	if (!r)
+		return;
+	procround_release(&r->round);
+	namekeep_free(r->namer);
+	procrows_free(&r->rows);
+	procstacks_free(r->places);
+	procthreads_close(r->threads);
+	jitkeep_free(r->jit);
+	proctab_free(r->procs);
+	stacktab_free(r->stacks);
+	namewant_free(r->names);
+	capwrite_close(r->out);
+	kallsyms_free(r->ks);
+	if (r->kallsyms >= 0)
+		close(r->kallsyms);
+	procpriv_close(&r->priv);
+	free(r);
+}
+
+int procrec_start(struct procrec *r, struct err *e)
+{
+	/* the first round takes long, for it opens everything and reads mappings: the second one counts */
+	procround_before(&r->round);
+	procround_look(&r->round);
+	r->told.looks = r->told.look_ns = r->told.look_max_ns = 0;
+	r->told.start_ns = r->due_ns = now_ns();
+	r->flush_ns = r->due_ns + SECOND_NS;
+	procround_before(&r->round);
+	procround_look(&r->round);
+	plan(r, r->due_ns);
+	return caphost_write(r->out, r->told.start_ns, r->kallsyms, r->o->hide_kernel, e);
+}
+
+int procrec_command(struct procrec *r, uint32_t pid, struct err *e)
+{
+	int rc = procthreads_add(r->threads, pid, e);
+
+	procround_command(&r->round, pid);
+	r->due_ns = now_ns();
+	return rc;
+}
+
+uint64_t procrec_timeout_ns(const struct procrec *r)
+{
+	uint64_t now = now_ns();
+
+	return r->due_ns <= now ? 0 : r->due_ns - now;
+}
+
+int procrec_service(struct procrec *r, struct err *e)
+{
+	uint64_t now = now_ns();
+	int rc;
+
+	if (now < r->due_ns)
+		return 0;
+	procround_look(&r->round);
+	plan(r, now);
+	if (now < r->flush_ns)
+		return 0;
+	while (r->flush_ns <= now)
+		r->flush_ns += SECOND_NS;
+	jitkeep_look(r->jit, now);
+	rc = flush(r, e);
+	/* what looks names up would be recorded with every process */
+	if (r->namer && !r->all)
+		namekeep_service(r->namer);
+	return rc;
+}
+
+int procrec_stop(struct procrec *r, const char *why, struct err *e)
+{
+	int rc;
+
+	r->stop_ns = procround_last(&r->round);
+	procround_end(&r->round);
+	if (r->namer && !r->all)
+		namekeep_hurry(r->namer);
+	rc = flush(r, e);
+	if (!rc && r->namer) {
+		jitkeep_write(r->jit, r->out);
+		namekeep_finish(r->namer, NAMES_NS);
+		bring_up(r);
+		proctold_write(&r->told, r->out);
+	}
+	return rc ? rc
+		  : capwrite_finish(r->out, &(struct cap_trailer){ .stop_ns = r->stop_ns, .why = why }, e);
+}
+
+void procrec_stats(const struct procrec *r, struct procrec_stats *ret)
+{
+	*ret = (struct procrec_stats){ .start_ns = r->told.start_ns,
+		.now_ns = r->stop_ns ? r->stop_ns : now_ns(),
+		.bytes = capwrite_bytes(r->out),
+		.lost = proctold_lost(&r->told) };
+}
+
+void procrec_progress(const struct procrec *r, struct buf *b)
+{
+	struct proctold t = r->told;
+
+	t.now_ns = now_ns();
+	stacktab_stats(r->stacks, &t.stacks);
+	proctab_stats(r->procs, &t.procs);
+	proctold_progress(b, &t);
+}
+
+void procrec_summary(const struct procrec *r, const struct rectext_told *told, struct buf *b)
+{
+	struct proctold t = r->told;
+
+	t.bytes = capwrite_bytes(r->out);
+	t.now_ns = r->stop_ns ? r->stop_ns : now_ns();
+	proctold_summary(b, &t, told);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "procfs/thread_copy.h"
+#include "base/clock.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+
+#define PTCOPY_BELOW_SP 128 /* a leaf's own, by the same ABI */
+
+#define PAGE 4096u
+#define PIECES (PTCOPY_AREA_BYTES / PAGE + 1)
+
+void ptcopy_reset(struct ptcopy *c)
+{
+	c->head = (struct ptcopy_head){ 0 };
+}
+
+/* A transfer ends between pieces: pages, so that all up to the first that is missing is read. */
+static size_t pages(uint64_t from, size_t len, struct iovec pieces[PIECES])
+{
+	size_t n = 0;
+
+	for (size_t take; len; from += take, len -= take) {
+		take = MIN(len, (size_t)(PAGE - from % PAGE));
+		pieces[n++] = (struct iovec){ (void *)(uintptr_t)from, take };
+	}
+	return n;
+}
+
+bool ptcopy_area(struct ptcopy *c, pid_t id, uint64_t from)
+{
+	struct iovec there[PIECES], here;
+	uint32_t i = c->head.n_areas;
+	size_t len = PTCOPY_AREA_BYTES;
+	ssize_t n;
+
+	if (i >= PTCOPY_AREAS)
+		return false;
+	if (UINT64_MAX - from < len)
+		return false;
+	here = (struct iovec){ c->bytes[i], len };
+	n = process_vm_readv(id, &here, 1, there, pages(from, len, there), 0);
+	if (n <= 0)
+		return false;
+	c->head.areas[i] = (struct ptcopy_area){ .from = from, .len = (uint64_t)n };
+	c->head.n_areas++;
+	return true;
+}
+
+/* The area of its stack, by its SP. */
+static bool ptcopy_stack(struct ptcopy *c, pid_t id)
+{
+	uint64_t sp = c->head.regs[PTCOPY_SP];
+
+	/* the page below may be a guard */
+	return (sp > PTCOPY_BELOW_SP && ptcopy_area(c, id, sp - PTCOPY_BELOW_SP)) || ptcopy_area(c, id, sp);
+}
+
+#define EXT_ARG 8 /* IORING_ENTER_EXT_ARG: there may be a time limit */
+
+bool ptquiet_parse(const char *text, struct ptquiet_call *ret)
+{
+	uint64_t *a;
+	int n;
+
+	*ret = (struct ptquiet_call){ .number = -1 };
+	a = ret->args;
+	n = sscanf(text,
+		"%" SCNd64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64
+		" %" SCNx64,
+		&ret->number, &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], &ret->sp, &ret->pc);
+	if (n == 3 && ret->number == -1) {
+		ret->sp = a[0];
+		ret->pc = a[1];
+		a[0] = a[1] = 0;
+		return true;
+	}
+	return n == 9;
+}
+
+static int slurp(pid_t pid, pid_t tid, const char *file, char *text, size_t cap)
+{
+	_cleanup_close_ int fd = -1;
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", pid, tid, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, cap - 1);
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
+	return n ? 0 : -ESRCH;
+}
+
+/* How often it has been given a CPU. */
+static int runs(pid_t pid, pid_t tid, uint64_t *ret)
+{
+	char text[128];
+	int rc = slurp(pid, tid, "schedstat", text, sizeof(text));
+
+	if (rc)
+		return rc;
+	return sscanf(text, "%*u %*u %" SCNu64, ret) == 1 ? 0 : -ENODATA;
+}
+
+int ptquiet_take(pid_t pid, pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy,
+	struct ptquiet_call *call)
+{
+	uint64_t before, after;
+	char text[256];
+	int rc = runs(pid, tid, &before);
+
+	ptcopy_reset(copy);
+	rc = rc ? rc : slurp(pid, tid, "syscall", text, sizeof(text));
+	if (rc)
+		return rc;
+	if (!ptquiet_parse(text, call))
+		return -EAGAIN;
+	copy->head.regs[PTCOPY_SP] = call->sp;
+	copy->head.regs[PTCOPY_PC] = call->pc;
+	copy->head.known = 1u << PTCOPY_SP | 1u << PTCOPY_PC;
+	if (!ptcopy_stack(copy, tid))
+		return -EAGAIN;
+	for (size_t i = 0; i < n; i++)
+		ptcopy_area(copy, tid, wanted[i]);
+	rc = runs(pid, tid, &after);
+	return rc ? rc : before == after ? 0 : -EAGAIN;
+}
+
+bool ptquiet_is_timed(const struct ptquiet_call *c)
+{
+	switch (c->number) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+		return (int32_t)c->args[3] >= 0;
+	case SYS_epoll_pwait2:
+	case SYS_semtimedop:
+		return c->args[3] != 0;
+	case SYS_rt_sigtimedwait:
+		return c->args[2] != 0;
+	case SYS_io_getevents:
+	case SYS_io_pgetevents:
+		return c->args[4] != 0;
+	case SYS_io_uring_enter:
+		return c->args[3] & EXT_ARG;
+	default:
+		return false;
+	}
+}
+
+#define PTSTOP_WAIT_MS 200
+
+#define STACK_BYTES (256u << 10) /* of the thread that stops another */
+#define ERESTARTNOHAND 514 /* include/linux/errno.h of Linux: begin again if no handler has run */
+
+struct stop {
+	pid_t tid;
+	const uint64_t *wanted;
+	size_t n;
+	struct ptcopy *copy;
+	struct ptstop_told *told;
+	int rc;
+};
+
+#if defined(__x86_64__)
+static int take_registers(struct stop *s, struct user_regs_struct *r)
+{
+	struct iovec iov = { r, sizeof(*r) };
+
+	if (ptrace(PTRACE_GETREGSET, s->tid, (void *)NT_PRSTATUS, &iov) != 0)
+		return -errno;
+	if (iov.iov_len != sizeof(*r))
+		return -ENOEXEC;
+	s->copy->head = (struct ptcopy_head){ .known = PTCOPY_ALL,
+		.regs = { r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8, r->r9,
+			r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip } };
+	return 0;
+}
+
+/*
+ * The kernel begins again what returns one of its own codes. Here it gets such
+ * a code where the call had nothing but EINTR to say: with a handler to run
+ * that is what the program will see, as it would have.
+ */
+static void begin_again(struct stop *s, const struct user_regs_struct *r)
+{
+	if ((int64_t)r->orig_rax < 0 || (int64_t)r->rax != -EINTR || r->orig_rax == SYS_close)
+		return;
+	if (ptrace(PTRACE_POKEUSER, s->tid, (void *)offsetof(struct user_regs_struct, rax),
+		    (void *)(intptr_t)-ERESTARTNOHAND) != 0)
+		return;
+	s->told->again = (int64_t)r->orig_rax;
+	s->told->again_arg = r->rdi;
+}
+#else
+/* The numbers of registers (ptcopy.h) and the way a call begins again are those of x86-64. */
+static int take_registers(struct stop *s, struct user_regs_struct *r)
+{
+	(void)s, (void)r;
+	return -ENOEXEC;
+}
+
+static void begin_again(struct stop *s, const struct user_regs_struct *r)
+{
+	(void)s, (void)r;
+}
+#endif
+
+static int copy_all(struct stop *s)
+{
+	struct user_regs_struct r = { 0 };
+	int rc = take_registers(s, &r);
+
+	if (rc)
+		return rc;
+	begin_again(s, &r);
+	if (!ptcopy_stack(s->copy, s->tid))
+		return errno == ESRCH ? -ESRCH : 0; /* a walk without memory has one frame */
+	for (size_t i = 0; i < s->n; i++)
+		ptcopy_area(s->copy, s->tid, s->wanted[i]);
+	return 0;
+}
+
+/* Of stops alone, or the end of a child of ours would be taken from whoever waits for it. */
+static int await_stop(pid_t tid, siginfo_t *si)
+{
+	int rc;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	do
+		rc = waitid(P_PID, (id_t)tid, si, WSTOPPED | __WALL);
+	while (rc != 0 && errno == EINTR);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	return rc == 0 ? 0 : errno == ECHILD ? -ESRCH : -errno;
+}
+
+static void *stop(void *arg)
+{
+	struct stop *s = arg;
+	uint64_t begin;
+	siginfo_t si;
+	long sig;
+	int rc;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	if (ptrace(PTRACE_SEIZE, s->tid, NULL, NULL) != 0) {
+		s->rc = -errno;
+		return NULL;
+	}
+	begin = now_ns();
+	if (ptrace(PTRACE_INTERRUPT, s->tid, NULL, NULL) != 0) {
+		s->rc = -errno;
+		return NULL;
+	}
+	rc = await_stop(s->tid, &si);
+	if (!rc) {
+		rc = copy_all(s);
+		/* a signal that was on its way is delivered; a stop for our sake, or the program's own, has
+		 * an event */
+		sig = si.si_status >> 8 ? 0 : si.si_status & 0x7f;
+		ptrace(PTRACE_DETACH, s->tid, NULL, (void *)sig);
+		s->told->stopped_ns = now_ns() - begin;
+	}
+	s->rc = rc;
+	return NULL;
+}
+
+static void in(struct timespec *until, uint64_t ms)
+{
+	uint64_t at = now_ns() + ms * 1000000;
+
+	*until = (struct timespec){ .tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000) };
+}
+
+int ptstop_take(pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy, struct ptstop_told *told)
+{
+	struct stop s = {
+		.tid = tid, .wanted = wanted, .n = n, .copy = copy, .told = told, .rc = -ETIMEDOUT
+	};
+	struct timespec until;
+	pthread_attr_t small;
+	sigset_t all, old;
+	pthread_t thread;
+	int rc;
+
+	*told = (struct ptstop_told){ .again = -1 };
+	ptcopy_reset(copy);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	/* the usual size is the user's affair, and may be more than whoever calls may have */
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, STACK_BYTES);
+	rc = pthread_create(&thread, &small, stop, &s);
+	pthread_attr_destroy(&small);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc)
+		return -rc;
+	in(&until, PTSTOP_WAIT_MS);
+	if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+		pthread_cancel(thread);
+		pthread_join(thread, NULL);
+	}
+	return s.rc;
+}
