@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of dwlook.h. With --look it is a symbolizer of debug information alone:
+ * Tests of elf/dwarf.h. With --look it is a symbolizer of debug information alone:
  *
  *   unit-dwlook --look [-a ALT] [-w DWP] [-s] [-n] ELF [DWO...]
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of elfmatch.h: it answers as elfsym.h does, over tables made at random
+ * Tests of elf/symbols.h: it answers as elf/symbols.h does, over tables made at random
  * and those of real files. With --time it compares the CPU time of both, for N
  * random addresses of a file's code:
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of elfrel.h. The whole against other programs is in t/symbolize-kmod.t.
+ * Tests of elf/reloc.h. The whole against other programs is in t/symbolize-kmod.t.
  */
 #include "base/bytes.h"
 #include "base/tap.h"

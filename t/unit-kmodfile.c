@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of kmodfile.h and kmodtree.h: a made module under a directory that stands for the machine.
+ * Tests of elf/kernelfiles.h and elf/kernelfiles.h: a made module under a directory that stands for the
+ * machine.
  *
  *   unit-kmodfile --make CAPTURE RELEASE < FUNCTIONS
  *

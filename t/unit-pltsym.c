@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of pltsym.h on stubs that are written by hand. With --list it prints
+ * Tests of elf/plt.h on stubs that are written by hand. With --list it prints
  * those of a file instead, for symbolize-plt.t:
  *
  *   unit-pltsym --list ELF

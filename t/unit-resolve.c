@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of resolve.h. With --gen it makes a capture instead, of random code
+ * Tests of symbols/resolve.h. With --gen it makes a capture instead, of random code
  * addresses of a real ELF file, for comparing with other symbolizers:
  *
  *   unit-resolve --gen CAPTURE ELF DISTINCT TOTAL

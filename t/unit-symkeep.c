@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tests of symkeep.h: which answers are kept, and for which questions. */
+/* Tests of symbols/cache.h: which answers are kept, and for which questions. */
 #include "base/tap.h"
 #include "symbols/cache.h"
 

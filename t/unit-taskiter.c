@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The recorder's own iterator over processes, which tells of each target's
- * image, is run over one process and over all: taskiter.h through offcpu.h.
+ * image, is run over one process and over all: record/bpf.h through record/bpf.h.
  */
 #include "base/tap.h"
 #include "record/bpf.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of vmlinux.h: a small ELF file stands for the kernel's, under a
+ * Tests of elf/kernelfiles.h: a small ELF file stands for the kernel's, under a
  * directory that stands for the machine.
  */
 #include "base/tap.h"

@@ -344,9 +344,9 @@ static int recargs_parse(const struct cli *c, int argc, char **argv, struct reca
 }
 
 /*
- * recording - a recording in whatever mode works here (recmode.h).
+ * recording - a recording in whatever mode works here (record/options.h).
  *
- * The calls are those of recorder.h, with the same meaning. In mode auto each
+ * The calls are those of record/session.h, with the same meaning. In mode auto each
  * is tried in its turn, and the next one only when it is the kernel, or a
  * privilege, that refuses; what was tried is told, and kept in the capture.
  */

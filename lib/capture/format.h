@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * format - the bytes of a capture's records: the one place that knows
- * them (with capnames.h), for the writer and the reader alike. docs/capture.5
+ * them (with capnames_*()), for the writer and the reader alike. docs/capture.5
  * describes the format.
  *
- * A block (capblock.h) has records of one type; a record is its length in
+ * A block (capblock_*()) has records of one type; a record is its length in
  * bytes (uleb) and its fields. A record may hold more fields than are known
  * here: they are left unread. Or fewer: an earlier version ended it there.
  *
@@ -33,7 +33,7 @@ enum capcodec_type {
 	CAPCODEC_COUNTER = 11,
 	CAPCODEC_FLUSH = 12,
 	CAPCODEC_TRAILER = 13,
-	CAPCODEC_JIT = 14, /* this and the next two: capnames.h */
+	CAPCODEC_JIT = 14, /* this and the next two: capnames_*() */
 	CAPCODEC_NAME = 15,
 	CAPCODEC_STRING = 16,
 	CAPCODEC_TYPES /* one more than the last */

@@ -1019,8 +1019,7 @@ const struct cap_thread *capread_thread(const struct capread *c, uint32_t proc, 
 		else
 			hi = mid;
 	}
-	return lo < c->n_threads && thread_key_cmp(&c->threads[lo], proc, tid) == 0 ? &c->threads[lo]
-											: NULL;
+	return lo < c->n_threads && thread_key_cmp(&c->threads[lo], proc, tid) == 0 ? &c->threads[lo] : NULL;
 }
 
 uint64_t capread_counter(const struct capread *c, const char *name)

@@ -2,7 +2,7 @@
 /*
  * types - what a recording holds, as C structures.
  *
- * capwrite.h writes these, capread.h reads them; docs/capture.5 is the
+ * capture/writer.h writes these, capture/reader.h reads them; docs/capture.5 is the
  * byte-level format. Ids are dense from 0 in order of first appearance, and a
  * record refers only to ids that came before it in the file. Times are
  * nanoseconds of CLOCK_MONOTONIC unless a name says otherwise. Strings are

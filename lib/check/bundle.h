@@ -3,7 +3,7 @@
  * bundle - what a maintainer needs to know about a machine, in one archive
  * without secrets.
  *
- * It holds the files that the checks looked at, as far as secrets.h lets them
+ * It holds the files that the checks looked at, as far as secrets_*() lets them
  * go, under their own paths below "bpfcheck-bundle/": unpacked, it is a tree
  * for bpfcheck --root. CONTENTS in it says what is there and what is not.
  */

@@ -19,7 +19,7 @@
  *
  * The child gives up everything else for good, supplementary groups, bounding
  * and ambient set included, and sets no_new_privs. It ends when its time is
- * over or its parent is gone (probe.h).
+ * over or its parent is gone (check/probe.h).
  */
 
 struct captry {

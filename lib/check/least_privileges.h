@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * least_privileges - the table of capabilities (captable.h) for people, for programs
+ * least_privileges - the table of capabilities (captable_*()) for people, for programs
  * and for prove(1).
  */
 #ifndef STACKTOOLS_CHECK_LEAST_PRIVILEGES_H
@@ -18,7 +18,7 @@
  * ordinary user, and what came of it, remembered.
  *
  * Several children work side by side, each on processes of its own
- * (capworld.h). What was tried once is not tried again.
+ * (check/privilege_steps.h). What was tried once is not tried again.
  */
 
 #define CAPTRIALS_USERS 2
@@ -124,7 +124,7 @@ const char *capsets_names(uint64_t set, char *buf, size_t cap);
 const char *capsets_letters(uint64_t set, char *buf, size_t cap);
 
 /*
- * capneeds - which steps (capsteps.h) each tool takes: what it cannot do
+ * capneeds - which steps (check/privilege_steps.h) each tool takes: what it cannot do
  * without, and what it does worse without. This is the one place that says so.
  */
 
@@ -166,7 +166,7 @@ bool capminimal_find(uint64_t from, uint64_t keep, const int *order, size_t n, c
  * captable - which capabilities every step and every tool takes on this
  * machine, by trying: as root, and as an ordinary user.
  *
- * Each step (capsteps.h) is done with each set (capsets.h) that this process
+ * Each step (check/privilege_steps.h) is done with each set (capsets_*()) that this process
  * can hand out, by a child that has nothing else. The minimal set of a step or
  * of a tool is searched by further attempts; every statement here was tried.
  * What could not be tried says so, and is in no statement.

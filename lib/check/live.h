@@ -15,7 +15,7 @@
 
 /*
  * confinement - which layers really hold the processes that parse files of
- * traced processes (sandbox.h).
+ * traced processes (system/sandbox.h).
  *
  * A process enters the sandbox as a parser does, and its parent reads off its
  * /proc/PID/status what it has become. No forbidden system call is made: the

@@ -153,7 +153,7 @@ static const struct distro *distro(const struct machine *m)
 
 /* --- debug information of the running kernel --- */
 
-/* Places of vmlinux.h, without the leading slash. */
+/* Places of elf/kernelfiles.h, without the leading slash. */
 static const char *const places[] = {
 	"usr/lib/debug/boot/vmlinux-%s",
 	"usr/lib/debug/lib/modules/%s/vmlinux",

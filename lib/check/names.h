@@ -24,7 +24,7 @@ void symbolcheck_run(const struct machine *m, struct findings *f);
  * can be had here.
  *
  * Sources: /sys/kernel/notes, which holds the running kernel's build ID; the
- * places of vmlinux.h; debuginfod(8) for DEBUGINFOD_URLS, and for the servers
+ * places of elf/kernelfiles.h; debuginfod(8) for DEBUGINFOD_URLS, and for the servers
  * and packages of the distributions their own manuals.
  */
 

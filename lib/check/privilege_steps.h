@@ -89,7 +89,7 @@ void capworld_close(struct capworld *w); /* ends and reaps them; a zeroed one is
  *
  * Each returns 0, or -errno with the story. They are called in a process that
  * ends afterwards and has the capabilities to be tried; PID is a process of W
- * (capworld.h), or of no matter where it is not looked at.
+ * (capworld_*()), or of no matter where it is not looked at.
  */
 
 typedef int (*capproc_fn)(const struct capworld *w, pid_t pid, struct err *e);

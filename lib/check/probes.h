@@ -42,7 +42,7 @@ int callprobe_task_files(char *found, size_t cap, struct err *e);
 /*
  * mapprobe - kinds of BPF maps, made and used for a moment.
  *
- * Each is a probe_fn (probe.h): 0 with what was seen, or -errno with the
+ * Each is a probe_fn (check/probe.h): 0 with what was seen, or -errno with the
  * story. What it makes is gone when its process ends.
  */
 
@@ -68,7 +68,7 @@ int mapprobe_memlock(char *found, size_t cap, struct err *e);
  * the kernel does not have, before it looks at the arguments, and says so in
  * its log; any other complaint means that the helper is there.
  *
- * Each is a probe_fn (probe.h) but for the lists. What it loads is gone when
+ * Each is a probe_fn (check/probe.h) but for the lists. What it loads is gone when
  * its process ends.
  */
 

@@ -16,7 +16,7 @@
 /*
  * diagnosis - what each tool can do on this machine, why, and what mends it.
  *
- * Every group of checks is run, the live probes beside them (livecheck.h), and
+ * Every group of checks is run, the live probes beside them (check/live.h), and
  * each tool gets a verdict: impossible where a finding forbids it, degraded
  * where one degrades it, else ready. offcpu-record is ready in its btf mode
  * alone; in a lesser one it is degraded, and impossible where none is left.

@@ -685,7 +685,7 @@ static void check_lockdown(const struct machine *m, struct findings *f)
 	}
 }
 
-/* On the machine itself the calls are tried (callprobe.h); of a recorded one only this is known. */
+/* On the machine itself the calls are tried (check/probes.h); of a recorded one only this is known. */
 static void check_seccomp(const struct machine *m, struct findings *f)
 {
 	struct finding *fi;

@@ -20,7 +20,7 @@ void sysctlcheck_run(const struct machine *m, struct findings *f);
 /*
  * configcheck - what the kernel was built with, judged.
  *
- * Sources: kconfig.h; the kernel's init/Kconfig, kernel/bpf/Kconfig and
+ * Sources: check/machine.h; the kernel's init/Kconfig, kernel/bpf/Kconfig and
  * security/Kconfig for what an option brings.
  */
 

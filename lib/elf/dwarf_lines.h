@@ -4,7 +4,7 @@
  *
  * Line number programs of DWARF 2 to 5 (DWARF 5, section 6.2). A program is run
  * from its beginning to its end, and no row of it is kept; what is the row of an
- * address is said in dwrows.h. Names and directories are joined when they are asked for.
+ * address is said in dwrows_*(). Names and directories are joined when they are asked for.
  */
 #ifndef STACKTOOLS_ELF_DWARF_LINES_H
 #define STACKTOOLS_ELF_DWARF_LINES_H

@@ -110,7 +110,7 @@ bool kmodfile_vaddr(const struct kmodfile *f, uint64_t addr, uint64_t *vaddr);
  * It is believed only if its build ID is the one that the recorded kernel told
  * (/sys/kernel/notes). A kernel is moved when it boots (KASLR): by how much,
  * the address of _stext says, in the capture and in the file. Modules lie
- * elsewhere: kmodfile.h.
+ * elsewhere: kmodfile_*().
  *
  * Places, where none is named, each under SYMFS first if one is given:
  *

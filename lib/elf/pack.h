@@ -7,7 +7,7 @@
  * strings, .gnu_debugdata, and what names PLT entries (.plt sections,
  * relocations). A file without .symtab gets the one of its debug file. Segments keep their
  * offsets, so that offsets into the file mean the same addresses, and the build ID is
- * in a note. To elffile.h, and to readelf(1), the image is an ELF file.
+ * in a note. To elf/file.h, and to readelf(1), the image is an ELF file.
  */
 #ifndef STACKTOOLS_ELF_PACK_H
 #define STACKTOOLS_ELF_PACK_H

@@ -5,7 +5,7 @@
  *
  * No symbol table has them. A stub jumps to what a slot of the global offset
  * table holds, and a relocation says which function that is; so stubs are
- * found by their instructions (pltx86.h) in the sections whose names begin with
+ * found by their instructions (pltx86_*()) in the sections whose names begin with
  * ".plt" or ".iplt", whatever linker laid them out, and named by the
  * relocations of their slots.
  *

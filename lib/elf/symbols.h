@@ -3,11 +3,11 @@
  * symbols - the functions that some addresses of an ELF file are in, found
  * in one pass over its symbols.
  *
- * The rules are those of elfsym.h, and so are the answers; but nothing is
+ * The rules are those of elfsym_*(), and so are the answers; but nothing is
  * sorted and nothing is kept: the tables go by in pieces, each symbol looks
  * for addresses inside it, and only the names that won are read. That
  * beats an index while symbols are four times the addresses or more; with fewer
- * symbols, and where they overlap without end, elfsym.h answers instead. So the time
+ * symbols, and where they overlap without end, elfsym_*() answers instead. So the time
  * is bounded by O(symbols + addresses * log) for any file.
  */
 #ifndef STACKTOOLS_ELF_SYMBOLS_H
@@ -23,7 +23,7 @@
  * elfcode - the symbols of an ELF file that can name code, unsorted.
  *
  * Where .symtab and .dynsym are, what one entry says, and which executable
- * section an address is in: what elfsym.h and elfmatch.h are built from.
+ * section an address is in: what elfsym_*() and elfmatch_*() are built from.
  * Format: System V ABI, chapter 4, "Symbol Table". The numbers are taken as they are: hostile.
  */
 

@@ -604,7 +604,7 @@ static void serve_all(struct work *w)
 
 static struct sock_filter looks[] = { COMMON, SECCODE_KILL };
 
-/* Besides: a thread that stops another one, and ends (ptstop.h). */
+/* Besides: a thread that stops another one, and ends (procfs/thread_copy.h). */
 #define THREAD_FLAGS (CLONE_VM | CLONE_THREAD | CLONE_SIGHAND)
 #define WITH(request) SECCODE_WHEN(BPF_JEQ, (request), 0, 1), SECCODE_PERMIT
 static struct sock_filter looks_into[] = { COMMON, SECCODE_CALL(process_vm_readv), SECCODE_CALL(read),

@@ -6,10 +6,10 @@
  * Most of what is looked at the kernel checks at every read, not when a file
  * is opened, so a descriptor would serve nobody else. Forked before there is any thread; it keeps, of what
  * the recorder has, CAP_SYS_PTRACE (other users' threads), CAP_DAC_READ_SEARCH (their files) and
- * CAP_SYS_ADMIN (/proc/TID/stack), is in a sandbox otherwise (sandbox.h), under a filter of system calls of
- * its own, and ends with the recorder. It parses nothing but the fixed requests of lookwire.h, and of a
- * blocked thread its system call and its count of runs, which are the
- * kernel's numbers (ptquiet.h).
+ * CAP_SYS_ADMIN (/proc/TID/stack), is in a sandbox otherwise (system/sandbox.h), under a filter of system
+ * calls of its own, and ends with the recorder. It parses nothing but the fixed requests of lookwire_*(), and
+ * of a blocked thread its system call and its count of runs, which are the kernel's numbers
+ * (procfs/thread_copy.h).
  *
  * What a recorder that was taken over could have of it, beyond its own
  * rights: the text of those files of any thread, which processes and threads there are. With `memory`
@@ -58,8 +58,8 @@ const char *procfile_name(enum procfile f);
  * lookwire - what a recorder by /proc asks of the process that kept the
  * privileges to look, and the answers.
  *
- * One message of a SEQPACKET socket each, by asker.h. Both ends are one program,
- * forked; the answering end checks every request all the same (lookchild.h).
+ * One message of a SEQPACKET socket each, by system/worker.h. Both ends are one program,
+ * forked; the answering end checks every request all the same (lookchild_*()).
  */
 
 #define LOOKWIRE_BYTES (64u << 10) /* of memory, in one answer */
@@ -112,7 +112,7 @@ struct lookwire_answer {
 
 /*
  * looker - asking the process that kept the privileges to look at threads
- * (lookchild.h).
+ * (lookchild_*()).
  *
  * Every call is for one thread of the caller's, and takes L NULL: no looker;
  * then, and once it has ended, the result is -ENOTCONN, and the caller looks
@@ -172,7 +172,7 @@ ssize_t procreach_text(struct looker *l, uint32_t pid, uint32_t tid, enum procfi
 
 /*
  * ptreach - registers, stacks and memory of a thread: by this process's own
- * rights, or where it has given them up through the looker (looker.h).
+ * rights, or where it has given them up through the looker (looker_*()).
  */
 
 /* A zeroed one: our own rights. Whoever they belong to keeps both. */
@@ -218,7 +218,7 @@ int lookchild_start(const struct lookchild_opts *o, struct looker **ret, struct 
  * anything is read that a recorded process can have written.
  *
  * What looking at others takes is kept by two processes that parse nothing:
- * the looker (lookchild.h) and the opener (openchild.h).
+ * the looker (lookchild_*()) and the opener (system/broker.h).
  */
 
 struct procpriv {

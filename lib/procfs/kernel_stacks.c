@@ -275,7 +275,7 @@ void procstacks_between(struct procstacks *p, struct offcpu_stack_id *ret)
 
 /*
  * Behind a signal's trampoline comes the frame that was interrupted: that one
- * has the mark, see stacktab.c.
+ * has the mark, see record/stacks.c.
  */
 static void mark_exact(struct procstacks *p, const struct cap_stack *s)
 {

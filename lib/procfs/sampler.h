@@ -7,7 +7,7 @@
  * since, so everything else is as it was, and is not read again. It is read
  * once more at the end: a thread that has run meanwhile was not seen waiting.
  *
- * Whose process has no privileges any more has a looker (looker.h) that
+ * Whose process has no privileges any more has a looker (procfs/helper.h) that
  * copies what takes them. schedstat and status anybody may read.
  *
  * The files stay open between looks, as many of all threads as the limit of

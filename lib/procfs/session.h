@@ -3,7 +3,7 @@
  * session - a recording without BPF: /proc is looked at HZ times a second, and
  * waits are estimated from what is seen.
  *
- * The calls are those of recorder.h, with the same meaning.
+ * The calls are those of record/session.h, with the same meaning.
  *
  * No privilege is needed; those that there are show more of others' processes.
  * With owner_only all are given up for good, so what is seen is what the caller

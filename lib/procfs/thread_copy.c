@@ -207,7 +207,7 @@ static void begin_again(struct stop *s, const struct user_regs_struct *r)
 	s->told->again_arg = r->rdi;
 }
 #else
-/* The numbers of registers (ptcopy.h) and the way a call begins again are those of x86-64. */
+/* The numbers of registers (ptcopy_*()) and the way a call begins again are those of x86-64. */
 static int take_registers(struct stop *s, struct user_regs_struct *r)
 {
 	(void)s, (void)r;

@@ -347,9 +347,9 @@ int ptwire_answer(int sock, const struct ptwire_answer *a)
 /*
  * ptwalk - walks the copy of a stack by libdwfl.
  *
- * For a process in a sandbox that has libelf's calls (sandbox.h): no file is
+ * For a process in a sandbox that has libelf's calls (system/sandbox.h): no file is
  * searched for, the ELF files of a process come as descriptors, memory and
- * registers from a copy (ptcopy.h). The bias of a file follows from where its
+ * registers from a copy (procfs/thread_copy.h). The bias of a file follows from where its
  * segments are mapped.
  */
 

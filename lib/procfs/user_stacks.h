@@ -4,11 +4,11 @@
  * BPF: what ptrace(2) asks for is enough, which one has on one's own processes
  * without any capability.
  *
- * A thread that is blocked is read without being stopped (ptquiet.h). That
+ * A thread that is blocked is read without being stopped (procfs/thread_copy.h). That
  * gives PC, SP and stack, which is all that most walks need. One that runs, or
- * whose walk lacks a register, is stopped for a moment (ptstop.h), and again
+ * whose walk lacks a register, is stopped for a moment (procfs/thread_copy.h), and again
  * where the stack is larger than 64 KiB or goes on in another place. The walk
- * comes after that, by libdwfl, in a process without privileges (ptchild.h)
+ * comes after that, by libdwfl, in a process without privileges (ptchild_*())
  * that lives as long as the object. Should that one die of a file, the stack
  * at hand is lost, and it is begun again a few times.
  *
@@ -37,7 +37,7 @@
  *
  * Over a SOCK_SEQPACKET socket pair. The recorder tells what the process has
  * mapped, one message a mapping with the file's descriptor if it has one, then asks
- * for walks of what the copy (ptcopy.h) holds; each walk is answered. The
+ * for walks of what the copy (procfs/thread_copy.h) holds; each walk is answered. The
  * walker's first message is an answer too: it is ready, or why it is not.
  */
 
@@ -73,8 +73,8 @@ _Static_assert(
 int ptwire_answer(int sock, const struct ptwire_answer *a);
 
 /*
- * ptchild - the process that walks stacks (ptwalk.h), as the recorder sees it:
- * begun in a sandbox (sandbox.h), talked to (ptwire.h), ended.
+ * ptchild - the process that walks stacks (ptwalk_*()), as the recorder sees it:
+ * begun in a sandbox (system/sandbox.h), talked to (ptwire_*()), ended.
  */
 
 struct ptchild {
@@ -82,7 +82,8 @@ struct ptchild {
 	int sock; /* -1 = none */
 };
 
-/* COPY is the file of the copy (ptcopy.h), open for reading. It has said that it is ready; else -errno. */
+/* COPY is the file of the copy (procfs/thread_copy.h), open for reading. It has said that it is ready; else
+ * -errno. */
 int ptchild_start(struct ptchild *c, int copy, struct err *e);
 
 /* As ptwire_ask(), and what is answered. After an error other than one of R's own it has been ended. */
@@ -153,7 +154,7 @@ struct ptstack_stats {
 	uint64_t spared; /* cut short rather than stop a call that would have begun anew */
 	uint64_t again; /* calls begun anew all the same */
 	uint64_t walkers_died;
-	uint64_t maps_cut; /* executable mappings beyond the limits of ptfiles.h, at most at any time */
+	uint64_t maps_cut; /* executable mappings beyond the limits of ptfiles_*(), at most at any time */
 	uint64_t files_unread; /* files that could not be had, at most at any time: walks end in them */
 	uint64_t refused[PTWHY_COUNT];
 };

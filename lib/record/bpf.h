@@ -71,7 +71,7 @@ uint32_t aggmap_room(const struct aggmap *m);
 struct bpf_program;
 
 /*
- * Run PROG (a section "kern_iter/task", see kernhook.h) over the threads of process PID, or over
+ * Run PROG (a section "kern_iter/task", see record/kernel_btf.h) over the threads of process PID, or over
  * all tasks: with PID 0, and where the kernel knows no such choice (before
  * Linux 6.1), so PROG has to look for itself. What it writes goes to TAKE
  * (NULL: nowhere), record by record of SIZE bytes. The first bare error of the

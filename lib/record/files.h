@@ -3,7 +3,7 @@
  * files - the files that recorded processes have mapped, each looked at
  * once, while the process that mapped it is still there.
  *
- * A file is (device, inode, path), opened as mapfile.h says.
+ * A file is (device, inode, path), opened as mapfile_*() says.
  */
 #ifndef STACKTOOLS_RECORD_FILES_H
 #define STACKTOOLS_RECORD_FILES_H

@@ -11,7 +11,7 @@
 /*
  * Write the host record. START_NS is the recording's start, CLOCK_MONOTONIC;
  * KALLSYMS is open for reading, -1 = the file is opened here. With HIDE kernel
- * addresses are not told: _stext is where kernhide.h puts it.
+ * addresses are not told: _stext is where record/stacks.h puts it.
  */
 int caphost_write(struct capwrite *w, uint64_t start_ns, int kallsyms, bool hide, struct err *e);
 

@@ -3,7 +3,7 @@
  * jit - the names of code that JIT compilers made, kept in the capture.
  *
  * Which user addresses of which process lie in memory that no ELF file is
- * mapped to is noted as stacks come; the files that name such code (jitfile.h)
+ * mapped to is noted as stacks come; the files that name such code (jitfile_*())
  * are opened as soon as they are there, so that they outlive the process, and
  * read when the recording ends, for then they are complete. Kept is what
  * covers an address that was noted.

@@ -39,7 +39,7 @@ int kerntypes_read(const char *file, struct kerntypes_name *names, size_t n, int
  *   SEC("kern_tp/EVENT")       as tp_btf/EVENT
  *   SEC("kern_iter/TARGET")    as iter/TARGET; "kern_iter.s/TARGET" sleeps
  *
- * Where the kernel's BTF is not understood (kerntypes.h) libbpf reads it after
+ * Where the kernel's BTF is not understood (kerntypes_*()) libbpf reads it after
  * all: slower, with the same result.
  */
 

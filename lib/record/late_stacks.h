@@ -4,7 +4,7 @@
  * offcpu_ev_snapshot), until their mappings and tables are known and they are
  * walked.
  *
- * A snapshot is walked by what was mapped at its own time (pastmap.h), so its
+ * A snapshot is walked by what was mapped at its own time (record/processes.h), so its
  * process may be dead. What cannot be told for certain is not guessed: the wait keeps the
  * stack that BPF found, and the reason is counted. At most SNAPSET_BYTES are
  * held; of the answers the oldest that nobody asked for are forgotten.

@@ -35,7 +35,7 @@ int recmode_parse(const char *name, enum recmode *ret, struct err *e);
  * offcpuopts - what the BPF side of a recording is asked for.
  */
 
-struct unwindspace_fds; /* unwindspace.h */
+struct unwindspace_fds; /* record/unwind_memory.h */
 
 struct offcpu_opts {
 	bool all; /* every process: no target set */
@@ -51,7 +51,7 @@ struct offcpu_opts {
 	uint32_t depth; /* frames at most, up to OFFCPU_DEPTH_MAX; 0 = 127 */
 	uint32_t state_mask; /* record only these prev_state bits; 0 = any */
 	uint64_t min_ns, max_ns; /* record only waits in [min, max]; max 0 = no bound */
-	bool raw; /* raw mode (recmode.h): without the kernel's own BTF, tp_btf and iterators */
+	bool raw; /* raw mode (recmode_*()): without the kernel's own BTF, tp_btf and iterators */
 	const char *btf_file; /* the kernel's BTF from a file; NULL = of the kernel itself, or with raw by
 				 trial */
 	bool owner_only; /* only what that user and group, of the first namespace, could trace without any
@@ -73,7 +73,7 @@ enum recorder_unwind {
 };
 
 struct recorder_opts {
-	enum recmode mode; /* RECMODE_AUTO: recording.h chooses */
+	enum recmode mode; /* RECMODE_AUTO: tools/offcpu-record.c chooses */
 	const char *tried; /* the modes that did not work, and why: kept in the capture; NULL = none */
 	struct offcpu_opts bpf; /* `tables` and `raw` are the recorder's own affair */
 	uint32_t hz; /* procfs: looks a second */
@@ -82,13 +82,14 @@ struct recorder_opts {
 	const char *container; /* --container: the id; NULL = none */
 	const struct cgroup *in; /* either, opened: nothing else is recorded; NULL = none */
 	enum recorder_unwind unwind;
-	uint64_t unwind_bytes; /* memory for unwind tables; 0 = see tableset.h */
+	uint64_t unwind_bytes; /* memory for unwind tables; 0 = see record/unwind_tables.h */
 	const uint32_t *pids, *tids; /* targets */
 	size_t n_pids, n_tids;
 	const char *const *comms;
 	size_t n_comms;
 	uint32_t command_pid; /* a child that will exec: recorded from then on; 0 = none */
-	bool hide_kernel; /* who gets the capture may not know where the kernel is: owner.h, kernhide.h */
+	bool hide_kernel; /* who gets the capture may not know where the kernel is: owner.h, record/stacks.h
+			   */
 	const char *path; /* of the capture; "-" = stdout */
 	bool force;
 	bool no_symbols; /* store no names of user frames */

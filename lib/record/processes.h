@@ -162,10 +162,10 @@ struct pastmap_when {
 enum pastmap_code pastmap_find(const struct pastmap *p, const struct pastmap_when *when, uint64_t addr,
 	struct procmap *ret, uint64_t *made_ns);
 
-struct image; /* imagetab.h */
+struct image; /* imagetab_*() */
 struct filetab;
 struct mapset;
-struct pastmap; /* pastmap.h */
+struct pastmap; /* pastmap_*() */
 struct proctab;
 
 /* ALL: every process is tracked from its fork on, else only what was scanned (FOLLOW: and its children). */

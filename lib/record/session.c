@@ -30,10 +30,10 @@
  * begin soonest.
  *
  * Everything that takes privileges comes first: loading, attaching, opening.
- * Then the process gives them up (privdrop.h), and only then is anything read
+ * Then the process gives them up (system/drop.h), and only then is anything read
  * that a traced process can have had a hand in: its maps, its files, the
  * events of the kernel about it, the unwind tables made of its files. What has to be
- * opened later is asked of the opener (openchild.h).
+ * opened later is asked of the opener (system/broker.h).
  */
 
 struct recparts {
@@ -419,7 +419,7 @@ static int get_ready(struct recparts *p, const struct recorder_opts *o, struct o
 
 /*
  * Everything for OPTS: loaded and attached, the targets known, their maps read
- * and the tables for them there. The output is made last (outchild.h), so that
+ * and the tables for them there. The output is made last (record/output.h), so that
  * a recording that cannot begin leaves no file and replaces none. Whatever
  * comes of it, privileges are gone for good once all is attached. Whatever comes
  * of it, release P with recparts_close(). The story names the step and the
@@ -579,7 +579,7 @@ static void take_event(void *ctx, const struct procevent *ev)
 		unwinder_event(r->p.unwinder, ev);
 }
 
-/* With SETTLE the newest events are left for the next time: see procevents.h. */
+/* With SETTLE the newest events are left for the next time: see system/events.h. */
 static void drain_events(struct recorder *r, bool settle)
 {
 	uint64_t now = recorder_now_ns();

@@ -56,7 +56,8 @@ void stacktab_symbols(struct stacktab *t, const struct kallsyms *ks);
  */
 void stacktab_marked(struct stacktab *t);
 
-/* From now on no kernel address goes into the capture, but what stands for it (kernhide.h). Once, and first.
+/* From now on no kernel address goes into the capture, but what stands for it (kernhide_*()). Once, and
+ * first.
  */
 int stacktab_hide(struct stacktab *t, struct err *e);
 

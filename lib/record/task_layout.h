@@ -4,7 +4,7 @@
  * of a task.
  *
  * The bytes of tasks whose ids, names, start times and registers are known
- * (kernsample.h) are searched for the one place where all of them have theirs.
+ * (kernsample_*()) are searched for the one place where all of them have theirs.
  * A member with no such place, or more than one, is absent.
  */
 #ifndef STACKTOOLS_RECORD_TASK_LAYOUT_H

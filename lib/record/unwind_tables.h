@@ -2,9 +2,9 @@
 /*
  * unwind_tables - the unwind tables of the files that processes map.
  *
- * Who is asked for the table of a file (tabfiles.h): the disk cache, else the
- * worker process (tabworker.h); where it goes, and which one goes for it when
- * memory is short, is tabroom.h's. One that no process maps is given up some
+ * Who is asked for the table of a file (tabfiles_*()): the disk cache, else the
+ * worker process (unwind/worker.h); where it goes, and which one goes for it when
+ * memory is short, is tabroom_*()'s. One that no process maps is given up some
  * seconds later. What the worker made is written to the cache at the end. A
  * file that cannot be opened is counted once, and has no table.
  */

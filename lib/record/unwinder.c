@@ -12,7 +12,7 @@
  * mapblock - the executable mappings of a process, as BPF sees them: read from
  * /proc, each with the file whose table it is walked by.
  *
- * A block lies in the kernel's sight (unwindspace.h), but BPF finds it only
+ * A block lies in the kernel's sight (record/unwind_memory.h), but BPF finds it only
  * when a process refers to it. Which tables its mappings have is kept in step
  * by mapblock_refresh(); the mappings themselves never change. It is shared by
  * a forked child and its parent, and holds its files (tableset_hold()).

@@ -8,7 +8,7 @@
  * is published under it never belongs to an earlier image: BPF compares the
  * identity at every walk. Mappings are read again when something executable
  * was mapped; what an exec maps not before BPF tells of the new image. The
- * mappings themselves: mapblock.h. Not for several threads.
+ * mappings themselves: mapblock_*(). Not for several threads.
  */
 #ifndef STACKTOOLS_RECORD_UNWINDER_H
 #define STACKTOOLS_RECORD_UNWINDER_H

@@ -12,7 +12,7 @@
 
 #define SYMCACHE_FILES_MAX 64
 
-#define SUFFIX "-1.sym" /* the version of the format: symanswer.h and struct head */
+#define SUFFIX "-1.sym" /* the version of the format: symbols/answer.h and struct head */
 #define MAGIC UINT32_C(0x31637973)
 #define NAME_CAP (2 * CAP_BUILD_ID_MAX + 17 + sizeof(SUFFIX))
 

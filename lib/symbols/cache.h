@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cache - which answers of symlook() are worth keeping on disk (symcache.h),
+ * cache - which answers of symlook() are worth keeping on disk (symcache_*()),
  * and whose they are.
  *
  * Those of files with debug information of SYMKEEP_BYTES_MIN or more, where inlined calls or
@@ -19,9 +19,9 @@
 #include "symbols/pool.h"
 
 /*
- * symcache - answers about a file's addresses (symanswer.h), kept on disk.
+ * symcache - answers about a file's addresses (symbols/answer.h), kept on disk.
  *
- * Not indexes of symbols: one pass over a symbol table (elfmatch.h) costs less
+ * Not indexes of symbols: one pass over a symbol table (elf/symbols.h) costs less
  * than to read and check an index of it. What takes long is debug information,
  * of which an answer is the essence: names, calls and lines of the addresses of
  * one capture, mostly some kilobytes.
@@ -100,7 +100,7 @@ void symkeep_stats(const struct symkeep *k, struct symkeep_stats *ret);
 
 /*
  * symread - symchild_run() within bounds that all processes share, and only for
- * what no earlier run has kept (symkeep.h).
+ * what no earlier run has kept (symkeep_*()).
  */
 
 struct symread {
@@ -109,7 +109,7 @@ struct symread {
 	unsigned int seconds; /* for each job; 0 = 60 */
 	struct symkeep *keep; /* NULL = everything is read */
 	void (*done)(void *ctx, struct symchild_job *job); /* for each as it ends; may be NULL */
-	void (*tick)(void *ctx); /* as in symchild.h */
+	void (*tick)(void *ctx); /* as in symbols/pool.h */
 	void *ctx;
 };
 

@@ -348,7 +348,7 @@ struct binaries_opts {
 	const char *const *debug_dirs; /* searched for debug files before /usr/lib/debug */
 	size_t n_debug_dirs;
 	bool debuginfod; /* ask the servers of DEBUGINFOD_URLS for debug files */
-	/* as in debugfile.h */
+	/* as in elf/debuginfo.h */
 	int (*progress)(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes);
 	void *progress_ctx;
 };
@@ -429,7 +429,7 @@ static void binary_close(struct binary *f)
 	*f = (struct binary){ 0 };
 }
 
-/* The .dwo files that A wants (symanswer.h), as far as they are there. 0 or -ENOMEM. */
+/* The .dwo files that A wants (symbols/answer.h), as far as they are there. 0 or -ENOMEM. */
 static int binary_find_dwos(
 	struct binaries *b, uint32_t file, const struct symanswer *a, struct binary *f, struct err *e)
 {
@@ -456,8 +456,8 @@ static int binary_find_dwos(
 }
 
 /*
- * kernparts - the files of the recorded kernel: its own (vmlinux.h) and those of its modules (kmodfile.h),
- * for lines and inlined calls of kernel frames.
+ * kernparts - the files of the recorded kernel: its own (elf/kernelfiles.h) and those of its modules
+ * (elf/kernelfiles.h), for lines and inlined calls of kernel frames.
  *
  * Parts have numbers: 0 is the kernel itself, others are modules, in the order in which they were asked for.
  */

@@ -5,8 +5,8 @@
  * all addresses of all files at once.
  *
  * Addresses are put first (modules_ask()); modules_run() then finds the files
- * (symfile.h, debugfile.h), has their symbols read side by side
- * (symchild.h), and tells what became of each address, in an order that does not
+ * (symfile_*(), elf/debuginfo.h), has their symbols read side by side
+ * (symbols/pool.h), and tells what became of each address, in an order that does not
  * depend on how many processes there were.
  */
 #ifndef STACKTOOLS_SYMBOLS_FILES_H
@@ -98,7 +98,7 @@ struct modules_opts {
 	bool debuginfod; /* ask the servers of DEBUGINFOD_URLS for debug files */
 	const char *vmlinux; /* the kernel's file with its debug information; NULL = searched for */
 	bool demangle, inlines, lines;
-	bool no_cache; /* neither use nor keep answers on disk (symkeep.h) */
+	bool no_cache; /* neither use nor keep answers on disk (symbols/cache.h) */
 	unsigned int jobs; /* processes at the same time; 0 = one for each CPU that is online */
 	uint64_t memory_bytes; /* of all of them together; 0 = 2 GiB */
 	unsigned int seconds; /* for each file; 0 = 60 */
@@ -123,7 +123,7 @@ int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset
 
 /*
  * The same of the kernel's address ADDR, which MODULE has ("" = the kernel itself), for inlined calls and
- * lines (kernparts.h). The kernel counts as the file with the number capread's n_files, and its modules as
+ * lines (kernparts_*()). The kernel counts as the file with the number capread's n_files, and its modules as
  * those behind it. Where there is no such file, that is no problem, unless it was named: then modules_run()
  * fails.
  */

@@ -2,7 +2,7 @@
 /*
  * frame - one resolved address, as data.
  *
- * resolve.h makes these, perftext.h prints them. The ladder of what is known:
+ * symbols/resolve.h makes these, symbols/print.h prints them. The ladder of what is known:
  * a function (name, offset, module), else the module and an offset into it,
  * else the raw address alone; `source` says which rung, `reason` why not a
  * higher one. Strings belong to whoever made the frame and are raw bytes:

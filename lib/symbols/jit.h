@@ -4,7 +4,7 @@
  * a process of its own.
  *
  * Anybody writes these files, and a recorder has privileges: so a process that
- * is forked for it enters a sandbox (sandbox.h) before the first byte is read,
+ * is forked for it enters a sandbox (system/sandbox.h) before the first byte is read,
  * and what it answers is checked. One that crashes or takes too long costs
  * that file's names.
  */

@@ -4,7 +4,7 @@
  * file, by whatever the file and its debug files hold.
  *
  * A pure function of its input: it opens nothing. What it reads is hostile, so
- * it is run in a process that can do nothing else (symchild.h).
+ * it is run in a process that can do nothing else (symbols/pool.h).
  *
  * The outermost frame is named by the symbol table where it has a symbol that
  * covers the address (the linker's truth: "foo.cold", "foo.constprop.0" are
@@ -41,8 +41,8 @@ size_t demangle(const char *name, char *buf, size_t cap);
 /*
  * Raise it with every change that may change any answer: another name, frame or
  * line, another order of look-up, another way to demangle. Answers of other versions that
- * are kept on disk (symkeep.h) are not used. A change of the format of answers changes symcache.c's name,
- * too.
+ * are kept on disk (symbols/cache.h) are not used. A change of the format of answers changes
+ * symbols/cache.c's name, too.
  */
 #define SYMLOOK_VERSION 1
 
@@ -65,7 +65,8 @@ struct symlook_input {
 	uint64_t max_bytes; /* memory for debug information: beyond it SYM_R_LIMIT; 0 = 1 GiB */
 };
 
-/* The answer (symanswer.h) in fresh memory. 0, or -errno with the story where nothing at all can be told. */
+/* The answer (symbols/answer.h) in fresh memory. 0, or -errno with the story where nothing at all can be
+ * told. */
 int symlook(const struct symlook_input *in, uint8_t **ret, size_t *len, struct err *e);
 
 #endif

@@ -3,8 +3,8 @@
  * pack - a capture with the symbol tables of its files inside.
  *
  * The capture's own blocks stay as they are; behind them, before the trailer,
- * comes an image (elfpack.h) of each file that user stacks lie in. Files are found and proven as for
- * symbolize(1) (symfile.h, debugfile.h); one that has an image already keeps it.
+ * comes an image (elf/pack.h) of each file that user stacks lie in. Files are found and proven as for
+ * symbolize(1) (symbols/files.h, elf/debuginfo.h); one that has an image already keeps it.
  */
 #ifndef STACKTOOLS_SYMBOLS_PACK_H
 #define STACKTOOLS_SYMBOLS_PACK_H

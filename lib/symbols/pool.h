@@ -3,7 +3,7 @@
  * pool - symlook() in processes of their own, side by side.
  *
  * Each job is done by a process that is forked for it, enters a sandbox
- * (sandbox.h: no capability, no file but those of the job, bounded memory) and leaves its
+ * (system/sandbox.h: no capability, no file but those of the job, bounded memory) and leaves its
  * answer in a memfd. One that crashes, takes too long or answers nonsense costs
  * that file's names, with the reason, and nothing else. A process costs a
  * millisecond, so small files that only root can have written share one: those behind one that
@@ -17,7 +17,7 @@
 #include <sys/types.h>
 
 /*
- * symwork - the inner side of symchild.h: what the sandboxed process does, and
+ * symwork - the inner side of symchild_*(): what the sandboxed process does, and
  * how its answers lie in the file that it leaves.
  *
  * For each task, one behind the other, a record, the answer's bytes, and
@@ -45,7 +45,7 @@ struct symwork {
 	symwork_look *look;
 	int out; /* the file that it leaves */
 	pid_t parent; /* its getpid() */
-	uint64_t memory_bytes, file_bytes; /* as in sandbox.h */
+	uint64_t memory_bytes, file_bytes; /* as in system/sandbox.h */
 };
 
 /*

@@ -6,8 +6,8 @@
  * In two phases. First every address is put, and gets the number of its
  * frame: what the capture itself knows of it is there at once. Then
  * resolve_run() reads the symbols of all files that addresses fell into
- * (modules.h), and the frames have their names. Files are used only
- * when they are proven to be those that were mapped (symfile.h). A return
+ * (symbols/files.h), and the frames have their names. Files are used only
+ * when they are proven to be those that were mapped (symbols/files.h). A return
  * address belongs to the call before it, so it is looked up one byte back;
  * offsets are those of the address itself.
  *

@@ -181,7 +181,7 @@ void opener_stats(struct opener *o, struct asker_stats *ret)
 	asker_stats(o ? o->asker : NULL, ret);
 }
 
-#define AGG_MOST (1u << 22) /* elements; aggmap.c asks for no more */
+#define AGG_MOST (1u << 22) /* elements; record/bpf.c asks for no more */
 
 /* --- what can be asked for; all on the stack: the filter leaves no memory to be had --- */
 

@@ -16,7 +16,7 @@
  * openwire - what the recorder asks of its opener, and the answers.
  *
  * One message of a SEQPACKET socket each. Both ends are one program, forked;
- * the answering end checks every request all the same (openchild.h).
+ * the answering end checks every request all the same (openchild_*()).
  */
 
 #define OPENWIRE_PATH_MAX 4096 /* with NUL */
@@ -59,7 +59,7 @@ _Static_assert(sizeof(struct openwire_request) == 40 + OPENWIRE_PATH_MAX, "no hi
  *
  * The recorder gives its privileges up before it reads what a traced process
  * can have written. What it has to open later it asks of a process of its own
- * that opens and does nothing else (openchild.h). Every call is for any
+ * that opens and does nothing else (openchild_*()). Every call is for any
  * thread, and takes O NULL: no opener; then, and once the opener has
  * ended, the result is -ENOTCONN, and the caller opens what its own rights
  * allow.
@@ -112,8 +112,8 @@ void opener_stats(struct opener *o, struct asker_stats *ret); /* O NULL: all zer
  * CAP_SYS_PTRACE (other users' /proc/PID), CAP_DAC_READ_SEARCH (files in
  * folders of other users), CAP_CHECKPOINT_RESTORE, or CAP_SYS_ADMIN where that
  * is not there (the files of mappings), CAP_BPF (maps); it is in a sandbox
- * otherwise (sandbox.h), under a filter of system calls of its own, and ends
- * with the recorder. It parses nothing but the fixed requests of openwire.h.
+ * otherwise (system/sandbox.h), under a filter of system calls of its own, and ends
+ * with the recorder. It parses nothing but the fixed requests of openwire_*().
  *
  * What a recorder that was taken over could have of it, beyond its own
  * rights: the maps, the status and the path of the executable of any process;

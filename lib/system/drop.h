@@ -16,7 +16,7 @@
 struct privdrop_opts {
 	uint64_t keep; /* a bit set of capabilities that stay permitted and effective; 0 = none */
 	const char *const
-		*writable; /* paths below which files may still be written, N of them; see pathlock.h */
+		*writable; /* paths below which files may still be written, N of them; see system/sandbox.h */
 	size_t n_writable;
 	bool paths; /* paths stay as they are: under Landlock no other process may be looked at */
 };

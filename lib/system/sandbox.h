@@ -86,7 +86,7 @@ struct sandbox_opts {
  * - no capability, not even to be had by exec, and where the process was root
  *   and may change that (CAP_SETUID, CAP_SETGID) user, group and groups are
  *   nobody's, but for the saved user, by which a parent without CAP_KILL can
- *   end it. A parent that has given up its capabilities (privdrop.h) makes
+ *   end it. A parent that has given up its capabilities (system/drop.h) makes
  *   children that stay root's, of which there is nothing left but the number:
  *   no path leads anywhere and no call takes one;
  * - it leaves no core, cannot be traced, and is the first to go when memory

@@ -49,7 +49,7 @@ int unwindrows_finish(struct unwindrows *r, const struct unwindtab_head *head,
 #define UNWINDCOMP_SECTION_MAX (UINT64_C(512) << 20)
 
 /*
- * Compile F. On success *RET (*LEN bytes, in the form of unwindtab.h) is the
+ * Compile F. On success *RET (*LEN bytes, in the form of unwind/table.h) is the
  * caller's, to be freed. A file without any call frame information gives a
  * table of no segments. -EOPNOTSUPP for a machine other than x86-64, -E2BIG
  * beyond a limit, -EINVAL for a file that is malformed as a whole; one bad CIE

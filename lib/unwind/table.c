@@ -314,7 +314,7 @@ const char *unwindtab_left_text(unsigned int left)
 	return left < UNWINDTAB_LEFT ? texts[left] : "left out for an unknown reason";
 }
 
-#define SUFFIX "-1.tab" /* the version of the format: unwindtab.h */
+#define SUFFIX "-1.tab" /* the version of the format: unwindtab_*() */
 #define KEY_PARTS 5 /* of the file */
 
 #define NAME_CAP (2 * CAP_BUILD_ID_MAX + KEY_PARTS * 17 + sizeof(SUFFIX))

@@ -153,7 +153,7 @@ static void serve_one(int sock, const struct tabwire_request *r, tabserve_compil
 	tabwire_answer(sock, &a);
 }
 
-/* Say that it is ready, then answer requests (tabwire.h) from SOCK until the other side closes it. */
+/* Say that it is ready, then answer requests (tabwire_*()) from SOCK until the other side closes it. */
 static void tabserve(int sock, tabserve_compile *compile)
 {
 	const struct tabwire_answer ready = { .number = 0 };
@@ -172,11 +172,11 @@ static void tabserve(int sock, tabserve_compile *compile)
 
 struct tabchild {
 	pid_t pid; /* 0 = none */
-	int sock; /* for tabwire.h, -1 = none */
+	int sock; /* for tabwire_*(), -1 = none */
 };
 
 struct tabchild_opts {
-	uint64_t memory_bytes, table_bytes; /* as memory_bytes and file_bytes of sandbox.h */
+	uint64_t memory_bytes, table_bytes; /* as memory_bytes and file_bytes of system/sandbox.h */
 	tabserve_compile *compile;
 };
 

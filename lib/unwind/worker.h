@@ -4,7 +4,7 @@
  * vouches for, and can do nothing else.
  *
  * It is forked before the recorder has anything worth stealing open, and
- * enters a sandbox (sandbox.h): no capability, no file but those it is handed,
+ * enters a sandbox (system/sandbox.h): no capability, no file but those it is handed,
  * bounded memory, the system calls that the work takes. It gets descriptors of
  * files over a socket, each with a memfd for the table, which is copied before
  * it is looked at. A worker that crashes, is killed or says something that
