@@ -79,11 +79,12 @@ static uint64_t use(const struct capread *c)
 static void use_names(const struct capread *c)
 {
 	for (uint32_t file = 0; file < c->n_files; file++) {
+		const struct storednames_opts o = { .demangle = file & 4, .inlines = file & 2, .lines = file & 1 };
 		struct symanswer a;
 		uint8_t *bytes;
 		size_t len;
 
-		if (storednames_answer(c, file, file & 1, &bytes, &len, NULL) != 0)
+		if (storednames_answer(c, file, &o, &bytes, &len, NULL) != 0)
 			continue;
 		if (symanswer_view(bytes, len, &a, NULL) != 0 ||
 			(a.head->n_addrs && !storednames_any(c, file)))
