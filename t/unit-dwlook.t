@@ -50,11 +50,7 @@ built() {
 	return 1
 }
 
-inc=
-for dir in "$TOP"/lib/*; do
-	inc="$inc -I$dir"
-done
-c="-w -std=gnu11 -D_GNU_SOURCE $inc $TOP/lib/base/json.c $TOP/lib/base/out.c $TOP/lib/base/text.c $TOP/lib/base/err.c $TOP/lib/base/base.c $TOP/lib/base/bytes.c -shared -fPIC"
+c="-w -std=gnu11 -D_GNU_SOURCE -I$TOP/lib $TOP/lib/base/json.c $TOP/lib/base/out.c $TOP/lib/base/text.c $TOP/lib/base/err.c $TOP/lib/base/base.c $TOP/lib/base/bytes.c -shared -fPIC"
 
 for flags in "-O0 -g" "-O2 -g" "-O3 -gdwarf-4" "-O2 -gdwarf-3" "-O2 -gdwarf-2" "-O2 -g -flto" \
 	"-O2 -g -gz" "-O2 -gdwarf-4 -fdebug-types-section" "-O2 -g -ffunction-sections -Wl,--gc-sections" \

@@ -6,8 +6,8 @@
  * macros and hand it out with TAKE_PTR() or TAKE_FD(); every exit path then
  * releases exactly what was not handed out.
  */
-#ifndef STACKTOOLS_BASE_H
-#define STACKTOOLS_BASE_H
+#ifndef STACKTOOLS_BASE_BASE_H
+#define STACKTOOLS_BASE_BASE_H
 
 #include <stdbool.h>
 #include <stddef.h>

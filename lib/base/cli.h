@@ -11,8 +11,8 @@
  * control characters escaped. A tool ends with `return cli_finish(&cli, st)`,
  * which flushes and closes stdout checked, so /dev/full is never a success.
  */
-#ifndef STACKTOOLS_CLI_H
-#define STACKTOOLS_CLI_H
+#ifndef STACKTOOLS_BASE_CLI_H
+#define STACKTOOLS_BASE_CLI_H
 
 #include "base/err.h"
 

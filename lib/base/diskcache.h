@@ -16,8 +16,8 @@
  * symbolic link. "STACKTOOLS_CACHE=" (empty) turns the cache off. Several
  * processes may share it; entries of other kinds are none of ours.
  */
-#ifndef STACKTOOLS_DISKCACHE_H
-#define STACKTOOLS_DISKCACHE_H
+#ifndef STACKTOOLS_BASE_DISKCACHE_H
+#define STACKTOOLS_BASE_DISKCACHE_H
 
 #include "base/err.h"
 

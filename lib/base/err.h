@@ -8,8 +8,8 @@
  * full stop; the hint says what to do. Library code never prints: a tool
  * shows the err with cli_error(), which escapes control characters.
  */
-#ifndef STACKTOOLS_ERR_H
-#define STACKTOOLS_ERR_H
+#ifndef STACKTOOLS_BASE_ERR_H
+#define STACKTOOLS_BASE_ERR_H
 
 #include "base/base.h"
 

@@ -16,8 +16,8 @@
  * Strings may hold any bytes: what is no UTF-8 becomes U+FFFD. Numbers are
  * exact and may pass 2^53. Write errors are the out's: see out_flush().
  */
-#ifndef STACKTOOLS_JSON_H
-#define STACKTOOLS_JSON_H
+#ifndef STACKTOOLS_BASE_JSON_H
+#define STACKTOOLS_BASE_JSON_H
 
 #include "base/out.h"
 

@@ -5,8 +5,8 @@
  * One `struct tap` a program. The plan is printed at the end, so that a crash
  * in the middle is a failure for prove(1).
  */
-#ifndef STACKTOOLS_TAP_H
-#define STACKTOOLS_TAP_H
+#ifndef STACKTOOLS_BASE_TAP_H
+#define STACKTOOLS_BASE_TAP_H
 
 #include "base/base.h"
 

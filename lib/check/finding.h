@@ -8,8 +8,8 @@
  * with a finding in `degrades` does it in part. A warning with neither is
  * worth knowing and stops nothing.
  */
-#ifndef STACKTOOLS_FINDING_H
-#define STACKTOOLS_FINDING_H
+#ifndef STACKTOOLS_CHECK_FINDING_H
+#define STACKTOOLS_CHECK_FINDING_H
 
 #include "base/base.h"
 

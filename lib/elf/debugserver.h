@@ -8,8 +8,8 @@
  * or wants no server needs none of it. The cache is the library's own
  * (~/.cache/debuginfod_client).
  */
-#ifndef STACKTOOLS_DEBUGSERVER_H
-#define STACKTOOLS_DEBUGSERVER_H
+#ifndef STACKTOOLS_ELF_DEBUGSERVER_H
+#define STACKTOOLS_ELF_DEBUGSERVER_H
 
 #include "base/err.h"
 #include "capture/types.h"

@@ -8,8 +8,8 @@
  * are found through PATH and started without a shell; their complaints go to
  * stderr. Each distinct frame is asked for once and kept.
  */
-#ifndef STACKTOOLS_INLINER_H
-#define STACKTOOLS_INLINER_H
+#ifndef STACKTOOLS_FOLD_INLINER_H
+#define STACKTOOLS_FOLD_INLINER_H
 
 #include "base/bytes.h"
 #include "base/err.h"

@@ -23,8 +23,8 @@
  *	frame 5   whoever called chain_run()
  *	...       the tail, where one was given
  */
-#ifndef STACKTOOLS_CHAIN_H
-#define STACKTOOLS_CHAIN_H
+#ifndef STACKTOOLS_STACKMAP_CHAIN_H
+#define STACKTOOLS_STACKMAP_CHAIN_H
 
 #include "base/err.h"
 

@@ -8,8 +8,8 @@
  * higher one. Strings belong to whoever made the frame and are raw bytes:
  * escape before printing.
  */
-#ifndef STACKTOOLS_FRAME_H
-#define STACKTOOLS_FRAME_H
+#ifndef STACKTOOLS_SYMBOLS_FRAME_H
+#define STACKTOOLS_SYMBOLS_FRAME_H
 
 #include "base/base.h"
 

@@ -11,8 +11,8 @@
  * code is taken to be there all the time. JIT_CODE_CLOSE ends the file. A record that does not make sense is
  * counted and stepped over; a size that leads nowhere ends the reading.
  */
-#ifndef STACKTOOLS_JITDUMP_H
-#define STACKTOOLS_JITDUMP_H
+#ifndef STACKTOOLS_SYMBOLS_JITDUMP_H
+#define STACKTOOLS_SYMBOLS_JITDUMP_H
 
 #include "base/err.h"
 

@@ -11,8 +11,8 @@
  * entries overlap the newest, which is the last, wins: what remains are
  * disjoint pieces. The text is anybody's: names are bytes, to be escaped.
  */
-#ifndef STACKTOOLS_PERFMAP_H
-#define STACKTOOLS_PERFMAP_H
+#ifndef STACKTOOLS_SYMBOLS_PERFMAP_H
+#define STACKTOOLS_SYMBOLS_PERFMAP_H
 
 #include "base/err.h"
 

@@ -8,8 +8,8 @@
  * (cgroups(7)). In a cgroup namespace the paths of these files begin at its
  * root, for both in the same way.
  */
-#ifndef STACKTOOLS_CGROUP_H
-#define STACKTOOLS_CGROUP_H
+#ifndef STACKTOOLS_SYSTEM_CGROUP_H
+#define STACKTOOLS_SYSTEM_CGROUP_H
 
 #include "base/err.h"
 

@@ -6,8 +6,8 @@
  * can be held (by ptrace(2)) before the first instruction of its program, for
  * what must be known of the new image before it runs.
  */
-#ifndef STACKTOOLS_COMMAND_H
-#define STACKTOOLS_COMMAND_H
+#ifndef STACKTOOLS_SYSTEM_COMMAND_H
+#define STACKTOOLS_SYSTEM_COMMAND_H
 
 #include "base/err.h"
 

@@ -15,8 +15,8 @@
  * systemd-nspawn@NAME.service (systemd-nspawn), NAME (containerd).
  * The monitors of containers (crio-conmon-, libpod-conmon-) are none.
  */
-#ifndef STACKTOOLS_CONTAINER_H
-#define STACKTOOLS_CONTAINER_H
+#ifndef STACKTOOLS_SYSTEM_CONTAINER_H
+#define STACKTOOLS_SYSTEM_CONTAINER_H
 
 #include "system/cgroup.h"
 

@@ -22,8 +22,8 @@
  * the two apart: AT_SECURE of getauxval(3) is set when an exec gave rights that
  * the caller had not (cap_bprm_creds_from_file() of security/commoncap.c).
  */
-#ifndef STACKTOOLS_OWNER_H
-#define STACKTOOLS_OWNER_H
+#ifndef STACKTOOLS_SYSTEM_OWNER_H
+#define STACKTOOLS_SYSTEM_OWNER_H
 
 #include "base/err.h"
 

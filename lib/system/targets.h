@@ -3,8 +3,8 @@
  * targets - the processes and threads that were asked for: are they there,
  * and when have all of them ended?
  */
-#ifndef STACKTOOLS_TARGETS_H
-#define STACKTOOLS_TARGETS_H
+#ifndef STACKTOOLS_SYSTEM_TARGETS_H
+#define STACKTOOLS_SYSTEM_TARGETS_H
 
 #include "base/err.h"
 

@@ -5,8 +5,8 @@
  * Where nobody has mounted it (a minimal system, a container), it is mounted
  * detached: seen by this process alone, and gone when the function returns.
  */
-#ifndef STACKTOOLS_TRACEFS_H
-#define STACKTOOLS_TRACEFS_H
+#ifndef STACKTOOLS_SYSTEM_TRACEFS_H
+#define STACKTOOLS_SYSTEM_TRACEFS_H
 
 #include "base/err.h"
 
