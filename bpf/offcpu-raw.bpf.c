@@ -3,7 +3,7 @@
  * The programs of offcpu.bpf.c for a kernel that gives no BTF, or has no
  * tp_btf: at raw tracepoints, and where these are refused, or tell no state
  * (before Linux 5.18), at classic ones. No iterators: what they do is done
- * from /proc by lib/raw/rawtasks.
+ * from /proc by lib/record/bpf_raw.c.
  */
 #define OFFCPU_RAW
 #include "offcpu.bpf.c"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What bpf/offcpu.bpf.c and lib/offcpu.c share: the key of a wait, what is
+ * What bpf/offcpu.bpf.c and lib/record/bpf.c share: the key of a wait, what is
  * summed under it, the events of the ring buffer and the counters. Both
  * compilers check the layout.
  *

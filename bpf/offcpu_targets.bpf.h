@@ -17,7 +17,7 @@ const volatile bool with_kthreads;
 const volatile bool follow;
 /*
  * Variables have an initializer, for only then are they in the order of the
- * source, and in the same places in offcpu-raw.bpf.c: see lib/raw/rawprogs.c.
+ * source, and in the same places in offcpu-raw.bpf.c: see lib/record/bpf_raw.c.
  *
  * Read at every switch of everybody, so in one cache line; the ids are global
  * ones.

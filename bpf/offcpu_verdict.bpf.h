@@ -5,7 +5,7 @@
 #ifndef STACKTOOLS_OFFCPU_VERDICT_BPF_H
 #define STACKTOOLS_OFFCPU_VERDICT_BPF_H
 
-/* enum cap_stack_kind, cap_verdict, cap_reason: lib/offcpu.c asserts that these agree */
+/* enum cap_stack_kind, cap_verdict, cap_reason: lib/record/bpf.c asserts that these agree */
 enum { KIND_KERNEL = 1, KIND_USER = 2 };
 enum { VERDICT_COMPLETE = 1, VERDICT_UNVERIFIED = 2, VERDICT_TRUNCATED = 3, VERDICT_STOPPED = 4 };
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Kernel memory, as far as it can be read, for lib/raw/kernpeek: nothing is
+ * Kernel memory, as far as it can be read, for lib/record/task_layout.c: nothing is
  * attached, the program is run by BPF_PROG_TEST_RUN, in the thread that asks.
  */
 #include <linux/types.h>

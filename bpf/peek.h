@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What bpf/peek.bpf.c and lib/raw/kernpeek share. */
+/* What bpf/peek.bpf.c and lib/record/task_layout.c share. */
 #ifndef STACKTOOLS_PEEK_H
 #define STACKTOOLS_PEEK_H
 
