@@ -349,16 +349,6 @@ void elffile_close(struct elffile *f)
 	free(f);
 }
 
-/* Give back the descriptor: headers stay, elffile_read() no longer works. */
-static void elffile_detach(struct elffile *f)
-{
-	if (f->fd >= 0)
-		close(f->fd);
-	f->fd = -1;
-	f->image = NULL;
-	f->size = 0;
-}
-
 int elffile_read(
 	const struct elffile *f, const struct elffile_section *s, uint8_t **ret, size_t *len, struct err *e)
 {

@@ -515,12 +515,6 @@ struct recorder {
 	struct offcpu_sink sink;
 };
 
-/* CLOCK_MONOTONIC */
-static uint64_t recorder_now_ns(void)
-{
-	return now_ns();
-}
-
 static void take_stack(void *ctx, const struct offcpu_ev_stack *ev)
 {
 	struct recorder *r = ctx;
@@ -582,7 +576,7 @@ static void take_event(void *ctx, const struct procevent *ev)
 /* With SETTLE the newest events are left for the next time: see system/events.h. */
 static void drain_events(struct recorder *r, bool settle)
 {
-	uint64_t now = recorder_now_ns();
+	uint64_t now = now_ns();
 
 	if (!r->p.events)
 		return;
@@ -705,7 +699,7 @@ int recorder_fd(const struct recorder *r)
 
 uint64_t recorder_timeout_ns(const struct recorder *r)
 {
-	uint64_t now = recorder_now_ns(), due = MIN(r->next_flush_ns, now + TICK_MS * UINT64_C(1000000));
+	uint64_t now = now_ns(), due = MIN(r->next_flush_ns, now + TICK_MS * UINT64_C(1000000));
 
 	if (r->swapping)
 		due = now + SWAP_POLL_NS;
@@ -729,7 +723,7 @@ uint64_t recorder_timeout_ns(const struct recorder *r)
  */
 static void read_symbols(struct recorder *r)
 {
-	uint64_t now = recorder_now_ns();
+	uint64_t now = now_ns();
 
 	if (r->symbols_ns && (!stacktab_wants_symbols(r->p.stacks) || now - r->symbols_ns < 5 * FLUSH_NS))
 		return;
@@ -884,11 +878,11 @@ static int flush(struct recorder *r, bool last, struct err *e)
 		walk_snapshots(r, true);
 	}
 	write_rows(r);
-	proctab_flush(r->p.procs, recorder_now_ns(), r->p.out);
+	proctab_flush(r->p.procs, now_ns(), r->p.out);
 	miss_opener(r);
 	recorder_stats(r, &st);
 	recstats_write(&st, r->p.out);
-	return capwrite_flush(r->p.out, recorder_now_ns(), e);
+	return capwrite_flush(r->p.out, now_ns(), e);
 }
 
 /* Processes and tables in step with what happened; waits that lacked a table are walked when it is there. */
@@ -902,12 +896,12 @@ static int keep_up(struct recorder *r, struct err *e)
 	proctab_freshen(r->p.procs, SCAN_NS);
 	walk_snapshots(r, false);
 	recparts_leave_out(&r->p);
-	began = recorder_now_ns();
+	began = now_ns();
 	if (!r->look_again || began < r->look_due_ns)
 		return 0;
 	r->look_again = false;
 	rc = offcpu_look_again(r->p.bpf, e);
-	now = recorder_now_ns();
+	now = now_ns();
 	r->look_due_ns = now + (now - began) * LOOK_SHARE;
 	return rc;
 }
@@ -915,7 +909,7 @@ static int keep_up(struct recorder *r, struct err *e)
 /* After a swap; not more than once a second, see unwinder_quiet(). */
 static void tell_quiet(struct recorder *r)
 {
-	uint64_t now = recorder_now_ns();
+	uint64_t now = now_ns();
 
 	if (!r->p.unwinder || now - r->quiet_ns < FLUSH_NS)
 		return;
@@ -935,7 +929,7 @@ static int end_flush(struct recorder *r, struct err *e)
 	if (rc)
 		return rc;
 	tell_quiet(r);
-	while (r->next_flush_ns <= recorder_now_ns())
+	while (r->next_flush_ns <= now_ns())
 		r->next_flush_ns += FLUSH_NS;
 	rc = flush(r, false, e);
 	/* what looks names up would be recorded with every process */
@@ -953,14 +947,14 @@ int recorder_service(struct recorder *r, struct err *e)
 	epoll_wait(r->p.epoll_fd, ready, ARRAY_LEN(ready), 0);
 	offcpu_drain(r->p.bpf, &r->sink);
 	drain_events(r, true);
-	jitkeep_look(r->jit, recorder_now_ns());
+	jitkeep_look(r->jit, now_ns());
 	rc = r->p.unwinder ? keep_up(r, e) : 0;
 	if (rc)
 		return rc;
 	r->scanning = !proctab_scan_some(r->p.procs, SCAN_NS);
 	read_symbols(r);
 	if (!r->swapping) {
-		if (recorder_now_ns() < r->next_flush_ns && !offcpu_crowded(r->p.bpf) &&
+		if (now_ns() < r->next_flush_ns && !offcpu_crowded(r->p.bpf) &&
 			!proctab_remapped(r->p.procs))
 			return 0;
 		offcpu_begin_swap(r->p.bpf);
@@ -1003,7 +997,7 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 {
 	*ret = (struct recorder_stats){ .start_ns = r->start_ns,
-		.now_ns = r->stop_ns ? r->stop_ns : recorder_now_ns(),
+		.now_ns = r->stop_ns ? r->stop_ns : now_ns(),
 		.bytes = capwrite_bytes(r->p.out),
 		.degraded = r->p.degraded,
 		.privileges = r->privileges,

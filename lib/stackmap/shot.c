@@ -113,11 +113,6 @@ struct stackshot {
 	int stacks_fd, counts_fd, taken_fd;
 };
 
-static const char *stackshot_type_name(enum stackshot_type t)
-{
-	return types[t].name;
-}
-
 struct stackmap_state *stackshot_state(struct stackshot *s)
 {
 	return s->state;
@@ -131,12 +126,6 @@ int stackshot_map_fd(const struct stackshot *s)
 int stackshot_counts_fd(const struct stackshot *s)
 {
 	return s->counts_fd;
-}
-
-/* The trigger that makes this type of program run. */
-static enum chain_trigger stackshot_trigger(const struct stackshot *s)
-{
-	return types[s->type].trigger;
 }
 
 void stackshot_close(struct stackshot *s)

@@ -321,26 +321,6 @@ int symfile_open(const struct symfile *s, const struct cap_file *file, uint32_t 
 	return rc ? worst.code : 0;
 }
 
-/*
- * The separate debug file of a build ID, from /usr/lib/debug/.build-id under
- * SYMFS and then of this machine. -ENOENT when there is none.
- */
-static int symfile_open_debug(const struct symfile *s, const struct cap_build_id *id, struct elffile **ret)
-{
-	char name[2 * CAP_BUILD_ID_MAX + 1], path[2 * CAP_BUILD_ID_MAX + 64];
-	const struct cap_file want = { .build_id = *id };
-	struct err ignored = { 0 };
-	int rc = -ENOENT;
-
-	if (id->len < 2)
-		return -ENOENT;
-	text_hex(name, id->bytes, MIN(id->len, CAP_BUILD_ID_MAX));
-	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", name, name + 2);
-	if (s->symfs >= 0)
-		rc = try_place(s->symfs, path, true, &want, ret, &ignored);
-	return rc ? try_place(AT_FDCWD, path, false, &want, ret, &ignored) : 0;
-}
-
 #define BINARIES_DWOS_MAX 1024 /* of one file: what is beyond stays missing */
 
 struct binaries_opts {

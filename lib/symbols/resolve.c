@@ -568,15 +568,6 @@ int resolve_run(struct resolve *r, struct err *e)
 	return modules_run(r->modules, on_hit, r, e);
 }
 
-/*
- * ADDR, a return address, will be asked for soon: starts to bring its entry
- * into the cache. No other effect.
- */
-static void resolve_prefetch(const struct resolve *r, uint32_t proc, uint64_t addr)
-{
-	__builtin_prefetch(&r->slots[slot_of(r, addr, proc << KEY_SHIFT)]);
-}
-
 size_t resolve_count(const struct resolve *r)
 {
 	return r->n_frames;
