@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capture/types.h"
 
+#include <string.h>
+
+bool cap_build_id_same(const struct cap_build_id *a, const struct cap_build_id *b)
+{
+	return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
 static const struct {
 	const char *name, *text;
 } reasons[CAP_R_COUNT] = {

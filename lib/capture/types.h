@@ -21,6 +21,9 @@ struct cap_build_id {
 	uint8_t bytes[CAP_BUILD_ID_MAX];
 };
 
+/* The same one, or none in both. */
+bool cap_build_id_same(const struct cap_build_id *a, const struct cap_build_id *b);
+
 struct cap_host {
 	const char *sysname; /* uname(2) */
 	const char *release;

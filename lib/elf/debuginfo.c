@@ -314,8 +314,7 @@ static int check_build_id(const struct debugsearch *s, const struct elffile *f, 
 	char want[2 * CAP_BUILD_ID_MAX + 1], is[2 * CAP_BUILD_ID_MAX + 1];
 	const struct cap_build_id *id = s->build_id;
 
-	if (!id || !id->len ||
-		(id->len == f->build_id.len && memcmp(id->bytes, f->build_id.bytes, id->len) == 0))
+	if (!id || !id->len || cap_build_id_same(id, &f->build_id))
 		return 0;
 	text_hex(want, id->bytes, MIN(id->len, CAP_BUILD_ID_MAX));
 	text_hex(is, f->build_id.bytes, MIN(f->build_id.len, CAP_BUILD_ID_MAX));

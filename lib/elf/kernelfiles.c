@@ -292,7 +292,7 @@ static int check_module_id(
 	*proven = false;
 	if (!f->build_id.len || !loaded_id(root, module, &id))
 		return 0;
-	*proven = id.len == f->build_id.len && memcmp(id.bytes, f->build_id.bytes, id.len) == 0;
+	*proven = cap_build_id_same(&id, &f->build_id);
 	if (*proven)
 		return 0;
 	text_hex(has, f->build_id.bytes, f->build_id.len);
@@ -715,16 +715,11 @@ static int find_slide(const struct elffile *f, const struct cap_host *host, uint
 
 /* --- the right one --- */
 
-static bool same_id(const struct cap_build_id *a, const struct cap_build_id *b)
-{
-	return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
-}
-
 static int check_vmlinux_id(const struct elffile *f, const struct cap_host *host, struct err *e)
 {
 	char has[2 * CAP_BUILD_ID_MAX + 1] = "none", wants[2 * CAP_BUILD_ID_MAX + 1];
 
-	if (same_id(&f->build_id, &host->kernel_build_id))
+	if (cap_build_id_same(&f->build_id, &host->kernel_build_id))
 		return 0;
 	if (f->build_id.len)
 		text_hex(has, f->build_id.bytes, f->build_id.len);

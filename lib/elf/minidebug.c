@@ -88,7 +88,7 @@ static int examine(const struct elffile *f, struct minidebug *m, struct err *e)
 	is = &m->elf->build_id;
 	if (m->elf->machine != f->machine || m->elf->is64 != f->is64)
 		return err_set(e, -EINVAL, "is of another machine");
-	if (is->len && want->len && (is->len != want->len || memcmp(is->bytes, want->bytes, is->len) != 0))
+	if (is->len && want->len && !cap_build_id_same(is, want))
 		return err_set(e, -EINVAL, "is another file's: its build ID differs");
 	return 0;
 }

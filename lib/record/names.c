@@ -202,11 +202,6 @@ static int find_spots(struct look *l)
 	return l->n ? 0 : -ENOENT;
 }
 
-static bool same_id(const struct cap_build_id *a, const struct cap_build_id *b)
-{
-	return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
-}
-
 /* 0 with the file open. */
 static int open_look(struct look *l)
 {
@@ -220,7 +215,7 @@ static int open_look(struct look *l)
 		close(fd);
 		return rc;
 	}
-	if (!same_id(&l->elf->build_id, &l->way.cap.build_id))
+	if (!cap_build_id_same(&l->elf->build_id, &l->way.cap.build_id))
 		return -ESTALE;
 	rc = find_spots(l);
 	return rc ? rc : debugfile_find(&local, l->elf, l->way.cap.path, &l->debug, NULL);

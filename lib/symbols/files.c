@@ -226,18 +226,13 @@ void symfile_close(struct symfile *s)
 	s->symfs = -1;
 }
 
-static bool same_id(const struct cap_build_id *a, const struct cap_build_id *b)
-{
-	return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
-}
-
 /* Is F the file that was mapped? */
 static int prove(const struct elffile *f, const struct cap_file *file, struct err *e)
 {
 	char was[2 * CAP_BUILD_ID_MAX + 1], is[2 * CAP_BUILD_ID_MAX + 1];
 
 	if (file->build_id.len) {
-		if (same_id(&file->build_id, &f->build_id))
+		if (cap_build_id_same(&file->build_id, &f->build_id))
 			return 0;
 		text_hex(was, file->build_id.bytes, MIN(file->build_id.len, CAP_BUILD_ID_MAX));
 		text_hex(is, f->build_id.bytes, f->build_id.len);
