@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capture/maps.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <string.h>
@@ -43,16 +44,8 @@ static int by_proc_and_time(const void *a, const void *b)
 /* The part that holds ADDR, or -1. */
 static ssize_t find_part(const struct tree *t, uint64_t addr)
 {
-	size_t lo = 0, hi = t->n_bounds;
+	size_t lo = PARTITION_POINT(0, t->n_bounds, mid, t->bounds[mid] <= addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (t->bounds[mid] <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo == 0 || lo == t->n_bounds ? -1 : (ssize_t)lo - 1;
 }
 
@@ -186,15 +179,7 @@ void capmaps_free(struct capmaps *m)
 /* The first of the mappings in [LO, HI) that began after TIME_NS; HI where none did. */
 static uint32_t after(const struct tree *t, uint32_t lo, uint32_t hi, uint64_t time_ns)
 {
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (t->at[mid]->from_ns <= time_ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return (uint32_t)PARTITION_POINT(lo, hi, mid, t->at[mid]->from_ns <= time_ns);
 }
 
 static bool newer(const struct cap_map *a, const struct cap_map *b)

@@ -971,32 +971,16 @@ void capread_free(struct capread *c)
 
 const struct cap_ksym *capread_ksym(const struct capread *c, uint64_t addr)
 {
-	size_t lo = 0, hi = c->n_ksyms;
+	size_t lo = PARTITION_POINT(0, c->n_ksyms, mid, c->ksyms[mid].start <= addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (c->ksyms[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo && addr < c->ksyms[lo - 1].end ? &c->ksyms[lo - 1] : NULL;
 }
 
 const struct cap_name *capread_name(const struct capread *c, uint32_t file, uint64_t offset)
 {
-	size_t lo = 0, hi = c->n_names;
+	size_t lo = PARTITION_POINT(0, c->n_names, mid,
+		c->names[mid].file < file || (c->names[mid].file == file && c->names[mid].offset < offset));
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const struct cap_name *n = &c->names[mid];
-
-		if (n->file < file || (n->file == file && n->offset < offset))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (lo == c->n_names || c->names[lo].file != file || c->names[lo].offset != offset)
 		return NULL;
 	return &c->names[lo];
@@ -1009,16 +993,8 @@ static int thread_key_cmp(const struct cap_thread *t, uint32_t proc, uint32_t ti
 
 const struct cap_thread *capread_thread(const struct capread *c, uint32_t proc, uint32_t tid)
 {
-	size_t lo = 0, hi = c->n_threads;
+	size_t lo = PARTITION_POINT(0, c->n_threads, mid, thread_key_cmp(&c->threads[mid], proc, tid) < 0);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (thread_key_cmp(&c->threads[mid], proc, tid) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < c->n_threads && thread_key_cmp(&c->threads[lo], proc, tid) == 0 ? &c->threads[lo] : NULL;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf/dwarf.h"
 #include "base/clock.h"
+#include "base/search.h"
 #include "elf/dwarf_entries.h"
 #include "elf/dwarf_lines.h"
 #include "elf/dwarf_split.h"
@@ -49,16 +50,8 @@ static uint64_t dwplan_lowest(const struct elffile *f)
 
 static size_t first_from(const uint64_t *vaddrs, size_t n, uint64_t low)
 {
-	size_t lo = 0, hi = n;
+	size_t lo = PARTITION_POINT(0, n, mid, vaddrs[mid] < low);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (vaddrs[mid] < low)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf/dwarf_lines.h"
+#include "base/search.h"
 
 #include <errno.h>
 
@@ -99,16 +100,8 @@ static void settle(struct run *x, uint64_t end)
 
 static void begin(struct run *x)
 {
-	size_t low = 0, high = x->n;
+	size_t low = PARTITION_POINT(0, x->n, mid, x->vaddrs[mid] < x->address);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (x->vaddrs[mid] < x->address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	x->next = low;
 	x->start = x->address;
 	x->begun = true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf/dwarf_unit.h"
+#include "base/search.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -653,16 +654,8 @@ void dwinfo_close(struct dwinfo *d)
 
 struct dwunit *dwinfo_unit(const struct dwinfo *d, uint64_t at)
 {
-	size_t lo = 0, hi = d->n;
+	size_t lo = PARTITION_POINT(0, d->n, mid, d->units[mid].end <= at);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (d->units[mid].end <= at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < d->n && d->units[lo].at <= at ? &d->units[lo] : NULL;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf/dwarf_walk.h"
+#include "base/search.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -65,19 +66,12 @@ static void skip_subtree(struct dwwalk *w, const struct dwabbrev *a, struct rd *
 /* The first address that is not below LOW. Entries mostly ascend, so it is often the one of last time. */
 static size_t first_from(struct dwwalk *w, uint64_t low)
 {
-	size_t lo = 0, hi = w->n;
+	size_t lo;
 
 	if ((!w->cursor || w->addrs[w->cursor - 1] < low) &&
 		(w->cursor == w->n || w->addrs[w->cursor] >= low))
 		return w->cursor;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (w->addrs[mid] < low)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = PARTITION_POINT(0, w->n, mid, w->addrs[mid] < low);
 	return w->cursor = lo;
 }
 

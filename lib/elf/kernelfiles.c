@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf/kernelfiles.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "elf/reloc.h"
 #include "elf/section.h"
@@ -218,16 +219,8 @@ void kmodtree_free(struct kmodtree *t)
 
 const struct kmodtree_file *kmodtree_find(const struct kmodtree *t, const char *module, size_t *n)
 {
-	size_t lo = 0, hi = t->n;
+	size_t lo = PARTITION_POINT(0, t->n, mid, strcmp(t->files[mid].name, module) < 0);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (strcmp(t->files[mid].name, module) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	*n = 0;
 	while (lo + *n < t->n && strcmp(t->files[lo + *n].name, module) == 0)
 		++*n;
@@ -353,20 +346,18 @@ static bool function_at(const struct functions *fs, size_t at, struct elfcode_sy
 	return true;
 }
 
+static int name_cmp(const struct cap_ksym *k, const char *name, uint64_t start)
+{
+	int c = strcmp(k->name, name);
+
+	return c ? c : CMP(k->start, start);
+}
+
 /* The first that is wanted under NAME from START on, as they are sorted; NULL = none has that name. */
 static struct kmodfile_symbol *find_name(const struct functions *fs, const char *name, uint64_t start)
 {
-	size_t lo = 0, hi = fs->n;
+	size_t lo = PARTITION_POINT(0, fs->n, mid, name_cmp(fs->wanted[mid].k, name, start) < 0);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		int c = strcmp(fs->wanted[mid].k->name, name);
-
-		if (c < 0 || (c == 0 && fs->wanted[mid].k->start < start))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < fs->n && strcmp(fs->wanted[lo].k->name, name) == 0 ? &fs->wanted[lo] : NULL;
 }
 
@@ -440,18 +431,11 @@ static void find_ends(struct functions *fs)
 
 	qsort(fs->wanted, fs->n, sizeof(*fs->wanted), by_vaddr);
 	for (size_t at = 0; at + sizeof(Elf64_Sym) <= fs->syms_len; at += sizeof(Elf64_Sym)) {
-		size_t lo = 0, hi = fs->n;
+		size_t lo;
 
 		if (!function_at(fs, at, &y, &name) || y.type != STT_FUNC)
 			continue;
-		while (lo < hi) { /* behind the last one below it */
-			size_t mid = lo + (hi - lo) / 2;
-
-			if (fs->wanted[mid].vaddr < y.value)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		lo = PARTITION_POINT(0, fs->n, mid, fs->wanted[mid].vaddr < y.value);
 		if (lo && fs->wanted[lo - 1].section == y.shndx)
 			fs->wanted[lo - 1].next = MIN(fs->wanted[lo - 1].next, y.value);
 	}
@@ -643,17 +627,10 @@ void kmodfile_close(struct kmodfile *f)
 
 bool kmodfile_vaddr(const struct kmodfile *f, uint64_t addr, uint64_t *vaddr)
 {
-	size_t lo = 0, hi = f->n;
+	size_t lo;
 	const struct kmodfile_symbol *s;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (f->symbols[mid].k->start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = PARTITION_POINT(0, f->n, mid, f->symbols[mid].k->start <= addr);
 	s = lo ? &f->symbols[lo - 1] : NULL;
 	if (!s || s->times != 1 || addr - s->k->start >= s->size)
 		return false;

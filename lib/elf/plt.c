@@ -2,6 +2,7 @@
 #include "elf/plt.h"
 #include "base/base.h"
 #include "base/bytes.h"
+#include "base/search.h"
 #include "elf/section.h"
 #include "elf/symbols.h"
 
@@ -159,18 +160,11 @@ static const char *section_name(const struct work *w, const struct elffile_secti
 /* Is any of the addresses in [start, end)? */
 static bool is_wanted(const struct work *w, uint64_t start, uint64_t end)
 {
-	size_t lo = 0, hi = w->n_vaddrs;
+	size_t lo;
 
 	if (!w->vaddrs)
 		return true;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (w->vaddrs[mid] < start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = PARTITION_POINT(0, w->n_vaddrs, mid, w->vaddrs[mid] < start);
 	return lo < w->n_vaddrs && w->vaddrs[lo] < end;
 }
 
@@ -417,18 +411,11 @@ static void name_by_resolver(struct work *w, const struct symbols *y, struct slo
 {
 	for (size_t i = 0; i < y->n; i++) {
 		struct elfcode_symbol sym = elfcode_symbol(true, y->syms + i * sizeof(Elf64_Sym));
-		size_t lo = 0, hi = w->n_resolvers;
+		size_t lo;
 
 		if (sym.type != STT_GNU_IFUNC || !elfcode_names_code(w->code.f, &sym, y->strings_len))
 			continue;
-		while (lo < hi) {
-			size_t mid = lo + (hi - lo) / 2;
-
-			if (resolved[mid]->resolver < sym.value)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		lo = PARTITION_POINT(0, w->n_resolvers, mid, resolved[mid]->resolver < sym.value);
 		/* named already: so are those behind it, and a hostile table costs no more */
 		for (; lo < w->n_resolvers && resolved[lo]->resolver == sym.value &&
 			resolved[lo]->name == NO_NAME;
@@ -561,15 +548,7 @@ bool pltsym_stub(const struct pltsym *p, size_t i, struct pltsym_hit *ret)
 
 bool pltsym_find(const struct pltsym *p, uint64_t vaddr, struct pltsym_hit *ret)
 {
-	size_t lo = 0, hi = p->n;
+	size_t lo = PARTITION_POINT(0, p->n, mid, p->stubs[mid].start <= vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (p->stubs[mid].start <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo && pltsym_stub(p, lo - 1, ret) && vaddr < ret->end;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf/symbols.h"
+#include "base/search.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -76,16 +77,8 @@ void elfcode_spans_free(struct elfcode_spans *s)
 /* The section that ADDR is in, or NULL. O(log n). */
 static const struct elfcode_span *elfcode_spans_find(const struct elfcode_spans *s, uint64_t addr)
 {
-	size_t lo = 0, hi = s->n;
+	size_t lo = PARTITION_POINT(0, s->n, mid, s->p[mid].start <= addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->p[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo && addr < s->p[lo - 1].end ? &s->p[lo - 1] : NULL;
 }
 
@@ -536,24 +529,14 @@ static int make_buckets(struct match *m)
 /* The first address that is not below V; n when all are. */
 static size_t first_from(const struct match *m, uint64_t v)
 {
-	size_t lo, hi, b;
+	size_t b;
 
 	if (v <= m->vaddrs[0])
 		return 0;
 	if (v > m->vaddrs[m->n - 1])
 		return m->n;
 	b = (size_t)((v - m->vaddrs[0]) >> m->shift);
-	lo = m->buckets[b];
-	hi = m->buckets[b + 1];
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (m->vaddrs[mid] < v)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return PARTITION_POINT(m->buckets[b], m->buckets[b + 1], mid, m->vaddrs[mid] < v);
 }
 
 /* --- which symbol is to be seen --- */

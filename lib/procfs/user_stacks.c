@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/hash.h"
+#include "base/search.h"
 #include "procfs/thread_copy.h"
 #include "record/files.h"
 #include "system/broker.h"
@@ -576,16 +577,8 @@ static int ptwalk_map(struct ptwalk *w, const struct ptwire_request *map, int fd
 
 static const struct module *module_at(const struct ptwalk *w, uint64_t pc)
 {
-	size_t low = 0, high = w->n;
+	size_t low = PARTITION_POINT(0, w->n, mid, w->modules[mid].end <= pc);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (w->modules[mid].end <= pc)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < w->n && w->modules[low].start <= pc ? &w->modules[low] : NULL;
 }
 

@@ -954,8 +954,7 @@ int recorder_service(struct recorder *r, struct err *e)
 	r->scanning = !proctab_scan_some(r->p.procs, SCAN_NS);
 	read_symbols(r);
 	if (!r->swapping) {
-		if (now_ns() < r->next_flush_ns && !offcpu_crowded(r->p.bpf) &&
-			!proctab_remapped(r->p.procs))
+		if (now_ns() < r->next_flush_ns && !offcpu_crowded(r->p.bpf) && !proctab_remapped(r->p.procs))
 			return 0;
 		offcpu_begin_swap(r->p.bpf);
 		r->swapping = true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/answer.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <string.h>
@@ -195,16 +196,8 @@ int symanswer_view(const void *bytes, size_t len, struct symanswer *ret, struct 
 
 const struct symanswer_addr *symanswer_find(const struct symanswer *a, uint64_t vaddr)
 {
-	size_t lo = 0, hi = a->head->n_addrs;
+	size_t lo = PARTITION_POINT(0, a->head->n_addrs, mid, a->addrs[mid].vaddr < vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (a->addrs[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < a->head->n_addrs && a->addrs[lo].vaddr == vaddr ? &a->addrs[lo] : NULL;
 }
 
@@ -239,16 +232,8 @@ const char *symanswer_reason_text(unsigned int reason)
 /* Where the names of FILE begin in the sorted array. */
 static size_t first_of(const struct capread *c, uint32_t file)
 {
-	size_t lo = 0, hi = c->n_names;
+	size_t lo = PARTITION_POINT(0, c->n_names, mid, c->names[mid].file < file);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (c->names[mid].file < file)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo;
 }
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/intern.h"
+#include "base/search.h"
 #include "symbols/jitdump.h"
 #include "symbols/perfmap.h"
 #include "system/sandbox.h"
@@ -241,16 +242,8 @@ static int tell_end(int status, struct err *e)
 /* Has any of the addresses been in P? */
 static bool covers(const struct jitchild_question *q, const struct jitchild_piece *p)
 {
-	size_t low = 0, high = q->n;
+	size_t low = PARTITION_POINT(0, q->n, mid, q->addrs[mid] < p->start);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (q->addrs[mid] < p->start)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < q->n && q->addrs[low] < p->end;
 }
 

@@ -8,6 +8,7 @@
 #include "symbols/jitdump.h"
 #include "base/fs.h"
 #include "base/intern.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <string.h>
@@ -288,16 +289,8 @@ static int make_edges(struct jitdump *j)
 /* The number of edges up to ADDR. */
 static size_t edges_until(const struct jitdump *j, uint64_t addr)
 {
-	size_t low = 0, high = j->n_edges;
+	size_t low = PARTITION_POINT(0, j->n_edges, mid, j->edges[mid] <= addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (j->edges[mid] <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low;
 }
 
@@ -447,17 +440,10 @@ void jitdump_free(struct jitdump *j)
 static void add_source(const struct jitdump *j, const struct load *l, uint64_t addr, struct jitdump_hit *hit)
 {
 	uint64_t there = addr - l->start + l->base;
-	size_t low = 0, high = l->n_lines;
+	size_t low;
 	const struct line *line;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (j->lines[l->first_line + mid].addr <= there)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	low = PARTITION_POINT(0, l->n_lines, mid, j->lines[l->first_line + mid].addr <= there);
 	line = &j->lines[l->first_line + low];
 	if (low < l->n_lines)
 		hit->piece_end = addr + MIN(hit->piece_end - addr, line->addr - there);
@@ -472,16 +458,9 @@ static void add_source(const struct jitdump *j, const struct load *l, uint64_t a
 /* Of the loads of CELL, by time, how many had come at TIME_NS. */
 static size_t loads_until(const struct jitdump *j, size_t cell, uint64_t time_ns)
 {
-	size_t low = j->first[cell], high = j->first[cell + 1];
+	size_t low = PARTITION_POINT(
+		j->first[cell], j->first[cell + 1], mid, j->loads[j->at[mid]].from_ns <= time_ns);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (j->loads[j->at[mid]].from_ns <= time_ns)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low - j->first[cell];
 }
 

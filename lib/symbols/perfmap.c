@@ -6,6 +6,7 @@
  */
 #include "symbols/perfmap.h"
 #include "base/fs.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <string.h>
@@ -316,18 +317,11 @@ void perfmap_free(struct perfmap *m)
 
 bool perfmap_find(const struct perfmap *m, uint64_t addr, struct perfmap_hit *ret)
 {
-	size_t low = 0, high = m->n_pieces;
+	size_t low;
 	const struct entry *entry;
 	const struct piece *p;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (m->pieces[mid].end <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	low = PARTITION_POINT(0, m->n_pieces, mid, m->pieces[mid].end <= addr);
 	p = &m->pieces[low];
 	if (low == m->n_pieces || addr < p->start)
 		return false;

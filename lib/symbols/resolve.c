@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/resolve.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -43,17 +44,9 @@ void jitnames_free(struct jitnames *n)
 /* How many pieces come up to ADDR of PROC. */
 static size_t pieces_until(const struct capread *c, uint32_t proc, uint64_t addr)
 {
-	size_t low = 0, high = c->n_jits;
+	size_t low = PARTITION_POINT(0, c->n_jits, mid,
+		c->jits[mid].proc < proc || (c->jits[mid].proc == proc && c->jits[mid].start <= addr));
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		const struct cap_jit *j = &c->jits[mid];
-
-		if (j->proc < proc || (j->proc == proc && j->start <= addr))
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low;
 }
 

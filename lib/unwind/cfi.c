@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind/cfi.h"
+#include "base/search.h"
 
 #include <errno.h>
 
@@ -240,18 +241,11 @@ static int add_cie(struct reader *x, const struct entry *en)
 static uint32_t find_cie(struct reader *x, uint64_t at)
 {
 	const struct cfi *c = x->c;
-	size_t lo = 0, hi = c->n_cies;
+	size_t lo;
 
 	if (x->last_cie < c->n_cies && c->cies[x->last_cie].at == at)
 		return x->last_cie;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (c->cies[mid].at < at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = PARTITION_POINT(0, c->n_cies, mid, c->cies[mid].at < at);
 	if (lo == c->n_cies || c->cies[lo].at != at)
 		return NO_CIE;
 	return x->last_cie = (uint32_t)lo;

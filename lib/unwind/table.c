@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind/table.h"
 #include "base/hash.h"
+#include "base/search.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -222,32 +223,17 @@ void unwindtab_seal(void *bytes, size_t len)
 static uint32_t row_of(const struct segment *s, uint32_t offset)
 {
 	uint32_t page = offset >> UNWIND_PAGE_SHIFT;
-	uint32_t lo = s->first[page], hi = s->first[page + 1];
+	uint32_t lo = (uint32_t)PARTITION_POINT(
+		s->first[page], s->first[page + 1], mid, s->pc[mid] <= (uint8_t)offset);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (s->pc[mid] <= (uint8_t)offset)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo - 1;
 }
 
 /* Where row I begins: the page is the last one with no more than I rows before it. */
 static uint32_t row_offset(const struct segment *s, uint32_t i)
 {
-	uint32_t lo = 0, hi = UNWIND_SEG_PAGES;
+	uint32_t lo = (uint32_t)PARTITION_POINT(0, UNWIND_SEG_PAGES, mid, s->first[mid] <= i);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (s->first[mid] <= i)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return (lo - 1) << UNWIND_PAGE_SHIFT | s->pc[i];
 }
 
