@@ -6,9 +6,12 @@
 #   make check-unit   build, then the unit tests alone
 #   make bench        ratios against the peers (scripts/bench)
 #   make vmtest       Debian's kernels 5.10 to 7.3 in virtual machines (scripts/vmtest)
-#   make lint         clang-format, cppcheck, shellcheck, layers, CLI contract
+#   make lint         clang-format, cppcheck, shellcheck, layers, manual, CLI contract
 #   make fuzz         libFuzzer programs into obj/t/ (clang)
-#   make install      prefix=/usr/local DESTDIR=
+#   make install      prefix=/usr/local DESTDIR=; make uninstall takes the same
+#   make dist         the committed tree as stacktools-VERSION.tar.gz
+#   make tags         for editors (universal-ctags)
+#   make compile_commands.json   for clangd and other readers of C
 #   make clean
 #
 #   O=DIR             build there instead of here      V=1   show commands
@@ -96,6 +99,9 @@ FUZZ_OBJS := $(patsubst lib/%.c,$(OBJ)/fuzz/%.o,$(wildcard lib/*/*.c))
 FUZZ_BINS := $(patsubst t/%.c,$(OBJ)/t/%,$(wildcard t/fuzz-*.c))
 
 all: $(TOOL_BINS) $(UNIT_BINS) $(WORK_BINS)
+# The comment at the top.
+help:
+	@sed -n '/^$$/q; s/^#   //p; s/^#$$//p' $(firstword $(MAKEFILE_LIST))
 tools: $(TOOL_BINS)
 offline: $(OFFLINE:%=$(BIN)/%)
 
@@ -195,25 +201,46 @@ lint: tools
 
 # fold would shadow coreutils' fold(1): it goes to libexec under its own name
 # and to bin as stackfold, and so does its manual page.
+PAGES := $(filter-out fold.1,$(notdir $(wildcard docs/*.[1-9]))) stackfold.1
+page_of = $(DESTDIR)$(mandir)/man$(subst .,,$(suffix $(1)))/$(1)
 install: tools
 	$(Q)$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(libexecdir)/stacktools
 	$(Q)$(INSTALL) $(filter-out $(BIN)/fold,$(TOOL_BINS)) $(DESTDIR)$(bindir)
 	$(Q)$(INSTALL) $(BIN)/fold $(DESTDIR)$(bindir)/stackfold
 	$(Q)$(INSTALL) $(BIN)/fold $(DESTDIR)$(libexecdir)/stacktools/fold
-	$(Q)for page in docs/*.[1-9]; do \
-		name=$${page##*/}; \
-		[ "$$name" != fold.1 ] || name=stackfold.1; \
-		dir=$(DESTDIR)$(mandir)/man$${page##*.}; \
-		$(INSTALL) -d "$$dir" && $(INSTALL) -m 644 "$$page" "$$dir/$$name" || exit 1; \
-	done
+	$(Q)$(foreach page,$(PAGES),$(INSTALL) -D -m 644 docs/$(page:stackfold.1=fold.1) $(call page_of,$(page)) &&) :
 	$(say) INSTALL $(DESTDIR)$(prefix)
+
+# What install put there, and its folder in libexec if nothing else is in it.
+uninstall:
+	rm -f $(patsubst %,$(DESTDIR)$(bindir)/%,$(filter-out fold,$(TOOLS)) stackfold) \
+		$(DESTDIR)$(libexecdir)/stacktools/fold $(foreach page,$(PAGES),$(call page_of,$(page)))
+	$(Q)[ ! -d $(DESTDIR)$(libexecdir)/stacktools ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libexecdir)/stacktools
+
+VERSION = $(shell sed -n 's/.*cli_version_string\[\] = "\(.*\)".*/\1/p' lib/base/cli.c)
+dist:
+	$(Q)git archive --prefix=stacktools-$(VERSION)/ -o $(abspath $(O))/stacktools-$(VERSION).tar.gz HEAD
+	$(say) DIST $(O)/stacktools-$(VERSION).tar.gz
+
+tags:
+	$(Q)ctags -f $(O)/tags $(wildcard lib/*/*.[ch] bpf/*.[ch] tools/*.c t/*.[ch])
+
+# What the compiler is called with, for each file of C.
+define compile_entry
+{ "directory": "$(CURDIR)", "file": "$(2)", "output": "$(1)", "command": "$(CC) $(ALL_CFLAGS) -c -o $(1) $(2)" }
+endef
+compile_commands.json: | $(SKELS) $(GENERATED)
+	$(say) GEN $@
+	$(file >$@,[)
+	$(foreach obj,$(LIB_OBJS) $(TOOL_OBJS) $(UNIT_OBJS),$(file >>$@,$(call compile_entry,$(obj),$(obj:$(OBJ)/%.o=%.c)),))
+	$(Q)sed -i '$$s/,$$/ ]/' $@
 
 clean:
 	rm -rf $(O)/bin $(O)/obj
 
 FORCE:
 
-.PHONY: fuzz all tools offline check check-unit bench vmtest lint install clean FORCE
+.PHONY: help uninstall dist tags compile_commands.json fuzz all tools offline check check-unit bench vmtest lint install clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(wildcard $(OBJ)/*/*.d $(OBJ)/*/*/*.d)

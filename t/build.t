@@ -45,6 +45,34 @@ else
 	skip "make in a built tree" "the tree has changed since it was built"
 fi
 
+# Each goal that a make file offers is in make help, and what it says there exists.
+"$@" -s help >"$TMP/help"
+like "$(cat "$TMP/help")" '^make offline ' "make help prints the goals"
+for goal in $(sed -n 's/^make \([a-z_.-]*\) .*/\1/p' "$TMP/help"); do
+	ok "make $goal is a goal" grep -q "^\(.* \)*$goal\( .*\)*:" Makefile
+done
+if "$@" -q all >/dev/null 2>&1; then
+	status 0 "make compile_commands.json" "$@" compile_commands.json
+	# shellcheck disable=SC2016 # Perl's
+	perl -MJSON::PP -e '
+		my $list = decode_json(join "", <>);
+		-e "$_->{directory}/$_->{file}" && $_->{command} =~ / -Ilib / or die $_->{file} for @$list;
+		print "$_->{file}\n" for @$list' compile_commands.json >"$TMP/sources"
+	is "$(grep -c '^lib/' "$TMP/sources")" "$(find lib -name '*.c' | wc -l)" "which has every file of lib/, each as it is compiled"
+	rm -f compile_commands.json
+else
+	skip "make compile_commands.json" "the tree has changed since it was built"
+	skip "which has every file of lib/" "the tree has changed since it was built"
+fi
+if [ -e .git ] && git rev-parse -q --verify HEAD >/dev/null 2>&1; then
+	status 0 "make dist" make -s dist O="$TMP"
+	is "$(tar -tzf "$TMP"/stacktools-*.tar.gz | sed 's#^[^/]*/##' | grep -v '/$' | grep . | sort | sha256sum)" \
+		"$(git ls-tree -r --name-only HEAD | sort | sha256sum)" "which holds what is committed, in a folder of its own"
+else
+	skip "make dist" "this is no clone"
+	skip "which holds what is committed" "this is no clone"
+fi
+
 # Out of tree: the objects that are there already, but for two.
 mkdir "$TMP/o"
 obj=${STACKTOOLS_OBJ:-$TOP/obj}

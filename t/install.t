@@ -49,4 +49,13 @@ ok "and are used for libexec" [ -e "$TMP/two/l/stacktools/fold" ]
 ok "and are used for pages" [ -e "$TMP/two/m/man7/stacktools.7" ]
 ok "nothing goes to the default prefix then" [ ! -e "$TMP/two/usr" ]
 
+: >"$root/opt/st/bin/theirs"
+: >"$root/opt/st/libexec/stacktools/theirs"
+status 0 "make uninstall takes the same settings" make "$@" DESTDIR="$root" prefix=/opt/st uninstall
+is "$(cd "$root" && find . -type f | sort)" "$(printf '%s\n' ./opt/st/bin/theirs ./opt/st/libexec/stacktools/theirs)" \
+	"and removes what install put there, and nothing else"
+rm "$root/opt/st/libexec/stacktools/theirs"
+status 0 "make uninstall where nothing is left" make "$@" DESTDIR="$root" prefix=/opt/st uninstall
+ok "its own folder goes with the last file" [ ! -e "$root/opt/st/libexec/stacktools" ]
+
 tap_done
