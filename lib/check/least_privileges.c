@@ -404,7 +404,7 @@ void captrials_close(struct captrials *t)
 #define BIT(cap) (UINT64_C(1) << (cap))
 #define BOTH (BIT(CAP_BPF) | BIT(CAP_PERFMON))
 
-static const struct capsets_cap caps[CAPSETS_CAPS] = {
+static const struct capsets_cap known_caps[CAPSETS_CAPS] = {
 	{ CAP_BPF, 'B' },
 	{ CAP_PERFMON, 'P' },
 	{ CAP_SYSLOG, 'Y' },
@@ -415,7 +415,7 @@ static const struct capsets_cap caps[CAPSETS_CAPS] = {
 	{ CAP_SYS_ADMIN, 'A' },
 };
 
-static const int order[CAPSETS_CAPS] = { CAP_SYS_ADMIN, CAP_SYS_RESOURCE, CAP_DAC_READ_SEARCH,
+static const int by_power[CAPSETS_CAPS] = { CAP_SYS_ADMIN, CAP_SYS_RESOURCE, CAP_DAC_READ_SEARCH,
 	CAP_CHECKPOINT_RESTORE, CAP_SYS_PTRACE, CAP_SYSLOG, CAP_PERFMON, CAP_BPF };
 
 static const struct capset sets[] = {
@@ -441,12 +441,12 @@ _Static_assert(ARRAY_LEN(sets) < CAPSETS_MAX, "room for all that may be granted"
 
 const struct capsets_cap *capsets_caps(void)
 {
-	return caps;
+	return known_caps;
 }
 
 const int *capsets_order(void)
 {
-	return order;
+	return by_power;
 }
 
 size_t capsets_list(uint64_t all, struct capset list[CAPSETS_MAX])
@@ -476,9 +476,9 @@ const char *capsets_letters(uint64_t set, char *buf, size_t cap)
 	size_t len = 0;
 
 	for (size_t i = 0; i < CAPSETS_CAPS && len + 2 < cap; i++) {
-		if (set & BIT(caps[i].cap))
-			buf[len++] = caps[i].letter;
-		set &= ~BIT(caps[i].cap);
+		if (set & BIT(known_caps[i].cap))
+			buf[len++] = known_caps[i].letter;
+		set &= ~BIT(known_caps[i].cap);
 	}
 	if (set)
 		buf[len++] = '#';
@@ -495,7 +495,7 @@ const char *capsets_letters(uint64_t set, char *buf, size_t cap)
  * What offcpu-record does without BPF (samples of /proc, ptrace) is not here
  * either: it is done to one's own processes and takes nothing.
  */
-static const struct capneed needs[] = {
+static const struct capneed all_needs[] = {
 	{ TOOL_OFFCPU_RECORD, "map.array", NULL },
 	{ TOOL_OFFCPU_RECORD, "map.mmapable_array", NULL },
 	{ TOOL_OFFCPU_RECORD, "map.hash", NULL },
@@ -540,8 +540,8 @@ static const struct capneed needs[] = {
 
 const struct capneed *capneeds_list(size_t *n)
 {
-	*n = ARRAY_LEN(needs);
-	return needs;
+	*n = ARRAY_LEN(all_needs);
+	return all_needs;
 }
 
 bool capneed_is(const struct capneed *c, const char *id)

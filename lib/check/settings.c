@@ -185,7 +185,7 @@ struct option {
 	const char *without; /* what is lost */
 };
 
-static const struct option options[] = {
+static const struct option kernel_options[] = {
 	{ "CONFIG_BPF_SYSCALL", NULL, FINDING_FAIL, 0, STACKMAP, MODES_BPF, "there is no bpf() system call" },
 	{ "CONFIG_PERF_EVENTS", NULL, FINDING_FAIL, 0, STACKMAP, MODES_BPF,
 		"there are no perf events, and no stacks" },
@@ -284,8 +284,8 @@ void configcheck_run(const struct machine *m, struct findings *f)
 	findings_add(f, GROUP_CONFIG, FINDING_OK, "configuration.source", "%s%s%s%s", kconfig_path(kc),
 		kconfig_complaint(kc)[0] ? " (" : "", kconfig_complaint(kc),
 		kconfig_complaint(kc)[0] ? ")" : "");
-	for (size_t i = 0; i < ARRAY_LEN(options); i++)
-		check_option(m, kc, &options[i], f);
+	for (size_t i = 0; i < ARRAY_LEN(kernel_options); i++)
+		check_option(m, kc, &kernel_options[i], f);
 	kconfig_free(kc);
 }
 

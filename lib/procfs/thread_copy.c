@@ -45,9 +45,8 @@ bool ptcopy_area(struct ptcopy *c, pid_t id, uint64_t from)
 	size_t len = PTCOPY_AREA_BYTES;
 	ssize_t n;
 
-	if (i >= PTCOPY_AREAS)
-		return false;
-	if (UINT64_MAX - from < len)
+	errno = i < PTCOPY_AREAS ? EFAULT : ENOSPC;
+	if (i >= PTCOPY_AREAS || UINT64_MAX - from < len)
 		return false;
 	here = (struct iovec){ c->bytes[i], len };
 	n = process_vm_readv(id, &here, 1, there, pages(from, len, there), 0);
@@ -133,7 +132,8 @@ int ptquiet_take(pid_t pid, pid_t tid, const uint64_t *wanted, size_t n, struct 
 	copy->head.regs[PTCOPY_SP] = call->sp;
 	copy->head.regs[PTCOPY_PC] = call->pc;
 	copy->head.known = 1u << PTCOPY_SP | 1u << PTCOPY_PC;
-	if (!ptcopy_stack(copy, tid))
+	/* SP may lead nowhere; then that is all there is to know */
+	if (!ptcopy_stack(copy, tid) && errno != EFAULT)
 		return -EAGAIN;
 	for (size_t i = 0; i < n; i++)
 		ptcopy_area(copy, tid, wanted[i]);

@@ -44,8 +44,8 @@ void ptcopy_reset(struct ptcopy *c);
 
 /*
  * Copy what thread or process ID has from FROM upwards, as far as it is
- * mapped and an area is long. False when nothing could be read, or there are
- * PTCOPY_AREAS already.
+ * mapped and an area is long. False when nothing could be read (errno is EFAULT
+ * where nothing is mapped), or there are PTCOPY_AREAS already.
  */
 bool ptcopy_area(struct ptcopy *c, pid_t id, uint64_t from);
 
@@ -68,7 +68,8 @@ struct ptquiet_call {
 bool ptquiet_parse(const char *text, struct ptquiet_call *ret);
 
 /*
- * Copy PC, SP and stack of a blocked thread, and the N areas at WANTED. 0;
+ * Copy PC, SP and stack of a blocked thread, and the N areas at WANTED. 0, with
+ * no area where SP leads to no memory;
  * -EAGAIN when it runs, or ran meanwhile; else -errno: -EPERM or -EACCES where
  * it may not be looked at, -ENOENT or -ESRCH when it is gone, -ENODATA where
  * the kernel does not count runs (no CONFIG_SCHED_INFO).

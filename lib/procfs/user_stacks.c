@@ -1270,7 +1270,7 @@ static int tell_map(void *ctx, const struct ptfiles_map *m, int fd, struct err *
 /* A walker that is new has to be told everything. */
 static int tell_files(struct ptstack *p, struct err *e)
 {
-	bool changed;
+	bool changed = false;
 	int rc = ptfiles_look(&p->files, &p->reach, (uint32_t)p->pid, &changed, e);
 
 	if (rc || (p->told && !changed))
@@ -1452,7 +1452,11 @@ static int take(struct ptstack *p, pid_t tid, enum ptwhy *why, struct err *e)
 
 	if (rc && rc != -EAGAIN && rc != -ENODATA)
 		return rc;
-	if (rc || p->answer.reason == CAP_R_REGISTER)
+	/*
+	 * Where SP leads to no memory a stop has nothing to add, and may do harm: x86-64 cannot return to a
+	 * program whose SP is not canonical, so the kernel would end it.
+	 */
+	if (rc || (p->answer.reason == CAP_R_REGISTER && p->copy->head.n_areas))
 		return take_stopped(p, &quiet, !rc, why, e);
 	p->stats.quiet++;
 	return 0;

@@ -66,7 +66,7 @@ static const struct elffile *moved(const struct fds *fds, const struct elffile *
 }
 
 /* LOOK with the files as they are here. */
-static int look(const struct symwork *w, const struct fds *fds, const struct symlook_input *task,
+static int look_up(const struct symwork *w, const struct fds *fds, const struct symlook_input *task,
 	uint8_t **ret, size_t *len, struct err *e)
 {
 	struct symlook_input in = *task;
@@ -130,7 +130,7 @@ static void work(const struct symwork *w, const struct fds *fds)
 		uint8_t *bytes = NULL;
 		size_t len = 0;
 
-		r.error = look(w, fds, w->tasks[i], &bytes, &len, &e);
+		r.error = look_up(w, fds, w->tasks[i], &bytes, &len, &e);
 		r.len = len;
 		r.ns = now_on(CLOCK_PROCESS_CPUTIME_ID) - began;
 		at = answer(at, &r, bytes, &e);
