@@ -66,8 +66,8 @@ for seed in 1 2 3; do
 done
 
 # inline frames of our own binary: addr2line is the judge
-start=$(nm "$fold" 2>/dev/null | awk '$3 == "folding_add" { print $1 }')
-addr=$(perl -e 'my $a = hex shift; printf "%x\n", $a + 4 * $_ for 0 .. 800' "${start:-0}" |
+start=$(nm "$fold" 2>/dev/null | awk '$3 == "main" { print $1 }')
+addr=$(perl -e 'my $a = hex shift; printf "%x\n", $a + 16 * $_ for 0 .. 4000' "${start:-0}" |
 	addr2line -a -i -f -s -C -e "$fold" 2>/dev/null |
 	awk '/^0x/ { a = $0; n = 0; next } ++n == 4 && !found { found = 1; sub(/^0x0*/, "", a); print a }')
 if [ -n "$addr" ]; then
