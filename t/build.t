@@ -48,6 +48,7 @@ fi
 # Each goal that a make file offers is in make help, and what it says there exists.
 "$@" -s help >"$TMP/help"
 like "$(cat "$TMP/help")" '^make offline ' "make help prints the goals"
+# shellcheck disable=SC2013 # goals are words
 for goal in $(sed -n 's/^make \([a-z_.-]*\) .*/\1/p' "$TMP/help"); do
 	ok "make $goal is a goal" grep -q "^\(.* \)*$goal\( .*\)*:" Makefile
 done

@@ -79,7 +79,9 @@ static uint64_t use(const struct capread *c)
 static void use_names(const struct capread *c)
 {
 	for (uint32_t file = 0; file < c->n_files; file++) {
-		const struct storednames_opts o = { .demangle = file & 4, .inlines = file & 2, .lines = file & 1 };
+		const struct storednames_opts o = {
+			.demangle = file & 4, .inlines = file & 2, .lines = file & 1
+		};
 		struct symanswer a;
 		uint8_t *bytes;
 		size_t len;
