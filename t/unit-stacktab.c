@@ -28,8 +28,10 @@ static struct kallsyms *scheduler(void)
 	struct kallsyms *ks = NULL;
 	int fd = mkstemp(path);
 
-	dprintf(fd, "ffffffff81000000 T _text\nffffffff82000000 T __sched_text_start\n"
-		    "ffffffff82000000 t __schedule\nffffffff82001000 T __sched_text_end\n");
+	dprintf(fd,
+		"ffffffff81000000 T _text\nffffffff81000100 T ends_in_a_call\nffffffff81000200 T follows\n"
+		"ffffffff81000300 T others\nffffffff82000000 T __sched_text_start\n"
+		"ffffffff82000000 t __schedule\nffffffff82001000 T __sched_text_end\n");
 	close(fd);
 	if (kallsyms_load(path, &ks, NULL) != 0)
 		abort();
@@ -122,6 +124,29 @@ static void test_own(struct tap *t)
 	s = through(&ev, 127, false, &c);
 	tap_ok(t, s->len == 2 && s->frames[0] == once[1] && s->frames[1] == once[2],
 		"and the scheduler's frame is there once where the kernel gives it twice");
+	capread_free(c);
+	with_scheduler = false;
+}
+
+static bool has_symbol(const struct capread *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_ksyms; i++)
+		if (strcmp(c->ksyms[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* A function may end in a call that does not return: what it would return to is the next function. */
+static void test_return_address(struct tap *t)
+{
+	static const uint64_t frames[] = { 0xffffffff82000010, 0xffffffff81000200 };
+	struct offcpu_ev_stack ev = event(1, CAP_STACK_KERNEL, CAP_COMPLETE, frames, 2);
+	struct capread *c;
+
+	with_scheduler = true;
+	through(&ev, 127, false, &c);
+	tap_ok(t, has_symbol(c, "ends_in_a_call") && !has_symbol(c, "follows"),
+		"a kernel function that ends in a call is named, not the one behind it");
 	capread_free(c);
 	with_scheduler = false;
 }
@@ -224,6 +249,7 @@ int main(void)
 	capread_free(c);
 	test_exact(&t);
 	test_own(&t);
+	test_return_address(&t);
 	test_kept(&t);
 	return tap_done(&t);
 }
