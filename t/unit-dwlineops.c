@@ -165,6 +165,17 @@ static void test_discarded(struct tap *t)
 		tap_ok(t, line_at(&p, 8) == NONE && line_at(&p, 1) == NONE && line_at(&p, 0x1000) == 20,
 			"code that the linker discarded to 0x%llx is ignored", (unsigned long long)dead[i]);
 	}
+	for (uint64_t top = UINT32_MAX;; top = UINT64_MAX) {
+		o.addr_size = top == UINT32_MAX ? 4 : 8;
+		p = usual(4, 13);
+		set_address(&p, top - 1, o.addr_size);
+		PUT(&p, 3, 9, 1, 2, 1, 0, 1, 1); /* one row of one byte */
+		tap_ok(t, line_with(finish(&p), &o, top - 1, &rc) == NONE && rc == 0,
+			"nothing is at 0x%llx, where some linkers discard to", (unsigned long long)top - 1);
+		if (top == UINT64_MAX)
+			break;
+	}
+	o = usual_opts;
 	p = usual(4, 13);
 	sequence(&p, UINT32_MAX, 4, 10);
 	o.addr_size = 4;

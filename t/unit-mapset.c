@@ -41,6 +41,14 @@ int main(void)
 	tap_ok(&t, b->maps[0].start == 0x1000, "the copy outlives the original");
 	mapset_drop(b);
 	mapset_drop(NULL);
+
+	b = NULL;
+	tap_ok(&t, add(&b, 0x7000, 0x8000, 6, 0) && add(&b, 0x6000, 0x7000, 7, 0), "two that touch");
+	tap_ok(&t, mapset_at(b, 0x6000)->file == 7 && mapset_at(b, 0x6fff)->file == 7,
+		"a mapping has its first address and its last one");
+	tap_ok(&t, mapset_at(b, 0x7000)->file == 6, "its end belongs to the next");
+	tap_ok(&t, !mapset_at(b, 0x8000) && !mapset_at(b, 0x5fff), "or to none");
+	mapset_drop(b);
 	tap_ok(&t, !mapset_share(NULL), "NULL is the empty set");
 	return tap_done(&t);
 }
