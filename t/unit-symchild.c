@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define JOBS 64
@@ -97,6 +98,8 @@ static int nonsense(uint8_t **ret, size_t *len)
 	return *ret ? 0 : -ENOMEM;
 }
 
+static unsigned int served; /* by this process */
+
 static int substitute(const struct symlook_input *in, uint8_t **ret, size_t *len, struct err *e)
 {
 	volatile int one = 1;
@@ -133,6 +136,8 @@ static int substitute(const struct symlook_input *in, uint8_t **ret, size_t *len
 		return forge(in, 0, NULL);
 	case 'f':
 		return read_files(in, ret, len);
+	case 'p':
+		return answer(in, served++ ? "later" : "first", 0, ret, len);
 	}
 	return answer(in, "good", 0, ret, len);
 }
@@ -299,6 +304,38 @@ static void hands_over_files(struct tap *t)
 		close(f[i].fd);
 }
 
+/* Of three jobs with a copy of a program, MODE and OWNER, how many another job's process has done. */
+static size_t sharing(mode_t mode, uid_t owner)
+{
+	const struct symchild_opts o = { .jobs = 1 };
+	struct symchild_job jobs[3] = { job('p'), job('p'), job('p') };
+	const struct elffile f = file_with("written by whoever may");
+	size_t later = 0;
+
+	if (fchmod(f.fd, mode) != 0 || fchown(f.fd, owner, (gid_t)-1) != 0)
+		abort();
+	for (size_t i = 0; i < ARRAY_LEN(jobs); i++) {
+		jobs[i].in.elf = roots;
+		jobs[i].in.debug = &f;
+	}
+	symchild_run_with(&o, substitute, jobs, ARRAY_LEN(jobs), NULL, NULL, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+		later += name_of(&jobs[i]) && strcmp(name_of(&jobs[i]), "later") == 0;
+	release(jobs, ARRAY_LEN(jobs));
+	close(f.fd);
+	return later;
+}
+
+static void keeps_apart(struct tap *t)
+{
+	if (geteuid() != 0)
+		return;
+	tap_eq_u64(t, sharing(0755, 0), 2, "files that only root can have written share a process");
+	tap_eq_u64(t, sharing(0775, 0), 0, "those that a group can write to do not");
+	tap_eq_u64(t, sharing(0757, 0), 0, "nor those that anybody can");
+	tap_eq_u64(t, sharing(0755, 65534), 0, "nor those of another user");
+}
+
 /* The reader itself, on this very program. */
 static void reads_symbols(struct tap *t)
 {
@@ -339,6 +376,7 @@ int main(void)
 		abort();
 	runs_many(&t);
 	hands_over_files(&t);
+	keeps_apart(&t);
 	reads_symbols(&t);
 	is_attacked(&t);
 	elffile_close(roots);
