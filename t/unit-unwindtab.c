@@ -396,6 +396,36 @@ static void test_loads(struct tap *t, const struct table *tab)
 	tap_ok(t, !unwindtab_vaddr(&tab->view, 0xfff, &v), "nor before");
 }
 
+/* Registers by their DWARF numbers: 0 is one, RAX. */
+static void test_registers(struct tap *t)
+{
+	static const struct {
+		int reg;
+		bool good;
+	} by[] = { { -1, false }, { 0, true }, { 15, true }, { 31, true }, { 32, false } };
+
+	for (size_t i = 0; i < ARRAY_LEN(by); i++) {
+		const struct row ra[] = { { 0x10010, { .cfa = UNWIND_CFA_REG,
+							     .reg = 7,
+							     .ra = UNWIND_RA_REG,
+							     .ra_off = by[i].reg } },
+			{ 0x10020, none } };
+		const struct row fp[] = { { 0x10010, { .cfa = UNWIND_CFA_REG,
+							     .reg = 7,
+							     .fp = UNWIND_FP_REG,
+							     .fp_off = by[i].reg } },
+			{ 0x10020, none } };
+		struct table tab;
+
+		tap_ok(t, make(ra, 2, &tab) == by[i].good, "a return address in register %d is %s", by[i].reg,
+			by[i].good ? "accepted" : "refused");
+		free(tab.bytes);
+		tap_ok(t, make(fp, 2, &tab) == by[i].good, "a frame pointer in register %d is %s", by[i].reg,
+			by[i].good ? "accepted" : "refused");
+		free(tab.bytes);
+	}
+}
+
 static void test_texts(struct tap *t)
 {
 	size_t empty = 0;
@@ -423,6 +453,7 @@ int main(void)
 		test_loads(&t, &tab);
 		free(tab.bytes);
 	}
+	test_registers(&t);
 	test_texts(&t);
 	return tap_done(&t);
 }
