@@ -20,7 +20,7 @@ static size_t length(const char *s)
 /* Everything that a reader follows without a check of its own. */
 static void use(const struct symanswer *a)
 {
-	volatile size_t sum = length(symanswer_text(a, a->head->story));
+	volatile size_t sum = length(symanswer_text(a, a->head->message));
 
 	for (uint32_t i = 0; i < a->head->n_frames; i++)
 		sum += length(symanswer_text(a, a->frames[i].name)) +
@@ -119,7 +119,7 @@ static void as_recipe(const uint8_t *data, size_t len)
 	size_t n = 0;
 
 	symanswer_begin(&b);
-	b.head.story = text(&b, &r);
+	b.head.message = text(&b, &r);
 	while (rd_left(&r) && !r.bad) {
 		uint8_t what = rd_u8(&r);
 

@@ -417,7 +417,7 @@ static void add_trailer(struct made *m)
 }
 
 /* A process, a file, a kernel stack 0 and a user stack 1, and then BAD as a block of TYPE. */
-static bool refused(const struct edge *edge, unsigned int type, const struct buf *bad, const char *story)
+static bool refused(const struct edge *edge, unsigned int type, const struct buf *bad, const char *message)
 {
 	struct cap_stack user = { .id = 1, .kind = CAP_STACK_USER, .verdict = CAP_FAILED };
 	struct made m = { { 0 }, 0 };
@@ -441,7 +441,7 @@ static bool refused(const struct edge *edge, unsigned int type, const struct buf
 	add(&m, type, bad);
 	add_trailer(&m);
 	c = read_made(&m, edge);
-	yes = c && !c->complete && strstr(c->damage, story) && c->blocks == 3 && c->n_procs == 1 &&
+	yes = c && !c->complete && strstr(c->damage, message) && c->blocks == 3 && c->n_procs == 1 &&
 	      c->n_files == 1 && c->n_stacks == 2 && !c->n_samples && !c->n_maps && !c->n_threads;
 	if (c && !yes)
 		tap_diag("damage: %s", c->damage);
@@ -452,12 +452,12 @@ static bool refused(const struct edge *edge, unsigned int type, const struct buf
 	return yes;
 }
 
-#define REFUSED(what, TYPE, story, ...)                                                                      \
+#define REFUSED(what, TYPE, message, ...)                                                                    \
 	do {                                                                                                 \
 		struct buf p_ = { 0 }, f_ = { 0 };                                                           \
 		__VA_ARGS__;                                                                                 \
 		record(&p_, &f_);                                                                            \
-		tap_ok(t, refused(edge, TYPE, &p_, story), "refused: %s", what);                             \
+		tap_ok(t, refused(edge, TYPE, &p_, message), "refused: %s", what);                           \
 		buf_free(&p_);                                                                               \
 		buf_free(&f_);                                                                               \
 	} while (0)
@@ -757,7 +757,7 @@ static void test_header(struct tap *t, const struct whole *w)
 {
 	static const struct {
 		size_t at, n;
-		const char *bytes, *story;
+		const char *bytes, *message;
 	} changes[] = {
 		{ 0, 1, "\177", "not a capture" },
 		{ 8, 4, "\1\2\3\4", "other byte order" },
@@ -772,8 +772,9 @@ static void test_header(struct tap *t, const struct whole *w)
 		uint8_t *bytes = edge_put(&w->edge, w->bytes, w->len);
 
 		memcpy(bytes + changes[i].at, changes[i].bytes, changes[i].n);
-		tap_ok(t, capread_parse(bytes, w->len, &c, &e) == -EINVAL && strstr(e.msg, changes[i].story),
-			"refused: %s", changes[i].story);
+		tap_ok(t,
+			capread_parse(bytes, w->len, &c, &e) == -EINVAL && strstr(e.msg, changes[i].message),
+			"refused: %s", changes[i].message);
 	}
 	tap_ok(t, capread_parse("", 0, &c, &e) == -EINVAL && strstr(e.msg, "empty"), "refused: empty");
 	tap_ok(t, capread_parse(w->bytes, 20, &c, &e) == -EINVAL && strstr(e.msg, "cut at byte 20"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Each refusal is a real one: a child gives up what the test is about, and tells the story it then gets. */
+/* Each refusal is a real one: a child gives up what the test is about, and tells the message it then gets. */
 #include "base/tap.h"
 #include "system/privileges.h"
 
@@ -76,7 +76,7 @@ static bool nothing(void)
 }
 
 /* The err that caps_explain() gives in a child after GIVE_UP; false when that could not be done. */
-static bool story(bool (*give_up)(void), struct err *e)
+static bool message(bool (*give_up)(void), struct err *e)
 {
 	int fds[2];
 	pid_t pid;
@@ -103,7 +103,7 @@ static void test_refusal(
 {
 	struct err e = { 0 };
 
-	if (!story(give_up, &e)) {
+	if (!message(give_up, &e)) {
 		tap_skip(t, name, "this process cannot give that up");
 		return;
 	}
@@ -182,7 +182,7 @@ static void test_text(struct tap *t)
 	tap_ok(t, caps_missing(bpf_caps, 0, buf, sizeof(buf)) == 0 && !buf[0],
 		"of no capabilities none is missing");
 	tap_ok(t, caps_explain("x", -EPERM, bpf_caps, 2, NULL) == -EPERM,
-		"the code comes back where no story is wanted");
+		"the code comes back where no message is wanted");
 }
 
 int main(void)

@@ -219,11 +219,11 @@ static struct capwrite *with_stacks(void)
 	return w;
 }
 
-static void refused(struct tap *t, struct capwrite *w, const char *story, const char *name)
+static void refused(struct tap *t, struct capwrite *w, const char *message, const char *name)
 {
 	struct err e = { 0 };
 
-	tap_ok(t, capwrite_flush(w, MONO, &e) == -EINVAL && strstr(e.msg, story), "refused: %s", name);
+	tap_ok(t, capwrite_flush(w, MONO, &e) == -EINVAL && strstr(e.msg, message), "refused: %s", name);
 	tap_ok(t, capwrite_flush(w, MONO, &e) == -EINVAL && size_of(in_dir("bad")) == CAPBLOCK_HEADER_LEN,
 		"and nothing is written");
 	capwrite_close(w);

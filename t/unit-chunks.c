@@ -113,7 +113,7 @@ static void test_blocks(struct tap *t)
 			a.chunk == 1 && a.grain == 0,
 		"what was given back is used again, where it fits");
 	tap_ok(t, chunks_take(c, CHUNKS_GRAINS, &a, &e) == -ENOSPC && strstr(e.msg, "1 MiB"),
-		"at the bound the story names it");
+		"at the bound the message names it");
 	chunks_close(c);
 }
 
@@ -340,7 +340,7 @@ int main(void)
 		"what cannot be put in place is an error of every commit, and nothing is made then");
 	in_child(&t, no_memory, "without memory for another chunk the others go on");
 	in_child(&t, few_descriptors, "a few descriptors are enough for many chunks");
-	in_child(&t, not_permitted, "where BPF is not permitted the story says so");
+	in_child(&t, not_permitted, "where BPF is not permitted the message says so");
 #ifdef __SANITIZE_ADDRESS__
 	(void)no_addresses;
 	tap_skip(&t, "and where addresses are limited", "the address sanitizer needs them");

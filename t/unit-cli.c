@@ -15,14 +15,14 @@ static void size_is(struct tap *t, const char *s, uint64_t want)
 		tap_diag("%d %s", rc, e.msg);
 }
 
-static void refused(struct tap *t, const char *s, uint64_t min, uint64_t max, int code, const char *story)
+static void refused(struct tap *t, const char *s, uint64_t min, uint64_t max, int code, const char *message)
 {
 	uint64_t v = 7;
 	struct err e = { 0 };
 	int rc = cli_size(s, min, max, &v, &e);
 
-	if (!tap_ok(t, rc == code && v == 7 && strstr(e.msg, story), "'%s' of %llu to %llu: %s", s,
-		    (unsigned long long)min, (unsigned long long)max, story))
+	if (!tap_ok(t, rc == code && v == 7 && strstr(e.msg, message), "'%s' of %llu to %llu: %s", s,
+		    (unsigned long long)min, (unsigned long long)max, message))
 		tap_diag("%d %s", rc, e.msg);
 }
 

@@ -61,7 +61,7 @@ static void test_good(struct tap *t)
 	elfrel_close(&r);
 }
 
-/* M is refused with CODE, and the story has WORD. */
+/* M is refused with CODE, and the message has WORD. */
 static void refused(struct tap *t, const struct kmod_image *m, uint64_t max, int code, const char *word_,
 	const char *name)
 {

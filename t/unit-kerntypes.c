@@ -138,7 +138,7 @@ static void test_damaged(struct tap *t, const uint8_t *bytes, size_t len)
 		refused += rc == -EINVAL;
 		close(f.fd);
 	}
-	tap_eq_u64(t, refused, len, "every shortened file is -EINVAL, with a story");
+	tap_eq_u64(t, refused, len, "every shortened file is -EINVAL, with a message");
 	refused = 0;
 	for (size_t i = 0; i < len * 8; i++) {
 		_cleanup_free_ uint8_t *copy = malloc(len);
@@ -213,7 +213,7 @@ int main(void)
 	tap_eq_u64(&t, (uint64_t)-kerntypes_read("/nonexistent", &name, 1, f.fd, &e), ENOENT,
 		"a file that is not there is -ENOENT");
 	tap_eq_str(&t, e.msg, "cannot read the kernel's BTF, '/nonexistent': No such file or directory",
-		"named in the story");
+		"named in the message");
 	test_kernel(&t);
 	close(f.fd);
 	btf__free(made);

@@ -63,7 +63,7 @@ static void test_here(struct tap *t)
 	tap_ok(t, open_fds() == before, "no descriptor is left");
 }
 
-/* As nobody, every one is refused, and the story says what. 0 when all of them were. */
+/* As nobody, every one is refused, and the message says what. 0 when all of them were. */
 static int as_nobody(void)
 {
 	int granted = 0;
@@ -95,7 +95,7 @@ static void test_nobody(struct tap *t)
 		_exit(as_nobody());
 	waitpid(pid, &status, 0);
 	tap_ok(t, WIFEXITED(status) && WEXITSTATUS(status) == 0,
-		"without capabilities each map is refused, with a story");
+		"without capabilities each map is refused, with a message");
 }
 
 int main(void)

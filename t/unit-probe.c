@@ -78,7 +78,7 @@ static void test_child(struct tap *t)
 	tap_ok(t,
 		r[1].code == -EACCES && strcmp(r[1].err.msg, "refused") == 0 &&
 			strcmp(r[1].err.hint, "ask") == 0,
-		"failure brings its story and hint");
+		"failure brings its message and hint");
 	tap_ok(t, r[2].code == 0, "what a probe prints goes nowhere");
 	tap_ok(t, r[3].code == -ECHILD && strstr(r[3].err.msg, "signal 11"),
 		"a crash is a result, with the signal");
@@ -148,7 +148,7 @@ static void test_job(struct tap *t)
 	probe_start_job(&job, &run, NULL);
 	probe_finish(run, r);
 	tap_ok(t, r[0].code == -ENOTRECOVERABLE && r[1].code == r[0].code && strstr(r[1].err.msg, "shut"),
-		"where it cannot enter, that is the story of every attempt");
+		"where it cannot enter, that is the message of every attempt");
 }
 
 static void test_real(struct tap *t)

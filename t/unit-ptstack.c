@@ -435,7 +435,7 @@ static void traced(struct tap *t)
 		"one that is traced by somebody else has what can be read without a stop");
 	tap_ok(t, s.refused[PTWHY_TRACED] == 1 && !s.stops, "and the refusal is counted by its reason");
 	tap_eq_u64(t, ptwhy_tell(pid, pid, -EPERM, false, &e), PTWHY_TRACED, "which is that");
-	tap_ok(t, strstr(e.msg, "traced by process") && e.hint[0], "the story tells by whom: %s", e.msg);
+	tap_ok(t, strstr(e.msg, "traced by process") && e.hint[0], "the message tells by whom: %s", e.msg);
 	end(other);
 	ptstack_close(p);
 	end(pid);
@@ -669,7 +669,7 @@ static int undumpable(void)
 	return rc;
 }
 
-/* The story alone: this kernel may have no Yama. In a mount namespace /proc says that there is one. */
+/* The message alone: this kernel may have no Yama. In a mount namespace /proc says that there is one. */
 static int yama(void)
 {
 	pid_t pid = child(sleeps);

@@ -34,7 +34,7 @@ static uint8_t *make(size_t *len)
 	symanswer_put(&b, &(struct symanswer_addr){ .vaddr = 0x3000, .reason = SYM_R_NO_SYMBOL }, NULL, 0);
 	symanswer_want(&b, "12ab /src/a.dwo");
 	symanswer_want(&b, "34cd /src/b.dwo");
-	b.head.story = symanswer_string(&b, "a story");
+	b.head.message = symanswer_string(&b, "a message");
 	if (symanswer_finish(&b, &bytes, len) != 0)
 		abort();
 	symanswer_end(&b);
@@ -66,7 +66,7 @@ static void test_round_trip(struct tap *t)
 		"one that was not asked for is not found");
 	tap_eq_u64(t, a.head->n_wants, 2, "missing files are counted");
 	tap_eq_str(t, symanswer_want_at(&a, 1), "34cd /src/b.dwo", "and named");
-	tap_eq_str(t, symanswer_text(&a, a.head->story), "a story", "so is what is wrong with the whole");
+	tap_eq_str(t, symanswer_text(&a, a.head->message), "a message", "so is what is wrong with the whole");
 }
 
 static void test_deep(struct tap *t)
@@ -157,7 +157,7 @@ LIE(all_addrs, h->n_addrs = UINT32_MAX)
 LIE(all_frames, h->n_frames = UINT32_MAX)
 LIE(no_strings, h->strings_len = 0)
 LIE(all_strings, h->strings_len = UINT32_MAX)
-LIE(far_story, h->story = h->strings_len)
+LIE(far_story, h->message = h->strings_len)
 LIE(far_want, h->wants = h->strings_len - 1; h->n_wants = 2)
 LIE(many_wants, h->n_wants = UINT32_MAX)
 LIE(same_addr, a[1].vaddr = a[0].vaddr)
@@ -185,7 +185,7 @@ static void test_lies(struct tap *t)
 	} lies[] = { { "another magic", bad_magic }, { "an address too many", more_addrs },
 		{ "endless addresses", all_addrs }, { "endless frames", all_frames },
 		{ "no strings", no_strings }, { "endless strings", all_strings },
-		{ "a story outside", far_story }, { "a wish outside", far_want },
+		{ "a message outside", far_story }, { "a wish outside", far_want },
 		{ "endless wishes", many_wants }, { "an address twice", same_addr },
 		{ "addresses out of order", falling_addr }, { "frames outside", far_frames },
 		{ "frames that begin outside", wrapped_frames },

@@ -229,7 +229,7 @@ static void is_attacked(struct tap *t)
 	survives(t, 'o', -EIO, "system call", "opening a file is one");
 	survives(t, 'x', -EIO, "without an answer", "so is an end without an answer");
 	survives(t, 'h', -ETIMEDOUT, "longer than 3 s", "and one that does not end");
-	survives(t, 'e', -EBADMSG, "it is no such file", "an error comes with its story");
+	survives(t, 'e', -EBADMSG, "it is no such file", "an error comes with its message");
 	survives(t, 'l', -EIO, "nonsense", "an answer to something else is not believed");
 	survives(t, 'n', -EIO, "nonsense", "nor one that is malformed");
 	survives(t, 'b', -EIO, "without an answer", "nor a record of more than there is");

@@ -24,7 +24,7 @@ static struct left good_left(void)
 		.second = { .magic = SYMWORK_MAGIC, .number = 1, .error = -EIO },
 		.third = { .magic = SYMWORK_MAGIC, .number = 2 } };
 
-	strcpy(l.second.why, "a story");
+	strcpy(l.second.why, "a message");
 	return l;
 }
 
@@ -96,7 +96,7 @@ static void test_flips(struct tap *t)
 	}
 	tap_ok(t, !wrong && refused > 3 * 64, "any bit changed: refused, or within bounds");
 	memset(l.second.why, 'x', sizeof(l.second.why));
-	tap_ok(t, count(&l, sizeof(l), &(int){ 0 }, &wrong) == 1, "a story without end is refused");
+	tap_ok(t, count(&l, sizeof(l), &(int){ 0 }, &wrong) == 1, "a message without end is refused");
 }
 
 int main(void)

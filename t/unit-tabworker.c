@@ -168,7 +168,7 @@ static struct tabworker *open_with(unsigned int mib, unsigned int seconds)
 	return w;
 }
 
-/* The next answer is that to COOKIE: error CODE and TEXT in the story, or with 0 the table TEXT. */
+/* The next answer is that to COOKIE: error CODE and TEXT in the message, or with 0 the table TEXT. */
 static bool answers(struct tabworker *w, uint64_t cookie, int code, const char *text)
 {
 	struct tabworker_answer a;
@@ -257,7 +257,7 @@ static void compiles(struct tap *t)
 	tap_ok(t,
 		answers(w, 1, 0, "good") && answers(w, 2, -EBADMSG, "is no file of this kind: '?'") &&
 			answers(w, 3, 0, "great"),
-		"and are answered in their order, a compiler's error with its story");
+		"and are answered in their order, a compiler's error with its message");
 	ask(w, "good", 4);
 	tap_ok(t, tabworker_next(w, -1, &a, NULL) == 1 && (uintptr_t)a.bytes % 8 == 0, "a table is aligned");
 	tabworker_close(w);

@@ -118,7 +118,7 @@ static bool unchanged(const struct unwindspace_stats *a, const struct unwindspac
 	       a->rules == b->rules;
 }
 
-/* Adding TAB fails with CODE and a story that has WORD, and nothing is different then. */
+/* Adding TAB fails with CODE and a message that has WORD, and nothing is different then. */
 static void refused(
 	struct tap *t, struct unwindspace *s, struct made *m, int code, const char *word, const char *name)
 {
@@ -154,7 +154,7 @@ static void test_refusals(struct tap *t)
 	refused(t, s, spread, -ENOSPC, "segments", "nor has one for whose segments there are no numbers");
 	unwindspace_commit(s, NULL);
 	tap_ok(t, seen_once(s, one) && seen_once(s, two), "and the others are as they were");
-	tap_ok(t, add(s, wide, NULL) == -E2BIG, "nobody has to take the story");
+	tap_ok(t, add(s, wide, NULL) == -E2BIG, "nobody has to take the message");
 }
 
 static void test_hostile_rules(struct tap *t)
@@ -268,7 +268,7 @@ static void test_procs(struct tap *t)
 	for (tgid = 1; tgid <= 64; tgid++)
 		unwindspace_proc_set(s, tgid, &p, NULL);
 	tap_ok(t, unwindspace_proc_set(s, tgid, &p, &e) == -ENOSPC && strstr(e.msg, "process 65"),
-		"beyond the room for processes the story names the one that has none");
+		"beyond the room for processes the message names the one that has none");
 	tap_ok(t, unwindspace_proc_set(s, 64, &q, NULL) == 0, "one that is there can still be replaced");
 }
 

@@ -154,7 +154,7 @@ status 64 "a FILE is needed" "$info"
 
 # --- what is no file with unwind information ---
 
-# refuses STATUS REGEX NAME ARG...: nothing on stdout, the story on stderr
+# refuses STATUS REGEX NAME ARG...: nothing on stdout, the message on stderr
 refuses() {
 	t_st=$1 t_re=$2 t_is=$3
 	shift 3

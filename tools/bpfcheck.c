@@ -85,7 +85,7 @@ static int begin_print(struct printing *p, struct err *e)
 	return out_init(&p->out, STDOUT_FILENO, e);
 }
 
-/* Returns STATUS, or CLI_FAILED with the story in E where the result could not be written. */
+/* Returns STATUS, or CLI_FAILED with the message in E where the result could not be written. */
 static int end_print(struct printing *p, int status, struct err *e)
 {
 	int rc = out_flush(&p->out, e);

@@ -310,7 +310,7 @@ static void show(struct out *o, const struct opts *opts, const struct capread *c
 
 /* --- mappings --- */
 
-/* How many processes --pid leaves, or -ESRCH with the story. */
+/* How many processes --pid leaves, or -ESRCH with the message. */
 static ssize_t choose(const struct opts *opts, const struct capread *c, struct err *e)
 {
 	ssize_t chosen = 0;
@@ -373,7 +373,7 @@ static void tell_missing(void *ctx, const char *path, const char *why)
 	cli_warn(&cli, "'%s' is not packed: it %s", path, why);
 }
 
-/* The exit status, with the story in E where nothing was written or the capture is not whole. */
+/* The exit status, with the message in E where nothing was written or the capture is not whole. */
 static int pack(const struct opts *opts, struct err *e)
 {
 	bool missing = false;
@@ -420,7 +420,7 @@ static int print(const struct opts *opts, const struct capread *c, struct out *o
 	return out_flush(o, e);
 }
 
-/* Returns the exit status, with the story in E where it is not 0. */
+/* Returns the exit status, with the message in E where it is not 0. */
 static int run(const struct opts *opts, struct err *e)
 {
 	struct capread *c;

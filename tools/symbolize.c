@@ -181,8 +181,8 @@ static void tell_file(const char *path, const struct modules_file *f)
 		cli_warn(&cli, "'%s' is used: %" PRIu64 " symbols", path, f->symbols);
 	if (f->missed)
 		cli_warn(&cli, "'%s' has a debug file that is not used: %s", path, f->missed);
-	if (f->story)
-		cli_warn(&cli, "'%s' is used as far as it goes: %s", path, f->story);
+	if (f->message)
+		cli_warn(&cli, "'%s' is used as far as it goes: %s", path, f->message);
 }
 
 /* MODULE "" = the kernel itself. */
@@ -199,8 +199,8 @@ static void tell_kernel(const char *module, const struct modules_file *f)
 				: " (of the same release; captures have no build ID of modules)");
 	if (f->problem || f->missed)
 		cli_warn(&cli, "%s has no lines: %s", who, f->problem ? f->problem : f->missed);
-	if (f->story)
-		cli_warn(&cli, "%s's file is used as far as it goes: %s", who, f->story);
+	if (f->message)
+		cli_warn(&cli, "%s's file is used as far as it goes: %s", who, f->message);
 }
 
 static void tell_files(const struct job *j)

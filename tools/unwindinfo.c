@@ -252,7 +252,7 @@ static int compare(struct out *o, const struct opts *opts, const struct elffile 
 
 /* --- */
 
-/* 0, 1 with a story for an answer that is no, or -errno. */
+/* 0, 1 with a message for an answer that is no, or -errno. */
 static int print(struct out *o, const struct opts *opts, const struct elffile *f, const struct unwindtab *t,
 	struct err *e)
 {
@@ -290,7 +290,7 @@ static int load(
 	return rc;
 }
 
-/* Returns the exit status, with the story in E where it is not 0. */
+/* Returns the exit status, with the message in E where it is not 0. */
 static int run(const struct opts *opts, struct err *e)
 {
 	CLEANUP(elffile_close_p) struct elffile *f = NULL;

@@ -50,7 +50,7 @@ void cli_warn(const struct cli *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
  */
 int cli_finish(const struct cli *c, int status);
 
-/* Strict numbers: the whole of S, in [MIN, MAX]. 0, or -EINVAL / -ERANGE with the story. */
+/* Strict numbers: the whole of S, in [MIN, MAX]. 0, or -EINVAL / -ERANGE with the message. */
 int cli_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *e);
 
 /* A whole number of bytes, or of KiB, MiB, GiB ("16M"), in [MIN, MAX] bytes. */

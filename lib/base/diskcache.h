@@ -30,16 +30,16 @@ struct diskcache;
 struct diskcache_kind {
 	const char *suffix; /* "-1.tab": of the names, with the version of the format */
 	const char *what; /* "unwind table": for messages */
-	/* 0, or -errno with the story for bytes (aligned to 8) that nobody should use */
+	/* 0, or -errno with the message for bytes (aligned to 8) that nobody should use */
 	int (*check)(const uint8_t *bytes, size_t len, struct err *e);
 };
 
 /*
  * Open the cache, at most LIMIT bytes of KIND in it. On success *RET is the
  * caller's; KIND must stay. -ENOENT when it is turned off, and only then; else
- * -errno and the story: the caller goes on without a cache.
+ * -errno and the message: the caller goes on without a cache.
  */
-/* Where it would be; WHAT is kept there, for the story. -ENOENT: it is turned off. */
+/* Where it would be; WHAT is kept there, for the message. -ENOENT: it is turned off. */
 int diskcache_place(const char *what, char path[PATH_MAX], struct err *e);
 
 int diskcache_open(const struct diskcache_kind *kind, uint64_t limit, struct diskcache **ret, struct err *e);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * err - the story of a failure, passed up to whoever can tell it.
+ * err - the message of a failure, passed up to whoever can print it.
  *
  * A function that can fail returns 0 or -errno and takes a `struct err *` as
- * its last parameter (NULL allowed: the caller does not want the story). The
+ * its last parameter (NULL allowed: the caller does not want the message). The
  * message says what failed and on what, lower case, subject in quotes, no
  * full stop; the hint says what to do. Library code never prints: a tool
  * shows the err with cli_error(), which escapes control characters.

@@ -25,7 +25,7 @@ struct out {
 int out_init(struct out *o, int fd, struct err *e);
 void out_free(struct out *o); /* does not flush; a zeroed one is fine */
 
-/* 0, or the first write's error with the story. */
+/* 0, or the first write's error with the message. */
 int out_flush(struct out *o, struct err *e);
 
 void out_put_slow(struct out *o, const void *p, size_t n);

@@ -28,7 +28,7 @@ struct capslurp {
 	uint64_t total; /* of the file, where not all of it was read */
 };
 
-/* PATH "-" or NULL is stdin. 0, or -errno with the story; -EINVAL: no capture. */
+/* PATH "-" or NULL is stdin. 0, or -errno with the message; -EINVAL: no capture. */
 int capslurp_read(const char *path, struct capslurp *ret, struct err *e);
 
 struct capread {
@@ -59,7 +59,7 @@ struct capread {
 
 /*
  * Read PATH ("-" or NULL: stdin) whole. Returns 0 with *RET also for a damaged
- * capture: look at `complete` and `damage`. -EINVAL with the story for what is
+ * capture: look at `complete` and `damage`. -EINVAL with the message for what is
  * no capture at all, or one of a foreign version or byte order. All of it is
  * read into memory: a mapped file that shrinks would end its reader with
  * SIGBUS. Release with capread_free().

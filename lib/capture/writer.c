@@ -114,7 +114,7 @@ static int replace(const char *path, const struct stat *st, bool force, const vo
 
 /*
  * Open PATH for writing, empty; returns the descriptor, or -errno with the
- * story. An existing regular file is replaced when it is empty or begins with
+ * message. An existing regular file is replaced when it is empty or begins with
  * the MAGIC_LEN bytes of MAGIC, or with FORCE; a FIFO or a character device
  * is written to with FORCE only; else -EEXIST. A terminal gives -EINVAL, a
  * symbolic link -ELOOP; directories, sockets and block devices are refused in
@@ -224,7 +224,7 @@ struct capwrite {
 	bool regular; /* it can be cut back */
 	int code; /* the first error: nothing is written after it */
 	char name[256]; /* for messages */
-	char story[256]; /* of a record that no reader would take */
+	char message[256]; /* of a record that no reader would take */
 	uint64_t bytes;
 	uint32_t seq;
 	struct ids procs, files, stacks;
@@ -242,12 +242,12 @@ static const unsigned char order[] = { CAPCODEC_HOST, CAPCODEC_OPTION, CAPCODEC_
 
 /* --- records into queues --- */
 
-static void refuse(struct capwrite *w, const char *story)
+static void refuse(struct capwrite *w, const char *message)
 {
 	if (w->code)
 		return;
 	w->code = -EINVAL;
-	snprintf(w->story, sizeof(w->story), "%s", story);
+	snprintf(w->message, sizeof(w->message), "%s", message);
 }
 
 static void refer(struct ids *ids, uint64_t id)
@@ -255,10 +255,10 @@ static void refer(struct ids *ids, uint64_t id)
 	ids->need = MAX(ids->need, id + 1);
 }
 
-static void next_id(struct capwrite *w, struct ids *ids, uint64_t id, const char *story)
+static void next_id(struct capwrite *w, struct ids *ids, uint64_t id, const char *message)
 {
 	if (id != ids->have)
-		refuse(w, story);
+		refuse(w, message);
 	ids->have++;
 }
 
@@ -441,8 +441,8 @@ static int fail(struct capwrite *w, int code)
 
 static int tell(const struct capwrite *w, struct err *e)
 {
-	if (w->story[0])
-		return err_set(e, w->code, "'%s': wrong record: %s", w->name, w->story);
+	if (w->message[0])
+		return err_set(e, w->code, "'%s': wrong record: %s", w->name, w->message);
 	if (w->code == -ENOMEM)
 		return err_nomem(e, "the capture");
 	err_sys(e, w->code, "cannot write to '%s'", w->name);

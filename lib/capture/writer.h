@@ -85,7 +85,7 @@ void capwrite_counter(struct capwrite *w, const struct cap_counter *c);
 void capwrite_jit(struct capwrite *w, const struct cap_jit *j);
 void capwrite_name(struct capwrite *w, const struct cap_name *n);
 
-/* Write everything so far and a flush record. -ENOSPC and the like, with the story. */
+/* Write everything so far and a flush record. -ENOSPC and the like, with the message. */
 int capwrite_flush(struct capwrite *w, uint64_t time_ns, struct err *e);
 
 /* Flush, then the trailer; fsync where it is a file. */

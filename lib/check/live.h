@@ -30,11 +30,11 @@ struct confinement {
 	bool landlock; /* a path that is there cannot be opened */
 };
 
-/* Try it. -errno with the story when the sandbox cannot even be entered. */
+/* Try it. -errno with the message when the sandbox cannot even be entered. */
 int confinement_try(struct confinement *ret, struct err *e);
 
 /*
- * As probe_fn: what holds, in words. -EOPNOTSUPP with the story when neither
+ * As probe_fn: what holds, in words. -EOPNOTSUPP with the message when neither
  * seccomp nor Landlock does; other codes are confinement_try()'s.
  */
 int confinement_probe(char *found, size_t cap, struct err *e);

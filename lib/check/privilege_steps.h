@@ -17,7 +17,7 @@
  * capbpf - one thing each that the tools do with BPF, done for real: maps,
  * programs, attaching, iterators.
  *
- * Each returns 0, or -errno with the story. They are called in a process that
+ * Each returns 0, or -errno with the message. They are called in a process that
  * ends afterwards and has the capabilities to be tried. Nothing is pinned, so
  * all of it is gone with that process.
  */
@@ -87,7 +87,7 @@ void capworld_close(struct capworld *w); /* ends and reaps them; a zeroed one is
  * capproc - one thing each that a tool does to a process, or reads of the
  * kernel, done for real.
  *
- * Each returns 0, or -errno with the story. They are called in a process that
+ * Each returns 0, or -errno with the message. They are called in a process that
  * ends afterwards and has the capabilities to be tried; PID is a process of W
  * (capworld_*()), or of no matter where it is not looked at.
  */

@@ -225,15 +225,15 @@ static int enter(const struct probe_job *job, pid_t parent, struct err *e)
 
 static void run_child(const struct probe_job *job, size_t first, pid_t parent, int fd)
 {
-	struct err story = { 0 };
-	int entered = enter(job, parent, &story);
+	struct err message = { 0 };
+	int entered = enter(job, parent, &message);
 
 	for (size_t i = first; i < job->n; i++) {
 		struct probe_result r;
 
 		memset(&r, 0, sizeof(r));
 		r.code = entered;
-		r.err = story;
+		r.err = message;
 		alarm(job->limit_ms / 1000 + 2); /* for when the parent is stopped */
 		if (!entered)
 			r.code = job->attempt(job->ctx, i, r.found, sizeof(r.found), &r.err);

@@ -13,7 +13,7 @@
 
 /*
  * One attempt: 0 with what was found in FOUND (CAP bytes), or -errno with the
- * story. Runs in the child; may leak, for the child ends.
+ * message. Runs in the child; may leak, for the child ends.
  */
 typedef int (*probe_fn)(char *found, size_t cap, struct err *e);
 
@@ -37,7 +37,7 @@ struct probe_job {
 	size_t n;
 	/*
 	 * In the child, before the first attempt: become somebody else, say.
-	 * Where it fails, its story is that of every attempt. NULL = nothing.
+	 * Where it fails, its message is that of every attempt. NULL = nothing.
 	 */
 	int (*enter)(void *ctx, struct err *e);
 	int (*attempt)(void *ctx, size_t i, char *found, size_t cap, struct err *e); /* as a probe_fn */

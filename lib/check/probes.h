@@ -21,7 +21,7 @@
  * a filter may kill.
  */
 
-/* As probe_fn: -EPERM and the like with the story when a filter refuses the call. */
+/* As probe_fn: -EPERM and the like with the message when a filter refuses the call. */
 int callprobe_bpf(char *found, size_t cap, struct err *e);
 int callprobe_perf(char *found, size_t cap, struct err *e);
 
@@ -43,7 +43,7 @@ int callprobe_task_files(char *found, size_t cap, struct err *e);
  * mapprobe - kinds of BPF maps, made and used for a moment.
  *
  * Each is a probe_fn (check/probe.h): 0 with what was seen, or -errno with the
- * story. What it makes is gone when its process ends.
+ * message. What it makes is gone when its process ends.
  */
 
 /* Arrays, hashes and what else is made and needs no use to be believed. */

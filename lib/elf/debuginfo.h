@@ -126,7 +126,7 @@ void debugfile_close(struct debugfile *d); /* a zeroed one is fine */
 /*
  * A .dwo by the path that symanswer_want() told, absolute or relative to the
  * directory of PATH; else its last component there, for programs that were
- * moved. -ENOENT, with the story of what was there. That it is the unit's is for
+ * moved. -ENOENT, with the message of what was there. That it is the unit's is for
  * the caller to see: by its ID.
  */
 int debugfile_dwo(const struct debugfile_opts *o, const char *path, const char *dwo, struct elffile **ret,

@@ -155,7 +155,7 @@ static int plan_open(struct dwplan *p, struct dwinfo *d, size_t i)
 /*
  * Plan for N addresses (ascending). LOWEST: ranges that begin below are no
  * code of this file. A unit whose first entry is malformed is left out, the
- * first such story is in E and *BAD counts them. 0 or -ENOMEM.
+ * first such message is in E and *BAD counts them. 0 or -ENOMEM.
  */
 static int dwplan_make(struct dwplan *p, struct dwinfo *d, uint64_t lowest, const uint64_t *vaddrs, size_t n,
 	uint64_t *bad, struct err *e)
@@ -392,7 +392,7 @@ struct dwlook {
 	dwlook_want *want;
 	void *ctx;
 	struct err *e;
-	bool told; /* E has its story */
+	bool told; /* E has its message */
 };
 
 /* --- open, close --- */
@@ -471,8 +471,8 @@ static void note_peak(struct dwlook *d)
 	d->stats.peak_bytes = MAX(d->stats.peak_bytes, sum);
 }
 
-/* What is wrong with a unit: the first such story is told. */
-static int story(struct dwlook *d, const struct err *one)
+/* What is wrong with a unit: the first such message is told. */
+static int message(struct dwlook *d, const struct err *one)
 {
 	if (!d->told && d->e)
 		*d->e = *one;
@@ -654,7 +654,7 @@ static void read_lines(struct dwlook *d)
 	if (!rc && u->line)
 		rc = dwline_run(u->line, u->addrs, u->n, u->rows, &one);
 	if (rc)
-		story(d, &one);
+		message(d, &one);
 	u->lines_error = rc;
 	d->stats.ns_lines += now_ns() - from;
 }
@@ -744,7 +744,7 @@ static void look_into(struct dwlook *d, struct dwunit *unit)
 	if (!rc && d->u.n)
 		rc = walk(d, true, &one);
 	if (rc)
-		story(d, &one);
+		message(d, &one);
 	for (size_t i = 0; i < u->n; i++)
 		tell(d, i, rc);
 }
@@ -809,7 +809,7 @@ static int plan(struct dwlook *d)
 	dwplan_free(&d->plan);
 	rc = dwplan_make(&d->plan, d->info, d->lowest, d->vaddrs, d->n, &bad, &one);
 	if (!rc && bad)
-		story(d, &one);
+		message(d, &one);
 	return rc;
 }
 

@@ -79,7 +79,7 @@ void dwlook_close(struct dwlook *d);
 /*
  * Each address of VADDRS (ascending, distinct) that debug information covers
  * goes to SINK once, in any order. What is malformed costs the unit it is in:
- * 0 all the same, with the first such story in E if given; -ENOMEM at the limit.
+ * 0 all the same, with the first such message in E if given; -ENOMEM at the limit.
  */
 int dwlook_run(struct dwlook *d, const uint64_t *vaddrs, size_t n, dwlook_sink *sink, dwlook_want *want,
 	void *ctx, struct err *e);

@@ -189,7 +189,7 @@ struct dwinfo {
 };
 
 /* -ENOENT: no debug information; -EINVAL: its heads make no sense from the first on. What comes behind a
- * broken head is left out, with the story in E and 0. */
+ * broken head is left out, with the message in E and 0. */
 int dwinfo_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwinfo **ret, struct err *e);
 void dwinfo_close(struct dwinfo *d); /* NULL is fine */
 

@@ -10,7 +10,7 @@
 #define DECODER_MAX (UINT64_C(128) << 20) /* xz -9 wants 65 MiB */
 #define FIRST_ROOM (256 << 10)
 
-static int story_of(lzma_ret rc, struct err *e)
+static int message_of(lzma_ret rc, struct err *e)
 {
 	switch (rc) {
 	case LZMA_MEM_ERROR:
@@ -62,7 +62,7 @@ static int unpack_into(lzma_stream *z, uint64_t max, struct minidebug *m, struct
 		rc = lzma_code(z, LZMA_FINISH);
 	}
 	m->len -= z->avail_out;
-	return rc == LZMA_STREAM_END ? 0 : story_of(rc, e);
+	return rc == LZMA_STREAM_END ? 0 : message_of(rc, e);
 }
 
 static int unpack(const struct elfsection *s, uint64_t max, struct minidebug *m, struct err *e)

@@ -18,7 +18,7 @@
 /*
  * The image of F behind what is in OUT; DEBUG is its debug file or NULL. -EFBIG
  * for one of more than MAX bytes, -EOPNOTSUPP for 32 bits, or what reading a section gives, with
- * the story; OUT is to be thrown away then. -ENOMEM also where OUT failed.
+ * the message; OUT is to be thrown away then. -ENOMEM also where OUT failed.
  */
 int elfpack_make(
 	const struct elffile *f, const struct elffile *debug, uint64_t max, struct buf *out, struct err *e);

@@ -33,7 +33,7 @@ struct pltsym_hit {
  * The stubs of F that hold one of VADDRS (ascending), or all of them for
  * VADDRS NULL. Where no address lies in such a section nothing else is
  * read. F may be closed afterwards. No stubs is no error, nor is another
- * architecture; -EINVAL and the like with the story for tables that cannot be
+ * architecture; -EINVAL and the like with the message for tables that cannot be
  * read. Release *RET with pltsym_free(). O(file) in time, O(its stubs and symbols) in memory.
  */
 int pltsym_load(

@@ -154,7 +154,7 @@ struct elfsym_hit {
 
 /*
  * Index F's symbols; F may be closed afterwards. A file without symbol tables
- * gives an empty index. -EINVAL and the like with the story for tables that
+ * gives an empty index. -EINVAL and the like with the message for tables that
  * cannot be read. Release *RET with elfsym_free(). O(n) in time; 12 bytes a
  * range beside the tables themselves.
  */
@@ -196,7 +196,7 @@ struct elfmatch_hit {
 
 /*
  * Match VADDRS (ascending; N may be 0). On success *RET is the caller's, and
- * F may be closed. -EINVAL and the like with the story for tables that cannot be read, as elfsym_load().
+ * F may be closed. -EINVAL and the like with the message for tables that cannot be read, as elfsym_load().
  */
 int elfmatch_run(
 	const struct elffile *f, const uint64_t *vaddrs, size_t n, struct elfmatch **ret, struct err *e);

@@ -135,7 +135,7 @@ struct proclook_seen {
 void proclook_init(struct proclook *l, unsigned int wanted, struct looker *looker);
 
 /*
- * Look at T. -ESRCH: it is gone, or a zombie. Another -errno with the story:
+ * Look at T. -ESRCH: it is gone, or a zombie. Another -errno with the message:
  * it is there, but nothing of it can be read.
  */
 int proclook_take(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s, struct err *e);

@@ -176,7 +176,7 @@ struct proctold {
 	struct procwait_sums sums;
 	/* threads, by what of them could not be read */
 	uint64_t no_syscall, no_stack, no_wchan;
-	uint64_t no_user_walk; /* times that --ptrace gave no stack; the first one's story: */
+	uint64_t no_user_walk; /* times that --ptrace gave no stack; the first one's message: */
 	char walk_why[512];
 	uint64_t names_overflow;
 	/* lost */

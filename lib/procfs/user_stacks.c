@@ -153,7 +153,7 @@ static int hash_one(void *ctx, const struct procmap *m)
 	return 0;
 }
 
-/* Have they changed since they were told the last time? -ESRCH, -EACCES and the like with the story. */
+/* Have they changed since they were told the last time? -ESRCH, -EACCES and the like with the message. */
 static int ptfiles_look(
 	struct ptfiles *f, const struct ptreach *r, uint32_t pid, bool *changed, struct err *e)
 {

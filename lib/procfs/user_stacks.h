@@ -56,7 +56,7 @@ struct ptwire_request {
 };
 
 struct ptwire_answer {
-	int32_t error; /* 0, or -errno with the story in `why` */
+	int32_t error; /* 0, or -errno with the message in `why` */
 	uint32_t n; /* frames */
 	uint8_t verdict, reason, missed,
 		pad[5]; /* enum cap_verdict, cap_reason; did it lack memory at `wanted`? */
@@ -139,7 +139,7 @@ void ptstack_close(struct ptstack *p); /* NULL is fine */
  * pointer did; TRUNCATED beyond 512 frames or 256 KiB; else STOPPED with the
  * reason. A thread that may be read but not stopped has what was found without.
  *
- * -errno where there is no stack, with the story, and counted by reason:
+ * -errno where there is no stack, with the message, and counted by reason:
  * -ESRCH gone, -EPERM and -EACCES not allowed, -ENOEXEC 32-bit, -ETIMEDOUT it
  * did not stop, or the walk took too long; -EIO when the process that walks
  * has ended, in the end for good.

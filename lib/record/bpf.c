@@ -273,7 +273,7 @@ static int cgroupbtf_subsys(const char *file, const char *controller, uint32_t *
 	return err_set(e, -ENOTSUP, "the kernel's BTF does not know cgroup controller '%s'", controller);
 }
 
-/* The story of CODE, "cannot WHAT", with the capabilities that were missing. */
+/* The message of CODE, "cannot WHAT", with the capabilities that were missing. */
 static int offprogs_refused(const char *what, int code, struct err *e)
 {
 	static const int caps[] = { CAP_BPF, CAP_PERFMON };
@@ -761,7 +761,7 @@ static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 
 /*
  * Size and load everything for OPTS, with the aggregation maps behind AGG_FD;
- * nothing runs yet. The story of a failure names the step, the missing
+ * nothing runs yet. The message of a failure names the step, the missing
  * capability or kernel feature, and the remedy. Whatever comes of it, release
  * P with offprogs_close().
  */

@@ -75,7 +75,7 @@ struct bpf_program;
  * all tasks: with PID 0, and where the kernel knows no such choice (before
  * Linux 6.1), so PROG has to look for itself. What it writes goes to TAKE
  * (NULL: nowhere), record by record of SIZE bytes. The first bare error of the
- * kernel is returned, with the step in the story.
+ * kernel is returned, with the step in the message.
  */
 int taskiter_run(struct bpf_program *prog, uint32_t pid, size_t size,
 	void (*take)(void *ctx, const void *record), void *ctx, struct err *e);
@@ -126,7 +126,7 @@ struct offcpu_sink {
 };
 
 /*
- * Open, size and load the programs for OPTS; nothing runs yet. The story of
+ * Open, size and load the programs for OPTS; nothing runs yet. The message of
  * a failure names the step, the missing capability or kernel feature, and the
  * remedy. On success release *RET with offcpu_close().
  */

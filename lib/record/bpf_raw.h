@@ -35,7 +35,7 @@ struct rawprogs {
 
 /*
  * Find out where the kernel keeps what, and open the programs for OPTS; nothing
- * is loaded yet. The story says what is missing. Whatever comes of it, release
+ * is loaded yet. The message says what is missing. Whatever comes of it, release
  * P with rawprogs_close().
  */
 int rawprogs_open(struct rawprogs *p, const struct offcpu_opts *opts, struct err *e);

@@ -423,7 +423,7 @@ static int jitwatch_reopen(struct jitwatches *t, struct jitwatch *w)
 
 #define ADDRS_MAX (4u << 20)
 #define UNSEEN (UINT32_MAX - 1) /* a process that could not be looked at */
-#define STORIES_MAX 16
+#define MESSAGES_MAX 16
 
 /* A user stack that has frames in such memory: `n` addresses from `first` on. */
 struct jitted {
@@ -447,7 +447,7 @@ struct jitkeep {
 	struct idmap known; /* (process, address) that are */
 	struct wanted *wanted;
 	size_t n_wanted, cap_wanted;
-	unsigned int stories;
+	unsigned int messages;
 	struct jitkeep_stats stats;
 };
 
@@ -618,7 +618,7 @@ static void tell(struct jitkeep *k, struct capwrite *w, const struct jitwatch *o
 {
 	char text[1200];
 
-	if (k->stories++ >= STORIES_MAX)
+	if (k->messages++ >= MESSAGES_MAX)
 		return;
 	snprintf(text, sizeof(text), "%s of process %u: %s", what, of->owner.pid, e->msg);
 	capwrite_option(w, &(struct cap_option){ "jit", text });

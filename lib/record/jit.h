@@ -55,7 +55,7 @@ bool jitfile_is_dump(const struct jitfile_owner *o, const char *path);
  * Is a file of status ST, looked at now, O's own? -EPERM: it belongs neither
  * to its user nor to root. -ESTALE: it was last written before the process
  * began, or after it had ended: another one of the same PID wrote it. The
- * story is in E.
+ * message is in E.
  */
 int jitfile_check(const struct jitfile_owner *o, const struct stat *st, struct err *e);
 

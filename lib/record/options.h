@@ -28,7 +28,7 @@ enum recmode {
 
 const char *recmode_name(enum recmode mode); /* "auto", "btf", "raw", "procfs" */
 
-/* The mode of that name; -EINVAL with the story. */
+/* The mode of that name; -EINVAL with the message. */
 int recmode_parse(const char *name, enum recmode *ret, struct err *e);
 
 /*

@@ -16,7 +16,7 @@ union control {
 	struct cmsghdr align;
 };
 
-/* The story, and FD with it unless it is -1. */
+/* The message, and FD with it unless it is -1. */
 static void answer(int sock, const struct err *e, int fd)
 {
 	struct iovec v = { (void *)(uintptr_t)e, sizeof(*e) };

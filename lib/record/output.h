@@ -36,7 +36,8 @@ int outchild_start(struct outchild *o, const char *path, bool force, struct err 
  */
 int outchild_early(struct outchild *o, struct err *e);
 
-/* Let it be made: a descriptor, the caller's, or -errno with the story. The process has ended afterwards. */
+/* Let it be made: a descriptor, the caller's, or -errno with the message. The process has ended afterwards.
+ */
 int outchild_take(struct outchild *o, struct err *e);
 
 /* After outchild_start(), whatever came of it; one that was not taken makes nothing. */

@@ -205,7 +205,7 @@ void proctab_refresh(struct proctab *t, const struct offcpu_key *key, uint64_t t
 
 /*
  * Read process PID's mappings, name and executable from /proc; NOW_NS is the
- * time before the reading began. 0, or -errno with the story; the process is
+ * time before the reading began. 0, or -errno with the message; the process is
  * tracked all the same, with the error in its record.
  */
 int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e);

@@ -127,7 +127,7 @@ static bool identity_of(void *ctx, uint32_t tgid, struct offcpu_ev_image *ret)
 	return offcpu_images(p->bpf, tgid, &sink, NULL) == 0 && a.found;
 }
 
-/* WHAT cannot be done, by the story E: the recording goes on without. */
+/* WHAT cannot be done, by the message E: the recording goes on without. */
 static void recparts_degrade(struct recparts *p, const char *what, const struct err *e)
 {
 	size_t len = strlen(p->degraded);
@@ -422,7 +422,7 @@ static int get_ready(struct recparts *p, const struct recorder_opts *o, struct o
  * and the tables for them there. The output is made last (record/output.h), so that
  * a recording that cannot begin leaves no file and replaces none. Whatever
  * comes of it, privileges are gone for good once all is attached. Whatever comes
- * of it, release P with recparts_close(). The story names the step and the
+ * of it, release P with recparts_close(). The message names the step and the
  * remedy.
  */
 static int recparts_open(struct recparts *p, const struct recorder_opts *o, struct err *e)

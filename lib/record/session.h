@@ -17,7 +17,7 @@
 struct recorder;
 
 /*
- * Open the output, load and attach, in mode btf or raw. The story names the
+ * Open the output, load and attach, in mode btf or raw. The message names the
  * step and the remedy; *REFUSED tells that the kernel does not do it this way,
  * so that another mode may work.
  */

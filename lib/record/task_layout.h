@@ -70,7 +70,7 @@ int shapetypes_write(const struct kernshape *shape, int fd, struct err *e);
 
 /*
  * Write of the BTF in FILE what BPF programs need into FD. -EINVAL with the
- * story: it is no BTF, or of another kernel than SHAPE (by trial, of this one)
+ * message: it is no BTF, or of another kernel than SHAPE (by trial, of this one)
  * is of. Nobody can tell, and so it is refused, where SHAPE lacks ids and name.
  */
 int shapetypes_read(const struct kernshape *shape, const char *file, int fd, struct err *e);

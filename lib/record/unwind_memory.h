@@ -75,7 +75,7 @@ struct chunks_block {
 /*
  * An array of N maps (at least two, for the first is never used; at most
  * 65000), and the thread begins to make FIRST chunks. OPENER (NULL = none) is
- * asked for those that this process may not make. On success *RET is the caller's. The story
+ * asked for those that this process may not make. On success *RET is the caller's. The message
  * tells when BPF is not permitted.
  */
 int chunks_open(uint32_t n, uint32_t first, struct opener *opener, struct chunks **ret, struct err *e);

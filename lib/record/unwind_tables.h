@@ -89,7 +89,7 @@ void tableset_quiet(struct tableset *t);
 struct tableset_stats {
 	uint64_t files; /* that were looked at */
 	uint64_t failed; /* of them, without a table for an error, or not to be opened: `why` is the last
-			    one's story */
+			    one's message */
 	uint64_t bare; /* of them, without unwind information */
 	uint64_t pending; /* of them, not ready yet */
 	uint64_t dropped; /* tables given up, or not made, for lack of memory */

@@ -117,7 +117,7 @@ void stackcase_show_user(struct stackcase_report *r, const uint64_t *frames, siz
 void stackcase_show_kernel(struct stackcase_report *r, const struct kallsyms *ks, const uint64_t *frames,
 	size_t n); /* KS NULL: addresses only */
 
-/* The kernel's symbols as they are now (a program's come and go with it). NULL with the story. */
+/* The kernel's symbols as they are now (a program's come and go with it). NULL with the message. */
 struct kallsyms *stackcase_kallsyms(struct err *e);
 DEFINE_CLEANUP(struct kallsyms *, kallsyms_free);
 

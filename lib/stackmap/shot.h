@@ -52,7 +52,7 @@ struct stackshot_opts {
 struct stackshot;
 
 /*
- * Load and attach. On success release *RET with stackshot_close(). The story
+ * Load and attach. On success release *RET with stackshot_close(). The message
  * of a failure says what this kernel or user cannot do.
  */
 int stackshot_open(const struct stackshot_opts *opts, struct stackshot **ret, struct err *e);

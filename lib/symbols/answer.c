@@ -141,7 +141,7 @@ static bool lay_out(const void *bytes, size_t len, struct symanswer *a)
 	a->addrs = (const void *)(h + 1);
 	a->frames = (const void *)(a->addrs + h->n_addrs);
 	a->strings = (const void *)(a->frames + h->n_frames);
-	return !a->strings[0] && !a->strings[h->strings_len - 1] && h->story < h->strings_len;
+	return !a->strings[0] && !a->strings[h->strings_len - 1] && h->message < h->strings_len;
 }
 
 static bool wants_are_there(const struct symanswer *a)

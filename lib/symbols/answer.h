@@ -54,7 +54,7 @@ struct symanswer_head {
 	uint64_t units, units_read; /* of debug information: there are, and were hit */
 	uint64_t ns_symbols, ns_units, ns_lines, ns_names; /* time by stage */
 	uint64_t memory_bytes; /* the most that was in use */
-	uint32_t story, pad; /* a string: what is wrong with the file as a whole, 0 = nothing */
+	uint32_t message, pad; /* a string: what is wrong with the file as a whole, 0 = nothing */
 };
 
 /* The outermost frame, which has an address range of its own, is the last of n_frames; 0 = nothing known. */
@@ -82,7 +82,7 @@ struct symanswer_build {
 	struct buf offsets; /* uint32_t by id of STRINGS */
 	struct buf wants;
 	struct intern strings;
-	struct symanswer_head head; /* statistics and the story are the caller's to fill, the rest is not */
+	struct symanswer_head head; /* statistics and the message are the caller's to fill, the rest is not */
 	bool failed; /* memory ran out, or there is more than a uint32_t can count */
 };
 

@@ -81,7 +81,7 @@ struct symkeep_stats {
 
 /*
  * As diskcache_open(): on success *RET is the caller's. -ENOENT where the cache is
- * turned off; else -errno and the story: the caller goes on without.
+ * turned off; else -errno and the message: the caller goes on without.
  */
 int symkeep_open(struct symkeep **ret, struct err *e);
 void symkeep_close(struct symkeep *k); /* NULL is fine */

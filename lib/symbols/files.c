@@ -609,7 +609,7 @@ static const char no_module[] = "no debug information of its module was found th
 struct module {
 	bool asked, proven;
 	uint32_t proc; /* the first that asked */
-	char *problem, *debug, *missed, *story;
+	char *problem, *debug, *missed, *message;
 	uint64_t symbols, addresses;
 };
 
@@ -706,7 +706,7 @@ void modules_close(struct modules *m)
 		free(m->files[i].problem);
 		free(m->files[i].debug);
 		free(m->files[i].missed);
-		free(m->files[i].story);
+		free(m->files[i].message);
 	}
 	modhits_free(&m->hits);
 	kernparts_free(&m->kernel);
@@ -878,8 +878,8 @@ static void count(struct modules *m, struct module *mod, const struct symchild_j
 	const struct symanswer_head *h = j->answer.head;
 	struct modules_stats *s = &m->stats;
 
-	if (h->story && !mod->story)
-		mod->story = strdup(symanswer_text(&j->answer, h->story));
+	if (h->message && !mod->message)
+		mod->message = strdup(symanswer_text(&j->answer, h->message));
 	mod->symbols = h->symbols;
 	if (!j->ns) /* kept by an earlier run: it took nothing of this one */
 		return;
@@ -1084,7 +1084,7 @@ bool modules_file(const struct modules *m, uint32_t file, struct modules_file *r
 	*ret = (struct modules_file){ .problem = mod->problem,
 		.debug = mod->debug,
 		.missed = mod->missed,
-		.story = mod->story,
+		.message = mod->message,
 		.proven = mod->proven,
 		.symbols = mod->symbols,
 		.addresses = mod->addresses };

@@ -60,7 +60,7 @@ void symfile_close(struct symfile *s);
 
 /*
  * The ELF file that FILE describes, as a process TGID mapped it. On failure
- * the story is of the place that came closest: a file that is there but is
+ * the message is of the place that came closest: a file that is there but is
  * another one (-ESTALE), is broken, or cannot be opened, before one that is
  * not there (-ENOENT).
  */
@@ -144,7 +144,7 @@ struct modules_file {
 	const char *problem; /* why it was not used, after "it"; NULL = it was */
 	const char *debug; /* its debug file, NULL = none */
 	const char *missed; /* why a debug file that was there was not used, NULL = nothing to say */
-	const char *story; /* what is wrong with its symbols although they were used, NULL = nothing */
+	const char *message; /* what is wrong with its symbols although they were used, NULL = nothing */
 	bool proven; /* of a kernel module: by its build ID, not just by its release and functions */
 	uint64_t symbols; /* in the tables that were read */
 	uint64_t addresses; /* distinct ones that were asked for */

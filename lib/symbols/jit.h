@@ -32,7 +32,7 @@ struct jitchild_answer {
 	char *strings; /* names and files are in it */
 };
 
-/* 0 with *RET, which jitchild_free() releases; -errno with the story, and *RET empty. */
+/* 0 with *RET, which jitchild_free() releases; -errno with the message, and *RET empty. */
 int jitchild_ask(const struct jitchild_question *q, struct jitchild_answer *ret, struct err *e);
 void jitchild_free(struct jitchild_answer *a);
 
@@ -43,7 +43,7 @@ void jitchild_free(struct jitchild_answer *a);
 struct jitchild_head {
 	uint32_t magic, n_pieces;
 	uint64_t strings_len, bad, cut;
-	int32_t error; /* -errno; then the only string is the story */
+	int32_t error; /* -errno; then the only string is the message */
 	uint32_t pad;
 };
 

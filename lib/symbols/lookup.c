@@ -162,11 +162,11 @@ static void look_free(struct look *l)
 	free(l->called);
 }
 
-/* The first fault is the file's story: what is not at fault is used all the same. */
+/* The first fault is the file's message: what is not at fault is used all the same. */
 static void note(struct look *l, const struct err *e)
 {
-	if (!l->b.head.story)
-		l->b.head.story = symanswer_string(&l->b, e->msg);
+	if (!l->b.head.message)
+		l->b.head.message = symanswer_string(&l->b, e->msg);
 }
 
 /* --- symbol tables --- */

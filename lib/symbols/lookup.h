@@ -65,7 +65,7 @@ struct symlook_input {
 	uint64_t max_bytes; /* memory for debug information: beyond it SYM_R_LIMIT; 0 = 1 GiB */
 };
 
-/* The answer (symbols/answer.h) in fresh memory. 0, or -errno with the story where nothing at all can be
+/* The answer (symbols/answer.h) in fresh memory. 0, or -errno with the message where nothing at all can be
  * told. */
 int symlook(const struct symlook_input *in, uint8_t **ret, size_t *len, struct err *e);
 

@@ -28,7 +28,7 @@ struct cappack_stats {
 
 /*
  * Read the capture PATH ("-": standard input) and write it to the new one; of a damaged one that
- * much which is whole. -errno with the story where nothing was written: the name then
+ * much which is whole. -errno with the message where nothing was written: the name then
  * stays what it was.
  */
 int cappack_write(const char *path, const struct cappack_opts *o, struct cappack_stats *ret, struct err *e);

@@ -70,7 +70,7 @@ int owner_shed(void);
 /*
  * May the user, without any capability, read the memory of each of the N
  * processes or threads IDS? A child without any tries it: it opens
- * /proc/ID/maps. 0; -EACCES with the story for the first that is refused;
+ * /proc/ID/maps. 0; -EACCES with the message for the first that is refused;
  * -ESRCH for one that has ended meanwhile. Where the rule does not apply
  * nothing is tried: 0.
  *

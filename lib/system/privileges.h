@@ -37,7 +37,7 @@ bool caps_lockdown(char *mode, size_t cap);
 void caps_command(const char *exe, const int *caps, size_t n, char *buf, size_t cap);
 
 /*
- * Tell the story of an operation refused with CODE (-EPERM or -EACCES): WHAT
+ * Tell the message of an operation refused with CODE (-EPERM or -EACCES): WHAT
  * is what was refused ("attach to sched_switch"), CAPS the N capabilities it
  * takes. The message names those that are missing ("not permitted to attach
  * to sched_switch: CAP_PERFMON is missing"), the hint the command that grants

@@ -40,7 +40,7 @@ static int open_tracefs(struct err *e)
 	return fd < 0 ? err_sys(e, fd, "tracefs is not mounted, and cannot be") : fd;
 }
 
-/* FILE of EVENT into TEXT; its length, or -errno with the story. */
+/* FILE of EVENT into TEXT; its length, or -errno with the message. */
 static int read_file(const char *event, const char *file, char *text, size_t size, struct err *e)
 {
 	_cleanup_close_ int fs = open_tracefs(e);

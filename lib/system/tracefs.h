@@ -12,7 +12,7 @@
 
 /*
  * The id of EVENT ("raw_syscalls/sys_enter") for PERF_TYPE_TRACEPOINT.
- * Positive, or -errno with the story: -ENOENT for a tracepoint this kernel
+ * Positive, or -errno with the message: -ENOENT for a tracepoint this kernel
  * does not have, -EPERM where tracefs is neither mounted nor can be.
  */
 int tracefs_event_id(const char *event, struct err *e);
@@ -24,7 +24,7 @@ struct tracefs_field {
 };
 
 /*
- * Find the N fields of EVENT by its format. -errno with the story: as above;
+ * Find the N fields of EVENT by its format. -errno with the message: as above;
  * -EINVAL where one is missing, has another size, or none is to be understood.
  * Format: Documentation/trace/events.rst of the kernel, "Event formats".
  */

@@ -83,7 +83,7 @@ struct unwindtab {
 /*
  * Check LEN bytes at BYTES (aligned to 8) and give the parts of the table:
  * magic, length, CRC, every offset, the order of pages and rows, every rule's
- * kinds and number. -EINVAL with the story for anything that is not as above.
+ * kinds and number. -EINVAL with the message for anything that is not as above.
  */
 int unwindtab_view(const void *bytes, size_t len, struct unwindtab *ret, struct err *e);
 
@@ -132,7 +132,7 @@ struct tabcache_key {
 
 /*
  * Open the cache, at most LIMIT bytes of it. On success *RET is the caller's.
- * -ENOENT when it is turned off, and only then; else -errno and the story: the
+ * -ENOENT when it is turned off, and only then; else -errno and the message: the
  * caller goes on without a cache.
  */
 int tabcache_open(uint64_t limit, struct tabcache **ret, struct err *e);

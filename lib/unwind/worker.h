@@ -35,7 +35,7 @@
 struct tabwire_answer {
 	uint64_t number; /* of the request; 0 = about the process itself */
 	uint64_t len; /* bytes of the table */
-	int32_t error; /* 0, or -errno with the story in `why` */
+	int32_t error; /* 0, or -errno with the message in `why` */
 	char why[260]; /* ends in NUL */
 };
 
@@ -80,7 +80,7 @@ pid_t tabworker_pid(const struct tabworker *w);
  * its offset does not matter and stays. COOKIE comes back with the answer. The
  * worker gets a descriptor for reading alone, whatever FD is open for.
  * -EMEDIUMTYPE for what is no regular file, -EMFILE when no more descriptors
- * can be held; the story lacks the file's name. Requests wait in memory while
+ * can be held; the message lacks the file's name. Requests wait in memory while
  * the worker is busy: this never blocks.
  */
 int tabworker_ask(struct tabworker *w, int fd, uint64_t cookie, struct err *e);
@@ -90,7 +90,7 @@ size_t tabworker_pending(const struct tabworker *w);
 
 struct tabworker_answer {
 	uint64_t cookie;
-	int error; /* 0, or -errno with the story in `why`; a table of no segments is no error */
+	int error; /* 0, or -errno with the message in `why`; a table of no segments is no error */
 	const uint8_t *bytes; /* the table, not checked yet, aligned to 8; valid until the next call */
 	size_t len;
 	char why[256];

@@ -10,7 +10,7 @@
 # early. Each run has to end by itself with status 0 or 1, in ten seconds and 300 MB, with one frame for
 # each address, and each frame without a name says why. With "debug" every
 # function keeps the name that the symbol table gives it.
-# Prints what happened in figures; exit 1 with the first stories.
+# Prints what happened in figures; exit 1 with the first messages.
 use strict;
 use warnings;
 use Time::HiRes qw(time);
@@ -102,7 +102,7 @@ put($bytes);
 my ($status) = run();
 my @true = frames();
 die "damage: the undamaged file has no names: status $status\n" if $status || !grep { $_->[0] ne '' } @true;
-my (@stories, %n);
+my (@messages, %n);
 my ($worst_kb, $worst_s) = (0, 0);
 for my $i (1 .. $runs) {
 	put(damaged());
@@ -110,10 +110,10 @@ for my $i (1 .. $runs) {
 	my @got = frames();
 	$worst_kb = $kb if $kb > $worst_kb;
 	$worst_s = $s if $s > $worst_s;
-	my $story = '';
-	$story = "status $st" if $st & 127 || ($st >> 8) > 1;
-	$story ||= "$kb KB" if $kb > $MEMORY_KB;
-	$story ||= @got . ' frames instead of ' . @true if @got != @true;
+	my $message = '';
+	$message = "status $st" if $st & 127 || ($st >> 8) > 1;
+	$message ||= "$kb KB" if $kb > $MEMORY_KB;
+	$message ||= @got . ' frames instead of ' . @true if @got != @true;
 	for my $k (0 .. $#got) {
 		my ($symbol, $line, $reason) = @{ $got[$k] };
 		$n{frames}++;
@@ -123,16 +123,16 @@ for my $i (1 .. $runs) {
 		my $lost = $true[$k] && $true[$k][1] && !$line;
 		$n{'lines lost'}++ if $lost;
 		$n{'without a reason'}++ if $lost && !$reason;
-		$story ||= "frame $k has neither name nor reason" if $symbol eq '' && !$reason;
-		$story ||= "frame $k is $symbol and not $true[$k][0]"
+		$message ||= "frame $k has neither name nor reason" if $symbol eq '' && !$reason;
+		$message ||= "frame $k is $symbol and not $true[$k][0]"
 			if $how eq 'debug' && $true[$k][0] ne '' && $symbol ne $true[$k][0];
 	}
-	next unless $story;
-	push @stories, "run $i: $story";
-	rename $place, "$place.bad" if @stories == 1;
+	next unless $message;
+	push @messages, "run $i: $message";
+	rename $place, "$place.bad" if @messages == 1;
 }
 put($bytes);
 printf "%d runs, %.1f s and %d MB at most; %s\n", $runs, $worst_s, $worst_kb >> 10,
 	join ', ', map { "$_ " . ($n{$_} // 0) } 'frames', 'named', 'lines', 'lines lost', 'without a reason';
-print "$_\n" for @stories > 5 ? @stories[ 0 .. 4 ] : @stories;
-exit !!@stories;
+print "$_\n" for @messages > 5 ? @messages[ 0 .. 4 ] : @messages;
+exit !!@messages;
