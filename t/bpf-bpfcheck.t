@@ -187,9 +187,9 @@ fi
 mkdir "$TMP/bin" && cp "$bpfcheck" "$TMP/bin/bpfcheck" && cp "$bpfcheck" "$TMP/bin/offcpu-record"
 chmod 755 "$TMP" "$TMP/bin" "$TMP/bin/"*
 nobody "$TMP/bin/bpfcheck" --tool offcpu-record -q >"$out" 2>/dev/null
-mend=$(sed -n 's/.*; mend: //p' "$out")
-like "$mend" "^setcap .*'$TMP/bin/offcpu-record'\$" 'the remedy is setcap on the tool beside this bpfcheck'
-if sh -c "$mend" 2>"$err"; then
+fix=$(sed -n 's/.*; fix: //p' "$out")
+like "$fix" "^setcap .*'$TMP/bin/offcpu-record'\$" 'the remedy is setcap on the tool beside this bpfcheck'
+if sh -c "$fix" 2>"$err"; then
 	# Debian's and Ubuntu's kernels take CAP_SYS_ADMIN for perf events above 2
 	events=0
 	setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all,+perfmon --ambient-caps=-all,+perfmon perl -e "$PERF_EVENT" || events=1

@@ -67,7 +67,7 @@ look
 is "$rc" 1 'a 5.4 kernel without BTF degrades the recorder'
 like "$(cat "$out")" '^offcpu-record +degraded: procfs mode .*Linux 5\.4\.0-42-generic.*before 5\.10 BPF lacks what the recorder needs' 'the verdict names the mode that is left, and the cause'
 like "$(cat "$out")" 'FAIL +CONFIG_DEBUG_INFO_BTF is not set' 'that BTF is missing is told too'
-like "$(cat "$out")" 'mend: apt-get install linux-generic-hwe-20.04 && reboot' 'the remedy is the command of that distribution'
+like "$(cat "$out")" 'fix: apt-get install linux-generic-hwe-20.04 && reboot' 'the remedy is the command of that distribution'
 like "$(cat "$out")" '^stackmap-test +degraded' 'without BTF stackmap-test is degraded only'
 like "$(cat "$out")" '^symbolize +ready' 'what works on captures is ready everywhere'
 like "$(cat "$err")" '^bpfcheck: degraded here: offcpu-record, stackmap-test$' 'stderr names what is degraded'
@@ -77,7 +77,7 @@ look --tool stackmap-test
 is "$rc" 1 'with --tool only that one counts: stackmap-test is degraded'
 look --tool offcpu-record -q
 is "$rc $(wc -l <"$out")" '1 1' '--tool with -q gives that verdict alone'
-like "$(cat "$out")" '^offcpu-record +degraded: .*; mend: apt-get install' '-q has cause and remedy in one line'
+like "$(cat "$out")" '^offcpu-record +degraded: .*; fix: apt-get install' '-q has cause and remedy in one line'
 check memory.accounting '"ok".*may be raised' 'before 5.11 root may raise RLIMIT_MEMLOCK'
 sed -i 's/000001ffffffffff/000000c000000000/' "$tree/proc/self/status"
 check memory.accounting '"warn".*8192 KiB.*ulimit -l unlimited' 'before 5.11 a low RLIMIT_MEMLOCK is told'
@@ -95,7 +95,7 @@ is "$rc" 1 'hidden kernel addresses degrade'
 like "$(cat "$out")" '^offcpu-record +degraded' 'kptr_restrict=2: the recorder is degraded'
 like "$(cat "$out")" '^kallsyms-resolve +degraded' 'kptr_restrict=2: kallsyms-resolve is degraded'
 like "$(cat "$out")" '^stackmap-test +degraded' 'kptr_restrict=2: stackmap-test is degraded'
-like "$(cat "$out")" 'mend: sysctl -w kernel.kptr_restrict=1$' 'kptr_restrict=2: the command lowers it'
+like "$(cat "$out")" 'fix: sysctl -w kernel.kptr_restrict=1$' 'kptr_restrict=2: the command lowers it'
 tree percpu
 perl -e 'print "0000000000000000 A zero$_\n" for 1..3000; print "ffffffff95200000 T _stext\n"' >"$tree/proc/kallsyms"
 check symbols.kallsyms '"ok"' 'per-CPU symbols at zero are not taken for hidden ones'
@@ -111,7 +111,7 @@ look
 is "$rc" 1 'lockdown=confidentiality leaves procfs mode'
 like "$(cat "$out")" '^offcpu-record +degraded: procfs mode .*lockdown: confidentiality' 'and the verdict names it'
 like "$(cat "$out")" '^stackmap-test +degraded' 'lockdown=confidentiality degrades stackmap-test'
-like "$(cat "$out")" 'mend: reboot without it' 'lockdown cannot be lowered, and it is said'
+like "$(cat "$out")" 'fix: reboot without it' 'lockdown cannot be lowered, and it is said'
 echo 'ro quiet lockdown=confidentiality' >"$tree/proc/cmdline"
 check security.lockdown 'sed -i s/lockdown=confidentiality/' 'lockdown from the command line: its remedy edits that'
 echo 'none [integrity] confidentiality' >"$tree/sys/kernel/security/lockdown"

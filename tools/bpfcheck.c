@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* bpfcheck - can this machine record, and what mends it where it cannot. */
+/* bpfcheck - can this machine record, and what fixes it where it cannot. */
 #include "base/cli.h"
 #include "base/fs.h"
 #include "base/out.h"
@@ -20,7 +20,7 @@
 static const struct cli cli = {
 	.name = "bpfcheck",
 	.synopsis = "[-v|-q|--tap|--json] [--tool NAME] [--caps | --bundle FILE | --root DIR]",
-	.help = "Check what this machine lets the tools do, and say what mends the rest.\n"
+	.help = "Check what this machine lets the tools do, and say what fixes the rest.\n"
 		"\n"
 		"  -v, --verbose    show every check, not only what is wrong\n"
 		"  -q, --quiet      show the verdicts only, a line each\n"

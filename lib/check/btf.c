@@ -202,7 +202,7 @@ static void judge(const struct machine *m, struct findings *f, const char *id, c
 		f, GROUP_BTF, bars ? FINDING_FAIL : FINDING_WARN, id, "the kernel lacks %s", missing);
 	fi->bars = bars;
 	fi->degrades = bars ? 0 : RECORD;
-	finding_mend(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
+	finding_remedy(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
 }
 
 static void check_switch(
@@ -302,9 +302,9 @@ static void unusable(const struct machine *m, const char *msg, bool absent, stru
 	fi->bars = MODE_BIT(MODE_BTF);
 	fi->degrades = STACKMAP;
 	if (absent && m->version >= MACHINE_VERSION(5, 4) && !root_exists(m->root, "sys/kernel"))
-		finding_mend(fi, "mount -t sysfs sysfs /sys");
+		finding_remedy(fi, "mount -t sysfs sysfs /sys");
 	else
-		finding_mend(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
+		finding_remedy(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
 }
 
 void btfcheck_run(const struct machine *m, struct findings *f)

@@ -29,7 +29,7 @@ void findings_free(struct findings *f)
 	*f = (struct findings){ 0 };
 }
 
-void finding_mend(struct finding *fi, const char *fmt, ...)
+void finding_remedy(struct finding *fi, const char *fmt, ...)
 {
 	va_list ap;
 

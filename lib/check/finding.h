@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * finding - what a check of the machine found, the command that mends it, and
+ * finding - what a check of the machine found, the command that fixes it, and
  * which tools it concerns.
  *
  * A check adds one finding. `degrades` and `forbids` are sets of tools (bits
@@ -64,7 +64,7 @@ struct finding {
 	enum finding_status status;
 	char id[64]; /* "sysctls.kernel.kptr_restrict": stable, for scripts */
 	char found[512];
-	char remedy[768]; /* a command, or what to do; "" = nothing to mend */
+	char remedy[768]; /* a command, or what to do; "" = nothing to fix */
 	unsigned int degrades, forbids; /* of tools */
 	unsigned int bars; /* of offcpu-record's modes */
 };
@@ -86,7 +86,7 @@ struct finding *findings_add(struct findings *f, enum finding_group group, enum 
 void findings_free(struct findings *f); /* a zeroed one is fine */
 
 /* Set the remedy. */
-void finding_mend(struct finding *fi, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void finding_remedy(struct finding *fi, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 const char *finding_status_name(enum finding_status status); /* "ok", "warn", "fail", "skip" */
 const char *finding_group_name(enum finding_group group); /* "kernel", "configuration", ... */

@@ -454,7 +454,7 @@ static void add_result(
 	fi->degrades = l->degrades;
 	fi->forbids = l->forbids;
 	fi->bars = l->bars & ~proved;
-	finding_mend(fi, "%s", r->err.hint);
+	finding_remedy(fi, "%s", r->err.hint);
 	if (l->bars && !fi->bars)
 		fi->status = FINDING_WARN;
 	if (r->code == -EOPNOTSUPP && (l->fn == confinement_probe || l->trial)) {

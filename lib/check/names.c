@@ -105,7 +105,7 @@ void symbolcheck_run(const struct machine *m, struct findings *f)
 	if (!rc && visible == ZEROED) {
 		fi = findings_add(f, GROUP_SYMBOLS, FINDING_WARN, "symbols.kallsyms",
 			"every address in /proc/kallsyms is zero: kernel frames stay without names");
-		finding_mend(fi, "%s", unhide(m));
+		finding_remedy(fi, "%s", unhide(m));
 	} else if (rc == -ENOENT && !m->root->live) {
 		findings_add(
 			f, GROUP_SYMBOLS, FINDING_SKIP, "symbols.kallsyms", "no proc/kallsyms in the tree");
@@ -113,7 +113,7 @@ void symbolcheck_run(const struct machine *m, struct findings *f)
 	} else {
 		fi = findings_add(f, GROUP_SYMBOLS, FINDING_WARN, "symbols.kallsyms",
 			"%s: kernel frames stay without names", rc ? e.msg : "'/proc/kallsyms' is empty");
-		finding_mend(fi, "%s",
+		finding_remedy(fi, "%s",
 			rc == -EACCES ? "run as root" : machine_new_kernel(m, command, sizeof(command)));
 	}
 	fi->degrades = blind_tools(m);
@@ -228,7 +228,7 @@ static bool is_packaged(const struct machine *m, const struct distro *d)
 	return strstr(version, d->mark) || root_exists(m->root, "proc/version_signature");
 }
 
-static void mend_vmlinux(const struct machine *m, const struct cap_build_id *id, struct finding *fi)
+static void remedy_for_vmlinux(const struct machine *m, const struct cap_build_id *id, struct finding *fi)
 {
 	const struct distro *d = distro(m);
 	char hex[2 * CAP_BUILD_ID_MAX + 1], archive[160] = "";
@@ -244,10 +244,10 @@ static void mend_vmlinux(const struct machine *m, const struct cap_build_id *id,
 				">/etc/apt/sources.list.d/ddebs.list && ",
 				m->codename);
 		len = strcspn(d->package, "%");
-		finding_mend(fi, "%s%.*s%s%s", archive, (int)len, d->package,
+		finding_remedy(fi, "%s%.*s%s%s", archive, (int)len, d->package,
 			d->package[len] ? m->release : "", d->package[len] ? d->package + len + 2 : "");
 	} else {
-		finding_mend(fi, "DEBUGINFOD_URLS=%s debuginfod-find debuginfo %s",
+		finding_remedy(fi, "DEBUGINFOD_URLS=%s debuginfod-find debuginfo %s",
 			d && d->server && !m->pid_ns ? d->server : "https://debuginfod.elfutils.org", hex);
 	}
 }
@@ -277,7 +277,7 @@ static void check_vmlinux(const struct machine *m, struct findings *f)
 		"lines "
 		"nor inlined calls",
 		hex, why[0] ? "; " : "", why);
-	mend_vmlinux(m, &id, fi);
+	remedy_for_vmlinux(m, &id, fi);
 }
 
 /* --- debug servers --- */
@@ -302,7 +302,7 @@ static void no_servers(const struct machine *m, struct findings *f)
 	struct finding *fi = findings_add(f, GROUP_SYMBOLS, FINDING_OK, "symbols.debuginfod",
 		"DEBUGINFOD_URLS is not set: debug files are looked for on this machine alone");
 
-	finding_mend(fi, "export DEBUGINFOD_URLS=%s",
+	finding_remedy(fi, "export DEBUGINFOD_URLS=%s",
 		d && d->server ? d->server : "https://debuginfod.elfutils.org");
 }
 
@@ -330,7 +330,7 @@ static void check_debuginfod(const struct machine *m, struct findings *f)
 	fi = findings_add(f, GROUP_SYMBOLS, FINDING_WARN, "symbols.debuginfod",
 		"DEBUGINFOD_URLS is set, but libdebuginfod.so.1 is in none of the usual directories: nobody "
 		"is asked");
-	finding_mend(fi, "%s",
+	finding_remedy(fi, "%s",
 		strcmp(m->distro, "debian") == 0 || strcmp(m->distro, "ubuntu") == 0
 			? "apt-get install libdebuginfod1"
 			: "dnf install elfutils-debuginfod-client");

@@ -133,11 +133,11 @@ static void put(struct out *o, const char *s)
 	out_str(o, buf);
 }
 
-static void put_mend(struct out *o, unsigned int indent, const char *remedy)
+static void put_remedy(struct out *o, unsigned int indent, const char *remedy)
 {
 	if (!remedy[0])
 		return;
-	out_printf(o, "%*smend: ", (int)indent, "");
+	out_printf(o, "%*sfix: ", (int)indent, "");
 	put(o, remedy);
 	out_char(o, '\n');
 }
@@ -153,7 +153,7 @@ static void put_finding(struct out *o, const char *group, const struct finding *
 	out_printf(o, "%-14s %-5s ", group, shown_status(fi->status));
 	put(o, fi->found);
 	out_char(o, '\n');
-	put_mend(o, INDENT, fi->remedy);
+	put_remedy(o, INDENT, fi->remedy);
 }
 
 /* What is in order in one line: the first finding, and how many more. */
@@ -234,12 +234,12 @@ static void put_verdicts(struct out *o, const struct diagnosis *d, enum diagrepo
 			v->why[0] ? ": " : "");
 		put(o, v->why);
 		if (style == DIAGREPORT_QUIET && v->remedy[0]) {
-			out_str(o, "; mend: ");
+			out_str(o, "; fix: ");
 			put(o, v->remedy);
 		}
 		out_char(o, '\n');
 		if (style != DIAGREPORT_QUIET)
-			put_mend(o, 18, v->remedy);
+			put_remedy(o, 18, v->remedy);
 	}
 }
 
@@ -296,7 +296,7 @@ void diagreport_tap(const struct diagnosis *d, int only, struct tap *t)
 		if (fi->status == FINDING_WARN)
 			tap_diag("warning: %s", found);
 		if (fi->status != FINDING_OK && remedy[0])
-			tap_diag("mend: %s", remedy);
+			tap_diag("fix: %s", remedy);
 	}
 	for (enum finding_tool tool = 0; tool < TOOL_COUNT; tool++)
 		if (counts(only, tool))

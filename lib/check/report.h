@@ -14,7 +14,7 @@
 #include "check/machine.h"
 
 /*
- * diagnosis - what each tool can do on this machine, why, and what mends it.
+ * diagnosis - what each tool can do on this machine, why, and what fixes it.
  *
  * Every group of checks is run, the live probes beside them (check/live.h), and
  * each tool gets a verdict: impossible where a finding forbids it, degraded

@@ -25,7 +25,7 @@ static void judge_kptr(const struct machine *m, struct findings *f, const char *
 	fi = findings_add(f, GROUP_SYSCTL, FINDING_WARN, id,
 		"kernel.kptr_restrict=%lld hides kernel addresses from everyone, root too", v);
 	fi->degrades = TOOL_BIT(TOOL_OFFCPU_RECORD);
-	finding_mend(fi, "sysctl -w kernel.kptr_restrict=1");
+	finding_remedy(fi, "sysctl -w kernel.kptr_restrict=1");
 	(void)m;
 }
 
@@ -42,7 +42,7 @@ static void judge_paranoid(const struct machine *m, struct findings *f, const ch
 			"maps shortly before its end, and renames",
 			v);
 		fi->degrades = TOOLS_LIVE;
-		finding_mend(fi, "sysctl -w kernel.perf_event_paranoid=2, or run it as root");
+		finding_remedy(fi, "sysctl -w kernel.perf_event_paranoid=2, or run it as root");
 		return;
 	}
 	findings_add(f, GROUP_SYSCTL, FINDING_OK, id, "kernel.perf_event_paranoid=%lld%s", v,
@@ -65,7 +65,7 @@ static void judge_max_stack(const struct machine *m, struct findings *f, const c
 	fi = findings_add(
 		f, GROUP_SYSCTL, FINDING_WARN, id, "kernel.perf_event_max_stack=%lld cuts stacks there", v);
 	fi->degrades = TOOLS_LIVE;
-	finding_mend(fi, "sysctl -w kernel.perf_event_max_stack=127");
+	finding_remedy(fi, "sysctl -w kernel.perf_event_max_stack=127");
 	(void)m;
 }
 
@@ -100,7 +100,7 @@ static void judge_jit(const struct machine *m, struct findings *f, const char *i
 	fi = findings_add(f, GROUP_SYSCTL, FINDING_WARN, id, "net.core.bpf_jit_enable=%lld: %s", v,
 		v == 0 ? "BPF is interpreted, each switch costs several times more"
 		       : "every program that is loaded is dumped to the kernel's log");
-	finding_mend(fi, "sysctl -w net.core.bpf_jit_enable=1");
+	finding_remedy(fi, "sysctl -w net.core.bpf_jit_enable=1");
 	(void)m;
 }
 
@@ -117,7 +117,7 @@ static void judge_stats(const struct machine *m, struct findings *f, const char 
 		"kernel.bpf_stats_enabled=%lld: every run of a BPF program is timed, so each switch costs "
 		"more",
 		v);
-	finding_mend(fi, "sysctl -w kernel.bpf_stats_enabled=0");
+	finding_remedy(fi, "sysctl -w kernel.bpf_stats_enabled=0");
 	(void)m;
 }
 
@@ -249,7 +249,7 @@ static void check_option(
 	fi->degrades = o->degrades;
 	fi->forbids = o->forbids;
 	fi->bars = o->bars;
-	finding_mend(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
+	finding_remedy(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
 }
 
 static void check_absent(const struct machine *m, int code, const struct err *e, struct findings *f)
@@ -259,16 +259,16 @@ static void check_absent(const struct machine *m, int code, const struct err *e,
 		m->root->live ? "the live probes tell instead" : "what is built in stays unknown");
 
 	if (code == -ENOENT)
-		finding_mend(fi, "%s",
+		finding_remedy(fi, "%s",
 			m->pid_ns ? "docker run -v /boot:/boot:ro ..., or on the host: modprobe configs"
 				  : "modprobe configs");
 	else if (code == -EACCES || code == -EPERM)
-		finding_mend(fi, "run bpfcheck as root");
+		finding_remedy(fi, "run bpfcheck as root");
 	else if (machine_plain_release(m) &&
 		 (strcmp(m->distro, "debian") == 0 || strcmp(m->distro, "ubuntu") == 0))
-		finding_mend(fi, "apt-get install --reinstall linux-image-%s", m->release);
+		finding_remedy(fi, "apt-get install --reinstall linux-image-%s", m->release);
 	else
-		finding_mend(fi, "modprobe configs");
+		finding_remedy(fi, "modprobe configs");
 }
 
 void configcheck_run(const struct machine *m, struct findings *f)
@@ -312,7 +312,7 @@ static void check_release(const struct machine *m, struct findings *f)
 		    : "some of what the recorder uses came with 5.18; BTF tells what is backported");
 	if (old)
 		fi->bars = MODES_BPF;
-	finding_mend(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
+	finding_remedy(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
 }
 
 static void check_pid_ns(const struct machine *m, struct findings *f)
@@ -368,7 +368,7 @@ struct bug {
 	struct version taken[8], fixed[8];
 };
 
-/* Known, without a release that fixes it: told, but there is nothing to mend. */
+/* Known, without a release that fixes it: told, but there is nothing to fix. */
 #define NO_FIX(b) (!(b)->fixed[0].major)
 
 static const struct bug bugs[] = {
@@ -444,7 +444,7 @@ static enum state judge(const struct bug *b, const struct version *v, bool patch
 		return UNKNOWN;
 	if (taken && before(v, taken))
 		return ABSENT;
-	/* a series that is not listed may have been mended since the list was made */
+	/* a series that is not listed may have been fixed since the list was made */
 	return !fixed ? UNKNOWN : before(v, fixed) ? PRESENT : FIXED;
 }
 
@@ -484,7 +484,7 @@ static void check_bug(
 	tell_fix(b, v, fix, sizeof(fix));
 	fi = findings_add(f, GROUP_KERNEL, FINDING_WARN, b->id, "%s: this kernel %s it (%s): %s", b->what,
 		state == PRESENT ? "has" : "may have", fix, b->concerns);
-	finding_mend(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
+	finding_remedy(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
 }
 
 void bugcheck_run(const struct machine *m, struct findings *f)
@@ -526,21 +526,21 @@ static void check_user_ns(const struct machine *m, struct findings *f)
 		"in a user namespace: its capabilities, uid 0 included, do not reach BPF and perf events");
 	fi->forbids = TOOL_BIT(TOOL_STACKMAP_TEST);
 	fi->bars = MODES_BPF;
-	finding_mend(fi, "run it as root of the host, outside of the container or 'unshare -U'");
+	finding_remedy(fi, "run it as root of the host, outside of the container or 'unshare -U'");
 }
 
 /* NEED is outside of the bounding set, or file capabilities have no effect: what does instead; false where
  * setcap works. */
-static bool mend_otherwise(const struct machine *m, uint64_t need, struct finding *fi)
+static bool remedy_otherwise(const struct machine *m, uint64_t need, struct finding *fi)
 {
 
 	if ((m->status.bounding & need) != need) {
-		finding_mend(fi, "docker run --cap-add=BPF --cap-add=PERFMON --cap-add=SYS_PTRACE "
-				 "--cap-add=SYSLOG ...");
+		finding_remedy(fi, "docker run --cap-add=BPF --cap-add=PERFMON --cap-add=SYS_PTRACE "
+				   "--cap-add=SYSLOG ...");
 		return true;
 	}
 	if (m->status.no_new_privs == 1) {
-		finding_mend(fi, "docker run --security-opt no-new-privileges=false ..., or run as root");
+		finding_remedy(fi, "docker run --security-opt no-new-privileges=false ..., or run as root");
 		return true;
 	}
 	return false;
@@ -569,8 +569,8 @@ static void check_tool(const struct machine *m, enum finding_tool tool, struct f
 		fi->degrades = TOOL_BIT(tool);
 	else
 		fi->forbids = TOOL_BIT(tool);
-	if (!mend_otherwise(m, UINT64_C(1) << CAP_BPF | UINT64_C(1) << CAP_PERFMON, fi))
-		finding_mend(fi, "%s", machine_grant(m, tool, command, sizeof(command)));
+	if (!remedy_otherwise(m, UINT64_C(1) << CAP_BPF | UINT64_C(1) << CAP_PERFMON, fi))
+		finding_remedy(fi, "%s", machine_grant(m, tool, command, sizeof(command)));
 }
 
 /* Uprobes are for CAP_SYS_ADMIN alone; the ids of tracepoints are in a folder that is root's. */
@@ -595,7 +595,7 @@ static void check_probes(const struct machine *m, struct findings *f)
 			  : "uprobes and tracepoints",
 		tracefs ? "" : " and CAP_DAC_READ_SEARCH");
 	fi->degrades = TOOL_BIT(tool);
-	finding_mend(fi, "run stackmap-test as root; nothing else needs them");
+	finding_remedy(fi, "run stackmap-test as root; nothing else needs them");
 }
 
 static void check_ptrace(const struct machine *m, struct findings *f)
@@ -607,7 +607,7 @@ static void check_ptrace(const struct machine *m, struct findings *f)
 			"offcpu-record has its capabilities from its file: it records the processes of its "
 			"caller, and no others, and not in mode raw");
 		fi->bars = MODE_BIT(MODE_RAW);
-		finding_mend(fi, "sudo offcpu-record ..., for all processes");
+		finding_remedy(fi, "sudo offcpu-record ..., for all processes");
 		return;
 	}
 	if (machine_tool_allows(m, TOOL_OFFCPU_RECORD, CAP_SYS_PTRACE)) {
@@ -626,21 +626,22 @@ static void check_ptrace(const struct machine *m, struct findings *f)
 		"command after -- is not held until its unwind tables are there");
 	fi->degrades = TOOL_BIT(TOOL_OFFCPU_RECORD);
 	/* given to the file it would be of no use: owner.h */
-	if (!mend_otherwise(m, UINT64_C(1) << CAP_SYS_PTRACE, fi))
-		finding_mend(fi, "sudo offcpu-record ...");
+	if (!remedy_otherwise(m, UINT64_C(1) << CAP_SYS_PTRACE, fi))
+		finding_remedy(fi, "sudo offcpu-record ...");
 }
 
-static void mend_lockdown(const struct machine *m, struct finding *fi)
+static void remedy_for_lockdown(const struct machine *m, struct finding *fi)
 {
 	_cleanup_free_ char *cmdline = NULL;
 
 	if (root_read(m->root, "proc/cmdline", 65536, &cmdline, NULL, NULL) == 0 &&
 		strstr(cmdline, "lockdown=confidentiality"))
-		finding_mend(fi, "sed -i s/lockdown=confidentiality/lockdown=integrity/ /etc/default/grub && "
-				 "update-grub && reboot");
+		finding_remedy(fi,
+			"sed -i s/lockdown=confidentiality/lockdown=integrity/ /etc/default/grub && "
+			"update-grub && reboot");
 	else
-		finding_mend(fi, "reboot without it (it cannot be lowered while the kernel runs): add "
-				 "lockdown=integrity to the kernel command line");
+		finding_remedy(fi, "reboot without it (it cannot be lowered while the kernel runs): add "
+				   "lockdown=integrity to the kernel command line");
 }
 
 static void no_securityfs(
@@ -654,7 +655,7 @@ static void no_securityfs(
 	}
 	fi = findings_add(f, GROUP_SECURITY, FINDING_SKIP, id, "%s",
 		code == -ENOENT ? "securityfs is not mounted, so it cannot be read" : e->msg);
-	finding_mend(fi, "mount -t securityfs securityfs /sys/kernel/security");
+	finding_remedy(fi, "mount -t securityfs securityfs /sys/kernel/security");
 }
 
 static void check_lockdown(const struct machine *m, struct findings *f)
@@ -681,7 +682,7 @@ static void check_lockdown(const struct machine *m, struct findings *f)
 		fi->bars = MODES_BPF;
 		fi->degrades =
 			TOOL_BIT(TOOL_STACKMAP_TEST); /* its programs read none, but tracefs is closed */
-		mend_lockdown(m, fi);
+		remedy_for_lockdown(m, fi);
 	}
 }
 
@@ -702,7 +703,7 @@ static void check_seccomp(const struct machine *m, struct findings *f)
 	}
 	fi = findings_add(f, GROUP_SECURITY, FINDING_WARN, "security.seccomp",
 		"a seccomp filter is in force: it may refuse bpf() and perf_event_open()");
-	finding_mend(fi, "docker run --security-opt seccomp=unconfined ...");
+	finding_remedy(fi, "docker run --security-opt seccomp=unconfined ...");
 	fi->degrades = TOOLS_LIVE;
 }
 
@@ -778,7 +779,7 @@ static void check_rlimit(const struct machine *m, struct findings *f)
 	fi = findings_add(f, GROUP_MEMORY, FINDING_WARN, "memory.accounting",
 		"RLIMIT_MEMLOCK of %lld KiB: BPF memory counts against it before Linux 5.11", limit >> 10);
 	fi->degrades = TOOLS_LIVE;
-	finding_mend(fi, "ulimit -l unlimited");
+	finding_remedy(fi, "ulimit -l unlimited");
 }
 
 /* kernel/cgroup.c's "cgroup.memory=nobpf" and "nokmem" on the command line take BPF memory out. */
@@ -935,11 +936,11 @@ static void check_cgroup(const struct machine *m, struct findings *f)
 	if (m->version >= MACHINE_VERSION(5, 11) && !not_accounted(m))
 		fi->degrades = RECORD;
 	if (m->pid_ns)
-		finding_mend(fi, "docker run --memory=1g ... (or 'docker update --memory=1g' on the host)");
+		finding_remedy(fi, "docker run --memory=1g ... (or 'docker update --memory=1g' on the host)");
 	else if (strpbrk(t.path, "'\n"))
-		finding_mend(fi, "raise the limit of this cgroup: its name cannot stand in a command");
+		finding_remedy(fi, "raise the limit of this cgroup: its name cannot stand in a command");
 	else
-		finding_mend(fi, "echo %s > '/%s'", strstr(t.path, "memory.max") ? "max" : "-1", t.path);
+		finding_remedy(fi, "echo %s > '/%s'", strstr(t.path, "memory.max") ? "max" : "-1", t.path);
 }
 
 void memcheck_run(const struct machine *m, struct findings *f)
@@ -1005,7 +1006,7 @@ static void check_subset(struct findings *f)
 		"names");
 
 	fi->degrades = RECORD | TOOL_BIT(TOOL_KALLSYMS_RESOLVE) | TOOL_BIT(TOOL_STACKMAP_TEST);
-	finding_mend(fi, "mount -t proc proc /proc");
+	finding_remedy(fi, "mount -t proc proc /proc");
 }
 
 static void check_proc(const struct machine *m, const char *text, struct findings *f)
@@ -1017,7 +1018,7 @@ static void check_proc(const struct machine *m, const char *text, struct finding
 	if (!find_mount(text, "proc", "/proc", &proc)) {
 		fi = findings_add(f, GROUP_MOUNTS, FINDING_WARN, "mounts.proc", "no procfs at /proc");
 		fi->degrades = RECORD;
-		finding_mend(fi, "mount -t proc proc /proc");
+		finding_remedy(fi, "mount -t proc proc /proc");
 		return;
 	}
 	if (strstr(proc.options, "subset=pid"))
@@ -1032,7 +1033,7 @@ static void check_proc(const struct machine *m, const char *text, struct finding
 	fi = findings_add(f, GROUP_MOUNTS, FINDING_WARN, "mounts.proc",
 		"procfs with hidepid=%s hides the processes of other users", hidden);
 	fi->degrades = RECORD;
-	finding_mend(fi, "mount -o remount,hidepid=0 /proc");
+	finding_remedy(fi, "mount -o remount,hidepid=0 /proc");
 }
 
 static void check_tracefs(const struct machine *m, const char *text, struct findings *f)
@@ -1055,7 +1056,7 @@ static void check_tracefs(const struct machine *m, const char *text, struct find
 		/* raw tracepoints tell no state before that, and the classic ones have their numbers there */
 		if (m->version < MACHINE_VERSION(5, 18))
 			fi->bars = MODE_BIT(MODE_RAW);
-		finding_mend(fi, "%s",
+		finding_remedy(fi, "%s",
 			m->pid_ns ? "docker run -v /sys/kernel/tracing:/sys/kernel/tracing:ro ..."
 				  : "mount -t tracefs tracefs /sys/kernel/tracing");
 	}

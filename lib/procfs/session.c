@@ -421,7 +421,7 @@ static void put_limits(struct buf *b, const struct proctold *t, bool verbose)
 	}
 }
 
-/* What may not be read, each once, with what mends it. */
+/* What may not be read, each once, with what fixes it. */
 static void put_refused(struct buf *b, const struct proctold *t)
 {
 	if (t->no_syscall)
