@@ -215,7 +215,7 @@ static void lies(struct tap *t)
 	}
 	tap_ok(t, !wrong && refused > 100, "with any bit changed it is refused, or still hangs together");
 	bad.head = (struct jitchild_head){ JITCHILD_MAGIC, 0, sizeof(bad) - sizeof(bad.head), 0, 0, -EIO, 0 };
-	memcpy(bytes + sizeof(bad.head), "a message", 8);
+	memcpy(bytes + sizeof(bad.head), "a message", sizeof("a message"));
 	tap_ok(t,
 		jitchild_view(&question, (char *)bytes, sizeof(bad), &a, &e) == -EIO &&
 			strcmp(e.msg, "a message") == 0,
