@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * format - the bytes of a capture's records: the one place that knows
- * them (with capnames_*()), for the writer and the reader alike. docs/capture.5
+ * them, for the writer and the reader alike. docs/capture.5
  * describes the format.
  *
  * A block (capblock_*()) has records of one type; a record is its length in

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * least_privileges - the table of capabilities (captable_*()) for people, for programs
+ * least_privileges - the table of capabilities for people, for programs
  * and for prove(1).
  */
 #ifndef STACKTOOLS_CHECK_LEAST_PRIVILEGES_H
