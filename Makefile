@@ -59,7 +59,7 @@ DEPS = -MD -MP
 FUZZ_FLAGS := -g -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
 	-fno-sanitize=pointer-overflow -Wno-everything
 LDFLAGS += -Wl,--as-needed
-LIBS := -lbpf -ldw -lelf -lcap -lz -ldeflate -lzstd -llzma -liberty
+LIBS := -lbpf -ldw -lelf -lcap -lseccomp -lz -ldeflate -lzstd -llzma -liberty
 
 # clang -target bpf does not look into the multiarch folder, where asm/types.h is
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)

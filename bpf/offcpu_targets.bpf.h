@@ -27,13 +27,13 @@ struct {
 	__u32 single_tgid; /* the one process that is recorded */
 	__u32 self_tgid; /* the recorder, never recorded; */
 	__u32 worker_tgid; /* nor is its process that makes unwind tables, */
-	__u32 opener_tgid; /* nor the one that opens files */
+	__u32 broker_tgid; /* nor the one that opens files */
 } hot __attribute__((aligned(64))) = {};
 
 __u32 ns_level = 0; /* of the recorder's PID namespace; 0 = the first one */
 __u32 ns_inum = 0;
 __u32 worker_id = 0,
-      opener_id = 0; /* hot.worker_tgid and the other in the recorder's namespace, for find_self */
+      broker_id = 0; /* hot.worker_tgid and the other in the recorder's namespace, for find_self */
 __u32 held =
 	0; /* a process (same) that is stopped at its exec until it can be recorded: no wait of it counts */
 __u32 exec_target = 0; /* a process (id of the recorder's namespace) that becomes a target when it execs */
@@ -170,7 +170,7 @@ static __always_inline bool is_target(struct task_struct *task)
 		if (!set_tid(task) || (!with_kthreads && task_get(task, flags) & PF_KTHREAD))
 			return false;
 		tgid = set_tgid(task);
-		return tgid != hot.self_tgid && tgid != hot.worker_tgid && tgid != hot.opener_tgid;
+		return tgid != hot.self_tgid && tgid != hot.worker_tgid && tgid != hot.broker_tgid;
 	}
 	if (single)
 		return set_tgid(task) == hot.single_tgid;
@@ -340,8 +340,8 @@ int find_self(struct bpf_iter__task *ctx)
 	me = (void *)bpf_get_current_task();
 	if (worker_id && our_id(task) == worker_id)
 		hot.worker_tgid = task->tgid;
-	if (opener_id && our_id(task) == opener_id)
-		hot.opener_tgid = task->tgid;
+	if (broker_id && our_id(task) == broker_id)
+		hot.broker_tgid = task->tgid;
 	if (task != me)
 		return 0;
 	pid = BPF_CORE_READ(task, thread_pid);

@@ -165,8 +165,8 @@ sleep 1
 ok "a recorder whose opener was killed goes on" kill -0 "$rec_pid"
 rec_stop
 like "$rc" '^[01]$' "and ends as ever"
-like "$(cat "$TMP/rec.err")" 'not opened any more: the process that opens files is gone: it was ended by a signal: Killed' "it says what is missing, and why"
-like "$("$BIN/capinfo" "$TMP/k.cap")" 'opener=the process that opens files is gone' "so does the capture"
+like "$(cat "$TMP/rec.err")" 'not opened any more: the process that opens files was killed by SIGKILL' "it says what is missing, and why"
+like "$("$BIN/capinfo" "$TMP/k.cap")" 'opener=the process that opens files was killed by SIGKILL' "so does the capture"
 ok "what was not opened is counted" test "$(counter "$TMP/k.cap" opener.lost)" -gt 0
 ok "waits were recorded to the end" test "$(waits "$TMP/k.cap" '$n++ if $w->{comm} eq "work-switch" && $w->{last_ns} > '"$killed")" -gt 0
 

@@ -95,7 +95,8 @@ static int see_world(const struct capworld *w, pid_t pid, struct err *e)
 {
 	(void)pid;
 	for (int i = 0; i < CAPWORLD_PROCESSES; i++)
-		if (!w->pid[i] || (kill(w->pid[i], 0) != 0 && errno != EPERM))
+		if (!worker_pid(w->process[i]) ||
+			(kill((pid_t)worker_pid(w->process[i]), 0) != 0 && errno != EPERM))
 			return err_set(e, -ESRCH, "process %d is not there", i);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A process of another user, looked at by root before and by the looker after all privileges are gone. */
+/* A process of another user, looked at by root before and by the helper after all privileges are gone. */
 #include "base/tap.h"
 #include "procfs/helper.h"
 #include "system/drop.h"
@@ -88,21 +88,21 @@ static bool status_of(uint32_t pid, struct caps_status *st)
 	return caps_status_parse(text, st) == 0;
 }
 
-static void is_confined(struct tap *t, const struct looker *l)
+static void is_confined(struct tap *t, const struct helper *l)
 {
 	const uint64_t three = UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH |
 			       UINT64_C(1) << CAP_SYS_ADMIN;
 	struct caps_status st = { 0 };
 
-	tap_ok(t, status_of(looker_pid(l), &st), "the looker is there");
+	tap_ok(t, status_of(helper_pid(l), &st), "the looker is there");
 	tap_eq_u64(t, st.permitted, three, "it keeps the three capabilities that looking takes");
 	tap_eq_u64(t, st.effective, three, "and uses them");
 	tap_ok(t, !st.bounding && !st.ambient && !st.inheritable, "it can get no others, and hands none on");
 	tap_ok(t, st.no_new_privs == 1 && st.seccomp == 2, "it is under a filter of system calls");
-	tap_ok(t, getsid((pid_t)looker_pid(l)) == (pid_t)looker_pid(l), "it is in a session of its own");
+	tap_ok(t, getsid((pid_t)helper_pid(l)) == (pid_t)helper_pid(l), "it is in a session of its own");
 }
 
-static bool equal(const struct looker_texts *a, const struct seen *b, enum procfile f)
+static bool equal(const struct helper_texts *a, const struct seen *b, enum procfile f)
 {
 	return a->len[f] == b->len[f] && memcmp(a->text[f], b->text[f], (size_t)a->len[f]) == 0;
 }
@@ -119,10 +119,10 @@ static uint32_t start_spinning(void)
 	return (uint32_t)pid;
 }
 
-static void looks(struct tap *t, struct looker *l, const struct other *o, const struct seen *root)
+static void looks(struct tap *t, struct helper *l, const struct other *o, const struct seen *root)
 {
 	const uint32_t pid = (uint32_t)o->pid, spins = start_spinning();
-	struct looker_texts got;
+	struct helper_texts got;
 	static struct seen own;
 	unsigned int all = (1u << PROCFILE_COUNT) - 1;
 	bool same = true;
@@ -132,28 +132,28 @@ static void looks(struct tap *t, struct looker *l, const struct other *o, const 
 		"without privileges system call and stack of another user's thread are hidden");
 	tap_ok(t, root->len[PROCFILE_SYSCALL] > 0 && root->len[PROCFILE_STACK] > 0, "root had seen them");
 	for (int i = 0; i < 3; i++) {
-		same = same && looker_files(l, pid, pid, all, i > 0, &got) == 0;
+		same = same && helper_files(l, pid, pid, all, i > 0, &got) == 0;
 		for (unsigned int f = 0; same && f < PROCFILE_COUNT; f++)
 			same = f == PROCFILE_WCHAN ? got.len[f] == 0 : equal(&got, root, f);
 	}
 	tap_ok(t, same, "the looker's texts are what root saw; no wchan where there is a stack");
 	tap_ok(t,
-		looker_files(l, pid, pid, 1u << PROCFILE_WCHAN, true, &got) == 0 &&
+		helper_files(l, pid, pid, 1u << PROCFILE_WCHAN, true, &got) == 0 &&
 			equal(&got, root, PROCFILE_WCHAN) && got.len[PROCFILE_STAT] == 0,
 		"which is read where it is asked for alone, as nothing else is");
-	looker_forget(l, pid, pid);
-	looker_forget(l, pid, pid + 1);
-	tap_ok(t, looker_files(l, pid, pid, all, true, &got) == 0 && equal(&got, root, PROCFILE_STAT),
+	helper_forget(l, pid, pid);
+	helper_forget(l, pid, pid + 1);
+	tap_ok(t, helper_files(l, pid, pid, all, true, &got) == 0 && equal(&got, root, PROCFILE_STAT),
 		"a thread that was forgotten is looked at anew");
 	tap_ok(t,
-		looker_files(l, spins, spins, all, false, &got) == 0 && got.len[PROCFILE_SYSCALL] > 0 &&
+		helper_files(l, spins, spins, all, false, &got) == 0 && got.len[PROCFILE_SYSCALL] > 0 &&
 			memcmp(got.text[PROCFILE_SYSCALL], "running", 7) == 0 &&
 			got.len[PROCFILE_STACK] == 0 && got.len[PROCFILE_WCHAN] == 0,
 		"of a thread that runs neither stack nor wchan is read");
 	kill((pid_t)spins, SIGKILL);
 	waitpid((pid_t)spins, NULL, 0);
 	tap_ok(t,
-		looker_files(l, 4194305, 4194305, all, true, &got) == 0 &&
+		helper_files(l, 4194305, 4194305, all, true, &got) == 0 &&
 			got.len[PROCFILE_STAT] == -ENOENT && got.len[PROCFILE_STACK] == -ENOENT,
 		"a thread that is not there has none");
 }
@@ -185,7 +185,7 @@ static void *pause_thread(void *arg)
 	return arg;
 }
 
-static void lists(struct tap *t, struct looker *l, const struct other *o)
+static void lists(struct tap *t, struct helper *l, const struct other *o)
 {
 	struct numbers all = { 0 }, own = { 0 }, none = { 0 };
 	pthread_t threads[20];
@@ -194,14 +194,14 @@ static void lists(struct tap *t, struct looker *l, const struct other *o)
 		if (pthread_create(&threads[i], NULL, pause_thread, NULL) != 0)
 			abort();
 	tap_ok(t,
-		looker_list(l, 0, note, &all) == 0 && has(&all, (uint32_t)o->pid) && has(&all, 1) &&
+		helper_list(l, 0, note, &all) == 0 && has(&all, (uint32_t)o->pid) && has(&all, 1) &&
 			has(&all, (uint32_t)getpid()),
 		"it lists processes");
 	tap_ok(t,
-		looker_list(l, (uint32_t)getpid(), note, &own) == 0 && own.n == 21 &&
+		helper_list(l, (uint32_t)getpid(), note, &own) == 0 && own.n == 21 &&
 			has(&own, (uint32_t)getpid()),
 		"and the threads of one");
-	tap_ok(t, looker_list(l, 4194305, note, &none) == -ENOENT && !none.n,
+	tap_ok(t, helper_list(l, 4194305, note, &none) == -ENOENT && !none.n,
 		"of one that is not there none");
 	tap_ok(t, procreach_list(NULL, 0, note, &none) == 0 && none.n && has(&none, 1),
 		"so do our own rights");
@@ -214,7 +214,7 @@ static void lists(struct tap *t, struct looker *l, const struct other *o)
 	free(none.at);
 }
 
-static void reads_memory(struct tap *t, struct looker *l, const struct other *o)
+static void reads_memory(struct tap *t, struct helper *l, const struct other *o)
 {
 	static struct ptcopy copy;
 	const uint64_t wanted[] = { (uint64_t)(uintptr_t)o->page, 16 };
@@ -225,114 +225,122 @@ static void reads_memory(struct tap *t, struct looker *l, const struct other *o)
 	ssize_t n;
 
 	tap_ok(t,
-		looker_memory(l, o->pid, wanted[0], text, sizeof(text)) == sizeof(text) &&
+		helper_memory(l, o->pid, wanted[0], text, sizeof(text)) == sizeof(text) &&
 			strcmp(text, SECRET) == 0,
 		"memory of another user is read");
-	tap_ok(t, looker_memory(l, o->pid, 16, text, 8) == -EFAULT, "as far as it is mapped");
-	tap_ok(t, looker_memory(l, 4194305, wanted[0], text, 8) == -ESRCH, "and there");
+	tap_ok(t, helper_memory(l, o->pid, 16, text, 8) == -EFAULT, "as far as it is mapped");
+	tap_ok(t, helper_memory(l, 4194305, wanted[0], text, 8) == -ESRCH, "and there");
 	tap_ok(t,
-		looker_quiet(l, o->pid, o->pid, wanted, 2, &copy, &call) == 0 && call.number == 0 &&
+		helper_quiet(l, o->pid, o->pid, wanted, 2, &copy, &call) == 0 && call.number == 0 &&
 			copy.head.n_areas == 2 && copy.head.areas[1].from == wanted[0] &&
 			strcmp((char *)copy.bytes[1], SECRET) == 0 && copy.head.regs[PTCOPY_SP] == call.sp,
 		"a blocked thread is copied: its call, its stack, and what else was wanted");
 	tap_ok(t,
-		looker_stop(l, o->pid, wanted, 1, &copy, &told) == 0 && copy.head.known == PTCOPY_ALL &&
+		helper_stop(l, o->pid, wanted, 1, &copy, &told) == 0 && copy.head.known == PTCOPY_ALL &&
 			copy.head.regs[PTCOPY_PC] == call.pc && copy.head.n_areas == 2 && told.stopped_ns &&
 			told.again == -1,
 		"it is stopped for a moment, and its registers are known");
 	for (int i = 0; i < 20; i++)
-		if (looker_stop(l, o->pid, wanted, 1, &copy, &told) != 0)
+		if (helper_stop(l, o->pid, wanted, 1, &copy, &told) != 0)
 			tap_ok(t, false, "again, %d times", i);
 	n = procreach_text(
 		NULL, (uint32_t)o->pid, (uint32_t)o->pid, PROCFILE_STATUS, status, sizeof(status) - 1);
 	status[n < 0 ? 0 : n] = '\0';
 	tap_ok(t, strstr(status, "\nTracerPid:\t0\n") != NULL, "nothing stays traced");
-	tap_ok(t, looker_stop(l, 4194305, NULL, 0, &copy, &told) == -ESRCH,
+	tap_ok(t, helper_stop(l, 4194305, NULL, 0, &copy, &told) == -ESRCH,
 		"one that is gone is not stopped");
-	tap_ok(t, looker_quiet(l, o->pid, 4194305, NULL, 0, &copy, &call) == -ENOENT && !copy.head.n_areas,
+	tap_ok(t, helper_quiet(l, o->pid, 4194305, NULL, 0, &copy, &call) == -ENOENT && !copy.head.n_areas,
 		"nor copied");
 }
 
 /* LEN bytes as they are; the error of the answer. */
 static int send_raw(int sock, const void *bytes, size_t len)
 {
-	static struct lookwire_answer a;
+	struct {
+		uint32_t number;
+		int32_t error;
+	} head = { .number = 7 };
+	struct iovec v[] = { { &head, sizeof(head) }, { (void *)(uintptr_t)bytes, len } };
+	struct msghdr m = { .msg_iov = v, .msg_iovlen = ARRAY_LEN(v) };
 
-	if (send(sock, bytes, len, MSG_NOSIGNAL) != (ssize_t)len || recv(sock, &a, sizeof(a), 0) <= 0)
+	if (sendmsg(sock, &m, MSG_NOSIGNAL) != (ssize_t)(sizeof(head) + len) ||
+		recv(sock, &head, sizeof(head), 0) <= 0)
 		return -EPIPE;
-	return a.error;
+	return head.number == 7 ? head.error : -EPROTO;
 }
 
 static void refuses(struct tap *t, int sock, bool memory, pid_t pid)
 {
-	struct lookwire_request q = { .pid = (uint32_t)pid, .tid = (uint32_t)pid };
+	struct helper_request q = { .pid = (uint32_t)pid, .tid = (uint32_t)pid };
 	_cleanup_free_ char *large = calloc(1, 1 << 16);
 	bool all = true;
 
 	for (uint32_t kind = 0; kind < 1000; kind++) {
 		q.kind = kind;
-		if (kind == 0 || kind >= LOOKWIRE_KINDS || (!memory && kind >= LOOKWIRE_QUIET))
+		if (kind == 0 || kind >= HELPER_KINDS || (!memory && kind >= HELPER_QUIET))
 			all = all && send_raw(sock, &q, sizeof(q)) == -EPERM;
 	}
 	q.kind = UINT32_MAX;
 	tap_ok(t, all && send_raw(sock, &q, sizeof(q)) == -EPERM, "what is no request%s is refused",
 		memory ? "" : ", or of memory that was not asked for,");
 	q.pid = 0;
-	for (uint32_t kind = 1; kind < LOOKWIRE_KINDS; kind++) {
+	for (uint32_t kind = 1; kind < HELPER_KINDS; kind++) {
 		q.kind = kind;
-		if (kind != LOOKWIRE_LIST && kind != LOOKWIRE_AREA)
+		if (kind != HELPER_LIST && kind != HELPER_AREA)
 			all = all && send_raw(sock, &q, sizeof(q)) == -EPERM;
 	}
 	tap_ok(t, all, "process 0 is nobody");
-	tap_ok(t, send_raw(sock, "x", 1) == -EPERM && send_raw(sock, &q, sizeof(q) - 1) == -EPERM,
+	tap_ok(t,
+		send_raw(sock, "", 0) == -EPERM && send_raw(sock, "x", 1) == -EPERM &&
+			send_raw(sock, &q, sizeof(q) - 1) == -EPERM,
 		"so is half of a request");
 	if (large)
 		tap_eq_u64(t, send_raw(sock, large, 1 << 16), -EPERM, "and more than one");
 	q.pid = (uint32_t)pid;
 	if (memory) {
 		q.n = UINT32_MAX;
-		for (uint32_t kind = LOOKWIRE_QUIET; kind < LOOKWIRE_KINDS; kind++) {
+		for (uint32_t kind = HELPER_QUIET; kind < HELPER_KINDS; kind++) {
 			q.kind = kind;
 			q.arg = UINT32_MAX;
 			all = all && send_raw(sock, &q, sizeof(q)) == -EPERM;
 		}
 		tap_ok(t, all, "more than there is room for is refused");
 	}
-	q = (struct lookwire_request){
-		.kind = LOOKWIRE_FILES, .pid = (uint32_t)pid, .tid = (uint32_t)pid, .arg = UINT32_MAX
+	q = (struct helper_request){
+		.kind = HELPER_FILES, .pid = (uint32_t)pid, .tid = (uint32_t)pid, .arg = UINT32_MAX
 	};
 	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), 0, "files that there are not are not read");
-	q = (struct lookwire_request){ .kind = LOOKWIRE_LIST, .arg = UINT32_MAX };
+	q = (struct helper_request){ .kind = HELPER_LIST, .arg = UINT32_MAX };
 	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), 0, "and it answers as before");
 }
 
-static void ends(struct tap *t, struct looker *l)
+static void ends(struct tap *t, struct helper *l)
 {
-	struct asker_stats st;
-	struct looker_texts got;
+	struct worker_stats st;
+	struct helper_texts got;
 
-	tap_ok(t, looker_cpu_ns(l) > 0, "its CPU time is told");
-	kill((pid_t)looker_pid(l), SIGKILL);
+	tap_ok(t, helper_cpu_ns(l) > 0, "its CPU time is told");
+	kill((pid_t)helper_pid(l), SIGKILL);
 	tap_ok(t,
-		looker_files(l, 1, 1, 1, false, &got) == -ENOTCONN &&
-			looker_list(l, 0, note, NULL) == -ENOTCONN,
+		helper_files(l, 1, 1, 1, false, &got) == -ENOTCONN &&
+			helper_list(l, 0, note, NULL) == -ENOTCONN,
 		"a looker that was killed is missed at once");
-	looker_stats(l, &st);
-	tap_ok(t, strstr(st.why, "Killed") && st.lost == 2 && st.asked, "that is counted and told: %s",
-		st.why);
-	tap_ok(t, !looker_pid(l) && !looker_cpu_ns(l), "it has no process any more");
-	tap_ok(t, looker_files(NULL, 1, 1, 1, false, &got) == -ENOTCONN, "no looker at all: the same");
+	helper_stats(l, &st);
+	tap_ok(t, strstr(st.why, "was killed by SIGKILL") && st.lost == 2 && st.asked,
+		"that is counted and told: %s", st.why);
+	tap_ok(t, !helper_pid(l) && !helper_cpu_ns(l), "it has no process any more");
+	tap_ok(t, helper_files(NULL, 1, 1, 1, false, &got) == -ENOTCONN, "no looker at all: the same");
 }
 
 /* Its socket, or -1. */
-static int start(bool memory, struct looker **l)
+static int start(bool memory, struct helper **l)
 {
 	/* the lowest descriptor that is free will be it */
 	int sock = fcntl(0, F_DUPFD, 3);
 
 	close(sock);
-	return lookchild_start(&(struct lookchild_opts){ .memory = memory }, l, NULL) == 0 &&
-			       looker_ready(*l, NULL) == 0
+	return helper_start(&(struct helper_opts){ .memory = memory }, l, NULL) == 0 &&
+			       helper_ready(*l, NULL) == 0
 		       ? sock
 		       : -1;
 }
@@ -340,7 +348,7 @@ static int start(bool memory, struct looker **l)
 int main(void)
 {
 	static struct seen root;
-	struct looker *without = NULL, *with = NULL;
+	struct helper *without = NULL, *with = NULL;
 	struct privdrop dropped;
 	struct other o;
 	int sock_without, sock_with;
@@ -368,8 +376,8 @@ int main(void)
 	refuses(&t, sock_with, true, o.pid);
 	ends(&t, without);
 	ends(&t, with);
-	looker_free(without);
-	looker_free(with);
+	helper_free(without);
+	helper_free(with);
 	close(o.out);
 	tap_ok(&t, waitpid(o.pid, NULL, 0) == o.pid, "the process that was looked at ends as ever");
 	free(o.page);

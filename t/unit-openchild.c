@@ -128,12 +128,12 @@ static bool status_of(pid_t pid, struct caps_status *st)
 	return caps_status_parse(text, st) == 0;
 }
 
-static void is_confined(struct tap *t, struct opener *o)
+static void is_confined(struct tap *t, struct worker *o)
 {
 	const uint64_t four = UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH |
 			      UINT64_C(1) << CAP_CHECKPOINT_RESTORE | UINT64_C(1) << CAP_BPF;
 	struct caps_status st = { 0 };
-	pid_t pid = (pid_t)opener_pid(o);
+	pid_t pid = (pid_t)worker_pid(o);
 
 	tap_ok(t, status_of(pid, &st), "the opener is there");
 	tap_eq_u64(t, st.permitted, four, "it keeps the four capabilities that opening takes");
@@ -156,7 +156,7 @@ static int find_program(void *ctx, const struct procmap *m)
 	return 0;
 }
 
-static void opens_processes(struct tap *t, struct opener *o, const struct other *x, struct found *f)
+static void opens_processes(struct tap *t, struct worker *o, const struct other *x, struct found *f)
 {
 	_cleanup_close_ int own = -1, fd = -1;
 	_cleanup_free_ char *exe = NULL;
@@ -165,21 +165,21 @@ static void opens_processes(struct tap *t, struct opener *o, const struct other 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)x->pid);
 	own = open(path, O_RDONLY | O_CLOEXEC);
 	tap_ok(t, own < 0 && errno == EACCES, "another user's maps are out of our own reach");
-	fd = opener_maps_exe(o, (uint32_t)x->pid, &exe);
+	fd = broker_maps_exe(o, (uint32_t)x->pid, &exe);
 	tap_ok(t, fd >= 0 && procmaps_each_of(fd, (uint32_t)x->pid, find_program, f, NULL) == 0 && f->start,
 		"the opener opens them");
 	tap_eq_str(t, exe ? exe : "", x->program, "it tells where the executable is");
 	close(fd);
-	fd = opener_proc(o, OPENWIRE_STATUS, (uint32_t)x->pid);
+	fd = broker_proc(o, BROKER_STATUS, (uint32_t)x->pid);
 	tap_ok(t, fd >= 0, "it opens the status");
-	tap_ok(t, opener_proc(o, OPENWIRE_MAPS, 4194304) == -ENOENT, "a process that is not there is ENOENT");
+	tap_ok(t, broker_proc(o, BROKER_MAPS, 4194304) == -ENOENT, "a process that is not there is ENOENT");
 }
 
-static void opens_mappings(struct tap *t, struct opener *o, const struct other *x, const struct found *f)
+static void opens_mappings(struct tap *t, struct worker *o, const struct other *x, const struct found *f)
 {
 	uint32_t pid = (uint32_t)x->pid;
 	struct stat st = { 0 };
-	int fd = opener_mapping(o, pid, f->start, f->end, &st);
+	int fd = broker_mapping(o, pid, f->start, f->end, &st);
 	char head[4] = "";
 
 	tap_ok(t,
@@ -190,23 +190,23 @@ static void opens_mappings(struct tap *t, struct opener *o, const struct other *
 	if (fd >= 0)
 		close(fd);
 	st.st_ino = 0;
-	tap_ok(t, opener_mapping_stat(o, pid, f->start, f->end, &st) == 0 && st.st_ino == f->inode,
+	tap_ok(t, broker_mapping_stat(o, pid, f->start, f->end, &st) == 0 && st.st_ino == f->inode,
 		"its status alone");
-	tap_ok(t, opener_mapping(o, pid, f->start, f->end + 4096, &st) == -ENOENT,
+	tap_ok(t, broker_mapping(o, pid, f->start, f->end + 4096, &st) == -ENOENT,
 		"nothing is mapped at other addresses");
 }
 
-static int path_code(struct opener *o, uint32_t pid, const char *path)
+static int path_code(struct worker *o, uint32_t pid, const char *path)
 {
 	struct stat st;
-	int fd = opener_path(o, pid, path, &st);
+	int fd = broker_path(o, pid, path, &st);
 
 	if (fd >= 0)
 		close(fd);
 	return MIN(fd, 0);
 }
 
-static void opens_programs(struct tap *t, struct opener *o, const struct other *x)
+static void opens_programs(struct tap *t, struct worker *o, const struct other *x)
 {
 	uint32_t pid = (uint32_t)x->pid;
 	char environ_of[64];
@@ -217,7 +217,7 @@ static void opens_programs(struct tap *t, struct opener *o, const struct other *
 	tap_eq_u64(t, path_code(o, pid, x->program), 0, "and below the root of a process");
 	tap_eq_u64(t, path_code(o, pid, in(x, "../../../../../..")), -EMEDIUMTYPE,
 		"a path that climbs stays below that root; a folder is no file");
-	tap_ok(t, opener_path_stat(o, 0, x->program, &st) == 0 && st.st_uid == USER, "its status alone");
+	tap_ok(t, broker_path_stat(o, 0, x->program, &st) == 0 && st.st_uid == USER, "its status alone");
 	tap_eq_u64(t, path_code(o, 0, in(x, "secret")), -ENOEXEC,
 		"not what is no program: another user's secret");
 	tap_eq_u64(t, path_code(o, 0, in(x, "core")), -ENOEXEC, "not a core");
@@ -230,18 +230,18 @@ static void opens_programs(struct tap *t, struct opener *o, const struct other *
 	tap_eq_u64(t, path_code(o, 0, "/dev/null"), -EMEDIUMTYPE, "no device");
 }
 
-static void opens_perf_maps(struct tap *t, struct opener *o, const struct other *x)
+static void opens_perf_maps(struct tap *t, struct worker *o, const struct other *x)
 {
 	struct stat a, b = { 0 };
-	int fd = opener_perf_map(o, (uint32_t)x->pid, (uint32_t)x->pid, &a);
+	int fd = broker_perf_map(o, (uint32_t)x->pid, (uint32_t)x->pid, &a);
 
 	tap_ok(t, open(x->map, O_RDONLY | O_CLOEXEC) < 0 && fd >= 0, "a perf map of another user is opened");
 	if (fd >= 0)
 		close(fd);
-	tap_ok(t, opener_perf_map(o, 0, (uint32_t)x->pid + 4194304, &a) == -EMEDIUMTYPE,
+	tap_ok(t, broker_perf_map(o, 0, (uint32_t)x->pid + 4194304, &a) == -EMEDIUMTYPE,
 		"not through a link");
 	tap_ok(t,
-		opener_tmp_stat(o, (uint32_t)x->pid, &a) == 0 && stat("/tmp", &b) == 0 &&
+		broker_tmp_stat(o, (uint32_t)x->pid, &a) == 0 && stat("/tmp", &b) == 0 &&
 			a.st_ino == b.st_ino && a.st_dev == b.st_dev,
 		"it tells which folder /tmp is to a process");
 }
@@ -259,55 +259,63 @@ static uint64_t map_field(int fd, const char *name)
 	return UINT64_MAX;
 }
 
-static void makes_maps(struct tap *t, struct opener *o)
+static void makes_maps(struct tap *t, struct worker *o)
 {
-	int chunk = opener_bpf_map(o, OPENWIRE_CHUNK_MAP, 0), agg = opener_bpf_map(o, OPENWIRE_AGG_MAP, 1000);
+	int chunk = broker_bpf_map(o, BROKER_CHUNK_MAP, 0), agg = broker_bpf_map(o, BROKER_AGG_MAP, 1000);
 
 	tap_ok(t, bpf_map_create(BPF_MAP_TYPE_HASH, "own", 4, 4, 1, NULL) == -EPERM, "we make no map");
 	tap_ok(t, chunk >= 0 && map_field(chunk, "map_type:") == BPF_MAP_TYPE_ARRAY,
 		"the opener makes a chunk");
 	tap_ok(t, agg >= 0 && map_field(agg, "max_entries:") == 1000, "and a map to sum waits in");
-	tap_eq_u64(t, opener_bpf_map(o, OPENWIRE_AGG_MAP, 0), -EPERM, "of at least one element");
-	tap_eq_u64(t, opener_bpf_map(o, OPENWIRE_AGG_MAP, UINT32_MAX), -EPERM, "and not of any number");
+	tap_eq_u64(t, broker_bpf_map(o, BROKER_AGG_MAP, 0), -EPERM, "of at least one element");
+	tap_eq_u64(t, broker_bpf_map(o, BROKER_AGG_MAP, UINT32_MAX), -EPERM, "and not of any number");
 	if (chunk >= 0)
 		close(chunk);
 	if (agg >= 0)
 		close(agg);
 }
 
-/* LEN bytes as they are, to the opener behind SOCK; the error of its answer. */
+/* LEN bytes as they are, to the broker behind SOCK; the error of its answer. */
 static int send_raw(int sock, const void *bytes, size_t len)
 {
-	struct openwire_answer a = { .error = 1 };
+	struct {
+		uint32_t number;
+		int32_t error;
+	} head = { .number = 7 };
+	struct iovec v[] = { { &head, sizeof(head) }, { (void *)(uintptr_t)bytes, len } };
+	struct msghdr m = { .msg_iov = v, .msg_iovlen = ARRAY_LEN(v) };
 
-	if (send(sock, bytes, len, MSG_NOSIGNAL) != (ssize_t)len || recv(sock, &a, sizeof(a), 0) <= 0)
+	if (sendmsg(sock, &m, MSG_NOSIGNAL) != (ssize_t)(sizeof(head) + len) ||
+		recv(sock, &head, sizeof(head), 0) <= 0)
 		return -EPIPE;
-	return a.error;
+	return head.number == 7 ? head.error : -EPROTO;
 }
 
-static void refuses(struct tap *t, struct opener *o, int sock)
+static void refuses(struct tap *t, struct worker *o, int sock)
 {
-	static const uint32_t of_process[] = { OPENWIRE_MAPS, OPENWIRE_STATUS, OPENWIRE_MAPPING };
-	struct openwire_request q = { .kind = OPENWIRE_MAPS, .pid = (uint32_t)getpid() };
-	const size_t head = offsetof(struct openwire_request, path);
+	static const uint32_t of_process[] = { BROKER_MAPS, BROKER_STATUS, BROKER_MAPPING };
+	struct broker_request q = { .kind = BROKER_MAPS, .pid = (uint32_t)getpid() };
+	const size_t head = offsetof(struct broker_request, path);
 	_cleanup_free_ char *large = calloc(1, 1 << 16);
-	struct openwire_answer a;
+	struct broker_reply a;
 	bool all = true;
 
 	for (uint32_t kind = 0; kind < 1000; kind++) {
 		q.kind = kind;
-		if (kind == 0 || kind >= OPENWIRE_KINDS)
-			all = all && opener_ask(o, &q, &a, NULL) == -EPERM;
+		if (kind == 0 || kind >= BROKER_KINDS)
+			all = all && broker_ask(o, &q, &a, NULL) == -EPERM;
 	}
 	q.kind = UINT32_MAX;
-	tap_ok(t, all && opener_ask(o, &q, &a, NULL) == -EPERM, "what is no request is refused");
+	tap_ok(t, all && broker_ask(o, &q, &a, NULL) == -EPERM, "what is no request is refused");
 	q.pid = 0;
 	for (size_t i = 0; i < ARRAY_LEN(of_process); i++) {
 		q.kind = of_process[i];
-		all = all && opener_ask(o, &q, &a, NULL) == -EPERM;
+		all = all && broker_ask(o, &q, &a, NULL) == -EPERM;
 	}
 	tap_ok(t, all, "process 0 is nobody");
-	tap_ok(t, send_raw(sock, "x", 1) == -EPERM && send_raw(sock, &q, head) == -EPERM,
+	tap_ok(t,
+		send_raw(sock, "", 0) == -EPERM && send_raw(sock, "x", 1) == -EPERM &&
+			send_raw(sock, &q, head) == -EPERM,
 		"so is half of a request");
 	memset(q.path, 'x', sizeof(q.path));
 	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), -EPERM, "a path without an end");
@@ -315,43 +323,41 @@ static void refuses(struct tap *t, struct opener *o, int sock)
 	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), -EPERM, "a path with something behind its end");
 	if (large)
 		tap_eq_u64(t, send_raw(sock, large, 1 << 16), -EPERM, "more than a request");
-	q = (struct openwire_request){ .kind = OPENWIRE_TMP };
-	tap_eq_u64(t, opener_ask(o, &q, &a, NULL), 0, "and it answers as before");
+	q = (struct broker_request){ .kind = BROKER_TMP };
+	tap_eq_u64(t, broker_ask(o, &q, &a, NULL), 0, "and it answers as before");
 }
 
-static void ends(struct tap *t, struct opener *o)
+static void ends(struct tap *t, struct worker *o)
 {
-	struct asker_stats st;
+	struct worker_stats st;
 
-	kill((pid_t)opener_pid(o), SIGKILL);
-	tap_ok(t,
-		opener_proc(o, OPENWIRE_MAPS, 1) == -ENOTCONN &&
-			opener_proc(o, OPENWIRE_MAPS, 1) == -ENOTCONN,
+	kill((pid_t)worker_pid(o), SIGKILL);
+	tap_ok(t, broker_proc(o, BROKER_MAPS, 1) == -ENOTCONN && broker_proc(o, BROKER_MAPS, 1) == -ENOTCONN,
 		"an opener that was killed is missed at once");
-	opener_stats(o, &st);
-	tap_ok(t, strstr(st.why, "Killed") && st.lost == 2 && st.asked, "that is counted and told: %s",
-		st.why);
-	tap_ok(t, opener_pid(o) == 0, "it has no process any more");
-	tap_ok(t, opener_proc(NULL, OPENWIRE_MAPS, 1) == -ENOTCONN, "no opener at all: the same");
+	worker_stats(o, &st);
+	tap_ok(t, strstr(st.why, "was killed by SIGKILL") && st.lost == 2 && st.asked,
+		"that is counted and told: %s", st.why);
+	tap_ok(t, worker_pid(o) == 0, "it has no process any more");
+	tap_ok(t, broker_proc(NULL, BROKER_MAPS, 1) == -ENOTCONN, "no opener at all: the same");
 }
 
 static void owner_only(struct tap *t, const struct other *x)
 {
-	struct opener *o = NULL;
+	struct worker *o = NULL;
 	struct caps_status st;
 
 	tap_ok(t,
-		openchild_start(&(struct openchild_opts){ .owner_only = true }, &o, NULL) == 0 &&
-			opener_ready(o, NULL) == 0 && status_of((pid_t)opener_pid(o), &st),
+		broker_start(&(struct broker_opts){ .owner_only = true }, &o, NULL) == 0 &&
+			worker_ready(o, NULL) == 0 && status_of((pid_t)worker_pid(o), &st),
 		"an opener for the owner's processes alone");
 	tap_ok(t, !(st.permitted & (UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH)),
 		"has no capability that reaches others");
-	tap_ok(t, opener_proc(o, OPENWIRE_MAPS, (uint32_t)x->pid) == -EACCES, "and does not open their maps");
+	tap_ok(t, broker_proc(o, BROKER_MAPS, (uint32_t)x->pid) == -EACCES, "and does not open their maps");
 	tap_ok(t, path_code(o, 0, x->program) == -EACCES, "nor their files");
-	opener_free(o);
+	worker_free(o);
 }
 
-/* The opener of a process that ends ends too. */
+/* The broker of a process that ends ends too. */
 static void ends_with_parent(struct tap *t)
 {
 	uint64_t until = now_ns() + UINT64_C(5000000000);
@@ -363,11 +369,11 @@ static void ends_with_parent(struct tap *t)
 	fflush(stdout);
 	child = fork();
 	if (child == 0) {
-		struct opener *o = NULL;
+		struct worker *o = NULL;
 
-		openchild_start(&(struct openchild_opts){ 0 }, &o, NULL);
-		opener_ready(o, NULL);
-		pid = (pid_t)opener_pid(o);
+		broker_start(&(struct broker_opts){ 0 }, &o, NULL);
+		worker_ready(o, NULL);
+		pid = (pid_t)worker_pid(o);
 		_exit(write(fds[1], &pid, sizeof(pid)) != sizeof(pid));
 	}
 	waitpid(child, NULL, 0);
@@ -383,7 +389,7 @@ int main(void)
 {
 	struct tap t = { 0 };
 	struct found f = { 0 };
-	struct opener *o = NULL;
+	struct worker *o = NULL;
 	struct privdrop d;
 	struct other x;
 	struct err e;
@@ -401,7 +407,7 @@ int main(void)
 	/* the lowest descriptor that is free will be the socket's */
 	sock = fcntl(0, F_DUPFD, 3);
 	close(sock);
-	tap_ok(&t, openchild_start(&(struct openchild_opts){ 0 }, &o, &e) == 0 && opener_ready(o, &e) == 0,
+	tap_ok(&t, broker_start(&(struct broker_opts){ 0 }, &o, &e) == 0 && worker_ready(o, &e) == 0,
 		"an opener starts");
 	is_confined(&t, o);
 	tap_ok(&t, privdrop_now(&(struct privdrop_opts){ 0 }, &d, &e) == 0 && !d.kept,
@@ -413,7 +419,7 @@ int main(void)
 	makes_maps(&t, o);
 	refuses(&t, o, sock);
 	ends(&t, o);
-	opener_free(o);
+	worker_free(o);
 	close(x.cleaner_fd);
 	waitpid(x.cleaner, NULL, 0);
 	return tap_done(&t);

@@ -85,7 +85,7 @@ static int forge(const struct symlook_input *in, uint64_t len, const char *why)
 
 	(void)in;
 	memset(r.why, why ? 0 : 'x', sizeof(r.why));
-	if (pwrite(SANDBOX_FD, &r, sizeof(r), 0) != sizeof(r))
+	if (pwrite(SYMWORK_OUT, &r, sizeof(r), 0) != sizeof(r))
 		leave(7);
 	leave(0);
 	return 0;
@@ -217,7 +217,7 @@ static void survives(struct tap *t, char what, int code, const char *why, const 
 #ifdef __SANITIZE_ADDRESS__ /* which has a handler of its own, and that wants to write */
 #define CRASH "system call"
 #else
-#define CRASH "Segmentation fault"
+#define CRASH "killed by SIGSEGV"
 #endif
 
 static void is_attacked(struct tap *t)
@@ -227,13 +227,13 @@ static void is_attacked(struct tap *t)
 	survives(t, '0', -EIO, CRASH, "a crash is told");
 	survives(t, 's', -EIO, "system call", "so is a system call that is not permitted");
 	survives(t, 'o', -EIO, "system call", "opening a file is one");
-	survives(t, 'x', -EIO, "without an answer", "so is an end without an answer");
+	survives(t, 'x', -EIO, "ended with status 3", "so is an end without an answer");
 	survives(t, 'h', -ETIMEDOUT, "longer than 3 s", "and one that does not end");
 	survives(t, 'e', -EBADMSG, "it is no such file", "an error comes with its message");
-	survives(t, 'l', -EIO, "nonsense", "an answer to something else is not believed");
-	survives(t, 'n', -EIO, "nonsense", "nor one that is malformed");
-	survives(t, 'b', -EIO, "without an answer", "nor a record of more than there is");
-	survives(t, 'B', -EIO, "without an answer", "nor one whose text has no end");
+	survives(t, 'l', -EIO, "malformed", "an answer to something else is not believed");
+	survives(t, 'n', -EIO, "malformed", "nor one that is malformed");
+	survives(t, 'b', -EIO, "ended with status 0", "nor a record of more than there is");
+	survives(t, 'B', -EIO, "ended with status 0", "nor one whose text has no end");
 #ifndef __SANITIZE_ADDRESS__ /* where malloc(3) without memory ends the process */
 	survives(t, 'm', -ENOMEM, "out of memory", "memory without end is an error");
 #endif

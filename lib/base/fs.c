@@ -158,3 +158,27 @@ int readfd_all(int fd, uint64_t max, char **ret, size_t *len, struct err *e)
 	*ret = TAKE_PTR(text);
 	return 0;
 }
+
+int readfd_at(int fd, void *to, size_t len, uint64_t at)
+{
+	for (size_t done = 0; done < len;) {
+		ssize_t n = pread(fd, (char *)to + done, len - done, (off_t)(at + done));
+
+		if (n <= 0 && !(n < 0 && errno == EINTR))
+			return n < 0 ? -errno : -EIO;
+		done += (size_t)MAX(n, 0);
+	}
+	return 0;
+}
+
+int writefd_at(int fd, const void *bytes, size_t len, uint64_t at)
+{
+	for (size_t done = 0; done < len;) {
+		ssize_t n = pwrite(fd, (const char *)bytes + done, len - done, (off_t)(at + done));
+
+		if (n <= 0 && !(n < 0 && errno == EINTR))
+			return n < 0 ? -errno : -EIO;
+		done += (size_t)MAX(n, 0);
+	}
+	return 0;
+}

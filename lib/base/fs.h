@@ -48,7 +48,7 @@ bool root_exists(const struct root *r, const char *path);
 bool root_link(const struct root *r, const char *path, char *buf, size_t cap);
 
 /*
- * readfd - the bytes of an open file, whole.
+ * readfd - the bytes of an open file, whatever its offset is.
  */
 
 /*
@@ -59,5 +59,10 @@ bool root_link(const struct root *r, const char *path, char *buf, size_t cap);
  * pread(2) and nothing else of the kernel.
  */
 int readfd_all(int fd, uint64_t max, char **ret, size_t *len, struct err *e);
+
+/* All LEN bytes at offset AT of FD, by pread(2) or pwrite(2) alone. 0 or -errno; -EIO where it ends before.
+ */
+int readfd_at(int fd, void *to, size_t len, uint64_t at);
+int writefd_at(int fd, const void *bytes, size_t len, uint64_t at);
 
 #endif

@@ -96,8 +96,7 @@ static int enter(void *ctx, struct err *e)
 	int rc;
 
 	for (size_t i = 0; i < t->n_worlds; i++)
-		if (t->worlds[i].hold_fd > 0)
-			close(t->worlds[i].hold_fd);
+		capworld_leave(&t->worlds[i]);
 	/* without CAP_SETPCAP it stays, which matters to nobody who starts no program */
 	for (int cap = 0; cap < 64; cap++)
 		if (!(t->caps & UINT64_C(1) << cap))
@@ -379,7 +378,7 @@ int captrials_open(unsigned int limit_ms, struct captrials *t, struct err *e)
 		rc = capworld_open(t->users[1].uid, &t->worlds[t->n_worlds], e);
 		t->n_worlds += !rc;
 	}
-	if (!rc && !t->users[0].why_not[0] && !t->worlds[0].pid[CAPWORLD_OF_USER])
+	if (!rc && !t->users[0].why_not[0] && !t->worlds[0].process[CAPWORLD_OF_USER])
 		snprintf(t->users[1].why_not, sizeof(t->users[1].why_not),
 			"bpfcheck cannot become user %u here: that takes CAP_SETUID and CAP_SETGID, and a "
 			"user namespace that knows the user",

@@ -292,8 +292,6 @@ static int capbpf_stackshot(struct capbpf *b, const char *arg, struct err *e)
 #define CAPWORLD_OTHER 65533 /* somebody else */
 #define CAPWORLD_MAGIC UINT64_C(0x5354414b544f4f4c) /* the first bytes of the file of its own */
 
-#define END_MS 1000
-
 extern char **environ;
 
 /* A library that every program has, as /proc/self/maps tells; else the program itself. */
@@ -366,122 +364,80 @@ static bool map_own(const struct capworld_map *m)
 	       mmap(at, len, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == at && close(fd) == 0;
 }
 
-/* Whatever else is open here is not to be held open by a process that does nothing. */
-static void keep_two(int a, int b)
+struct life {
+	const struct capworld *world;
+	enum capworld_process kind;
+	uid_t uid;
+};
+
+/* What it is to be. */
+static int become_it(void *arg, struct err *e)
 {
-	unsigned int low = (unsigned int)MIN(a, b), high = (unsigned int)MAX(a, b);
+	const struct life *l = arg;
 
-	if (low > 0)
-		close_range(0, low - 1, 0);
-	if (high > low + 1)
-		close_range(low + 1, high - 1, 0);
-	close_range(high + 1, ~0U, 0);
-}
-
-/* One byte to READY when it is what it is to be; then nothing until HOLD ends. */
-static void live(const struct capworld *w, enum capworld_process kind, uid_t uid, int hold, int ready)
-{
-	char c = 0;
-
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
-	signal(SIGPIPE, SIG_DFL);
-	keep_two(hold, ready);
 	forget_environment();
-	if (!become(uid) || !map_own(&w->own) ||
-		prctl(PR_SET_DUMPABLE, kind != CAPWORLD_HIDDEN, 0, 0, 0) != 0)
-		_exit(1);
-	if (write(ready, &c, 1) != 1)
-		_exit(1);
-	close(ready);
-	while (read(hold, &c, 1) < 0 && errno == EINTR)
-		;
-	_exit(0);
+	if (!become(l->uid) || !map_own(&l->world->own) ||
+		prctl(PR_SET_DUMPABLE, l->kind != CAPWORLD_HIDDEN, 0, 0, 0) != 0)
+		return err_sys(e, -EPERM, "cannot become user %u", l->uid);
+	return 0;
 }
 
-static bool heard(int fd)
+/* Nothing, until its parent lets go. */
+static int live(void *arg, int sock)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	char c;
-
-	while (poll(&p, 1, END_MS) < 0 && errno == EINTR)
-		;
-	return (p.revents & POLLIN) && read(fd, &c, 1) == 1;
+	(void)arg;
+	/* what else is open here is not to be held open */
+	if (sock > 3)
+		close_range(3, (unsigned int)sock - 1, 0);
+	close_range((unsigned int)sock + 1, ~0U, 0);
+	worker_serve(sock, NULL, 0, NULL, NULL);
+	return 0;
 }
 
-/* It ends by itself at the end of `hold`; one that a debugger holds is ended. */
-static void reap(pid_t pid)
+static int start(struct capworld *w, enum capworld_process kind, uid_t uid, struct err *e)
 {
-	for (int i = 0; i < END_MS; i++) {
-		if (waitpid(pid, NULL, WNOHANG) != 0)
-			return;
-		poll(NULL, 0, 1);
-	}
-	if (kill(pid, SIGKILL) == 0)
-		waitpid(pid, NULL, 0);
-}
+	struct life life = { .world = w, .kind = kind, .uid = uid };
+	const struct worker_opts opts = {
+		.who = "a process to try privileges on", .prepare = become_it, .run = live, .arg = &life
+	};
+	int rc = worker_start(&opts, &w->process[kind], e);
 
-static int start(struct capworld *w, enum capworld_process kind, uid_t uid, const int hold[2], struct err *e)
-{
-	int ready[2];
-	pid_t pid;
-
-	if (pipe2(ready, O_CLOEXEC) != 0)
-		return err_sys(e, -errno, "cannot create a pipe");
-	pid = fork();
-	if (pid == 0) {
-		close(hold[1]);
-		close(ready[0]);
-		live(w, kind, uid, hold[0], ready[1]);
-	}
-	close(ready[1]);
-	if (pid > 0 && heard(ready[0]))
-		w->pid[kind] = pid;
-	else if (pid > 0)
-		reap(pid);
-	close(ready[0]);
-	return pid < 0 ? err_sys(e, -EAGAIN, "cannot start a process") : 0;
+	if (rc || worker_ready(w->process[kind], NULL) == 0)
+		return rc;
+	worker_free(w->process[kind]);
+	w->process[kind] = NULL;
+	return 0;
 }
 
 int capworld_open(uid_t user, struct capworld *ret, struct err *e)
 {
 	const uid_t uids[CAPWORLD_PROCESSES] = { 0, user, CAPWORLD_OTHER, CAPWORLD_OTHER };
-	int hold[2], rc;
+	int rc;
 
-	*ret = (struct capworld){ .user = user, .hold_fd = -1 };
+	*ret = (struct capworld){ .user = user };
 	rc = find_common(&ret->common, e);
-	if (!rc)
-		rc = reserve(&ret->own, e);
-	if (!rc && pipe2(hold, O_CLOEXEC) != 0)
-		rc = err_sys(e, -errno, "cannot create a pipe");
-	if (rc)
-		return rc;
-	ret->hold_fd = hold[1];
+	rc = rc ? rc : reserve(&ret->own, e);
 	for (enum capworld_process kind = 0; kind < CAPWORLD_PROCESSES && !rc; kind++)
-		rc = start(ret, kind, uids[kind], hold, e);
-	close(hold[0]);
+		rc = start(ret, kind, uids[kind], e);
 	if (rc)
 		capworld_close(ret);
 	return rc;
 }
 
-/* In a child that is no part of the world: let go of it. */
-static void capworld_leave(struct capworld *w)
+void capworld_leave(const struct capworld *w)
 {
-	if (w->hold_fd > 0)
-		close(w->hold_fd);
-	w->hold_fd = -1;
+	for (enum capworld_process kind = 0; kind < CAPWORLD_PROCESSES; kind++)
+		if (w->process[kind])
+			close(worker_fd(w->process[kind]));
 }
 
 void capworld_close(struct capworld *w)
 {
-	capworld_leave(w);
 	for (enum capworld_process kind = 0; kind < CAPWORLD_PROCESSES; kind++)
-		if (w->pid[kind])
-			reap(w->pid[kind]);
+		worker_free(w->process[kind]);
 	if (w->own.start)
 		munmap((void *)w->own.start, w->own.end - w->own.start);
-	*w = (struct capworld){ .hold_fd = -1 };
+	*w = (struct capworld){ 0 };
 }
 
 #define KALLSYMS_LINES 5000 /* many at the beginning may be per-CPU ones, which are zero for everybody */
@@ -836,10 +792,12 @@ int capsteps_list(struct capsteps *ret, struct err *e)
 int capsteps_do(const struct capstep *s, const struct capworld *w, uid_t uid, struct capbpf *b, struct err *e)
 {
 	enum capworld_process whose = s->whose == CAPWORLD_OF_USER && uid == 0 ? CAPWORLD_OF_ROOT : s->whose;
+	pid_t pid;
 
 	if (s->bpf)
 		return s->bpf(b, s->arg, e);
-	if (!w->pid[whose])
+	pid = (pid_t)worker_pid(w->process[whose]);
+	if (!pid)
 		return err_set(e, CAPSTEPS_UNTRIED, "a process of another user cannot be made here");
-	return s->proc(w, w->pid[whose], e);
+	return s->proc(w, pid, e);
 }

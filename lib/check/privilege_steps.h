@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "record/bpf.h"
 #include "record/unwind_memory.h"
+#include "system/worker.h"
 
 #include <errno.h>
 #include <sys/types.h>
@@ -68,11 +69,10 @@ struct capworld_map {
 };
 
 struct capworld {
-	pid_t pid[CAPWORLD_PROCESSES]; /* 0 = could not be had */
+	struct worker *process[CAPWORLD_PROCESSES]; /* NULL = could not be had */
 	uid_t user; /* the ordinary user */
 	struct capworld_map common; /* of a library that everybody may read */
 	struct capworld_map own; /* of the file of its own; no path */
-	int hold_fd; /* as long as it is open they live */
 };
 
 /*
@@ -82,6 +82,9 @@ struct capworld {
  */
 int capworld_open(uid_t user, struct capworld *ret, struct err *e);
 void capworld_close(struct capworld *w); /* ends and reaps them; a zeroed one is fine */
+
+/* In a child process: let go of them, so that they end with the parent. */
+void capworld_leave(const struct capworld *w);
 
 /*
  * capproc - one thing each that a tool does to a process, or reads of the

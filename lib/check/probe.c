@@ -5,21 +5,18 @@
 #include "system/events.h"
 #include "system/privileges.h"
 #include "system/verifier.h"
+#include "system/worker.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/capability.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #define DEPTH 127
+#define GRACE_MS 100 /* for a process to end by itself */
 
 static int refused(const char *what, int code, struct err *e)
 {
@@ -153,8 +150,8 @@ int probe_process_events(char *found, size_t cap, struct err *e)
 
 struct probe_run {
 	struct probe_job job;
-	pid_t pid;
-	int fd; /* results arrive here */
+	struct worker *worker;
+	size_t first; /* attempt of this process */
 	size_t done;
 	uint64_t last_ms; /* when the attempt that runs began, as far as is known here */
 	uint64_t end_ms; /* of everything; UINT64_MAX = no such limit */
@@ -176,18 +173,18 @@ static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
 #define UNIT_NS 8000000 /* at most, on a machine of ordinary speed that has something else to do */
 #define SLOWEST 60
 
+static int nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
 static uint64_t unit_ns(void)
 {
 	uint64_t begun = now_ns();
 
-	for (int i = 0; i < UNIT_PROCESSES; i++) {
-		pid_t pid = fork();
-
-		if (pid == 0)
-			_exit(0);
-		if (pid > 0)
-			waitpid(pid, NULL, 0);
-	}
+	for (int i = 0; i < UNIT_PROCESSES; i++)
+		worker_try(nothing, NULL);
 	return now_ns() - begun;
 }
 
@@ -198,37 +195,19 @@ unsigned int probe_limit_ms(unsigned int ordinary_ms)
 	return ordinary_ms * (unsigned int)MIN(MAX(times, 1), SLOWEST);
 }
 
-static void detach_from_caller(pid_t parent)
+static int run_child(void *arg, int sock)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(0);
-	for (int fd = 0; null >= 0 && fd <= 2; fd++)
-		dup2(null, fd);
-	signal(SIGPIPE, SIG_DFL);
-	signal(SIGALRM, SIG_DFL);
-	libbpf_set_print(silent);
-}
-
-/* The kernel forgets the signal when a process changes its user or its capabilities. */
-static int enter(const struct probe_job *job, pid_t parent, struct err *e)
-{
-	int rc = job->enter ? job->enter(job->ctx, e) : 0;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(0);
-	return rc;
-}
-
-static void run_child(const struct probe_job *job, size_t first, pid_t parent, int fd)
-{
+	const struct probe_run *run = arg;
+	const struct probe_job *job = &run->job;
+	pid_t parent = getppid();
 	struct err message = { 0 };
-	int entered = enter(job, parent, &message);
+	int entered;
 
-	for (size_t i = first; i < job->n; i++) {
+	libbpf_set_print(silent);
+	entered = job->enter ? job->enter(job->ctx, &message) : 0;
+	if (child_bind(parent, NULL) != 0)
+		return 1;
+	for (size_t i = run->first; i < job->n; i++) {
 		struct probe_result r;
 
 		memset(&r, 0, sizeof(r));
@@ -237,39 +216,22 @@ static void run_child(const struct probe_job *job, size_t first, pid_t parent, i
 		alarm(job->limit_ms / 1000 + 2); /* for when the parent is stopped */
 		if (!entered)
 			r.code = job->attempt(job->ctx, i, r.found, sizeof(r.found), &r.err);
-		/* less than PIPE_BUF: whole or not at all */
-		if (write(fd, &r, sizeof(r)) != (ssize_t)sizeof(r))
-			break;
+		if (worker_report(sock, &r, sizeof(r), -1, true) != 0)
+			return 1;
 	}
+	return 0;
 }
-
-_Static_assert(sizeof(struct probe_result) <= 4096, "a result is one write to a pipe");
 
 /* A child for what is not done yet. */
 static int begin(struct probe_run *run, struct err *e)
 {
-	const struct probe_job *job = &run->job;
-	pid_t parent = getpid();
-	int fds[2];
+	const struct worker_opts opts = {
+		.who = "this attempt", .reports = true, .run = run_child, .arg = run
+	};
 
-	if (pipe2(fds, O_CLOEXEC) != 0)
-		return err_sys(e, -errno, "cannot create a pipe");
-	/* where it may not be that large, the child waits for its reader */
-	fcntl(fds[1], F_SETPIPE_SZ, (int)MIN(job->n * sizeof(struct probe_result), 1 << 20));
+	run->first = run->done;
 	run->last_ms = now_ms();
-	run->pid = fork();
-	if (run->pid == 0) {
-		detach_from_caller(parent);
-		run_child(job, run->done, parent, fds[1]);
-		_exit(0);
-	}
-	close(fds[1]);
-	run->fd = fds[0];
-	if (run->pid > 0)
-		return 0;
-	err_sys(e, -errno, "cannot start a process for the live probes");
-	close(fds[0]);
-	return e ? e->code : -EAGAIN;
+	return worker_start(&opts, &run->worker, e);
 }
 
 int probe_start_job(const struct probe_job *job, struct probe_run **ret, struct err *e)
@@ -318,23 +280,20 @@ static uint64_t deadline_ms(const struct probe_run *run)
 /* The next result; false at the end of the child or of its time. */
 static bool receive(struct probe_run *run, struct probe_result *r)
 {
-	struct pollfd p = { .fd = run->fd, .events = POLLIN };
+	uint64_t now = now_ms(), end = deadline_ms(run);
+	struct worker_reply reply;
 
-	for (;;) {
-		uint64_t now = now_ms(), end = deadline_ms(run);
-		int rc = poll(&p, 1, now < end ? (int)(end - now) : 0);
-
-		if (rc < 0 && errno == EINTR)
-			continue;
-		if (rc <= 0 || read(run->fd, r, sizeof(*r)) != (ssize_t)sizeof(*r))
-			return false;
-		run->last_ms = now_ms();
-		return true;
-	}
+	if (worker_receive(run->worker, now < end ? (int)(end - now) : 0, r, sizeof(*r), false, &reply) !=
+			1 ||
+		reply.len != sizeof(*r))
+		return false;
+	run->last_ms = now_ms();
+	return true;
 }
 
 /* Why the child did not get through, for the probe that it was at. */
-static void tell_end(const struct probe_run *run, int status, bool late, struct probe_result *r)
+static void take_end(
+	const struct probe_run *run, const struct worker_end *end, bool late, struct probe_result *r)
 {
 	*r = (struct probe_result){ 0 };
 	if (late && now_ms() >= run->end_ms)
@@ -343,30 +302,25 @@ static void tell_end(const struct probe_run *run, int status, bool late, struct 
 	else if (late)
 		r->code =
 			err_set(&r->err, -ETIMEDOUT, "not over after %u ms, and stopped", run->job.limit_ms);
-	else if (WIFSIGNALED(status))
-		r->code = err_set(&r->err, -ECHILD, "ended by signal %d (%s)", WTERMSIG(status),
-			sigabbrev_np(WTERMSIG(status)) ? sigabbrev_np(WTERMSIG(status)) : "unknown");
 	else
-		r->code = err_set(&r->err, -ECHILD, "ended without a result");
+		r->code = err_set(&r->err, -ECHILD, "%s", end->why);
 }
 
 /* What this child does; where it ends too early, that is the result of what it was at. */
 static void follow(struct probe_run *run, struct probe_result *results)
 {
 	const size_t n = run->job.n;
-	int status = 0;
+	struct worker_end end;
 	bool late;
 
 	while (run->done < n && receive(run, &results[run->done]))
 		run->done++;
 	late = run->done < n && now_ms() >= deadline_ms(run);
-	kill(run->pid, SIGKILL);
-	/* one that the kernel holds cannot even be killed: do not wait for it */
-	for (int i = 0; waitpid(run->pid, &status, late ? WNOHANG : 0) == 0 && i < 100; i++)
-		poll(NULL, 0, 1);
-	close(run->fd);
+	worker_stop(run->worker, run->done < n && !late ? GRACE_MS : 0, &end);
+	worker_free(run->worker);
+	run->worker = NULL;
 	if (run->done < n)
-		tell_end(run, status, late, &results[run->done++]);
+		take_end(run, &end, late, &results[run->done++]);
 }
 
 void probe_finish(struct probe_run *run, struct probe_result *results)

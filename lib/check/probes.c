@@ -2,6 +2,7 @@
 #include "check/probes.h"
 #include "record/kernel_btf.h"
 #include "system/privileges.h"
+#include "system/worker.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -16,18 +17,18 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #define UNKNOWN_CMD 0x7fff
 #define UNKNOWN_FLAG (1UL << 31)
 
-static int call_bpf(void)
+static int call_bpf(void *arg)
 {
+	(void)arg;
 	return syscall(SYS_bpf, UNKNOWN_CMD, (void *)1, 8) < 0 ? errno : 0;
 }
 
 /* An event that counts nothing, of this process in user space: for everyone, up to perf_event_paranoid=2. */
-static int call_own_event(void)
+static int call_own_event(void *arg)
 {
 	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
@@ -35,31 +36,14 @@ static int call_own_event(void)
 		.exclude_kernel = 1,
 		.exclude_hv = 1 };
 
+	(void)arg;
 	return syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0) < 0 ? errno : 0;
 }
 
-static int call_perf(void)
+static int call_perf(void *arg)
 {
+	(void)arg;
 	return syscall(SYS_perf_event_open, NULL, 0, -1, -1, UNKNOWN_FLAG) < 0 ? errno : 0;
-}
-
-/* The errno of CALL in a process of its own; -signal when that was killed, 0 when nobody knows. */
-static int call_apart(int (*call)(void))
-{
-	const struct rlimit none = { 0 };
-	pid_t pid = fork();
-	int status;
-
-	if (pid == 0) {
-		setrlimit(RLIMIT_CORE, &none);
-		_exit(call());
-	}
-	if (pid < 0)
-		return 0;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return 0;
-	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 static bool filtered(void)
@@ -106,7 +90,7 @@ static int unprivileged_disabled(void)
 
 int callprobe_bpf(char *found, size_t cap, struct err *e)
 {
-	int code = call_apart(call_bpf);
+	int code = worker_try(call_bpf, NULL);
 
 	if (code == EFAULT || code == EINVAL || code == E2BIG) {
 		snprintf(found, cap, "no filter refuses bpf()");
@@ -126,7 +110,7 @@ int callprobe_bpf(char *found, size_t cap, struct err *e)
 
 int callprobe_perf(char *found, size_t cap, struct err *e)
 {
-	int code = call_apart(call_perf);
+	int code = worker_try(call_perf, NULL);
 
 	if (code == EINVAL) {
 		snprintf(found, cap, "no filter refuses perf_event_open()");
@@ -141,7 +125,7 @@ int callprobe_perf(char *found, size_t cap, struct err *e)
 
 int callprobe_own_event(void)
 {
-	return call_apart(call_own_event);
+	return worker_try(call_own_event, NULL);
 }
 
 static int read_task_file(const char *name)

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf/debugserver.h"
 #include "base/clock.h"
+#include "system/worker.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 
 #define SECOND UINT64_C(1000000000)
 #define SECONDS_DEFAULT 30u
@@ -38,29 +34,6 @@ typedef int progress_fn(struct debuginfod_client *c, long a, long b);
 typedef void set_progress_fn(struct debuginfod_client *c, progress_fn *fn);
 typedef int find_fn(struct debuginfod_client *c, const unsigned char *id, int len, char **path);
 
-static bool say(const struct word *w, int fd)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)w, .iov_len = sizeof(*w) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (fd >= 0) {
-		struct cmsghdr *c;
-
-		m.msg_control = control.bytes;
-		m.msg_controllen = sizeof(control.bytes);
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	return sendmsg(SOCK, &m, MSG_NOSIGNAL | (w->last ? 0 : MSG_DONTWAIT)) >= 0 || errno == EAGAIN;
-}
-
 /*
  * Without a total the first number only counts calls. When nobody listens any
  * more it gives up, so that the library removes what it has half.
@@ -74,7 +47,7 @@ static int on_progress(struct debuginfod_client *c, long a, long b)
 		w.done = a > 0 ? (uint64_t)a : 0;
 		w.total = (uint64_t)b;
 	}
-	return !say(&w, -1);
+	return worker_report(SOCK, &w, sizeof(w), -1, false) == -EPIPE;
 }
 
 static int ask(const char *library, const struct cap_build_id *id)
@@ -103,67 +76,48 @@ static int ask(const char *library, const struct cap_build_id *id)
  * The library prints where DEBUGINFOD_VERBOSE asks it to; its own progress
  * would meet the caller's, and its retries would make the limit three.
  */
-static void settle(int sock, unsigned int seconds, pid_t parent)
+static void settle(int sock, unsigned int seconds)
 {
 	bool verbose = getenv("DEBUGINFOD_VERBOSE") != NULL;
 	char text[16];
-	int null;
+	int null = open("/dev/null", O_RDWR);
 
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || dup2(sock, SOCK) < 0)
-		_exit(1);
-	close_range(SOCK + 1, ~0U, 0);
-	null = open("/dev/null", O_RDWR);
-	if (null < 0)
-		_exit(1);
 	dup2(null, 0);
 	dup2(null, 1);
 	if (!verbose)
 		dup2(null, 2);
+	dup2(sock, SOCK);
+	close_range(SOCK + 1, ~0U, 0);
 	unsetenv("DEBUGINFOD_PROGRESS");
 	snprintf(text, sizeof(text), "%u", seconds);
 	setenv("DEBUGINFOD_TIMEOUT", text, 0);
 	setenv("DEBUGINFOD_RETRY_LIMIT", "0", 0);
 }
 
-static void serve(const char *library, const struct cap_build_id *id)
-{
-	struct word w = { .last = true };
-	int fd = ask(library, id);
+struct question {
+	const char *library;
+	const struct cap_build_id *id;
+	unsigned int seconds;
+};
 
+static int run(void *arg, int sock)
+{
+	const struct question *q = arg;
+	struct word w = { .last = true };
+	int fd;
+
+	settle(sock, q->seconds);
+	fd = ask(q->library, q->id);
 	w.code = fd < 0 ? fd : 0;
-	say(&w, fd);
-	_exit(0);
+	worker_report(SOCK, &w, sizeof(w), fd, true);
+	return 0;
 }
 
 /* --- the process that waits --- */
 
-/* 1 and *W (a file in *FD, else -1), 0 for the end of the other side, -errno. */
-static int hear(int sock, struct word *w, int *fd)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { .iov_base = w, .iov_len = sizeof(*w) };
-	struct msghdr m = { .msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes) };
-	ssize_t n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c;
-
-	*fd = -1;
-	if (n < 0)
-		return -errno;
-	c = CMSG_FIRSTHDR(&m);
-	if (n && c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
-	return n == sizeof(*w);
-}
-
 struct waiting {
 	const struct debugserver_opts *o;
-	int sock;
+	struct worker *worker;
 	uint64_t limit_ns, began, moved; /* moved: when the last byte came */
 	struct word last;
 };
@@ -184,27 +138,26 @@ static int patience(struct waiting *w)
 /* Until the outcome: 0 and *FD, or -errno. */
 static int wait_for(struct waiting *w, int *fd)
 {
-	struct pollfd p = { .fd = w->sock, .events = POLLIN };
+	struct worker_reply reply;
 	struct word word;
 	uint64_t looked = w->began;
-	int rc, got;
+	int rc;
 
 	for (;;) {
-		if (poll(&p, 1, LOOK_MS) > 0) {
-			rc = hear(w->sock, &word, &got);
-			if (rc < 0 && rc != -EINTR)
-				return rc;
-			if (rc == 0)
-				return -ECHILD;
-			if (rc > 0 && word.last) {
-				*fd = got;
-				return word.code ? word.code : got < 0 ? -EPROTO : 0;
-			}
-			if (rc > 0 && word.done > w->last.done)
-				w->moved = now_ns();
-			if (rc > 0)
-				w->last = word;
+		rc = worker_receive(w->worker, LOOK_MS, &word, sizeof(word), true, &reply);
+		if (rc < 0)
+			return -ECHILD;
+		if (rc && (reply.len != sizeof(word) || word.last)) {
+			*fd = reply.fd;
+			return reply.len != sizeof(word) ? -EPROTO
+			       : word.code               ? word.code
+			       : reply.fd < 0            ? -EPROTO
+							 : 0;
 		}
+		if (rc && word.done > w->last.done)
+			w->moved = now_ns();
+		if (rc)
+			w->last = word;
 		if (now_ns() - looked < LOOK_MS * (SECOND / 1000))
 			continue;
 		looked = now_ns();
@@ -214,49 +167,34 @@ static int wait_for(struct waiting *w, int *fd)
 	}
 }
 
-/*
- * It ends by itself when it finds that nobody listens, or not. When no byte
- * had come the library would note that there is no such file, and say so for ten
- * minutes: it gets no time for that.
- */
-static void reap(pid_t pid, bool nothing_came)
-{
-	for (unsigned int ms = nothing_came ? GRACE_MS : 0; ms < GRACE_MS; ms += 5) {
-		pid_t got = waitpid(pid, NULL, WNOHANG);
-
-		if (got == pid || (got < 0 && errno != EINTR))
-			return;
-		poll(NULL, 0, 5);
-	}
-	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-}
-
 static int fetch(
 	const struct debugserver_opts *o, unsigned int seconds, const struct cap_build_id *id, int *fd)
 {
-	pid_t pid, parent = getpid();
+	struct question q = { o->library, id, seconds };
+	const struct worker_opts opts = { .who = "the process that asks a debuginfod server",
+		.keep_stdio = true,
+		.reports = true,
+		.run = run,
+		.arg = &q };
 	struct waiting w = { .o = o, .limit_ns = seconds * SECOND };
-	int pair[2], rc;
+	bool nothing_came;
+	int rc;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-		return -errno;
 	w.began = w.moved = now_ns();
-	pid = fork();
-	if (pid == 0) {
-		settle(pair[1], seconds, parent);
-		serve(o->library, id);
-	}
-	rc = pid < 0 ? -errno : 0;
-	close(pair[1]);
-	w.sock = pair[0];
-	rc = rc ? rc : wait_for(&w, fd);
+	rc = worker_start(&opts, &w.worker, NULL);
+	if (rc)
+		return rc;
+	rc = wait_for(&w, fd);
 	if (rc == -ENOENT && w.last.total) /* libdebuginfod 0.188, when it was asked to retry */
 		rc = -EPIPE;
-	close(pair[0]);
-	if (pid > 0)
-		reap(pid, (rc == -ETIMEDOUT || rc == -ECANCELED) && !w.last.total);
+	/*
+	 * It ends by itself when it finds that nobody listens, or not. When no
+	 * byte had come the library would note that there is no such file, and say
+	 * so for ten minutes: it gets no time for that.
+	 */
+	nothing_came = (rc == -ETIMEDOUT || rc == -ECANCELED) && !w.last.total;
+	worker_stop(w.worker, nothing_came ? 0 : GRACE_MS, NULL);
+	worker_free(w.worker);
 	return rc;
 }
 

@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "system/privileges.h"
 #include "system/sandbox.h"
-#include "system/seccomp.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,6 +17,7 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 
@@ -42,88 +42,60 @@ static uint32_t procfile_number(const char *name)
 	return (uint32_t)v;
 }
 
-#define LOOKWIRE_HEAD offsetof(struct lookwire_answer, files)
-
-struct looker {
-	struct asker *asker;
-	struct lookwire_answer answer;
+struct helper {
+	struct worker *worker;
+	union helper_reply reply;
 };
 
-/* Over SOCK, the looker's from now on, to its process PID (0 = none of ours, for tests). *RET is the
- * caller's. */
-static int looker_new(int sock, pid_t pid, struct looker **ret, struct err *e)
+int helper_ready(struct helper *l, struct err *e)
 {
-	struct looker *l = calloc(1, sizeof(*l));
-	int rc;
-
-	if (!l) {
-		close(sock);
-		return err_nomem(e, "the looker");
-	}
-	rc = asker_new(sock, pid, &l->asker, e);
-	if (rc)
-		free(l);
-	else
-		*ret = l;
-	return rc;
+	return l ? worker_ready(l->worker, e) : 0;
 }
 
-int looker_ready(struct looker *l, struct err *e)
-{
-	return l ? asker_ready(l->asker, "the process that looks at threads", e) : 0;
-}
-
-void looker_free(struct looker *l)
+void helper_free(struct helper *l)
 {
 	if (l)
-		asker_free(l->asker);
+		worker_free(l->worker);
 	free(l);
 }
 
-uint32_t looker_pid(const struct looker *l)
+uint32_t helper_pid(const struct helper *l)
 {
-	return l ? asker_pid(l->asker) : 0;
+	return l ? worker_pid(l->worker) : 0;
 }
 
-uint64_t looker_cpu_ns(const struct looker *l)
+uint64_t helper_cpu_ns(const struct helper *l)
 {
-	uint32_t pid = looker_pid(l);
+	uint32_t pid = helper_pid(l);
 	clockid_t clock;
 
 	return pid && clock_getcpuclockid((pid_t)pid, &clock) == 0 ? now_on(clock) : 0;
 }
 
-void looker_stats(struct looker *l, struct asker_stats *ret)
+void helper_stats(struct helper *l, struct worker_stats *ret)
 {
-	asker_stats(l ? l->asker : NULL, ret);
+	worker_stats(l ? l->worker : NULL, ret);
 }
 
-/* How many bytes the answer has behind its head, or -errno: its own, or that there is none. */
-static ssize_t ask(struct looker *l, struct lookwire_request *q)
+/* How many bytes the reply has, or -errno: its own, or that there is none. */
+static ssize_t ask(struct helper *l, const struct helper_request *q)
 {
-	ssize_t n;
-
-	if (!l)
-		return -ENOTCONN;
-	n = asker_ask(l->asker, q, sizeof(*q), &l->answer, sizeof(l->answer), NULL);
-	if (n < 0)
-		return n;
-	return l->answer.error ? l->answer.error : n - (ssize_t)LOOKWIRE_HEAD;
+	return l ? worker_call(l->worker, q, sizeof(*q), &l->reply, sizeof(l->reply), NULL, NULL) : -ENOTCONN;
 }
 
-int looker_files(struct looker *l, uint32_t pid, uint32_t tid, unsigned int wanted, bool keep,
-	struct looker_texts *ret)
+int helper_files(struct helper *l, uint32_t pid, uint32_t tid, unsigned int wanted, bool keep,
+	struct helper_texts *ret)
 {
-	struct lookwire_request q = {
-		.kind = LOOKWIRE_FILES, .pid = pid, .tid = tid, .arg = wanted, .keep = keep
+	struct helper_request q = {
+		.kind = HELPER_FILES, .pid = pid, .tid = tid, .arg = wanted, .keep = keep
 	};
 	ssize_t n = ask(l, &q);
-	const struct lookwire_files *f;
-	size_t at = offsetof(struct lookwire_files, text);
+	const struct helper_files_reply *f;
+	size_t at = offsetof(struct helper_files_reply, text);
 
 	if (n < 0)
 		return (int)n;
-	f = &l->answer.files;
+	f = &l->reply.files;
 	for (size_t i = 0; i < PROCFILE_COUNT; i++) {
 		ret->len[i] = (size_t)n < at ? -EPROTO : f->len[i];
 		ret->text[i] = (const char *)f + at;
@@ -136,14 +108,14 @@ int looker_files(struct looker *l, uint32_t pid, uint32_t tid, unsigned int want
 	return 0;
 }
 
-void looker_forget(struct looker *l, uint32_t pid, uint32_t tid)
+void helper_forget(struct helper *l, uint32_t pid, uint32_t tid)
 {
-	ask(l, &(struct lookwire_request){ .kind = LOOKWIRE_FORGET, .pid = pid, .tid = tid });
+	ask(l, &(struct helper_request){ .kind = HELPER_FORGET, .pid = pid, .tid = tid });
 }
 
-int looker_list(struct looker *l, uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx)
+int helper_list(struct helper *l, uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx)
 {
-	struct lookwire_request q = { .kind = LOOKWIRE_LIST, .pid = pid };
+	struct helper_request q = { .kind = HELPER_LIST, .pid = pid };
 	uint32_t *numbers;
 	size_t n;
 
@@ -157,23 +129,23 @@ int looker_list(struct looker *l, uint32_t pid, void (*fn)(void *ctx, uint32_t n
 		numbers = malloc((n + 1) * sizeof(*numbers));
 		if (!numbers)
 			return -ENOMEM;
-		memcpy(numbers, l->answer.numbers, n * sizeof(*numbers));
+		memcpy(numbers, l->reply.numbers, n * sizeof(*numbers));
 		for (size_t i = 0; i < n; i++)
 			fn(ctx, numbers[i]);
 		q.arg += (uint32_t)n;
 		free(numbers);
-	} while (n == LOOKWIRE_NUMBERS);
+	} while (n == HELPER_NUMBERS);
 	return 0;
 }
 
 /* The answer to Q, a copy that COPY gets the bytes of too. */
-static int copy_all(struct looker *l, struct lookwire_request *q, const uint64_t *wanted, size_t n,
-	struct ptcopy *copy, struct lookwire_copy *ret)
+static int copy_all(struct helper *l, struct helper_request *q, const uint64_t *wanted, size_t n,
+	struct ptcopy *copy, struct helper_copy_reply *ret)
 {
 	ssize_t len;
 
 	ptcopy_reset(copy);
-	q->n = (uint32_t)MIN(n, (size_t)LOOKWIRE_WANTED);
+	q->n = (uint32_t)MIN(n, (size_t)HELPER_WANTED);
 	for (uint32_t i = 0; i < q->n; i++)
 		q->wanted[i] = wanted[i];
 	len = ask(l, q);
@@ -181,53 +153,53 @@ static int copy_all(struct looker *l, struct lookwire_request *q, const uint64_t
 		return (int)len;
 	if (len != sizeof(*ret))
 		return -EPROTO;
-	*ret = l->answer.copy;
+	*ret = l->reply.copy;
 	for (uint32_t i = 0; i < MIN(ret->head.n_areas, (uint32_t)PTCOPY_AREAS); i++) {
-		struct lookwire_request area = { .kind = LOOKWIRE_AREA, .arg = i };
+		struct helper_request area = { .kind = HELPER_AREA, .arg = i };
 
 		len = ask(l, &area);
 		if (len < 0)
 			return (int)len;
 		if ((uint64_t)len != ret->head.areas[i].len || len > (ssize_t)sizeof(copy->bytes[i]))
 			return -EPROTO;
-		memcpy(copy->bytes[i], l->answer.bytes, (size_t)len);
+		memcpy(copy->bytes[i], l->reply.bytes, (size_t)len);
 	}
 	copy->head = ret->head;
 	return 0;
 }
 
-int looker_quiet(struct looker *l, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
+int helper_quiet(struct helper *l, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
 	struct ptcopy *copy, struct ptquiet_call *call)
 {
-	struct lookwire_request q = { .kind = LOOKWIRE_QUIET, .pid = (uint32_t)pid, .tid = (uint32_t)tid };
-	struct lookwire_copy got = { 0 };
+	struct helper_request q = { .kind = HELPER_QUIET, .pid = (uint32_t)pid, .tid = (uint32_t)tid };
+	struct helper_copy_reply got = { 0 };
 	int rc = copy_all(l, &q, wanted, n, copy, &got);
 
 	*call = got.call;
 	return rc;
 }
 
-int looker_stop(struct looker *l, pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy,
+int helper_stop(struct helper *l, pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy,
 	struct ptstop_told *told)
 {
-	struct lookwire_request q = { .kind = LOOKWIRE_STOP, .pid = (uint32_t)tid, .tid = (uint32_t)tid };
-	struct lookwire_copy got = { .told = { .again = -1 } };
+	struct helper_request q = { .kind = HELPER_STOP, .pid = (uint32_t)tid, .tid = (uint32_t)tid };
+	struct helper_copy_reply got = { .told = { .again = -1 } };
 	int rc = copy_all(l, &q, wanted, n, copy, &got);
 
 	*told = got.told;
 	return rc;
 }
 
-ssize_t looker_memory(struct looker *l, pid_t pid, uint64_t addr, void *to, size_t len)
+ssize_t helper_memory(struct helper *l, pid_t pid, uint64_t addr, void *to, size_t len)
 {
-	struct lookwire_request q = { .kind = LOOKWIRE_MEMORY,
+	struct helper_request q = { .kind = HELPER_MEMORY,
 		.pid = (uint32_t)pid,
-		.n = (uint32_t)MIN(len, (size_t)LOOKWIRE_BYTES),
+		.n = (uint32_t)MIN(len, (size_t)HELPER_BYTES),
 		.wanted = { addr } };
 	ssize_t n = ask(l, &q);
 
 	if (n > 0)
-		memcpy(to, l->answer.bytes, MIN((size_t)n, len));
+		memcpy(to, l->reply.bytes, MIN((size_t)n, len));
 	return n;
 }
 
@@ -252,17 +224,17 @@ static int list(uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx)
 	return 0;
 }
 
-int procreach_list(struct looker *l, uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx)
+int procreach_list(struct helper *l, uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx)
 {
-	int rc = looker_list(l, pid, fn, ctx);
+	int rc = helper_list(l, pid, fn, ctx);
 
 	return rc == -ENOTCONN ? list(pid, fn, ctx) : rc;
 }
 
-ssize_t procreach_text(struct looker *l, uint32_t pid, uint32_t tid, enum procfile f, char *text, size_t cap)
+ssize_t procreach_text(struct helper *l, uint32_t pid, uint32_t tid, enum procfile f, char *text, size_t cap)
 {
 	_cleanup_close_ int fd = -1;
-	struct looker_texts asked;
+	struct helper_texts asked;
 	char path[64];
 	ssize_t n;
 
@@ -271,7 +243,7 @@ ssize_t procreach_text(struct looker *l, uint32_t pid, uint32_t tid, enum procfi
 	n = fd < 0 ? -errno : read(fd, text, cap);
 	if (fd >= 0)
 		return n < 0 ? -errno : n;
-	if (looker_files(l, pid, tid, 1u << f, false, &asked) != 0)
+	if (helper_files(l, pid, tid, 1u << f, false, &asked) != 0)
 		return n;
 	n = asked.len[f];
 	if (n > 0) {
@@ -284,7 +256,7 @@ ssize_t procreach_text(struct looker *l, uint32_t pid, uint32_t tid, enum procfi
 int ptreach_quiet(const struct ptreach *r, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
 	struct ptcopy *copy, struct ptquiet_call *call)
 {
-	int rc = looker_quiet(r->looker, pid, tid, wanted, n, copy, call);
+	int rc = helper_quiet(r->helper, pid, tid, wanted, n, copy, call);
 
 	return rc == -ENOTCONN ? ptquiet_take(pid, tid, wanted, n, copy, call) : rc;
 }
@@ -292,14 +264,14 @@ int ptreach_quiet(const struct ptreach *r, pid_t pid, pid_t tid, const uint64_t 
 int ptreach_stop(const struct ptreach *r, pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy,
 	struct ptstop_told *told)
 {
-	int rc = looker_stop(r->looker, tid, wanted, n, copy, told);
+	int rc = helper_stop(r->helper, tid, wanted, n, copy, told);
 
 	return rc == -ENOTCONN ? ptstop_take(tid, wanted, n, copy, told) : rc;
 }
 
 ssize_t ptreach_memory(const struct ptreach *r, pid_t pid, uint64_t addr, void *to, size_t len)
 {
-	ssize_t n = looker_memory(r->looker, pid, addr, to, len);
+	ssize_t n = helper_memory(r->helper, pid, addr, to, len);
 	struct iovec here = { to, len }, there = { (void *)(uintptr_t)addr, len };
 
 	if (n != -ENOTCONN)
@@ -339,7 +311,7 @@ size_t fdlimit_raise(size_t most)
 #define MORE_MEMORY 0
 #endif
 
-_Static_assert(LOOKWIRE_BYTES == PTCOPY_AREA_BYTES, "an area is an answer");
+_Static_assert(HELPER_BYTES == PTCOPY_AREA_BYTES, "an area is an answer");
 
 struct slot {
 	uint32_t pid, tid;
@@ -347,14 +319,13 @@ struct slot {
 };
 
 struct work {
-	int sock;
 	bool memory;
 	size_t n_open, max_open;
 	struct slot slots[SLOTS];
 	struct ptcopy copy;
-	struct lookwire_request q;
-	struct lookwire_answer a;
-	size_t len; /* of the answer, behind its head */
+	struct helper_request q;
+	union helper_reply a;
+	size_t len; /* of the reply */
 };
 
 /* --- files --- */
@@ -425,7 +396,7 @@ static unsigned int needless(enum procfile f, const char *p, int32_t len)
 static int serve_files(struct work *w)
 {
 	struct slot *s = w->q.keep ? slot_of(w, w->q.pid, w->q.tid) : NULL;
-	struct lookwire_files *files = &w->a.files;
+	struct helper_files_reply *files = &w->a.files;
 	unsigned int wanted = w->q.arg;
 	size_t at = 0;
 	bool gone = false;
@@ -441,7 +412,7 @@ static int serve_files(struct work *w)
 	}
 	if (gone && s)
 		close_slot(w, s);
-	w->len = offsetof(struct lookwire_files, text) + at;
+	w->len = offsetof(struct helper_files_reply, text) + at;
 	return 0;
 }
 
@@ -477,8 +448,8 @@ static int serve_list(struct work *w)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	while (n < LOOKWIRE_NUMBERS && (got = syscall(SYS_getdents64, fd, bytes, sizeof(bytes))) > 0) {
-		for (long at = 0; at < got && n < LOOKWIRE_NUMBERS;) {
+	while (n < HELPER_NUMBERS && (got = syscall(SYS_getdents64, fd, bytes, sizeof(bytes))) > 0) {
+		for (long at = 0; at < got && n < HELPER_NUMBERS;) {
 			const struct entry *d = (const void *)(bytes + at);
 			uint32_t number = procfile_number(d->name);
 
@@ -495,14 +466,14 @@ static int serve_list(struct work *w)
 
 static int serve_copy(struct work *w)
 {
-	const struct lookwire_request *q = &w->q;
-	struct lookwire_copy *c = &w->a.copy;
+	const struct helper_request *q = &w->q;
+	struct helper_copy_reply *c = &w->a.copy;
 	int rc;
 
-	if (q->n > LOOKWIRE_WANTED)
+	if (q->n > HELPER_WANTED)
 		return -EPERM;
-	*c = (struct lookwire_copy){ 0 };
-	rc = q->kind == LOOKWIRE_QUIET
+	*c = (struct helper_copy_reply){ 0 };
+	rc = q->kind == HELPER_QUIET
 		     ? ptquiet_take((pid_t)q->pid, (pid_t)q->tid, q->wanted, q->n, &w->copy, &c->call)
 		     : ptstop_take((pid_t)q->tid, q->wanted, q->n, &w->copy, &c->told);
 	c->head = w->copy.head;
@@ -526,7 +497,7 @@ static int serve_memory(struct work *w)
 	struct iovec here = { w->a.bytes, w->q.n }, there = { (void *)(uintptr_t)w->q.wanted[0], w->q.n };
 	ssize_t n;
 
-	if (w->q.n > LOOKWIRE_BYTES)
+	if (w->q.n > HELPER_BYTES)
 		return -EPERM;
 	n = process_vm_readv((pid_t)w->q.pid, &here, 1, &there, 1, 0);
 	if (n < 0)
@@ -540,149 +511,142 @@ static int serve_memory(struct work *w)
 static const struct {
 	int (*fn)(struct work *w);
 	bool memory, of_process; /* PID 0 is nobody */
-} kinds[LOOKWIRE_KINDS] = {
-	[LOOKWIRE_FILES] = { serve_files, false, true },
-	[LOOKWIRE_FORGET] = { serve_forget, false, true },
-	[LOOKWIRE_LIST] = { serve_list, false, false },
-	[LOOKWIRE_QUIET] = { serve_copy, true, true },
-	[LOOKWIRE_STOP] = { serve_copy, true, true },
-	[LOOKWIRE_AREA] = { serve_area, true, false },
-	[LOOKWIRE_MEMORY] = { serve_memory, true, true },
+} kinds[HELPER_KINDS] = {
+	[HELPER_FILES] = { serve_files, false, true },
+	[HELPER_FORGET] = { serve_forget, false, true },
+	[HELPER_LIST] = { serve_list, false, false },
+	[HELPER_QUIET] = { serve_copy, true, true },
+	[HELPER_STOP] = { serve_copy, true, true },
+	[HELPER_AREA] = { serve_area, true, false },
+	[HELPER_MEMORY] = { serve_memory, true, true },
 };
 
 static int serve(struct work *w)
 {
 	uint32_t kind = w->q.kind;
 
-	if (kind >= LOOKWIRE_KINDS || !kinds[kind].fn || (kinds[kind].memory && !w->memory) ||
+	if (kind >= HELPER_KINDS || !kinds[kind].fn || (kinds[kind].memory && !w->memory) ||
 		(kinds[kind].of_process && !w->q.pid))
 		return -EPERM;
 	return kinds[kind].fn(w);
 }
 
-static bool answer(struct work *w)
+/* As worker_fn; the request is in W already. */
+static int answer(void *ctx, const void *request, size_t len, int *fds, struct worker_answer *a)
 {
-	size_t len = LOOKWIRE_HEAD + (w->a.error ? 0 : w->len);
-	struct iovec v = { &w->a, len };
-	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1 };
+	struct work *w = ctx;
+	int rc;
 
-	return sendmsg(w->sock, &h, MSG_NOSIGNAL) == (ssize_t)len;
-}
-
-/* Until the recorder has gone. */
-static void serve_all(struct work *w)
-{
-	do {
-		struct iovec v = { &w->q, sizeof(w->q) };
-		struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1 };
-		ssize_t n;
-
-		do
-			n = recvmsg(w->sock, &h, 0);
-		while (n < 0 && errno == EINTR);
-		if (n <= 0)
-			return;
-		w->len = 0;
-		w->a.number = w->q.number;
-		w->a.error =
-			n == sizeof(w->q) && !(h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? serve(w) : -EPERM;
-	} while (answer(w));
+	(void)request, (void)fds;
+	w->len = 0;
+	rc = len == sizeof(w->q) ? serve(w) : -EPERM;
+	a->bytes = &w->a;
+	a->len = w->len;
+	return rc;
 }
 
 /* --- its sandbox --- */
 
-#ifdef SECCODE_ARCH
-/* nothing to be written or made */
-#define OPEN_TO_READ                                                                                         \
-	SECCODE_WHEN(BPF_JEQ, SYS_openat, 0, 4), SECCODE_LOAD(args[2]),                                      \
-		SECCODE_WHEN(BPF_JSET, O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND, 0, 1), SECCODE_KILL,        \
-		SECCODE_PERMIT
-#define COMMON                                                                                               \
-	SECCODE_BEGIN, SECCODE_CALL(pread64), SECCODE_CALL(recvmsg), SECCODE_CALL(sendmsg),                  \
-		SECCODE_CALL(close), SECCODE_CALL(getdents64), SECCODE_CALL(rt_sigprocmask),                 \
-		SECCODE_CALL(rt_sigreturn), SECCODE_CALL(exit), SECCODE_CALL(exit_group), OPEN_TO_READ
+/* Nothing to be written or made. */
+#define LOOK                                                                                                 \
+	SYSCALL_ALLOW(pread64), SYSCALL_ALLOW(recvmsg), SYSCALL_ALLOW(sendmsg), SYSCALL_ALLOW(close),        \
+		SYSCALL_ALLOW(getdents64), SYSCALL_ALLOW(rt_sigprocmask), SYSCALL_ALLOW(rt_sigreturn),       \
+		SYSCALL_ALLOW(exit), SYSCALL_ALLOW(exit_group),                                              \
+		SYSCALL_ALLOW_IF(                                                                            \
+			openat, SYSCALL_BITS(2, O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND, O_RDONLY))
 
-static struct sock_filter looks[] = { COMMON, SECCODE_KILL };
+static const struct syscall_rule look_rules[] = { LOOK };
 
-/* Besides: a thread that stops another one, and ends (procfs/thread_copy.h). */
+/* Besides: memory, and a thread that stops another one, and ends (procfs/thread_copy.h). */
 #define THREAD_FLAGS (CLONE_VM | CLONE_THREAD | CLONE_SIGHAND)
-#define WITH(request) SECCODE_WHEN(BPF_JEQ, (request), 0, 1), SECCODE_PERMIT
-static struct sock_filter looks_into[] = { COMMON, SECCODE_CALL(process_vm_readv), SECCODE_CALL(read),
-	SECCODE_CALL(waitid), SECCODE_CALL(futex), SECCODE_CALL(set_robust_list), SECCODE_CALL(rseq),
-	SECCODE_CALL(munmap), SECCODE_CALL(madvise), SECCODE_CALL(clock_gettime), SECCODE_CALL(tgkill),
-	SECCODE_CALL(gettid), SECCODE_CALL(getpid), SECCODE_CALL(rt_sigaction), SECCODE_CALL(brk),
-	SECCODE_CALL(restart_syscall), /* what its children do interrupts what it waits for */
+static const struct syscall_rule memory_rules[] = { LOOK, SYSCALL_ALLOW(process_vm_readv),
+	SYSCALL_ALLOW(read), SYSCALL_ALLOW(waitid), SYSCALL_ALLOW(futex), SYSCALL_ALLOW(set_robust_list),
+	SYSCALL_ALLOW(rseq), SYSCALL_ALLOW(munmap), SYSCALL_ALLOW(madvise), SYSCALL_ALLOW(clock_gettime),
+	SYSCALL_ALLOW(tgkill), SYSCALL_ALLOW(gettid), SYSCALL_ALLOW(getpid), SYSCALL_ALLOW(rt_sigaction),
+	SYSCALL_ALLOW(brk),
+	SYSCALL_ALLOW(restart_syscall), /* what its children do interrupts what it waits for */
 #ifdef __SANITIZE_ADDRESS__
-	SECCODE_CALL(sched_getaffinity), SECCODE_CALL(sigaltstack), /* which its threads begin with */
+	SYSCALL_ALLOW(sched_getaffinity), SYSCALL_ALLOW(sigaltstack), /* which its threads begin with */
 #endif
 	/* whose flags are in memory: the C library has another one for a kernel without it */
-	SECCODE_WHEN(BPF_JEQ, SYS_clone3, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-	SECCODE_WHEN(BPF_JEQ, SYS_clone, 0, 5), SECCODE_LOAD(args[0]), SECCODE_MASK(THREAD_FLAGS),
-	SECCODE_WHEN(BPF_JEQ, THREAD_FLAGS, 1, 0), SECCODE_KILL, SECCODE_PERMIT,
-	SECCODE_WHEN(BPF_JEQ, SYS_mprotect, 0, 4), SECCODE_LOAD(args[2]),
-	SECCODE_WHEN(BPF_JSET, PROT_EXEC, 0, 1), SECCODE_KILL, SECCODE_PERMIT,
-	SECCODE_WHEN(BPF_JEQ, SYS_mmap, 0, 6), SECCODE_LOAD(args[2]), SECCODE_WHEN(BPF_JSET, PROT_EXEC, 2, 0),
-	SECCODE_LOAD(args[3]), SECCODE_WHEN(BPF_JSET, MAP_ANONYMOUS, 1, 0), SECCODE_KILL, SECCODE_PERMIT,
-	SECCODE_WHEN(BPF_JEQ, SYS_ptrace, 0, 12), SECCODE_LOAD(args[0]), WITH(PTRACE_SEIZE),
-	WITH(PTRACE_INTERRUPT), WITH(PTRACE_GETREGSET), WITH(PTRACE_DETACH), WITH(PTRACE_POKEUSER),
-	SECCODE_KILL, SECCODE_KILL };
-static const struct sock_fprog filter = { .len = ARRAY_LEN(looks), .filter = looks };
-static const struct sock_fprog filter_into = { .len = ARRAY_LEN(looks_into), .filter = looks_into };
-#define FILTER(memory) ((memory) ? &filter_into : &filter)
-#else
-#define FILTER(memory) NULL
-#endif
+	SYSCALL_REFUSE(clone3, ENOSYS), SYSCALL_ALLOW_IF(clone, SYSCALL_BITS(0, THREAD_FLAGS, THREAD_FLAGS)),
+	SYSCALL_ALLOW_IF(mprotect, SYSCALL_BITS(2, PROT_EXEC, 0)),
+	SYSCALL_ALLOW_IF_BOTH(
+		mmap, SYSCALL_BITS(2, PROT_EXEC, 0), SYSCALL_BITS(3, MAP_ANONYMOUS, MAP_ANONYMOUS)),
+	SYSCALL_ALLOW_IF(ptrace, SYSCALL_INT(0, PTRACE_SEIZE)),
+	SYSCALL_ALLOW_IF(ptrace, SYSCALL_INT(0, PTRACE_INTERRUPT)),
+	SYSCALL_ALLOW_IF(ptrace, SYSCALL_INT(0, PTRACE_GETREGSET)),
+	SYSCALL_ALLOW_IF(ptrace, SYSCALL_INT(0, PTRACE_DETACH)),
+	SYSCALL_ALLOW_IF(ptrace, SYSCALL_INT(0, PTRACE_POKEUSER)) };
 
 /* The capabilities that it keeps, as a bit set, of those that this process has. */
-static uint64_t lookchild_caps(void)
+static uint64_t helper_caps(void)
 {
 	static const int caps[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_SYS_ADMIN };
 
 	return caps_bits(caps, ARRAY_LEN(caps));
 }
 
-__attribute__((noreturn)) static void work(const void *arg, int sock, pid_t parent)
-{
-	const struct lookchild_opts *o = arg;
-	const struct sandbox_opts box = { .keep_fd = sock,
-		.parent = parent,
-		.comm = "thread-looker",
-		.memory_bytes = MEMORY + MORE_MEMORY,
-		.keep_caps = lookchild_caps(),
-		.filter = FILTER(o->memory) };
-	const size_t files = fdlimit_raise(FILES_MOST);
-	struct work *w = calloc(1, sizeof(*w));
+struct start {
+	bool memory;
+	struct work *work;
+};
 
-	if (w) {
-		/* who asks waits for it */
-		runsoon();
-		w->sock = SANDBOX_FD;
-		w->memory = o->memory;
-		w->max_open = files > FILES_LEFT ? files - FILES_LEFT : 0;
-		/* the first message says that it is there: looker_ready() */
-		w->a.error = sandbox_enter(&box, NULL);
-		if (answer(w) && !w->a.error)
-			serve_all(w);
-	}
-	/* not _exit(2), under which a sanitizer would look for leaks */
-	syscall(SYS_exit_group, 0);
-	__builtin_unreachable();
+/* In the process, whose filter leaves no memory to be had. */
+static int prepare(void *arg, struct err *e)
+{
+	struct start *s = arg;
+	const size_t files = fdlimit_raise(FILES_MOST);
+
+	s->work = calloc(1, sizeof(*s->work));
+	if (!s->work)
+		return err_nomem(e, "the files of threads");
+	s->work->memory = s->memory;
+	s->work->max_open = files > FILES_LEFT ? files - FILES_LEFT : 0;
+	return 0;
 }
 
-int lookchild_start(const struct lookchild_opts *o, struct looker **ret, struct err *e)
+static int run(void *arg, int sock)
 {
+	struct work *w = ((struct start *)arg)->work;
+
+	worker_serve(sock, &w->q, sizeof(w->q), answer, w);
+	return 0;
+}
+
+int helper_start(const struct helper_opts *o, struct helper **ret, struct err *e)
+{
+	const struct sandbox_opts box = { .comm = "thread-looker",
+		.memory_bytes = MEMORY + MORE_MEMORY,
+		.keep_caps = helper_caps(),
+		.rules = o->memory ? memory_rules : look_rules,
+		.n_rules = o->memory ? ARRAY_LEN(memory_rules) : ARRAY_LEN(look_rules) };
+	struct start start = { .memory = o->memory };
+	const struct worker_opts opts = { .who = "the process that looks at threads",
+		.sandbox = &box,
+		.hurry = true,
+		.prepare = prepare,
+		.run = run,
+		.arg = &start };
+	struct helper *l;
 	void *frame;
-	pid_t pid;
-	int sock;
+	int rc;
 
 	*ret = NULL;
-	if (!lookchild_caps())
+	if (!box.keep_caps)
 		return 0;
 	/* pthread_cancel(3) loads a library, which cannot be loaded there: so does this */
 	if (o->memory)
 		backtrace(&frame, 1);
-	pid = sandbox_start("looks at threads", work, o, &sock, e);
-	return pid < 0 ? pid : looker_new(sock, pid, ret, e);
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return err_nomem(e, opts.who);
+	rc = worker_start(&opts, &l->worker, e);
+	if (rc)
+		free(l);
+	else
+		*ret = l;
+	return rc;
 }
 
 int procpriv_renounce(struct err *e)
@@ -697,17 +661,17 @@ int procpriv_renounce(struct err *e)
 
 static void start(struct procpriv *p, bool memory, struct err *why)
 {
-	const struct lookchild_opts look = { .memory = memory };
-	const struct openchild_opts open = { .no_bpf = true };
+	const struct helper_opts look = { .memory = memory };
+	const struct broker_opts open = { .no_bpf = true };
 	int rc;
 
-	p->looker_caps = lookchild_caps();
-	p->opener_caps = openchild_caps(&open);
-	rc = lookchild_start(&look, &p->looker, why);
-	rc = rc ? rc : openchild_start(&open, &p->opener, why);
-	rc = rc ? rc : looker_ready(p->looker, why);
+	p->helper_caps = helper_caps();
+	p->broker_caps = broker_caps(&open);
+	rc = helper_start(&look, &p->helper, why);
+	rc = rc ? rc : broker_start(&open, &p->broker, why);
+	rc = rc ? rc : helper_ready(p->helper, why);
 	if (!rc)
-		opener_ready(p->opener, why);
+		worker_ready(p->broker, why);
 }
 
 int procpriv_drop(struct procpriv *p, bool memory, struct err *why, struct err *e)
@@ -716,39 +680,38 @@ int procpriv_drop(struct procpriv *p, bool memory, struct err *why, struct err *
 	*why = (struct err){ 0 };
 	start(p, memory, why);
 	/* whoever has to look himself must not be under Landlock: no other process would be shown */
-	return looker_pid(p->looker) ? privdrop_recorder(0, &p->dropped, e)
+	return helper_pid(p->helper) ? privdrop_recorder(0, &p->dropped, e)
 				     : privdrop_now(&(struct privdrop_opts){ .paths = true }, &p->dropped, e);
 }
 
 void procpriv_close(struct procpriv *p)
 {
-	looker_free(p->looker);
-	opener_free(p->opener);
-	p->looker = NULL;
-	p->opener = NULL;
+	helper_free(p->helper);
+	worker_free(p->broker);
+	p->helper = NULL;
+	p->broker = NULL;
 }
 
 void procpriv_put(const struct procpriv *p, struct buf *b)
 {
 	privdrop_put(&p->dropped, b);
-	if (looker_pid(p->looker))
-		privdrop_put_child("the process that looks at threads", p->looker_caps, b);
-	if (opener_pid(p->opener))
-		privdrop_put_child("the process that opens files", p->opener_caps, b);
+	if (helper_pid(p->helper))
+		privdrop_put_child("the process that looks at threads", p->helper_caps, b);
+	if (worker_pid(p->broker))
+		privdrop_put_child("the process that opens files", p->broker_caps, b);
 	buftext_str(b, "; ");
 	sandbox_put(b);
 }
 
 bool procpriv_missed(struct procpriv *p, struct err *why)
 {
-	struct asker_stats looker, opener;
+	struct worker_stats helper, broker;
 
-	looker_stats(p->looker, &looker);
-	opener_stats(p->opener, &opener);
-	if (p->told || (!looker.why[0] && !opener.why[0]))
+	helper_stats(p->helper, &helper);
+	worker_stats(p->broker, &broker);
+	if (p->told || (!helper.why[0] && !broker.why[0]))
 		return false;
 	p->told = true;
-	err_set(why, -ENOTCONN, "the process that %s is gone: %s",
-		looker.why[0] ? "looks at threads" : "opens files", looker.why[0] ? looker.why : opener.why);
+	err_set(why, -ENOTCONN, "%s", helper.why[0] ? helper.why : broker.why);
 	return true;
 }

@@ -7,7 +7,7 @@
  * is opened, so a descriptor would serve nobody else. Forked before there is any thread; it keeps, of what
  * the recorder has, CAP_SYS_PTRACE (other users' threads), CAP_DAC_READ_SEARCH (their files) and
  * CAP_SYS_ADMIN (/proc/TID/stack), is in a sandbox otherwise (system/sandbox.h), under a filter of system
- * calls of its own, and ends with the recorder. It parses nothing but the fixed requests of lookwire_*(), and
+ * calls of its own, and ends with the recorder. It parses nothing but the fixed requests of helper_*(), and
  * of a blocked thread its system call and its count of runs, which are the kernel's numbers
  * (procfs/thread_copy.h).
  *
@@ -55,130 +55,124 @@ enum procfile {
 const char *procfile_name(enum procfile f);
 
 /*
- * lookwire - what a recorder by /proc asks of the process that kept the
+ * helper - what a recorder by /proc asks of the process that kept the
  * privileges to look, and the answers.
  *
  * One message of a SEQPACKET socket each, by system/worker.h. Both ends are one program,
- * forked; the answering end checks every request all the same (lookchild_*()).
+ * forked; the answering end checks every request all the same (helper_*()).
  */
 
-#define LOOKWIRE_BYTES (64u << 10) /* of memory, in one answer */
-#define LOOKWIRE_NUMBERS (LOOKWIRE_BYTES / 4) /* of a list */
-#define LOOKWIRE_WANTED (PTCOPY_AREAS - 1)
+#define HELPER_BYTES (64u << 10) /* of memory, in one answer */
+#define HELPER_NUMBERS (HELPER_BYTES / 4) /* of a list */
+#define HELPER_WANTED (PTCOPY_AREAS - 1)
 
-enum lookwire_kind {
-	LOOKWIRE_FILES = 1, /* the text of files of a thread: ARG has a bit for each enum procfile */
-	LOOKWIRE_FORGET, /* its files need not be kept open any more */
-	LOOKWIRE_LIST, /* the processes that there are (PID 0), or the threads of PID, from the ARG-th on */
+enum helper_kind {
+	HELPER_FILES = 1, /* the text of files of a thread: ARG has a bit for each enum procfile */
+	HELPER_FORGET, /* its files need not be kept open any more */
+	HELPER_LIST, /* the processes that there are (PID 0), or the threads of PID, from the ARG-th on */
 	/* refused unless it was asked for when the process was begun: */
-	LOOKWIRE_QUIET, /* ptquiet_take() with N areas at WANTED */
-	LOOKWIRE_STOP, /* ptstop_take() */
-	LOOKWIRE_AREA, /* the bytes of area ARG of the last copy */
-	LOOKWIRE_MEMORY, /* N bytes of the memory of PID from WANTED[0] on */
-	LOOKWIRE_KINDS
+	HELPER_QUIET, /* ptquiet_take() with N areas at WANTED */
+	HELPER_STOP, /* ptstop_take() */
+	HELPER_AREA, /* the bytes of area ARG of the last copy */
+	HELPER_MEMORY, /* N bytes of the memory of PID from WANTED[0] on */
+	HELPER_KINDS
 };
 
-struct lookwire_request {
-	uint32_t number; /* the asker's */
+struct helper_request {
 	uint32_t kind, pid, tid, arg, n;
-	uint64_t wanted[LOOKWIRE_WANTED];
 	uint32_t keep; /* FILES: keep them open for the next time */
-	uint32_t pad;
+	uint64_t wanted[HELPER_WANTED];
 };
 
 /* FILES. A text that was not read, as nothing of it is needed, has length 0. */
-struct lookwire_files {
+struct helper_files_reply {
 	int32_t len[PROCFILE_COUNT]; /* or -errno */
 	char text[PROCFILE_COUNT * PROCFILE_TEXT]; /* one after the other; sent as far as it is used */
 };
 
 /* QUIET and STOP: `call` is of the one, `told` of the other. */
-struct lookwire_copy {
+struct helper_copy_reply {
 	struct ptcopy_head head;
 	struct ptquiet_call call;
 	struct ptstop_told told;
 };
 
-struct lookwire_answer {
-	uint32_t number;
-	int32_t error; /* 0 or -errno; -EPERM: this is nothing that it does */
-	union {
-		struct lookwire_files files;
-		uint32_t numbers[LOOKWIRE_NUMBERS]; /* sent as far as it is used, as is the next */
-		uint8_t bytes[LOOKWIRE_BYTES];
-		struct lookwire_copy copy;
-	};
+union helper_reply {
+	struct helper_files_reply files;
+	uint32_t numbers[HELPER_NUMBERS]; /* sent as far as it is used, as is the next */
+	uint8_t bytes[HELPER_BYTES];
+	struct helper_copy_reply copy;
 };
 
 /*
- * looker - asking the process that kept the privileges to look at threads
- * (lookchild_*()).
+ * helper - asking the process that kept the privileges to look at threads
+ * (helper_*()).
  *
- * Every call is for one thread of the caller's, and takes L NULL: no looker;
+ * Every call is for one thread of the caller's, and takes L NULL: no helper;
  * then, and once it has ended, the result is -ENOTCONN, and the caller looks
  * as far as its own rights go.
  */
 
-struct looker;
-int looker_ready(struct looker *l, struct err *e); /* wait until it is in its sandbox */
-void looker_free(struct looker *l); /* ends the process; NULL is fine */
-uint32_t looker_pid(const struct looker *l); /* 0 = none, or it has ended */
-void looker_stats(struct looker *l, struct asker_stats *ret); /* L NULL: all zero */
-uint64_t looker_cpu_ns(const struct looker *l); /* the CPU time that it has taken; 0 = it has ended */
+struct helper;
+int helper_ready(struct helper *l, struct err *e); /* wait until it is in its sandbox */
+void helper_free(struct helper *l); /* ends the process; NULL is fine */
+uint32_t helper_pid(const struct helper *l); /* 0 = none, or it has ended */
+void helper_stats(struct helper *l, struct worker_stats *ret); /* L NULL: all zero */
+uint64_t helper_cpu_ns(const struct helper *l); /* the CPU time that it has taken; 0 = it has ended */
 
 /* The texts of the files of WANTED (bits of enum procfile) of a thread. */
-struct looker_texts {
+struct helper_texts {
 	int32_t len[PROCFILE_COUNT]; /* or -errno; 0 for one that was not read */
-	const char *text[PROCFILE_COUNT]; /* the looker's, until it is asked the next time */
+	const char *text[PROCFILE_COUNT]; /* the helper's, until it is asked the next time */
 };
 
 /*
  * Once the text of syscall says that the thread runs, neither stack nor wchan
  * is read, and no wchan where there is a stack. KEEP: its files stay open
- * there until looker_forget(): an open file of /proc is that of one thread
+ * there until helper_forget(): an open file of /proc is that of one thread
  * for good. 0, or -errno.
  */
-int looker_files(struct looker *l, uint32_t pid, uint32_t tid, unsigned int wanted, bool keep,
-	struct looker_texts *ret);
-void looker_forget(struct looker *l, uint32_t pid, uint32_t tid);
+int helper_files(struct helper *l, uint32_t pid, uint32_t tid, unsigned int wanted, bool keep,
+	struct helper_texts *ret);
+void helper_forget(struct helper *l, uint32_t pid, uint32_t tid);
 
 /* FN for each process that there is, or with PID for each thread of that one. 0 or -errno. */
-int looker_list(struct looker *l, uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx);
+int helper_list(struct helper *l, uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx);
 
 /* As ptquiet_take() and ptstop_take(). -EPERM: it was not begun for that. */
-int looker_quiet(struct looker *l, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
+int helper_quiet(struct helper *l, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
 	struct ptcopy *copy, struct ptquiet_call *call);
-int looker_stop(struct looker *l, pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy,
+int helper_stop(struct helper *l, pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy,
 	struct ptstop_told *told);
 
 /* Memory of PID from ADDR on, LEN bytes or up to what is not mapped: how much, or -errno. */
-ssize_t looker_memory(struct looker *l, pid_t pid, uint64_t addr, void *to, size_t len);
+ssize_t helper_memory(struct helper *l, pid_t pid, uint64_t addr, void *to, size_t len);
 
 /*
  * procreach - which processes and threads /proc shows, and the text of their
- * files, by this process's own rights or else through the looker (NULL is
+ * files, by this process's own rights or else through the helper (NULL is
  * fine).
  */
 
 /*
  * FN for the number of each process, or with PID of each thread of that one.
- * Where there is a looker it is asked first: /proc hides from us what it does
+ * Where there is a helper it is asked first: /proc hides from us what it does
  * not hide from that one (hidepid). 0, or -errno where there is no such list.
  */
-int procreach_list(struct looker *l, uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx);
+int procreach_list(struct helper *l, uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx);
 
 /* The text of file F of thread TID of process PID, up to CAP bytes: its length, or -errno. */
-ssize_t procreach_text(struct looker *l, uint32_t pid, uint32_t tid, enum procfile f, char *text, size_t cap);
+ssize_t procreach_text(struct helper *l, uint32_t pid, uint32_t tid, enum procfile f, char *text, size_t cap);
 
 /*
  * ptreach - registers, stacks and memory of a thread: by this process's own
- * rights, or where it has given them up through the looker (looker_*()).
+ * rights, or where it has given them up through the helper (helper_*()).
  */
 
 /* A zeroed one: our own rights. Whoever they belong to keeps both. */
 struct ptreach {
-	struct looker *looker; /* begun with `memory` */
-	struct opener *opener; /* for the files of its mappings */
+	struct helper *helper; /* begun with `memory` */
+	struct worker *broker; /* for the files of its mappings */
 };
 
 /* As ptquiet_take() and ptstop_take(). */
@@ -202,29 +196,29 @@ bool ptreach_word(const struct ptreach *r, pid_t pid, uint64_t addr, uint64_t *r
  * be told. */
 size_t fdlimit_raise(size_t most);
 
-struct lookchild_opts {
+struct helper_opts {
 	bool memory; /* memory is read and threads are stopped, for --ptrace */
 };
 
 /*
  * Start one, before there is any thread; *RET is the caller's, who asks it
- * with looker_ready() whether it is there. NULL where there is no capability
+ * with helper_ready() whether it is there. NULL where there is no capability
  * to be kept: then everything is looked at directly.
  */
-int lookchild_start(const struct lookchild_opts *o, struct looker **ret, struct err *e);
+int helper_start(const struct helper_opts *o, struct helper **ret, struct err *e);
 
 /*
  * procpriv - the privileges of a recording by /proc: given up for good before
  * anything is read that a recorded process can have written.
  *
  * What looking at others takes is kept by two processes that parse nothing:
- * the looker (lookchild_*()) and the opener (system/broker.h).
+ * the helper (helper_*()) and the broker (system/broker.h).
  */
 
 struct procpriv {
-	struct looker *looker; /* NULL = there is nothing to be kept: one's own rights are all */
-	struct opener *opener;
-	uint64_t looker_caps, opener_caps; /* what they keep */
+	struct helper *helper; /* NULL = there is nothing to be kept: one's own rights are all */
+	struct worker *broker;
+	uint64_t helper_caps, broker_caps; /* what they keep */
 	struct privdrop dropped;
 	bool told; /* that one of them has ended */
 };

@@ -325,11 +325,11 @@ bool procparse_frame(const char **p, const char *end, struct procparse_frame *re
 /* What depends on who reads it, or on who has opened it. */
 #define ASKED (1u << PROCFILE_STAT | 1u << PROCFILE_SYSCALL | 1u << PROCFILE_STACK | 1u << PROCFILE_WCHAN)
 
-void proclook_init(struct proclook *l, unsigned int wanted, struct looker *looker)
+void proclook_init(struct proclook *l, unsigned int wanted, struct helper *helper)
 {
 	size_t files = fdlimit_raise(FILES_MOST * 2);
 
-	*l = (struct proclook){ .looker = looker,
+	*l = (struct proclook){ .helper = helper,
 		.wanted = wanted | 1u << PROCFILE_SCHEDSTAT | 1u << PROCFILE_STATUS | 1u << PROCFILE_STAT };
 	l->max_open = files <= 2 * FILES_LEAST ? 0 : MIN(files / 2, (size_t)FILES_MOST);
 }
@@ -344,7 +344,7 @@ void proclook_forget(struct proclook *l, struct proclook_thread *t)
 		l->n_open--;
 	}
 	if (t->kept)
-		looker_forget(l->looker, t->pid, t->tid);
+		helper_forget(l->helper, t->pid, t->tid);
 	t->kept = false;
 }
 
@@ -358,9 +358,9 @@ static int open_file(const struct proclook_thread *t, enum procfile f)
 	return fd < 0 ? -errno : fd;
 }
 
-/* --- what the looker has copied --- */
+/* --- what the helper has copied --- */
 
-static ssize_t copy_text(const struct looker_texts *texts, enum procfile f, char *text, size_t cap)
+static ssize_t copy_text(const struct helper_texts *texts, enum procfile f, char *text, size_t cap)
 {
 	ssize_t n = texts->len[f];
 
@@ -379,7 +379,7 @@ static void ask_all(struct proclook *l, struct proclook_thread *t)
 	for (size_t i = 0; i < PROCFILE_LOOK; i++)
 		if (t->refused[i] || (i == PROCFILE_STACK && l->no_stack))
 			wanted &= ~(1u << i);
-	if (!l->looker || looker_files(l->looker, t->pid, t->tid, wanted, true, &l->texts) != 0)
+	if (!l->helper || helper_files(l->helper, t->pid, t->tid, wanted, true, &l->texts) != 0)
 		return;
 	t->kept = true;
 	l->given = wanted;
@@ -389,9 +389,9 @@ static void ask_all(struct proclook *l, struct proclook_thread *t)
 static ssize_t ask_one(struct proclook *l, struct proclook_thread *t, enum procfile f, char *text, size_t cap,
 	ssize_t failed)
 {
-	struct looker_texts texts;
+	struct helper_texts texts;
 
-	if (!l->looker || looker_files(l->looker, t->pid, t->tid, 1u << f, true, &texts) != 0)
+	if (!l->helper || helper_files(l->helper, t->pid, t->tid, 1u << f, true, &texts) != 0)
 		return failed;
 	t->kept = true;
 	return copy_text(&texts, f, text, cap);

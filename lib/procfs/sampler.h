@@ -7,7 +7,7 @@
  * since, so everything else is as it was, and is not read again. It is read
  * once more at the end: a thread that has run meanwhile was not seen waiting.
  *
- * Whose process has no privileges any more has a looker (procfs/helper.h) that
+ * Whose process has no privileges any more has a helper (procfs/helper.h) that
  * copies what takes them. schedstat and status anybody may read.
  *
  * The files stay open between looks, as many of all threads as the limit of
@@ -90,12 +90,12 @@ bool procparse_frame(const char **p, const char *end, struct procparse_frame *re
 
 /* What all looks share. */
 struct proclook {
-	struct looker *looker; /* NULL = our own rights are all there are */
+	struct helper *helper; /* NULL = our own rights are all there are */
 	unsigned int wanted; /* bits of enum procfile: syscall, stack and wchan may be left out */
 	size_t n_open, max_open; /* descriptors */
 	int no_stack; /* -errno: stack is refused for every thread; 0 = not */
-	unsigned int given; /* files of the thread at hand whose text the looker has read: */
-	struct looker_texts texts;
+	unsigned int given; /* files of the thread at hand whose text the helper has read: */
+	struct helper_texts texts;
 	char text[PROCFILE_TEXT]; /* of the last `stack` or `status` that was read */
 };
 
@@ -104,7 +104,7 @@ struct proclook_thread {
 	uint32_t pid, tid;
 	int fd[PROCFILE_LOOK];
 	int refused[PROCFILE_LOOK]; /* -errno of those that may not be read; 0 = they may */
-	bool kept; /* files of it are open in the looker */
+	bool kept; /* files of it are open in the helper */
 	bool looked; /* what follows is of the last look: */
 	bool has_schedstat;
 	struct procparse_schedstat sched;
@@ -132,7 +132,7 @@ struct proclook_seen {
  * limit is raised to that end. LOOKER, which has to stay, reads what takes
  * privileges; should it end, our own rights are what is left.
  */
-void proclook_init(struct proclook *l, unsigned int wanted, struct looker *looker);
+void proclook_init(struct proclook *l, unsigned int wanted, struct helper *helper);
 
 /*
  * Look at T. -ESRCH: it is gone, or a zombie. Another -errno with the message:

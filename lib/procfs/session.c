@@ -183,7 +183,7 @@ struct proctold {
 	uint64_t skipped; /* threads beyond PROCSET_MAX, at most at one time */
 	uint64_t unread; /* threads of which nothing could be read */
 	uint64_t rows_lost;
-	struct asker_stats looker, opener;
+	struct worker_stats helper, broker;
 	struct proctab_stats procs;
 	struct stacktab_stats stacks;
 	struct capends user;
@@ -196,7 +196,7 @@ struct proctold {
 /* The sum of what is counted as lost.*. */
 static uint64_t proctold_lost(const struct proctold *t)
 {
-	return t->skipped + t->unread + t->rows_lost + t->procs.maps_lost + t->looker.lost + t->opener.lost;
+	return t->skipped + t->unread + t->rows_lost + t->procs.maps_lost + t->helper.lost + t->broker.lost;
 }
 
 /* A lag at the end can make it negative. */
@@ -230,10 +230,10 @@ static void write_waits(const struct proctold *t, struct capwrite *w)
 		{ "lost.threads_unread", t->unread },
 		{ "lost.memory", t->rows_lost },
 		{ "lost.maps", t->procs.maps_lost },
-		{ "looker.asked", t->looker.asked },
-		{ "looker.lost", t->looker.lost },
-		{ "opener.asked", t->opener.asked },
-		{ "opener.lost", t->opener.lost },
+		{ "looker.asked", t->helper.asked },
+		{ "looker.lost", t->helper.lost },
+		{ "opener.asked", t->broker.asked },
+		{ "opener.lost", t->broker.lost },
 		{ "maps.refused", t->procs.maps_refused },
 		{ "stacks.distinct", t->stacks.stacks },
 		{ "stacks.truncated", t->stacks.truncated },
@@ -456,8 +456,8 @@ static void put_lost(struct buf *b, const struct proctold *t, bool all)
 		{ " waits: the recorder had no memory\n", t->rows_lost },
 		{ " processes without mappings: they had ended\n", t->procs.maps_lost },
 		{ " looks without privileges: the process that looks at threads had ended\n",
-			t->looker.lost },
-		{ " files and maps not opened: the process that opens them had ended\n", t->opener.lost } };
+			t->helper.lost },
+		{ " files and maps not opened: the process that opens them had ended\n", t->broker.lost } };
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (rows[i].n || all)
@@ -770,7 +770,7 @@ static void on_thread(void *ctx, uint32_t pid, uint32_t tid)
 
 static uint64_t cpu_ns(const struct procround *r)
 {
-	return now_on(CLOCK_THREAD_CPUTIME_ID) + looker_cpu_ns(r->look.looker);
+	return now_on(CLOCK_THREAD_CPUTIME_ID) + helper_cpu_ns(r->look.helper);
 }
 
 /* CPU time since CPU_NS. */
@@ -778,7 +778,7 @@ static uint64_t spent_ns(const struct procround *r, uint64_t cpu)
 {
 	uint64_t now = cpu_ns(r);
 
-	/* a looker that ends takes its share with it */
+	/* a helper that ends takes its share with it */
 	return now - MIN(cpu, now);
 }
 
@@ -1027,7 +1027,7 @@ static void procround_init(struct procround *r, unsigned int wanted)
 	/* equal on a machine that was never suspended: read in this order it is not negative */
 	r->boot_ahead_ns = now_ns();
 	r->boot_ahead_ns = now_on(CLOCK_BOOTTIME) - r->boot_ahead_ns;
-	proclook_init(&r->look, wanted, r->reach.looker);
+	proclook_init(&r->look, wanted, r->reach.helper);
 }
 
 static void procround_release(struct procround *r)
@@ -1149,8 +1149,8 @@ static void miss(struct procrec *r)
 {
 	struct err why;
 
-	looker_stats(r->priv.looker, &r->told.looker);
-	opener_stats(r->priv.opener, &r->told.opener);
+	helper_stats(r->priv.helper, &r->told.helper);
+	worker_stats(r->priv.broker, &r->told.broker);
 	if (!procpriv_missed(&r->priv, &why))
 		return;
 	degrade(r, "of others' threads is seen what one's own rights reach", &why);
@@ -1259,7 +1259,7 @@ static int open_tables(struct procrec *r, struct err *e)
 {
 	const struct recorder_opts *o = r->o;
 	const struct procthreads_opts to = { .all = o->bpf.all,
-		.no = { looker_pid(r->priv.looker), opener_pid(r->priv.opener) },
+		.no = { helper_pid(r->priv.helper), worker_pid(r->priv.broker) },
 		.kthreads = o->bpf.kthreads,
 		.follow = o->bpf.follow,
 		.pids = o->pids,
@@ -1268,7 +1268,7 @@ static int open_tables(struct procrec *r, struct err *e)
 		.n_tids = o->n_tids,
 		.comms = o->comms,
 		.n_comms = o->n_comms,
-		.looker = r->priv.looker,
+		.helper = r->priv.helper,
 		.in = o->in };
 	struct procstacks_opts so = { .no_kernel = o->bpf.no_kernel_stacks,
 		.no_user = o->bpf.no_user_stacks };
@@ -1276,7 +1276,7 @@ static int open_tables(struct procrec *r, struct err *e)
 
 	rc = rc ? rc : proctab_new(false, false, &r->procs, e);
 	if (!rc)
-		proctab_opener(r->procs, r->priv.opener);
+		proctab_broker(r->procs, r->priv.broker);
 	rc = rc ? rc : procthreads_open(&to, &r->threads, e);
 	so.ks = r->ks;
 	rc = rc ? rc : procstacks_new(&so, r->stacks, &r->places, e);
@@ -1285,7 +1285,7 @@ static int open_tables(struct procrec *r, struct err *e)
 	rc = namewant_new(&r->names, e);
 	rc = rc ? rc : jitkeep_new(&r->jit, e);
 	if (!rc)
-		jitkeep_opener(r->jit, r->priv.opener);
+		jitkeep_broker(r->jit, r->priv.broker);
 	return rc;
 }
 
@@ -1328,14 +1328,14 @@ int procrec_open(const struct recorder_opts *opts, struct procrec **ret, struct 
 	stacktab_symbols(r->stacks, r->ks);
 	stacktab_keep(r->stacks, FRAMES_KEPT);
 	r->round = (struct procround){ .o = opts,
-		.reach = { r->priv.looker, r->priv.opener },
+		.reach = { r->priv.helper, r->priv.broker },
 		.procs = r->procs,
 		.threads = r->threads,
 		.places = r->places,
 		.rows = &r->rows,
 		.told = &r->told };
 	procround_init(&r->round, files_wanted(opts));
-	runsoon();
+	worker_hurry();
 	write_options(r);
 	*ret = r;
 	return 0;

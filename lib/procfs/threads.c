@@ -189,7 +189,7 @@ static int take_tids(struct procthreads *t, struct err *e)
 		struct procparse_status st;
 		char text[PROCFILE_TEXT];
 		/* a thread has a directory of its own, though none lists it */
-		ssize_t n = procreach_text(t->o.looker, tid, tid, PROCFILE_STATUS, text, sizeof(text));
+		ssize_t n = procreach_text(t->o.helper, tid, tid, PROCFILE_STATUS, text, sizeof(text));
 
 		if (n > 0 && procparse_status(text, (size_t)n, &st))
 			t->tgids[i] = st.tgid;
@@ -233,7 +233,7 @@ void procthreads_close(struct procthreads *t)
 bool procthreads_stat(const struct procthreads *t, uint32_t pid, struct procparse_stat *ret)
 {
 	char text[1024];
-	ssize_t n = procreach_text(t->o.looker, pid, pid, PROCFILE_STAT, text, sizeof(text));
+	ssize_t n = procreach_text(t->o.helper, pid, pid, PROCFILE_STAT, text, sizeof(text));
 
 	return n > 0 && procparse_stat(text, (size_t)n, ret);
 }
@@ -292,7 +292,7 @@ static void scan_processes(struct procthreads *t)
 	struct scan s = { .t = t };
 	size_t before = t->n;
 
-	procreach_list(t->o.looker, 0, consider, &s);
+	procreach_list(t->o.helper, 0, consider, &s);
 	idmap_free(&t->others);
 	if (t->n != before)
 		idmap_free(&s.others);
@@ -318,7 +318,7 @@ static bool scan_threads(const struct procthreads *t, uint32_t pid,
 	void (*fn)(void *ctx, uint32_t pid, uint32_t tid), void *ctx)
 {
 	struct found f = { .pid = pid, .fn = fn, .ctx = ctx };
-	int rc = procreach_list(t->o.looker, pid, found_thread, &f);
+	int rc = procreach_list(t->o.helper, pid, found_thread, &f);
 
 	return rc ? rc != -ENOENT && rc != -ESRCH : f.any;
 }
@@ -346,7 +346,7 @@ static bool is_inside(const struct procthreads *t, uint32_t pid)
 
 	if (!t->o.in)
 		return true;
-	n = procreach_text(t->o.looker, pid, pid, PROCFILE_CGROUP, text, sizeof(text) - 1);
+	n = procreach_text(t->o.helper, pid, pid, PROCFILE_CGROUP, text, sizeof(text) - 1);
 	text[n < 0 ? 0 : n] = '\0';
 	return cgroup_lists(t->o.in, text);
 }

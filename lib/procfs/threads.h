@@ -79,7 +79,7 @@ struct procthreads_opts {
 	size_t n_pids, n_tids;
 	const char *const *comms; /* every process of one of these names */
 	size_t n_comms;
-	struct looker *looker; /* for what /proc hides from us; NULL = none */
+	struct helper *helper; /* for what /proc hides from us; NULL = none */
 	const struct cgroup *in; /* of these, only what is in that one or below it; NULL = all */
 };
 

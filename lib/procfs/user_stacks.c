@@ -110,7 +110,7 @@ static int remake(const struct ptreach *reach, uint32_t pid, const struct procma
 
 	if (fd < 0)
 		return -errno;
-	if (procaccess_maps(reach->opener, pid, take_mapping, &r, NULL) != 0 || !r.any ||
+	if (procaccess_maps(reach->broker, pid, take_mapping, &r, NULL) != 0 || !r.any ||
 		!forget_sections(fd))
 		return -ENOENT;
 	return TAKE_FD(fd);
@@ -136,7 +136,7 @@ static int file_of(const struct ptreach *r, uint32_t pid, const struct procmap *
 		return vdso_file();
 	if (!m->inode)
 		return -1;
-	fd = mapfile_open(r->opener, pid, m, &st);
+	fd = mapfile_open(r->broker, pid, m, &st);
 	return fd >= 0 || fd == -EMEDIUMTYPE ? fd : remake(r, pid, m);
 }
 
@@ -159,7 +159,7 @@ static int ptfiles_look(
 {
 	uint64_t hash = HASH_K0, text_hash;
 	_cleanup_free_ char *text = NULL;
-	_cleanup_close_ int fd = procaccess_open(r->opener, OPENWIRE_MAPS, pid);
+	_cleanup_close_ int fd = procaccess_open(r->broker, BROKER_MAPS, pid);
 	size_t len;
 	int rc = fd < 0 ? fd : base_read(fd, MAPS_MAX, &text, &len);
 
@@ -219,7 +219,7 @@ static bool is_32_bit(const struct ptreach *r, uint32_t pid)
 {
 	char ident[PROCFILE_EXE_BYTES];
 
-	return procreach_text(r->looker, pid, pid, PROCFILE_EXE, ident, sizeof(ident)) == sizeof(ident) &&
+	return procreach_text(r->helper, pid, pid, PROCFILE_EXE, ident, sizeof(ident)) == sizeof(ident) &&
 	       memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS32;
 }
 
@@ -237,7 +237,7 @@ static int ptfiles_tell(struct ptfiles *f, const struct ptreach *r, uint32_t pid
 	if (is_32_bit(r, pid))
 		return err_set(e, -ENOEXEC, "process %u runs a 32-bit program", pid);
 	*f = (struct ptfiles){ .text = f->text };
-	rc = procaccess_maps(r->opener, pid, tell_one, &tell, e);
+	rc = procaccess_maps(r->broker, pid, tell_one, &tell, e);
 	/* what was told is what is known: if that is not what was looked at, the next look has to read it all
 	 */
 	f->text = 0;
@@ -1395,13 +1395,13 @@ static int go(struct ptstack *p, struct way *w, enum ptwhy *why, struct err *e)
 			/* not an answer to anybody: the other way is tried */
 			if (rc == -EAGAIN || rc == -ENODATA)
 				return rc;
-			*why = ptwhy_tell(p->pid, w->tid, rc, looker_pid(p->reach.looker) != 0, e);
+			*why = ptwhy_tell(p->pid, w->tid, rc, helper_pid(p->reach.helper) != 0, e);
 			return *why == PTWHY_GONE ? -ESRCH : rc;
 		}
 		*why = PTWHY_WALKER;
 		rc = walk(p, e);
 		if (rc == -ENOEXEC || rc == -ESRCH)
-			*why = ptwhy_tell(p->pid, w->tid, rc, looker_pid(p->reach.looker) != 0, e);
+			*why = ptwhy_tell(p->pid, w->tid, rc, helper_pid(p->reach.helper) != 0, e);
 	} while (!rc && wants_more(p, w));
 	if (!rc)
 		tell_end(p);
@@ -1413,7 +1413,7 @@ static bool can_stop(const struct ptstack *p, pid_t tid)
 {
 	char text[512], *state;
 	ssize_t n = procreach_text(
-		p->reach.looker, (uint32_t)p->pid, (uint32_t)tid, PROCFILE_STAT, text, sizeof(text) - 1);
+		p->reach.helper, (uint32_t)p->pid, (uint32_t)tid, PROCFILE_STAT, text, sizeof(text) - 1);
 
 	if (n <= 0)
 		return true;

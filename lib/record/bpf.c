@@ -141,7 +141,7 @@ static void grow_spare(struct aggmap *m)
 	int bigger = create(m->spare_size * 2);
 
 	if (bigger == -EPERM)
-		bigger = opener_bpf_map(m->opener, OPENWIRE_AGG_MAP, m->spare_size * 2);
+		bigger = broker_bpf_map(m->broker, BROKER_AGG_MAP, m->spare_size * 2);
 	if (bigger < 0)
 		return;
 	close(m->spare_fd);
@@ -917,7 +917,7 @@ static int load_programs_and_maps(struct offcpu *o, struct err *e)
 {
 	int rc = aggmap_open(&o->agg, o->opts.all ? 32768 : 8192, e);
 
-	o->agg.opener = o->opts.opener;
+	o->agg.broker = o->opts.broker;
 	if (rc)
 		return offprogs_refused("create the aggregation maps", rc, e);
 	rc = offprogs_load(&o->progs, &o->opts, o->agg.outer_fd, e);
@@ -1028,18 +1028,18 @@ int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e)
 }
 
 /* In a PID namespace the iterator has to find the global id. */
-void offcpu_leave_out(struct offcpu *o, uint32_t worker, uint32_t opener)
+void offcpu_leave_out(struct offcpu *o, uint32_t worker, uint32_t broker)
 {
 	struct offcpu_bpf__bss *bss = o->progs.base->bss;
 
 	if (o->progs.first_ns) {
 		bss->hot.worker_tgid = worker;
-		bss->hot.opener_tgid = opener;
+		bss->hot.broker_tgid = broker;
 		o->tasks.left_out[1] = worker;
-		o->tasks.left_out[2] = opener;
-	} else if (bss->worker_id != worker || bss->opener_id != opener) {
+		o->tasks.left_out[2] = broker;
+	} else if (bss->worker_id != worker || bss->broker_id != broker) {
 		bss->worker_id = worker;
-		bss->opener_id = opener;
+		bss->broker_id = broker;
 		taskiter_run(o->progs.iters->progs.find_self, 0, 1, NULL, NULL, NULL);
 	}
 }

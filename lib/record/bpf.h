@@ -32,7 +32,7 @@ struct aggmap {
 	int outer_fd; /* the map in map, of one slot */
 	int fd, spare_fd; /* in use; waiting for its turn; 0 = none */
 	uint32_t size, spare_size; /* elements */
-	struct opener *opener; /* the caller's: makes larger maps when this process may not; NULL = none */
+	struct worker *broker; /* the caller's: makes larger maps when this process may not; NULL = none */
 	pthread_t installer;
 	bool installing;
 	int installing_fd; /* the map that is put in place */
@@ -151,7 +151,7 @@ int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e);
 int offcpu_images(struct offcpu *o, uint32_t pid, const struct offcpu_sink *sink, struct err *e);
 
 /* Processes WORKER and OPENER (0 = none) are the recorder's: with opts.all they are left out, as it is. */
-void offcpu_leave_out(struct offcpu *o, uint32_t worker, uint32_t opener);
+void offcpu_leave_out(struct offcpu *o, uint32_t worker, uint32_t broker);
 
 /*
  * Once loaded: does the kernel refuse what a recording does from then on (maps by descriptor, iterators)

@@ -48,8 +48,8 @@ static void write_waits(const struct recorder_stats *st, struct capwrite *w)
 		{ "names.kernel_missing", st->stacks.kernel_unnamed },
 		{ "files.unread", st->procs.files_unread },
 		{ "clock.back", st->bpf.clock_back },
-		{ "opener.asked", st->opener.asked },
-		{ "opener.lost", st->opener.lost },
+		{ "opener.asked", st->broker.asked },
+		{ "opener.lost", st->broker.lost },
 		{ "processes", st->procs.images },
 	};
 
@@ -362,7 +362,7 @@ static void put_lost(struct buf *b, const struct recorder_stats *st, bool all)
 		{ " process events: their buffer was full\n", st->procs.events_lost },
 		{ " processes without mappings: they had ended or could not be read\n", st->procs.maps_lost },
 		{ " samples: the recorder had no memory\n", st->rows_lost },
-		{ " files and maps not opened: the process that opens them had ended\n", st->opener.lost } };
+		{ " files and maps not opened: the process that opens them had ended\n", st->broker.lost } };
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (rows[i].n || all)

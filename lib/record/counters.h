@@ -35,7 +35,7 @@ struct recorder_stats {
 	struct namewant_stats names;
 	struct capends user; /* how the user stacks of the waits ended */
 	uint64_t lost; /* the sum of all lost.* counters that count waits or events */
-	struct asker_stats opener;
+	struct worker_stats broker;
 	const char *privileges; /* what was given up, kept and confined */
 	const char *degraded; /* what works less well here and why; "" = nothing */
 };

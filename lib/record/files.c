@@ -46,7 +46,7 @@ static int open_regular(const char *path, struct stat *st)
 /*
  * The file of M, of O_PATH, by its path as we see it; -1 where that is not
  * certainly the file. Most files can be had that way by anybody, and the
- * opener need not be asked. The path is of another process's choice: it is
+ * broker need not be asked. The path is of another process's choice: it is
  * followed only as far as nothing has to be waited for, which kernels before 5.12 cannot do.
  */
 static int find_here(const struct procmap *m, struct stat *st)
@@ -68,7 +68,7 @@ static bool same_inode(const struct stat *st, const struct procmap *m)
 	return st->st_ino == m->inode;
 }
 
-/* The opener's answer, unless there is no opener. */
+/* The broker's answer, unless there is no broker. */
 static int either(int own, int asked)
 {
 	return asked == -ENOTCONN ? own : asked;
@@ -80,26 +80,26 @@ static void put_link(char link[96], uint32_t pid, const struct procmap *m)
 		(unsigned long long)m->end);
 }
 
-static int open_mapping(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st)
+static int open_mapping(struct worker *o, uint32_t pid, const struct procmap *m, struct stat *st)
 {
 	char link[96];
 	int fd;
 
 	put_link(link, pid, m);
 	fd = open_regular(link, st);
-	return fd >= 0 || fd == -EMEDIUMTYPE ? fd : either(fd, opener_mapping(o, pid, m->start, m->end, st));
+	return fd >= 0 || fd == -EMEDIUMTYPE ? fd : either(fd, broker_mapping(o, pid, m->start, m->end, st));
 }
 
-static int stat_mapping(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st)
+static int stat_mapping(struct worker *o, uint32_t pid, const struct procmap *m, struct stat *st)
 {
 	char link[96];
 
 	put_link(link, pid, m);
-	return stat(link, st) == 0 ? 0 : either(-errno, opener_mapping_stat(o, pid, m->start, m->end, st));
+	return stat(link, st) == 0 ? 0 : either(-errno, broker_mapping_stat(o, pid, m->start, m->end, st));
 }
 
 /* PATH below the root of PID, 0 = ours. */
-static int open_path(struct opener *o, uint32_t pid, const char *path, struct stat *st)
+static int open_path(struct worker *o, uint32_t pid, const char *path, struct stat *st)
 {
 	_cleanup_free_ char *full = NULL;
 	int fd;
@@ -107,19 +107,19 @@ static int open_path(struct opener *o, uint32_t pid, const char *path, struct st
 	if (pid && asprintf(&full, "/proc/%u/root%s", pid, path) < 0)
 		return -ENOMEM;
 	fd = open_regular(pid ? full : path, st);
-	return fd >= 0 || fd == -EMEDIUMTYPE ? fd : either(fd, opener_path(o, pid, path, st));
+	return fd >= 0 || fd == -EMEDIUMTYPE ? fd : either(fd, broker_path(o, pid, path, st));
 }
 
-static int stat_path(struct opener *o, uint32_t pid, const char *path, struct stat *st)
+static int stat_path(struct worker *o, uint32_t pid, const char *path, struct stat *st)
 {
 	_cleanup_free_ char *full = NULL;
 
 	if (pid && asprintf(&full, "/proc/%u/root%s", pid, path) < 0)
 		return -ENOMEM;
-	return stat(pid ? full : path, st) == 0 ? 0 : either(-errno, opener_path_stat(o, pid, path, st));
+	return stat(pid ? full : path, st) == 0 ? 0 : either(-errno, broker_path_stat(o, pid, path, st));
 }
 
-int mapfile_open(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st)
+int mapfile_open(struct worker *o, uint32_t pid, const struct procmap *m, struct stat *st)
 {
 	_cleanup_close_ int here = find_here(m, st);
 	int fd = here < 0 ? here : reopen(here), first;
@@ -141,7 +141,7 @@ int mapfile_open(struct opener *o, uint32_t pid, const struct procmap *m, struct
 	return first == -ENOENT || first == -ESRCH ? fd : first;
 }
 
-int mapfile_stat(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st)
+int mapfile_stat(struct worker *o, uint32_t pid, const struct procmap *m, struct stat *st)
 {
 	_cleanup_close_ int here = find_here(m, st);
 	int rc = here < 0 ? stat_mapping(o, pid, m, st) : 0;
@@ -182,7 +182,7 @@ static bool is_proven(const struct mapfile_proof *p, uint32_t pid, const struct 
 	       st->st_dev == p->dev && changed_ns(st) == p->changed_ns;
 }
 
-int mapfile_stat_then(struct opener *o, struct mapfile_proof proofs[MAPFILE_PROOFS], uint32_t pid,
+int mapfile_stat_then(struct worker *o, struct mapfile_proof proofs[MAPFILE_PROOFS], uint32_t pid,
 	const struct procmap *m, uint64_t made_ns, struct stat *st)
 {
 	struct mapfile_proof *p = place_of(proofs, pid, m, made_ns);
@@ -208,7 +208,7 @@ int mapfile_stat_then(struct opener *o, struct mapfile_proof proofs[MAPFILE_PROO
 }
 
 /* Does the path of M name no file any more, or another one? */
-static bool mapfile_is_gone(struct opener *o, uint32_t pid, const struct procmap *m)
+static bool mapfile_is_gone(struct worker *o, uint32_t pid, const struct procmap *m)
 {
 	_cleanup_close_ int here = -1;
 	struct stat st;
@@ -371,7 +371,7 @@ struct filetab {
 	struct idmap by_key;
 	uint64_t unread;
 	uint32_t emitted; /* ids given so far */
-	struct opener *opener;
+	struct worker *broker;
 };
 
 int filetab_new(struct filetab **ret, struct err *e)
@@ -391,9 +391,9 @@ void filetab_free(struct filetab *t)
 	free(t);
 }
 
-void filetab_opener(struct filetab *t, struct opener *o)
+void filetab_broker(struct filetab *t, struct worker *o)
 {
-	t->opener = o;
+	t->broker = o;
 }
 
 static uint64_t hash_path(const char *s)
@@ -415,9 +415,9 @@ static void look_at(const struct filetab *t, struct cap_file *f, uint32_t pid, c
 	struct stat st;
 	_cleanup_close_ int fd = -1;
 
-	if (mapfile_is_gone(t->opener, pid, m))
+	if (mapfile_is_gone(t->broker, pid, m))
 		f->flags |= CAP_FILE_DELETED;
-	fd = mapfile_open(t->opener, pid, m, &st);
+	fd = mapfile_open(t->broker, pid, m, &st);
 	if (fd >= 0) {
 		f->size = (uint64_t)st.st_size;
 		f->mtime_ns = mtime_ns(&st);
@@ -537,7 +537,7 @@ void filetab_way(const struct filetab *t, uint32_t file, struct filetab_way *ret
 {
 	const struct file *f = &t->files[file];
 
-	*ret = (struct filetab_way){ f->cap, f->pid, f->start, f->end, t->opener };
+	*ret = (struct filetab_way){ f->cap, f->pid, f->start, f->end, t->broker };
 }
 
 int filetab_open(const struct filetab_way *f)
@@ -553,7 +553,7 @@ int filetab_open(const struct filetab_way *f)
 
 	if (f->cap.flags & CAP_FILE_PSEUDO)
 		return -ENOENT;
-	fd = mapfile_open(f->opener, f->pid, &m, &st);
+	fd = mapfile_open(f->broker, f->pid, &m, &st);
 	if (fd < 0)
 		return fd;
 	/* its PID, or its path, may be another's by now */

@@ -22,16 +22,16 @@
  * process's root, else by its path, if that still is the same inode: so
  * deleted files and private mount namespaces work. Only regular files are
  * opened: looking at a FIFO would wait, at a device might do something. What
- * this process's own rights do not reach the opener (NULL is fine) is asked
+ * this process's own rights do not reach the broker (NULL is fine) is asked
  * for.
  */
 
 /* A descriptor for reading, the caller's, and its status; -EMEDIUMTYPE for what is no regular file, else
  * -errno. */
-int mapfile_open(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st);
+int mapfile_open(struct worker *o, uint32_t pid, const struct procmap *m, struct stat *st);
 
 /* Its status alone; 0 or -errno. */
-int mapfile_stat(struct opener *o, uint32_t pid, const struct procmap *m, struct stat *st);
+int mapfile_stat(struct worker *o, uint32_t pid, const struct procmap *m, struct stat *st);
 
 /*
  * A mapping whose file was proven once, and could be found by its path: as long
@@ -50,7 +50,7 @@ struct mapfile_proof {
  * else it has the device and inode of M and has not changed since a while
  * before that. -ESTALE when that is not certain.
  */
-int mapfile_stat_then(struct opener *o, struct mapfile_proof proofs[MAPFILE_PROOFS], uint32_t pid,
+int mapfile_stat_then(struct worker *o, struct mapfile_proof proofs[MAPFILE_PROOFS], uint32_t pid,
 	const struct procmap *m, uint64_t made_ns, struct stat *st);
 
 /* [vdso], [heap], //anon and the like: what is on no disk. */
@@ -82,7 +82,7 @@ int filetab_new(struct filetab **ret, struct err *e);
 void filetab_free(struct filetab *t); /* NULL is fine */
 
 /* What our own rights do not reach is asked of O, which outlives T and whatever filetab_way() tells. */
-void filetab_opener(struct filetab *t, struct opener *o);
+void filetab_broker(struct filetab *t, struct worker *o);
 
 /*
  * The number of the file that process PID maps as M; UINT32_MAX for anonymous
@@ -106,7 +106,7 @@ struct filetab_way {
 	struct cap_file cap;
 	uint32_t pid; /* which mapped it last, here: */
 	uint64_t start, end;
-	struct opener *opener;
+	struct worker *broker;
 };
 
 void filetab_way(const struct filetab *t, uint32_t file, struct filetab_way *ret);

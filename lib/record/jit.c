@@ -32,14 +32,14 @@ static int open_tmp(uint32_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-static bool stat_tmp(struct opener *o, uint32_t pid, struct stat *st)
+static bool stat_tmp(struct worker *o, uint32_t pid, struct stat *st)
 {
 	_cleanup_close_ int fd = open_tmp(pid);
 
-	return (fd >= 0 && fstat(fd, st) == 0) || opener_tmp_stat(o, pid, st) == 0;
+	return (fd >= 0 && fstat(fd, st) == 0) || broker_tmp_stat(o, pid, st) == 0;
 }
 
-static bool shares_tmp(struct opener *o, uint32_t pid)
+static bool shares_tmp(struct worker *o, uint32_t pid)
 {
 	struct stat a, b;
 
@@ -56,7 +56,7 @@ static uint32_t last_number(const char *line)
 
 bool jitfile_owner(uint32_t pid, struct jitfile_owner *ret)
 {
-	int fd = procaccess_open(ret->opener, OPENWIRE_STATUS, pid);
+	int fd = procaccess_open(ret->broker, BROKER_STATUS, pid);
 	_cleanup_fclose_ FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 	unsigned int uid, found = 0;
 	char line[256];
@@ -72,7 +72,7 @@ bool jitfile_owner(uint32_t pid, struct jitfile_owner *ret)
 			ret->ns_pid = last_number(line);
 		}
 	}
-	ret->shares_tmp = found && shares_tmp(ret->opener, pid);
+	ret->shares_tmp = found && shares_tmp(ret->broker, pid);
 	return found;
 }
 
@@ -113,7 +113,7 @@ int jitfile_map(const struct jitfile_owner *o, struct stat *st)
 	fd = open_map(pid, o->ns_pid, st);
 	if (fd >= 0 || fd == -EMEDIUMTYPE)
 		return fd;
-	asked = opener_perf_map(o->opener, pid, o->ns_pid, st);
+	asked = broker_perf_map(o->broker, pid, o->ns_pid, st);
 	return asked == -ENOTCONN ? fd : asked;
 }
 
@@ -169,7 +169,7 @@ struct jitwatches {
 	struct idmap by_tgid; /* the newest of a tgid */
 	size_t n_fds;
 	uint64_t look_ns; /* not before */
-	struct opener *opener; /* set it after jitwatch_init(); NULL = none */
+	struct worker *broker; /* set it after jitwatch_init(); NULL = none */
 };
 
 #define WATCHES_MAX 4096
@@ -237,7 +237,7 @@ static void drop_slot(struct jitwatches *t, uint32_t at)
 static struct jitwatch *add_watch(struct jitwatches *t, uint32_t tgid, uint64_t now_ns)
 {
 	struct jitwatch w = {
-		.since_ns = now_ns, .proc = CAP_NONE, .map = -1, .dump = -1, .owner.opener = t->opener
+		.since_ns = now_ns, .proc = CAP_NONE, .map = -1, .dump = -1, .owner.broker = t->broker
 	};
 	struct idmap_slot *s;
 	uint32_t at = jitfile_owner(tgid, &w.owner) ? take_slot(t) : UINT32_MAX;
@@ -275,7 +275,7 @@ static void take_dump(struct jitwatches *t, struct jitwatch *w, const struct pro
 	struct stat st;
 
 	if (w->dump < 0 && jitfile_is_dump(&w->owner, m->path))
-		keep_fd(t, w, &w->dump, mapfile_open(t->opener, w->owner.pid, m, &st));
+		keep_fd(t, w, &w->dump, mapfile_open(t->broker, w->owner.pid, m, &st));
 }
 
 static bool is_anonymous(const char *path)
@@ -394,7 +394,7 @@ static uint32_t jitwatch_bind(struct jitwatches *t, uint32_t proc, const struct 
 static void jitwatch_settle(struct jitwatches *t, uint64_t now_ns)
 {
 	for (size_t i = 0; i < t->n; i++) {
-		struct jitfile_owner now = { .opener = t->opener };
+		struct jitfile_owner now = { .broker = t->broker };
 
 		if (!t->all[i].over && !jitfile_owner(t->all[i].owner.pid, &now))
 			end_watch(&t->all[i], now_ns);
@@ -475,10 +475,10 @@ void jitkeep_free(struct jitkeep *k)
 	free(k);
 }
 
-void jitkeep_opener(struct jitkeep *k, struct opener *o)
+void jitkeep_broker(struct jitkeep *k, struct worker *o)
 {
 	if (k)
-		k->watches.opener = o;
+		k->watches.broker = o;
 }
 
 void jitkeep_event(struct jitkeep *k, const struct proctab *procs, const struct procevent *ev)

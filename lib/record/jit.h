@@ -35,10 +35,10 @@ struct jitfile_owner {
 	bool shares_tmp; /* its /tmp is ours */
 	uint64_t start_boot_ns; /* when it began, CLOCK_BOOTTIME; 0 = not known */
 	uint64_t end_ns; /* when it ended, CLOCK_MONOTONIC; 0 = it lives */
-	struct opener *opener; /* for what our own rights do not reach; NULL = none */
+	struct worker *broker; /* for what our own rights do not reach; NULL = none */
 };
 
-/* All but the times and the opener, which are left as they are. False when the process is gone. */
+/* All but the times and the broker, which are left as they are. False when the process is gone. */
 bool jitfile_owner(uint32_t pid, struct jitfile_owner *ret);
 
 /*
@@ -77,8 +77,8 @@ struct jitkeep_stats {
 /* NULL is fine for all of these: nothing is kept then. */
 int jitkeep_new(struct jitkeep **ret, struct err *e);
 void jitkeep_free(struct jitkeep *k);
-void jitkeep_opener(
-	struct jitkeep *k, struct opener *o); /* for what our own rights do not reach; O outlives K */
+void jitkeep_broker(
+	struct jitkeep *k, struct worker *o); /* for what our own rights do not reach; O outlives K */
 
 /* After proctab_event() of the same event: who makes code, or ends. */
 void jitkeep_event(struct jitkeep *k, const struct proctab *procs, const struct procevent *ev);

@@ -62,7 +62,7 @@ struct offcpu_opts {
 	const char *cgroup_v1; /* its controller's name; NULL = cgroup v2 */
 	const struct unwindspace_fds *tables; /* walk user stacks by these; NULL = by frame pointer */
 	int verifier_log; /* above 0: the verifier's log of a program that it refuses is appended there */
-	struct opener *opener; /* makes maps when this process may not any more; NULL = none */
+	struct worker *broker; /* makes maps when this process may not any more; NULL = none */
 	bool no_events; /* there are no procevents: BPF tells of forks and execs */
 };
 

@@ -1,123 +1,73 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/output.h"
 #include "capture/writer.h"
-#include "system/sandbox.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
-union control {
-	char space[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr align;
-};
-
-/* The message, and FD with it unless it is -1. */
-static void answer(int sock, const struct err *e, int fd)
+/* As worker_fn: an empty request; the reply is a struct err, for its hint, and the descriptor. */
+static int make(void *ctx, const void *request, size_t len, int *fds, struct worker_answer *a)
 {
-	struct iovec v = { (void *)(uintptr_t)e, sizeof(*e) };
-	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1 };
-	union control control = { 0 };
+	const struct outchild *o = ctx;
 
-	if (fd >= 0) {
-		h.msg_control = &control;
-		h.msg_controllen = sizeof(control.space);
-		control.align = (struct cmsghdr){
-			.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(fd))
-		};
-		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
-	}
-	sendmsg(sock, &h, MSG_NOSIGNAL);
-}
-
-__attribute__((noreturn)) static void work(int sock, pid_t parent, const char *path, bool force)
-{
-	struct err e = { 0 };
-	char go;
-
-	setsid();
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() == parent && recv(sock, &go, 1, 0) == 1)
-		answer(sock, &e, capwrite_create(path, force, &e));
-	/* not _exit(2), under which a sanitizer would look for leaks */
-	syscall(SYS_exit_group, 0);
-	__builtin_unreachable();
-}
-
-int outchild_start(struct outchild *o, const char *path, bool force, struct err *e)
-{
-	pid_t parent = getpid();
-	int pair[2];
-
-	*o = (struct outchild){ .sock = -1, .path = path, .force = force, .fd = -1 };
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-		return err_sys(e, -errno, "cannot talk to a process that makes '%s'", path);
-	o->pid = sandbox_fork();
-	if (o->pid == 0) {
-		close(pair[0]);
-		work(pair[1], parent, path, force);
-	}
-	close(pair[1]);
-	o->sock = pair[0];
-	if (o->pid > 0)
-		return 0;
-	close(o->sock);
-	o->pid = 0;
-	o->sock = -1;
+	(void)request, (void)len, (void)fds;
+	a->fd = capwrite_create(o->path, o->force, &a->err);
+	a->bytes = &a->err;
+	a->len = sizeof(a->err);
 	return 0;
+}
+
+static int run(void *arg, int sock)
+{
+	worker_serve(sock, NULL, 0, make, arg);
+	return 0;
+}
+
+void outchild_start(struct outchild *o, const char *path, bool force)
+{
+	const struct worker_opts opts = {
+		.who = "the process that makes the output", .keep_stdio = true, .run = run, .arg = o
+	};
+
+	*o = (struct outchild){ .path = path, .force = force, .fd = -1 };
+	worker_start(&opts, &o->worker, NULL);
 }
 
 int outchild_early(struct outchild *o, struct err *e)
 {
-	if (o->pid)
+	if (o->worker)
 		return 0;
 	o->fd = capwrite_create(o->path, o->force, e);
 	return o->fd < 0 ? o->fd : 0;
 }
 
-/* A descriptor, or -errno. */
-static int receive(int sock, struct err *e)
+/* As long as it takes: a FIFO waits for its reader. */
+static int ask(struct outchild *o, struct err *e)
 {
-	union control control;
+	struct worker_reply r = { .fd = -1 };
 	struct err why = { 0 };
-	struct iovec v = { &why, sizeof(why) };
-	struct msghdr h = {
-		.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-	};
-	struct cmsghdr *c;
-	ssize_t n;
-	int fd;
+	int rc = worker_send(o->worker, NULL, 0, NULL, 0);
 
-	do
-		n = recvmsg(sock, &h, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n != sizeof(why))
+	rc = rc ? rc : worker_receive(o->worker, -1, &why, sizeof(why), true, &r);
+	if (rc != 1)
 		return err_set(e, -EPIPE, "the process that makes the output has ended");
-	c = CMSG_FIRSTHDR(&h);
-	if (!why.code && c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(fd))) {
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-		return fd;
-	}
+	if (r.fd >= 0)
+		return r.fd;
+	if (r.len != sizeof(why) || why.code >= 0)
+		return err_sys(e, -EMFILE, "cannot take over the output");
+	why.msg[sizeof(why.msg) - 1] = why.hint[sizeof(why.hint) - 1] = '\0';
 	if (e)
 		*e = why;
-	return why.code < 0 ? why.code : err_sys(e, -EMFILE, "cannot take over the output");
+	return why.code;
 }
 
 int outchild_take(struct outchild *o, struct err *e)
 {
 	int fd = o->fd;
 
-	if (!o->pid) {
-		o->fd = -1;
+	o->fd = -1;
+	if (!o->worker)
 		return fd;
-	}
-	fd = send(o->sock, "g", 1, MSG_NOSIGNAL) < 0 ? 0 : receive(o->sock, e);
-	if (fd == 0)
-		fd = err_sys(e, -EPIPE, "the process that makes the output has ended");
+	fd = ask(o, e);
 	outchild_close(o);
 	return fd;
 }
@@ -127,10 +77,6 @@ void outchild_close(struct outchild *o)
 	if (o->fd >= 0)
 		close(o->fd);
 	o->fd = -1;
-	if (o->pid <= 0)
-		return;
-	/* the end of the socket ends it, whoever may not kill it */
-	close(o->sock);
-	waitpid(o->pid, NULL, 0);
-	*o = (struct outchild){ .sock = -1, .fd = -1 };
+	worker_free(o->worker);
+	o->worker = NULL;
 }

@@ -13,12 +13,10 @@
 #define STACKTOOLS_RECORD_OUTPUT_H
 
 #include "base/err.h"
-
-#include <sys/types.h>
+#include "system/worker.h"
 
 struct outchild {
-	pid_t pid; /* 0 = none */
-	int sock;
+	struct worker *worker; /* NULL = none */
 	const char *path;
 	bool force;
 	int fd; /* without a process: the output, made early; -1 = not yet, or taken */
@@ -28,7 +26,7 @@ struct outchild {
  * For the capture PATH, as capwrite_open() takes it, before there is any
  * thread. Where no process can be had, outchild_early() makes the file.
  */
-int outchild_start(struct outchild *o, const char *path, bool force, struct err *e);
+void outchild_start(struct outchild *o, const char *path, bool force);
 
 /*
  * While there are privileges still: where there is no process, make the output
@@ -40,7 +38,7 @@ int outchild_early(struct outchild *o, struct err *e);
  */
 int outchild_take(struct outchild *o, struct err *e);
 
-/* After outchild_start(), whatever came of it; one that was not taken makes nothing. */
+/* After outchild_start(); one that was not taken makes nothing. */
 void outchild_close(struct outchild *o);
 
 #endif

@@ -494,7 +494,7 @@ enum pastmap_code pastmap_find(const struct pastmap *p, const struct pastmap_whe
 
 struct proctab {
 	bool all, follow;
-	struct opener *opener;
+	struct worker *broker;
 	struct filetab *files;
 	struct imagetab images;
 	struct threadtab threads;
@@ -540,10 +540,10 @@ void proctab_free(struct proctab *t)
 	free(t);
 }
 
-void proctab_opener(struct proctab *t, struct opener *o)
+void proctab_broker(struct proctab *t, struct worker *o)
 {
-	t->opener = o;
-	filetab_opener(t->files, o);
+	t->broker = o;
+	filetab_broker(t->files, o);
 }
 
 void proctab_without_events(struct proctab *t, proctab_identity *identity, void *ctx)
@@ -631,7 +631,7 @@ static int scan_from(struct proctab *t, uint32_t image, uint64_t from_ns, uint64
 {
 	struct image *im = &t->images.images[image];
 	struct scan s = { .t = t, .image = image, .from_ns = from_ns };
-	uint32_t pid = procaccess_living(t->opener, im->tgid);
+	uint32_t pid = procaccess_living(t->broker, im->tgid);
 	_cleanup_close_ int fd = -1;
 	char comm[PROCINFO_COMM_LEN] = "";
 	_cleanup_free_ char *exe = NULL;
@@ -641,7 +641,7 @@ static int scan_from(struct proctab *t, uint32_t image, uint64_t from_ns, uint64
 	s.shown = pid = pid ? pid : im->tgid;
 
 	procinfo_comm(im->tgid, comm);
-	fd = procaccess_maps_exe(t->opener, pid, &exe);
+	fd = procaccess_maps_exe(t->broker, pid, &exe);
 	rc = check_identity(t, im, e);
 	if (!rc) {
 		im->scan_ns = now_ns;

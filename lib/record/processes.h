@@ -172,7 +172,7 @@ struct proctab;
 int proctab_new(bool all, bool follow, struct proctab **ret, struct err *e);
 
 /* What our own rights do not reach is asked of O, which outlives T. */
-void proctab_opener(struct proctab *t, struct opener *o);
+void proctab_broker(struct proctab *t, struct worker *o);
 void proctab_free(struct proctab *t); /* NULL is fine */
 
 /*

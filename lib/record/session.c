@@ -33,7 +33,7 @@
  * Then the process gives them up (system/drop.h), and only then is anything read
  * that a traced process can have had a hand in: its maps, its files, the
  * events of the kernel about it, the unwind tables made of its files. What has to be
- * opened later is asked of the opener (system/broker.h).
+ * opened later is asked of the broker (system/broker.h).
  */
 
 struct recparts {
@@ -43,8 +43,8 @@ struct recparts {
 	struct proctab *procs;
 	struct stacktab *stacks;
 	struct capwrite *out;
-	struct opener *opener; /* for what no privilege is left for; NULL = there was none to be kept */
-	uint64_t opener_caps; /* what it keeps */
+	struct worker *broker; /* for what no privilege is left for; NULL = there was none to be kept */
+	uint64_t broker_caps; /* what it keeps */
 	struct privdrop dropped; /* what holds here */
 	int kallsyms; /* /proc/kallsyms, opened with privileges; -1 = not to be had */
 	int epoll_fd; /* readable when one of them has something to do */
@@ -225,7 +225,7 @@ static int recparts_publish(struct recparts *p, uint32_t pid, struct err *e)
 /* BPF is not to record the processes that work for the recorder. */
 static void recparts_leave_out(struct recparts *p)
 {
-	offcpu_leave_out(p->bpf, p->unwinder ? unwinder_worker(p->unwinder) : 0, opener_pid(p->opener));
+	offcpu_leave_out(p->bpf, p->unwinder ? unwinder_worker(p->unwinder) : 0, worker_pid(p->broker));
 }
 
 /* The images of the targets, and the tables that were asked for when their maps were read. */
@@ -251,13 +251,13 @@ static int publish_targets(struct recparts *p, const struct recorder_opts *o, st
 }
 
 /* First of all: it forks a process that must inherit nothing. */
-static void open_opener(struct recparts *p, const struct recorder_opts *o)
+static void open_broker(struct recparts *p, const struct recorder_opts *o)
 {
-	const struct openchild_opts opts = { .owner_only = o->bpf.owner_only };
+	const struct broker_opts opts = { .owner_only = o->bpf.owner_only };
 	struct err why;
 
-	p->opener_caps = openchild_caps(&opts);
-	if (openchild_start(&opts, &p->opener, &why) != 0)
+	p->broker_caps = broker_caps(&opts);
+	if (broker_start(&opts, &p->broker, &why) != 0)
 		recparts_degrade(p, "what other users' processes map is not opened", &why);
 }
 
@@ -267,7 +267,7 @@ static int open_unwinder(struct recparts *p, const struct recorder_opts *o, stru
 	struct tableset_opts opts = { .bytes = o->unwind_bytes,
 		.all = o->bpf.all || o->n_comms,
 		.raw = o->bpf.raw,
-		.opener = p->opener };
+		.broker = p->broker };
 	struct err why;
 	int rc;
 
@@ -301,7 +301,7 @@ static int load(struct recparts *p, const struct recorder_opts *o, struct err *e
 	struct err why;
 	int rc;
 
-	opts.opener = p->opener;
+	opts.broker = p->broker;
 	opts.no_events = !p->events;
 	if (p->unwinder) {
 		unwinder_fds(p->unwinder, &tables);
@@ -328,13 +328,13 @@ static void open_files(struct recparts *p)
 {
 	struct err why;
 
-	runsoon();
+	worker_hurry();
 	p->kallsyms = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
-	if (opener_ready(p->opener, &why) != 0)
+	if (worker_ready(p->broker, &why) != 0)
 		recparts_degrade(p, "what other users' processes map is not opened", &why);
 }
 
-/* From here on nothing is left of them but what the opener keeps. */
+/* From here on nothing is left of them but what the broker keeps. */
 static int drop(struct recparts *p, struct err *e)
 {
 	return privdrop_recorder(
@@ -353,7 +353,7 @@ static int open_tables(struct recparts *p, const struct recorder_opts *o, struct
 	if (!rc)
 		rc = proctab_new(all, o->bpf.follow, &p->procs, e);
 	if (!rc)
-		proctab_opener(p->procs, p->opener);
+		proctab_broker(p->procs, p->broker);
 	if (!rc && procevents_open(p->unwinder != NULL, &p->events, &why) != 0) {
 		recparts_degrade(p,
 			"processes are followed by /proc alone, which misses what one maps shortly before "
@@ -377,7 +377,7 @@ static int use_privileges(
 	uint64_t began_ns;
 	int rc;
 
-	open_opener(p, o);
+	open_broker(p, o);
 	rc = open_unwinder(p, o, e);
 	if (!rc)
 		rc = open_tables(p, o, e);
@@ -433,9 +433,8 @@ static int recparts_open(struct recparts *p, const struct recorder_opts *o, stru
 	*p = (struct recparts){ .epoll_fd = epoll_create1(EPOLL_CLOEXEC), .kallsyms = -1 };
 	if (p->epoll_fd < 0)
 		return err_sys(e, -errno, "cannot create an epoll instance");
-	rc = outchild_start(&out, o->path, o->force, e);
-	if (!rc)
-		rc = use_privileges(p, o, &out, e);
+	outchild_start(&out, o->path, o->force);
+	rc = use_privileges(p, o, &out, e);
 	if (!rc)
 		rc = get_ready(p, o, &out, e);
 	outchild_close(&out);
@@ -446,8 +445,8 @@ static int recparts_open(struct recparts *p, const struct recorder_opts *o, stru
 static void recparts_put_privileges(const struct recparts *p, struct buf *b)
 {
 	privdrop_put(&p->dropped, b);
-	if (opener_pid(p->opener))
-		privdrop_put_child("the process that opens files", p->opener_caps, b);
+	if (worker_pid(p->broker))
+		privdrop_put_child("the process that opens files", p->broker_caps, b);
 	buftext_str(b, "; ");
 	sandbox_put(b);
 }
@@ -460,7 +459,7 @@ static void recparts_close(struct recparts *p)
 	proctab_free(p->procs);
 	stacktab_free(p->stacks);
 	capwrite_close(p->out);
-	opener_free(p->opener);
+	worker_free(p->broker);
 	if (p->kallsyms >= 0)
 		close(p->kallsyms);
 	if (p->epoll_fd >= 0)
@@ -511,7 +510,7 @@ struct recorder {
 	struct namekeep *namer; /* of them */
 	struct capends user;
 	char privileges[512];
-	bool opener_missed; /* it has ended, and that was told */
+	bool broker_missed; /* it has ended, and that was told */
 	struct offcpu_sink sink;
 };
 
@@ -628,7 +627,7 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool 
 	}
 	rc = rc ? rc : recparts_open(&r->p, opts, e);
 	if (!rc)
-		jitkeep_opener(r->jit, r->p.opener);
+		jitkeep_broker(r->jit, r->p.broker);
 	if (!rc && r->names)
 		rc = namekeep_new(r->names, proctab_files(r->p.procs), r->p.out, &r->namer, e);
 	*refused = r->p.refused;
@@ -824,16 +823,16 @@ static void write_rows(struct recorder *r)
 }
 
 /* What it would have opened since is missing, and that is not to be read from counters alone. */
-static void miss_opener(struct recorder *r)
+static void miss_broker(struct recorder *r)
 {
-	struct asker_stats st;
+	struct worker_stats st;
 	struct err why = { 0 };
 
-	opener_stats(r->p.opener, &st);
-	if (r->opener_missed || !st.why[0])
+	worker_stats(r->p.broker, &st);
+	if (r->broker_missed || !st.why[0])
 		return;
-	r->opener_missed = true;
-	err_set(&why, -ENOTCONN, "the process that opens files is gone: %s", st.why);
+	r->broker_missed = true;
+	err_set(&why, -ENOTCONN, "%s", st.why);
 	recparts_degrade(&r->p, "what other users' processes map is not opened any more", &why);
 	capwrite_option(r->p.out, &(struct cap_option){ "opener", why.msg });
 }
@@ -879,7 +878,7 @@ static int flush(struct recorder *r, bool last, struct err *e)
 	}
 	write_rows(r);
 	proctab_flush(r->p.procs, now_ns(), r->p.out);
-	miss_opener(r);
+	miss_broker(r);
 	recorder_stats(r, &st);
 	recstats_write(&st, r->p.out);
 	return capwrite_flush(r->p.out, now_ns(), e);
@@ -1010,7 +1009,7 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 	if (r->snaps)
 		snapset_stats(r->snaps, &ret->snaps);
 	jitkeep_stats(r->jit, &ret->jit);
-	opener_stats(r->p.opener, &ret->opener);
+	worker_stats(r->p.broker, &ret->broker);
 	ret->by_name = r->names != NULL;
 	if (r->namer)
 		namekeep_stats(r->namer, &ret->names);

@@ -109,7 +109,7 @@ struct job {
 
 struct chunks {
 	int fd;
-	struct opener *opener;
+	struct worker *broker;
 	uint32_t limit; /* chunks, with number 0 */
 	uint32_t end; /* one more than the last that can be used */
 	uint8_t *base; /* chunk I is at base + I * UNWIND_CHUNK_BYTES */
@@ -125,14 +125,14 @@ static const void *chunks_at(const struct chunks *c, uint32_t chunk, uint32_t gr
 	return c->base + (size_t)chunk * UNWIND_CHUNK_BYTES + (size_t)grain * UNWIND_GRAIN;
 }
 
-static int create_chunk(struct opener *o)
+static int create_chunk(struct worker *o)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 
 	int fd = bpf_map_create(
 		BPF_MAP_TYPE_ARRAY, "unwind_chunk", sizeof(uint32_t), UNWIND_CHUNK_BYTES, 1, &opts);
 
-	return fd == -EPERM && o ? opener_bpf_map(o, OPENWIRE_CHUNK_MAP, 0) : fd;
+	return fd == -EPERM && o ? broker_bpf_map(o, BROKER_CHUNK_MAP, 0) : fd;
 }
 
 static int create_outer(uint32_t n, int inner_fd)
@@ -145,7 +145,7 @@ static int create_outer(uint32_t n, int inner_fd)
 
 static int make_one(struct chunks *c, uint32_t number)
 {
-	_cleanup_close_ int fd = create_chunk(c->opener);
+	_cleanup_close_ int fd = create_chunk(c->broker);
 	void *p;
 
 	if (fd < 0)
@@ -403,7 +403,7 @@ bool chunks_ever_fit(
 
 static int open_maps(struct chunks *c, struct err *e)
 {
-	_cleanup_close_ int inner = create_chunk(c->opener);
+	_cleanup_close_ int inner = create_chunk(c->broker);
 	void *p;
 
 	c->fd = inner < 0 ? inner : create_outer(c->limit, inner);
@@ -420,7 +420,7 @@ static int open_maps(struct chunks *c, struct err *e)
 
 DEFINE_CLEANUP(struct chunks *, chunks_close);
 
-int chunks_open(uint32_t n, uint32_t first, struct opener *opener, struct chunks **ret, struct err *e)
+int chunks_open(uint32_t n, uint32_t first, struct worker *broker, struct chunks **ret, struct err *e)
 {
 	CLEANUP(chunks_close_p) struct chunks *c = calloc(1, sizeof(*c));
 	int rc;
@@ -428,7 +428,7 @@ int chunks_open(uint32_t n, uint32_t first, struct opener *opener, struct chunks
 	if (!c)
 		return err_nomem(e, "unwind tables");
 	c->fd = -1;
-	c->opener = opener;
+	c->broker = broker;
 	c->limit = MIN(MAX(n, 2), CHUNKS_MOST);
 	c->end = 1;
 	c->runs = calloc(c->limit, sizeof(*c->runs));
@@ -761,7 +761,7 @@ int unwindspace_open(const struct unwindspace_opts *opts, struct unwindspace **r
 	s->procs_fd = -1;
 	/* first, for its thread works while the rest is made */
 	rc = chunks_open((uint32_t)MIN(opts->bytes / UNWIND_CHUNK_BYTES, UINT32_MAX), opts->first_chunks,
-		opts->opener, &s->chunks, e);
+		opts->broker, &s->chunks, e);
 	if (rc == 0)
 		rc = make_arrays(s, segs, e);
 	if (rc == 0)

@@ -78,7 +78,7 @@ struct chunks_block {
  * asked for those that this process may not make. On success *RET is the caller's. The message
  * tells when BPF is not permitted.
  */
-int chunks_open(uint32_t n, uint32_t first, struct opener *opener, struct chunks **ret, struct err *e);
+int chunks_open(uint32_t n, uint32_t first, struct worker *broker, struct chunks **ret, struct err *e);
 void chunks_close(struct chunks *c); /* NULL is fine */
 int chunks_fd(const struct chunks *c); /* of the array of maps */
 
@@ -144,7 +144,7 @@ struct unwindspace_opts {
 	bool procs_at_once; /* allocate it all now: kernels before 6.1 log a warning when a raw or classic
 			       tracepoint's program uses memory that is allocated later */
 	uint32_t first_chunks; /* made and put in place by a thread meanwhile */
-	struct opener *opener; /* makes chunks when this process may not any more; NULL = none */
+	struct worker *broker; /* makes chunks when this process may not any more; NULL = none */
 };
 
 /* The descriptors of the maps, for bpf_map__reuse_fd(). */

@@ -425,7 +425,7 @@ struct kept {
 };
 
 struct tableset {
-	struct opener *opener;
+	struct worker *broker;
 	struct mapfile_proof proofs[MAPFILE_PROOFS];
 	struct unwindspace *space;
 	struct tabworker *worker;
@@ -465,7 +465,7 @@ int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struc
 		.procs = opts->all ? 32768 : 8192,
 		.procs_at_once = opts->raw,
 		.first_chunks = opts->all ? 32 : 8,
-		.opener = opts->opener };
+		.broker = opts->broker };
 	struct tableset *t = calloc(1, sizeof(*t));
 	int rc = t ? 0 : err_nomem(e, "the unwind tables");
 
@@ -477,7 +477,7 @@ int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struc
 		tableset_close(t);
 		return rc;
 	}
-	t->opener = opts->opener;
+	t->broker = opts->broker;
 	t->vdso = TABLESET_NO_FILE;
 	tabroom_init(&t->room, t->space, &t->files, space.bytes - UNWIND_CHUNK_BYTES);
 	t->idle_ns = opts->idle_ns ? opts->idle_ns : IDLE_NS;
@@ -504,9 +504,9 @@ void tableset_close(struct tableset *t)
 	free(t);
 }
 
-struct opener *tableset_opener(const struct tableset *t)
+struct worker *tableset_broker(const struct tableset *t)
 {
-	return t->opener;
+	return t->broker;
 }
 
 struct unwindspace *tableset_space(struct tableset *t)
@@ -634,7 +634,7 @@ static uint32_t look_at(struct tableset *t, uint32_t pid, const struct procmap *
 	uint32_t file;
 	bool added;
 
-	fd = mapfile_open(t->opener, pid, m, &st);
+	fd = mapfile_open(t->broker, pid, m, &st);
 	if (fd < 0) {
 		count_refused(t, m, fd);
 		return TABLESET_NO_FILE;
@@ -677,7 +677,7 @@ uint32_t tableset_file(struct tableset *t, uint32_t pid, const struct procmap *m
 	if (strcmp(m->path, "[vdso]") == 0) {
 		file = vdso_file(t);
 	} else if (!mapfile_is_pseudo(m->path)) {
-		rc = mapfile_stat(t->opener, pid, m, &st);
+		rc = mapfile_stat(t->broker, pid, m, &st);
 		if (rc)
 			count_refused(t, m, rc);
 		else
@@ -696,7 +696,7 @@ bool tableset_file_then(
 		*file = tableset_file(t, pid, m);
 		return true;
 	}
-	if (mapfile_stat_then(t->opener, t->proofs, pid, m, made_ns, &st) != 0)
+	if (mapfile_stat_then(t->broker, t->proofs, pid, m, made_ns, &st) != 0)
 		return false;
 	*file = file_of(t, pid, m, &st);
 	tableset_hold(t, *file);

@@ -25,7 +25,7 @@ struct tableset_opts {
 	uint64_t bytes;
 	bool all; /* the whole machine: more room at once */
 	bool raw; /* for programs of mode raw: unwindspace_opts.procs_at_once */
-	struct opener *opener; /* for what our own rights do not reach, outlives the set; NULL = none */
+	struct worker *broker; /* for what our own rights do not reach, outlives the set; NULL = none */
 	uint64_t idle_ns; /* how long a table that nobody maps is kept; 0 = ten seconds */
 };
 
@@ -33,7 +33,7 @@ struct tableset_opts {
 int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struct err *e);
 void tableset_close(struct tableset *t); /* NULL is fine */
 
-struct opener *tableset_opener(const struct tableset *t);
+struct worker *tableset_broker(const struct tableset *t);
 struct unwindspace *tableset_space(struct tableset *t); /* stays T's */
 
 int tableset_fd(const struct tableset *t); /* for poll(2): readable when tables came */

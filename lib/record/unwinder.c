@@ -184,11 +184,11 @@ static struct mapblock *mapblock_read(
 	struct mapblocks *m, uint32_t tgid, const struct mapblock *before, uint64_t *cut)
 {
 	struct reading r = { .tables = m->tables,
-		.pid = procaccess_living(tableset_opener(m->tables), tgid),
+		.pid = procaccess_living(tableset_broker(m->tables), tgid),
 		.before = before };
 	struct mapblock *b = NULL;
 
-	if (r.pid && procaccess_maps(tableset_opener(m->tables), r.pid, read_map, &r, NULL) != -ESRCH)
+	if (r.pid && procaccess_maps(tableset_broker(m->tables), r.pid, read_map, &r, NULL) != -ESRCH)
 		b = make_block(m, &r);
 	if (!b)
 		cut_all(m, &r);

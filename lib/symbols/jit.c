@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/jit.h"
-#include "base/clock.h"
 #include "base/fs.h"
 #include "base/intern.h"
 #include "base/search.h"
 #include "symbols/jitdump.h"
 #include "symbols/perfmap.h"
-#include "system/sandbox.h"
+#include "system/worker.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #define MEMORY_BYTES (UINT64_C(3) << 30)
 #define ANSWER_BYTES_MAX (UINT64_C(256) << 20)
 #define SECONDS 20
-#define MAP_FD (SANDBOX_FD + 1)
+#define WHO "the process that reads it"
+#define OUT_FD (SANDBOX_FD + 1)
+#define MAP_FD (SANDBOX_FD + 2)
 
 /* --- the child's side --- */
 
@@ -149,37 +145,24 @@ static int from_dump(const struct jitchild_question *q, struct answer *a, struct
 	return 0;
 }
 
-static bool put_bytes(const void *bytes, size_t len, off_t *at)
+static int send_answer(const struct answer *a)
 {
-	for (size_t done = 0; done < len;) {
-		ssize_t n = pwrite(SANDBOX_FD, (const char *)bytes + done, len - done, *at);
+	const size_t pieces = a->head.n_pieces * sizeof(*a->pieces);
+	int rc = writefd_at(OUT_FD, a->pieces, pieces, sizeof(a->head));
 
-		if (n <= 0 && !(n < 0 && errno == EINTR))
-			return false;
-		done += n > 0 ? (size_t)n : 0;
-		*at += MAX(n, 0);
-	}
-	return true;
-}
-
-static bool send_answer(const struct answer *a)
-{
-	off_t at = sizeof(a->head);
-
+	rc = rc ? rc : writefd_at(OUT_FD, a->strings, a->head.strings_len, sizeof(a->head) + pieces);
 	/* the head last: an answer that has one is whole */
-	if (!put_bytes(a->pieces, a->head.n_pieces * sizeof(*a->pieces), &at) ||
-		!put_bytes(a->strings, a->head.strings_len, &at))
-		return false;
-	at = 0;
-	return put_bytes(&a->head, sizeof(a->head), &at);
+	return rc ? rc : writefd_at(OUT_FD, &a->head, sizeof(a->head), 0);
 }
 
 /* Nothing is released: the process ends. */
-static bool work(const struct jitchild_question *q)
+static int work(void *arg, int sock)
 {
+	const struct jitchild_question *q = arg;
 	struct answer a = { .head.magic = JITCHILD_MAGIC };
 	struct err e = { 0 };
 
+	(void)sock;
 	put_string(&a, "");
 	a.head.error = q->kind == CAP_JIT_PERFMAP ? from_map(q, &a, &e) : from_dump(q, &a, &e);
 	if (a.head.error) {
@@ -190,54 +173,10 @@ static bool work(const struct jitchild_question *q)
 		intern_reset(&a.known);
 		put_string(&a, e.msg);
 	}
-	return send_answer(&a);
-}
-
-__attribute__((noreturn)) static void be_child(const struct jitchild_question *q, int out, pid_t parent)
-{
-	const struct sandbox_opts box = { .keep_fd = out,
-		.more_fds = &q->fd,
-		.n_more = 1,
-		.parent = parent,
-		.comm = "jit-names",
-		.memory_bytes = MEMORY_BYTES,
-		.file_bytes = 2 * ANSWER_BYTES_MAX };
-	int code = sandbox_enter(&box, NULL) ? 2 : work(q) ? 0 : 3;
-
-	/* not _exit(2), under which a sanitizer would look for leaks */
-	syscall(SYS_exit_group, code);
-	__builtin_unreachable();
+	return send_answer(&a) != 0;
 }
 
 /* --- the parent's side --- */
-
-/* The status of PID, which is ended after SECONDS; -1 = it had to be. */
-static int await(pid_t pid, unsigned int seconds)
-{
-	_cleanup_close_ int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	uint64_t until = now_ns() + seconds * UINT64_C(1000000000), now;
-	int status = -1, n = 0;
-
-	while (fd >= 0 && !n && (now = now_ns()) < until) {
-		n = poll(&p, 1, (int)((until - now) / 1000000) + 1);
-		if (n < 0 && errno == EINTR)
-			n = 0;
-	}
-	if (n <= 0)
-		kill(pid, SIGKILL);
-	return waitpid(pid, &status, 0) == pid && n > 0 ? status : -1;
-}
-
-static int tell_end(int status, struct err *e)
-{
-	if (status == -1)
-		return err_set(e, -ETIMEDOUT, "the process that reads it took too long");
-	if (WIFSIGNALED(status))
-		return err_set(e, -EIO, "the process that reads it was ended by a signal: %s",
-			strsignal(WTERMSIG(status)));
-	return err_set(e, -EIO, "the process that reads it ended with status %d", WEXITSTATUS(status));
-}
 
 /* Has any of the addresses been in P? */
 static bool covers(const struct jitchild_question *q, const struct jitchild_piece *p)
@@ -268,19 +207,19 @@ static bool take_piece(const struct jitchild_question *q, const struct jitchild_
 int jitchild_view(const struct jitchild_question *q, const char *bytes, size_t len, struct jitchild_answer *a,
 	struct err *e)
 {
-	static const char nonsense[] = "the process that reads it answers nonsense";
+	static const char malformed[] = WHO " sent a malformed reply";
 	struct jitchild_head h;
 	struct jitchild_piece p;
 
 	if (len < sizeof(h))
-		return err_set(e, -EPROTO, nonsense);
+		return err_set(e, -EPROTO, malformed);
 	memcpy(&h, bytes, sizeof(h));
 	len -= sizeof(h);
 	if (h.magic != JITCHILD_MAGIC || h.n_pieces > len / sizeof(p) || h.error > 0 || h.error < -4095)
-		return err_set(e, -EPROTO, nonsense);
+		return err_set(e, -EPROTO, malformed);
 	len -= h.n_pieces * sizeof(p);
 	if (!h.strings_len || h.strings_len != len || bytes[sizeof(h) + h.n_pieces * sizeof(p) + len - 1])
-		return err_set(e, -EPROTO, nonsense);
+		return err_set(e, -EPROTO, malformed);
 	if (h.error)
 		return err_set(e, h.error, "%s", bytes + sizeof(h) + h.n_pieces * sizeof(p));
 	a->jits = calloc((size_t)h.n_pieces + 1, sizeof(*a->jits));
@@ -291,7 +230,7 @@ int jitchild_view(const struct jitchild_question *q, const char *bytes, size_t l
 	for (uint32_t i = 0; i < h.n_pieces; i++) {
 		memcpy(&p, bytes + sizeof(h) + i * sizeof(p), sizeof(p));
 		if (!take_piece(q, &h, &p, a))
-			return err_set(e, -EPROTO, nonsense);
+			return err_set(e, -EPROTO, malformed);
 	}
 	a->bad = h.bad;
 	a->cut = h.cut;
@@ -300,30 +239,34 @@ int jitchild_view(const struct jitchild_question *q, const char *bytes, size_t l
 
 static int ask(const struct jitchild_question *q, int out, struct jitchild_answer *ret, struct err *e)
 {
+	const int files[] = { out, q->fd };
+	const struct sandbox_opts box = { .more_fds = files,
+		.n_more = ARRAY_LEN(files),
+		.comm = "jit-names",
+		.memory_bytes = MEMORY_BYTES,
+		.file_bytes = 2 * ANSWER_BYTES_MAX };
+	const struct worker_opts opts = {
+		.who = WHO, .sandbox = &box, .run = work, .arg = (void *)(uintptr_t)q
+	};
 	_cleanup_free_ char *bytes = NULL;
-	pid_t parent = getpid(), pid = sandbox_fork();
+	struct worker *w = NULL;
 	size_t len;
-	int status, rc;
+	int rc = worker_start(&opts, &w, e);
 
-	if (pid < 0)
-		return err_sys(e, pid, "cannot start a process to read it");
-	if (pid == 0)
-		be_child(q, out, parent);
-	status = await(pid, q->seconds ? q->seconds : SECONDS);
-	if (status)
-		return tell_end(status, e);
-	rc = readfd_all(out, 2 * ANSWER_BYTES_MAX, &bytes, &len, e);
+	rc = rc ? rc : worker_wait(w, q->seconds ? q->seconds : SECONDS, e);
+	worker_free(w);
+	rc = rc ? rc : readfd_all(out, 2 * ANSWER_BYTES_MAX, &bytes, &len, e);
 	return rc ? rc : jitchild_view(q, bytes, len, ret, e);
 }
 
 int jitchild_ask(const struct jitchild_question *q, struct jitchild_answer *ret, struct err *e)
 {
-	_cleanup_close_ int out = memfd_create("jit-names", MFD_CLOEXEC);
+	_cleanup_close_ int out = worker_memfd("jit-names");
 	int rc;
 
 	*ret = (struct jitchild_answer){ 0 };
 	if (out < 0)
-		return err_sys(e, -errno, "cannot make room for an answer");
+		return err_sys(e, out, "cannot make room for an answer");
 	rc = ask(q, out, ret, e);
 	if (rc)
 		jitchild_free(ret);

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/pool.h"
 #include "base/clock.h"
-#include "system/sandbox.h"
+#include "base/fs.h"
+#include "system/worker.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #define FILES_MAX 4 /* of one task, .dwo files aside */
+#define GROUP_MAX 32 /* tasks of one process: two descriptors each, or a few more */
 
 _Static_assert(sizeof(struct symwork_record) % 8 == 0, "answers are aligned to 8");
 
@@ -30,28 +27,40 @@ static uint64_t align8(uint64_t v)
 	return (v + 7) & ~UINT64_C(7);
 }
 
-static void need(struct fds *fds, const struct elffile *f)
+static void need(struct fds *fds, int fd)
 {
-	if (!f || f->fd < 0)
-		return;
 	for (size_t i = 0; i < fds->n; i++)
-		if (fds->p[i] == f->fd)
+		if (fds->p[i] == fd)
 			return;
 	if (base_grow(&fds->p, &fds->cap, fds->n + 1, sizeof(*fds->p)) != 0)
 		fds->failed = true;
 	else
-		fds->p[fds->n++] = f->fd;
+		fds->p[fds->n++] = fd;
+}
+
+static void need_file(struct fds *fds, const struct elffile *f)
+{
+	if (f && f->fd >= 0)
+		need(fds, f->fd);
 }
 
 static void need_all(struct fds *fds, const struct symlook_input *in)
 {
-	need(fds, in->elf);
-	need(fds, in->debug);
-	need(fds, in->alt);
-	need(fds, in->dwp);
+	need_file(fds, in->elf);
+	need_file(fds, in->debug);
+	need_file(fds, in->alt);
+	need_file(fds, in->dwp);
 	for (size_t i = 0; i < in->n_dwos; i++)
-		need(fds, in->dwos[i].file);
+		need_file(fds, in->dwos[i].file);
 }
+
+/* What a process is forked for. */
+struct symwork {
+	const struct symlook_input *tasks[GROUP_MAX];
+	size_t n;
+	symchild_look *look;
+	struct fds fds; /* the file of answers, then those of the tasks: in the sandbox from SYMWORK_OUT on */
+};
 
 /* F with the descriptor that it has in the sandbox. */
 static const struct elffile *moved(const struct fds *fds, const struct elffile *f, struct elffile *copy)
@@ -61,14 +70,15 @@ static const struct elffile *moved(const struct fds *fds, const struct elffile *
 	*copy = *f;
 	for (size_t i = 0; i < fds->n && f->fd >= 0; i++)
 		if (fds->p[i] == f->fd)
-			copy->fd = SANDBOX_FD + 1 + (int)i;
+			copy->fd = SYMWORK_OUT + (int)i;
 	return copy;
 }
 
 /* LOOK with the files as they are here. */
-static int look_up(const struct symwork *w, const struct fds *fds, const struct symlook_input *task,
-	uint8_t **ret, size_t *len, struct err *e)
+static int look_up(
+	const struct symwork *w, const struct symlook_input *task, uint8_t **ret, size_t *len, struct err *e)
 {
+	const struct fds *fds = &w->fds;
 	struct symlook_input in = *task;
 	struct elffile copies[FILES_MAX];
 	_cleanup_free_ struct elffile *dwo_copies = calloc(in.n_dwos + 1, sizeof(*dwo_copies));
@@ -88,41 +98,27 @@ static int look_up(const struct symwork *w, const struct fds *fds, const struct 
 	return w->look(&in, ret, len, e);
 }
 
-static int put(const void *bytes, size_t len, uint64_t at)
-{
-	const uint8_t *p = bytes;
-
-	for (size_t done = 0; done < len;) {
-		ssize_t n = pwrite(SANDBOX_FD, p + done, len - done, (off_t)(at + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
 /* Where the next one goes; 0 when it cannot be handed over. */
 static uint64_t answer(uint64_t at, struct symwork_record *r, const uint8_t *bytes, const struct err *e)
 {
 	const uint64_t behind = at + sizeof(*r);
 
 	if (!r->error)
-		r->error = put(bytes, r->len, behind);
+		r->error = writefd_at(SYMWORK_OUT, bytes, r->len, behind);
 	if (r->error) {
 		r->len = 0;
 		snprintf(r->why, sizeof(r->why), "%.*s", (int)sizeof(r->why) - 1,
 			e->msg[0] ? e->msg : "the answer cannot be handed over");
 	}
-	return put(r, sizeof(*r), at) ? 0 : behind + align8(r->len);
+	return writefd_at(SYMWORK_OUT, r, sizeof(*r), at) ? 0 : behind + align8(r->len);
 }
 
-static void work(const struct symwork *w, const struct fds *fds)
+static int work(void *arg, int sock)
 {
+	const struct symwork *w = arg;
 	uint64_t at = 0;
 
+	(void)sock;
 	for (size_t i = 0; i < w->n && (at || !i); i++) {
 		struct symwork_record r = { .magic = SYMWORK_MAGIC, .number = (uint32_t)i };
 		uint64_t began = now_on(CLOCK_PROCESS_CPUTIME_ID);
@@ -130,58 +126,11 @@ static void work(const struct symwork *w, const struct fds *fds)
 		uint8_t *bytes = NULL;
 		size_t len = 0;
 
-		r.error = look_up(w, fds, w->tasks[i], &bytes, &len, &e);
+		r.error = look_up(w, w->tasks[i], &bytes, &len, &e);
 		r.len = len;
 		r.ns = now_on(CLOCK_PROCESS_CPUTIME_ID) - began;
 		at = answer(at, &r, bytes, &e);
 		free(bytes);
-	}
-}
-
-/* As _exit(2), under which a sanitizer would look for leaks by calls that are not allowed. */
-__attribute__((noreturn)) static void leave(int code)
-{
-	for (;;)
-		syscall(SYS_exit_group, code);
-}
-
-/* In a process that has just been forked (sandbox_fork()); does not return. */
-static void symwork_run(const struct symwork *w)
-{
-	struct fds fds = { 0 };
-	struct sandbox_opts box = { .keep_fd = w->out,
-		.parent = w->parent,
-		.comm = "symbols",
-		.memory_bytes = w->memory_bytes,
-		.file_bytes = w->file_bytes };
-	struct symwork_record no = { .magic = SYMWORK_MAGIC };
-	struct err e = { 0 };
-
-	for (size_t i = 0; i < w->n; i++)
-		need_all(&fds, w->tasks[i]);
-	box.more_fds = fds.p;
-	box.n_more = fds.n;
-	no.error = fds.failed ? err_nomem(&e, "files") : sandbox_enter(&box, &e);
-	if (no.error) {
-		answer(0, &no, NULL, &e);
-		leave(1);
-	}
-	work(w, &fds);
-	leave(0);
-}
-
-static int get(int fd, void *to, uint64_t len, uint64_t at)
-{
-	uint8_t *p = to;
-
-	for (uint64_t done = 0; done < len;) {
-		ssize_t n = pread(fd, p + done, len - done, (off_t)(at + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EPROTO;
-		done += (uint64_t)n;
 	}
 	return 0;
 }
@@ -194,7 +143,7 @@ int symwork_next(
 	*bytes = NULL;
 	if (size < *at || size - *at < sizeof(*ret))
 		return -ENOENT;
-	rc = get(fd, ret, sizeof(*ret), *at);
+	rc = readfd_at(fd, ret, sizeof(*ret), *at);
 	if (rc)
 		return rc;
 	if (!ret->magic)
@@ -208,7 +157,7 @@ int symwork_next(
 	*bytes = malloc(ret->len + 1);
 	if (!*bytes)
 		return -ENOMEM;
-	rc = get(fd, *bytes, ret->len, *at);
+	rc = readfd_at(fd, *bytes, ret->len, *at);
 	*at += align8(ret->len);
 	return rc;
 }
@@ -216,13 +165,10 @@ int symwork_next(
 #define MEMORY_DEFAULT (UINT64_C(2) << 30)
 #define ANSWER_MAX (UINT64_C(1) << 30)
 #define SECONDS_DEFAULT 60
-#define GROUP_MAX 32 /* jobs of one process: two descriptors each, or a few more */
 #define GROUP_NS 3000000 /* a process that would take less gets another job: to make one costs a third */
 #define TICK_MS 200
 #define NS UINT64_C(1000000000)
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
-#endif
+#define GRACE_MS 100
 
 /* A job and what it will about cost: only the order depends on it. */
 struct item {
@@ -233,8 +179,8 @@ struct item {
 
 /* A process with the items [at, end). */
 struct slot {
-	pid_t pid; /* 0 = none */
-	int pidfd, out;
+	struct worker *worker; /* NULL = none */
+	int out;
 	size_t at, end;
 	size_t seen; /* of them answered when the clock was last set */
 	uint64_t deadline_ns;
@@ -369,7 +315,7 @@ static void take(const struct run *r, struct symchild_job *j, const struct symwo
 	} else if (symanswer_view(bytes, rec->len, &j->answer, NULL) != 0 ||
 		   !answers_all(&j->in, &j->answer)) {
 		free(bytes);
-		fail(r, j, -EIO, "the process that reads its symbols answered nonsense");
+		fail(r, j, -EIO, "the process that reads its symbols sent a malformed reply");
 	} else {
 		j->bytes = bytes;
 		j->len = rec->len;
@@ -402,37 +348,15 @@ static void collect(const struct run *r, struct slot *s, uint64_t memory)
 	}
 }
 
-static void tell_end(int status, char *why, size_t cap)
-{
-	if (status != -1 && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
-		snprintf(why, cap,
-			"the process that reads its symbols was stopped at a system call that it may not "
-			"make");
-	else if (status != -1 && WIFSIGNALED(status))
-		snprintf(why, cap, "the process that reads its symbols was ended by a signal: %s",
-			strsignal(WTERMSIG(status)));
-	else
-		snprintf(why, cap, "the process that reads its symbols ended without an answer");
-}
-
 /* --- processes --- */
-
-/* Not so much as a message of the kernel's log about the missing flag where it is known. */
-static int new_memfd(void)
-{
-	int fd = memfd_create("symbols", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
-
-	return fd < 0 && errno == EINVAL ? memfd_create("symbols", MFD_CLOEXEC) : fd;
-}
 
 static void slot_close(struct slot *s)
 {
 	if (s->out >= 0)
 		close(s->out);
-	if (s->pidfd >= 0)
-		close(s->pidfd);
-	s->out = s->pidfd = -1;
-	s->pid = 0;
+	s->out = -1;
+	worker_free(s->worker);
+	s->worker = NULL;
 }
 
 static void set_clock(const struct run *r, struct slot *s)
@@ -440,47 +364,39 @@ static void set_clock(const struct run *r, struct slot *s)
 	s->deadline_ns = now_ns() + r->o.seconds * NS;
 }
 
-static pid_t fork_worker(const struct run *r, const struct slot *s)
+static int start_worker(const struct run *r, struct slot *s, struct symwork *w, struct err *e)
 {
-	const struct symlook_input *tasks[GROUP_MAX];
-	struct symwork w = { .tasks = tasks,
-		.n = s->end - s->at,
-		.look = r->look,
-		.out = s->out,
-		.parent = getpid(),
+	struct sandbox_opts box = { .comm = "symbols",
 		.memory_bytes = r->o.memory_bytes,
 		.file_bytes = MIN(r->o.memory_bytes, ANSWER_MAX) };
-	pid_t pid;
+	const struct worker_opts opts = {
+		.who = "the process that reads its symbols", .sandbox = &box, .run = work, .arg = w
+	};
 
-	for (size_t i = 0; i < w.n; i++)
-		tasks[i] = &r->items[s->at + i].job->in;
-	pid = sandbox_fork();
-	if (pid == 0)
-		symwork_run(&w);
-	return pid;
+	need(&w->fds, s->out);
+	for (size_t i = 0; i < w->n; i++) {
+		w->tasks[i] = &r->items[s->at + i].job->in;
+		need_all(&w->fds, w->tasks[i]);
+	}
+	if (w->fds.failed)
+		return err_nomem(e, "files");
+	box.more_fds = w->fds.p;
+	box.n_more = w->fds.n;
+	return worker_start(&opts, &s->worker, e);
 }
 
 /* A process for the items [s->at, s->end). 0, or -errno with S as if it had none. */
 static int start(struct run *r, struct slot *s, struct err *e)
 {
-	int rc = 0;
+	struct symwork w = { .n = s->end - s->at, .look = r->look };
+	int rc;
 
 	s->seen = 0;
-	s->pidfd = -1;
-	s->out = new_memfd();
+	s->out = worker_memfd("symbols");
 	if (s->out < 0)
-		return err_sys(e, -errno, "cannot make room for symbols");
-	s->pid = fork_worker(r, s);
-	if (s->pid > 0)
-		s->pidfd = (int)syscall(SYS_pidfd_open, s->pid, 0);
-	if (s->pid < 0)
-		rc = err_sys(e, s->pid, "cannot start a process that reads symbols");
-	else if (s->pidfd < 0)
-		rc = err_sys(e, -errno, "cannot wait for a process that reads symbols");
-	if (rc && s->pid > 0) {
-		kill(s->pid, SIGKILL);
-		waitpid(s->pid, NULL, 0);
-	}
+		return err_sys(e, s->out, "cannot make room for symbols");
+	rc = start_worker(r, s, &w, e);
+	free(w.fds.p);
 	if (rc) {
 		slot_close(s);
 		return rc;
@@ -493,20 +409,14 @@ static int start(struct run *r, struct slot *s, struct err *e)
 /* The process of S is over, or is to be. WHY NULL: by how it ended. */
 static void end(struct run *r, struct slot *s, int code, const char *why)
 {
-	char text[sizeof(((struct symchild_job *)0)->why)];
-	struct rusage usage = { 0 };
-	int status = -1;
+	struct worker_end how;
 
-	kill(s->pid, SIGKILL);
-	while (wait4(s->pid, &status, 0, &usage) < 0 && errno == EINTR)
-		;
+	worker_stop(s->worker, why ? 0 : GRACE_MS, &how);
 	r->running--;
-	collect(r, s, (uint64_t)usage.ru_maxrss << 10);
+	collect(r, s, (uint64_t)how.usage.ru_maxrss << 10);
 	slot_close(s);
-	if (s->at == s->end)
-		return;
-	tell_end(status, text, sizeof(text));
-	fail(r, r->items[s->at++].job, code, why ? why : text);
+	if (s->at < s->end)
+		fail(r, r->items[s->at++].job, code, why ? why : how.why);
 }
 
 /* Records are written last, so those that are there are whole. */
@@ -521,8 +431,8 @@ static size_t answered(const struct slot *s)
 		return 0;
 	for (; n < s->end - s->at; n++) {
 		if (at + sizeof(rec) > (uint64_t)st.st_size ||
-			pread(s->out, &rec, sizeof(rec), (off_t)at) != sizeof(rec) ||
-			rec.magic != SYMWORK_MAGIC || rec.len > (uint64_t)st.st_size)
+			readfd_at(s->out, &rec, sizeof(rec), at) != 0 || rec.magic != SYMWORK_MAGIC ||
+			rec.len > (uint64_t)st.st_size)
 			break;
 		at += sizeof(rec) + ((rec.len + 7) & ~UINT64_C(7));
 	}
@@ -555,7 +465,7 @@ static int start_all(struct run *r, struct err *e)
 		size_t next = r->next;
 		int rc;
 
-		if (s->pid)
+		if (s->worker)
 			continue;
 		if (s->at == s->end && r->next == r->n)
 			continue;
@@ -583,8 +493,9 @@ static int wait_ms(const struct run *r)
 
 static void wait_a_while(const struct run *r, struct pollfd *fds)
 {
+	/* POLLHUP alone, which comes unasked */
 	for (size_t i = 0; i < r->n_slots; i++)
-		fds[i] = (struct pollfd){ .fd = r->slots[i].pid ? r->slots[i].pidfd : -1, .events = POLLIN };
+		fds[i] = (struct pollfd){ .fd = r->slots[i].worker ? worker_fd(r->slots[i].worker) : -1 };
 	if (poll(fds, r->n_slots, wait_ms(r)) <= 0) {
 		for (size_t i = 0; i < r->n_slots; i++)
 			fds[i].revents = 0;
@@ -601,7 +512,7 @@ static int end_in_time(struct run *r, struct err *e)
 	if (!r->o.end_ns || now_ns() < *r->o.end_ns)
 		return 0;
 	for (size_t i = 0; i < r->n_slots; i++)
-		if (r->slots[i].pid)
+		if (r->slots[i].worker)
 			end(r, &r->slots[i], -ETIME, why);
 	return err_set(e, -ETIME, "%s", why);
 }
@@ -616,9 +527,9 @@ static int run_all(struct run *r, struct err *e)
 		for (size_t i = 0; i < r->n_slots; i++) {
 			struct slot *s = &r->slots[i];
 
-			if (s->pid && fds[i].revents)
+			if (s->worker && fds[i].revents)
 				end(r, s, -EIO, NULL);
-			else if (s->pid)
+			else if (s->worker)
 				look_at_clock(r, s);
 		}
 		rc = end_in_time(r, e);
@@ -650,7 +561,7 @@ static int prepare(struct run *r, struct symchild_job *jobs, struct err *e)
 	if (!r->items || !r->slots)
 		return err_nomem(e, "symbols");
 	for (size_t i = 0; i < r->n_slots; i++)
-		r->slots[i].pidfd = r->slots[i].out = -1;
+		r->slots[i].out = -1;
 	for (size_t i = 0; i < r->n; i++) {
 		jobs[i].bytes = NULL;
 		jobs[i].error = 0;

@@ -4,7 +4,7 @@
  *
  * Each job is done by a process that is forked for it, enters a sandbox
  * (system/sandbox.h: no capability, no file but those of the job, bounded memory) and leaves its
- * answer in a memfd. One that crashes, takes too long or answers nonsense costs
+ * answer in a memfd. One that crashes, takes too long or sends a malformed reply costs
  * that file's names, with the reason, and nothing else. A process costs a
  * millisecond, so small files that only root can have written share one: those behind one that
  * goes wrong are done by the next.
@@ -13,6 +13,7 @@
 #define STACKTOOLS_SYMBOLS_POOL_H
 
 #include "symbols/lookup.h"
+#include "system/sandbox.h"
 
 #include <sys/types.h>
 
@@ -25,6 +26,7 @@
  * the bytes are.
  */
 
+#define SYMWORK_OUT (SANDBOX_FD + 1) /* the file that it leaves */
 #define SYMWORK_MAGIC UINT64_C(0x31726577736e6173)
 
 struct symwork_record {
@@ -34,18 +36,6 @@ struct symwork_record {
 	uint64_t len; /* of the answer behind it */
 	uint64_t ns; /* CPU time */
 	char why[256];
-};
-
-/* As symlook(). */
-typedef int symwork_look(const struct symlook_input *in, uint8_t **ret, size_t *len, struct err *e);
-
-struct symwork {
-	const struct symlook_input *const *tasks;
-	size_t n;
-	symwork_look *look;
-	int out; /* the file that it leaves */
-	pid_t parent; /* its getpid() */
-	uint64_t memory_bytes, file_bytes; /* as in system/sandbox.h */
 };
 
 /*

@@ -13,77 +13,62 @@
 #include <sys/types.h>
 
 /*
- * openwire - what the recorder asks of its opener, and the answers.
- *
- * One message of a SEQPACKET socket each. Both ends are one program, forked;
- * the answering end checks every request all the same (openchild_*()).
+ * broker - what the recorder asks of its broker, and the answers. Both ends
+ * are one program, forked; the answering end checks every request all the same.
  */
 
-#define OPENWIRE_PATH_MAX 4096 /* with NUL */
+#define BROKER_PATH_MAX 4096 /* with NUL */
 
 /* "STATUS only": the answer has the file's status and no descriptor. */
-enum openwire_kind {
-	OPENWIRE_MAPS = 1, /* /proc/PID/maps; ARG: and what /proc/PID/exe names, in `path` */
-	OPENWIRE_STATUS, /* /proc/PID/status */
-	OPENWIRE_MAPPING, /* the regular file that PID maps at START-END */
-	OPENWIRE_PATH, /* the ELF program or library `path` below the root of PID, 0 = ours; no links */
-	OPENWIRE_TMP, /* /tmp below the root of PID, 0 = ours; STATUS only */
-	OPENWIRE_PERF_MAP, /* perf-ARG.map there, a regular file, itself no link */
-	OPENWIRE_AGG_MAP, /* a BPF map to sum waits in, of ARG elements */
-	OPENWIRE_CHUNK_MAP, /* a BPF map for unwind tables */
-	OPENWIRE_KINDS
+enum broker_kind {
+	BROKER_MAPS = 1, /* /proc/PID/maps; ARG: and what /proc/PID/exe names, in `path` */
+	BROKER_STATUS, /* /proc/PID/status */
+	BROKER_MAPPING, /* the regular file that PID maps at START-END */
+	BROKER_PATH, /* the ELF program or library `path` below the root of PID, 0 = ours; no links */
+	BROKER_TMP, /* /tmp below the root of PID, 0 = ours; STATUS only */
+	BROKER_PERF_MAP, /* perf-ARG.map there, a regular file, itself no link */
+	BROKER_AGG_MAP, /* a BPF map to sum waits in, of ARG elements */
+	BROKER_CHUNK_MAP, /* a BPF map for unwind tables */
+	BROKER_KINDS
 };
 
-struct openwire_request {
-	uint32_t number; /* the answer has the same */
+struct broker_request {
 	uint32_t kind;
 	uint32_t pid;
 	uint32_t arg;
 	uint32_t status_only; /* MAPPING, PATH: any regular file's status, without opening it */
-	uint32_t pad;
 	uint64_t start, end;
-	char path[OPENWIRE_PATH_MAX]; /* sent as far as its NUL */
+	char path[BROKER_PATH_MAX]; /* sent as far as its NUL */
 };
 
-struct openwire_answer {
-	uint32_t number;
-	int32_t error; /* 0 or -errno; -EPERM: this is nothing that it does */
+struct broker_reply {
 	struct stat st; /* MAPPING, PATH, TMP, PERF_MAP */
-	char path[OPENWIRE_PATH_MAX]; /* MAPS; sent as far as its NUL */
+	char path[BROKER_PATH_MAX]; /* MAPS; sent as far as its NUL */
 };
 
-_Static_assert(sizeof(struct openwire_request) == 40 + OPENWIRE_PATH_MAX, "no hidden padding");
+_Static_assert(sizeof(struct broker_request) == 32 + BROKER_PATH_MAX, "no hidden padding");
 
 /*
- * opener - asking the process that kept the privileges to open things.
+ * broker - asking the process that kept the privileges to open things.
  *
  * The recorder gives its privileges up before it reads what a traced process
  * can have written. What it has to open later it asks of a process of its own
- * that opens and does nothing else (openchild_*()). Every call is for any
- * thread, and takes O NULL: no opener; then, and once the opener has
+ * that opens and does nothing else (broker_*()). Every call is for any
+ * thread, and takes O NULL: no broker; then, and once the broker has
  * ended, the result is -ENOTCONN, and the caller opens what its own rights
  * allow.
  */
 
-struct opener;
+/* 0 with *A, and *FD a descriptor or -1 (FD may be NULL); else -errno: the answer's, -EPERM for what it does
+ * not do, or -ENOTCONN. */
+int broker_ask(struct worker *o, const struct broker_request *q, struct broker_reply *a, int *fd);
 
-/* Wait until it is in its sandbox and has what it keeps. Before anything else is asked. */
-int opener_ready(struct opener *o, struct err *e);
-void opener_free(struct opener *o); /* ends the process; NULL is fine */
-uint32_t opener_pid(const struct opener *o); /* 0 = none, or it has ended */
-
-/*
- * As asker_ask(). Returns 0 with *A, and *FD a descriptor or -1; else -errno,
- * that of the answer, or -ENOTCONN.
- */
-int opener_ask(struct opener *o, struct openwire_request *q, struct openwire_answer *a, int *fd);
-
-/* A descriptor of that file of process PID (OPENWIRE_MAPS, OPENWIRE_STATUS), or -errno. */
-int opener_proc(struct opener *o, enum openwire_kind kind, uint32_t pid);
+/* A descriptor of that file of process PID (BROKER_MAPS, BROKER_STATUS), or -errno. */
+int broker_proc(struct worker *o, enum broker_kind kind, uint32_t pid);
 
 /* The maps, and in *EXE where the executable is, as readlink(2) tells it: free(3) it; NULL = it cannot be
  * told. */
-int opener_maps_exe(struct opener *o, uint32_t pid, char **exe);
+int broker_maps_exe(struct worker *o, uint32_t pid, char **exe);
 
 /*
  * The file that PID maps at START-END; the ELF file PATH below the root of
@@ -91,29 +76,27 @@ int opener_maps_exe(struct opener *o, uint32_t pid, char **exe);
  * -EMEDIUMTYPE: no regular file; -ENOEXEC: no ELF program or library. The
  * _stat calls do not open it, and return 0.
  */
-int opener_mapping(struct opener *o, uint32_t pid, uint64_t start, uint64_t end, struct stat *st);
-int opener_mapping_stat(struct opener *o, uint32_t pid, uint64_t start, uint64_t end, struct stat *st);
-int opener_path(struct opener *o, uint32_t pid, const char *path, struct stat *st);
-int opener_path_stat(struct opener *o, uint32_t pid, const char *path, struct stat *st);
+int broker_mapping(struct worker *o, uint32_t pid, uint64_t start, uint64_t end, struct stat *st);
+int broker_mapping_stat(struct worker *o, uint32_t pid, uint64_t start, uint64_t end, struct stat *st);
+int broker_path(struct worker *o, uint32_t pid, const char *path, struct stat *st);
+int broker_path_stat(struct worker *o, uint32_t pid, const char *path, struct stat *st);
 
 /* /tmp below the root of PID (0 = ours), and the file perf-NUMBER.map in it, as above. */
-int opener_tmp_stat(struct opener *o, uint32_t pid, struct stat *st);
-int opener_perf_map(struct opener *o, uint32_t pid, uint32_t number, struct stat *st);
+int broker_tmp_stat(struct worker *o, uint32_t pid, struct stat *st);
+int broker_perf_map(struct worker *o, uint32_t pid, uint32_t number, struct stat *st);
 
-/* A BPF map: OPENWIRE_AGG_MAP of N elements, OPENWIRE_CHUNK_MAP. */
-int opener_bpf_map(struct opener *o, enum openwire_kind kind, uint32_t n);
-
-void opener_stats(struct opener *o, struct asker_stats *ret); /* O NULL: all zero */
+/* A BPF map: BROKER_AGG_MAP of N elements, BROKER_CHUNK_MAP. */
+int broker_bpf_map(struct worker *o, enum broker_kind kind, uint32_t n);
 
 /*
- * openchild - the process that keeps the privileges, and only opens.
+ * broker - the process that keeps the privileges, and only opens.
  *
  * Forked before there is any thread. It keeps, of what the recorder has,
  * CAP_SYS_PTRACE (other users' /proc/PID), CAP_DAC_READ_SEARCH (files in
  * folders of other users), CAP_CHECKPOINT_RESTORE, or CAP_SYS_ADMIN where that
  * is not there (the files of mappings), CAP_BPF (maps); it is in a sandbox
  * otherwise (system/sandbox.h), under a filter of system calls of its own, and ends
- * with the recorder. It parses nothing but the fixed requests of openwire_*().
+ * with the recorder. It parses nothing but the fixed requests of broker_*().
  *
  * What a recorder that was taken over could have of it, beyond its own
  * rights: the maps, the status and the path of the executable of any process;
@@ -123,7 +106,7 @@ void opener_stats(struct opener *o, struct asker_stats *ret); /* O NULL: all zer
  * nothing to write, no process's memory.
  */
 
-struct openchild_opts {
+struct broker_opts {
 	/*
 	 * Only what the caller could look at without any capability: the two that
 	 * reach other users' processes are not kept.
@@ -134,30 +117,30 @@ struct openchild_opts {
 
 /*
  * Start one, before there is any thread; *RET is the caller's, who asks it
- * with opener_ready() whether it is there. NULL where there is no capability
+ * with worker_ready() whether it is there. NULL where there is no capability
  * to be kept: then everything is opened directly.
  */
-int openchild_start(const struct openchild_opts *o, struct opener **ret, struct err *e);
+int broker_start(const struct broker_opts *o, struct worker **ret, struct err *e);
 
 /* The capabilities that it keeps, as a bit set, of those that this process has. */
-uint64_t openchild_caps(const struct openchild_opts *o);
+uint64_t broker_caps(const struct broker_opts *o);
 
 /*
  * procaccess - what /proc tells of a process, by this process's own rights or
- * else through the opener (NULL is fine).
+ * else through the broker (NULL is fine).
  */
 
-/* A descriptor of its file of that KIND (opener_proc()), or -errno. */
-int procaccess_open(struct opener *o, enum openwire_kind kind, uint32_t pid);
+/* A descriptor of its file of that KIND (broker_proc()), or -errno. */
+int procaccess_open(struct worker *o, enum broker_kind kind, uint32_t pid);
 
 /* As procmaps_each(). */
-int procaccess_maps(struct opener *o, uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), void *ctx,
+int procaccess_maps(struct worker *o, uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), void *ctx,
 	struct err *e);
 
 /* A descriptor of the maps, or -errno; and *EXE, where it is NULL and can be told, as procinfo_exe(). */
-int procaccess_maps_exe(struct opener *o, uint32_t pid, char **exe);
+int procaccess_maps_exe(struct worker *o, uint32_t pid, char **exe);
 
-/* As procinfo_living(): a process that is hidden from us lives if the opener sees it. */
-uint32_t procaccess_living(struct opener *o, uint32_t pid);
+/* As procinfo_living(): a process that is hidden from us lives if the broker sees it. */
+uint32_t procaccess_living(struct worker *o, uint32_t pid);
 
 #endif

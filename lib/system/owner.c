@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "system/owner.h"
+#include "system/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +9,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #define BIT(cap) (UINT64_C(1) << (cap))
 
@@ -129,38 +129,39 @@ struct verdict {
 	int code;
 };
 
-static void child(const uint32_t *ids, size_t n, int to)
+struct trial {
+	const uint32_t *ids;
+	size_t n;
+};
+
+static int try_all(void *arg, int sock)
 {
+	const struct trial *t = arg;
 	struct verdict v = { 0 };
 	int rc = real_ids();
 
 	rc = rc ? rc : set_caps(0, 0);
 	if (rc)
-		_exit(1);
-	v.at = n ? try_each(ids, n, &v.code) : sees_kernel();
-	_exit(write(to, &v, sizeof(v)) == sizeof(v) ? 0 : 1);
+		return 1;
+	v.at = t->n ? try_each(t->ids, t->n, &v.code) : sees_kernel();
+	return worker_report(sock, &v, sizeof(v), -1, true) != 0;
 }
 
 static int ask_child(const uint32_t *ids, size_t n, struct verdict *ret, struct err *e)
 {
-	int ends[2];
-	ssize_t got;
-	pid_t pid;
+	struct trial t = { ids, n };
+	const struct worker_opts opts = {
+		.who = "the process that tries it", .reports = true, .run = try_all, .arg = &t
+	};
+	struct worker *w = NULL;
+	struct worker_reply r;
+	int rc = worker_start(&opts, &w, e);
+	bool ok = !rc && worker_receive(w, -1, ret, sizeof(*ret), false, &r) == 1 && r.len == sizeof(*ret) &&
+		  ret->at <= MAX(n, (size_t)1);
 
-	if (pipe2(ends, O_CLOEXEC) != 0)
-		return err_sys(e, -errno, "cannot create a pipe");
-	pid = fork();
-	if (pid == 0)
-		child(ids, n, ends[1]);
-	close(ends[1]);
-	do
-		got = read(ends[0], ret, sizeof(*ret));
-	while (got < 0 && errno == EINTR);
-	close(ends[0]);
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	if (got == sizeof(*ret) && ret->at <= MAX(n, (size_t)1))
-		return 0;
+	worker_free(w);
+	if (rc || ok)
+		return rc;
 	return err_set(e, -EAGAIN, "cannot find out what user %u may read: the process that tries it failed",
 		getuid());
 }

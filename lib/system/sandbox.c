@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "system/maps.h"
 #include "system/privileges.h"
-#include "system/seccomp.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -277,84 +276,50 @@ static int drop_privileges(uint64_t keep, struct err *e)
 	return 0;
 }
 
-/* A change of user forgets both, so this comes after it. */
-static int bind_to_parent(pid_t parent, struct err *e)
+int child_bind(pid_t parent, struct err *e)
 {
-	if (prctl(PR_SET_DUMPABLE, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
 		return err_sys(e, -errno, "cannot bind a process to its parent");
 	return getppid() == parent ? 0 : err_sys(e, -ESRCH, "the parent has ended");
 }
 
-#ifdef SECCODE_ARCH
-#define REFUSE(error) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
-
-static size_t libelf_calls(struct sock_filter *to)
+int child_begin(pid_t parent, struct err *e)
 {
-	const struct sock_filter code[] = { SECCODE_CALL(lseek),
-		/* fstat(3) of some C libraries is this, with an empty path */
-		SECCODE_WHEN(BPF_JEQ, SYS_newfstatat, 0, 4), SECCODE_LOAD(args[3]),
-		SECCODE_WHEN(BPF_JEQ, AT_EMPTY_PATH, 0, 1), SECCODE_PERMIT, SECCODE_KILL,
-		/* is this a descriptor? */
-		SECCODE_WHEN(BPF_JEQ, SYS_fcntl, 0, 5), SECCODE_LOAD(args[1]),
-		SECCODE_WHEN(BPF_JEQ, F_GETFD, 1, 0), SECCODE_WHEN(BPF_JEQ, F_GETFL, 0, 1), SECCODE_PERMIT,
-		SECCODE_KILL,
-		/* of a file, never with code */
-		SECCODE_WHEN(BPF_JEQ, SYS_mmap, 0, 6), SECCODE_LOAD(args[2]),
-		SECCODE_WHEN(BPF_JSET, PROT_EXEC, 3, 0), SECCODE_LOAD(args[3]),
-		SECCODE_WHEN(BPF_JSET, MAP_ANONYMOUS, 1, 0), REFUSE(EACCES), SECCODE_LOAD(nr) };
-
-	memcpy(to, code, sizeof(code));
-	return ARRAY_LEN(code);
+	reset_signals();
+	return child_bind(parent, e);
 }
 
-static int install(const struct sock_fprog *program, struct err *e)
-{
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0) != 0 && errno != EINVAL)
-		return err_sys(e, -errno, "cannot filter system calls");
-	return 0; /* EINVAL: a kernel without such filters */
-}
+/* What parsing takes, for one that has no privilege. */
+#define USUAL                                                                                                \
+	SYSCALL_ALLOW(pread64), SYSCALL_ALLOW(pwrite64), SYSCALL_ALLOW(fstat), SYSCALL_ALLOW(ftruncate),     \
+		SYSCALL_ALLOW(close), SYSCALL_ALLOW(recvmsg),                                                \
+		SYSCALL_ALLOW(sendmsg), /* what the C library does unasked */                                \
+		SYSCALL_ALLOW(futex), SYSCALL_ALLOW(sched_yield), SYSCALL_ALLOW(getrandom),                  \
+		SYSCALL_ALLOW(clock_gettime), SYSCALL_ALLOW(sysinfo), SYSCALL_ALLOW(sched_getaffinity),      \
+		SYSCALL_ALLOW(rt_sigprocmask), SYSCALL_ALLOW(rt_sigreturn), SYSCALL_ALLOW(exit),             \
+		SYSCALL_ALLOW(exit_group), /* memory of its own, without code */                             \
+		SYSCALL_ALLOW(brk), SYSCALL_ALLOW(munmap), SYSCALL_ALLOW(mremap), SYSCALL_ALLOW(madvise),    \
+		SYSCALL_ALLOW_IF(mprotect, SYSCALL_BITS(2, PROT_EXEC, 0)),                                   \
+		SYSCALL_ALLOW_IF_BOTH(mmap, SYSCALL_BITS(2, PROT_EXEC, 0),                                   \
+			SYSCALL_BITS(3, MAP_TYPE | MAP_ANONYMOUS, MAP_PRIVATE | MAP_ANONYMOUS))
 
-static int filter_calls(const struct sandbox_opts *o, struct err *e)
-{
-	const struct sock_filter begin[] = { SECCODE_BEGIN };
-	const struct sock_filter common[] = { /* what compiling takes, the most frequent first */
-		SECCODE_CALL(pread64), SECCODE_CALL(munmap), SECCODE_CALL(brk), SECCODE_CALL(mremap),
-		SECCODE_CALL(madvise), SECCODE_CALL(close), SECCODE_CALL(recvmsg), SECCODE_CALL(sendmsg),
-		SECCODE_CALL(fstat), SECCODE_CALL(pwrite64), SECCODE_CALL(ftruncate),
-		/* what the C library does unasked */
-		SECCODE_CALL(futex), SECCODE_CALL(sched_yield), SECCODE_CALL(getrandom),
-		SECCODE_CALL(clock_gettime), SECCODE_CALL(sysinfo), SECCODE_CALL(sched_getaffinity),
-		SECCODE_CALL(rt_sigprocmask), SECCODE_CALL(rt_sigreturn), SECCODE_CALL(exit),
-		SECCODE_CALL(exit_group),
-		/* memory: nobody else's, and no code */
-		SECCODE_WHEN(BPF_JEQ, SYS_mprotect, 0, 4), SECCODE_LOAD(args[2]),
-		SECCODE_WHEN(BPF_JSET, PROT_EXEC, 0, 1), SECCODE_KILL, SECCODE_PERMIT,
-		SECCODE_WHEN(BPF_JEQ, SYS_mmap, 0, 7), SECCODE_LOAD(args[2]),
-		SECCODE_WHEN(BPF_JSET, PROT_EXEC, 3, 0), SECCODE_LOAD(args[3]),
-		SECCODE_MASK(MAP_TYPE | MAP_ANONYMOUS),
-		SECCODE_WHEN(BPF_JEQ, MAP_PRIVATE | MAP_ANONYMOUS, 1, 0), SECCODE_KILL, SECCODE_PERMIT,
-		SECCODE_KILL
-	};
-	struct sock_filter code[ARRAY_LEN(begin) + 2 * ARRAY_LEN(common)];
-	struct sock_fprog usual = { .filter = code };
-	size_t len = ARRAY_LEN(begin);
+static const struct syscall_rule usual[] = { USUAL };
+static const struct syscall_rule for_libelf[] = { USUAL, SYSCALL_ALLOW(lseek),
+	/* fstat(3) of some C libraries is this, with an empty path */
+	SYSCALL_ALLOW_IF(newfstatat, SYSCALL_INT(3, AT_EMPTY_PATH)),
+	SYSCALL_ALLOW_IF(fcntl, SYSCALL_INT(1, F_GETFD)), SYSCALL_ALLOW_IF(fcntl, SYSCALL_INT(1, F_GETFL)),
+	/* of a file, never with code */
+	{ .call = SCMP_SYS(mmap),
+		.error = EACCES,
+		.n = 2,
+		.when = { SYSCALL_BITS(2, PROT_EXEC, 0), SYSCALL_BITS(3, MAP_ANONYMOUS, 0) } } };
 
-	if (o->filter)
-		return install(o->filter, e);
-	memcpy(code, begin, sizeof(begin));
-	if (o->libelf)
-		len += libelf_calls(code + len);
-	memcpy(code + len, common, sizeof(common));
-	usual.len = (unsigned short)(len + ARRAY_LEN(common));
-	return install(&usual, e);
-}
-#else
-static int filter_calls(const struct sandbox_opts *o, struct err *e)
+int sandbox_filter(const struct sandbox_opts *o, struct sock_fprog *ret, struct err *e)
 {
-	(void)o, (void)e;
-	return 0;
+	return o->rules    ? syscall_filter_make(o->rules, o->n_rules, ret, e)
+	       : o->libelf ? syscall_filter_make(for_libelf, ARRAY_LEN(for_libelf), ret, e)
+			   : syscall_filter_make(usual, ARRAY_LEN(usual), ret, e);
 }
-#endif
 
 /*
  * Who is a thread's child has its memory from an arena of that thread, and
@@ -370,8 +335,11 @@ static void keep_memory(void)
 
 int sandbox_enter(const struct sandbox_opts *o, struct err *e)
 {
-	int rc;
+	struct sock_fprog own = { 0 }; /* as long as the process */
+	int rc = o->filter ? 0 : sandbox_filter(o, &own, e);
 
+	if (rc)
+		return rc;
 	keep_memory();
 	setsid();
 	reset_signals();
@@ -388,8 +356,11 @@ int sandbox_enter(const struct sandbox_opts *o, struct err *e)
 	rc = rc ? rc : drop_privileges(o->keep_caps, e);
 	if (!rc && !o->keep_caps)
 		pathlock_all(); /* where there is none the filter of system calls denies open(2) as well */
-	rc = rc ? rc : bind_to_parent(o->parent, e);
-	return rc ? rc : filter_calls(o, e);
+	/* a change of user forgets both */
+	if (!rc && prctl(PR_SET_DUMPABLE, 0) != 0)
+		rc = err_sys(e, -errno, "cannot hide a process from others");
+	rc = rc ? rc : child_bind(o->parent, e);
+	return rc ? rc : syscall_filter_install(o->filter ? o->filter : &own, e);
 }
 
 void sandbox_put(struct buf *b)

@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "system/syscall_filter.h"
 
 #include <sys/types.h>
 
@@ -38,11 +39,9 @@ bool pathlock_all(void);
  */
 bool pathlock_writing(const char *const *paths, size_t n);
 
-struct sock_fprog;
-
 #define SANDBOX_FD 3 /* where keep_fd is afterwards, the others behind it; 0 to 2 are /dev/null */
 #define SANDBOX_FDS 2 /* how many descriptors can be open besides */
-#define SANDBOX_UID 65534 /* nobody's user and group */
+#define SANDBOX_UID 65534 /* the user and group "nobody" */
 
 /*
  * fork(2), the child with all signals held back: no handler of the parent
@@ -70,16 +69,30 @@ struct sandbox_opts {
 	bool libelf; /* it reads ELF files by libelf: see below */
 	uint64_t keep_caps; /* a bit set of capabilities that it has and keeps: for one that opens, and parses
 			       nothing */
+	/* with those: the system calls that it may make; NULL = the usual ones */
+	const struct syscall_rule *rules;
+	size_t n_rules;
 	const struct sock_fprog
-		*filter; /* with those: the system calls that it may make; NULL = the usual ones */
+		*filter; /* sandbox_filter() of all this, made before the fork; NULL = made inside */
 };
+
+/* The filter of system calls that O asks for. Release *RET with syscall_filter_free(). */
+int sandbox_filter(const struct sandbox_opts *o, struct sock_fprog *ret, struct err *e);
+
+/*
+ * What every child process of ours begins with: its handlers of signals are
+ * gone, none is blocked, HUP, INT, QUIT, TERM, PIPE and XFSZ are ignored, and
+ * SIGKILL comes when the thread of PARENT that forked it ends. -ESRCH when it has.
+ */
+int child_begin(pid_t parent, struct err *e);
+
+/* The last of these again: the kernel forgets it when a process changes its user or capabilities. */
+int child_bind(pid_t parent, struct err *e);
 
 /*
  * Enter it. Afterwards:
  *
- * - it is in a session of its own, HUP, INT, QUIT, TERM, PIPE and XFSZ are
- *   ignored and all other signals as by default; SIGKILL comes when the
- *   parent's thread that forked it ends;
+ * - it is in a session of its own, and child_begin() has been called;
  * - no descriptor but the above, and no writable memory that is shared with
  *   the parent;
  * - no path of any file system leads anywhere, where the kernel has Landlock;
@@ -102,7 +115,7 @@ struct sandbox_opts {
  * before it reads, is refused with EACCES instead of death.
  * With keep_caps these stay permitted and effective (and no others), the user
  * stays, paths do (Landlock would take away the right to look at other
- * processes), and `filter` says which system calls there are.
+ * processes), and `rules` say which system calls there are.
  *
  * -errno where something essential is refused; the process is good for
  * nothing but _exit(2) then, though SANDBOX_FD is there unless -EMFILE.

@@ -1,210 +1,601 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "system/worker.h"
+#include "base/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-struct asker_head {
+#define REPLY_SECONDS 10 /* a file system may take its time */
+#define GRACE_MS 100
+#define KILLED_MS 1000
+#define WHY_BYTES 256 /* of the text of an error */
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
+#endif
+
+/* What every message begins with. Number 0: it has begun, or a report. */
+struct head {
 	uint32_t number;
 	int32_t error;
 };
 
-#define END_MS 100
-#define ANSWER_SECONDS 10 /* a file system may take its time */
-
-struct asker {
-	pthread_mutex_t lock;
-	int sock; /* -1 = over */
-	pid_t pid;
-	uint32_t number;
-	struct asker_stats stats;
+/* Room for descriptors, aligned as the macros want it. */
+union control {
+	char bytes[CMSG_SPACE(WORKER_FDS * sizeof(int))];
+	struct cmsghdr align;
 };
 
-int asker_new(int sock, pid_t pid, struct asker **ret, struct err *e)
-{
-	const struct timeval patience = { .tv_sec = ANSWER_SECONDS };
-	struct asker *a = calloc(1, sizeof(*a));
+struct worker {
+	struct worker_opts opts;
+	pthread_mutex_t lock; /* of calls and what follows */
+	int sock; /* -1 = none */
+	pid_t pid; /* 0 = none */
+	bool ready;
+	int refusal; /* -errno: it could not begin */
+	char refused[160]; /* and why */
+	uint32_t sent, replied; /* numbers of the last request and reply */
+	struct worker_stats stats;
+};
 
-	if (!a) {
-		close(sock);
-		return err_nomem(e, "requests to a process");
+/* --- messages --- */
+
+static int send_one(
+	int sock, const struct head *h, const void *bytes, size_t len, const int *fds, size_t n, int flags)
+{
+	/* sendmsg(2) only reads them */
+	struct iovec v[2] = { { (void *)(uintptr_t)h, sizeof(*h) }, { (void *)(uintptr_t)bytes, len } };
+	struct msghdr m = { .msg_iov = v, .msg_iovlen = ARRAY_LEN(v) };
+	union control control = { { 0 } };
+	ssize_t sent;
+
+	if (n) {
+		m.msg_control = control.bytes;
+		m.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+			.cmsg_len = CMSG_LEN(n * sizeof(int)) };
+		memcpy(CMSG_DATA(&control.align), fds, n * sizeof(int));
 	}
-	pthread_mutex_init(&a->lock, NULL);
-	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	a->sock = sock;
-	a->pid = pid;
-	*ret = a;
+	do
+		sent = sendmsg(sock, &m, flags | MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : 0;
+}
+
+/* All descriptors of M into FDS, -1 behind them. */
+static void take_fds(struct msghdr *m, int *fds)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(m);
+	size_t n = 0;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len > CMSG_LEN(0)) {
+		n = MIN((c->cmsg_len - CMSG_LEN(0)) / sizeof(int), (size_t)WORKER_FDS);
+		memcpy(fds, CMSG_DATA(c), n * sizeof(int));
+	}
+	while (n < WORKER_FDS)
+		fds[n++] = -1;
+}
+
+static void close_fds(int *fds)
+{
+	for (size_t i = 0; i < WORKER_FDS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
+/*
+ * One message into the N parts V, of which the first is the head; FDS NULL:
+ * without descriptors; *CUT: not all of them fitted. Bytes behind the head; -EPIPE at
+ * the end; -EMSGSIZE for one that is shorter than a head or longer than V; else -errno.
+ */
+static ssize_t receive_one(int sock, struct iovec *v, size_t n, int *fds, int flags, bool *cut)
+{
+	union control control;
+	struct msghdr m = { .msg_iov = v, .msg_iovlen = n };
+	ssize_t len;
+
+	if (fds) {
+		m.msg_control = control.bytes;
+		m.msg_controllen = sizeof(control.bytes);
+	}
+	/* ECONNRESET comes before what is still to be read */
+	do
+		len = recvmsg(sock, &m, flags | MSG_CMSG_CLOEXEC);
+	while (len < 0 && (errno == EINTR || errno == ECONNRESET));
+	if (len < 0)
+		return -errno;
+	if (fds)
+		take_fds(&m, fds);
+	if (len == 0)
+		return -EPIPE;
+	if (len < (ssize_t)sizeof(struct head) || m.msg_flags & MSG_TRUNC)
+		return -EMSGSIZE;
+	*cut = fds && m.msg_flags & MSG_CTRUNC;
+	return len - (ssize_t)sizeof(struct head);
+}
+
+/* --- in the worker --- */
+
+static int reply(int sock, uint32_t number, int error, const struct worker_answer *a)
+{
+	const struct head h = { .number = number, .error = error };
+
+	if (error)
+		return send_one(sock, &h, a->err.msg, strnlen(a->err.msg, WHY_BYTES - 1), NULL, 0, 0);
+	return send_one(sock, &h, a->bytes, a->len, &a->fd, a->fd >= 0, 0);
+}
+
+void worker_serve(int sock, void *request, size_t size, worker_fn *fn, void *ctx)
+{
+	int fds[WORKER_FDS] = { -1, -1 }, rc;
+
+	do {
+		struct worker_answer a = { .fd = -1 };
+		struct head h = { 0 };
+		struct iovec v[] = { { &h, sizeof(h) }, { request, size } };
+		bool cut = false;
+		ssize_t n = receive_one(sock, v, ARRAY_LEN(v), fds, 0, &cut);
+
+		if (n < 0 && n != -EMSGSIZE)
+			return;
+		rc = n < 0 || cut || !fn ? -EPERM : fn(ctx, request, (size_t)n, fds, &a);
+		close_fds(fds);
+		rc = reply(sock, h.number, rc, &a);
+		if (a.fd >= 0)
+			close(a.fd);
+	} while (!rc);
+}
+
+int worker_report(int sock, const void *bytes, size_t len, int fd, bool wait)
+{
+	return send_one(sock, &(struct head){ 0 }, bytes, len, &fd, fd >= 0, wait ? 0 : MSG_DONTWAIT);
+}
+
+/* Not _exit(2), under which a sanitizer would look for leaks by calls that are not allowed. */
+__attribute__((noreturn)) static void leave(int status)
+{
+	for (;;)
+		syscall(SYS_exit_group, status);
+}
+
+/* Nothing that it or a library prints is to meet the caller's output. */
+static void silence(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; null >= 0 && fd <= 2; fd++)
+		dup2(null, fd);
+	if (null > 2)
+		close(null);
+}
+
+__attribute__((noreturn)) static void be_worker(
+	const struct worker_opts *o, const struct sandbox_opts *box, int sock, pid_t parent)
+{
+	struct worker_answer hello = { .fd = -1 };
+	int rc = 0;
+
+	if (o->hurry)
+		worker_hurry();
+	if (!box) {
+		rc = child_begin(parent, &hello.err);
+		if (!o->keep_stdio)
+			silence();
+	}
+	if (!rc && o->prepare)
+		rc = o->prepare(o->arg, &hello.err);
+	if (!rc && box) {
+		rc = sandbox_enter(box, &hello.err);
+		sock = SANDBOX_FD;
+	}
+	if (reply(sock, 0, rc, &hello) != 0 || rc)
+		leave(1);
+	leave(o->run(o->arg, sock));
+}
+
+/* --- its parent --- */
+
+static pid_t fork_worker(const struct worker_opts *o, int sock, int other, struct err *e)
+{
+	struct sandbox_opts box = { 0 };
+	struct sock_fprog filter = { 0 };
+	pid_t parent = getpid(), pid;
+	int rc = 0;
+
+	if (o->sandbox) {
+		box = *o->sandbox;
+		box.keep_fd = sock;
+		box.parent = parent;
+		rc = sandbox_filter(&box, &filter, e);
+		box.filter = &filter;
+	}
+	if (rc)
+		return rc;
+	pid = sandbox_fork();
+	if (pid == 0) {
+		if (!o->sandbox)
+			close(other);
+		be_worker(o, o->sandbox ? &box : NULL, sock, parent);
+	}
+	syscall_filter_free(&filter);
+	return pid < 0 ? err_sys(e, pid, "cannot start %s", o->who) : pid;
+}
+
+int worker_restart(struct worker *w, struct err *e)
+{
+	int pair[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+		return err_sys(e, -errno, "cannot start %s", w->opts.who);
+	/* reports are not to wait for their reader */
+	if (w->opts.reports)
+		setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &(int){ 1 << 20 }, sizeof(int));
+	pid = fork_worker(&w->opts, pair[1], pair[0], e);
+	close(pair[1]);
+	if (pid < 0) {
+		close(pair[0]);
+		return pid;
+	}
+	w->sock = pair[0];
+	w->pid = pid;
+	w->ready = false;
+	w->refusal = 0;
+	w->sent = w->replied = 0;
 	return 0;
 }
 
-/* Its wait status; -1: it had to be ended. Whose socket is closed ends by itself. */
-static int reap(pid_t pid)
+int worker_start(const struct worker_opts *o, struct worker **ret, struct err *e)
 {
-	int status = -1;
+	struct worker *w = calloc(1, sizeof(*w));
+	int rc;
 
-	for (int i = 0; i < END_MS; i++) {
-		if (waitpid(pid, &status, WNOHANG) != 0)
-			return status;
-		usleep(1000);
-	}
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	return -1;
+	if (!w)
+		return err_nomem(e, o->who);
+	w->opts = *o;
+	w->sock = -1;
+	pthread_mutex_init(&w->lock, NULL);
+	rc = worker_restart(w, e);
+	if (rc)
+		worker_free(w);
+	else
+		*ret = w;
+	return rc;
 }
 
-/* It is over; how it ended is told where it can be. */
-static void hang_up(struct asker *a, const char *why)
+void worker_free(struct worker *w)
 {
-	int status;
-
-	close(a->sock);
-	a->sock = -1;
-	snprintf(a->stats.why, sizeof(a->stats.why), "%s", why);
-	if (a->pid <= 0)
+	if (!w)
 		return;
-	status = reap(a->pid);
-	if (status != -1 && WIFSIGNALED(status)) {
-		snprintf(a->stats.why, sizeof(a->stats.why), "it was ended by a signal: %s",
-			strsignal(WTERMSIG(status)));
-	}
-	a->pid = 0;
+	worker_stop(w, GRACE_MS, NULL);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
 }
 
-static int take_fd(struct msghdr *h)
+uint32_t worker_pid(const struct worker *w)
 {
-	struct cmsghdr *c = CMSG_FIRSTHDR(h);
-	int fd = -1;
-
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-		c->cmsg_len == CMSG_LEN(sizeof(fd)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
+	return w ? (uint32_t)w->pid : 0;
 }
 
-/* How long the answer is, or -errno where there is none to be had. */
-static ssize_t receive(struct asker *a, void *answer, size_t cap, int *fd)
+bool worker_has_begun(const struct worker *w)
 {
-	union {
-		char space[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec v = { answer, cap };
-	struct msghdr h = {
-		.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-	};
-	ssize_t n;
-
-	do
-		n = recvmsg(a->sock, &h, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	*fd = take_fd(&h);
-	if (n >= (ssize_t)sizeof(struct asker_head))
-		return n;
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-	return -EPIPE;
+	return w->ready;
 }
 
-int asker_ready(struct asker *a, const char *who, struct err *e)
+int worker_fd(const struct worker *w)
 {
-	char answer[512];
-	struct asker_head head;
-	int fd = -1, rc;
+	return w->sock;
+}
 
-	if (!a)
-		return 0;
-	rc = (int)receive(a, answer, sizeof(answer), &fd);
-	if (fd >= 0)
-		close(fd);
-	memcpy(&head, answer, sizeof(head));
-	rc = rc < 0 ? rc : head.error;
+int worker_send(struct worker *w, const void *request, size_t len, const int *fds, size_t n)
+{
+	const struct head h = { .number = w->sent + 1 };
+	int rc = w->sock < 0 ? -EPIPE : send_one(w->sock, &h, request, len, fds, n, MSG_DONTWAIT);
+
 	if (!rc)
+		w->sent++;
+	return rc == -ECONNRESET ? -EPIPE : rc;
+}
+
+static bool wait_for(int sock, int timeout_ms, uint64_t end_ns)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	uint64_t now = now_ns();
+	int ms = -1;
+
+	if (timeout_ms >= 0 && now >= end_ns)
+		return false;
+	if (timeout_ms >= 0)
+		ms = (int)((end_ns - now + 999999) / 1000000);
+	return poll(&p, 1, ms) >= 0 || errno == EINTR;
+}
+
+/* A message in the worker's buffers: N bytes behind its head, the first SIZE of them at BYTES. */
+struct message {
+	struct head head;
+	char *bytes;
+	size_t size, n;
+	char more[WHY_BYTES]; /* the rest: room for an error's text, however short replies are */
+};
+
+static void take_text(char *to, size_t to_size, const struct message *m)
+{
+	size_t first = MIN(m->n, m->size);
+
+	snprintf(to, to_size, "%.*s%.*s", (int)MIN(first, to_size - 1), first ? m->bytes : "",
+		(int)(m->n - first), m->more);
+}
+
+/* M is what the worker may send: 1 = RET is filled, -EAGAIN = it has begun, else as worker_receive(). */
+static int take(struct worker *w, const struct message *m, struct worker_reply *ret)
+{
+	const struct head *h = &m->head;
+
+	if (h->error > 0 || h->error < -4095 || (!h->error && m->n > m->size))
+		return -EPROTO;
+	if (!w->ready && h->number == 0 && h->error) {
+		w->refusal = h->error;
+		take_text(w->refused, sizeof(w->refused), m);
+		return -EPIPE;
+	}
+	if (!w->ready && h->number == 0) {
+		w->ready = true;
+		return -EAGAIN;
+	}
+	if (!w->ready || h->number != (w->opts.reports ? 0 : w->replied + 1) || h->number > w->sent)
+		return -EPROTO;
+	w->replied = h->number;
+	ret->error = h->error;
+	ret->len = h->error ? 0 : m->n;
+	if (h->error)
+		take_text(ret->why, sizeof(ret->why), m);
+	return 1;
+}
+
+/* The next message if it is there: as take(), and 0 = none. */
+static int next(struct worker *w, void *bytes, size_t size, bool want_fd, struct worker_reply *ret)
+{
+	struct message m = { .bytes = bytes, .size = size };
+	struct iovec v[] = { { &m.head, sizeof(m.head) }, { bytes, size }, { m.more, sizeof(m.more) } };
+	int fds[WORKER_FDS] = { -1, -1 }, rc;
+	bool cut; /* without room for a descriptor here, the reply has none */
+	ssize_t n = receive_one(w->sock, v, ARRAY_LEN(v), want_fd ? fds : NULL, MSG_DONTWAIT, &cut);
+
+	*ret = (struct worker_reply){ .fd = -1 };
+	m.n = (size_t)MAX(n, 0);
+	rc = n >= 0 ? take(w, &m, ret) : n == -EAGAIN ? 0 : n == -EMSGSIZE ? -EPROTO : (int)n;
+	if (rc == 1 && !ret->error) {
+		ret->fd = fds[0];
+		fds[0] = -1;
+	}
+	close_fds(fds);
+	return rc;
+}
+
+int worker_receive(
+	struct worker *w, int timeout_ms, void *bytes, size_t size, bool want_fd, struct worker_reply *ret)
+{
+	uint64_t end_ns = now_ns() + (timeout_ms > 0 ? (uint64_t)timeout_ms * 1000000 : 0);
+
+	if (w->sock < 0)
+		return -EPIPE;
+	for (;;) {
+		int rc;
+
+		rc = next(w, bytes, size, want_fd, ret);
+		if (rc && rc != -EAGAIN)
+			return rc;
+		if (rc == 0 && !wait_for(w->sock, timeout_ms, end_ns))
+			return 0;
+	}
+}
+
+/* Has PID ended within MS? */
+static bool has_ended(pid_t pid, unsigned int ms)
+{
+	_cleanup_close_ int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	uint64_t end_ns = now_ns() + ms * UINT64_C(1000000);
+	siginfo_t info = { 0 };
+
+	for (;;) {
+		uint64_t now;
+
+		/* -1: whoever waits for any child has taken it away */
+		if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid)
+			return true;
+		now = now_ns();
+		if (now >= end_ns)
+			return false;
+		if (fd < 0)
+			usleep(1000);
+		else
+			poll(&p, 1, (int)((end_ns - now) / 1000000) + 1);
+	}
+}
+
+static void describe_end(const struct worker *w, bool killed, struct worker_end *end)
+{
+	const char *who = w->opts.who, *name;
+	int s = end->status;
+
+	if (w->refusal)
+		snprintf(end->why, sizeof(end->why), "%s could not begin: %s", who, w->refused);
+	else if (killed)
+		snprintf(end->why, sizeof(end->why), "%s did not end and was killed", who);
+	else if (s != -1 && WIFSIGNALED(s) && WTERMSIG(s) == SIGSYS)
+		snprintf(end->why, sizeof(end->why), "%s was killed at a system call that it may not make",
+			who);
+	else if (s != -1 && WIFSIGNALED(s) && (name = sigabbrev_np(WTERMSIG(s))))
+		snprintf(end->why, sizeof(end->why), "%s was killed by SIG%s", who, name);
+	else if (s != -1 && WIFSIGNALED(s))
+		snprintf(end->why, sizeof(end->why), "%s was killed by signal %d", who, WTERMSIG(s));
+	else if (s != -1 && WIFEXITED(s))
+		snprintf(end->why, sizeof(end->why), "%s ended with status %d", who, WEXITSTATUS(s));
+	else
+		snprintf(end->why, sizeof(end->why), "%s has ended", who);
+}
+
+/* An answer that says why it did not begin may be there still. */
+static void read_refusal(struct worker *w)
+{
+	struct worker_reply r;
+
+	if (w->sock >= 0 && !w->ready)
+		next(w, NULL, 0, false, &r);
+}
+
+void worker_stop(struct worker *w, unsigned int grace_ms, struct worker_end *ret)
+{
+	struct worker_end end = { .status = -1 };
+	bool killed = false;
+
+	read_refusal(w);
+	if (w->sock >= 0)
+		close(w->sock);
+	w->sock = -1;
+	if (w->pid > 0) {
+		killed = !has_ended(w->pid, grace_ms);
+		if (killed) {
+			kill(w->pid, SIGKILL);
+			has_ended(w->pid, KILLED_MS);
+		}
+		if (wait4(w->pid, &end.status, WNOHANG, &end.usage) != w->pid)
+			end.status = -1;
+	}
+	w->pid = 0;
+	if (ret) {
+		describe_end(w, killed, &end);
+		*ret = end;
+	}
+}
+
+int worker_ready(struct worker *w, struct err *e)
+{
+	uint64_t end_ns = now_ns() + REPLY_SECONDS * UINT64_C(1000000000);
+	struct worker_end end;
+	struct worker_reply r;
+	int rc = 0;
+
+	if (!w || w->ready)
 		return 0;
-	hang_up(a, "it could not enter its sandbox");
-	return err_set(e, rc, "%s is not there: %s", who, a->stats.why);
-}
-
-void asker_free(struct asker *a)
-{
-	if (!a)
-		return;
-	if (a->sock >= 0)
-		hang_up(a, "");
-	pthread_mutex_destroy(&a->lock);
-	free(a);
-}
-
-uint32_t asker_pid(const struct asker *a)
-{
-	return a && a->sock >= 0 && a->pid > 0 ? (uint32_t)a->pid : 0;
-}
-
-static ssize_t ask_locked(struct asker *a, void *request, size_t len, void *answer, size_t cap, int *fd)
-{
-	struct asker_head head = { 0 };
-	ssize_t n;
-
-	if (a->sock < 0) {
-		a->stats.lost++;
-		return -ENOTCONN;
+	while (!rc && !w->ready && w->sock >= 0 && wait_for(w->sock, 0, end_ns)) {
+		rc = next(w, NULL, 0, false, &r);
+		rc = rc == -EAGAIN ? 0 : rc;
 	}
-	a->number++;
-	memcpy(request, &a->number, sizeof(a->number));
-	n = send(a->sock, request, len, MSG_NOSIGNAL) == (ssize_t)len ? receive(a, answer, cap, fd) : -EPIPE;
-	if (n > 0)
-		memcpy(&head, answer, sizeof(head));
-	if (n > 0 && head.number == a->number && head.error <= 0) {
-		a->stats.asked++;
-		return n;
-	}
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-	a->stats.lost++;
-	hang_up(a, n == -EAGAIN ? "it did not answer and was ended"
-		   : n < 0      ? "it has ended"
-				: "it gave a wrong answer and was ended");
-	return -ENOTCONN;
+	if (w->ready)
+		return 0;
+	worker_stop(w, GRACE_MS, &end);
+	snprintf(w->stats.why, sizeof(w->stats.why), "%s", end.why);
+	return err_set(e, w->refusal ? w->refusal : -EIO, "%s", end.why);
 }
 
-ssize_t asker_ask(struct asker *a, void *request, size_t len, void *answer, size_t cap, int *fd)
+/* It is of no more use. WHAT it did, or NULL: it has ended. */
+static void give_up(struct worker *w, const char *what)
 {
-	int got = -1;
-	ssize_t n;
+	struct worker_end end;
 
-	if (!a)
-		return -ENOTCONN;
-	pthread_mutex_lock(&a->lock);
-	n = ask_locked(a, request, len, answer, cap, &got);
-	pthread_mutex_unlock(&a->lock);
+	worker_stop(w, what ? 0 : GRACE_MS, &end);
+	if (what)
+		snprintf(w->stats.why, sizeof(w->stats.why), "%s %s and was killed", w->opts.who, what);
+	else
+		snprintf(w->stats.why, sizeof(w->stats.why), "%s", end.why);
+}
+
+static ssize_t call(
+	struct worker *w, const void *request, size_t len, void *bytes, size_t size, int *fd, struct err *e)
+{
+	struct worker_reply r = { .fd = -1 };
+	int rc = worker_send(w, request, len, NULL, 0);
+
+	if (!rc)
+		rc = worker_receive(w, REPLY_SECONDS * 1000, bytes, size, fd != NULL, &r);
+	if (rc != 1) {
+		w->stats.lost++;
+		if (w->sock >= 0)
+			give_up(w, rc == 0        ? "did not reply"
+				   : rc == -EPIPE ? NULL
+						  : "sent a malformed reply");
+		return err_set(e, -ENOTCONN, "%s", w->stats.why);
+	}
+	w->stats.asked++;
 	if (fd)
-		*fd = got;
-	else if (got >= 0)
-		close(got);
+		*fd = r.fd;
+	return r.error ? err_set(e, r.error, "%s", r.why) : (ssize_t)r.len;
+}
+
+ssize_t worker_call(
+	struct worker *w, const void *request, size_t len, void *bytes, size_t size, int *fd, struct err *e)
+{
+	ssize_t n;
+
+	if (fd)
+		*fd = -1;
+	if (!w)
+		return -ENOTCONN;
+	pthread_mutex_lock(&w->lock);
+	n = call(w, request, len, bytes, size, fd, e);
+	pthread_mutex_unlock(&w->lock);
 	return n;
 }
 
-void asker_stats(struct asker *a, struct asker_stats *ret)
+void worker_stats(struct worker *w, struct worker_stats *ret)
 {
-	*ret = (struct asker_stats){ 0 };
-	if (!a)
+	*ret = (struct worker_stats){ 0 };
+	if (!w)
 		return;
-	pthread_mutex_lock(&a->lock);
-	*ret = a->stats;
-	pthread_mutex_unlock(&a->lock);
+	pthread_mutex_lock(&w->lock);
+	*ret = w->stats;
+	pthread_mutex_unlock(&w->lock);
 }
 
-void runsoon(void)
+int worker_wait(struct worker *w, unsigned int seconds, struct err *e)
+{
+	uint64_t end_ns = now_ns() + seconds * UINT64_C(1000000000);
+	struct worker_end end;
+	struct worker_reply r;
+	int rc = 0;
+
+	while ((rc == 0 || rc == -EAGAIN) && wait_for(w->sock, 0, end_ns))
+		rc = next(w, NULL, 0, false, &r);
+	if (rc == 0 || rc == -EAGAIN) {
+		worker_stop(w, 0, NULL);
+		return err_set(e, -ETIMEDOUT, "%s took longer than %u s", w->opts.who, seconds);
+	}
+	worker_stop(w, GRACE_MS, &end);
+	return end.status == 0 ? 0 : err_set(e, -EIO, "%s", end.why);
+}
+
+int worker_try(int (*fn)(void *arg), void *arg)
+{
+	const struct rlimit no_core = { 0 };
+	pid_t pid = sandbox_fork(), parent = getpid(), got;
+	int status;
+
+	if (pid == 0) {
+		child_begin(parent, NULL);
+		setrlimit(RLIMIT_CORE, &no_core);
+		leave(fn(arg));
+	}
+	if (pid < 0)
+		return 0;
+	do
+		got = waitpid(pid, &status, 0);
+	while (got < 0 && errno == EINTR);
+	return got != pid ? 0 : WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void worker_hurry(void)
 {
 	/* struct sched_attr, which not every libc has */
 	const struct {
@@ -216,4 +607,14 @@ void runsoon(void)
 	} attr = { .size = 48, .nice = -10, .runtime = 100000 };
 
 	syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
+int worker_memfd(const char *name)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+
+	/* not so much as a message of the kernel's log about the missing flag where it is known */
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create(name, MFD_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }

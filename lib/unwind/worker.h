@@ -22,33 +22,8 @@
 
 #include <sys/types.h>
 
-/*
- * tabwire - what a recorder and the process that compiles its unwind tables
- * say to each other.
- *
- * Over a SOCK_SEQPACKET socket pair go requests with two descriptors, the ELF
- * file and an empty memfd for the table, and answers without any. Requests
- * are answered one by one in their order. The first message of the compiling
- * process has number 0: it is ready, or cannot begin.
- */
-
-struct tabwire_answer {
-	uint64_t number; /* of the request; 0 = about the process itself */
-	uint64_t len; /* bytes of the table */
-	int32_t error; /* 0, or -errno with the message in `why` */
-	char why[260]; /* ends in NUL */
-};
-
-_Static_assert(sizeof(struct tabwire_answer) == 280, "no padding that would carry memory away");
-int tabwire_answer(int sock, const struct tabwire_answer *a); /* 0 or -errno */
-
-/*
- * tabserve - the life of the process that compiles unwind tables, once it has
- * given up everything else.
- */
-
 /* A compiler: the table of the file FD into fresh memory (*RET, free it). It closes FD. */
-typedef int tabserve_compile(int fd, uint8_t **ret, size_t *len, struct err *e);
+typedef int tabworker_compile(int fd, uint8_t **ret, size_t *len, struct err *e);
 
 struct tabworker;
 
@@ -62,7 +37,7 @@ int tabworker_open(const struct tabworker_opts *opts, struct tabworker **ret, st
 
 /* The same with another compiler than unwindcomp(): how tests get one that crashes, hangs or breaks out. */
 int tabworker_open_with(
-	const struct tabworker_opts *opts, tabserve_compile *compile, struct tabworker **ret, struct err *e);
+	const struct tabworker_opts *opts, tabworker_compile *compile, struct tabworker **ret, struct err *e);
 
 void tabworker_close(struct tabworker *w); /* ends the process; NULL is fine */
 
