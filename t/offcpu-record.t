@@ -191,11 +191,11 @@ if nobody true 2>"$err" && nobody "$TMP/open/offcpu-record" -q -o open/a.cap -- 
 	run nobody prlimit --nproc=1 "$TMP/open/offcpu-record" -d 0.2 -p "$theirs" -o open/d.cap
 	is "$rc $("$BIN/capinfo" open/d.cap | sed -n 's/.* unwind=//p')" "0 fp" \
 		"where no tables can be made, user stacks are walked by frame pointer"
-	like "$(cat "$err")" '^  degraded: .*user stacks by frame pointer: cannot start a process' "and the summary says why"
+	like "$(cat "$err")" '^  degraded: .*user stacks by frame pointer: cannot start the process' "and the summary says why"
 	like "$("$BIN/capinfo" open/d.cap)" 'degraded=.*user stacks by frame pointer: cannot start' "so does the capture"
 	run nobody prlimit --nproc=1 "$TMP/open/offcpu-record" --unwind dwarf -d 0.2 -p "$theirs" -o open/e.cap
 	is "$rc $(test -e open/e.cap || echo none)" "2 none" "--unwind dwarf makes an error of it"
-	like "$(cat "$err")" '^offcpu-record: cannot start a process that compiles unwind tables' "with the reason"
+	like "$(cat "$err")" '^offcpu-record: cannot start the process that compiles unwind tables' "with the reason"
 else
 	skip "CAP_BPF and CAP_PERFMON are enough for one's own processes" "$(head -n 1 "$err")"
 fi
