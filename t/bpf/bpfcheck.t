@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bpfcheck on the machine itself: with its live probes, and with privileges
 # really taken away.
-# shellcheck source=t/lib.sh disable=SC2016
-. "$(dirname "$0")/lib.sh"
-# shellcheck source=t/rec-lib.sh
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2016
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 
 bpfcheck=$BIN/bpfcheck
 

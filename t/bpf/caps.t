@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bpfcheck --caps against what then happens: other programs, and the tools
 # themselves, are run with exactly the sets that the table is about.
-# shellcheck source=t/lib.sh disable=SC2016
-. "$(dirname "$0")/lib.sh"
+# shellcheck disable=SC2016
+. "$(dirname "$0")/../lib/tap.sh"
 
 bpftool=$(command -v bpftool || echo /usr/sbin/bpftool)
 run "$BIN/bpfcheck" --tool offcpu-record -q
@@ -17,8 +17,7 @@ mode=
 # where any user can start the tools, and write
 chmod 711 "$TMP"
 mkdir "$TMP/bin" "$TMP/all"
-obj=${STACKTOOLS_OBJ:-$TOP/obj}
-install -m 755 "$BIN/bpfcheck" "$BIN/offcpu-record" "$BIN/stackmap-test" "$obj/t/work-idle" "$TMP/bin"
+install -m 755 "$BIN/bpfcheck" "$BIN/offcpu-record" "$BIN/stackmap-test" "$OBJ/t/work/idle" "$TMP/bin"
 chmod 755 "$TMP/bin"
 chmod 1777 "$TMP/all"
 # a name that no other process has
@@ -144,7 +143,7 @@ ok 'where a least set is one of the table, its column says ok and those of its p
 		}
 	}
 	die "nothing compared" unless $n > 50 && $m > 50' "$json"
-programs=$("$bpftool" gen skeleton "$obj/bpf/offcpu.bpf.o" 2>/dev/null |
+programs=$("$bpftool" gen skeleton "$OBJ/bpf/offcpu.bpf.o" 2>/dev/null |
 	sed -n '/struct {/,/} progs;/s/.*struct bpf_program \*\(.*\);/\1/p' | sort)
 is "$(query 'map { $_->{id} =~ /^record\.(.*)/ } @{$d->{caps}{steps}}' | sort | tr '\n' ' ')" "$(echo "$programs" | tr '\n' ' ')" \
 	'each program of the recorder is tried by itself'
@@ -156,7 +155,7 @@ done
 # tables: what the table says is what other programs meet
 sleep_as() { # USER: its PID in $pid
 	setpriv --reuid="$1" --regid="$1" --clear-groups --inh-caps=-all --bounding-set=-all \
-		"$TMP/bin/work-idle" 1 <"$TMP/hold" >"$TMP/pid" 2>/dev/null &
+		"$TMP/bin/idle" 1 <"$TMP/hold" >"$TMP/pid" 2>/dev/null &
 	at_exit_kill $!
 	soon test -s "$TMP/pid"
 	pid=$(head -n 1 "$TMP/pid")
@@ -295,7 +294,7 @@ is "$(query 'sort map { $_->{cap} } @{tool("offcpu-record")->{useful}}' | tr '\n
 kernel_frames() { # with a name, of the last recording
 	"$BIN/symbolize" -q --no-inline "$TMP/all/ordinary.cap" 2>/dev/null | grep -c '[a-z_]*+0x.*kernel.kallsyms'
 }
-user_frames() { # of work-idle
+user_frames() { # of idle
 	"$BIN/symbolize" -q --no-inline "$TMP/all/ordinary.cap" 2>/dev/null | grep -c 'wait_for_ever+0x'
 }
 record ordinary "$least" -d 1.2 -p "$own_ordinary"
@@ -306,8 +305,8 @@ ok 'with it they have' test "$(kernel_frames)" -gt 3
 # a program in a file system of its own, started as USER with mode MODE; what then becomes of the file: AFTER
 hidden() {
 	cat >"$TMP/all/hidden" <<EOF
-mount -t tmpfs none /mnt && install -m $2 -o $1 -g $1 $TMP/bin/work-idle /mnt/work-idle || exit 1
-setpriv --reuid=$1 --regid=$1 --clear-groups --inh-caps=-all --bounding-set=-all /mnt/work-idle 1 <&7 &
+mount -t tmpfs none /mnt && install -m $2 -o $1 -g $1 $TMP/bin/idle /mnt/idle || exit 1
+setpriv --reuid=$1 --regid=$1 --clear-groups --inh-caps=-all --bounding-set=-all /mnt/idle 1 <&7 &
 until [ -s $TMP/pid ]; do sleep 0.1; done; $3
 : >$TMP/all/hidden.done
 wait
@@ -332,13 +331,13 @@ end_hidden() {
 	wait "$hidden_job"
 }
 hidden 65533 755
-mv "$TMP/bin/work-idle" "$TMP/bin/work-gone"	# its names can come from nowhere else
+mv "$TMP/bin/idle" "$TMP/bin/gone"	# its names can come from nowhere else
 is "$(frames_with '')" 0 "another user's process, its file in a file system of its own: without CAP_SYS_PTRACE no names"
 with=$(frames_with sys_ptrace)
 end_hidden
-mv "$TMP/bin/work-gone" "$TMP/bin/work-idle"
+mv "$TMP/bin/gone" "$TMP/bin/idle"
 ok 'with it they are there' test "$with" -gt 0
-hidden 65534 755 'rm /mnt/work-idle'
+hidden 65534 755 'rm /mnt/idle'
 is "$(frames_with '')" 0 "one's own process, its file deleted: without CAP_CHECKPOINT_RESTORE no names"
 with=$(frames_with checkpoint_restore)
 end_hidden

@@ -5,12 +5,11 @@
 #
 #   STACKTOOLS_DEBIAN=DIR  a root that debootstrap made, for the chroots; else the
 #                          files of a few of this machine's packages are copied
-# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
 unshare --mount --pid --fork true 2>"$TMP/unshare" || skip_all "$(head -n 1 "$TMP/unshare")"
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 R=$TMP/root
 export BIN OBJ TMP R
 chmod 755 "$TMP" # an ordinary user goes in there
@@ -160,7 +159,7 @@ is "$(frames_in)" "no some" "the host's program of that name is not taken for it
 is "$(frames_in --symfs "$R")" "some no" "a capture without names gets them by --symfs ROOT"
 
 # a perf map is in the root of its process, under its PID there
-cp "$OBJ/t/work-jit" "$R/usr/bin/jit"
+cp "$OBJ/t/work/jit" "$R/usr/bin/jit"
 sed 's,/usr/bin/env,/usr/bin/jit map 30,' "$TMP/pivot.sh" >"$TMP/jit.sh"
 name=jit
 start unshare --mount --pid --fork sh "$TMP/jit.sh"
@@ -264,11 +263,11 @@ cat >"$TMP/threads.sh" <<'SH'
 [ "$1" -gt 0 ] && exec unshare --pid --fork --mount-proc sh "$0" $(($1 - 1))
 true
 $(command -v true)
-exec "$OBJ/t/work-idle" 3 <"$TMP/in" >/dev/null
+exec "$OBJ/t/work/idle" 3 <"$TMP/in" >/dev/null
 SH
 mkfifo "$TMP/in"
 exec 7<>"$TMP/in"
-name=work-idle
+name=idle
 start sh "$TMP/threads.sh" 2
 rec "$TMP/threads.cap" -d 0.5 -p "$inner"
 is "$rc" 0 "a program two namespaces deep is recorded from outside"

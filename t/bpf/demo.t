@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # scripts/demo, from bpfcheck to the graph, in the tree that is built already.
-# shellcheck source=t/lib.sh
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
 
 cd "$TOP" || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL
@@ -30,10 +29,10 @@ total=$(awk '{ sum += $NF } END { printf "%d", sum / 1000 }' "$TMP/demo-off.fold
 ok "the threads waited nearly all of the time ($total ms of $most)" [ "$total" -gt $((most * 68 / 100)) ]
 ok "and not more" [ "$total" -le $((most * 101 / 100)) ]
 ok "its journal is removed" [ ! -e "$TMP/demo-journal" ]
-is "$(pgrep -f "obj/t/work-demo $TMP" || true)" "" "its program is ended"
+is "$(pgrep -f "obj/t/work/demo $TMP" || true)" "" "its program is ended"
 
 # where BPF is refused it says what it has, and what that means
-status 0 "the demo runs without BPF" "${STACKTOOLS_OBJ:-$TOP/obj}/t/work-refuse" bpf sh scripts/demo -d 2 -o "$TMP/off.svg"
+status 0 "the demo runs without BPF" "$OBJ/t/work/refuse" bpf sh scripts/demo -d 2 -o "$TMP/off.svg"
 like "$(grep '^bpfcheck ' "$out")" 'records in mode procfs alone: waits are estimated by samples of /proc, without BPF:$' \
 	"and says that it has estimates alone"
 is "$("$BIN/capinfo" "$TMP/demo-cap.bin" | sed -n 's/^.* mode=//p')" procfs "which is what it records"

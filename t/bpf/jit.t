@@ -1,16 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Code that JIT compilers made, and told of: its names are in the capture.
-# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 export BIN OBJ TMP
 
 # the pieces of JIT code of a capture by a reader of its own: "KIND NAME FILE:LINE"
 pieces() {
-	perl "$T_DIR/capture/decode.pl" "$1" | perl -ne '
+	perl "$DATA/capture/decode.pl" "$1" | perl -ne '
 		next unless /^jit proc=(\d+) kind=(\d+) from_ns=(\d+) to_ns=(\d+) start=(\d+) length=(\d+) name=(.*) file=(.*) line=(\d+) offset=(\d+)$/;
 		my $l = "$2 $7 $8:$9\n"; $l =~ s/\\x20/ /g; print $l' | LC_ALL=C sort
 }
@@ -34,7 +33,7 @@ trap clean EXIT
 
 # --- a perf map ---
 
-run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/map.cap" -- "$OBJ/t/work-jit" map
+run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/map.cap" -- "$OBJ/t/work/jit" map
 is "$rc" 0 "a program with a perf map is recorded"
 read -r pid first _ <"$out"
 ok "which it has removed before the recording ended" test ! -e "/tmp/perf-$pid.map"
@@ -46,18 +45,18 @@ is "$(counter "$TMP/map.cap" jit.entries_kept)" 2 "two entries are kept"
 is "$(made_frames "$TMP/map.cap")" "made second(int)
 made_first" "frames in that code have its names; the newest entry wins"
 
-run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/grow.cap" -- "$OBJ/t/work-jit" grow
+run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/grow.cap" -- "$OBJ/t/work/jit" grow
 is "$(pieces "$TMP/grow.cap")" "1 made later :0
 1 made_first :0" "a map that grows during the recording is read as it was at its end"
 
-run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/none.cap" -- "$OBJ/t/work-jit" quiet 0.3
+run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/none.cap" -- "$OBJ/t/work/jit" quiet 0.3
 is "$rc $(pieces "$TMP/none.cap")" "0 " "a program that tells nobody has no names"
 is "$(counter "$TMP/none.cap" jit.processes)" 1 "it is counted as one that might have had"
 is "$(counter "$TMP/none.cap" jit.failed)" 0 "and nothing failed"
 
 # --- that lived before and lives on ---
 
-"$OBJ/t/work-jit" map 60 >"$TMP/live" 2>/dev/null </dev/null &
+"$OBJ/t/work/jit" map 60 >"$TMP/live" 2>/dev/null </dev/null &
 live=$!
 at_exit_kill "$live"
 until_true test -s "$TMP/live"
@@ -71,7 +70,7 @@ kill "$live" 2>/dev/null
 # a map that is OWNER's, of a process that waits in code it has not told of
 told_by() {
 	rm -f "$TMP/told"
-	"$OBJ/t/work-jit" quiet 60 >"$TMP/told" 2>/dev/null </dev/null &
+	"$OBJ/t/work/jit" quiet 60 >"$TMP/told" 2>/dev/null </dev/null &
 	told=$!
 	at_exit_kill "$told"
 	until_true test -s "$TMP/told"
@@ -122,7 +121,7 @@ if unshare --pid --mount --fork true 2>/dev/null; then
 		exec 9<"$OBJ_JIT" # it may lie below /tmp
 		mount -t tmpfs none /tmp && exec /proc/self/fd/9 map 2
 	SH
-	run timeout -k 5 60 env OBJ_JIT="$OBJ/t/work-jit" "$BIN/offcpu-record" -q --force --follow -o "$TMP/ns.cap" -- \
+	run timeout -k 5 60 env OBJ_JIT="$OBJ/t/work/jit" "$BIN/offcpu-record" -q --force --follow -o "$TMP/ns.cap" -- \
 		unshare --pid --mount --fork sh "$TMP/inside.sh"
 	is "$(awk '{ print $1 }' "$out")" 1 "a program that is PID 1 of its namespace, with a /tmp of its own"
 	is "$(pieces "$TMP/ns.cap")" "1 made second(int) :0
@@ -134,12 +133,12 @@ fi
 # --- jitdump ---
 
 mkdir "$TMP/dump"
-run timeout -k 5 60 sh -c 'cd "$TMP/dump" && exec "$BIN/offcpu-record" -q --force -o "$TMP/dump.cap" -- "$OBJ/t/work-jit" dump'
+run timeout -k 5 60 sh -c 'cd "$TMP/dump" && exec "$BIN/offcpu-record" -q --force -o "$TMP/dump.cap" -- "$OBJ/t/work/jit" dump'
 is "$(pieces "$TMP/dump.cap")" "2 dumped_first made.src:11
 2 dumped_second made.src:12" "a jitdump file: names, files and lines"
 is "$(made_frames "$TMP/dump.cap")" "dumped_first
 dumped_second" "frames have them"
-run timeout -k 5 60 sh -c 'cd "$TMP/dump" && exec "$BIN/offcpu-record" -q --force -o "$TMP/moved.cap" -- "$OBJ/t/work-jit" moved 2.4'
+run timeout -k 5 60 sh -c 'cd "$TMP/dump" && exec "$BIN/offcpu-record" -q --force -o "$TMP/moved.cap" -- "$OBJ/t/work/jit" moved 2.4'
 is "$(pieces "$TMP/moved.cap")" "2 dumped_anew made.src:13
 2 dumped_first made.src:11
 2 dumped_second made.src:12" "code in place of other code: both are kept, with their times"

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Names of user frames that the recorder stores, for readers without the files.
-# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
 cc=${CC:-cc}
 command -v "$cc" >/dev/null || skip_all "no C compiler for the program to be recorded"
@@ -29,7 +29,7 @@ C
 
 # stored CAP: "FILE OFFSET NAME" of the outermost frame of each stored name, and the other records that matter
 stored() {
-	perl "$T_DIR/capture/decode.pl" "$1" | perl -ne '
+	perl "$DATA/capture/decode.pl" "$1" | perl -ne '
 		if (/^file id=(\d+) .* path=(.*)$/) { $path{$1} = $2 }
 		next unless /^name file=(\d+) offset=(\d+) .* frames=(.*)$/;
 		my ($file, $offset, @frames) = ($1, $2, split /;/, $3);

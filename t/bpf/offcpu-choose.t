@@ -1,14 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What is recorded: targets, states, kinds of stacks, depth.
-# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 
 mkfifo "$TMP/in"
-"$OBJ/t/work-chain" 200 <"$TMP/in" >"$TMP/chain" &
+"$OBJ/t/work/chain" 200 <"$TMP/in" >"$TMP/chain" &
 chain=$!
 exec 7>"$TMP/in"
 at_exit_kill "$chain"

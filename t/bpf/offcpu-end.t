@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # How recordings end, where they go, and what they need: the capture is complete, or says what is missing.
-# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
+# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
 # nohup's children ignore the signals that end a recording here
 [ -n "${T_SIGNALS-}" ] || T_SIGNALS=default exec env --default-signal=HUP,INT,TERM sh "$0"
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
 R=$BIN/offcpu-record
 cd "$TMP" || exit 1

@@ -1,13 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Processes that exec, load and unload code, fork, end, and take PIDs of others.
-# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 
-export BIN TMP T_DIR # for the scripts inside PID namespaces
+export BIN TMP TOP # for the scripts inside PID namespaces
 
 # exec in mid-recording: one PID, two processes
 rec "$TMP/e.cap" -- bash -c 'read -t 0.3 <> <(:); exec sleep 0.3'
@@ -40,7 +39,7 @@ for l in a b; do
 	C
 	${CC:-cc} -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -shared -fPIC -o "$TMP/lib$l.so" "$TMP/$l.c" || fail "cannot compile a library"
 done
-"$BIN/offcpu-record" -q --force -o "$TMP/dl.cap" -- "$OBJ/t/work-dl" "$TMP/liba.so" a_entry "$TMP/libb.so" b_entry \
+"$BIN/offcpu-record" -q --force -o "$TMP/dl.cap" -- "$OBJ/t/work/dl" "$TMP/liba.so" a_entry "$TMP/libb.so" b_entry \
 	"$TMP/liba.so" a_entry >"$TMP/dl" 2>"$err"
 is $? 0 "a program that loads and unloads libraries is recorded"
 is "$(awk '{ print $2 }' "$TMP/dl" | sort -u | wc -l)" 1 "the libraries were loaded at one address"
@@ -111,7 +110,7 @@ is "$(waits "$TMP/forks.cap" '$n++ if kernel() =~ /select|poll/ && $w->{user_sta
 
 # a thousand threads
 mkfifo "$TMP/in"
-"$OBJ/t/work-idle" 1000 <"$TMP/in" >"$TMP/pid" &
+"$OBJ/t/work/idle" 1000 <"$TMP/in" >"$TMP/pid" &
 exec 7>"$TMP/in"
 until_true test -s "$TMP/pid"
 rec "$TMP/k.cap" -d 1 -p "$(cat "$TMP/pid")"
@@ -125,7 +124,7 @@ if unshare --pid --fork --mount-proc true 2>/dev/null; then
 	cat >"$TMP/reuse.sh" <<-'SH'
 		"$BIN/offcpu-record" -q --force -o "$TMP/r.cap" -a &
 		rec=$!
-		. "$T_DIR/rec-lib.sh"
+		. "$TOP/t/lib/record.sh"
 		until_true recording $rec "$TMP/r.cap"
 		echo 299 >/proc/sys/kernel/ns_last_pid
 		sleep 0.3 &

@@ -1,14 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Recorded stacks against gdb, eu-stack, /proc/PID/stack and the workload's own word.
-# shellcheck disable=SC2013,SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2013,SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 
 mkfifo "$TMP/in"
-"$OBJ/t/work-chain" 60 <"$TMP/in" >"$TMP/chain" &
+"$OBJ/t/work/chain" 60 <"$TMP/in" >"$TMP/chain" &
 pid=$!
 exec 7>"$TMP/in"
 at_exit_kill "$pid"
@@ -40,7 +39,7 @@ is "$(waits "$TMP/c.cap" '$n++ if $w->{kernel_stack_verdict} ne "complete"')" 0 
 # own CAP: "TID FUNCTION;..." of the recorded frames that are the program's own
 own() {
 	waits "$1" 'push @o, "$w->{tid} " . join ";", map { $_->{symbol} // "?" }
-		grep { ($_->{module} // "") =~ /work-chain/ } @{$w->{user_stack}}' | sort
+		grep { ($_->{module} // "") =~ m{/chain$} } @{$w->{user_stack}}' | sort
 }
 own "$TMP/c.cap" | grep -v "^$pid " >"$TMP/got"
 awk 'NF == 3 { print $1, $3 }' "$TMP/chain" | sort >"$TMP/want"
@@ -72,7 +71,7 @@ wait "$pid" 2>/dev/null
 
 # The same chains, taken at the switch.
 mkfifo "$TMP/in2"
-"$BIN/offcpu-record" -q --force -o "$TMP/s.cap" -- "$OBJ/t/work-chain" 60 <"$TMP/in2" >"$TMP/chain2" 2>"$err" &
+"$BIN/offcpu-record" -q --force -o "$TMP/s.cap" -- "$OBJ/t/work/chain" 60 <"$TMP/in2" >"$TMP/chain2" 2>"$err" &
 rec_pid=$!
 at_exit_kill "$rec_pid"
 exec 7>"$TMP/in2"
@@ -86,7 +85,7 @@ exec 7>&-
 wait "$rec_pid"
 is $? 0 "the same program is recorded from its start"
 waits "$TMP/s.cap" 'push @o, "$w->{tid} " . join ";", map { $_->{symbol} // "?" }
-	grep { ($_->{module} // "") =~ /work-chain/ } @{$w->{user_stack}} if $w->{total_ns} > 5e7 && $w->{comm} =~ /^chain-/' |
+	grep { ($_->{module} // "") =~ m{/chain$} } @{$w->{user_stack}} if $w->{total_ns} > 5e7 && $w->{comm} =~ /^chain-/' |
 	sort -u >"$TMP/got2"
 awk 'NF == 3 { print $1, $3 }' "$TMP/chain2" | sort >"$TMP/want2"
 same "$TMP/got2" "$TMP/want2" "threads caught at the switch: the same chains"
@@ -100,7 +99,7 @@ is "$(waits "$TMP/s.cap" '$n++ if grep { defined $_->{offset} && $_->{offset} ==
 
 # One stack, one identity: two threads in the same place share it, two places never do.
 mkfifo "$TMP/in3"
-"$OBJ/t/work-idle" 5 <"$TMP/in3" >"$TMP/pid" &
+"$OBJ/t/work/idle" 5 <"$TMP/in3" >"$TMP/pid" &
 exec 7>"$TMP/in3"
 until_true test -s "$TMP/pid"
 rec "$TMP/i.cap" -d 0.5 -p "$(cat "$TMP/pid")"

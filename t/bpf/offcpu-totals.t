@@ -1,15 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Recorded totals against what the recorded threads measured themselves.
-# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 
 # Threads with known waits: nothing of theirs may be missing, and nothing be made up.
 stolen=$(steal_ns)
-"$BIN/offcpu-record" -v --force --preempted -o "$TMP/w.cap" -- "$OBJ/t/work-waits" >"$TMP/said" 2>"$err"
+"$BIN/offcpu-record" -v --force --preempted -o "$TMP/w.cap" -- "$OBJ/t/work/waits" >"$TMP/said" 2>"$err"
 is $? 0 "a threaded program is recorded to its end"
 is "$(wc -l <"$TMP/said")" 8 "all eight threads said what they waited"
 stolen=$(($(steal_ns) - stolen + 10000000))
@@ -30,7 +29,7 @@ is "$(waits "$TMP/w.cap" '$n++ if $w->{max_ns} > $w->{total_ns} || $w->{max_ns} 
 	"the longest wait fits total and count everywhere"
 
 # The same without --preempted: what is left out is counted, and the sum is still exact.
-rec "$TMP/f.cap" --min 30ms --max 900ms -- "$OBJ/t/work-waits"
+rec "$TMP/f.cap" --min 30ms --max 900ms -- "$OBJ/t/work/waits"
 is "$rc" 0 "--min and --max record"
 ok "with --min and --max too, seen = recorded + filtered + lost" balanced "$TMP/f.cap"
 is "$(waits "$TMP/f.cap" '$n++ if $w->{max_ns} < 3e7 || $w->{max_ns} > 9e8')" 0 "no recorded wait is outside --min to --max"
@@ -41,7 +40,7 @@ ok "shorter ones are counted as such" test "$(counter "$TMP/f.cap" filtered.min)
 
 # An idle server: every thread, with about the whole recording.
 mkfifo "$TMP/in"
-"$OBJ/t/work-idle" 20 <"$TMP/in" >"$TMP/pid" &
+"$OBJ/t/work/idle" 20 <"$TMP/in" >"$TMP/pid" &
 exec 7>"$TMP/in"
 until_true test -s "$TMP/pid"
 pid=$(cat "$TMP/pid")

@@ -3,17 +3,16 @@
 # A recorder that has its capabilities from its file records what its user may
 # read anyway, and nothing else; one whose capabilities are the caller's own
 # records as ever. What a user may read is told by cat(1) and gdb(1).
-# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
+# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
 case $(grep ' /proc proc ' /proc/mounts) in
 *hidepid=*)
 	# whatever this machine hides: a /proc of the test's own, which shows everything
 	[ -z "${OWNER_PROC-}" ] && OWNER_PROC=1 exec unshare -m sh -c 'mount -t proc -o hidepid=off proc /proc && exec sh "$0"' "$0"
 	;;
 esac
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 CAPS=cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog,cap_dac_read_search,cap_dac_override,cap_checkpoint_restore
 USER_ID=65534
 OTHER_ID=1234
@@ -54,7 +53,7 @@ chmod 700 "$pub/closed"
 cp "$BIN/offcpu-record" "$pub/plain"
 cp "$BIN/offcpu-record" "$pub/suid"
 for n in own root other suid hid und bec turn grp cap ns subid; do
-	cp "$OBJ/t/work-owner" "$pub/o-$n"
+	cp "$OBJ/t/work/owner" "$pub/o-$n"
 done
 chmod 755 "$pub"/o-* "$pub/plain"
 chmod 4755 "$pub/o-suid" "$pub/suid"

@@ -1,11 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Real programs from recording to folded lines: offcpu-record, symbolize, kallsyms-resolve, fold.
-# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 cd "$TMP" || exit 1
 
 # pipeline NAME: NAME.cap to NAME.folded, all statuses in $rc
@@ -54,7 +53,7 @@ else
 fi
 
 # A threaded program: threads by name, and by what they wait in
-rec threads.cap -- "$OBJ/t/work-waits"
+rec threads.cap -- "$OBJ/t/work/waits"
 pipeline threads
 is "$rc" 0 "a threaded C program goes through the pipeline"
 for t in 'w-short .*nanosleep' 'w-long .*nanosleep' 'w-mutex .*futex' 'w-cond .*futex' 'w-pipe .*pipe_read' 'w-ping .*futex' 'w-pong .*nanosleep'; do
@@ -77,7 +76,7 @@ ok "the comment lines carry host and totals" sh -c "grep -q '^# kernel: release=
 
 # A mixed load of the whole system, through a pipe and without a file in between
 : >over
-while [ -e over ]; do "$OBJ/t/work-waits"; done >/dev/null &
+while [ -e over ]; do "$OBJ/t/work/waits"; done >/dev/null &
 timeout 30 "$BIN/offcpu-record" -q -o - -a -d 1.5 2>a.err | "$BIN/symbolize" -q - 2>>a.err | "$BIN/fold" >a.folded 2>>a.err
 rm over
 wait

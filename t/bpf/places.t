@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Code that is in no file, and of which nobody told a name: where it is.
-# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and $out of lib.sh
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and $out of tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
-work=${STACKTOOLS_OBJ:-$TOP/obj}/t/work-places
+work=$OBJ/t/work/places
 
 for place in heap stack anon; do
 	case $place in

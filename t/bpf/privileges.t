@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What a recorder has left of its privileges while it records, and that
 # nothing is missing in the capture for want of them.
-# shellcheck disable=SC2016,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2016,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 USER_ID=1234
 KEPT=cap_dac_read_search,cap_sys_ptrace,cap_bpf,cap_checkpoint_restore
 chmod 755 "$TMP"
@@ -65,8 +64,8 @@ rec_start "$TMP/a.cap" -a
 confined "-a"
 # another user's programs, in a folder that is that user's alone: one that stays, and many that do not
 install -d -m 700 -o $USER_ID -g $USER_ID "$TMP/private"
-install -m 700 -o $USER_ID -g $USER_ID "$OBJ/t/work-deep" "$TMP/private/deep-private"
-install -m 700 -o $USER_ID -g $USER_ID "$OBJ/t/work-chain" "$TMP/private/chain-private"
+install -m 700 -o $USER_ID -g $USER_ID "$OBJ/t/work/deep" "$TMP/private/deep-private"
+install -m 700 -o $USER_ID -g $USER_ID "$OBJ/t/work/chain" "$TMP/private/chain-private"
 setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups "$TMP/private/chain-private" <"$TMP/hold" >"$TMP/chain.out" 7>&- &
 chain=$!
 at_exit_kill "$chain"
@@ -75,7 +74,7 @@ for _ in 1 2 3 4 5; do
 done
 # a program that only its own mount namespace has
 mkdir "$TMP/ns"
-unshare -m sh -c "mount -t tmpfs none '$TMP/ns' && cp '$OBJ/t/work-chain' '$TMP/ns/chain-in-ns' &&
+unshare -m sh -c "mount -t tmpfs none '$TMP/ns' && cp '$OBJ/t/work/chain' '$TMP/ns/chain-in-ns' &&
 	exec '$TMP/ns/chain-in-ns'" <"$TMP/hold" >"$TMP/ns.out" 7>&- &
 ns=$!
 at_exit_kill "$ns"
@@ -92,7 +91,7 @@ ok "-a: nothing of the recorder is left" gone
 like "$rc" '^[01]$' "-a: it ends as ever"
 is "$(counter "$TMP/a.cap" opener.lost)" 0 "-a: every request was answered"
 # others' files may be gone when they are to be read
-id=$(readelf -n "$OBJ/t/work-chain" | awk '/Build ID/ { print $3 }')
+id=$(readelf -n "$OBJ/t/work/chain" | awk '/Build ID/ { print $3 }')
 is "$("$BIN/capinfo" --list-build-ids "$TMP/a.cap" | sed 's,/.*/,,' | grep chain- | sort)" "$id chain-in-ns
 $id chain-private" "-a: the files of both were read"
 for comm in chain-private chain-in-ns; do
@@ -119,7 +118,7 @@ cat >"$TMP/lib.c" <<-'C'
 C
 ${CC:-cc} -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -shared -fPIC -o "$TMP/private/liblater.so" "$TMP/lib.c"
 chown $USER_ID "$TMP/private/liblater.so"
-install -m 755 "$OBJ/t/work-dl" "$TMP/loads-later"
+install -m 755 "$OBJ/t/work/dl" "$TMP/loads-later"
 rec_start "$TMP/c.cap" -c loads-later
 confined "-c"
 setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups "$TMP/loads-later" "$TMP/private/liblater.so" later_entry >/dev/null 2>&1 7>&-
@@ -154,7 +153,7 @@ run timeout 20 "$BIN/offcpu-record" -q --force -o "$TMP/suid.cap" -- setpriv --r
 is "$(cat "$out")" "$want" "a program with the set-user-ID bit keeps it, as the command"
 
 # The opener ends: told, counted, and the recording goes on
-"$OBJ/t/work-switch" sleep 100000000 1 </dev/null >/dev/null 2>&1 7>&- &
+"$OBJ/t/work/switch" sleep 100000000 1 </dev/null >/dev/null 2>&1 7>&- &
 at_exit_kill "$!"
 rec_start "$TMP/k.cap" -a
 opener=$(child file-opener)
@@ -168,7 +167,7 @@ like "$rc" '^[01]$' "and ends as ever"
 like "$(cat "$TMP/rec.err")" 'not opened any more: the process that opens files is gone: it was ended by a signal: Killed' "it says what is missing, and why"
 like "$("$BIN/capinfo" "$TMP/k.cap")" 'opener=the process that opens files is gone' "so does the capture"
 ok "what was not opened is counted" test "$(counter "$TMP/k.cap" opener.lost)" -gt 0
-ok "waits were recorded to the end" test "$(waits "$TMP/k.cap" '$n++ if $w->{comm} eq "work-switch" && $w->{last_ns} > '"$killed")" -gt 0
+ok "waits were recorded to the end" test "$(waits "$TMP/k.cap" '$n++ if $w->{comm} eq "switch" && $w->{last_ns} > '"$killed")" -gt 0
 
 # A recorder that is killed takes them with it
 rec_start "$TMP/9.cap" -p "$idle"

@@ -1,13 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Mode raw where the kernel's BTF, raw tracepoints, tracefs or the first PID namespace are not to be had.
-# shellcheck disable=SC2016,SC2086,SC2119,SC2154,SC2317 # Perl's variables; commands of several words; $rc and others of lib.sh; functions that ok calls
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2016,SC2086,SC2119,SC2154,SC2317 # Perl's variables; commands of several words; $rc and others of tap.sh; functions that ok calls
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 export BIN OBJ TMP
-REFUSE_RAW="$OBJ/t/work-refuse bpf=17"
+REFUSE_RAW="$OBJ/t/work/refuse bpf=17"
 SLEEP='sleep 0.2'
 sleeps='$n += $w->{total_ns} if $w->{comm} eq "sleep" && kernel() =~ /nanosleep/ && user() =~ /nanosleep/'
 
@@ -118,10 +117,10 @@ hidden /sys/kernel/tracing "$BIN/offcpu-record" -q --force -o "$TMP/bt.cap" -- $
 is "$rc" 0 "nor does mode btf"
 
 # Programs may not be run without being attached (BPF_PROG_TEST_RUN): nothing can be found out.
-run timeout -k 5 60 "$OBJ/t/work-refuse" bpf=10 "$BIN/offcpu-record" --mode raw --force -o "$TMP/no.cap" -- true
+run timeout -k 5 60 "$OBJ/t/work/refuse" bpf=10 "$BIN/offcpu-record" --mode raw --force -o "$TMP/no.cap" -- true
 is "$rc" 2 "without a trial nothing is recorded"
 like "$(cat "$err")" 'hint: it takes BPF_PROG_TEST_RUN' "and what it takes is told"
-run timeout -k 5 60 "$OBJ/t/work-refuse" bpf=10 "$BIN/offcpu-record" --mode raw --btf "$TMP/good.btf" --force -o "$TMP/no.cap" -- true
+run timeout -k 5 60 "$OBJ/t/work/refuse" bpf=10 "$BIN/offcpu-record" --mode raw --btf "$TMP/good.btf" --force -o "$TMP/no.cap" -- true
 is "$rc" 2 "nor is BTF from a file believed then"
 
 # In a PID namespace, with no BTF: the ids are those of the namespace.
@@ -140,7 +139,7 @@ echo $? >"$TMP/n4.rc"
 kill $other
 SH
 mkfifo "$TMP/outside"
-"$OBJ/t/work-idle" 2 <"$TMP/outside" >/dev/null & # outside
+"$OBJ/t/work/idle" 2 <"$TMP/outside" >/dev/null & # outside
 at_exit_kill $!
 exec 6>"$TMP/outside"
 timeout -k 5 60 unshare -pmf --mount-proc sh "$TMP/ns.sh" >/dev/null 2>"$err" </dev/null

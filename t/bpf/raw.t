@@ -1,16 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Mode raw records what mode btf records: at raw tracepoints, and at classic ones.
-# shellcheck disable=SC2013,SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that ok calls
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2013,SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 
 # A recorder to which raw tracepoints are refused (BPF_RAW_TRACEPOINT_OPEN).
 cat >"$TMP/classic" <<-SH
 	#!/bin/sh
-	exec "$OBJ/t/work-refuse" bpf=17 "$BIN/offcpu-record" "\$@"
+	exec "$OBJ/t/work/refuse" bpf=17 "$BIN/offcpu-record" "\$@"
 SH
 chmod +x "$TMP/classic"
 
@@ -31,7 +30,7 @@ recorded() {
 for way in raw classic; do
 	# Totals, against the threads' own clocks.
 	stolen=$(steal_ns)
-	raw $way "$TMP/w.cap" --preempted -- "$OBJ/t/work-waits"
+	raw $way "$TMP/w.cap" --preempted -- "$OBJ/t/work/waits"
 	cp "$out" "$TMP/said"
 	ok "$way: a threaded program is recorded to its end" recorded $way
 	is "$(wc -l <"$TMP/said")" 8 "$way: all eight threads said what they waited"
@@ -54,9 +53,9 @@ for way in raw classic; do
 	mkfifo "$TMP/in.$way"
 	: >"$TMP/chain"
 	if [ $way = raw ]; then
-		"$BIN/offcpu-record" -q --mode raw --force -o "$TMP/s.cap" -- "$OBJ/t/work-chain" 60 <"$TMP/in.$way" >"$TMP/chain" 2>"$err" &
+		"$BIN/offcpu-record" -q --mode raw --force -o "$TMP/s.cap" -- "$OBJ/t/work/chain" 60 <"$TMP/in.$way" >"$TMP/chain" 2>"$err" &
 	else
-		"$TMP/classic" -q --mode raw --force -o "$TMP/s.cap" -- "$OBJ/t/work-chain" 60 <"$TMP/in.$way" >"$TMP/chain" 2>"$err" &
+		"$TMP/classic" -q --mode raw --force -o "$TMP/s.cap" -- "$OBJ/t/work/chain" 60 <"$TMP/in.$way" >"$TMP/chain" 2>"$err" &
 	fi
 	rec_pid=$!
 	at_exit_kill "$rec_pid"
@@ -76,7 +75,7 @@ for way in raw classic; do
 	rc=$?
 	ok "$way: a program of known call chains is recorded" recorded $way
 	waits "$TMP/s.cap" 'push @o, "$w->{tid} " . join ";", map { $_->{symbol} // "?" }
-		grep { ($_->{module} // "") =~ /work-chain/ } @{$w->{user_stack}} if $w->{total_ns} > 5e7 && $w->{comm} =~ /^chain-/' |
+		grep { ($_->{module} // "") =~ m{/chain$} } @{$w->{user_stack}} if $w->{total_ns} > 5e7 && $w->{comm} =~ /^chain-/' |
 		sort -u >"$TMP/got"
 	awk 'NF == 3 { print $1, $3 }' "$TMP/chain" | sort >"$TMP/want"
 	same "$TMP/got" "$TMP/want" "$way: user stacks by tables are the chains that the program printed"
@@ -84,7 +83,7 @@ for way in raw classic; do
 	is "$(waits "$TMP/s.cap" 'push @o, "$w->{tid} " . join "", map { "$_;" } grep { !/^(__schedule|schedule|do_nanosleep)$/ }
 		split /;/, kernel() if $w->{total_ns} > 5e7 && $w->{comm} =~ /^chain-/' | grep -v _restart | sort -u)" "$kernel" \
 		"$way: kernel stacks are /proc/PID/stack's"
-	raw $way "$TMP/fp.cap" --unwind fp -- "$OBJ/t/work-waits"
+	raw $way "$TMP/fp.cap" --unwind fp -- "$OBJ/t/work/waits"
 	ok "$way: user stacks by frame pointer are the helper's" test \
 		"$(waits "$TMP/fp.cap" '$n++ if $w->{user_stack_verdict} eq "unverified"')" -ge 1
 
@@ -108,10 +107,10 @@ for way in raw classic; do
 	is "$(waits "$TMP/nofol.cap" '$h{$w->{pid}} = 1' | wc -l)" 1 "$way: --no-follow leaves children out"
 done
 
-# What is chosen: as t/bpf-offcpu-choose.t has it.
+# What is chosen: as t/bpf/offcpu-choose.t has it.
 mkfifo "$TMP/in"
 : >"$TMP/chain"
-"$OBJ/t/work-chain" 60 <"$TMP/in" >"$TMP/chain" &
+"$OBJ/t/work/chain" 60 <"$TMP/in" >"$TMP/chain" &
 chain=$!
 exec 7>"$TMP/in"
 at_exit_kill "$chain"
@@ -172,6 +171,6 @@ for way in raw classic; do
 	raw $way "$TMP/S.cap" --state S -- perl "$TMP/stopper.pl"
 	is "$(waits "$TMP/S.cap" '$n++ if $w->{state} ne "S"')" 0 "$way: --state S leaves the others out"
 done
-raw raw "$TMP/K.cap" -K --depth 5 -- "$OBJ/t/work-waits"
+raw raw "$TMP/K.cap" -K --depth 5 -- "$OBJ/t/work/waits"
 is "$(waits "$TMP/K.cap" '$n++ if @{$w->{kernel_stack}} > 5 || $w->{user_stack_error} ne "not-asked"')" 0 "-K and --depth do what they do"
 tap_done

@@ -4,10 +4,9 @@
 # made here: capabilities taken away, users, namespaces, filters of system
 # calls, parts of /proc and /sys that are hidden. Each is put up for real; the
 # table at the end shows both sides.
-# shellcheck source=t/lib.sh disable=SC2016,SC2046,SC2086,SC2317,SC2329
-. "$(dirname "$0")/lib.sh"
-# shellcheck source=t/rec-lib.sh
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2016,SC2046,SC2086,SC2317,SC2329
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 
 # Where the kernel has no mode btf (before Linux 5.11), what is known beforehand of the situations in which BPF works
 # does not hold; that the tools do what bpfcheck says holds everywhere.
@@ -20,7 +19,7 @@ W=$TMP/open
 mkdir -m 777 "$W"
 cp "$BIN/bpfcheck" "$BIN/offcpu-record" "$BIN/stackmap-test" "$BIN/kallsyms-resolve" "$W"
 chmod 755 "$W"/*
-REFUSE=${STACKTOOLS_OBJ:-$TOP/obj}/t/work-refuse
+REFUSE=$OBJ/t/work/refuse
 cp "$REFUSE" "$W/refuse"
 cd "$W" || exit 1
 address=0x$(sed -n 's/ T _stext$//p' /proc/kallsyms)

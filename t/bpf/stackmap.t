@@ -3,8 +3,7 @@
 # stackmap-test for real. What it may skip is listed here: anything else that
 # is skipped on a machine where BPF works is a failure.
 # shellcheck disable=SC2317 # functions are called through ok and status
-# shellcheck source=t/lib.sh
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
 
 T=$BIN/stackmap-test
 "$T" -r 'id: 0' >"$TMP/first" 2>&1

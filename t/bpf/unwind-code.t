@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Programs built in many ways, blocked in many places: their user stacks are
 # eu-stack's and gdb's, frame by frame.
-# shellcheck disable=SC2016,SC2034,SC2154,SC2317 # Perl's variables; what unwind-lib.sh uses; $rc and others of lib.sh; meanwhile() is called by record_blocked
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
-. "$(dirname "$0")/unwind-lib.sh"
+# shellcheck disable=SC2016,SC2034,SC2154,SC2317 # Perl's variables; what unwind.sh uses; $rc and others of tap.sh; meanwhile() is called by record_blocked
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
+. "$(dirname "$0")/../lib/unwind.sh"
 need_bpf
 
 # variant NAME TEXT [FLAG...]: calls.c built so; by $compiler
@@ -83,8 +83,8 @@ build pltsec plt.c -O2 -fcf-protection=full -Wl,-z,ibtplt "$W/lazylib.so" -Wl,-r
 build dl dl.c -O2
 build dllib.so dllib.c -O2 -fPIC -shared
 build threads threads.c -O2
-build asm asm.c -O2 "$T_DIR/unwind/asmfn.S"
-build asmfp asm.c -O1 -fno-omit-frame-pointer "$T_DIR/unwind/asmfn.S"
+build asm asm.c -O2 "$DATA/unwind/asmfn.S"
+build asmfp asm.c -O1 -fno-omit-frame-pointer "$DATA/unwind/asmfn.S"
 build nolibc nolibc.c -O2 -nostdlib -static -fno-stack-protector
 build forks forks.c -O2
 build deep calls.c -O2

@@ -3,16 +3,16 @@
 # User stacks where something happens meanwhile: every instruction of a call,
 # preemption, vfork, exec, dlopen, new processes; and walks that must not
 # claim to be complete.
-# shellcheck disable=SC2016,SC2034,SC2154,SC2317 # Perl's variables; what unwind-lib.sh uses; $rc and others of lib.sh; meanwhile() is called by record_blocked
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
-. "$(dirname "$0")/unwind-lib.sh"
+# shellcheck disable=SC2016,SC2034,SC2154,SC2317 # Perl's variables; what unwind.sh uses; $rc and others of tap.sh; meanwhile() is called by record_blocked
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
+. "$(dirname "$0")/../lib/unwind.sh"
 need_bpf
 
 build calls calls.c -O2
 build nocfi calls.c -O1 -fno-omit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables
-build asm asm.c -O2 "$T_DIR/unwind/asmfn.S"
-build asmfp asm.c -O1 -fno-omit-frame-pointer "$T_DIR/unwind/asmfn.S"
+build asm asm.c -O2 "$DATA/unwind/asmfn.S"
+build asmfp asm.c -O1 -fno-omit-frame-pointer "$DATA/unwind/asmfn.S"
 
 # Depth.
 start deep "$W/calls" 500
@@ -44,7 +44,7 @@ for name in neither product; do
 done
 finish
 
-build_compat "$T_DIR/unwind/compat.S" "$W/compat"
+build_compat "$DATA/unwind/compat.S" "$W/compat"
 if [ -z "$no_compat" ]; then
 	start compat "$W/compat"
 	record_blocked "$TMP/compat.cap"
@@ -157,7 +157,7 @@ rec_start "$TMP/step.cap" -q --force -p "$(pid_of step)"
 kill -USR1 "$(pid_of step)"
 until_true grep -q '^steps' "$W/step.out"
 rec_stop
-"$BIN/symbolize" -q --no-inline "$TMP/step.cap" | perl "$T_DIR/unwind/steps" "$(pid_of step)" >"$TMP/steps" 2>&1
+"$BIN/symbolize" -q --no-inline "$TMP/step.cap" | perl "$DATA/unwind/steps" "$(pid_of step)" >"$TMP/steps" 2>&1
 is $? 0 "interrupted at every instruction of a call: complete, with the same callers"
 diag <"$TMP/steps"
 finish

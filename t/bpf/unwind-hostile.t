@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Processes that control their registers, stacks and files, and mean ill: the
 # recording goes on, says what it does not know, and shows others as they are.
-# shellcheck disable=SC2016,SC2154,SC2317 # Perl's variables; $rc and others of lib.sh; functions that are called by name
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
-. "$(dirname "$0")/unwind-lib.sh"
+# shellcheck disable=SC2016,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that are called by name
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
+. "$(dirname "$0")/../lib/unwind.sh"
 need_bpf
 unset ORACLES_ONLY
 
@@ -16,7 +16,7 @@ build dllib.so dllib.c -O2 -fPIC -shared
 
 kinds='good garbage nops rows pointers remember claim'
 for kind in $kinds; do
-	perl "$T_DIR/unwind/badelf" "$kind" >"$W/$kind.so"
+	perl "$DATA/unwind/badelf" "$kind" >"$W/$kind.so"
 	start "$kind" "$W/hostile" map "$W/$kind.so"
 done
 start wild "$W/hostile" wild

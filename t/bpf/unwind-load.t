@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The whole system under a mixed load: nearly every user stack is complete, the
 # others have reasons, and none that is complete is wrong.
-# shellcheck disable=SC2154 # $rc and others of lib.sh
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2154 # $rc and others of tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
 
 # tables that this build makes, and no older one
@@ -60,7 +60,7 @@ for seconds in 5 15 45; do
 	loaded=$rc
 	cp "$err" "$TMP/loaded.err"
 	"$BIN/symbolize" -q --format=json "$TMP/a.cap" 2>/dev/null |
-		perl "$T_DIR/unwind/plausible" --inside --exe "^/(usr|bin|sbin|lib)/|^$TMP" >"$TMP/table" 2>"$TMP/table.err"
+		perl "$DATA/unwind/plausible" --inside --exe "^/(usr|bin|sbin|lib)/|^$TMP" >"$TMP/table" 2>"$TMP/table.err"
 	plausible=$?
 	waits=$(sed -n 's/ all$//p' "$TMP/table")
 	[ "${waits:-0}" -lt 3000 ] || break

@@ -1,23 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The memory of unwind tables: bounded, shared, given back, and asked for again.
-# shellcheck disable=SC2016,SC2046,SC2086,SC2154 # Perl's variables; words; $rc and others of lib.sh
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2016,SC2046,SC2086,SC2154 # Perl's variables; words; $rc and others of tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
 export STACKTOOLS_CACHE=
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 mkfifo "$TMP/hold"
 # what never ends its readers
 exec 7<>"$TMP/hold"
 
 # Ten programs, each with a table of its own of 180 KB.
-perl "$T_DIR/unwind/manyrows" 60 30 >"$TMP/0.so" 2>"$TMP/len"
+perl "$DATA/unwind/manyrows" 60 30 >"$TMP/0.so" 2>"$TMP/len"
 len=$(($(cat "$TMP/len") + 4096))
 pids=
 for n in 1 2 3 4 5 6 7 8 9 10; do
 	cp "$TMP/0.so" "$TMP/$n.so"
-	"$OBJ/t/work-maps" "$TMP/$n.so" "$len" >"$TMP/$n.out" 2>&1 </dev/null 7>&- &
+	"$OBJ/t/work/maps" "$TMP/$n.so" "$len" >"$TMP/$n.out" 2>&1 </dev/null 7>&- &
 	at_exit_kill $!
 	pids="$pids $!"
 done
@@ -140,7 +139,7 @@ wait "$freed"
 is $? 0 "a recording that outlives one of its programs"
 is "$(counter "$TMP/freed.cap" unwind.rows)" "$(counter "$TMP/one.cap" unwind.rows)" "and stays so"
 
-"$OBJ/t/work-crowd" 200 "$OBJ/t/work-crowd" <"$TMP/hold" >"$TMP/crowd.out" 2>&1 7>&- &
+"$OBJ/t/work/crowd" 200 "$OBJ/t/work/crowd" <"$TMP/hold" >"$TMP/crowd.out" 2>&1 7>&- &
 crowd=$!
 at_exit_kill "$crowd"
 until_true test -s "$TMP/crowd.out"

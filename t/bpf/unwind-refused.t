@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Perf events refused, as Debian's kernel.perf_event_paranoid=3 refuses them to whoever has no CAP_SYS_ADMIN, and
 # filters of system calls to all: processes are followed by what BPF reports and by /proc. A filter does it here.
-# shellcheck disable=SC2016,SC2086,SC2154 # Perl's variables; words; $rc and others of lib.sh
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2016,SC2086,SC2154 # Perl's variables; words; $rc and others of tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 chmod 755 "$TMP"
 mkdir -m 777 "$TMP/u"
-cp "$BIN/offcpu-record" "$OBJ/t/work-waits" "$OBJ/t/work-steady" "$TMP/u"
+cp "$BIN/offcpu-record" "$OBJ/t/work/waits" "$OBJ/t/work/steady" "$TMP/u"
 mkdir -m 777 "$TMP/u/file"
 cp "$BIN/offcpu-record" "$TMP/u/file"
 setcap cap_bpf,cap_perfmon,cap_syslog,cap_checkpoint_restore+ep "$TMP/u/file/offcpu-record"
@@ -21,20 +20,20 @@ refused() {
 	prefix=$1 recorder=$2 cap=$3
 	shift 3
 	rm -f "$cap"
-	STACKTOOLS_CACHE=$TMP/u/cache run timeout -k 5 60 "$OBJ/t/work-refuse" perf_event_open $prefix "$recorder" \
+	STACKTOOLS_CACHE=$TMP/u/cache run timeout -k 5 60 "$OBJ/t/work/refuse" perf_event_open $prefix "$recorder" \
 		--force -o "$cap" "$@" 7>&-
 }
 # A thread that has given up its address space at its exit has no user stack to miss.
 verdicts() {
 	waits "$1" '$h{"$w->{user_stack_verdict} " . ($w->{user_stack_error} // "")} += 1 if ($w->{user_stack_error} // "") ne "exiting"'
 }
-# what stacks of the threads of work-waits begin with, by name
+# what stacks of the threads of waits begin with, by name
 outermost() {
 	waits "$1" '$h{$w->{user_stack}[-1]{symbol} // "none"} = "" if $w->{comm} =~ /^w(-|ork-waits)/'
 }
 
 for mode in btf raw; do
-	refused '' "$BIN/offcpu-record" "$TMP/w.cap" --mode $mode -- "$OBJ/t/work-waits"
+	refused '' "$BIN/offcpu-record" "$TMP/w.cap" --mode $mode -- "$OBJ/t/work/waits"
 	is "$rc" 0 "$mode: a command is recorded"
 	is "$(verdicts "$TMP/w.cap" | cut -d' ' -f1 | tr '\n' ' ')" 'complete ' "$mode: every stack is complete"
 	is "$(outermost "$TMP/w.cap" | tr -s ' \n' ' ')" '__clone3 _start ' "$mode: and named, to its outermost frame"
@@ -44,16 +43,16 @@ for mode in btf raw; do
 done
 
 # Ordinary users.
-refused "$NOBODY --inh-caps=-all,$ALL --ambient-caps=-all,$ALL" "$TMP/u/offcpu-record" "$TMP/u/a.cap" -- "$TMP/u/work-waits"
+refused "$NOBODY --inh-caps=-all,$ALL --ambient-caps=-all,$ALL" "$TMP/u/offcpu-record" "$TMP/u/a.cap" -- "$TMP/u/waits"
 is "$rc $(verdicts "$TMP/u/a.cap" | cut -d' ' -f1 | tr '\n' ' ')" '0 complete ' 'a user with ambient capabilities: complete'
 is "$(outermost "$TMP/u/a.cap" | tr -s ' \n' ' ')" '__clone3 _start ' 'and named'
-refused "$NOBODY --inh-caps=-all" "$TMP/u/file/offcpu-record" "$TMP/u/f.cap" -- "$TMP/u/work-waits"
+refused "$NOBODY --inh-caps=-all" "$TMP/u/file/offcpu-record" "$TMP/u/f.cap" -- "$TMP/u/waits"
 is "$rc $(verdicts "$TMP/u/f.cap" | cut -d' ' -f1 | tr '\n' ' ')" '0 complete ' 'one by capabilities of the file: complete'
 is "$(outermost "$TMP/u/f.cap" | tr -s ' \n' ' ')" '__clone3 _start ' 'and named'
 
 # What runs already, alone and among all.
 mkfifo "$TMP/life" && exec 7<>"$TMP/life"
-$NOBODY "$TMP/u/work-steady" 1 <"$TMP/life" >"$TMP/ready" 2>&1 7>&- &
+$NOBODY "$TMP/u/steady" 1 <"$TMP/life" >"$TMP/ready" 2>&1 7>&- &
 steady=$!
 at_exit_kill "$steady"
 until_true grep -qs ready "$TMP/ready"
@@ -95,7 +94,7 @@ for l in a b; do
 	C
 	${CC:-cc} -O1 -shared -fPIC -o "$TMP/lib$l.so" "$TMP/$l.c" || fail 'cannot compile a library'
 done
-refused '' "$BIN/offcpu-record" "$TMP/dl.cap" -- "$OBJ/t/work-dl" "$TMP/liba.so" a_entry "$TMP/libb.so" b_entry "$TMP/liba.so" a_entry
+refused '' "$BIN/offcpu-record" "$TMP/dl.cap" -- "$OBJ/t/work/dl" "$TMP/liba.so" a_entry "$TMP/libb.so" b_entry "$TMP/liba.so" a_entry
 is "$(awk '{ print $2 }' "$out" | sort -u | wc -l)" 1 'two libraries were loaded at one address'
 is "$(waits "$TMP/dl.cap" '$h{join " ", $w->{user_stack_verdict}, grep { /_entry/ } map { $_->{symbol} } @{$w->{user_stack}}} += $w->{count} if $w->{total_ns} > 5e8')" \
 	"complete a_entry 2

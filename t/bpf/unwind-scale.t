@@ -2,25 +2,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What is large: a process with thousands of mappings, a binary with three
 # million rows, five thousand processes of three hundred files.
-# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of lib.sh
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
-. "$(dirname "$0")/unwind-lib.sh"
+# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
+. "$(dirname "$0")/../lib/unwind.sh"
 need_bpf
 unset ORACLES_ONLY
 export STACKTOOLS_CACHE=
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 
 made() { # made NAME FUNCTIONS STRIDE: a library; $len is how much of it is to be mapped
-	perl "$T_DIR/unwind/manyrows" "$2" "$3" >"$TMP/$1.so" 2>"$TMP/$1.len"
+	perl "$DATA/unwind/manyrows" "$2" "$3" >"$TMP/$1.so" 2>"$TMP/$1.len"
 	len=$(($(cat "$TMP/$1.len") + 4096))
 }
 
 made rows 3000 30
-start rows "$OBJ/t/work-maps" "$TMP/rows.so" "$len"
+start rows "$OBJ/t/work/maps" "$TMP/rows.so" "$len"
 made maps 120 30
-start maps "$OBJ/t/work-maps" "$TMP/maps.so" "$len" 5000
-start beyond "$OBJ/t/work-maps" "$TMP/maps.so" "$len" 12000
+start maps "$OBJ/t/work/maps" "$TMP/maps.so" "$len" 5000
+start beyond "$OBJ/t/work/maps" "$TMP/maps.so" "$len" 12000
 
 is "$("$BIN/unwindinfo" -s "$TMP/rows.so" | sed -n 's/^rows  *//p')" 3000003 "three million rows are compiled"
 is "$("$BIN/unwindinfo" -s "$TMP/rows.so" | sed -n 's/^left out  *//p')" nothing "and none is left out"
@@ -73,12 +72,12 @@ many_whole() {
 }
 
 # Five thousand processes of three hundred programs, each a file of its own
-if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$T_DIR/work-crowd.c" 2>"$TMP/static.log"; then
+if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$TOP/t/work/crowd.c" 2>"$TMP/static.log"; then
 	mkdir "$TMP/crowd"
 	for n in $(seq 300); do
 		cp "$TMP/one" "$TMP/crowd/$n"
 	done
-	"$OBJ/t/work-crowd" 5000 "$TMP"/crowd/* <&7 >"$TMP/crowd.out" 2>&1 7>&- &
+	"$OBJ/t/work/crowd" 5000 "$TMP"/crowd/* <&7 >"$TMP/crowd.out" 2>&1 7>&- &
 	crowd=$!
 	at_exit_kill "$crowd"
 	until_true test -s "$TMP/crowd.out"

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Processes that are over before anybody can look at them: their waits have the
 # stacks that a debugger finds in the same program when it waits for longer.
-# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of lib.sh
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 need_bpf
 
 export STACKTOOLS_CACHE="$TMP/cache" DEBUGINFOD_URLS=
 mkdir "$TMP/w" && cd "$TMP/w" || exit 1
 for variant in pie:-pie static:-static; do
-	"${CC:-cc}" -D_GNU_SOURCE -O2 "${variant#*:}" -o "brief-${variant%:*}" "$T_DIR/unwind/brief.c" >cc.log 2>&1 || diag <cc.log
+	"${CC:-cc}" -D_GNU_SOURCE -O2 "${variant#*:}" -o "brief-${variant%:*}" "$DATA/unwind/brief.c" >cc.log 2>&1 || diag <cc.log
 done
 
 # symbols of the frames, innermost first, without what libc calls its own parts

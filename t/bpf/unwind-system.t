@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Programs of the distribution, idle: every thread's user stack is eu-stack's
 # and gdb's, frame by frame.
-# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of lib.sh
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
-. "$(dirname "$0")/unwind-lib.sh"
+# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
+. "$(dirname "$0")/../lib/unwind.sh"
 need_bpf
 
 python=python3
@@ -21,7 +21,7 @@ have() {
 start bash-read bash -c 'read -r x; echo "$x"'
 start bash-wait bash -c 'f() { if [ "$1" -gt 0 ]; then f $(($1 - 1)); else sleep 1000; fi; :; }; f 10; :'
 start dash dash -c 'read -r x; echo "$x"'
-start python "$python" "$T_DIR/unwind/threads.py"
+start python "$python" "$DATA/unwind/threads.py"
 # shellcheck disable=SC2016 # Perl's
 start perl perl -e 'sub r { my $n = shift; return $n ? r($n - 1) + 1 : sleep 1000 } print r(20)'
 start perl-sort perl -e 'print sort { sleep 1000; $a <=> $b } map { $_ } 3, 2, 1'

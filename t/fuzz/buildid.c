@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fuzz-buildid - hostile ELF files and notes, for libFuzzer: make fuzz */
+/* buildid - hostile ELF files and notes, for libFuzzer: make fuzz */
 #include "elf/file.h"
 #include "record/files.h"
 

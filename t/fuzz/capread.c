@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fuzz-capread - hostile captures, for libFuzzer (`make fuzz`).
+ * capread - hostile captures, for libFuzzer (`make fuzz`).
  *
  * Random bytes never have the right checksum. So the input is cut into blocks
  * here, with headers, numbers and checksums made right: a byte of type, two of

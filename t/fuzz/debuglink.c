@@ -3,7 +3,7 @@
  * Any bytes as what a file says of its debug file, and as a file that has one inside, for libFuzzer
  * (`make fuzz`). The first byte chooses.
  */
-#include "elf-sections.h"
+#include "../lib/elf-sections.h"
 #include "elf/debuginfo.h"
 #include "elf/minidebug.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Any bytes as perf script text, through the reader, the grammar, the names and
- * the table, for libFuzzer (`make fuzz`). t/fold is a corpus to begin with.
+ * the table, for libFuzzer (`make fuzz`). t/data/fold is a corpus to begin with.
  *
  * The first byte chooses options. Beyond crashes it checks that the sums of
  * the lines are what the table holds.

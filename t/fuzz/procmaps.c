@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fuzz-procmaps - lines of /proc/PID/maps, for libFuzzer: make fuzz */
+/* procmaps - lines of /proc/PID/maps, for libFuzzer: make fuzz */
 #include "system/maps.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fuzz-procparse - the small files of /proc/PID/task/TID, for libFuzzer: make fuzz */
+/* procparse - the small files of /proc/PID/task/TID, for libFuzzer: make fuzz */
 #include "procfs/sampler.h"
 
 #include <string.h>

@@ -3,9 +3,9 @@
  * Call frame information, or a whole ELF file where it begins as one, through
  * the compiler of rows, for libFuzzer (`make fuzz`). Kept inputs:
  *
- *	obj/t/fuzz-unwindcomp -max_total_time=60 t/cfi/corpus
+ *	obj/t/fuzz/unwindcomp -max_total_time=60 t/data/cfi/corpus
  */
-#include "cfi/image.h"
+#include "../data/cfi/image.h"
 #include "unwind/compile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=sh
 # shellcheck disable=SC2034 # $rc is for the test
-# For the tests that record: source it after lib.sh.
+# For the tests that record: source it after tap.sh.
 #
 #   need_bpf [MODE]          skips the whole file where recording in MODE (btf) does not work
 #   can_record MODE          does it?
@@ -19,7 +19,7 @@
 #   recording PID CAP        has that recorder begun?
 #   build_compat SOURCE OUT  a 32-bit program, or $no_compat says why not
 #
-# work-waits' own word, in $TMP/said, against a capture:
+# waits' own word, in $TMP/said, against a capture:
 #   steal_ns                 time that a hypervisor has given to other machines
 #   judged CAP               reads it; $stolen is what was stolen meanwhile
 #   judge WHAT               asked, measured, off, count: is it what was recorded?
@@ -137,7 +137,7 @@ between() {
 }
 
 # Of the whole machine: a process that ended before its mappings were read is a loss, and may be anyone's.
-# shellcheck disable=SC2154 # $err is lib.sh's
+# shellcheck disable=SC2154 # $err is tap.sh's
 but_for_others() {
 	[ "$rc" -ne 1 ] || [ "$(grep '^  lost: ' "$err" | sed 's/[0-9][0-9]*/N/')" != '  lost: N processes without mappings: they had ended' ] || rc=0
 }

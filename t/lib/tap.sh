@@ -10,22 +10,23 @@
 #   skip NAME REASON          counts a test that cannot run here
 #   run COMMAND...            runs it; leaves $out and $err (files) and $rc
 #
-# $BIN is where the tools are, $OBJ/t the programs that are recorded; $TMP is
-# a folder that is removed at the end.
+# $BIN is where the tools are, $OBJ/t/work the programs that are recorded, $DATA
+# the files of t/data; $TMP is a folder that is removed at the end.
 
-T_DIR=$(cd "$(dirname "$0")" && pwd)
-TOP=$(dirname "$T_DIR")
+t_dir=$(cd "$(dirname "$0")" && pwd)
+TOP=${t_dir%/t/*}
+DATA=$TOP/t/data
 BIN=${STACKTOOLS_BIN:-$TOP/bin}
 OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 # scripts/demo builds less than the tests need; of SAN=1 there are the unit tests' programs alone
-case ${0##*/} in
-unit-*) set -- "$0" ;;
-*) set -- "$T_DIR"/work-*.c ;;
+case $t_dir in
+*/unit) set -- "$t_dir/${0##*/}" ;;
+*) set -- "$TOP"/t/work/*.c ;;
 esac
 for t_program in "$@"; do
-	t_program=${t_program##*/}
-	if ! [ -x "$OBJ/t/${t_program%.*}" ]; then
-		echo "Bail out!  '$OBJ/t/${t_program%.*}' is not built: run make first"
+	t_program=$OBJ/${t_program#"$TOP/"}
+	if ! [ -x "${t_program%.*}" ]; then
+		echo "Bail out!  '${t_program%.*}' is not built: run make first"
 		exit 1
 	fi
 done

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=sh
-# shellcheck disable=SC2034,SC2154 # for the tests; $rc of lib.sh
+# shellcheck disable=SC2034,SC2154 # for the tests; $rc of tap.sh
 # For the tests that hold recorded user stacks against eu-stack and gdb: source
-# it after lib.sh and rec-lib.sh.
+# it after tap.sh and record.sh.
 #
-#   build NAME SOURCE [FLAG...]   compiles t/unwind/SOURCE by $compiler into $W/NAME
+#   build NAME SOURCE [FLAG...]   compiles t/data/unwind/SOURCE by $compiler into $W/NAME
 #   start NAME COMMAND...         starts it with a stdin that never has input
 #   start_busy NAME COMMAND...    the same for one that wakes up now and then
 #   also NAME PID OUTPUT          a process that one of them started
@@ -12,7 +12,7 @@
 #   record_blocked CAP [ARG...]   records all that was started and is blocked,
 #                                 each thread both as it is found and as it
 #                                 blocks again: SIGSTOP and SIGCONT see to that
-#   agrees TEXT NAME [OPTION...]  t/unwind/agree of NAME's process and the last
+#   agrees TEXT NAME [OPTION...]  t/data/unwind/agree of NAME's process and the last
 #                                 capture is the test TEXT; with its chains
 #   agreed                        reports those: before anything ends or changes
 #   finish                        kills all that was started
@@ -47,7 +47,7 @@ trap 'finish; tap_cleanup' EXIT
 
 build() {
 	b_name=$1
-	b_source=$T_DIR/unwind/$2
+	b_source=$DATA/unwind/$2
 	shift 2
 	"$compiler" -D_GNU_SOURCE -pthread -o "$W/$b_name" "$b_source" "$@" >"$W/$b_name.log" 2>&1 && return
 	diag <"$W/$b_name.log"
@@ -91,7 +91,7 @@ settled() {
 		esac
 	done
 	# shellcheck disable=SC2086 # words
-	[ -z "$e_pids" ] || perl "$T_DIR/unwind/settled" $e_pids | diag
+	[ -z "$e_pids" ] || perl "$DATA/unwind/settled" $e_pids | diag
 }
 
 record_blocked() {
@@ -106,7 +106,7 @@ record_blocked() {
 		esac
 	done
 	# shellcheck disable=SC2086 # words
-	[ -z "$r_busy" ] || perl "$T_DIR/unwind/busy" calm $r_busy | diag
+	[ -z "$r_busy" ] || perl "$DATA/unwind/busy" calm $r_busy | diag
 	settled
 	[ -z "${ORACLES_ONLY-}" ] || return
 	# shellcheck disable=SC2046,SC2086 # words
@@ -116,7 +116,7 @@ record_blocked() {
 		return 1
 	fi
 	# shellcheck disable=SC2086
-	[ -z "$r_busy" ] || perl "$T_DIR/unwind/busy" switches $r_busy >"$W/switches"
+	[ -z "$r_busy" ] || perl "$DATA/unwind/busy" switches $r_busy >"$W/switches"
 	# shellcheck disable=SC2086
 	kill -STOP $r_pids
 	sleep 0.1
@@ -124,7 +124,7 @@ record_blocked() {
 	kill -CONT $r_pids
 	meanwhile
 	settled
-	[ -z "$r_busy" ] || perl "$T_DIR/unwind/busy" resumed "$W/switches" | diag
+	[ -z "$r_busy" ] || perl "$DATA/unwind/busy" resumed "$W/switches" | diag
 	before_stop
 	rec_stop
 	[ "$rc" -eq 0 ] || { cat "$TMP/rec.err" && "$BIN/capinfo" "$blocked_cap" | grep '[^_]lost'; } | diag
@@ -137,7 +137,7 @@ agrees() {
 	[ -z "${ORACLES_ONLY-}" ] || set -- --only-oracles "$@"
 	grep -q '^chain ' "$W/$a_name.out" && set -- --chain "$W/$a_name.out" "$@"
 	a_n=$((a_n + 1))
-	STACKTOOLS_BIN=$BIN perl "$T_DIR/unwind/agree" "$@" "$(pid_of "$a_name")" "$blocked_cap" >"$W/agree-$a_n" 2>&1 7>&- &
+	STACKTOOLS_BIN=$BIN perl "$DATA/unwind/agree" "$@" "$(pid_of "$a_name")" "$blocked_cap" >"$W/agree-$a_n" 2>&1 7>&- &
 	a_jobs="$a_jobs $!,$a_n"
 	printf '%s\n' "$a_text" >"$W/text-$a_n"
 	# two at a time

@@ -2,26 +2,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What a recorder by /proc has left of its privileges while it records, and
 # that nothing is missing in the capture for want of them.
-# shellcheck disable=SC2016,SC2086,SC2154,SC2317 # Perl and shell for others; words; $rc and others of lib.sh; functions that others call
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
+# shellcheck disable=SC2016,SC2086,SC2154,SC2317 # Perl and shell for others; words; $rc and others of tap.sh; functions that others call
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 [ "$(id -u)" -eq 0 ] || skip_all "not root"
 for p in capsh setpriv eu-stack; do
 	command -v $p >/dev/null || skip_all "no $p"
 done
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 export DEBUGINFOD_URLS=
 chmod 755 "$TMP"
 mkdir -m 755 "$TMP/bin"
-cp "$OBJ/t/work-steady" "$TMP/bin/"
+cp "$OBJ/t/work/steady" "$TMP/bin/"
 mkfifo "$TMP/life" && exec 7<>"$TMP/life"
 none=0000000000000000
 another='setpriv --reuid=1234 --regid=1234 --clear-groups'
 
-# steady: work-steady of another user; $pid is its process
+# steady: steady of another user; $pid is its process
 steady() {
 	: >"$TMP/ready"
-	$another "$TMP/bin/work-steady" >"$TMP/ready" 2>&1 <"$TMP/life" 7>&- &
+	$another "$TMP/bin/steady" >"$TMP/ready" 2>&1 <"$TMP/life" 7>&- &
 	pid=$!
 	at_exit_kill "$pid"
 	until_true grep -q ready "$TMP/ready" || fail 'the workload is there'
@@ -134,7 +133,7 @@ in_view() {
 	unshare -m --propagation private sh -c 'mount -t proc -o "$1" proc /proc || exit 77
 		shift; exec "$@"' sh "$@"
 }
-for what in "-p $pid" -a "-c work-steady" "-t $pid"; do
+for what in "-p $pid" -a "-c steady" "-t $pid"; do
 	run in_view hidepid=2 timeout 60 "$BIN/offcpu-record" --mode procfs --force -o "$TMP/h.cap" $what -d 1.5 7>&-
 	[ "$what" != -a ] || but_for_others
 	is "$rc $(waits "$TMP/h.cap" '$h{$w->{comm}} = 1 if $w->{pid} == '"$pid"' && kernel() =~ /do_syscall_64/' | grep -c .)" \

@@ -2,16 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # offcpu-record --mode procfs: without BPF, as an ordinary user and as root.
 # shellcheck disable=SC2016 # Perl and shell for others
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/rec-lib.sh"
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 
 # A place that an ordinary user reaches, wherever the tree lies.
 U=$TMP/u
 mkdir -m 755 "$U" "$U/bin"
 chmod 755 "$TMP"
 cp "$BIN/offcpu-record" "$BIN/symbolize" "$BIN/capinfo" "$BIN/fold" \
-	"$OBJ/t/work-steady" "$OBJ/t/work-waits" "$U/bin" || exit 1
+	"$OBJ/t/work/steady" "$OBJ/t/work/waits" "$U/bin" || exit 1
 BIN=$U/bin
 # $as_user COMMAND...: as an ordinary user without any capability
 as_user=
@@ -29,13 +28,13 @@ user() {
 # Workloads end when their stdin does: its write end is fd 7.
 mkfifo "$TMP/life" && exec 7<>"$TMP/life"
 
-# steady PREFIX ARG...: starts work-steady by PREFIX (or ""); $pid is its process
+# steady PREFIX ARG...: starts steady by PREFIX (or ""); $pid is its process
 steady() {
 	prefix=$1
 	shift
 	: >"$TMP/ready"
 	# shellcheck disable=SC2086 # words
-	$prefix "$U/bin/work-steady" "$@" >"$TMP/ready" 2>&1 <"$TMP/life" 7>&- &
+	$prefix "$U/bin/steady" "$@" >"$TMP/ready" 2>&1 <"$TMP/life" 7>&- &
 	pid=$!
 	at_exit_kill "$pid"
 	until_true grep -q ready "$TMP/ready" || fail 'the workload is there'
@@ -65,7 +64,7 @@ tid_of() {
 
 # --- an ordinary user's own processes ---
 
-procfs "$U/a.cap" -- "$U/bin/work-waits"
+procfs "$U/a.cap" -- "$U/bin/waits"
 is "$rc" 0 'an ordinary user without any capability records a command of his'
 cp "$out" "$TMP/truth"
 like "$(cat "$err")" 'samples, not exact waits: [0-9]+ looks at 99 Hz, off-CPU estimated .* by schedstat' \
@@ -189,7 +188,7 @@ is "$(waits "$U/x.cap" '$n++ if $w->{process_comm} eq ""')" 0 'and none belongs 
 steady "$as_user"
 # a look may be late by more than 100 ms where others have the CPUs, and short waits look longer then
 procfs "$U/f.cap" -p "$pid" -d 2 --min 1s
-is "$(waits "$U/f.cap" 'push @o, $w->{comm}' | sort -u | tr '\n' ' ')" 's-futex s-poll work-steady ' \
+is "$(waits "$U/f.cap" 'push @o, $w->{comm}' | sort -u | tr '\n' ' ')" 's-futex s-poll steady ' \
 	'--min leaves out what is shorter, as estimated'
 ok 'and counts it' balanced "$U/f.cap"
 procfs "$U/f.cap" -p "$pid" -d 1 --state D
@@ -205,7 +204,7 @@ status 64 '--ptrace is not for a mode with BPF' "$BIN/offcpu-record" --mode btf 
 status 64 'nor is -F' "$BIN/offcpu-record" --mode raw -F 50 -p "$pid"
 status 64 '--unwind dwarf is a usage error' "$BIN/offcpu-record" --mode procfs --unwind dwarf -p "$pid"
 status 2 'a cgroup that is none is an error' "$BIN/offcpu-record" --mode procfs --cgroup /x -p "$pid"
-procfs "$U/f.cap" -c work-steady -d 1
+procfs "$U/f.cap" -c steady -d 1
 is "$(waits "$U/f.cap" 'push @o, $w->{pid}' | sort -u)" "$pid" '-c finds a process by its name'
 procfs "$U/f.cap" -a -d 1
 is "$(waits "$U/f.cap" '$n = 1 if $w->{pid} == '"$pid")" 1 '-a has it too'
@@ -356,7 +355,7 @@ if "$BIN/offcpu-record" -q --mode btf --force -o "$TMP/probe.cap" -- true >"$TMP
 	rec_pid=$!
 	run timeout 60 "$BIN/offcpu-record" -q --mode procfs --preempted --force -o "$U/p.cap" -p "$pid" -d 4 7>&-
 	wait "$rec_pid"
-	for comm in s-futex s-poll s-sleep s-work work-steady; do
+	for comm in s-futex s-poll s-sleep s-work steady; do
 		within "$(whole "$U/p.cap" $comm)" "$(whole "$TMP/b.cap" $comm)" 5 \
 			"$comm: its share of time off the CPU is what --mode btf records, within 5 %"
 	done
@@ -393,7 +392,7 @@ between "$(waits "$U/late.cap" '$n += $w->{total_ns} if $w->{pid} == '"$late_is"
 
 # A target in a PID namespace of its own.
 steady 'unshare --pid --fork --kill-child'
-inner=$(pgrep -P "$pid" work-steady)
+inner=$(pgrep -P "$pid" steady)
 run timeout 60 "$BIN/offcpu-record" -q --mode procfs --force -o "$U/p.cap" -p "$inner" -d 1 7>&-
 is "$rc $("$BIN/capinfo" "$U/p.cap" | grep -c '(PID 1 in its namespace)')" '0 1' \
 	'a process in another PID namespace is told by both of its numbers'

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bpfcheck --bundle: what is in it, what is not, and that it serves.
-# shellcheck source=t/lib.sh disable=SC2016
-. "$(dirname "$0")/lib.sh"
+# shellcheck disable=SC2016
+. "$(dirname "$0")/../lib/tap.sh"
 
 B=$BIN/bpfcheck
 cd "$TMP" || exit 1

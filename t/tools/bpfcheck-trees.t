@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# bpfcheck on the trees of t/bpfcheck: verdict, reason and remedy for each
+# bpfcheck on the trees of t/data/bpfcheck: verdict, reason and remedy for each
 # kernel, and what becomes of them when one thing changes.
-# shellcheck source=t/lib.sh disable=SC2016
-. "$(dirname "$0")/lib.sh"
+# shellcheck disable=SC2016
+. "$(dirname "$0")/../lib/tap.sh"
 
 bpfcheck=$BIN/bpfcheck
 
@@ -11,7 +11,7 @@ bpfcheck=$BIN/bpfcheck
 tree() {
 	tree=$TMP/$1
 	rm -rf "$tree"
-	cp -a "$T_DIR/bpfcheck/$1" "$tree"
+	cp -a "$DATA/bpfcheck/$1" "$tree"
 	timeout 20 "$bpfcheck" --root "$tree" --json >"$out" 2>"$err"
 	rc=$?
 }

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bpfcheck on recorded trees of other machines: all of them are the Debian
-# machine in t/bpfcheck with something taken away.
-# shellcheck source=t/lib.sh disable=SC2016
-. "$(dirname "$0")/lib.sh"
+# machine in t/data/bpfcheck with something taken away.
+# shellcheck disable=SC2016
+. "$(dirname "$0")/../lib/tap.sh"
 
 R=6.1.0-18-amd64
 bpfcheck=$BIN/bpfcheck
@@ -11,7 +11,7 @@ bpfcheck=$BIN/bpfcheck
 # tree NAME: a fresh copy in $tree
 tree() {
 	tree=$TMP/tree-$1
-	cp -a "$T_DIR/bpfcheck/debian-6.1" "$tree"
+	cp -a "$DATA/bpfcheck/debian-6.1" "$tree"
 }
 
 # look [OPTION...]: bpfcheck at $tree; never longer than 20 s, which would be 124
@@ -149,23 +149,23 @@ check offcpu-record '"degraded".*kernel stacks are guesses' 'a kernel without a 
 # BTF
 tree btf
 for cut in 0 1 23 24 100 900 1800; do
-	head -c $cut "$T_DIR/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
+	head -c $cut "$DATA/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
 	check BTF.vmlinux '"fail".*is damaged' "BTF cut after $cut bytes is damaged"
 done
 head -c 3000000 /dev/urandom >"$tree/sys/kernel/btf/vmlinux"
 check BTF.vmlinux '"fail".*is damaged' 'garbage is no BTF'
 like "$(item offcpu-record)" '"degraded", "why": "raw mode: .*damaged.*"mode": "raw"' 'damaged BTF leaves raw mode'
-sed 's/copy_from_user_task/copy_from_user_tusk/' "$T_DIR/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
+sed 's/copy_from_user_task/copy_from_user_tusk/' "$DATA/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
 check BTF.helpers '"warn".*lacks copy_from_user_task: waits that began before the recording have no user stack' 'a helper that the kernel lacks is named'
-sed 's/thread_pid/threat_pid/' "$T_DIR/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
+sed 's/thread_pid/threat_pid/' "$DATA/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
 check BTF.task_struct '"fail".*lacks thread_pid' 'a structure member that the kernel lacks is named'
-sed 's/start_stack/start_stuck/' "$T_DIR/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
+sed 's/start_stack/start_stuck/' "$DATA/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
 check BTF.task_struct '"fail".*lacks start_stack' 'so is one of another structure'
-sed 's/ARRAY_OF_MAPS/ARRAY_OF_MUPS/' "$T_DIR/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
+sed 's/ARRAY_OF_MAPS/ARRAY_OF_MUPS/' "$DATA/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
 check BTF.maps '"fail".*lacks ARRAY_OF_MAPS' 'a kind of map that the kernel lacks is named'
-sed 's/BPF_F_MMAPABLE/BPF_F_MMUPABLE/' "$T_DIR/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
+sed 's/BPF_F_MMAPABLE/BPF_F_MMUPABLE/' "$DATA/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
 check BTF.maps '"fail".*lacks arrays that can be mapped' 'so is that an array can be mapped into memory'
-sed 's/btf_trace_sched_switch/btf_trace_sched_swotch/' "$T_DIR/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
+sed 's/btf_trace_sched_switch/btf_trace_sched_swotch/' "$DATA/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
 check BTF.sched_switch '"fail".*sched_switch' 'a tracepoint without prototype is told'
 
 # settings

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The build: what is linked, what is compiled again and when, and what it says
 # when something is missing.
-# shellcheck source=t/lib.sh
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
 
 cd "$TOP" || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL CI
@@ -76,13 +75,12 @@ fi
 
 # Out of tree: the objects that are there already, but for two.
 mkdir "$TMP/o"
-obj=${STACKTOOLS_OBJ:-$TOP/obj}
 case $BIN in
 */san)
 	skip "make O=DIR" "this tree has sanitizers"
 	;;
 *)
-	cp -a "$obj" "$TMP/o/obj"
+	cp -a "$OBJ" "$TMP/o/obj"
 	rm "$TMP/o/obj/lib/base/text.o" "$TMP/o/obj/liboffline.a" "$TMP/o/obj/tools/fold.o"
 	: >"$TMP/before"
 	status 0 "make O=DIR builds a tool in another folder" make O="$TMP/o" "$TMP/o/bin/fold"
@@ -93,7 +91,7 @@ case $BIN in
 esac
 
 # BPF without the build machine's BTF
-is "$(grep -l vmlinux "$obj"/bpf/*.d)" "" "no BPF program includes a generated vmlinux.h"
+is "$(grep -l vmlinux "$OBJ"/bpf/*.d)" "" "no BPF program includes a generated vmlinux.h"
 hidden() {
 	# shellcheck disable=SC2016 # the inner shell's
 	unshare -m sh -c 'mount -t tmpfs none /sys/kernel/btf && [ ! -e /sys/kernel/btf/vmlinux ] && "$@"' sh "$@"

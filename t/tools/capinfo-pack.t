@@ -1,19 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Captures with the symbols of their files inside, and the list of these files.
-# shellcheck disable=SC2016,SC2154 # sh -c expands its own; $out, $err and $rc come from lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck disable=SC2016,SC2154 # sh -c expands its own; $out, $err and $rc come from tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
 
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 capinfo=$BIN/capinfo
 sym=$BIN/symbolize
 cap=$TMP/a.cap
 pack=$TMP/pack.cap
 
 command -v "${CC:-cc}" >/dev/null || skip_all "no C compiler for the program to be packed"
-"${CC:-cc}" -O1 -g -fpie -pie -Wl,--build-id -o "$TMP/prog" "$T_DIR/symbolize/prog.c" ||
+"${CC:-cc}" -O1 -g -fpie -pie -Wl,--build-id -o "$TMP/prog" "$DATA/symbolize/prog.c" ||
 	skip_all "the program to be packed does not build"
-"${CC:-cc}" -O1 -fpie -pie -Wl,--build-id=none -o "$TMP/noid" "$T_DIR/symbolize/prog.c" || exit 1
+"${CC:-cc}" -O1 -fpie -pie -Wl,--build-id=none -o "$TMP/noid" "$DATA/symbolize/prog.c" || exit 1
 
 # addr FILE SYMBOL: its address in hex
 addr() {
@@ -29,7 +28,7 @@ made() {
 		made_addrs="$made_addrs $(addr "$made_file" "$s")"
 	done
 	# shellcheck disable=SC2086 # several words
-	"$OBJ/t/unit-resolve" --make "$cap" "$made_file" "$made_file" prog "" $made_addrs
+	"$OBJ/t/unit/resolve" --make "$cap" "$made_file" "$made_file" prog "" $made_addrs
 }
 
 # what symbolize says of a capture, to a file; how it found the names may differ
@@ -75,7 +74,7 @@ same "$TMP/after" "$TMP/before" "with the pack everything is named as it was wit
 back "$TMP/prog"
 ok "an independent reader finds the image, and else the same records" sh -c '
 	perl "$1" "$2" >"$4" && perl "$1" "$3" >"$5" && grep -v "^image" "$5" | diff - "$4" >"$6" &&
-	test "$(grep -c "^image" "$5")" = 1' sh "$T_DIR/capture/decode.pl" "$cap" "$pack" "$TMP/r1" "$TMP/r2" "$TMP/d"
+	test "$(grep -c "^image" "$5")" = 1' sh "$DATA/capture/decode.pl" "$cap" "$pack" "$TMP/r1" "$TMP/r2" "$TMP/d"
 status 0 "a pack can be packed" "$capinfo" --pack "$TMP/again.cap" "$pack"
 same "$TMP/again.cap" "$pack" "and nothing comes twice"
 ok "--pack - writes to standard output" sh -c '"$1" --pack - "$2" >"$3"' sh "$capinfo" "$cap" "$TMP/stdout.cap"

@@ -1,15 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck disable=SC2016 # $1 and the like are for an inner shell
-# shellcheck source=t/lib.sh
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
 
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 capinfo=$BIN/capinfo
 cap=$TMP/cap.bin
 esc=$(printf '\033')
 
-"$OBJ/t/unit-capread" --write "$cap" || exit 1
+"$OBJ/t/unit/capread" --write "$cap" || exit 1
 size=$(wc -c <"$cap")
 
 # cut N FILE: the first N bytes of the capture
@@ -27,15 +25,15 @@ change() {
 # --- an independent reader, written from docs/capture.5 ---
 
 ok "a reader written from capture(5) alone reads the capture" \
-	sh -c 'perl "$1" "$2" >"$3"' sh "$T_DIR/capture/decode.pl" "$cap" "$TMP/records"
+	sh -c 'perl "$1" "$2" >"$3"' sh "$DATA/capture/decode.pl" "$cap" "$TMP/records"
 status 0 "--json ends with status 0" "$capinfo" --json "$cap"
 cp "$out" "$TMP/json"
 ok "and it finds in it what --json says, in every field and sum" \
-	perl "$T_DIR/capture/compare.pl" "$TMP/records" "$TMP/json"
+	perl "$DATA/capture/compare.pl" "$TMP/records" "$TMP/json"
 is "$(wc -l <"$TMP/json")" 1 "--json is one line"
 ok "the comparison notices a field that differs" sh -c '
 	sed "s/tgid=4242/tgid=4243/" "$1" >"$1.changed"
-	! perl "$3" "$1.changed" "$2"' sh "$TMP/records" "$TMP/json" "$T_DIR/capture/compare.pl"
+	! perl "$3" "$1.changed" "$2"' sh "$TMP/records" "$TMP/json" "$DATA/capture/compare.pl"
 
 # --- the report ---
 
@@ -188,7 +186,7 @@ like "$(cat "$err")" 'a\\x1bb' "a file name's control characters are escaped in 
 if [ "$(id -u)" -eq 0 ] && command -v runuser >/dev/null && id nobody >/dev/null 2>&1; then
 	chmod 755 "$TMP"
 	# nobody may not be able to enter the build folder
-	cp "$capinfo" "$OBJ/t/unit-capread" "$TMP"
+	cp "$capinfo" "$OBJ/t/unit/capread" "$TMP"
 	status 2 "a capture of someone else's is refused" runuser -u nobody -- "$TMP/capinfo" "$cap"
 	like "$(cat "$err")" 'Permission denied' "with the reason"
 	cp "$cap" "$TMP/public"
@@ -207,32 +205,32 @@ if [ "$(id -u)" -eq 0 ] && command -v runuser >/dev/null && id nobody >/dev/null
 	chown nobody "$TMP/folder/mine"
 	chmod 644 "$TMP/folder/mine" "$TMP/folder/yours"
 	status 0 "in a folder that may not be changed one's own empty file is used" \
-		runuser -u nobody -- "$TMP/unit-capread" --write "$TMP/folder/mine"
+		runuser -u nobody -- "$TMP/capread" --write "$TMP/folder/mine"
 	is "$(stat -c %a "$TMP/folder/mine") $("$capinfo" --verify "$TMP/folder/mine")" "600 ok" "and made private"
-	status 2 "someone else's is not" runuser -u nobody -- "$TMP/unit-capread" --write "$TMP/folder/yours"
+	status 2 "someone else's is not" runuser -u nobody -- "$TMP/capread" --write "$TMP/folder/yours"
 	like "$(cat "$err")" "cannot replace '.*yours': Permission denied" "and the reason is said"
 else
 	skip "in a folder that may not be changed one's own empty file is used" "needs root and runuser"
 fi
 
 if command -v script >/dev/null; then
-	run script -qec "$OBJ/t/unit-capread --write -" /dev/null
+	run script -qec "$OBJ/t/unit/capread --write -" /dev/null
 	like "$(cat "$out")" 'standard output is a terminal' "a capture is not written to a terminal"
-	run script -qec "$OBJ/t/unit-capread --write /dev/tty" /dev/null
+	run script -qec "$OBJ/t/unit/capread --write /dev/tty" /dev/null
 	like "$(cat "$out")" 'the file is a terminal' "nor to a terminal by its name"
 	run script -qec "$capinfo -" /dev/null
 	like "$(cat "$out")" 'standard input is a terminal, not a capture' "none is read from a terminal"
 else
 	skip "a capture is not written to a terminal" "no script(1)"
 fi
-"$OBJ/t/unit-capread" --write - | "$capinfo" --verify - >"$out" 2>"$err"
+"$OBJ/t/unit/capread" --write - | "$capinfo" --verify - >"$out" 2>"$err"
 is "$(cat "$out")" ok "a capture goes through a pipe"
-"$OBJ/t/unit-capread" --write - >"$TMP/redirected"
+"$OBJ/t/unit/capread" --write - >"$TMP/redirected"
 same "$cap" "$TMP/redirected" "a redirected capture is the same to the byte"
-run sh -c '"$1" --write - >/dev/full' sh "$OBJ/t/unit-capread"
-is "$rc:$(cat "$err")" "2:unit-capread: cannot write to 'standard output': No space left on device" \
+run sh -c '"$1" --write - >/dev/full' sh "$OBJ/t/unit/capread"
+is "$rc:$(cat "$err")" "2:capread: cannot write to 'standard output': No space left on device" \
 	"a full device is told"
-run sh -c '"$1" --write - >&-' sh "$OBJ/t/unit-capread"
+run sh -c '"$1" --write - >&-' sh "$OBJ/t/unit/capread"
 like "$rc:$(cat "$err")" "^2:.*Bad file descriptor" "a closed stdout is told"
 
 # --- stdout ---

@@ -1,11 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2154,SC2016 # $out, $err and $rc come from lib.sh; sh -c expands its own
+# shellcheck disable=SC2154,SC2016 # $out, $err and $rc come from tap.sh; sh -c expands its own
 # Where debug files are: a matrix of places, each with the right file and with wrong ones, compared with gdb.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
 
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
-unit=$OBJ/t/unit-debugfile
+unit=$OBJ/t/unit/debugfile
 CC=${CC:-cc}
 unset DEBUGINFOD_URLS DEBUGINFOD_PROGRESS DEBUGINFOD_VERBOSE DEBUGINFOD_TIMEOUT
 export DEBUGINFOD_CACHE_PATH="$TMP/cache"
@@ -440,7 +439,7 @@ port_of() {
 # serve HOW: a server on this machine that does it; leaves $url
 serve() {
 	rm -f "$TMP/port"
-	python3 "$T_DIR/symbols/server.py" "$1" "$TMP/made/other.debug" >"$TMP/port" 2>/dev/null &
+	python3 "$DATA/symbols/server.py" "$1" "$TMP/made/other.debug" >"$TMP/port" 2>/dev/null &
 	at_exit_kill $!
 	url=http://127.0.0.1:$(port_of "$TMP/port")/
 }
@@ -477,7 +476,7 @@ if [ "$has_lib" ] && command -v debuginfod >/dev/null && command -v python3 >/de
 	DEBUGINFOD_URLS=http://127.0.0.1:1 find_debug -u 60 "$w/bin/prog"
 	is "$(basename "$(value debug)")" debuginfo "what was got is kept: the server may be down"
 	main=$(nm "$TMP/made/full" | awk '$3 == "main" { print $1 }')
-	"$OBJ/t/unit-resolve" --make "$TMP/served.cap" "$w/bin/prog" "$w/bin/prog" a "" "$main"
+	"$OBJ/t/unit/resolve" --make "$TMP/served.cap" "$w/bin/prog" "$w/bin/prog" a "" "$main"
 	like "$(DEBUGINFOD_URLS=$url "$BIN/symbolize" -q --format=json "$TMP/served.cap")" \
 		'"symbol":"main".*"file":"[^"]+","line":[0-9]+.*"source":"dwarf"' "symbolize has names and lines from it"
 	is "$(DEBUGINFOD_URLS='' "$BIN/symbolize" -q --format=json "$TMP/served.cap" | grep -c '"source":"dwarf"')" 0 \
@@ -496,7 +495,7 @@ if [ "$has_lib" ] && command -v python3 >/dev/null; then
 	ask 1
 	like "$(value debug)$(value missed)" "no server of DEBUGINFOD_URLS gave it within 1 s" "a server that hangs is told"
 	ok "and cost the limit ($took s)" test "$took" -le 15
-	"$OBJ/t/unit-resolve" --make "$TMP/deaf.cap" "$w/bin/prog" "$w/bin/prog" a "" 1000
+	"$OBJ/t/unit/resolve" --make "$TMP/deaf.cap" "$w/bin/prog" "$w/bin/prog" a "" 1000
 	DEBUGINFOD_URLS=$url DEBUGINFOD_TIMEOUT=3 script -qec "'$BIN/symbolize' --no-cache '$TMP/deaf.cap' >'$TMP/deaf.text'" \
 		/dev/null </dev/null >"$TMP/terminal" 2>&1
 	like "$(tr '\r' '\n' <"$TMP/terminal")" '^symbolize: debug file of .*MiB' "symbolize shows on a terminal what it waits for"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # fold: perf script text into folded lines.
-. "$(dirname "$0")/lib.sh"
-F=$T_DIR/fold
+. "$(dirname "$0")/../lib/tap.sh"
+F=$DATA/fold
 fold=$BIN/fold
 reference=${STACKCOLLAPSE:-$(command -v stackcollapse-perf.pl)}
 

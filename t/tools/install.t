@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # make install: what ends up where.
-# shellcheck source=t/lib.sh
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
 
 if ! command -v make >/dev/null || ! command -v cc >/dev/null; then
 	skip_all "make or cc is not installed"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
 kr=$BIN/kallsyms-resolve
-made=$T_DIR/kallsyms/made
+made=$DATA/kallsyms/made
 
 # by ADDR...: the name of an address in the made table
 name_of() {
@@ -81,7 +81,7 @@ same "$TMP/got" "$TMP/in" "and stays as it is"
 is "$(printf '' | "$kr" -k "$made" | wc -c)" 0 "nothing in, nothing out"
 
 # ---- refusals ----
-status 2 "all-zero addresses fail" "$kr" -k "$T_DIR/kallsyms/zeroed" ffffffff81000110
+status 2 "all-zero addresses fail" "$kr" -k "$DATA/kallsyms/zeroed" ffffffff81000110
 like "$(head -n 1 "$err")" "^kallsyms-resolve: no usable address in '.*/zeroed': Permission denied\$" "with the reason"
 like "$(sed -n 2p "$err")" "^kallsyms-resolve: hint: kernel.kptr_restrict" "and a hint"
 is "$(wc -c <"$out")" 0 "and no name"
@@ -151,7 +151,7 @@ is "$(cat "$TMP/other")" precious "whose target is left alone"
 status 2 "nothing is saved over a device" "$kr" -k "$made" --save /dev/null --force
 status 0 "--force saves over another file" "$kr" -k "$made" --save "$TMP/other" --force
 same "$TMP/other" "$made" "completely"
-status 2 "zeroed addresses are not saved" "$kr" -k "$T_DIR/kallsyms/zeroed" --save "$TMP/zero"
+status 2 "zeroed addresses are not saved" "$kr" -k "$DATA/kallsyms/zeroed" --save "$TMP/zero"
 is "$(find "$TMP" -name 'zero*' | wc -l)" 0 "and leave no file behind"
 status 2 "a missing folder fails" "$kr" -k "$made" --save "$TMP/no/copy"
 

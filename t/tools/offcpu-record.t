@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The command line, what is refused before anything is recorded, and why.
-# shellcheck disable=SC2154,SC2016 # $rc, $out, $err come from lib.sh; sh -c expands its own
-. "$(dirname "$0")/lib.sh"
+# shellcheck disable=SC2154,SC2016 # $rc, $out, $err come from tap.sh; sh -c expands its own
+. "$(dirname "$0")/../lib/tap.sh"
 R=$BIN/offcpu-record
 cd "$TMP" || exit 1
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Names of PLT stubs against objdump's and, where it gives none, nm's.
-. "$(dirname "$0")/lib.sh"
-list=${STACKTOOLS_OBJ:-$TOP/obj}/t/unit-pltsym
+. "$(dirname "$0")/../lib/tap.sh"
+list=$OBJ/t/unit/pltsym
 
 command -v objdump >/dev/null || {
 	skip "names of PLT stubs are objdump's" "no objdump here"

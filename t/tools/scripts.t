@@ -1,14 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The scripts around the tools: do the checks find what they look for?
-# shellcheck source=t/lib.sh
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
 
 cd "$TOP" || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
 # --- the command-line contract, asked of tools that break it
-mkdir "$TMP/bin" "$TMP/docs" "$TMP/t"
+mkdir -p "$TMP/bin" "$TMP/docs" "$TMP/t/tools"
 contract() {
 	run env STACKTOOLS_BIN="$TMP/bin" STACKTOOLS_DOCS="$TMP/docs" STACKTOOLS_TESTS="$TMP/t" \
 		sh scripts/cli-contract "$@"
@@ -38,7 +37,7 @@ cat >"$TMP/docs/good.1" <<'END'
 .It Fl V , Fl -version
 .El
 END
-: >"$TMP/t/good.t"
+: >"$TMP/t/tools/good.t"
 chmod +x "$TMP/bin/good"
 contract good
 is "$rc $(cat "$err")" "0 " "a tool that keeps the contract passes"
@@ -48,7 +47,7 @@ breaks() {
 	sed "$2" "$TMP/bin/good" | sed 's/good/bad/g' >"$TMP/bin/bad"
 	sed "${4:-}" "$TMP/docs/good.1" >"$TMP/docs/bad.1"
 	chmod +x "$TMP/bin/bad"
-	: >"$TMP/t/bad.t"
+	: >"$TMP/t/tools/bad.t"
 	contract bad
 	like "$rc $(grep -F -e "$3" "$err")" '^1 cli-contract: bad: ' "it finds $1"
 }
@@ -59,7 +58,7 @@ breaks "an unnoticed full disk" 's/echo .good: cannot write.*exit 2/exit 0/' "--
 breaks "an argument that is not needed" 's/\[ $# -gt 1 \] ||/exit 0;/' "'--number' exits 0, not 64"
 breaks "an option that the page does not have" 's/  -h, --help/  -x, --extra\\n  -h, --help/' "--extra is in --help and not in"
 breaks "an option that --help does not have" '' "--quiet is in" 's/^\.El/.It Fl -quiet\n.El/'
-rm "$TMP/docs/bad.1" "$TMP/t/bad.t"
+rm "$TMP/docs/bad.1" "$TMP/t/tools/bad.t"
 contract bad
 like "$(cat "$err")" 'there is no test .*bad\.t' "it finds a tool without a test"
 like "$(cat "$err")" 'there is no manual page .*bad\.1' "and one without a page"
@@ -85,18 +84,18 @@ refuses tools/tool.c other.c "a tool that includes another is found"
 
 # --- check: tests that were skipped where BPF works
 sandbox=$TMP/check
-mkdir -p "$sandbox/scripts" "$sandbox/bin" "$sandbox/t"
+mkdir -p "$sandbox/scripts" "$sandbox/bin" "$sandbox/t/bpf"
 cp scripts/check "$sandbox/scripts"
 echo 'exit 0' >"$sandbox/scripts/deps"
-printf 'all:\ncheck:\n\t@prove t/\n' >"$sandbox/Makefile"
-printf '# reason\n\n^bpf-one\\.t: second # SKIP no kprobes\n' >"$sandbox/t/allowed-skips"
+printf 'all:\ncheck:\n\t@prove -r t/\n' >"$sandbox/Makefile"
+printf '# reason\n\n^t/bpf/one\\.t: second # SKIP no kprobes\n' >"$sandbox/t/allowed-skips"
 bpfcheck_says() { # STATUS MODE
 	printf '#!/bin/sh\necho verdict\necho \047"mode": "%s"\047\nexit %s\n' "$2" "$1" >"$sandbox/bin/bpfcheck"
 	chmod +x "$sandbox/bin/bpfcheck"
 }
-tests() { # LINE...: what t/bpf-one.t prints
-	printf '#!/bin/sh\ncat <<END\n' >"$sandbox/t/bpf-one.t"
-	printf '%s\n' "$@" END >>"$sandbox/t/bpf-one.t"
+tests() { # LINE...: what t/bpf/one.t prints
+	printf '#!/bin/sh\ncat <<END\n' >"$sandbox/t/bpf/one.t"
+	printf '%s\n' "$@" END >>"$sandbox/t/bpf/one.t"
 }
 printf '#!/bin/sh\necho "ok 1 - x"; echo 1..1\n' >"$sandbox/t/plain.t"
 bpfcheck_says 0 btf
@@ -104,7 +103,7 @@ tests 'ok 1 - first' 'ok 2 - second # SKIP no kprobes' '1..2'
 status 0 "check: a skip that is in t/allowed-skips passes" sh "$sandbox/scripts/check"
 tests 'ok 1 - first # SKIP no BPF' 'ok 2 - second' '1..2'
 status 1 "check: another skip fails where BPF works" sh "$sandbox/scripts/check"
-like "$(cat "$err")" '^bpf-one.t: first # SKIP no BPF$' "check: and is named with its reason"
+like "$(cat "$err")" '^t/bpf/one.t: first # SKIP no BPF$' "check: and is named with its reason"
 tests 'ok 1 - first' '1..1'
 printf '#!/bin/sh\necho "ok 1 - x # SKIP no oracle"; echo 1..1\n' >"$sandbox/t/plain.t"
 status 1 "check: and so does one of a test that records nothing" sh "$sandbox/scripts/check"
@@ -295,9 +294,12 @@ else
 fi
 
 # --- a test of a tree that is not built
-run env STACKTOOLS_OBJ="$TMP/none" sh t/unit-cli.t
-like "$rc $(cat "$out")" "^1 Bail out!  .*none/t/unit-cli' is not built: run make first" "a unit test says what is not built"
-run env STACKTOOLS_OBJ="$TMP/none" sh t/fold.t
-like "$rc $(cat "$out")" "^1 Bail out!  .* is not built: run make first" "and so does a test of tools"
+for folder in t/unit t/tools; do
+	run env STACKTOOLS_OBJ="$TMP/none" prove "$folder/"
+	like "$rc $(cat "$out" "$err")" "^[1-9][0-9]* prove: '$TMP/none/t/[a-z]*/[a-z]*' is not built: run make first$" \
+		"prove $folder says what is not built, in one line"
+done
+run env STACKTOOLS_OBJ="$TMP/none" sh t/tools/fold.t
+like "$rc $(cat "$out")" "^1 Bail out!  .* is not built: run make first" "and so does a test that is run alone"
 
 tap_done

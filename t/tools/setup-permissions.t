@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # scripts/setup-permissions: what it gives, to whom, and what it refuses to touch.
-# shellcheck source=t/lib.sh disable=SC2016
-. "$(dirname "$0")/lib.sh"
+# shellcheck disable=SC2016
+. "$(dirname "$0")/../lib/tap.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
 setup() {

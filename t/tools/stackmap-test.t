@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The command line of stackmap-test, and what it says to those who may not.
 # shellcheck disable=SC2016,SC2317 # sh -c gets its arguments; functions are called through status
-# shellcheck source=t/lib.sh
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
 
 T=$BIN/stackmap-test
 

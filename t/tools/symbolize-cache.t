@@ -1,11 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2154 # $out, $err and $rc come from lib.sh
+# shellcheck disable=SC2154 # $out, $err and $rc come from tap.sh
 # Answers that symbolize keeps on disk: they change how long it takes, and nothing else.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
 
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
-maker=$OBJ/t/unit-resolve
+maker=$OBJ/t/unit/resolve
 sym=$BIN/symbolize
 cap=$TMP/a.cap
 cc=${CC:-cc}

@@ -1,11 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2154,SC2016 # $out, $err and $rc come from lib.sh; sh -c expands its own
+# shellcheck disable=SC2154,SC2016 # $out, $err and $rc come from tap.sh; sh -c expands its own
 # Inlined calls, source lines, and processes that read symbols side by side.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
 
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
-maker=$OBJ/t/unit-resolve
+maker=$OBJ/t/unit/resolve
 sym=$BIN/symbolize
 fold=$BIN/fold
 cap=$TMP/a.cap

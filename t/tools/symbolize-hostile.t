@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2154,SC2086,SC2046 # $out and $rc come from lib.sh; options and figures are words
+# shellcheck disable=SC2154,SC2086,SC2046 # $out and $rc come from tap.sh; options and figures are words
 # Files that are cut short, flipped, or mean ill, where a capture says that they
 # were mapped: symbolize ends, in bounds, with every frame, and says why names are missing.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
 
-src=$T_DIR/symbols
-list="${STACKTOOLS_OBJ:-$TOP/obj}/t/unit-resolve --list"
+src=$DATA/symbols
+list="$OBJ/t/unit/resolve --list"
 sym=$BIN/symbolize
 runs=${HOSTILE_RUNS:-50}
 export DEBUGINFOD_URLS=

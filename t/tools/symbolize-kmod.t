@@ -1,11 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2154 # $out, $err and $rc come from lib.sh
+# shellcheck disable=SC2154 # $out, $err and $rc come from tap.sh
 # Lines and inlined calls of kernel modules, for which objects of a compiler stand.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
 
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
-maker=$OBJ/t/unit-kmodfile
+maker=$OBJ/t/unit/kmodfile
 sym=$BIN/symbolize
 cap=$TMP/a.cap
 release=6.1.0-made

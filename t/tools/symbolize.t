@@ -1,18 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2154,SC2016 # $out, $err and $rc come from lib.sh; sh -c expands its own
-. "$(dirname "$0")/lib.sh"
+# shellcheck disable=SC2154,SC2016 # $out, $err and $rc come from tap.sh; sh -c expands its own
+. "$(dirname "$0")/../lib/tap.sh"
 
-OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
-make_cap="$OBJ/t/unit-resolve --make"
+make_cap="$OBJ/t/unit/resolve --make"
 sym=$BIN/symbolize
 cap=$TMP/a.cap
 tab=$(printf '\t')
 
 command -v "${CC:-cc}" >/dev/null || skip_all "no C compiler for the program to be resolved"
-"${CC:-cc}" -O1 -fpie -pie -Wl,--build-id -o "$TMP/prog" "$T_DIR/symbolize/prog.c" ||
+"${CC:-cc}" -O1 -fpie -pie -Wl,--build-id -o "$TMP/prog" "$DATA/symbolize/prog.c" ||
 	skip_all "the program to be resolved does not build"
-"${CC:-cc}" -O1 -fno-pie -no-pie -Wl,--build-id -o "$TMP/nopie" "$T_DIR/symbolize/prog.c" ||
+"${CC:-cc}" -O1 -fno-pie -no-pie -Wl,--build-id -o "$TMP/nopie" "$DATA/symbolize/prog.c" ||
 	skip_all "the program to be resolved does not build"
 
 # addr FILE SYMBOL: its address in hex
@@ -45,7 +44,7 @@ is "$rc" 0 "a whole capture gives status 0"
 is "$(head -n 1 "$out")" "# stacktools perf-script 1" "the first line names the format"
 like "$(sed -n 2p "$out")" '^# kernel: release=6\.18\.0 machine=x86_64 stext=0xffffffff81000000 build-id=- boot-id=another$' \
 	"the kernel is on the second"
-like "$(sed -n 3p "$out")" '^# host: hostname=there recorder=unit-resolve start=2023-11-14T22:13:20Z duration=2\.000$' \
+like "$(sed -n 3p "$out")" '^# host: hostname=there recorder=resolve start=2023-11-14T22:13:20Z duration=2\.000$' \
 	"the host on the third"
 is "$(sed -n 4p "$out")" "# totals: waits=24 total_ns=6912 lost=0" "the totals on the fourth"
 is "$(sed -n 6p "$out")" \
@@ -104,16 +103,16 @@ ours() {
 		perl -ne 'if (/^\t *\w+ (.*) \(/) { $_ = $1; s/\+0x[0-9a-f]+$//; $_ = "??" if /^\[|\@plt$/; s/@.*//; print "$_\n" }'
 }
 for elf in "$TMP/prog" /bin/bash; do
-	"$OBJ/t/unit-resolve" --gen "$TMP/gen.cap" "$elf" 2000 2000 >"$TMP/gen.addr"
+	"$OBJ/t/unit/resolve" --gen "$TMP/gen.cap" "$elf" 2000 2000 >"$TMP/gen.addr"
 	ours "$TMP/gen.cap" >"$TMP/gen.all"
 	sed 's/?$//; s/^?$/??/' "$TMP/gen.all" >"$TMP/gen.us"
 	addr2line -f -e "$elf" <"$TMP/gen.addr" | awk 'NR % 2 { sub(/@.*/, ""); print }' >"$TMP/gen.them"
-	ok "${elf##*/}: the names of addr2line" perl "$T_DIR/symbolize/compare.pl" "$elf" "$TMP/gen.addr" "$TMP/gen.us" "$TMP/gen.them"
+	ok "${elf##*/}: the names of addr2line" perl "$DATA/symbolize/compare.pl" "$elf" "$TMP/gen.addr" "$TMP/gen.us" "$TMP/gen.them"
 	if command -v eu-addr2line >/dev/null; then
 		eu-addr2line -S -e "$elf" <"$TMP/gen.addr" |
 			awk 'NR % 2 { sub(/[+-]0x[0-9a-f]+$/, ""); sub(/@.*/, ""); print $1 ~ /^\(/ ? "??" : $1 }' >"$TMP/gen.them"
 		sed 's/.*?$/??/' "$TMP/gen.all" >"$TMP/gen.us"
-		ok "${elf##*/}: the names of eu-addr2line" perl "$T_DIR/symbolize/compare.pl" "$elf" "$TMP/gen.addr" "$TMP/gen.us" "$TMP/gen.them"
+		ok "${elf##*/}: the names of eu-addr2line" perl "$DATA/symbolize/compare.pl" "$elf" "$TMP/gen.addr" "$TMP/gen.us" "$TMP/gen.them"
 	else
 		skip "${elf##*/}: the names of eu-addr2line" "it is not installed"
 	fi
@@ -299,7 +298,7 @@ while [ "$cut" -lt "$size" ]; do
 	cut=$((cut + 13))
 done
 is "$bad" 0 "a capture cut anywhere gives 1 or 2, never success or a crash"
-status 2 "what is no capture gives 2" "$sym" "$T_DIR/symbolize.t"
+status 2 "what is no capture gives 2" "$sym" "$TOP/t/tools/symbolize.t"
 status 2 "so does a file that is not there" "$sym" "$TMP/nowhere"
 status 2 "and a directory" "$sym" "$TMP"
 run sh -c '"$1" -q <"$2"' sh "$sym" "$cap"

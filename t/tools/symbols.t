@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2086,SC2154 # options are words; $out comes from lib.sh
+# shellcheck disable=SC2086,SC2154 # options are words; $out comes from tap.sh
 # Every byte of programs that are compiled here: chains of inlined functions
 # and lines against llvm-symbolizer, addr2line and eu-addr2line. Which classes of
 # differences may be is said here; docs/symbol-agreement.md tells what each is and who is right.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
 
 cmp="$TOP/scripts/compare-symbols"
-src=$T_DIR/symbols
+src=$DATA/symbols
 export DEBUGINFOD_URLS=
 
 command -v gcc >/dev/null || skip_all "no gcc for the programs to be compared"
@@ -118,7 +118,7 @@ fi
 
 # --- names of a stripped file's padding
 if [ -e "$TMP/stripped" ]; then
-	"${STACKTOOLS_OBJ:-$TOP/obj}/t/unit-resolve" --list "$TMP/pad.cap" "$TMP/stripped" "$TMP/stripped" >/dev/null <<-E
+	"$OBJ/t/unit/resolve" --list "$TMP/pad.cap" "$TMP/stripped" "$TMP/stripped" >/dev/null <<-E
 		$(nm -S "$TMP/gcc-dwarf5" | awk '$4 == "doubled" || $4 == "weigh" { printf "%x\n", $1 }' | head -n 1)
 	E
 	run "$BIN/symbolize" -q --debug-dir "$TMP/debug" "$TMP/pad.cap"

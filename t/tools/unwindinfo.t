@@ -1,11 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck disable=SC2016 # $1 and the like are for an inner shell
-# shellcheck source=t/lib.sh
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../lib/tap.sh"
 
 info=$BIN/unwindinfo
-cfi=$T_DIR/cfi
+cfi=$DATA/cfi
 CC=${CC:-cc}
 libc=$(ldd /bin/sh | awk '$1 ~ /^libc\.so/ { print $3 }')
 

@@ -87,15 +87,13 @@ static void test_changes(struct tap *t, struct tree *tree, char *btf, size_t len
 
 int main(void)
 {
-	const char *top = getenv("TOP") ? getenv("TOP") : ".";
-	char path[512], btf[8192];
+	char btf[8192];
 	struct tree tree = { 0 };
 	struct tap t = { 0 };
 	FILE *f;
 	size_t len;
 
-	snprintf(path, sizeof(path), "%s/t/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux", top);
-	f = fopen(path, "re");
+	f = fopen("t/data/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux", "re");
 	len = f ? fread(btf, 1, sizeof(btf), f) : 0;
 	if (f)
 		fclose(f);

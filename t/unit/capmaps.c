@@ -2,7 +2,7 @@
 /* Which mapping held an address: by hand, and against a search of every one. */
 #include "base/tap.h"
 #include "capture/maps.h"
-#include "capture/sample.h"
+#include "../data/capture/sample.h"
 
 static void test_one_process(struct tap *t)
 {

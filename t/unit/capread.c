@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unit-capread - a reader gives back what was written, takes what is intact
+ * capread - a reader gives back what was written, takes what is intact
  * before a damage, and never anything wrong.
  *
- * unit-capread --write FILE writes the sample capture, for the shell tests;
- * unit-capread --write FILE SAMPLES a large one, for scripts/bench.
+ * capread --write FILE writes the sample capture, for the shell tests;
+ * capread --write FILE SAMPLES a large one, for scripts/bench.
  */
 #include "base/hash.h"
 #include "base/tap.h"
 #include "capture/format.h"
 #include "capture/reader.h"
-#include "capture/sample.h"
+#include "../data/capture/sample.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -808,7 +808,7 @@ int main(int argc, char **argv)
 		if ((argc == 3 ? sample_write(argv[2], &e)
 			       : sample_write_many(argv[2], (uint32_t)strtoul(argv[3], NULL, 10), &e)) == 0)
 			return 0;
-		fprintf(stderr, "unit-capread: %s\n", e.msg);
+		fprintf(stderr, "capread: %s\n", e.msg);
 		return 2;
 	}
 	fd = mkstemp(path);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unit-capwrite - what a writer does with files, full disks, and records that
+ * capwrite - what a writer does with files, full disks, and records that
  * no reader would take.
  */
 #include "base/tap.h"
 #include "capture/format.h"
 #include "capture/reader.h"
-#include "capture/sample.h"
+#include "../data/capture/sample.h"
 
 #include <errno.h>
 #include <fcntl.h>

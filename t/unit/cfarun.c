@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Call frame instructions written by hand, and what is to come out of them by DWARF's words. */
-#include "cfi/compile.h"
+#include "../data/cfi/compile.h"
 
 /* What INSNS give at TEXT + 0x10, to which they have to advance. */
 static const struct {

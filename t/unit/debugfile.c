@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- *   unit-debugfile --find [-s SYMFS] [-d DEBUGDIR]... [-u SECONDS] FILE
- *   unit-debugfile --dwo [-s SYMFS] FILE DWO
+ *   debugfile --find [-s SYMFS] [-d DEBUGDIR]... [-u SECONDS] FILE
+ *   debugfile --dwo [-s SYMFS] FILE DWO
  *
  * print what was found for FILE, for t/debugfile.t; -u asks servers.
  *
- *   unit-debugfile --mini FILE		the file inside its .gnu_debugdata, as it is
+ *   debugfile --mini FILE		the file inside its .gnu_debugdata, as it is
  */
 #include "base/clock.h"
 #include "base/tap.h"
-#include "elf-sections.h"
+#include "../lib/elf-sections.h"
 #include "elf/debuginfo.h"
 #include "elf/minidebug.h"
 #include "elf/symbols.h"

@@ -2,7 +2,7 @@
 /* Line programs written by hand: what compilers seldom or never make, and what is malformed. */
 #include "base/tap.h"
 #include "elf/dwarf_lines.h"
-#include "line-made.h"
+#include "../lib/line-made.h"
 
 #include <elf.h>
 #include <errno.h>

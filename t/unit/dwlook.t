@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2046,SC2086,SC2154 # flags are several words; $out and $rc come from lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck disable=SC2046,SC2086,SC2154 # flags are several words; $out and $rc come from tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
 
-look="${STACKTOOLS_OBJ:-$TOP/obj}/t/unit-dwlook"
+look="$OBJ/t/unit/dwlook"
 # other versions have other columns and names
 llvm=$(command -v llvm-symbolizer-19)
-src=$T_DIR/dwlook
+src=$DATA/dwlook
 
 command -v gcc >/dev/null || skip_all "no C compiler for the programs to be looked at"
 cd "$TMP" || exit 1

@@ -4,7 +4,7 @@
  * and those of real files. With --time it compares the CPU time of both, for N
  * random addresses of a file's code:
  *
- *   unit-elfmatch --time ELF N
+ *   elfmatch --time ELF N
  */
 #include "base/tap.h"
 #include "elf/symbols.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of elf/reloc.h. The whole against other programs is in t/symbolize-kmod.t.
+ * Tests of elf/reloc.h. The whole against other programs is in t/tools/symbolize-kmod.t.
  */
 #include "base/bytes.h"
 #include "base/tap.h"
 #include "elf/reloc.h"
-#include "kmod-made.h"
+#include "../lib/kmod-made.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,16 +3,16 @@
  * Tests of elf/kernelfiles.h and elf/kernelfiles.h: a made module under a directory that stands for the
  * machine.
  *
- *   unit-kmodfile --make CAPTURE RELEASE < FUNCTIONS
+ *   kmodfile --make CAPTURE RELEASE < FUNCTIONS
  *
- * writes a capture of that kernel release for t/symbolize-kmod.t. Each line of FUNCTIONS is "MODULE NAME
- * START SIZE FROM TO", numbers in hex: a function of so many bytes, with calls that return to each address
- * from START + FROM to before START + TO.
+ * writes a capture of that kernel release for t/tools/symbolize-kmod.t. Each line of FUNCTIONS is "MODULE
+ * NAME START SIZE FROM TO", numbers in hex: a function of so many bytes, with calls that return to each
+ * address from START + FROM to before START + TO.
  */
 #include "base/tap.h"
 #include "capture/writer.h"
 #include "elf/kernelfiles.h"
-#include "kmod-made.h"
+#include "../lib/kmod-made.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,7 +88,7 @@ static int make(const char *out, const char *release)
 		.machine = "x86_64",
 		.hostname = "there",
 		.boot_id = "another",
-		.recorder = "unit-kmodfile",
+		.recorder = "kmodfile",
 		.start_mono_ns = T0,
 		.max_stack = 127,
 		.cpus = 2,
@@ -109,7 +109,7 @@ static int make(const char *out, const char *release)
 		rc = capwrite_finish(s.w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, &e);
 	}
 	if (rc)
-		fprintf(stderr, "unit-kmodfile: %s\n", e.msg);
+		fprintf(stderr, "kmodfile: %s\n", e.msg);
 	capwrite_close(s.w);
 	return rc ? 2 : 0;
 }

@@ -345,11 +345,16 @@ int main(void)
 	struct other o;
 	int sock_without, sock_with;
 	struct tap t = { 0 };
+	pthread_attr_t large;
 
 	if (geteuid() != 0 || !caps_have(CAP_SYS_PTRACE) || !caps_have(CAP_SYS_ADMIN)) {
 		puts("1..0 # SKIP not root, or without CAP_SYS_PTRACE or CAP_SYS_ADMIN");
 		return 0;
 	}
+	/* stacks of threads that are larger than what the looker may have */
+	pthread_attr_init(&large);
+	pthread_attr_setstacksize(&large, 256 << 20);
+	pthread_setattr_default_np(&large);
 	o = start_other();
 	await_read(o.pid);
 	see(o.pid, &root);

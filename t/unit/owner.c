@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The rule itself; t/bpf-owner.t has the processes to which it applies. */
+/* The rule itself; t/bpf/owner.t has the processes to which it applies. */
 #include "base/tap.h"
 #include "system/owner.h"
 #include "system/privileges.h"

@@ -3,7 +3,7 @@
  * Tests of elf/plt.h on stubs that are written by hand. With --list it prints
  * those of a file instead, for symbolize-plt.t:
  *
- *   unit-pltsym --list ELF
+ *   pltsym --list ELF
  */
 #include "base/tap.h"
 #include "elf/plt.h"

@@ -88,7 +88,7 @@ static int look(void *ctx, const struct procmap *m)
 	s->ordered = s->ordered && m->start >= s->last;
 	s->last = m->end;
 	if (m->start <= here && here < m->end)
-		s->me = m->prot & PROT_EXEC && strstr(m->path, "unit-procmaps");
+		s->me = m->prot & PROT_EXEC && strstr(m->path, "/procmaps");
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Without arguments: the tests. Else a sampler for other tests:
  *
- *	unit-ptstack PID [TIMES [PAUSE_US]]
+ *	ptstack PID [TIMES [PAUSE_US]]
  *
  * takes the stack of each thread that often, prints those of the last time,
  *

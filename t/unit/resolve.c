@@ -3,28 +3,28 @@
  * Tests of symbols/resolve.h. With --gen it makes a capture instead, of random code
  * addresses of a real ELF file, for comparing with other symbolizers:
  *
- *   unit-resolve --gen CAPTURE ELF DISTINCT TOTAL
+ *   resolve --gen CAPTURE ELF DISTINCT TOTAL
  *
  * writes TOTAL frames, drawn from DISTINCT addresses, as stacks of 100, and
  * prints for each frame the virtual address that is to be looked up.
  *
- *   unit-resolve --list CAPTURE ELF PATH <ADDRESSES
+ *   resolve --list CAPTURE ELF PATH <ADDRESSES
  *
  * does the same with the addresses of standard input, a hexadecimal one a line,
  * of ELF mapped under the name PATH.
  *
- *   unit-resolve --many CAPTURE N ELF...
+ *   resolve --many CAPTURE N ELF...
  *
  * the same with N addresses of each of several files.
  *
- *   unit-resolve --kernel CAPTURE ELF STEXT VADDR|NAME=VADDR...
+ *   resolve --kernel CAPTURE ELF STEXT VADDR|NAME=VADDR...
  *
  * writes a kernel stack of the calls at VADDRs (hex) of ELF, which stands for vmlinux, with STEXT its _stext,
  * and of one in a module. With NAME= it is a kernel symbol that begins there, of one byte more than the call.
  *
- *   unit-resolve --make CAPTURE ELF PATH COMM FLAGS ADDRESS...
+ *   resolve --make CAPTURE ELF PATH COMM FLAGS ADDRESS...
  *
- * writes what t/symbolize.t needs: a process COMM that has ELF mapped under
+ * writes what t/tools/symbolize.t needs: a process COMM that has ELF mapped under
  * the name PATH and waits with ADDRESSes (virtual, in hex; the first one exact)
  * as its user stack, and a kernel thread. FLAGS are letters:
  *
@@ -79,7 +79,7 @@ static void put_host_of(struct capwrite *w, const struct cap_build_id *kernel)
 		.machine = "x86_64",
 		.hostname = "there",
 		.boot_id = "another",
-		.recorder = "unit-resolve",
+		.recorder = "resolve",
 		.stext = UINT64_C(0xffffffff81000000),
 		.start_mono_ns = T0,
 		.start_real_ns = UINT64_C(1700000000000000000),
@@ -230,7 +230,7 @@ static int generate(const char *out, const char *path, size_t distinct, size_t t
 		rc = write_gen(out, f, path, pool, distinct, total, &e);
 	}
 	if (rc)
-		fprintf(stderr, "unit-resolve: %s\n", e.msg);
+		fprintf(stderr, "resolve: %s\n", e.msg);
 	elffile_close(f);
 	free(pool);
 	return rc ? 2 : 0;
@@ -255,7 +255,7 @@ static int list(const char *out, const char *path, const char *mapped)
 		rc = write_gen(out, f, mapped, (const uint64_t *)(void *)pool.p, pool.len / sizeof(uint64_t),
 			pool.len / sizeof(uint64_t), &e);
 	if (rc)
-		fprintf(stderr, "unit-resolve: %s\n", e.msg);
+		fprintf(stderr, "resolve: %s\n", e.msg);
 	elffile_close(f);
 	buf_free(&pool);
 	return rc ? 2 : 0;
@@ -304,7 +304,7 @@ static int many(const char *out, size_t n, char *const paths[], int n_paths)
 			: capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, &e);
 	}
 	if (rc)
-		fprintf(stderr, "unit-resolve: %s\n", e.msg);
+		fprintf(stderr, "resolve: %s\n", e.msg);
 	capwrite_close(w);
 	return rc ? 2 : 0;
 }
@@ -348,7 +348,7 @@ static int kernel(char *const argv[], int argc)
 		rc = capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, &e);
 	}
 	if (rc)
-		fprintf(stderr, "unit-resolve: %s\n", e.msg);
+		fprintf(stderr, "resolve: %s\n", e.msg);
 	capwrite_close(w);
 	elffile_close(f);
 	return rc ? 2 : 0;
@@ -532,7 +532,7 @@ static int make(char *const argv[], int argc)
 				w, &(struct cap_trailer){ .stop_ns = 3 * T0, .why = "made" }, &e);
 	}
 	if (rc)
-		fprintf(stderr, "unit-resolve: %s\n", e.msg);
+		fprintf(stderr, "resolve: %s\n", e.msg);
 	capwrite_close(w);
 	elffile_close(f);
 	return rc ? 2 : 0;

@@ -4,7 +4,7 @@
  * would note of a table's use is written into its map from here.
  */
 #include "base/tap.h"
-#include "elf-made.h"
+#include "../lib/elf-made.h"
 #include "record/unwind_tables.h"
 
 #include <bpf/bpf.h>

@@ -4,7 +4,7 @@
  * against /proc/PID/maps.
  */
 #include "base/tap.h"
-#include "elf-made.h"
+#include "../lib/elf-made.h"
 #include "record/unwinder.h"
 
 #include <bpf/bpf.h>

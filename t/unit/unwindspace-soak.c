@@ -5,7 +5,7 @@
  * kernel's sight, every row of it with its rule.
  */
 #include "base/tap.h"
-#include "unwind-made.h"
+#include "../lib/unwind-made.h"
 
 #include <errno.h>
 

@@ -4,7 +4,7 @@
  * kernel, as BPF would see it, and compared row by row.
  */
 #include "base/tap.h"
-#include "unwind-made.h"
+#include "../lib/unwind-made.h"
 #include "unwind/compile.h"
 
 #include <errno.h>

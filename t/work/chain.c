@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * work-chain - threads that block at the end of call chains of known names.
+ * chain - threads that block at the end of call chains of known names.
  *
  * System calls are made by inline assembly in functions of this program, so
  * that a walk by frame pointer passes no code without them. Prints
  * "PID", then for each thread "TID NAME FUNCTION;...", leaf first, as far as
  * the frames are this program's own, and ends with stdin.
  *
- *   work-chain [DEPTH]   DEPTH: how often the thread "chain-deep" recurses
+ *   chain [DEPTH]   DEPTH: how often the thread "chain-deep" recurses
  */
 #include <pthread.h>
 #include <stdint.h>

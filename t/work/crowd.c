@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * work-crowd N FILE... - N processes of these programs, in turn, each given the
+ * crowd N FILE... - N processes of these programs, in turn, each given the
  * argument "wait". Prints how many there are when all wait, and ends them with
- * stdin. As a program of its own crowd ("work-crowd wait") it only waits: linked
+ * stdin. As a program of its own crowd ("crowd wait") it only waits: linked
  * statically it is small.
  */
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * work-deep DEPTH [both]: calls itself until the stack has DEPTH frames (main's,
+ * deep DEPTH [both]: calls itself until the stack has DEPTH frames (main's,
  * libc's two and _start among them) and sleeps there, again and again, until its
  * stdin ends. With "both" the inner half of the stack is left after each sleep
  * and entered again by other functions in turn, so that one stack has only its

@@ -3,7 +3,7 @@
  * A small service that waits in every usual way, for the demo to record:
  * each thread has a name, and each wait is in a function that says what for.
  *
- *   work-demo [FILE]	runs until it is told to stop; FILE is the journal it syncs
+ *   demo [FILE]	runs until it is told to stop; FILE is the journal it syncs
  *
  * Every system call is made by sys(), by way of syscall(3), so the stacks of
  * all waits begin alike, and no function of the C library that calls others
@@ -26,11 +26,11 @@ static int table_lock; /* 0 free, 1 held, 2 held and wanted */
 static int queue_length;
 static int log_pipe[2];
 static int server_fd, client_fd;
-static const char *journal_path = "work-demo.journal";
+static const char *journal_path = "demo.journal";
 
 static void die(const char *what)
 {
-	fprintf(stderr, "work-demo: %s: %s\n", what, strerror(errno));
+	fprintf(stderr, "demo: %s: %s\n", what, strerror(errno));
 	exit(2);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * work-dl LIBRARY FUNCTION [LIBRARY FUNCTION]... - loads each library, calls
+ * dl LIBRARY FUNCTION [LIBRARY FUNCTION]... - loads each library, calls
  * its function, which waits, and unloads it before the next. Prints for each
  * "FUNCTION ADDRESS", the address at which the library was loaded.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * work-idle N - a server with nothing to do: N threads wait in futex(2), the
+ * idle N - a server with nothing to do: N threads wait in futex(2), the
  * first one reads stdin. Prints its PID when all of them are about to wait,
  * and ends with stdin.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * work-jit HOW [SECONDS] - makes two pieces of code, each of which calls what
+ * jit HOW [SECONDS] - makes two pieces of code, each of which calls what
  * it is handed, and waits inside of them, 50 ms at a time, for SECONDS (1.2).
  * Prints "PID FIRST SECOND SIZE", both in hexadecimal, first of all. HOW:
  *

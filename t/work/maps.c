@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * work-maps FILE BYTES [N] - maps BYTES of an ELF file, whose text begins at
+ * maps FILE BYTES [N] - maps BYTES of an ELF file, whose text begins at
  * 4096 of it, N times (1) at different places, and calls the beginning of the
  * text in the last one. Prints its PID before, and where that is.
  */

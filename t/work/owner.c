@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * work-owner GATE [MODE [UID]]: wait in functions whose names say what may be
+ * owner GATE [MODE [UID]]: wait in functions whose names say what may be
  * recorded by the user of the process; it is named like its file. First in
  * wait_at_gate(), until the file GATE is there; then until they are ended, after 15 minutes at the latest.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Waits in code that is in no file: work-places heap|stack|anon. Prints the
+ * Waits in code that is in no file: places heap|stack|anon. Prints the
  * address that it waits at.
  */
 #include <stdint.h>

@@ -3,7 +3,7 @@
  * Run a command in which system calls are refused with EPERM, as container
  * runtimes do; with =N only where the first argument is N:
  *
- *	work-refuse bpf=17,perf_event_open COMMAND [ARG]...
+ *	refuse bpf=17,perf_event_open COMMAND [ARG]...
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -31,7 +31,7 @@ static unsigned int number_of(const char *name)
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (strcmp(known[i].name, name) == 0)
 			return known[i].nr;
-	fprintf(stderr, "work-refuse: no call '%s'\n", name);
+	fprintf(stderr, "refuse: no call '%s'\n", name);
 	exit(2);
 }
 
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0 &&
 		(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
 			prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0)) {
-		perror("work-refuse: seccomp");
+		perror("refuse: seccomp");
 		return 2;
 	}
 	execvp(argv[2], argv + 2);

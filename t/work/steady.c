@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * work-steady [N] - threads that wait in ways that are known, the same all the
+ * steady [N] - threads that wait in ways that are known, the same all the
  * time, until stdin ends: N of each (default 1) but the last, named by how they
  * wait.
  *
  *	s-futex  in one futex(2) for good	s-sleep  in nanosleeps of 30 ms
  *	s-poll   in poll(2) for good		s-work   works 5 ms, sleeps 15 ms
  *
- * work-steady churn - threads that come, sleep up to 20 ms and go, eight at a
+ * steady churn - threads that come, sleep up to 20 ms and go, eight at a
  * time; prints how many there were.
  *
  * "ready" is printed when all are there.

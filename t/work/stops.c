@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * work-stops - threads that would notice being stopped.
+ * stops - threads that would notice being stopped.
  *
  * Each waits in one way again and again until stdin ends, and prints
  *

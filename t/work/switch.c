@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * work-switch - threads that do nothing but switch: what a recorder costs.
+ * switch - threads that do nothing but switch: what a recorder costs.
  *
- *   work-switch futex N          two threads on one CPU hand a futex over, N times
- *   work-switch pipe N [DEPTH]   the same over two pipes, DEPTH frames deep (20)
- *   work-switch sleep N [THREADS [MS]]  THREADS (50) sleep MS (1) each time, N times in all
- *   work-switch hold             one thread that waits for its stdin to end
+ *   switch futex N          two threads on one CPU hand a futex over, N times
+ *   switch pipe N [DEPTH]   the same over two pipes, DEPTH frames deep (20)
+ *   switch sleep N [THREADS [MS]]  THREADS (50) sleep MS (1) each time, N times in all
+ *   switch hold             one thread that waits for its stdin to end
  *
  * Prints its PID, waits for a line on stdin, runs, and prints how many
  * hand-overs a second it did, then how many for a second of its CPU time.
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
 		rounds = n / threads;
 		run(sleep_side, threads);
 	} else {
-		fprintf(stderr, "work-switch: futex, pipe, sleep or hold\n");
+		fprintf(stderr, "switch: futex, pipe, sleep or hold\n");
 		return 64;
 	}
 	printf("%.0f\n", (double)n / (now_on(CLOCK_MONOTONIC) - t0));

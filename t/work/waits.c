@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * work-waits - threads whose waits are known.
+ * waits - threads whose waits are known.
  *
  * Each thread has a name of its own and waits in one way. At its end it prints
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Symbols of every kind that t/symbolize.t asks for; it is never run. */
+/* Symbols of every kind that t/tools/symbolize.t asks for; it is never run. */
 #define NOINLINE __attribute__((noinline, used))
 
 int plain(int x);

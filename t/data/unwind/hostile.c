@@ -4,7 +4,7 @@
  *
  *   hostile wild          stack and frame pointers that lead nowhere
  *   hostile loops         frames that are their own callers
- *   hostile map FILE [N]  calls the text of an ELF file that t/unwind/badelf
+ *   hostile map FILE [N]  calls the text of an ELF file that t/data/unwind/badelf
  *                         made, mapped N times
  *   hostile replaced FILE HOW
  *                         the same, mapped once, when the path of FILE has become
