@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-#   make              every tool into bin/, every unit test into obj/t/
+#   make              every tool into bin/, every unit test into obj/t/unit/
 #   make offline      the tools that only read files: no BPF, for other architectures too
 #   make check        build, then prove t/
 #   make check-unit   build, then the unit tests alone
 #   make bench        ratios against the peers (scripts/bench)
 #   make vmtest       Debian's kernels 5.10 to 7.3 in virtual machines (scripts/vmtest)
 #   make lint         clang-format, cppcheck, shellcheck, layers, manual, CLI contract
-#   make fuzz         libFuzzer programs into obj/t/ (clang)
+#   make fuzz         libFuzzer programs into obj/t/fuzz/ (clang)
 #   make install      prefix=/usr/local DESTDIR=; make uninstall takes the same
 #   make dist         the committed tree as stacktools-VERSION.tar.gz
 #   make tags         for editors (universal-ctags)
@@ -81,8 +81,8 @@ say = @printf '  %-7s %s\n'
 endif
 
 TOOLS := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
-UNITS := $(patsubst t/%.c,%,$(wildcard t/unit-*.c))
-WORKS := $(patsubst t/%.c,%,$(wildcard t/work-*.c))
+UNITS := $(patsubst t/%.c,%,$(wildcard t/unit/*.c))
+WORKS := $(patsubst t/%.c,%,$(wildcard t/work/*.c))
 # Made of the system's own headers: see the rule.
 GENERATED := $(OBJ)/gen/syscalls.h
 SKELS := $(patsubst bpf/%.bpf.c,$(OBJ)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
@@ -96,7 +96,7 @@ TOOL_BINS := $(TOOLS:%=$(BIN)/%)
 UNIT_BINS := $(UNITS:%=$(OBJ)/t/%)
 WORK_BINS := $(WORKS:%=$(OBJ)/t/%)
 FUZZ_OBJS := $(patsubst lib/%.c,$(OBJ)/fuzz/%.o,$(wildcard lib/*/*.c))
-FUZZ_BINS := $(patsubst t/%.c,$(OBJ)/t/%,$(wildcard t/fuzz-*.c))
+FUZZ_BINS := $(patsubst t/%.c,$(OBJ)/t/%,$(wildcard t/fuzz/*.c))
 
 all: $(TOOL_BINS) $(UNIT_BINS) $(WORK_BINS)
 # The comment at the top.
@@ -169,9 +169,9 @@ check: all
 
 # The unit tests alone: what runs under SAN=1 in CI.
 check-unit: $(UNIT_BINS)
-	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) $(PROVE) $(PROVE_FLAGS) t/unit-*.t
+	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) $(PROVE) $(PROVE_FLAGS) t/unit/
 
-# One libFuzzer program a t/fuzz-*.c: obj/t/fuzz-NAME [-max_total_time=60] [CORPUS...]
+# One libFuzzer program a t/fuzz-*.c: obj/t/fuzz/NAME [-max_total_time=60] [CORPUS...]
 # The library is instrumented too, in objects of its own; a finding of either sanitizer ends the run.
 fuzz: $(FUZZ_BINS)
 
@@ -223,7 +223,7 @@ dist:
 	$(say) DIST $(O)/stacktools-$(VERSION).tar.gz
 
 tags:
-	$(Q)ctags -f $(O)/tags $(wildcard lib/*/*.[ch] bpf/*.[ch] tools/*.c t/*.[ch])
+	$(Q)ctags -f $(O)/tags $(wildcard lib/*/*.[ch] bpf/*.[ch] tools/*.c t/*/*.[ch])
 
 # What the compiler is called with, for each file of C.
 define compile_entry

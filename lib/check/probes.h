@@ -87,7 +87,7 @@ struct progprobe_helper {
 	uint32_t kinds; /* 1 << PROGPROBE_x: of those that call it */
 };
 
-/* Every helper that bpf/offcpu.bpf.c calls; N of them. t/unit-progprobe.c compares. */
+/* Every helper that bpf/offcpu.bpf.c calls; N of them. t/unit/progprobe.c compares. */
 const struct progprobe_helper *progprobe_helpers(size_t *n);
 
 int progprobe_helper_calls(char *found, size_t cap, struct err *e); /* the list, at tp_btf and in iterators */

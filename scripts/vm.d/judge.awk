@@ -10,7 +10,7 @@
 # waits that were there before the recording), first_ms (the first wait that began after
 # BEGUN).
 #
-# With SAID, what t/work-waits printed: how far what was recorded is from what each thread
+# With SAID, what t/work/waits printed: how far what was recorded is from what each thread
 # says, in percent: error, of the thread where it is most, and sum_error, of all of them
 # together. Asleep no thread was longer than it measured around its waits. Off the CPU all
 # together were no shorter than by their clocks, of two the lesser: wall-clock less CPU time

@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # In a guest of make vmtest, which has neither a compiler nor gdb: blocked
 # programs' user stacks are eu-stack's, frame by frame.
-# shellcheck source=../../t/lib.sh disable=SC2016
-. "$(dirname "$0")/lib.sh"
-# shellcheck source=../../t/rec-lib.sh
-. "$(dirname "$0")/rec-lib.sh"
-# shellcheck source=../../t/unwind-lib.sh
-. "$(dirname "$0")/unwind-lib.sh"
+# shellcheck disable=SC2016
+# shellcheck source=../../t/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+# shellcheck source=../../t/lib/record.sh
+. "$(dirname "$0")/../lib/record.sh"
+# shellcheck source=../../t/lib/unwind.sh
+. "$(dirname "$0")/../lib/unwind.sh"
 
 start no-fp /st/no-fp 20 65536
-start python /usr/bin/python3 "$T_DIR/unwind/threads.py"
+start python /usr/bin/python3 "$DATA/unwind/threads.py"
 start perl perl -e 'sub r { my $n = shift; return $n ? r($n - 1) + 1 : sleep 1000 } print r(20)'
 start bash bash -c 'f() { if [ "$1" -gt 0 ]; then f $(($1 - 1)); else sleep 1000; fi; :; }; f 10; :'
 start dash dash -c 'read -r x; echo "$x"'

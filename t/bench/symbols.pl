@@ -21,7 +21,7 @@ getopts('g:d:n:a:r:', \%o) && @ARGV == 4 or die "usage: symbols [OPTION...] NAME
 my ($name, $file, $distinct, $total) = @ARGV;
 my $tmp = tempdir('stacktools-bench.XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $bin = $ENV{STACKTOOLS_BIN} // 'bin';
-my $gen = ($ENV{STACKTOOLS_OBJ} // 'obj') . '/t/unit-resolve';
+my $gen = ($ENV{STACKTOOLS_OBJ} // 'obj') . '/t/unit/resolve';
 my ($llvm) = grep { -x } map { my $c = $_; map { "$_/$c" } split /:/, $ENV{PATH} } qw(llvm-symbolizer-19 llvm-symbolizer);
 my $theirs = $o{g} // $file;
 my $WAIT4 = 61;	# x86_64

@@ -9,7 +9,7 @@
  * ms to open, ms to add everything with a commit after each table, the most
  * of these in ms.
  */
-#include "../unwind-made.h"
+#include "../lib/unwind-made.h"
 #include "unwind/compile.h"
 
 #include <fcntl.h>

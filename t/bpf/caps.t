@@ -1,0 +1,437 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# bpfcheck --caps against what then happens: other programs, and the tools
+# themselves, are run with exactly the sets that the table is about.
+# shellcheck disable=SC2016
+. "$(dirname "$0")/../lib/tap.sh"
+
+bpftool=$(command -v bpftool || echo /usr/sbin/bpftool)
+run "$BIN/bpfcheck" --tool offcpu-record -q
+[ "$rc" -lt 2 ] || skip_all "$(cat "$out")"
+[ "$(id -u)" -eq 0 ] || skip_all 'not root, so there is nothing to hand out'
+
+# by BPF or not at all, where the recorder has another way
+mode=
+"$BIN/offcpu-record" --help | grep -q -e '--mode' && mode='--mode btf'
+
+# where any user can start the tools, and write
+chmod 711 "$TMP"
+mkdir "$TMP/bin" "$TMP/all"
+install -m 755 "$BIN/bpfcheck" "$BIN/offcpu-record" "$BIN/stackmap-test" "$OBJ/t/work/idle" "$TMP/bin"
+chmod 755 "$TMP/bin"
+chmod 1777 "$TMP/all"
+# a name that no other process has
+me=caps$$
+cp "$BIN/bpfcheck" "$TMP/bin/$me"
+bpfcheck=$TMP/bin/$me
+
+# as USER "CAP..." COMMAND...: with exactly these, named as setpriv(1) does; never longer than 120 s
+as_prefix=
+as() {
+	as_user=$1
+	as_caps=-all
+	for as_cap in $2; do
+		as_caps=$as_caps,+$as_cap
+	done
+	shift 2
+	# shellcheck disable=SC2086 # words, or nothing
+	if [ "$as_user" = root ]; then
+		timeout 120 $as_prefix setpriv --clear-groups --bounding-set="$as_caps" --inh-caps=-all "$@"
+	else
+		timeout 120 $as_prefix setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set="$as_caps" \
+			--inh-caps="$as_caps" --ambient-caps="$as_caps" "$@"
+	fi
+}
+
+# query PERL: over the last --json in $json, decoded in $d; what CODE returns, a line each
+query() {
+	perl -MJSON::PP -0777 -e 'open my $f, "<", $ARGV[0] or die; $d = decode_json(<$f>);
+		sub step { (grep { $_->{id} eq $_[0] } @{$d->{caps}{steps}})[0] }
+		sub tool { (grep { $_->{name} eq $_[0] } @{$d->{caps}{tools}})[0] }
+		print "$_\n" for eval $ARGV[1]; die $@ if $@' "$json" "$1"
+}
+
+# What must not have changed when it is over.
+settings() {
+	cat /proc/sys/kernel/perf_event_paranoid /proc/sys/kernel/kptr_restrict \
+		/proc/sys/kernel/unprivileged_bpf_disabled /proc/sys/kernel/bpf_stats_enabled /proc/self/mounts 2>/dev/null
+	cat /proc/$$/limits
+	find /sys/fs/bpf -name 'caps*' 2>/dev/null
+}
+
+# its processes
+alive() {
+	grep -lx "$me" /proc/[0-9]*/comm 2>/dev/null
+}
+# the ids of what they hold, into $TMP/ids: "prog_id: 7", "map_id: 9"
+held() {
+	for h in $(alive); do
+		cat "${h%comm}"fdinfo/* 2>/dev/null
+	done | grep -E '^(prog|map)_id:' | sort -u >"$TMP/now"
+	sort -u -o "$TMP/ids" "$TMP/ids" "$TMP/now"
+	grep -q prog "$TMP/now" && grep -q map "$TMP/now"
+}
+# none of those processes is there any more, and no program or map
+gone() {
+	[ -z "$(alive)" ] || return 1
+	while read -r kind id; do
+		"$bpftool" "${kind%_id:}" show id "$id" >/dev/null 2>&1 && echo "$kind $id" && return 1
+	done <"$TMP/ids"
+	return 0
+}
+soon() {
+	soon_left=300
+	until "$@"; do
+		soon_left=$((soon_left - 1))
+		[ $soon_left -gt 0 ] || return 1
+		sleep 0.2
+	done
+}
+
+# once, with everything
+settings >"$TMP/settings"
+dmesg >"$TMP/dmesg" 2>/dev/null
+json=$TMP/caps.json
+: >"$TMP/ids"
+timeout 120 "$bpfcheck" --caps --json >"$json" 2>"$err" </dev/null &
+job=$!
+at_exit_kill $job
+while kill -0 $job 2>/dev/null; do
+	held
+done
+wait $job
+is "$?" 0 'every tool has its least set here'
+is "$(cat "$err")" '' 'and nothing is said on stderr'
+ok 'it really loads programs and creates maps' test "$(grep -c prog "$TMP/ids")" -gt 5 -a "$(grep -c map "$TMP/ids")" -gt 5
+ok 'nothing of it is left: no process, and none of these programs and maps' soon gone
+settings | diff "$TMP/settings" - >"$TMP/changed"
+is "$(cat "$TMP/changed")" '' 'no setting, limit or mount is changed'
+if [ -s "$TMP/dmesg" ]; then
+	dmesg | diff "$TMP/dmesg" - | grep -i -e "$me" -e lockdown -e 'ptrace attach' >"$TMP/logged"
+	is "$(cat "$TMP/logged")" '' 'the kernel logs nothing about it'
+else
+	skip 'the kernel logs nothing about it' 'dmesg may not be read'
+fi
+
+# the object
+ok 'it is JSON, and each step has a result for each set and user' perl -MJSON::PP -0777 -ne '
+	$d = decode_json($_); $c = $d->{caps};
+	die "schema" unless $d->{schema} == 1 && $d->{status} == 0 && !$c->{late} && @{$c->{sets}} >= 16;
+	die "tools" unless 6 == grep { $_->{name} } @{$c->{tools}};
+	for $s (@{$c->{steps}}) {
+		die $s->{id} if $seen{$s->{id}}++ || join(" ", sort keys %$s) ne "does group id least results why";
+		for $u (map { $_->{name} } @{$c->{users}}) {
+			die "$s->{id} $u" unless @{$s->{results}{$u}} == @{$c->{sets}};
+			/^(ok|E[A-Z0-9]+|not granted|not tried)$/ or die "$s->{id}: $_" for @{$s->{results}{$u}};
+		}
+	}
+	die "steps" unless keys %seen > 40' "$json"
+is "$(query 'map { $_->{name} } @{$d->{caps}{users}}' | tr '\n' ' ')" 'root ordinary ' 'it tries as root and as an ordinary user'
+ok 'where a least set is one of the table, its column says ok and those of its parts do not' \
+	perl -MJSON::PP -0777 -ne '
+	$c = decode_json($_)->{caps};
+	%at = map { join(" ", sort @{$c->{sets}[$_]{caps}}) => $_ } 0 .. $#{$c->{sets}};
+	for $s (@{$c->{steps}}) {
+		for $u (qw(root ordinary)) {
+			$l = $s->{least}{$u} or next;
+			$i = $at{join " ", sort @$l};
+			if (defined $i) { $n++; die "$s->{id} $u" if $s->{results}{$u}[$i] ne "ok" }
+			for $x (@$l) {
+				$i = $at{join " ", sort grep { $_ ne $x } @$l};
+				if (defined $i) { $m++; die "$s->{id} $u without $x" if $s->{results}{$u}[$i] eq "ok" }
+			}
+		}
+	}
+	die "nothing compared" unless $n > 50 && $m > 50' "$json"
+programs=$("$bpftool" gen skeleton "$OBJ/bpf/offcpu.bpf.o" 2>/dev/null |
+	sed -n '/struct {/,/} progs;/s/.*struct bpf_program \*\(.*\);/\1/p' | sort)
+is "$(query 'map { $_->{id} =~ /^record\.(.*)/ } @{$d->{caps}{steps}}' | sort | tr '\n' ' ')" "$(echo "$programs" | tr '\n' ' ')" \
+	'each program of the recorder is tried by itself'
+for kind in $(grep -h -o 'BPF_MAP_TYPE_[A-Z_]*' "$TOP"/bpf/*.bpf.[ch] "$TOP"/bpf/*-take.h | sort -u | sed 's/BPF_MAP_TYPE_//' |
+	tr '[:upper:]' '[:lower:]' | sed 's/^ringbuf$/ring_buffer/'); do
+	is "$(query "step('map.$kind')->{id}")" "map.$kind" "the tools' programs use it, and it is tried: $kind"
+done
+
+# tables: what the table says is what other programs meet
+sleep_as() { # USER: its PID in $pid
+	setpriv --reuid="$1" --regid="$1" --clear-groups --inh-caps=-all --bounding-set=-all \
+		"$TMP/bin/idle" 1 <"$TMP/hold" >"$TMP/pid" 2>/dev/null &
+	at_exit_kill $!
+	soon test -s "$TMP/pid"
+	pid=$(head -n 1 "$TMP/pid")
+	rm "$TMP/pid"
+}
+mkfifo "$TMP/hold"
+exec 7<>"$TMP/hold"
+sleep_as 65533
+other=$pid
+sleep_as 65534
+own_ordinary=$pid
+sleep_as 0
+own_root=$pid
+lib=$(awk '/libc\.so/ { print $6; exit }' "/proc/$other/maps")
+range() {
+	awk '/libc\.so/ { print $1; exit }' "/proc/$1/maps" | sed 's/\(^\|-\)0*/\1/g'
+}
+cat >"$TMP/all/call" <<'EOF'
+#!/usr/bin/perl
+# call NAME PID [ADDRESS]: one system call, by number
+my %nr = (x86_64 => [310, 101, 298], aarch64 => [270, 117, 241]);
+my ($memory, $ptrace, $event) = @{$nr{(`uname -m` =~ /(\w+)/)[0]}};
+my ($name, $pid, $at) = @ARGV;
+my $got = "\0" x 8;
+if ($name eq "memory") {
+	my ($here, $there) = (pack("P Q", $got, 8), pack("Q Q", hex $at, 8));
+	exit(syscall($memory, $pid + 0, $here, 1, $there, 1, 0) != 8);
+} elsif ($name eq "trace") {
+	exit(syscall($ptrace, 0x4206, $pid + 0, 0, 0) != 0);	# PTRACE_SEIZE
+} else {
+	# struct perf_event_attr: software, 72 bytes, dummy, exclude_kernel
+	my $attr = pack("L L Q x24 Q x24", 1, 72, 9, 1 << 5);
+	exit(syscall($event, $attr, $pid + 0, -1, -1, 0) < 0);
+}
+EOF
+chmod 755 "$TMP/all/call"
+address=$(awk '/libc\.so/ { sub("-.*", "", $1); print $1; exit }' "/proc/$other/maps")
+
+# agree STEP NAME COMMAND...: the table's row of STEP, as both users, is what COMMAND meets.
+# In COMMAND, OWN is a process of that user.
+agree() {
+	agree_step=$1
+	agree_name=$2
+	shift 2
+	for agree_user in root ordinary; do
+		own=$own_root
+		[ $agree_user = root ] || own=$own_ordinary
+		: >"$TMP/differ"
+		agree_n=0
+		query '$s = step("'"$agree_step"'"); map { my ($r, $c) = ($s->{results}{'$agree_user'}[$_], $d->{caps}{sets}[$_]);
+			$r =~ /^not / || $c->{name} eq "all" ? () : join " ", $r, map { lc s/^CAP_//r } @{$c->{caps}} } 0 .. $#{$d->{caps}{sets}}' >"$TMP/row"
+		while read -r want caps; do
+			agree_n=$((agree_n + 1))
+			got=refused
+			as $agree_user "$caps" sh -c "$(echo "$*" | sed "s/OWN/$own/g; s/RANGE/$(range "$own")/g")" \
+				>/dev/null 2>&1 </dev/null && got=ok
+			[ "$want" = ok ] || want=refused
+			[ "$got" = "$want" ] || echo "{$caps}: bpfcheck says $want, but $got" >>"$TMP/differ"
+		done <"$TMP/row"
+		[ "$agree_n" -ge 12 ] || echo "only $agree_n sets" >>"$TMP/differ"
+		is "$(cat "$TMP/differ")" '' "$agree_name, as $agree_user, with $agree_n sets: as the table says"
+	done
+}
+
+agree kernel.kallsyms 'grep finds addresses in kallsyms' 'grep -q -m 1 "^0*[1-9a-f]" /proc/kallsyms'
+agree kernel.btf 'head reads BTF' 'head -c 24 /sys/kernel/btf/vmlinux'
+agree proc.own.maps "cat reads the maps of one's own process" 'cat /proc/OWN/maps'
+agree proc.own.map_files "head opens a mapped file of one's own process" 'head -c 1 /proc/OWN/map_files/RANGE'
+agree proc.own.stack "cat reads the kernel stack of one's own process" 'cat /proc/OWN/stack'
+agree proc.other.maps "cat reads the maps of another user's process" "cat /proc/$other/maps"
+agree proc.other.root 'head opens a file by its root' "head -c 1 /proc/$other/root$lib"
+agree proc.other.map_files 'head opens its mapped file' "head -c 1 /proc/$other/map_files/$(range "$other")"
+agree proc.other.memory 'process_vm_readv reads its memory' "$TMP/all/call memory $other $address"
+agree proc.other.mem_file '/proc/PID/mem can be opened' ": </proc/$other/mem"
+agree proc.other.ptrace 'ptrace attaches to it' "$TMP/all/call trace $other"
+agree proc.other.syscall 'cat reads its system call' "cat /proc/$other/syscall"
+agree proc.other.stack 'cat reads its kernel stack' "cat /proc/$other/stack"
+agree perf.own "a perf event opens on one's own process" "$TMP/all/call event OWN"
+agree perf.other "a perf event opens on another user's process" "$TMP/all/call event $other"
+
+# a place to pin in, which nobody else sees and which is gone with the command
+mkdir "$TMP/bpf"
+printf '#!/bin/sh\nmount -t bpf none "$1" && chmod 1777 "$1" && shift && exec "$@"\n' >"$TMP/all/with-bpffs"
+chmod 755 "$TMP/all/with-bpffs"
+as_prefix="unshare -m $TMP/all/with-bpffs $TMP/bpf"
+while read -r kind type key value entries flags; do
+	agree "map.$kind" "bpftool creates a map, $kind" \
+		"$bpftool map create $TMP/bpf/m type $type key $key value $value entries $entries name m flags $flags"
+done <<'EOF'
+array array 4 8 1 0
+mmapable_array array 4 8 1 1024
+hash hash 4 8 16 0
+percpu_array percpu_array 4 8 1 0
+lru_hash lru_hash 4 8 16 0
+ring_buffer ringbuf 0 0 4096 0
+prog_array prog_array 4 4 1 0
+stack_trace stack_trace 4 64 16 0
+EOF
+as_prefix=
+for type in raw_tp:raw_tp/sys_enter tracepoint:tracepoint/raw_syscalls/sys_enter tp_btf:tp_btf/sys_enter uprobe:uprobe; do
+	agree "stackmap.${type%%:*}" "stackmap-test has its case of ${type#*:}" \
+		"$TMP/bin/stackmap-test -r '${type#*:}: the user stack' | grep '^ok' | grep -vq SKIP"
+done
+agree iterator.task_sleepable 'offcpu-record records, which takes an iterator' \
+	"$TMP/bin/offcpu-record -q $mode --force -o $TMP/all/\$(id -u).cap -- true"
+
+# the least set of a tool
+names() { # PERL: capabilities as setpriv names them, in one line
+	query "map { lc s/^CAP_//r } $1" | tr '\n' ' '
+}
+record() { # USER "CAP..." ARG...
+	rec_as=$1
+	rec_caps=$2
+	shift 2
+	# shellcheck disable=SC2086 # words, or nothing
+	as "$rec_as" "$rec_caps" "$TMP/bin/offcpu-record" -q $mode --force -o "$TMP/all/$rec_as.cap" "$@" >"$out" 2>"$err"
+}
+least=$(names '@{tool("offcpu-record")->{required}}')
+is "$least" 'perfmon bpf ' 'the recorder takes CAP_BPF and CAP_PERFMON on a kernel like this'
+is "$(names '@{tool("offcpu-record")->{as_root}{required}}')" "$least" 'as root it takes the same'
+for user in ordinary root; do
+	ok "with exactly these offcpu-record works, as $user" record $user "$least" -d 0.2 -- sleep 0.1
+	for cap in $least; do
+		record $user "$(echo "$least" | sed "s/\b$cap\b//")" -d 0.2 -- sleep 0.1
+		rc=$?
+		is "$rc $(grep -ic "cap_$cap.* missing" "$err")" '2 1' "without $cap it does not, and says so, as $user"
+	done
+done
+is "$(query 'grep { !$_->{why} } map { @{$_->{reasons}}, @{$_->{useful}} } @{$d->{caps}{tools}}')" '' 'every capability has a reason'
+is "$(query 'map { $_->{name} } grep { !@{$_->{required}} } @{$d->{caps}{tools}}' | tr '\n' ' ')" \
+	'symbolize fold kallsyms-resolve capinfo ' 'what reads captures takes none'
+
+# what it can use besides
+is "$(query 'sort map { $_->{cap} } @{tool("offcpu-record")->{useful}}' | tr '\n' ' ')" \
+	'CAP_CHECKPOINT_RESTORE CAP_DAC_READ_SEARCH CAP_SYSLOG CAP_SYS_PTRACE ' 'the recorder can use four more'
+kernel_frames() { # with a name, of the last recording
+	"$BIN/symbolize" -q --no-inline "$TMP/all/ordinary.cap" 2>/dev/null | grep -c '[a-z_]*+0x.*kernel.kallsyms'
+}
+user_frames() { # of idle
+	"$BIN/symbolize" -q --no-inline "$TMP/all/ordinary.cap" 2>/dev/null | grep -c 'wait_for_ever+0x'
+}
+record ordinary "$least" -d 1.2 -p "$own_ordinary"
+is "$(kernel_frames)" 0 'without CAP_SYSLOG kernel frames have no names'
+record ordinary "$least syslog" -d 1.2 -p "$own_ordinary"
+ok 'with it they have' test "$(kernel_frames)" -gt 3
+
+# a program in a file system of its own, started as USER with mode MODE; what then becomes of the file: AFTER
+hidden() {
+	cat >"$TMP/all/hidden" <<EOF
+mount -t tmpfs none /mnt && install -m $2 -o $1 -g $1 $TMP/bin/idle /mnt/idle || exit 1
+setpriv --reuid=$1 --regid=$1 --clear-groups --inh-caps=-all --bounding-set=-all /mnt/idle 1 <&7 &
+until [ -s $TMP/pid ]; do sleep 0.1; done; $3
+: >$TMP/all/hidden.done
+wait
+EOF
+	rm -f "$TMP/all/hidden.done"
+	unshare -m sh "$TMP/all/hidden" >"$TMP/pid" 2>/dev/null &
+	hidden_job=$!
+	at_exit_kill $hidden_job
+	soon test -e "$TMP/all/hidden.done"
+	pid=$(head -n 1 "$TMP/pid")
+	at_exit_kill "$pid"
+	rm "$TMP/pid"
+}
+# names "CAP...": how many frames have one, in a recording of $pid with these besides the least
+frames_with() {
+	rm -f "$TMP/all/ordinary.cap"
+	record ordinary "$least $1" -d 1.2 -p "$pid" || true
+	if [ -e "$TMP/all/ordinary.cap" ]; then user_frames; else echo 0; fi
+}
+end_hidden() {
+	kill "$pid"
+	wait "$hidden_job"
+}
+hidden 65533 755
+mv "$TMP/bin/idle" "$TMP/bin/gone"	# its names can come from nowhere else
+is "$(frames_with '')" 0 "another user's process, its file in a file system of its own: without CAP_SYS_PTRACE no names"
+with=$(frames_with sys_ptrace)
+end_hidden
+mv "$TMP/bin/gone" "$TMP/bin/idle"
+ok 'with it they are there' test "$with" -gt 0
+hidden 65534 755 'rm /mnt/idle'
+is "$(frames_with '')" 0 "one's own process, its file deleted: without CAP_CHECKPOINT_RESTORE no names"
+with=$(frames_with checkpoint_restore)
+end_hidden
+ok 'with it they are there' test "$with" -gt 0
+hidden 65533 700
+is "$(frames_with 'sys_ptrace checkpoint_restore')" 0 "a file that only another user may read: without CAP_DAC_READ_SEARCH no names"
+with=$(frames_with 'sys_ptrace checkpoint_restore dac_read_search')
+end_hidden
+ok 'with it they are there' test "$with" -gt 0
+
+# with less to hand out
+json=$TMP/less.json
+as root 'bpf perfmon setuid setgid setpcap kill sys_ptrace' "$bpfcheck" --caps --json >"$json" 2>"$err"
+is "$?" 1 'without CAP_SYSLOG something is left open'
+like "$(cat "$err")" '^bpfcheck: ' 'and it says so'
+is "$(names '@{tool("offcpu-record")->{required}}')" "$least" 'what could be tried is known all the same'
+like "$(query 'tool("offcpu-record")->{lacks}')" 'gives kernel frames their names: every address .* zero' 'what is lacking is named, with the reason'
+is "$(query 'my $c = $d->{caps};
+	map { my $i = $_; map { $_->[$i] } map { values %{$_->{results}} } @{$c->{steps}} }
+	grep { grep { /SYSLOG|SYS_ADMIN/ } @{$c->{sets}[$_]{caps}} } 0 .. $#{$c->{sets}}' | sort -u)" 'not granted' \
+	'sets that could not be had are not guessed at'
+as ordinary '' "$bpfcheck" --caps --json >"$json" 2>"$err"
+is "$?" 1 'an ordinary user learns that nothing could be handed out'
+is "$(query 'defined tool("offcpu-record")->{required} ? "known" : "not known"')" 'not known' 'and no set is claimed'
+is "$(query 'step("proc.own.maps")->{results}{ordinary}[0]')" ok 'what takes nothing was tried'
+is "$(query '@{step("proc.other.maps")->{results}{ordinary}}' | sort -u | tr '\n' ' ')" 'not granted not tried ' \
+	"another user's process cannot be made, and nothing is said about it"
+is "$(query 'map { @{$_->{results}{root}} } @{$d->{caps}{steps}}' | sort -u | tr '\n' ' ')" 'not granted not tried ' \
+	'nor about root'
+as ordinary 'bpf perfmon' "$bpfcheck" --caps --json >"$json" 2>"$err"
+is "$(names '@{tool("offcpu-record")->{required}}')" "$least" 'an ordinary user who has the two learns that they suffice'
+if unshare -Ur true 2>/dev/null; then
+	timeout 120 unshare -Ur "$bpfcheck" --caps --json >"$json" 2>"$err"
+	is "$?" 1 'in a user namespace something is left open'
+	like "$(query 'map { $_->{not_tried} // () } @{$d->{caps}{users}}')" 'cannot become user 65534' 'and the user that is not there is told'
+	is "$(query 'grep { $_ eq "ok" } map { @{$_->{results}{root}} } grep { $_->{id} =~ /^(map|record)/ } @{$d->{caps}{steps}}')" '' \
+		'its capabilities do not reach BPF'
+fi
+json=$TMP/ns.json
+timeout 120 unshare -pf --mount-proc "$bpfcheck" --caps --json >"$json" 2>"$err"
+is "$? $(names '@{tool("offcpu-record")->{required}}')" "0 $least" 'in a PID namespace the answer is the same'
+json=$TMP/hidepid.json
+timeout 120 unshare -pf --mount-proc sh -c 'mount -o remount,hidepid=2 /proc && exec "$0" --caps --json --tool offcpu-record' \
+	"$bpfcheck" >"$json" 2>"$err"
+is "$? $(names '@{step("proc.other.maps")->{least}{ordinary}}')" '0 sys_ptrace ' \
+	"where hidepid hides other users' processes, only CAP_SYS_PTRACE shows their maps"
+is "$(query 'step("proc.other.maps")->{results}{ordinary}[0]')" ENOENT 'and without it they are not there'
+json=$TMP/locked.json
+timeout 120 unshare -m sh -c 'mount -t tmpfs none /sys/kernel/security &&
+	echo "none integrity [confidentiality]" >/sys/kernel/security/lockdown && exec "$0" --caps --json' "$bpfcheck" >"$json" 2>"$err"
+is "$?" 1 'under lockdown=confidentiality something is left open'
+is "$(query 'map { @{$_->{results}{ordinary}} } grep { $_->{id} =~ /^record/ } @{$d->{caps}{steps}}' | sort -u | tr '\n' ' ')" \
+	'not granted not tried ' 'programs that it refuses are not tried, for the kernel would log each'
+ok 'after all of this nothing is left' gone
+
+# killed in the middle
+seen=no
+for _ in 1 2 3 4 5 6; do
+	: >"$TMP/ids"
+	"$bpfcheck" --caps >/dev/null 2>&1 </dev/null &
+	job=$!
+	at_exit_kill $job
+	while kill -0 $job 2>/dev/null; do
+		held && [ "$(alive | wc -l)" -gt 10 ] && kill -KILL $job 2>/dev/null && seen=yes && break
+	done
+	wait $job 2>/dev/null
+	[ $seen = no ] || break
+done
+is "$seen" yes 'while it works there are processes, programs and maps of it'
+ok 'killed with SIGKILL it leaves no process, program or map' soon gone
+
+# formats
+status 0 'the text' timeout 120 "$bpfcheck" --caps
+ok 'the text fits 100 columns' test "$(wc -L <"$out")" -le 100
+like "$(cat "$out")" '^Marks: x works' 'the text has a legend'
+like "$(cat "$out")" '^  record_switch  *\.{7}[.?]x+' 'the text has a line for each step'
+like "$(grep -A 9 '^offcpu-record' "$out")" '^            CAP_BPF  *create BPF maps' 'the text has a reason for each capability'
+status 0 '-q --tool' timeout 120 "$bpfcheck" --caps -q --tool stackmap-test
+like "$(cat "$out")" '^stackmap-test +needs CAP_PERFMON, CAP_BPF; can use .*CAP_SYSLOG' '-q has the sets of that tool'
+is "$(wc -l <"$out")" 1 'in one line'
+status 0 '--tool chooses one' timeout 120 "$bpfcheck" --caps --tool kallsyms-resolve
+is "$(grep -c -e '^offcpu-record' -e '^  [a-z]' "$out")" 2 '--tool leaves out what that one does not take'
+status 0 'a tool that takes nothing' timeout 120 "$bpfcheck" --caps -q --tool fold
+is "$(cat "$out")" 'fold              needs none' 'needs none'
+printf '#!/bin/sh\nexec "%s" --caps --tap\n' "$bpfcheck" >"$TMP/caps.t"
+status 0 '--tap passes under prove' timeout 150 prove -v -e /bin/sh "$TMP/caps.t"
+like "$(cat "$out")" '^ok [0-9]+ - record.record_switch: with CAP_PERFMON, CAP_BPF$' '--tap has a test for each step, with its least set'
+like "$(cat "$out")" '^ok [0-9]+ - limit.memlock # SKIP cannot raise RLIMIT_MEMLOCK|limit.memlock: with CAP_SYS_RESOURCE' \
+	'what no set that is granted does, and no tool needs, is skipped with the reason'
+status 64 '--caps is about this machine: not with --root' "$bpfcheck" --caps --root /
+is "$(wc -l <"$err") $(wc -c <"$out")" '2 0' 'which is two lines on stderr'
+sh -c "timeout 120 '$bpfcheck' --caps --tool fold --json >/dev/full" 2>"$err"
+is "$?" 2 'a full disk is status 2'
+like "$(cat "$err")" 'cannot write the result' 'a full disk is told'
+
+exec 7>&-
+tap_done

@@ -1,0 +1,459 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Containers, from outside and from inside: roots of their own, PID namespaces
+# within each other, cgroups as filters.
+#
+#   STACKTOOLS_DEBIAN=DIR  a root that debootstrap made, for the chroots; else the
+#                          files of a few of this machine's packages are copied
+# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
+need_bpf
+unshare --mount --pid --fork true 2>"$TMP/unshare" || skip_all "$(head -n 1 "$TMP/unshare")"
+R=$TMP/root
+export BIN OBJ TMP R
+chmod 755 "$TMP" # an ordinary user goes in there
+
+groups=
+tap_inner=
+clean() {
+	for p in $tap_inner; do
+		kill -KILL "$p" 2>/dev/null
+	done
+	tap_cleanup
+	# shellcheck disable=SC2086 # a list
+	for g in $groups; do
+		for _ in 1 2 3 4 5 6 7 8 9 10; do
+			find "$g" -depth -type d -exec rmdir {} + 2>/dev/null
+			[ -d "$g" ] || break
+			sleep 0.2
+		done
+	done
+}
+trap clean EXIT
+
+# --- a root of Debian's, with a program that has the name of another one outside ---
+
+# the files of packages, at the same places below $R
+copy_packages() {
+	mkdir -p "$R/usr/bin" "$R/usr/sbin" "$R/usr/lib" "$R/usr/lib64" || return
+	for d in bin sbin lib lib64; do
+		[ -L "/$d" ] && ln -s "usr/$d" "$R/$d"
+	done
+	for p in "$@"; do
+		dpkg -L "$p" || return
+	done | while read -r f; do
+		[ ! -d "$f" ] && [ -e "$f" ] && echo "${f#/}"
+	done >"$TMP/files"
+	tar -C / -c --no-recursion -T "$TMP/files" -f - | tar -C "$R" -x --keep-directory-symlink -f -
+}
+
+if [ -n "${STACKTOOLS_DEBIAN:-}" ]; then
+	cp -a "$STACKTOOLS_DEBIAN" "$R"
+else
+	copy_packages libc6 dash coreutils
+fi
+mkdir -p "$R/proc" "$R/sys" "$R/tmp" "$R/old" "$R/dev"
+[ -e "$R/dev/null" ] || : >"$R/dev/null"
+chmod 1777 "$R/tmp"
+cat >"$TMP/nap.c" <<'C'
+#include <time.h>
+__attribute__((noinline)) static int inside_the_root(void)
+{
+	const struct timespec t = { .tv_nsec = 20000000 };
+	int n = 0;
+
+	for (int i = 0; i < 30000; i++)
+		n += nanosleep(&t, 0);
+	return n;
+}
+int main(void)
+{
+	int n = inside_the_root();
+
+	__asm__ volatile("" ::: "memory");
+	return n;
+}
+C
+# env is a program of the host, too
+rm -f "$R/usr/bin/env"
+compile() {
+	${CC:-cc} -O1 -Wl,--build-id -o "$R/usr/bin/env" "$TMP/nap.c"
+}
+ok "a program is compiled for the root" compile
+is "$(chroot "$R" /bin/sh -c 'echo "$((6 * 7))"')" 42 "Debian's shell runs in the root"
+mkdir "$R/work" && cp "$BIN/offcpu-record" "$BIN/capinfo" "$BIN/symbolize" "$R/work/"
+for f in umount setpriv; do
+	cp "$(command -v $f)" "$R/usr/bin/$f"
+done
+for f in "$BIN/offcpu-record" "$BIN/symbolize" "$R/usr/bin/umount" "$R/usr/bin/setpriv"; do
+	ldd "$f"
+done | grep -o '/[^ ]*' | sort -u | while read -r l; do
+	[ -e "$R$l" ] || { mkdir -p "$R${l%/*}" && cp -L "$l" "$R$l"; }
+done
+
+# deepest PID: the last in a chain of only children
+deepest() {
+	d_p=$1
+	while d_c=$(pgrep -o -P "$d_p"); do
+		d_p=$d_c
+	done
+	echo "$d_p"
+}
+
+naps() {
+	[ "$(cat "/proc/$(deepest "$1")/comm" 2>/dev/null)" = "${2:-env}" ]
+}
+
+# start COMMAND...: in the background; $outer is its process, $inner what came of it
+start() {
+	"$@" >"$TMP/start.log" 2>&1 </dev/null 7>&- &
+	outer=$!
+	at_exit_kill "$outer"
+	until_true naps "$outer" "$name" || diag <"$TMP/start.log"
+	inner=$(deepest "$outer")
+	tap_inner="$tap_inner $inner"
+}
+
+finish() {
+	kill -KILL "$inner" 2>/dev/null # the first of a namespace ignores others
+	wait "$outer" 2>/dev/null
+}
+
+own_frames='nanosleep;inside_the_root;main;'
+
+# named CAP LABEL: all waits of the capture are those of the program in the root
+named() {
+	is "$(waits "$1" '$h{user() =~ /'"$own_frames"'/ ? "own" : user()} = 1')" "own 1" "$2"
+}
+
+# from_outside LABEL: what start began, recorded from here
+from_outside() {
+	rm -f "$TMP/o.cap" "$TMP/bare.cap"
+	rec "$TMP/o.cap" -d 0.5 -p "$inner"
+	is "$rc" 0 "$1 is recorded from outside"
+	named "$TMP/o.cap" "and named while it lives"
+	is "$(waits "$TMP/o.cap" '$n++ if $w->{user_stack_verdict} ne "complete"')" 0 "with complete stacks"
+	rec "$TMP/bare.cap" -d 0.3 --no-symbols -p "$inner"
+	finish
+	named "$TMP/o.cap" "and when it is gone, by the names in the capture"
+}
+name="env"
+
+start chroot "$R" /usr/bin/env
+from_outside "a program in a chroot"
+
+cat >"$TMP/pivot.sh" <<'SH'
+mount --bind "$R" "$R" && cd "$R" && mount -t proc proc proc && pivot_root . old && umount -l /old && exec /usr/bin/env
+SH
+start unshare --mount --pid --fork sh "$TMP/pivot.sh"
+from_outside "a program behind pivot_root"
+is "$(waits "$TMP/o.cap" '$h{"$w->{pid} $w->{ns_pid} $w->{exe}"} = 1')" "$inner 1 /usr/bin/env 1" \
+	"its PIDs in both namespaces, its executable as it sees it"
+# frames_in ARG...: how many frames in that program symbolize names, and does not
+frames_in() {
+	"$BIN/symbolize" -q "$@" "$TMP/bare.cap" 2>/dev/null | awk '/\(\/usr\/bin\/env\)$/ { $2 ~ /^\[/ ? bad++ : good++ }
+		END { print good ? "some" : "no", bad ? "some" : "no" }'
+}
+is "$(frames_in)" "no some" "the host's program of that name is not taken for it"
+is "$(frames_in --symfs "$R")" "some no" "a capture without names gets them by --symfs ROOT"
+
+# a perf map is in the root of its process, under its PID there
+cp "$OBJ/t/work/jit" "$R/usr/bin/jit"
+sed 's,/usr/bin/env,/usr/bin/jit map 30,' "$TMP/pivot.sh" >"$TMP/jit.sh"
+name=jit
+start unshare --mount --pid --fork sh "$TMP/jit.sh"
+until_true test -s "$R/tmp/perf-1.map"
+rec "$TMP/jit.cap" -d 0.5 -p "$inner"
+is "$(waits "$TMP/jit.cap" '$n++ if user() =~ /;made_first;/')" "$(waits "$TMP/jit.cap" '$n++')" \
+	"frames of JIT code have the names of the perf map in the root"
+finish
+rm -f "$R/tmp/perf-1.map"
+name="env"
+
+mkdir "$TMP/upper" "$TMP/work" "$TMP/merged"
+cat >"$TMP/overlay.sh" <<'SH'
+mount -t overlay overlay -o "lowerdir=$R,upperdir=$TMP/upper,workdir=$TMP/work" "$TMP/merged" &&
+	mount -t proc proc "$TMP/merged/proc" && cd "$TMP/merged" && pivot_root . old && umount -l /old &&
+	exec /usr/bin/env
+SH
+if unshare --mount sh -c 'mount -t overlay overlay -o "lowerdir=$R,upperdir=$TMP/upper,workdir=$TMP/work" "$TMP/merged"' 2>"$TMP/mount"; then
+	start unshare --mount --pid --fork sh "$TMP/overlay.sh"
+	from_outside "a program on overlayfs"
+else
+	skip "a program on overlayfs" "mount: $(head -n 1 "$TMP/mount")"
+fi
+
+name="sleep"
+start unshare --mount sh -c 'mount --bind "$R/usr/bin/env" "$(readlink -f "$(command -v sleep)")" && exec sleep'
+from_outside "a program that is mounted over one of the host's"
+
+name="env"
+cp -a "$R" "$TMP/gone"
+start chroot "$TMP/gone" /usr/bin/env
+rm -rf "$TMP/gone"
+from_outside "a program whose root was deleted"
+
+start unshare --mount --pid --fork sh "$TMP/pivot.sh"
+first=$outer first_inner=$inner
+start nsenter --target "$inner" --mount --pid --root --wd=/ /usr/bin/env
+from_outside "a program that has entered a container"
+kill -KILL "$first_inner"
+wait "$first" 2>/dev/null
+
+# --- from inside ---
+
+cat >"$TMP/enter.sh" <<'SH'
+mount --bind "$R" "$R" && cd "$R" && mount -t proc proc proc && mount -t sysfs sysfs sys &&
+	mount --bind /dev/null dev/null && pivot_root . old && umount -l /old && exec /bin/sh /tmp/inside.sh
+SH
+cat >"$R/tmp/inside.sh" <<'SH'
+/usr/bin/env &
+pid=$!
+echo "$pid"
+limited="setpriv --bounding-set=-all,+bpf,+perfmon,+syslog,+sys_ptrace,+checkpoint_restore,+dac_read_search"
+$limited /work/offcpu-record -q --force -o /tmp/all.cap -d 1 -a
+echo $?
+$limited /work/offcpu-record -q --force -o /tmp/one.cap -d 0.4 -p "$pid"
+echo $?
+/work/symbolize -q /tmp/one.cap >/tmp/one.txt
+kill -9 "$pid"
+SH
+"$R/usr/bin/env" >/dev/null 2>&1 </dev/null & # without it, nobody may wait out here for a second
+outside=$!
+at_exit_kill "$outside"
+timeout 60 unshare --mount --pid --fork sh "$TMP/enter.sh" >"$TMP/inside" 2>&1 </dev/null
+kill "$outside"
+{
+	read -r pid
+	read -r all_rc
+	read -r one_rc
+} <"$TMP/inside"
+# 1: where others start processes by the thousand the kernel has no task storage for some, which counts as lost
+like "$all_rc $one_rc" '^[01] 0$' "inside of a container with a few capabilities -a and -p record" || diag <"$TMP/inside"
+is "$("$BIN/capinfo" "$R/tmp/all.cap" | awk '$2 ~ /^lost\./ && $2 != "lost.no_storage" && $1 > 0')" "" \
+	"and nothing is lost that the kernel can keep"
+is "$(waits "$R/tmp/all.cap" '$h{$w->{process_comm}} = 1 if $w->{pid} == $w->{ns_pid}')" "env 1
+sh 1" "-a takes what is visible there, by its own PIDs"
+is "$(waits "$R/tmp/all.cap" '$n++ if $w->{pid} != $w->{ns_pid}')" 0 "and nothing else"
+between "$(counter "$R/tmp/all.cap" waits.invisible)" 5 1000000 "what is not visible is counted"
+is "$(waits "$R/tmp/one.cap" '$h{$w->{pid}} = 1')" "$pid 1" "-p is a PID of the container"
+named "$R/tmp/one.cap" "the names are in the capture"
+ok "and symbolize shows them there" grep -q inside_the_root "$R/tmp/one.txt"
+
+# --- PID namespaces within each other ---
+
+cat >"$TMP/nest.sh" <<'SH'
+[ "$1" -gt 0 ] && exec unshare --pid --fork --mount-proc sh "$0" $(($1 - 1)) "$2"
+sleep 100 &
+pid=$!
+true
+"$BIN/offcpu-record" -q --force -o "$2" -d 0.3 -p "$pid"
+echo "$pid $?"
+kill "$pid"
+SH
+for depth in 1 2 3; do
+	nested=$(timeout 30 sh "$TMP/nest.sh" $depth "$TMP/nest$depth.cap" 2>"$err" </dev/null | tail -n 1)
+	is "${nested#* } $(waits "$TMP/nest$depth.cap" 'push @o, "$w->{pid} $w->{ns_pid} $w->{process_comm} " . user()' | sed 's/ [^ ]*nanosleep.*/ asleep/')" \
+		"0 ${nested% *} ${nested% *} sleep asleep" "$depth deep, -p is a PID of there"
+done
+
+# a program of four threads, two namespaces below the recorder, which is one or none below this one
+cat >"$TMP/threads.sh" <<'SH'
+[ "$1" -gt 0 ] && exec unshare --pid --fork --mount-proc sh "$0" $(($1 - 1))
+true
+$(command -v true)
+exec "$OBJ/t/work/idle" 3 <"$TMP/in" >/dev/null
+SH
+mkfifo "$TMP/in"
+exec 7<>"$TMP/in"
+name=idle
+start sh "$TMP/threads.sh" 2
+rec "$TMP/threads.cap" -d 0.5 -p "$inner"
+is "$rc" 0 "a program two namespaces deep is recorded from outside"
+for t in "/proc/$inner/task"/*; do
+	awk '/^NSpid:/ { print $2, $NF }' "$t/status"
+done | sort >"$TMP/want"
+"$BIN/capinfo" --threads -p "$inner" "$TMP/threads.cap" >"$TMP/threads"
+awk 'NR > 1 { print $2, $4 }' "$TMP/threads" | sort >"$TMP/got"
+same "$TMP/got" "$TMP/want" "capinfo --threads has the TIDs of both namespaces, as /proc/PID/task shows them"
+is "$(awk 'NR > 1 { print $1, $3, NF }' "$TMP/threads" | sort -u)" "$inner $(awk '/^NSpid:/ { print $NF }' "/proc/$inner/status") 8" \
+	"and both PIDs"
+is "$("$BIN/capinfo" --json "$TMP/threads.cap" | perl -MJSON::PP -0777 -ne 'print map "$_->{tid} $_->{ns_tid}\n", @{decode_json($_)->{threads}}' | sort)" \
+	"$(cat "$TMP/want")" "so has --json"
+like "$("$BIN/capinfo" "$TMP/threads.cap")" " \(PID $(awk '/^NSpid:/ { print $NF }' "/proc/$inner/status") in its namespace\)" \
+	"and the list of processes"
+middle=$(pgrep -o -P "$outer")
+third=$(awk '/^NSpid:/ { print $3 }' "/proc/$inner/status")
+run timeout 30 nsenter --target "$middle" --pid unshare --mount-proc "$BIN/offcpu-record" -q --force -o "$TMP/middle.cap" -d 0.3 -p "$third"
+is "$rc $(waits "$TMP/middle.cap" '$h{"$w->{pid} $w->{ns_pid}"} = 1')" \
+	"0 $third $(awk '/^NSpid:/ { print $NF }' "/proc/$inner/status") 1" "between both, -p is the PID of the namespace between"
+exec 7>&-
+finish
+status 2 "a /proc of another PID namespace is refused" unshare --pid --fork "$BIN/offcpu-record" -d 0.1 --force -o "$TMP/x.cap" -p 1
+like "$(cat "$err")" "/proc' is that of another PID namespace.*" "and told"
+
+# --- cgroups ---
+
+nap() { # NAME: the program as process NAME; its PID in $nap
+	[ -e "$TMP/$1" ] || cp "$R/usr/bin/env" "$TMP/$1"
+	"$TMP/$1" >/dev/null 2>&1 </dev/null 7>&- &
+	nap=$!
+	at_exit_kill "$nap"
+}
+
+# move PID CGROUP
+move() {
+	echo "$1" >"$2/cgroup.procs"
+}
+
+ms() {
+	date +%s%3N
+}
+
+comms() {
+	waits "$1" '$h{$w->{process_comm}} = 1' | sed 's/ 1$//' | tr '\n' ' '
+}
+
+cgroup_tests() { # KIND BASE
+	base=$2
+	id=$(printf '%08x%08x%048x' $$ "$(stat -c %i "$base")" 12648430) # nobody else's
+	g=$base/in
+	groups="$groups $base"
+	mkdir -p "$g/sub/sub" "$base/out" "$base/docker/$id" "$base/system.slice/crio-conmon-$id.scope"
+	nap nap-in
+	in=$nap
+	move "$in" "$g"
+	nap nap-sub
+	sub=$nap
+	move "$sub" "$g/sub/sub"
+	nap nap-out
+	outside=$nap
+	move "$outside" "$base/out"
+	rec "$TMP/c.cap" -d 1 --cgroup "$g"
+	is "$rc $(comms "$TMP/c.cap")" "0 nap-in nap-sub " "$1: --cgroup records what is in the cgroup and below it, and nothing else"
+	named "$TMP/c.cap" "$1: with its names"
+	within "$(waits "$TMP/c.cap" '$n += $w->{total_ns} / $c{duration_ns} if $w->{pid} == '"$sub")" 1 10 \
+		"$1: all the waits of a process that only waits"
+	ok "$1: the balance holds" balanced "$TMP/c.cap"
+	like "$("$BIN/capinfo" "$TMP/c.cap")" " cgroup=$g\$" "$1: the cgroup is in the capture"
+	like "$("$BIN/capinfo" "$TMP/c.cap")" " cgroup.id=$(stat -c %i "$g")\$" "$1: and its id, by which BPF knows it"
+	rec "$TMP/p.cap" -d 0.4 --cgroup "$g" -a
+	is "$rc $(comms "$TMP/p.cap")" "0 nap-in nap-sub " "$1: -a beside it is the same"
+	run sh -c 'echo $$ >"$1/cgroup.procs"; exec timeout 30 "$BIN/offcpu-record" -q --force -d 0.4 -o "$TMP/p.cap" --cgroup "$1"' sh "$g"
+	is "$rc $(comms "$TMP/p.cap" | sed 's/timeout //')" "0 nap-in nap-sub " "$1: a recorder inside of it does not record itself"
+	rec "$TMP/p.cap" -d 0.4 --cgroup "$g" -p "$in" -p "$outside"
+	is "$rc $(comms "$TMP/p.cap")" "0 nap-in " "$1: it narrows -p"
+	rec "$TMP/p.cap" -d 0.4 --cgroup "$g" -p "$outside"
+	is "$rc $(comms "$TMP/p.cap")" "0 0 " "$1: down to nothing"
+	rec "$TMP/p.cap" -d 0.4 --cgroup "$g" -c nap-sub
+	is "$rc $(comms "$TMP/p.cap")" "0 nap-sub " "$1: and -c"
+	rec "$TMP/p.cap" --mode procfs -d 0.6 --cgroup "$g"
+	is "$rc $(comms "$TMP/p.cap")" "0 nap-in nap-sub " "$1: without BPF it is the same"
+	like "$("$BIN/capinfo" "$TMP/p.cap")" " cgroup=$g\$" "$1: and told"
+	rec "$TMP/p.cap" --mode procfs -d 0.6 --cgroup "$g" -p "$in" -p "$outside"
+	is "$rc $(comms "$TMP/p.cap")" "0 nap-in " "$1: without BPF it narrows -p too"
+	move "$in" "$base/docker/$id"
+	rec "$TMP/d.cap" -d 0.4 --container "$(printf %.20s "$id")"
+	is "$rc $(comms "$TMP/d.cap")" "0 nap-in " "$1: --container finds the cgroup by the beginning of its id"
+	kill "$sub" "$in"
+
+	# in and out of an empty one
+	until_true rmdir "$g/sub/sub" 2>/dev/null
+	rec_start "$TMP/m.cap" --cgroup "$g"
+	cat >"$TMP/leaver.pl" <<-'PL'
+		open my $f, ">", "$ARGV[0]/cgroup.procs" or die; print $f $$; close $f;
+		syswrite STDOUT, "inside\n";
+		select undef, undef, undef, 2; select undef, undef, undef, 0.7;
+	PL
+	: >"$TMP/leaver"
+	perl "$TMP/leaver.pl" "$g/sub" >"$TMP/leaver" 2>&1 </dev/null 7>&- &
+	leaver=$!
+	until_true test -s "$TMP/leaver"
+	nap nap-visit
+	visit=$nap
+	sh -c 'echo $$ >"$1/cgroup.procs"; for i in 1 2 3; do sleep 0.2; done' sh "$g" >/dev/null 2>&1 </dev/null 7>&- &
+	sleep 0.4
+	move "$leaver" "$base/out"
+	before=$(ms)
+	move "$visit" "$g/sub"
+	inside=$(ms)
+	sleep 0.5
+	inside=$(($(ms) - inside))
+	move "$visit" "$base/out"
+	at_most=$(($(ms) - before))
+	wait "$leaver"
+	kill "$visit"
+	until_true rmdir "$g/sub" 2>/dev/null
+	until_true rmdir "$g" 2>/dev/null
+	ok "$1: the recording ends when the cgroup is removed" until_true sh -c "! kill -0 $rec_pid 2>/dev/null"
+	wait "$rec_pid"
+	is "$?" 0 "$1: with status 0"
+	like "$("$BIN/capinfo" "$TMP/m.cap")" "stopped by: cgroup removed" "$1: which is in the capture"
+	is "$(waits "$TMP/m.cap" '$h{$w->{pid}} = 1 if $w->{process_comm} eq "sleep" && $w->{total_ns} > 1e8' | wc -l)" 3 \
+		"$1: one that was empty at first is recorded, and what is forked in there"
+	is "$(waits "$TMP/m.cap" 'push @o, join " ", $w->{count}, int($w->{total_ns} / 1e8 + 0.5) >= 20 ? "long" : "cut", $w->{open} ? "open" : "ended" if $w->{process_comm} eq "perl" && $w->{total_ns} > 2e8')" \
+		"1 long ended" "$1: a wait that began inside and ended outside is whole; the next one is not there"
+	# but for the waits that it came and went in
+	between "$(waits "$TMP/m.cap" '$n += $w->{total_ns} / 1e6 if $w->{process_comm} eq "nap-visit"')" \
+		$((inside / 2)) $((at_most + 400)) "$1: a process counts while it is inside"
+	is "$(waits "$TMP/m.cap" '$n++ if $w->{process_comm} eq "nap-visit" && ($w->{initial} || $w->{open})')" 0 \
+		"$1: none of its waits is said to have begun before, or to go on"
+	is "$(counter "$TMP/m.cap" lost.begin_unseen)" "" "$1: nothing is lost by moving"
+	kill "$outside"
+}
+
+# the roots alone: where a subtree is mounted, not every name can be made
+v2=$(findmnt -n -r -t cgroup2 -o TARGET | head -n 1)
+v1=$(findmnt -n -r -t cgroup -o TARGET,OPTIONS | awk '$2 ~ /(^|,)(memory|pids|cpu|freezer)(,|$)/ { print $1; exit }')
+# with a name that no run before has left there
+if [ -n "$v2" ] && base=$(mktemp -d "$v2/stacktools-t.XXXXXX" 2>"$TMP/mkdir"); then
+	cgroup_tests v2 "$base"
+	# behind a cgroup namespace the way to the root is not to be seen
+	mkdir -p "$base/ns/sub" "$TMP/cg"
+	cat >"$TMP/cgns.sh" <<-'SH'
+		echo $$ >"$1/cgroup.procs"
+		exec unshare --mount --cgroup sh -c 'mount -t cgroup2 none "$TMP/cg" && exec "$BIN/offcpu-record" -q --force \
+			-d 1 -o "$TMP/cgns.cap" --cgroup "$TMP/cg/sub"'
+	SH
+	nap nap-in
+	sh "$TMP/cgns.sh" "$base/ns" >"$TMP/cgns" 2>&1 </dev/null 7>&- &
+	cgns=$!
+	until_true test -e "$TMP/cgns.cap"
+	move "$nap" "$base/ns/sub"
+	wait "$cgns"
+	is "$? $(comms "$TMP/cgns.cap")" "0 nap-in " "in a cgroup namespace --cgroup is a path of there" || diag <"$TMP/cgns"
+	kill "$nap"
+else
+	skip "cgroup v2" "no cgroup v2 to write to: $(cat "$TMP/mkdir" 2>/dev/null)"
+fi
+if [ -n "$v1" ] && base=$(mktemp -d "$v1/stacktools-t.XXXXXX" 2>"$TMP/mkdir"); then
+	cgroup_tests v1 "$base"
+else
+	skip "cgroup v1" "no cgroup v1 to write to: $(cat "$TMP/mkdir" 2>/dev/null)"
+fi
+status 2 "what is no cgroup is refused" "$BIN/offcpu-record" -q --force -o "$TMP/x.cap" --cgroup "$TMP"
+like "$(cat "$err")" "is no cgroup: it is in no cgroup file system" "and told"
+status 2 "a container that is not there is refused" "$BIN/offcpu-record" -q --force -o "$TMP/x.cap" --container "not there"
+like "$(cat "$err")" "no container 'not there'" "and told"
+ok "no capture is left by them" test ! -e "$TMP/x.cap"
+
+# --- an ordinary user's ---
+
+name="env"
+as_user="setpriv --reuid=54321 --regid=54321 --clear-groups"
+if $as_user unshare --user --map-root-user --mount --pid --fork true 2>"$TMP/user"; then
+	# shellcheck disable=SC2086 # a command line
+	start $as_user unshare --user --map-root-user --mount --pid --fork chroot "$R" /usr/bin/env
+	is "$(stat -c %u "/proc/$inner")" 54321 "a program of an ordinary user runs in a chroot of its own"
+	from_outside "a rootless container's program"
+	chmod 1777 "$R/tmp"
+	# the tree may lie where only its owner goes
+	# shellcheck disable=SC2086 # a command line
+	run timeout 30 $as_user unshare --user --map-root-user --mount --pid --fork --mount-proc "$R/work/offcpu-record" --mode btf -d 0.1 -o "$R/tmp/u.cap" -a
+	is "$rc" 2 "from inside of it BPF is not allowed"
+	like "$(cat "$err")" "in a user namespace, where capabilities do not reach the kernel" "and the reason is told"
+else
+	skip "a rootless container" "unshare: $(sed 's/^unshare: //;q' "$TMP/user")"
+fi
+tap_done

@@ -1,0 +1,223 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Code that JIT compilers made, and told of: its names are in the capture.
+# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
+need_bpf
+export BIN OBJ TMP
+
+# the pieces of JIT code of a capture by a reader of its own: "KIND NAME FILE:LINE"
+pieces() {
+	perl "$DATA/capture/decode.pl" "$1" | perl -ne '
+		next unless /^jit proc=(\d+) kind=(\d+) from_ns=(\d+) to_ns=(\d+) start=(\d+) length=(\d+) name=(.*) file=(.*) line=(\d+) offset=(\d+)$/;
+		my $l = "$2 $7 $8:$9\n"; $l =~ s/\\x20/ /g; print $l' | LC_ALL=C sort
+}
+
+# what the frame that called the waiting function is named, by samples of 20 ms and more
+made_frames() {
+	waits "$1" 'my @f = map { $_->{symbol} // "?" } @{$w->{user_stack} || []};
+		for my $i (0 .. $#f - 1) { $h{$f[$i + 1]} = 1 if $f[$i] eq "nap" }' | sed 's/ 1$//'
+}
+
+leave_map() {
+	at_exit_files="$at_exit_files /tmp/perf-$1.map"
+}
+at_exit_files=
+clean() {
+	# shellcheck disable=SC2086 # a list
+	rm -f $at_exit_files
+	tap_cleanup
+}
+trap clean EXIT
+
+# --- a perf map ---
+
+run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/map.cap" -- "$OBJ/t/work/jit" map
+is "$rc" 0 "a program with a perf map is recorded"
+read -r pid first _ <"$out"
+ok "which it has removed before the recording ended" test ! -e "/tmp/perf-$pid.map"
+is "$(pieces "$TMP/map.cap")" "1 made second(int) :0
+1 made_first :0" "the names of the code that waited are in the capture, and no others"
+is "$(counter "$TMP/map.cap" jit.bad_lines)" 2 "lines that are none are counted"
+is "$(counter "$TMP/map.cap" jit.maps_read)" 1 "one map was read"
+is "$(counter "$TMP/map.cap" jit.entries_kept)" 2 "two entries are kept"
+is "$(made_frames "$TMP/map.cap")" "made second(int)
+made_first" "frames in that code have its names; the newest entry wins"
+
+run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/grow.cap" -- "$OBJ/t/work/jit" grow
+is "$(pieces "$TMP/grow.cap")" "1 made later :0
+1 made_first :0" "a map that grows during the recording is read as it was at its end"
+
+run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/none.cap" -- "$OBJ/t/work/jit" quiet 0.3
+is "$rc $(pieces "$TMP/none.cap")" "0 " "a program that tells nobody has no names"
+is "$(counter "$TMP/none.cap" jit.processes)" 1 "it is counted as one that might have had"
+is "$(counter "$TMP/none.cap" jit.failed)" 0 "and nothing failed"
+
+# --- that lived before and lives on ---
+
+"$OBJ/t/work/jit" map 60 >"$TMP/live" 2>/dev/null </dev/null &
+live=$!
+at_exit_kill "$live"
+until_true test -s "$TMP/live"
+rec "$TMP/live.cap" -d 1 -p "$live"
+leave_map "$live"
+is "$(pieces "$TMP/live.cap")" "1 made_first :0" "a process that lives on: of its map, what it waited in"
+kill "$live" 2>/dev/null
+
+# --- whose file it is ---
+
+# a map that is OWNER's, of a process that waits in code it has not told of
+told_by() {
+	rm -f "$TMP/told"
+	"$OBJ/t/work/jit" quiet 60 >"$TMP/told" 2>/dev/null </dev/null &
+	told=$!
+	at_exit_kill "$told"
+	until_true test -s "$TMP/told"
+	read -r pid first _ size <"$TMP/told"
+	leave_map "$pid"
+	rm -f "/tmp/perf-$pid.map"
+	"$@" "/tmp/perf-$pid.map"
+	rec "$TMP/told.cap" -d 1 -p "$told"
+	kill "$told" 2>/dev/null
+	wait "$told" 2>/dev/null
+}
+by_root() {
+	echo "$first $size told" >"$1"
+}
+by_nobody() {
+	by_root "$1" && chown nobody "$1"
+}
+by_link() {
+	by_root "$TMP/elsewhere" && ln -s "$TMP/elsewhere" "$1"
+}
+by_fifo() {
+	mkfifo "$1"
+}
+long_ago() {
+	by_root "$1" && touch -d '1 hour ago' "$1"
+}
+by_garbage() {
+	head -c 300000 /dev/urandom >"$1"
+}
+told_by by_root
+is "$(pieces "$TMP/told.cap")" "1 told :0" "a map that root wrote is believed"
+told_by by_nobody
+is "$(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.refused)" "/1" "one of another user is refused and counted"
+like "$("$BIN/capinfo" "$TMP/told.cap")" "jit=the perf map of process $pid: it belongs to user" "and the capture says why"
+told_by by_link
+is "$(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.refused)" "/1" "a symbolic link is not followed"
+told_by by_fifo
+is "$rc $(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.refused)" "0 /1" "a FIFO is not waited for"
+told_by long_ago
+is "$(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.stale)" "/1" "one from before the process began is another's"
+told_by by_garbage
+is "$rc $(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.maps_read)" "0 /1" "random bytes name nothing"
+
+# --- in namespaces of its own ---
+
+if unshare --pid --mount --fork true 2>/dev/null; then
+	cat >"$TMP/inside.sh" <<-'SH'
+		exec 9<"$OBJ_JIT" # it may lie below /tmp
+		mount -t tmpfs none /tmp && exec /proc/self/fd/9 map 2
+	SH
+	run timeout -k 5 60 env OBJ_JIT="$OBJ/t/work/jit" "$BIN/offcpu-record" -q --force --follow -o "$TMP/ns.cap" -- \
+		unshare --pid --mount --fork sh "$TMP/inside.sh"
+	is "$(awk '{ print $1 }' "$out")" 1 "a program that is PID 1 of its namespace, with a /tmp of its own"
+	is "$(pieces "$TMP/ns.cap")" "1 made second(int) :0
+1 made_first :0" "has the names of its own map, by its own PID, when it has ended"
+else
+	skip "a program in namespaces of its own" "no namespaces here"
+fi
+
+# --- jitdump ---
+
+mkdir "$TMP/dump"
+run timeout -k 5 60 sh -c 'cd "$TMP/dump" && exec "$BIN/offcpu-record" -q --force -o "$TMP/dump.cap" -- "$OBJ/t/work/jit" dump'
+is "$(pieces "$TMP/dump.cap")" "2 dumped_first made.src:11
+2 dumped_second made.src:12" "a jitdump file: names, files and lines"
+is "$(made_frames "$TMP/dump.cap")" "dumped_first
+dumped_second" "frames have them"
+run timeout -k 5 60 sh -c 'cd "$TMP/dump" && exec "$BIN/offcpu-record" -q --force -o "$TMP/moved.cap" -- "$OBJ/t/work/jit" moved 2.4'
+is "$(pieces "$TMP/moved.cap")" "2 dumped_anew made.src:13
+2 dumped_first made.src:11
+2 dumped_second made.src:12" "code in place of other code: both are kept, with their times"
+
+# --- what people run ---
+
+if command -v node >/dev/null; then
+	cat >"$TMP/w.js" <<-'JS'
+		const cell = new Int32Array(new SharedArrayBuffer(4));
+		function waitsInJs(ms) { Atomics.wait(cell, 0, 0, ms); }
+		function callsIt() { for (let i = 0; i < 20; i++) waitsInJs(50); }
+		console.log(process.pid);
+		callsIt();
+	JS
+	# it leaves a log in the current folder
+	run timeout -k 5 60 sh -c 'cd "$TMP" && exec "$BIN/offcpu-record" -q --force -o "$TMP/node.cap" -- \
+		node --perf-basic-prof --interpreted-frames-native-stack "$TMP/w.js"'
+	leave_map "$(cat "$out")"
+	like "$(pieces "$TMP/node.cap")" 'waitsInJs .*w\.js' "node --perf-basic-prof: a JavaScript function that waits has its name"
+	like "$(pieces "$TMP/node.cap")" 'callsIt .*w\.js' "and so has its caller"
+	is "$(waits "$TMP/node.cap" '$n = 1 if user() =~ /waitsInJs .*;.*callsIt /')" 1 "in the stack of its waits, one below the other"
+else
+	skip "node" "no node"
+fi
+if command -v jcmd >/dev/null && command -v javac >/dev/null; then
+	mkdir "$TMP/java"
+	cat >"$TMP/java/W.java" <<-'JAVA'
+		public class W {
+			static long n;
+			static void waitsInJava() throws Exception { Thread.sleep(2); n++; }
+			static void callsIt() throws Exception { waitsInJava(); }
+			public static void main(String[] a) throws Exception {
+				for (int i = 0; i < 30000; i++) callsIt();
+			}
+		}
+	JAVA
+	javac -d "$TMP/java" "$TMP/java/W.java" 2>/dev/null
+	java -XX:+PreserveFramePointer -Xcomp -XX:CompileCommand=quiet -XX:CompileCommand=compileonly,W.* \
+		-XX:CompileCommand=dontinline,W.* -cp "$TMP/java" W >/dev/null 2>&1 </dev/null &
+	java=$!
+	at_exit_kill "$java"
+	leave_map "$java"
+	tries=0
+	until timeout 10 jcmd "$java" Compiler.codelist 2>/dev/null | grep -q W.waitsInJava || [ $tries -ge 60 ]; do
+		tries=$((tries + 1))
+		sleep 0.5
+	done
+	rec_start "$TMP/java.cap" -q -p "$java"
+	sleep 1
+	ok "a perf map is asked of Java" timeout 20 jcmd "$java" Compiler.perfmap
+	rec_stop
+	kill "$java" 2>/dev/null
+	like "$(pieces "$TMP/java.cap")" 'void W\.waitsInJava\(\)' "Java with a perf map: a method that waits has its name"
+else
+	skip "Java" "no JDK"
+fi
+speaking_python() {
+	for p in python3.12 python3.13 python3 "$HOME"/.pyenv/versions/*/bin/python3; do
+		probe=$("$p" -X perf -c 'import os, sys; print(os.getpid()); sys.exit(not sys.is_stack_trampoline_active())' 2>/dev/null)
+		works=$?
+		rm -f "/tmp/perf-$probe.map"
+		[ $works -eq 0 ] && echo "$p" && return
+	done
+	return 1
+}
+if python=$(speaking_python); then
+	cat >"$TMP/w.py" <<-'PY'
+		import os, time
+		print(os.getpid())
+		def waits_in_python():
+		    time.sleep(0.05)
+		def calls_it():
+		    for i in range(20): waits_in_python()
+		calls_it()
+	PY
+	run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/py.cap" -- "$python" -X perf "$TMP/w.py"
+	leave_map "$(cat "$out")"
+	like "$(pieces "$TMP/py.cap")" 'py::waits_in_python:' "python -X perf: a function that waits has its name"
+else
+	skip "python -X perf" "no Python that does that"
+fi
+tap_done

@@ -1,0 +1,166 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Names of user frames that the recorder stores, for readers without the files.
+# shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
+need_bpf
+cc=${CC:-cc}
+command -v "$cc" >/dev/null || skip_all "no C compiler for the program to be recorded"
+
+cat >"$TMP/prog.c" <<'C'
+#include <time.h>
+#include <unistd.h>
+__attribute__((noinline)) static void sleeps(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, 0);
+	__asm__ volatile("" ::: "memory");
+}
+__attribute__((noinline)) void caller(void);
+void caller(void) { sleeps(); __asm__ volatile("" ::: "memory"); }
+int main(int argc, char **argv)
+{
+	for (int i = 0; i < 100000 && (argc < 2 || i < 100); i++)
+		caller();
+	return 0;
+}
+C
+"$cc" -O1 -g -fno-optimize-sibling-calls -o "$TMP/prog" "$TMP/prog.c" || skip_all "the program does not build"
+
+# stored CAP: "FILE OFFSET NAME" of the outermost frame of each stored name, and the other records that matter
+stored() {
+	perl "$DATA/capture/decode.pl" "$1" | perl -ne '
+		if (/^file id=(\d+) .* path=(.*)$/) { $path{$1} = $2 }
+		next unless /^name file=(\d+) offset=(\d+) .* frames=(.*)$/;
+		my ($file, $offset, @frames) = ($1, $2, split /;/, $3);
+		my ($name) = split /\|/, $frames[-1] // "";
+		print "$path{$file} $offset $name\n"'
+}
+
+# frames CAP: the same of each distinct user frame that symbolize names
+frames() {
+	"$BIN/symbolize" -q --format=json "$1" 2>/dev/null | perl -MJSON::PP -ne '
+		my $w = decode_json($_);
+		next unless $w->{type} eq "wait";
+		my $leaf = 1;
+		for my $f (@{$w->{user_stack} || []}) {
+			my $back = $leaf ? 0 : 1;
+			$leaf = 0;
+			next unless defined $f->{symbol} && defined $f->{module_offset} && $f->{module} =~ m{^/};
+			my $o = $f->{module_offset} =~ /^0x/ ? hex $f->{module_offset} : $f->{module_offset};
+			my $name = $f->{symbol};
+			print "$f->{module} ", $o - $back, " $name\n";
+		}' | sort -u
+}
+
+# --- what is stored is what the files say
+
+"$TMP/prog" >"$TMP/log" 2>&1 </dev/null &
+prog=$!
+at_exit_kill "$prog"
+rec "$TMP/a.cap" -p "$prog" -d 1
+is "$rc" 0 "a recording ends with status 0"
+stored "$TMP/a.cap" | sort -u >"$TMP/stored"
+frames "$TMP/a.cap" >"$TMP/frames"
+for f in sleeps caller main; do
+	ok "the function $f is stored" grep -q "^$TMP/prog [0-9]* $f\$" "$TMP/stored"
+done
+ok "and of the libraries" grep -q '/libc[.-].* [0-9]* .*nanosleep' "$TMP/stored"
+ok "each frame that symbolize names by files has the same name stored" \
+	sh -c 'test -s "$1" && test -z "$(comm -13 "$2" "$1")"' sh "$TMP/frames" "$TMP/stored"
+is "$(counter "$TMP/a.cap" names.stored)" "$(wc -l <"$TMP/stored")" "names.stored counts them"
+is "$(counter "$TMP/a.cap" names.late) $(counter "$TMP/a.cap" names.unresolved)" "0 0" "nothing came too late or had no name"
+is "$(counter "$TMP/a.cap" names.files)" "$(cut -d ' ' -f 1 "$TMP/stored" | sort -u | wc -l)" "names.files counts their files"
+like "$("$BIN/capinfo" "$TMP/a.cap")" " $(wc -l <"$TMP/stored") names" "capinfo tells how many"
+
+# --- inlined calls and lines: what is stored at the end of a short recording has none
+
+cat >"$TMP/lined.c" <<'C'
+#include <time.h>
+static inline __attribute__((always_inline)) void inner(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, 0);
+	__asm__ volatile("" ::: "memory");
+}
+int main(void)
+{
+	for (;;)
+		inner();
+}
+C
+"$cc" -O1 -g -o "$TMP/lined" "$TMP/lined.c"
+"$TMP/lined" >"$TMP/log" 2>&1 </dev/null &
+lined=$!
+at_exit_kill "$lined"
+rec_start "$TMP/long.cap" -q -p "$lined"
+# by the last flush
+names_stored() {
+	stored=$(counter "$TMP/long.cap" names.stored)
+	[ "${stored:-0}" -gt 2 ]
+}
+until_true names_stored
+rec_stop
+rec "$TMP/short.cap" -p "$lined" -d 0.3s
+mv "$TMP/lined" "$TMP/elsewhere"
+like "$("$BIN/symbolize" -q --format=json "$TMP/long.cap")" \
+	'"symbol":"main",[^{]*"inlined":\[\{"symbol":"inner"[^}]*"file":"[^"]*lined\.c","line":[0-9]+' \
+	"inlined calls and lines are stored while a recording goes on"
+like "$("$BIN/symbolize" -q --format=json "$TMP/short.cap")" '"symbol":"main",[^{]*"inlined":\[\]' \
+	"a recording of less than a second has the function's name alone"
+is "$(counter "$TMP/short.cap" names.plain)" "$(counter "$TMP/short.cap" names.stored)" "which is counted"
+is "$(counter "$TMP/long.cap" names.plain)" 0 "the longer one has none of these"
+kill "$lined"
+
+# --- left out
+
+rec "$TMP/n.cap" --no-symbols -p "$prog" -d 0.5s
+is "$rc" 0 "--no-symbols records"
+is "$(stored "$TMP/n.cap" | wc -l)" 0 "and stores no names"
+is "$(counter "$TMP/n.cap" names.stored)" "" "nor counts of them"
+rec "$TMP/k.cap" -K -p "$prog" -d 0.5s
+is "$(stored "$TMP/k.cap" | wc -l)" 0 "without user stacks there are no names"
+
+# --- files that go
+
+cp "$TMP/prog" "$TMP/brief"
+"$TMP/brief" >"$TMP/log" 2>&1 </dev/null &
+brief=$!
+at_exit_kill "$brief"
+until_true sh -c '[ "$(readlink "/proc/$1/exe")" = "$2" ]' sh "$brief" "$TMP/brief"
+until_true grep -q nanosleep "/proc/$brief/wchan"
+rm "$TMP/brief"
+rec "$TMP/d.cap" -p "$brief" -d 0.5s
+ok "a program that is deleted and still runs is named" sh -c 'grep -q "/brief [0-9]* caller$" <<-E
+	$1
+	E' sh "$(stored "$TMP/d.cap")"
+kill "$brief"
+cp "$TMP/prog" "$TMP/brief"
+rec "$TMP/c.cap" -- "$TMP/brief" 1
+ok "a command that has ended is named" sh -c 'grep -q "/brief [0-9]* caller$" <<-E
+	$1
+	E' sh "$(stored "$TMP/c.cap")"
+rec "$TMP/r.cap" -- sh -c '"$1" 1; rm "$1"; cp "$2" "$1"' sh "$TMP/brief" "$(command -v true)"
+ok "another file under its name is not asked" sh -c '! grep -q "/brief " <<-E
+	$1
+	E' sh "$(stored "$TMP/r.cap")"
+ok "which counts" test "$(counter "$TMP/r.cap" names.unresolved)" -gt 0
+
+# --- without the files
+
+# plain CAP: samples and frames as text, nothing about how the names were found
+plain() {
+	"$BIN/symbolize" -q "$1" 2>/dev/null | grep -v '^#'
+}
+
+cp "$TMP/prog" "$TMP/brief"
+rec "$TMP/c.cap" -- "$TMP/brief" 1
+plain "$TMP/c.cap" >"$TMP/with"
+ok "with the program its functions are named" grep -q ' caller+0x' "$TMP/with"
+ok "the capture is packed" "$BIN/capinfo" --pack "$TMP/p.cap" "$TMP/c.cap"
+rm "$TMP/brief"
+plain "$TMP/p.cap" >"$TMP/without"
+same "$TMP/without" "$TMP/with" "the pack names the same when it is gone"
+plain "$TMP/c.cap" >"$TMP/without"
+same "$TMP/without" "$TMP/with" "and so do the names that are stored"
+
+tap_done

@@ -1,0 +1,164 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Mode raw where the kernel's BTF, raw tracepoints, tracefs or the first PID namespace are not to be had.
+# shellcheck disable=SC2016,SC2086,SC2119,SC2154,SC2317 # Perl's variables; commands of several words; $rc and others of tap.sh; functions that ok calls
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
+need_bpf
+export BIN OBJ TMP
+REFUSE_RAW="$OBJ/t/work/refuse bpf=17"
+SLEEP='sleep 0.2'
+sleeps='$n += $w->{total_ns} if $w->{comm} eq "sleep" && kernel() =~ /nanosleep/ && user() =~ /nanosleep/'
+
+# hidden DIR COMMAND...: in a mount namespace where nothing is in DIR
+hidden() {
+	hide=$1
+	shift
+	run timeout -k 5 60 unshare -m sh -c 'mount -t tmpfs none "$0" && exec "$@"' "$hide" "$@"
+}
+
+# The kernel's own BTF hidden: automatically raw, told and kept.
+hidden /sys/kernel/btf "$BIN/offcpu-record" --force -o "$TMP/h.cap" -- $SLEEP
+is "$rc" 0 "without /sys/kernel/btf it is recorded all the same"
+like "$(cat "$err")" "not btf: cannot read the kernel's BTF, '/sys/kernel/btf/vmlinux'" "it is told why not in mode btf"
+like "$(cat "$err")" '^offcpu-record: recording in mode raw$' "and in which mode"
+like "$(cat "$err")" 'degraded: without BTF: waits that began before the recording have no stacks' "and what is missing"
+between "$(waits "$TMP/h.cap" "$sleeps")" 190000000 5000000000 "the wait is there with both its stacks"
+like "$("$BIN/capinfo" "$TMP/h.cap")" '^mode +raw: not btf: cannot read' "capinfo shows the mode and why"
+like "$("$BIN/symbolize" "$TMP/h.cap" 2>/dev/null)" '^# mode: raw: not btf: cannot read' "so does symbolize"
+like "$("$BIN/symbolize" --format=json "$TMP/h.cap" 2>/dev/null | head -n 1)" '"mode":"raw","mode_tried":"not btf: cannot read' \
+	"and its JSON"
+like "$("$BIN/capinfo" --json "$TMP/h.cap")" '"mode":"raw"' "and that of capinfo"
+is "$("$BIN/symbolize" "$TMP/h.cap" 2>/dev/null | "$BIN/fold" | grep -c nanosleep)" 1 "readers of the text skip the line"
+hidden /sys/kernel/btf "$BIN/offcpu-record" --mode btf --force -o "$TMP/no.cap" -- true
+is "$rc" 2 "--mode btf does not record then"
+ok "and leaves no file" test ! -e "$TMP/no.cap"
+rec "$TMP/b.cap" -- $SLEEP
+is "$("$BIN/symbolize" "$TMP/b.cap" 2>/dev/null | grep -c '^# mode')" 0 "a capture of mode btf has no such line"
+
+# BTF from a file: believed where it is of this kernel.
+cp /sys/kernel/btf/vmlinux "$TMP/good.btf"
+hidden /sys/kernel/btf "$BIN/offcpu-record" -q --mode raw --btf "$TMP/good.btf" --force -o "$TMP/g.cap" -- $SLEEP
+is "$rc" 0 "--btf: a copy of the kernel's BTF is good"
+between "$(waits "$TMP/g.cap" "$sleeps")" 190000000 5000000000 "and the wait is there with both its stacks"
+
+# refused FILE REGEX NAME
+refused() {
+	rm -f "$TMP/no.cap"
+	run timeout -k 5 60 "$BIN/offcpu-record" --mode raw --btf "$1" --force -o "$TMP/no.cap" -- true
+	if [ "$rc" -eq 2 ] && [ ! -e "$TMP/no.cap" ] && grep -qE "$2" "$err"; then
+		pass "$3"
+	else
+		fail "$3"
+		{
+			echo "status $rc"
+			cat "$err"
+		} | diag
+	fi
+}
+head -c 1000000 "$TMP/good.btf" >"$TMP/cut.btf"
+refused "$TMP/cut.btf" "'$TMP/cut.btf'.*not understood|not understood.*'$TMP/cut.btf'" "a truncated file is refused, and named"
+echo 'no BTF' >"$TMP/text.btf"
+refused "$TMP/text.btf" "'$TMP/text.btf'" "so is one that holds no BTF"
+: >"$TMP/empty.btf"
+refused "$TMP/empty.btf" "'$TMP/empty.btf'" "an empty one"
+refused "$TMP" "'$TMP'" "a directory"
+mkfifo "$TMP/fifo.btf"
+refused "$TMP/fifo.btf" "'$TMP/fifo.btf' is no file of BTF" "a FIFO, without waiting for it"
+refused "$TMP/none.btf" "'$TMP/none.btf': No such file" "and one that is not there"
+
+run "$BIN/offcpu-record" --mode btf --btf "$TMP/good.btf" -o "$TMP/no.cap" -- true
+is "$rc" 64 "--btf in another mode is a mistake"
+
+# moved STRUCT MEMBER: BTF as another kernel might have it, where that member lies 16 bytes further
+cat >"$TMP/move.pl" <<'PL'
+use strict; use warnings;
+my ($from, $to, $struct, $member) = @ARGV;
+open my $f, "<:raw", $from or die; local $/; my $b = <$f>;
+my ($magic, $version, $flags, $hdr, $toff, $tlen, $soff, $slen) = unpack "vCCVVVVV", $b;
+my $str = sub { my $at = $hdr + $soff + $_[0]; substr $b, $at, index($b, "\0", $at) - $at };
+my %tail = (1 => [4, 0], 3 => [12, 0], 4 => [0, 12], 5 => [0, 12], 6 => [0, 8], 13 => [0, 8], 14 => [4, 0], 15 => [0, 12],
+	17 => [4, 0], 19 => [0, 12]);
+my $n = 0;
+for (my $at = $hdr + $toff; $at < $hdr + $toff + $tlen;) {
+	my ($name, $info, $size) = unpack "VVV", substr $b, $at, 12;
+	my ($kind, $len, $bits) = ($info >> 24 & 31, $info & 0xffff, $info >> 31);
+	my $t = $tail{$kind} // [0, 0];
+	if ($kind == 4 && $str->($name) eq $struct) {
+		for my $i (0 .. $len - 1) {
+			my $m = $at + 12 + 12 * $i;
+			my ($mname, $mtype, $off) = unpack "VVV", substr $b, $m, 12;
+			next if $str->($mname) ne $member;
+			substr($b, $m + 8, 4) = pack "V", $off + 128;
+			$n++;
+		}
+	}
+	$at += 12 + $t->[0] + $t->[1] * $len;
+}
+die "no $struct.$member" unless $n;
+open my $o, ">:raw", $to or die; print $o $b;
+PL
+for member in pid comm flags start_boottime group_leader mm stack thread_pid se; do
+	perl "$TMP/move.pl" "$TMP/good.btf" "$TMP/moved.btf" task_struct "$member" || fail "cannot move $member"
+	refused "$TMP/moved.btf" "is of another kernel: this one has task_struct.$member.* at byte" "BTF of a kernel that has $member elsewhere"
+done
+
+# Raw tracepoints refused: classic ones, also where nobody has mounted tracefs.
+run timeout -k 5 60 $REFUSE_RAW "$BIN/offcpu-record" --mode raw --force -o "$TMP/c.cap" -- $SLEEP
+ok "where raw tracepoints are refused it is recorded" test "$rc" -le 1
+like "$(cat "$err")" 'classic tracepoints.*raw tracepoints are refused: Operation not permitted' "at classic ones, which is told with the reason"
+between "$(waits "$TMP/c.cap" "$sleeps")" 190000000 5000000000 "the wait is there with both its stacks"
+hidden /sys/kernel/tracing $REFUSE_RAW "$BIN/offcpu-record" -q --mode raw --force -o "$TMP/ct.cap" -- $SLEEP
+ok "also with tracefs hidden" test "$rc" -le 1
+between "$(waits "$TMP/ct.cap" "$sleeps")" 190000000 5000000000 "with the wait"
+hidden /sys/kernel/tracing "$BIN/offcpu-record" -q --mode raw --force -o "$TMP/rt.cap" -- $SLEEP
+is "$rc" 0 "raw tracepoints need no tracefs"
+hidden /sys/kernel/tracing "$BIN/offcpu-record" -q --force -o "$TMP/bt.cap" -- $SLEEP
+is "$rc" 0 "nor does mode btf"
+
+# Programs may not be run without being attached (BPF_PROG_TEST_RUN): nothing can be found out.
+run timeout -k 5 60 "$OBJ/t/work/refuse" bpf=10 "$BIN/offcpu-record" --mode raw --force -o "$TMP/no.cap" -- true
+is "$rc" 2 "without a trial nothing is recorded"
+like "$(cat "$err")" 'hint: it takes BPF_PROG_TEST_RUN' "and what it takes is told"
+run timeout -k 5 60 "$OBJ/t/work/refuse" bpf=10 "$BIN/offcpu-record" --mode raw --btf "$TMP/good.btf" --force -o "$TMP/no.cap" -- true
+is "$rc" 2 "nor is BTF from a file believed then"
+
+# In a PID namespace, with no BTF: the ids are those of the namespace.
+cat >"$TMP/ns.sh" <<'SH'
+mount -t tmpfs none /sys/kernel/btf
+sleep 100 &
+other=$!
+"$BIN/offcpu-record" -q --force -o "$TMP/n1.cap" -- sh -c 'sleep 0.2; echo $$ >"$TMP/n1.pid"'
+echo $? >"$TMP/n1.rc"
+"$BIN/offcpu-record" -q --force -o "$TMP/n2.cap" -d 0.4 -p $other
+echo "$? $other" >"$TMP/n2.rc"
+"$BIN/offcpu-record" -q --force -o "$TMP/n3.cap" -d 0.4 -a
+echo $? >"$TMP/n3.rc"
+"$BIN/offcpu-record" -q --force -o "$TMP/n4.cap" -d 0.4 -t $other
+echo $? >"$TMP/n4.rc"
+kill $other
+SH
+mkfifo "$TMP/outside"
+"$OBJ/t/work/idle" 2 <"$TMP/outside" >/dev/null & # outside
+at_exit_kill $!
+exec 6>"$TMP/outside"
+timeout -k 5 60 unshare -pmf --mount-proc sh "$TMP/ns.sh" >/dev/null 2>"$err" </dev/null
+is "$(cat "$TMP/n1.rc")" 0 "a command is recorded in a PID namespace"
+is "$(waits "$TMP/n1.cap" '$h{$w->{pid}} = 1 if $w->{comm} eq "sh"')" "$(cat "$TMP/n1.pid") 1" "by the ids of the namespace"
+between "$(waits "$TMP/n1.cap" "$sleeps")" 190000000 5000000000 "children too, with both stacks"
+is "$(cut -d' ' -f1 "$TMP/n2.rc")" 0 "-p records there"
+is "$(waits "$TMP/n2.cap" 'push @o, "$w->{pid} $w->{initial}$w->{open} $w->{comm}"')" "$(cut -d' ' -f2 "$TMP/n2.rc") 11 sleep" \
+	"the process of that id in the namespace"
+is "$(cat "$TMP/n3.rc")" 0 "-a records there"
+is "$(waits "$TMP/n3.cap" '$n++ if $w->{comm} eq "idle"')" 0 "nothing of what is outside the namespace"
+ok "and what is inside" test "$(waits "$TMP/n3.cap" '$n++ if $w->{comm} eq "sleep"')" -ge 1
+is "$(waits "$TMP/n4.cap" 'push @o, $w->{tid}')" "$(cut -d' ' -f2 "$TMP/n2.rc")" "-t too"
+run timeout -k 5 60 unshare -pmf --mount-proc $REFUSE_RAW "$BIN/offcpu-record" --mode raw --force -o "$TMP/no.cap" -- true
+is "$rc" 2 "classic tracepoints do not do in a PID namespace"
+like "$(cat "$err")" 'raw tracepoints are refused.*classic ones tell no ids of this PID namespace' "and the reason is told"
+
+# The clocks of a time namespace are not those of the tasks.
+run timeout -k 5 60 unshare -Tpf --boottime 100000 --mount-proc "$BIN/offcpu-record" -q --mode raw --force -o "$TMP/time.cap" -- $SLEEP
+is "$rc" 0 "in a time namespace it is recorded"
+between "$(waits "$TMP/time.cap" "$sleeps")" 190000000 5000000000 "with both stacks"
+tap_done

@@ -1,0 +1,173 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Programs built in many ways, blocked in many places: their user stacks are
+# eu-stack's and gdb's, frame by frame.
+# shellcheck disable=SC2016,SC2034,SC2154,SC2317 # Perl's variables; what unwind.sh uses; $rc and others of tap.sh; meanwhile() is called by record_blocked
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
+. "$(dirname "$0")/../lib/unwind.sh"
+need_bpf
+
+# variant NAME TEXT [FLAG...]: calls.c built so; by $compiler
+variant() {
+	v_name=$1
+	v_text=$2
+	shift 2
+	build "$v_name" calls.c "$@"
+	# shellcheck disable=SC2086 # words
+	start "$v_name" "$W/$v_name" ${v_args-}
+	printf '%s\t%s\n' "$v_name" "$v_text" >>"$TMP/variants"
+}
+
+compiler=gcc
+variant O0 "gcc -O0" -O0
+variant O1 "gcc -O1" -O1
+variant O2 "gcc -O2" -O2
+variant O3 "gcc -O3" -O3
+variant Os "gcc -Os" -Os
+variant omit "gcc -fomit-frame-pointer" -O1 -fomit-frame-pointer
+variant keep "gcc -fno-omit-frame-pointer" -O2 -fno-omit-frame-pointer
+variant cet "gcc -fcf-protection=full" -O2 -fcf-protection=full
+variant nocet "gcc -fcf-protection=none" -O2 -fcf-protection=none
+variant lto "gcc -flto" -O2 -flto
+variant hard "gcc with stack protector and clash protection" -O2 -fstack-protector-all -fstack-clash-protection -fno-plt
+variant large "gcc -mcmodel=large, sections of their own" -O2 -mcmodel=large -ffunction-sections -Wl,--gc-sections
+variant accumulate "gcc with arguments pushed and the red zone unused" -Os -mno-accumulate-outgoing-args -mno-red-zone
+variant instrument "gcc -pg" -O2 -pg
+variant static "gcc -static" -O2 -static
+variant staticpie "gcc -static-pie" -O2 -static-pie
+variant nopie "gcc -no-pie" -O2 -no-pie
+variant gold "linked by gold" -O2 -fuse-ld=gold
+# a stack that grows piece by piece, and begins with less than the program needs
+v_args='30 16384' variant split "gcc -fsplit-stack" -O2 -fsplit-stack -fuse-ld=gold
+variant nohdr "linked without .eh_frame_hdr" -O2 -Wl,--no-eh-frame-hdr
+variant oneseg "text and rodata in one segment" -O2 -Wl,-z,noseparate-code
+variant debugframe "only .debug_frame" -O2 -g -fno-asynchronous-unwind-tables -fno-unwind-tables
+variant zframe "only .debug_frame, compressed" -O2 -g -gz=zlib -fno-asynchronous-unwind-tables -fno-unwind-tables
+compiler=clang
+variant clang0 "clang -O0" -O0
+variant clang2 "clang -O2" -O2
+variant clang3 "clang -O3 -fomit-frame-pointer" -O3 -fomit-frame-pointer
+variant clangs "clang -Oz" -Oz
+variant clangcet "clang -fcf-protection=full" -O2 -fcf-protection=full
+variant clangstatic "clang -static" -O2 -static
+variant clangkeep "clang -fno-omit-frame-pointer" -O2 -fno-omit-frame-pointer
+compiler=${CC:-cc}
+
+record_blocked "$TMP/flags.cap"
+while read -r name text; do
+	agrees "$text" "$name"
+done <"$TMP/variants"
+agreed
+finish
+
+# calls_through SECTION PROGRAM: from main, says the disassembler
+calls_through() {
+	objdump -d --disassemble=main "$2" | grep -q 'call .*<fn_in_library@plt>' &&
+		objdump -d -j "$1" "$2" | grep -q '<fn_in_library@plt>:'
+}
+
+# Kinds of frames, and places.
+build realign0 realign.c -O0 -mavx
+build realign2 realign.c -O2 -mavx
+build realign3 realign.c -O3 -mavx -mstackrealign -fomit-frame-pointer
+build except except.cc -O2 -x none -lstdc++
+build except0 except.cc -O0 -x none -lstdc++
+build signal signal.c -O2
+build lazylib.so lazylib.c -O2 -fPIC -shared
+build audit.so audit.c -O2 -fPIC -shared
+build lazy lazy.c -O2 -Wl,-z,lazy "$W/lazylib.so" -Wl,-rpath,"$W"
+build plt plt.c -O2 -fcf-protection=none -Wl,-z,lazy "$W/lazylib.so" -Wl,-rpath,"$W"
+build pltnow plt.c -O2 -Wl,-z,now "$W/lazylib.so" -Wl,-rpath,"$W"
+build pltsec plt.c -O2 -fcf-protection=full -Wl,-z,ibtplt "$W/lazylib.so" -Wl,-rpath,"$W"
+build dl dl.c -O2
+build dllib.so dllib.c -O2 -fPIC -shared
+build threads threads.c -O2
+build asm asm.c -O2 "$DATA/unwind/asmfn.S"
+build asmfp asm.c -O1 -fno-omit-frame-pointer "$DATA/unwind/asmfn.S"
+build nolibc nolibc.c -O2 -nostdlib -static -fno-stack-protector
+build forks forks.c -O2
+build deep calls.c -O2
+
+for section in plt=.plt pltnow=.plt pltsec=.plt.sec; do
+	ok "$section: the library is called through that section" calls_through "${section#*=}" "$W/${section%=*}"
+done
+
+start realign0 "$W/realign0"
+start realign2 "$W/realign2"
+start realign3 "$W/realign3"
+start except "$W/except"
+start except0 "$W/except0"
+EXCEPT_EARLY=1 start early "$W/except"
+start signal "$W/signal"
+start resolver "$W/lazy"
+start plt "$W/plt"
+start pltnow "$W/pltnow"
+start pltsec "$W/pltsec"
+LD_AUDIT="$W/audit.so" start auditor "$W/lazy"
+start constructor "$W/dl" "$W/dllib.so" constructor
+start function "$W/dl" "$W/dllib.so" function
+start threads "$W/threads" small
+start coroutine "$W/threads" coroutine
+start asm "$W/asm"
+start asmfp "$W/asmfp" frame-pointer
+start neither "$W/asmfp" neither
+start product "$W/asm" product
+start nolibc "$W/nolibc"
+start forks "$W/forks"
+start deep "$W/deep" 100
+cp "$W/deep" "$W/short-lived"
+start gone "$W/short-lived"
+cp "$W/deep" "$W/replaced"
+start replaced "$W/replaced"
+# shellcheck disable=SC2016 # the inner shell's
+! unshare -m true 2>"$TMP/unshare" || start elsewhere unshare -m sh -c 'mount -t tmpfs none /mnt && cp "$1" /mnt/calls && exec /mnt/calls' - "$W/deep"
+settled
+also child "$(sed -n 's/^child //p' "$W/forks.out")" "$W/forks.out"
+rm "$W/short-lived"
+cp "$W/threads" "$W/new" && mv "$W/new" "$W/replaced"
+
+record_blocked "$TMP/places.cap"
+agrees "realigned stacks, -O0" realign0
+agrees "realigned stacks, -O2" realign2
+agrees "realigned stacks, -mstackrealign" realign3
+agrees "C++: catch, destructor, terminate handler and condition variable, -O2" except
+agrees "C++: the same, -O0" except0
+agrees "C++: a constructor before main" early
+agrees "signal handlers: normal and alternate stack, nested, above a leaf, above a first instruction" signal
+agrees "a library's function called through .plt, lazily" plt
+agrees "one called through .plt, bound at the start" pltnow
+agrees "one called through .plt.sec" pltsec
+agrees "the resolver of a function that is called lazily" resolver
+# eu-stack knows only the libraries of the program's own link map, not the auditor's libc
+agrees "the dynamic linker's auditor" auditor --oracles gdb
+agrees "a constructor inside dlopen" constructor
+agrees "a function of a library from dlopen" function
+agrees "small stacks and a task made by clone" threads
+# gdb, and eu-stack where RBP is one by chance, take what lies behind a coroutine's
+# first frame for a return address
+agrees "a coroutine" coroutine --top 3 --verdict 'complete|stopped'
+is "$(waits "$blocked_cap" '$h{scalar @{$w->{user_stack}}} = "" if $w->{pid} == '"$(pid_of coroutine)")" "3 " "and no more"
+agrees "assembly whose CFI uses RBX, remembered states and expressions" asm
+agrees "assembly without CFI that keeps the frame pointer" asmfp --verdict unverified
+# no CFI covers _start: gdb guesses on and shows argc as its caller
+agrees "a program without libc" nolibc --oracles eu --verdict 'complete|unverified|stopped'
+agrees "a parent" forks
+agrees "its child, which shares its tables" child
+agrees "100 calls deep" deep
+# eu-stack reads .eh_frame from the process's memory; gdb cannot find its way without the file
+agrees "a program that was deleted" gone --oracles eu --nameless eu --no-chain
+agrees "a program that was replaced by another" replaced --oracles eu --nameless eu --no-chain
+# eu-stack opens the path in its own namespace
+elsewhere="a program in a mount namespace of its own"
+if [ -e "$W/elsewhere.pid" ]; then
+	agrees "$elsewhere" elsewhere --oracles gdb
+fi
+agreed
+[ -e "$W/elsewhere.pid" ] || skip "$elsewhere" "$(cat "$TMP/unshare")"
+finish
+start leaderless "$W/threads" gone
+record_blocked "$TMP/leaderless.cap"
+agrees "a thread whose main thread has ended" leaderless
+agreed
+tap_done

@@ -1,0 +1,121 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What is large: a process with thousands of mappings, a binary with three
+# million rows, five thousand processes of three hundred files.
+# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
+. "$(dirname "$0")/../lib/unwind.sh"
+need_bpf
+unset ORACLES_ONLY
+export STACKTOOLS_CACHE=
+
+made() { # made NAME FUNCTIONS STRIDE: a library; $len is how much of it is to be mapped
+	perl "$DATA/unwind/manyrows" "$2" "$3" >"$TMP/$1.so" 2>"$TMP/$1.len"
+	len=$(($(cat "$TMP/$1.len") + 4096))
+}
+
+made rows 3000 30
+start rows "$OBJ/t/work/maps" "$TMP/rows.so" "$len"
+made maps 120 30
+start maps "$OBJ/t/work/maps" "$TMP/maps.so" "$len" 5000
+start beyond "$OBJ/t/work/maps" "$TMP/maps.so" "$len" 12000
+
+is "$("$BIN/unwindinfo" -s "$TMP/rows.so" | sed -n 's/^rows  *//p')" 3000003 "three million rows are compiled"
+is "$("$BIN/unwindinfo" -s "$TMP/rows.so" | sed -n 's/^left out  *//p')" nothing "and none is left out"
+record_blocked "$TMP/large.cap"
+is "$rc" 0 "large processes are recorded"
+agrees "a hundred frames in a binary of three million rows" rows --oracles eu
+agreed
+bytes=$(counter "$TMP/large.cap" unwind.bytes)
+between "$bytes" 9000000 18000000 "three million rows take nine megabytes, and their place a little more"
+
+# The stack that it waits in: 500 pushes, a call of 5 bytes, and behind the last
+# function (of 1006 bytes) mov and syscall, of 7.
+base=$(sed 's/.* //' "$W/maps.out")
+wanted=$(perl -e 'my ($base, $n) = (hex shift, 4);
+	print join ";", map { sprintf "%x", $_ } $base + 120 * 1006 + 7, map { $base + $_ * 30 * 1006 + 505 } reverse 0 .. $n - 1' "$base")
+is "$(waits "$TMP/large.cap" 'no warnings; push @o, join ";", map { my $a = $_->{address}; $a =~ s/^0x0*//; $a } @{$w->{user_stack}}[0 .. 4]
+	if $w->{pid} == '"$(pid_of maps)" | sort -u)" "$wanted" "the last one of 5,000 mappings: the frames are the right ones"
+is "$(waits "$TMP/large.cap" '$h{"$w->{user_stack_verdict} " . ($w->{user_stack_error} // "none")} = "" if $w->{pid} == '"$(pid_of maps)" | sed 's/ $//')" \
+	"complete none" "and the stack is complete"
+# one that is walked afterwards, from a copy of its stack, has all of them
+is "$(waits "$TMP/large.cap" '$h{"$w->{user_stack_verdict} " . ($w->{user_stack_error} // "none")} = "" if $w->{pid} == '"$(pid_of beyond)" | sed 's/ $//; /^complete none$/d')" \
+	"stopped no-mapping" "with 12,000 mappings the stack stops at one that is left out"
+have=$(awk '$2 ~ /x/' "/proc/$(pid_of beyond)/maps" | grep -vc '\[vsyscall\]')
+is "$(counter "$TMP/large.cap" unwind.maps_cut)" $((have - 8192)) "those are counted, each once"
+rec "$TMP/bound.cap" -p "$(pid_of rows)" --unwind-memory 4M -d 0.5
+is "$rc $(counter "$TMP/bound.cap" unwind.tables_dropped)" "0 1" "a table larger than the bound is not made, and counted"
+is "$(waits "$TMP/bound.cap" '$h{"$w->{user_stack_verdict} " . ($w->{user_stack_error} // "none")} = ""' | sed 's/ $//')" \
+	"stopped dropped" "which the stacks say"
+finish
+between "$(counter "$TMP/bound.cap" unwind.bytes)" 1 $((4194304 + 1323008)) "within the bound"
+
+# "VERDICT REASON WAITS"; not by waits(), which takes ten seconds for as many
+crowd_ends() {
+	"$BIN/symbolize" -q --format=json "$1" 2>/dev/null | DIR="$TMP/crowd/" perl -ne '
+		next if !/^\{"type":"wait","comm":"one-of-many"/ || !/"exe":"\Q$ENV{DIR}/;
+		my ($n) = /"count":(\d+)/;
+		my ($verdict, $error) = /"user_stack_verdict":"([a-z]+)","user_stack_error":(?:"([a-z-]+)"|null)/;
+		$h{$verdict . " " . ($error // "none")} += $n;
+		END { print "$_ $h{$_}\n" for sort keys %h }'
+}
+
+# all_mapped CAP: by the last flush, are the mappings of all of the crowd known?
+all_mapped() {
+	[ "$(counter "$1" unwind.processes | sed 's/^$/0/')" -ge 5000 ]
+}
+
+# many_whole CAP N: by the last flush, have N waits a whole stack? Each of the crowd wakes up every 2 s
+many_whole() {
+	[ "$(crowd_ends "$1" | sed -n 's/^complete none //p')" -ge "$2" ]
+}
+
+# Five thousand processes of three hundred programs, each a file of its own
+if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$TOP/t/work/crowd.c" 2>"$TMP/static.log"; then
+	mkdir "$TMP/crowd"
+	for n in $(seq 300); do
+		cp "$TMP/one" "$TMP/crowd/$n"
+	done
+	"$OBJ/t/work/crowd" 5000 "$TMP"/crowd/* <&7 >"$TMP/crowd.out" 2>&1 7>&- &
+	crowd=$!
+	at_exit_kill "$crowd"
+	until_true test -s "$TMP/crowd.out"
+	is "$(cat "$TMP/crowd.out")" 5000 "five thousand processes of three hundred files"
+	for memory in 64M 4M; do
+		rec_start "$TMP/crowd.cap" -q --force -a -U --unwind-memory "$memory"
+		until_true all_mapped "$TMP/crowd.cap"
+		case $memory in
+		64M) until_true many_whole "$TMP/crowd.cap" 5000 ;;
+		*) until_true many_whole "$TMP/crowd.cap" 1000 ;;
+		esac 2>/dev/null
+		high=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$rec_pid/status")
+		rec_stop
+		between "$rc" 0 1 "$memory: they are recorded"
+		[ "$rc" -eq 0 ] || diag <"$TMP/rec.err"
+		between "$high" 1 300000 "$memory: the recorder takes less than 300 MB"
+		bytes=$(counter "$TMP/crowd.cap" unwind.bytes)
+		between "$bytes" 1 $((${memory%M} * 1048576 + 1719296)) "$memory: the kernel's memory stays in its bound"
+		ok "$memory: every process has its mappings" [ "$(counter "$TMP/crowd.cap" unwind.processes)" -ge 5000 ]
+		ok "$memory: the counters of waits add up" balanced "$TMP/crowd.cap"
+		crowd_ends "$TMP/crowd.cap" >"$TMP/crowd.ends"
+		diag <"$TMP/crowd.ends"
+		if [ "$memory" = 64M ]; then
+			is "$(counter "$TMP/crowd.cap" unwind.tables_dropped)" 0 "$memory: no table is dropped"
+			between "$(counter "$TMP/crowd.cap" unwind.tables)" 300 1000 "$memory: each file has one table"
+			is "$(grep -vcE '^(complete none|stopped not-ready|failed not-seen) ' "$TMP/crowd.ends")" 0 \
+				"$memory: all stacks are complete, but for those that began before the tables"
+			between "$(sed -n 's/^complete none //p' "$TMP/crowd.ends")" 5000 1000000 "$memory: most are"
+		else
+			between "$(counter "$TMP/crowd.cap" unwind.tables_dropped)" 50 5000 "$memory: tables are dropped, and counted"
+			between "$(counter "$TMP/crowd.cap" unwind.tables)" 50 250 "$memory: as many are there as fit"
+			is "$(grep -vcE '^(complete none|stopped (not-ready|dropped)|failed not-seen) ' "$TMP/crowd.ends")" 0 \
+				"$memory: each stack is complete or says why not"
+			between "$(sed -n 's/^complete none //p' "$TMP/crowd.ends")" 1000 1000000 "$memory: those with a table are complete"
+		fi
+	done
+	kill "$crowd"
+else
+	skip "five thousand processes of three hundred files" "no static libc"
+fi
+tap_done

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * capread - hostile captures, for libFuzzer (`make fuzz`).
+ *
+ * Random bytes never have the right checksum. So the input is cut into blocks
+ * here, with headers, numbers and checksums made right: a byte of type, two of
+ * length, the payload. An input that begins with the magic is taken as it is.
+ * What is made of a capture right behind its reader is made here as well.
+ */
+#include "capture/format.h"
+#include "capture/reader.h"
+#include "capture/stats.h"
+#include "symbols/answer.h"
+#include "symbols/resolve.h"
+
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void put_blocks(struct buf *b, const uint8_t *data, size_t size)
+{
+	struct rd r = rd_init(data, size);
+
+	capblock_put_header(b);
+	for (uint32_t seq = 0; rd_left(&r) >= 3; seq++) {
+		uint8_t header[CAPBLOCK_HEAD_LEN];
+		unsigned int type = rd_u8(&r) % (CAPCODEC_TYPES + 1);
+		size_t len = rd_u16(&r);
+		const uint8_t *payload;
+
+		len = MIN(len, rd_left(&r));
+		payload = rd_bytes(&r, len);
+		capblock_put(header, type, seq, payload, len);
+		buf_put(b, header, sizeof(header));
+		buf_put(b, payload, len);
+	}
+}
+
+/* Follow every reference, as a user of the reader does without checks. */
+static uint64_t use(const struct capread *c)
+{
+	uint64_t sum = strlen(c->damage) + strlen(c->host.hostname) + strlen(c->trailer.why);
+
+	for (size_t i = 0; i < c->n_samples; i++) {
+		const struct cap_sample *s = &c->samples[i];
+		const struct cap_stack *k = &c->stacks[s->kstack], *u = &c->stacks[s->ustack];
+
+		sum += strlen(c->procs[s->proc].comm) + (capread_thread(c, s->proc, s->tid) != NULL);
+		for (uint32_t f = 0; f < k->len; f++)
+			sum += capread_ksym(c, k->frames[f]) != NULL;
+		for (uint32_t f = 0; f < u->len; f++) {
+			bool unsure;
+			const struct cap_map *m =
+				capread_map(c, s->proc, u->frames[f], s->first_ns, s->last_ns, &unsure);
+
+			sum += m && m->file != CAP_NONE ? strlen(c->files[m->file].path) : unsure;
+		}
+	}
+	for (size_t i = 0; i < c->n_images; i++)
+		for (size_t k = 0; k < c->images[i].len; k++)
+			sum += c->images[i].bytes[k];
+	for (size_t i = 0; i < c->n_jits; i++)
+		sum += strlen(c->procs[c->jits[i].proc].comm) + strlen(c->jits[i].name) +
+		       strlen(c->jits[i].file);
+	for (size_t i = 0; i < c->n_names; i++) {
+		const struct cap_name *n = capread_name(c, c->names[i].file, c->names[i].offset);
+
+		sum += n == &c->names[i] ? strlen(c->files[n->file].path) : (abort(), 0);
+		for (uint32_t f = 0; f < n->n; f++)
+			sum += strlen(n->frames[f].name) + strlen(n->frames[f].linkage) +
+			       strlen(n->frames[f].file);
+	}
+	for (size_t i = 0; i < c->n_maps; i++)
+		sum += capread_map(c, c->maps[i].proc, c->maps[i].start, 0, UINT64_MAX, NULL)->start;
+	return sum;
+}
+
+/* What is made of stored names is an answer that is believed. */
+static void use_names(const struct capread *c)
+{
+	for (uint32_t file = 0; file < c->n_files; file++) {
+		const struct storednames_opts o = {
+			.demangle = file & 4, .inlines = file & 2, .lines = file & 1
+		};
+		struct symanswer a;
+		uint8_t *bytes;
+		size_t len;
+
+		if (storednames_answer(c, file, &o, &bytes, &len, NULL) != 0)
+			continue;
+		if (symanswer_view(bytes, len, &a, NULL) != 0 ||
+			(a.head->n_addrs && !storednames_any(c, file)))
+			abort();
+		for (uint32_t i = 0; i < a.head->n_addrs; i++)
+			if (!capread_name(c, file, a.addrs[i].vaddr))
+				abort();
+		free(bytes);
+	}
+}
+
+static void use_jits(const struct capread *c)
+{
+	struct jitnames *names;
+
+	if (jitnames_new(c, &names, NULL) != 0)
+		return;
+	for (size_t i = 0; i < c->n_jits; i++) {
+		const struct cap_jit *j = &c->jits[i], *hit;
+		uint64_t addr = j->start + (j->end - j->start) / 2;
+		bool unsure;
+
+		hit = jitnames_find(names, j->proc, addr, j->from_ns, j->from_ns, &unsure);
+		if (hit && (hit->proc != j->proc || addr < hit->start || addr >= hit->end))
+			abort();
+	}
+	jitnames_free(names);
+}
+
+static void use_files(const struct capread *c)
+{
+	struct capfiles f;
+
+	if (capfiles_make(c, &f) != 0)
+		return;
+	for (size_t i = 0; i < f.n; i++)
+		if (f.files[i] >= c->n_files || f.procs[i] >= c->n_procs)
+			abort();
+	capfiles_free(&f);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct buf b = { 0 };
+	struct capread *c;
+	volatile uint64_t sink;
+
+	if (size >= CAPBLOCK_MAGIC_LEN && memcmp(data, CAPBLOCK_MAGIC, CAPBLOCK_MAGIC_LEN) == 0)
+		buf_put(&b, data, size);
+	else
+		put_blocks(&b, data, size);
+	if (!b.failed && capread_parse(b.p, b.len, &c, NULL) == 0) {
+		sink = use(c);
+		(void)sink;
+		use_names(c);
+		use_jits(c);
+		use_files(c);
+		capread_free(c);
+	}
+	buf_free(&b);
+	return 0;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Call frame information, or a whole ELF file where it begins as one, through
+ * the compiler of rows, for libFuzzer (`make fuzz`). Kept inputs:
+ *
+ *	obj/t/fuzz/unwindcomp -max_total_time=60 t/data/cfi/corpus
+ */
+#include "../data/cfi/image.h"
+#include "unwind/compile.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A table has to be one that is accepted, and to be searched safely. */
+static void check(const struct elffile *f)
+{
+	struct unwindtab t;
+	uint8_t *bytes = NULL;
+	size_t len;
+	uint64_t start, end;
+
+	if (unwindcomp(f, &bytes, &len, NULL) != 0)
+		return;
+	if (unwindtab_view(bytes, len, &t, NULL) != 0)
+		__builtin_trap();
+	for (uint64_t i = 0; i < t.head->n_segs && i < 256; i++)
+		if (!unwindtab_find(&t, t.head->vaddr + (i << UNWIND_SEG_SHIFT) + 0x123, &start, &end) ||
+			start >= end)
+			__builtin_trap();
+	free(bytes);
+}
+
+static void as_file(const void *data, size_t size)
+{
+	struct elffile *f = NULL;
+
+	if (elffile_image(data, size, &f, NULL) == 0)
+		check(f);
+	elffile_close(f);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size >= 4 && memcmp(data, ELFMAG, 4) == 0) {
+		as_file(data, size);
+		return 0;
+	}
+	for (unsigned int way = 0; way < 3; way++) {
+		const struct image_opts o = { .debug = way == 1, .no_sections = way == 2 };
+		struct buf image = { 0 };
+
+		image_make(&image, data, size, &o);
+		as_file(image.p, image.len);
+		buf_free(&image);
+	}
+	return 0;
+}

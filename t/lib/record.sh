@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=sh
+# shellcheck disable=SC2034 # $rc is for the test
+# For the tests that record: source it after tap.sh.
+#
+#   need_bpf [MODE]          skips the whole file where recording in MODE (btf) does not work
+#   can_record MODE          does it?
+#   rec CAP ARG...           records in the foreground, quietly
+#   rec_start CAP ARG...     in the background; returns when it records; $rec_pid
+#   rec_stop [SIGNAL]        ends that one and leaves its status in $rc
+#   waits CAP CODE           Perl over every wait of a capture: $w is the wait,
+#                            %c the capture; CODE adds to $n or pushes to @o
+#   counter CAP NAME         a counter of capinfo
+# A workload ends when its stdin does: tests keep its write end as fd 7, which
+# no recorder may inherit.
+#
+#   within GOT WANT PERCENT NAME
+#   until_true COMMAND...    polls for about a minute
+#   recording PID CAP        has that recorder begun?
+#   build_compat SOURCE OUT  a 32-bit program, or $no_compat says why not
+#
+# waits' own word, in $TMP/said, against a capture:
+#   steal_ns                 time that a hypervisor has given to other machines
+#   judged CAP               reads it; $stolen is what was stolen meanwhile
+#   judge WHAT               asked, measured, off, count: is it what was recorded?
+
+# Perl that opens a perf event of the whole CPU 0 which counts nothing (PERF_COUNT_SW_DUMMY): status 0, or 1 when refused
+# shellcheck disable=SC2016,SC2034 # Perl's variables; used by tests
+PERF_EVENT='my $nr = `uname -m` =~ /aarch64/ ? 241 : 298;
+	my $attr = pack("LLQ", 1, 112, 9) . "\0" x 96;
+	exit(syscall($nr, $attr, -1, 0, -1, 0) < 0);'
+
+rec_pid=
+
+# build_compat SOURCE OUT: a 32-bit program without libraries that ends at once where stdin is empty; or why there is
+# none, in $no_compat: neither all kernels nor all hypervisors run such programs
+build_compat() {
+	no_compat=
+	if ! "${CC:-cc}" -m32 -nostdlib -static -o "$2" "$1" 2>/dev/null; then
+		no_compat='no gcc -m32'
+	elif ! "$2" </dev/null >/dev/null 2>&1; then
+		no_compat='no 32-bit programs on this kernel'
+	fi
+}
+
+can_record() { # MODE
+	"$BIN/offcpu-record" -q --mode "$1" --force -o "$TMP/probe.cap" -- true >"$TMP/probe.log" 2>&1
+}
+
+need_bpf() { # [MODE]
+	[ "$(id -u)" -eq 0 ] || skip_all "recording needs root"
+	can_record "${1:-btf}" || skip_all "no recording here: $(head -n 1 "$TMP/probe.log")"
+}
+
+rec() {
+	cap=$1
+	shift
+	run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$cap" "$@" 7>&-
+}
+
+until_true() {
+	u_left=600
+	until "$@"; do
+		u_left=$((u_left - 1))
+		[ $u_left -gt 0 ] || return 1
+		sleep 0.1
+	done
+}
+
+# recording PID CAP: it has begun: the file has its head of 24 bytes and the recorder waits for events, or it has
+# more, for one that never waits
+recording() {
+	r_bytes=$(stat -c %s "$2" 2>/dev/null)
+	[ "${r_bytes:-0}" -gt 24 ] || { [ "${r_bytes:-0}" -gt 0 ] && grep -q poll "/proc/$1/wchan" 2>/dev/null; }
+}
+
+# or it is over already: what has ended has no executable
+rec_began() {
+	recording "$rec_pid" "$rec_cap" || [ ! -e "/proc/$rec_pid/exe" ]
+}
+
+# shellcheck disable=SC2086 # $rec_as: words before the command, as of another user
+rec_start() {
+	rec_cap=$1
+	shift
+	rm -f "$rec_cap"
+	${rec_as-} "$BIN/offcpu-record" -o "$rec_cap" "$@" >"$TMP/rec.out" 2>"$TMP/rec.err" </dev/null 7>&- &
+	rec_pid=$!
+	at_exit_kill "$rec_pid"
+	until_true rec_began
+	sleep 0.3
+}
+
+rec_stop() {
+	kill "-${1:-INT}" "$rec_pid" 2>/dev/null
+	wait "$rec_pid" 2>/dev/null # of one that is killed the shell would tell
+	rc=$?
+}
+
+waits() {
+	"$BIN/symbolize" -q --format=json "$1" 2>"$TMP/waits.err" | perl -MJSON::PP -e '
+		use strict; use warnings;
+		our ($n, @o, $w, %c, %h) = (0);
+		my $code = eval "sub { $ARGV[0] }" or die $@;
+		sub kernel { join ";", map { $_->{symbol} // "?" } @{$w->{kernel_stack} || []} }
+		sub user { join ";", map { $_->{symbol} // "?" } @{$w->{user_stack} || []} }
+		while (<STDIN>) {
+			$w = decode_json($_);
+			if ($w->{type} eq "capture") { %c = %$w; next }
+			$code->() if $w->{type} eq "wait";
+		}
+		print @o ? join("\n", @o) . "\n" : %h ? map("$_ $h{$_}\n", sort keys %h) : "$n\n"' "$2"
+}
+
+counter() {
+	"$BIN/capinfo" "$1" 2>/dev/null | awk -v n="$2" '$2 == n { print $1; exit }'
+}
+
+within() {
+	if perl -e 'my ($g, $w, $p) = @ARGV; exit !($w != 0 && abs($g - $w) <= abs($w) * $p / 100)' \
+		"${1:-0}" "${2:-0}" "$3"; then
+		pass "$4"
+	else
+		fail "$4"
+		printf 'got %s, want %s within %s %%\n' "$1" "$2" "$3" | diag
+	fi
+}
+
+# between GOT LOW HIGH NAME
+between() {
+	if perl -e 'exit !($ARGV[0] >= $ARGV[1] && $ARGV[0] <= $ARGV[2])' "${1:-0}" "$2" "$3"; then
+		pass "$4"
+	else
+		fail "$4"
+		printf 'got %s, want %s to %s\n' "$1" "$2" "$3" | diag
+	fi
+}
+
+# Of the whole machine: a process that ended before its mappings were read is a loss, and may be anyone's.
+# shellcheck disable=SC2154 # $err is tap.sh's
+but_for_others() {
+	[ "$rc" -ne 1 ] || [ "$(grep '^  lost: ' "$err" | sed 's/[0-9][0-9]*/N/')" != '  lost: N processes without mappings: they had ended' ] || rc=0
+}
+
+# every wait that was seen was recorded, left out or lost, in count and in ns
+balanced() {
+	"$BIN/capinfo" "$1" 2>/dev/null | perl -ne '
+		$c{$2} = $1 if /^\s+(\d+)  (\S+)$/;
+		END {
+			exit 1 unless $c{"waits.seen"};
+			for my $u ("", "_ns") {
+				my $sum = $c{"waits.recorded$u"} + ($c{"lost.map_full$u"} // 0);
+				$sum += $c{$_} // 0 for map { "filtered.$_$u" } qw(preempted state min max owner);
+				print "$u: seen $c{qq(waits.seen$u)}, sum $sum\n";
+				exit 1 if $sum != $c{"waits.seen$u"};
+			}
+		}'
+}
+
+# Time that a hypervisor gave to other machines: a thread robbed of the CPU inside
+# a sleep finds it over and never blocks.
+steal_ns() {
+	awk '/^cpu / { printf "%d0000000\n", $9 }' /proc/stat
+}
+
+judged() {
+	waits "$1" '
+		my $k = "$w->{tid} " . ($w->{preempted} ? "R" : "S");
+		$h{$k} += $w->{total_ns}; $h{"$w->{tid} N"} += $w->{count} if !$w->{preempted}' >"$TMP/got"
+}
+
+# One line a thread: is what was recorded between what was asked for and what was measured,
+# and do blocked and runnable time make the whole time off the CPU? What is measured holds the CPU time
+# of the calls, too, which is not little on a slow machine.
+judge() {
+	perl -e '
+		my %h; open my $g, "<", $ARGV[1]; while (<$g>) { my ($t, $k, $v) = split; $h{$t}{$k} = $v }
+		open my $s, "<", $ARGV[2]; my ($bad, $stolen) = (0, $ARGV[3]);
+		while (<$s>) {
+			my ($name, $tid, $count, $asked, $measured, $off, $off_most) = split;
+			my ($S, $R, $N) = map { $h{$tid}{$_} // 0 } qw(S R N);
+			print "$name: recorded $S + runnable $R of $off to $off_most off, asked $asked, measured $measured; $N waits of $count\n";
+			if ($ARGV[0] eq "asked") { $bad++ if $S < $asked - $stolen }
+			elsif ($ARGV[0] eq "measured") { $bad++ if $S > $measured * 1.01 + 3e6 || $S + $R < ($measured < $off ? $measured : $off) * 0.99 - $stolen }
+			elsif ($ARGV[0] eq "off") { $bad++ if $S + $R < $off * 0.99 - $stolen || $S + $R > $off_most * 1.01 + 2e7 }
+			elsif ($ARGV[0] eq "count") { $bad++ if $N < $count - 1 - $stolen / 2e7 && $name ne "w-mutex" || $N > $count + 8 }
+		}
+		exit !!$bad' "$1" "$TMP/got" "$TMP/said" "$stolen"
+}

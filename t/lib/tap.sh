@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=sh
+# The TAP harness of the shell tests: source it first, call tap_done last.
+#
+#   ok NAME COMMAND...        passes when COMMAND exits 0
+#   status N NAME COMMAND...  passes when COMMAND exits with N (a crash never does)
+#   is GOT WANT NAME          compares two strings
+#   like GOT REGEX NAME       grep -E
+#   same FILE FILE NAME       compares two files, shows the first differences
+#   skip NAME REASON          counts a test that cannot run here
+#   run COMMAND...            runs it; leaves $out and $err (files) and $rc
+#
+# $BIN is where the tools are, $OBJ/t/work the programs that are recorded, $DATA
+# the files of t/data; $TMP is a folder that is removed at the end.
+
+t_dir=$(cd "$(dirname "$0")" && pwd)
+TOP=${t_dir%/t/*}
+DATA=$TOP/t/data
+BIN=${STACKTOOLS_BIN:-$TOP/bin}
+OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
+# scripts/demo builds less than the tests need; of SAN=1 there are the unit tests' programs alone
+case $t_dir in
+*/unit) set -- "$t_dir/${0##*/}" ;;
+*) set -- "$TOP"/t/work/*.c ;;
+esac
+for t_program in "$@"; do
+	t_program=$OBJ/${t_program#"$TOP/"}
+	if ! [ -x "${t_program%.*}" ]; then
+		echo "Bail out!  '${t_program%.*}' is not built: run make first"
+		exit 1
+	fi
+done
+set --
+TMP=$(mktemp -d "${TMPDIR:-/tmp}/stacktools-t.XXXXXX") || exit 1
+export LC_ALL=C.UTF-8
+export STACKTOOLS_CACHE="${STACKTOOLS_CACHE-$TMP/cache}" # what another version has kept proves nothing
+out=$TMP/out
+err=$TMP/err
+rc=0
+tap_n=0
+tap_failed=0
+tap_pids=
+
+tap_cleanup() {
+	for p in $tap_pids; do
+		kill "$p" 2>/dev/null
+	done
+	rm -rf "$TMP"
+}
+trap tap_cleanup EXIT
+trap 'exit 1' INT TERM HUP
+
+# at_exit_kill PID: a workload that must not outlive the test
+at_exit_kill() {
+	tap_pids="$tap_pids $1"
+}
+
+pass() {
+	tap_n=$((tap_n + 1))
+	echo "ok $tap_n - $1"
+}
+
+fail() {
+	tap_n=$((tap_n + 1))
+	tap_failed=$((tap_failed + 1))
+	echo "not ok $tap_n - $1"
+}
+
+diag() {
+	sed 's/^/# /' | head -n "${1:-20}"
+}
+
+skip() {
+	tap_n=$((tap_n + 1))
+	echo "ok $tap_n - $1 # SKIP $2"
+}
+
+skip_all() {
+	echo "1..0 # SKIP $1"
+	exit 0
+}
+
+run() {
+	"$@" >"$out" 2>"$err" </dev/null
+	rc=$?
+}
+
+ok() {
+	t_name=$1
+	shift
+	if "$@" >"$TMP/ok.log" 2>&1; then
+		pass "$t_name"
+	else
+		t_rc=$?
+		fail "$t_name"
+		{
+			echo "exit status $t_rc of: $*"
+			cat "$TMP/ok.log"
+		} | diag
+	fi
+}
+
+status() {
+	t_want=$1
+	t_name=$2
+	shift 2
+	run "$@"
+	if [ "$rc" -eq "$t_want" ]; then
+		pass "$t_name"
+	else
+		fail "$t_name"
+		{
+			echo "exit status $rc, want $t_want, of: $*"
+			cat "$err"
+		} | diag
+	fi
+}
+
+is() {
+	if [ "$1" = "$2" ]; then
+		pass "$3"
+	else
+		fail "$3"
+		printf 'got:  %s\nwant: %s\n' "$1" "$2" | diag
+	fi
+}
+
+like() {
+	if printf '%s\n' "$1" | grep -qE -e "$2"; then
+		pass "$3"
+	else
+		fail "$3"
+		printf 'got: %s\nwant a match of: %s\n' "$1" "$2" | diag
+	fi
+}
+
+same() {
+	if cmp -s "$1" "$2"; then
+		pass "$3"
+	else
+		fail "$3"
+		diff -u "$1" "$2" | cut -c1-200 | diag 30
+	fi
+}
+
+tap_done() {
+	echo "1..$tap_n"
+	[ "$tap_failed" -eq 0 ]
+	exit
+}

@@ -1,0 +1,533 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck disable=SC2154,SC2016 # $out, $err and $rc come from tap.sh; sh -c expands its own
+# Where debug files are: a matrix of places, each with the right file and with wrong ones, compared with gdb.
+. "$(dirname "$0")/../lib/tap.sh"
+
+unit=$OBJ/t/unit/debugfile
+CC=${CC:-cc}
+unset DEBUGINFOD_URLS DEBUGINFOD_PROGRESS DEBUGINFOD_VERBOSE DEBUGINFOD_TIMEOUT
+export DEBUGINFOD_CACHE_PATH="$TMP/cache"
+
+command -v "$CC" >/dev/null || skip_all "no C compiler for the programs to be searched for"
+have_gdb=
+command -v gdb >/dev/null && gdb -nx -batch -ex 'python print(1)' 2>/dev/null | grep -qx 1 && have_gdb=1
+
+mkdir "$TMP/made"
+cd "$TMP/made" || exit 1
+cat >prog.c <<'C'
+struct shared { int a, b; char c[40]; };
+struct other { struct shared s; struct other *next; };
+static inline int inner(struct other *o) { return o->s.a * (int)KIND; }
+int work(struct other *o) { return inner(o) + (o->next ? work(o->next) : 0); }
+int main(void) { struct other o = { { 1, 2, "" }, 0 }; return work(&o); }
+C
+# shellcheck disable=SC2015 # as meant: whatever fails, skip
+"$CC" -O1 -g -gdwarf-4 -DKIND=1 -Wl,--build-id=sha1 -o full prog.c &&
+	"$CC" -O1 -g -gdwarf-4 -DKIND=2 -Wl,--build-id=sha1 -o other prog.c &&
+	"$CC" -O1 -g -gdwarf-4 -DKIND=1 -Wl,--build-id=none -o bare prog.c &&
+	objcopy --only-keep-debug full full.debug &&
+	objcopy --only-keep-debug other other.debug &&
+	objcopy --only-keep-debug bare bare.debug || skip_all "the programs to be searched for cannot be made"
+
+id_of() {
+	readelf -n "$1" | sed -n 's/.*Build ID: *//p'
+}
+
+# the path of an ID below a debug directory
+id_path() {
+	echo "$1" | sed 's|^\(..\)\(.*\)$|.build-id/\1/\2.debug|'
+}
+
+id=$(id_of full)
+ids=$(id_path "$id")
+
+# value LABEL: of the last run
+value() {
+	sed -n "s/^$1=//p" "$out"
+}
+
+# A fresh tree at $w: bin/prog is stripped and has a link to prog.debug, whose contents are $2 (FULL is its program).
+tree() { # FULL DEBUG [OBJCOPY-FLAGS...]
+	t_full=$1
+	t_debug=$2
+	shift 2
+	n_trees=$((${n_trees:-0} + 1))
+	w=$TMP/w$n_trees
+	mkdir -p "$w/bin" "$w/dbg"
+	objcopy "$@" "$t_debug" "$w/prog.debug"
+	strip -o "$w/bin/prog" "$t_full"
+	(cd "$w" && objcopy --add-gnu-debuglink=prog.debug bin/prog)
+}
+
+# put PLACE: where the debug file of the tree is to be; leaves $at, its path
+put() {
+	case $1 in
+	build-id) at=$w/dbg/$ids ;;
+	beside) at=$w/bin/prog.debug ;;
+	dot-debug) at=$w/bin/.debug/prog.debug ;;
+	debug-dir) at=$w/dbg$w/bin/prog.debug ;;
+	esac
+	mkdir -p "$(dirname "$at")"
+	mv "$w/prog.debug" "$at"
+}
+
+find_debug() { # [ARGUMENTS...] FILE
+	run timeout 20 "$unit" --find "$@"
+}
+
+# the separate debug file that gdb reads for PROG with the debug directory DIR
+gdb_finds() {
+	gdb -nx -batch -iex "set debug-file-directory $2" -iex 'set debuginfod enabled off' \
+		-ex 'python print("\n".join(["=" + o.filename for o in gdb.objfiles() if o.owner]))' "$1" 2>/dev/null |
+		sed -n 's/^=//p'
+}
+
+as_gdb() { # NAME: the last answer is that of gdb
+	if [ "$have_gdb" ]; then
+		is "$(gdb_finds "$w/bin/prog" "$w/dbg")" "$(value debug)" "$1: gdb says so too"
+	else
+		skip "$1: gdb says so too" "no gdb with Python"
+	fi
+}
+
+# --- the right file at each place, as gdb finds it ---
+
+for place in build-id beside dot-debug debug-dir; do
+	for kind in full bare; do
+		[ "$place$kind" != build-idbare ] || continue
+		tree $kind $kind.debug
+		put $place
+		find_debug -d "$w/dbg" "$w/bin/prog"
+		is "$(value debug)" "$at" "$kind, $place: the debug file is found"
+		is "$(value where)$(value missed)" "$at" "$kind, $place: and where, without a complaint"
+		as_gdb "$kind, $place"
+	done
+done
+
+tree full full.debug --compress-debug-sections=zlib
+put dot-debug
+find_debug -d "$w/dbg" "$w/bin/prog"
+is "$(value debug)" "$at" "a compressed debug file is found"
+if command -v eu-strip >/dev/null; then
+	tree full full.debug
+	rm "$w/prog.debug"
+	(cd "$w/bin" && eu-strip -f prog.debug -o prog "$TMP/made/full")
+	find_debug "$w/bin/prog"
+	is "$(value debug)" "$w/bin/prog.debug" "what eu-strip splits off is found"
+	as_gdb "eu-strip"
+else
+	skip "what eu-strip splits off is found" "no eu-strip"
+fi
+
+tree full full.debug
+put beside
+mkdir "$w/links"
+ln -s ../bin/prog "$w/links/prog"
+find_debug "$w/links/prog"
+is "$(value debug)" "$w/bin/prog.debug" "a program reached by a link: the debug file beside what it links to"
+tree full full.debug
+put debug-dir
+ln -s bin "$w/sbin"
+find_debug -d "$w/dbg" "$w/sbin/prog"
+is "$(value debug)" "$at" "below a directory that is a link: the debug directory of the real path"
+as_gdb "a real path"
+
+tree full full.debug
+put beside
+mkdir -p "$w/first" "$w/dbg/$(dirname "$ids")"
+cp "$at" "$w/dbg/$ids"
+find_debug -d "$w/first" -d "$w/dbg" "$w/bin/prog"
+is "$(value debug)" "$w/dbg/$ids" "the build ID comes before the link, and each --debug-dir is looked into"
+as_gdb "build ID and link"
+
+find_debug "$TMP/made/full"
+is "$(value debug)$(value missed)" "" "a file with debug information of its own is given no other"
+
+# --- files that are there and are not the one ---
+
+for place in beside dot-debug debug-dir; do
+	for kind in full bare; do
+		tree $kind $kind.debug
+		put $place
+		printf x >>"$at"
+		find_debug -d "$w/dbg" "$w/bin/prog"
+		is "$(value debug)" "" "$kind, $place: one with another CRC is not used"
+		like "$(value missed)" "^'$at' has CRC [0-9a-f]{8} instead of [0-9a-f]{8}$" "$kind, $place: and that is told"
+		as_gdb "$kind, $place, another CRC"
+	done
+	tree full other.debug
+	put $place
+	find_debug -d "$w/dbg" "$w/bin/prog"
+	is "$(value debug)" "" "$place: one with another build ID is not used, though its CRC agrees"
+	like "$(value missed)" "^'$at' has build ID $(id_of other) instead of $id$" "$place: and that is told"
+	tree full bare.debug
+	put $place
+	find_debug -d "$w/dbg" "$w/bin/prog"
+	like "$(value debug)$(value missed)" "^'$at' has no build ID" "$place: nor one without a build ID"
+done
+tree full other.debug
+put build-id
+find_debug -d "$w/dbg" "$w/bin/prog"
+like "$(value debug)$(value missed)" "^'$at' has build ID" "a file under a wrong build ID is not used"
+as_gdb "build-id, another build ID"
+
+tree full full.debug
+put dot-debug
+mkdir -p "$w/dbg/$(dirname "$ids")"
+cp "$TMP/made/other.debug" "$w/dbg/$ids"
+find_debug -d "$w/dbg" "$w/bin/prog"
+is "$(value debug)$(value missed)" "$at" "behind a wrong one the right one is found"
+
+tree full full.debug
+cp "$w/bin/prog" "$w/copy"
+mkdir -p "$w/dbg/$(dirname "$ids")"
+mv "$w/copy" "$w/dbg/$ids"
+find_debug -d "$w/dbg" "$w/bin/prog"
+like "$(value debug)$(value missed)" "holds neither" "a copy of the stripped program is no debug file"
+tree full full.debug
+mkdir -p "$w/dbg/$(dirname "$ids")"
+ln "$w/bin/prog" "$w/dbg/$ids"
+find_debug -d "$w/dbg" "$w/bin/prog"
+is "$(value debug)$(value missed)" "" "nor is the program itself"
+
+# spoil WHAT: put at $at something that must neither be used nor waited for
+spoil() {
+	rm -f "$at"
+	case $1 in
+	loop) ln -s "$(basename "$at")" "$at" ;;
+	FIFO) mkfifo "$at" ;;
+	directory) mkdir "$at" ;;
+	device) ln -s /dev/zero "$at" ;;
+	text) echo "no ELF file" >"$at" ;;
+	empty) : >"$at" ;;
+	cut) head -c 3000 "$TMP/made/full.debug" >"$at" ;;
+	dangling) ln -s nowhere "$at" ;;
+	esac
+}
+
+for place in build-id beside dot-debug debug-dir; do
+	for what in loop FIFO directory device text empty cut dangling; do
+		tree full full.debug
+		put $place
+		spoil $what
+		find_debug -d "$w/dbg" "$w/bin/prog"
+		is "$rc:$(value debug)" "0:" "$place: a $what is not used"
+		case $what in
+		dangling) is "$(value missed)" "" "$place: a $what link is nothing" ;;
+		*) like "$(value missed)" "^'$at' " "$place: the $what is told" ;;
+		esac
+	done
+done
+
+# --- under a --symfs ---
+
+debug=usr/lib/debug
+tree full full.debug
+mkdir -p "$w/$debug/$(dirname "$ids")" "$w/store"
+cp "$w/prog.debug" "$w/$debug/$ids"
+find_debug -s "$w" /bin/prog
+is "$(value debug)" "$w/$debug/$ids" "symfs: by build ID below its /usr/lib/debug"
+is "$(value where)" "$w/$debug/$ids" "symfs: where is told as a path of this machine"
+rm "$w/$debug/$ids"
+mkdir -p "$w/$debug/bin"
+cp "$w/prog.debug" "$w/$debug/bin/"
+find_debug -s "$w" /bin/prog
+is "$(value debug)" "$w/$debug/bin/prog.debug" "symfs: by link below its /usr/lib/debug"
+rm "$w/$debug/bin/prog.debug"
+cp "$w/prog.debug" "$w/bin/"
+find_debug -s "$w" /bin/prog
+is "$(value debug)" "$w/bin/prog.debug" "symfs: beside the program"
+rm "$w/bin/prog.debug"
+ln -s /bin "$w/sbin"
+mkdir -p "$w/bin/.debug"
+cp "$w/prog.debug" "$w/bin/.debug/"
+find_debug -s "$w" /sbin/prog
+is "$(value debug)" "$w/bin/.debug/prog.debug" "symfs: an absolute link is one inside it"
+rm "$w/bin/.debug/prog.debug"
+
+cp "$w/prog.debug" "$w/store/"
+ln -s /store/prog.debug "$w/$debug/$ids"
+find_debug -s "$w" /bin/prog
+is "$(value debug)" "$w/store/prog.debug" "symfs: a debug file that is an absolute link is found inside"
+rm "$w/store/prog.debug"
+
+# a right file outside, to which every place is a link
+cp "$w/prog.debug" "$TMP/outside.debug"
+up=../../../../../../../../../../..
+for to in "$TMP/outside.debug" "$up$TMP/outside.debug" "/proc/self/root$TMP/outside.debug"; do
+	rm -f "$w/$debug/$ids"
+	for at in "$w/$debug/$ids" "$w/bin/prog.debug" "$w/bin/.debug/prog.debug" "$w/$debug/bin/prog.debug"; do
+		ln -sf "$to" "$at"
+	done
+	find_debug -s "$w" /bin/prog
+	is "$(value debug)$(value missed)" "" "symfs: links to ${to%"$TMP"*}... do not leave it"
+done
+rm -rf "${w:?}/$debug/.build-id" "$w/bin/.debug"
+mkdir -p "$TMP/outdir/$(dirname "$ids")"
+cp "$w/prog.debug" "$TMP/outdir/$ids"
+ln -s "$TMP/outdir/.build-id" "$w/$debug/.build-id"
+find_debug -s "$w" /bin/prog
+is "$(value debug)$(value missed)" "" "symfs: nor does a link to a directory"
+rm "$w/$debug/.build-id"
+mkdir -p "$w/$debug/$(dirname "$ids")"
+mkfifo "$w/$debug/$ids"
+find_debug -s "$w" /bin/prog
+like "$rc:$(value debug)$(value missed)" "^0:'$w/$debug/$ids' is no regular" "symfs: a FIFO is not waited for"
+mkdir -p "$TMP/own/$(dirname "$ids")"
+cp "$w/prog.debug" "$TMP/own/$ids"
+find_debug -s "$w" -d "$TMP/own" /bin/prog
+is "$(value debug)" "$TMP/own/$ids" "a --debug-dir of this machine serves beside a symfs"
+
+# --- alternate files ---
+
+# dwz puts what two programs share into an alternate; its name is $1 for the programs
+alternate() {
+	tree full full.debug
+	cp "$TMP/made/full" "$w/a"
+	cp "$TMP/made/other" "$w/b"
+	dwz -m "$w/alt" -M "$1" "$w/a" "$w/b" 2>/dev/null && [ -s "$w/alt" ] || return 1
+	objcopy --only-keep-debug "$w/a" "$w/prog.debug"
+	strip -o "$w/bin/prog" "$w/a"
+}
+
+# gdb complains of an alternate that it does not find
+gdb_misses_alt() {
+	gdb -nx -batch -iex "set debug-file-directory $w/dbg" -iex 'set debuginfod enabled off' \
+		-ex 'info line work' "$1" 2>&1 | grep -c 'debugaltlink'
+}
+
+if command -v dwz >/dev/null && alternate ../../../.dwz/alt; then
+	put build-id
+	find_debug -d "$w/dbg" "$w/bin/prog"
+	is "$(value debug)" "$at" "an alternate that is missing does not cost the debug file"
+	like "$(value alt)$(value missed)" "^alternate file '../../../.dwz/alt' is not there" "and is told"
+	[ -z "$have_gdb" ] || is "$(gdb_misses_alt "$w/bin/prog")" 1 "gdb misses it too"
+	mkdir "$w/.dwz"
+	mv "$w/alt" "$w/.dwz/alt"
+	find_debug -d "$w/dbg" "$w/bin/prog"
+	is "$(value alt)$(value missed)" "$w/.dwz/alt" "an alternate's name counts from the debug file"
+	[ -z "$have_gdb" ] || is "$(gdb_misses_alt "$w/bin/prog")" 0 "gdb finds it too"
+	mkdir "$w/real"
+	mv "$at" "$w/real/prog.debug"
+	ln -s "$w/real/prog.debug" "$at"
+	mkdir -p "$w/x/y"
+	mv "$w/.dwz" "$TMP/.dwz"
+	mv "$w/real" "$w/x/y/real"
+	ln -sf "$w/x/y/real/prog.debug" "$at"
+	mv "$TMP/.dwz" "$w/.dwz"
+	find_debug -d "$w/dbg" "$w/bin/prog"
+	is "$(value alt)" "$w/.dwz/alt" "from where it really is, where it is a link"
+	cp "$TMP/made/other.debug" "$w/.dwz/alt"
+	find_debug -d "$w/dbg" "$w/bin/prog"
+	like "$(value alt)$(value missed)" "^alternate file: '.*/.dwz/alt' has build ID" "another's alternate is not used"
+
+	alternate "$TMP/named.alt"
+	put build-id
+	cp "$w/alt" "$TMP/named.alt"
+	find_debug -d "$w/dbg" "$w/bin/prog"
+	is "$(value alt)" "$TMP/named.alt" "an absolute name is that file"
+	rm "$TMP/named.alt"
+	alt_at=$w/dbg/$(id_path "$(id_of "$w/alt")")
+	mkdir -p "$(dirname "$alt_at")"
+	cp "$w/alt" "$alt_at"
+	find_debug -d "$w/dbg" "$w/bin/prog"
+	is "$(value alt)" "$alt_at" "an alternate is found by its build ID"
+	[ -z "$have_gdb" ] || is "$(gdb_misses_alt "$w/bin/prog")" 0 "gdb finds that too"
+
+	alternate /usr/lib/debug/.dwz/no-such-host/alt
+	put build-id
+	mkdir -p "$w/dbg/.dwz/no-such-host"
+	cp "$w/alt" "$w/dbg/.dwz/no-such-host/alt"
+	find_debug -d "$w/dbg" "$w/bin/prog"
+	is "$(value alt)" "$w/dbg/.dwz/no-such-host/alt" "below /usr/lib/debug is below each --debug-dir too"
+	find_debug "$w/a"
+	like "$(value debug):$(value missed)" "^:alternate file" "a file with debug information of its own has alternates as well"
+	mkdir -p "$w/usr/lib/debug/.dwz/no-such-host"
+	cp "$w/alt" "$w/usr/lib/debug/.dwz/no-such-host/alt"
+	find_debug -s "$w" /a
+	is "$(value alt)" "$w/usr/lib/debug/.dwz/no-such-host/alt" "symfs: an alternate is looked for inside"
+else
+	skip "alternate files" "no dwz that makes one"
+fi
+
+# --- MiniDebugInfo, made as distributions make it ---
+
+# functions of an ELF file, from eu-readelf
+functions() {
+	eu-readelf "$@" | awk '$4 == "FUNC" && $2 !~ /^0*$/ { print $NF }' | sort -u
+}
+
+if command -v xz >/dev/null && command -v eu-readelf >/dev/null; then
+	mkdir "$TMP/mini"
+	cd "$TMP/mini" || exit 1
+	nm -D "$TMP/made/full" --format=posix --defined-only | awk '{ print $1 }' | sort >dynamic
+	nm "$TMP/made/full" --format=posix --defined-only | awk '$2 == "T" || $2 == "t" { print $1 }' | sort >all
+	comm -13 dynamic all >kept
+	objcopy --only-keep-debug "$TMP/made/full" debug
+	objcopy -S --remove-section .comment --keep-symbols=kept debug inside 2>/dev/null
+	xz -k inside
+	strip -o packed "$TMP/made/full"
+	objcopy --add-section .gnu_debugdata=inside.xz packed
+	run timeout 20 "$unit" --mini packed
+	same "$out" inside "the file in .gnu_debugdata comes out as it went in"
+	functions -s "$out" >ours
+	functions -s --elf-section=.gnu_debugdata packed >theirs
+	same ours theirs "its functions are those that eu-readelf sees there"
+	ok "work() is one of them" grep -qx work ours
+	head -c 300 inside.xz >cut.xz
+	strip -o cut "$TMP/made/full"
+	objcopy --add-section .gnu_debugdata=cut.xz cut
+	status 2 "a stream that is cut is no file" timeout 20 "$unit" --mini cut
+	like "$(cat "$err")" "its .gnu_debugdata: is cut" "and that is told"
+	strip -o alien "$TMP/made/other"
+	objcopy --add-section .gnu_debugdata=inside.xz alien
+	status 2 "another program's is not used" timeout 20 "$unit" --mini alien
+	like "$(cat "$err")" "its .gnu_debugdata: .*build ID differs" "and that is told"
+else
+	skip "MiniDebugInfo" "no xz or no eu-readelf"
+fi
+
+# --- split debug information ---
+
+mkdir "$TMP/split"
+cd "$TMP/split" || exit 1
+if "$CC" -O1 -g -gdwarf-4 -gsplit-dwarf -DKIND=1 -c "$TMP/made/prog.c" -o p.o && "$CC" -o p p.o && [ -e p.dwo ]; then
+	run timeout 20 "$unit" --dwo "$TMP/split/p" "$TMP/split/p.dwo"
+	is "$(value dwo)" "$TMP/split/p.dwo" "a .dwo is found by its path"
+	run timeout 20 "$unit" --dwo "$TMP/split/p" p.dwo
+	is "$(value dwo)" "$TMP/split/p.dwo" "and by a relative one"
+	run timeout 20 "$unit" --dwo "$TMP/split/p" /no/such/directory/p.dwo
+	is "$(value dwo)" "$TMP/split/p.dwo" "and beside the program, where that was moved with it"
+	run timeout 20 "$unit" --dwo -s "$TMP/split" /p /p.dwo
+	is "$(value dwo)" "$TMP/split/p.dwo" "and inside a symfs"
+	run timeout 20 "$unit" --dwo "$TMP/split/p" q.dwo
+	is "$(value dwo):$(value missed)" ":'q.dwo' is not there" "one that is missing is told"
+	mkfifo f.dwo
+	run timeout 20 "$unit" --dwo "$TMP/split/p" f.dwo
+	like "$rc:$(value dwo)$(value missed)" "^0:.*is no regular file" "a FIFO is not waited for"
+	if command -v dwp >/dev/null && dwp -e p -o p.dwp 2>/dev/null; then
+		find_debug "$TMP/split/p"
+		is "$(value dwp)" "$TMP/split/p.dwp" "a package is found beside the program"
+		ln -s p link
+		find_debug "$TMP/split/link"
+		is "$(value dwp)" "$TMP/split/p.dwp" "and beside what the program links to"
+		cp "$TMP/made/full.debug" p.dwp
+		find_debug "$TMP/split/p"
+		like "$(value dwp)$(value missed)" "is no package" "what is no package is not used"
+	else
+		skip "a package is found beside the program" "no dwp"
+	fi
+else
+	skip "split debug information" "the compiler makes none"
+fi
+
+# --- servers ---
+
+cd "$TMP/made" || exit 1
+
+# port_of FILE: what a server wrote there, once it has
+port_of() {
+	t_tries=0
+	while [ ! -s "$1" ] && [ $t_tries -lt 600 ]; do
+		sleep 0.1
+		t_tries=$((t_tries + 1))
+	done
+	cat "$1"
+}
+
+# serve HOW: a server on this machine that does it; leaves $url
+serve() {
+	rm -f "$TMP/port"
+	python3 "$DATA/symbols/server.py" "$1" "$TMP/made/other.debug" >"$TMP/port" 2>/dev/null &
+	at_exit_kill $!
+	url=http://127.0.0.1:$(port_of "$TMP/port")/
+}
+
+# seconds that the last ask() took
+took=0
+ask() { # SECONDS
+	rm -rf "$TMP/cache"
+	t_from=$(date +%s)
+	DEBUGINFOD_URLS=$url find_debug -u "$1" "$w/bin/prog"
+	took=$(($(date +%s) - t_from))
+}
+
+has_lib=
+ldconfig -p 2>/dev/null | grep -q 'libdebuginfod\.so\.1' && has_lib=1
+tree full full.debug
+mkdir "$w/served"
+cp "$w/prog.debug" "$w/served/prog.debug"
+rm "$w/prog.debug"
+if [ "$has_lib" ] && command -v debuginfod >/dev/null && command -v python3 >/dev/null; then
+	port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+	debuginfod -p "$port" -d "$TMP/index" -t 1 -F "$w/served" >"$TMP/server.log" 2>&1 </dev/null &
+	at_exit_kill $!
+	url=http://127.0.0.1:$port
+	tries=0
+	while ask 60 && [ -z "$(value debug)" ] && [ $tries -lt 40 ]; do
+		tries=$((tries + 1))
+		sleep 0.5
+	done
+	same "$(value debug)" "$w/served/prog.debug" "a server's debug file is used"
+	is "$(DEBUGINFOD_URLS=$url debuginfod-find debuginfo "$id")" "$(value debug)" "it is debuginfod-find's"
+	DEBUGINFOD_URLS=$url find_debug "$w/bin/prog"
+	is "$(value debug)" "" "a caller who wants no server asks none"
+	DEBUGINFOD_URLS=http://127.0.0.1:1 find_debug -u 60 "$w/bin/prog"
+	is "$(basename "$(value debug)")" debuginfo "what was got is kept: the server may be down"
+	main=$(nm "$TMP/made/full" | awk '$3 == "main" { print $1 }')
+	"$OBJ/t/unit/resolve" --make "$TMP/served.cap" "$w/bin/prog" "$w/bin/prog" a "" "$main"
+	like "$(DEBUGINFOD_URLS=$url "$BIN/symbolize" -q --format=json "$TMP/served.cap")" \
+		'"symbol":"main".*"file":"[^"]+","line":[0-9]+.*"source":"dwarf"' "symbolize has names and lines from it"
+	is "$(DEBUGINFOD_URLS='' "$BIN/symbolize" -q --format=json "$TMP/served.cap" | grep -c '"source":"dwarf"')" 0 \
+		"but asks nobody without DEBUGINFOD_URLS"
+else
+	skip "a server's debug file is used" "no debuginfod"
+fi
+if [ "$has_lib" ] && command -v python3 >/dev/null; then
+	serve liar
+	ask 60
+	like "$(value debug)$(value missed)" "has build ID $(id_of "$TMP/made/other") instead" "a server that sends another file is not believed"
+	serve garbage
+	ask 60
+	like "$(value debug)$(value missed)" "is no ELF file" "nor is one that sends no debug file"
+	serve deaf
+	ask 1
+	like "$(value debug)$(value missed)" "no server of DEBUGINFOD_URLS gave it within 1 s" "a server that hangs is told"
+	ok "and cost the limit ($took s)" test "$took" -le 15
+	"$OBJ/t/unit/resolve" --make "$TMP/deaf.cap" "$w/bin/prog" "$w/bin/prog" a "" 1000
+	DEBUGINFOD_URLS=$url DEBUGINFOD_TIMEOUT=3 script -qec "'$BIN/symbolize' --no-cache '$TMP/deaf.cap' >'$TMP/deaf.text'" \
+		/dev/null </dev/null >"$TMP/terminal" 2>&1
+	like "$(tr '\r' '\n' <"$TMP/terminal")" '^symbolize: debug file of .*MiB' "symbolize shows on a terminal what it waits for"
+	ok "and is not stopped by it" grep -q 'offcpu-time' "$TMP/deaf.text"
+	DEBUGINFOD_URLS=$url DEBUGINFOD_TIMEOUT=2 "$BIN/symbolize" -q --no-cache "$TMP/deaf.cap" >"$TMP/deaf.text" 2>"$TMP/terminal"
+	is "$(cat "$TMP/terminal")" "" "and nothing where there is none"
+	serve dribble
+	ask 1
+	like "$(value debug)$(value missed)" "no server of DEBUGINFOD_URLS gave it within 1 s" "so is one that sends a byte now and then"
+	ok "which costs little more ($took s)" test "$took" -le 15
+	export DEBUGINFOD_RETRY_LIMIT=1
+	ask 1
+	like "$(value debug)$(value missed)" "gave it within 1 s|began to send it and broke off" "and one that is asked again for it"
+	unset DEBUGINFOD_RETRY_LIMIT
+	serve none
+	ask 60
+	is "$(value debug)$(value missed)" "" "a server that has no such file is none"
+	url=http://127.0.0.1:1
+	ask 60
+	like "$(value debug)$(value missed)" "DEBUGINFOD_URLS cannot be asked: Connection refused" "a server that is down is told"
+else
+	skip "servers that misbehave" "no libdebuginfod or no python3"
+fi
+if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
+	export ASAN_OPTIONS=detect_leaks=0 # it does not work under strace
+	strace -f -e trace=socket,connect,clone,fork,vfork,clone3 -o "$TMP/trace" "$unit" --find -u 5 "$w/bin/prog" >/dev/null
+	is "$(grep -cE 'socket|connect|clone|fork' "$TMP/trace")" 0 "without DEBUGINFOD_URLS there is no socket and no process"
+	DEBUGINFOD_URLS=http://127.0.0.1:1 strace -f -e trace=socket,connect,clone,fork,vfork,clone3 -o "$TMP/trace" \
+		"$unit" --find -u 5 "$w/bin/prog" >/dev/null
+	like "$(cat "$TMP/trace")" 'clone|fork' "with it there is one"
+else
+	skip "without DEBUGINFOD_URLS there is no socket and no process" "no strace"
+fi
+
+tap_done

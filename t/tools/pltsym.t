@@ -1,0 +1,98 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Names of PLT stubs against objdump's and, where it gives none, nm's.
+. "$(dirname "$0")/../lib/tap.sh"
+list=$OBJ/t/unit/pltsym
+
+command -v objdump >/dev/null || {
+	skip "names of PLT stubs are objdump's" "no objdump here"
+	tap_done
+}
+
+# theirs FILE: "address name" of each stub; those of resolvers that no name is known of are left out
+theirs() {
+	objdump -d -j .plt -j .plt.sec -j .plt.got -j .iplt "$1" 2>/dev/null |
+		sed -n 's/^0*\([0-9a-f]*\) <\([^*>]*@plt\)>:$/\1 \2/p' | sort
+}
+
+# wrong FILE: theirs that we have not, or have otherwise
+wrong() {
+	"$list" --list "$1" | sort >"$TMP/ours"
+	theirs "$1" >"$TMP/theirs"
+	comm -13 "$TMP/ours" "$TMP/theirs" | sed "s|^|$1 |"
+}
+
+: >"$TMP/wrong"
+: >"$TMP/all"
+for f in /usr/lib/x86_64-linux-gnu/lib[a-g]*.so.? /usr/lib/x86_64-linux-gnu/libstdc++.so.6 /usr/bin/bash; do
+	[ -r "$f" ] || continue
+	wrong "$f" >>"$TMP/wrong"
+	cat "$TMP/theirs" >>"$TMP/all"
+done
+total=$(wc -l <"$TMP/all")
+if [ "$total" -gt 100 ]; then
+	is "$(cat "$TMP/wrong")" "" "every stub of the system's libraries has objdump's name ($total of them)"
+else
+	skip "every stub of the system's libraries has objdump's name" "no libraries for x86-64 here"
+fi
+
+cat >"$TMP/p.c" <<'EOC'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static int one(int x) { return x + 1; }
+static int two(int x) { return x + 2; }
+static void *pick(void) { return getenv("X") ? one : two; }
+int chosen(int) __attribute__((ifunc("pick")));
+int main(int c, char **v)
+{
+	int (*volatile p)(const char *) = puts;
+	return chosen(c) + (int)strlen(v[0]) + p("x") + printf("%d\n", atoi("3"));
+}
+EOC
+
+# built COMMAND: a program of p.c; false where this machine cannot make it
+built() {
+	rm -f "$TMP/p"
+	"$@" -O1 -w -o "$TMP/p" "$TMP/p.c" >/dev/null 2>&1
+}
+
+for ld in bfd gold lld; do
+	for z in lazy now; do
+		for more in -no-pie -fcf-protection '-fcf-protection -Wl,-z,ibtplt'; do
+			# an option of bfd's alone
+			case $ld$more in [!b]*ibtplt) continue ;; esac
+			name="$ld, $z, $more: stubs have objdump's names"
+			# shellcheck disable=SC2086 # options are words
+			if built gcc "-fuse-ld=$ld" -Wl,-z,$z $more; then
+				is "$(wrong "$TMP/p")" "" "$name"
+				like "$(cut -d' ' -f2 <"$TMP/ours" | tr '\n' ' ')" 'strlen@plt' "$ld, $z, $more: there is one"
+			else
+				skip "$name" "it cannot be built here"
+			fi
+		done
+	done
+done
+
+for how in -static -static-pie; do
+	name="$how: every stub is named by an indirect function that nm knows"
+	if built gcc $how; then
+		"$list" --list "$TMP/p" | sed 's/^[^ ]* //; s/@plt$//' | sort -u >"$TMP/ours"
+		nm "$TMP/p" | awk '$2 == "i" {print $3}' | sort -u >"$TMP/theirs"
+		is "$(comm -23 "$TMP/ours" "$TMP/theirs")" "" "$name"
+		like "$(tr '\n' ' ' <"$TMP/ours")" '(^| )chosen ' "$how: one's own is among them"
+	else
+		skip "$name" "it cannot be built here"
+	fi
+done
+
+name="a lazy retpoline of lld is one stub, with the name of its relocation"
+if built gcc -fuse-ld=lld -Wl,-z,retpolineplt; then
+	"$list" --list "$TMP/p" | sed 's/^[^ ]* //; s/@plt$//' | sort >"$TMP/ours"
+	readelf -rW "$TMP/p" | awk '/JUMP_SLO/ {sub("@.*", "", $5); print $5}' | sort >"$TMP/theirs"
+	is "$(comm -13 "$TMP/ours" "$TMP/theirs")" "" "$name"
+else
+	skip "$name" "it cannot be built here"
+fi
+
+tap_done

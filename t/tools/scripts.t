@@ -1,0 +1,305 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The scripts around the tools: do the checks find what they look for?
+. "$(dirname "$0")/../lib/tap.sh"
+
+cd "$TOP" || exit 1
+unset MAKEFLAGS MFLAGS MAKELEVEL
+
+# --- the command-line contract, asked of tools that break it
+mkdir -p "$TMP/bin" "$TMP/docs" "$TMP/t/tools"
+contract() {
+	run env STACKTOOLS_BIN="$TMP/bin" STACKTOOLS_DOCS="$TMP/docs" STACKTOOLS_TESTS="$TMP/t" \
+		sh scripts/cli-contract "$@"
+}
+contract
+is "$rc $(head -n 1 "$err")" "2 cli-contract: no binary in '$TMP/bin': make first" "no binaries are an error, not a success"
+
+cat >"$TMP/bin/good" <<'END'
+#!/bin/sh
+usage() {
+	echo "good: $1" >&2
+	echo "usage: good [-n N]" >&2
+	exit 64
+}
+written() { [ $? -eq 0 ] && exit 0; echo "good: cannot write" >&2; exit 2; }
+case ${1-} in
+-h | --help) printf 'usage: good [-n N]\n  -n, --number N  a number\n  -h, --help      this\n  -V, --version   that\n' 2>/dev/null; written ;;
+-V | --version) echo "good (stacktools) 1.0" 2>/dev/null; written ;;
+-n | --number) [ $# -gt 1 ] || usage "option needs an argument" ;;
+*) usage "unknown option '$1'" ;;
+esac
+END
+cat >"$TMP/docs/good.1" <<'END'
+.Bl -tag
+.It Fl n , Fl -number Ar N
+.It Fl h , Fl -help
+.It Fl V , Fl -version
+.El
+END
+: >"$TMP/t/tools/good.t"
+chmod +x "$TMP/bin/good"
+contract good
+is "$rc $(cat "$err")" "0 " "a tool that keeps the contract passes"
+
+# breaks NAME SED-EXPRESSION WANTED: of the good tool
+breaks() {
+	sed "$2" "$TMP/bin/good" | sed 's/good/bad/g' >"$TMP/bin/bad"
+	sed "${4:-}" "$TMP/docs/good.1" >"$TMP/docs/bad.1"
+	chmod +x "$TMP/bin/bad"
+	: >"$TMP/t/tools/bad.t"
+	contract bad
+	like "$rc $(grep -F -e "$3" "$err")" '^1 cli-contract: bad: ' "it finds $1"
+}
+breaks "help on standard error" 's/2>.dev.null; written/>\&2; written/' "--help prints nothing on standard output"
+breaks "another status for a bad command line" 's/exit 64/exit 1/' "'--no-such-option' exits 1, not 64"
+breaks "a third line of complaint" 's/exit 64/echo more >\&2; exit 64/' "writes 3 lines"
+breaks "an unnoticed full disk" 's/echo .good: cannot write.*exit 2/exit 0/' "--help to /dev/full exits 0, not 2"
+breaks "an argument that is not needed" 's/\[ $# -gt 1 \] ||/exit 0;/' "'--number' exits 0, not 64"
+breaks "an option that the page does not have" 's/  -h, --help/  -x, --extra\\n  -h, --help/' "--extra is in --help and not in"
+breaks "an option that --help does not have" '' "--quiet is in" 's/^\.El/.It Fl -quiet\n.El/'
+rm "$TMP/docs/bad.1" "$TMP/t/tools/bad.t"
+contract bad
+like "$(cat "$err")" 'there is no test .*bad\.t' "it finds a tool without a test"
+like "$(cat "$err")" 'there is no manual page .*bad\.1' "and one without a page"
+
+# --- layers
+mkdir -p "$TMP/tree/lib/base" "$TMP/tree/lib/elf" "$TMP/tree/lib/fold" "$TMP/tree/tools" "$TMP/tree/scripts"
+cp scripts/layers "$TMP/tree/scripts"
+echo '#include "base/low.h"' | tee "$TMP/tree/lib/elf/high.h" >"$TMP/tree/tools/tool.c"
+: >"$TMP/tree/lib/base/low.h"
+status 0 "layers: tools and folders include lower ones" sh "$TMP/tree/scripts/layers"
+refuses() {
+	echo "#include \"$2\"" >"$TMP/tree/$1"
+	run sh "$TMP/tree/scripts/layers"
+	is "$rc $(cat "$err")" "1 $1 may not include \"$2\"" "layers: $3"
+	rm "$TMP/tree/$1"
+}
+refuses lib/base/low.c elf/high.h "a higher folder is found"
+refuses lib/fold/beside.c elf/high.h "so is one beside it"
+refuses lib/fold/far.c ../elf/high.h "and one by a path"
+mkdir "$TMP/tree/lib/room"
+refuses lib/room/file.c base/low.h "a folder that is no layer is found"
+refuses tools/tool.c other.c "a tool that includes another is found"
+
+# --- check: tests that were skipped where BPF works
+sandbox=$TMP/check
+mkdir -p "$sandbox/scripts" "$sandbox/bin" "$sandbox/t/bpf"
+cp scripts/check "$sandbox/scripts"
+echo 'exit 0' >"$sandbox/scripts/deps"
+printf 'all:\ncheck:\n\t@prove -r t/\n' >"$sandbox/Makefile"
+printf '# reason\n\n^t/bpf/one\\.t: second # SKIP no kprobes\n' >"$sandbox/t/allowed-skips"
+bpfcheck_says() { # STATUS MODE
+	printf '#!/bin/sh\necho verdict\necho \047"mode": "%s"\047\nexit %s\n' "$2" "$1" >"$sandbox/bin/bpfcheck"
+	chmod +x "$sandbox/bin/bpfcheck"
+}
+tests() { # LINE...: what t/bpf/one.t prints
+	printf '#!/bin/sh\ncat <<END\n' >"$sandbox/t/bpf/one.t"
+	printf '%s\n' "$@" END >>"$sandbox/t/bpf/one.t"
+}
+printf '#!/bin/sh\necho "ok 1 - x"; echo 1..1\n' >"$sandbox/t/plain.t"
+bpfcheck_says 0 btf
+tests 'ok 1 - first' 'ok 2 - second # SKIP no kprobes' '1..2'
+status 0 "check: a skip that is in t/allowed-skips passes" sh "$sandbox/scripts/check"
+tests 'ok 1 - first # SKIP no BPF' 'ok 2 - second' '1..2'
+status 1 "check: another skip fails where BPF works" sh "$sandbox/scripts/check"
+like "$(cat "$err")" '^t/bpf/one.t: first # SKIP no BPF$' "check: and is named with its reason"
+tests 'ok 1 - first' '1..1'
+printf '#!/bin/sh\necho "ok 1 - x # SKIP no oracle"; echo 1..1\n' >"$sandbox/t/plain.t"
+status 1 "check: and so does one of a test that records nothing" sh "$sandbox/scripts/check"
+printf '#!/bin/sh\necho "ok 1 - x"; echo 1..1\n' >"$sandbox/t/plain.t"
+tests '1..0 # SKIP not root'
+status 1 "check: a whole file that was skipped fails too" sh "$sandbox/scripts/check"
+bpfcheck_says 1 btf
+status 1 "check: also where bpfcheck finds limits" sh "$sandbox/scripts/check"
+bpfcheck_says 1 procfs
+status 0 "check: where BPF does not work it passes" sh "$sandbox/scripts/check"
+like "$(cat "$err")" 'BPF is not allowed here' "check: but says that this was not tested"
+mkdir "$sandbox/docs"
+listed="| $(uname -r | cut -d. -f1,2) | $(uname -r) |"
+echo "$listed procfs |" >"$sandbox/docs/kernels.md"
+status 0 "check: also on a kernel of docs/kernels.md that has another mode" sh "$sandbox/scripts/check"
+echo "$listed btf |" >"$sandbox/docs/kernels.md"
+if unshare --mount true 2>/dev/null && grep -q '^Seccomp:.0$' /proc/self/status; then
+	status 1 "check: where docs/kernels.md says that it works, it has to" sh "$sandbox/scripts/check"
+	like "$(cat "$err")" 'docs/kernels.md says' "check: and says so"
+else
+	skip "check: where docs/kernels.md says that it works, it has to" "not privileged"
+fi
+if command -v setpriv >/dev/null && [ "$(id -u)" -eq 0 ]; then
+	status 0 "check: not for those who may not" setpriv --inh-caps=-all --bounding-set=-bpf sh "$sandbox/scripts/check"
+else
+	skip "check: not for those who may not" "not root"
+fi
+rm -r "$sandbox/docs"
+tests 'not ok 1 - first' '1..1'
+status 1 "check: a failed test fails" sh "$sandbox/scripts/check"
+like "$(tail -n 1 "$out")" '^Result: FAIL$' "check: and prove says so last"
+printf 'all:\n\tfalse\n' >"$sandbox/Makefile"
+status 2 "check: a failed build is status 2" sh "$sandbox/scripts/check"
+
+# --- the rest of their command lines
+for list in build demo test lint bench fresh vm; do
+	status 0 "deps knows the list '$list'" sh scripts/deps -n "$list"
+done
+status 64 "deps refuses an unknown list" sh scripts/deps nonsense
+
+# --- vmtest: what would run, and how what ran is judged
+lists() { # OPTION...: the guests, in a line
+	sh scripts/vmtest -l "$@" 2>"$err" | grep -v '^vmtest:' | tr '\n' ','
+}
+is "$(lists -q)" '6.1 default,newest default,' "vmtest -q is the kernel of Debian 12 and the newest"
+like "$(lists)" '^5.10 default,6.1 default,6.1 settings,.*,6.18 lockdown,.*,newest default,$' "vmtest is every kernel, and situations of two"
+is "$(lists -k 5.10 -s settings)" '5.10 settings,' "vmtest -k and -s name one of them"
+mkdir -p "$TMP/vm/6.1-lockdown" "$TMP/vm/6.1-1-cpu" "$TMP/vm/6.1-8-cpus" "$TMP/vm/6.1-default"
+printf '%s\n' 'ok one' 'fact seconds 5' | tee "$TMP/vm/6.1-lockdown/results" >"$TMP/vm/6.1-1-cpu/results"
+echo 'not ok two' >>"$TMP/vm/6.1-1-cpu/results"
+echo 'ok one' >"$TMP/vm/6.1-8-cpus/results"
+is "$(lists -r -o "$TMP/vm" -k 6.1 -s lockdown -s 1-cpu -s 8-cpus)" '6.1 1-cpu,6.1 8-cpus,' "vmtest -r leaves out what has passed to its end"
+printf '%s\n' 'fact arguments quiet VM_SITUATION=default VM_SET=quick' 'ok one' 'fact seconds 5' >"$TMP/vm/6.1-default/results"
+is "$(lists -r -o "$TMP/vm" -k 6.1 -s default) $(lists -q -r -o "$TMP/vm" -k 6.1 -s default)" '6.1 default, ' \
+	"what -q ran has passed for -q alone"
+like "$(sh scripts/vmtest -l)" '^vmtest: Debian has no 5.15: nearest are 5.10 and 6.1$' "vmtest says which kernels it cannot have"
+for words in '-k 2.6' '-s sunshine' '-j 0' '-x' 'word' '-k'; do
+	# shellcheck disable=SC2086 # words
+	status 64 "vmtest refuses '$words'" sh scripts/vmtest -l $words
+done
+
+judge_says() { # SAID NS...: of a thread that slept and one that was robbed of the CPU, in records of NS
+	echo "$1" >"$TMP/judge.said"
+	shift
+	for ns; do
+		printf '{"type":"wait","comm":"w","pid":1,"tid":7,"count":1,"total_ns":%s,"first_ns":5,"state":"S","initial":false,"preempted":%s,%s}\n' \
+			"${ns%R}" "$([ "$ns" = "${ns%R}" ] && echo false || echo true)" \
+			'"kernel_stack_verdict":"complete","user_stack_verdict":"stopped","user_stack_error":"not-ready"'
+	done | awk -v said="$TMP/judge.said" -f scripts/vm.d/judge.awk >"$TMP/judge.got"
+	sed -n 's/^\(error\|sum_error\|too_short\|incomplete\) */\1 /p' "$TMP/judge.got" | tr '\n' ','
+}
+is "$(judge_says 'w 7 2 900000000 1000000000 1200000000 1200000000' 500000000 490000000 210000000R)" \
+	'incomplete stopped/not-ready 2,error 0.00,sum_error 0.00,too_short ,' "vmtest: a thread that slept as long as it measured"
+is "$(judge_says 'w 7 2 900000000 1000000000 1000000000 1000000000' 600000000 600000000)" \
+	'incomplete stopped/not-ready 2,error 19.60,sum_error 20.00,too_short ,' "vmtest: one that slept longer"
+is "$(judge_says 'w 7 1 900000000 1000000000 1000000000 1000000000' 500000000)" \
+	'incomplete stopped/not-ready 1,error 0.00,sum_error 100.00,too_short w,' "vmtest: one of whose sleeps half is missing"
+
+is "$(judge_says 'w 7 1 1000000000 1002000000 1002000000 1002000000' 998000000)" \
+	'incomplete stopped/not-ready 1,error 0.00,sum_error 0.40,too_short ,' "vmtest: one that left the CPU a little late"
+
+for why in exiting in-exec no-row; do
+	printf '{"type":"wait","comm":"w","pid":1,"tid":7,"count":1,"total_ns":5,"state":"D","preempted":false,"user_stack_verdict":%s}\n' \
+		'"complete","user_stack_error":null' "\"stopped\",\"user_stack_error\":\"$why\"" | awk -f scripts/vm.d/judge.awk
+done | sed -n 's/^complete //p' | tr '\n' ' ' >"$TMP/judge.got"
+is "$(cat "$TMP/judge.got")" '100.00 100.00 50.00 ' "vmtest: only a thread that has no memory any more need not have a user stack"
+
+# deps with a package manager of our own: nothing is installed, and the lists
+# of packages are old until they are updated
+mkdir "$TMP/fake"
+cat >"$TMP/fake/dpkg-query" <<'END'
+#!/bin/sh
+cat "$FAKE/installed" 2>/dev/null
+END
+cat >"$TMP/fake/apt-get" <<'END'
+#!/bin/sh
+echo "$*" >>"$FAKE/calls"
+case $* in
+*update) [ ! -e "$FAKE/offline" ] && : >"$FAKE/updated" ;;
+*) [ -e "$FAKE/updated" ] || { echo "E: Unable to locate package" >&2; exit 100; } ;;
+esac
+END
+cat >"$TMP/fake/sudo" <<'END'
+#!/bin/sh
+[ "$1" != -n ] || shift
+exec "$@"
+END
+chmod +x "$TMP/fake/"*
+fake_deps() {
+	rm -f "$TMP/fake/calls" "$TMP/fake/updated"
+	run env FAKE="$TMP/fake" PATH="$TMP/fake:$PATH" sh scripts/deps "$@"
+}
+echo 'installed make' >"$TMP/fake/installed"
+fake_deps -n build
+like "$(tr '\n' ' ' <"$out")" '^bpftool clang gcc libbpf-dev ' "deps -n names what is missing"
+is "$(grep -cx make "$out")" 0 "and not what is there"
+ok "and installs nothing" [ ! -e "$TMP/fake/calls" ]
+fake_deps build
+is "$rc" 0 "deps updates the lists of packages when one is not found"
+is "$(grep -c 'update$' "$TMP/fake/calls") $(grep -c 'install bpftool' "$TMP/fake/calls")" "1 2" "once, and then tries again"
+: >"$TMP/fake/offline"
+fake_deps build
+is "$rc" 2 "deps without a network fails"
+like "$(cat "$err")" 'Unable to locate package' "with apt-get's own message"
+like "$(tail -n 1 "$err")" 'hint: apt-get update && apt-get install bpftool clang ' "and the command to give"
+status 64 "lint refuses an unknown check" sh scripts/lint nonsense
+for args in '-x' '-d' '-d 1.5' 'extra'; do
+	# shellcheck disable=SC2086 # words
+	status 64 "demo refuses '$args'" sh scripts/demo $args
+	is "$(wc -l <"$err")" 2 "demo says why in two lines"
+done
+run sh scripts/demo -o /nonexistent/off.svg
+is "$rc $(cat "$err")" "2 demo: cannot write to the folder '/nonexistent'" "demo does not begin what it cannot write"
+
+# --- a new machine: all of it but debootstrap, with a root of what it runs alone
+status 64 "fresh refuses '-x'" sh scripts/fresh -x
+is "$(wc -l <"$err")" 2 "fresh says why in two lines"
+if [ "$(id -u)" -ne 0 ]; then
+	status 2 "fresh takes root" sh scripts/fresh true
+	like "$(cat "$err")" '^fresh: hint: sudo sh scripts/fresh$' "and says so"
+elif ! unshare --mount true 2>"$TMP/why" || ! command -v git >/dev/null || ! git rev-parse HEAD >/dev/null 2>&1; then
+	skip "fresh" "no mount namespace, or no clone: $(head -n 1 "$TMP/why")"
+else
+	status 2 "fresh takes root" setpriv --reuid=65534 --regid=65534 --clear-groups sh -c "$(cat scripts/fresh)"
+	like "$(cat "$err")" '^fresh: hint: sudo sh scripts/fresh$' "and says so"
+	new=$TMP/new
+	mkdir -p "$new/bin" "$new/etc/apt/apt.conf.d" "$new/etc/dpkg/dpkg.cfg.d" "$new/var/cache/apt/archives" \
+		"$new/var/lib/apt/lists" "$new/root" "$new/proc" "$new/sys" "$new/dev" "$new/run" "$new/mnt"
+	for program in sh env cat sleep umount; do
+		program=$(command -v $program)
+		cp "$program" "$new/bin/"
+		ldd "$program" | grep -oE '/[^ ]+' | while read -r lib; do
+			mkdir -p "$new${lib%/*}" && cp "$lib" "$new$lib"
+		done
+	done
+	mkdir "$TMP/cache"
+	tar -C "$new" -cf "$TMP/cache/bookworm-$(dpkg --print-architecture).tar" .
+	fresh() {
+		run sh scripts/fresh -c "$TMP/cache" "$@"
+	}
+	left() {
+		find "$TMP/cache" -maxdepth 1 -name 'root.*'
+		grep -F "$TMP/cache" /proc/self/mountinfo
+	}
+	# shellcheck disable=SC2016 # the inner shell's
+	fresh -- sh -c 'echo "$PWD"; echo "$HOME"; cat README.md; exit 7'
+	is "$rc" 7 "fresh: the exit status is the command's"
+	{
+		echo /root/stacktools
+		echo /root
+		git show HEAD:README.md
+	} >"$TMP/want"
+	same "$out" "$TMP/want" "fresh: it runs in a clone of HEAD"
+	is "$(left)" "" "fresh: nothing stays, and nothing stays mounted"
+	fresh -- sh -c '[ -e /proc/self/ns/mnt ] && [ -e /dev/null ] && [ -e /sys/kernel/tracing/events ] && [ ! -e /usr/bin/perl ]'
+	is "$rc" 0 "fresh: with /proc, /dev and tracefs, and without this machine's programs"
+	fresh -- sh -c 'sleep 1000 & echo $!'
+	ok "fresh: what was left running is ended" [ ! -e "/proc/$(cat "$out")/exe" ]
+	fresh -k -- sh -c 'echo made >/made'
+	is "$(cat "$(sed -n 's/^fresh: kept: //p' "$err")/made")" made "fresh -k keeps the root"
+	rm -rf "$TMP"/cache/root.*
+	sh scripts/fresh -c "$TMP/cache" -- sh -c 'echo begun; sleep 1000' >"$out" 2>"$err" </dev/null &
+	fresh_pid=$!
+	until grep -q begun "$out" || [ ! -e "/proc/$fresh_pid" ]; do sleep 0.1; done
+	kill -TERM $fresh_pid
+	wait $fresh_pid
+	is "$? $(left)" "143 " "fresh: a signal ends it, and nothing stays"
+fi
+
+# --- a test of a tree that is not built
+for folder in t/unit t/tools; do
+	run env STACKTOOLS_OBJ="$TMP/none" prove "$folder/"
+	like "$rc $(cat "$out" "$err")" "^[1-9][0-9]* prove: '$TMP/none/t/[a-z]*/[a-z]*' is not built: run make first$" \
+		"prove $folder says what is not built, in one line"
+done
+run env STACKTOOLS_OBJ="$TMP/none" sh t/tools/fold.t
+like "$rc $(cat "$out")" "^1 Bail out!  .* is not built: run make first" "and so does a test that is run alone"
+
+tap_done

@@ -1,0 +1,221 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck disable=SC2154,SC2016 # $out, $err and $rc come from tap.sh; sh -c expands its own
+# Inlined calls, source lines, and processes that read symbols side by side.
+. "$(dirname "$0")/../lib/tap.sh"
+
+maker=$OBJ/t/unit/resolve
+sym=$BIN/symbolize
+fold=$BIN/fold
+cap=$TMP/a.cap
+cc=${CC:-cc}
+
+command -v "$cc" >/dev/null || skip_all "no C compiler for the program to be resolved"
+cat >"$TMP/calls.c" <<'C'
+#include <stdio.h>
+static inline __attribute__((always_inline)) int leaf(int x)
+{
+	return x * x + fgetc(stdin);
+}
+static inline __attribute__((always_inline)) int middle(int x)
+{
+	return leaf(x) + fgetc(stdin);
+}
+int outer(int x)
+{
+	return middle(x) + fgetc(stdin);
+}
+int main(int argc, char **argv)
+{
+	(void)argv;
+	return outer(argc);
+}
+C
+"$cc" -O2 -g -Wl,--build-id -o "$TMP/calls" "$TMP/calls.c" || skip_all "the program to be resolved does not build"
+"$maker" --gen "$cap" "$TMP/calls" 300 300 >"$TMP/addr"
+
+# --- inlined calls and lines, as addr2line has them
+# a line for each address: function@file:line of each call, innermost first; what one of them does not know is left out
+flat='BEGIN { printf "" } /^0x/ { if (NR > 1) print s; s = ""; next } f == "" { f = $0; next }
+	{ n = split($1, p, "/"); s = s f "@" p[n] " "; f = "" } END { print s }'
+addr2line -afi -e "$TMP/calls" <"$TMP/addr" | awk "$flat" >"$TMP/them"
+run "$sym" -q --lines "$cap"
+perl -ne '
+	if (/^\t\s*\w+ (.*?)(\+0x[0-9a-f]+)? \((.*)\)$/) { push @f, [$1, "??:?", $3 eq "inlined"] }
+	elsif (/^  (\S+)$/) { ($f[-1][1] = $1) =~ s|.*/|| }
+	if (@f > 1 && !$f[-2][2]) { print join(" ", map { "$_->[0]\@$_->[1]" } splice(@f, 0, -1)), " \n" }
+	if (/^$/ && @f) { print join(" ", map { "$_->[0]\@$_->[1]" } splice(@f)), " \n" }' "$out" >"$TMP/us"
+is "$(wc -l <"$TMP/us")" "$(wc -l <"$TMP/them")" "a chain of calls for each address"
+is "$(paste -d '|' "$TMP/us" "$TMP/them" | awk -F '|' '$2 ~ /calls[.]c/ && $1 != $2' | head -n 3)" "" \
+	"wherever addr2line -fi knows a line, functions, inlined calls and lines are the same"
+is "$([ "$(grep -c 'calls[.]c' "$TMP/them")" -gt 20 ] && echo some)" some "and it knows some"
+like "$(grep -A 1 ' leaf (inlined)$' "$out" | sed -n 2p)" '^  /.*/calls\.c:[0-9]+$' "the source line is below its frame"
+"$sym" -q "$cap" >"$TMP/plain"
+is "$(grep -v '^  ' "$out" | cmp - "$TMP/plain" && echo same)" same "without --lines the text is the same but for these"
+run "$sym" -q --no-inline "$cap"
+is "$(grep -c '(inlined)$' "$out")" 0 "--no-inline leaves inlined calls out"
+is "$(grep '(inlined)$' -v "$TMP/plain" | cmp - "$out" && echo same)" same "and nothing else"
+
+# --- readers
+"$sym" -q --lines "$cap" >"$TMP/lines"
+run "$fold" "$TMP/lines"
+is "$(cat "$err")" "" "fold takes source lines for what they are"
+is "$("$fold" "$TMP/plain" | cmp - "$out" && echo same)" same "and has the same stacks with and without them"
+like "$(cat "$out")" ';outer;middle;leaf' "inlined calls are frames to it"
+sc=${STACKCOLLAPSE:-$(command -v stackcollapse-perf.pl)}
+if [ -r "$sc" ]; then
+	like "$(perl "$sc" "$TMP/plain")" ';outer;middle;leaf' "and to stackcollapse-perf.pl"
+else
+	skip "and to stackcollapse-perf.pl" "it is not on PATH (STACKCOLLAPSE names it)"
+fi
+run "$sym" -q --format=json "$cap"
+like "$(cat "$out")" '"inlined":\[\{"symbol":"leaf","linkage_name":"leaf","file":"[^"]*/calls\.c","line":[0-9]+,"column":[0-9]+\},\{"symbol":"middle"' \
+	"JSON has inlined calls, innermost first"
+like "$(cat "$out")" '"file":"[^"]*/calls\.c","line":[0-9]+,"column":[0-9]+,"source":"dwarf","reason":null' "and source lines"
+
+# --- marks that are no functions
+cat >"$TMP/mark.s" <<'EOF'
+	.text
+	.globl real
+	.type real, @function
+real:	ret
+	.size real, .-real
+.annobin_pad:
+	.skip 32, 0x90
+untyped:
+	.skip 8, 0x90
+returns:
+EOF
+gcc -shared -nostdlib -o "$TMP/mark" "$TMP/mark.s"
+pad=$(nm "$TMP/mark" | awk '$3 == ".annobin_pad" { print $1 }')
+back=$(nm "$TMP/mark" | awk '$3 == "returns" { print $1 }')
+"$maker" --make "$cap" "$TMP/mark" "$TMP/mark" a "" "$pad" "$back"
+run "$sym" -q --format=json "$cap"
+is "$(grep -o '"symbol":[^,]*,"linkage_name":[^,]*,"offset":[^,]*,"module":"[^"]*mark"' "$out" | cut -d, -f1 | paste -sd ' ')" \
+	'"symbol":null "symbol":"untyped"' "a mark of annobin names no code, another label does"
+
+# --- where debug information is the only one to know, and where nothing is
+objcopy --strip-all --keep-section='.debug_*' "$TMP/calls" "$TMP/nosyms" 2>/dev/null
+strip -o "$TMP/bare" "$TMP/calls"
+outer=$(nm "$TMP/calls" | awk '$3 == "outer" { print $1 }')
+if readelf -S "$TMP/nosyms" 2>/dev/null | grep -q debug_info; then
+	"$maker" --make "$cap" "$TMP/nosyms" "$TMP/nosyms" a "" "$outer"
+	run "$sym" -q --format=json "$cap"
+	like "$(cat "$out")" '"symbol":"outer","linkage_name":"outer","offset":0,.*"source":"dwarf"' \
+		"without symbols debug information names a function"
+else
+	skip "without symbols debug information names a function" "objcopy does not keep it"
+fi
+mkdir -p "$TMP/debug/.build-id"
+id=$(readelf -n "$TMP/calls" | awk '/Build ID/ { print $3 }')
+mkdir -p "$TMP/debug/.build-id/$(printf %.2s "$id")"
+objcopy --only-keep-debug "$TMP/calls" "$TMP/debug/.build-id/$(printf %.2s "$id")/${id#??}.debug"
+"$maker" --gen "$cap" "$TMP/bare" 100 100 >/dev/null
+run "$sym" -q "$cap"
+is "$(grep -c inlined "$out")" 0 "a stripped file has no inlined calls"
+run "$sym" --lines --debug-dir "$TMP/nowhere" --debug-dir "$TMP/debug" -v "$cap"
+like "$(grep -c inlined "$out") $(cat "$err")" "^[1-9].* debug file '$TMP/debug/" "--debug-dir finds its debug file, and -v says so"
+
+# --- a guess is marked
+if readelf -sW --dyn-syms /bin/bash 2>/dev/null | grep -q FUNC; then
+	"$maker" --gen "$cap" /bin/bash 500 500 >/dev/null
+	run "$sym" -q "$cap"
+	guesses=$(grep -c '?+0x' "$out")
+	run "$sym" -q --format=json "$cap"
+	is "$(grep -o '"reason":"the nearest symbol before it[^"]*"' "$out" | wc -l)" "$guesses" \
+		"a function before the address has '?' behind its name, and a reason in JSON"
+fi
+
+# --- the kernel, for which a program stands
+cat >"$TMP/vmlinux.c" <<'C'
+static inline __attribute__((always_inline)) int inner(volatile int *p)
+{
+	return *p * 3;
+}
+__attribute__((section(".text.first"))) int _stext(void)
+{
+	return 1;
+}
+int kernel_function(volatile int *p)
+{
+	return inner(p) + p[1];
+}
+C
+if "$cc" -O2 -g -static -nostdlib -Wl,--build-id -Wl,-e,kernel_function -o "$TMP/vmlinux" "$TMP/vmlinux.c" 2>/dev/null; then
+	stext=$(nm "$TMP/vmlinux" | awk '$3 == "_stext" { print $1 }')
+	at=$(nm "$TMP/vmlinux" | awk '$3 == "kernel_function" { print $1 }')
+	"$maker" --kernel "$cap" "$TMP/vmlinux" "$stext" "$at"
+	run "$sym" -q "$cap"
+	is "$(grep -c kernel_function "$out")" 0 "without the kernel's file there is no name"
+	run "$sym" -v --lines --vmlinux "$TMP/vmlinux" "$cap"
+	like "$(cat "$err")" "kernel's debug information is used: '$TMP/vmlinux'" "--vmlinux names it, and -v says that it is used"
+	like "$(cat "$out")" 'inner \(inlined\)' "inlined calls of the kernel"
+	like "$(grep -A 1 ' kernel_function+0x[0-9a-f]* (\[kernel.kallsyms\])' "$out")" 'vmlinux.c:11$' "and its lines"
+	# each byte of the function, against addr2line; what is called by one name is told apart by its line
+	end=$(printf '%x' $((0x$at + 0x$(nm -S "$TMP/vmlinux" | awk '$4 == "kernel_function" { print $2 }'))))
+	bytes=$(a=$((0x$at)); while [ $a -lt $((0x$end)) ]; do printf '%x ' $a; a=$((a + 1)); done)
+	# shellcheck disable=SC2086 # one address a word
+	"$maker" --kernel "$TMP/all.cap" "$TMP/vmlinux" "$stext" $bytes
+	# shellcheck disable=SC2086
+	addr2line -afi -e "$TMP/vmlinux" $bytes | awk "$flat" >"$TMP/them"
+	run "$sym" -q --format=json --vmlinux "$TMP/vmlinux" "$TMP/all.cap"
+	perl -ne 'while (/"address":"[^"]*",(.*?),"source":/g) {
+		my $f = $1; my ($own) = $f =~ /^"symbol":("[^"]*"|null)/; next if $own eq "null" || $own eq "\"nf_hook\"";
+		my @c; push @c, "$1\@vmlinux.c:$2" while $f =~ /\{"symbol":"([^"]*)".*?"line":(\d+)/g;
+		$f =~ s/"inlined":\[.*?\]//; push @c, substr($own, 1, -1) . "\@vmlinux.c:$1" if $f =~ /"line":(\d+)/;
+		print join(" ", @c), " \n" }' "$out" >"$TMP/us"
+	same "$TMP/us" "$TMP/them" "for each byte of a kernel function, calls and lines are those of addr2line -fi"
+	like "$(cat "$TMP/them")" '^inner@vmlinux[.]c:[0-9]+ kernel_function@' "and some of it is inlined"
+	"$maker" --kernel "$cap" "$TMP/vmlinux" "$stext" "alias_of_it=$at"
+	run "$sym" -q --format=json --vmlinux "$TMP/vmlinux" "$cap"
+	like "$(cat "$out")" '"symbol":"alias_of_it",.*"line":1[0-9],.*"source":"ksym","reason":null' \
+		"a function keeps the name that the recorded kernel gave it, and has its line"
+	like "$(cat "$out")" '"symbol":"nf_hook",[^}]*"source":"ksym","reason":"no debug information of its module was found that fits"' \
+		"one of a module says why it has none"
+	"$sym" -q --no-inline --format=text "$cap" >"$TMP/plain"
+	is "$("$sym" -q "$cap" | cmp - "$TMP/plain" && echo same)" same "where the kernel's file is not to be had, nothing else changes"
+	mkdir -p "$TMP/kdebug/.build-id"
+	id=$(readelf -n "$TMP/vmlinux" | awk '/Build ID/ { print $3 }')
+	mkdir -p "$TMP/kdebug/.build-id/$(printf %.2s "$id")"
+	objcopy --only-keep-debug "$TMP/vmlinux" "$TMP/kdebug/.build-id/$(printf %.2s "$id")/${id#??}.debug"
+	run "$sym" -q --format=json --debug-dir "$TMP/kdebug" "$cap"
+	like "$(cat "$out")" '"symbol":"alias_of_it",.*"line":1[0-9],' "--debug-dir finds it by its build ID, without its code"
+	objcopy --strip-debug "$TMP/vmlinux" "$TMP/vmlinux.bare"
+	run "$sym" -v --format=json --vmlinux "$TMP/vmlinux.bare" "$cap"
+	like "$(cat "$out")" '"symbol":"alias_of_it",[^}]*"line":null' "one without debug information gives no lines"
+	like "$(cat "$err")" "the kernel has no lines: '$TMP/vmlinux.bare' has no debug information" "and -v says so"
+	status 2 "another kernel's file is refused" "$sym" --vmlinux "$TMP/calls" "$cap"
+else
+	skip "the kernel's file" "the compiler cannot make one"
+fi
+
+# --- side by side
+set --
+for f in "$TMP/calls" "$TMP/bare" "$sym" "$fold" "$maker" /bin/sh /bin/bash /bin/ls /usr/bin/awk /usr/bin/perl \
+	/usr/lib/x86_64-linux-gnu/libm.so.6 /usr/lib/x86_64-linux-gnu/libz.so.1; do
+	[ -r "$f" ] && set -- "$@" "$f"
+done
+"$maker" --many "$cap" 60 "$@"
+"$sym" -q --lines -j 1 "$cap" >"$TMP/j1"
+is "$(grep -c 'offcpu-time: $' "$TMP/j1")" $# "a capture of many files"
+for j in 2 8 64; do
+	is "$("$sym" -q --lines -j "$j" "$cap" | cmp - "$TMP/j1" && echo same)" same "with -j $j byte for byte as with -j 1"
+done
+is "$("$sym" -q --lines -j 8 --max-memory 128M "$cap" | cmp - "$TMP/j1" && echo same)" same "little memory is enough for little files"
+run "$sym" --stats "$cap"
+like "$(cat "$err")" 'symbolize: dwarf +[0-9]+ +[0-9]+ +[0-9]+' "--stats says how many frames, addresses and files each source named"
+like "$(cat "$err")" 'finding .* files took .* reading them' "and what took how long"
+is "$("$sym" "$cap" 2>/dev/null | cmp - "$out" && echo same)" same "on standard error, the result is the same"
+status 64 "no processes are too few" "$sym" -j 0 "$cap"
+status 64 "a memory that no process could live with" "$sym" --max-memory 1K "$cap"
+ok "what reads symbols ends with its parent" sh -c '
+	"$1" -q "$2" >/dev/null & pid=$!
+	kill -KILL $pid 2>/dev/null
+	wait $pid 2>/dev/null
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		pgrep -x -P 1 symbols >/dev/null || exit 0
+		sleep 0.5
+	done
+	exit 1' sh "$sym" "$cap"
+
+tap_done

@@ -1,0 +1,152 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck disable=SC2086,SC2154 # options are words; $out comes from tap.sh
+# Every byte of programs that are compiled here: chains of inlined functions
+# and lines against llvm-symbolizer, addr2line and eu-addr2line. Which classes of
+# differences may be is said here; docs/symbol-agreement.md tells what each is and who is right.
+. "$(dirname "$0")/../lib/tap.sh"
+
+cmp="$TOP/scripts/compare-symbols"
+src=$DATA/symbols
+export DEBUGINFOD_URLS=
+
+command -v gcc >/dev/null || skip_all "no gcc for the programs to be compared"
+command -v llvm-symbolizer-19 >/dev/null || skip_all "no llvm-symbolizer-19"
+
+# What llvm-symbolizer may differ in: names alone, never a chain or a line.
+llvm=llvm:alias,llvm:label,llvm:guess,llvm:suffix,llvm:past-end,llvm:plt
+# addr2line names padding; takes a line's file from the unit, a name from the symbol table; has no split DWARF
+gnu=addr2line:alias,addr2line:label,addr2line:guess,addr2line:lines:artificial,addr2line:lines:path,addr2line:suffix,addr2line:past-end,addr2line:plt,addr2line:short,addr2line:fewer,addr2line:chain
+gnu=$gnu,addr2line:lines:line,addr2line:lines:no-line
+# eu-addr2line has no inlined frames of clang's, none for -flto and split DWARF, and lines and calls in padding
+eu=eu:alias,eu:label,eu:guess,eu:lines:path,eu:suffix,eu:plt,eu:short,eu:fewer,eu:more,eu:chain,eu:ours-none,eu:past-end
+eu=$eu,eu:lines:line,eu:lines:no-line,eu:lines:ours-no-line
+
+# agrees NAME PROGRAM [OPTION...]: each difference is of a class that may be
+agrees() {
+	a_name=$1 a_file=$2
+	shift 2
+	ok "$a_name" timeout 300 perl "$cmp" -s 1 -e 400 -a "$llvm,$gnu,$eu" "$@" "$a_file"
+}
+
+# built COMPILER OUTPUT FLAGS SOURCE...: false where the compiler cannot
+built() {
+	b_cc=$1 b_out=$2 b_flags=$3
+	shift 3
+	$b_cc $b_flags -Wl,--build-id -o "$b_out" "$@" 2>"$TMP/cc.log"
+}
+
+for cc in gcc clang; do
+	command -v $cc >/dev/null || {
+		skip "$cc's programs" "it is not installed"
+		continue
+	}
+	while IFS='|' read -r name flags; do
+		if built $cc "$TMP/$cc-$name" "$flags" "$src/weigh.c" "$src/main.c"; then
+			agrees "$cc $flags: every frame and line" "$TMP/$cc-$name"
+		else
+			skip "$cc $flags: every frame and line" "$cc cannot"
+		fi
+	done <<-'L'
+		dwarf2|-O2 -gdwarf-2
+		dwarf3|-O2 -gdwarf-3
+		dwarf4|-O2 -gdwarf-4
+		dwarf5|-O2 -gdwarf-5
+		O0|-O0 -g
+		gc|-O3 -g -ffunction-sections -Wl,--gc-sections
+		lto|-O2 -g -flto
+		nopie|-O2 -g -fno-pie -no-pie
+		zlib|-O2 -g -gz=zlib
+		types|-O2 -g -fdebug-types-section
+	L
+	if command -v "${cc%cc}++" >/dev/null || command -v g++ >/dev/null; then
+		cxx=g++
+		[ $cc = gcc ] || cxx=clang++
+		if built $cxx "$TMP/$cc-cc" "-O2 -g" "$src/templates.cc"; then
+			agrees "$cxx: templates, lambdas and constructors inlined into one another" "$TMP/$cc-cc" -s 3
+		else
+			skip "$cxx: templates, lambdas and constructors inlined into one another" "it cannot"
+		fi
+	fi
+	for version in 4 5; do
+		s_dir=$TMP/split-$cc-$version
+		mkdir "$s_dir"
+		s_flags="-O2 -gdwarf-$version -gsplit-dwarf"
+		if (cd "$s_dir" && for s in weigh main; do
+			$cc $s_flags -c -o $s.o "$src/$s.c" || exit 1
+		done && $cc -Wl,--build-id -o split weigh.o main.o) 2>"$TMP/cc.log"; then
+			agrees "$cc -gsplit-dwarf, DWARF $version: frames of the .dwo files" "$s_dir/split"
+			# LLVM's packer never ends on gcc's files, binutils' takes all units of DWARF 5 for one
+			dwp=$(command -v llvm-dwp-19)
+			[ $cc = clang ] || dwp=$(command -v dwp)
+			[ $cc = clang ] || [ $version = 4 ] || dwp=
+			if [ "$dwp" ] && (cd "$s_dir" && timeout 20 "$dwp" -o split.dwp ./*.dwo) >"$TMP/cc.log" 2>&1 &&
+				! grep -q duplicate "$TMP/cc.log"; then
+				rm "$s_dir"/*.dwo
+				agrees "$cc -gsplit-dwarf, DWARF $version: frames of the .dwp file" "$s_dir/split"
+			else
+				skip "$cc -gsplit-dwarf, DWARF $version: frames of the .dwp file" "no packer for these files"
+			fi
+		else
+			skip "$cc -gsplit-dwarf, DWARF $version" "$cc cannot"
+		fi
+	done
+done
+
+# --- debug files
+mkdir -p "$TMP/debug"
+id=$(readelf -n "$TMP/gcc-dwarf5" | awk '/Build ID/ { print $3 }')
+dir=$TMP/debug/.build-id/$(printf %.2s "$id")
+mkdir -p "$dir"
+objcopy --only-keep-debug "$TMP/gcc-dwarf5" "$dir/${id#??}.debug"
+strip -o "$TMP/stripped" "$TMP/gcc-dwarf5"
+agrees "a stripped program and its debug file" "$TMP/stripped" -g "$dir/${id#??}.debug" -o "--debug-dir $TMP/debug"
+if command -v dwz >/dev/null; then
+	cp "$TMP/gcc-dwarf4" "$TMP/dwz-a"
+	cp "$TMP/gcc-O0" "$TMP/dwz-b"
+	cp "$TMP/gcc-cc" "$TMP/dwz-c"
+	if dwz -m "$TMP/dwz-common" -M "$TMP/dwz-common" "$TMP/dwz-a" "$TMP/dwz-b" "$TMP/dwz-c" 2>"$TMP/cc.log" &&
+		readelf -SW "$TMP/dwz-a" | grep -q gnu_debugaltlink; then
+		# llvm-symbolizer reads no alternate file
+		agrees "dwz -m: what was moved into the alternate file" "$TMP/dwz-a" -p addr2line,eu
+	else
+		skip "dwz -m: what was moved into the alternate file" "dwz moved nothing"
+	fi
+else
+	skip "dwz -m: what was moved into the alternate file" "no dwz"
+fi
+
+# --- names of a stripped file's padding
+if [ -e "$TMP/stripped" ]; then
+	"$OBJ/t/unit/resolve" --list "$TMP/pad.cap" "$TMP/stripped" "$TMP/stripped" >/dev/null <<-E
+		$(nm -S "$TMP/gcc-dwarf5" | awk '$4 == "doubled" || $4 == "weigh" { printf "%x\n", $1 }' | head -n 1)
+	E
+	run "$BIN/symbolize" -q --debug-dir "$TMP/debug" "$TMP/pad.cap"
+	is "$(grep -c '? (' "$out")" 0 "where the debug file knows every function, none is guessed"
+fi
+
+# --- what people run; llvm-symbolizer has no names for functions that debug information does not tell of
+llvm=$llvm,llvm:none
+while read -r file max; do
+	if [ -r "$file" ]; then
+		agrees "${file##*/}: $max addresses" "$file" -s 64 -r -m "$max" -e 100
+	else
+		skip "${file##*/}: $max addresses" "it is not there"
+	fi
+done <<-L
+	/usr/bin/python3.11 4000
+	/usr/lib/x86_64-linux-gnu/libc.so.6 4000
+	/bin/bash 2000
+L
+
+# --- the comparison notices what it is there for
+mkdir "$TMP/lying"
+lies() {
+	printf '#!/bin/sh\n"%s/symbolize" "$@" | %s\n' "$BIN" "$2" >"$TMP/lying/symbolize"
+	chmod +x "$TMP/lying/symbolize"
+	STACKTOOLS_BIN=$TMP/lying status 1 "$1 is noticed" timeout 300 perl "$cmp" -s 1 -e 400 -a "$llvm,$gnu,$eu" "$TMP/gcc-dwarf5"
+}
+lies "one wrong line" "perl -pe 's/(weigh\\.c:)(\\d+)\$/\$1 . (\$2 + 1)/e if !\$n && /weigh\\.c:\\d/ && ++\$n'"
+lies "one inlined frame too few" "perl -ne 'if (/inlined/ && !\$n++) { <>; next } print'"
+lies "one wrong name" "perl -pe 's/ main\\+0x/ niam+0x/ && \$n++ unless \$n'"
+tap_done

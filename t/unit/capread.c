@@ -1,0 +1,841 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * capread - a reader gives back what was written, takes what is intact
+ * before a damage, and never anything wrong.
+ *
+ * capread --write FILE writes the sample capture, for the shell tests;
+ * capread --write FILE SAMPLES a large one, for scripts/bench.
+ */
+#include "base/hash.h"
+#include "base/tap.h"
+#include "capture/format.h"
+#include "capture/reader.h"
+#include "../data/capture/sample.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+static bool same(const char *a, const char *b)
+{
+	return strcmp(a, b) == 0;
+}
+
+static bool same_id(const struct cap_build_id *a, const struct cap_build_id *b)
+{
+	return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
+static bool same_host(const struct cap_host *a, const struct cap_host *b)
+{
+	return same(a->sysname, b->sysname) && same(a->release, b->release) && same(a->version, b->version) &&
+	       same(a->machine, b->machine) && same(a->hostname, b->hostname) &&
+	       same(a->boot_id, b->boot_id) && same(a->recorder, b->recorder) &&
+	       same_id(&a->kernel_build_id, &b->kernel_build_id) && a->stext == b->stext &&
+	       a->start_mono_ns == b->start_mono_ns && a->start_boot_ns == b->start_boot_ns &&
+	       a->start_real_ns == b->start_real_ns && a->max_stack == b->max_stack && a->cpus == b->cpus &&
+	       a->page_size == b->page_size;
+}
+
+static bool same_file(const struct cap_file *a, const struct cap_file *b)
+{
+	return a->id == b->id && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor &&
+	       a->flags == b->flags && a->error == b->error && a->inode == b->inode && a->size == b->size &&
+	       a->mtime_ns == b->mtime_ns && same_id(&a->build_id, &b->build_id) && same(a->path, b->path);
+}
+
+static bool same_proc(const struct cap_proc *a, const struct cap_proc *b)
+{
+	return a->id == b->id && a->tgid == b->tgid && a->ns_tgid == b->ns_tgid && a->flags == b->flags &&
+	       a->maps_error == b->maps_error && a->start_boot_ns == b->start_boot_ns &&
+	       a->image_ns == b->image_ns && same(a->comm, b->comm) && same(a->exe, b->exe);
+}
+
+static bool same_map(const struct cap_map *a, const struct cap_map *b)
+{
+	return a->proc == b->proc && a->file == b->file && a->prot == b->prot && a->flags == b->flags &&
+	       a->from_ns == b->from_ns && a->start == b->start && a->end == b->end && a->offset == b->offset;
+}
+
+static bool same_stack(const struct cap_stack *a, const struct cap_stack *b)
+{
+	return a->id == b->id && a->kind == b->kind && a->verdict == b->verdict && a->reason == b->reason &&
+	       a->error == b->error && a->stop_pc == b->stop_pc && a->len == b->len &&
+	       a->n_exact == b->n_exact &&
+	       (!a->len || memcmp(a->frames, b->frames, a->len * sizeof(*a->frames)) == 0) &&
+	       (!a->n_exact || memcmp(a->exact, b->exact, a->n_exact * sizeof(*a->exact)) == 0);
+}
+
+static bool same_frames(const struct cap_name *a, const struct cap_name *b)
+{
+	for (uint32_t i = 0; i < a->n; i++) {
+		const struct cap_name_frame *x = &a->frames[i], *y = &b->frames[i];
+
+		if (!same(x->name, y->name) || !same(x->linkage, y->linkage) || !same(x->file, y->file) ||
+			x->line != y->line || x->column != y->column)
+			return false;
+	}
+	return true;
+}
+
+static bool is_name(const struct cap_name *a, const struct cap_name *b)
+{
+	return a->file == b->file && a->offset == b->offset && a->symbol_offset == b->symbol_offset &&
+	       a->source == b->source && a->reason == b->reason && a->n == b->n && same_frames(a, b);
+}
+
+static bool is_jit(const struct cap_jit *a, const struct cap_jit *b)
+{
+	return a->proc == b->proc && a->kind == b->kind && a->from_ns == b->from_ns && a->to_ns == b->to_ns &&
+	       a->start == b->start && a->end == b->end && same(a->name, b->name) && same(a->file, b->file) &&
+	       a->line == b->line && a->offset == b->offset;
+}
+
+static bool known_name(const struct cap_name *n)
+{
+	for (size_t i = 0; i < ARRAY_LEN(sample_names); i++)
+		if (is_name(n, &sample_names[i]))
+			return true;
+	return false;
+}
+
+static bool known_jit(const struct cap_jit *j)
+{
+	for (size_t i = 0; i < ARRAY_LEN(sample_jits); i++)
+		if (is_jit(j, &sample_jits[i]))
+			return true;
+	return false;
+}
+
+/* Everything in C is part of what was written, and nothing of it has changed. */
+static const char *find_lie(const struct capread *c, const struct capread *truth)
+{
+	if (c->last_flush_ns && !same_host(&c->host, &sample_host))
+		return "host";
+	for (size_t i = 0; i < c->n_files; i++)
+		if (i >= ARRAY_LEN(sample_files) || !same_file(&c->files[i], &sample_files[i]))
+			return "file";
+	for (size_t i = 0; i < c->n_procs; i++)
+		if (i >= ARRAY_LEN(sample_procs) || !same_proc(&c->procs[i], &sample_procs[i]))
+			return "process";
+	for (size_t i = 0; i < c->n_maps; i++)
+		if (i >= ARRAY_LEN(sample_maps) || !same_map(&c->maps[i], &sample_maps[i]))
+			return "mapping";
+	for (size_t i = 0; i < c->n_stacks; i++)
+		if (i >= ARRAY_LEN(sample_stacks) || !same_stack(&c->stacks[i], &sample_stacks[i]))
+			return "stack";
+	for (size_t i = 0; i < c->n_samples; i++) {
+		const struct cap_sample *s = &c->samples[i], *w = &truth->samples[i];
+
+		if (i >= truth->n_samples || s->proc != w->proc || s->tid != w->tid ||
+			s->kstack != w->kstack || s->ustack != w->ustack || s->state != w->state ||
+			s->flags != w->flags || s->total_ns > w->total_ns || s->count > w->count ||
+			s->max_ns > w->max_ns || s->first_ns < w->first_ns || s->last_ns > w->last_ns)
+			return "sample";
+	}
+	for (size_t i = 0; i < c->n_names; i++)
+		if (!known_name(&c->names[i]))
+			return "name";
+	for (size_t i = 0; i < c->n_jits; i++)
+		if (!known_jit(&c->jits[i]))
+			return "JIT code";
+	return NULL;
+}
+
+/* --- bytes that end at an unmapped page --- */
+
+struct edge {
+	uint8_t *page_end;
+	size_t room;
+};
+
+static struct edge edge_new(size_t room)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = (room + page - 1) / page * page;
+	uint8_t *p = mmap(NULL, len + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED || mprotect(p + len, page, PROT_NONE) != 0)
+		abort();
+	return (struct edge){ p + len, len };
+}
+
+static uint8_t *edge_put(const struct edge *e, const void *bytes, size_t len)
+{
+	return memcpy(e->page_end - len, bytes, len);
+}
+
+struct whole {
+	uint8_t *bytes;
+	size_t len;
+	struct edge edge;
+	struct capread *truth;
+};
+
+/* --- tests --- */
+
+static void test_round_trip(struct tap *t, const struct capread *c)
+{
+	bool fine = true;
+
+	tap_ok(t, c->complete && !*c->damage, "a whole capture is complete");
+	tap_ok(t, same_host(&c->host, &sample_host), "the host comes back in every field");
+	for (size_t i = 0; i < ARRAY_LEN(sample_options); i++)
+		fine &= same(c->options[i].name, sample_options[i].name) &&
+			same(c->options[i].value, sample_options[i].value);
+	tap_ok(t, fine && c->n_options == ARRAY_LEN(sample_options), "options come back in order");
+	tap_ok(t, !find_lie(c, c), "files, processes, mappings and stacks come back in every field");
+	tap_ok(t,
+		c->n_files == ARRAY_LEN(sample_files) && c->n_procs == ARRAY_LEN(sample_procs) &&
+			c->n_maps == ARRAY_LEN(sample_maps) && c->n_stacks == ARRAY_LEN(sample_stacks),
+		"all of them");
+	tap_ok(t,
+		c->n_images == 2 && c->images[0].file == 2 && c->images[0].len == sizeof(sample_vdso) &&
+			memcmp(c->images[0].bytes, sample_vdso, sizeof(sample_vdso)) == 0 &&
+			c->images[1].len == 0,
+		"images come back to the byte, an empty one too");
+	tap_eq_u64(t, c->trailer.stop_ns, sample_trailer.stop_ns, "the trailer's time");
+	tap_eq_str(t, c->trailer.why, "duration", "why the recording stopped");
+	tap_eq_u64(t, c->last_flush_ns, sample_trailer.stop_ns, "the last flush");
+}
+
+static void test_merging(struct tap *t, const struct capread *c)
+{
+	const struct cap_sample *s = c->samples;
+
+	tap_eq_u64(t, c->n_samples, 5, "samples of one key are one");
+	tap_ok(t, s[0].total_ns == 1500 && s[0].count == 3 && s[0].max_ns == 700, "their sums add up");
+	tap_ok(t, s[0].first_ns == MONO + 5 && s[0].last_ns == MONO + 20, "first and last are over all");
+	tap_ok(t, s[1].total_ns == UINT64_MAX && s[1].count == UINT64_MAX, "sums saturate");
+	tap_ok(t, s[3].flags == CAP_SAMPLE_INITIAL && s[3].count == 1, "other flags are another sample");
+	tap_eq_u64(t, c->n_threads, 3, "a thread has one name");
+	tap_eq_str(t, capread_thread(c, 0, 4243)->comm, "new name", "the last one");
+	tap_ok(t, capread_thread(c, 0, 4242) && capread_thread(c, 2, UINT32_MAX), "threads are found");
+	tap_ok(t, !capread_thread(c, 1, 4242) && !capread_thread(c, 0, 0) && !capread_thread(c, 9, 9),
+		"absent threads are not");
+	tap_eq_u64(t, c->n_counters, 3, "a counter has one value");
+	tap_eq_u64(t, capread_counter(c, "waits.recorded"), 8, "the last one");
+	tap_eq_u64(t, capread_counter(c, "lost.ring_full"), UINT64_MAX, "of any size");
+	tap_eq_u64(t, capread_counter(c, "lost"), 0, "an absent one is 0");
+}
+
+static void test_names(struct tap *t, const struct capread *c)
+{
+	static const size_t order[] = { 4, 3, 2, 0 };
+	bool fine = c->n_jits == ARRAY_LEN(order);
+
+	for (size_t i = 0; i < ARRAY_LEN(order) && fine; i++)
+		fine = is_jit(&c->jits[i], &sample_jits[order[i]]);
+	tap_ok(t, fine, "JIT code comes back by process, address, time and kind; the last of a key");
+	tap_ok(t,
+		c->n_names == 3 && is_name(&c->names[0], &sample_names[3]) &&
+			is_name(&c->names[1], &sample_names[2]) && is_name(&c->names[2], &sample_names[0]),
+		"names come back by file and offset, the last of a key, in every field");
+	tap_ok(t,
+		capread_name(c, 0, 0x1233) == &c->names[0] && capread_name(c, 0, 0x1234) == &c->names[1] &&
+			capread_name(c, 1, UINT64_MAX) == &c->names[2],
+		"names are found");
+	tap_ok(t,
+		!capread_name(c, 0, 0x1232) && !capread_name(c, 0, 0x1235) && !capread_name(c, 1, 0x1234) &&
+			!capread_name(c, 2, 0) && !capread_name(c, UINT32_MAX, UINT64_MAX),
+		"those that are not there are not");
+	tap_ok(t,
+		c->names[1].frames[1].file == c->names[1].frames[2].file &&
+			c->names[0].frames[0].name == c->names[0].frames[0].linkage,
+		"a string that comes again is there once");
+}
+
+static const char *ksym(const struct capread *c, uint64_t addr)
+{
+	const struct cap_ksym *s = capread_ksym(c, addr);
+
+	return s ? s->name : "none";
+}
+
+static void test_ksyms(struct tap *t, const struct capread *c)
+{
+	tap_eq_str(t, ksym(c, UINT64_C(0xffffffff81100000)), "schedule", "a symbol's first byte");
+	tap_eq_str(t, ksym(c, UINT64_C(0xffffffff8110003f)), "schedule", "a symbol's last byte");
+	tap_eq_str(t, ksym(c, UINT64_C(0xffffffff81100040)), "none", "the byte behind a symbol");
+	tap_eq_str(t, ksym(c, UINT64_C(0xffffffff810fffff)), "none", "the byte before all symbols");
+	tap_eq_str(t, ksym(c, UINT64_C(0xffffffffdeadbeef)), "prog_1", "inside the last symbol");
+	tap_eq_str(t, ksym(c, UINT64_MAX), "none", "the last address");
+}
+
+static void test_cuts(struct tap *t, const struct whole *w)
+{
+	size_t bad = 0;
+	const char *lie = NULL;
+
+	for (size_t n = 0; n < w->len && !bad; n++) {
+		struct capread *c;
+		int code = capread_parse(edge_put(&w->edge, w->bytes, n), n, &c, NULL);
+
+		if (n < CAPBLOCK_HEADER_LEN) {
+			bad += code != -EINVAL;
+			continue;
+		}
+		if (code || c->complete || !*c->damage || c->good_bytes > n || (lie = find_lie(c, w->truth)))
+			bad = n;
+		if (!code)
+			capread_free(c);
+	}
+	if (!tap_ok(t, !bad, "cut at every byte: incomplete, said so, and nothing wrong"))
+		tap_diag("cut at %zu: %s", bad, lie ? lie : "taken for whole");
+}
+
+#ifdef __SANITIZE_ADDRESS__
+#define CHANGES 3
+#else
+#define CHANGES 255
+#endif
+
+static void test_changes(struct tap *t, const struct whole *w)
+{
+	uint8_t *at = edge_put(&w->edge, w->bytes, w->len);
+	size_t bad = 0;
+	const char *lie = NULL;
+
+	for (size_t i = 0; i < w->len && !bad; i++) {
+		for (unsigned int k = 1; k <= CHANGES && !bad; k++) {
+			struct capread *c;
+			int code;
+
+			at[i] = (uint8_t)(w->bytes[i] ^ (CHANGES == 3 ? (k == 3          ? 0xff
+										: k == 2 ? 0x80
+											 : 1)
+								      : k));
+			code = capread_parse(at, w->len, &c, NULL);
+			if (code ? code != -EINVAL || i >= CAPBLOCK_HEADER_LEN
+				 : c->complete || !*c->damage || (lie = find_lie(c, w->truth)))
+				bad = i + 1;
+			if (!code)
+				capread_free(c);
+		}
+		at[i] = w->bytes[i];
+	}
+	if (!tap_ok(t, !bad, "every byte changed to %d others: found, and nothing wrong", CHANGES))
+		tap_diag("byte %zu: %s", bad - 1, lie ? lie : "not found");
+}
+
+/* The blocks of BYTES; returns how many. */
+static size_t find_blocks(const uint8_t *bytes, size_t len, size_t at[64])
+{
+	size_t n = 0;
+
+	for (size_t pos = CAPBLOCK_HEADER_LEN; pos < len && n < 63; n++) {
+		struct capblock b;
+
+		at[n] = pos;
+		if (!capblock_get(bytes + pos, &b))
+			abort();
+		pos += CAPBLOCK_HEAD_LEN + b.len;
+	}
+	at[n] = len;
+	return n;
+}
+
+/* Without block GONE, or with block TWICE there twice. */
+static struct capread *without(const struct whole *w, size_t gone, size_t twice)
+{
+	uint8_t *bytes = malloc(w->len * 2);
+	size_t at[64], n = find_blocks(w->bytes, w->len, at), len = CAPBLOCK_HEADER_LEN;
+	struct capread *c = NULL;
+
+	memcpy(bytes, w->bytes, len);
+	for (size_t i = 0; i < n; i++) {
+		for (int times = i == gone ? 0 : i == twice ? 2 : 1; times; times--) {
+			memcpy(bytes + len, w->bytes + at[i], at[i + 1] - at[i]);
+			len += at[i + 1] - at[i];
+		}
+	}
+	if (capread_parse(edge_put(&w->edge, bytes, len), len, &c, NULL) != 0)
+		c = NULL;
+	free(bytes);
+	return c;
+}
+
+/* C's strings lie in the edge: it has to be looked at before another one is put there. */
+static bool noticed(struct capread *c, const struct capread *truth)
+{
+	bool yes = c && !c->complete && *c->damage && !find_lie(c, truth);
+
+	capread_free(c);
+	return yes;
+}
+
+static void test_blocks(struct tap *t, const struct whole *w)
+{
+	size_t at[64], n = find_blocks(w->bytes, w->len, at), missed = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		missed += !noticed(without(w, i, n), w->truth);
+		missed += !noticed(without(w, n, i), w->truth);
+	}
+	tap_eq_u64(t, missed, 0, "a block that is missing or there twice is found");
+}
+
+/* A capture made by hand, block by block. */
+struct made {
+	struct buf b;
+	uint32_t seq;
+};
+
+static void add(struct made *m, unsigned int type, const struct buf *payload)
+{
+	uint8_t header[CAPBLOCK_HEAD_LEN];
+
+	if (!m->b.len)
+		capblock_put_header(&m->b);
+	capblock_put(header, type, m->seq++, payload->p, payload->len);
+	buf_put(&m->b, header, sizeof(header));
+	buf_put(&m->b, payload->p, payload->len);
+}
+
+static void record(struct buf *payload, struct buf *fields)
+{
+	buf_uleb(payload, fields->len);
+	buf_put(payload, fields->p, fields->len);
+	buf_reset(fields);
+}
+
+static struct capread *read_made(const struct made *m, const struct edge *edge)
+{
+	struct capread *c = NULL;
+
+	return capread_parse(edge_put(edge, m->b.p, m->b.len), m->b.len, &c, NULL) == 0 ? c : NULL;
+}
+
+static void add_trailer(struct made *m)
+{
+	struct buf p = { 0 }, f = { 0 };
+
+	capcodec_put_trailer(&f, &sample_trailer);
+	record(&p, &f);
+	add(m, CAPCODEC_TRAILER, &p);
+	buf_free(&p);
+	buf_free(&f);
+}
+
+/* A process, a file, a kernel stack 0 and a user stack 1, and then BAD as a block of TYPE. */
+static bool refused(const struct edge *edge, unsigned int type, const struct buf *bad, const char *message)
+{
+	struct cap_stack user = { .id = 1, .kind = CAP_STACK_USER, .verdict = CAP_FAILED };
+	struct made m = { { 0 }, 0 };
+	struct buf p = { 0 }, f = { 0 };
+	struct capread *c;
+	bool yes;
+
+	capcodec_put_file(&f, &sample_files[0]);
+	record(&p, &f);
+	add(&m, CAPCODEC_FILE, &p);
+	buf_reset(&p);
+	capcodec_put_proc(&f, &sample_procs[0]);
+	record(&p, &f);
+	add(&m, CAPCODEC_PROC, &p);
+	buf_reset(&p);
+	capcodec_put_stack(&f, &sample_stacks[0]);
+	record(&p, &f);
+	capcodec_put_stack(&f, &user);
+	record(&p, &f);
+	add(&m, CAPCODEC_STACK, &p);
+	add(&m, type, bad);
+	add_trailer(&m);
+	c = read_made(&m, edge);
+	yes = c && !c->complete && strstr(c->damage, message) && c->blocks == 3 && c->n_procs == 1 &&
+	      c->n_files == 1 && c->n_stacks == 2 && !c->n_samples && !c->n_maps && !c->n_threads;
+	if (c && !yes)
+		tap_diag("damage: %s", c->damage);
+	capread_free(c);
+	buf_free(&m.b);
+	buf_free(&p);
+	buf_free(&f);
+	return yes;
+}
+
+#define REFUSED(what, TYPE, message, ...)                                                                    \
+	do {                                                                                                 \
+		struct buf p_ = { 0 }, f_ = { 0 };                                                           \
+		__VA_ARGS__;                                                                                 \
+		record(&p_, &f_);                                                                            \
+		tap_ok(t, refused(edge, TYPE, &p_, message), "refused: %s", what);                           \
+		buf_free(&p_);                                                                               \
+		buf_free(&f_);                                                                               \
+	} while (0)
+
+static void test_references(struct tap *t, const struct edge *edge)
+{
+	struct capcodec_state state = { 0 };
+	struct cap_sample s = { .proc = 0, .kstack = 0, .ustack = 1 };
+	struct cap_map m = { .start = 1, .end = 2, .file = CAP_NONE };
+
+	s.proc = 1;
+	REFUSED("a sample of no process", CAPCODEC_SAMPLE, "process that is not there",
+		capcodec_put_sample(&f_, &s, &state));
+	s.proc = 0, s.kstack = 2;
+	REFUSED("a sample with no kernel stack", CAPCODEC_SAMPLE, "stack that is not there",
+		capcodec_put_sample(&f_, &s, &state));
+	s.kstack = 0, s.ustack = CAP_NONE;
+	REFUSED("a sample with no user stack", CAPCODEC_SAMPLE, "stack that is not there",
+		capcodec_put_sample(&f_, &s, &state));
+	s.ustack = 0;
+	REFUSED("a kernel stack as user stack", CAPCODEC_SAMPLE, "stack that is not there",
+		capcodec_put_sample(&f_, &s, &state));
+	m.proc = 1;
+	REFUSED("a mapping of no process", CAPCODEC_MAP, "process that is not there",
+		capcodec_put_map(&f_, &m));
+	m.proc = 0, m.file = 1;
+	REFUSED("a mapping of no file", CAPCODEC_MAP, "file that is not there", capcodec_put_map(&f_, &m));
+	m.file = CAP_NONE, m.end = 1;
+	REFUSED("an empty mapping", CAPCODEC_MAP, "malformed", capcodec_put_map(&f_, &m));
+	m.end = 0;
+	REFUSED("a mapping that ends before it starts", CAPCODEC_MAP, "malformed", capcodec_put_map(&f_, &m));
+	REFUSED("a thread of no process", CAPCODEC_THREAD, "process that is not there",
+		capcodec_put_thread(&f_, &sample_threads[2]));
+	REFUSED("an image of no file", CAPCODEC_IMAGE, "file that is not there",
+		capcodec_put_image(&f_, &sample_images[0]));
+	REFUSED("a stack id out of order", CAPCODEC_STACK, "id out of order",
+		capcodec_put_stack(&f_, &sample_stacks[1]));
+	REFUSED("a process id out of order", CAPCODEC_PROC, "id out of order",
+		capcodec_put_proc(&f_, &sample_procs[0]));
+	REFUSED("a file id out of order", CAPCODEC_FILE, "id out of order",
+		capcodec_put_file(&f_, &sample_files[2]));
+	REFUSED("JIT code of no process", CAPCODEC_JIT, "process that is not there",
+		buf_put(&f_, "\1\1\0\0\1\1\0\0\0\0", 10));
+	REFUSED("JIT code of no name", CAPCODEC_JIT, "string that is not there",
+		buf_put(&f_, "\0\1\0\0\1\1\1\0\0\0", 10));
+	REFUSED("a name in no file", CAPCODEC_NAME, "file that is not there",
+		buf_put(&f_, "\1\0\0\0\0\0", 6));
+	REFUSED("a frame of no name", CAPCODEC_NAME, "string that is not there",
+		buf_put(&f_, "\0\0\0\0\0\1\1\0\0\0\0", 11));
+	REFUSED("a string id out of order", CAPCODEC_STRING, "id out of order", buf_put(&f_, "\1\1a\0", 4));
+	REFUSED("an empty kernel symbol", CAPCODEC_KSYM, "malformed",
+		capcodec_put_ksym(&f_, &(struct cap_ksym){ 5, 5, "", "" }));
+}
+
+static void test_malformed(struct tap *t, const struct edge *edge)
+{
+	static const uint8_t id[CAP_BUILD_ID_MAX + 1];
+
+	REFUSED("an empty record", CAPCODEC_OPTION, "malformed", );
+	REFUSED("more frames than bytes", CAPCODEC_STACK, "malformed", buf_put(&f_, "\2\2\1\0\0\0", 6),
+		buf_uleb(&f_, UINT32_MAX));
+	REFUSED("more frames than 32 bits count", CAPCODEC_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0", 6), buf_uleb(&f_, UINT64_MAX));
+	REFUSED("a frame that is cut", CAPCODEC_STACK, "malformed", buf_put(&f_, "\2\2\1\0\0\0\1\200", 8));
+	REFUSED("as many exact frames as frames", CAPCODEC_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\2\1\1\2\1\1", 12));
+	REFUSED("more exact frames than 32 bits count", CAPCODEC_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\2\1\1", 9), buf_uleb(&f_, UINT64_MAX));
+	REFUSED("an exact frame behind the last", CAPCODEC_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\2\1\1\1\2", 11));
+	REFUSED("an exact frame of an absurd number", CAPCODEC_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\3\1\1\1\2\1", 12), buf_uleb(&f_, UINT32_MAX));
+	REFUSED("the first frame as an exact one", CAPCODEC_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\2\1\1\1\0", 11));
+	REFUSED("an exact frame twice", CAPCODEC_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\4\1\1\1\1\2\1\0", 14));
+	REFUSED("fewer numbers of exact frames than said", CAPCODEC_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\4\1\1\1\1\2\1", 13));
+	REFUSED("a string longer than its record", CAPCODEC_OPTION, "malformed", buf_put(&f_, "\5name", 5));
+	REFUSED("a string of absurd length", CAPCODEC_OPTION, "malformed", buf_uleb(&f_, UINT64_MAX));
+	REFUSED("a string without its NUL", CAPCODEC_OPTION, "malformed", buf_put(&f_, "\1ab\1c\0", 6));
+	REFUSED("a string with a NUL inside", CAPCODEC_OPTION, "malformed", buf_put(&f_, "\3a\0b\0\1c\0", 8));
+	REFUSED("an image longer than its record", CAPCODEC_IMAGE, "malformed", buf_put(&f_, "\0\4abc", 5));
+	REFUSED("a build ID of 65 bytes", CAPCODEC_FILE, "malformed", buf_put(&f_, "\1\0\0\0\0\0\0\0\101", 9),
+		buf_put(&f_, id, sizeof(id)), buf_put(&f_, "\0\0", 2));
+	REFUSED("a number of more than 64 bits", CAPCODEC_FLUSH, "malformed",
+		buf_put(&f_, "\377\377\377\377\377\377\377\377\377\177", 10));
+	REFUSED("a number of more than 32 bits", CAPCODEC_THREAD, "malformed", buf_put(&f_, "\0", 1),
+		buf_uleb(&f_, UINT64_C(1) << 32), buf_put(&f_, "\0\0\0", 3));
+	REFUSED("a string of names with a NUL inside", CAPCODEC_STRING, "malformed",
+		buf_put(&f_, "\0\2a\0\0", 5));
+	REFUSED("empty JIT code", CAPCODEC_JIT, "malformed", buf_put(&f_, "\0\1\0\0\1\0\0\0\0\0", 10));
+	REFUSED("JIT code that passes the last address", CAPCODEC_JIT, "malformed",
+		buf_put(&f_, "\0\1\0\0\2", 5), buf_uleb(&f_, UINT64_MAX), buf_put(&f_, "\0\0\0\0", 4));
+	REFUSED("more frames of a name than bytes", CAPCODEC_NAME, "malformed",
+		buf_put(&f_, "\0\0\0\0\0\2\0\0\0\0\0\0\0\0\0", 15));
+	REFUSED("an absurd number of frames of a name", CAPCODEC_NAME, "malformed",
+		buf_put(&f_, "\0\0\0\0\0", 5), buf_uleb(&f_, UINT32_MAX));
+	REFUSED("a source of a name of more than a byte", CAPCODEC_NAME, "malformed",
+		buf_put(&f_, "\0\0\0\200\2\0\0", 7));
+	REFUSED("a record longer than its block", CAPCODEC_FLUSH, "behind its block", buf_uleb(&p_, 100));
+}
+
+static void test_host_twice(struct tap *t, const struct edge *edge)
+{
+	struct made m = { { 0 }, 0 };
+	struct buf p = { 0 }, f = { 0 };
+	struct capread *c;
+
+	capcodec_put_host(&f, &sample_host);
+	record(&p, &f);
+	add(&m, CAPCODEC_HOST, &p);
+	add(&m, CAPCODEC_HOST, &p);
+	add_trailer(&m);
+	c = read_made(&m, edge);
+	tap_ok(t, c && !c->complete && strstr(c->damage, "second host") && same_host(&c->host, &sample_host),
+		"a second host is refused, the first stays");
+	capread_free(c);
+	buf_free(&m.b);
+	buf_free(&p);
+	buf_free(&f);
+}
+
+/* The same bytes with the checksum made anew; the LEN before it count, and then REST. */
+static void seal(uint8_t *p, size_t len, const uint8_t *rest, size_t rest_len)
+{
+	uint32_t crc = crc32c(crc32c(0, p, len), rest, rest_len);
+
+	for (size_t i = 0; i < 4; i++)
+		p[len + i] = (uint8_t)(crc >> (8 * i));
+}
+
+static void test_flags(struct tap *t, const struct edge *edge)
+{
+	struct made m = { { 0 }, 0 };
+	struct buf p = { 0 }, f = { 0 };
+	struct capread *c;
+
+	capcodec_put_option(&f, &sample_options[0]);
+	record(&p, &f);
+	add(&m, CAPCODEC_OPTION, &p);
+	m.b.p[CAPBLOCK_HEADER_LEN + 6] = 1;
+	seal(m.b.p + CAPBLOCK_HEADER_LEN, CAPBLOCK_HEAD_LEN - 4, p.p, p.len);
+	add_trailer(&m);
+	c = read_made(&m, edge);
+	tap_ok(t, c && c->complete && c->unknown_blocks == 1 && !c->n_options,
+		"a block with a flag that no one knows is skipped and counted");
+	capread_free(c);
+	buf_free(&m.b);
+	buf_free(&p);
+	buf_free(&f);
+}
+
+static void test_future(struct tap *t, const struct edge *edge)
+{
+	struct made m = { { 0 }, 0 };
+	struct buf p = { 0 }, f = { 0 };
+	struct capread *c;
+
+	buf_put(&p, "what no one knows yet", 21);
+	add(&m, 999, &p);
+	buf_reset(&p);
+	capcodec_put_option(&f, &sample_options[0]);
+	buf_put(&f, "more fields", 11);
+	record(&p, &f);
+	capcodec_put_option(&f, &sample_options[1]);
+	record(&p, &f);
+	add(&m, CAPCODEC_OPTION, &p);
+	add_trailer(&m);
+	c = read_made(&m, edge);
+	tap_ok(t, c && c->complete && c->unknown_blocks == 1, "an unknown block is skipped and counted");
+	tap_ok(t, c && c->n_options == 2 && same(c->options[1].name, "unwind"),
+		"fields that a later version appends to a record are left unread");
+	capread_free(c);
+	buf_free(&m.b);
+	buf_free(&p);
+	buf_free(&f);
+}
+
+/* What 1.0 wrote: a stack ends with its frames. And 0 exact frames, which a later version may have to write.
+ */
+static void test_past(struct tap *t, const struct edge *edge)
+{
+	struct made m = { { 0 }, 0 };
+	struct buf p = { 0 }, f = { 0 };
+	struct capread *c;
+
+	buf_put(&f, "\0\2\1\0\0\0\2\5\1", 9);
+	record(&p, &f);
+	buf_put(&f, "\1\2\1\0\0\0\2\5\1\0", 10);
+	record(&p, &f);
+	buf_put(&f, "\2\2\1\0\0\0\2\5\1\1\1more", 15);
+	record(&p, &f);
+	add(&m, CAPCODEC_STACK, &p);
+	add_trailer(&m);
+	c = read_made(&m, edge);
+	tap_ok(t, c && c->complete && c->n_stacks == 3, "stacks of three versions are read");
+	tap_ok(t, c && !c->stacks[0].n_exact && c->stacks[0].len == 2 && c->stacks[0].frames[1] == 6,
+		"one that ends with its frames has no exact ones");
+	tap_ok(t, c && !c->stacks[1].n_exact, "nor has one that counts 0");
+	tap_ok(t, c && c->stacks[2].n_exact == 1 && c->stacks[2].exact[0] == 1,
+		"what follows is left unread");
+	capread_free(c);
+	buf_free(&m.b);
+	buf_free(&p);
+	buf_free(&f);
+}
+
+static void test_ksym_order(struct tap *t, const struct edge *edge)
+{
+	static const struct cap_ksym s[] = { { 100, 200, "long", "" }, { 150, 160, "inner", "" },
+		{ 50, 60, "one", "" }, { 50, 70, "two", "" }, { 60, 65, "three", "m" } };
+	struct made m = { { 0 }, 0 };
+	struct buf p = { 0 }, f = { 0 };
+	struct capread *c;
+
+	for (size_t i = 0; i < ARRAY_LEN(s); i++) {
+		capcodec_put_ksym(&f, &s[i]);
+		record(&p, &f);
+	}
+	add(&m, CAPCODEC_KSYM, &p);
+	add_trailer(&m);
+	c = read_made(&m, edge);
+	if (!c)
+		abort();
+	tap_eq_u64(t, c->n_ksyms, 4, "of symbols with one start the last stays");
+	tap_eq_str(t, ksym(c, 55), "two", "and is found");
+	tap_eq_str(t, ksym(c, 60), "three", "a symbol ends where the next begins");
+	tap_eq_str(t, ksym(c, 149), "long", "before an inner symbol the outer one is found");
+	tap_eq_str(t, ksym(c, 155), "inner", "inside it the inner one");
+	tap_eq_str(t, ksym(c, 165), "none", "behind it neither");
+	capread_free(c);
+	buf_free(&m.b);
+	buf_free(&p);
+	buf_free(&f);
+}
+
+static void test_map(struct tap *t, const struct capread *c)
+{
+	tap_ok(t, capread_map(c, 0, 0x485000, MONO + 500, MONO + 500, NULL) == &c->maps[2],
+		"the mapping of an address is found");
+}
+
+static uint32_t next_random(uint32_t *seed)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return *seed >> 8;
+}
+
+/* Payloads changed at random under checksums that are right. */
+static void test_hostile(struct tap *t, const struct whole *w)
+{
+	size_t at[64], n = find_blocks(w->bytes, w->len, at);
+	uint8_t *bytes = edge_put(&w->edge, w->bytes, w->len);
+	uint32_t seed = 7;
+	size_t loaded = 0, whole = 0;
+
+	for (int round = 0; round < 20000; round++) {
+		size_t k = next_random(&seed) % n, len = at[k + 1] - at[k] - CAPBLOCK_HEAD_LEN;
+		uint8_t *payload = bytes + at[k] + CAPBLOCK_HEAD_LEN;
+		struct capblock b;
+		struct capread *c;
+
+		capblock_get(bytes + at[k], &b);
+		for (uint32_t i = next_random(&seed) % 4 + 1; i; i--)
+			payload[next_random(&seed) % len] = (uint8_t)next_random(&seed);
+		capblock_put(bytes + at[k], b.type, b.seq, payload, len);
+		if (capread_parse(bytes, w->len, &c, NULL) == 0) {
+			loaded++;
+			whole += c->complete;
+			for (size_t i = 0; i < c->n_samples; i++)
+				if (c->stacks[c->samples[i].ustack].kind != CAP_STACK_USER)
+					abort();
+			for (uint32_t i = 0; i < c->n_procs; i++)
+				capread_map(c, i, 0x485000, MONO, MONO + 1000, NULL);
+			capread_free(c);
+		}
+		memcpy(bytes, w->bytes, w->len);
+	}
+	tap_ok(t, loaded == 20000 && whole > 100 && whole < 20000,
+		"hostile records under good checksums do no harm");
+}
+
+static uint8_t *slurp(const char *path, size_t *len)
+{
+	uint8_t *bytes = malloc(1 << 20);
+	FILE *f = fopen(path, "r");
+
+	if (!f || !bytes)
+		abort();
+	*len = fread(bytes, 1, 1 << 20, f);
+	fclose(f);
+	return bytes;
+}
+
+static void test_header(struct tap *t, const struct whole *w)
+{
+	static const struct {
+		size_t at, n;
+		const char *bytes, *message;
+	} changes[] = {
+		{ 0, 1, "\177", "not a capture" },
+		{ 8, 4, "\1\2\3\4", "other byte order" },
+		{ 12, 4, "\377\377\377\377", "header is damaged" },
+		{ 18, 1, "\7", "header is damaged" },
+	};
+	uint8_t later[CAPBLOCK_HEADER_LEN + 8];
+	struct err e;
+	struct capread *c;
+
+	for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+		uint8_t *bytes = edge_put(&w->edge, w->bytes, w->len);
+
+		memcpy(bytes + changes[i].at, changes[i].bytes, changes[i].n);
+		tap_ok(t,
+			capread_parse(bytes, w->len, &c, &e) == -EINVAL && strstr(e.msg, changes[i].message),
+			"refused: %s", changes[i].message);
+	}
+	tap_ok(t, capread_parse("", 0, &c, &e) == -EINVAL && strstr(e.msg, "empty"), "refused: empty");
+	tap_ok(t, capread_parse(w->bytes, 20, &c, &e) == -EINVAL && strstr(e.msg, "cut at byte 20"),
+		"refused: cut in the header");
+	memcpy(later, w->bytes, CAPBLOCK_HEADER_LEN);
+	later[16] = CAPBLOCK_MAJOR + 1;
+	seal(later, CAPBLOCK_HEADER_LEN - 4, NULL, 0);
+	tap_ok(t,
+		capread_parse(later, CAPBLOCK_HEADER_LEN, &c, &e) == -EINVAL && strstr(e.msg, "format 2.2") &&
+			strstr(e.hint, "newer"),
+		"refused: a greater major version");
+	memset(later, 0, sizeof(later));
+	memcpy(later, w->bytes, CAPBLOCK_HEADER_LEN - 4);
+	later[12] = sizeof(later);
+	later[18] = 9;
+	seal(later, sizeof(later) - 4, NULL, 0);
+	tap_ok(t, capread_parse(later, sizeof(later), &c, &e) == 0 && c->good_bytes == sizeof(later),
+		"a greater minor version with a longer header is read");
+	capread_free(c);
+}
+
+int main(int argc, char **argv)
+{
+	char path[] = "/tmp/unit-capread.XXXXXX";
+	struct tap t = { 0 };
+	struct err e = { 0 };
+	struct whole w = { 0 };
+	int fd;
+
+	if (argc >= 3 && same(argv[1], "--write")) {
+		if ((argc == 3 ? sample_write(argv[2], &e)
+			       : sample_write_many(argv[2], (uint32_t)strtoul(argv[3], NULL, 10), &e)) == 0)
+			return 0;
+		fprintf(stderr, "capread: %s\n", e.msg);
+		return 2;
+	}
+	fd = mkstemp(path);
+	if (fd < 0 || close(fd) != 0 || sample_write(path, &e) != 0)
+		abort();
+	tap_ok(&t, capread_load(path, &w.truth, &e) == 0, "a capture is loaded from a file");
+	w.bytes = slurp(path, &w.len);
+	unlink(path);
+	w.edge = edge_new(1 << 16);
+	test_round_trip(&t, w.truth);
+	test_merging(&t, w.truth);
+	test_ksyms(&t, w.truth);
+	test_names(&t, w.truth);
+	test_map(&t, w.truth);
+	test_header(&t, &w);
+	test_cuts(&t, &w);
+	test_changes(&t, &w);
+	test_blocks(&t, &w);
+	test_references(&t, &w.edge);
+	test_malformed(&t, &w.edge);
+	test_host_twice(&t, &w.edge);
+	test_future(&t, &w.edge);
+	test_past(&t, &w.edge);
+	test_flags(&t, &w.edge);
+	test_ksym_order(&t, &w.edge);
+	test_hostile(&t, &w);
+	capread_free(w.truth);
+	free(w.bytes);
+	return tap_done(&t);
+}

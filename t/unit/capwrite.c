@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * capwrite - what a writer does with files, full disks, and records that
+ * no reader would take.
+ */
+#include "base/tap.h"
+#include "capture/format.h"
+#include "capture/reader.h"
+#include "../data/capture/sample.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static char dir[] = "/tmp/unit-capwrite.XXXXXX";
+
+/* The last two that were asked for stay. */
+static const char *in_dir(const char *name)
+{
+	static char paths[2][64];
+	static unsigned int turn;
+	char *path = paths[turn++ % 2];
+
+	snprintf(path, sizeof(paths[0]), "%s/%s", dir, name);
+	return path;
+}
+
+static off_t size_of(const char *p)
+{
+	struct stat st;
+
+	return stat(p, &st) == 0 ? st.st_size : -1;
+}
+
+static mode_t mode_of(const char *p)
+{
+	struct stat st;
+
+	return lstat(p, &st) == 0 ? st.st_mode & 07777 : 0;
+}
+
+static void put_file(const char *p, const char *text, mode_t mode)
+{
+	int fd = open(p, O_WRONLY | O_CREAT | O_TRUNC, mode);
+
+	if (fd < 0 || fchmod(fd, mode) != 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		abort();
+	close(fd);
+}
+
+/* Open PATH for writing and close it at once. */
+static int try_open(const char *p, bool force, struct err *e)
+{
+	struct capwrite *w = NULL;
+	int code = capwrite_open(p, force, &w, e);
+
+	capwrite_close(w);
+	return code;
+}
+
+static void test_files(struct tap *t)
+{
+	const char *p = in_dir("file");
+	struct err e = { 0 };
+	mode_t old = umask(0);
+	ino_t before;
+	struct stat st;
+
+	tap_ok(t, try_open(p, false, &e) == 0 && mode_of(p) == 0600,
+		"a new file has mode 0600 under umask 0");
+	umask(0777);
+	unlink(p);
+	tap_ok(t, try_open(p, false, &e) == 0 && mode_of(p) == 0600, "and under umask 0777");
+	umask(old);
+	tap_eq_u64(t, size_of(p), CAPBLOCK_HEADER_LEN, "the file header is written at once");
+	chmod(p, 0644);
+	stat(p, &st);
+	before = st.st_ino;
+	if (link(p, in_dir("other name")) != 0)
+		abort();
+	tap_ok(t, try_open(p, false, &e) == 0 && mode_of(p) == 0600,
+		"an existing capture is replaced by a private one");
+	stat(p, &st);
+	tap_ok(t, st.st_ino != before && st.st_nlink == 1,
+		"it is a new file: who has the old one sees no more");
+	put_file(p, "", 0644);
+	tap_ok(t, try_open(p, false, &e) == 0 && mode_of(p) == 0600, "an empty file is replaced");
+	put_file(p, "precious", 0644);
+	tap_ok(t,
+		try_open(p, false, &e) == -EEXIST && strstr(e.msg, "not a capture") &&
+			strstr(e.hint, "--force"),
+		"a file that is no capture is not, and the hint names --force");
+	tap_eq_u64(t, size_of(p), 8, "it is as it was");
+	put_file(p, "\211stk", 0644);
+	tap_ok(t, try_open(p, false, &e) == -EEXIST, "the beginning of the magic is no capture");
+	tap_ok(t, try_open(p, true, &e) == 0 && mode_of(p) == 0600 && size_of(p) == CAPBLOCK_HEADER_LEN,
+		"with force it is replaced");
+	unlink(p);
+}
+
+static void test_odd_files(struct tap *t)
+{
+	char target[64];
+	struct err e = { 0 };
+	const char *p;
+
+	snprintf(target, sizeof(target), "%s", in_dir("target"));
+	p = in_dir("link");
+	if (symlink(target, p) != 0)
+		abort();
+	tap_ok(t, try_open(p, true, &e) == -ELOOP && size_of(target) < 0,
+		"a dangling symbolic link is not followed");
+	put_file(target, "", 0644);
+	tap_ok(t, try_open(p, true, &e) == -ELOOP && size_of(target) == 0 && strstr(e.hint, "-o -"),
+		"nor one to an empty file, even with force");
+	tap_ok(t, try_open(dir, true, &e) == -EISDIR, "a directory is refused");
+	tap_ok(t, try_open(in_dir("no/such/folder"), false, &e) == -ENOENT && strstr(e.msg, "no/such/folder"),
+		"a folder that is not there is named");
+	p = in_dir("fifo");
+	if (mkfifo(p, 0600) != 0)
+		abort();
+	tap_ok(t, try_open(p, false, &e) == -EEXIST && strstr(e.msg, "FIFO"), "a FIFO needs force");
+	tap_ok(t, try_open("/dev/null", false, &e) == -EEXIST && strstr(e.msg, "device"),
+		"a device needs force");
+	tap_ok(t, try_open("/dev/null", true, &e) == 0, "with force a device is written to");
+	tap_ok(t, try_open("/dev/full", true, &e) == -ENOSPC && strstr(e.msg, "No space left"),
+		"a full device is told");
+}
+
+static struct capread *load(const char *p)
+{
+	struct capread *c = NULL;
+
+	return capread_load(p, &c, NULL) == 0 ? c : NULL;
+}
+
+/* --- full disks --- */
+
+/* Let no file grow beyond LEN bytes; a write beyond fails with EFBIG. */
+static void limit(rlim_t len)
+{
+	struct rlimit l;
+
+	getrlimit(RLIMIT_FSIZE, &l);
+	l.rlim_cur = len;
+	setrlimit(RLIMIT_FSIZE, &l);
+}
+
+static bool good_until(const char *p, off_t room, off_t whole, const char **why)
+{
+	struct capread *c = load(p);
+	bool clean = c && c->good_bytes == c->total_bytes && (off_t)c->total_bytes <= room;
+	bool told = c && !c->complete && strstr(c->damage, "without a trailer");
+
+	*why = !c ? "not read" : !clean ? "a torn block" : !told ? "taken for whole" : NULL;
+	capread_free(c);
+	return !*why && size_of(p) <= room && room < whole;
+}
+
+static void test_every_room(struct tap *t)
+{
+	const char *p = in_dir("full"), *why = NULL;
+	struct err e = { 0 };
+	off_t whole, room;
+	bool fine = true;
+
+	if (sample_write(p, &e) != 0)
+		abort();
+	whole = size_of(p);
+	for (room = CAPBLOCK_HEADER_LEN; room < whole && fine; room++) {
+		unlink(p);
+		limit((rlim_t)room);
+		fine = sample_write(p, &e) == -EFBIG && strstr(e.hint, "kept");
+		limit(RLIM_INFINITY);
+		fine = fine && good_until(p, room, whole, &why);
+	}
+	if (!tap_ok(t, fine, "room for any number of bytes: whole blocks stay, the torn one is taken back"))
+		tap_diag("%lld bytes: %s", (long long)room - 1, why ? why : e.msg);
+	unlink(p);
+}
+
+static void test_sticky(struct tap *t)
+{
+	const char *p = in_dir("sticky");
+	struct capwrite *w;
+	struct err e = { 0 };
+	uint64_t bytes;
+	bool first;
+
+	if (capwrite_open(p, false, &w, &e) != 0 || sample_first(w, &e) != 0)
+		abort();
+	bytes = capwrite_bytes(w);
+	tap_eq_u64(t, size_of(p), bytes, "a flush brings everything into the file");
+	limit(bytes + 5);
+	first = capwrite_flush(w, MONO, &e) == -EFBIG;
+	limit(RLIM_INFINITY);
+	tap_ok(t, first && sample_second(w, &e) == -EFBIG, "the first error is every later flush's too");
+	tap_eq_u64(t, size_of(p), bytes, "and nothing more is written");
+	tap_eq_u64(t, capwrite_bytes(w), bytes, "nor counted");
+	capwrite_close(w);
+	unlink(p);
+}
+
+/* --- records that no reader takes --- */
+
+static struct capwrite *with_stacks(void)
+{
+	struct capwrite *w;
+
+	if (capwrite_open(in_dir("bad"), false, &w, NULL) != 0)
+		abort();
+	capwrite_proc(w, &sample_procs[0]);
+	capwrite_file(w, &sample_files[0]);
+	capwrite_stack(w, &sample_stacks[0]);
+	capwrite_stack(w, &sample_stacks[1]);
+	return w;
+}
+
+static void refused(struct tap *t, struct capwrite *w, const char *message, const char *name)
+{
+	struct err e = { 0 };
+
+	tap_ok(t, capwrite_flush(w, MONO, &e) == -EINVAL && strstr(e.msg, message), "refused: %s", name);
+	tap_ok(t, capwrite_flush(w, MONO, &e) == -EINVAL && size_of(in_dir("bad")) == CAPBLOCK_HEADER_LEN,
+		"and nothing is written");
+	capwrite_close(w);
+}
+
+static void test_bad_records(struct tap *t)
+{
+	static const uint64_t frames[] = { 1, 2, 3 };
+	static const uint32_t twice[] = { 1, 1 }, behind[] = { 3 }, first[] = { 0 };
+	struct capwrite *w = with_stacks();
+
+	capwrite_stack(w, &sample_stacks[3]);
+	refused(t, w, "stack ids", "a stack id left out");
+	w = with_stacks();
+	capwrite_proc(w, &sample_procs[0]);
+	refused(t, w, "process ids", "a process id given twice");
+	w = with_stacks();
+	capwrite_file(w, &sample_files[2]);
+	refused(t, w, "file ids", "a file id left out");
+	w = with_stacks();
+	capwrite_sample(w, &(struct cap_sample){ .kstack = 0, .ustack = 2 });
+	refused(t, w, "stack that was not written", "a sample of a stack that was not written");
+	w = with_stacks();
+	capwrite_sample(w, &(struct cap_sample){ .kstack = CAP_NONE, .ustack = 1 });
+	refused(t, w, "stack that was not written", "a sample without a kernel stack");
+	w = with_stacks();
+	capwrite_sample(w, &(struct cap_sample){ .proc = 1, .kstack = 0, .ustack = 1 });
+	refused(t, w, "process that was not written", "a sample of a process that was not written");
+	w = with_stacks();
+	capwrite_map(w, &(struct cap_map){ .file = 1, .start = 1, .end = 2 });
+	refused(t, w, "file that was not written", "a mapping of a file that was not written");
+	w = with_stacks();
+	capwrite_map(w, &(struct cap_map){ .file = CAP_NONE, .start = 2, .end = 2 });
+	refused(t, w, "mapping ends", "an empty mapping");
+	w = with_stacks();
+	capwrite_stack(
+		w, &(struct cap_stack){ .id = 2, .len = 3, .frames = frames, .n_exact = 2, .exact = twice });
+	refused(t, w, "exact frames", "an exact frame given twice");
+	w = with_stacks();
+	capwrite_stack(
+		w, &(struct cap_stack){ .id = 2, .len = 3, .frames = frames, .n_exact = 1, .exact = behind });
+	refused(t, w, "exact frames", "an exact frame behind the last");
+	w = with_stacks();
+	capwrite_stack(
+		w, &(struct cap_stack){ .id = 2, .len = 3, .frames = frames, .n_exact = 1, .exact = first });
+	refused(t, w, "exact frames", "the first frame among the exact ones");
+	w = with_stacks();
+	capwrite_ksym(w, &(struct cap_ksym){ 3, 2, "", "" });
+	refused(t, w, "kernel symbol ends", "a kernel symbol that ends before it begins");
+	w = with_stacks();
+	capwrite_jit(w, &(struct cap_jit){ .start = 2, .end = 2, .name = "", .file = "" });
+	refused(t, w, "JIT code ends", "an empty piece of JIT code");
+	w = with_stacks();
+	capwrite_jit(w, &(struct cap_jit){ .proc = 1, .start = 2, .end = 3, .name = "", .file = "" });
+	refused(t, w, "process that was not written", "JIT code of a process that was not written");
+	w = with_stacks();
+	capwrite_name(w, &(struct cap_name){ .file = 1 });
+	refused(t, w, "file that was not written", "a name in a file that was not written");
+}
+
+/* --- much --- */
+
+static void test_split(struct tap *t)
+{
+	const char *p = in_dir("much");
+	const size_t n = 200000;
+	uint64_t frames[60], blocks, got = 0;
+	struct capwrite *w;
+	struct capread *c;
+	struct err e = { 0 };
+	bool fine = true;
+
+	if (capwrite_open(p, false, &w, &e) != 0)
+		abort();
+	capwrite_proc(w, &sample_procs[0]);
+	for (uint32_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < ARRAY_LEN(frames); k++)
+			frames[k] = UINT64_C(0x7f0000000000) + i * 64 + k * (k % 3);
+		if (i < 60000)
+			capwrite_stack(w, &(struct cap_stack){ .id = i,
+						  .kind = i % 2 ? CAP_STACK_USER : CAP_STACK_KERNEL,
+						  .verdict = CAP_COMPLETE,
+						  .len = ARRAY_LEN(frames),
+						  .frames = frames });
+		capwrite_sample(w, &(struct cap_sample){ .tid = i,
+					   .kstack = i % 30000 * 2,
+					   .ustack = i % 30000 * 2 + 1,
+					   .count = 1,
+					   .total_ns = i,
+					   .first_ns = MONO + i,
+					   .last_ns = MONO + i });
+	}
+	if (capwrite_finish(w, &sample_trailer, &e) != 0)
+		abort();
+	capwrite_close(w);
+	c = load(p);
+	if (!c)
+		abort();
+	blocks = c->blocks;
+	for (size_t i = 0; i < c->n_samples; i++) {
+		got += c->samples[i].total_ns;
+		fine &= c->samples[i].first_ns == MONO + i && c->samples[i].tid == i;
+	}
+	tap_ok(t, c->complete && c->n_stacks == 60000 && c->n_samples == n,
+		"200,000 samples and 60,000 stacks");
+	tap_ok(t, fine && got == (uint64_t)n * (n - 1) / 2, "come back over the ends of blocks");
+	tap_ok(t, blocks > 8, "in several blocks of a type");
+	capread_free(c);
+	unlink(p);
+}
+
+/* One name for each of many addresses: the strings do not come again. */
+static void test_strings(struct tap *t)
+{
+	static const struct cap_name_frame frames[] = { { "a_function_of_some_length",
+		"a_function_of_some_length", "/usr/src/project/with/a/path/file.c", 1000, 0 } };
+	const char *p = in_dir("strings");
+	const uint32_t n = 100000;
+	struct capwrite *w;
+	struct capread *c;
+	bool fine = true;
+
+	if (capwrite_open(p, false, &w, NULL) != 0)
+		abort();
+	capwrite_file(w, &sample_files[0]);
+	for (uint32_t i = 0; i < n; i++) {
+		capwrite_name(w, &(struct cap_name){ .offset = i, .n = 1, .frames = frames });
+		if (i == n / 2 && capwrite_flush(w, MONO, NULL) != 0)
+			abort();
+	}
+	if (capwrite_finish(w, &sample_trailer, NULL) != 0)
+		abort();
+	capwrite_close(w);
+	tap_ok(t, size_of(p) < 20 * (off_t)n, "names that come again take a few bytes each");
+	c = load(p);
+	if (!c)
+		abort();
+	for (uint32_t i = 0; i < c->n_names; i++)
+		fine &= c->names[i].offset == i && strcmp(c->names[i].frames[0].file, frames[0].file) == 0;
+	tap_ok(t, fine && c->complete && c->n_names == n, "and come back over blocks and flushes");
+	capread_free(c);
+	unlink(p);
+}
+
+/* --- the bytes --- */
+
+/* clang-format off */
+static const uint8_t golden[] = {
+	0x89, 's', 't', 'k', 'c', 'a', 'p', '\n',	/* magic */
+	4, 3, 2, 1,					/* byte order mark */
+	24, 0, 0, 0,					/* length of this header */
+	1, 0, 2, 0,					/* version 1.2 */
+	0xd7, 0x70, 0xfb, 0x93,				/* checksum of the 20 bytes before */
+
+	'S', 'b', 'l', 'k',				/* sync */
+	2, 0, 0, 0,					/* type: options; flags */
+	10, 0, 0, 0,					/* length of the payload */
+	0, 0, 0, 0,					/* sequence number */
+	0x6a, 0x81, 0xb8, 0xdd,				/* checksum */
+	9,						/* a record of 9 bytes */
+	3, 'p', 'i', 'd', 0,				/* name */
+	2, '4', '2', 0,					/* value */
+
+	'S', 'b', 'l', 'k', 9, 0, 0, 0, 14, 0, 0, 0, 1, 0, 0, 0, 0xa8, 0x71, 0x7a, 0x1f,
+	13,						/* a stack of 13 bytes */
+	0, 2, 4, 10,					/* id, user, stopped, memory */
+	0x72,						/* error: -14 */
+	0x80, 0x20,					/* stop_pc: 0x1000 */
+	2,						/* frames */
+	0x80, 0x20, 0x7f,				/* 0x1000, and one less */
+	1, 1,						/* one more exact frame, number 1 */
+
+	'S', 'b', 'l', 'k', 12, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 0x20, 0x1a, 0x73, 0x14,
+	2, 0xac, 0x02,					/* flush: time 300 */
+
+	'S', 'b', 'l', 'k', 13, 0, 0, 0, 8, 0, 0, 0, 3, 0, 0, 0, 0x54, 0x60, 0x71, 0x54,
+	7, 0xac, 0x02, 3, 'e', 'n', 'd', 0,		/* trailer: time 300, why */
+};
+/* clang-format on */
+
+static void test_golden(struct tap *t)
+{
+	const uint64_t frames[] = { 0x1000, 0xfff };
+	const uint32_t exact[] = { 1 };
+	const char *p = in_dir("golden");
+	uint8_t got[sizeof(golden) + 1];
+	struct capwrite *w;
+	struct err e;
+	FILE *f;
+	size_t len;
+
+	if (capwrite_open(p, false, &w, &e) != 0)
+		abort();
+	capwrite_stack(w, &(struct cap_stack){ .kind = CAP_STACK_USER,
+				  .verdict = CAP_STOPPED,
+				  .reason = CAP_R_MEMORY,
+				  .error = -14,
+				  .stop_pc = 0x1000,
+				  .len = 2,
+				  .n_exact = 1,
+				  .frames = frames,
+				  .exact = exact });
+	capwrite_option(w, &(struct cap_option){ "pid", "42" });
+	tap_ok(t, capwrite_finish(w, &(struct cap_trailer){ 300, "end" }, &e) == 0,
+		"a tiny capture is written");
+	capwrite_close(w);
+	f = fopen(p, "r");
+	if (!f)
+		abort();
+	len = fread(got, 1, sizeof(got), f);
+	fclose(f);
+	tap_ok(t, len == sizeof(golden) && memcmp(got, golden, len) == 0,
+		"its bytes are those of capture(5)");
+	for (size_t i = 0; i < MIN(len, sizeof(golden)); i++)
+		if (got[i] != golden[i])
+			tap_diag("byte %zu: got %02x, want %02x", i, got[i], golden[i]);
+	unlink(p);
+}
+
+/* --- pipes --- */
+
+/* Write the sample to a pipe whose reader is gone, in a child; its wait status. */
+static int broken_pipe(bool ignore)
+{
+	int fds[2], status;
+	pid_t pid;
+
+	if (pipe(fds) != 0)
+		abort();
+	close(fds[0]);
+	pid = fork();
+	if (pid == 0) {
+		struct err e = { 0 };
+
+		signal(SIGPIPE, ignore ? SIG_IGN : SIG_DFL);
+		dup2(fds[1], STDOUT_FILENO);
+		close(fds[1]);
+		_exit(sample_write("-", &e) == -EPIPE && strstr(e.msg, "standard output") ? 0 : 1);
+	}
+	close(fds[1]);
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+/* A pipe that is set not to block is waited for; the reader is slow. */
+static bool slow_pipe(void)
+{
+	int fds[2], status;
+	struct err e = { 0 };
+	pid_t pid;
+
+	if (pipe(fds) != 0)
+		abort();
+	fcntl(fds[1], F_SETPIPE_SZ, 4096);
+	fcntl(fds[1], F_SETFL, O_NONBLOCK);
+	pid = fork();
+	if (pid == 0) {
+		uint64_t frames[100] = { 1 };
+		struct capwrite *w;
+
+		dup2(fds[1], STDOUT_FILENO);
+		close(fds[0]);
+		close(fds[1]);
+		if (capwrite_open("-", false, &w, &e) != 0)
+			_exit(1);
+		for (uint32_t i = 0; i < 5000; i++) {
+			for (uint64_t k = 0; k < 100; k++)
+				frames[k] = k * k * i << 20;
+			capwrite_stack(
+				w, &(struct cap_stack){
+					   .id = i, .kind = CAP_STACK_USER, .len = 100, .frames = frames });
+		}
+		_exit(capwrite_finish(w, &sample_trailer, &e) == 0 ? 0 : 1);
+	}
+	close(fds[1]);
+	dup2(fds[0], STDIN_FILENO);
+	close(fds[0]);
+	struct capread *c = load("-");
+	bool fine = c && c->complete && c->n_stacks == 5000 &&
+		    c->stacks[4999].frames[99] == UINT64_C(9801) * 4999 << 20;
+
+	capread_free(c);
+	waitpid(pid, &status, 0);
+	return fine && status == 0;
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+
+	signal(SIGXFSZ, SIG_IGN);
+	if (!mkdtemp(dir))
+		abort();
+	test_files(&t);
+	test_odd_files(&t);
+	test_every_room(&t);
+	test_sticky(&t);
+	test_bad_records(&t);
+	test_split(&t);
+	test_strings(&t);
+	test_golden(&t);
+	tap_ok(&t, WTERMSIG(broken_pipe(false)) == SIGPIPE,
+		"a reader that is gone ends the writer by SIGPIPE");
+	tap_eq_u64(&t, broken_pipe(true), 0, "where that is ignored, EPIPE is told");
+	tap_ok(&t, slow_pipe(), "a pipe that would block is waited for");
+	for (const char *const *n =
+			(const char *const[]){ "file", "other name", "link", "target", "fifo", "bad", NULL };
+		*n; n++)
+		unlink(in_dir(*n));
+	tap_ok(&t, rmdir(dir) == 0, "nothing else is left behind");
+	return tap_done(&t);
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A process of another user, looked at by root before and by the helper after all privileges are gone. */
+#include "base/tap.h"
+#include "procfs/helper.h"
+#include "system/drop.h"
+#include "system/privileges.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define USER 1234
+#define SECRET "what another user has in memory"
+
+/* The process of the other user: it waits in read(2), and its memory is ours but for what it wrote. */
+struct other {
+	pid_t pid;
+	int out; /* write end: it ends with it */
+	char *page; /* its address is the same in both */
+};
+
+static struct other start_other(void)
+{
+	struct other o = { .page = NULL };
+	int in[2], ready[2];
+	char byte;
+
+	o.page = calloc(1, 4096);
+	if (!o.page || pipe2(in, O_CLOEXEC) != 0 || pipe2(ready, O_CLOEXEC) != 0)
+		abort();
+	fflush(stdout);
+	o.pid = fork();
+	if (o.pid == 0) {
+		close(in[1]);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (setresgid(USER, USER, USER) != 0 || setresuid(USER, USER, USER) != 0)
+			_exit(1);
+		prctl(PR_SET_DUMPABLE, 1);
+		strcpy(o.page, SECRET);
+		_exit(write(ready[1], "x", 1) != 1 || read(in[0], &byte, 1) != 0);
+	}
+	close(in[0]);
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		abort();
+	close(ready[0]);
+	o.out = in[1];
+	return o;
+}
+
+/* What our own rights show of it, in the text of file F. */
+struct seen {
+	ssize_t len[PROCFILE_COUNT];
+	char text[PROCFILE_COUNT][PROCFILE_TEXT];
+};
+
+static void see(pid_t pid, struct seen *s)
+{
+	for (unsigned int f = 0; f < PROCFILE_COUNT; f++)
+		s->len[f] = procreach_text(NULL, (uint32_t)pid, (uint32_t)pid, f, s->text[f],
+			f == PROCFILE_EXE ? 16 : PROCFILE_TEXT);
+}
+
+static void await_read(pid_t pid)
+{
+	char text[256] = "";
+
+	for (int i = 0; i < 5000 && strncmp(text, "0 ", 2) != 0; i++) {
+		usleep(1000);
+		if (procreach_text(
+			    NULL, (uint32_t)pid, (uint32_t)pid, PROCFILE_SYSCALL, text, sizeof(text)) <= 0)
+			*text = '\0';
+	}
+}
+
+static bool status_of(uint32_t pid, struct caps_status *st)
+{
+	char text[8192];
+	ssize_t n = procreach_text(NULL, pid, pid, PROCFILE_STATUS, text, sizeof(text) - 1);
+
+	text[n < 0 ? 0 : n] = '\0';
+	return caps_status_parse(text, st) == 0;
+}
+
+static void is_confined(struct tap *t, const struct helper *l)
+{
+	const uint64_t three = UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH |
+			       UINT64_C(1) << CAP_SYS_ADMIN;
+	struct caps_status st = { 0 };
+
+	tap_ok(t, status_of(helper_pid(l), &st), "the looker is there");
+	tap_eq_u64(t, st.permitted, three, "it keeps the three capabilities that looking takes");
+	tap_eq_u64(t, st.effective, three, "and uses them");
+	tap_ok(t, !st.bounding && !st.ambient && !st.inheritable, "it can get no others, and hands none on");
+	tap_ok(t, st.no_new_privs == 1 && st.seccomp == 2, "it is under a filter of system calls");
+	tap_ok(t, getsid((pid_t)helper_pid(l)) == (pid_t)helper_pid(l), "it is in a session of its own");
+}
+
+static bool equal(const struct helper_texts *a, const struct seen *b, enum procfile f)
+{
+	return a->len[f] == b->len[f] && memcmp(a->text[f], b->text[f], (size_t)a->len[f]) == 0;
+}
+
+static uint32_t start_spinning(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (volatile int on = 1; on;)
+			;
+	}
+	return (uint32_t)pid;
+}
+
+static void looks(struct tap *t, struct helper *l, const struct other *o, const struct seen *root)
+{
+	const uint32_t pid = (uint32_t)o->pid, spins = start_spinning();
+	struct helper_texts got;
+	static struct seen own;
+	unsigned int all = (1u << PROCFILE_COUNT) - 1;
+	bool same = true;
+
+	see(o->pid, &own);
+	tap_ok(t, own.len[PROCFILE_SYSCALL] < 0 && own.len[PROCFILE_STACK] < 0,
+		"without privileges system call and stack of another user's thread are hidden");
+	tap_ok(t, root->len[PROCFILE_SYSCALL] > 0 && root->len[PROCFILE_STACK] > 0, "root had seen them");
+	for (int i = 0; i < 3; i++) {
+		same = same && helper_files(l, pid, pid, all, i > 0, &got) == 0;
+		for (unsigned int f = 0; same && f < PROCFILE_COUNT; f++)
+			same = f == PROCFILE_WCHAN ? got.len[f] == 0 : equal(&got, root, f);
+	}
+	tap_ok(t, same, "the looker's texts are what root saw; no wchan where there is a stack");
+	tap_ok(t,
+		helper_files(l, pid, pid, 1u << PROCFILE_WCHAN, true, &got) == 0 &&
+			equal(&got, root, PROCFILE_WCHAN) && got.len[PROCFILE_STAT] == 0,
+		"which is read where it is asked for alone, as nothing else is");
+	helper_forget(l, pid, pid);
+	helper_forget(l, pid, pid + 1);
+	tap_ok(t, helper_files(l, pid, pid, all, true, &got) == 0 && equal(&got, root, PROCFILE_STAT),
+		"a thread that was forgotten is looked at anew");
+	tap_ok(t,
+		helper_files(l, spins, spins, all, false, &got) == 0 && got.len[PROCFILE_SYSCALL] > 0 &&
+			memcmp(got.text[PROCFILE_SYSCALL], "running", 7) == 0 &&
+			got.len[PROCFILE_STACK] == 0 && got.len[PROCFILE_WCHAN] == 0,
+		"of a thread that runs neither stack nor wchan is read");
+	kill((pid_t)spins, SIGKILL);
+	waitpid((pid_t)spins, NULL, 0);
+	tap_ok(t,
+		helper_files(l, 4194305, 4194305, all, true, &got) == 0 &&
+			got.len[PROCFILE_STAT] == -ENOENT && got.len[PROCFILE_STACK] == -ENOENT,
+		"a thread that is not there has none");
+}
+
+struct numbers {
+	uint32_t *at;
+	size_t n, cap;
+};
+
+static void note(void *ctx, uint32_t number)
+{
+	struct numbers *s = ctx;
+
+	if (base_grow(&s->at, &s->cap, s->n + 1, sizeof(*s->at)) == 0)
+		s->at[s->n++] = number;
+}
+
+static bool has(const struct numbers *s, uint32_t number)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->at[i] == number)
+			return true;
+	return false;
+}
+
+static void *pause_thread(void *arg)
+{
+	pause();
+	return arg;
+}
+
+static void lists(struct tap *t, struct helper *l, const struct other *o)
+{
+	struct numbers all = { 0 }, own = { 0 }, none = { 0 };
+	pthread_t threads[20];
+
+	for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+		if (pthread_create(&threads[i], NULL, pause_thread, NULL) != 0)
+			abort();
+	tap_ok(t,
+		helper_list(l, 0, note, &all) == 0 && has(&all, (uint32_t)o->pid) && has(&all, 1) &&
+			has(&all, (uint32_t)getpid()),
+		"it lists processes");
+	tap_ok(t,
+		helper_list(l, (uint32_t)getpid(), note, &own) == 0 && own.n == 21 &&
+			has(&own, (uint32_t)getpid()),
+		"and the threads of one");
+	tap_ok(t, helper_list(l, 4194305, note, &none) == -ENOENT && !none.n,
+		"of one that is not there none");
+	tap_ok(t, procreach_list(NULL, 0, note, &none) == 0 && none.n && has(&none, 1),
+		"so do our own rights");
+	for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
+		pthread_cancel(threads[i]);
+		pthread_join(threads[i], NULL);
+	}
+	free(all.at);
+	free(own.at);
+	free(none.at);
+}
+
+static void reads_memory(struct tap *t, struct helper *l, const struct other *o)
+{
+	static struct ptcopy copy;
+	const uint64_t wanted[] = { (uint64_t)(uintptr_t)o->page, 16 };
+	struct ptquiet_call call = { 0 };
+	struct ptstop_told told = { 0 };
+	char text[sizeof(SECRET)] = "";
+	char status[8192];
+	ssize_t n;
+
+	tap_ok(t,
+		helper_memory(l, o->pid, wanted[0], text, sizeof(text)) == sizeof(text) &&
+			strcmp(text, SECRET) == 0,
+		"memory of another user is read");
+	tap_ok(t, helper_memory(l, o->pid, 16, text, 8) == -EFAULT, "as far as it is mapped");
+	tap_ok(t, helper_memory(l, 4194305, wanted[0], text, 8) == -ESRCH, "and there");
+	tap_ok(t,
+		helper_quiet(l, o->pid, o->pid, wanted, 2, &copy, &call) == 0 && call.number == 0 &&
+			copy.head.n_areas == 2 && copy.head.areas[1].from == wanted[0] &&
+			strcmp((char *)copy.bytes[1], SECRET) == 0 && copy.head.regs[PTCOPY_SP] == call.sp,
+		"a blocked thread is copied: its call, its stack, and what else was wanted");
+	tap_ok(t,
+		helper_stop(l, o->pid, wanted, 1, &copy, &told) == 0 && copy.head.known == PTCOPY_ALL &&
+			copy.head.regs[PTCOPY_PC] == call.pc && copy.head.n_areas == 2 && told.stopped_ns &&
+			told.again == -1,
+		"it is stopped for a moment, and its registers are known");
+	for (int i = 0; i < 20; i++)
+		if (helper_stop(l, o->pid, wanted, 1, &copy, &told) != 0)
+			tap_ok(t, false, "again, %d times", i);
+	n = procreach_text(
+		NULL, (uint32_t)o->pid, (uint32_t)o->pid, PROCFILE_STATUS, status, sizeof(status) - 1);
+	status[n < 0 ? 0 : n] = '\0';
+	tap_ok(t, strstr(status, "\nTracerPid:\t0\n") != NULL, "nothing stays traced");
+	tap_ok(t, helper_stop(l, 4194305, NULL, 0, &copy, &told) == -ESRCH,
+		"one that is gone is not stopped");
+	tap_ok(t, helper_quiet(l, o->pid, 4194305, NULL, 0, &copy, &call) == -ENOENT && !copy.head.n_areas,
+		"nor copied");
+}
+
+/* LEN bytes as they are; the error of the answer. */
+static int send_raw(int sock, const void *bytes, size_t len)
+{
+	struct {
+		uint32_t number;
+		int32_t error;
+	} head = { .number = 7 };
+	struct iovec v[] = { { &head, sizeof(head) }, { (void *)(uintptr_t)bytes, len } };
+	struct msghdr m = { .msg_iov = v, .msg_iovlen = ARRAY_LEN(v) };
+
+	if (sendmsg(sock, &m, MSG_NOSIGNAL) != (ssize_t)(sizeof(head) + len) ||
+		recv(sock, &head, sizeof(head), 0) <= 0)
+		return -EPIPE;
+	return head.number == 7 ? head.error : -EPROTO;
+}
+
+static void refuses(struct tap *t, int sock, bool memory, pid_t pid)
+{
+	struct helper_request q = { .pid = (uint32_t)pid, .tid = (uint32_t)pid };
+	_cleanup_free_ char *large = calloc(1, 1 << 16);
+	bool all = true;
+
+	for (uint32_t kind = 0; kind < 1000; kind++) {
+		q.kind = kind;
+		if (kind == 0 || kind >= HELPER_KINDS || (!memory && kind >= HELPER_QUIET))
+			all = all && send_raw(sock, &q, sizeof(q)) == -EPERM;
+	}
+	q.kind = UINT32_MAX;
+	tap_ok(t, all && send_raw(sock, &q, sizeof(q)) == -EPERM, "what is no request%s is refused",
+		memory ? "" : ", or of memory that was not asked for,");
+	q.pid = 0;
+	for (uint32_t kind = 1; kind < HELPER_KINDS; kind++) {
+		q.kind = kind;
+		if (kind != HELPER_LIST && kind != HELPER_AREA)
+			all = all && send_raw(sock, &q, sizeof(q)) == -EPERM;
+	}
+	tap_ok(t, all, "process 0 is nobody");
+	tap_ok(t,
+		send_raw(sock, "", 0) == -EPERM && send_raw(sock, "x", 1) == -EPERM &&
+			send_raw(sock, &q, sizeof(q) - 1) == -EPERM,
+		"so is half of a request");
+	if (large)
+		tap_eq_u64(t, send_raw(sock, large, 1 << 16), -EPERM, "and more than one");
+	q.pid = (uint32_t)pid;
+	if (memory) {
+		q.n = UINT32_MAX;
+		for (uint32_t kind = HELPER_QUIET; kind < HELPER_KINDS; kind++) {
+			q.kind = kind;
+			q.arg = UINT32_MAX;
+			all = all && send_raw(sock, &q, sizeof(q)) == -EPERM;
+		}
+		tap_ok(t, all, "more than there is room for is refused");
+	}
+	q = (struct helper_request){
+		.kind = HELPER_FILES, .pid = (uint32_t)pid, .tid = (uint32_t)pid, .arg = UINT32_MAX
+	};
+	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), 0, "files that there are not are not read");
+	q = (struct helper_request){ .kind = HELPER_LIST, .arg = UINT32_MAX };
+	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), 0, "and it answers as before");
+}
+
+static void ends(struct tap *t, struct helper *l)
+{
+	struct worker_stats st;
+	struct helper_texts got;
+
+	tap_ok(t, helper_cpu_ns(l) > 0, "its CPU time is told");
+	kill((pid_t)helper_pid(l), SIGKILL);
+	tap_ok(t,
+		helper_files(l, 1, 1, 1, false, &got) == -ENOTCONN &&
+			helper_list(l, 0, note, NULL) == -ENOTCONN,
+		"a looker that was killed is missed at once");
+	helper_stats(l, &st);
+	tap_ok(t, strstr(st.why, "was killed by SIGKILL") && st.lost == 2 && st.asked,
+		"that is counted and told: %s", st.why);
+	tap_ok(t, !helper_pid(l) && !helper_cpu_ns(l), "it has no process any more");
+	tap_ok(t, helper_files(NULL, 1, 1, 1, false, &got) == -ENOTCONN, "no looker at all: the same");
+}
+
+/* Its socket, or -1. */
+static int start(bool memory, struct helper **l)
+{
+	/* the lowest descriptor that is free will be it */
+	int sock = fcntl(0, F_DUPFD, 3);
+
+	close(sock);
+	return helper_start(&(struct helper_opts){ .memory = memory }, l, NULL) == 0 &&
+			       helper_ready(*l, NULL) == 0
+		       ? sock
+		       : -1;
+}
+
+int main(void)
+{
+	static struct seen root;
+	struct helper *without = NULL, *with = NULL;
+	struct privdrop dropped;
+	struct other o;
+	int sock_without, sock_with;
+	struct tap t = { 0 };
+	pthread_attr_t large;
+
+	if (geteuid() != 0 || !caps_have(CAP_SYS_PTRACE) || !caps_have(CAP_SYS_ADMIN)) {
+		puts("1..0 # SKIP not root, or without CAP_SYS_PTRACE or CAP_SYS_ADMIN");
+		return 0;
+	}
+	/* stacks of threads that are larger than what the looker may have */
+	pthread_attr_init(&large);
+	pthread_attr_setstacksize(&large, 256 << 20);
+	pthread_setattr_default_np(&large);
+	o = start_other();
+	await_read(o.pid);
+	see(o.pid, &root);
+	sock_without = start(false, &without);
+	sock_with = start(true, &with);
+	tap_ok(&t, sock_without >= 0 && sock_with >= 0, "a looker starts, and one that may read memory");
+	tap_ok(&t,
+		privdrop_now(&(struct privdrop_opts){ .paths = true }, &dropped, NULL) == 0 && !dropped.kept,
+		"all privileges are given up");
+	is_confined(&t, without);
+	is_confined(&t, with);
+	looks(&t, without, &o, &root);
+	lists(&t, without, &o);
+	refuses(&t, sock_without, false, o.pid);
+	reads_memory(&t, with, &o);
+	refuses(&t, sock_with, true, o.pid);
+	ends(&t, without);
+	ends(&t, with);
+	helper_free(without);
+	helper_free(with);
+	close(o.out);
+	tap_ok(&t, waitpid(o.pid, NULL, 0) == o.pid, "the process that was looked at ends as ever");
+	free(o.page);
+	return tap_done(&t);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Processes of this test's own, and what the kernel's maps then have of them:
+ * against /proc/PID/maps.
+ */
+#include "base/tap.h"
+#include "../lib/elf-made.h"
+#include "record/unwinder.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#define FILLERS 40 /* files whose tables fill more than a megabyte, */
+#define FILLER_ROWS 6000 /* each one less than what mappings lack beside them */
+
+static char top[64];
+
+static struct unwinder *open_unwinder(uint64_t bytes)
+{
+	const struct tableset_opts opts = { .bytes = bytes };
+	struct unwinder *u = NULL;
+
+	if (unwinder_open(&opts, &u, NULL) != 0)
+		abort();
+	return u;
+}
+
+static struct unwinder_stats stats(const struct unwinder *u)
+{
+	struct unwinder_stats st;
+
+	unwinder_stats(u, &st);
+	return st;
+}
+
+/* A child that waits for its end. */
+static uint32_t child(void)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		abort();
+	if (pid == 0)
+		for (;;)
+			pause();
+	return (uint32_t)pid;
+}
+
+static void end(uint32_t pid)
+{
+	kill((pid_t)pid, SIGKILL);
+	waitpid((pid_t)pid, NULL, 0);
+}
+
+/* As BPF tells of an image; what identifies it is not looked at here. */
+static void image(struct unwinder *u, uint32_t pid, uint64_t start, uint32_t exec_id)
+{
+	unwinder_image(
+		u, &(struct offcpu_ev_image){ .tgid = pid, .start_boot_ns = start, .exec_id = exec_id });
+	unwinder_service(u, 20000);
+}
+
+static void event(struct unwinder *u, uint32_t type, uint32_t pid, uint32_t parent)
+{
+	const struct procevent ev = {
+		.type = type, .pid = pid, .tid = pid, .parent = parent, .prot = PROT_EXEC
+	};
+
+	if (type == PROCEVENT_MMAP)
+		unwinder_mapped(u, &ev);
+	else
+		unwinder_event(u, &ev);
+}
+
+/* What BPF finds for PID; false where it finds nothing. */
+static bool look(const struct unwinder *u, uint32_t pid, struct unwind_proc *ret)
+{
+	struct unwindspace_fds fds;
+
+	unwinder_fds(u, &fds);
+	return bpf_map_lookup_elem(fds.procs, &pid, ret) == 0;
+}
+
+/* The mappings of P, from the kernel's copy of their chunk; NULL where there is none. Valid until the next
+ * call. */
+static const struct unwind_map *mappings(const struct unwinder *u, const struct unwind_proc *p)
+{
+	static uint64_t chunk[UNWIND_CHUNK_BYTES / 8];
+	struct unwindspace_fds fds;
+	uint32_t id, zero = 0;
+	bool read;
+	int fd;
+
+	unwinder_fds(u, &fds);
+	if (bpf_map_lookup_elem(fds.chunks, &p->chunk, &id) != 0)
+		return NULL;
+	fd = bpf_map_get_fd_by_id(id);
+	read = fd >= 0 && bpf_map_lookup_elem(fd, &zero, chunk) == 0;
+	if (fd >= 0)
+		close(fd);
+	return read ? (const struct unwind_map *)(const void *)chunk +
+			       p->grain * UNWIND_GRAIN / sizeof(struct unwind_map)
+		    : NULL;
+}
+
+struct against {
+	const struct unwind_map *maps; /* N_MAPS of them */
+	uint32_t n_maps, n, tables;
+	bool same;
+};
+
+static int compare(void *ctx, const struct procmap *m)
+{
+	struct against *a = ctx;
+	const struct unwind_map *is = a->n < a->n_maps ? &a->maps[a->n] : NULL;
+
+	if (!(m->prot & PROT_EXEC) || m->start > INT64_MAX)
+		return 0;
+	a->n++;
+	a->same = a->same && is && is->start == m->start && is->end == m->end;
+	a->tables += is && UNWIND_TABLE_STATE(is->table) == UNWIND_TABLE;
+	return 0;
+}
+
+/* Are the mappings that BPF has of PID those that /proc tells? *TABLES: how many have a table. */
+static bool right(const struct unwinder *u, uint32_t pid, uint32_t *tables)
+{
+	struct unwind_proc p;
+	struct against a = { .same = true };
+
+	if (!look(u, pid, &p))
+		return false;
+	a.maps = mappings(u, &p);
+	a.n_maps = a.maps ? p.maps : 0;
+	if (procmaps_each(pid, compare, &a, NULL) != 0)
+		return false;
+	if (tables)
+		*tables = a.tables;
+	return a.same && a.n == p.maps && a.n > 0;
+}
+
+static void test_image(struct tap *t)
+{
+	struct unwinder *u = open_unwinder(16 << 20);
+	uint32_t pid = child(), tables = 0;
+	struct unwind_proc p, before;
+
+	unwinder_prepare(u, pid);
+	tap_ok(t, !look(u, pid, &p), "nothing is told of a process whose identity is not known");
+	image(u, pid, 77, 3);
+	tap_ok(t, look(u, pid, &p) && p.start_boot_ns == 77 && p.exec_id == 3,
+		"an image is told under its own identity");
+	tap_ok(t, right(u, pid, &tables) && tables >= 3, "its mappings are those of /proc, with tables");
+	image(u, pid, 77, 3);
+	before = p;
+	tap_ok(t, look(u, pid, &p) && p.serial == before.serial, "told again it is not read again");
+	image(u, pid, 77, 4);
+	tap_ok(t, look(u, pid, &p) && p.exec_id == 4 && right(u, pid, NULL),
+		"after an exec it is another one");
+	tap_eq_u64(t, stats(u).procs, 1, "one process");
+	end(pid);
+	event(u, PROCEVENT_EXIT, pid, 0);
+	unwinder_quiet(u);
+	tap_ok(t, !look(u, pid, &p) && stats(u).procs == 0, "it goes when it has ended");
+	image(u, pid, 78, 1);
+	tap_ok(t, !look(u, pid, &p), "an image that is gone has no mappings");
+	unwinder_close(u);
+	unwinder_close(NULL);
+}
+
+static void test_sharing(struct tap *t)
+{
+	struct unwinder *u = open_unwinder(16 << 20);
+	uint32_t pids[20];
+	uint64_t tables, files, used, each;
+
+	for (int i = 0; i < 20; i++)
+		pids[i] = child();
+	image(u, pids[0], 1, 1);
+	tables = stats(u).tables.space.tables;
+	files = stats(u).tables.files;
+	used = stats(u).tables.space.bytes_used;
+	image(u, pids[1], 1, 1);
+	each = stats(u).tables.space.bytes_used - used;
+	for (int i = 2; i < 20; i++)
+		image(u, pids[i], 1, 1);
+	tap_ok(t, stats(u).tables.space.tables == tables && stats(u).tables.files == files,
+		"twenty processes of one program share its tables");
+	tap_ok(t, each < 4096 && stats(u).tables.space.bytes_used == used + 19 * each,
+		"what each adds is its mappings");
+	for (int i = 1; i < 20; i++) {
+		end(pids[i]);
+		event(u, PROCEVENT_EXIT, pids[i], 0);
+	}
+	for (int i = 0; i < 3; i++)
+		unwinder_quiet(u);
+	tap_eq_u64(t, stats(u).tables.space.bytes_used, used, "and is free when they have ended");
+	tap_ok(t, right(u, pids[0], NULL), "the first one is as it was");
+	end(pids[0]);
+	unwinder_close(u);
+}
+
+/* BPF gives a child its parent's mappings: so does this. */
+static void as_bpf(const struct unwinder *u, uint32_t parent, uint32_t pid)
+{
+	struct unwindspace_fds fds;
+	struct unwind_proc p;
+
+	unwinder_fds(u, &fds);
+	if (look(u, parent, &p)) {
+		p.start_boot_ns = 99;
+		bpf_map_update_elem(fds.procs, &pid, &p, BPF_ANY);
+	}
+}
+
+static void test_forks(struct tap *t)
+{
+	struct unwinder *u = open_unwinder(16 << 20);
+	uint32_t parent = child(), forked = child(), orphan = child();
+	struct unwind_proc p, q;
+	uint64_t used;
+
+	image(u, parent, 1, 1);
+	used = stats(u).tables.space.bytes_used;
+	as_bpf(u, parent, forked);
+	event(u, PROCEVENT_FORK, forked, parent);
+	tap_ok(t,
+		look(u, forked, &q) && look(u, parent, &p) && q.start_boot_ns == 99 && q.chunk == p.chunk &&
+			q.grain == p.grain && stats(u).tables.space.bytes_used == used,
+		"a forked child has its parent's mappings, and no others");
+	end(parent);
+	event(u, PROCEVENT_EXIT, parent, 0);
+	for (int i = 0; i < 3; i++)
+		unwinder_quiet(u);
+	tap_ok(t, !look(u, parent, &p) && right(u, forked, NULL) && stats(u).tables.space.bytes_used == used,
+		"it keeps them when the parent ends");
+	as_bpf(u, forked, orphan);
+	unwinder_distrust(u);
+	unwinder_service(u, 0);
+	tap_ok(t, !look(u, orphan, &p) && right(u, forked, NULL),
+		"when events were lost, what nobody holds goes and all others stay");
+	end(forked);
+	end(orphan);
+	unwinder_close(u);
+}
+
+static void test_mapped(struct tap *t)
+{
+	struct unwinder *u = open_unwinder(16 << 20);
+	const uint32_t self = (uint32_t)getpid();
+	char path[96];
+	struct procmap m;
+	uint32_t before = 0, after = 0;
+
+	image(u, self, 1, 1);
+	right(u, self, &before);
+	snprintf(path, sizeof(path), "%s/lib", top);
+	if (!elf_write(path, 1000) || !elf_map(path, NULL, &m))
+		abort();
+	tap_ok(t, !right(u, self, NULL), "a new mapping is not there by itself");
+	event(u, PROCEVENT_MMAP, self, 0);
+	usleep(20000);
+	for (int i = 0; i < 10; i++)
+		unwinder_service(u, 1000);
+	tap_ok(t, right(u, self, &after) && after == before + 1, "but when it was told of");
+	munmap((void *)(uintptr_t)m.start, 4096);
+	unwinder_close(u);
+}
+
+/* Executable mappings of one page, none of which can be merged with another. */
+static char *many_maps(const char *path, uint32_t n)
+{
+	char *p = mmap(NULL, (size_t)n * 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	for (uint32_t i = 0; p != MAP_FAILED && i < n; i++) {
+		_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+		if (mmap(p + (size_t)i * 8192, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd,
+			    ELF_TEXT) == MAP_FAILED)
+			return NULL;
+	}
+	return p;
+}
+
+static void test_many(struct tap *t)
+{
+	struct unwinder *u = open_unwinder(16 << 20);
+	const uint32_t self = (uint32_t)getpid();
+	struct unwind_proc p;
+	struct against a = { .maps = NULL };
+	char path[96], *many;
+
+	snprintf(path, sizeof(path), "%s/many", top);
+	if (!elf_write(path, 1000))
+		abort();
+	many = many_maps(path, 9000);
+	image(u, self, 1, 1);
+	tap_ok(t, look(u, self, &p) && p.maps == UNWIND_MAPS_MAX, "of 9,000 mappings 8,192 are there");
+	procmaps_each(self, compare, &a, NULL);
+	tap_eq_u64(t, stats(u).maps_cut, a.n - UNWIND_MAPS_MAX, "the others are counted");
+	unwinder_distrust(u);
+	usleep(200000);
+	unwinder_service(u, 0);
+	tap_eq_u64(t, stats(u).maps_cut, a.n - UNWIND_MAPS_MAX, "once, however often they are read");
+	munmap(many, (size_t)9000 * 8192);
+	unwinder_close(u);
+}
+
+/* Tables fill the memory: mappings make room for themselves. */
+static void test_room(struct tap *t)
+{
+	struct unwinder *u = open_unwinder(1 << 20);
+	const uint32_t self = (uint32_t)getpid();
+	uint32_t pid, dropped;
+	char path[96], *many;
+	struct procmap m;
+	struct unwind_proc p;
+
+	for (int i = 0; i < FILLERS; i++) {
+		snprintf(path, sizeof(path), "%s/filler%d", top, i);
+		if (!elf_write(path, FILLER_ROWS) || !elf_map(path, NULL, &m))
+			abort();
+	}
+	pid = child();
+	image(u, pid, 1, 1);
+	dropped = (uint32_t)stats(u).tables.dropped;
+	many = many_maps(path, 6000);
+	end(pid);
+	event(u, PROCEVENT_EXIT, pid, 0);
+	image(u, self, 1, 1);
+	tap_ok(t, !look(u, self, &p) && stats(u).maps_cut >= 6000,
+		"6,000 mappings find no room in a megabyte that tables fill");
+	/* tables of a process that has ended are nobody's at once */
+	for (int i = 0; i < 30 && !right(u, self, NULL); i++) {
+		unwinder_quiet(u);
+		usleep(500000);
+		unwinder_service(u, 0);
+	}
+	tap_ok(t, right(u, self, NULL), "tables make room for them");
+	tap_ok(t, stats(u).tables.dropped > dropped, "which is counted");
+	munmap(many, (size_t)6000 * 8192);
+	unwinder_close(u);
+}
+
+int main(void)
+{
+	const struct tableset_opts opts = { .bytes = 1 << 20 };
+	struct unwinder *u = NULL;
+	struct tap t = { 0 };
+	char command[128];
+	struct err e;
+	int rc;
+
+	setenv("STACKTOOLS_CACHE", "", 1);
+	rc = unwinder_open(&opts, &u, &e);
+	if (rc == -EPERM)
+		tap_skip(&t, "processes and their mappings", "%s", e.msg);
+	else if (rc)
+		tap_ok(&t, false, "processes and their mappings: %s", e.msg);
+	if (rc)
+		return tap_done(&t);
+	unwinder_close(u);
+	snprintf(top, sizeof(top), "%s/stacktools-unwinder.XXXXXX", P_tmpdir);
+	if (!mkdtemp(top))
+		return 1;
+	test_image(&t);
+	test_sharing(&t);
+	test_forks(&t);
+	test_mapped(&t);
+	test_many(&t);
+	test_room(&t);
+	snprintf(command, sizeof(command), "rm -rf '%s'", top);
+	return system(command) != 0 ? 1 : tap_done(&t);
+}
