@@ -236,7 +236,7 @@ static void reads_memory(struct tap *t, struct looker *l, const struct other *o)
 			strcmp((char *)copy.bytes[1], SECRET) == 0 && copy.head.regs[PTCOPY_SP] == call.sp,
 		"a blocked thread is copied: its call, its stack, and what else was wanted");
 	tap_ok(t,
-		looker_stop(l, o->pid, wanted, 1, &copy, &told) == 0 && copy.head.known == PTCOPY_ALL &&
+		looker_stop(l, o->pid, wanted, 1, &copy, &told) == 0 && copy.head.all &&
 			copy.head.regs[PTCOPY_PC] == call.pc && copy.head.n_areas == 2 && told.stopped_ns &&
 			told.again == -1,
 		"it is stopped for a moment, and its registers are known");
