@@ -10,8 +10,8 @@
  */
 #include "base/tap.h"
 #include "unwind/compile.h"
-#include "unwind/dwarfeval.h"
-#include "unwind/unwindcmp.h"
+#include "lib/dwarfeval.h"
+#include "lib/unwindcmp.h"
 
 #include <dwarf.h>
 #include <fcntl.h>
