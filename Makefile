@@ -59,7 +59,7 @@ DEPS = -MD -MP
 FUZZ_FLAGS := -g -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
 	-fno-sanitize=pointer-overflow -Wno-everything
 LDFLAGS += -Wl,--as-needed
-LIBS := -lbpf -ldw -lelf -lcap -lseccomp -lz -ldeflate -lzstd -llzma -liberty
+LIBS := -lbpf -lcap -lseccomp -lz -ldeflate -lzstd -llzma -liberty
 
 # clang -target bpf does not look into the multiarch folder, where asm/types.h is
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
@@ -113,9 +113,12 @@ $(TOOL_BINS): $(BIN)/%: $(OBJ)/tools/%.o
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# oracles, which no tool has
+$(UNIT_BINS): LIBS += -ldw -lelf
+$(OBJ)/t/unit/unwindcmp: $(OBJ)/t/lib/unwindcmp.o $(OBJ)/t/lib/dwarfeval.o
 $(UNIT_BINS): %: %.o $(OBJ)/libstack.a
 	$(say) LINK $@
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
 
 $(WORK_BINS): $(OBJ)/t/%: t/%.c
 	@mkdir -p $(@D)

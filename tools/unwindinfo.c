@@ -6,7 +6,6 @@
 #include "elf/file.h"
 #include "unwind/compile.h"
 #include "unwind/text.h"
-#include "unwind/unwindcmp.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,25 +15,22 @@
 
 static const struct cli cli = {
 	.name = "unwindinfo",
-	.synopsis = "[--summary | --compare] FILE | FILE PC...",
+	.synopsis = "[--summary] FILE | FILE PC...",
 	.help = "Show how the frames of an ELF file's code are left: the rows of its\n"
 		"unwind table, or those of the addresses PC (hexadecimal, as in the file).\n"
 		"\n"
 		"  -s, --summary  what the table holds, and what was left out, but no rows\n"
-		"  -c, --compare  compare every row with libdw's reader of call frame information\n"
 		"  -h, --help     this text\n"
 		"  -V, --version  the version\n"
 		"\n"
-		"Exit status: 0 done, 1 no unwind information, no row for a PC or a difference,\n"
-		"2 not readable, 64 bad usage.\n",
+		"Exit status: 0 done, 1 no unwind information or no row for a PC, 2 not\n"
+		"readable, 64 bad usage.\n",
 };
 
 #define RULE_MAX (4 * UNWINDTEXT_MAX + 16)
 
-enum mode { ROWS, SUMMARY, COMPARE };
-
 struct opts {
-	enum mode mode;
+	bool summary;
 	const char *path;
 	char **pcs; /* checked already */
 	size_t n_pcs;
@@ -222,34 +218,6 @@ static size_t put_asked(struct out *o, const struct opts *opts, const struct unw
 	return missing;
 }
 
-/* --- comparing --- */
-
-static void tell(void *arg, uint64_t pc, const char *text)
-{
-	out_printf(arg, "%016" PRIx64 " %s\n", pc, text);
-}
-
-static int compare(struct out *o, const struct opts *opts, const struct elffile *f, const struct unwindtab *t,
-	struct err *e)
-{
-	struct unwindcmp_totals n;
-	int rc;
-
-	put_head(o, opts, f, t);
-	rc = unwindcmp(f, t, tell, o, &n, e);
-	if (rc)
-		return rc;
-	put_count(o, "compared", n.rows);
-	put_count(o, "not held", n.unheld);
-	put_count(o, "refused", n.refused);
-	put_count(o, "blank", n.blank);
-	put_count(o, "differences", n.differences);
-	rc = out_flush(o, e);
-	if (rc == 0 && n.differences)
-		rc = err_set(e, 1, "'%s': %" PRIu64 " differences from libdw", opts->path, n.differences);
-	return rc;
-}
-
 /* --- */
 
 /* 0, 1 with a message for an answer that is no, or -errno. */
@@ -259,13 +227,11 @@ static int print(struct out *o, const struct opts *opts, const struct elffile *f
 	size_t missing = 0;
 	int rc = 0;
 
-	if (opts->mode == COMPARE)
-		return compare(o, opts, f, t, e);
 	if (opts->n_pcs)
 		missing = put_asked(o, opts, t);
 	else
 		put_head(o, opts, f, t);
-	if (opts->mode == ROWS && !opts->n_pcs)
+	if (!opts->summary && !opts->n_pcs)
 		rc = put_rows(o, t, e);
 	rc = rc ? rc : out_flush(o, e);
 	if (rc)
@@ -315,8 +281,8 @@ static int parse_operands(int argc, char *argv[], struct opts *o)
 	o->path = argv[optind++];
 	o->pcs = argv + optind;
 	o->n_pcs = (size_t)(argc - optind);
-	if (o->n_pcs && o->mode != ROWS)
-		return cli_usage(&cli, "--%s takes no addresses", o->mode == SUMMARY ? "summary" : "compare");
+	if (o->n_pcs && o->summary)
+		return cli_usage(&cli, "--summary takes no addresses");
 	for (size_t i = 0; i < o->n_pcs; i++)
 		if (!parse_pc(o->pcs[i], &pc))
 			return cli_usage(&cli, "'%s' is no hexadecimal address", o->pcs[i]);
@@ -327,27 +293,22 @@ static int parse_operands(int argc, char *argv[], struct opts *o)
 static int parse(int argc, char *argv[], struct opts *o, int *opt)
 {
 	static const struct option longs[] = { { "summary", no_argument, NULL, 's' },
-		{ "compare", no_argument, NULL, 'c' }, { "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' }, { 0 } };
+		{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 } };
 
 	opterr = 0;
-	while ((*opt = getopt_long(argc, argv, ":schV", longs, NULL)) != -1) {
-		enum mode mode = *opt == 's' ? SUMMARY : COMPARE;
-
+	while ((*opt = getopt_long(argc, argv, ":shV", longs, NULL)) != -1) {
 		if (*opt == 'h' || *opt == 'V')
 			return -1;
-		if (*opt != 's' && *opt != 'c')
+		if (*opt != 's')
 			return cli_bad_option(&cli, *opt, argv);
-		if (o->mode != ROWS && o->mode != mode)
-			return cli_usage(&cli, "--summary and --compare exclude each other");
-		o->mode = mode;
+		o->summary = true;
 	}
 	return parse_operands(argc, argv, o);
 }
 
 int main(int argc, char *argv[])
 {
-	struct opts opts = { .mode = ROWS };
+	struct opts opts = { 0 };
 	struct err e = { 0 };
 	int opt, status = parse(argc, argv, &opts, &opt);
 

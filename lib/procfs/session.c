@@ -187,6 +187,8 @@ struct proctold {
 	struct proctab_stats procs;
 	struct stacktab_stats stacks;
 	struct capends user;
+	bool by_table; /* with --ptrace: */
+	struct walktables_stats tables;
 	bool by_name;
 	struct namewant_stats names;
 	const char *degraded; /* "" = nothing */
@@ -290,6 +292,23 @@ static void write_user(const struct proctold *t, struct capwrite *w)
 	}
 }
 
+/* As in mode btf. */
+static void write_tables(const struct walktables_stats *t, struct capwrite *w)
+{
+	const struct cap_counter all[] = {
+		{ "unwind.files", t->files },
+		{ "unwind.files_failed", t->failed },
+		{ "unwind.files_bare", t->bare },
+		{ "unwind.tables_dropped", t->dropped },
+		{ "unwind.tables_cached", t->cached },
+		{ "unwind.worker_lost", t->worker_lost },
+		{ "unwind.rows", t->rows },
+		{ "unwind.bytes", t->bytes },
+	};
+
+	write_all(w, all, ARRAY_LEN(all));
+}
+
 static void proctold_write(const struct proctold *t, struct capwrite *w)
 {
 	const struct cap_counter names[] = {
@@ -303,6 +322,8 @@ static void proctold_write(const struct proctold *t, struct capwrite *w)
 	write_waits(t, w);
 	write_looks(t, w);
 	write_user(t, w);
+	if (t->by_table)
+		write_tables(&t->tables, w);
 	if (t->by_name)
 		write_all(w, names, ARRAY_LEN(names));
 }
@@ -384,6 +405,22 @@ static void put_filtered(struct buf *b, const struct proctold *t)
 	}
 }
 
+static void put_tables(struct buf *b, const struct walktables_stats *t)
+{
+	if (t->failed) {
+		put_count(b, "  unwind tables of ", t->failed, " files could not be made, the last for: ");
+		buftext_escaped(b, t->why, TEXT_LINE);
+		buftext_str(b, "\n");
+	}
+	if (t->worker_lost) {
+		put_count(b, "  the process that makes unwind tables was lost ", t->worker_lost, " times: ");
+		buftext_escaped(b, t->worker_why, TEXT_LINE);
+		buftext_str(b, "\n");
+	}
+	if (t->dropped)
+		put_count(b, "  ", t->dropped, " unwind tables had no room in memory\n");
+}
+
 static void put_limits(struct buf *b, const struct proctold *t, bool verbose)
 {
 	if (verbose || t->unseen.n) {
@@ -404,6 +441,7 @@ static void put_limits(struct buf *b, const struct proctold *t, bool verbose)
 		buftext_escaped(b, t->walk_why, TEXT_LINE);
 		buftext_str(b, "\n");
 	}
+	put_tables(b, &t->tables);
 	if (t->stacks.truncated)
 		put_count(b, "  ", t->stacks.truncated,
 			" stacks were cut: --depth raises the limit, for kernel "
@@ -490,8 +528,8 @@ static void proctold_summary(struct buf *b, const struct proctold *t, const stru
 }
 
 /*
- * procwalk - user stacks for a recording by /proc, with --ptrace: whose walker
- * is asked, and what a stop does to the account of the thread.
+ * procwalk - user stacks for a recording by /proc, with --ptrace: by whose
+ * mappings a thread is walked, and what a stop does to its account.
  */
 
 /* The first time it is told why. */
@@ -503,7 +541,8 @@ static bool refuse(struct proctold *told, const struct err *e)
 	return false;
 }
 
-static struct ptstack *walker(const struct ptreach *r, struct procset_process *p, struct err *e)
+static struct ptstack *walker(
+	const struct ptreach *r, struct walktables *tables, struct procset_process *p, struct err *e)
 {
 	struct ptstack *w = p->walker;
 
@@ -511,7 +550,7 @@ static struct ptstack *walker(const struct ptreach *r, struct procset_process *p
 		err_set(e, -ESRCH, "the process cannot be traced");
 		return w;
 	}
-	p->no_walker = ptstack_open(r, p->tgid, &w, e) != 0;
+	p->no_walker = ptstack_open(r, tables, p->tgid, &w, e) != 0;
 	p->walker = p->no_walker ? NULL : w;
 	return p->walker;
 }
@@ -523,16 +562,16 @@ static bool is_there_still(const struct proclook_seen *s, const struct cap_stack
 }
 
 /*
- * The user stack of T, reached by R, which waits where the look S saw it: the
+ * The user stack of T, reached by R and walked by TABLES, which waits where the look S saw it: the
  * walker's, until it walks again. False where there is none to be had, which
  * is counted, or where it waits elsewhere by now: then what S saw is what is
  * known.
  */
-static bool procwalk_take(const struct ptreach *r, struct procset_thread *t, const struct proclook_seen *s,
-	struct cap_stack *ret, struct proctold *told)
+static bool procwalk_take(const struct ptreach *r, struct walktables *tables, struct procset_thread *t,
+	const struct proclook_seen *s, struct cap_stack *ret, struct proctold *told)
 {
 	struct err e = { 0 };
-	struct ptstack *w = walker(r, t->proc, &e);
+	struct ptstack *w = walker(r, tables, t->proc, &e);
 	struct ptstack_stats before, after;
 	int rc;
 
@@ -583,7 +622,8 @@ static bool procwalk_waits_on(struct procset_thread *t, const struct proclook_se
 /* The pointers are the caller's, and stay; what is below them is begun by procround_init(). */
 struct procround {
 	const struct recorder_opts *o;
-	struct ptreach reach; /* how others are looked at */
+	struct ptreach reach; /* how others are looked at, */
+	struct walktables *tables; /* and with --ptrace their user stacks are walked */
 	struct proctab *procs;
 	struct procthreads *threads;
 	struct procstacks *places;
@@ -860,11 +900,11 @@ static void note_changes(struct procround *r, struct procset_thread *t, const st
 /* Where it waits, for a thread that has run since the last look. */
 static void find_place(struct procround *r, struct procset_thread *t, const struct proclook_seen *s)
 {
-	bool kthread = s->stat.kthread, walk = r->o->ptrace && !r->o->bpf.no_user_stacks && !kthread;
+	bool kthread = s->stat.kthread, walk = r->tables && !kthread;
 	struct offcpu_stack_id kernel, user;
 
 	procstacks_kernel(r->places, s, &kernel);
-	if (walk && procwalk_take(&r->reach, t, s, &r->walked, r->told)) {
+	if (walk && procwalk_take(&r->reach, r->tables, t, s, &r->walked, r->told)) {
 		procstacks_walked(r->places, &r->walked, &user);
 	} else {
 		r->walked.len = 0;
@@ -1105,6 +1145,7 @@ struct procrec {
 	struct proctold told;
 	struct procround round;
 	struct procpriv priv;
+	struct walktables *tables; /* NULL = user stacks are not walked */
 	uint64_t due_ns, flush_ns;
 	uint64_t stop_ns;
 	bool all;
@@ -1171,6 +1212,9 @@ static void bring_up(struct procrec *r)
 	t->by_name = r->namer != NULL;
 	if (r->namer)
 		namekeep_stats(r->namer, &t->names);
+	t->by_table = r->tables != NULL;
+	if (r->tables)
+		walktables_stats(r->tables, &t->tables);
 	miss(r);
 	t->degraded = r->degraded;
 	t->privileges = r->privileges;
@@ -1228,8 +1272,10 @@ static int drop(struct procrec *r, struct err *e)
 	const struct recorder_opts *o = r->o;
 	struct buf b = { 0 };
 	struct err why;
-	int rc = procpriv_drop(&r->priv, o->ptrace && !o->bpf.no_user_stacks, &why, e);
+	bool walk = o->ptrace && !o->bpf.no_user_stacks;
+	int rc = walk ? walktables_open(&(struct walktables_opts){ 0 }, &r->tables, e) : 0;
 
+	rc = rc ? rc : procpriv_drop(&r->priv, walk, &why, e);
 	if (rc)
 		return rc;
 	if (why.msg[0])
@@ -1259,7 +1305,8 @@ static int open_tables(struct procrec *r, struct err *e)
 {
 	const struct recorder_opts *o = r->o;
 	const struct procthreads_opts to = { .all = o->bpf.all,
-		.no = { helper_pid(r->priv.helper), worker_pid(r->priv.broker) },
+		.no = { helper_pid(r->priv.helper), worker_pid(r->priv.broker),
+			(uint32_t)walktables_worker(r->tables) },
 		.kthreads = o->bpf.kthreads,
 		.follow = o->bpf.follow,
 		.pids = o->pids,
@@ -1329,6 +1376,7 @@ int procrec_open(const struct recorder_opts *opts, struct procrec **ret, struct 
 	stacktab_keep(r->stacks, FRAMES_KEPT);
 	r->round = (struct procround){ .o = opts,
 		.reach = { r->priv.helper, r->priv.broker },
+		.tables = r->tables,
 		.procs = r->procs,
 		.threads = r->threads,
 		.places = r->places,
@@ -1346,6 +1394,7 @@ void procrec_close(struct procrec *r)
 	if (!r)
 		return;
 	procround_release(&r->round);
+	walktables_close(r->tables);
 	namekeep_free(r->namer);
 	procrows_free(&r->rows);
 	procstacks_free(r->places);

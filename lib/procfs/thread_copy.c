@@ -131,7 +131,8 @@ int ptquiet_take(pid_t pid, pid_t tid, const uint64_t *wanted, size_t n, struct 
 		return -EAGAIN;
 	copy->head.regs[PTCOPY_SP] = call->sp;
 	copy->head.regs[PTCOPY_PC] = call->pc;
-	copy->head.known = 1u << PTCOPY_SP | 1u << PTCOPY_PC;
+	copy->head.regs[PTCOPY_CALL] = (uint64_t)call->number;
+	copy->head.regs[PTCOPY_AX] = (uint64_t)-ENOSYS; /* as inside a call */
 	/* SP may lead nowhere; then that is all there is to know */
 	if (!ptcopy_stack(copy, tid) && errno != EFAULT)
 		return -EAGAIN;
@@ -177,6 +178,11 @@ struct stop {
 };
 
 #if defined(__x86_64__)
+#define WORD_IS(field, word) (offsetof(struct user_regs_struct, field) == 8 * (word))
+_Static_assert(WORD_IS(rax, PTCOPY_AX) && WORD_IS(orig_rax, PTCOPY_CALL) && WORD_IS(rip, PTCOPY_PC) &&
+		       WORD_IS(rsp, PTCOPY_SP) && WORD_IS(ss, PTCOPY_REGS - 1),
+	"it begins as struct pt_regs");
+
 static int take_registers(struct stop *s, struct user_regs_struct *r)
 {
 	struct iovec iov = { r, sizeof(*r) };
@@ -185,9 +191,8 @@ static int take_registers(struct stop *s, struct user_regs_struct *r)
 		return -errno;
 	if (iov.iov_len != sizeof(*r))
 		return -ENOEXEC;
-	s->copy->head = (struct ptcopy_head){ .known = PTCOPY_ALL,
-		.regs = { r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8, r->r9,
-			r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip } };
+	s->copy->head = (struct ptcopy_head){ .all = 1 };
+	memcpy(s->copy->head.regs, r, sizeof(s->copy->head.regs));
 	return 0;
 }
 
@@ -207,7 +212,7 @@ static void begin_again(struct stop *s, const struct user_regs_struct *r)
 	s->told->again_arg = r->rdi;
 }
 #else
-/* The numbers of registers (ptcopy_*()) and the way a call begins again are those of x86-64. */
+/* The words of registers (ptcopy_*()) and the way a call begins again are those of x86-64. */
 static int take_registers(struct stop *s, struct user_regs_struct *r)
 {
 	(void)s, (void)r;

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * thread_copy - the registers of a thread and a copy of its stack.
- *
- * It lies in memory that the process which walks it can read at an offset (a
- * memfd), so nothing is copied twice. Registers have their DWARF numbers:
- * System V ABI for x86-64, figure 3.36; 16 is the PC.
  */
 #ifndef STACKTOOLS_PROCFS_THREAD_COPY_H
 #define STACKTOOLS_PROCFS_THREAD_COPY_H
@@ -14,11 +10,10 @@
 
 #include <sys/types.h>
 
-#define PTCOPY_REGS 17
-#define PTCOPY_BP 6
-#define PTCOPY_SP 7
-#define PTCOPY_PC 16
-#define PTCOPY_ALL ((1u << PTCOPY_REGS) - 1) /* of `known` */
+/* The words of x86-64's struct pt_regs, as in struct offcpu_ev_snapshot: arch/x86/include/uapi/asm/ptrace.h
+ */
+#define PTCOPY_REGS 21
+enum { PTCOPY_AX = 10, PTCOPY_CALL = 15, PTCOPY_PC = 16, PTCOPY_SP = 19 };
 
 #define PTCOPY_AREAS 4
 #define PTCOPY_AREA_BYTES (64u << 10)
@@ -29,7 +24,8 @@ struct ptcopy_area {
 
 struct ptcopy_head {
 	uint64_t regs[PTCOPY_REGS];
-	uint32_t known; /* which of them are: bit N for register N */
+	uint32_t all; /* 0 = of the registers there are PC and SP, and by AX and CALL whether it is in a call
+		       */
 	uint32_t n_areas;
 	struct ptcopy_area areas[PTCOPY_AREAS];
 };

@@ -275,7 +275,8 @@ static void consider(void *ctx, uint32_t pid)
 	struct procthreads *t = s->t;
 	struct procparse_stat st;
 
-	if (pid == t->self || pid == t->o.no[0] || pid == t->o.no[1] || is_target(t, pid))
+	if (pid == t->self || pid == t->o.no[0] || pid == t->o.no[1] || pid == t->o.no[2] ||
+		is_target(t, pid))
 		return;
 	if (t->o.n_comms || !idmap_find(&t->others, 0, pid)) {
 		if (!procthreads_stat(t, pid, &st))

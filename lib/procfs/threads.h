@@ -72,7 +72,7 @@ void procset_remove(struct procset *s, size_t at);
 
 struct procthreads_opts {
 	bool all; /* every process but this one */
-	uint32_t no[2]; /* and but these; 0 = none */
+	uint32_t no[3]; /* and but these; 0 = none */
 	bool kthreads; /* with all: kernel threads too */
 	bool follow; /* children of targets */
 	const uint32_t *pids, *tids;

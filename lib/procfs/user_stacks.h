@@ -8,9 +8,13 @@
  * gives PC, SP and stack, which is all that most walks need. One that runs, or
  * whose walk lacks a register, is stopped for a moment (procfs/thread_copy.h), and again
  * where the stack is larger than 64 KiB or goes on in another place. The walk
- * comes after that, by libdwfl, in a process without privileges (ptchild_*())
- * that lives as long as the object. Should that one die of a file, the stack
- * at hand is lost, and it is begun again a few times.
+ * comes after that, over the copy (unwind/walk.h), by tables that a process
+ * without privileges makes (procfs/walk_tables.h).
+ *
+ * What is mapped is read again when a walk comes to a place where nothing was,
+ * and when it was read more than 10 ms ago. The first walk that comes to a file
+ * waits for its table, up to 3 seconds a process in all; then they go on
+ * without.
  *
  * A thread is not stopped in a system call whose time limit would begin anew
  * (ptquiet_is_timed(), and those that a stop has shown to be such): its walk
@@ -20,7 +24,6 @@
  * Seen from outside: after a stop /proc/PID/task/TID/syscall says
  * restart_syscall where it said nanosleep, poll or futex, with the same
  * arguments. Stops count as context switches, and the recorder gets SIGCHLD.
- * The walker ends with the thread that took the first stack: take all from one.
  */
 #ifndef STACKTOOLS_PROCFS_USER_STACKS_H
 #define STACKTOOLS_PROCFS_USER_STACKS_H
@@ -28,70 +31,9 @@
 #include "base/err.h"
 #include "capture/types.h"
 #include "procfs/helper.h"
+#include "procfs/walk_tables.h"
 
 #include <sys/types.h>
-
-/*
- * ptwire - what a recorder and the process that walks the stacks of its
- * threads say to each other.
- *
- * Over a SOCK_SEQPACKET socket pair. The recorder tells what the process has
- * mapped, one message a mapping with the file's descriptor if it has one, then asks
- * for walks of what the copy (procfs/thread_copy.h) holds; each walk is answered. The
- * walker's first message is an answer too: it is ready, or why it is not.
- */
-
-#define PTWIRE_FRAMES 512 /* of a stack, at most */
-
-enum ptwire_what {
-	PTWIRE_FORGET = 1, /* all mappings: others follow */
-	PTWIRE_MAP, /* an executable one */
-	PTWIRE_WALK, /* what is in the copy now */
-};
-
-struct ptwire_request {
-	uint32_t what; /* enum ptwire_what */
-	uint32_t pad;
-	uint64_t start, end, offset; /* of PTWIRE_MAP */
-};
-
-struct ptwire_answer {
-	int32_t error; /* 0, or -errno with the message in `why` */
-	uint32_t n; /* frames */
-	uint8_t verdict, reason, missed,
-		pad[5]; /* enum cap_verdict, cap_reason; did it lack memory at `wanted`? */
-	uint64_t stop_pc;
-	uint64_t wanted; /* where memory that was not copied was needed */
-	union {
-		char why[256]; /* ends in NUL */
-		uint64_t frames[PTWIRE_FRAMES];
-	};
-};
-
-_Static_assert(
-	sizeof(struct ptwire_answer) == 32 + 8 * PTWIRE_FRAMES, "no padding that would carry memory away");
-int ptwire_answer(int sock, const struct ptwire_answer *a);
-
-/*
- * ptchild - the process that walks stacks (ptwalk_*()), as the recorder sees it:
- * begun in a sandbox (system/sandbox.h), talked to (ptwire_*()), ended.
- */
-
-struct ptchild {
-	pid_t pid; /* 0 = none */
-	int sock; /* -1 = none */
-};
-
-/* COPY is the file of the copy (procfs/thread_copy.h), open for reading. It has said that it is ready; else
- * -errno. */
-int ptchild_start(struct ptchild *c, int copy, struct err *e);
-
-/* As ptwire_ask(), and what is answered. After an error other than one of R's own it has been ended. */
-int ptchild_tell(struct ptchild *c, const struct ptwire_request *r, int fd, struct err *e);
-int ptchild_walk(struct ptchild *c, struct ptwire_answer *ret, struct err *e);
-
-/* End it whatever it does; harmless where there is none. */
-void ptchild_stop(struct ptchild *c);
 
 /*
  * ptwhy - why a thread may not be looked at.
@@ -109,7 +51,6 @@ enum ptwhy {
 	PTWHY_YAMA, /* kernel.yama.ptrace_scope */
 	PTWHY_FORBIDDEN, /* by something else: a seccomp filter, a security module */
 	PTWHY_LATE, /* it did not stop: it waits for something that cannot be interrupted */
-	PTWHY_WALKER, /* the process that walks ended, or did not answer */
 	PTWHY_OTHER,
 	PTWHY_COUNT
 };
@@ -127,9 +68,11 @@ struct ptstack;
 
 /*
  * For process PID, of which nothing is looked at yet, reached by R (a copy is
- * kept). -ESRCH when there is none; -ENOMEM, -EMFILE.
+ * kept), by the tables T, which outlive it. -ESRCH when there is none;
+ * -ENOMEM, -EMFILE.
  */
-int ptstack_open(const struct ptreach *r, uint32_t pid, struct ptstack **ret, struct err *e);
+int ptstack_open(
+	const struct ptreach *r, struct walktables *t, uint32_t pid, struct ptstack **ret, struct err *e);
 void ptstack_close(struct ptstack *p); /* NULL is fine */
 
 /*
@@ -141,8 +84,7 @@ void ptstack_close(struct ptstack *p); /* NULL is fine */
  *
  * -errno where there is no stack, with the message, and counted by reason:
  * -ESRCH gone, -EPERM and -EACCES not allowed, -ENOEXEC 32-bit, -ETIMEDOUT it
- * did not stop, or the walk took too long; -EIO when the process that walks
- * has ended, in the end for good.
+ * did not stop.
  */
 int ptstack_take(struct ptstack *p, uint32_t tid, struct cap_stack *ret, struct err *e);
 
@@ -153,9 +95,6 @@ struct ptstack_stats {
 	uint64_t quiet; /* stacks for which none was stopped */
 	uint64_t spared; /* cut short rather than stop a call that would have begun anew */
 	uint64_t again; /* calls begun anew all the same */
-	uint64_t walkers_died;
-	uint64_t maps_cut; /* executable mappings beyond the limits of ptfiles_*(), at most at any time */
-	uint64_t files_unread; /* files that could not be had, at most at any time: walks end in them */
 	uint64_t refused[PTWHY_COUNT];
 };
 

@@ -157,9 +157,8 @@ static void walk(struct snapset *s, const struct snapset_by *by, const struct of
 		.real_ns = now_on(CLOCK_REALTIME) - now_ns(),
 		.file = TABLESET_NO_FILE };
 	const struct snapwalk_opts opts = { .depth = s->depth, .find = find, .ctx = &w };
-	const struct snapwalk_memory memory = {
-		.bytes = ev->stack, .from = ev->from, .len = ev->bytes, .bottom = ev->bottom
-	};
+	const struct snapwalk_area stack = { .bytes = ev->stack, .from = ev->from, .len = ev->bytes };
+	const struct snapwalk_memory memory = { .areas = &stack, .n = 1, .bottom = ev->bottom };
 
 	proctab_past(by->procs, &w.past);
 	snapwalk(&opts, ev->regs, &memory, s->out.frames, end);

@@ -67,24 +67,6 @@ static void tabfiles_free(struct tabfiles *t)
 	*t = (struct tabfiles){ 0 };
 }
 
-/* The identity of a file of status ST; its build ID is left empty. */
-static struct tabcache_key tabfiles_key(const struct stat *st)
-{
-	return (struct tabcache_key){
-		.dev = st->st_dev,
-		.inode = st->st_ino,
-		.size = (uint64_t)st->st_size,
-		.mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec,
-		.ctime_ns = (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec,
-	};
-}
-
-static bool same_file(const struct tabcache_key *a, const struct tabcache_key *b)
-{
-	return a->dev == b->dev && a->inode == b->inode && a->size == b->size && a->mtime_ns == b->mtime_ns &&
-	       a->ctime_ns == b->ctime_ns;
-}
-
 static uint64_t key_hi(const struct tabcache_key *key)
 {
 	return key->dev << 48 ^ key->inode;
@@ -102,7 +84,7 @@ static uint32_t tabfiles_find(const struct tabfiles *t, const struct tabcache_ke
 	const struct idmap_slot *slot = idmap_find(&t->by_key, key_hi(key), key_lo(key));
 	uint32_t file = slot ? slot->value : UINT32_MAX;
 
-	while (file != UINT32_MAX && !same_file(&t->files[file].key, key))
+	while (file != UINT32_MAX && !tabcache_same_file(&t->files[file].key, key))
 		file = t->files[file].next;
 	return file;
 }
@@ -639,7 +621,7 @@ static uint32_t look_at(struct tableset *t, uint32_t pid, const struct procmap *
 		count_refused(t, m, fd);
 		return TABLESET_NO_FILE;
 	}
-	key = tabfiles_key(&st);
+	key = tabcache_key_of(&st);
 	file = tabfiles_find(&t->files, &key);
 	added = file == TABLESET_NO_FILE;
 	if (added)
@@ -661,7 +643,7 @@ static uint32_t file_of(struct tableset *t, uint32_t pid, const struct procmap *
 
 	if (!S_ISREG(st->st_mode))
 		return TABLESET_NO_FILE;
-	key = tabfiles_key(st);
+	key = tabcache_key_of(st);
 	file = tabfiles_find(&t->files, &key);
 	if (file == TABLESET_NO_FILE || tabroom_may_ask(tabfiles_get(&t->files, file)))
 		file = look_at(t, pid, m);

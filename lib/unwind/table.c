@@ -312,6 +312,23 @@ struct tabcache {
 	uint64_t nameless; /* asked for without a build ID: misses */
 };
 
+struct tabcache_key tabcache_key_of(const struct stat *st)
+{
+	return (struct tabcache_key){
+		.dev = st->st_dev,
+		.inode = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec,
+		.ctime_ns = (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec,
+	};
+}
+
+bool tabcache_same_file(const struct tabcache_key *a, const struct tabcache_key *b)
+{
+	return a->dev == b->dev && a->inode == b->inode && a->size == b->size && a->mtime_ns == b->mtime_ns &&
+	       a->ctime_ns == b->ctime_ns;
+}
+
 static int check(const uint8_t *bytes, size_t len, struct err *e)
 {
 	struct unwindtab view;

@@ -23,6 +23,8 @@
 #include "capture/types.h"
 #include "unwind_abi.h"
 
+#include <sys/stat.h>
+
 #define UNWINDTAB_SEGS_MAX 65535 /* 4 GiB of text, less a segment */
 #define UNWINDTAB_LOADS_MAX 64
 #define UNWINDTAB_RULES_MAX 16384 /* of one file */
@@ -129,6 +131,12 @@ struct tabcache_key {
 	struct cap_build_id id; /* one of length 0 is in no cache */
 	uint64_t dev, inode, size, mtime_ns, ctime_ns;
 };
+
+/* That of a file of status ST; the build ID is left empty. */
+struct tabcache_key tabcache_key_of(const struct stat *st);
+
+/* Are they of one file? Whatever its build ID. */
+bool tabcache_same_file(const struct tabcache_key *a, const struct tabcache_key *b);
 
 /*
  * Open the cache, at most LIMIT bytes of it. On success *RET is the caller's.

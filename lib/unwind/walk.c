@@ -9,6 +9,7 @@
 #define ENTRY_BYTES 64 /* a program's entry may have pushed this much */
 
 enum bx_from { BX_LOST, BX_AT_ENTRY, BX_IN_MEMORY };
+enum fp_is { FP_LOST, FP_UNKNOWN /* for want of a register that REGS lack */, FP_KNOWN };
 
 struct walk {
 	const struct snapwalk_opts *opts;
@@ -21,7 +22,8 @@ struct walk {
 	enum bx_from bx_from;
 	bool innermost; /* all registers are known */
 	bool exact; /* pc was interrupted: it is no return address */
-	bool fp_known, in_syscall;
+	enum fp_is fp_is;
+	bool in_syscall;
 	bool retry; /* no row before the return address: its own is looked at, for an end mark */
 	unsigned int stacks;
 };
@@ -45,12 +47,25 @@ static enum step complete(struct walk *w)
 
 static bool word(const struct walk *w, uint64_t addr, uint64_t *value)
 {
-	uint64_t at = addr - w->mem->from;
+	for (size_t i = 0; i < w->mem->n; i++) {
+		const struct snapwalk_area *a = &w->mem->areas[i];
+		uint64_t at = addr - a->from;
 
-	if (w->mem->len < sizeof(*value) || at > w->mem->len - sizeof(*value))
-		return false;
-	memcpy(value, w->mem->bytes + at, sizeof(*value));
-	return true;
+		if (a->len < sizeof(*value) || at > a->len - sizeof(*value))
+			continue;
+		memcpy(value, a->bytes + at, sizeof(*value));
+		return true;
+	}
+	if (!w->end->missed)
+		w->end->wanted = addr;
+	w->end->missed = true;
+	return false;
+}
+
+/* Is REGS' value of a register not the thread's? */
+static bool is_unknown(const struct walk *w, uint32_t reg)
+{
+	return reg < UNWINDX86_REGS && w->opts->unknown >> reg & 1;
 }
 
 /* A register other than SP, FP and PC: known at the entry and where a signal interrupted, nowhere else. */
@@ -61,7 +76,7 @@ static bool other_register(const struct walk *w, uint32_t reg, uint64_t *value)
 	if (!w->innermost)
 		return w->ucontext && word(w, w->ucontext + unwindx86_ucontext(reg), value);
 	*value = unwindx86_saved(w->regs, reg);
-	return true;
+	return !is_unknown(w, reg);
 }
 
 static bool bx_register(const struct walk *w, uint64_t *value)
@@ -69,7 +84,7 @@ static bool bx_register(const struct walk *w, uint64_t *value)
 	if (w->bx_from == BX_IN_MEMORY)
 		return word(w, w->bx_at, value);
 	*value = unwindx86_saved(w->regs, UNWINDX86_BX);
-	return w->bx_from == BX_AT_ENTRY;
+	return w->bx_from == BX_AT_ENTRY && !is_unknown(w, UNWINDX86_BX);
 }
 
 /* Where that register is for the caller of the frame that R leaves. */
@@ -94,7 +109,7 @@ static bool cfa_base(const struct walk *w, const struct unwind_rule *r, uint64_t
 	}
 	if (r->reg == UNWINDX86_FP) {
 		*base = w->fp;
-		return w->fp_known;
+		return w->fp_is == FP_KNOWN;
 	}
 	return r->reg == UNWINDX86_BX ? bx_register(w, base) : other_register(w, r->reg, base);
 }
@@ -122,12 +137,12 @@ static enum step find_cfa(struct walk *w, const struct unwind_rule *r)
 }
 
 /* The caller's frame pointer; one that cannot be known stops the walk only when it is needed. */
-static enum step find_fp(struct walk *w, const struct unwind_rule *r, uint64_t *fp, bool *known)
+static enum step find_fp(struct walk *w, const struct unwind_rule *r, uint64_t *fp, enum fp_is *is)
 {
 	uint64_t addr = w->cfa;
 
 	*fp = w->fp;
-	*known = w->fp_known;
+	*is = w->fp_is;
 	switch (r->fp) {
 	case UNWIND_FP_SAME:
 		return GO_ON;
@@ -138,17 +153,19 @@ static enum step find_fp(struct walk *w, const struct unwind_rule *r, uint64_t *
 		break;
 	case UNWIND_FP_AT_FP:
 		addr = w->fp;
-		if (!w->fp_known)
+		if (w->fp_is != FP_KNOWN)
 			return GO_ON;
 		break;
 	case UNWIND_FP_REG:
-		*known = other_register(w, (uint32_t)r->fp_off, fp);
+		*is = other_register(w, (uint32_t)r->fp_off, fp)           ? FP_KNOWN
+		      : w->innermost && is_unknown(w, (uint32_t)r->fp_off) ? FP_UNKNOWN
+									   : FP_LOST;
 		return GO_ON;
 	default:
-		*known = false;
+		*is = FP_LOST;
 		return GO_ON;
 	}
-	*known = true;
+	*is = FP_KNOWN;
 	return word(w, addr + (uint64_t)(int64_t)r->fp_off, fp) ? GO_ON : stop(w, CAP_R_MEMORY);
 }
 
@@ -178,9 +195,9 @@ static bool goes_round(struct walk *w, const struct unwind_rule *r)
 static enum step to_caller(struct walk *w, const struct unwind_rule *r)
 {
 	uint64_t fp, ra;
-	bool known;
+	enum fp_is is;
 
-	if (find_cfa(w, r) == ENDED || find_fp(w, r, &fp, &known) == ENDED || find_ra(w, r, &ra) == ENDED)
+	if (find_cfa(w, r) == ENDED || find_fp(w, r, &fp, &is) == ENDED || find_ra(w, r, &ra) == ENDED)
 		return ENDED;
 	follow_bx(w, r);
 	w->exact = r->flags & UNWIND_SIGNAL;
@@ -193,40 +210,76 @@ static enum step to_caller(struct walk *w, const struct unwind_rule *r)
 	w->pc = ra;
 	w->sp = w->cfa;
 	w->fp = fp;
-	w->fp_known = known;
+	w->fp_is = is;
 	return GO_ON;
 }
 
-static enum step no_row(struct walk *w)
+/* Where no row covers the code, which is of the kind CODE, and no frame pointer leads on. */
+static enum step no_row(struct walk *w, enum snapwalk_code code)
 {
-	w->end->code = SNAPWALK_TABLE;
-	return stop(w, CAP_R_NO_ROW);
+	w->end->code = code;
+	return stop(w, code == SNAPWALK_TABLE ? CAP_R_NO_ROW : CAP_R_NO_FRAME_POINTER);
+}
+
+/*
+ * To the caller by frame pointer. It is believed only if the word above it
+ * follows a call in a known mapping.
+ */
+static enum step by_fp(struct walk *w, enum snapwalk_code code)
+{
+	const struct unwind_rule *rule;
+	uint64_t fp, ra, before;
+
+	if (!w->opts->code)
+		return no_row(w, code);
+	if (w->fp_is == FP_UNKNOWN)
+		return stop(w, CAP_R_REGISTER);
+	if (w->fp_is == FP_LOST || w->fp < w->sp || w->fp % sizeof(fp) || !word(w, w->fp, &fp) ||
+		!word(w, w->fp + sizeof(fp), &ra))
+		return no_row(w, code);
+	if (!ra) {
+		w->end->verdict = CAP_UNVERIFIED;
+		return ENDED;
+	}
+	if (w->opts->find(w->opts->ctx, ra - 1, &rule) == SNAPWALK_NO_MAPPING ||
+		!w->opts->code(w->opts->ctx, ra - sizeof(before), &before) || !unwindx86_after_call(before))
+		return no_row(w, code);
+	w->bx_from = BX_LOST;
+	w->innermost = w->exact = w->retry = false;
+	w->ucontext = 0;
+	w->pc = ra;
+	w->sp = w->fp + 2 * sizeof(fp);
+	w->fp = fp;
+	return GO_ON;
 }
 
 static enum step by_table(struct walk *w, const struct unwind_rule *r)
 {
-	if (r && r->cfa != UNWIND_CFA_NONE && r->ra == UNWIND_RA_END)
+	if (r && r->cfa != UNWIND_CFA_NONE && r->ra == UNWIND_RA_END) {
+		w->end->last_exact = w->retry;
 		return complete(w);
+	}
 	if (w->retry || !r || r->cfa == UNWIND_CFA_NONE) {
 		if (w->exact)
-			return no_row(w);
+			return by_fp(w, SNAPWALK_TABLE);
 		w->exact = w->retry = true;
 		w->end->len--;
 		return GO_ON;
 	}
 	if ((r->flags & UNWIND_IN_SYSCALL) && !(w->innermost && w->in_syscall))
-		return no_row(w);
+		return by_fp(w, SNAPWALK_TABLE);
 	return to_caller(w, r);
 }
 
 static enum step no_table(struct walk *w, enum snapwalk_code code)
 {
-	static const uint8_t reasons[] = { [SNAPWALK_NO_TABLE] = CAP_R_NO_FRAME_POINTER,
-		[SNAPWALK_NO_MAPPING] = CAP_R_NO_MAPPING,
+	static const uint8_t reasons[] = { [SNAPWALK_NO_MAPPING] = CAP_R_NO_MAPPING,
 		[SNAPWALK_NOT_READY] = CAP_R_NOT_READY,
 		[SNAPWALK_DROPPED] = CAP_R_DROPPED,
 		[SNAPWALK_UNKNOWN] = CAP_R_NOT_READY };
 
+	if (code == SNAPWALK_NO_TABLE)
+		return by_fp(w, code);
 	w->end->code = code;
 	return stop(w, reasons[code]);
 }
@@ -245,6 +298,7 @@ static enum step step(struct walk *w, __u64 *frames)
 		return no_table(w, SNAPWALK_NO_MAPPING);
 	frames[n] = w->exact && n && !w->retry ? w->pc | OFFCPU_EXACT : w->pc;
 	w->end->len = n + 1;
+	w->end->missed = false;
 	code = w->opts->find(w->opts->ctx, w->exact ? w->pc : w->pc - 1, &rule);
 	return code == SNAPWALK_TABLE ? by_table(w, rule) : no_table(w, code);
 }
@@ -274,7 +328,7 @@ void snapwalk(const struct snapwalk_opts *opts, const __u64 *regs, const struct 
 		.bx_from = BX_AT_ENTRY,
 		.innermost = true,
 		.exact = true,
-		.fp_known = true,
+		.fp_is = opts->unknown >> UNWINDX86_FP & 1 ? FP_UNKNOWN : FP_KNOWN,
 		.in_syscall = unwindx86_in_syscall(regs) };
 
 	*ret = (struct snapwalk_end){ 0 };

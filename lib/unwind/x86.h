@@ -42,6 +42,12 @@ uint64_t unwindx86_saved(const __u64 *pt_regs, unsigned int reg);
 /* Bytes from SP in a signal frame to where register REG (below UNWINDX86_REGS) is in its ucontext. */
 unsigned int unwindx86_ucontext(unsigned int reg);
 
+/*
+ * Do the eight bytes of code before a return address, as a word, end in a call? e8 with 32 bits of distance,
+ * or ff /2 with any addressing mode: 2, 3, 4, 6 or 7 bytes.
+ */
+bool unwindx86_after_call(uint64_t before);
+
 /* Did a thread enter the kernel by a system call, which is not over? */
 bool unwindx86_in_syscall(const __u64 *pt_regs);
 

@@ -104,6 +104,8 @@ is "$(waits "$TMP/a.cap" '$n++ if $w->{pid} =~ /^('"$rec_pid|$looker|$opener"')$
 
 rec_start "$TMP/x.cap" --mode procfs -F 49 --ptrace -p "$pid"
 confined --ptrace
+maker=$(child unwind-tables)
+is "$(caps "$maker")$(field "$maker" NoNewPrivs) $(field "$maker" Seccomp)" "$none 1 2" '--ptrace: what reads mapped files has nothing, under a filter of system calls'
 sleep 1.5
 for t in /proc/"$pid"/task/*; do
 	field_tracer=$(awk '/^TracerPid:/ { print $2 }' "$t/status")
@@ -126,6 +128,13 @@ for name in s-futex s-poll; do
 		"$(theirs "$tid")" "$name: its stack is what eu-stack sees as root"
 done
 is "$(awk '/^TracerPid:/ { print $2 }' "/proc/$pid/status")" 0 'nothing stays traced'
+
+rec_start "$TMP/m.cap" --mode procfs --ptrace -c unwind-tables
+until_true has_none
+maker=$(child unwind-tables)
+sleep 0.5
+rec_stop
+is "$(waits "$TMP/m.cap" '$n++ if $w->{pid} == '"$maker")" 0 '--ptrace: nor is that one of what is recorded'
 
 # --- what /proc hides from a process without privileges ---
 

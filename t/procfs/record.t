@@ -172,6 +172,8 @@ is "$(waits "$U/x.cap" 'push @o, "$w->{count} $w->{user_stack_verdict}" if $w->{
 	'1 complete' 'what it does to a thread is no wait of its own'
 like "$(cat "$err")" 'degraded: .*--ptrace stops a thread for a moment' 'and that it stops threads is said'
 within "$(rate "$U/x.cap" s-futex)" 1 5 'the time is that without'
+like "$(counter "$U/x.cap" unwind.files) $(counter "$U/x.cap" unwind.files_failed) $(counter "$U/x.cap" unwind.worker_lost)" \
+	'^[1-9][0-9]* 0 0$' 'each file that stacks go through had its unwind table'
 end_steady
 
 procfs "$U/x.cap" --ptrace -- sleep 0.4

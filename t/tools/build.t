@@ -14,6 +14,12 @@ done
 run readelf -d "$BIN/fold"
 is "$(grep -oE 'lib(elf|dw|cap|z)\.' "$out")" "" "fold carries no library that it does not call"
 
+for tool in "$BIN"/*; do
+	[ -f "$tool" ] || continue
+	run readelf -d "$tool"
+	like "$(grep -c NEEDED "$out") $(grep -oE 'lib(dw|elf)\.' "$out")" '^[1-9][0-9]* $' "${tool##*/} reads ELF files and DWARF by no library"
+done
+
 ok "every file names its licence" sh scripts/lint licence
 ok "each folder of lib/ includes only lower ones" sh scripts/layers
 

@@ -236,7 +236,7 @@ static void reads_memory(struct tap *t, struct helper *l, const struct other *o)
 			strcmp((char *)copy.bytes[1], SECRET) == 0 && copy.head.regs[PTCOPY_SP] == call.sp,
 		"a blocked thread is copied: its call, its stack, and what else was wanted");
 	tap_ok(t,
-		helper_stop(l, o->pid, wanted, 1, &copy, &told) == 0 && copy.head.known == PTCOPY_ALL &&
+		helper_stop(l, o->pid, wanted, 1, &copy, &told) == 0 && copy.head.all &&
 			copy.head.regs[PTCOPY_PC] == call.pc && copy.head.n_areas == 2 && told.stopped_ns &&
 			told.again == -1,
 		"it is stopped for a moment, and its registers are known");
@@ -359,7 +359,7 @@ int main(void)
 		puts("1..0 # SKIP not root, or without CAP_SYS_PTRACE or CAP_SYS_ADMIN");
 		return 0;
 	}
-	/* stacks of threads that are larger than what the looker may have */
+	/* stacks of threads that are larger than what the helper may have */
 	pthread_attr_init(&large);
 	pthread_attr_setstacksize(&large, 256 << 20);
 	pthread_setattr_default_np(&large);

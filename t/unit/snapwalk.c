@@ -7,6 +7,7 @@
 #include "capture/types.h"
 #include "unwind/compile.h"
 #include "unwind/walk.h"
+#include "unwind/x86.h"
 
 #include <execinfo.h>
 #include <fcntl.h>
@@ -154,7 +155,8 @@ static void on_signal(int sig)
 static void walk_shot(struct snapwalk_end *end, __u64 *frames, uint32_t depth, uint64_t len)
 {
 	const struct snapwalk_opts opts = { .depth = depth, .find = find_own };
-	const struct snapwalk_memory memory = { .bytes = shot.stack, .from = shot.from, .len = len };
+	const struct snapwalk_area stack = { .bytes = shot.stack, .from = shot.from, .len = len };
+	const struct snapwalk_memory memory = { .areas = &stack, .n = 1 };
 
 	snapwalk(&opts, shot.regs, &memory, frames, end);
 }
@@ -233,6 +235,8 @@ static enum snapwalk_code find_made(void *ctx, uint64_t pc, const struct unwind_
 {
 	const struct made *m = ctx;
 
+	if (pc >= 0x10000)
+		return SNAPWALK_NO_MAPPING;
 	if (pc >= 0x2000)
 		return m->code;
 	*rule = pc < 0x1000 ? &m->rule : &m->caller;
@@ -254,9 +258,10 @@ static struct snapwalk_end made_up(
 {
 	__u64 regs[OFFCPU_SNAPSHOT_REGS] = { [4] = 0x7010, [5] = 0x7008, [16] = 0x100, [19] = 0x7000 };
 	const struct snapwalk_opts opts = { .depth = DEPTH, .find = find_made, .ctx = &m };
-	const struct snapwalk_memory memory = {
-		.bytes = (const uint8_t *)words, .from = 0x7000, .len = n * sizeof(*words), .bottom = bottom
+	const struct snapwalk_area stack = {
+		.bytes = (const uint8_t *)words, .from = 0x7000, .len = n * sizeof(*words)
 	};
+	const struct snapwalk_memory memory = { .areas = &stack, .n = 1, .bottom = bottom };
 	struct snapwalk_end end;
 
 	snapwalk(&opts, regs, &memory, frames, &end);
@@ -346,6 +351,167 @@ static void test_codes(struct tap *t)
 	}
 }
 
+/* --- by frame pointer --- */
+
+/* Behind a call, but at an odd address. */
+static bool code_made(void *ctx, uint64_t addr, uint64_t *word)
+{
+	(void)ctx;
+	*word = addr & 1 ? 0 : UINT64_C(0xe8) << 24;
+	return addr < 0x4000;
+}
+
+#define BIT(reg) (1u << (reg))
+
+static void test_frame_pointers(struct tap *t)
+{
+	/* the words from SP, 0x7000, on: a call's return address, and from 0x7010 on frame pointer and return
+	 * address */
+	static const struct {
+		const char *name;
+		struct made made;
+		uint64_t words[6];
+		uint64_t fp;
+		uint32_t unknown;
+		uint8_t verdict, reason;
+		uint32_t len;
+		uint64_t wanted;
+	} cases[] = {
+		{ "a frame pointer leads on to code with a table",
+			{ .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
+			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7010, 0, CAP_COMPLETE, 0, 3, 0 },
+		{ "and from frame to frame", { .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
+			{ 0x2800, 0, 0x7020, 0x2900, 0x7030, 0x1800 }, 0x7010, 0, CAP_COMPLETE, 0, 4, 0 },
+		{ "it leads on where a table has no row", { .caller = END }, { 0, 0, 0x7020, 0x1800 }, 0x7010,
+			0, CAP_COMPLETE, 0, 2, 0 },
+		{ "to a return address of 0: unverified", { .rule = CALL, .code = SNAPWALK_NO_TABLE },
+			{ 0x2800, 0, 0x7020, 0 }, 0x7010, 0, CAP_UNVERIFIED, 0, 2, 0 },
+		{ "not to what follows no call", { .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
+			{ 0x2800, 0, 0x7020, 0x1801 }, 0x7010, 0, CAP_STOPPED, CAP_R_NO_FRAME_POINTER, 2, 0 },
+		{ "nor to code that cannot be read", { .rule = CALL, .code = SNAPWALK_NO_TABLE },
+			{ 0x2800, 0, 0x7020, 0x5000 }, 0x7010, 0, CAP_STOPPED, CAP_R_NO_FRAME_POINTER, 2, 0 },
+		{ "nor to where nothing is mapped", { .rule = CALL, .code = SNAPWALK_NO_TABLE },
+			{ 0x2800, 0, 0x7020, 0x20000 }, 0x7010, 0, CAP_STOPPED, CAP_R_NO_FRAME_POINTER, 2,
+			0 },
+		{ "not from below SP", { .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
+			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7000, 0, CAP_STOPPED, CAP_R_NO_FRAME_POINTER, 2, 0 },
+		{ "nor unaligned", { .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
+			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7014, 0, CAP_STOPPED, CAP_R_NO_FRAME_POINTER, 2, 0 },
+		{ "nor after a row that lost it",
+			{ .rule = { .cfa = UNWIND_CFA_REG,
+				  .reg = 7,
+				  .cfa_off = 8,
+				  .fp = UNWIND_FP_UNKNOWN,
+				  .ra = UNWIND_RA_CALL },
+				.code = SNAPWALK_NO_TABLE },
+			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7010, 0, CAP_STOPPED, CAP_R_NO_FRAME_POINTER, 2, 0 },
+		{ "without a row the reason is that", { .caller = END }, { 0, 0, 0x7020, 0x1801 }, 0x7010, 0,
+			CAP_STOPPED, CAP_R_NO_ROW, 1, 0 },
+		{ "memory that is missing is told", { .caller = END }, { 0 }, 0x7100, 0, CAP_STOPPED,
+			CAP_R_NO_ROW, 1, 0x7100 },
+		{ "a frame pointer that is not known is a register that is missing",
+			{ .rule = CALL, .code = SNAPWALK_NO_TABLE }, { 0x2800, 0, 0x7020, 0x1800 }, 0x7010,
+			BIT(6), CAP_STOPPED, CAP_R_REGISTER, 2, 0 },
+		{ "but one that a row finds is known",
+			{ .rule = { .cfa = UNWIND_CFA_REG,
+				  .reg = 7,
+				  .cfa_off = 16,
+				  .fp = UNWIND_FP_CFA,
+				  .fp_off = -16,
+				  .ra = UNWIND_RA_CALL },
+				.caller = END,
+				.code = SNAPWALK_NO_TABLE },
+			{ 0x7010, 0x2800, 0x7020, 0x1800 }, 0, BIT(6), CAP_COMPLETE, 0, 3, 0 },
+		{ "nor is RBX, for a CFA",
+			{ .rule = { .cfa = UNWIND_CFA_REG, .reg = 3, .ra = UNWIND_RA_CALL } }, { 0 }, 0,
+			BIT(3), CAP_STOPPED, CAP_R_REGISTER, 1, 0 },
+		{ "nor RDI, for a return address",
+			{ .rule = { .cfa = UNWIND_CFA_REG, .reg = 7, .ra = UNWIND_RA_REG, .ra_off = 5 } },
+			{ 0 }, 0, BIT(5), CAP_STOPPED, CAP_R_REGISTER, 1, 0 },
+	};
+	__u64 frames[DEPTH];
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct made m = cases[i].made;
+		const __u64 regs[OFFCPU_SNAPSHOT_REGS] = { [4] = cases[i].fp, [16] = 0x100, [19] = 0x7000 };
+		/* in two pieces, whose border no frame minds */
+		const struct snapwalk_area areas[] = {
+			{ .bytes = (const uint8_t *)cases[i].words, .from = 0x7000, .len = 16 },
+			{ .bytes = (const uint8_t *)(cases[i].words + 2), .from = 0x7010, .len = 32 }
+		};
+		const struct snapwalk_memory memory = { .areas = areas, .n = ARRAY_LEN(areas) };
+		const struct snapwalk_opts opts = { .depth = DEPTH,
+			.unknown = cases[i].unknown,
+			.find = find_made,
+			.code = code_made,
+			.ctx = &m };
+		struct snapwalk_end end;
+
+		snapwalk(&opts, regs, &memory, frames, &end);
+		if (!tap_ok(t,
+			    end.verdict == cases[i].verdict && end.reason == cases[i].reason &&
+				    end.len == cases[i].len && end.missed == !!cases[i].wanted &&
+				    (!end.missed || end.wanted == cases[i].wanted) && !end.last_exact,
+			    "%s", cases[i].name))
+			tap_diag("verdict %u, reason %u, %u frames, wanted %d %llx", end.verdict, end.reason,
+				end.len, end.missed, (unsigned long long)end.wanted);
+	}
+}
+
+/* What a new stack was given as its return address may be a function's first byte: its row alone is an end
+ * mark. */
+static enum snapwalk_code find_first_byte(void *ctx, uint64_t pc, const struct unwind_rule **rule)
+{
+	static const struct unwind_rule call = CALL, end = END;
+
+	(void)ctx;
+	*rule = pc == 0x100 ? &call : pc == 0x1800 ? &end : NULL;
+	return SNAPWALK_TABLE;
+}
+
+static void test_first_byte(struct tap *t)
+{
+	static const __u64 regs[OFFCPU_SNAPSHOT_REGS] = { [16] = 0x100, [19] = 0x7000 };
+	static const uint64_t words[] = { 0x1800 };
+	const struct snapwalk_area stack = {
+		.bytes = (const uint8_t *)words, .from = 0x7000, .len = sizeof(words)
+	};
+	const struct snapwalk_memory memory = { .areas = &stack, .n = 1 };
+	const struct snapwalk_opts opts = { .depth = DEPTH, .find = find_first_byte, .code = code_made };
+	__u64 frames[DEPTH];
+	struct snapwalk_end end;
+
+	snapwalk(&opts, regs, &memory, frames, &end);
+	tap_ok(t, end.verdict == CAP_COMPLETE && end.len == 2 && frames[1] == 0x1800 && end.last_exact,
+		"a return address that no call has left is told apart where it is an end mark");
+}
+
+static void test_calls(struct tap *t)
+{
+	/* the last bytes before a return address */
+	static const struct {
+		uint8_t bytes[8];
+		bool call;
+		const char *name;
+	} cases[] = { { { [3] = 0xe8, 1, 2, 3, 4 }, true, "call rel32" },
+		{ { [6] = 0xff, 0xd0 }, true, "call *%rax" },
+		{ { [5] = 0xff, 0x50, 8 }, true, "call *8(%rax)" },
+		{ { [4] = 0xff, 0x54, 0x24, 8 }, true, "call *8(%rsp)" },
+		{ { [2] = 0xff, 0x15, 1, 2, 3, 4 }, true, "call *x(%rip)" },
+		{ { [1] = 0xff, 0x94, 0x24, 1, 2, 3, 4 }, true, "call *x(%rsp)" },
+		{ { [6] = 0xff, 0xe0 }, false, "jmp *%rax" },
+		{ { [3] = 0xe9, 1, 2, 3, 4 }, false, "jmp rel32" },
+		{ { [3] = 0xff, 0xd0 }, false, "a call five bytes before" }, { { 0 }, false, "zeroes" } };
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		uint64_t word;
+
+		memcpy(&word, cases[i].bytes, sizeof(word));
+		tap_ok(t, unwindx86_after_call(word) == cases[i].call, "%s %s a call", cases[i].name,
+			cases[i].call ? "is" : "is not");
+	}
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
@@ -353,6 +519,9 @@ int main(void)
 	test_own(&t);
 	test_ends(&t);
 	test_codes(&t);
+	test_frame_pointers(&t);
+	test_first_byte(&t);
+	test_calls(&t);
 	for (size_t i = 0; i < n_modules; i++)
 		free(modules[i].bytes);
 	return tap_done(&t);

@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The comparison with libdw has to notice a table that is wrong, whatever is wrong in it. */
+/*
+ * The comparison with libdw has to notice a table that is wrong, whatever is
+ * wrong in it: without arguments. Else a comparison for other tests:
+ *
+ *	unit-unwindcmp FILE
+ *
+ * prints each difference, with its address, and the totals. Status 0 where
+ * there is none, 1 where there is one, 2 for a file that cannot be read.
+ */
 #include "base/tap.h"
 #include "unwind/compile.h"
-#include "unwind/dwarfeval.h"
-#include "unwind/unwindcmp.h"
+#include "../lib/dwarfeval.h"
+#include "../lib/unwindcmp.h"
 
 #include <dwarf.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 
 static struct unwindcmp_totals compare(const struct elffile *f, const uint8_t *bytes, size_t len, char *first)
@@ -177,10 +186,42 @@ static void test_eval(struct tap *t)
 		"registers and memory hold different values");
 }
 
-int main(void)
+static void print_one(void *arg, uint64_t pc, const char *text)
+{
+	(void)arg;
+	printf("%016" PRIx64 " %s\n", pc, text);
+}
+
+static int print_totals(const char *path)
+{
+	struct unwindcmp_totals n = { 0 };
+	struct elffile *f = NULL;
+	uint8_t *bytes = NULL;
+	struct unwindtab t;
+	struct err e;
+	size_t len;
+	int rc = elffile_open(AT_FDCWD, path, false, &f, &e);
+
+	rc = rc ? rc : unwindcomp(f, &bytes, &len, &e);
+	rc = rc ? rc : unwindtab_view(bytes, len, &t, &e);
+	rc = rc ? rc : unwindcmp(f, &t, print_one, NULL, &n, &e);
+	if (rc)
+		fprintf(stderr, "'%s': %s\n", path, e.msg);
+	else
+		printf("compared    %" PRIu64 "\nnot held    %" PRIu64 "\nrefused     %" PRIu64
+		       "\nblank       %" PRIu64 "\ndifferences %" PRIu64 "\n",
+			n.rows, n.unheld, n.refused, n.blank, n.differences);
+	free(bytes);
+	elffile_close(f);
+	return rc ? 2 : n.differences != 0;
+}
+
+int main(int argc, char *argv[])
 {
 	struct tap t = { 0 };
 
+	if (argc > 1)
+		return print_totals(argv[1]);
 	test_eval(&t);
 	test_compare(&t);
 	test_rows(&t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "unwind/unwindcmp.h"
-#include "unwind/dwarfeval.h"
+#include "unwindcmp.h"
+#include "dwarfeval.h"
 #include "unwind/text.h"
 #include "unwind/x86.h"
 

@@ -7,8 +7,8 @@
  * holds, follow from a number that the caller chooses, so that two ways to
  * say the same come to the same value and two that differ hardly ever do.
  */
-#ifndef STACKTOOLS_UNWIND_DWARFEVAL_H
-#define STACKTOOLS_UNWIND_DWARFEVAL_H
+#ifndef STACKTOOLS_T_DWARFEVAL_H
+#define STACKTOOLS_T_DWARFEVAL_H
 
 #include "base/base.h"
 

@@ -9,8 +9,8 @@
  * has no row, every byte is asked of libdw too. libdw is not hardened against
  * hostile files.
  */
-#ifndef STACKTOOLS_UNWIND_UNWINDCMP_H
-#define STACKTOOLS_UNWIND_UNWINDCMP_H
+#ifndef STACKTOOLS_T_UNWINDCMP_H
+#define STACKTOOLS_T_UNWINDCMP_H
 
 #include "elf/file.h"
 #include "unwind/table.h"

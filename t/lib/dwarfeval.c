@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "unwind/dwarfeval.h"
+#include "dwarfeval.h"
 #include "base/hash.h"
 
 #include <dwarf.h>
