@@ -83,41 +83,6 @@ bool pathlock_writing(const char *const *paths, size_t n)
 
 #define MAPS_MAX (64u << 20)
 
-pid_t sandbox_fork(void)
-{
-	sigset_t all, old;
-	pid_t pid;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pid = fork();
-	if (pid < 0)
-		pid = -errno;
-	if (pid != 0)
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return pid;
-}
-
-pid_t sandbox_start(const char *what, void (*work)(const void *arg, int sock, pid_t parent), const void *arg,
-	int *sock, struct err *e)
-{
-	pid_t parent = getpid(), pid;
-	int pair[2];
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-		return err_sys(e, -errno, "cannot talk to a process that %s", what);
-	pid = sandbox_fork();
-	if (pid == 0)
-		work(arg, pair[1], parent);
-	close(pair[1]);
-	if (pid < 0) {
-		close(pair[0]);
-		return err_sys(e, pid, "cannot start a process that %s", what);
-	}
-	*sock = pair[0];
-	return pid;
-}
-
 static void reset_signals(void)
 {
 	static const int ignored[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGXFSZ };
@@ -290,35 +255,39 @@ int child_begin(pid_t parent, struct err *e)
 }
 
 /* What parsing takes, for one that has no privilege. */
-#define USUAL                                                                                                \
-	SYSCALL_ALLOW(pread64), SYSCALL_ALLOW(pwrite64), SYSCALL_ALLOW(fstat), SYSCALL_ALLOW(ftruncate),     \
-		SYSCALL_ALLOW(close), SYSCALL_ALLOW(recvmsg),                                                \
-		SYSCALL_ALLOW(sendmsg), /* what the C library does unasked */                                \
-		SYSCALL_ALLOW(futex), SYSCALL_ALLOW(sched_yield), SYSCALL_ALLOW(getrandom),                  \
-		SYSCALL_ALLOW(clock_gettime), SYSCALL_ALLOW(sysinfo), SYSCALL_ALLOW(sched_getaffinity),      \
-		SYSCALL_ALLOW(rt_sigprocmask), SYSCALL_ALLOW(rt_sigreturn), SYSCALL_ALLOW(exit),             \
-		SYSCALL_ALLOW(exit_group), /* memory of its own, without code */                             \
-		SYSCALL_ALLOW(brk), SYSCALL_ALLOW(munmap), SYSCALL_ALLOW(mremap), SYSCALL_ALLOW(madvise),    \
-		SYSCALL_ALLOW_IF(mprotect, SYSCALL_BITS(2, PROT_EXEC, 0)),                                   \
-		SYSCALL_ALLOW_IF_BOTH(mmap, SYSCALL_BITS(2, PROT_EXEC, 0),                                   \
-			SYSCALL_BITS(3, MAP_TYPE | MAP_ANONYMOUS, MAP_PRIVATE | MAP_ANONYMOUS))
-
-static const struct syscall_rule usual[] = { USUAL };
-static const struct syscall_rule for_libelf[] = { USUAL, SYSCALL_ALLOW(lseek),
-	/* fstat(3) of some C libraries is this, with an empty path */
-	SYSCALL_ALLOW_IF(newfstatat, SYSCALL_INT(3, AT_EMPTY_PATH)),
-	SYSCALL_ALLOW_IF(fcntl, SYSCALL_INT(1, F_GETFD)), SYSCALL_ALLOW_IF(fcntl, SYSCALL_INT(1, F_GETFL)),
-	/* of a file, never with code */
-	{ .call = SCMP_SYS(mmap),
-		.error = EACCES,
-		.n = 2,
-		.when = { SYSCALL_BITS(2, PROT_EXEC, 0), SYSCALL_BITS(3, MAP_ANONYMOUS, 0) } } };
+static const struct syscall_rule usual[] = {
+	SYSCALL_ALLOW(pread64),
+	SYSCALL_ALLOW(pwrite64),
+	SYSCALL_ALLOW(fstat),
+	SYSCALL_ALLOW(ftruncate),
+	SYSCALL_ALLOW(close),
+	SYSCALL_ALLOW(recvmsg),
+	SYSCALL_ALLOW(sendmsg),
+	/* what the C library does unasked */
+	SYSCALL_ALLOW(futex),
+	SYSCALL_ALLOW(sched_yield),
+	SYSCALL_ALLOW(getrandom),
+	SYSCALL_ALLOW(clock_gettime),
+	SYSCALL_ALLOW(sysinfo),
+	SYSCALL_ALLOW(sched_getaffinity),
+	SYSCALL_ALLOW(rt_sigprocmask),
+	SYSCALL_ALLOW(rt_sigreturn),
+	SYSCALL_ALLOW(exit),
+	SYSCALL_ALLOW(exit_group),
+	/* memory of its own, without code */
+	SYSCALL_ALLOW(brk),
+	SYSCALL_ALLOW(munmap),
+	SYSCALL_ALLOW(mremap),
+	SYSCALL_ALLOW(madvise),
+	SYSCALL_ALLOW_IF(mprotect, SYSCALL_BITS(2, PROT_EXEC, 0)),
+	SYSCALL_ALLOW_IF_BOTH(mmap, SYSCALL_BITS(2, PROT_EXEC, 0),
+		SYSCALL_BITS(3, MAP_TYPE | MAP_ANONYMOUS, MAP_PRIVATE | MAP_ANONYMOUS)),
+};
 
 int sandbox_filter(const struct sandbox_opts *o, struct sock_fprog *ret, struct err *e)
 {
-	return o->rules    ? syscall_filter_make(o->rules, o->n_rules, ret, e)
-	       : o->libelf ? syscall_filter_make(for_libelf, ARRAY_LEN(for_libelf), ret, e)
-			   : syscall_filter_make(usual, ARRAY_LEN(usual), ret, e);
+	return o->rules ? syscall_filter_make(o->rules, o->n_rules, ret, e)
+			: syscall_filter_make(usual, ARRAY_LEN(usual), ret, e);
 }
 
 /*

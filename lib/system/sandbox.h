@@ -43,20 +43,6 @@ bool pathlock_writing(const char *const *paths, size_t n);
 #define SANDBOX_FDS 2 /* how many descriptors can be open besides */
 #define SANDBOX_UID 65534 /* the user and group "nobody" */
 
-/*
- * fork(2), the child with all signals held back: no handler of the parent
- * runs in it before sandbox_enter() has forgotten them. 0 in the child, -errno where there is none.
- */
-pid_t sandbox_fork(void);
-
-/*
- * The same with a SOCK_SEQPACKET socket to it: *SOCK is ours, non-inheritable.
- * The child runs WORK, which does not return, with ARG, its end and our PID.
- * WHAT it does is told where it cannot be started: "opens files".
- */
-pid_t sandbox_start(const char *what, void (*work)(const void *arg, int sock, pid_t parent), const void *arg,
-	int *sock, struct err *e);
-
 struct sandbox_opts {
 	int keep_fd; /* the descriptor that stays open */
 	const int *more_fds; /* and more of them, which are SANDBOX_FD + 1 and so on afterwards */
@@ -66,7 +52,6 @@ struct sandbox_opts {
 	uint64_t memory_bytes; /* of address space, more than it has now */
 	uint64_t file_bytes; /* of the largest file that it may write */
 	size_t n_received; /* descriptors that it may have been sent over keep_fd and hold; 0 = SANDBOX_FDS */
-	bool libelf; /* it reads ELF files by libelf: see below */
 	uint64_t keep_caps; /* a bit set of capabilities that it has and keeps: for one that opens, and parses
 			       nothing */
 	/* with those: the system calls that it may make; NULL = the usual ones */
@@ -109,10 +94,6 @@ int child_bind(pid_t parent, struct err *e);
  *   executed, time, random bytes, exit. Any other one kills it with SIGSYS.
  *   Where the kernel has no seccomp filters, all the rest holds.
  *
- * With `libelf` it may besides seek, ask for a descriptor's flags, and get the
- * status of what is open (by the call that has a path too, which Landlock does
- * not keep from telling what a path's file is like). Mapping a file, which libelf tries
- * before it reads, is refused with EACCES instead of death.
  * With keep_caps these stay permitted and effective (and no others), the user
  * stays, paths do (Landlock would take away the right to look at other
  * processes), and `rules` say which system calls there are.

@@ -31,13 +31,10 @@ static void leave(int code)
 	syscall(SYS_exit_group, code);
 }
 
-static bool with_libelf; /* its calls are allowed too */
-
 /* A child in a sandbox, which keeps FD and ends with what FN returns; its wait status. */
 static pid_t begin(int fd, int (*fn)(void))
 {
 	struct sandbox_opts o = { .keep_fd = fd,
-		.libelf = with_libelf,
 		.parent = getpid(),
 		.comm = "in-a-box",
 		.memory_bytes = MEMORY,
@@ -191,11 +188,6 @@ static int map_shared(void)
 	return mmap(NULL, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED;
 }
 
-static int map_file_code(void)
-{
-	return mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, SANDBOX_FD, 0) == MAP_FAILED;
-}
-
 #ifdef __x86_64__
 static int call_x32(void)
 {
@@ -258,44 +250,6 @@ static void kills(struct tap *t)
 			"a 32-bit system call kills");
 	}
 #endif
-}
-
-/* --- with libelf's calls --- */
-
-static int libelf_calls(void)
-{
-	struct stat st;
-
-	if (lseek(SANDBOX_FD, 0, SEEK_END) != 0)
-		return 1;
-	if (fcntl(SANDBOX_FD, F_GETFD) < 0 || fcntl(SANDBOX_FD, F_GETFL) < 0)
-		return 2;
-	if (fstat(SANDBOX_FD, &st) != 0 || syscall(SYS_newfstatat, SANDBOX_FD, "", &st, AT_EMPTY_PATH) != 0)
-		return 3;
-	if (mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, SANDBOX_FD, 0) != MAP_FAILED || errno != EACCES)
-		return 4;
-	if (mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, SANDBOX_FD, 0) != MAP_FAILED ||
-		errno != EACCES)
-		return 5;
-	return mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? 6
-													  : 0;
-}
-
-static void for_libelf(struct tap *t)
-{
-	with_libelf = true;
-	tap_ok(t, exits(libelf_calls, 0), "libelf may seek, and ask of what is open; mapping files fails");
-	for (size_t i = 0; i < ARRAY_LEN(deadly); i++) {
-		int status;
-
-		if (deadly[i].fn == map_file || deadly[i].fn == map_file_privately)
-			continue;
-		status = run(deadly[i].fn);
-		tap_ok(t, WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS, "with those too %s kills",
-			deadly[i].name);
-	}
-	tap_ok(t, WTERMSIG(run(map_file_code)) == SIGSYS, "and mapping a file's code");
-	with_libelf = false;
 }
 
 /* --- what is allowed, within limits --- */
@@ -703,7 +657,6 @@ int main(void)
 	struct tap t = { 0 };
 
 	kills(&t);
-	for_libelf(&t);
 	allows(&t);
 	looks(&t, geteuid() == 0);
 	holds_no_descriptors(&t);
