@@ -44,7 +44,7 @@ struct procrows {
 	struct jitkeep *jit; /* NULL = likewise */
 	struct procrows_row *rows;
 	size_t n, cap;
-	struct idmap by_key;
+	struct hashtable by_key;
 	struct idmap looked_up; /* (process, user stack) whose mappings were looked at */
 	struct capends user; /* how the user stacks of the waits written ended */
 	uint64_t lost; /* waits for which there was no memory */
@@ -53,7 +53,7 @@ struct procrows {
 static void procrows_free(struct procrows *r)
 {
 	free(r->rows);
-	idmap_free(&r->by_key);
+	hashtable_free(&r->by_key);
 	idmap_free(&r->looked_up);
 	r->rows = NULL;
 	r->n = r->cap = 0;
@@ -61,18 +61,18 @@ static void procrows_free(struct procrows *r)
 
 static void procrows_add(struct procrows *r, const struct offcpu_key *key, const struct offcpu_value *value)
 {
-	uint64_t hi = hash_bytes(key, sizeof(*key), 1), lo = hash_bytes(key, sizeof(*key), 2);
+	uint64_t hash = hash_bytes(key, sizeof(*key), 0);
+	uint32_t at = HASHTABLE_FIND(&r->by_key, hash, i, memcmp(&r->rows[i].key, key, sizeof(*key)) == 0);
 	struct offcpu_value *v;
-	uint32_t at;
-	bool added;
 
-	if (base_grow(&r->rows, &r->cap, r->n + 1, sizeof(*r->rows)) != 0 ||
-		(at = idmap_put(&r->by_key, hi, lo, (uint32_t)r->n, &added)) == UINT32_MAX) {
-		r->lost += value->count;
-		return;
-	}
-	if (added) {
-		r->rows[r->n++] = (struct procrows_row){ *key, *value };
+	if (at == HASHTABLE_NONE) {
+		if (hashtable_reserve(&r->by_key, 1) != 0 ||
+			base_grow(&r->rows, &r->cap, r->n + 1, sizeof(*r->rows)) != 0) {
+			r->lost += value->count;
+			return;
+		}
+		r->rows[r->n] = (struct procrows_row){ *key, *value };
+		hashtable_add(&r->by_key, hash, (uint32_t)r->n++);
 		return;
 	}
 	v = &r->rows[at].value;
@@ -151,7 +151,7 @@ static void procrows_write(
 	for (size_t i = 0; i < r->n; i++)
 		write_row(r, &r->rows[i], w, unmapped, ctx);
 	r->n = 0;
-	idmap_free(&r->by_key);
+	hashtable_clear(&r->by_key);
 }
 
 /*
