@@ -63,17 +63,19 @@ static bool is_lost(const struct cap_counter *c)
 	return strncmp(c->name, "lost.", 5) == 0 && c->value;
 }
 
+bool perftext_is_loss(const struct cap_counter *c)
+{
+	size_t len = strlen(c->name);
+
+	return is_lost(c) && (len < 3 || strcmp(c->name + len - 3, "_ns") != 0);
+}
+
 uint64_t perftext_lost(const struct capread *c)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < c->n_counters; i++) {
-		const char *name = c->counters[i].name;
-		size_t len = strlen(name);
-
-		if (is_lost(&c->counters[i]) && (len < 3 || strcmp(name + len - 3, "_ns") != 0))
-			sum += c->counters[i].value;
-	}
+	for (size_t i = 0; i < c->n_counters; i++)
+		sum += perftext_is_loss(&c->counters[i]) ? c->counters[i].value : 0;
 	return sum;
 }
 
