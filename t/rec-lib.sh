@@ -145,7 +145,7 @@ but_for_others() {
 # every wait that was seen was recorded, left out or lost, in count and in ns
 balanced() {
 	"$BIN/capinfo" "$1" 2>/dev/null | perl -ne '
-		$c{$2} = $1 if /^\s+(\d+)  (\S+)$/;
+		$c{$2} = $1 if /^\s+(\d+)  (\S+)(?: |$)/;
 		END {
 			exit 1 unless $c{"waits.seen"};
 			for my $u ("", "_ns") {
