@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/cli.h"
 #include "base/out.h"
+#include "capture/counters.h"
 #include "capture/reader.h"
 #include "capture/show.h"
 #include "capture/stats.h"
@@ -44,6 +45,8 @@ struct opts {
 	bool has_pid, force;
 	uint64_t pid;
 };
+
+#define NAME_WIDTH 27 /* of most counters */
 
 /* --- words --- */
 
@@ -170,6 +173,29 @@ static bool show_mode(struct out *o, const struct capread *c)
 	return true;
 }
 
+static void show_holds(struct out *o, const struct capread *c, const struct capstats *st)
+{
+	const struct {
+		size_t n;
+		const char *one, *many, *after;
+	} all[] = { { c->n_procs, "process", "processes", ", " },
+		{ st->total.threads, "thread", "threads", ", " },
+		{ st->total.stacks, "distinct stack", "distinct stacks", ", " },
+		{ c->n_samples, "sample", "samples", ", " }, { c->n_maps, "mapping", "mappings", " of " },
+		{ c->n_files, "file", "files", ", " },
+		{ c->n_ksyms, "kernel symbol", "kernel symbols", ", " },
+		{ c->n_names, "name", "names", ", " },
+		{ c->n_jits, "piece of JIT code", "pieces of JIT code", "\n" } };
+	struct buf b = { 0 };
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		buftext_count(&b, all[i].n, all[i].one, all[i].many);
+		buftext_str(&b, all[i].after);
+	}
+	out_put(o, b.p, b.len);
+	buf_free(&b);
+}
+
 static void show_totals(struct out *o, const struct capread *c, const struct capstats *st)
 {
 	put_label(o, "duration");
@@ -197,11 +223,7 @@ static void show_totals(struct out *o, const struct capread *c, const struct cap
 	out_printf(o, ", open at the end %" PRIu64 "\n", st->total.open);
 	show_ends(o, st);
 	put_label(o, show_mode(o, c) ? "" : "holds");
-	out_printf(o,
-		"%zu processes, %zu threads, %zu distinct stacks, %zu samples, %zu mappings of %zu files, "
-		"%zu kernel symbols, %zu names, %zu pieces of JIT code\n",
-		c->n_procs, st->total.threads, st->total.stacks, c->n_samples, c->n_maps, c->n_files,
-		c->n_ksyms, c->n_names, c->n_jits);
+	show_holds(o, c, st);
 }
 
 /* A process's number as it sees itself, and what else is odd about it. */
@@ -257,11 +279,21 @@ static void show_groups(struct out *o, const struct capstats *st)
 	}
 }
 
+/* One that this version does not know has its name alone. */
 static void show_counter(struct out *o, const struct cap_counter *c)
 {
+	struct buf name = { 0 }, meaning = { 0 };
+
+	buftext_escaped(&name, c->name, TEXT_LINE);
 	out_printf(o, "  %20" PRIu64 "  ", c->value);
-	outtext_put(o, c->name, TEXT_LINE);
+	out_put(o, name.p, name.len);
+	if (counter_put_meaning(&meaning, c->name, c->value)) {
+		out_printf(o, "%*s  ", (int)(name.len < NAME_WIDTH ? NAME_WIDTH - name.len : 0), "");
+		out_put(o, meaning.p, meaning.len);
+	}
 	out_char(o, '\n');
+	buf_free(&name);
+	buf_free(&meaning);
 }
 
 static void show_counters(struct out *o, const struct capread *c)

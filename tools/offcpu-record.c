@@ -493,13 +493,15 @@ static void recording_state(struct recording *r, struct recording_state *ret)
 {
 	struct procrec_stats ps;
 	struct recorder_stats st;
+	struct counters c;
 
 	if (r->proc) {
 		procrec_stats(r->proc, &ps);
 		*ret = (struct recording_state){ ps.start_ns, ps.now_ns, ps.lost };
 	} else {
 		recorder_stats(r->rec, &st);
-		*ret = (struct recording_state){ st.start_ns, st.now_ns, st.lost };
+		recstats_counters(&st, &c);
+		*ret = (struct recording_state){ st.start_ns, st.now_ns, counters_lost(&c) };
 	}
 }
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/out.h"
 #include "base/text.h"
+#include "capture/counters.h"
 #include "capture/reader.h"
 #include "symbols/print.h"
 
@@ -224,6 +225,20 @@ static void tell_files(const struct job *j)
 			unused, unused == 1 ? "" : "s", unused == 1 ? "its" : "their");
 }
 
+/* In the words of the recorder. */
+static void tell_lost(const struct capread *c)
+{
+	for (size_t i = 0; i < c->n_counters; i++) {
+		struct buf b = { 0 };
+
+		if (!perftext_is_loss(&c->counters[i]))
+			continue;
+		counter_put(&b, c->counters[i].name, c->counters[i].value);
+		cli_warn(&cli, "the recording lost %.*s", (int)b.len, b.p ? (const char *)b.p : "");
+		buf_free(&b);
+	}
+}
+
 /* What the reader of the result should know: STATUS, or CLI_INCOMPLETE where something is missing. */
 static int tell(const struct job *j)
 {
@@ -231,9 +246,7 @@ static int tell(const struct job *j)
 
 	if (!j->o->quiet) {
 		tell_files(j);
-		if (j->list.totals.lost)
-			cli_warn(&cli, "the recording lost %llu events: see the lines '# lost'",
-				(unsigned long long)j->list.totals.lost);
+		tell_lost(c);
 	}
 	if (!c->complete) {
 		cli_warn(&cli, "the capture is incomplete: %s", c->damage[0] ? c->damage : "no trailer");

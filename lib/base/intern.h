@@ -5,7 +5,7 @@
 #ifndef STACKTOOLS_BASE_INTERN_H
 #define STACKTOOLS_BASE_INTERN_H
 
-#include "base/base.h"
+#include "base/hashtable.h"
 
 /*
  * intern - byte strings to dense numbers: each distinct string is kept once
@@ -20,15 +20,13 @@
 struct intern_entry {
 	const char *text;
 	size_t len;
-	uint64_t hash;
 };
 
 struct intern {
 	uint64_t seed; /* of hash_bytes(); set it before the first use */
 	struct intern_entry *entries; /* index = id */
 	size_t n, cap;
-	struct intern_slot *slots; /* open addressing, a power of two of them */
-	size_t n_slots;
+	struct hashtable table;
 	struct intern_chunk *chunks; /* where the bytes are, the newest first */
 	size_t bytes; /* held in all */
 };
@@ -57,19 +55,18 @@ void intern_free(struct intern *t); /* releases what it holds; a zeroed one is f
 /*
  * idmap - a hash map from 128-bit keys to small numbers.
  *
- * Open addressing, linear probing, no deletion. Keys are mixed before use, so
- * plain addresses and counters may be keys.
+ * No deletion. Keys are mixed before use, so plain addresses and counters may be keys.
  */
 
 struct idmap_slot {
 	uint64_t hi, lo;
 	uint32_t value;
-	bool used;
 };
 
 struct idmap {
-	struct idmap_slot *slots;
-	size_t cap, used; /* cap is a power of two */
+	struct idmap_slot *slots; /* in the order in which they came */
+	size_t n, cap;
+	struct hashtable table;
 };
 
 /*
@@ -81,6 +78,7 @@ uint32_t idmap_put(struct idmap *m, uint64_t hi, uint64_t lo, uint32_t value, bo
 /* The slot of (HI, LO) or NULL; its value may be changed. Valid until the next put. */
 struct idmap_slot *idmap_find(const struct idmap *m, uint64_t hi, uint64_t lo);
 
+size_t idmap_bytes(const struct idmap *m); /* memory that it takes */
 void idmap_free(struct idmap *m); /* a zeroed one is an empty map */
 
 #endif

@@ -2,48 +2,80 @@
 #include "base/json.h"
 #include "base/out.h"
 
+#define SHORT_KEY 40
+
+static void put(struct json *j, const char *p, size_t n)
+{
+	if (j->o)
+		out_put(j->o, p, n);
+	else
+		buf_put(j->b, p, n);
+}
+
 static void put_string(struct json *j, const char *s)
 {
-	out_char(j->o, '"');
-	outtext_put(j->o, s, TEXT_JSON);
-	out_char(j->o, '"');
+	put(j, "\"", 1);
+	if (j->o)
+		outtext_put(j->o, s, TEXT_JSON);
+	else
+		buftext_escaped(j->b, s, TEXT_JSON);
+	put(j, "\"", 1);
 }
 
 static bool put_line(struct json *j)
 {
 	if (!j->line)
 		return false;
-	out_char(j->o, '\n');
+	put(j, "\n", 1);
 	while (--j->line)
-		out_char(j->o, ' ');
+		put(j, " ", 1);
 	return true;
 }
 
 /* What stands before a value. */
 static void put_key(struct json *j, const char *key)
 {
+	size_t len = key ? strlen(key) : 0;
+	char text[SHORT_KEY + 8], *p = text;
+
 	if (j->another)
-		out_char(j->o, ',');
-	if (!put_line(j) && j->another && j->spaced)
-		out_char(j->o, ' ');
+		*p++ = ',';
+	if (j->line) {
+		put(j, text, (size_t)(p - text));
+		put_line(j);
+		p = text;
+	} else if (j->another && j->spaced) {
+		*p++ = ' ';
+	}
 	j->another = true;
-	if (!key)
-		return;
-	put_string(j, key);
-	out_str(j->o, j->spaced ? ": " : ":");
+	/* most keys need no escape, and are put at once */
+	if (len && len <= SHORT_KEY && buftext_is_plain(key, len)) {
+		*p++ = '"';
+		p = mempcpy(p, key, len);
+		*p++ = '"';
+	} else if (key) {
+		put(j, text, (size_t)(p - text));
+		put_string(j, key);
+		p = text;
+	}
+	if (key)
+		*p++ = ':';
+	if (key && j->spaced)
+		*p++ = ' ';
+	put(j, text, (size_t)(p - text));
 }
 
 void json_begin(struct json *j, const char *key, char bracket)
 {
 	put_key(j, key);
-	out_char(j->o, bracket);
+	put(j, &bracket, 1);
 	j->another = false;
 }
 
 void json_end(struct json *j, char bracket)
 {
 	put_line(j);
-	out_char(j->o, bracket);
+	put(j, &bracket, 1);
 	j->another = true;
 }
 
@@ -65,27 +97,42 @@ void json_str(struct json *j, const char *key, const char *s)
 void json_u64(struct json *j, const char *key, uint64_t v)
 {
 	put_key(j, key);
-	out_u64(j->o, v);
+	if (j->o)
+		out_u64(j->o, v);
+	else
+		buftext_dec(j->b, v, 1);
 }
 
 void json_bool(struct json *j, const char *key, bool v)
 {
 	put_key(j, key);
-	out_str(j->o, v ? "true" : "false");
+	put(j, v ? "true" : "false", v ? 4 : 5);
 }
 
 void json_null(struct json *j, const char *key)
 {
 	put_key(j, key);
-	out_str(j->o, "null");
+	put(j, "null", 4);
+}
+
+static void put_hex(struct json *j, const char *key, const char *before, uint64_t v)
+{
+	char text[24] = "\"", *p = stpcpy(text + 1, before);
+
+	p = buftext_hex_at(p, v, 1);
+	*p++ = '"';
+	put_key(j, key);
+	put(j, text, (size_t)(p - text));
 }
 
 void json_hex(struct json *j, const char *key, uint64_t v)
 {
-	put_key(j, key);
-	out_char(j->o, '"');
-	out_hex(j->o, v, 1);
-	out_char(j->o, '"');
+	put_hex(j, key, "", v);
+}
+
+void json_address(struct json *j, const char *key, uint64_t v)
+{
+	put_hex(j, key, "0x", v);
 }
 
 void json_bytes(struct json *j, const char *key, const uint8_t *bytes, size_t n)
@@ -93,8 +140,8 @@ void json_bytes(struct json *j, const char *key, const uint8_t *bytes, size_t n)
 	char pair[3];
 
 	put_key(j, key);
-	out_char(j->o, '"');
+	put(j, "\"", 1);
 	for (size_t i = 0; i < n; i++)
-		out_put(j->o, text_hex(pair, bytes + i, 1), 2);
-	out_char(j->o, '"');
+		put(j, text_hex(pair, bytes + i, 1), 2);
+	put(j, "\"", 1);
 }

@@ -119,6 +119,23 @@ void buftext_dec(struct buf *b, uint64_t v, size_t width)
 	buf_put(b, digits + at, sizeof(digits) - at);
 }
 
+void buftext_count(struct buf *b, uint64_t n, const char *one, const char *many)
+{
+	buftext_dec(b, n, 1);
+	buftext_str(b, " ");
+	buftext_str(b, n == 1 ? one : many);
+}
+
+void buftext_seconds(struct buf *b, uint64_t ns)
+{
+	uint64_t ms = ns / 1000000 + (ns % 1000000 >= 500000);
+
+	buftext_dec(b, ms / 1000, 1);
+	buftext_str(b, ".");
+	buftext_dec(b, ms % 1000, 3);
+	buftext_str(b, " s");
+}
+
 char *buftext_hex_at(char *p, uint64_t v, size_t width)
 {
 	size_t digits = v ? (size_t)(67 - __builtin_clzll(v)) / 4 : 1;

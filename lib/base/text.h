@@ -46,6 +46,8 @@ char *text_hex(char *dst, const uint8_t *bytes, size_t n);
 void buftext_str(struct buf *b, const char *s);
 void buftext_dec(struct buf *b, uint64_t v, size_t width); /* zeroes to WIDTH, at most 20 */
 void buftext_hex(struct buf *b, uint64_t v, size_t width); /* spaces to WIDTH, at most 16; no 0x */
+void buftext_count(struct buf *b, uint64_t n, const char *one, const char *many); /* "1 wait", "2 waits" */
+void buftext_seconds(struct buf *b, uint64_t ns); /* "12.345 s", rounded */
 void buftext_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3); /* 255 bytes at most */
 void buftext_escaped(struct buf *b, const char *s, enum text_style style);
 

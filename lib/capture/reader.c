@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capture/reader.h"
 #include "base/search.h"
+#include "base/hashtable.h"
 #include "capture/format.h"
 #include "capture/maps.h"
 
@@ -313,7 +314,7 @@ static void capdamage_describe(
 /* Elements of each array; as `room`, allocated ones. */
 struct capstore_counts {
 	size_t options, procs, threads, files, maps, images, ksyms, stacks, kinds, samples, counters, frames,
-		exact, pending, slots;
+		exact, pending;
 };
 
 struct capstore {
@@ -338,7 +339,7 @@ struct capstore {
 	bool has_host, has_trailer;
 
 	struct cap_sample *pending; /* of the block being taken */
-	uint32_t *slots; /* hash table over samples: index + 1, 0 = free; n.slots is a power of two */
+	struct hashtable by_key; /* the samples */
 };
 
 static const char malformed[] = "a malformed record";
@@ -556,37 +557,6 @@ static bool same_key(const struct cap_sample *a, const struct cap_sample *b)
 	       a->state == b->state && a->flags == b->flags;
 }
 
-/* The slot of K's key, or the free one where it belongs. */
-static uint32_t *find_slot(const struct capstore *s, const struct cap_sample *k)
-{
-	size_t at = hash_sample(k) & (s->n.slots - 1);
-
-	while (s->slots[at] && !same_key(&s->samples[s->slots[at] - 1], k))
-		at = (at + 1) & (s->n.slots - 1);
-	return &s->slots[at];
-}
-
-/* The table is at most half full with N samples. */
-static bool room_in_slots(struct capstore *s, size_t n)
-{
-	size_t want = s->n.slots ? s->n.slots : 64;
-	uint32_t *bigger;
-
-	while (want / 2 < n)
-		want *= 2;
-	if (want == s->n.slots)
-		return true;
-	bigger = n < UINT32_MAX ? calloc(want, sizeof(*bigger)) : NULL;
-	if (!bigger)
-		return false;
-	free(s->slots);
-	s->slots = bigger;
-	s->n.slots = want;
-	for (size_t i = 0; i < s->n.samples; i++)
-		*find_slot(s, &s->samples[i]) = (uint32_t)i + 1;
-	return true;
-}
-
 static uint64_t add_saturating(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
@@ -595,15 +565,16 @@ static uint64_t add_saturating(uint64_t a, uint64_t b)
 /* There is room for another sample. */
 static void merge_sample(struct capstore *s, const struct cap_sample *k)
 {
-	uint32_t *slot = find_slot(s, k);
+	uint64_t hash = hash_sample(k);
+	uint32_t at = HASHTABLE_FIND(&s->by_key, hash, i, same_key(&s->samples[i], k));
 	struct cap_sample *into;
 
-	if (!*slot) {
-		s->samples[s->n.samples++] = *k;
-		*slot = (uint32_t)s->n.samples;
+	if (at == HASHTABLE_NONE) {
+		s->samples[s->n.samples] = *k;
+		hashtable_add(&s->by_key, hash, (uint32_t)s->n.samples++);
 		return;
 	}
-	into = &s->samples[*slot - 1];
+	into = &s->samples[at];
 	into->total_ns = add_saturating(into->total_ns, k->total_ns);
 	into->count = add_saturating(into->count, k->count);
 	into->max_ns = MAX(into->max_ns, k->max_ns);
@@ -618,14 +589,14 @@ static void merge_sample(struct capstore *s, const struct cap_sample *k)
 static void fetch_ahead(const struct capstore *s, size_t i)
 {
 	enum { SLOT_AHEAD = 16, SAMPLE_AHEAD = 8 };
-	uint32_t slot;
+	uint32_t at;
 
 	if (i + SLOT_AHEAD >= s->n.pending)
 		return;
-	__builtin_prefetch(&s->slots[hash_sample(&s->pending[i + SLOT_AHEAD]) & (s->n.slots - 1)]);
-	slot = s->slots[hash_sample(&s->pending[i + SAMPLE_AHEAD]) & (s->n.slots - 1)];
-	if (slot)
-		__builtin_prefetch(&s->samples[slot - 1]);
+	hashtable_prefetch(&s->by_key, hash_sample(&s->pending[i + SLOT_AHEAD]));
+	at = hashtable_guess(&s->by_key, hash_sample(&s->pending[i + SAMPLE_AHEAD]));
+	if (at != HASHTABLE_NONE)
+		__builtin_prefetch(&s->samples[at]);
 }
 
 static bool merge_pending(struct capstore *s)
@@ -634,7 +605,7 @@ static bool merge_pending(struct capstore *s)
 
 	if (!s->n.pending)
 		return true;
-	if (!room_in_slots(s, most) || !ROOM(s, samples, most))
+	if (hashtable_reserve(&s->by_key, s->n.pending) != 0 || !ROOM(s, samples, most))
 		return false;
 	for (size_t i = 0; i < s->n.pending; i++) {
 		fetch_ahead(s, i);
@@ -769,7 +740,7 @@ static void capstore_free(struct capstore *s)
 	free(s->frames);
 	free(s->exact);
 	free(s->pending);
-	free(s->slots);
+	hashtable_free(&s->by_key);
 	capnames_free(&s->names);
 }
 

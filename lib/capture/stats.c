@@ -187,7 +187,9 @@ void capends_put(struct buf *b, const struct capends *ends)
 	uint64_t waits = capends_waits(ends);
 	unsigned int whole = share(ends->verdicts[CAP_COMPLETE], waits);
 
-	buftext_printf(b, "%u.%02u %% of %" PRIu64 " waits complete", whole / 100, whole % 100, waits);
+	buftext_printf(b, "%u.%02u %% of ", whole / 100, whole % 100);
+	buftext_count(b, waits, "wait", "waits");
+	buftext_str(b, " complete");
 	put_count(b, ends->verdicts[CAP_UNVERIFIED], capture_verdict_name(CAP_UNVERIFIED));
 	put_count(b, ends->verdicts[CAP_TRUNCATED], capture_verdict_name(CAP_TRUNCATED));
 	put_count(b, ends->verdicts[0], capture_verdict_name(0));
@@ -416,24 +418,21 @@ void capmode_put_why(struct buf *b, const struct capmode *m)
 	}
 }
 
-static void put_seconds(struct buf *b, const char *before, uint64_t ns)
-{
-	uint64_t ms = ns / 1000000;
-
-	buftext_printf(b, "%s%" PRIu64 ".%03u s", before, ms / 1000, (unsigned int)(ms % 1000));
-}
-
 void capmode_put(struct buf *b, const struct capmode *m)
 {
 	if (!m->sampled)
 		return;
-	buftext_printf(b, "samples, not exact waits: %" PRIu64 " looks at %" PRIu64 " Hz", m->looks, m->hz);
+	buftext_str(b, "estimates, not exact waits: ");
+	buftext_count(b, m->looks, "sample", "samples");
+	buftext_printf(b, " at %" PRIu64 " Hz", m->hz);
 	if (m->late || m->left_out)
-		buftext_printf(b, " (%" PRIu64 " late, %" PRIu64 " left out)", m->late, m->left_out);
+		buftext_printf(b, " (%" PRIu64 " late, %" PRIu64 " not taken)", m->late, m->left_out);
 	if (!m->checked) {
-		buftext_str(b, ", not checked: there was no schedstat");
+		buftext_str(b, ", not checked: there is no schedstat");
 		return;
 	}
-	put_seconds(b, ", checked against schedstat: off-CPU estimated ", m->estimated_ns);
-	put_seconds(b, ", by schedstat ", m->schedstat_ns);
+	buftext_str(b, ", checked against schedstat: off-CPU estimated ");
+	buftext_seconds(b, m->estimated_ns);
+	buftext_str(b, ", by schedstat ");
+	buftext_seconds(b, m->schedstat_ns);
 }

@@ -118,8 +118,8 @@ struct capmode {
 	bool best; /* btf, or not said: nothing to be told */
 	bool sampled; /* samples, not exact waits; what follows counts only then */
 	bool checked; /* schedstat was there for the threads that were recorded */
-	uint64_t hz; /* looks a second that were asked for */
-	uint64_t looks, late, left_out; /* made; of them, begun too late; not made at all */
+	uint64_t hz; /* samples a second that were asked for */
+	uint64_t looks, late, left_out; /* samples taken; of them, late; not taken */
 	uint64_t estimated_ns; /* off-CPU time by the samples alone */
 	uint64_t schedstat_ns; /* the same by the scheduler's account */
 };
@@ -131,7 +131,7 @@ void capmode_get(const struct capread *c, struct capmode *ret);
 void capmode_put_why(struct buf *b, const struct capmode *m);
 
 /*
- * "samples, not exact waits: 495 looks at 99 Hz, checked against schedstat:
+ * "estimates, not exact waits: 495 samples at 99 Hz, checked against schedstat:
  * off-CPU estimated 4.951 s, by schedstat 4.947 s"; nothing for exact ones. No
  * newline.
  */

@@ -460,8 +460,7 @@ static void note_peak(struct dwlook *d)
 {
 	const struct look_unit *u = &d->u;
 	uint64_t sum = dwinfo_bytes(d->info) + (d->alt ? dwinfo_bytes(d->alt) : 0) + d->names.bytes +
-		       d->names.cap * sizeof(*d->names.list) +
-		       d->names.known.cap * sizeof(*d->names.known.slots) +
+		       d->names.cap * sizeof(*d->names.list) + idmap_bytes(&d->names.known) +
 		       d->plan.parts_cap * sizeof(*d->plan.parts) + d->n * sizeof(*d->plan.covers) +
 		       d->piece.cap + d->walk.nodes_cap * sizeof(*d->walk.nodes) +
 		       u->index_cap * sizeof(*u->index) + u->addrs_cap * sizeof(*u->addrs) +

@@ -126,7 +126,8 @@ size_t dwsplit_count(const struct dwsplit *x)
 	return x->n_units;
 }
 
-/* The row of ID, counted from 1; 0 = there is none. Row 0 in a slot means that the slot is free. */
+/* The file's own hash table, probed as DWARF says. The row of ID, counted from 1; 0 = there is none. Row 0 in
+ * a slot means that the slot is free. */
 static uint32_t row_of(const struct dwsplit *x, uint64_t id)
 {
 	uint32_t mask = x->n_slots - 1, slot = (uint32_t)id & mask, step = ((uint32_t)(id >> 32) & mask) | 1;

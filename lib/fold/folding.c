@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+/* Neither is a hash table: a slot holds the last that came there, and what it forgets costs time alone. */
 #define SEEN_SLOTS 65536
 #define GUESSES 16384
 #define PREFETCH_MAX 512

@@ -14,56 +14,24 @@ void foldtab_free(struct foldtab *t)
 	intern_free(&t->names);
 	intern_free(&t->stacks);
 	free(t->pairs);
-	free(t->slots);
+	hashtable_free(&t->by_pair);
 	*t = (struct foldtab){ 0 };
-}
-
-static size_t pair_slot(const struct foldtab *t, uint32_t name, uint32_t stack)
-{
-	size_t mask = t->n_slots - 1;
-	size_t i = hash_mul((uint64_t)name << 32 | stack, HASH_K0) & mask;
-
-	for (; t->slots[i]; i = (i + 1) & mask) {
-		const struct foldtab_pair *p = &t->pairs[t->slots[i] - 1];
-
-		if (p->stack == stack && p->name == name)
-			break;
-	}
-	return i;
-}
-
-static int grow_slots(struct foldtab *t)
-{
-	size_t want = t->n_slots ? t->n_slots * 2 : 1024;
-	uint32_t *old = t->slots;
-
-	if ((t->n + 1) * 2 <= t->n_slots)
-		return 0;
-	t->slots = calloc(want, sizeof(*t->slots));
-	if (!t->slots) {
-		t->slots = old;
-		return -1;
-	}
-	free(old);
-	t->n_slots = want;
-	for (size_t i = 0; i < t->n; i++)
-		t->slots[pair_slot(t, t->pairs[i].name, t->pairs[i].stack)] = (uint32_t)i + 1;
-	return 0;
 }
 
 uint32_t foldtab_pair(struct foldtab *t, uint32_t name, uint32_t stack)
 {
-	size_t i = t->n_slots ? pair_slot(t, name, stack) : 0;
+	uint64_t hash = hash_mul((uint64_t)name << 32 | stack, HASH_K0);
+	uint32_t at =
+		HASHTABLE_FIND(&t->by_pair, hash, i, t->pairs[i].stack == stack && t->pairs[i].name == name);
 
-	if (t->n_slots && t->slots[i])
-		return t->slots[i] - 1;
-	if (t->n >= UINT32_MAX - 1 || grow_slots(t) != 0 ||
+	if (at != HASHTABLE_NONE)
+		return at;
+	if (hashtable_reserve(&t->by_pair, 1) != 0 ||
 		base_grow(&t->pairs, &t->cap, t->n + 1, sizeof(*t->pairs)) != 0)
 		return FOLDTAB_NONE;
-	i = pair_slot(t, name, stack);
-	t->pairs[t->n++] = (struct foldtab_pair){ .name = name, .stack = stack };
-	t->slots[i] = (uint32_t)t->n;
-	return (uint32_t)t->n - 1;
+	t->pairs[t->n] = (struct foldtab_pair){ .name = name, .stack = stack };
+	hashtable_add(&t->by_pair, hash, (uint32_t)t->n);
+	return (uint32_t)t->n++;
 }
 
 size_t foldtab_digits(foldtab_sum v, char buf[40])

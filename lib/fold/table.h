@@ -24,8 +24,7 @@ struct foldtab {
 	struct intern stacks; /* ";outermost;...;innermost", "" = no frames */
 	struct foldtab_pair *pairs;
 	size_t n, cap;
-	uint32_t *slots; /* index into pairs plus one */
-	size_t n_slots;
+	struct hashtable by_pair;
 };
 
 /* SEED for the hashes of both tables. */

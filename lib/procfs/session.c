@@ -44,7 +44,7 @@ struct procrows {
 	struct jitkeep *jit; /* NULL = likewise */
 	struct procrows_row *rows;
 	size_t n, cap;
-	struct idmap by_key;
+	struct hashtable by_key;
 	struct idmap looked_up; /* (process, user stack) whose mappings were looked at */
 	struct capends user; /* how the user stacks of the waits written ended */
 	uint64_t lost; /* waits for which there was no memory */
@@ -53,7 +53,7 @@ struct procrows {
 static void procrows_free(struct procrows *r)
 {
 	free(r->rows);
-	idmap_free(&r->by_key);
+	hashtable_free(&r->by_key);
 	idmap_free(&r->looked_up);
 	r->rows = NULL;
 	r->n = r->cap = 0;
@@ -61,18 +61,18 @@ static void procrows_free(struct procrows *r)
 
 static void procrows_add(struct procrows *r, const struct offcpu_key *key, const struct offcpu_value *value)
 {
-	uint64_t hi = hash_bytes(key, sizeof(*key), 1), lo = hash_bytes(key, sizeof(*key), 2);
+	uint64_t hash = hash_bytes(key, sizeof(*key), 0);
+	uint32_t at = HASHTABLE_FIND(&r->by_key, hash, i, memcmp(&r->rows[i].key, key, sizeof(*key)) == 0);
 	struct offcpu_value *v;
-	uint32_t at;
-	bool added;
 
-	if (base_grow(&r->rows, &r->cap, r->n + 1, sizeof(*r->rows)) != 0 ||
-		(at = idmap_put(&r->by_key, hi, lo, (uint32_t)r->n, &added)) == UINT32_MAX) {
-		r->lost += value->count;
-		return;
-	}
-	if (added) {
-		r->rows[r->n++] = (struct procrows_row){ *key, *value };
+	if (at == HASHTABLE_NONE) {
+		if (hashtable_reserve(&r->by_key, 1) != 0 ||
+			base_grow(&r->rows, &r->cap, r->n + 1, sizeof(*r->rows)) != 0) {
+			r->lost += value->count;
+			return;
+		}
+		r->rows[r->n] = (struct procrows_row){ *key, *value };
+		hashtable_add(&r->by_key, hash, (uint32_t)r->n++);
 		return;
 	}
 	v = &r->rows[at].value;
@@ -151,7 +151,7 @@ static void procrows_write(
 	for (size_t i = 0; i < r->n; i++)
 		write_row(r, &r->rows[i], w, unmapped, ctx);
 	r->n = 0;
-	idmap_free(&r->by_key);
+	hashtable_clear(&r->by_key);
 }
 
 /*
@@ -195,25 +195,13 @@ struct proctold {
 	const char *privileges; /* what was given up, kept and confined */
 };
 
-/* The sum of what is counted as lost.*. */
-static uint64_t proctold_lost(const struct proctold *t)
-{
-	return t->skipped + t->unread + t->rows_lost + t->procs.maps_lost + t->helper.lost + t->broker.lost;
-}
-
 /* A lag at the end can make it negative. */
 static uint64_t whole(uint64_t sum)
 {
 	return (int64_t)sum < 0 ? 0 : sum;
 }
 
-static void write_all(struct capwrite *w, const struct cap_counter *all, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		capwrite_counter(w, &all[i]);
-}
-
-static void write_waits(const struct proctold *t, struct capwrite *w)
+static void add_waits(const struct proctold *t, struct counters *c)
 {
 	const struct cap_counter all[] = {
 		{ "waits.seen", t->seen.n },
@@ -244,10 +232,10 @@ static void write_waits(const struct proctold *t, struct capwrite *w)
 		{ "processes", t->procs.images },
 	};
 
-	write_all(w, all, ARRAY_LEN(all));
+	counters_add(c, all, ARRAY_LEN(all));
 }
 
-static void write_looks(const struct proctold *t, struct capwrite *w)
+static void add_samples(const struct proctold *t, struct counters *c)
 {
 	const struct cap_counter all[] = {
 		{ "procfs.looks", t->looks },
@@ -273,27 +261,11 @@ static void write_looks(const struct proctold *t, struct capwrite *w)
 		{ "procfs.not_walked", t->no_user_walk },
 	};
 
-	write_all(w, all, ARRAY_LEN(all));
-}
-
-/* Waits by the end of their user stack, as in every mode. */
-static void write_user(const struct proctold *t, struct capwrite *w)
-{
-	char name[64];
-
-	for (unsigned int v = CAP_COMPLETE; v <= CAP_TRUNCATED; v++) {
-		snprintf(name, sizeof(name), "user.%s", capture_verdict_name(v));
-		capwrite_counter(w, &(struct cap_counter){ name, t->user.verdicts[v] });
-	}
-	for (unsigned int i = 0; i < CAP_R_COUNT; i++) {
-		snprintf(name, sizeof(name), "user.short.%s", capture_reason_name(i));
-		if (t->user.reasons[i])
-			capwrite_counter(w, &(struct cap_counter){ name, t->user.reasons[i] });
-	}
+	counters_add(c, all, ARRAY_LEN(all));
 }
 
 /* As in mode btf. */
-static void write_tables(const struct walktables_stats *t, struct capwrite *w)
+static void add_tables(const struct walktables_stats *t, struct counters *c)
 {
 	const struct cap_counter all[] = {
 		{ "unwind.files", t->files },
@@ -306,225 +278,77 @@ static void write_tables(const struct walktables_stats *t, struct capwrite *w)
 		{ "unwind.bytes", t->bytes },
 	};
 
-	write_all(w, all, ARRAY_LEN(all));
+	counters_add(c, all, ARRAY_LEN(all));
+	counters_because(c, "unwind.files_failed", t->why);
+	counters_because(c, "unwind.worker_lost", t->worker_why);
+}
+
+static void proctold_counters(const struct proctold *t, struct counters *ret)
+{
+	*ret = (struct counters){ .user = t->user, .degraded = t->degraded, .privileges = t->privileges };
+	add_waits(t, ret);
+	add_samples(t, ret);
+	if (t->by_table)
+		add_tables(&t->tables, ret);
+	if (t->by_name)
+		counters_add_names(ret, &t->names);
+	counters_because(ret, "procfs.not_walked", t->walk_why);
 }
 
 static void proctold_write(const struct proctold *t, struct capwrite *w)
 {
-	const struct cap_counter names[] = {
-		{ "names.stored", t->names.stored },
-		{ "names.plain", t->names.plain },
-		{ "names.files", t->names.files },
-		{ "names.unresolved", t->names.unresolved },
-		{ "names.late", t->names.late },
-	};
+	struct counters c;
 
-	write_waits(t, w);
-	write_looks(t, w);
-	write_user(t, w);
-	if (t->by_table)
-		write_tables(&t->tables, w);
-	if (t->by_name)
-		write_all(w, names, ARRAY_LEN(names));
+	proctold_counters(t, &c);
+	counters_write(&c, w);
 }
 
 /* --- in words --- */
 
-static void put_seconds(struct buf *b, const char *before, uint64_t ns, const char *after)
-{
-	buftext_str(b, before);
-	rectext_seconds(b, ns);
-	buftext_str(b, after);
-}
-
-static void put_count(struct buf *b, const char *before, uint64_t n, const char *after)
-{
-	buftext_str(b, before);
-	buftext_dec(b, n, 1);
-	buftext_str(b, after);
-}
-
 static void proctold_progress(struct buf *b, const struct proctold *t)
 {
-	uint64_t tenths = (t->now_ns - t->start_ns) / 100000000;
+	struct counters c;
 
-	buftext_printf(b, "%" PRIu64 ".%u s", tenths / 10, (unsigned int)(tenths % 10));
-	put_count(b, "  ", t->looks, " looks");
-	put_count(b, "  about ", t->recorded.n, " waits");
-	put_count(b, "  ", t->stacks.stacks, " stacks");
-	put_count(b, "  ", t->procs.images, " processes");
-	put_count(b, "  ", proctold_lost(t), " lost");
+	proctold_counters(t, &c);
+	counters_put_progress(b, &c, t->now_ns - t->start_ns);
 }
 
 static void put_checked(struct buf *b, const struct proctold *t)
 {
-	put_count(b, "  samples, not exact waits: ", t->looks, " looks at ");
-	put_count(b, "", t->hz, " Hz, ");
-	if (t->threads == t->unchecked) {
-		buftext_str(b, "not checked: there is no schedstat\n");
-		return;
-	}
-	put_seconds(b, "off-CPU estimated ", t->sums.estimated_ns, " s, ");
-	put_seconds(b, "by schedstat ", whole(t->sums.schedstat_ns), " s\n");
-}
+	const struct capmode m = { .sampled = true,
+		.checked = t->threads != t->unchecked,
+		.hz = t->hz,
+		.looks = t->looks,
+		.late = t->late,
+		.left_out = t->left_out,
+		.estimated_ns = t->sums.estimated_ns,
+		.schedstat_ns = whole(t->sums.schedstat_ns) };
 
-/* What the looks cost, and how many could not be made. */
-static void put_looks(struct buf *b, const struct proctold *t, bool verbose)
-{
-	uint64_t elapsed = MAX(t->now_ns - t->start_ns, 1);
-
-	if (t->left_out)
-		put_count(b, "  ", t->left_out,
-			" looks were left out: there was no time for them, so the rate went down\n");
-	if (verbose || t->late)
-		put_count(b, "  ", t->late, " looks came late\n");
-	if (!verbose && !t->left_out)
-		return;
-	put_count(b, "  a look took ", t->look_ns / MAX(t->looks, 1) / 1000, " us of CPU time on average, ");
-	put_count(b, "", t->look_max_ns / 1000, " us at most, ");
-	put_count(b, "", t->look_ns * 100 / elapsed, " % of a CPU\n");
-}
-
-static void put_filtered(struct buf *b, const struct proctold *t)
-{
-	const struct {
-		const char *what;
-		const struct proctold_sum *sum;
-	} rows[] = { { "runnable, for want of a CPU (--preempted records them)", &t->preempted },
-		{ "in another state than --state", &t->state },
-		{ "shorter than --min, as estimated", &t->min },
-		{ "longer than --max, as estimated", &t->max } };
-
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		if (!rows[i].sum->n)
-			continue;
-		put_count(b, "  left out: ", rows[i].sum->n, " waits, ");
-		put_seconds(b, "", rows[i].sum->ns, " s, ");
-		buftext_str(b, rows[i].what);
-		buftext_str(b, "\n");
-	}
-}
-
-static void put_tables(struct buf *b, const struct walktables_stats *t)
-{
-	if (t->failed) {
-		put_count(b, "  unwind tables of ", t->failed, " files could not be made, the last for: ");
-		buftext_escaped(b, t->why, TEXT_LINE);
-		buftext_str(b, "\n");
-	}
-	if (t->worker_lost) {
-		put_count(b, "  the process that makes unwind tables was lost ", t->worker_lost, " times: ");
-		buftext_escaped(b, t->worker_why, TEXT_LINE);
-		buftext_str(b, "\n");
-	}
-	if (t->dropped)
-		put_count(b, "  ", t->dropped, " unwind tables had no room in memory\n");
-}
-
-static void put_limits(struct buf *b, const struct proctold *t, bool verbose)
-{
-	if (verbose || t->unseen.n) {
-		put_count(b, "  ", t->unseen.n, " waits of ");
-		put_seconds(b, "", t->unseen.ns, " s were between looks: a higher -F sees more of them\n");
-	}
-	if (verbose || t->sums.unsettled_ns)
-		put_seconds(b, "  ", t->sums.unsettled_ns,
-			" s off the CPU are in no wait: what running threads did last is not known\n");
-	if (verbose || t->ended)
-		put_count(b, "  ", t->ended, " threads ended: since their last look they were not seen\n");
-	if (t->stops) {
-		put_count(b, "  --ptrace stopped threads for a moment: ", t->stops, " times, ");
-		put_count(b, "", t->longest_stop_ns / 1000, " us at most\n");
-	}
-	if (t->no_user_walk) {
-		put_count(b, "  ", t->no_user_walk, " times no user stack could be walked: ");
-		buftext_escaped(b, t->walk_why, TEXT_LINE);
-		buftext_str(b, "\n");
-	}
-	put_tables(b, &t->tables);
-	if (t->stacks.truncated)
-		put_count(b, "  ", t->stacks.truncated,
-			" stacks were cut: --depth raises the limit, for kernel "
-			"stacks up to 64\n");
-	if (t->procs.files_unread)
-		put_count(b, "  ", t->procs.files_unread,
-			" mapped files could not be read: frames in them have no names\n");
-	if (t->by_name && t->names.late)
-		put_count(b, "  ", t->names.late,
-			" places in files have no name stored: no time was left to look them up\n");
-	if (capends_waits(&t->user)) {
-		buftext_str(b, "  user stacks: ");
-		capends_put(b, &t->user);
-		buftext_str(b, "\n");
-	}
-}
-
-/* What may not be read, each once, with what fixes it. */
-static void put_refused(struct buf *b, const struct proctold *t)
-{
-	if (t->no_syscall)
-		put_count(b, "  degraded: system call, wait channel and program counter of ", t->no_syscall,
-			" threads are hidden: they are another user's, or protected; it takes "
-			"CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH\n");
-	if (t->no_stack)
-		put_count(b, "  degraded: kernel stacks of ", t->no_stack,
-			" threads are names alone: /proc/PID/stack takes CAP_SYS_ADMIN\n");
-	if (t->procs.maps_refused)
-		put_count(b, "  degraded: user frames of ", t->procs.maps_refused,
-			" processes have no names: reading their maps takes CAP_SYS_PTRACE\n");
-	if (t->unchecked)
-		put_count(b, "  degraded: ", t->unchecked,
-			" threads have no schedstat: their waits are by samples alone; it takes a kernel "
-			"with "
-			"CONFIG_SCHED_INFO\n");
-	if (!t->degraded[0])
-		return;
-	buftext_str(b, "  degraded: ");
-	buftext_escaped(b, t->degraded, TEXT_LINE);
+	buftext_str(b, "  ");
+	capmode_put(b, &m);
 	buftext_str(b, "\n");
 }
 
-static void put_lost(struct buf *b, const struct proctold *t, bool all)
+static void put_cost(struct buf *b, const struct proctold *t)
 {
-	const struct {
-		const char *what;
-		uint64_t n;
-	} rows[] = { { " threads: more than can be looked at\n", t->skipped },
-		{ " threads: /proc/PID/task/TID/status or stat could not be read\n", t->unread },
-		{ " waits: the recorder had no memory\n", t->rows_lost },
-		{ " processes without mappings: they had ended\n", t->procs.maps_lost },
-		{ " looks without privileges: the process that looks at threads had ended\n",
-			t->helper.lost },
-		{ " files and maps not opened: the process that opens them had ended\n", t->broker.lost } };
+	uint64_t elapsed = MAX(t->now_ns - t->start_ns, 1);
 
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		if (rows[i].n || all)
-			put_count(b, "  lost: ", rows[i].n, rows[i].what);
-	if (!proctold_lost(t) && !all)
-		buftext_str(b, "  lost: nothing\n");
+	buftext_printf(b,
+		"  a sample took %" PRIu64 " us of CPU time on average, %" PRIu64 " us at most, %" PRIu64
+		" %% of a CPU\n",
+		t->look_ns / MAX(t->looks, 1) / 1000, t->look_max_ns / 1000, t->look_ns * 100 / elapsed);
 }
 
 static void proctold_summary(struct buf *b, const struct proctold *t, const struct rectext_told *told)
 {
-	const struct rectext_head head = { .ns = t->now_ns - t->start_ns,
-		.waits = t->recorded.n,
-		.waits_ns = t->recorded.ns,
-		.stacks = t->stacks.stacks,
-		.processes = t->procs.images,
-		.bytes = t->bytes,
-		.about = true };
+	struct counters c;
 
-	rectext_head(b, &head, told);
-	if (told->command)
-		rectext_command(b, told->command);
+	proctold_counters(t, &c);
+	rectext_head(b, &c, told, t->now_ns - t->start_ns, t->bytes);
 	put_checked(b, t);
-	put_looks(b, t, told->verbose);
-	put_filtered(b, t);
-	put_limits(b, t, told->verbose);
-	if (told->verbose)
-		rectext_privileges(b, t->privileges);
-	put_refused(b, t);
-	put_lost(b, t, told->verbose);
+	if (told->verbose || t->left_out)
+		put_cost(b, t);
+	counters_put(b, &c, told->verbose);
 }
 
 /*
@@ -1483,10 +1307,13 @@ int procrec_stop(struct procrec *r, const char *why, struct err *e)
 
 void procrec_stats(const struct procrec *r, struct procrec_stats *ret)
 {
+	struct counters c;
+
+	proctold_counters(&r->told, &c);
 	*ret = (struct procrec_stats){ .start_ns = r->told.start_ns,
 		.now_ns = r->stop_ns ? r->stop_ns : now_ns(),
 		.bytes = capwrite_bytes(r->out),
-		.lost = proctold_lost(&r->told) };
+		.lost = counters_lost(&c) };
 }
 
 void procrec_progress(const struct procrec *r, struct buf *b)

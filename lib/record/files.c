@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/files.h"
 #include "base/bytes.h"
-#include "base/intern.h"
+#include "base/hash.h"
+#include "base/hashtable.h"
 #include "elf/file.h"
 
 #include <elf.h>
@@ -362,13 +363,12 @@ struct file {
 	struct cap_file cap; /* id CAP_NONE until it is emitted; path is ours */
 	uint32_t pid; /* which mapped it last, here: */
 	uint64_t start, end;
-	uint32_t next; /* another file with the same hash, UINT32_MAX = none */
 };
 
 struct filetab {
 	struct file *files;
 	size_t n, cap;
-	struct idmap by_key;
+	struct hashtable by_key;
 	uint64_t unread;
 	uint32_t emitted; /* ids given so far */
 	struct worker *broker;
@@ -387,7 +387,7 @@ void filetab_free(struct filetab *t)
 	for (size_t i = 0; i < t->n; i++)
 		free((char *)(uintptr_t)t->files[i].cap.path);
 	free(t->files);
-	idmap_free(&t->by_key);
+	hashtable_free(&t->by_key);
 	free(t);
 }
 
@@ -396,13 +396,11 @@ void filetab_broker(struct filetab *t, struct worker *o)
 	t->broker = o;
 }
 
-static uint64_t hash_path(const char *s)
+static uint64_t hash_key(const struct procmap *m)
 {
-	uint64_t h = 0xcbf29ce484222325u;
+	uint64_t key[2] = { (uint64_t)m->dev_major << 32 | m->dev_minor, m->inode };
 
-	while (*s)
-		h = (h ^ (unsigned char)*s++) * 0x100000001b3u;
-	return h;
+	return hash_bytes(m->path, strlen(m->path), hash_bytes(key, sizeof(key), 0));
 }
 
 static uint64_t mtime_ns(const struct stat *st)
@@ -439,7 +437,6 @@ static struct file *add_file(struct filetab *t, uint32_t pid, const struct procm
 		return NULL;
 	}
 	f = &t->files[t->n];
-	*f = (struct file){ .next = UINT32_MAX };
 	f->cap = (struct cap_file){ .id = CAP_NONE,
 		.dev_major = m->dev_major,
 		.dev_minor = m->dev_minor,
@@ -480,30 +477,21 @@ static bool matches(const struct cap_file *f, const struct procmap *m)
 
 uint32_t filetab_get(struct filetab *t, uint32_t pid, const struct procmap *m)
 {
-	struct idmap_slot *slot;
-	uint64_t hi, lo;
+	uint64_t hash;
 	struct file *f;
 	uint32_t at;
 
 	if (!*m->path || strcmp(m->path, "//anon") == 0)
 		return UINT32_MAX;
-	hi = (uint64_t)m->dev_major << 32 | m->dev_minor;
-	lo = m->inode ^ hash_path(m->path);
-	slot = idmap_find(&t->by_key, hi, lo);
-	for (at = slot ? slot->value : UINT32_MAX; at != UINT32_MAX; at = t->files[at].next)
-		if (matches(&t->files[at].cap, m))
-			return note_mapper(t, at, pid, m);
-	f = add_file(t, pid, m);
+	hash = hash_key(m);
+	at = HASHTABLE_FIND(&t->by_key, hash, i, matches(&t->files[i].cap, m));
+	if (at != HASHTABLE_NONE)
+		return note_mapper(t, at, pid, m);
+	f = hashtable_reserve(&t->by_key, 1) == 0 ? add_file(t, pid, m) : NULL;
 	if (!f)
 		return UINT32_MAX;
 	at = (uint32_t)(f - t->files);
-	slot = idmap_find(&t->by_key, hi, lo);
-	if (slot) {
-		f->next = slot->value;
-		slot->value = at;
-	} else {
-		idmap_put(&t->by_key, hi, lo, at, NULL);
-	}
+	hashtable_add(&t->by_key, hash, at);
 	return note_mapper(t, at, pid, m);
 }
 

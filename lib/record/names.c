@@ -43,7 +43,7 @@ bool namewant_is_new(struct namewant *w, uint32_t proc, uint32_t ustack, uint32_
 	bool added = false;
 
 	/* begun anew when it is full: what was in it is gone through once more, and no harm is done */
-	if (w->seen.used >= SEEN_MAX) {
+	if (w->seen.n >= SEEN_MAX) {
 		idmap_free(&w->seen);
 		w->seen = (struct idmap){ 0 };
 	}
@@ -57,7 +57,7 @@ static void put(struct namewant *w, const struct mapping *m, uint64_t addr)
 
 	if (idmap_find(&w->known, m->file, offset))
 		return;
-	if (w->known.used >= NAMEWANT_PLACES_MAX ||
+	if (w->known.n >= NAMEWANT_PLACES_MAX ||
 		base_grow(&w->places, &w->cap, w->n + 1, sizeof(*w->places)) != 0 ||
 		idmap_put(&w->known, m->file, offset, 0, &added) == UINT32_MAX) {
 		w->missed++;

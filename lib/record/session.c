@@ -860,11 +860,19 @@ static void await_last(struct recorder *r)
 		 (st.tables.pending || snapset_waiting(r->snaps) < before));
 }
 
+static void write_counters(struct recorder *r)
+{
+	struct recorder_stats st;
+	struct counters c;
+
+	recorder_stats(r, &st);
+	recstats_counters(&st, &c);
+	counters_write(&c, r->p.out);
+}
+
 /* Everything of the kernel's side up to now is in rows and tables: write it. LAST: and leave nothing. */
 static int flush(struct recorder *r, bool last, struct err *e)
 {
-	struct recorder_stats st;
-
 	drain_events(r, false);
 	while (!proctab_scan_some(r->p.procs, UINT64_MAX))
 		;
@@ -879,8 +887,7 @@ static int flush(struct recorder *r, bool last, struct err *e)
 	write_rows(r);
 	proctab_flush(r->p.procs, now_ns(), r->p.out);
 	miss_broker(r);
-	recorder_stats(r, &st);
-	recstats_write(&st, r->p.out);
+	write_counters(r);
 	return capwrite_flush(r->p.out, now_ns(), e);
 }
 
@@ -964,12 +971,9 @@ int recorder_service(struct recorder *r, struct err *e)
 /* All that cannot be had later is in the file by now. */
 static void keep_names(struct recorder *r)
 {
-	struct recorder_stats st;
-
 	jitkeep_write(r->jit, r->p.out);
 	namekeep_finish(r->namer, recparts_patience_ns(&r->p, NAMES_NS, NAMES_LOADS));
-	recorder_stats(r, &st);
-	recstats_write(&st, r->p.out);
+	write_counters(r);
 }
 
 int recorder_stop(struct recorder *r, const char *why, struct err *e)
@@ -1014,8 +1018,4 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 	if (r->namer)
 		namekeep_stats(r->namer, &ret->names);
 	ret->user = r->user;
-	ret->waits = ret->bpf.recorded;
-	ret->waits_ns = ret->bpf.recorded_ns;
-	ret->lost = ret->bpf.agg_full + ret->bpf.storage + ret->bpf.begin_unseen + r->rows_lost +
-		    ret->stacks.lost + ret->procs.events_lost + ret->procs.maps_lost;
 }

@@ -2,6 +2,7 @@
 #include "record/unwind_memory.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/hashtable.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -526,16 +527,14 @@ static uint64_t sharedarray_bytes(size_t size, uint32_t n)
 	return whole_pages(size * n) + PAGE;
 }
 
-#define BUCKETS 65536
-
-/* Numbers below `fresh` that are free are chained by `next` from `idle`; 0 ends every chain. */
+/* Numbers below `fresh` that are free are chained by `next` from `idle`; 0 ends the chain. */
 struct ruleset {
 	struct sharedarray array;
 	struct unwind_rule *rules;
 	uint64_t seed;
-	uint32_t fresh, count;
+	struct hashtable numbers; /* those that are held, by their rules */
+	uint32_t fresh;
 	uint16_t idle;
-	uint16_t bucket[BUCKETS];
 	uint16_t next[UNWIND_RULES_MAX];
 	uint32_t holders[UNWIND_RULES_MAX];
 };
@@ -564,8 +563,10 @@ int ruleset_open(struct ruleset **ret, struct err *e)
 
 void ruleset_close(struct ruleset *r)
 {
-	if (r)
-		sharedarray_close(&r->array);
+	if (!r)
+		return;
+	sharedarray_close(&r->array);
+	hashtable_free(&r->numbers);
 	free(r);
 }
 
@@ -580,9 +581,9 @@ int ruleset_fd(const struct ruleset *r)
 	return r->array.fd;
 }
 
-static uint16_t *bucket_of(struct ruleset *r, const struct unwind_rule *rule)
+static uint64_t hash_rule(const struct ruleset *r, const struct unwind_rule *rule)
 {
-	return &r->bucket[hash_bytes(rule, sizeof(*rule), r->seed) % BUCKETS];
+	return hash_bytes(rule, sizeof(*rule), r->seed);
 }
 
 static bool equal(const struct unwind_rule *a, const struct unwind_rule *b)
@@ -604,45 +605,38 @@ static uint16_t new_number(struct ruleset *r)
 
 int ruleset_take(struct ruleset *r, const struct unwind_rule *rule, uint16_t *ret)
 {
-	uint16_t *bucket = bucket_of(r, rule), n = *bucket;
+	uint64_t hash = hash_rule(r, rule);
+	uint32_t n;
 
 	*ret = 0;
 	if (equal(rule, &(struct unwind_rule){ 0 }))
 		return 0;
-	while (n && !equal(&r->rules[n], rule))
-		n = r->next[n];
-	if (!n) {
-		n = new_number(r);
+	n = HASHTABLE_FIND(&r->numbers, hash, i, equal(&r->rules[i], rule));
+	if (n == HASHTABLE_NONE) {
+		n = hashtable_reserve(&r->numbers, 1) == 0 ? new_number(r) : 0;
 		if (!n)
 			return -ENOSPC;
 		r->rules[n] = *rule;
-		r->next[n] = *bucket;
-		*bucket = n;
-		r->count++;
+		hashtable_add(&r->numbers, hash, n);
 	}
 	r->holders[n]++;
-	*ret = n;
+	*ret = (uint16_t)n;
 	return 0;
 }
 
 void ruleset_give(struct ruleset *r, uint16_t number)
 {
-	uint16_t *link;
-
 	if (number == 0 || --r->holders[number] > 0)
 		return;
-	for (link = bucket_of(r, &r->rules[number]); *link != number;)
-		link = &r->next[*link];
-	*link = r->next[number];
+	hashtable_remove(&r->numbers, hash_rule(r, &r->rules[number]), number);
 	r->rules[number] = (struct unwind_rule){ 0 };
 	r->next[number] = r->idle;
 	r->idle = number;
-	r->count--;
 }
 
 uint32_t ruleset_count(const struct ruleset *r)
 {
-	return r->count;
+	return (uint32_t)r->numbers.n;
 }
 
 static uint64_t ruleset_bytes(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/unwind_tables.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/intern.h"
 #include "record/files.h"
 #include "unwind/table.h"
@@ -35,7 +36,6 @@ struct tabfile {
 	uint8_t quiets, rounds; /* WAITING: since memory was last given up for it, and how often it was */
 	uint8_t refused; /* how often there was no room for it, in a row */
 	uint32_t refs; /* mappings */
-	uint32_t next; /* another file with the same hash, UINT32_MAX = none */
 	uint64_t idle_since_ns; /* when refs became 0 */
 	uint64_t again_ns; /* DROPPED: not to be asked for before; UINT64_MAX = it never fits */
 	struct tabcache_key key;
@@ -52,7 +52,7 @@ struct tabfile {
 struct tabfiles {
 	struct tabfile *files;
 	size_t n, cap;
-	struct idmap by_key;
+	struct hashtable by_key;
 	bool any_changed; /* of a file, since somebody last set this to false */
 };
 
@@ -63,30 +63,22 @@ static void tabfiles_free(struct tabfiles *t)
 		free(t->files[i].bytes);
 	}
 	free(t->files);
-	idmap_free(&t->by_key);
+	hashtable_free(&t->by_key);
 	*t = (struct tabfiles){ 0 };
 }
 
-static uint64_t key_hi(const struct tabcache_key *key)
+static uint64_t hash_key(const struct tabcache_key *key)
 {
-	return key->dev << 48 ^ key->inode;
-}
+	uint64_t words[] = { key->dev, key->inode, key->size, key->mtime_ns, key->ctime_ns };
 
-static uint64_t key_lo(const struct tabcache_key *key)
-{
-	return key->mtime_ns ^ key->ctime_ns << 1 ^ key->size << 40;
+	return hash_bytes(words, sizeof(words), 0);
 }
 
 /* The number of the file with this identity, whatever its build ID; UINT32_MAX = none. */
 /* Whoever owns a file chooses its size and times, and can make hashes meet: all of the key is compared. */
 static uint32_t tabfiles_find(const struct tabfiles *t, const struct tabcache_key *key)
 {
-	const struct idmap_slot *slot = idmap_find(&t->by_key, key_hi(key), key_lo(key));
-	uint32_t file = slot ? slot->value : UINT32_MAX;
-
-	while (file != UINT32_MAX && !tabcache_same_file(&t->files[file].key, key))
-		file = t->files[file].next;
-	return file;
+	return HASHTABLE_FIND(&t->by_key, hash_key(key), i, tabcache_same_file(&t->files[i].key, key));
 }
 
 /* One that is found by its number alone. */
@@ -94,28 +86,18 @@ static uint32_t tabfiles_add_nameless(struct tabfiles *t)
 {
 	if (base_grow(&t->files, &t->cap, t->n + 1, sizeof(*t->files)) != 0)
 		return UINT32_MAX;
-	t->files[t->n].next = UINT32_MAX;
 	return (uint32_t)t->n++;
 }
 
 /* A new file, which must not be there yet; UINT32_MAX without memory. */
 static uint32_t tabfiles_add(struct tabfiles *t, const struct tabcache_key *key)
 {
-	struct idmap_slot *slot;
-	uint32_t file = (uint32_t)t->n;
+	uint32_t file = hashtable_reserve(&t->by_key, 1) == 0 ? tabfiles_add_nameless(t) : UINT32_MAX;
 
-	/* first what may fail: a slot without its file would become another one's */
-	if (base_grow(&t->files, &t->cap, t->n + 1, sizeof(*t->files)) != 0)
+	if (file == UINT32_MAX)
 		return UINT32_MAX;
-	slot = idmap_find(&t->by_key, key_hi(key), key_lo(key));
-	if (!slot && idmap_put(&t->by_key, key_hi(key), key_lo(key), file, NULL) != file)
-		return UINT32_MAX;
-	tabfiles_add_nameless(t);
 	t->files[file].key = *key;
-	if (slot) {
-		t->files[file].next = slot->value;
-		slot->value = file;
-	}
+	hashtable_add(&t->by_key, hash_key(key), file);
 	return file;
 }
 
@@ -149,7 +131,7 @@ static void tabfiles_change(struct tabfiles *t, struct tabfile *f, enum tabfile_
 struct tabroom {
 	struct unwindspace *space; /* the caller's, as FILES */
 	struct tabfiles *files;
-	uint64_t table_bytes; /* used by tables and mappings, beyond which no table is added */
+	uint64_t hashtable_bytes; /* used by tables and mappings, beyond which no table is added */
 	uint64_t maps_asked, maps_given; /* for tabroom_maps(): not free yet */
 	unsigned int maps_quiets; /* since that began */
 	uint64_t dropped; /* tables given up, or refused */
@@ -166,7 +148,9 @@ struct tabroom {
 /* SPACE and FILES have to outlive R; BYTES: of the chunks that SPACE uses at most. It holds nothing. */
 static void tabroom_init(struct tabroom *r, struct unwindspace *space, struct tabfiles *files, uint64_t bytes)
 {
-	*r = (struct tabroom){ .space = space, .files = files, .table_bytes = bytes - bytes / MAPS_SHARE };
+	*r = (struct tabroom){
+		.space = space, .files = files, .hashtable_bytes = bytes - bytes / MAPS_SHARE
+	};
 }
 
 /* A number of no table, by which BPF tells that dropped file F is missed. */
@@ -305,10 +289,10 @@ static int add_table(struct tabroom *r, struct tabfile *f, const struct unwindta
 {
 	struct unwindspace_stats st;
 
-	if (len > r->table_bytes)
+	if (len > r->hashtable_bytes)
 		return -E2BIG;
 	unwindspace_stats(r->space, &st);
-	if (st.bytes_used + len > r->table_bytes)
+	if (st.bytes_used + len > r->hashtable_bytes)
 		return -ENOSPC;
 	return unwindspace_add(r->space, tab, &f->table, &f->seg, NULL);
 }

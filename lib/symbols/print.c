@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/print.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "capture/stats.h"
 
@@ -15,18 +16,9 @@ struct perftext_wait {
 	const char *comm; /* the thread's */
 	uint32_t ns_tid; /* the thread's, in its own PID namespace; 0 = unknown */
 };
-extern const char perftext_json_kernel[]; /* before the kernel frames */
-extern const char perftext_json_user[]; /* between both */
-extern const char perftext_json_end[]; /* behind the user frames */
 
 #define NS UINT64_C(1000000000)
 #define LINE_BYTES 1024
-
-const char perftext_json_kernel[] = ",\"kernel_stack\":[";
-const char perftext_json_user[] = "],\"user_stack\":[";
-const char perftext_json_end[] = "]}\n";
-
-static void perftext_wait(struct buf *b, const struct perftext_wait *w);
 
 static void put_key(struct buf *b, const char *key, uint64_t v)
 {
@@ -48,15 +40,15 @@ static void put_build_id(struct buf *b, const struct cap_build_id *id)
 	buftext_str(b, text_hex(digits, id->bytes, MIN(id->len, CAP_BUILD_ID_MAX)));
 }
 
-static void put_utc(struct buf *b, uint64_t real_ns)
+/* REAL_NS as UTC in TEXT; "-" where it is not known. */
+static const char *utc(uint64_t real_ns, char text[64])
 {
 	time_t t = (time_t)(real_ns / NS);
 	struct tm tm;
-	char text[64] = "-";
 
-	if (real_ns && gmtime_r(&t, &tm))
-		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	buftext_str(b, text);
+	if (!real_ns || !gmtime_r(&t, &tm) || !strftime(text, 64, "%Y-%m-%dT%H:%M:%SZ", &tm))
+		return "-";
+	return text;
 }
 
 static uint64_t duration_ns(const struct capread *c)
@@ -71,17 +63,19 @@ static bool is_lost(const struct cap_counter *c)
 	return strncmp(c->name, "lost.", 5) == 0 && c->value;
 }
 
+bool perftext_is_loss(const struct cap_counter *c)
+{
+	size_t len = strlen(c->name);
+
+	return is_lost(c) && (len < 3 || strcmp(c->name + len - 3, "_ns") != 0);
+}
+
 uint64_t perftext_lost(const struct capread *c)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < c->n_counters; i++) {
-		const char *name = c->counters[i].name;
-		size_t len = strlen(name);
-
-		if (is_lost(&c->counters[i]) && (len < 3 || strcmp(name + len - 3, "_ns") != 0))
-			sum += c->counters[i].value;
-	}
+	for (size_t i = 0; i < c->n_counters; i++)
+		sum += perftext_is_loss(&c->counters[i]) ? c->counters[i].value : 0;
 	return sum;
 }
 
@@ -108,6 +102,7 @@ static void put_mode(struct buf *b, const struct capread *c)
 static void perftext_head(struct buf *b, const struct capread *c, const struct perftext_totals *t)
 {
 	const struct cap_host *h = &c->host;
+	char start[64];
 
 	buftext_str(b, "# stacktools perf-script 1\n");
 	put_value(b, "# kernel: release=", h->release);
@@ -117,8 +112,7 @@ static void perftext_head(struct buf *b, const struct capread *c, const struct p
 	put_value(b, " boot-id=", h->boot_id);
 	put_value(b, "\n# host: hostname=", h->hostname);
 	put_value(b, " recorder=", h->recorder);
-	buftext_str(b, " start=");
-	put_utc(b, h->start_real_ns);
+	buftext_printf(b, " start=%s", utc(h->start_real_ns, start));
 	buftext_printf(b, " duration=%" PRIu64 ".%03" PRIu64 "\n", duration_ns(c) / NS,
 		duration_ns(c) % NS / 1000000);
 	buftext_printf(b, "# totals: waits=%" PRIu64 " total_ns=%" PRIu64 " lost=%" PRIu64 "\n", t->waits,
@@ -398,196 +392,192 @@ static void perftext_lack(struct buf *b, const struct cap_stack *s)
 	buftext_str(b, kernel ? "] ([kernel.kallsyms])\n" : "] ([unknown])\n");
 }
 
-/* ,"KEY":"VALUE" or null; the first comma is part of KEY. */
-static void put_json(struct buf *b, const char *key, const char *value)
-{
-	buftext_str(b, key);
-	if (!value) {
-		buftext_str(b, "null");
-		return;
-	}
-	buftext_str(b, "\"");
-	buftext_escaped(b, value, TEXT_JSON);
-	buftext_str(b, "\"");
-}
-
-/* ,"mode":"raw","mode_tried":"not btf: ...": for all but the best; ,"samples":{...} where waits are
- * estimates. */
-static void put_json_mode(struct buf *b, const struct capread *c)
+/* In which mode it was recorded: for all but the best; "samples" where waits are estimates. */
+static void put_json_mode(struct json *j, const struct capread *c)
 {
 	struct capmode m;
 
 	capmode_get(c, &m);
 	if (m.best)
 		return;
-	put_json(b, ",\"mode\":", m.name);
-	put_json(b, ",\"mode_tried\":", m.tried);
+	json_str(j, "mode", m.name);
+	json_str(j, "mode_tried", m.tried);
 	if (!m.sampled)
 		return;
-	put_key(b, ",\"samples\":{\"hz\":", m.hz);
-	put_key(b, ",\"looks\":", m.looks);
-	put_key(b, ",\"looks_late\":", m.late);
-	put_key(b, ",\"looks_left_out\":", m.left_out);
-	put_key(b, ",\"estimated_ns\":", m.estimated_ns);
+	json_begin(j, "samples", '{');
+	json_u64(j, "hz", m.hz);
+	json_u64(j, "looks", m.looks);
+	json_u64(j, "looks_late", m.late);
+	json_u64(j, "looks_left_out", m.left_out);
+	json_u64(j, "estimated_ns", m.estimated_ns);
 	if (m.checked)
-		put_key(b, ",\"schedstat_ns\":", m.schedstat_ns);
+		json_u64(j, "schedstat_ns", m.schedstat_ns);
 	else
-		buftext_str(b, ",\"schedstat_ns\":null");
-	buftext_str(b, "}");
+		json_null(j, "schedstat_ns");
+	json_end(j, '}');
 }
 
 /* The same in JSON; each object is one line. */
 static void perftext_json_head(struct buf *b, const struct capread *c, const struct perftext_totals *t)
 {
 	const struct cap_host *h = &c->host;
-	const char *sep = "";
+	struct json j = { .b = b };
+	char start[64];
 
-	put_json(b, "{\"type\":\"capture\",\"release\":", h->release);
-	put_json(b, ",\"version\":", h->version);
-	put_json(b, ",\"machine\":", h->machine);
-	put_json(b, ",\"hostname\":", h->hostname);
-	put_json(b, ",\"boot_id\":", h->boot_id);
-	put_json(b, ",\"recorder\":", h->recorder);
-	buftext_str(b, ",\"kernel_build_id\":\"");
-	put_build_id(b, &h->kernel_build_id);
-	buftext_printf(b, "\",\"stext\":\"0x%" PRIx64 "\",\"start\":\"", h->stext);
-	put_utc(b, h->start_real_ns);
-	buftext_printf(b, "\",\"start_mono_ns\":%" PRIu64 ",\"duration_ns\":%" PRIu64, h->start_mono_ns,
-		duration_ns(c));
-	buftext_printf(b, ",\"records\":%" PRIu64 ",\"waits\":%" PRIu64 ",\"total_ns\":%" PRIu64, t->records,
-		t->waits, t->total_ns);
-	buftext_printf(b, ",\"complete\":%s", c->complete ? "true" : "false");
-	put_json(b, ",\"damage\":", c->damage[0] ? c->damage : NULL);
-	put_json_mode(b, c);
-	buftext_str(b, ",\"lost\":{");
-	for (size_t i = 0; i < c->n_counters; i++) {
-		if (!is_lost(&c->counters[i]))
-			continue;
-		buftext_str(b, sep);
-		put_json(b, "", c->counters[i].name);
-		buftext_printf(b, ":%" PRIu64, c->counters[i].value);
-		sep = ",";
-	}
-	buftext_str(b, "}}\n");
+	json_begin(&j, NULL, '{');
+	json_str(&j, "type", "capture");
+	json_str(&j, "release", h->release);
+	json_str(&j, "version", h->version);
+	json_str(&j, "machine", h->machine);
+	json_str(&j, "hostname", h->hostname);
+	json_str(&j, "boot_id", h->boot_id);
+	json_str(&j, "recorder", h->recorder);
+	json_bytes(&j, "kernel_build_id", h->kernel_build_id.bytes,
+		MIN(h->kernel_build_id.len, CAP_BUILD_ID_MAX));
+	json_address(&j, "stext", h->stext);
+	json_str(&j, "start", utc(h->start_real_ns, start));
+	json_u64(&j, "start_mono_ns", h->start_mono_ns);
+	json_u64(&j, "duration_ns", duration_ns(c));
+	json_u64(&j, "records", t->records);
+	json_u64(&j, "waits", t->waits);
+	json_u64(&j, "total_ns", t->total_ns);
+	json_bool(&j, "complete", c->complete);
+	json_str(&j, "damage", c->damage[0] ? c->damage : NULL);
+	put_json_mode(&j, c);
+	json_begin(&j, "lost", '{');
+	for (size_t i = 0; i < c->n_counters; i++)
+		if (is_lost(&c->counters[i]))
+			json_u64(&j, c->counters[i].name, c->counters[i].value);
+	json_end(&j, '}');
+	json_end(&j, '}');
+	buftext_str(b, "\n");
 }
 
 static void perftext_json_not_used(struct buf *b, const char *path, const char *why)
 {
-	put_json(b, "{\"type\":\"not-used\",\"file\":", path);
-	put_json(b, ",\"reason\":", why);
-	buftext_str(b, "}\n");
+	struct json j = { .b = b };
+
+	json_begin(&j, NULL, '{');
+	json_str(&j, "type", "not-used");
+	json_str(&j, "file", path);
+	json_str(&j, "reason", why);
+	json_end(&j, '}');
+	buftext_str(b, "\n");
 }
 
-static void put_json_stack(struct buf *b, const char *half, const struct cap_stack *s)
+/* What the members of a wait that speak of one of its stacks are called. */
+struct stack_keys {
+	const char *id, *verdict, *error, *error_text, *stop_pc, *exact;
+};
+
+static const struct stack_keys kernel_keys = { "kernel_stack_id", "kernel_stack_verdict",
+	"kernel_stack_error", "kernel_stack_error_text", "kernel_stop_pc", "kernel_stack_exact" };
+static const struct stack_keys user_keys = { "user_stack_id", "user_stack_verdict", "user_stack_error",
+	"user_stack_error_text", "user_stop_pc", "user_stack_exact" };
+
+static void put_json_stack(struct json *j, const struct stack_keys *keys, const struct cap_stack *s)
 {
 	const char *word = error_word(s);
+	char text[64];
 
-	buftext_printf(b, ",\"%s_stack_id\":%" PRIu32, half, s->id);
-	buftext_printf(b, ",\"%s_stack_verdict\":", half);
-	put_json(b, "", capture_verdict_name(s->verdict));
-	buftext_printf(b, ",\"%s_stack_error\":", half);
-	put_json(b, "", word);
-	buftext_printf(b, ",\"%s_stack_error_text\":", half);
-	if (s->verdict == CAP_TRUNCATED)
-		buftext_printf(b, "\"truncated at %" PRIu32 " frames\"", s->len);
-	else if (word && s->reason == CAP_R_ERRNO)
-		put_json(b, "", strerror(s->error < 0 ? -s->error : s->error));
-	else
-		put_json(b, "", word ? capture_reason_text(s->reason) : NULL);
+	json_u64(j, keys->id, s->id);
+	json_str(j, keys->verdict, capture_verdict_name(s->verdict));
+	json_str(j, keys->error, word);
+	if (s->verdict == CAP_TRUNCATED) {
+		snprintf(text, sizeof(text), "truncated at %" PRIu32 " frames", s->len);
+		json_str(j, keys->error_text, text);
+	} else if (word && s->reason == CAP_R_ERRNO) {
+		json_str(j, keys->error_text, strerror(s->error < 0 ? -s->error : s->error));
+	} else {
+		json_str(j, keys->error_text, word ? capture_reason_text(s->reason) : NULL);
+	}
 	if (s->verdict == CAP_STOPPED)
-		buftext_printf(b, ",\"%s_stop_pc\":\"0x%" PRIx64 "\"", half, s->stop_pc);
+		json_address(j, keys->stop_pc, s->stop_pc);
 	if (!s->n_exact)
 		return;
-	buftext_printf(b, ",\"%s_stack_exact\":", half);
+	json_begin(j, keys->exact, '[');
 	for (uint32_t i = 0; i < s->n_exact; i++)
-		put_key(b, i ? "," : "[", s->exact[i]);
-	buftext_str(b, "]");
+		json_u64(j, NULL, s->exact[i]);
+	json_end(j, ']');
 }
 
-/*
- * Everything up to the frames, with the numbers of the exact ones where there
- * are any (struct cap_stack); then the kernel's and the user's, "," between
- * them.
- */
-static void perftext_json_wait(struct buf *b, const struct perftext_wait *w)
+/* Everything up to the frames, with the numbers of the exact ones where there are any (struct cap_stack). */
+static void perftext_json_wait(struct json *j, const struct perftext_wait *w)
 {
 	const struct cap_sample *s = w->sample;
 	char letters[16];
 
-	put_json(b, "{\"type\":\"wait\",\"comm\":", w->comm);
-	put_key(b, ",\"pid\":", w->proc->tgid);
-	put_key(b, ",\"tid\":", s->tid);
-	put_key(b, ",\"ns_pid\":", w->proc->ns_tgid);
-	put_key(b, ",\"ns_tid\":", w->ns_tid);
-	put_key(b, ",\"process\":", w->proc->id);
-	put_json(b, ",\"process_comm\":", w->proc->comm);
-	put_json(b, ",\"exe\":", w->proc->exe && *w->proc->exe ? w->proc->exe : NULL);
-	buftext_str(b, w->proc->flags & CAP_PROC_KTHREAD ? ",\"kthread\":true" : ",\"kthread\":false");
-	put_key(b, ",\"count\":", s->count);
-	put_key(b, ",\"total_ns\":", s->total_ns);
-	put_key(b, ",\"max_ns\":", s->max_ns);
-	put_key(b, ",\"first_ns\":", s->first_ns);
-	put_key(b, ",\"last_ns\":", s->last_ns);
-	put_json(b, ",\"state\":", capture_state_letter(s->state, letters));
-	put_key(b, ",\"state_bits\":", s->state);
-	buftext_str(b, s->flags & CAP_SAMPLE_OPEN ? ",\"open\":true" : ",\"open\":false");
-	buftext_str(b, s->flags & CAP_SAMPLE_INITIAL ? ",\"initial\":true" : ",\"initial\":false");
-	buftext_str(b, s->flags & CAP_SAMPLE_PREEMPTED ? ",\"preempted\":true" : ",\"preempted\":false");
-	put_json_stack(b, "kernel", w->kernel);
-	put_json_stack(b, "user", w->user);
+	json_begin(j, NULL, '{');
+	json_str(j, "type", "wait");
+	json_str(j, "comm", w->comm);
+	json_u64(j, "pid", w->proc->tgid);
+	json_u64(j, "tid", s->tid);
+	json_u64(j, "ns_pid", w->proc->ns_tgid);
+	json_u64(j, "ns_tid", w->ns_tid);
+	json_u64(j, "process", w->proc->id);
+	json_str(j, "process_comm", w->proc->comm);
+	json_str(j, "exe", w->proc->exe && *w->proc->exe ? w->proc->exe : NULL);
+	json_bool(j, "kthread", w->proc->flags & CAP_PROC_KTHREAD);
+	json_u64(j, "count", s->count);
+	json_u64(j, "total_ns", s->total_ns);
+	json_u64(j, "max_ns", s->max_ns);
+	json_u64(j, "first_ns", s->first_ns);
+	json_u64(j, "last_ns", s->last_ns);
+	json_str(j, "state", capture_state_letter(s->state, letters));
+	json_u64(j, "state_bits", s->state);
+	json_bool(j, "open", s->flags & CAP_SAMPLE_OPEN);
+	json_bool(j, "initial", s->flags & CAP_SAMPLE_INITIAL);
+	json_bool(j, "preempted", s->flags & CAP_SAMPLE_PREEMPTED);
+	put_json_stack(j, &kernel_keys, w->kernel);
+	put_json_stack(j, &user_keys, w->user);
 }
 
-static void put_json_number(struct buf *b, const char *key, uint32_t v)
+static void put_json_number(struct json *j, const char *key, uint32_t v)
 {
-	buftext_str(b, key);
 	if (v)
-		buftext_dec(b, v, 1);
+		json_u64(j, key, v);
 	else
-		buftext_str(b, "null");
+		json_null(j, key);
 }
 
 /* Where execution is in a function: of its own call or of the address. */
-static void put_json_place(struct buf *b, const char *file, uint32_t line, uint32_t column)
+static void put_json_place(struct json *j, const char *file, uint32_t line, uint32_t column)
 {
-	put_json(b, ",\"file\":", file);
-	put_json_number(b, ",\"line\":", line);
-	put_json_number(b, ",\"column\":", column);
-}
-
-static void put_json_inlined(struct buf *b, const struct frame *f)
-{
-	buftext_str(b, ",\"inlined\":[");
-	for (uint32_t i = 0; i < f->n_inlined; i++) {
-		put_json(b, i ? ",{\"symbol\":" : "{\"symbol\":", f->inlined[i].name);
-		put_json(b, ",\"linkage_name\":", f->inlined[i].linkage);
-		put_json_place(b, f->inlined[i].file, f->inlined[i].line, f->inlined[i].column);
-		buftext_str(b, "}");
-	}
-	buftext_str(b, "]");
+	json_str(j, "file", file);
+	put_json_number(j, "line", line);
+	put_json_number(j, "column", column);
 }
 
 static void perftext_json_frame(struct buf *b, const struct frame *f)
 {
-	buftext_printf(b, "{\"address\":\"0x%" PRIx64 "\"", f->address);
-	put_json(b, ",\"symbol\":", f->name);
-	put_json(b, ",\"linkage_name\":", f->linkage);
+	struct json j = { .b = b };
+
+	json_begin(&j, NULL, '{');
+	json_address(&j, "address", f->address);
+	json_str(&j, "symbol", f->name);
+	json_str(&j, "linkage_name", f->linkage);
 	if (f->name && !f->no_start)
-		put_key(b, ",\"offset\":", f->offset);
+		json_u64(&j, "offset", f->offset);
 	else
-		buftext_str(b, ",\"offset\":null");
-	if (f->kernel && f->name && f->module && !*f->module)
-		put_json(b, ",\"module\":", "kernel");
-	else
-		put_json(b, ",\"module\":", f->module);
+		json_null(&j, "offset");
+	json_str(&j, "module", f->kernel && f->name && f->module && !*f->module ? "kernel" : f->module);
 	if (f->in_file)
-		buftext_printf(b, ",\"module_offset\":\"0x%" PRIx64 "\"", f->module_offset);
+		json_address(&j, "module_offset", f->module_offset);
 	else
-		buftext_str(b, ",\"module_offset\":null");
-	put_json_inlined(b, f);
-	put_json_place(b, f->file, f->line, f->column);
-	put_json(b, ",\"source\":", frame_source_name(f->source));
-	put_json(b, ",\"reason\":", f->reason);
-	buftext_str(b, "}");
+		json_null(&j, "module_offset");
+	json_begin(&j, "inlined", '[');
+	for (uint32_t i = 0; i < f->n_inlined; i++) {
+		json_begin(&j, NULL, '{');
+		json_str(&j, "symbol", f->inlined[i].name);
+		json_str(&j, "linkage_name", f->inlined[i].linkage);
+		put_json_place(&j, f->inlined[i].file, f->inlined[i].line, f->inlined[i].column);
+		json_end(&j, '}');
+	}
+	json_end(&j, ']');
+	put_json_place(&j, f->file, f->line, f->column);
+	json_str(&j, "source", frame_source_name(f->source));
+	json_str(&j, "reason", f->reason);
+	json_end(&j, '}');
 }
 
 #define AHEAD 8 /* frames whose text is fetched before it is needed */
@@ -671,16 +661,23 @@ static void put_text(const struct print *j, struct out *out, struct buf *b, cons
 	put_buf(out, b);
 }
 
-static void put_wait_json(const struct print *j, struct out *out, struct buf *b,
+static void put_wait_json(const struct print *p, struct out *out, struct buf *b,
 	const struct waitlist_record *r, const struct perftext_wait *w)
 {
-	perftext_json_wait(b, w);
+	struct json j = { .b = b };
+
+	perftext_json_wait(&j, w);
+	json_begin(&j, "kernel_stack", '[');
 	put_buf(out, b);
-	out_str(out, perftext_json_kernel);
-	put_frames(j, out, &r->kernel, ",");
-	out_str(out, perftext_json_user);
-	put_frames(j, out, &r->user, ",");
-	out_str(out, perftext_json_end);
+	put_frames(p, out, &r->kernel, ",");
+	json_end(&j, ']');
+	json_begin(&j, "user_stack", '[');
+	put_buf(out, b);
+	put_frames(p, out, &r->user, ",");
+	json_end(&j, ']');
+	json_end(&j, '}');
+	buf_put(b, "\n", 1);
+	put_buf(out, b);
 }
 
 static void put_head(const struct print *j, struct out *out, struct buf *b)

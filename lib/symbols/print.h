@@ -48,10 +48,10 @@ struct perftext_totals {
 	uint64_t records, waits, total_ns, lost;
 };
 
-/*
- * The sum of the recording's counters of lost waits, stacks and events: all
- * "lost.*" but those in nanoseconds.
- */
+/* Does C count lost waits, stacks or events? Any "lost.*" that is not 0, but those in nanoseconds. */
+bool perftext_is_loss(const struct cap_counter *c);
+
+/* The sum of these. */
 uint64_t perftext_lost(const struct capread *c);
 
 struct waitlist_record {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/resolve.h"
+#include "base/intern.h"
 #include "base/search.h"
 
 #include <errno.h>
@@ -114,13 +115,8 @@ struct timeline {
 	char *jit_module; /* the file that perf would name, NULL = not needed yet */
 };
 
-/* KEY is a process (steady), a mapping or a piece of JIT code, with flags; see KEY_*. */
-struct slot {
-	uint64_t addr;
-	uint32_t key;
-	uint32_t frame; /* number + 1, 0 = empty */
-};
-
+/* A frame is known by its address and a key: a process (steady), a mapping or a piece of JIT code, with
+ * flags. */
 enum {
 	KEY_EXACT = 1,
 	KEY_UNSURE = 2,
@@ -139,8 +135,7 @@ struct resolve {
 	struct timeline *times; /* by process */
 	struct frame *frames;
 	size_t n_frames, frames_cap;
-	struct slot *slots;
-	size_t n_slots; /* a power of two */
+	struct idmap by_key; /* (key, address) -> frame */
 };
 
 static int by_proc_and_start(const void *a, const void *b)
@@ -189,10 +184,6 @@ static int init(struct resolve *r, const struct capread *c, const struct resolve
 		return err_set(e, -EFBIG, "the capture has too many processes or mappings");
 	r->c = c;
 	r->look_into_kernel = o->files.inlines || o->files.lines;
-	r->n_slots = 1024;
-	r->slots = calloc(r->n_slots, sizeof(*r->slots));
-	if (!r->slots)
-		return err_nomem(e, "symbols");
 	rc = modules_open(c, &o->files, &r->modules, e);
 	rc = rc ? rc : jitnames_new(c, &r->jit, e);
 	return rc ? rc : load_timelines(r, e);
@@ -224,7 +215,7 @@ void resolve_close(struct resolve *r)
 	modules_close(r->modules);
 	free(r->times);
 	free(r->frames);
-	free(r->slots);
+	idmap_free(&r->by_key);
 	free(r);
 }
 
@@ -273,64 +264,26 @@ static void make_kernel(const struct capread *c, struct frame *f)
 	}
 }
 
-static size_t slot_of(const struct resolve *r, uint64_t addr, uint32_t key)
-{
-	uint64_t h = (addr ^ key * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xff51afd7ed558ccd);
-
-	return (size_t)(h >> 32) & (r->n_slots - 1);
-}
-
-static struct slot *find_slot(const struct resolve *r, uint64_t addr, uint32_t key)
-{
-	size_t i = slot_of(r, addr, key);
-
-	while (r->slots[i].frame && (r->slots[i].addr != addr || r->slots[i].key != key))
-		i = (i + 1) & (r->n_slots - 1);
-	return &r->slots[i];
-}
-
-static int grow_slots(struct resolve *r)
-{
-	struct slot *old = r->slots;
-	size_t n = r->n_slots;
-
-	if (r->n_frames < n / 2)
-		return 0;
-	r->slots = calloc(2 * n, sizeof(*r->slots));
-	if (!r->slots) {
-		r->slots = old;
-		return -ENOMEM;
-	}
-	r->n_slots = 2 * n;
-	for (size_t i = 0; i < n; i++)
-		if (old[i].frame)
-			*find_slot(r, old[i].addr, old[i].key) = old[i];
-	free(old);
-	return 0;
-}
-
 /* Number F under its key. */
 static uint32_t add_frame(struct resolve *r, uint32_t key, const struct frame *f)
 {
-	struct slot *s;
+	uint32_t at = (uint32_t)r->n_frames;
 
-	if (r->n_frames >= RESOLVE_FAILED - 1 || grow_slots(r) != 0 ||
-		base_grow(&r->frames, &r->frames_cap, r->n_frames + 1, sizeof(*r->frames)) != 0)
+	if (base_grow(&r->frames, &r->frames_cap, r->n_frames + 1, sizeof(*r->frames)) != 0 ||
+		idmap_put(&r->by_key, key, f->address, at, NULL) != at)
 		return RESOLVE_FAILED;
 	r->frames[r->n_frames++] = *f;
-	s = find_slot(r, f->address, key);
-	*s = (struct slot){ .addr = f->address, .key = key, .frame = (uint32_t)r->n_frames };
-	return s->frame - 1;
+	return at;
 }
 
 /* The number of the frame, or RESOLVE_FAILED. ADDR is a return address. */
 static uint32_t resolve_kernel(struct resolve *r, uint64_t addr)
 {
-	const struct slot *s = find_slot(r, addr, KEY_KERNEL);
+	const struct idmap_slot *s = idmap_find(&r->by_key, KEY_KERNEL, addr);
 	struct frame f = { .address = addr };
 
-	if (s->frame)
-		return s->frame - 1;
+	if (s)
+		return s->value;
 	make_kernel(r->c, &f);
 	if (r->look_into_kernel && !f.no_start &&
 		modules_ask_kernel(r->modules, f.module ? f.module : "", addr - 1, (uint32_t)r->n_frames) !=
@@ -443,15 +396,15 @@ uint32_t resolve_user(
 		.last_ns = last_ns,
 		.exact = exact,
 		.steady = resolve_steady(r, proc, first_ns) };
-	const struct slot *s;
+	const struct idmap_slot *s;
 	uint32_t key;
 
 	if (!p.steady)
 		find_map(r, &p);
 	key = key_of(r, &p);
-	s = find_slot(r, addr, key);
-	if (s->frame)
-		return s->frame - 1;
+	s = idmap_find(&r->by_key, key, addr);
+	if (s)
+		return s->value;
 	if (p.steady)
 		find_map(r, &p);
 	return new_frame(r, &p, key);
@@ -588,20 +541,15 @@ void resolve_stats(const struct resolve *r, struct modules_stats *ret)
 
 #define AHEAD 8 /* frames whose entries are fetched before they are needed */
 
-/* The user stacks, by process and stack; open addressing. */
-struct seen {
-	uint64_t key;
-	struct stackids_span span;
-};
-
 struct stackids {
 	const struct capread *c;
 	struct resolve *r;
 	uint32_t *ids;
 	size_t n_ids, ids_cap;
 	struct stackids_span *kernel; /* by stack id */
-	struct seen *seen;
-	size_t n_seen, seen_cap; /* seen_cap is a power of two */
+	struct stackids_span *user; /* one for each pair of a process and a user stack */
+	size_t n_user, user_cap;
+	struct idmap by_pair; /* -> user */
 };
 
 int stackids_new(const struct capread *c, struct resolve *r, struct stackids **ret)
@@ -617,10 +565,8 @@ int stackids_new(const struct capread *c, struct resolve *r, struct stackids **r
 		s->ids_cap += c->stacks[i].len;
 	s->ids_cap++;
 	s->ids = malloc(s->ids_cap * sizeof(*s->ids));
-	s->seen_cap = 1024;
-	s->seen = calloc(s->seen_cap, sizeof(*s->seen));
 	s->kernel = calloc(c->n_stacks + 1, sizeof(*s->kernel));
-	if (!s->ids || !s->seen || !s->kernel) {
+	if (!s->ids || !s->kernel) {
 		stackids_free(s);
 		return -ENOMEM;
 	}
@@ -634,7 +580,8 @@ void stackids_free(struct stackids *s)
 		return;
 	free(s->ids);
 	free(s->kernel);
-	free(s->seen);
+	free(s->user);
+	idmap_free(&s->by_pair);
 	free(s);
 }
 
@@ -687,52 +634,22 @@ static int resolve_frames(struct stackids *s, const struct cap_sample *a, struct
 	return 0;
 }
 
-static struct seen *find_seen(const struct stackids *s, uint64_t key)
-{
-	size_t i = (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (s->seen_cap - 1);
-
-	while (s->seen[i].span.done && s->seen[i].key != key)
-		i = (i + 1) & (s->seen_cap - 1);
-	return &s->seen[i];
-}
-
-static int grow_seen(struct stackids *s)
-{
-	struct seen *old = s->seen;
-	size_t n = s->seen_cap;
-
-	if (s->n_seen < n / 2)
-		return 0;
-	s->seen = calloc(2 * n, sizeof(*s->seen));
-	if (!s->seen) {
-		s->seen = old;
-		return -ENOMEM;
-	}
-	s->seen_cap = 2 * n;
-	for (size_t i = 0; i < n; i++)
-		if (old[i].span.done)
-			*find_seen(s, old[i].key) = old[i];
-	free(old);
-	return 0;
-}
-
 int stackids_user(struct stackids *s, const struct cap_sample *a, struct stackids_span *ret)
 {
-	uint64_t key = (uint64_t)a->proc << 32 | a->ustack;
-	struct seen *seen;
+	const struct idmap_slot *seen;
 
 	if (!resolve_steady(s->r, a->proc, a->first_ns))
 		return resolve_frames(s, a, ret);
-	if (grow_seen(s) != 0)
-		return -ENOMEM;
-	seen = find_seen(s, key);
-	if (!seen->span.done) {
-		if (resolve_frames(s, a, &seen->span) != 0)
-			return -ENOMEM;
-		seen->key = key;
-		s->n_seen++;
+	seen = idmap_find(&s->by_pair, a->proc, a->ustack);
+	if (seen) {
+		*ret = s->user[seen->value];
+		return 0;
 	}
-	*ret = seen->span;
+	if (resolve_frames(s, a, ret) != 0 ||
+		base_grow(&s->user, &s->user_cap, s->n_user + 1, sizeof(*s->user)) != 0 ||
+		idmap_put(&s->by_pair, a->proc, a->ustack, (uint32_t)s->n_user, NULL) == UINT32_MAX)
+		return -ENOMEM;
+	s->user[s->n_user++] = *ret;
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind/compile.h"
 #include "base/hash.h"
+#include "base/hashtable.h"
 #include "elf/section.h"
 #include "unwind/x86.h"
 
@@ -8,7 +9,6 @@
 #include <errno.h>
 
 #define SEG_BYTES (UINT64_C(1) << UNWIND_SEG_SHIFT)
-#define SLOTS_FIRST 1024 /* few files have more rules than half of it, and these stay in the cache */
 #define ALIGN_UP(n) (((n) + 7) & ~(uint64_t)7)
 
 /* The segment that is being filled. */
@@ -33,8 +33,7 @@ struct unwindrows {
 	struct unwind_rule *rules;
 	size_t n_rules, rules_cap;
 	uint64_t seed;
-	uint16_t *slots; /* rule numbers by content, at most half of them taken; 0 = free */
-	size_t n_slots;
+	struct hashtable numbers; /* of the rules, by content */
 };
 
 static const struct unwind_rule unsupported = { .cfa = UNWIND_CFA_UNSUPPORTED, .ra = UNWIND_RA_UNSUPPORTED };
@@ -46,66 +45,39 @@ static bool same_rule(const struct unwind_rule *a, const struct unwind_rule *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-static int append_rule(struct unwindrows *r, const struct unwind_rule *rule)
-{
-	if (base_grow(&r->rules, &r->rules_cap, r->n_rules + 1, sizeof(*r->rules)))
-		return -ENOMEM;
-	r->rules[r->n_rules++] = *rule;
-	return 0;
-}
-
-/* The slot of RULE, or the free one where it belongs. */
-static inline uint16_t *slot_of(const struct unwindrows *r, const struct unwind_rule *rule)
+static uint64_t hash_rule(const struct unwindrows *r, const struct unwind_rule *rule)
 {
 	uint64_t words[2];
-	size_t at;
 
 	memcpy(words, rule, sizeof(words));
-	at = hash_mul(words[0] ^ r->seed, words[1] ^ HASH_K1) & (r->n_slots - 1);
-	while (r->slots[at] && !same_rule(&r->rules[r->slots[at]], rule))
-		at = (at + 1) & (r->n_slots - 1);
-	return &r->slots[at];
+	return hash_mul(words[0] ^ r->seed, words[1] ^ HASH_K1);
 }
 
-static int grow_slots(struct unwindrows *r)
+static inline uint32_t find_rule(const struct unwindrows *r, const struct unwind_rule *rule, uint64_t hash)
 {
-	size_t n = r->n_slots ? 2 * r->n_slots : SLOTS_FIRST;
-	uint16_t *slots = calloc(n, sizeof(*slots));
-
-	if (!slots)
-		return -ENOMEM;
-	free(r->slots);
-	r->slots = slots;
-	r->n_slots = n;
-	for (size_t i = 1; i < r->n_rules; i++)
-		*slot_of(r, &r->rules[i]) = (uint16_t)i;
-	return 0;
-}
-
-static int add_rule(struct unwindrows *r, const struct unwind_rule *rule, uint16_t *ret)
-{
-	*ret = (uint16_t)r->n_rules;
-	if (append_rule(r, rule) || (2 * r->n_rules > r->n_slots && grow_slots(r)))
-		return -ENOMEM;
-	*slot_of(r, rule) = *ret;
-	return 0;
+	return HASHTABLE_FIND(&r->numbers, hash, i, same_rule(&r->rules[i], rule));
 }
 
 /* The number of RULE. The last number is kept for what cannot be held. */
 static int number_of(struct unwindrows *r, const struct unwind_rule *rule, uint16_t *ret)
 {
-	if (same_rule(rule, &r->rules[0])) {
-		*ret = 0;
-		return 0;
-	}
-	*ret = *slot_of(r, rule);
-	if (*ret)
-		return 0;
-	if (r->n_rules >= UNWINDTAB_RULES_MAX - 1 && !same_rule(rule, &unsupported)) {
+	uint64_t hash = hash_rule(r, rule);
+	uint32_t at = find_rule(r, rule, hash);
+
+	if (at == HASHTABLE_NONE && r->n_rules >= UNWINDTAB_RULES_MAX - 1 && !same_rule(rule, &unsupported)) {
 		r->left++;
 		return number_of(r, &unsupported, ret);
 	}
-	return add_rule(r, rule, ret);
+	if (at == HASHTABLE_NONE) {
+		if (hashtable_reserve(&r->numbers, 1) != 0 ||
+			base_grow(&r->rules, &r->rules_cap, r->n_rules + 1, sizeof(*r->rules)) != 0)
+			return -ENOMEM;
+		at = (uint32_t)r->n_rules++;
+		r->rules[at] = *rule;
+		hashtable_add(&r->numbers, hash, at);
+	}
+	*ret = (uint16_t)at;
+	return 0;
 }
 
 /* --- segments --- */
@@ -242,13 +214,13 @@ static int add_row(struct unwindrows *r, uint64_t pc, const struct unwind_rule *
 int unwindrows_add(struct unwindrows *r, uint64_t pc, const struct unwind_rule *rule, struct err *e)
 {
 	uint64_t offset = pc - r->vaddr - (r->n_segs << UNWIND_SEG_SHIFT);
-	uint16_t number = *slot_of(r, rule);
+	uint32_t number = find_rule(r, rule, hash_rule(r, rule));
 	int rc;
 
-	if (number && r->begun && offset < SEG_BYTES && r->seg.rows < UNWIND_ROWS_MAX - 1) {
+	if (number != HASHTABLE_NONE && r->begun && offset < SEG_BYTES && r->seg.rows < UNWIND_ROWS_MAX - 1) {
 		if (number != r->in_force)
-			put_row(&r->seg, (uint32_t)offset, number);
-		r->in_force = number;
+			put_row(&r->seg, (uint32_t)offset, (uint16_t)number);
+		r->in_force = (uint16_t)number;
 		return 0;
 	}
 	rc = add_row(r, pc, rule);
@@ -266,11 +238,12 @@ int unwindrows_open(struct unwindrows **ret, struct err *e)
 {
 	static const struct unwind_rule none;
 	struct unwindrows *r = calloc(1, sizeof(*r));
+	uint16_t number;
 
 	if (!r)
 		return err_nomem(e, "unwind rows");
 	r->seed = (uintptr_t)r; /* nobody outside knows it, so nobody can prepare collisions */
-	if (append_rule(r, &none) || grow_slots(r)) {
+	if (number_of(r, &none, &number)) {
 		unwindrows_close(r);
 		return err_nomem(e, "unwind rules");
 	}
@@ -285,7 +258,7 @@ void unwindrows_close(struct unwindrows *r)
 	free(r->segs);
 	free(r->bytes);
 	free(r->rules);
-	free(r->slots);
+	hashtable_free(&r->numbers);
 	free(r);
 }
 

@@ -57,7 +57,7 @@ like "$text" '^user stacks 0\.00 % of 18446744073709551615 waits complete; 18446
 like "$text" '^  no-memory +4 +0\.000001550 s +1  no known mapping, 0xffffffffffffffff$' "where user stacks stopped"
 like "$(cat "$TMP/json")" '"stops":\[\{"reason":"no-memory","mapped":false,"file":null,"place":"ffffffffffffffff","places":1,"waits":4,"off_cpu_ns":1550\}\]' \
 	"--json has it too"
-like "$text" '^ +8  waits\.recorded$' "counters, the last value of each"
+like "$text" '^ +8  waits\.recorded +waits: recorded$' "counters, the last value of each"
 ok "losses in a section of their own" sh -c '
 	printf "%s\n" "$1" | sed -n "/^lost/,\$p" | grep -q "18446744073709551615  lost.ring_full"' sh "$text"
 ok "no control character reaches the terminal" sh -c '! printf "%s" "$1" | grep -q "[[:cntrl:]]"' sh "$text"

@@ -43,10 +43,10 @@ static void many(struct tap *t, const char *what, uint64_t (*hi)(uint32_t), uint
 
 	for (uint32_t i = 0; i < N; i++)
 		good = idmap_put(&m, hi(i), lo(i), i, &added) == i && added && good;
-	tap_ok(t, good && m.used == N, "100,000 %s are put", what);
+	tap_ok(t, good && m.n == N, "100,000 %s are put", what);
 	for (uint32_t i = 0; i < N; i++)
 		good = idmap_put(&m, hi(i), lo(i), i + 1, &added) == i && !added && good;
-	tap_ok(t, good && m.used == N, "%s put again keep their first value", what);
+	tap_ok(t, good && m.n == N, "%s put again keep their first value", what);
 	tap_ok(t, all_there(&m, hi, lo), "%s are found with their values", what);
 	tap_ok(t, !idmap_find(&m, 1, UINT64_MAX), "a key that is not there is not found among %s", what);
 	idmap_free(&m);

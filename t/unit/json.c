@@ -122,11 +122,46 @@ static void test_strings(struct tap *t)
 		"bytes that are no UTF-8 make no text that cannot be read: %s", buf);
 }
 
+/* The same bytes, wherever they go. */
+static void test_buf(struct tap *t)
+{
+	struct json j, into;
+	struct buf b = { 0 };
+	char buf[1024];
+
+	for (int spaced = 0; spaced <= 1; spaced++) {
+		j = begin(spaced);
+		into = (struct json){ .b = &b, .spaced = spaced };
+		every_kind(&j);
+		every_kind(&into);
+		buf_put(&b, "", 1);
+		tap_eq_str(t, (const char *)b.p, written(buf, sizeof(buf)),
+			spaced ? "with spaces too" : "a buf gets what an out gets");
+		buf_reset(&b);
+	}
+	into = (struct json){ .b = &b };
+	json_begin(&into, NULL, '{');
+	json_address(&into, "a key of more bytes than most of them have", 0);
+	json_address(&into, "b\n", UINT64_MAX);
+	json_begin(&into, "c", '[');
+	buftext_str(&b, "1,2");
+	json_end(&into, ']');
+	json_str(&into, "\"", "\"\xc3\xa9");
+	json_end(&into, '}');
+	buf_put(&b, "", 1);
+	tap_eq_str(t, (const char *)b.p,
+		"{\"a key of more bytes than most of them have\":\"0x0\",\"b\\u000a\":\"0xffffffffffffffff\","
+		"\"c\":[1,2],\"\\\"\":\"\\\"\xc3\xa9\"}",
+		"addresses, keys that are long or have to be escaped, values put by the caller");
+	buf_free(&b);
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
 
 	test_layout(&t);
+	test_buf(&t);
 	test_strings(&t);
 	return tap_done(&t);
 }

@@ -11,10 +11,9 @@ static struct recorder_stats stats(void)
 	struct recorder_stats st = { .start_ns = 1000000000,
 		.now_ns = 3345600000,
 		.bytes = 4242,
-		.waits = 100,
-		.waits_ns = 7000499999,
 		.bpf = { .seen = 110,
 			.recorded = 100,
+			.recorded_ns = 7000499999,
 			.preempted = 10,
 			.preempted_ns = 1500000000,
 			.walked_late = 3 },
@@ -46,12 +45,14 @@ static struct capread *written(const struct recorder_stats *st)
 	char path[] = "/tmp/unit-recstats.XXXXXX";
 	struct capwrite *w = NULL;
 	struct capread *c = NULL;
+	struct counters counters;
 	int fd = mkstemp(path);
 
 	close(fd);
 	if (capwrite_open(path, true, &w, NULL) != 0)
 		abort();
-	recstats_write(st, w);
+	recstats_counters(st, &counters);
+	counters_write(&counters, w);
 	if (capwrite_finish(w, &(struct cap_trailer){ .why = "" }, NULL) != 0 ||
 		capread_load(path, &c, NULL) != 0)
 		abort();
@@ -119,18 +120,20 @@ static void test_summary(struct tap *t)
 	says(t, text,
 		"rec: 2.346 s, 100 waits of 7.000 s in all, 9 stacks, 5 processes; 4242 bytes in 'a\\x1bb'\n",
 		"the head; the file's name escaped");
-	says(t, text, "\n  left out: 10 waits, 1.500 s, runnable all the while (--preempted records them)\n",
-		"what was left out, and by what");
+	says(t, text, "\n  not recorded: 10 waits, 1.500 s: runnable throughout (--preempted records them)\n",
+		"what was not recorded, and why");
 	says(t, text, "\n  user stacks: 90.00 % of 100 waits complete; 2 unverified; 1 truncated; 7 no-row\n",
 		"how the user stacks ended");
 	tap_ok(t, !strstr(text, "walked later"), "nothing of copied stacks where there was none");
-	says(t, text, "\n  unwind tables of 1 files could not be made, the last for: a\\x0ab\n",
+	says(t, text, "\n  1 file: no unwind table could be made, most recently: a\\x0ab\n",
 		"tables that failed, with a reason that forges no line");
-	says(t, text, "\n  the process that makes unwind tables was lost 1 times: c\\x0ad\n",
+	says(t, text, "\n  1 process: ended or not started, to make unwind tables, most recently: c\\x0ad\n",
 		"that nothing makes tables any more, and why");
-	says(t, text, "\n  6 unwind tables had no room in memory: --unwind-memory raises the bound\n",
+	says(t, text, "\n  6 unwind tables: no room in memory: --unwind-memory raises the limit\n",
 		"tables that had no room, with the remedy");
 	says(t, text, "\n  lost: nothing\n", "that nothing was lost");
+	says(t, text, "\n  2 mappings: beyond what a process can have, or no room in memory\n",
+		"mappings that had none either");
 	tap_ok(t, !strstr(text, "in use"), "not how many tables there are");
 	st.bpf.snapshots = 9;
 	st.snaps.complete = 6;
@@ -149,15 +152,14 @@ static void test_verbose(struct tap *t)
 	st.degraded = "user stacks by frame pointer: no \033";
 	st.bpf.agg_full = 4;
 	st.procs.files_unread = 3;
-	st.lost = 4;
 	text = told(&st, NULL, true);
 	says(t, text,
-		"\n  unwind tables: 5 in use, 1000 rows, 65536 bytes; 8 files looked at, 3 from the cache, 2 "
-		"without unwind information\n",
-		"-v tells of the tables");
-	says(t, text,
-		"\n  3 mapped files could not be read: frames in them have no names, and are left by frame "
-		"pointer\n",
+		"\n  5 unwind tables: in use\n  1000 rows: in unwind tables\n"
+		"  65536 bytes: for unwind tables and mappings in the kernel\n"
+		"  4 process images: with mappings for the unwinder\n  8 files: read for unwind tables\n"
+		"  3 unwind tables: from the cache\n  2 files: without unwind information\n",
+		"-v reports the tables");
+	says(t, text, "\n  3 mapped files: not readable: their frames have no names and no unwind table\n",
 		"files that could not be read, and what that means");
 	says(t, text, "\n  degraded: user stacks by frame pointer: no \\x1b\n", "what works less well");
 	says(t, text, "\n  lost: 4 waits: the aggregation map was full\n", "a loss by its cause");
@@ -192,7 +194,7 @@ static void test_little(struct tap *t)
 		"  lost: nothing\n",
 		"a recording of nothing is told in two lines");
 	st = stats();
-	st.lost = 8;
+	st.bpf.storage = 8;
 	rectext_progress(&b, &st);
 	buf_put(&b, "", 1);
 	tap_eq_str(t, (const char *)b.p, "2.3 s  100 waits  9 stacks  5 processes  8 lost", "the progress");

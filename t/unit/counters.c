@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The table of counters, and the report made of it. */
+#include "base/tap.h"
+#include "base/text.h"
+#include "capture/counters.h"
+#include "record/counters.h"
+
+#include <string.h>
+
+/* What was put into B, which is empty then. */
+static char *taken(struct buf *b)
+{
+	char *text;
+
+	buf_put(b, "", 1);
+	text = strdup((const char *)b->p);
+	buf_reset(b);
+	if (!text)
+		abort();
+	return text;
+}
+
+static void is(struct tap *t, struct buf *b, const char *want, const char *name)
+{
+	_cleanup_free_ char *text = taken(b);
+
+	tap_eq_str(t, text, want, name);
+}
+
+static void test_numbers(struct tap *t, struct buf *b)
+{
+	buftext_count(b, 0, "process", "processes");
+	is(t, b, "0 processes", "none is many");
+	buftext_count(b, 1, "process", "processes");
+	is(t, b, "1 process", "one is one");
+	buftext_count(b, UINT64_MAX, "process", "processes");
+	is(t, b, "18446744073709551615 processes", "and the rest are many");
+	buftext_seconds(b, 12345499999);
+	is(t, b, "12.345 s", "seconds are rounded to thousandths");
+	buftext_seconds(b, 999999999);
+	is(t, b, "1.000 s", "up too");
+}
+
+static void test_words(struct tap *t, struct buf *b)
+{
+	counter_put(b, "lost.map_full", 1);
+	is(t, b, "1 wait: the aggregation map was full", "a counter in words, one");
+	counter_put(b, "lost.maps", 1);
+	is(t, b, "1 process without mappings: ended, or not readable", "with more than a word");
+	counter_put(b, "lost.maps", 2);
+	is(t, b, "2 processes without mappings: ended, or not readable", "in the plural");
+	counter_put(b, "user.complete", 1);
+	is(t, b, "1 wait: user stack complete", "waits by the verdict of their user stack");
+	counter_put(b, "user.short.no-row", 3);
+	is(t, b, "3 waits: user stack no-row", "by the reason");
+	counter_put(b, "lost.unheard\033of", 7);
+	is(t, b, "7 (lost.unheard\\x1bof)", "one of a later recorder has its name, escaped");
+	tap_ok(t, !counter_put_meaning(b, "unheard_of", 1) && !b->len, "and no meaning");
+}
+
+/* A recording of which everything that is counted was VALUE. */
+static void fill(struct counters *c, struct recorder_stats *st, uint64_t value)
+{
+	static const struct cap_counter samples[] = { { "procfs.looks_left_out", 1 },
+		{ "procfs.looks_late", 1 }, { "procfs.threads_ended", 1 }, { "procfs.unseen", 1 },
+		{ "procfs.stops", 1 }, { "procfs.longest_stop_ns", 350000 }, { "procfs.not_walked", 1 },
+		{ "procfs.no_syscall", 1 }, { "procfs.no_stack", 1 }, { "procfs.unchecked", 1 },
+		{ "lost.threads", 1 }, { "lost.threads_unread", 1 }, { "looker.lost", 1 } };
+
+	*st = (struct recorder_stats){ .by_table = true, .by_name = true };
+	recstats_counters(st, c);
+	for (size_t i = 0; i < c->n; i++)
+		c->list[i].value = value;
+	if (value)
+		counters_add(c, samples, ARRAY_LEN(samples));
+	counters_because(c, "procfs.not_walked", "no\nleave");
+}
+
+/* "1 waits" and its like: a number 1 before a word that ends like a plural. */
+static bool has_one_of_many(const char *text)
+{
+	for (const char *p = text; (p = strstr(p, "1 ")); p += 2) {
+		const char *end = p + 2 + strcspn(p + 2, " :,;\n");
+
+		if ((p == text || p[-1] == ' ') && end[-1] == 's' && end - p > 3 &&
+			strncmp(end - 7, "process", 7) != 0)
+			return true;
+	}
+	return false;
+}
+
+static void test_report(struct tap *t, struct buf *b)
+{
+	struct recorder_stats st;
+	struct counters c;
+	char *text;
+
+	tap_ok(t, has_one_of_many("  1 waits, 3 s") && !has_one_of_many("11 waits, 1 wait, 1 process"),
+		"what is looked for is found");
+	fill(&c, &st, 1);
+	counters_put_head(b, &c, "rec", 1000000000, "f", 1);
+	counters_put_progress(b, &c, 1000000000);
+	buftext_str(b, "\n");
+	capends_add(&c.user, CAP_COMPLETE, CAP_R_NONE, 1);
+	counters_put(b, &c, true);
+	text = taken(b);
+	if (!tap_ok(t, !has_one_of_many(text), "nothing is one and many"))
+		tap_diag("%s", text);
+	tap_ok(t, strstr(text, "rec: 1.000 s, 1 wait of 0.000 s in all, 1 stack, 1 process; 1 byte in 'f'\n"),
+		"the head of one of everything");
+	tap_ok(t, strstr(text, "1.0 s  1 wait  1 stack  1 process  "), "its progress");
+	tap_ok(t, strstr(text, "\n  not recorded: 1 wait, 0.000 s: shorter than --min\n"), "a filter");
+	tap_ok(t, strstr(text, "\n  user stacks: 100.00 % of 1 wait complete\n"), "a user stack");
+	tap_ok(t, strstr(text, "\n  350 us: the longest of these stops\n"), "a time that is short");
+	tap_ok(t, strstr(text, "\n  1 attempt: no user stack could be walked: no\\x0aleave\n"),
+		"a reason that forges no line");
+	tap_ok(t, strstr(text, "\n  degraded: 1 thread: kernel stacks are names alone"), "what is degraded");
+	tap_ok(t, strstr(text, "\n  lost: 1 file or map not opened: the process that opens them had ended\n"),
+		"a loss");
+	free(text);
+	tap_eq_u64(t, counters_lost(&c), 11, "the losses are summed");
+	fill(&c, &st, 0);
+	counters_put(b, &c, false);
+	is(t, b, "  lost: nothing\n", "nothing is reported of what was not there");
+}
+
+/* What both recorders write has a meaning. */
+static void test_known(struct tap *t)
+{
+	struct recorder_stats st;
+	struct counters c;
+	unsigned int unknown = 0;
+
+	fill(&c, &st, 1);
+	for (size_t i = 0; i < c.n; i++) {
+		bool known = counter_find(c.list[i].name) != NULL;
+
+		unknown += !known;
+		if (!known)
+			tap_diag("%s", c.list[i].name);
+	}
+	tap_ok(t, !unknown && c.n > 60, "every counter of the recorder is in the table");
+	while (c.n < COUNTERS_MAX - 1)
+		counters_add(&c, &(struct cap_counter){ "many", 1 }, 1);
+	counters_add(&c, (const struct cap_counter[]){ { "a", 1 }, { "b", 2 } }, 2);
+	tap_ok(t, c.n == COUNTERS_MAX && counters_get(&c, "a") == 1 && counters_get(&c, "b") == 0,
+		"more counters than there is room for are not added");
+}
+
+int main(void)
+{
+	struct tap t = { 0 };
+	struct buf b = { 0 };
+
+	test_numbers(&t, &b);
+	test_words(&t, &b);
+	test_report(&t, &b);
+	test_known(&t);
+	buf_free(&b);
+	return tap_done(&t);
+}
