@@ -10,24 +10,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
-
-static const struct cli cli = {
-	.name = "unwindinfo",
-	.synopsis = "[--summary | --compare] FILE | FILE PC...",
-	.help = "Show how the frames of an ELF file's code are left: the rows of its\n"
-		"unwind table, or those of the addresses PC (hexadecimal, as in the file).\n"
-		"\n"
-		"  -s, --summary  what the table holds, and what was left out, but no rows\n"
-		"  -c, --compare  compare every row with libdw's reader of call frame information\n"
-		"  -h, --help     this text\n"
-		"  -V, --version  the version\n"
-		"\n"
-		"Exit status: 0 done, 1 no unwind information, no row for a PC or a difference,\n"
-		"2 not readable, 64 bad usage.\n",
-};
 
 #define RULE_MAX (4 * UNWINDTEXT_MAX + 16)
 
@@ -36,8 +20,36 @@ enum mode { ROWS, SUMMARY, COMPARE };
 struct opts {
 	enum mode mode;
 	const char *path;
-	char **pcs; /* checked already */
-	size_t n_pcs;
+	struct cli_list pcs; /* uint64_t */
+};
+
+static const struct cli_option options[] = {
+	{ 's', "summary", NULL, "what the table holds, and what was left out, but no rows",
+		CLI_VALUE(struct opts, mode, SUMMARY), .group = 1 },
+	{ 'c', "compare", NULL, "compare every row with libdw's reader of call frame information",
+		CLI_VALUE(struct opts, mode, COMPARE), .group = 1 },
+	{ .arg = "FILE", CLI_FILE(struct opts, path), .required = true },
+	{ .arg = "PC", CLI_ADDRESSES(struct opts, pcs) },
+};
+
+static int check(const struct cli *c, void *opts)
+{
+	const struct opts *o = opts;
+
+	if (o->pcs.n && o->mode != ROWS)
+		return cli_usage(c, "--%s takes no addresses", o->mode == SUMMARY ? "summary" : "compare");
+	return CLI_OK;
+}
+
+static const struct cli cli = {
+	.name = "unwindinfo",
+	.about = "Show how the frames of an ELF file's code are left: the rows of its unwind table, or those "
+		 "of "
+		 "the addresses PC (hexadecimal, as in the file).",
+	.status = "Exit status: 0 done, 1 no unwind information, no row for a PC or a difference, 2 not "
+		  "readable, 64 bad usage.",
+	CLI_OPTIONS(options),
+	.check = check,
 };
 
 DEFINE_CLEANUP(struct elffile *, elffile_close);
@@ -189,29 +201,16 @@ static int put_rows(struct out *o, const struct unwindtab *t, struct err *e)
 	return 0;
 }
 
-static bool parse_pc(const char *s, uint64_t *ret)
-{
-	const char *digits = s[0] == '0' && (s[1] == 'x' || s[1] == 'X') ? s + 2 : s;
-	size_t n = strlen(digits);
-
-	if (!n || n > 16 || strspn(digits, "0123456789abcdefABCDEF") != n)
-		return false;
-	*ret = strtoull(digits, NULL, 16);
-	return true;
-}
-
 /* The rows of the addresses; returns the number of those that have none. */
 static size_t put_asked(struct out *o, const struct opts *opts, const struct unwindtab *t)
 {
 	size_t missing = 0;
 
 	put_heading(o);
-	for (size_t i = 0; i < opts->n_pcs; i++) {
-		const struct unwind_rule *rule;
-		uint64_t pc = 0, start;
+	for (size_t i = 0; i < opts->pcs.n; i++) {
+		uint64_t pc = ((const uint64_t *)opts->pcs.p)[i], start;
+		const struct unwind_rule *rule = unwindtab_find(t, pc, &start, NULL);
 
-		parse_pc(opts->pcs[i], &pc);
-		rule = unwindtab_find(t, pc, &start, NULL);
 		if (rule && rule->cfa != UNWIND_CFA_NONE) {
 			put_row(o, start, rule);
 			continue;
@@ -261,11 +260,11 @@ static int print(struct out *o, const struct opts *opts, const struct elffile *f
 
 	if (opts->mode == COMPARE)
 		return compare(o, opts, f, t, e);
-	if (opts->n_pcs)
+	if (opts->pcs.n)
 		missing = put_asked(o, opts, t);
 	else
 		put_head(o, opts, f, t);
-	if (opts->mode == ROWS && !opts->n_pcs)
+	if (opts->mode == ROWS && !opts->pcs.n)
 		rc = put_rows(o, t, e);
 	rc = rc ? rc : out_flush(o, e);
 	if (rc)
@@ -273,7 +272,7 @@ static int print(struct out *o, const struct opts *opts, const struct elffile *f
 	if (!t->head->n_segs)
 		return err_set(e, 1, "'%s' has no unwind information", opts->path);
 	if (missing)
-		return err_set(e, 1, "no row for %zu of %zu addresses", missing, opts->n_pcs);
+		return err_set(e, 1, "no row for %zu of %zu addresses", missing, opts->pcs.n);
 	return 0;
 }
 
@@ -306,57 +305,17 @@ static int run(const struct opts *opts, struct err *e)
 	return rc < 0 ? CLI_FAILED : rc;
 }
 
-static int parse_operands(int argc, char *argv[], struct opts *o)
-{
-	uint64_t pc;
-
-	if (optind == argc)
-		return cli_usage(&cli, "no FILE");
-	o->path = argv[optind++];
-	o->pcs = argv + optind;
-	o->n_pcs = (size_t)(argc - optind);
-	if (o->n_pcs && o->mode != ROWS)
-		return cli_usage(&cli, "--%s takes no addresses", o->mode == SUMMARY ? "summary" : "compare");
-	for (size_t i = 0; i < o->n_pcs; i++)
-		if (!parse_pc(o->pcs[i], &pc))
-			return cli_usage(&cli, "'%s' is no hexadecimal address", o->pcs[i]);
-	return 0;
-}
-
-/* 0, or the status to end with; -1 for --help and --version, which *OPT tells apart. */
-static int parse(int argc, char *argv[], struct opts *o, int *opt)
-{
-	static const struct option longs[] = { { "summary", no_argument, NULL, 's' },
-		{ "compare", no_argument, NULL, 'c' }, { "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' }, { 0 } };
-
-	opterr = 0;
-	while ((*opt = getopt_long(argc, argv, ":schV", longs, NULL)) != -1) {
-		enum mode mode = *opt == 's' ? SUMMARY : COMPARE;
-
-		if (*opt == 'h' || *opt == 'V')
-			return -1;
-		if (*opt != 's' && *opt != 'c')
-			return cli_bad_option(&cli, *opt, argv);
-		if (o->mode != ROWS && o->mode != mode)
-			return cli_usage(&cli, "--summary and --compare exclude each other");
-		o->mode = mode;
-	}
-	return parse_operands(argc, argv, o);
-}
-
 int main(int argc, char *argv[])
 {
-	struct opts opts = { .mode = ROWS };
+	struct opts opts = { 0 };
 	struct err e = { 0 };
-	int opt, status = parse(argc, argv, &opts, &opt);
+	int status;
 
-	if (status == -1)
-		return opt == 'h' ? cli_help(&cli) : cli_version(&cli);
-	if (status)
+	if (!cli_parse(&cli, argc, argv, &opts, &status))
 		return status;
 	status = run(&opts, &e);
 	if (status != CLI_OK)
 		cli_error(&cli, &e);
+	cli_free(&cli, &opts);
 	return cli_finish(&cli, status);
 }
