@@ -73,7 +73,8 @@ static int check(const struct cli *c, void *opts)
 	return rc ? cli_usage(c, "option '--min': %s", e.msg) : CLI_OK;
 }
 
-static const struct cli cli = {
+/* Installed as stackfold, it calls itself so. */
+static struct cli cli = {
 	.name = "fold",
 	.about = "Fold the text of perf script or symbolize into one line a distinct stack: "
 		 "process;outermost;...;innermost SUM. Without FILE, or with -, read stdin.",
@@ -169,6 +170,8 @@ int main(int argc, char *argv[])
 	struct err e = { 0 };
 	int status;
 
+	if (strcmp(program_invocation_short_name, "stackfold") == 0)
+		cli.name = "stackfold";
 	if (!cli_parse(&cli, argc, argv, &o, &status))
 		return status;
 	status = run(&o, &e);
