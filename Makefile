@@ -8,6 +8,7 @@
 #   make vmtest       Debian's kernels 5.10 to 7.3 in virtual machines (scripts/vmtest)
 #   make lint         clang-format, cppcheck, shellcheck, layers, manual, CLI contract
 #   make fuzz         libFuzzer programs into obj/t/fuzz/ (clang)
+#   make completions  what bash, zsh and fish need to complete command lines, into obj/
 #   make install      prefix=/usr/local DESTDIR=; make uninstall takes the same
 #   make dist         the committed tree as stacktools-VERSION.tar.gz
 #   make tags         for editors (universal-ctags)
@@ -25,6 +26,10 @@ prefix ?= /usr/local
 bindir ?= $(prefix)/bin
 libexecdir ?= $(prefix)/libexec
 mandir ?= $(prefix)/share/man
+# each shell's own folder for what packages bring
+bashcompdir ?= $(prefix)/share/bash-completion/completions
+zshcompdir ?= $(prefix)/share/zsh/site-functions
+fishcompdir ?= $(prefix)/share/fish/vendor_completions.d
 
 CC ?= cc
 AR ?= ar
@@ -98,7 +103,7 @@ WORK_BINS := $(WORKS:%=$(OBJ)/t/%)
 FUZZ_OBJS := $(patsubst lib/%.c,$(OBJ)/fuzz/%.o,$(wildcard lib/*/*.c))
 FUZZ_BINS := $(patsubst t/%.c,$(OBJ)/t/%,$(wildcard t/fuzz/*.c))
 
-all: $(TOOL_BINS) $(UNIT_BINS) $(WORK_BINS)
+all: $(TOOL_BINS) $(UNIT_BINS) $(WORK_BINS) completions
 # The comment at the top.
 help:
 	@sed -n '/^$$/q; s/^#   //p; s/^#$$//p' $(firstword $(MAKEFILE_LIST))
@@ -206,18 +211,41 @@ lint: tools
 # and to bin as stackfold, and so does its manual page.
 PAGES := $(filter-out fold.1,$(notdir $(wildcard docs/*.[1-9]))) stackfold.1
 page_of = $(DESTDIR)$(mandir)/man$(subst .,,$(suffix $(1)))/$(1)
-install: tools
+# The tools print their completions, under the names that they are installed by. Those that are built for
+# another machine do not run here: then none are made, but with RUN= what runs them, such as qemu-aarch64.
+# They are of "all" so that make install has nothing to write here.
+INSTALLED := $(patsubst fold,stackfold,$(TOOLS))
+completion_of = $(DESTDIR)$(if $(filter bash,$(1)),$(bashcompdir)/$(2),$(if $(filter zsh,$(1)),$(zshcompdir)/_$(2),$(fishcompdir)/$(2).fish))
+MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
+SHELLS := $(if $(RUN)$(filter $(shell uname -m),$(MACHINE)),bash zsh fish)
+COMPLETIONS := $(foreach shell,$(SHELLS),$(INSTALLED:%=$(OBJ)/completions/$(shell)/%))
+completions: $(COMPLETIONS)
+$(OBJ)/completions/stackfold: $(BIN)/fold
+	@mkdir -p $(@D)
+	$(Q)ln -sf $(abspath $<) $@
+define completion_rule
+$(OBJ)/completions/$(1)/$(2): $(if $(filter stackfold,$(2)),$(OBJ)/completions,$(BIN))/$(2)
+	@mkdir -p $$(@D)
+	$$(say) GEN $$@
+	$$(Q)$$(RUN) $$< --completion=$(1) >$$@
+endef
+$(foreach shell,bash zsh fish,$(foreach tool,$(INSTALLED),$(eval $(call completion_rule,$(shell),$(tool)))))
+
+install: tools completions
 	$(Q)$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(libexecdir)/stacktools
 	$(Q)$(INSTALL) $(filter-out $(BIN)/fold,$(TOOL_BINS)) $(DESTDIR)$(bindir)
 	$(Q)$(INSTALL) $(BIN)/fold $(DESTDIR)$(bindir)/stackfold
 	$(Q)$(INSTALL) $(BIN)/fold $(DESTDIR)$(libexecdir)/stacktools/fold
 	$(Q)$(foreach page,$(PAGES),$(INSTALL) -D -m 644 docs/$(page:stackfold.1=fold.1) $(call page_of,$(page)) &&) :
+	$(Q)$(foreach shell,$(SHELLS),$(foreach tool,$(INSTALLED),\
+		$(INSTALL) -D -m 644 $(OBJ)/completions/$(shell)/$(tool) $(call completion_of,$(shell),$(tool)) &&)) :
 	$(say) INSTALL $(DESTDIR)$(prefix)
 
 # What install put there, and its folder in libexec if nothing else is in it.
 uninstall:
 	rm -f $(patsubst %,$(DESTDIR)$(bindir)/%,$(filter-out fold,$(TOOLS)) stackfold) \
-		$(DESTDIR)$(libexecdir)/stacktools/fold $(foreach page,$(PAGES),$(call page_of,$(page)))
+		$(DESTDIR)$(libexecdir)/stacktools/fold $(foreach page,$(PAGES),$(call page_of,$(page))) \
+		$(foreach shell,bash zsh fish,$(foreach tool,$(INSTALLED),$(call completion_of,$(shell),$(tool))))
 	$(Q)[ ! -d $(DESTDIR)$(libexecdir)/stacktools ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libexecdir)/stacktools
 
 VERSION = $(shell sed -n 's/.*cli_version_string\[\] = "\(.*\)".*/\1/p' lib/base/cli.c)
@@ -243,7 +271,7 @@ clean:
 
 FORCE:
 
-.PHONY: help uninstall dist tags compile_commands.json fuzz all tools offline check check-unit bench vmtest lint install clean FORCE
+.PHONY: help completions uninstall dist tags compile_commands.json fuzz all tools offline check check-unit bench vmtest lint install clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(wildcard $(OBJ)/*/*.d $(OBJ)/*/*/*.d)

@@ -10,33 +10,11 @@
 #include "check/report.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define LIVE_LIMIT_MS 5000
 #define CAPS_LIMIT_MS 60000
-
-static const struct cli cli = {
-	.name = "bpfcheck",
-	.synopsis = "[-v|-q|--tap|--json] [--tool NAME] [--caps | --bundle FILE | --root DIR]",
-	.help = "Check what this machine lets the tools do, and say what fixes the rest.\n"
-		"\n"
-		"  -v, --verbose    show every check, not only what is wrong\n"
-		"  -q, --quiet      show the verdicts only, a line each\n"
-		"      --tap        one test a check, for prove(1)\n"
-		"      --json       one object with everything\n"
-		"      --tool NAME  the verdict of that tool decides the exit status\n"
-		"      --caps       find by trying which capabilities every step and tool takes\n"
-		"      --bundle FILE  write an archive for whoever is to help, without secrets, and\n"
-		"                   list what is in it\n"
-		"      --root DIR   look at a recorded tree (proc, sys, boot) in DIR\n"
-		"  -h, --help       this text\n"
-		"  -V, --version    the version\n"
-		"\n"
-		"Exit status: 0 every tool is ready, 1 some are degraded, 2 some are impossible;\n"
-		"with --caps 0 found for every tool, 1 something is left open, 2 nothing tried.\n",
-};
 
 enum format { TEXT, VERBOSE, QUIET, TAP, JSON };
 
@@ -46,6 +24,43 @@ struct opts {
 	const char *root;
 	const char *bundle; /* NULL = none */
 	bool caps;
+};
+
+static const struct cli_option options[] = {
+	{ 'v', "verbose", NULL, "show every check, not only what is wrong",
+		CLI_VALUE(struct opts, format, VERBOSE), .group = 1 },
+	{ 'q', "quiet", NULL, "show the verdicts only, a line each", CLI_VALUE(struct opts, format, QUIET),
+		.group = 1 },
+	{ 0, "tap", NULL, "one test a check, for prove(1)", CLI_VALUE(struct opts, format, TAP), .group = 1 },
+	{ 0, "json", NULL, "one object with everything", CLI_VALUE(struct opts, format, JSON), .group = 1 },
+	{ 0, "tool", "NAME", "the verdict of that tool decides the exit status",
+		CLI_WORD(struct opts, tool, finding_tool_names) },
+	{ 0, "caps", NULL, "find by trying which capabilities every step and tool takes",
+		CLI_FLAG(struct opts, caps), .group = 2 },
+	{ 0, "bundle", "FILE",
+		"write an archive for whoever is to help, without secrets, and list what is in it",
+		CLI_FILE(struct opts, bundle), .group = 2 },
+	{ 0, "root", "DIR", "look at a recorded tree (proc, sys, boot) in DIR", CLI_DIR(struct opts, root),
+		.group = 2 },
+};
+
+static int check(const struct cli *c, void *opts)
+{
+	const struct opts *o = opts;
+
+	if (o->bundle && o->format != TEXT)
+		return cli_usage(c, "--bundle goes alone: it holds what the others print about this machine");
+	return CLI_OK;
+}
+
+static const struct cli cli = {
+	.name = "bpfcheck",
+	.about = "Check what this machine lets the tools do, and say what fixes the rest.",
+	.status = "Exit status: 0 every tool is ready, 1 some are degraded, 2 some are impossible; with "
+		  "--caps 0 "
+		  "found for every tool, 1 something is left open, 2 nothing tried.",
+	CLI_OPTIONS(options),
+	.check = check,
 };
 
 static bool counts(const struct opts *o, enum finding_tool tool)
@@ -235,89 +250,13 @@ static int run_caps(const struct opts *o, struct err *e)
 	return status;
 }
 
-static int find_tool(const char *name)
-{
-	for (enum finding_tool tool = 0; tool < TOOL_COUNT; tool++)
-		if (strcmp(name, finding_tool_name(tool)) == 0)
-			return (int)tool;
-	return -1;
-}
-
-static int set_format(struct opts *o, enum format format)
-{
-	if (o->format != TEXT && o->format != format)
-		return cli_usage(&cli, "only one of -v, -q, --tap and --json can be given");
-	o->format = format;
-	return 0;
-}
-
-/* 0, or the status to end with at once. *DONE: help or version was printed. */
-static int parse(int argc, char **argv, struct opts *o, bool *done)
-{
-	enum { OPT_TAP = 256, OPT_JSON, OPT_TOOL, OPT_ROOT, OPT_CAPS, OPT_BUNDLE };
-	static const struct option longs[] = { { "verbose", no_argument, NULL, 'v' },
-		{ "quiet", no_argument, NULL, 'q' }, { "tap", no_argument, NULL, OPT_TAP },
-		{ "json", no_argument, NULL, OPT_JSON }, { "tool", required_argument, NULL, OPT_TOOL },
-		{ "root", required_argument, NULL, OPT_ROOT }, { "caps", no_argument, NULL, OPT_CAPS },
-		{ "bundle", required_argument, NULL, OPT_BUNDLE }, { "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' }, { 0 } };
-	int c, rc = 0;
-
-	opterr = 0;
-	while (!rc && (c = getopt_long(argc, argv, ":vqhV", longs, NULL)) != -1) {
-		switch (c) {
-		case 'v':
-			rc = set_format(o, VERBOSE);
-			break;
-		case 'q':
-			rc = set_format(o, QUIET);
-			break;
-		case OPT_TAP:
-			rc = set_format(o, TAP);
-			break;
-		case OPT_JSON:
-			rc = set_format(o, JSON);
-			break;
-		case OPT_TOOL:
-			o->tool = find_tool(optarg);
-			if (o->tool < 0)
-				rc = cli_usage(&cli, "no tool is called '%s'", optarg);
-			break;
-		case OPT_ROOT:
-			o->root = optarg;
-			break;
-		case OPT_CAPS:
-			o->caps = true;
-			break;
-		case OPT_BUNDLE:
-			o->bundle = optarg;
-			break;
-		case 'h':
-		case 'V':
-			*done = true;
-			return c == 'h' ? cli_help(&cli) : cli_version(&cli);
-		default:
-			rc = cli_bad_option(&cli, c, argv);
-		}
-	}
-	if (!rc && optind < argc)
-		rc = cli_usage(&cli, "unexpected argument '%s'", argv[optind]);
-	if (!rc && o->bundle && (o->root || o->caps || o->format != TEXT))
-		rc = cli_usage(
-			&cli, "--bundle goes alone: it holds what the others print about this machine");
-	if (!rc && o->caps && o->root)
-		rc = cli_usage(&cli, "--caps tries things on this machine: it cannot be given with --root");
-	return rc;
-}
-
 int main(int argc, char **argv)
 {
 	struct opts opts = { .tool = -1 };
 	struct err err = { 0 };
-	bool done = false;
-	int rc = parse(argc, argv, &opts, &done);
+	int rc;
 
-	if (done || rc)
+	if (!cli_parse(&cli, argc, argv, &opts, &rc))
 		return rc;
 	rc = opts.caps ? run_caps(&opts, &err) : opts.bundle ? run_bundle(&opts, &err) : run(&opts, &err);
 	if (err.code)

@@ -10,43 +10,65 @@
 #include "symbols/pack.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
-static const struct cli cli = {
-	.name = "capinfo",
-	.synopsis = "[--maps [-p PID] | --threads [-p PID] | --verify | --json | --list-build-ids | --pack "
-		    "OUT [--force]] FILE",
-	.help = "Show what a capture holds: host, options, processes, stacks, losses.\n"
-		"FILE - is standard input.\n"
-		"\n"
-		"  -m, --maps     the mappings at the end of the recording, as /proc/PID/maps shows them\n"
-		"  -t, --threads  each thread, by its ids here and in its own PID namespace\n"
-		"  -p, --pid=PID  with --maps and --threads: of this process only\n"
-		"      --verify   check all of it; one line: ok, or what is damaged\n"
-		"  -j, --json     one JSON object with everything but frames and samples\n"
-		"      --list-build-ids  of each file that user stacks lie in: build ID (- for none), path\n"
-		"      --pack OUT  write FILE to OUT with the symbol tables of these files inside, for\n"
-		"                 symbolize elsewhere; - is standard output\n"
-		"      --force    with --pack: write over an OUT that is no capture\n"
-		"  -h, --help     this text\n"
-		"  -V, --version  the version\n"
-		"\n"
-		"Exit status: 0 complete, 1 damaged or incomplete, 2 no capture, 64 bad usage.\n",
-};
-
 enum mode { SHOW, MAPS, THREADS, VERIFY, JSON, BUILD_IDS, PACK };
+
+#define ANY_PID UINT64_MAX
 
 struct opts {
 	const char *path, *pack;
 	enum mode mode;
-	bool has_pid, force;
+	bool force;
 	uint64_t pid;
 };
 
 #define NAME_WIDTH 27 /* of most counters */
+static const struct cli_option options[] = {
+	{ 'm', "maps", NULL, "the mappings at the end of the recording, as /proc/PID/maps shows them",
+		CLI_VALUE(struct opts, mode, MAPS), .group = 1 },
+	{ 't', "threads", NULL, "each thread, by its ids here and in its own PID namespace",
+		CLI_VALUE(struct opts, mode, THREADS), .group = 1 },
+	{ 'p', "pid", "PID", "with --maps and --threads: of this process only", CLI_NUMBER(struct opts, pid),
+		.max = UINT32_MAX },
+	{ 0, "verify", NULL, "check all of it; one line: ok, or what is damaged",
+		CLI_VALUE(struct opts, mode, VERIFY), .group = 1 },
+	{ 'j', "json", NULL, "one JSON object with everything but frames and samples",
+		CLI_VALUE(struct opts, mode, JSON), .group = 1 },
+	{ 0, "list-build-ids", NULL, "of each file that user stacks lie in: build ID (- for none), path",
+		CLI_VALUE(struct opts, mode, BUILD_IDS), .group = 1 },
+	{ 0, "pack", "OUT",
+		"write FILE to OUT with the symbol tables of these files inside, for symbolize elsewhere; - "
+		"is standard output",
+		CLI_FILE(struct opts, pack), .group = 1 },
+	{ 0, "force", NULL, "with --pack: write over an OUT that is no capture",
+		CLI_FLAG(struct opts, force) },
+	{ .arg = "FILE", CLI_FILE(struct opts, path), .required = true },
+};
+
+static int check(const struct cli *c, void *opts)
+{
+	struct opts *o = opts;
+
+	if (o->pack)
+		o->mode = PACK;
+	if (o->force && !o->pack)
+		return cli_usage(c, "--force goes with --pack");
+	if (o->pid != ANY_PID && o->mode != MAPS && o->mode != THREADS)
+		return cli_usage(c, "--pid goes with --maps or --threads");
+	return CLI_OK;
+}
+
+static const struct cli cli = {
+	.name = "capinfo",
+	.about = "Show what a capture holds: host, options, processes, stacks, losses.\n"
+		 "FILE - is standard input.",
+	.status = "Exit status: 0 complete, 1 damaged or incomplete, 2 no capture, 64 bad usage.",
+	CLI_OPTIONS(options),
+	.check = check,
+};
 
 /* --- words --- */
 
@@ -348,8 +370,8 @@ static ssize_t choose(const struct opts *opts, const struct capread *c, struct e
 	ssize_t chosen = 0;
 
 	for (size_t i = 0; i < c->n_procs; i++)
-		chosen += !opts->has_pid || c->procs[i].tgid == opts->pid;
-	if (!opts->has_pid || chosen)
+		chosen += opts->pid == ANY_PID || c->procs[i].tgid == opts->pid;
+	if (opts->pid == ANY_PID || chosen)
 		return chosen;
 	err_set(e, -ESRCH, "no process %" PRIu64 " in this capture", opts->pid);
 	return err_hint(e, "capinfo '%s' lists those that are", opts->path);
@@ -365,7 +387,7 @@ static int show_maps(struct out *o, const struct opts *opts, const struct caprea
 	for (uint32_t i = 0; i < c->n_procs && !code; i++) {
 		const struct cap_proc *p = &c->procs[i];
 
-		if (opts->has_pid && p->tgid != opts->pid)
+		if (opts->pid != ANY_PID && p->tgid != opts->pid)
 			continue;
 		if (chosen > 1) {
 			out_printf(o, "# pid %" PRIu32 " ", p->tgid);
@@ -381,7 +403,8 @@ static int show_threads(struct out *o, const struct opts *opts, const struct cap
 {
 	if (choose(opts, c, e) < 0)
 		return -ESRCH;
-	return capthreadtext_put(o, c, opts->pid) ? err_nomem(e, "the threads") : 0;
+	return capthreadtext_put(o, c, opts->pid == ANY_PID ? 0 : opts->pid) ? err_nomem(e, "the threads")
+									     : 0;
 }
 
 /* --- files --- */
@@ -483,73 +506,13 @@ static int run(const struct opts *opts, struct err *e)
 	return status;
 }
 
-/* 0, or the status to end with; -1 for --help and --version, which *OPT tells apart. */
-static int parse(int argc, char *argv[], struct opts *o, int *opt)
-{
-	static const struct option longs[] = { { "maps", no_argument, NULL, 'm' },
-		{ "threads", no_argument, NULL, 't' }, { "pid", required_argument, NULL, 'p' },
-		{ "verify", no_argument, NULL, 'v' }, { "json", no_argument, NULL, 'j' },
-		{ "list-build-ids", no_argument, NULL, 'l' }, { "pack", required_argument, NULL, 'o' },
-		{ "force", no_argument, NULL, 'f' }, { "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' }, { 0 } };
-	unsigned int modes = 0;
-	struct err e;
-
-	opterr = 0;
-	while ((*opt = getopt_long(argc, argv, ":mtp:jhV", longs, NULL)) != -1) {
-		switch (*opt) {
-		case 'm':
-		case 't':
-		case 'v':
-		case 'j':
-		case 'l':
-		case 'o':
-			o->mode = *opt == 'm'   ? MAPS
-				  : *opt == 't' ? THREADS
-				  : *opt == 'v' ? VERIFY
-				  : *opt == 'j' ? JSON
-				  : *opt == 'l' ? BUILD_IDS
-						: PACK;
-			o->pack = *opt == 'o' ? optarg : o->pack;
-			modes |= 1U << o->mode;
-			break;
-		case 'f':
-			o->force = true;
-			break;
-		case 'p':
-			if (cli_u64(optarg, 0, UINT32_MAX, &o->pid, &e) != 0)
-				return cli_usage(&cli, "PID: %s", e.msg);
-			o->has_pid = true;
-			break;
-		case 'h':
-		case 'V':
-			return -1;
-		default:
-			return cli_bad_option(&cli, *opt, argv);
-		}
-	}
-	if (modes & (modes - 1))
-		return cli_usage(&cli, "--maps, --threads, --verify, --json, --list-build-ids and --pack "
-				       "exclude one another");
-	if (o->force && o->mode != PACK)
-		return cli_usage(&cli, "--force goes with --pack");
-	if (o->has_pid && o->mode != MAPS && o->mode != THREADS)
-		return cli_usage(&cli, "--pid goes with --maps or --threads");
-	if (argc - optind != 1)
-		return cli_usage(&cli, argc == optind ? "no capture named" : "more than one capture named");
-	o->path = argv[optind];
-	return 0;
-}
-
 int main(int argc, char *argv[])
 {
-	struct opts opts = { 0 };
+	struct opts opts = { .pid = ANY_PID };
 	struct err e = { 0 };
-	int opt, status = parse(argc, argv, &opts, &opt);
+	int status;
 
-	if (status < 0)
-		return opt == 'h' ? cli_help(&cli) : cli_version(&cli);
-	if (status)
+	if (!cli_parse(&cli, argc, argv, &opts, &status))
 		return status;
 	status = run(&opts, &e);
 	if (status && e.code)

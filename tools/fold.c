@@ -5,160 +5,82 @@
 #include "fold/folding.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 
-static const struct cli cli = {
-	.name = "fold",
-	.synopsis = "[options] [FILE...]",
-	.help = "\n"
-		"Fold the text of perf script or symbolize into one line a distinct stack:\n"
-		"process;outermost;...;innermost SUM. Without FILE, or with -, read stdin.\n"
-		"\n"
-		"As stackcollapse-perf.pl has them:\n"
-		"      --pid               process ID behind the process name\n"
-		"      --tid               process and thread ID behind the process name\n"
-		"      --kernel            _[k] behind kernel functions\n"
-		"      --jit               _[j] behind functions of a perf map\n"
-		"      --all               --kernel --jit\n"
-		"      --addrs             the address of what has no symbol\n"
-		"      --inline            expand inlined functions with addr2line\n"
-		"      --context           with --inline: file and line of each\n"
-		"      --event-filter=E    fold event E (default: the first one that comes)\n"
-		"\n"
-		"Beyond it:\n"
-		"      --unit=UNIT         ns (default), us, ms: what periods in ns are printed in;\n"
-		"                          count: sum how many waits there were instead\n"
-		"      --threads           a first frame that names the thread\n"
-		"      --delimit           - between user and kernel frames, -- before a waker\n"
-		"      --reverse           innermost frame first\n"
-		"      --min=V             leave out stacks whose sum is less (50, 10us, 5ms)\n"
-		"      --top=N             only the N greatest\n"
-		"  -h, --help              this text\n"
-		"  -V, --version           the version\n",
-};
-
-enum {
-	OPT_PID = 256,
-	OPT_TID,
-	OPT_KERNEL,
-	OPT_JIT,
-	OPT_ALL,
-	OPT_ADDRS,
-	OPT_INLINE,
-	OPT_CONTEXT,
-	OPT_EVENT,
-	OPT_UNIT,
-	OPT_THREADS,
-	OPT_DELIMIT,
-	OPT_REVERSE,
-	OPT_MIN,
-	OPT_TOP
-};
+enum unit { UNIT_NS, UNIT_US, UNIT_MS, UNIT_COUNT };
+static const char *const units[] = { "ns", "us", "ms", "count", NULL };
 
 struct opts {
 	struct folding_opts folding;
+	bool all; /* --all */
 	bool expand, context; /* --inline, --context */
+	enum unit unit;
 	const char *min; /* read when the unit is known */
 	struct foldtab_query query;
-	const char *const *files;
-	size_t n_files;
+	struct cli_list files; /* const char * */
 };
 
-static int parse_unit(const char *s, struct opts *o, struct err *e)
-{
-	static const struct {
-		const char *name;
-		uint64_t divide;
-		bool count;
-	} units[] = { { "ns", 1, false }, { "us", 1000, false }, { "ms", 1000000, false },
-		{ "count", 1, true } };
+static const struct cli_option options[] = {
+	{ CLI_HEADING("As stackcollapse-perf.pl has them") },
+	{ 0, "pid", NULL, "process ID behind the process name", CLI_FLAG(struct opts, folding.pid) },
+	{ 0, "tid", NULL, "process and thread ID behind the process name",
+		CLI_FLAG(struct opts, folding.tid) },
+	{ 0, "kernel", NULL, "_[k] behind kernel functions", CLI_FLAG(struct opts, folding.frames.kernel) },
+	{ 0, "jit", NULL, "_[j] behind functions of a perf map", CLI_FLAG(struct opts, folding.frames.jit) },
+	{ 0, "all", NULL, "--kernel --jit", CLI_FLAG(struct opts, all) },
+	{ 0, "addrs", NULL, "the address of what has no symbol",
+		CLI_FLAG(struct opts, folding.frames.addrs) },
+	{ 0, "inline", NULL, "expand inlined functions with addr2line", CLI_FLAG(struct opts, expand) },
+	{ 0, "context", NULL, "with --inline: file and line of each", CLI_FLAG(struct opts, context) },
+	{ 0, "event-filter", "EVENT", "fold this event (default: the first one that comes)",
+		CLI_TEXT(struct opts, folding.event) },
+	{ CLI_HEADING("Beyond it") },
+	{ 0, "unit", "UNIT",
+		"ns (default), us, ms: what periods in ns are printed in; count: sum how many waits there "
+		"were "
+		"instead",
+		CLI_WORD(struct opts, unit, units) },
+	{ 0, "threads", NULL, "a first frame that names the thread", CLI_FLAG(struct opts, folding.threads) },
+	{ 0, "delimit", NULL, "- between user and kernel frames, -- before a waker",
+		CLI_FLAG(struct opts, folding.delimit) },
+	{ 0, "reverse", NULL, "innermost frame first", CLI_FLAG(struct opts, folding.reverse) },
+	{ 0, "min", "VALUE", "leave out stacks whose sum is less (50, 10us, 5ms)",
+		CLI_TEXT(struct opts, min) },
+	{ 0, "top", "N", "only the N greatest", CLI_NUMBER(struct opts, query.top), .min = 1 },
+	{ .arg = "FILE", CLI_FILES(struct opts, files) },
+};
 
-	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
-		if (strcmp(s, units[i].name) == 0) {
-			o->query.divide = units[i].divide;
-			o->folding.by_count = units[i].count;
-			return 0;
-		}
-	}
-	return err_set(e, -EINVAL, "'%s' is no unit: ns, us, ms or count", s);
+/* --min is a count or a time, as --unit says. */
+static int check(const struct cli *c, void *opts)
+{
+	static const uint64_t divide[] = {
+		[UNIT_NS] = 1, [UNIT_US] = 1000, [UNIT_MS] = 1000000, [UNIT_COUNT] = 1
+	};
+	struct opts *o = opts;
+	uint64_t min = 0;
+	struct err e;
+	int rc = 0;
+
+	o->query.divide = divide[o->unit];
+	o->query.reverse = o->folding.reverse;
+	o->folding.by_count = o->unit == UNIT_COUNT;
+	o->folding.frames.kernel |= o->all;
+	o->folding.frames.jit |= o->all;
+	if (o->min)
+		rc = o->folding.by_count ? cli_u64(o->min, 0, UINT64_MAX, &min, &e)
+					 : cli_duration(o->min, o->query.divide, &min, &e);
+	o->query.min = min;
+	return rc ? cli_usage(c, "option '--min': %s", e.msg) : CLI_OK;
 }
 
-static int parse_min(const char *s, struct opts *o, struct err *e)
-{
-	uint64_t v;
-	int code;
-
-	if (o->folding.by_count)
-		code = cli_u64(s, 0, UINT64_MAX, &v, e);
-	else
-		code = cli_duration(s, o->query.divide ? o->query.divide : 1, &v, e);
-	if (!code)
-		o->query.min = v;
-	return code;
-}
-
-static int parse_top(const char *s, struct opts *o, struct err *e)
-{
-	uint64_t v;
-	int code = cli_u64(s, 1, SIZE_MAX, &v, e);
-
-	if (!code)
-		o->query.top = (size_t)v;
-	return code;
-}
-
-static int set_option(int opt, struct opts *o, struct err *e)
-{
-	switch (opt) {
-	case OPT_PID:
-		o->folding.pid = true;
-		break;
-	case OPT_TID:
-		o->folding.tid = true;
-		break;
-	case OPT_KERNEL:
-		o->folding.frames.kernel = true;
-		break;
-	case OPT_JIT:
-		o->folding.frames.jit = true;
-		break;
-	case OPT_ALL:
-		o->folding.frames.kernel = o->folding.frames.jit = true;
-		break;
-	case OPT_ADDRS:
-		o->folding.frames.addrs = true;
-		break;
-	case OPT_INLINE:
-		o->expand = true;
-		break;
-	case OPT_CONTEXT:
-		o->context = true;
-		break;
-	case OPT_EVENT:
-		o->folding.event = optarg;
-		break;
-	case OPT_THREADS:
-		o->folding.threads = true;
-		break;
-	case OPT_DELIMIT:
-		o->folding.delimit = true;
-		break;
-	case OPT_REVERSE:
-		o->folding.reverse = o->query.reverse = true;
-		break;
-	case OPT_MIN:
-		o->min = optarg;
-		break;
-	case OPT_UNIT:
-		return parse_unit(optarg, o, e);
-	case OPT_TOP:
-		return parse_top(optarg, o, e);
-	default:
-		return 0;
-	}
-	return 0;
-}
+/* Installed as stackfold, it calls itself so. */
+static struct cli cli = {
+	.name = "fold",
+	.about = "Fold the text of perf script or symbolize into one line a distinct stack: "
+		 "process;outermost;...;innermost SUM. Without FILE, or with -, read stdin.",
+	CLI_OPTIONS(options),
+	.check = check,
+};
 
 static void warn_event(const struct opts *o, const struct folding_report *r)
 {
@@ -224,7 +146,7 @@ static int run(struct opts *o, struct err *e)
 	if (o->expand)
 		code = inliner_new(o->context, &o->folding.frames.inliner, e);
 	if (!code)
-		code = paragraphs_open(o->files, o->n_files, &in, e);
+		code = paragraphs_open(o->files.p, o->files.n, &in, e);
 	if (!code)
 		code = folding_new(&o->folding, &f, e);
 	if (!code)
@@ -244,34 +166,16 @@ static int run(struct opts *o, struct err *e)
 
 int main(int argc, char *argv[])
 {
-	static const struct option longopts[] = { { "pid", 0, NULL, OPT_PID }, { "tid", 0, NULL, OPT_TID },
-		{ "kernel", 0, NULL, OPT_KERNEL }, { "jit", 0, NULL, OPT_JIT }, { "all", 0, NULL, OPT_ALL },
-		{ "addrs", 0, NULL, OPT_ADDRS }, { "inline", 0, NULL, OPT_INLINE },
-		{ "context", 0, NULL, OPT_CONTEXT }, { "event-filter", 1, NULL, OPT_EVENT },
-		{ "unit", 1, NULL, OPT_UNIT }, { "threads", 0, NULL, OPT_THREADS },
-		{ "delimit", 0, NULL, OPT_DELIMIT }, { "reverse", 0, NULL, OPT_REVERSE },
-		{ "min", 1, NULL, OPT_MIN }, { "top", 1, NULL, OPT_TOP }, { "help", 0, NULL, 'h' },
-		{ "version", 0, NULL, 'V' }, { NULL, 0, NULL, 0 } };
 	struct opts o = { 0 };
 	struct err e = { 0 };
-	int opt, status;
+	int status;
 
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":hV", longopts, NULL)) != -1) {
-		if (opt == 'h')
-			return cli_help(&cli);
-		if (opt == 'V')
-			return cli_version(&cli);
-		if (opt == '?' || opt == ':')
-			return cli_bad_option(&cli, opt, argv);
-		if (set_option(opt, &o, &e) != 0)
-			return cli_usage(&cli, "%s", e.msg);
-	}
-	if (o.min && parse_min(o.min, &o, &e) != 0)
-		return cli_usage(&cli, "%s", e.msg);
-	o.files = (const char *const *)(argv + optind);
-	o.n_files = (size_t)(argc - optind);
+	if (strcmp(program_invocation_short_name, "stackfold") == 0)
+		cli.name = "stackfold";
+	if (!cli_parse(&cli, argc, argv, &o, &status))
+		return status;
 	status = run(&o, &e);
+	cli_free(&cli, &o);
 	if (status == CLI_FAILED)
 		cli_error(&cli, &e);
 	return cli_finish(&cli, status);

@@ -17,7 +17,6 @@
 #include "system/targets.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
@@ -30,214 +29,94 @@
 
 #define RECARGS_LIST_MAX 256
 
+enum recargs_unwind { UNWIND_AUTO, UNWIND_DWARF, UNWIND_FP, UNWIND_NONE };
+static const char *const unwinds[] = { "auto", "dwarf", "fp", "none", NULL };
+
 struct recargs {
 	struct recorder_opts rec;
-	uint32_t pids[RECARGS_LIST_MAX], tids[RECARGS_LIST_MAX];
-	const char *comms[RECARGS_LIST_MAX];
+	struct cli_list pids, tids; /* uint32_t */
+	struct cli_list comms; /* const char * */
 	char *const *command; /* NULL = none */
 	uint64_t duration_ns; /* 0 = no limit */
+	enum recargs_unwind unwind;
 	int follow; /* -1 = not said */
-	bool no_unwind; /* --unwind none */
 	bool quiet, verbose;
 };
 
-#define HZ_MAX 1000
 #define HZ_DEFAULT 99
 #define UNWIND_BYTES_MIN (UINT64_C(1) << 20)
 #define UNWIND_BYTES_MAX (UINT64_C(16) << 30)
 
-enum {
-	OPT_FOLLOW = 256,
-	OPT_NO_FOLLOW,
-	OPT_FORCE,
-	OPT_STATE,
-	OPT_MIN,
-	OPT_MAX,
-	OPT_PREEMPTED,
-	OPT_KTHREADS,
-	OPT_DEPTH,
-	OPT_UNWIND,
-	OPT_UNWIND_MEMORY,
-	OPT_NO_SYMBOLS,
-	OPT_MODE,
-	OPT_BTF,
-	OPT_PTRACE,
-	OPT_CGROUP,
-	OPT_CONTAINER
+static int set_state(const char *arg, void *opts, struct err *e)
+{
+	return targets_state_mask(arg, &((struct recargs *)opts)->rec.bpf.state_mask, e);
+}
+
+static const struct cli_option options[] = {
+	{ CLI_HEADING("What to record (at least one)") },
+	{ 'p', "pid", "PID", "the threads of a process; may be given several times",
+		CLI_PIDS(struct recargs, pids), .times = RECARGS_LIST_MAX },
+	{ 't', "tid", "TID", "one thread", CLI_TIDS(struct recargs, tids), .times = RECARGS_LIST_MAX },
+	{ 'c', "comm", "COMM", "every process of that name, those to come included",
+		CLI_TEXTS(struct recargs, comms), .times = OFFCPU_COMMS_MAX },
+	{ 'a', "all", NULL, "every process", CLI_FLAG(struct recargs, rec.bpf.all) },
+	{ 0, "cgroup", "PATH", "only what is in that cgroup or below it", CLI_DIR(struct recargs, rec.cgroup),
+		.group = 1 },
+	{ 0, "container", "ID", "only that container: Docker, containerd, Podman, CRI-O",
+		CLI_TEXT(struct recargs, rec.container), .group = 1 },
+	{ .arg = "COMMAND",
+		.help = "start it and record it from its first instruction",
+		CLI_COMMAND(struct recargs, command) },
+	{ CLI_HEADING("How long, and into which file") },
+	{ 'o', "output", "FILE", "the capture (default cap.bin); - is standard output",
+		CLI_FILE(struct recargs, rec.path) },
+	{ 'd', "duration", "TIME",
+		"stop after 5, 1.5s, 500ms, 2m (default: until Ctrl-C or the end of what is recorded)",
+		CLI_DURATION(struct recargs, duration_ns, 1000000000) },
+	{ 0, "follow", NULL, "children too (default with a command)", CLI_VALUE(struct recargs, follow, 1) },
+	{ 0, "no-follow", NULL, "no children", CLI_VALUE(struct recargs, follow, 0) },
+	{ 0, "force", NULL, "write over a FILE that is no capture", CLI_FLAG(struct recargs, rec.force) },
+	{ CLI_HEADING("Which waits") },
+	{ 0, "state", "LETTERS", "only those states of ps(1): S, D, T, t, I, P", CLI_CALL(set_state) },
+	{ 0, "min", "TIME", "only waits of at least TIME (10us, 5ms)",
+		CLI_DURATION(struct recargs, rec.bpf.min_ns, 1) },
+	{ 0, "max", "TIME", "only waits of at most TIME", CLI_DURATION(struct recargs, rec.bpf.max_ns, 1) },
+	{ 0, "preempted", NULL, "also of threads that stayed runnable but lost the CPU",
+		CLI_FLAG(struct recargs, rec.bpf.preempted) },
+	{ 0, "kthreads", NULL, "kernel threads too (with -a)", CLI_FLAG(struct recargs, rec.bpf.kthreads) },
+	{ CLI_HEADING("Which stacks") },
+	{ 'U', "user-stacks", NULL, "user stacks only", CLI_FLAG(struct recargs, rec.bpf.no_kernel_stacks) },
+	{ 'K', "kernel-stacks", NULL, "kernel stacks only",
+		CLI_FLAG(struct recargs, rec.bpf.no_user_stacks) },
+	{ 0, "depth", "N", "frames of a stack at most (default 127, up to 512)",
+		CLI_NUMBER(struct recargs, rec.bpf.depth), .min = 1, .max = OFFCPU_DEPTH_MAX },
+	{ 0, "unwind", "HOW",
+		"user stacks by dwarf: unwind tables; fp: frame pointers; none; auto (default): by tables if "
+		"the "
+		"kernel allows it, else fp",
+		CLI_WORD(struct recargs, unwind, unwinds) },
+	{ 0, "unwind-memory", "SIZE",
+		"of tables in the kernel at most (16M, 1G; default a sixteenth of the memory, up to 512M)",
+		CLI_SIZE(struct recargs, rec.unwind_bytes), .min = UNWIND_BYTES_MIN,
+		.max = UNWIND_BYTES_MAX },
+	{ 0, "no-symbols", NULL, "do not store what the frames are called",
+		CLI_FLAG(struct recargs, rec.no_symbols) },
+	{ CLI_HEADING("With which privileges") },
+	{ 0, "mode", "MODE",
+		"btf, raw (no kernel BTF), procfs (no BPF: estimates by samples) or auto (default): the "
+		"first of "
+		"these that works",
+		CLI_WORD(struct recargs, rec.mode, recmode_names) },
+	{ 0, "btf", "FILE", "with raw: the kernel's BTF, from a file",
+		CLI_FILE(struct recargs, rec.bpf.btf_file) },
+	{ 'F', "frequency", "HZ", "with procfs: looks a second (default 99, up to 1000)",
+		CLI_NUMBER(struct recargs, rec.hz), .min = 1, .max = 1000 },
+	{ 0, "ptrace", NULL, "with procfs: user stacks; stops each thread for a moment",
+		CLI_FLAG(struct recargs, rec.ptrace) },
+	{ CLI_HEADING("Messages") },
+	{ 'q', "quiet", NULL, "no progress and no summary", CLI_FLAG(struct recargs, quiet) },
+	{ 'v', "verbose", NULL, "every counter in the summary", CLI_FLAG(struct recargs, verbose) },
 };
-
-static const struct option long_opts[] = {
-	{ "pid", required_argument, NULL, 'p' },
-	{ "tid", required_argument, NULL, 't' },
-	{ "comm", required_argument, NULL, 'c' },
-	{ "all", no_argument, NULL, 'a' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "duration", required_argument, NULL, 'd' },
-	{ "follow", no_argument, NULL, OPT_FOLLOW },
-	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
-	{ "force", no_argument, NULL, OPT_FORCE },
-	{ "state", required_argument, NULL, OPT_STATE },
-	{ "min", required_argument, NULL, OPT_MIN },
-	{ "max", required_argument, NULL, OPT_MAX },
-	{ "preempted", no_argument, NULL, OPT_PREEMPTED },
-	{ "kthreads", no_argument, NULL, OPT_KTHREADS },
-	{ "user-stacks", no_argument, NULL, 'U' },
-	{ "kernel-stacks", no_argument, NULL, 'K' },
-	{ "depth", required_argument, NULL, OPT_DEPTH },
-	{ "unwind", required_argument, NULL, OPT_UNWIND },
-	{ "unwind-memory", required_argument, NULL, OPT_UNWIND_MEMORY },
-	{ "no-symbols", no_argument, NULL, OPT_NO_SYMBOLS },
-	{ "mode", required_argument, NULL, OPT_MODE },
-	{ "btf", required_argument, NULL, OPT_BTF },
-	{ "frequency", required_argument, NULL, 'F' },
-	{ "ptrace", no_argument, NULL, OPT_PTRACE },
-	{ "cgroup", required_argument, NULL, OPT_CGROUP },
-	{ "container", required_argument, NULL, OPT_CONTAINER },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ 0 },
-};
-
-static int add_id(const char *arg, uint32_t *list, size_t *n, struct err *e)
-{
-	uint64_t id;
-	int rc = *n == RECARGS_LIST_MAX ? err_set(e, -E2BIG, "more than %d targets", RECARGS_LIST_MAX)
-					: cli_u64(arg, 1, 4194304, &id, e);
-
-	if (!rc)
-		list[(*n)++] = (uint32_t)id;
-	return rc;
-}
-
-static int add_comm(const char *arg, struct recargs *o, struct err *e)
-{
-	if (!*arg || strlen(arg) >= OFFCPU_COMM_LEN)
-		return err_set(e, -EINVAL, "'%s' is no thread name: 1 to %d bytes", arg, OFFCPU_COMM_LEN - 1);
-	if (o->rec.n_comms == OFFCPU_COMMS_MAX)
-		return err_set(e, -E2BIG, "more than %d names", OFFCPU_COMMS_MAX);
-	o->comms[o->rec.n_comms++] = arg;
-	return 0;
-}
-
-static int set_depth(const char *arg, struct recargs *o, struct err *e)
-{
-	uint64_t depth;
-	int rc = cli_u64(arg, 1, OFFCPU_DEPTH_MAX, &depth, e);
-
-	if (!rc)
-		o->rec.bpf.depth = (uint32_t)depth;
-	return rc;
-}
-
-static int set_hz(const char *arg, struct recargs *o, struct err *e)
-{
-	uint64_t hz;
-	int rc = cli_u64(arg, 1, HZ_MAX, &hz, e);
-
-	if (!rc)
-		o->rec.hz = (uint32_t)hz;
-	return rc;
-}
-
-static int set_unwind(const char *arg, struct recargs *o, struct err *e)
-{
-	if (strcmp(arg, "auto") == 0)
-		o->rec.unwind = RECORDER_UNWIND_AUTO;
-	else if (strcmp(arg, "dwarf") == 0)
-		o->rec.unwind = RECORDER_UNWIND_DWARF;
-	else if (strcmp(arg, "fp") == 0)
-		o->rec.unwind = RECORDER_UNWIND_FP;
-	else if (strcmp(arg, "none") == 0)
-		o->no_unwind = true;
-	else
-		return err_set(e, -EINVAL, "'%s' is no way to unwind: auto, dwarf, fp or none", arg);
-	return 0;
-}
-
-/* Options that take an argument which can be wrong. */
-static int take_value(int opt, const char *arg, struct recargs *o, struct err *e)
-{
-	switch (opt) {
-	case 'p':
-		return add_id(arg, o->pids, &o->rec.n_pids, e);
-	case 't':
-		return add_id(arg, o->tids, &o->rec.n_tids, e);
-	case 'c':
-		return add_comm(arg, o, e);
-	case 'd':
-		return cli_duration(arg, 1000000000, &o->duration_ns, e);
-	case 'F':
-		return set_hz(arg, o, e);
-	case OPT_MODE:
-		return recmode_parse(arg, &o->rec.mode, e);
-	case OPT_STATE:
-		return targets_state_mask(arg, &o->rec.bpf.state_mask, e);
-	case OPT_MIN:
-		return cli_duration(arg, 1, &o->rec.bpf.min_ns, e);
-	case OPT_MAX:
-		return cli_duration(arg, 1, &o->rec.bpf.max_ns, e);
-	case OPT_UNWIND:
-		return set_unwind(arg, o, e);
-	case OPT_UNWIND_MEMORY:
-		return cli_size(arg, UNWIND_BYTES_MIN, UNWIND_BYTES_MAX, &o->rec.unwind_bytes, e);
-	default:
-		return set_depth(arg, o, e);
-	}
-}
-
-static void take_flag(int opt, const char *arg, struct recargs *o)
-{
-	switch (opt) {
-	case 'a':
-		o->rec.bpf.all = true;
-		break;
-	case 'o':
-		o->rec.path = arg;
-		break;
-	case OPT_BTF:
-		o->rec.bpf.btf_file = arg;
-		break;
-	case OPT_CGROUP:
-		o->rec.cgroup = arg;
-		break;
-	case OPT_CONTAINER:
-		o->rec.container = arg;
-		break;
-	case OPT_PTRACE:
-		o->rec.ptrace = true;
-		break;
-	case OPT_FOLLOW:
-	case OPT_NO_FOLLOW:
-		o->follow = opt == OPT_FOLLOW;
-		break;
-	case OPT_FORCE:
-		o->rec.force = true;
-		break;
-	case OPT_NO_SYMBOLS:
-		o->rec.no_symbols = true;
-		break;
-	case OPT_PREEMPTED:
-		o->rec.bpf.preempted = true;
-		break;
-	case OPT_KTHREADS:
-		o->rec.bpf.kthreads = true;
-		break;
-	case 'U':
-		o->rec.bpf.no_kernel_stacks = true;
-		break;
-	case 'K':
-		o->rec.bpf.no_user_stacks = true;
-		break;
-	case 'q':
-		o->quiet = true;
-		break;
-	case 'v':
-		o->verbose = true;
-		break;
-	}
-}
 
 /* What is for mode procfs, and what it cannot do, where it was asked for; where it is the last that is left,
  * it says so itself.
@@ -260,13 +139,17 @@ static int check_procfs(const struct cli *c, const struct recargs *o)
 }
 
 /* What is wrong with the options together; CLI_OK when nothing is. */
-static int check_opts(const struct cli *c, struct recargs *o)
+static int check_opts(const struct cli *c, void *opts)
 {
+	static const enum recorder_unwind unwind[] = { [UNWIND_AUTO] = RECORDER_UNWIND_AUTO,
+		[UNWIND_DWARF] = RECORDER_UNWIND_DWARF,
+		[UNWIND_FP] = RECORDER_UNWIND_FP,
+		[UNWIND_NONE] = RECORDER_UNWIND_AUTO };
+	const char *const *comms;
+	struct recargs *o = opts;
 	struct offcpu_opts *b = &o->rec.bpf;
-	bool some = o->rec.n_pids || o->rec.n_tids || o->rec.n_comms || o->command;
+	bool some = o->pids.n || o->tids.n || o->comms.n || o->command;
 
-	if (o->rec.cgroup && o->rec.container)
-		return cli_usage(c, "--cgroup and --container exclude one another");
 	/* alone, they are every process in there */
 	b->use_cgroup = o->rec.cgroup || o->rec.container;
 	b->all |= b->use_cgroup && !some;
@@ -281,67 +164,41 @@ static int check_opts(const struct cli *c, struct recargs *o)
 		return cli_usage(c, "--kthreads goes with -a, or with --cgroup alone");
 	if (b->no_kernel_stacks && b->no_user_stacks)
 		return cli_usage(c, "-U and -K together leave no stack");
-	if (o->no_unwind && b->no_kernel_stacks)
+	if (o->unwind == UNWIND_NONE && b->no_kernel_stacks)
 		return cli_usage(c, "-U and --unwind none together leave no stack");
-	if (o->no_unwind)
-		b->no_user_stacks = true;
+	o->rec.unwind = unwind[o->unwind];
+	b->no_user_stacks |= o->unwind == UNWIND_NONE;
 	if (b->max_ns && b->min_ns > b->max_ns)
 		return cli_usage(c, "--min is longer than --max: no wait can be both");
+	o->rec.pids = o->pids.p;
+	o->rec.n_pids = o->pids.n;
+	o->rec.tids = o->tids.p;
+	o->rec.n_tids = o->tids.n;
+	o->rec.comms = comms = o->comms.p;
+	o->rec.n_comms = o->comms.n;
+	for (size_t i = 0; i < o->comms.n; i++)
+		if (!*comms[i] || strlen(comms[i]) >= OFFCPU_COMM_LEN)
+			return cli_usage(c, "option '--comm': '%s' is no thread name: 1 to %d bytes",
+				comms[i], OFFCPU_COMM_LEN - 1);
 	b->follow = o->follow < 0 ? o->command != NULL : o->follow;
 	b->single = o->rec.n_pids == 1 && !o->rec.n_tids && !o->rec.n_comms && !o->command && !b->follow;
 	b->use_tids = o->rec.n_tids > 0;
 	b->use_comms = o->rec.n_comms > 0;
 	b->use_exec = o->command != NULL;
-	o->rec.pids = o->pids;
-	o->rec.tids = o->tids;
-	o->rec.comms = o->comms;
 	if (check_procfs(c, o) != CLI_OK)
 		return CLI_USAGE;
 	o->rec.hz = o->rec.hz ? o->rec.hz : HZ_DEFAULT;
 	return CLI_OK;
 }
 
-/* What an option says can be wrong by itself; paths are looked at when they are opened. */
-static bool takes_checked(int opt)
-{
-	return optarg && opt != 'o' && opt != OPT_BTF && opt != OPT_CGROUP && opt != OPT_CONTAINER;
-}
-
-/*
- * Parse the command line of C into O, whose lists are O's own, so that it may
- * not be moved afterwards. Returns CLI_OK with *DONE false: go on; else the
- * exit status, with what there is to say said.
- */
-static int recargs_parse(const struct cli *c, int argc, char **argv, struct recargs *o, bool *done)
-{
-	struct err e;
-	int opt;
-
-	*o = (struct recargs){ .rec = { .path = "cap.bin", .bpf.depth = 127 }, .follow = -1 };
-	*done = true;
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, "+:p:t:c:ao:d:F:UKqvhV", long_opts, NULL)) != -1) {
-		if (opt == 'h')
-			return cli_help(c);
-		if (opt == 'V')
-			return cli_version(c);
-		if (opt == '?' || opt == ':')
-			return cli_bad_option(c, opt, argv);
-		if (takes_checked(opt)) {
-			if (take_value(opt, optarg, o, &e) != 0)
-				return cli_usage(c, "%s", e.msg);
-		} else {
-			take_flag(opt, optarg, o);
-		}
-	}
-	if (optind < argc && strcmp(argv[optind - 1], "--") != 0)
-		return cli_usage(c, "unexpected argument '%s': a command comes after --", argv[optind]);
-	o->command = optind < argc ? argv + optind : NULL;
-	o->rec.words = (const char *const *)argv;
-	o->rec.n_words = (size_t)argc;
-	*done = false;
-	return check_opts(c, o);
-}
+static const struct cli cli = {
+	.name = "offcpu-record",
+	.about = "Record who waited, where and how long, into a capture that symbolize reads.",
+	.status = "Status: 0 complete; 1 recorded, but something was lost or could not be written; 2 not "
+		  "recorded; 64 bad command line.",
+	CLI_OPTIONS(options),
+	.check = check_opts,
+};
 
 /*
  * recording - a recording in whatever mode works here (record/options.h).
@@ -529,60 +386,6 @@ static void recording_summary(struct recording *r, const struct rectext_told *to
 	rectext_summary(b, &st, told);
 }
 
-static const struct cli cli = {
-	.name = "offcpu-record",
-	.synopsis = "[-aKUqv] [-p PID]... [-t TID]... [-c COMM]... [-o FILE] [-d TIME] [OPTION]... "
-		    "[-- COMMAND [ARG]...]",
-	.help = "\n"
-		"Record who waited, where and how long, into a capture that symbolize reads.\n"
-		"\n"
-		"What to record (at least one):\n"
-		"  -p, --pid PID        the threads of a process; may be given several times\n"
-		"  -t, --tid TID        one thread\n"
-		"  -c, --comm COMM      every process of that name, those to come included\n"
-		"  -a, --all            every process\n"
-		"      --cgroup PATH    only what is in that cgroup or below it\n"
-		"      --container ID   only that container: Docker, containerd, Podman, CRI-O\n"
-		"  -- COMMAND           start it and record it from its first instruction\n"
-		"\n"
-		"  -o, --output FILE    the capture (default cap.bin); - is standard output\n"
-		"  -d, --duration TIME  stop after 5, 1.5s, 500ms, 2m (default: until Ctrl-C or the\n"
-		"                       end of what is recorded)\n"
-		"      --follow         children too (default with a command); --no-follow: not\n"
-		"      --force          write over a FILE that is no capture\n"
-		"\n"
-		"Which waits:\n"
-		"      --state LETTERS  only those states of ps(1): S, D, T, t, I, P\n"
-		"      --min TIME       only waits of at least TIME (10us, 5ms); --max: at most\n"
-		"      --preempted      also of threads that stayed runnable but lost the CPU\n"
-		"      --kthreads       kernel threads too (with -a)\n"
-		"\n"
-		"Which stacks:\n"
-		"  -U, --user-stacks    user stacks only\n"
-		"  -K, --kernel-stacks  kernel stacks only\n"
-		"      --depth N        frames of a stack at most (default 127, up to 512)\n"
-		"      --unwind HOW     user stacks by dwarf: unwind tables; fp: frame pointers; none;\n"
-		"                       auto (default): by tables if the kernel allows it, else fp\n"
-		"      --unwind-memory SIZE  of tables in the kernel at most (16M, 1G; default a\n"
-		"                       sixteenth of the memory, up to 512M)\n"
-		"      --no-symbols     do not store what the frames are called\n"
-		"\n"
-		"With which privileges:\n"
-		"      --mode MODE      btf, raw (no kernel BTF), procfs (no BPF: estimates by samples)\n"
-		"                       or auto (default): the first of these that works\n"
-		"      --btf FILE       with raw: the kernel's BTF, from a file\n"
-		"  -F, --frequency HZ   with procfs: looks a second (default 99, up to 1000)\n"
-		"      --ptrace         with procfs: user stacks; stops each thread for a moment\n"
-		"\n"
-		"  -q, --quiet          no progress and no summary\n"
-		"  -v, --verbose        every counter in the summary\n"
-		"  -h, --help           this text\n"
-		"  -V, --version        the version\n"
-		"\n"
-		"Status: 0 complete; 1 recorded, but something was lost or could not be written;\n"
-		"2 not recorded; 64 bad command line.\n",
-};
-
 struct run {
 	const struct recargs *o;
 	struct recording *rec;
@@ -734,9 +537,9 @@ static int start_command(struct run *r, const struct recargs *o, struct err *e)
 /* Others' processes are refused at once; by /proc alone the kernel tells of them what it tells everybody. */
 static int check_owner(const struct recargs *o, struct err *e)
 {
-	int rc = o->rec.mode == RECMODE_PROCFS ? 0 : owner_check(o->pids, o->rec.n_pids, e);
+	int rc = o->rec.mode == RECMODE_PROCFS ? 0 : owner_check(o->rec.pids, o->rec.n_pids, e);
 
-	return rc || o->rec.mode == RECMODE_PROCFS ? rc : owner_check(o->tids, o->rec.n_tids, e);
+	return rc || o->rec.mode == RECMODE_PROCFS ? rc : owner_check(o->rec.tids, o->rec.n_tids, e);
 }
 
 static int open_cgroup(struct run *r, struct recorder_opts *o, struct err *e)
@@ -762,7 +565,7 @@ static int begin(struct run *r, struct recargs *o, struct err *e)
 	int rc = catch_signals(r, &old, e);
 
 	if (!rc)
-		rc = targets_open(&r->targets, o->pids, o->rec.n_pids, o->tids, o->rec.n_tids, e);
+		rc = targets_open(&r->targets, o->rec.pids, o->rec.n_pids, o->rec.tids, o->rec.n_tids, e);
 	rc = rc ? rc : check_owner(o, e);
 	if (!rc)
 		rc = open_cgroup(r, &o->rec, e);
@@ -802,19 +605,23 @@ static int record(struct run *r, struct recargs *o)
 
 int main(int argc, char **argv)
 {
-	struct recargs o;
+	struct recargs o = { .rec = { .path = "cap.bin",
+				     .bpf.depth = 127,
+				     .words = (const char *const *)argv,
+				     .n_words = (size_t)argc },
+		.follow = -1 };
 	struct run r = {
 		.o = &o, .signal_fd = -1, .tty = isatty(STDERR_FILENO), .command = { .start_fd = -1 }
 	};
 	struct owner owner;
 	struct err e;
-	bool done;
-	int status = recargs_parse(&cli, argc, argv, &o, &done);
+	int status;
 
-	if (done || status != CLI_OK)
+	if (!cli_parse(&cli, argc, argv, &o, &status))
 		return status;
 	if (owner_become(&owner, &e) != 0) {
 		cli_error(&cli, &e);
+		cli_free(&cli, &o);
 		return CLI_FAILED;
 	}
 	o.rec.bpf.owner_only = owner.only;
@@ -826,5 +633,6 @@ int main(int argc, char **argv)
 	recording_close(r.rec);
 	targets_close(&r.targets);
 	cgroup_close(r.in);
+	cli_free(&cli, &o);
 	return status;
 }

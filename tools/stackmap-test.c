@@ -6,31 +6,28 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fnmatch.h>
-#include <getopt.h>
 #include <string.h>
+
+struct opts {
+	struct cli_list patterns;
+	bool list, verbose;
+};
+
+static const struct cli_option options[] = {
+	{ 'r', "run", "PATTERN",
+		"only cases whose name matches the shell pattern, or contains it; may be given several times",
+		CLI_TEXTS(struct opts, patterns), .times = 32 },
+	{ 'l', "list", NULL, "print the names of the cases", CLI_FLAG(struct opts, list) },
+	{ 'v', "verbose", NULL, "show frames and other details of every case",
+		CLI_FLAG(struct opts, verbose) },
+};
 
 static const struct cli cli = {
 	.name = "stackmap-test",
-	.synopsis = "[-l] [-r PATTERN]... [-v]",
-	.help = "Test the kernel's stack-trace map and its helpers; TAP on standard output.\n"
-		"\n"
-		"  -r, --run PATTERN   only cases whose name matches the shell pattern, or\n"
-		"                      contains it; may be given several times\n"
-		"  -l, --list          print the names of the cases\n"
-		"  -v, --verbose       show frames and other details of every case\n"
-		"  -h, --help          this text\n"
-		"  -V, --version       the version\n"
-		"\n"
-		"Exit status: 0 no case failed (skipped ones do not count), 1 some did,\n"
-		"2 could not, 64 bad command line.\n",
-};
-
-#define MAX_PATTERNS 32
-
-struct opts {
-	const char *patterns[MAX_PATTERNS];
-	size_t n_patterns;
-	bool list, verbose;
+	.about = "Test the kernel's stack-trace map and its helpers; TAP on standard output.",
+	.status = "Exit status: 0 no case failed (skipped ones do not count), 1 some did, 2 could not, "
+		  "64 bad command line.",
+	CLI_OPTIONS(options),
 };
 
 static const struct stackcase_set *const sets[] = { &mapcases, &idcases, &framecases, &typecases,
@@ -38,10 +35,12 @@ static const struct stackcase_set *const sets[] = { &mapcases, &idcases, &framec
 
 static bool chosen(const struct opts *o, const char *name)
 {
-	for (size_t i = 0; i < o->n_patterns; i++)
-		if (strstr(name, o->patterns[i]) || fnmatch(o->patterns[i], name, 0) == 0)
+	const char *const *patterns = o->patterns.p;
+
+	for (size_t i = 0; i < o->patterns.n; i++)
+		if (strstr(name, patterns[i]) || fnmatch(patterns[i], name, 0) == 0)
 			return true;
-	return o->n_patterns == 0;
+	return o->patterns.n == 0;
 }
 
 /* A hint that repeats the last one says nothing new. */
@@ -96,7 +95,7 @@ static int run(const struct opts *o, struct err *e)
 		}
 	}
 	if (!n) {
-		err_set(e, -ENOENT, "no case matches '%s'", o->patterns[0]);
+		err_set(e, -ENOENT, "no case matches '%s'", *(const char *const *)o->patterns.p);
 		err_hint(e, "stackmap-test --list prints their names");
 		return CLI_FAILED;
 	}
@@ -105,44 +104,15 @@ static int run(const struct opts *o, struct err *e)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "run", required_argument, NULL, 'r' },
-		{ "list", no_argument, NULL, 'l' },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' },
-		{ NULL, 0, NULL, 0 },
-	};
-	struct opts o = { .n_patterns = 0 };
-	struct err e = { .code = 0 };
-	int c, status;
+	struct opts o = { 0 };
+	struct err e = { 0 };
+	int status;
 
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":r:lvhV", options, NULL)) != -1) {
-		switch (c) {
-		case 'r':
-			if (o.n_patterns == MAX_PATTERNS)
-				return cli_usage(&cli, "more than %d patterns", MAX_PATTERNS);
-			o.patterns[o.n_patterns++] = optarg;
-			break;
-		case 'l':
-			o.list = true;
-			break;
-		case 'v':
-			o.verbose = true;
-			break;
-		case 'h':
-			return cli_help(&cli);
-		case 'V':
-			return cli_version(&cli);
-		default:
-			return cli_bad_option(&cli, c, argv);
-		}
-	}
-	if (optind < argc)
-		return cli_usage(&cli, "unexpected argument '%s'", argv[optind]);
+	if (!cli_parse(&cli, argc, argv, &o, &status))
+		return status;
 	status = run(&o, &e);
 	if (e.code)
 		cli_error(&cli, &e);
+	cli_free(&cli, &o);
 	return cli_finish(&cli, status);
 }

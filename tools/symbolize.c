@@ -8,60 +8,72 @@
 #include "symbols/print.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
 
-static const struct cli cli = {
-	.name = "symbolize",
-	.synopsis =
-		"[-qv] [-p PID]... [-t TID]... [-c COMM]... [--format=text|json] [--lines] "
-		"[--no-inline] [--no-demangle] [--symfs DIR] [--debug-dir DIR]... [--vmlinux FILE] [-j N] "
-		"[--max-memory SIZE] [--no-cache] [--stats] [FILE|-]",
-	.help = "Name the addresses of a capture; print its waits in perf script's grammar.\n"
-		"\n"
-		"  -p, --pid PID       only this process (may be repeated, as the next two)\n"
-		"  -t, --tid TID       only this thread\n"
-		"  -c, --comm NAME     only threads of this name\n"
-		"      --format=text   perf script's grammar (default)\n"
-		"      --format=json   one JSON object a line, with every field\n"
-		"      --lines         source lines, where debug information has them (JSON: always)\n"
-		"      --no-inline     leave out the functions that were inlined into others\n"
-		"      --no-demangle   C++, Rust and D names as the symbol table has them\n"
-		"      --symfs DIR     look for binaries under DIR too\n"
-		"      --debug-dir DIR look for debug files under DIR first (may be repeated)\n"
-		"      --vmlinux FILE  the kernel's file with debug information (default: looked for)\n"
-		"  -j, --jobs N        processes that read symbols side by side (default: one a CPU)\n"
-		"      --max-memory N  memory of all of these together (default 2G; K, M, G)\n"
-		"      --no-cache      read all debug information again, and keep nothing of it\n"
-		"      --stats         say where names came from and what took how long\n"
-		"  -q, --quiet         no warnings\n"
-		"  -v, --verbose       say for each file whether it was used\n"
-		"  -h, --help          this text\n"
-		"  -V, --version       the version\n",
-};
-
-#define MEMORY_LEAST (UINT64_C(64) << 20)
 #define PROGRESS_AFTER_NS UINT64_C(1000000000)
 #define PROGRESS_EVERY_NS UINT64_C(200000000)
 
-struct numbers {
-	uint32_t *p;
-	size_t n, cap;
-};
-
-struct words {
-	const char **p;
-	size_t n, cap;
-};
+enum format { FORMAT_TEXT, FORMAT_JSON };
+static const char *const formats[] = { "text", "json", NULL };
 
 struct opts {
 	const char *path, *symfs, *vmlinux;
-	struct numbers pids, tids;
-	struct words comms, debug_dirs;
-	unsigned int jobs;
+	struct cli_list pids, tids; /* uint32_t */
+	struct cli_list comms, debug_dirs; /* const char * */
+	uint32_t jobs;
 	uint64_t memory_bytes;
-	bool json, lines, no_inline, no_demangle, no_cache, stats, quiet, verbose;
+	enum format format;
+	bool lines, no_inline, no_demangle, no_cache, stats, quiet, verbose;
+};
+
+static const struct cli_option options[] = {
+	{ 'p', "pid", "PID", "only this process (may be repeated, as the next two)",
+		CLI_NUMBERS(struct opts, pids, uint32_t) },
+	{ 't', "tid", "TID", "only this thread", CLI_NUMBERS(struct opts, tids, uint32_t) },
+	{ 'c', "comm", "NAME", "only threads of this name", CLI_TEXTS(struct opts, comms) },
+	{ 0, "format", "FORMAT",
+		"text: perf script's grammar (default); json: one JSON object a line, with every field",
+		CLI_WORD(struct opts, format, formats) },
+	{ 0, "lines", NULL, "source lines, where debug information has them (JSON: always)",
+		CLI_FLAG(struct opts, lines) },
+	{ 0, "no-inline", NULL, "leave out the functions that were inlined into others",
+		CLI_FLAG(struct opts, no_inline) },
+	{ 0, "no-demangle", NULL, "C++, Rust and D names as the symbol table has them",
+		CLI_FLAG(struct opts, no_demangle) },
+	{ 0, "symfs", "DIR", "look for binaries under DIR too", CLI_DIR(struct opts, symfs) },
+	{ 0, "debug-dir", "DIR", "look for debug files under DIR first (may be repeated)",
+		CLI_DIRS(struct opts, debug_dirs) },
+	{ 0, "vmlinux", "FILE", "the kernel's file with debug information (default: looked for)",
+		CLI_FILE(struct opts, vmlinux) },
+	{ 'j', "jobs", "N", "processes that read symbols side by side (default: one a CPU)",
+		CLI_NUMBER(struct opts, jobs), .min = 1, .max = 1024 },
+	{ 0, "max-memory", "SIZE", "memory of all of these together (default 2G; K, M, G)",
+		CLI_SIZE(struct opts, memory_bytes), .min = UINT64_C(64) << 20, .max = UINT64_C(1) << 50 },
+	{ 0, "no-cache", NULL, "read all debug information again, and keep nothing of it",
+		CLI_FLAG(struct opts, no_cache) },
+	{ 0, "stats", NULL, "say where names came from and what took how long",
+		CLI_FLAG(struct opts, stats) },
+	{ 'q', "quiet", NULL, "no warnings", CLI_FLAG(struct opts, quiet) },
+	{ 'v', "verbose", NULL, "say for each file whether it was used", CLI_FLAG(struct opts, verbose) },
+	{ .arg = "FILE", CLI_FILE(struct opts, path) },
+};
+
+static int check(const struct cli *c, void *opts)
+{
+	struct opts *o = opts;
+
+	if (!o->path && isatty(STDIN_FILENO))
+		return cli_usage(c, "no FILE given, and standard input is a terminal");
+	o->path = o->path ? o->path : "-";
+	return CLI_OK;
+}
+
+static const struct cli cli = {
+	.name = "symbolize",
+	.about = "Name the addresses of a capture; print its waits in perf script's grammar.",
+	CLI_OPTIONS(options),
+	.check = check,
 };
 
 struct job {
@@ -79,10 +91,10 @@ static void job_free(struct job *j)
 	capread_free(j->c);
 }
 
-static bool has_number(const struct numbers *s, uint32_t v)
+static bool has_number(const struct cli_list *s, uint32_t v)
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (s->p[i] == v)
+		if (((const uint32_t *)s->p)[i] == v)
 			return true;
 	return s->n == 0;
 }
@@ -99,7 +111,7 @@ static bool is_selected(const struct job *j, const struct cap_sample *s)
 		return true;
 	comm = waitlist_comm(j->c, s, &ns_tid);
 	for (size_t i = 0; i < o->comms.n; i++)
-		if (strcmp(o->comms.p[i], comm) == 0)
+		if (strcmp(((const char *const *)o->comms.p)[i], comm) == 0)
 			return true;
 	return false;
 }
@@ -163,7 +175,7 @@ static int print_all(struct job *j, struct err *e)
 		return rc;
 	j->list.c = j->c;
 	j->list.r = j->r;
-	j->list.json = j->o->json;
+	j->list.json = j->o->format == FORMAT_JSON;
 	j->list.lines = j->o->lines;
 	rc = waitlist_print(&j->list, &out, e);
 	rc = rc ? rc : out_flush(&out, e);
@@ -330,7 +342,7 @@ static int run(const struct opts *o, int *status, struct err *e)
 						 .vmlinux = o->vmlinux,
 						 .demangle = !o->no_demangle,
 						 .inlines = !o->no_inline,
-						 .lines = o->lines || o->json,
+						 .lines = o->lines || o->format == FORMAT_JSON,
 						 .no_cache = o->no_cache,
 						 .jobs = o->jobs,
 						 .memory_bytes = o->memory_bytes,
@@ -351,184 +363,17 @@ static int run(const struct opts *o, int *status, struct err *e)
 	return rc;
 }
 
-static int add_number(struct numbers *s, const char *arg, struct err *e)
-{
-	uint64_t v;
-
-	if (cli_u64(arg, 0, UINT32_MAX, &v, e) != 0)
-		return e->code;
-	if (base_grow(&s->p, &s->cap, s->n + 1, sizeof(*s->p)) != 0)
-		return err_nomem(e, "options");
-	s->p[s->n++] = (uint32_t)v;
-	return 0;
-}
-
-static int add_word(struct words *w, const char *arg, struct err *e)
-{
-	if (base_grow(&w->p, &w->cap, w->n + 1, sizeof(*w->p)) != 0)
-		return err_nomem(e, "options");
-	w->p[w->n++] = arg;
-	return 0;
-}
-
-static int set_jobs(struct opts *o, const char *arg, struct err *e)
-{
-	uint64_t v;
-	int rc = cli_u64(arg, 1, 1024, &v, e);
-
-	o->jobs = (unsigned int)v;
-	return rc;
-}
-
-static int set_format(struct opts *o, const char *arg, struct err *e)
-{
-	o->json = strcmp(arg, "json") == 0;
-	if (!o->json && strcmp(arg, "text") != 0)
-		return err_set(e, -EINVAL, "'%s' is no format: text or json", arg);
-	return 0;
-}
-
-enum {
-	OPT_FORMAT = 256,
-	OPT_NO_DEMANGLE,
-	OPT_SYMFS,
-	OPT_LINES,
-	OPT_NO_INLINE,
-	OPT_DEBUG_DIR,
-	OPT_MAX_MEMORY,
-	OPT_NO_CACHE,
-	OPT_STATS,
-	OPT_VMLINUX
-};
-
-static const struct option longopts[] = {
-	{ "pid", required_argument, NULL, 'p' },
-	{ "tid", required_argument, NULL, 't' },
-	{ "comm", required_argument, NULL, 'c' },
-	{ "format", required_argument, NULL, OPT_FORMAT },
-	{ "no-demangle", no_argument, NULL, OPT_NO_DEMANGLE },
-	{ "symfs", required_argument, NULL, OPT_SYMFS },
-	{ "lines", no_argument, NULL, OPT_LINES },
-	{ "no-inline", no_argument, NULL, OPT_NO_INLINE },
-	{ "debug-dir", required_argument, NULL, OPT_DEBUG_DIR },
-	{ "vmlinux", required_argument, NULL, OPT_VMLINUX },
-	{ "jobs", required_argument, NULL, 'j' },
-	{ "max-memory", required_argument, NULL, OPT_MAX_MEMORY },
-	{ "no-cache", no_argument, NULL, OPT_NO_CACHE },
-	{ "stats", no_argument, NULL, OPT_STATS },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ 0 },
-};
-
-/* An option with an argument. 0 or -EINVAL; 1 for any other option. */
-static int take_argument(struct opts *o, int opt, const char *arg, struct err *e)
-{
-	switch (opt) {
-	case 'p':
-		return add_number(&o->pids, arg, e);
-	case 't':
-		return add_number(&o->tids, arg, e);
-	case 'c':
-		return add_word(&o->comms, arg, e);
-	case 'j':
-		return set_jobs(o, arg, e);
-	case OPT_FORMAT:
-		return set_format(o, arg, e);
-	case OPT_SYMFS:
-		o->symfs = arg;
-		return 0;
-	case OPT_VMLINUX:
-		o->vmlinux = arg;
-		return 0;
-	case OPT_DEBUG_DIR:
-		return add_word(&o->debug_dirs, arg, e);
-	case OPT_MAX_MEMORY:
-		return cli_size(arg, MEMORY_LEAST, UINT64_C(1) << 50, &o->memory_bytes, e);
-	default:
-		return 1;
-	}
-}
-
-/* Where the switch OPT is kept, NULL for none. */
-static bool *switch_of(struct opts *o, int opt)
-{
-	switch (opt) {
-	case OPT_NO_DEMANGLE:
-		return &o->no_demangle;
-	case OPT_NO_INLINE:
-		return &o->no_inline;
-	case OPT_LINES:
-		return &o->lines;
-	case OPT_NO_CACHE:
-		return &o->no_cache;
-	case OPT_STATS:
-		return &o->stats;
-	case 'q':
-		return &o->quiet;
-	case 'v':
-		return &o->verbose;
-	default:
-		return NULL;
-	}
-}
-
-/* -1 = go on, else the exit status. */
-static int parse_option(struct opts *o, int opt, char *const argv[])
-{
-	struct err e = { 0 };
-	bool *on = switch_of(o, opt);
-	int rc = on ? 0 : take_argument(o, opt, optarg, &e);
-
-	if (on)
-		*on = true;
-	if (rc < 0)
-		return cli_usage(&cli, "%s", e.msg);
-	if (rc == 0)
-		return -1;
-	if (opt == 'h')
-		return cli_help(&cli);
-	return opt == 'V' ? cli_version(&cli) : cli_bad_option(&cli, opt, argv);
-}
-
-static int parse(int argc, char *argv[], struct opts *o)
-{
-	int opt, st;
-
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":p:t:c:j:qvhV", longopts, NULL)) != -1) {
-		st = parse_option(o, opt, argv);
-		if (st >= 0)
-			return st;
-	}
-	if (argc - optind > 1)
-		return cli_usage(&cli, "only one capture can be read");
-	if (optind == argc && isatty(STDIN_FILENO))
-		return cli_usage(&cli, "no capture given, and standard input is a terminal");
-	o->path = optind < argc ? argv[optind] : "-";
-	return -1;
-}
-
-static void opts_free(struct opts *o)
-{
-	free(o->pids.p);
-	free(o->tids.p);
-	free(o->comms.p);
-	free(o->debug_dirs.p);
-}
-
 int main(int argc, char *argv[])
 {
-	CLEANUP(opts_free) struct opts o = { 0 };
+	struct opts o = { 0 };
 	struct err e = { 0 };
-	int status = parse(argc, argv, &o);
+	int status, rc;
 
-	if (status >= 0)
+	if (!cli_parse(&cli, argc, argv, &o, &status))
 		return status;
-	status = CLI_OK;
-	if (run(&o, &status, &e) == 0)
+	rc = run(&o, &status, &e);
+	cli_free(&cli, &o);
+	if (rc == 0)
 		return cli_finish(&cli, status);
 	cli_error(&cli, &e);
 	return CLI_FAILED;

@@ -9,31 +9,41 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
-
-static const struct cli cli = {
-	.name = "unwindinfo",
-	.synopsis = "[--summary] FILE | FILE PC...",
-	.help = "Show how the frames of an ELF file's code are left: the rows of its\n"
-		"unwind table, or those of the addresses PC (hexadecimal, as in the file).\n"
-		"\n"
-		"  -s, --summary  what the table holds, and what was left out, but no rows\n"
-		"  -h, --help     this text\n"
-		"  -V, --version  the version\n"
-		"\n"
-		"Exit status: 0 done, 1 no unwind information or no row for a PC, 2 not\n"
-		"readable, 64 bad usage.\n",
-};
 
 #define RULE_MAX (4 * UNWINDTEXT_MAX + 16)
 
 struct opts {
 	bool summary;
 	const char *path;
-	char **pcs; /* checked already */
-	size_t n_pcs;
+	struct cli_list pcs; /* uint64_t */
+};
+
+static const struct cli_option options[] = {
+	{ 's', "summary", NULL, "what the table holds, and what was left out, but no rows",
+		CLI_FLAG(struct opts, summary) },
+	{ .arg = "FILE", CLI_FILE(struct opts, path), .required = true },
+	{ .arg = "PC", CLI_ADDRESSES(struct opts, pcs) },
+};
+
+static int check(const struct cli *c, void *opts)
+{
+	const struct opts *o = opts;
+
+	if (o->pcs.n && o->summary)
+		return cli_usage(c, "--summary takes no addresses");
+	return CLI_OK;
+}
+
+static const struct cli cli = {
+	.name = "unwindinfo",
+	.about = "Show how the frames of an ELF file's code are left: the rows of its unwind table, or those "
+		 "of the addresses PC (hexadecimal, as in the file).",
+	.status = "Exit status: 0 done, 1 no unwind information or no row for a PC, 2 not readable, 64 bad "
+		  "usage.",
+	CLI_OPTIONS(options),
+	.check = check,
 };
 
 DEFINE_CLEANUP(struct elffile *, elffile_close);
@@ -185,29 +195,16 @@ static int put_rows(struct out *o, const struct unwindtab *t, struct err *e)
 	return 0;
 }
 
-static bool parse_pc(const char *s, uint64_t *ret)
-{
-	const char *digits = s[0] == '0' && (s[1] == 'x' || s[1] == 'X') ? s + 2 : s;
-	size_t n = strlen(digits);
-
-	if (!n || n > 16 || strspn(digits, "0123456789abcdefABCDEF") != n)
-		return false;
-	*ret = strtoull(digits, NULL, 16);
-	return true;
-}
-
 /* The rows of the addresses; returns the number of those that have none. */
 static size_t put_asked(struct out *o, const struct opts *opts, const struct unwindtab *t)
 {
 	size_t missing = 0;
 
 	put_heading(o);
-	for (size_t i = 0; i < opts->n_pcs; i++) {
-		const struct unwind_rule *rule;
-		uint64_t pc = 0, start;
+	for (size_t i = 0; i < opts->pcs.n; i++) {
+		uint64_t pc = ((const uint64_t *)opts->pcs.p)[i], start;
+		const struct unwind_rule *rule = unwindtab_find(t, pc, &start, NULL);
 
-		parse_pc(opts->pcs[i], &pc);
-		rule = unwindtab_find(t, pc, &start, NULL);
 		if (rule && rule->cfa != UNWIND_CFA_NONE) {
 			put_row(o, start, rule);
 			continue;
@@ -227,11 +224,11 @@ static int print(struct out *o, const struct opts *opts, const struct elffile *f
 	size_t missing = 0;
 	int rc = 0;
 
-	if (opts->n_pcs)
+	if (opts->pcs.n)
 		missing = put_asked(o, opts, t);
 	else
 		put_head(o, opts, f, t);
-	if (!opts->summary && !opts->n_pcs)
+	if (!opts->summary && !opts->pcs.n)
 		rc = put_rows(o, t, e);
 	rc = rc ? rc : out_flush(o, e);
 	if (rc)
@@ -239,7 +236,7 @@ static int print(struct out *o, const struct opts *opts, const struct elffile *f
 	if (!t->head->n_segs)
 		return err_set(e, 1, "'%s' has no unwind information", opts->path);
 	if (missing)
-		return err_set(e, 1, "no row for %zu of %zu addresses", missing, opts->n_pcs);
+		return err_set(e, 1, "no row for %zu of %zu addresses", missing, opts->pcs.n);
 	return 0;
 }
 
@@ -272,52 +269,17 @@ static int run(const struct opts *opts, struct err *e)
 	return rc < 0 ? CLI_FAILED : rc;
 }
 
-static int parse_operands(int argc, char *argv[], struct opts *o)
-{
-	uint64_t pc;
-
-	if (optind == argc)
-		return cli_usage(&cli, "no FILE");
-	o->path = argv[optind++];
-	o->pcs = argv + optind;
-	o->n_pcs = (size_t)(argc - optind);
-	if (o->n_pcs && o->summary)
-		return cli_usage(&cli, "--summary takes no addresses");
-	for (size_t i = 0; i < o->n_pcs; i++)
-		if (!parse_pc(o->pcs[i], &pc))
-			return cli_usage(&cli, "'%s' is no hexadecimal address", o->pcs[i]);
-	return 0;
-}
-
-/* 0, or the status to end with; -1 for --help and --version, which *OPT tells apart. */
-static int parse(int argc, char *argv[], struct opts *o, int *opt)
-{
-	static const struct option longs[] = { { "summary", no_argument, NULL, 's' },
-		{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 } };
-
-	opterr = 0;
-	while ((*opt = getopt_long(argc, argv, ":shV", longs, NULL)) != -1) {
-		if (*opt == 'h' || *opt == 'V')
-			return -1;
-		if (*opt != 's')
-			return cli_bad_option(&cli, *opt, argv);
-		o->summary = true;
-	}
-	return parse_operands(argc, argv, o);
-}
-
 int main(int argc, char *argv[])
 {
 	struct opts opts = { 0 };
 	struct err e = { 0 };
-	int opt, status = parse(argc, argv, &opts, &opt);
+	int status;
 
-	if (status == -1)
-		return opt == 'h' ? cli_help(&cli) : cli_version(&cli);
-	if (status)
+	if (!cli_parse(&cli, argc, argv, &opts, &status))
 		return status;
 	status = run(&opts, &e);
 	if (status != CLI_OK)
 		cli_error(&cli, &e);
+	cli_free(&cli, &opts);
 	return cli_finish(&cli, status);
 }

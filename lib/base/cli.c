@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -30,33 +31,20 @@ static void write_stderr(const char *buf, size_t len)
 
 int cli_usage(const struct cli *c, const char *fmt, ...)
 {
-	char msg[1024], line[TEXT_ESCAPED_MAX(sizeof(msg)) + 1024];
+	char msg[1024], line[TEXT_ESCAPED_MAX(sizeof(msg)) + 128];
+	struct buf b = { 0 };
 	va_list ap;
-	size_t len;
 
 	va_start(ap, fmt);
 	vsnprintf(msg, sizeof(msg), fmt, ap);
 	va_end(ap);
-	len = put_line(line, sizeof(line) - 768, c->name, "", msg);
-	len += (size_t)snprintf(line + len, sizeof(line) - len, "usage: %s %s (see %s --help)\n", c->name,
-		c->synopsis, c->name);
-	write_stderr(line, MIN(len, sizeof(line) - 1));
+	buf_put(&b, line, put_line(line, sizeof(line), c->name, "", msg));
+	buftext_printf(&b, "usage: %s ", c->name);
+	cli_synopsis(c, &b);
+	buftext_printf(&b, " (see %s --help)\n", c->name);
+	write_stderr((const char *)b.p, b.len);
+	buf_free(&b);
 	return CLI_USAGE;
-}
-
-int cli_bad_option(const struct cli *c, int opt, char *const argv[])
-{
-	const char *arg = optind > 0 && argv[optind - 1] ? argv[optind - 1] : "";
-
-	if (opt == ':' && strncmp(arg, "--", 2) == 0)
-		return cli_usage(c, "option '%s' needs an argument", arg);
-	if (opt == ':')
-		return cli_usage(c, "option '-%c' needs an argument", optopt);
-	if (optopt && strncmp(arg, "--", 2) != 0)
-		return cli_usage(c, "unknown option '-%c'", optopt);
-	if (optopt)
-		return cli_usage(c, "option '%s' takes no argument", arg);
-	return cli_usage(c, "unknown or ambiguous option '%s'", arg);
 }
 
 void cli_error(const struct cli *c, const struct err *e)
@@ -78,18 +66,6 @@ void cli_warn(const struct cli *c, const char *fmt, ...)
 	vsnprintf(msg, sizeof(msg), fmt, ap);
 	va_end(ap);
 	write_stderr(line, put_line(line, sizeof(line), c->name, "", msg));
-}
-
-int cli_help(const struct cli *c)
-{
-	printf("usage: %s %s\n%s", c->name, c->synopsis, c->help);
-	return cli_finish(c, CLI_OK);
-}
-
-int cli_version(const struct cli *c)
-{
-	printf("%s (stacktools) %s\n", c->name, cli_version_string);
-	return cli_finish(c, CLI_OK);
 }
 
 int cli_finish(const struct cli *c, int status)
@@ -154,6 +130,17 @@ int cli_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct er
 	return 0;
 }
 
+int cli_address(const char *s, uint64_t *ret, struct err *e)
+{
+	const char *digits = s[0] == '0' && (s[1] == 'x' || s[1] == 'X') ? s + 2 : s;
+	size_t n = strlen(digits);
+
+	if (!n || n > 16 || strspn(digits, "0123456789abcdefABCDEF") != n)
+		return err_set(e, -EINVAL, "'%s' is not an address: hex digits, 16 at most", s);
+	*ret = strtoull(digits, NULL, 16);
+	return 0;
+}
+
 int cli_duration(const char *s, uint64_t default_unit_ns, uint64_t *ret_ns, struct err *e)
 {
 	static const struct {
@@ -183,4 +170,501 @@ int cli_duration(const char *s, uint64_t default_unit_ns, uint64_t *ret_ns, stru
 		return err_set(e, -ERANGE, "'%s' is out of range: at most 292 years", s);
 	*ret_ns = (uint64_t)(v + 0.5L);
 	return 0;
+}
+
+/* --- the table --- */
+
+static const struct cli_option in_each_tool[] = {
+	{ 'h', "help", NULL, "print this text", .kind = CLI_KIND_HELP },
+	{ 'V', "version", NULL, "print the version", .kind = CLI_KIND_VERSION },
+};
+
+const struct cli_option *cli_next(const struct cli *c, size_t *i)
+{
+	size_t at = (*i)++;
+
+	if (at < c->n_options)
+		return &c->options[at];
+	return at - c->n_options < ARRAY_LEN(in_each_tool) ? &in_each_tool[at - c->n_options] : NULL;
+}
+
+static bool is_operand(const struct cli_option *o)
+{
+	return !o->name && o->kind != CLI_KIND_HEADING;
+}
+
+/* --- parsing --- */
+
+#define GROUPS_MAX 8
+#define LONG 256 /* getopt_long()'s value of a long option: this and its row */
+
+/* The row that getopt_long() means with OPT; NULL = none. */
+static const struct cli_option *row_of(const struct cli *c, int opt)
+{
+	const struct cli_option *o;
+
+	for (size_t i = 0; (o = cli_next(c, &i)) != NULL;)
+		if (opt >= LONG ? i - 1 == (size_t)opt - LONG : o->letter && o->letter == opt)
+			return o;
+	return NULL;
+}
+
+/* "-p" or "--pid", as it was given. */
+static const char *name_of(const struct cli_option *o, int opt, char name[64])
+{
+	if (opt < LONG)
+		snprintf(name, 64, "-%c", opt);
+	else
+		snprintf(name, 64, "--%s", o->name);
+	return name;
+}
+
+/* Which option getopt_long()'s '?' or ':' is about, and what is wrong with it. */
+static int bad_option(const struct cli *c, int opt, const char *arg)
+{
+	const struct cli_option *o = row_of(c, optopt);
+	size_t len = strcspn(arg, "="), n = 0;
+	char name[64], found[512] = "";
+
+	if (o && (opt == ':' || optopt >= LONG))
+		return cli_usage(c, "option '%s' %s", name_of(o, optopt, name),
+			opt == ':' ? "needs an argument" : "takes no argument");
+	if (optopt)
+		return cli_usage(c, "unknown option '-%c'", optopt);
+	for (size_t i = 0; len > 2 && (o = cli_next(c, &i)) != NULL;) {
+		size_t at = strlen(found);
+
+		if (o->name && strncmp(o->name, arg + 2, len - 2) == 0)
+			snprintf(found + at, sizeof(found) - at, "%s--%s", n++ ? ", " : "", o->name);
+	}
+	if (n > 1)
+		return cli_usage(c, "ambiguous option '%.*s': %s", (int)len, arg, found);
+	return cli_usage(c, "unknown option '%.*s'", (int)len, arg);
+}
+
+static int take_word(const struct cli_option *o, const char *arg, int *ret, struct err *e)
+{
+	char all[512] = "";
+
+	for (int i = 0; o->words[i]; i++) {
+		size_t at = strlen(all);
+
+		if (strcmp(arg, o->words[i]) == 0) {
+			*ret = i;
+			return 0;
+		}
+		snprintf(all + at, sizeof(all) - at, "%s%s", i ? ", " : "", o->words[i]);
+	}
+	return err_set(e, -EINVAL, "'%s' is not one of %s", arg, all);
+}
+
+static void store(const struct cli_option *o, uint64_t v, void *member)
+{
+	uint32_t narrow = (uint32_t)v;
+
+	memcpy(member, o->size == sizeof(narrow) ? (void *)&narrow : (void *)&v, o->size);
+}
+
+/* Read ARG (NULL = it has none) into MEMBER, or into OPTS by the row's own function. */
+static int take_value(const struct cli_option *o, const char *arg, void *opts, void *member, struct err *e)
+{
+	uint64_t max = o->max ? o->max : o->size == sizeof(uint32_t) ? UINT32_MAX : UINT64_MAX, v = 0;
+	int rc = 0;
+
+	switch (o->kind) {
+	case CLI_KIND_FLAG:
+		*(bool *)member = true;
+		return 0;
+	case CLI_KIND_VALUE:
+		*(int *)member = o->value;
+		return 0;
+	case CLI_KIND_WORD:
+		return take_word(o, arg, member, e);
+	case CLI_KIND_CALL:
+		return o->call(arg, opts, e);
+	case CLI_KIND_NUMBER:
+	case CLI_KIND_PID:
+	case CLI_KIND_TID:
+		rc = cli_u64(arg, o->min, max, &v, e);
+		break;
+	case CLI_KIND_SIZE:
+		rc = cli_size(arg, o->min, max, &v, e);
+		break;
+	case CLI_KIND_DURATION:
+		rc = cli_duration(arg, o->unit_ns, &v, e);
+		break;
+	case CLI_KIND_ADDRESS:
+		rc = cli_address(arg, &v, e);
+		if (!rc && v < o->min)
+			rc = err_set(e, -ERANGE, "'%s' is out of range: 0x%" PRIx64 " at least", arg, o->min);
+		break;
+	default:
+		memcpy(member, &arg, sizeof(arg));
+		return 0;
+	}
+	if (!rc)
+		store(o, v, member);
+	return rc;
+}
+
+static int take(const struct cli_option *o, const char *arg, void *opts, struct err *e)
+{
+	void *member = (char *)opts + o->at;
+	struct cli_list *list = o->list ? member : NULL;
+	int rc;
+
+	if (!list)
+		return take_value(o, arg, opts, member, e);
+	if (o->times && list->n == o->times)
+		return err_set(e, -E2BIG, "given more than %" PRIu32 " times", o->times);
+	if (base_grow(&list->p, &list->cap, list->n + 1, o->size) != 0)
+		return err_nomem(e, "options");
+	rc = take_value(o, arg, opts, (char *)list->p + list->n * o->size, e);
+	list->n += rc == 0;
+	return rc;
+}
+
+/* One option; GIVEN has what was given of each group. */
+static int take_option(const struct cli *c, int opt, const struct cli_option *given[GROUPS_MAX], void *opts)
+{
+	const struct cli_option *o = row_of(c, opt), **other = &given[o->group % GROUPS_MAX];
+	struct err e = { 0 };
+	char name[64];
+
+	if (o->group && *other && *other != o)
+		return cli_usage(c, "--%s and --%s exclude one another", (*other)->name, o->name);
+	*other = o;
+	if (take(o, optarg, opts, &e) != 0)
+		return cli_usage(c, "option '%s': %s", name_of(o, opt, name), e.msg);
+	return CLI_OK;
+}
+
+static int take_command(const struct cli *c, int argc, char *argv[], char *const **ret)
+{
+	if (optind == argc)
+		return CLI_OK;
+	if (strcmp(argv[optind - 1], "--") != 0)
+		return cli_usage(c, "unexpected argument '%s': a command comes after --", argv[optind]);
+	*ret = argv + optind;
+	optind = argc;
+	return CLI_OK;
+}
+
+/* What is left in ARGV from optind on. */
+static int take_operands(const struct cli *c, int argc, char *argv[], void *opts)
+{
+	struct err e = { 0 };
+
+	for (const struct cli_option *o = c->options; o < c->options + c->n_options; o++) {
+		int first = optind, status;
+
+		if (!is_operand(o))
+			continue;
+		if (o->kind == CLI_KIND_COMMAND) {
+			status = take_command(c, argc, argv, (char *const **)((char *)opts + o->at));
+			if (status != CLI_OK)
+				return status;
+		}
+		for (; optind < argc && (o->list || optind == first); optind++)
+			if (take(o, argv[optind], opts, &e) != 0)
+				return cli_usage(c, "%s: %s", o->arg, e.msg);
+		if (o->required && optind == first)
+			return cli_usage(c, "no %s given", o->arg);
+	}
+	return optind < argc ? cli_usage(c, "unexpected argument '%s'", argv[optind]) : CLI_OK;
+}
+
+/* The tables of getopt_long(): SHORTS of 3 and two bytes a row, LONGS of one a row and one more. */
+static void make_tables(const struct cli *c, char *shorts, struct option *longs)
+{
+	const struct cli_option *o;
+
+	for (size_t i = 0; i < c->n_options; i++)
+		if (c->options[i].kind == CLI_KIND_COMMAND)
+			*shorts++ = '+';
+	*shorts++ = ':';
+	for (size_t i = 0; (o = cli_next(c, &i)) != NULL;) {
+		if (!o->name)
+			continue;
+		*longs++ = (struct option){ o->name, o->arg ? required_argument : no_argument, NULL,
+			LONG + (int)(i - 1) };
+		if (o->letter)
+			*shorts++ = o->letter;
+		if (o->letter && o->arg)
+			*shorts++ = ':';
+	}
+	*shorts = '\0';
+	*longs = (struct option){ 0 };
+}
+
+static int print_stdout(const struct cli *c, struct buf *b)
+{
+	if (b->failed) {
+		cli_warn(c, "out of memory");
+		buf_free(b);
+		return CLI_FAILED;
+	}
+	fwrite(b->p, 1, b->len, stdout);
+	buf_free(b);
+	return cli_finish(c, CLI_OK);
+}
+
+/* --help, --version; not an option of the table: --completion=SHELL, so that no short form of another is one
+ * of it. */
+static bool take_request(const struct cli *c, int argc, char *argv[], int opt, int *status)
+{
+	static const char completion[] = "--completion=";
+	const struct cli_option *o = opt ? row_of(c, opt) : NULL;
+	struct buf b = { 0 };
+	struct err e;
+	int shell;
+
+	if (!o && argc == 2 && strncmp(argv[1], completion, strlen(completion)) == 0) {
+		const struct cli_option row = { .words = cli_shells };
+
+		if (take_word(&row, argv[1] + strlen(completion), &shell, &e) != 0) {
+			*status = cli_usage(c, "option '--completion': %s", e.msg);
+			return true;
+		}
+		cli_completion(c, cli_shells[shell], &b);
+	} else if (o && o->kind == CLI_KIND_HELP) {
+		cli_help(c, &b);
+	} else if (o && o->kind == CLI_KIND_VERSION) {
+		buftext_printf(&b, "%s (stacktools) %s\n", c->name, cli_version_string);
+	} else {
+		return false;
+	}
+	*status = print_stdout(c, &b);
+	return true;
+}
+
+static bool parse(const struct cli *c, int argc, char *argv[], void *opts, int *status)
+{
+	enum { MAX_ROWS = CLI_OPTIONS_MAX + ARRAY_LEN(in_each_tool) };
+	const struct cli_option *given[GROUPS_MAX] = { 0 };
+	struct option longs[MAX_ROWS + 1];
+	char shorts[3 + 2 * MAX_ROWS];
+	int opt;
+
+	make_tables(c, shorts, longs);
+	if (take_request(c, argc, argv, 0, status))
+		return false;
+	opterr = 0;
+	optind = 0; /* from the beginning, whoever used it before */
+	*status = CLI_OK;
+	while (*status == CLI_OK && (opt = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+		if (opt == '?' || opt == ':')
+			*status = bad_option(c, opt, argv[optind - 1]);
+		else if (take_request(c, argc, argv, opt, status))
+			return false;
+		else
+			*status = take_option(c, opt, given, opts);
+	}
+	if (*status == CLI_OK)
+		*status = take_operands(c, argc, argv, opts);
+	if (*status == CLI_OK && c->check)
+		*status = c->check(c, opts);
+	return *status == CLI_OK;
+}
+
+bool cli_parse(const struct cli *c, int argc, char *argv[], void *opts, int *status)
+{
+	bool go_on = parse(c, argc, argv, opts, status);
+
+	if (!go_on)
+		cli_free(c, opts);
+	return go_on;
+}
+
+void cli_free(const struct cli *c, void *opts)
+{
+	for (const struct cli_option *o = c->options; o < c->options + c->n_options; o++) {
+		struct cli_list *list = (struct cli_list *)(void *)((char *)opts + o->at);
+
+		if (!o->list)
+			continue;
+		free(list->p);
+		*list = (struct cli_list){ 0 };
+	}
+}
+
+/* --- usage and --help --- */
+
+#define WIDTH 80
+#define USAGE_MAX 160 /* of a synopsis that names the options without a letter too */
+#define COLUMN_MAX 26 /* where the help texts begin at most */
+
+/* "-p PID", "--pack OUT". */
+static void put_option(struct buf *b, const struct cli_option *o)
+{
+	if (o->letter)
+		buftext_printf(b, "-%c", o->letter);
+	else
+		buftext_printf(b, "--%s", o->name);
+	if (o->arg)
+		buftext_printf(b, " %s", o->arg);
+}
+
+static void put_group(struct buf *b, const struct cli *c, uint32_t group)
+{
+	const char *before = " [";
+
+	for (size_t i = 0; i < c->n_options; i++) {
+		if (c->options[i].group != group)
+			continue;
+		buftext_str(b, before);
+		put_option(b, &c->options[i]);
+		before = " | ";
+	}
+	buftext_str(b, "]");
+}
+
+/* Those of no group that have a letter, or have none. */
+static void put_singles(struct buf *b, const struct cli *c, bool letters)
+{
+	for (const struct cli_option *o = c->options; o < c->options + c->n_options; o++) {
+		if (!o->name || o->group || letters != (o->letter != 0) || (letters && !o->arg))
+			continue;
+		buftext_str(b, " [");
+		put_option(b, o);
+		buftext_str(b, o->list ? "]..." : "]");
+	}
+}
+
+static void put_operands(struct buf *b, const struct cli *c)
+{
+	for (const struct cli_option *o = c->options; o < c->options + c->n_options; o++) {
+		if (!is_operand(o))
+			continue;
+		if (o->kind == CLI_KIND_COMMAND)
+			buftext_printf(b, " [-- %s [ARG]...]", o->arg);
+		else
+			buftext_printf(b, o->required ? " %s%s" : " [%s]%s", o->arg, o->list ? "..." : "");
+	}
+}
+
+void cli_synopsis(const struct cli *c, struct buf *b)
+{
+	struct buf all = { 0 };
+	uint32_t groups = 0;
+	size_t known;
+
+	for (const struct cli_option *o = c->options; o < c->options + c->n_options; o++)
+		if (o->letter && !o->arg && !o->group)
+			buftext_printf(&all, all.len ? "%c" : " [-%c", o->letter);
+	buftext_str(&all, all.len ? "]" : "");
+	for (const struct cli_option *o = c->options; o < c->options + c->n_options; o++) {
+		if (o->group && !(groups & 1u << o->group))
+			put_group(&all, c, o->group);
+		groups |= 1u << o->group;
+	}
+	put_singles(&all, c, true);
+	known = all.len;
+	put_singles(&all, c, false);
+	if (all.len > USAGE_MAX) {
+		all.len = known;
+		buftext_str(&all, " [OPTION]...");
+	}
+	put_operands(&all, c);
+	if (all.len)
+		buf_put(b, all.p + 1, all.len - 1);
+	buf_free(&all);
+}
+
+/* Up to a blank, but for those in brackets: an option of the usage stays on its line. */
+static size_t word_len(const char *text)
+{
+	size_t len = 0;
+	int depth = 0;
+
+	for (; text[len] && text[len] != '\n' && (depth > 0 || text[len] != ' '); len++)
+		depth += (text[len] == '[') - (text[len] == ']');
+	return len;
+}
+
+/* TEXT from column COL on, in lines that begin at INDENT and end before WIDTH, and a newline. */
+static void put_wrapped(struct buf *b, const char *text, size_t col, size_t indent)
+{
+	size_t start = col;
+
+	while (*text) {
+		size_t len = word_len(text);
+
+		if (col > start && col + 1 + len > WIDTH) {
+			buftext_printf(b, "\n%*s", (int)indent, "");
+			start = col = indent;
+		}
+		buftext_str(b, col > start ? " " : "");
+		buf_put(b, text, len);
+		col += len + (col > start);
+		text += len;
+		if (*text == '\n') {
+			buftext_printf(b, "\n%*s", (int)indent, "");
+			start = col = indent;
+		}
+		text += *text != '\0';
+	}
+	buftext_str(b, "\n");
+}
+
+/* "  -p, --pid PID", "      --caps", "  ADDR": what --help has on the left. */
+static size_t left_of(const struct cli_option *o, char left[128])
+{
+	int len;
+
+	if (o->kind == CLI_KIND_COMMAND)
+		len = snprintf(left, 128, "  -- %s", o->arg);
+	else if (!o->name)
+		len = snprintf(left, 128, "  %s", o->arg);
+	else if (o->letter)
+		len = snprintf(left, 128, "  -%c, --%s", o->letter, o->name);
+	else
+		len = snprintf(left, 128, "      --%s", o->name);
+	if (o->name && o->arg)
+		len += snprintf(left + len, 128 - (size_t)len, " %s", o->arg);
+	return (size_t)len;
+}
+
+static void put_row(struct buf *b, const struct cli_option *o, size_t column)
+{
+	char left[128];
+	size_t len = left_of(o, left);
+
+	buftext_str(b, left);
+	if (len + 2 > column)
+		buftext_printf(b, "\n%*s", (int)column, "");
+	else
+		buftext_printf(b, "%*s", (int)(column - len), "");
+	put_wrapped(b, o->help, column, column);
+}
+
+void cli_help(const struct cli *c, struct buf *b)
+{
+	const struct cli_option *o;
+	struct buf line = { 0 };
+	char left[128];
+	size_t column = 0;
+
+	cli_synopsis(c, &line);
+	buf_put(&line, "", 1);
+	buftext_printf(b, "usage: %s ", c->name);
+	put_wrapped(b, line.failed ? "" : (const char *)line.p, b->len, b->len);
+	buf_free(&line);
+	buftext_str(b, "\n");
+	put_wrapped(b, c->about, 0, 0);
+	for (size_t i = 0; (o = cli_next(c, &i)) != NULL;)
+		if (o->kind != CLI_KIND_HEADING && o->help && left_of(o, left) + 2 <= COLUMN_MAX)
+			column = MAX(column, left_of(o, left) + 2);
+	if (c->n_options && c->options[0].kind != CLI_KIND_HEADING)
+		buftext_str(b, "\n");
+	for (size_t i = 0; (o = cli_next(c, &i)) != NULL;) {
+		if (o->kind == CLI_KIND_HEADING)
+			buftext_printf(b, "\n%s:\n", o->help);
+		else if (o->help)
+			put_row(b, o, column);
+	}
+	if (!c->status)
+		return;
+	buftext_str(b, "\n");
+	put_wrapped(b, c->status, 0, 0);
 }

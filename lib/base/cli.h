@@ -14,31 +14,147 @@
 #ifndef STACKTOOLS_BASE_CLI_H
 #define STACKTOOLS_BASE_CLI_H
 
+#include "base/bytes.h"
 #include "base/err.h"
 
 enum cli_status { CLI_OK = 0, CLI_INCOMPLETE = 1, CLI_FAILED = 2, CLI_USAGE = 64 };
 
+/*
+ * One table describes the command line of a tool: usage, --help, parsing and
+ * completions of shells come from it. A row is an option, an operand (no name)
+ * or a heading in --help. -h and -V are added to each table. What an argument
+ * is decides how it is read, and what a shell offers for it.
+ */
+enum cli_kind {
+	CLI_KIND_HEADING,
+	CLI_KIND_FLAG,
+	CLI_KIND_VALUE,
+	CLI_KIND_NUMBER,
+	CLI_KIND_PID,
+	CLI_KIND_TID,
+	CLI_KIND_SIZE,
+	CLI_KIND_DURATION,
+	CLI_KIND_ADDRESS,
+	CLI_KIND_WORD,
+	CLI_KIND_TEXT,
+	CLI_KIND_FILE,
+	CLI_KIND_DIR,
+	CLI_KIND_CALL,
+	CLI_KIND_COMMAND,
+	CLI_KIND_HELP,
+	CLI_KIND_VERSION,
+};
+
+struct cli_option {
+	char letter; /* 0 = none */
+	const char *name; /* "pid" for --pid; NULL = an operand or a heading */
+	const char *arg; /* what --help calls the argument: "PID"; NULL = it takes none */
+	const char *help; /* wrapped where it is printed; NULL = an operand that is in the usage only */
+	enum cli_kind kind;
+	size_t at, size; /* the member of the tool's options that takes it */
+	bool list; /* may be given several times: the member is a struct cli_list */
+	uint32_t times; /* of a list: how often at most; 0 = any number */
+	bool required; /* an operand that has to be there */
+	uint32_t group; /* not 0: excludes the others of that group */
+	int value;
+	uint64_t min, max; /* max 0 = what the member can hold */
+	uint64_t unit_ns; /* of a duration without a unit */
+	const char *const *words; /* ends in NULL */
+	int (*call)(const char *arg, void *opts, struct err *e);
+};
+
+/* All arguments of an option that may be given several times, or all operands. */
+struct cli_list {
+	void *p; /* elements of the type that the table says */
+	size_t n, cap;
+};
+
+/*
+ * What stands in a row after letter, name, arg and help: the kind, and member
+ * M of T, the tool's options, whose type is checked. Further fields may follow:
+ *
+ *   { 'd', "depth", "N", "frames at most", CLI_NUMBER(struct opts, depth), .min = 1, .max = 512 },
+ */
+#define CLI_AT(T, m) .at = offsetof(T, m), .size = sizeof(((T *)0)->m)
+#define CLI_AT_TYPE(T, m, type)                                                                              \
+	.at = offsetof(T, m) + 0 * sizeof(_Generic(&((T *)0)->m, type * : 0)), .size = sizeof(type)
+#define CLI_AT_WORD(T, m)                                                                                    \
+	.at = offsetof(T, m) + 0 * sizeof(_Generic(&((T *)0)->m, int * : 0, unsigned int * : 0)),            \
+	.size = sizeof(int)
+#define CLI_AT_LIST(T, m, type)                                                                              \
+	.list = true, .at = offsetof(T, m) + 0 * sizeof(_Generic(&((T *)0)->m, struct cli_list * : 0)),      \
+	.size = sizeof(type)
+
+#define CLI_HEADING(text) .kind = CLI_KIND_HEADING, .help = (text)
+#define CLI_FLAG(T, m) .kind = CLI_KIND_FLAG, CLI_AT_TYPE(T, m, bool)
+/* sets an int or an enumeration to V */
+#define CLI_VALUE(T, m, v) .kind = CLI_KIND_VALUE, .value = (v), CLI_AT_WORD(T, m)
+/* a whole number in [min, max], of 4 or 8 bytes */
+#define CLI_NUMBER(T, m) .kind = CLI_KIND_NUMBER, CLI_AT(T, m)
+#define CLI_NUMBERS(T, m, type) .kind = CLI_KIND_NUMBER, CLI_AT_LIST(T, m, type)
+/* of what runs here: uint32_t */
+#define CLI_PIDS(T, m) .kind = CLI_KIND_PID, .min = 1, .max = 4194304, CLI_AT_LIST(T, m, uint32_t)
+#define CLI_TIDS(T, m) .kind = CLI_KIND_TID, .min = 1, .max = 4194304, CLI_AT_LIST(T, m, uint32_t)
+#define CLI_SIZE(T, m) .kind = CLI_KIND_SIZE, CLI_AT_TYPE(T, m, uint64_t)
+#define CLI_DURATION(T, m, unit) .kind = CLI_KIND_DURATION, .unit_ns = (unit), CLI_AT_TYPE(T, m, uint64_t)
+/* hexadecimal, with or without 0x */
+#define CLI_ADDRESS(T, m) .kind = CLI_KIND_ADDRESS, CLI_AT_TYPE(T, m, uint64_t)
+#define CLI_ADDRESSES(T, m) .kind = CLI_KIND_ADDRESS, CLI_AT_LIST(T, m, uint64_t)
+/* one of WORDS; the int or enumeration becomes its index */
+#define CLI_WORD(T, m, list_of) .kind = CLI_KIND_WORD, .words = (list_of), CLI_AT_WORD(T, m)
+#define CLI_TEXT(T, m) .kind = CLI_KIND_TEXT, CLI_AT_TYPE(T, m, const char *)
+#define CLI_TEXTS(T, m) .kind = CLI_KIND_TEXT, CLI_AT_LIST(T, m, const char *)
+#define CLI_FILE(T, m) .kind = CLI_KIND_FILE, CLI_AT_TYPE(T, m, const char *)
+#define CLI_FILES(T, m) .kind = CLI_KIND_FILE, CLI_AT_LIST(T, m, const char *)
+#define CLI_DIR(T, m) .kind = CLI_KIND_DIR, CLI_AT_TYPE(T, m, const char *)
+#define CLI_DIRS(T, m) .kind = CLI_KIND_DIR, CLI_AT_LIST(T, m, const char *)
+/* F puts it into the options */
+#define CLI_CALL(f) .kind = CLI_KIND_CALL, .call = (f)
+/* the words after --, which end options: a char *const *, NULL without any */
+#define CLI_COMMAND(T, m) .kind = CLI_KIND_COMMAND, CLI_AT_TYPE(T, m, char *const *)
+
 struct cli {
 	const char *name; /* "capinfo" */
-	const char *synopsis; /* "[--maps|--verify] FILE" */
-	const char *help; /* the whole --help text after the synopsis line, ends in a newline */
+	const char *about; /* in --help, before the options; a newline begins a new line */
+	const char *status; /* and after them: what the exit status says; NULL = nothing */
+	const struct cli_option *options;
+	size_t n_options;
+	/* What is wrong with the options together: CLI_OK, or cli_usage()'s status; NULL = nothing can be. */
+	int (*check)(const struct cli *c, void *opts);
 };
+
+#define CLI_OPTIONS_MAX 64
+#define CLI_OPTIONS(table)                                                                                   \
+	.options = (table),                                                                                  \
+	.n_options = ARRAY_LEN(table) + 0 * sizeof(char[ARRAY_LEN(table) <= CLI_OPTIONS_MAX ? 1 : -1])
+
+/*
+ * Read the command line into OPTS, the struct of the table's rows, which holds
+ * the defaults. True: go on, and release the lists with cli_free() at the end.
+ * False: the tool is done, with status *STATUS; a message, --help, --version or
+ * --completion=SHELL was printed.
+ */
+bool cli_parse(const struct cli *c, int argc, char *argv[], void *opts, int *status);
+void cli_free(const struct cli *c, void *opts);
+
+/* "[-jm] [-p PID]... FILE": one line, without the name. */
+void cli_synopsis(const struct cli *c, struct buf *b);
+
+/* The text of --help, in lines of at most 80 columns. */
+void cli_help(const struct cli *c, struct buf *b);
+
+/* Completions for "bash", "zsh" or "fish", as a file that it reads (base/completion.c). */
+extern const char *const cli_shells[]; /* ends in NULL */
+void cli_completion(const struct cli *c, const char *shell, struct buf *b);
+
+/* The row at *I, and then -h and -V; NULL after them. */
+const struct cli_option *cli_next(const struct cli *c, size_t *i);
 
 /* The version that --version prints and captures record, "0.1.0". */
 extern const char cli_version_string[];
 
-/* Print help or version on stdout; return cli_finish()'s status. */
-int cli_help(const struct cli *c);
-int cli_version(const struct cli *c);
-
 /* "name: <message>" and "usage: name synopsis" on stderr. Returns CLI_USAGE. */
 int cli_usage(const struct cli *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-/*
- * For getopt_long()'s '?' and ':' with opterr = 0 and an optstring that
- * begins with ':': name the offending option. Returns CLI_USAGE.
- */
-int cli_bad_option(const struct cli *c, int opt, char *const argv[]);
 
 /* "name: msg" and, where there is one, "name: hint: ..." on stderr, one write. */
 void cli_error(const struct cli *c, const struct err *e);
@@ -55,6 +171,9 @@ int cli_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err
 
 /* A whole number of bytes, or of KiB, MiB, GiB ("16M"), in [MIN, MAX] bytes. */
 int cli_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *e);
+
+/* An address: 1 to 16 hexadecimal digits, 0x before them or not. */
+int cli_address(const char *s, uint64_t *ret, struct err *e);
 
 /* A time with unit ns, us, ms, s or m ("10us", "1.5s"); without a unit, of DEFAULT_UNIT_NS. */
 int cli_duration(const char *s, uint64_t default_unit_ns, uint64_t *ret_ns, struct err *e);

@@ -53,12 +53,12 @@ const char *finding_group_name(enum finding_group group)
 	return names[group];
 }
 
+const char *const finding_tool_names[TOOL_COUNT + 1] = { "offcpu-record", "symbolize", "fold",
+	"kallsyms-resolve", "stackmap-test", "capinfo" };
+
 const char *finding_tool_name(enum finding_tool tool)
 {
-	static const char *const names[TOOL_COUNT] = { "offcpu-record", "symbolize", "fold",
-		"kallsyms-resolve", "stackmap-test", "capinfo" };
-
-	return names[tool];
+	return finding_tool_names[tool];
 }
 
 const char *finding_mode_name(enum finding_mode mode)

@@ -90,6 +90,7 @@ void finding_remedy(struct finding *fi, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 const char *finding_status_name(enum finding_status status); /* "ok", "warn", "fail", "skip" */
 const char *finding_group_name(enum finding_group group); /* "kernel", "configuration", ... */
+extern const char *const finding_tool_names[]; /* by enum finding_tool, ends in NULL */
 const char *finding_tool_name(enum finding_tool tool); /* "offcpu-record", ... */
 const char *finding_mode_name(enum finding_mode mode); /* "btf", "raw", "procfs"; "none" for MODE_COUNT */
 

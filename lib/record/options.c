@@ -5,22 +5,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *const names[RECMODE_COUNT] = { "auto", "btf", "raw", "procfs" };
+const char *const recmode_names[RECMODE_COUNT + 1] = { "auto", "btf", "raw", "procfs" };
 
 const char *recmode_name(enum recmode mode)
 {
-	return names[mode];
-}
-
-int recmode_parse(const char *name, enum recmode *ret, struct err *e)
-{
-	for (enum recmode mode = 0; mode < RECMODE_COUNT; mode++) {
-		if (strcmp(name, names[mode]) == 0) {
-			*ret = mode;
-			return 0;
-		}
-	}
-	return err_set(e, -EINVAL, "'%s' is no mode: auto, btf, raw or procfs", name);
+	return recmode_names[mode];
 }
 
 static void put(struct capwrite *w, const char *name, const char *value)

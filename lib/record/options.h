@@ -26,10 +26,8 @@ enum recmode {
 	RECMODE_COUNT,
 };
 
+extern const char *const recmode_names[]; /* by enum recmode, ends in NULL */
 const char *recmode_name(enum recmode mode); /* "auto", "btf", "raw", "procfs" */
-
-/* The mode of that name; -EINVAL with the message. */
-int recmode_parse(const char *name, enum recmode *ret, struct err *e);
 
 /*
  * offcpuopts - what the BPF side of a recording is asked for.

@@ -264,7 +264,7 @@ status 2 'a file is no directory' "$bpfcheck" --root "$TMP/secret"
 
 # the command line
 status 64 'an unknown tool is a bad command line' "$bpfcheck" --tool nosuch
-like "$(cat "$err")" "no tool is called 'nosuch'" 'an unknown tool is named'
+like "$(cat "$err")" "option '--tool': 'nosuch' is not one of offcpu-record, symbolize, fold, " 'an unknown tool is named, and those that are'
 status 64 'two formats are a bad command line' "$bpfcheck" --tap --json
 status 64 'an argument is a bad command line' "$bpfcheck" x
 status 64 '--root without argument is a bad command line' "$bpfcheck" --root

@@ -139,7 +139,8 @@ cat >"$TMP/cc" <<-'END'
 	case $1 in -dumpmachine | -print-multiarch) echo aarch64-linux-gnu ;; *) exec cc "$@" ;; esac
 END
 what_for() { # TARGET: what make would do for it in an empty folder
-	make -n V=1 O="$TMP/x" CC="$TMP/cc" "$1" 2>/dev/null
+	# shellcheck disable=SC2086 # words
+	make -n V=1 O="$TMP/x" CC="$TMP/cc" $1 2>/dev/null
 }
 like "$(what_for tools | grep -oE -e '-D__TARGET_ARCH_[a-z0-9]+' | sort | uniq -c)" '^ *[0-9]+ -D__TARGET_ARCH_arm64$' \
 	"BPF programs are compiled for the machine that the compiler compiles for"
@@ -147,5 +148,8 @@ what_for offline >"$TMP/offline"
 is "$(grep -oE "$TMP/x/bin/[a-z-]+" "$TMP/offline" | sort -u | sed 's/.*\///' | tr '\n' ' ')" \
 	"capinfo fold kallsyms-resolve symbolize unwindinfo " "make offline builds the tools that read files"
 is "$(grep -v /.flags "$TMP/offline" | grep -cE 'target bpf|gen skeleton|-lbpf')" 0 "without BPF programs, bpftool and libbpf"
+is "$(what_for completions | grep -c -e --completion)" 0 "tools for another machine are not run for their completions"
+is "$(what_for "completions RUN=qemu-aarch64" | grep -c -e '^qemu-aarch64 .* --completion=[a-z]* >')" \
+	"$((3 * $(find tools -name '*.c' | wc -l)))" "but with RUN="
 
 tap_done

@@ -38,14 +38,26 @@ done
 ok "no page of fold shadows that of fold(1)" [ ! -e "$root/opt/st/share/man/man1/fold.1" ]
 ok "the pipelines are in man7" [ -s "$root/opt/st/share/man/man7/stacktools.7" ]
 ok "the capture is in man5" [ -s "$root/opt/st/share/man/man5/capture.5" ]
+for tool in $want; do
+	ok "what completes $tool is where bash looks" grep -q "^complete -F .* $tool$" "$root/opt/st/share/bash-completion/completions/$tool"
+	is "$(head -n 1 "$root/opt/st/share/zsh/site-functions/_$tool")" "#compdef $tool" "and where zsh does"
+	ok "and where fish does" grep -q "^complete -c $tool -s h -l help " "$root/opt/st/share/fish/vendor_completions.d/$tool.fish"
+done
+is "$(find "$root/opt/st/share" -type f ! -path '*/man/*' | wc -l)" $((3 * $(echo "$want" | wc -l))) "and nothing else is in share"
+is "$("$root/opt/st/bin/stackfold" --version | cut -d ' ' -f 1)" stackfold "stackfold calls itself stackfold"
+run "$root/opt/st/bin/stackfold" --nope
+like "$(cat "$err")" '^usage: stackfold .*see stackfold --help' "and points to its own help"
 is "$(find "$root" -type f -path '*/bin/*' ! -perm 755)" "" "programs have mode 755"
-is "$(find "$root" -type f -path '*/man/*' ! -perm 644)" "" "pages have mode 644"
+is "$(find "$root" -type f -path '*/share/*' ! -perm 644)" "" "pages and completions have mode 644"
 
-status 0 "bindir, libexecdir and mandir can be chosen" make "$@" DESTDIR="$TMP/two" \
-	bindir=/b libexecdir=/l mandir=/m install
+status 0 "each folder can be chosen" make "$@" DESTDIR="$TMP/two" \
+	bindir=/b libexecdir=/l mandir=/m bashcompdir=/cb zshcompdir=/cz fishcompdir=/cf install
 ok "and are used" [ -e "$TMP/two/b/stackfold" ]
 ok "and are used for libexec" [ -e "$TMP/two/l/stacktools/fold" ]
 ok "and are used for pages" [ -e "$TMP/two/m/man7/stacktools.7" ]
+for file in cb/stackfold cz/_stackfold cf/stackfold.fish; do
+	ok "and are used for completions: $file" [ -e "$TMP/two/$file" ]
+done
 ok "nothing goes to the default prefix then" [ ! -e "$TMP/two/usr" ]
 
 : >"$root/opt/st/bin/theirs"

@@ -24,24 +24,24 @@ usage() {
 
 usage "without a target it says what to give" 'what to record.*-p PID.*-a.*-- COMMAND'
 usage "-a beside another target is refused" '-a is every process' -a -p 1
-usage "--cgroup and --container together are refused" 'exclude one another' --cgroup / --container x
+usage "--cgroup and --container together are refused" '^offcpu-record: --cgroup and --container exclude one another$' --cgroup / --container x
 usage "--cgroup without its argument" "needs an argument" --cgroup
 usage "--kthreads without -a is refused" '--kthreads goes with -a' -p 1 --kthreads
 usage "-U and -K together are refused" 'leave no stack' -a -U -K
 usage "--min above --max is refused" 'no wait can be both' -a --min 2ms --max 1ms
-usage "a PID that is no number" "'x1'" -p x1
+usage "a PID that is no number" "option '-p': 'x1' is not a whole number" -p x1
 usage "a PID with something behind it" "'5x'" -p 5x
 usage "PID 0" "'0'" -p 0
-usage "a PID beyond every pid_max" "4194305" -p 4194305
-usage "a negative TID" "'-3'" -t -3
+usage "a PID beyond every pid_max" "'4194305' is out of range: 1 to 4194304" -p 4194305
+usage "a negative TID" "option '--tid': '-3'" --tid=-3
 usage "a duration without a number" "'soon'" -a -d soon
 usage "a duration with an unknown unit" "'5y'" -a -d 5y
 usage "--min without a number" "'ms'" -a --min ms
 usage "--depth 0" "'0'" -a --depth 0
 usage "--depth beyond 512" "'513'" -a --depth 513
-usage "--unwind with a way that is none" "'cfi' is no way to unwind: auto, dwarf, fp or none" -a --unwind cfi
-usage "--unwind with nothing" "'' is no way to unwind" -a --unwind ''
-usage "--unwind with half a word" "'dwar' is no way to unwind" -a --unwind dwar
+usage "--unwind with a way that is none" "option '--unwind': 'cfi' is not one of auto, dwarf, fp, none" -a --unwind cfi
+usage "--unwind with nothing" "option '--unwind': '' is not one of" -a --unwind ''
+usage "--unwind with half a word" "option '--unwind': 'dwar' is not one of" -a --unwind dwar
 usage "--unwind without its argument" "needs an argument" -a --unwind
 usage "-U and --unwind none together are refused" 'leave no stack' -a -U --unwind none
 usage "--unwind-memory that is no size" "'much' is not a size such as 512K, 16M or 1G" -a --unwind-memory much
@@ -57,8 +57,17 @@ usage "--state with nothing" 'no state letter' -a --state ''
 usage "a thread name of 16 bytes" 'no thread name' -c 1234567890123456
 usage "an empty thread name" 'no thread name' -c ''
 usage "a command without --" "unexpected argument 'sleep'.*after --" -a sleep 1
-usage "an unknown option" 'no-such-option' --no-such-option
-usage "an option without its argument" '' -p
+usage "an unknown option" "unknown option '--no-such-option'" --no-such-option
+usage "an unknown option with an argument" "unknown option '--no-such-option'$" --no-such-option=5
+usage "a long option shortened to what begins several" "ambiguous option '--m': --min, --max, --mode" -a --m 5
+usage "an option without its argument" "option '-p' needs an argument" -p
+usage "one in letters of a word" "option '-d' needs an argument" -aqd
+usage "a long one, shortened" "option '--depth' needs an argument" -a --dep
+usage "an option with an argument that it does not take" "option '--follow' takes no argument" -a --follow=yes
+usage "a letter that is no option" "unknown option '-z'" -az
+usage "--mode with a mode that is none" "'best' is not one of auto, btf, raw, procfs" -a --mode best
+usage "more names than BPF compares" "option '-c': given more than 16 times" \
+	-c a -c b -c c -c d -c e -c f -c g -c h -c i -c j -c k -c l -c m -c n -c o -c p -c q
 usage "-- without a command" 'what to record' --
 
 run "$R" --help

@@ -25,6 +25,7 @@ usage() {
 written() { [ $? -eq 0 ] && exit 0; echo "good: cannot write" >&2; exit 2; }
 case ${1-} in
 -h | --help) printf 'usage: good [-n N]\n  -n, --number N  a number\n  -h, --help      this\n  -V, --version   that\n' 2>/dev/null; written ;;
+--completion=bash | --completion=zsh | --completion=fish) echo complete ;;
 -V | --version) echo "good (stacktools) 1.0" 2>/dev/null; written ;;
 -n | --number) [ $# -gt 1 ] || usage "option needs an argument" ;;
 *) usage "unknown option '$1'" ;;
@@ -51,6 +52,8 @@ breaks() {
 	contract bad
 	like "$rc $(grep -F -e "$3" "$err")" '^1 cli-contract: bad: ' "it finds $1"
 }
+breaks "a line of help that is too long" "s/a number/a number $(printf '%080d' 0)/" "--help has lines of more than 80 columns"
+breaks "a shell without completions" 's/--completion=zsh/--x/' "--completion=zsh exits 64, not 0"
 breaks "help on standard error" 's/2>.dev.null; written/>\&2; written/' "--help prints nothing on standard output"
 breaks "another status for a bad command line" 's/exit 64/exit 1/' "'--no-such-option' exits 1, not 64"
 breaks "a third line of complaint" 's/exit 64/echo more >\&2; exit 64/' "writes 3 lines"

@@ -16,7 +16,7 @@ like "$(cat "$out")" '^stackmap-test \(stacktools\) [0-9]+\.[0-9]+\.[0-9]+$' "an
 status 64 "an unknown option is a usage error" "$T" --wrong
 is "$(cat "$out")" "" "with nothing on stdout"
 is "$(wc -l <"$err")" 2 "and two lines on stderr"
-like "$(cat "$err")" "unknown or ambiguous option '--wrong'" "which name the option"
+like "$(cat "$err")" "unknown option '--wrong'" "which name the option"
 status 64 "an argument is a usage error" "$T" map
 like "$(cat "$err")" "unexpected argument 'map'" "which names the argument"
 status 64 "-r without a pattern is a usage error" "$T" -r

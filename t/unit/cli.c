@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/cli.h"
 #include "base/tap.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -26,6 +27,293 @@ static void refused(struct tap *t, const char *s, uint64_t min, uint64_t max, in
 		tap_diag("%d %s", rc, e.msg);
 }
 
+/* --- a table with a row of each kind --- */
+
+enum colour { RED, GREEN, BLUE };
+static const char *const colours[] = { "red", "green", "blue", NULL };
+
+struct opts {
+	bool flag, other;
+	enum colour colour;
+	int mode;
+	uint32_t small;
+	uint64_t large, size, ns, address;
+	const char *text, *file, *dir, *operand;
+	struct cli_list pids, texts, addresses;
+	char *const *command;
+	char called[16];
+};
+
+static int call(const char *arg, void *opts, struct err *e)
+{
+	struct opts *o = opts;
+
+	if (strlen(arg) >= sizeof(o->called))
+		return err_set(e, -EINVAL, "'%s' is too long", arg);
+	strcpy(o->called, arg);
+	return 0;
+}
+
+static int check(const struct cli *c, void *opts)
+{
+	struct opts *o = opts;
+
+	return o->flag && o->other ? cli_usage(c, "-f is not for --other") : CLI_OK;
+}
+
+static const struct cli_option rows[] = {
+	{ CLI_HEADING("Some") },
+	{ 'f', "flag", NULL, "a flag", CLI_FLAG(struct opts, flag) },
+	{ 'g', "other", NULL, "another one", CLI_FLAG(struct opts, other) },
+	{ 0, "colour", "COLOUR", "it's [red]: green or blue", CLI_WORD(struct opts, colour, colours) },
+	{ 'a', "one", NULL, "the first mode", CLI_VALUE(struct opts, mode, 1), .group = 1 },
+	{ 'b', "two", NULL, "the second mode", CLI_VALUE(struct opts, mode, 2), .group = 1 },
+	{ 0, "three", "FILE", "the third mode", CLI_FILE(struct opts, file), .group = 1 },
+	{ 'n', "small", "N", "four bytes", CLI_NUMBER(struct opts, small) },
+	{ 0, "large", "N", "eight bytes, in a range", CLI_NUMBER(struct opts, large), .min = 2, .max = 9 },
+	{ CLI_HEADING("Others") },
+	{ 's', "size", "SIZE", "bytes", CLI_SIZE(struct opts, size), .min = 1024, .max = 1 << 20 },
+	{ 'd', "duration", "TIME", "a time", CLI_DURATION(struct opts, ns, 1000000000) },
+	{ 0, "address", "ADDR", "an address", CLI_ADDRESS(struct opts, address), .min = 1 },
+	{ 0, "text", "TEXT", "a text", CLI_TEXT(struct opts, text) },
+	{ 0, "dir", "DIR", "a folder", CLI_DIR(struct opts, dir) },
+	{ 'p', "pid", "PID", "a process", CLI_PIDS(struct opts, pids) },
+	{ 't', "texts", "TEXT", "no more than two of these", CLI_TEXTS(struct opts, texts), .times = 2 },
+	{ 0, "call", "WORD", "a function of its own", CLI_CALL(call) },
+	{ .arg = "FILE", CLI_FILE(struct opts, operand), .required = true },
+	{ .arg = "ADDR", .help = "the last operand", CLI_ADDRESSES(struct opts, addresses) },
+};
+static const struct cli table = {
+	.name = "tool", .about = "About it.", .status = "Status: 0.", CLI_OPTIONS(rows), .check = check
+};
+
+static const struct cli_option command_rows[] = {
+	{ 'f', "flag", NULL, "a flag", CLI_FLAG(struct opts, flag) },
+	{ .arg = "COMMAND", .help = "what is run", CLI_COMMAND(struct opts, command) },
+};
+static const struct cli command_table = { .name = "runner", .about = "About it.", CLI_OPTIONS(command_rows) };
+
+/* Parse LINE, split at blanks; what is said on stderr is in SAID. The words of the options stay in WORDS. */
+static bool parse(const struct cli *c, const char *line, struct opts *o, int *status, char said[4096])
+{
+	static char words[512];
+	static char *argv[64];
+	char name[] = "/tmp/unit-cli.XXXXXX", *save;
+	int fd = mkstemp(name), saved = dup(STDERR_FILENO), argc = 1;
+	bool go_on;
+	ssize_t len;
+
+	snprintf(words, sizeof(words), "%s", line);
+	argv[0] = name;
+	for (char *w = strtok_r(words, " ", &save); w; w = strtok_r(NULL, " ", &save))
+		argv[argc++] = strcmp(w, "''") == 0 ? w + 2 : w;
+	argv[argc] = NULL;
+	unlink(name);
+	*o = (struct opts){ 0 };
+	dup2(fd, STDERR_FILENO);
+	go_on = cli_parse(c, argc, argv, o, status);
+	dup2(saved, STDERR_FILENO);
+	len = pread(fd, said, 4095, 0);
+	said[MAX(len, 0)] = '\0';
+	close(fd);
+	close(saved);
+	return go_on;
+}
+
+/* LINE is refused with status 64, MESSAGE on the first line of two, and no list is left over. */
+static void wrong(struct tap *t, const struct cli *c, const char *line, const char *message)
+{
+	char said[4096], want[1024];
+	struct opts o;
+	int status = -1;
+	bool go_on = parse(c, line, &o, &status, said);
+	const char *end = strchr(said, '\n');
+
+	snprintf(want, sizeof(want), "%s: %s\nusage: %s ", c->name, message, c->name);
+	if (!tap_ok(t,
+		    !go_on && status == CLI_USAGE && strncmp(said, want, strlen(want)) == 0 && end &&
+			    strchr(end + 1, '\n') == said + strlen(said) - 1 && !o.pids.p && !o.texts.p,
+		    "'%s' is refused: %s", line, message))
+		tap_diag("%d %s", status, said);
+}
+
+/* LINE is taken; *O is what it says, its lists to be freed. */
+static void right(struct tap *t, const struct cli *c, const char *line, struct opts *o)
+{
+	char said[4096];
+	int status = -1;
+
+	if (!tap_ok(t, parse(c, line, o, &status, said) && status == CLI_OK && !*said, "'%s' is taken", line))
+		tap_diag("%d %s", status, said);
+}
+
+static void values(struct tap *t)
+{
+	struct opts o;
+
+	right(t, &table, "FILE", &o);
+	tap_ok(t,
+		strcmp(o.operand, "FILE") == 0 && !o.flag && !o.mode && !o.file && !o.pids.n &&
+			!o.addresses.n,
+		"an option that is not given leaves its member alone");
+	right(t, &table, "-f --colour blue -b -n 4294967295 --large=9 -s 2K -d 1.5 --address 0xFf FILE", &o);
+	tap_ok(t, o.flag && !o.other, "a flag");
+	tap_ok(t, o.colour == BLUE, "a word is the index in its list");
+	tap_ok(t, o.mode == 2, "a value");
+	tap_ok(t, o.small == UINT32_MAX && o.large == 9, "numbers of four and of eight bytes");
+	tap_ok(t, o.size == 2048 && o.ns == 1500000000 && o.address == 255, "a size, a time, an address");
+	right(t, &table, "FILE --text '' --dir /x --call abc -p 1 --pid=4194304 -t x -t y 10 fF", &o);
+	tap_ok(t, strcmp(o.text, "") == 0 && strcmp(o.dir, "/x") == 0 && strcmp(o.called, "abc") == 0,
+		"texts, and a function of its own; options may come after an operand");
+	tap_ok(t, o.pids.n == 2 && ((uint32_t *)o.pids.p)[0] == 1 && ((uint32_t *)o.pids.p)[1] == 4194304,
+		"all numbers of a list, in their order");
+	tap_ok(t, o.texts.n == 2 && strcmp(((const char **)o.texts.p)[1], "y") == 0, "all texts of a list");
+	tap_ok(t,
+		o.addresses.n == 2 && ((uint64_t *)o.addresses.p)[0] == 16 &&
+			((uint64_t *)o.addresses.p)[1] == 255,
+		"the second operand takes all that follow the first");
+	cli_free(&table, &o);
+	tap_ok(t, !o.pids.p && !o.pids.n && !o.addresses.p, "which cli_free() releases");
+	right(t, &table, "-aa --one --fl -- -f", &o);
+	tap_ok(t, o.mode == 1 && o.flag && strcmp(o.operand, "-f") == 0,
+		"an option may be repeated and shortened; none is behind --");
+	right(t, &table, "-n1 -n 2 FILE", &o);
+	tap_ok(t, o.small == 2, "the last one counts");
+	right(t, &table, "--three x FILE", &o);
+	tap_ok(t, strcmp(o.file, "x") == 0, "an option with an argument may be of a group");
+}
+
+static void errors(struct tap *t)
+{
+	wrong(t, &table, "", "no FILE given");
+	wrong(t, &table, "--nope FILE", "unknown option '--nope'");
+	wrong(t, &table, "--nope=1 FILE", "unknown option '--nope'");
+	wrong(t, &table, "-fz FILE", "unknown option '-z'");
+	wrong(t, &table, "--t FILE", "ambiguous option '--t': --two, --three, --text, --texts");
+	wrong(t, &table, "--flag=1 FILE", "option '--flag' takes no argument");
+	wrong(t, &table, "--fl=1 FILE", "option '--flag' takes no argument");
+	wrong(t, &table, "FILE -n", "option '-n' needs an argument");
+	wrong(t, &table, "FILE -fn", "option '-n' needs an argument");
+	wrong(t, &table, "FILE --colo", "option '--colour' needs an argument");
+	wrong(t, &table, "--colour pink FILE", "option '--colour': 'pink' is not one of red, green, blue");
+	wrong(t, &table, "--colour re FILE", "option '--colour': 're' is not one of red, green, blue");
+	wrong(t, &table, "--colour '' FILE", "option '--colour': '' is not one of red, green, blue");
+	wrong(t, &table, "-a -b FILE", "--one and --two exclude one another");
+	wrong(t, &table, "--three x --one FILE", "--three and --one exclude one another");
+	wrong(t, &table, "-n x FILE", "option '-n': 'x' is not a whole number");
+	wrong(t, &table, "-n -1 FILE", "option '-n': '-1' is not a whole number");
+	wrong(t, &table, "--small 4294967296 FILE",
+		"option '--small': '4294967296' is out of range: 0 to 4294967295");
+	wrong(t, &table, "--large 1 FILE", "option '--large': '1' is out of range: 2 to 9");
+	wrong(t, &table, "--large 10 FILE", "option '--large': '10' is out of range: 2 to 9");
+	wrong(t, &table, "-s 1023 FILE", "option '-s': '1023' is out of range: 1024 to 1048576 bytes");
+	wrong(t, &table, "-d soon FILE", "option '-d': 'soon' is not a time such as 10us, 5ms or 1.5s");
+	wrong(t, &table, "--address 0x FILE",
+		"option '--address': '0x' is not an address: hex digits, 16 at most");
+	wrong(t, &table, "--address 12345678123456781 FILE",
+		"option '--address': '12345678123456781' is not an address: hex digits, 16 at most");
+	wrong(t, &table, "--address 0 FILE", "option '--address': '0' is out of range: 0x1 at least");
+	wrong(t, &table, "-p 1 -p 0 FILE", "option '-p': '0' is out of range: 1 to 4194304");
+	wrong(t, &table, "-p 4194305 FILE", "option '-p': '4194305' is out of range: 1 to 4194304");
+	wrong(t, &table, "-t 1 -t 2 --texts 3 FILE", "option '--texts': given more than 2 times");
+	wrong(t, &table, "--call aaaaaaaaaaaaaaaa FILE", "option '--call': 'aaaaaaaaaaaaaaaa' is too long");
+	wrong(t, &table, "-p 1 FILE 12 g", "ADDR: 'g' is not an address: hex digits, 16 at most");
+	wrong(t, &table, "-fg -p 1 FILE", "-f is not for --other");
+	wrong(t, &table, "--text \033 --nope\033 FILE", "unknown option '--nope\\x1b'");
+	wrong(t, &table, "--completion=csh", "option '--completion': 'csh' is not one of bash, zsh, fish");
+	wrong(t, &table, "--completion=bash FILE", "unknown option '--completion'");
+}
+
+static void commands(struct tap *t)
+{
+	struct opts o;
+
+	right(t, &command_table, "-f", &o);
+	tap_ok(t, o.flag && !o.command, "no command");
+	right(t, &command_table, "-f --", &o);
+	tap_ok(t, !o.command, "nor behind -- where nothing follows");
+	right(t, &command_table, "-- ls -f -- x", &o);
+	tap_ok(t,
+		!o.flag && o.command && strcmp(o.command[0], "ls") == 0 && strcmp(o.command[1], "-f") == 0 &&
+			strcmp(o.command[2], "--") == 0 && strcmp(o.command[3], "x") == 0 && !o.command[4],
+		"a command has all that follows --, and ends in NULL");
+	wrong(t, &command_table, "ls -- x", "unexpected argument 'ls': a command comes after --");
+	wrong(t, &command_table, "-f ls", "unexpected argument 'ls': a command comes after --");
+}
+
+static void text_is(struct tap *t, struct buf *b, const char *want, const char *name)
+{
+	buf_put(b, "", 1);
+	if (!tap_ok(t, !b->failed && strcmp((const char *)b->p, want) == 0, "%s", name))
+		tap_diag("%s", (const char *)b->p);
+	buf_free(b);
+}
+
+static void texts(struct tap *t)
+{
+	static const char help[] = "usage: tool [-fg] [-a | -b | --three FILE] [-n N] [-s SIZE] [-d TIME]\n"
+				   "            [-p PID]... [-t TEXT]... [OPTION]... FILE [ADDR]...\n"
+				   "\n"
+				   "About it.\n"
+				   "\n"
+				   "Some:\n"
+				   "  -f, --flag           a flag\n"
+				   "  -g, --other          another one\n"
+				   "      --colour COLOUR  it's [red]: green or blue\n"
+				   "  -a, --one            the first mode\n"
+				   "  -b, --two            the second mode\n"
+				   "      --three FILE     the third mode\n"
+				   "  -n, --small N        four bytes\n"
+				   "      --large N        eight bytes, in a range\n"
+				   "\n"
+				   "Others:\n"
+				   "  -s, --size SIZE      bytes\n"
+				   "  -d, --duration TIME  a time\n"
+				   "      --address ADDR   an address\n"
+				   "      --text TEXT      a text\n"
+				   "      --dir DIR        a folder\n"
+				   "  -p, --pid PID        a process\n"
+				   "  -t, --texts TEXT     no more than two of these\n"
+				   "      --call WORD      a function of its own\n"
+				   "  ADDR                 the last operand\n"
+				   "  -h, --help           print this text\n"
+				   "  -V, --version        print the version\n"
+				   "\n"
+				   "Status: 0.\n";
+	static const struct cli_option wide_rows[] = {
+		{ 0, "a-name-of-an-option", "ARGUMENT", "a text", CLI_TEXT(struct opts, text) },
+		{ 'f', "flag", NULL,
+			"sixty-three columns are what is left of this line, and this was\nand a line",
+			CLI_FLAG(struct opts, flag) },
+		{ 'g', "other", NULL, "sixty-three columns are what is left of this line, and this was!",
+			CLI_FLAG(struct opts, other) },
+	};
+	static const struct cli wide = { .name = "wide", .about = "About it.", CLI_OPTIONS(wide_rows) };
+	struct buf b = { 0 };
+
+	cli_help(&table, &b);
+	text_is(t, &b, help, "--help has usage, headings, all options in one column, and the status");
+	b = (struct buf){ 0 };
+	cli_synopsis(&command_table, &b);
+	text_is(t, &b, "[-f] [-- COMMAND [ARG]...]", "the usage has the command");
+	b = (struct buf){ 0 };
+	cli_help(&wide, &b);
+	text_is(t, &b,
+		"usage: wide [-fg] [--a-name-of-an-option ARGUMENT]\n"
+		"\n"
+		"About it.\n"
+		"\n"
+		"      --a-name-of-an-option ARGUMENT\n"
+		"                 a text\n"
+		"  -f, --flag     sixty-three columns are what is left of this line, and this was\n"
+		"                 and a line\n"
+		"  -g, --other    sixty-three columns are what is left of this line, and this\n"
+		"                 was!\n"
+		"  -h, --help     print this text\n"
+		"  -V, --version  print the version\n",
+		"a line ends at column 80 at most, and a wide option has a line of its own");
+}
+
 int main(void)
 {
 	static const char *const no_size[] = { "", "M", "x", "-1", "+1", " 1", "1 M", "1.5M", "0x10", "1MM",
@@ -49,5 +337,9 @@ int main(void)
 	/* 2^64 + 1 KiB, and 2^64: a shift that wraps would take these for small ones */
 	refused(&t, "18014398509481985K", 1, 4096, -ERANGE, "out of range");
 	refused(&t, "17179869184G", 1, UINT64_MAX, -ERANGE, "out of range");
+	values(&t);
+	errors(&t);
+	commands(&t);
+	texts(&t);
 	return tap_done(&t);
 }
