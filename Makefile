@@ -51,6 +51,12 @@ ifneq ($(CI),)
 WERROR := -Werror
 endif
 
+# The tools read files that other people wrote. _FORTIFY_SOURCE needs an optimizing compiler, and hides
+# from the sanitizers what they look for. CFLAGS and LDFLAGS come later, so they have the last word.
+HARD_CFLAGS = -fPIE -fstack-protector-strong $(if $(BPF_ARCH:x86=),,-fcf-protection) \
+	$(if $(SAN_CFLAGS),,$(if $(filter-out -O0,$(filter -O%,$(CFLAGS))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3))
+HARD_LDFLAGS = -pie -Wl,-z,relro,-z,now,-z,noexecstack
+
 # -MD and not -MMD: the skeletons are included as system headers, for the
 # warnings in them are not ours, and a changed BPF program must rebuild its users.
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) -Ilib -Ibpf -isystem $(OBJ)/bpf -isystem $(OBJ)/gen
@@ -58,7 +64,7 @@ DEPS = -MD -MP
 # NULL + 0 is "pointer-overflow" to clang, not to gcc, and no fault: an empty array is NULL.
 FUZZ_FLAGS := -g -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
 	-fno-sanitize=pointer-overflow -Wno-everything
-LDFLAGS += -Wl,--as-needed
+LINK = $(CC) $(HARD_CFLAGS) $(ALL_CFLAGS) -Wl,--as-needed $(HARD_LDFLAGS) $(LDFLAGS)
 LIBS := -lbpf -ldw -lelf -lcap -lz -ldeflate -lzstd -llzma -liberty
 
 # clang -target bpf does not look into the multiarch folder, where asm/types.h is
@@ -111,11 +117,11 @@ $(filter-out $(OFFLINE:%=$(BIN)/%),$(TOOL_BINS)): $(OBJ)/libstack.a
 $(TOOL_BINS): $(BIN)/%: $(OBJ)/tools/%.o
 	@mkdir -p $(@D)
 	$(say) LINK $@
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(LINK) -o $@ $^ $(LIBS)
 
 $(UNIT_BINS): %: %.o $(OBJ)/libstack.a
 	$(say) LINK $@
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(LINK) -o $@ $^ $(LIBS)
 
 $(WORK_BINS): $(OBJ)/t/%: t/%.c
 	@mkdir -p $(@D)
@@ -131,7 +137,7 @@ $(OBJ)/libstack.a $(OBJ)/liboffline.a:
 $(OBJ)/%.o: %.c $(OBJ)/.flags
 	@mkdir -p $(@D)
 	$(say) CC $@
-	$(Q)$(CC) $(ALL_CFLAGS) $(WERROR) $(DEPS) -c -o $@ $<
+	$(Q)$(CC) $(HARD_CFLAGS) $(ALL_CFLAGS) $(WERROR) $(DEPS) -c -o $@ $<
 
 # Whatever includes a skeleton names it; the first build has no .d files yet.
 $(filter-out $(OFFLINE_OBJS) $(OFFLINE:%=$(OBJ)/tools/%.o),$(LIB_OBJS) $(TOOL_OBJS) $(UNIT_OBJS)): | $(SKELS)
@@ -156,7 +162,7 @@ $(OBJ)/gen/syscalls.h: $(OBJ)/.flags
 
 # What everything was compiled with: other flags compile everything again. The
 # first time, and whenever they change, the prerequisites are looked for too.
-FLAGS_NOW := $(CC) $(subst $(OBJ),OBJ,$(ALL_CFLAGS)) / $(CLANG) $(BPF_CFLAGS) / $(FUZZ_FLAGS) / $(BPFTOOL)
+FLAGS_NOW := $(subst $(OBJ),OBJ,$(LINK)) / $(CLANG) $(BPF_CFLAGS) / $(FUZZ_FLAGS) / $(BPFTOOL)
 ifneq ($(file <$(OBJ)/.flags),$(FLAGS_NOW))
 $(OBJ)/.flags: FORCE
 endif
@@ -187,7 +193,7 @@ $(OBJ)/fuzz/libstack.a: $(FUZZ_OBJS)
 $(FUZZ_BINS): $(OBJ)/t/%: t/%.c $(OBJ)/fuzz/libstack.a
 	@mkdir -p $(@D)
 	$(say) FUZZ $@
-	$(Q)$(CLANG) $(ALL_CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer $(DEPS) -MF $@.d -MT $@ $(LDFLAGS) \
+	$(Q)$(CLANG) $(ALL_CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer $(DEPS) -MF $@.d -MT $@ -Wl,--as-needed $(LDFLAGS) \
 		-o $@ $< $(OBJ)/fuzz/libstack.a $(LIBS)
 
 bench: all
@@ -227,7 +233,7 @@ tags:
 
 # What the compiler is called with, for each file of C.
 define compile_entry
-{ "directory": "$(CURDIR)", "file": "$(2)", "output": "$(1)", "command": "$(CC) $(ALL_CFLAGS) -c -o $(1) $(2)" }
+{ "directory": "$(CURDIR)", "file": "$(2)", "output": "$(1)", "command": "$(CC) $(HARD_CFLAGS) $(ALL_CFLAGS) -c -o $(1) $(2)" }
 endef
 compile_commands.json: | $(SKELS) $(GENERATED)
 	$(say) GEN $@
