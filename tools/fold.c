@@ -5,10 +5,12 @@
 #include "fold/folding.h"
 
 #include <errno.h>
+#include <errno.h>
 #include <getopt.h>
 #include <string.h>
 
-static const struct cli cli = {
+/* Installed it is stackfold: coreutils has another fold. So the name is the one that it was called by. */
+static struct cli cli = {
 	.name = "fold",
 	.synopsis = "[options] [FILE...]",
 	.help = "\n"
@@ -188,7 +190,7 @@ static int tell(const struct opts *o, const struct folding_report *r, const stru
 		(unsigned long long)r->malformed, (unsigned long long)r->bad_line,
 		strcmp(r->bad_path, "-") == 0 ? "standard input" : r->bad_path, r->bad_why);
 	if (!r->records)
-		err_hint(&e, "fold reads the text of symbolize, or of perf script after perf record -g");
+		err_hint(&e, "%s reads the text of symbolize, or of perf script after perf record -g", cli.name);
 	cli_error(&cli, &e);
 	return CLI_INCOMPLETE;
 }
@@ -257,6 +259,7 @@ int main(int argc, char *argv[])
 	int opt, status;
 
 	opterr = 0;
+	cli.name = program_invocation_short_name;
 	while ((opt = getopt_long(argc, argv, ":hV", longopts, NULL)) != -1) {
 		if (opt == 'h')
 			return cli_help(&cli);
