@@ -4,6 +4,7 @@
 #   make offline      the tools that only read files: no BPF, for other architectures too
 #   make check        build, then prove t/
 #   make check-unit   build, then the unit tests alone
+#   make coverage     the lines of lib/ that the unit tests reach, as pages of lcov
 #   make bench        ratios against the peers (scripts/bench)
 #   make vmtest       Debian's kernels 5.10 to 7.3 in virtual machines (scripts/vmtest)
 #   make lint         clang-format, cppcheck, shellcheck, layers, manual, CLI contract
@@ -177,6 +178,17 @@ check: all
 check-unit: $(UNIT_BINS)
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) $(PROVE) $(PROVE_FLAGS) t/unit-*.t
 
+# A build of its own with counters, the unit tests on it, pages for each file, and one line with the figure.
+# What runs in a sandbox cannot write its counts, so of that code the figure has what also runs outside.
+COVERAGE = $(abspath $(OBJ))/coverage
+coverage:
+	$(Q)$(MAKE) O=$(COVERAGE) CFLAGS='-O0 -g --coverage -fprofile-update=atomic' check-unit
+	$(Q)lcov -q -c -d $(COVERAGE)/obj -o $(COVERAGE)/all.info 2>/dev/null
+	$(Q)lcov -q -e $(COVERAGE)/all.info '$(CURDIR)/lib/*' -o $(COVERAGE)/lib.info
+	$(Q)genhtml -q -p '$(CURDIR)' -o $(COVERAGE)/html $(COVERAGE)/lib.info
+	$(Q)lcov --summary $(COVERAGE)/lib.info 2>&1 | sed -n 's/^ *lines\.*: \(.*\)/coverage of lib\/: \1/p'
+	$(say) HTML $(OBJ)/coverage/html/index.html
+
 # One libFuzzer program a t/fuzz-*.c: obj/t/fuzz-NAME [-max_total_time=60] [CORPUS...]
 # The library is instrumented too, in objects of its own; a finding of either sanitizer ends the run.
 fuzz: $(FUZZ_BINS)
@@ -206,7 +218,7 @@ lint: tools
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) sh scripts/lint
 
 # fold would shadow coreutils' fold(1): it goes to libexec under its own name
-# and to bin as stackfold, and so does its manual page.
+# and to bin as stackfold. Its manual page is stackfold's alone, in its text too.
 PAGES := $(filter-out fold.1,$(notdir $(wildcard docs/*.[1-9]))) stackfold.1
 page_of = $(DESTDIR)$(mandir)/man$(subst .,,$(suffix $(1)))/$(1)
 install: tools
@@ -215,6 +227,7 @@ install: tools
 	$(Q)$(INSTALL) $(BIN)/fold $(DESTDIR)$(bindir)/stackfold
 	$(Q)$(INSTALL) $(BIN)/fold $(DESTDIR)$(libexecdir)/stacktools/fold
 	$(Q)$(foreach page,$(PAGES),$(INSTALL) -D -m 644 docs/$(page:stackfold.1=fold.1) $(call page_of,$(page)) &&) :
+	$(Q)sed -i 's/^\.Dt FOLD/.Dt STACKFOLD/; s/^\.Nm fold$$/.Nm stackfold/; s/| fold /| stackfold /g' $(call page_of,stackfold.1)
 	$(say) INSTALL $(DESTDIR)$(prefix)
 
 # What install put there, and its folder in libexec if nothing else is in it.
@@ -246,7 +259,7 @@ clean:
 
 FORCE:
 
-.PHONY: help uninstall dist tags compile_commands.json fuzz all tools offline check check-unit bench vmtest lint install clean FORCE
+.PHONY: help uninstall dist tags compile_commands.json fuzz all tools offline check check-unit coverage bench vmtest lint install clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(wildcard $(OBJ)/*/*.d $(OBJ)/*/*/*.d)
