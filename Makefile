@@ -4,6 +4,7 @@
 #   make offline      the tools that only read files: no BPF, for other architectures too
 #   make check        build, then prove t/
 #   make check-unit   build, then the unit tests alone
+#   make coverage     the lines of lib/ that the unit tests reach, as pages of lcov
 #   make bench        ratios against the peers (scripts/bench)
 #   make vmtest       Debian's kernels 5.10 to 7.3 in virtual machines (scripts/vmtest)
 #   make lint         clang-format, cppcheck, shellcheck, layers, manual, CLI contract
@@ -56,6 +57,12 @@ ifneq ($(CI),)
 WERROR := -Werror
 endif
 
+# The tools read files that other people wrote. _FORTIFY_SOURCE needs an optimizing compiler, and hides
+# from the sanitizers what they look for. CFLAGS and LDFLAGS come later, so they have the last word.
+HARD_CFLAGS = -fPIE -fstack-protector-strong $(if $(BPF_ARCH:x86=),,-fcf-protection) \
+	$(if $(SAN_CFLAGS),,$(if $(filter-out -O0,$(filter -O%,$(CFLAGS))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3))
+HARD_LDFLAGS = -pie -Wl,-z,relro,-z,now,-z,noexecstack
+
 # -MD and not -MMD: the skeletons are included as system headers, for the
 # warnings in them are not ours, and a changed BPF program must rebuild its users.
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) -Ilib -Ibpf -isystem $(OBJ)/bpf -isystem $(OBJ)/gen
@@ -63,7 +70,7 @@ DEPS = -MD -MP
 # NULL + 0 is "pointer-overflow" to clang, not to gcc, and no fault: an empty array is NULL.
 FUZZ_FLAGS := -g -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
 	-fno-sanitize=pointer-overflow -Wno-everything
-LDFLAGS += -Wl,--as-needed
+LINK = $(CC) $(HARD_CFLAGS) $(ALL_CFLAGS) -Wl,--as-needed $(HARD_LDFLAGS) $(LDFLAGS)
 LIBS := -lbpf -lcap -lseccomp -lz -ldeflate -lzstd -llzma -liberty
 
 # clang -target bpf does not look into the multiarch folder, where asm/types.h is
@@ -116,14 +123,14 @@ $(filter-out $(OFFLINE:%=$(BIN)/%),$(TOOL_BINS)): $(OBJ)/libstack.a
 $(TOOL_BINS): $(BIN)/%: $(OBJ)/tools/%.o
 	@mkdir -p $(@D)
 	$(say) LINK $@
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(LINK) -o $@ $^ $(LIBS)
 
 # oracles, which no tool has
 $(UNIT_BINS): LIBS += -ldw -lelf
 $(OBJ)/t/unit/unwindcmp: $(OBJ)/t/lib/unwindcmp.o $(OBJ)/t/lib/dwarfeval.o
 $(UNIT_BINS): %: %.o $(OBJ)/libstack.a
 	$(say) LINK $@
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
 
 $(WORK_BINS): $(OBJ)/t/%: t/%.c
 	@mkdir -p $(@D)
@@ -139,7 +146,7 @@ $(OBJ)/libstack.a $(OBJ)/liboffline.a:
 $(OBJ)/%.o: %.c $(OBJ)/.flags
 	@mkdir -p $(@D)
 	$(say) CC $@
-	$(Q)$(CC) $(ALL_CFLAGS) $(WERROR) $(DEPS) -c -o $@ $<
+	$(Q)$(CC) $(HARD_CFLAGS) $(ALL_CFLAGS) $(WERROR) $(DEPS) -c -o $@ $<
 
 # Whatever includes a skeleton names it; the first build has no .d files yet.
 $(filter-out $(OFFLINE_OBJS) $(OFFLINE:%=$(OBJ)/tools/%.o),$(LIB_OBJS) $(TOOL_OBJS) $(UNIT_OBJS)): | $(SKELS)
@@ -164,7 +171,7 @@ $(OBJ)/gen/syscalls.h: $(OBJ)/.flags
 
 # What everything was compiled with: other flags compile everything again. The
 # first time, and whenever they change, the prerequisites are looked for too.
-FLAGS_NOW := $(CC) $(subst $(OBJ),OBJ,$(ALL_CFLAGS)) / $(CLANG) $(BPF_CFLAGS) / $(FUZZ_FLAGS) / $(BPFTOOL)
+FLAGS_NOW := $(subst $(OBJ),OBJ,$(LINK)) / $(CLANG) $(BPF_CFLAGS) / $(FUZZ_FLAGS) / $(BPFTOOL)
 ifneq ($(file <$(OBJ)/.flags),$(FLAGS_NOW))
 $(OBJ)/.flags: FORCE
 endif
@@ -179,7 +186,18 @@ check: all
 check-unit: $(UNIT_BINS)
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) $(PROVE) $(PROVE_FLAGS) t/unit/
 
-# One libFuzzer program a t/fuzz-*.c: obj/t/fuzz/NAME [-max_total_time=60] [CORPUS...]
+# A build of its own with counters, the unit tests on it, pages for each file, and one line with the figure.
+# What runs in a sandbox cannot write its counts, so of that code the figure has what also runs outside.
+COVERAGE = $(abspath $(OBJ))/coverage
+coverage:
+	$(Q)$(MAKE) O=$(COVERAGE) CFLAGS='-O0 -g --coverage -fprofile-update=atomic' check-unit
+	$(Q)lcov -q -c -d $(COVERAGE)/obj -o $(COVERAGE)/all.info 2>/dev/null
+	$(Q)lcov -q -e $(COVERAGE)/all.info '$(CURDIR)/lib/*' -o $(COVERAGE)/lib.info
+	$(Q)genhtml -q -p '$(CURDIR)' -o $(COVERAGE)/html $(COVERAGE)/lib.info
+	$(Q)lcov --summary $(COVERAGE)/lib.info 2>&1 | sed -n 's/^ *lines\.*: \(.*\)/coverage of lib\/: \1/p'
+	$(say) HTML $(OBJ)/coverage/html/index.html
+
+# One libFuzzer program a t/fuzz/*.c: obj/t/fuzz/NAME [-max_total_time=60] [CORPUS...]
 # The library is instrumented too, in objects of its own; a finding of either sanitizer ends the run.
 fuzz: $(FUZZ_BINS)
 
@@ -195,7 +213,7 @@ $(OBJ)/fuzz/libstack.a: $(FUZZ_OBJS)
 $(FUZZ_BINS): $(OBJ)/t/%: t/%.c $(OBJ)/fuzz/libstack.a
 	@mkdir -p $(@D)
 	$(say) FUZZ $@
-	$(Q)$(CLANG) $(ALL_CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer $(DEPS) -MF $@.d -MT $@ $(LDFLAGS) \
+	$(Q)$(CLANG) $(ALL_CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer $(DEPS) -MF $@.d -MT $@ -Wl,--as-needed $(LDFLAGS) \
 		-o $@ $< $(OBJ)/fuzz/libstack.a $(LIBS)
 
 bench: all
@@ -208,7 +226,7 @@ lint: tools
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) sh scripts/lint
 
 # fold would shadow coreutils' fold(1): it goes to libexec under its own name
-# and to bin as stackfold, and so does its manual page.
+# and to bin as stackfold. Its manual page is stackfold's alone, in its text too.
 PAGES := $(filter-out fold.1,$(notdir $(wildcard docs/*.[1-9]))) stackfold.1
 page_of = $(DESTDIR)$(mandir)/man$(subst .,,$(suffix $(1)))/$(1)
 # The tools print their completions, under the names that they are installed by. Those that are built for
@@ -237,6 +255,7 @@ install: tools completions
 	$(Q)$(INSTALL) $(BIN)/fold $(DESTDIR)$(bindir)/stackfold
 	$(Q)$(INSTALL) $(BIN)/fold $(DESTDIR)$(libexecdir)/stacktools/fold
 	$(Q)$(foreach page,$(PAGES),$(INSTALL) -D -m 644 docs/$(page:stackfold.1=fold.1) $(call page_of,$(page)) &&) :
+	$(Q)sed -i 's/^\.Dt FOLD/.Dt STACKFOLD/; s/^\.Nm fold$$/.Nm stackfold/; s/| fold /| stackfold /g' $(call page_of,stackfold.1)
 	$(Q)$(foreach shell,$(SHELLS),$(foreach tool,$(INSTALLED),\
 		$(INSTALL) -D -m 644 $(OBJ)/completions/$(shell)/$(tool) $(call completion_of,$(shell),$(tool)) &&)) :
 	$(say) INSTALL $(DESTDIR)$(prefix)
@@ -258,7 +277,7 @@ tags:
 
 # What the compiler is called with, for each file of C.
 define compile_entry
-{ "directory": "$(CURDIR)", "file": "$(2)", "output": "$(1)", "command": "$(CC) $(ALL_CFLAGS) -c -o $(1) $(2)" }
+{ "directory": "$(CURDIR)", "file": "$(2)", "output": "$(1)", "command": "$(CC) $(HARD_CFLAGS) $(ALL_CFLAGS) -c -o $(1) $(2)" }
 endef
 compile_commands.json: | $(SKELS) $(GENERATED)
 	$(say) GEN $@
@@ -271,7 +290,7 @@ clean:
 
 FORCE:
 
-.PHONY: help completions uninstall dist tags compile_commands.json fuzz all tools offline check check-unit bench vmtest lint install clean FORCE
+.PHONY: help completions uninstall dist tags compile_commands.json fuzz all tools offline check check-unit coverage bench vmtest lint install clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(wildcard $(OBJ)/*/*.d $(OBJ)/*/*/*.d)

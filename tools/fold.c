@@ -110,7 +110,8 @@ static int tell(const struct opts *o, const struct folding_report *r, const stru
 		(unsigned long long)r->malformed, (unsigned long long)r->bad_line,
 		strcmp(r->bad_path, "-") == 0 ? "standard input" : r->bad_path, r->bad_why);
 	if (!r->records)
-		err_hint(&e, "fold reads the text of symbolize, or of perf script after perf record -g");
+		err_hint(&e, "%s reads the text of symbolize, or of perf script after perf record -g",
+			cli.name);
 	cli_error(&cli, &e);
 	return CLI_INCOMPLETE;
 }

@@ -374,12 +374,14 @@ static int refuse_binary(const struct paragraphs *p, const char *path, size_t n,
 
 	if (n >= CAPBLOCK_MAGIC_LEN && memcmp(bytes, CAPBLOCK_MAGIC, CAPBLOCK_MAGIC_LEN) == 0) {
 		err_set(e, -EINVAL, "'%s' is a capture, not the text of symbolize", path);
-		return err_hint(e, "make the text of it first: symbolize '%s' | fold", path);
+		return err_hint(e, "make the text of it first: symbolize '%s' | %s", path,
+			program_invocation_short_name);
 	}
 	if (n < sizeof(magic) - 1 || memcmp(bytes, magic, sizeof(magic) - 1) != 0)
 		return 0;
 	err_set(e, -EINVAL, "'%s' is a perf.data file, not the text of perf script", path);
-	return err_hint(e, "make the text of it first: perf script -i '%s' | fold", path);
+	return err_hint(e, "make the text of it first: perf script -i '%s' | %s", path,
+		program_invocation_short_name);
 }
 
 /* Append what one read gives. 1, 0 at the end of all files, or -errno. */

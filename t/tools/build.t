@@ -19,6 +19,36 @@ for tool in "$BIN"/*; do
 	run readelf -d "$tool"
 	like "$(grep -c NEEDED "$out") $(grep -oE 'lib(dw|elf)\.' "$out")" '^[1-9][0-9]* $' "${tool##*/} reads ELF files and DWARF by no library"
 done
+# Each tool is hardened, as readelf sees it; what the C library checks is in the larger ones.
+hardening() { # TOOL: what there is of it, one word each
+	readelf -hldnW "$BIN/$1" | awk '
+		$1 == "Type:" { type = $2 }
+		/FLAGS_1/ { if (/ PIE/ && type == "DYN") print "pie"; if (/ NOW/) print "now" }
+		$1 == "GNU_RELRO" { print "relro" }
+		$1 == "GNU_STACK" && $7 == "RW" { print "noexecstack" }
+		/IBT, SHSTK/ { print "cf" }'
+	readelf --dyn-syms -W "$BIN/$1" | grep -oE '__stack_chk_fail|__[a-z]+_chk@' | sed 's/__[a-z]*_chk@/fortify/' | sort -u
+}
+want='__stack_chk_fail fortify noexecstack now pie relro '
+case $BIN in
+*/san) want=$(echo "$want" | sed 's/fortify //') ;;
+esac
+for tool in "$BIN"/*; do
+	[ -f "$tool" ] || continue
+	is "$(hardening "${tool##*/}" | grep -v cf | sort | tr '\n' ' ')" "$want" \
+		"${tool##*/}: position-independent, bound at start, stack and fortified calls checked"
+done
+case $(uname -m) in
+x86_64)
+	# The linker drops the mark of a program where one object lacks it, so objects are looked at.
+	is "$(find "${STACKTOOLS_OBJ:-$TOP/obj}"/lib "${STACKTOOLS_OBJ:-$TOP/obj}"/tools -name '*.o' -exec readelf -nW {} + |
+		awk '/^File:/ { n++ } /IBT, SHSTK/ { n-- } END { print n }')" 0 "every object has the marks of -fcf-protection"
+	;;
+*) skip "every object has the marks of -fcf-protection" "it is of x86" ;;
+esac
+is "$(make -n V=1 O="$TMP/x" CFLAGS='-O2 -fcf-protection=none' LDFLAGS=-Wl,-z,lazy "$TMP/x/bin/fold" 2>/dev/null |
+	grep -oE -e '-fcf-protection[=a-z]*|-z,(lazy|relro)' | tail -n 4 | tr '\n' ' ')" \
+	"-fcf-protection -fcf-protection=none -z,relro -z,lazy " "CFLAGS and LDFLAGS have the last word"
 
 ok "every file names its licence" sh scripts/lint licence
 ok "each folder of lib/ includes only lower ones" sh scripts/layers

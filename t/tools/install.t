@@ -30,6 +30,21 @@ same "$root/opt/st/bin/stackfold" "$root/opt/st/libexec/stacktools/fold" "both a
 is "$(printf 'abc\n' | PATH="$root/opt/st/libexec/stacktools:$PATH" fold --version | cut -d' ' -f1)" fold \
 	"with that folder first in PATH, fold is ours"
 
+is "$(printf 'abc\n' | "$root/opt/st/bin/stackfold" --version | cut -d' ' -f1)" stackfold "stackfold calls itself so"
+is "$("$root/opt/st/bin/stackfold" --nonsense 2>&1 | grep -oE '^(usage: )?stackfold:? ' | tr -d '\n')" "stackfold: usage: stackfold " \
+	"in its messages, too"
+if command -v mandoc >/dev/null; then
+	page=$(mandoc -T utf8 "$root/opt/st/share/man/man1/stackfold.1" | col -b)
+	like "$page" '^STACKFOLD\(1\)' "and so does its page"
+	is "$(printf '%s\n' "$page" | grep '| fold ')" "" "and its examples"
+	is "$(for page in "$root"/opt/st/share/man/man*/*; do mandoc -T utf8 "$page" | tail -n 1 | sed 's/  .*//'; done | sort -u)" \
+		"stacktools $("$root/opt/st/bin/capinfo" --version | cut -d' ' -f3)" "each page has the version at its foot"
+else
+	skip "and so does its page" "no mandoc"
+	skip "and its examples" "no mandoc"
+	skip "each page has the version at its foot" "no mandoc"
+fi
+
 for tool in $tools; do
 	page=$tool.1
 	[ "$tool" != fold ] || page=stackfold.1

@@ -66,7 +66,7 @@ static int hand_out(int fd, char what, uint8_t **ret, size_t *len)
 	*ret = calloc(1, *len + 1);
 	if (!*ret)
 		return -ENOMEM;
-	if (pread(fd, *ret, LINE, 0) < 0)
+	if (pread(fd, *ret, *len, 0) < 0)
 		return -errno;
 	return 0;
 }
@@ -106,8 +106,10 @@ static int misbehave(char what, struct err *e)
 	case 'e': /* a table that changes after it was handed over */
 		if (ftruncate(SANDBOX_FD + 2, LINE) != 0 || say(1, 0, LINE) != 0)
 			return -EIO;
-		for (;;)
-			pwrite(SANDBOX_FD + 2, "!", 1, 0), pwrite(SANDBOX_FD + 2, "?", 1, 0);
+		for (bool odd = false;; odd = !odd) {
+			if (pwrite(SANDBOX_FD + 2, odd ? "?" : "!", 1, 0) != 1)
+				return -EIO;
+		}
 	case 'l': /* a table that is not there */
 		return say(1, 0, 4096);
 	case 'm':
