@@ -139,7 +139,13 @@ rec "$TMP/c.cap" -- "$TMP/brief" 1
 ok "a command that has ended is named" sh -c 'grep -q "/brief [0-9]* caller$" <<-E
 	$1
 	E' sh "$(stored "$TMP/c.cap")"
-rec "$TMP/r.cap" -- sh -c '"$1" 1; rm "$1"; cp "$2" "$1"' sh "$TMP/brief" "$(command -v true)"
+# names are stored each second: it is over before, or it is done again
+replaced() {
+	cp "$TMP/prog" "$TMP/brief"
+	rec "$TMP/r.cap" -- sh -c '"$1" 1; rm "$1"; cp "$2" "$1"' sh "$TMP/brief" "$(command -v true)"
+	test "$(waits "$TMP/r.cap" '$n = $c{duration_ns}')" -lt 1000000000
+}
+until_true replaced
 ok "another file under its name is not asked" sh -c '! grep -q "/brief " <<-E
 	$1
 	E' sh "$(stored "$TMP/r.cap")"

@@ -104,7 +104,7 @@ exec 7>"$TMP/in3"
 until_true test -s "$TMP/pid"
 rec "$TMP/i.cap" -d 0.5 -p "$(cat "$TMP/pid")"
 exec 7>&-
-is "$(waits "$TMP/i.cap" '$h{$w->{user_stack_id}}++ if $w->{comm} eq "idle"' | wc -l)" 1 "five threads in the same place share one stack"
+is "$(waits "$TMP/i.cap" '$h{$w->{user_stack_id}}++ if $w->{comm} eq "i-wait"' | wc -l)" 1 "five threads in the same place share one stack"
 is "$(waits "$TMP/c.cap" '$h{"$w->{user_stack_id} " . join ",", map { $_->{address} } @{$w->{user_stack}}} = 1' |
 	cut -d' ' -f1 | uniq -d)" "" "no stack id stands for two stacks"
 tap_done

@@ -56,7 +56,7 @@ is "$(waits "$TMP/idle.cap" '$n++ if !$w->{open} || !$w->{initial} || $w->{count
 	"each wait is one, marked as begun before and still open"
 is "$(waits "$TMP/idle.cap" '$n++ if kernel() !~ /futex_wait/ && kernel() !~ /pipe_read/')" 0 \
 	"a wait that began before has its kernel stack"
-is "$(waits "$TMP/idle.cap" '$n++ if $w->{comm} eq "idle" && user() !~ /^wait_for_ever;idle(;|$)/')" 0 \
+is "$(waits "$TMP/idle.cap" '$n++ if $w->{comm} eq "i-wait" && user() !~ /^wait_for_ever;idle(;|$)/')" 0 \
 	"and its user stack"
 ok "the balance holds for open waits" balanced "$TMP/idle.cap"
 
@@ -68,7 +68,7 @@ is $? 0 "the recording ends with its target"
 is "$(waits "$TMP/end.cap" '$n += $w->{count} if $w->{tid} == $w->{pid} && $w->{initial} && !$w->{open}')" 1 \
 	"a wait that ends in mid-recording is initial and not open"
 # on their way out they may wait for each other, where spinlocks sleep (PREEMPT_RT)
-is "$(waits "$TMP/end.cap" '$n += $w->{initial} ? 1 : 1000 if $w->{comm} eq "idle" && kernel() =~ /futex_wait/')" 20 \
+is "$(waits "$TMP/end.cap" '$n += $w->{initial} ? 1 : 1000 if $w->{comm} eq "i-wait" && kernel() =~ /futex_wait/')" 20 \
 	"threads that wait on to their end are initial"
 is "$(waits "$TMP/end.cap" '$n++ if $w->{open}')" 0 "no wait of a process that ended is open"
 

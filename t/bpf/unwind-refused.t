@@ -29,7 +29,7 @@ verdicts() {
 }
 # what stacks of the threads of waits begin with, by name
 outermost() {
-	waits "$1" '$h{$w->{user_stack}[-1]{symbol} // "none"} = "" if $w->{comm} =~ /^w(-|ork-waits)/'
+	waits "$1" '$h{$w->{user_stack}[-1]{symbol} // "none"} = "" if $w->{comm} =~ /^w(-|aits$)/'
 }
 
 for mode in btf raw; do

@@ -90,7 +90,8 @@ sandbox=$TMP/check
 mkdir -p "$sandbox/scripts" "$sandbox/bin" "$sandbox/t/bpf"
 cp scripts/check "$sandbox/scripts"
 echo 'exit 0' >"$sandbox/scripts/deps"
-printf 'all:\ncheck:\n\t@prove -r t/\n' >"$sandbox/Makefile"
+# shellcheck disable=SC2016 # make's
+printf 'all:\ncheck:\n\t@prove $(PROVE_FLAGS) -r t/\n' >"$sandbox/Makefile"
 printf '# reason\n\n^t/bpf/one\\.t: second # SKIP no kprobes\n' >"$sandbox/t/allowed-skips"
 bpfcheck_says() { # STATUS MODE
 	printf '#!/bin/sh\necho verdict\necho \047"mode": "%s"\047\nexit %s\n' "$2" "$1" >"$sandbox/bin/bpfcheck"
@@ -107,6 +108,8 @@ status 0 "check: a skip that is in t/allowed-skips passes" sh "$sandbox/scripts/
 tests 'ok 1 - first # SKIP no BPF' 'ok 2 - second' '1..2'
 status 1 "check: another skip fails where BPF works" sh "$sandbox/scripts/check"
 like "$(cat "$err")" '^t/bpf/one.t: first # SKIP no BPF$' "check: and is named with its reason"
+is "$(sed -n '/^check: the slowest tests:$/,$s/^ *[0-9.]* s  //p' "$err" | sort | tr '\n' ' ')" 't/bpf/one.t t/plain.t ' \
+	"check: the slowest tests are listed last"
 tests 'ok 1 - first' '1..1'
 printf '#!/bin/sh\necho "ok 1 - x # SKIP no oracle"; echo 1..1\n' >"$sandbox/t/plain.t"
 status 1 "check: and so does one of a test that records nothing" sh "$sandbox/scripts/check"
@@ -140,6 +143,39 @@ status 1 "check: a failed test fails" sh "$sandbox/scripts/check"
 like "$(tail -n 1 "$out")" '^Result: FAIL$' "check: and prove says so last"
 printf 'all:\n\tfalse\n' >"$sandbox/Makefile"
 status 2 "check: a failed build is status 2" sh "$sandbox/scripts/check"
+
+# --- prove: unit tests are programs, each under the name of its source
+mkdir -p "$TMP/units/t/lib" "$TMP/units/t/unit" "$TMP/units/obj/t/unit"
+cp .proverc "$TMP/units"
+cp t/lib/UnitTests.pm "$TMP/units/t/lib"
+unit() { # NAME COMMAND...: a program that prints one test and runs COMMAND, and its source
+	unit_name=$1
+	shift
+	: >"$TMP/units/t/unit/$unit_name.c"
+	printf '#!/bin/sh\necho "ok 1 - x"\necho 1..1\n%s\n' "$*" >"$TMP/units/obj/t/unit/$unit_name"
+	chmod +x "$TMP/units/obj/t/unit/$unit_name"
+}
+proves() {
+	# shellcheck disable=SC2016 # the inner shell's
+	run env -u STACKTOOLS_OBJ sh -c 'cd "$1" && shift && exec prove "$@"' sh "$TMP/units" "$@"
+}
+unit good
+proves t/
+is "$rc $(sed -n 's/^\(t[^ ]*\) \.* *\(.*\)/\1 \2/p' "$out")" "0 t/unit/good.c ok" "prove t/ runs the program of a source in t/unit"
+unit fails 'exit 1'
+# shellcheck disable=SC2016 # its own
+unit crashes 'kill -SEGV $$'
+unit silent
+echo '#!/bin/sh' >"$TMP/units/obj/t/unit/silent"
+proves t/
+is "$rc $(sed -n 's/^\(t[^ ]*\) .*(Wstat: \([0-9]*\).*/\1 \2/p' "$out" | sort | tr '\n' ' ')" \
+	"1 t/unit/crashes.c 11 t/unit/fails.c 256 t/unit/silent.c 0 " "one that fails, crashes or prints nothing has failed"
+: >"$TMP/units/t/unit/absent.c"
+proves t/
+is "$rc $(cat "$out" "$err")" "2 prove: 'obj/t/unit/absent' is not built: run make first" "one that is missing is no test that is not run"
+printf '#!/bin/sh\necho "ok 1 - x"; echo 1..1\n' >"$TMP/units/t/unit/absent.t"
+proves t/unit/absent.t t/unit/good.c
+is "$rc $(tail -n 1 "$out")" "0 Result: PASS" "a script beside it is the test instead"
 
 # --- the rest of their command lines
 for list in build demo test lint bench fresh vm; do

@@ -33,7 +33,7 @@ __attribute__((noinline)) static long wait_for_ever(void)
 
 static void *idle(void *arg)
 {
-	prctl(PR_SET_NAME, "idle");
+	prctl(PR_SET_NAME, "i-wait");
 	__atomic_add_fetch(&ready, 1, __ATOMIC_SEQ_CST);
 	while (wait_for_ever() <= 0)
 		;
