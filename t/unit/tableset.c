@@ -459,7 +459,7 @@ static void test_no_worker(struct tap *t)
 	}
 	tap_eq_u64(t, stats(s).worker_lost, 1, "workers that die again and again are given up");
 	snprintf(why, sizeof(why), "%s", stats(s).worker_why);
-	tap_ok(t, strstr(why, "signal"), "the reason is told");
+	tap_ok(t, strstr(why, "killed by SIGKILL"), "the reason is told");
 	tap_diag("%s", why);
 	third = settled(s, &c);
 	tap_ok(t,
