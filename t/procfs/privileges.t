@@ -171,7 +171,7 @@ sleep sleep 1' 'a program that another user becomes has waits of its own'
 run timeout 60 setpriv --bounding-set=-all,+sys_ptrace,+dac_read_search "$BIN/offcpu-record" --mode procfs --force -o "$TMP/l.cap" -p "$pid" -d 1 7>&-
 is "$rc $(waits "$TMP/l.cap" '$n++ if $w->{comm} eq "s-futex" && kernel() =~ /futex/')" '0 1' \
 	'without CAP_SYS_ADMIN there are system calls and wait channels'
-like "$(cat "$err")" 'kernel stacks of [0-9]+ threads are names alone: /proc/PID/stack takes CAP_SYS_ADMIN' 'and it is told what stacks take'
+like "$(cat "$err")" '[0-9]+ threads?: kernel stacks are names alone: /proc/PID/stack takes CAP_SYS_ADMIN' 'and it is told what stacks take'
 
 # --- the process that looks ends: told, counted, and the recording goes on ---
 
