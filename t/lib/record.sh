@@ -45,6 +45,7 @@ build_compat() {
 
 can_record() { # MODE
 	"$BIN/offcpu-record" -q --mode "$1" --force -o "$TMP/probe.cap" -- true >"$TMP/probe.log" 2>&1
+	[ $? -le 1 ] # 1: a process that ends at once may do so before its mappings were read
 }
 
 need_bpf() { # [MODE]
