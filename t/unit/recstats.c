@@ -129,7 +129,9 @@ static void test_summary(struct tap *t)
 		"tables that failed, with a reason that forges no line");
 	says(t, text, "\n  1 process: ended or not started, to make unwind tables, most recently: c\\x0ad\n",
 		"that nothing makes tables any more, and why");
-	says(t, text, "\n  6 unwind tables: no room in memory (--unwind-memory raises the limit, except in mode procfs)\n",
+	says(t, text,
+		"\n  6 unwind tables: no room in memory (--unwind-memory raises the limit, except in mode "
+		"procfs)\n",
 		"tables that had no room, with the remedy");
 	says(t, text, "\n  lost: nothing\n", "that nothing was lost");
 	says(t, text, "\n  2 mappings: beyond what a process can have, or no room in memory\n",
