@@ -183,6 +183,7 @@ if setcap cap_bpf,cap_perfmon+ep "$TMP/open/offcpu-record" 2>/dev/null; then
 	setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups sleep 1000 7>&- &
 	theirs=$!
 	at_exit_kill "$theirs"
+	until_true grep -q '^sleep$' "/proc/$theirs/comm" # it was setpriv, which is root's
 	setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups "$TMP/open/offcpu-record" -q -o "$TMP/open/u.cap" -p "$theirs" >"$TMP/u.out" 2>&1 7>&- &
 	rec_pid=$!
 	until_true recording "$rec_pid" "$TMP/open/u.cap"
