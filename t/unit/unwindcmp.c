@@ -3,7 +3,7 @@
  * The comparison with libdw has to notice a table that is wrong, whatever is
  * wrong in it: without arguments. Else a comparison for other tests:
  *
- *	unit-unwindcmp FILE
+ *	unit/unwindcmp FILE
  *
  * prints each difference, with its address, and the totals. Status 0 where
  * there is none, 1 where there is one, 2 for a file that cannot be read.
