@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A process of another user, looked at by root before and by the helper after all privileges are gone. */
+#include "../lib/raw-request.h"
 #include "base/tap.h"
 #include "procfs/helper.h"
 #include "system/drop.h"
@@ -251,22 +252,6 @@ static void reads_memory(struct tap *t, struct helper *l, const struct other *o)
 		"one that is gone is not stopped");
 	tap_ok(t, helper_quiet(l, o->pid, 4194305, NULL, 0, &copy, &call) == -ENOENT && !copy.head.n_areas,
 		"nor copied");
-}
-
-/* LEN bytes as they are; the error of the answer. */
-static int send_raw(int sock, const void *bytes, size_t len)
-{
-	struct {
-		uint32_t number;
-		int32_t error;
-	} head = { .number = 7 };
-	struct iovec v[] = { { &head, sizeof(head) }, { (void *)(uintptr_t)bytes, len } };
-	struct msghdr m = { .msg_iov = v, .msg_iovlen = ARRAY_LEN(v) };
-
-	if (sendmsg(sock, &m, MSG_NOSIGNAL) != (ssize_t)(sizeof(head) + len) ||
-		recv(sock, &head, sizeof(head), 0) <= 0)
-		return -EPIPE;
-	return head.number == 7 ? head.error : -EPROTO;
 }
 
 static void refuses(struct tap *t, int sock, bool memory, pid_t pid)

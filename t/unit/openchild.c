@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "../lib/raw-request.h"
 #include "base/clock.h"
 #include "base/tap.h"
 #include "system/broker.h"
@@ -273,22 +274,6 @@ static void makes_maps(struct tap *t, struct worker *o)
 		close(chunk);
 	if (agg >= 0)
 		close(agg);
-}
-
-/* LEN bytes as they are, to the broker behind SOCK; the error of its answer. */
-static int send_raw(int sock, const void *bytes, size_t len)
-{
-	struct {
-		uint32_t number;
-		int32_t error;
-	} head = { .number = 7 };
-	struct iovec v[] = { { &head, sizeof(head) }, { (void *)(uintptr_t)bytes, len } };
-	struct msghdr m = { .msg_iov = v, .msg_iovlen = ARRAY_LEN(v) };
-
-	if (sendmsg(sock, &m, MSG_NOSIGNAL) != (ssize_t)(sizeof(head) + len) ||
-		recv(sock, &head, sizeof(head), 0) <= 0)
-		return -EPIPE;
-	return head.number == 7 ? head.error : -EPROTO;
 }
 
 static void refuses(struct tap *t, struct worker *o, int sock)
