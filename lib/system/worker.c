@@ -595,7 +595,9 @@ int worker_wait(struct worker *w, unsigned int seconds, struct err *e)
 int worker_try(int (*fn)(void *arg), void *arg)
 {
 	const struct rlimit no_core = { 0 };
-	pid_t pid = fork_silently(), parent = getpid(), got;
+	/* in this order: the child has another getpid() */
+	const pid_t parent = getpid(), pid = fork_silently();
+	pid_t got;
 	int status;
 
 	if (pid == 0) {
