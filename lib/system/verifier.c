@@ -5,8 +5,12 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
-/* The most that every kernel takes. Memory that is never touched costs nothing. */
+/*
+ * The most that every kernel takes. Pages that are never touched cost nothing; they are mapped here, because
+ * calloc() takes a second one of this size from its heap, and clears all of it.
+ */
 #define VERLOG_BYTES (UINT32_MAX >> 8)
 
 /*
@@ -19,9 +23,13 @@ int verlog_open(struct verlog *l, struct bpf_object *obj, struct err *e)
 	struct bpf_program *prog;
 	size_t i = 0;
 
-	*l = (struct verlog){ .obj = obj, .buf = calloc(1, VERLOG_BYTES) };
-	if (!l->buf)
+	char *buf = mmap(NULL, VERLOG_BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	*l = (struct verlog){ 0 };
+	if (buf == MAP_FAILED)
 		return err_nomem(e, "the verifier's log");
+	*l = (struct verlog){ .obj = obj, .buf = buf };
 	bpf_object__for_each_program(prog, obj)
 	{
 		bpf_program__set_log_buf(prog, l->buf + i, VERLOG_BYTES - i);
@@ -32,7 +40,8 @@ int verlog_open(struct verlog *l, struct bpf_object *obj, struct err *e)
 
 void verlog_close(struct verlog *l)
 {
-	free(l->buf);
+	if (l->buf)
+		munmap(l->buf, VERLOG_BYTES);
 	*l = (struct verlog){ 0 };
 }
 

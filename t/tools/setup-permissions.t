@@ -94,16 +94,19 @@ same "$TMP/before" "$TMP/after" "and runs none"
 
 # the capabilities that bpfcheck found, in setcap's words, without those that the ptrace rule makes useless
 found() { # TOOL
-	"$S/bpfcheck" --caps --json 2>/dev/null | perl -MJSON::PP -0777 -ne '
+	perl -MJSON::PP -0777 -ne '
 		($t) = grep { $_->{name} eq "'"$1"'" } @{decode_json($_)->{caps}{tools}};
 		print join ",", sort map { lc } grep { !/PTRACE|DAC_READ|SYS_ADMIN|SYS_RESOURCE/ }
-			@{$t->{required}}, map { $_->{cap} } @{$t->{useful}};'
+			@{$t->{required}}, map { $_->{cap} } @{$t->{useful}};' "$TMP/caps.json"
 }
 granted() {
 	getcap "$S/$1" | sed 's/.* //; s/[+=].*//' | tr , '\n' | sort | paste -sd, -
 }
+setup --minimal --group users --bin "$S"
+is "$(granted offcpu-record)" "cap_bpf,cap_perfmon" "--minimal gives only what it cannot do without"
 setup --group users --bin "$S"
 is "$rc $(cat "$err")" "0 " "the tools get capabilities"
+"$S/bpfcheck" --caps --json >"$TMP/caps.json" 2>/dev/null
 for tool in offcpu-record stackmap-test kallsyms-resolve; do
 	is "$(granted $tool)" "$(found $tool)" "$tool has those that bpfcheck --caps found, and no others"
 	is "$(stat -c '%a %U:%G' "$S/$tool")" "750 root:users" "$tool is for the group alone"
@@ -116,9 +119,6 @@ like "$(cat "$out")" 'record their own processes' "the limit is told"
 setup --show --bin "$S"
 like "$rc $(cat "$out")" 'offcpu-record +-rwxr-x--- root:users +CAP_BPF .*CAP_PERFMON' "--show shows it"
 is "$rc" 0 "and finds nothing wrong"
-setup --minimal --group users --bin "$S"
-is "$(granted offcpu-record)" "cap_bpf,cap_perfmon" "--minimal gives only what it cannot do without"
-setup --group users --bin "$S"
 
 cd "$TMP" && mkdir -m 777 open
 # setpriv itself keeps the capability to start anything until it execs
