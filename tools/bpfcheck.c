@@ -215,38 +215,38 @@ static int run_bundle(const struct opts *o, struct err *e)
 	return status;
 }
 
-static int print_caps(const struct captable *t, const struct opts *o, int status, struct err *e)
+static int print_caps(const struct priv_table *t, const struct opts *o, int status, struct err *e)
 {
-	static const enum capreport_style styles[] = {
-		[TEXT] = CAPREPORT_TEXT, [VERBOSE] = CAPREPORT_VERBOSE, [QUIET] = CAPREPORT_QUIET
+	static const enum priv_report_style styles[] = {
+		[TEXT] = PRIV_REPORT_TEXT, [VERBOSE] = PRIV_REPORT_VERBOSE, [QUIET] = PRIV_REPORT_QUIET
 	};
 	struct printing p = { 0 };
 
 	if (begin_print(&p, e) != 0)
 		return CLI_FAILED;
 	if (o->format == TAP)
-		capreport_tap(t, &p.tap);
+		priv_report_tap(t, &p.tap);
 	else if (o->format == JSON)
-		capreport_json(t, status, &p.out);
+		priv_report_json(t, status, &p.out);
 	else
-		capreport_text(t, styles[o->format], &p.out);
+		priv_report_text(t, styles[o->format], &p.out);
 	return end_print(&p, status, e);
 }
 
 static int run_caps(const struct opts *o, struct err *e)
 {
-	struct captable *t = NULL;
+	struct priv_table *t = NULL;
 	int status;
 
-	if (captable_run(o->tool, probe_limit_ms(CAPS_LIMIT_MS), &t, e) != 0)
+	if (priv_table_run(o->tool, probe_limit_ms(CAPS_LIMIT_MS), &t, e) != 0)
 		return CLI_FAILED;
-	status = captable_verdict(t);
+	status = priv_table_verdict(t);
 	if (status)
 		cli_warn(&cli,
 			"not every tool's least capabilities could be found here: bpfcheck itself lacks "
 			"some, or a step fails with all of them");
 	status = print_caps(t, o, status, e);
-	captable_free(t);
+	priv_table_free(t);
 	return status;
 }
 

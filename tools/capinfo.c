@@ -79,7 +79,7 @@ static void put_seconds(struct out *o, uint64_t ns)
 
 static void put_build_id(struct out *o, const struct cap_build_id *id)
 {
-	char digits[2 * CAP_BUILD_ID_MAX + 1];
+	char digits[2 * CAPTURE_BUILD_ID_MAX + 1];
 
 	out_str(o, text_hex(digits, id->bytes, id->len));
 }
@@ -145,57 +145,57 @@ static void show_host(struct out *o, const struct cap_host *h)
 }
 
 /* Of how many waits the user stack is whole. */
-static void show_ends(struct out *o, const struct capstats *st)
+static void show_ends(struct out *o, const struct cap_stats *st)
 {
-	struct capends ends = { 0 };
+	struct cap_outcomes ends = { 0 };
 	struct buf b = { 0 };
 
 	for (size_t i = 0; i < st->n_groups; i++)
-		if (st->groups[i].kind == CAP_STACK_USER)
-			capends_add(&ends, st->groups[i].verdict, st->groups[i].reason, st->groups[i].waits);
-	if (!capends_waits(&ends))
+		if (st->groups[i].kind == CAPTURE_STACK_USER)
+			cap_outcomes_add(&ends, st->groups[i].verdict, st->groups[i].reason, st->groups[i].waits);
+	if (!cap_outcomes_waits(&ends))
 		return;
 	put_label(o, "user stacks");
-	capends_put(&b, &ends);
+	cap_outcomes_put(&b, &ends);
 	out_put(o, b.p, b.len);
 	out_char(o, '\n');
 	buf_free(&b);
 }
 
 /* How it was recorded, when that was not the best way. */
-static void show_why(struct out *o, const struct capread *c)
+static void show_why(struct out *o, const struct cap_reader *c)
 {
-	struct capmode m;
+	struct cap_mode m;
 	struct buf b = { 0 };
 
-	capmode_get(c, &m);
+	cap_mode_get(c, &m);
 	if (m.best)
 		return;
 	put_label(o, "mode");
-	capmode_put_why(&b, &m);
+	cap_mode_put_why(&b, &m);
 	out_put(o, b.p, b.len);
 	out_char(o, '\n');
 	buf_free(&b);
 }
 
 /* That the waits are no exact ones, where they are not. */
-static bool show_mode(struct out *o, const struct capread *c)
+static bool show_mode(struct out *o, const struct cap_reader *c)
 {
-	struct capmode m;
+	struct cap_mode m;
 	struct buf b = { 0 };
 
-	capmode_get(c, &m);
+	cap_mode_get(c, &m);
 	if (!m.sampled)
 		return false;
 	put_label(o, "holds");
-	capmode_put(&b, &m);
+	cap_mode_put(&b, &m);
 	out_put(o, b.p, b.len);
 	out_char(o, '\n');
 	buf_free(&b);
 	return true;
 }
 
-static void show_holds(struct out *o, const struct capread *c, const struct capstats *st)
+static void show_holds(struct out *o, const struct cap_reader *c, const struct cap_stats *st)
 {
 	const struct {
 		size_t n;
@@ -218,7 +218,7 @@ static void show_holds(struct out *o, const struct capread *c, const struct caps
 	buf_free(&b);
 }
 
-static void show_totals(struct out *o, const struct capread *c, const struct capstats *st)
+static void show_totals(struct out *o, const struct cap_reader *c, const struct cap_stats *st)
 {
 	put_label(o, "duration");
 	put_seconds(o, st->end_ns - c->host.start_mono_ns);
@@ -253,22 +253,22 @@ static void show_remarks(struct out *o, const struct cap_proc *p)
 {
 	if (p->ns_tgid != p->tgid)
 		out_printf(o, " (PID %" PRIu32 " in its namespace)", p->ns_tgid);
-	if (p->flags & CAP_PROC_KTHREAD)
+	if (p->flags & CAPTURE_PROC_KTHREAD)
 		out_str(o, " (kernel thread)");
 	if (p->image_ns)
 		out_str(o, " (began during the recording)");
-	if (p->flags & CAP_PROC_MAPS_LOST)
+	if (p->flags & CAPTURE_PROC_MAPS_LOST)
 		out_printf(o, " (mappings not read: %s)", err_name(p->maps_error));
 }
 
-static void show_procs(struct out *o, const struct capread *c, const struct capstats *st)
+static void show_procs(struct out *o, const struct cap_reader *c, const struct cap_stats *st)
 {
 	out_str(o, "\nprocesses\n");
 	out_printf(o, "  %10s %7s %12s %22s %9s  %s\n", "PID", "THREADS", "WAITS", "OFF-CPU", "STACKS",
 		"COMMAND");
 	for (size_t i = 0; i < c->n_procs; i++) {
 		const struct cap_proc *p = &c->procs[i];
-		const struct capstats_sum *s = &st->procs[i];
+		const struct cap_stats_sum *s = &st->procs[i];
 
 		out_printf(o, "  %10" PRIu32 " %7zu %12" PRIu64 " %10" PRIu64 ".%09" PRIu64 " s %9zu  ",
 			p->tgid, s->threads, s->waits, s->off_ns / 1000000000, s->off_ns % 1000000000,
@@ -283,12 +283,12 @@ static void show_procs(struct out *o, const struct capread *c, const struct caps
 	}
 }
 
-static void show_groups(struct out *o, const struct capstats *st)
+static void show_groups(struct out *o, const struct cap_stats *st)
 {
 	out_str(o, "\nstacks\n");
 	out_printf(o, "  %-7s %9s %12s %22s  %s\n", "KIND", "STACKS", "WAITS", "OFF-CPU", "END");
 	for (size_t i = 0; i < st->n_groups; i++) {
-		const struct capstats_group *g = &st->groups[i];
+		const struct cap_stats_group *g = &st->groups[i];
 
 		out_printf(o, "  %-7s %9" PRIu64 " %12" PRIu64 " %10" PRIu64 ".%09" PRIu64 " s  %s",
 			capture_kind_name(g->kind), g->stacks, g->waits, g->off_ns / 1000000000,
@@ -318,7 +318,7 @@ static void show_counter(struct out *o, const struct cap_counter *c)
 	buf_free(&meaning);
 }
 
-static void show_counters(struct out *o, const struct capread *c)
+static void show_counters(struct out *o, const struct cap_reader *c)
 {
 	size_t losses = 0;
 
@@ -340,8 +340,8 @@ static void show_counters(struct out *o, const struct capread *c)
 			show_counter(o, &c->counters[i]);
 }
 
-static void show(struct out *o, const struct opts *opts, const struct capread *c, const struct capstats *st,
-	const struct capstops *stops)
+static void show(struct out *o, const struct opts *opts, const struct cap_reader *c, const struct cap_stats *st,
+	const struct cap_stop_places *stops)
 {
 	put_words(o, "capture", opts->path);
 	put_label(o, "state");
@@ -358,14 +358,14 @@ static void show(struct out *o, const struct opts *opts, const struct capread *c
 	show_totals(o, c, st);
 	show_procs(o, c, st);
 	show_groups(o, st);
-	capstoptext_put(o, c, stops);
+	cap_stops_text_put(o, c, stops);
 	show_counters(o, c);
 }
 
 /* --- mappings --- */
 
 /* How many processes --pid leaves, or -ESRCH with the message. */
-static ssize_t choose(const struct opts *opts, const struct capread *c, struct err *e)
+static ssize_t choose(const struct opts *opts, const struct cap_reader *c, struct err *e)
 {
 	ssize_t chosen = 0;
 
@@ -377,7 +377,7 @@ static ssize_t choose(const struct opts *opts, const struct capread *c, struct e
 	return err_hint(e, "capinfo '%s' lists those that are", opts->path);
 }
 
-static int show_maps(struct out *o, const struct opts *opts, const struct capread *c, struct err *e)
+static int show_maps(struct out *o, const struct opts *opts, const struct cap_reader *c, struct err *e)
 {
 	ssize_t chosen = choose(opts, c, e);
 	int code = 0;
@@ -394,29 +394,29 @@ static int show_maps(struct out *o, const struct opts *opts, const struct caprea
 			outtext_put(o, p->comm, TEXT_LINE);
 			out_char(o, '\n');
 		}
-		code = capmaptext_put(o, c, i);
+		code = cap_maps_text_put(o, c, i);
 	}
 	return code ? err_nomem(e, "the mappings") : 0;
 }
 
-static int show_threads(struct out *o, const struct opts *opts, const struct capread *c, struct err *e)
+static int show_threads(struct out *o, const struct opts *opts, const struct cap_reader *c, struct err *e)
 {
 	if (choose(opts, c, e) < 0)
 		return -ESRCH;
-	return capthreadtext_put(o, c, opts->pid == ANY_PID ? 0 : opts->pid) ? err_nomem(e, "the threads")
+	return cap_threads_text_put(o, c, opts->pid == ANY_PID ? 0 : opts->pid) ? err_nomem(e, "the threads")
 									     : 0;
 }
 
 /* --- files --- */
 
-static int show_build_ids(struct out *o, const struct capread *c, struct err *e)
+static int show_build_ids(struct out *o, const struct cap_reader *c, struct err *e)
 {
-	struct capfiles files;
+	struct cap_stack_files files;
 
-	if (capfiles_make(c, &files) != 0)
+	if (cap_stack_files_make(c, &files) != 0)
 		return err_nomem(e, "the files");
-	capfiletext_put(o, c, &files);
-	capfiles_free(&files);
+	cap_files_text_put(o, c, &files);
+	cap_stack_files_free(&files);
 	return 0;
 }
 
@@ -432,12 +432,12 @@ static void tell_missing(void *ctx, const char *path, const char *why)
 static int pack(const struct opts *opts, struct err *e)
 {
 	bool missing = false;
-	const struct cappack_opts po = {
+	const struct cap_pack_opts po = {
 		.out = opts->pack, .force = opts->force, .missing = tell_missing, .ctx = &missing
 	};
-	struct cappack_stats st;
+	struct cap_pack_stats st;
 
-	if (cappack_write(opts->path, &po, &st, e) != 0)
+	if (cap_pack_write(opts->path, &po, &st, e) != 0)
 		return CLI_FAILED;
 	if (st.damage[0])
 		err_set(e, -EBADMSG, "'%s': %s; what is whole of it is packed", opts->path, st.damage);
@@ -446,10 +446,10 @@ static int pack(const struct opts *opts, struct err *e)
 
 /* --- */
 
-static int print(const struct opts *opts, const struct capread *c, struct out *o, struct err *e)
+static int print(const struct opts *opts, const struct cap_reader *c, struct out *o, struct err *e)
 {
-	struct capstats st = { 0 };
-	struct capstops stops = { 0 };
+	struct cap_stats st = { 0 };
+	struct cap_stop_places stops = { 0 };
 	int code;
 
 	if (opts->mode == VERIFY) {
@@ -462,32 +462,32 @@ static int print(const struct opts *opts, const struct capread *c, struct out *o
 					       : show_build_ids(o, c, e);
 		return code ? code : out_flush(o, e);
 	}
-	if (capstats_make(c, &st) != 0 || capstops_make(c, &stops) != 0) {
-		capstats_free(&st);
+	if (cap_stats_make(c, &st) != 0 || cap_stop_places_make(c, &stops) != 0) {
+		cap_stats_free(&st);
 		return err_nomem(e, "the sums");
 	}
 	if (opts->mode == JSON)
-		capjson_put(o, c, &st, &stops);
+		cap_json_put(o, c, &st, &stops);
 	else
 		show(o, opts, c, &st, &stops);
-	capstats_free(&st);
-	capstops_free(&stops);
+	cap_stats_free(&st);
+	cap_stop_places_free(&stops);
 	return out_flush(o, e);
 }
 
 /* Returns the exit status, with the message in E where it is not 0. */
 static int run(const struct opts *opts, struct err *e)
 {
-	struct capread *c;
+	struct cap_reader *c;
 	struct out o;
 	int status = CLI_OK, code;
 
 	if (opts->mode == PACK)
 		return pack(opts, e);
-	if (capread_load(opts->path, &c, e) != 0)
+	if (cap_reader_load(opts->path, &c, e) != 0)
 		return CLI_FAILED;
 	if (out_init(&o, STDOUT_FILENO, e) != 0) {
-		capread_free(c);
+		cap_reader_free(c);
 		return CLI_FAILED;
 	}
 	code = print(opts, c, &o, e);
@@ -502,7 +502,7 @@ static int run(const struct opts *opts, struct err *e)
 		err_set(e, -EBADMSG, "'%s': %s", opts->path, c->damage);
 	}
 	out_free(&o);
-	capread_free(c);
+	cap_reader_free(c);
 	return status;
 }
 

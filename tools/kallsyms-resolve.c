@@ -58,19 +58,19 @@ static const struct cli cli = {
 	.check = check,
 };
 
-static int resolve_args(struct ksymfilter *f, const struct opts *o, struct out *out, struct err *e)
+static int resolve_args(struct kallsyms_filter *f, const struct opts *o, struct out *out, struct err *e)
 {
-	int err = ksymfilter_place_live(f, e);
+	int err = kallsyms_filter_place_live(f, e);
 
 	for (size_t i = 0; !err && i < o->addrs.n; i++) {
-		ksymfilter_address(f, ((const uint64_t *)o->addrs.p)[i], out);
+		kallsyms_filter_address(f, ((const uint64_t *)o->addrs.p)[i], out);
 		out_char(out, '\n');
 	}
 	return err ? err : out_flush(out, e);
 }
 
 /* What the result does not tell. Returns the exit status. */
-static int report(const struct ksymfilter *f)
+static int report(const struct kallsyms_filter *f)
 {
 	if (f->dropped)
 		cli_warn(&cli,
@@ -87,7 +87,7 @@ static int run(const struct opts *o, struct err *e)
 {
 	CLEANUP(kallsyms_free_p) struct kallsyms *ks = NULL;
 	CLEANUP(out_free) struct out out = { 0 };
-	struct ksymfilter f = { .file = o->kallsyms,
+	struct kallsyms_filter f = { .file = o->kallsyms,
 		.relocate = o->relocate,
 		.fixed = o->stext != 0,
 		.modules = o->modules,
@@ -95,19 +95,19 @@ static int run(const struct opts *o, struct err *e)
 	int err;
 
 	if (o->save)
-		return kallcopy_save(o->kallsyms, o->save, o->force, e);
+		return kallsyms_copy_save(o->kallsyms, o->save, o->force, e);
 	err = kallsyms_load(o->kallsyms, &ks, e);
 	if (err)
 		return err;
 	f.ks = ks;
 	if (o->stext)
-		err = ksymfilter_place(&f, o->stext, e);
+		err = kallsyms_filter_place(&f, o->stext, e);
 	if (!err)
 		err = out_init(&out, STDOUT_FILENO, e);
 	if (!err && o->addrs.n)
 		err = resolve_args(&f, o, &out, e);
 	else if (!err)
-		err = ksymfilter_run(&f, STDIN_FILENO, &out, e);
+		err = kallsyms_filter_run(&f, STDIN_FILENO, &out, e);
 	return err ? err : report(&f);
 }
 

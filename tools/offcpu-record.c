@@ -106,7 +106,7 @@ static const struct cli_option options[] = {
 		"btf, raw (no kernel BTF), procfs (no BPF: estimates by samples) or auto (default): the "
 		"first of "
 		"these that works",
-		CLI_WORD(struct recargs, rec.mode, recmode_names) },
+		CLI_WORD(struct recargs, rec.mode, record_mode_names) },
 	{ 0, "btf", "FILE", "with raw: the kernel's BTF, from a file",
 		CLI_FILE(struct recargs, rec.bpf.btf_file) },
 	{ 'F', "frequency", "HZ", "with procfs: looks a second (default 99, up to 1000)",
@@ -125,10 +125,10 @@ static int check_procfs(const struct cli *c, const struct recargs *o)
 {
 	const struct recorder_opts *r = &o->rec;
 
-	if ((r->mode == RECMODE_BTF || r->mode == RECMODE_RAW) && (r->ptrace || r->hz))
+	if ((r->mode == RECORD_MODE_BTF || r->mode == RECORD_MODE_RAW) && (r->ptrace || r->hz))
 		return cli_usage(
 			c, "%s goes with mode procfs: --mode procfs, or auto", r->ptrace ? "--ptrace" : "-F");
-	if (r->mode != RECMODE_PROCFS)
+	if (r->mode != RECORD_MODE_PROCFS)
 		return CLI_OK;
 	if (r->unwind != RECORDER_UNWIND_AUTO)
 		return cli_usage(
@@ -158,7 +158,7 @@ static int check_opts(const struct cli *c, void *opts)
 				    "--container ID, or -- COMMAND");
 	if (some && b->all)
 		return cli_usage(c, "-a is every process already: drop the other targets");
-	if (b->btf_file && (o->rec.mode == RECMODE_BTF || o->rec.mode == RECMODE_PROCFS))
+	if (b->btf_file && (o->rec.mode == RECORD_MODE_BTF || o->rec.mode == RECORD_MODE_PROCFS))
 		return cli_usage(c, "--btf goes with mode raw: --mode raw, or auto");
 	if (b->kthreads && !b->all)
 		return cli_usage(c, "--kthreads goes with -a, or with --cgroup alone");
@@ -214,18 +214,18 @@ struct recording_state {
 };
 
 struct recording {
-	enum recmode mode;
+	enum record_mode mode;
 	struct recorder *rec; /* btf and raw */
-	struct procrec *proc; /* procfs */
+	struct procfs_session *proc; /* procfs */
 	char tried[1024];
 };
 
 static int open_mode(struct recording *r, struct recorder_opts *o, bool *refused, struct err *e)
 {
 	o->mode = r->mode;
-	o->bpf.raw = r->mode == RECMODE_RAW;
+	o->bpf.raw = r->mode == RECORD_MODE_RAW;
 	*refused = false;
-	return r->mode == RECMODE_PROCFS ? procrec_open(o, &r->proc, e)
+	return r->mode == RECORD_MODE_PROCFS ? procfs_session_open(o, &r->proc, e)
 					 : recorder_open(o, &r->rec, refused, e);
 }
 
@@ -234,7 +234,7 @@ static void note(struct recording *r, const struct err *e)
 	size_t len = strlen(r->tried);
 
 	snprintf(r->tried + len, sizeof(r->tried) - len, "%snot %s: %s%s%s", len ? "\n" : "",
-		recmode_name(r->mode), e->msg, e->hint[0] ? "; " : "", e->hint);
+		record_mode_name(r->mode), e->msg, e->hint[0] ? "; " : "", e->hint);
 }
 
 static int climb_down(struct recording *r, struct recorder_opts *o, struct err *e)
@@ -243,7 +243,7 @@ static int climb_down(struct recording *r, struct recorder_opts *o, struct err *
 	bool refused = true;
 	int rc = -ENOTSUP;
 
-	for (r->mode = RECMODE_BTF; refused && r->mode < RECMODE_COUNT; r->mode++) {
+	for (r->mode = RECORD_MODE_BTF; refused && r->mode < RECORD_MODE_COUNT; r->mode++) {
 		why = (struct err){ 0 };
 		rc = open_mode(r, o, &refused, &why);
 		if (!rc)
@@ -279,7 +279,7 @@ static int recording_open(struct recorder_opts *opts, struct recording **ret, st
 	if (!r)
 		return err_nomem(e, "the recording");
 	r->mode = opts->mode;
-	rc = opts->mode == RECMODE_AUTO ? climb_down(r, opts, e) : open_mode(r, opts, &refused, e);
+	rc = opts->mode == RECORD_MODE_AUTO ? climb_down(r, opts, e) : open_mode(r, opts, &refused, e);
 	if (rc) {
 		free(r);
 		return rc;
@@ -293,11 +293,11 @@ static void recording_close(struct recording *r)
 	if (!r)
 		return;
 	recorder_close(r->rec);
-	procrec_close(r->proc);
+	procfs_session_close(r->proc);
 	free(r);
 }
 
-static enum recmode recording_mode(const struct recording *r)
+static enum record_mode recording_mode(const struct recording *r)
 {
 	return r->mode;
 }
@@ -311,7 +311,7 @@ static const char *recording_tried(const struct recording *r)
 
 static int recording_start(struct recording *r, struct err *e)
 {
-	return r->proc ? procrec_start(r->proc, e) : recorder_start(r->rec, e);
+	return r->proc ? procfs_session_start(r->proc, e) : recorder_start(r->rec, e);
 }
 
 static void recording_hold(struct recording *r, uint32_t pid)
@@ -323,7 +323,7 @@ static void recording_hold(struct recording *r, uint32_t pid)
 /* The command runs as PID; HELD: it stands at its exec still. */
 static int recording_command(struct recording *r, uint32_t pid, bool held, struct err *e)
 {
-	return r->proc ? procrec_command(r->proc, pid, e) : recorder_command(r->rec, held ? pid : 0, e);
+	return r->proc ? procfs_session_command(r->proc, pid, e) : recorder_command(r->rec, held ? pid : 0, e);
 }
 
 static int recording_fd(const struct recording *r)
@@ -333,31 +333,31 @@ static int recording_fd(const struct recording *r)
 
 static uint64_t recording_timeout_ns(const struct recording *r)
 {
-	return r->proc ? procrec_timeout_ns(r->proc) : recorder_timeout_ns(r->rec);
+	return r->proc ? procfs_session_timeout_ns(r->proc) : recorder_timeout_ns(r->rec);
 }
 
 static int recording_service(struct recording *r, struct err *e)
 {
-	return r->proc ? procrec_service(r->proc, e) : recorder_service(r->rec, e);
+	return r->proc ? procfs_session_service(r->proc, e) : recorder_service(r->rec, e);
 }
 
 static int recording_stop(struct recording *r, const char *why, struct err *e)
 {
-	return r->proc ? procrec_stop(r->proc, why, e) : recorder_stop(r->rec, why, e);
+	return r->proc ? procfs_session_stop(r->proc, why, e) : recorder_stop(r->rec, why, e);
 }
 
 static void recording_state(struct recording *r, struct recording_state *ret)
 {
-	struct procrec_stats ps;
+	struct procfs_session_stats ps;
 	struct recorder_stats st;
 	struct counters c;
 
 	if (r->proc) {
-		procrec_stats(r->proc, &ps);
+		procfs_session_stats(r->proc, &ps);
 		*ret = (struct recording_state){ ps.start_ns, ps.now_ns, ps.lost };
 	} else {
 		recorder_stats(r->rec, &st);
-		recstats_counters(&st, &c);
+		record_stats_counters(&st, &c);
 		*ret = (struct recording_state){ st.start_ns, st.now_ns, counters_lost(&c) };
 	}
 }
@@ -367,23 +367,23 @@ static void recording_progress(struct recording *r, struct buf *b)
 	struct recorder_stats st;
 
 	if (r->proc) {
-		procrec_progress(r->proc, b);
+		procfs_session_progress(r->proc, b);
 		return;
 	}
 	recorder_stats(r->rec, &st);
-	rectext_progress(b, &st);
+	record_text_progress(b, &st);
 }
 
-static void recording_summary(struct recording *r, const struct rectext_told *told, struct buf *b)
+static void recording_summary(struct recording *r, const struct record_text_told *told, struct buf *b)
 {
 	struct recorder_stats st;
 
 	if (r->proc) {
-		procrec_summary(r->proc, told, b);
+		procfs_session_summary(r->proc, told, b);
 		return;
 	}
 	recorder_stats(r->rec, &st);
-	rectext_summary(b, &st, told);
+	record_text_summary(b, &st, told);
 }
 
 struct run {
@@ -472,7 +472,7 @@ static int loop(struct run *r, const char **why, struct err *e)
 
 static void summary(const struct run *r)
 {
-	struct rectext_told told = { .name = cli.name,
+	struct record_text_told told = { .name = cli.name,
 		.path = r->o->rec.path,
 		.command = r->o->command ? &r->command : NULL,
 		.verbose = r->o->verbose };
@@ -494,7 +494,7 @@ static void tell_mode(const struct run *r)
 		return;
 	for (char *line = strtok_r(tried, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
 		cli_warn(&cli, "%s", line);
-	cli_warn(&cli, "recording in mode %s", recmode_name(recording_mode(r->rec)));
+	cli_warn(&cli, "recording in mode %s", record_mode_name(recording_mode(r->rec)));
 }
 
 static int catch_signals(struct run *r, sigset_t *old, struct err *e)
@@ -537,9 +537,9 @@ static int start_command(struct run *r, const struct recargs *o, struct err *e)
 /* Others' processes are refused at once; by /proc alone the kernel tells of them what it tells everybody. */
 static int check_owner(const struct recargs *o, struct err *e)
 {
-	int rc = o->rec.mode == RECMODE_PROCFS ? 0 : owner_check(o->rec.pids, o->rec.n_pids, e);
+	int rc = o->rec.mode == RECORD_MODE_PROCFS ? 0 : owner_check(o->rec.pids, o->rec.n_pids, e);
 
-	return rc || o->rec.mode == RECMODE_PROCFS ? rc : owner_check(o->rec.tids, o->rec.n_tids, e);
+	return rc || o->rec.mode == RECORD_MODE_PROCFS ? rc : owner_check(o->rec.tids, o->rec.n_tids, e);
 }
 
 static int open_cgroup(struct run *r, struct recorder_opts *o, struct err *e)
@@ -569,7 +569,7 @@ static int begin(struct run *r, struct recargs *o, struct err *e)
 	rc = rc ? rc : check_owner(o, e);
 	if (!rc)
 		rc = open_cgroup(r, &o->rec, e);
-	r->command.hold = caps_have(CAP_SYS_PTRACE);
+	r->command.hold = priv_have(CAP_SYS_PTRACE);
 	if (!rc && o->command)
 		rc = command_prepare(&r->command, o->command, &old, e);
 	o->rec.command_pid = (uint32_t)r->command.pid;

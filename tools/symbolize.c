@@ -78,9 +78,9 @@ static const struct cli cli = {
 
 struct job {
 	const struct opts *o;
-	struct capread *c;
+	struct cap_reader *c;
 	struct resolve *r;
-	struct waitlist list;
+	struct wait_printer list;
 };
 
 static void job_free(struct job *j)
@@ -88,7 +88,7 @@ static void job_free(struct job *j)
 	free(j->list.records);
 	stackids_free(j->list.stacks);
 	resolve_close(j->r);
-	capread_free(j->c);
+	cap_reader_free(j->c);
 }
 
 static bool has_number(const struct cli_list *s, uint32_t v)
@@ -109,7 +109,7 @@ static bool is_selected(const struct job *j, const struct cap_sample *s)
 		return false;
 	if (!o->comms.n)
 		return true;
-	comm = waitlist_comm(j->c, s, &ns_tid);
+	comm = wait_printer_comm(j->c, s, &ns_tid);
 	for (size_t i = 0; i < o->comms.n; i++)
 		if (strcmp(((const char *const *)o->comms.p)[i], comm) == 0)
 			return true;
@@ -118,7 +118,7 @@ static bool is_selected(const struct job *j, const struct cap_sample *s)
 
 static int by_time(const void *a, const void *b)
 {
-	const struct waitlist_record *x = a, *y = b;
+	const struct wait_printer_record *x = a, *y = b;
 	int c = CMP(x->last_ns, y->last_ns);
 
 	return c ? c : CMP(x->sample, y->sample);
@@ -127,7 +127,7 @@ static int by_time(const void *a, const void *b)
 /* The samples that were asked for, in order of time. */
 static int select_samples(struct job *j, struct err *e)
 {
-	const struct capread *c = j->c;
+	const struct cap_reader *c = j->c;
 	bool sorted = true;
 
 	j->list.records = calloc(c->n_samples + 1, sizeof(*j->list.records));
@@ -141,14 +141,14 @@ static int select_samples(struct job *j, struct err *e)
 		sorted = sorted &&
 			 (!j->list.n_records || j->list.records[j->list.n_records - 1].last_ns <= s->last_ns);
 		j->list.records[j->list.n_records++] =
-			(struct waitlist_record){ .last_ns = s->last_ns, .sample = s };
+			(struct wait_printer_record){ .last_ns = s->last_ns, .sample = s };
 		j->list.totals.waits += s->count;
 		j->list.totals.total_ns += s->total_ns;
 	}
 	if (!sorted)
 		qsort(j->list.records, j->list.n_records, sizeof(*j->list.records), by_time);
 	j->list.totals.records = j->list.n_records;
-	j->list.totals.lost = perftext_lost(c);
+	j->list.totals.lost = perf_text_lost(c);
 	return 0;
 }
 
@@ -158,7 +158,7 @@ static int resolve_all(struct job *j, struct err *e)
 	int rc = stackids_new(j->c, j->r, &j->list.stacks);
 
 	for (size_t i = 0; i < j->list.n_records && rc == 0; i++) {
-		struct waitlist_record *r = &j->list.records[i];
+		struct wait_printer_record *r = &j->list.records[i];
 
 		rc = stackids_kernel(j->list.stacks, r->sample, &r->kernel);
 		rc = rc ? rc : stackids_user(j->list.stacks, r->sample, &r->user);
@@ -177,7 +177,7 @@ static int print_all(struct job *j, struct err *e)
 	j->list.r = j->r;
 	j->list.json = j->o->format == FORMAT_JSON;
 	j->list.lines = j->o->lines;
-	rc = waitlist_print(&j->list, &out, e);
+	rc = wait_printer_print(&j->list, &out, e);
 	rc = rc ? rc : out_flush(&out, e);
 	out_free(&out);
 	return rc;
@@ -238,12 +238,12 @@ static void tell_files(const struct job *j)
 }
 
 /* In the words of the recorder. */
-static void tell_lost(const struct capread *c)
+static void tell_lost(const struct cap_reader *c)
 {
 	for (size_t i = 0; i < c->n_counters; i++) {
 		struct buf b = { 0 };
 
-		if (!perftext_is_loss(&c->counters[i]))
+		if (!perf_text_is_loss(&c->counters[i]))
 			continue;
 		counter_put(&b, c->counters[i].name, c->counters[i].value);
 		cli_warn(&cli, "the recording lost %.*s", (int)b.len, b.p ? (const char *)b.p : "");
@@ -254,7 +254,7 @@ static void tell_lost(const struct capread *c)
 /* What the reader of the result should know: STATUS, or CLI_INCOMPLETE where something is missing. */
 static int tell(const struct job *j)
 {
-	const struct capread *c = j->c;
+	const struct cap_reader *c = j->c;
 
 	if (!j->o->quiet) {
 		tell_files(j);
@@ -312,7 +312,7 @@ static int tell_stats(const struct job *j, struct err *e)
 {
 	_cleanup_free_ uint64_t *times = calloc(resolve_count(j->r) + 1, sizeof(*times));
 	struct modules_stats s;
-	struct ladder l = { 0 };
+	struct name_coverage l = { 0 };
 	struct buf b = { 0 };
 	int rc = times ? 0 : -ENOMEM;
 
@@ -321,13 +321,13 @@ static int tell_stats(const struct job *j, struct err *e)
 		count_span(j, &j->list.records[i].user, times);
 	}
 	for (uint32_t i = 0; i < resolve_count(j->r) && rc == 0; i++)
-		rc = ladder_add(&l, resolve_frame(j->r, i), times[i]);
+		rc = name_coverage_add(&l, resolve_frame(j->r, i), times[i]);
 	resolve_stats(j->r, &s);
-	ladder_text(&b, &l, &s, "symbolize: ");
+	name_coverage_text(&b, &l, &s, "symbolize: ");
 	if (rc == 0 && !b.failed)
 		fwrite(b.p, 1, b.len, stderr);
 	rc = rc ? rc : b.failed ? -ENOMEM : 0;
-	ladder_free(&l);
+	name_coverage_free(&l);
 	buf_free(&b);
 	return rc ? err_nomem(e, "statistics") : 0;
 }
@@ -350,7 +350,7 @@ static int run(const struct opts *o, int *status, struct err *e)
 						 .progress = tty ? show_progress : NULL,
 						 .progress_ctx = &p } };
 	CLEANUP(job_free) struct job j = { .o = o };
-	int rc = capread_load(o->path, &j.c, e);
+	int rc = cap_reader_load(o->path, &j.c, e);
 
 	rc = rc ? rc : resolve_open(j.c, &ro, &j.r, e);
 	rc = rc ? rc : select_samples(&j, e);

@@ -68,7 +68,7 @@ static void put_path(struct out *o, const char *path)
 
 static void put_build_id(struct out *o, const struct cap_build_id *id)
 {
-	char digits[2 * CAP_BUILD_ID_MAX + 1];
+	char digits[2 * CAPTURE_BUILD_ID_MAX + 1];
 
 	put_label(o, "build ID");
 	out_printf(o, "%s\n", id->len ? text_hex(digits, id->bytes, id->len) : "none");

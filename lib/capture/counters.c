@@ -244,20 +244,20 @@ uint64_t counters_get(const struct counters *c, const char *name)
 	return k ? k->value : 0;
 }
 
-void counters_write(const struct counters *c, struct capwrite *w)
+void counters_write(const struct counters *c, struct cap_writer *w)
 {
 	char name[64];
 
 	for (size_t i = 0; i < c->n; i++)
-		capwrite_counter(w, &c->list[i]);
-	for (unsigned int v = CAP_COMPLETE; v <= CAP_TRUNCATED; v++) {
+		cap_writer_counter(w, &c->list[i]);
+	for (unsigned int v = VERDICT_COMPLETE; v <= VERDICT_TRUNCATED; v++) {
 		snprintf(name, sizeof(name), "user.%s", capture_verdict_name(v));
-		capwrite_counter(w, &(struct cap_counter){ name, c->user.verdicts[v] });
+		cap_writer_counter(w, &(struct cap_counter){ name, c->user.verdicts[v] });
 	}
-	for (unsigned int i = 0; i < CAP_R_COUNT; i++) {
+	for (unsigned int i = 0; i < REASON_COUNT; i++) {
 		snprintf(name, sizeof(name), "user.short.%s", capture_reason_name(i));
 		if (c->user.reasons[i])
-			capwrite_counter(w, &(struct cap_counter){ name, c->user.reasons[i] });
+			cap_writer_counter(w, &(struct cap_counter){ name, c->user.reasons[i] });
 	}
 }
 
@@ -355,10 +355,10 @@ static void put_user(struct buf *b, const struct counters *c)
 {
 	uint64_t copied = counters_get(c, "unwind.snapshots");
 
-	if (!capends_waits(&c->user))
+	if (!cap_outcomes_waits(&c->user))
 		return;
 	buftext_str(b, "  user stacks: ");
-	capends_put(b, &c->user);
+	cap_outcomes_put(b, &c->user);
 	buftext_str(b, "\n");
 	if (copied)
 		buftext_printf(b, "  walked later, from copies of the stack: %" PRIu64 " of %" PRIu64 "\n",

@@ -47,7 +47,7 @@ void counter_put(struct buf *b, const char *name, uint64_t value);
 struct counters {
 	struct cap_counter list[COUNTERS_MAX];
 	size_t n;
-	struct capends user; /* of the waits: how their user stacks ended */
+	struct cap_outcomes user; /* of the waits: how their user stacks ended */
 	const char *degraded; /* what works less well and why; NULL or "" = nothing */
 	const char *privileges; /* what was given up, kept and confined; NULL or "" = not told */
 	struct {
@@ -61,7 +61,7 @@ void counters_because(struct counters *c, const char *name, const char *why);
 uint64_t counters_get(const struct counters *c, const char *name); /* 0 where it is not there */
 
 /* All of it, and of the waits those by the end of their user stack: user.complete, user.short.no-row ... */
-void counters_write(const struct counters *c, struct capwrite *w);
+void counters_write(const struct counters *c, struct cap_writer *w);
 
 /* The sum of those whose class is COUNTER_LOST. */
 uint64_t counters_lost(const struct counters *c);

@@ -6,13 +6,13 @@
 #include <errno.h>
 #include <string.h>
 
-const char *capcodec_type_name(unsigned int type)
+const char *cap_record_type_name(unsigned int type)
 {
-	static const char *const names[CAPCODEC_TYPES] = { "unknown", "host", "options", "files", "processes",
+	static const char *const names[CAPTURE_RECORD_TYPES] = { "unknown", "host", "options", "files", "processes",
 		"threads", "maps", "images", "kernel symbols", "stacks", "samples", "counters", "flush",
 		"trailer", "JIT code", "names", "strings" };
 
-	return type < CAPCODEC_TYPES ? names[type] : names[0];
+	return type < CAPTURE_RECORD_TYPES ? names[type] : names[0];
 }
 
 /* --- fields --- */
@@ -26,7 +26,7 @@ static void put_str(struct buf *b, const char *s)
 
 static void put_build_id(struct buf *b, const struct cap_build_id *id)
 {
-	size_t len = MIN(id->len, CAP_BUILD_ID_MAX);
+	size_t len = MIN(id->len, CAPTURE_BUILD_ID_MAX);
 
 	buf_uleb(b, len);
 	buf_put(b, id->bytes, len);
@@ -82,7 +82,7 @@ static const char *get_str(struct rd *r)
 static void get_build_id(struct rd *r, struct cap_build_id *id)
 {
 	uint64_t len = get_uleb(r);
-	const void *bytes = len <= CAP_BUILD_ID_MAX ? rd_bytes(r, (size_t)len) : NULL;
+	const void *bytes = len <= CAPTURE_BUILD_ID_MAX ? rd_bytes(r, (size_t)len) : NULL;
 
 	*id = (struct cap_build_id){ 0 };
 	if (!bytes) {
@@ -95,7 +95,7 @@ static void get_build_id(struct rd *r, struct cap_build_id *id)
 
 /* --- records --- */
 
-bool capcodec_next(struct rd *r, struct rd *record)
+bool cap_record_next(struct rd *r, struct rd *record)
 {
 	uint64_t len;
 	const void *bytes;
@@ -112,7 +112,7 @@ bool capcodec_next(struct rd *r, struct rd *record)
 	return true;
 }
 
-void capcodec_put_host(struct buf *b, const struct cap_host *h)
+void cap_record_put_host(struct buf *b, const struct cap_host *h)
 {
 	put_str(b, h->sysname);
 	put_str(b, h->release);
@@ -131,7 +131,7 @@ void capcodec_put_host(struct buf *b, const struct cap_host *h)
 	buf_uleb(b, h->page_size);
 }
 
-bool capcodec_get_host(struct rd *r, struct cap_host *h)
+bool cap_record_get_host(struct rd *r, struct cap_host *h)
 {
 	h->sysname = get_str(r);
 	h->release = get_str(r);
@@ -151,20 +151,20 @@ bool capcodec_get_host(struct rd *r, struct cap_host *h)
 	return !r->bad;
 }
 
-void capcodec_put_option(struct buf *b, const struct cap_option *o)
+void cap_record_put_option(struct buf *b, const struct cap_option *o)
 {
 	put_str(b, o->name);
 	put_str(b, o->value);
 }
 
-bool capcodec_get_option(struct rd *r, struct cap_option *o)
+bool cap_record_get_option(struct rd *r, struct cap_option *o)
 {
 	o->name = get_str(r);
 	o->value = get_str(r);
 	return !r->bad;
 }
 
-void capcodec_put_file(struct buf *b, const struct cap_file *f)
+void cap_record_put_file(struct buf *b, const struct cap_file *f)
 {
 	buf_uleb(b, f->id);
 	buf_uleb(b, f->dev_major);
@@ -178,7 +178,7 @@ void capcodec_put_file(struct buf *b, const struct cap_file *f)
 	put_str(b, f->path);
 }
 
-bool capcodec_get_file(struct rd *r, struct cap_file *f)
+bool cap_record_get_file(struct rd *r, struct cap_file *f)
 {
 	f->id = get_u32(r);
 	f->dev_major = get_u32(r);
@@ -193,7 +193,7 @@ bool capcodec_get_file(struct rd *r, struct cap_file *f)
 	return !r->bad;
 }
 
-void capcodec_put_proc(struct buf *b, const struct cap_proc *p)
+void cap_record_put_proc(struct buf *b, const struct cap_proc *p)
 {
 	buf_uleb(b, p->id);
 	buf_uleb(b, p->tgid);
@@ -206,7 +206,7 @@ void capcodec_put_proc(struct buf *b, const struct cap_proc *p)
 	put_str(b, p->exe);
 }
 
-bool capcodec_get_proc(struct rd *r, struct cap_proc *p)
+bool cap_record_get_proc(struct rd *r, struct cap_proc *p)
 {
 	p->id = get_u32(r);
 	p->tgid = get_u32(r);
@@ -220,7 +220,7 @@ bool capcodec_get_proc(struct rd *r, struct cap_proc *p)
 	return !r->bad;
 }
 
-void capcodec_put_thread(struct buf *b, const struct cap_thread *t)
+void cap_record_put_thread(struct buf *b, const struct cap_thread *t)
 {
 	buf_uleb(b, t->proc);
 	buf_uleb(b, t->tid);
@@ -228,7 +228,7 @@ void capcodec_put_thread(struct buf *b, const struct cap_thread *t)
 	put_str(b, t->comm);
 }
 
-bool capcodec_get_thread(struct rd *r, struct cap_thread *t)
+bool cap_record_get_thread(struct rd *r, struct cap_thread *t)
 {
 	t->proc = get_u32(r);
 	t->tid = get_u32(r);
@@ -237,10 +237,10 @@ bool capcodec_get_thread(struct rd *r, struct cap_thread *t)
 	return !r->bad;
 }
 
-void capcodec_put_map(struct buf *b, const struct cap_map *m)
+void cap_record_put_map(struct buf *b, const struct cap_map *m)
 {
 	buf_uleb(b, m->proc);
-	buf_uleb(b, (uint32_t)(m->file + 1)); /* CAP_NONE is 0 */
+	buf_uleb(b, (uint32_t)(m->file + 1)); /* CAPTURE_NONE is 0 */
 	buf_uleb(b, m->prot);
 	buf_uleb(b, m->flags);
 	buf_uleb(b, m->from_ns);
@@ -249,7 +249,7 @@ void capcodec_put_map(struct buf *b, const struct cap_map *m)
 	buf_uleb(b, m->offset);
 }
 
-bool capcodec_get_map(struct rd *r, struct cap_map *m)
+bool cap_record_get_map(struct rd *r, struct cap_map *m)
 {
 	uint64_t len;
 
@@ -265,14 +265,14 @@ bool capcodec_get_map(struct rd *r, struct cap_map *m)
 	return !r->bad && m->end > m->start;
 }
 
-void capcodec_put_image(struct buf *b, const struct cap_image *i)
+void cap_record_put_image(struct buf *b, const struct cap_image *i)
 {
 	buf_uleb(b, i->file);
 	buf_uleb(b, i->len);
 	buf_put(b, i->bytes, i->len);
 }
 
-bool capcodec_get_image(struct rd *r, struct cap_image *i)
+bool cap_record_get_image(struct rd *r, struct cap_image *i)
 {
 	i->file = get_u32(r);
 	i->len = get_u32(r);
@@ -280,7 +280,7 @@ bool capcodec_get_image(struct rd *r, struct cap_image *i)
 	return !r->bad;
 }
 
-void capcodec_put_ksym(struct buf *b, const struct cap_ksym *s)
+void cap_record_put_ksym(struct buf *b, const struct cap_ksym *s)
 {
 	buf_uleb(b, s->start);
 	buf_uleb(b, s->end - s->start);
@@ -288,7 +288,7 @@ void capcodec_put_ksym(struct buf *b, const struct cap_ksym *s)
 	put_str(b, s->module);
 }
 
-bool capcodec_get_ksym(struct rd *r, struct cap_ksym *s)
+bool cap_record_get_ksym(struct rd *r, struct cap_ksym *s)
 {
 	uint64_t len;
 
@@ -300,7 +300,7 @@ bool capcodec_get_ksym(struct rd *r, struct cap_ksym *s)
 	return !r->bad && s->end > s->start;
 }
 
-void capcodec_put_stack(struct buf *b, const struct cap_stack *s)
+void cap_record_put_stack(struct buf *b, const struct cap_stack *s)
 {
 	uint64_t before = 0;
 
@@ -323,7 +323,7 @@ void capcodec_put_stack(struct buf *b, const struct cap_stack *s)
 		buf_uleb(b, s->exact[i] - (i ? s->exact[i - 1] : 0));
 }
 
-bool capcodec_get_stack(struct rd *r, struct cap_stack *s)
+bool cap_record_get_stack(struct rd *r, struct cap_stack *s)
 {
 	s->id = get_u32(r);
 	s->kind = get_u8(r);
@@ -338,7 +338,7 @@ bool capcodec_get_stack(struct rd *r, struct cap_stack *s)
 	return !r->bad && s->len <= rd_left(r); /* a frame takes a byte at least */
 }
 
-bool capcodec_get_frames(struct rd *r, uint64_t *frames, size_t n)
+bool cap_record_get_frames(struct rd *r, uint64_t *frames, size_t n)
 {
 	uint64_t pc = 0;
 
@@ -349,13 +349,13 @@ bool capcodec_get_frames(struct rd *r, uint64_t *frames, size_t n)
 	return !r->bad;
 }
 
-bool capcodec_get_n_exact(struct rd *r, struct cap_stack *s)
+bool cap_record_get_n_exact(struct rd *r, struct cap_stack *s)
 {
 	s->n_exact = rd_left(r) ? get_u32(r) : 0;
 	return !r->bad && (!s->n_exact || s->n_exact < s->len);
 }
 
-bool capcodec_get_exact(struct rd *r, uint32_t *exact, const struct cap_stack *s)
+bool cap_record_get_exact(struct rd *r, uint32_t *exact, const struct cap_stack *s)
 {
 	uint64_t at = 0;
 
@@ -370,7 +370,7 @@ bool capcodec_get_exact(struct rd *r, uint32_t *exact, const struct cap_stack *s
 	return true;
 }
 
-void capcodec_put_sample(struct buf *b, const struct cap_sample *s, struct capcodec_state *state)
+void cap_record_put_sample(struct buf *b, const struct cap_sample *s, struct cap_record_state *state)
 {
 	buf_uleb(b, s->proc);
 	buf_uleb(b, s->tid);
@@ -386,7 +386,7 @@ void capcodec_put_sample(struct buf *b, const struct cap_sample *s, struct capco
 	state->first_ns = s->first_ns;
 }
 
-bool capcodec_get_sample(struct rd *r, struct cap_sample *s, struct capcodec_state *state)
+bool cap_record_get_sample(struct rd *r, struct cap_sample *s, struct cap_record_state *state)
 {
 	s->proc = get_u32(r);
 	s->tid = get_u32(r);
@@ -403,46 +403,46 @@ bool capcodec_get_sample(struct rd *r, struct cap_sample *s, struct capcodec_sta
 	return !r->bad;
 }
 
-void capcodec_put_counter(struct buf *b, const struct cap_counter *c)
+void cap_record_put_counter(struct buf *b, const struct cap_counter *c)
 {
 	put_str(b, c->name);
 	buf_uleb(b, c->value);
 }
 
-bool capcodec_get_counter(struct rd *r, struct cap_counter *c)
+bool cap_record_get_counter(struct rd *r, struct cap_counter *c)
 {
 	c->name = get_str(r);
 	c->value = get_uleb(r);
 	return !r->bad;
 }
 
-void capcodec_put_flush(struct buf *b, const struct cap_flush *f)
+void cap_record_put_flush(struct buf *b, const struct cap_flush *f)
 {
 	buf_uleb(b, f->time_ns);
 }
 
-bool capcodec_get_flush(struct rd *r, struct cap_flush *f)
+bool cap_record_get_flush(struct rd *r, struct cap_flush *f)
 {
 	f->time_ns = get_uleb(r);
 	return !r->bad;
 }
 
-void capcodec_put_trailer(struct buf *b, const struct cap_trailer *t)
+void cap_record_put_trailer(struct buf *b, const struct cap_trailer *t)
 {
 	buf_uleb(b, t->stop_ns);
 	put_str(b, t->why);
 }
 
-bool capcodec_get_trailer(struct rd *r, struct cap_trailer *t)
+bool cap_record_get_trailer(struct rd *r, struct cap_trailer *t)
 {
 	t->stop_ns = get_uleb(r);
 	t->why = get_str(r);
 	return !r->bad;
 }
 
-#define CAPBLOCK_MINOR 2 /* 1.1: stacks tell which frames are exact; 1.2: strings, JIT code, names */
-#define CAPBLOCK_HEADER_MAX 4096 /* of any version */
-#define CAPBLOCK_PAYLOAD_MAX (64 << 20) /* a longer block is no block */
+#define CAPTURE_BLOCK_MINOR 2 /* 1.1: stacks tell which frames are exact; 1.2: strings, JIT code, names */
+#define CAPTURE_BLOCK_HEADER_MAX 4096 /* of any version */
+#define CAPTURE_BLOCK_PAYLOAD_MAX (64 << 20) /* a longer block is no block */
 
 #define BYTE_ORDER_MARK 0x01020304
 #define BYTE_ORDER_SWAPPED 0x04030201
@@ -456,57 +456,57 @@ static void put_le(uint8_t *p, uint64_t v, size_t n)
 
 /* --- the file header --- */
 
-void capblock_put_header(struct buf *b)
+void cap_block_put_header(struct buf *b)
 {
 	size_t at = b->len;
 
-	buf_put(b, CAPBLOCK_MAGIC, CAPBLOCK_MAGIC_LEN);
+	buf_put(b, CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN);
 	buf_fixed(b, BYTE_ORDER_MARK, 4);
-	buf_fixed(b, CAPBLOCK_HEADER_LEN, 4);
-	buf_fixed(b, CAPBLOCK_MAJOR, 2);
-	buf_fixed(b, CAPBLOCK_MINOR, 2);
+	buf_fixed(b, CAPTURE_BLOCK_HEADER_LEN, 4);
+	buf_fixed(b, CAPTURE_BLOCK_MAJOR, 2);
+	buf_fixed(b, CAPTURE_BLOCK_MINOR, 2);
 	if (!b->failed)
-		buf_fixed(b, crc32c(0, b->p + at, CAPBLOCK_HEADER_LEN - CRC_LEN), CRC_LEN);
+		buf_fixed(b, crc32c(0, b->p + at, CAPTURE_BLOCK_HEADER_LEN - CRC_LEN), CRC_LEN);
 }
 
-enum capblock_header capblock_get_header(const void *bytes, size_t len, struct capblock_version *v)
+enum cap_block_header cap_block_get_header(const void *bytes, size_t len, struct cap_block_version *v)
 {
 	struct rd r = rd_init(bytes, len), crc;
 	uint32_t mark;
 
-	if (!len || memcmp(bytes, CAPBLOCK_MAGIC, MIN(len, CAPBLOCK_MAGIC_LEN)) != 0)
-		return CAPBLOCK_FOREIGN;
-	if (len < CAPBLOCK_HEADER_LEN)
-		return CAPBLOCK_SHORT;
-	rd_bytes(&r, CAPBLOCK_MAGIC_LEN);
+	if (!len || memcmp(bytes, CAPTURE_BLOCK_MAGIC, MIN(len, CAPTURE_BLOCK_MAGIC_LEN)) != 0)
+		return CAPTURE_BLOCK_FOREIGN;
+	if (len < CAPTURE_BLOCK_HEADER_LEN)
+		return CAPTURE_BLOCK_SHORT;
+	rd_bytes(&r, CAPTURE_BLOCK_MAGIC_LEN);
 	mark = rd_u32(&r);
 	if (mark == BYTE_ORDER_SWAPPED)
-		return CAPBLOCK_BYTE_ORDER;
+		return CAPTURE_BLOCK_BYTE_ORDER;
 	v->header_len = rd_u32(&r);
-	if (mark != BYTE_ORDER_MARK || v->header_len < CAPBLOCK_HEADER_LEN ||
-		v->header_len > CAPBLOCK_HEADER_MAX)
-		return CAPBLOCK_DAMAGED;
+	if (mark != BYTE_ORDER_MARK || v->header_len < CAPTURE_BLOCK_HEADER_LEN ||
+		v->header_len > CAPTURE_BLOCK_HEADER_MAX)
+		return CAPTURE_BLOCK_DAMAGED;
 	v->major = rd_u16(&r);
 	v->minor = rd_u16(&r);
 	if (len < v->header_len)
-		return CAPBLOCK_SHORT;
+		return CAPTURE_BLOCK_SHORT;
 	crc = rd_init((const uint8_t *)bytes + v->header_len - CRC_LEN, CRC_LEN);
 	if (rd_u32(&crc) != crc32c(0, bytes, v->header_len - CRC_LEN))
-		return CAPBLOCK_DAMAGED;
-	return v->major > CAPBLOCK_MAJOR ? CAPBLOCK_NEWER : CAPBLOCK_OK;
+		return CAPTURE_BLOCK_DAMAGED;
+	return v->major > CAPTURE_BLOCK_MAJOR ? CAPTURE_BLOCK_NEWER : CAPTURE_BLOCK_OK;
 }
 
 /* --- blocks --- */
 
 static uint32_t block_crc(const uint8_t *header, const void *payload, size_t len)
 {
-	return crc32c(crc32c(0, header, CAPBLOCK_HEAD_LEN - CRC_LEN), payload, len);
+	return crc32c(crc32c(0, header, CAPTURE_BLOCK_HEAD_LEN - CRC_LEN), payload, len);
 }
 
-void capblock_put(
-	uint8_t header[CAPBLOCK_HEAD_LEN], unsigned int type, uint32_t seq, const void *payload, size_t len)
+void cap_block_put(
+	uint8_t header[CAPTURE_BLOCK_HEAD_LEN], unsigned int type, uint32_t seq, const void *payload, size_t len)
 {
-	put_le(header, CAPBLOCK_SYNC, 4);
+	put_le(header, CAPTURE_BLOCK_SYNC, 4);
 	put_le(header + 4, type, 2);
 	put_le(header + 6, 0, 2);
 	put_le(header + 8, len, 4);
@@ -514,23 +514,23 @@ void capblock_put(
 	put_le(header + 16, block_crc(header, payload, len), CRC_LEN);
 }
 
-bool capblock_get(const uint8_t header[CAPBLOCK_HEAD_LEN], struct capblock *b)
+bool cap_block_get(const uint8_t header[CAPTURE_BLOCK_HEAD_LEN], struct cap_block *b)
 {
-	struct rd r = rd_init(header, CAPBLOCK_HEAD_LEN);
+	struct rd r = rd_init(header, CAPTURE_BLOCK_HEAD_LEN);
 
-	if (rd_u32(&r) != CAPBLOCK_SYNC)
+	if (rd_u32(&r) != CAPTURE_BLOCK_SYNC)
 		return false;
 	b->type = rd_u16(&r);
 	b->flags = rd_u16(&r);
 	b->len = rd_u32(&r);
 	b->seq = rd_u32(&r);
 	b->crc = rd_u32(&r);
-	return b->len <= CAPBLOCK_PAYLOAD_MAX;
+	return b->len <= CAPTURE_BLOCK_PAYLOAD_MAX;
 }
 
-bool capblock_intact(const uint8_t header[CAPBLOCK_HEAD_LEN], const struct capblock *b)
+bool cap_block_intact(const uint8_t header[CAPTURE_BLOCK_HEAD_LEN], const struct cap_block *b)
 {
-	return block_crc(header, header + CAPBLOCK_HEAD_LEN, b->len) == b->crc;
+	return block_crc(header, header + CAPTURE_BLOCK_HEAD_LEN, b->len) == b->crc;
 }
 
 static const char malformed[] = "a malformed record";
@@ -543,14 +543,14 @@ static const char no_memory[] = "";
 
 /* --- writing --- */
 
-void capnames_put_string(struct buf *b, uint32_t id, const char *text)
+void cap_code_names_put_string(struct buf *b, uint32_t id, const char *text)
 {
 	buf_uleb(b, id);
 	buf_str(b, text);
 	buf_put(b, "", 1);
 }
 
-void capnames_put_jit(struct buf *b, const struct cap_jit *j, capnames_ref *ref, void *ctx)
+void cap_code_names_put_jit(struct buf *b, const struct cap_jit *j, cap_code_names_ref *ref, void *ctx)
 {
 	buf_uleb(b, j->proc);
 	buf_uleb(b, j->kind);
@@ -564,7 +564,7 @@ void capnames_put_jit(struct buf *b, const struct cap_jit *j, capnames_ref *ref,
 	buf_uleb(b, j->offset);
 }
 
-void capnames_put_name(struct buf *b, const struct cap_name *n, capnames_ref *ref, void *ctx)
+void cap_code_names_put_name(struct buf *b, const struct cap_name *n, cap_code_names_ref *ref, void *ctx)
 {
 	buf_uleb(b, n->file);
 	buf_uleb(b, n->offset);
@@ -586,7 +586,7 @@ void capnames_put_name(struct buf *b, const struct cap_name *n, capnames_ref *re
 /* --- reading --- */
 
 /* "" is 0; NULL for an id that is not there. */
-static const char *get_ref(const struct capnames *c, struct rd *r)
+static const char *get_ref(const struct cap_code_names *c, struct rd *r)
 {
 	uint64_t ref = rd_uleb(r);
 
@@ -595,7 +595,7 @@ static const char *get_ref(const struct capnames *c, struct rd *r)
 	return ref <= c->n.strings ? c->strings[ref - 1] : NULL;
 }
 
-const char *capnames_take_string(struct capnames *c, struct rd *r)
+const char *cap_code_names_take_string(struct cap_code_names *c, struct rd *r)
 {
 	uint32_t id = rd_uleb32(r);
 	uint64_t len = rd_uleb(r);
@@ -611,7 +611,7 @@ const char *capnames_take_string(struct capnames *c, struct rd *r)
 	return NULL;
 }
 
-const char *capnames_take_jit(struct capnames *c, struct rd *r, size_t n_procs)
+const char *cap_code_names_take_jit(struct cap_code_names *c, struct rd *r, size_t n_procs)
 {
 	struct cap_jit j = { .proc = rd_uleb32(r), .kind = get_u8(r) };
 	uint64_t len;
@@ -638,7 +638,7 @@ const char *capnames_take_jit(struct capnames *c, struct rd *r, size_t n_procs)
 }
 
 /* The N frames of a name, behind those that are there. */
-static const char *take_frames(struct capnames *c, struct rd *r, uint32_t n)
+static const char *take_frames(struct cap_code_names *c, struct rd *r, uint32_t n)
 {
 	if (!ROOM(c, frames, c->n.frames + n))
 		return no_memory;
@@ -658,7 +658,7 @@ static const char *take_frames(struct capnames *c, struct rd *r, uint32_t n)
 	return NULL;
 }
 
-const char *capnames_take_name(struct capnames *c, struct rd *r, size_t n_files)
+const char *cap_code_names_take_name(struct cap_code_names *c, struct rd *r, size_t n_files)
 {
 	struct cap_name n = { .file = rd_uleb32(r) };
 	const char *complaint;
@@ -700,7 +700,7 @@ static int name_cmp(const void *a, const void *b)
 	return x->file != y->file ? CMP(x->file, y->file) : CMP(x->offset, y->offset);
 }
 
-int capnames_settle(struct capnames *c)
+int cap_code_names_settle(struct cap_code_names *c)
 {
 	size_t at = 0;
 
@@ -714,7 +714,7 @@ int capnames_settle(struct capnames *c)
 	return 0;
 }
 
-void capnames_free(struct capnames *c)
+void cap_code_names_free(struct cap_code_names *c)
 {
 	free(c->strings);
 	free(c->jits);

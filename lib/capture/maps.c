@@ -19,7 +19,7 @@ struct tree {
 	const struct cap_map **at;
 };
 
-struct capmaps {
+struct cap_map_index {
 	struct tree *trees; /* by process */
 	size_t n_trees;
 };
@@ -128,7 +128,7 @@ static int plant(struct tree *t, const struct cap_map **maps, size_t n)
 	return 0;
 }
 
-static int plant_all(struct capmaps *m, const struct cap_map *maps, size_t n)
+static int plant_all(struct cap_map_index *m, const struct cap_map *maps, size_t n)
 {
 	_cleanup_free_ const struct cap_map **sorted = calloc(n + 1, sizeof(const struct cap_map *));
 
@@ -146,9 +146,9 @@ static int plant_all(struct capmaps *m, const struct cap_map *maps, size_t n)
 	return 0;
 }
 
-int capmaps_new(const struct cap_map *maps, size_t n, size_t n_procs, struct capmaps **ret)
+int cap_map_index_new(const struct cap_map *maps, size_t n, size_t n_procs, struct cap_map_index **ret)
 {
-	struct capmaps *m = calloc(1, sizeof(*m));
+	struct cap_map_index *m = calloc(1, sizeof(*m));
 	int code;
 
 	if (!m)
@@ -157,13 +157,13 @@ int capmaps_new(const struct cap_map *maps, size_t n, size_t n_procs, struct cap
 	m->trees = calloc(n_procs + 1, sizeof(*m->trees));
 	code = plant_all(m, maps, n);
 	if (code)
-		capmaps_free(m);
+		cap_map_index_free(m);
 	else
 		*ret = m;
 	return code;
 }
 
-void capmaps_free(struct capmaps *m)
+void cap_map_index_free(struct cap_map_index *m)
 {
 	if (!m)
 		return;
@@ -190,7 +190,7 @@ static bool newer(const struct cap_map *a, const struct cap_map *b)
 /* Do A and B say the same about the addresses they share? */
 static bool agree(const struct cap_map *a, const struct cap_map *b)
 {
-	return a->file == b->file && a->file != CAP_NONE && a->offset - a->start == b->offset - b->start;
+	return a->file == b->file && a->file != CAPTURE_NONE && a->offset - a->start == b->offset - b->start;
 }
 
 /* Did a mapping that says otherwise than BEST come in (FIRST_NS, LAST_NS]? */
@@ -207,7 +207,7 @@ static bool changed(
 	return false;
 }
 
-const struct cap_map *capmaps_find(const struct capmaps *m, uint32_t proc, uint64_t addr, uint64_t first_ns,
+const struct cap_map *cap_map_index_find(const struct cap_map_index *m, uint32_t proc, uint64_t addr, uint64_t first_ns,
 	uint64_t last_ns, bool *unsure)
 {
 	const struct tree *t = proc < m->n_trees ? &m->trees[proc] : NULL;

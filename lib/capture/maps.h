@@ -14,14 +14,14 @@
 
 #include "capture/types.h"
 
-struct capmaps;
+struct cap_map_index;
 
 /*
  * An index of the N MAPS of N_PROCS processes, whose proc ids are in range;
- * both arrays must stay. 0 or -ENOMEM. Release with capmaps_free().
+ * both arrays must stay. 0 or -ENOMEM. Release with cap_map_index_free().
  */
-int capmaps_new(const struct cap_map *maps, size_t n, size_t n_procs, struct capmaps **ret);
-void capmaps_free(struct capmaps *m); /* NULL is fine */
+int cap_map_index_new(const struct cap_map *maps, size_t n, size_t n_procs, struct cap_map_index **ret);
+void cap_map_index_free(struct cap_map_index *m); /* NULL is fine */
 
 /*
  * The newest mapping that PROC had at ADDR at FIRST_NS; a later record is
@@ -29,7 +29,7 @@ void capmaps_free(struct capmaps *m); /* NULL is fine */
  * that came until LAST_NS. *UNSURE (may be NULL): ADDR changed its meaning
  * between FIRST_NS and LAST_NS.
  */
-const struct cap_map *capmaps_find(const struct capmaps *m, uint32_t proc, uint64_t addr, uint64_t first_ns,
+const struct cap_map *cap_map_index_find(const struct cap_map_index *m, uint32_t proc, uint64_t addr, uint64_t first_ns,
 	uint64_t last_ns, bool *unsure);
 
 #endif

@@ -19,7 +19,7 @@
 
 struct slurp {
 	int fd;
-	struct capslurp s;
+	struct cap_bytes s;
 	size_t room;
 	size_t next; /* where the next block header is due; 0 before the file header is whole */
 	bool framed; /* as far as `next` all is blocks */
@@ -28,21 +28,21 @@ struct slurp {
 /* Follow the blocks' lengths over what is there. */
 static void follow(struct slurp *f)
 {
-	struct capblock_version v;
-	struct capblock b;
+	struct cap_block_version v;
+	struct cap_block b;
 
 	if (!f->next) {
-		enum capblock_header h = capblock_get_header(f->s.bytes, f->s.len, &v);
+		enum cap_block_header h = cap_block_get_header(f->s.bytes, f->s.len, &v);
 
-		f->framed = h == CAPBLOCK_OK || h == CAPBLOCK_SHORT;
-		f->next = h == CAPBLOCK_OK ? v.header_len : 0;
+		f->framed = h == CAPTURE_BLOCK_OK || h == CAPTURE_BLOCK_SHORT;
+		f->next = h == CAPTURE_BLOCK_OK ? v.header_len : 0;
 		if (!f->next)
 			return;
 	}
-	while (f->framed && f->next <= f->s.len && f->s.len - f->next >= CAPBLOCK_HEAD_LEN) {
-		f->framed = capblock_get(f->s.bytes + f->next, &b);
+	while (f->framed && f->next <= f->s.len && f->s.len - f->next >= CAPTURE_BLOCK_HEAD_LEN) {
+		f->framed = cap_block_get(f->s.bytes + f->next, &b);
 		if (f->framed)
-			f->next += CAPBLOCK_HEAD_LEN + b.len;
+			f->next += CAPTURE_BLOCK_HEAD_LEN + b.len;
 	}
 }
 
@@ -100,7 +100,7 @@ static int refuse_input(const char *name, struct err *e)
 	return -EINVAL;
 }
 
-int capslurp_read(const char *path, struct capslurp *ret, struct err *e)
+int cap_bytes_read(const char *path, struct cap_bytes *ret, struct err *e)
 {
 	const char *name = path && strcmp(path, "-") != 0 ? path : "standard input";
 	_cleanup_close_ int fd = open_input(path, e);
@@ -133,26 +133,26 @@ int capslurp_read(const char *path, struct capslurp *ret, struct err *e)
 }
 
 /*
- * capdamage - where a capture stops being one, in words.
+ * cap_damage - where a capture stops being one, in words.
  *
  * "cut at byte 12345: the block at byte 12000 (samples) is incomplete; waits
  * after 12.000 s of recording are missing"
  */
 
-enum capdamage_kind {
-	CAPDAMAGE_END, /* nothing is wrong but that no trailer came */
-	CAPDAMAGE_CUT, /* the file ends inside a block */
-	CAPDAMAGE_NO_BLOCK, /* no block header where one is due */
-	CAPDAMAGE_CHECKSUM,
-	CAPDAMAGE_SEQUENCE, /* a block is missing or there twice */
-	CAPDAMAGE_RECORD, /* intact, but not well formed: `wrong` */
-	CAPDAMAGE_REST, /* something follows the trailer */
+enum cap_damage_kind {
+	CAPTURE_DAMAGE_END, /* nothing is wrong but that no trailer came */
+	CAPTURE_DAMAGE_CUT, /* the file ends inside a block */
+	CAPTURE_DAMAGE_NO_BLOCK, /* no block header where one is due */
+	CAPTURE_DAMAGE_CHECKSUM,
+	CAPTURE_DAMAGE_SEQUENCE, /* a block is missing or there twice */
+	CAPTURE_DAMAGE_RECORD, /* intact, but not well formed: `wrong` */
+	CAPTURE_DAMAGE_REST, /* something follows the trailer */
 };
 
-struct capdamage {
-	enum capdamage_kind kind;
-	struct capblock block; /* as far as it is known */
-	const char *wrong; /* for CAPDAMAGE_RECORD */
+struct cap_damage {
+	enum cap_damage_kind kind;
+	struct cap_block block; /* as far as it is known */
+	const char *wrong; /* for CAPTURE_DAMAGE_RECORD */
 	uint64_t at, total; /* bytes: where it begins, and the file's length */
 	uint64_t blocks; /* taken before it */
 	uint64_t start_ns, last_flush_ns; /* of the recording and of what was taken; 0 = none */
@@ -168,42 +168,42 @@ struct rest {
 	bool trailer;
 };
 
-static void look_at(struct rest *rest, const struct capblock *b, const uint8_t *payload)
+static void look_at(struct rest *rest, const struct cap_block *b, const uint8_t *payload)
 {
 	struct rd r = rd_init(payload, b->len), record;
 	struct cap_flush f;
 
 	rest->blocks++;
-	if (b->type == CAPCODEC_TRAILER)
+	if (b->type == CAPTURE_RECORD_TRAILER)
 		rest->trailer = true;
-	if (b->type == CAPCODEC_FLUSH && capcodec_next(&r, &record) && capcodec_get_flush(&record, &f))
+	if (b->type == CAPTURE_RECORD_FLUSH && cap_record_next(&r, &record) && cap_record_get_flush(&record, &f))
 		rest->flush_ns = f.time_ns;
 }
 
 /* Is an intact block at P? Bytes that only look like one cost a checksum each, of *BUDGET bytes. */
-static bool is_block(const uint8_t *p, size_t len, uint64_t *budget, struct capblock *b)
+static bool is_block(const uint8_t *p, size_t len, uint64_t *budget, struct cap_block *b)
 {
-	if (!capblock_get(p, b) || b->len > len - CAPBLOCK_HEAD_LEN || b->len > *budget)
+	if (!cap_block_get(p, b) || b->len > len - CAPTURE_BLOCK_HEAD_LEN || b->len > *budget)
 		return false;
 	*budget -= b->len;
-	return capblock_intact(p, b);
+	return cap_block_intact(p, b);
 }
 
 static struct rest survey(const uint8_t *p, size_t len)
 {
-	const uint8_t sync[] = { CAPBLOCK_SYNC & 255, CAPBLOCK_SYNC >> 8 & 255, CAPBLOCK_SYNC >> 16 & 255,
-		CAPBLOCK_SYNC >> 24 };
+	const uint8_t sync[] = { CAPTURE_BLOCK_SYNC & 255, CAPTURE_BLOCK_SYNC >> 8 & 255, CAPTURE_BLOCK_SYNC >> 16 & 255,
+		CAPTURE_BLOCK_SYNC >> 24 };
 	const uint8_t *end = p + len;
 	uint64_t budget = (uint64_t)len * CHECKSUMS;
-	struct capblock b;
+	struct cap_block b;
 	struct rest rest = { 0 };
 
 	while ((p = memmem(p, (size_t)(end - p), sync, sizeof(sync)))) {
-		if (end - p < CAPBLOCK_HEAD_LEN)
+		if (end - p < CAPTURE_BLOCK_HEAD_LEN)
 			break;
 		if (is_block(p, (size_t)(end - p), &budget, &b)) {
-			look_at(&rest, &b, p + CAPBLOCK_HEAD_LEN);
-			p += CAPBLOCK_HEAD_LEN + b.len;
+			look_at(&rest, &b, p + CAPTURE_BLOCK_HEAD_LEN);
+			p += CAPTURE_BLOCK_HEAD_LEN + b.len;
 		} else {
 			p++;
 		}
@@ -229,45 +229,45 @@ static void say(struct text *t, const char *fmt, ...)
 		t->len = MIN(t->len + (size_t)n, t->cap - 1);
 }
 
-static void say_where(struct text *t, const struct capdamage *d)
+static void say_where(struct text *t, const struct cap_damage *d)
 {
-	const char *type = capcodec_type_name(d->block.type);
+	const char *type = cap_record_type_name(d->block.type);
 
 	switch (d->kind) {
-	case CAPDAMAGE_END:
+	case CAPTURE_DAMAGE_END:
 		say(t, "ends at byte %" PRIu64 " without a trailer: the recorder was stopped, or still runs",
 			d->total);
 		return;
-	case CAPDAMAGE_CUT:
+	case CAPTURE_DAMAGE_CUT:
 		say(t, "cut at byte %" PRIu64 ": the block at byte %" PRIu64 " (%s) is incomplete", d->total,
 			d->at, type);
 		return;
-	case CAPDAMAGE_NO_BLOCK:
+	case CAPTURE_DAMAGE_NO_BLOCK:
 		say(t, "no block where one is due");
 		break;
-	case CAPDAMAGE_CHECKSUM:
+	case CAPTURE_DAMAGE_CHECKSUM:
 		say(t, "wrong checksum of a block (%s)", type);
 		break;
-	case CAPDAMAGE_SEQUENCE:
+	case CAPTURE_DAMAGE_SEQUENCE:
 		say(t, "block %" PRIu32 " (%s) where block %" PRIu64 " is due", d->block.seq, type,
 			d->blocks);
 		break;
-	case CAPDAMAGE_RECORD:
+	case CAPTURE_DAMAGE_RECORD:
 		say(t, "%s in a block (%s)", d->wrong, type);
 		break;
-	case CAPDAMAGE_REST:
+	case CAPTURE_DAMAGE_REST:
 		say(t, "something follows the trailer");
 		break;
 	}
 	say(t, ", at byte %" PRIu64 " of %" PRIu64, d->at, d->total);
 }
 
-static double since_start(const struct capdamage *d, uint64_t time_ns)
+static double since_start(const struct cap_damage *d, uint64_t time_ns)
 {
 	return time_ns > d->start_ns ? (double)(time_ns - d->start_ns) / 1e9 : 0;
 }
 
-static void say_missing(struct text *t, const struct capdamage *d, const struct rest *rest)
+static void say_missing(struct text *t, const struct cap_damage *d, const struct rest *rest)
 {
 	if (d->last_flush_ns)
 		say(t, "; waits after %.3f s of recording are missing", since_start(d, d->last_flush_ns));
@@ -286,14 +286,14 @@ static void say_missing(struct text *t, const struct capdamage *d, const struct 
  * on: they are searched for intact blocks, to say up to where the recording
  * had gone on.
  */
-static void capdamage_describe(
-	const struct capdamage *d, const uint8_t *rest, size_t len, char *buf, size_t cap)
+static void cap_damage_describe(
+	const struct cap_damage *d, const uint8_t *rest, size_t len, char *buf, size_t cap)
 {
 	struct text t = { .buf = buf, .cap = cap };
 	struct rest found = { 0 };
 
 	say_where(&t, d);
-	if (d->kind == CAPDAMAGE_REST) {
+	if (d->kind == CAPTURE_DAMAGE_REST) {
 		say(&t, "; no waits are missing");
 		return;
 	}
@@ -304,7 +304,7 @@ static void capdamage_describe(
 }
 
 /*
- * capstore - the records of a capture's blocks, checked and gathered.
+ * cap_store - the records of a capture's blocks, checked and gathered.
  *
  * Every reference is checked against what came before it. A block counts
  * whole or not at all. Samples of one key become one as they come, so memory
@@ -312,13 +312,13 @@ static void capdamage_describe(
  */
 
 /* Elements of each array; as `room`, allocated ones. */
-struct capstore_counts {
+struct cap_store_counts {
 	size_t options, procs, threads, files, maps, images, ksyms, stacks, kinds, samples, counters, frames,
 		exact, pending;
 };
 
-struct capstore {
-	struct capstore_counts n, room;
+struct cap_store {
+	struct cap_store_counts n, room;
 	struct cap_host host;
 	struct cap_option *options;
 	struct cap_proc *procs;
@@ -333,7 +333,7 @@ struct capstore {
 	uint8_t *kinds; /* of each stack: what every sample asks for fits into a cache */
 	uint64_t *frames; /* of all stacks in order */
 	uint32_t *exact; /* likewise: numbers of exact frames */
-	struct capnames names;
+	struct cap_code_names names;
 	struct cap_trailer trailer;
 	uint64_t last_flush_ns;
 	bool has_host, has_trailer;
@@ -353,89 +353,89 @@ static const char no_memory[] = ""; /* capnames' too */
  * checks what it refers to; it counts if NULL is returned, which is no
  * complaint.
  */
-static const char *take_host(struct capstore *s, struct rd *r)
+static const char *take_host(struct cap_store *s, struct rd *r)
 {
 	if (s->has_host)
 		return "a second host record";
 	s->has_host = true;
-	return capcodec_get_host(r, &s->host) ? NULL : malformed;
+	return cap_record_get_host(r, &s->host) ? NULL : malformed;
 }
 
-static const char *take_option(struct capstore *s, struct rd *r)
+static const char *take_option(struct cap_store *s, struct rd *r)
 {
 	if (!ROOM(s, options, s->n.options + 1))
 		return no_memory;
-	return capcodec_get_option(r, &s->options[s->n.options++]) ? NULL : malformed;
+	return cap_record_get_option(r, &s->options[s->n.options++]) ? NULL : malformed;
 }
 
-static const char *take_file(struct capstore *s, struct rd *r)
+static const char *take_file(struct cap_store *s, struct rd *r)
 {
 	if (!ROOM(s, files, s->n.files + 1))
 		return no_memory;
-	if (!capcodec_get_file(r, &s->files[s->n.files]))
+	if (!cap_record_get_file(r, &s->files[s->n.files]))
 		return malformed;
 	s->n.files++;
 	return s->files[s->n.files - 1].id == s->n.files - 1 ? NULL : "a file id out of order";
 }
 
-static const char *take_proc(struct capstore *s, struct rd *r)
+static const char *take_proc(struct cap_store *s, struct rd *r)
 {
 	if (!ROOM(s, procs, s->n.procs + 1))
 		return no_memory;
-	if (!capcodec_get_proc(r, &s->procs[s->n.procs]))
+	if (!cap_record_get_proc(r, &s->procs[s->n.procs]))
 		return malformed;
 	s->n.procs++;
 	return s->procs[s->n.procs - 1].id == s->n.procs - 1 ? NULL : "a process id out of order";
 }
 
-static const char *take_thread(struct capstore *s, struct rd *r)
+static const char *take_thread(struct cap_store *s, struct rd *r)
 {
 	if (!ROOM(s, threads, s->n.threads + 1))
 		return no_memory;
-	if (!capcodec_get_thread(r, &s->threads[s->n.threads]))
+	if (!cap_record_get_thread(r, &s->threads[s->n.threads]))
 		return malformed;
 	return s->threads[s->n.threads++].proc < s->n.procs ? NULL
 							    : "a thread of a process that is not there";
 }
 
-static const char *take_map(struct capstore *s, struct rd *r)
+static const char *take_map(struct cap_store *s, struct rd *r)
 {
 	const struct cap_map *m;
 
 	if (!ROOM(s, maps, s->n.maps + 1))
 		return no_memory;
-	if (!capcodec_get_map(r, &s->maps[s->n.maps]))
+	if (!cap_record_get_map(r, &s->maps[s->n.maps]))
 		return malformed;
 	m = &s->maps[s->n.maps++];
 	if (m->proc >= s->n.procs)
 		return "a mapping of a process that is not there";
-	return m->file == CAP_NONE || m->file < s->n.files ? NULL : "a mapping of a file that is not there";
+	return m->file == CAPTURE_NONE || m->file < s->n.files ? NULL : "a mapping of a file that is not there";
 }
 
-static const char *take_image(struct capstore *s, struct rd *r)
+static const char *take_image(struct cap_store *s, struct rd *r)
 {
 	if (!ROOM(s, images, s->n.images + 1))
 		return no_memory;
-	if (!capcodec_get_image(r, &s->images[s->n.images]))
+	if (!cap_record_get_image(r, &s->images[s->n.images]))
 		return malformed;
 	return s->images[s->n.images++].file < s->n.files ? NULL : "an image of a file that is not there";
 }
 
-static const char *take_ksym(struct capstore *s, struct rd *r)
+static const char *take_ksym(struct cap_store *s, struct rd *r)
 {
 	if (!ROOM(s, ksyms, s->n.ksyms + 1))
 		return no_memory;
-	return capcodec_get_ksym(r, &s->ksyms[s->n.ksyms++]) ? NULL : malformed;
+	return cap_record_get_ksym(r, &s->ksyms[s->n.ksyms++]) ? NULL : malformed;
 }
 
-static const char *take_stack(struct capstore *s, struct rd *r)
+static const char *take_stack(struct cap_store *s, struct rd *r)
 {
 	struct cap_stack *k;
 
 	if (!ROOM(s, stacks, s->n.stacks + 1) || !ROOM(s, kinds, s->n.stacks + 1))
 		return no_memory;
 	k = &s->stacks[s->n.stacks];
-	if (!capcodec_get_stack(r, k))
+	if (!cap_record_get_stack(r, k))
 		return malformed;
 	s->kinds[s->n.stacks] = k->kind;
 	if (k->id != s->n.stacks++)
@@ -443,95 +443,95 @@ static const char *take_stack(struct capstore *s, struct rd *r)
 	if (!ROOM(s, frames, s->n.frames + k->len))
 		return no_memory;
 	s->n.frames += k->len;
-	if (!capcodec_get_frames(r, s->frames + s->n.frames - k->len, k->len))
+	if (!cap_record_get_frames(r, s->frames + s->n.frames - k->len, k->len))
 		return malformed;
-	if (!capcodec_get_n_exact(r, k))
+	if (!cap_record_get_n_exact(r, k))
 		return malformed;
 	if (!ROOM(s, exact, s->n.exact + k->n_exact))
 		return no_memory;
 	s->n.exact += k->n_exact;
-	return capcodec_get_exact(r, s->exact + s->n.exact - k->n_exact, k) ? NULL : malformed;
+	return cap_record_get_exact(r, s->exact + s->n.exact - k->n_exact, k) ? NULL : malformed;
 }
 
-static bool is_stack(const struct capstore *s, uint32_t id, enum cap_stack_kind kind)
+static bool is_stack(const struct cap_store *s, uint32_t id, enum cap_stack_kind kind)
 {
 	return id < s->n.stacks && s->kinds[id] == kind;
 }
 
-static const char *take_sample(struct capstore *s, struct rd *r, struct capcodec_state *state)
+static const char *take_sample(struct cap_store *s, struct rd *r, struct cap_record_state *state)
 {
 	const struct cap_sample *k;
 
 	if (!ROOM(s, pending, s->n.pending + 1))
 		return no_memory;
-	if (!capcodec_get_sample(r, &s->pending[s->n.pending], state))
+	if (!cap_record_get_sample(r, &s->pending[s->n.pending], state))
 		return malformed;
 	k = &s->pending[s->n.pending++];
 	if (k->proc >= s->n.procs)
 		return "a sample of a process that is not there";
-	if (!is_stack(s, k->kstack, CAP_STACK_KERNEL) || !is_stack(s, k->ustack, CAP_STACK_USER))
+	if (!is_stack(s, k->kstack, CAPTURE_STACK_KERNEL) || !is_stack(s, k->ustack, CAPTURE_STACK_USER))
 		return "a sample with a stack that is not there";
 	return NULL;
 }
 
-static const char *take_counter(struct capstore *s, struct rd *r)
+static const char *take_counter(struct cap_store *s, struct rd *r)
 {
 	if (!ROOM(s, counters, s->n.counters + 1))
 		return no_memory;
-	return capcodec_get_counter(r, &s->counters[s->n.counters++]) ? NULL : malformed;
+	return cap_record_get_counter(r, &s->counters[s->n.counters++]) ? NULL : malformed;
 }
 
-static const char *take_flush(struct capstore *s, struct rd *r)
+static const char *take_flush(struct cap_store *s, struct rd *r)
 {
 	struct cap_flush f = { 0 };
-	bool fine = capcodec_get_flush(r, &f);
+	bool fine = cap_record_get_flush(r, &f);
 
 	s->last_flush_ns = f.time_ns;
 	return fine ? NULL : malformed;
 }
 
-static const char *take_trailer(struct capstore *s, struct rd *r)
+static const char *take_trailer(struct cap_store *s, struct rd *r)
 {
 	s->has_trailer = true;
-	return capcodec_get_trailer(r, &s->trailer) ? NULL : malformed;
+	return cap_record_get_trailer(r, &s->trailer) ? NULL : malformed;
 }
 
 static const char *take_record(
-	struct capstore *s, unsigned int type, struct rd *r, struct capcodec_state *state)
+	struct cap_store *s, unsigned int type, struct rd *r, struct cap_record_state *state)
 {
 	switch (type) {
-	case CAPCODEC_HOST:
+	case CAPTURE_RECORD_HOST:
 		return take_host(s, r);
-	case CAPCODEC_OPTION:
+	case CAPTURE_RECORD_OPTION:
 		return take_option(s, r);
-	case CAPCODEC_FILE:
+	case CAPTURE_RECORD_FILE:
 		return take_file(s, r);
-	case CAPCODEC_PROC:
+	case CAPTURE_RECORD_PROC:
 		return take_proc(s, r);
-	case CAPCODEC_THREAD:
+	case CAPTURE_RECORD_THREAD:
 		return take_thread(s, r);
-	case CAPCODEC_MAP:
+	case CAPTURE_RECORD_MAP:
 		return take_map(s, r);
-	case CAPCODEC_IMAGE:
+	case CAPTURE_RECORD_IMAGE:
 		return take_image(s, r);
-	case CAPCODEC_KSYM:
+	case CAPTURE_RECORD_KSYM:
 		return take_ksym(s, r);
-	case CAPCODEC_STACK:
+	case CAPTURE_RECORD_STACK:
 		return take_stack(s, r);
-	case CAPCODEC_SAMPLE:
+	case CAPTURE_RECORD_SAMPLE:
 		return take_sample(s, r, state);
-	case CAPCODEC_COUNTER:
+	case CAPTURE_RECORD_COUNTER:
 		return take_counter(s, r);
-	case CAPCODEC_FLUSH:
+	case CAPTURE_RECORD_FLUSH:
 		return take_flush(s, r);
-	case CAPCODEC_TRAILER:
+	case CAPTURE_RECORD_TRAILER:
 		return take_trailer(s, r);
-	case CAPCODEC_JIT:
-		return capnames_take_jit(&s->names, r, s->n.procs);
-	case CAPCODEC_NAME:
-		return capnames_take_name(&s->names, r, s->n.files);
-	case CAPCODEC_STRING:
-		return capnames_take_string(&s->names, r);
+	case CAPTURE_RECORD_JIT:
+		return cap_code_names_take_jit(&s->names, r, s->n.procs);
+	case CAPTURE_RECORD_NAME:
+		return cap_code_names_take_name(&s->names, r, s->n.files);
+	case CAPTURE_RECORD_STRING:
+		return cap_code_names_take_string(&s->names, r);
 	default:
 		return "a record of an unknown type";
 	}
@@ -563,7 +563,7 @@ static uint64_t add_saturating(uint64_t a, uint64_t b)
 }
 
 /* There is room for another sample. */
-static void merge_sample(struct capstore *s, const struct cap_sample *k)
+static void merge_sample(struct cap_store *s, const struct cap_sample *k)
 {
 	uint64_t hash = hash_sample(k);
 	uint32_t at = HASHTABLE_FIND(&s->by_key, hash, i, same_key(&s->samples[i], k));
@@ -586,7 +586,7 @@ static void merge_sample(struct capstore *s, const struct cap_sample *k)
  * The table is larger than a cache, so what a sample will touch is fetched
  * while those before it are merged: first its slot, then what the slot names.
  */
-static void fetch_ahead(const struct capstore *s, size_t i)
+static void fetch_ahead(const struct cap_store *s, size_t i)
 {
 	enum { SLOT_AHEAD = 16, SAMPLE_AHEAD = 8 };
 	uint32_t at;
@@ -599,7 +599,7 @@ static void fetch_ahead(const struct capstore *s, size_t i)
 		__builtin_prefetch(&s->samples[at]);
 }
 
-static bool merge_pending(struct capstore *s)
+static bool merge_pending(struct cap_store *s)
 {
 	size_t most = s->n.samples + s->n.pending;
 
@@ -618,15 +618,15 @@ static bool merge_pending(struct capstore *s)
 
 /* What a block changes besides the arrays, whose counts are in n. */
 struct before {
-	struct capstore_counts n;
-	struct capnames_counts names;
+	struct cap_store_counts n;
+	struct cap_code_names_counts names;
 	struct cap_host host;
 	struct cap_trailer trailer;
 	uint64_t last_flush_ns;
 	bool has_host, has_trailer;
 };
 
-static void put_back(struct capstore *s, const struct before *b)
+static void put_back(struct cap_store *s, const struct before *b)
 {
 	s->n = b->n;
 	s->names.n = b->names;
@@ -642,17 +642,17 @@ static void put_back(struct capstore *s, const struct before *b)
  * PAYLOAD has to stay. 0; -ENOMEM; or -EBADMSG with *WRONG (a constant: "a
  * mapping of a file that is not there") and S as it was.
  */
-static int capstore_take(
-	struct capstore *s, const struct capblock *b, const uint8_t *payload, const char **wrong)
+static int cap_store_take(
+	struct cap_store *s, const struct cap_block *b, const uint8_t *payload, const char **wrong)
 {
 	const struct before before = { s->n, s->names.n, s->host, s->trailer, s->last_flush_ns, s->has_host,
 		s->has_trailer };
 	struct rd r = rd_init(payload, b->len), record;
-	struct capcodec_state state = { 0 };
+	struct cap_record_state state = { 0 };
 	const char *complaint = NULL;
 
 	s->n.pending = 0;
-	while (!complaint && capcodec_next(&r, &record))
+	while (!complaint && cap_record_next(&r, &record))
 		complaint = take_record(s, b->type, &record, &state);
 	if (!complaint && r.bad)
 		complaint = "a record that ends behind its block";
@@ -687,7 +687,7 @@ static int ksym_cmp(const void *a, const void *b)
 	return CMP(x->start, y->start);
 }
 
-static void point_stacks(struct capstore *s)
+static void point_stacks(struct cap_store *s)
 {
 	size_t frame = 0, exact = 0;
 
@@ -704,13 +704,13 @@ static void point_stacks(struct capstore *s)
  * kernel symbols by start, the last record of each key alone; names settled; symbols cut
  * where the next one begins; what the stacks point to set. 0 or -ENOMEM.
  */
-static int capstore_settle(struct capstore *s)
+static int cap_store_settle(struct cap_store *s)
 {
 	point_stacks(s);
 	if (sortlast(&s->threads, &s->n.threads, sizeof(*s->threads), thread_cmp) != 0 ||
 		sortlast(&s->counters, &s->n.counters, sizeof(*s->counters), counter_cmp) != 0 ||
 		sortlast(&s->ksyms, &s->n.ksyms, sizeof(*s->ksyms), ksym_cmp) != 0 ||
-		capnames_settle(&s->names) != 0)
+		cap_code_names_settle(&s->names) != 0)
 		return -ENOMEM;
 	for (size_t i = 1; i < s->n.ksyms; i++)
 		s->ksyms[i - 1].end = MIN(s->ksyms[i - 1].end, s->ksyms[i].start);
@@ -718,13 +718,13 @@ static int capstore_settle(struct capstore *s)
 }
 
 /* Empty, every string "". */
-static void capstore_init(struct capstore *s)
+static void cap_store_init(struct cap_store *s)
 {
-	*s = (struct capstore){ .host = { "", "", "", "", "", "", "", .stext = 0 },
+	*s = (struct cap_store){ .host = { "", "", "", "", "", "", "", .stext = 0 },
 		.trailer = { .why = "" } };
 }
 
-static void capstore_free(struct capstore *s)
+static void cap_store_free(struct cap_store *s)
 {
 	free(s->options);
 	free(s->procs);
@@ -741,31 +741,31 @@ static void capstore_free(struct capstore *s)
 	free(s->exact);
 	free(s->pending);
 	hashtable_free(&s->by_key);
-	capnames_free(&s->names);
+	cap_code_names_free(&s->names);
 }
 
 struct load {
-	struct capread c; /* what the caller sees: first, so that one pointer is both */
-	struct capstore store; /* owns the arrays */
-	struct capmaps *maps;
-	uint8_t *owned; /* the file's bytes, where capread_load() read them */
+	struct cap_reader c; /* what the caller sees: first, so that one pointer is both */
+	struct cap_store store; /* owns the arrays */
+	struct cap_map_index *maps;
+	uint8_t *owned; /* the file's bytes, where cap_reader_load() read them */
 };
 
-static int check_header(const void *bytes, size_t len, struct capblock_version *v, struct err *e)
+static int check_header(const void *bytes, size_t len, struct cap_block_version *v, struct err *e)
 {
-	switch (capblock_get_header(bytes, len, v)) {
-	case CAPBLOCK_OK:
+	switch (cap_block_get_header(bytes, len, v)) {
+	case CAPTURE_BLOCK_OK:
 		return 0;
-	case CAPBLOCK_SHORT:
+	case CAPTURE_BLOCK_SHORT:
 		return err_set(
 			e, -EINVAL, "cut at byte %zu, inside the file header: nothing can be read", len);
-	case CAPBLOCK_BYTE_ORDER:
+	case CAPTURE_BLOCK_BYTE_ORDER:
 		return err_set(e, -EINVAL, "a capture in the other byte order, which is not read here");
-	case CAPBLOCK_DAMAGED:
+	case CAPTURE_BLOCK_DAMAGED:
 		return err_set(e, -EINVAL, "the file header is damaged: nothing can be read");
-	case CAPBLOCK_NEWER:
+	case CAPTURE_BLOCK_NEWER:
 		err_set(e, -EINVAL, "a capture of format %u.%u; this reads formats up to %u", v->major,
-			v->minor, CAPBLOCK_MAJOR);
+			v->minor, CAPTURE_BLOCK_MAJOR);
 		err_hint(e, "use a newer stacktools");
 		return -EINVAL;
 	default:
@@ -776,45 +776,45 @@ static int check_header(const void *bytes, size_t len, struct capblock_version *
 }
 
 /* Is the block at HEADER, with LEFT bytes to the end of the file, the one that is due? */
-static bool due(struct load *l, const uint8_t *header, size_t left, struct capdamage *d)
+static bool due(struct load *l, const uint8_t *header, size_t left, struct cap_damage *d)
 {
-	d->block = (struct capblock){ 0 };
+	d->block = (struct cap_block){ 0 };
 	if (l->store.has_trailer)
-		d->kind = CAPDAMAGE_REST;
-	else if (left < CAPBLOCK_HEAD_LEN)
-		d->kind = CAPDAMAGE_CUT;
-	else if (!capblock_get(header, &d->block))
-		d->kind = CAPDAMAGE_NO_BLOCK;
-	else if (left - CAPBLOCK_HEAD_LEN < d->block.len)
-		d->kind = CAPDAMAGE_CUT;
-	else if (!capblock_intact(header, &d->block))
-		d->kind = CAPDAMAGE_CHECKSUM;
+		d->kind = CAPTURE_DAMAGE_REST;
+	else if (left < CAPTURE_BLOCK_HEAD_LEN)
+		d->kind = CAPTURE_DAMAGE_CUT;
+	else if (!cap_block_get(header, &d->block))
+		d->kind = CAPTURE_DAMAGE_NO_BLOCK;
+	else if (left - CAPTURE_BLOCK_HEAD_LEN < d->block.len)
+		d->kind = CAPTURE_DAMAGE_CUT;
+	else if (!cap_block_intact(header, &d->block))
+		d->kind = CAPTURE_DAMAGE_CHECKSUM;
 	else if (d->block.seq != (uint32_t)l->c.blocks)
-		d->kind = CAPDAMAGE_SEQUENCE;
-	return d->kind == CAPDAMAGE_END;
+		d->kind = CAPTURE_DAMAGE_SEQUENCE;
+	return d->kind == CAPTURE_DAMAGE_END;
 }
 
 /* Take blocks from good_bytes on until the end or the first that is not right. */
-static int take_blocks(struct load *l, const uint8_t *bytes, size_t len, struct capdamage *d)
+static int take_blocks(struct load *l, const uint8_t *bytes, size_t len, struct cap_damage *d)
 {
-	struct capread *c = &l->c;
+	struct cap_reader *c = &l->c;
 	int code;
 
 	while (c->good_bytes < len) {
 		const uint8_t *header = bytes + c->good_bytes;
-		const struct capblock *b = &d->block;
+		const struct cap_block *b = &d->block;
 
 		if (!due(l, header, len - (size_t)c->good_bytes, d))
 			return 0;
-		if (!b->type || b->type >= CAPCODEC_TYPES || b->flags) {
+		if (!b->type || b->type >= CAPTURE_RECORD_TYPES || b->flags) {
 			c->unknown_blocks++;
 		} else {
-			code = capstore_take(&l->store, b, header + CAPBLOCK_HEAD_LEN, &d->wrong);
-			d->kind = code ? CAPDAMAGE_RECORD : d->kind;
+			code = cap_store_take(&l->store, b, header + CAPTURE_BLOCK_HEAD_LEN, &d->wrong);
+			d->kind = code ? CAPTURE_DAMAGE_RECORD : d->kind;
 			if (code)
 				return code == -ENOMEM ? code : 0;
 		}
-		c->good_bytes += CAPBLOCK_HEAD_LEN + b->len;
+		c->good_bytes += CAPTURE_BLOCK_HEAD_LEN + b->len;
 		c->blocks++;
 	}
 	return 0;
@@ -823,8 +823,8 @@ static int take_blocks(struct load *l, const uint8_t *bytes, size_t len, struct 
 /* Show what the store holds; it keeps owning it. */
 static void show(struct load *l)
 {
-	const struct capstore *s = &l->store;
-	struct capread *c = &l->c;
+	const struct cap_store *s = &l->store;
+	struct cap_reader *c = &l->c;
 
 	c->host = s->host;
 	c->trailer = s->trailer;
@@ -843,11 +843,11 @@ static void show(struct load *l)
 	c->names = s->names.names, c->n_names = s->names.n.names;
 }
 
-static void judge(struct load *l, struct capdamage *d, const uint8_t *bytes, size_t len)
+static void judge(struct load *l, struct cap_damage *d, const uint8_t *bytes, size_t len)
 {
-	struct capread *c = &l->c;
+	struct cap_reader *c = &l->c;
 
-	c->complete = d->kind == CAPDAMAGE_END && l->store.has_trailer;
+	c->complete = d->kind == CAPTURE_DAMAGE_END && l->store.has_trailer;
 	if (c->complete)
 		return;
 	d->at = c->good_bytes;
@@ -855,26 +855,26 @@ static void judge(struct load *l, struct capdamage *d, const uint8_t *bytes, siz
 	d->blocks = c->blocks;
 	d->start_ns = c->host.start_mono_ns;
 	d->last_flush_ns = c->last_flush_ns;
-	capdamage_describe(
+	cap_damage_describe(
 		d, bytes + c->good_bytes, len - (size_t)c->good_bytes, c->damage, sizeof(c->damage));
 }
 
 /* TOTAL is the file's length, where fewer than all its bytes were read. */
 static int parse(const void *bytes, size_t len, uint64_t total, struct load *l, struct err *e)
 {
-	struct capdamage d = { .kind = CAPDAMAGE_END };
-	struct capblock_version v;
+	struct cap_damage d = { .kind = CAPTURE_DAMAGE_END };
+	struct cap_block_version v;
 	int code = check_header(bytes, len, &v, e);
 
 	if (code)
 		return code;
-	capstore_init(&l->store);
+	cap_store_init(&l->store);
 	l->c.total_bytes = total;
 	l->c.good_bytes = v.header_len;
-	if (take_blocks(l, bytes, len, &d) != 0 || capstore_settle(&l->store) != 0)
+	if (take_blocks(l, bytes, len, &d) != 0 || cap_store_settle(&l->store) != 0)
 		return err_nomem(e, "the capture");
 	show(l);
-	if (capmaps_new(l->c.maps, l->c.n_maps, l->c.n_procs, &l->maps) != 0)
+	if (cap_map_index_new(l->c.maps, l->c.n_maps, l->c.n_procs, &l->maps) != 0)
 		return err_nomem(e, "the capture");
 	judge(l, &d, bytes, len);
 	return 0;
@@ -890,7 +890,7 @@ static void prefix_name(struct err *e, const char *path)
 
 /* OWNED (may be NULL) goes with *RET, or is freed. */
 static int make(
-	const void *bytes, size_t len, uint64_t total, uint8_t *owned, struct capread **ret, struct err *e)
+	const void *bytes, size_t len, uint64_t total, uint8_t *owned, struct cap_reader **ret, struct err *e)
 {
 	struct load *l = calloc(1, sizeof(*l));
 	int code;
@@ -902,21 +902,21 @@ static int make(
 	l->owned = owned;
 	code = parse(bytes, len, total, l, e);
 	if (code)
-		capread_free(&l->c);
+		cap_reader_free(&l->c);
 	else
 		*ret = &l->c;
 	return code;
 }
 
-int capread_parse(const void *bytes, size_t len, struct capread **ret, struct err *e)
+int cap_reader_parse(const void *bytes, size_t len, struct cap_reader **ret, struct err *e)
 {
 	return make(bytes, len, len, NULL, ret, e);
 }
 
-int capread_load(const char *path, struct capread **ret, struct err *e)
+int cap_reader_load(const char *path, struct cap_reader **ret, struct err *e)
 {
-	struct capslurp s;
-	int code = capslurp_read(path, &s, e);
+	struct cap_bytes s;
+	int code = cap_bytes_read(path, &s, e);
 
 	if (code)
 		return code;
@@ -926,28 +926,28 @@ int capread_load(const char *path, struct capread **ret, struct err *e)
 	return code;
 }
 
-void capread_free(struct capread *c)
+void cap_reader_free(struct cap_reader *c)
 {
 	struct load *l = (struct load *)c;
 
 	if (!l)
 		return;
-	capstore_free(&l->store);
-	capmaps_free(l->maps);
+	cap_store_free(&l->store);
+	cap_map_index_free(l->maps);
 	free(l->owned);
 	free(l);
 }
 
 /* --- looking things up --- */
 
-const struct cap_ksym *capread_ksym(const struct capread *c, uint64_t addr)
+const struct cap_ksym *cap_reader_ksym(const struct cap_reader *c, uint64_t addr)
 {
 	size_t lo = PARTITION_POINT(0, c->n_ksyms, mid, c->ksyms[mid].start <= addr);
 
 	return lo && addr < c->ksyms[lo - 1].end ? &c->ksyms[lo - 1] : NULL;
 }
 
-const struct cap_name *capread_name(const struct capread *c, uint32_t file, uint64_t offset)
+const struct cap_name *cap_reader_name(const struct cap_reader *c, uint32_t file, uint64_t offset)
 {
 	size_t lo = PARTITION_POINT(0, c->n_names, mid,
 		c->names[mid].file < file || (c->names[mid].file == file && c->names[mid].offset < offset));
@@ -962,14 +962,14 @@ static int thread_key_cmp(const struct cap_thread *t, uint32_t proc, uint32_t ti
 	return t->proc != proc ? CMP(t->proc, proc) : CMP(t->tid, tid);
 }
 
-const struct cap_thread *capread_thread(const struct capread *c, uint32_t proc, uint32_t tid)
+const struct cap_thread *cap_reader_thread(const struct cap_reader *c, uint32_t proc, uint32_t tid)
 {
 	size_t lo = PARTITION_POINT(0, c->n_threads, mid, thread_key_cmp(&c->threads[mid], proc, tid) < 0);
 
 	return lo < c->n_threads && thread_key_cmp(&c->threads[lo], proc, tid) == 0 ? &c->threads[lo] : NULL;
 }
 
-uint64_t capread_counter(const struct capread *c, const char *name)
+uint64_t cap_reader_counter(const struct cap_reader *c, const char *name)
 {
 	for (size_t i = 0; i < c->n_counters; i++)
 		if (strcmp(c->counters[i].name, name) == 0)
@@ -977,8 +977,8 @@ uint64_t capread_counter(const struct capread *c, const char *name)
 	return 0;
 }
 
-const struct cap_map *capread_map(const struct capread *c, uint32_t proc, uint64_t addr, uint64_t first_ns,
+const struct cap_map *cap_reader_map(const struct cap_reader *c, uint32_t proc, uint64_t addr, uint64_t first_ns,
 	uint64_t last_ns, bool *unsure)
 {
-	return capmaps_find(((const struct load *)c)->maps, proc, addr, first_ns, last_ns, unsure);
+	return cap_map_index_find(((const struct load *)c)->maps, proc, addr, first_ns, last_ns, unsure);
 }

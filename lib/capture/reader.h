@@ -13,7 +13,7 @@
 #include "capture/types.h"
 
 /*
- * capslurp - the bytes of a capture from a file or a pipe.
+ * cap_bytes - the bytes of a capture from a file or a pipe.
  *
  * Read, not mapped: a mapped file that its writer cuts back would end its
  * reader with SIGBUS. What does not begin as a capture is refused after the
@@ -22,16 +22,16 @@
  * a pipe without end holds a reader up or fills its memory.
  */
 
-struct capslurp {
+struct cap_bytes {
 	uint8_t *bytes; /* free(3) it */
 	size_t len;
 	uint64_t total; /* of the file, where not all of it was read */
 };
 
 /* PATH "-" or NULL is stdin. 0, or -errno with the message; -EINVAL: no capture. */
-int capslurp_read(const char *path, struct capslurp *ret, struct err *e);
+int cap_bytes_read(const char *path, struct cap_bytes *ret, struct err *e);
 
-struct capread {
+struct cap_reader {
 	struct cap_host host;
 	struct cap_option *options;
 	struct cap_proc *procs; /* index = id */
@@ -62,26 +62,26 @@ struct capread {
  * capture: look at `complete` and `damage`. -EINVAL with the message for what is
  * no capture at all, or one of a foreign version or byte order. All of it is
  * read into memory: a mapped file that shrinks would end its reader with
- * SIGBUS. Release with capread_free().
+ * SIGBUS. Release with cap_reader_free().
  */
-int capread_load(const char *path, struct capread **ret, struct err *e);
+int cap_reader_load(const char *path, struct cap_reader **ret, struct err *e);
 
 /* The same over LEN bytes in memory, which must outlive *RET. */
-int capread_parse(const void *bytes, size_t len, struct capread **ret, struct err *e);
+int cap_reader_parse(const void *bytes, size_t len, struct cap_reader **ret, struct err *e);
 
-void capread_free(struct capread *c); /* NULL is fine */
+void cap_reader_free(struct cap_reader *c); /* NULL is fine */
 
 /* The symbol that covers kernel address ADDR, or NULL. */
-const struct cap_ksym *capread_ksym(const struct capread *c, uint64_t addr);
+const struct cap_ksym *cap_reader_ksym(const struct cap_reader *c, uint64_t addr);
 
 /* What was stored of the byte at OFFSET of file FILE, or NULL. O(log n). */
-const struct cap_name *capread_name(const struct capread *c, uint32_t file, uint64_t offset);
+const struct cap_name *cap_reader_name(const struct cap_reader *c, uint32_t file, uint64_t offset);
 
 /* The name of a thread, or NULL. */
-const struct cap_thread *capread_thread(const struct capread *c, uint32_t proc, uint32_t tid);
+const struct cap_thread *cap_reader_thread(const struct cap_reader *c, uint32_t proc, uint32_t tid);
 
 /* The counter's value, 0 when it is not there. */
-uint64_t capread_counter(const struct capread *c, const char *name);
+uint64_t cap_reader_counter(const struct cap_reader *c, const char *name);
 
 /*
  * The mapping of PROC that held ADDR at FIRST_NS; where it had none yet, the
@@ -89,7 +89,7 @@ uint64_t capread_counter(const struct capread *c, const char *name);
  * the address meant something else at some time in [first_ns, last_ns] of the
  * caller's sample: pass both ends. O(log^2 n) in the process's mappings.
  */
-const struct cap_map *capread_map(const struct capread *c, uint32_t proc, uint64_t addr, uint64_t first_ns,
+const struct cap_map *cap_reader_map(const struct cap_reader *c, uint32_t proc, uint64_t addr, uint64_t first_ns,
 	uint64_t last_ns, bool *unsure);
 
 #endif

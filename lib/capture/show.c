@@ -20,7 +20,7 @@ static void build_id(struct json *j, const char *key, const struct cap_build_id 
 /* The number of a file; null for memory of none. */
 static void file(struct json *j, uint32_t number)
 {
-	if (number == CAP_NONE)
+	if (number == CAPTURE_NONE)
 		json_null(j, "file");
 	else
 		json_u64(j, "file", number);
@@ -47,7 +47,7 @@ static void put_host(struct json *j, const struct cap_host *h)
 	json_end(j, '}');
 }
 
-static void put_options(struct json *j, const struct capread *c)
+static void put_options(struct json *j, const struct cap_reader *c)
 {
 	json_begin(j, "options", '[');
 	for (size_t i = 0; i < c->n_options; i++) {
@@ -60,11 +60,11 @@ static void put_options(struct json *j, const struct capread *c)
 }
 
 /* Null where the waits are exact. */
-static void put_mode(struct json *j, const struct capread *c)
+static void put_mode(struct json *j, const struct cap_reader *c)
 {
-	struct capmode m;
+	struct cap_mode m;
 
-	capmode_get(c, &m);
+	cap_mode_get(c, &m);
 	json_str(j, "mode", m.name);
 	json_str(j, "mode_tried", m.tried);
 	if (!m.sampled) {
@@ -84,7 +84,7 @@ static void put_mode(struct json *j, const struct capread *c)
 	json_end(j, '}');
 }
 
-static void put_sum(struct json *j, const struct capstats_sum *s)
+static void put_sum(struct json *j, const struct cap_stats_sum *s)
 {
 	json_u64(j, "threads", s->threads);
 	json_u64(j, "waits", s->waits);
@@ -94,7 +94,7 @@ static void put_sum(struct json *j, const struct capstats_sum *s)
 	json_u64(j, "stacks", s->stacks);
 }
 
-static void put_totals(struct json *j, const struct capread *c, const struct capstats *s)
+static void put_totals(struct json *j, const struct cap_reader *c, const struct cap_stats *s)
 {
 	json_begin(j, "totals", '{');
 	put_sum(j, &s->total);
@@ -109,7 +109,7 @@ static void put_totals(struct json *j, const struct capread *c, const struct cap
 	json_end(j, '}');
 }
 
-static void put_procs(struct json *j, const struct capread *c, const struct capstats *s)
+static void put_procs(struct json *j, const struct cap_reader *c, const struct cap_stats *s)
 {
 	json_begin(j, "processes", '[');
 	for (size_t i = 0; i < c->n_procs; i++) {
@@ -120,8 +120,8 @@ static void put_procs(struct json *j, const struct capread *c, const struct caps
 		json_u64(j, "ns_pid", p->ns_tgid);
 		json_str(j, "comm", p->comm);
 		json_str(j, "exe", p->exe);
-		json_bool(j, "kernel_thread", p->flags & CAP_PROC_KTHREAD);
-		json_bool(j, "maps_lost", p->flags & CAP_PROC_MAPS_LOST);
+		json_bool(j, "kernel_thread", p->flags & CAPTURE_PROC_KTHREAD);
+		json_bool(j, "maps_lost", p->flags & CAPTURE_PROC_MAPS_LOST);
 		error(j, "maps_error", p->maps_error);
 		json_u64(j, "start_boot_ns", p->start_boot_ns);
 		json_u64(j, "image_ns", p->image_ns);
@@ -131,7 +131,7 @@ static void put_procs(struct json *j, const struct capread *c, const struct caps
 	json_end(j, ']');
 }
 
-static void put_threads(struct json *j, const struct capread *c)
+static void put_threads(struct json *j, const struct cap_reader *c)
 {
 	json_begin(j, "threads", '[');
 	for (size_t i = 0; i < c->n_threads; i++) {
@@ -145,7 +145,7 @@ static void put_threads(struct json *j, const struct capread *c)
 	json_end(j, ']');
 }
 
-static void put_files(struct json *j, const struct capread *c)
+static void put_files(struct json *j, const struct cap_reader *c)
 {
 	json_begin(j, "files", '[');
 	for (size_t i = 0; i < c->n_files; i++) {
@@ -159,16 +159,16 @@ static void put_files(struct json *j, const struct capread *c)
 		json_u64(j, "inode", f->inode);
 		json_u64(j, "size", f->size);
 		json_u64(j, "mtime_ns", f->mtime_ns);
-		json_bool(j, "deleted", f->flags & CAP_FILE_DELETED);
-		json_bool(j, "unread", f->flags & CAP_FILE_UNREAD);
-		json_bool(j, "pseudo", f->flags & CAP_FILE_PSEUDO);
+		json_bool(j, "deleted", f->flags & CAPTURE_FILE_DELETED);
+		json_bool(j, "unread", f->flags & CAPTURE_FILE_UNREAD);
+		json_bool(j, "pseudo", f->flags & CAPTURE_FILE_PSEUDO);
 		error(j, "error", f->error);
 		json_end(j, '}');
 	}
 	json_end(j, ']');
 }
 
-static void put_maps(struct json *j, const struct capread *c)
+static void put_maps(struct json *j, const struct cap_reader *c)
 {
 	json_begin(j, "mappings", '[');
 	for (size_t i = 0; i < c->n_maps; i++) {
@@ -188,11 +188,11 @@ static void put_maps(struct json *j, const struct capread *c)
 	json_end(j, ']');
 }
 
-static void put_groups(struct json *j, const struct capstats *s)
+static void put_groups(struct json *j, const struct cap_stats *s)
 {
 	json_begin(j, "stacks", '[');
 	for (size_t i = 0; i < s->n_groups; i++) {
-		const struct capstats_group *g = &s->groups[i];
+		const struct cap_stats_group *g = &s->groups[i];
 
 		json_begin(j, NULL, '{');
 		json_str(j, "kind", capture_kind_name(g->kind));
@@ -207,11 +207,11 @@ static void put_groups(struct json *j, const struct capstats *s)
 	json_end(j, ']');
 }
 
-static void put_stops(struct json *j, const struct capstops *s)
+static void put_stops(struct json *j, const struct cap_stop_places *s)
 {
 	json_begin(j, "stops", '[');
 	for (size_t i = 0; i < s->n; i++) {
-		const struct capstops_stop *k = &s->list[i];
+		const struct cap_stop_places_stop *k = &s->list[i];
 
 		json_begin(j, NULL, '{');
 		json_str(j, "reason", capture_reason_name(k->reason));
@@ -226,7 +226,7 @@ static void put_stops(struct json *j, const struct capstops *s)
 	json_end(j, ']');
 }
 
-static void put_counters(struct json *j, const struct capread *c, const char *key, bool losses)
+static void put_counters(struct json *j, const struct cap_reader *c, const char *key, bool losses)
 {
 	json_begin(j, key, '{');
 	for (size_t i = 0; i < c->n_counters; i++)
@@ -235,8 +235,8 @@ static void put_counters(struct json *j, const struct capread *c, const char *ke
 	json_end(j, '}');
 }
 
-void capjson_put(
-	struct out *o, const struct capread *c, const struct capstats *s, const struct capstops *stops)
+void cap_json_put(
+	struct out *o, const struct cap_reader *c, const struct cap_stats *s, const struct cap_stop_places *stops)
 {
 	struct json j = { .o = o };
 
@@ -267,9 +267,9 @@ void capjson_put(
 	out_char(o, '\n');
 }
 
-void capfiletext_put(struct out *o, const struct capread *c, const struct capfiles *files)
+void cap_files_text_put(struct out *o, const struct cap_reader *c, const struct cap_stack_files *files)
 {
-	char digits[2 * CAP_BUILD_ID_MAX + 1];
+	char digits[2 * CAPTURE_BUILD_ID_MAX + 1];
 
 	for (size_t i = 0; i < files->n; i++) {
 		const struct cap_file *f = &c->files[files->files[i]];
@@ -290,10 +290,10 @@ static int by_address(const void *a, const void *b)
 
 /* [START, END) of M in the kernel's own layout: the path begins in column 74. */
 static void put_map(
-	struct out *o, const struct capread *c, const struct cap_map *m, uint64_t start, uint64_t end)
+	struct out *o, const struct cap_reader *c, const struct cap_map *m, uint64_t start, uint64_t end)
 {
 	static const struct cap_file anonymous = { .path = "" };
-	const struct cap_file *f = m->file == CAP_NONE ? &anonymous : &c->files[m->file];
+	const struct cap_file *f = m->file == CAPTURE_NONE ? &anonymous : &c->files[m->file];
 	uint64_t offset = f == &anonymous ? 0 : m->offset + (start - m->start);
 	char line[160];
 	int n = snprintf(line, sizeof(line),
@@ -305,7 +305,7 @@ static void put_map(
 	if (*f->path) {
 		out_printf(o, "%-73s", line);
 		outtext_put(o, f->path, TEXT_LINE);
-		if (f->flags & CAP_FILE_DELETED)
+		if (f->flags & CAPTURE_FILE_DELETED)
 			out_str(o, " (deleted)");
 	} else {
 		out_put(o, line, (size_t)n);
@@ -313,7 +313,7 @@ static void put_map(
 	out_char(o, '\n');
 }
 
-int capmaptext_put(struct out *o, const struct capread *c, uint32_t proc)
+int cap_maps_text_put(struct out *o, const struct cap_reader *c, uint32_t proc)
 {
 	_cleanup_free_ uint64_t *cuts = calloc(2 * c->n_maps + 1, sizeof(*cuts));
 	const struct cap_map *open = NULL;
@@ -327,7 +327,7 @@ int capmaptext_put(struct out *o, const struct capread *c, uint32_t proc)
 			cuts[n++] = c->maps[i].start, cuts[n++] = c->maps[i].end;
 	qsort(cuts, n, sizeof(*cuts), by_address);
 	for (size_t i = 0; i < n; i++) {
-		const struct cap_map *m = capread_map(c, proc, cuts[i], UINT64_MAX, UINT64_MAX, NULL);
+		const struct cap_map *m = cap_reader_map(c, proc, cuts[i], UINT64_MAX, UINT64_MAX, NULL);
 
 		if (m == open)
 			continue;
@@ -342,16 +342,16 @@ int capmaptext_put(struct out *o, const struct capread *c, uint32_t proc)
 #define SHOWN 20
 
 /* A file and the place in it that most of the waits stopped at; or what there is in its stead. */
-static void put_place(struct out *o, const struct capread *c, const struct capstops_stop *k)
+static void put_place(struct out *o, const struct cap_reader *c, const struct cap_stop_places_stop *k)
 {
-	if (k->file != CAP_NONE)
+	if (k->file != CAPTURE_NONE)
 		outtext_put(o, c->files[k->file].path, TEXT_LINE);
 	else
 		out_str(o, k->mapped ? "memory of no file" : "no known mapping");
-	out_printf(o, k->file != CAP_NONE ? "+0x%" PRIx64 "\n" : ", 0x%" PRIx64 "\n", k->place);
+	out_printf(o, k->file != CAPTURE_NONE ? "+0x%" PRIx64 "\n" : ", 0x%" PRIx64 "\n", k->place);
 }
 
-void capstoptext_put(struct out *o, const struct capread *c, const struct capstops *stops)
+void cap_stops_text_put(struct out *o, const struct cap_reader *c, const struct cap_stop_places *stops)
 {
 	if (!stops->n)
 		return;
@@ -359,7 +359,7 @@ void capstoptext_put(struct out *o, const struct capread *c, const struct capsto
 	out_printf(o, "  %-16s %12s %22s %9s  %s\n", "REASON", "WAITS", "OFF-CPU", "PLACES",
 		"FILE, AND THE PLACE OF MOST WAITS");
 	for (size_t i = 0; i < MIN(stops->n, (size_t)SHOWN); i++) {
-		const struct capstops_stop *k = &stops->list[i];
+		const struct cap_stop_places_stop *k = &stops->list[i];
 
 		out_printf(o, "  %-16s %12" PRIu64 " %10" PRIu64 ".%09" PRIu64 " s %9" PRIu64 "  ",
 			capture_reason_name(k->reason), k->waits, k->off_ns / 1000000000,
@@ -389,7 +389,7 @@ static uint64_t add(uint64_t a, uint64_t b)
 }
 
 /* Every thread once, in SUMS with room for all samples and threads of C; how many they are. */
-static size_t sum_up(const struct capread *c, struct sum *sums)
+static size_t sum_up(const struct cap_reader *c, struct sum *sums)
 {
 	size_t n = 0, kept = 0;
 
@@ -418,9 +418,9 @@ static void put_own(struct out *o, uint32_t id, int width)
 		out_printf(o, " %*s", width, "-");
 }
 
-static void put_thread(struct out *o, const struct capread *c, const struct sum *s)
+static void put_thread(struct out *o, const struct cap_reader *c, const struct sum *s)
 {
-	const struct cap_thread *t = capread_thread(c, s->proc, s->tid);
+	const struct cap_thread *t = cap_reader_thread(c, s->proc, s->tid);
 	const struct cap_proc *p = &c->procs[s->proc];
 
 	out_printf(o, "%10" PRIu32 " %10" PRIu32, p->tgid, s->tid);
@@ -432,7 +432,7 @@ static void put_thread(struct out *o, const struct capread *c, const struct sum 
 	out_char(o, '\n');
 }
 
-int capthreadtext_put(struct out *o, const struct capread *c, uint64_t pid)
+int cap_threads_text_put(struct out *o, const struct cap_reader *c, uint64_t pid)
 {
 	_cleanup_free_ struct sum *sums = calloc(c->n_samples + c->n_threads + 1, sizeof(*sums));
 	size_t n = sums ? sum_up(c, sums) : 0;

@@ -10,7 +10,7 @@
 #include "capture/stats.h"
 
 /*
- * capjson - a capture's contents, frames and samples aside, as one JSON
+ * cap_json - a capture's contents, frames and samples aside, as one JSON
  * object.
  *
  * Names as in docs/capinfo.1. Numbers are exact and may pass 2^53; addresses
@@ -18,35 +18,35 @@
  */
 
 /* One line, with its newline. */
-void capjson_put(
-	struct out *o, const struct capread *c, const struct capstats *s, const struct capstops *stops);
+void cap_json_put(
+	struct out *o, const struct cap_reader *c, const struct cap_stats *s, const struct cap_stop_places *stops);
 
 /*
- * capfiletext - files of a capture by their build IDs, as lines.
+ * cap_files_text - files of a capture by their build IDs, as lines.
  */
 
 /* Of each of FILES, which are C's: its build ID ("-" where it has none), a space and its path, escaped. */
-void capfiletext_put(struct out *o, const struct capread *c, const struct capfiles *files);
+void cap_files_text_put(struct out *o, const struct cap_reader *c, const struct cap_stack_files *files);
 
 /*
- * capmaptext - a process's mappings as /proc/PID/maps shows them.
+ * cap_maps_text - a process's mappings as /proc/PID/maps shows them.
  */
 
 /*
  * Those that process PROC (an id) had at the end: the newest at each address,
  * sorted by it. 0 or -ENOMEM.
  */
-int capmaptext_put(struct out *o, const struct capread *c, uint32_t proc);
+int cap_maps_text_put(struct out *o, const struct cap_reader *c, uint32_t proc);
 
 /*
- * capstoptext - where user stacks stopped, as a table for people.
+ * cap_stops_text - where user stacks stopped, as a table for people.
  */
 
 /* The first of STOPS, which are C's, with a heading; nothing where there are none. */
-void capstoptext_put(struct out *o, const struct capread *c, const struct capstops *stops);
+void cap_stops_text_put(struct out *o, const struct cap_reader *c, const struct cap_stop_places *stops);
 
 /*
- * capthreadtext - the threads of a capture, by their ids in the recorder's PID
+ * cap_threads_text - the threads of a capture, by their ids in the recorder's PID
  * namespace and in their own, as lines.
  */
 
@@ -56,6 +56,6 @@ void capstoptext_put(struct out *o, const struct capread *c, const struct capsto
  * they are not known), waits, off-CPU time, name. With PID (not 0) of that one
  * alone. 0 or -ENOMEM.
  */
-int capthreadtext_put(struct out *o, const struct capread *c, uint64_t pid);
+int cap_threads_text_put(struct out *o, const struct cap_reader *c, uint64_t pid);
 
 #endif

@@ -12,12 +12,12 @@ static uint64_t add(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-static void add_sample(struct capstats_sum *sum, const struct cap_sample *s)
+static void add_sample(struct cap_stats_sum *sum, const struct cap_sample *s)
 {
 	sum->waits = add(sum->waits, s->count);
 	sum->off_ns = add(sum->off_ns, s->total_ns);
 	sum->longest_ns = MAX(sum->longest_ns, s->max_ns);
-	if (s->flags & CAP_SAMPLE_OPEN)
+	if (s->flags & CAPTURE_SAMPLE_OPEN)
 		sum->open = add(sum->open, s->count);
 }
 
@@ -41,7 +41,7 @@ static bool fresh(const struct thing *t, size_t i)
 	return i == 0 || by_thing(&t[i - 1], &t[i]) != 0;
 }
 
-static int count_distinct(const struct capread *c, struct capstats *s)
+static int count_distinct(const struct cap_reader *c, struct cap_stats *s)
 {
 	_cleanup_free_ struct thing *t = calloc(c->n_samples + c->n_threads + 1, sizeof(*t));
 	size_t n = c->n_samples;
@@ -72,7 +72,7 @@ static int count_distinct(const struct capread *c, struct capstats *s)
 	return 0;
 }
 
-static int group_cmp(const struct capstats_group *x, const struct capstats_group *y)
+static int group_cmp(const struct cap_stats_group *x, const struct cap_stats_group *y)
 {
 	int c = CMP(x->kind, y->kind);
 
@@ -87,9 +87,9 @@ static int by_group(const void *a, const void *b)
 }
 
 /* Each stack begins as a group of its own; equal ones are then added up. */
-static int group_stacks(const struct capread *c, struct capstats *s)
+static int group_stacks(const struct cap_reader *c, struct cap_stats *s)
 {
-	struct capstats_group *g = calloc(c->n_stacks + 1, sizeof(*g));
+	struct cap_stats_group *g = calloc(c->n_stacks + 1, sizeof(*g));
 
 	s->groups = g;
 	if (!g)
@@ -97,7 +97,7 @@ static int group_stacks(const struct capread *c, struct capstats *s)
 	for (size_t i = 0; i < c->n_stacks; i++) {
 		const struct cap_stack *k = &c->stacks[i];
 
-		g[i] = (struct capstats_group){ k->kind, k->verdict, k->reason, k->error, .stacks = 1 };
+		g[i] = (struct cap_stats_group){ k->kind, k->verdict, k->reason, k->error, .stacks = 1 };
 	}
 	for (size_t i = 0; i < c->n_samples; i++) {
 		const struct cap_sample *k = &c->samples[i];
@@ -120,12 +120,12 @@ static int group_stacks(const struct capread *c, struct capstats *s)
 	return 0;
 }
 
-int capstats_make(const struct capread *c, struct capstats *ret)
+int cap_stats_make(const struct cap_reader *c, struct cap_stats *ret)
 {
-	struct capstats s = { .procs = calloc(c->n_procs + 1, sizeof(*s.procs)) };
+	struct cap_stats s = { .procs = calloc(c->n_procs + 1, sizeof(*s.procs)) };
 
 	if (!s.procs || count_distinct(c, &s) != 0 || group_stacks(c, &s) != 0) {
-		capstats_free(&s);
+		cap_stats_free(&s);
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < c->n_samples; i++) {
@@ -138,7 +138,7 @@ int capstats_make(const struct capread *c, struct capstats *ret)
 	return 0;
 }
 
-void capstats_free(struct capstats *s)
+void cap_stats_free(struct cap_stats *s)
 {
 	free(s->procs);
 	free(s->groups);
@@ -146,19 +146,19 @@ void capstats_free(struct capstats *s)
 	s->groups = NULL;
 }
 
-void capends_add(struct capends *ends, unsigned int verdict, unsigned int reason, uint64_t waits)
+void cap_outcomes_add(struct cap_outcomes *ends, unsigned int verdict, unsigned int reason, uint64_t waits)
 {
-	uint64_t *v, *r = &ends->reasons[MIN(reason, CAP_R_COUNT)];
+	uint64_t *v, *r = &ends->reasons[MIN(reason, REASON_COUNT)];
 
-	if (verdict == CAP_FAILED && (reason == CAP_R_KTHREAD || reason == CAP_R_NOT_ASKED))
+	if (verdict == VERDICT_FAILED && (reason == REASON_KTHREAD || reason == REASON_NOT_ASKED))
 		return;
-	v = &ends->verdicts[verdict <= CAP_FAILED ? verdict : 0];
+	v = &ends->verdicts[verdict <= VERDICT_FAILED ? verdict : 0];
 	*v = add(*v, waits);
-	if (verdict == CAP_STOPPED || verdict == CAP_FAILED)
+	if (verdict == VERDICT_STOPPED || verdict == VERDICT_FAILED)
 		*r = add(*r, waits);
 }
 
-uint64_t capends_waits(const struct capends *ends)
+uint64_t cap_outcomes_waits(const struct cap_outcomes *ends)
 {
 	uint64_t sum = 0;
 
@@ -182,22 +182,22 @@ static void put_count(struct buf *b, uint64_t n, const char *what)
 		buftext_printf(b, "; %" PRIu64 " %s", n, what);
 }
 
-void capends_put(struct buf *b, const struct capends *ends)
+void cap_outcomes_put(struct buf *b, const struct cap_outcomes *ends)
 {
-	uint64_t waits = capends_waits(ends);
-	unsigned int whole = share(ends->verdicts[CAP_COMPLETE], waits);
+	uint64_t waits = cap_outcomes_waits(ends);
+	unsigned int whole = share(ends->verdicts[VERDICT_COMPLETE], waits);
 
 	buftext_printf(b, "%u.%02u %% of ", whole / 100, whole % 100);
 	buftext_count(b, waits, "wait", "waits");
 	buftext_str(b, " complete");
-	put_count(b, ends->verdicts[CAP_UNVERIFIED], capture_verdict_name(CAP_UNVERIFIED));
-	put_count(b, ends->verdicts[CAP_TRUNCATED], capture_verdict_name(CAP_TRUNCATED));
+	put_count(b, ends->verdicts[VERDICT_UNVERIFIED], capture_verdict_name(VERDICT_UNVERIFIED));
+	put_count(b, ends->verdicts[VERDICT_TRUNCATED], capture_verdict_name(VERDICT_TRUNCATED));
 	put_count(b, ends->verdicts[0], capture_verdict_name(0));
 	for (unsigned int i = 0; i < ARRAY_LEN(ends->reasons); i++)
 		put_count(b, ends->reasons[i], capture_reason_name(i));
 }
 
-static int stop_group_cmp(const struct capstops_stop *x, const struct capstops_stop *y)
+static int stop_group_cmp(const struct cap_stop_places_stop *x, const struct cap_stop_places_stop *y)
 {
 	int c = CMP(x->reason, y->reason);
 
@@ -207,7 +207,7 @@ static int stop_group_cmp(const struct capstops_stop *x, const struct capstops_s
 
 static int by_place(const void *a, const void *b)
 {
-	const struct capstops_stop *x = a, *y = b;
+	const struct cap_stop_places_stop *x = a, *y = b;
 	int c = stop_group_cmp(x, y);
 
 	return c ? c : CMP(x->place, y->place);
@@ -215,32 +215,32 @@ static int by_place(const void *a, const void *b)
 
 static int by_waits(const void *a, const void *b)
 {
-	const struct capstops_stop *x = a, *y = b;
+	const struct cap_stop_places_stop *x = a, *y = b;
 	int c = CMP(y->waits, x->waits);
 
 	c = c ? c : CMP(y->off_ns, x->off_ns);
 	return c ? c : by_place(a, b);
 }
 
-static struct capstops_stop stop_of(
-	const struct capread *c, const struct cap_sample *s, const struct cap_stack *k)
+static struct cap_stop_places_stop stop_of(
+	const struct cap_reader *c, const struct cap_sample *s, const struct cap_stack *k)
 {
-	const struct cap_map *m = capread_map(c, s->proc, k->stop_pc, s->first_ns, s->last_ns, NULL);
-	struct capstops_stop stop = { .reason = k->reason,
+	const struct cap_map *m = cap_reader_map(c, s->proc, k->stop_pc, s->first_ns, s->last_ns, NULL);
+	struct cap_stop_places_stop stop = { .reason = k->reason,
 		.mapped = m != NULL,
-		.file = m ? m->file : CAP_NONE,
+		.file = m ? m->file : CAPTURE_NONE,
 		.places = 1,
 		.waits = s->count,
 		.off_ns = s->total_ns,
 		.place = k->stop_pc };
 
-	if (stop.file != CAP_NONE)
+	if (stop.file != CAPTURE_NONE)
 		stop.place = k->stop_pc - m->start + m->offset;
 	return stop;
 }
 
 /* Stops at one place become one; returns how many are left. */
-static size_t merge_places(struct capstops_stop *list, size_t n)
+static size_t merge_places(struct cap_stop_places_stop *list, size_t n)
 {
 	size_t kept = 0;
 
@@ -257,13 +257,13 @@ static size_t merge_places(struct capstops_stop *list, size_t n)
 }
 
 /* Places of one reason and file become one entry, with the greatest place. */
-static size_t merge_groups(struct capstops_stop *list, size_t n)
+static size_t merge_groups(struct cap_stop_places_stop *list, size_t n)
 {
 	size_t kept = 0;
 	uint64_t most = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		struct capstops_stop *into = kept ? &list[kept - 1] : NULL;
+		struct cap_stop_places_stop *into = kept ? &list[kept - 1] : NULL;
 
 		if (!into || stop_group_cmp(into, &list[i]) != 0) {
 			most = list[i].waits;
@@ -281,9 +281,9 @@ static size_t merge_groups(struct capstops_stop *list, size_t n)
 	return kept;
 }
 
-int capstops_make(const struct capread *c, struct capstops *ret)
+int cap_stop_places_make(const struct cap_reader *c, struct cap_stop_places *ret)
 {
-	struct capstops_stop *list = calloc(c->n_samples + 1, sizeof(*list));
+	struct cap_stop_places_stop *list = calloc(c->n_samples + 1, sizeof(*list));
 	size_t n = 0;
 
 	if (!list)
@@ -291,16 +291,16 @@ int capstops_make(const struct capread *c, struct capstops *ret)
 	for (size_t i = 0; i < c->n_samples; i++) {
 		const struct cap_stack *k = &c->stacks[c->samples[i].ustack];
 
-		if (k->verdict == CAP_STOPPED)
+		if (k->verdict == VERDICT_STOPPED)
 			list[n++] = stop_of(c, &c->samples[i], k);
 	}
 	n = merge_groups(list, merge_places(list, n));
 	qsort(list, n, sizeof(*list), by_waits);
-	*ret = (struct capstops){ list, n };
+	*ret = (struct cap_stop_places){ list, n };
 	return 0;
 }
 
-void capstops_free(struct capstops *s)
+void cap_stop_places_free(struct cap_stop_places *s)
 {
 	free(s->list);
 	s->list = NULL;
@@ -308,7 +308,7 @@ void capstops_free(struct capstops *s)
 }
 
 /* The files of the frames of S: procs[file] is set. */
-static void mark(const struct capread *c, const struct cap_sample *s, uint32_t *procs)
+static void mark(const struct cap_reader *c, const struct cap_sample *s, uint32_t *procs)
 {
 	const struct cap_stack *k = &c->stacks[s->ustack];
 	uint32_t e = 0;
@@ -316,16 +316,16 @@ static void mark(const struct capread *c, const struct cap_sample *s, uint32_t *
 	for (uint32_t i = 0; i < k->len; i++) {
 		bool marked = e < k->n_exact && k->exact[e] == i;
 		uint64_t addr = k->frames[i] - (!i || marked || !k->frames[i] ? 0 : 1);
-		const struct cap_map *m = capread_map(c, s->proc, addr, s->first_ns, s->last_ns, NULL);
+		const struct cap_map *m = cap_reader_map(c, s->proc, addr, s->first_ns, s->last_ns, NULL);
 
 		e += marked;
-		if (m && m->file != CAP_NONE && procs[m->file] == CAP_NONE)
+		if (m && m->file != CAPTURE_NONE && procs[m->file] == CAPTURE_NONE)
 			procs[m->file] = s->proc;
 	}
 }
 
 /* Samples of one process and stack differ in their files only where their epochs do. */
-static int mark_all(const struct capread *c, uint32_t *procs)
+static int mark_all(const struct cap_reader *c, uint32_t *procs)
 {
 	struct idmap seen = { 0 };
 	int rc = 0;
@@ -334,7 +334,7 @@ static int mark_all(const struct capread *c, uint32_t *procs)
 		const struct cap_sample *s = &c->samples[i];
 		bool added = false;
 
-		if (idmap_put(&seen, (uint64_t)s->proc << 32 | s->ustack, s->flags / CAP_SAMPLE_EPOCH, 0,
+		if (idmap_put(&seen, (uint64_t)s->proc << 32 | s->ustack, s->flags / CAPTURE_SAMPLE_EPOCH, 0,
 			    &added) == UINT32_MAX)
 			rc = -ENOMEM;
 		else if (added)
@@ -344,20 +344,20 @@ static int mark_all(const struct capread *c, uint32_t *procs)
 	return rc;
 }
 
-int capfiles_make(const struct capread *c, struct capfiles *ret)
+int cap_stack_files_make(const struct cap_reader *c, struct cap_stack_files *ret)
 {
 	_cleanup_free_ uint32_t *procs = malloc((c->n_files + 1) * sizeof(*procs));
 
-	*ret = (struct capfiles){ .files = malloc((c->n_files + 1) * sizeof(*ret->files)),
+	*ret = (struct cap_stack_files){ .files = malloc((c->n_files + 1) * sizeof(*ret->files)),
 		.procs = malloc((c->n_files + 1) * sizeof(*ret->procs)) };
 	for (size_t i = 0; procs && i < c->n_files; i++)
-		procs[i] = CAP_NONE;
+		procs[i] = CAPTURE_NONE;
 	if (!procs || !ret->files || !ret->procs || mark_all(c, procs) != 0) {
-		capfiles_free(ret);
+		cap_stack_files_free(ret);
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < c->n_files; i++) {
-		if (procs[i] == CAP_NONE)
+		if (procs[i] == CAPTURE_NONE)
 			continue;
 		ret->files[ret->n] = i;
 		ret->procs[ret->n++] = procs[i];
@@ -365,14 +365,14 @@ int capfiles_make(const struct capread *c, struct capfiles *ret)
 	return 0;
 }
 
-void capfiles_free(struct capfiles *f)
+void cap_stack_files_free(struct cap_stack_files *f)
 {
 	free(f->files);
 	free(f->procs);
-	*f = (struct capfiles){ 0 };
+	*f = (struct cap_stack_files){ 0 };
 }
 
-static const char *option(const struct capread *c, const char *name)
+static const char *option(const struct cap_reader *c, const char *name)
 {
 	for (size_t i = 0; i < c->n_options; i++)
 		if (strcmp(c->options[i].name, name) == 0)
@@ -380,23 +380,23 @@ static const char *option(const struct capread *c, const char *name)
 	return "";
 }
 
-void capmode_get(const struct capread *c, struct capmode *ret)
+void cap_mode_get(const struct cap_reader *c, struct cap_mode *ret)
 {
-	*ret = (struct capmode){ .name = option(c, "mode"), .tried = option(c, "tried") };
+	*ret = (struct cap_mode){ .name = option(c, "mode"), .tried = option(c, "tried") };
 	ret->best = !*ret->name || strcmp(ret->name, "btf") == 0;
 	ret->sampled = strcmp(ret->name, "procfs") == 0;
 	if (!ret->sampled)
 		return;
-	ret->checked = capread_counter(c, "procfs.threads") > capread_counter(c, "procfs.unchecked");
+	ret->checked = cap_reader_counter(c, "procfs.threads") > cap_reader_counter(c, "procfs.unchecked");
 	ret->hz = strtoull(option(c, "frequency"), NULL, 10);
-	ret->looks = capread_counter(c, "procfs.looks");
-	ret->late = capread_counter(c, "procfs.looks_late");
-	ret->left_out = capread_counter(c, "procfs.looks_left_out");
-	ret->estimated_ns = capread_counter(c, "procfs.estimated_ns");
-	ret->schedstat_ns = capread_counter(c, "procfs.schedstat_ns");
+	ret->looks = cap_reader_counter(c, "procfs.looks");
+	ret->late = cap_reader_counter(c, "procfs.looks_late");
+	ret->left_out = cap_reader_counter(c, "procfs.looks_left_out");
+	ret->estimated_ns = cap_reader_counter(c, "procfs.estimated_ns");
+	ret->schedstat_ns = cap_reader_counter(c, "procfs.schedstat_ns");
 }
 
-void capmode_put_why(struct buf *b, const struct capmode *m)
+void cap_mode_put_why(struct buf *b, const struct cap_mode *m)
 {
 	if (m->best)
 		return;
@@ -418,7 +418,7 @@ void capmode_put_why(struct buf *b, const struct capmode *m)
 	}
 }
 
-void capmode_put(struct buf *b, const struct capmode *m)
+void cap_mode_put(struct buf *b, const struct cap_mode *m)
 {
 	if (!m->sampled)
 		return;

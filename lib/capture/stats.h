@@ -11,7 +11,7 @@
 #include "capture/reader.h"
 #include "capture/types.h"
 
-struct capstats_sum {
+struct cap_stats_sum {
 	uint64_t waits, off_ns, longest_ns;
 	uint64_t open; /* of the waits: still going on at the end */
 	size_t threads; /* that had a wait or a name */
@@ -19,25 +19,25 @@ struct capstats_sum {
 };
 
 /* The stacks that ended the same way, and the waits that have one of them. */
-struct capstats_group {
+struct cap_stats_group {
 	uint8_t kind, verdict, reason;
 	int32_t error;
 	uint64_t stacks, waits, off_ns;
 };
 
-struct capstats {
-	struct capstats_sum total, *procs; /* procs: index = id */
-	struct capstats_group *groups; /* sorted by kind, verdict, reason, error */
+struct cap_stats {
+	struct cap_stats_sum total, *procs; /* procs: index = id */
+	struct cap_stats_group *groups; /* sorted by kind, verdict, reason, error */
 	size_t n_groups;
 	uint64_t end_ns; /* the trailer's, else the last flush's, else the beginning */
 };
 
-/* 0 or -ENOMEM. Release with capstats_free(). */
-int capstats_make(const struct capread *c, struct capstats *ret);
-void capstats_free(struct capstats *s);
+/* 0 or -ENOMEM. Release with cap_stats_free(). */
+int cap_stats_make(const struct cap_reader *c, struct cap_stats *ret);
+void cap_stats_free(struct cap_stats *s);
 
 /*
- * capends - of how many waits the user stack is complete, and how the others
+ * cap_outcomes - of how many waits the user stack is complete, and how the others
  * ended.
  *
  * Waits that can have no user stack are left aside: those of kernel threads,
@@ -45,51 +45,51 @@ void capstats_free(struct capstats *s);
  */
 
 /* By waits; sums saturate. */
-struct capends {
-	uint64_t verdicts[CAP_FAILED + 1]; /* 0: unknown ones */
-	uint64_t reasons[CAP_R_COUNT + 1]; /* of those that stopped or failed; the last: unknown ones */
+struct cap_outcomes {
+	uint64_t verdicts[VERDICT_FAILED + 1]; /* 0: unknown ones */
+	uint64_t reasons[REASON_COUNT + 1]; /* of those that stopped or failed; the last: unknown ones */
 };
 
-void capends_add(struct capends *ends, unsigned int verdict, unsigned int reason, uint64_t waits);
+void cap_outcomes_add(struct cap_outcomes *ends, unsigned int verdict, unsigned int reason, uint64_t waits);
 
 /* The waits that can have a user stack. */
-uint64_t capends_waits(const struct capends *ends);
+uint64_t cap_outcomes_waits(const struct cap_outcomes *ends);
 
 /*
  * "98.11 % of 4231 waits complete; 70 no-row; 10 unverified", without a
  * newline. The share is rounded down: 100 % is said where all are.
  */
-void capends_put(struct buf *b, const struct capends *ends);
+void cap_outcomes_put(struct buf *b, const struct cap_outcomes *ends);
 
 /*
- * capstops - where the walks of user stacks stopped: for each reason and
+ * cap_stop_places - where the walks of user stacks stopped: for each reason and
  * file, how many waits have such a stack.
  */
 
-struct capstops_stop {
+struct cap_stop_places_stop {
 	uint8_t reason; /* enum cap_reason, or a number that is none */
 	bool mapped; /* the PC lay in a known mapping: of `file`, or of memory that is no file's */
-	uint32_t file; /* CAP_NONE where there is none */
+	uint32_t file; /* CAPTURE_NONE where there is none */
 	uint64_t places; /* distinct ones */
 	uint64_t waits, off_ns; /* sums saturate */
 	/* Where most of these waits stopped: bytes into the file, or the PC itself where no file is. */
 	uint64_t place;
 };
 
-struct capstops {
-	struct capstops_stop *list; /* most waits first */
+struct cap_stop_places {
+	struct cap_stop_places_stop *list; /* most waits first */
 	size_t n;
 };
 
-/* 0 or -ENOMEM. Release with capstops_free(). */
-int capstops_make(const struct capread *c, struct capstops *ret);
-void capstops_free(struct capstops *s);
+/* 0 or -ENOMEM. Release with cap_stop_places_free(). */
+int cap_stop_places_make(const struct cap_reader *c, struct cap_stop_places *ret);
+void cap_stop_places_free(struct cap_stop_places *s);
 
 /*
- * capfiles - the files of a capture that frames of its user stacks lie in.
+ * cap_stack_files - the files of a capture that frames of its user stacks lie in.
  */
 
-struct capfiles {
+struct cap_stack_files {
 	uint32_t *files; /* cap_file ids, ascending */
 	uint32_t *procs; /* of each, one process that mapped it: its cap_proc id */
 	size_t n;
@@ -97,13 +97,13 @@ struct capfiles {
 
 /*
  * Every file that an address of a sample's user stack is looked up in. 0 or
- * -ENOMEM. O(frames of the distinct pairs of process and stack). Release with capfiles_free().
+ * -ENOMEM. O(frames of the distinct pairs of process and stack). Release with cap_stack_files_free().
  */
-int capfiles_make(const struct capread *c, struct capfiles *ret);
-void capfiles_free(struct capfiles *f); /* a zeroed one is fine */
+int cap_stack_files_make(const struct cap_reader *c, struct cap_stack_files *ret);
+void cap_stack_files_free(struct cap_stack_files *f); /* a zeroed one is fine */
 
 /*
- * capmode - in which mode a capture was recorded, and what that means for its
+ * cap_mode - in which mode a capture was recorded, and what that means for its
  * numbers.
  *
  * Source: the options "mode", "tried" and "frequency" and the counters "procfs.*", see
@@ -111,7 +111,7 @@ void capfiles_free(struct capfiles *f); /* a zeroed one is fine */
  * again and again, and whoever shows its waits has to say so.
  */
 
-struct capmode {
+struct cap_mode {
 	const char *name; /* "btf", "raw", "procfs"; "" = not said: recorded by an earlier version */
 	const char
 		*tried; /* why it is no better one, "not btf: ...", a line for each; "" = it was asked for */
@@ -125,16 +125,16 @@ struct capmode {
 };
 
 /* What C says. Strings are C's. */
-void capmode_get(const struct capread *c, struct capmode *ret);
+void cap_mode_get(const struct cap_reader *c, struct cap_mode *ret);
 
 /* "raw: not btf: cannot read ..." for all but the best; lines become "; ". No newline. */
-void capmode_put_why(struct buf *b, const struct capmode *m);
+void cap_mode_put_why(struct buf *b, const struct cap_mode *m);
 
 /*
  * "estimates, not exact waits: 495 samples at 99 Hz, checked against schedstat:
  * off-CPU estimated 4.951 s, by schedstat 4.947 s"; nothing for exact ones. No
  * newline.
  */
-void capmode_put(struct buf *b, const struct capmode *m);
+void cap_mode_put(struct buf *b, const struct cap_mode *m);
 
 #endif

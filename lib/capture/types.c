@@ -10,59 +10,59 @@ bool cap_build_id_same(const struct cap_build_id *a, const struct cap_build_id *
 
 static const struct {
 	const char *name, *text;
-} reasons[CAP_R_COUNT] = {
-	[CAP_R_NONE] = { "none", "nothing is wrong" },
-	[CAP_R_ERRNO] = { "helper-error", "the kernel could not take the stack" },
-	[CAP_R_KTHREAD] = { "kernel-thread", "a kernel thread has no user stack" },
-	[CAP_R_EXEC] = { "in-exec", "inside execve: the old registers do not fit the new address space" },
-	[CAP_R_NOT_ASKED] = { "not-asked", "this half of the stack was not to be recorded" },
-	[CAP_R_NOT_SEEN] = { "not-seen",
+} reasons[REASON_COUNT] = {
+	[REASON_NONE] = { "none", "nothing is wrong" },
+	[REASON_ERRNO] = { "helper-error", "the kernel could not take the stack" },
+	[REASON_KTHREAD] = { "kernel-thread", "a kernel thread has no user stack" },
+	[REASON_EXEC] = { "in-exec", "inside execve: the old registers do not fit the new address space" },
+	[REASON_NOT_ASKED] = { "not-asked", "this half of the stack was not to be recorded" },
+	[REASON_NOT_SEEN] = { "not-seen",
 		"the wait began before the recording and ended before it could be looked at" },
-	[CAP_R_LOST] = { "lost", "the stack was taken, but the ring buffer was full" },
-	[CAP_R_EXITING] = { "exiting", "the thread had given up its address space" },
-	[CAP_R_COMPAT] = { "32-bit", "a 32-bit task" },
-	[CAP_R_EMPTY] = { "empty", "the kernel gave a stack of no frames" },
-	[CAP_R_MEMORY] = { "no-memory", "stack memory could not be read" },
-	[CAP_R_NO_MAPPING] = { "no-mapping", "the PC lies in no executable mapping that was known" },
-	[CAP_R_NO_ROW] = { "no-row", "the unwind table of the PC's file has no row for it" },
-	[CAP_R_EXPRESSION] = { "expression", "the row holds an expression that tables cannot express" },
-	[CAP_R_REGISTER] = { "register", "RBP, or another register that the row needs, is not known" },
-	[CAP_R_LOOP] = { "loop", "the stack pointer did not advance: a loop, or a corrupt stack" },
-	[CAP_R_NOT_READY] = { "not-ready", "the wait began before the unwind table was there" },
-	[CAP_R_DROPPED] = { "dropped", "the unwind table had been dropped, or refused, for lack of memory" },
-	[CAP_R_NO_FRAME_POINTER] = { "no-frame-pointer",
+	[REASON_LOST] = { "lost", "the stack was taken, but the ring buffer was full" },
+	[REASON_EXITING] = { "exiting", "the thread had given up its address space" },
+	[REASON_COMPAT] = { "32-bit", "a 32-bit task" },
+	[REASON_EMPTY] = { "empty", "the kernel gave a stack of no frames" },
+	[REASON_MEMORY] = { "no-memory", "stack memory could not be read" },
+	[REASON_NO_MAPPING] = { "no-mapping", "the PC lies in no executable mapping that was known" },
+	[REASON_NO_ROW] = { "no-row", "the unwind table of the PC's file has no row for it" },
+	[REASON_EXPRESSION] = { "expression", "the row holds an expression that tables cannot express" },
+	[REASON_REGISTER] = { "register", "RBP, or another register that the row needs, is not known" },
+	[REASON_LOOP] = { "loop", "the stack pointer did not advance: a loop, or a corrupt stack" },
+	[REASON_NOT_READY] = { "not-ready", "the wait began before the unwind table was there" },
+	[REASON_DROPPED] = { "dropped", "the unwind table had been dropped, or refused, for lack of memory" },
+	[REASON_NO_FRAME_POINTER] = { "no-frame-pointer",
 		"no unwind table covers the PC, and RBP leads to no caller" },
-	[CAP_R_PC_ONLY] = { "pc-only", "/proc tells the program counter alone" },
-	[CAP_R_BETWEEN] = { "between-looks", "the wait was between two looks at /proc" },
-	[CAP_R_NAMES_ONLY] = { "names-only", "/proc tells names instead of a stack" },
+	[REASON_PC_ONLY] = { "pc-only", "/proc tells the program counter alone" },
+	[REASON_BETWEEN] = { "between-looks", "the wait was between two looks at /proc" },
+	[REASON_NAMES_ONLY] = { "names-only", "/proc tells names instead of a stack" },
 };
 
 const char *capture_reason_name(unsigned int reason)
 {
-	return reason < CAP_R_COUNT ? reasons[reason].name : "unknown";
+	return reason < REASON_COUNT ? reasons[reason].name : "unknown";
 }
 
 const char *capture_reason_text(unsigned int reason)
 {
-	return reason < CAP_R_COUNT ? reasons[reason].text : "a reason that this version does not know";
+	return reason < REASON_COUNT ? reasons[reason].text : "a reason that this version does not know";
 }
 
 const char *capture_verdict_name(unsigned int verdict)
 {
 	static const char *const names[] = {
-		[CAP_COMPLETE] = "complete",
-		[CAP_UNVERIFIED] = "unverified",
-		[CAP_TRUNCATED] = "truncated",
-		[CAP_STOPPED] = "stopped",
-		[CAP_FAILED] = "failed",
+		[VERDICT_COMPLETE] = "complete",
+		[VERDICT_UNVERIFIED] = "unverified",
+		[VERDICT_TRUNCATED] = "truncated",
+		[VERDICT_STOPPED] = "stopped",
+		[VERDICT_FAILED] = "failed",
 	};
 
-	return verdict >= CAP_COMPLETE && verdict < ARRAY_LEN(names) ? names[verdict] : "unknown";
+	return verdict >= VERDICT_COMPLETE && verdict < ARRAY_LEN(names) ? names[verdict] : "unknown";
 }
 
 const char *capture_kind_name(unsigned int kind)
 {
-	return kind == CAP_STACK_KERNEL ? "kernel" : kind == CAP_STACK_USER ? "user" : "unknown";
+	return kind == CAPTURE_STACK_KERNEL ? "kernel" : kind == CAPTURE_STACK_USER ? "user" : "unknown";
 }
 
 /*

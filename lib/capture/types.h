@@ -13,12 +13,12 @@
 
 #include "base/base.h"
 
-#define CAP_NONE UINT32_MAX /* an id that refers to nothing */
-#define CAP_BUILD_ID_MAX 64 /* bytes */
+#define CAPTURE_NONE UINT32_MAX /* an id that refers to nothing */
+#define CAPTURE_BUILD_ID_MAX 64 /* bytes */
 
 struct cap_build_id {
 	uint8_t len; /* 0 = none */
-	uint8_t bytes[CAP_BUILD_ID_MAX];
+	uint8_t bytes[CAPTURE_BUILD_ID_MAX];
 };
 
 /* The same one, or none in both. */
@@ -48,8 +48,8 @@ struct cap_option {
 };
 
 enum cap_proc_flags {
-	CAP_PROC_KTHREAD = 1, /* a kernel thread: no user stacks, no maps */
-	CAP_PROC_MAPS_LOST = 2, /* its mappings could not be read; maps_error says why */
+	CAPTURE_PROC_KTHREAD = 1, /* a kernel thread: no user stacks, no maps */
+	CAPTURE_PROC_MAPS_LOST = 2, /* its mappings could not be read; maps_error says why */
 };
 
 /*
@@ -74,9 +74,9 @@ struct cap_thread {
 };
 
 enum cap_file_flags {
-	CAP_FILE_DELETED = 1, /* the path named no file, or another one, when it was looked at */
-	CAP_FILE_UNREAD = 2, /* could not be opened; error says why; build ID may be unknown */
-	CAP_FILE_PSEUDO = 4, /* [vdso], [heap], //anon and the like: no file on disk */
+	CAPTURE_FILE_DELETED = 1, /* the path named no file, or another one, when it was looked at */
+	CAPTURE_FILE_UNREAD = 2, /* could not be opened; error says why; build ID may be unknown */
+	CAPTURE_FILE_PSEUDO = 4, /* [vdso], [heap], //anon and the like: no file on disk */
 };
 
 /* What a mapping maps, once for each (device, inode, path, build ID). */
@@ -98,7 +98,7 @@ struct cap_file {
  * PROT_* bits, flags MAP_SHARED or MAP_PRIVATE.
  */
 struct cap_map {
-	uint32_t proc, file; /* file CAP_NONE = anonymous */
+	uint32_t proc, file; /* file CAPTURE_NONE = anonymous */
 	uint32_t prot, flags;
 	uint64_t from_ns;
 	uint64_t start, end; /* addresses, end exclusive */
@@ -125,7 +125,7 @@ struct cap_ksym {
  * has overwritten is no part of it, so pieces of a process are disjoint in
  * address or in time.
  */
-enum cap_jit_kind { CAP_JIT_PERFMAP = 1, CAP_JIT_JITDUMP = 2 };
+enum cap_jit_kind { CAPTURE_JIT_PERFMAP = 1, CAPTURE_JIT_JITDUMP = 2 };
 struct cap_jit {
 	uint32_t proc;
 	uint8_t kind; /* enum cap_jit_kind */
@@ -152,62 +152,62 @@ struct cap_name {
 	uint32_t file; /* cap_file id */
 	uint64_t offset; /* into the file, of the byte that is looked up: the one before a return address */
 	uint64_t symbol_offset; /* from the symbol's first byte to that byte */
-	uint8_t source; /* enum symanswer_source */
-	uint8_t reason; /* enum symanswer_reason */
+	uint8_t source; /* enum sym_answer_source */
+	uint8_t reason; /* enum sym_answer_reason */
 	uint32_t n;
 	const struct cap_name_frame *frames;
 };
 
-enum cap_stack_kind { CAP_STACK_KERNEL = 1, CAP_STACK_USER = 2 };
+enum cap_stack_kind { CAPTURE_STACK_KERNEL = 1, CAPTURE_STACK_USER = 2 };
 
 /* How far the walk got. */
 enum cap_verdict {
-	CAP_COMPLETE = 1, /* the outermost frame was reached */
-	CAP_UNVERIFIED =
+	VERDICT_COMPLETE = 1, /* the outermost frame was reached */
+	VERDICT_UNVERIFIED =
 		2, /* walked by frame pointer: ended, but nothing proves that this was the outermost */
-	CAP_TRUNCATED = 3, /* cut at the depth limit: outer frames are missing */
-	CAP_STOPPED = 4, /* ended early at stop_pc for `reason` */
-	CAP_FAILED = 5, /* no frames at all, for `reason` */
+	VERDICT_TRUNCATED = 3, /* cut at the depth limit: outer frames are missing */
+	VERDICT_STOPPED = 4, /* ended early at stop_pc for `reason` */
+	VERDICT_FAILED = 5, /* no frames at all, for `reason` */
 };
 
 /* Why there are no frames, or no more of them. Names and texts: capture_reason_*(). */
 enum cap_reason {
-	CAP_R_NONE = 0,
-	CAP_R_ERRNO = 1, /* the kernel's helper failed: see error */
-	CAP_R_KTHREAD = 2, /* a kernel thread has no user stack */
-	CAP_R_EXEC = 3, /* inside execve: the old registers do not fit the new address space */
-	CAP_R_NOT_ASKED = 4, /* -U or -K: this half was not to be recorded */
-	CAP_R_NOT_SEEN = 5, /* the wait began before the recording and ended before it could be looked at */
-	CAP_R_LOST = 6, /* taken, but the ring buffer was full: counted */
-	CAP_R_EXITING = 7, /* the thread had given up its address space */
-	CAP_R_COMPAT = 8, /* a 32-bit task */
-	CAP_R_EMPTY = 9, /* the kernel gave a stack of no frames */
-	CAP_R_MEMORY = 10, /* stack memory could not be read */
-	CAP_R_NO_MAPPING = 11, /* the PC lies in no executable mapping that was known */
-	CAP_R_NO_ROW = 12, /* the unwind table of the PC's file has no row for it */
-	CAP_R_EXPRESSION = 13, /* the row holds an expression that tables cannot express */
-	CAP_R_REGISTER = 14, /* RBP, or another register that the row needs, is not known */
-	CAP_R_LOOP = 15, /* the stack pointer did not advance: a loop, or a corrupt stack */
-	CAP_R_NOT_READY = 16, /* the wait began before the unwind table was there */
-	CAP_R_DROPPED = 17, /* the table had been dropped, or refused, for lack of memory */
-	CAP_R_NO_FRAME_POINTER = 18, /* no table covers the PC, and RBP leads to no caller */
-	CAP_R_PC_ONLY = 19, /* /proc tells the PC alone */
-	CAP_R_BETWEEN = 20, /* the wait was between two looks at /proc: nobody saw it */
-	CAP_R_NAMES_ONLY = 21, /* of a kernel stack: /proc tells names instead of it */
-	CAP_R_COUNT
+	REASON_NONE = 0,
+	REASON_ERRNO = 1, /* the kernel's helper failed: see error */
+	REASON_KTHREAD = 2, /* a kernel thread has no user stack */
+	REASON_EXEC = 3, /* inside execve: the old registers do not fit the new address space */
+	REASON_NOT_ASKED = 4, /* -U or -K: this half was not to be recorded */
+	REASON_NOT_SEEN = 5, /* the wait began before the recording and ended before it could be looked at */
+	REASON_LOST = 6, /* taken, but the ring buffer was full: counted */
+	REASON_EXITING = 7, /* the thread had given up its address space */
+	REASON_COMPAT = 8, /* a 32-bit task */
+	REASON_EMPTY = 9, /* the kernel gave a stack of no frames */
+	REASON_MEMORY = 10, /* stack memory could not be read */
+	REASON_NO_MAPPING = 11, /* the PC lies in no executable mapping that was known */
+	REASON_NO_ROW = 12, /* the unwind table of the PC's file has no row for it */
+	REASON_EXPRESSION = 13, /* the row holds an expression that tables cannot express */
+	REASON_REGISTER = 14, /* RBP, or another register that the row needs, is not known */
+	REASON_LOOP = 15, /* the stack pointer did not advance: a loop, or a corrupt stack */
+	REASON_NOT_READY = 16, /* the wait began before the unwind table was there */
+	REASON_DROPPED = 17, /* the table had been dropped, or refused, for lack of memory */
+	REASON_NO_FRAME_POINTER = 18, /* no table covers the PC, and RBP leads to no caller */
+	REASON_PC_ONLY = 19, /* /proc tells the PC alone */
+	REASON_BETWEEN = 20, /* the wait was between two looks at /proc: nobody saw it */
+	REASON_NAMES_ONLY = 21, /* of a kernel stack: /proc tells names instead of it */
+	REASON_COUNT
 };
 
 /*
- * Kernel addresses from here up to CAP_SYNTHETIC_END (exclusive) are no
+ * Kernel addresses from here up to CAPTURE_SYNTHETIC_END (exclusive) are no
  * addresses but numbers of names: frames of a kernel stack that was not to be
- * had. Each has a kernel symbol of CAP_SYNTHETIC_STEP bytes in the module
- * CAP_SYNTHETIC_MODULE. Linux has nothing at the last 2 MiB of any address
+ * had. Each has a kernel symbol of CAPTURE_SYNTHETIC_STEP bytes in the module
+ * CAPTURE_SYNTHETIC_MODULE. Linux has nothing at the last 2 MiB of any address
  * space; error pointers, in the last page, are left out.
  */
-#define CAP_SYNTHETIC_START UINT64_C(0xffffffffffe00000)
-#define CAP_SYNTHETIC_END UINT64_C(0xfffffffffffff000)
-#define CAP_SYNTHETIC_STEP 16
-#define CAP_SYNTHETIC_MODULE "procfs"
+#define CAPTURE_SYNTHETIC_START UINT64_C(0xffffffffffe00000)
+#define CAPTURE_SYNTHETIC_END UINT64_C(0xfffffffffffff000)
+#define CAPTURE_SYNTHETIC_STEP 16
+#define CAPTURE_SYNTHETIC_MODULE "procfs"
 
 /*
  * A distinct call stack, leaf first. For a user stack frames[0] is the exact
@@ -220,23 +220,23 @@ struct cap_stack {
 	uint8_t kind; /* enum cap_stack_kind */
 	uint8_t verdict; /* enum cap_verdict */
 	uint8_t reason; /* enum cap_reason */
-	int32_t error; /* -errno for CAP_R_ERRNO */
-	uint64_t stop_pc; /* for CAP_STOPPED */
+	int32_t error; /* -errno for REASON_ERRNO */
+	uint64_t stop_pc; /* for VERDICT_STOPPED */
 	uint32_t len, n_exact;
 	const uint64_t *frames;
 	const uint32_t *exact; /* numbers of frames, ascending, without 0: they are exact PCs too */
 };
 
 enum cap_sample_flags {
-	CAP_SAMPLE_OPEN = 1, /* the wait was still going on when the recording stopped */
-	CAP_SAMPLE_INITIAL = 2, /* it was going on when the recording started; counted from there */
-	CAP_SAMPLE_PREEMPTED = 4, /* the thread stayed runnable: it lost the CPU, it did not block */
+	CAPTURE_SAMPLE_OPEN = 1, /* the wait was still going on when the recording stopped */
+	CAPTURE_SAMPLE_INITIAL = 2, /* it was going on when the recording started; counted from there */
+	CAPTURE_SAMPLE_PREEMPTED = 4, /* the thread stayed runnable: it lost the CPU, it did not block */
 	/*
 	 * The bits from here up are a number, the mapping epoch: samples that
 	 * differ in it were taken while addresses of the process meant
 	 * different things, and are never summed.
 	 */
-	CAP_SAMPLE_EPOCH = 1 << 8,
+	CAPTURE_SAMPLE_EPOCH = 1 << 8,
 };
 
 /*
@@ -245,7 +245,7 @@ enum cap_sample_flags {
  */
 struct cap_sample {
 	uint32_t proc, tid;
-	uint32_t kstack, ustack; /* cap_stack ids, never CAP_NONE */
+	uint32_t kstack, ustack; /* cap_stack ids, never CAPTURE_NONE */
 	uint32_t state; /* the kernel's prev_state bits */
 	uint32_t flags; /* enum cap_sample_flags */
 	uint64_t total_ns, count, max_ns;

@@ -18,7 +18,7 @@ static int refuse_terminal(const char *what, struct err *e)
 	return -EINVAL;
 }
 
-int capfile_stdout(struct err *e)
+int result_file_stdout(struct err *e)
 {
 	int fd;
 
@@ -120,7 +120,7 @@ static int replace(const char *path, const struct stat *st, bool force, const vo
  * symbolic link -ELOOP; directories, sockets and block devices are refused in
  * any case.
  */
-static int capfile_create(const char *path, bool force, const void *magic, size_t magic_len, struct err *e)
+static int result_file_create(const char *path, bool force, const void *magic, size_t magic_len, struct err *e)
 {
 	/* what exists is moved away; someone who keeps putting it back does not hold us up for ever */
 	for (int attempt = 0; attempt < 16; attempt++) {
@@ -144,12 +144,12 @@ static int capfile_create(const char *path, bool force, const void *magic, size_
 	return err_set(e, -EEXIST, "'%s' is put there again each time it is replaced", path);
 }
 
-int capfile_begin(
-	const char *path, bool force, const void *magic, size_t magic_len, struct capfile *ret, struct err *e)
+int result_file_begin(
+	const char *path, bool force, const void *magic, size_t magic_len, struct result_file *ret, struct err *e)
 {
 	struct stat st;
 
-	*ret = (struct capfile){ .fd = -1, .fresh = lstat(path, &st) != 0 };
+	*ret = (struct result_file){ .fd = -1, .fresh = lstat(path, &st) != 0 };
 	if (!ret->fresh && !S_ISREG(st.st_mode)) {
 		ret->fd = replace(path, &st, force, magic, magic_len, e);
 		return MIN(ret->fd, 0);
@@ -169,7 +169,7 @@ int capfile_begin(
 }
 
 /* A name that was free is not taken from whoever took it meanwhile, where the file system can tell. */
-static int take_name(const struct capfile *f, const char *path)
+static int take_name(const struct result_file *f, const char *path)
 {
 	if (f->fresh && renameat2(AT_FDCWD, f->temp, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
 		return 0;
@@ -178,7 +178,7 @@ static int take_name(const struct capfile *f, const char *path)
 	return rename(f->temp, path) == 0 ? 0 : -errno;
 }
 
-int capfile_commit(struct capfile *f, const char *path, struct err *e)
+int result_file_commit(struct result_file *f, const char *path, struct err *e)
 {
 	int rc = close(f->fd) == 0 ? 0 : -errno;
 
@@ -192,14 +192,14 @@ int capfile_commit(struct capfile *f, const char *path, struct err *e)
 	return 0;
 }
 
-void capfile_close(struct capfile *f)
+void result_file_close(struct result_file *f)
 {
 	if (f->fd >= 0)
 		close(f->fd);
 	if (f->temp)
 		unlink(f->temp);
 	free(f->temp);
-	*f = (struct capfile){ .fd = -1 };
+	*f = (struct result_file){ .fd = -1 };
 }
 
 /* A finished block: PAYLOAD[from, to) of its type's buffer. */
@@ -210,7 +210,7 @@ struct piece {
 struct queue {
 	struct buf records;
 	struct piece *cuts; /* where the records are to be parted into blocks */
-	size_t n_cuts, cap_cuts;
+	size_t n_cuts, max_cuts;
 	size_t open_from; /* where the block being filled begins */
 };
 
@@ -219,7 +219,7 @@ struct ids {
 	uint64_t have, need;
 };
 
-struct capwrite {
+struct cap_writer {
 	int fd;
 	bool regular; /* it can be cut back */
 	int code; /* the first error: nothing is written after it */
@@ -229,20 +229,20 @@ struct capwrite {
 	uint32_t seq;
 	struct ids procs, files, stacks;
 	struct intern strings; /* those that were written: the id is that of the record */
-	struct capcodec_state state;
+	struct cap_record_state state;
 	struct buf scratch; /* one record, until its length is known */
 	struct buf string; /* likewise, while another record is made */
-	struct queue queues[CAPCODEC_TYPES];
+	struct queue queues[CAPTURE_RECORD_TYPES];
 };
 
 /* A reader refers backwards only. */
-static const unsigned char order[] = { CAPCODEC_HOST, CAPCODEC_OPTION, CAPCODEC_FILE, CAPCODEC_PROC,
-	CAPCODEC_THREAD, CAPCODEC_MAP, CAPCODEC_IMAGE, CAPCODEC_KSYM, CAPCODEC_STACK, CAPCODEC_SAMPLE,
-	CAPCODEC_STRING, CAPCODEC_JIT, CAPCODEC_NAME, CAPCODEC_COUNTER, CAPCODEC_FLUSH, CAPCODEC_TRAILER };
+static const unsigned char order[] = { CAPTURE_RECORD_HOST, CAPTURE_RECORD_OPTION, CAPTURE_RECORD_FILE, CAPTURE_RECORD_PROC,
+	CAPTURE_RECORD_THREAD, CAPTURE_RECORD_MAP, CAPTURE_RECORD_IMAGE, CAPTURE_RECORD_KSYM, CAPTURE_RECORD_STACK, CAPTURE_RECORD_SAMPLE,
+	CAPTURE_RECORD_STRING, CAPTURE_RECORD_JIT, CAPTURE_RECORD_NAME, CAPTURE_RECORD_COUNTER, CAPTURE_RECORD_FLUSH, CAPTURE_RECORD_TRAILER };
 
 /* --- records into queues --- */
 
-static void refuse(struct capwrite *w, const char *message)
+static void refuse(struct cap_writer *w, const char *message)
 {
 	if (w->code)
 		return;
@@ -255,7 +255,7 @@ static void refer(struct ids *ids, uint64_t id)
 	ids->need = MAX(ids->need, id + 1);
 }
 
-static void next_id(struct capwrite *w, struct ids *ids, uint64_t id, const char *message)
+static void next_id(struct cap_writer *w, struct ids *ids, uint64_t id, const char *message)
 {
 	if (id != ids->have)
 		refuse(w, message);
@@ -265,7 +265,7 @@ static void next_id(struct capwrite *w, struct ids *ids, uint64_t id, const char
 /* The block being filled is full: the next record begins another one. */
 static void cut(struct queue *q)
 {
-	if (base_grow(&q->cuts, &q->cap_cuts, q->n_cuts + 1, sizeof(*q->cuts)) != 0) {
+	if (base_grow(&q->cuts, &q->max_cuts, q->n_cuts + 1, sizeof(*q->cuts)) != 0) {
 		q->records.failed = true;
 		return;
 	}
@@ -274,91 +274,91 @@ static void cut(struct queue *q)
 }
 
 /* The buffer to encode the next record into; end_record() takes it from there. */
-static struct buf *begin_record(struct capwrite *w)
+static struct buf *begin_record(struct cap_writer *w)
 {
 	buf_reset(&w->scratch);
 	return &w->scratch;
 }
 
-static void queue_record(struct capwrite *w, enum capcodec_type type, const struct buf *record)
+static void queue_record(struct cap_writer *w, enum cap_record_type type, const struct buf *record)
 {
 	struct queue *q = &w->queues[type];
 
-	if (record->len > CAPWRITE_RECORD_MAX)
+	if (record->len > CAPTURE_WRITER_RECORD_MAX)
 		refuse(w, "a record is too long for any block");
 	if (record->failed)
 		q->records.failed = true;
 	buf_uleb(&q->records, record->len);
 	buf_put(&q->records, record->p, record->len);
-	if (q->records.len - q->open_from >= CAPBLOCK_PAYLOAD_GOAL) {
+	if (q->records.len - q->open_from >= CAPTURE_BLOCK_PAYLOAD_GOAL) {
 		cut(q);
-		if (type == CAPCODEC_SAMPLE)
-			w->state = (struct capcodec_state){ 0 };
+		if (type == CAPTURE_RECORD_SAMPLE)
+			w->state = (struct cap_record_state){ 0 };
 	}
 }
 
-static void end_record(struct capwrite *w, enum capcodec_type type)
+static void end_record(struct cap_writer *w, enum cap_record_type type)
 {
 	queue_record(w, type, &w->scratch);
 }
 
-void capwrite_host(struct capwrite *w, const struct cap_host *h)
+void cap_writer_host(struct cap_writer *w, const struct cap_host *h)
 {
-	capcodec_put_host(begin_record(w), h);
-	end_record(w, CAPCODEC_HOST);
+	cap_record_put_host(begin_record(w), h);
+	end_record(w, CAPTURE_RECORD_HOST);
 }
 
-void capwrite_option(struct capwrite *w, const struct cap_option *o)
+void cap_writer_option(struct cap_writer *w, const struct cap_option *o)
 {
-	capcodec_put_option(begin_record(w), o);
-	end_record(w, CAPCODEC_OPTION);
+	cap_record_put_option(begin_record(w), o);
+	end_record(w, CAPTURE_RECORD_OPTION);
 }
 
-void capwrite_proc(struct capwrite *w, const struct cap_proc *p)
+void cap_writer_proc(struct cap_writer *w, const struct cap_proc *p)
 {
 	next_id(w, &w->procs, p->id, "process ids are not 0, 1, 2 ...");
-	capcodec_put_proc(begin_record(w), p);
-	end_record(w, CAPCODEC_PROC);
+	cap_record_put_proc(begin_record(w), p);
+	end_record(w, CAPTURE_RECORD_PROC);
 }
 
-void capwrite_thread(struct capwrite *w, const struct cap_thread *t)
+void cap_writer_thread(struct cap_writer *w, const struct cap_thread *t)
 {
 	refer(&w->procs, t->proc);
-	capcodec_put_thread(begin_record(w), t);
-	end_record(w, CAPCODEC_THREAD);
+	cap_record_put_thread(begin_record(w), t);
+	end_record(w, CAPTURE_RECORD_THREAD);
 }
 
-void capwrite_file(struct capwrite *w, const struct cap_file *f)
+void cap_writer_file(struct cap_writer *w, const struct cap_file *f)
 {
 	next_id(w, &w->files, f->id, "file ids are not 0, 1, 2 ...");
-	capcodec_put_file(begin_record(w), f);
-	end_record(w, CAPCODEC_FILE);
+	cap_record_put_file(begin_record(w), f);
+	end_record(w, CAPTURE_RECORD_FILE);
 }
 
-void capwrite_map(struct capwrite *w, const struct cap_map *m)
+void cap_writer_map(struct cap_writer *w, const struct cap_map *m)
 {
 	refer(&w->procs, m->proc);
-	if (m->file != CAP_NONE)
+	if (m->file != CAPTURE_NONE)
 		refer(&w->files, m->file);
 	if (m->start >= m->end)
 		refuse(w, "a mapping ends before it begins");
-	capcodec_put_map(begin_record(w), m);
-	end_record(w, CAPCODEC_MAP);
+	cap_record_put_map(begin_record(w), m);
+	end_record(w, CAPTURE_RECORD_MAP);
 }
 
-void capwrite_image(struct capwrite *w, const struct cap_image *i)
+void cap_writer_image(struct cap_writer *w, const struct cap_image *i)
 {
 	refer(&w->files, i->file);
-	capcodec_put_image(begin_record(w), i);
-	end_record(w, CAPCODEC_IMAGE);
+	cap_record_put_image(begin_record(w), i);
+	end_record(w, CAPTURE_RECORD_IMAGE);
 }
 
-void capwrite_ksym(struct capwrite *w, const struct cap_ksym *s)
+void cap_writer_ksym(struct cap_writer *w, const struct cap_ksym *s)
 {
 	if (s->start >= s->end)
 		refuse(w, "a kernel symbol ends before it begins");
-	capcodec_put_ksym(begin_record(w), s);
-	end_record(w, CAPCODEC_KSYM);
+	cap_record_put_ksym(begin_record(w), s);
+	end_record(w, CAPTURE_RECORD_KSYM);
 }
 
 /* Numbers of frames in ascending order, without that of the first, which is exact in any case. */
@@ -370,34 +370,34 @@ static bool exact_fine(const struct cap_stack *s)
 	return true;
 }
 
-void capwrite_stack(struct capwrite *w, const struct cap_stack *s)
+void cap_writer_stack(struct cap_writer *w, const struct cap_stack *s)
 {
 	if (!exact_fine(s))
 		refuse(w, "the numbers of exact frames are not 1, 2 ... in ascending order");
 	next_id(w, &w->stacks, s->id, "stack ids are not 0, 1, 2 ...");
-	capcodec_put_stack(begin_record(w), s);
-	end_record(w, CAPCODEC_STACK);
+	cap_record_put_stack(begin_record(w), s);
+	end_record(w, CAPTURE_RECORD_STACK);
 }
 
-void capwrite_sample(struct capwrite *w, const struct cap_sample *s)
+void cap_writer_sample(struct cap_writer *w, const struct cap_sample *s)
 {
 	refer(&w->procs, s->proc);
 	refer(&w->stacks, s->kstack);
 	refer(&w->stacks, s->ustack);
-	capcodec_put_sample(begin_record(w), s, &w->state);
-	end_record(w, CAPCODEC_SAMPLE);
+	cap_record_put_sample(begin_record(w), s, &w->state);
+	end_record(w, CAPTURE_RECORD_SAMPLE);
 }
 
-void capwrite_counter(struct capwrite *w, const struct cap_counter *c)
+void cap_writer_counter(struct cap_writer *w, const struct cap_counter *c)
 {
-	capcodec_put_counter(begin_record(w), c);
-	end_record(w, CAPCODEC_COUNTER);
+	cap_record_put_counter(begin_record(w), c);
+	end_record(w, CAPTURE_RECORD_COUNTER);
 }
 
 /* What stands for TEXT; a new one is written first, while a record that needs it is under way. */
 static uint64_t string_ref(void *writer, const char *text)
 {
-	struct capwrite *w = writer;
+	struct cap_writer *w = writer;
 	uint32_t known = (uint32_t)w->strings.n, id;
 
 	if (!text || !*text)
@@ -409,37 +409,37 @@ static uint64_t string_ref(void *writer, const char *text)
 	}
 	if (id == known) {
 		buf_reset(&w->string);
-		capnames_put_string(&w->string, id, text);
-		queue_record(w, CAPCODEC_STRING, &w->string);
+		cap_code_names_put_string(&w->string, id, text);
+		queue_record(w, CAPTURE_RECORD_STRING, &w->string);
 	}
 	return (uint64_t)id + 1;
 }
 
-void capwrite_jit(struct capwrite *w, const struct cap_jit *j)
+void cap_writer_jit(struct cap_writer *w, const struct cap_jit *j)
 {
 	refer(&w->procs, j->proc);
 	if (j->start >= j->end)
 		refuse(w, "a piece of JIT code ends before it begins");
-	capnames_put_jit(begin_record(w), j, string_ref, w);
-	end_record(w, CAPCODEC_JIT);
+	cap_code_names_put_jit(begin_record(w), j, string_ref, w);
+	end_record(w, CAPTURE_RECORD_JIT);
 }
 
-void capwrite_name(struct capwrite *w, const struct cap_name *n)
+void cap_writer_name(struct cap_writer *w, const struct cap_name *n)
 {
 	refer(&w->files, n->file);
-	capnames_put_name(begin_record(w), n, string_ref, w);
-	end_record(w, CAPCODEC_NAME);
+	cap_code_names_put_name(begin_record(w), n, string_ref, w);
+	end_record(w, CAPTURE_RECORD_NAME);
 }
 
 /* --- queues into the file --- */
 
-static int fail(struct capwrite *w, int code)
+static int fail(struct cap_writer *w, int code)
 {
 	w->code = code;
 	return code;
 }
 
-static int tell(const struct capwrite *w, struct err *e)
+static int tell(const struct cap_writer *w, struct err *e)
 {
 	if (w->message[0])
 		return err_set(e, w->code, "'%s': wrong record: %s", w->name, w->message);
@@ -488,7 +488,7 @@ static int write_all(int fd, struct iovec *v, size_t n, uint64_t *done)
  * last whole one. Take them back, so that a reader sees a clean end; where
  * that is not possible the reader finds the torn block by itself.
  */
-static void cut_back(const struct capwrite *w, uint64_t torn)
+static void cut_back(const struct cap_writer *w, uint64_t torn)
 {
 	off_t end = lseek(w->fd, 0, SEEK_CUR);
 	struct stat st;
@@ -501,21 +501,21 @@ static void cut_back(const struct capwrite *w, uint64_t torn)
 
 struct batch {
 	struct iovec *v; /* header, payload, header, payload ... */
-	uint8_t (*headers)[CAPBLOCK_HEAD_LEN];
+	uint8_t (*headers)[CAPTURE_BLOCK_HEAD_LEN];
 	size_t n; /* blocks */
 };
 
-static void add_block(struct capwrite *w, struct batch *b, unsigned int type, uint8_t *payload, size_t len)
+static void add_block(struct cap_writer *w, struct batch *b, unsigned int type, uint8_t *payload, size_t len)
 {
 	uint8_t *header = b->headers[b->n];
 
-	capblock_put(header, type, w->seq + (uint32_t)b->n, payload, len);
-	b->v[2 * b->n] = (struct iovec){ header, CAPBLOCK_HEAD_LEN };
+	cap_block_put(header, type, w->seq + (uint32_t)b->n, payload, len);
+	b->v[2 * b->n] = (struct iovec){ header, CAPTURE_BLOCK_HEAD_LEN };
 	b->v[2 * b->n + 1] = (struct iovec){ payload, len };
 	b->n++;
 }
 
-static int write_batch(struct capwrite *w, struct batch *b)
+static int write_batch(struct cap_writer *w, struct batch *b)
 {
 	size_t *ends = calloc(b->n + 1, sizeof(*ends)), kept = 0;
 	uint64_t done = 0;
@@ -537,13 +537,13 @@ static int write_batch(struct capwrite *w, struct batch *b)
 }
 
 /* Every queue as blocks, in order, with one call to the kernel where it takes them all. */
-static int write_queues(struct capwrite *w)
+static int write_queues(struct cap_writer *w)
 {
 	struct batch b = { 0 };
 	size_t blocks = 0;
 	int code = -ENOMEM;
 
-	for (size_t i = 0; i < CAPCODEC_TYPES; i++) {
+	for (size_t i = 0; i < CAPTURE_RECORD_TYPES; i++) {
 		struct queue *q = &w->queues[i];
 
 		if (q->records.len > q->open_from)
@@ -569,16 +569,16 @@ static int write_queues(struct capwrite *w)
 	return code;
 }
 
-static void empty_queues(struct capwrite *w)
+static void empty_queues(struct cap_writer *w)
 {
-	for (size_t i = 0; i < CAPCODEC_TYPES; i++) {
+	for (size_t i = 0; i < CAPTURE_RECORD_TYPES; i++) {
 		buf_reset(&w->queues[i].records);
 		w->queues[i].n_cuts = w->queues[i].open_from = 0;
 	}
-	w->state = (struct capcodec_state){ 0 };
+	w->state = (struct cap_record_state){ 0 };
 }
 
-static int flush(struct capwrite *w)
+static int flush(struct cap_writer *w)
 {
 	int code;
 
@@ -595,19 +595,19 @@ static int flush(struct capwrite *w)
 	return code ? fail(w, code) : 0;
 }
 
-int capwrite_flush(struct capwrite *w, uint64_t time_ns, struct err *e)
+int cap_writer_flush(struct cap_writer *w, uint64_t time_ns, struct err *e)
 {
-	capcodec_put_flush(begin_record(w), &(struct cap_flush){ .time_ns = time_ns });
-	end_record(w, CAPCODEC_FLUSH);
+	cap_record_put_flush(begin_record(w), &(struct cap_flush){ .time_ns = time_ns });
+	end_record(w, CAPTURE_RECORD_FLUSH);
 	return flush(w) ? tell(w, e) : 0;
 }
 
-int capwrite_finish(struct capwrite *w, const struct cap_trailer *t, struct err *e)
+int cap_writer_finish(struct cap_writer *w, const struct cap_trailer *t, struct err *e)
 {
-	capcodec_put_flush(begin_record(w), &(struct cap_flush){ .time_ns = t->stop_ns });
-	end_record(w, CAPCODEC_FLUSH);
-	capcodec_put_trailer(begin_record(w), t);
-	end_record(w, CAPCODEC_TRAILER);
+	cap_record_put_flush(begin_record(w), &(struct cap_flush){ .time_ns = t->stop_ns });
+	end_record(w, CAPTURE_RECORD_FLUSH);
+	cap_record_put_trailer(begin_record(w), t);
+	end_record(w, CAPTURE_RECORD_TRAILER);
 	if (flush(w))
 		return tell(w, e);
 	if (w->regular && fsync(w->fd) != 0)
@@ -615,21 +615,21 @@ int capwrite_finish(struct capwrite *w, const struct cap_trailer *t, struct err 
 	return 0;
 }
 
-uint64_t capwrite_bytes(const struct capwrite *w)
+uint64_t cap_writer_bytes(const struct cap_writer *w)
 {
 	return w->bytes;
 }
 
 /* --- the file --- */
 
-DEFINE_CLEANUP(struct capwrite *, capwrite_close);
+DEFINE_CLEANUP(struct cap_writer *, cap_writer_close);
 
-static int write_header(struct capwrite *w, struct err *e)
+static int write_header(struct cap_writer *w, struct err *e)
 {
 	struct iovec v;
 	int code;
 
-	capblock_put_header(begin_record(w));
+	cap_block_put_header(begin_record(w));
 	if (w->scratch.failed)
 		return err_nomem(e, "the capture");
 	v = (struct iovec){ w->scratch.p, w->scratch.len };
@@ -637,22 +637,22 @@ static int write_header(struct capwrite *w, struct err *e)
 	return code ? fail(w, code), tell(w, e) : 0;
 }
 
-int capwrite_create(const char *path, bool force, struct err *e)
+int cap_writer_create(const char *path, bool force, struct err *e)
 {
-	return strcmp(path, "-") == 0 ? capfile_stdout(e)
-				      : capfile_create(path, force, CAPBLOCK_MAGIC, CAPBLOCK_MAGIC_LEN, e);
+	return strcmp(path, "-") == 0 ? result_file_stdout(e)
+				      : result_file_create(path, force, CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN, e);
 }
 
-int capwrite_open(const char *path, bool force, struct capwrite **ret, struct err *e)
+int cap_writer_open(const char *path, bool force, struct cap_writer **ret, struct err *e)
 {
-	int fd = capwrite_create(path, force, e);
+	int fd = cap_writer_create(path, force, e);
 
-	return fd < 0 ? fd : capwrite_begin(fd, path, ret, e);
+	return fd < 0 ? fd : cap_writer_begin(fd, path, ret, e);
 }
 
-int capwrite_begin(int fd, const char *path, struct capwrite **ret, struct err *e)
+int cap_writer_begin(int fd, const char *path, struct cap_writer **ret, struct err *e)
 {
-	CLEANUP(capwrite_close_p) struct capwrite *w = calloc(1, sizeof(*w));
+	CLEANUP(cap_writer_close_p) struct cap_writer *w = calloc(1, sizeof(*w));
 	struct stat st;
 	int code;
 
@@ -670,13 +670,13 @@ int capwrite_begin(int fd, const char *path, struct capwrite **ret, struct err *
 	return 0;
 }
 
-void capwrite_close(struct capwrite *w)
+void cap_writer_close(struct cap_writer *w)
 {
 	if (!w)
 		return;
 	if (w->fd >= 0)
 		close(w->fd);
-	for (size_t i = 0; i < CAPCODEC_TYPES; i++) {
+	for (size_t i = 0; i < CAPTURE_RECORD_TYPES; i++) {
 		buf_free(&w->queues[i].records);
 		free(w->queues[i].cuts);
 	}

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /*
- * captry - steps done by a process that has exactly the user and the
+ * priv_try - steps done by a process that has exactly the user and the
  * capabilities to be tried.
  *
  * The child gives up everything else for good, supplementary groups, bounding
@@ -22,25 +22,25 @@
  * over or its parent is gone (check/probe.h).
  */
 
-struct captry {
-	const struct capsteps *steps;
+struct priv_try {
+	const struct priv_step_list *steps;
 	const uint16_t *which; /* N of them, by number, in this order */
 	size_t n;
 	uid_t uid;
 	uint64_t caps; /* 1 << CAP_x */
-	const struct capworld *world; /* the one to try on */
-	const struct capworld *worlds; /* all of them: none may be held open */
+	const struct priv_targets *world; /* the one to try on */
+	const struct priv_targets *worlds; /* all of them: none may be held open */
 	size_t n_worlds;
 };
 
 /* The child's side: T is followed by what its steps leave for each other. */
 struct trying {
-	const struct captry *t;
-	struct capbpf bpf;
+	const struct priv_try *t;
+	struct priv_bpf bpf;
 };
 
 /* The capabilities that this process may hand out: its permitted set. */
-static uint64_t captry_granted(void)
+static uint64_t priv_try_granted(void)
 {
 	cap_t set = cap_get_proc();
 	uint64_t ret = 0;
@@ -60,13 +60,13 @@ static int change_user(uid_t uid, struct err *e)
 {
 	/* an ordinary user may have neither the right nor the need */
 	if (setgroups(0, NULL) != 0 && getuid() != uid)
-		return err_sys(e, CAPSTEPS_UNTRIED, "cannot give up the supplementary groups");
+		return err_sys(e, PRIV_STEP_UNTRIED, "cannot give up the supplementary groups");
 	if (getuid() == uid && geteuid() == uid)
 		return 0;
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0 || setresgid(uid, uid, uid) != 0 ||
 		setresuid(uid, uid, uid) != 0)
 		return err_set(
-			e, CAPSTEPS_UNTRIED, "cannot become user %u: %s", (unsigned int)uid, err_name(errno));
+			e, PRIV_STEP_UNTRIED, "cannot become user %u: %s", (unsigned int)uid, err_name(errno));
 	return 0;
 }
 
@@ -92,11 +92,11 @@ static int set_caps(uint64_t caps)
 
 static int enter(void *ctx, struct err *e)
 {
-	const struct captry *t = ((struct trying *)ctx)->t;
+	const struct priv_try *t = ((struct trying *)ctx)->t;
 	int rc;
 
 	for (size_t i = 0; i < t->n_worlds; i++)
-		capworld_leave(&t->worlds[i]);
+		priv_targets_leave(&t->worlds[i]);
 	/* without CAP_SETPCAP it stays, which matters to nobody who starts no program */
 	for (int cap = 0; cap < 64; cap++)
 		if (!(t->caps & UINT64_C(1) << cap))
@@ -109,25 +109,25 @@ static int enter(void *ctx, struct err *e)
 	if (!rc && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		rc = -errno;
 	if (rc)
-		return err_set(e, CAPSTEPS_UNTRIED, "cannot take on a set of capabilities: %s", err_name(rc));
+		return err_set(e, PRIV_STEP_UNTRIED, "cannot take on a set of capabilities: %s", err_name(rc));
 	return 0;
 }
 
 static int attempt(void *ctx, size_t i, char *found, size_t cap, struct err *e)
 {
 	struct trying *c = ctx;
-	const struct captry *t = c->t;
+	const struct priv_try *t = c->t;
 
 	(void)found, (void)cap;
-	return capsteps_do(&t->steps->list[t->which[i]], t->world, t->uid, &c->bpf, e);
+	return priv_step_do(&t->steps->list[t->which[i]], t->world, t->uid, &c->bpf, e);
 }
 
 /*
  * Start T, which has LIMIT_MS for each step and TOTAL_MS for all; end it with probe_finish(), which
- * gives a result for each: its code is 0, -errno, or CAPSTEPS_UNTRIED where
+ * gives a result for each: its code is 0, -errno, or PRIV_STEP_UNTRIED where
  * the child could not become what is to be tried. T is needed no longer.
  */
-static int captry_start(const struct captry *t, unsigned int limit_ms, unsigned int total_ms,
+static int priv_try_start(const struct priv_try *t, unsigned int limit_ms, unsigned int total_ms,
 	struct probe_run **ret, struct err *e)
 {
 	struct trying c = { .t = t };
@@ -147,14 +147,14 @@ static int captry_start(const struct captry *t, unsigned int limit_ms, unsigned 
 
 /* One child's work: those steps of a column that are not known. */
 struct task {
-	struct captrials_user *user;
+	struct priv_trials_user *user;
 	size_t column; /* by number: columns move when there are more */
-	uint16_t which[CAPSTEPS_MAX];
+	uint16_t which[PRIV_STEP_MAX];
 	size_t n;
 	struct probe_run *run;
 };
 
-static struct capcolumn *find_column(const struct captrials_user *u, uint64_t caps)
+static struct priv_column *find_column(const struct priv_trials_user *u, uint64_t caps)
 {
 	for (size_t i = 0; i < u->n; i++)
 		if (u->columns[i].caps == caps)
@@ -162,50 +162,50 @@ static struct capcolumn *find_column(const struct captrials_user *u, uint64_t ca
 	return NULL;
 }
 
-static void fill(struct capcolumn *c, enum capcell_state state)
+static void fill(struct priv_column *c, enum priv_cell_state state)
 {
-	for (size_t i = 0; i < CAPSTEPS_MAX; i++)
-		c->cells[i] = (struct capcell){ .state = state };
+	for (size_t i = 0; i < PRIV_STEP_MAX; i++)
+		c->cells[i] = (struct priv_cell){ .state = state };
 }
 
 /* The column of CAPS, a new one where there is none; NULL = no memory. */
-static struct capcolumn *need_column(struct captrials *t, struct captrials_user *u, uint64_t caps)
+static struct priv_column *need_column(struct priv_trials *t, struct priv_trials_user *u, uint64_t caps)
 {
-	struct capcolumn *c = find_column(u, caps);
+	struct priv_column *c = find_column(u, caps);
 
 	if (c)
 		return c;
 	if (base_grow(&u->columns, &u->cap, u->n + 1, sizeof(*u->columns)) != 0)
 		return NULL;
 	c = &u->columns[u->n++];
-	*c = (struct capcolumn){ .caps = caps };
+	*c = (struct priv_column){ .caps = caps };
 	if (caps & ~t->granted)
-		fill(c, CAPCELL_NOT_GRANTED);
+		fill(c, PRIV_CELL_NOT_GRANTED);
 	else if (u->why_not[0])
-		fill(c, CAPCELL_NOT_TRIED);
+		fill(c, PRIV_CELL_NOT_TRIED);
 	for (size_t i = 0; t->left_out[0] && i < t->steps.n; i++)
-		if (t->steps.list[i].kernel_memory && c->cells[i].state == CAPCELL_UNKNOWN)
-			c->cells[i].state = CAPCELL_NOT_TRIED;
+		if (t->steps.list[i].kernel_memory && c->cells[i].state == PRIV_CELL_UNKNOWN)
+			c->cells[i].state = PRIV_CELL_NOT_TRIED;
 	return c;
 }
 
-static struct capcell cell_of(int code)
+static struct priv_cell cell_of(int code)
 {
-	struct capcell c = { .state = CAPCELL_FAILED, .code = (int16_t)code };
+	struct priv_cell c = { .state = PRIV_CELL_FAILED, .code = (int16_t)code };
 
 	if (code == 0)
-		c.state = CAPCELL_WORKS;
+		c.state = PRIV_CELL_WORKS;
 	else if (code == -EPERM || code == -EACCES)
-		c.state = CAPCELL_REFUSED;
-	else if (code == CAPSTEPS_UNTRIED || code == -ETIMEDOUT)
-		c.state = CAPCELL_NOT_TRIED;
+		c.state = PRIV_CELL_REFUSED;
+	else if (code == PRIV_STEP_UNTRIED || code == -ETIMEDOUT)
+		c.state = PRIV_CELL_NOT_TRIED;
 	return c;
 }
 
 /* Take in the results. A child that did not get through has tried the steps up to the one it ended in. */
-static void take(struct captrials *t, struct task *k, const struct probe_result *results)
+static void take(struct priv_trials *t, struct task *k, const struct probe_result *results)
 {
-	struct capcolumn *c = &k->user->columns[k->column];
+	struct priv_column *c = &k->user->columns[k->column];
 	size_t done = 0;
 
 	for (bool ended = false; done < k->n && !ended; done++) {
@@ -225,13 +225,13 @@ static void take(struct captrials *t, struct task *k, const struct probe_result 
 static void give_up(const struct task *k)
 {
 	for (size_t i = 0; i < k->n; i++)
-		k->user->columns[k->column].cells[k->which[i]].state = CAPCELL_NOT_TRIED;
+		k->user->columns[k->column].cells[k->which[i]].state = PRIV_CELL_NOT_TRIED;
 }
 
-static bool begin(struct captrials *t, struct task *k, size_t slot)
+static bool begin(struct priv_trials *t, struct task *k, size_t slot)
 {
 	uint64_t now = now_ns(), left_ms;
-	const struct captry try = { .steps = &t->steps,
+	const struct priv_try try = { .steps = &t->steps,
 		.which = k->which,
 		.n = k->n,
 		.uid = k->user->uid,
@@ -246,12 +246,12 @@ static bool begin(struct captrials *t, struct task *k, size_t slot)
 		return false;
 	}
 	left_ms = (t->deadline_ns - now) / 1000000 + 1;
-	return captry_start(
+	return priv_try_start(
 		       &try, (unsigned int)MIN(STEP_MS, left_ms), (unsigned int)left_ms, &k->run, NULL) == 0;
 }
 
 /* Until all steps of K are known; one that ends its child is one more child's work. */
-static void finish(struct captrials *t, struct task *k, size_t slot)
+static void finish(struct priv_trials *t, struct task *k, size_t slot)
 {
 	_cleanup_free_ struct probe_result *results = calloc(k->n + 1, sizeof(*results));
 
@@ -270,19 +270,19 @@ static void finish(struct captrials *t, struct task *k, size_t slot)
 
 /* Those of WHICH that are not known in column COLUMN of U. */
 static struct task task_of(
-	const struct captrials *t, struct captrials_user *u, size_t column, const uint16_t *which, size_t n)
+	const struct priv_trials *t, struct priv_trials_user *u, size_t column, const uint16_t *which, size_t n)
 {
 	struct task k = { .user = u, .column = column };
 
 	(void)t;
 	for (size_t i = 0; i < n; i++)
-		if (u->columns[column].cells[which[i]].state == CAPCELL_UNKNOWN)
+		if (u->columns[column].cells[which[i]].state == PRIV_CELL_UNKNOWN)
 			k.which[k.n++] = which[i];
 	return k;
 }
 
 /* Side by side: one after the other in each slot. */
-static void run_tasks(struct captrials *t, struct task *tasks, size_t n)
+static void run_tasks(struct priv_trials *t, struct task *tasks, size_t n)
 {
 	for (size_t i = 0; i < n + t->n_worlds; i++) {
 		if (i >= t->n_worlds)
@@ -292,18 +292,18 @@ static void run_tasks(struct captrials *t, struct task *tasks, size_t n)
 	}
 }
 
-int captrials_all(struct captrials *t, const uint64_t *sets, size_t n, struct err *e)
+int priv_trials_all(struct priv_trials *t, const uint64_t *sets, size_t n, struct err *e)
 {
-	_cleanup_free_ struct task *tasks = calloc(n * CAPTRIALS_USERS + 1, sizeof(*tasks));
-	uint16_t every[CAPSTEPS_MAX];
+	_cleanup_free_ struct task *tasks = calloc(n * PRIV_TRIALS_USERS + 1, sizeof(*tasks));
+	uint16_t every[PRIV_STEP_MAX];
 	size_t n_tasks = 0;
 
 	for (size_t i = 0; i < t->steps.n; i++)
 		every[i] = (uint16_t)i;
 	for (size_t i = 0; i < n; i++) {
-		for (size_t user = 0; user < CAPTRIALS_USERS; user++) {
-			struct captrials_user *u = &t->users[user];
-			struct capcolumn *c = need_column(t, u, sets[i]);
+		for (size_t user = 0; user < PRIV_TRIALS_USERS; user++) {
+			struct priv_trials_user *u = &t->users[user];
+			struct priv_column *c = need_column(t, u, sets[i]);
 
 			if (!c || !tasks)
 				return err_nomem(e, "what was tried");
@@ -315,10 +315,10 @@ int captrials_all(struct captrials *t, const uint64_t *sets, size_t n, struct er
 	return 0;
 }
 
-bool captrials_ask(struct captrials *t, size_t user, uint64_t caps, const uint16_t *which, size_t n)
+bool priv_trials_ask(struct priv_trials *t, size_t user, uint64_t caps, const uint16_t *which, size_t n)
 {
-	struct captrials_user *u = &t->users[user];
-	struct capcolumn *c = need_column(t, u, caps);
+	struct priv_trials_user *u = &t->users[user];
+	struct priv_column *c = need_column(t, u, caps);
 	struct task k;
 	bool works = c;
 
@@ -328,30 +328,30 @@ bool captrials_ask(struct captrials *t, size_t user, uint64_t caps, const uint16
 	if (k.n)
 		run_tasks(t, &k, 1);
 	for (size_t i = 0; i < n; i++)
-		works = works && c->cells[which[i]].state == CAPCELL_WORKS;
+		works = works && c->cells[which[i]].state == PRIV_CELL_WORKS;
 	return works;
 }
 
-struct capcell captrials_cell(const struct captrials *t, size_t user, uint64_t caps, size_t step)
+struct priv_cell priv_trials_cell(const struct priv_trials *t, size_t user, uint64_t caps, size_t step)
 {
-	const struct capcolumn *c = find_column(&t->users[user], caps);
+	const struct priv_column *c = find_column(&t->users[user], caps);
 
-	return c ? c->cells[step] : (struct capcell){ .state = CAPCELL_UNKNOWN };
+	return c ? c->cells[step] : (struct priv_cell){ .state = PRIV_CELL_UNKNOWN };
 }
 
-static void choose_users(struct captrials *t)
+static void choose_users(struct priv_trials *t)
 {
 	bool root = geteuid() == 0;
 
-	t->users[0] = (struct captrials_user){ .name = "root", .uid = 0 };
-	t->users[1] = (struct captrials_user){ .name = "ordinary", .uid = root ? CAPWORLD_USER : geteuid() };
+	t->users[0] = (struct priv_trials_user){ .name = "root", .uid = 0 };
+	t->users[1] = (struct priv_trials_user){ .name = "ordinary", .uid = root ? PRIV_TARGETS_USER : geteuid() };
 	if (!root)
 		snprintf(t->users[0].why_not, sizeof(t->users[0].why_not),
 			"bpfcheck itself is not run by root");
 }
 
 /* Under that lockdown each attempt is refused whoever makes it, and fills the kernel's log. */
-static void look_at_lockdown(struct captrials *t)
+static void look_at_lockdown(struct priv_trials *t)
 {
 	struct root root = { .fd = -1 };
 	char line[128];
@@ -365,20 +365,20 @@ static void look_at_lockdown(struct captrials *t)
 	root_close(&root);
 }
 
-int captrials_open(unsigned int limit_ms, struct captrials *t, struct err *e)
+int priv_trials_open(unsigned int limit_ms, struct priv_trials *t, struct err *e)
 {
 	int rc;
 
-	*t = (struct captrials){ .granted = captry_granted(),
+	*t = (struct priv_trials){ .granted = priv_try_granted(),
 		.deadline_ns = now_ns() + (uint64_t)limit_ms * 1000000 };
 	choose_users(t);
 	look_at_lockdown(t);
-	rc = capsteps_list(&t->steps, e);
-	while (!rc && t->n_worlds < CAPTRIALS_SLOTS) {
-		rc = capworld_open(t->users[1].uid, &t->worlds[t->n_worlds], e);
+	rc = priv_step_all(&t->steps, e);
+	while (!rc && t->n_worlds < PRIV_TRIALS_SLOTS) {
+		rc = priv_targets_open(t->users[1].uid, &t->worlds[t->n_worlds], e);
 		t->n_worlds += !rc;
 	}
-	if (!rc && !t->users[0].why_not[0] && !t->worlds[0].process[CAPWORLD_OF_USER])
+	if (!rc && !t->users[0].why_not[0] && !t->worlds[0].process[PRIV_TARGETS_OF_USER])
 		snprintf(t->users[1].why_not, sizeof(t->users[1].why_not),
 			"bpfcheck cannot become user %u here: that takes CAP_SETUID and CAP_SETGID, and a "
 			"user namespace that knows the user",
@@ -386,24 +386,24 @@ int captrials_open(unsigned int limit_ms, struct captrials *t, struct err *e)
 	return rc;
 }
 
-static void captrials_end(struct captrials *t)
+static void priv_trials_end(struct priv_trials *t)
 {
 	while (t->n_worlds)
-		capworld_close(&t->worlds[--t->n_worlds]);
+		priv_targets_close(&t->worlds[--t->n_worlds]);
 }
 
-void captrials_close(struct captrials *t)
+void priv_trials_close(struct priv_trials *t)
 {
-	captrials_end(t);
-	for (size_t i = 0; i < CAPTRIALS_USERS; i++)
+	priv_trials_end(t);
+	for (size_t i = 0; i < PRIV_TRIALS_USERS; i++)
 		free(t->users[i].columns);
-	*t = (struct captrials){ 0 };
+	*t = (struct priv_trials){ 0 };
 }
 
 #define BIT(cap) (UINT64_C(1) << (cap))
 #define BOTH (BIT(CAP_BPF) | BIT(CAP_PERFMON))
 
-static const struct capsets_cap known_caps[CAPSETS_CAPS] = {
+static const struct priv_set_cap known_caps[PRIV_SET_CAPS] = {
 	{ CAP_BPF, 'B' },
 	{ CAP_PERFMON, 'P' },
 	{ CAP_SYSLOG, 'Y' },
@@ -414,10 +414,10 @@ static const struct capsets_cap known_caps[CAPSETS_CAPS] = {
 	{ CAP_SYS_ADMIN, 'A' },
 };
 
-static const int by_power[CAPSETS_CAPS] = { CAP_SYS_ADMIN, CAP_SYS_RESOURCE, CAP_DAC_READ_SEARCH,
+static const int by_power[PRIV_SET_CAPS] = { CAP_SYS_ADMIN, CAP_SYS_RESOURCE, CAP_DAC_READ_SEARCH,
 	CAP_CHECKPOINT_RESTORE, CAP_SYS_PTRACE, CAP_SYSLOG, CAP_PERFMON, CAP_BPF };
 
-static const struct capset sets[] = {
+static const struct priv_set sets[] = {
 	{ 0, "none", "- " },
 	{ BIT(CAP_BPF), "CAP_BPF", "B " },
 	{ BIT(CAP_PERFMON), "CAP_PERFMON", "P " },
@@ -436,26 +436,26 @@ static const struct capset sets[] = {
 	{ BOTH | BIT(CAP_SYS_ADMIN), "both and CAP_SYS_ADMIN", "+A" },
 };
 
-_Static_assert(ARRAY_LEN(sets) < CAPSETS_MAX, "room for all that may be granted");
+_Static_assert(ARRAY_LEN(sets) < PRIV_SET_MAX, "room for all that may be granted");
 
-const struct capsets_cap *capsets_caps(void)
+const struct priv_set_cap *priv_set_caps(void)
 {
 	return known_caps;
 }
 
-const int *capsets_order(void)
+const int *priv_set_order(void)
 {
 	return by_power;
 }
 
-size_t capsets_list(uint64_t all, struct capset list[CAPSETS_MAX])
+size_t priv_set_list(uint64_t all, struct priv_set list[PRIV_SET_MAX])
 {
 	memcpy(list, sets, sizeof(sets));
-	list[ARRAY_LEN(sets)] = (struct capset){ all, "all", "* " };
+	list[ARRAY_LEN(sets)] = (struct priv_set){ all, "all", "* " };
 	return ARRAY_LEN(sets) + 1;
 }
 
-const char *capsets_names(uint64_t set, char *buf, size_t cap)
+const char *priv_set_names(uint64_t set, char *buf, size_t cap)
 {
 	char name[32];
 	size_t len = 0;
@@ -464,17 +464,17 @@ const char *capsets_names(uint64_t set, char *buf, size_t cap)
 	for (int i = 0; i < 64; i++) {
 		if (!(set & BIT(i)) || len >= cap)
 			continue;
-		snprintf(buf + len, cap - len, "%s%s", len ? ", " : "", caps_name(i, name, sizeof(name)));
+		snprintf(buf + len, cap - len, "%s%s", len ? ", " : "", priv_name(i, name, sizeof(name)));
 		len += strlen(buf + len);
 	}
 	return buf;
 }
 
-const char *capsets_letters(uint64_t set, char *buf, size_t cap)
+const char *priv_set_letters(uint64_t set, char *buf, size_t cap)
 {
 	size_t len = 0;
 
-	for (size_t i = 0; i < CAPSETS_CAPS && len + 2 < cap; i++) {
+	for (size_t i = 0; i < PRIV_SET_CAPS && len + 2 < cap; i++) {
 		if (set & BIT(known_caps[i].cap))
 			buf[len++] = known_caps[i].letter;
 		set &= ~BIT(known_caps[i].cap);
@@ -494,7 +494,7 @@ const char *capsets_letters(uint64_t set, char *buf, size_t cap)
  * What offcpu-record does without BPF (samples of /proc, ptrace) is not here
  * either: it is done to one's own processes and takes nothing.
  */
-static const struct capneed all_needs[] = {
+static const struct tool_need all_needs[] = {
 	{ TOOL_OFFCPU_RECORD, "map.array", NULL },
 	{ TOOL_OFFCPU_RECORD, "map.mmapable_array", NULL },
 	{ TOOL_OFFCPU_RECORD, "map.hash", NULL },
@@ -537,13 +537,13 @@ static const struct capneed all_needs[] = {
 	{ TOOL_KALLSYMS_RESOLVE, "kernel.kallsyms", "names kernel addresses without a copy of kallsyms" },
 };
 
-const struct capneed *capneeds_list(size_t *n)
+const struct tool_need *tool_need_list(size_t *n)
 {
 	*n = ARRAY_LEN(all_needs);
 	return all_needs;
 }
 
-bool capneed_is(const struct capneed *c, const char *id)
+bool tool_need_is(const struct tool_need *c, const char *id)
 {
 	size_t len = strlen(c->step);
 
@@ -552,7 +552,7 @@ bool capneed_is(const struct capneed *c, const char *id)
 
 struct search {
 	uint64_t set, keep;
-	capminimal_fn works;
+	priv_minimal_fn works;
 	void *ctx;
 };
 
@@ -579,7 +579,7 @@ static bool once_through(struct search *s, const int *order, size_t n, uint64_t 
 	return changed;
 }
 
-bool capminimal_find(uint64_t from, uint64_t keep, const int *order, size_t n, capminimal_fn works, void *ctx,
+bool priv_minimal_find(uint64_t from, uint64_t keep, const int *order, size_t n, priv_minimal_fn works, void *ctx,
 	uint64_t *ret)
 {
 	struct search s = { .set = from, .keep = keep, .works = works, .ctx = ctx };
@@ -598,9 +598,9 @@ bool capminimal_find(uint64_t from, uint64_t keep, const int *order, size_t n, c
 
 /* Steps that are asked for together, as one user. */
 struct query {
-	struct captable *t;
+	struct priv_table *t;
 	size_t user;
-	uint16_t which[CAPSTEPS_MAX];
+	uint16_t which[PRIV_STEP_MAX];
 	size_t n;
 };
 
@@ -608,24 +608,24 @@ static bool works(void *ctx, uint64_t set)
 {
 	struct query *q = ctx;
 
-	return captrials_ask(&q->t->trials, q->user, set, q->which, q->n);
+	return priv_trials_ask(&q->t->trials, q->user, set, q->which, q->n);
 }
 
 /* From FROM, or if that is not enough from everything. */
-static struct capleast search_sets(struct query *q, uint64_t from, uint64_t keep)
+static struct priv_least search_sets(struct query *q, uint64_t from, uint64_t keep)
 {
-	struct capleast least = { 0 };
+	struct priv_least least = { 0 };
 
-	least.found = capminimal_find(from, keep, capsets_order(), CAPSETS_CAPS, works, q, &least.caps) ||
-		      capminimal_find(q->t->trials.granted, keep, capsets_order(), CAPSETS_CAPS, works, q,
+	least.found = priv_minimal_find(from, keep, priv_set_order(), PRIV_SET_CAPS, works, q, &least.caps) ||
+		      priv_minimal_find(q->t->trials.granted, keep, priv_set_order(), PRIV_SET_CAPS, works, q,
 			      &least.caps);
 	return least;
 }
 
 /* Sets to begin with, besides those of the table: what other steps were found to take. */
-static bool try_known(struct query *q, uint64_t within, struct capleast *ret)
+static bool try_known(struct query *q, uint64_t within, struct priv_least *ret)
 {
-	const struct capleast *known = q->t->least[q->user];
+	const struct priv_least *known = q->t->least[q->user];
 
 	for (size_t i = 0; i < q->t->trials.steps.n; i++) {
 		if (!known[i].found || (known[i].caps & ~within) || !works(q, known[i].caps))
@@ -637,14 +637,14 @@ static bool try_known(struct query *q, uint64_t within, struct capleast *ret)
 }
 
 /* The weakest set of the table that does, then what of it is not needed. */
-static void search_step(struct captable *t, size_t user, size_t step)
+static void search_step(struct priv_table *t, size_t user, size_t step)
 {
 	struct query q = { .t = t, .user = user, .which = { (uint16_t)step }, .n = 1 };
-	struct capleast *ret = &t->least[user][step];
+	struct priv_least *ret = &t->least[user][step];
 	uint64_t within = t->trials.granted;
 
 	for (size_t i = 0; i + 1 < t->n_sets; i++) {
-		if (captrials_cell(&t->trials, user, t->sets[i].caps, step).state != CAPCELL_WORKS)
+		if (priv_trials_cell(&t->trials, user, t->sets[i].caps, step).state != PRIV_CELL_WORKS)
 			continue;
 		*ret = search_sets(&q, t->sets[i].caps, 0);
 		return;
@@ -667,59 +667,59 @@ static void add_why(char *why, size_t cap, const char *text)
 		snprintf(why + len, cap - len, "%s%s", len ? "; " : "", text);
 }
 
-static struct capreason *reason_of(struct capreason *list, size_t *n, int cap)
+static struct priv_reason *reason_of(struct priv_reason *list, size_t *n, int cap)
 {
 	for (size_t i = 0; i < *n; i++)
 		if (list[i].cap == cap)
 			return &list[i];
-	if (*n == CAPTABLE_REASONS)
+	if (*n == PRIV_TABLE_REASONS)
 		return NULL;
-	list[*n] = (struct capreason){ .cap = cap };
+	list[*n] = (struct priv_reason){ .cap = cap };
 	return &list[(*n)++];
 }
 
 /* For each member what cannot be done without it: by the attempts that showed so. */
-static void explain_required(const struct query *q, struct captable_tool *tool)
+static void explain_required(const struct query *q, struct priv_table_tool *tool)
 {
-	const struct captrials *t = &q->t->trials;
+	const struct priv_trials *t = &q->t->trials;
 
 	for (int cap = 0; cap < 64; cap++) {
-		struct capreason *r;
+		struct priv_reason *r;
 
 		if (!(tool->required.caps & BIT(cap)))
 			continue;
 		r = reason_of(tool->reasons, &tool->n_reasons, cap);
 		for (size_t i = 0; r && i < q->n; i++) {
-			struct capcell c =
-				captrials_cell(t, q->user, tool->required.caps & ~BIT(cap), q->which[i]);
+			struct priv_cell c =
+				priv_trials_cell(t, q->user, tool->required.caps & ~BIT(cap), q->which[i]);
 
-			if (c.state != CAPCELL_WORKS && c.state != CAPCELL_UNKNOWN)
+			if (c.state != PRIV_CELL_WORKS && c.state != PRIV_CELL_UNKNOWN)
 				add_why(r->why, sizeof(r->why),
-					capsteps_reason(t->steps.list[q->which[i]].group));
+					priv_step_reason(t->steps.list[q->which[i]].group));
 		}
 	}
 }
 
 static void add_missing(
-	const struct captable *t, size_t user, struct captable_tool *tool, size_t step, const char *gain)
+	const struct priv_table *t, size_t user, struct priv_table_tool *tool, size_t step, const char *gain)
 {
-	const struct captrials_user *u = &t->trials.users[user];
-	struct capcell c = captrials_cell(&t->trials, user, t->trials.granted, step);
+	const struct priv_trials_user *u = &t->trials.users[user];
+	struct priv_cell c = priv_trials_cell(&t->trials, user, t->trials.granted, step);
 	char text[400];
 
 	snprintf(text, sizeof(text), "%s: %s", gain ? gain : t->trials.steps.list[step].id,
 		u->why[step][0] ? u->why[step] : "not tried");
 	add_why(tool->missing, sizeof(tool->missing), text);
-	tool->refused = tool->refused || c.state == CAPCELL_REFUSED || c.state == CAPCELL_NOT_TRIED;
+	tool->refused = tool->refused || c.state == PRIV_CELL_REFUSED || c.state == PRIV_CELL_NOT_TRIED;
 }
 
 static void search_required(struct query *q, enum finding_tool tool)
 {
-	struct captable_tool *ret = &q->t->tools[q->user][tool];
+	struct priv_table_tool *ret = &q->t->tools[q->user][tool];
 	uint64_t from = 0;
 
 	for (size_t i = 0; i < q->n; i++) {
-		const struct capleast *l = &q->t->least[q->user][q->which[i]];
+		const struct priv_least *l = &q->t->least[q->user][q->which[i]];
 
 		if (!l->found)
 			add_missing(q->t, q->user, ret, q->which[i], NULL);
@@ -733,21 +733,21 @@ static void search_required(struct query *q, enum finding_tool tool)
 
 /* What one step takes besides what the tool has anyway, 0 = nothing. */
 struct extra {
-	const struct capneed *need;
+	const struct tool_need *need;
 	uint64_t caps;
 };
 
 /* The most powerful one of SET. */
 static uint64_t strongest(uint64_t set)
 {
-	for (size_t i = 0; i < CAPSETS_CAPS; i++)
-		if (set & BIT(capsets_order()[i]))
-			return BIT(capsets_order()[i]);
+	for (size_t i = 0; i < PRIV_SET_CAPS; i++)
+		if (set & BIT(priv_set_order()[i]))
+			return BIT(priv_set_order()[i]);
 	return set;
 }
 
 /* A reason for those that had none so far; where all had one, for the one that is hardest to get. */
-static void add_useful(struct captable_tool *tool, const struct extra *x)
+static void add_useful(struct priv_table_tool *tool, const struct extra *x)
 {
 	uint64_t known = 0, to;
 
@@ -755,7 +755,7 @@ static void add_useful(struct captable_tool *tool, const struct extra *x)
 		known |= BIT(tool->useful[i].cap);
 	to = x->caps & ~known ? x->caps & ~known : strongest(x->caps);
 	for (int cap = 0; cap < 64; cap++) {
-		struct capreason *r = to & BIT(cap) ? reason_of(tool->useful, &tool->n_useful, cap) : NULL;
+		struct priv_reason *r = to & BIT(cap) ? reason_of(tool->useful, &tool->n_useful, cap) : NULL;
 		char text[300], others[200];
 
 		if (!r)
@@ -763,7 +763,7 @@ static void add_useful(struct captable_tool *tool, const struct extra *x)
 		snprintf(text, sizeof(text), "%s", x->need->gain);
 		if (x->caps & ~BIT(cap))
 			snprintf(text, sizeof(text), "%s (with %s)", x->need->gain,
-				capsets_names(x->caps & ~BIT(cap), others, sizeof(others)));
+				priv_set_names(x->caps & ~BIT(cap), others, sizeof(others)));
 		add_why(r->why, sizeof(r->why), text);
 	}
 }
@@ -778,9 +778,9 @@ static int by_count(const void *a, const void *b)
 }
 
 static void search_useful(
-	struct captable *t, size_t user, enum finding_tool tool, const struct extra *list, size_t n)
+	struct priv_table *t, size_t user, enum finding_tool tool, const struct extra *list, size_t n)
 {
-	struct captable_tool *ret = &t->tools[user][tool];
+	struct priv_table_tool *ret = &t->tools[user][tool];
 
 	for (size_t i = 0; i < n; i++)
 		if (list[i].caps)
@@ -788,28 +788,28 @@ static void search_useful(
 }
 
 /* Does TOOL have NEED, and is it one that it does (not) do without? The steps go into Q. */
-static bool collect(struct query *q, const struct capneed *need)
+static bool collect(struct query *q, const struct tool_need *need)
 {
-	const struct capsteps *s = &q->t->trials.steps;
+	const struct priv_step_list *s = &q->t->trials.steps;
 
-	for (size_t i = 0; i < s->n && q->n < CAPSTEPS_MAX; i++)
-		if (capneed_is(need, s->list[i].id))
+	for (size_t i = 0; i < s->n && q->n < PRIV_STEP_MAX; i++)
+		if (tool_need_is(need, s->list[i].id))
 			q->which[q->n++] = (uint16_t)i;
 	return q->n;
 }
 
 /* What the steps of NEED take besides what is required; false where they cannot be had. */
-static bool find_extra(struct captable *t, size_t user, const struct capneed *need, struct extra *x)
+static bool find_extra(struct priv_table *t, size_t user, const struct tool_need *need, struct extra *x)
 {
-	struct captable_tool *tool = &t->tools[user][need->tool];
+	struct priv_table_tool *tool = &t->tools[user][need->tool];
 	struct query q = { .t = t, .user = user };
 	uint64_t from = tool->required.caps;
-	struct capleast least;
+	struct priv_least least;
 
 	if (!collect(&q, need))
 		return false;
 	for (size_t i = 0; i < q.n; i++) {
-		const struct capleast *l = &t->least[user][q.which[i]];
+		const struct priv_least *l = &t->least[user][q.which[i]];
 
 		if (!l->found) {
 			add_missing(t, user, tool, q.which[i], need->gain);
@@ -822,12 +822,12 @@ static bool find_extra(struct captable *t, size_t user, const struct capneed *ne
 	return least.found;
 }
 
-static void search_tool(struct captable *t, size_t user, enum finding_tool tool)
+static void search_tool(struct priv_table *t, size_t user, enum finding_tool tool)
 {
 	size_t n, n_extra = 0;
-	const struct capneed *needs = capneeds_list(&n);
+	const struct tool_need *needs = tool_need_list(&n);
 	struct query q = { .t = t, .user = user };
-	struct extra extra[CAPSTEPS_MAX];
+	struct extra extra[PRIV_STEP_MAX];
 
 	for (size_t i = 0; i < n; i++)
 		if (needs[i].tool == tool && !needs[i].gain)
@@ -835,51 +835,51 @@ static void search_tool(struct captable *t, size_t user, enum finding_tool tool)
 	search_required(&q, tool);
 	if (!t->tools[user][tool].required.found)
 		return;
-	for (size_t i = 0; i < n && n_extra < CAPSTEPS_MAX; i++)
+	for (size_t i = 0; i < n && n_extra < PRIV_STEP_MAX; i++)
 		if (needs[i].tool == tool && needs[i].gain)
 			n_extra += find_extra(t, user, &needs[i], &extra[n_extra]);
 	qsort(extra, n_extra, sizeof(*extra), by_count);
 	search_useful(t, user, tool, extra, n_extra);
 }
 
-static int try_all(struct captable *t, struct err *e)
+static int try_all(struct priv_table *t, struct err *e)
 {
-	uint64_t caps[CAPSETS_MAX];
+	uint64_t caps[PRIV_SET_MAX];
 
-	t->n_sets = capsets_list(t->trials.granted, t->sets);
+	t->n_sets = priv_set_list(t->trials.granted, t->sets);
 	for (size_t i = 0; i < t->n_sets; i++)
 		caps[i] = t->sets[i].caps;
-	return captrials_all(&t->trials, caps, t->n_sets, e);
+	return priv_trials_all(&t->trials, caps, t->n_sets, e);
 }
 
 /* Is it about TOOL? */
-static bool captable_has(const struct captable *t, enum finding_tool tool)
+static bool priv_table_has(const struct priv_table *t, enum finding_tool tool)
 {
 	return t->tool < 0 || t->tool == (int)tool;
 }
 
 /* Leave out the steps that the only tool does not take. */
-static void choose_steps(struct captable *t)
+static void choose_steps(struct priv_table *t)
 {
-	struct capsteps *s = &t->trials.steps;
+	struct priv_step_list *s = &t->trials.steps;
 	size_t n, kept = 0;
-	const struct capneed *needs = capneeds_list(&n);
+	const struct tool_need *needs = tool_need_list(&n);
 
 	for (size_t i = 0; i < s->n; i++) {
 		bool takes = t->tool < 0;
 
 		for (size_t j = 0; j < n && !takes; j++)
-			takes = (int)needs[j].tool == t->tool && capneed_is(&needs[j], s->list[i].id);
+			takes = (int)needs[j].tool == t->tool && tool_need_is(&needs[j], s->list[i].id);
 		if (takes)
 			s->list[kept++] = s->list[i];
 	}
 	s->n = kept;
 }
 
-int captable_run(int tool, unsigned int limit_ms, struct captable **ret, struct err *e)
+int priv_table_run(int tool, unsigned int limit_ms, struct priv_table **ret, struct err *e)
 {
-	struct captable *t = calloc(1, sizeof(*t));
-	int rc = t ? captrials_open(limit_ms, &t->trials, e) : err_nomem(e, "the table of capabilities");
+	struct priv_table *t = calloc(1, sizeof(*t));
+	int rc = t ? priv_trials_open(limit_ms, &t->trials, e) : err_nomem(e, "the table of capabilities");
 
 	if (!rc) {
 		t->tool = tool;
@@ -887,40 +887,40 @@ int captable_run(int tool, unsigned int limit_ms, struct captable **ret, struct 
 		rc = try_all(t, e);
 	}
 	if (rc) {
-		captable_free(t);
+		priv_table_free(t);
 		return rc;
 	}
-	for (size_t user = 0; user < CAPTRIALS_USERS; user++) {
+	for (size_t user = 0; user < PRIV_TRIALS_USERS; user++) {
 		/* the last are cheap, and what they take may be what others take */
 		for (size_t step = t->trials.steps.n; step-- > 0;)
 			search_step(t, user, step);
 		for (enum finding_tool i = 0; i < TOOL_COUNT; i++)
-			if (captable_has(t, i) && !t->trials.users[user].why_not[0])
+			if (priv_table_has(t, i) && !t->trials.users[user].why_not[0])
 				search_tool(t, user, i);
 	}
-	captrials_end(&t->trials);
+	priv_trials_end(&t->trials);
 	*ret = t;
 	return 0;
 }
 
-void captable_free(struct captable *t)
+void priv_table_free(struct priv_table *t)
 {
 	if (!t)
 		return;
-	captrials_close(&t->trials);
+	priv_trials_close(&t->trials);
 	free(t);
 }
 
-int captable_verdict(const struct captable *t)
+int priv_table_verdict(const struct priv_table *t)
 {
 	int status = t->trials.late ? 1 : 0;
 
 	if (t->trials.users[0].why_not[0] && t->trials.users[1].why_not[0])
 		return 2;
 	for (enum finding_tool i = 0; i < TOOL_COUNT; i++) {
-		const struct captable_tool *u = &t->tools[1][i];
+		const struct priv_table_tool *u = &t->tools[1][i];
 
-		if (captable_has(t, i) && (!u->required.found || u->refused))
+		if (priv_table_has(t, i) && (!u->required.found || u->refused))
 			status = 1;
 	}
 	return status;
@@ -929,15 +929,15 @@ int captable_verdict(const struct captable *t)
 #define NAME_COLUMNS 35
 #define WIDTH 96
 
-/* In the order of enum capcell_state. */
+/* In the order of enum priv_cell_state. */
 static const char marks[] = "~x.!?~";
 
-static void put_heads(const struct captable *t, struct out *o)
+static void put_heads(const struct priv_table *t, struct out *o)
 {
-	char line[2][2 * CAPSETS_MAX + 3] = { "", "" };
+	char line[2][2 * PRIV_SET_MAX + 3] = { "", "" };
 
 	out_printf(o, "%-*s ", NAME_COLUMNS, "");
-	for (size_t user = 0; user < CAPTRIALS_USERS; user++) {
+	for (size_t user = 0; user < PRIV_TRIALS_USERS; user++) {
 		char who[32];
 
 		snprintf(who, sizeof(who), "as user %u", (unsigned int)t->trials.users[user].uid);
@@ -952,28 +952,28 @@ static void put_heads(const struct captable *t, struct out *o)
 	}
 }
 
-static void put_marks(const struct captable *t, size_t user, size_t step, struct out *o)
+static void put_marks(const struct priv_table *t, size_t user, size_t step, struct out *o)
 {
 	for (size_t i = 0; i < t->n_sets; i++)
-		out_char(o, marks[captrials_cell(&t->trials, user, t->sets[i].caps, step).state]);
+		out_char(o, marks[priv_trials_cell(&t->trials, user, t->sets[i].caps, step).state]);
 	out_str(o, "  ");
 }
 
-static const char *least_letters(const struct capleast *l, char *buf, size_t cap)
+static const char *least_letters(const struct priv_least *l, char *buf, size_t cap)
 {
 	if (l->found)
-		return capsets_letters(l->caps, buf, cap);
+		return priv_set_letters(l->caps, buf, cap);
 	return "none";
 }
 
-static void put_step(const struct captable *t, size_t step, bool verbose, struct out *o)
+static void put_step(const struct priv_table *t, size_t step, bool verbose, struct out *o)
 {
-	const struct capstep *s = &t->trials.steps.list[step];
+	const struct priv_step *s = &t->trials.steps.list[step];
 	const char *why = t->trials.users[1].why[step];
 	char root[72], ordinary[72];
 
 	out_printf(o, "  %-*s ", NAME_COLUMNS - 2, s->does);
-	for (size_t user = 0; user < CAPTRIALS_USERS; user++)
+	for (size_t user = 0; user < PRIV_TRIALS_USERS; user++)
 		put_marks(t, user, step, o);
 	out_printf(o, "%-4s  %s\n", least_letters(&t->least[0][step], root, sizeof(root)),
 		least_letters(&t->least[1][step], ordinary, sizeof(ordinary)));
@@ -984,20 +984,20 @@ static void put_step(const struct captable *t, size_t step, bool verbose, struct
 	}
 }
 
-static void put_legend(const struct captable *t, struct out *o)
+static void put_legend(const struct priv_table *t, struct out *o)
 {
-	const struct capsets_cap *caps = capsets_caps();
+	const struct priv_set_cap *caps = priv_set_caps();
 	char name[32];
 
 	out_printf(o, "\nSets:  - none");
-	for (size_t i = 0; i < CAPSETS_CAPS; i++)
+	for (size_t i = 0; i < PRIV_SET_CAPS; i++)
 		out_printf(o, "%s%c %s", i == 3 || i == 6 ? "\n       " : "  ", caps[i].letter,
-			caps_name(caps[i].cap, name, sizeof(name)));
+			priv_name(caps[i].cap, name, sizeof(name)));
 	out_str(o, "\n       B over P: both; + over a letter: both and that; * all that bpfcheck itself has\n"
 		   "Marks: x works   . refused   ! fails otherwise   ? not granted here   ~ not tried\n"
 		   "Least set: - nothing is needed; # others as well, see --json; none: not with what is "
 		   "granted\n");
-	for (size_t user = 0; user < CAPTRIALS_USERS; user++)
+	for (size_t user = 0; user < PRIV_TRIALS_USERS; user++)
 		if (t->trials.users[user].why_not[0])
 			out_printf(o, "As user %u nothing was tried: %s\n",
 				(unsigned int)t->trials.users[user].uid, t->trials.users[user].why_not);
@@ -1031,26 +1031,26 @@ static void put_wrapped(const char *text, size_t indent, struct out *o)
 	out_char(o, '\n');
 }
 
-static void put_reasons(const struct capreason *list, size_t n, const char *title, struct out *o)
+static void put_reasons(const struct priv_reason *list, size_t n, const char *title, struct out *o)
 {
 	char name[32], line[64];
 
 	for (size_t i = 0; i < n; i++) {
 		snprintf(line, sizeof(line), "  %-9s %-23s ", i ? "" : title,
-			caps_name(list[i].cap, name, sizeof(name)));
+			priv_name(list[i].cap, name, sizeof(name)));
 		out_str(o, line);
 		put_wrapped(list[i].why, strlen(line), o);
 	}
 }
 
-static const char *required_names(const struct captable_tool *tool, char *buf, size_t cap)
+static const char *required_names(const struct priv_table_tool *tool, char *buf, size_t cap)
 {
-	return tool->required.found ? capsets_names(tool->required.caps, buf, cap) : "not found";
+	return tool->required.found ? priv_set_names(tool->required.caps, buf, cap) : "not found";
 }
 
-static void put_tool(const struct captable *t, enum finding_tool tool, struct out *o)
+static void put_tool(const struct priv_table *t, enum finding_tool tool, struct out *o)
 {
-	const struct captable_tool *ordinary = &t->tools[1][tool], *root = &t->tools[0][tool];
+	const struct priv_table_tool *ordinary = &t->tools[1][tool], *root = &t->tools[0][tool];
 	char names[512];
 
 	out_printf(o, "%s", finding_tool_name(tool));
@@ -1070,28 +1070,28 @@ static void put_tool(const struct captable *t, enum finding_tool tool, struct ou
 	}
 }
 
-static void put_tool_line(const struct captable *t, enum finding_tool tool, struct out *o)
+static void put_tool_line(const struct priv_table *t, enum finding_tool tool, struct out *o)
 {
-	const struct captable_tool *x = &t->tools[1][tool];
+	const struct priv_table_tool *x = &t->tools[1][tool];
 	char names[512], name[32];
 
 	out_printf(o, "%-17s needs %s", finding_tool_name(tool), required_names(x, names, sizeof(names)));
 	for (size_t i = 0; i < x->n_useful; i++)
 		out_printf(
-			o, "%s%s", i ? ", " : "; can use ", caps_name(x->useful[i].cap, name, sizeof(name)));
+			o, "%s%s", i ? ", " : "; can use ", priv_name(x->useful[i].cap, name, sizeof(name)));
 	out_char(o, '\n');
 }
 
-static void put_table(const struct captable *t, bool verbose, struct out *o)
+static void put_table(const struct priv_table *t, bool verbose, struct out *o)
 {
 	int group = -1;
 
 	put_heads(t, o);
 	for (size_t i = 0; i < t->trials.steps.n; i++) {
-		const struct capstep *s = &t->trials.steps.list[i];
+		const struct priv_step *s = &t->trials.steps.list[i];
 
 		if (group != (int)s->group)
-			out_printf(o, "%s\n", capsteps_title(s->group));
+			out_printf(o, "%s\n", priv_step_title(s->group));
 		group = (int)s->group;
 		put_step(t, i, verbose, o);
 	}
@@ -1099,14 +1099,14 @@ static void put_table(const struct captable *t, bool verbose, struct out *o)
 	out_char(o, '\n');
 }
 
-void capreport_text(const struct captable *t, enum capreport_style style, struct out *o)
+void priv_report_text(const struct priv_table *t, enum priv_report_style style, struct out *o)
 {
-	if (style != CAPREPORT_QUIET && t->trials.steps.n)
-		put_table(t, style == CAPREPORT_VERBOSE, o);
+	if (style != PRIV_REPORT_QUIET && t->trials.steps.n)
+		put_table(t, style == PRIV_REPORT_VERBOSE, o);
 	for (enum finding_tool i = 0; i < TOOL_COUNT; i++) {
-		if (!captable_has(t, i))
+		if (!priv_table_has(t, i))
 			continue;
-		if (style == CAPREPORT_QUIET)
+		if (style == PRIV_REPORT_QUIET)
 			put_tool_line(t, i, o);
 		else
 			put_tool(t, i, o);
@@ -1120,11 +1120,11 @@ static void put_names(struct json *j, const char *key, uint64_t set)
 	json_begin(j, key, '[');
 	for (int cap = 0; cap < 64; cap++)
 		if (set & BIT(cap))
-			json_str(j, NULL, caps_name(cap, name, sizeof(name)));
+			json_str(j, NULL, priv_name(cap, name, sizeof(name)));
 	json_end(j, ']');
 }
 
-static void put_least(struct json *j, const char *key, const struct capleast *l)
+static void put_least(struct json *j, const char *key, const struct priv_least *l)
 {
 	if (l->found)
 		put_names(j, key, l->caps);
@@ -1133,26 +1133,26 @@ static void put_least(struct json *j, const char *key, const struct capleast *l)
 }
 
 /* "ok", the name of the error, or why it was not tried. */
-static const char *cell_text(struct capcell c)
+static const char *cell_text(struct priv_cell c)
 {
-	switch ((enum capcell_state)c.state) {
-	case CAPCELL_WORKS:
+	switch ((enum priv_cell_state)c.state) {
+	case PRIV_CELL_WORKS:
 		return "ok";
-	case CAPCELL_REFUSED:
-	case CAPCELL_FAILED:
+	case PRIV_CELL_REFUSED:
+	case PRIV_CELL_FAILED:
 		return err_name(c.code);
-	case CAPCELL_NOT_GRANTED:
+	case PRIV_CELL_NOT_GRANTED:
 		return "not granted";
 	default:
 		return "not tried";
 	}
 }
 
-static void put_json_users(const struct captable *t, struct json *j)
+static void put_json_users(const struct priv_table *t, struct json *j)
 {
 	json_begin(j, "users", '[');
-	for (size_t user = 0; user < CAPTRIALS_USERS; user++) {
-		const struct captrials_user *u = &t->trials.users[user];
+	for (size_t user = 0; user < PRIV_TRIALS_USERS; user++) {
+		const struct priv_trials_user *u = &t->trials.users[user];
 
 		json_begin(j, NULL, '{');
 		json_str(j, "name", u->name);
@@ -1174,24 +1174,24 @@ static void put_json_users(const struct captable *t, struct json *j)
 	json_end(j, ']');
 }
 
-static void put_json_step(const struct captable *t, size_t step, struct json *j)
+static void put_json_step(const struct priv_table *t, size_t step, struct json *j)
 {
-	const struct capstep *s = &t->trials.steps.list[step];
+	const struct priv_step *s = &t->trials.steps.list[step];
 	const char *why = t->trials.users[1].why[step];
 
 	json_begin(j, NULL, '{');
 	json_str(j, "id", s->id);
-	json_str(j, "group", capsteps_title(s->group));
+	json_str(j, "group", priv_step_title(s->group));
 	json_str(j, "does", s->does);
 	json_begin(j, "least", '{');
-	for (size_t user = 0; user < CAPTRIALS_USERS; user++)
+	for (size_t user = 0; user < PRIV_TRIALS_USERS; user++)
 		put_least(j, t->trials.users[user].name, &t->least[user][step]);
 	json_end(j, '}');
 	json_begin(j, "results", '{');
-	for (size_t user = 0; user < CAPTRIALS_USERS; user++) {
+	for (size_t user = 0; user < PRIV_TRIALS_USERS; user++) {
 		json_begin(j, t->trials.users[user].name, '[');
 		for (size_t i = 0; i < t->n_sets; i++)
-			json_str(j, NULL, cell_text(captrials_cell(&t->trials, user, t->sets[i].caps, step)));
+			json_str(j, NULL, cell_text(priv_trials_cell(&t->trials, user, t->sets[i].caps, step)));
 		json_end(j, ']');
 	}
 	json_end(j, '}');
@@ -1199,21 +1199,21 @@ static void put_json_step(const struct captable *t, size_t step, struct json *j)
 	json_end(j, '}');
 }
 
-static void put_json_reasons(struct json *j, const char *key, const struct capreason *list, size_t n)
+static void put_json_reasons(struct json *j, const char *key, const struct priv_reason *list, size_t n)
 {
 	char name[32];
 
 	json_begin(j, key, '[');
 	for (size_t i = 0; i < n; i++) {
 		json_begin(j, NULL, '{');
-		json_str(j, "cap", caps_name(list[i].cap, name, sizeof(name)));
+		json_str(j, "cap", priv_name(list[i].cap, name, sizeof(name)));
 		json_str(j, "why", list[i].why);
 		json_end(j, '}');
 	}
 	json_end(j, ']');
 }
 
-static void put_json_tool(const struct captable_tool *x, struct json *j)
+static void put_json_tool(const struct priv_table_tool *x, struct json *j)
 {
 	put_least(j, "required", &x->required);
 	put_json_reasons(j, "reasons", x->reasons, x->n_reasons);
@@ -1221,7 +1221,7 @@ static void put_json_tool(const struct captable_tool *x, struct json *j)
 	json_str(j, "lacks", x->missing[0] ? x->missing : NULL);
 }
 
-static void put_json_caps(const struct captable *t, struct json *j)
+static void put_json_caps(const struct priv_table *t, struct json *j)
 {
 	json_begin(j, "caps", '{');
 	json_line(j, 4);
@@ -1241,7 +1241,7 @@ static void put_json_caps(const struct captable *t, struct json *j)
 	json_line(j, 4);
 	json_begin(j, "tools", '[');
 	for (enum finding_tool i = 0; i < TOOL_COUNT; i++) {
-		if (!captable_has(t, i))
+		if (!priv_table_has(t, i))
 			continue;
 		json_line(j, 6);
 		json_begin(j, NULL, '{');
@@ -1258,7 +1258,7 @@ static void put_json_caps(const struct captable *t, struct json *j)
 	json_end(j, '}');
 }
 
-void capreport_json(const struct captable *t, int status, struct out *o)
+void priv_report_json(const struct priv_table *t, int status, struct out *o)
 {
 	struct json j = { .o = o, .spaced = true };
 
@@ -1277,30 +1277,30 @@ void capreport_json(const struct captable *t, int status, struct out *o)
 }
 
 /* Can a tool not do without it? */
-static bool is_required(const struct captable *t, size_t step)
+static bool is_required(const struct priv_table *t, size_t step)
 {
 	size_t n;
-	const struct capneed *needs = capneeds_list(&n);
+	const struct tool_need *needs = tool_need_list(&n);
 
 	for (size_t i = 0; i < n; i++)
-		if (!needs[i].gain && captable_has(t, needs[i].tool) &&
-			capneed_is(&needs[i], t->trials.steps.list[step].id))
+		if (!needs[i].gain && priv_table_has(t, needs[i].tool) &&
+			tool_need_is(&needs[i], t->trials.steps.list[step].id))
 			return true;
 	return false;
 }
 
-void capreport_tap(const struct captable *t, struct tap *tap)
+void priv_report_tap(const struct priv_table *t, struct tap *tap)
 {
 	char names[512], why[TEXT_ESCAPED_MAX(256)];
 
 	for (size_t i = 0; i < t->trials.steps.n; i++) {
-		const struct capstep *s = &t->trials.steps.list[i];
-		const struct capleast *l = &t->least[1][i];
+		const struct priv_step *s = &t->trials.steps.list[i];
+		const struct priv_least *l = &t->least[1][i];
 		const char *text = t->trials.users[1].why[i];
 
 		text_escape(why, sizeof(why), text, strlen(text), TEXT_LINE);
 		if (l->found)
-			tap_ok(tap, true, "%s: with %s", s->id, capsets_names(l->caps, names, sizeof(names)));
+			tap_ok(tap, true, "%s: with %s", s->id, priv_set_names(l->caps, names, sizeof(names)));
 		else if (is_required(t, i))
 			tap_ok(tap, false, "%s: with no set that is granted here: %s", s->id, why);
 		else

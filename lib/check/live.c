@@ -48,14 +48,14 @@ static int be_confined(void *arg, int sock)
 static int read_status(int fd, struct confinement *ret, struct err *e)
 {
 	char text[8192];
-	struct caps_status s;
+	struct priv_status s;
 	ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
 
 	if (n <= 0)
 		return err_sys(e, fd < 0 ? -ENOENT : -EIO,
 			"cannot read /proc/PID/status of a process in the sandbox");
 	text[n] = '\0';
-	if (caps_status_parse(text, &s) != 0)
+	if (priv_status_parse(text, &s) != 0)
 		return err_set(e, -EINVAL, "/proc/PID/status is not understood");
 	ret->no_caps = !s.effective && !s.permitted && s.no_new_privs == 1;
 	ret->other_user = geteuid() == 0 && s.uid == SANDBOX_UID;
@@ -341,7 +341,7 @@ static void why_no_bpf(const struct machine *m, char *buf, size_t cap)
 
 	if (m->user_ns)
 		snprintf(buf, cap, "not run: a user namespace forbids BPF");
-	else if (caps_missing(caps, ARRAY_LEN(caps), line, sizeof(line)))
+	else if (priv_missing(caps, ARRAY_LEN(caps), line, sizeof(line)))
 		snprintf(buf, cap, "not run: of bpfcheck itself, %s; as root it tries", line);
 	/* each refusal would be logged by the kernel */
 	else if (root_line(m->root, "sys/kernel/security/lockdown", line, sizeof(line), NULL) == 0 &&

@@ -66,7 +66,7 @@ static void read_status(const struct root *r, struct machine *m)
 	_cleanup_free_ char *text = NULL;
 
 	if (root_read(r, "proc/self/status", 65536, &text, NULL, NULL) == 0)
-		m->status_known = caps_status_parse(text, &m->status) == 0;
+		m->status_known = priv_status_parse(text, &m->status) == 0;
 	m->user_ns = in_other_ns(r, "proc/self/ns/user", first_user_ns);
 	m->pid_ns = in_other_ns(r, "proc/self/ns/pid", first_pid_ns);
 }
@@ -161,12 +161,12 @@ int machine_read(const struct root *root, struct machine *ret, struct err *e)
 
 bool machine_allows(const struct machine *m, int cap)
 {
-	return m->status_known && !m->user_ns && caps_set_allows(m->status.effective, cap);
+	return m->status_known && !m->user_ns && priv_set_allows(m->status.effective, cap);
 }
 
 bool machine_tool_allows(const struct machine *m, enum finding_tool tool, int cap)
 {
-	return m->status_known && !m->user_ns && caps_set_allows(m->tools[tool].caps, cap);
+	return m->status_known && !m->user_ns && priv_set_allows(m->tools[tool].caps, cap);
 }
 
 const char *machine_grant(const struct machine *m, enum finding_tool tool, char *buf, size_t cap)
@@ -177,7 +177,7 @@ const char *machine_grant(const struct machine *m, enum finding_tool tool, char 
 		[TOOL_OFFCPU_RECORD] = 4, [TOOL_STACKMAP_TEST] = 3, [TOOL_KALLSYMS_RESOLVE] = 1
 	};
 
-	caps_command(m->tools[tool].path, useful, n[tool], buf, cap);
+	priv_command(m->tools[tool].path, useful, n[tool], buf, cap);
 	/* where it is not known, the shell finds it */
 	if (!strchr(m->tools[tool].path, '/')) {
 		size_t at = strcspn(buf, "'");

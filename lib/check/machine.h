@@ -27,7 +27,7 @@ struct machine {
 	char release[128]; /* "6.1.0-18-amd64" */
 	uint32_t version; /* MACHINE_VERSION(6, 1); 0 = cannot be told */
 	bool status_known;
-	struct caps_status status;
+	struct priv_status status;
 	bool user_ns, pid_ns; /* not the first of their kind */
 	char distro[32], distro_version[32], codename[32]; /* of etc/os-release; "" = not known */
 	struct machine_tool tools[TOOL_COUNT];

@@ -199,7 +199,7 @@ static bool is_vmlinux(
 static bool find_vmlinux(const struct machine *m, const struct cap_build_id *id, char *path, size_t cap,
 	char *why, size_t why_cap)
 {
-	char hex[2 * CAP_BUILD_ID_MAX + 1];
+	char hex[2 * CAPTURE_BUILD_ID_MAX + 1];
 
 	text_hex(hex, id->bytes, id->len);
 	snprintf(path, cap, "usr/lib/debug/.build-id/%.2s/%s.debug", hex, hex + 2);
@@ -231,7 +231,7 @@ static bool is_packaged(const struct machine *m, const struct distro *d)
 static void remedy_for_vmlinux(const struct machine *m, const struct cap_build_id *id, struct finding *fi)
 {
 	const struct distro *d = distro(m);
-	char hex[2 * CAP_BUILD_ID_MAX + 1], archive[160] = "";
+	char hex[2 * CAPTURE_BUILD_ID_MAX + 1], archive[160] = "";
 	size_t len;
 
 	text_hex(hex, id->bytes, id->len);
@@ -254,7 +254,7 @@ static void remedy_for_vmlinux(const struct machine *m, const struct cap_build_i
 
 static void check_vmlinux(const struct machine *m, struct findings *f)
 {
-	char hex[2 * CAP_BUILD_ID_MAX + 1], path[512], why[400] = "";
+	char hex[2 * CAPTURE_BUILD_ID_MAX + 1], path[512], why[400] = "";
 	struct cap_build_id id = { .len = 0 };
 	_cleanup_free_ char *notes = NULL;
 	struct finding *fi;

@@ -62,12 +62,12 @@ static const struct {
 
 _Static_assert(ARRAY_LEN(shots) == STACKSHOT_TYPES, "every type");
 
-static const char *capbpf_map_name(size_t i)
+static const char *priv_bpf_map_name(size_t i)
 {
 	return i < ARRAY_LEN(kinds) ? kinds[i].name : NULL;
 }
 
-static const char *capbpf_stackshot_name(size_t i)
+static const char *priv_bpf_stackshot_name(size_t i)
 {
 	return i < ARRAY_LEN(shots) ? shots[i].name : NULL;
 }
@@ -88,7 +88,7 @@ static int load_int(int *ret, uint32_t *type)
 	return rc;
 }
 
-static int capbpf_btf(struct capbpf *b, const char *arg, struct err *e)
+static int priv_bpf_btf(struct priv_bpf *b, const char *arg, struct err *e)
 {
 	_cleanup_close_ int fd = -1;
 	uint32_t type;
@@ -127,8 +127,8 @@ static int map_memory(const struct kind *k, int fd)
 	return p == MAP_FAILED || munmap(p, PAGE) != 0 ? -errno : 0;
 }
 
-/* Create a map of the kind ARG: one of the names of capbpf_map_name(). */
-static int capbpf_map(struct capbpf *b, const char *arg, struct err *e)
+/* Create a map of the kind ARG: one of the names of priv_bpf_map_name(). */
+static int priv_bpf_map(struct priv_bpf *b, const char *arg, struct err *e)
 {
 	const struct kind *k = kinds;
 	_cleanup_close_ int with = -1, fd = -1;
@@ -148,7 +148,7 @@ static int capbpf_map(struct capbpf *b, const char *arg, struct err *e)
 	return rc ? err_sys(e, rc, "cannot create a map, %s", arg) : 0;
 }
 
-static int make_maps(struct capbpf *b, struct err *e)
+static int make_maps(struct priv_bpf *b, struct err *e)
 {
 	const struct unwindspace_opts space = {
 		.bytes = 2 * UNWIND_CHUNK_BYTES, .first_chunks = 1, .procs_at_once = true
@@ -166,7 +166,7 @@ static int make_maps(struct capbpf *b, struct err *e)
 }
 
 /* The recorder's maps, once; those of the stack tables among them. */
-static int need_maps(struct capbpf *b, struct err *e)
+static int need_maps(struct priv_bpf *b, struct err *e)
 {
 	if (!b->maps) {
 		int rc = make_maps(b, &b->why);
@@ -180,7 +180,7 @@ static int need_maps(struct capbpf *b, struct err *e)
 	return b->maps;
 }
 
-static struct bpf_program *find_kept(const struct capbpf *b, const char *name)
+static struct bpf_program *find_kept(const struct priv_bpf *b, const char *name)
 {
 	for (size_t i = 0; i < b->n_kept; i++)
 		if (strcmp(b->kept[i].name, name) == 0)
@@ -189,7 +189,7 @@ static struct bpf_program *find_kept(const struct capbpf *b, const char *name)
 }
 
 /* The program NAME, loaded: now, or by an earlier step. */
-static int need_program(struct capbpf *b, const char *name, struct bpf_program **ret, struct err *e)
+static int need_program(struct priv_bpf *b, const char *name, struct bpf_program **ret, struct err *e)
 {
 	struct offcpu_bpf *skel = NULL;
 	int rc;
@@ -198,8 +198,8 @@ static int need_program(struct capbpf *b, const char *name, struct bpf_program *
 	if (*ret)
 		return 0;
 	rc = need_maps(b, e);
-	if (!rc && b->n_kept == CAPBPF_KEPT)
-		rc = err_set(e, -ENOSPC, "there are more than %d programs", CAPBPF_KEPT);
+	if (!rc && b->n_kept == PRIV_BPF_KEPT)
+		rc = err_set(e, -ENOSPC, "there are more than %d programs", PRIV_BPF_KEPT);
 	if (!rc)
 		rc = offprogs_load_one(&b->progs, name, &skel, e);
 	if (rc) {
@@ -213,14 +213,14 @@ static int need_program(struct capbpf *b, const char *name, struct bpf_program *
 }
 
 /* The recorder's program ARG: loaded over the recorder's own maps. */
-static int capbpf_load(struct capbpf *b, const char *arg, struct err *e)
+static int priv_bpf_load(struct priv_bpf *b, const char *arg, struct err *e)
 {
 	struct bpf_program *prog;
 
 	return need_program(b, arg, &prog, e);
 }
 
-static int capbpf_attach(struct capbpf *b, const char *arg, struct err *e)
+static int priv_bpf_attach(struct priv_bpf *b, const char *arg, struct err *e)
 {
 	struct bpf_program *prog;
 	struct bpf_link *link;
@@ -235,7 +235,7 @@ static int capbpf_attach(struct capbpf *b, const char *arg, struct err *e)
 	return 0;
 }
 
-static int capbpf_place(struct capbpf *b, const char *arg, struct err *e)
+static int priv_bpf_place(struct priv_bpf *b, const char *arg, struct err *e)
 {
 	struct bpf_program *prog;
 	uint32_t zero = 0;
@@ -248,7 +248,7 @@ static int capbpf_place(struct capbpf *b, const char *arg, struct err *e)
 	return rc ? err_sys(e, rc, "cannot put the program '%s' into the program array", arg) : 0;
 }
 
-static int capbpf_iterate(struct capbpf *b, const char *arg, struct err *e)
+static int priv_bpf_iterate(struct priv_bpf *b, const char *arg, struct err *e)
 {
 	struct bpf_program *prog;
 	int rc = need_program(b, arg, &prog, e);
@@ -260,7 +260,7 @@ static int capbpf_iterate(struct capbpf *b, const char *arg, struct err *e)
  * Call FN with the name of each program of the recorder. 0, or -errno where
  * they cannot even be opened, which takes no privilege.
  */
-static int capbpf_programs(int (*fn)(void *ctx, const char *name), void *ctx, struct err *e)
+static int priv_bpf_programs(int (*fn)(void *ctx, const char *name), void *ctx, struct err *e)
 {
 	struct offcpu_bpf *skel;
 	struct bpf_program *prog;
@@ -276,7 +276,7 @@ static int capbpf_programs(int (*fn)(void *ctx, const char *name), void *ctx, st
 }
 
 /* stackmap-test's program of the type named ARG, loaded and attached. */
-static int capbpf_stackshot(struct capbpf *b, const char *arg, struct err *e)
+static int priv_bpf_stackshot(struct priv_bpf *b, const char *arg, struct err *e)
 {
 	struct stackshot *s = NULL;
 	int rc = -ENOENT;
@@ -289,13 +289,13 @@ static int capbpf_stackshot(struct capbpf *b, const char *arg, struct err *e)
 	return rc;
 }
 
-#define CAPWORLD_OTHER 65533 /* somebody else */
-#define CAPWORLD_MAGIC UINT64_C(0x5354414b544f4f4c) /* the first bytes of the file of its own */
+#define PRIV_TARGETS_OTHER 65533 /* somebody else */
+#define PRIV_TARGETS_MAGIC UINT64_C(0x5354414b544f4f4c) /* the first bytes of the file of its own */
 
 extern char **environ;
 
 /* A library that every program has, as /proc/self/maps tells; else the program itself. */
-static int find_common(struct capworld_map *m, struct err *e)
+static int find_common(struct priv_targets_map *m, struct err *e)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/self/maps", "re");
 	char line[512], path[256];
@@ -311,7 +311,7 @@ static int find_common(struct capworld_map *m, struct err *e)
 			continue;
 		if (m->end && !strstr(path, "/libc.so"))
 			continue;
-		*m = (struct capworld_map){ .start = start, .end = end };
+		*m = (struct priv_targets_map){ .start = start, .end = end };
 		memcpy(m->path, path, sizeof(path));
 		if (strstr(path, "/libc.so"))
 			break;
@@ -320,14 +320,14 @@ static int find_common(struct capworld_map *m, struct err *e)
 }
 
 /* A page to put something else in place of, in each process. */
-static int reserve(struct capworld_map *m, struct err *e)
+static int reserve(struct priv_targets_map *m, struct err *e)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *p = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		return err_sys(e, -errno, "cannot map a page");
-	*m = (struct capworld_map){ .start = (uintptr_t)p, .end = (uintptr_t)p + page };
+	*m = (struct priv_targets_map){ .start = (uintptr_t)p, .end = (uintptr_t)p + page };
 	return 0;
 }
 
@@ -352,9 +352,9 @@ static void forget_environment(void)
 		memset(*p, 0, strlen(*p));
 }
 
-static bool map_own(const struct capworld_map *m)
+static bool map_own(const struct priv_targets_map *m)
 {
-	const uint64_t magic = CAPWORLD_MAGIC;
+	const uint64_t magic = PRIV_TARGETS_MAGIC;
 	int fd = memfd_create("own", MFD_CLOEXEC);
 	size_t len = m->end - m->start;
 	void *at = (void *)m->start;
@@ -365,8 +365,8 @@ static bool map_own(const struct capworld_map *m)
 }
 
 struct life {
-	const struct capworld *world;
-	enum capworld_process kind;
+	const struct priv_targets *world;
+	enum priv_targets_process kind;
 	uid_t uid;
 };
 
@@ -377,7 +377,7 @@ static int become_it(void *arg, struct err *e)
 
 	forget_environment();
 	if (!become(l->uid) || !map_own(&l->world->own) ||
-		prctl(PR_SET_DUMPABLE, l->kind != CAPWORLD_HIDDEN, 0, 0, 0) != 0)
+		prctl(PR_SET_DUMPABLE, l->kind != PRIV_TARGETS_HIDDEN, 0, 0, 0) != 0)
 		return err_sys(e, -EPERM, "cannot become user %u", l->uid);
 	return 0;
 }
@@ -394,7 +394,7 @@ static int live(void *arg, int sock)
 	return 0;
 }
 
-static int start(struct capworld *w, enum capworld_process kind, uid_t uid, struct err *e)
+static int start(struct priv_targets *w, enum priv_targets_process kind, uid_t uid, struct err *e)
 {
 	struct life life = { .world = w, .kind = kind, .uid = uid };
 	const struct worker_opts opts = {
@@ -409,35 +409,35 @@ static int start(struct capworld *w, enum capworld_process kind, uid_t uid, stru
 	return 0;
 }
 
-int capworld_open(uid_t user, struct capworld *ret, struct err *e)
+int priv_targets_open(uid_t user, struct priv_targets *ret, struct err *e)
 {
-	const uid_t uids[CAPWORLD_PROCESSES] = { 0, user, CAPWORLD_OTHER, CAPWORLD_OTHER };
+	const uid_t uids[PRIV_TARGETS_PROCESSES] = { 0, user, PRIV_TARGETS_OTHER, PRIV_TARGETS_OTHER };
 	int rc;
 
-	*ret = (struct capworld){ .user = user };
+	*ret = (struct priv_targets){ .user = user };
 	rc = find_common(&ret->common, e);
 	rc = rc ? rc : reserve(&ret->own, e);
-	for (enum capworld_process kind = 0; kind < CAPWORLD_PROCESSES && !rc; kind++)
+	for (enum priv_targets_process kind = 0; kind < PRIV_TARGETS_PROCESSES && !rc; kind++)
 		rc = start(ret, kind, uids[kind], e);
 	if (rc)
-		capworld_close(ret);
+		priv_targets_close(ret);
 	return rc;
 }
 
-void capworld_leave(const struct capworld *w)
+void priv_targets_leave(const struct priv_targets *w)
 {
-	for (enum capworld_process kind = 0; kind < CAPWORLD_PROCESSES; kind++)
+	for (enum priv_targets_process kind = 0; kind < PRIV_TARGETS_PROCESSES; kind++)
 		if (w->process[kind])
 			close(worker_fd(w->process[kind]));
 }
 
-void capworld_close(struct capworld *w)
+void priv_targets_close(struct priv_targets *w)
 {
-	for (enum capworld_process kind = 0; kind < CAPWORLD_PROCESSES; kind++)
+	for (enum priv_targets_process kind = 0; kind < PRIV_TARGETS_PROCESSES; kind++)
 		worker_free(w->process[kind]);
 	if (w->own.start)
 		munmap((void *)w->own.start, w->own.end - w->own.start);
-	*w = (struct capworld){ 0 };
+	*w = (struct priv_targets){ 0 };
 }
 
 #define KALLSYMS_LINES 5000 /* many at the beginning may be per-CPU ones, which are zero for everybody */
@@ -466,25 +466,25 @@ static int read_of(pid_t pid, const char *what, struct err *e)
 	return rc == -ENODATA ? 0 : rc; /* the stack of a process that runs just then is empty */
 }
 
-static int capproc_maps(const struct capworld *w, pid_t pid, struct err *e)
+static int priv_proc_maps(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	(void)w;
 	return read_of(pid, "maps", e);
 }
 
-static int capproc_syscall(const struct capworld *w, pid_t pid, struct err *e)
+static int priv_proc_syscall(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	(void)w;
 	return read_of(pid, "syscall", e);
 }
 
-static int capproc_stack(const struct capworld *w, pid_t pid, struct err *e)
+static int priv_proc_stack(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	(void)w;
 	return read_of(pid, "stack", e);
 }
 
-static int capproc_root(const struct capworld *w, pid_t pid, struct err *e)
+static int priv_proc_root(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	char path[sizeof(w->common.path) + 32], some[4];
 
@@ -492,12 +492,12 @@ static int capproc_root(const struct capworld *w, pid_t pid, struct err *e)
 	return read_some(path, some, sizeof(some), e);
 }
 
-static void map_files_path(const struct capworld_map *m, pid_t pid, char path[96])
+static void map_files_path(const struct priv_targets_map *m, pid_t pid, char path[96])
 {
 	snprintf(path, 96, "/proc/%d/map_files/%zx-%zx", (int)pid, (size_t)m->start, (size_t)m->end);
 }
 
-static int capproc_map_files(const struct capworld *w, pid_t pid, struct err *e)
+static int priv_proc_map_files(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	char path[96], some[4];
 
@@ -507,10 +507,10 @@ static int capproc_map_files(const struct capworld *w, pid_t pid, struct err *e)
 
 static int is_magic(uint64_t got, const char *how, struct err *e)
 {
-	return got == CAPWORLD_MAGIC ? 0 : err_set(e, -EBADMSG, "something else is read by %s", how);
+	return got == PRIV_TARGETS_MAGIC ? 0 : err_set(e, -EBADMSG, "something else is read by %s", how);
 }
 
-static int capproc_own_file(const struct capworld *w, pid_t pid, struct err *e)
+static int priv_proc_own_file(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	uint64_t got = 0;
 	char path[96];
@@ -521,7 +521,7 @@ static int capproc_own_file(const struct capworld *w, pid_t pid, struct err *e)
 	return rc ? rc : is_magic(got, "map_files", e);
 }
 
-static int capproc_memory(const struct capworld *w, pid_t pid, struct err *e)
+static int priv_proc_memory(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	uint64_t got = 0;
 	struct iovec here = { &got, sizeof(got) }, there = { (void *)w->own.start, sizeof(got) };
@@ -531,7 +531,7 @@ static int capproc_memory(const struct capworld *w, pid_t pid, struct err *e)
 	return is_magic(got, "process_vm_readv", e);
 }
 
-static int capproc_mem_file(const struct capworld *w, pid_t pid, struct err *e)
+static int priv_proc_mem_file(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	_cleanup_close_ int fd = -1;
 	uint64_t got = 0;
@@ -544,7 +544,7 @@ static int capproc_mem_file(const struct capworld *w, pid_t pid, struct err *e)
 	return is_magic(got, path, e);
 }
 
-static int capproc_ptrace(const struct capworld *w, pid_t pid, struct err *e)
+static int priv_proc_ptrace(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	int status;
 
@@ -557,7 +557,7 @@ static int capproc_ptrace(const struct capworld *w, pid_t pid, struct err *e)
 	return 0;
 }
 
-static int capproc_event(const struct capworld *w, pid_t pid, struct err *e)
+static int priv_proc_event(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -575,7 +575,7 @@ static int capproc_event(const struct capworld *w, pid_t pid, struct err *e)
 	return fd < 0 ? err_sys(e, -errno, "cannot open a perf event for process %d", (int)pid) : 0;
 }
 
-static int capproc_events(const struct capworld *w, pid_t pid, struct err *e)
+static int priv_proc_events(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	struct procevents *p = NULL;
 	int rc = procevents_open(false, &p, e);
@@ -585,7 +585,7 @@ static int capproc_events(const struct capworld *w, pid_t pid, struct err *e)
 	return rc;
 }
 
-static int capproc_kallsyms(const struct capworld *w, pid_t pid, struct err *e)
+static int priv_proc_kallsyms(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
 	char line[512];
@@ -599,7 +599,7 @@ static int capproc_kallsyms(const struct capworld *w, pid_t pid, struct err *e)
 	return err_set(e, -EACCES, "every address in '/proc/kallsyms' is zero");
 }
 
-static int capproc_btf(const struct capworld *w, pid_t pid, struct err *e)
+static int priv_proc_btf(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	char some[24];
 
@@ -607,7 +607,7 @@ static int capproc_btf(const struct capworld *w, pid_t pid, struct err *e)
 	return read_some("/sys/kernel/btf/vmlinux", some, sizeof(some), e);
 }
 
-static int capproc_tracefs(const struct capworld *w, pid_t pid, struct err *e)
+static int priv_proc_tracefs(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	int id = tracefs_event_id("raw_syscalls/sys_enter", e);
 
@@ -615,7 +615,7 @@ static int capproc_tracefs(const struct capworld *w, pid_t pid, struct err *e)
 	return MIN(id, 0);
 }
 
-int capproc_memlock(const struct capworld *w, pid_t pid, struct err *e)
+int priv_proc_memlock(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	struct rlimit low = { 65536, 65536 }, had;
 
@@ -633,88 +633,88 @@ int capproc_memlock(const struct capworld *w, pid_t pid, struct err *e)
 static const struct {
 	const char *title, *reason;
 } groups[] = {
-	[CAPSTEPS_MAPS] = { "create a BPF map", "create BPF maps and load type information" },
-	[CAPSTEPS_PROGRAMS] = { "load a program of offcpu-record", "load the recorder's BPF programs" },
-	[CAPSTEPS_ATTACH] = { "attach", "attach BPF programs to the scheduler's tracepoints" },
-	[CAPSTEPS_ITERATORS] = { "create and read a task iterator", "go through all tasks by BPF iterators" },
-	[CAPSTEPS_RAW] = { "record without the kernel's BTF", "record by raw tracepoints" },
-	[CAPSTEPS_STACKMAP] = { "load and attach one of stackmap-test", "load and attach BPF programs" },
-	[CAPSTEPS_PERF] = { "open perf dummy events", "open perf events" },
-	[CAPSTEPS_KERNEL] = { "read of the kernel", "read of the kernel" },
-	[CAPSTEPS_OWN] = { "of a process of one's own", "look at one's own processes" },
-	[CAPSTEPS_OTHER] = { "of another user's process", "look at other users' processes" },
-	[CAPSTEPS_LIMITS] = { "limits", "raise limits" },
+	[PRIV_STEP_MAPS] = { "create a BPF map", "create BPF maps and load type information" },
+	[PRIV_STEP_PROGRAMS] = { "load a program of offcpu-record", "load the recorder's BPF programs" },
+	[PRIV_STEP_ATTACH] = { "attach", "attach BPF programs to the scheduler's tracepoints" },
+	[PRIV_STEP_ITERATORS] = { "create and read a task iterator", "go through all tasks by BPF iterators" },
+	[PRIV_STEP_RAW] = { "record without the kernel's BTF", "record by raw tracepoints" },
+	[PRIV_STEP_STACKMAP] = { "load and attach one of stackmap-test", "load and attach BPF programs" },
+	[PRIV_STEP_PERF] = { "open perf dummy events", "open perf events" },
+	[PRIV_STEP_KERNEL] = { "read of the kernel", "read of the kernel" },
+	[PRIV_STEP_OWN] = { "of a process of one's own", "look at one's own processes" },
+	[PRIV_STEP_OTHER] = { "of another user's process", "look at other users' processes" },
+	[PRIV_STEP_LIMITS] = { "limits", "raise limits" },
 };
 
 /* Before the BPF steps, and behind them. */
-static const struct capstep procs[] = {
-	{ "proc.own.maps", "read its maps", CAPSTEPS_OWN, capproc_maps, NULL, CAPWORLD_OF_USER, "", false },
-	{ "proc.own.map_files", "open a mapped file by map_files", CAPSTEPS_OWN, capproc_map_files, NULL,
-		CAPWORLD_OF_USER, "", false },
-	{ "proc.own.memory", "read its memory", CAPSTEPS_OWN, capproc_memory, NULL, CAPWORLD_OF_USER, "",
+static const struct priv_step procs[] = {
+	{ "proc.own.maps", "read its maps", PRIV_STEP_OWN, priv_proc_maps, NULL, PRIV_TARGETS_OF_USER, "", false },
+	{ "proc.own.map_files", "open a mapped file by map_files", PRIV_STEP_OWN, priv_proc_map_files, NULL,
+		PRIV_TARGETS_OF_USER, "", false },
+	{ "proc.own.memory", "read its memory", PRIV_STEP_OWN, priv_proc_memory, NULL, PRIV_TARGETS_OF_USER, "",
 		false },
-	{ "proc.own.ptrace", "trace and stop it", CAPSTEPS_OWN, capproc_ptrace, NULL, CAPWORLD_OF_USER, "",
+	{ "proc.own.ptrace", "trace and stop it", PRIV_STEP_OWN, priv_proc_ptrace, NULL, PRIV_TARGETS_OF_USER, "",
 		false },
-	{ "proc.own.stack", "read its kernel stack in /proc", CAPSTEPS_OWN, capproc_stack, NULL,
-		CAPWORLD_OF_USER, "", false },
-	{ "proc.other.maps", "read its maps", CAPSTEPS_OTHER, capproc_maps, NULL, CAPWORLD_OF_OTHER, "",
+	{ "proc.own.stack", "read its kernel stack in /proc", PRIV_STEP_OWN, priv_proc_stack, NULL,
+		PRIV_TARGETS_OF_USER, "", false },
+	{ "proc.other.maps", "read its maps", PRIV_STEP_OTHER, priv_proc_maps, NULL, PRIV_TARGETS_OF_OTHER, "",
 		false },
-	{ "proc.other.maps_hidden", "the same, not dumpable", CAPSTEPS_OTHER, capproc_maps, NULL,
-		CAPWORLD_HIDDEN, "", false },
-	{ "proc.other.root", "open a mapped file by its root", CAPSTEPS_OTHER, capproc_root, NULL,
-		CAPWORLD_OF_OTHER, "", false },
-	{ "proc.other.map_files", "open a mapped file by map_files", CAPSTEPS_OTHER, capproc_map_files, NULL,
-		CAPWORLD_OF_OTHER, "", false },
-	{ "proc.other.private_file", "the same, a file of mode 0600", CAPSTEPS_OTHER, capproc_own_file, NULL,
-		CAPWORLD_OF_OTHER, "", false },
-	{ "proc.other.memory", "read its memory, process_vm_readv", CAPSTEPS_OTHER, capproc_memory, NULL,
-		CAPWORLD_OF_OTHER, "", false },
-	{ "proc.other.mem_file", "read its memory, /proc/PID/mem", CAPSTEPS_OTHER, capproc_mem_file, NULL,
-		CAPWORLD_OF_OTHER, "", false },
-	{ "proc.other.ptrace", "trace and stop it", CAPSTEPS_OTHER, capproc_ptrace, NULL, CAPWORLD_OF_OTHER,
+	{ "proc.other.maps_hidden", "the same, not dumpable", PRIV_STEP_OTHER, priv_proc_maps, NULL,
+		PRIV_TARGETS_HIDDEN, "", false },
+	{ "proc.other.root", "open a mapped file by its root", PRIV_STEP_OTHER, priv_proc_root, NULL,
+		PRIV_TARGETS_OF_OTHER, "", false },
+	{ "proc.other.map_files", "open a mapped file by map_files", PRIV_STEP_OTHER, priv_proc_map_files, NULL,
+		PRIV_TARGETS_OF_OTHER, "", false },
+	{ "proc.other.private_file", "the same, a file of mode 0600", PRIV_STEP_OTHER, priv_proc_own_file, NULL,
+		PRIV_TARGETS_OF_OTHER, "", false },
+	{ "proc.other.memory", "read its memory, process_vm_readv", PRIV_STEP_OTHER, priv_proc_memory, NULL,
+		PRIV_TARGETS_OF_OTHER, "", false },
+	{ "proc.other.mem_file", "read its memory, /proc/PID/mem", PRIV_STEP_OTHER, priv_proc_mem_file, NULL,
+		PRIV_TARGETS_OF_OTHER, "", false },
+	{ "proc.other.ptrace", "trace and stop it", PRIV_STEP_OTHER, priv_proc_ptrace, NULL, PRIV_TARGETS_OF_OTHER,
 		"", false },
-	{ "proc.other.syscall", "read its system call in /proc", CAPSTEPS_OTHER, capproc_syscall, NULL,
-		CAPWORLD_OF_OTHER, "", false },
-	{ "proc.other.stack", "read its kernel stack in /proc", CAPSTEPS_OTHER, capproc_stack, NULL,
-		CAPWORLD_OF_OTHER, "", false },
-	{ "perf.own", "for a process of one's own", CAPSTEPS_PERF, capproc_event, NULL, CAPWORLD_OF_USER, "",
+	{ "proc.other.syscall", "read its system call in /proc", PRIV_STEP_OTHER, priv_proc_syscall, NULL,
+		PRIV_TARGETS_OF_OTHER, "", false },
+	{ "proc.other.stack", "read its kernel stack in /proc", PRIV_STEP_OTHER, priv_proc_stack, NULL,
+		PRIV_TARGETS_OF_OTHER, "", false },
+	{ "perf.own", "for a process of one's own", PRIV_STEP_PERF, priv_proc_event, NULL, PRIV_TARGETS_OF_USER, "",
 		false },
-	{ "perf.other", "for another user's process", CAPSTEPS_PERF, capproc_event, NULL, CAPWORLD_OF_OTHER,
+	{ "perf.other", "for another user's process", PRIV_STEP_PERF, priv_proc_event, NULL, PRIV_TARGETS_OF_OTHER,
 		"", false },
-	{ "perf.system", "on every CPU, with their buffers", CAPSTEPS_PERF, capproc_events, NULL,
-		CAPWORLD_OF_USER, "", false },
-	{ "kernel.kallsyms", "addresses of symbols (kallsyms)", CAPSTEPS_KERNEL, capproc_kallsyms, NULL,
-		CAPWORLD_OF_USER, "", false },
-	{ "kernel.btf", "type information (BTF)", CAPSTEPS_KERNEL, capproc_btf, NULL, CAPWORLD_OF_USER, "",
+	{ "perf.system", "on every CPU, with their buffers", PRIV_STEP_PERF, priv_proc_events, NULL,
+		PRIV_TARGETS_OF_USER, "", false },
+	{ "kernel.kallsyms", "addresses of symbols (kallsyms)", PRIV_STEP_KERNEL, priv_proc_kallsyms, NULL,
+		PRIV_TARGETS_OF_USER, "", false },
+	{ "kernel.btf", "type information (BTF)", PRIV_STEP_KERNEL, priv_proc_btf, NULL, PRIV_TARGETS_OF_USER, "",
 		false },
-	{ "kernel.tracefs", "the id of a tracepoint (tracefs)", CAPSTEPS_KERNEL, capproc_tracefs, NULL,
-		CAPWORLD_OF_USER, "", false },
+	{ "kernel.tracefs", "the id of a tracepoint (tracefs)", PRIV_STEP_KERNEL, priv_proc_tracefs, NULL,
+		PRIV_TARGETS_OF_USER, "", false },
 };
 
-static const struct capstep limits[] = {
-	{ "limit.memlock", "raise RLIMIT_MEMLOCK", CAPSTEPS_LIMITS, capproc_memlock, NULL, CAPWORLD_OF_USER,
+static const struct priv_step limits[] = {
+	{ "limit.memlock", "raise RLIMIT_MEMLOCK", PRIV_STEP_LIMITS, priv_proc_memlock, NULL, PRIV_TARGETS_OF_USER,
 		"", false },
 };
 
-const char *capsteps_title(enum capsteps_group group)
+const char *priv_step_title(enum priv_step_group group)
 {
 	return groups[group].title;
 }
 
-const char *capsteps_reason(enum capsteps_group group)
+const char *priv_step_reason(enum priv_step_group group)
 {
 	return groups[group].reason;
 }
 
 /* A step of BPF: PREFIX.NAME, which does FN with ARG. */
-static int add(struct capsteps *list, enum capsteps_group group, const char *prefix, const char *name,
-	capbpf_fn fn, const char *arg)
+static int add(struct priv_step_list *list, enum priv_step_group group, const char *prefix, const char *name,
+	priv_bpf_fn fn, const char *arg)
 {
-	struct capstep *s = &list->list[list->n];
+	struct priv_step *s = &list->list[list->n];
 
-	if (list->n == CAPSTEPS_MAX)
+	if (list->n == PRIV_STEP_MAX)
 		return -ENOSPC;
-	*s = (struct capstep){ .group = group, .bpf = fn, .kernel_memory = group != CAPSTEPS_MAPS };
+	*s = (struct priv_step){ .group = group, .bpf = fn, .kernel_memory = group != PRIV_STEP_MAPS };
 	snprintf(s->id, sizeof(s->id), "%s.%s", prefix, name);
 	snprintf(s->does, sizeof(s->does), "%s", name);
 	snprintf(s->arg, sizeof(s->arg), "%s", arg);
@@ -722,9 +722,9 @@ static int add(struct capsteps *list, enum capsteps_group group, const char *pre
 	return 0;
 }
 
-static int add_all(struct capsteps *list, const struct capstep *steps, size_t n)
+static int add_all(struct priv_step_list *list, const struct priv_step *steps, size_t n)
 {
-	if (n > CAPSTEPS_MAX - list->n)
+	if (n > PRIV_STEP_MAX - list->n)
 		return -ENOSPC;
 	for (size_t i = 0; i < n; i++)
 		list->list[list->n++] = steps[i];
@@ -733,11 +733,11 @@ static int add_all(struct capsteps *list, const struct capstep *steps, size_t n)
 
 static int add_program(void *ctx, const char *name)
 {
-	return add(ctx, CAPSTEPS_PROGRAMS, "record", name, capbpf_load, name);
+	return add(ctx, PRIV_STEP_PROGRAMS, "record", name, priv_bpf_load, name);
 }
 
 /* Mode raw as a whole: the search for a task's members, its programs, and what they attach to. */
-static int try_raw(struct capbpf *b, const char *arg, struct err *e)
+static int try_raw(struct priv_bpf *b, const char *arg, struct err *e)
 {
 	const struct offcpu_opts opts = { .raw = true, .follow = true };
 	struct offcpu *o = NULL;
@@ -753,51 +753,51 @@ static int try_raw(struct capbpf *b, const char *arg, struct err *e)
 	return rc;
 }
 
-static int add_recorder(struct capsteps *list, struct err *e)
+static int add_recorder(struct priv_step_list *list, struct err *e)
 {
-	int rc = capbpf_programs(add_program, list, e);
+	int rc = priv_bpf_programs(add_program, list, e);
 
 	if (!rc)
-		rc = add(list, CAPSTEPS_ATTACH, "attach", "tp_btf", capbpf_attach, "sched_switch");
+		rc = add(list, PRIV_STEP_ATTACH, "attach", "tp_btf", priv_bpf_attach, "sched_switch");
 	if (!rc)
-		rc = add(list, CAPSTEPS_ATTACH, "attach", "prog_array", capbpf_place, "sched_switch");
+		rc = add(list, PRIV_STEP_ATTACH, "attach", "prog_array", priv_bpf_place, "sched_switch");
 	if (!rc)
-		rc = add(list, CAPSTEPS_ITERATORS, "iterator", "task", capbpf_iterate, "open_waits");
+		rc = add(list, PRIV_STEP_ITERATORS, "iterator", "task", priv_bpf_iterate, "open_waits");
 	if (!rc)
-		rc = add(list, CAPSTEPS_ITERATORS, "iterator", "task_sleepable", capbpf_iterate, "waiting");
-	return rc ? rc : add(list, CAPSTEPS_RAW, "raw", "load_and_attach", try_raw, "");
+		rc = add(list, PRIV_STEP_ITERATORS, "iterator", "task_sleepable", priv_bpf_iterate, "waiting");
+	return rc ? rc : add(list, PRIV_STEP_RAW, "raw", "load_and_attach", try_raw, "");
 }
 
-int capsteps_list(struct capsteps *ret, struct err *e)
+int priv_step_all(struct priv_step_list *ret, struct err *e)
 {
 	const char *name;
 	int rc = 0;
 
 	ret->n = 0;
-	for (size_t i = 0; !rc && (name = capbpf_map_name(i)); i++)
-		rc = add(ret, CAPSTEPS_MAPS, "map", name, capbpf_map, name);
+	for (size_t i = 0; !rc && (name = priv_bpf_map_name(i)); i++)
+		rc = add(ret, PRIV_STEP_MAPS, "map", name, priv_bpf_map, name);
 	if (!rc)
-		rc = add(ret, CAPSTEPS_MAPS, "map", "btf", capbpf_btf, "");
+		rc = add(ret, PRIV_STEP_MAPS, "map", "btf", priv_bpf_btf, "");
 	if (!rc)
 		rc = add_recorder(ret, e);
-	for (size_t i = 0; !rc && (name = capbpf_stackshot_name(i)); i++)
-		rc = add(ret, CAPSTEPS_STACKMAP, "stackmap", name, capbpf_stackshot, name);
+	for (size_t i = 0; !rc && (name = priv_bpf_stackshot_name(i)); i++)
+		rc = add(ret, PRIV_STEP_STACKMAP, "stackmap", name, priv_bpf_stackshot, name);
 	if (!rc)
 		rc = add_all(ret, procs, ARRAY_LEN(procs));
 	if (!rc)
 		rc = add_all(ret, limits, ARRAY_LEN(limits));
-	return rc == -ENOSPC ? err_set(e, rc, "there are more than %d steps to try", CAPSTEPS_MAX) : rc;
+	return rc == -ENOSPC ? err_set(e, rc, "there are more than %d steps to try", PRIV_STEP_MAX) : rc;
 }
 
-int capsteps_do(const struct capstep *s, const struct capworld *w, uid_t uid, struct capbpf *b, struct err *e)
+int priv_step_do(const struct priv_step *s, const struct priv_targets *w, uid_t uid, struct priv_bpf *b, struct err *e)
 {
-	enum capworld_process whose = s->whose == CAPWORLD_OF_USER && uid == 0 ? CAPWORLD_OF_ROOT : s->whose;
+	enum priv_targets_process whose = s->whose == PRIV_TARGETS_OF_USER && uid == 0 ? PRIV_TARGETS_OF_ROOT : s->whose;
 	pid_t pid;
 
 	if (s->bpf)
 		return s->bpf(b, s->arg, e);
 	pid = (pid_t)worker_pid(w->process[whose]);
 	if (!pid)
-		return err_set(e, CAPSTEPS_UNTRIED, "a process of another user cannot be made here");
+		return err_set(e, PRIV_STEP_UNTRIED, "a process of another user cannot be made here");
 	return s->proc(w, pid, e);
 }

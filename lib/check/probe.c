@@ -23,7 +23,7 @@ static int refused(const char *what, int code, struct err *e)
 	static const int caps[] = { CAP_BPF, CAP_PERFMON };
 
 	if (code == -EPERM || code == -EACCES)
-		return caps_explain(what, code, caps, ARRAY_LEN(caps), e);
+		return priv_explain(what, code, caps, ARRAY_LEN(caps), e);
 	return err_sys(e, code, "cannot %s", what);
 }
 
@@ -57,7 +57,7 @@ int probe_stack_map(char *found, size_t cap, struct err *e)
 
 static int load(struct probe_bpf *skel, struct err *e)
 {
-	struct verlog log;
+	struct verifier_log log;
 	struct stat st;
 	int rc;
 
@@ -68,13 +68,13 @@ static int load(struct probe_bpf *skel, struct err *e)
 	skel->rodata->tgid = (uint32_t)getpid();
 	bpf_map__set_value_size(skel->maps.kernel_stacks, max_depth() * 8);
 	bpf_map__set_value_size(skel->maps.user_stacks, max_depth() * 8);
-	rc = verlog_open(&log, skel->obj, e);
+	rc = verifier_log_open(&log, skel->obj, e);
 	if (rc)
 		return rc;
 	rc = probe_bpf__load(skel);
-	if (rc && !verlog_refused(&log, rc, 0, e))
+	if (rc && !verifier_log_refused(&log, rc, 0, e))
 		refused("load a program that takes stacks", rc, e);
-	verlog_close(&log);
+	verifier_log_close(&log);
 	return rc;
 }
 

@@ -100,7 +100,7 @@ int callprobe_bpf(char *found, size_t cap, struct err *e)
 		err_set(e, -ENOSYS, "the kernel has no bpf() system call");
 		return err_hint(e, "boot a kernel built with CONFIG_BPF_SYSCALL=y");
 	}
-	if (code == EPERM && unprivileged_disabled() && !caps_allow(CAP_BPF)) {
+	if (code == EPERM && unprivileged_disabled() && !priv_allow(CAP_BPF)) {
 		snprintf(found, cap,
 			"bpf() is shut to who lacks CAP_BPF, so that a filter of it cannot be told");
 		return 0;
@@ -363,7 +363,7 @@ static const char *const kfuncs[] = { "bpf_rcu_read_lock", "bpf_task_from_pid", 
 	"bpf_iter_task_vma_new", "bpf_get_task_exe_file" };
 
 struct hooks {
-	struct kerntypes_name names[FIRST_KFUNC + ARRAY_LEN(kfuncs)];
+	struct kernel_types_name names[FIRST_KFUNC + ARRAY_LEN(kfuncs)];
 };
 
 static int find_hooks(struct hooks *h, struct err *e)
@@ -376,9 +376,9 @@ static int find_hooks(struct hooks *h, struct err *e)
 			     } };
 	for (size_t i = 0; i < ARRAY_LEN(kfuncs); i++)
 		h->names[FIRST_KFUNC + i] =
-			(struct kerntypes_name){ .name = kfuncs[i], .kind = BTF_KIND_FUNC };
+			(struct kernel_types_name){ .name = kfuncs[i], .kind = BTF_KIND_FUNC };
 	return fd < 0 ? err_sys(e, -errno, "cannot create a file in memory")
-		      : kerntypes_read(NULL, h->names, ARRAY_LEN(h->names), fd, e);
+		      : kernel_types_read(NULL, h->names, ARRAY_LEN(h->names), fd, e);
 }
 
 /* A program of KIND; the verifier's complaint in LOG (NULL: nobody asks). */

@@ -87,7 +87,7 @@ int diagnosis_run(const struct root *root, unsigned int limit_ms, struct diagnos
 	configcheck_run(&ret->machine, &ret->findings);
 	btfcheck_run(&ret->machine, &ret->findings);
 	sysctlcheck_run(&ret->machine, &ret->findings);
-	capcheck_run(&ret->machine, &ret->findings);
+	priv_check_run(&ret->machine, &ret->findings);
 	livecheck_open(live, &ret->findings);
 	mountcheck_run(&ret->machine, &ret->findings);
 	memcheck_run(&ret->machine, &ret->findings);

@@ -504,7 +504,7 @@ void bugcheck_run(const struct machine *m, struct findings *f)
 
 static void check_self(const struct machine *m, struct findings *f)
 {
-	const struct caps_status *s = &m->status;
+	const struct priv_status *s = &m->status;
 
 	findings_add(f, GROUP_CAPS, FINDING_OK, "capabilities.process",
 		"uid %" PRIu32 ", effective %010" PRIx64 ", permitted %010" PRIx64 ", bounding %010" PRIx64
@@ -719,7 +719,7 @@ static void check_lsm(const struct machine *m, struct findings *f)
 		findings_add(f, GROUP_SECURITY, FINDING_OK, "security.modules", "security modules: %s", line);
 }
 
-void capcheck_run(const struct machine *m, struct findings *f)
+void priv_check_run(const struct machine *m, struct findings *f)
 {
 	if (m->status_known) {
 		check_user_ns(m, f);

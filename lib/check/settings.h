@@ -56,13 +56,13 @@ void kernelcheck_run(const struct machine *m, struct findings *f);
 void bugcheck_run(const struct machine *m, struct findings *f);
 
 /*
- * capcheck - capabilities, namespaces, lockdown, seccomp and security modules, judged.
+ * priv_check - capabilities, namespaces, lockdown, seccomp and security modules, judged.
  *
  * Sources: capabilities(7), user_namespaces(7), kernel_lockdown(7), seccomp(2).
  */
 
 /* Add the findings to F. Reads only under M's root; never fails, never blocks. */
-void capcheck_run(const struct machine *m, struct findings *f);
+void priv_check_run(const struct machine *m, struct findings *f);
 
 /*
  * memcheck - what the memory of BPF maps counts against, and how tight that is.

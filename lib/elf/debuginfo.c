@@ -72,7 +72,7 @@ int debuglink_parse_alt(const void *bytes, size_t len, struct debuglink *ret, st
 	if (rc)
 		return rc;
 	n = rd_left(&r);
-	if (n == 0 || n > CAP_BUILD_ID_MAX)
+	if (n == 0 || n > CAPTURE_BUILD_ID_MAX)
 		return err_set(e, -EINVAL, "has a build ID of %zu bytes", n);
 	ret->build_id.len = (uint8_t)n;
 	memcpy(ret->build_id.bytes, r.p, n);
@@ -311,13 +311,13 @@ static void miss(struct debugsearch *s, int root, const char *path, const struct
 
 static int check_build_id(const struct debugsearch *s, const struct elffile *f, struct err *e)
 {
-	char want[2 * CAP_BUILD_ID_MAX + 1], is[2 * CAP_BUILD_ID_MAX + 1];
+	char want[2 * CAPTURE_BUILD_ID_MAX + 1], is[2 * CAPTURE_BUILD_ID_MAX + 1];
 	const struct cap_build_id *id = s->build_id;
 
 	if (!id || !id->len || cap_build_id_same(id, &f->build_id))
 		return 0;
-	text_hex(want, id->bytes, MIN(id->len, CAP_BUILD_ID_MAX));
-	text_hex(is, f->build_id.bytes, MIN(f->build_id.len, CAP_BUILD_ID_MAX));
+	text_hex(want, id->bytes, MIN(id->len, CAPTURE_BUILD_ID_MAX));
+	text_hex(is, f->build_id.bytes, MIN(f->build_id.len, CAPTURE_BUILD_ID_MAX));
 	if (!*is)
 		return err_set(e, -EXDEV, "has no build ID, which should be %s", want);
 	return err_set(e, -EXDEV, "has build ID %s instead of %s", is, want);
@@ -492,12 +492,12 @@ static void dirs_of(const struct debugfile_opts *o, const char *path, struct dir
 
 static bool by_build_id(const struct debugfile_opts *o, struct debugsearch *s)
 {
-	char hex[2 * CAP_BUILD_ID_MAX + 1], name[2 * CAP_BUILD_ID_MAX + 32];
+	char hex[2 * CAPTURE_BUILD_ID_MAX + 1], name[2 * CAPTURE_BUILD_ID_MAX + 32];
 	const char *dir;
 
 	if (s->build_id->len < 2)
 		return false;
-	text_hex(hex, s->build_id->bytes, MIN(s->build_id->len, CAP_BUILD_ID_MAX));
+	text_hex(hex, s->build_id->bytes, MIN(s->build_id->len, CAPTURE_BUILD_ID_MAX));
 	snprintf(name, sizeof(name), "/.build-id/%.2s/%s.debug", hex, hex + 2);
 	for (size_t i = 0; (dir = debug_dir(o, i)); i++)
 		if (try_joined(s, dir, name, ""))

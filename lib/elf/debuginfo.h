@@ -124,7 +124,7 @@ int debugfile_find(const struct debugfile_opts *o, const struct elffile *elf, co
 void debugfile_close(struct debugfile *d); /* a zeroed one is fine */
 
 /*
- * A .dwo by the path that symanswer_want() told, absolute or relative to the
+ * A .dwo by the path that sym_answer_want() told, absolute or relative to the
  * directory of PATH; else its last component there, for programs that were
  * moved. -ENOENT, with the message of what was there. That it is the unit's is for
  * the caller to see: by its ID.

@@ -12,24 +12,24 @@
 #include <string.h>
 
 /*
- * dwplan - which units are to be read for which addresses.
+ * dwarf_plan - which units are to be read for which addresses.
  *
  * By the ranges that each unit's first entry tells.
  */
 
 /* Addresses FROM to TO, not including TO, lie in UNIT (index among the units). */
-struct dwplan_part {
+struct dwarf_plan_part {
 	uint32_t unit, from, to;
 };
 
-struct dwplan {
-	struct dwplan_part *parts; /* by unit, then by address; those of a unit do not overlap */
+struct dwarf_plan {
+	struct dwarf_plan_part *parts; /* by unit, then by address; those of a unit do not overlap */
 	size_t n_parts, parts_cap;
 	uint32_t *open; /* units that may hold functions but do not tell where */
 	size_t n_open, open_cap;
 	uint32_t *covers; /* for each address: how many units it lies in */
 	uint64_t covers_left; /* their sum is bounded */
-	struct dwspans spans;
+	struct dwarf_span_list spans;
 	bool skeleton; /* the unit at hand is one */
 };
 
@@ -38,7 +38,7 @@ struct dwplan {
 #define COVERS_EACH 64
 
 /* Below the first section of code there is none. */
-static uint64_t dwplan_lowest(const struct elffile *f)
+static uint64_t dwarf_plan_lowest(const struct elffile *f)
 {
 	uint64_t low = UINT64_MAX;
 
@@ -57,16 +57,16 @@ static size_t first_from(const uint64_t *vaddrs, size_t n, uint64_t low)
 
 static int by_from(const void *a, const void *b)
 {
-	const struct dwplan_part *x = a, *y = b;
+	const struct dwarf_plan_part *x = a, *y = b;
 
 	return CMP(x->from, y->from);
 }
 
-static int add_part(struct dwplan *p, uint32_t unit, size_t from, size_t to)
+static int add_part(struct dwarf_plan *p, uint32_t unit, size_t from, size_t to)
 {
 	if (base_grow(&p->parts, &p->parts_cap, p->n_parts + 1, sizeof(*p->parts)) != 0)
 		return -ENOMEM;
-	p->parts[p->n_parts++] = (struct dwplan_part){ unit, (uint32_t)from, (uint32_t)to };
+	p->parts[p->n_parts++] = (struct dwarf_plan_part){ unit, (uint32_t)from, (uint32_t)to };
 	return 0;
 }
 
@@ -74,7 +74,7 @@ static int add_part(struct dwplan *p, uint32_t unit, size_t from, size_t to)
  * The parts from FIRST on are one unit's: sort them, join those that touch,
  * count what they cover. Every unit may claim every address; beyond all measure they are left out.
  */
-static bool settle(struct dwplan *p, size_t first)
+static bool settle(struct dwarf_plan *p, size_t first)
 {
 	size_t n = first;
 	uint64_t sum = 0;
@@ -103,29 +103,29 @@ static bool settle(struct dwplan *p, size_t first)
 }
 
 /* 1: unit I of D tells where all of its code is, 0: it does not. */
-static int spans_of(struct dwplan *p, struct dwinfo *d, size_t i, uint64_t lowest, struct err *e)
+static int spans_of(struct dwarf_plan *p, struct dwarf_info *d, size_t i, uint64_t lowest, struct err *e)
 {
-	struct dwbases b = { .info = d, .main = d, .unit = &d->units[i], .lowest = lowest };
-	struct dwroot root;
+	struct dwarf_bases b = { .info = d, .main = d, .unit = &d->units[i], .lowest = lowest };
+	struct dwarf_root root;
 	int rc;
 
 	p->spans.n = 0;
-	rc = dwinfo_root(d, b.unit, &root, e);
+	rc = dwarf_info_root(d, b.unit, &root, e);
 	if (rc)
 		return rc;
-	if (root.str_base != DWINFO_UNKNOWN)
+	if (root.str_base != DWARF_INFO_UNKNOWN)
 		b.unit->str_base = root.str_base;
-	p->skeleton = root.dwo_name.kind != DWV_NONE;
-	dwrange_bases(&b, &root, false);
-	rc = dwrange_read(&b, &root.low, &root.high, &root.ranges, &p->spans, e);
-	if (rc || root.ranges.kind != DWV_NONE || (!root.children && !p->skeleton))
+	p->skeleton = root.dwo_name.kind != DWARF_VALUE_NONE;
+	dwarf_range_bases(&b, &root, false);
+	rc = dwarf_range_read(&b, &root.low, &root.high, &root.ranges, &p->spans, e);
+	if (rc || root.ranges.kind != DWARF_VALUE_NONE || (!root.children && !p->skeleton))
 		return rc ? rc : 1;
 	/* DWARF 2 has no ranges: code in other sections is not told of */
-	return root.high.kind != DWV_NONE && b.unit->shape.version > 2;
+	return root.high.kind != DWARF_VALUE_NONE && b.unit->shape.version > 2;
 }
 
 /* 0, -ENOMEM; -EINVAL: too many units cover the same. */
-static int plan_unit(struct dwplan *p, size_t i, const uint64_t *vaddrs, size_t n)
+static int plan_unit(struct dwarf_plan *p, size_t i, const uint64_t *vaddrs, size_t n)
 {
 	size_t first = p->n_parts;
 	int rc = 0;
@@ -142,9 +142,9 @@ static int plan_unit(struct dwplan *p, size_t i, const uint64_t *vaddrs, size_t 
 	return rc ? rc : settle(p, first) ? 0 : -EINVAL;
 }
 
-static int plan_open(struct dwplan *p, struct dwinfo *d, size_t i)
+static int plan_open(struct dwarf_plan *p, struct dwarf_info *d, size_t i)
 {
-	if (!p->skeleton && !dwinfo_has_functions(d, &d->units[i]))
+	if (!p->skeleton && !dwarf_info_has_functions(d, &d->units[i]))
 		return 0;
 	if (base_grow(&p->open, &p->open_cap, p->n_open + 1, sizeof(*p->open)) != 0)
 		return -ENOMEM;
@@ -157,12 +157,12 @@ static int plan_open(struct dwplan *p, struct dwinfo *d, size_t i)
  * code of this file. A unit whose first entry is malformed is left out, the
  * first such message is in E and *BAD counts them. 0 or -ENOMEM.
  */
-static int dwplan_make(struct dwplan *p, struct dwinfo *d, uint64_t lowest, const uint64_t *vaddrs, size_t n,
+static int dwarf_plan_make(struct dwarf_plan *p, struct dwarf_info *d, uint64_t lowest, const uint64_t *vaddrs, size_t n,
 	uint64_t *bad, struct err *e)
 {
 	int rc = 0;
 
-	*p = (struct dwplan){ .covers_left = COVERS_MIN + COVERS_EACH * (uint64_t)n,
+	*p = (struct dwarf_plan){ .covers_left = COVERS_MIN + COVERS_EACH * (uint64_t)n,
 		.covers = calloc(n ? n : 1, sizeof(*p->covers)) };
 	if (!p->covers || n > UINT32_MAX || d->n > UINT32_MAX)
 		return err_nomem(e, "a plan of debug information");
@@ -182,74 +182,74 @@ static int dwplan_make(struct dwplan *p, struct dwinfo *d, uint64_t lowest, cons
 	return rc == -ENOMEM ? err_nomem(e, "a plan of debug information") : 0;
 }
 
-static void dwplan_free(struct dwplan *p)
+static void dwarf_plan_free(struct dwarf_plan *p)
 {
 	free(p->parts);
 	free(p->open);
 	free(p->covers);
 	free(p->spans.v);
-	*p = (struct dwplan){ 0 };
+	*p = (struct dwarf_plan){ 0 };
 }
 
 /*
- * dwtop - what a unit's first entry says, made ready: its texts, what its
+ * dwarf_top - what a unit's first entry says, made ready: its texts, what its
  * entries count from, its lines.
  */
 
-struct dwtop {
-	struct dwroot root;
-	struct dwbases bases;
+struct dwarf_top {
+	struct dwarf_root root;
+	struct dwarf_bases bases;
 	char *comp_dir, *name, *dwo_name; /* NULL = not told */
 };
 
-static void dwtop_free(struct dwtop *t);
+static void dwarf_top_free(struct dwarf_top *t);
 
-static char *copy_text(struct dwinfo *d, struct dwinfo *alt, struct dwunit *u, const struct dwvalue *v)
+static char *copy_text(struct dwarf_info *d, struct dwarf_info *alt, struct dwarf_unit *u, const struct dwarf_value *v)
 {
-	const char *text = dwinfo_text(d, alt, u, v);
+	const char *text = dwarf_info_text(d, alt, u, v);
 
 	return text ? strdup(text) : NULL;
 }
 
 /* Of unit U of D; ALT is the alternate file or NULL. *T is zeroed or of another unit. */
-static int dwtop_read(struct dwtop *t, struct dwinfo *d, struct dwinfo *alt, struct dwunit *u,
+static int dwarf_top_read(struct dwarf_top *t, struct dwarf_info *d, struct dwarf_info *alt, struct dwarf_unit *u,
 	uint64_t lowest, struct err *e)
 {
 	int rc;
 
-	dwtop_free(t);
-	rc = dwinfo_root(d, u, &t->root, e);
+	dwarf_top_free(t);
+	rc = dwarf_info_root(d, u, &t->root, e);
 	if (rc)
 		return rc;
-	if (t->root.str_base != DWINFO_UNKNOWN)
+	if (t->root.str_base != DWARF_INFO_UNKNOWN)
 		u->str_base = t->root.str_base;
 	/* another root that was read would take the place of texts in this one */
-	else if (u->str_base == DWINFO_UNKNOWN)
+	else if (u->str_base == DWARF_INFO_UNKNOWN)
 		u->str_base = u->shape.version < 5 ? 0 : u->shape.offset_size * UINT64_C(2);
 	t->comp_dir = copy_text(d, alt, u, &t->root.comp_dir);
 	t->name = copy_text(d, alt, u, &t->root.name);
 	t->dwo_name = copy_text(d, alt, u, &t->root.dwo_name);
-	t->bases = (struct dwbases){ .info = d, .main = d, .unit = u, .lowest = lowest };
-	dwrange_bases(&t->bases, &t->root, false);
+	t->bases = (struct dwarf_bases){ .info = d, .main = d, .unit = u, .lowest = lowest };
+	dwarf_range_bases(&t->bases, &t->root, false);
 	return 0;
 }
 
-static void dwtop_free(struct dwtop *t)
+static void dwarf_top_free(struct dwarf_top *t)
 {
 	free(t->comp_dir);
 	free(t->name);
 	free(t->dwo_name);
-	*t = (struct dwtop){ 0 };
+	*t = (struct dwarf_top){ 0 };
 }
 
 /* Is its contents in another file? */
-static bool dwtop_is_skeleton(const struct dwtop *t)
+static bool dwarf_top_is_skeleton(const struct dwarf_top *t)
 {
 	return t->dwo_name && t->root.id;
 }
 
 /* Where that file was when it was made, in fresh memory; NULL = not known. */
-static char *dwtop_dwo_path(const struct dwtop *t)
+static char *dwarf_top_dwo_path(const struct dwarf_top *t)
 {
 	char *path = NULL;
 
@@ -260,24 +260,24 @@ static char *dwtop_dwo_path(const struct dwtop *t)
 	return asprintf(&path, "%s/%s", t->comp_dir, t->dwo_name) < 0 ? NULL : path;
 }
 
-/* Its line table: 0 and *RET, NULL = it has none; else as dwline_open(). */
-static int dwtop_lines(const struct dwtop *t, struct dwline **ret, struct err *e)
+/* Its line table: 0 and *RET, NULL = it has none; else as dwarf_line_open(). */
+static int dwarf_top_lines(const struct dwarf_top *t, struct dwarf_line **ret, struct err *e)
 {
-	const struct dwline_opts o = { .offset = t->root.lines,
+	const struct dwarf_line_opts o = { .offset = t->root.lines,
 		.addr_size = t->bases.unit->shape.addr_size,
 		.comp_dir = t->comp_dir,
 		.name = t->name };
 
 	*ret = NULL;
-	return o.offset == DWINFO_UNKNOWN ? 0 : dwline_open(t->bases.info->sect, &o, ret, e);
+	return o.offset == DWARF_INFO_UNKNOWN ? 0 : dwarf_line_open(t->bases.info->sect, &o, ret, e);
 }
 
-struct dwhit_held;
+struct dwarf_hit_held;
 
-struct dwhit_held {
-	struct dwlook_hit hit;
+struct dwarf_hit_held {
+	struct dwarf_lookup_hit hit;
 	uint64_t rank;
-	struct dwlook_frame frames[];
+	struct dwarf_lookup_frame frames[];
 };
 
 static size_t text_size(const char *s)
@@ -297,10 +297,10 @@ static const char *put_text(char **at, const char *s)
 }
 
 /* With strings of its own: those of the hit are valid during the call. */
-static struct dwhit_held *copy_of(const struct dwlook_hit *hit, uint64_t rank)
+static struct dwarf_hit_held *copy_of(const struct dwarf_lookup_hit *hit, uint64_t rank)
 {
-	size_t size = sizeof(struct dwhit_held) + hit->n * sizeof(*hit->frames);
-	struct dwhit_held *h;
+	size_t size = sizeof(struct dwarf_hit_held) + hit->n * sizeof(*hit->frames);
+	struct dwarf_hit_held *h;
 	char *at;
 
 	for (size_t i = 0; i < hit->n; i++)
@@ -328,8 +328,8 @@ static struct dwhit_held *copy_of(const struct dwlook_hit *hit, uint64_t rank)
  * LAST the best goes to SINK, and *HELD is NULL again. Where memory for a copy is short the hit is lost to
  * one that comes later.
  */
-static void dwhit_offer(struct dwhit_held **held, const struct dwlook_hit *hit, uint64_t rank, bool last,
-	dwlook_sink *sink, void *ctx)
+static void dwarf_hit_offer(struct dwarf_hit_held **held, const struct dwarf_lookup_hit *hit, uint64_t rank, bool last,
+	dwarf_lookup_sink *sink, void *ctx)
 {
 	bool better = hit && (!*held || rank < (*held)->rank);
 
@@ -343,7 +343,7 @@ static void dwhit_offer(struct dwhit_held **held, const struct dwlook_hit *hit, 
 		return;
 	}
 	if (better) {
-		struct dwhit_held *copy = copy_of(hit, rank);
+		struct dwarf_hit_held *copy = copy_of(hit, rank);
 
 		if (copy) {
 			free(*held);
@@ -358,38 +358,38 @@ static void dwhit_offer(struct dwhit_held **held, const struct dwlook_hit *hit, 
 
 /* The unit at hand: arrays are used again. */
 struct look_unit {
-	struct dwunit *unit; /* whose entries are read */
-	struct dwnames *names;
-	struct dwtop top; /* of the unit in the file itself; its bases become those of UNIT */
-	const struct dwabbrev_table *table;
-	struct dwline *line;
+	struct dwarf_unit *unit; /* whose entries are read */
+	struct dwarf_name_table *names;
+	struct dwarf_top top; /* of the unit in the file itself; its bases become those of UNIT */
+	const struct dwarf_abbrev_table *table;
+	struct dwarf_line *line;
 	uint32_t *index; /* of each address, among those asked for */
 	uint64_t *addrs;
-	struct dwwalk_place *places;
-	struct dwline_row *rows;
+	struct dwarf_walk_place *places;
+	struct dwarf_line_row *rows;
 	size_t n, index_cap, addrs_cap, places_cap, rows_cap;
-	struct dwcalls calls;
+	struct dwarf_call_table calls;
 	int error, lines_error; /* -ENOENT: its split unit is missing; of its line program */
 };
 
-struct dwlook {
-	struct dwlook_opts o;
-	struct dwinfo *info, *alt;
-	struct dwnames names;
-	struct dwhalf dwp, dwo; /* dwo: of the unit at hand */
+struct dwarf_lookup {
+	struct dwarf_lookup_opts o;
+	struct dwarf_info *info, *alt;
+	struct dwarf_name_table names;
+	struct dwarf_split dwp, dwo; /* dwo: of the unit at hand */
 	uint64_t lowest;
-	struct dwlook_stats stats;
-	struct dwplan plan;
-	struct dwpiece piece; /* the unit's bytes */
-	struct dwwalk walk;
+	struct dwarf_lookup_stats stats;
+	struct dwarf_plan plan;
+	struct dwarf_piece piece; /* the unit's bytes */
+	struct dwarf_walk walk;
 	struct look_unit u;
-	struct dwhit_held **held; /* for each address: of several units */
+	struct dwarf_hit_held **held; /* for each address: of several units */
 	const uint64_t *vaddrs;
 	size_t n;
-	struct dwlook_frame *frames;
+	struct dwarf_lookup_frame *frames;
 	size_t frames_cap;
-	dwlook_sink *sink;
-	dwlook_want *want;
+	dwarf_lookup_sink *sink;
+	dwarf_lookup_want *want;
 	void *ctx;
 	struct err *e;
 	bool told; /* E has its message */
@@ -397,9 +397,9 @@ struct dwlook {
 
 /* --- open, close --- */
 
-int dwlook_open(const struct dwlook_opts *o, struct dwlook **ret, struct err *e)
+int dwarf_lookup_open(const struct dwarf_lookup_opts *o, struct dwarf_lookup **ret, struct err *e)
 {
-	struct dwlook *d = calloc(1, sizeof(*d));
+	struct dwarf_lookup *d = calloc(1, sizeof(*d));
 	int rc;
 
 	if (!d)
@@ -407,15 +407,15 @@ int dwlook_open(const struct dwlook_opts *o, struct dwlook **ret, struct err *e)
 	d->o = *o;
 	if (!d->o.max_bytes)
 		d->o.max_bytes = UINT64_MAX;
-	d->lowest = dwplan_lowest(o->elf);
-	rc = dwinfo_open(o->elf, false, d->o.max_bytes, &d->info, e);
+	d->lowest = dwarf_plan_lowest(o->elf);
+	rc = dwarf_info_open(o->elf, false, d->o.max_bytes, &d->info, e);
 	/* an alternate file or a .dwp that cannot be read is as good as missing */
-	if (!rc && o->alt && dwinfo_open(o->alt, false, d->o.max_bytes, &d->alt, NULL) == 0)
+	if (!rc && o->alt && dwarf_info_open(o->alt, false, d->o.max_bytes, &d->alt, NULL) == 0)
 		d->names.alt = d->alt;
-	if (!rc && o->dwp && dwhalf_open(&d->dwp, o->dwp, true, d->o.max_bytes, NULL) != 0)
-		dwhalf_close(&d->dwp);
+	if (!rc && o->dwp && dwarf_split_open(&d->dwp, o->dwp, true, d->o.max_bytes, NULL) != 0)
+		dwarf_split_close(&d->dwp);
 	if (rc) {
-		dwlook_close(d);
+		dwarf_lookup_close(d);
 		return rc;
 	}
 	d->stats.units = d->info->n;
@@ -425,53 +425,53 @@ int dwlook_open(const struct dwlook_opts *o, struct dwlook **ret, struct err *e)
 
 static void free_unit(struct look_unit *u)
 {
-	dwline_close(u->line);
-	dwtop_free(&u->top);
+	dwarf_line_close(u->line);
+	dwarf_top_free(&u->top);
 	free(u->index);
 	free(u->addrs);
 	free(u->places);
 	free(u->rows);
-	dwcalls_free(&u->calls);
+	dwarf_call_table_free(&u->calls);
 }
 
-void dwlook_close(struct dwlook *d)
+void dwarf_lookup_close(struct dwarf_lookup *d)
 {
 	if (!d)
 		return;
 	free_unit(&d->u);
 	free(d->frames);
-	dwwalk_free(&d->walk);
-	dwpiece_free(&d->piece);
-	dwplan_free(&d->plan);
-	dwhalf_close(&d->dwo);
-	dwhalf_close(&d->dwp);
-	dwnames_free(&d->names);
-	dwinfo_close(d->alt);
-	dwinfo_close(d->info);
+	dwarf_walk_free(&d->walk);
+	dwarf_piece_free(&d->piece);
+	dwarf_plan_free(&d->plan);
+	dwarf_split_close(&d->dwo);
+	dwarf_split_close(&d->dwp);
+	dwarf_name_table_free(&d->names);
+	dwarf_info_close(d->alt);
+	dwarf_info_close(d->info);
 	free(d);
 }
 
-void dwlook_stats(const struct dwlook *d, struct dwlook_stats *ret)
+void dwarf_lookup_stats(const struct dwarf_lookup *d, struct dwarf_lookup_stats *ret)
 {
 	*ret = d->stats;
 }
 
-static void note_peak(struct dwlook *d)
+static void note_peak(struct dwarf_lookup *d)
 {
 	const struct look_unit *u = &d->u;
-	uint64_t sum = dwinfo_bytes(d->info) + (d->alt ? dwinfo_bytes(d->alt) : 0) + d->names.bytes +
+	uint64_t sum = dwarf_info_bytes(d->info) + (d->alt ? dwarf_info_bytes(d->alt) : 0) + d->names.bytes +
 		       d->names.cap * sizeof(*d->names.list) + idmap_bytes(&d->names.known) +
 		       d->plan.parts_cap * sizeof(*d->plan.parts) + d->n * sizeof(*d->plan.covers) +
 		       d->piece.cap + d->walk.nodes_cap * sizeof(*d->walk.nodes) +
 		       u->index_cap * sizeof(*u->index) + u->addrs_cap * sizeof(*u->addrs) +
 		       u->places_cap * sizeof(*u->places) + u->rows_cap * sizeof(*u->rows) +
-		       u->calls.cap * sizeof(*u->calls.list) + (u->line ? dwline_bytes(u->line) : 0);
+		       u->calls.cap * sizeof(*u->calls.list) + (u->line ? dwarf_line_bytes(u->line) : 0);
 
 	d->stats.peak_bytes = MAX(d->stats.peak_bytes, sum);
 }
 
 /* What is wrong with a unit: the first such message is told. */
-static int message(struct dwlook *d, const struct err *one)
+static int message(struct dwarf_lookup *d, const struct err *one)
 {
 	if (!d->told && d->e)
 		*d->e = *one;
@@ -480,16 +480,16 @@ static int message(struct dwlook *d, const struct err *one)
 }
 
 /* HIT (NULL = none) of address INDEX, one unit's: to the sink when all units that cover it had their say. */
-static void deliver(struct dwlook *d, size_t index, const struct dwlook_hit *hit, uint64_t rank)
+static void deliver(struct dwarf_lookup *d, size_t index, const struct dwarf_lookup_hit *hit, uint64_t rank)
 {
 	if (d->plan.covers[index])
 		d->plan.covers[index]--;
-	dwhit_offer(&d->held[index], hit, rank, d->plan.covers[index] == 0, d->sink, d->ctx);
+	dwarf_hit_offer(&d->held[index], hit, rank, d->plan.covers[index] == 0, d->sink, d->ctx);
 }
 
 /* --- frames --- */
 
-static int add_frame(struct dwlook *d, size_t n, const struct dwlook_frame *f)
+static int add_frame(struct dwarf_lookup *d, size_t n, const struct dwarf_lookup_frame *f)
 {
 	int rc = base_grow(&d->frames, &d->frames_cap, n + 1, sizeof(*d->frames));
 
@@ -499,39 +499,39 @@ static int add_frame(struct dwlook *d, size_t n, const struct dwlook_frame *f)
 }
 
 /* FILE as the line table counts: from 1 before DWARF 5, where 0 is none. */
-static void set_place(struct dwlook *d, uint32_t file, uint32_t line, uint32_t column, struct dwlook_frame *f)
+static void set_place(struct dwarf_lookup *d, uint32_t file, uint32_t line, uint32_t column, struct dwarf_lookup_frame *f)
 {
 	const struct look_unit *u = &d->u;
 
 	if (!d->o.lines)
 		return;
-	if (u->line && file != DWCALL_NO_FILE && (file || u->unit->shape.version >= 5))
-		f->file = dwline_file(u->line, file);
+	if (u->line && file != DWARF_CALL_NO_FILE && (file || u->unit->shape.version >= 5))
+		f->file = dwarf_line_file(u->line, file);
 	f->line = line;
 	f->column = column;
 }
 
-static void place_of_row(struct dwlook *d, size_t i, struct dwlook_frame *f)
+static void place_of_row(struct dwarf_lookup *d, size_t i, struct dwarf_lookup_frame *f)
 {
-	const struct dwline_row *row = &d->u.rows[i];
+	const struct dwarf_line_row *row = &d->u.rows[i];
 
-	if (row->file != DWCALL_NO_FILE)
+	if (row->file != DWARF_CALL_NO_FILE)
 		set_place(d, row->file, row->line, row->column, f);
 }
 
 /* The frames of address I of the unit, by its innermost node. */
-static void chain(struct dwlook *d, size_t i, struct dwlook_hit *hit)
+static void chain(struct dwarf_lookup *d, size_t i, struct dwarf_lookup_hit *hit)
 {
-	struct dwlook_frame f = { 0 };
+	struct dwarf_lookup_frame f = { 0 };
 
 	place_of_row(d, i, &f);
-	for (uint32_t at = d->u.places[i].node; at != DWWALK_NONE; at = d->walk.nodes[at].parent) {
-		const struct dwwalk_node *node = &d->walk.nodes[at];
-		const struct dwcalls_one *c;
+	for (uint32_t at = d->u.places[i].node; at != DWARF_WALK_NONE; at = d->walk.nodes[at].parent) {
+		const struct dwarf_walk_node *node = &d->walk.nodes[at];
+		const struct dwarf_call_table_one *c;
 
-		if (node->parent != DWWALK_NONE && !d->o.inlines)
+		if (node->parent != DWARF_WALK_NONE && !d->o.inlines)
 			continue;
-		c = dwcalls_get(&d->u.calls, at, node->at);
+		c = dwarf_call_table_get(&d->u.calls, at, node->at);
 		f.name = c->name.name;
 		f.linkage = c->name.linkage;
 		if (c->name.alt_missing && !f.name && !f.linkage)
@@ -540,21 +540,21 @@ static void chain(struct dwlook *d, size_t i, struct dwlook_hit *hit)
 			break;
 		hit->n++;
 		hit->low = node->low;
-		f = (struct dwlook_frame){ 0 };
+		f = (struct dwarf_lookup_frame){ 0 };
 		set_place(d, c->call.file, c->call.line, c->call.column, &f);
 	}
 }
 
 /* What is known of address I of the unit; ERROR where it has no function. */
-static void tell(struct dwlook *d, size_t i, int error)
+static void tell(struct dwarf_lookup *d, size_t i, int error)
 {
 	struct look_unit *u = &d->u;
-	const struct dwwalk_place *p = &u->places[i];
-	struct dwlook_hit hit = { .index = u->index[i], .error = u->error };
-	struct dwlook_frame f = { 0 };
+	const struct dwarf_walk_place *p = &u->places[i];
+	struct dwarf_lookup_hit hit = { .index = u->index[i], .error = u->error };
+	struct dwarf_lookup_frame f = { 0 };
 	uint64_t rank = p->size;
 
-	if (p->node != DWWALK_NONE) {
+	if (p->node != DWARF_WALK_NONE) {
 		chain(d, i, &hit);
 	} else {
 		hit.error = error ? error : u->error;
@@ -581,7 +581,7 @@ static int grow_unit(struct look_unit *u, size_t n)
 	return 0;
 }
 
-static int add_addr(struct dwlook *d, uint32_t index)
+static int add_addr(struct dwarf_lookup *d, uint32_t index)
 {
 	struct look_unit *u = &d->u;
 
@@ -589,45 +589,45 @@ static int add_addr(struct dwlook *d, uint32_t index)
 		return -ENOMEM;
 	u->index[u->n] = index;
 	u->addrs[u->n] = d->vaddrs[index];
-	u->places[u->n] = (struct dwwalk_place){ .size = UINT64_MAX, .node = DWWALK_NONE };
-	u->rows[u->n] = (struct dwline_row){ .file = DWCALL_NO_FILE };
+	u->places[u->n] = (struct dwarf_walk_place){ .size = UINT64_MAX, .node = DWARF_WALK_NONE };
+	u->rows[u->n] = (struct dwarf_line_row){ .file = DWARF_CALL_NO_FILE };
 	u->n++;
 	return 0;
 }
 
-static void want_dwo(struct dwlook *d)
+static void want_dwo(struct dwarf_lookup *d)
 {
-	_cleanup_free_ char *path = dwtop_dwo_path(&d->u.top);
+	_cleanup_free_ char *path = dwarf_top_dwo_path(&d->u.top);
 
 	if (d->want && path)
 		d->want(d->ctx, d->u.top.root.id, path);
 }
 
 /* The half that is in the .dwp or in one of the .dwo files, NULL = none has it. */
-static struct dwhalf *find_half(struct dwlook *d)
+static struct dwarf_split *find_half(struct dwarf_lookup *d)
 {
 	struct look_unit *u = &d->u;
 
-	if (d->dwp.info && dwhalf_find(&d->dwp, &u->top.root, &u->top.bases, NULL) == 0)
+	if (d->dwp.info && dwarf_split_find(&d->dwp, &u->top.root, &u->top.bases, NULL) == 0)
 		return &d->dwp;
 	for (size_t i = 0; i < d->o.n_dwos; i++) {
 		if (d->o.dwos[i].id != u->top.root.id || !d->o.dwos[i].file)
 			continue;
-		dwhalf_close(&d->dwo);
-		if (dwhalf_open(&d->dwo, d->o.dwos[i].file, false, d->o.max_bytes, NULL) == 0 &&
-			dwhalf_find(&d->dwo, &u->top.root, &u->top.bases, NULL) == 0)
+		dwarf_split_close(&d->dwo);
+		if (dwarf_split_open(&d->dwo, d->o.dwos[i].file, false, d->o.max_bytes, NULL) == 0 &&
+			dwarf_split_find(&d->dwo, &u->top.root, &u->top.bases, NULL) == 0)
 			return &d->dwo;
 	}
 	return NULL;
 }
 
 /* A skeleton's entries are elsewhere. Where they are missing it may have some itself. */
-static void join_half(struct dwlook *d)
+static void join_half(struct dwarf_lookup *d)
 {
 	struct look_unit *u = &d->u;
-	struct dwhalf *h;
+	struct dwarf_split *h;
 
-	if (!dwtop_is_skeleton(&u->top))
+	if (!dwarf_top_is_skeleton(&u->top))
 		return;
 	h = find_half(d);
 	if (!h) {
@@ -640,7 +640,7 @@ static void join_half(struct dwlook *d)
 }
 
 /* The unit's lines. Without them its functions are told all the same. */
-static void read_lines(struct dwlook *d)
+static void read_lines(struct dwarf_lookup *d)
 {
 	struct look_unit *u = &d->u;
 	struct err one = { 0 };
@@ -649,16 +649,16 @@ static void read_lines(struct dwlook *d)
 
 	if (!d->o.lines)
 		return;
-	rc = dwtop_lines(&u->top, &u->line, &one);
+	rc = dwarf_top_lines(&u->top, &u->line, &one);
 	if (!rc && u->line)
-		rc = dwline_run(u->line, u->addrs, u->n, u->rows, &one);
+		rc = dwarf_line_run(u->line, u->addrs, u->n, u->rows, &one);
 	if (rc)
 		message(d, &one);
 	u->lines_error = rc;
 	d->stats.ns_lines += now_ns() - from;
 }
 
-static int walk(struct dwlook *d, bool thorough, struct err *e)
+static int walk(struct dwarf_lookup *d, bool thorough, struct err *e)
 {
 	struct look_unit *u = &d->u;
 	int rc;
@@ -669,28 +669,28 @@ static int walk(struct dwlook *d, bool thorough, struct err *e)
 	d->walk.n = u->n;
 	d->walk.places = u->places;
 	d->walk.thorough = thorough;
-	rc = dwwalk_run(&d->walk, e);
+	rc = dwarf_walk_run(&d->walk, e);
 	note_peak(d);
 	u->calls.names = u->names;
 	u->calls.info = u->top.bases.info;
 	u->calls.unit = u->unit;
 	u->calls.table = u->table;
 	u->calls.bytes = d->walk.unit;
-	if (dwcalls_reset(&u->calls, d->walk.n_nodes) == 0)
+	if (dwarf_call_table_reset(&u->calls, d->walk.n_nodes) == 0)
 		return rc;
 	for (size_t i = 0; i < u->n; i++)
-		u->places[i].node = DWWALK_NONE;
+		u->places[i].node = DWARF_WALK_NONE;
 	return err_nomem(e, "a unit of debug information");
 }
 
 /* Tell what is found; the addresses without a function that are not in between functions stay. */
-static void tell_found(struct dwlook *d)
+static void tell_found(struct dwarf_lookup *d)
 {
 	struct look_unit *u = &d->u;
 	size_t left = 0;
 
 	for (size_t i = 0; i < u->n; i++) {
-		if (u->places[i].node != DWWALK_NONE || u->places[i].padding) {
+		if (u->places[i].node != DWARF_WALK_NONE || u->places[i].padding) {
 			tell(d, i, 0);
 			continue;
 		}
@@ -702,7 +702,7 @@ static void tell_found(struct dwlook *d)
 	u->n = left;
 }
 
-static int read_unit(struct dwlook *d, struct err *e)
+static int read_unit(struct dwarf_lookup *d, struct err *e)
 {
 	struct look_unit *u = &d->u;
 	uint64_t len = u->unit->end - u->unit->at;
@@ -710,26 +710,26 @@ static int read_unit(struct dwlook *d, struct err *e)
 
 	if (len > d->o.max_bytes || len > UINT32_MAX)
 		return err_set(e, -ENOMEM, "a unit of debug information is larger than the limit");
-	rc = dwinfo_table(u->top.bases.info, u->unit, true, &u->table, e);
+	rc = dwarf_info_table(u->top.bases.info, u->unit, true, &u->table, e);
 	if (!rc)
-		rc = dwsect_read(u->top.bases.info->sect, DWSECT_INFO, u->unit->at, len, &d->piece, e);
+		rc = dwarf_sections_read(u->top.bases.info->sect, DWARF_SECTION_INFO, u->unit->at, len, &d->piece, e);
 	if (!rc && d->piece.len < len)
 		rc = err_set(e, -EINVAL, "a unit of debug information is cut short");
 	d->walk.unit = rd_init(d->piece.bytes, d->piece.len);
 	return rc;
 }
 
-static void look_into(struct dwlook *d, struct dwunit *unit)
+static void look_into(struct dwarf_lookup *d, struct dwarf_unit *unit)
 {
 	struct look_unit *u = &d->u;
 	struct err one = { 0 };
 	int rc;
 
-	dwline_close(TAKE_PTR(u->line));
+	dwarf_line_close(TAKE_PTR(u->line));
 	u->unit = unit;
 	u->names = &d->names;
 	u->error = u->lines_error = 0;
-	rc = dwtop_read(&u->top, d->info, d->alt, unit, d->lowest, &one);
+	rc = dwarf_top_read(&u->top, d->info, d->alt, unit, d->lowest, &one);
 	d->stats.units_read++;
 	if (!rc) {
 		read_lines(d);
@@ -750,9 +750,9 @@ static void look_into(struct dwlook *d, struct dwunit *unit)
 
 /* --- all of them --- */
 
-static int look_planned(struct dwlook *d)
+static int look_planned(struct dwarf_lookup *d)
 {
-	const struct dwplan *p = &d->plan;
+	const struct dwarf_plan *p = &d->plan;
 
 	for (size_t i = 0; i < p->n_parts;) {
 		uint32_t unit = p->parts[i].unit;
@@ -768,9 +768,9 @@ static int look_planned(struct dwlook *d)
 }
 
 /* Units that do not tell where their code is get the addresses that no other unit claims. */
-static int look_open(struct dwlook *d, const uint32_t *unclaimed, size_t n)
+static int look_open(struct dwarf_lookup *d, const uint32_t *unclaimed, size_t n)
 {
-	const struct dwplan *p = &d->plan;
+	const struct dwarf_plan *p = &d->plan;
 
 	for (size_t k = 0; k < n; k++)
 		d->plan.covers[unclaimed[k]] = (uint32_t)p->n_open;
@@ -784,7 +784,7 @@ static int look_open(struct dwlook *d, const uint32_t *unclaimed, size_t n)
 	return 0;
 }
 
-static int look(struct dwlook *d)
+static int look(struct dwarf_lookup *d)
 {
 	_cleanup_free_ uint32_t *unclaimed = calloc(d->n + 1, sizeof(*unclaimed));
 	size_t n = 0;
@@ -799,20 +799,20 @@ static int look(struct dwlook *d)
 	return rc ? rc : look_open(d, unclaimed, n);
 }
 
-static int plan(struct dwlook *d)
+static int plan(struct dwarf_lookup *d)
 {
 	struct err one = { 0 };
 	uint64_t bad = 0;
 	int rc;
 
-	dwplan_free(&d->plan);
-	rc = dwplan_make(&d->plan, d->info, d->lowest, d->vaddrs, d->n, &bad, &one);
+	dwarf_plan_free(&d->plan);
+	rc = dwarf_plan_make(&d->plan, d->info, d->lowest, d->vaddrs, d->n, &bad, &one);
 	if (!rc && bad)
 		message(d, &one);
 	return rc;
 }
 
-int dwlook_run(struct dwlook *d, const uint64_t *vaddrs, size_t n, dwlook_sink *sink, dwlook_want *want,
+int dwarf_lookup_run(struct dwarf_lookup *d, const uint64_t *vaddrs, size_t n, dwarf_lookup_sink *sink, dwarf_lookup_want *want,
 	void *ctx, struct err *e)
 {
 	uint64_t from = now_ns(), lines = d->stats.ns_lines;
@@ -826,11 +826,11 @@ int dwlook_run(struct dwlook *d, const uint64_t *vaddrs, size_t n, dwlook_sink *
 	d->e = e;
 	d->told = false;
 	d->walk.marks_left = MARKS_MIN + MARKS_EACH * (uint64_t)n;
-	d->held = calloc(n + 1, sizeof(struct dwhit_held *));
+	d->held = calloc(n + 1, sizeof(struct dwarf_hit_held *));
 	rc = d->held ? plan(d) : -ENOMEM;
 	rc = rc ? rc : look(d);
 	for (size_t i = 0; d->held && i < n; i++)
-		dwhit_offer(&d->held[i], NULL, 0, true, sink, ctx);
+		dwarf_hit_offer(&d->held[i], NULL, 0, true, sink, ctx);
 	free(TAKE_PTR(d->held));
 	note_peak(d);
 	d->stats.entries = d->walk.entries;

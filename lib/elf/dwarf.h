@@ -23,40 +23,40 @@
 #include "elf/file.h"
 
 /*
- * dwhit - what debug information says of one address, and the choice between
+ * dwarf_hit - what debug information says of one address, and the choice between
  * several units that speak of it.
  */
 
 /* One frame; strings are valid during the call. Innermost first, the last one is the function itself. */
-struct dwlook_frame {
+struct dwarf_lookup_frame {
 	const char *name; /* DW_AT_name, NULL = none */
 	const char *linkage; /* DW_AT_linkage_name, NULL = none */
 	const char *file; /* joined path; NULL = unknown */
 	uint32_t line, column;
 };
 
-struct dwlook_hit {
+struct dwarf_lookup_hit {
 	size_t index; /* of the address in the sorted array */
-	const struct dwlook_frame *frames;
+	const struct dwarf_lookup_frame *frames;
 	size_t n; /* 0: only ERROR is to be told; 1 with no name: only the line is known */
 	uint64_t low; /* where the function begins; 0 = not known */
 	int error; /* -EINVAL: malformed where it covers the address; -ENOENT: its .dwo or alternate is
 		      missing; -ENOMEM */
 };
 
-typedef void dwlook_sink(void *ctx, const struct dwlook_hit *hit);
+typedef void dwarf_lookup_sink(void *ctx, const struct dwarf_lookup_hit *hit);
 
-struct dwlook;
+struct dwarf_lookup;
 
-struct dwlook_dwo {
+struct dwarf_lookup_dwo {
 	uint64_t id;
 	const struct elffile *file;
 };
 
-struct dwlook_opts {
+struct dwarf_lookup_opts {
 	const struct elffile *elf; /* holds .debug_info */
 	const struct elffile *alt, *dwp; /* NULL = none */
-	const struct dwlook_dwo *dwos;
+	const struct dwarf_lookup_dwo *dwos;
 	size_t n_dwos;
 	bool inlines; /* else the functions are told, but no inlined calls */
 	bool lines;
@@ -64,26 +64,26 @@ struct dwlook_opts {
 };
 
 /* .dwo files that were missing: called once for each. */
-typedef void dwlook_want(void *ctx, uint64_t id, const char *path);
+typedef void dwarf_lookup_want(void *ctx, uint64_t id, const char *path);
 
-struct dwlook_stats {
+struct dwarf_lookup_stats {
 	uint64_t units, units_read, entries; /* there are; hit; looked at */
 	uint64_t ns_units, ns_lines;
 	uint64_t peak_bytes;
 };
 
 /* -ENOENT when ELF has no debug information; -EINVAL when its unit headers make no sense. */
-int dwlook_open(const struct dwlook_opts *o, struct dwlook **ret, struct err *e);
-void dwlook_close(struct dwlook *d);
+int dwarf_lookup_open(const struct dwarf_lookup_opts *o, struct dwarf_lookup **ret, struct err *e);
+void dwarf_lookup_close(struct dwarf_lookup *d);
 
 /*
  * Each address of VADDRS (ascending, distinct) that debug information covers
  * goes to SINK once, in any order. What is malformed costs the unit it is in:
  * 0 all the same, with the first such message in E if given; -ENOMEM at the limit.
  */
-int dwlook_run(struct dwlook *d, const uint64_t *vaddrs, size_t n, dwlook_sink *sink, dwlook_want *want,
+int dwarf_lookup_run(struct dwarf_lookup *d, const uint64_t *vaddrs, size_t n, dwarf_lookup_sink *sink, dwarf_lookup_want *want,
 	void *ctx, struct err *e);
 
-void dwlook_stats(const struct dwlook *d, struct dwlook_stats *ret);
+void dwarf_lookup_stats(const struct dwarf_lookup *d, struct dwarf_lookup_stats *ret);
 
 #endif

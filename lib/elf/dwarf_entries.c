@@ -8,9 +8,9 @@
 #define RANGE_ENTRY_MAX 32 /* more than any entry of a list takes */
 
 struct list {
-	const struct dwbases *b;
+	const struct dwarf_bases *b;
 	uint64_t base;
-	struct dwspans *spans;
+	struct dwarf_span_list *spans;
 	bool nomem;
 };
 
@@ -24,33 +24,33 @@ static void add_span(struct list *l, uint64_t low, uint64_t high)
 		l->nomem = true;
 		return;
 	}
-	l->spans->v[l->spans->n++] = (struct dwspan){ low, high };
+	l->spans->v[l->spans->n++] = (struct dwarf_span){ low, high };
 }
 
 /* An address by itself or by its index; false where it cannot be told. */
-static bool dwrange_address(const struct dwbases *b, const struct dwvalue *v, uint64_t *ret)
+static bool dwarf_range_address(const struct dwarf_bases *b, const struct dwarf_value *v, uint64_t *ret)
 {
-	if (v->kind == DWV_ADDR) {
+	if (v->kind == DWARF_VALUE_ADDR) {
 		*ret = v->u;
 		return true;
 	}
-	return v->kind == DWV_ADDRX && b->addr != DWINFO_UNKNOWN &&
-	       dwinfo_address(b->main, b->addr, v->u, b->unit->shape.addr_size, ret);
+	return v->kind == DWARF_VALUE_ADDRX && b->addr != DWARF_INFO_UNKNOWN &&
+	       dwarf_info_address(b->main, b->addr, v->u, b->unit->shape.addr_size, ret);
 }
 
-void dwrange_bases(struct dwbases *b, const struct dwroot *root, bool split)
+void dwarf_range_bases(struct dwarf_bases *b, const struct dwarf_root *root, bool split)
 {
 	/* without DW_AT_rnglists_base the table stands behind the section's only head */
 	uint64_t behind_head = b->unit->shape.offset_size == 8 ? 20 : 12;
 
 	b->low = 0;
 	b->addr = root->addr_base;
-	if (b->addr == DWINFO_UNKNOWN && b->unit->shape.version >= 5)
+	if (b->addr == DWARF_INFO_UNKNOWN && b->unit->shape.version >= 5)
 		b->addr = b->unit->shape.offset_size == 8 ? 16 : 8;
-	b->lists = root->lists_base == DWINFO_UNKNOWN || split ? behind_head : root->lists_base;
+	b->lists = root->lists_base == DWARF_INFO_UNKNOWN || split ? behind_head : root->lists_base;
 	/* the skeleton's own ranges do not count from it */
-	b->ranges = split ? root->ranges_base : DWINFO_UNKNOWN;
-	dwrange_address(b, &root->low, &b->low);
+	b->ranges = split ? root->ranges_base : DWARF_INFO_UNKNOWN;
+	dwarf_range_address(b, &root->low, &b->low);
 }
 
 static uint64_t address_mask(uint8_t size)
@@ -78,10 +78,10 @@ static bool old_entry(struct list *l, struct rd *r)
 /* The address that the next number of R is the index of. */
 static uint64_t by_index(struct list *l, struct rd *r)
 {
-	const struct dwvalue v = { .kind = DWV_ADDRX, .u = rd_uleb(r) };
+	const struct dwarf_value v = { .kind = DWARF_VALUE_ADDRX, .u = rd_uleb(r) };
 	uint64_t address = 0;
 
-	if (!dwrange_address(l->b, &v, &address))
+	if (!dwarf_range_address(l->b, &v, &address))
 		r->bad = true;
 	return address;
 }
@@ -130,7 +130,7 @@ static bool new_entry(struct list *l, struct rd *r)
 }
 
 /* The list at AT. A window is asked for anew before it ends within an entry. */
-static int read_list(struct list *l, struct dwinfo *d, enum dwsect_id id, uint64_t at, struct err *e)
+static int read_list(struct list *l, struct dwarf_info *d, enum dwarf_section_id id, uint64_t at, struct err *e)
 {
 	bool more = true;
 
@@ -138,11 +138,11 @@ static int read_list(struct list *l, struct dwinfo *d, enum dwsect_id id, uint64
 		const uint8_t *from;
 		struct rd r;
 
-		if (!dwinfo_window(d, id, at, RANGE_ENTRY_MAX, &r))
+		if (!dwarf_info_window(d, id, at, RANGE_ENTRY_MAX, &r))
 			return err_set(e, -EINVAL, "a list of ranges lies outside its section");
 		from = r.p;
 		do
-			more = id == DWSECT_RANGES ? old_entry(l, &r) : new_entry(l, &r);
+			more = id == DWARF_SECTION_RANGES ? old_entry(l, &r) : new_entry(l, &r);
 		while (more && rd_left(&r) >= RANGE_ENTRY_MAX);
 		if (r.bad || r.p == from)
 			return err_set(e, -EINVAL, "a list of ranges is malformed");
@@ -157,48 +157,48 @@ static int read_list(struct list *l, struct dwinfo *d, enum dwsect_id id, uint64
 }
 
 /* The offset of list INDEX: a table of offsets stands at the base. */
-static bool list_of_index(const struct dwbases *b, uint64_t index, uint64_t *ret)
+static bool list_of_index(const struct dwarf_bases *b, uint64_t index, uint64_t *ret)
 {
 	uint8_t size = b->unit->shape.offset_size;
 	struct rd r;
 
-	if (b->lists == DWINFO_UNKNOWN || index > UINT32_MAX ||
-		!dwinfo_window(b->info, DWSECT_RNGLISTS, b->lists + index * size, size, &r))
+	if (b->lists == DWARF_INFO_UNKNOWN || index > UINT32_MAX ||
+		!dwarf_info_window(b->info, DWARF_SECTION_RNGLISTS, b->lists + index * size, size, &r))
 		return false;
 	*ret = b->lists + rd_fixed(&r, size);
 	return !r.bad;
 }
 
-static int read_ranges(struct list *l, const struct dwvalue *v, struct err *e)
+static int read_ranges(struct list *l, const struct dwarf_value *v, struct err *e)
 {
-	const struct dwbases *b = l->b;
+	const struct dwarf_bases *b = l->b;
 	uint64_t at = v->u;
 
-	if (v->kind == DWV_LISTX && !list_of_index(b, v->u, &at))
+	if (v->kind == DWARF_VALUE_LISTX && !list_of_index(b, v->u, &at))
 		return err_set(e, -EINVAL, "a list of ranges has an index that is outside");
-	if (v->kind != DWV_LISTX && v->kind != DWV_OFFSET && v->kind != DWV_CONST)
+	if (v->kind != DWARF_VALUE_LISTX && v->kind != DWARF_VALUE_OFFSET && v->kind != DWARF_VALUE_CONST)
 		return err_set(e, -EINVAL, "ranges have an odd form");
 	if (b->unit->shape.version >= 5)
-		return read_list(l, b->info, DWSECT_RNGLISTS, at, e);
-	if (b->ranges != DWINFO_UNKNOWN)
+		return read_list(l, b->info, DWARF_SECTION_RNGLISTS, at, e);
+	if (b->ranges != DWARF_INFO_UNKNOWN)
 		at += b->ranges;
-	return read_list(l, b->main, DWSECT_RANGES, at, e);
+	return read_list(l, b->main, DWARF_SECTION_RANGES, at, e);
 }
 
-int dwrange_read(const struct dwbases *b, const struct dwvalue *low, const struct dwvalue *high,
-	const struct dwvalue *ranges, struct dwspans *ret, struct err *e)
+int dwarf_range_read(const struct dwarf_bases *b, const struct dwarf_value *low, const struct dwarf_value *high,
+	const struct dwarf_value *ranges, struct dwarf_span_list *ret, struct err *e)
 {
 	struct list l = { .b = b, .base = b->low, .spans = ret };
 	uint64_t from, to;
 
 	ret->n = 0;
-	if (ranges->kind != DWV_NONE)
+	if (ranges->kind != DWARF_VALUE_NONE)
 		return read_ranges(&l, ranges, e);
-	if (high->kind == DWV_NONE || !dwrange_address(b, low, &from))
+	if (high->kind == DWARF_VALUE_NONE || !dwarf_range_address(b, low, &from))
 		return 0;
-	if (high->kind == DWV_CONST)
+	if (high->kind == DWARF_VALUE_CONST)
 		to = from + high->u;
-	else if (!dwrange_address(b, high, &to))
+	else if (!dwarf_range_address(b, high, &to))
 		return 0;
 	add_span(&l, from, to);
 	return l.nomem ? err_nomem(e, "ranges") : 0;
@@ -209,23 +209,23 @@ int dwrange_read(const struct dwbases *b, const struct dwvalue *low, const struc
 #define ENTRY_BYTES 512
 #define NAME_ENTRY_MAX (UINT64_C(1) << 20)
 
-struct dwname_chunk {
-	struct dwname_chunk *next;
+struct dwarf_name_chunk {
+	struct dwarf_name_chunk *next;
 	size_t used, cap;
 	char text[];
 };
 
 /* Where a chain goes on. */
 struct hop {
-	struct dwinfo *d;
+	struct dwarf_info *d;
 	uint64_t at; /* in its .debug_info */
 	bool more, alt_missing;
 };
 
-static const char *keep(struct dwnames *n, const char *text)
+static const char *keep(struct dwarf_name_table *n, const char *text)
 {
 	size_t len = strlen(text) + 1;
-	struct dwname_chunk *c = n->chunks;
+	struct dwarf_name_chunk *c = n->chunks;
 	char *at;
 
 	if (!c || c->cap - c->used < len) {
@@ -234,7 +234,7 @@ static const char *keep(struct dwnames *n, const char *text)
 		c = malloc(sizeof(*c) + cap);
 		if (!c)
 			return NULL;
-		*c = (struct dwname_chunk){ .next = n->chunks, .cap = cap };
+		*c = (struct dwarf_name_chunk){ .next = n->chunks, .cap = cap };
 		n->chunks = c;
 		n->bytes += sizeof(*c) + cap;
 	}
@@ -244,48 +244,48 @@ static const char *keep(struct dwnames *n, const char *text)
 	return at;
 }
 
-static const char *text_of(struct dwnames *n, struct dwinfo *d, struct dwunit *u, const struct dwvalue *v)
+static const char *text_of(struct dwarf_name_table *n, struct dwarf_info *d, struct dwarf_unit *u, const struct dwarf_value *v)
 {
-	const char *text = dwinfo_text(d, n->alt, u, v);
+	const char *text = dwarf_info_text(d, n->alt, u, v);
 
 	/* what stands in the entry is in a buffer that is used again */
-	return text && v->kind == DWV_TEXT ? keep(n, text) : text;
+	return text && v->kind == DWARF_VALUE_TEXT ? keep(n, text) : text;
 }
 
 static void note_link(
-	struct dwnames *n, struct dwinfo *d, struct dwunit *u, const struct dwvalue *v, struct hop *hop)
+	struct dwarf_name_table *n, struct dwarf_info *d, struct dwarf_unit *u, const struct dwarf_value *v, struct hop *hop)
 {
 	*hop = (struct hop){ .d = d, .more = true };
-	if (v->kind == DWV_REF && v->u < u->end - u->at)
+	if (v->kind == DWARF_VALUE_REF && v->u < u->end - u->at)
 		hop->at = u->at + v->u;
-	else if (v->kind == DWV_REF_INFO)
+	else if (v->kind == DWARF_VALUE_REF_INFO)
 		hop->at = v->u;
-	else if (v->kind == DWV_REF_ALT && n->alt)
+	else if (v->kind == DWARF_VALUE_REF_ALT && n->alt)
 		*hop = (struct hop){ .d = n->alt, .at = v->u, .more = true };
 	else
-		*hop = (struct hop){ .alt_missing = v->kind == DWV_REF_ALT };
+		*hop = (struct hop){ .alt_missing = v->kind == DWARF_VALUE_REF_ALT };
 }
 
-static void note_call(struct dwcall *call, uint16_t name, const struct dwvalue *v)
+static void note_call(struct dwarf_call *call, uint16_t name, const struct dwarf_value *v)
 {
 	uint32_t *to = name == DW_AT_call_file     ? &call->file
 		       : name == DW_AT_call_line   ? &call->line
 		       : name == DW_AT_call_column ? &call->column
 						   : NULL;
 
-	if (to && v->kind == DWV_CONST && v->u < UINT32_MAX)
+	if (to && v->kind == DWARF_VALUE_CONST && v->u < UINT32_MAX)
 		*to = (uint32_t)v->u;
 }
 
 /* What the attributes at R add to RET, and where the rest is. False where they are cut short. */
-static bool read_entry(struct dwnames *n, struct dwinfo *d, struct dwunit *u, const struct dwabbrev_table *t,
-	const struct dwabbrev *a, struct rd *r, struct dwname *ret, struct dwcall *call, struct hop *hop)
+static bool read_entry(struct dwarf_name_table *n, struct dwarf_info *d, struct dwarf_unit *u, const struct dwarf_abbrev_table *t,
+	const struct dwarf_abbrev *a, struct rd *r, struct dwarf_name *ret, struct dwarf_call *call, struct hop *hop)
 {
-	struct dwvalue name = { .kind = DWV_NONE }, linkage = name, link = name;
+	struct dwarf_value name = { .kind = DWARF_VALUE_NONE }, linkage = name, link = name;
 
 	for (uint32_t i = 0; i < a->n_attrs; i++) {
-		const struct dwabbrev_attr *at = &t->attrs[a->attrs + i];
-		struct dwvalue v = dwform_read(r, at->form, at->implicit, &u->shape);
+		const struct dwarf_abbrev_attr *at = &t->attrs[a->attrs + i];
+		struct dwarf_value v = dwarf_form_read(r, at->form, at->implicit, &u->shape);
 
 		if (at->name == DW_AT_name)
 			name = v;
@@ -303,31 +303,31 @@ static bool read_entry(struct dwnames *n, struct dwinfo *d, struct dwunit *u, co
 	if (!ret->linkage)
 		ret->linkage = text_of(n, d, u, &linkage);
 	*hop = (struct hop){ 0 };
-	if (link.kind != DWV_NONE)
+	if (link.kind != DWARF_VALUE_NONE)
 		note_link(n, d, u, &link, hop);
 	return true;
 }
 
 /* The entry at HOP, with bytes of its own; then HOP is the next one. */
-static void read_hop(struct dwnames *n, struct hop *hop, struct dwname *ret)
+static void read_hop(struct dwarf_name_table *n, struct hop *hop, struct dwarf_name *ret)
 {
-	struct dwinfo *d = hop->d;
-	struct dwunit *u = dwinfo_unit(d, hop->at);
-	const struct dwabbrev_table *t;
+	struct dwarf_info *d = hop->d;
+	struct dwarf_unit *u = dwarf_info_unit(d, hop->at);
+	const struct dwarf_abbrev_table *t;
 	uint64_t at = hop->at, left;
 
 	hop->more = false;
-	if (!u || at < u->at + u->first || dwinfo_table(d, u, false, &t, NULL) != 0)
+	if (!u || at < u->at + u->first || dwarf_info_table(d, u, false, &t, NULL) != 0)
 		return;
 	left = u->end - at;
 	for (uint64_t want = ENTRY_BYTES;; want *= 16) {
-		const struct dwabbrev *a;
+		const struct dwarf_abbrev *a;
 		struct rd r;
 
-		if (dwsect_read(d->sect, DWSECT_INFO, at, MIN(want, left), &n->piece, NULL) != 0)
+		if (dwarf_sections_read(d->sect, DWARF_SECTION_INFO, at, MIN(want, left), &n->piece, NULL) != 0)
 			return;
 		r = rd_init(n->piece.bytes, n->piece.len);
-		a = dwabbrev_find(t, rd_uleb(&r));
+		a = dwarf_abbrev_find(t, rd_uleb(&r));
 		if (!a)
 			return;
 		if (read_entry(n, d, u, t, a, &r, ret, NULL, hop) || want >= left || want > NAME_ENTRY_MAX)
@@ -335,22 +335,22 @@ static void read_hop(struct dwnames *n, struct hop *hop, struct dwname *ret)
 	}
 }
 
-static struct dwname *known(struct dwnames *n, const struct hop *hop, bool *added)
+static struct dwarf_name *known(struct dwarf_name_table *n, const struct hop *hop, bool *added)
 {
 	uint32_t id = idmap_put(&n->known, (uint64_t)(uintptr_t)hop->d, hop->at, (uint32_t)n->n, added);
 
 	if (id == UINT32_MAX || base_grow(&n->list, &n->cap, n->n + 1, sizeof(*n->list)) != 0)
 		return NULL;
 	if (*added)
-		n->list[n->n++] = (struct dwname){ 0 };
+		n->list[n->n++] = (struct dwarf_name){ 0 };
 	return id < n->n ? &n->list[id] : NULL;
 }
 
 /* The names at the end of a chain that begins at HOP. */
-static void follow(struct dwnames *n, struct hop hop, struct dwname *ret)
+static void follow(struct dwarf_name_table *n, struct hop hop, struct dwarf_name *ret)
 {
 	bool added = false;
-	struct dwname *mine = known(n, &hop, &added);
+	struct dwarf_name *mine = known(n, &hop, &added);
 
 	if (mine && !added) {
 		*ret = *mine;
@@ -363,14 +363,14 @@ static void follow(struct dwnames *n, struct hop hop, struct dwname *ret)
 		*mine = *ret;
 }
 
-void dwnames_of_entry(struct dwnames *n, struct dwinfo *d, struct dwunit *u, const struct dwabbrev_table *t,
-	const struct dwabbrev *a, struct rd r, struct dwname *ret, struct dwcall *call)
+void dwarf_name_table_of_entry(struct dwarf_name_table *n, struct dwarf_info *d, struct dwarf_unit *u, const struct dwarf_abbrev_table *t,
+	const struct dwarf_abbrev *a, struct rd r, struct dwarf_name *ret, struct dwarf_call *call)
 {
-	struct dwname own = { 0 }, rest = { 0 };
+	struct dwarf_name own = { 0 }, rest = { 0 };
 	struct hop hop = { 0 };
 
 	*ret = own;
-	*call = (struct dwcall){ .file = DWCALL_NO_FILE };
+	*call = (struct dwarf_call){ .file = DWARF_CALL_NO_FILE };
 	if (!read_entry(n, d, u, t, a, &r, &own, call, &hop))
 		return;
 	if (hop.more && (!own.name || !own.linkage))
@@ -380,16 +380,16 @@ void dwnames_of_entry(struct dwnames *n, struct dwinfo *d, struct dwunit *u, con
 	ret->alt_missing = hop.alt_missing || rest.alt_missing;
 }
 
-void dwnames_free(struct dwnames *n)
+void dwarf_name_table_free(struct dwarf_name_table *n)
 {
 	while (n->chunks) {
-		struct dwname_chunk *c = n->chunks;
+		struct dwarf_name_chunk *c = n->chunks;
 
 		n->chunks = c->next;
 		free(c);
 	}
 	idmap_free(&n->known);
 	free(n->list);
-	dwpiece_free(&n->piece);
-	*n = (struct dwnames){ 0 };
+	dwarf_piece_free(&n->piece);
+	*n = (struct dwarf_name_table){ 0 };
 }

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-struct dwrows_program {
+struct dwarf_rows_program {
 	struct rd ops;
 	uint8_t min_inst, max_ops, line_range, opcode_base; /* as in the heading; the last two are not 0 */
 	int8_t line_base;
@@ -45,20 +45,20 @@ enum { LNE_END_SEQUENCE = 1, LNE_SET_ADDRESS, LNE_DEFINE_FILE }; /* DW_LNE_* */
  * addresses: a row costs two additions and one comparison with `trigger`.
  */
 struct run {
-	const struct dwrows_program *p;
+	const struct dwarf_rows_program *p;
 	const uint64_t *vaddrs;
 	size_t n, next; /* vaddrs[next] is the first one that is not below the last row */
-	struct dwline_row *rows;
+	struct dwarf_line_row *rows;
 	uint64_t *starts; /* of the sequence that gave rows[i], plus one; 0 = none did */
 	uint64_t settled, settled_max; /* rows given */
 	uint64_t trigger; /* a row at this address or above has something to do */
 	uint64_t start; /* of the sequence */
 	bool begun, dead; /* it has a row; it is code that was discarded */
 	uint64_t at; /* address of the last row, and the row */
-	struct dwline_row row;
+	struct dwarf_line_row row;
 	uint64_t address; /* the registers */
 	uint32_t op_index;
-	struct dwline_row now;
+	struct dwarf_line_row now;
 	uint32_t address_of[256]; /* advances of the special opcodes, when max_ops is 1 */
 	int32_t line_of[256];
 };
@@ -146,7 +146,7 @@ static void set_address(struct run *x, uint64_t address)
 static void reset(struct run *x)
 {
 	x->begun = false;
-	x->now = (struct dwline_row){ .file = 1, .line = 1 };
+	x->now = (struct dwarf_line_row){ .file = 1, .line = 1 };
 	set_address(x, 0);
 }
 
@@ -299,7 +299,7 @@ static int run(struct run *x)
 
 static void set_advances(struct run *x)
 {
-	const struct dwrows_program *p = x->p;
+	const struct dwarf_rows_program *p = x->p;
 
 	for (unsigned int op = p->opcode_base; op < 256; op++) {
 		unsigned int adjusted = op - p->opcode_base;
@@ -314,8 +314,8 @@ static void set_advances(struct run *x)
  * were. -EINVAL where the program breaks off or makes no sense: what came
  * before is kept. -ENOMEM.
  */
-static int dwrows_run(
-	const struct dwrows_program *p, const uint64_t *vaddrs, size_t n, struct dwline_row *rows)
+static int dwarf_rows_run(
+	const struct dwarf_rows_program *p, const uint64_t *vaddrs, size_t n, struct dwarf_line_row *rows)
 {
 	_cleanup_free_ uint64_t *starts = calloc(n ? n : 1, sizeof(*starts));
 	struct run x = { .p = p, .vaddrs = vaddrs, .n = n, .rows = rows, .starts = starts };
@@ -367,7 +367,7 @@ enum { /* DW_FORM_* that may stand in a heading */
 struct name {
 	const char *str;
 	uint64_t at;
-	enum dwsect_id section; /* DWSECT_STR, DWSECT_LINE_STR; else there is no offset */
+	enum dwarf_section_id section; /* DWARF_SECTION_STR, DWARF_SECTION_LINE_STR; else there is no offset */
 };
 
 struct file {
@@ -377,14 +377,14 @@ struct file {
 	char *path; /* once it was asked for */
 };
 
-struct dwline {
-	struct dwsect *s;
-	struct dwpiece unit;
+struct dwarf_line {
+	struct dwarf_sections *s;
+	struct dwarf_piece unit;
 	char *comp_dir, *name;
 	bool cut; /* the section ends before the program does */
 	bool wide; /* the 64-bit form */
 	uint16_t version;
-	struct dwrows_program program;
+	struct dwarf_rows_program program;
 	struct name *dirs;
 	struct file *files;
 	struct file own; /* file 0 before DWARF 5 */
@@ -407,14 +407,14 @@ static const char *rd_string(struct rd *r)
 /* One value of an entry: a number or a name. */
 static uint64_t rd_form(struct rd *r, uint64_t form, bool wide, struct name *name)
 {
-	*name = (struct name){ .section = DWSECT_COUNT };
+	*name = (struct name){ .section = DWARF_SECTION_COUNT };
 	switch (form) {
 	case FORM_STRING:
 		name->str = rd_string(r);
 		return 0;
 	case FORM_STRP:
 	case FORM_LINE_STRP:
-		name->section = form == FORM_STRP ? DWSECT_STR : DWSECT_LINE_STR;
+		name->section = form == FORM_STRP ? DWARF_SECTION_STR : DWARF_SECTION_LINE_STR;
 		name->at = rd_fixed(r, wide ? 8 : 4);
 		return 0;
 	case FORM_STRP_SUP:
@@ -461,7 +461,7 @@ static uint64_t rd_form(struct rd *r, uint64_t form, bool wide, struct name *nam
 	}
 }
 
-static int add_dir(struct dwline *l, const struct name *name)
+static int add_dir(struct dwarf_line *l, const struct name *name)
 {
 	if (base_grow(&l->dirs, &l->dirs_cap, l->n_dirs + 1, sizeof(*l->dirs)) != 0)
 		return -ENOMEM;
@@ -469,7 +469,7 @@ static int add_dir(struct dwline *l, const struct name *name)
 	return 0;
 }
 
-static int add_file(struct dwline *l, const struct name *name, uint64_t dir)
+static int add_file(struct dwarf_line *l, const struct name *name, uint64_t dir)
 {
 	if (base_grow(&l->files, &l->files_cap, l->n_files + 1, sizeof(*l->files)) != 0)
 		return -ENOMEM;
@@ -478,9 +478,9 @@ static int add_file(struct dwline *l, const struct name *name, uint64_t dir)
 }
 
 /* A file as before DWARF 5 and in DW_LNE_define_file, behind its name. */
-static int rd_old_file(struct dwline *l, struct rd *r, const char *name)
+static int rd_old_file(struct dwarf_line *l, struct rd *r, const char *name)
 {
-	struct name n = { .str = name, .section = DWSECT_COUNT };
+	struct name n = { .str = name, .section = DWARF_SECTION_COUNT };
 	uint64_t dir = rd_uleb(r);
 
 	rd_uleb(r); /* time */
@@ -488,9 +488,9 @@ static int rd_old_file(struct dwline *l, struct rd *r, const char *name)
 	return r->bad ? -EINVAL : add_file(l, &n, dir);
 }
 
-static int rd_old_tables(struct dwline *l, struct rd *r)
+static int rd_old_tables(struct dwarf_line *l, struct rd *r)
 {
-	struct name dir = { .section = DWSECT_COUNT };
+	struct name dir = { .section = DWARF_SECTION_COUNT };
 	const char *name;
 	int rc = 0;
 
@@ -502,7 +502,7 @@ static int rd_old_tables(struct dwline *l, struct rd *r)
 }
 
 /* One table of DWARF 5: its format, its length, its entries. */
-static int rd_table(struct dwline *l, struct rd *r, bool files)
+static int rd_table(struct dwarf_line *l, struct rd *r, bool files)
 {
 	struct {
 		uint64_t type, form;
@@ -520,7 +520,7 @@ static int rd_table(struct dwline *l, struct rd *r, bool files)
 	if (r->bad || n > (n_format ? rd_left(r) : 0))
 		return -EINVAL;
 	for (uint64_t k = 0; !rc && k < n; k++) {
-		struct name name = { .section = DWSECT_COUNT }, value;
+		struct name name = { .section = DWARF_SECTION_COUNT }, value;
 		uint64_t dir = 0;
 
 		for (uint8_t i = 0; i < n_format; i++) {
@@ -536,7 +536,7 @@ static int rd_table(struct dwline *l, struct rd *r, bool files)
 	return rc;
 }
 
-static int rd_tables(struct dwline *l, struct rd *r)
+static int rd_tables(struct dwarf_line *l, struct rd *r)
 {
 	int rc = l->version < 5 ? rd_old_tables(l, r) : rd_table(l, r, false);
 
@@ -545,16 +545,16 @@ static int rd_tables(struct dwline *l, struct rd *r)
 
 /* --- the heading: the rest --- */
 
-static int malformed(const struct dwline *l, const char *what, struct err *e)
+static int malformed(const struct dwarf_line *l, const char *what, struct err *e)
 {
 	return err_set(e, -EINVAL, "its line program at 0x%llx %s", (unsigned long long)l->unit.at, what);
 }
 
 /* The bytes of the unit behind its length. */
-static int read_unit(struct dwline *l, uint64_t offset, struct rd *r, struct err *e)
+static int read_unit(struct dwarf_line *l, uint64_t offset, struct rd *r, struct err *e)
 {
 	uint64_t left, length;
-	int rc = dwsect_read(l->s, DWSECT_LINE, offset, FIRST_READ, &l->unit, e);
+	int rc = dwarf_sections_read(l->s, DWARF_SECTION_LINE, offset, FIRST_READ, &l->unit, e);
 
 	if (rc)
 		return rc;
@@ -567,11 +567,11 @@ static int read_unit(struct dwline *l, uint64_t offset, struct rd *r, struct err
 		return malformed(l, "has a length of no known form", e);
 	if (r->bad)
 		return malformed(l, "breaks off in its heading", e);
-	left = dwsect_size(l->s, DWSECT_LINE) - offset - (l->wide ? 12 : 4);
+	left = dwarf_sections_size(l->s, DWARF_SECTION_LINE) - offset - (l->wide ? 12 : 4);
 	l->cut = length > left;
 	length = MIN(length, left);
 	if (length > rd_left(r)) {
-		rc = dwsect_read(l->s, DWSECT_LINE, offset, length + (l->wide ? 12 : 4), &l->unit, e);
+		rc = dwarf_sections_read(l->s, DWARF_SECTION_LINE, offset, length + (l->wide ? 12 : 4), &l->unit, e);
 		if (rc)
 			return rc;
 		*r = rd_init(l->unit.bytes, l->unit.len);
@@ -582,7 +582,7 @@ static int read_unit(struct dwline *l, uint64_t offset, struct rd *r, struct err
 }
 
 /* From the version to the length of the heading; *R ends with it from then on. */
-static int read_start(struct dwline *l, struct rd *r, struct err *e)
+static int read_start(struct dwarf_line *l, struct rd *r, struct err *e)
 {
 	uint64_t length;
 
@@ -599,9 +599,9 @@ static int read_start(struct dwline *l, struct rd *r, struct err *e)
 	return 0;
 }
 
-static int read_heading(struct dwline *l, uint64_t offset, struct err *e)
+static int read_heading(struct dwarf_line *l, uint64_t offset, struct err *e)
 {
-	struct dwrows_program *p = &l->program;
+	struct dwarf_rows_program *p = &l->program;
 	struct rd r;
 	int rc = read_unit(l, offset, &r, e);
 
@@ -631,7 +631,7 @@ static int define_file(void *ctx, struct rd *r)
 	return r->bad ? -EINVAL : rd_old_file(ctx, r, name);
 }
 
-DEFINE_CLEANUP(struct dwline *, dwline_close);
+DEFINE_CLEANUP(struct dwarf_line *, dwarf_line_close);
 
 static bool copy_of(const char *from, char **to)
 {
@@ -639,9 +639,9 @@ static bool copy_of(const char *from, char **to)
 	return !from || *to;
 }
 
-int dwline_open(struct dwsect *s, const struct dwline_opts *o, struct dwline **ret, struct err *e)
+int dwarf_line_open(struct dwarf_sections *s, const struct dwarf_line_opts *o, struct dwarf_line **ret, struct err *e)
 {
-	CLEANUP(dwline_close_p) struct dwline *l = calloc(1, sizeof(*l));
+	CLEANUP(dwarf_line_close_p) struct dwarf_line *l = calloc(1, sizeof(*l));
 	int rc;
 
 	if (!l || !copy_of(o->comp_dir, &l->comp_dir) || !copy_of(o->name, &l->name))
@@ -651,7 +651,7 @@ int dwline_open(struct dwsect *s, const struct dwline_opts *o, struct dwline **r
 	l->program.zero_ok = o->zero_ok;
 	l->program.define_file = define_file;
 	l->program.ctx = l;
-	l->own.name = (struct name){ .str = l->name, .section = DWSECT_COUNT };
+	l->own.name = (struct name){ .str = l->name, .section = DWARF_SECTION_COUNT };
 	rc = read_heading(l, o->offset, e);
 	if (rc)
 		return rc;
@@ -659,19 +659,19 @@ int dwline_open(struct dwsect *s, const struct dwline_opts *o, struct dwline **r
 	return 0;
 }
 
-static void drop_files(struct dwline *l, size_t from)
+static void drop_files(struct dwarf_line *l, size_t from)
 {
 	for (size_t i = from; i < l->n_files; i++)
 		free(l->files[i].path);
 	l->n_files = MIN(l->n_files, from);
 }
 
-void dwline_close(struct dwline *l)
+void dwarf_line_close(struct dwarf_line *l)
 {
 	if (!l)
 		return;
 	drop_files(l, 0);
-	dwpiece_free(&l->unit);
+	dwarf_piece_free(&l->unit);
 	free(l->own.path);
 	free(l->files);
 	free(l->dirs);
@@ -680,12 +680,12 @@ void dwline_close(struct dwline *l)
 	free(l);
 }
 
-int dwline_run(struct dwline *l, const uint64_t *vaddrs, size_t n, struct dwline_row *rows, struct err *e)
+int dwarf_line_run(struct dwarf_line *l, const uint64_t *vaddrs, size_t n, struct dwarf_line_row *rows, struct err *e)
 {
 	int rc;
 
 	drop_files(l, l->n_head_files);
-	rc = dwrows_run(&l->program, vaddrs, n, rows);
+	rc = dwarf_rows_run(&l->program, vaddrs, n, rows);
 	if (rc == -ENOMEM)
 		return err_nomem(e, "the rows of a line program");
 	if (rc || l->cut)
@@ -695,16 +695,16 @@ int dwline_run(struct dwline *l, const uint64_t *vaddrs, size_t n, struct dwline
 
 /* --- paths --- */
 
-static const char *text_of(struct dwline *l, const struct name *n)
+static const char *text_of(struct dwarf_line *l, const struct name *n)
 {
 	if (n->str)
 		return n->str;
-	return n->section < DWSECT_COUNT ? dwsect_string(l->s, n->section, n->at) : NULL;
+	return n->section < DWARF_SECTION_COUNT ? dwarf_sections_string(l->s, n->section, n->at) : NULL;
 }
 
 /* The directory DIR of a file; false where it is out of reach. *IN_COMP: it counts from the unit's directory.
  */
-static bool dir_of(struct dwline *l, uint32_t dir, const char **text, bool *in_comp)
+static bool dir_of(struct dwarf_line *l, uint32_t dir, const char **text, bool *in_comp)
 {
 	*in_comp = l->version < 5 || dir != 0;
 	*text = "";
@@ -729,7 +729,7 @@ static bool append(char *path, size_t *len, const char *part)
 	return true;
 }
 
-static bool join(struct dwline *l, const struct file *f, char *path, size_t *len)
+static bool join(struct dwarf_line *l, const struct file *f, char *path, size_t *len)
 {
 	const char *name = text_of(l, &f->name), *dir;
 	bool in_comp;
@@ -745,7 +745,7 @@ static bool join(struct dwline *l, const struct file *f, char *path, size_t *len
 	return append(path, len, dir) && append(path, len, name);
 }
 
-static struct file *file_of(struct dwline *l, uint32_t file)
+static struct file *file_of(struct dwarf_line *l, uint32_t file)
 {
 	if (l->version < 5 && file == 0)
 		return &l->own;
@@ -753,7 +753,7 @@ static struct file *file_of(struct dwline *l, uint32_t file)
 	return file < l->n_files ? &l->files[file] : NULL;
 }
 
-const char *dwline_file(struct dwline *l, uint32_t file)
+const char *dwarf_line_file(struct dwarf_line *l, uint32_t file)
 {
 	struct file *f = file_of(l, file);
 	char path[PATH_BYTES_MAX];
@@ -771,7 +771,7 @@ const char *dwline_file(struct dwline *l, uint32_t file)
 	return f->path;
 }
 
-uint64_t dwline_bytes(const struct dwline *l)
+uint64_t dwarf_line_bytes(const struct dwarf_line *l)
 {
 	return sizeof(*l) + l->unit.cap + l->dirs_cap * sizeof(*l->dirs) + l->files_cap * sizeof(*l->files) +
 	       l->paths_bytes;

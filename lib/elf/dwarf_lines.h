@@ -13,7 +13,7 @@
 #include "elf/dwarf_sections.h"
 
 /*
- * dwrows - the rows of a line number program that addresses fall into.
+ * dwarf_rows - the rows of a line number program that addresses fall into.
  *
  * DWARF 5, section 6.2.5; the opcodes are those of versions 2 to 5. No row is
  * kept: an address gets its row when the one behind it comes by. The row of an
@@ -30,11 +30,11 @@
  * lies between the two.
  */
 
-struct dwline_row {
+struct dwarf_line_row {
 	uint32_t file, line, column; /* file as in the program: 0-based since DWARF 5, else 1-based */
 };
 
-struct dwline_opts {
+struct dwarf_line_opts {
 	uint64_t offset; /* DW_AT_stmt_list */
 	uint8_t addr_size;
 	const char *comp_dir; /* of the unit, NULL = unknown */
@@ -42,27 +42,27 @@ struct dwline_opts {
 	bool zero_ok; /* code may be at address 0: ET_REL */
 };
 
-struct dwline; /* a table's heading: its files */
+struct dwarf_line; /* a table's heading: its files */
 
 /*
  * Read the heading of the program at O->offset of S's .debug_line; S must stay.
- * -EINVAL where it is malformed, -ENOMEM, -EIO, and -E2BIG and the like of dwsect_read().
+ * -EINVAL where it is malformed, -ENOMEM, -EIO, and -E2BIG and the like of dwarf_sections_read().
  */
-int dwline_open(struct dwsect *s, const struct dwline_opts *o, struct dwline **ret, struct err *e);
-void dwline_close(struct dwline *l); /* NULL is fine */
+int dwarf_line_open(struct dwarf_sections *s, const struct dwarf_line_opts *o, struct dwarf_line **ret, struct err *e);
+void dwarf_line_close(struct dwarf_line *l); /* NULL is fine */
 
 /*
  * Run it: ROWS[i] for VADDRS[i] (ascending); rows that no sequence covers stay
  * as they were. -EINVAL where the program breaks off: what came before is kept.
  */
-int dwline_run(struct dwline *l, const uint64_t *vaddrs, size_t n, struct dwline_row *rows, struct err *e);
+int dwarf_line_run(struct dwarf_line *l, const uint64_t *vaddrs, size_t n, struct dwarf_line_row *rows, struct err *e);
 
 /*
  * Path of file number FILE: directory and name joined (absolute ones stay);
  * NULL = no such, or its name or directory is out of reach. Valid until the next run or the close.
  */
-const char *dwline_file(struct dwline *l, uint32_t file);
+const char *dwarf_line_file(struct dwarf_line *l, uint32_t file);
 
-uint64_t dwline_bytes(const struct dwline *l); /* of memory */
+uint64_t dwarf_line_bytes(const struct dwarf_line *l); /* of memory */
 
 #endif

@@ -6,19 +6,19 @@
 #define BLOCK (16 << 10) /* of strings, that are read at once */
 #define STRING_MAX (64 << 10)
 
-static const char *const names[DWSECT_COUNT] = {
-	[DWSECT_INFO] = ".debug_info",
-	[DWSECT_TYPES] = ".debug_types",
-	[DWSECT_ABBREV] = ".debug_abbrev",
-	[DWSECT_STR] = ".debug_str",
-	[DWSECT_LINE] = ".debug_line",
-	[DWSECT_LINE_STR] = ".debug_line_str",
-	[DWSECT_STR_OFFSETS] = ".debug_str_offsets",
-	[DWSECT_ADDR] = ".debug_addr",
-	[DWSECT_RANGES] = ".debug_ranges",
-	[DWSECT_RNGLISTS] = ".debug_rnglists",
-	[DWSECT_CU_INDEX] = ".debug_cu_index",
-	[DWSECT_TU_INDEX] = ".debug_tu_index",
+static const char *const names[DWARF_SECTION_COUNT] = {
+	[DWARF_SECTION_INFO] = ".debug_info",
+	[DWARF_SECTION_TYPES] = ".debug_types",
+	[DWARF_SECTION_ABBREV] = ".debug_abbrev",
+	[DWARF_SECTION_STR] = ".debug_str",
+	[DWARF_SECTION_LINE] = ".debug_line",
+	[DWARF_SECTION_LINE_STR] = ".debug_line_str",
+	[DWARF_SECTION_STR_OFFSETS] = ".debug_str_offsets",
+	[DWARF_SECTION_ADDR] = ".debug_addr",
+	[DWARF_SECTION_RANGES] = ".debug_ranges",
+	[DWARF_SECTION_RNGLISTS] = ".debug_rnglists",
+	[DWARF_SECTION_CU_INDEX] = ".debug_cu_index",
+	[DWARF_SECTION_TU_INDEX] = ".debug_tu_index",
 };
 
 /*
@@ -41,20 +41,20 @@ struct section {
 	struct block *blocks; /* of a string section */
 };
 
-struct dwsect {
+struct dwarf_sections {
 	const struct elffile *f;
 	struct elfsection_names names;
 	uint64_t max, held;
-	struct section of[DWSECT_COUNT];
+	struct section of[DWARF_SECTION_COUNT];
 };
 
 /* The indexes of a .dwp describe split DWARF and are none. */
 static bool is_index(size_t id)
 {
-	return id == DWSECT_CU_INDEX || id == DWSECT_TU_INDEX;
+	return id == DWARF_SECTION_CU_INDEX || id == DWARF_SECTION_TU_INDEX;
 }
 
-static void look_up(struct dwsect *s, size_t id, bool dwo)
+static void look_up(struct dwarf_sections *s, size_t id, bool dwo)
 {
 	struct section *x = &s->of[id];
 	const struct elffile_section *h;
@@ -67,11 +67,11 @@ static void look_up(struct dwsect *s, size_t id, bool dwo)
 	x->size = h->size;
 }
 
-DEFINE_CLEANUP(struct dwsect *, dwsect_close);
+DEFINE_CLEANUP(struct dwarf_sections *, dwarf_sections_close);
 
-int dwsect_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwsect **ret, struct err *e)
+int dwarf_sections_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwarf_sections **ret, struct err *e)
 {
-	CLEANUP(dwsect_close_p) struct dwsect *s = calloc(1, sizeof(*s));
+	CLEANUP(dwarf_sections_close_p) struct dwarf_sections *s = calloc(1, sizeof(*s));
 	int rc;
 
 	if (!s)
@@ -81,7 +81,7 @@ int dwsect_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struct dw
 	rc = elfsection_names(f, &s->names, e);
 	if (rc)
 		return rc;
-	for (size_t id = 0; id < DWSECT_COUNT; id++)
+	for (size_t id = 0; id < DWARF_SECTION_COUNT; id++)
 		look_up(s, id, dwo);
 	*ret = TAKE_PTR(s);
 	return 0;
@@ -103,11 +103,11 @@ static void drop(struct section *x)
 	elfsection_free(&x->whole);
 }
 
-void dwsect_close(struct dwsect *s)
+void dwarf_sections_close(struct dwarf_sections *s)
 {
 	if (!s)
 		return;
-	for (size_t id = 0; id < DWSECT_COUNT; id++)
+	for (size_t id = 0; id < DWARF_SECTION_COUNT; id++)
 		drop(&s->of[id]);
 	elfsection_names_free(&s->names);
 	free(s);
@@ -115,7 +115,7 @@ void dwsect_close(struct dwsect *s)
 
 /* --- pieces --- */
 
-static int unpack(struct dwsect *s, struct section *x, struct err *e)
+static int unpack(struct dwarf_sections *s, struct section *x, struct err *e)
 {
 	struct err why = { 0 };
 	int rc;
@@ -136,14 +136,14 @@ static int unpack(struct dwsect *s, struct section *x, struct err *e)
 	return x->failed;
 }
 
-uint64_t dwsect_size(struct dwsect *s, enum dwsect_id id)
+uint64_t dwarf_sections_size(struct dwarf_sections *s, enum dwarf_section_id id)
 {
 	struct section *x = &s->of[id];
 
 	return x->packed && unpack(s, x, NULL) == 0 ? x->whole.len : x->size;
 }
 
-static int room_for(struct dwpiece *p, uint64_t len, struct err *e)
+static int room_for(struct dwarf_piece *p, uint64_t len, struct err *e)
 {
 	size_t cap = MAX(len + 1, MIN(2 * (uint64_t)p->cap, len + len / 2));
 	uint8_t *own;
@@ -160,7 +160,7 @@ static int room_for(struct dwpiece *p, uint64_t len, struct err *e)
 }
 
 static int copy_out(
-	struct dwsect *s, const struct section *x, uint64_t at, void *to, size_t len, struct err *e)
+	struct dwarf_sections *s, const struct section *x, uint64_t at, void *to, size_t len, struct err *e)
 {
 	int rc;
 
@@ -176,11 +176,11 @@ static int copy_out(
 	return rc;
 }
 
-int dwsect_read(
-	struct dwsect *s, enum dwsect_id id, uint64_t at, uint64_t len, struct dwpiece *p, struct err *e)
+int dwarf_sections_read(
+	struct dwarf_sections *s, enum dwarf_section_id id, uint64_t at, uint64_t len, struct dwarf_piece *p, struct err *e)
 {
 	struct section *x = &s->of[id];
-	uint64_t size = dwsect_size(s, id);
+	uint64_t size = dwarf_sections_size(s, id);
 	int rc;
 
 	p->len = 0;
@@ -203,15 +203,15 @@ int dwsect_read(
 	return 0;
 }
 
-void dwpiece_free(struct dwpiece *p)
+void dwarf_piece_free(struct dwarf_piece *p)
 {
 	free(p->own);
-	*p = (struct dwpiece){ 0 };
+	*p = (struct dwarf_piece){ 0 };
 }
 
 /* --- strings --- */
 
-static char *read_new(struct dwsect *s, const struct section *x, uint64_t at, uint64_t len)
+static char *read_new(struct dwarf_sections *s, const struct section *x, uint64_t at, uint64_t len)
 {
 	_cleanup_free_ char *p = NULL;
 
@@ -225,7 +225,7 @@ static char *read_new(struct dwsect *s, const struct section *x, uint64_t at, ui
 	return TAKE_PTR(p);
 }
 
-static bool make_blocks(struct dwsect *s, struct section *x)
+static bool make_blocks(struct dwarf_sections *s, struct section *x)
 {
 	uint64_t bytes = n_blocks(x) * sizeof(*x->blocks);
 
@@ -236,7 +236,7 @@ static bool make_blocks(struct dwsect *s, struct section *x)
 	return x->blocks != NULL;
 }
 
-static bool load_block(struct dwsect *s, struct section *x, uint64_t i)
+static bool load_block(struct dwarf_sections *s, struct section *x, uint64_t i)
 {
 	struct block *b;
 	const char *nul;
@@ -256,7 +256,7 @@ static bool load_block(struct dwsect *s, struct section *x, uint64_t i)
 }
 
 /* The string at IN of block B, if that is the one which ends in a later block. */
-static const char *from_tail(struct dwsect *s, struct section *x, uint64_t i, size_t in)
+static const char *from_tail(struct dwarf_sections *s, struct section *x, uint64_t i, size_t in)
 {
 	struct block *b = &x->blocks[i];
 	uint64_t at = i * BLOCK + b->tail_from;
@@ -272,7 +272,7 @@ static const char *checked(const char *str, uint64_t left)
 	return str && strnlen(str, MIN(left, STRING_MAX)) < MIN(left, STRING_MAX) ? str : NULL;
 }
 
-const char *dwsect_string(struct dwsect *s, enum dwsect_id id, uint64_t at)
+const char *dwarf_sections_string(struct dwarf_sections *s, enum dwarf_section_id id, uint64_t at)
 {
 	struct section *x = &s->of[id];
 	uint64_t i = at / BLOCK, in = at % BLOCK;
@@ -289,7 +289,7 @@ const char *dwsect_string(struct dwsect *s, enum dwsect_id id, uint64_t at)
 	return checked(from_tail(s, x, i, in), x->size - at);
 }
 
-uint64_t dwsect_bytes(const struct dwsect *s)
+uint64_t dwarf_sections_bytes(const struct dwarf_sections *s)
 {
 	return s->held;
 }

@@ -13,39 +13,39 @@
 #include "base/bytes.h"
 #include "elf/section.h"
 
-enum dwsect_id {
-	DWSECT_INFO,
-	DWSECT_TYPES,
-	DWSECT_ABBREV,
-	DWSECT_STR,
-	DWSECT_LINE,
-	DWSECT_LINE_STR,
-	DWSECT_STR_OFFSETS,
-	DWSECT_ADDR,
-	DWSECT_RANGES,
-	DWSECT_RNGLISTS,
-	DWSECT_CU_INDEX,
-	DWSECT_TU_INDEX,
-	DWSECT_COUNT
+enum dwarf_section_id {
+	DWARF_SECTION_INFO,
+	DWARF_SECTION_TYPES,
+	DWARF_SECTION_ABBREV,
+	DWARF_SECTION_STR,
+	DWARF_SECTION_LINE,
+	DWARF_SECTION_LINE_STR,
+	DWARF_SECTION_STR_OFFSETS,
+	DWARF_SECTION_ADDR,
+	DWARF_SECTION_RANGES,
+	DWARF_SECTION_RNGLISTS,
+	DWARF_SECTION_CU_INDEX,
+	DWARF_SECTION_TU_INDEX,
+	DWARF_SECTION_COUNT
 };
 
-struct dwsect;
+struct dwarf_sections;
 
 /*
  * F must stay. With DWO the names are those of split DWARF (".debug_info.dwo",
  * while the indexes have none of their own). MAX_BYTES bounds what is decompressed and the
  * strings, taken together, and each piece.
  */
-int dwsect_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwsect **ret, struct err *e);
-void dwsect_close(struct dwsect *s); /* NULL is fine */
+int dwarf_sections_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwarf_sections **ret, struct err *e);
+void dwarf_sections_close(struct dwarf_sections *s); /* NULL is fine */
 
 /* Uncompressed; 0 = there is none. Of one that cannot be unpacked its size in the file: reading it says why.
  */
-uint64_t dwsect_size(struct dwsect *s, enum dwsect_id id);
+uint64_t dwarf_sections_size(struct dwarf_sections *s, enum dwarf_section_id id);
 
 /* A piece of a section in memory of its own, used again for the next piece; zero it first, free its bytes
  * last. */
-struct dwpiece {
+struct dwarf_piece {
 	uint64_t at; /* its offset in the section */
 	const uint8_t *bytes; /* one NUL behind them */
 	size_t len;
@@ -57,17 +57,17 @@ struct dwpiece {
  * LEN bytes at offset AT, or as many as there are. -EINVAL when AT lies outside (at the end too),
  * -EIO, -ENOMEM, -EOPNOTSUPP/-E2BIG for a compressed section that cannot be unpacked.
  */
-int dwsect_read(
-	struct dwsect *s, enum dwsect_id id, uint64_t at, uint64_t len, struct dwpiece *p, struct err *e);
-void dwpiece_free(struct dwpiece *p);
+int dwarf_sections_read(
+	struct dwarf_sections *s, enum dwarf_section_id id, uint64_t at, uint64_t len, struct dwarf_piece *p, struct err *e);
+void dwarf_piece_free(struct dwarf_piece *p);
 
 /*
- * The NUL-terminated string at AT of a string section: valid until dwsect_close(); strings
+ * The NUL-terminated string at AT of a string section: valid until dwarf_sections_close(); strings
  * are read in blocks which are kept, within limits. NULL when it lies outside, is longer than 64 KiB or
  * memory runs out.
  */
-const char *dwsect_string(struct dwsect *s, enum dwsect_id id, uint64_t at);
+const char *dwarf_sections_string(struct dwarf_sections *s, enum dwarf_section_id id, uint64_t at);
 
-uint64_t dwsect_bytes(const struct dwsect *s); /* held in all, for the statistics */
+uint64_t dwarf_sections_bytes(const struct dwarf_sections *s); /* held in all, for the statistics */
 
 #endif

@@ -5,32 +5,32 @@
 
 #define HEAD 16
 #define COLUMNS_MAX 64 /* there are eight kinds of sections */
-#define OTHER DWSECT_COUNT /* a section that nobody here reads */
+#define OTHER DWARF_SECTION_COUNT /* a section that nobody here reads */
 
-struct dwsplit {
-	struct dwsect *s;
-	struct dwpiece bytes;
+struct dwarf_index {
+	struct dwarf_sections *s;
+	struct dwarf_piece bytes;
 	uint32_t version, n_columns, n_units, n_slots;
 	const uint8_t *hashes, *indexes, *offsets, *sizes;
-	enum dwsect_id column[COLUMNS_MAX];
+	enum dwarf_section_id column[COLUMNS_MAX];
 };
 
 /* DW_SECT_*: 2, 5, 7 and 8 have other meanings since DWARF 5. */
-static enum dwsect_id section_of(uint32_t version, uint32_t number)
+static enum dwarf_section_id section_of(uint32_t version, uint32_t number)
 {
 	switch (number) {
 	case 1:
-		return DWSECT_INFO;
+		return DWARF_SECTION_INFO;
 	case 2:
-		return version < 5 ? DWSECT_TYPES : OTHER;
+		return version < 5 ? DWARF_SECTION_TYPES : OTHER;
 	case 3:
-		return DWSECT_ABBREV;
+		return DWARF_SECTION_ABBREV;
 	case 4:
-		return DWSECT_LINE;
+		return DWARF_SECTION_LINE;
 	case 6:
-		return DWSECT_STR_OFFSETS;
+		return DWARF_SECTION_STR_OFFSETS;
 	case 8:
-		return version < 5 ? OTHER : DWSECT_RNGLISTS;
+		return version < 5 ? OTHER : DWARF_SECTION_RNGLISTS;
 	default:
 		return OTHER;
 	}
@@ -43,7 +43,7 @@ static uint64_t number_at(const uint8_t *p, size_t size)
 	return rd_fixed(&r, size);
 }
 
-static uint32_t cell(const struct dwsplit *x, const uint8_t *table, uint32_t row, uint32_t column)
+static uint32_t cell(const struct dwarf_index *x, const uint8_t *table, uint32_t row, uint32_t column)
 {
 	return (uint32_t)number_at(table + 4 * ((uint64_t)row * x->n_columns + column), 4);
 }
@@ -53,7 +53,7 @@ static int malformed(struct err *e, const char *what)
 	return err_set(e, -EINVAL, "its index of split units %s", what);
 }
 
-static int read_head(struct dwsplit *x, struct rd *r, struct err *e)
+static int read_head(struct dwarf_index *x, struct rd *r, struct err *e)
 {
 	x->version = rd_u16(r);
 	rd_u16(r); /* the other half of a version, or padding */
@@ -70,7 +70,7 @@ static int read_head(struct dwsplit *x, struct rd *r, struct err *e)
 }
 
 /* The tables follow each other: IDs, rows, kinds of the columns, offsets, sizes. */
-static int find_tables(struct dwsplit *x, struct rd *r, struct err *e)
+static int find_tables(struct dwarf_index *x, struct rd *r, struct err *e)
 {
 	uint64_t cells = (uint64_t)x->n_units * x->n_columns;
 	const uint8_t *kinds;
@@ -87,21 +87,21 @@ static int find_tables(struct dwsplit *x, struct rd *r, struct err *e)
 	return 0;
 }
 
-DEFINE_CLEANUP(struct dwsplit *, dwsplit_close);
+DEFINE_CLEANUP(struct dwarf_index *, dwarf_index_close);
 
-int dwsplit_open(struct dwsect *s, enum dwsect_id id, struct dwsplit **ret, struct err *e)
+int dwarf_index_open(struct dwarf_sections *s, enum dwarf_section_id id, struct dwarf_index **ret, struct err *e)
 {
-	CLEANUP(dwsplit_close_p) struct dwsplit *x = NULL;
+	CLEANUP(dwarf_index_close_p) struct dwarf_index *x = NULL;
 	struct rd r;
 	int rc;
 
-	if (dwsect_size(s, id) == 0)
+	if (dwarf_sections_size(s, id) == 0)
 		return err_set(e, -ENOENT, "has no index of split units");
 	x = calloc(1, sizeof(*x));
 	if (!x)
 		return err_nomem(e, "an index of split units");
 	x->s = s;
-	rc = dwsect_read(s, id, 0, UINT64_MAX, &x->bytes, e);
+	rc = dwarf_sections_read(s, id, 0, UINT64_MAX, &x->bytes, e);
 	if (rc)
 		return rc;
 	r = rd_init(x->bytes.bytes, x->bytes.len);
@@ -113,22 +113,22 @@ int dwsplit_open(struct dwsect *s, enum dwsect_id id, struct dwsplit **ret, stru
 	return 0;
 }
 
-void dwsplit_close(struct dwsplit *x)
+void dwarf_index_close(struct dwarf_index *x)
 {
 	if (!x)
 		return;
-	dwpiece_free(&x->bytes);
+	dwarf_piece_free(&x->bytes);
 	free(x);
 }
 
-size_t dwsplit_count(const struct dwsplit *x)
+size_t dwarf_index_count(const struct dwarf_index *x)
 {
 	return x->n_units;
 }
 
 /* The file's own hash table, probed as DWARF says. The row of ID, counted from 1; 0 = there is none. Row 0 in
  * a slot means that the slot is free. */
-static uint32_t row_of(const struct dwsplit *x, uint64_t id)
+static uint32_t row_of(const struct dwarf_index *x, uint64_t id)
 {
 	uint32_t mask = x->n_slots - 1, slot = (uint32_t)id & mask, step = ((uint32_t)(id >> 32) & mask) | 1;
 
@@ -143,88 +143,88 @@ static uint32_t row_of(const struct dwsplit *x, uint64_t id)
 	return 0;
 }
 
-int dwsplit_find(const struct dwsplit *x, uint64_t id, struct dwsplit_parts *ret, struct err *e)
+int dwarf_index_find(const struct dwarf_index *x, uint64_t id, struct dwarf_index_parts *ret, struct err *e)
 {
 	uint32_t row = row_of(x, id);
 
-	*ret = (struct dwsplit_parts){ 0 };
+	*ret = (struct dwarf_index_parts){ 0 };
 	if (!row)
 		return err_set(e, -ENOENT, "has no split unit 0x%016llx", (unsigned long long)id);
 	if (row > x->n_units)
 		return malformed(e, "points outside itself");
 	for (uint32_t i = 0; i < x->n_columns; i++) {
-		struct dwsplit_part part = { cell(x, x->offsets, row - 1, i), cell(x, x->sizes, row - 1, i) };
+		struct dwarf_index_part part = { cell(x, x->offsets, row - 1, i), cell(x, x->sizes, row - 1, i) };
 
 		if (x->column[i] == OTHER || !part.size)
 			continue;
-		if (part.offset + part.size > dwsect_size(x->s, x->column[i]))
+		if (part.offset + part.size > dwarf_sections_size(x->s, x->column[i]))
 			return malformed(e, "has a part outside its section");
 		ret->of[x->column[i]] = part;
 	}
 	return 0;
 }
 
-int dwhalf_open(struct dwhalf *h, const struct elffile *f, bool packed, uint64_t max_bytes, struct err *e)
+int dwarf_split_open(struct dwarf_split *h, const struct elffile *f, bool packed, uint64_t max_bytes, struct err *e)
 {
-	int rc = dwinfo_open(f, true, max_bytes, &h->info, e);
+	int rc = dwarf_info_open(f, true, max_bytes, &h->info, e);
 
-	return rc || !packed ? rc : dwsplit_open(h->info->sect, DWSECT_CU_INDEX, &h->index, e);
+	return rc || !packed ? rc : dwarf_index_open(h->info->sect, DWARF_SECTION_CU_INDEX, &h->index, e);
 }
 
-void dwhalf_close(struct dwhalf *h)
+void dwarf_split_close(struct dwarf_split *h)
 {
-	dwnames_free(&h->names);
-	dwsplit_close(h->index);
-	dwinfo_close(h->info);
-	*h = (struct dwhalf){ 0 };
+	dwarf_name_table_free(&h->names);
+	dwarf_index_close(h->index);
+	dwarf_info_close(h->info);
+	*h = (struct dwarf_split){ 0 };
 }
 
 /* Before DWARF 5 the ID is in the first entry. */
-static struct dwunit *unit_of_dwo(struct dwhalf *h, uint64_t id)
+static struct dwarf_unit *unit_of_dwo(struct dwarf_split *h, uint64_t id)
 {
 	for (size_t i = 0; i < h->info->n; i++) {
-		struct dwunit *u = &h->info->units[i];
-		struct dwroot root;
+		struct dwarf_unit *u = &h->info->units[i];
+		struct dwarf_root root;
 
 		if (u->shape.version >= 5 && u->id != id)
 			continue;
-		if (u->shape.version >= 5 || (dwinfo_root(h->info, u, &root, NULL) == 0 && root.id == id))
+		if (u->shape.version >= 5 || (dwarf_info_root(h->info, u, &root, NULL) == 0 && root.id == id))
 			return u;
 	}
 	return NULL;
 }
 
-static struct dwunit *unit_of_dwp(struct dwhalf *h, uint64_t id, uint64_t *lists, struct err *e)
+static struct dwarf_unit *unit_of_dwp(struct dwarf_split *h, uint64_t id, uint64_t *lists, struct err *e)
 {
-	struct dwsplit_parts p;
-	struct dwunit *u;
+	struct dwarf_index_parts p;
+	struct dwarf_unit *u;
 
-	if (dwsplit_find(h->index, id, &p, e) != 0)
+	if (dwarf_index_find(h->index, id, &p, e) != 0)
 		return NULL;
-	u = dwinfo_unit(h->info, p.of[DWSECT_INFO].offset);
-	if (!u || u->at != p.of[DWSECT_INFO].offset)
+	u = dwarf_info_unit(h->info, p.of[DWARF_SECTION_INFO].offset);
+	if (!u || u->at != p.of[DWARF_SECTION_INFO].offset)
 		return NULL;
-	*lists = p.of[DWSECT_RNGLISTS].offset;
-	if (u->str_base != DWINFO_UNKNOWN)
+	*lists = p.of[DWARF_SECTION_RNGLISTS].offset;
+	if (u->str_base != DWARF_INFO_UNKNOWN)
 		return u;
 	/* the first time it is asked for: from now on it counts from the sections' beginnings */
-	u->abbrev += p.of[DWSECT_ABBREV].offset;
-	u->str_base = p.of[DWSECT_STR_OFFSETS].offset +
+	u->abbrev += p.of[DWARF_SECTION_ABBREV].offset;
+	u->str_base = p.of[DWARF_SECTION_STR_OFFSETS].offset +
 		      (u->shape.version < 5 ? 0 : u->shape.offset_size * UINT64_C(2));
 	return u;
 }
 
-int dwhalf_find(struct dwhalf *h, const struct dwroot *root, struct dwbases *b, struct err *e)
+int dwarf_split_find(struct dwarf_split *h, const struct dwarf_root *root, struct dwarf_bases *b, struct err *e)
 {
 	uint64_t lists = 0, low = b->low;
-	struct dwunit *u = h->index ? unit_of_dwp(h, root->id, &lists, e) : unit_of_dwo(h, root->id);
+	struct dwarf_unit *u = h->index ? unit_of_dwp(h, root->id, &lists, e) : unit_of_dwo(h, root->id);
 
 	if (!u)
 		return err_set(e, -ENOENT, "split debug information does not have the unit %016llx",
 			(unsigned long long)root->id);
 	b->info = h->info;
 	b->unit = u;
-	dwrange_bases(b, root, true);
+	dwarf_range_bases(b, root, true);
 	b->lists += lists;
 	b->low = low;
 	return 0;

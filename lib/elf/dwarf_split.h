@@ -17,32 +17,32 @@
 #include "elf/dwarf_entries.h"
 #include "elf/dwarf_sections.h"
 
-struct dwsplit;
+struct dwarf_index;
 
 /* Offset and size of what belongs to a unit; size 0 = nothing of that section does. */
-struct dwsplit_part {
+struct dwarf_index_part {
 	uint64_t offset, size;
 };
 
-struct dwsplit_parts {
-	struct dwsplit_part of[DWSECT_COUNT];
+struct dwarf_index_parts {
+	struct dwarf_index_part of[DWARF_SECTION_COUNT];
 };
 
 /*
- * Read the index ID (DWSECT_CU_INDEX or DWSECT_TU_INDEX) of S, which must stay
+ * Read the index ID (DWARF_SECTION_CU_INDEX or DWARF_SECTION_TU_INDEX) of S, which must stay
  * and was opened with DWO. -ENOENT when there is none, -EINVAL when it is malformed, and what
- * dwsect_read() gives.
+ * dwarf_sections_read() gives.
  */
-int dwsplit_open(struct dwsect *s, enum dwsect_id id, struct dwsplit **ret, struct err *e);
-void dwsplit_close(struct dwsplit *x); /* NULL is fine */
+int dwarf_index_open(struct dwarf_sections *s, enum dwarf_section_id id, struct dwarf_index **ret, struct err *e);
+void dwarf_index_close(struct dwarf_index *x); /* NULL is fine */
 
-size_t dwsplit_count(const struct dwsplit *x); /* of the units */
+size_t dwarf_index_count(const struct dwarf_index *x); /* of the units */
 
 /* Parts of the unit ID. -ENOENT when it is not in the index, -EINVAL when they lie outside their sections. */
-int dwsplit_find(const struct dwsplit *x, uint64_t id, struct dwsplit_parts *ret, struct err *e);
+int dwarf_index_find(const struct dwarf_index *x, uint64_t id, struct dwarf_index_parts *ret, struct err *e);
 
 /*
- * dwhalf - the split unit that belongs to a skeleton: in a .dwo file of its
+ * dwarf_split - the split unit that belongs to a skeleton: in a .dwo file of its
  * own or in a .dwp.
  *
  * DWARF 5, sections 3.1.3 and 7.3.5, and GNU's extension of DWARF 4. What a .dwp
@@ -51,20 +51,20 @@ int dwsplit_find(const struct dwsplit *x, uint64_t id, struct dwsplit_parts *ret
  */
 
 /* A file with split units. */
-struct dwhalf {
-	struct dwinfo *info; /* NULL = not open */
-	struct dwsplit *index; /* of a .dwp; NULL = a .dwo */
-	struct dwnames names;
+struct dwarf_split {
+	struct dwarf_info *info; /* NULL = not open */
+	struct dwarf_index *index; /* of a .dwp; NULL = a .dwo */
+	struct dwarf_name_table names;
 };
 
 /* Open F; with PACKED it is a .dwp. Close it in any case. */
-int dwhalf_open(struct dwhalf *h, const struct elffile *f, bool packed, uint64_t max_bytes, struct err *e);
-void dwhalf_close(struct dwhalf *h); /* a zeroed one is fine */
+int dwarf_split_open(struct dwarf_split *h, const struct elffile *f, bool packed, uint64_t max_bytes, struct err *e);
+void dwarf_split_close(struct dwarf_split *h); /* a zeroed one is fine */
 
 /*
  * B is that of a skeleton ROOT, whose ID says what belongs to it: it becomes
  * that of the split unit. -ENOENT when the file does not have it, -EINVAL.
  */
-int dwhalf_find(struct dwhalf *h, const struct dwroot *root, struct dwbases *b, struct err *e);
+int dwarf_split_find(struct dwarf_split *h, const struct dwarf_root *root, struct dwarf_bases *b, struct err *e);
 
 #endif

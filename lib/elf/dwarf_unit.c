@@ -6,26 +6,26 @@
 #include <errno.h>
 
 /* How a value is stepped over whose size is not fixed. */
-enum dwskip {
-	DWSKIP_FIXED, /* dwform_size() tells */
-	DWSKIP_LEB,
-	DWSKIP_STRING,
-	DWSKIP_BLOCK1,
-	DWSKIP_BLOCK2,
-	DWSKIP_BLOCK4,
-	DWSKIP_BLOCK, /* the length is a ULEB128 */
-	DWSKIP_INDIRECT, /* the form stands before the value */
-	DWSKIP_UNKNOWN,
+enum dwarf_skip {
+	DWARF_SKIP_FIXED, /* dwarf_form_size() tells */
+	DWARF_SKIP_LEB,
+	DWARF_SKIP_STRING,
+	DWARF_SKIP_BLOCK1,
+	DWARF_SKIP_BLOCK2,
+	DWARF_SKIP_BLOCK4,
+	DWARF_SKIP_BLOCK, /* the length is a ULEB128 */
+	DWARF_SKIP_INDIRECT, /* the form stands before the value */
+	DWARF_SKIP_UNKNOWN,
 };
 
-static enum dwskip fixed(uint32_t n, uint32_t *size)
+static enum dwarf_skip fixed(uint32_t n, uint32_t *size)
 {
 	*size = n;
-	return DWSKIP_FIXED;
+	return DWARF_SKIP_FIXED;
 }
 
-/* *SIZE is set for DWSKIP_FIXED. */
-static enum dwskip dwform_skip_of(uint16_t form, const struct dwshape *shape, uint32_t *size)
+/* *SIZE is set for DWARF_SKIP_FIXED. */
+static enum dwarf_skip dwarf_form_skip_of(uint16_t form, const struct dwarf_shape *shape, uint32_t *size)
 {
 	switch (form) {
 	case DW_FORM_flag_present:
@@ -78,37 +78,37 @@ static enum dwskip dwform_skip_of(uint16_t form, const struct dwshape *shape, ui
 	case DW_FORM_rnglistx:
 	case DW_FORM_GNU_addr_index:
 	case DW_FORM_GNU_str_index:
-		return DWSKIP_LEB;
+		return DWARF_SKIP_LEB;
 	case DW_FORM_string:
-		return DWSKIP_STRING;
+		return DWARF_SKIP_STRING;
 	case DW_FORM_block1:
-		return DWSKIP_BLOCK1;
+		return DWARF_SKIP_BLOCK1;
 	case DW_FORM_block2:
-		return DWSKIP_BLOCK2;
+		return DWARF_SKIP_BLOCK2;
 	case DW_FORM_block4:
-		return DWSKIP_BLOCK4;
+		return DWARF_SKIP_BLOCK4;
 	case DW_FORM_block:
 	case DW_FORM_exprloc:
-		return DWSKIP_BLOCK;
+		return DWARF_SKIP_BLOCK;
 	case DW_FORM_indirect:
-		return DWSKIP_INDIRECT;
+		return DWARF_SKIP_INDIRECT;
 	default:
-		return DWSKIP_UNKNOWN;
+		return DWARF_SKIP_UNKNOWN;
 	}
 }
 
-static enum dwvalue_kind kind_of(uint16_t form)
+static enum dwarf_value_kind kind_of(uint16_t form)
 {
 	switch (form) {
 	case DW_FORM_addr:
-		return DWV_ADDR;
+		return DWARF_VALUE_ADDR;
 	case DW_FORM_addrx:
 	case DW_FORM_addrx1:
 	case DW_FORM_addrx2:
 	case DW_FORM_addrx3:
 	case DW_FORM_addrx4:
 	case DW_FORM_GNU_addr_index:
-		return DWV_ADDRX;
+		return DWARF_VALUE_ADDRX;
 	case DW_FORM_data1:
 	case DW_FORM_data2:
 	case DW_FORM_data4:
@@ -118,69 +118,69 @@ static enum dwvalue_kind kind_of(uint16_t form)
 	case DW_FORM_implicit_const:
 	case DW_FORM_flag:
 	case DW_FORM_flag_present:
-		return DWV_CONST;
+		return DWARF_VALUE_CONST;
 	case DW_FORM_sec_offset:
-		return DWV_OFFSET;
+		return DWARF_VALUE_OFFSET;
 	case DW_FORM_loclistx:
 	case DW_FORM_rnglistx:
-		return DWV_LISTX;
+		return DWARF_VALUE_LISTX;
 	case DW_FORM_ref1:
 	case DW_FORM_ref2:
 	case DW_FORM_ref4:
 	case DW_FORM_ref8:
 	case DW_FORM_ref_udata:
-		return DWV_REF;
+		return DWARF_VALUE_REF;
 	case DW_FORM_ref_addr:
-		return DWV_REF_INFO;
+		return DWARF_VALUE_REF_INFO;
 	case DW_FORM_GNU_ref_alt:
 	case DW_FORM_ref_sup4:
 	case DW_FORM_ref_sup8:
-		return DWV_REF_ALT;
+		return DWARF_VALUE_REF_ALT;
 	case DW_FORM_strp:
-		return DWV_STRP;
+		return DWARF_VALUE_STRP;
 	case DW_FORM_line_strp:
-		return DWV_LINE_STRP;
+		return DWARF_VALUE_LINE_STRP;
 	case DW_FORM_GNU_strp_alt:
 	case DW_FORM_strp_sup:
-		return DWV_STRP_ALT;
+		return DWARF_VALUE_STRP_ALT;
 	case DW_FORM_strx:
 	case DW_FORM_strx1:
 	case DW_FORM_strx2:
 	case DW_FORM_strx3:
 	case DW_FORM_strx4:
 	case DW_FORM_GNU_str_index:
-		return DWV_STRX;
+		return DWARF_VALUE_STRX;
 	default:
-		return DWV_NONE;
+		return DWARF_VALUE_NONE;
 	}
 }
 
-static struct dwvalue text_at(struct rd *r)
+static struct dwarf_value text_at(struct rd *r)
 {
 	const uint8_t *from = r->p, *nul = r->bad ? NULL : memchr(from, 0, rd_left(r));
 
 	if (!nul) {
 		r->bad = true;
-		return (struct dwvalue){ 0 };
+		return (struct dwarf_value){ 0 };
 	}
 	r->p = nul + 1;
-	return (struct dwvalue){ .kind = DWV_TEXT, .text = (const char *)from };
+	return (struct dwarf_value){ .kind = DWARF_VALUE_TEXT, .text = (const char *)from };
 }
 
-static struct dwvalue block_of(struct rd *r, uint64_t len)
+static struct dwarf_value block_of(struct rd *r, uint64_t len)
 {
 	rd_bytes(r, len);
-	return (struct dwvalue){ .kind = DWV_NONE };
+	return (struct dwarf_value){ .kind = DWARF_VALUE_NONE };
 }
 
-struct dwvalue dwform_read(struct rd *r, uint16_t form, int64_t implicit, const struct dwshape *shape)
+struct dwarf_value dwarf_form_read(struct rd *r, uint16_t form, int64_t implicit, const struct dwarf_shape *shape)
 {
-	struct dwvalue v = { .kind = kind_of(form) };
+	struct dwarf_value v = { .kind = kind_of(form) };
 	uint32_t size = 0;
 	uint64_t inner;
 
-	switch (dwform_skip_of(form, shape, &size)) {
-	case DWSKIP_FIXED:
+	switch (dwarf_form_skip_of(form, shape, &size)) {
+	case DWARF_SKIP_FIXED:
 		if (size > 8) {
 			rd_bytes(r, size);
 			return v;
@@ -189,39 +189,39 @@ struct dwvalue dwform_read(struct rd *r, uint16_t form, int64_t implicit, const 
 		      : form == DW_FORM_flag_present ? 1
 						     : rd_fixed(r, size);
 		return v;
-	case DWSKIP_LEB:
+	case DWARF_SKIP_LEB:
 		v.u = form == DW_FORM_sdata ? (uint64_t)rd_sleb(r) : rd_uleb(r);
 		return v;
-	case DWSKIP_STRING:
+	case DWARF_SKIP_STRING:
 		return text_at(r);
-	case DWSKIP_BLOCK1:
+	case DWARF_SKIP_BLOCK1:
 		return block_of(r, rd_u8(r));
-	case DWSKIP_BLOCK2:
+	case DWARF_SKIP_BLOCK2:
 		return block_of(r, rd_u16(r));
-	case DWSKIP_BLOCK4:
+	case DWARF_SKIP_BLOCK4:
 		return block_of(r, rd_u32(r));
-	case DWSKIP_BLOCK:
+	case DWARF_SKIP_BLOCK:
 		return block_of(r, rd_uleb(r));
-	case DWSKIP_INDIRECT:
+	case DWARF_SKIP_INDIRECT:
 		inner = rd_uleb(r);
 		/* one level: a chain of them would have no end, and an implicit one no value */
 		if (inner <= UINT16_MAX && inner != DW_FORM_indirect && inner != DW_FORM_implicit_const)
-			return dwform_read(r, (uint16_t)inner, 0, shape);
+			return dwarf_form_read(r, (uint16_t)inner, 0, shape);
 		break;
-	case DWSKIP_UNKNOWN:
+	case DWARF_SKIP_UNKNOWN:
 		break;
 	}
 	r->bad = true;
-	return (struct dwvalue){ 0 };
+	return (struct dwarf_value){ 0 };
 }
 
-#define DWABBREV_VARIES UINT32_MAX
+#define DWARF_ABBREV_VARIES UINT32_MAX
 
 #define VALUES_MAX (UINT32_MAX / 2) /* of one entry */
 
-static void dwabbrev_release(struct dwabbrev_table *t);
+static void dwarf_abbrev_release(struct dwarf_abbrev_table *t);
 
-static enum dwabbrev_kind entry_kind(uint64_t tag)
+static enum dwarf_abbrev_kind entry_kind(uint64_t tag)
 {
 	switch (tag) {
 	case DW_TAG_subprogram:
@@ -246,46 +246,46 @@ static enum dwabbrev_kind entry_kind(uint64_t tag)
 
 /* --- where values stand --- */
 
-static void note_place(struct dwabbrev *a, uint16_t name, uint32_t attr, uint32_t step, uint32_t add)
+static void note_place(struct dwarf_abbrev *a, uint16_t name, uint32_t attr, uint32_t step, uint32_t add)
 {
-	struct dwabbrev_place *p = name == DW_AT_sibling   ? &a->sibling
+	struct dwarf_abbrev_place *p = name == DW_AT_sibling   ? &a->sibling
 				   : name == DW_AT_low_pc  ? &a->low_pc
 				   : name == DW_AT_high_pc ? &a->high_pc
 				   : name == DW_AT_ranges  ? &a->ranges
 							   : NULL;
 
-	if (p && attr < DWABBREV_NONE && step < UINT16_MAX)
-		*p = (struct dwabbrev_place){ .attr = (uint16_t)attr, .step = (uint16_t)step, .add = add };
+	if (p && attr < DWARF_ABBREV_NONE && step < UINT16_MAX)
+		*p = (struct dwarf_abbrev_place){ .attr = (uint16_t)attr, .step = (uint16_t)step, .add = add };
 }
 
-static int add_step(struct dwabbrev_table *t, uint32_t add, enum dwskip skip, struct err *e)
+static int add_step(struct dwarf_abbrev_table *t, uint32_t add, enum dwarf_skip skip, struct err *e)
 {
 	if (base_grow(&t->steps, &t->steps_cap, t->n_steps + 1, sizeof(*t->steps)) != 0)
 		return err_nomem(e, "an abbreviation table");
-	t->steps[t->n_steps++] = (struct dwabbrev_step){ .add = add, .skip = skip };
+	t->steps[t->n_steps++] = (struct dwarf_abbrev_step){ .add = add, .skip = skip };
 	return 0;
 }
 
 /* Steps and places of the last abbreviation. */
-static int compile(struct dwabbrev_table *t, struct dwabbrev *a, const struct dwshape *shape, struct err *e)
+static int compile(struct dwarf_abbrev_table *t, struct dwarf_abbrev *a, const struct dwarf_shape *shape, struct err *e)
 {
 	uint32_t pending = 0, step = 0;
 	int rc;
 
-	a->sibling.attr = a->low_pc.attr = a->high_pc.attr = a->ranges.attr = DWABBREV_NONE;
+	a->sibling.attr = a->low_pc.attr = a->high_pc.attr = a->ranges.attr = DWARF_ABBREV_NONE;
 	a->steps = (uint32_t)t->n_steps;
 	for (uint32_t i = 0; i < a->n_attrs; i++) {
-		const struct dwabbrev_attr *at = &t->attrs[a->attrs + i];
+		const struct dwarf_abbrev_attr *at = &t->attrs[a->attrs + i];
 		uint32_t size = 0;
-		enum dwskip skip = dwform_skip_of(at->form, shape, &size);
+		enum dwarf_skip skip = dwarf_form_skip_of(at->form, shape, &size);
 
-		if (skip == DWSKIP_UNKNOWN)
+		if (skip == DWARF_SKIP_UNKNOWN)
 			return err_set(e, -EINVAL, "an attribute has the unknown form 0x%x", at->form);
 		note_place(a, at->name, i, step, pending);
 		pending += size;
 		if (pending > VALUES_MAX)
 			return err_set(e, -EINVAL, "an abbreviation is too long");
-		if (skip == DWSKIP_FIXED)
+		if (skip == DWARF_SKIP_FIXED)
 			continue;
 		rc = add_step(t, pending, skip, e);
 		if (rc)
@@ -293,15 +293,15 @@ static int compile(struct dwabbrev_table *t, struct dwabbrev *a, const struct dw
 		pending = 0;
 		step++;
 	}
-	a->size = step ? DWABBREV_VARIES : pending;
-	a->code_range = dwabbrev_has(&a->low_pc) || dwabbrev_has(&a->ranges);
-	return add_step(t, pending, DWSKIP_FIXED, e);
+	a->size = step ? DWARF_ABBREV_VARIES : pending;
+	a->code_range = dwarf_abbrev_has(&a->low_pc) || dwarf_abbrev_has(&a->ranges);
+	return add_step(t, pending, DWARF_SKIP_FIXED, e);
 }
 
 /* --- parsing --- */
 
 /* One attribute: 1, 0 at the end of the list. */
-static int parse_attr(struct rd *r, struct dwabbrev_attr *at)
+static int parse_attr(struct rd *r, struct dwarf_abbrev_attr *at)
 {
 	uint64_t name = rd_uleb(r), form = rd_uleb(r);
 
@@ -317,9 +317,9 @@ static int parse_attr(struct rd *r, struct dwabbrev_attr *at)
 	return r->bad ? -ENODATA : 1;
 }
 
-static int parse_attrs(struct rd *r, struct dwabbrev_table *t, struct dwabbrev *a, struct err *e)
+static int parse_attrs(struct rd *r, struct dwarf_abbrev_table *t, struct dwarf_abbrev *a, struct err *e)
 {
-	struct dwabbrev_attr at;
+	struct dwarf_abbrev_attr at;
 	int rc;
 
 	a->attrs = (uint32_t)t->n_attrs;
@@ -333,10 +333,10 @@ static int parse_attrs(struct rd *r, struct dwabbrev_table *t, struct dwabbrev *
 }
 
 static int parse_one(
-	struct rd *r, struct dwabbrev_table *t, uint64_t code, const struct dwshape *shape, struct err *e)
+	struct rd *r, struct dwarf_abbrev_table *t, uint64_t code, const struct dwarf_shape *shape, struct err *e)
 {
 	uint64_t tag = rd_uleb(r);
-	struct dwabbrev a = { .code = code, .kind = (uint8_t)entry_kind(tag) };
+	struct dwarf_abbrev a = { .code = code, .kind = (uint8_t)entry_kind(tag) };
 	int rc;
 
 	a.tag = tag > UINT16_MAX ? 0 : (uint16_t)tag;
@@ -354,13 +354,13 @@ static int parse_one(
 
 static int by_code(const void *a, const void *b)
 {
-	const struct dwabbrev *x = a, *y = b;
+	const struct dwarf_abbrev *x = a, *y = b;
 
 	return CMP(x->code, y->code);
 }
 
 static int parse_all(
-	struct rd *r, struct dwabbrev_table *t, const struct dwshape *shape, uint64_t until, struct err *e)
+	struct rd *r, struct dwarf_abbrev_table *t, const struct dwarf_shape *shape, uint64_t until, struct err *e)
 {
 	uint64_t code = 0;
 	bool sorted = true;
@@ -391,38 +391,38 @@ static int parse_all(
  * there, -ENOMEM. Memory is at most some 60 times the bytes. *USED (may be NULL)
  * are the bytes it took.
  */
-static int dwabbrev_parse(const void *p, size_t len, const struct dwshape *shape, uint64_t code,
-	struct dwabbrev_table *ret, size_t *used, struct err *e)
+static int dwarf_abbrev_parse(const void *p, size_t len, const struct dwarf_shape *shape, uint64_t code,
+	struct dwarf_abbrev_table *ret, size_t *used, struct err *e)
 {
 	struct rd r = rd_init(p, len);
 	int rc;
 
-	*ret = (struct dwabbrev_table){ 0 };
+	*ret = (struct dwarf_abbrev_table){ 0 };
 	rc = parse_all(&r, ret, shape, code, e);
 	if (rc)
-		dwabbrev_release(ret);
+		dwarf_abbrev_release(ret);
 	if (used)
 		*used = len - rd_left(&r);
 	return rc;
 }
 
-static void dwabbrev_release(struct dwabbrev_table *t)
+static void dwarf_abbrev_release(struct dwarf_abbrev_table *t)
 {
 	free(t->list);
 	free(t->attrs);
 	free(t->steps);
-	*t = (struct dwabbrev_table){ 0 };
+	*t = (struct dwarf_abbrev_table){ 0 };
 }
 
-static size_t dwabbrev_bytes(const struct dwabbrev_table *t)
+static size_t dwarf_abbrev_bytes(const struct dwarf_abbrev_table *t)
 {
 	return t->cap * sizeof(*t->list) + t->attrs_cap * sizeof(*t->attrs) +
 	       t->steps_cap * sizeof(*t->steps);
 }
 
-const struct dwabbrev *dwabbrev_search(const struct dwabbrev_table *t, uint64_t code)
+const struct dwarf_abbrev *dwarf_abbrev_search(const struct dwarf_abbrev_table *t, uint64_t code)
 {
-	const struct dwabbrev key = { .code = code };
+	const struct dwarf_abbrev key = { .code = code };
 
 	return t->n ? bsearch(&key, t->list, t->n, sizeof(*t->list), by_code) : NULL;
 }
@@ -433,11 +433,11 @@ const struct dwabbrev *dwabbrev_search(const struct dwabbrev_table *t, uint64_t 
 static uint64_t block_len(struct rd *r, uint32_t skip)
 {
 	switch (skip) {
-	case DWSKIP_BLOCK1:
+	case DWARF_SKIP_BLOCK1:
 		return rd_u8(r);
-	case DWSKIP_BLOCK2:
+	case DWARF_SKIP_BLOCK2:
 		return rd_u16(r);
-	case DWSKIP_BLOCK4:
+	case DWARF_SKIP_BLOCK4:
 		return rd_u32(r);
 	default:
 		return rd_uleb(r);
@@ -446,19 +446,19 @@ static uint64_t block_len(struct rd *r, uint32_t skip)
 
 /* The NUL behind the bytes ends numbers and strings, so this stops one byte behind the end at the latest. */
 static const uint8_t *skip_value(
-	const uint8_t *p, const uint8_t *end, uint32_t skip, const struct dwshape *shape)
+	const uint8_t *p, const uint8_t *end, uint32_t skip, const struct dwarf_shape *shape)
 {
 	struct rd r = { .p = p, .end = end };
 
 	switch (skip) {
-	case DWSKIP_LEB:
+	case DWARF_SKIP_LEB:
 		while (*p & 0x80)
 			p++;
 		return p + 1;
-	case DWSKIP_STRING:
+	case DWARF_SKIP_STRING:
 		return p + strlen((const char *)p) + 1;
-	case DWSKIP_INDIRECT:
-		dwform_read(&r, DW_FORM_indirect, 0, shape);
+	case DWARF_SKIP_INDIRECT:
+		dwarf_form_read(&r, DW_FORM_indirect, 0, shape);
 		break;
 	default:
 		rd_bytes(&r, block_len(&r, skip));
@@ -467,14 +467,14 @@ static const uint8_t *skip_value(
 }
 
 /* Over LIMIT steps and what stands before the next one. */
-static void step(const struct dwabbrev_step *s, uint32_t limit, const struct dwshape *shape, struct rd *r)
+static void step(const struct dwarf_abbrev_step *s, uint32_t limit, const struct dwarf_shape *shape, struct rd *r)
 {
 	const uint8_t *p = r->p, *end = r->end;
 
 	for (;; s++, limit--) {
 		if (s->add > (size_t)(end - p))
 			break;
-		if (s->skip == DWSKIP_FIXED || !limit) {
+		if (s->skip == DWARF_SKIP_FIXED || !limit) {
 			r->p = limit ? p + s->add : p;
 			return;
 		}
@@ -486,30 +486,30 @@ static void step(const struct dwabbrev_step *s, uint32_t limit, const struct dws
 	r->bad = true;
 }
 
-void dwabbrev_step_slow(
-	const struct dwabbrev_table *t, const struct dwabbrev *a, const struct dwshape *shape, struct rd *r)
+void dwarf_abbrev_step_slow(
+	const struct dwarf_abbrev_table *t, const struct dwarf_abbrev *a, const struct dwarf_shape *shape, struct rd *r)
 {
 	step(&t->steps[a->steps], UINT32_MAX, shape, r);
 }
 
-struct dwvalue dwabbrev_value(const struct dwabbrev_table *t, const struct dwabbrev *a,
-	const struct dwabbrev_place *place, const struct dwshape *shape, const struct rd *r)
+struct dwarf_value dwarf_abbrev_value(const struct dwarf_abbrev_table *t, const struct dwarf_abbrev *a,
+	const struct dwarf_abbrev_place *place, const struct dwarf_shape *shape, const struct rd *r)
 {
-	struct dwvalue v = { .kind = DWV_NONE };
+	struct dwarf_value v = { .kind = DWARF_VALUE_NONE };
 	struct rd at = *r;
 
-	if (!dwabbrev_has(place))
+	if (!dwarf_abbrev_has(place))
 		return v;
 	if (place->step)
 		step(&t->steps[a->steps], place->step, shape, &at);
 	rd_bytes(&at, place->add);
 	if (!at.bad) {
-		const struct dwabbrev_attr *attr = &t->attrs[a->attrs + place->attr];
+		const struct dwarf_abbrev_attr *attr = &t->attrs[a->attrs + place->attr];
 
-		v = dwform_read(&at, attr->form, attr->implicit, shape);
+		v = dwarf_form_read(&at, attr->form, attr->implicit, shape);
 	}
 	if (at.bad)
-		v.kind = DWV_NONE;
+		v.kind = DWARF_VALUE_NONE;
 	return v;
 }
 
@@ -520,23 +520,23 @@ struct dwvalue dwabbrev_value(const struct dwabbrev_table *t, const struct dwabb
 #define HEAD_MAX 40
 #define BUDGET_MIN (UINT64_C(64) << 20)
 
-struct dwinfo_table {
+struct dwarf_info_table {
 	uint64_t at;
-	struct dwshape shape;
+	struct dwarf_shape shape;
 	bool used, pinned;
 	uint64_t last; /* when it was asked for */
-	struct dwabbrev_table table;
+	struct dwarf_abbrev_table table;
 };
 
 /* --- heads --- */
 
-static bool shape_ok(const struct dwshape *s)
+static bool shape_ok(const struct dwarf_shape *s)
 {
 	return s->version >= 2 && s->version <= 5 &&
 	       (s->addr_size == 8 || s->addr_size == 4 || s->addr_size == 2 || s->addr_size == 1);
 }
 
-static void head_of_5(struct rd *r, struct dwunit *u)
+static void head_of_5(struct rd *r, struct dwarf_unit *u)
 {
 	u->type = rd_u8(r);
 	u->shape.addr_size = rd_u8(r);
@@ -548,12 +548,12 @@ static void head_of_5(struct rd *r, struct dwunit *u)
 }
 
 /* The head at R, whose first byte is at offset AT; false where it makes no sense. */
-static bool parse_head(struct rd *r, uint64_t at, uint64_t size, struct dwunit *u)
+static bool parse_head(struct rd *r, uint64_t at, uint64_t size, struct dwarf_unit *u)
 {
 	const uint8_t *from = r->p;
 	uint64_t len = rd_u32(r);
 
-	*u = (struct dwunit){ .at = at, .str_base = DWINFO_UNKNOWN, .type = DW_UT_compile };
+	*u = (struct dwarf_unit){ .at = at, .str_base = DWARF_INFO_UNKNOWN, .type = DW_UT_compile };
 	u->shape.offset_size = 4;
 	if (len == UINT32_MAX) {
 		len = rd_u64(r);
@@ -573,7 +573,7 @@ static bool parse_head(struct rd *r, uint64_t at, uint64_t size, struct dwunit *
 	return !r->bad && at + u->first <= u->end;
 }
 
-static int add_unit(struct dwinfo *d, const struct dwunit *u, struct err *e)
+static int add_unit(struct dwarf_info *d, const struct dwarf_unit *u, struct err *e)
 {
 	if (base_grow(&d->units, &d->cap, d->n + 1, sizeof(*d->units)) != 0)
 		return err_nomem(e, "the units of debug information");
@@ -582,16 +582,16 @@ static int add_unit(struct dwinfo *d, const struct dwunit *u, struct err *e)
 }
 
 /* Units of a version that is not known are passed over: their length is told all the same. */
-static int scan_heads(struct dwinfo *d, struct err *e)
+static int scan_heads(struct dwarf_info *d, struct err *e)
 {
-	uint64_t size = dwsect_size(d->sect, DWSECT_INFO), at = 0;
-	struct dwunit u;
+	uint64_t size = dwarf_sections_size(d->sect, DWARF_SECTION_INFO), at = 0;
+	struct dwarf_unit u;
 	int rc = 0;
 
 	while (at < size && !rc) {
 		struct rd r;
 
-		rc = dwsect_read(d->sect, DWSECT_INFO, at, HEAD_MAX, &d->root, e);
+		rc = dwarf_sections_read(d->sect, DWARF_SECTION_INFO, at, HEAD_MAX, &d->root, e);
 		if (rc)
 			break;
 		r = rd_init(d->root.bytes, d->root.len);
@@ -607,67 +607,67 @@ static int scan_heads(struct dwinfo *d, struct err *e)
 	return rc == -EINVAL && d->n ? 0 : rc;
 }
 
-static uint64_t budget(struct dwinfo *d, enum dwsect_id id)
+static uint64_t budget(struct dwarf_info *d, enum dwarf_section_id id)
 {
-	return BUDGET_MIN + 16 * dwsect_size(d->sect, id);
+	return BUDGET_MIN + 16 * dwarf_sections_size(d->sect, id);
 }
 
-int dwinfo_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwinfo **ret, struct err *e)
+int dwarf_info_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwarf_info **ret, struct err *e)
 {
-	struct dwinfo *d = calloc(1, sizeof(*d));
+	struct dwarf_info *d = calloc(1, sizeof(*d));
 	int rc;
 
 	if (!d)
 		return err_nomem(e, "debug information");
 	d->dwo = dwo;
 	d->tables = calloc(TABLES, sizeof(*d->tables));
-	rc = d->tables ? dwsect_open(f, dwo, max_bytes, &d->sect, e) : err_nomem(e, "debug information");
-	if (!rc && !dwsect_size(d->sect, DWSECT_INFO))
+	rc = d->tables ? dwarf_sections_open(f, dwo, max_bytes, &d->sect, e) : err_nomem(e, "debug information");
+	if (!rc && !dwarf_sections_size(d->sect, DWARF_SECTION_INFO))
 		rc = err_set(e, -ENOENT, "there is no debug information");
 	if (!rc) {
-		d->abbrev_left = budget(d, DWSECT_ABBREV);
-		d->lists_left = budget(d, DWSECT_RANGES) + budget(d, DWSECT_RNGLISTS);
+		d->abbrev_left = budget(d, DWARF_SECTION_ABBREV);
+		d->lists_left = budget(d, DWARF_SECTION_RANGES) + budget(d, DWARF_SECTION_RNGLISTS);
 		rc = scan_heads(d, e);
 	}
 	if (rc) {
-		dwinfo_close(d);
+		dwarf_info_close(d);
 		return rc;
 	}
 	*ret = d;
 	return 0;
 }
 
-void dwinfo_close(struct dwinfo *d)
+void dwarf_info_close(struct dwarf_info *d)
 {
 	if (!d)
 		return;
 	for (size_t i = 0; d->tables && i < TABLES; i++)
-		dwabbrev_release(&d->tables[i].table);
+		dwarf_abbrev_release(&d->tables[i].table);
 	free(d->tables);
 	free(d->units);
-	dwpiece_free(&d->root);
-	for (size_t i = 0; i < DWSECT_COUNT; i++)
-		dwpiece_free(&d->windows[i]);
-	dwsect_close(d->sect);
+	dwarf_piece_free(&d->root);
+	for (size_t i = 0; i < DWARF_SECTION_COUNT; i++)
+		dwarf_piece_free(&d->windows[i]);
+	dwarf_sections_close(d->sect);
 	free(d);
 }
 
-struct dwunit *dwinfo_unit(const struct dwinfo *d, uint64_t at)
+struct dwarf_unit *dwarf_info_unit(const struct dwarf_info *d, uint64_t at)
 {
 	size_t lo = PARTITION_POINT(0, d->n, mid, d->units[mid].end <= at);
 
 	return lo < d->n && d->units[lo].at <= at ? &d->units[lo] : NULL;
 }
 
-bool dwinfo_window(struct dwinfo *d, enum dwsect_id id, uint64_t at, size_t min, struct rd *ret)
+bool dwarf_info_window(struct dwarf_info *d, enum dwarf_section_id id, uint64_t at, size_t min, struct rd *ret)
 {
-	struct dwpiece *p = &d->windows[id];
-	uint64_t size = dwsect_size(d->sect, id);
+	struct dwarf_piece *p = &d->windows[id];
+	uint64_t size = dwarf_sections_size(d->sect, id);
 
 	if (at >= size)
 		return false;
 	if (!p->len || at < p->at || at - p->at >= p->len || p->len - (at - p->at) < MIN(min, size - at))
-		if (dwsect_read(d->sect, id, at, MAX(min, WINDOW), p, NULL) != 0) {
+		if (dwarf_sections_read(d->sect, id, at, MAX(min, WINDOW), p, NULL) != 0) {
 			p->len = 0;
 			return false;
 		}
@@ -679,52 +679,52 @@ bool dwinfo_window(struct dwinfo *d, enum dwsect_id id, uint64_t at, size_t min,
 
 /* Parse what is at U's offset, from ever more bytes until it ends within them. */
 static int parse_table(
-	struct dwinfo *d, const struct dwunit *u, uint64_t code, struct dwabbrev_table *ret, struct err *e)
+	struct dwarf_info *d, const struct dwarf_unit *u, uint64_t code, struct dwarf_abbrev_table *ret, struct err *e)
 {
 	for (uint64_t want = code ? 512 : 16384; want <= TABLE_MAX; want *= 8) {
 		struct rd r;
 		size_t used;
 		int rc;
 
-		if (!dwinfo_window(d, DWSECT_ABBREV, u->abbrev, want, &r))
+		if (!dwarf_info_window(d, DWARF_SECTION_ABBREV, u->abbrev, want, &r))
 			return err_set(e, -EINVAL, "an abbreviation table lies outside its section");
-		rc = dwabbrev_parse(r.p, rd_left(&r), &u->shape, code, ret, &used, e);
+		rc = dwarf_abbrev_parse(r.p, rd_left(&r), &u->shape, code, ret, &used, e);
 		if (used > d->abbrev_left) {
-			dwabbrev_release(ret);
+			dwarf_abbrev_release(ret);
 			return err_set(e, -EINVAL, "abbreviation tables overlap without measure");
 		}
 		d->abbrev_left -= used;
 		if (rc != -ENODATA)
 			return rc;
-		if (rd_left(&r) >= dwsect_size(d->sect, DWSECT_ABBREV) - u->abbrev)
+		if (rd_left(&r) >= dwarf_sections_size(d->sect, DWARF_SECTION_ABBREV) - u->abbrev)
 			break;
 	}
 	return err_set(e, -EINVAL, "an abbreviation table has no end");
 }
 
-static bool same_table(const struct dwinfo_table *t, const struct dwunit *u)
+static bool same_table(const struct dwarf_info_table *t, const struct dwarf_unit *u)
 {
 	return t->used && t->at == u->abbrev && t->shape.version == u->shape.version &&
 	       t->shape.addr_size == u->shape.addr_size && t->shape.offset_size == u->shape.offset_size;
 }
 
-static void drop_table(struct dwinfo *d, struct dwinfo_table *t)
+static void drop_table(struct dwarf_info *d, struct dwarf_info_table *t)
 {
-	d->tables_bytes -= dwabbrev_bytes(&t->table);
-	dwabbrev_release(&t->table);
+	d->tables_bytes -= dwarf_abbrev_bytes(&t->table);
+	dwarf_abbrev_release(&t->table);
 	t->used = false;
 }
 
 /* A free place: the table that was not asked for the longest time goes, more of them while they are too
  * large.
  */
-static struct dwinfo_table *make_place(struct dwinfo *d)
+static struct dwarf_info_table *make_place(struct dwarf_info *d)
 {
 	for (;;) {
-		struct dwinfo_table *oldest = NULL, *empty = NULL;
+		struct dwarf_info_table *oldest = NULL, *empty = NULL;
 
 		for (size_t i = 0; i < TABLES; i++) {
-			struct dwinfo_table *t = &d->tables[i];
+			struct dwarf_info_table *t = &d->tables[i];
 
 			if (!t->used)
 				empty = t;
@@ -737,7 +737,7 @@ static struct dwinfo_table *make_place(struct dwinfo *d)
 	}
 }
 
-static struct dwinfo_table *pin_only(struct dwinfo *d, struct dwinfo_table *table)
+static struct dwarf_info_table *pin_only(struct dwarf_info *d, struct dwarf_info_table *table)
 {
 	for (size_t i = 0; i < TABLES; i++)
 		d->tables[i].pinned = false;
@@ -745,11 +745,11 @@ static struct dwinfo_table *pin_only(struct dwinfo *d, struct dwinfo_table *tabl
 	return table;
 }
 
-int dwinfo_table(
-	struct dwinfo *d, const struct dwunit *u, bool pin, const struct dwabbrev_table **ret, struct err *e)
+int dwarf_info_table(
+	struct dwarf_info *d, const struct dwarf_unit *u, bool pin, const struct dwarf_abbrev_table **ret, struct err *e)
 {
-	struct dwabbrev_table parsed;
-	struct dwinfo_table *t = NULL;
+	struct dwarf_abbrev_table parsed;
+	struct dwarf_info_table *t = NULL;
 	int rc;
 
 	for (size_t i = 0; i < TABLES && !t; i++)
@@ -760,10 +760,10 @@ int dwinfo_table(
 		if (rc)
 			return rc;
 		t = make_place(d);
-		*t = (struct dwinfo_table){
+		*t = (struct dwarf_info_table){
 			.at = u->abbrev, .shape = u->shape, .used = true, .table = parsed
 		};
-		d->tables_bytes += dwabbrev_bytes(&parsed);
+		d->tables_bytes += dwarf_abbrev_bytes(&parsed);
 	}
 	t->last = ++d->clock;
 	if (pin)
@@ -772,16 +772,16 @@ int dwinfo_table(
 	return 0;
 }
 
-bool dwinfo_has_functions(struct dwinfo *d, const struct dwunit *u)
+bool dwarf_info_has_functions(struct dwarf_info *d, const struct dwarf_unit *u)
 {
-	const struct dwabbrev_table *t;
+	const struct dwarf_abbrev_table *t;
 
-	return dwinfo_table(d, u, false, &t, NULL) != 0 || t->functions;
+	return dwarf_info_table(d, u, false, &t, NULL) != 0 || t->functions;
 }
 
 /* --- the first entry --- */
 
-static void note_attr(struct dwroot *root, uint16_t name, const struct dwvalue *v)
+static void note_attr(struct dwarf_root *root, uint16_t name, const struct dwarf_value *v)
 {
 	switch (name) {
 	case DW_AT_low_pc:
@@ -827,41 +827,41 @@ static void note_attr(struct dwroot *root, uint16_t name, const struct dwvalue *
 	}
 }
 
-static bool parse_root(const struct dwabbrev_table *t, const struct dwunit *u, uint64_t code, struct rd *r,
-	struct dwroot *root)
+static bool parse_root(const struct dwarf_abbrev_table *t, const struct dwarf_unit *u, uint64_t code, struct rd *r,
+	struct dwarf_root *root)
 {
-	const struct dwabbrev *a = dwabbrev_find(t, code);
+	const struct dwarf_abbrev *a = dwarf_abbrev_find(t, code);
 
 	if (!a)
 		return false;
-	*root = (struct dwroot){ .lines = DWINFO_UNKNOWN,
+	*root = (struct dwarf_root){ .lines = DWARF_INFO_UNKNOWN,
 		.id = u->id,
-		.addr_base = DWINFO_UNKNOWN,
-		.str_base = DWINFO_UNKNOWN,
-		.lists_base = DWINFO_UNKNOWN,
-		.ranges_base = DWINFO_UNKNOWN,
+		.addr_base = DWARF_INFO_UNKNOWN,
+		.str_base = DWARF_INFO_UNKNOWN,
+		.lists_base = DWARF_INFO_UNKNOWN,
+		.ranges_base = DWARF_INFO_UNKNOWN,
 		.tag = a->tag,
 		.children = a->children };
 	for (uint32_t i = 0; i < a->n_attrs && !r->bad; i++) {
-		const struct dwabbrev_attr *at = &t->attrs[a->attrs + i];
-		struct dwvalue v = dwform_read(r, at->form, at->implicit, &u->shape);
+		const struct dwarf_abbrev_attr *at = &t->attrs[a->attrs + i];
+		struct dwarf_value v = dwarf_form_read(r, at->form, at->implicit, &u->shape);
 
 		note_attr(root, at->name, &v);
 	}
 	return !r->bad;
 }
 
-int dwinfo_root(struct dwinfo *d, const struct dwunit *u, struct dwroot *ret, struct err *e)
+int dwarf_info_root(struct dwarf_info *d, const struct dwarf_unit *u, struct dwarf_root *ret, struct err *e)
 {
 	uint64_t at = u->at + u->first, len = u->end - at;
 
-	*ret = (struct dwroot){ 0 };
+	*ret = (struct dwarf_root){ 0 };
 	for (uint64_t want = 512;; want *= 16) {
-		struct dwabbrev_table t;
+		struct dwarf_abbrev_table t;
 		struct rd r;
 		uint64_t code;
 		bool ok;
-		int rc = dwsect_read(d->sect, DWSECT_INFO, at, MIN(want, len), &d->root, e);
+		int rc = dwarf_sections_read(d->sect, DWARF_SECTION_INFO, at, MIN(want, len), &d->root, e);
 
 		if (rc)
 			return rc;
@@ -873,7 +873,7 @@ int dwinfo_root(struct dwinfo *d, const struct dwunit *u, struct dwroot *ret, st
 		if (rc)
 			return rc;
 		ok = parse_root(&t, u, code, &r, ret);
-		dwabbrev_release(&t);
+		dwarf_abbrev_release(&t);
 		if (ok)
 			return 0;
 		if (want >= len || want > TABLE_MAX)
@@ -885,62 +885,62 @@ int dwinfo_root(struct dwinfo *d, const struct dwunit *u, struct dwroot *ret, st
 
 /* Entry INDEX of SIZE bytes of the table at BASE. */
 static bool indexed(
-	struct dwinfo *d, enum dwsect_id id, uint64_t base, uint64_t index, uint8_t size, uint64_t *ret)
+	struct dwarf_info *d, enum dwarf_section_id id, uint64_t base, uint64_t index, uint8_t size, uint64_t *ret)
 {
 	struct rd r;
 
 	if (index > UINT32_MAX || base > UINT64_MAX / 2 ||
-		!dwinfo_window(d, id, base + index * size, size, &r))
+		!dwarf_info_window(d, id, base + index * size, size, &r))
 		return false;
 	*ret = rd_fixed(&r, size);
 	return !r.bad;
 }
 
-bool dwinfo_address(struct dwinfo *d, uint64_t base, uint64_t index, uint8_t addr_size, uint64_t *ret)
+bool dwarf_info_address(struct dwarf_info *d, uint64_t base, uint64_t index, uint8_t addr_size, uint64_t *ret)
 {
-	return indexed(d, DWSECT_ADDR, base, index, addr_size, ret);
+	return indexed(d, DWARF_SECTION_ADDR, base, index, addr_size, ret);
 }
 
 /* Where it is not told: behind the head of the section, which split DWARF before version 5 has none of. */
-static uint64_t str_base(struct dwinfo *d, struct dwunit *u)
+static uint64_t str_base(struct dwarf_info *d, struct dwarf_unit *u)
 {
-	struct dwroot root;
+	struct dwarf_root root;
 
-	if (u->str_base != DWINFO_UNKNOWN)
+	if (u->str_base != DWARF_INFO_UNKNOWN)
 		return u->str_base;
 	u->str_base = u->shape.version < 5 ? 0 : u->shape.offset_size * UINT64_C(2);
-	if (!d->dwo && dwinfo_root(d, u, &root, NULL) == 0 && root.str_base != DWINFO_UNKNOWN)
+	if (!d->dwo && dwarf_info_root(d, u, &root, NULL) == 0 && root.str_base != DWARF_INFO_UNKNOWN)
 		u->str_base = root.str_base;
 	return u->str_base;
 }
 
-const char *dwinfo_text(struct dwinfo *d, struct dwinfo *alt, struct dwunit *u, const struct dwvalue *v)
+const char *dwarf_info_text(struct dwarf_info *d, struct dwarf_info *alt, struct dwarf_unit *u, const struct dwarf_value *v)
 {
 	uint64_t at;
 
 	switch (v->kind) {
-	case DWV_TEXT:
+	case DWARF_VALUE_TEXT:
 		return v->text;
-	case DWV_STRP:
-		return dwsect_string(d->sect, DWSECT_STR, v->u);
-	case DWV_LINE_STRP:
-		return dwsect_string(d->sect, DWSECT_LINE_STR, v->u);
-	case DWV_STRP_ALT:
-		return alt ? dwsect_string(alt->sect, DWSECT_STR, v->u) : NULL;
-	case DWV_STRX:
-		if (!indexed(d, DWSECT_STR_OFFSETS, str_base(d, u), v->u, u->shape.offset_size, &at))
+	case DWARF_VALUE_STRP:
+		return dwarf_sections_string(d->sect, DWARF_SECTION_STR, v->u);
+	case DWARF_VALUE_LINE_STRP:
+		return dwarf_sections_string(d->sect, DWARF_SECTION_LINE_STR, v->u);
+	case DWARF_VALUE_STRP_ALT:
+		return alt ? dwarf_sections_string(alt->sect, DWARF_SECTION_STR, v->u) : NULL;
+	case DWARF_VALUE_STRX:
+		if (!indexed(d, DWARF_SECTION_STR_OFFSETS, str_base(d, u), v->u, u->shape.offset_size, &at))
 			return NULL;
-		return dwsect_string(d->sect, DWSECT_STR, at);
+		return dwarf_sections_string(d->sect, DWARF_SECTION_STR, at);
 	default:
 		return NULL;
 	}
 }
 
-uint64_t dwinfo_bytes(const struct dwinfo *d)
+uint64_t dwarf_info_bytes(const struct dwarf_info *d)
 {
-	uint64_t sum = dwsect_bytes(d->sect) + d->tables_bytes + d->cap * sizeof(*d->units) + d->root.cap;
+	uint64_t sum = dwarf_sections_bytes(d->sect) + d->tables_bytes + d->cap * sizeof(*d->units) + d->root.cap;
 
-	for (size_t i = 0; i < DWSECT_COUNT; i++)
+	for (size_t i = 0; i < DWARF_SECTION_COUNT; i++)
 		sum += d->windows[i].cap;
 	return sum;
 }

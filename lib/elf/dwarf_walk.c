@@ -8,7 +8,7 @@
 #define DEPTH_MAX 65536
 #define PADDING 16 /* between functions */
 
-static const struct dwshape *shape_of(const struct dwwalk *w)
+static const struct dwarf_shape *shape_of(const struct dwarf_walk *w)
 {
 	return &w->bases->unit->shape;
 }
@@ -23,27 +23,27 @@ static uint64_t read_code(struct rd *r)
 /* --- jumping --- */
 
 /* To the entry behind this one's children, if it says where that is; only forwards, so this ends. */
-static bool jump(const struct dwwalk *w, const struct dwabbrev *a, struct rd *r)
+static bool jump(const struct dwarf_walk *w, const struct dwarf_abbrev *a, struct rd *r)
 {
-	struct dwvalue v = dwabbrev_value(w->table, a, &a->sibling, shape_of(w), r);
+	struct dwarf_value v = dwarf_abbrev_value(w->table, a, &a->sibling, shape_of(w), r);
 	size_t here = (size_t)(r->p - w->unit.p);
 
-	if (v.kind != DWV_REF || v.u <= here || v.u > rd_left(&w->unit))
+	if (v.kind != DWARF_VALUE_REF || v.u <= here || v.u > rd_left(&w->unit))
 		return false;
 	r->p = w->unit.p + v.u;
 	return true;
 }
 
 /* Over an entry and all below it; R is behind its code. */
-static void skip_subtree(struct dwwalk *w, const struct dwabbrev *a, struct rd *r)
+static void skip_subtree(struct dwarf_walk *w, const struct dwarf_abbrev *a, struct rd *r)
 {
 	size_t depth = 0;
 
 	for (;;) {
 		if (!a->children) {
-			dwabbrev_step(w->table, a, shape_of(w), r);
-		} else if (!dwabbrev_has(&a->sibling) || !jump(w, a, r)) {
-			dwabbrev_step(w->table, a, shape_of(w), r);
+			dwarf_abbrev_step(w->table, a, shape_of(w), r);
+		} else if (!dwarf_abbrev_has(&a->sibling) || !jump(w, a, r)) {
+			dwarf_abbrev_step(w->table, a, shape_of(w), r);
 			depth++;
 		}
 		while (depth && r->p < r->end && !*r->p) {
@@ -53,7 +53,7 @@ static void skip_subtree(struct dwwalk *w, const struct dwabbrev *a, struct rd *
 		if (!depth || r->bad || r->p >= r->end)
 			return;
 		w->entries++;
-		a = dwabbrev_find(w->table, read_code(r));
+		a = dwarf_abbrev_find(w->table, read_code(r));
 		if (!a) {
 			r->bad = true;
 			return;
@@ -64,7 +64,7 @@ static void skip_subtree(struct dwwalk *w, const struct dwabbrev *a, struct rd *
 /* --- what covers which address --- */
 
 /* The first address that is not below LOW. Entries mostly ascend, so it is often the one of last time. */
-static size_t first_from(struct dwwalk *w, uint64_t low)
+static size_t first_from(struct dwarf_walk *w, uint64_t low)
 {
 	size_t lo;
 
@@ -75,17 +75,17 @@ static size_t first_from(struct dwwalk *w, uint64_t low)
 	return w->cursor = lo;
 }
 
-static int read_spans(struct dwwalk *w, const struct dwabbrev *a, const struct rd *r)
+static int read_spans(struct dwarf_walk *w, const struct dwarf_abbrev *a, const struct rd *r)
 {
-	struct dwvalue low = dwabbrev_value(w->table, a, &a->low_pc, shape_of(w), r);
-	struct dwvalue high = dwabbrev_value(w->table, a, &a->high_pc, shape_of(w), r);
-	struct dwvalue ranges = dwabbrev_value(w->table, a, &a->ranges, shape_of(w), r);
+	struct dwarf_value low = dwarf_abbrev_value(w->table, a, &a->low_pc, shape_of(w), r);
+	struct dwarf_value high = dwarf_abbrev_value(w->table, a, &a->high_pc, shape_of(w), r);
+	struct dwarf_value ranges = dwarf_abbrev_value(w->table, a, &a->ranges, shape_of(w), r);
 
-	return dwrange_read(w->bases, &low, &high, &ranges, &w->spans, NULL);
+	return dwarf_range_read(w->bases, &low, &high, &ranges, &w->spans, NULL);
 }
 
 /* Is there an address in the spans? */
-static bool any_covered(struct dwwalk *w)
+static bool any_covered(struct dwarf_walk *w)
 {
 	for (size_t s = 0; s < w->spans.n; s++) {
 		size_t i = first_from(w, w->spans.v[s].low);
@@ -97,7 +97,7 @@ static bool any_covered(struct dwwalk *w)
 }
 
 /* One entry may cover every address, and so may the next: a unit may do so only so often. */
-static bool count_mark(struct dwwalk *w, struct rd *r)
+static bool count_mark(struct dwarf_walk *w, struct rd *r)
 {
 	if (w->marks_left) {
 		w->marks_left--;
@@ -107,23 +107,23 @@ static bool count_mark(struct dwwalk *w, struct rd *r)
 	return false;
 }
 
-static uint32_t add_node(struct dwwalk *w, size_t at, uint32_t parent, struct rd *r)
+static uint32_t add_node(struct dwarf_walk *w, size_t at, uint32_t parent, struct rd *r)
 {
-	struct dwwalk_node *node;
+	struct dwarf_walk_node *node;
 
-	if (at > UINT32_MAX || w->n_nodes >= DWWALK_NONE ||
+	if (at > UINT32_MAX || w->n_nodes >= DWARF_WALK_NONE ||
 		base_grow(&w->nodes, &w->nodes_cap, w->n_nodes + 1, sizeof(*w->nodes)) != 0) {
 		r->bad = true;
-		return DWWALK_NONE;
+		return DWARF_WALK_NONE;
 	}
 	node = &w->nodes[w->n_nodes];
-	*node = (struct dwwalk_node){ .at = (uint32_t)at, .parent = parent };
-	if (parent == DWWALK_NONE && w->spans.n)
+	*node = (struct dwarf_walk_node){ .at = (uint32_t)at, .parent = parent };
+	if (parent == DWARF_WALK_NONE && w->spans.n)
 		node->low = w->spans.v[0].low;
 	return (uint32_t)w->n_nodes++;
 }
 
-static uint64_t sum_of_spans(const struct dwspans *s)
+static uint64_t sum_of_spans(const struct dwarf_span_list *s)
 {
 	uint64_t sum = 0;
 
@@ -134,20 +134,20 @@ static uint64_t sum_of_spans(const struct dwspans *s)
 
 /* NODE is the function of the addresses in SPAN that are in no smaller one. */
 static void mark_function(
-	struct dwwalk *w, const struct dwspan *span, uint64_t size, uint32_t node, struct rd *r)
+	struct dwarf_walk *w, const struct dwarf_span *span, uint64_t size, uint32_t node, struct rd *r)
 {
 	uint64_t padded = (span->high + PADDING - 1) & ~(uint64_t)(PADDING - 1);
 	size_t i = first_from(w, span->low);
 
-	for (; node != DWWALK_NONE && i < w->n && w->addrs[i] < span->high && count_mark(w, r); i++)
+	for (; node != DWARF_WALK_NONE && i < w->n && w->addrs[i] < span->high && count_mark(w, r); i++)
 		if (size < w->places[i].size)
-			w->places[i] = (struct dwwalk_place){ .size = size, .node = node, .function = node };
+			w->places[i] = (struct dwarf_walk_place){ .size = size, .node = node, .function = node };
 	for (; i < w->n && w->addrs[i] < padded && w->addrs[i] >= span->high; i++)
 		w->places[i].padding = true;
 }
 
 static void mark_inlined(
-	struct dwwalk *w, const struct dwspan *span, uint32_t function, uint32_t node, struct rd *r)
+	struct dwarf_walk *w, const struct dwarf_span *span, uint32_t function, uint32_t node, struct rd *r)
 {
 	for (size_t i = first_from(w, span->low); i < w->n && w->addrs[i] < span->high && count_mark(w, r);
 		i++)
@@ -159,29 +159,29 @@ static void mark_inlined(
 
 /* A function: LEVEL becomes that of its children. False: nothing in it is asked for. */
 static bool enter_function(
-	struct dwwalk *w, const struct dwabbrev *a, struct rd *r, size_t at, struct dwwalk_level *level)
+	struct dwarf_walk *w, const struct dwarf_abbrev *a, struct rd *r, size_t at, struct dwarf_walk_level *level)
 {
 	uint64_t size;
-	uint32_t node = DWWALK_NONE;
+	uint32_t node = DWARF_WALK_NONE;
 
 	if (!a->code_range)
 		return w->thorough;
 	if (read_spans(w, a, r) == -ENOMEM)
 		r->bad = true;
 	if (any_covered(w)) {
-		node = add_node(w, at, DWWALK_NONE, r);
-		*level = (struct dwwalk_level){ node, node };
+		node = add_node(w, at, DWARF_WALK_NONE, r);
+		*level = (struct dwarf_walk_level){ node, node };
 	}
 	size = sum_of_spans(&w->spans);
 	for (size_t s = 0; s < w->spans.n; s++)
 		mark_function(w, &w->spans.v[s], size, node, r);
-	return node != DWWALK_NONE || w->thorough;
+	return node != DWARF_WALK_NONE || w->thorough;
 }
 
 static bool enter_inlined(
-	struct dwwalk *w, const struct dwabbrev *a, struct rd *r, size_t at, struct dwwalk_level *level)
+	struct dwarf_walk *w, const struct dwarf_abbrev *a, struct rd *r, size_t at, struct dwarf_walk_level *level)
 {
-	if (level->node == DWWALK_NONE)
+	if (level->node == DWARF_WALK_NONE)
 		return w->thorough;
 	w->spans.n = 0;
 	if (a->code_range && read_spans(w, a, r) == -ENOMEM)
@@ -194,7 +194,7 @@ static bool enter_inlined(
 
 /* Are the children of the entry at AT to be looked at? */
 static bool enter(
-	struct dwwalk *w, const struct dwabbrev *a, struct rd *r, size_t at, struct dwwalk_level *level)
+	struct dwarf_walk *w, const struct dwarf_abbrev *a, struct rd *r, size_t at, struct dwarf_walk_level *level)
 {
 	switch (a->kind) {
 	case DWK_THROUGH:
@@ -205,13 +205,13 @@ static bool enter(
 		return enter_inlined(w, a, r, at, level);
 	case DWK_BLOCK:
 		/* the ranges of blocks and calls do not always hold those of what is in them */
-		return w->thorough || level->node != DWWALK_NONE;
+		return w->thorough || level->node != DWARF_WALK_NONE;
 	default:
 		return w->thorough;
 	}
 }
 
-static int push(struct dwwalk *w, size_t depth, const struct dwwalk_level *level)
+static int push(struct dwarf_walk *w, size_t depth, const struct dwarf_walk_level *level)
 {
 	if (depth >= DEPTH_MAX || base_grow(&w->levels, &w->levels_cap, depth + 1, sizeof(*w->levels)) != 0)
 		return -ENOMEM;
@@ -220,10 +220,10 @@ static int push(struct dwwalk *w, size_t depth, const struct dwwalk_level *level
 }
 
 /* The entry at R, which stands at DEPTH: 0, or what is wrong. */
-static int visit(struct dwwalk *w, struct rd *r, uint64_t code, size_t at, size_t *depth)
+static int visit(struct dwarf_walk *w, struct rd *r, uint64_t code, size_t at, size_t *depth)
 {
-	const struct dwabbrev *a = dwabbrev_find(w->table, code);
-	struct dwwalk_level level = w->levels[*depth];
+	const struct dwarf_abbrev *a = dwarf_abbrev_find(w->table, code);
+	struct dwarf_walk_level level = w->levels[*depth];
 
 	if (!a)
 		return -EINVAL;
@@ -232,24 +232,24 @@ static int visit(struct dwwalk *w, struct rd *r, uint64_t code, size_t at, size_
 		skip_subtree(w, a, r);
 		return 0;
 	}
-	dwabbrev_step(w->table, a, shape_of(w), r);
+	dwarf_abbrev_step(w->table, a, shape_of(w), r);
 	if (!a->children)
 		return 0;
 	++*depth;
 	return push(w, *depth, &level);
 }
 
-int dwwalk_run(struct dwwalk *w, struct err *e)
+int dwarf_walk_run(struct dwarf_walk *w, struct err *e)
 {
-	const struct dwwalk_level outside = { DWWALK_NONE, DWWALK_NONE };
+	const struct dwarf_walk_level outside = { DWARF_WALK_NONE, DWARF_WALK_NONE };
 	struct rd r = w->unit;
 	size_t depth = 0;
 	int rc;
 
 	w->n_nodes = w->cursor = 0;
 	for (size_t i = 0; i < w->n; i++)
-		w->places[i] = (struct dwwalk_place){
-			.size = UINT64_MAX, .node = DWWALK_NONE, .function = DWWALK_NONE
+		w->places[i] = (struct dwarf_walk_place){
+			.size = UINT64_MAX, .node = DWARF_WALK_NONE, .function = DWARF_WALK_NONE
 		};
 	rd_bytes(&r, w->bases->unit->first);
 	rc = push(w, 0, &outside);
@@ -269,14 +269,14 @@ int dwwalk_run(struct dwwalk *w, struct err *e)
 	return rc || r.bad ? err_set(e, -EINVAL, "a unit of debug information is malformed") : 0;
 }
 
-void dwwalk_free(struct dwwalk *w)
+void dwarf_walk_free(struct dwarf_walk *w)
 {
 	free(w->nodes);
 	free(w->spans.v);
 	free(w->levels);
 }
 
-int dwcalls_reset(struct dwcalls *c, size_t n)
+int dwarf_call_table_reset(struct dwarf_call_table *c, size_t n)
 {
 	c->n = 0;
 	if (base_grow(&c->list, &c->cap, n, sizeof(*c->list)) != 0)
@@ -287,23 +287,23 @@ int dwcalls_reset(struct dwcalls *c, size_t n)
 	return 0;
 }
 
-void dwcalls_free(struct dwcalls *c)
+void dwarf_call_table_free(struct dwarf_call_table *c)
 {
 	free(c->list);
 }
 
-const struct dwcalls_one *dwcalls_get(struct dwcalls *c, size_t i, size_t at)
+const struct dwarf_call_table_one *dwarf_call_table_get(struct dwarf_call_table *c, size_t i, size_t at)
 {
-	struct dwcalls_one *one = &c->list[i];
-	const struct dwabbrev *a;
+	struct dwarf_call_table_one *one = &c->list[i];
+	const struct dwarf_abbrev *a;
 	struct rd r = c->bytes;
 
 	if (one->known)
 		return one;
 	one->known = true;
 	rd_bytes(&r, at);
-	a = dwabbrev_find(c->table, rd_uleb(&r));
+	a = dwarf_abbrev_find(c->table, rd_uleb(&r));
 	if (a && !r.bad)
-		dwnames_of_entry(c->names, c->info, c->unit, c->table, a, r, &one->name, &one->call);
+		dwarf_name_table_of_entry(c->names, c->info, c->unit, c->table, a, r, &one->name, &one->call);
 	return one;
 }

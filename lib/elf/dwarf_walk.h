@@ -12,43 +12,43 @@
 
 #include "elf/dwarf_entries.h"
 
-#define DWWALK_NONE UINT32_MAX
+#define DWARF_WALK_NONE UINT32_MAX
 
 /* A function or an inlined call that covers some address. */
-struct dwwalk_node {
+struct dwarf_walk_node {
 	uint64_t low; /* of a function: where it begins */
 	uint32_t at; /* its offset in the unit */
-	uint32_t parent; /* what it is inlined into, an index; DWWALK_NONE = it is a function */
+	uint32_t parent; /* what it is inlined into, an index; DWARF_WALK_NONE = it is a function */
 };
 
 /* What was found for an address. */
-struct dwwalk_place {
+struct dwarf_walk_place {
 	uint64_t size; /* of the function, all ranges together */
-	uint32_t node; /* the innermost, DWWALK_NONE = nothing covers it */
+	uint32_t node; /* the innermost, DWARF_WALK_NONE = nothing covers it */
 	uint32_t function;
 	bool padding; /* nothing does, but right before it a function ends */
 };
 
-struct dwwalk_level {
+struct dwarf_walk_level {
 	uint32_t node, function;
 };
 
-struct dwwalk {
-	const struct dwbases *bases;
-	const struct dwabbrev_table *table;
+struct dwarf_walk {
+	const struct dwarf_bases *bases;
+	const struct dwarf_abbrev_table *table;
 	struct rd unit; /* its bytes with the head; one NUL behind them */
 	const uint64_t *addrs; /* ascending */
 	size_t n;
 	bool thorough; /* jump over nothing: functions inside types and inside functions are found too */
-	struct dwwalk_place *places; /* for N addresses; the caller's */
+	struct dwarf_walk_place *places; /* for N addresses; the caller's */
 
-	/* out, and used again by the next walk; dwwalk_free() */
-	struct dwwalk_node *nodes;
+	/* out, and used again by the next walk; dwarf_walk_free() */
+	struct dwarf_walk_node *nodes;
 	size_t n_nodes, nodes_cap;
 	uint64_t entries; /* looked at, in all walks */
 	uint64_t marks_left; /* how often an address may still be found to be covered */
-	struct dwspans spans;
-	struct dwwalk_level *levels;
+	struct dwarf_span_list spans;
+	struct dwarf_walk_level *levels;
 	size_t levels_cap, cursor;
 };
 
@@ -56,35 +56,35 @@ struct dwwalk {
  * 0, -EINVAL when the entries are malformed, -ENOMEM; what was found until then counts. The
  * function with the smallest ranges wins, of equal ones the first.
  */
-int dwwalk_run(struct dwwalk *w, struct err *e);
-void dwwalk_free(struct dwwalk *w); /* its arrays */
+int dwarf_walk_run(struct dwarf_walk *w, struct err *e);
+void dwarf_walk_free(struct dwarf_walk *w); /* its arrays */
 
 /*
- * dwcalls - names and calls of the functions of one unit, each read once.
+ * dwarf_call_table - names and calls of the functions of one unit, each read once.
  */
 
-struct dwcalls_one {
-	struct dwname name;
-	struct dwcall call;
+struct dwarf_call_table_one {
+	struct dwarf_name name;
+	struct dwarf_call call;
 	bool known;
 };
 
-struct dwcalls {
+struct dwarf_call_table {
 	/* of the unit at hand; the caller's */
-	struct dwnames *names;
-	struct dwinfo *info;
-	struct dwunit *unit;
-	const struct dwabbrev_table *table;
+	struct dwarf_name_table *names;
+	struct dwarf_info *info;
+	struct dwarf_unit *unit;
+	const struct dwarf_abbrev_table *table;
 	struct rd bytes; /* its bytes with the head; one NUL behind them */
 
-	struct dwcalls_one *list;
+	struct dwarf_call_table_one *list;
 	size_t n, cap;
 };
 
-int dwcalls_reset(struct dwcalls *c, size_t n); /* N functions, of which nothing is known. -ENOMEM */
-void dwcalls_free(struct dwcalls *c);
+int dwarf_call_table_reset(struct dwarf_call_table *c, size_t n); /* N functions, of which nothing is known. -ENOMEM */
+void dwarf_call_table_free(struct dwarf_call_table *c);
 
 /* Number I (below N), whose entry stands at offset AT of the unit. */
-const struct dwcalls_one *dwcalls_get(struct dwcalls *c, size_t i, size_t at);
+const struct dwarf_call_table_one *dwarf_call_table_get(struct dwarf_call_table *c, size_t i, size_t at);
 
 #endif

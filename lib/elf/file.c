@@ -33,7 +33,7 @@ bool elfnote_build_id(const void *notes, size_t len, uint64_t align, struct cap_
 		if (r.bad)
 			return false;
 		if (type == NT_GNU_BUILD_ID && namesz == 4 && memcmp(name, "GNU", 4) == 0 && descsz &&
-			descsz <= CAP_BUILD_ID_MAX) {
+			descsz <= CAPTURE_BUILD_ID_MAX) {
 			ret->len = (uint8_t)descsz;
 			memcpy(ret->bytes, desc, descsz);
 			return true;

@@ -279,7 +279,7 @@ static bool loaded_id(const struct root *root, const char *module, struct cap_bu
 static int check_module_id(
 	const struct elffile *f, const struct root *root, const char *module, bool *proven, struct err *e)
 {
-	char has[2 * CAP_BUILD_ID_MAX + 1], wants[2 * CAP_BUILD_ID_MAX + 1];
+	char has[2 * CAPTURE_BUILD_ID_MAX + 1], wants[2 * CAPTURE_BUILD_ID_MAX + 1];
 	struct cap_build_id id = { 0 };
 
 	*proven = false;
@@ -694,7 +694,7 @@ static int find_slide(const struct elffile *f, const struct cap_host *host, uint
 
 static int check_vmlinux_id(const struct elffile *f, const struct cap_host *host, struct err *e)
 {
-	char has[2 * CAP_BUILD_ID_MAX + 1] = "none", wants[2 * CAP_BUILD_ID_MAX + 1];
+	char has[2 * CAPTURE_BUILD_ID_MAX + 1] = "none", wants[2 * CAPTURE_BUILD_ID_MAX + 1];
 
 	if (cap_build_id_same(&f->build_id, &host->kernel_build_id))
 		return 0;
@@ -750,7 +750,7 @@ static bool try_vmlinux(struct search_vmlinux *s, const char *path)
 static bool by_build_id(struct search_vmlinux *s)
 {
 	const struct cap_build_id *id = &s->host->kernel_build_id;
-	char hex[2 * CAP_BUILD_ID_MAX + 1], path[PATH_MAX];
+	char hex[2 * CAPTURE_BUILD_ID_MAX + 1], path[PATH_MAX];
 
 	text_hex(hex, id->bytes, id->len);
 	for (size_t i = 0; i <= s->o->n_dirs; i++) {

@@ -117,7 +117,7 @@ struct folding {
 	struct bodycache cache[2]; /* by java or not: the same text means different frames */
 	enum state state; /* SKIPPING: the paragraph before was cut inside a record */
 	struct frame_span *frames; /* of the stack at hand, innermost first */
-	size_t n_frames, cap_frames;
+	size_t n_frames, max_frames;
 	struct buf functions; /* theirs */
 	struct buf text; /* the stack or name at hand */
 	struct buf scratch;
@@ -272,8 +272,8 @@ static int push_frame(struct folding *f, size_t at, enum foldframe_side side, st
 {
 	if (f->functions.failed)
 		return err_nomem(e, "a deep stack");
-	if (f->n_frames == f->cap_frames &&
-		base_grow(&f->frames, &f->cap_frames, f->n_frames + 1, sizeof(*f->frames)) != 0)
+	if (f->n_frames == f->max_frames &&
+		base_grow(&f->frames, &f->max_frames, f->n_frames + 1, sizeof(*f->frames)) != 0)
 		return err_nomem(e, "a deep stack");
 	f->frames[f->n_frames++] =
 		(struct frame_span){ .at = at, .len = f->functions.len - at, .side = side };

@@ -14,7 +14,7 @@ struct inliner {
 	bool context;
 	struct intern asked; /* what was asked for; id = index into chains */
 	struct buf *chains; /* the answers, empty = nothing is known */
-	size_t cap_chains;
+	size_t max_chains;
 	struct intern dsos; /* id = index into nm */
 	struct buf *nm; /* what nm says of each */
 	size_t cap;
@@ -35,7 +35,7 @@ void inliner_free(struct inliner *in)
 		return;
 	for (size_t i = 0; i < in->dsos.n && i < in->cap; i++)
 		buf_free(&in->nm[i]);
-	for (size_t i = 0; i < in->asked.n && i < in->cap_chains; i++)
+	for (size_t i = 0; i < in->asked.n && i < in->max_chains; i++)
 		buf_free(&in->chains[i]);
 	free(in->chains);
 	intern_free(&in->asked);
@@ -299,7 +299,7 @@ int inliner_put(struct inliner *in, const struct inliner_query *q, struct buf *o
 	int code = 0;
 
 	if (id == INTERN_NONE ||
-		base_grow(&in->chains, &in->cap_chains, in->asked.n, sizeof(*in->chains)) != 0)
+		base_grow(&in->chains, &in->max_chains, in->asked.n, sizeof(*in->chains)) != 0)
 		return err_nomem(e, "an inline frame");
 	chain = &in->chains[id];
 	if (id == known)

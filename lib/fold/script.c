@@ -304,7 +304,7 @@ struct paragraphs {
 	uint64_t lines; /* newlines in [start, stop) */
 	bool in_line; /* stop is inside a line whose rest is left out */
 	struct mark *marks;
-	size_t n_marks, cap_marks, mark_from;
+	size_t n_marks, max_marks, mark_from;
 	const char *path; /* of buf[start] */
 	uint64_t line;
 };
@@ -342,7 +342,7 @@ static int open_next(struct paragraphs *p, struct err *e)
 	const char *path = p->paths[p->next_path];
 	int code;
 
-	if (base_grow(&p->marks, &p->cap_marks, p->n_marks + 1, sizeof(*p->marks)) != 0)
+	if (base_grow(&p->marks, &p->max_marks, p->n_marks + 1, sizeof(*p->marks)) != 0)
 		return err_nomem(e, "the list of files");
 	p->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
 	if (p->fd < 0) {
@@ -372,7 +372,7 @@ static int refuse_binary(const struct paragraphs *p, const char *path, size_t n,
 	static const char magic[] = "PERFILE2";
 	const char *bytes = p->buf + p->len;
 
-	if (n >= CAPBLOCK_MAGIC_LEN && memcmp(bytes, CAPBLOCK_MAGIC, CAPBLOCK_MAGIC_LEN) == 0) {
+	if (n >= CAPTURE_BLOCK_MAGIC_LEN && memcmp(bytes, CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN) == 0) {
 		err_set(e, -EINVAL, "'%s' is a capture, not the text of symbolize", path);
 		return err_hint(e, "make the text of it first: symbolize '%s' | %s", path,
 			program_invocation_short_name);

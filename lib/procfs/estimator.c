@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-void procwait_born(struct procwait *w, uint64_t began_ns)
+void estimator_born(struct estimator *w, uint64_t began_ns)
 {
-	*w = (struct procwait){ .begun = true, .has_account = true, .at_ns = began_ns };
+	*w = (struct estimator){ .begun = true, .has_account = true, .at_ns = began_ns };
 }
 
 /* Counters only go up; one that goes back is another thread's, or a kernel's mistake. */
@@ -14,7 +14,7 @@ static uint64_t gone_up(uint64_t now, uint64_t before)
 	return now > before ? now - before : 0;
 }
 
-static void take_account(struct procwait *w, const struct procwait_look *look)
+static void take_account(struct estimator *w, const struct estimator_sample *look)
 {
 	w->begun = true;
 	w->has_account = look->has_account;
@@ -28,24 +28,24 @@ static void take_account(struct procwait *w, const struct procwait_look *look)
 }
 
 /* By what was seen at both ends of DT alone. */
-static uint64_t by_samples(const struct procwait *w, const struct procwait_look *look, uint64_t dt)
+static uint64_t by_samples(const struct estimator *w, const struct estimator_sample *look, uint64_t dt)
 {
 	bool waiting = look->same ? w->waiting : look->waiting;
 
 	return w->waiting && waiting ? dt : w->waiting || waiting ? dt / 2 : 0;
 }
 
-static void hand_out(const struct procwait_sink *sink, const struct procwait_done *d)
+static void hand_out(const struct estimator_sink *sink, const struct estimator_done *d)
 {
 	if (d->count)
 		sink->done(sink->ctx, d);
 }
 
 /* The wait that is kept is over. */
-static void finish(struct procwait *w, bool open, const struct procwait_sink *sink)
+static void finish(struct estimator *w, bool open, const struct estimator_sink *sink)
 {
 	if (w->current)
-		hand_out(sink, &(struct procwait_done){ .place = &w->place,
+		hand_out(sink, &(struct estimator_done){ .place = &w->place,
 				       .total_ns = w->wait_ns,
 				       .count = 1,
 				       .max_ns = w->wait_ns,
@@ -57,12 +57,12 @@ static void finish(struct procwait *w, bool open, const struct procwait_sink *si
 }
 
 /* N waits of NS together that nobody saw, at PLACE, some time before UNTIL_NS. */
-static void unseen(const struct procwait_sink *sink, const struct procwait_place *place, uint64_t n,
+static void unseen(const struct estimator_sink *sink, const struct estimator_place *place, uint64_t n,
 	uint64_t ns, uint64_t from_ns, uint64_t until_ns)
 {
 	uint64_t each = n ? ns / n : 0;
 
-	hand_out(sink, &(struct procwait_done){ .place = place,
+	hand_out(sink, &(struct estimator_done){ .place = place,
 			       .total_ns = ns,
 			       .count = n,
 			       .max_ns = each,
@@ -74,12 +74,12 @@ static void unseen(const struct procwait_sink *sink, const struct procwait_place
  * NS off the CPU since FROM_NS, N waits begun: the rest of the one that was
  * kept, those that nobody saw, and with NEXT the one that was seen now.
  */
-static void share_out(struct procwait *w, uint64_t ns, uint64_t n, const struct procwait_look *next,
-	uint64_t from_ns, uint64_t now_ns, const struct procwait_sink *sink)
+static void share_out(struct estimator *w, uint64_t ns, uint64_t n, const struct estimator_sample *next,
+	uint64_t from_ns, uint64_t now_ns, const struct estimator_sink *sink)
 {
 	uint64_t between = n - (next && n), parts = w->current + between + (next != NULL);
 	uint64_t share = parts ? ns / parts : 0, rest = ns - share * parts, before;
-	struct procwait_place old = w->place;
+	struct estimator_place old = w->place;
 	bool had = w->current;
 
 	if (had) {
@@ -100,8 +100,8 @@ static void share_out(struct procwait *w, uint64_t ns, uint64_t n, const struct 
 }
 
 /* It ran since the last look and waits now. */
-static void settle_waiting(struct procwait *w, const struct procwait_look *look, uint64_t from_ns,
-	const struct procwait_sink *sink)
+static void settle_waiting(struct estimator *w, const struct estimator_sample *look, uint64_t from_ns,
+	const struct estimator_sink *sink)
 {
 	uint64_t ns = w->carried_ns > 0 ? (uint64_t)w->carried_ns : 0;
 
@@ -111,8 +111,8 @@ static void settle_waiting(struct procwait *w, const struct procwait_look *look,
 }
 
 /* It runs now: LAG of what is carried may not have been a wait. */
-static void settle_running(struct procwait *w, uint64_t lag_ns, uint64_t from_ns, uint64_t now_ns,
-	const struct procwait_sink *sink)
+static void settle_running(struct estimator *w, uint64_t lag_ns, uint64_t from_ns, uint64_t now_ns,
+	const struct estimator_sink *sink)
 {
 	uint64_t ns;
 
@@ -127,7 +127,7 @@ static void settle_running(struct procwait *w, uint64_t lag_ns, uint64_t from_ns
 	w->carried = 0;
 }
 
-static void first_look(struct procwait *w, const struct procwait_look *look)
+static void first_look(struct estimator *w, const struct estimator_sample *look)
 {
 	take_account(w, look);
 	w->waiting = look->waiting;
@@ -140,8 +140,8 @@ static void first_look(struct procwait *w, const struct procwait_look *look)
 }
 
 /* What the account says of the time since the last look. */
-static int64_t account(struct procwait *w, const struct procwait_look *look, const struct procwait_sink *sink,
-	struct procwait_sums *sums)
+static int64_t account(struct estimator *w, const struct estimator_sample *look, const struct estimator_sink *sink,
+	struct estimator_sums *sums)
 {
 	uint64_t dt = gone_up(look->at_ns, w->at_ns), seen = by_samples(w, look, dt);
 	uint64_t delay = gone_up(look->delay_ns, w->delay_ns);
@@ -158,8 +158,8 @@ static int64_t account(struct procwait *w, const struct procwait_look *look, con
 	return off;
 }
 
-void procwait_look(struct procwait *w, const struct procwait_look *look, const struct procwait_sink *sink,
-	struct procwait_sums *sums)
+void estimator_sample(struct estimator *w, const struct estimator_sample *look, const struct estimator_sink *sink,
+	struct estimator_sums *sums)
 {
 	uint64_t from_ns = w->at_ns, dt;
 	bool rescheduled = look->slices != w->slices;
@@ -186,9 +186,9 @@ void procwait_look(struct procwait *w, const struct procwait_look *look, const s
 	take_account(w, look);
 }
 
-void procwait_disturbed(struct procwait *w, const struct procwait_look *look, struct procwait_sums *sums)
+void estimator_disturbed(struct estimator *w, const struct estimator_sample *look, struct estimator_sums *sums)
 {
-	struct procwait_look same = *look;
+	struct estimator_sample same = *look;
 	uint64_t dt = gone_up(look->at_ns, w->at_ns);
 
 	sums->estimated_ns += dt;
@@ -211,7 +211,7 @@ void procwait_disturbed(struct procwait *w, const struct procwait_look *look, st
 	w->carried = 0;
 }
 
-void procwait_exec(struct procwait *w, const struct procwait_sink *sink)
+void estimator_exec(struct estimator *w, const struct estimator_sink *sink)
 {
 	if (w->waiting || !w->current)
 		return;
@@ -222,7 +222,7 @@ void procwait_exec(struct procwait *w, const struct procwait_sink *sink)
 	finish(w, false, sink);
 }
 
-void procwait_end(struct procwait *w, bool open, const struct procwait_sink *sink, struct procwait_sums *sums)
+void estimator_end(struct estimator *w, bool open, const struct estimator_sink *sink, struct estimator_sums *sums)
 {
 	if (w->current && !w->waiting && w->carried_ns > 0) {
 		/* its rest is in what is carried, and that may hold a lag */
@@ -235,5 +235,5 @@ void procwait_end(struct procwait *w, bool open, const struct procwait_sink *sin
 			w->at_ns);
 	else if (w->carried_ns > 0)
 		sums->unsettled_ns += (uint64_t)w->carried_ns;
-	*w = (struct procwait){ 0 };
+	*w = (struct estimator){ 0 };
 }

@@ -29,43 +29,43 @@
 #include "base/base.h"
 
 /* Where a thread waits: the caller's numbers. */
-struct procwait_place {
+struct estimator_place {
 	uint64_t kernel[2], user[2]; /* stacks' identities */
 	uint32_t state; /* prev_state bits */
 };
 
-struct procwait_look {
+struct estimator_sample {
 	uint64_t at_ns;
 	bool has_account; /* schedstat: run_ns, delay_ns, slices count */
 	uint64_t run_ns, delay_ns, slices;
 	uint64_t voluntary; /* context switches */
 	bool same; /* has not run since the last look: waiting and place are as they were */
 	bool waiting;
-	struct procwait_place place; /* if waiting */
+	struct estimator_place place; /* if waiting */
 };
 
 /* Waits that are over, or open at the end. */
-struct procwait_done {
-	const struct procwait_place *place; /* NULL = they were not seen */
+struct estimator_done {
+	const struct estimator_place *place; /* NULL = they were not seen */
 	uint64_t total_ns, count, max_ns;
 	uint64_t first_ns, last_ns; /* when they began */
 	bool open, initial;
 };
 
-struct procwait_sink {
+struct estimator_sink {
 	void *ctx;
-	void (*done)(void *ctx, const struct procwait_done *d);
+	void (*done)(void *ctx, const struct estimator_done *d);
 	/* Runnable, but without a CPU, COUNT times for NS together, until UNTIL_NS. */
 	void (*delayed)(void *ctx, uint64_t count, uint64_t ns, uint64_t until_ns);
 };
 
 /* One thread. A zeroed one was never looked at. */
-struct procwait {
+struct estimator {
 	bool begun;
 	bool waiting; /* at the last look */
 	bool current; /* there is a wait that has not been handed out: */
 	bool initial;
-	struct procwait_place place;
+	struct estimator_place place;
 	uint64_t began_ns, wait_ns;
 	/* the last look's */
 	bool has_account;
@@ -75,7 +75,7 @@ struct procwait {
 };
 
 /* Sums over all threads, to compare. */
-struct procwait_sums {
+struct estimator_sums {
 	uint64_t estimated_ns; /* by what was seen at the looks alone */
 	uint64_t schedstat_ns; /* elapsed - run - delay */
 	uint64_t unsettled_ns; /* of the latter, given to no wait at the end */
@@ -85,16 +85,16 @@ struct procwait_sums {
  * The thread is new: it began at BEGAN_NS and had done nothing then. Leave it
  * out for one that was there before the recording.
  */
-void procwait_born(struct procwait *w, uint64_t began_ns);
+void estimator_born(struct estimator *w, uint64_t began_ns);
 
-void procwait_look(struct procwait *w, const struct procwait_look *look, const struct procwait_sink *sink,
-	struct procwait_sums *sums);
+void estimator_sample(struct estimator *w, const struct estimator_sample *look, const struct estimator_sink *sink,
+	struct estimator_sums *sums);
 
 /*
  * The recorder itself made the thread run since the last look, and it went on
  * waiting where it was: LOOK is as if it had not run.
  */
-void procwait_disturbed(struct procwait *w, const struct procwait_look *look, struct procwait_sums *sums);
+void estimator_disturbed(struct estimator *w, const struct estimator_sample *look, struct estimator_sums *sums);
 
 /*
  * The last look found another program in the thread's process. A wait that this
@@ -102,11 +102,11 @@ void procwait_disturbed(struct procwait *w, const struct procwait_look *look, st
  * the time that was carried on: the program that waited is gone. If the account
  * lagged, the next wait is shorter by that.
  */
-void procwait_exec(struct procwait *w, const struct procwait_sink *sink);
+void estimator_exec(struct estimator *w, const struct estimator_sink *sink);
 
 /* The end, of the thread or (OPEN) of the recording: hand out what is there. Nothing is known past the last
  * look. */
-void procwait_end(
-	struct procwait *w, bool open, const struct procwait_sink *sink, struct procwait_sums *sums);
+void estimator_end(
+	struct estimator *w, bool open, const struct estimator_sink *sink, struct estimator_sums *sums);
 
 #endif

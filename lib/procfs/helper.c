@@ -140,11 +140,11 @@ int helper_list(struct helper *l, uint32_t pid, void (*fn)(void *ctx, uint32_t n
 
 /* The answer to Q, a copy that COPY gets the bytes of too. */
 static int copy_all(struct helper *l, struct helper_request *q, const uint64_t *wanted, size_t n,
-	struct ptcopy *copy, struct helper_copy_reply *ret)
+	struct thread_copy *copy, struct helper_copy_reply *ret)
 {
 	ssize_t len;
 
-	ptcopy_reset(copy);
+	thread_copy_reset(copy);
 	q->n = (uint32_t)MIN(n, (size_t)HELPER_WANTED);
 	for (uint32_t i = 0; i < q->n; i++)
 		q->wanted[i] = wanted[i];
@@ -154,7 +154,7 @@ static int copy_all(struct helper *l, struct helper_request *q, const uint64_t *
 	if (len != sizeof(*ret))
 		return -EPROTO;
 	*ret = l->reply.copy;
-	for (uint32_t i = 0; i < MIN(ret->head.n_areas, (uint32_t)PTCOPY_AREAS); i++) {
+	for (uint32_t i = 0; i < MIN(ret->head.n_areas, (uint32_t)THREAD_COPY_AREAS); i++) {
 		struct helper_request area = { .kind = HELPER_AREA, .arg = i };
 
 		len = ask(l, &area);
@@ -169,7 +169,7 @@ static int copy_all(struct helper *l, struct helper_request *q, const uint64_t *
 }
 
 int helper_quiet(struct helper *l, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
-	struct ptcopy *copy, struct ptquiet_call *call)
+	struct thread_copy *copy, struct quiet_copy_call *call)
 {
 	struct helper_request q = { .kind = HELPER_QUIET, .pid = (uint32_t)pid, .tid = (uint32_t)tid };
 	struct helper_copy_reply got = { 0 };
@@ -179,8 +179,8 @@ int helper_quiet(struct helper *l, pid_t pid, pid_t tid, const uint64_t *wanted,
 	return rc;
 }
 
-int helper_stop(struct helper *l, pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy,
-	struct ptstop_told *told)
+int helper_stop(struct helper *l, pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,
+	struct stop_copy_told *told)
 {
 	struct helper_request q = { .kind = HELPER_STOP, .pid = (uint32_t)tid, .tid = (uint32_t)tid };
 	struct helper_copy_reply got = { .told = { .again = -1 } };
@@ -224,14 +224,14 @@ static int list(uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx)
 	return 0;
 }
 
-int procreach_list(struct helper *l, uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx)
+int proc_view_list(struct helper *l, uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx)
 {
 	int rc = helper_list(l, pid, fn, ctx);
 
 	return rc == -ENOTCONN ? list(pid, fn, ctx) : rc;
 }
 
-ssize_t procreach_text(struct helper *l, uint32_t pid, uint32_t tid, enum procfile f, char *text, size_t cap)
+ssize_t proc_view_text(struct helper *l, uint32_t pid, uint32_t tid, enum procfile f, char *text, size_t cap)
 {
 	_cleanup_close_ int fd = -1;
 	struct helper_texts asked;
@@ -253,23 +253,23 @@ ssize_t procreach_text(struct helper *l, uint32_t pid, uint32_t tid, enum procfi
 	return n;
 }
 
-int ptreach_quiet(const struct ptreach *r, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
-	struct ptcopy *copy, struct ptquiet_call *call)
+int thread_memory_quiet(const struct thread_memory *r, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
+	struct thread_copy *copy, struct quiet_copy_call *call)
 {
 	int rc = helper_quiet(r->helper, pid, tid, wanted, n, copy, call);
 
-	return rc == -ENOTCONN ? ptquiet_take(pid, tid, wanted, n, copy, call) : rc;
+	return rc == -ENOTCONN ? quiet_copy_take(pid, tid, wanted, n, copy, call) : rc;
 }
 
-int ptreach_stop(const struct ptreach *r, pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy,
-	struct ptstop_told *told)
+int thread_memory_stop(const struct thread_memory *r, pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,
+	struct stop_copy_told *told)
 {
 	int rc = helper_stop(r->helper, tid, wanted, n, copy, told);
 
-	return rc == -ENOTCONN ? ptstop_take(tid, wanted, n, copy, told) : rc;
+	return rc == -ENOTCONN ? stop_copy_take(tid, wanted, n, copy, told) : rc;
 }
 
-ssize_t ptreach_memory(const struct ptreach *r, pid_t pid, uint64_t addr, void *to, size_t len)
+ssize_t thread_memory_memory(const struct thread_memory *r, pid_t pid, uint64_t addr, void *to, size_t len)
 {
 	ssize_t n = helper_memory(r->helper, pid, addr, to, len);
 	struct iovec here = { to, len }, there = { (void *)(uintptr_t)addr, len };
@@ -280,9 +280,9 @@ ssize_t ptreach_memory(const struct ptreach *r, pid_t pid, uint64_t addr, void *
 	return n < 0 ? -errno : n;
 }
 
-bool ptreach_word(const struct ptreach *r, pid_t pid, uint64_t addr, uint64_t *ret)
+bool thread_memory_word(const struct thread_memory *r, pid_t pid, uint64_t addr, uint64_t *ret)
 {
-	return ptreach_memory(r, pid, addr, ret, sizeof(*ret)) == sizeof(*ret);
+	return thread_memory_memory(r, pid, addr, ret, sizeof(*ret)) == sizeof(*ret);
 }
 
 size_t fdlimit_raise(size_t most)
@@ -311,7 +311,7 @@ size_t fdlimit_raise(size_t most)
 #define MORE_MEMORY 0
 #endif
 
-_Static_assert(HELPER_BYTES == PTCOPY_AREA_BYTES, "an area is an answer");
+_Static_assert(HELPER_BYTES == THREAD_COPY_AREA_BYTES, "an area is an answer");
 
 struct slot {
 	uint32_t pid, tid;
@@ -322,7 +322,7 @@ struct work {
 	bool memory;
 	size_t n_open, max_open;
 	struct slot slots[SLOTS];
-	struct ptcopy copy;
+	struct thread_copy copy;
 	struct helper_request q;
 	union helper_reply a;
 	size_t len; /* of the reply */
@@ -474,8 +474,8 @@ static int serve_copy(struct work *w)
 		return -EPERM;
 	*c = (struct helper_copy_reply){ 0 };
 	rc = q->kind == HELPER_QUIET
-		     ? ptquiet_take((pid_t)q->pid, (pid_t)q->tid, q->wanted, q->n, &w->copy, &c->call)
-		     : ptstop_take((pid_t)q->tid, q->wanted, q->n, &w->copy, &c->told);
+		     ? quiet_copy_take((pid_t)q->pid, (pid_t)q->tid, q->wanted, q->n, &w->copy, &c->call)
+		     : stop_copy_take((pid_t)q->tid, q->wanted, q->n, &w->copy, &c->told);
 	c->head = w->copy.head;
 	w->len = sizeof(*c);
 	return rc;
@@ -485,7 +485,7 @@ static int serve_area(struct work *w)
 {
 	uint32_t i = w->q.arg;
 
-	if (i >= MIN(w->copy.head.n_areas, (uint32_t)PTCOPY_AREAS))
+	if (i >= MIN(w->copy.head.n_areas, (uint32_t)THREAD_COPY_AREAS))
 		return -EPERM;
 	w->len = (size_t)w->copy.head.areas[i].len;
 	memcpy(w->a.bytes, w->copy.bytes[i], w->len);
@@ -584,7 +584,7 @@ static uint64_t helper_caps(void)
 {
 	static const int caps[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_SYS_ADMIN };
 
-	return caps_bits(caps, ARRAY_LEN(caps));
+	return priv_bits(caps, ARRAY_LEN(caps));
 }
 
 struct start {
@@ -649,7 +649,7 @@ int helper_start(const struct helper_opts *o, struct helper **ret, struct err *e
 	return rc;
 }
 
-int procpriv_renounce(struct err *e)
+int procfs_priv_renounce(struct err *e)
 {
 	cap_t none = cap_init();
 	int rc = none && cap_set_proc(none) == 0 ? 0 : -errno;
@@ -659,7 +659,7 @@ int procpriv_renounce(struct err *e)
 	return rc ? err_sys(e, rc, "cannot give up the capabilities of this program") : 0;
 }
 
-static void start(struct procpriv *p, bool memory, struct err *why)
+static void start(struct procfs_priv *p, bool memory, struct err *why)
 {
 	const struct helper_opts look = { .memory = memory };
 	const struct broker_opts open = { .no_bpf = true };
@@ -674,17 +674,17 @@ static void start(struct procpriv *p, bool memory, struct err *why)
 		worker_ready(p->broker, why);
 }
 
-int procpriv_drop(struct procpriv *p, bool memory, struct err *why, struct err *e)
+int procfs_priv_drop(struct procfs_priv *p, bool memory, struct err *why, struct err *e)
 {
-	*p = (struct procpriv){ 0 };
+	*p = (struct procfs_priv){ 0 };
 	*why = (struct err){ 0 };
 	start(p, memory, why);
 	/* whoever has to look himself must not be under Landlock: no other process would be shown */
-	return helper_pid(p->helper) ? privdrop_recorder(0, &p->dropped, e)
-				     : privdrop_now(&(struct privdrop_opts){ .paths = true }, &p->dropped, e);
+	return helper_pid(p->helper) ? priv_drop_recorder(0, &p->dropped, e)
+				     : priv_drop_now(&(struct priv_drop_opts){ .paths = true }, &p->dropped, e);
 }
 
-void procpriv_close(struct procpriv *p)
+void procfs_priv_close(struct procfs_priv *p)
 {
 	helper_free(p->helper);
 	worker_free(p->broker);
@@ -692,18 +692,18 @@ void procpriv_close(struct procpriv *p)
 	p->broker = NULL;
 }
 
-void procpriv_put(const struct procpriv *p, struct buf *b)
+void procfs_priv_put(const struct procfs_priv *p, struct buf *b)
 {
-	privdrop_put(&p->dropped, b);
+	priv_drop_put(&p->dropped, b);
 	if (helper_pid(p->helper))
-		privdrop_put_child("the process that looks at threads", p->helper_caps, b);
+		priv_drop_put_child("the process that looks at threads", p->helper_caps, b);
 	if (worker_pid(p->broker))
-		privdrop_put_child("the process that opens files", p->broker_caps, b);
+		priv_drop_put_child("the process that opens files", p->broker_caps, b);
 	buftext_str(b, "; ");
 	sandbox_put(b);
 }
 
-bool procpriv_missed(struct procpriv *p, struct err *why)
+bool procfs_priv_missed(struct procfs_priv *p, struct err *why)
 {
 	struct worker_stats helper, broker;
 

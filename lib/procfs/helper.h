@@ -64,15 +64,15 @@ const char *procfile_name(enum procfile f);
 
 #define HELPER_BYTES (64u << 10) /* of memory, in one answer */
 #define HELPER_NUMBERS (HELPER_BYTES / 4) /* of a list */
-#define HELPER_WANTED (PTCOPY_AREAS - 1)
+#define HELPER_WANTED (THREAD_COPY_AREAS - 1)
 
 enum helper_kind {
 	HELPER_FILES = 1, /* the text of files of a thread: ARG has a bit for each enum procfile */
 	HELPER_FORGET, /* its files need not be kept open any more */
 	HELPER_LIST, /* the processes that there are (PID 0), or the threads of PID, from the ARG-th on */
 	/* refused unless it was asked for when the process was begun: */
-	HELPER_QUIET, /* ptquiet_take() with N areas at WANTED */
-	HELPER_STOP, /* ptstop_take() */
+	HELPER_QUIET, /* quiet_copy_take() with N areas at WANTED */
+	HELPER_STOP, /* stop_copy_take() */
 	HELPER_AREA, /* the bytes of area ARG of the last copy */
 	HELPER_MEMORY, /* N bytes of the memory of PID from WANTED[0] on */
 	HELPER_KINDS
@@ -92,9 +92,9 @@ struct helper_files_reply {
 
 /* QUIET and STOP: `call` is of the one, `told` of the other. */
 struct helper_copy_reply {
-	struct ptcopy_head head;
-	struct ptquiet_call call;
-	struct ptstop_told told;
+	struct thread_copy_head head;
+	struct quiet_copy_call call;
+	struct stop_copy_told told;
 };
 
 union helper_reply {
@@ -139,17 +139,17 @@ void helper_forget(struct helper *l, uint32_t pid, uint32_t tid);
 /* FN for each process that there is, or with PID for each thread of that one. 0 or -errno. */
 int helper_list(struct helper *l, uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx);
 
-/* As ptquiet_take() and ptstop_take(). -EPERM: it was not begun for that. */
+/* As quiet_copy_take() and stop_copy_take(). -EPERM: it was not begun for that. */
 int helper_quiet(struct helper *l, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
-	struct ptcopy *copy, struct ptquiet_call *call);
-int helper_stop(struct helper *l, pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy,
-	struct ptstop_told *told);
+	struct thread_copy *copy, struct quiet_copy_call *call);
+int helper_stop(struct helper *l, pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,
+	struct stop_copy_told *told);
 
 /* Memory of PID from ADDR on, LEN bytes or up to what is not mapped: how much, or -errno. */
 ssize_t helper_memory(struct helper *l, pid_t pid, uint64_t addr, void *to, size_t len);
 
 /*
- * procreach - which processes and threads /proc shows, and the text of their
+ * proc_view - which processes and threads /proc shows, and the text of their
  * files, by this process's own rights or else through the helper (NULL is
  * fine).
  */
@@ -159,34 +159,34 @@ ssize_t helper_memory(struct helper *l, pid_t pid, uint64_t addr, void *to, size
  * Where there is a helper it is asked first: /proc hides from us what it does
  * not hide from that one (hidepid). 0, or -errno where there is no such list.
  */
-int procreach_list(struct helper *l, uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx);
+int proc_view_list(struct helper *l, uint32_t pid, void (*fn)(void *ctx, uint32_t number), void *ctx);
 
 /* The text of file F of thread TID of process PID, up to CAP bytes: its length, or -errno. */
-ssize_t procreach_text(struct helper *l, uint32_t pid, uint32_t tid, enum procfile f, char *text, size_t cap);
+ssize_t proc_view_text(struct helper *l, uint32_t pid, uint32_t tid, enum procfile f, char *text, size_t cap);
 
 /*
- * ptreach - registers, stacks and memory of a thread: by this process's own
+ * thread_memory - registers, stacks and memory of a thread: by this process's own
  * rights, or where it has given them up through the helper (helper_*()).
  */
 
 /* A zeroed one: our own rights. Whoever they belong to keeps both. */
-struct ptreach {
+struct thread_memory {
 	struct helper *helper; /* begun with `memory` */
 	struct worker *broker; /* for the files of its mappings */
 };
 
-/* As ptquiet_take() and ptstop_take(). */
-int ptreach_quiet(const struct ptreach *r, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
-	struct ptcopy *copy, struct ptquiet_call *call);
-int ptreach_stop(const struct ptreach *r, pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy,
-	struct ptstop_told *told);
+/* As quiet_copy_take() and stop_copy_take(). */
+int thread_memory_quiet(const struct thread_memory *r, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
+	struct thread_copy *copy, struct quiet_copy_call *call);
+int thread_memory_stop(const struct thread_memory *r, pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,
+	struct stop_copy_told *told);
 
 /* LEN bytes of the memory of PID from ADDR on, or as far as it is mapped, 64 KiB at most: how much, or
  * -errno. */
-ssize_t ptreach_memory(const struct ptreach *r, pid_t pid, uint64_t addr, void *to, size_t len);
+ssize_t thread_memory_memory(const struct thread_memory *r, pid_t pid, uint64_t addr, void *to, size_t len);
 
 /* The word at ADDR of PID, as it is now. */
-bool ptreach_word(const struct ptreach *r, pid_t pid, uint64_t addr, uint64_t *ret);
+bool thread_memory_word(const struct thread_memory *r, pid_t pid, uint64_t addr, uint64_t *ret);
 
 /*
  * fdlimit - how many descriptors this process may have.
@@ -208,18 +208,18 @@ struct helper_opts {
 int helper_start(const struct helper_opts *o, struct helper **ret, struct err *e);
 
 /*
- * procpriv - the privileges of a recording by /proc: given up for good before
+ * procfs_priv - the privileges of a recording by /proc: given up for good before
  * anything is read that a recorded process can have written.
  *
  * What looking at others takes is kept by two processes that parse nothing:
  * the helper (helper_*()) and the broker (system/broker.h).
  */
 
-struct procpriv {
+struct procfs_priv {
 	struct helper *helper; /* NULL = there is nothing to be kept: one's own rights are all */
 	struct worker *broker;
 	uint64_t helper_caps, broker_caps; /* what they keep */
-	struct privdrop dropped;
+	struct priv_drop dropped;
 	bool told; /* that one of them has ended */
 };
 
@@ -227,20 +227,20 @@ struct procpriv {
  * All capabilities at once, first of all: for a binary that has some which
  * its caller lacks, as it would show by them what the caller may not see.
  */
-int procpriv_renounce(struct err *e);
+int procfs_priv_renounce(struct err *e);
 
 /*
  * Before there is any thread, and after everything else that takes
  * privileges. MEMORY: for --ptrace. A process that cannot be started is told
  * in *WHY (msg "" else), and then our own rights are all.
  */
-int procpriv_drop(struct procpriv *p, bool memory, struct err *why, struct err *e);
-void procpriv_close(struct procpriv *p); /* a zeroed one is fine */
+int procfs_priv_drop(struct procfs_priv *p, bool memory, struct err *why, struct err *e);
+void procfs_priv_close(struct procfs_priv *p); /* a zeroed one is fine */
 
 /* "no capabilities, ...; the process that looks at threads keeps ..." */
-void procpriv_put(const struct procpriv *p, struct buf *b);
+void procfs_priv_put(const struct procfs_priv *p, struct buf *b);
 
 /* Once when one of the two has ended before its time: true, and why. */
-bool procpriv_missed(struct procpriv *p, struct err *why);
+bool procfs_priv_missed(struct procfs_priv *p, struct err *why);
 
 #endif

@@ -15,28 +15,28 @@ const char *sysname_find(int32_t nr)
 	return nr >= 0 && (size_t)nr < ARRAY_LEN(names) ? names[nr] : NULL;
 }
 
-#define NAMES_MAX ((CAP_SYNTHETIC_END - CAP_SYNTHETIC_START) / CAP_SYNTHETIC_STEP)
+#define NAMES_MAX ((CAPTURE_SYNTHETIC_END - CAPTURE_SYNTHETIC_START) / CAPTURE_SYNTHETIC_STEP)
 #define NAME_BYTES 600 /* KSYM_NAME_LEN of Linux is 512 */
 #define PLACES_MAX 65536 /* texts of frames whose address is remembered */
 #define KERNEL_FRAMES_MAX 64 /* MAX_STACK_TRACE_DEPTH of fs/proc/base.c */
 
-struct procstacks {
-	struct procstacks_opts o;
-	struct stacktab *tab;
+struct kernel_stacks {
+	struct kernel_stacks_opts o;
+	struct stack_table *tab;
 	struct intern names; /* id = number */
 	uint32_t written; /* of them */
 	uint64_t overflow;
 	struct intern places; /* text of a frame -> addresses[id] */
 	uint64_t *addresses;
-	size_t cap_addresses;
+	size_t max_addresses;
 	uint64_t seed[2];
 	struct offcpu_ev_stack ev; /* the one that is being made */
 };
 
-int procstacks_new(
-	const struct procstacks_opts *o, struct stacktab *tab, struct procstacks **ret, struct err *e)
+int kernel_stacks_new(
+	const struct kernel_stacks_opts *o, struct stack_table *tab, struct kernel_stacks **ret, struct err *e)
 {
-	struct procstacks *p = calloc(1, sizeof(*p));
+	struct kernel_stacks *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return err_nomem(e, "the stacks");
@@ -45,12 +45,12 @@ int procstacks_new(
 	if (getrandom(p->seed, sizeof(p->seed), GRND_NONBLOCK) != sizeof(p->seed))
 		p->seed[0] = 1, p->seed[1] = 2;
 	p->names.seed = p->places.seed = p->seed[0];
-	stacktab_marked(tab);
+	stack_table_marked(tab);
 	*ret = p;
 	return 0;
 }
 
-void procstacks_free(struct procstacks *p)
+void kernel_stacks_free(struct kernel_stacks *p)
 {
 	if (!p)
 		return;
@@ -63,7 +63,7 @@ void procstacks_free(struct procstacks *p)
 /* --- names that stand where addresses should be --- */
 
 /* The last number is kept for what finds none. */
-static uint64_t number_of(struct procstacks *p, const char *name, size_t len)
+static uint64_t number_of(struct kernel_stacks *p, const char *name, size_t len)
 {
 	uint64_t hash = intern_hash(&p->names, name, len);
 	uint32_t id = intern_find(&p->names, name, len, hash);
@@ -72,36 +72,36 @@ static uint64_t number_of(struct procstacks *p, const char *name, size_t len)
 		id = intern_add(&p->names, name, len, hash);
 	if (id == INTERN_NONE) {
 		p->overflow++;
-		return CAP_SYNTHETIC_START + NAMES_MAX * CAP_SYNTHETIC_STEP;
+		return CAPTURE_SYNTHETIC_START + NAMES_MAX * CAPTURE_SYNTHETIC_STEP;
 	}
 	/* symbols are looked up one byte before an address */
-	return CAP_SYNTHETIC_START + (uint64_t)(id + 1) * CAP_SYNTHETIC_STEP;
+	return CAPTURE_SYNTHETIC_START + (uint64_t)(id + 1) * CAPTURE_SYNTHETIC_STEP;
 }
 
-void procstacks_write(struct procstacks *p, struct capwrite *w)
+void kernel_stacks_write(struct kernel_stacks *p, struct cap_writer *w)
 {
 	for (; p->written < p->names.n; p->written++) {
-		uint64_t start = CAP_SYNTHETIC_START + (uint64_t)p->written * CAP_SYNTHETIC_STEP;
+		uint64_t start = CAPTURE_SYNTHETIC_START + (uint64_t)p->written * CAPTURE_SYNTHETIC_STEP;
 		size_t len;
 		_cleanup_free_ char *name = NULL;
 		const char *text = intern_text(&p->names, p->written, &len);
 
 		name = strndup(text, len);
-		capwrite_ksym(w, &(struct cap_ksym){ .start = start,
-					 .end = start + CAP_SYNTHETIC_STEP,
+		cap_writer_ksym(w, &(struct cap_ksym){ .start = start,
+					 .end = start + CAPTURE_SYNTHETIC_STEP,
 					 .name = name ? name : "?",
-					 .module = CAP_SYNTHETIC_MODULE });
+					 .module = CAPTURE_SYNTHETIC_MODULE });
 	}
 }
 
-uint64_t procstacks_overflow(const struct procstacks *p)
+uint64_t kernel_stacks_overflow(const struct kernel_stacks *p)
 {
 	return p->overflow;
 }
 
 /* --- a stack --- */
 
-static void begin(struct procstacks *p, uint8_t kind, uint8_t verdict, uint32_t reason)
+static void begin(struct kernel_stacks *p, uint8_t kind, uint8_t verdict, uint32_t reason)
 {
 	p->ev.type = OFFCPU_EV_STACK;
 	p->ev.kind = kind;
@@ -111,14 +111,14 @@ static void begin(struct procstacks *p, uint8_t kind, uint8_t verdict, uint32_t 
 	p->ev.stop_pc = 0;
 }
 
-static void push(struct procstacks *p, uint64_t address)
+static void push(struct kernel_stacks *p, uint64_t address)
 {
 	if (p->ev.len < OFFCPU_FRAMES_MAX)
 		p->ev.frames[p->ev.len++] = address;
 }
 
 /* The frames and how they end are the identity. */
-static void end(struct procstacks *p, struct offcpu_stack_id *ret)
+static void end(struct kernel_stacks *p, struct offcpu_stack_id *ret)
 {
 	size_t bytes = p->ev.len * sizeof(p->ev.frames[0]);
 	uint64_t how = (uint64_t)p->ev.kind << 40 | (uint64_t)p->ev.verdict << 32 | p->ev.reason;
@@ -126,7 +126,7 @@ static void end(struct procstacks *p, struct offcpu_stack_id *ret)
 	ret->hi = hash_bytes(p->ev.frames, bytes, p->seed[0] ^ how) | 1;
 	ret->lo = hash_bytes(p->ev.frames, bytes, p->seed[1] ^ how);
 	p->ev.id = *ret;
-	stacktab_add(p->tab, &p->ev);
+	stack_table_add(p->tab, &p->ev);
 }
 
 static void no_stack(struct offcpu_stack_id *ret, unsigned int reason, int error)
@@ -140,7 +140,7 @@ static void no_stack(struct offcpu_stack_id *ret, unsigned int reason, int error
  * Only a function that is called so once has a certain address: one of the
  * same name is told apart by its size, which the text has too.
  */
-static uint64_t address_of(const struct procstacks *p, const struct procparse_frame *f, const char *name)
+static uint64_t address_of(const struct kernel_stacks *p, const struct procparse_frame *f, const char *name)
 {
 	uint64_t start = p->o.ks ? kallsyms_address(p->o.ks, name) : 0;
 	struct kallsyms_sym sym;
@@ -156,7 +156,7 @@ static uint64_t address_of(const struct procstacks *p, const struct procparse_fr
 	return start + f->offset;
 }
 
-static uint64_t new_place(struct procstacks *p, const struct procparse_frame *f)
+static uint64_t new_place(struct kernel_stacks *p, const struct procparse_frame *f)
 {
 	char name[NAME_BYTES];
 	uint64_t address;
@@ -167,7 +167,7 @@ static uint64_t new_place(struct procstacks *p, const struct procparse_frame *f)
 }
 
 /* The address of the frame whose text is LEN bytes at TEXT: remembered, for to look for it takes long. */
-static uint64_t place(struct procstacks *p, const char *text, size_t len, const struct procparse_frame *f)
+static uint64_t place(struct kernel_stacks *p, const char *text, size_t len, const struct procparse_frame *f)
 {
 	uint64_t hash = intern_hash(&p->places, text, len);
 	uint32_t id = intern_find(&p->places, text, len, hash);
@@ -175,7 +175,7 @@ static uint64_t place(struct procstacks *p, const char *text, size_t len, const 
 	if (id != INTERN_NONE)
 		return p->addresses[id];
 	if (p->places.n >= PLACES_MAX ||
-		base_grow(&p->addresses, &p->cap_addresses, p->places.n + 1, sizeof(*p->addresses)) != 0)
+		base_grow(&p->addresses, &p->max_addresses, p->places.n + 1, sizeof(*p->addresses)) != 0)
 		return new_place(p, f);
 	id = intern_add(&p->places, text, len, hash);
 	if (id == INTERN_NONE)
@@ -184,21 +184,21 @@ static uint64_t place(struct procstacks *p, const char *text, size_t len, const 
 	return p->addresses[id];
 }
 
-static bool push_stack(struct procstacks *p, const char *text, size_t len)
+static bool push_stack(struct kernel_stacks *p, const char *text, size_t len)
 {
 	const char *at = text, *stop = text + len;
 	struct procparse_frame f;
 
-	begin(p, CAP_STACK_KERNEL, CAP_COMPLETE, CAP_R_NONE);
+	begin(p, CAPTURE_STACK_KERNEL, VERDICT_COMPLETE, REASON_NONE);
 	for (const char *line = at; procparse_frame(&at, stop, &f); line = at)
 		push(p, place(p, line, (size_t)(at - line), &f));
 	if (p->ev.len >= KERNEL_FRAMES_MAX)
-		p->ev.verdict = CAP_TRUNCATED;
+		p->ev.verdict = VERDICT_TRUNCATED;
 	return p->ev.len > 0;
 }
 
 /* "[WHAT NAME]" */
-static void push_named(struct procstacks *p, const char *what, const char *which)
+static void push_named(struct kernel_stacks *p, const char *what, const char *which)
 {
 	char name[NAME_BYTES];
 
@@ -207,7 +207,7 @@ static void push_named(struct procstacks *p, const char *what, const char *which
 }
 
 /* A 32-bit program has other numbers: all of its memory is below 4 GiB, its stack too. */
-static void push_syscall(struct procstacks *p, const struct procparse_syscall *c)
+static void push_syscall(struct kernel_stacks *p, const struct procparse_syscall *c)
 {
 	const char *name = c->sp >> 32 ? sysname_find(c->nr) : NULL;
 	char number[16];
@@ -218,16 +218,16 @@ static void push_syscall(struct procstacks *p, const struct procparse_syscall *c
 	push_named(p, "syscall ", name ? name : number);
 }
 
-void procstacks_kernel(struct procstacks *p, const struct proclook_seen *s, struct offcpu_stack_id *ret)
+void kernel_stacks_kernel(struct kernel_stacks *p, const struct sampler_seen *s, struct offcpu_stack_id *ret)
 {
 	const char letter[] = { s->stat.state, '\0' };
 
 	if (p->o.no_kernel) {
-		no_stack(ret, CAP_R_NOT_ASKED, 0);
+		no_stack(ret, REASON_NOT_ASKED, 0);
 		return;
 	}
 	if (!s->stack || !push_stack(p, s->stack, s->stack_len)) {
-		begin(p, CAP_STACK_KERNEL, CAP_UNVERIFIED, CAP_R_NAMES_ONLY);
+		begin(p, CAPTURE_STACK_KERNEL, VERDICT_UNVERIFIED, REASON_NAMES_ONLY);
 		if (s->wchan[0])
 			push_named(p, "wait channel ", s->wchan);
 		if (s->has_syscall)
@@ -238,46 +238,46 @@ void procstacks_kernel(struct procstacks *p, const struct proclook_seen *s, stru
 	end(p, ret);
 }
 
-void procstacks_named(struct procstacks *p, const char *name, struct offcpu_stack_id *ret)
+void kernel_stacks_named(struct kernel_stacks *p, const char *name, struct offcpu_stack_id *ret)
 {
 	if (p->o.no_kernel) {
-		no_stack(ret, CAP_R_NOT_ASKED, 0);
+		no_stack(ret, REASON_NOT_ASKED, 0);
 		return;
 	}
-	begin(p, CAP_STACK_KERNEL, CAP_UNVERIFIED, CAP_R_NAMES_ONLY);
+	begin(p, CAPTURE_STACK_KERNEL, VERDICT_UNVERIFIED, REASON_NAMES_ONLY);
 	push_named(p, "", name);
 	end(p, ret);
 }
 
 /* --- the user's --- */
 
-void procstacks_user(struct procstacks *p, const struct proclook_seen *s, bool kthread, int error,
+void kernel_stacks_user(struct kernel_stacks *p, const struct sampler_seen *s, bool kthread, int error,
 	struct offcpu_stack_id *ret)
 {
 	if (p->o.no_user || kthread) {
-		no_stack(ret, p->o.no_user ? CAP_R_NOT_ASKED : CAP_R_KTHREAD, 0);
+		no_stack(ret, p->o.no_user ? REASON_NOT_ASKED : REASON_KTHREAD, 0);
 		return;
 	}
 	if (!s->has_syscall || !s->syscall.pc) {
-		no_stack(ret, error ? CAP_R_ERRNO : CAP_R_BETWEEN, error);
+		no_stack(ret, error ? REASON_ERRNO : REASON_BETWEEN, error);
 		return;
 	}
-	begin(p, CAP_STACK_USER, CAP_STOPPED, CAP_R_PC_ONLY);
+	begin(p, CAPTURE_STACK_USER, VERDICT_STOPPED, REASON_PC_ONLY);
 	p->ev.stop_pc = s->syscall.pc;
 	push(p, s->syscall.pc);
 	end(p, ret);
 }
 
-void procstacks_between(struct procstacks *p, struct offcpu_stack_id *ret)
+void kernel_stacks_between(struct kernel_stacks *p, struct offcpu_stack_id *ret)
 {
-	no_stack(ret, p->o.no_user ? CAP_R_NOT_ASKED : CAP_R_BETWEEN, 0);
+	no_stack(ret, p->o.no_user ? REASON_NOT_ASKED : REASON_BETWEEN, 0);
 }
 
 /*
  * Behind a signal's trampoline comes the frame that was interrupted: that one
  * has the mark, see record/stacks.c.
  */
-static void mark_exact(struct procstacks *p, const struct cap_stack *s)
+static void mark_exact(struct kernel_stacks *p, const struct cap_stack *s)
 {
 	for (uint32_t i = 0; i < s->n_exact; i++) {
 		uint32_t n = s->exact[i];
@@ -288,18 +288,18 @@ static void mark_exact(struct procstacks *p, const struct cap_stack *s)
 	}
 }
 
-void procstacks_walked(struct procstacks *p, const struct cap_stack *s, struct offcpu_stack_id *ret)
+void kernel_stacks_walked(struct kernel_stacks *p, const struct cap_stack *s, struct offcpu_stack_id *ret)
 {
 	if (p->o.no_user || !s->len) {
-		no_stack(ret, p->o.no_user ? CAP_R_NOT_ASKED : s->reason, s->error);
+		no_stack(ret, p->o.no_user ? REASON_NOT_ASKED : s->reason, s->error);
 		return;
 	}
-	begin(p, CAP_STACK_USER, s->verdict, s->reason);
+	begin(p, CAPTURE_STACK_USER, s->verdict, s->reason);
 	p->ev.stop_pc = s->stop_pc;
 	for (uint32_t i = 0; i < s->len; i++)
 		push(p, s->frames[i]);
 	if (s->len > OFFCPU_FRAMES_MAX)
-		p->ev.verdict = CAP_TRUNCATED;
+		p->ev.verdict = VERDICT_TRUNCATED;
 	mark_exact(p, s);
 	end(p, ret);
 }

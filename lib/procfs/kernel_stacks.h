@@ -6,7 +6,7 @@
  * The kernel's, best first: /proc/TID/stack, whose functions are addresses
  * where kallsyms has them and names else; the wait channel and the system call;
  * the state. What is a name and no address becomes a frame with a number of
- * its own, see CAP_SYNTHETIC_START. The user's: the PC of the system call.
+ * its own, see CAPTURE_SYNTHETIC_START. The user's: the PC of the system call.
  */
 #ifndef STACKTOOLS_PROCFS_KERNEL_STACKS_H
 #define STACKTOOLS_PROCFS_KERNEL_STACKS_H
@@ -23,37 +23,37 @@
 /* The name of system call NR; NULL for one that the headers do not have. */
 const char *sysname_find(int32_t nr);
 
-struct procstacks;
+struct kernel_stacks;
 
-struct procstacks_opts {
+struct kernel_stacks_opts {
 	bool no_kernel, no_user; /* -U, -K */
 	const struct kallsyms *ks; /* NULL = not to be had; has to stay */
 };
 
 /* Stacks go to TAB, which stays the caller's. */
-int procstacks_new(
-	const struct procstacks_opts *o, struct stacktab *tab, struct procstacks **ret, struct err *e);
-void procstacks_free(struct procstacks *p); /* NULL is fine */
+int kernel_stacks_new(
+	const struct kernel_stacks_opts *o, struct stack_table *tab, struct kernel_stacks **ret, struct err *e);
+void kernel_stacks_free(struct kernel_stacks *p); /* NULL is fine */
 
 /* The identity of the kernel stack of what was seen: of a thread that waits. */
-void procstacks_kernel(struct procstacks *p, const struct proclook_seen *s, struct offcpu_stack_id *ret);
+void kernel_stacks_kernel(struct kernel_stacks *p, const struct sampler_seen *s, struct offcpu_stack_id *ret);
 
 /* The same of the user stack; ERROR, -errno: why the system call could not be read, 0 = it could. */
-void procstacks_user(struct procstacks *p, const struct proclook_seen *s, bool kthread, int error,
+void kernel_stacks_user(struct kernel_stacks *p, const struct sampler_seen *s, bool kthread, int error,
 	struct offcpu_stack_id *ret);
 
 /* A user stack that somebody else has walked. */
-void procstacks_walked(struct procstacks *p, const struct cap_stack *stack, struct offcpu_stack_id *ret);
+void kernel_stacks_walked(struct kernel_stacks *p, const struct cap_stack *stack, struct offcpu_stack_id *ret);
 
 /* A kernel stack of one frame with this name, and a user stack that was not seen. */
-void procstacks_named(struct procstacks *p, const char *name, struct offcpu_stack_id *ret);
-void procstacks_between(struct procstacks *p, struct offcpu_stack_id *ret);
+void kernel_stacks_named(struct kernel_stacks *p, const char *name, struct offcpu_stack_id *ret);
+void kernel_stacks_between(struct kernel_stacks *p, struct offcpu_stack_id *ret);
 
 /* The symbols of names that came since the last call: before the stacks are read again, so in the same flush.
  */
-void procstacks_write(struct procstacks *p, struct capwrite *w);
+void kernel_stacks_write(struct kernel_stacks *p, struct cap_writer *w);
 
 /* Names that had no number left to stand for them: counted, they are "[other]". */
-uint64_t procstacks_overflow(const struct procstacks *p);
+uint64_t kernel_stacks_overflow(const struct kernel_stacks *p);
 
 #endif

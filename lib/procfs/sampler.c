@@ -325,16 +325,16 @@ bool procparse_frame(const char **p, const char *end, struct procparse_frame *re
 /* What depends on who reads it, or on who has opened it. */
 #define ASKED (1u << PROCFILE_STAT | 1u << PROCFILE_SYSCALL | 1u << PROCFILE_STACK | 1u << PROCFILE_WCHAN)
 
-void proclook_init(struct proclook *l, unsigned int wanted, struct helper *helper)
+void sampler_init(struct sampler *l, unsigned int wanted, struct helper *helper)
 {
 	size_t files = fdlimit_raise(FILES_MOST * 2);
 
-	*l = (struct proclook){ .helper = helper,
+	*l = (struct sampler){ .helper = helper,
 		.wanted = wanted | 1u << PROCFILE_SCHEDSTAT | 1u << PROCFILE_STATUS | 1u << PROCFILE_STAT };
 	l->max_open = files <= 2 * FILES_LEAST ? 0 : MIN(files / 2, (size_t)FILES_MOST);
 }
 
-void proclook_forget(struct proclook *l, struct proclook_thread *t)
+void sampler_forget(struct sampler *l, struct sampler_thread *t)
 {
 	for (size_t i = 0; i < PROCFILE_LOOK; i++) {
 		if (t->fd[i] < 0)
@@ -348,7 +348,7 @@ void proclook_forget(struct proclook *l, struct proclook_thread *t)
 	t->kept = false;
 }
 
-static int open_file(const struct proclook_thread *t, enum procfile f)
+static int open_file(const struct sampler_thread *t, enum procfile f)
 {
 	char path[64];
 	int fd;
@@ -372,7 +372,7 @@ static ssize_t copy_text(const struct helper_texts *texts, enum procfile f, char
 }
 
 /* Everything that may take privileges, at once: a question takes as long as a few files. */
-static void ask_all(struct proclook *l, struct proclook_thread *t)
+static void ask_all(struct sampler *l, struct sampler_thread *t)
 {
 	unsigned int wanted = l->wanted & ASKED;
 
@@ -386,7 +386,7 @@ static void ask_all(struct proclook *l, struct proclook_thread *t)
 }
 
 /* One that our own rights do not reach: FAILED is how. */
-static ssize_t ask_one(struct proclook *l, struct proclook_thread *t, enum procfile f, char *text, size_t cap,
+static ssize_t ask_one(struct sampler *l, struct sampler_thread *t, enum procfile f, char *text, size_t cap,
 	ssize_t failed)
 {
 	struct helper_texts texts;
@@ -401,7 +401,7 @@ static ssize_t ask_one(struct proclook *l, struct proclook_thread *t, enum procf
 
 /* The text of F, up to CAP bytes: its length, or -errno. */
 static ssize_t read_file(
-	struct proclook *l, struct proclook_thread *t, enum procfile f, char *text, size_t cap)
+	struct sampler *l, struct sampler_thread *t, enum procfile f, char *text, size_t cap)
 {
 	int fd = t->fd[f];
 	ssize_t n;
@@ -430,7 +430,7 @@ static bool is_gone(ssize_t rc)
 	return rc == -ESRCH || rc == -ENOENT;
 }
 
-uint32_t proclook_state(char letter)
+uint32_t sampler_state(char letter)
 {
 	/* TASK_IDLE is UNINTERRUPTIBLE and NOLOAD */
 	static const struct {
@@ -446,7 +446,7 @@ uint32_t proclook_state(char letter)
 }
 
 /* True where the kernel keeps such an account: without it the file is not there, or all zeroes. */
-static int read_schedstat(struct proclook *l, struct proclook_thread *t, struct procparse_schedstat *ret)
+static int read_schedstat(struct sampler *l, struct sampler_thread *t, struct procparse_schedstat *ret)
 {
 	char text[128];
 	ssize_t n = read_file(l, t, PROCFILE_SCHEDSTAT, text, sizeof(text));
@@ -459,7 +459,7 @@ static int read_schedstat(struct proclook *l, struct proclook_thread *t, struct 
 	return procparse_schedstat(text, (size_t)n, ret) && (ret->run_ns || ret->slices);
 }
 
-static int read_status(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s, struct err *e)
+static int read_status(struct sampler *l, struct sampler_thread *t, struct sampler_seen *s, struct err *e)
 {
 	ssize_t n = read_file(l, t, PROCFILE_STATUS, l->text, sizeof(l->text));
 
@@ -472,7 +472,7 @@ static int read_status(struct proclook *l, struct proclook_thread *t, struct pro
 	return 0;
 }
 
-static int read_stat(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s, struct err *e)
+static int read_stat(struct sampler *l, struct sampler_thread *t, struct sampler_seen *s, struct err *e)
 {
 	char text[1024];
 	ssize_t n = read_file(l, t, PROCFILE_STAT, text, sizeof(text));
@@ -488,7 +488,7 @@ static int read_stat(struct proclook *l, struct proclook_thread *t, struct procl
 
 /* F, where it is wanted and may be read: its length, or 0. */
 static size_t read_wanted(
-	struct proclook *l, struct proclook_thread *t, enum procfile f, char *text, size_t cap)
+	struct sampler *l, struct sampler_thread *t, enum procfile f, char *text, size_t cap)
 {
 	ssize_t n;
 
@@ -500,7 +500,7 @@ static size_t read_wanted(
 	return n < 0 ? 0 : (size_t)n;
 }
 
-static void read_stack(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s)
+static void read_stack(struct sampler *l, struct sampler_thread *t, struct sampler_seen *s)
 {
 	size_t n;
 
@@ -516,7 +516,7 @@ static void read_stack(struct proclook *l, struct proclook_thread *t, struct pro
 	}
 }
 
-static void read_place(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s)
+static void read_place(struct sampler *l, struct sampler_thread *t, struct sampler_seen *s)
 {
 	char text[256];
 	size_t n = read_wanted(l, t, PROCFILE_SYSCALL, text, sizeof(text));
@@ -541,7 +541,7 @@ static bool equal(const struct procparse_schedstat *a, const struct procparse_sc
 }
 
 /* Without schedstat a thread that has not switched since has not run, if it waited then. */
-static bool has_not_run(const struct proclook_thread *t, const struct proclook_seen *s)
+static bool has_not_run(const struct sampler_thread *t, const struct sampler_seen *s)
 {
 	if (!t->looked || t->has_schedstat != s->has_schedstat)
 		return false;
@@ -550,7 +550,7 @@ static bool has_not_run(const struct proclook_thread *t, const struct proclook_s
 	return t->status.voluntary == s->status.voluntary && t->status.involuntary == s->status.involuntary;
 }
 
-static int look_closer(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s, struct err *e)
+static int look_closer(struct sampler *l, struct sampler_thread *t, struct sampler_seen *s, struct err *e)
 {
 	struct procparse_schedstat after;
 	int rc;
@@ -559,7 +559,7 @@ static int look_closer(struct proclook *l, struct proclook_thread *t, struct pro
 	rc = read_stat(l, t, s, e);
 	if (rc)
 		return rc;
-	s->waiting = proclook_state(s->stat.state) != UINT32_MAX;
+	s->waiting = sampler_state(s->stat.state) != UINT32_MAX;
 	if (s->waiting)
 		read_place(l, t, s);
 	if (!s->waiting || !s->has_schedstat)
@@ -571,12 +571,12 @@ static int look_closer(struct proclook *l, struct proclook_thread *t, struct pro
 	return 0;
 }
 
-int proclook_take(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s, struct err *e)
+int sampler_take(struct sampler *l, struct sampler_thread *t, struct sampler_seen *s, struct err *e)
 {
 	int rc;
 
 	l->given = 0;
-	*s = (struct proclook_seen){ .at_ns = now_ns() };
+	*s = (struct sampler_seen){ .at_ns = now_ns() };
 	rc = read_schedstat(l, t, &s->sched);
 	if (rc < 0)
 		return rc;

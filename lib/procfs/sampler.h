@@ -89,7 +89,7 @@ struct procparse_frame {
 bool procparse_frame(const char **p, const char *end, struct procparse_frame *ret);
 
 /* What all looks share. */
-struct proclook {
+struct sampler {
 	struct helper *helper; /* NULL = our own rights are all there are */
 	unsigned int wanted; /* bits of enum procfile: syscall, stack and wchan may be left out */
 	size_t n_open, max_open; /* descriptors */
@@ -100,7 +100,7 @@ struct proclook {
 };
 
 /* A thread. Zeroed, with its ids set and `fd` -1, it is one that was never looked at. */
-struct proclook_thread {
+struct sampler_thread {
 	uint32_t pid, tid;
 	int fd[PROCFILE_LOOK];
 	int refused[PROCFILE_LOOK]; /* -errno of those that may not be read; 0 = they may */
@@ -111,7 +111,7 @@ struct proclook_thread {
 	struct procparse_status status;
 };
 
-struct proclook_seen {
+struct sampler_seen {
 	uint64_t at_ns; /* CLOCK_MONOTONIC, right before schedstat was read */
 	bool same; /* the thread has not run since the last look: nothing below but `sched` and `status` is
 		      set */
@@ -123,7 +123,7 @@ struct proclook_seen {
 	bool has_syscall;
 	struct procparse_syscall syscall;
 	char wchan[128]; /* "" = not known; cut to fit */
-	const char *stack; /* in struct proclook, until the next look; NULL = not known */
+	const char *stack; /* in struct sampler, until the next look; NULL = not known */
 	size_t stack_len;
 };
 
@@ -132,17 +132,17 @@ struct proclook_seen {
  * limit is raised to that end. LOOKER, which has to stay, reads what takes
  * privileges; should it end, our own rights are what is left.
  */
-void proclook_init(struct proclook *l, unsigned int wanted, struct helper *helper);
+void sampler_init(struct sampler *l, unsigned int wanted, struct helper *helper);
 
 /*
  * Look at T. -ESRCH: it is gone, or a zombie. Another -errno with the message:
  * it is there, but nothing of it can be read.
  */
-int proclook_take(struct proclook *l, struct proclook_thread *t, struct proclook_seen *s, struct err *e);
+int sampler_take(struct sampler *l, struct sampler_thread *t, struct sampler_seen *s, struct err *e);
 
-void proclook_forget(struct proclook *l, struct proclook_thread *t); /* close what is open of it */
+void sampler_forget(struct sampler *l, struct sampler_thread *t); /* close what is open of it */
 
 /* The bits of include/linux/sched.h for a letter of stat; UINT32_MAX for a letter that is no wait. */
-uint32_t proclook_state(char letter);
+uint32_t sampler_state(char letter);
 
 #endif

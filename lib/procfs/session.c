@@ -38,15 +38,15 @@ struct procrows_row {
 
 /* A zeroed one is empty; the pointers are the caller's. */
 struct procrows {
-	struct proctab *procs;
-	struct stacktab *stacks;
-	struct namewant *names; /* NULL = none are stored */
-	struct jitkeep *jit; /* NULL = likewise */
+	struct process_table *procs;
+	struct stack_table *stacks;
+	struct name_requests *names; /* NULL = none are stored */
+	struct jit_store *jit; /* NULL = likewise */
 	struct procrows_row *rows;
 	size_t n, cap;
 	struct hashtable by_key;
 	struct idmap looked_up; /* (process, user stack) whose mappings were looked at */
-	struct capends user; /* how the user stacks of the waits written ended */
+	struct cap_outcomes user; /* how the user stacks of the waits written ended */
 	uint64_t lost; /* waits for which there was no memory */
 };
 
@@ -86,16 +86,16 @@ static void procrows_add(struct procrows *r, const struct offcpu_key *key, const
 /* Once for each stack of a process: is something mapped where its frames are? */
 static bool is_mapped(struct procrows *r, const struct offcpu_key *k, uint32_t proc, uint32_t ustack)
 {
-	const struct mapset *maps;
+	const struct process_maps *maps;
 	struct cap_stack s;
 	bool added = false;
 
 	idmap_put(&r->looked_up, proc, ustack, 0, &added);
-	if (!added || !stacktab_frames(r->stacks, &k->user, &s))
+	if (!added || !stack_table_frames(r->stacks, &k->user, &s))
 		return true;
-	maps = proctab_maps(r->procs, k);
+	maps = process_table_maps(r->procs, k);
 	for (uint32_t i = 0; i < s.len; i++)
-		if (!mapset_at(maps, s.frames[i]))
+		if (!process_maps_at(maps, s.frames[i]))
 			return false;
 	return true;
 }
@@ -104,20 +104,20 @@ static void want_names(struct procrows *r, const struct offcpu_key *k, const str
 {
 	struct cap_stack stack;
 
-	if (!r->names || !namewant_is_new(r->names, s->proc, s->ustack, s->flags / CAP_SAMPLE_EPOCH))
+	if (!r->names || !name_requests_is_new(r->names, s->proc, s->ustack, s->flags / CAPTURE_SAMPLE_EPOCH))
 		return;
-	if (stacktab_frames(r->stacks, &k->user, &stack))
-		namewant_add(r->names, proctab_maps(r->procs, k), &stack, s->first_ns, s->last_ns);
+	if (stack_table_frames(r->stacks, &k->user, &stack))
+		name_requests_add(r->names, process_table_maps(r->procs, k), &stack, s->first_ns, s->last_ns);
 	else
-		namewant_miss(r->names, stack.len);
+		name_requests_miss(r->names, stack.len);
 }
 
-static void write_row(struct procrows *r, const struct procrows_row *row, struct capwrite *w,
+static void write_row(struct procrows *r, const struct procrows_row *row, struct cap_writer *w,
 	void (*unmapped)(void *ctx, uint32_t tgid), void *ctx)
 {
 	const struct offcpu_key *k = &row->key;
 	const struct offcpu_value *v = &row->value;
-	struct stacktab_end end = { 0 };
+	struct stack_table_end end = { 0 };
 	struct cap_sample s = { .tid = k->tid,
 		.state = k->state,
 		.flags = k->flags,
@@ -127,17 +127,17 @@ static void write_row(struct procrows *r, const struct procrows_row *row, struct
 		.first_ns = v->first_ns,
 		.last_ns = v->last_ns };
 
-	s.proc = proctab_emit(r->procs, k, v->first_ns, w);
-	s.flags |= proctab_epoch(r->procs, k, v->first_ns, v->last_ns) * CAP_SAMPLE_EPOCH;
-	jitkeep_see(r->jit, r->procs, r->stacks, k, s.proc, v->first_ns);
-	s.kstack = stacktab_emit(r->stacks, CAP_STACK_KERNEL, &k->kernel, w, NULL);
-	s.ustack = stacktab_emit(r->stacks, CAP_STACK_USER, &k->user, w, &end);
-	if (s.proc == CAP_NONE || s.kstack == CAP_NONE || s.ustack == CAP_NONE) {
+	s.proc = process_table_emit(r->procs, k, v->first_ns, w);
+	s.flags |= process_table_epoch(r->procs, k, v->first_ns, v->last_ns) * CAPTURE_SAMPLE_EPOCH;
+	jit_store_see(r->jit, r->procs, r->stacks, k, s.proc, v->first_ns);
+	s.kstack = stack_table_emit(r->stacks, CAPTURE_STACK_KERNEL, &k->kernel, w, NULL);
+	s.ustack = stack_table_emit(r->stacks, CAPTURE_STACK_USER, &k->user, w, &end);
+	if (s.proc == CAPTURE_NONE || s.kstack == CAPTURE_NONE || s.ustack == CAPTURE_NONE) {
 		r->lost += v->count;
 		return;
 	}
-	capends_add(&r->user, end.verdict, end.reason, v->count);
-	capwrite_sample(w, &s);
+	cap_outcomes_add(&r->user, end.verdict, end.reason, v->count);
+	cap_writer_sample(w, &s);
 	if (!is_mapped(r, k, s.proc, s.ustack))
 		unmapped(ctx, k->tgid);
 	want_names(r, k, &s);
@@ -146,7 +146,7 @@ static void write_row(struct procrows *r, const struct procrows_row *row, struct
 /* Write all. UNMAPPED is told of a process that has a user frame where nothing is known to be mapped: it may
  * scan it again. */
 static void procrows_write(
-	struct procrows *r, struct capwrite *w, void (*unmapped)(void *ctx, uint32_t tgid), void *ctx)
+	struct procrows *r, struct cap_writer *w, void (*unmapped)(void *ctx, uint32_t tgid), void *ctx)
 {
 	for (size_t i = 0; i < r->n; i++)
 		write_row(r, &r->rows[i], w, unmapped, ctx);
@@ -155,16 +155,16 @@ static void procrows_write(
 }
 
 /*
- * proctold - what a recording by /proc has seen, estimated and missed: as
+ * procfs_reported - what a recording by /proc has seen, estimated and missed: as
  * counters of the capture, and in words.
  */
 
 /* Waits, and their time. */
-struct proctold_sum {
+struct procfs_reported_sum {
 	uint64_t n, ns;
 };
 
-struct proctold {
+struct procfs_reported {
 	uint64_t start_ns, now_ns, bytes;
 	uint32_t hz;
 	uint64_t looks, late, left_out; /* see docs/capture.5 */
@@ -172,8 +172,8 @@ struct proctold {
 	uint64_t threads, unchecked; /* that were looked at; of them, without schedstat */
 	uint64_t ended; /* threads that ended: what they did since their last look is not known */
 	uint64_t stops, stopped_ns, longest_stop_ns; /* of threads, by --ptrace */
-	struct proctold_sum seen, recorded, preempted, state, min, max, unseen;
-	struct procwait_sums sums;
+	struct procfs_reported_sum seen, recorded, preempted, state, min, max, unseen;
+	struct estimator_sums sums;
 	/* threads, by what of them could not be read */
 	uint64_t no_syscall, no_stack, no_wchan;
 	uint64_t no_user_walk; /* times that --ptrace gave no stack; the first one's message: */
@@ -184,13 +184,13 @@ struct proctold {
 	uint64_t unread; /* threads of which nothing could be read */
 	uint64_t rows_lost;
 	struct worker_stats helper, broker;
-	struct proctab_stats procs;
-	struct stacktab_stats stacks;
-	struct capends user;
+	struct process_table_stats procs;
+	struct stack_table_stats stacks;
+	struct cap_outcomes user;
 	bool by_table; /* with --ptrace: */
 	struct walktables_stats tables;
 	bool by_name;
-	struct namewant_stats names;
+	struct name_requests_stats names;
 	const char *degraded; /* "" = nothing */
 	const char *privileges; /* what was given up, kept and confined */
 };
@@ -201,7 +201,7 @@ static uint64_t whole(uint64_t sum)
 	return (int64_t)sum < 0 ? 0 : sum;
 }
 
-static void add_waits(const struct proctold *t, struct counters *c)
+static void add_waits(const struct procfs_reported *t, struct counters *c)
 {
 	const struct cap_counter all[] = {
 		{ "waits.seen", t->seen.n },
@@ -235,7 +235,7 @@ static void add_waits(const struct proctold *t, struct counters *c)
 	counters_add(c, all, ARRAY_LEN(all));
 }
 
-static void add_samples(const struct proctold *t, struct counters *c)
+static void add_samples(const struct procfs_reported *t, struct counters *c)
 {
 	const struct cap_counter all[] = {
 		{ "procfs.looks", t->looks },
@@ -283,7 +283,7 @@ static void add_tables(const struct walktables_stats *t, struct counters *c)
 	counters_because(c, "unwind.worker_lost", t->worker_why);
 }
 
-static void proctold_counters(const struct proctold *t, struct counters *ret)
+static void procfs_reported_counters(const struct procfs_reported *t, struct counters *ret)
 {
 	*ret = (struct counters){ .user = t->user, .degraded = t->degraded, .privileges = t->privileges };
 	add_waits(t, ret);
@@ -295,27 +295,27 @@ static void proctold_counters(const struct proctold *t, struct counters *ret)
 	counters_because(ret, "procfs.not_walked", t->walk_why);
 }
 
-static void proctold_write(const struct proctold *t, struct capwrite *w)
+static void procfs_reported_write(const struct procfs_reported *t, struct cap_writer *w)
 {
 	struct counters c;
 
-	proctold_counters(t, &c);
+	procfs_reported_counters(t, &c);
 	counters_write(&c, w);
 }
 
 /* --- in words --- */
 
-static void proctold_progress(struct buf *b, const struct proctold *t)
+static void procfs_reported_progress(struct buf *b, const struct procfs_reported *t)
 {
 	struct counters c;
 
-	proctold_counters(t, &c);
+	procfs_reported_counters(t, &c);
 	counters_put_progress(b, &c, t->now_ns - t->start_ns);
 }
 
-static void put_checked(struct buf *b, const struct proctold *t)
+static void put_checked(struct buf *b, const struct procfs_reported *t)
 {
-	const struct capmode m = { .sampled = true,
+	const struct cap_mode m = { .sampled = true,
 		.checked = t->threads != t->unchecked,
 		.hz = t->hz,
 		.looks = t->looks,
@@ -325,11 +325,11 @@ static void put_checked(struct buf *b, const struct proctold *t)
 		.schedstat_ns = whole(t->sums.schedstat_ns) };
 
 	buftext_str(b, "  ");
-	capmode_put(b, &m);
+	cap_mode_put(b, &m);
 	buftext_str(b, "\n");
 }
 
-static void put_cost(struct buf *b, const struct proctold *t)
+static void put_cost(struct buf *b, const struct procfs_reported *t)
 {
 	uint64_t elapsed = MAX(t->now_ns - t->start_ns, 1);
 
@@ -339,12 +339,12 @@ static void put_cost(struct buf *b, const struct proctold *t)
 		t->look_ns / MAX(t->looks, 1) / 1000, t->look_max_ns / 1000, t->look_ns * 100 / elapsed);
 }
 
-static void proctold_summary(struct buf *b, const struct proctold *t, const struct rectext_told *told)
+static void procfs_reported_summary(struct buf *b, const struct procfs_reported *t, const struct record_text_told *told)
 {
 	struct counters c;
 
-	proctold_counters(t, &c);
-	rectext_head(b, &c, told, t->now_ns - t->start_ns, t->bytes);
+	procfs_reported_counters(t, &c);
+	record_text_head(b, &c, told, t->now_ns - t->start_ns, t->bytes);
 	put_checked(b, t);
 	if (told->verbose || t->left_out)
 		put_cost(b, t);
@@ -357,7 +357,7 @@ static void proctold_summary(struct buf *b, const struct proctold *t, const stru
  */
 
 /* The first time it is told why. */
-static bool refuse(struct proctold *told, const struct err *e)
+static bool refuse(struct procfs_reported *told, const struct err *e)
 {
 	if (!told->no_user_walk++)
 		snprintf(told->walk_why, sizeof(told->walk_why), "%.300s%s%.200s", e->msg,
@@ -365,22 +365,22 @@ static bool refuse(struct proctold *told, const struct err *e)
 	return false;
 }
 
-static struct ptstack *walker(
-	const struct ptreach *r, struct walktables *tables, struct procset_process *p, struct err *e)
+static struct user_stacks *walker(
+	const struct thread_memory *r, struct walktables *tables, struct procset_process *p, struct err *e)
 {
-	struct ptstack *w = p->walker;
+	struct user_stacks *w = p->walker;
 
 	if (w || p->no_walker) {
 		err_set(e, -ESRCH, "the process cannot be traced");
 		return w;
 	}
-	p->no_walker = ptstack_open(r, tables, p->tgid, &w, e) != 0;
+	p->no_walker = user_stacks_open(r, tables, p->tgid, &w, e) != 0;
 	p->walker = p->no_walker ? NULL : w;
 	return p->walker;
 }
 
 /* The look came first: meanwhile the thread may have gone on to wait elsewhere. */
-static bool is_there_still(const struct proclook_seen *s, const struct cap_stack *stack)
+static bool is_there_still(const struct sampler_seen *s, const struct cap_stack *stack)
 {
 	return !s->has_syscall || !stack->len || stack->frames[0] == s->syscall.pc;
 }
@@ -391,19 +391,19 @@ static bool is_there_still(const struct proclook_seen *s, const struct cap_stack
  * is counted, or where it waits elsewhere by now: then what S saw is what is
  * known.
  */
-static bool procwalk_take(const struct ptreach *r, struct walktables *tables, struct procset_thread *t,
-	const struct proclook_seen *s, struct cap_stack *ret, struct proctold *told)
+static bool procwalk_take(const struct thread_memory *r, struct walktables *tables, struct procset_thread *t,
+	const struct sampler_seen *s, struct cap_stack *ret, struct procfs_reported *told)
 {
 	struct err e = { 0 };
-	struct ptstack *w = walker(r, tables, t->proc, &e);
-	struct ptstack_stats before, after;
+	struct user_stacks *w = walker(r, tables, t->proc, &e);
+	struct user_stacks_stats before, after;
 	int rc;
 
 	if (!w)
 		return refuse(told, &e);
-	ptstack_stats(w, &before);
-	rc = ptstack_take(w, t->look.tid, ret, &e);
-	ptstack_stats(w, &after);
+	user_stacks_stats(w, &before);
+	rc = user_stacks_take(w, t->look.tid, ret, &e);
+	user_stacks_stats(w, &after);
 	t->stopped = after.stops != before.stops;
 	told->stops += after.stops - before.stops;
 	told->stopped_ns += after.stopped_ns - before.stopped_ns;
@@ -415,7 +415,7 @@ static bool procwalk_take(const struct ptreach *r, struct walktables *tables, st
 
 static void procwalk_end(struct procset_process *p)
 {
-	ptstack_close(p->walker);
+	user_stacks_close(p->walker);
 	p->walker = NULL;
 	p->no_walker = false;
 }
@@ -425,7 +425,7 @@ static void procwalk_end(struct procset_process *p)
  * what is seen now: in the same call, which the kernel may have started again.
  * Asked once after each look.
  */
-static bool procwalk_waits_on(struct procset_thread *t, const struct proclook_seen *s)
+static bool procwalk_waits_on(struct procset_thread *t, const struct sampler_seen *s)
 {
 	const struct procparse_syscall *was = &t->call, *is = &s->syscall;
 
@@ -439,22 +439,22 @@ static bool procwalk_waits_on(struct procset_thread *t, const struct proclook_se
 }
 
 /*
- * procround - rounds of looks at all threads of a recording by /proc: who is
+ * sample_round - rounds of looks at all threads of a recording by /proc: who is
  * there, what each did, and which waits that makes.
  */
 
-/* The pointers are the caller's, and stay; what is below them is begun by procround_init(). */
-struct procround {
+/* The pointers are the caller's, and stay; what is below them is begun by sample_round_init(). */
+struct sample_round {
 	const struct recorder_opts *o;
-	struct ptreach reach; /* how others are looked at, */
+	struct thread_memory reach; /* how others are looked at, */
 	struct walktables *tables; /* and with --ptrace their user stacks are walked */
-	struct proctab *procs;
+	struct process_table *procs;
 	struct procthreads *threads;
-	struct procstacks *places;
+	struct kernel_stacks *places;
 	struct procrows *rows; /* where waits go */
-	struct proctold *told; /* and counts */
+	struct procfs_reported *told; /* and counts */
 	struct procset set;
-	struct proclook look;
+	struct sampler look;
 	uint64_t period_ns; /* between looks, as asked for */
 	uint64_t cost_ns; /* of the last round: time on a CPU */
 	uint64_t scan_due_ns; /* when threads are looked for next, */
@@ -474,11 +474,11 @@ struct procround {
 /* --- waits --- */
 
 struct whose {
-	struct procround *r;
+	struct sample_round *r;
 	const struct procset_thread *t;
 };
 
-static void count(struct proctold_sum *sum, uint64_t n, uint64_t ns)
+static void count(struct procfs_reported_sum *sum, uint64_t n, uint64_t ns)
 {
 	sum->n += n;
 	sum->ns += ns;
@@ -492,13 +492,13 @@ static bool state_wanted(uint32_t mask, uint32_t state)
 }
 
 /* Why waits of that state and of VALUE's average are left out; NULL = they are recorded. */
-static struct proctold_sum *left_out(
-	struct procround *r, const struct offcpu_key *key, const struct offcpu_value *v)
+static struct procfs_reported_sum *left_out(
+	struct sample_round *r, const struct offcpu_key *key, const struct offcpu_value *v)
 {
 	const struct offcpu_opts *o = &r->o->bpf;
 	uint64_t each = v->total_ns / v->count;
 
-	if (key->flags & CAP_SAMPLE_PREEMPTED) {
+	if (key->flags & CAPTURE_SAMPLE_PREEMPTED) {
 		if (!o->preempted)
 			return &r->told->preempted;
 	} else if (!state_wanted(o->state_mask, key->state)) {
@@ -511,7 +511,7 @@ static struct proctold_sum *left_out(
 
 static void take(const struct whose *w, struct offcpu_key *key, const struct offcpu_value *v)
 {
-	struct proctold_sum *out;
+	struct procfs_reported_sum *out;
 
 	key->tgid = w->t->look.pid;
 	key->tid = w->t->look.tid;
@@ -524,20 +524,20 @@ static void take(const struct whose *w, struct offcpu_key *key, const struct off
 		procrows_add(w->r->rows, key, v);
 }
 
-static void take_done(void *ctx, const struct procwait_done *d)
+static void take_done(void *ctx, const struct estimator_done *d)
 {
 	const struct whose *w = ctx;
 	struct offcpu_key key = { .state = STATE_UNKNOWN };
 	const struct offcpu_value v = { d->total_ns, d->count, d->max_ns, d->first_ns, d->last_ns };
 
-	key.flags = (d->open ? CAP_SAMPLE_OPEN : 0) | (d->initial ? CAP_SAMPLE_INITIAL : 0);
+	key.flags = (d->open ? CAPTURE_SAMPLE_OPEN : 0) | (d->initial ? CAPTURE_SAMPLE_INITIAL : 0);
 	if (d->place) {
 		key.state = d->place->state;
 		key.kernel = (struct offcpu_stack_id){ d->place->kernel[0], d->place->kernel[1] };
 		key.user = (struct offcpu_stack_id){ d->place->user[0], d->place->user[1] };
 	} else {
-		procstacks_named(w->r->places, "not seen waiting", &key.kernel);
-		procstacks_between(w->r->places, &key.user);
+		kernel_stacks_named(w->r->places, "not seen waiting", &key.kernel);
+		kernel_stacks_between(w->r->places, &key.user);
 		count(&w->r->told->unseen, d->count, d->total_ns);
 	}
 	take(w, &key, &v);
@@ -546,12 +546,12 @@ static void take_done(void *ctx, const struct procwait_done *d)
 static void take_delayed(void *ctx, uint64_t n, uint64_t ns, uint64_t until_ns)
 {
 	const struct whose *w = ctx;
-	struct offcpu_key key = { .flags = CAP_SAMPLE_PREEMPTED };
+	struct offcpu_key key = { .flags = CAPTURE_SAMPLE_PREEMPTED };
 	uint64_t from_ns = until_ns - MIN(ns, until_ns);
 	const struct offcpu_value v = { ns, n, ns / n, from_ns, from_ns };
 
-	procstacks_named(w->r->places, "waiting for a CPU", &key.kernel);
-	procstacks_between(w->r->places, &key.user);
+	kernel_stacks_named(w->r->places, "waiting for a CPU", &key.kernel);
+	kernel_stacks_between(w->r->places, &key.user);
 	take(w, &key, &v);
 }
 
@@ -565,7 +565,7 @@ static uint64_t ticks_ns(uint64_t ticks)
 	return hz > 0 && ticks < UINT64_MAX / SECOND_NS ? ticks * (SECOND_NS / (uint64_t)hz) : 0;
 }
 
-static void announce(struct procround *r, struct procset_thread *t)
+static void announce(struct sample_round *r, struct procset_thread *t)
 {
 	const struct procparse_status *st = &t->look.status;
 	struct offcpu_ev_thread ev = { .type = OFFCPU_EV_THREAD,
@@ -578,18 +578,18 @@ static void announce(struct procround *r, struct procset_thread *t)
 		.exec_id = t->proc->exec_id };
 
 	memcpy(ev.comm, t->comm, sizeof(ev.comm));
-	proctab_announce(r->procs, &ev);
+	process_table_announce(r->procs, &ev);
 }
 
 /* P is another image now, or was not known before. */
-static void scan_image(struct procround *r, struct procset_process *p)
+static void scan_image(struct sample_round *r, struct procset_process *p)
 {
 	p->scanned_ns = p->rescanned_ns = now_ns();
-	proctab_scan(r->procs, p->tgid, r->since_ns, NULL);
-	proctab_identify(r->procs, p->tgid, p->exec_id, p->start_boot_ns);
+	process_table_scan(r->procs, p->tgid, r->since_ns, NULL);
+	process_table_identify(r->procs, p->tgid, p->exec_id, p->start_boot_ns);
 }
 
-static void new_process(struct procround *r, struct procset_process *p)
+static void new_process(struct sample_round *r, struct procset_process *p)
 {
 	struct procparse_stat st;
 
@@ -605,19 +605,19 @@ static void new_process(struct procround *r, struct procset_process *p)
 
 static void end_process(void *ctx, struct procset_process *p)
 {
-	struct procround *r = ctx;
+	struct sample_round *r = ctx;
 	const struct procevent ev = {
 		.type = PROCEVENT_EXIT, .pid = p->tgid, .tid = p->tgid, .time_ns = now_ns()
 	};
 
 	procwalk_end(p);
 	if (r->procs)
-		proctab_event(r->procs, &ev);
+		process_table_event(r->procs, &ev);
 }
 
 static void on_thread(void *ctx, uint32_t pid, uint32_t tid)
 {
-	struct procround *r = ctx;
+	struct sample_round *r = ctx;
 	struct procset_thread *t;
 
 	if (procset_find(&r->set, pid, tid))
@@ -632,13 +632,13 @@ static void on_thread(void *ctx, uint32_t pid, uint32_t tid)
 		new_process(r, t->proc);
 }
 
-static uint64_t cpu_ns(const struct procround *r)
+static uint64_t cpu_ns(const struct sample_round *r)
 {
 	return now_on(CLOCK_THREAD_CPUTIME_ID) + helper_cpu_ns(r->look.helper);
 }
 
 /* CPU time since CPU_NS. */
-static uint64_t spent_ns(const struct procround *r, uint64_t cpu)
+static uint64_t spent_ns(const struct sample_round *r, uint64_t cpu)
 {
 	uint64_t now = cpu_ns(r);
 
@@ -651,7 +651,7 @@ static uint64_t spent_ns(const struct procround *r, uint64_t cpu)
  * CPU. Time that others took from the scan does not count: on a busy machine
  * the next one would come a second later.
  */
-static void scan(struct procround *r)
+static void scan(struct sample_round *r)
 {
 	uint64_t began = now_ns(), cpu = cpu_ns(r);
 
@@ -660,14 +660,14 @@ static void scan(struct procround *r)
 	r->scan_due_ns = began + MIN(spent_ns(r, cpu) * SCAN_SHARE, SECOND_NS);
 }
 
-static void forget(struct procround *r, size_t at)
+static void forget(struct sample_round *r, size_t at)
 {
 	struct procset_thread *t = r->set.threads[at];
 	struct whose whose = { r, t };
-	const struct procwait_sink sink = { &whose, take_done, take_delayed };
+	const struct estimator_sink sink = { &whose, take_done, take_delayed };
 
-	procwait_end(&t->wait, false, &sink, &r->told->sums);
-	proclook_forget(&r->look, &t->look);
+	estimator_end(&t->wait, false, &sink, &r->told->sums);
+	sampler_forget(&r->look, &t->look);
 	procset_remove(&r->set, at);
 	r->told->ended++;
 }
@@ -675,7 +675,7 @@ static void forget(struct procround *r, size_t at)
 /* --- a look --- */
 
 /* Once for each thread. */
-static void tell_refused(struct procround *r, struct procset_thread *t, const struct proclook_seen *s)
+static void tell_refused(struct sample_round *r, struct procset_thread *t, const struct sampler_seen *s)
 {
 	if (t->told)
 		return;
@@ -686,7 +686,7 @@ static void tell_refused(struct procround *r, struct procset_thread *t, const st
 	r->told->no_stack += t->look.refused[PROCFILE_STACK] && !t->look.refused[PROCFILE_SYSCALL];
 }
 
-static void on_exec(struct procround *r, struct procset_thread *t, const struct procparse_stat *st)
+static void on_exec(struct sample_round *r, struct procset_thread *t, const struct procparse_stat *st)
 {
 	const struct procevent ev = { .type = PROCEVENT_EXEC,
 		.pid = t->look.pid,
@@ -696,13 +696,13 @@ static void on_exec(struct procround *r, struct procset_thread *t, const struct 
 
 	t->proc->exec_id++;
 	procwalk_end(t->proc);
-	proctab_event(r->procs, &ev);
+	process_table_event(r->procs, &ev);
 	scan_image(r, t->proc);
 }
 
 /* Its name, and the image of its process: after its last wait was handed out. */
-static void note_changes(struct procround *r, struct procset_thread *t, const struct procparse_stat *st,
-	const struct procwait_sink *sink)
+static void note_changes(struct sample_round *r, struct procset_thread *t, const struct procparse_stat *st,
+	const struct estimator_sink *sink)
 {
 	bool exec = st->image && t->proc->image && st->image != t->proc->image;
 
@@ -710,7 +710,7 @@ static void note_changes(struct procround *r, struct procset_thread *t, const st
 	if (st->image == PROCPARSE_NO_IMAGE)
 		return;
 	if (exec) {
-		procwait_exec(&t->wait, sink);
+		estimator_exec(&t->wait, sink);
 		on_exec(r, t, st);
 	}
 	if (st->image)
@@ -722,21 +722,21 @@ static void note_changes(struct procround *r, struct procset_thread *t, const st
 }
 
 /* Where it waits, for a thread that has run since the last look. */
-static void find_place(struct procround *r, struct procset_thread *t, const struct proclook_seen *s)
+static void find_place(struct sample_round *r, struct procset_thread *t, const struct sampler_seen *s)
 {
 	bool kthread = s->stat.kthread, walk = r->tables && !kthread;
 	struct offcpu_stack_id kernel, user;
 
-	procstacks_kernel(r->places, s, &kernel);
+	kernel_stacks_kernel(r->places, s, &kernel);
 	if (walk && procwalk_take(&r->reach, r->tables, t, s, &r->walked, r->told)) {
-		procstacks_walked(r->places, &r->walked, &user);
+		kernel_stacks_walked(r->places, &r->walked, &user);
 	} else {
 		r->walked.len = 0;
-		procstacks_user(r->places, s, kthread, t->look.refused[PROCFILE_SYSCALL], &user);
+		kernel_stacks_user(r->places, s, kthread, t->look.refused[PROCFILE_SYSCALL], &user);
 	}
-	t->place = (struct procwait_place){ .kernel = { kernel.hi, kernel.lo },
+	t->place = (struct estimator_place){ .kernel = { kernel.hi, kernel.lo },
 		.user = { user.hi, user.lo },
-		.state = proclook_state(s->stat.state) };
+		.state = sampler_state(s->stat.state) };
 }
 
 /*
@@ -744,18 +744,18 @@ static void find_place(struct procround *r, struct procset_thread *t, const stru
  * maps its libraries yet: not before as much time has passed as before the
  * last time, or a second.
  */
-static void rescan(struct procround *r, struct procset_process *p)
+static void rescan(struct sample_round *r, struct procset_process *p)
 {
 	uint64_t now = now_ns();
 
 	if (p->kthread || now - p->rescanned_ns < MIN(SECOND_NS, p->rescanned_ns - p->scanned_ns))
 		return;
 	p->rescanned_ns = now;
-	proctab_rescan(r->procs, p->tgid, r->since_ns, NULL);
+	process_table_rescan(r->procs, p->tgid, r->since_ns, NULL);
 }
 
 /* Where a frame of T lies has to be known while its process lives. */
-static void know_frames(struct procround *r, struct procset_thread *t, const struct proclook_seen *s)
+static void know_frames(struct sample_round *r, struct procset_thread *t, const struct sampler_seen *s)
 {
 	const uint64_t *frames = r->walked.len ? r->walked.frames : &s->syscall.pc;
 	uint32_t n = r->walked.len ? r->walked.len : s->has_syscall;
@@ -763,7 +763,7 @@ static void know_frames(struct procround *r, struct procset_thread *t, const str
 	if (t->proc->kthread || r->o->bpf.no_user_stacks)
 		return;
 	for (uint32_t i = 0; i < n; i++) {
-		if (proctab_covers(r->procs, t->proc->tgid, frames[i]))
+		if (process_table_covers(r->procs, t->proc->tgid, frames[i]))
 			continue;
 		rescan(r, t->proc);
 		return;
@@ -775,15 +775,15 @@ static void know_frames(struct procround *r, struct procset_thread *t, const str
  * short recording: at its end all threads were looked at when the last round
  * began, and at its beginning those of which that is true.
  */
-static uint64_t time_of(const struct procround *r, const struct proclook_seen *s)
+static uint64_t time_of(const struct sample_round *r, const struct sampler_seen *s)
 {
 	return r->last || (r->baseline && s->same) ? MIN(r->began_ns, s->at_ns) : s->at_ns;
 }
 
-static struct procwait_look account_of(
-	const struct procround *r, const struct procset_thread *t, const struct proclook_seen *s)
+static struct estimator_sample account_of(
+	const struct sample_round *r, const struct procset_thread *t, const struct sampler_seen *s)
 {
-	return (struct procwait_look){ .at_ns = time_of(r, s),
+	return (struct estimator_sample){ .at_ns = time_of(r, s),
 		.has_account = s->has_schedstat,
 		.run_ns = s->sched.run_ns,
 		.delay_ns = s->sched.delay_ns,
@@ -795,7 +795,7 @@ static struct procwait_look account_of(
 }
 
 /* A thread that began during the recording had done nothing then. */
-static void begin_thread(struct procround *r, struct procset_thread *t, const struct proclook_seen *s)
+static void begin_thread(struct sample_round *r, struct procset_thread *t, const struct sampler_seen *s)
 {
 	uint64_t began = ticks_ns(s->stat.start_ticks);
 
@@ -805,18 +805,18 @@ static void begin_thread(struct procround *r, struct procset_thread *t, const st
 	if (r->baseline)
 		return;
 	began -= MIN(r->boot_ahead_ns, began);
-	procwait_born(&t->wait, MIN(MAX(began, r->scanned_ns), time_of(r, s)));
+	estimator_born(&t->wait, MIN(MAX(began, r->scanned_ns), time_of(r, s)));
 }
 
 /* False: it is gone. */
-static bool look_at(struct procround *r, struct procset_thread *t)
+static bool look_at(struct sample_round *r, struct procset_thread *t)
 {
 	struct whose whose = { r, t };
-	const struct procwait_sink sink = { &whose, take_done, take_delayed };
-	struct proclook_seen s;
-	struct procwait_look look;
+	const struct estimator_sink sink = { &whose, take_done, take_delayed };
+	struct sampler_seen s;
+	struct estimator_sample look;
 	bool first = !t->look.looked, again;
-	int rc = proclook_take(&r->look, &t->look, &s, NULL);
+	int rc = sampler_take(&r->look, &t->look, &s, NULL);
 
 	if (rc == -ESRCH)
 		return false;
@@ -840,11 +840,11 @@ static bool look_at(struct procround *r, struct procset_thread *t)
 	}
 	look = account_of(r, t, &s);
 	if (r->baseline)
-		t->wait = (struct procwait){ 0 };
+		t->wait = (struct estimator){ 0 };
 	if (again && !r->baseline)
-		procwait_disturbed(&t->wait, &look, &r->told->sums);
+		estimator_disturbed(&t->wait, &look, &r->told->sums);
 	else
-		procwait_look(&t->wait, &look, &sink, &r->told->sums);
+		estimator_sample(&t->wait, &look, &sink, &r->told->sums);
 	if (!s.same)
 		note_changes(r, t, &s.stat, &sink);
 	if (!s.same && !again && s.waiting)
@@ -852,7 +852,7 @@ static bool look_at(struct procround *r, struct procset_thread *t)
 	return true;
 }
 
-static void procround_look(struct procround *r)
+static void sample_round_look(struct sample_round *r)
 {
 	uint64_t began = now_ns(), cpu = cpu_ns(r);
 	bool fresh = began >= r->scan_due_ns;
@@ -875,41 +875,41 @@ static void procround_look(struct procround *r)
 }
 
 /* The last round, which counts as made at once: returns when it began. */
-static uint64_t procround_last(struct procround *r)
+static uint64_t sample_round_last(struct sample_round *r)
 {
 	r->last = true;
-	procround_look(r);
+	sample_round_look(r);
 	return r->began_ns;
 }
 
 /* --- from outside --- */
 
-static void procround_init(struct procround *r, unsigned int wanted)
+static void sample_round_init(struct sample_round *r, unsigned int wanted)
 {
 	r->period_ns = SECOND_NS / MAX(r->o->hz, 1);
 	r->set = (struct procset){ .end = end_process, .ctx = r };
 	/* equal on a machine that was never suspended: read in this order it is not negative */
 	r->boot_ahead_ns = now_ns();
 	r->boot_ahead_ns = now_on(CLOCK_BOOTTIME) - r->boot_ahead_ns;
-	proclook_init(&r->look, wanted, r->reach.helper);
+	sampler_init(&r->look, wanted, r->reach.helper);
 }
 
-static void procround_release(struct procround *r)
+static void sample_round_release(struct sample_round *r)
 {
 	for (size_t i = 0; i < r->set.n; i++)
-		proclook_forget(&r->look, &r->set.threads[i]->look);
+		sampler_forget(&r->look, &r->set.threads[i]->look);
 	procset_free(&r->set);
 }
 
 /* Threads of the next round were there before: all count from then on. */
-static void procround_before(struct procround *r)
+static void sample_round_before(struct sample_round *r)
 {
 	r->baseline = true;
 	r->scan_due_ns = 0;
 }
 
 /* Process PID, a command, begins now: it counts from here on. */
-static void procround_command(struct procround *r, uint32_t pid)
+static void sample_round_command(struct sample_round *r, uint32_t pid)
 {
 	struct procset_thread *t;
 
@@ -924,14 +924,14 @@ static void procround_command(struct procround *r, uint32_t pid)
 	look_at(r, t);
 	r->baseline = false;
 	/* where it is held until it may run is no wait of its own; else it has begun one since its exec */
-	if (t->place.state == proclook_state('t'))
+	if (t->place.state == sampler_state('t'))
 		t->wait.current = t->wait.waiting = false;
 	t->wait.initial = false;
 }
 
 /* Process TGID has a user frame where nothing is known to be mapped: its mappings are read again, but not all
  * the time. */
-static void procround_rescan(struct procround *r, uint32_t tgid)
+static void sample_round_rescan(struct sample_round *r, uint32_t tgid)
 {
 	struct procset_process *p = procset_process(&r->set, tgid);
 
@@ -940,35 +940,35 @@ static void procround_rescan(struct procround *r, uint32_t tgid)
 }
 
 /* The recording ends: every wait that goes on is handed out as it is now. */
-static void procround_end(struct procround *r)
+static void sample_round_end(struct sample_round *r)
 {
 	for (size_t i = 0; i < r->set.n; i++) {
 		struct whose whose = { r, r->set.threads[i] };
-		const struct procwait_sink sink = { &whose, take_done, take_delayed };
+		const struct estimator_sink sink = { &whose, take_done, take_delayed };
 
-		procwait_end(&r->set.threads[i]->wait, true, &sink, &r->told->sums);
+		estimator_end(&r->set.threads[i]->wait, true, &sink, &r->told->sums);
 	}
 }
 
 #define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks that other processes may have too */
 #define NAMES_NS UINT64_C(2000000000) /* how long a recording waits, at its end, for names */
 
-struct procrec {
+struct procfs_session {
 	const struct recorder_opts *o;
-	struct capwrite *out;
-	struct stacktab *stacks;
-	struct proctab *procs;
-	struct namewant *names; /* NULL = none are stored */
-	struct namekeep *namer;
-	struct jitkeep *jit;
+	struct cap_writer *out;
+	struct stack_table *stacks;
+	struct process_table *procs;
+	struct name_requests *names; /* NULL = none are stored */
+	struct name_store *namer;
+	struct jit_store *jit;
 	struct kallsyms *ks;
 	int kallsyms; /* opened with privileges; -1 = not to be had */
 	struct procthreads *threads;
-	struct procstacks *places;
+	struct kernel_stacks *places;
 	struct procrows rows;
-	struct proctold told;
-	struct procround round;
-	struct procpriv priv;
+	struct procfs_reported told;
+	struct sample_round round;
+	struct procfs_priv priv;
 	struct walktables *tables; /* NULL = user stacks are not walked */
 	uint64_t due_ns, flush_ns;
 	uint64_t stop_ns;
@@ -977,7 +977,7 @@ struct procrec {
 	char privileges[512];
 };
 
-static void degrade(struct procrec *r, const char *what, const struct err *e)
+static void degrade(struct procfs_session *r, const char *what, const struct err *e)
 {
 	size_t len = strlen(r->degraded);
 
@@ -987,7 +987,7 @@ static void degrade(struct procrec *r, const char *what, const struct err *e)
 
 /* When the next look is due; those for which there was no time are left out. At most half of the time is
  * spent. */
-static void plan(struct procrec *r, uint64_t began)
+static void plan(struct procfs_session *r, uint64_t began)
 {
 	uint64_t now = now_ns(), earliest = now + r->round.cost_ns, n;
 
@@ -1004,38 +1004,38 @@ static void plan(struct procrec *r, uint64_t began)
 
 static void rescan_process(void *ctx, uint32_t tgid)
 {
-	struct procrec *r = ctx;
+	struct procfs_session *r = ctx;
 
-	procround_rescan(&r->round, tgid);
+	sample_round_rescan(&r->round, tgid);
 }
 
 /* What is not seen any more is told, for counters alone do not say since when. */
-static void miss(struct procrec *r)
+static void miss(struct procfs_session *r)
 {
 	struct err why;
 
 	helper_stats(r->priv.helper, &r->told.helper);
 	worker_stats(r->priv.broker, &r->told.broker);
-	if (!procpriv_missed(&r->priv, &why))
+	if (!procfs_priv_missed(&r->priv, &why))
 		return;
 	degrade(r, "of others' threads is seen what one's own rights reach", &why);
-	capwrite_option(r->out, &(struct cap_option){ "looker", why.msg });
+	cap_writer_option(r->out, &(struct cap_option){ "looker", why.msg });
 }
 
-static void bring_up(struct procrec *r)
+static void bring_up(struct procfs_session *r)
 {
-	struct proctold *t = &r->told;
+	struct procfs_reported *t = &r->told;
 
 	t->now_ns = r->stop_ns ? r->stop_ns : now_ns();
-	t->bytes = capwrite_bytes(r->out);
+	t->bytes = cap_writer_bytes(r->out);
 	t->rows_lost = r->rows.lost;
 	t->user = r->rows.user;
-	t->names_overflow = procstacks_overflow(r->places);
-	proctab_stats(r->procs, &t->procs);
-	stacktab_stats(r->stacks, &t->stacks);
+	t->names_overflow = kernel_stacks_overflow(r->places);
+	process_table_stats(r->procs, &t->procs);
+	stack_table_stats(r->stacks, &t->stacks);
 	t->by_name = r->namer != NULL;
 	if (r->namer)
-		namekeep_stats(r->namer, &t->names);
+		name_store_stats(r->namer, &t->names);
 	t->by_table = r->tables != NULL;
 	if (r->tables)
 		walktables_stats(r->tables, &t->tables);
@@ -1044,24 +1044,24 @@ static void bring_up(struct procrec *r)
 	t->privileges = r->privileges;
 }
 
-static int flush(struct procrec *r, struct err *e)
+static int flush(struct procfs_session *r, struct err *e)
 {
 	procrows_write(&r->rows, r->out, rescan_process, r);
-	procstacks_write(r->places, r->out);
-	proctab_flush(r->procs, now_ns(), r->out);
+	kernel_stacks_write(r->places, r->out);
+	process_table_flush(r->procs, now_ns(), r->out);
 	bring_up(r);
-	proctold_write(&r->told, r->out);
-	return capwrite_flush(r->out, now_ns(), e);
+	procfs_reported_write(&r->told, r->out);
+	return cap_writer_flush(r->out, now_ns(), e);
 }
 
-static void write_options(struct procrec *r)
+static void write_options(struct procfs_session *r)
 {
 	const struct recorder_opts *o = r->o;
 	char number[32];
 
 	snprintf(number, sizeof(number), "%u", o->hz);
-	capwrite_option(r->out, &(struct cap_option){ "frequency", number });
-	recoptions_write(r->out, o,
+	cap_writer_option(r->out, &(struct cap_option){ "frequency", number });
+	record_options_write(r->out, o,
 		o->bpf.no_user_stacks ? "none"
 		: o->ptrace           ? "ptrace"
 				      : "pc",
@@ -1071,7 +1071,7 @@ static void write_options(struct procrec *r)
 /* --- the recording --- */
 
 /* What goes without saying else is told. */
-static void check_options(struct procrec *r, const struct recorder_opts *o)
+static void check_options(struct procfs_session *r, const struct recorder_opts *o)
 {
 	if (o->unwind != RECORDER_UNWIND_AUTO && !o->bpf.no_user_stacks)
 		degrade(r, "user stacks are not walked as --unwind says, for that takes BPF", NULL);
@@ -1091,7 +1091,7 @@ static void check_options(struct procrec *r, const struct recorder_opts *o)
 }
 
 /* The last thing that is done with privileges. */
-static int drop(struct procrec *r, struct err *e)
+static int drop(struct procfs_session *r, struct err *e)
 {
 	const struct recorder_opts *o = r->o;
 	struct buf b = { 0 };
@@ -1099,20 +1099,20 @@ static int drop(struct procrec *r, struct err *e)
 	bool walk = o->ptrace && !o->bpf.no_user_stacks;
 	int rc = walk ? walktables_open(&(struct walktables_opts){ 0 }, &r->tables, e) : 0;
 
-	rc = rc ? rc : procpriv_drop(&r->priv, walk, &why, e);
+	rc = rc ? rc : procfs_priv_drop(&r->priv, walk, &why, e);
 	if (rc)
 		return rc;
 	if (why.msg[0])
 		degrade(r, "others' threads are looked at as far as one's own rights go", &why);
-	procpriv_put(&r->priv, &b);
+	procfs_priv_put(&r->priv, &b);
 	snprintf(r->privileges, sizeof(r->privileges), "%.*s", (int)b.len, b.p ? (const char *)b.p : "");
 	buf_free(&b);
-	capwrite_option(r->out, &(struct cap_option){ "privileges", r->privileges });
+	cap_writer_option(r->out, &(struct cap_option){ "privileges", r->privileges });
 	return 0;
 }
 
 /* Addresses of kernel functions serve for nothing where stacks may not be read. */
-static void read_symbols(struct procrec *r)
+static void read_symbols(struct procfs_session *r)
 {
 	char text[64];
 	_cleanup_close_ int fd = open("/proc/self/stack", O_RDONLY | O_CLOEXEC);
@@ -1125,7 +1125,7 @@ static void read_symbols(struct procrec *r)
 		degrade(r, "kernel frames are names without addresses", &why);
 }
 
-static int open_tables(struct procrec *r, struct err *e)
+static int open_tables(struct procfs_session *r, struct err *e)
 {
 	const struct recorder_opts *o = r->o;
 	const struct procthreads_opts to = { .all = o->bpf.all,
@@ -1141,22 +1141,22 @@ static int open_tables(struct procrec *r, struct err *e)
 		.n_comms = o->n_comms,
 		.helper = r->priv.helper,
 		.in = o->in };
-	struct procstacks_opts so = { .no_kernel = o->bpf.no_kernel_stacks,
+	struct kernel_stacks_opts so = { .no_kernel = o->bpf.no_kernel_stacks,
 		.no_user = o->bpf.no_user_stacks };
-	int rc = stacktab_new(o->bpf.depth ? o->bpf.depth : 127, &r->stacks, e);
+	int rc = stack_table_new(o->bpf.depth ? o->bpf.depth : 127, &r->stacks, e);
 
-	rc = rc ? rc : proctab_new(false, false, &r->procs, e);
+	rc = rc ? rc : process_table_new(false, false, &r->procs, e);
 	if (!rc)
-		proctab_broker(r->procs, r->priv.broker);
+		process_table_broker(r->procs, r->priv.broker);
 	rc = rc ? rc : procthreads_open(&to, &r->threads, e);
 	so.ks = r->ks;
-	rc = rc ? rc : procstacks_new(&so, r->stacks, &r->places, e);
+	rc = rc ? rc : kernel_stacks_new(&so, r->stacks, &r->places, e);
 	if (rc || o->no_symbols || o->bpf.no_user_stacks)
 		return rc;
-	rc = namewant_new(&r->names, e);
-	rc = rc ? rc : jitkeep_new(&r->jit, e);
+	rc = name_requests_new(&r->names, e);
+	rc = rc ? rc : jit_store_new(&r->jit, e);
 	if (!rc)
-		jitkeep_broker(r->jit, r->priv.broker);
+		jit_store_broker(r->jit, r->priv.broker);
 	return rc;
 }
 
@@ -1167,9 +1167,9 @@ static unsigned int files_wanted(const struct recorder_opts *o)
 	return 1u << PROCFILE_SYSCALL | (o->bpf.no_kernel_stacks ? 0 : kernel);
 }
 
-int procrec_open(const struct recorder_opts *opts, struct procrec **ret, struct err *e)
+int procfs_session_open(const struct recorder_opts *opts, struct procfs_session **ret, struct err *e)
 {
-	struct procrec *r = calloc(1, sizeof(*r));
+	struct procfs_session *r = calloc(1, sizeof(*r));
 	int rc;
 
 	if (!r)
@@ -1179,26 +1179,26 @@ int procrec_open(const struct recorder_opts *opts, struct procrec **ret, struct 
 	r->all = opts->bpf.all || opts->n_comms;
 	r->told.hz = opts->hz;
 	r->told.degraded = "";
-	rc = opts->bpf.owner_only ? procpriv_renounce(e) : 0;
+	rc = opts->bpf.owner_only ? procfs_priv_renounce(e) : 0;
 	check_options(r, opts);
 	if (!rc)
 		read_symbols(r);
-	rc = rc ? rc : capwrite_open(opts->path, opts->force, &r->out, e);
+	rc = rc ? rc : cap_writer_open(opts->path, opts->force, &r->out, e);
 	rc = rc ? rc : drop(r, e);
 	rc = rc ? rc : open_tables(r, e);
 	if (!rc && r->names)
-		rc = namekeep_new(r->names, proctab_files(r->procs), r->out, &r->namer, e);
+		rc = name_store_new(r->names, process_table_files(r->procs), r->out, &r->namer, e);
 	if (rc) {
-		procrec_close(r);
+		procfs_session_close(r);
 		return rc;
 	}
 	r->rows.procs = r->procs;
 	r->rows.stacks = r->stacks;
 	r->rows.names = r->names;
 	r->rows.jit = r->jit;
-	stacktab_symbols(r->stacks, r->ks);
-	stacktab_keep(r->stacks, FRAMES_KEPT);
-	r->round = (struct procround){ .o = opts,
+	stack_table_symbols(r->stacks, r->ks);
+	stack_table_keep(r->stacks, FRAMES_KEPT);
+	r->round = (struct sample_round){ .o = opts,
 		.reach = { r->priv.helper, r->priv.broker },
 		.tables = r->tables,
 		.procs = r->procs,
@@ -1206,131 +1206,131 @@ int procrec_open(const struct recorder_opts *opts, struct procrec **ret, struct 
 		.places = r->places,
 		.rows = &r->rows,
 		.told = &r->told };
-	procround_init(&r->round, files_wanted(opts));
+	sample_round_init(&r->round, files_wanted(opts));
 	worker_hurry();
 	write_options(r);
 	*ret = r;
 	return 0;
 }
 
-void procrec_close(struct procrec *r)
+void procfs_session_close(struct procfs_session *r)
 {
 	if (!r)
 		return;
-	procround_release(&r->round);
+	sample_round_release(&r->round);
 	walktables_close(r->tables);
-	namekeep_free(r->namer);
+	name_store_free(r->namer);
 	procrows_free(&r->rows);
-	procstacks_free(r->places);
+	kernel_stacks_free(r->places);
 	procthreads_close(r->threads);
-	jitkeep_free(r->jit);
-	proctab_free(r->procs);
-	stacktab_free(r->stacks);
-	namewant_free(r->names);
-	capwrite_close(r->out);
+	jit_store_free(r->jit);
+	process_table_free(r->procs);
+	stack_table_free(r->stacks);
+	name_requests_free(r->names);
+	cap_writer_close(r->out);
 	kallsyms_free(r->ks);
 	if (r->kallsyms >= 0)
 		close(r->kallsyms);
-	procpriv_close(&r->priv);
+	procfs_priv_close(&r->priv);
 	free(r);
 }
 
-int procrec_start(struct procrec *r, struct err *e)
+int procfs_session_start(struct procfs_session *r, struct err *e)
 {
 	/* the first round takes long, for it opens everything and reads mappings: the second one counts */
-	procround_before(&r->round);
-	procround_look(&r->round);
+	sample_round_before(&r->round);
+	sample_round_look(&r->round);
 	r->told.looks = r->told.look_ns = r->told.look_max_ns = 0;
 	r->told.start_ns = r->due_ns = now_ns();
 	r->flush_ns = r->due_ns + SECOND_NS;
-	procround_before(&r->round);
-	procround_look(&r->round);
+	sample_round_before(&r->round);
+	sample_round_look(&r->round);
 	plan(r, r->due_ns);
-	return caphost_write(r->out, r->told.start_ns, r->kallsyms, r->o->hide_kernel, e);
+	return cap_host_write(r->out, r->told.start_ns, r->kallsyms, r->o->hide_kernel, e);
 }
 
-int procrec_command(struct procrec *r, uint32_t pid, struct err *e)
+int procfs_session_command(struct procfs_session *r, uint32_t pid, struct err *e)
 {
 	int rc = procthreads_add(r->threads, pid, e);
 
-	procround_command(&r->round, pid);
+	sample_round_command(&r->round, pid);
 	r->due_ns = now_ns();
 	return rc;
 }
 
-uint64_t procrec_timeout_ns(const struct procrec *r)
+uint64_t procfs_session_timeout_ns(const struct procfs_session *r)
 {
 	uint64_t now = now_ns();
 
 	return r->due_ns <= now ? 0 : r->due_ns - now;
 }
 
-int procrec_service(struct procrec *r, struct err *e)
+int procfs_session_service(struct procfs_session *r, struct err *e)
 {
 	uint64_t now = now_ns();
 	int rc;
 
 	if (now < r->due_ns)
 		return 0;
-	procround_look(&r->round);
+	sample_round_look(&r->round);
 	plan(r, now);
 	if (now < r->flush_ns)
 		return 0;
 	while (r->flush_ns <= now)
 		r->flush_ns += SECOND_NS;
-	jitkeep_look(r->jit, now);
+	jit_store_look(r->jit, now);
 	rc = flush(r, e);
 	/* what looks names up would be recorded with every process */
 	if (r->namer && !r->all)
-		namekeep_service(r->namer);
+		name_store_service(r->namer);
 	return rc;
 }
 
-int procrec_stop(struct procrec *r, const char *why, struct err *e)
+int procfs_session_stop(struct procfs_session *r, const char *why, struct err *e)
 {
 	int rc;
 
-	r->stop_ns = procround_last(&r->round);
-	procround_end(&r->round);
+	r->stop_ns = sample_round_last(&r->round);
+	sample_round_end(&r->round);
 	if (r->namer && !r->all)
-		namekeep_hurry(r->namer);
+		name_store_hurry(r->namer);
 	rc = flush(r, e);
 	if (!rc && r->namer) {
-		jitkeep_write(r->jit, r->out);
-		namekeep_finish(r->namer, NAMES_NS);
+		jit_store_write(r->jit, r->out);
+		name_store_finish(r->namer, NAMES_NS);
 		bring_up(r);
-		proctold_write(&r->told, r->out);
+		procfs_reported_write(&r->told, r->out);
 	}
 	return rc ? rc
-		  : capwrite_finish(r->out, &(struct cap_trailer){ .stop_ns = r->stop_ns, .why = why }, e);
+		  : cap_writer_finish(r->out, &(struct cap_trailer){ .stop_ns = r->stop_ns, .why = why }, e);
 }
 
-void procrec_stats(const struct procrec *r, struct procrec_stats *ret)
+void procfs_session_stats(const struct procfs_session *r, struct procfs_session_stats *ret)
 {
 	struct counters c;
 
-	proctold_counters(&r->told, &c);
-	*ret = (struct procrec_stats){ .start_ns = r->told.start_ns,
+	procfs_reported_counters(&r->told, &c);
+	*ret = (struct procfs_session_stats){ .start_ns = r->told.start_ns,
 		.now_ns = r->stop_ns ? r->stop_ns : now_ns(),
-		.bytes = capwrite_bytes(r->out),
+		.bytes = cap_writer_bytes(r->out),
 		.lost = counters_lost(&c) };
 }
 
-void procrec_progress(const struct procrec *r, struct buf *b)
+void procfs_session_progress(const struct procfs_session *r, struct buf *b)
 {
-	struct proctold t = r->told;
+	struct procfs_reported t = r->told;
 
 	t.now_ns = now_ns();
-	stacktab_stats(r->stacks, &t.stacks);
-	proctab_stats(r->procs, &t.procs);
-	proctold_progress(b, &t);
+	stack_table_stats(r->stacks, &t.stacks);
+	process_table_stats(r->procs, &t.procs);
+	procfs_reported_progress(b, &t);
 }
 
-void procrec_summary(const struct procrec *r, const struct rectext_told *told, struct buf *b)
+void procfs_session_summary(const struct procfs_session *r, const struct record_text_told *told, struct buf *b)
 {
-	struct proctold t = r->told;
+	struct procfs_reported t = r->told;
 
-	t.bytes = capwrite_bytes(r->out);
+	t.bytes = cap_writer_bytes(r->out);
 	t.now_ns = r->stop_ns ? r->stop_ns : now_ns();
-	proctold_summary(b, &t, told);
+	procfs_reported_summary(b, &t, told);
 }

@@ -15,27 +15,27 @@
 #include "record/counters.h"
 #include "record/options.h"
 
-struct procrec;
+struct procfs_session;
 
-int procrec_open(const struct recorder_opts *opts, struct procrec **ret, struct err *e);
-int procrec_start(struct procrec *p, struct err *e);
+int procfs_session_open(const struct recorder_opts *opts, struct procfs_session **ret, struct err *e);
+int procfs_session_start(struct procfs_session *p, struct err *e);
 
 /* The command has been started, as process PID. */
-int procrec_command(struct procrec *p, uint32_t pid, struct err *e);
+int procfs_session_command(struct procfs_session *p, uint32_t pid, struct err *e);
 
-uint64_t procrec_timeout_ns(const struct procrec *p);
-int procrec_service(struct procrec *p, struct err *e);
-int procrec_stop(struct procrec *p, const char *why, struct err *e);
-void procrec_close(struct procrec *p); /* NULL is fine */
+uint64_t procfs_session_timeout_ns(const struct procfs_session *p);
+int procfs_session_service(struct procfs_session *p, struct err *e);
+int procfs_session_stop(struct procfs_session *p, const char *why, struct err *e);
+void procfs_session_close(struct procfs_session *p); /* NULL is fine */
 
-struct procrec_stats {
+struct procfs_session_stats {
 	uint64_t start_ns, now_ns;
 	uint64_t bytes;
 	uint64_t lost; /* looks that could not be made, threads that could not be read */
 };
 
-void procrec_stats(const struct procrec *p, struct procrec_stats *ret);
-void procrec_progress(const struct procrec *p, struct buf *b);
-void procrec_summary(const struct procrec *p, const struct rectext_told *told, struct buf *b);
+void procfs_session_stats(const struct procfs_session *p, struct procfs_session_stats *ret);
+void procfs_session_progress(const struct procfs_session *p, struct buf *b);
+void procfs_session_summary(const struct procfs_session *p, const struct record_text_told *told, struct buf *b);
 
 #endif

@@ -16,14 +16,14 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
-#define PTCOPY_BELOW_SP 128 /* a leaf's own, by the same ABI */
+#define THREAD_COPY_BELOW_SP 128 /* a leaf's own, by the same ABI */
 
 #define PAGE 4096u
-#define PIECES (PTCOPY_AREA_BYTES / PAGE + 1)
+#define PIECES (THREAD_COPY_AREA_BYTES / PAGE + 1)
 
-void ptcopy_reset(struct ptcopy *c)
+void thread_copy_reset(struct thread_copy *c)
 {
-	c->head = (struct ptcopy_head){ 0 };
+	c->head = (struct thread_copy_head){ 0 };
 }
 
 /* A transfer ends between pieces: pages, so that all up to the first that is missing is read. */
@@ -38,42 +38,42 @@ static size_t pages(uint64_t from, size_t len, struct iovec pieces[PIECES])
 	return n;
 }
 
-bool ptcopy_area(struct ptcopy *c, pid_t id, uint64_t from)
+bool thread_copy_area(struct thread_copy *c, pid_t id, uint64_t from)
 {
 	struct iovec there[PIECES], here;
 	uint32_t i = c->head.n_areas;
-	size_t len = PTCOPY_AREA_BYTES;
+	size_t len = THREAD_COPY_AREA_BYTES;
 	ssize_t n;
 
-	errno = i < PTCOPY_AREAS ? EFAULT : ENOSPC;
-	if (i >= PTCOPY_AREAS || UINT64_MAX - from < len)
+	errno = i < THREAD_COPY_AREAS ? EFAULT : ENOSPC;
+	if (i >= THREAD_COPY_AREAS || UINT64_MAX - from < len)
 		return false;
 	here = (struct iovec){ c->bytes[i], len };
 	n = process_vm_readv(id, &here, 1, there, pages(from, len, there), 0);
 	if (n <= 0)
 		return false;
-	c->head.areas[i] = (struct ptcopy_area){ .from = from, .len = (uint64_t)n };
+	c->head.areas[i] = (struct thread_copy_area){ .from = from, .len = (uint64_t)n };
 	c->head.n_areas++;
 	return true;
 }
 
 /* The area of its stack, by its SP. */
-static bool ptcopy_stack(struct ptcopy *c, pid_t id)
+static bool thread_copy_stack(struct thread_copy *c, pid_t id)
 {
-	uint64_t sp = c->head.regs[PTCOPY_SP];
+	uint64_t sp = c->head.regs[THREAD_COPY_SP];
 
 	/* the page below may be a guard */
-	return (sp > PTCOPY_BELOW_SP && ptcopy_area(c, id, sp - PTCOPY_BELOW_SP)) || ptcopy_area(c, id, sp);
+	return (sp > THREAD_COPY_BELOW_SP && thread_copy_area(c, id, sp - THREAD_COPY_BELOW_SP)) || thread_copy_area(c, id, sp);
 }
 
 #define EXT_ARG 8 /* IORING_ENTER_EXT_ARG: there may be a time limit */
 
-bool ptquiet_parse(const char *text, struct ptquiet_call *ret)
+bool quiet_copy_parse(const char *text, struct quiet_copy_call *ret)
 {
 	uint64_t *a;
 	int n;
 
-	*ret = (struct ptquiet_call){ .number = -1 };
+	*ret = (struct quiet_copy_call){ .number = -1 };
 	a = ret->args;
 	n = sscanf(text,
 		"%" SCNd64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64
@@ -116,33 +116,33 @@ static int runs(pid_t pid, pid_t tid, uint64_t *ret)
 	return sscanf(text, "%*u %*u %" SCNu64, ret) == 1 ? 0 : -ENODATA;
 }
 
-int ptquiet_take(pid_t pid, pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy,
-	struct ptquiet_call *call)
+int quiet_copy_take(pid_t pid, pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,
+	struct quiet_copy_call *call)
 {
 	uint64_t before, after;
 	char text[256];
 	int rc = runs(pid, tid, &before);
 
-	ptcopy_reset(copy);
+	thread_copy_reset(copy);
 	rc = rc ? rc : slurp(pid, tid, "syscall", text, sizeof(text));
 	if (rc)
 		return rc;
-	if (!ptquiet_parse(text, call))
+	if (!quiet_copy_parse(text, call))
 		return -EAGAIN;
-	copy->head.regs[PTCOPY_SP] = call->sp;
-	copy->head.regs[PTCOPY_PC] = call->pc;
-	copy->head.regs[PTCOPY_CALL] = (uint64_t)call->number;
-	copy->head.regs[PTCOPY_AX] = (uint64_t)-ENOSYS; /* as inside a call */
+	copy->head.regs[THREAD_COPY_SP] = call->sp;
+	copy->head.regs[THREAD_COPY_PC] = call->pc;
+	copy->head.regs[THREAD_COPY_CALL] = (uint64_t)call->number;
+	copy->head.regs[THREAD_COPY_AX] = (uint64_t)-ENOSYS; /* as inside a call */
 	/* SP may lead nowhere; then that is all there is to know */
-	if (!ptcopy_stack(copy, tid) && errno != EFAULT)
+	if (!thread_copy_stack(copy, tid) && errno != EFAULT)
 		return -EAGAIN;
 	for (size_t i = 0; i < n; i++)
-		ptcopy_area(copy, tid, wanted[i]);
+		thread_copy_area(copy, tid, wanted[i]);
 	rc = runs(pid, tid, &after);
 	return rc ? rc : before == after ? 0 : -EAGAIN;
 }
 
-bool ptquiet_is_timed(const struct ptquiet_call *c)
+bool quiet_copy_is_timed(const struct quiet_copy_call *c)
 {
 	switch (c->number) {
 	case SYS_epoll_wait:
@@ -163,7 +163,7 @@ bool ptquiet_is_timed(const struct ptquiet_call *c)
 	}
 }
 
-#define PTSTOP_WAIT_MS 200
+#define STOP_COPY_WAIT_MS 200
 
 #define STACK_BYTES (256u << 10) /* of the thread that stops another */
 #define ERESTARTNOHAND 514 /* include/linux/errno.h of Linux: begin again if no handler has run */
@@ -172,15 +172,15 @@ struct stop {
 	pid_t tid;
 	const uint64_t *wanted;
 	size_t n;
-	struct ptcopy *copy;
-	struct ptstop_told *told;
+	struct thread_copy *copy;
+	struct stop_copy_told *told;
 	int rc;
 };
 
 #if defined(__x86_64__)
 #define WORD_IS(field, word) (offsetof(struct user_regs_struct, field) == 8 * (word))
-_Static_assert(WORD_IS(rax, PTCOPY_AX) && WORD_IS(orig_rax, PTCOPY_CALL) && WORD_IS(rip, PTCOPY_PC) &&
-		       WORD_IS(rsp, PTCOPY_SP) && WORD_IS(ss, PTCOPY_REGS - 1),
+_Static_assert(WORD_IS(rax, THREAD_COPY_AX) && WORD_IS(orig_rax, THREAD_COPY_CALL) && WORD_IS(rip, THREAD_COPY_PC) &&
+		       WORD_IS(rsp, THREAD_COPY_SP) && WORD_IS(ss, THREAD_COPY_REGS - 1),
 	"it begins as struct pt_regs");
 
 static int take_registers(struct stop *s, struct user_regs_struct *r)
@@ -191,7 +191,7 @@ static int take_registers(struct stop *s, struct user_regs_struct *r)
 		return -errno;
 	if (iov.iov_len != sizeof(*r))
 		return -ENOEXEC;
-	s->copy->head = (struct ptcopy_head){ .all = 1 };
+	s->copy->head = (struct thread_copy_head){ .all = 1 };
 	memcpy(s->copy->head.regs, r, sizeof(s->copy->head.regs));
 	return 0;
 }
@@ -233,10 +233,10 @@ static int copy_all(struct stop *s)
 	if (rc)
 		return rc;
 	begin_again(s, &r);
-	if (!ptcopy_stack(s->copy, s->tid))
+	if (!thread_copy_stack(s->copy, s->tid))
 		return errno == ESRCH ? -ESRCH : 0; /* a walk without memory has one frame */
 	for (size_t i = 0; i < s->n; i++)
-		ptcopy_area(s->copy, s->tid, s->wanted[i]);
+		thread_copy_area(s->copy, s->tid, s->wanted[i]);
 	return 0;
 }
 
@@ -291,7 +291,7 @@ static void in(struct timespec *until, uint64_t ms)
 	*until = (struct timespec){ .tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000) };
 }
 
-int ptstop_take(pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy, struct ptstop_told *told)
+int stop_copy_take(pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy, struct stop_copy_told *told)
 {
 	struct stop s = {
 		.tid = tid, .wanted = wanted, .n = n, .copy = copy, .told = told, .rc = -ETIMEDOUT
@@ -302,8 +302,8 @@ int ptstop_take(pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy
 	pthread_t thread;
 	int rc;
 
-	*told = (struct ptstop_told){ .again = -1 };
-	ptcopy_reset(copy);
+	*told = (struct stop_copy_told){ .again = -1 };
+	thread_copy_reset(copy);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	/* the usual size is the user's affair, and may be more than whoever calls may have */
@@ -314,7 +314,7 @@ int ptstop_take(pid_t tid, const uint64_t *wanted, size_t n, struct ptcopy *copy
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc)
 		return -rc;
-	in(&until, PTSTOP_WAIT_MS);
+	in(&until, STOP_COPY_WAIT_MS);
 	if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
 		pthread_cancel(thread);
 		pthread_join(thread, NULL);

@@ -64,7 +64,7 @@ static struct procset_process *add_process(struct procset *s, uint32_t tgid)
 {
 	struct procset_process *p;
 
-	if (base_grow(&s->procs, &s->cap_procs, s->n_procs + 1, sizeof(struct procset_process *)) != 0)
+	if (base_grow(&s->procs, &s->max_procs, s->n_procs + 1, sizeof(struct procset_process *)) != 0)
 		return NULL;
 	p = calloc(1, sizeof(*p));
 	if (!p || !store(&s->by_tgid, 0, tgid, (uint32_t)s->n_procs)) {
@@ -109,7 +109,7 @@ struct procset_thread *procset_add(struct procset *s, uint32_t pid, uint32_t tid
 		return NULL;
 	}
 	t->proc = p;
-	t->look = (struct proclook_thread){ .pid = pid, .tid = tid };
+	t->look = (struct sampler_thread){ .pid = pid, .tid = tid };
 	for (size_t i = 0; i < PROCFILE_LOOK; i++)
 		t->look.fd[i] = -1;
 	p->n_threads++;
@@ -189,7 +189,7 @@ static int take_tids(struct procthreads *t, struct err *e)
 		struct procparse_status st;
 		char text[PROCFILE_TEXT];
 		/* a thread has a directory of its own, though none lists it */
-		ssize_t n = procreach_text(t->o.helper, tid, tid, PROCFILE_STATUS, text, sizeof(text));
+		ssize_t n = proc_view_text(t->o.helper, tid, tid, PROCFILE_STATUS, text, sizeof(text));
 
 		if (n > 0 && procparse_status(text, (size_t)n, &st))
 			t->tgids[i] = st.tgid;
@@ -233,7 +233,7 @@ void procthreads_close(struct procthreads *t)
 bool procthreads_stat(const struct procthreads *t, uint32_t pid, struct procparse_stat *ret)
 {
 	char text[1024];
-	ssize_t n = procreach_text(t->o.helper, pid, pid, PROCFILE_STAT, text, sizeof(text));
+	ssize_t n = proc_view_text(t->o.helper, pid, pid, PROCFILE_STAT, text, sizeof(text));
 
 	return n > 0 && procparse_stat(text, (size_t)n, ret);
 }
@@ -293,7 +293,7 @@ static void scan_processes(struct procthreads *t)
 	struct scan s = { .t = t };
 	size_t before = t->n;
 
-	procreach_list(t->o.helper, 0, consider, &s);
+	proc_view_list(t->o.helper, 0, consider, &s);
 	idmap_free(&t->others);
 	if (t->n != before)
 		idmap_free(&s.others);
@@ -319,7 +319,7 @@ static bool scan_threads(const struct procthreads *t, uint32_t pid,
 	void (*fn)(void *ctx, uint32_t pid, uint32_t tid), void *ctx)
 {
 	struct found f = { .pid = pid, .fn = fn, .ctx = ctx };
-	int rc = procreach_list(t->o.helper, pid, found_thread, &f);
+	int rc = proc_view_list(t->o.helper, pid, found_thread, &f);
 
 	return rc ? rc != -ENOENT && rc != -ESRCH : f.any;
 }
@@ -347,7 +347,7 @@ static bool is_inside(const struct procthreads *t, uint32_t pid)
 
 	if (!t->o.in)
 		return true;
-	n = procreach_text(t->o.helper, pid, pid, PROCFILE_CGROUP, text, sizeof(text) - 1);
+	n = proc_view_text(t->o.helper, pid, pid, PROCFILE_CGROUP, text, sizeof(text) - 1);
 	text[n < 0 ? 0 : n] = '\0';
 	return cgroup_lists(t->o.in, text);
 }

@@ -26,10 +26,10 @@ struct procset_process {
 
 struct procset_thread {
 	struct procset_process *proc;
-	struct proclook_thread look;
+	struct sampler_thread look;
 	uint64_t start_ticks; /* of the first look: another one is another thread of the same number */
-	struct procwait wait;
-	struct procwait_place place; /* where it was seen last */
+	struct estimator wait;
+	struct estimator_place place; /* where it was seen last */
 	struct procparse_syscall call; /* the system call of that; meaningless without */
 	bool has_call;
 	bool stopped; /* by the recorder itself, since the last look */
@@ -45,7 +45,7 @@ struct procset {
 	struct procset_thread **threads;
 	size_t n, cap;
 	struct procset_process **procs;
-	size_t n_procs, cap_procs;
+	size_t n_procs, max_procs;
 	struct idmap by_tid, by_tgid;
 	size_t stale; /* keys of both that lead nowhere any more */
 };

@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-_Static_assert(PTCOPY_REGS == OFFCPU_SNAPSHOT_REGS, "what snapwalk() takes");
+_Static_assert(THREAD_COPY_REGS == OFFCPU_SNAPSHOT_REGS, "what snapwalk() takes");
 
 /*
  * ptmaps - what a process has mapped, and the unwind tables of it.
@@ -52,7 +52,7 @@ struct ptmaps {
 	struct ptmap *maps; /* by address */
 	size_t n, cap;
 	struct remade *remade;
-	size_t n_remade, cap_remade;
+	size_t n_remade, max_remade;
 };
 
 #define MAPS_NS UINT64_C(10000000) /* how long maps are believed that have all that a walk looks for */
@@ -67,11 +67,11 @@ static void ptmaps_free(struct ptmaps *s)
 	free(s->remade);
 }
 
-static bool is_32_bit(const struct ptreach *r, uint32_t pid)
+static bool is_32_bit(const struct thread_memory *r, uint32_t pid)
 {
 	char ident[PROCFILE_EXE_BYTES];
 
-	return procreach_text(r->helper, pid, pid, PROCFILE_EXE, ident, sizeof(ident)) == sizeof(ident) &&
+	return proc_view_text(r->helper, pid, pid, PROCFILE_EXE, ident, sizeof(ident)) == sizeof(ident) &&
 	       memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS32;
 }
 
@@ -94,7 +94,7 @@ static int take_text(struct ptmaps *s, char *text, struct err *e)
 }
 
 /* Read them. -ENOEXEC for a 32-bit program; -ESRCH, -EACCES and the like, with the message. */
-static int ptmaps_read(struct ptmaps *s, const struct ptreach *r, uint32_t pid, struct err *e)
+static int ptmaps_read(struct ptmaps *s, const struct thread_memory *r, uint32_t pid, struct err *e)
 {
 	_cleanup_close_ int fd = procaccess_open(r->broker, BROKER_MAPS, pid);
 	_cleanup_free_ char *text = NULL;
@@ -132,7 +132,7 @@ static bool same_inode(const struct procmap *a, const struct procmap *b)
 }
 
 /* False where the beginning of the file is not in it. */
-static bool copy_mapping(const struct ptreach *r, uint32_t pid, const struct procmap *m, int fd)
+static bool copy_mapping(const struct thread_memory *r, uint32_t pid, const struct procmap *m, int fd)
 {
 	_cleanup_free_ uint8_t *bytes = malloc(CHUNK);
 	uint64_t len = m->end - m->start;
@@ -141,7 +141,7 @@ static bool copy_mapping(const struct ptreach *r, uint32_t pid, const struct pro
 		return false;
 	for (uint64_t done = 0; done < len; done += CHUNK) {
 		size_t take = (size_t)MIN(len - done, CHUNK);
-		ssize_t n = ptreach_memory(r, (pid_t)pid, m->start + done, bytes, take);
+		ssize_t n = thread_memory_memory(r, (pid_t)pid, m->start + done, bytes, take);
 
 		if (n <= 0 || pwrite(fd, bytes, (size_t)n, (off_t)(m->offset + done)) != n)
 			return done && !m->offset;
@@ -162,7 +162,7 @@ static bool forget_sections(int fd)
 }
 
 /* Mappings that may be written are not what the file says. */
-static int remake(const struct ptmaps *s, const struct ptreach *r, uint32_t pid, const struct procmap *like)
+static int remake(const struct ptmaps *s, const struct thread_memory *r, uint32_t pid, const struct procmap *like)
 {
 	_cleanup_close_ int fd = memfd_create("remade", MFD_CLOEXEC);
 	bool any = false;
@@ -179,7 +179,7 @@ static int remake(const struct ptmaps *s, const struct ptreach *r, uint32_t pid,
 }
 
 /* CODE says why M's file cannot be opened. It is made once, however often the mappings are read. */
-static uint32_t remade_file(struct ptmaps *s, const struct ptreach *r, uint32_t pid, const struct procmap *m,
+static uint32_t remade_file(struct ptmaps *s, const struct thread_memory *r, uint32_t pid, const struct procmap *m,
 	int code, struct walktables *t)
 {
 	_cleanup_close_ int fd = -1;
@@ -192,7 +192,7 @@ static uint32_t remade_file(struct ptmaps *s, const struct ptreach *r, uint32_t 
 			was->offset == m->offset)
 			return s->remade[i].file;
 	}
-	if (base_grow(&s->remade, &s->cap_remade, s->n_remade + 1, sizeof(*s->remade)) != 0)
+	if (base_grow(&s->remade, &s->max_remade, s->n_remade + 1, sizeof(*s->remade)) != 0)
 		return WALKTABLES_NONE;
 	fd = remake(s, r, pid, m);
 	if (fd >= 0)
@@ -207,7 +207,7 @@ static uint32_t remade_file(struct ptmaps *s, const struct ptreach *r, uint32_t 
 /* --- the tables --- */
 
 /* The identity of a file is that of what was opened. */
-static uint32_t file_of(struct ptmaps *s, const struct ptreach *r, uint32_t pid, const struct procmap *m,
+static uint32_t file_of(struct ptmaps *s, const struct thread_memory *r, uint32_t pid, const struct procmap *m,
 	struct walktables *t)
 {
 	_cleanup_close_ int fd = -1;
@@ -242,12 +242,12 @@ struct facts {
 		others; /* it is there, but not in /proc (hidepid); whose it is the kernel tells otherwise */
 };
 
-const char *ptwhy_name(enum ptwhy why)
+const char *thread_refusal_name(enum thread_refusal why)
 {
-	static const char *const names[PTWHY_COUNT] = { "gone", "kernel-thread", "32-bit", "traced",
+	static const char *const names[THREAD_REFUSAL_COUNT] = { "gone", "kernel-thread", "32-bit", "traced",
 		"other-user", "privileged", "undumpable", "yama", "forbidden", "late", "other" };
 
-	return why < PTWHY_COUNT ? names[why] : "";
+	return why < THREAD_REFUSAL_COUNT ? names[why] : "";
 }
 
 /* 0 where it is not there. */
@@ -261,10 +261,10 @@ static unsigned int field(const char *text, const char *name)
 static uint64_t own_caps(const struct root *root)
 {
 	_cleanup_free_ char *text = NULL;
-	struct caps_status s;
+	struct priv_status s;
 
 	if (root_read(root, "proc/self/status", STATUS_MAX, &text, NULL, NULL) != 0 ||
-		caps_status_parse(text, &s) != 0)
+		priv_status_parse(text, &s) != 0)
 		return UINT64_MAX;
 	return s.permitted;
 }
@@ -273,7 +273,7 @@ static void look_at_limits(pid_t pid, pid_t tid, struct facts *f)
 {
 	_cleanup_free_ char *text = NULL;
 	char path[64], yama[16] = "";
-	struct caps_status s;
+	struct priv_status s;
 	struct stat st;
 	struct root root;
 
@@ -286,7 +286,7 @@ static void look_at_limits(pid_t pid, pid_t tid, struct facts *f)
 		f->kthread = f->there && !strstr(text, "\nVmSize:") && strstr(text, "\nThreads:");
 		f->tracer = field(text, "\nTracerPid:\t");
 		f->uid = field(text, "\nUid:\t");
-		f->more_caps = caps_status_parse(text, &s) == 0 && (s.permitted & ~own_caps(&root));
+		f->more_caps = priv_status_parse(text, &s) == 0 && (s.permitted & ~own_caps(&root));
 	} else {
 		snprintf(path, sizeof(path), "/proc/%d", pid);
 		f->others = kill(pid, 0) != 0 && errno == EPERM;
@@ -300,36 +300,36 @@ static void look_at_limits(pid_t pid, pid_t tid, struct facts *f)
 	root_close(&root);
 }
 
-static enum ptwhy refused(const struct facts *f, bool privileged)
+static enum thread_refusal refused(const struct facts *f, bool privileged)
 {
 	if (f->tracer)
-		return PTWHY_TRACED;
+		return THREAD_REFUSAL_TRACED;
 	if (!privileged) {
 		if (f->uid != getuid())
-			return PTWHY_OTHERS;
+			return THREAD_REFUSAL_OTHERS;
 		if (f->undumpable)
-			return PTWHY_UNDUMPABLE;
+			return THREAD_REFUSAL_UNDUMPABLE;
 		if (f->more_caps)
-			return PTWHY_PRIVILEGED;
+			return THREAD_REFUSAL_PRIVILEGED;
 	}
 	if (f->yama >= (privileged ? 3 : 1))
-		return PTWHY_YAMA;
-	return PTWHY_FORBIDDEN;
+		return THREAD_REFUSAL_YAMA;
+	return THREAD_REFUSAL_FORBIDDEN;
 }
 
-static enum ptwhy classify(int code, const struct facts *f, bool privileged)
+static enum thread_refusal classify(int code, const struct facts *f, bool privileged)
 {
 	if (f->hidden)
-		return f->others ? PTWHY_OTHERS : PTWHY_UNDUMPABLE;
+		return f->others ? THREAD_REFUSAL_OTHERS : THREAD_REFUSAL_UNDUMPABLE;
 	if (!f->there || code == -ESRCH || code == -ENOENT)
-		return PTWHY_GONE;
+		return THREAD_REFUSAL_GONE;
 	if (f->kthread)
-		return PTWHY_KTHREAD;
+		return THREAD_REFUSAL_KTHREAD;
 	if (code == -ENOEXEC)
-		return PTWHY_COMPAT;
+		return THREAD_REFUSAL_COMPAT;
 	if (code == -ETIMEDOUT)
-		return PTWHY_LATE;
-	return code == -EPERM || code == -EACCES ? refused(f, privileged) : PTWHY_OTHER;
+		return THREAD_REFUSAL_LATE;
+	return code == -EPERM || code == -EACCES ? refused(f, privileged) : THREAD_REFUSAL_OTHER;
 }
 
 static void tell_yama(unsigned int scope, struct err *e)
@@ -343,29 +343,29 @@ static void tell_yama(unsigned int scope, struct err *e)
 			    "'offcpu-record -- COMMAND', or: sysctl kernel.yama.ptrace_scope=0");
 }
 
-enum ptwhy ptwhy_tell(pid_t pid, pid_t tid, int code, bool privileged, struct err *e)
+enum thread_refusal thread_refusal_tell(pid_t pid, pid_t tid, int code, bool privileged, struct err *e)
 {
 	struct facts f;
-	enum ptwhy why;
+	enum thread_refusal why;
 
 	look_at_limits(pid, tid, &f);
-	why = classify(code, &f, privileged || caps_have(CAP_SYS_PTRACE));
+	why = classify(code, &f, privileged || priv_have(CAP_SYS_PTRACE));
 	switch (why) {
-	case PTWHY_GONE:
+	case THREAD_REFUSAL_GONE:
 		err_set(e, -ESRCH, "thread %d of process %d has ended", tid, pid);
 		break;
-	case PTWHY_KTHREAD:
+	case THREAD_REFUSAL_KTHREAD:
 		err_set(e, code, "thread %d is the kernel's: it has no user stack", tid);
 		break;
-	case PTWHY_COMPAT:
+	case THREAD_REFUSAL_COMPAT:
 		err_set(e, code, "process %d runs a 32-bit program, whose stacks cannot be walked", pid);
 		break;
-	case PTWHY_TRACED:
+	case THREAD_REFUSAL_TRACED:
 		err_set(e, code, "thread %d of process %d is traced by process %u already", tid, pid,
 			f.tracer);
 		err_hint(e, "a thread has one tracer: end gdb, strace, or whatever process %u is", f.tracer);
 		break;
-	case PTWHY_OTHERS:
+	case THREAD_REFUSAL_OTHERS:
 		if (f.hidden)
 			err_set(e, code, "process %d belongs to somebody else, and /proc hides it (hidepid)",
 				pid);
@@ -373,31 +373,31 @@ enum ptwhy ptwhy_tell(pid_t pid, pid_t tid, int code, bool privileged, struct er
 			err_set(e, code, "process %d belongs to user %u", pid, f.uid);
 		err_hint(e, "stacks of others take CAP_SYS_PTRACE: run as root, or as that user");
 		break;
-	case PTWHY_PRIVILEGED:
+	case THREAD_REFUSAL_PRIVILEGED:
 		err_set(e, code, "process %d has capabilities that this process has not", pid);
 		err_hint(e, "stacks of such processes take CAP_SYS_PTRACE: run as root");
 		break;
-	case PTWHY_UNDUMPABLE:
+	case THREAD_REFUSAL_UNDUMPABLE:
 		err_set(e, code, "process %d does not let itself be looked into", pid);
 		err_hint(e, "it changed its user, or its program may not be read, or it called "
 			    "prctl(PR_SET_DUMPABLE): run as root");
 		break;
-	case PTWHY_YAMA:
+	case THREAD_REFUSAL_YAMA:
 		err_set(e, code, "thread %d of process %d may not be traced", tid, pid);
 		tell_yama(f.yama, e);
 		break;
-	case PTWHY_FORBIDDEN:
+	case THREAD_REFUSAL_FORBIDDEN:
 		err_sys(e, code, "thread %d of process %d may not be traced", tid, pid);
 		err_hint(e, "a seccomp filter (containers have one), a user namespace or a security module "
 			    "forbids ptrace(2)");
 		break;
-	case PTWHY_LATE:
+	case THREAD_REFUSAL_LATE:
 		err_set(e, code, "thread %d of process %d did not stop", tid, pid);
 		err_hint(e, "it waits for something that cannot be interrupted (state D), vfork(2)'s child "
 			    "among it");
 		break;
-	case PTWHY_OTHER:
-	case PTWHY_COUNT:
+	case THREAD_REFUSAL_OTHER:
+	case THREAD_REFUSAL_COUNT:
 		err_sys(e, code, "cannot look at thread %d of process %d", tid, pid);
 		break;
 	}
@@ -414,12 +414,12 @@ struct learned {
 	uint64_t arg;
 };
 
-struct ptstack {
-	struct ptreach reach;
+struct user_stacks {
+	struct thread_memory reach;
 	struct walktables *tables;
 	pid_t pid;
 	int pidfd;
-	struct ptcopy *copy;
+	struct thread_copy *copy;
 	struct ptmaps maps;
 	uint64_t patience_ns; /* what is left of it */
 	struct learned learned[LEARNED_MAX];
@@ -428,15 +428,15 @@ struct ptstack {
 	__u64 frames[FRAMES];
 	uint64_t pcs[FRAMES];
 	uint32_t exact[FRAMES];
-	struct ptstack_stats stats;
+	struct user_stacks_stats stats;
 };
 
 /* --- open and close --- */
 
-int ptstack_open(
-	const struct ptreach *r, struct walktables *t, uint32_t pid, struct ptstack **ret, struct err *e)
+int user_stacks_open(
+	const struct thread_memory *r, struct walktables *t, uint32_t pid, struct user_stacks **ret, struct err *e)
 {
-	struct ptstack *p = calloc(1, sizeof(*p));
+	struct user_stacks *p = calloc(1, sizeof(*p));
 	int rc = 0;
 
 	if (!p)
@@ -454,13 +454,13 @@ int ptstack_open(
 	else if (!p->copy)
 		rc = err_nomem(e, "copies of stacks");
 	if (rc)
-		ptstack_close(p);
+		user_stacks_close(p);
 	else
 		*ret = p;
 	return rc;
 }
 
-void ptstack_close(struct ptstack *p)
+void user_stacks_close(struct user_stacks *p)
 {
 	if (!p)
 		return;
@@ -474,7 +474,7 @@ void ptstack_close(struct ptstack *p)
 /* --- a walk --- */
 
 /* The mapping of PC, in maps that are read again where they lack it. */
-static struct ptmap *map_of(struct ptstack *p, uint64_t pc, uint64_t since_ns)
+static struct ptmap *map_of(struct user_stacks *p, uint64_t pc, uint64_t since_ns)
 {
 	struct ptmap *m = ptmaps_at(&p->maps, pc);
 
@@ -484,14 +484,14 @@ static struct ptmap *map_of(struct ptstack *p, uint64_t pc, uint64_t since_ns)
 }
 
 struct walking {
-	struct ptstack *p;
+	struct user_stacks *p;
 	uint64_t began_ns;
 };
 
 static enum snapwalk_code find(void *ctx, uint64_t pc, const struct unwind_rule **rule)
 {
 	const struct walking *w = ctx;
-	struct ptstack *p = w->p;
+	struct user_stacks *p = w->p;
 	struct ptmap *m = map_of(p, pc, w->began_ns);
 
 	if (!m)
@@ -506,22 +506,22 @@ static bool code(void *ctx, uint64_t addr, uint64_t *word)
 {
 	const struct walking *w = ctx;
 
-	return ptreach_word(&w->p->reach, w->p->pid, addr, word);
+	return thread_memory_word(&w->p->reach, w->p->pid, addr, word);
 }
 
 /* What the copy holds, into `end` and `frames`. */
-static int walk(struct ptstack *p, struct err *e)
+static int walk(struct user_stacks *p, struct err *e)
 {
 	const uint32_t quiet = ~(1u << UNWINDX86_SP | 1u << UNWINDX86_RA);
-	const struct ptcopy_head *c = &p->copy->head;
+	const struct thread_copy_head *c = &p->copy->head;
 	struct walking w = { .p = p, .began_ns = now_ns() };
 	const struct snapwalk_opts opts = {
 		.depth = FRAMES, .unknown = c->all ? 0 : quiet, .find = find, .code = code, .ctx = &w
 	};
-	struct snapwalk_area areas[PTCOPY_AREAS];
+	struct snapwalk_area areas[THREAD_COPY_AREAS];
 	const struct snapwalk_memory memory = { .areas = areas,
-		.n = MIN(c->n_areas, (uint32_t)PTCOPY_AREAS) };
-	__u64 regs[PTCOPY_REGS];
+		.n = MIN(c->n_areas, (uint32_t)THREAD_COPY_AREAS) };
+	__u64 regs[THREAD_COPY_REGS];
 	int rc = 0;
 
 	if (w.began_ns - p->maps.read_ns > MAPS_NS)
@@ -537,14 +537,14 @@ static int walk(struct ptstack *p, struct err *e)
 	return 0;
 }
 
-static int refuse(struct ptstack *p, enum ptwhy why, int rc)
+static int refuse(struct user_stacks *p, enum thread_refusal why, int rc)
 {
 	p->stats.refused[why]++;
 	return rc;
 }
 
 /* The number may be another process's by now. */
-static bool is_gone(const struct ptstack *p)
+static bool is_gone(const struct user_stacks *p)
 {
 	struct pollfd fd = { .fd = p->pidfd, .events = POLLIN };
 
@@ -553,15 +553,15 @@ static bool is_gone(const struct ptstack *p)
 
 /* --- two ways to a copy --- */
 
-static bool spares(const struct ptstack *p, const struct ptquiet_call *call)
+static bool spares(const struct user_stacks *p, const struct quiet_copy_call *call)
 {
 	for (size_t i = 0; i < p->n_learned; i++)
 		if (p->learned[i].number == call->number && p->learned[i].arg == call->args[0])
 			return true;
-	return ptquiet_is_timed(call);
+	return quiet_copy_is_timed(call);
 }
 
-static void learn(struct ptstack *p, const struct ptstop_told *told)
+static void learn(struct user_stacks *p, const struct stop_copy_told *told)
 {
 	p->stats.stops++;
 	p->stats.stopped_ns += told->stopped_ns;
@@ -576,31 +576,31 @@ static void learn(struct ptstack *p, const struct ptstop_told *told)
 struct way {
 	pid_t tid;
 	bool stop; /* the thread is stopped: its registers are all known */
-	uint64_t wanted[PTCOPY_AREAS - 1];
+	uint64_t wanted[THREAD_COPY_AREAS - 1];
 	size_t n;
-	struct ptquiet_call call;
+	struct quiet_copy_call call;
 };
 
-static int copy_now(struct ptstack *p, struct way *w)
+static int copy_now(struct user_stacks *p, struct way *w)
 {
-	struct ptstop_told told;
+	struct stop_copy_told told;
 	int rc;
 
 	if (!w->stop)
-		return ptreach_quiet(&p->reach, p->pid, w->tid, w->wanted, w->n, p->copy, &w->call);
-	rc = ptreach_stop(&p->reach, w->tid, w->wanted, w->n, p->copy, &told);
+		return thread_memory_quiet(&p->reach, p->pid, w->tid, w->wanted, w->n, p->copy, &w->call);
+	rc = thread_memory_stop(&p->reach, w->tid, w->wanted, w->n, p->copy, &told);
 	if (!rc)
 		learn(p, &told);
 	return rc;
 }
 
 /* Does the walk lack memory that is there? The next copy has it then. */
-static bool wants_more(struct ptstack *p, struct way *w)
+static bool wants_more(struct user_stacks *p, struct way *w)
 {
 	uint64_t word;
 
-	if (p->end.verdict != CAP_STOPPED || !p->end.missed || w->n >= ARRAY_LEN(w->wanted) ||
-		!ptreach_word(&p->reach, p->pid, p->end.wanted, &word))
+	if (p->end.verdict != VERDICT_STOPPED || !p->end.missed || w->n >= ARRAY_LEN(w->wanted) ||
+		!thread_memory_word(&p->reach, p->pid, p->end.wanted, &word))
 		return false;
 	/* registers are saved below a return address: what is read first need not be the lowest */
 	w->wanted[w->n++] = p->end.wanted & ~UINT64_C(255);
@@ -608,20 +608,20 @@ static bool wants_more(struct ptstack *p, struct way *w)
 }
 
 /* The copy ended below memory that is there. */
-static void tell_end(struct ptstack *p)
+static void tell_end(struct user_stacks *p)
 {
 	uint64_t word;
 
-	if (p->end.verdict == CAP_STOPPED && p->end.missed &&
-		ptreach_word(&p->reach, p->pid, p->end.wanted, &word))
-		p->end.verdict = CAP_TRUNCATED;
+	if (p->end.verdict == VERDICT_STOPPED && p->end.missed &&
+		thread_memory_word(&p->reach, p->pid, p->end.wanted, &word))
+		p->end.verdict = VERDICT_TRUNCATED;
 }
 
 /*
  * By one way: copies and walks until no memory is missing. *WHY is what a
  * failure is counted as.
  */
-static int go(struct ptstack *p, struct way *w, enum ptwhy *why, struct err *e)
+static int go(struct user_stacks *p, struct way *w, enum thread_refusal *why, struct err *e)
 {
 	int rc;
 
@@ -632,8 +632,8 @@ static int go(struct ptstack *p, struct way *w, enum ptwhy *why, struct err *e)
 			return rc;
 		rc = rc ? rc : walk(p, e);
 		if (rc) {
-			*why = ptwhy_tell(p->pid, w->tid, rc, helper_pid(p->reach.helper) != 0, e);
-			return *why == PTWHY_GONE ? -ESRCH : rc;
+			*why = thread_refusal_tell(p->pid, w->tid, rc, helper_pid(p->reach.helper) != 0, e);
+			return *why == THREAD_REFUSAL_GONE ? -ESRCH : rc;
 		}
 	} while (wants_more(p, w));
 	tell_end(p);
@@ -641,10 +641,10 @@ static int go(struct ptstack *p, struct way *w, enum ptwhy *why, struct err *e)
 }
 
 /* Could a stop that is asked for now come at all? In D it would come when the wait is over. */
-static bool can_stop(const struct ptstack *p, pid_t tid)
+static bool can_stop(const struct user_stacks *p, pid_t tid)
 {
 	char text[512], *state;
-	ssize_t n = procreach_text(
+	ssize_t n = proc_view_text(
 		p->reach.helper, (uint32_t)p->pid, (uint32_t)tid, PROCFILE_STAT, text, sizeof(text) - 1);
 
 	if (n <= 0)
@@ -657,7 +657,7 @@ static bool can_stop(const struct ptstack *p, pid_t tid)
 /* Stopped where that is needed and does no harm. What was found without stays the answer where it cannot be.
  */
 static int take_stopped(
-	struct ptstack *p, const struct way *quiet, bool found, enum ptwhy *why, struct err *e)
+	struct user_stacks *p, const struct way *quiet, bool found, enum thread_refusal *why, struct err *e)
 {
 	struct way stop = { .tid = quiet->tid, .stop = true };
 	int rc;
@@ -667,7 +667,7 @@ static int take_stopped(
 		return 0;
 	}
 	if (found && !can_stop(p, quiet->tid)) {
-		p->stats.refused[PTWHY_LATE]++;
+		p->stats.refused[THREAD_REFUSAL_LATE]++;
 		return 0;
 	}
 	rc = go(p, &stop, why, e);
@@ -677,7 +677,7 @@ static int take_stopped(
 	return 0;
 }
 
-static int take(struct ptstack *p, pid_t tid, enum ptwhy *why, struct err *e)
+static int take(struct user_stacks *p, pid_t tid, enum thread_refusal *why, struct err *e)
 {
 	struct way quiet = { .tid = tid };
 	int rc = go(p, &quiet, why, e);
@@ -688,7 +688,7 @@ static int take(struct ptstack *p, pid_t tid, enum ptwhy *why, struct err *e)
 	 * Where SP leads to no memory a stop has nothing to add, and may do harm: x86-64 cannot return to a
 	 * program whose SP is not canonical, so the kernel would end it.
 	 */
-	if (rc || (p->end.reason == CAP_R_REGISTER && p->copy->head.n_areas))
+	if (rc || (p->end.reason == REASON_REGISTER && p->copy->head.n_areas))
 		return take_stopped(p, &quiet, !rc, why, e);
 	p->stats.quiet++;
 	return 0;
@@ -696,14 +696,14 @@ static int take(struct ptstack *p, pid_t tid, enum ptwhy *why, struct err *e)
 
 /* --- what it found --- */
 
-static void give(struct ptstack *p, struct cap_stack *ret)
+static void give(struct user_stacks *p, struct cap_stack *ret)
 {
 	const struct snapwalk_end *end = &p->end;
 
-	*ret = (struct cap_stack){ .kind = CAP_STACK_USER,
-		.verdict = end->len ? end->verdict : CAP_FAILED,
-		.reason = end->verdict == CAP_STOPPED || !end->len ? end->reason : CAP_R_NONE,
-		.stop_pc = end->verdict == CAP_STOPPED && end->len ? end->stop_pc : 0,
+	*ret = (struct cap_stack){ .kind = CAPTURE_STACK_USER,
+		.verdict = end->len ? end->verdict : VERDICT_FAILED,
+		.reason = end->verdict == VERDICT_STOPPED || !end->len ? end->reason : REASON_NONE,
+		.stop_pc = end->verdict == VERDICT_STOPPED && end->len ? end->stop_pc : 0,
 		.len = end->len,
 		.frames = p->pcs,
 		.exact = p->exact };
@@ -714,13 +714,13 @@ static void give(struct ptstack *p, struct cap_stack *ret)
 	}
 }
 
-int ptstack_take(struct ptstack *p, uint32_t tid, struct cap_stack *ret, struct err *e)
+int user_stacks_take(struct user_stacks *p, uint32_t tid, struct cap_stack *ret, struct err *e)
 {
-	enum ptwhy why = PTWHY_OTHER;
+	enum thread_refusal why = THREAD_REFUSAL_OTHER;
 	int rc;
 
 	if (is_gone(p)) {
-		p->stats.refused[PTWHY_GONE]++;
+		p->stats.refused[THREAD_REFUSAL_GONE]++;
 		return err_set(e, -ESRCH, "process %d has ended", p->pid);
 	}
 	rc = take(p, (pid_t)tid, &why, e);
@@ -731,7 +731,7 @@ int ptstack_take(struct ptstack *p, uint32_t tid, struct cap_stack *ret, struct 
 	return 0;
 }
 
-void ptstack_stats(const struct ptstack *p, struct ptstack_stats *ret)
+void user_stacks_stats(const struct user_stacks *p, struct user_stacks_stats *ret)
 {
 	*ret = p->stats;
 }

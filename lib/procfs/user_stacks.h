@@ -17,7 +17,7 @@
  * without.
  *
  * A thread is not stopped in a system call whose time limit would begin anew
- * (ptquiet_is_timed(), and those that a stop has shown to be such): its walk
+ * (quiet_copy_is_timed(), and those that a stop has shown to be such): its walk
  * ends where the register is missing. What could not be known before, sockets
  * with SO_RCVTIMEO for one, has one wait lengthened.
  *
@@ -36,44 +36,44 @@
 #include <sys/types.h>
 
 /*
- * ptwhy - why a thread may not be looked at.
+ * thread_refusal - why a thread may not be looked at.
  * Sources: ptrace(2), "Ptrace access mode checking"; Documentation/admin-guide/LSM/Yama.rst.
  */
 
-enum ptwhy {
-	PTWHY_GONE, /* ended, or another process has its number */
-	PTWHY_KTHREAD,
-	PTWHY_COMPAT, /* a 32-bit program */
-	PTWHY_TRACED, /* by somebody else: gdb, strace */
-	PTWHY_OTHERS, /* another user's */
-	PTWHY_PRIVILEGED, /* it has capabilities that are missing here */
-	PTWHY_UNDUMPABLE, /* it has switched that off, or its file may not be read */
-	PTWHY_YAMA, /* kernel.yama.ptrace_scope */
-	PTWHY_FORBIDDEN, /* by something else: a seccomp filter, a security module */
-	PTWHY_LATE, /* it did not stop: it waits for something that cannot be interrupted */
-	PTWHY_OTHER,
-	PTWHY_COUNT
+enum thread_refusal {
+	THREAD_REFUSAL_GONE, /* ended, or another process has its number */
+	THREAD_REFUSAL_KTHREAD,
+	THREAD_REFUSAL_COMPAT, /* a 32-bit program */
+	THREAD_REFUSAL_TRACED, /* by somebody else: gdb, strace */
+	THREAD_REFUSAL_OTHERS, /* another user's */
+	THREAD_REFUSAL_PRIVILEGED, /* it has capabilities that are missing here */
+	THREAD_REFUSAL_UNDUMPABLE, /* it has switched that off, or its file may not be read */
+	THREAD_REFUSAL_YAMA, /* kernel.yama.ptrace_scope */
+	THREAD_REFUSAL_FORBIDDEN, /* by something else: a seccomp filter, a security module */
+	THREAD_REFUSAL_LATE, /* it did not stop: it waits for something that cannot be interrupted */
+	THREAD_REFUSAL_OTHER,
+	THREAD_REFUSAL_COUNT
 };
 
-const char *ptwhy_name(enum ptwhy why); /* a short word, "" beyond the last */
+const char *thread_refusal_name(enum thread_refusal why); /* a short word, "" beyond the last */
 
 /*
  * Why CODE came of thread TID of process PID, told in *E with that code;
  * -ESRCH for one that is gone. PRIVILEGED: who was refused has CAP_SYS_PTRACE,
  * though this process may have given it up.
  */
-enum ptwhy ptwhy_tell(pid_t pid, pid_t tid, int code, bool privileged, struct err *e);
+enum thread_refusal thread_refusal_tell(pid_t pid, pid_t tid, int code, bool privileged, struct err *e);
 
-struct ptstack;
+struct user_stacks;
 
 /*
  * For process PID, of which nothing is looked at yet, reached by R (a copy is
  * kept), by the tables T, which outlive it. -ESRCH when there is none;
  * -ENOMEM, -EMFILE.
  */
-int ptstack_open(
-	const struct ptreach *r, struct walktables *t, uint32_t pid, struct ptstack **ret, struct err *e);
-void ptstack_close(struct ptstack *p); /* NULL is fine */
+int user_stacks_open(
+	const struct thread_memory *r, struct walktables *t, uint32_t pid, struct user_stacks **ret, struct err *e);
+void user_stacks_close(struct user_stacks *p); /* NULL is fine */
 
 /*
  * The user stack of thread TID now. Frames and exact of *RET are P's, until
@@ -86,18 +86,18 @@ void ptstack_close(struct ptstack *p); /* NULL is fine */
  * -ESRCH gone, -EPERM and -EACCES not allowed, -ENOEXEC 32-bit, -ETIMEDOUT it
  * did not stop.
  */
-int ptstack_take(struct ptstack *p, uint32_t tid, struct cap_stack *ret, struct err *e);
+int user_stacks_take(struct user_stacks *p, uint32_t tid, struct cap_stack *ret, struct err *e);
 
-struct ptstack_stats {
+struct user_stacks_stats {
 	uint64_t stacks; /* that were taken */
 	uint64_t stops; /* how often a thread was stopped for them */
 	uint64_t stopped_ns, longest_ns; /* in all, and the longest */
 	uint64_t quiet; /* stacks for which none was stopped */
 	uint64_t spared; /* cut short rather than stop a call that would have begun anew */
 	uint64_t again; /* calls begun anew all the same */
-	uint64_t refused[PTWHY_COUNT];
+	uint64_t refused[THREAD_REFUSAL_COUNT];
 };
 
-void ptstack_stats(const struct ptstack *p, struct ptstack_stats *ret);
+void user_stacks_stats(const struct user_stacks *p, struct user_stacks_stats *ret);
 
 #endif

@@ -13,7 +13,7 @@
 #define WORTH_ROWS 500 /* smaller tables are compiled faster than read */
 
 struct walktable {
-	struct tabcache_key key; /* all zero = it has none */
+	struct table_cache_key key; /* all zero = it has none */
 	enum snapwalk_code state; /* TABLE, NO_TABLE, NOT_READY or DROPPED */
 	bool fresh; /* the worker has made it */
 	uint8_t *bytes; /* with TABLE; and in it: */
@@ -21,8 +21,8 @@ struct walktable {
 };
 
 struct walktables {
-	struct tabworker *worker;
-	struct tabcache *cache; /* NULL = none */
+	struct table_worker *worker;
+	struct table_cache *cache; /* NULL = none */
 	struct walktable *tables;
 	size_t n, cap;
 	uint64_t bytes_max;
@@ -34,7 +34,7 @@ struct walktables {
 
 int walktables_open(const struct walktables_opts *opts, struct walktables **ret, struct err *e)
 {
-	const struct tabworker_opts worker = { .seconds = opts->seconds ? opts->seconds : SECONDS_DEFAULT };
+	const struct table_worker_opts worker = { .seconds = opts->seconds ? opts->seconds : SECONDS_DEFAULT };
 	struct walktables *t = calloc(1, sizeof(*t));
 	int rc;
 
@@ -42,14 +42,14 @@ int walktables_open(const struct walktables_opts *opts, struct walktables **ret,
 		return err_nomem(e, "unwind tables");
 	t->vdso = WALKTABLES_NONE;
 	t->bytes_max = opts->bytes ? opts->bytes : BYTES_DEFAULT;
-	rc = opts->compile ? tabworker_open_with(&worker, opts->compile, &t->worker, e)
-			   : tabworker_open(&worker, &t->worker, e);
+	rc = opts->compile ? table_worker_open_with(&worker, opts->compile, &t->worker, e)
+			   : table_worker_open(&worker, &t->worker, e);
 	if (rc) {
 		free(t);
 		return rc;
 	}
 	/* without one, tables are compiled each time */
-	tabcache_open(TABCACHE_BYTES_DEFAULT, &t->cache, NULL);
+	table_cache_open(TABLE_CACHE_BYTES_DEFAULT, &t->cache, NULL);
 	*ret = t;
 	return 0;
 }
@@ -58,34 +58,34 @@ int walktables_open(const struct walktables_opts *opts, struct walktables **ret,
 static void keep(struct walktables *t, const struct walktable *f)
 {
 	if (t->cache && f->fresh && f->key.id.len && f->tab.head->n_rows >= WORTH_ROWS)
-		tabcache_put(t->cache, &f->key, f->bytes, f->tab.head->bytes, NULL);
+		table_cache_put(t->cache, &f->key, f->bytes, f->tab.head->bytes, NULL);
 }
 
 void walktables_close(struct walktables *t)
 {
 	if (!t)
 		return;
-	tabworker_close(t->worker);
+	table_worker_close(t->worker);
 	for (size_t i = 0; i < t->n; i++) {
 		keep(t, &t->tables[i]);
 		free(t->tables[i].bytes);
 	}
-	tabcache_close(t->cache);
+	table_cache_close(t->cache);
 	free(t->tables);
 	free(t);
 }
 
 pid_t walktables_worker(const struct walktables *t)
 {
-	return t ? tabworker_pid(t->worker) : 0;
+	return t ? table_worker_pid(t->worker) : 0;
 }
 
 uint32_t walktables_find(const struct walktables *t, const struct stat *st)
 {
-	const struct tabcache_key key = tabcache_key_of(st);
+	const struct table_cache_key key = table_cache_key_of(st);
 
 	for (size_t i = 0; i < t->n; i++)
-		if (tabcache_same_file(&t->tables[i].key, &key))
+		if (table_cache_same_file(&t->tables[i].key, &key))
 			return (uint32_t)i;
 	return WALKTABLES_NONE;
 }
@@ -126,13 +126,13 @@ static void ask(struct walktables *t, struct walktable *f, int fd)
 	struct err why;
 
 	buildid_read(fd, &f->key.id);
-	if (t->cache && f->key.id.len && tabcache_get(t->cache, &f->key, &bytes, &len, NULL) == 0) {
+	if (t->cache && f->key.id.len && table_cache_get(t->cache, &f->key, &bytes, &len, NULL) == 0) {
 		t->stats.cached++;
 		install(t, f, bytes, len);
 		return;
 	}
 	f->state = SNAPWALK_NOT_READY;
-	if (tabworker_ask(t->worker, fd, (uint64_t)(f - t->tables), &why) != 0)
+	if (table_worker_ask(t->worker, fd, (uint64_t)(f - t->tables), &why) != 0)
 		fail(t, f, why.msg);
 }
 
@@ -145,7 +145,7 @@ uint32_t walktables_add(struct walktables *t, const struct stat *st, int fd)
 	f = &t->tables[t->n++];
 	*f = (struct walktable){ 0 };
 	if (st)
-		f->key = tabcache_key_of(st);
+		f->key = table_cache_key_of(st);
 	t->stats.files++;
 	ask(t, f, fd);
 	/* one without an identity is in no cache */
@@ -177,7 +177,7 @@ void walktables_miss(struct walktables *t, int code)
 		t->stats.why, sizeof(t->stats.why), "a mapped file could not be opened: %s", strerror(-code));
 }
 
-static void take_answer(struct walktables *t, const struct tabworker_answer *a)
+static void take_answer(struct walktables *t, const struct table_worker_answer *a)
 {
 	struct walktable *f = a->cookie < t->n ? &t->tables[a->cookie] : NULL;
 	uint8_t *bytes;
@@ -208,7 +208,7 @@ static void miss_worker(struct walktables *t, const struct err *why)
 	t->stats.worker_lost += !t->worker_missing;
 	t->worker_missing = true;
 	snprintf(t->stats.worker_why, sizeof(t->stats.worker_why), "%.255s", why->msg);
-	if (!tabworker_over(t->worker))
+	if (!table_worker_over(t->worker))
 		return;
 	t->worker_gone = true;
 	for (size_t i = 0; i < t->n; i++)
@@ -219,14 +219,14 @@ static void miss_worker(struct walktables *t, const struct err *why)
 /* Take what has come, until the table of FILE is there or *WAIT_NS have passed. */
 static void await(struct walktables *t, uint32_t file, uint64_t *wait_ns)
 {
-	struct tabworker_answer a;
+	struct table_worker_answer a;
 	struct err why = { 0 };
 	int rc;
 
 	do {
 		uint64_t began = now_ns(), spent;
 
-		rc = tabworker_next(t->worker, (int)(*wait_ns / 1000000), &a, &why);
+		rc = table_worker_next(t->worker, (int)(*wait_ns / 1000000), &a, &why);
 		t->worker_missing = t->worker_missing && rc <= 0;
 		if (rc > 0)
 			take_answer(t, &a);

@@ -24,7 +24,7 @@ struct walktables;
 struct walktables_opts {
 	uint64_t bytes; /* of all tables; 0 = 512 MiB. A table beyond that is dropped */
 	unsigned int seconds; /* for one file; 0 = 5 */
-	tabworker_compile *compile; /* NULL = unwindcomp(); others are for tests */
+	table_worker_compile *compile; /* NULL = unwindcomp(); others are for tests */
 };
 
 /* Forks the worker: call it before anything worth protecting is open. On success *RET is the caller's. */

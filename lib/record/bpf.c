@@ -279,7 +279,7 @@ static int offprogs_refused(const char *what, int code, struct err *e)
 	static const int caps[] = { CAP_BPF, CAP_PERFMON };
 
 	if (code == -EPERM || code == -EACCES)
-		return caps_explain(what, code, caps, ARRAY_LEN(caps), e);
+		return priv_explain(what, code, caps, ARRAY_LEN(caps), e);
 	return err_sys(e, code, "cannot %s", what);
 }
 
@@ -515,7 +515,7 @@ static void explain_missing(const struct offprogs *p, struct err *e)
 /* What the programs have to know of the kernel. */
 static void set_kernel(struct offprogs *p)
 {
-	int args = kernhook_args(&p->hook, "sched_switch");
+	int args = bpf_hooks_args(&p->hook, "sched_switch");
 
 	/* preempt, prev, next; BTF that is not understood is that of a newer kernel */
 	p->base->rodata->switch_has_state = args < 0 || args > 3;
@@ -524,21 +524,21 @@ static void set_kernel(struct offprogs *p)
 
 static struct offcpu_bpf *open_object(const struct offprogs *p)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = kernhook_path(&p->hook));
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = bpf_hooks_path(&p->hook));
 
 	return offcpu_bpf__open_opts(&opts);
 }
 
 static int open_base(struct offprogs *p, const char *btf_file, struct err *e)
 {
-	int rc = kernhook_open(&p->hook, btf_file, e);
+	int rc = bpf_hooks_open(&p->hook, btf_file, e);
 
 	if (rc)
 		return rc;
 	p->base = open_object(p);
 	if (!p->base)
 		return err_nomem(e, "the BPF programs");
-	rc = kernhook_read(&p->hook, p->base->obj, e);
+	rc = bpf_hooks_read(&p->hook, p->base->obj, e);
 	if (rc || p->hook.known)
 		return rc;
 	offcpu_bpf__destroy(p->base);
@@ -622,23 +622,23 @@ static int open_part(struct offprogs *p, bool iters, struct offcpu_bpf **ret, st
 	*ret = open_object(p);
 	if (!*ret)
 		return err_nomem(e, "the BPF programs");
-	kernhook_set(&p->hook, (*ret)->obj);
+	bpf_hooks_set(&p->hook, (*ret)->obj);
 	bpf_object__for_each_program(prog, (*ret)->obj)
-		bpf_program__set_autoload(prog, kernhook_is_iter(prog) == iters);
+		bpf_program__set_autoload(prog, bpf_hooks_is_iter(prog) == iters);
 	return share_maps(p, *ret, e);
 }
 
 static int load_part(struct offcpu_bpf *skel, int log_fd, struct err *e)
 {
-	struct verlog log;
-	int rc = verlog_open(&log, skel->obj, e);
+	struct verifier_log log;
+	int rc = verifier_log_open(&log, skel->obj, e);
 
 	if (rc)
 		return rc;
 	rc = offcpu_bpf__load(skel);
-	if (rc && !verlog_refused(&log, rc, log_fd, e))
+	if (rc && !verifier_log_refused(&log, rc, log_fd, e))
 		offprogs_refused("load the BPF programs", rc, e);
-	verlog_close(&log);
+	verifier_log_close(&log);
 	return rc;
 }
 
@@ -804,7 +804,7 @@ static void offprogs_close(struct offprogs *p)
 	offcpu_bpf__destroy(p->base);
 	rawprogs_close(p->raw);
 	free(p->raw);
-	kernhook_close(&p->hook);
+	bpf_hooks_close(&p->hook);
 	*p = (struct offprogs){ 0 };
 }
 
@@ -835,18 +835,18 @@ int offprogs_load_one(struct offprogs *p, const char *name, struct offcpu_bpf **
 #define CPUS_MAX 8192 /* of any kernel: CONFIG_NR_CPUS of arch/x86/Kconfig */
 
 /* bpf/offcpu.bpf.c spells these again, for it cannot include lib/ */
-_Static_assert(OFFCPU_F_OPEN == CAP_SAMPLE_OPEN && OFFCPU_F_INITIAL == CAP_SAMPLE_INITIAL &&
-		       OFFCPU_F_PREEMPTED == CAP_SAMPLE_PREEMPTED,
+_Static_assert(OFFCPU_F_OPEN == CAPTURE_SAMPLE_OPEN && OFFCPU_F_INITIAL == CAPTURE_SAMPLE_INITIAL &&
+		       OFFCPU_F_PREEMPTED == CAPTURE_SAMPLE_PREEMPTED,
 	"sample flags");
-_Static_assert(CAP_STACK_KERNEL == 1 && CAP_STACK_USER == 2, "stack kinds");
+_Static_assert(CAPTURE_STACK_KERNEL == 1 && CAPTURE_STACK_USER == 2, "stack kinds");
 _Static_assert(
-	CAP_COMPLETE == 1 && CAP_UNVERIFIED == 2 && CAP_TRUNCATED == 3 && CAP_STOPPED == 4, "verdicts");
-_Static_assert(CAP_R_ERRNO == 1 && CAP_R_KTHREAD == 2 && CAP_R_EXEC == 3 && CAP_R_NOT_ASKED == 4 &&
-		       CAP_R_NOT_SEEN == 5 && CAP_R_EXITING == 7 && CAP_R_COMPAT == 8 && CAP_R_EMPTY == 9,
+	VERDICT_COMPLETE == 1 && VERDICT_UNVERIFIED == 2 && VERDICT_TRUNCATED == 3 && VERDICT_STOPPED == 4, "verdicts");
+_Static_assert(REASON_ERRNO == 1 && REASON_KTHREAD == 2 && REASON_EXEC == 3 && REASON_NOT_ASKED == 4 &&
+		       REASON_NOT_SEEN == 5 && REASON_EXITING == 7 && REASON_COMPAT == 8 && REASON_EMPTY == 9,
 	"reasons");
-_Static_assert(CAP_R_MEMORY == 10 && CAP_R_NO_MAPPING == 11 && CAP_R_NO_ROW == 12 && CAP_R_EXPRESSION == 13 &&
-		       CAP_R_REGISTER == 14 && CAP_R_LOOP == 15 && CAP_R_NOT_READY == 16 &&
-		       CAP_R_DROPPED == 17 && CAP_R_NO_FRAME_POINTER == 18,
+_Static_assert(REASON_MEMORY == 10 && REASON_NO_MAPPING == 11 && REASON_NO_ROW == 12 && REASON_EXPRESSION == 13 &&
+		       REASON_REGISTER == 14 && REASON_LOOP == 15 && REASON_NOT_READY == 16 &&
+		       REASON_DROPPED == 17 && REASON_NO_FRAME_POINTER == 18,
 	"reasons of a walk that stopped");
 
 struct offcpu {
@@ -862,7 +862,7 @@ struct offcpu {
 	struct offcpu_counters open; /* of the waits that were cut at the end */
 	struct rawtasks tasks; /* mode raw */
 	struct offcpu_ev_thread *told; /* threads that no event tells of: for the next drain */
-	size_t n_told, cap_told;
+	size_t n_told, max_told;
 };
 
 static bool is_raw(const struct offcpu *o)
@@ -875,7 +875,7 @@ static void keep_thread(void *ctx, const struct offcpu_ev_thread *ev)
 {
 	struct offcpu *o = ctx;
 
-	if (base_grow(&o->told, &o->cap_told, o->n_told + 1, sizeof(*o->told)) == 0)
+	if (base_grow(&o->told, &o->max_told, o->n_told + 1, sizeof(*o->told)) == 0)
 		o->told[o->n_told++] = *ev;
 	else
 		o->open.ring_thread++;

@@ -97,7 +97,7 @@ struct offprogs {
 	struct offcpu_bpf *events; /* programs at tracepoints */
 	struct offcpu_bpf *iters; /* programs that taskiter_run() runs */
 	struct rawprogs *raw; /* mode raw: these, in place of events and iters; NULL = mode btf */
-	struct kernhook hook;
+	struct bpf_hooks hook;
 	int verifier_log; /* of the options */
 	bool first_ns; /* the sets' ids need no translation: first PID namespace, or mode raw */
 	char limits[512]; /* what this kernel does not let them do, and why; "; " between, "" = nothing */

@@ -42,19 +42,19 @@ static void add_limit(struct rawprogs *p, const char *text)
 
 /* --- opening --- */
 
-static bool has(const struct rawprogs *p, enum kernshape_member m)
+static bool has(const struct rawprogs *p, enum task_layout_member m)
 {
 	return p->shape.at[m] >= 0;
 }
 
 static int check_shape(const struct rawprogs *p, const struct offcpu_opts *opts, struct err *e)
 {
-	int missing = kernshape_missing(&p->shape);
+	int missing = task_layout_missing(&p->shape);
 
 	if (missing >= 0)
 		return err_set(e, -ENOTSUP, "cannot find out where this kernel keeps %s",
-			kernshape_name((enum kernshape_member)missing));
-	if (p->shape.ns_level && !has(p, KERNSHAPE_INUM))
+			task_layout_name((enum task_layout_member)missing));
+	if (p->shape.ns_level && !has(p, TASK_LAYOUT_INUM))
 		return err_set(e, -ENOTSUP, "cannot find out the ids of this PID namespace");
 	if (opts->use_cgroup || opts->owner_only) {
 		err_set(e, -ENOTSUP, "without the kernel's BTF nobody can tell %s a thread %s",
@@ -68,9 +68,9 @@ static int check_shape(const struct rawprogs *p, const struct offcpu_opts *opts,
 static void set_limits(struct rawprogs *p)
 {
 	add_limit(p, "waits that began before the recording have no stacks");
-	if (!has(p, KERNSHAPE_THREAD_PID))
+	if (!has(p, TASK_LAYOUT_THREAD_PID))
 		add_limit(p, "ids of other PID namespaces are not known");
-	if (!has(p, KERNSHAPE_START_STACK))
+	if (!has(p, TASK_LAYOUT_START_STACK))
 		add_limit(p, "where the main thread's stack begins is not known");
 	if (!p->classic)
 		return;
@@ -87,8 +87,8 @@ static int make_types(struct rawprogs *p, const char *file, struct err *e)
 	if (p->types_fd < 0)
 		return err_sys(e, -errno, "cannot create a file in memory");
 	if (!file)
-		return shapetypes_write(&p->shape, p->types_fd, e);
-	rc = shapetypes_read(&p->shape, file, p->types_fd, e);
+		return task_layout_btf_write(&p->shape, p->types_fd, e);
+	rc = task_layout_btf_read(&p->shape, file, p->types_fd, e);
 	if (rc && e && !e->hint[0])
 		err_hint(e,
 			"give a copy of /sys/kernel/btf/vmlinux of the kernel that runs, or leave --btf out");
@@ -151,9 +151,9 @@ int rawprogs_open(struct rawprogs *p, const struct offcpu_opts *opts, struct err
 	int rc;
 
 	*p = (struct rawprogs){ .types_fd = -1 };
-	rc = kerntrial_run(&p->shape, e);
+	rc = task_layout_trial_run(&p->shape, e);
 	if (rc)
-		verlog_lockdown(e);
+		verifier_log_lockdown(e);
 	if (!rc)
 		rc = check_shape(p, opts, e);
 	if (!rc)
@@ -260,10 +260,10 @@ static int install_switch(const struct rawprogs *p, struct err *e)
 
 int rawprogs_load(struct rawprogs *p, const struct offcpu_opts *opts, struct err *e)
 {
-	struct verlog log;
+	struct verifier_log log;
 	int rc;
 
-	if (opts->tables && (!p->shape.regs_from_stack || !has(p, KERNSHAPE_START_STACK)))
+	if (opts->tables && (!p->shape.regs_from_stack || !has(p, TASK_LAYOUT_START_STACK)))
 		return err_set(e, -ENOTSUP, "cannot find out where this kernel keeps a thread's registers");
 	rc = copy_constants(p, e);
 	if (rc)
@@ -272,13 +272,13 @@ int rawprogs_load(struct rawprogs *p, const struct offcpu_opts *opts, struct err
 	bpf_map__set_max_entries(p->skel->maps.waits, opts->all ? WAITS_ALL : WAITS_SOME);
 	bpf_map__set_max_entries(p->skel->maps.execs, opts->all ? WAITS_ALL : WAITS_SOME);
 	choose_programs(p, opts);
-	rc = verlog_open(&log, p->skel->obj, e);
+	rc = verifier_log_open(&log, p->skel->obj, e);
 	if (rc)
 		return rc;
 	rc = offcpu_raw_bpf__load(p->skel);
-	if (rc && !verlog_refused(&log, rc, opts->verifier_log, e))
+	if (rc && !verifier_log_refused(&log, rc, opts->verifier_log, e))
 		err_sys(e, rc, "cannot load the BPF programs");
-	verlog_close(&log);
+	verifier_log_close(&log);
 	return rc ? rc : install_switch(p, e);
 }
 
@@ -302,7 +302,7 @@ static int attach_classic(struct rawprogs *p, const struct bpf_program *prog, st
 	code = -errno;
 	if (fd < 0 && (code == -EACCES || code == -EPERM)) {
 		snprintf(what, sizeof(what), "open tracepoint '%s'", event);
-		return caps_explain_perf(what, code, e);
+		return priv_explain_perf(what, code, e);
 	}
 	if (fd < 0)
 		return err_sys(e, code, "cannot open tracepoint '%s'", event);
@@ -480,7 +480,7 @@ static bool state_wanted(const struct rawtasks *t, uint32_t state)
 
 static struct offcpu_stack_id no_stack(bool asked)
 {
-	return (struct offcpu_stack_id){ 0, OFFCPU_FAILED(asked ? CAP_R_NOT_SEEN : CAP_R_NOT_ASKED, 0) };
+	return (struct offcpu_stack_id){ 0, OFFCPU_FAILED(asked ? REASON_NOT_SEEN : REASON_NOT_ASKED, 0) };
 }
 
 static void announce(struct rawtasks *t, const struct threadstat *leader, const struct threadstat *st,
@@ -520,7 +520,7 @@ static int note_thread(struct rawtasks *t, const struct threadstat *leader, uint
 	if (!key->state)
 		return 0;
 	if (st.flags & PF_KTHREAD && !t->opts->no_user_stacks)
-		key->user.lo = OFFCPU_FAILED(CAP_R_KTHREAD, 0);
+		key->user.lo = OFFCPU_FAILED(REASON_KTHREAD, 0);
 	if (!state_wanted(t, key->state))
 		key->flags |= OFFCPU_F_DROP_STATE;
 	rc = bpf_map_update_elem(t->waits, &tid, &w, BPF_NOEXIST);

@@ -24,7 +24,7 @@ struct bpf_link;
 struct rawprogs {
 	struct offcpu_raw_bpf *skel;
 	struct offcpu_bpf *base; /* rawprogs_view()'s */
-	struct kernshape shape;
+	struct task_layout shape;
 	int types_fd; /* the kernel's types, for relocations */
 	bool classic;
 	char classic_why[256];

@@ -52,7 +52,7 @@ static void add_waits(const struct recorder_stats *st, struct counters *c)
 /* Stacks that were walked from a snapshot, and why others were not. */
 static void add_snapshots(const struct recorder_stats *st, struct counters *c)
 {
-	const struct snapset_stats *s = &st->snaps;
+	const struct late_stacks_stats *s = &st->snaps;
 	const struct cap_counter all[] = {
 		{ "unwind.snapshots", st->bpf.snapshots },
 		{ "unwind.snapshots_complete", s->complete },
@@ -91,7 +91,7 @@ static void add_tables(const struct recorder_stats *st, struct counters *c)
 }
 
 /* Where frames were in memory that no file names code of. */
-static void add_jit(const struct jitkeep_stats *st, struct counters *c)
+static void add_jit(const struct jit_store_stats *st, struct counters *c)
 {
 	const struct cap_counter all[] = {
 		{ "jit.processes", st->processes },
@@ -110,7 +110,7 @@ static void add_jit(const struct jitkeep_stats *st, struct counters *c)
 }
 
 /* Names that are stored for readers without the files; 0 before the end. */
-void counters_add_names(struct counters *c, const struct namewant_stats *st)
+void counters_add_names(struct counters *c, const struct name_requests_stats *st)
 {
 	const struct cap_counter all[] = {
 		{ "names.stored", st->stored },
@@ -123,7 +123,7 @@ void counters_add_names(struct counters *c, const struct namewant_stats *st)
 	counters_add(c, all, ARRAY_LEN(all));
 }
 
-void recstats_counters(const struct recorder_stats *st, struct counters *ret)
+void record_stats_counters(const struct recorder_stats *st, struct counters *ret)
 {
 	*ret = (struct counters){ .user = st->user, .degraded = st->degraded, .privileges = st->privileges };
 	add_waits(st, ret);
@@ -138,11 +138,11 @@ void recstats_counters(const struct recorder_stats *st, struct counters *ret)
 	counters_because(ret, "unwind.worker_lost", st->unwind.tables.worker_why);
 }
 
-void rectext_progress(struct buf *b, const struct recorder_stats *st)
+void record_text_progress(struct buf *b, const struct recorder_stats *st)
 {
 	struct counters c;
 
-	recstats_counters(st, &c);
+	record_stats_counters(st, &c);
 	counters_put_progress(b, &c, st->now_ns - st->start_ns);
 }
 
@@ -157,19 +157,19 @@ static void put_command(struct buf *b, const struct command *c)
 		buftext_printf(b, "  the command's exit status: %d\n", WEXITSTATUS(c->status));
 }
 
-void rectext_head(
-	struct buf *b, const struct counters *c, const struct rectext_told *told, uint64_t ns, uint64_t bytes)
+void record_text_head(
+	struct buf *b, const struct counters *c, const struct record_text_told *told, uint64_t ns, uint64_t bytes)
 {
 	counters_put_head(b, c, told->name, ns, told->path, bytes);
 	if (told->command)
 		put_command(b, told->command);
 }
 
-void rectext_summary(struct buf *b, const struct recorder_stats *st, const struct rectext_told *told)
+void record_text_summary(struct buf *b, const struct recorder_stats *st, const struct record_text_told *told)
 {
 	struct counters c;
 
-	recstats_counters(st, &c);
-	rectext_head(b, &c, told, st->now_ns - st->start_ns, st->bytes);
+	record_stats_counters(st, &c);
+	record_text_head(b, &c, told, st->now_ns - st->start_ns, st->bytes);
 	counters_put(b, &c, told->verbose);
 }

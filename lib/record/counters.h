@@ -22,33 +22,33 @@ struct recorder_stats {
 	uint64_t bytes; /* written */
 	uint64_t rows_lost; /* waits for which the recorder had no memory */
 	struct offcpu_counters bpf;
-	struct proctab_stats procs;
-	struct stacktab_stats stacks;
+	struct process_table_stats procs;
+	struct stack_table_stats stacks;
 	bool by_table; /* user stacks are walked by unwind tables */
 	struct unwinder_stats unwind;
-	struct snapset_stats snaps;
-	struct jitkeep_stats jit;
+	struct late_stacks_stats snaps;
+	struct jit_store_stats jit;
 	bool by_name; /* names of user frames are stored, at the end */
-	struct namewant_stats names;
-	struct capends user; /* how the user stacks of the waits ended */
+	struct name_requests_stats names;
+	struct cap_outcomes user; /* how the user stacks of the waits ended */
 	struct worker_stats broker;
 	const char *privileges; /* what was given up, kept and confined */
 	const char *degraded; /* what works less well here and why; "" = nothing */
 };
 
 /* What became of names: of both recorders. */
-void counters_add_names(struct counters *c, const struct namewant_stats *st);
+void counters_add_names(struct counters *c, const struct name_requests_stats *st);
 
 /* All of ST as counters; names: capture/counters.c. RET points into ST. */
-void recstats_counters(const struct recorder_stats *st, struct counters *ret);
+void record_stats_counters(const struct recorder_stats *st, struct counters *ret);
 
 /*
- * rectext - a recording in words: its progress and its summary.
+ * record_text - a recording in words: its progress and its summary.
  */
 
-void rectext_progress(struct buf *b, const struct recorder_stats *st);
+void record_text_progress(struct buf *b, const struct recorder_stats *st);
 
-struct rectext_told {
+struct record_text_told {
 	const char *name; /* of the program */
 	const char *path; /* of the capture */
 	const struct command *command; /* NULL = none */
@@ -56,10 +56,10 @@ struct rectext_told {
 };
 
 /* The head of the summary: the recording's length and size, and what became of the command. */
-void rectext_head(struct buf *b, const struct counters *c, const struct rectext_told *told, uint64_t ns,
+void record_text_head(struct buf *b, const struct counters *c, const struct record_text_told *told, uint64_t ns,
 	uint64_t bytes);
 
 /* The summary, several lines: what was recorded, what was not, how the stacks ended, what was lost. */
-void rectext_summary(struct buf *b, const struct recorder_stats *st, const struct rectext_told *told);
+void record_text_summary(struct buf *b, const struct recorder_stats *st, const struct record_text_told *told);
 
 #endif

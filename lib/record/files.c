@@ -360,12 +360,12 @@ void buildid_in_image(const void *image, size_t len, struct cap_build_id *ret)
 }
 
 struct file {
-	struct cap_file cap; /* id CAP_NONE until it is emitted; path is ours */
+	struct cap_file cap; /* id CAPTURE_NONE until it is emitted; path is ours */
 	uint32_t pid; /* which mapped it last, here: */
 	uint64_t start, end;
 };
 
-struct filetab {
+struct file_table {
 	struct file *files;
 	size_t n, cap;
 	struct hashtable by_key;
@@ -374,13 +374,13 @@ struct filetab {
 	struct worker *broker;
 };
 
-int filetab_new(struct filetab **ret, struct err *e)
+int file_table_new(struct file_table **ret, struct err *e)
 {
 	*ret = calloc(1, sizeof(**ret));
 	return *ret ? 0 : err_nomem(e, "the table of files");
 }
 
-void filetab_free(struct filetab *t)
+void file_table_free(struct file_table *t)
 {
 	if (!t)
 		return;
@@ -391,7 +391,7 @@ void filetab_free(struct filetab *t)
 	free(t);
 }
 
-void filetab_broker(struct filetab *t, struct worker *o)
+void file_table_broker(struct file_table *t, struct worker *o)
 {
 	t->broker = o;
 }
@@ -408,13 +408,13 @@ static uint64_t mtime_ns(const struct stat *st)
 	return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
 }
 
-static void look_at(const struct filetab *t, struct cap_file *f, uint32_t pid, const struct procmap *m)
+static void look_at(const struct file_table *t, struct cap_file *f, uint32_t pid, const struct procmap *m)
 {
 	struct stat st;
 	_cleanup_close_ int fd = -1;
 
 	if (mapfile_is_gone(t->broker, pid, m))
-		f->flags |= CAP_FILE_DELETED;
+		f->flags |= CAPTURE_FILE_DELETED;
 	fd = mapfile_open(t->broker, pid, m, &st);
 	if (fd >= 0) {
 		f->size = (uint64_t)st.st_size;
@@ -424,10 +424,10 @@ static void look_at(const struct filetab *t, struct cap_file *f, uint32_t pid, c
 		f->error = fd;
 	}
 	if (f->error)
-		f->flags |= CAP_FILE_UNREAD;
+		f->flags |= CAPTURE_FILE_UNREAD;
 }
 
-static struct file *add_file(struct filetab *t, uint32_t pid, const struct procmap *m)
+static struct file *add_file(struct file_table *t, uint32_t pid, const struct procmap *m)
 {
 	struct file *f;
 	char *path = strdup(m->path);
@@ -437,13 +437,13 @@ static struct file *add_file(struct filetab *t, uint32_t pid, const struct procm
 		return NULL;
 	}
 	f = &t->files[t->n];
-	f->cap = (struct cap_file){ .id = CAP_NONE,
+	f->cap = (struct cap_file){ .id = CAPTURE_NONE,
 		.dev_major = m->dev_major,
 		.dev_minor = m->dev_minor,
 		.inode = m->inode,
 		.path = path };
 	if (mapfile_is_pseudo(path)) {
-		f->cap.flags = CAP_FILE_PSEUDO;
+		f->cap.flags = CAPTURE_FILE_PSEUDO;
 		if (strcmp(path, "[vdso]") == 0) {
 			size_t len;
 			const uint8_t *image = mapfile_vdso(&len);
@@ -459,7 +459,7 @@ static struct file *add_file(struct filetab *t, uint32_t pid, const struct procm
 }
 
 /* Who maps it now is the likeliest to map it later. */
-static uint32_t note_mapper(struct filetab *t, uint32_t at, uint32_t pid, const struct procmap *m)
+static uint32_t note_mapper(struct file_table *t, uint32_t at, uint32_t pid, const struct procmap *m)
 {
 	struct file *f = &t->files[at];
 
@@ -475,7 +475,7 @@ static bool matches(const struct cap_file *f, const struct procmap *m)
 	       strcmp(f->path, m->path) == 0;
 }
 
-uint32_t filetab_get(struct filetab *t, uint32_t pid, const struct procmap *m)
+uint32_t file_table_get(struct file_table *t, uint32_t pid, const struct procmap *m)
 {
 	uint64_t hash;
 	struct file *f;
@@ -495,20 +495,20 @@ uint32_t filetab_get(struct filetab *t, uint32_t pid, const struct procmap *m)
 	return note_mapper(t, at, pid, m);
 }
 
-void filetab_tell(struct filetab *t, uint32_t file, const struct cap_build_id *id)
+void file_table_tell(struct file_table *t, uint32_t file, const struct cap_build_id *id)
 {
 	struct cap_file *f = file < t->n ? &t->files[file].cap : NULL;
 
-	if (f && f->flags & CAP_FILE_UNREAD && !f->build_id.len && f->id == CAP_NONE)
+	if (f && f->flags & CAPTURE_FILE_UNREAD && !f->build_id.len && f->id == CAPTURE_NONE)
 		f->build_id = *id;
 }
 
-const char *filetab_path(const struct filetab *t, uint32_t file)
+const char *file_table_path(const struct file_table *t, uint32_t file)
 {
 	return file < t->n ? t->files[file].cap.path : "";
 }
 
-bool filetab_place(const struct filetab *t, uint32_t file, struct procmap *ret)
+bool file_table_place(const struct file_table *t, uint32_t file, struct procmap *ret)
 {
 	const struct cap_file *f = file < t->n ? &t->files[file].cap : NULL;
 
@@ -521,14 +521,14 @@ bool filetab_place(const struct filetab *t, uint32_t file, struct procmap *ret)
 	return true;
 }
 
-void filetab_way(const struct filetab *t, uint32_t file, struct filetab_way *ret)
+void file_table_way(const struct file_table *t, uint32_t file, struct file_table_way *ret)
 {
 	const struct file *f = &t->files[file];
 
-	*ret = (struct filetab_way){ f->cap, f->pid, f->start, f->end, t->broker };
+	*ret = (struct file_table_way){ f->cap, f->pid, f->start, f->end, t->broker };
 }
 
-int filetab_open(const struct filetab_way *f)
+int file_table_open(const struct file_table_way *f)
 {
 	const struct procmap m = { .start = f->start,
 		.end = f->end,
@@ -539,7 +539,7 @@ int filetab_open(const struct filetab_way *f)
 	struct stat st;
 	int fd;
 
-	if (f->cap.flags & CAP_FILE_PSEUDO)
+	if (f->cap.flags & CAPTURE_FILE_PSEUDO)
 		return -ENOENT;
 	fd = mapfile_open(f->broker, f->pid, &m, &st);
 	if (fd < 0)
@@ -552,29 +552,29 @@ int filetab_open(const struct filetab_way *f)
 	return -ESTALE;
 }
 
-uint32_t filetab_emit(struct filetab *t, uint32_t file, struct capwrite *w)
+uint32_t file_table_emit(struct file_table *t, uint32_t file, struct cap_writer *w)
 {
 	struct cap_file *f;
 
 	if (file >= t->n)
-		return CAP_NONE;
+		return CAPTURE_NONE;
 	f = &t->files[file].cap;
-	if (f->id != CAP_NONE)
+	if (f->id != CAPTURE_NONE)
 		return f->id;
 	f->id = t->emitted++;
-	t->unread += (f->flags & CAP_FILE_UNREAD) != 0;
-	capwrite_file(w, f);
+	t->unread += (f->flags & CAPTURE_FILE_UNREAD) != 0;
+	cap_writer_file(w, f);
 	if (strcmp(f->path, "[vdso]") == 0) {
 		size_t len;
 		const uint8_t *image = mapfile_vdso(&len);
 
 		if (image)
-			capwrite_image(w, &(struct cap_image){ f->id, (uint32_t)len, image });
+			cap_writer_image(w, &(struct cap_image){ f->id, (uint32_t)len, image });
 	}
 	return f->id;
 }
 
-uint64_t filetab_unread(const struct filetab *t)
+uint64_t file_table_unread(const struct file_table *t)
 {
 	return t->unread;
 }

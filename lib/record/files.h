@@ -76,48 +76,48 @@ int buildid_read(int fd, struct cap_build_id *ret);
 /* The image of LEN bytes at IMAGE, such as the vdso's. */
 void buildid_in_image(const void *image, size_t len, struct cap_build_id *ret);
 
-struct filetab;
+struct file_table;
 
-int filetab_new(struct filetab **ret, struct err *e);
-void filetab_free(struct filetab *t); /* NULL is fine */
+int file_table_new(struct file_table **ret, struct err *e);
+void file_table_free(struct file_table *t); /* NULL is fine */
 
-/* What our own rights do not reach is asked of O, which outlives T and whatever filetab_way() tells. */
-void filetab_broker(struct filetab *t, struct worker *o);
+/* What our own rights do not reach is asked of O, which outlives T and whatever file_table_way() tells. */
+void file_table_broker(struct file_table *t, struct worker *o);
 
 /*
  * The number of the file that process PID maps as M; UINT32_MAX for anonymous
  * memory (and when memory ran out). A new one is opened and its build ID read.
  */
-uint32_t filetab_get(struct filetab *t, uint32_t pid, const struct procmap *m);
+uint32_t file_table_get(struct file_table *t, uint32_t pid, const struct procmap *m);
 
-const char *filetab_path(const struct filetab *t, uint32_t file);
+const char *file_table_path(const struct file_table *t, uint32_t file);
 
 /* FILE as it was mapped: path, device and inode of RET; false for anonymous memory. */
-bool filetab_place(const struct filetab *t, uint32_t file, struct procmap *ret);
+bool file_table_place(const struct file_table *t, uint32_t file, struct procmap *ret);
 
 /* FILE's build ID, told by the kernel: taken where the file itself could not be read. */
-void filetab_tell(struct filetab *t, uint32_t file, const struct cap_build_id *id);
+void file_table_tell(struct file_table *t, uint32_t file, const struct cap_build_id *id);
 
-/* The capture's id of FILE, which is written to W at its first use. CAP_NONE stays CAP_NONE. */
-uint32_t filetab_emit(struct filetab *t, uint32_t file, struct capwrite *w);
+/* The capture's id of FILE, which is written to W at its first use. CAPTURE_NONE stays CAPTURE_NONE. */
+uint32_t file_table_emit(struct file_table *t, uint32_t file, struct cap_writer *w);
 
-/* How to come to a file again; the path of `cap` stays until filetab_free(). */
-struct filetab_way {
+/* How to come to a file again; the path of `cap` stays until file_table_free(). */
+struct file_table_way {
 	struct cap_file cap;
 	uint32_t pid; /* which mapped it last, here: */
 	uint64_t start, end;
 	struct worker *broker;
 };
 
-void filetab_way(const struct filetab *t, uint32_t file, struct filetab_way *ret);
+void file_table_way(const struct file_table *t, uint32_t file, struct file_table_way *ret);
 
 /*
  * The file opened again for reading, by the process that mapped it last while it lives, else by path: the
  * caller's, or -errno; -ESTALE when it has changed, or is another one. For any thread.
  */
-int filetab_open(const struct filetab_way *way);
+int file_table_open(const struct file_table_way *way);
 
 /* Files whose build ID could not be read, of those that were looked at. */
-uint64_t filetab_unread(const struct filetab *t);
+uint64_t file_table_unread(const struct file_table *t);
 
 #endif

@@ -42,7 +42,7 @@ static uint64_t stext(int kallsyms)
 	return 0;
 }
 
-int caphost_write(struct capwrite *w, uint64_t start_ns, int kallsyms, bool hide, struct err *e)
+int cap_host_write(struct cap_writer *w, uint64_t start_ns, int kallsyms, bool hide, struct err *e)
 {
 	char boot_id[64] = "", max_stack[32] = "0", recorder[64];
 	struct cap_host h = { 0 };
@@ -70,13 +70,13 @@ int caphost_write(struct capwrite *w, uint64_t start_ns, int kallsyms, bool hide
 	h.recorder = recorder;
 	h.stext = stext(kallsyms);
 	if (hide && h.stext)
-		h.stext = KERNHIDE_STEXT;
+		h.stext = KERNEL_MASK_STEXT;
 	h.start_mono_ns = start_ns;
 	h.start_boot_ns = start_ns + now_on(CLOCK_BOOTTIME) - mono;
 	h.start_real_ns = start_ns + now_on(CLOCK_REALTIME) - mono;
 	h.max_stack = (uint32_t)strtoul(max_stack, NULL, 10);
 	h.cpus = (uint32_t)get_nprocs();
 	h.page_size = (uint32_t)sysconf(_SC_PAGESIZE);
-	capwrite_host(w, &h);
+	cap_writer_host(w, &h);
 	return 0;
 }

@@ -13,6 +13,6 @@
  * KALLSYMS is open for reading, -1 = the file is opened here. With HIDE kernel
  * addresses are not told: _stext is where record/stacks.h puts it.
  */
-int caphost_write(struct capwrite *w, uint64_t start_ns, int kallsyms, bool hide, struct err *e);
+int cap_host_write(struct cap_writer *w, uint64_t start_ns, int kallsyms, bool hide, struct err *e);
 
 #endif

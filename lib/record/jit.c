@@ -154,7 +154,7 @@ int jitfile_check(const struct jitfile_owner *o, const struct stat *st, struct e
 struct jitwatch {
 	struct jitfile_owner owner;
 	uint64_t since_ns; /* it was there then, as this image */
-	uint32_t proc; /* in the capture; CAP_NONE = no sample yet */
+	uint32_t proc; /* in the capture; CAPTURE_NONE = no sample yet */
 	uint32_t next; /* free ones are chained */
 	bool over; /* ended, or another image by now */
 	bool free;
@@ -237,7 +237,7 @@ static void drop_slot(struct jitwatches *t, uint32_t at)
 static struct jitwatch *add_watch(struct jitwatches *t, uint32_t tgid, uint64_t now_ns)
 {
 	struct jitwatch w = {
-		.since_ns = now_ns, .proc = CAP_NONE, .map = -1, .dump = -1, .owner.broker = t->broker
+		.since_ns = now_ns, .proc = CAPTURE_NONE, .map = -1, .dump = -1, .owner.broker = t->broker
 	};
 	struct idmap_slot *s;
 	uint32_t at = jitfile_owner(tgid, &w.owner) ? take_slot(t) : UINT32_MAX;
@@ -337,7 +337,7 @@ static void jitwatch_look(struct jitwatches *t, uint64_t now_ns)
 
 		if (!w->over && w->map < 0 && t->n_fds < FDS_MAX) {
 			keep_fd(t, w, &w->map, jitfile_map(&w->owner, &st));
-		} else if (w->over && !w->free && w->proc == CAP_NONE &&
+		} else if (w->over && !w->free && w->proc == CAPTURE_NONE &&
 			   now_ns > w->owner.end_ns + FORGET_NS) {
 			jitwatch_close(t, w);
 			drop_slot(t, i);
@@ -347,13 +347,13 @@ static void jitwatch_look(struct jitwatches *t, uint64_t now_ns)
 
 /* Its jitdump file may have been mapped before the recording. */
 static void find_dump(
-	struct jitwatches *t, struct jitwatch *w, const struct pastmap *past, const struct image *im)
+	struct jitwatches *t, struct jitwatch *w, const struct past_maps *past, const struct image *im)
 {
 	for (size_t i = 0; im->maps && i < im->maps->n; i++) {
 		const struct mapping *m = &im->maps->maps[i];
 		struct procmap pm = { .start = m->start, .end = m->end, .offset = m->offset };
 
-		if (filetab_place(past->files, m->file, &pm))
+		if (file_table_place(past->files, m->file, &pm))
 			take_dump(t, w, &pm);
 	}
 }
@@ -364,7 +364,7 @@ static struct jitwatch *find_watch(struct jitwatches *t, const struct image *im,
 	for (size_t i = t->n; i-- > 0;) {
 		struct jitwatch *w = &t->all[i];
 
-		if (!w->free && w->owner.pid == im->tgid && w->proc == CAP_NONE &&
+		if (!w->free && w->owner.pid == im->tgid && w->proc == CAPTURE_NONE &&
 			w->since_ns >= im->begin_ns && w->since_ns < im->end_ns)
 			return w;
 	}
@@ -376,7 +376,7 @@ static struct jitwatch *find_watch(struct jitwatches *t, const struct image *im,
  * UINT32_MAX: it ended before it could be looked at, or there is no room. NOW_NS is a time
  * at which it is IM.
  */
-static uint32_t jitwatch_bind(struct jitwatches *t, uint32_t proc, const struct pastmap *past,
+static uint32_t jitwatch_bind(struct jitwatches *t, uint32_t proc, const struct past_maps *past,
 	const struct image *im, uint64_t now_ns)
 {
 	struct jitwatch *w = find_watch(t, im, now_ns);
@@ -435,23 +435,23 @@ struct wanted {
 	uint64_t addr;
 };
 
-struct jitkeep {
+struct jit_store {
 	struct jitwatches watches;
 	struct idmap by_proc; /* process in the capture -> watch, UNSEEN */
 	struct idmap stacks; /* identity -> jitted */
 	struct jitted *jitted;
-	size_t n_jitted, cap_jitted;
+	size_t n_jitted, max_jitted;
 	uint64_t *addrs; /* of all in `jitted` */
-	size_t n_addrs, cap_addrs;
+	size_t n_addrs, max_addrs;
 	struct idmap pairs; /* (process, jitted) that are in `wanted` */
 	struct idmap known; /* (process, address) that are */
 	struct wanted *wanted;
-	size_t n_wanted, cap_wanted;
+	size_t n_wanted, max_wanted;
 	unsigned int messages;
-	struct jitkeep_stats stats;
+	struct jit_store_stats stats;
 };
 
-int jitkeep_new(struct jitkeep **ret, struct err *e)
+int jit_store_new(struct jit_store **ret, struct err *e)
 {
 	*ret = calloc(1, sizeof(**ret));
 	if (!*ret)
@@ -460,7 +460,7 @@ int jitkeep_new(struct jitkeep **ret, struct err *e)
 	return 0;
 }
 
-void jitkeep_free(struct jitkeep *k)
+void jit_store_free(struct jit_store *k)
 {
 	if (!k)
 		return;
@@ -475,19 +475,19 @@ void jitkeep_free(struct jitkeep *k)
 	free(k);
 }
 
-void jitkeep_broker(struct jitkeep *k, struct worker *o)
+void jit_store_broker(struct jit_store *k, struct worker *o)
 {
 	if (k)
 		k->watches.broker = o;
 }
 
-void jitkeep_event(struct jitkeep *k, const struct proctab *procs, const struct procevent *ev)
+void jit_store_event(struct jit_store *k, const struct process_table *procs, const struct procevent *ev)
 {
 	if (k)
-		jitwatch_event(&k->watches, ev, proctab_tracks(procs, ev->pid));
+		jitwatch_event(&k->watches, ev, process_table_tracks(procs, ev->pid));
 }
 
-void jitkeep_look(struct jitkeep *k, uint64_t now_ns)
+void jit_store_look(struct jit_store *k, uint64_t now_ns)
 {
 	if (k)
 		jitwatch_look(&k->watches, now_ns);
@@ -511,11 +511,11 @@ static bool names_no_code(const char *path)
 	return base && strncmp(base, "/jit-", 5) == 0;
 }
 
-static bool may_be_jit(const struct pastmap *past, const struct image *im, uint64_t addr, uint64_t time_ns)
+static bool may_be_jit(const struct past_maps *past, const struct image *im, uint64_t addr, uint64_t time_ns)
 {
-	const struct mapping *m = mapset_then(im->maps, addr, time_ns);
+	const struct mapping *m = process_maps_then(im->maps, addr, time_ns);
 
-	return !m || m->file == UINT32_MAX || names_no_code(filetab_path(past->files, m->file));
+	return !m || m->file == UINT32_MAX || names_no_code(file_table_path(past->files, m->file));
 }
 
 /* The byte that frame I of S executes. */
@@ -529,8 +529,8 @@ static uint64_t byte_of(const struct cap_stack *s, uint32_t i, uint32_t *exact)
 }
 
 /* Note the addresses of the stack ID, S, which is seen for the first time, in IM. */
-static void note_stack(struct jitkeep *k, const struct offcpu_stack_id *id, const struct cap_stack *s,
-	const struct pastmap *past, const struct image *im, uint64_t time_ns)
+static void note_stack(struct jit_store *k, const struct offcpu_stack_id *id, const struct cap_stack *s,
+	const struct past_maps *past, const struct image *im, uint64_t time_ns)
 {
 	size_t first = k->n_addrs;
 	uint32_t exact = 0;
@@ -541,13 +541,13 @@ static void note_stack(struct jitkeep *k, const struct offcpu_stack_id *id, cons
 		if (!may_be_jit(past, im, addr, time_ns))
 			continue;
 		if (k->n_addrs == ADDRS_MAX ||
-			base_grow(&k->addrs, &k->cap_addrs, k->n_addrs + 1, sizeof(*k->addrs)) != 0)
+			base_grow(&k->addrs, &k->max_addrs, k->n_addrs + 1, sizeof(*k->addrs)) != 0)
 			k->stats.cut++;
 		else
 			k->addrs[k->n_addrs++] = addr;
 	}
 	if (k->n_addrs == first ||
-		base_grow(&k->jitted, &k->cap_jitted, k->n_jitted + 1, sizeof(*k->jitted)) != 0 ||
+		base_grow(&k->jitted, &k->max_jitted, k->n_jitted + 1, sizeof(*k->jitted)) != 0 ||
 		idmap_put(&k->stacks, id->hi, id->lo, (uint32_t)k->n_jitted, NULL) == UINT32_MAX)
 		return;
 	k->jitted[k->n_jitted++] =
@@ -555,14 +555,14 @@ static void note_stack(struct jitkeep *k, const struct offcpu_stack_id *id, cons
 }
 
 /* The addresses of J are wanted of PROC. */
-static void want(struct jitkeep *k, uint32_t proc, const struct jitted *j)
+static void want(struct jit_store *k, uint32_t proc, const struct jitted *j)
 {
 	for (uint32_t i = 0; i < j->n; i++) {
 		uint64_t addr = k->addrs[j->first + i];
 		bool added = false;
 
 		if (k->n_wanted == ADDRS_MAX ||
-			base_grow(&k->wanted, &k->cap_wanted, k->n_wanted + 1, sizeof(*k->wanted)) != 0) {
+			base_grow(&k->wanted, &k->max_wanted, k->n_wanted + 1, sizeof(*k->wanted)) != 0) {
 			k->stats.cut++;
 			return;
 		}
@@ -572,7 +572,7 @@ static void want(struct jitkeep *k, uint32_t proc, const struct jitted *j)
 	}
 }
 
-static void bind(struct jitkeep *k, uint32_t proc, const struct pastmap *past, const struct image *im,
+static void bind(struct jit_store *k, uint32_t proc, const struct past_maps *past, const struct image *im,
 	uint64_t time_ns)
 {
 	uint32_t at;
@@ -585,21 +585,21 @@ static void bind(struct jitkeep *k, uint32_t proc, const struct pastmap *past, c
 	idmap_put(&k->by_proc, 0, proc, MIN(at, UNSEEN), NULL);
 }
 
-void jitkeep_see(struct jitkeep *k, struct proctab *procs, const struct stacktab *stacks,
+void jit_store_see(struct jit_store *k, struct process_table *procs, const struct stack_table *stacks,
 	const struct offcpu_key *key, uint32_t proc, uint64_t first_ns)
 {
 	const struct image *im;
 	const struct idmap_slot *slot;
-	struct pastmap past;
+	struct past_maps past;
 	struct cap_stack s;
-	bool fresh = k && stacktab_user(stacks, &key->user, &s), added = false;
+	bool fresh = k && stack_table_user(stacks, &key->user, &s), added = false;
 
 	if (!k || (!fresh && !idmap_find(&k->stacks, key->user.hi, key->user.lo)))
 		return;
-	im = proc == CAP_NONE ? NULL : proctab_image(procs, key);
+	im = proc == CAPTURE_NONE ? NULL : process_table_image(procs, key);
 	if (!im)
 		return;
-	proctab_past(procs, &past);
+	process_table_past(procs, &past);
 	if (fresh)
 		note_stack(k, &key->user, &s, &past, im, first_ns);
 	slot = idmap_find(&k->stacks, key->user.hi, key->user.lo);
@@ -613,7 +613,7 @@ void jitkeep_see(struct jitkeep *k, struct proctab *procs, const struct stacktab
 
 /* --- at the end --- */
 
-static void tell(struct jitkeep *k, struct capwrite *w, const struct jitwatch *of, const char *what,
+static void tell(struct jit_store *k, struct cap_writer *w, const struct jitwatch *of, const char *what,
 	const struct err *e)
 {
 	char text[1200];
@@ -621,10 +621,10 @@ static void tell(struct jitkeep *k, struct capwrite *w, const struct jitwatch *o
 	if (k->messages++ >= MESSAGES_MAX)
 		return;
 	snprintf(text, sizeof(text), "%s of process %u: %s", what, of->owner.pid, e->msg);
-	capwrite_option(w, &(struct cap_option){ "jit", text });
+	cap_writer_option(w, &(struct cap_option){ "jit", text });
 }
 
-static void tell_refusal(struct jitkeep *k, struct capwrite *w, const struct jitwatch *of, const char *what,
+static void tell_refusal(struct jit_store *k, struct cap_writer *w, const struct jitwatch *of, const char *what,
 	const struct err *e)
 {
 	if (e->code == -EPERM || e->code == -EMEDIUMTYPE)
@@ -637,31 +637,31 @@ static void tell_refusal(struct jitkeep *k, struct capwrite *w, const struct jit
 }
 
 /* Ask of file FD of W for ADDRS, and write what it names. */
-static int read_file(struct jitkeep *k, const struct jitwatch *of, const struct jitchild_question *q,
-	struct capwrite *w, struct err *e)
+static int read_file(struct jit_store *k, const struct jitwatch *of, const struct jit_reader_question *q,
+	struct cap_writer *w, struct err *e)
 {
-	struct jitchild_answer a;
+	struct jit_reader_answer a;
 	struct stat st;
 	int rc = fstat(q->fd, &st) == 0 ? 0 : err_sys(e, -errno, "cannot look at it");
 
 	rc = rc ? rc : jitfile_check(&of->owner, &st, e);
-	rc = rc ? rc : jitchild_ask(q, &a, e);
+	rc = rc ? rc : jit_reader_ask(q, &a, e);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < a.n; i++) {
 		a.jits[i].proc = of->proc;
-		capwrite_jit(w, &a.jits[i]);
+		cap_writer_jit(w, &a.jits[i]);
 	}
 	k->stats.maps_read++;
 	k->stats.entries_kept += a.n;
 	k->stats.bad_lines += a.bad;
 	k->stats.cut += a.cut;
-	jitchild_free(&a);
+	jit_reader_free(&a);
 	return 0;
 }
 
 static void write_proc(
-	struct jitkeep *k, struct jitwatch *of, const uint64_t *addrs, size_t n, struct capwrite *w)
+	struct jit_store *k, struct jitwatch *of, const uint64_t *addrs, size_t n, struct cap_writer *w)
 {
 	struct err e = { 0 };
 
@@ -670,15 +670,15 @@ static void write_proc(
 		tell_refusal(k, w, of, "the perf map", &e);
 	} else if (of->map >= 0 &&
 		   read_file(k, of,
-			   &(struct jitchild_question){
-				   .fd = of->map, .kind = CAP_JIT_PERFMAP, .addrs = addrs, .n = n },
+			   &(struct jit_reader_question){
+				   .fd = of->map, .kind = CAPTURE_JIT_PERFMAP, .addrs = addrs, .n = n },
 			   w, &e) != 0) {
 		tell_refusal(k, w, of, "the perf map", &e);
 	}
 	if (of->dump >= 0 &&
 		read_file(k, of,
-			&(struct jitchild_question){
-				.fd = of->dump, .kind = CAP_JIT_JITDUMP, .addrs = addrs, .n = n },
+			&(struct jit_reader_question){
+				.fd = of->dump, .kind = CAPTURE_JIT_JITDUMP, .addrs = addrs, .n = n },
 			w, &e) != 0)
 		tell_refusal(k, w, of, "the jitdump file", &e);
 	k->stats.unseen += of->no_room;
@@ -692,7 +692,7 @@ static int wanted_cmp(const void *a, const void *b)
 	return x->proc != y->proc ? CMP(x->proc, y->proc) : CMP(x->addr, y->addr);
 }
 
-void jitkeep_write(struct jitkeep *k, struct capwrite *w)
+void jit_store_write(struct jit_store *k, struct cap_writer *w)
 {
 	_cleanup_free_ uint64_t *addrs = NULL;
 	size_t n;
@@ -717,7 +717,7 @@ void jitkeep_write(struct jitkeep *k, struct capwrite *w)
 	k->n_wanted = 0;
 }
 
-void jitkeep_stats(const struct jitkeep *k, struct jitkeep_stats *ret)
+void jit_store_stats(const struct jit_store *k, struct jit_store_stats *ret)
 {
-	*ret = k ? k->stats : (struct jitkeep_stats){ 0 };
+	*ret = k ? k->stats : (struct jit_store_stats){ 0 };
 }

@@ -59,9 +59,9 @@ bool jitfile_is_dump(const struct jitfile_owner *o, const char *path);
  */
 int jitfile_check(const struct jitfile_owner *o, const struct stat *st, struct err *e);
 
-struct jitkeep;
+struct jit_store;
 
-struct jitkeep_stats {
+struct jit_store_stats {
 	uint64_t processes; /* with addresses in such memory */
 	uint64_t unseen; /* of them, those whose files could not be looked for or kept: they had ended, or
 			    were too many */
@@ -75,28 +75,28 @@ struct jitkeep_stats {
 };
 
 /* NULL is fine for all of these: nothing is kept then. */
-int jitkeep_new(struct jitkeep **ret, struct err *e);
-void jitkeep_free(struct jitkeep *k);
-void jitkeep_broker(
-	struct jitkeep *k, struct worker *o); /* for what our own rights do not reach; O outlives K */
+int jit_store_new(struct jit_store **ret, struct err *e);
+void jit_store_free(struct jit_store *k);
+void jit_store_broker(
+	struct jit_store *k, struct worker *o); /* for what our own rights do not reach; O outlives K */
 
-/* After proctab_event() of the same event: who makes code, or ends. */
-void jitkeep_event(struct jitkeep *k, const struct proctab *procs, const struct procevent *ev);
+/* After process_table_event() of the same event: who makes code, or ends. */
+void jit_store_event(struct jit_store *k, const struct process_table *procs, const struct procevent *ev);
 
 /* Now and then: look for the files of those that make code. */
-void jitkeep_look(struct jitkeep *k, uint64_t now_ns);
+void jit_store_look(struct jit_store *k, uint64_t now_ns);
 
 /*
  * A sample of KEY's process, PROC in the capture, began at FIRST_NS: after
- * proctab_emit(), and before stacktab_emit() of its user stack.
+ * process_table_emit(), and before stack_table_emit() of its user stack.
  */
-void jitkeep_see(struct jitkeep *k, struct proctab *procs, const struct stacktab *stacks,
+void jit_store_see(struct jit_store *k, struct process_table *procs, const struct stack_table *stacks,
 	const struct offcpu_key *key, uint32_t proc, uint64_t first_ns);
 
 /* At the end of the recording: read the files and write what is kept. What cannot be read is told as options.
  */
-void jitkeep_write(struct jitkeep *k, struct capwrite *w);
+void jit_store_write(struct jit_store *k, struct cap_writer *w);
 
-void jitkeep_stats(const struct jitkeep *k, struct jitkeep_stats *ret);
+void jit_store_stats(const struct jit_store *k, struct jit_store_stats *ret);
 
 #endif

@@ -36,7 +36,7 @@ struct copy {
 	const struct image *from;
 	uint32_t *new_id; /* by old id; 0 = not copied */
 	uint32_t *old; /* by new id - 1 */
-	size_t n, cap_old;
+	size_t n, max_old;
 	size_t n_whole; /* the first ones, which were asked for */
 	struct buf types, strings;
 	bool failed;
@@ -153,7 +153,7 @@ static uint32_t wanted(struct copy *c, uint32_t old)
 {
 	if (c->new_id[old])
 		return c->new_id[old];
-	if (base_grow(&c->old, &c->cap_old, c->n + 1, sizeof(*c->old)) != 0) {
+	if (base_grow(&c->old, &c->max_old, c->n + 1, sizeof(*c->old)) != 0) {
 		c->failed = true;
 		return 0;
 	}
@@ -278,7 +278,7 @@ static uint32_t count_args(const struct image *b, const struct btf_type *t)
 }
 
 /* Ids for the names, and the structs among them to be copied first. */
-static void find_names(struct copy *c, struct kerntypes_name *names, size_t n)
+static void find_names(struct copy *c, struct kernel_types_name *names, size_t n)
 {
 	uint8_t marks[1024] = { 0 };
 	uint32_t kinds = 0;
@@ -328,7 +328,7 @@ static int write_copy(const struct copy *c, int fd, struct err *e)
 	return 0;
 }
 
-static int copy_types(const struct image *b, struct kerntypes_name *names, size_t n, int fd, struct err *e)
+static int copy_types(const struct image *b, struct kernel_types_name *names, size_t n, int fd, struct err *e)
 {
 	_cleanup_free_ uint32_t *new_id = calloc(b->n, sizeof(*new_id));
 	struct copy c = { .from = b, .new_id = new_id };
@@ -352,7 +352,7 @@ static int copy_types(const struct image *b, struct kerntypes_name *names, size_
 	return rc;
 }
 
-int kerntypes_read(const char *file, struct kerntypes_name *names, size_t n, int fd, struct err *e)
+int kernel_types_read(const char *file, struct kernel_types_name *names, size_t n, int fd, struct err *e)
 {
 	struct image b = { 0 };
 	int rc = read_bytes(&b, file ? file : VMLINUX, e);
@@ -376,7 +376,7 @@ int kerntypes_read(const char *file, struct kerntypes_name *names, size_t n, int
 
 /*
  * libbpf would parse the kernel's BTF for any tracing program that names no
- * program to attach to, so kernhook_set() leaves the id in that program's
+ * program to attach to, so bpf_hooks_set() leaves the id in that program's
  * place; here it moves to its own.
  */
 static int prepare(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long sleeps)
@@ -414,12 +414,12 @@ static void register_sections(void)
 	libbpf_register_prog_handler(SLEEPING_ITER "+", BPF_PROG_TYPE_TRACING, BPF_TRACE_ITER, &sleeping);
 }
 
-int kernhook_open(struct kernhook *h, const char *btf_file, struct err *e)
+int bpf_hooks_open(struct bpf_hooks *h, const char *btf_file, struct err *e)
 {
 	/* libbpf keeps its sections for the whole process, too */
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	*h = (struct kernhook){
+	*h = (struct bpf_hooks){
 		.btf_file = btf_file, .fd = memfd_create("kernel types", MFD_CLOEXEC), .known = true
 	};
 	if (h->fd < 0)
@@ -429,28 +429,28 @@ int kernhook_open(struct kernhook *h, const char *btf_file, struct err *e)
 	return 0;
 }
 
-void kernhook_close(struct kernhook *h)
+void bpf_hooks_close(struct bpf_hooks *h)
 {
 	for (size_t i = 0; i < h->n; i++)
 		free((void *)(uintptr_t)h->names[i].name);
 	free(h->names);
 	if (h->path[0])
 		close(h->fd);
-	*h = (struct kernhook){ 0 };
+	*h = (struct bpf_hooks){ 0 };
 }
 
-const char *kernhook_path(const struct kernhook *h)
+const char *bpf_hooks_path(const struct bpf_hooks *h)
 {
 	return h->known ? h->path : NULL;
 }
 
-static int add_name(struct kernhook *h, char *name, uint32_t kind)
+static int add_name(struct bpf_hooks *h, char *name, uint32_t kind)
 {
 	if (!name || base_grow(&h->names, &h->cap, h->n + 1, sizeof(*h->names)) != 0) {
 		free(name);
 		return -ENOMEM;
 	}
-	h->names[h->n++] = (struct kerntypes_name){ .name = name, .kind = kind };
+	h->names[h->n++] = (struct kernel_types_name){ .name = name, .kind = kind };
 	return 0;
 }
 
@@ -461,18 +461,18 @@ static char *hook_name(const struct bpf_program *prog)
 	char *name = NULL;
 
 	if (!hook ||
-		asprintf(&name, "%s%s", kernhook_is_iter(prog) ? "bpf_iter_" : "btf_trace_", hook + 1) < 0)
+		asprintf(&name, "%s%s", bpf_hooks_is_iter(prog) ? "bpf_iter_" : "btf_trace_", hook + 1) < 0)
 		return NULL;
 	return name;
 }
 
 static uint32_t hook_kind(const struct bpf_program *prog)
 {
-	return kernhook_is_iter(prog) ? BTF_KIND_FUNC : BTF_KIND_TYPEDEF;
+	return bpf_hooks_is_iter(prog) ? BTF_KIND_FUNC : BTF_KIND_TYPEDEF;
 }
 
 /* Every struct that OBJ knows may be one of the kernel's; "___" begins what is not part of its name. */
-static int add_structs(struct kernhook *h, const struct btf *btf)
+static int add_structs(struct bpf_hooks *h, const struct btf *btf)
 {
 	int rc = 0;
 
@@ -487,7 +487,7 @@ static int add_structs(struct kernhook *h, const struct btf *btf)
 	return rc;
 }
 
-int kernhook_read(struct kernhook *h, struct bpf_object *obj, struct err *e)
+int bpf_hooks_read(struct bpf_hooks *h, struct bpf_object *obj, struct err *e)
 {
 	struct bpf_program *prog;
 	int rc = add_structs(h, bpf_object__btf(obj));
@@ -495,11 +495,11 @@ int kernhook_read(struct kernhook *h, struct bpf_object *obj, struct err *e)
 	bpf_object__for_each_program(prog, obj) rc = rc ? rc : add_name(h, hook_name(prog), hook_kind(prog));
 	if (rc)
 		return err_nomem(e, "the names of kernel types");
-	h->known = kerntypes_read(h->btf_file, h->names, h->n, h->fd, NULL) == 0;
+	h->known = kernel_types_read(h->btf_file, h->names, h->n, h->fd, NULL) == 0;
 	return 0;
 }
 
-static const struct kerntypes_name *find(const struct kernhook *h, const char *name, uint32_t kind)
+static const struct kernel_types_name *find(const struct bpf_hooks *h, const char *name, uint32_t kind)
 {
 	for (size_t i = 0; i < h->n; i++)
 		if (h->names[i].kind == kind && strcmp(h->names[i].name, name) == 0)
@@ -507,9 +507,9 @@ static const struct kerntypes_name *find(const struct kernhook *h, const char *n
 	return NULL;
 }
 
-int kernhook_args(const struct kernhook *h, const char *event)
+int bpf_hooks_args(const struct bpf_hooks *h, const char *event)
 {
-	const struct kerntypes_name *name;
+	const struct kernel_types_name *name;
 	char typedef_name[64];
 
 	snprintf(typedef_name, sizeof(typedef_name), "btf_trace_%s", event);
@@ -517,21 +517,21 @@ int kernhook_args(const struct kernhook *h, const char *event)
 	return name ? (int)name->args - 1 : -1; /* less the one of who attaches */
 }
 
-void kernhook_set(const struct kernhook *h, struct bpf_object *obj)
+void bpf_hooks_set(const struct bpf_hooks *h, struct bpf_object *obj)
 {
 	struct bpf_program *prog;
 
 	bpf_object__for_each_program(prog, obj)
 	{
 		_cleanup_free_ char *name = hook_name(prog);
-		const struct kerntypes_name *hook = name ? find(h, name, hook_kind(prog)) : NULL;
+		const struct kernel_types_name *hook = name ? find(h, name, hook_kind(prog)) : NULL;
 
 		if (h->known && name)
 			bpf_program__set_attach_target(prog, hook ? (int)hook->id : 0, NULL);
 	}
 }
 
-bool kernhook_is_iter(const struct bpf_program *prog)
+bool bpf_hooks_is_iter(const struct bpf_program *prog)
 {
 	return strncmp(bpf_program__section_name(prog), ITER, strlen(ITER)) == 0;
 }

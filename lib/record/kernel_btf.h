@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 
-struct kerntypes_name {
+struct kernel_types_name {
 	const char *name;
 	uint32_t kind; /* BTF_KIND_STRUCT, _TYPEDEF or _FUNC */
 	uint32_t id; /* found: the first of that kind and name; 0 = there is none */
@@ -28,10 +28,10 @@ struct kerntypes_name {
  * libbpf look at. Its ids are its own.
  * -EINVAL: FILE is none of the BTF that is understood here.
  */
-int kerntypes_read(const char *file, struct kerntypes_name *names, size_t n, int fd, struct err *e);
+int kernel_types_read(const char *file, struct kernel_types_name *names, size_t n, int fd, struct err *e);
 
 /*
- * kernhook - BPF objects whose programs attach to the kernel's own functions,
+ * bpf_hooks - BPF objects whose programs attach to the kernel's own functions,
  * opened and loaded without libbpf's reading of the kernel's BTF.
  *
  * Their sections are ours, so that libbpf asks here for the id of the hook:
@@ -46,8 +46,8 @@ int kerntypes_read(const char *file, struct kerntypes_name *names, size_t n, int
 struct bpf_object;
 struct bpf_program;
 
-struct kernhook {
-	struct kerntypes_name *names; /* of hooks and structs */
+struct bpf_hooks {
+	struct kernel_types_name *names; /* of hooks and structs */
 	size_t n, cap;
 	const char *btf_file; /* the kernel's BTF; NULL = of the one that runs */
 	int fd; /* the structs, for relocations */
@@ -58,27 +58,27 @@ struct kernhook {
 /*
  * Before any of the objects is opened: libbpf learns the sections (once, for
  * as long as the process lives). BTF_FILE has the kernel's BTF (NULL: the kernel
- * itself gives it) and outlives H. Release with kernhook_close().
+ * itself gives it) and outlives H. Release with bpf_hooks_close().
  */
-int kernhook_open(struct kernhook *h, const char *btf_file, struct err *e);
-void kernhook_close(struct kernhook *h); /* a zeroed one is fine */
+int bpf_hooks_open(struct bpf_hooks *h, const char *btf_file, struct err *e);
+void bpf_hooks_close(struct bpf_hooks *h); /* a zeroed one is fine */
 
 /* For bpf_object_open_opts.btf_custom_path; NULL when libbpf has to read the kernel's. */
-const char *kernhook_path(const struct kernhook *h);
+const char *bpf_hooks_path(const struct bpf_hooks *h);
 
 /*
  * Read what OBJ, opened with that path, needs of the kernel: the hooks of its
  * programs and the structs that they read. When `known` is false after that,
  * objects have to be opened without a path, this one again.
  */
-int kernhook_read(struct kernhook *h, struct bpf_object *obj, struct err *e);
+int bpf_hooks_read(struct bpf_hooks *h, struct bpf_object *obj, struct err *e);
 
 /* Give the programs of OBJ, which has the same sections, the ids of their hooks: before it is loaded. */
-void kernhook_set(const struct kernhook *h, struct bpf_object *obj);
+void bpf_hooks_set(const struct bpf_hooks *h, struct bpf_object *obj);
 
 /* How many arguments the tracepoint EVENT has; -1: the kernel's BTF was not understood. */
-int kernhook_args(const struct kernhook *h, const char *event);
+int bpf_hooks_args(const struct bpf_hooks *h, const char *event);
 
-bool kernhook_is_iter(const struct bpf_program *prog);
+bool bpf_hooks_is_iter(const struct bpf_program *prog);
 
 #endif

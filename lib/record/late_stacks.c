@@ -17,7 +17,7 @@ struct snap {
 	bool told;
 };
 
-struct snapset {
+struct late_stacks {
 	uint32_t depth;
 	struct snap *snaps; /* in the order of their coming */
 	size_t n, cap;
@@ -26,12 +26,12 @@ struct snapset {
 	size_t first; /* no earlier one waits */
 	uint64_t due_ns;
 	struct offcpu_ev_stack out;
-	struct snapset_stats stats;
+	struct late_stacks_stats stats;
 };
 
-int snapset_new(uint32_t depth, struct snapset **ret, struct err *e)
+int late_stacks_new(uint32_t depth, struct late_stacks **ret, struct err *e)
 {
-	struct snapset *s = calloc(1, sizeof(*s));
+	struct late_stacks *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return err_nomem(e, "snapshots of stacks");
@@ -41,7 +41,7 @@ int snapset_new(uint32_t depth, struct snapset **ret, struct err *e)
 	return 0;
 }
 
-void snapset_free(struct snapset *s)
+void late_stacks_free(struct late_stacks *s)
 {
 	if (!s)
 		return;
@@ -52,12 +52,12 @@ void snapset_free(struct snapset *s)
 	free(s);
 }
 
-static struct offcpu_ev_snapshot *copy_of(struct snapset *s, const struct offcpu_ev_snapshot *ev)
+static struct offcpu_ev_snapshot *copy_of(struct late_stacks *s, const struct offcpu_ev_snapshot *ev)
 {
 	size_t bytes = HEAD_BYTES + ev->bytes;
 	struct offcpu_ev_snapshot *copy;
 
-	if (s->bytes + bytes > SNAPSET_BYTES)
+	if (s->bytes + bytes > LATE_STACKS_BYTES)
 		return NULL;
 	copy = malloc(bytes);
 	if (!copy)
@@ -67,7 +67,7 @@ static struct offcpu_ev_snapshot *copy_of(struct snapset *s, const struct offcpu
 	return copy;
 }
 
-void snapset_add(struct snapset *s, const struct offcpu_ev_snapshot *ev)
+void late_stacks_add(struct late_stacks *s, const struct offcpu_ev_snapshot *ev)
 {
 	struct snap snap = { .id = ev->id, .answer = ev->walked };
 
@@ -91,9 +91,9 @@ void snapset_add(struct snapset *s, const struct offcpu_ev_snapshot *ev)
 /* --- one walk --- */
 
 struct walking {
-	const struct snapset_by *by;
-	struct pastmap past;
-	struct pastmap_when when;
+	const struct late_stacks_by *by;
+	struct past_maps past;
+	struct past_maps_when when;
 	uint64_t real_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC */
 	bool later; /* events are missing that will come */
 	uint32_t file; /* of the last mapping, held; with it: */
@@ -106,12 +106,12 @@ static enum snapwalk_code find_map(struct walking *w, uint64_t pc)
 {
 	struct procmap m;
 	uint64_t made_ns;
-	enum pastmap_code code = pastmap_find(&w->past, &w->when, pc, &m, &made_ns);
+	enum past_maps_code code = past_maps_find(&w->past, &w->when, pc, &m, &made_ns);
 
-	if (code == PASTMAP_NOT_MAPPED)
+	if (code == PAST_MAPS_NOT_MAPPED)
 		return SNAPWALK_NO_MAPPING;
-	w->later = code == PASTMAP_LATER;
-	if (code != PASTMAP_MAPPED)
+	w->later = code == PAST_MAPS_LATER;
+	if (code != PAST_MAPS_MAPPED)
 		return SNAPWALK_UNKNOWN;
 	tableset_release(w->by->tables, w->file);
 	w->file = TABLESET_NO_FILE;
@@ -145,7 +145,7 @@ static enum snapwalk_code find(void *ctx, uint64_t pc, const struct unwind_rule 
 	return code;
 }
 
-static void walk(struct snapset *s, const struct snapset_by *by, const struct offcpu_ev_snapshot *ev,
+static void walk(struct late_stacks *s, const struct late_stacks_by *by, const struct offcpu_ev_snapshot *ev,
 	struct snapwalk_end *end, bool *later)
 {
 	struct walking w = { .by = by,
@@ -160,7 +160,7 @@ static void walk(struct snapset *s, const struct snapset_by *by, const struct of
 	const struct snapwalk_area stack = { .bytes = ev->stack, .from = ev->from, .len = ev->bytes };
 	const struct snapwalk_memory memory = { .areas = &stack, .n = 1, .bottom = ev->bottom };
 
-	proctab_past(by->procs, &w.past);
+	process_table_past(by->procs, &w.past);
 	snapwalk(&opts, ev->regs, &memory, s->out.frames, end);
 	tableset_release(by->tables, w.file);
 	*later = w.later || end->code == SNAPWALK_NOT_READY;
@@ -183,35 +183,35 @@ static void identify(struct offcpu_ev_stack *ev)
 }
 
 static struct offcpu_stack_id publish(
-	struct snapset *s, const struct snapset_by *by, const struct snapwalk_end *end)
+	struct late_stacks *s, const struct late_stacks_by *by, const struct snapwalk_end *end)
 {
 	s->out.type = OFFCPU_EV_STACK;
-	s->out.kind = CAP_STACK_USER;
+	s->out.kind = CAPTURE_STACK_USER;
 	s->out.verdict = end->verdict;
 	s->out.reason = end->reason;
 	s->out.stop_pc = end->stop_pc;
 	s->out.len = (uint16_t)end->len;
 	identify(&s->out);
-	stacktab_add(by->stacks, &s->out);
+	stack_table_add(by->stacks, &s->out);
 	return s->out.id;
 }
 
 /* Why a walk that stopped says no more than BPF's own did; NULL when it does. */
-static uint64_t *why_not(struct snapset *s, const struct snapwalk_end *end, bool later)
+static uint64_t *why_not(struct late_stacks *s, const struct snapwalk_end *end, bool later)
 {
 	if (later)
 		return &s->stats.late;
 	if (end->code == SNAPWALK_UNKNOWN)
 		return &s->stats.unmapped;
 	/* BPF might have gone on by frame pointer there */
-	if (end->reason == CAP_R_NO_ROW || end->reason == CAP_R_NO_FRAME_POINTER)
+	if (end->reason == REASON_NO_ROW || end->reason == REASON_NO_FRAME_POINTER)
 		return &s->stats.by_fp;
-	if (end->reason == CAP_R_MEMORY)
+	if (end->reason == REASON_MEMORY)
 		return &s->stats.short_stack;
 	return NULL;
 }
 
-static void settle(struct snapset *s, struct snap *snap)
+static void settle(struct late_stacks *s, struct snap *snap)
 {
 	s->bytes -= HEAD_BYTES + snap->ev->bytes;
 	s->n_waiting--;
@@ -219,7 +219,7 @@ static void settle(struct snapset *s, struct snap *snap)
 	snap->ev = NULL;
 }
 
-static void walk_one(struct snapset *s, const struct snapset_by *by, struct snap *snap, bool last)
+static void walk_one(struct late_stacks *s, const struct late_stacks_by *by, struct snap *snap, bool last)
 {
 	struct snapwalk_end end;
 	uint64_t *why = NULL;
@@ -228,18 +228,18 @@ static void walk_one(struct snapset *s, const struct snapset_by *by, struct snap
 	walk(s, by, snap->ev, &end, &later);
 	if (later && !last)
 		return;
-	if (end.verdict == CAP_STOPPED)
+	if (end.verdict == VERDICT_STOPPED)
 		why = why_not(s, &end, later);
 	if (why) {
 		++*why;
 	} else {
 		snap->answer = publish(s, by, &end);
-		++*(end.verdict == CAP_COMPLETE ? &s->stats.complete : &s->stats.cut);
+		++*(end.verdict == VERDICT_COMPLETE ? &s->stats.complete : &s->stats.cut);
 	}
 	settle(s, snap);
 }
 
-void snapset_walk(struct snapset *s, const struct snapset_by *by, bool last)
+void late_stacks_walk(struct late_stacks *s, const struct late_stacks_by *by, bool last)
 {
 	uint64_t now = now_ns();
 
@@ -256,17 +256,17 @@ void snapset_walk(struct snapset *s, const struct snapset_by *by, bool last)
 	s->due_ns = s->n_waiting ? now + AGAIN_NS : UINT64_MAX;
 }
 
-size_t snapset_waiting(const struct snapset *s)
+size_t late_stacks_waiting(const struct late_stacks *s)
 {
 	return s->n_waiting;
 }
 
-uint64_t snapset_due_ns(const struct snapset *s)
+uint64_t late_stacks_due_ns(const struct late_stacks *s)
 {
 	return s->due_ns;
 }
 
-bool snapset_answer(struct snapset *s, struct offcpu_stack_id *id)
+bool late_stacks_answer(struct late_stacks *s, struct offcpu_stack_id *id)
 {
 	struct idmap_slot *slot = idmap_find(&s->by_id, id->hi, id->lo);
 	struct snap *snap = slot ? &s->snaps[slot->value] : NULL;
@@ -280,9 +280,9 @@ bool snapset_answer(struct snapset *s, struct offcpu_stack_id *id)
 	return true;
 }
 
-void snapset_tidy(struct snapset *s)
+void late_stacks_tidy(struct late_stacks *s)
 {
-	size_t kept = 0, extra = s->n > SNAPSET_ANSWERS ? s->n - SNAPSET_ANSWERS : 0;
+	size_t kept = 0, extra = s->n > LATE_STACKS_ANSWERS ? s->n - LATE_STACKS_ANSWERS : 0;
 
 	for (size_t i = 0; i < s->n; i++) {
 		struct snap *snap = &s->snaps[i];
@@ -299,7 +299,7 @@ void snapset_tidy(struct snapset *s)
 		idmap_put(&s->by_id, s->snaps[i].id.hi, s->snaps[i].id.lo, (uint32_t)i, NULL);
 }
 
-void snapset_stats(const struct snapset *s, struct snapset_stats *ret)
+void late_stacks_stats(const struct late_stacks *s, struct late_stacks_stats *ret)
 {
 	*ret = s->stats;
 }

@@ -14,21 +14,21 @@
 
 #define SEEN_MAX (1 << 18) /* pairs of process and stack that are remembered */
 
-struct namewant {
+struct name_requests {
 	struct idmap seen; /* (process and epoch, stack) */
 	struct idmap known; /* (file, offset) */
-	struct namewant_place *places; /* that were not taken */
+	struct name_requests_place *places; /* that were not taken */
 	size_t n, cap;
 	uint64_t missed;
 };
 
-int namewant_new(struct namewant **ret, struct err *e)
+int name_requests_new(struct name_requests **ret, struct err *e)
 {
 	*ret = calloc(1, sizeof(**ret));
 	return *ret ? 0 : err_nomem(e, "the places to be named");
 }
 
-void namewant_free(struct namewant *w)
+void name_requests_free(struct name_requests *w)
 {
 	if (!w)
 		return;
@@ -38,7 +38,7 @@ void namewant_free(struct namewant *w)
 	free(w);
 }
 
-bool namewant_is_new(struct namewant *w, uint32_t proc, uint32_t ustack, uint32_t epoch)
+bool name_requests_is_new(struct name_requests *w, uint32_t proc, uint32_t ustack, uint32_t epoch)
 {
 	bool added = false;
 
@@ -50,23 +50,23 @@ bool namewant_is_new(struct namewant *w, uint32_t proc, uint32_t ustack, uint32_
 	return idmap_put(&w->seen, (uint64_t)proc << 32 | epoch, ustack, 0, &added) == UINT32_MAX || added;
 }
 
-static void put(struct namewant *w, const struct mapping *m, uint64_t addr)
+static void put(struct name_requests *w, const struct mapping *m, uint64_t addr)
 {
 	uint64_t offset = addr - m->start + m->offset;
 	bool added = false;
 
 	if (idmap_find(&w->known, m->file, offset))
 		return;
-	if (w->known.n >= NAMEWANT_PLACES_MAX ||
+	if (w->known.n >= NAME_REQUESTS_PLACES_MAX ||
 		base_grow(&w->places, &w->cap, w->n + 1, sizeof(*w->places)) != 0 ||
 		idmap_put(&w->known, m->file, offset, 0, &added) == UINT32_MAX) {
 		w->missed++;
 		return;
 	}
-	w->places[w->n++] = (struct namewant_place){ offset, m->file };
+	w->places[w->n++] = (struct name_requests_place){ offset, m->file };
 }
 
-void namewant_add(struct namewant *w, const struct mapset *maps, const struct cap_stack *s, uint64_t first_ns,
+void name_requests_add(struct name_requests *w, const struct process_maps *maps, const struct cap_stack *s, uint64_t first_ns,
 	uint64_t last_ns)
 {
 	uint32_t k = 0;
@@ -74,36 +74,36 @@ void namewant_add(struct namewant *w, const struct mapset *maps, const struct ca
 	for (uint32_t i = 0; i < s->len; i++) {
 		bool exact = !i || (k < s->n_exact && s->exact[k] == i);
 		uint64_t addr = s->frames[i] - (exact || !s->frames[i] ? 0 : 1);
-		const struct mapping *m = mapset_then(maps, addr, first_ns);
+		const struct mapping *m = process_maps_then(maps, addr, first_ns);
 
 		k += i && exact;
 		if (!m)
-			m = mapset_then(maps, addr, last_ns);
+			m = process_maps_then(maps, addr, last_ns);
 		if (m && m->file != UINT32_MAX)
 			put(w, m, addr);
 	}
 }
 
-void namewant_miss(struct namewant *w, uint64_t n)
+void name_requests_miss(struct name_requests *w, uint64_t n)
 {
 	w->missed += n;
 }
 
 static int by_place(const void *a, const void *b)
 {
-	const struct namewant_place *x = a, *y = b;
+	const struct name_requests_place *x = a, *y = b;
 
 	return x->file != y->file ? CMP(x->file, y->file) : CMP(x->offset, y->offset);
 }
 
-size_t namewant_waiting(const struct namewant *w)
+size_t name_requests_waiting(const struct name_requests *w)
 {
 	return w->n;
 }
 
-struct namewant_place *namewant_take(struct namewant *w, size_t *n)
+struct name_requests_place *name_requests_take(struct name_requests *w, size_t *n)
 {
-	struct namewant_place *places = w->places;
+	struct name_requests_place *places = w->places;
 
 	*n = w->n;
 	if (!places)
@@ -114,7 +114,7 @@ struct namewant_place *namewant_take(struct namewant *w, size_t *n)
 	return places;
 }
 
-uint64_t namewant_missed(const struct namewant *w)
+uint64_t name_requests_missed(const struct name_requests *w)
 {
 	return w->missed;
 }
@@ -135,8 +135,8 @@ struct spot {
 
 /* The places of one file, and what became of them. */
 struct look {
-	struct filetab_way way;
-	const struct namewant_place *places;
+	struct file_table_way way;
+	const struct name_requests_place *places;
 	size_t n_places;
 	struct elffile *elf; /* these two while its symbols are read */
 	struct debugfile debug;
@@ -145,12 +145,12 @@ struct look {
 	size_t n;
 	int error; /* why there is no answer */
 	uint8_t *bytes; /* the answer */
-	struct symanswer answer;
+	struct sym_answer answer;
 };
 
 /* What the thread does; from its begin to its end nobody else touches it, but for end_ns. */
 struct batch {
-	struct namewant_place *places;
+	struct name_requests_place *places;
 	struct look *looks;
 	size_t n;
 	bool nice, plain; /* by symbol tables alone */
@@ -158,12 +158,12 @@ struct batch {
 	atomic_bool done;
 };
 
-struct namekeep {
-	struct namewant *want;
-	struct filetab *files;
-	struct capwrite *out;
+struct name_store {
+	struct name_requests *want;
+	struct file_table *files;
+	struct cap_writer *out;
 	struct idmap named; /* files that gave names */
-	struct namewant_stats stats;
+	struct name_requests_stats stats;
 	struct batch batch;
 	pthread_t thread;
 	bool running, joinable; /* the batch is not written yet; there is a thread */
@@ -206,7 +206,7 @@ static int find_spots(struct look *l)
 static int open_look(struct look *l)
 {
 	const struct debugfile_opts local = { .symfs = -1 };
-	int fd = filetab_open(&l->way), rc;
+	int fd = file_table_open(&l->way), rc;
 
 	if (fd < 0)
 		return fd;
@@ -229,7 +229,7 @@ static void close_look(struct look *l)
 	l->elf = NULL;
 }
 
-static void take_answer(void *ctx, struct symchild_job *j)
+static void take_answer(void *ctx, struct sym_reader_job *j)
 {
 	struct look *l = j->ctx;
 
@@ -239,9 +239,9 @@ static void take_answer(void *ctx, struct symchild_job *j)
 	l->answer = j->answer;
 }
 
-static struct symchild_job job_of(struct look *l, bool plain)
+static struct sym_reader_job job_of(struct look *l, bool plain)
 {
-	return (struct symchild_job){ .ctx = l,
+	return (struct sym_reader_job){ .ctx = l,
 		.in = { .elf = l->elf,
 			.debug = l->debug.debug,
 			.alt = l->debug.alt,
@@ -257,10 +257,10 @@ static struct symchild_job job_of(struct look *l, bool plain)
 /* N files, as many as may be open. */
 static void run_some(struct batch *b, struct look *looks, size_t n)
 {
-	const struct symchild_opts o = {
+	const struct sym_reader_opts o = {
 		.memory_bytes = MEMORY_BYTES, .seconds = SECONDS, .end_ns = &b->end_ns
 	};
-	struct symchild_job jobs[FILES_MAX];
+	struct sym_reader_job jobs[FILES_MAX];
 	size_t n_jobs = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -270,7 +270,7 @@ static void run_some(struct batch *b, struct look *looks, size_t n)
 		else
 			jobs[n_jobs++] = job_of(&looks[i], b->plain);
 	}
-	symchild_run(&o, jobs, n_jobs, take_answer, NULL, NULL);
+	sym_reader_run(&o, jobs, n_jobs, take_answer, NULL, NULL);
 	for (size_t i = 0; i < n; i++)
 		close_look(&looks[i]);
 }
@@ -297,7 +297,7 @@ static int by_size(const void *a, const void *b)
 					  : CMP(x->places->file, y->places->file);
 }
 
-static size_t count_files(const struct namewant_place *p, size_t n)
+static size_t count_files(const struct name_requests_place *p, size_t n)
 {
 	size_t files = 0;
 
@@ -307,7 +307,7 @@ static size_t count_files(const struct namewant_place *p, size_t n)
 }
 
 /* The places by file; those with the most first, for the time may not be enough for all. */
-static void group(struct namekeep *k, const struct namewant_place *p, size_t n)
+static void group(struct name_store *k, const struct name_requests_place *p, size_t n)
 {
 	struct batch *b = &k->batch;
 	size_t len;
@@ -318,10 +318,10 @@ static void group(struct namekeep *k, const struct namewant_place *p, size_t n)
 		for (len = 1; i + len < n && p[i + len].file == p[i].file; len++)
 			;
 		/* the vdso is in the capture */
-		if (strcmp(filetab_path(k->files, p[i].file), "[vdso]") == 0)
+		if (strcmp(file_table_path(k->files, p[i].file), "[vdso]") == 0)
 			continue;
 		*l = (struct look){ .places = &p[i], .n_places = len, .error = -ETIME };
-		filetab_way(k->files, p[i].file, &l->way);
+		file_table_way(k->files, p[i].file, &l->way);
 		b->n++;
 	}
 	if (b->n)
@@ -329,14 +329,14 @@ static void group(struct namekeep *k, const struct namewant_place *p, size_t n)
 }
 
 /* NICE: in the background, otherwise the stop waits for it. */
-static void begin(struct namekeep *k, bool nice, uint64_t ns)
+static void begin(struct name_store *k, bool nice, uint64_t ns)
 {
 	struct batch *b = &k->batch;
 	size_t n;
 
-	if (k->running || !namewant_waiting(k->want))
+	if (k->running || !name_requests_waiting(k->want))
 		return;
-	b->places = namewant_take(k->want, &n);
+	b->places = name_requests_take(k->want, &n);
 	b->looks = b->places ? calloc(count_files(b->places, n), sizeof(*b->looks)) : NULL;
 	if (!b->looks) {
 		free(b->places);
@@ -356,26 +356,26 @@ static void begin(struct namekeep *k, bool nice, uint64_t ns)
 		b->done = true;
 }
 
-static const char *text(const struct symanswer *a, uint32_t string)
+static const char *text(const struct sym_answer *a, uint32_t string)
 {
-	const char *s = symanswer_text(a, string);
+	const char *s = sym_answer_text(a, string);
 
 	return s ? s : "";
 }
 
 /* One without a name is written too, for the reason. */
-static void write_name(struct namekeep *k, const struct symanswer *a, const struct symanswer_addr *x,
+static void write_name(struct name_store *k, const struct sym_answer *a, const struct sym_answer_addr *x,
 	uint32_t file, uint64_t offset)
 {
-	struct cap_name_frame frames[SYMANSWER_FRAMES_MAX];
+	struct cap_name_frame frames[SYM_ANSWER_FRAMES_MAX];
 
 	for (uint32_t i = 0; i < x->n_frames; i++) {
-		const struct symanswer_frame *f = &a->frames[x->first + i];
+		const struct sym_answer_frame *f = &a->frames[x->first + i];
 
 		frames[i] = (struct cap_name_frame){ text(a, f->name), text(a, f->linkage), text(a, f->file),
 			f->line, f->column };
 	}
-	capwrite_name(k->out, &(struct cap_name){ .file = file,
+	cap_writer_name(k->out, &(struct cap_name){ .file = file,
 				      .offset = offset,
 				      .symbol_offset = x->start ? x->vaddr - x->start : 0,
 				      .source = x->source,
@@ -384,14 +384,14 @@ static void write_name(struct namekeep *k, const struct symanswer *a, const stru
 				      .frames = frames });
 }
 
-static void write_look(struct namekeep *k, const struct look *l)
+static void write_look(struct name_store *k, const struct look *l)
 {
-	uint32_t file = filetab_emit(k->files, l->places->file, k->out);
+	uint32_t file = file_table_emit(k->files, l->places->file, k->out);
 	uint64_t stored = 0;
 	bool added = false;
 
 	for (size_t i = 0; l->bytes && i < l->n; i++) {
-		const struct symanswer_addr *x = symanswer_find(&l->answer, l->vaddrs[i]);
+		const struct sym_answer_addr *x = sym_answer_find(&l->answer, l->vaddrs[i]);
 
 		if (!x)
 			continue;
@@ -410,7 +410,7 @@ static void write_look(struct namekeep *k, const struct look *l)
 }
 
 /* Wait for the thread and write what it found. */
-static void end(struct namekeep *k)
+static void end(struct name_store *k)
 {
 	struct batch *b = &k->batch;
 	uint64_t now;
@@ -434,10 +434,10 @@ static void end(struct namekeep *k)
 	k->due_ns = now + (now - k->began_ns) * SHARE;
 }
 
-int namekeep_new(
-	struct namewant *w, struct filetab *files, struct capwrite *out, struct namekeep **ret, struct err *e)
+int name_store_new(
+	struct name_requests *w, struct file_table *files, struct cap_writer *out, struct name_store **ret, struct err *e)
 {
-	struct namekeep *k = calloc(1, sizeof(*k));
+	struct name_store *k = calloc(1, sizeof(*k));
 
 	if (!k)
 		return err_nomem(e, "names");
@@ -449,7 +449,7 @@ int namekeep_new(
 	return 0;
 }
 
-void namekeep_free(struct namekeep *k)
+void name_store_free(struct name_store *k)
 {
 	if (!k)
 		return;
@@ -459,7 +459,7 @@ void namekeep_free(struct namekeep *k)
 	free(k);
 }
 
-void namekeep_service(struct namekeep *k)
+void name_store_service(struct name_store *k)
 {
 	if (k->running && k->batch.done)
 		end(k);
@@ -467,14 +467,14 @@ void namekeep_service(struct namekeep *k)
 		begin(k, true, SECONDS * NS);
 }
 
-void namekeep_hurry(struct namekeep *k)
+void name_store_hurry(struct name_store *k)
 {
 	if (k->running && k->batch.done)
 		end(k);
 	begin(k, false, SECONDS * NS);
 }
 
-void namekeep_finish(struct namekeep *k, uint64_t ns)
+void name_store_finish(struct name_store *k, uint64_t ns)
 {
 	uint64_t end_ns = now_ns() + ns;
 
@@ -484,8 +484,8 @@ void namekeep_finish(struct namekeep *k, uint64_t ns)
 	end(k);
 }
 
-void namekeep_stats(const struct namekeep *k, struct namewant_stats *ret)
+void name_store_stats(const struct name_store *k, struct name_requests_stats *ret)
 {
 	*ret = k->stats;
-	ret->late += namewant_missed(k->want);
+	ret->late += name_requests_missed(k->want);
 }

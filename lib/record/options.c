@@ -5,20 +5,20 @@
 #include <inttypes.h>
 #include <string.h>
 
-const char *const recmode_names[RECMODE_COUNT + 1] = { "auto", "btf", "raw", "procfs" };
+const char *const record_mode_names[RECORD_MODE_COUNT + 1] = { "auto", "btf", "raw", "procfs" };
 
-const char *recmode_name(enum recmode mode)
+const char *record_mode_name(enum record_mode mode)
 {
-	return recmode_names[mode];
+	return record_mode_names[mode];
 }
 
-static void put(struct capwrite *w, const char *name, const char *value)
+static void put(struct cap_writer *w, const char *name, const char *value)
 {
-	capwrite_option(w, &(struct cap_option){ name, value });
+	cap_writer_option(w, &(struct cap_option){ name, value });
 }
 
 /* Both ends of what "cgroup" was: its directory, and the id that BPF compares. */
-static void put_cgroup(struct capwrite *w, const struct cgroup *in)
+static void put_cgroup(struct cap_writer *w, const struct cgroup *in)
 {
 	char id[32];
 
@@ -28,14 +28,14 @@ static void put_cgroup(struct capwrite *w, const struct cgroup *in)
 	put(w, "cgroup.id", id);
 }
 
-void recoptions_write(
-	struct capwrite *w, const struct recorder_opts *o, const char *unwind, const char *degraded)
+void record_options_write(
+	struct cap_writer *w, const struct recorder_opts *o, const char *unwind, const char *degraded)
 {
 	char number[32];
 
 	for (size_t i = 0; i < o->n_words; i++)
 		put(w, "argv", o->words[i]);
-	put(w, "mode", recmode_name(o->mode));
+	put(w, "mode", record_mode_name(o->mode));
 	if (o->tried && *o->tried)
 		put(w, "tried", o->tried);
 	snprintf(number, sizeof(number), "%u", o->bpf.depth);

@@ -11,23 +11,23 @@
 #include "system/cgroup.h"
 
 /*
- * recmode - the ways in which waits can be recorded, best first.
+ * record_mode - the ways in which waits can be recorded, best first.
  *
  *   btf     tp_btf programs and task iterators, relocated by the kernel's BTF
  *   raw     raw or classic tracepoints; no kernel BTF, no iterators
  *   procfs  no BPF: /proc is looked at again and again, waits are estimated
  */
 
-enum recmode {
-	RECMODE_AUTO = 0, /* the first that works */
-	RECMODE_BTF,
-	RECMODE_RAW,
-	RECMODE_PROCFS,
-	RECMODE_COUNT,
+enum record_mode {
+	RECORD_MODE_AUTO = 0, /* the first that works */
+	RECORD_MODE_BTF,
+	RECORD_MODE_RAW,
+	RECORD_MODE_PROCFS,
+	RECORD_MODE_COUNT,
 };
 
-extern const char *const recmode_names[]; /* by enum recmode, ends in NULL */
-const char *recmode_name(enum recmode mode); /* "auto", "btf", "raw", "procfs" */
+extern const char *const record_mode_names[]; /* by enum record_mode, ends in NULL */
+const char *record_mode_name(enum record_mode mode); /* "auto", "btf", "raw", "procfs" */
 
 /*
  * offcpuopts - what the BPF side of a recording is asked for.
@@ -71,7 +71,7 @@ enum recorder_unwind {
 };
 
 struct recorder_opts {
-	enum recmode mode; /* RECMODE_AUTO: tools/offcpu-record.c chooses */
+	enum record_mode mode; /* RECORD_MODE_AUTO: tools/offcpu-record.c chooses */
 	const char *tried; /* the modes that did not work, and why: kept in the capture; NULL = none */
 	struct offcpu_opts bpf; /* `tables` and `raw` are the recorder's own affair */
 	uint32_t hz; /* procfs: looks a second */
@@ -96,7 +96,7 @@ struct recorder_opts {
 };
 
 /*
- * recoptions - how a recording was asked for, as options of its capture;
+ * record_options - how a recording was asked for, as options of its capture;
  * docs/capture.5 has their names.
  */
 
@@ -104,7 +104,7 @@ struct recorder_opts {
  * Those that every mode has. UNWIND is how user stacks are walked, DEGRADED
  * what works less well here and why ("" = nothing).
  */
-void recoptions_write(
-	struct capwrite *w, const struct recorder_opts *o, const char *unwind, const char *degraded);
+void record_options_write(
+	struct cap_writer *w, const struct recorder_opts *o, const char *unwind, const char *degraded);
 
 #endif

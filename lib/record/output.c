@@ -7,10 +7,10 @@
 /* As worker_fn: an empty request; the reply is a struct err, for its hint, and the descriptor. */
 static int make(void *ctx, const void *request, size_t len, int *fds, struct worker_answer *a)
 {
-	const struct outchild *o = ctx;
+	const struct output *o = ctx;
 
 	(void)request, (void)len, (void)fds;
-	a->fd = capwrite_create(o->path, o->force, &a->err);
+	a->fd = cap_writer_create(o->path, o->force, &a->err);
 	a->bytes = &a->err;
 	a->len = sizeof(a->err);
 	return 0;
@@ -22,26 +22,26 @@ static int run(void *arg, int sock)
 	return 0;
 }
 
-void outchild_start(struct outchild *o, const char *path, bool force)
+void output_start(struct output *o, const char *path, bool force)
 {
 	const struct worker_opts opts = {
 		.who = "the process that makes the output", .keep_stdio = true, .run = run, .arg = o
 	};
 
-	*o = (struct outchild){ .path = path, .force = force, .fd = -1 };
+	*o = (struct output){ .path = path, .force = force, .fd = -1 };
 	worker_start(&opts, &o->worker, NULL);
 }
 
-int outchild_early(struct outchild *o, struct err *e)
+int output_early(struct output *o, struct err *e)
 {
 	if (o->worker)
 		return 0;
-	o->fd = capwrite_create(o->path, o->force, e);
+	o->fd = cap_writer_create(o->path, o->force, e);
 	return o->fd < 0 ? o->fd : 0;
 }
 
 /* As long as it takes: a FIFO waits for its reader. */
-static int ask(struct outchild *o, struct err *e)
+static int ask(struct output *o, struct err *e)
 {
 	struct worker_reply r = { .fd = -1 };
 	struct err why = { 0 };
@@ -60,7 +60,7 @@ static int ask(struct outchild *o, struct err *e)
 	return why.code;
 }
 
-int outchild_take(struct outchild *o, struct err *e)
+int output_take(struct output *o, struct err *e)
 {
 	int fd = o->fd;
 
@@ -68,11 +68,11 @@ int outchild_take(struct outchild *o, struct err *e)
 	if (!o->worker)
 		return fd;
 	fd = ask(o, e);
-	outchild_close(o);
+	output_close(o);
 	return fd;
 }
 
-void outchild_close(struct outchild *o)
+void output_close(struct output *o)
 {
 	if (o->fd >= 0)
 		close(o->fd);

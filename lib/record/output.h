@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "system/worker.h"
 
-struct outchild {
+struct output {
 	struct worker *worker; /* NULL = none */
 	const char *path;
 	bool force;
@@ -23,22 +23,22 @@ struct outchild {
 };
 
 /*
- * For the capture PATH, as capwrite_open() takes it, before there is any
- * thread. Where no process can be had, outchild_early() makes the file.
+ * For the capture PATH, as cap_writer_open() takes it, before there is any
+ * thread. Where no process can be had, output_early() makes the file.
  */
-void outchild_start(struct outchild *o, const char *path, bool force);
+void output_start(struct output *o, const char *path, bool force);
 
 /*
  * While there are privileges still: where there is no process, make the output
  * now. If the recording cannot begin after all it stays there, without a byte.
  */
-int outchild_early(struct outchild *o, struct err *e);
+int output_early(struct output *o, struct err *e);
 
 /* Let it be made: a descriptor, the caller's, or -errno with the message. The process has ended afterwards.
  */
-int outchild_take(struct outchild *o, struct err *e);
+int output_take(struct output *o, struct err *e);
 
-/* After outchild_start(); one that was not taken makes nothing. */
-void outchild_close(struct outchild *o);
+/* After output_start(); one that was not taken makes nothing. */
+void output_close(struct output *o);
 
 #endif

@@ -121,14 +121,14 @@ static void threadtab_free(struct threadtab *t)
 	*t = (struct threadtab){ 0 };
 }
 
-struct mapset *mapset_share(struct mapset *m)
+struct process_maps *process_maps_share(struct process_maps *m)
 {
 	if (m)
 		m->refs++;
 	return m;
 }
 
-void mapset_drop(struct mapset *m)
+void process_maps_drop(struct process_maps *m)
 {
 	if (!m || --m->refs)
 		return;
@@ -137,9 +137,9 @@ void mapset_drop(struct mapset *m)
 }
 
 /* A copy of OLD (NULL = empty) with room for one more. */
-static struct mapset *copy(const struct mapset *old)
+static struct process_maps *copy(const struct process_maps *old)
 {
-	struct mapset *m = calloc(1, sizeof(*m));
+	struct process_maps *m = calloc(1, sizeof(*m));
 	size_t n = old ? old->n : 0;
 
 	if (!m || base_grow(&m->maps, &m->cap, n + 1, sizeof(*m->maps)) != 0) {
@@ -153,7 +153,7 @@ static struct mapset *copy(const struct mapset *old)
 	return m;
 }
 
-const struct mapping *mapset_then(const struct mapset *m, uint64_t addr, uint64_t time_ns)
+const struct mapping *process_maps_then(const struct process_maps *m, uint64_t addr, uint64_t time_ns)
 {
 	for (size_t i = m ? m->n : 0; i-- > 0;)
 		if (m->maps[i].start <= addr && addr < m->maps[i].end && m->maps[i].from_ns <= time_ns)
@@ -161,9 +161,9 @@ const struct mapping *mapset_then(const struct mapset *m, uint64_t addr, uint64_
 	return NULL;
 }
 
-const struct mapping *mapset_at(const struct mapset *m, uint64_t addr)
+const struct mapping *process_maps_at(const struct process_maps *m, uint64_t addr)
 {
-	return mapset_then(m, addr, UINT64_MAX);
+	return process_maps_then(m, addr, UINT64_MAX);
 }
 
 static bool same_place(const struct mapping *a, const struct mapping *b)
@@ -174,7 +174,7 @@ static bool same_place(const struct mapping *a, const struct mapping *b)
 }
 
 /* Would NEW give addresses that M holds another meaning: another file, or another place in it? */
-static bool mapset_changes(const struct mapset *m, const struct mapping *new)
+static bool process_maps_changes(const struct process_maps *m, const struct mapping *new)
 {
 	for (size_t i = 0; m && i < m->n; i++)
 		if (m->maps[i].start < new->end &&new->start < m->maps[i].end &&
@@ -185,9 +185,9 @@ static bool mapset_changes(const struct mapset *m, const struct mapping *new)
 
 /* Is NEW there already, unchanged? M may be NULL. */
 /* Reported twice, by a scan and by an event, or by an mprotect that changed nothing here. */
-static bool mapset_has(const struct mapset *m, const struct mapping *new)
+static bool process_maps_has(const struct process_maps *m, const struct mapping *new)
 {
-	const struct mapping *old = mapset_at(m, new->start);
+	const struct mapping *old = process_maps_at(m, new->start);
 
 	if (!old || old->file != new->file)
 		return false;
@@ -197,16 +197,16 @@ static bool mapset_has(const struct mapset *m, const struct mapping *new)
 	return old->start == new->start && old->end == new->end && old->offset == new->offset;
 }
 
-bool mapset_add(struct mapset **m, const struct mapping *new)
+bool process_maps_add(struct process_maps **m, const struct mapping *new)
 {
-	if (mapset_has(*m, new))
+	if (process_maps_has(*m, new))
 		return true;
 	if (!*m || (*m)->refs > 1) {
-		struct mapset *own = copy(*m);
+		struct process_maps *own = copy(*m);
 
 		if (!own)
 			return false;
-		mapset_drop(*m);
+		process_maps_drop(*m);
 		*m = own;
 	}
 	if (base_grow(&(*m)->maps, &(*m)->cap, (*m)->n + 1, sizeof(*(*m)->maps)) != 0)
@@ -228,7 +228,7 @@ static void imagetab_init(struct imagetab *t)
 
 static void image_clear(struct image *im)
 {
-	mapset_drop(im->maps);
+	process_maps_drop(im->maps);
 	free(im->exe);
 	free(im->changes);
 	im->maps = NULL;
@@ -313,7 +313,7 @@ static struct image *imagetab_add(struct imagetab *t, uint32_t tgid, uint64_t be
 	im = &t->images[at];
 	*im = (struct image){ .tgid = tgid,
 		.ns_tgid = tgid,
-		.cap_id = CAP_NONE,
+		.cap_id = CAPTURE_NONE,
 		.older = old ? s->value : UINT32_MAX,
 		.begin_ns = begin_ns,
 		.end_ns = UINT64_MAX };
@@ -422,7 +422,7 @@ static void imagetab_forget(struct imagetab *t)
 		if (im->over) {
 			unlink_image(t, i);
 			image_clear(im);
-			*im = (struct image){ .cap_id = CAP_NONE, .free = true, .older = t->free };
+			*im = (struct image){ .cap_id = CAPTURE_NONE, .free = true, .older = t->free };
 			t->free = i;
 		} else if (!im->free && im->claimed) {
 			imagetab_claim(t, i, im->exec_id, im->start_boot_ns);
@@ -431,13 +431,13 @@ static void imagetab_forget(struct imagetab *t)
 }
 
 /* Between that time and the scan something else may have been mapped there. */
-static bool is_sure(const struct pastmap *p, const struct image *im, uint64_t time_ns)
+static bool is_sure(const struct past_maps *p, const struct image *im, uint64_t time_ns)
 {
 	return im->overtaken_ns <= time_ns && !(p->lost_ns && p->lost_ns >= im->begin_ns);
 }
 
-static enum pastmap_code found(
-	const struct pastmap *p, const struct mapping *m, struct procmap *ret, uint64_t *made_ns)
+static enum past_maps_code found(
+	const struct past_maps *p, const struct mapping *m, struct procmap *ret, uint64_t *made_ns)
 {
 	*ret = (struct procmap){ .start = m->start,
 		.end = m->end,
@@ -445,28 +445,28 @@ static enum pastmap_code found(
 		.prot = m->prot,
 		.flags = m->flags,
 		.path = "" };
-	filetab_place(p->files, m->file, ret);
+	file_table_place(p->files, m->file, ret);
 	*made_ns = m->from_ns;
-	return PASTMAP_MAPPED;
+	return PAST_MAPS_MAPPED;
 }
 
 /*
  * What the last scan before that time found is believed, as BPF does; what it
  * lacks was mapped since, and the next one finds it, if the image lives.
  */
-static enum pastmap_code by_scans(const struct pastmap *p, const struct image *im,
-	const struct pastmap_when *when, uint64_t addr, struct procmap *ret, uint64_t *made_ns)
+static enum past_maps_code by_scans(const struct past_maps *p, const struct image *im,
+	const struct past_maps_when *when, uint64_t addr, struct procmap *ret, uint64_t *made_ns)
 {
-	const struct mapping *m = mapset_then(im->maps, addr, when->time_ns);
+	const struct mapping *m = process_maps_then(im->maps, addr, when->time_ns);
 
 	if (m)
 		return found(p, m, ret, made_ns);
 	if (im->scan_ns > when->time_ns)
-		return PASTMAP_NOT_MAPPED;
-	return im->gone ? PASTMAP_UNSURE : PASTMAP_LATER;
+		return PAST_MAPS_NOT_MAPPED;
+	return im->gone ? PAST_MAPS_UNSURE : PAST_MAPS_LATER;
 }
 
-enum pastmap_code pastmap_find(const struct pastmap *p, const struct pastmap_when *when, uint64_t addr,
+enum past_maps_code past_maps_find(const struct past_maps *p, const struct past_maps_when *when, uint64_t addr,
 	struct procmap *ret, uint64_t *made_ns)
 {
 	const struct image *im =
@@ -475,43 +475,43 @@ enum pastmap_code pastmap_find(const struct pastmap *p, const struct pastmap_whe
 
 	/* it was there before, and its turn to be read will come */
 	if (!im && p->scanning && !imagetab_newest(p->images, when->tgid))
-		return PASTMAP_LATER;
+		return PAST_MAPS_LATER;
 	if (!im)
-		return PASTMAP_UNSURE;
+		return PAST_MAPS_UNSURE;
 	if (p->no_events)
 		return by_scans(p, im, when, addr, ret, made_ns);
 	if (MAX(im->scan_ns, when->time_ns) > when->settled_ns)
-		return PASTMAP_LATER;
+		return PAST_MAPS_LATER;
 	if (!is_sure(p, im, when->time_ns))
-		return PASTMAP_UNSURE;
-	m = mapset_then(im->maps, addr, when->time_ns);
-	return m ? found(p, m, ret, made_ns) : PASTMAP_NOT_MAPPED;
+		return PAST_MAPS_UNSURE;
+	m = process_maps_then(im->maps, addr, when->time_ns);
+	return m ? found(p, m, ret, made_ns) : PAST_MAPS_NOT_MAPPED;
 }
 
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
 #define FORGET_BATCH 256
 
-struct proctab {
+struct process_table {
 	bool all, follow;
 	struct worker *broker;
-	struct filetab *files;
+	struct file_table *files;
 	struct imagetab images;
 	struct threadtab threads;
 	DIR *scanning; /* /proc, as far as it was read; NULL = whole */
 	uint32_t emitted;
-	bool remapped; /* an address got another meaning since proctab_remapped() asked */
+	bool remapped; /* an address got another meaning since process_table_remapped() asked */
 	uint64_t lost_ns; /* when events were lost last */
-	proctab_identity *identity; /* NULL = events tell which image a process is */
+	process_table_identity *identity; /* NULL = events tell which image a process is */
 	void *identity_ctx;
 	bool any_stale;
 	struct procevent told; /* the last build ID that came before its mapping */
-	struct proctab_stats stats;
+	struct process_table_stats stats;
 };
 
-int proctab_new(bool all, bool follow, struct proctab **ret, struct err *e)
+int process_table_new(bool all, bool follow, struct process_table **ret, struct err *e)
 {
-	struct proctab *t = calloc(1, sizeof(*t));
+	struct process_table *t = calloc(1, sizeof(*t));
 	int rc;
 
 	if (!t)
@@ -519,7 +519,7 @@ int proctab_new(bool all, bool follow, struct proctab **ret, struct err *e)
 	t->all = all;
 	t->follow = follow;
 	imagetab_init(&t->images);
-	rc = filetab_new(&t->files, e);
+	rc = file_table_new(&t->files, e);
 	if (rc) {
 		free(t);
 		return rc;
@@ -528,25 +528,25 @@ int proctab_new(bool all, bool follow, struct proctab **ret, struct err *e)
 	return 0;
 }
 
-void proctab_free(struct proctab *t)
+void process_table_free(struct process_table *t)
 {
 	if (!t)
 		return;
 	imagetab_free(&t->images);
 	threadtab_free(&t->threads);
-	filetab_free(t->files);
+	file_table_free(t->files);
 	if (t->scanning)
 		closedir(t->scanning);
 	free(t);
 }
 
-void proctab_broker(struct proctab *t, struct worker *o)
+void process_table_broker(struct process_table *t, struct worker *o)
 {
 	t->broker = o;
-	filetab_broker(t->files, o);
+	file_table_broker(t->files, o);
 }
 
-void proctab_without_events(struct proctab *t, proctab_identity *identity, void *ctx)
+void process_table_without_events(struct process_table *t, process_table_identity *identity, void *ctx)
 {
 	t->identity = identity;
 	t->identity_ctx = ctx;
@@ -554,9 +554,9 @@ void proctab_without_events(struct proctab *t, proctab_identity *identity, void 
 
 /* SHOWN: see procinfo_living(); 0 = the process itself. */
 static void note_map(
-	struct proctab *t, uint32_t image, uint32_t shown, const struct procmap *pm, uint64_t from_ns)
+	struct process_table *t, uint32_t image, uint32_t shown, const struct procmap *pm, uint64_t from_ns)
 {
-	uint32_t tgid = t->images.images[image].tgid, file = filetab_get(t->files, shown ? shown : tgid, pm);
+	uint32_t tgid = t->images.images[image].tgid, file = file_table_get(t->files, shown ? shown : tgid, pm);
 	struct image *im = &t->images.images[image];
 	struct mapping m = { .from_ns = from_ns,
 		.start = pm->start,
@@ -567,25 +567,25 @@ static void note_map(
 		.file = file };
 
 	if (t->told.pid == im->tgid && t->told.start == pm->start && t->told.end == pm->end)
-		filetab_tell(t->files, file, &t->told.build_id);
+		file_table_tell(t->files, file, &t->told.build_id);
 	if (im->from_exec && !im->exe && file != UINT32_MAX && pm->path[0] == '/')
 		im->exe = strdup(pm->path);
-	if (mapset_has(im->maps, &m))
+	if (process_maps_has(im->maps, &m))
 		return;
-	if (mapset_changes(im->maps, &m)) {
+	if (process_maps_changes(im->maps, &m)) {
 		/* since it was seen to map something; else BPF has walked by what was there until now */
 		if (t->identity)
 			m.from_ns = MAX(m.from_ns, im->mapped_ns ? im->mapped_ns : im->scan_ns);
 		t->remapped = true;
-		if (base_grow(&im->changes, &im->cap_changes, im->n_changes + 1, sizeof(*im->changes)) == 0)
+		if (base_grow(&im->changes, &im->max_changes, im->n_changes + 1, sizeof(*im->changes)) == 0)
 			im->changes[im->n_changes++] = m.from_ns;
 	}
-	if (!mapset_add(&im->maps, &m) && !im->maps_error)
+	if (!process_maps_add(&im->maps, &m) && !im->maps_error)
 		im->maps_error = -ENOMEM;
 }
 
 struct scan {
-	struct proctab *t;
+	struct process_table *t;
 	uint32_t image, shown;
 	uint64_t from_ns;
 };
@@ -609,7 +609,7 @@ static bool is_told(const struct image *im, const struct offcpu_ev_image *ev)
  * Its maps were opened: are they of IM? Without events a process may have
  * execed, or its PID may be another process's, unheard of. -ESRCH then.
  */
-static int check_identity(struct proctab *t, struct image *im, struct err *e)
+static int check_identity(struct process_table *t, struct image *im, struct err *e)
 {
 	struct offcpu_ev_image now;
 
@@ -627,7 +627,7 @@ static int check_identity(struct proctab *t, struct image *im, struct err *e)
 }
 
 /* What is found was there from FROM_NS on. */
-static int scan_from(struct proctab *t, uint32_t image, uint64_t from_ns, uint64_t now_ns, struct err *e)
+static int scan_from(struct process_table *t, uint32_t image, uint64_t from_ns, uint64_t now_ns, struct err *e)
 {
 	struct image *im = &t->images.images[image];
 	struct scan s = { .t = t, .image = image, .from_ns = from_ns };
@@ -660,26 +660,26 @@ static int scan_from(struct proctab *t, uint32_t image, uint64_t from_ns, uint64
 	/* without events what was read before may be all that there ever is */
 	if (rc && !(t->identity && im->maps)) {
 		im->maps_error = rc;
-		im->flags |= CAP_PROC_MAPS_LOST;
+		im->flags |= CAPTURE_PROC_MAPS_LOST;
 	}
 	return rc;
 }
 
-static int scan_into(struct proctab *t, uint32_t image, uint64_t now_ns, struct err *e)
+static int scan_into(struct process_table *t, uint32_t image, uint64_t now_ns, struct err *e)
 {
 	return scan_from(t, image, t->images.images[image].begin_ns, now_ns, e);
 }
 
-int proctab_rescan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e)
+int process_table_rescan(struct process_table *t, uint32_t pid, uint64_t now_ns, struct err *e)
 {
 	struct image *im = imagetab_newest(&t->images, pid);
 
 	if (!im || im->end_ns != UINT64_MAX || !im->scan_ns)
-		return proctab_scan(t, pid, now_ns, e);
+		return process_table_scan(t, pid, now_ns, e);
 	return scan_from(t, (uint32_t)(im - t->images.images), im->scan_ns, now_ns, e);
 }
 
-int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e)
+int process_table_scan(struct process_table *t, uint32_t pid, uint64_t now_ns, struct err *e)
 {
 	struct image *im = imagetab_newest(&t->images, pid);
 
@@ -695,7 +695,7 @@ int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e
 #define RESCAN_MIN_NS UINT64_C(100000) /* between two scans; a process may take half of the time at most */
 #define RESCAN_MAX_NS UINT64_C(100000000) /* what has no mapping, whenever its process is scanned */
 
-void proctab_mapping(struct proctab *t, const struct offcpu_ev_image *ev)
+void process_table_mapping(struct process_table *t, const struct offcpu_ev_image *ev)
 {
 	struct image *im = imagetab_newest(&t->images, ev->tgid);
 
@@ -704,7 +704,7 @@ void proctab_mapping(struct proctab *t, const struct offcpu_ev_image *ev)
 }
 
 /* The longer, the more often nothing new is found. */
-static void freshen(struct proctab *t, uint32_t at)
+static void freshen(struct process_table *t, uint32_t at)
 {
 	struct image *im = &t->images.images[at];
 	uint64_t began = now_ns(), waited = im->scan_ns ? began - im->scan_ns : 0, took;
@@ -712,7 +712,7 @@ static void freshen(struct proctab *t, uint32_t at)
 
 	im->stale = false;
 	im->maps_error = 0;
-	im->flags &= ~(uint32_t)CAP_PROC_MAPS_LOST;
+	im->flags &= ~(uint32_t)CAPTURE_PROC_MAPS_LOST;
 	scan_from(t, at, im->scan_ns ? im->scan_ns : im->begin_ns, began, NULL);
 	im = &t->images.images[at];
 	took = MAX(now_ns() - began, RESCAN_MIN_NS);
@@ -722,7 +722,7 @@ static void freshen(struct proctab *t, uint32_t at)
 }
 
 /* It is what its parent was: known, as far as that was read since. */
-static void inherit(struct proctab *t, struct image *child, const struct offcpu_ev_image *ev)
+static void inherit(struct process_table *t, struct image *child, const struct offcpu_ev_image *ev)
 {
 	struct image *parent = imagetab_newest(&t->images, ev->parent);
 	uint32_t at = (uint32_t)(child - t->images.images);
@@ -736,11 +736,11 @@ static void inherit(struct proctab *t, struct image *child, const struct offcpu_
 	}
 	memcpy(child->comm, parent->comm, sizeof(child->comm));
 	child->exe = parent->exe ? strdup(parent->exe) : NULL;
-	child->maps = mapset_share(parent->maps);
+	child->maps = process_maps_share(parent->maps);
 	child->stale = !parent->scan_ns;
 }
 
-void proctab_image_seen(struct proctab *t, const struct offcpu_ev_image *ev)
+void process_table_image_seen(struct process_table *t, const struct offcpu_ev_image *ev)
 {
 	struct image *im = imagetab_newest(&t->images, ev->tgid);
 	uint64_t begin_ns = im ? MAX(im->begin_ns, im->scan_ns) : 0;
@@ -759,7 +759,7 @@ void proctab_image_seen(struct proctab *t, const struct offcpu_ev_image *ev)
 	t->any_stale = true;
 }
 
-bool proctab_is_still(struct proctab *t, const struct offcpu_ev_image *ev)
+bool process_table_is_still(struct process_table *t, const struct offcpu_ev_image *ev)
 {
 	struct offcpu_ev_image now;
 
@@ -767,7 +767,7 @@ bool proctab_is_still(struct proctab *t, const struct offcpu_ev_image *ev)
 				       now.start_boot_ns == ev->start_boot_ns);
 }
 
-void proctab_stale(struct proctab *t, const struct offcpu_ev_image *ev, bool at_once)
+void process_table_stale(struct process_table *t, const struct offcpu_ev_image *ev, bool at_once)
 {
 	struct image *im = imagetab_newest(&t->images, ev->tgid);
 
@@ -778,7 +778,7 @@ void proctab_stale(struct proctab *t, const struct offcpu_ev_image *ev, bool at_
 		im->due_ns = 0;
 }
 
-void proctab_freshen(struct proctab *t, uint64_t budget_ns)
+void process_table_freshen(struct process_table *t, uint64_t budget_ns)
 {
 	uint64_t began = now_ns();
 
@@ -798,7 +798,7 @@ void proctab_freshen(struct proctab *t, uint64_t budget_ns)
 	}
 }
 
-void proctab_refresh(struct proctab *t, const struct offcpu_key *key, uint64_t time_ns)
+void process_table_refresh(struct process_table *t, const struct offcpu_key *key, uint64_t time_ns)
 {
 	uint32_t at = imagetab_claimed(&t->images, key->tgid, key->exec_id, key->start_boot_ns);
 	const struct image *im;
@@ -806,23 +806,23 @@ void proctab_refresh(struct proctab *t, const struct offcpu_key *key, uint64_t t
 	if (at == UINT32_MAX)
 		at = imagetab_told(&t->images, key->tgid, key->exec_id, key->start_boot_ns);
 	im = at == UINT32_MAX ? NULL : &t->images.images[at];
-	if (im && !im->gone && !(im->flags & CAP_PROC_KTHREAD) && im->scan_ns <= time_ns)
+	if (im && !im->gone && !(im->flags & CAPTURE_PROC_KTHREAD) && im->scan_ns <= time_ns)
 		freshen(t, at);
 }
 
-bool proctab_covers(const struct proctab *t, uint32_t pid, uint64_t addr)
+bool process_table_covers(const struct process_table *t, uint32_t pid, uint64_t addr)
 {
 	const struct image *im = imagetab_newest(&t->images, pid);
 
-	return im && mapset_at(im->maps, addr);
+	return im && process_maps_at(im->maps, addr);
 }
 
-void proctab_scan_all(struct proctab *t)
+void process_table_scan_all(struct process_table *t)
 {
 	t->scanning = opendir("/proc");
 }
 
-bool proctab_scan_some(struct proctab *t, uint64_t budget_ns)
+bool process_table_scan_some(struct process_table *t, uint64_t budget_ns)
 {
 	uint64_t began = now_ns();
 	struct dirent *d = NULL;
@@ -838,12 +838,12 @@ bool proctab_scan_some(struct proctab *t, uint64_t budget_ns)
 		}
 		pid = isdigit((unsigned char)d->d_name[0]) ? (uint32_t)strtoul(d->d_name, NULL, 10) : 0;
 		if (pid && !imagetab_newest(&t->images, pid))
-			proctab_scan(t, pid, now_ns(), NULL);
+			process_table_scan(t, pid, now_ns(), NULL);
 	}
 	return !t->scanning;
 }
 
-static void on_fork(struct proctab *t, const struct procevent *ev)
+static void on_fork(struct process_table *t, const struct procevent *ev)
 {
 	struct image *parent = imagetab_newest(&t->images, ev->parent), *child;
 	uint32_t at;
@@ -860,13 +860,13 @@ static void on_fork(struct proctab *t, const struct procevent *ev)
 	parent = &t->images.images[at];
 	memcpy(child->comm, parent->comm, sizeof(child->comm));
 	child->exe = parent->exe ? strdup(parent->exe) : NULL;
-	child->maps = mapset_share(parent->maps);
+	child->maps = process_maps_share(parent->maps);
 	child->flags = parent->flags;
 	child->maps_error = parent->maps_error;
 	child->mixed = parent->mixed || ev->time_ns < parent->scan_ns;
 }
 
-static void on_exec(struct proctab *t, const struct procevent *ev)
+static void on_exec(struct process_table *t, const struct procevent *ev)
 {
 	struct image *im = imagetab_newest(&t->images, ev->pid);
 
@@ -884,7 +884,7 @@ static void on_exec(struct proctab *t, const struct procevent *ev)
 	snprintf(im->comm, sizeof(im->comm), "%s", ev->text);
 }
 
-static void on_comm(struct proctab *t, const struct procevent *ev)
+static void on_comm(struct process_table *t, const struct procevent *ev)
 {
 	struct image *im = imagetab_newest(&t->images, ev->pid);
 
@@ -895,7 +895,7 @@ static void on_comm(struct proctab *t, const struct procevent *ev)
 		snprintf(im->comm, sizeof(im->comm), "%s", ev->text);
 }
 
-static void on_mmap(struct proctab *t, const struct procevent *ev)
+static void on_mmap(struct process_table *t, const struct procevent *ev)
 {
 	struct image *im = imagetab_newest(&t->images, ev->pid);
 	char path[4096];
@@ -924,18 +924,18 @@ static void on_mmap(struct proctab *t, const struct procevent *ev)
  * The build ID of a mapping is told in a record of its own, right before or
  * after the one of the mapping itself.
  */
-static void on_build_id(struct proctab *t, const struct procevent *ev)
+static void on_build_id(struct process_table *t, const struct procevent *ev)
 {
 	struct image *im = imagetab_newest(&t->images, ev->pid);
-	const struct mapping *m = im ? mapset_at(im->maps, ev->start) : NULL;
+	const struct mapping *m = im ? process_maps_at(im->maps, ev->start) : NULL;
 
 	if (m && m->start == ev->start && m->end == ev->end)
-		filetab_tell(t->files, m->file, &ev->build_id);
+		file_table_tell(t->files, m->file, &ev->build_id);
 	else
 		t->told = *ev;
 }
 
-void proctab_event(struct proctab *t, const struct procevent *ev)
+void process_table_event(struct process_table *t, const struct procevent *ev)
 {
 	struct image *im;
 
@@ -967,18 +967,18 @@ void proctab_event(struct proctab *t, const struct procevent *ev)
 	}
 }
 
-void proctab_announce(struct proctab *t, const struct offcpu_ev_thread *ev)
+void process_table_announce(struct process_table *t, const struct offcpu_ev_thread *ev)
 {
 	threadtab_announce(&t->threads, ev);
 }
 
-void proctab_identify(struct proctab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns)
+void process_table_identify(struct process_table *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns)
 {
 	imagetab_tell(&t->images, tgid, exec_id, start_boot_ns);
 }
 
 /* The unclaimed image of TH's process that was there at FIRST_NS, else a new one read from /proc. */
-static uint32_t choose_image(struct proctab *t, const struct thread *th, uint64_t first_ns)
+static uint32_t choose_image(struct process_table *t, const struct thread *th, uint64_t first_ns)
 {
 	uint32_t at = imagetab_told(&t->images, th->tgid, th->exec_id, th->start_boot_ns);
 	struct image *im;
@@ -998,14 +998,14 @@ static uint32_t choose_image(struct proctab *t, const struct thread *th, uint64_
 }
 
 /* Its maps could not be read; but a process of which a wait is recorded may be another user's no more. */
-static void scan_refused(struct proctab *t, uint32_t at)
+static void scan_refused(struct process_table *t, uint32_t at)
 {
 	struct image *im = &t->images.images[at];
 
 	if (im->maps_error != -EACCES || im->end_ns != UINT64_MAX)
 		return;
 	im->maps_error = 0;
-	im->flags &= ~(uint32_t)CAP_PROC_MAPS_LOST;
+	im->flags &= ~(uint32_t)CAPTURE_PROC_MAPS_LOST;
 	scan_into(t, at, now_ns(), NULL);
 }
 
@@ -1016,12 +1016,12 @@ static void name_image(struct image *im, const struct thread *th)
 	if (!im->comm[0])
 		memcpy(im->comm, th->leader_comm, sizeof(im->comm));
 	if (th->task_flags & PF_KTHREAD) {
-		im->flags = CAP_PROC_KTHREAD;
+		im->flags = CAPTURE_PROC_KTHREAD;
 		im->maps_error = 0;
 	}
 }
 
-static uint32_t image_of(struct proctab *t, const struct thread *th, uint64_t first_ns)
+static uint32_t image_of(struct process_table *t, const struct thread *th, uint64_t first_ns)
 {
 	uint32_t at = imagetab_claimed(&t->images, th->tgid, th->exec_id, th->start_boot_ns);
 
@@ -1035,12 +1035,12 @@ static uint32_t image_of(struct proctab *t, const struct thread *th, uint64_t fi
 	return at;
 }
 
-static void emit_maps(struct proctab *t, struct image *im, struct capwrite *w)
+static void emit_maps(struct process_table *t, struct image *im, struct cap_writer *w)
 {
 	for (; im->maps && im->maps_written < im->maps->n; im->maps_written++) {
 		const struct mapping *m = &im->maps->maps[im->maps_written];
 		struct cap_map cm = { .proc = im->cap_id,
-			.file = filetab_emit(t->files, m->file, w),
+			.file = file_table_emit(t->files, m->file, w),
 			.prot = m->prot,
 			.flags = m->flags,
 			.from_ns = m->from_ns,
@@ -1048,13 +1048,13 @@ static void emit_maps(struct proctab *t, struct image *im, struct capwrite *w)
 			.end = m->end,
 			.offset = m->offset };
 
-		capwrite_map(w, &cm);
+		cap_writer_map(w, &cm);
 	}
 }
 
-static void emit_image(struct proctab *t, struct image *im, struct capwrite *w)
+static void emit_image(struct process_table *t, struct image *im, struct cap_writer *w)
 {
-	if (im->cap_id == CAP_NONE) {
+	if (im->cap_id == CAPTURE_NONE) {
 		struct cap_proc p = { .id = t->emitted,
 			.tgid = im->tgid,
 			.ns_tgid = im->ns_tgid,
@@ -1065,8 +1065,8 @@ static void emit_image(struct proctab *t, struct image *im, struct capwrite *w)
 			.comm = im->comm,
 			.exe = im->exe ? im->exe : "" };
 
-		if (!(im->flags & CAP_PROC_KTHREAD) && (!im->maps || !im->maps->n)) {
-			p.flags |= CAP_PROC_MAPS_LOST;
+		if (!(im->flags & CAPTURE_PROC_KTHREAD) && (!im->maps || !im->maps->n)) {
+			p.flags |= CAPTURE_PROC_MAPS_LOST;
 			p.maps_error = im->maps_error ? im->maps_error : -ESRCH;
 			if (p.maps_error == -EACCES || p.maps_error == -EPERM)
 				t->stats.maps_refused++;
@@ -1075,34 +1075,34 @@ static void emit_image(struct proctab *t, struct image *im, struct capwrite *w)
 		}
 		im->cap_id = t->emitted++;
 		t->stats.images++;
-		capwrite_proc(w, &p);
+		cap_writer_proc(w, &p);
 	}
 	emit_maps(t, im, w);
 }
 
-static void emit_thread(const struct proctab *t, struct thread *th, struct capwrite *w)
+static void emit_thread(const struct process_table *t, struct thread *th, struct cap_writer *w)
 {
 	const struct image *im = &t->images.images[th->image];
 
 	if (!th->dirty)
 		return;
 	th->dirty = false;
-	capwrite_thread(w, &(struct cap_thread){ .proc = im->cap_id,
+	cap_writer_thread(w, &(struct cap_thread){ .proc = im->cap_id,
 				   .tid = th->tid,
 				   .ns_tid = th->ns_tid,
 				   .comm = th->comm[0] ? th->comm : im->comm });
 }
 
-uint32_t proctab_emit(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, struct capwrite *w)
+uint32_t process_table_emit(struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, struct cap_writer *w)
 {
 	struct thread *th = threadtab_get(&t->threads, key);
 
 	if (!th)
-		return CAP_NONE;
+		return CAPTURE_NONE;
 	if (th->image == UINT32_MAX)
 		th->image = image_of(t, th, first_ns);
 	if (th->image == UINT32_MAX)
-		return CAP_NONE;
+		return CAPTURE_NONE;
 	emit_image(t, &t->images.images[th->image], w);
 	emit_thread(t, th, w);
 	return t->images.images[th->image].cap_id;
@@ -1110,13 +1110,13 @@ uint32_t proctab_emit(struct proctab *t, const struct offcpu_key *key, uint64_t 
 
 static bool thread_is_over(const void *ctx, const struct thread *th)
 {
-	const struct proctab *t = ctx;
+	const struct process_table *t = ctx;
 
 	return th->image != UINT32_MAX && t->images.images[th->image].over;
 }
 
 /* Ends that no event reports. */
-static void find_ends(struct proctab *t, uint64_t now_ns)
+static void find_ends(struct process_table *t, uint64_t now_ns)
 {
 	char path[32];
 
@@ -1130,10 +1130,10 @@ static void find_ends(struct proctab *t, uint64_t now_ns)
 }
 
 /* Memory follows the living: done for many images at a time, as the indexes are made anew. */
-void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w)
+void process_table_flush(struct process_table *t, uint64_t now_ns, struct cap_writer *w)
 {
 	for (size_t i = 0; i < t->images.n; i++)
-		if (t->images.images[i].cap_id != CAP_NONE)
+		if (t->images.images[i].cap_id != CAPTURE_NONE)
 			emit_maps(t, &t->images.images[i], w);
 	for (size_t i = 0; i < t->threads.n; i++)
 		if (t->threads.threads[i].image != UINT32_MAX)
@@ -1156,21 +1156,21 @@ static uint32_t changes_until(const struct image *im, uint64_t time_ns)
 	return n;
 }
 
-const struct image *proctab_image(struct proctab *t, const struct offcpu_key *key)
+const struct image *process_table_image(struct process_table *t, const struct offcpu_key *key)
 {
 	const struct thread *th = threadtab_get(&t->threads, key);
 
 	return th && th->image != UINT32_MAX ? &t->images.images[th->image] : NULL;
 }
 
-bool proctab_tracks(const struct proctab *t, uint32_t pid)
+bool process_table_tracks(const struct process_table *t, uint32_t pid)
 {
 	return imagetab_newest(&t->images, pid) != NULL;
 }
 
-uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns)
+uint32_t process_table_epoch(struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns)
 {
-	const struct image *im = proctab_image(t, key);
+	const struct image *im = process_table_image(t, key);
 	uint32_t first;
 
 	if (!im || !im->n_changes)
@@ -1180,28 +1180,28 @@ uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t
 	return 2 * first + (changes_until(im, last_ns) != first);
 }
 
-const struct mapset *proctab_maps(struct proctab *t, const struct offcpu_key *key)
+const struct process_maps *process_table_maps(struct process_table *t, const struct offcpu_key *key)
 {
-	const struct image *im = proctab_image(t, key);
+	const struct image *im = process_table_image(t, key);
 
 	return im ? im->maps : NULL;
 }
 
-struct filetab *proctab_files(struct proctab *t)
+struct file_table *process_table_files(struct process_table *t)
 {
 	return t->files;
 }
 
-void proctab_past(const struct proctab *t, struct pastmap *ret)
+void process_table_past(const struct process_table *t, struct past_maps *ret)
 {
-	*ret = (struct pastmap){ .images = &t->images,
+	*ret = (struct past_maps){ .images = &t->images,
 		.files = t->files,
 		.scanning = t->scanning != NULL,
 		.no_events = t->identity != NULL,
 		.lost_ns = t->lost_ns };
 }
 
-bool proctab_remapped(struct proctab *t)
+bool process_table_remapped(struct process_table *t)
 {
 	bool remapped = t->remapped;
 
@@ -1209,8 +1209,8 @@ bool proctab_remapped(struct proctab *t)
 	return remapped;
 }
 
-void proctab_stats(const struct proctab *t, struct proctab_stats *ret)
+void process_table_stats(const struct process_table *t, struct process_table_stats *ret)
 {
 	*ret = t->stats;
-	ret->files_unread = filetab_unread(t->files);
+	ret->files_unread = file_table_unread(t->files);
 }

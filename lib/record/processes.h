@@ -41,7 +41,7 @@ struct thread {
 };
 
 /*
- * mapset - the executable mappings of a process in the order in which they
+ * process_maps - the executable mappings of a process in the order in which they
  * were made.
  *
  * Append-only, so that what was already written to a capture is a prefix.
@@ -54,7 +54,7 @@ struct mapping {
 	uint32_t file; /* of filetab, UINT32_MAX = anonymous */
 };
 
-struct mapset {
+struct process_maps {
 	unsigned int refs;
 	struct mapping *maps;
 	size_t n, cap;
@@ -65,16 +65,16 @@ struct mapset {
  * it was shared. What is there already, unchanged, is not added again. False
  * when memory ran out.
  */
-bool mapset_add(struct mapset **m, const struct mapping *new);
+bool process_maps_add(struct process_maps **m, const struct mapping *new);
 
 /* The mapping that held ADDR last of all, or NULL. M may be NULL. */
-const struct mapping *mapset_at(const struct mapset *m, uint64_t addr);
+const struct mapping *process_maps_at(const struct process_maps *m, uint64_t addr);
 
 /* The same for what was there at TIME_NS. */
-const struct mapping *mapset_then(const struct mapset *m, uint64_t addr, uint64_t time_ns);
+const struct mapping *process_maps_then(const struct process_maps *m, uint64_t addr, uint64_t time_ns);
 
-struct mapset *mapset_share(struct mapset *m); /* another reference; NULL is fine */
-void mapset_drop(struct mapset *m); /* gives one back; NULL is fine */
+struct process_maps *process_maps_share(struct process_maps *m); /* another reference; NULL is fine */
+void process_maps_drop(struct process_maps *m); /* gives one back; NULL is fine */
 
 /*
  * imagetab - process images by number, by tgid and time, and by identity.
@@ -86,13 +86,13 @@ void mapset_drop(struct mapset *m); /* gives one back; NULL is fine */
 
 struct image {
 	uint32_t tgid, ns_tgid;
-	uint32_t cap_id; /* CAP_NONE = not in the capture yet */
+	uint32_t cap_id; /* CAPTURE_NONE = not in the capture yet */
 	uint32_t older; /* the image before it of the same tgid, UINT32_MAX = none */
 	uint32_t flags; /* enum cap_proc_flags */
 	int32_t maps_error;
 	bool claimed; /* a (start, exec_id) is known to be this one */
 	bool told; /* and was before anybody asked: imagetab_tell() */
-	bool stale; /* proctab_stale(): its mappings are to be read again, */
+	bool stale; /* process_table_stale(): its mappings are to be read again, */
 	uint64_t mapped_ns; /* it has mapped something since its last scan, first at this time; 0 = not known
 			       to have */
 	uint64_t due_ns; /* not before this time */
@@ -107,10 +107,10 @@ struct image {
 	uint64_t overtaken_ns; /* the last mapping of those was made at this time */
 	bool mixed; /* a fork of an image that was scanned later: its mappings may be of either time */
 	uint64_t start_boot_ns;
-	struct mapset *maps;
+	struct process_maps *maps;
 	size_t maps_written;
 	uint64_t *changes; /* when addresses got another meaning, in order */
-	size_t n_changes, cap_changes;
+	size_t n_changes, max_changes;
 	char comm[PROCINFO_COMM_LEN];
 	char *exe;
 };
@@ -124,32 +124,32 @@ struct imagetab {
 };
 
 /*
- * pastmap - what a process had mapped at a time of the recording, or why that
+ * past_maps - what a process had mapped at a time of the recording, or why that
  * is not certain.
  *
  * A wrong answer would make a wrong stack: what lost events or a late scan may
  * have hidden is "unsure", even where it probably is right.
  */
 
-/* Where to look; see proctab_past(). */
-struct pastmap {
+/* Where to look; see process_table_past(). */
+struct past_maps {
 	const struct imagetab *images;
-	const struct filetab *files;
+	const struct file_table *files;
 	bool scanning; /* processes that were there before the recording are still being looked at */
 	bool no_events; /* mappings are known by scans alone */
 	uint64_t lost_ns; /* when process events were lost last; 0 = never */
 };
 
-enum pastmap_code {
-	PASTMAP_MAPPED = 1,
-	PASTMAP_NOT_MAPPED,
-	PASTMAP_LATER, /* not known before events up to a later time are in */
-	PASTMAP_UNSURE /* not to be told any more: events were lost, or a scan came too late */
+enum past_maps_code {
+	PAST_MAPS_MAPPED = 1,
+	PAST_MAPS_NOT_MAPPED,
+	PAST_MAPS_LATER, /* not known before events up to a later time are in */
+	PAST_MAPS_UNSURE /* not to be told any more: events were lost, or a scan came too late */
 };
 
 /* Whose mappings, and when; process events up to SETTLED_NS have been taken. CLOCK_MONOTONIC, as all times.
  */
-struct pastmap_when {
+struct past_maps_when {
 	uint32_t tgid, exec_id;
 	uint64_t start_boot_ns, time_ns, settled_ns;
 };
@@ -157,127 +157,127 @@ struct pastmap_when {
 /*
  * What executable mapping held ADDR then? *RET has its place and file (path ""
  * = anonymous; it belongs to P's files), *MADE_NS a time when it was not there
- * before (0 = before the recording); both are set with PASTMAP_MAPPED only.
+ * before (0 = before the recording); both are set with PAST_MAPS_MAPPED only.
  */
-enum pastmap_code pastmap_find(const struct pastmap *p, const struct pastmap_when *when, uint64_t addr,
+enum past_maps_code past_maps_find(const struct past_maps *p, const struct past_maps_when *when, uint64_t addr,
 	struct procmap *ret, uint64_t *made_ns);
 
 struct image; /* imagetab_*() */
-struct filetab;
-struct mapset;
-struct pastmap; /* pastmap_*() */
-struct proctab;
+struct file_table;
+struct process_maps;
+struct past_maps; /* pastmap_*() */
+struct process_table;
 
 /* ALL: every process is tracked from its fork on, else only what was scanned (FOLLOW: and its children). */
-int proctab_new(bool all, bool follow, struct proctab **ret, struct err *e);
+int process_table_new(bool all, bool follow, struct process_table **ret, struct err *e);
 
 /* What our own rights do not reach is asked of O, which outlives T. */
-void proctab_broker(struct proctab *t, struct worker *o);
-void proctab_free(struct proctab *t); /* NULL is fine */
+void process_table_broker(struct process_table *t, struct worker *o);
+void process_table_free(struct process_table *t); /* NULL is fine */
 
 /*
  * No process events will come: images are told apart by IDENTITY, which puts
  * the image that process TGID is now into *RET and is false when there is none,
- * and proctab_image_seen() reports new ones. Mappings are read again when
- * proctab_stale() or proctab_refresh() says so. /proc/PID/maps belongs to the
+ * and process_table_image_seen() reports new ones. Mappings are read again when
+ * process_table_stale() or process_table_refresh() says so. /proc/PID/maps belongs to the
  * image that had it opened, so whoever has its identity afterwards is that image.
  */
-typedef bool proctab_identity(void *ctx, uint32_t tgid, struct offcpu_ev_image *ret);
-void proctab_without_events(struct proctab *t, proctab_identity *identity, void *ctx);
+typedef bool process_table_identity(void *ctx, uint32_t tgid, struct offcpu_ev_image *ret);
+void process_table_without_events(struct process_table *t, process_table_identity *identity, void *ctx);
 
-/* A wait, a fork or an exec of the image EV was seen: it is scanned by proctab_freshen(). */
-void proctab_image_seen(struct proctab *t, const struct offcpu_ev_image *ev);
+/* A wait, a fork or an exec of the image EV was seen: it is scanned by process_table_freshen(). */
+void process_table_image_seen(struct process_table *t, const struct offcpu_ev_image *ev);
 
 /* What IDENTITY says; true where events tell. */
-bool proctab_is_still(struct proctab *t, const struct offcpu_ev_image *ev);
+bool process_table_is_still(struct process_table *t, const struct offcpu_ev_image *ev);
 
 /* That image may have mapped something that is not known; AT_ONCE: it has. */
-void proctab_stale(struct proctab *t, const struct offcpu_ev_image *ev, bool at_once);
+void process_table_stale(struct process_table *t, const struct offcpu_ev_image *ev, bool at_once);
 
 /* EV, of OFFCPU_EV_MAPPING: what its next scan finds in another's place is there since then. */
-void proctab_mapping(struct proctab *t, const struct offcpu_ev_image *ev);
+void process_table_mapping(struct process_table *t, const struct offcpu_ev_image *ev);
 
 /* Read what is new or stale and due, the newest first, for about BUDGET_NS. */
-void proctab_freshen(struct proctab *t, uint64_t budget_ns);
+void process_table_freshen(struct process_table *t, uint64_t budget_ns);
 
 /* The mappings of KEY's process are to be known as they were at TIME_NS, or later. */
-void proctab_refresh(struct proctab *t, const struct offcpu_key *key, uint64_t time_ns);
+void process_table_refresh(struct process_table *t, const struct offcpu_key *key, uint64_t time_ns);
 
 /*
  * Read process PID's mappings, name and executable from /proc; NOW_NS is the
  * time before the reading began. 0, or -errno with the message; the process is
  * tracked all the same, with the error in its record.
  */
-int proctab_scan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e);
+int process_table_scan(struct process_table *t, uint32_t pid, uint64_t now_ns, struct err *e);
 
 /*
  * Read the mappings of PID's image again, for nobody told what it mapped since
- * it was scanned: what is new counts from that scan on. As proctab_scan().
+ * it was scanned: what is new counts from that scan on. As process_table_scan().
  */
-int proctab_rescan(struct proctab *t, uint32_t pid, uint64_t now_ns, struct err *e);
+int process_table_rescan(struct process_table *t, uint32_t pid, uint64_t now_ns, struct err *e);
 
 /* Is something known to be mapped at ADDR in what PID is now? */
-bool proctab_covers(const struct proctab *t, uint32_t pid, uint64_t addr);
+bool process_table_covers(const struct process_table *t, uint32_t pid, uint64_t addr);
 
 /*
- * Scan every process of /proc, in steps: each call of proctab_scan_some()
+ * Scan every process of /proc, in steps: each call of process_table_scan_some()
  * goes on for BUDGET_NS, and is true when there is nothing left to do.
  */
-void proctab_scan_all(struct proctab *t);
-bool proctab_scan_some(struct proctab *t, uint64_t budget_ns);
+void process_table_scan_all(struct process_table *t);
+bool process_table_scan_some(struct process_table *t, uint64_t budget_ns);
 
 /* In the order in which they happened. */
-void proctab_event(struct proctab *t, const struct procevent *ev);
+void process_table_event(struct process_table *t, const struct procevent *ev);
 
 /*
  * The image that process TGID is now is the one with this identity: for
  * somebody whose times are too rough to tell which image a wait was of.
  */
-void proctab_identify(struct proctab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns);
+void process_table_identify(struct process_table *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns);
 
 /* A thread's names and ids, from BPF; before the first sample of that thread. */
-void proctab_announce(struct proctab *t, const struct offcpu_ev_thread *ev);
+void process_table_announce(struct process_table *t, const struct offcpu_ev_thread *ev);
 
 /*
  * The capture's id of the image that KEY's process was when a wait began at
  * FIRST_NS; the image, its files, mappings and the thread are written to W
- * first as far as they are new. CAP_NONE when memory ran out.
+ * first as far as they are new. CAPTURE_NONE when memory ran out.
  */
-uint32_t proctab_emit(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, struct capwrite *w);
+uint32_t process_table_emit(struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, struct cap_writer *w);
 
 /* Write what changed since for images that are in the capture; forget images that ended and have no samples.
  */
-void proctab_flush(struct proctab *t, uint64_t now_ns, struct capwrite *w);
+void process_table_flush(struct process_table *t, uint64_t now_ns, struct cap_writer *w);
 
 /*
- * The mapping epoch (see CAP_SAMPLE_EPOCH) of waits of KEY's process that
- * began from FIRST_NS to LAST_NS; after proctab_emit() of the same key. 0
+ * The mapping epoch (see CAPTURE_SAMPLE_EPOCH) of waits of KEY's process that
+ * began from FIRST_NS to LAST_NS; after process_table_emit() of the same key. 0
  * where no address ever changed its meaning.
  */
-uint32_t proctab_epoch(struct proctab *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns);
+uint32_t process_table_epoch(struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns);
 
-/* The image that KEY's process was, after proctab_emit() of the same key; NULL. Until the next call that
+/* The image that KEY's process was, after process_table_emit() of the same key; NULL. Until the next call that
  * changes T. */
-const struct image *proctab_image(struct proctab *t, const struct offcpu_key *key);
+const struct image *process_table_image(struct process_table *t, const struct offcpu_key *key);
 
 /* Is process PID one of those whose life is followed? */
-bool proctab_tracks(const struct proctab *t, uint32_t pid);
+bool process_table_tracks(const struct process_table *t, uint32_t pid);
 
-/* The mappings of KEY's process, after proctab_emit() of it; NULL = none known. T's, until it changes. */
-const struct mapset *proctab_maps(struct proctab *t, const struct offcpu_key *key);
+/* The mappings of KEY's process, after process_table_emit() of it; NULL = none known. T's, until it changes. */
+const struct process_maps *process_table_maps(struct process_table *t, const struct offcpu_key *key);
 
-struct filetab *proctab_files(struct proctab *t); /* stay T's */
+struct file_table *process_table_files(struct process_table *t); /* stay T's */
 
-/* What pastmap_find() looks in: T's, until the next call that changes T. */
-void proctab_past(const struct proctab *t, struct pastmap *ret);
+/* What past_maps_find() looks in: T's, until the next call that changes T. */
+void process_table_past(const struct process_table *t, struct past_maps *ret);
 
 /*
  * Since the last call, was something mapped where the same process had had
  * something else? Then waits before and after must not share a sample.
  */
-bool proctab_remapped(struct proctab *t);
+bool process_table_remapped(struct process_table *t);
 
-struct proctab_stats {
+struct process_table_stats {
 	uint64_t images; /* in the capture */
 	uint64_t maps_refused; /* of them, without mappings for lack of permission */
 	uint64_t maps_lost; /* of them, without mappings */
@@ -285,6 +285,6 @@ struct proctab_stats {
 	uint64_t events_lost; /* records that the kernel dropped */
 };
 
-void proctab_stats(const struct proctab *t, struct proctab_stats *ret);
+void process_table_stats(const struct process_table *t, struct process_table_stats *ret);
 
 #endif

@@ -26,7 +26,7 @@
 #include <sys/epoll.h>
 
 /*
- * recparts - what a recording works with, opened in the order that lets it
+ * session_parts - what a recording works with, opened in the order that lets it
  * begin soonest.
  *
  * Everything that takes privileges comes first: loading, attaching, opening.
@@ -36,19 +36,19 @@
  * opened later is asked of the broker (system/broker.h).
  */
 
-struct recparts {
+struct session_parts {
 	struct offcpu *bpf;
 	struct unwinder *unwinder; /* NULL = user stacks by frame pointer, or none */
 	struct procevents *events; /* NULL = not allowed: what BPF reports, and /proc */
-	struct proctab *procs;
-	struct stacktab *stacks;
-	struct capwrite *out;
+	struct process_table *procs;
+	struct stack_table *stacks;
+	struct cap_writer *out;
 	struct worker *broker; /* for what no privilege is left for; NULL = there was none to be kept */
 	uint64_t broker_caps; /* what it keeps */
-	struct privdrop dropped; /* what holds here */
+	struct priv_drop dropped; /* what holds here */
 	int kallsyms; /* /proc/kallsyms, opened with privileges; -1 = not to be had */
 	int epoll_fd; /* readable when one of them has something to do */
-	uint64_t load_ns; /* how long the programs took to load: see recparts_patience_ns() */
+	uint64_t load_ns; /* how long the programs took to load: see session_parts_patience_ns() */
 	bool refused; /* it was the kernel that refused the BPF side: another mode may work */
 	char degraded[512]; /* what cannot be done, and why; "" = nothing */
 };
@@ -57,11 +57,11 @@ struct recparts {
 #define TABLES_NS UINT64_C(5000000000)
 #define TABLES_LOADS 20
 
-static void recparts_image(struct recparts *p, const struct offcpu_ev_image *ev);
+static void session_parts_image(struct session_parts *p, const struct offcpu_ev_image *ev);
 
 static void take_mapping(void *ctx, const struct procevent *ev)
 {
-	struct recparts *p = ctx;
+	struct session_parts *p = ctx;
 
 	if (p->unwinder)
 		unwinder_mapped(p->unwinder, ev);
@@ -69,28 +69,28 @@ static void take_mapping(void *ctx, const struct procevent *ev)
 
 static void parts_take_image(void *ctx, const struct offcpu_ev_image *ev)
 {
-	recparts_image(ctx, ev);
+	session_parts_image(ctx, ev);
 }
 
 /* That image may have mapped something since it was read. */
-static void recparts_stale(struct recparts *p, const struct offcpu_ev_image *ev)
+static void session_parts_stale(struct session_parts *p, const struct offcpu_ev_image *ev)
 {
 	if (p->events)
 		return;
 	/* the unwinder says when it has read it */
 	if (ev->type == OFFCPU_EV_MAPPING)
-		proctab_mapping(p->procs, ev);
+		process_table_mapping(p->procs, ev);
 	else
-		proctab_stale(p->procs, ev, false);
+		process_table_stale(p->procs, ev, false);
 	if (p->unwinder)
 		unwinder_stale(p->unwinder, ev);
 }
 
 /* BPF saw an image that it has no tables for, that has just begun or that maps something. */
-static void recparts_image(struct recparts *p, const struct offcpu_ev_image *ev)
+static void session_parts_image(struct session_parts *p, const struct offcpu_ev_image *ev)
 {
 	if (ev->type == OFFCPU_EV_MAPPING) {
-		recparts_stale(p, ev);
+		session_parts_stale(p, ev);
 		return;
 	}
 	if (p->unwinder && ev->type == OFFCPU_EV_FORK)
@@ -98,7 +98,7 @@ static void recparts_image(struct recparts *p, const struct offcpu_ev_image *ev)
 	else if (p->unwinder)
 		unwinder_image(p->unwinder, ev);
 	if (!p->events)
-		proctab_image_seen(p->procs, ev);
+		process_table_image_seen(p->procs, ev);
 }
 
 struct asked {
@@ -120,7 +120,7 @@ static void take_asked(void *ctx, const struct offcpu_ev_image *ev)
 
 static bool identity_of(void *ctx, uint32_t tgid, struct offcpu_ev_image *ret)
 {
-	struct recparts *p = ctx;
+	struct session_parts *p = ctx;
 	struct asked a = { .ret = ret, .tgid = tgid };
 	const struct offcpu_sink sink = { .ctx = &a, .image = take_asked };
 
@@ -128,7 +128,7 @@ static bool identity_of(void *ctx, uint32_t tgid, struct offcpu_ev_image *ret)
 }
 
 /* WHAT cannot be done, by the message E: the recording goes on without. */
-static void recparts_degrade(struct recparts *p, const char *what, const struct err *e)
+static void session_parts_degrade(struct session_parts *p, const char *what, const struct err *e)
 {
 	size_t len = strlen(p->degraded);
 
@@ -136,7 +136,7 @@ static void recparts_degrade(struct recparts *p, const char *what, const struct 
 		e->hint[0] ? "; " : "", e->hint);
 }
 
-static int watch(struct recparts *p, int fd, struct err *e)
+static int watch(struct session_parts *p, int fd, struct err *e)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
 
@@ -145,7 +145,7 @@ static int watch(struct recparts *p, int fd, struct err *e)
 	return 0;
 }
 
-static int ask_targets(struct recparts *p, const struct recorder_opts *o, struct err *e)
+static int ask_targets(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
 	int rc = 0;
 
@@ -161,22 +161,22 @@ static int ask_targets(struct recparts *p, const struct recorder_opts *o, struct
 }
 
 /* A process that is gone ends the recording; one whose maps may not be read is recorded without them. */
-static int scan_target(struct recparts *p, uint32_t pid, struct err *e)
+static int scan_target(struct session_parts *p, uint32_t pid, struct err *e)
 {
 	struct err why;
-	int rc = proctab_scan(p->procs, pid, now_ns(), &why);
+	int rc = process_table_scan(p->procs, pid, now_ns(), &why);
 
 	if (!rc && p->unwinder)
 		unwinder_prepare(p->unwinder, pid);
 	if (rc == -ESRCH)
 		return err_set(e, rc, "process %u has exited meanwhile", pid);
 	if (rc)
-		recparts_degrade(p, "user frames have no names", &why);
+		session_parts_degrade(p, "user frames have no names", &why);
 	return 0;
 }
 
 /* The maps of what is asked for are read before the first wait can be recorded. */
-static int scan_targets(struct recparts *p, const struct recorder_opts *o, struct err *e)
+static int scan_targets(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
 	struct procinfo_status st;
 	int rc = 0;
@@ -191,20 +191,20 @@ static int scan_targets(struct recparts *p, const struct recorder_opts *o, struc
 	/* until it execs it is a copy of ours, with privileges that we may not look into any more, and
 	 * without events nothing would end that copy */
 	if (!rc && o->command_pid && p->events)
-		proctab_scan(p->procs, o->command_pid, now_ns(), NULL);
+		process_table_scan(p->procs, o->command_pid, now_ns(), NULL);
 	return rc;
 }
 
 /* LEAST_NS, or on a slow machine TIMES what loading the programs took, which is 0.2 s on a fast one. */
-static uint64_t recparts_patience_ns(const struct recparts *p, uint64_t least_ns, unsigned int times)
+static uint64_t session_parts_patience_ns(const struct session_parts *p, uint64_t least_ns, unsigned int times)
 {
 	return MAX(least_ns, p->load_ns * times);
 }
 
-static void await_tables(struct recparts *p)
+static void await_tables(struct session_parts *p)
 {
 	unwinder_service(
-		p->unwinder, (int)(recparts_patience_ns(p, TABLES_NS, TABLES_LOADS) / UINT64_C(1000000)));
+		p->unwinder, (int)(session_parts_patience_ns(p, TABLES_NS, TABLES_LOADS) / UINT64_C(1000000)));
 }
 
 /*
@@ -213,7 +213,7 @@ static void await_tables(struct recparts *p)
  * unwinder.
  */
 /* The image of PID, and the tables that were asked for when its maps were read. */
-static int recparts_publish(struct recparts *p, uint32_t pid, struct err *e)
+static int session_parts_publish(struct session_parts *p, uint32_t pid, struct err *e)
 {
 	const struct offcpu_sink sink = { .ctx = p, .image = parts_take_image };
 	int rc = offcpu_images(p->bpf, pid, &sink, e);
@@ -223,19 +223,19 @@ static int recparts_publish(struct recparts *p, uint32_t pid, struct err *e)
 }
 
 /* BPF is not to record the processes that work for the recorder. */
-static void recparts_leave_out(struct recparts *p)
+static void session_parts_leave_out(struct session_parts *p)
 {
 	offcpu_leave_out(p->bpf, p->unwinder ? unwinder_worker(p->unwinder) : 0, worker_pid(p->broker));
 }
 
 /* The images of the targets, and the tables that were asked for when their maps were read. */
-static int publish_targets(struct recparts *p, const struct recorder_opts *o, struct err *e)
+static int publish_targets(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
 	const struct offcpu_sink sink = { .ctx = p, .image = parts_take_image };
 	struct procinfo_status st;
 	int rc = 0;
 
-	recparts_leave_out(p);
+	session_parts_leave_out(p);
 	if (!p->unwinder)
 		return 0;
 	for (size_t i = 0; i < o->n_pids && !rc; i++)
@@ -251,18 +251,18 @@ static int publish_targets(struct recparts *p, const struct recorder_opts *o, st
 }
 
 /* First of all: it forks a process that must inherit nothing. */
-static void open_broker(struct recparts *p, const struct recorder_opts *o)
+static void open_broker(struct session_parts *p, const struct recorder_opts *o)
 {
 	const struct broker_opts opts = { .owner_only = o->bpf.owner_only };
 	struct err why;
 
 	p->broker_caps = broker_caps(&opts);
 	if (broker_start(&opts, &p->broker, &why) != 0)
-		recparts_degrade(p, "what other users' processes map is not opened", &why);
+		session_parts_degrade(p, "what other users' processes map is not opened", &why);
 }
 
 /* Before anything is opened, for it forks too. */
-static int open_unwinder(struct recparts *p, const struct recorder_opts *o, struct err *e)
+static int open_unwinder(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
 	struct tableset_opts opts = { .bytes = o->unwind_bytes,
 		.all = o->bpf.all || o->n_comms,
@@ -280,21 +280,21 @@ static int open_unwinder(struct recparts *p, const struct recorder_opts *o, stru
 		return rc;
 	}
 	if (rc)
-		recparts_degrade(p, "user stacks by frame pointer", &why);
+		session_parts_degrade(p, "user stacks by frame pointer", &why);
 	return 0;
 }
 
-static void add_limits(struct recparts *p, bool raw)
+static void add_limits(struct session_parts *p, bool raw)
 {
 	struct err limits = { 0 };
 
 	snprintf(limits.msg, sizeof(limits.msg), "%s", offcpu_limits(p->bpf));
 	if (limits.msg[0])
-		recparts_degrade(p, raw ? "without BTF" : "this kernel", &limits);
+		session_parts_degrade(p, raw ? "without BTF" : "this kernel", &limits);
 }
 
 /* With --unwind auto a kernel that refuses the walk by tables gets the one by frame pointer. */
-static int load(struct recparts *p, const struct recorder_opts *o, struct err *e)
+static int load(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
 	struct offcpu_opts opts = o->bpf;
 	struct unwindspace_fds tables;
@@ -309,7 +309,7 @@ static int load(struct recparts *p, const struct recorder_opts *o, struct err *e
 	}
 	rc = offcpu_load(&opts, &p->bpf, &why);
 	if (rc && p->unwinder && o->unwind != RECORDER_UNWIND_DWARF) {
-		recparts_degrade(p, "user stacks by frame pointer", &why);
+		session_parts_degrade(p, "user stacks by frame pointer", &why);
 		opts.tables = NULL;
 		rc = offcpu_load(&opts, &p->bpf, &why);
 		unwinder_close(p->unwinder);
@@ -324,42 +324,42 @@ static int load(struct recparts *p, const struct recorder_opts *o, struct err *e
 }
 
 /* What can be had with privileges only. */
-static void open_files(struct recparts *p)
+static void open_files(struct session_parts *p)
 {
 	struct err why;
 
 	worker_hurry();
 	p->kallsyms = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
 	if (worker_ready(p->broker, &why) != 0)
-		recparts_degrade(p, "what other users' processes map is not opened", &why);
+		session_parts_degrade(p, "what other users' processes map is not opened", &why);
 }
 
 /* From here on nothing is left of them but what the broker keeps. */
-static int drop(struct recparts *p, struct err *e)
+static int drop(struct session_parts *p, struct err *e)
 {
-	return privdrop_recorder(
-		offcpu_needs_caps(p->bpf) ? caps_bits((const int[]){ CAP_BPF, CAP_PERFMON }, 2) : 0,
+	return priv_drop_recorder(
+		offcpu_needs_caps(p->bpf) ? priv_bits((const int[]){ CAP_BPF, CAP_PERFMON }, 2) : 0,
 		&p->dropped, e);
 }
 
-static int open_tables(struct recparts *p, const struct recorder_opts *o, struct err *e)
+static int open_tables(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
 	bool all = o->bpf.all || o->n_comms;
 	struct err why;
-	int rc = stacktab_new(o->bpf.depth, &p->stacks, e);
+	int rc = stack_table_new(o->bpf.depth, &p->stacks, e);
 
 	if (!rc && o->hide_kernel)
-		rc = stacktab_hide(p->stacks, e);
+		rc = stack_table_hide(p->stacks, e);
 	if (!rc)
-		rc = proctab_new(all, o->bpf.follow, &p->procs, e);
+		rc = process_table_new(all, o->bpf.follow, &p->procs, e);
 	if (!rc)
-		proctab_broker(p->procs, p->broker);
+		process_table_broker(p->procs, p->broker);
 	if (!rc && procevents_open(p->unwinder != NULL, &p->events, &why) != 0) {
-		recparts_degrade(p,
+		session_parts_degrade(p,
 			"processes are followed by /proc alone, which misses what one maps shortly before "
 			"its end, and renames",
 			&why);
-		proctab_without_events(p->procs, identity_of, p);
+		process_table_without_events(p->procs, identity_of, p);
 		if (p->unwinder)
 			unwinder_without_events(p->unwinder, p->procs);
 	}
@@ -372,7 +372,7 @@ static int open_tables(struct recparts *p, const struct recorder_opts *o, struct
 
 /* Everything that takes privileges, and then there are none. */
 static int use_privileges(
-	struct recparts *p, const struct recorder_opts *o, struct outchild *out, struct err *e)
+	struct session_parts *p, const struct recorder_opts *o, struct output *out, struct err *e)
 {
 	uint64_t began_ns;
 	int rc;
@@ -386,7 +386,7 @@ static int use_privileges(
 		rc = load(p, o, e);
 	p->load_ns = now_ns() - began_ns;
 	if (!rc && p->unwinder)
-		stacktab_marked(p->stacks);
+		stack_table_marked(p->stacks);
 	if (!rc)
 		rc = watch(p, offcpu_fd(p->bpf), e);
 	if (!rc)
@@ -398,12 +398,12 @@ static int use_privileges(
 	if (rc)
 		return rc;
 	open_files(p);
-	rc = outchild_early(out, e);
+	rc = output_early(out, e);
 	return rc ? rc : drop(p, e);
 }
 
 /* Without any privilege: the rest, and the output. */
-static int get_ready(struct recparts *p, const struct recorder_opts *o, struct outchild *out, struct err *e)
+static int get_ready(struct session_parts *p, const struct recorder_opts *o, struct output *out, struct err *e)
 {
 	int rc = scan_targets(p, o, e), fd;
 
@@ -413,8 +413,8 @@ static int get_ready(struct recparts *p, const struct recorder_opts *o, struct o
 		rc = watch(p, unwinder_fd(p->unwinder), e);
 	if (rc)
 		return rc;
-	fd = outchild_take(out, e);
-	return fd < 0 ? fd : capwrite_begin(fd, o->path, &p->out, e);
+	fd = output_take(out, e);
+	return fd < 0 ? fd : cap_writer_begin(fd, o->path, &p->out, e);
 }
 
 /*
@@ -422,43 +422,43 @@ static int get_ready(struct recparts *p, const struct recorder_opts *o, struct o
  * and the tables for them there. The output is made last (record/output.h), so that
  * a recording that cannot begin leaves no file and replaces none. Whatever
  * comes of it, privileges are gone for good once all is attached. Whatever comes
- * of it, release P with recparts_close(). The message names the step and the
+ * of it, release P with session_parts_close(). The message names the step and the
  * remedy.
  */
-static int recparts_open(struct recparts *p, const struct recorder_opts *o, struct err *e)
+static int session_parts_open(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
-	struct outchild out;
+	struct output out;
 	int rc;
 
-	*p = (struct recparts){ .epoll_fd = epoll_create1(EPOLL_CLOEXEC), .kallsyms = -1 };
+	*p = (struct session_parts){ .epoll_fd = epoll_create1(EPOLL_CLOEXEC), .kallsyms = -1 };
 	if (p->epoll_fd < 0)
 		return err_sys(e, -errno, "cannot create an epoll instance");
-	outchild_start(&out, o->path, o->force);
+	output_start(&out, o->path, o->force);
 	rc = use_privileges(p, o, &out, e);
 	if (!rc)
 		rc = get_ready(p, o, &out, e);
-	outchild_close(&out);
+	output_close(&out);
 	return rc;
 }
 
 /* What was given up, what is kept, and what confines those who read files: one line. */
-static void recparts_put_privileges(const struct recparts *p, struct buf *b)
+static void session_parts_put_privileges(const struct session_parts *p, struct buf *b)
 {
-	privdrop_put(&p->dropped, b);
+	priv_drop_put(&p->dropped, b);
 	if (worker_pid(p->broker))
-		privdrop_put_child("the process that opens files", p->broker_caps, b);
+		priv_drop_put_child("the process that opens files", p->broker_caps, b);
 	buftext_str(b, "; ");
 	sandbox_put(b);
 }
 
-static void recparts_close(struct recparts *p)
+static void session_parts_close(struct session_parts *p)
 {
 	offcpu_close(p->bpf);
 	unwinder_close(p->unwinder);
 	procevents_close(p->events);
-	proctab_free(p->procs);
-	stacktab_free(p->stacks);
-	capwrite_close(p->out);
+	process_table_free(p->procs);
+	stack_table_free(p->stacks);
+	cap_writer_close(p->out);
 	worker_free(p->broker);
 	if (p->kallsyms >= 0)
 		close(p->kallsyms);
@@ -471,7 +471,7 @@ static void recparts_close(struct recparts *p)
 #define SWAP_POLL_NS 1000000
 #define SCAN_NS 1000000 /* of processes that were there before, between other things */
 
-/* Each is a time, or so many times what loading the programs took: see recparts_patience_ns(). */
+/* Each is a time, or so many times what loading the programs took: see session_parts_patience_ns(). */
 #define LAST_TABLES_NS UINT64_C(50000000) /* a recording waits, at its end, for tables of its last waits */
 #define LAST_TABLES_LOADS 4
 #define LATE_NS UINT64_C(2000000000) /* a copied stack waits for tables */
@@ -488,8 +488,8 @@ struct row {
 };
 
 struct recorder {
-	struct recparts p;
-	struct snapset *snaps; /* stacks that are walked afterwards; NULL = no unwinder */
+	struct session_parts p;
+	struct late_stacks *snaps; /* stacks that are walked afterwards; NULL = no unwinder */
 	uint64_t settled_ns; /* process events up to this time are taken */
 	bool scanning; /* processes that were there before are still being looked at */
 	bool swapping; /* the aggregation map: a flush is under way */
@@ -497,18 +497,18 @@ struct recorder {
 	uint64_t look_due_ns; /* not before */
 	uint64_t quiet_ns; /* when the unwinder last heard that RCU had passed */
 	struct kallsyms *ks;
-	struct ksymload loading; /* the next ones */
+	struct kallsyms_loader loading; /* the next ones */
 	bool symbols_refused; /* and that was told */
 	struct row *rows;
-	size_t n_rows, cap_rows;
+	size_t n_rows, max_rows;
 	uint64_t rows_lost; /* no memory */
 	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
 	bool all;
 	bool hide; /* kernel addresses */
-	struct namewant *names; /* NULL = none are stored */
-	struct jitkeep *jit; /* the same of JIT code */
-	struct namekeep *namer; /* of them */
-	struct capends user;
+	struct name_requests *names; /* NULL = none are stored */
+	struct jit_store *jit; /* the same of JIT code */
+	struct name_store *namer; /* of them */
+	struct cap_outcomes user;
 	char privileges[512];
 	bool broker_missed; /* it has ended, and that was told */
 	struct offcpu_sink sink;
@@ -518,21 +518,21 @@ static void take_stack(void *ctx, const struct offcpu_ev_stack *ev)
 {
 	struct recorder *r = ctx;
 
-	stacktab_add(r->p.stacks, ev);
+	stack_table_add(r->p.stacks, ev);
 }
 
 static void take_thread(void *ctx, const struct offcpu_ev_thread *ev)
 {
 	struct recorder *r = ctx;
 
-	proctab_announce(r->p.procs, ev);
+	process_table_announce(r->p.procs, ev);
 }
 
 static void take_image(void *ctx, const struct offcpu_ev_image *ev)
 {
 	struct recorder *r = ctx;
 
-	recparts_image(&r->p, ev);
+	session_parts_image(&r->p, ev);
 }
 
 static void take_snapshot(void *ctx, const struct offcpu_ev_snapshot *ev)
@@ -545,17 +545,17 @@ static void take_snapshot(void *ctx, const struct offcpu_ev_snapshot *ev)
 
 	if (!r->snaps)
 		return;
-	snapset_add(r->snaps, ev);
+	late_stacks_add(r->snaps, ev);
 	/* it is busy: before those that only wait */
-	recparts_image(&r->p, &image);
-	recparts_stale(&r->p, &image);
+	session_parts_image(&r->p, &image);
+	session_parts_stale(&r->p, &image);
 }
 
 static void take_sample(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value)
 {
 	struct recorder *r = ctx;
 
-	if (base_grow(&r->rows, &r->cap_rows, r->n_rows + 1, sizeof(*r->rows)) != 0) {
+	if (base_grow(&r->rows, &r->max_rows, r->n_rows + 1, sizeof(*r->rows)) != 0) {
 		r->rows_lost += value->count;
 		return;
 	}
@@ -566,8 +566,8 @@ static void take_event(void *ctx, const struct procevent *ev)
 {
 	struct recorder *r = ctx;
 
-	proctab_event(r->p.procs, ev);
-	jitkeep_event(r->jit, r->p.procs, ev);
+	process_table_event(r->p.procs, ev);
+	jit_store_event(r->jit, r->p.procs, ev);
 	if (r->p.unwinder)
 		unwinder_event(r->p.unwinder, ev);
 }
@@ -588,15 +588,15 @@ static void write_privileges(struct recorder *r)
 {
 	struct buf b = { 0 };
 
-	recparts_put_privileges(&r->p, &b);
+	session_parts_put_privileges(&r->p, &b);
 	snprintf(r->privileges, sizeof(r->privileges), "%.*s", (int)b.len, b.p ? (const char *)b.p : "");
 	buf_free(&b);
-	capwrite_option(r->p.out, &(struct cap_option){ "privileges", r->privileges });
+	cap_writer_option(r->p.out, &(struct cap_option){ "privileges", r->privileges });
 }
 
 static void write_options(struct recorder *r, const struct recorder_opts *o)
 {
-	recoptions_write(r->p.out, o,
+	record_options_write(r->p.out, o,
 		o->bpf.no_user_stacks ? "none"
 		: r->p.unwinder       ? "dwarf"
 				      : "fp",
@@ -620,28 +620,28 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool 
 		.snapshot = take_snapshot,
 		.sample = take_sample };
 	/* before the rest: what comes last makes the file */
-	rc = snapset_new(opts->bpf.depth ? opts->bpf.depth : 127, &r->snaps, e);
+	rc = late_stacks_new(opts->bpf.depth ? opts->bpf.depth : 127, &r->snaps, e);
 	if (!rc && !opts->no_symbols && !opts->bpf.no_user_stacks) {
-		rc = namewant_new(&r->names, e);
-		rc = rc ? rc : jitkeep_new(&r->jit, e);
+		rc = name_requests_new(&r->names, e);
+		rc = rc ? rc : jit_store_new(&r->jit, e);
 	}
-	rc = rc ? rc : recparts_open(&r->p, opts, e);
+	rc = rc ? rc : session_parts_open(&r->p, opts, e);
 	if (!rc)
-		jitkeep_broker(r->jit, r->p.broker);
+		jit_store_broker(r->jit, r->p.broker);
 	if (!rc && r->names)
-		rc = namekeep_new(r->names, proctab_files(r->p.procs), r->p.out, &r->namer, e);
+		rc = name_store_new(r->names, process_table_files(r->p.procs), r->p.out, &r->namer, e);
 	*refused = r->p.refused;
 	if (rc) {
 		recorder_close(r);
 		return rc;
 	}
 	if (!r->p.unwinder) {
-		snapset_free(r->snaps);
+		late_stacks_free(r->snaps);
 		r->snaps = NULL;
 	}
 	r->hide = opts->hide_kernel;
 	if (r->names)
-		stacktab_keep(r->p.stacks, FRAMES_KEPT);
+		stack_table_keep(r->p.stacks, FRAMES_KEPT);
 	write_options(r, opts);
 	*ret = r;
 	return 0;
@@ -651,12 +651,12 @@ void recorder_close(struct recorder *r)
 {
 	if (!r)
 		return;
-	namekeep_free(r->namer);
-	recparts_close(&r->p);
-	snapset_free(r->snaps);
-	jitkeep_free(r->jit);
-	namewant_free(r->names);
-	ksymload_close(&r->loading);
+	name_store_free(r->namer);
+	session_parts_close(&r->p);
+	late_stacks_free(r->snaps);
+	jit_store_free(r->jit);
+	name_requests_free(r->names);
+	kallsyms_loader_close(&r->loading);
 	kallsyms_free(r->ks);
 	free(r->rows);
 	free(r);
@@ -672,8 +672,8 @@ int recorder_start(struct recorder *r, struct err *e)
 	/* what waited already has asked for tables */
 	offcpu_drain(r->p.bpf, &r->sink);
 	if (r->all)
-		proctab_scan_all(r->p.procs);
-	return caphost_write(r->p.out, r->start_ns, r->p.kallsyms, r->hide, e);
+		process_table_scan_all(r->p.procs);
+	return cap_host_write(r->p.out, r->start_ns, r->p.kallsyms, r->hide, e);
 }
 
 void recorder_hold(struct recorder *r, uint32_t pid)
@@ -686,7 +686,7 @@ int recorder_command(struct recorder *r, uint32_t pid, struct err *e)
 	int rc = 0;
 
 	if (r->p.unwinder && pid)
-		rc = recparts_publish(&r->p, pid, e);
+		rc = session_parts_publish(&r->p, pid, e);
 	offcpu_hold(r->p.bpf, 0);
 	return rc;
 }
@@ -707,7 +707,7 @@ uint64_t recorder_timeout_ns(const struct recorder *r)
 
 	if (r->p.unwinder) {
 		due = MIN(due, unwinder_due_ns(r->p.unwinder));
-		due = MIN(due, snapset_due_ns(r->snaps));
+		due = MIN(due, late_stacks_due_ns(r->snaps));
 		if (r->look_again)
 			due = MIN(due, r->look_due_ns);
 		if (r->p.events && procevents_pending(r->p.events))
@@ -724,9 +724,9 @@ static void read_symbols(struct recorder *r)
 {
 	uint64_t now = now_ns();
 
-	if (r->symbols_ns && (!stacktab_wants_symbols(r->p.stacks) || now - r->symbols_ns < 5 * FLUSH_NS))
+	if (r->symbols_ns && (!stack_table_wants_symbols(r->p.stacks) || now - r->symbols_ns < 5 * FLUSH_NS))
 		return;
-	ksymload_begin(&r->loading, r->p.kallsyms);
+	kallsyms_loader_begin(&r->loading, r->p.kallsyms);
 	r->symbols_ns = now;
 }
 
@@ -738,28 +738,28 @@ static void take_symbols(struct recorder *r)
 
 	if (!r->loading.running)
 		return;
-	if (ksymload_take(&r->loading, &ks, &why) == 0) {
-		stacktab_symbols(r->p.stacks, ks);
+	if (kallsyms_loader_take(&r->loading, &ks, &why) == 0) {
+		stack_table_symbols(r->p.stacks, ks);
 		kallsyms_free(r->ks);
 		r->ks = ks;
 	} else if (!r->ks && !r->symbols_refused) {
 		r->symbols_refused = true;
-		recparts_degrade(&r->p, "kernel frames have no names", &why);
-		capwrite_option(r->p.out, &(struct cap_option){ "kallsyms", why.msg });
+		session_parts_degrade(&r->p, "kernel frames have no names", &why);
+		cap_writer_option(r->p.out, &(struct cap_option){ "kallsyms", why.msg });
 	}
 }
 
 /* Stacks that could not be walked at the switch; LAST: their tables are waited for no longer. */
 static void walk_snapshots(struct recorder *r, bool last)
 {
-	const struct snapset_by by = { .procs = r->p.procs,
+	const struct late_stacks_by by = { .procs = r->p.procs,
 		.stacks = r->p.stacks,
 		.tables = r->p.unwinder ? unwinder_tables(r->p.unwinder) : NULL,
 		.settled_ns = r->settled_ns,
-		.late_ns = recparts_patience_ns(&r->p, LATE_NS, LATE_LOADS) };
+		.late_ns = session_parts_patience_ns(&r->p, LATE_NS, LATE_LOADS) };
 
 	if (r->p.unwinder && r->snaps)
-		snapset_walk(r->snaps, &by, last);
+		late_stacks_walk(r->snaps, &by, last);
 }
 
 /* The places of the frames of S, whose process and stack are in the capture. */
@@ -767,12 +767,12 @@ static void want_names(struct recorder *r, const struct offcpu_key *k, const str
 {
 	struct cap_stack stack;
 
-	if (!r->names || !namewant_is_new(r->names, s->proc, s->ustack, s->flags / CAP_SAMPLE_EPOCH))
+	if (!r->names || !name_requests_is_new(r->names, s->proc, s->ustack, s->flags / CAPTURE_SAMPLE_EPOCH))
 		return;
-	if (stacktab_frames(r->p.stacks, &k->user, &stack))
-		namewant_add(r->names, proctab_maps(r->p.procs, k), &stack, s->first_ns, s->last_ns);
+	if (stack_table_frames(r->p.stacks, &k->user, &stack))
+		name_requests_add(r->names, process_table_maps(r->p.procs, k), &stack, s->first_ns, s->last_ns);
 	else
-		namewant_miss(r->names, stack.len);
+		name_requests_miss(r->names, stack.len);
 }
 
 /* False: its stack is not known yet. */
@@ -780,31 +780,31 @@ static bool write_row(struct recorder *r, struct row *row)
 {
 	struct offcpu_key *k = &row->key;
 	const struct offcpu_value *v = &row->value;
-	struct stacktab_end end = { 0 };
+	struct stack_table_end end = { 0 };
 	struct cap_sample s = { .tid = k->tid,
 		.state = k->state,
-		.flags = k->flags & (CAP_SAMPLE_EPOCH - 1),
+		.flags = k->flags & (CAPTURE_SAMPLE_EPOCH - 1),
 		.total_ns = v->total_ns,
 		.count = v->count,
 		.max_ns = v->max_ns,
 		.first_ns = v->first_ns,
 		.last_ns = v->last_ns };
 
-	if (r->snaps && !snapset_answer(r->snaps, &k->user))
+	if (r->snaps && !late_stacks_answer(r->snaps, &k->user))
 		return false;
 	if (!r->p.events)
-		proctab_refresh(r->p.procs, k, v->last_ns);
-	s.proc = proctab_emit(r->p.procs, k, v->first_ns, r->p.out);
-	s.flags |= proctab_epoch(r->p.procs, k, v->first_ns, v->last_ns) * CAP_SAMPLE_EPOCH;
-	jitkeep_see(r->jit, r->p.procs, r->p.stacks, k, s.proc, v->first_ns);
-	s.kstack = stacktab_emit(r->p.stacks, CAP_STACK_KERNEL, &k->kernel, r->p.out, NULL);
-	s.ustack = stacktab_emit(r->p.stacks, CAP_STACK_USER, &k->user, r->p.out, &end);
-	capends_add(&r->user, end.verdict, end.reason, v->count);
-	if (s.proc == CAP_NONE || s.kstack == CAP_NONE || s.ustack == CAP_NONE)
+		process_table_refresh(r->p.procs, k, v->last_ns);
+	s.proc = process_table_emit(r->p.procs, k, v->first_ns, r->p.out);
+	s.flags |= process_table_epoch(r->p.procs, k, v->first_ns, v->last_ns) * CAPTURE_SAMPLE_EPOCH;
+	jit_store_see(r->jit, r->p.procs, r->p.stacks, k, s.proc, v->first_ns);
+	s.kstack = stack_table_emit(r->p.stacks, CAPTURE_STACK_KERNEL, &k->kernel, r->p.out, NULL);
+	s.ustack = stack_table_emit(r->p.stacks, CAPTURE_STACK_USER, &k->user, r->p.out, &end);
+	cap_outcomes_add(&r->user, end.verdict, end.reason, v->count);
+	if (s.proc == CAPTURE_NONE || s.kstack == CAPTURE_NONE || s.ustack == CAPTURE_NONE)
 		r->rows_lost += v->count;
 	else
-		capwrite_sample(r->p.out, &s);
-	if (s.proc != CAP_NONE && s.ustack != CAP_NONE)
+		cap_writer_sample(r->p.out, &s);
+	if (s.proc != CAPTURE_NONE && s.ustack != CAPTURE_NONE)
 		want_names(r, k, &s);
 	return true;
 }
@@ -819,7 +819,7 @@ static void write_rows(struct recorder *r)
 			r->rows[kept++] = r->rows[i];
 	r->n_rows = kept;
 	if (r->snaps)
-		snapset_tidy(r->snaps);
+		late_stacks_tidy(r->snaps);
 }
 
 /* What it would have opened since is missing, and that is not to be read from counters alone. */
@@ -833,8 +833,8 @@ static void miss_broker(struct recorder *r)
 		return;
 	r->broker_missed = true;
 	err_set(&why, -ENOTCONN, "%s", st.why);
-	recparts_degrade(&r->p, "what other users' processes map is not opened any more", &why);
-	capwrite_option(r->p.out, &(struct cap_option){ "opener", why.msg });
+	session_parts_degrade(&r->p, "what other users' processes map is not opened any more", &why);
+	cap_writer_option(r->p.out, &(struct cap_option){ "opener", why.msg });
 }
 
 /*
@@ -843,21 +843,21 @@ static void miss_broker(struct recorder *r)
  */
 static void await_last(struct recorder *r)
 {
-	uint64_t end_ns = now_ns() + recparts_patience_ns(&r->p, LAST_TABLES_NS, LAST_TABLES_LOADS), now;
+	uint64_t end_ns = now_ns() + session_parts_patience_ns(&r->p, LAST_TABLES_NS, LAST_TABLES_LOADS), now;
 	struct unwinder_stats st;
 	size_t before;
 
 	do {
-		before = snapset_waiting(r->snaps);
+		before = late_stacks_waiting(r->snaps);
 		now = now_ns();
 		unwinder_service(r->p.unwinder, now < end_ns ? (int)((end_ns - now) / 1000000) + 1 : 0);
 		now = now_ns();
-		if (snapset_due_ns(r->snaps) > now)
-			usleep((useconds_t)((MIN(snapset_due_ns(r->snaps) - now, 10000000)) / 1000));
+		if (late_stacks_due_ns(r->snaps) > now)
+			usleep((useconds_t)((MIN(late_stacks_due_ns(r->snaps) - now, 10000000)) / 1000));
 		walk_snapshots(r, false);
 		unwinder_stats(r->p.unwinder, &st);
-	} while (snapset_waiting(r->snaps) && now < end_ns &&
-		 (st.tables.pending || snapset_waiting(r->snaps) < before));
+	} while (late_stacks_waiting(r->snaps) && now < end_ns &&
+		 (st.tables.pending || late_stacks_waiting(r->snaps) < before));
 }
 
 static void write_counters(struct recorder *r)
@@ -866,7 +866,7 @@ static void write_counters(struct recorder *r)
 	struct counters c;
 
 	recorder_stats(r, &st);
-	recstats_counters(&st, &c);
+	record_stats_counters(&st, &c);
 	counters_write(&c, r->p.out);
 }
 
@@ -874,21 +874,21 @@ static void write_counters(struct recorder *r)
 static int flush(struct recorder *r, bool last, struct err *e)
 {
 	drain_events(r, false);
-	while (!proctab_scan_some(r->p.procs, UINT64_MAX))
+	while (!process_table_scan_some(r->p.procs, UINT64_MAX))
 		;
-	proctab_freshen(r->p.procs, UINT64_MAX);
+	process_table_freshen(r->p.procs, UINT64_MAX);
 	read_symbols(r);
 	take_symbols(r);
 	walk_snapshots(r, false);
-	if (last && r->snaps && snapset_due_ns(r->snaps) != UINT64_MAX) {
+	if (last && r->snaps && late_stacks_due_ns(r->snaps) != UINT64_MAX) {
 		await_last(r);
 		walk_snapshots(r, true);
 	}
 	write_rows(r);
-	proctab_flush(r->p.procs, now_ns(), r->p.out);
+	process_table_flush(r->p.procs, now_ns(), r->p.out);
 	miss_broker(r);
 	write_counters(r);
-	return capwrite_flush(r->p.out, now_ns(), e);
+	return cap_writer_flush(r->p.out, now_ns(), e);
 }
 
 /* Processes and tables in step with what happened; waits that lacked a table are walked when it is there. */
@@ -899,9 +899,9 @@ static int keep_up(struct recorder *r, struct err *e)
 
 	if (unwinder_service(r->p.unwinder, 0))
 		r->look_again = true;
-	proctab_freshen(r->p.procs, SCAN_NS);
+	process_table_freshen(r->p.procs, SCAN_NS);
 	walk_snapshots(r, false);
-	recparts_leave_out(&r->p);
+	session_parts_leave_out(&r->p);
 	began = now_ns();
 	if (!r->look_again || began < r->look_due_ns)
 		return 0;
@@ -940,7 +940,7 @@ static int end_flush(struct recorder *r, struct err *e)
 	rc = flush(r, false, e);
 	/* what looks names up would be recorded with every process */
 	if (r->namer && !r->all)
-		namekeep_service(r->namer);
+		name_store_service(r->namer);
 	return rc;
 }
 
@@ -953,14 +953,14 @@ int recorder_service(struct recorder *r, struct err *e)
 	epoll_wait(r->p.epoll_fd, ready, ARRAY_LEN(ready), 0);
 	offcpu_drain(r->p.bpf, &r->sink);
 	drain_events(r, true);
-	jitkeep_look(r->jit, now_ns());
+	jit_store_look(r->jit, now_ns());
 	rc = r->p.unwinder ? keep_up(r, e) : 0;
 	if (rc)
 		return rc;
-	r->scanning = !proctab_scan_some(r->p.procs, SCAN_NS);
+	r->scanning = !process_table_scan_some(r->p.procs, SCAN_NS);
 	read_symbols(r);
 	if (!r->swapping) {
-		if (now_ns() < r->next_flush_ns && !offcpu_crowded(r->p.bpf) && !proctab_remapped(r->p.procs))
+		if (now_ns() < r->next_flush_ns && !offcpu_crowded(r->p.bpf) && !process_table_remapped(r->p.procs))
 			return 0;
 		offcpu_begin_swap(r->p.bpf);
 		r->swapping = true;
@@ -971,8 +971,8 @@ int recorder_service(struct recorder *r, struct err *e)
 /* All that cannot be had later is in the file by now. */
 static void keep_names(struct recorder *r)
 {
-	jitkeep_write(r->jit, r->p.out);
-	namekeep_finish(r->namer, recparts_patience_ns(&r->p, NAMES_NS, NAMES_LOADS));
+	jit_store_write(r->jit, r->p.out);
+	name_store_finish(r->namer, session_parts_patience_ns(&r->p, NAMES_NS, NAMES_LOADS));
 	write_counters(r);
 }
 
@@ -985,7 +985,7 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 		return rc;
 	/* it mostly waits for RCU */
 	if (r->namer && !r->all)
-		namekeep_hurry(r->namer);
+		name_store_hurry(r->namer);
 	rc = offcpu_freeze(r->p.bpf, &r->sink, &stop_ns, e);
 	r->stop_ns = rc ? 0 : stop_ns;
 	if (!rc)
@@ -993,29 +993,29 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 	if (!rc && r->names)
 		keep_names(r);
 	return rc ? rc
-		  : capwrite_finish(r->p.out, &(struct cap_trailer){ .stop_ns = stop_ns, .why = why }, e);
+		  : cap_writer_finish(r->p.out, &(struct cap_trailer){ .stop_ns = stop_ns, .why = why }, e);
 }
 
 void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 {
 	*ret = (struct recorder_stats){ .start_ns = r->start_ns,
 		.now_ns = r->stop_ns ? r->stop_ns : now_ns(),
-		.bytes = capwrite_bytes(r->p.out),
+		.bytes = cap_writer_bytes(r->p.out),
 		.degraded = r->p.degraded,
 		.privileges = r->privileges,
 		.rows_lost = r->rows_lost };
 	offcpu_counters(r->p.bpf, &ret->bpf);
-	proctab_stats(r->p.procs, &ret->procs);
-	stacktab_stats(r->p.stacks, &ret->stacks);
+	process_table_stats(r->p.procs, &ret->procs);
+	stack_table_stats(r->p.stacks, &ret->stacks);
 	ret->by_table = r->p.unwinder != NULL;
 	if (r->p.unwinder)
 		unwinder_stats(r->p.unwinder, &ret->unwind);
 	if (r->snaps)
-		snapset_stats(r->snaps, &ret->snaps);
-	jitkeep_stats(r->jit, &ret->jit);
+		late_stacks_stats(r->snaps, &ret->snaps);
+	jit_store_stats(r->jit, &ret->jit);
 	worker_stats(r->p.broker, &ret->broker);
 	ret->by_name = r->names != NULL;
 	if (r->namer)
-		namekeep_stats(r->namer, &ret->names);
+		name_store_stats(r->namer, &ret->names);
 	ret->user = r->user;
 }

@@ -16,21 +16,21 @@
 /* The text of a module is one piece: what is farther away from its first symbol is another piece. */
 #define MODULE_REACH (UINT64_C(64) << 20)
 
-struct kernhide {
+struct kernel_mask {
 	struct idmap small; /* start of the symbol, or the address -> which place */
 	struct idmap modules; /* hash of the name -> which place */
 	uint64_t *anchors; /* of each place of a module: where its first symbol really is */
-	size_t n_anchors, cap_anchors;
+	size_t n_anchors, max_anchors;
 	uint32_t n_small;
 };
 
-static int kernhide_new(struct kernhide **ret, struct err *e)
+static int kernel_mask_new(struct kernel_mask **ret, struct err *e)
 {
 	*ret = calloc(1, sizeof(**ret));
 	return *ret ? 0 : err_nomem(e, "the table of hidden addresses");
 }
 
-void kernhide_free(struct kernhide *h)
+void kernel_mask_free(struct kernel_mask *h)
 {
 	if (!h)
 		return;
@@ -41,7 +41,7 @@ void kernhide_free(struct kernhide *h)
 }
 
 /* A place for KEY alone; OFFSET in it. */
-static uint64_t small_place(struct kernhide *h, uint64_t key, uint64_t offset)
+static uint64_t small_place(struct kernel_mask *h, uint64_t key, uint64_t offset)
 {
 	bool added = false;
 	uint32_t at = idmap_put(&h->small, 0, key, h->n_small, &added);
@@ -51,7 +51,7 @@ static uint64_t small_place(struct kernhide *h, uint64_t key, uint64_t offset)
 }
 
 /* Which place NAME has; its first symbol, or what is taken for it, is at START. */
-static uint32_t module_place(struct kernhide *h, const char *name, uint64_t start)
+static uint32_t module_place(struct kernel_mask *h, const char *name, uint64_t start)
 {
 	uint64_t key = hash_bytes(name, strlen(name), 0);
 	const struct idmap_slot *slot = idmap_find(&h->modules, 0, key);
@@ -59,7 +59,7 @@ static uint32_t module_place(struct kernhide *h, const char *name, uint64_t star
 	if (slot)
 		return slot->value;
 	if (h->n_anchors == MODULE_MAX ||
-		base_grow(&h->anchors, &h->cap_anchors, h->n_anchors + 1, sizeof(*h->anchors)) != 0 ||
+		base_grow(&h->anchors, &h->max_anchors, h->n_anchors + 1, sizeof(*h->anchors)) != 0 ||
 		idmap_put(&h->modules, 0, key, (uint32_t)h->n_anchors, NULL) != h->n_anchors)
 		return UINT32_MAX;
 	h->anchors[h->n_anchors] = start;
@@ -76,15 +76,15 @@ static bool near(uint64_t a, uint64_t b)
  * at STEXT (0: not known). The same for the same ADDR and SYM always. Without
  * memory the place says nothing, and is not the address's alone.
  */
-static uint64_t kernhide_address(
-	struct kernhide *h, const struct kallsyms_sym *sym, uint64_t stext, uint64_t addr)
+static uint64_t kernel_mask_address(
+	struct kernel_mask *h, const struct kallsyms_sym *sym, uint64_t stext, uint64_t addr)
 {
 	uint32_t at;
 
 	if (!sym)
 		return small_place(h, addr, 0);
 	if (!*sym->module && stext && sym->start >= stext && addr - stext < KERNEL_SPAN)
-		return addr - stext + KERNHIDE_STEXT;
+		return addr - stext + KERNEL_MASK_STEXT;
 	if (!*sym->module || strcmp(sym->module, "bpf") == 0)
 		return small_place(h, sym->start, addr - sym->start);
 	at = module_place(h, sym->module, sym->start);
@@ -94,7 +94,7 @@ static uint64_t kernhide_address(
 }
 
 struct stack {
-	uint32_t cap_id; /* CAP_NONE until it is emitted; its frames are freed then, or kept */
+	uint32_t cap_id; /* CAPTURE_NONE until it is emitted; its frames are freed then, or kept */
 	uint8_t kind, verdict, reason;
 	int32_t error;
 	uint32_t len, n_exact;
@@ -102,7 +102,7 @@ struct stack {
 	uint64_t *frames; /* len of them, and behind them the numbers of the exact ones */
 };
 
-struct stacktab {
+struct stack_table {
 	struct stack *stacks;
 	size_t n, cap;
 	struct idmap by_id[2]; /* kernel, user: identity -> stack */
@@ -111,16 +111,16 @@ struct stacktab {
 	const struct kallsyms *ks;
 	uint64_t sched_start, sched_end; /* .sched.text */
 	uint64_t stext;
-	struct kernhide *hide; /* NULL = kernel addresses are told */
+	struct kernel_mask *hide; /* NULL = kernel addresses are told */
 	bool wants_symbols;
 	bool marked;
 	uint32_t depth; /* frames of a stack at most */
 	uint32_t emitted;
 	uint64_t keep_bytes; /* still to be had for frames of stacks that are written */
-	struct stacktab_stats stats;
+	struct stack_table_stats stats;
 };
 
-int stacktab_new(uint32_t depth, struct stacktab **ret, struct err *e)
+int stack_table_new(uint32_t depth, struct stack_table **ret, struct err *e)
 {
 	*ret = calloc(1, sizeof(**ret));
 	if (!*ret)
@@ -129,7 +129,7 @@ int stacktab_new(uint32_t depth, struct stacktab **ret, struct err *e)
 	return 0;
 }
 
-void stacktab_free(struct stacktab *t)
+void stack_table_free(struct stack_table *t)
 {
 	if (!t)
 		return;
@@ -140,21 +140,21 @@ void stacktab_free(struct stacktab *t)
 	idmap_free(&t->by_id[1]);
 	idmap_free(&t->symbols);
 	idmap_free(&t->addresses);
-	kernhide_free(t->hide);
+	kernel_mask_free(t->hide);
 	free(t);
 }
 
-int stacktab_hide(struct stacktab *t, struct err *e)
+int stack_table_hide(struct stack_table *t, struct err *e)
 {
-	return kernhide_new(&t->hide, e);
+	return kernel_mask_new(&t->hide, e);
 }
 
-void stacktab_marked(struct stacktab *t)
+void stack_table_marked(struct stack_table *t)
 {
 	t->marked = true;
 }
 
-void stacktab_symbols(struct stacktab *t, const struct kallsyms *ks)
+void stack_table_symbols(struct stack_table *t, const struct kallsyms *ks)
 {
 	t->ks = ks;
 	t->wants_symbols = false;
@@ -163,14 +163,14 @@ void stacktab_symbols(struct stacktab *t, const struct kallsyms *ks)
 	t->stext = ks ? kallsyms_address(ks, "_stext") : 0;
 }
 
-static struct idmap *ids(struct stacktab *t, unsigned int kind)
+static struct idmap *ids(struct stack_table *t, unsigned int kind)
 {
-	return &t->by_id[kind == CAP_STACK_USER];
+	return &t->by_id[kind == CAPTURE_STACK_USER];
 }
 
 /* The stack of KIND and ID, a new and empty one where ADDED is set. */
 static struct stack *slot(
-	struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id, bool *added)
+	struct stack_table *t, unsigned int kind, const struct offcpu_stack_id *id, bool *added)
 {
 	uint32_t at;
 
@@ -180,7 +180,7 @@ static struct stack *slot(
 	if (at == UINT32_MAX)
 		return NULL;
 	if (*added)
-		t->stacks[t->n++] = (struct stack){ .cap_id = CAP_NONE, .kind = (uint8_t)kind };
+		t->stacks[t->n++] = (struct stack){ .cap_id = CAPTURE_NONE, .kind = (uint8_t)kind };
 	return &t->stacks[at];
 }
 
@@ -190,9 +190,9 @@ static uint32_t *exact_of(const struct stack *s)
 }
 
 /* Is frame I of EV marked as interrupted? The first frame needs no mark. */
-static bool is_marked(const struct stacktab *t, const struct offcpu_ev_stack *ev, uint32_t i)
+static bool is_marked(const struct stack_table *t, const struct offcpu_ev_stack *ev, uint32_t i)
 {
-	return t->marked && ev->kind == CAP_STACK_USER && i && (ev->frames[i] & OFFCPU_EXACT);
+	return t->marked && ev->kind == CAPTURE_STACK_USER && i && (ev->frames[i] & OFFCPU_EXACT);
 }
 
 /*
@@ -200,14 +200,14 @@ static bool is_marked(const struct stacktab *t, const struct offcpu_ev_stack *ev
  * no call returns to that either, the kernel has a handler end at its first
  * byte.
  */
-static bool is_exact(const struct stacktab *t, const struct offcpu_ev_stack *ev, uint32_t i, uint32_t len)
+static bool is_exact(const struct stack_table *t, const struct offcpu_ev_stack *ev, uint32_t i, uint32_t len)
 {
 	return is_marked(t, ev, i) || (i && i + 1 < len && is_marked(t, ev, i + 1));
 }
 
 /* The first LEN frames of EV, without the marks; false without memory. */
 static bool copy_frames(
-	const struct stacktab *t, struct stack *s, const struct offcpu_ev_stack *ev, uint32_t len)
+	const struct stack_table *t, struct stack *s, const struct offcpu_ev_stack *ev, uint32_t len)
 {
 	uint32_t n = 0;
 
@@ -229,7 +229,7 @@ static bool copy_frames(
 	return true;
 }
 
-void stacktab_add(struct stacktab *t, const struct offcpu_ev_stack *ev)
+void stack_table_add(struct stack_table *t, const struct offcpu_ev_stack *ev)
 {
 	struct stack *s;
 	bool added;
@@ -237,14 +237,14 @@ void stacktab_add(struct stacktab *t, const struct offcpu_ev_stack *ev)
 
 	s = slot(t, ev->kind, &ev->id, &added);
 	/* known; or reported lost before, and sent again: the next samples have it */
-	if (!s || (!added && s->reason != CAP_R_LOST))
+	if (!s || (!added && s->reason != REASON_LOST))
 		return;
 	/* a frame-pointer chain often ends in zeros where the program's entry cleared the register */
-	while (ev->kind == CAP_STACK_USER && len > 1 && !ev->frames[len - 1])
+	while (ev->kind == CAPTURE_STACK_USER && len > 1 && !ev->frames[len - 1])
 		len--;
 	if (!copy_frames(t, s, ev, len))
 		return;
-	s->cap_id = CAP_NONE;
+	s->cap_id = CAPTURE_NONE;
 	s->verdict = ev->verdict;
 	s->reason = (uint8_t)ev->reason;
 	s->stop_pc = ev->stop_pc;
@@ -255,7 +255,7 @@ void stacktab_add(struct stacktab *t, const struct offcpu_ev_stack *ev)
  * and not the thread's. At a classic tracepoint Linux 5.10 has the scheduler's
  * twice, which does not call itself.
  */
-static uint32_t own_frames(const struct stacktab *t, const struct stack *s)
+static uint32_t own_frames(const struct stack_table *t, const struct stack *s)
 {
 	for (uint32_t i = 0; i < s->len && i < OFFCPU_OWN_FRAMES; i++)
 		if (s->frames[i] >= t->sched_start && s->frames[i] < t->sched_end)
@@ -264,24 +264,24 @@ static uint32_t own_frames(const struct stacktab *t, const struct stack *s)
 }
 
 /* A return address: the call is the byte before. */
-static bool find_symbol(const struct stacktab *t, uint64_t addr, struct kallsyms_sym *ret)
+static bool find_symbol(const struct stack_table *t, uint64_t addr, struct kallsyms_sym *ret)
 {
 	return t->ks && kallsyms_find(t->ks, addr - 1, ret);
 }
 
 /* What the capture gets in the place of ADDR, of SYM or of none. */
-static uint64_t shown(const struct stacktab *t, const struct kallsyms_sym *sym, uint64_t addr)
+static uint64_t shown(const struct stack_table *t, const struct kallsyms_sym *sym, uint64_t addr)
 {
-	return t->hide ? kernhide_address(t->hide, sym, t->stext, addr) : addr;
+	return t->hide ? kernel_mask_address(t->hide, sym, t->stext, addr) : addr;
 }
 
-static void emit_symbol(struct stacktab *t, uint64_t addr, struct capwrite *w)
+static void emit_symbol(struct stack_table *t, uint64_t addr, struct cap_writer *w)
 {
 	struct kallsyms_sym sym;
 	bool added;
 
 	/* whoever made these numbers up writes what they stand for */
-	if (addr >= CAP_SYNTHETIC_START || idmap_find(&t->addresses, 0, addr))
+	if (addr >= CAPTURE_SYNTHETIC_START || idmap_find(&t->addresses, 0, addr))
 		return;
 	if (!find_symbol(t, addr, &sym)) {
 		t->wants_symbols = true;
@@ -291,13 +291,13 @@ static void emit_symbol(struct stacktab *t, uint64_t addr, struct capwrite *w)
 	idmap_put(&t->addresses, 0, addr, 0, NULL);
 	idmap_put(&t->symbols, 0, sym.start, 0, &added);
 	if (added)
-		capwrite_ksym(w, &(struct cap_ksym){ .start = shown(t, &sym, sym.start),
+		cap_writer_ksym(w, &(struct cap_ksym){ .start = shown(t, &sym, sym.start),
 					 .end = shown(t, &sym, sym.end),
 					 .name = sym.name,
 					 .module = sym.module });
 }
 
-static void hide_frames(const struct stacktab *t, uint64_t *frames, uint32_t n)
+static void hide_frames(const struct stack_table *t, uint64_t *frames, uint32_t n)
 {
 	struct kallsyms_sym sym;
 
@@ -305,9 +305,9 @@ static void hide_frames(const struct stacktab *t, uint64_t *frames, uint32_t n)
 		frames[i] = shown(t, find_symbol(t, frames[i], &sym) ? &sym : NULL, frames[i]);
 }
 
-static void emit_frames(struct stacktab *t, struct stack *s, struct cap_stack *out, struct capwrite *w)
+static void emit_frames(struct stack_table *t, struct stack *s, struct cap_stack *out, struct cap_writer *w)
 {
-	uint32_t skip = s->kind == CAP_STACK_KERNEL ? own_frames(t, s) : 0;
+	uint32_t skip = s->kind == CAPTURE_STACK_KERNEL ? own_frames(t, s) : 0;
 
 	out->len = s->len - skip;
 	out->frames = s->frames + skip;
@@ -316,11 +316,11 @@ static void emit_frames(struct stacktab *t, struct stack *s, struct cap_stack *o
 	out->exact = exact_of(s);
 	if (out->len > t->depth) {
 		out->len = t->depth;
-		out->verdict = CAP_TRUNCATED;
+		out->verdict = VERDICT_TRUNCATED;
 	}
 	while (out->n_exact && out->exact[out->n_exact - 1] >= out->len)
 		out->n_exact--;
-	if (s->kind != CAP_STACK_KERNEL)
+	if (s->kind != CAPTURE_STACK_KERNEL)
 		return;
 	for (uint32_t i = 0; i < out->len; i++)
 		emit_symbol(t, out->frames[i], w);
@@ -328,11 +328,11 @@ static void emit_frames(struct stacktab *t, struct stack *s, struct cap_stack *o
 }
 
 /* After it was written. */
-static void drop_frames(struct stacktab *t, struct stack *s)
+static void drop_frames(struct stack_table *t, struct stack *s)
 {
 	uint64_t bytes = s->len * sizeof(*s->frames) + s->n_exact * sizeof(*exact_of(s));
 
-	if (s->kind == CAP_STACK_USER && bytes <= t->keep_bytes) {
+	if (s->kind == CAPTURE_STACK_USER && bytes <= t->keep_bytes) {
 		t->keep_bytes -= bytes;
 		return;
 	}
@@ -340,17 +340,17 @@ static void drop_frames(struct stacktab *t, struct stack *s)
 	s->frames = NULL;
 }
 
-void stacktab_keep(struct stacktab *t, uint64_t bytes)
+void stack_table_keep(struct stack_table *t, uint64_t bytes)
 {
 	t->keep_bytes = bytes;
 }
 
-bool stacktab_frames(const struct stacktab *t, const struct offcpu_stack_id *id, struct cap_stack *ret)
+bool stack_table_frames(const struct stack_table *t, const struct offcpu_stack_id *id, struct cap_stack *ret)
 {
 	const struct idmap_slot *at = idmap_find(&t->by_id[1], id->hi, id->lo);
 	const struct stack *s = at ? &t->stacks[at->value] : NULL;
 
-	*ret = (struct cap_stack){ .kind = CAP_STACK_USER };
+	*ret = (struct cap_stack){ .kind = CAPTURE_STACK_USER };
 	if (!s)
 		return false;
 	ret->len = MIN(s->len, t->depth);
@@ -362,25 +362,25 @@ bool stacktab_frames(const struct stacktab *t, const struct offcpu_stack_id *id,
 	return true;
 }
 
-uint32_t stacktab_emit(struct stacktab *t, unsigned int kind, const struct offcpu_stack_id *id,
-	struct capwrite *w, struct stacktab_end *end)
+uint32_t stack_table_emit(struct stack_table *t, unsigned int kind, const struct offcpu_stack_id *id,
+	struct cap_writer *w, struct stack_table_end *end)
 {
 	bool added;
 	struct stack *s = slot(t, kind, id, &added);
 	struct cap_stack out = { 0 };
 
 	if (!s)
-		return CAP_NONE;
+		return CAPTURE_NONE;
 	if (added) {
-		s->verdict = CAP_FAILED;
-		s->reason = id->hi ? CAP_R_LOST : (uint8_t)(id->lo >> 32);
+		s->verdict = VERDICT_FAILED;
+		s->reason = id->hi ? REASON_LOST : (uint8_t)(id->lo >> 32);
 		s->error = id->hi ? 0 : (int32_t)(uint32_t)id->lo;
 	}
 	if (end)
-		*end = (struct stacktab_end){ s->verdict, s->reason };
-	if (s->reason == CAP_R_LOST)
+		*end = (struct stack_table_end){ s->verdict, s->reason };
+	if (s->reason == REASON_LOST)
 		t->stats.lost++;
-	if (s->cap_id != CAP_NONE)
+	if (s->cap_id != CAPTURE_NONE)
 		return s->cap_id;
 	s->cap_id = t->emitted++;
 	t->stats.stacks++;
@@ -392,18 +392,18 @@ uint32_t stacktab_emit(struct stacktab *t, unsigned int kind, const struct offcp
 		.stop_pc = s->stop_pc };
 	if (s->len)
 		emit_frames(t, s, &out, w);
-	t->stats.truncated += out.verdict == CAP_TRUNCATED;
-	capwrite_stack(w, &out);
+	t->stats.truncated += out.verdict == VERDICT_TRUNCATED;
+	cap_writer_stack(w, &out);
 	drop_frames(t, s);
 	return s->cap_id;
 }
 
-bool stacktab_user(const struct stacktab *t, const struct offcpu_stack_id *id, struct cap_stack *ret)
+bool stack_table_user(const struct stack_table *t, const struct offcpu_stack_id *id, struct cap_stack *ret)
 {
 	const struct idmap_slot *at = idmap_find(&t->by_id[1], id->hi, id->lo);
 	const struct stack *s = at ? &t->stacks[at->value] : NULL;
 
-	if (!s || s->cap_id != CAP_NONE || !s->frames)
+	if (!s || s->cap_id != CAPTURE_NONE || !s->frames)
 		return false;
 	*ret = (struct cap_stack){ .kind = s->kind,
 		.len = MIN(s->len, t->depth),
@@ -413,7 +413,7 @@ bool stacktab_user(const struct stacktab *t, const struct offcpu_stack_id *id, s
 	return true;
 }
 
-bool stacktab_wants_symbols(struct stacktab *t)
+bool stack_table_wants_symbols(struct stack_table *t)
 {
 	bool wants = t->wants_symbols;
 
@@ -421,7 +421,7 @@ bool stacktab_wants_symbols(struct stacktab *t)
 	return wants;
 }
 
-void stacktab_stats(const struct stacktab *t, struct stacktab_stats *ret)
+void stack_table_stats(const struct stack_table *t, struct stack_table_stats *ret)
 {
 	*ret = t->stats;
 }

@@ -22,9 +22,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-const char *kernshape_name(enum kernshape_member m)
+const char *task_layout_name(enum task_layout_member m)
 {
-	static const char *const names[KERNSHAPE_MEMBERS] = { "task_struct.pid", "task_struct.tgid",
+	static const char *const names[TASK_LAYOUT_MEMBERS] = { "task_struct.pid", "task_struct.tgid",
 		"task_struct.comm", "task_struct.flags", "task_struct.start_boottime",
 		"task_struct.group_leader", "task_struct.mm", "task_struct.stack", "task_struct.thread_pid",
 		"task_struct.se.sum_exec_runtime", "task_struct.se.prev_sum_exec_runtime",
@@ -35,10 +35,10 @@ const char *kernshape_name(enum kernshape_member m)
 }
 
 /* What no recording can do without. */
-static const enum kernshape_member needed[] = { KERNSHAPE_PID, KERNSHAPE_TGID, KERNSHAPE_COMM,
-	KERNSHAPE_FLAGS, KERNSHAPE_START, KERNSHAPE_LEADER, KERNSHAPE_MM, KERNSHAPE_START_CODE };
+static const enum task_layout_member needed[] = { TASK_LAYOUT_PID, TASK_LAYOUT_TGID, TASK_LAYOUT_COMM,
+	TASK_LAYOUT_FLAGS, TASK_LAYOUT_START, TASK_LAYOUT_LEADER, TASK_LAYOUT_MM, TASK_LAYOUT_START_CODE };
 
-int kernshape_missing(const struct kernshape *shape)
+int task_layout_missing(const struct task_layout *shape)
 {
 	for (size_t i = 0; i < ARRAY_LEN(needed); i++)
 		if (shape->at[needed[i]] < 0)
@@ -47,34 +47,34 @@ int kernshape_missing(const struct kernshape *shape)
 }
 
 /*
- * kernpeek - the kernel's memory, read by a BPF program that is run and not
+ * kernel_peek - the kernel's memory, read by a BPF program that is run and not
  * attached (BPF_PROG_TEST_RUN of a raw tracepoint's program, Linux 5.10).
  */
 
-struct kernpeek;
+struct kernel_peek;
 
-/* The arguments of the system call that kernpeek_at() makes. */
-struct kernpeek_call {
+/* The arguments of the system call that kernel_peek_at() makes. */
+struct kernel_peek_call {
 	uint64_t number, arg[3];
 };
 
 #define TASK_INTERRUPTIBLE 1 /* include/linux/sched.h */
 #define NAPS 20 /* one that is over before the CPU is left is none */
 
-struct kernpeek {
+struct kernel_peek {
 	struct peek_bpf *skel;
 	struct peek *shared; /* the map: children see it too */
 	uint64_t args[2];
 	union bpf_attr attr;
 };
 
-static void kernpeek_close(struct kernpeek *k);
-static void kernpeek_call(const struct kernpeek *k, struct kernpeek_call *ret);
+static void kernel_peek_close(struct kernel_peek *k);
+static void kernel_peek_call(const struct kernel_peek *k, struct kernel_peek_call *ret);
 
-/* On success release *RET with kernpeek_close(). Needs CAP_BPF and CAP_PERFMON; it needs no BTF. */
-static int kernpeek_open(struct kernpeek **ret, struct err *e)
+/* On success release *RET with kernel_peek_close(). Needs CAP_BPF and CAP_PERFMON; it needs no BTF. */
+static int kernel_peek_open(struct kernel_peek **ret, struct err *e)
 {
-	struct kernpeek *k = calloc(1, sizeof(*k));
+	struct kernel_peek *k = calloc(1, sizeof(*k));
 	int rc;
 
 	if (!k)
@@ -88,7 +88,7 @@ static int kernpeek_open(struct kernpeek **ret, struct err *e)
 		rc = k->shared == MAP_FAILED ? -errno : 0;
 	}
 	if (rc) {
-		kernpeek_close(k);
+		kernel_peek_close(k);
 		return err_sys(e, rc, "cannot load a program that reads the kernel's memory");
 	}
 	k->attr.test.prog_fd = (uint32_t)bpf_program__fd(k->skel->progs.peek);
@@ -98,7 +98,7 @@ static int kernpeek_open(struct kernpeek **ret, struct err *e)
 	return 0;
 }
 
-static void kernpeek_close(struct kernpeek *k)
+static void kernel_peek_close(struct kernel_peek *k)
 {
 	if (!k)
 		return;
@@ -115,16 +115,16 @@ static void kernpeek_close(struct kernpeek *k)
  * which may not run at the same time; NULL when the program cannot be run. It
  * calls nothing that a child of a program with threads may not.
  */
-static const struct peek *kernpeek_at(struct kernpeek *k, uint64_t addr, size_t bytes)
+static const struct peek *kernel_peek_at(struct kernel_peek *k, uint64_t addr, size_t bytes)
 {
 	k->args[0] = addr;
 	k->args[1] = bytes;
 	return syscall(SYS_bpf, BPF_PROG_TEST_RUN, &k->attr, sizeof(k->attr)) == 0 ? k->shared : NULL;
 }
 
-static void kernpeek_call(const struct kernpeek *k, struct kernpeek_call *ret)
+static void kernel_peek_call(const struct kernel_peek *k, struct kernel_peek_call *ret)
 {
-	*ret = (struct kernpeek_call){ SYS_bpf, { BPF_PROG_TEST_RUN, (uintptr_t)&k->attr, sizeof(k->attr) } };
+	*ret = (struct kernel_peek_call){ SYS_bpf, { BPF_PROG_TEST_RUN, (uintptr_t)&k->attr, sizeof(k->attr) } };
 }
 
 /*
@@ -132,10 +132,10 @@ static void kernpeek_call(const struct kernpeek *k, struct kernpeek_call *ret)
  * it told of this thread, which sleeps a moment for it, what is true. Else the
  * kernel's own -errno, or -ENOTSUP.
  */
-static int kernpeek_switch(struct kernpeek *k)
+static int kernel_peek_switch(struct kernel_peek *k)
 {
 	const struct timespec nap = { .tv_nsec = 100000 };
-	const struct peek *p = kernpeek_at(k, 0, PEEK_PIECE);
+	const struct peek *p = kernel_peek_at(k, 0, PEEK_PIECE);
 	struct bpf_link *link;
 
 	if (!p)
@@ -151,18 +151,18 @@ static int kernpeek_switch(struct kernpeek *k)
 }
 
 /*
- * kernsample - threads of our own, what is known of them, and the bytes that
+ * task_sample - threads of our own, what is known of them, and the bytes that
  * the kernel keeps of each.
  *
  * Two threads of this process and a child process, with names that nobody can
- * guess. They sleep, twice, until kernsamples_end(), so that their tasks and
+ * guess. They sleep, twice, until task_samples_end(), so that their tasks and
  * what these point to can be looked at meanwhile.
  */
 
 #define KERNSAMPLES 3
-#define KERNSAMPLE_CHILD 2 /* the last one is a process of its own */
+#define TASK_SAMPLE_CHILD 2 /* the last one is a process of its own */
 
-struct kernsample {
+struct task_sample {
 	/* the truth */
 	uint32_t own_tid; /* as this PID namespace has it */
 	char comm[16];
@@ -181,18 +181,18 @@ struct kernsample {
 	int error; /* it could not be taken: -errno */
 };
 
-struct kernsamples;
+struct task_samples;
 
-struct kernsample_job {
-	struct kernsamples *s;
-	struct kernsample *of;
+struct task_sample_job {
+	struct task_samples *s;
+	struct task_sample *of;
 };
 
-struct kernsamples {
-	struct kernsample *of; /* KERNSAMPLES */
-	struct kernpeek *peek;
-	pthread_t threads[KERNSAMPLE_CHILD];
-	struct kernsample_job jobs[KERNSAMPLES];
+struct task_samples {
+	struct task_sample *of; /* KERNSAMPLES */
+	struct kernel_peek *peek;
+	pthread_t threads[TASK_SAMPLE_CHILD];
+	struct task_sample_job jobs[KERNSAMPLES];
 	int n_threads;
 	int child;
 	int done[2], more[2], end[2]; /* pipes: one is ready; it is to sleep once more; to end */
@@ -205,7 +205,7 @@ struct kernsamples {
 #define STACK_MAX 65536u
 #define REGS_BYTES 512u /* at the end of the stack: they are in there */
 
-#define BYTES (KERNSAMPLES * sizeof(struct kernsample))
+#define BYTES (KERNSAMPLES * sizeof(struct task_sample))
 
 static void draw_name(char name[16])
 {
@@ -223,7 +223,7 @@ static void draw_name(char name[16])
 
 #if defined(__x86_64__)
 /* struct pt_regs of x86-64: arch/x86/include/uapi/asm/ptrace.h. The call is still in its registers. */
-static bool is_call(const uint64_t *regs, const struct kernpeek_call *c)
+static bool is_call(const uint64_t *regs, const struct kernel_peek_call *c)
 {
 	enum { DX = 12, SI = 13, DI = 14, ORIG_AX = 15, CS = 17, SS = 20, USER_CS = 0x33, USER_SS = 0x2b };
 
@@ -232,7 +232,7 @@ static bool is_call(const uint64_t *regs, const struct kernpeek_call *c)
 }
 #define REGS_WORDS 21
 #else
-static bool is_call(const uint64_t *regs, const struct kernpeek_call *c)
+static bool is_call(const uint64_t *regs, const struct kernel_peek_call *c)
 {
 	(void)regs, (void)c;
 	return false;
@@ -241,16 +241,16 @@ static bool is_call(const uint64_t *regs, const struct kernpeek_call *c)
 #endif
 
 /* The registers of the call that reads them, in the last bytes of a stack at STACK of SIZE bytes. */
-static bool regs_in(struct kernpeek *k, struct kernsample *s, uint64_t stack, uint64_t size)
+static bool regs_in(struct kernel_peek *k, struct task_sample *s, uint64_t stack, uint64_t size)
 {
-	const struct peek *p = kernpeek_at(k, stack + size - REGS_BYTES, REGS_BYTES);
-	struct kernpeek_call call;
+	const struct peek *p = kernel_peek_at(k, stack + size - REGS_BYTES, REGS_BYTES);
+	struct kernel_peek_call call;
 	uint64_t words[REGS_BYTES / 8];
 
 	if (!p || p->len < REGS_BYTES)
 		return false;
 	memcpy(words, p->bytes, sizeof(words));
-	kernpeek_call(k, &call);
+	kernel_peek_call(k, &call);
 	for (size_t i = 0; i + REGS_WORDS <= ARRAY_LEN(words); i++) {
 		if (!is_call(words + i, &call))
 			continue;
@@ -265,12 +265,12 @@ static bool regs_in(struct kernpeek *k, struct kernsample *s, uint64_t stack, ui
  * From page to page: a stack ends at one that cannot be read, and what lies
  * beyond that may be a device's.
  */
-static bool find_in(struct kernpeek *k, struct kernsample *s, uint64_t stack)
+static bool find_in(struct kernel_peek *k, struct task_sample *s, uint64_t stack)
 {
 	const struct peek *p;
 
 	for (uint64_t size = STACK_PAGE; size <= STACK_MAX; size += STACK_PAGE) {
-		p = kernpeek_at(k, stack + size - STACK_PAGE, PEEK_PIECE);
+		p = kernel_peek_at(k, stack + size - STACK_PAGE, PEEK_PIECE);
 		if (!p || !p->len)
 			return false;
 		if (size >= STACK_MIN && !(size & (size - 1)) && regs_in(k, s, stack, size))
@@ -279,7 +279,7 @@ static bool find_in(struct kernpeek *k, struct kernsample *s, uint64_t stack)
 	return false;
 }
 
-static void find_regs(struct kernpeek *k, struct kernsample *s)
+static void find_regs(struct kernel_peek *k, struct task_sample *s)
 {
 	uint64_t word;
 
@@ -290,14 +290,14 @@ static void find_regs(struct kernpeek *k, struct kernsample *s)
 	}
 }
 
-static void take(struct kernpeek *k, struct kernsample *s)
+static void take(struct kernel_peek *k, struct task_sample *s)
 {
 	const struct timespec nap = { .tv_nsec = 2000000 };
 	const struct peek *p;
 
 	s->own_tid = (uint32_t)syscall(SYS_gettid);
 	prctl(PR_SET_NAME, s->comm);
-	p = kernpeek_at(k, 0, PEEK_MAX);
+	p = kernel_peek_at(k, 0, PEEK_MAX);
 	if (!p || !p->len) {
 		s->error = p ? -EFAULT : -errno;
 		return;
@@ -308,7 +308,7 @@ static void take(struct kernpeek *k, struct kernsample *s)
 	s->len = p->len;
 	memcpy(s->bytes, p->bytes, p->len);
 	nanosleep(&nap, NULL);
-	p = kernpeek_at(k, 0, PEEK_MAX);
+	p = kernel_peek_at(k, 0, PEEK_MAX);
 	if (!p || p->len != s->len) {
 		s->error = p ? -EFAULT : -errno;
 		return;
@@ -317,7 +317,7 @@ static void take(struct kernpeek *k, struct kernsample *s)
 	find_regs(k, s);
 }
 
-static void tell_and_wait(const struct kernsamples *s, int fd)
+static void tell_and_wait(const struct task_samples *s, int fd)
 {
 	char byte = 0;
 
@@ -326,7 +326,7 @@ static void tell_and_wait(const struct kernsamples *s, int fd)
 			;
 }
 
-static void sleep_twice(const struct kernsamples *s)
+static void sleep_twice(const struct task_samples *s)
 {
 	tell_and_wait(s, s->more[0]);
 	tell_and_wait(s, s->end[0]);
@@ -334,7 +334,7 @@ static void sleep_twice(const struct kernsamples *s)
 
 static void *run(void *ctx)
 {
-	const struct kernsample_job *job = ctx;
+	const struct task_sample_job *job = ctx;
 
 	take(job->s->peek, job->of);
 	sleep_twice(job->s);
@@ -342,20 +342,20 @@ static void *run(void *ctx)
 }
 
 /* Without SIGCHLD: whoever else has children is not to hear of this one. */
-static int start_child(struct kernsamples *s)
+static int start_child(struct task_samples *s)
 {
 	long pid = syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
 
 	if (pid)
 		return pid < 0 ? -errno : (int)pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	take(s->peek, &s->of[KERNSAMPLE_CHILD]);
+	take(s->peek, &s->of[TASK_SAMPLE_CHILD]);
 	sleep_twice(s);
 	_exit(0);
 }
 
 /* One at a time: they share the place where bytes are read to. */
-static int wait_for_one(const struct kernsamples *s)
+static int wait_for_one(const struct task_samples *s)
 {
 	struct pollfd fd = { .fd = s->done[0], .events = POLLIN };
 	char byte;
@@ -365,19 +365,19 @@ static int wait_for_one(const struct kernsamples *s)
 	return 0;
 }
 
-static uint32_t own_tgid(const struct kernsamples *s, int i)
+static uint32_t own_tgid(const struct task_samples *s, int i)
 {
-	return i == KERNSAMPLE_CHILD ? (uint32_t)s->child : (uint32_t)getpid();
+	return i == TASK_SAMPLE_CHILD ? (uint32_t)s->child : (uint32_t)getpid();
 }
 
-static int begin_one(struct kernsamples *s, int i)
+static int begin_one(struct task_samples *s, int i)
 {
-	_Static_assert(KERNSAMPLE_CHILD == KERNSAMPLES - 1, "the child is last");
+	_Static_assert(TASK_SAMPLE_CHILD == KERNSAMPLES - 1, "the child is last");
 	int rc;
 
-	s->jobs[i] = (struct kernsample_job){ s, &s->of[i] };
+	s->jobs[i] = (struct task_sample_job){ s, &s->of[i] };
 	draw_name(s->of[i].comm);
-	if (i == KERNSAMPLE_CHILD) {
+	if (i == TASK_SAMPLE_CHILD) {
 		rc = s->child = start_child(s);
 		rc = rc < 0 ? rc : 0;
 	} else {
@@ -397,7 +397,7 @@ static int begin_one(struct kernsamples *s, int i)
  * CPU time of sample I, who sleeps, or is about to. It is complete when the
  * thread is off its CPU, and stays.
  */
-static uint64_t ran(const struct kernsamples *s, int i)
+static uint64_t ran(const struct task_samples *s, int i)
 {
 	const struct timespec moment = { .tv_nsec = 200000 };
 	const uint32_t tgid = own_tgid(s, i), tid = s->of[i].own_tid;
@@ -416,7 +416,7 @@ static uint64_t ran(const struct kernsamples *s, int i)
 }
 
 /* Each has run once between two sleeps. */
-static int sleep_again(struct kernsamples *s)
+static int sleep_again(struct task_samples *s)
 {
 	const char bytes[KERNSAMPLES] = { 0 };
 	int rc = 0;
@@ -431,19 +431,19 @@ static int sleep_again(struct kernsamples *s)
 		const struct peek *p;
 
 		s->of[i].ran = ran(s, i);
-		p = kernpeek_at(s->peek, s->of[i].task, PEEK_MAX);
+		p = kernel_peek_at(s->peek, s->of[i].task, PEEK_MAX);
 		if (p)
 			memcpy(s->of[i].asleep, p->bytes, MIN(p->len, s->of[i].len));
 	}
 	return rc;
 }
 
-/* Whatever comes of it, release S with kernsamples_end(). S may not be moved. */
-static int kernsamples_begin(struct kernsamples *s, struct kernpeek *peek, struct err *e)
+/* Whatever comes of it, release S with task_samples_end(). S may not be moved. */
+static int task_samples_begin(struct task_samples *s, struct kernel_peek *peek, struct err *e)
 {
 	int rc = 0;
 
-	*s = (struct kernsamples){
+	*s = (struct task_samples){
 		.peek = peek, .child = -1, .done = { -1, -1 }, .more = { -1, -1 }, .end = { -1, -1 }
 	};
 	s->of = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -472,7 +472,7 @@ static void close_pipe(int *fds)
 			close(fds[i]);
 }
 
-static void kernsamples_end(struct kernsamples *s)
+static void task_samples_end(struct task_samples *s)
 {
 	const char bytes[KERNSAMPLES] = { 0 };
 
@@ -491,7 +491,7 @@ static void kernsamples_end(struct kernsamples *s)
 	close_pipe(s->end);
 	if (s->of)
 		munmap(s->of, BYTES);
-	*s = (struct kernsamples){ 0 };
+	*s = (struct task_samples){ 0 };
 }
 
 #define MM_BYTES 4096u
@@ -525,12 +525,12 @@ static bool is_pointer(uint64_t v)
 
 /* What a search looks with. */
 struct search {
-	const struct kernsamples *s;
-	struct kernshape *shape;
+	const struct task_samples *s;
+	struct task_layout *shape;
 	uint32_t inum; /* of our PID namespace */
 };
 
-static const struct kernsample *sample(const struct search *f, int i)
+static const struct task_sample *sample(const struct search *f, int i)
 {
 	return &f->s->of[i];
 }
@@ -617,16 +617,16 @@ static int find_start(const struct search *f)
 /* The child leads itself; the threads have a leader of their process's id. */
 static bool fits_leader(const struct search *f, int i, size_t at)
 {
-	const struct kernsample *k = sample(f, i);
+	const struct task_sample *k = sample(f, i);
 	uint64_t leader = word(f, i, at);
 	const struct peek *p;
-	size_t pid_at = (size_t)f->shape->at[KERNSHAPE_PID], tgid_at = (size_t)f->shape->at[KERNSHAPE_TGID];
+	size_t pid_at = (size_t)f->shape->at[TASK_LAYOUT_PID], tgid_at = (size_t)f->shape->at[TASK_LAYOUT_TGID];
 
-	if (i == KERNSAMPLE_CHILD)
+	if (i == TASK_SAMPLE_CHILD)
 		return leader == k->task;
 	if (!is_pointer(leader) || leader == k->task || leader != word(f, 0, at))
 		return false;
-	p = kernpeek_at(f->s->peek, leader, PEEK_MAX);
+	p = kernel_peek_at(f->s->peek, leader, PEEK_MAX);
 	return p && p->len > MAX(pid_at, tgid_at) + 4 && u32_at(p->bytes, pid_at) == k->tgid &&
 	       u32_at(p->bytes, tgid_at) == k->tgid;
 }
@@ -642,8 +642,8 @@ static bool fits_flags(const struct search *f, int i, size_t at)
  */
 static int find_flags(const struct search *f)
 {
-	int at = f->shape->at[KERNSHAPE_LEADER], found = -1, i;
-	const struct peek *p = at < 0 ? NULL : kernpeek_at(f->s->peek, word(f, 0, (size_t)at), PEEK_MAX);
+	int at = f->shape->at[TASK_LAYOUT_LEADER], found = -1, i;
+	const struct peek *p = at < 0 ? NULL : kernel_peek_at(f->s->peek, word(f, 0, (size_t)at), PEEK_MAX);
 	struct threadstat st;
 	uint32_t pid = (uint32_t)getpid();
 
@@ -666,9 +666,9 @@ static int find_flags(const struct search *f)
  * false when it is none. The first places: behind it may lie another one of the
  * same program.
  */
-static bool look_mm(const struct search *f, const struct kernsample *k, uint64_t mm, int at[2])
+static bool look_mm(const struct search *f, const struct task_sample *k, uint64_t mm, int at[2])
 {
-	const struct peek *p = is_pointer(mm) ? kernpeek_at(f->s->peek, mm, MM_BYTES) : NULL;
+	const struct peek *p = is_pointer(mm) ? kernel_peek_at(f->s->peek, mm, MM_BYTES) : NULL;
 
 	at[0] = at[1] = -1;
 	if (!p || k->stat.start_code < 4096 || k->stat.start_stack < 4096)
@@ -686,18 +686,18 @@ static bool look_mm(const struct search *f, const struct kernsample *k, uint64_t
 /* The first of them is `mm`: the second, active_mm, is the same for whatever has an mm. */
 static void find_mm(const struct search *f)
 {
-	const struct kernsample *last = sample(f, KERNSAMPLE_CHILD);
+	const struct task_sample *last = sample(f, TASK_SAMPLE_CHILD);
 	int ours[2], its[2];
 
 	for (size_t at = 0; at + 8 <= MIN(sample(f, 0)->len, last->len); at += 8) {
-		if (word(f, 0, at) != word(f, 1, at) || word(f, 0, at) == word(f, KERNSAMPLE_CHILD, at) ||
+		if (word(f, 0, at) != word(f, 1, at) || word(f, 0, at) == word(f, TASK_SAMPLE_CHILD, at) ||
 			!look_mm(f, sample(f, 0), word(f, 0, at), ours) ||
-			!look_mm(f, last, word(f, KERNSAMPLE_CHILD, at), its) ||
+			!look_mm(f, last, word(f, TASK_SAMPLE_CHILD, at), its) ||
 			memcmp(ours, its, sizeof(its)) != 0)
 			continue;
-		f->shape->at[KERNSHAPE_MM] = (int)at;
-		f->shape->at[KERNSHAPE_START_CODE] = ours[0];
-		f->shape->at[KERNSHAPE_START_STACK] = ours[1];
+		f->shape->at[TASK_LAYOUT_MM] = (int)at;
+		f->shape->at[TASK_LAYOUT_START_CODE] = ours[0];
+		f->shape->at[TASK_LAYOUT_START_STACK] = ours[1];
 		return;
 	}
 }
@@ -712,7 +712,7 @@ struct pid_copy {
 static void copy_pid(const struct search *f, int i, uint64_t ptr, struct pid_copy *c)
 {
 	const struct peek *p =
-		is_pointer(ptr) && ptr != sample(f, i)->task ? kernpeek_at(f->s->peek, ptr, PID_BYTES) : NULL;
+		is_pointer(ptr) && ptr != sample(f, i)->task ? kernel_peek_at(f->s->peek, ptr, PID_BYTES) : NULL;
 
 	c->len = p ? MIN(p->len, sizeof(c->bytes)) : 0;
 	memcpy(c->bytes, p ? p->bytes : c->bytes, c->len);
@@ -766,11 +766,11 @@ static int find_numbers(const struct search *f, const struct pid_copy c[KERNSAMP
  */
 static void find_inum(const struct search *f, uint64_t ptr)
 {
-	const struct peek *p = kernpeek_at(f->s->peek, ptr, NS_BYTES);
+	const struct peek *p = kernel_peek_at(f->s->peek, ptr, NS_BYTES);
 
 	for (size_t at = 0; p && at + 4 <= p->len; at += 4) {
 		if (u32_at(p->bytes, at) == f->inum) {
-			f->shape->at[KERNSHAPE_INUM] = (int)at;
+			f->shape->at[TASK_LAYOUT_INUM] = (int)at;
 			return;
 		}
 	}
@@ -793,9 +793,9 @@ static void find_thread_pid(const struct search *f)
 		numbers = i == KERNSAMPLES ? find_numbers(f, c, &ns) : -1;
 		if (numbers < 0)
 			continue;
-		f->shape->at[KERNSHAPE_THREAD_PID] = (int)at;
-		f->shape->at[KERNSHAPE_LEVEL] = LEVEL_AT;
-		f->shape->at[KERNSHAPE_NUMBERS] = numbers;
+		f->shape->at[TASK_LAYOUT_THREAD_PID] = (int)at;
+		f->shape->at[TASK_LAYOUT_LEVEL] = LEVEL_AT;
+		f->shape->at[TASK_LAYOUT_NUMBERS] = numbers;
 		f->shape->ns_level = c[0].level;
 		f->shape->ns_inum = f->inum;
 		find_inum(f, ns);
@@ -813,7 +813,7 @@ static void search_regs(const struct search *f)
 			return;
 	if (at < 0 || !regs)
 		return;
-	f->shape->at[KERNSHAPE_STACK] = at;
+	f->shape->at[TASK_LAYOUT_STACK] = at;
 	f->shape->regs_from_stack = (uint32_t)regs;
 }
 
@@ -850,60 +850,60 @@ static void find_ran(const struct search *f)
 
 	if (next == behind)
 		return;
-	f->shape->at[KERNSHAPE_RAN] = at;
-	f->shape->at[KERNSHAPE_RAN_BEFORE] = at + (next ? 8 : 16);
+	f->shape->at[TASK_LAYOUT_RAN] = at;
+	f->shape->at[TASK_LAYOUT_RAN_BEFORE] = at + (next ? 8 : 16);
 }
 
 static void find_all(const struct search *f)
 {
 	int *at = f->shape->at;
 
-	at[KERNSHAPE_PID] = only_place(f, fits_pid, 4, 4);
-	at[KERNSHAPE_TGID] = only_place(f, fits_tgid, 4, 4);
-	at[KERNSHAPE_COMM] = only_place(f, fits_comm, 1, 16);
-	at[KERNSHAPE_FLAGS] = only_place(f, fits_flags, 4, 4);
-	at[KERNSHAPE_START] = find_start(f);
-	if (at[KERNSHAPE_PID] >= 0 && at[KERNSHAPE_TGID] >= 0)
-		at[KERNSHAPE_LEADER] = only_place(f, fits_leader, 8, 8);
-	at[KERNSHAPE_FLAGS] = find_flags(f);
+	at[TASK_LAYOUT_PID] = only_place(f, fits_pid, 4, 4);
+	at[TASK_LAYOUT_TGID] = only_place(f, fits_tgid, 4, 4);
+	at[TASK_LAYOUT_COMM] = only_place(f, fits_comm, 1, 16);
+	at[TASK_LAYOUT_FLAGS] = only_place(f, fits_flags, 4, 4);
+	at[TASK_LAYOUT_START] = find_start(f);
+	if (at[TASK_LAYOUT_PID] >= 0 && at[TASK_LAYOUT_TGID] >= 0)
+		at[TASK_LAYOUT_LEADER] = only_place(f, fits_leader, 8, 8);
+	at[TASK_LAYOUT_FLAGS] = find_flags(f);
 	find_mm(f);
 	search_regs(f);
 	find_thread_pid(f);
 	find_ran(f);
 }
 
-static int try_once(struct kernpeek *peek, struct kernshape *shape, struct err *e)
+static int try_once(struct kernel_peek *peek, struct task_layout *shape, struct err *e)
 {
 	struct search f = { .shape = shape };
-	struct kernsamples s;
+	struct task_samples s;
 	struct stat st;
-	int rc = kernsamples_begin(&s, peek, e);
+	int rc = task_samples_begin(&s, peek, e);
 
-	*shape = (struct kernshape){ 0 };
-	for (int i = 0; i < KERNSHAPE_MEMBERS; i++)
+	*shape = (struct task_layout){ 0 };
+	for (int i = 0; i < TASK_LAYOUT_MEMBERS; i++)
 		shape->at[i] = -1;
 	f.s = &s;
 	f.inum = stat("/proc/self/ns/pid", &st) == 0 ? (uint32_t)st.st_ino : 0;
 	if (!rc)
 		find_all(&f);
-	kernsamples_end(&s);
+	task_samples_end(&s);
 	return rc;
 }
 
 /* Chance can put the same beside each of a few tasks; other tasks lie elsewhere. */
-int kerntrial_run(struct kernshape *ret, struct err *e)
+int task_layout_trial_run(struct task_layout *ret, struct err *e)
 {
-	struct kernpeek *peek = NULL;
-	int rc = kernpeek_open(&peek, e);
+	struct kernel_peek *peek = NULL;
+	int rc = kernel_peek_open(&peek, e);
 
 	for (int i = 0; i < TRIES && !rc; i++) {
 		rc = try_once(peek, ret, e);
-		if (!rc && kernshape_missing(ret) < 0 && ret->at[KERNSHAPE_RAN] >= 0)
+		if (!rc && task_layout_missing(ret) < 0 && ret->at[TASK_LAYOUT_RAN] >= 0)
 			break;
 	}
 	if (!rc)
-		ret->raw_switch = kernpeek_switch(peek);
-	kernpeek_close(peek);
+		ret->raw_switch = kernel_peek_switch(peek);
+	kernel_peek_close(peek);
 	return rc;
 }
 
@@ -921,22 +921,22 @@ static const struct {
 	int of;
 	const char *name;
 	enum type type;
-} members[KERNSHAPE_MEMBERS] = { [KERNSHAPE_PID] = { TASK, "pid", T_U32 },
-	[KERNSHAPE_TGID] = { TASK, "tgid", T_U32 },
-	[KERNSHAPE_COMM] = { TASK, "comm", T_COMM },
-	[KERNSHAPE_FLAGS] = { TASK, "flags", T_U32 },
-	[KERNSHAPE_START] = { TASK, "start_boottime", T_U64 },
-	[KERNSHAPE_LEADER] = { TASK, "group_leader", T_POINTER },
-	[KERNSHAPE_MM] = { TASK, "mm", T_POINTER },
-	[KERNSHAPE_STACK] = { TASK, "stack", T_POINTER },
-	[KERNSHAPE_THREAD_PID] = { TASK, "thread_pid", T_POINTER },
-	[KERNSHAPE_RAN] = { ENTITY, "sum_exec_runtime", T_U64 },
-	[KERNSHAPE_RAN_BEFORE] = { ENTITY, "prev_sum_exec_runtime", T_U64 },
-	[KERNSHAPE_START_CODE] = { MM, "start_code", T_U64 },
-	[KERNSHAPE_START_STACK] = { MM, "start_stack", T_U64 },
-	[KERNSHAPE_LEVEL] = { PID, "level", T_U32 },
-	[KERNSHAPE_NUMBERS] = { PID, "numbers", T_UPIDS },
-	[KERNSHAPE_INUM] = { NS_COMMON, "inum", T_U32 } };
+} members[TASK_LAYOUT_MEMBERS] = { [TASK_LAYOUT_PID] = { TASK, "pid", T_U32 },
+	[TASK_LAYOUT_TGID] = { TASK, "tgid", T_U32 },
+	[TASK_LAYOUT_COMM] = { TASK, "comm", T_COMM },
+	[TASK_LAYOUT_FLAGS] = { TASK, "flags", T_U32 },
+	[TASK_LAYOUT_START] = { TASK, "start_boottime", T_U64 },
+	[TASK_LAYOUT_LEADER] = { TASK, "group_leader", T_POINTER },
+	[TASK_LAYOUT_MM] = { TASK, "mm", T_POINTER },
+	[TASK_LAYOUT_STACK] = { TASK, "stack", T_POINTER },
+	[TASK_LAYOUT_THREAD_PID] = { TASK, "thread_pid", T_POINTER },
+	[TASK_LAYOUT_RAN] = { ENTITY, "sum_exec_runtime", T_U64 },
+	[TASK_LAYOUT_RAN_BEFORE] = { ENTITY, "prev_sum_exec_runtime", T_U64 },
+	[TASK_LAYOUT_START_CODE] = { MM, "start_code", T_U64 },
+	[TASK_LAYOUT_START_STACK] = { MM, "start_stack", T_U64 },
+	[TASK_LAYOUT_LEVEL] = { PID, "level", T_U32 },
+	[TASK_LAYOUT_NUMBERS] = { PID, "numbers", T_UPIDS },
+	[TASK_LAYOUT_INUM] = { NS_COMMON, "inum", T_U32 } };
 
 /* A struct may have one or another of these types; ids by enum type. */
 struct types {
@@ -956,16 +956,16 @@ static void add_types(struct btf *btf, struct types *t)
 	t->id[T_UPIDS] = btf__add_array(btf, t->u32, t->of[UPID], 1);
 }
 
-static bool is_of(enum kernshape_member m, int of)
+static bool is_of(enum task_layout_member m, int of)
 {
 	return members[m].of == of;
 }
 
-static int write_struct(struct btf *btf, struct types *t, const struct kernshape *shape, int of)
+static int write_struct(struct btf *btf, struct types *t, const struct task_layout *shape, int of)
 {
 	int rc = t->of[of] = btf__add_struct(btf, structs[of], STRUCT_BYTES);
 
-	for (enum kernshape_member m = 0; m < KERNSHAPE_MEMBERS && rc > 0; m++)
+	for (enum task_layout_member m = 0; m < TASK_LAYOUT_MEMBERS && rc > 0; m++)
 		if (is_of(m, of) && shape->at[m] >= 0)
 			rc = btf__add_field(btf, members[m].name, t->id[members[m].type],
 				     (uint32_t)shape->at[m] * 8, 0)
@@ -979,7 +979,7 @@ static int write_struct(struct btf *btf, struct types *t, const struct kernshape
 	return rc > 0 ? 0 : rc;
 }
 
-int shapetypes_write(const struct kernshape *shape, int fd, struct err *e)
+int task_layout_btf_write(const struct task_layout *shape, int fd, struct err *e)
 {
 	static const int order[] = { ENTITY, TASK, MM, PID, NS_COMMON, NS };
 	struct btf *btf = btf__new_empty();
@@ -1036,7 +1036,7 @@ static int told_of(const struct btf *btf, int of, const char *name)
 }
 
 /* What BTF says of M; a struct inside a struct adds its own place. */
-static int told(const struct btf *btf, enum kernshape_member m)
+static int told(const struct btf *btf, enum task_layout_member m)
 {
 	int at = told_of(btf, members[m].of, members[m].name), outer = 0;
 
@@ -1047,33 +1047,33 @@ static int told(const struct btf *btf, enum kernshape_member m)
 	return at < 0 || outer < 0 ? -1 : at + outer;
 }
 
-static int compare(const struct kernshape *shape, const struct btf *btf, const char *file, struct err *e)
+static int compare(const struct task_layout *shape, const struct btf *btf, const char *file, struct err *e)
 {
-	if (shape->at[KERNSHAPE_PID] < 0 || shape->at[KERNSHAPE_TGID] < 0 || shape->at[KERNSHAPE_COMM] < 0)
+	if (shape->at[TASK_LAYOUT_PID] < 0 || shape->at[TASK_LAYOUT_TGID] < 0 || shape->at[TASK_LAYOUT_COMM] < 0)
 		return err_set(e, -EINVAL, "cannot tell whether '%s' is of the running kernel", file);
-	for (enum kernshape_member m = 0; m < KERNSHAPE_MEMBERS; m++) {
+	for (enum task_layout_member m = 0; m < TASK_LAYOUT_MEMBERS; m++) {
 		int at = told(btf, m);
 
 		if (shape->at[m] < 0 || at == shape->at[m])
 			continue;
 		err_set(e, -EINVAL, "'%s' is of another kernel: this one has %s at byte %d", file,
-			kernshape_name(m), shape->at[m]);
+			task_layout_name(m), shape->at[m]);
 		return err_hint(
 			e, "give the BTF of the kernel that runs, 'uname -r' names it, or leave --btf out");
 	}
 	return 0;
 }
 
-int shapetypes_read(const struct kernshape *shape, const char *file, int fd, struct err *e)
+int task_layout_btf_read(const struct task_layout *shape, const char *file, int fd, struct err *e)
 {
-	struct kerntypes_name names[STRUCTS];
+	struct kernel_types_name names[STRUCTS];
 	char path[32];
 	struct btf *btf;
 	int rc;
 
 	for (int i = 0; i < STRUCTS; i++)
-		names[i] = (struct kerntypes_name){ .name = structs[i], .kind = BTF_KIND_STRUCT };
-	rc = kerntypes_read(file, names, ARRAY_LEN(names), fd, e);
+		names[i] = (struct kernel_types_name){ .name = structs[i], .kind = BTF_KIND_STRUCT };
+	rc = kernel_types_read(file, names, ARRAY_LEN(names), fd, e);
 	if (rc)
 		return rc;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);

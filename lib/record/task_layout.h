@@ -14,51 +14,51 @@
 #include "base/err.h"
 
 /*
- * kernshape - where a kernel keeps the members of a task that a recording
+ * task_layout - where a kernel keeps the members of a task that a recording
  * reads, for one that does not tell by BTF.
  */
 
-enum kernshape_member {
+enum task_layout_member {
 	/* struct task_struct */
-	KERNSHAPE_PID,
-	KERNSHAPE_TGID,
-	KERNSHAPE_COMM,
-	KERNSHAPE_FLAGS,
-	KERNSHAPE_START,
-	KERNSHAPE_LEADER,
-	KERNSHAPE_MM,
-	KERNSHAPE_STACK,
-	KERNSHAPE_THREAD_PID,
-	KERNSHAPE_RAN, /* se.sum_exec_runtime */
-	KERNSHAPE_RAN_BEFORE, /* se.prev_sum_exec_runtime */
+	TASK_LAYOUT_PID,
+	TASK_LAYOUT_TGID,
+	TASK_LAYOUT_COMM,
+	TASK_LAYOUT_FLAGS,
+	TASK_LAYOUT_START,
+	TASK_LAYOUT_LEADER,
+	TASK_LAYOUT_MM,
+	TASK_LAYOUT_STACK,
+	TASK_LAYOUT_THREAD_PID,
+	TASK_LAYOUT_RAN, /* se.sum_exec_runtime */
+	TASK_LAYOUT_RAN_BEFORE, /* se.prev_sum_exec_runtime */
 	/* struct mm_struct */
-	KERNSHAPE_START_CODE,
-	KERNSHAPE_START_STACK,
+	TASK_LAYOUT_START_CODE,
+	TASK_LAYOUT_START_STACK,
 	/* struct pid, and of the namespace of its numbers */
-	KERNSHAPE_LEVEL,
-	KERNSHAPE_NUMBERS,
-	KERNSHAPE_INUM,
-	KERNSHAPE_MEMBERS,
+	TASK_LAYOUT_LEVEL,
+	TASK_LAYOUT_NUMBERS,
+	TASK_LAYOUT_INUM,
+	TASK_LAYOUT_MEMBERS,
 };
 
-struct kernshape {
-	int at[KERNSHAPE_MEMBERS]; /* bytes from the struct's first one; -1 = not found */
+struct task_layout {
+	int at[TASK_LAYOUT_MEMBERS]; /* bytes from the struct's first one; -1 = not found */
 	uint32_t regs_from_stack; /* from `stack` to the registers that a thread entered the kernel with; 0 =
 				     not found */
 	int raw_switch; /* 0 = raw tracepoint sched_switch tells who leaves in what state; else -errno */
 	uint32_t ns_level, ns_inum; /* of this process's PID namespace; 0 = the first one, or not found */
 };
 
-const char *kernshape_name(enum kernshape_member m); /* "task_struct.pid" */
+const char *task_layout_name(enum task_layout_member m); /* "task_struct.pid" */
 
 /* A member that no recording can do without and that was not found; -1 = they all were. */
-int kernshape_missing(const struct kernshape *shape);
+int task_layout_missing(const struct task_layout *shape);
 
 /* Find what can be found, by threads and a process that it starts and ends. 20 ms. */
-int kerntrial_run(struct kernshape *ret, struct err *e);
+int task_layout_trial_run(struct task_layout *ret, struct err *e);
 
 /*
- * shapetypes - BTF of what a kernel keeps where: written of what a trial has
+ * task_layout_btf - BTF of what a kernel keeps where: written of what a trial has
  * found, or read from a file and compared with it.
  */
 
@@ -66,13 +66,13 @@ int kerntrial_run(struct kernshape *ret, struct err *e);
  * Write BTF for SHAPE into the empty file FD: those structs with those members
  * that were found, for relocations by libbpf.
  */
-int shapetypes_write(const struct kernshape *shape, int fd, struct err *e);
+int task_layout_btf_write(const struct task_layout *shape, int fd, struct err *e);
 
 /*
  * Write of the BTF in FILE what BPF programs need into FD. -EINVAL with the
  * message: it is no BTF, or of another kernel than SHAPE (by trial, of this one)
  * is of. Nobody can tell, and so it is refused, where SHAPE lacks ids and name.
  */
-int shapetypes_read(const struct kernshape *shape, const char *file, int fd, struct err *e);
+int task_layout_btf_read(const struct task_layout *shape, const char *file, int fd, struct err *e);
 
 #endif

@@ -14,7 +14,7 @@
 #include <sys/sysinfo.h>
 
 /*
- * tabfiles - the files that processes map, by identity, and how far the unwind
+ * unwind_files - the files that processes map, by identity, and how far the unwind
  * table of each has come.
  *
  * A file is (device, inode, size, times): renamed or deleted it is the same
@@ -38,7 +38,7 @@ struct tabfile {
 	uint32_t refs; /* mappings */
 	uint64_t idle_since_ns; /* when refs became 0 */
 	uint64_t again_ns; /* DROPPED: not to be asked for before; UINT64_MAX = it never fits */
-	struct tabcache_key key;
+	struct table_cache_key key;
 	uint32_t table, seg; /* READY: numbers of unwindspace */
 	uint16_t segs;
 	uint8_t n_loads;
@@ -49,14 +49,14 @@ struct tabfile {
 };
 
 /* A zeroed one is an empty table. */
-struct tabfiles {
+struct unwind_files {
 	struct tabfile *files;
 	size_t n, cap;
 	struct hashtable by_key;
 	bool any_changed; /* of a file, since somebody last set this to false */
 };
 
-static void tabfiles_free(struct tabfiles *t)
+static void unwind_files_free(struct unwind_files *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		free(t->files[i].loads);
@@ -64,10 +64,10 @@ static void tabfiles_free(struct tabfiles *t)
 	}
 	free(t->files);
 	hashtable_free(&t->by_key);
-	*t = (struct tabfiles){ 0 };
+	*t = (struct unwind_files){ 0 };
 }
 
-static uint64_t hash_key(const struct tabcache_key *key)
+static uint64_t hash_key(const struct table_cache_key *key)
 {
 	uint64_t words[] = { key->dev, key->inode, key->size, key->mtime_ns, key->ctime_ns };
 
@@ -76,13 +76,13 @@ static uint64_t hash_key(const struct tabcache_key *key)
 
 /* The number of the file with this identity, whatever its build ID; UINT32_MAX = none. */
 /* Whoever owns a file chooses its size and times, and can make hashes meet: all of the key is compared. */
-static uint32_t tabfiles_find(const struct tabfiles *t, const struct tabcache_key *key)
+static uint32_t unwind_files_find(const struct unwind_files *t, const struct table_cache_key *key)
 {
-	return HASHTABLE_FIND(&t->by_key, hash_key(key), i, tabcache_same_file(&t->files[i].key, key));
+	return HASHTABLE_FIND(&t->by_key, hash_key(key), i, table_cache_same_file(&t->files[i].key, key));
 }
 
 /* One that is found by its number alone. */
-static uint32_t tabfiles_add_nameless(struct tabfiles *t)
+static uint32_t unwind_files_add_nameless(struct unwind_files *t)
 {
 	if (base_grow(&t->files, &t->cap, t->n + 1, sizeof(*t->files)) != 0)
 		return UINT32_MAX;
@@ -90,9 +90,9 @@ static uint32_t tabfiles_add_nameless(struct tabfiles *t)
 }
 
 /* A new file, which must not be there yet; UINT32_MAX without memory. */
-static uint32_t tabfiles_add(struct tabfiles *t, const struct tabcache_key *key)
+static uint32_t unwind_files_add(struct unwind_files *t, const struct table_cache_key *key)
 {
-	uint32_t file = hashtable_reserve(&t->by_key, 1) == 0 ? tabfiles_add_nameless(t) : UINT32_MAX;
+	uint32_t file = hashtable_reserve(&t->by_key, 1) == 0 ? unwind_files_add_nameless(t) : UINT32_MAX;
 
 	if (file == UINT32_MAX)
 		return UINT32_MAX;
@@ -102,13 +102,13 @@ static uint32_t tabfiles_add(struct tabfiles *t, const struct tabcache_key *key)
 }
 
 /* File number FILE; NULL = there is none. */
-static struct tabfile *tabfiles_get(const struct tabfiles *t, uint32_t file)
+static struct tabfile *unwind_files_get(const struct unwind_files *t, uint32_t file)
 {
 	return file < t->n ? &t->files[file] : NULL;
 }
 
 /* F is in STATE from now on, and has changed. */
-static void tabfiles_change(struct tabfiles *t, struct tabfile *f, enum tabfile_state state)
+static void unwind_files_change(struct unwind_files *t, struct tabfile *f, enum tabfile_state state)
 {
 	f->state = state;
 	f->changed = true;
@@ -116,7 +116,7 @@ static void tabfiles_change(struct tabfiles *t, struct tabfile *f, enum tabfile_
 }
 
 /*
- * tabroom - unwind tables in the memory that BPF sees: where each one lies,
+ * table_room - unwind tables in the memory that BPF sees: where each one lies,
  * and which go when memory is short.
  *
  * A table for which there is no room waits (TABFILE_WAITING) while those that
@@ -128,11 +128,11 @@ static void tabfiles_change(struct tabfiles *t, struct tabfile *f, enum tabfile_
  * beyond it.
  */
 
-struct tabroom {
+struct table_room {
 	struct unwindspace *space; /* the caller's, as FILES */
-	struct tabfiles *files;
+	struct unwind_files *files;
 	uint64_t hashtable_bytes; /* used by tables and mappings, beyond which no table is added */
-	uint64_t maps_asked, maps_given; /* for tabroom_maps(): not free yet */
+	uint64_t maps_asked, maps_given; /* for table_room_maps(): not free yet */
 	unsigned int maps_quiets; /* since that began */
 	uint64_t dropped; /* tables given up, or refused */
 };
@@ -146,51 +146,51 @@ struct tabroom {
 #define WAIT_ROUNDS 3 /* and perhaps in pieces too small: more is given up so often */
 
 /* SPACE and FILES have to outlive R; BYTES: of the chunks that SPACE uses at most. It holds nothing. */
-static void tabroom_init(struct tabroom *r, struct unwindspace *space, struct tabfiles *files, uint64_t bytes)
+static void table_room_init(struct table_room *r, struct unwindspace *space, struct unwind_files *files, uint64_t bytes)
 {
-	*r = (struct tabroom){
+	*r = (struct table_room){
 		.space = space, .files = files, .hashtable_bytes = bytes - bytes / MAPS_SHARE
 	};
 }
 
 /* A number of no table, by which BPF tells that dropped file F is missed. */
-static uint32_t want_of(const struct tabroom *r, const struct tabfile *f)
+static uint32_t want_of(const struct table_room *r, const struct tabfile *f)
 {
 	return UNWIND_TABLES_MAX - 1 - (uint32_t)(f - r->files->files) % WANTS;
 }
 
-static void give_up(struct tabroom *r, struct tabfile *f)
+static void give_up(struct table_room *r, struct tabfile *f)
 {
 	unwindspace_remove(r->space, f->table);
 	free(f->loads);
 	f->loads = NULL;
-	tabfiles_change(r->files, f, TABFILE_DROPPED);
+	unwind_files_change(r->files, f, TABFILE_DROPPED);
 }
 
 /* Nothing could be made of F for now: it is DROPPED, and counted. */
-static void tabroom_refuse(struct tabroom *r, struct tabfile *f)
+static void table_room_refuse(struct table_room *r, struct tabfile *f)
 {
 	f->again_ns = now_ns() + (WANTED_NS << MIN(f->refused, REFUSED_MOST - 1));
 	if (f->refused < REFUSED_MOST)
 		f->refused++;
 	r->dropped++;
-	tabfiles_change(r->files, f, TABFILE_DROPPED);
+	unwind_files_change(r->files, f, TABFILE_DROPPED);
 }
 
 /* The table of F was given up, or refused, and may be there again. */
-static bool tabroom_may_ask(const struct tabfile *f)
+static bool table_room_may_ask(const struct tabfile *f)
 {
 	return f->state == TABFILE_DROPPED && now_ns() >= f->again_ns;
 }
 
 /* That, and a walk has missed it lately. */
-static bool tabroom_wanted(const struct tabroom *r, const struct tabfile *f)
+static bool table_room_wanted(const struct table_room *r, const struct tabfile *f)
 {
-	return tabroom_may_ask(f) && now_ns() - unwindspace_used_ns(r->space, want_of(r, f)) < WANTED_NS;
+	return table_room_may_ask(f) && now_ns() - unwindspace_used_ns(r->space, want_of(r, f)) < WANTED_NS;
 }
 
 /* When F was last used, if it is in the kernel and may be given up; 0 = nobody maps it. */
-static uint64_t used_ns(const struct tabroom *r, const struct tabfile *f)
+static uint64_t used_ns(const struct table_room *r, const struct tabfile *f)
 {
 	if (f->state != TABFILE_READY)
 		return UINT64_MAX;
@@ -198,7 +198,7 @@ static uint64_t used_ns(const struct tabroom *r, const struct tabfile *f)
 }
 
 /* Of the tables in the kernel: one that nobody maps, else the one that was used longest ago. */
-static struct tabfile *least_used(struct tabroom *r, uint64_t before_ns)
+static struct tabfile *least_used(struct table_room *r, uint64_t before_ns)
 {
 	struct tabfile *least = NULL;
 	uint64_t least_ns = before_ns;
@@ -219,9 +219,9 @@ static struct tabfile *least_used(struct tabroom *r, uint64_t before_ns)
  * Give up what was used least, LEN bytes of it or more; nothing if that much
  * cannot be. What was given up is not free before it is quiet.
  */
-static bool make_room(struct tabroom *r, size_t len)
+static bool make_room(struct table_room *r, size_t len)
 {
-	const struct tabfiles *files = r->files;
+	const struct unwind_files *files = r->files;
 	uint64_t before = now_ns() - BUSY_NS;
 	size_t there = 0;
 	struct tabfile *f;
@@ -240,7 +240,7 @@ static bool make_room(struct tabroom *r, size_t len)
 
 /* Mappings of LEN bytes found no room: give up tables. False when none can be given up now. */
 /* Many processes ask at the same time, each for little: one table does for all of them. */
-static bool tabroom_maps(struct tabroom *r, size_t len)
+static bool table_room_maps(struct table_room *r, size_t len)
 {
 	const size_t step = MAX(len, (size_t)UNWIND_CHUNK_BYTES / 8);
 
@@ -266,7 +266,7 @@ static void keep_place(struct tabfile *f, const struct unwindtab *tab)
 }
 
 /* Let F wait for what is given up for it: LEN bytes. False when nothing can be. */
-static bool wait_for_room(struct tabroom *r, struct tabfile *f, const uint8_t *bytes, size_t len)
+static bool wait_for_room(struct table_room *r, struct tabfile *f, const uint8_t *bytes, size_t len)
 {
 	uint8_t rounds = f->state == TABFILE_WAITING ? f->rounds : 0;
 
@@ -280,12 +280,12 @@ static bool wait_for_room(struct tabroom *r, struct tabfile *f, const uint8_t *b
 	f->len = len;
 	f->quiets = 0;
 	f->rounds = rounds + 1;
-	tabfiles_change(r->files, f, TABFILE_WAITING);
+	unwind_files_change(r->files, f, TABFILE_WAITING);
 	return true;
 }
 
 /* As unwindspace_add(), but not into what is left to mappings. */
-static int add_table(struct tabroom *r, struct tabfile *f, const struct unwindtab *tab, size_t len)
+static int add_table(struct table_room *r, struct tabfile *f, const struct unwindtab *tab, size_t len)
 {
 	struct unwindspace_stats st;
 
@@ -301,7 +301,7 @@ static int add_table(struct tabroom *r, struct tabfile *f, const struct unwindta
  * Put table TAB, of at least one segment, into the kernel's sight: F is READY
  * then, or WAITING with a copy of its own, or DROPPED.
  */
-static void tabroom_put(struct tabroom *r, struct tabfile *f, const struct unwindtab *tab)
+static void table_room_put(struct table_room *r, struct tabfile *f, const struct unwindtab *tab)
 {
 	const size_t len = tab->head->bytes;
 	int rc = add_table(r, f, tab, len);
@@ -310,12 +310,12 @@ static void tabroom_put(struct tabroom *r, struct tabfile *f, const struct unwin
 		keep_place(f, tab);
 		f->len = len;
 		f->refused = 0;
-		tabfiles_change(r->files, f, TABFILE_READY);
+		unwind_files_change(r->files, f, TABFILE_READY);
 		return;
 	}
 	if (rc == -ENOSPC && wait_for_room(r, f, tab->bytes, len))
 		return;
-	tabroom_refuse(r, f);
+	table_room_refuse(r, f);
 	if (rc == -E2BIG)
 		f->again_ns = UINT64_MAX;
 }
@@ -327,7 +327,7 @@ static uint16_t table_word(enum unwind_state state, uint32_t table)
 
 /* What a mapping of F (NULL = of no file) at START with file offset OFFSET is to BPF: bias and word of RET.
  */
-static void tabroom_map(const struct tabroom *r, const struct tabfile *f, uint64_t start, uint64_t offset,
+static void table_room_map(const struct table_room *r, const struct tabfile *f, uint64_t start, uint64_t offset,
 	struct unwind_map *ret)
 {
 	struct unwind_map m = { 0 };
@@ -353,7 +353,7 @@ static void tabroom_map(const struct tabroom *r, const struct tabfile *f, uint64
 }
 
 /* An RCU grace period has passed: then, of every file, what the next two say. */
-static void tabroom_quiet(struct tabroom *r)
+static void table_room_quiet(struct table_room *r)
 {
 	unwindspace_quiet(r->space);
 	if (r->maps_given && ++r->maps_quiets >= WAIT_QUIETS) {
@@ -362,16 +362,16 @@ static void tabroom_quiet(struct tabroom *r)
 	}
 }
 
-/* Another one of F, for which tabroom_quiet() was called: true when its table (`bytes`) is to be put again.
+/* Another one of F, for which table_room_quiet() was called: true when its table (`bytes`) is to be put again.
  */
-static bool tabroom_waited(struct tabfile *f)
+static bool table_room_waited(struct tabfile *f)
 {
 	return f->state == TABFILE_WAITING && ++f->quiets >= WAIT_QUIETS;
 }
 
 /* Give up the table of F if nobody has mapped it for IDLE_NS; it may come back at once, and is not counted.
  */
-static void tabroom_tidy(struct tabroom *r, struct tabfile *f, uint64_t idle_ns)
+static void table_room_tidy(struct table_room *r, struct tabfile *f, uint64_t idle_ns)
 {
 	if (f->state != TABFILE_READY || f->refs || now_ns() - f->idle_since_ns <= idle_ns)
 		return;
@@ -385,7 +385,7 @@ static void tabroom_tidy(struct tabroom *r, struct tabfile *f, uint64_t idle_ns)
 
 /* A table for the disk. Written at the end: a disk may keep its writers waiting. */
 struct kept {
-	struct tabcache_key key;
+	struct table_cache_key key;
 	uint8_t *bytes;
 	size_t len;
 };
@@ -394,15 +394,15 @@ struct tableset {
 	struct worker *broker;
 	struct mapfile_proof proofs[MAPFILE_PROOFS];
 	struct unwindspace *space;
-	struct tabworker *worker;
-	struct tabcache *cache; /* NULL = none */
-	struct tabfiles files;
-	struct tabroom room;
+	struct table_worker *worker;
+	struct table_cache *cache; /* NULL = none */
+	struct unwind_files files;
+	struct table_room room;
 	struct idmap refused; /* devices and inodes of files that may not even be looked at */
 	bool worker_missing; /* none could be started just now, */
 	bool worker_gone; /* or ever will be */
 	struct kept *kept;
-	size_t n_kept, cap_kept, kept_bytes;
+	size_t n_kept, max_kept, kept_bytes;
 	uint64_t idle_ns;
 	uint32_t vdso;
 	struct tableset_stats stats;
@@ -436,7 +436,7 @@ int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struc
 	int rc = t ? 0 : err_nomem(e, "the unwind tables");
 
 	if (!rc)
-		rc = tabworker_open(&(struct tabworker_opts){ 0 }, &t->worker, e);
+		rc = table_worker_open(&(struct table_worker_opts){ 0 }, &t->worker, e);
 	if (!rc)
 		rc = unwindspace_open(&space, &t->space, e);
 	if (rc) {
@@ -445,10 +445,10 @@ int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struc
 	}
 	t->broker = opts->broker;
 	t->vdso = TABLESET_NO_FILE;
-	tabroom_init(&t->room, t->space, &t->files, space.bytes - UNWIND_CHUNK_BYTES);
+	table_room_init(&t->room, t->space, &t->files, space.bytes - UNWIND_CHUNK_BYTES);
 	t->idle_ns = opts->idle_ns ? opts->idle_ns : IDLE_NS;
 	/* without one, tables are compiled each time */
-	tabcache_open(TABCACHE_BYTES_DEFAULT, &t->cache, NULL);
+	table_cache_open(TABLE_CACHE_BYTES_DEFAULT, &t->cache, NULL);
 	*ret = t;
 	return 0;
 }
@@ -457,15 +457,15 @@ void tableset_close(struct tableset *t)
 {
 	if (!t)
 		return;
-	tabworker_close(t->worker);
+	table_worker_close(t->worker);
 	unwindspace_close(t->space);
 	for (size_t i = 0; i < t->n_kept; i++) {
-		tabcache_put(t->cache, &t->kept[i].key, t->kept[i].bytes, t->kept[i].len, NULL);
+		table_cache_put(t->cache, &t->kept[i].key, t->kept[i].bytes, t->kept[i].len, NULL);
 		free(t->kept[i].bytes);
 	}
 	free(t->kept);
-	tabcache_close(t->cache);
-	tabfiles_free(&t->files);
+	table_cache_close(t->cache);
+	unwind_files_free(&t->files);
 	idmap_free(&t->refused);
 	free(t);
 }
@@ -482,19 +482,19 @@ struct unwindspace *tableset_space(struct tableset *t)
 
 int tableset_fd(const struct tableset *t)
 {
-	return tabworker_fd(t->worker);
+	return table_worker_fd(t->worker);
 }
 
 uint32_t tableset_worker(const struct tableset *t)
 {
-	return (uint32_t)tabworker_pid(t->worker);
+	return (uint32_t)table_worker_pid(t->worker);
 }
 
 static void fail(struct tableset *t, struct tabfile *f, const char *why)
 {
 	t->stats.failed++;
 	snprintf(t->stats.why, sizeof(t->stats.why), "%.255s", why);
-	tabfiles_change(&t->files, f, TABFILE_BARE);
+	unwind_files_change(&t->files, f, TABFILE_BARE);
 }
 
 /* The table of F into the kernel; where there is no room it waits for what is given up for it. */
@@ -509,10 +509,10 @@ static void install(struct tableset *t, struct tabfile *f, const uint8_t *bytes,
 	}
 	if (!tab.head->n_segs) {
 		t->stats.bare++;
-		tabfiles_change(&t->files, f, TABFILE_BARE);
+		unwind_files_change(&t->files, f, TABFILE_BARE);
 		return;
 	}
-	tabroom_put(&t->room, f, &tab);
+	table_room_put(&t->room, f, &tab);
 }
 
 /* The disk's copy of F's table, if there is a good one. */
@@ -521,7 +521,7 @@ static bool from_cache(struct tableset *t, struct tabfile *f)
 	_cleanup_free_ uint8_t *bytes = NULL;
 	size_t len;
 
-	if (!t->cache || !f->key.id.len || tabcache_get(t->cache, &f->key, &bytes, &len, NULL) != 0)
+	if (!t->cache || !f->key.id.len || table_cache_get(t->cache, &f->key, &bytes, &len, NULL) != 0)
 		return false;
 	t->stats.cached++;
 	install(t, f, bytes, len);
@@ -538,9 +538,9 @@ static void ask(struct tableset *t, struct tabfile *f, int fd)
 	buildid_read(fd, &f->key.id);
 	if (from_cache(t, f))
 		return;
-	rc = tabworker_ask(t->worker, fd, (uint64_t)(f - t->files.files), &why);
+	rc = table_worker_ask(t->worker, fd, (uint64_t)(f - t->files.files), &why);
 	if (rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM)
-		tabroom_refuse(&t->room, f);
+		table_room_refuse(&t->room, f);
 	else if (rc)
 		fail(t, f, why.msg);
 }
@@ -559,8 +559,8 @@ static uint32_t vdso_file(struct tableset *t)
 	fd = image ? memfd_create("vdso", MFD_CLOEXEC) : -1;
 	if (fd < 0 || write(fd, image, len) != (ssize_t)len)
 		return TABLESET_NO_FILE;
-	t->vdso = tabfiles_add_nameless(&t->files);
-	f = tabfiles_get(&t->files, t->vdso);
+	t->vdso = unwind_files_add_nameless(&t->files);
+	f = unwind_files_get(&t->files, t->vdso);
 	if (!f)
 		return TABLESET_NO_FILE;
 	t->stats.files++;
@@ -594,7 +594,7 @@ static void count_refused(struct tableset *t, const struct procmap *m, int code)
 static uint32_t look_at(struct tableset *t, uint32_t pid, const struct procmap *m)
 {
 	_cleanup_close_ int fd = -1;
-	struct tabcache_key key;
+	struct table_cache_key key;
 	struct tabfile *f;
 	struct stat st;
 	uint32_t file;
@@ -605,16 +605,16 @@ static uint32_t look_at(struct tableset *t, uint32_t pid, const struct procmap *
 		count_refused(t, m, fd);
 		return TABLESET_NO_FILE;
 	}
-	key = tabcache_key_of(&st);
-	file = tabfiles_find(&t->files, &key);
+	key = table_cache_key_of(&st);
+	file = unwind_files_find(&t->files, &key);
 	added = file == TABLESET_NO_FILE;
 	if (added)
-		file = tabfiles_add(&t->files, &key);
-	f = tabfiles_get(&t->files, file);
+		file = unwind_files_add(&t->files, &key);
+	f = unwind_files_get(&t->files, file);
 	if (!f)
 		return TABLESET_NO_FILE;
 	t->stats.files += added;
-	if (added || tabroom_may_ask(f))
+	if (added || table_room_may_ask(f))
 		ask(t, f, fd);
 	return file;
 }
@@ -622,14 +622,14 @@ static uint32_t look_at(struct tableset *t, uint32_t pid, const struct procmap *
 /* The file of status ST, which process PID maps as M. */
 static uint32_t file_of(struct tableset *t, uint32_t pid, const struct procmap *m, const struct stat *st)
 {
-	struct tabcache_key key;
+	struct table_cache_key key;
 	uint32_t file;
 
 	if (!S_ISREG(st->st_mode))
 		return TABLESET_NO_FILE;
-	key = tabcache_key_of(st);
-	file = tabfiles_find(&t->files, &key);
-	if (file == TABLESET_NO_FILE || tabroom_may_ask(tabfiles_get(&t->files, file)))
+	key = table_cache_key_of(st);
+	file = unwind_files_find(&t->files, &key);
+	if (file == TABLESET_NO_FILE || table_room_may_ask(unwind_files_get(&t->files, file)))
 		file = look_at(t, pid, m);
 	return file;
 }
@@ -671,7 +671,7 @@ bool tableset_file_then(
 
 void tableset_hold(struct tableset *t, uint32_t file)
 {
-	struct tabfile *f = tabfiles_get(&t->files, file);
+	struct tabfile *f = unwind_files_get(&t->files, file);
 
 	if (f)
 		f->refs++;
@@ -679,7 +679,7 @@ void tableset_hold(struct tableset *t, uint32_t file)
 
 void tableset_release(struct tableset *t, uint32_t file)
 {
-	struct tabfile *f = tabfiles_get(&t->files, file);
+	struct tabfile *f = unwind_files_get(&t->files, file);
 
 	if (f && --f->refs == 0)
 		f->idle_since_ns = now_ns();
@@ -688,16 +688,16 @@ void tableset_release(struct tableset *t, uint32_t file)
 void tableset_map(
 	const struct tableset *t, uint32_t file, uint64_t start, uint64_t offset, struct unwind_map *ret)
 {
-	tabroom_map(&t->room, tabfiles_get(&t->files, file), start, offset, ret);
+	table_room_map(&t->room, unwind_files_get(&t->files, file), start, offset, ret);
 }
 
 /* Remember a table for the disk; what is beyond KEPT_BYTES is compiled again another time. */
-static void keep(struct tableset *t, const struct tabfile *f, const struct tabworker_answer *a)
+static void keep(struct tableset *t, const struct tabfile *f, const struct table_worker_answer *a)
 {
 	struct kept *k;
 
 	if (t->kept_bytes + a->len > KEPT_BYTES ||
-		base_grow(&t->kept, &t->cap_kept, t->n_kept + 1, sizeof(*t->kept)) != 0)
+		base_grow(&t->kept, &t->max_kept, t->n_kept + 1, sizeof(*t->kept)) != 0)
 		return;
 	k = &t->kept[t->n_kept];
 	*k = (struct kept){ .key = f->key, .bytes = malloc(a->len), .len = a->len };
@@ -708,7 +708,7 @@ static void keep(struct tableset *t, const struct tabfile *f, const struct tabwo
 	t->n_kept++;
 }
 
-static void take_answer(struct tableset *t, const struct tabworker_answer *a)
+static void take_answer(struct tableset *t, const struct table_worker_answer *a)
 {
 	struct tabfile *f = a->cookie < t->files.n ? &t->files.files[a->cookie] : NULL;
 	struct unwindtab tab;
@@ -719,7 +719,7 @@ static void take_answer(struct tableset *t, const struct tabworker_answer *a)
 		/* what is no ELF file has no table; that is no failure */
 		if (a->error == -EINVAL || a->error == -EOPNOTSUPP) {
 			t->stats.bare++;
-			tabfiles_change(&t->files, f, TABFILE_BARE);
+			unwind_files_change(&t->files, f, TABFILE_BARE);
 		} else {
 			fail(t, f, a->why);
 		}
@@ -742,7 +742,7 @@ static void miss_worker(struct tableset *t, const struct err *why)
 	t->stats.worker_lost += !t->worker_missing;
 	t->worker_missing = true;
 	snprintf(t->stats.worker_why, sizeof(t->stats.worker_why), "%.255s", why->msg);
-	if (!tabworker_over(t->worker))
+	if (!table_worker_over(t->worker))
 		return;
 	t->worker_gone = true;
 	for (size_t i = 0; i < t->files.n; i++)
@@ -753,17 +753,17 @@ static void miss_worker(struct tableset *t, const struct err *why)
 bool tableset_service(struct tableset *t, int timeout_ms)
 {
 	uint64_t end = now_ns() + (uint64_t)timeout_ms * 1000000u;
-	struct tabworker_answer a;
+	struct table_worker_answer a;
 	struct err why = { 0 };
 	int rc;
 
 	do {
 		uint64_t now = now_ns();
-		int wait = !timeout_ms || now >= end || !tabworker_pending(t->worker)
+		int wait = !timeout_ms || now >= end || !table_worker_pending(t->worker)
 				   ? 0
 				   : (int)((end - now) / 1000000u) + 1;
 
-		rc = tabworker_next(t->worker, wait, &a, &why);
+		rc = table_worker_next(t->worker, wait, &a, &why);
 		t->worker_missing = t->worker_missing && rc <= 0;
 		if (rc > 0)
 			take_answer(t, &a);
@@ -775,9 +775,9 @@ bool tableset_service(struct tableset *t, int timeout_ms)
 
 bool tableset_wanted(const struct tableset *t, uint32_t file)
 {
-	const struct tabfile *f = tabfiles_get(&t->files, file);
+	const struct tabfile *f = unwind_files_get(&t->files, file);
 
-	return f && tabroom_wanted(&t->room, f);
+	return f && table_room_wanted(&t->room, f);
 }
 
 void tableset_applied(struct tableset *t)
@@ -789,28 +789,28 @@ void tableset_applied(struct tableset *t)
 
 bool tableset_changed(const struct tableset *t, uint32_t file)
 {
-	const struct tabfile *f = tabfiles_get(&t->files, file);
+	const struct tabfile *f = unwind_files_get(&t->files, file);
 
 	return f && f->changed;
 }
 
 bool tableset_room(struct tableset *t, size_t len)
 {
-	return tabroom_maps(&t->room, len);
+	return table_room_maps(&t->room, len);
 }
 
 void tableset_quiet(struct tableset *t)
 {
-	tabroom_quiet(&t->room);
+	table_room_quiet(&t->room);
 	for (size_t i = 0; i < t->files.n; i++) {
 		struct tabfile *f = &t->files.files[i];
 
-		if (tabroom_waited(f)) {
+		if (table_room_waited(f)) {
 			_cleanup_free_ uint8_t *bytes = TAKE_PTR(f->bytes);
 
 			install(t, f, bytes, f->len);
 		} else {
-			tabroom_tidy(&t->room, f, t->idle_ns);
+			table_room_tidy(&t->room, f, t->idle_ns);
 		}
 	}
 }
@@ -819,6 +819,6 @@ void tableset_stats(const struct tableset *t, struct tableset_stats *ret)
 {
 	*ret = t->stats;
 	ret->dropped = t->room.dropped;
-	ret->pending = tabworker_pending(t->worker);
+	ret->pending = table_worker_pending(t->worker);
 	unwindspace_stats(t->space, &ret->space);
 }

@@ -262,12 +262,12 @@ struct unwinder {
 	struct idmap by_tgid;
 	struct mapblocks blocks;
 	struct offcpu_ev_image *queue; /* images whose mappings are to be read, the newest last */
-	size_t n_queue, cap_queue;
+	size_t n_queue, max_queue;
 	bool any_dirty, any_ended;
 	bool news; /* mappings were published since unwinder_service() was asked */
 	bool distrust; /* events were lost */
 	uint64_t due_ns;
-	struct proctab *followed; /* to be kept in step without events; NULL = there are events */
+	struct process_table *followed; /* to be kept in step without events; NULL = there are events */
 	uint32_t serial; /* of what was published last */
 	struct unwinder_stats stats;
 };
@@ -321,7 +321,7 @@ uint32_t unwinder_worker(const struct unwinder *u)
 	return tableset_worker(u->tables);
 }
 
-void unwinder_without_events(struct unwinder *u, struct proctab *procs)
+void unwinder_without_events(struct unwinder *u, struct process_table *procs)
 {
 	u->followed = procs;
 }
@@ -395,10 +395,10 @@ static bool check_scan(struct unwinder *u, const struct proc *p, const struct ma
 	*idle = p->block && mapblock_same(p->block, b);
 	if (!p->known)
 		return true;
-	if (!proctab_is_still(u->followed, &ev))
+	if (!process_table_is_still(u->followed, &ev))
 		return false;
 	if (!*idle)
-		proctab_stale(u->followed, &ev, true);
+		process_table_stale(u->followed, &ev, true);
 	return true;
 }
 
@@ -488,7 +488,7 @@ void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev)
 
 	if (p && is_image(p, ev->start_boot_ns, ev->exec_id))
 		return;
-	if (base_grow(&u->queue, &u->cap_queue, u->n_queue + 1, sizeof(*u->queue)) == 0)
+	if (base_grow(&u->queue, &u->max_queue, u->n_queue + 1, sizeof(*u->queue)) == 0)
 		u->queue[u->n_queue++] = *ev;
 }
 

@@ -45,7 +45,7 @@ void unwinder_image(struct unwinder *u, const struct offcpu_ev_image *ev);
  * of a process is believed if it is that image still afterwards, and PROCS,
  * which outlives U, hears what is to be read again.
  */
-void unwinder_without_events(struct unwinder *u, struct proctab *procs);
+void unwinder_without_events(struct unwinder *u, struct process_table *procs);
 void unwinder_forked(struct unwinder *u, const struct offcpu_ev_image *ev);
 
 /* That image may have mapped something since, of which no event told. */

@@ -43,7 +43,7 @@ static bool skip_refused(struct stackcase_report *r, int code)
 	static const int needed[] = { CAP_BPF };
 	struct err e;
 
-	caps_explain("create a stack-trace map", code, needed, ARRAY_LEN(needed), &e);
+	priv_explain("create a stack-trace map", code, needed, ARRAY_LEN(needed), &e);
 	return stackcase_skip_err(r, &e);
 }
 

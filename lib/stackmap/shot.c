@@ -153,7 +153,7 @@ static int refused(const struct stackshot *s, const char *step, int code, struct
 
 	snprintf(what, sizeof(what), "%s a %s program", step, types[s->type].name);
 	if (code == -EPERM || code == -EACCES)
-		return caps_explain(what, code, needed, ARRAY_LEN(needed) - !(probe && attaching), e);
+		return priv_explain(what, code, needed, ARRAY_LEN(needed) - !(probe && attaching), e);
 	if (s->type == STACKSHOT_KPROBE && access("/sys/bus/event_source/devices/kprobe", F_OK) != 0)
 		return err_set(e, code,
 			"this kernel has no kprobes (CONFIG_KPROBE_EVENTS): "
@@ -287,7 +287,7 @@ static int attach_tracepoint(struct stackshot *s, const struct bpf_program *p, s
 	int id = tracefs_event_id(SYS_ENTER, e);
 
 	if (id == -EPERM)
-		return caps_explain("mount tracefs, which is not mounted", id, needed, 1, e);
+		return priv_explain("mount tracefs, which is not mounted", id, needed, 1, e);
 	if (id < 0)
 		return id;
 	attr.config = (unsigned int)id;
@@ -336,17 +336,17 @@ static int aim(struct stackshot *s, struct err *e)
 
 static int load(struct stackshot *s, struct err *e)
 {
-	struct verlog log;
-	int code = verlog_open(&log, s->obj, e);
+	struct verifier_log log;
+	int code = verifier_log_open(&log, s->obj, e);
 
 	if (code)
 		return code;
 	code = s->btf ? stackmap_btf_bpf__load(s->btf) : stackmap_bpf__load(s->plain);
-	if (code && verlog_refused(&log, code, 0, e))
+	if (code && verifier_log_refused(&log, code, 0, e))
 		err_hint(e, "no privilege changes that");
 	else if (code)
 		refused(s, "load", code, e);
-	verlog_close(&log);
+	verifier_log_close(&log);
 	return code;
 }
 

@@ -7,13 +7,13 @@
 
 #define MAGIC 0x736d7973u /* "sysm": numbers in another byte order are another magic */
 
-_Static_assert(sizeof(struct symanswer_head) == 96, "no padding but the visible one");
-_Static_assert(sizeof(struct symanswer_addr) == 32, "no padding but the visible one");
-_Static_assert(sizeof(struct symanswer_frame) == 20, "no padding but the visible one");
+_Static_assert(sizeof(struct sym_answer_head) == 96, "no padding but the visible one");
+_Static_assert(sizeof(struct sym_answer_addr) == 32, "no padding but the visible one");
+_Static_assert(sizeof(struct sym_answer_frame) == 20, "no padding but the visible one");
 
-void symanswer_begin(struct symanswer_build *b)
+void sym_answer_begin(struct sym_answer_build *b)
 {
-	*b = (struct symanswer_build){ 0 };
+	*b = (struct sym_answer_build){ 0 };
 	b->head.magic = MAGIC;
 	/* the empty string is the first one */
 	b->failed = intern_put(&b->strings, "", 0) == INTERN_NONE;
@@ -21,7 +21,7 @@ void symanswer_begin(struct symanswer_build *b)
 	buf_fixed(&b->offsets, 0, sizeof(uint32_t));
 }
 
-uint32_t symanswer_string(struct symanswer_build *b, const char *text)
+uint32_t sym_answer_string(struct sym_answer_build *b, const char *text)
 {
 	size_t len = text ? strlen(text) : 0, known = b->strings.n;
 	uint32_t id, at;
@@ -43,14 +43,14 @@ uint32_t symanswer_string(struct symanswer_build *b, const char *text)
 	return at;
 }
 
-void symanswer_put(struct symanswer_build *b, const struct symanswer_addr *addr,
-	const struct symanswer_frame *frames, size_t n)
+void sym_answer_put(struct sym_answer_build *b, const struct sym_answer_addr *addr,
+	const struct sym_answer_frame *frames, size_t n)
 {
-	struct symanswer_addr a = *addr;
+	struct sym_answer_addr a = *addr;
 
-	if (n > SYMANSWER_FRAMES_MAX) { /* the innermost calls go */
-		frames += n - SYMANSWER_FRAMES_MAX;
-		n = SYMANSWER_FRAMES_MAX;
+	if (n > SYM_ANSWER_FRAMES_MAX) { /* the innermost calls go */
+		frames += n - SYM_ANSWER_FRAMES_MAX;
+		n = SYM_ANSWER_FRAMES_MAX;
 	}
 	if (b->head.n_addrs == UINT32_MAX || n > UINT32_MAX - b->head.n_frames) {
 		b->failed = true;
@@ -66,7 +66,7 @@ void symanswer_put(struct symanswer_build *b, const struct symanswer_addr *addr,
 	b->head.n_frames += (uint32_t)n;
 }
 
-void symanswer_want(struct symanswer_build *b, const char *text)
+void sym_answer_want(struct sym_answer_build *b, const char *text)
 {
 	if (b->head.n_wants == UINT32_MAX) {
 		b->failed = true;
@@ -93,9 +93,9 @@ static uint8_t *put_strings(uint8_t *to, const struct intern *t)
 	return to;
 }
 
-int symanswer_finish(struct symanswer_build *b, uint8_t **ret, size_t *len)
+int sym_answer_finish(struct sym_answer_build *b, uint8_t **ret, size_t *len)
 {
-	struct symanswer_head *h = &b->head;
+	struct sym_answer_head *h = &b->head;
 	uint8_t *bytes, *p;
 
 	if (b->failed || b->addrs.failed || b->frames.failed || b->offsets.failed || b->wants.failed ||
@@ -116,7 +116,7 @@ int symanswer_finish(struct symanswer_build *b, uint8_t **ret, size_t *len)
 	return 0;
 }
 
-void symanswer_end(struct symanswer_build *b)
+void sym_answer_end(struct sym_answer_build *b)
 {
 	buf_free(&b->addrs);
 	buf_free(&b->frames);
@@ -126,15 +126,15 @@ void symanswer_end(struct symanswer_build *b)
 }
 
 /* Where everything is, by the head alone. */
-static bool lay_out(const void *bytes, size_t len, struct symanswer *a)
+static bool lay_out(const void *bytes, size_t len, struct sym_answer *a)
 {
-	const struct symanswer_head *h = bytes;
+	const struct sym_answer_head *h = bytes;
 	uint64_t size = sizeof(*h);
 
 	if (len < sizeof(*h) || (uintptr_t)bytes % 8 || h->magic != MAGIC || !h->strings_len)
 		return false;
-	size += (uint64_t)h->n_addrs * sizeof(struct symanswer_addr);
-	size += (uint64_t)h->n_frames * sizeof(struct symanswer_frame);
+	size += (uint64_t)h->n_addrs * sizeof(struct sym_answer_addr);
+	size += (uint64_t)h->n_frames * sizeof(struct sym_answer_frame);
 	if (size + h->strings_len != len)
 		return false;
 	a->head = h;
@@ -144,7 +144,7 @@ static bool lay_out(const void *bytes, size_t len, struct symanswer *a)
 	return !a->strings[0] && !a->strings[h->strings_len - 1] && h->message < h->strings_len;
 }
 
-static bool wants_are_there(const struct symanswer *a)
+static bool wants_are_there(const struct sym_answer *a)
 {
 	uint64_t at = a->head->wants;
 
@@ -156,24 +156,24 @@ static bool wants_are_there(const struct symanswer *a)
 	return true;
 }
 
-static bool addr_is_sane(const struct symanswer *a, const struct symanswer_addr *x)
+static bool addr_is_sane(const struct sym_answer *a, const struct sym_answer_addr *x)
 {
-	const struct symanswer_head *h = a->head;
+	const struct sym_answer_head *h = a->head;
 
 	if (x->first > h->n_frames || x->n_frames > h->n_frames - x->first ||
-		x->n_frames > SYMANSWER_FRAMES_MAX)
+		x->n_frames > SYM_ANSWER_FRAMES_MAX)
 		return false;
 	if (x->source > SYM_PLT || x->reason >= SYM_R_COUNT || x->debug > 1 || x->start > x->vaddr)
 		return false;
 	return x->source == SYM_NONE || (x->n_frames && a->frames[x->first + x->n_frames - 1].name);
 }
 
-static bool all_are_sane(const struct symanswer *a)
+static bool all_are_sane(const struct sym_answer *a)
 {
-	const struct symanswer_head *h = a->head;
+	const struct sym_answer_head *h = a->head;
 
 	for (uint32_t i = 0; i < h->n_frames; i++) {
-		const struct symanswer_frame *f = &a->frames[i];
+		const struct sym_answer_frame *f = &a->frames[i];
 
 		if (f->name >= h->strings_len || f->linkage >= h->strings_len || f->file >= h->strings_len)
 			return false;
@@ -184,9 +184,9 @@ static bool all_are_sane(const struct symanswer *a)
 	return true;
 }
 
-int symanswer_view(const void *bytes, size_t len, struct symanswer *ret, struct err *e)
+int sym_answer_view(const void *bytes, size_t len, struct sym_answer *ret, struct err *e)
 {
-	struct symanswer a;
+	struct sym_answer a;
 
 	if (!lay_out(bytes, len, &a) || !wants_are_there(&a) || !all_are_sane(&a))
 		return err_set(e, -EINVAL, "what its symbols were answered with makes no sense");
@@ -194,19 +194,19 @@ int symanswer_view(const void *bytes, size_t len, struct symanswer *ret, struct 
 	return 0;
 }
 
-const struct symanswer_addr *symanswer_find(const struct symanswer *a, uint64_t vaddr)
+const struct sym_answer_addr *sym_answer_find(const struct sym_answer *a, uint64_t vaddr)
 {
 	size_t lo = PARTITION_POINT(0, a->head->n_addrs, mid, a->addrs[mid].vaddr < vaddr);
 
 	return lo < a->head->n_addrs && a->addrs[lo].vaddr == vaddr ? &a->addrs[lo] : NULL;
 }
 
-const char *symanswer_text(const struct symanswer *a, uint32_t string)
+const char *sym_answer_text(const struct sym_answer *a, uint32_t string)
 {
 	return string ? a->strings + string : NULL;
 }
 
-const char *symanswer_want_at(const struct symanswer *a, uint32_t i)
+const char *sym_answer_want_at(const struct sym_answer *a, uint32_t i)
 {
 	const char *p = a->strings + a->head->wants;
 
@@ -215,7 +215,7 @@ const char *symanswer_want_at(const struct symanswer *a, uint32_t i)
 	return p;
 }
 
-const char *symanswer_reason_text(unsigned int reason)
+const char *sym_answer_reason_text(unsigned int reason)
 {
 	static const char *const texts[SYM_R_COUNT] = {
 		[SYM_R_NO_SYMBOL] = "no symbol covers this address",
@@ -230,41 +230,41 @@ const char *symanswer_reason_text(unsigned int reason)
 }
 
 /* Where the names of FILE begin in the sorted array. */
-static size_t first_of(const struct capread *c, uint32_t file)
+static size_t first_of(const struct cap_reader *c, uint32_t file)
 {
 	size_t lo = PARTITION_POINT(0, c->n_names, mid, c->names[mid].file < file);
 
 	return lo;
 }
 
-bool storednames_any(const struct capread *c, uint32_t file)
+bool storednames_any(const struct cap_reader *c, uint32_t file)
 {
 	size_t i = first_of(c, file);
 
 	return i < c->n_names && c->names[i].file == file;
 }
 
-static struct symanswer_frame make_frame(
-	struct symanswer_build *b, const struct cap_name_frame *f, bool demangle)
+static struct sym_answer_frame make_frame(
+	struct sym_answer_build *b, const struct cap_name_frame *f, bool demangle)
 {
 	const char *shown = demangle || !*f->linkage ? f->name : f->linkage;
 
-	return (struct symanswer_frame){ .name = symanswer_string(b, shown),
-		.linkage = symanswer_string(b, f->linkage),
-		.file = symanswer_string(b, f->file),
+	return (struct sym_answer_frame){ .name = sym_answer_string(b, shown),
+		.linkage = sym_answer_string(b, f->linkage),
+		.file = sym_answer_string(b, f->file),
 		.line = f->line,
 		.column = f->column };
 }
 
 /* The frames of N that are wanted: their number. */
-static uint32_t make_frames(struct symanswer_build *b, const struct cap_name *n,
-	const struct storednames_opts *o, struct symanswer_frame *frames)
+static uint32_t make_frames(struct sym_answer_build *b, const struct cap_name *n,
+	const struct storednames_opts *o, struct sym_answer_frame *frames)
 {
 	/* the outermost ones are kept */
-	uint32_t skip = n->n > SYMANSWER_FRAMES_MAX ? n->n - SYMANSWER_FRAMES_MAX : 0;
+	uint32_t skip = n->n > SYM_ANSWER_FRAMES_MAX ? n->n - SYM_ANSWER_FRAMES_MAX : 0;
 
 	if (!o->inlines && n->n) {
-		const struct symanswer_frame place = make_frame(b, &n->frames[0], o->demangle);
+		const struct sym_answer_frame place = make_frame(b, &n->frames[0], o->demangle);
 
 		*frames = make_frame(b, &n->frames[n->n - 1], o->demangle);
 		frames->file = place.file;
@@ -277,10 +277,10 @@ static uint32_t make_frames(struct symanswer_build *b, const struct cap_name *n,
 	return n->n - skip;
 }
 
-static void put_stored(struct symanswer_build *b, const struct cap_name *n, const struct storednames_opts *o)
+static void put_stored(struct sym_answer_build *b, const struct cap_name *n, const struct storednames_opts *o)
 {
-	struct symanswer_frame frames[SYMANSWER_FRAMES_MAX];
-	struct symanswer_addr a = { .vaddr = n->offset, .source = n->source, .reason = n->reason };
+	struct sym_answer_frame frames[SYM_ANSWER_FRAMES_MAX];
+	struct sym_answer_addr a = { .vaddr = n->offset, .source = n->source, .reason = n->reason };
 	uint32_t made;
 
 	if (n->symbol_offset > n->offset || n->source > SYM_PLT || n->reason >= SYM_R_COUNT)
@@ -293,19 +293,19 @@ static void put_stored(struct symanswer_build *b, const struct cap_name *n, cons
 	made = make_frames(b, n, o, frames);
 	for (uint32_t i = 0; i < made && (o->inlines || o->lines); i++)
 		a.debug = a.debug || frames[i].file;
-	symanswer_put(b, &a, frames, made);
+	sym_answer_put(b, &a, frames, made);
 }
 
-int storednames_answer(const struct capread *c, uint32_t file, const struct storednames_opts *o,
+int storednames_answer(const struct cap_reader *c, uint32_t file, const struct storednames_opts *o,
 	uint8_t **ret, size_t *len, struct err *e)
 {
-	struct symanswer_build b;
+	struct sym_answer_build b;
 	int rc;
 
-	symanswer_begin(&b);
+	sym_answer_begin(&b);
 	for (size_t i = first_of(c, file); i < c->n_names && c->names[i].file == file; i++)
 		put_stored(&b, &c->names[i], o);
-	rc = symanswer_finish(&b, ret, len);
-	symanswer_end(&b);
+	rc = sym_answer_finish(&b, ret, len);
+	sym_answer_end(&b);
 	return rc ? err_nomem(e, "stored names") : 0;
 }

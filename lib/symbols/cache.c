@@ -10,11 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SYMCACHE_FILES_MAX 64
+#define SYM_CACHE_FILES_MAX 64
 
 #define SUFFIX "-1.sym" /* the version of the format: symbols/answer.h and struct head */
 #define MAGIC UINT32_C(0x31637973)
-#define NAME_CAP (2 * CAP_BUILD_ID_MAX + 17 + sizeof(SUFFIX))
+#define NAME_CAP (2 * CAPTURE_BUILD_ID_MAX + 17 + sizeof(SUFFIX))
 
 _Static_assert(NAME_CAP <= DISKCACHE_NAME_CAP, "a name fits");
 
@@ -23,25 +23,25 @@ struct head {
 	uint32_t magic, crc; /* of all behind it */
 	uint64_t options;
 	uint32_t n_files, id_len;
-	uint8_t id[CAP_BUILD_ID_MAX];
+	uint8_t id[CAPTURE_BUILD_ID_MAX];
 };
 
 _Static_assert(sizeof(struct head) % 8 == 0, "what follows is aligned");
 
-struct symcache {
+struct sym_cache {
 	struct diskcache *disk;
 	uint64_t nameless; /* asked for with a key that names nothing: misses */
 	uint64_t others; /* entries that do not have the addresses, or are of another key: misses, no hits */
 };
 
 /* The identity of an open descriptor. -errno as fstat(2). */
-static int symcache_identify(int fd, struct symcache_file *ret)
+static int sym_cache_identify(int fd, struct sym_cache_file *ret)
 {
 	struct stat st;
 
 	if (fstat(fd, &st) != 0)
 		return -errno;
-	*ret = (struct symcache_file){ .dev = st.st_dev,
+	*ret = (struct sym_cache_file){ .dev = st.st_dev,
 		.inode = st.st_ino,
 		.size = (uint64_t)st.st_size,
 		.mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec,
@@ -53,7 +53,7 @@ static int symcache_identify(int fd, struct symcache_file *ret)
 
 static size_t answer_at(const struct head *h)
 {
-	return sizeof(*h) + h->n_files * sizeof(struct symcache_file);
+	return sizeof(*h) + h->n_files * sizeof(struct sym_cache_file);
 }
 
 static uint32_t crc_of(const uint8_t *bytes, size_t len)
@@ -65,21 +65,21 @@ static uint32_t crc_of(const uint8_t *bytes, size_t len)
 
 static int check(const uint8_t *bytes, size_t len, struct err *e)
 {
-	struct symanswer view;
+	struct sym_answer view;
 	struct head h;
 
 	if (len < sizeof(h))
 		return err_set(e, -EINVAL, "is shorter than its head");
 	memcpy(&h, bytes, sizeof(h));
-	if (h.magic != MAGIC || h.n_files > SYMCACHE_FILES_MAX || h.id_len > sizeof(h.id) ||
+	if (h.magic != MAGIC || h.n_files > SYM_CACHE_FILES_MAX || h.id_len > sizeof(h.id) ||
 		len < answer_at(&h))
 		return err_set(e, -EINVAL, "has a head that makes no sense");
 	if (h.crc != crc_of(bytes, len))
 		return err_set(e, -EINVAL, "has another checksum than it says");
-	return symanswer_view(bytes + answer_at(&h), len - answer_at(&h), &view, e);
+	return sym_answer_view(bytes + answer_at(&h), len - answer_at(&h), &view, e);
 }
 
-static void head_of(const struct symcache_key *k, struct head *h)
+static void head_of(const struct sym_cache_key *k, struct head *h)
 {
 	*h = (struct head){ .magic = MAGIC,
 		.options = k->options,
@@ -90,11 +90,11 @@ static void head_of(const struct symcache_key *k, struct head *h)
 
 /* BUILD ID-HASH OF THE REST-1.sym: what the hash stands for is in the entry, so one that is met does no harm.
  */
-static bool entry_name(const struct symcache_key *k, char name[NAME_CAP])
+static bool entry_name(const struct sym_cache_key *k, char name[NAME_CAP])
 {
 	uint64_t hash;
 
-	if (!k->id.len || k->id.len > CAP_BUILD_ID_MAX || !k->n_files || k->n_files > SYMCACHE_FILES_MAX)
+	if (!k->id.len || k->id.len > CAPTURE_BUILD_ID_MAX || !k->n_files || k->n_files > SYM_CACHE_FILES_MAX)
 		return false;
 	hash = hash_bytes(k->files, k->n_files * sizeof(*k->files), k->options);
 	text_hex(name, k->id.bytes, k->id.len);
@@ -102,7 +102,7 @@ static bool entry_name(const struct symcache_key *k, char name[NAME_CAP])
 	return true;
 }
 
-static bool same_key(const uint8_t *bytes, const struct symcache_key *k)
+static bool same_key(const uint8_t *bytes, const struct sym_cache_key *k)
 {
 	struct head have, want;
 
@@ -115,10 +115,10 @@ static bool same_key(const uint8_t *bytes, const struct symcache_key *k)
 
 /* --- the cache --- */
 
-int symcache_open(uint64_t limit, struct symcache **ret, struct err *e)
+int sym_cache_open(uint64_t limit, struct sym_cache **ret, struct err *e)
 {
 	static const struct diskcache_kind kind = { SUFFIX, "answer about symbols", check };
-	_cleanup_free_ struct symcache *c = calloc(1, sizeof(*c));
+	_cleanup_free_ struct sym_cache *c = calloc(1, sizeof(*c));
 	int rc = c ? diskcache_open(&kind, limit, &c->disk, e) : err_nomem(e, "a cache");
 
 	if (rc == 0)
@@ -126,7 +126,7 @@ int symcache_open(uint64_t limit, struct symcache **ret, struct err *e)
 	return rc;
 }
 
-void symcache_close(struct symcache *c)
+void sym_cache_close(struct sym_cache *c)
 {
 	if (!c)
 		return;
@@ -135,7 +135,7 @@ void symcache_close(struct symcache *c)
 }
 
 /* Both ascend. */
-static bool has_all(const struct symanswer *a, const uint64_t *vaddrs, size_t n)
+static bool has_all(const struct sym_answer *a, const uint64_t *vaddrs, size_t n)
 {
 	size_t at = 0;
 
@@ -148,8 +148,8 @@ static bool has_all(const struct symanswer *a, const uint64_t *vaddrs, size_t n)
 	return true;
 }
 
-int symcache_get(struct symcache *c, const struct symcache_key *key, const uint64_t *vaddrs, size_t n,
-	uint8_t **ret, struct symanswer *view, struct err *e)
+int sym_cache_get(struct sym_cache *c, const struct sym_cache_key *key, const uint64_t *vaddrs, size_t n,
+	uint8_t **ret, struct sym_answer *view, struct err *e)
 {
 	_cleanup_free_ uint8_t *bytes = NULL;
 	char name[NAME_CAP];
@@ -166,7 +166,7 @@ int symcache_get(struct symcache *c, const struct symcache_key *key, const uint6
 	if (same_key(bytes, key)) {
 		from = sizeof(struct head) + key->n_files * sizeof(*key->files);
 		memmove(bytes, bytes + from, len - from);
-		rc = symanswer_view(bytes, len - from, view, e);
+		rc = sym_answer_view(bytes, len - from, view, e);
 		if (rc == 0 && has_all(view, vaddrs, n)) {
 			*ret = TAKE_PTR(bytes);
 			return 0;
@@ -177,7 +177,7 @@ int symcache_get(struct symcache *c, const struct symcache_key *key, const uint6
 }
 
 /* May the same question be answered better some day, with the same files? */
-static bool is_final(const struct symanswer *a)
+static bool is_final(const struct sym_answer *a)
 {
 	if (a->head->n_wants)
 		return false;
@@ -187,10 +187,10 @@ static bool is_final(const struct symanswer *a)
 	return true;
 }
 
-int symcache_put(
-	struct symcache *c, const struct symcache_key *key, const uint8_t *bytes, size_t len, struct err *e)
+int sym_cache_put(
+	struct sym_cache *c, const struct sym_cache_key *key, const uint8_t *bytes, size_t len, struct err *e)
 {
-	struct symanswer view;
+	struct sym_answer view;
 	struct buf b = { 0 };
 	char name[NAME_CAP];
 	struct head h;
@@ -198,7 +198,7 @@ int symcache_put(
 
 	if (!entry_name(key, name))
 		return 0;
-	rc = symanswer_view(bytes, len, &view, e);
+	rc = sym_answer_view(bytes, len, &view, e);
 	if (rc)
 		return rc;
 	if (!is_final(&view))
@@ -218,30 +218,30 @@ int symcache_put(
 	return rc ? rc : 1;
 }
 
-void symcache_stats(const struct symcache *c, struct diskcache_stats *ret)
+void sym_cache_stats(const struct sym_cache *c, struct diskcache_stats *ret)
 {
 	diskcache_stats(c->disk, ret);
 	ret->hits -= c->others;
 	ret->misses += c->others + c->nameless;
 }
 
-struct symkeep {
-	struct symcache *cache;
+struct sym_store {
+	struct sym_cache *cache;
 	uint64_t opened_ns; /* by the clock that files are stamped with */
 	uint64_t kept;
 };
 
 /* The files of an answer, in this order: absent ones are all zero. */
 struct files {
-	struct symcache_file of[SYMCACHE_FILES_MAX];
+	struct sym_cache_file of[SYM_CACHE_FILES_MAX];
 	size_t n;
 };
 
 enum { OPT_INLINES = 1, OPT_LINES = 2, OPT_DEMANGLE = 4, OPT_VERSION_SHIFT = 8 };
 
-int symkeep_open(struct symkeep **ret, struct err *e)
+int sym_store_open(struct sym_store **ret, struct err *e)
 {
-	_cleanup_free_ struct symkeep *k = calloc(1, sizeof(*k));
+	_cleanup_free_ struct sym_store *k = calloc(1, sizeof(*k));
 	struct timespec now;
 	int rc;
 
@@ -249,17 +249,17 @@ int symkeep_open(struct symkeep **ret, struct err *e)
 		return err_nomem(e, "a cache");
 	clock_gettime(CLOCK_REALTIME_COARSE, &now);
 	k->opened_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	rc = symcache_open(SYMCACHE_BYTES_DEFAULT, &k->cache, e);
+	rc = sym_cache_open(SYM_CACHE_BYTES_DEFAULT, &k->cache, e);
 	if (rc == 0)
 		*ret = TAKE_PTR(k);
 	return rc;
 }
 
-void symkeep_close(struct symkeep *k)
+void sym_store_close(struct sym_store *k)
 {
 	if (!k)
 		return;
-	symcache_close(k->cache);
+	sym_cache_close(k->cache);
 	free(k);
 }
 
@@ -277,30 +277,30 @@ static uint64_t debug_bytes(const struct elffile *f)
 	return sum;
 }
 
-static bool is_worth(const struct symlook_input *in)
+static bool is_worth(const struct sym_lookup_input *in)
 {
 	return (in->inlines || in->lines) && in->elf->build_id.len &&
-	       (in->dwp || in->n_dwos || debug_bytes(in->elf) + debug_bytes(in->debug) >= SYMKEEP_BYTES_MIN);
+	       (in->dwp || in->n_dwos || debug_bytes(in->elf) + debug_bytes(in->debug) >= SYM_STORE_BYTES_MIN);
 }
 
 /* False for a file that has no identity: bytes in memory, or one that may be changing. */
-static bool add_file(const struct symkeep *k, const struct elffile *f, struct files *all)
+static bool add_file(const struct sym_store *k, const struct elffile *f, struct files *all)
 {
-	struct symcache_file *to = &all->of[all->n++];
+	struct sym_cache_file *to = &all->of[all->n++];
 
-	*to = (struct symcache_file){ 0 };
+	*to = (struct sym_cache_file){ 0 };
 	if (!f)
 		return true;
-	return f->fd >= 0 && symcache_identify(f->fd, to) == 0 && to->mtime_ns < k->opened_ns &&
+	return f->fd >= 0 && sym_cache_identify(f->fd, to) == 0 && to->mtime_ns < k->opened_ns &&
 	       to->ctime_ns < k->opened_ns;
 }
 
-static bool identify(const struct symkeep *k, const struct symlook_input *in, struct files *all)
+static bool identify(const struct sym_store *k, const struct sym_lookup_input *in, struct files *all)
 {
 	bool ok;
 
 	all->n = 0;
-	if (!is_worth(in) || in->n_dwos > SYMCACHE_FILES_MAX - 4)
+	if (!is_worth(in) || in->n_dwos > SYM_CACHE_FILES_MAX - 4)
 		return false;
 	ok = add_file(k, in->elf, all) && add_file(k, in->debug, all) && add_file(k, in->alt, all) &&
 	     add_file(k, in->dwp, all);
@@ -309,59 +309,59 @@ static bool identify(const struct symkeep *k, const struct symlook_input *in, st
 	return ok;
 }
 
-static struct symcache_key key_of(const struct symlook_input *in, const struct files *all)
+static struct sym_cache_key key_of(const struct sym_lookup_input *in, const struct files *all)
 {
-	return (struct symcache_key){ .id = in->elf->build_id,
+	return (struct sym_cache_key){ .id = in->elf->build_id,
 		.files = all->of,
 		.n_files = all->n,
 		.options = (in->inlines ? OPT_INLINES : 0) | (in->lines ? OPT_LINES : 0) |
 			   (in->demangle ? OPT_DEMANGLE : 0) |
-			   (uint64_t)SYMLOOK_VERSION << OPT_VERSION_SHIFT };
+			   (uint64_t)SYM_LOOKUP_VERSION << OPT_VERSION_SHIFT };
 }
 
-bool symkeep_get(struct symkeep *k, const struct symlook_input *in, uint8_t **ret, struct symanswer *view)
+bool sym_store_get(struct sym_store *k, const struct sym_lookup_input *in, uint8_t **ret, struct sym_answer *view)
 {
 	struct files all;
-	struct symcache_key key;
+	struct sym_cache_key key;
 
 	if (!identify(k, in, &all))
 		return false;
 	key = key_of(in, &all);
-	return symcache_get(k->cache, &key, in->vaddrs, in->n_vaddrs, ret, view, NULL) == 0;
+	return sym_cache_get(k->cache, &key, in->vaddrs, in->n_vaddrs, ret, view, NULL) == 0;
 }
 
-void symkeep_put(struct symkeep *k, const struct symlook_input *in, const uint8_t *bytes, size_t len)
+void sym_store_put(struct sym_store *k, const struct sym_lookup_input *in, const uint8_t *bytes, size_t len)
 {
 	struct files all;
-	struct symcache_key key;
+	struct sym_cache_key key;
 
 	if (!identify(k, in, &all))
 		return;
 	key = key_of(in, &all);
-	k->kept += symcache_put(k->cache, &key, bytes, len, NULL) == 1;
+	k->kept += sym_cache_put(k->cache, &key, bytes, len, NULL) == 1;
 }
 
-void symkeep_stats(const struct symkeep *k, struct symkeep_stats *ret)
+void sym_store_stats(const struct sym_store *k, struct sym_store_stats *ret)
 {
 	struct diskcache_stats s;
 
-	symcache_stats(k->cache, &s);
-	*ret = (struct symkeep_stats){ .hits = s.hits, .misses = s.misses, .kept = k->kept, .bad = s.bad };
+	sym_cache_stats(k->cache, &s);
+	*ret = (struct sym_store_stats){ .hits = s.hits, .misses = s.misses, .kept = k->kept, .bad = s.bad };
 }
 
-#define SYMREAD_MEMORY_LEAST (UINT64_C(64) << 20) /* of a process: less reads nothing */
+#define SYM_SCHEDULE_MEMORY_LEAST (UINT64_C(64) << 20) /* of a process: less reads nothing */
 
 #define MEMORY_DEFAULT (UINT64_C(2) << 30)
 
 /* Those whose answers are kept come first; their number. */
-static size_t take_kept(const struct symread *r, struct symchild_job *jobs, size_t n)
+static size_t take_kept(const struct sym_schedule *r, struct sym_reader_job *jobs, size_t n)
 {
 	size_t taken = 0;
 
 	for (size_t i = 0; r->keep && i < n; i++) {
-		struct symchild_job j = jobs[i];
+		struct sym_reader_job j = jobs[i];
 
-		if (!symkeep_get(r->keep, &j.in, &j.bytes, &j.answer))
+		if (!sym_store_get(r->keep, &j.in, &j.bytes, &j.answer))
 			continue;
 		jobs[i] = jobs[taken];
 		jobs[taken++] = j;
@@ -371,28 +371,28 @@ static size_t take_kept(const struct symread *r, struct symchild_job *jobs, size
 	return taken;
 }
 
-static void keep_new(const struct symread *r, const struct symchild_job *jobs, size_t n)
+static void keep_new(const struct sym_schedule *r, const struct sym_reader_job *jobs, size_t n)
 {
 	for (size_t i = 0; r->keep && i < n; i++)
 		if (jobs[i].bytes)
-			symkeep_put(r->keep, &jobs[i].in, jobs[i].bytes, jobs[i].len);
+			sym_store_put(r->keep, &jobs[i].in, jobs[i].bytes, jobs[i].len);
 }
 
-void symread_run(const struct symread *r, struct symchild_job *jobs, size_t n)
+void sym_schedule_run(const struct sym_schedule *r, struct sym_reader_job *jobs, size_t n)
 {
 	const uint64_t memory = r->memory_bytes ? r->memory_bytes : MEMORY_DEFAULT;
 	const size_t kept = take_kept(r, jobs, n);
-	struct symchild_opts o = {
+	struct sym_reader_opts o = {
 		.jobs = r->jobs, .seconds = r->seconds, .tick = r->tick, .tick_ctx = r->ctx
 	};
 
 	if (!o.jobs)
 		o.jobs = (unsigned int)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
-	o.jobs = MIN(o.jobs, (unsigned int)MAX(memory / SYMREAD_MEMORY_LEAST, UINT64_C(1)));
+	o.jobs = MIN(o.jobs, (unsigned int)MAX(memory / SYM_SCHEDULE_MEMORY_LEAST, UINT64_C(1)));
 	o.memory_bytes = memory / o.jobs;
 	for (size_t i = kept; i < n; i++)
 		jobs[i].in.max_bytes = o.memory_bytes / 4 * 3; /* so that it is told before malloc(3) fails */
 	/* what fails is told by each job */
-	symchild_run(&o, jobs + kept, n - kept, r->done, r->ctx, NULL);
+	sym_reader_run(&o, jobs + kept, n - kept, r->done, r->ctx, NULL);
 	keep_new(r, jobs + kept, n - kept);
 }

@@ -27,7 +27,7 @@ struct modhits {
 
 /* An answer with its frames. */
 struct modhits_answer {
-	struct symanswer a;
+	struct sym_answer a;
 	struct frame_call *calls; /* of all; NULL = there is no answer */
 	const char *lost; /* why an address is not in the file; NULL = no segment holds it */
 };
@@ -96,14 +96,14 @@ static void modhits_free(struct modhits *h)
 }
 
 /* The frames of an answer with pointers for offsets. */
-static void set_calls(const struct symanswer *a, struct frame_call *calls)
+static void set_calls(const struct sym_answer *a, struct frame_call *calls)
 {
 	for (uint32_t i = 0; i < a->head->n_frames; i++) {
-		const struct symanswer_frame *f = &a->frames[i];
+		const struct sym_answer_frame *f = &a->frames[i];
 
-		calls[i] = (struct frame_call){ .name = symanswer_text(a, f->name),
-			.linkage = symanswer_text(a, f->linkage),
-			.file = symanswer_text(a, f->file),
+		calls[i] = (struct frame_call){ .name = sym_answer_text(a, f->name),
+			.linkage = sym_answer_text(a, f->linkage),
+			.file = sym_answer_text(a, f->file),
 			.line = f->line,
 			.column = f->column };
 	}
@@ -111,7 +111,7 @@ static void set_calls(const struct symanswer *a, struct frame_call *calls)
 
 /* Take BYTES, which are checked (A): they are H's from here on, whatever happens. 0 or -ENOMEM. */
 static int modhits_take(
-	struct modhits *h, uint8_t *bytes, const struct symanswer *a, struct modhits_answer *ret)
+	struct modhits *h, uint8_t *bytes, const struct sym_answer *a, struct modhits_answer *ret)
 {
 	struct frame_call *calls;
 
@@ -127,10 +127,10 @@ static int modhits_take(
 }
 
 /* What C stored of FILE: an empty answer where there is nothing. 0 or -ENOMEM. */
-static int modhits_stored(struct modhits *h, const struct capread *c, uint32_t file,
+static int modhits_stored(struct modhits *h, const struct cap_reader *c, uint32_t file,
 	const struct storednames_opts *o, struct modhits_answer *ret, struct err *e)
 {
-	struct symanswer a;
+	struct sym_answer a;
 	uint8_t *bytes;
 	size_t len;
 	int rc;
@@ -141,7 +141,7 @@ static int modhits_stored(struct modhits *h, const struct capread *c, uint32_t f
 	rc = storednames_answer(c, file, o, &bytes, &len, e);
 	if (rc)
 		return rc;
-	if (symanswer_view(bytes, len, &a, NULL) != 0) {
+	if (sym_answer_view(bytes, len, &a, NULL) != 0) {
 		free(bytes);
 		return 0;
 	}
@@ -149,7 +149,7 @@ static int modhits_stored(struct modhits *h, const struct capread *c, uint32_t f
 }
 
 /* Does B, what was stored, know more of an address than A, what was read? */
-static bool knows_more(const struct symanswer_addr *b, const struct symanswer_addr *a)
+static bool knows_more(const struct sym_answer_addr *b, const struct sym_answer_addr *a)
 {
 	bool a_sure = a && a->source != SYM_NONE && a->reason != SYM_R_BEYOND;
 
@@ -167,27 +167,27 @@ static bool knows_more(const struct symanswer_addr *b, const struct symanswer_ad
 static void modhits_tell(const struct modhits_ask *asks, size_t n, const struct modhits_answer *read,
 	const struct modhits_answer *stored, const char *why, modules_sink *sink, void *ctx)
 {
-	const struct symanswer_addr *x = read->calls ? read->a.addrs : NULL;
-	const struct symanswer_addr *end = x ? x + read->a.head->n_addrs : NULL;
+	const struct sym_answer_addr *x = read->calls ? read->a.addrs : NULL;
+	const struct sym_answer_addr *end = x ? x + read->a.head->n_addrs : NULL;
 	const char *lost = !x ? why : read->lost ? read->lost : no_load;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct modhits_ask *ask = &asks[i];
 		struct modules_hit hit = { .offset = ask->offset, .reason = lost };
-		const struct symanswer_addr *s;
+		const struct sym_answer_addr *s;
 
 		if (x && !ask->lost) { /* both are in order */
 			while (x < end && x->vaddr < ask->vaddr)
 				x++;
 			hit.addr = x < end && x->vaddr == ask->vaddr ? x : NULL;
 		}
-		s = stored->calls ? symanswer_find(&stored->a, ask->offset) : NULL;
+		s = stored->calls ? sym_answer_find(&stored->a, ask->offset) : NULL;
 		hit.stored = knows_more(s, hit.addr);
 		if (hit.stored)
 			hit.addr = s;
 		if (hit.addr) {
 			hit.calls = (hit.stored ? stored : read)->calls + hit.addr->first;
-			hit.reason = symanswer_reason_text(hit.addr->reason);
+			hit.reason = sym_answer_reason_text(hit.addr->reason);
 		}
 		sink(ctx, ask->frame, &hit);
 	}
@@ -207,7 +207,7 @@ static bool is_boot_id(const char *boot_id)
 	return *line && strcmp(line, boot_id) == 0;
 }
 
-int symfile_init(struct symfile *s, const char *symfs, const char *boot_id, struct err *e)
+int sym_file_init(struct sym_file *s, const char *symfs, const char *boot_id, struct err *e)
 {
 	s->symfs = -1;
 	s->same_boot = boot_id && is_boot_id(boot_id);
@@ -219,7 +219,7 @@ int symfile_init(struct symfile *s, const char *symfs, const char *boot_id, stru
 	return 0;
 }
 
-void symfile_close(struct symfile *s)
+void sym_file_close(struct sym_file *s)
 {
 	if (s->symfs >= 0)
 		close(s->symfs);
@@ -229,12 +229,12 @@ void symfile_close(struct symfile *s)
 /* Is F the file that was mapped? */
 static int prove(const struct elffile *f, const struct cap_file *file, struct err *e)
 {
-	char was[2 * CAP_BUILD_ID_MAX + 1], is[2 * CAP_BUILD_ID_MAX + 1];
+	char was[2 * CAPTURE_BUILD_ID_MAX + 1], is[2 * CAPTURE_BUILD_ID_MAX + 1];
 
 	if (file->build_id.len) {
 		if (cap_build_id_same(&file->build_id, &f->build_id))
 			return 0;
-		text_hex(was, file->build_id.bytes, MIN(file->build_id.len, CAP_BUILD_ID_MAX));
+		text_hex(was, file->build_id.bytes, MIN(file->build_id.len, CAPTURE_BUILD_ID_MAX));
 		text_hex(is, f->build_id.bytes, f->build_id.len);
 		if (!*is)
 			return err_set(e, -ESTALE,
@@ -298,7 +298,7 @@ static int try_proc_root(uint32_t tgid, const struct cap_file *file, struct elff
 	return fd < 0 ? -errno : try_place(fd, file->path, true, file, ret, worst);
 }
 
-int symfile_open(const struct symfile *s, const struct cap_file *file, uint32_t tgid, struct elffile **ret,
+int sym_file_open(const struct sym_file *s, const struct cap_file *file, uint32_t tgid, struct elffile **ret,
 	struct err *e)
 {
 	struct err worst = { 0 };
@@ -333,7 +333,7 @@ static void binary_close(struct binary *f);
 /* C and O's strings must stay, and so must B's place. On failure, too, it is released with binaries_close().
  */
 static int binaries_open(
-	struct binaries *b, const struct capread *c, const struct binaries_opts *o, struct err *e)
+	struct binaries *b, const struct cap_reader *c, const struct binaries_opts *o, struct err *e)
 {
 	int rc;
 
@@ -343,7 +343,7 @@ static int binaries_open(
 		return err_nomem(e, "files");
 	for (size_t i = c->n_images; i-- > 0;)
 		b->images[c->images[i].file] = &c->images[i];
-	rc = symfile_init(&b->where, o->symfs, c->host.boot_id, e);
+	rc = sym_file_init(&b->where, o->symfs, c->host.boot_id, e);
 	b->debug = (struct debugfile_opts){ .symfs = b->where.symfs,
 		.dirs = o->debug_dirs,
 		.n_dirs = o->n_debug_dirs,
@@ -356,7 +356,7 @@ static int binaries_open(
 
 static void binaries_close(struct binaries *b)
 {
-	symfile_close(&b->where);
+	sym_file_close(&b->where);
 	free(b->images);
 	b->images = NULL;
 }
@@ -369,10 +369,10 @@ static int open_elf(struct binaries *b, uint32_t id, uint32_t tgid, struct elffi
 
 	if (image)
 		return elffile_image(image->bytes, image->len, ret, e);
-	if (file->flags & CAP_FILE_PSEUDO)
+	if (file->flags & CAPTURE_FILE_PSEUDO)
 		return err_set(e, -ENOENT, "is no file, and its bytes are not in the recording");
-	rc = symfile_open(&b->where, file, tgid, ret, e);
-	if (rc == -ENOENT && (file->flags & CAP_FILE_DELETED))
+	rc = sym_file_open(&b->where, file, tgid, ret, e);
+	if (rc == -ENOENT && (file->flags & CAPTURE_FILE_DELETED))
 		return err_set(e, rc, "was deleted or replaced before it could be kept");
 	return rc;
 }
@@ -406,7 +406,7 @@ static void binary_close(struct binary *f)
 
 /* The .dwo files that A wants (symbols/answer.h), as far as they are there. 0 or -ENOMEM. */
 static int binary_find_dwos(
-	struct binaries *b, uint32_t file, const struct symanswer *a, struct binary *f, struct err *e)
+	struct binaries *b, uint32_t file, const struct sym_answer *a, struct binary *f, struct err *e)
 {
 	size_t n = MIN(a->head->n_wants, BINARIES_DWOS_MAX);
 	const char *want;
@@ -415,7 +415,7 @@ static int binary_find_dwos(
 	f->dwo_ids = calloc(n + 1, sizeof(*f->dwo_ids));
 	if (!f->dwos || !f->dwo_ids)
 		return err_nomem(e, "files");
-	want = n ? symanswer_want_at(a, 0) : NULL;
+	want = n ? sym_answer_want_at(a, 0) : NULL;
 	/* one behind the other: to count from the first each time is quadratic in what a hostile answer holds
 	 */
 	for (size_t i = 0; i < n; i++, want += strlen(want) + 1) {
@@ -431,26 +431,26 @@ static int binary_find_dwos(
 }
 
 /*
- * kernparts - the files of the recorded kernel: its own (elf/kernelfiles.h) and those of its modules
+ * kernel_parts - the files of the recorded kernel: its own (elf/kernelfiles.h) and those of its modules
  * (elf/kernelfiles.h), for lines and inlined calls of kernel frames.
  *
  * Parts have numbers: 0 is the kernel itself, others are modules, in the order in which they were asked for.
  */
 
-struct kernparts_opts {
+struct kernel_parts_opts {
 	struct vmlinux_opts places;
 	bool same_boot; /* this machine is still the recorded one: its modules may be loaded */
 };
 
-struct kernparts {
-	const struct capread *c;
-	struct kernparts_opts o;
+struct kernel_parts {
+	const struct cap_reader *c;
+	struct kernel_parts_opts o;
 	struct intern names; /* of modules: a part's number is one more */
 	struct kmodtree tree;
 	bool looked; /* for what is in TREE */
 };
 
-struct kernpart {
+struct kernel_part {
 	struct vmlinux kernel;
 	struct kmodfile module; /* one of both has a file */
 	char debug[512]; /* its path, if debug information is in it; else "" */
@@ -458,22 +458,22 @@ struct kernpart {
 			   */
 };
 
-static const struct elffile *kernpart_file(const struct kernpart *p);
+static const struct elffile *kernel_part_file(const struct kernel_part *p);
 
-/* C and what O points to must stay. Release with kernparts_free(). */
-static void kernparts_init(struct kernparts *k, const struct capread *c, const struct kernparts_opts *o)
+/* C and what O points to must stay. Release with kernel_parts_free(). */
+static void kernel_parts_init(struct kernel_parts *k, const struct cap_reader *c, const struct kernel_parts_opts *o)
 {
-	*k = (struct kernparts){ .c = c, .o = *o };
+	*k = (struct kernel_parts){ .c = c, .o = *o };
 }
 
-static void kernparts_free(struct kernparts *k)
+static void kernel_parts_free(struct kernel_parts *k)
 {
 	intern_free(&k->names);
 	kmodtree_free(&k->tree);
 }
 
 /* MODULE as in cap_ksym: "" and "bpf" are the kernel's. UINT32_MAX when memory runs out. */
-static uint32_t kernparts_id(struct kernparts *k, const char *module)
+static uint32_t kernel_parts_id(struct kernel_parts *k, const char *module)
 {
 	uint32_t id;
 
@@ -483,12 +483,12 @@ static uint32_t kernparts_id(struct kernparts *k, const char *module)
 	return id == INTERN_NONE ? UINT32_MAX : id + 1;
 }
 
-static size_t kernparts_count(const struct kernparts *k)
+static size_t kernel_parts_count(const struct kernel_parts *k)
 {
 	return k->names.n + 1;
 }
 
-static const char *kernparts_name(const struct kernparts *k, size_t id)
+static const char *kernel_parts_name(const struct kernel_parts *k, size_t id)
 {
 	size_t len;
 
@@ -498,7 +498,7 @@ static const char *kernparts_name(const struct kernparts *k, size_t id)
 }
 
 /* The directories are walked once, and only where a module was seen. */
-static int look(struct kernparts *k, struct err *e)
+static int look(struct kernel_parts *k, struct err *e)
 {
 	const struct kmodtree_opts o = { k->o.places.symfs, k->o.places.dirs, k->o.places.n_dirs };
 
@@ -510,13 +510,13 @@ static int look(struct kernparts *k, struct err *e)
 
 /* The symbols that the asks are in, each once. */
 static const struct cap_ksym **symbols_of(
-	const struct capread *c, const struct modhits_ask *asks, size_t n, size_t *n_ret)
+	const struct cap_reader *c, const struct modhits_ask *asks, size_t n, size_t *n_ret)
 {
 	const struct cap_ksym **p = calloc(n + 1, sizeof(const struct cap_ksym *));
 	size_t used = 0;
 
 	for (size_t i = 0; p && i < n; i++) {
-		const struct cap_ksym *s = capread_ksym(c, asks[i].offset);
+		const struct cap_ksym *s = cap_reader_ksym(c, asks[i].offset);
 
 		if (s && (!used || p[used - 1] != s))
 			p[used++] = s;
@@ -525,8 +525,8 @@ static const struct cap_ksym **symbols_of(
 	return p;
 }
 
-static int find_module(struct kernparts *k, uint32_t id, const struct modhits_ask *asks, size_t n,
-	struct kernpart *ret, struct err *e)
+static int find_module(struct kernel_parts *k, uint32_t id, const struct modhits_ask *asks, size_t n,
+	struct kernel_part *ret, struct err *e)
 {
 	struct root root = { .fd = -1 };
 	struct kmodfile_opts o = {
@@ -543,7 +543,7 @@ static int find_module(struct kernparts *k, uint32_t id, const struct modhits_as
 		return err_nomem(e, "kernel modules");
 	if (k->o.same_boot && root_open(NULL, &root, NULL) == 0)
 		o.root = &root;
-	rc = kmodfile_find(&o, kernparts_name(k, id), symbols, n_symbols, &ret->module, e);
+	rc = kmodfile_find(&o, kernel_parts_name(k, id), symbols, n_symbols, &ret->module, e);
 	if (k->tree.cut && !ret->module.file && !*ret->module.missed)
 		snprintf(ret->module.missed, sizeof(ret->module.missed),
 			"the directories of modules have more files than are looked at");
@@ -551,10 +551,10 @@ static int find_module(struct kernparts *k, uint32_t id, const struct modhits_as
 	return rc;
 }
 
-static void describe(struct kernpart *p)
+static void describe(struct kernel_part *p)
 {
 	const char *where = p->kernel.file ? p->kernel.where : p->module.where;
-	const struct elffile *f = kernpart_file(p);
+	const struct elffile *f = kernel_part_file(p);
 
 	if (f && debugfile_has_info(f))
 		snprintf(p->debug, sizeof(p->debug), "%s", where);
@@ -567,35 +567,35 @@ static void describe(struct kernpart *p)
 
 /*
  * The file of part ID, for N asks, whose offsets are addresses, in ascending order: 1, or 0 where there is
- * none; -errno as of vmlinux_find(), or -ENOMEM. Release RET with kernpart_close() in any case.
+ * none; -errno as of vmlinux_find(), or -ENOMEM. Release RET with kernel_part_close() in any case.
  */
-static int kernpart_find(struct kernparts *k, uint32_t id, const struct modhits_ask *asks, size_t n,
-	struct kernpart *ret, struct err *e)
+static int kernel_part_find(struct kernel_parts *k, uint32_t id, const struct modhits_ask *asks, size_t n,
+	struct kernel_part *ret, struct err *e)
 {
 	int rc;
 
-	*ret = (struct kernpart){ 0 };
+	*ret = (struct kernel_part){ 0 };
 	rc = id ? find_module(k, id, asks, n, ret, e)
 		: vmlinux_find(&k->o.places, &k->c->host, &ret->kernel, e);
 	if (rc)
 		return rc;
 	describe(ret);
-	return kernpart_file(ret) ? 1 : 0;
+	return kernel_part_file(ret) ? 1 : 0;
 }
 
-static void kernpart_close(struct kernpart *p)
+static void kernel_part_close(struct kernel_part *p)
 {
 	vmlinux_close(&p->kernel);
 	kmodfile_close(&p->module);
 }
 
-static const struct elffile *kernpart_file(const struct kernpart *p)
+static const struct elffile *kernel_part_file(const struct kernel_part *p)
 {
 	return p->kernel.file ? p->kernel.file : p->module.file;
 }
 
 /* The file's address of the recorded one ADDR; false where there is none. */
-static bool kernpart_vaddr(const struct kernpart *p, uint64_t addr, uint64_t *vaddr)
+static bool kernel_part_vaddr(const struct kernel_part *p, uint64_t addr, uint64_t *vaddr)
 {
 	return p->kernel.file ? vmlinux_vaddr(&p->kernel, addr, vaddr)
 			      : kmodfile_vaddr(&p->module, addr, vaddr);
@@ -619,21 +619,21 @@ struct part {
 	size_t n;
 	uint64_t *vaddrs;
 	struct binary bin;
-	struct kernpart kernel; /* instead, of the kernel */
-	struct symlook_dwo *dwos;
+	struct kernel_part kernel; /* instead, of the kernel */
+	struct sym_lookup_dwo *dwos;
 };
 
 struct modules {
-	const struct capread *c;
+	const struct cap_reader *c;
 	struct modules_opts o;
 	struct binaries binaries;
 	struct module *files; /* by cap_file id; behind them, the kernel and its modules */
 	size_t n_files, files_cap;
-	struct kernparts kernel;
+	struct kernel_parts kernel;
 	struct modhits_ask *asks;
 	size_t n_asks, asks_cap;
 	struct modhits hits;
-	struct symkeep *keep; /* NULL = no cache */
+	struct sym_store *keep; /* NULL = no cache */
 	struct modules_stats stats;
 	size_t done, total; /* files of this run, for progress */
 };
@@ -656,7 +656,7 @@ static int on_bytes(void *ctx, const char *what, uint64_t done, uint64_t total)
 	return 0;
 }
 
-static int init(struct modules *m, const struct capread *c, const struct modules_opts *o, struct err *e)
+static int init(struct modules *m, const struct cap_reader *c, const struct modules_opts *o, struct err *e)
 {
 	const struct binaries_opts bo = { .symfs = o->symfs,
 		.debug_dirs = o->debug_dirs,
@@ -664,7 +664,7 @@ static int init(struct modules *m, const struct capread *c, const struct modules
 		.debuginfod = o->debuginfod,
 		.progress = on_bytes,
 		.progress_ctx = m };
-	struct kernparts_opts ko = {
+	struct kernel_parts_opts ko = {
 		.places = { .file = o->vmlinux, .dirs = o->debug_dirs, .n_dirs = o->n_debug_dirs }
 	};
 	int rc;
@@ -673,7 +673,7 @@ static int init(struct modules *m, const struct capread *c, const struct modules
 	m->o = *o;
 	m->binaries.where.symfs = -1;
 	if (!o->no_cache)
-		symkeep_open(&m->keep, NULL); /* without it, everything is read */
+		sym_store_open(&m->keep, NULL); /* without it, everything is read */
 	rc = base_grow(&m->files, &m->files_cap, c->n_files + 1, sizeof(*m->files));
 	if (rc)
 		return err_nomem(e, "files");
@@ -681,11 +681,11 @@ static int init(struct modules *m, const struct capread *c, const struct modules
 	rc = binaries_open(&m->binaries, c, &bo, e);
 	ko.places.symfs = m->binaries.where.symfs;
 	ko.same_boot = m->binaries.where.same_boot;
-	kernparts_init(&m->kernel, c, &ko);
+	kernel_parts_init(&m->kernel, c, &ko);
 	return rc;
 }
 
-int modules_open(const struct capread *c, const struct modules_opts *o, struct modules **ret, struct err *e)
+int modules_open(const struct cap_reader *c, const struct modules_opts *o, struct modules **ret, struct err *e)
 {
 	struct modules *m = calloc(1, sizeof(*m));
 	int rc = m ? init(m, c, o, e) : err_nomem(e, "files");
@@ -709,9 +709,9 @@ void modules_close(struct modules *m)
 		free(m->files[i].message);
 	}
 	modhits_free(&m->hits);
-	kernparts_free(&m->kernel);
+	kernel_parts_free(&m->kernel);
 	binaries_close(&m->binaries);
-	symkeep_close(m->keep);
+	sym_store_close(m->keep);
 	free(m->files);
 	free(m->asks);
 	free(m);
@@ -737,8 +737,8 @@ int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset
 
 int modules_ask_kernel(struct modules *m, const char *module, uint64_t addr, uint32_t frame)
 {
-	const uint32_t id = kernparts_id(&m->kernel, module);
-	const size_t n = m->c->n_files + kernparts_count(&m->kernel);
+	const uint32_t id = kernel_parts_id(&m->kernel, module);
+	const size_t n = m->c->n_files + kernel_parts_count(&m->kernel);
 
 	if (id == UINT32_MAX || n > UINT32_MAX ||
 		base_grow(&m->files, &m->files_cap, n, sizeof(*m->files)) != 0)
@@ -749,7 +749,7 @@ int modules_ask_kernel(struct modules *m, const char *module, uint64_t addr, uin
 
 const char *modules_kernel_part(const struct modules *m, size_t i)
 {
-	return kernparts_name(&m->kernel, i);
+	return kernel_parts_name(&m->kernel, i);
 }
 
 /* --- before: files are found --- */
@@ -769,7 +769,7 @@ static bool is_kernel(const struct modules *m, const struct part *p)
 
 static bool vaddr_of(const struct part *p, uint64_t offset, uint64_t *ret)
 {
-	return p->bin.elf ? elffile_vaddr(p->bin.elf, offset, ret) : kernpart_vaddr(&p->kernel, offset, ret);
+	return p->bin.elf ? elffile_vaddr(p->bin.elf, offset, ret) : kernel_part_vaddr(&p->kernel, offset, ret);
 }
 
 /* Offsets become addresses of the file, ascending and distinct: mostly they are already. */
@@ -820,7 +820,7 @@ static int find_kernel(struct modules *m, struct part *p, struct err *e)
 {
 	const uint32_t id = p->asks->file - (uint32_t)m->c->n_files;
 	struct module *mod = &m->files[p->asks->file];
-	int rc = kernpart_find(&m->kernel, id, p->asks, p->n, &p->kernel, e);
+	int rc = kernel_part_find(&m->kernel, id, p->asks, p->n, &p->kernel, e);
 
 	mod->missed = mod->missed ? mod->missed : text_or_null(p->kernel.missed);
 	mod->debug = mod->debug ? mod->debug : text_or_null(p->kernel.debug);
@@ -842,7 +842,7 @@ static int find_part(struct modules *m, struct part *p, struct err *e)
 }
 
 /* 1 with JOB to be done, 0 where there is no file to use, -errno. */
-static int prepare(struct modules *m, struct part *p, struct symchild_job *job, struct err *e)
+static int prepare(struct modules *m, struct part *p, struct sym_reader_job *job, struct err *e)
 {
 	struct module *mod = &m->files[p->asks->file];
 	int n;
@@ -856,8 +856,8 @@ static int prepare(struct modules *m, struct part *p, struct symchild_job *job, 
 		return err_nomem(e, "symbols");
 	mod->debug = mod->debug ? mod->debug : text_or_null(p->bin.debug.where);
 	mod->missed = mod->missed ? mod->missed : text_or_null(p->bin.debug.missed);
-	*job = (struct symchild_job){ .ctx = p,
-		.in = { .elf = p->bin.elf ? p->bin.elf : kernpart_file(&p->kernel),
+	*job = (struct sym_reader_job){ .ctx = p,
+		.in = { .elf = p->bin.elf ? p->bin.elf : kernel_part_file(&p->kernel),
 			.debug = p->bin.debug.debug,
 			.alt = p->bin.debug.alt,
 			.dwp = p->bin.debug.dwp,
@@ -873,13 +873,13 @@ static int prepare(struct modules *m, struct part *p, struct symchild_job *job, 
 
 /* --- afterwards: addresses are told what became of them --- */
 
-static void count(struct modules *m, struct module *mod, const struct symchild_job *j)
+static void count(struct modules *m, struct module *mod, const struct sym_reader_job *j)
 {
-	const struct symanswer_head *h = j->answer.head;
+	const struct sym_answer_head *h = j->answer.head;
 	struct modules_stats *s = &m->stats;
 
 	if (h->message && !mod->message)
-		mod->message = strdup(symanswer_text(&j->answer, h->message));
+		mod->message = strdup(sym_answer_text(&j->answer, h->message));
 	mod->symbols = h->symbols;
 	if (!j->ns) /* kept by an earlier run: it took nothing of this one */
 		return;
@@ -911,7 +911,7 @@ static int tell_part(struct modules *m, const struct part *p, const struct modhi
 }
 
 /* What became of a job. */
-static int take(struct modules *m, struct symchild_job *j, modules_sink *sink, void *ctx)
+static int take(struct modules *m, struct sym_reader_job *j, modules_sink *sink, void *ctx)
 {
 	const struct part *p = j->ctx;
 	struct module *mod = &m->files[p->asks->file];
@@ -932,7 +932,7 @@ static int take(struct modules *m, struct symchild_job *j, modules_sink *sink, v
 
 /* --- a run --- */
 
-static void on_done(void *ctx, struct symchild_job *j)
+static void on_done(void *ctx, struct sym_reader_job *j)
 {
 	struct modules *m = ctx;
 
@@ -946,9 +946,9 @@ static void on_tick(void *ctx)
 	tell(ctx, "reading symbols");
 }
 
-static void read_all(struct modules *m, struct symchild_job *jobs, size_t n)
+static void read_all(struct modules *m, struct sym_reader_job *jobs, size_t n)
 {
-	const struct symread r = { .jobs = m->o.jobs,
+	const struct sym_schedule r = { .jobs = m->o.jobs,
 		.memory_bytes = m->o.memory_bytes,
 		.seconds = m->o.seconds,
 		.keep = m->keep,
@@ -957,12 +957,12 @@ static void read_all(struct modules *m, struct symchild_job *jobs, size_t n)
 		.ctx = m };
 	uint64_t began = now_ns();
 
-	symread_run(&r, jobs, n);
+	sym_schedule_run(&r, jobs, n);
 	m->stats.ns_wall += now_ns() - began;
 }
 
 /* J again, with the files that its answer lacked; false where none is there. */
-static bool again(struct modules *m, struct symchild_job *j, struct symchild_job *to)
+static bool again(struct modules *m, struct sym_reader_job *j, struct sym_reader_job *to)
 {
 	struct part *p = j->ctx;
 
@@ -974,17 +974,17 @@ static bool again(struct modules *m, struct symchild_job *j, struct symchild_job
 	if (!p->dwos)
 		return false;
 	for (size_t i = 0; i < p->bin.n_dwos; i++)
-		p->dwos[i] = (struct symlook_dwo){ p->bin.dwo_ids[i], p->bin.dwos[i] };
-	*to = (struct symchild_job){ .in = j->in, .ctx = j };
+		p->dwos[i] = (struct sym_lookup_dwo){ p->bin.dwo_ids[i], p->bin.dwos[i] };
+	*to = (struct sym_reader_job){ .in = j->in, .ctx = j };
 	to->in.dwos = p->dwos;
 	to->in.n_dwos = p->bin.n_dwos;
 	return true;
 }
 
 /* Split debug information tells only when it is read where the rest is. */
-static void read_dwos(struct modules *m, struct symchild_job *jobs, size_t n)
+static void read_dwos(struct modules *m, struct sym_reader_job *jobs, size_t n)
 {
-	_cleanup_free_ struct symchild_job *second = calloc(n + 1, sizeof(*second));
+	_cleanup_free_ struct sym_reader_job *second = calloc(n + 1, sizeof(*second));
 	size_t n_second = 0;
 
 	for (size_t i = 0; second && i < n; i++)
@@ -994,7 +994,7 @@ static void read_dwos(struct modules *m, struct symchild_job *jobs, size_t n)
 	m->total += n_second;
 	read_all(m, second, n_second);
 	for (size_t i = 0; i < n_second; i++) {
-		struct symchild_job *first = second[i].ctx;
+		struct sym_reader_job *first = second[i].ctx;
 
 		if (!second[i].bytes) /* what was there without is what remains */
 			continue;
@@ -1009,14 +1009,14 @@ static void close_part(struct part *p)
 	free(p->vaddrs);
 	free(p->dwos);
 	binary_close(&p->bin);
-	kernpart_close(&p->kernel);
+	kernel_part_close(&p->kernel);
 }
 
 /* The files of N parts. */
 static int run_batch(
 	struct modules *m, struct part *parts, size_t n, modules_sink *sink, void *ctx, struct err *e)
 {
-	_cleanup_free_ struct symchild_job *jobs = calloc(n, sizeof(*jobs));
+	_cleanup_free_ struct sym_reader_job *jobs = calloc(n, sizeof(*jobs));
 	uint64_t began = now_ns();
 	size_t n_jobs = 0, taken = 0;
 	int rc = jobs ? 0 : -ENOMEM;
@@ -1093,10 +1093,10 @@ bool modules_file(const struct modules *m, uint32_t file, struct modules_file *r
 
 void modules_stats(const struct modules *m, struct modules_stats *ret)
 {
-	struct symkeep_stats kept = { 0 };
+	struct sym_store_stats kept = { 0 };
 
 	if (m->keep)
-		symkeep_stats(m->keep, &kept);
+		sym_store_stats(m->keep, &kept);
 	*ret = m->stats;
 	ret->cache_hits = kept.hits;
 	ret->cache_misses = kept.misses;

@@ -27,7 +27,7 @@
 /* What became of an ask. */
 struct modules_hit {
 	uint64_t offset; /* as asked for */
-	const struct symanswer_addr *addr; /* NULL: nothing is known */
+	const struct sym_answer_addr *addr; /* NULL: nothing is known */
 	const struct frame_call *calls; /* of ADDR: n_frames of them, innermost first */
 	const char *reason; /* why there is no name, or why it is less certain; NULL = all is well */
 	bool stored; /* by the recorder; the file here does not know as much */
@@ -36,7 +36,7 @@ struct modules_hit {
 typedef void modules_sink(void *ctx, uint32_t frame, const struct modules_hit *hit);
 
 /*
- * symfile - the file that a mapping mapped: found again, and proven.
+ * sym_file - the file that a mapping mapped: found again, and proven.
  *
  * A path is only a place to look: the file there is used if its build ID is
  * the one in the capture, or, for a file without one, if size and time of
@@ -49,14 +49,14 @@ typedef void modules_sink(void *ctx, uint32_t frame, const struct modules_hit *h
  *   it lives and the capture is of this boot
  */
 
-struct symfile {
+struct sym_file {
 	int symfs; /* directory descriptor, -1 = none */
 	bool same_boot; /* the processes of the capture may still be there */
 };
 
 /* SYMFS (NULL = none) must be a directory. BOOT_ID is the capture's. */
-int symfile_init(struct symfile *s, const char *symfs, const char *boot_id, struct err *e);
-void symfile_close(struct symfile *s);
+int sym_file_init(struct sym_file *s, const char *symfs, const char *boot_id, struct err *e);
+void sym_file_close(struct sym_file *s);
 
 /*
  * The ELF file that FILE describes, as a process TGID mapped it. On failure
@@ -64,7 +64,7 @@ void symfile_close(struct symfile *s);
  * another one (-ESTALE), is broken, or cannot be opened, before one that is
  * not there (-ENOENT).
  */
-int symfile_open(const struct symfile *s, const struct cap_file *file, uint32_t tgid, struct elffile **ret,
+int sym_file_open(const struct sym_file *s, const struct cap_file *file, uint32_t tgid, struct elffile **ret,
 	struct err *e);
 
 /*
@@ -73,8 +73,8 @@ int symfile_open(const struct symfile *s, const struct cap_file *file, uint32_t 
  */
 
 struct binaries {
-	const struct capread *c;
-	struct symfile where;
+	const struct cap_reader *c;
+	struct sym_file where;
 	struct debugserver server;
 	struct debugfile_opts debug;
 	const struct cap_image **images; /* by cap_file id, NULL = none */
@@ -109,7 +109,7 @@ struct modules_opts {
 };
 
 /* C must stay, and the strings of O. On success *RET is the caller's. */
-int modules_open(const struct capread *c, const struct modules_opts *o, struct modules **ret, struct err *e);
+int modules_open(const struct cap_reader *c, const struct modules_opts *o, struct modules **ret, struct err *e);
 void modules_close(struct modules *m); /* NULL is fine */
 
 /* Are bytes of FILE (a cap_file id) in the capture itself? */

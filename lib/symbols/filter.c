@@ -20,7 +20,7 @@ struct job {
 };
 
 struct stream {
-	struct ksymfilter *f;
+	struct kallsyms_filter *f;
 	struct out *o;
 	char *window;
 	size_t len;
@@ -35,12 +35,12 @@ struct stream {
 
 /* ---- where the kernel is ---- */
 
-static const char *file_of(const struct ksymfilter *f)
+static const char *file_of(const struct kallsyms_filter *f)
 {
 	return f->file ? f->file : "/proc/kallsyms";
 }
 
-int ksymfilter_place(struct ksymfilter *f, uint64_t stext, struct err *e)
+int kallsyms_filter_place(struct kallsyms_filter *f, uint64_t stext, struct err *e)
 {
 	uint64_t own = kallsyms_address(f->ks, "_stext");
 	size_t dropped = 0;
@@ -62,7 +62,7 @@ int ksymfilter_place(struct ksymfilter *f, uint64_t stext, struct err *e)
 	return err ? err_prefix(e, "'%s'", file_of(f)), err : 0;
 }
 
-int ksymfilter_place_live(struct ksymfilter *f, struct err *e)
+int kallsyms_filter_place_live(struct kallsyms_filter *f, struct err *e)
 {
 	struct kallsyms *live;
 	uint64_t stext;
@@ -80,7 +80,7 @@ int ksymfilter_place_live(struct ksymfilter *f, struct err *e)
 	}
 	stext = kallsyms_address(live, "_stext");
 	kallsyms_free(live);
-	return ksymfilter_place(f, stext, e);
+	return kallsyms_filter_place(f, stext, e);
 }
 
 /* The value of the word "KEY=value" on a line. */
@@ -99,7 +99,7 @@ static bool find_value(const char *line, size_t len, const char *key, const char
 	return true;
 }
 
-static int check_release(const struct ksymfilter *f, const char *release, size_t len, struct err *e)
+static int check_release(const struct kallsyms_filter *f, const char *release, size_t len, struct err *e)
 {
 	struct utsname u;
 
@@ -116,7 +116,7 @@ static bool is_kernel_comment(const char *line, size_t len)
 	return len >= 9 && memcmp(line, "# kernel:", 9) == 0;
 }
 
-static int take_comment(struct ksymfilter *f, const char *line, size_t len, struct err *e)
+static int take_comment(struct kallsyms_filter *f, const char *line, size_t len, struct err *e)
 {
 	const char *value;
 	size_t value_len;
@@ -128,14 +128,14 @@ static int take_comment(struct ksymfilter *f, const char *line, size_t len, stru
 	if (find_value(line, len, "release=", &value, &value_len))
 		err = check_release(f, value, value_len, e);
 	if (!err && find_value(line, len, "stext=", &value, &value_len) &&
-		ksymfilter_hex(value, value_len, &stext) && stext)
-		err = ksymfilter_place(f, stext, e);
+		kallsyms_filter_hex(value, value_len, &stext) && stext)
+		err = kallsyms_filter_place(f, stext, e);
 	return err;
 }
 
 /* ---- naming ---- */
 
-bool ksymfilter_hex(const char *p, size_t len, uint64_t *ret)
+bool kallsyms_filter_hex(const char *p, size_t len, uint64_t *ret)
 {
 	/* 1 + the digit's value, 0 for any other byte */
 	static const uint8_t digit[256] = { ['0'] = 1,
@@ -179,7 +179,7 @@ bool ksymfilter_hex(const char *p, size_t len, uint64_t *ret)
 	return true;
 }
 
-static void put_text(struct ksymfilter *f, const char *s, struct out *o)
+static void put_text(struct kallsyms_filter *f, const char *s, struct out *o)
 {
 	char escaped[TEXT_ESCAPED_MAX(1024)];
 
@@ -190,7 +190,7 @@ static void put_text(struct ksymfilter *f, const char *s, struct out *o)
 }
 
 /* "name+0x1f" */
-static void put_symbol(struct ksymfilter *f, const struct kallsyms_sym *sym, uint64_t addr, struct out *o)
+static void put_symbol(struct kallsyms_filter *f, const struct kallsyms_sym *sym, uint64_t addr, struct out *o)
 {
 	put_text(f, sym->name, o);
 	out_put(o, "+0x", 3);
@@ -198,7 +198,7 @@ static void put_symbol(struct ksymfilter *f, const struct kallsyms_sym *sym, uin
 }
 
 /* "name+0x1f [module]", or the address; SYM has no name where there is none. */
-static void put_address(struct ksymfilter *f, const struct kallsyms_sym *sym, uint64_t addr, struct out *o)
+static void put_address(struct kallsyms_filter *f, const struct kallsyms_sym *sym, uint64_t addr, struct out *o)
 {
 	if (!sym->name) {
 		out_put(o, "0x", 2);
@@ -216,13 +216,13 @@ static void put_address(struct ksymfilter *f, const struct kallsyms_sym *sym, ui
 	}
 }
 
-static void count(struct ksymfilter *f, const struct kallsyms_sym *sym)
+static void count(struct kallsyms_filter *f, const struct kallsyms_sym *sym)
 {
 	f->named += sym->name != NULL;
 	f->unnamed += sym->name == NULL;
 }
 
-void ksymfilter_address(struct ksymfilter *f, uint64_t addr, struct out *o)
+void kallsyms_filter_address(struct kallsyms_filter *f, uint64_t addr, struct out *o)
 {
 	struct kallsyms_sym sym;
 
@@ -260,11 +260,11 @@ static bool parse_frame(const char *line, size_t len, struct job *ret)
 	if (!space || !is_raw(space, (size_t)(end - space)))
 		return false;
 	*ret = (struct job){ .cut = space + 1, .next = end, .frame = true };
-	return ksymfilter_hex(p, (size_t)(space - p), &ret->addr) && ret->addr >= KERNEL_HALF;
+	return kallsyms_filter_hex(p, (size_t)(space - p), &ret->addr) && ret->addr >= KERNEL_HALF;
 }
 
 /* "name+0x1f ([module])" */
-static void put_frame(struct ksymfilter *f, const struct kallsyms_sym *sym, uint64_t addr, struct out *o)
+static void put_frame(struct kallsyms_filter *f, const struct kallsyms_sym *sym, uint64_t addr, struct out *o)
 {
 	put_symbol(f, sym, addr, o);
 	out_put(o, " ([", 3);
@@ -324,10 +324,10 @@ static int take_line(struct stream *s, const char *line, size_t len, struct err 
 		drain(s); /* with the symbols where they are still */
 		return take_comment(s->f, line, len, e);
 	}
-	if (s->in_stack ? !parse_frame(line, len, &job) : !ksymfilter_hex(line, len, &job.addr))
+	if (s->in_stack ? !parse_frame(line, len, &job) : !kallsyms_filter_hex(line, len, &job.addr))
 		return 0;
 	if (!s->f->placed)
-		err = ksymfilter_place_live(s->f, e);
+		err = kallsyms_filter_place_live(s->f, e);
 	if (err)
 		return err;
 	/* the first frame is where the CPU was; the others return to what follows a call */
@@ -375,7 +375,7 @@ static int take_rest(struct stream *s, struct err *e)
 	return err;
 }
 
-int ksymfilter_run(struct ksymfilter *f, int fd, struct out *o, struct err *e)
+int kallsyms_filter_run(struct kallsyms_filter *f, int fd, struct out *o, struct err *e)
 {
 	_cleanup_free_ char *window = malloc(WINDOW);
 	struct stream s = { .f = f, .o = o, .window = window };

@@ -24,11 +24,11 @@
 #include "base/out.h"
 #include "symbols/kallsyms.h"
 
-struct ksymfilter {
+struct kallsyms_filter {
 	struct kallsyms *ks; /* the caller's; moved by relocation */
 	const char *file; /* it came from there; NULL: /proc/kallsyms */
 	bool relocate; /* move ks to where the stream's kernel was */
-	bool placed; /* ks is where the addresses are; ksymfilter_place() sets it */
+	bool placed; /* ks is where the addresses are; kallsyms_filter_place() sets it */
 	bool fixed; /* the user has said where they are: comments do not move it */
 	bool modules; /* address lines: name the module of the kernel's own symbols too, "[kernel]" */
 	bool return_addresses; /* address lines are looked up one byte back */
@@ -42,24 +42,24 @@ struct ksymfilter {
  * another boot's and F->relocate is not set; else errors of
  * kallsyms_relocate().
  */
-int ksymfilter_place(struct ksymfilter *f, uint64_t stext, struct err *e);
+int kallsyms_filter_place(struct kallsyms_filter *f, uint64_t stext, struct err *e);
 
 /*
  * With F->relocate and nothing placed yet, the addresses are the running
  * kernel's: fit the table to that. Needed before addresses are named.
  */
-int ksymfilter_place_live(struct ksymfilter *f, struct err *e);
+int kallsyms_filter_place_live(struct kallsyms_filter *f, struct err *e);
 
 /* "name+0x1f [module]" without a newline for ADDR, or "0x... [unknown]"; counted. */
-void ksymfilter_address(struct ksymfilter *f, uint64_t addr, struct out *o);
+void kallsyms_filter_address(struct kallsyms_filter *f, uint64_t addr, struct out *o);
 
 /*
  * FD to its end onto O, which is flushed before each read so that nothing
  * waits in a pipeline, and at the end. Errors of reading, writing, placing.
  */
-int ksymfilter_run(struct ksymfilter *f, int fd, struct out *o, struct err *e);
+int kallsyms_filter_run(struct kallsyms_filter *f, int fd, struct out *o, struct err *e);
 
 /* The LEN bytes at P as a hex number, 0x or not, of 64 bits at most. */
-bool ksymfilter_hex(const char *p, size_t len, uint64_t *ret);
+bool kallsyms_filter_hex(const char *p, size_t len, uint64_t *ret);
 
 #endif

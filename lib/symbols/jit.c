@@ -20,14 +20,14 @@
 /* --- the child's side --- */
 
 struct answer {
-	struct jitchild_head head;
-	struct jitchild_piece *pieces;
+	struct jit_reader_head head;
+	struct jit_reader_piece *pieces;
 	size_t cap;
 	char *strings;
-	size_t cap_strings;
+	size_t max_strings;
 	struct intern known; /* id -> at[] */
 	uint32_t *at;
-	size_t cap_at;
+	size_t max_at;
 };
 
 /* The offset of TEXT in the strings, UINT32_MAX without memory. "" is at 0. */
@@ -36,12 +36,12 @@ static uint32_t put_string(struct answer *a, const char *text)
 	size_t len = strlen(text) + 1;
 	uint32_t id = intern_put(&a->known, text, len);
 
-	if (id == INTERN_NONE || base_grow(&a->at, &a->cap_at, (size_t)id + 1, sizeof(*a->at)) != 0)
+	if (id == INTERN_NONE || base_grow(&a->at, &a->max_at, (size_t)id + 1, sizeof(*a->at)) != 0)
 		return UINT32_MAX;
 	if (a->at[id])
 		return a->at[id] - 1;
 	if (a->head.strings_len + len > ANSWER_BYTES_MAX ||
-		base_grow(&a->strings, &a->cap_strings, a->head.strings_len + len, 1) != 0)
+		base_grow(&a->strings, &a->max_strings, a->head.strings_len + len, 1) != 0)
 		return UINT32_MAX;
 	memcpy(a->strings + a->head.strings_len, text, len);
 	a->at[id] = (uint32_t)a->head.strings_len + 1;
@@ -49,7 +49,7 @@ static uint32_t put_string(struct answer *a, const char *text)
 	return a->at[id] - 1;
 }
 
-static int put_piece(struct answer *a, const struct jitchild_piece *p)
+static int put_piece(struct answer *a, const struct jit_reader_piece *p)
 {
 	if (p->name == UINT32_MAX || p->file == UINT32_MAX ||
 		base_grow(&a->pieces, &a->cap, a->head.n_pieces + 1, sizeof(*a->pieces)) != 0)
@@ -58,7 +58,7 @@ static int put_piece(struct answer *a, const struct jitchild_piece *p)
 	return 0;
 }
 
-static int from_map(const struct jitchild_question *q, struct answer *a, struct err *e)
+static int from_map(const struct jit_reader_question *q, struct answer *a, struct err *e)
 {
 	struct perfmap *m;
 	struct perfmap_hit hit = { 0 };
@@ -68,7 +68,7 @@ static int from_map(const struct jitchild_question *q, struct answer *a, struct 
 	for (size_t i = 0; i < q->n && !rc; i++) {
 		if (q->addrs[i] < hit.piece_end || !perfmap_find(m, q->addrs[i], &hit))
 			continue;
-		rc = put_piece(a, &(struct jitchild_piece){ .start = hit.piece_start,
+		rc = put_piece(a, &(struct jit_reader_piece){ .start = hit.piece_start,
 					  .end = hit.piece_end,
 					  .offset = hit.piece_start - hit.start,
 					  .to_ns = UINT64_MAX,
@@ -92,11 +92,11 @@ static int from_dump_at(const struct jitdump *j, uint64_t addr, struct answer *a
 	for (size_t i = 0; !rc && jitdump_each(j, addr, i, &hit); i++) {
 		if (hit.from_ns >= hit.to_ns)
 			continue;
-		if (kept++ >= JITCHILD_VERSIONS_MAX) {
+		if (kept++ >= JIT_READER_VERSIONS_MAX) {
 			a->head.cut++;
 			continue;
 		}
-		rc = put_piece(a, &(struct jitchild_piece){ .start = hit.piece_start,
+		rc = put_piece(a, &(struct jit_reader_piece){ .start = hit.piece_start,
 					  .end = hit.piece_end,
 					  .offset = hit.piece_start - hit.start,
 					  .from_ns = hit.from_ns,
@@ -110,7 +110,7 @@ static int from_dump_at(const struct jitdump *j, uint64_t addr, struct answer *a
 
 static int piece_cmp(const void *a, const void *b)
 {
-	const struct jitchild_piece *x = a, *y = b;
+	const struct jit_reader_piece *x = a, *y = b;
 
 	return x->start != y->start ? CMP(x->start, y->start) : CMP(x->from_ns, y->from_ns);
 }
@@ -128,7 +128,7 @@ static void drop_twins(struct answer *a)
 	a->head.n_pieces = kept;
 }
 
-static int from_dump(const struct jitchild_question *q, struct answer *a, struct err *e)
+static int from_dump(const struct jit_reader_question *q, struct answer *a, struct err *e)
 {
 	struct jitdump *j;
 	int rc = jitdump_load(MAP_FD, &j, e);
@@ -158,18 +158,18 @@ static int send_answer(const struct answer *a)
 /* Nothing is released: the process ends. */
 static int work(void *arg, int sock)
 {
-	const struct jitchild_question *q = arg;
-	struct answer a = { .head.magic = JITCHILD_MAGIC };
+	const struct jit_reader_question *q = arg;
+	struct answer a = { .head.magic = JIT_READER_MAGIC };
 	struct err e = { 0 };
 
 	(void)sock;
 	put_string(&a, "");
-	a.head.error = q->kind == CAP_JIT_PERFMAP ? from_map(q, &a, &e) : from_dump(q, &a, &e);
+	a.head.error = q->kind == CAPTURE_JIT_PERFMAP ? from_map(q, &a, &e) : from_dump(q, &a, &e);
 	if (a.head.error) {
 		a.head.n_pieces = 0;
 		a.head.strings_len = 0;
 		a.at = NULL;
-		a.cap_at = 0;
+		a.max_at = 0;
 		intern_reset(&a.known);
 		put_string(&a, e.msg);
 	}
@@ -179,15 +179,15 @@ static int work(void *arg, int sock)
 /* --- the parent's side --- */
 
 /* Has any of the addresses been in P? */
-static bool covers(const struct jitchild_question *q, const struct jitchild_piece *p)
+static bool covers(const struct jit_reader_question *q, const struct jit_reader_piece *p)
 {
 	size_t low = PARTITION_POINT(0, q->n, mid, q->addrs[mid] < p->start);
 
 	return low < q->n && q->addrs[low] < p->end;
 }
 
-static bool take_piece(const struct jitchild_question *q, const struct jitchild_head *h,
-	const struct jitchild_piece *p, struct jitchild_answer *a)
+static bool take_piece(const struct jit_reader_question *q, const struct jit_reader_head *h,
+	const struct jit_reader_piece *p, struct jit_reader_answer *a)
 {
 	if (p->start >= p->end || p->from_ns >= p->to_ns || p->name >= h->strings_len ||
 		p->file >= h->strings_len || !a->strings[p->name] || !covers(q, p))
@@ -204,18 +204,18 @@ static bool take_piece(const struct jitchild_question *q, const struct jitchild_
 	return true;
 }
 
-int jitchild_view(const struct jitchild_question *q, const char *bytes, size_t len, struct jitchild_answer *a,
+int jit_reader_view(const struct jit_reader_question *q, const char *bytes, size_t len, struct jit_reader_answer *a,
 	struct err *e)
 {
 	static const char malformed[] = WHO " sent a malformed reply";
-	struct jitchild_head h;
-	struct jitchild_piece p;
+	struct jit_reader_head h;
+	struct jit_reader_piece p;
 
 	if (len < sizeof(h))
 		return err_set(e, -EPROTO, malformed);
 	memcpy(&h, bytes, sizeof(h));
 	len -= sizeof(h);
-	if (h.magic != JITCHILD_MAGIC || h.n_pieces > len / sizeof(p) || h.error > 0 || h.error < -4095)
+	if (h.magic != JIT_READER_MAGIC || h.n_pieces > len / sizeof(p) || h.error > 0 || h.error < -4095)
 		return err_set(e, -EPROTO, malformed);
 	len -= h.n_pieces * sizeof(p);
 	if (!h.strings_len || h.strings_len != len || bytes[sizeof(h) + h.n_pieces * sizeof(p) + len - 1])
@@ -237,7 +237,7 @@ int jitchild_view(const struct jitchild_question *q, const char *bytes, size_t l
 	return 0;
 }
 
-static int ask(const struct jitchild_question *q, int out, struct jitchild_answer *ret, struct err *e)
+static int ask(const struct jit_reader_question *q, int out, struct jit_reader_answer *ret, struct err *e)
 {
 	const int files[] = { out, q->fd };
 	const struct sandbox_opts box = { .more_fds = files,
@@ -256,26 +256,26 @@ static int ask(const struct jitchild_question *q, int out, struct jitchild_answe
 	rc = rc ? rc : worker_wait(w, q->seconds ? q->seconds : SECONDS, e);
 	worker_free(w);
 	rc = rc ? rc : readfd_all(out, 2 * ANSWER_BYTES_MAX, &bytes, &len, e);
-	return rc ? rc : jitchild_view(q, bytes, len, ret, e);
+	return rc ? rc : jit_reader_view(q, bytes, len, ret, e);
 }
 
-int jitchild_ask(const struct jitchild_question *q, struct jitchild_answer *ret, struct err *e)
+int jit_reader_ask(const struct jit_reader_question *q, struct jit_reader_answer *ret, struct err *e)
 {
 	_cleanup_close_ int out = worker_memfd("jit-names");
 	int rc;
 
-	*ret = (struct jitchild_answer){ 0 };
+	*ret = (struct jit_reader_answer){ 0 };
 	if (out < 0)
 		return err_sys(e, out, "cannot make room for an answer");
 	rc = ask(q, out, ret, e);
 	if (rc)
-		jitchild_free(ret);
+		jit_reader_free(ret);
 	return rc;
 }
 
-void jitchild_free(struct jitchild_answer *a)
+void jit_reader_free(struct jit_reader_answer *a)
 {
 	free(a->jits);
 	free(a->strings);
-	*a = (struct jitchild_answer){ 0 };
+	*a = (struct jit_reader_answer){ 0 };
 }

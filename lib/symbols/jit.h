@@ -14,9 +14,9 @@
 #include "base/err.h"
 #include "capture/types.h"
 
-#define JITCHILD_VERSIONS_MAX 64 /* of code at one address: older ones are cut, and counted */
+#define JIT_READER_VERSIONS_MAX 64 /* of code at one address: older ones are cut, and counted */
 
-struct jitchild_question {
+struct jit_reader_question {
 	int fd; /* the file; stays the caller's */
 	uint8_t kind; /* enum cap_jit_kind */
 	const uint64_t *addrs; /* ascending, distinct: bytes that executed */
@@ -24,7 +24,7 @@ struct jitchild_question {
 	unsigned int seconds; /* at most; 0 = 20 */
 };
 
-struct jitchild_answer {
+struct jit_reader_answer {
 	struct cap_jit *jits; /* disjoint in address or in time; `proc` is 0 */
 	size_t n;
 	uint64_t bad; /* lines or records that are none */
@@ -32,32 +32,32 @@ struct jitchild_answer {
 	char *strings; /* names and files are in it */
 };
 
-/* 0 with *RET, which jitchild_free() releases; -errno with the message, and *RET empty. */
-int jitchild_ask(const struct jitchild_question *q, struct jitchild_answer *ret, struct err *e);
-void jitchild_free(struct jitchild_answer *a);
+/* 0 with *RET, which jit_reader_free() releases; -errno with the message, and *RET empty. */
+int jit_reader_ask(const struct jit_reader_question *q, struct jit_reader_answer *ret, struct err *e);
+void jit_reader_free(struct jit_reader_answer *a);
 
 /* --- what the process leaves: a head, its pieces, its strings --- */
 
-#define JITCHILD_MAGIC 0x54494a53u
+#define JIT_READER_MAGIC 0x54494a53u
 
-struct jitchild_head {
+struct jit_reader_head {
 	uint32_t magic, n_pieces;
 	uint64_t strings_len, bad, cut;
 	int32_t error; /* -errno; then the only string is the message */
 	uint32_t pad;
 };
 
-struct jitchild_piece {
+struct jit_reader_piece {
 	uint64_t start, end, offset, from_ns, to_ns;
 	uint32_t name, file; /* offsets into the strings */
 	uint32_t line, pad;
 };
 
 /*
- * What LEN bytes answer to Q; nothing of them is believed. As jitchild_ask(),
+ * What LEN bytes answer to Q; nothing of them is believed. As jit_reader_ask(),
  * but *RET is zeroed by the caller, and to be freed after a failure too. -EPROTO for what no reader answers.
  */
-int jitchild_view(const struct jitchild_question *q, const char *bytes, size_t len,
-	struct jitchild_answer *ret, struct err *e);
+int jit_reader_view(const struct jit_reader_question *q, const char *bytes, size_t len,
+	struct jit_reader_answer *ret, struct err *e);
 
 #endif

@@ -42,7 +42,7 @@ struct jitdump {
 	struct load *loads; /* in file order */
 	size_t n, cap;
 	struct line *lines;
-	size_t n_lines, cap_lines;
+	size_t n_lines, max_lines;
 	uint64_t *edges; /* cell i is from edges[i] to edges[i + 1] */
 	size_t n_edges;
 	size_t *first; /* of each cell in `at`, and one more */
@@ -162,7 +162,7 @@ static int add_line(struct parse *p, const char *at, const char *file)
 {
 	struct jitdump *j = p->j;
 
-	if (base_grow(&j->lines, &j->cap_lines, j->n_lines + 1, sizeof(*j->lines)) != 0)
+	if (base_grow(&j->lines, &j->max_lines, j->n_lines + 1, sizeof(*j->lines)) != 0)
 		return -ENOMEM;
 	j->lines[j->n_lines++] = (struct line){ u64(j, at), file, u32(j, at + 8) };
 	p->n_lines++;

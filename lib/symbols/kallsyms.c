@@ -708,7 +708,7 @@ static bool ends_with_page(const struct ksymtext *t, size_t i)
 	       ((KSYMTEXT_FLAGS(t->syms[i].name) ^ KSYMTEXT_FLAGS(t->syms[i + 1].name)) & KSYM_CODE);
 }
 
-static void cap_ends(struct kallsyms *ks)
+static void max_ends(struct kallsyms *ks)
 {
 	struct ksymtext *t = &ks->t;
 	size_t i = 0;
@@ -787,7 +787,7 @@ int kallsyms_load_fd(int fd, const char *file, struct kallsyms **ret, struct err
 		err = settle_aliases(ks, e);
 	if (err)
 		return err;
-	cap_ends(ks);
+	max_ends(ks);
 	err = build_indexes(ks, e);
 	if (err)
 		return err;
@@ -961,13 +961,13 @@ int kallsyms_relocate(struct kallsyms *ks, uint64_t stext, size_t *dropped, stru
 	ks->naliases = kept;
 	if (dropped)
 		*dropped = before - kallsyms_count(ks);
-	cap_ends(ks);
+	max_ends(ks);
 	return build_indexes(ks, e);
 }
 
 static void *load(void *arg)
 {
-	struct ksymload *l = arg;
+	struct kallsyms_loader *l = arg;
 
 	l->ks = NULL;
 	if (l->fd < 0)
@@ -979,7 +979,7 @@ static void *load(void *arg)
 	return NULL;
 }
 
-void ksymload_begin(struct ksymload *l, int fd)
+void kallsyms_loader_begin(struct kallsyms_loader *l, int fd)
 {
 	if (l->running)
 		return;
@@ -992,7 +992,7 @@ void ksymload_begin(struct ksymload *l, int fd)
 	}
 }
 
-int ksymload_take(struct ksymload *l, struct kallsyms **ret, struct err *e)
+int kallsyms_loader_take(struct kallsyms_loader *l, struct kallsyms **ret, struct err *e)
 {
 	if (!l->running)
 		return err_set(e, -ENODATA, "the kernel's symbols are not being read");
@@ -1008,11 +1008,11 @@ int ksymload_take(struct ksymload *l, struct kallsyms **ret, struct err *e)
 	return 0;
 }
 
-void ksymload_close(struct ksymload *l)
+void kallsyms_loader_close(struct kallsyms_loader *l)
 {
 	struct kallsyms *ks = NULL;
 
-	if (l->running && ksymload_take(l, &ks, NULL) == 0)
+	if (l->running && kallsyms_loader_take(l, &ks, NULL) == 0)
 		kallsyms_free(ks);
 }
 
@@ -1117,7 +1117,7 @@ static int check_copy(int fd, const char *from, struct err *e)
 	return kallsyms_load_fd(fd, from, &ks, e);
 }
 
-int kallcopy_save(const char *from, const char *to, bool force, struct err *e)
+int kallsyms_copy_save(const char *from, const char *to, bool force, struct err *e)
 {
 	CLEANUP(temp_release) struct temp temp = { .fd = -1 };
 	_cleanup_close_ int fd = -1;

@@ -97,12 +97,12 @@ bool kallsyms_plain(const struct kallsyms *ks);
 int kallsyms_relocate(struct kallsyms *ks, uint64_t stext, size_t *dropped, struct err *e);
 
 /*
- * ksymload - the kernel's symbols, read by a thread meanwhile: it takes some
+ * kallsyms_loader - the kernel's symbols, read by a thread meanwhile: it takes some
  * tens of milliseconds, in which a recorder has other things to do.
  */
 
 /* A zeroed one is idle. */
-struct ksymload {
+struct kallsyms_loader {
 	pthread_t thread;
 	bool running; /* begun and not taken */
 	int fd, rc;
@@ -115,16 +115,16 @@ struct ksymload {
  * caller's and whose rights are those of who opened it, or -1: it is opened
  * now. Does nothing while one is under way. Without threads it reads at once.
  */
-void ksymload_begin(struct ksymload *l, int fd);
+void kallsyms_loader_begin(struct kallsyms_loader *l, int fd);
 
 /* Wait for what was begun. As kallsyms_load(): *RET is the caller's. -ENODATA when nothing was begun. */
-int ksymload_take(struct ksymload *l, struct kallsyms **ret, struct err *e);
+int kallsyms_loader_take(struct kallsyms_loader *l, struct kallsyms **ret, struct err *e);
 
 /* Wait for what was begun and drop it. */
-void ksymload_close(struct ksymload *l);
+void kallsyms_loader_close(struct kallsyms_loader *l);
 
 /*
- * kallcopy - saving /proc/kallsyms for another machine or another day.
+ * kallsyms_copy - saving /proc/kallsyms for another machine or another day.
  *
  * A copy holds the kernel's addresses, which an attacker of that machine would
  * like to know: it is readable by its owner alone.
@@ -137,6 +137,6 @@ void ksymload_close(struct ksymload *l);
  * regular file (-EINVAL), nor, without FORCE, over a file that is no such copy
  * (-EEXIST).
  */
-int kallcopy_save(const char *from, const char *to, bool force, struct err *e);
+int kallsyms_copy_save(const char *from, const char *to, bool force, struct err *e);
 
 #endif

@@ -122,8 +122,8 @@ struct called {
 };
 
 struct look {
-	const struct symlook_input *in;
-	struct symanswer_build b;
+	const struct sym_lookup_input *in;
+	struct sym_answer_build b;
 	struct elfmatch *tables[TABLES];
 	size_t n_tables;
 	struct minidebug mini;
@@ -133,10 +133,10 @@ struct look {
 	size_t left; /* addresses without a name */
 	bool any; /* some table has functions */
 	struct called *called; /* by address; NULL = there is no debug information */
-	struct buf calls; /* struct symanswer_frame */
+	struct buf calls; /* struct sym_answer_frame */
 	struct idmap shown; /* string of a linkage name -> string of the name that is shown */
 	const char *last; /* the name that LAST_FRAME was made of */
-	struct symanswer_frame last_frame;
+	struct sym_answer_frame last_frame;
 	uint64_t began_ns;
 };
 
@@ -150,7 +150,7 @@ static uint64_t lap(struct look *l)
 
 static void look_free(struct look *l)
 {
-	symanswer_end(&l->b);
+	sym_answer_end(&l->b);
 	for (size_t i = 0; i < l->n_tables; i++)
 		elfmatch_free(l->tables[i]);
 	minidebug_close(&l->mini);
@@ -166,7 +166,7 @@ static void look_free(struct look *l)
 static void note(struct look *l, const struct err *e)
 {
 	if (!l->b.head.message)
-		l->b.head.message = symanswer_string(&l->b, e->msg);
+		l->b.head.message = sym_answer_string(&l->b, e->msg);
 }
 
 /* --- symbol tables --- */
@@ -255,7 +255,7 @@ static int name_by_minidebug(struct look *l)
 /* 0, or -errno where the file's own table cannot be read and nothing else names anything. */
 static int name_by_tables(struct look *l, struct err *e)
 {
-	const struct symlook_input *in = l->in;
+	const struct sym_lookup_input *in = l->in;
 	bool stripped = !has_symtab(in->elf), guesses;
 	int rc = 0, others = -ENOENT;
 
@@ -314,7 +314,7 @@ static uint32_t shown(struct look *l, const char *name, uint32_t linkage)
 	if (known)
 		return known->value;
 	if (demangle(name, text, sizeof(text)))
-		string = symanswer_string(&l->b, text);
+		string = sym_answer_string(&l->b, text);
 	if (idmap_put(&l->shown, 0, linkage, string, NULL) == UINT32_MAX)
 		l->b.failed = true;
 	return string;
@@ -337,14 +337,14 @@ static uint32_t shown_stub(struct look *l, const char *name, uint32_t linkage)
 	if (!n)
 		return linkage;
 	memcpy(text + n, "@plt", 5);
-	return symanswer_string(&l->b, text);
+	return sym_answer_string(&l->b, text);
 }
 
 /* Addresses come in order, so many in a row are in one function. */
-static void name_symbol(struct look *l, const struct named *n, struct symanswer_frame *f)
+static void name_symbol(struct look *l, const struct named *n, struct sym_answer_frame *f)
 {
 	if (n->name != l->last) {
-		uint32_t linkage = symanswer_string(&l->b, n->name);
+		uint32_t linkage = sym_answer_string(&l->b, n->name);
 
 		l->last_frame.linkage = linkage;
 		l->last_frame.name =
@@ -371,21 +371,21 @@ static uint8_t reason_of(int error)
 	}
 }
 
-static void on_hit(void *ctx, const struct dwlook_hit *hit)
+static void on_hit(void *ctx, const struct dwarf_lookup_hit *hit)
 {
 	struct look *l = ctx;
 	struct called *c = &l->called[hit->index];
 
 	*c = (struct called){ .low = hit->low,
-		.first = (uint32_t)(l->calls.len / sizeof(struct symanswer_frame)),
+		.first = (uint32_t)(l->calls.len / sizeof(struct sym_answer_frame)),
 		.n = (uint32_t)hit->n,
 		.reason = reason_of(hit->error),
 		.told = true };
 	for (size_t i = 0; i < hit->n; i++) {
-		const struct dwlook_frame *f = &hit->frames[i];
+		const struct dwarf_lookup_frame *f = &hit->frames[i];
 		const char *name = f->linkage ? f->linkage : f->name;
-		struct symanswer_frame to = { .linkage = symanswer_string(&l->b, name),
-			.file = symanswer_string(&l->b, f->file),
+		struct sym_answer_frame to = { .linkage = sym_answer_string(&l->b, name),
+			.file = sym_answer_string(&l->b, f->file),
 			.line = f->line,
 			.column = f->column };
 
@@ -400,10 +400,10 @@ static void on_want(void *ctx, uint64_t id, const char *path)
 	char text[4096 + 32];
 
 	if ((size_t)snprintf(text, sizeof(text), "%016" PRIx64 " %s", id, path) < sizeof(text))
-		symanswer_want(&l->b, text);
+		sym_answer_want(&l->b, text);
 }
 
-static const struct elffile *with_info(const struct symlook_input *in)
+static const struct elffile *with_info(const struct sym_lookup_input *in)
 {
 	if (debugfile_has_info(in->elf))
 		return in->elf;
@@ -425,20 +425,20 @@ static int make_called(struct look *l)
 }
 
 /* FROM: when the file was begun to be opened, which unpacks its units. */
-static int run_debug(struct look *l, struct dwlook *d, uint64_t from)
+static int run_debug(struct look *l, struct dwarf_lookup *d, uint64_t from)
 {
-	struct dwlook_stats s;
+	struct dwarf_lookup_stats s;
 	struct err e = { 0 };
 	int rc;
 
 	if (make_called(l) != 0)
 		return -ENOMEM;
-	rc = dwlook_run(d, l->in->vaddrs, l->in->n_vaddrs, on_hit, on_want, l, &e);
+	rc = dwarf_lookup_run(d, l->in->vaddrs, l->in->n_vaddrs, on_hit, on_want, l, &e);
 	if (e.msg[0])
 		note(l, &e);
 	if (rc || e.msg[0])
 		mark_untold(l, rc ? SYM_R_LIMIT : SYM_R_DEBUG_BAD);
-	dwlook_stats(d, &s);
+	dwarf_lookup_stats(d, &s);
 	l->b.head.units = s.units;
 	l->b.head.units_read = s.units_read;
 	l->b.head.ns_units = now_ns() - from - s.ns_lines;
@@ -450,9 +450,9 @@ static int run_debug(struct look *l, struct dwlook *d, uint64_t from)
 /* Who wants neither inlined calls nor lines has the names of symbols, if all have one. */
 static int look_into_debug(struct look *l, struct err *e)
 {
-	const struct symlook_input *in = l->in;
-	_cleanup_free_ struct dwlook_dwo *dwos = calloc(in->n_dwos + 1, sizeof(*dwos));
-	struct dwlook_opts o = { .elf = with_info(in),
+	const struct sym_lookup_input *in = l->in;
+	_cleanup_free_ struct dwarf_lookup_dwo *dwos = calloc(in->n_dwos + 1, sizeof(*dwos));
+	struct dwarf_lookup_opts o = { .elf = with_info(in),
 		.alt = in->alt,
 		.dwp = in->dwp,
 		.dwos = dwos,
@@ -461,7 +461,7 @@ static int look_into_debug(struct look *l, struct err *e)
 		.lines = in->lines,
 		.max_bytes = in->max_bytes ? in->max_bytes : DEBUG_BYTES_DEFAULT };
 	uint64_t from = now_ns();
-	struct dwlook *d = NULL;
+	struct dwarf_lookup *d = NULL;
 	struct err mine = { 0 };
 	int rc;
 
@@ -470,8 +470,8 @@ static int look_into_debug(struct look *l, struct err *e)
 	if (!dwos)
 		return err_nomem(e, "debug information");
 	for (size_t i = 0; i < in->n_dwos; i++)
-		dwos[i] = (struct dwlook_dwo){ in->dwos[i].id, in->dwos[i].file };
-	rc = dwlook_open(&o, &d, &mine);
+		dwos[i] = (struct dwarf_lookup_dwo){ in->dwos[i].id, in->dwos[i].file };
+	rc = dwarf_lookup_open(&o, &d, &mine);
 	if (rc) {
 		if (rc == -ENOENT)
 			return 0;
@@ -482,7 +482,7 @@ static int look_into_debug(struct look *l, struct err *e)
 		return 0;
 	}
 	rc = run_debug(l, d, from);
-	dwlook_close(d);
+	dwarf_lookup_close(d);
 	return rc ? err_nomem(e, "debug information") : 0;
 }
 
@@ -490,10 +490,10 @@ static int look_into_debug(struct look *l, struct err *e)
 
 /* The frames of debug information, the outermost named by its symbol where there is one. */
 static void put_called(
-	struct look *l, const struct named *n, const struct called *c, struct symanswer_addr *a)
+	struct look *l, const struct named *n, const struct called *c, struct sym_answer_addr *a)
 {
-	struct symanswer_frame *frames = (struct symanswer_frame *)(void *)l->calls.p + c->first;
-	struct symanswer_frame *own = &frames[c->n - 1];
+	struct sym_answer_frame *frames = (struct sym_answer_frame *)(void *)l->calls.p + c->first;
+	struct sym_answer_frame *own = &frames[c->n - 1];
 
 	a->debug = 1;
 	if (own->name) {
@@ -504,13 +504,13 @@ static void put_called(
 		name_symbol(l, n, own);
 	else if (own->name)
 		a->start = c->low <= a->vaddr ? c->low : 0;
-	symanswer_put(&l->b, a, frames, c->n);
+	sym_answer_put(&l->b, a, frames, c->n);
 }
 
 /* The best that the tables have, debug information being asked afterwards. */
 static struct named best(struct look *l, const struct named *n, const struct called *c, uint8_t *reason)
 {
-	const struct symanswer_frame *calls = (const struct symanswer_frame *)(void *)l->calls.p;
+	const struct sym_answer_frame *calls = (const struct sym_answer_frame *)(void *)l->calls.p;
 
 	*reason = SYM_OK;
 	if (n->name)
@@ -528,10 +528,10 @@ static void put_address(struct look *l, size_t i)
 	const struct called *c = l->called ? &l->called[i] : NULL;
 	uint8_t reason;
 	const struct named n = best(l, &l->named[i], c, &reason);
-	struct symanswer_addr a = {
+	struct sym_answer_addr a = {
 		.vaddr = l->in->vaddrs[i], .start = n.start, .source = n.source, .reason = reason
 	};
-	struct symanswer_frame f = { 0 };
+	struct sym_answer_frame f = { 0 };
 
 	if (c && c->reason && reason != SYM_R_BEYOND)
 		a.reason = c->reason;
@@ -541,7 +541,7 @@ static void put_address(struct look *l, size_t i)
 	}
 	if (n.name)
 		name_symbol(l, &n, &f);
-	symanswer_put(&l->b, &a, &f, n.name ? 1 : 0);
+	sym_answer_put(&l->b, &a, &f, n.name ? 1 : 0);
 }
 
 static int look(struct look *l, struct err *e)
@@ -557,12 +557,12 @@ static int look(struct look *l, struct err *e)
 	return rc;
 }
 
-static int look_all(const struct symlook_input *in, uint8_t **ret, size_t *len, struct err *e)
+static int look_all(const struct sym_lookup_input *in, uint8_t **ret, size_t *len, struct err *e)
 {
 	CLEANUP(look_free) struct look l = { .in = in, .left = in->n_vaddrs, .began_ns = now_ns() };
 	int rc;
 
-	symanswer_begin(&l.b);
+	sym_answer_begin(&l.b);
 	l.named = calloc(in->n_vaddrs + 1, sizeof(*l.named));
 	if (!l.named)
 		return err_nomem(e, "addresses");
@@ -572,13 +572,13 @@ static int look_all(const struct symlook_input *in, uint8_t **ret, size_t *len, 
 	for (size_t i = 0; i < in->n_vaddrs; i++)
 		put_address(&l, i);
 	l.b.head.ns_names = lap(&l);
-	return symanswer_finish(&l.b, ret, len) ? err_nomem(e, "names") : 0;
+	return sym_answer_finish(&l.b, ret, len) ? err_nomem(e, "names") : 0;
 }
 
-int symlook(const struct symlook_input *in, uint8_t **ret, size_t *len, struct err *e)
+int sym_lookup(const struct sym_lookup_input *in, uint8_t **ret, size_t *len, struct err *e)
 {
 	CLEANUP(elfrel_close) struct elfrel rel = { 0 };
-	struct symlook_input laid_out = *in;
+	struct sym_lookup_input laid_out = *in;
 	const uint64_t max = in->max_bytes ? in->max_bytes : DEBUG_BYTES_DEFAULT;
 	int rc;
 

@@ -44,20 +44,20 @@ size_t demangle(const char *name, char *buf, size_t cap);
  * are kept on disk (symbols/cache.h) are not used. A change of the format of answers changes
  * symbols/cache.c's name, too.
  */
-#define SYMLOOK_VERSION 1
+#define SYM_LOOKUP_VERSION 1
 
-struct symlook_dwo {
-	uint64_t id; /* as asked for by symanswer_want() */
+struct sym_lookup_dwo {
+	uint64_t id; /* as asked for by sym_answer_want() */
 	const struct elffile *file;
 };
 
-struct symlook_input {
+struct sym_lookup_input {
 	const struct elffile
 		*elf; /* the mapped file; of a relocatable one addresses are those of elfrel_layout() */
 	const struct elffile *debug; /* its separate debug file, NULL = none; the build ID agrees */
 	const struct elffile *alt; /* dwz's alternate file of whichever holds the debug information, NULL */
 	const struct elffile *dwp; /* packed split DWARF, NULL */
-	const struct symlook_dwo *dwos;
+	const struct sym_lookup_dwo *dwos;
 	size_t n_dwos;
 	const uint64_t *vaddrs; /* ascending, distinct; return addresses are one back already */
 	size_t n_vaddrs;
@@ -67,6 +67,6 @@ struct symlook_input {
 
 /* The answer (symbols/answer.h) in fresh memory. 0, or -errno with the message where nothing at all can be
  * told. */
-int symlook(const struct symlook_input *in, uint8_t **ret, size_t *len, struct err *e);
+int sym_lookup(const struct sym_lookup_input *in, uint8_t **ret, size_t *len, struct err *e);
 
 #endif

@@ -13,19 +13,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#define IMAGE_MAX (CAPWRITE_RECORD_MAX - 64) /* what is around it in its record takes less */
+#define IMAGE_MAX (CAPTURE_WRITER_RECORD_MAX - 64) /* what is around it in its record takes less */
 
 struct pack {
-	const struct capread *c;
-	const struct cappack_opts *o;
-	struct cappack_stats *stats;
-	struct symfile where;
+	const struct cap_reader *c;
+	const struct cap_pack_opts *o;
+	struct cap_pack_stats *stats;
+	struct sym_file where;
 	struct out out;
 	uint32_t seq; /* of the next block */
 	struct buf image, record, payload;
 };
 
-static bool has_image(const struct capread *c, uint32_t file)
+static bool has_image(const struct cap_reader *c, uint32_t file)
 {
 	for (size_t i = 0; i < c->n_images; i++)
 		if (c->images[i].file == file)
@@ -35,9 +35,9 @@ static bool has_image(const struct capread *c, uint32_t file)
 
 static void put_block(struct pack *p, unsigned int type, const void *payload, size_t len)
 {
-	uint8_t header[CAPBLOCK_HEAD_LEN];
+	uint8_t header[CAPTURE_BLOCK_HEAD_LEN];
 
-	capblock_put(header, type, p->seq++, payload, len);
+	cap_block_put(header, type, p->seq++, payload, len);
 	out_put(&p->out, header, sizeof(header));
 	out_put(&p->out, payload, len);
 	p->stats->bytes += sizeof(header) + len;
@@ -50,12 +50,12 @@ static int put_image(struct pack *p, uint32_t file, struct err *e)
 
 	buf_reset(&p->record);
 	buf_reset(&p->payload);
-	capcodec_put_image(&p->record, &image);
+	cap_record_put_image(&p->record, &image);
 	buf_uleb(&p->payload, p->record.len);
 	buf_put(&p->payload, p->record.p, p->record.len);
 	if (p->record.failed || p->payload.failed)
 		return err_nomem(e, "an image");
-	put_block(p, CAPCODEC_IMAGE, p->payload.p, p->payload.len);
+	put_block(p, CAPTURE_RECORD_IMAGE, p->payload.p, p->payload.len);
 	return 0;
 }
 
@@ -67,9 +67,9 @@ static int make_image(struct pack *p, const struct cap_file *file, uint32_t proc
 	struct elffile *elf = NULL;
 	int rc;
 
-	if (file->flags & CAP_FILE_PSEUDO)
+	if (file->flags & CAPTURE_FILE_PSEUDO)
 		return err_set(e, -ENOENT, "is no file, and its bytes are not in the recording");
-	rc = symfile_open(&p->where, file, p->c->procs[proc].tgid, &elf, e);
+	rc = sym_file_open(&p->where, file, p->c->procs[proc].tgid, &elf, e);
 	if (rc)
 		return rc;
 	buf_reset(&p->image);
@@ -82,7 +82,7 @@ static int make_image(struct pack *p, const struct cap_file *file, uint32_t proc
 	return rc;
 }
 
-static int put_images(struct pack *p, const struct capfiles *files, struct err *e)
+static int put_images(struct pack *p, const struct cap_stack_files *files, struct err *e)
 {
 	p->stats->files = files->n;
 	for (size_t i = 0; i < files->n && !p->out.code; i++) {
@@ -110,21 +110,21 @@ static int put_images(struct pack *p, const struct capfiles *files, struct err *
 }
 
 /* Where the trailer begins, or the end where there is none. */
-static size_t find_trailer(const struct capslurp *s, const struct capread *c)
+static size_t find_trailer(const struct cap_bytes *s, const struct cap_reader *c)
 {
-	struct capblock_version v;
-	struct capblock b;
+	struct cap_block_version v;
+	struct cap_block b;
 	size_t at;
 
-	if (!c->complete || capblock_get_header(s->bytes, s->len, &v) != CAPBLOCK_OK)
+	if (!c->complete || cap_block_get_header(s->bytes, s->len, &v) != CAPTURE_BLOCK_OK)
 		return (size_t)c->good_bytes;
-	for (at = v.header_len; capblock_get(s->bytes + at, &b); at += CAPBLOCK_HEAD_LEN + b.len)
-		if (at + CAPBLOCK_HEAD_LEN + b.len >= c->good_bytes)
+	for (at = v.header_len; cap_block_get(s->bytes + at, &b); at += CAPTURE_BLOCK_HEAD_LEN + b.len)
+		if (at + CAPTURE_BLOCK_HEAD_LEN + b.len >= c->good_bytes)
 			break;
 	return at;
 }
 
-static int put_all(struct pack *p, const struct capslurp *s, const struct capfiles *files, struct err *e)
+static int put_all(struct pack *p, const struct cap_bytes *s, const struct cap_stack_files *files, struct err *e)
 {
 	size_t trailer = find_trailer(s, p->c), end = (size_t)p->c->good_bytes;
 	int rc;
@@ -136,66 +136,66 @@ static int put_all(struct pack *p, const struct capslurp *s, const struct capfil
 	if (rc)
 		return rc;
 	if (trailer < end)
-		put_block(p, CAPCODEC_TRAILER, s->bytes + trailer + CAPBLOCK_HEAD_LEN,
-			end - trailer - CAPBLOCK_HEAD_LEN);
+		put_block(p, CAPTURE_RECORD_TRAILER, s->bytes + trailer + CAPTURE_BLOCK_HEAD_LEN,
+			end - trailer - CAPTURE_BLOCK_HEAD_LEN);
 	return out_flush(&p->out, e);
 }
 
-static int open_out(const struct cappack_opts *o, struct capfile *f, struct err *e)
+static int open_out(const struct cap_pack_opts *o, struct result_file *f, struct err *e)
 {
 	if (strcmp(o->out, "-") != 0)
-		return capfile_begin(o->out, o->force, CAPBLOCK_MAGIC, CAPBLOCK_MAGIC_LEN, f, e);
-	f->fd = capfile_stdout(e);
+		return result_file_begin(o->out, o->force, CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN, f, e);
+	f->fd = result_file_stdout(e);
 	return MIN(f->fd, 0);
 }
 
-static int write_to(struct pack *p, const struct capslurp *s, const struct capfiles *files, struct err *e)
+static int write_to(struct pack *p, const struct cap_bytes *s, const struct cap_stack_files *files, struct err *e)
 {
-	struct capfile f = { .fd = -1 };
+	struct result_file f = { .fd = -1 };
 	int rc = open_out(p->o, &f, e);
 
 	rc = rc ? rc : out_init(&p->out, f.fd, e);
 	rc = rc ? rc : put_all(p, s, files, e);
-	rc = rc ? rc : capfile_commit(&f, p->o->out, e);
-	capfile_close(&f);
+	rc = rc ? rc : result_file_commit(&f, p->o->out, e);
+	result_file_close(&f);
 	out_free(&p->out);
 	return rc;
 }
 
-static int write_parsed(struct pack *p, const struct capslurp *s, struct err *e)
+static int write_parsed(struct pack *p, const struct cap_bytes *s, struct err *e)
 {
-	struct capfiles files = { 0 };
-	int rc = symfile_init(&p->where, NULL, p->c->host.boot_id, e);
+	struct cap_stack_files files = { 0 };
+	int rc = sym_file_init(&p->where, NULL, p->c->host.boot_id, e);
 
-	if (!rc && capfiles_make(p->c, &files) != 0)
+	if (!rc && cap_stack_files_make(p->c, &files) != 0)
 		rc = err_nomem(e, "files");
 	rc = rc ? rc : write_to(p, s, &files, e);
-	capfiles_free(&files);
-	symfile_close(&p->where);
+	cap_stack_files_free(&files);
+	sym_file_close(&p->where);
 	buf_free(&p->image);
 	buf_free(&p->record);
 	buf_free(&p->payload);
 	return rc;
 }
 
-int cappack_write(const char *path, const struct cappack_opts *o, struct cappack_stats *ret, struct err *e)
+int cap_pack_write(const char *path, const struct cap_pack_opts *o, struct cap_pack_stats *ret, struct err *e)
 {
 	struct pack p = { .o = o, .stats = ret };
-	struct capread *c;
-	struct capslurp s;
-	int rc = capslurp_read(path, &s, e);
+	struct cap_reader *c;
+	struct cap_bytes s;
+	int rc = cap_bytes_read(path, &s, e);
 
-	*ret = (struct cappack_stats){ 0 };
+	*ret = (struct cap_pack_stats){ 0 };
 	if (rc)
 		return rc;
-	rc = capread_parse(s.bytes, s.len, &c, e);
+	rc = cap_reader_parse(s.bytes, s.len, &c, e);
 	if (rc) {
 		err_prefix(e, "'%s'", path);
 	} else {
 		p.c = c;
 		memcpy(ret->damage, c->damage, sizeof(ret->damage));
 		rc = write_parsed(&p, &s, e);
-		capread_free(c);
+		cap_reader_free(c);
 	}
 	free(s.bytes);
 	return rc;

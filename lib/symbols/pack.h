@@ -11,15 +11,15 @@
 
 #include "base/err.h"
 
-struct cappack_opts {
+struct cap_pack_opts {
 	const char *out; /* "-" = standard output */
-	bool force; /* as for capfile_create() */
+	bool force; /* as for result_file_create() */
 	/* Called for each file that is left out, with the reason. */
 	void (*missing)(void *ctx, const char *path, const char *why);
 	void *ctx;
 };
 
-struct cappack_stats {
+struct cap_pack_stats {
 	uint64_t files; /* that user stacks lie in */
 	uint64_t packed, known; /* added; had an image before */
 	uint64_t bytes; /* of the new capture */
@@ -31,6 +31,6 @@ struct cappack_stats {
  * much which is whole. -errno with the message where nothing was written: the name then
  * stays what it was.
  */
-int cappack_write(const char *path, const struct cappack_opts *o, struct cappack_stats *ret, struct err *e);
+int cap_pack_write(const char *path, const struct cap_pack_opts *o, struct cap_pack_stats *ret, struct err *e);
 
 #endif

@@ -29,7 +29,7 @@ struct perfmap {
 	struct entry *entries; /* by start */
 	size_t n, cap;
 	struct piece *pieces; /* by address, disjoint */
-	size_t n_pieces, cap_pieces;
+	size_t n_pieces, max_pieces;
 	uint64_t bad;
 };
 
@@ -210,7 +210,7 @@ static int add_piece(struct perfmap *m, uint64_t start, uint64_t end, uint32_t e
 		last->end = end;
 		return 0;
 	}
-	if (base_grow(&m->pieces, &m->cap_pieces, m->n_pieces + 1, sizeof(*m->pieces)) != 0)
+	if (base_grow(&m->pieces, &m->max_pieces, m->n_pieces + 1, sizeof(*m->pieces)) != 0)
 		return -ENOMEM;
 	m->pieces[m->n_pieces++] = (struct piece){ start, end, entry };
 	return 0;

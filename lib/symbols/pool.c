@@ -13,7 +13,7 @@
 #define FILES_MAX 4 /* of one task, .dwo files aside */
 #define GROUP_MAX 32 /* tasks of one process: two descriptors each, or a few more */
 
-_Static_assert(sizeof(struct symwork_record) % 8 == 0, "answers are aligned to 8");
+_Static_assert(sizeof(struct sym_worker_record) % 8 == 0, "answers are aligned to 8");
 
 /* The descriptors that the tasks need, each once. */
 struct fds {
@@ -44,7 +44,7 @@ static void need_file(struct fds *fds, const struct elffile *f)
 		need(fds, f->fd);
 }
 
-static void need_all(struct fds *fds, const struct symlook_input *in)
+static void need_all(struct fds *fds, const struct sym_lookup_input *in)
 {
 	need_file(fds, in->elf);
 	need_file(fds, in->debug);
@@ -55,11 +55,11 @@ static void need_all(struct fds *fds, const struct symlook_input *in)
 }
 
 /* What a process is forked for. */
-struct symwork {
-	const struct symlook_input *tasks[GROUP_MAX];
+struct sym_worker {
+	const struct sym_lookup_input *tasks[GROUP_MAX];
 	size_t n;
-	symchild_look *look;
-	struct fds fds; /* the file of answers, then those of the tasks: in the sandbox from SYMWORK_OUT on */
+	sym_reader_look *look;
+	struct fds fds; /* the file of answers, then those of the tasks: in the sandbox from SYM_WORKER_OUT on */
 };
 
 /* F with the descriptor that it has in the sandbox. */
@@ -70,19 +70,19 @@ static const struct elffile *moved(const struct fds *fds, const struct elffile *
 	*copy = *f;
 	for (size_t i = 0; i < fds->n && f->fd >= 0; i++)
 		if (fds->p[i] == f->fd)
-			copy->fd = SYMWORK_OUT + (int)i;
+			copy->fd = SYM_WORKER_OUT + (int)i;
 	return copy;
 }
 
 /* LOOK with the files as they are here. */
 static int look_up(
-	const struct symwork *w, const struct symlook_input *task, uint8_t **ret, size_t *len, struct err *e)
+	const struct sym_worker *w, const struct sym_lookup_input *task, uint8_t **ret, size_t *len, struct err *e)
 {
 	const struct fds *fds = &w->fds;
-	struct symlook_input in = *task;
+	struct sym_lookup_input in = *task;
 	struct elffile copies[FILES_MAX];
 	_cleanup_free_ struct elffile *dwo_copies = calloc(in.n_dwos + 1, sizeof(*dwo_copies));
-	_cleanup_free_ struct symlook_dwo *dwos = calloc(in.n_dwos + 1, sizeof(*dwos));
+	_cleanup_free_ struct sym_lookup_dwo *dwos = calloc(in.n_dwos + 1, sizeof(*dwos));
 
 	if (!dwos || !dwo_copies)
 		return err_nomem(e, "files");
@@ -99,28 +99,28 @@ static int look_up(
 }
 
 /* Where the next one goes; 0 when it cannot be handed over. */
-static uint64_t answer(uint64_t at, struct symwork_record *r, const uint8_t *bytes, const struct err *e)
+static uint64_t answer(uint64_t at, struct sym_worker_record *r, const uint8_t *bytes, const struct err *e)
 {
 	const uint64_t behind = at + sizeof(*r);
 
 	if (!r->error)
-		r->error = writefd_at(SYMWORK_OUT, bytes, r->len, behind);
+		r->error = writefd_at(SYM_WORKER_OUT, bytes, r->len, behind);
 	if (r->error) {
 		r->len = 0;
 		snprintf(r->why, sizeof(r->why), "%.*s", (int)sizeof(r->why) - 1,
 			e->msg[0] ? e->msg : "the answer cannot be handed over");
 	}
-	return writefd_at(SYMWORK_OUT, r, sizeof(*r), at) ? 0 : behind + align8(r->len);
+	return writefd_at(SYM_WORKER_OUT, r, sizeof(*r), at) ? 0 : behind + align8(r->len);
 }
 
 static int work(void *arg, int sock)
 {
-	const struct symwork *w = arg;
+	const struct sym_worker *w = arg;
 	uint64_t at = 0;
 
 	(void)sock;
 	for (size_t i = 0; i < w->n && (at || !i); i++) {
-		struct symwork_record r = { .magic = SYMWORK_MAGIC, .number = (uint32_t)i };
+		struct sym_worker_record r = { .magic = SYM_WORKER_MAGIC, .number = (uint32_t)i };
 		uint64_t began = now_on(CLOCK_PROCESS_CPUTIME_ID);
 		struct err e = { 0 };
 		uint8_t *bytes = NULL;
@@ -135,8 +135,8 @@ static int work(void *arg, int sock)
 	return 0;
 }
 
-int symwork_next(
-	int fd, uint64_t size, uint32_t number, uint64_t *at, struct symwork_record *ret, uint8_t **bytes)
+int sym_worker_next(
+	int fd, uint64_t size, uint32_t number, uint64_t *at, struct sym_worker_record *ret, uint8_t **bytes)
 {
 	int rc;
 
@@ -149,7 +149,7 @@ int symwork_next(
 	if (!ret->magic)
 		return -ENOENT;
 	*at += sizeof(*ret);
-	if (ret->magic != SYMWORK_MAGIC || ret->number != number || ret->len > size - *at || ret->error > 0 ||
+	if (ret->magic != SYM_WORKER_MAGIC || ret->number != number || ret->len > size - *at || ret->error > 0 ||
 		ret->error < -4095 || (ret->error && ret->len) || !memchr(ret->why, 0, sizeof(ret->why)))
 		return -EPROTO;
 	if (ret->error)
@@ -172,7 +172,7 @@ int symwork_next(
 
 /* A job and what it will about cost: only the order depends on it. */
 struct item {
-	struct symchild_job *job;
+	struct sym_reader_job *job;
 	uint64_t cost_ns;
 	bool shares; /* a process with others: see is_trusted() */
 };
@@ -187,13 +187,13 @@ struct slot {
 };
 
 struct run {
-	struct symchild_opts o;
-	symchild_look *look;
+	struct sym_reader_opts o;
+	sym_reader_look *look;
 	struct item *items;
 	size_t n, next; /* behind next nobody has been asked */
 	struct slot *slots;
 	size_t n_slots, running;
-	void (*done)(void *ctx, struct symchild_job *job);
+	void (*done)(void *ctx, struct sym_reader_job *job);
 	void *done_ctx;
 };
 
@@ -215,9 +215,9 @@ static uint64_t section_bytes(const struct elffile *f, bool symbols)
 }
 
 /* By measurement: half a nanosecond a byte of a symbol table, two of debug information at most. */
-static uint64_t cost_of(const struct symchild_job *j)
+static uint64_t cost_of(const struct sym_reader_job *j)
 {
-	const struct symlook_input *in = &j->in;
+	const struct sym_lookup_input *in = &j->in;
 	uint64_t tables = section_bytes(in->elf, true) + section_bytes(in->debug, true);
 	uint64_t debug = in->inlines || in->lines
 				 ? section_bytes(in->elf, false) + section_bytes(in->debug, false)
@@ -238,7 +238,7 @@ static bool is_of_root(const struct elffile *f)
  * that process. Those that only root can have written may share one;
  * any other, and what lies in memory, has one of its own.
  */
-static bool is_trusted(const struct symlook_input *in)
+static bool is_trusted(const struct sym_lookup_input *in)
 {
 	if (!in->elf || !is_of_root(in->elf) || !is_of_root(in->debug) || !is_of_root(in->alt) ||
 		!is_of_root(in->dwp))
@@ -280,13 +280,13 @@ static size_t group_end(const struct run *r)
 
 /* --- jobs that have an end --- */
 
-static void finish(const struct run *r, struct symchild_job *j)
+static void finish(const struct run *r, struct sym_reader_job *j)
 {
 	if (r->done)
 		r->done(r->done_ctx, j);
 }
 
-static void fail(const struct run *r, struct symchild_job *j, int code, const char *why)
+static void fail(const struct run *r, struct sym_reader_job *j, int code, const char *why)
 {
 	j->error = code;
 	snprintf(j->why, sizeof(j->why), "%.*s", (int)sizeof(j->why) - 1, why);
@@ -294,7 +294,7 @@ static void fail(const struct run *r, struct symchild_job *j, int code, const ch
 }
 
 /* Just the addresses that were asked for? */
-static bool answers_all(const struct symlook_input *in, const struct symanswer *a)
+static bool answers_all(const struct sym_lookup_input *in, const struct sym_answer *a)
 {
 	if (a->head->n_addrs != in->n_vaddrs)
 		return false;
@@ -305,14 +305,14 @@ static bool answers_all(const struct symlook_input *in, const struct symanswer *
 }
 
 /* BYTES is the job's from here on. */
-static void take(const struct run *r, struct symchild_job *j, const struct symwork_record *rec,
+static void take(const struct run *r, struct sym_reader_job *j, const struct sym_worker_record *rec,
 	uint8_t *bytes, uint64_t memory)
 {
 	j->ns = rec->ns;
 	j->memory_bytes = memory;
 	if (rec->error) {
 		fail(r, j, rec->error, rec->why);
-	} else if (symanswer_view(bytes, rec->len, &j->answer, NULL) != 0 ||
+	} else if (sym_answer_view(bytes, rec->len, &j->answer, NULL) != 0 ||
 		   !answers_all(&j->in, &j->answer)) {
 		free(bytes);
 		fail(r, j, -EIO, "the process that reads its symbols sent a malformed reply");
@@ -326,7 +326,7 @@ static void take(const struct run *r, struct symchild_job *j, const struct symwo
 /* What the process of S left: S->at is the first item without an answer then. */
 static void collect(const struct run *r, struct slot *s, uint64_t memory)
 {
-	struct symwork_record rec;
+	struct sym_worker_record rec;
 	struct stat st;
 	uint64_t at = 0;
 	uint32_t number = 0;
@@ -335,7 +335,7 @@ static void collect(const struct run *r, struct slot *s, uint64_t memory)
 		return;
 	for (; s->at < s->end; s->at++, number++) {
 		uint8_t *bytes;
-		int rc = symwork_next(s->out, (uint64_t)st.st_size, number, &at, &rec, &bytes);
+		int rc = sym_worker_next(s->out, (uint64_t)st.st_size, number, &at, &rec, &bytes);
 
 		if (rc == 0) {
 			take(r, r->items[s->at].job, &rec, bytes, memory);
@@ -364,7 +364,7 @@ static void set_clock(const struct run *r, struct slot *s)
 	s->deadline_ns = now_ns() + r->o.seconds * NS;
 }
 
-static int start_worker(const struct run *r, struct slot *s, struct symwork *w, struct err *e)
+static int start_worker(const struct run *r, struct slot *s, struct sym_worker *w, struct err *e)
 {
 	struct sandbox_opts box = { .comm = "symbols",
 		.memory_bytes = r->o.memory_bytes,
@@ -388,7 +388,7 @@ static int start_worker(const struct run *r, struct slot *s, struct symwork *w, 
 /* A process for the items [s->at, s->end). 0, or -errno with S as if it had none. */
 static int start(struct run *r, struct slot *s, struct err *e)
 {
-	struct symwork w = { .n = s->end - s->at, .look = r->look };
+	struct sym_worker w = { .n = s->end - s->at, .look = r->look };
 	int rc;
 
 	s->seen = 0;
@@ -422,7 +422,7 @@ static void end(struct run *r, struct slot *s, int code, const char *why)
 /* Records are written last, so those that are there are whole. */
 static size_t answered(const struct slot *s)
 {
-	struct symwork_record rec;
+	struct sym_worker_record rec;
 	struct stat st;
 	uint64_t at = 0;
 	size_t n = 0;
@@ -431,7 +431,7 @@ static size_t answered(const struct slot *s)
 		return 0;
 	for (; n < s->end - s->at; n++) {
 		if (at + sizeof(rec) > (uint64_t)st.st_size ||
-			readfd_at(s->out, &rec, sizeof(rec), at) != 0 || rec.magic != SYMWORK_MAGIC ||
+			readfd_at(s->out, &rec, sizeof(rec), at) != 0 || rec.magic != SYM_WORKER_MAGIC ||
 			rec.len > (uint64_t)st.st_size)
 			break;
 		at += sizeof(rec) + ((rec.len + 7) & ~UINT64_C(7));
@@ -548,7 +548,7 @@ static void fail_rest(struct run *r, const struct err *e)
 		fail(r, r->items[r->next].job, e->code, e->msg);
 }
 
-static int prepare(struct run *r, struct symchild_job *jobs, struct err *e)
+static int prepare(struct run *r, struct sym_reader_job *jobs, struct err *e)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -574,8 +574,8 @@ static int prepare(struct run *r, struct symchild_job *jobs, struct err *e)
 	return 0;
 }
 
-int symchild_run_with(const struct symchild_opts *o, symchild_look *look, struct symchild_job *jobs, size_t n,
-	void (*done)(void *ctx, struct symchild_job *job), void *done_ctx, struct err *e)
+int sym_reader_run_with(const struct sym_reader_opts *o, sym_reader_look *look, struct sym_reader_job *jobs, size_t n,
+	void (*done)(void *ctx, struct sym_reader_job *job), void *done_ctx, struct err *e)
 {
 	struct run r = { .look = look, .n = n, .done = done, .done_ctx = done_ctx };
 	struct err mine = { 0 };
@@ -599,8 +599,8 @@ int symchild_run_with(const struct symchild_opts *o, symchild_look *look, struct
 	return rc;
 }
 
-int symchild_run(const struct symchild_opts *o, struct symchild_job *jobs, size_t n,
-	void (*done)(void *ctx, struct symchild_job *job), void *done_ctx, struct err *e)
+int sym_reader_run(const struct sym_reader_opts *o, struct sym_reader_job *jobs, size_t n,
+	void (*done)(void *ctx, struct sym_reader_job *job), void *done_ctx, struct err *e)
 {
-	return symchild_run_with(o, symlook, jobs, n, done, done_ctx, e);
+	return sym_reader_run_with(o, symlook, jobs, n, done, done_ctx, e);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-struct perftext_wait {
+struct perf_text_wait {
 	const struct cap_sample *sample;
 	const struct cap_proc *proc;
 	const struct cap_stack *kernel, *user;
@@ -35,9 +35,9 @@ static void put_value(struct buf *b, const char *key, const char *value)
 
 static void put_build_id(struct buf *b, const struct cap_build_id *id)
 {
-	char digits[2 * CAP_BUILD_ID_MAX + 1];
+	char digits[2 * CAPTURE_BUILD_ID_MAX + 1];
 
-	buftext_str(b, text_hex(digits, id->bytes, MIN(id->len, CAP_BUILD_ID_MAX)));
+	buftext_str(b, text_hex(digits, id->bytes, MIN(id->len, CAPTURE_BUILD_ID_MAX)));
 }
 
 /* REAL_NS as UTC in TEXT; "-" where it is not known. */
@@ -51,7 +51,7 @@ static const char *utc(uint64_t real_ns, char text[64])
 	return text;
 }
 
-static uint64_t duration_ns(const struct capread *c)
+static uint64_t duration_ns(const struct cap_reader *c)
 {
 	uint64_t stop = c->complete ? c->trailer.stop_ns : c->last_flush_ns;
 
@@ -63,43 +63,43 @@ static bool is_lost(const struct cap_counter *c)
 	return strncmp(c->name, "lost.", 5) == 0 && c->value;
 }
 
-bool perftext_is_loss(const struct cap_counter *c)
+bool perf_text_is_loss(const struct cap_counter *c)
 {
 	size_t len = strlen(c->name);
 
 	return is_lost(c) && (len < 3 || strcmp(c->name + len - 3, "_ns") != 0);
 }
 
-uint64_t perftext_lost(const struct capread *c)
+uint64_t perf_text_lost(const struct cap_reader *c)
 {
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < c->n_counters; i++)
-		sum += perftext_is_loss(&c->counters[i]) ? c->counters[i].value : 0;
+		sum += perf_text_is_loss(&c->counters[i]) ? c->counters[i].value : 0;
 	return sum;
 }
 
 /* How it was recorded, when that was not the best way; and what is no exact wait says so. */
-static void put_mode(struct buf *b, const struct capread *c)
+static void put_mode(struct buf *b, const struct cap_reader *c)
 {
-	struct capmode m;
+	struct cap_mode m;
 
-	capmode_get(c, &m);
+	cap_mode_get(c, &m);
 	if (m.best)
 		return;
 	buftext_str(b, "# mode: ");
-	capmode_put_why(b, &m);
+	cap_mode_put_why(b, &m);
 	buftext_str(b, "\n");
 	if (!m.sampled)
 		return;
 	put_value(b, "# mode: name=", m.name);
 	buftext_str(b, " ");
-	capmode_put(b, &m);
+	cap_mode_put(b, &m);
 	buftext_str(b, "\n");
 }
 
 /* The '#' lines at the top of the text; FORMAT line first. */
-static void perftext_head(struct buf *b, const struct capread *c, const struct perftext_totals *t)
+static void perf_text_head(struct buf *b, const struct cap_reader *c, const struct perf_text_totals *t)
 {
 	const struct cap_host *h = &c->host;
 	char start[64];
@@ -132,7 +132,7 @@ static void perftext_head(struct buf *b, const struct capread *c, const struct p
 }
 
 /* "# not-used: file=PATH reason=WHY" */
-static void perftext_not_used(struct buf *b, const char *path, const char *why)
+static void perf_text_not_used(struct buf *b, const char *path, const char *why)
 {
 	put_value(b, "# not-used: file=", path);
 	buftext_str(b, " reason=");
@@ -176,37 +176,37 @@ static void put_comm(struct buf *b, const char *comm)
 
 static bool not_asked(const struct cap_stack *s)
 {
-	return s->verdict == CAP_FAILED && s->reason == CAP_R_NOT_ASKED;
+	return s->verdict == VERDICT_FAILED && s->reason == REASON_NOT_ASKED;
 }
 
 /* What went wrong, in one word; NULL when nothing did. */
 static const char *error_word(const struct cap_stack *s)
 {
-	if (s->verdict == CAP_TRUNCATED)
+	if (s->verdict == VERDICT_TRUNCATED)
 		return "truncated";
-	if (s->verdict != CAP_FAILED && s->verdict != CAP_STOPPED)
+	if (s->verdict != VERDICT_FAILED && s->verdict != VERDICT_STOPPED)
 		return NULL;
-	return s->reason == CAP_R_ERRNO ? err_name(s->error) : capture_reason_name(s->reason);
+	return s->reason == REASON_ERRNO ? err_name(s->error) : capture_reason_name(s->reason);
 }
 
 /* The same for people, as part of a frame: no parentheses, quotes or arrows. */
 static const char *error_phrase(const struct cap_stack *s)
 {
-	static const char *const phrases[CAP_R_COUNT] = {
-		[CAP_R_NONE] = "no reason given",
-		[CAP_R_KTHREAD] = "kernel thread",
-		[CAP_R_EXEC] = "inside execve",
-		[CAP_R_NOT_SEEN] = "wait began before the recording",
-		[CAP_R_LOST] = "lost, the ring buffer was full",
-		[CAP_R_EXITING] = "thread was exiting",
-		[CAP_R_COMPAT] = "32-bit task",
-		[CAP_R_EMPTY] = "empty",
-		[CAP_R_MEMORY] = "stack memory unreadable",
+	static const char *const phrases[REASON_COUNT] = {
+		[REASON_NONE] = "no reason given",
+		[REASON_KTHREAD] = "kernel thread",
+		[REASON_EXEC] = "inside execve",
+		[REASON_NOT_SEEN] = "wait began before the recording",
+		[REASON_LOST] = "lost, the ring buffer was full",
+		[REASON_EXITING] = "thread was exiting",
+		[REASON_COMPAT] = "32-bit task",
+		[REASON_EMPTY] = "empty",
+		[REASON_MEMORY] = "stack memory unreadable",
 	};
 
-	if (s->reason < CAP_R_COUNT && phrases[s->reason])
+	if (s->reason < REASON_COUNT && phrases[s->reason])
 		return phrases[s->reason];
-	return s->reason == CAP_R_ERRNO ? err_name(s->error) : capture_reason_name(s->reason);
+	return s->reason == REASON_ERRNO ? err_name(s->error) : capture_reason_name(s->reason);
 }
 
 static void put_verdict(struct buf *b, const char *key, const struct cap_stack *s)
@@ -215,13 +215,13 @@ static void put_verdict(struct buf *b, const char *key, const struct cap_stack *
 
 	buftext_str(b, key);
 	buftext_str(b, not_asked(s) ? "not-asked" : capture_verdict_name(s->verdict));
-	if (word && s->verdict != CAP_TRUNCATED && !not_asked(s)) {
+	if (word && s->verdict != VERDICT_TRUNCATED && !not_asked(s)) {
 		buftext_str(b, ":");
 		buftext_str(b, word);
 	}
 }
 
-static void put_comment(struct buf *b, const struct perftext_wait *w)
+static void put_comment(struct buf *b, const struct perf_text_wait *w)
 {
 	const struct cap_sample *s = w->sample;
 	char letters[16];
@@ -231,16 +231,16 @@ static void put_comment(struct buf *b, const struct perftext_wait *w)
 	put_key(b, " max_ns=", s->max_ns);
 	buftext_str(b, " state=");
 	buftext_str(b, capture_state_letter(s->state, letters));
-	buftext_str(b, s->flags & CAP_SAMPLE_OPEN ? " open=1" : " open=0");
-	buftext_str(b, s->flags & CAP_SAMPLE_INITIAL ? " initial=1" : " initial=0");
-	buftext_str(b, s->flags & CAP_SAMPLE_PREEMPTED ? " preempted=1" : " preempted=0");
+	buftext_str(b, s->flags & CAPTURE_SAMPLE_OPEN ? " open=1" : " open=0");
+	buftext_str(b, s->flags & CAPTURE_SAMPLE_INITIAL ? " initial=1" : " initial=0");
+	buftext_str(b, s->flags & CAPTURE_SAMPLE_PREEMPTED ? " preempted=1" : " preempted=0");
 	put_verdict(b, " kernel=", w->kernel);
 	put_verdict(b, " user=", w->user);
 	buftext_str(b, "\n");
 }
 
 /* The comment and the first line of a record. End it with a newline of your own. */
-static void perftext_wait(struct buf *b, const struct perftext_wait *w)
+static void perf_text_wait(struct buf *b, const struct perf_text_wait *w)
 {
 	const struct cap_sample *s = w->sample;
 
@@ -351,7 +351,7 @@ static void put_place(struct buf *b, const char *file, uint32_t line)
  * A line for each call that was inlined, innermost first, and one for the
  * function itself. With LINES each has the source line below it, where it is known.
  */
-static void perftext_frame(struct buf *b, const struct frame *f, bool lines)
+static void perf_text_frame(struct buf *b, const struct frame *f, bool lines)
 {
 	for (uint32_t i = 0; i < f->n_inlined; i++) {
 		const struct frame_call *c = &f->inlined[i];
@@ -374,18 +374,18 @@ static void perftext_frame(struct buf *b, const struct frame *f, bool lines)
  * failed, as its outermost frame where it was cut short. Nothing for a whole
  * stack, one that nothing proves whole, or one that was not to be recorded.
  */
-static void perftext_lack(struct buf *b, const struct cap_stack *s)
+static void perf_text_lack(struct buf *b, const struct cap_stack *s)
 {
-	bool kernel = s->kind == CAP_STACK_KERNEL;
+	bool kernel = s->kind == CAPTURE_STACK_KERNEL;
 
-	if ((s->verdict != CAP_FAILED && s->verdict != CAP_STOPPED && s->verdict != CAP_TRUNCATED) ||
+	if ((s->verdict != VERDICT_FAILED && s->verdict != VERDICT_STOPPED && s->verdict != VERDICT_TRUNCATED) ||
 		not_asked(s))
 		return;
 	buftext_str(b, "\t");
-	buftext_hex(b, s->verdict == CAP_STOPPED ? s->stop_pc : 0, 16);
-	if (s->verdict == CAP_TRUNCATED)
+	buftext_hex(b, s->verdict == VERDICT_STOPPED ? s->stop_pc : 0, 16);
+	if (s->verdict == VERDICT_TRUNCATED)
 		buftext_printf(b, " [truncated at %" PRIu32 " frames", s->len);
-	else if (s->verdict == CAP_STOPPED)
+	else if (s->verdict == VERDICT_STOPPED)
 		buftext_printf(b, " [stopped: %s", error_phrase(s));
 	else
 		buftext_printf(b, " [no %s stack: %s", kernel ? "kernel" : "user", error_phrase(s));
@@ -393,11 +393,11 @@ static void perftext_lack(struct buf *b, const struct cap_stack *s)
 }
 
 /* In which mode it was recorded: for all but the best; "samples" where waits are estimates. */
-static void put_json_mode(struct json *j, const struct capread *c)
+static void put_json_mode(struct json *j, const struct cap_reader *c)
 {
-	struct capmode m;
+	struct cap_mode m;
 
-	capmode_get(c, &m);
+	cap_mode_get(c, &m);
 	if (m.best)
 		return;
 	json_str(j, "mode", m.name);
@@ -418,7 +418,7 @@ static void put_json_mode(struct json *j, const struct capread *c)
 }
 
 /* The same in JSON; each object is one line. */
-static void perftext_json_head(struct buf *b, const struct capread *c, const struct perftext_totals *t)
+static void perf_text_json_head(struct buf *b, const struct cap_reader *c, const struct perf_text_totals *t)
 {
 	const struct cap_host *h = &c->host;
 	struct json j = { .b = b };
@@ -433,7 +433,7 @@ static void perftext_json_head(struct buf *b, const struct capread *c, const str
 	json_str(&j, "boot_id", h->boot_id);
 	json_str(&j, "recorder", h->recorder);
 	json_bytes(&j, "kernel_build_id", h->kernel_build_id.bytes,
-		MIN(h->kernel_build_id.len, CAP_BUILD_ID_MAX));
+		MIN(h->kernel_build_id.len, CAPTURE_BUILD_ID_MAX));
 	json_address(&j, "stext", h->stext);
 	json_str(&j, "start", utc(h->start_real_ns, start));
 	json_u64(&j, "start_mono_ns", h->start_mono_ns);
@@ -453,7 +453,7 @@ static void perftext_json_head(struct buf *b, const struct capread *c, const str
 	buftext_str(b, "\n");
 }
 
-static void perftext_json_not_used(struct buf *b, const char *path, const char *why)
+static void perf_text_json_not_used(struct buf *b, const char *path, const char *why)
 {
 	struct json j = { .b = b };
 
@@ -483,15 +483,15 @@ static void put_json_stack(struct json *j, const struct stack_keys *keys, const 
 	json_u64(j, keys->id, s->id);
 	json_str(j, keys->verdict, capture_verdict_name(s->verdict));
 	json_str(j, keys->error, word);
-	if (s->verdict == CAP_TRUNCATED) {
+	if (s->verdict == VERDICT_TRUNCATED) {
 		snprintf(text, sizeof(text), "truncated at %" PRIu32 " frames", s->len);
 		json_str(j, keys->error_text, text);
-	} else if (word && s->reason == CAP_R_ERRNO) {
+	} else if (word && s->reason == REASON_ERRNO) {
 		json_str(j, keys->error_text, strerror(s->error < 0 ? -s->error : s->error));
 	} else {
 		json_str(j, keys->error_text, word ? capture_reason_text(s->reason) : NULL);
 	}
-	if (s->verdict == CAP_STOPPED)
+	if (s->verdict == VERDICT_STOPPED)
 		json_address(j, keys->stop_pc, s->stop_pc);
 	if (!s->n_exact)
 		return;
@@ -502,7 +502,7 @@ static void put_json_stack(struct json *j, const struct stack_keys *keys, const 
 }
 
 /* Everything up to the frames, with the numbers of the exact ones where there are any (struct cap_stack). */
-static void perftext_json_wait(struct json *j, const struct perftext_wait *w)
+static void perf_text_json_wait(struct json *j, const struct perf_text_wait *w)
 {
 	const struct cap_sample *s = w->sample;
 	char letters[16];
@@ -517,7 +517,7 @@ static void perftext_json_wait(struct json *j, const struct perftext_wait *w)
 	json_u64(j, "process", w->proc->id);
 	json_str(j, "process_comm", w->proc->comm);
 	json_str(j, "exe", w->proc->exe && *w->proc->exe ? w->proc->exe : NULL);
-	json_bool(j, "kthread", w->proc->flags & CAP_PROC_KTHREAD);
+	json_bool(j, "kthread", w->proc->flags & CAPTURE_PROC_KTHREAD);
 	json_u64(j, "count", s->count);
 	json_u64(j, "total_ns", s->total_ns);
 	json_u64(j, "max_ns", s->max_ns);
@@ -525,9 +525,9 @@ static void perftext_json_wait(struct json *j, const struct perftext_wait *w)
 	json_u64(j, "last_ns", s->last_ns);
 	json_str(j, "state", capture_state_letter(s->state, letters));
 	json_u64(j, "state_bits", s->state);
-	json_bool(j, "open", s->flags & CAP_SAMPLE_OPEN);
-	json_bool(j, "initial", s->flags & CAP_SAMPLE_INITIAL);
-	json_bool(j, "preempted", s->flags & CAP_SAMPLE_PREEMPTED);
+	json_bool(j, "open", s->flags & CAPTURE_SAMPLE_OPEN);
+	json_bool(j, "initial", s->flags & CAPTURE_SAMPLE_INITIAL);
+	json_bool(j, "preempted", s->flags & CAPTURE_SAMPLE_PREEMPTED);
 	put_json_stack(j, &kernel_keys, w->kernel);
 	put_json_stack(j, &user_keys, w->user);
 }
@@ -548,7 +548,7 @@ static void put_json_place(struct json *j, const char *file, uint32_t line, uint
 	put_json_number(j, "column", column);
 }
 
-static void perftext_json_frame(struct buf *b, const struct frame *f)
+static void perf_text_json_frame(struct buf *b, const struct frame *f)
 {
 	struct json j = { .b = b };
 
@@ -588,14 +588,14 @@ struct text {
 };
 
 struct print {
-	const struct waitlist *w;
+	const struct wait_printer *w;
 	struct buf arena; /* the lines of all frames */
 	struct text *texts; /* by frame id */
 };
 
-const char *waitlist_comm(const struct capread *c, const struct cap_sample *s, uint32_t *ns_tid)
+const char *wait_printer_comm(const struct cap_reader *c, const struct cap_sample *s, uint32_t *ns_tid)
 {
-	const struct cap_thread *t = capread_thread(c, s->proc, s->tid);
+	const struct cap_thread *t = cap_reader_thread(c, s->proc, s->tid);
 
 	*ns_tid = t ? t->ns_tid : 0;
 	return t ? t->comm : c->procs[s->proc].comm;
@@ -614,9 +614,9 @@ static int render_frames(struct print *j, struct err *e)
 
 		j->texts[i].at = j->arena.len;
 		if (j->w->json)
-			perftext_json_frame(&j->arena, f);
+			perf_text_json_frame(&j->arena, f);
 		else
-			perftext_frame(&j->arena, f, j->w->lines);
+			perf_text_frame(&j->arena, f, j->w->lines);
 		j->texts[i].len = (uint32_t)(j->arena.len - j->texts[i].at);
 	}
 	return j->arena.failed ? err_nomem(e, "frames") : 0;
@@ -647,26 +647,26 @@ static void put_buf(struct out *out, struct buf *b)
 	buf_reset(b);
 }
 
-static void put_text(const struct print *j, struct out *out, struct buf *b, const struct waitlist_record *r,
-	const struct perftext_wait *w)
+static void put_text(const struct print *j, struct out *out, struct buf *b, const struct wait_printer_record *r,
+	const struct perf_text_wait *w)
 {
-	perftext_wait(b, w);
+	perf_text_wait(b, w);
 	put_buf(out, b);
 	put_frames(j, out, &r->kernel, "");
-	perftext_lack(b, w->kernel);
+	perf_text_lack(b, w->kernel);
 	put_buf(out, b);
 	put_frames(j, out, &r->user, "");
-	perftext_lack(b, w->user);
+	perf_text_lack(b, w->user);
 	buf_put(b, "\n", 1);
 	put_buf(out, b);
 }
 
 static void put_wait_json(const struct print *p, struct out *out, struct buf *b,
-	const struct waitlist_record *r, const struct perftext_wait *w)
+	const struct wait_printer_record *r, const struct perf_text_wait *w)
 {
 	struct json j = { .b = b };
 
-	perftext_json_wait(&j, w);
+	perf_text_json_wait(&j, w);
 	json_begin(&j, "kernel_stack", '[');
 	put_buf(out, b);
 	put_frames(p, out, &r->kernel, ",");
@@ -685,38 +685,38 @@ static void put_head(const struct print *j, struct out *out, struct buf *b)
 	struct modules_file f;
 
 	if (j->w->json)
-		perftext_json_head(b, j->w->c, &j->w->totals);
+		perf_text_json_head(b, j->w->c, &j->w->totals);
 	else
-		perftext_head(b, j->w->c, &j->w->totals);
+		perf_text_head(b, j->w->c, &j->w->totals);
 	for (uint32_t i = 0; i < j->w->c->n_files; i++) {
 		if (!resolve_file(j->w->r, i, &f) || !f.problem)
 			continue;
 		if (j->w->json)
-			perftext_json_not_used(b, j->w->c->files[i].path, f.problem);
+			perf_text_json_not_used(b, j->w->c->files[i].path, f.problem);
 		else
-			perftext_not_used(b, j->w->c->files[i].path, f.problem);
+			perf_text_not_used(b, j->w->c->files[i].path, f.problem);
 	}
 	if (!j->w->json)
 		buf_put(b, "\n", 1);
 	put_buf(out, b);
 }
 
-static void put_record(const struct print *j, struct out *out, struct buf *b, const struct waitlist_record *r)
+static void put_record(const struct print *j, struct out *out, struct buf *b, const struct wait_printer_record *r)
 {
 	const struct cap_sample *s = r->sample;
-	struct perftext_wait w = { .sample = s,
+	struct perf_text_wait w = { .sample = s,
 		.proc = &j->w->c->procs[s->proc],
 		.kernel = &j->w->c->stacks[s->kstack],
 		.user = &j->w->c->stacks[s->ustack] };
 
-	w.comm = waitlist_comm(j->w->c, s, &w.ns_tid);
+	w.comm = wait_printer_comm(j->w->c, s, &w.ns_tid);
 	if (j->w->json)
 		put_wait_json(j, out, b, r, &w);
 	else
 		put_text(j, out, b, r, &w);
 }
 
-int waitlist_print(const struct waitlist *w, struct out *out, struct err *e)
+int wait_printer_print(const struct wait_printer *w, struct out *out, struct err *e)
 {
 	struct print p = { .w = w };
 	struct buf b = { 0 };
@@ -732,7 +732,7 @@ int waitlist_print(const struct waitlist *w, struct out *out, struct err *e)
 	return rc;
 }
 
-int ladder_add(struct ladder *l, const struct frame *f, uint64_t times)
+int name_coverage_add(struct name_coverage *l, const struct frame *f, uint64_t times)
 {
 	bool added = false;
 
@@ -751,7 +751,7 @@ int ladder_add(struct ladder *l, const struct frame *f, uint64_t times)
 	return 0;
 }
 
-void ladder_free(struct ladder *l)
+void name_coverage_free(struct name_coverage *l)
 {
 	idmap_free(&l->seen);
 }
@@ -781,7 +781,7 @@ static void put_times(struct buf *b, const struct modules_stats *s, const char *
 			prefix, s->cache_hits, s->cache_misses, s->cache_bad, s->cache_kept);
 }
 
-void ladder_text(struct buf *b, const struct ladder *l, const struct modules_stats *s, const char *prefix)
+void name_coverage_text(struct buf *b, const struct name_coverage *l, const struct modules_stats *s, const char *prefix)
 {
 	buftext_printf(b, "%s%-14s %12s %10s %6s\n", prefix, "names from", "frames", "addresses", "files");
 	for (unsigned int i = 0; i < FRAME_SOURCES; i++)

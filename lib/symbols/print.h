@@ -15,7 +15,7 @@
 #include "symbols/resolve.h"
 
 /*
- * perftext - waits and frames as text: the grammar of perf script(1), and
+ * perf_text - waits and frames as text: the grammar of perf script(1), and
  * JSON, one object a line.
  *
  * The grammar, from perf's output and what its readers accept:
@@ -44,46 +44,46 @@
  */
 
 /* What the stream contains, for its head. */
-struct perftext_totals {
+struct perf_text_totals {
 	uint64_t records, waits, total_ns, lost;
 };
 
 /* Does C count lost waits, stacks or events? Any "lost.*" that is not 0, but those in nanoseconds. */
-bool perftext_is_loss(const struct cap_counter *c);
+bool perf_text_is_loss(const struct cap_counter *c);
 
 /* The sum of these. */
-uint64_t perftext_lost(const struct capread *c);
+uint64_t perf_text_lost(const struct cap_reader *c);
 
-struct waitlist_record {
+struct wait_printer_record {
 	uint64_t last_ns;
 	const struct cap_sample *sample;
 	struct stackids_span kernel, user; /* of `stacks` */
 };
 
 /* All of it is the caller's. */
-struct waitlist {
-	const struct capread *c;
+struct wait_printer {
+	const struct cap_reader *c;
 	struct resolve *r; /* resolve_run() is over */
 	struct stackids *stacks;
-	struct waitlist_record *records; /* in the order in which they are printed */
+	struct wait_printer_record *records; /* in the order in which they are printed */
 	size_t n_records;
-	struct perftext_totals totals;
+	struct perf_text_totals totals;
 	bool json, lines;
 };
 
 /* The name of the thread of S; *NS_TID is its number in its own PID namespace, 0 = unknown. */
-const char *waitlist_comm(const struct capread *c, const struct cap_sample *s, uint32_t *ns_tid);
+const char *wait_printer_comm(const struct cap_reader *c, const struct cap_sample *s, uint32_t *ns_tid);
 
 /* Head, files that were not used, records. 0 or -ENOMEM; what OUT could not write is told by out_flush(). */
-int waitlist_print(const struct waitlist *w, struct out *out, struct err *e);
+int wait_printer_print(const struct wait_printer *w, struct out *out, struct err *e);
 
 /*
- * ladder - how many frames, distinct addresses and files have their names
+ * name_coverage - how many frames, distinct addresses and files have their names
  * from where, and what it took.
  */
 
 /* Zero it. */
-struct ladder {
+struct name_coverage {
 	uint64_t frames[FRAME_SOURCES], addresses[FRAME_SOURCES], files[FRAME_SOURCES];
 	uint64_t unsure; /* frames with the name of the function before the address */
 	uint64_t with_line, with_inlined, inlined; /* frames; calls that were inlined into these */
@@ -91,10 +91,10 @@ struct ladder {
 };
 
 /* F stands for TIMES frames. 0 or -ENOMEM. */
-int ladder_add(struct ladder *l, const struct frame *f, uint64_t times);
-void ladder_free(struct ladder *l);
+int name_coverage_add(struct name_coverage *l, const struct frame *f, uint64_t times);
+void name_coverage_free(struct name_coverage *l);
 
 /* As lines for people, PREFIX before each; S may be NULL. */
-void ladder_text(struct buf *b, const struct ladder *l, const struct modules_stats *s, const char *prefix);
+void name_coverage_text(struct buf *b, const struct name_coverage *l, const struct modules_stats *s, const char *prefix);
 
 #endif

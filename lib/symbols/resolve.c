@@ -10,11 +10,11 @@
 #define STEPS_MAX 4096 /* a capture whose pieces lie over each other more than that is no recorder's */
 
 struct jitnames {
-	const struct capread *c;
+	const struct cap_reader *c;
 	uint64_t *reach; /* where the code of the process, up to this piece, ends at the farthest */
 };
 
-int jitnames_new(const struct capread *c, struct jitnames **ret, struct err *e)
+int jitnames_new(const struct cap_reader *c, struct jitnames **ret, struct err *e)
 {
 	struct jitnames *n = calloc(1, sizeof(*n));
 	uint64_t *reach = malloc((c->n_jits + 1) * sizeof(*reach));
@@ -43,7 +43,7 @@ void jitnames_free(struct jitnames *n)
 }
 
 /* How many pieces come up to ADDR of PROC. */
-static size_t pieces_until(const struct capread *c, uint32_t proc, uint64_t addr)
+static size_t pieces_until(const struct cap_reader *c, uint32_t proc, uint64_t addr)
 {
 	size_t low = PARTITION_POINT(0, c->n_jits, mid,
 		c->jits[mid].proc < proc || (c->jits[mid].proc == proc && c->jits[mid].start <= addr));
@@ -91,9 +91,9 @@ const struct cap_jit *jitnames_find(const struct jitnames *n, uint32_t proc, uin
 	const struct cap_jit *best;
 	size_t found;
 
-	best = look(n, CAP_JIT_JITDUMP, proc, addr, first_ns, last_ns, &found);
+	best = look(n, CAPTURE_JIT_JITDUMP, proc, addr, first_ns, last_ns, &found);
 	if (!best)
-		best = look(n, CAP_JIT_PERFMAP, proc, addr, first_ns, last_ns, &found);
+		best = look(n, CAPTURE_JIT_PERFMAP, proc, addr, first_ns, last_ns, &found);
 	if (unsure)
 		*unsure = best && (found > 1 || best->to_ns <= last_ns);
 	return best;
@@ -128,7 +128,7 @@ enum {
 };
 
 struct resolve {
-	const struct capread *c;
+	const struct cap_reader *c;
 	struct modules *modules;
 	bool look_into_kernel; /* for inlined calls and lines */
 	struct jitnames *jit;
@@ -148,7 +148,7 @@ static int by_proc_and_start(const void *a, const void *b)
 
 static int load_timelines(struct resolve *r, struct err *e)
 {
-	const struct capread *c = r->c;
+	const struct cap_reader *c = r->c;
 	_cleanup_free_ const struct cap_map **maps = calloc(c->n_maps + 1, sizeof(const struct cap_map *));
 	uint64_t reached = 0;
 
@@ -176,7 +176,7 @@ static int load_timelines(struct resolve *r, struct err *e)
 	return 0;
 }
 
-static int init(struct resolve *r, const struct capread *c, const struct resolve_opts *o, struct err *e)
+static int init(struct resolve *r, const struct cap_reader *c, const struct resolve_opts *o, struct err *e)
 {
 	int rc;
 
@@ -191,7 +191,7 @@ static int init(struct resolve *r, const struct capread *c, const struct resolve
 
 DEFINE_CLEANUP(struct resolve *, resolve_close);
 
-int resolve_open(const struct capread *c, const struct resolve_opts *o, struct resolve **ret, struct err *e)
+int resolve_open(const struct cap_reader *c, const struct resolve_opts *o, struct resolve **ret, struct err *e)
 {
 	CLEANUP(resolve_close_p) struct resolve *r = calloc(1, sizeof(*r));
 	int rc;
@@ -219,11 +219,11 @@ void resolve_close(struct resolve *r)
 	free(r);
 }
 
-static const char *why_no_map(const struct capread *c, uint32_t proc)
+static const char *why_no_map(const struct cap_reader *c, uint32_t proc)
 {
 	const struct cap_proc *p = &c->procs[proc];
 
-	if (!(p->flags & CAP_PROC_MAPS_LOST) && !p->maps_error)
+	if (!(p->flags & CAPTURE_PROC_MAPS_LOST) && !p->maps_error)
 		return no_map;
 	return "the mappings of the process could not be read";
 }
@@ -231,7 +231,7 @@ static const char *why_no_map(const struct capread *c, uint32_t proc)
 /* What is known before any file was looked into. */
 static void make_user(const struct resolve *r, uint32_t proc, const struct cap_map *map, struct frame *f)
 {
-	const struct cap_file *file = map && map->file != CAP_NONE ? &r->c->files[map->file] : NULL;
+	const struct cap_file *file = map && map->file != CAPTURE_NONE ? &r->c->files[map->file] : NULL;
 
 	f->source = FRAME_RAW;
 	if (!map) {
@@ -245,9 +245,9 @@ static void make_user(const struct resolve *r, uint32_t proc, const struct cap_m
 	f->in_file = file && (file->path[0] == '/' || modules_has_image(r->modules, map->file));
 }
 
-static void make_kernel(const struct capread *c, struct frame *f)
+static void make_kernel(const struct cap_reader *c, struct frame *f)
 {
-	const struct cap_ksym *k = capread_ksym(c, f->address - 1);
+	const struct cap_ksym *k = cap_reader_ksym(c, f->address - 1);
 
 	f->kernel = true;
 	f->source = k ? FRAME_KSYM : FRAME_RAW;
@@ -258,7 +258,7 @@ static void make_kernel(const struct capread *c, struct frame *f)
 	f->offset = f->address - k->start;
 	f->module = k->module;
 	/* a number that stands for a name */
-	if (f->address >= CAP_SYNTHETIC_START && strcmp(k->module, CAP_SYNTHETIC_MODULE) == 0) {
+	if (f->address >= CAPTURE_SYNTHETIC_START && strcmp(k->module, CAPTURE_SYNTHETIC_MODULE) == 0) {
 		f->no_start = true;
 		f->offset = 0;
 	}
@@ -315,7 +315,7 @@ static const char *jit_module(struct resolve *r, const struct cap_jit *j)
 /* Code of a compiler lies where no file is, or in one that has no name on disk. */
 static bool may_be_jit(const struct resolve *r, uint32_t proc, const struct cap_map *map)
 {
-	const char *path = map && map->file != CAP_NONE ? r->c->files[map->file].path : "";
+	const char *path = map && map->file != CAPTURE_NONE ? r->c->files[map->file].path : "";
 
 	return r->times[proc].jit &&
 	       (path[0] != '/' || strncmp(path, "/memfd:", 7) == 0 || strncmp(path, "/dev/", 5) == 0);
@@ -323,7 +323,7 @@ static bool may_be_jit(const struct resolve *r, uint32_t proc, const struct cap_
 
 static void make_jit(struct resolve *r, const struct cap_jit *j, bool unsure, struct frame *f)
 {
-	f->source = j->kind == CAP_JIT_JITDUMP ? FRAME_JITDUMP : FRAME_PERFMAP;
+	f->source = j->kind == CAPTURE_JIT_JITDUMP ? FRAME_JITDUMP : FRAME_PERFMAP;
 	f->name = f->linkage = j->name;
 	f->offset = f->address - j->start + j->offset;
 	f->module = jit_module(r, j);
@@ -346,7 +346,7 @@ struct place {
 
 static void find_map(const struct resolve *r, struct place *p)
 {
-	p->map = capread_map(
+	p->map = cap_reader_map(
 		r->c, p->proc, p->addr - p->back, p->first_ns, p->last_ns, p->steady ? NULL : &p->unsure);
 	if (may_be_jit(r, p->proc, p->map))
 		p->jit = jitnames_find(
@@ -379,7 +379,7 @@ static uint32_t new_frame(struct resolve *r, const struct place *p, uint32_t key
 		f.reason = changed;
 	else if (p->jit)
 		make_jit(r, p->jit, p->jit_unsure, &f);
-	if (!p->jit && map && map->file != CAP_NONE &&
+	if (!p->jit && map && map->file != CAPTURE_NONE &&
 		modules_ask(r->modules, map->file, p->proc, f.module_offset - p->back,
 			(uint32_t)r->n_frames) != 0)
 		return RESOLVE_FAILED;
@@ -425,7 +425,7 @@ static enum frame_source source_of(uint8_t source)
 /* The calls of an answer become those of the frame: the last one is the function itself. */
 static void set_calls(struct frame *f, const struct modules_hit *hit)
 {
-	const struct symanswer_addr *a = hit->addr;
+	const struct sym_answer_addr *a = hit->addr;
 	const struct frame_call *own = &hit->calls[a->n_frames - 1];
 
 	f->source = hit->stored ? FRAME_STORED : source_of(a->source);
@@ -542,7 +542,7 @@ void resolve_stats(const struct resolve *r, struct modules_stats *ret)
 #define AHEAD 8 /* frames whose entries are fetched before they are needed */
 
 struct stackids {
-	const struct capread *c;
+	const struct cap_reader *c;
 	struct resolve *r;
 	uint32_t *ids;
 	size_t n_ids, ids_cap;
@@ -552,7 +552,7 @@ struct stackids {
 	struct idmap by_pair; /* -> user */
 };
 
-int stackids_new(const struct capread *c, struct resolve *r, struct stackids **ret)
+int stackids_new(const struct cap_reader *c, struct resolve *r, struct stackids **ret)
 {
 	struct stackids *s = calloc(1, sizeof(*s));
 
@@ -588,7 +588,7 @@ void stackids_free(struct stackids *s)
 /* Room for the frames of STACK; a stack that failed has none. */
 static int start(struct stackids *s, const struct cap_stack *stack, struct stackids_span *ret)
 {
-	uint32_t len = stack->verdict != CAP_FAILED ? stack->len : 0;
+	uint32_t len = stack->verdict != VERDICT_FAILED ? stack->len : 0;
 
 	*ret = (struct stackids_span){ .first = s->n_ids, .len = len, .done = true };
 	return base_grow(&s->ids, &s->ids_cap, s->n_ids + len, sizeof(*s->ids));

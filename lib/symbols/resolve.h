@@ -30,7 +30,7 @@
 struct jitnames;
 
 /* C stays the caller's and must outlive *RET, which is released with jitnames_free(). -ENOMEM. */
-int jitnames_new(const struct capread *c, struct jitnames **ret, struct err *e);
+int jitnames_new(const struct cap_reader *c, struct jitnames **ret, struct err *e);
 void jitnames_free(struct jitnames *n); /* NULL is fine */
 
 /*
@@ -54,7 +54,7 @@ struct resolve_opts {
 };
 
 /* C must stay until resolve_close(). On success *RET is the caller's. */
-int resolve_open(const struct capread *c, const struct resolve_opts *o, struct resolve **ret, struct err *e);
+int resolve_open(const struct cap_reader *c, const struct resolve_opts *o, struct resolve **ret, struct err *e);
 void resolve_close(struct resolve *r); /* NULL is fine */
 
 /*
@@ -107,7 +107,7 @@ struct stackids_span {
 };
 
 /* C and R must stay. 0 or -ENOMEM; release *RET with stackids_free(). */
-int stackids_new(const struct capread *c, struct resolve *r, struct stackids **ret);
+int stackids_new(const struct cap_reader *c, struct resolve *r, struct stackids **ret);
 void stackids_free(struct stackids *s); /* NULL is fine */
 
 /* The kernel and the user stack of sample A. 0 or -ENOMEM. */

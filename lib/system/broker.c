@@ -375,7 +375,7 @@ uint64_t broker_caps(const struct broker_opts *o)
 	static const int caps[] = { CAP_BPF, CAP_CHECKPOINT_RESTORE, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH };
 	const size_t from = o->no_bpf ? 1 : 0, to = o->owner_only ? 2 : ARRAY_LEN(caps);
 
-	return caps_bits(caps + from, to - from);
+	return priv_bits(caps + from, to - from);
 }
 
 static int run(void *arg, int sock)

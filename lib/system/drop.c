@@ -40,10 +40,10 @@ static int set_caps(uint64_t keep, struct err *e)
 }
 
 /* The permitted capabilities of thread TID of ours; 0 when it has ended. */
-static uint64_t caps_of(const char *tid)
+static uint64_t priv_of(const char *tid)
 {
 	char path[sizeof("/proc/self/task//status") + NAME_MAX], text[8192];
-	struct caps_status st;
+	struct priv_status st;
 	_cleanup_close_ int fd = -1;
 	ssize_t n;
 
@@ -53,11 +53,11 @@ static uint64_t caps_of(const char *tid)
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
-	return caps_status_parse(text, &st) == 0 ? st.permitted : UINT64_MAX;
+	return priv_status_parse(text, &st) == 0 ? st.permitted : UINT64_MAX;
 }
 
 /* What any thread has; all of them where that cannot be told. */
-static uint64_t caps_of_all(void)
+static uint64_t priv_of_all(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
 	uint64_t set = tasks ? 0 : UINT64_MAX;
@@ -65,17 +65,17 @@ static uint64_t caps_of_all(void)
 
 	while (tasks && (d = readdir(tasks)))
 		if (d->d_name[0] != '.')
-			set |= caps_of(d->d_name);
+			set |= priv_of(d->d_name);
 	if (tasks)
 		closedir(tasks);
 	return set;
 }
 
-int privdrop_now(const struct privdrop_opts *o, struct privdrop *ret, struct err *e)
+int priv_drop_now(const struct priv_drop_opts *o, struct priv_drop *ret, struct err *e)
 {
 	int rc;
 
-	*ret = (struct privdrop){ .bounding = empty_bounding() };
+	*ret = (struct priv_drop){ .bounding = empty_bounding() };
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return err_sys(e, -errno, "cannot give up new privileges");
@@ -84,28 +84,28 @@ int privdrop_now(const struct privdrop_opts *o, struct privdrop *ret, struct err
 	rc = set_caps(o->keep, e);
 	if (rc)
 		return rc;
-	ret->kept = caps_of_all();
+	ret->kept = priv_of_all();
 	for (int i = 0; (ret->kept & ~o->keep) && i < WAIT_MS; i++) {
 		usleep(1000);
-		ret->kept = caps_of_all();
+		ret->kept = priv_of_all();
 	}
 	return 0;
 }
 
-int privdrop_recorder(uint64_t keep, struct privdrop *ret, struct err *e)
+int priv_drop_recorder(uint64_t keep, struct priv_drop *ret, struct err *e)
 {
 	char cache[PATH_MAX];
 	const char *const writable[] = { "/dev/null",
 		diskcache_place("unwind table", cache, NULL) == 0 ? cache : NULL };
 
-	return privdrop_now(
-		&(struct privdrop_opts){
+	return priv_drop_now(
+		&(struct priv_drop_opts){
 			.keep = keep, .writable = writable, .n_writable = ARRAY_LEN(writable) },
 		ret, e);
 }
 
 /* The capabilities of SET by name, with commas: "CAP_BPF, CAP_PERFMON"; "none". */
-static void privdrop_put_caps(uint64_t set, struct buf *b)
+static void priv_drop_put_caps(uint64_t set, struct buf *b)
 {
 	const char *comma = "";
 	char name[32];
@@ -116,22 +116,22 @@ static void privdrop_put_caps(uint64_t set, struct buf *b)
 		if (!(set >> cap & 1))
 			continue;
 		buftext_str(b, comma);
-		buftext_str(b, caps_name(cap, name, sizeof(name)));
+		buftext_str(b, priv_name(cap, name, sizeof(name)));
 		comma = ", ";
 	}
 }
 
-void privdrop_put_child(const char *who, uint64_t caps, struct buf *b)
+void priv_drop_put_child(const char *who, uint64_t caps, struct buf *b)
 {
 	buftext_printf(b, "; %s keeps ", who);
-	privdrop_put_caps(caps, b);
+	priv_drop_put_caps(caps, b);
 }
 
-void privdrop_put(const struct privdrop *d, struct buf *b)
+void priv_drop_put(const struct priv_drop *d, struct buf *b)
 {
 	if (d->kept) {
 		buftext_str(b, "kept: ");
-		privdrop_put_caps(d->kept, b);
+		priv_drop_put_caps(d->kept, b);
 	} else {
 		buftext_str(b, "no capabilities");
 	}

@@ -13,7 +13,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 
-struct privdrop_opts {
+struct priv_drop_opts {
 	uint64_t keep; /* a bit set of capabilities that stay permitted and effective; 0 = none */
 	const char *const
 		*writable; /* paths below which files may still be written, N of them; see system/sandbox.h */
@@ -21,7 +21,7 @@ struct privdrop_opts {
 	bool paths; /* paths stay as they are: under Landlock no other process may be looked at */
 };
 
-struct privdrop {
+struct priv_drop {
 	uint64_t kept; /* capabilities that are still permitted, in any thread */
 	bool bounding; /* the bounding set is empty too: no program can give any back */
 	int landlock; /* its version; 0 = none: files of the user can be written */
@@ -36,15 +36,15 @@ struct privdrop {
  * counts as kept. *RET is what holds now. -errno when capabilities or new
  * privileges cannot be given up.
  */
-int privdrop_now(const struct privdrop_opts *o, struct privdrop *ret, struct err *e);
+int priv_drop_now(const struct priv_drop_opts *o, struct priv_drop *ret, struct err *e);
 
 /* As a recorder does: of files only those below the cache are written. */
-int privdrop_recorder(uint64_t keep, struct privdrop *ret, struct err *e);
+int priv_drop_recorder(uint64_t keep, struct priv_drop *ret, struct err *e);
 
 /* "no capabilities, no new privileges, Landlock 7 (nothing is written but the cache)" */
-void privdrop_put(const struct privdrop *d, struct buf *b);
+void priv_drop_put(const struct priv_drop *d, struct buf *b);
 
 /* "; WHO keeps CAP_BPF, CAP_PERFMON": a process of its own. */
-void privdrop_put_child(const char *who, uint64_t caps, struct buf *b);
+void priv_drop_put_child(const char *who, uint64_t caps, struct buf *b);
 
 #endif

@@ -39,7 +39,7 @@ struct procevents {
 	size_t page_size;
 	struct buf bytes;
 	struct pending *pending;
-	size_t n_pending, cap_pending;
+	size_t n_pending, max_pending;
 	void (*at_once)(void *ctx, const struct procevent *ev);
 	void *at_once_ctx;
 };
@@ -79,7 +79,7 @@ static int add_ring(struct procevents *p, int cpu, bool prompt, struct err *e)
 	if (r->fd == -ENODEV)
 		return 0; /* offline */
 	if (r->fd < 0)
-		return caps_explain_perf("watch processes with a perf event", r->fd, e);
+		return priv_explain_perf("watch processes with a perf event", r->fd, e);
 	page = mmap(NULL, (DATA_PAGES + 1) * p->page_size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 	if (page == MAP_FAILED) {
 		int code = -errno;
@@ -168,7 +168,7 @@ static void keep(
 {
 	size_t from = p->bytes.len, first = MIN(len, size - (size_t)(at % size));
 
-	if (base_grow(&p->pending, &p->cap_pending, p->n_pending + 1, sizeof(*p->pending)) != 0)
+	if (base_grow(&p->pending, &p->max_pending, p->n_pending + 1, sizeof(*p->pending)) != 0)
 		return;
 	buf_put(&p->bytes, data + at % size, first);
 	buf_put(&p->bytes, data, len - first);

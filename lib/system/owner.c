@@ -38,14 +38,14 @@ bool owner_applies(void)
 	return owner_rule(getauxval(AT_SECURE) != 0, getuid());
 }
 
-static struct __user_cap_header_struct cap_header(void)
+static struct __user_cap_header_struct max_header(void)
 {
 	return (struct __user_cap_header_struct){ .version = _LINUX_CAPABILITY_VERSION_3 };
 }
 
 static int permitted(uint64_t *ret)
 {
-	struct __user_cap_header_struct head = cap_header();
+	struct __user_cap_header_struct head = max_header();
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
 	if (syscall(SYS_capget, &head, data) != 0)
@@ -57,7 +57,7 @@ static int permitted(uint64_t *ret)
 /* SET becomes permitted, IN_FORCE effective; nothing is inherited, and so nothing is ambient. */
 static int set_caps(uint64_t set, uint64_t in_force)
 {
-	struct __user_cap_header_struct head = cap_header();
+	struct __user_cap_header_struct head = max_header();
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {
 		{ .effective = (uint32_t)in_force, .permitted = (uint32_t)set },
 		{ .effective = (uint32_t)(in_force >> 32), .permitted = (uint32_t)(set >> 32) },

@@ -40,7 +40,7 @@ static struct clause clause_on(char *buf, size_t cap)
 	return (struct clause){ .p = buf, .cap = cap };
 }
 
-bool caps_have(int cap)
+bool priv_have(int cap)
 {
 	cap_flag_value_t value = CAP_CLEAR;
 	cap_t set = cap_get_proc();
@@ -58,24 +58,24 @@ static bool admin_stands_in(int cap)
 	return cap == CAP_BPF || cap == CAP_PERFMON || cap == CAP_CHECKPOINT_RESTORE;
 }
 
-bool caps_allow(int cap)
+bool priv_allow(int cap)
 {
-	return caps_have(cap) || (admin_stands_in(cap) && caps_have(CAP_SYS_ADMIN));
+	return priv_have(cap) || (admin_stands_in(cap) && priv_have(CAP_SYS_ADMIN));
 }
 
-uint64_t caps_bits(const int *caps, size_t n)
+uint64_t priv_bits(const int *caps, size_t n)
 {
 	uint64_t set = 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (caps_have(caps[i]))
+		if (priv_have(caps[i]))
 			set |= UINT64_C(1) << caps[i];
-		else if (caps_allow(caps[i]))
+		else if (priv_allow(caps[i]))
 			set |= UINT64_C(1) << CAP_SYS_ADMIN;
 	return set;
 }
 
-bool caps_set_allows(uint64_t set, int cap)
+bool priv_set_allows(uint64_t set, int cap)
 {
 	uint64_t bits = UINT64_C(1) << cap;
 
@@ -84,7 +84,7 @@ bool caps_set_allows(uint64_t set, int cap)
 	return (set & bits) != 0;
 }
 
-const char *caps_name(int cap, char *buf, size_t size)
+const char *priv_name(int cap, char *buf, size_t size)
 {
 	char *name = cap_to_name(cap);
 
@@ -101,20 +101,20 @@ const char *caps_name(int cap, char *buf, size_t size)
 	return buf;
 }
 
-size_t caps_missing(const int *caps, size_t n, char *buf, size_t cap)
+size_t priv_missing(const int *caps, size_t n, char *buf, size_t cap)
 {
 	struct clause c = clause_on(buf, cap);
 	size_t missing = 0, named = 0;
 	char name[32];
 
 	for (size_t i = 0; i < n; i++)
-		missing += !caps_allow(caps[i]);
+		missing += !priv_allow(caps[i]);
 	for (size_t i = 0; i < n; i++) {
-		if (caps_allow(caps[i]))
+		if (priv_allow(caps[i]))
 			continue;
 		if (named)
 			clause_put(&c, named + 1 == missing ? " and " : ", ");
-		clause_put(&c, caps_name(caps[i], name, sizeof(name)));
+		clause_put(&c, priv_name(caps[i], name, sizeof(name)));
 		named++;
 	}
 	if (missing)
@@ -160,11 +160,11 @@ static int status_small(const char *text, const char *key)
 	return v && isdigit((unsigned char)*v) ? *v - '0' : -1;
 }
 
-int caps_status_parse(const char *text, struct caps_status *ret)
+int priv_status_parse(const char *text, struct priv_status *ret)
 {
 	const char *uid = status_field(text, "Uid");
 
-	*ret = (struct caps_status){ 0 };
+	*ret = (struct priv_status){ 0 };
 	/* real, effective, saved and file system uid */
 	if (!uid || sscanf(uid, "%*u %" SCNu32, &ret->uid) != 1)
 		return -EINVAL;
@@ -188,7 +188,7 @@ static bool in_user_ns(void)
 	return strcmp(link, first_user_ns) != 0;
 }
 
-bool caps_lockdown(char *mode, size_t cap)
+bool priv_lockdown(char *mode, size_t cap)
 {
 	char text[128], word[32];
 	const char *at;
@@ -206,7 +206,7 @@ bool caps_lockdown(char *mode, size_t cap)
  * filter is in force", "in a user namespace, where capabilities do not reach
  * the kernel". Returns false with BUF "" where nothing is seen.
  */
-static bool caps_obstacle(char *buf, size_t cap)
+static bool priv_obstacle(char *buf, size_t cap)
 {
 	struct clause c = clause_on(buf, cap);
 	char text[8192], mode[32];
@@ -218,7 +218,7 @@ static bool caps_obstacle(char *buf, size_t cap)
 		clause_put(&c, c.len ? "; " : "");
 		clause_put(&c, "a seccomp filter is in force");
 	}
-	if (caps_lockdown(mode, sizeof(mode))) {
+	if (priv_lockdown(mode, sizeof(mode))) {
 		clause_put(&c, c.len ? "; " : "");
 		clause_put(&c, "the kernel is locked down: ");
 		clause_put(&c, mode);
@@ -235,7 +235,7 @@ static void put_quoted(struct clause *c, const char *s)
 	clause_put(c, "'");
 }
 
-void caps_command(const char *exe, const int *caps, size_t n, char *buf, size_t cap)
+void priv_command(const char *exe, const int *caps, size_t n, char *buf, size_t cap)
 {
 	struct clause c = clause_on(buf, cap);
 	char name[32];
@@ -243,7 +243,7 @@ void caps_command(const char *exe, const int *caps, size_t n, char *buf, size_t 
 	clause_put(&c, "setcap ");
 	for (size_t i = 0; i < n; i++) {
 		clause_put(&c, i ? "," : "");
-		caps_name(caps[i], name, sizeof(name));
+		priv_name(caps[i], name, sizeof(name));
 		for (char *p = name; *p; p++)
 			*p = (char)tolower((unsigned char)*p);
 		clause_put(&c, name);
@@ -280,7 +280,7 @@ static void grant_hint(const int *caps, size_t n, struct err *e)
 
 	exe[MAX(len, 0)] = '\0';
 	why = file_caps_void(exe);
-	caps_command(exe, caps, n, command, sizeof(command));
+	priv_command(exe, caps, n, command, sizeof(command));
 	if (outside_bounding_set(caps, n))
 		err_hint(e, "the bounding set lacks it, so root here lacks it too: run this outside of the "
 			    "container, or start the container with --cap-add=BPF --cap-add=PERFMON");
@@ -308,12 +308,12 @@ static bool memlock_bounds(uint64_t *kib)
 	return true;
 }
 
-int caps_explain(const char *what, int code, const int *caps, size_t n, struct err *e)
+int priv_explain(const char *what, int code, const int *caps, size_t n, struct err *e)
 {
 	char clause[CLAUSE_MAX];
 	uint64_t kib;
 
-	if (caps_missing(caps, n, clause, sizeof(clause))) {
+	if (priv_missing(caps, n, clause, sizeof(clause))) {
 		err_set(e, code, "not permitted to %s: %s", what, clause);
 		grant_hint(caps, n, e);
 		return code;
@@ -326,7 +326,7 @@ int caps_explain(const char *what, int code, const int *caps, size_t n, struct e
 		err_hint(e, "ulimit -l unlimited (as root), or give CAP_SYS_RESOURCE");
 		return code;
 	}
-	if (caps_obstacle(clause, sizeof(clause))) {
+	if (priv_obstacle(clause, sizeof(clause))) {
 		err_set(e, code, "not permitted to %s: no capability is missing, but %s", what, clause);
 		err_hint(e, "run it outside of the container or sandbox, or see bpfcheck -v");
 		return code;
@@ -344,16 +344,16 @@ static bool perf_takes_admin(long *paranoid)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
 
-	return f && fscanf(f, "%ld", paranoid) == 1 && *paranoid > 2 && !caps_have(CAP_SYS_ADMIN);
+	return f && fscanf(f, "%ld", paranoid) == 1 && *paranoid > 2 && !priv_have(CAP_SYS_ADMIN);
 }
 
-int caps_explain_perf(const char *what, int code, struct err *e)
+int priv_explain_perf(const char *what, int code, struct err *e)
 {
 	static const int caps[] = { CAP_PERFMON };
 	long paranoid;
 
-	if (code != -EACCES || !caps_have(CAP_PERFMON) || !perf_takes_admin(&paranoid))
-		return caps_explain(what, code, caps, ARRAY_LEN(caps), e);
+	if (code != -EACCES || !priv_have(CAP_PERFMON) || !perf_takes_admin(&paranoid))
+		return priv_explain(what, code, caps, ARRAY_LEN(caps), e);
 	err_set(e, code,
 		"not permitted to %s: kernel.perf_event_paranoid=%ld takes CAP_SYS_ADMIN for that, "
 		"CAP_PERFMON does not do",

@@ -9,32 +9,32 @@
 #include "base/err.h"
 
 /* CAP is a CAP_* number of <linux/capability.h>, in this process's effective set. */
-bool caps_have(int cap);
+bool priv_have(int cap);
 
 /*
- * As caps_have(), and true too where CAP_SYS_ADMIN stands in for CAP: the
+ * As priv_have(), and true too where CAP_SYS_ADMIN stands in for CAP: the
  * kernel takes it for CAP_BPF, CAP_PERFMON and CAP_CHECKPOINT_RESTORE.
  */
-bool caps_allow(int cap);
+bool priv_allow(int cap);
 
 /* Of the N capabilities in CAPS those in the effective set, and CAP_SYS_ADMIN for one that it stands in for.
  */
-uint64_t caps_bits(const int *caps, size_t n);
+uint64_t priv_bits(const int *caps, size_t n);
 
 /*
- * Those of the N capabilities in CAPS that caps_allow() refuses, as a clause:
+ * Those of the N capabilities in CAPS that priv_allow() refuses, as a clause:
  * "CAP_BPF and CAP_PERFMON are missing". Returns how many; 0 leaves BUF "".
  */
-size_t caps_missing(const int *caps, size_t n, char *buf, size_t cap);
+size_t priv_missing(const int *caps, size_t n, char *buf, size_t cap);
 
 /* The kernel is locked down, and how: "integrity" or "confidentiality" in MODE. */
-bool caps_lockdown(char *mode, size_t cap);
+bool priv_lockdown(char *mode, size_t cap);
 
 /*
  * The command that gives the N capabilities in CAPS to the file EXE, quoted
  * for the shell: setcap cap_bpf,cap_perfmon+ep '/usr/bin/offcpu-record'
  */
-void caps_command(const char *exe, const int *caps, size_t n, char *buf, size_t cap);
+void priv_command(const char *exe, const int *caps, size_t n, char *buf, size_t cap);
 
 /*
  * Tell the message of an operation refused with CODE (-EPERM or -EACCES): WHAT
@@ -46,13 +46,13 @@ void caps_command(const char *exe, const int *caps, size_t n, char *buf, size_t 
  * missing the message says so, and names what else forbids it (RLIMIT_MEMLOCK,
  * lockdown, seccomp, a user namespace) as far as that can be read. Returns CODE.
  */
-int caps_explain(const char *what, int code, const int *caps, size_t n, struct err *e);
+int priv_explain(const char *what, int code, const int *caps, size_t n, struct err *e);
 
 /* The same for perf_event_open(2), which takes CAP_PERFMON and, by a sysctl, CAP_SYS_ADMIN. */
-int caps_explain_perf(const char *what, int code, struct err *e);
+int priv_explain_perf(const char *what, int code, struct err *e);
 
 /* The fields of /proc/PID/status that decide what a process may do; sets are bit masks. */
-struct caps_status {
+struct priv_status {
 	uint64_t effective, permitted, inheritable, bounding, ambient;
 	int seccomp; /* 0 none, 1 strict, 2 filter; -1 = the kernel does not say */
 	int no_new_privs; /* 0 or 1; -1 = the kernel does not say */
@@ -60,12 +60,12 @@ struct caps_status {
 };
 
 /* TEXT is the file's. 0, or -EINVAL where a capability set or the uid is not in it. */
-int caps_status_parse(const char *text, struct caps_status *ret);
+int priv_status_parse(const char *text, struct priv_status *ret);
 
 /* Is CAP in SET, or does CAP_SYS_ADMIN in SET stand in for it? */
-bool caps_set_allows(uint64_t set, int cap);
+bool priv_set_allows(uint64_t set, int cap);
 
 /* "CAP_BPF" for CAP_BPF, "CAP_77" for what libcap does not know. Returns BUF. */
-const char *caps_name(int cap, char *buf, size_t size);
+const char *priv_name(int cap, char *buf, size_t size);
 
 #endif

@@ -209,7 +209,7 @@ static void drop_user(void)
 {
 	int refused;
 
-	if (geteuid() != 0 || !caps_have(CAP_SETUID) || !caps_have(CAP_SETGID))
+	if (geteuid() != 0 || !priv_have(CAP_SETUID) || !priv_have(CAP_SETGID))
 		return;
 	/* refused where a user namespace does not have them: capabilities go all the same */
 	refused = setgroups(0, NULL);

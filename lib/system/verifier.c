@@ -11,38 +11,38 @@
  * The most that every kernel takes. Pages that are never touched cost nothing; they are mapped here, because
  * calloc() takes a second one of this size from its heap, and clears all of it.
  */
-#define VERLOG_BYTES (UINT32_MAX >> 8)
+#define VERIFIER_LOG_BYTES (UINT32_MAX >> 8)
 
 /*
  * One buffer serves all programs, for libbpf asks for a log only when a load
  * has failed, and gives up then. The log of the program number I begins at byte
  * I, behind zeroes: so the buffer tells which program it was.
  */
-int verlog_open(struct verlog *l, struct bpf_object *obj, struct err *e)
+int verifier_log_open(struct verifier_log *l, struct bpf_object *obj, struct err *e)
 {
 	struct bpf_program *prog;
 	size_t i = 0;
 
-	char *buf = mmap(NULL, VERLOG_BYTES, PROT_READ | PROT_WRITE,
+	char *buf = mmap(NULL, VERIFIER_LOG_BYTES, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	*l = (struct verlog){ 0 };
+	*l = (struct verifier_log){ 0 };
 	if (buf == MAP_FAILED)
 		return err_nomem(e, "the verifier's log");
-	*l = (struct verlog){ .obj = obj, .buf = buf };
+	*l = (struct verifier_log){ .obj = obj, .buf = buf };
 	bpf_object__for_each_program(prog, obj)
 	{
-		bpf_program__set_log_buf(prog, l->buf + i, VERLOG_BYTES - i);
+		bpf_program__set_log_buf(prog, l->buf + i, VERIFIER_LOG_BYTES - i);
 		i++;
 	}
 	return 0;
 }
 
-void verlog_close(struct verlog *l)
+void verifier_log_close(struct verifier_log *l)
 {
 	if (l->buf)
-		munmap(l->buf, VERLOG_BYTES);
-	*l = (struct verlog){ 0 };
+		munmap(l->buf, VERIFIER_LOG_BYTES);
+	*l = (struct verifier_log){ 0 };
 }
 
 /* Statistics, which follow the reason. */
@@ -56,7 +56,7 @@ static bool is_statistic(const char *line, size_t len)
 	return false;
 }
 
-const char *verlog_reason(const char *log, size_t *len)
+const char *verifier_log_reason(const char *log, size_t *len)
 {
 	/* since Linux 7.3 a report of many lines follows the reason; it ends in advice to programmers */
 	static const char report[] = "Verification failed: ";
@@ -76,7 +76,7 @@ const char *verlog_reason(const char *log, size_t *len)
 	return reason;
 }
 
-static const char *program_name(const struct verlog *l, size_t number)
+static const char *program_name(const struct verifier_log *l, size_t number)
 {
 	struct bpf_program *prog;
 
@@ -114,11 +114,11 @@ static void keep(const char *name, char *log, int fd)
 	dprintf(fd, "\n");
 }
 
-bool verlog_lockdown(struct err *e)
+bool verifier_log_lockdown(struct err *e)
 {
 	char mode[32];
 
-	if (!caps_lockdown(mode, sizeof(mode)) || strcmp(mode, "confidentiality") != 0)
+	if (!priv_lockdown(mode, sizeof(mode)) || strcmp(mode, "confidentiality") != 0)
 		return false;
 	err_hint(e, "lockdown=confidentiality forbids BPF programs to read the kernel's memory: boot with "
 		    "lockdown=integrity");
@@ -128,13 +128,13 @@ bool verlog_lockdown(struct err *e)
 /* The verifier refuses helpers that read memory under that lockdown. */
 static void hint(const char *reason, size_t len, struct err *e)
 {
-	if (!memmem(reason, len, "bpf_probe_read", 14) || !verlog_lockdown(e))
+	if (!memmem(reason, len, "bpf_probe_read", 14) || !verifier_log_lockdown(e))
 		err_hint(e,
 			"no privilege changes that; 'bpfcheck -v' shows the verifier's whole log, 'bpfcheck "
 			"--bundle FILE' writes it into a file");
 }
 
-bool verlog_refused(const struct verlog *l, int code, int fd, struct err *e)
+bool verifier_log_refused(const struct verifier_log *l, int code, int fd, struct err *e)
 {
 	size_t number = 0, n = 0, len = 0;
 	const char *name, *reason;
@@ -143,7 +143,7 @@ bool verlog_refused(const struct verlog *l, int code, int fd, struct err *e)
 	bpf_object__for_each_program(prog, l->obj) n++;
 	while (number < n && !l->buf[number])
 		number++;
-	reason = number < n ? verlog_reason(l->buf + number, &len) : NULL;
+	reason = number < n ? verifier_log_reason(l->buf + number, &len) : NULL;
 	if (!reason)
 		return false;
 	name = program_name(l, number);

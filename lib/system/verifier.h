@@ -12,14 +12,14 @@
 
 struct bpf_object;
 
-struct verlog {
+struct verifier_log {
 	struct bpf_object *obj;
 	char *buf;
 };
 
 /* Before OBJ is loaded: the log of a program that is refused goes into L, which has to live as long as the
- * load lasts. Release L with verlog_close(). */
-int verlog_open(struct verlog *l, struct bpf_object *obj, struct err *e);
+ * load lasts. Release L with verifier_log_close(). */
+int verifier_log_open(struct verifier_log *l, struct bpf_object *obj, struct err *e);
 
 /*
  * The load of L's object failed with CODE. True when the verifier refused a
@@ -27,15 +27,15 @@ int verlog_open(struct verlog *l, struct bpf_object *obj, struct err *e);
  * appended to FD where that is above 0. False, and nothing done, when it was
  * not the verifier.
  */
-bool verlog_refused(const struct verlog *l, int code, int fd, struct err *e);
+bool verifier_log_refused(const struct verifier_log *l, int code, int fd, struct err *e);
 
 /* Where BPF programs may read no memory because the kernel is locked down, make that the hint of E. */
-bool verlog_lockdown(struct err *e);
+bool verifier_log_lockdown(struct err *e);
 
-void verlog_close(struct verlog *l); /* a zeroed one is fine */
+void verifier_log_close(struct verifier_log *l); /* a zeroed one is fine */
 
 /* The line of LOG, which holds no NUL before its end, that tells why; LEN bytes of it. NULL = there is none.
  */
-const char *verlog_reason(const char *log, size_t *len);
+const char *verifier_log_reason(const char *log, size_t *len);
 
 #endif

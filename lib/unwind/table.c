@@ -303,18 +303,18 @@ const char *unwindtab_left_text(unsigned int left)
 #define SUFFIX "-1.tab" /* the version of the format: unwindtab_*() */
 #define KEY_PARTS 5 /* of the file */
 
-#define NAME_CAP (2 * CAP_BUILD_ID_MAX + KEY_PARTS * 17 + sizeof(SUFFIX))
+#define NAME_CAP (2 * CAPTURE_BUILD_ID_MAX + KEY_PARTS * 17 + sizeof(SUFFIX))
 
 _Static_assert(NAME_CAP <= DISKCACHE_NAME_CAP, "a name fits");
 
-struct tabcache {
+struct table_cache {
 	struct diskcache *disk;
 	uint64_t nameless; /* asked for without a build ID: misses */
 };
 
-struct tabcache_key tabcache_key_of(const struct stat *st)
+struct table_cache_key table_cache_key_of(const struct stat *st)
 {
-	return (struct tabcache_key){
+	return (struct table_cache_key){
 		.dev = st->st_dev,
 		.inode = st->st_ino,
 		.size = (uint64_t)st->st_size,
@@ -323,7 +323,7 @@ struct tabcache_key tabcache_key_of(const struct stat *st)
 	};
 }
 
-bool tabcache_same_file(const struct tabcache_key *a, const struct tabcache_key *b)
+bool table_cache_same_file(const struct table_cache_key *a, const struct table_cache_key *b)
 {
 	return a->dev == b->dev && a->inode == b->inode && a->size == b->size && a->mtime_ns == b->mtime_ns &&
 	       a->ctime_ns == b->ctime_ns;
@@ -336,10 +336,10 @@ static int check(const uint8_t *bytes, size_t len, struct err *e)
 	return unwindtab_view(bytes, len, &view, e);
 }
 
-int tabcache_open(uint64_t limit, struct tabcache **ret, struct err *e)
+int table_cache_open(uint64_t limit, struct table_cache **ret, struct err *e)
 {
 	static const struct diskcache_kind kind = { SUFFIX, "unwind table", check };
-	_cleanup_free_ struct tabcache *c = calloc(1, sizeof(*c));
+	_cleanup_free_ struct table_cache *c = calloc(1, sizeof(*c));
 	int rc = c ? diskcache_open(&kind, limit, &c->disk, e) : err_nomem(e, "a cache");
 
 	if (rc == 0)
@@ -347,7 +347,7 @@ int tabcache_open(uint64_t limit, struct tabcache **ret, struct err *e)
 	return rc;
 }
 
-void tabcache_close(struct tabcache *c)
+void table_cache_close(struct table_cache *c)
 {
 	if (!c)
 		return;
@@ -357,12 +357,12 @@ void tabcache_close(struct tabcache *c)
 
 /* BUILD ID-DEVICE-INODE-SIZE-MTIME-CTIME-1.tab, all hexadecimal: not a hash, which could be met on purpose.
  */
-static bool entry_name(const struct tabcache_key *k, char name[NAME_CAP])
+static bool entry_name(const struct table_cache_key *k, char name[NAME_CAP])
 {
 	const uint64_t file[KEY_PARTS] = { k->dev, k->inode, k->size, k->mtime_ns, k->ctime_ns };
 	char *p;
 
-	if (!k->id.len || k->id.len > CAP_BUILD_ID_MAX)
+	if (!k->id.len || k->id.len > CAPTURE_BUILD_ID_MAX)
 		return false;
 	p = text_hex(name, k->id.bytes, k->id.len) + 2 * k->id.len;
 	for (size_t i = 0; i < KEY_PARTS; i++)
@@ -371,8 +371,8 @@ static bool entry_name(const struct tabcache_key *k, char name[NAME_CAP])
 	return true;
 }
 
-int tabcache_get(
-	struct tabcache *c, const struct tabcache_key *key, uint8_t **ret, size_t *len, struct err *e)
+int table_cache_get(
+	struct table_cache *c, const struct table_cache_key *key, uint8_t **ret, size_t *len, struct err *e)
 {
 	char name[NAME_CAP];
 
@@ -382,8 +382,8 @@ int tabcache_get(
 	return err_set(e, -ENOENT, "no build ID to find an unwind table by");
 }
 
-int tabcache_put(
-	struct tabcache *c, const struct tabcache_key *key, const uint8_t *bytes, size_t len, struct err *e)
+int table_cache_put(
+	struct table_cache *c, const struct table_cache_key *key, const uint8_t *bytes, size_t len, struct err *e)
 {
 	char name[NAME_CAP];
 
@@ -392,7 +392,7 @@ int tabcache_put(
 	return diskcache_put(c->disk, name, bytes, len, e);
 }
 
-void tabcache_stats(const struct tabcache *c, struct diskcache_stats *ret)
+void table_cache_stats(const struct table_cache *c, struct diskcache_stats *ret)
 {
 	diskcache_stats(c->disk, ret);
 	ret->misses += c->nameless;

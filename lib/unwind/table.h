@@ -112,7 +112,7 @@ bool unwindtab_vaddr(const struct unwindtab *t, uint64_t offset, uint64_t *vaddr
 const char *unwindtab_left_text(unsigned int left); /* a clause for people; never NULL */
 
 /*
- * tabcache - unwind tables kept on disk, by file and build ID.
+ * table_cache - unwind tables kept on disk, by file and build ID.
  *
  * One entry a table, named by the build ID and by the identity of the file
  * that the table was made of: anybody can make a file that claims the build ID
@@ -121,38 +121,38 @@ const char *unwindtab_left_text(unsigned int left); /* a clause for people; neve
  * checked by unwindtab_view().
  */
 
-#define TABCACHE_BYTES_DEFAULT (UINT64_C(256) << 20)
+#define TABLE_CACHE_BYTES_DEFAULT (UINT64_C(256) << 20)
 
-struct tabcache;
+struct table_cache;
 
 /* All of it has to be the same again. Nobody can set a file's ctime, so a file that was changed is another
  * one. */
-struct tabcache_key {
+struct table_cache_key {
 	struct cap_build_id id; /* one of length 0 is in no cache */
 	uint64_t dev, inode, size, mtime_ns, ctime_ns;
 };
 
 /* That of a file of status ST; the build ID is left empty. */
-struct tabcache_key tabcache_key_of(const struct stat *st);
+struct table_cache_key table_cache_key_of(const struct stat *st);
 
 /* Are they of one file? Whatever its build ID. */
-bool tabcache_same_file(const struct tabcache_key *a, const struct tabcache_key *b);
+bool table_cache_same_file(const struct table_cache_key *a, const struct table_cache_key *b);
 
 /*
  * Open the cache, at most LIMIT bytes of it. On success *RET is the caller's.
  * -ENOENT when it is turned off, and only then; else -errno and the message: the
  * caller goes on without a cache.
  */
-int tabcache_open(uint64_t limit, struct tabcache **ret, struct err *e);
-void tabcache_close(struct tabcache *c); /* NULL is fine */
+int table_cache_open(uint64_t limit, struct table_cache **ret, struct err *e);
+void table_cache_close(struct table_cache *c); /* NULL is fine */
 
 /*
  * The table of KEY in fresh memory (free it), aligned to 8 and checked. Marks
  * it as used. -ENOENT when there is none, -EINVAL when there was a bad one;
  * -ENOMEM and the like when it could not be read.
  */
-int tabcache_get(
-	struct tabcache *c, const struct tabcache_key *key, uint8_t **ret, size_t *len, struct err *e);
+int table_cache_get(
+	struct table_cache *c, const struct table_cache_key *key, uint8_t **ret, size_t *len, struct err *e);
 
 /*
  * Keep a table; what was used longest ago goes while the limit is exceeded,
@@ -161,9 +161,9 @@ int tabcache_get(
  * leaves no partial file. -EFBIG for a table beyond the limit, -EINVAL for a
  * key without a build ID.
  */
-int tabcache_put(
-	struct tabcache *c, const struct tabcache_key *key, const uint8_t *bytes, size_t len, struct err *e);
+int table_cache_put(
+	struct table_cache *c, const struct table_cache_key *key, const uint8_t *bytes, size_t len, struct err *e);
 
-void tabcache_stats(const struct tabcache *c, struct diskcache_stats *ret);
+void table_cache_stats(const struct table_cache *c, struct diskcache_stats *ret);
 
 #endif

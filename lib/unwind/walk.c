@@ -33,7 +33,7 @@ enum step { GO_ON, ENDED };
 
 static enum step stop(struct walk *w, uint8_t reason)
 {
-	w->end->verdict = CAP_STOPPED;
+	w->end->verdict = VERDICT_STOPPED;
 	w->end->reason = reason;
 	w->end->stop_pc = w->pc;
 	return ENDED;
@@ -41,7 +41,7 @@ static enum step stop(struct walk *w, uint8_t reason)
 
 static enum step complete(struct walk *w)
 {
-	w->end->verdict = CAP_COMPLETE;
+	w->end->verdict = VERDICT_COMPLETE;
 	return ENDED;
 }
 
@@ -120,14 +120,14 @@ static enum step find_cfa(struct walk *w, const struct unwind_rule *r)
 	uint64_t base;
 
 	if (r->cfa == UNWIND_CFA_UNSUPPORTED)
-		return stop(w, CAP_R_EXPRESSION);
+		return stop(w, REASON_EXPRESSION);
 	if (!deref && r->cfa != UNWIND_CFA_REG && r->cfa != UNWIND_CFA_PLT)
-		return stop(w, CAP_R_NO_ROW);
+		return stop(w, REASON_NO_ROW);
 	if (!cfa_base(w, r, &base))
-		return stop(w, CAP_R_REGISTER);
+		return stop(w, REASON_REGISTER);
 	base += (uint64_t)(int64_t)r->cfa_off;
 	if (deref && !word(w, base, &base))
-		return stop(w, CAP_R_MEMORY);
+		return stop(w, REASON_MEMORY);
 	if (r->cfa == UNWIND_CFA_DEREF_PLUS)
 		base += (uint64_t)(int64_t)r->ra_off;
 	if (r->cfa == UNWIND_CFA_PLT && (w->pc & 15) >= (uint32_t)r->ra_off)
@@ -166,7 +166,7 @@ static enum step find_fp(struct walk *w, const struct unwind_rule *r, uint64_t *
 		return GO_ON;
 	}
 	*is = FP_KNOWN;
-	return word(w, addr + (uint64_t)(int64_t)r->fp_off, fp) ? GO_ON : stop(w, CAP_R_MEMORY);
+	return word(w, addr + (uint64_t)(int64_t)r->fp_off, fp) ? GO_ON : stop(w, REASON_MEMORY);
 }
 
 static enum step find_ra(struct walk *w, const struct unwind_rule *r, uint64_t *ra)
@@ -178,10 +178,10 @@ static enum step find_ra(struct walk *w, const struct unwind_rule *r, uint64_t *
 	else if (r->ra == UNWIND_RA_AT_SP)
 		addr = w->sp + (uint64_t)(int64_t)r->ra_off;
 	else if (r->ra == UNWIND_RA_REG)
-		return other_register(w, (uint32_t)r->ra_off, ra) ? GO_ON : stop(w, CAP_R_REGISTER);
+		return other_register(w, (uint32_t)r->ra_off, ra) ? GO_ON : stop(w, REASON_REGISTER);
 	else if (r->ra != UNWIND_RA_CFA)
-		return stop(w, CAP_R_EXPRESSION);
-	return word(w, addr, ra) ? GO_ON : stop(w, CAP_R_MEMORY);
+		return stop(w, REASON_EXPRESSION);
+	return word(w, addr, ra) ? GO_ON : stop(w, REASON_MEMORY);
 }
 
 /* Every frame is left upwards, but for some: see step_by_table() of bpf/unwind.bpf.h. */
@@ -203,7 +203,7 @@ static enum step to_caller(struct walk *w, const struct unwind_rule *r)
 	w->exact = r->flags & UNWIND_SIGNAL;
 	w->ucontext = w->exact ? w->sp : 0;
 	if (goes_round(w, r))
-		return stop(w, CAP_R_LOOP);
+		return stop(w, REASON_LOOP);
 	if (!ra)
 		return complete(w);
 	w->innermost = false;
@@ -218,7 +218,7 @@ static enum step to_caller(struct walk *w, const struct unwind_rule *r)
 static enum step no_row(struct walk *w, enum snapwalk_code code)
 {
 	w->end->code = code;
-	return stop(w, code == SNAPWALK_TABLE ? CAP_R_NO_ROW : CAP_R_NO_FRAME_POINTER);
+	return stop(w, code == SNAPWALK_TABLE ? REASON_NO_ROW : REASON_NO_FRAME_POINTER);
 }
 
 /*
@@ -233,12 +233,12 @@ static enum step by_fp(struct walk *w, enum snapwalk_code code)
 	if (!w->opts->code)
 		return no_row(w, code);
 	if (w->fp_is == FP_UNKNOWN)
-		return stop(w, CAP_R_REGISTER);
+		return stop(w, REASON_REGISTER);
 	if (w->fp_is == FP_LOST || w->fp < w->sp || w->fp % sizeof(fp) || !word(w, w->fp, &fp) ||
 		!word(w, w->fp + sizeof(fp), &ra))
 		return no_row(w, code);
 	if (!ra) {
-		w->end->verdict = CAP_UNVERIFIED;
+		w->end->verdict = VERDICT_UNVERIFIED;
 		return ENDED;
 	}
 	if (w->opts->find(w->opts->ctx, ra - 1, &rule) == SNAPWALK_NO_MAPPING ||
@@ -273,10 +273,10 @@ static enum step by_table(struct walk *w, const struct unwind_rule *r)
 
 static enum step no_table(struct walk *w, enum snapwalk_code code)
 {
-	static const uint8_t reasons[] = { [SNAPWALK_NO_MAPPING] = CAP_R_NO_MAPPING,
-		[SNAPWALK_NOT_READY] = CAP_R_NOT_READY,
-		[SNAPWALK_DROPPED] = CAP_R_DROPPED,
-		[SNAPWALK_UNKNOWN] = CAP_R_NOT_READY };
+	static const uint8_t reasons[] = { [SNAPWALK_NO_MAPPING] = REASON_NO_MAPPING,
+		[SNAPWALK_NOT_READY] = REASON_NOT_READY,
+		[SNAPWALK_DROPPED] = REASON_DROPPED,
+		[SNAPWALK_UNKNOWN] = REASON_NOT_READY };
 
 	if (code == SNAPWALK_NO_TABLE)
 		return by_fp(w, code);
@@ -291,7 +291,7 @@ static enum step step(struct walk *w, __u64 *frames)
 	enum snapwalk_code code;
 
 	if (n >= w->opts->depth) {
-		w->end->verdict = CAP_TRUNCATED;
+		w->end->verdict = VERDICT_TRUNCATED;
 		return ENDED;
 	}
 	if (w->pc >> 63)
@@ -308,9 +308,9 @@ static bool at_entry(const struct walk *w)
 {
 	const struct snapwalk_end *end = w->end;
 
-	if (end->verdict != CAP_STOPPED || !w->mem->bottom)
+	if (end->verdict != VERDICT_STOPPED || !w->mem->bottom)
 		return false;
-	if (end->reason == CAP_R_NO_ROW || end->reason == CAP_R_NO_FRAME_POINTER)
+	if (end->reason == REASON_NO_ROW || end->reason == REASON_NO_FRAME_POINTER)
 		return w->mem->bottom - w->sp <= ENTRY_BYTES;
 	return end->len <= 1 && w->mem->bottom == w->sp;
 }
@@ -335,5 +335,5 @@ void snapwalk(const struct snapwalk_opts *opts, const __u64 *regs, const struct 
 	while (step(&w, frames) == GO_ON)
 		;
 	if (at_entry(&w))
-		*ret = (struct snapwalk_end){ .len = ret->len, .verdict = CAP_COMPLETE };
+		*ret = (struct snapwalk_end){ .len = ret->len, .verdict = VERDICT_COMPLETE };
 }

@@ -50,7 +50,7 @@ struct snapwalk_end {
 	uint32_t len; /* frames */
 	/*
 	 * enum cap_verdict: complete, unverified where a frame pointer led to a return address of zero,
-	 * truncated or stopped; enum cap_reason. CAP_R_REGISTER where a register is missing, one that is
+	 * truncated or stopped; enum cap_reason. REASON_REGISTER where a register is missing, one that is
 	 * unknown for instance.
 	 */
 	uint8_t verdict, reason;

@@ -14,7 +14,7 @@
 #include <sys/timerfd.h>
 #include <sys/types.h>
 
-#define TABWORKER_TABLE_MAX (UINT64_C(1) << 30) /* bytes of one table; more is answered with -EFBIG */
+#define TABLE_WORKER_TABLE_MAX (UINT64_C(1) << 30) /* bytes of one table; more is answered with -EFBIG */
 
 #define MEMORY_DEFAULT (UINT64_C(4) << 30)
 #define SECONDS_DEFAULT 20
@@ -32,9 +32,9 @@ struct request {
 	int table; /* memfd, -1 until it was sent */
 };
 
-struct tabworker {
-	struct tabworker_opts opts;
-	tabworker_compile *compile;
+struct table_worker {
+	struct table_worker_opts opts;
+	table_worker_compile *compile;
 	struct sandbox_opts box;
 	struct worker *worker;
 	int epoll_fd, timer_fd;
@@ -51,7 +51,7 @@ struct tabworker {
 };
 
 /* The worker turns to the file at the head now, or (nothing is in flight) rests. */
-static void set_clock(struct tabworker *w)
+static void set_clock(struct table_worker *w)
 {
 	struct itimerspec at = { 0 };
 
@@ -74,7 +74,7 @@ static void request_free(struct request *r)
 	free(r);
 }
 
-static void drop_head(struct tabworker *w)
+static void drop_head(struct table_worker *w)
 {
 	struct request *r = w->head;
 
@@ -107,7 +107,7 @@ static int compile_elf(int fd, uint8_t **ret, size_t *len, struct err *e)
 /* As worker_fn. */
 static int serve(void *ctx, const void *request, size_t len, int *fds, struct worker_answer *a)
 {
-	struct tabworker *w = ctx;
+	struct table_worker *w = ctx;
 	_cleanup_free_ uint8_t *bytes = NULL;
 	int file = fds[0], rc;
 
@@ -133,7 +133,7 @@ static int run(void *arg, int sock)
 	return 0;
 }
 
-static void stop(struct tabworker *w, unsigned int grace_ms, struct worker_end *end)
+static void stop(struct table_worker *w, unsigned int grace_ms, struct worker_end *end)
 {
 	/* a child of the recorder may hold a copy that would keep it in the set */
 	if (w->worker && worker_fd(w->worker) >= 0)
@@ -142,7 +142,7 @@ static void stop(struct tabworker *w, unsigned int grace_ms, struct worker_end *
 		worker_stop(w->worker, grace_ms, end);
 }
 
-static int start(struct tabworker *w, struct err *e)
+static int start(struct table_worker *w, struct err *e)
 {
 	const struct worker_opts opts = { .who = WHO, .sandbox = &w->box, .run = run, .arg = w };
 	struct epoll_event ev = { .events = EPOLLIN };
@@ -158,7 +158,7 @@ static int start(struct tabworker *w, struct err *e)
 /* --- requests --- */
 
 /* What was sent goes to the next worker, with memfds that this one never saw. */
-static void unsend_all(struct tabworker *w)
+static void unsend_all(struct table_worker *w)
 {
 	for (struct request *r = w->head; r != w->unsent; r = r->next)
 		request_unsend(r);
@@ -168,7 +168,7 @@ static void unsend_all(struct tabworker *w)
 }
 
 /* The head has its answer: an error. */
-static int answer_error(struct tabworker *w, int code, const char *why, struct tabworker_answer *ret)
+static int answer_error(struct table_worker *w, int code, const char *why, struct table_worker_answer *ret)
 {
 	ret->cookie = w->head->cookie;
 	ret->error = code;
@@ -184,7 +184,7 @@ static int answer_error(struct tabworker *w, int code, const char *why, struct t
  * is no such file, or -errno.
  */
 static int replace(
-	struct tabworker *w, int code, const char *why, struct tabworker_answer *ret, struct err *e)
+	struct table_worker *w, int code, const char *why, struct table_worker_answer *ret, struct err *e)
 {
 	bool blamed = worker_has_begun(w->worker) && w->in_flight;
 	struct worker_end end;
@@ -204,7 +204,7 @@ static int replace(
 }
 
 /* Let the worker have request R. */
-static int send_request(struct tabworker *w, struct request *r)
+static int send_request(struct table_worker *w, struct request *r)
 {
 	int fds[2] = { r->file, worker_memfd("unwind-table") }, rc;
 
@@ -224,7 +224,7 @@ static int send_request(struct tabworker *w, struct request *r)
 
 /* As many as it takes. What is refused now may be taken when less is in flight: an error only if nothing is.
  */
-static int send_requests(struct tabworker *w)
+static int send_requests(struct table_worker *w)
 {
 	int rc = 0;
 
@@ -239,14 +239,14 @@ static int send_requests(struct tabworker *w)
  * with it from now on changes nothing. (Sealing it would do as well, but the
  * kernel drains the page lists of all CPUs for that, tens of milliseconds.)
  */
-static int take_table(struct tabworker *w, uint64_t len, struct tabworker_answer *ret)
+static int take_table(struct table_worker *w, uint64_t len, struct table_worker_answer *ret)
 {
 	int fd = w->head->table, rc;
 	struct stat st;
 
 	if (fstat(fd, &st) != 0)
 		return -errno;
-	if (!len || len > TABWORKER_TABLE_MAX || (uint64_t)st.st_size != len)
+	if (!len || len > TABLE_WORKER_TABLE_MAX || (uint64_t)st.st_size != len)
 		return -EPROTO;
 	w->table = malloc(len);
 	if (!w->table)
@@ -259,15 +259,15 @@ static int take_table(struct tabworker *w, uint64_t len, struct tabworker_answer
 	return 0;
 }
 
-static void release_table(struct tabworker *w)
+static void release_table(struct table_worker *w)
 {
 	free(w->table);
 	w->table = NULL;
 }
 
 /* A reply came, to the head. 1 = RET is filled, 0 or -errno as replace(). */
-static int take_reply(struct tabworker *w, const struct worker_reply *r, uint64_t table_len,
-	struct tabworker_answer *ret, struct err *e)
+static int take_reply(struct table_worker *w, const struct worker_reply *r, uint64_t table_len,
+	struct table_worker_answer *ret, struct err *e)
 {
 	int rc;
 
@@ -288,7 +288,7 @@ static int take_reply(struct tabworker *w, const struct worker_reply *r, uint64_
 enum { AGAIN = 0, ANSWER = 1, WAIT = 2 };
 
 /* One step without waiting. ANSWER: RET is filled. Or -errno. */
-static int step(struct tabworker *w, struct tabworker_answer *ret, struct err *e)
+static int step(struct table_worker *w, struct table_worker_answer *ret, struct err *e)
 {
 	struct worker_reply r;
 	uint64_t len = 0;
@@ -312,7 +312,7 @@ static int step(struct tabworker *w, struct tabworker_answer *ret, struct err *e
 }
 
 /* False when the time is over or a signal was caught. The time for a file is in the set too. */
-static bool wait_for(const struct tabworker *w, int timeout_ms, uint64_t until_ns)
+static bool wait_for(const struct table_worker *w, int timeout_ms, uint64_t until_ns)
 {
 	struct pollfd p = { .fd = w->epoll_fd, .events = POLLIN };
 	uint64_t now = now_ns();
@@ -326,12 +326,12 @@ static bool wait_for(const struct tabworker *w, int timeout_ms, uint64_t until_n
 	return poll(&p, 1, ms) > 0;
 }
 
-int tabworker_next(struct tabworker *w, int timeout_ms, struct tabworker_answer *ret, struct err *e)
+int table_worker_next(struct table_worker *w, int timeout_ms, struct table_worker_answer *ret, struct err *e)
 {
 	uint64_t until_ns = now_ns() + (timeout_ms > 0 ? (uint64_t)timeout_ms * 1000000 : 0);
 
 	release_table(w);
-	*ret = (struct tabworker_answer){ 0 };
+	*ret = (struct table_worker_answer){ 0 };
 	for (;;) {
 		int rc;
 
@@ -370,7 +370,7 @@ static int keep_file(int fd, struct err *e)
 	return kept;
 }
 
-int tabworker_ask(struct tabworker *w, int fd, uint64_t cookie, struct err *e)
+int table_worker_ask(struct table_worker *w, int fd, uint64_t cookie, struct err *e)
 {
 	_cleanup_free_ struct request *r = NULL;
 
@@ -393,15 +393,15 @@ int tabworker_ask(struct tabworker *w, int fd, uint64_t cookie, struct err *e)
 		w->unsent = r;
 	w->pending++;
 	TAKE_PTR(r);
-	send_requests(w); /* what fails now is tried again, and told, by tabworker_next() */
+	send_requests(w); /* what fails now is tried again, and told, by table_worker_next() */
 	return 0;
 }
 
-int tabworker_open_with(
-	const struct tabworker_opts *opts, tabworker_compile *compile, struct tabworker **ret, struct err *e)
+int table_worker_open_with(
+	const struct table_worker_opts *opts, table_worker_compile *compile, struct table_worker **ret, struct err *e)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
-	struct tabworker *w = calloc(1, sizeof(*w));
+	struct table_worker *w = calloc(1, sizeof(*w));
 	int rc = 0;
 
 	if (!w)
@@ -413,7 +413,7 @@ int tabworker_open_with(
 	w->compile = compile;
 	w->box = (struct sandbox_opts){ .comm = "unwind-tables",
 		.memory_bytes = w->opts.memory_bytes,
-		.file_bytes = TABWORKER_TABLE_MAX };
+		.file_bytes = TABLE_WORKER_TABLE_MAX };
 	w->tail = &w->head;
 	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	w->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -422,19 +422,19 @@ int tabworker_open_with(
 		rc = err_sys(e, -errno, "cannot wait for " WHO);
 	rc = rc ? rc : start(w, e);
 	if (rc) {
-		tabworker_close(w);
+		table_worker_close(w);
 		return rc;
 	}
 	*ret = w;
 	return 0;
 }
 
-int tabworker_open(const struct tabworker_opts *opts, struct tabworker **ret, struct err *e)
+int table_worker_open(const struct table_worker_opts *opts, struct table_worker **ret, struct err *e)
 {
-	return tabworker_open_with(opts, compile_elf, ret, e);
+	return table_worker_open_with(opts, compile_elf, ret, e);
 }
 
-void tabworker_close(struct tabworker *w)
+void table_worker_close(struct table_worker *w)
 {
 	if (!w)
 		return;
@@ -450,22 +450,22 @@ void tabworker_close(struct tabworker *w)
 	free(w);
 }
 
-bool tabworker_over(const struct tabworker *w)
+bool table_worker_over(const struct table_worker *w)
 {
 	return w->end.code != 0;
 }
 
-int tabworker_fd(const struct tabworker *w)
+int table_worker_fd(const struct table_worker *w)
 {
 	return w->epoll_fd;
 }
 
-pid_t tabworker_pid(const struct tabworker *w)
+pid_t table_worker_pid(const struct table_worker *w)
 {
 	return (pid_t)worker_pid(w->worker);
 }
 
-size_t tabworker_pending(const struct tabworker *w)
+size_t table_worker_pending(const struct table_worker *w)
 {
 	return w->pending;
 }

@@ -23,32 +23,32 @@
 #include <sys/types.h>
 
 /* A compiler: the table of the file FD into fresh memory (*RET, free it). It closes FD. */
-typedef int tabworker_compile(int fd, uint8_t **ret, size_t *len, struct err *e);
+typedef int table_worker_compile(int fd, uint8_t **ret, size_t *len, struct err *e);
 
-struct tabworker;
+struct table_worker;
 
-struct tabworker_opts {
+struct table_worker_opts {
 	uint64_t memory_bytes; /* of the worker's own; 0 = 4 GiB */
 	unsigned int seconds; /* wall time for one file; 0 = 20 */
 };
 
 /* Fork it. OPTS may be NULL. On success *RET is the caller's. */
-int tabworker_open(const struct tabworker_opts *opts, struct tabworker **ret, struct err *e);
+int table_worker_open(const struct table_worker_opts *opts, struct table_worker **ret, struct err *e);
 
 /* The same with another compiler than unwindcomp(): how tests get one that crashes, hangs or breaks out. */
-int tabworker_open_with(
-	const struct tabworker_opts *opts, tabworker_compile *compile, struct tabworker **ret, struct err *e);
+int table_worker_open_with(
+	const struct table_worker_opts *opts, table_worker_compile *compile, struct table_worker **ret, struct err *e);
 
-void tabworker_close(struct tabworker *w); /* ends the process; NULL is fine */
+void table_worker_close(struct table_worker *w); /* ends the process; NULL is fine */
 
 /*
- * For poll(2): readable when tabworker_next() has something to do: an answer
+ * For poll(2): readable when table_worker_next() has something to do: an answer
  * is there, the worker has died, a file has had its time. The same all along.
  */
-int tabworker_fd(const struct tabworker *w);
+int table_worker_fd(const struct table_worker *w);
 
 /* The process, so that a recorder can leave it out; changes when it is replaced. 0 = there is none. */
-pid_t tabworker_pid(const struct tabworker *w);
+pid_t table_worker_pid(const struct table_worker *w);
 
 /*
  * Ask for the table of the ELF file FD, which the caller may close at once;
@@ -58,12 +58,12 @@ pid_t tabworker_pid(const struct tabworker *w);
  * can be held; the message lacks the file's name. Requests wait in memory while
  * the worker is busy: this never blocks.
  */
-int tabworker_ask(struct tabworker *w, int fd, uint64_t cookie, struct err *e);
+int table_worker_ask(struct table_worker *w, int fd, uint64_t cookie, struct err *e);
 
 /* Requests that are not answered yet. */
-size_t tabworker_pending(const struct tabworker *w);
+size_t table_worker_pending(const struct table_worker *w);
 
-struct tabworker_answer {
+struct table_worker_answer {
 	uint64_t cookie;
 	int error; /* 0, or -errno with the message in `why`; a table of no segments is no error */
 	const uint8_t *bytes; /* the table, not checked yet, aligned to 8; valid until the next call */
@@ -78,9 +78,9 @@ struct tabworker_answer {
  * a signal was caught; or -errno when no worker can be started: three that
  * died without having begun a file are enough, and it stays so.
  */
-int tabworker_next(struct tabworker *w, int timeout_ms, struct tabworker_answer *ret, struct err *e);
+int table_worker_next(struct table_worker *w, int timeout_ms, struct table_worker_answer *ret, struct err *e);
 
 /* Will no worker be started any more? Nothing is pending then, and asking fails. */
-bool tabworker_over(const struct tabworker *w);
+bool table_worker_over(const struct table_worker *w);
 
 #endif

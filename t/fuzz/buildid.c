@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct cap_build_id id = { 0 };
 
 	buildid_in_image(data, size, &id);
-	if (id.len > CAP_BUILD_ID_MAX)
+	if (id.len > CAPTURE_BUILD_ID_MAX)
 		__builtin_trap();
 	id.len = 0;
 	if (elfnote_build_id(data, size, size & 1 ? 4 : 8, &id) != (id.len != 0))

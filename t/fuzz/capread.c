@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capread - hostile captures, for libFuzzer (`make fuzz`).
+ * cap_reader - hostile captures, for libFuzzer (`make fuzz`).
  *
  * Random bytes never have the right checksum. So the input is cut into blocks
  * here, with headers, numbers and checksums made right: a byte of type, two of
@@ -21,23 +21,23 @@ static void put_blocks(struct buf *b, const uint8_t *data, size_t size)
 {
 	struct rd r = rd_init(data, size);
 
-	capblock_put_header(b);
+	cap_block_put_header(b);
 	for (uint32_t seq = 0; rd_left(&r) >= 3; seq++) {
-		uint8_t header[CAPBLOCK_HEAD_LEN];
-		unsigned int type = rd_u8(&r) % (CAPCODEC_TYPES + 1);
+		uint8_t header[CAPTURE_BLOCK_HEAD_LEN];
+		unsigned int type = rd_u8(&r) % (CAPTURE_RECORD_TYPES + 1);
 		size_t len = rd_u16(&r);
 		const uint8_t *payload;
 
 		len = MIN(len, rd_left(&r));
 		payload = rd_bytes(&r, len);
-		capblock_put(header, type, seq, payload, len);
+		cap_block_put(header, type, seq, payload, len);
 		buf_put(b, header, sizeof(header));
 		buf_put(b, payload, len);
 	}
 }
 
 /* Follow every reference, as a user of the reader does without checks. */
-static uint64_t use(const struct capread *c)
+static uint64_t use(const struct cap_reader *c)
 {
 	uint64_t sum = strlen(c->damage) + strlen(c->host.hostname) + strlen(c->trailer.why);
 
@@ -45,15 +45,15 @@ static uint64_t use(const struct capread *c)
 		const struct cap_sample *s = &c->samples[i];
 		const struct cap_stack *k = &c->stacks[s->kstack], *u = &c->stacks[s->ustack];
 
-		sum += strlen(c->procs[s->proc].comm) + (capread_thread(c, s->proc, s->tid) != NULL);
+		sum += strlen(c->procs[s->proc].comm) + (cap_reader_thread(c, s->proc, s->tid) != NULL);
 		for (uint32_t f = 0; f < k->len; f++)
-			sum += capread_ksym(c, k->frames[f]) != NULL;
+			sum += cap_reader_ksym(c, k->frames[f]) != NULL;
 		for (uint32_t f = 0; f < u->len; f++) {
 			bool unsure;
 			const struct cap_map *m =
-				capread_map(c, s->proc, u->frames[f], s->first_ns, s->last_ns, &unsure);
+				cap_reader_map(c, s->proc, u->frames[f], s->first_ns, s->last_ns, &unsure);
 
-			sum += m && m->file != CAP_NONE ? strlen(c->files[m->file].path) : unsure;
+			sum += m && m->file != CAPTURE_NONE ? strlen(c->files[m->file].path) : unsure;
 		}
 	}
 	for (size_t i = 0; i < c->n_images; i++)
@@ -63,7 +63,7 @@ static uint64_t use(const struct capread *c)
 		sum += strlen(c->procs[c->jits[i].proc].comm) + strlen(c->jits[i].name) +
 		       strlen(c->jits[i].file);
 	for (size_t i = 0; i < c->n_names; i++) {
-		const struct cap_name *n = capread_name(c, c->names[i].file, c->names[i].offset);
+		const struct cap_name *n = cap_reader_name(c, c->names[i].file, c->names[i].offset);
 
 		sum += n == &c->names[i] ? strlen(c->files[n->file].path) : (abort(), 0);
 		for (uint32_t f = 0; f < n->n; f++)
@@ -71,34 +71,34 @@ static uint64_t use(const struct capread *c)
 			       strlen(n->frames[f].file);
 	}
 	for (size_t i = 0; i < c->n_maps; i++)
-		sum += capread_map(c, c->maps[i].proc, c->maps[i].start, 0, UINT64_MAX, NULL)->start;
+		sum += cap_reader_map(c, c->maps[i].proc, c->maps[i].start, 0, UINT64_MAX, NULL)->start;
 	return sum;
 }
 
 /* What is made of stored names is an answer that is believed. */
-static void use_names(const struct capread *c)
+static void use_names(const struct cap_reader *c)
 {
 	for (uint32_t file = 0; file < c->n_files; file++) {
 		const struct storednames_opts o = {
 			.demangle = file & 4, .inlines = file & 2, .lines = file & 1
 		};
-		struct symanswer a;
+		struct sym_answer a;
 		uint8_t *bytes;
 		size_t len;
 
 		if (storednames_answer(c, file, &o, &bytes, &len, NULL) != 0)
 			continue;
-		if (symanswer_view(bytes, len, &a, NULL) != 0 ||
+		if (sym_answer_view(bytes, len, &a, NULL) != 0 ||
 			(a.head->n_addrs && !storednames_any(c, file)))
 			abort();
 		for (uint32_t i = 0; i < a.head->n_addrs; i++)
-			if (!capread_name(c, file, a.addrs[i].vaddr))
+			if (!cap_reader_name(c, file, a.addrs[i].vaddr))
 				abort();
 		free(bytes);
 	}
 }
 
-static void use_jits(const struct capread *c)
+static void use_jits(const struct cap_reader *c)
 {
 	struct jitnames *names;
 
@@ -116,35 +116,35 @@ static void use_jits(const struct capread *c)
 	jitnames_free(names);
 }
 
-static void use_files(const struct capread *c)
+static void use_files(const struct cap_reader *c)
 {
-	struct capfiles f;
+	struct cap_stack_files f;
 
-	if (capfiles_make(c, &f) != 0)
+	if (cap_stack_files_make(c, &f) != 0)
 		return;
 	for (size_t i = 0; i < f.n; i++)
 		if (f.files[i] >= c->n_files || f.procs[i] >= c->n_procs)
 			abort();
-	capfiles_free(&f);
+	cap_stack_files_free(&f);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct buf b = { 0 };
-	struct capread *c;
+	struct cap_reader *c;
 	volatile uint64_t sink;
 
-	if (size >= CAPBLOCK_MAGIC_LEN && memcmp(data, CAPBLOCK_MAGIC, CAPBLOCK_MAGIC_LEN) == 0)
+	if (size >= CAPTURE_BLOCK_MAGIC_LEN && memcmp(data, CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN) == 0)
 		buf_put(&b, data, size);
 	else
 		put_blocks(&b, data, size);
-	if (!b.failed && capread_parse(b.p, b.len, &c, NULL) == 0) {
+	if (!b.failed && cap_reader_parse(b.p, b.len, &c, NULL) == 0) {
 		sink = use(c);
 		(void)sink;
 		use_names(c);
 		use_jits(c);
 		use_files(c);
-		capread_free(c);
+		cap_reader_free(c);
 	}
 	buf_free(&b);
 	return 0;

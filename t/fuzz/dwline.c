@@ -15,25 +15,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static const char names[] = "\0.debug_line\0.debug_line_str\0.debug_str";
 
-static void run(struct dwsect *s, uint64_t offset, uint8_t addr_size, size_t len)
+static void run(struct dwarf_sections *s, uint64_t offset, uint8_t addr_size, size_t len)
 {
-	struct dwline_opts o = { .offset = offset, .addr_size = addr_size, .comp_dir = "/c", .name = "n" };
-	struct dwline *l = NULL;
+	struct dwarf_line_opts o = { .offset = offset, .addr_size = addr_size, .comp_dir = "/c", .name = "n" };
+	struct dwarf_line *l = NULL;
 	uint64_t at[N];
-	struct dwline_row rows[N] = { 0 };
+	struct dwarf_line_row rows[N] = { 0 };
 
 	for (uint64_t i = 0; i < N; i++)
 		at[i] = i < N / 2 ? i : i * i * i << 3;
-	if (dwline_open(s, &o, &l, NULL) == 0) {
-		dwline_run(l, at, N, rows, NULL);
+	if (dwarf_line_open(s, &o, &l, NULL) == 0) {
+		dwarf_line_run(l, at, N, rows, NULL);
 		for (size_t i = 0; i < N; i++)
-			dwline_file(l, rows[i].file);
+			dwarf_line_file(l, rows[i].file);
 		for (uint32_t i = 0; i < 20; i++)
-			dwline_file(l, i);
-		if (dwline_bytes(l) > MAX_BYTES + 200 * len)
+			dwarf_line_file(l, i);
+		if (dwarf_line_bytes(l) > MAX_BYTES + 200 * len)
 			abort();
 	}
-	dwline_close(l);
+	dwarf_line_close(l);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		{ .name = 29, .type = SHT_PROGBITS, .offset = 64 } };
 	struct elffile f = { .fd = -1, .is64 = true, .sections = secs, .n_sections = 4 };
 	_cleanup_free_ uint8_t *image = NULL;
-	struct dwsect *s = NULL;
+	struct dwarf_sections *s = NULL;
 
 	if (len < 2)
 		return 0;
@@ -55,8 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		secs[i].size = len - 2;
 	f.image = image;
 	f.size = 64 + len - 2;
-	if (dwsect_open(&f, false, MAX_BYTES, &s, NULL) == 0)
+	if (dwarf_sections_open(&f, false, MAX_BYTES, &s, NULL) == 0)
 		run(s, data[0] & 0x1f ? 0 : data[0], data[1] & 1 ? 4 : 8, len);
-	dwsect_close(s);
+	dwarf_sections_close(s);
 	return 0;
 }

@@ -13,7 +13,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 /* Whatever is told must be readable; each address is told once. */
-static void tell(void *ctx, const struct dwlook_hit *hit)
+static void tell(void *ctx, const struct dwarf_lookup_hit *hit)
 {
 	uint8_t *told = ctx;
 	volatile size_t sum = 0;
@@ -21,35 +21,35 @@ static void tell(void *ctx, const struct dwlook_hit *hit)
 	if (hit->index >= N || told[hit->index]++)
 		abort();
 	for (size_t i = 0; i < hit->n; i++) {
-		const struct dwlook_frame *f = &hit->frames[i];
+		const struct dwarf_lookup_frame *f = &hit->frames[i];
 
 		sum += (f->name ? strlen(f->name) : 0) + (f->linkage ? strlen(f->linkage) : 0) +
 		       (f->file ? strlen(f->file) : 0);
 	}
 }
 
-static void look(struct dwlook_opts *o)
+static void look(struct dwarf_lookup_opts *o)
 {
 	uint8_t told[N] = { 0 };
 	uint64_t at[N];
-	struct dwlook *d = NULL;
+	struct dwarf_lookup *d = NULL;
 
 	for (uint64_t i = 0; i < N; i++)
 		at[i] = i < N / 2 ? 0x1000 + i * 4 : i * i * i << 3;
-	if (dwlook_open(o, &d, NULL) == 0)
-		dwlook_run(d, at, N, tell, NULL, told, NULL);
-	dwlook_close(d);
+	if (dwarf_lookup_open(o, &d, NULL) == 0)
+		dwarf_lookup_run(d, at, N, tell, NULL, told, NULL);
+	dwarf_lookup_close(d);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct elffile *f = NULL;
-	struct dwlook_dwo dwo;
-	struct dwlook_opts o = { .inlines = true, .lines = true, .max_bytes = MAX_BYTES };
+	struct dwarf_lookup_dwo dwo;
+	struct dwarf_lookup_opts o = { .inlines = true, .lines = true, .max_bytes = MAX_BYTES };
 
 	if (elffile_image(data, len, &f, NULL) != 0)
 		return 0;
-	dwo = (struct dwlook_dwo){ .id = len, .file = f };
+	dwo = (struct dwarf_lookup_dwo){ .id = len, .file = f };
 	o.elf = f;
 	look(&o);
 	o.alt = o.dwp = f;

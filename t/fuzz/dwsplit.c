@@ -15,12 +15,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static const char names[] = "\0.debug_info.dwo\0.debug_cu_index";
 
-static void look(const struct dwsplit *x, uint64_t id)
+static void look(const struct dwarf_index *x, uint64_t id)
 {
-	struct dwsplit_parts p;
+	struct dwarf_index_parts p;
 
-	if (dwsplit_find(x, id, &p, NULL) == 0 &&
-		p.of[DWSECT_INFO].offset + p.of[DWSECT_INFO].size > INFO_BYTES)
+	if (dwarf_index_find(x, id, &p, NULL) == 0 &&
+		p.of[DWARF_SECTION_INFO].offset + p.of[DWARF_SECTION_INFO].size > INFO_BYTES)
 		abort();
 }
 
@@ -31,8 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		{ .name = 17, .type = SHT_PROGBITS, .offset = INFO_BYTES } };
 	struct elffile f = { .fd = -1, .is64 = true, .sections = secs, .n_sections = 3 };
 	_cleanup_free_ uint8_t *image = calloc(1, INFO_BYTES + len);
-	struct dwsect *s = NULL;
-	struct dwsplit *x = NULL;
+	struct dwarf_sections *s = NULL;
+	struct dwarf_index *x = NULL;
 	uint64_t id;
 
 	if (len < 8 || !image)
@@ -43,12 +43,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	secs[2].size = len - 8;
 	f.image = image;
 	f.size = INFO_BYTES + len - 8;
-	if (dwsect_open(&f, true, MAX_BYTES, &s, NULL) == 0 &&
-		dwsplit_open(s, DWSECT_CU_INDEX, &x, NULL) == 0) {
+	if (dwarf_sections_open(&f, true, MAX_BYTES, &s, NULL) == 0 &&
+		dwarf_index_open(s, DWARF_SECTION_CU_INDEX, &x, NULL) == 0) {
 		look(x, id);
 		look(x, 0);
 	}
-	dwsplit_close(x);
-	dwsect_close(s);
+	dwarf_index_close(x);
+	dwarf_sections_close(s);
 	return 0;
 }

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static const uint64_t vaddrs[] = { 0x100000, 0x100004, 0x100010, 0x100100, 0x100400 };
 	struct elffile *f = NULL;
-	struct symlook_input in = { .vaddrs = vaddrs,
+	struct sym_lookup_input in = { .vaddrs = vaddrs,
 		.n_vaddrs = ARRAY_LEN(vaddrs),
 		.inlines = true,
 		.lines = true,
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (elffile_image(data, len, &f, NULL) != 0)
 		return 0;
 	in.elf = f;
-	if (elfrel_is(f) && symlook(&in, &answer, &answer_len, NULL) == 0)
+	if (elfrel_is(f) && sym_lookup(&in, &answer, &answer_len, NULL) == 0)
 		free(answer);
 	elffile_close(f);
 	return 0;

@@ -23,15 +23,15 @@ static bool is_asked_for(const struct cap_jit *j)
 /* What is believed can be used without a check. */
 static void view(const void *bytes, size_t len)
 {
-	struct jitchild_question q = {
-		.fd = -1, .kind = CAP_JIT_JITDUMP, .addrs = addrs, .n = ARRAY_LEN(addrs)
+	struct jit_reader_question q = {
+		.fd = -1, .kind = CAPTURE_JIT_JITDUMP, .addrs = addrs, .n = ARRAY_LEN(addrs)
 	};
-	struct jitchild_answer a = { 0 };
+	struct jit_reader_answer a = { 0 };
 	struct err e = { 0 };
 	volatile size_t sum = 0;
-	int rc = jitchild_view(&q, bytes, len, &a, &e);
+	int rc = jit_reader_view(&q, bytes, len, &a, &e);
 
-	if (rc > 0 || (rc && !e.msg[0] && len < sizeof(struct jitchild_head)))
+	if (rc > 0 || (rc && !e.msg[0] && len < sizeof(struct jit_reader_head)))
 		abort();
 	for (size_t i = 0; !rc && i < a.n; i++) {
 		const struct cap_jit *j = &a.jits[i];
@@ -40,13 +40,13 @@ static void view(const void *bytes, size_t len)
 			abort();
 		sum += strlen(j->name) + strlen(j->file);
 	}
-	jitchild_free(&a);
+	jit_reader_free(&a);
 }
 
 static void as_pieces(const uint8_t *data, size_t len)
 {
-	const size_t size = sizeof(struct jitchild_piece);
-	struct jitchild_head h = { .magic = JITCHILD_MAGIC, .n_pieces = *data++ };
+	const size_t size = sizeof(struct jit_reader_piece);
+	struct jit_reader_head h = { .magic = JIT_READER_MAGIC, .n_pieces = *data++ };
 	struct buf b = { 0 };
 
 	len--;

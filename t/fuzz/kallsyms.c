@@ -25,11 +25,11 @@ static int memory_file(const void *p, size_t len)
 static void filter(struct kallsyms *ks, const uint8_t *stream, size_t len)
 {
 	_cleanup_close_ int in = memory_file(stream, len), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	struct ksymfilter f = { .ks = ks, .file = "fuzz", .relocate = true, .placed = true };
+	struct kallsyms_filter f = { .ks = ks, .file = "fuzz", .relocate = true, .placed = true };
 	struct out o;
 
 	if (out_init(&o, null, NULL) == 0)
-		ksymfilter_run(&f, in, &o, NULL);
+		kallsyms_filter_run(&f, in, &o, NULL);
 	out_free(&o);
 }
 

@@ -18,34 +18,34 @@ static size_t length(const char *s)
 }
 
 /* Everything that a reader follows without a check of its own. */
-static void use(const struct symanswer *a)
+static void use(const struct sym_answer *a)
 {
-	volatile size_t sum = length(symanswer_text(a, a->head->message));
+	volatile size_t sum = length(sym_answer_text(a, a->head->message));
 
 	for (uint32_t i = 0; i < a->head->n_frames; i++)
-		sum += length(symanswer_text(a, a->frames[i].name)) +
-		       length(symanswer_text(a, a->frames[i].linkage)) +
-		       length(symanswer_text(a, a->frames[i].file));
+		sum += length(sym_answer_text(a, a->frames[i].name)) +
+		       length(sym_answer_text(a, a->frames[i].linkage)) +
+		       length(sym_answer_text(a, a->frames[i].file));
 	for (uint32_t i = 0; i < a->head->n_addrs; i++) {
-		const struct symanswer_addr *x = &a->addrs[i];
+		const struct sym_answer_addr *x = &a->addrs[i];
 
-		if (symanswer_find(a, x->vaddr) != x)
+		if (sym_answer_find(a, x->vaddr) != x)
 			abort();
 		for (uint32_t k = 0; k < x->n_frames; k++)
 			sum += a->frames[x->first + k].line;
 		if (x->source != SYM_NONE)
-			sum += strlen(symanswer_text(a, a->frames[x->first + x->n_frames - 1].name));
-		sum += length(symanswer_reason_text(x->reason));
+			sum += strlen(sym_answer_text(a, a->frames[x->first + x->n_frames - 1].name));
+		sum += length(sym_answer_reason_text(x->reason));
 	}
 	for (uint32_t i = 0; i < MIN(a->head->n_wants, 100u); i++)
-		sum += strlen(symanswer_want_at(a, i));
+		sum += strlen(sym_answer_want_at(a, i));
 }
 
 /* A copy: its end is the end of what may be read, and it is aligned. */
 static void view(const uint8_t *data, size_t len, bool is_answer)
 {
 	uint8_t *bytes = malloc(len ? len : 1);
-	struct symanswer a;
+	struct sym_answer a;
 	struct err e = { 0 };
 	int rc;
 
@@ -53,7 +53,7 @@ static void view(const uint8_t *data, size_t len, bool is_answer)
 		return;
 	if (len)
 		memcpy(bytes, data, len);
-	rc = symanswer_view(bytes, len, &a, &e);
+	rc = sym_answer_view(bytes, len, &a, &e);
 	if (rc == 0)
 		use(&a);
 	else if (is_answer || !e.msg[0])
@@ -64,18 +64,18 @@ static void view(const uint8_t *data, size_t len, bool is_answer)
 static void as_left(const uint8_t *data, size_t len)
 {
 	int fd = memfd_create("left", MFD_CLOEXEC);
-	struct symwork_record rec;
+	struct sym_worker_record rec;
 	uint64_t at = 0;
 	uint8_t *bytes;
 
 	if (fd < 0 || write(fd, data, len) != (ssize_t)len)
 		abort();
-	for (uint32_t i = 0; symwork_next(fd, len, i, &at, &rec, &bytes) == 0; i++) {
-		struct symanswer a;
+	for (uint32_t i = 0; sym_worker_next(fd, len, i, &at, &rec, &bytes) == 0; i++) {
+		struct sym_answer a;
 
 		if (rec.error ? !!bytes || strlen(rec.why) >= sizeof(rec.why) : rec.len > len)
 			abort();
-		if (!rec.error && symanswer_view(bytes, rec.len, &a, NULL) == 0)
+		if (!rec.error && sym_answer_view(bytes, rec.len, &a, NULL) == 0)
 			use(&a);
 		free(bytes);
 		bytes = NULL;
@@ -84,17 +84,17 @@ static void as_left(const uint8_t *data, size_t len)
 	close(fd);
 }
 
-static uint32_t text(struct symanswer_build *b, struct rd *r)
+static uint32_t text(struct sym_answer_build *b, struct rd *r)
 {
 	char s[8] = { 0 };
 
 	snprintf(s, sizeof(s), "%c%d", 'a' + rd_u8(r) % 26, rd_u8(r) % 32);
-	return symanswer_string(b, s[1] == '0' ? "" : s);
+	return sym_answer_string(b, s[1] == '0' ? "" : s);
 }
 
-static void put_addr(struct symanswer_build *b, struct rd *r, struct symanswer_addr *x)
+static void put_addr(struct sym_answer_build *b, struct rd *r, struct sym_answer_addr *x)
 {
-	struct symanswer_frame frames[4];
+	struct sym_answer_frame frames[4];
 	size_t n = rd_u8(r) % 5;
 
 	x->vaddr += 1 + rd_u8(r);
@@ -102,23 +102,23 @@ static void put_addr(struct symanswer_build *b, struct rd *r, struct symanswer_a
 	x->reason = rd_u8(r) % SYM_R_COUNT;
 	x->debug = rd_u8(r) % 2;
 	for (size_t i = 0; i < n; i++)
-		frames[i] = (struct symanswer_frame){
+		frames[i] = (struct sym_answer_frame){
 			.name = text(b, r), .linkage = text(b, r), .file = text(b, r), .line = rd_u8(r)
 		};
 	x->source = n && frames[n - 1].name ? rd_u8(r) % (SYM_PLT + 1) : SYM_NONE;
-	symanswer_put(b, x, frames, n);
+	sym_answer_put(b, x, frames, n);
 }
 
 /* What a maker makes is believed. */
 static void as_recipe(const uint8_t *data, size_t len)
 {
 	struct rd r = rd_init(data, len);
-	struct symanswer_addr x = { 0 };
-	struct symanswer_build b;
+	struct sym_answer_addr x = { 0 };
+	struct sym_answer_build b;
 	uint8_t *bytes = NULL;
 	size_t n = 0;
 
-	symanswer_begin(&b);
+	sym_answer_begin(&b);
 	b.head.message = text(&b, &r);
 	while (rd_left(&r) && !r.bad) {
 		uint8_t what = rd_u8(&r);
@@ -126,11 +126,11 @@ static void as_recipe(const uint8_t *data, size_t len)
 		if (what < 240)
 			put_addr(&b, &r, &x);
 		else
-			symanswer_want(&b, what & 1 ? "" : "12ab a.dwo");
+			sym_answer_want(&b, what & 1 ? "" : "12ab a.dwo");
 	}
-	if (symanswer_finish(&b, &bytes, &n) == 0)
+	if (sym_answer_finish(&b, &bytes, &n) == 0)
 		view(bytes, n, true);
-	symanswer_end(&b);
+	sym_answer_end(&b);
 	free(bytes);
 }
 

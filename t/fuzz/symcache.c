@@ -19,21 +19,21 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static char dir[] = "/tmp/stacktools-fuzz.XXXXXX", path[512];
-static struct symcache *cache;
-static struct symcache_file file = { 1, 2, 3, 4, 5 };
+static struct sym_cache *cache;
+static struct sym_cache_file file = { 1, 2, 3, 4, 5 };
 static uint8_t head[512]; /* of an entry that is good */
 static size_t head_len;
 
-static const struct symcache_key *key(void)
+static const struct sym_cache_key *key(void)
 {
-	static struct symcache_key k = { .files = &file, .n_files = 1, .id.len = 20 };
+	static struct sym_cache_key k = { .files = &file, .n_files = 1, .id.len = 20 };
 
 	return &k;
 }
 
 static void clean_up(void)
 {
-	symcache_close(cache);
+	sym_cache_close(cache);
 	unlink(path);
 	rmdir(dir);
 }
@@ -52,7 +52,7 @@ static void find_entry(void)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	struct symanswer_build b;
+	struct sym_answer_build b;
 	uint8_t *bytes = NULL;
 	size_t len = 0;
 	FILE *f;
@@ -60,9 +60,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argc, (void)argv;
 	if (!mkdtemp(dir) || setenv("STACKTOOLS_CACHE", dir, 1) != 0)
 		abort();
-	symanswer_begin(&b);
-	if (symcache_open(SYMCACHE_BYTES_DEFAULT, &cache, NULL) != 0 ||
-		symanswer_finish(&b, &bytes, &len) != 0 || symcache_put(cache, key(), bytes, len, NULL) != 1)
+	sym_answer_begin(&b);
+	if (sym_cache_open(SYM_CACHE_BYTES_DEFAULT, &cache, NULL) != 0 ||
+		sym_answer_finish(&b, &bytes, &len) != 0 || sym_cache_put(cache, key(), bytes, len, NULL) != 1)
 		abort();
 	find_entry();
 	f = fopen(path, "re");
@@ -70,7 +70,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	if (!f || head_len < KEY_BYTES || head_len + len > sizeof(head))
 		abort();
 	fclose(f);
-	symanswer_end(&b);
+	sym_answer_end(&b);
 	free(bytes);
 	atexit(clean_up);
 	return 0;
@@ -94,16 +94,16 @@ static void write_entry(uint8_t *bytes, size_t len)
 static void look(void)
 {
 	static const uint64_t asked[] = { 0x1000 };
-	struct symanswer a;
+	struct sym_answer a;
 	uint8_t *bytes = NULL;
 
 	for (size_t n = 0; n < 2; n++) {
-		if (symcache_get(cache, key(), asked, n, &bytes, &a, NULL) != 0)
+		if (sym_cache_get(cache, key(), asked, n, &bytes, &a, NULL) != 0)
 			continue;
 		for (uint32_t i = 0; i < a.head->n_addrs; i++)
 			if (a.addrs[i].first + (uint64_t)a.addrs[i].n_frames > a.head->n_frames)
 				abort();
-		if (n && !symanswer_find(&a, asked[0]))
+		if (n && !sym_answer_find(&a, asked[0]))
 			abort();
 		free(bytes);
 	}

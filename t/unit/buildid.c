@@ -19,7 +19,7 @@ static void hex(const struct cap_build_id *id, char *to, size_t size)
 
 static void like_readelf(struct tap *t, const char *path)
 {
-	char cmd[512], want[2 * CAP_BUILD_ID_MAX + 2] = "", got[sizeof(want)];
+	char cmd[512], want[2 * CAPTURE_BUILD_ID_MAX + 2] = "", got[sizeof(want)];
 	struct cap_build_id id;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	FILE *f;

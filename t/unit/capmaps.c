@@ -8,30 +8,30 @@ static void test_one_process(struct tap *t)
 {
 	const uint64_t before = MONO, after = MONO + 1000;
 	bool unsure = true;
-	struct capmaps *m;
+	struct cap_map_index *m;
 
-	if (capmaps_new(sample_maps, ARRAY_LEN(sample_maps), ARRAY_LEN(sample_procs), &m) != 0)
+	if (cap_map_index_new(sample_maps, ARRAY_LEN(sample_maps), ARRAY_LEN(sample_procs), &m) != 0)
 		abort();
-	tap_ok(t, capmaps_find(m, 0, 0x400000, before, before, &unsure) == &sample_maps[0] && !unsure,
+	tap_ok(t, cap_map_index_find(m, 0, 0x400000, before, before, &unsure) == &sample_maps[0] && !unsure,
 		"an address at the start of a mapping");
-	tap_ok(t, capmaps_find(m, 0, 0x4fffff, before, before, NULL) == &sample_maps[0], "at its last byte");
-	tap_ok(t, !capmaps_find(m, 0, 0x500000, before, before, &unsure) && !unsure, "behind it: none");
-	tap_ok(t, !capmaps_find(m, 0, 0x3fffff, before, before, NULL), "before it: none");
-	tap_ok(t, capmaps_find(m, 0, 0x485000, before, before + 499, &unsure) == &sample_maps[0] && !unsure,
+	tap_ok(t, cap_map_index_find(m, 0, 0x4fffff, before, before, NULL) == &sample_maps[0], "at its last byte");
+	tap_ok(t, !cap_map_index_find(m, 0, 0x500000, before, before, &unsure) && !unsure, "behind it: none");
+	tap_ok(t, !cap_map_index_find(m, 0, 0x3fffff, before, before, NULL), "before it: none");
+	tap_ok(t, cap_map_index_find(m, 0, 0x485000, before, before + 499, &unsure) == &sample_maps[0] && !unsure,
 		"before another mapping took the address, the old one");
-	tap_ok(t, capmaps_find(m, 0, 0x485000, MONO + 500, after, &unsure) == &sample_maps[2] && !unsure,
+	tap_ok(t, cap_map_index_find(m, 0, 0x485000, MONO + 500, after, &unsure) == &sample_maps[2] && !unsure,
 		"from then on, the new one");
-	tap_ok(t, capmaps_find(m, 0, 0x485000, before, MONO + 500, &unsure) == &sample_maps[0] && unsure,
+	tap_ok(t, cap_map_index_find(m, 0, 0x485000, before, MONO + 500, &unsure) == &sample_maps[0] && unsure,
 		"over the change: the old one, unsure");
-	tap_ok(t, capmaps_find(m, 0, 0x490000, after, after, &unsure) == &sample_maps[0] && !unsure,
+	tap_ok(t, cap_map_index_find(m, 0, 0x490000, after, after, &unsure) == &sample_maps[0] && !unsure,
 		"behind the new one the old one goes on");
-	tap_ok(t, !capmaps_find(m, 1, 0x400000, after, after, NULL), "another process has no mapping");
-	tap_ok(t, !capmaps_find(m, 99, 0x400000, after, after, NULL), "a process that is not there neither");
-	tap_ok(t, !capmaps_find(m, 2, 5, 0, UINT64_MAX - 1, NULL), "no mapping before its time");
-	tap_ok(t, capmaps_find(m, 2, 5, 0, UINT64_MAX, &unsure) == &sample_maps[3] && unsure,
+	tap_ok(t, !cap_map_index_find(m, 1, 0x400000, after, after, NULL), "another process has no mapping");
+	tap_ok(t, !cap_map_index_find(m, 99, 0x400000, after, after, NULL), "a process that is not there neither");
+	tap_ok(t, !cap_map_index_find(m, 2, 5, 0, UINT64_MAX - 1, NULL), "no mapping before its time");
+	tap_ok(t, cap_map_index_find(m, 2, 5, 0, UINT64_MAX, &unsure) == &sample_maps[3] && unsure,
 		"one that came within the wait: unsure");
-	tap_ok(t, !capmaps_find(m, 2, UINT64_MAX, UINT64_MAX, UINT64_MAX, NULL), "the end is exclusive");
-	capmaps_free(m);
+	tap_ok(t, !cap_map_index_find(m, 2, UINT64_MAX, UINT64_MAX, UINT64_MAX, NULL), "the end is exclusive");
+	cap_map_index_free(m);
 }
 
 static uint32_t next_random(uint32_t *seed)
@@ -60,7 +60,7 @@ static const struct cap_map *search(
 static void test_search(struct tap *t)
 {
 	struct cap_map maps[400];
-	struct capmaps *index;
+	struct cap_map_index *index;
 	uint32_t seed = 42;
 	size_t wrong = 0, hits = 0;
 
@@ -68,19 +68,19 @@ static void test_search(struct tap *t)
 		uint64_t start = next_random(&seed) % 1000;
 
 		maps[i] = (struct cap_map){ .proc = next_random(&seed) % 3,
-			.file = CAP_NONE,
+			.file = CAPTURE_NONE,
 			.start = start,
 			.end = start + 1 + next_random(&seed) % (i % 7 ? 9 : 500),
 			.from_ns = next_random(&seed) % 50 };
 	}
-	if (capmaps_new(maps, ARRAY_LEN(maps), 3, &index) != 0)
+	if (cap_map_index_new(maps, ARRAY_LEN(maps), 3, &index) != 0)
 		abort();
 	for (int i = 0; i < 100000; i++) {
 		uint32_t proc = next_random(&seed) % 3;
 		uint64_t addr = next_random(&seed) % 1600, first = next_random(&seed) % 60;
 		uint64_t last = first + next_random(&seed) % 20;
 		const struct cap_map *want = search(maps, ARRAY_LEN(maps), proc, addr, first, last);
-		const struct cap_map *got = capmaps_find(index, proc, addr, first, last, NULL);
+		const struct cap_map *got = cap_map_index_find(index, proc, addr, first, last, NULL);
 
 		/* two that came at the same time later: either will do */
 		wrong += got != want &&
@@ -90,7 +90,7 @@ static void test_search(struct tap *t)
 	tap_ok(t, !wrong && hits > 10000, "100,000 look-ups agree with a search of every mapping");
 	if (wrong)
 		tap_diag("%zu differ, %zu hits", wrong, hits);
-	capmaps_free(index);
+	cap_map_index_free(index);
 }
 
 int main(void)

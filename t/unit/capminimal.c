@@ -33,7 +33,7 @@ static bool works(void *ctx, uint64_t set)
 static bool find(struct made_up *m, uint64_t from, uint64_t keep, uint64_t *ret)
 {
 	m->asked = 0;
-	return capminimal_find(from, keep, order, ARRAY_LEN(order), works, m, ret);
+	return priv_minimal_find(from, keep, order, ARRAY_LEN(order), works, m, ret);
 }
 
 /* Nothing can be taken away from SET. */

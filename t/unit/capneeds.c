@@ -8,18 +8,18 @@
 
 static void test_needs(struct tap *t)
 {
-	static struct capsteps steps;
+	static struct priv_step_list steps;
 	size_t n, absent = 0, doubled = 0;
-	const struct capneed *needs = capneeds_list(&n);
+	const struct tool_need *needs = tool_need_list(&n);
 	struct err e = { 0 };
 
-	if (!tap_ok(t, capsteps_list(&steps, &e) == 0, "the steps are listed, which takes no privilege"))
+	if (!tap_ok(t, priv_step_all(&steps, &e) == 0, "the steps are listed, which takes no privilege"))
 		tap_diag("%s", e.msg);
 	for (size_t i = 0; i < n; i++) {
 		bool found = false;
 
 		for (size_t j = 0; j < steps.n; j++)
-			found = found || capneed_is(&needs[i], steps.list[j].id);
+			found = found || tool_need_is(&needs[i], steps.list[j].id);
 		if (!found)
 			tap_diag("%s: no such step", needs[i].step);
 		absent += !found;
@@ -29,43 +29,43 @@ static void test_needs(struct tap *t)
 		for (size_t j = 0; j < i; j++)
 			doubled += strcmp(steps.list[i].id, steps.list[j].id) == 0;
 	tap_eq_u64(t, doubled, 0, "no two steps have the same name");
-	tap_ok(t, steps.list[steps.n - 1].proc == capproc_memlock,
+	tap_ok(t, steps.list[steps.n - 1].proc == priv_proc_memlock,
 		"the step that spoils its process is the last one");
 }
 
 static void test_patterns(struct tap *t)
 {
-	const struct capneed all = { .step = "map.*" }, one = { .step = "map.hash" };
+	const struct tool_need all = { .step = "map.*" }, one = { .step = "map.hash" };
 
-	tap_ok(t, capneed_is(&all, "map.hash") && !capneed_is(&all, "maps") && !capneed_is(&all, "perf.own"),
+	tap_ok(t, tool_need_is(&all, "map.hash") && !tool_need_is(&all, "maps") && !tool_need_is(&all, "perf.own"),
 		"GROUP.* is every step of that group");
-	tap_ok(t, capneed_is(&one, "map.hash") && !capneed_is(&one, "map.hash2"), "a name is that step");
+	tap_ok(t, tool_need_is(&one, "map.hash") && !tool_need_is(&one, "map.hash2"), "a name is that step");
 }
 
 static void test_sets(struct tap *t)
 {
-	struct capset list[CAPSETS_MAX];
+	struct priv_set list[PRIV_SET_MAX];
 	uint64_t all = (UINT64_C(1) << 41) - 1, seen = 0;
-	size_t n = capsets_list(all, list), out_of_order = 0;
+	size_t n = priv_set_list(all, list), out_of_order = 0;
 	char buf[512], small[8];
 
 	for (size_t i = 0; i < n; i++)
 		seen |= i + 1 < n ? list[i].caps : 0;
-	for (size_t i = 0; i < CAPSETS_CAPS; i++) {
-		out_of_order += !(seen & UINT64_C(1) << capsets_order()[i]);
-		out_of_order += capsets_caps()[i].cap != capsets_order()[CAPSETS_CAPS - 1 - i];
+	for (size_t i = 0; i < PRIV_SET_CAPS; i++) {
+		out_of_order += !(seen & UINT64_C(1) << priv_set_order()[i]);
+		out_of_order += priv_set_caps()[i].cap != priv_set_order()[PRIV_SET_CAPS - 1 - i];
 	}
 	tap_eq_u64(
 		t, out_of_order, 0, "each capability is in a set, and the orders are one another's reverse");
 	tap_ok(t, list[0].caps == 0 && list[n - 1].caps == all,
 		"the first set is empty, the last has everything");
-	tap_eq_str(t, capsets_names(0, buf, sizeof(buf)), "none", "no capability is \"none\"");
-	tap_eq_str(t, capsets_names(UINT64_C(1) << CAP_BPF | 1, buf, sizeof(buf)), "CAP_CHOWN, CAP_BPF",
+	tap_eq_str(t, priv_set_names(0, buf, sizeof(buf)), "none", "no capability is \"none\"");
+	tap_eq_str(t, priv_set_names(UINT64_C(1) << CAP_BPF | 1, buf, sizeof(buf)), "CAP_CHOWN, CAP_BPF",
 		"a set is its names");
-	tap_eq_str(t, capsets_letters(0, buf, sizeof(buf)), "-", "no capability has the letter -");
-	tap_eq_str(t, capsets_letters(UINT64_C(1) << CAP_BPF | 1, buf, sizeof(buf)), "B#",
+	tap_eq_str(t, priv_set_letters(0, buf, sizeof(buf)), "-", "no capability has the letter -");
+	tap_eq_str(t, priv_set_letters(UINT64_C(1) << CAP_BPF | 1, buf, sizeof(buf)), "B#",
 		"those without a letter are #");
-	tap_ok(t, strlen(capsets_names(all, small, sizeof(small))) < sizeof(small),
+	tap_ok(t, strlen(priv_set_names(all, small, sizeof(small))) < sizeof(small),
 		"what does not fit is cut");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capread - a reader gives back what was written, takes what is intact
+ * cap_reader - a reader gives back what was written, takes what is intact
  * before a damage, and never anything wrong.
  *
  * capread --write FILE writes the sample capture, for the shell tests;
@@ -108,7 +108,7 @@ static bool known_jit(const struct cap_jit *j)
 }
 
 /* Everything in C is part of what was written, and nothing of it has changed. */
-static const char *find_lie(const struct capread *c, const struct capread *truth)
+static const char *find_lie(const struct cap_reader *c, const struct cap_reader *truth)
 {
 	if (c->last_flush_ns && !same_host(&c->host, &sample_host))
 		return "host";
@@ -168,12 +168,12 @@ struct whole {
 	uint8_t *bytes;
 	size_t len;
 	struct edge edge;
-	struct capread *truth;
+	struct cap_reader *truth;
 };
 
 /* --- tests --- */
 
-static void test_round_trip(struct tap *t, const struct capread *c)
+static void test_round_trip(struct tap *t, const struct cap_reader *c)
 {
 	bool fine = true;
 
@@ -198,7 +198,7 @@ static void test_round_trip(struct tap *t, const struct capread *c)
 	tap_eq_u64(t, c->last_flush_ns, sample_trailer.stop_ns, "the last flush");
 }
 
-static void test_merging(struct tap *t, const struct capread *c)
+static void test_merging(struct tap *t, const struct cap_reader *c)
 {
 	const struct cap_sample *s = c->samples;
 
@@ -206,19 +206,19 @@ static void test_merging(struct tap *t, const struct capread *c)
 	tap_ok(t, s[0].total_ns == 1500 && s[0].count == 3 && s[0].max_ns == 700, "their sums add up");
 	tap_ok(t, s[0].first_ns == MONO + 5 && s[0].last_ns == MONO + 20, "first and last are over all");
 	tap_ok(t, s[1].total_ns == UINT64_MAX && s[1].count == UINT64_MAX, "sums saturate");
-	tap_ok(t, s[3].flags == CAP_SAMPLE_INITIAL && s[3].count == 1, "other flags are another sample");
+	tap_ok(t, s[3].flags == CAPTURE_SAMPLE_INITIAL && s[3].count == 1, "other flags are another sample");
 	tap_eq_u64(t, c->n_threads, 3, "a thread has one name");
-	tap_eq_str(t, capread_thread(c, 0, 4243)->comm, "new name", "the last one");
-	tap_ok(t, capread_thread(c, 0, 4242) && capread_thread(c, 2, UINT32_MAX), "threads are found");
-	tap_ok(t, !capread_thread(c, 1, 4242) && !capread_thread(c, 0, 0) && !capread_thread(c, 9, 9),
+	tap_eq_str(t, cap_reader_thread(c, 0, 4243)->comm, "new name", "the last one");
+	tap_ok(t, cap_reader_thread(c, 0, 4242) && cap_reader_thread(c, 2, UINT32_MAX), "threads are found");
+	tap_ok(t, !cap_reader_thread(c, 1, 4242) && !cap_reader_thread(c, 0, 0) && !cap_reader_thread(c, 9, 9),
 		"absent threads are not");
 	tap_eq_u64(t, c->n_counters, 3, "a counter has one value");
-	tap_eq_u64(t, capread_counter(c, "waits.recorded"), 8, "the last one");
-	tap_eq_u64(t, capread_counter(c, "lost.ring_full"), UINT64_MAX, "of any size");
-	tap_eq_u64(t, capread_counter(c, "lost"), 0, "an absent one is 0");
+	tap_eq_u64(t, cap_reader_counter(c, "waits.recorded"), 8, "the last one");
+	tap_eq_u64(t, cap_reader_counter(c, "lost.ring_full"), UINT64_MAX, "of any size");
+	tap_eq_u64(t, cap_reader_counter(c, "lost"), 0, "an absent one is 0");
 }
 
-static void test_names(struct tap *t, const struct capread *c)
+static void test_names(struct tap *t, const struct cap_reader *c)
 {
 	static const size_t order[] = { 4, 3, 2, 0 };
 	bool fine = c->n_jits == ARRAY_LEN(order);
@@ -231,12 +231,12 @@ static void test_names(struct tap *t, const struct capread *c)
 			is_name(&c->names[1], &sample_names[2]) && is_name(&c->names[2], &sample_names[0]),
 		"names come back by file and offset, the last of a key, in every field");
 	tap_ok(t,
-		capread_name(c, 0, 0x1233) == &c->names[0] && capread_name(c, 0, 0x1234) == &c->names[1] &&
-			capread_name(c, 1, UINT64_MAX) == &c->names[2],
+		cap_reader_name(c, 0, 0x1233) == &c->names[0] && cap_reader_name(c, 0, 0x1234) == &c->names[1] &&
+			cap_reader_name(c, 1, UINT64_MAX) == &c->names[2],
 		"names are found");
 	tap_ok(t,
-		!capread_name(c, 0, 0x1232) && !capread_name(c, 0, 0x1235) && !capread_name(c, 1, 0x1234) &&
-			!capread_name(c, 2, 0) && !capread_name(c, UINT32_MAX, UINT64_MAX),
+		!cap_reader_name(c, 0, 0x1232) && !cap_reader_name(c, 0, 0x1235) && !cap_reader_name(c, 1, 0x1234) &&
+			!cap_reader_name(c, 2, 0) && !cap_reader_name(c, UINT32_MAX, UINT64_MAX),
 		"those that are not there are not");
 	tap_ok(t,
 		c->names[1].frames[1].file == c->names[1].frames[2].file &&
@@ -244,14 +244,14 @@ static void test_names(struct tap *t, const struct capread *c)
 		"a string that comes again is there once");
 }
 
-static const char *ksym(const struct capread *c, uint64_t addr)
+static const char *ksym(const struct cap_reader *c, uint64_t addr)
 {
-	const struct cap_ksym *s = capread_ksym(c, addr);
+	const struct cap_ksym *s = cap_reader_ksym(c, addr);
 
 	return s ? s->name : "none";
 }
 
-static void test_ksyms(struct tap *t, const struct capread *c)
+static void test_ksyms(struct tap *t, const struct cap_reader *c)
 {
 	tap_eq_str(t, ksym(c, UINT64_C(0xffffffff81100000)), "schedule", "a symbol's first byte");
 	tap_eq_str(t, ksym(c, UINT64_C(0xffffffff8110003f)), "schedule", "a symbol's last byte");
@@ -267,17 +267,17 @@ static void test_cuts(struct tap *t, const struct whole *w)
 	const char *lie = NULL;
 
 	for (size_t n = 0; n < w->len && !bad; n++) {
-		struct capread *c;
-		int code = capread_parse(edge_put(&w->edge, w->bytes, n), n, &c, NULL);
+		struct cap_reader *c;
+		int code = cap_reader_parse(edge_put(&w->edge, w->bytes, n), n, &c, NULL);
 
-		if (n < CAPBLOCK_HEADER_LEN) {
+		if (n < CAPTURE_BLOCK_HEADER_LEN) {
 			bad += code != -EINVAL;
 			continue;
 		}
 		if (code || c->complete || !*c->damage || c->good_bytes > n || (lie = find_lie(c, w->truth)))
 			bad = n;
 		if (!code)
-			capread_free(c);
+			cap_reader_free(c);
 	}
 	if (!tap_ok(t, !bad, "cut at every byte: incomplete, said so, and nothing wrong"))
 		tap_diag("cut at %zu: %s", bad, lie ? lie : "taken for whole");
@@ -297,19 +297,19 @@ static void test_changes(struct tap *t, const struct whole *w)
 
 	for (size_t i = 0; i < w->len && !bad; i++) {
 		for (unsigned int k = 1; k <= CHANGES && !bad; k++) {
-			struct capread *c;
+			struct cap_reader *c;
 			int code;
 
 			at[i] = (uint8_t)(w->bytes[i] ^ (CHANGES == 3 ? (k == 3          ? 0xff
 										: k == 2 ? 0x80
 											 : 1)
 								      : k));
-			code = capread_parse(at, w->len, &c, NULL);
-			if (code ? code != -EINVAL || i >= CAPBLOCK_HEADER_LEN
+			code = cap_reader_parse(at, w->len, &c, NULL);
+			if (code ? code != -EINVAL || i >= CAPTURE_BLOCK_HEADER_LEN
 				 : c->complete || !*c->damage || (lie = find_lie(c, w->truth)))
 				bad = i + 1;
 			if (!code)
-				capread_free(c);
+				cap_reader_free(c);
 		}
 		at[i] = w->bytes[i];
 	}
@@ -322,24 +322,24 @@ static size_t find_blocks(const uint8_t *bytes, size_t len, size_t at[64])
 {
 	size_t n = 0;
 
-	for (size_t pos = CAPBLOCK_HEADER_LEN; pos < len && n < 63; n++) {
-		struct capblock b;
+	for (size_t pos = CAPTURE_BLOCK_HEADER_LEN; pos < len && n < 63; n++) {
+		struct cap_block b;
 
 		at[n] = pos;
-		if (!capblock_get(bytes + pos, &b))
+		if (!cap_block_get(bytes + pos, &b))
 			abort();
-		pos += CAPBLOCK_HEAD_LEN + b.len;
+		pos += CAPTURE_BLOCK_HEAD_LEN + b.len;
 	}
 	at[n] = len;
 	return n;
 }
 
 /* Without block GONE, or with block TWICE there twice. */
-static struct capread *without(const struct whole *w, size_t gone, size_t twice)
+static struct cap_reader *without(const struct whole *w, size_t gone, size_t twice)
 {
 	uint8_t *bytes = malloc(w->len * 2);
-	size_t at[64], n = find_blocks(w->bytes, w->len, at), len = CAPBLOCK_HEADER_LEN;
-	struct capread *c = NULL;
+	size_t at[64], n = find_blocks(w->bytes, w->len, at), len = CAPTURE_BLOCK_HEADER_LEN;
+	struct cap_reader *c = NULL;
 
 	memcpy(bytes, w->bytes, len);
 	for (size_t i = 0; i < n; i++) {
@@ -348,18 +348,18 @@ static struct capread *without(const struct whole *w, size_t gone, size_t twice)
 			len += at[i + 1] - at[i];
 		}
 	}
-	if (capread_parse(edge_put(&w->edge, bytes, len), len, &c, NULL) != 0)
+	if (cap_reader_parse(edge_put(&w->edge, bytes, len), len, &c, NULL) != 0)
 		c = NULL;
 	free(bytes);
 	return c;
 }
 
 /* C's strings lie in the edge: it has to be looked at before another one is put there. */
-static bool noticed(struct capread *c, const struct capread *truth)
+static bool noticed(struct cap_reader *c, const struct cap_reader *truth)
 {
 	bool yes = c && !c->complete && *c->damage && !find_lie(c, truth);
 
-	capread_free(c);
+	cap_reader_free(c);
 	return yes;
 }
 
@@ -382,11 +382,11 @@ struct made {
 
 static void add(struct made *m, unsigned int type, const struct buf *payload)
 {
-	uint8_t header[CAPBLOCK_HEAD_LEN];
+	uint8_t header[CAPTURE_BLOCK_HEAD_LEN];
 
 	if (!m->b.len)
-		capblock_put_header(&m->b);
-	capblock_put(header, type, m->seq++, payload->p, payload->len);
+		cap_block_put_header(&m->b);
+	cap_block_put(header, type, m->seq++, payload->p, payload->len);
 	buf_put(&m->b, header, sizeof(header));
 	buf_put(&m->b, payload->p, payload->len);
 }
@@ -398,20 +398,20 @@ static void record(struct buf *payload, struct buf *fields)
 	buf_reset(fields);
 }
 
-static struct capread *read_made(const struct made *m, const struct edge *edge)
+static struct cap_reader *read_made(const struct made *m, const struct edge *edge)
 {
-	struct capread *c = NULL;
+	struct cap_reader *c = NULL;
 
-	return capread_parse(edge_put(edge, m->b.p, m->b.len), m->b.len, &c, NULL) == 0 ? c : NULL;
+	return cap_reader_parse(edge_put(edge, m->b.p, m->b.len), m->b.len, &c, NULL) == 0 ? c : NULL;
 }
 
 static void add_trailer(struct made *m)
 {
 	struct buf p = { 0 }, f = { 0 };
 
-	capcodec_put_trailer(&f, &sample_trailer);
+	cap_record_put_trailer(&f, &sample_trailer);
 	record(&p, &f);
-	add(m, CAPCODEC_TRAILER, &p);
+	add(m, CAPTURE_RECORD_TRAILER, &p);
 	buf_free(&p);
 	buf_free(&f);
 }
@@ -419,25 +419,25 @@ static void add_trailer(struct made *m)
 /* A process, a file, a kernel stack 0 and a user stack 1, and then BAD as a block of TYPE. */
 static bool refused(const struct edge *edge, unsigned int type, const struct buf *bad, const char *message)
 {
-	struct cap_stack user = { .id = 1, .kind = CAP_STACK_USER, .verdict = CAP_FAILED };
+	struct cap_stack user = { .id = 1, .kind = CAPTURE_STACK_USER, .verdict = VERDICT_FAILED };
 	struct made m = { { 0 }, 0 };
 	struct buf p = { 0 }, f = { 0 };
-	struct capread *c;
+	struct cap_reader *c;
 	bool yes;
 
-	capcodec_put_file(&f, &sample_files[0]);
+	cap_record_put_file(&f, &sample_files[0]);
 	record(&p, &f);
-	add(&m, CAPCODEC_FILE, &p);
+	add(&m, CAPTURE_RECORD_FILE, &p);
 	buf_reset(&p);
-	capcodec_put_proc(&f, &sample_procs[0]);
+	cap_record_put_proc(&f, &sample_procs[0]);
 	record(&p, &f);
-	add(&m, CAPCODEC_PROC, &p);
+	add(&m, CAPTURE_RECORD_PROC, &p);
 	buf_reset(&p);
-	capcodec_put_stack(&f, &sample_stacks[0]);
+	cap_record_put_stack(&f, &sample_stacks[0]);
 	record(&p, &f);
-	capcodec_put_stack(&f, &user);
+	cap_record_put_stack(&f, &user);
 	record(&p, &f);
-	add(&m, CAPCODEC_STACK, &p);
+	add(&m, CAPTURE_RECORD_STACK, &p);
 	add(&m, type, bad);
 	add_trailer(&m);
 	c = read_made(&m, edge);
@@ -445,7 +445,7 @@ static bool refused(const struct edge *edge, unsigned int type, const struct buf
 	      c->n_files == 1 && c->n_stacks == 2 && !c->n_samples && !c->n_maps && !c->n_threads;
 	if (c && !yes)
 		tap_diag("damage: %s", c->damage);
-	capread_free(c);
+	cap_reader_free(c);
 	buf_free(&m.b);
 	buf_free(&p);
 	buf_free(&f);
@@ -464,118 +464,118 @@ static bool refused(const struct edge *edge, unsigned int type, const struct buf
 
 static void test_references(struct tap *t, const struct edge *edge)
 {
-	struct capcodec_state state = { 0 };
+	struct cap_record_state state = { 0 };
 	struct cap_sample s = { .proc = 0, .kstack = 0, .ustack = 1 };
-	struct cap_map m = { .start = 1, .end = 2, .file = CAP_NONE };
+	struct cap_map m = { .start = 1, .end = 2, .file = CAPTURE_NONE };
 
 	s.proc = 1;
-	REFUSED("a sample of no process", CAPCODEC_SAMPLE, "process that is not there",
-		capcodec_put_sample(&f_, &s, &state));
+	REFUSED("a sample of no process", CAPTURE_RECORD_SAMPLE, "process that is not there",
+		cap_record_put_sample(&f_, &s, &state));
 	s.proc = 0, s.kstack = 2;
-	REFUSED("a sample with no kernel stack", CAPCODEC_SAMPLE, "stack that is not there",
-		capcodec_put_sample(&f_, &s, &state));
-	s.kstack = 0, s.ustack = CAP_NONE;
-	REFUSED("a sample with no user stack", CAPCODEC_SAMPLE, "stack that is not there",
-		capcodec_put_sample(&f_, &s, &state));
+	REFUSED("a sample with no kernel stack", CAPTURE_RECORD_SAMPLE, "stack that is not there",
+		cap_record_put_sample(&f_, &s, &state));
+	s.kstack = 0, s.ustack = CAPTURE_NONE;
+	REFUSED("a sample with no user stack", CAPTURE_RECORD_SAMPLE, "stack that is not there",
+		cap_record_put_sample(&f_, &s, &state));
 	s.ustack = 0;
-	REFUSED("a kernel stack as user stack", CAPCODEC_SAMPLE, "stack that is not there",
-		capcodec_put_sample(&f_, &s, &state));
+	REFUSED("a kernel stack as user stack", CAPTURE_RECORD_SAMPLE, "stack that is not there",
+		cap_record_put_sample(&f_, &s, &state));
 	m.proc = 1;
-	REFUSED("a mapping of no process", CAPCODEC_MAP, "process that is not there",
-		capcodec_put_map(&f_, &m));
+	REFUSED("a mapping of no process", CAPTURE_RECORD_MAP, "process that is not there",
+		cap_record_put_map(&f_, &m));
 	m.proc = 0, m.file = 1;
-	REFUSED("a mapping of no file", CAPCODEC_MAP, "file that is not there", capcodec_put_map(&f_, &m));
-	m.file = CAP_NONE, m.end = 1;
-	REFUSED("an empty mapping", CAPCODEC_MAP, "malformed", capcodec_put_map(&f_, &m));
+	REFUSED("a mapping of no file", CAPTURE_RECORD_MAP, "file that is not there", cap_record_put_map(&f_, &m));
+	m.file = CAPTURE_NONE, m.end = 1;
+	REFUSED("an empty mapping", CAPTURE_RECORD_MAP, "malformed", cap_record_put_map(&f_, &m));
 	m.end = 0;
-	REFUSED("a mapping that ends before it starts", CAPCODEC_MAP, "malformed", capcodec_put_map(&f_, &m));
-	REFUSED("a thread of no process", CAPCODEC_THREAD, "process that is not there",
-		capcodec_put_thread(&f_, &sample_threads[2]));
-	REFUSED("an image of no file", CAPCODEC_IMAGE, "file that is not there",
-		capcodec_put_image(&f_, &sample_images[0]));
-	REFUSED("a stack id out of order", CAPCODEC_STACK, "id out of order",
-		capcodec_put_stack(&f_, &sample_stacks[1]));
-	REFUSED("a process id out of order", CAPCODEC_PROC, "id out of order",
-		capcodec_put_proc(&f_, &sample_procs[0]));
-	REFUSED("a file id out of order", CAPCODEC_FILE, "id out of order",
-		capcodec_put_file(&f_, &sample_files[2]));
-	REFUSED("JIT code of no process", CAPCODEC_JIT, "process that is not there",
+	REFUSED("a mapping that ends before it starts", CAPTURE_RECORD_MAP, "malformed", cap_record_put_map(&f_, &m));
+	REFUSED("a thread of no process", CAPTURE_RECORD_THREAD, "process that is not there",
+		cap_record_put_thread(&f_, &sample_threads[2]));
+	REFUSED("an image of no file", CAPTURE_RECORD_IMAGE, "file that is not there",
+		cap_record_put_image(&f_, &sample_images[0]));
+	REFUSED("a stack id out of order", CAPTURE_RECORD_STACK, "id out of order",
+		cap_record_put_stack(&f_, &sample_stacks[1]));
+	REFUSED("a process id out of order", CAPTURE_RECORD_PROC, "id out of order",
+		cap_record_put_proc(&f_, &sample_procs[0]));
+	REFUSED("a file id out of order", CAPTURE_RECORD_FILE, "id out of order",
+		cap_record_put_file(&f_, &sample_files[2]));
+	REFUSED("JIT code of no process", CAPTURE_RECORD_JIT, "process that is not there",
 		buf_put(&f_, "\1\1\0\0\1\1\0\0\0\0", 10));
-	REFUSED("JIT code of no name", CAPCODEC_JIT, "string that is not there",
+	REFUSED("JIT code of no name", CAPTURE_RECORD_JIT, "string that is not there",
 		buf_put(&f_, "\0\1\0\0\1\1\1\0\0\0", 10));
-	REFUSED("a name in no file", CAPCODEC_NAME, "file that is not there",
+	REFUSED("a name in no file", CAPTURE_RECORD_NAME, "file that is not there",
 		buf_put(&f_, "\1\0\0\0\0\0", 6));
-	REFUSED("a frame of no name", CAPCODEC_NAME, "string that is not there",
+	REFUSED("a frame of no name", CAPTURE_RECORD_NAME, "string that is not there",
 		buf_put(&f_, "\0\0\0\0\0\1\1\0\0\0\0", 11));
-	REFUSED("a string id out of order", CAPCODEC_STRING, "id out of order", buf_put(&f_, "\1\1a\0", 4));
-	REFUSED("an empty kernel symbol", CAPCODEC_KSYM, "malformed",
-		capcodec_put_ksym(&f_, &(struct cap_ksym){ 5, 5, "", "" }));
+	REFUSED("a string id out of order", CAPTURE_RECORD_STRING, "id out of order", buf_put(&f_, "\1\1a\0", 4));
+	REFUSED("an empty kernel symbol", CAPTURE_RECORD_KSYM, "malformed",
+		cap_record_put_ksym(&f_, &(struct cap_ksym){ 5, 5, "", "" }));
 }
 
 static void test_malformed(struct tap *t, const struct edge *edge)
 {
-	static const uint8_t id[CAP_BUILD_ID_MAX + 1];
+	static const uint8_t id[CAPTURE_BUILD_ID_MAX + 1];
 
-	REFUSED("an empty record", CAPCODEC_OPTION, "malformed", );
-	REFUSED("more frames than bytes", CAPCODEC_STACK, "malformed", buf_put(&f_, "\2\2\1\0\0\0", 6),
+	REFUSED("an empty record", CAPTURE_RECORD_OPTION, "malformed", );
+	REFUSED("more frames than bytes", CAPTURE_RECORD_STACK, "malformed", buf_put(&f_, "\2\2\1\0\0\0", 6),
 		buf_uleb(&f_, UINT32_MAX));
-	REFUSED("more frames than 32 bits count", CAPCODEC_STACK, "malformed",
+	REFUSED("more frames than 32 bits count", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0", 6), buf_uleb(&f_, UINT64_MAX));
-	REFUSED("a frame that is cut", CAPCODEC_STACK, "malformed", buf_put(&f_, "\2\2\1\0\0\0\1\200", 8));
-	REFUSED("as many exact frames as frames", CAPCODEC_STACK, "malformed",
+	REFUSED("a frame that is cut", CAPTURE_RECORD_STACK, "malformed", buf_put(&f_, "\2\2\1\0\0\0\1\200", 8));
+	REFUSED("as many exact frames as frames", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\2\1\1\2\1\1", 12));
-	REFUSED("more exact frames than 32 bits count", CAPCODEC_STACK, "malformed",
+	REFUSED("more exact frames than 32 bits count", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\2\1\1", 9), buf_uleb(&f_, UINT64_MAX));
-	REFUSED("an exact frame behind the last", CAPCODEC_STACK, "malformed",
+	REFUSED("an exact frame behind the last", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\2\1\1\1\2", 11));
-	REFUSED("an exact frame of an absurd number", CAPCODEC_STACK, "malformed",
+	REFUSED("an exact frame of an absurd number", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\3\1\1\1\2\1", 12), buf_uleb(&f_, UINT32_MAX));
-	REFUSED("the first frame as an exact one", CAPCODEC_STACK, "malformed",
+	REFUSED("the first frame as an exact one", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\2\1\1\1\0", 11));
-	REFUSED("an exact frame twice", CAPCODEC_STACK, "malformed",
+	REFUSED("an exact frame twice", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\4\1\1\1\1\2\1\0", 14));
-	REFUSED("fewer numbers of exact frames than said", CAPCODEC_STACK, "malformed",
+	REFUSED("fewer numbers of exact frames than said", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\4\1\1\1\1\2\1", 13));
-	REFUSED("a string longer than its record", CAPCODEC_OPTION, "malformed", buf_put(&f_, "\5name", 5));
-	REFUSED("a string of absurd length", CAPCODEC_OPTION, "malformed", buf_uleb(&f_, UINT64_MAX));
-	REFUSED("a string without its NUL", CAPCODEC_OPTION, "malformed", buf_put(&f_, "\1ab\1c\0", 6));
-	REFUSED("a string with a NUL inside", CAPCODEC_OPTION, "malformed", buf_put(&f_, "\3a\0b\0\1c\0", 8));
-	REFUSED("an image longer than its record", CAPCODEC_IMAGE, "malformed", buf_put(&f_, "\0\4abc", 5));
-	REFUSED("a build ID of 65 bytes", CAPCODEC_FILE, "malformed", buf_put(&f_, "\1\0\0\0\0\0\0\0\101", 9),
+	REFUSED("a string longer than its record", CAPTURE_RECORD_OPTION, "malformed", buf_put(&f_, "\5name", 5));
+	REFUSED("a string of absurd length", CAPTURE_RECORD_OPTION, "malformed", buf_uleb(&f_, UINT64_MAX));
+	REFUSED("a string without its NUL", CAPTURE_RECORD_OPTION, "malformed", buf_put(&f_, "\1ab\1c\0", 6));
+	REFUSED("a string with a NUL inside", CAPTURE_RECORD_OPTION, "malformed", buf_put(&f_, "\3a\0b\0\1c\0", 8));
+	REFUSED("an image longer than its record", CAPTURE_RECORD_IMAGE, "malformed", buf_put(&f_, "\0\4abc", 5));
+	REFUSED("a build ID of 65 bytes", CAPTURE_RECORD_FILE, "malformed", buf_put(&f_, "\1\0\0\0\0\0\0\0\101", 9),
 		buf_put(&f_, id, sizeof(id)), buf_put(&f_, "\0\0", 2));
-	REFUSED("a number of more than 64 bits", CAPCODEC_FLUSH, "malformed",
+	REFUSED("a number of more than 64 bits", CAPTURE_RECORD_FLUSH, "malformed",
 		buf_put(&f_, "\377\377\377\377\377\377\377\377\377\177", 10));
-	REFUSED("a number of more than 32 bits", CAPCODEC_THREAD, "malformed", buf_put(&f_, "\0", 1),
+	REFUSED("a number of more than 32 bits", CAPTURE_RECORD_THREAD, "malformed", buf_put(&f_, "\0", 1),
 		buf_uleb(&f_, UINT64_C(1) << 32), buf_put(&f_, "\0\0\0", 3));
-	REFUSED("a string of names with a NUL inside", CAPCODEC_STRING, "malformed",
+	REFUSED("a string of names with a NUL inside", CAPTURE_RECORD_STRING, "malformed",
 		buf_put(&f_, "\0\2a\0\0", 5));
-	REFUSED("empty JIT code", CAPCODEC_JIT, "malformed", buf_put(&f_, "\0\1\0\0\1\0\0\0\0\0", 10));
-	REFUSED("JIT code that passes the last address", CAPCODEC_JIT, "malformed",
+	REFUSED("empty JIT code", CAPTURE_RECORD_JIT, "malformed", buf_put(&f_, "\0\1\0\0\1\0\0\0\0\0", 10));
+	REFUSED("JIT code that passes the last address", CAPTURE_RECORD_JIT, "malformed",
 		buf_put(&f_, "\0\1\0\0\2", 5), buf_uleb(&f_, UINT64_MAX), buf_put(&f_, "\0\0\0\0", 4));
-	REFUSED("more frames of a name than bytes", CAPCODEC_NAME, "malformed",
+	REFUSED("more frames of a name than bytes", CAPTURE_RECORD_NAME, "malformed",
 		buf_put(&f_, "\0\0\0\0\0\2\0\0\0\0\0\0\0\0\0", 15));
-	REFUSED("an absurd number of frames of a name", CAPCODEC_NAME, "malformed",
+	REFUSED("an absurd number of frames of a name", CAPTURE_RECORD_NAME, "malformed",
 		buf_put(&f_, "\0\0\0\0\0", 5), buf_uleb(&f_, UINT32_MAX));
-	REFUSED("a source of a name of more than a byte", CAPCODEC_NAME, "malformed",
+	REFUSED("a source of a name of more than a byte", CAPTURE_RECORD_NAME, "malformed",
 		buf_put(&f_, "\0\0\0\200\2\0\0", 7));
-	REFUSED("a record longer than its block", CAPCODEC_FLUSH, "behind its block", buf_uleb(&p_, 100));
+	REFUSED("a record longer than its block", CAPTURE_RECORD_FLUSH, "behind its block", buf_uleb(&p_, 100));
 }
 
 static void test_host_twice(struct tap *t, const struct edge *edge)
 {
 	struct made m = { { 0 }, 0 };
 	struct buf p = { 0 }, f = { 0 };
-	struct capread *c;
+	struct cap_reader *c;
 
-	capcodec_put_host(&f, &sample_host);
+	cap_record_put_host(&f, &sample_host);
 	record(&p, &f);
-	add(&m, CAPCODEC_HOST, &p);
-	add(&m, CAPCODEC_HOST, &p);
+	add(&m, CAPTURE_RECORD_HOST, &p);
+	add(&m, CAPTURE_RECORD_HOST, &p);
 	add_trailer(&m);
 	c = read_made(&m, edge);
 	tap_ok(t, c && !c->complete && strstr(c->damage, "second host") && same_host(&c->host, &sample_host),
 		"a second host is refused, the first stays");
-	capread_free(c);
+	cap_reader_free(c);
 	buf_free(&m.b);
 	buf_free(&p);
 	buf_free(&f);
@@ -594,18 +594,18 @@ static void test_flags(struct tap *t, const struct edge *edge)
 {
 	struct made m = { { 0 }, 0 };
 	struct buf p = { 0 }, f = { 0 };
-	struct capread *c;
+	struct cap_reader *c;
 
-	capcodec_put_option(&f, &sample_options[0]);
+	cap_record_put_option(&f, &sample_options[0]);
 	record(&p, &f);
-	add(&m, CAPCODEC_OPTION, &p);
-	m.b.p[CAPBLOCK_HEADER_LEN + 6] = 1;
-	seal(m.b.p + CAPBLOCK_HEADER_LEN, CAPBLOCK_HEAD_LEN - 4, p.p, p.len);
+	add(&m, CAPTURE_RECORD_OPTION, &p);
+	m.b.p[CAPTURE_BLOCK_HEADER_LEN + 6] = 1;
+	seal(m.b.p + CAPTURE_BLOCK_HEADER_LEN, CAPTURE_BLOCK_HEAD_LEN - 4, p.p, p.len);
 	add_trailer(&m);
 	c = read_made(&m, edge);
 	tap_ok(t, c && c->complete && c->unknown_blocks == 1 && !c->n_options,
 		"a block with a flag that no one knows is skipped and counted");
-	capread_free(c);
+	cap_reader_free(c);
 	buf_free(&m.b);
 	buf_free(&p);
 	buf_free(&f);
@@ -615,23 +615,23 @@ static void test_future(struct tap *t, const struct edge *edge)
 {
 	struct made m = { { 0 }, 0 };
 	struct buf p = { 0 }, f = { 0 };
-	struct capread *c;
+	struct cap_reader *c;
 
 	buf_put(&p, "what no one knows yet", 21);
 	add(&m, 999, &p);
 	buf_reset(&p);
-	capcodec_put_option(&f, &sample_options[0]);
+	cap_record_put_option(&f, &sample_options[0]);
 	buf_put(&f, "more fields", 11);
 	record(&p, &f);
-	capcodec_put_option(&f, &sample_options[1]);
+	cap_record_put_option(&f, &sample_options[1]);
 	record(&p, &f);
-	add(&m, CAPCODEC_OPTION, &p);
+	add(&m, CAPTURE_RECORD_OPTION, &p);
 	add_trailer(&m);
 	c = read_made(&m, edge);
 	tap_ok(t, c && c->complete && c->unknown_blocks == 1, "an unknown block is skipped and counted");
 	tap_ok(t, c && c->n_options == 2 && same(c->options[1].name, "unwind"),
 		"fields that a later version appends to a record are left unread");
-	capread_free(c);
+	cap_reader_free(c);
 	buf_free(&m.b);
 	buf_free(&p);
 	buf_free(&f);
@@ -643,7 +643,7 @@ static void test_past(struct tap *t, const struct edge *edge)
 {
 	struct made m = { { 0 }, 0 };
 	struct buf p = { 0 }, f = { 0 };
-	struct capread *c;
+	struct cap_reader *c;
 
 	buf_put(&f, "\0\2\1\0\0\0\2\5\1", 9);
 	record(&p, &f);
@@ -651,7 +651,7 @@ static void test_past(struct tap *t, const struct edge *edge)
 	record(&p, &f);
 	buf_put(&f, "\2\2\1\0\0\0\2\5\1\1\1more", 15);
 	record(&p, &f);
-	add(&m, CAPCODEC_STACK, &p);
+	add(&m, CAPTURE_RECORD_STACK, &p);
 	add_trailer(&m);
 	c = read_made(&m, edge);
 	tap_ok(t, c && c->complete && c->n_stacks == 3, "stacks of three versions are read");
@@ -660,7 +660,7 @@ static void test_past(struct tap *t, const struct edge *edge)
 	tap_ok(t, c && !c->stacks[1].n_exact, "nor has one that counts 0");
 	tap_ok(t, c && c->stacks[2].n_exact == 1 && c->stacks[2].exact[0] == 1,
 		"what follows is left unread");
-	capread_free(c);
+	cap_reader_free(c);
 	buf_free(&m.b);
 	buf_free(&p);
 	buf_free(&f);
@@ -672,13 +672,13 @@ static void test_ksym_order(struct tap *t, const struct edge *edge)
 		{ 50, 60, "one", "" }, { 50, 70, "two", "" }, { 60, 65, "three", "m" } };
 	struct made m = { { 0 }, 0 };
 	struct buf p = { 0 }, f = { 0 };
-	struct capread *c;
+	struct cap_reader *c;
 
 	for (size_t i = 0; i < ARRAY_LEN(s); i++) {
-		capcodec_put_ksym(&f, &s[i]);
+		cap_record_put_ksym(&f, &s[i]);
 		record(&p, &f);
 	}
-	add(&m, CAPCODEC_KSYM, &p);
+	add(&m, CAPTURE_RECORD_KSYM, &p);
 	add_trailer(&m);
 	c = read_made(&m, edge);
 	if (!c)
@@ -689,15 +689,15 @@ static void test_ksym_order(struct tap *t, const struct edge *edge)
 	tap_eq_str(t, ksym(c, 149), "long", "before an inner symbol the outer one is found");
 	tap_eq_str(t, ksym(c, 155), "inner", "inside it the inner one");
 	tap_eq_str(t, ksym(c, 165), "none", "behind it neither");
-	capread_free(c);
+	cap_reader_free(c);
 	buf_free(&m.b);
 	buf_free(&p);
 	buf_free(&f);
 }
 
-static void test_map(struct tap *t, const struct capread *c)
+static void test_map(struct tap *t, const struct cap_reader *c)
 {
-	tap_ok(t, capread_map(c, 0, 0x485000, MONO + 500, MONO + 500, NULL) == &c->maps[2],
+	tap_ok(t, cap_reader_map(c, 0, 0x485000, MONO + 500, MONO + 500, NULL) == &c->maps[2],
 		"the mapping of an address is found");
 }
 
@@ -716,24 +716,24 @@ static void test_hostile(struct tap *t, const struct whole *w)
 	size_t loaded = 0, whole = 0;
 
 	for (int round = 0; round < 20000; round++) {
-		size_t k = next_random(&seed) % n, len = at[k + 1] - at[k] - CAPBLOCK_HEAD_LEN;
-		uint8_t *payload = bytes + at[k] + CAPBLOCK_HEAD_LEN;
-		struct capblock b;
-		struct capread *c;
+		size_t k = next_random(&seed) % n, len = at[k + 1] - at[k] - CAPTURE_BLOCK_HEAD_LEN;
+		uint8_t *payload = bytes + at[k] + CAPTURE_BLOCK_HEAD_LEN;
+		struct cap_block b;
+		struct cap_reader *c;
 
-		capblock_get(bytes + at[k], &b);
+		cap_block_get(bytes + at[k], &b);
 		for (uint32_t i = next_random(&seed) % 4 + 1; i; i--)
 			payload[next_random(&seed) % len] = (uint8_t)next_random(&seed);
-		capblock_put(bytes + at[k], b.type, b.seq, payload, len);
-		if (capread_parse(bytes, w->len, &c, NULL) == 0) {
+		cap_block_put(bytes + at[k], b.type, b.seq, payload, len);
+		if (cap_reader_parse(bytes, w->len, &c, NULL) == 0) {
 			loaded++;
 			whole += c->complete;
 			for (size_t i = 0; i < c->n_samples; i++)
-				if (c->stacks[c->samples[i].ustack].kind != CAP_STACK_USER)
+				if (c->stacks[c->samples[i].ustack].kind != CAPTURE_STACK_USER)
 					abort();
 			for (uint32_t i = 0; i < c->n_procs; i++)
-				capread_map(c, i, 0x485000, MONO, MONO + 1000, NULL);
-			capread_free(c);
+				cap_reader_map(c, i, 0x485000, MONO, MONO + 1000, NULL);
+			cap_reader_free(c);
 		}
 		memcpy(bytes, w->bytes, w->len);
 	}
@@ -764,36 +764,36 @@ static void test_header(struct tap *t, const struct whole *w)
 		{ 12, 4, "\377\377\377\377", "header is damaged" },
 		{ 18, 1, "\7", "header is damaged" },
 	};
-	uint8_t later[CAPBLOCK_HEADER_LEN + 8];
+	uint8_t later[CAPTURE_BLOCK_HEADER_LEN + 8];
 	struct err e;
-	struct capread *c;
+	struct cap_reader *c;
 
 	for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
 		uint8_t *bytes = edge_put(&w->edge, w->bytes, w->len);
 
 		memcpy(bytes + changes[i].at, changes[i].bytes, changes[i].n);
 		tap_ok(t,
-			capread_parse(bytes, w->len, &c, &e) == -EINVAL && strstr(e.msg, changes[i].message),
+			cap_reader_parse(bytes, w->len, &c, &e) == -EINVAL && strstr(e.msg, changes[i].message),
 			"refused: %s", changes[i].message);
 	}
-	tap_ok(t, capread_parse("", 0, &c, &e) == -EINVAL && strstr(e.msg, "empty"), "refused: empty");
-	tap_ok(t, capread_parse(w->bytes, 20, &c, &e) == -EINVAL && strstr(e.msg, "cut at byte 20"),
+	tap_ok(t, cap_reader_parse("", 0, &c, &e) == -EINVAL && strstr(e.msg, "empty"), "refused: empty");
+	tap_ok(t, cap_reader_parse(w->bytes, 20, &c, &e) == -EINVAL && strstr(e.msg, "cut at byte 20"),
 		"refused: cut in the header");
-	memcpy(later, w->bytes, CAPBLOCK_HEADER_LEN);
-	later[16] = CAPBLOCK_MAJOR + 1;
-	seal(later, CAPBLOCK_HEADER_LEN - 4, NULL, 0);
+	memcpy(later, w->bytes, CAPTURE_BLOCK_HEADER_LEN);
+	later[16] = CAPTURE_BLOCK_MAJOR + 1;
+	seal(later, CAPTURE_BLOCK_HEADER_LEN - 4, NULL, 0);
 	tap_ok(t,
-		capread_parse(later, CAPBLOCK_HEADER_LEN, &c, &e) == -EINVAL && strstr(e.msg, "format 2.2") &&
+		cap_reader_parse(later, CAPTURE_BLOCK_HEADER_LEN, &c, &e) == -EINVAL && strstr(e.msg, "format 2.2") &&
 			strstr(e.hint, "newer"),
 		"refused: a greater major version");
 	memset(later, 0, sizeof(later));
-	memcpy(later, w->bytes, CAPBLOCK_HEADER_LEN - 4);
+	memcpy(later, w->bytes, CAPTURE_BLOCK_HEADER_LEN - 4);
 	later[12] = sizeof(later);
 	later[18] = 9;
 	seal(later, sizeof(later) - 4, NULL, 0);
-	tap_ok(t, capread_parse(later, sizeof(later), &c, &e) == 0 && c->good_bytes == sizeof(later),
+	tap_ok(t, cap_reader_parse(later, sizeof(later), &c, &e) == 0 && c->good_bytes == sizeof(later),
 		"a greater minor version with a longer header is read");
-	capread_free(c);
+	cap_reader_free(c);
 }
 
 int main(int argc, char **argv)
@@ -814,7 +814,7 @@ int main(int argc, char **argv)
 	fd = mkstemp(path);
 	if (fd < 0 || close(fd) != 0 || sample_write(path, &e) != 0)
 		abort();
-	tap_ok(&t, capread_load(path, &w.truth, &e) == 0, "a capture is loaded from a file");
+	tap_ok(&t, cap_reader_load(path, &w.truth, &e) == 0, "a capture is loaded from a file");
 	w.bytes = slurp(path, &w.len);
 	unlink(path);
 	w.edge = edge_new(1 << 16);
@@ -835,7 +835,7 @@ int main(int argc, char **argv)
 	test_flags(&t, &w.edge);
 	test_ksym_order(&t, &w.edge);
 	test_hostile(&t, &w);
-	capread_free(w.truth);
+	cap_reader_free(w.truth);
 	free(w.bytes);
 	return tap_done(&t);
 }

@@ -75,7 +75,7 @@ static bool nothing(void)
 	return true;
 }
 
-/* The err that caps_explain() gives in a child after GIVE_UP; false when that could not be done. */
+/* The err that priv_explain() gives in a child after GIVE_UP; false when that could not be done. */
 static bool message(bool (*give_up)(void), struct err *e)
 {
 	int fds[2];
@@ -88,7 +88,7 @@ static bool message(bool (*give_up)(void), struct err *e)
 	if (pid == 0) {
 		if (!give_up())
 			_exit(77);
-		caps_explain("attach to sched_switch", -EPERM, bpf_caps, ARRAY_LEN(bpf_caps), e);
+		priv_explain("attach to sched_switch", -EPERM, bpf_caps, ARRAY_LEN(bpf_caps), e);
 		_exit(write(fds[1], e, sizeof(*e)) == (ssize_t)sizeof(*e) ? 0 : 1);
 	}
 	close(fds[1]);
@@ -125,7 +125,7 @@ static void test_stories(struct tap *t)
 		"--cap-add=BPF");
 	test_refusal(t, "with no_new_privs the hint says that setcap has no effect", no_new_privs, "CAP_BPF",
 		"no effect");
-	if (!caps_allow(CAP_BPF) || !caps_allow(CAP_PERFMON)) {
+	if (!priv_allow(CAP_BPF) || !priv_allow(CAP_PERFMON)) {
 		tap_skip(t, "a refusal names what is missing or what else forbids it", "not privileged");
 		return;
 	}
@@ -146,24 +146,24 @@ static void test_parse(struct tap *t)
 				   "CapPrm:\t0000000000000001\nCapEff:\t0000004000000000\n"
 				   "CapBnd:\t000001ffffffffff\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\n"
 				   "Seccomp:\t2\nSeccomp_filters:\t1\n";
-	struct caps_status s;
+	struct priv_status s;
 
-	tap_ok(t, caps_status_parse(text, &s) == 0, "a status file is parsed");
+	tap_ok(t, priv_status_parse(text, &s) == 0, "a status file is parsed");
 	tap_eq_u64(t, s.uid, 1001, "the uid is the effective one");
 	tap_eq_u64(t, s.effective, UINT64_C(1) << CAP_PERFMON, "the effective set is read");
 	tap_eq_u64(t, s.bounding, UINT64_C(0x1ffffffffff), "the bounding set is read");
 	tap_ok(t, s.seccomp == 2 && s.no_new_privs == 1, "seccomp and no_new_privs are read");
-	tap_ok(t, caps_set_allows(s.effective, CAP_PERFMON) && !caps_set_allows(s.effective, CAP_BPF),
+	tap_ok(t, priv_set_allows(s.effective, CAP_PERFMON) && !priv_set_allows(s.effective, CAP_BPF),
 		"a set allows what is in it and nothing else");
 	tap_ok(t,
-		caps_set_allows(UINT64_C(1) << CAP_SYS_ADMIN, CAP_BPF) &&
-			!caps_set_allows(UINT64_C(1) << CAP_SYS_ADMIN, CAP_SYSLOG),
+		priv_set_allows(UINT64_C(1) << CAP_SYS_ADMIN, CAP_BPF) &&
+			!priv_set_allows(UINT64_C(1) << CAP_SYS_ADMIN, CAP_SYSLOG),
 		"CAP_SYS_ADMIN allows CAP_BPF, not CAP_SYSLOG");
-	tap_ok(t, caps_status_parse("", &s) == -EINVAL, "an empty file is -EINVAL");
-	tap_ok(t, caps_status_parse("Uid:\t0\t0\nCapEff:\tzz\n", &s) == -EINVAL,
+	tap_ok(t, priv_status_parse("", &s) == -EINVAL, "an empty file is -EINVAL");
+	tap_ok(t, priv_status_parse("Uid:\t0\t0\nCapEff:\tzz\n", &s) == -EINVAL,
 		"a set that is no number is -EINVAL");
 	tap_ok(t,
-		caps_status_parse("Uid:\t0 0\nCapEff: 1\nCapPrm: 1\nCapInh: 0\nCapBnd: 1\n", &s) == 0 &&
+		priv_status_parse("Uid:\t0 0\nCapEff: 1\nCapPrm: 1\nCapInh: 0\nCapBnd: 1\n", &s) == 0 &&
 			s.seccomp == -1 && s.no_new_privs == -1,
 		"a kernel that does not tell seccomp and no_new_privs gives -1");
 }
@@ -172,16 +172,16 @@ static void test_text(struct tap *t)
 {
 	char buf[256], tiny[8];
 
-	caps_command("/opt/it's here/tool", bpf_caps, 2, buf, sizeof(buf));
+	priv_command("/opt/it's here/tool", bpf_caps, 2, buf, sizeof(buf));
 	tap_eq_str(t, buf, "setcap cap_bpf,cap_perfmon+ep '/opt/it'\\''s here/tool'",
 		"a path is quoted for the shell");
-	caps_command("/opt/tool", bpf_caps, 2, tiny, sizeof(tiny));
+	priv_command("/opt/tool", bpf_caps, 2, tiny, sizeof(tiny));
 	tap_eq_str(t, tiny, "setcap ", "what does not fit is cut and terminated");
-	tap_eq_str(t, caps_name(CAP_SYSLOG, buf, sizeof(buf)), "CAP_SYSLOG", "a capability has its name");
-	tap_eq_str(t, caps_name(63, buf, sizeof(buf)), "CAP_63", "an unknown capability has its number");
-	tap_ok(t, caps_missing(bpf_caps, 0, buf, sizeof(buf)) == 0 && !buf[0],
+	tap_eq_str(t, priv_name(CAP_SYSLOG, buf, sizeof(buf)), "CAP_SYSLOG", "a capability has its name");
+	tap_eq_str(t, priv_name(63, buf, sizeof(buf)), "CAP_63", "an unknown capability has its number");
+	tap_ok(t, priv_missing(bpf_caps, 0, buf, sizeof(buf)) == 0 && !buf[0],
 		"of no capabilities none is missing");
-	tap_ok(t, caps_explain("x", -EPERM, bpf_caps, 2, NULL) == -EPERM,
+	tap_ok(t, priv_explain("x", -EPERM, bpf_caps, 2, NULL) == -EPERM,
 		"the code comes back where no message is wanted");
 }
 

@@ -11,18 +11,18 @@ static const uint64_t one[] = { 0x1000 };
 static uint32_t n_stacks;
 
 static void put_stop(
-	struct capwrite *w, uint32_t proc, uint8_t reason, uint64_t pc, uint64_t at, uint64_t waits)
+	struct cap_writer *w, uint32_t proc, uint8_t reason, uint64_t pc, uint64_t at, uint64_t waits)
 {
 	const struct cap_stack s = { .id = n_stacks,
-		.kind = CAP_STACK_USER,
-		.verdict = reason ? CAP_STOPPED : CAP_COMPLETE,
+		.kind = CAPTURE_STACK_USER,
+		.verdict = reason ? VERDICT_STOPPED : VERDICT_COMPLETE,
 		.reason = reason,
 		.stop_pc = pc,
 		.len = 1,
 		.frames = one };
 
-	capwrite_stack(w, &s);
-	capwrite_sample(w, &(struct cap_sample){ .proc = proc,
+	cap_writer_stack(w, &s);
+	cap_writer_sample(w, &(struct cap_sample){ .proc = proc,
 				   .tid = 1,
 				   .kstack = 0,
 				   .ustack = n_stacks++,
@@ -32,35 +32,35 @@ static void put_stop(
 				   .last_ns = at });
 }
 
-static void put_all(struct capwrite *w)
+static void put_all(struct cap_writer *w)
 {
 	/* the file moves in process 0, and is elsewhere in process 1 */
 	static const struct cap_map maps[] = {
 		{ .proc = 0, .file = 0, .start = 0x10000, .end = 0x20000, .offset = 0x3000 },
-		{ .proc = 0, .file = CAP_NONE, .start = 0x30000, .end = 0x40000 },
+		{ .proc = 0, .file = CAPTURE_NONE, .start = 0x30000, .end = 0x40000 },
 		{ .proc = 0, .file = 1, .from_ns = 500, .start = 0x10000, .end = 0x20000 },
 		{ .proc = 1, .file = 0, .start = 0x70000, .end = 0x80000, .offset = 0x3000 },
 	};
 
-	capwrite_file(w, &(struct cap_file){ .id = 0, .path = "/lib/a.so" });
-	capwrite_file(w, &(struct cap_file){ .id = 1, .path = "/lib/b.so" });
-	capwrite_proc(w, &(struct cap_proc){ .id = 0, .comm = "p", .exe = "" });
-	capwrite_proc(w, &(struct cap_proc){ .id = 1, .comm = "q", .exe = "" });
+	cap_writer_file(w, &(struct cap_file){ .id = 0, .path = "/lib/a.so" });
+	cap_writer_file(w, &(struct cap_file){ .id = 1, .path = "/lib/b.so" });
+	cap_writer_proc(w, &(struct cap_proc){ .id = 0, .comm = "p", .exe = "" });
+	cap_writer_proc(w, &(struct cap_proc){ .id = 1, .comm = "q", .exe = "" });
 	for (size_t i = 0; i < ARRAY_LEN(maps); i++)
-		capwrite_map(w, &maps[i]);
-	capwrite_stack(w, &(struct cap_stack){ .id = n_stacks++, .kind = CAP_STACK_KERNEL });
-	put_stop(w, 0, CAP_R_NO_ROW, 0x10010, 100, 5);
-	put_stop(w, 1, CAP_R_NO_ROW, 0x70010, 900, 6); /* the same place */
-	put_stop(w, 0, CAP_R_NO_ROW, 0x10020, 100, 10); /* another one */
-	put_stop(w, 0, CAP_R_NO_ROW, 0x10010, 600, 3); /* the other file's by then */
-	put_stop(w, 0, CAP_R_REGISTER, 0x10010, 100, 2); /* another reason */
-	put_stop(w, 0, CAP_R_NO_FRAME_POINTER, 0x30040, 100, 4);
-	put_stop(w, 0, CAP_R_NO_MAPPING, 0x50, 100, UINT64_MAX - 1);
-	put_stop(w, 1, CAP_R_NO_MAPPING, 0x50, 100, 7);
-	put_stop(w, 0, CAP_R_NONE, 0x10010, 100, 100);
+		cap_writer_map(w, &maps[i]);
+	cap_writer_stack(w, &(struct cap_stack){ .id = n_stacks++, .kind = CAPTURE_STACK_KERNEL });
+	put_stop(w, 0, REASON_NO_ROW, 0x10010, 100, 5);
+	put_stop(w, 1, REASON_NO_ROW, 0x70010, 900, 6); /* the same place */
+	put_stop(w, 0, REASON_NO_ROW, 0x10020, 100, 10); /* another one */
+	put_stop(w, 0, REASON_NO_ROW, 0x10010, 600, 3); /* the other file's by then */
+	put_stop(w, 0, REASON_REGISTER, 0x10010, 100, 2); /* another reason */
+	put_stop(w, 0, REASON_NO_FRAME_POINTER, 0x30040, 100, 4);
+	put_stop(w, 0, REASON_NO_MAPPING, 0x50, 100, UINT64_MAX - 1);
+	put_stop(w, 1, REASON_NO_MAPPING, 0x50, 100, 7);
+	put_stop(w, 0, REASON_NONE, 0x10010, 100, 100);
 }
 
-static bool is(const struct capstops_stop *s, unsigned int reason, uint32_t file, bool mapped,
+static bool is(const struct cap_stop_places_stop *s, unsigned int reason, uint32_t file, bool mapped,
 	uint64_t places, uint64_t waits, uint64_t place)
 {
 	if (s->reason == reason && s->file == file && s->mapped == mapped && s->places == places &&
@@ -75,37 +75,37 @@ static bool is(const struct capstops_stop *s, unsigned int reason, uint32_t file
 int main(void)
 {
 	char path[] = "/tmp/unit-capstops.XXXXXX";
-	struct capwrite *w = NULL;
-	struct capread *c = NULL;
-	struct capstops s = { 0 };
+	struct cap_writer *w = NULL;
+	struct cap_reader *c = NULL;
+	struct cap_stop_places s = { 0 };
 	struct tap t = { 0 };
 	int fd = mkstemp(path);
 
 	close(fd);
-	if (capwrite_open(path, true, &w, NULL) != 0)
+	if (cap_writer_open(path, true, &w, NULL) != 0)
 		abort();
 	put_all(w);
-	if (capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 1000, .why = "" }, NULL) != 0 ||
-		capread_load(path, &c, NULL) != 0 || !c->complete)
+	if (cap_writer_finish(w, &(struct cap_trailer){ .stop_ns = 1000, .why = "" }, NULL) != 0 ||
+		cap_reader_load(path, &c, NULL) != 0 || !c->complete)
 		abort();
-	capwrite_close(w);
+	cap_writer_close(w);
 	unlink(path);
-	tap_ok(&t, capstops_make(c, &s) == 0, "stops are summed");
+	tap_ok(&t, cap_stop_places_make(c, &s) == 0, "stops are summed");
 	tap_eq_u64(&t, s.n, 5, "for each reason and file once");
 	if (s.n != 5)
 		return tap_done(&t);
-	tap_ok(&t, is(&s.list[0], CAP_R_NO_MAPPING, CAP_NONE, false, 1, UINT64_MAX, 0x50),
+	tap_ok(&t, is(&s.list[0], REASON_NO_MAPPING, CAPTURE_NONE, false, 1, UINT64_MAX, 0x50),
 		"most waits first; a PC in no mapping; sums saturate");
-	tap_ok(&t, is(&s.list[1], CAP_R_NO_ROW, 0, true, 2, 21, 0x3010),
+	tap_ok(&t, is(&s.list[1], REASON_NO_ROW, 0, true, 2, 21, 0x3010),
 		"two places of a file, one of them in two processes: the one with more waits is named");
 	tap_ok(&t, s.list[1].off_ns == 210, "with their time");
-	tap_ok(&t, is(&s.list[2], CAP_R_NO_FRAME_POINTER, CAP_NONE, true, 1, 4, 0x30040),
+	tap_ok(&t, is(&s.list[2], REASON_NO_FRAME_POINTER, CAPTURE_NONE, true, 1, 4, 0x30040),
 		"memory that is no file's");
-	tap_ok(&t, is(&s.list[3], CAP_R_NO_ROW, 1, true, 1, 3, 0x10),
+	tap_ok(&t, is(&s.list[3], REASON_NO_ROW, 1, true, 1, 3, 0x10),
 		"a file that came later at that address");
-	tap_ok(&t, is(&s.list[4], CAP_R_REGISTER, 0, true, 1, 2, 0x3010), "another reason at the same place");
-	capstops_free(&s);
+	tap_ok(&t, is(&s.list[4], REASON_REGISTER, 0, true, 1, 2, 0x3010), "another reason at the same place");
+	cap_stop_places_free(&s);
 	tap_ok(&t, !s.list && !s.n, "nothing is left of them");
-	capread_free(c);
+	cap_reader_free(c);
 	return tap_done(&t);
 }

@@ -15,13 +15,13 @@
 
 #define BIT(cap) (UINT64_C(1) << (cap))
 
-static int succeed(const struct capworld *w, pid_t pid, struct err *e)
+static int succeed(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	(void)w, (void)pid, (void)e;
 	return 0;
 }
 
-static int crash(const struct capworld *w, pid_t pid, struct err *e)
+static int crash(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	const struct rlimit none = { 0 };
 
@@ -32,7 +32,7 @@ static int crash(const struct capworld *w, pid_t pid, struct err *e)
 	return 0;
 }
 
-static int hang(const struct capworld *w, pid_t pid, struct err *e)
+static int hang(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	(void)w, (void)pid, (void)e;
 	while (pause() == -1)
@@ -40,20 +40,20 @@ static int hang(const struct capworld *w, pid_t pid, struct err *e)
 	return 0;
 }
 
-static int refuse(const struct capworld *w, pid_t pid, struct err *e)
+static int refuse(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	(void)w, (void)pid;
 	return err_set(e, -EPERM, "refused");
 }
 
-static struct caps_status status(void)
+static struct priv_status status(void)
 {
-	struct caps_status s = { 0 };
+	struct priv_status s = { 0 };
 	char text[8192] = "";
 	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
-	if (n < 0 || caps_status_parse(text, &s) != 0)
+	if (n < 0 || priv_status_parse(text, &s) != 0)
 		s.uid = 12345;
 	if (fd >= 0)
 		close(fd);
@@ -61,9 +61,9 @@ static struct caps_status status(void)
 }
 
 /* As the kernel tells it: CAP_SYSLOG and nothing else, the bounding set included. */
-static int have_syslog_only(const struct capworld *w, pid_t pid, struct err *e)
+static int have_syslog_only(const struct priv_targets *w, pid_t pid, struct err *e)
 {
-	struct caps_status s = status();
+	struct priv_status s = status();
 	uint64_t want = BIT(CAP_SYSLOG);
 
 	(void)w, (void)pid;
@@ -73,13 +73,13 @@ static int have_syslog_only(const struct capworld *w, pid_t pid, struct err *e)
 	return 0;
 }
 
-static int be_root(const struct capworld *w, pid_t pid, struct err *e)
+static int be_root(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	(void)w, (void)pid;
 	return getuid() == 0 && status().uid == 0 ? 0 : err_set(e, -ENOTRECOVERABLE, "another user");
 }
 
-static int be_nobody(const struct capworld *w, pid_t pid, struct err *e)
+static int be_nobody(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	uid_t r, eff, saved;
 
@@ -91,29 +91,29 @@ static int be_nobody(const struct capworld *w, pid_t pid, struct err *e)
 }
 
 /* The processes to try things on are others' and alive. */
-static int see_world(const struct capworld *w, pid_t pid, struct err *e)
+static int see_world(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	(void)pid;
-	for (int i = 0; i < CAPWORLD_PROCESSES; i++)
+	for (int i = 0; i < PRIV_TARGETS_PROCESSES; i++)
 		if (!worker_pid(w->process[i]) ||
 			(kill((pid_t)worker_pid(w->process[i]), 0) != 0 && errno != EPERM))
 			return err_set(e, -ESRCH, "process %d is not there", i);
 	return 0;
 }
 
-static void set_steps(struct captrials *t, const capproc_fn *fns, size_t n)
+static void set_steps(struct priv_trials *t, const priv_proc_fn *fns, size_t n)
 {
 	t->steps.n = n;
 	for (size_t i = 0; i < n; i++)
-		t->steps.list[i] = (struct capstep){ .proc = fns[i], .whose = CAPWORLD_OF_USER };
+		t->steps.list[i] = (struct priv_step){ .proc = fns[i], .whose = PRIV_TARGETS_OF_USER };
 }
 
-static bool open_trials(struct captrials *t, unsigned int limit_ms, const capproc_fn *fns, size_t n)
+static bool open_trials(struct priv_trials *t, unsigned int limit_ms, const priv_proc_fn *fns, size_t n)
 {
 	struct err e = { 0 };
 
 	fflush(stdout);
-	if (captrials_open(limit_ms, t, &e) != 0) {
+	if (priv_trials_open(limit_ms, t, &e) != 0) {
 		tap_diag("%s", e.msg);
 		return false;
 	}
@@ -121,82 +121,82 @@ static bool open_trials(struct captrials *t, unsigned int limit_ms, const cappro
 	return true;
 }
 
-static uint8_t state(const struct captrials *t, size_t user, uint64_t caps, size_t step)
+static uint8_t state(const struct priv_trials *t, size_t user, uint64_t caps, size_t step)
 {
-	return captrials_cell(t, user, caps, step).state;
+	return priv_trials_cell(t, user, caps, step).state;
 }
 
 static void test_child(struct tap *t)
 {
-	const capproc_fn fns[] = { have_syslog_only, be_root, be_nobody, see_world };
+	const priv_proc_fn fns[] = { have_syslog_only, be_root, be_nobody, see_world };
 	const uint64_t set = BIT(CAP_SYSLOG);
-	struct captrials trials;
+	struct priv_trials trials;
 
 	if (!tap_ok(t, open_trials(&trials, 60000, fns, ARRAY_LEN(fns)), "trials begin"))
 		return;
-	tap_ok(t, captrials_all(&trials, &set, 1, NULL) == 0, "every step is tried as every user");
-	tap_ok(t, state(&trials, 0, set, 0) == CAPCELL_WORKS && state(&trials, 1, set, 0) == CAPCELL_WORKS,
+	tap_ok(t, priv_trials_all(&trials, &set, 1, NULL) == 0, "every step is tried as every user");
+	tap_ok(t, state(&trials, 0, set, 0) == PRIV_CELL_WORKS && state(&trials, 1, set, 0) == PRIV_CELL_WORKS,
 		"the child has exactly the set, by the kernel's own account, as both users");
-	tap_ok(t, state(&trials, 0, set, 1) == CAPCELL_WORKS && state(&trials, 1, set, 1) != CAPCELL_WORKS,
+	tap_ok(t, state(&trials, 0, set, 1) == PRIV_CELL_WORKS && state(&trials, 1, set, 1) != PRIV_CELL_WORKS,
 		"root is root, and the ordinary user is not");
-	tap_ok(t, state(&trials, 1, set, 2) == CAPCELL_WORKS && state(&trials, 0, set, 2) != CAPCELL_WORKS,
+	tap_ok(t, state(&trials, 1, set, 2) == PRIV_CELL_WORKS && state(&trials, 0, set, 2) != PRIV_CELL_WORKS,
 		"the ordinary user is one, without supplementary groups");
-	tap_ok(t, state(&trials, 0, set, 3) == CAPCELL_WORKS, "there are processes to try things on");
-	tap_ok(t, state(&trials, 0, 0, 0) == CAPCELL_UNKNOWN, "what was not asked for is not known");
-	captrials_close(&trials);
+	tap_ok(t, state(&trials, 0, set, 3) == PRIV_CELL_WORKS, "there are processes to try things on");
+	tap_ok(t, state(&trials, 0, 0, 0) == PRIV_CELL_UNKNOWN, "what was not asked for is not known");
+	priv_trials_close(&trials);
 	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "no process is left");
 }
 
 static void test_bad(struct tap *t)
 {
-	const capproc_fn fns[] = { succeed, crash, refuse, succeed, hang, succeed };
+	const priv_proc_fn fns[] = { succeed, crash, refuse, succeed, hang, succeed };
 	const uint16_t first[] = { 0, 1, 2, 3 }, fine[] = { 0, 3 }, last[] = { 4, 5 };
-	struct captrials trials;
+	struct priv_trials trials;
 	uint64_t began = now_ns();
 
 	if (!tap_ok(t, open_trials(&trials, 1500, fns, ARRAY_LEN(fns)), "trials begin again"))
 		return;
-	tap_ok(t, !captrials_ask(&trials, 0, 0, first, ARRAY_LEN(first)),
+	tap_ok(t, !priv_trials_ask(&trials, 0, 0, first, ARRAY_LEN(first)),
 		"a step that crashes does not work");
 	tap_ok(t,
-		captrials_cell(&trials, 0, 0, 1).code == -ECHILD && state(&trials, 0, 0, 1) == CAPCELL_FAILED,
+		priv_trials_cell(&trials, 0, 0, 1).code == -ECHILD && state(&trials, 0, 0, 1) == PRIV_CELL_FAILED,
 		"a crash is a failure");
 	tap_ok(t,
-		state(&trials, 0, 0, 2) == CAPCELL_REFUSED && captrials_cell(&trials, 0, 0, 2).code == -EPERM,
+		state(&trials, 0, 0, 2) == PRIV_CELL_REFUSED && priv_trials_cell(&trials, 0, 0, 2).code == -EPERM,
 		"a refusal is one, with its error");
-	tap_ok(t, captrials_ask(&trials, 0, 0, fine, ARRAY_LEN(fine)),
+	tap_ok(t, priv_trials_ask(&trials, 0, 0, fine, ARRAY_LEN(fine)),
 		"what comes after a crash is tried too");
-	tap_ok(t, !captrials_ask(&trials, 0, 0, last, ARRAY_LEN(last)), "a step that hangs does not work");
+	tap_ok(t, !priv_trials_ask(&trials, 0, 0, last, ARRAY_LEN(last)), "a step that hangs does not work");
 	tap_ok(t,
-		captrials_cell(&trials, 0, 0, 4).code == -ETIMEDOUT &&
-			state(&trials, 0, 0, 4) == CAPCELL_NOT_TRIED,
+		priv_trials_cell(&trials, 0, 0, 4).code == -ETIMEDOUT &&
+			state(&trials, 0, 0, 4) == PRIV_CELL_NOT_TRIED,
 		"it ends with the time, and says nothing");
-	tap_ok(t, state(&trials, 0, 0, 5) == CAPCELL_NOT_TRIED && trials.late,
+	tap_ok(t, state(&trials, 0, 0, 5) == PRIV_CELL_NOT_TRIED && trials.late,
 		"what the time was too short for is not tried, and that is known");
 	tap_ok(t, now_ns() - began < UINT64_C(20000000000), "and it does not take for ever");
-	captrials_close(&trials);
+	priv_trials_close(&trials);
 	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "no process is left of it");
 }
 
 static void test_not_granted(struct tap *t)
 {
-	const capproc_fn fns[] = { succeed };
+	const priv_proc_fn fns[] = { succeed };
 	const uint16_t which[] = { 0 };
 	const uint64_t set = BIT(CAP_SYSLOG);
-	struct captrials trials;
+	struct priv_trials trials;
 
 	if (!open_trials(&trials, 60000, fns, 1))
 		return;
 	trials.granted &= ~set;
 	tap_ok(t,
-		!captrials_ask(&trials, 1, set, which, 1) && state(&trials, 1, set, 0) == CAPCELL_NOT_GRANTED,
+		!priv_trials_ask(&trials, 1, set, which, 1) && state(&trials, 1, set, 0) == PRIV_CELL_NOT_GRANTED,
 		"a set that cannot be had is not tried");
 	snprintf(trials.left_out, sizeof(trials.left_out), "why");
 	trials.steps.list[0].kernel_memory = true;
-	tap_ok(t, !captrials_ask(&trials, 1, 0, which, 1) && state(&trials, 1, 0, 0) == CAPCELL_NOT_TRIED,
+	tap_ok(t, !priv_trials_ask(&trials, 1, 0, which, 1) && state(&trials, 1, 0, 0) == PRIV_CELL_NOT_TRIED,
 		"what is left out is not tried");
-	captrials_close(&trials);
-	captrials_close(&(struct captrials){ 0 });
+	priv_trials_close(&trials);
+	priv_trials_close(&(struct priv_trials){ 0 });
 }
 
 int main(void)
@@ -205,7 +205,7 @@ int main(void)
 	struct tap t = { 0 };
 	char why[128];
 
-	if (geteuid() != 0 || caps_missing(needed, ARRAY_LEN(needed), why, sizeof(why))) {
+	if (geteuid() != 0 || priv_missing(needed, ARRAY_LEN(needed), why, sizeof(why))) {
 		tap_skip(&t, "trials", "not root");
 		return tap_done(&t);
 	}

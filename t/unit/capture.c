@@ -15,7 +15,7 @@ static bool all_named(void)
 
 static bool all_distinct(void)
 {
-	for (unsigned int i = 0; i < CAP_R_COUNT; i++)
+	for (unsigned int i = 0; i < REASON_COUNT; i++)
 		for (unsigned int k = 0; k < i; k++)
 			if (strcmp(capture_reason_name(i), capture_reason_name(k)) == 0)
 				return false;
@@ -57,8 +57,8 @@ int main(void)
 		tap_eq_str(&t, capture_state_letter(states[i].state, buf), states[i].letter, states[i].name);
 	tap_ok(&t, all_named(), "every reason and verdict has a name and a text, known or not");
 	tap_ok(&t, all_distinct(), "no two reasons share a name");
-	tap_eq_str(&t, capture_reason_name(CAP_R_KTHREAD), "kernel-thread", "a reason's name");
-	tap_eq_str(&t, capture_verdict_name(CAP_TRUNCATED), "truncated", "a verdict's name");
+	tap_eq_str(&t, capture_reason_name(REASON_KTHREAD), "kernel-thread", "a reason's name");
+	tap_eq_str(&t, capture_verdict_name(VERDICT_TRUNCATED), "truncated", "a verdict's name");
 	tap_eq_str(&t, capture_verdict_name(0), "unknown", "0 is no verdict");
 	return tap_done(&t);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capwrite - what a writer does with files, full disks, and records that
+ * cap_writer - what a writer does with files, full disks, and records that
  * no reader would take.
  */
 #include "base/tap.h"
@@ -54,10 +54,10 @@ static void put_file(const char *p, const char *text, mode_t mode)
 /* Open PATH for writing and close it at once. */
 static int try_open(const char *p, bool force, struct err *e)
 {
-	struct capwrite *w = NULL;
-	int code = capwrite_open(p, force, &w, e);
+	struct cap_writer *w = NULL;
+	int code = cap_writer_open(p, force, &w, e);
 
-	capwrite_close(w);
+	cap_writer_close(w);
 	return code;
 }
 
@@ -75,7 +75,7 @@ static void test_files(struct tap *t)
 	unlink(p);
 	tap_ok(t, try_open(p, false, &e) == 0 && mode_of(p) == 0600, "and under umask 0777");
 	umask(old);
-	tap_eq_u64(t, size_of(p), CAPBLOCK_HEADER_LEN, "the file header is written at once");
+	tap_eq_u64(t, size_of(p), CAPTURE_BLOCK_HEADER_LEN, "the file header is written at once");
 	chmod(p, 0644);
 	stat(p, &st);
 	before = st.st_ino;
@@ -96,7 +96,7 @@ static void test_files(struct tap *t)
 	tap_eq_u64(t, size_of(p), 8, "it is as it was");
 	put_file(p, "\211stk", 0644);
 	tap_ok(t, try_open(p, false, &e) == -EEXIST, "the beginning of the magic is no capture");
-	tap_ok(t, try_open(p, true, &e) == 0 && mode_of(p) == 0600 && size_of(p) == CAPBLOCK_HEADER_LEN,
+	tap_ok(t, try_open(p, true, &e) == 0 && mode_of(p) == 0600 && size_of(p) == CAPTURE_BLOCK_HEADER_LEN,
 		"with force it is replaced");
 	unlink(p);
 }
@@ -130,11 +130,11 @@ static void test_odd_files(struct tap *t)
 		"a full device is told");
 }
 
-static struct capread *load(const char *p)
+static struct cap_reader *load(const char *p)
 {
-	struct capread *c = NULL;
+	struct cap_reader *c = NULL;
 
-	return capread_load(p, &c, NULL) == 0 ? c : NULL;
+	return cap_reader_load(p, &c, NULL) == 0 ? c : NULL;
 }
 
 /* --- full disks --- */
@@ -151,12 +151,12 @@ static void limit(rlim_t len)
 
 static bool good_until(const char *p, off_t room, off_t whole, const char **why)
 {
-	struct capread *c = load(p);
+	struct cap_reader *c = load(p);
 	bool clean = c && c->good_bytes == c->total_bytes && (off_t)c->total_bytes <= room;
 	bool told = c && !c->complete && strstr(c->damage, "without a trailer");
 
 	*why = !c ? "not read" : !clean ? "a torn block" : !told ? "taken for whole" : NULL;
-	capread_free(c);
+	cap_reader_free(c);
 	return !*why && size_of(p) <= room && room < whole;
 }
 
@@ -170,7 +170,7 @@ static void test_every_room(struct tap *t)
 	if (sample_write(p, &e) != 0)
 		abort();
 	whole = size_of(p);
-	for (room = CAPBLOCK_HEADER_LEN; room < whole && fine; room++) {
+	for (room = CAPTURE_BLOCK_HEADER_LEN; room < whole && fine; room++) {
 		unlink(p);
 		limit((rlim_t)room);
 		fine = sample_write(p, &e) == -EFBIG && strstr(e.hint, "kept");
@@ -185,102 +185,102 @@ static void test_every_room(struct tap *t)
 static void test_sticky(struct tap *t)
 {
 	const char *p = in_dir("sticky");
-	struct capwrite *w;
+	struct cap_writer *w;
 	struct err e = { 0 };
 	uint64_t bytes;
 	bool first;
 
-	if (capwrite_open(p, false, &w, &e) != 0 || sample_first(w, &e) != 0)
+	if (cap_writer_open(p, false, &w, &e) != 0 || sample_first(w, &e) != 0)
 		abort();
-	bytes = capwrite_bytes(w);
+	bytes = cap_writer_bytes(w);
 	tap_eq_u64(t, size_of(p), bytes, "a flush brings everything into the file");
 	limit(bytes + 5);
-	first = capwrite_flush(w, MONO, &e) == -EFBIG;
+	first = cap_writer_flush(w, MONO, &e) == -EFBIG;
 	limit(RLIM_INFINITY);
 	tap_ok(t, first && sample_second(w, &e) == -EFBIG, "the first error is every later flush's too");
 	tap_eq_u64(t, size_of(p), bytes, "and nothing more is written");
-	tap_eq_u64(t, capwrite_bytes(w), bytes, "nor counted");
-	capwrite_close(w);
+	tap_eq_u64(t, cap_writer_bytes(w), bytes, "nor counted");
+	cap_writer_close(w);
 	unlink(p);
 }
 
 /* --- records that no reader takes --- */
 
-static struct capwrite *with_stacks(void)
+static struct cap_writer *with_stacks(void)
 {
-	struct capwrite *w;
+	struct cap_writer *w;
 
-	if (capwrite_open(in_dir("bad"), false, &w, NULL) != 0)
+	if (cap_writer_open(in_dir("bad"), false, &w, NULL) != 0)
 		abort();
-	capwrite_proc(w, &sample_procs[0]);
-	capwrite_file(w, &sample_files[0]);
-	capwrite_stack(w, &sample_stacks[0]);
-	capwrite_stack(w, &sample_stacks[1]);
+	cap_writer_proc(w, &sample_procs[0]);
+	cap_writer_file(w, &sample_files[0]);
+	cap_writer_stack(w, &sample_stacks[0]);
+	cap_writer_stack(w, &sample_stacks[1]);
 	return w;
 }
 
-static void refused(struct tap *t, struct capwrite *w, const char *message, const char *name)
+static void refused(struct tap *t, struct cap_writer *w, const char *message, const char *name)
 {
 	struct err e = { 0 };
 
-	tap_ok(t, capwrite_flush(w, MONO, &e) == -EINVAL && strstr(e.msg, message), "refused: %s", name);
-	tap_ok(t, capwrite_flush(w, MONO, &e) == -EINVAL && size_of(in_dir("bad")) == CAPBLOCK_HEADER_LEN,
+	tap_ok(t, cap_writer_flush(w, MONO, &e) == -EINVAL && strstr(e.msg, message), "refused: %s", name);
+	tap_ok(t, cap_writer_flush(w, MONO, &e) == -EINVAL && size_of(in_dir("bad")) == CAPTURE_BLOCK_HEADER_LEN,
 		"and nothing is written");
-	capwrite_close(w);
+	cap_writer_close(w);
 }
 
 static void test_bad_records(struct tap *t)
 {
 	static const uint64_t frames[] = { 1, 2, 3 };
 	static const uint32_t twice[] = { 1, 1 }, behind[] = { 3 }, first[] = { 0 };
-	struct capwrite *w = with_stacks();
+	struct cap_writer *w = with_stacks();
 
-	capwrite_stack(w, &sample_stacks[3]);
+	cap_writer_stack(w, &sample_stacks[3]);
 	refused(t, w, "stack ids", "a stack id left out");
 	w = with_stacks();
-	capwrite_proc(w, &sample_procs[0]);
+	cap_writer_proc(w, &sample_procs[0]);
 	refused(t, w, "process ids", "a process id given twice");
 	w = with_stacks();
-	capwrite_file(w, &sample_files[2]);
+	cap_writer_file(w, &sample_files[2]);
 	refused(t, w, "file ids", "a file id left out");
 	w = with_stacks();
-	capwrite_sample(w, &(struct cap_sample){ .kstack = 0, .ustack = 2 });
+	cap_writer_sample(w, &(struct cap_sample){ .kstack = 0, .ustack = 2 });
 	refused(t, w, "stack that was not written", "a sample of a stack that was not written");
 	w = with_stacks();
-	capwrite_sample(w, &(struct cap_sample){ .kstack = CAP_NONE, .ustack = 1 });
+	cap_writer_sample(w, &(struct cap_sample){ .kstack = CAPTURE_NONE, .ustack = 1 });
 	refused(t, w, "stack that was not written", "a sample without a kernel stack");
 	w = with_stacks();
-	capwrite_sample(w, &(struct cap_sample){ .proc = 1, .kstack = 0, .ustack = 1 });
+	cap_writer_sample(w, &(struct cap_sample){ .proc = 1, .kstack = 0, .ustack = 1 });
 	refused(t, w, "process that was not written", "a sample of a process that was not written");
 	w = with_stacks();
-	capwrite_map(w, &(struct cap_map){ .file = 1, .start = 1, .end = 2 });
+	cap_writer_map(w, &(struct cap_map){ .file = 1, .start = 1, .end = 2 });
 	refused(t, w, "file that was not written", "a mapping of a file that was not written");
 	w = with_stacks();
-	capwrite_map(w, &(struct cap_map){ .file = CAP_NONE, .start = 2, .end = 2 });
+	cap_writer_map(w, &(struct cap_map){ .file = CAPTURE_NONE, .start = 2, .end = 2 });
 	refused(t, w, "mapping ends", "an empty mapping");
 	w = with_stacks();
-	capwrite_stack(
+	cap_writer_stack(
 		w, &(struct cap_stack){ .id = 2, .len = 3, .frames = frames, .n_exact = 2, .exact = twice });
 	refused(t, w, "exact frames", "an exact frame given twice");
 	w = with_stacks();
-	capwrite_stack(
+	cap_writer_stack(
 		w, &(struct cap_stack){ .id = 2, .len = 3, .frames = frames, .n_exact = 1, .exact = behind });
 	refused(t, w, "exact frames", "an exact frame behind the last");
 	w = with_stacks();
-	capwrite_stack(
+	cap_writer_stack(
 		w, &(struct cap_stack){ .id = 2, .len = 3, .frames = frames, .n_exact = 1, .exact = first });
 	refused(t, w, "exact frames", "the first frame among the exact ones");
 	w = with_stacks();
-	capwrite_ksym(w, &(struct cap_ksym){ 3, 2, "", "" });
+	cap_writer_ksym(w, &(struct cap_ksym){ 3, 2, "", "" });
 	refused(t, w, "kernel symbol ends", "a kernel symbol that ends before it begins");
 	w = with_stacks();
-	capwrite_jit(w, &(struct cap_jit){ .start = 2, .end = 2, .name = "", .file = "" });
+	cap_writer_jit(w, &(struct cap_jit){ .start = 2, .end = 2, .name = "", .file = "" });
 	refused(t, w, "JIT code ends", "an empty piece of JIT code");
 	w = with_stacks();
-	capwrite_jit(w, &(struct cap_jit){ .proc = 1, .start = 2, .end = 3, .name = "", .file = "" });
+	cap_writer_jit(w, &(struct cap_jit){ .proc = 1, .start = 2, .end = 3, .name = "", .file = "" });
 	refused(t, w, "process that was not written", "JIT code of a process that was not written");
 	w = with_stacks();
-	capwrite_name(w, &(struct cap_name){ .file = 1 });
+	cap_writer_name(w, &(struct cap_name){ .file = 1 });
 	refused(t, w, "file that was not written", "a name in a file that was not written");
 }
 
@@ -291,24 +291,24 @@ static void test_split(struct tap *t)
 	const char *p = in_dir("much");
 	const size_t n = 200000;
 	uint64_t frames[60], blocks, got = 0;
-	struct capwrite *w;
-	struct capread *c;
+	struct cap_writer *w;
+	struct cap_reader *c;
 	struct err e = { 0 };
 	bool fine = true;
 
-	if (capwrite_open(p, false, &w, &e) != 0)
+	if (cap_writer_open(p, false, &w, &e) != 0)
 		abort();
-	capwrite_proc(w, &sample_procs[0]);
+	cap_writer_proc(w, &sample_procs[0]);
 	for (uint32_t i = 0; i < n; i++) {
 		for (size_t k = 0; k < ARRAY_LEN(frames); k++)
 			frames[k] = UINT64_C(0x7f0000000000) + i * 64 + k * (k % 3);
 		if (i < 60000)
-			capwrite_stack(w, &(struct cap_stack){ .id = i,
-						  .kind = i % 2 ? CAP_STACK_USER : CAP_STACK_KERNEL,
-						  .verdict = CAP_COMPLETE,
+			cap_writer_stack(w, &(struct cap_stack){ .id = i,
+						  .kind = i % 2 ? CAPTURE_STACK_USER : CAPTURE_STACK_KERNEL,
+						  .verdict = VERDICT_COMPLETE,
 						  .len = ARRAY_LEN(frames),
 						  .frames = frames });
-		capwrite_sample(w, &(struct cap_sample){ .tid = i,
+		cap_writer_sample(w, &(struct cap_sample){ .tid = i,
 					   .kstack = i % 30000 * 2,
 					   .ustack = i % 30000 * 2 + 1,
 					   .count = 1,
@@ -316,9 +316,9 @@ static void test_split(struct tap *t)
 					   .first_ns = MONO + i,
 					   .last_ns = MONO + i });
 	}
-	if (capwrite_finish(w, &sample_trailer, &e) != 0)
+	if (cap_writer_finish(w, &sample_trailer, &e) != 0)
 		abort();
-	capwrite_close(w);
+	cap_writer_close(w);
 	c = load(p);
 	if (!c)
 		abort();
@@ -331,7 +331,7 @@ static void test_split(struct tap *t)
 		"200,000 samples and 60,000 stacks");
 	tap_ok(t, fine && got == (uint64_t)n * (n - 1) / 2, "come back over the ends of blocks");
 	tap_ok(t, blocks > 8, "in several blocks of a type");
-	capread_free(c);
+	cap_reader_free(c);
 	unlink(p);
 }
 
@@ -342,21 +342,21 @@ static void test_strings(struct tap *t)
 		"a_function_of_some_length", "/usr/src/project/with/a/path/file.c", 1000, 0 } };
 	const char *p = in_dir("strings");
 	const uint32_t n = 100000;
-	struct capwrite *w;
-	struct capread *c;
+	struct cap_writer *w;
+	struct cap_reader *c;
 	bool fine = true;
 
-	if (capwrite_open(p, false, &w, NULL) != 0)
+	if (cap_writer_open(p, false, &w, NULL) != 0)
 		abort();
-	capwrite_file(w, &sample_files[0]);
+	cap_writer_file(w, &sample_files[0]);
 	for (uint32_t i = 0; i < n; i++) {
-		capwrite_name(w, &(struct cap_name){ .offset = i, .n = 1, .frames = frames });
-		if (i == n / 2 && capwrite_flush(w, MONO, NULL) != 0)
+		cap_writer_name(w, &(struct cap_name){ .offset = i, .n = 1, .frames = frames });
+		if (i == n / 2 && cap_writer_flush(w, MONO, NULL) != 0)
 			abort();
 	}
-	if (capwrite_finish(w, &sample_trailer, NULL) != 0)
+	if (cap_writer_finish(w, &sample_trailer, NULL) != 0)
 		abort();
-	capwrite_close(w);
+	cap_writer_close(w);
 	tap_ok(t, size_of(p) < 20 * (off_t)n, "names that come again take a few bytes each");
 	c = load(p);
 	if (!c)
@@ -364,7 +364,7 @@ static void test_strings(struct tap *t)
 	for (uint32_t i = 0; i < c->n_names; i++)
 		fine &= c->names[i].offset == i && strcmp(c->names[i].frames[0].file, frames[0].file) == 0;
 	tap_ok(t, fine && c->complete && c->n_names == n, "and come back over blocks and flushes");
-	capread_free(c);
+	cap_reader_free(c);
 	unlink(p);
 }
 
@@ -410,26 +410,26 @@ static void test_golden(struct tap *t)
 	const uint32_t exact[] = { 1 };
 	const char *p = in_dir("golden");
 	uint8_t got[sizeof(golden) + 1];
-	struct capwrite *w;
+	struct cap_writer *w;
 	struct err e;
 	FILE *f;
 	size_t len;
 
-	if (capwrite_open(p, false, &w, &e) != 0)
+	if (cap_writer_open(p, false, &w, &e) != 0)
 		abort();
-	capwrite_stack(w, &(struct cap_stack){ .kind = CAP_STACK_USER,
-				  .verdict = CAP_STOPPED,
-				  .reason = CAP_R_MEMORY,
+	cap_writer_stack(w, &(struct cap_stack){ .kind = CAPTURE_STACK_USER,
+				  .verdict = VERDICT_STOPPED,
+				  .reason = REASON_MEMORY,
 				  .error = -14,
 				  .stop_pc = 0x1000,
 				  .len = 2,
 				  .n_exact = 1,
 				  .frames = frames,
 				  .exact = exact });
-	capwrite_option(w, &(struct cap_option){ "pid", "42" });
-	tap_ok(t, capwrite_finish(w, &(struct cap_trailer){ 300, "end" }, &e) == 0,
+	cap_writer_option(w, &(struct cap_option){ "pid", "42" });
+	tap_ok(t, cap_writer_finish(w, &(struct cap_trailer){ 300, "end" }, &e) == 0,
 		"a tiny capture is written");
-	capwrite_close(w);
+	cap_writer_close(w);
 	f = fopen(p, "r");
 	if (!f)
 		abort();
@@ -482,30 +482,30 @@ static bool slow_pipe(void)
 	pid = fork();
 	if (pid == 0) {
 		uint64_t frames[100] = { 1 };
-		struct capwrite *w;
+		struct cap_writer *w;
 
 		dup2(fds[1], STDOUT_FILENO);
 		close(fds[0]);
 		close(fds[1]);
-		if (capwrite_open("-", false, &w, &e) != 0)
+		if (cap_writer_open("-", false, &w, &e) != 0)
 			_exit(1);
 		for (uint32_t i = 0; i < 5000; i++) {
 			for (uint64_t k = 0; k < 100; k++)
 				frames[k] = k * k * i << 20;
-			capwrite_stack(
+			cap_writer_stack(
 				w, &(struct cap_stack){
-					   .id = i, .kind = CAP_STACK_USER, .len = 100, .frames = frames });
+					   .id = i, .kind = CAPTURE_STACK_USER, .len = 100, .frames = frames });
 		}
-		_exit(capwrite_finish(w, &sample_trailer, &e) == 0 ? 0 : 1);
+		_exit(cap_writer_finish(w, &sample_trailer, &e) == 0 ? 0 : 1);
 	}
 	close(fds[1]);
 	dup2(fds[0], STDIN_FILENO);
 	close(fds[0]);
-	struct capread *c = load("-");
+	struct cap_reader *c = load("-");
 	bool fine = c && c->complete && c->n_stacks == 5000 &&
 		    c->stacks[4999].frames[99] == UINT64_C(9801) * 4999 << 20;
 
-	capread_free(c);
+	cap_reader_free(c);
 	waitpid(pid, &status, 0);
 	return fine && status == 0;
 }

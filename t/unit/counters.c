@@ -68,7 +68,7 @@ static void fill(struct counters *c, struct recorder_stats *st, uint64_t value)
 		{ "lost.threads", 1 }, { "lost.threads_unread", 1 }, { "looker.lost", 1 } };
 
 	*st = (struct recorder_stats){ .by_table = true, .by_name = true };
-	recstats_counters(st, c);
+	record_stats_counters(st, c);
 	for (size_t i = 0; i < c->n; i++)
 		c->list[i].value = value;
 	if (value)
@@ -101,7 +101,7 @@ static void test_report(struct tap *t, struct buf *b)
 	counters_put_head(b, &c, "rec", 1000000000, "f", 1);
 	counters_put_progress(b, &c, 1000000000);
 	buftext_str(b, "\n");
-	capends_add(&c.user, CAP_COMPLETE, CAP_R_NONE, 1);
+	cap_outcomes_add(&c.user, VERDICT_COMPLETE, REASON_NONE, 1);
 	counters_put(b, &c, true);
 	text = taken(b);
 	if (!tap_ok(t, !has_one_of_many(text), "nothing is one and many"))

@@ -158,16 +158,16 @@ static void test_link(struct tap *t)
 static void test_alt(struct tap *t)
 {
 	struct debuglink l;
-	char id[8 + CAP_BUILD_ID_MAX + 1] = "../a/b";
+	char id[8 + CAPTURE_BUILD_ID_MAX + 1] = "../a/b";
 
 	tap_ok(t,
 		debuglink_parse_alt("x\0\1\2\3", 5, &l, NULL) == 0 && l.build_id.len == 3 &&
 			l.build_id.bytes[2] == 3 && !strcmp(l.name, "x"),
 		"an alternate is a name and a build ID, without padding");
 	tap_ok(t, debuglink_parse_alt("x\0", 2, &l, NULL) == -EINVAL, "one without a build ID is refused");
-	tap_ok(t, debuglink_parse_alt(id, 7 + CAP_BUILD_ID_MAX, &l, NULL) == 0,
+	tap_ok(t, debuglink_parse_alt(id, 7 + CAPTURE_BUILD_ID_MAX, &l, NULL) == 0,
 		"the longest build ID is read");
-	tap_ok(t, debuglink_parse_alt(id, 8 + CAP_BUILD_ID_MAX, &l, NULL) == -EINVAL,
+	tap_ok(t, debuglink_parse_alt(id, 8 + CAPTURE_BUILD_ID_MAX, &l, NULL) == -EINVAL,
 		"a longer one is refused");
 }
 

@@ -52,7 +52,7 @@ struct unit {
 
 struct row {
 	uint64_t address;
-	struct dwline_row row;
+	struct dwarf_line_row row;
 	bool end;
 };
 
@@ -108,7 +108,7 @@ static const struct unit *unit_at(const struct other *o, uint64_t offset)
 
 struct probes {
 	uint64_t *at;
-	struct dwline_row *rows;
+	struct dwarf_line_row *rows;
 	size_t n;
 };
 
@@ -164,9 +164,9 @@ static const struct row *row_in(const struct row *rows, size_t n, uint64_t at)
 }
 
 /* SEQS are the indexes of the rows that end a sequence. */
-static struct dwline_row expected(const struct row *rows, const size_t *seqs, size_t n_seqs, uint64_t at)
+static struct dwarf_line_row expected(const struct row *rows, const size_t *seqs, size_t n_seqs, uint64_t at)
 {
-	struct dwline_row ret = { .line = NONE };
+	struct dwarf_line_row ret = { .line = NONE };
 	uint64_t start = 0;
 
 	for (size_t i = 0, first = 0; i < n_seqs; first = seqs[i++] + 1) {
@@ -188,21 +188,21 @@ struct tally {
 	FILE *paths; /* "ADDRESS PATH:LINE" of what was found */
 };
 
-static struct dwline *open_table(struct dwsect *s, const struct unit *u, uint64_t offset, struct err *e)
+static struct dwarf_line *open_table(struct dwarf_sections *s, const struct unit *u, uint64_t offset, struct err *e)
 {
-	struct dwline_opts o = { .offset = offset,
+	struct dwarf_line_opts o = { .offset = offset,
 		.addr_size = 8,
 		.comp_dir = u ? u->comp_dir : NULL,
 		.name = u ? u->name : NULL };
-	struct dwline *l = NULL;
+	struct dwarf_line *l = NULL;
 
-	dwline_open(s, &o, &l, e);
+	dwarf_line_open(s, &o, &l, e);
 	return l;
 }
 
-static void tell(struct tally *t, struct dwline *l, uint64_t at, const struct dwline_row *row)
+static void tell(struct tally *t, struct dwarf_line *l, uint64_t at, const struct dwarf_line_row *row)
 {
-	const char *path = dwline_file(l, row->file);
+	const char *path = dwarf_line_file(l, row->file);
 
 	t->zero += row->line == 0;
 	if (t->covered++ % t->each == 0 && row->line)
@@ -220,22 +220,22 @@ static size_t *seqs_of(const struct row *rows, size_t n, size_t *n_seqs)
 	return seqs;
 }
 
-static void compare(struct tally *t, struct dwsect *s, const struct other *o, uint64_t offset,
+static void compare(struct tally *t, struct dwarf_sections *s, const struct other *o, uint64_t offset,
 	const struct row *rows, size_t n)
 {
 	struct probes p = probes_of(rows, n);
 	size_t n_seqs, *seqs = seqs_of(rows, n, &n_seqs);
 	struct err e = { 0 };
-	struct dwline *l = open_table(s, unit_at(o, offset), offset, &e);
+	struct dwarf_line *l = open_table(s, unit_at(o, offset), offset, &e);
 
 	t->tables++;
-	if (!l || dwline_run(l, p.at, p.n, p.rows, &e) != 0) {
+	if (!l || dwarf_line_run(l, p.at, p.n, p.rows, &e) != 0) {
 		tap_diag("0x%" PRIx64 ": %s", offset, e.msg);
 		t->wrong++;
 	}
 	for (size_t i = 0; l && i < p.n; i++) {
-		struct dwline_row want = expected(rows, seqs, n_seqs, p.at[i]);
-		const struct dwline_row *got = &p.rows[i];
+		struct dwarf_line_row want = expected(rows, seqs, n_seqs, p.at[i]);
+		const struct dwarf_line_row *got = &p.rows[i];
 
 		t->probes++;
 		if (want.line != got->line || want.file != got->file || want.column != got->column) {
@@ -246,12 +246,12 @@ static void compare(struct tally *t, struct dwsect *s, const struct other *o, ui
 			tell(t, l, p.at[i], got);
 		}
 	}
-	dwline_close(l);
+	dwarf_line_close(l);
 	probes_free(&p);
 	free(seqs);
 }
 
-static void compare_all(struct tally *t, const char *file, struct dwsect *s, const struct other *o)
+static void compare_all(struct tally *t, const char *file, struct dwarf_sections *s, const struct other *o)
 {
 	FILE *f = from("llvm-dwarfdump-19 --debug-line %s", file);
 	char line[1024];
@@ -306,7 +306,7 @@ static long differing(const char *file)
 static void test_file(struct tap *t, const char *file, const char *what, size_t each)
 {
 	struct elffile *elf = NULL;
-	struct dwsect *s = NULL;
+	struct dwarf_sections *s = NULL;
 	struct other o = { 0 };
 	struct tally n = { 0 };
 	char name[512];
@@ -314,7 +314,7 @@ static void test_file(struct tap *t, const char *file, const char *what, size_t 
 
 	snprintf(name, sizeof(name), "%s%s%s", file[0] == '/' ? "" : dir, file[0] == '/' ? "" : "/", file);
 	if (elffile_open(AT_FDCWD, name, false, &elf, &e) != 0 ||
-		dwsect_open(elf, false, MAX_BYTES, &s, &e) != 0) {
+		dwarf_sections_open(elf, false, MAX_BYTES, &s, &e) != 0) {
 		tap_ok(t, false, "%s: %s", what, e.msg);
 		return;
 	}
@@ -330,7 +330,7 @@ static void test_file(struct tap *t, const char *file, const char *what, size_t 
 	tap_ok(t, n.tables && n.covered && !n.wrong,
 		"%s: every row, and the addresses beside it, as llvm-dwarfdump", what);
 	tap_ok(t, differing(file) == 0, "%s: paths and lines as addr2line", what);
-	dwsect_close(s);
+	dwarf_sections_close(s);
 	elffile_close(elf);
 	free(o.units);
 }

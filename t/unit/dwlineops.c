@@ -17,15 +17,15 @@ struct table {
 	struct elffile elf;
 	struct elffile_section secs[3];
 	uint8_t image[8192];
-	struct dwsect *s;
-	struct dwline *l;
+	struct dwarf_sections *s;
+	struct dwarf_line *l;
 	struct err e;
 	int rc;
 };
 
 #define LINE_STR "/comp\0rel\0/abs\0n.c"
 
-static void open_with(struct table *t, const struct prog *p, const struct dwline_opts *o)
+static void open_with(struct table *t, const struct prog *p, const struct dwarf_line_opts *o)
 {
 	static const char names[] = "\0.debug_line\0.debug_line_str";
 
@@ -44,27 +44,27 @@ static void open_with(struct table *t, const struct prog *p, const struct dwline
 		.is64 = true,
 		.sections = t->secs,
 		.n_sections = 3 };
-	t->rc = dwsect_open(&t->elf, false, MAX_BYTES, &t->s, &t->e);
+	t->rc = dwarf_sections_open(&t->elf, false, MAX_BYTES, &t->s, &t->e);
 	if (t->rc == 0)
-		t->rc = dwline_open(t->s, o, &t->l, &t->e);
+		t->rc = dwarf_line_open(t->s, o, &t->l, &t->e);
 }
 
 static void shut(struct table *t)
 {
-	dwline_close(t->l);
-	dwsect_close(t->s);
+	dwarf_line_close(t->l);
+	dwarf_sections_close(t->s);
 }
 
-static const struct dwline_opts usual_opts = { .addr_size = 8, .comp_dir = "/comp", .name = "unit.c" };
+static const struct dwarf_line_opts usual_opts = { .addr_size = 8, .comp_dir = "/comp", .name = "unit.c" };
 
 /* The line at ADDRESS, NONE where there is none; *RC is that of the run. */
-static uint32_t line_with(struct prog *p, const struct dwline_opts *o, uint64_t address, int *rc)
+static uint32_t line_with(struct prog *p, const struct dwarf_line_opts *o, uint64_t address, int *rc)
 {
-	struct dwline_row row = { .line = NONE };
+	struct dwarf_line_row row = { .line = NONE };
 	struct table t;
 
 	open_with(&t, p, o);
-	*rc = t.rc ? t.rc : dwline_run(t.l, &address, 1, &row, &t.e);
+	*rc = t.rc ? t.rc : dwarf_line_run(t.l, &address, 1, &row, &t.e);
 	shut(&t);
 	return row.line;
 }
@@ -119,7 +119,7 @@ static void test_many_overlaps(struct tap *t)
 {
 	enum { N = 1024 };
 	static uint64_t at[N];
-	static struct dwline_row rows[N];
+	static struct dwarf_line_row rows[N];
 	struct prog p = usual(4, 13);
 	struct table x;
 
@@ -128,9 +128,9 @@ static void test_many_overlaps(struct tap *t)
 	for (int i = 0; i < 160; i++)
 		sequence(&p, 0x1000, 8, 10);
 	open_with(&x, finish(&p), &usual_opts);
-	tap_ok(t, x.l && dwline_run(x.l, at, N, rows, NULL) == -EINVAL && rows[N - 1].line == 10,
+	tap_ok(t, x.l && dwarf_line_run(x.l, at, N, rows, NULL) == -EINVAL && rows[N - 1].line == 10,
 		"overlaps without measure end the run");
-	tap_ok(t, x.l && dwline_run(x.l, at, 4, rows, NULL) == 0, "many, of a few addresses, do not");
+	tap_ok(t, x.l && dwarf_line_run(x.l, at, 4, rows, NULL) == 0, "many, of a few addresses, do not");
 	shut(&x);
 }
 
@@ -154,7 +154,7 @@ static void test_back(struct tap *t)
 static void test_discarded(struct tap *t)
 {
 	static const uint64_t dead[] = { 0, UINT64_MAX, UINT64_MAX - 1 };
-	struct dwline_opts o = usual_opts;
+	struct dwarf_line_opts o = usual_opts;
 	struct prog p;
 	int rc;
 
@@ -277,7 +277,7 @@ static void test_broken(struct tap *t)
 
 static void file_is(struct tap *t, struct table *x, uint32_t file, const char *want, const char *what)
 {
-	const char *got = x->l ? dwline_file(x->l, file) : x->e.msg;
+	const char *got = x->l ? dwarf_line_file(x->l, file) : x->e.msg;
 
 	if (!tap_ok(t, want ? got && strcmp(got, want) == 0 : !got, "%s", what))
 		tap_diag("got %s, not %s", got ? got : "none", want ? want : "none");
@@ -288,7 +288,7 @@ static void test_old_files(struct tap *t)
 	struct prog p = begin(4, 1, 1, 13);
 	struct table x;
 	uint64_t at = 0x1000;
-	struct dwline_row row = { .line = NONE };
+	struct dwarf_line_row row = { .line = NONE };
 
 	put_str(&p, "inc");
 	put_str(&p, "/usr/include");
@@ -312,15 +312,15 @@ static void test_old_files(struct tap *t)
 	file_is(t, &x, 5, NULL, "a directory that does not exist gives no path");
 	file_is(t, &x, 6, "/abs/b.h", "an absolute name stays");
 	file_is(t, &x, 7, NULL, "a file that does not exist");
-	tap_ok(t, x.l && dwline_run(x.l, &at, 1, &row, NULL) == 0 && row.file == 7,
+	tap_ok(t, x.l && dwarf_line_run(x.l, &at, 1, &row, NULL) == 0 && row.file == 7,
 		"a program defines a file");
 	file_is(t, &x, 7, "/usr/include/n.h", "and there it is");
-	tap_ok(t, x.l && dwline_run(x.l, &at, 1, &row, NULL) == 0 && row.file == 7,
+	tap_ok(t, x.l && dwarf_line_run(x.l, &at, 1, &row, NULL) == 0 && row.file == 7,
 		"run again it defines it again");
 	file_is(t, &x, 7, "/usr/include/n.h", "under the same number");
 	file_is(t, &x, 8, NULL, "and no other");
 	shut(&x);
-	open_with(&x, &p, &(struct dwline_opts){ .addr_size = 8 });
+	open_with(&x, &p, &(struct dwarf_line_opts){ .addr_size = 8 });
 	file_is(t, &x, 0, NULL, "without a name of the unit there is no file 0");
 	file_is(t, &x, 2, "inc/a.h", "without a directory of the unit, paths stay relative");
 	shut(&x);
@@ -400,16 +400,16 @@ static void test_absurd(struct tap *t)
 static void use(const struct prog *p)
 {
 	uint64_t at[64];
-	struct dwline_row rows[64] = { { 0 } };
+	struct dwarf_line_row rows[64] = { { 0 } };
 	struct table x;
 
 	for (uint64_t i = 0; i < 64; i++)
 		at[i] = i * 0x80;
 	open_with(&x, p, &usual_opts);
 	if (x.l) {
-		dwline_run(x.l, at, 64, rows, NULL);
+		dwarf_line_run(x.l, at, 64, rows, NULL);
 		for (uint32_t i = 0; i < 10; i++)
-			dwline_file(x.l, i);
+			dwarf_line_file(x.l, i);
 	}
 	shut(&x);
 }

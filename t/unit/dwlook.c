@@ -28,7 +28,7 @@ struct told {
 	uint64_t hits, frames;
 };
 
-static void tell(void *ctx, const struct dwlook_hit *hit)
+static void tell(void *ctx, const struct dwarf_lookup_hit *hit)
 {
 	struct told *told = ctx;
 	char *text = NULL;
@@ -41,7 +41,7 @@ static void tell(void *ctx, const struct dwlook_hit *hit)
 		return;
 	f = open_memstream(&text, &len);
 	for (size_t i = 0; i < hit->n; i++) {
-		const struct dwlook_frame *at = &hit->frames[i];
+		const struct dwarf_lookup_frame *at = &hit->frames[i];
 		const char *name = at->linkage ? at->linkage : at->name;
 
 		fprintf(f, "%s\n%s:%u:%u\n", name ? name : "??", at->file ? at->file : "??", at->line,
@@ -87,21 +87,21 @@ static size_t read_addresses(uint64_t **ret)
 	return distinct;
 }
 
-static int look_at(const struct dwlook_opts *o, bool stats, bool quiet)
+static int look_at(const struct dwarf_lookup_opts *o, bool stats, bool quiet)
 {
 	_cleanup_free_ uint64_t *v = NULL;
 	size_t n = read_addresses(&v);
 	struct told told = { .text = calloc(n + 1, sizeof(char *)), .quiet = quiet };
-	struct dwlook_stats s = { 0 };
-	struct dwlook *d = NULL;
+	struct dwarf_lookup_stats s = { 0 };
+	struct dwarf_lookup *d = NULL;
 	struct err e = { 0 };
 	uint64_t from = now_on(CLOCK_PROCESS_CPUTIME_ID);
-	int rc = dwlook_open(o, &d, &e);
+	int rc = dwarf_lookup_open(o, &d, &e);
 
 	if (!rc) {
-		rc = dwlook_run(d, v, n, tell, miss, &told, &e);
-		dwlook_stats(d, &s);
-		dwlook_close(d);
+		rc = dwarf_lookup_run(d, v, n, tell, miss, &told, &e);
+		dwarf_lookup_stats(d, &s);
+		dwarf_lookup_close(d);
 	}
 	if (e.code)
 		fprintf(stderr, "%s\n", e.msg);
@@ -136,8 +136,8 @@ static struct elffile *open_elf(const char *path)
 
 static int look_main(int argc, char **argv)
 {
-	struct dwlook_opts o = { .inlines = true, .lines = true, .max_bytes = UINT64_C(1) << 30 };
-	struct dwlook_dwo dwos[64];
+	struct dwarf_lookup_opts o = { .inlines = true, .lines = true, .max_bytes = UINT64_C(1) << 30 };
+	struct dwarf_lookup_dwo dwos[64];
 	struct elffile *opened[66];
 	size_t n_opened = 0;
 	bool stats = false, quiet = false;
@@ -167,7 +167,7 @@ static int look_main(int argc, char **argv)
 
 /* --- hostile input --- */
 
-static void count(void *ctx, const struct dwlook_hit *hit)
+static void count(void *ctx, const struct dwarf_lookup_hit *hit)
 {
 	struct told *told = ctx;
 
@@ -179,16 +179,16 @@ static void count(void *ctx, const struct dwlook_hit *hit)
 /* Every 16th byte of the code is looked for. */
 static uint64_t run_image(const struct elffile *f)
 {
-	const struct dwlook_opts o = { .elf = f, .inlines = true, .lines = true, .max_bytes = 1 << 26 };
+	const struct dwarf_lookup_opts o = { .elf = f, .inlines = true, .lines = true, .max_bytes = 1 << 26 };
 	struct told told = { 0 };
-	struct dwlook *d = NULL;
+	struct dwarf_lookup *d = NULL;
 	uint64_t at[256];
 
 	for (size_t i = 0; i < ARRAY_LEN(at); i++)
 		at[i] = 0x1000 + i * 16;
-	if (dwlook_open(&o, &d, NULL) == 0)
-		dwlook_run(d, at, ARRAY_LEN(at), count, NULL, &told, NULL);
-	dwlook_close(d);
+	if (dwarf_lookup_open(&o, &d, NULL) == 0)
+		dwarf_lookup_run(d, at, ARRAY_LEN(at), count, NULL, &told, NULL);
+	dwarf_lookup_close(d);
 	return told.hits;
 }
 

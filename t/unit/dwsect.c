@@ -56,75 +56,75 @@ static struct elffile *open_elf(const char *name)
 }
 
 /* Every section of B reads as that of A, in pieces of STEP bytes. */
-static bool same(struct dwsect *a, struct dwsect *b, uint64_t step)
+static bool same(struct dwarf_sections *a, struct dwarf_sections *b, uint64_t step)
 {
-	struct dwpiece p = { 0 }, q = { 0 };
+	struct dwarf_piece p = { 0 }, q = { 0 };
 	bool ok = true;
 
-	for (int id = 0; id < DWSECT_COUNT; id++) {
-		uint64_t size = dwsect_size(a, id);
+	for (int id = 0; id < DWARF_SECTION_COUNT; id++) {
+		uint64_t size = dwarf_sections_size(a, id);
 
-		ok = ok && size == dwsect_size(b, id);
+		ok = ok && size == dwarf_sections_size(b, id);
 		for (uint64_t at = 0; ok && at < size; at += step)
-			ok = dwsect_read(a, id, at, step, &p, NULL) == 0 &&
-			     dwsect_read(b, id, at, step, &q, NULL) == 0 && p.len == q.len && p.at == at &&
+			ok = dwarf_sections_read(a, id, at, step, &p, NULL) == 0 &&
+			     dwarf_sections_read(b, id, at, step, &q, NULL) == 0 && p.len == q.len && p.at == at &&
 			     p.len == MIN(step, size - at) && p.bytes[p.len] == 0 &&
 			     memcmp(p.bytes, q.bytes, p.len) == 0;
 	}
-	dwpiece_free(&p);
-	dwpiece_free(&q);
+	dwarf_piece_free(&p);
+	dwarf_piece_free(&q);
 	return ok;
 }
 
-static bool same_file(struct dwsect *a, const char *name)
+static bool same_file(struct dwarf_sections *a, const char *name)
 {
 	struct elffile *f = open_elf(name);
-	struct dwsect *b = NULL;
-	bool ok = f && dwsect_open(f, false, MAX_BYTES, &b, NULL) == 0 && same(a, b, 1 << 20) &&
+	struct dwarf_sections *b = NULL;
+	bool ok = f && dwarf_sections_open(f, false, MAX_BYTES, &b, NULL) == 0 && same(a, b, 1 << 20) &&
 		  same(a, b, 4099);
 
-	dwsect_close(b);
+	dwarf_sections_close(b);
 	elffile_close(f);
 	return ok;
 }
 
 /* Of all offsets, against the section read whole. */
-static bool strings_agree(struct dwsect *s, enum dwsect_id id)
+static bool strings_agree(struct dwarf_sections *s, enum dwarf_section_id id)
 {
-	struct dwpiece p = { 0 };
-	bool ok = dwsect_read(s, id, 0, UINT64_MAX, &p, NULL) == 0;
+	struct dwarf_piece p = { 0 };
+	bool ok = dwarf_sections_read(s, id, 0, UINT64_MAX, &p, NULL) == 0;
 
 	for (uint64_t at = 0; ok && at < p.len; at++) {
-		const char *str = dwsect_string(s, id, at);
+		const char *str = dwarf_sections_string(s, id, at);
 
 		ok = str && strcmp(str, (const char *)p.bytes + at) == 0;
 	}
-	ok = ok && !dwsect_string(s, id, p.len) && !dwsect_string(s, id, UINT64_MAX);
-	dwpiece_free(&p);
+	ok = ok && !dwarf_sections_string(s, id, p.len) && !dwarf_sections_string(s, id, UINT64_MAX);
+	dwarf_piece_free(&p);
 	return ok;
 }
 
-static void test_plain(struct tap *t, struct dwsect *s)
+static void test_plain(struct tap *t, struct dwarf_sections *s)
 {
-	struct dwpiece p = { 0 };
+	struct dwarf_piece p = { 0 };
 	struct err e = { 0 };
-	uint64_t size = dwsect_size(s, DWSECT_INFO);
+	uint64_t size = dwarf_sections_size(s, DWARF_SECTION_INFO);
 
-	tap_ok(t, size > 10000 && dwsect_size(s, DWSECT_TYPES) == 0,
+	tap_ok(t, size > 10000 && dwarf_sections_size(s, DWARF_SECTION_TYPES) == 0,
 		"sections have their size, absent ones none");
-	tap_ok(t, dwsect_read(s, DWSECT_INFO, size, 1, &p, &e) == -EINVAL && strstr(e.msg, ".debug_info"),
+	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_INFO, size, 1, &p, &e) == -EINVAL && strstr(e.msg, ".debug_info"),
 		"reading at the end is refused and names the section: %s", e.msg);
-	tap_ok(t, dwsect_read(s, DWSECT_INFO, UINT64_MAX, UINT64_MAX, &p, NULL) == -EINVAL,
+	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_INFO, UINT64_MAX, UINT64_MAX, &p, NULL) == -EINVAL,
 		"far outside too");
-	tap_ok(t, dwsect_read(s, DWSECT_TYPES, 0, 1, &p, NULL) == -EINVAL, "and where no section is");
-	tap_ok(t, dwsect_read(s, DWSECT_INFO, size - 3, 100, &p, NULL) == 0 && p.len == 3,
+	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_TYPES, 0, 1, &p, NULL) == -EINVAL, "and where no section is");
+	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_INFO, size - 3, 100, &p, NULL) == 0 && p.len == 3,
 		"a piece ends where the section does");
-	tap_ok(t, strings_agree(s, DWSECT_STR), "a string is read from any offset, across blocks too");
-	tap_ok(t, !dwsect_string(s, DWSECT_TYPES, 0), "an absent section holds no string");
-	dwpiece_free(&p);
+	tap_ok(t, strings_agree(s, DWARF_SECTION_STR), "a string is read from any offset, across blocks too");
+	tap_ok(t, !dwarf_sections_string(s, DWARF_SECTION_TYPES, 0), "an absent section holds no string");
+	dwarf_piece_free(&p);
 }
 
-static void test_packed(struct tap *t, struct dwsect *s)
+static void test_packed(struct tap *t, struct dwarf_sections *s)
 {
 	static const char *const how[][2] = {
 		{ "zlib", "objcopy --compress-debug-sections=zlib plain zlib" },
@@ -146,53 +146,53 @@ static void test_packed(struct tap *t, struct dwsect *s)
 static void test_limit(struct tap *t, const char *name)
 {
 	struct elffile *f = open_elf(name);
-	struct dwsect *s = NULL;
-	struct dwpiece p = { 0 };
+	struct dwarf_sections *s = NULL;
+	struct dwarf_piece p = { 0 };
 	struct err e = { 0 }, again = { 0 };
 
 	if (!f) {
 		tap_skip(t, "a limit", "no %s here", name);
 		return;
 	}
-	dwsect_open(f, false, 20000, &s, NULL);
-	tap_ok(t, dwsect_read(s, DWSECT_INFO, 0, 10, &p, &e) == -E2BIG, "%s: the limit holds: %s", name,
+	dwarf_sections_open(f, false, 20000, &s, NULL);
+	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_INFO, 0, 10, &p, &e) == -E2BIG, "%s: the limit holds: %s", name,
 		e.msg);
-	tap_ok(t, dwsect_size(s, DWSECT_INFO) > 0, "%s: what cannot be unpacked is still there", name);
-	tap_ok(t, dwsect_read(s, DWSECT_INFO, 0, 10, &p, &again) == -E2BIG && strcmp(e.msg, again.msg) == 0,
+	tap_ok(t, dwarf_sections_size(s, DWARF_SECTION_INFO) > 0, "%s: what cannot be unpacked is still there", name);
+	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_INFO, 0, 10, &p, &again) == -E2BIG && strcmp(e.msg, again.msg) == 0,
 		"%s: and the same is told again", name);
-	tap_ok(t, dwsect_bytes(s) <= 20000, "%s: no more than the limit is held", name);
-	dwpiece_free(&p);
-	dwsect_close(s);
+	tap_ok(t, dwarf_sections_bytes(s) <= 20000, "%s: no more than the limit is held", name);
+	dwarf_piece_free(&p);
+	dwarf_sections_close(s);
 	elffile_close(f);
 }
 
 static void test_string_limit(struct tap *t, const struct elffile *f)
 {
-	struct dwsect *s = NULL;
+	struct dwarf_sections *s = NULL;
 	size_t got = 0, refused = 0;
 
-	dwsect_open(f, false, 50000, &s, NULL);
-	for (uint64_t at = 0; at < dwsect_size(s, DWSECT_STR); at += 4000)
-		*(dwsect_string(s, DWSECT_STR, at) ? &got : &refused) += 1;
-	tap_ok(t, got && refused && dwsect_bytes(s) <= 50000, "strings are kept within the limit");
-	dwsect_close(s);
+	dwarf_sections_open(f, false, 50000, &s, NULL);
+	for (uint64_t at = 0; at < dwarf_sections_size(s, DWARF_SECTION_STR); at += 4000)
+		*(dwarf_sections_string(s, DWARF_SECTION_STR, at) ? &got : &refused) += 1;
+	tap_ok(t, got && refused && dwarf_sections_bytes(s) <= 50000, "strings are kept within the limit");
+	dwarf_sections_close(s);
 }
 
 static void test_shrinks(struct tap *t)
 {
 	struct elffile *f;
-	struct dwsect *s = NULL;
-	struct dwpiece p = { 0 };
+	struct dwarf_sections *s = NULL;
+	struct dwarf_piece p = { 0 };
 
 	sh("cp plain short");
 	f = open_elf("short");
-	dwsect_open(f, false, MAX_BYTES, &s, NULL);
+	dwarf_sections_open(f, false, MAX_BYTES, &s, NULL);
 	sh("truncate -s 4096 short");
-	tap_ok(t, dwsect_read(s, DWSECT_INFO, 0, 100, &p, NULL) == -EIO,
+	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_INFO, 0, 100, &p, NULL) == -EIO,
 		"a file that shrinks gives an error");
-	tap_ok(t, !dwsect_string(s, DWSECT_STR, 5), "and no string");
-	dwpiece_free(&p);
-	dwsect_close(s);
+	tap_ok(t, !dwarf_sections_string(s, DWARF_SECTION_STR, 5), "and no string");
+	dwarf_piece_free(&p);
+	dwarf_sections_close(s);
 	elffile_close(f);
 }
 
@@ -200,18 +200,18 @@ static void test_shrinks(struct tap *t)
 static void use(const uint8_t *bytes, size_t len, bool dwo)
 {
 	struct elffile *f = NULL;
-	struct dwsect *s = NULL;
-	struct dwpiece p = { 0 };
+	struct dwarf_sections *s = NULL;
+	struct dwarf_piece p = { 0 };
 
-	if (elffile_image(bytes, len, &f, NULL) == 0 && dwsect_open(f, dwo, 8 << 20, &s, NULL) == 0)
-		for (int id = 0; id < DWSECT_COUNT; id++) {
-			dwsect_read(s, id, 0, UINT64_MAX, &p, NULL);
-			dwsect_read(s, id, dwsect_size(s, id) / 2, 100, &p, NULL);
-			dwsect_string(s, id, 1);
-			dwsect_string(s, id, dwsect_size(s, id) - 1);
+	if (elffile_image(bytes, len, &f, NULL) == 0 && dwarf_sections_open(f, dwo, 8 << 20, &s, NULL) == 0)
+		for (int id = 0; id < DWARF_SECTION_COUNT; id++) {
+			dwarf_sections_read(s, id, 0, UINT64_MAX, &p, NULL);
+			dwarf_sections_read(s, id, dwarf_sections_size(s, id) / 2, 100, &p, NULL);
+			dwarf_sections_string(s, id, 1);
+			dwarf_sections_string(s, id, dwarf_sections_size(s, id) - 1);
 		}
-	dwpiece_free(&p);
-	dwsect_close(s);
+	dwarf_piece_free(&p);
+	dwarf_sections_close(s);
 	elffile_close(f);
 }
 
@@ -260,10 +260,10 @@ static void test_claims(struct tap *t)
 	struct elffile f = {
 		.fd = -1, .image = image, .size = 64, .is64 = true, .sections = secs, .n_sections = 2
 	};
-	struct dwpiece p = { 0 };
+	struct dwarf_piece p = { 0 };
 
 	for (uint8_t type = 1; type <= 3; type++) {
-		struct dwsect *s = NULL;
+		struct dwarf_sections *s = NULL;
 		struct err e = { 0 };
 		int rc;
 
@@ -271,20 +271,20 @@ static void test_claims(struct tap *t)
 		packed[11] = 0x3f;
 		memcpy(image, ".debug_info", 12);
 		memcpy(image + 16, packed, 48);
-		dwsect_open(&f, false, UINT64_MAX, &s, NULL);
-		rc = dwsect_read(s, DWSECT_INFO, 0, 1, &p, &e);
+		dwarf_sections_open(&f, false, UINT64_MAX, &s, NULL);
+		rc = dwarf_sections_read(s, DWARF_SECTION_INFO, 0, 1, &p, &e);
 		tap_ok(t, rc == (type == 3 ? -EOPNOTSUPP : -EINVAL), "way %d of packing: %s", type, e.msg);
-		tap_ok(t, dwsect_bytes(s) == 0, "nothing is held for it");
-		dwsect_close(s);
+		tap_ok(t, dwarf_sections_bytes(s) == 0, "nothing is held for it");
+		dwarf_sections_close(s);
 	}
-	dwpiece_free(&p);
+	dwarf_piece_free(&p);
 }
 
 int main(void)
 {
 	struct tap t = { 0 };
 	struct elffile *f;
-	struct dwsect *s = NULL;
+	struct dwarf_sections *s = NULL;
 
 	if (!mkdtemp(dir))
 		return 2;
@@ -296,7 +296,7 @@ int main(void)
 	if (!make_program())
 		return 2;
 	f = open_elf("plain");
-	if (!f || dwsect_open(f, false, MAX_BYTES, &s, NULL) != 0)
+	if (!f || dwarf_sections_open(f, false, MAX_BYTES, &s, NULL) != 0)
 		return 2;
 	test_plain(&t, s);
 	test_packed(&t, s);
@@ -311,7 +311,7 @@ int main(void)
 	test_damage(&t, "s.o");
 	test_damage(&t, "s.zlib");
 	test_damage(&t, "s.zstd");
-	dwsect_close(s);
+	dwarf_sections_close(s);
 	elffile_close(f);
 	sh("rm -f ./*");
 	rmdir(dir);

@@ -24,12 +24,12 @@ static bool sh(const char *what)
 
 static const struct {
 	const char *name;
-	enum dwsect_id id;
-} columns[] = { { "INFO", DWSECT_INFO }, { "TYPES", DWSECT_TYPES }, { "ABBREV", DWSECT_ABBREV },
-	{ "LINE", DWSECT_LINE }, { "STR_OFFSETS", DWSECT_STR_OFFSETS }, { "RNGLISTS", DWSECT_RNGLISTS } };
+	enum dwarf_section_id id;
+} columns[] = { { "INFO", DWARF_SECTION_INFO }, { "TYPES", DWARF_SECTION_TYPES }, { "ABBREV", DWARF_SECTION_ABBREV },
+	{ "LINE", DWARF_SECTION_LINE }, { "STR_OFFSETS", DWARF_SECTION_STR_OFFSETS }, { "RNGLISTS", DWARF_SECTION_RNGLISTS } };
 
 /* The sections that the words of LINE name, behind "Index Signature". */
-static size_t read_columns(char *line, enum dwsect_id *ret)
+static size_t read_columns(char *line, enum dwarf_section_id *ret)
 {
 	char *save = NULL;
 	size_t n = 0;
@@ -37,7 +37,7 @@ static size_t read_columns(char *line, enum dwsect_id *ret)
 	strtok_r(line, " \n", &save);
 	strtok_r(NULL, " \n", &save);
 	for (const char *w; (w = strtok_r(NULL, " \n", &save)) && n < 16; n++) {
-		ret[n] = DWSECT_COUNT;
+		ret[n] = DWARF_SECTION_COUNT;
 		for (size_t i = 0; i < ARRAY_LEN(columns); i++)
 			if (strcmp(w, columns[i].name) == 0)
 				ret[n] = columns[i].id;
@@ -46,25 +46,25 @@ static size_t read_columns(char *line, enum dwsect_id *ret)
 }
 
 /* Is a line of the table what dwsplit tells? */
-static bool same_parts(const struct dwsplit *x, const char *line, const enum dwsect_id *column, size_t n)
+static bool same_parts(const struct dwarf_index *x, const char *line, const enum dwarf_section_id *column, size_t n)
 {
-	struct dwsplit_parts want = { 0 }, got;
+	struct dwarf_index_parts want = { 0 }, got;
 	uint64_t id, from, to;
 	const char *p = strchr(line, '[');
 
 	if (sscanf(line, "%*u 0x%" SCNx64, &id) != 1)
 		return false;
 	for (size_t i = 0; i < n && p; i++, p = strchr(p + 1, '['))
-		if (sscanf(p, "[0x%" SCNx64 ", 0x%" SCNx64 ")", &from, &to) == 2 && column[i] < DWSECT_COUNT)
-			want.of[column[i]] = (struct dwsplit_part){ from, to - from };
-	return dwsplit_find(x, id, &got, NULL) == 0 && memcmp(&want, &got, sizeof(want)) == 0 &&
-	       dwsplit_find(x, id + 1, &got, NULL) == -ENOENT;
+		if (sscanf(p, "[0x%" SCNx64 ", 0x%" SCNx64 ")", &from, &to) == 2 && column[i] < DWARF_SECTION_COUNT)
+			want.of[column[i]] = (struct dwarf_index_part){ from, to - from };
+	return dwarf_index_find(x, id, &got, NULL) == 0 && memcmp(&want, &got, sizeof(want)) == 0 &&
+	       dwarf_index_find(x, id + 1, &got, NULL) == -ENOENT;
 }
 
-static void compare(struct tap *t, const struct dwsplit *x, const char *kind, const char *what)
+static void compare(struct tap *t, const struct dwarf_index *x, const char *kind, const char *what)
 {
 	char cmd[256], line[1024];
-	enum dwsect_id column[16];
+	enum dwarf_section_id column[16];
 	size_t n_columns = 0, units = 0, wrong = 0;
 	FILE *f;
 
@@ -80,17 +80,17 @@ static void compare(struct tap *t, const struct dwsplit *x, const char *kind, co
 	}
 	if (f)
 		pclose(f);
-	if (!tap_ok(t, units && units == dwsplit_count(x) && !wrong,
+	if (!tap_ok(t, units && units == dwarf_index_count(x) && !wrong,
 		    "%s: every unit of its %s index as llvm-dwarfdump", what, kind))
-		tap_diag("%zu units, not %zu, %zu wrong", dwsplit_count(x), units, wrong);
+		tap_diag("%zu units, not %zu, %zu wrong", dwarf_index_count(x), units, wrong);
 }
 
 static void test_package(struct tap *t, const char *make, const char *what, bool types)
 {
 	char path[128];
 	struct elffile *f = NULL;
-	struct dwsect *s = NULL;
-	struct dwsplit *x = NULL;
+	struct dwarf_sections *s = NULL;
+	struct dwarf_index *x = NULL;
 
 	sh("rm -f ./*.dwo p p.dwp");
 	if (!sh(make)) {
@@ -99,20 +99,20 @@ static void test_package(struct tap *t, const char *make, const char *what, bool
 	}
 	snprintf(path, sizeof(path), "%s/p.dwp", dir);
 	elffile_open(AT_FDCWD, path, false, &f, NULL);
-	if (!f || dwsect_open(f, true, MAX_BYTES, &s, NULL) != 0) {
+	if (!f || dwarf_sections_open(f, true, MAX_BYTES, &s, NULL) != 0) {
 		tap_ok(t, false, "%s is read", what);
 		return;
 	}
-	if (tap_ok(t, dwsplit_open(s, DWSECT_CU_INDEX, &x, NULL) == 0, "%s: has an index", what))
+	if (tap_ok(t, dwarf_index_open(s, DWARF_SECTION_CU_INDEX, &x, NULL) == 0, "%s: has an index", what))
 		compare(t, x, "cu", what);
-	dwsplit_close(x);
+	dwarf_index_close(x);
 	x = NULL;
-	if (tap_ok(t, dwsplit_open(s, DWSECT_TU_INDEX, &x, NULL) == (types ? 0 : -ENOENT),
+	if (tap_ok(t, dwarf_index_open(s, DWARF_SECTION_TU_INDEX, &x, NULL) == (types ? 0 : -ENOENT),
 		    "%s: %s index of types", what, types ? "has an" : "has no") &&
 		types)
 		compare(t, x, "tu", what);
-	dwsplit_close(x);
-	dwsect_close(s);
+	dwarf_index_close(x);
+	dwarf_sections_close(s);
 	elffile_close(f);
 }
 
@@ -192,7 +192,7 @@ static struct made make_index(void)
 }
 
 /* Open the index and look for ID; -errno of the open. */
-static int ask(const struct made *m, size_t len, uint64_t id, struct dwsplit_parts *parts, int *found)
+static int ask(const struct made *m, size_t len, uint64_t id, struct dwarf_index_parts *parts, int *found)
 {
 	static const char names[] = "\0.debug_info.dwo\0.debug_cu_index";
 	struct elffile_section secs[3] = { { .type = SHT_STRTAB, .size = sizeof(names) },
@@ -200,33 +200,33 @@ static int ask(const struct made *m, size_t len, uint64_t id, struct dwsplit_par
 		{ .name = 17, .type = SHT_PROGBITS, .offset = 64, .size = len } };
 	struct elffile f = { .fd = -1, .size = 64 + len, .is64 = true, .sections = secs, .n_sections = 3 };
 	_cleanup_free_ uint8_t *image = calloc(1, 64 + len + 1);
-	struct dwsect *s = NULL;
-	struct dwsplit *x = NULL;
+	struct dwarf_sections *s = NULL;
+	struct dwarf_index *x = NULL;
 	int rc;
 
 	memcpy(image, names, sizeof(names));
 	memcpy(image + 64, m->bytes, len);
 	f.image = image;
-	dwsect_open(&f, true, MAX_BYTES, &s, NULL);
-	rc = dwsplit_open(s, DWSECT_CU_INDEX, &x, NULL);
-	*found = rc ? rc : dwsplit_find(x, id, parts, NULL);
-	dwsplit_close(x);
-	dwsect_close(s);
+	dwarf_sections_open(&f, true, MAX_BYTES, &s, NULL);
+	rc = dwarf_index_open(s, DWARF_SECTION_CU_INDEX, &x, NULL);
+	*found = rc ? rc : dwarf_index_find(x, id, parts, NULL);
+	dwarf_index_close(x);
+	dwarf_sections_close(s);
 	return rc;
 }
 
 static bool is_at(const struct made *m, uint64_t id, uint64_t offset)
 {
-	struct dwsplit_parts p;
+	struct dwarf_index_parts p;
 	int found;
 
-	return ask(m, m->n, id, &p, &found) == 0 && found == 0 && p.of[DWSECT_INFO].offset == offset &&
-	       p.of[DWSECT_INFO].size == 8;
+	return ask(m, m->n, id, &p, &found) == 0 && found == 0 && p.of[DWARF_SECTION_INFO].offset == offset &&
+	       p.of[DWARF_SECTION_INFO].size == 8;
 }
 
 static bool opens(const struct made *m)
 {
-	struct dwsplit_parts p;
+	struct dwarf_index_parts p;
 	int found;
 
 	return ask(m, m->n, 1, &p, &found) != -EINVAL;
@@ -235,7 +235,7 @@ static bool opens(const struct made *m)
 static void test_made(struct tap *t)
 {
 	struct made m = make_index();
-	struct dwsplit_parts p;
+	struct dwarf_index_parts p;
 	int found, rc;
 	size_t cut, wrong = 0;
 
@@ -283,7 +283,7 @@ static void test_absurd(struct tap *t)
 static void test_damage(struct tap *t)
 {
 	struct made m = make_index();
-	struct dwsplit_parts p;
+	struct dwarf_index_parts p;
 	size_t odd = 0;
 	int found;
 
@@ -293,7 +293,7 @@ static void test_damage(struct tap *t)
 
 			m.bytes[i] = (uint8_t)v;
 			ask(&m, m.n, 9, &p, &found);
-			odd += found == 0 && p.of[DWSECT_INFO].offset + p.of[DWSECT_INFO].size > 24;
+			odd += found == 0 && p.of[DWARF_SECTION_INFO].offset + p.of[DWARF_SECTION_INFO].size > 24;
 			m.bytes[i] = was;
 		}
 	tap_ok(t, odd == 0, "whatever byte is changed, parts lie in their sections");

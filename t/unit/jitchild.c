@@ -17,11 +17,11 @@ static int file_of(const void *bytes, size_t len)
 }
 
 static int ask(const char *text, size_t len, uint8_t kind, const uint64_t *addrs, size_t n,
-	struct jitchild_answer *a, struct err *e)
+	struct jit_reader_answer *a, struct err *e)
 {
 	int fd = file_of(text, len);
-	int rc = jitchild_ask(
-		&(struct jitchild_question){ .fd = fd, .kind = kind, .addrs = addrs, .n = n }, a, e);
+	int rc = jit_reader_ask(
+		&(struct jit_reader_question){ .fd = fd, .kind = kind, .addrs = addrs, .n = n }, a, e);
 
 	close(fd);
 	return rc;
@@ -31,9 +31,9 @@ static void maps(struct tap *t)
 {
 	static const char text[] = "1000 100 outer\n1040 10 inner\nnonsense\n3000 10 elsewhere\n";
 	static const uint64_t addrs[] = { 0x1004, 0x1008, 0x1048, 0x1090, 0x2000 };
-	struct jitchild_answer a;
+	struct jit_reader_answer a;
 	struct err e = { 0 };
-	int rc = ask(text, sizeof(text) - 1, CAP_JIT_PERFMAP, addrs, ARRAY_LEN(addrs), &a, &e);
+	int rc = ask(text, sizeof(text) - 1, CAPTURE_JIT_PERFMAP, addrs, ARRAY_LEN(addrs), &a, &e);
 
 	tap_ok(t, rc == 0 && a.n == 3, "pieces of a map that cover addresses, each once: %s", e.msg);
 	if (rc || a.n != 3)
@@ -46,16 +46,16 @@ static void maps(struct tap *t)
 		a.jits[2].start == 0x1050 && a.jits[2].offset == 0x50 && strcmp(a.jits[2].name, "outer") == 0,
 		"what is behind it tells how far into its function it begins");
 	tap_ok(t,
-		a.jits[0].kind == CAP_JIT_PERFMAP && a.jits[0].from_ns == 0 && a.jits[0].to_ns == UINT64_MAX,
+		a.jits[0].kind == CAPTURE_JIT_PERFMAP && a.jits[0].from_ns == 0 && a.jits[0].to_ns == UINT64_MAX,
 		"without times");
 	tap_ok(t, a.bad == 1 && a.cut == 0, "lines that are none are told");
-	jitchild_free(&a);
-	rc = ask("", 0, CAP_JIT_PERFMAP, addrs, ARRAY_LEN(addrs), &a, &e);
+	jit_reader_free(&a);
+	rc = ask("", 0, CAPTURE_JIT_PERFMAP, addrs, ARRAY_LEN(addrs), &a, &e);
 	tap_ok(t, rc == 0 && a.n == 0, "an empty map names nothing");
-	jitchild_free(&a);
-	rc = ask(text, sizeof(text) - 1, CAP_JIT_PERFMAP, addrs, 0, &a, &e);
+	jit_reader_free(&a);
+	rc = ask(text, sizeof(text) - 1, CAPTURE_JIT_PERFMAP, addrs, 0, &a, &e);
 	tap_ok(t, rc == 0 && a.n == 0, "no addresses, no names");
-	jitchild_free(&a);
+	jit_reader_free(&a);
 }
 
 /* A dump of N loads of 256 bytes at 0x1000, at times 1, 2, 3 ... */
@@ -84,9 +84,9 @@ static void dumps(struct tap *t)
 {
 	static const uint64_t addrs[] = { 0x1004, 0x10ff, 0x1100 };
 	static char bytes[40 + 100 * 64];
-	struct jitchild_answer a;
+	struct jit_reader_answer a;
 	struct err e = { 0 };
-	int rc = ask(bytes, make_dump(bytes, 3), CAP_JIT_JITDUMP, addrs, ARRAY_LEN(addrs), &a, &e);
+	int rc = ask(bytes, make_dump(bytes, 3), CAPTURE_JIT_JITDUMP, addrs, ARRAY_LEN(addrs), &a, &e);
 
 	tap_ok(t, rc == 0 && a.n == 3, "all code that was at an address: %s", e.msg);
 	if (rc || a.n != 3)
@@ -96,31 +96,31 @@ static void dumps(struct tap *t)
 			a.jits[2].to_ns == UINT64_MAX,
 		"with its times");
 	tap_eq_str(t, a.jits[1].name, "f1", "and names");
-	jitchild_free(&a);
-	rc = ask(bytes, make_dump(bytes, 100), CAP_JIT_JITDUMP, addrs, 1, &a, &e);
-	tap_ok(t, rc == 0 && a.n == JITCHILD_VERSIONS_MAX && a.cut == 100 - JITCHILD_VERSIONS_MAX,
+	jit_reader_free(&a);
+	rc = ask(bytes, make_dump(bytes, 100), CAPTURE_JIT_JITDUMP, addrs, 1, &a, &e);
+	tap_ok(t, rc == 0 && a.n == JIT_READER_VERSIONS_MAX && a.cut == 100 - JIT_READER_VERSIONS_MAX,
 		"too many at one address are cut, and counted");
 	tap_ok(t, rc == 0 && a.jits[a.n - 1].from_ns == 100, "the newest are kept");
-	jitchild_free(&a);
-	rc = ask("not a dump at all, and longer than a header of one", 50, CAP_JIT_JITDUMP, addrs, 1, &a, &e);
+	jit_reader_free(&a);
+	rc = ask("not a dump at all, and longer than a header of one", 50, CAPTURE_JIT_JITDUMP, addrs, 1, &a, &e);
 	tap_ok(t, rc == -EINVAL && strstr(e.msg, "jitdump") && !a.jits, "what is no dump is told so");
 }
 
 static void failures(struct tap *t)
 {
 	static const uint64_t addrs[] = { 0x1004 };
-	struct jitchild_answer a;
+	struct jit_reader_answer a;
 	struct err e = { 0 };
 	int pair[2], big = memfd_create("big", MFD_CLOEXEC), rc;
 
 	if (pipe(pair) != 0 || ftruncate(big, (off_t)1 << 40) != 0)
 		return;
-	rc = jitchild_ask(
-		&(struct jitchild_question){ .fd = pair[0], .kind = CAP_JIT_PERFMAP, .addrs = addrs, .n = 1 },
+	rc = jit_reader_ask(
+		&(struct jit_reader_question){ .fd = pair[0], .kind = CAPTURE_JIT_PERFMAP, .addrs = addrs, .n = 1 },
 		&a, &e);
 	tap_ok(t, rc == -EMEDIUMTYPE && !a.jits, "a pipe is refused: %s", e.msg);
-	rc = jitchild_ask(
-		&(struct jitchild_question){ .fd = big, .kind = CAP_JIT_PERFMAP, .addrs = addrs, .n = 1 }, &a,
+	rc = jit_reader_ask(
+		&(struct jit_reader_question){ .fd = big, .kind = CAPTURE_JIT_PERFMAP, .addrs = addrs, .n = 1 }, &a,
 		&e);
 	tap_ok(t, rc == -EFBIG, "a file of a terabyte is refused: %s", e.msg);
 	tap_ok(t, waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "no process is left behind");
@@ -130,7 +130,7 @@ static void failures(struct tap *t)
 static void slow(struct tap *t)
 {
 	static const uint64_t addrs[] = { 0x1004 };
-	struct jitchild_answer a;
+	struct jit_reader_answer a;
 	struct err e = { 0 };
 	int fd = memfd_create("slow", MFD_CLOEXEC), rc;
 	char *line = malloc(1 << 20);
@@ -141,43 +141,43 @@ static void slow(struct tap *t)
 		if (write(fd, line, 1 << 20) < 0)
 			break;
 	free(line);
-	rc = jitchild_ask(
-		&(struct jitchild_question){
-			.fd = fd, .kind = CAP_JIT_PERFMAP, .addrs = addrs, .n = 1, .seconds = 600 },
+	rc = jit_reader_ask(
+		&(struct jit_reader_question){
+			.fd = fd, .kind = CAPTURE_JIT_PERFMAP, .addrs = addrs, .n = 1, .seconds = 600 },
 		&a, &e);
 	tap_ok(t, rc == 0 && a.n == 0, "13 million lines for one address: %s", e.msg);
-	jitchild_free(&a);
+	jit_reader_free(&a);
 	close(fd);
 }
 
 /* --- answers of a process that was taken over --- */
 
 static const uint64_t answered[] = { 0x1004, 0x2004 };
-static const struct jitchild_question question = { -1, CAP_JIT_JITDUMP, answered, 2, 0 };
+static const struct jit_reader_question question = { -1, CAPTURE_JIT_JITDUMP, answered, 2, 0 };
 
 struct answer {
-	struct jitchild_head head;
-	struct jitchild_piece pieces[2];
+	struct jit_reader_head head;
+	struct jit_reader_piece pieces[2];
 	char strings[16];
 };
 
 static struct answer good_answer(void)
 {
-	return (struct answer){ { JITCHILD_MAGIC, 2, 16, 3, 4, 0, 0 },
+	return (struct answer){ { JIT_READER_MAGIC, 2, 16, 3, 4, 0, 0 },
 		{ { 0x1000, 0x1100, 0, 1, 2, 1, 8, 9, 0 },
 			{ 0x2000, 0x2100, 0x10, 5, UINT64_MAX, 3, 0, 0, 0 } },
 		"\0a\0func\0file.js" };
 }
 
 /* 0 and everything of *RET followed; else the error. */
-static int view(const void *bytes, size_t len, struct jitchild_answer *ret)
+static int view(const void *bytes, size_t len, struct jit_reader_answer *ret)
 {
 	char *copy = malloc(len ? len : 1); /* its end is what the sanitizers of SAN=1 watch */
 	int rc;
 
 	memcpy(copy, bytes, len);
-	*ret = (struct jitchild_answer){ 0 };
-	rc = jitchild_view(&question, copy, len, ret, NULL);
+	*ret = (struct jit_reader_answer){ 0 };
+	rc = jit_reader_view(&question, copy, len, ret, NULL);
 	free(copy);
 	for (size_t i = 0; rc == 0 && i < ret->n; i++)
 		if (!*ret->jits[i].name || strlen(ret->jits[i].file) > 16 ||
@@ -189,7 +189,7 @@ static int view(const void *bytes, size_t len, struct jitchild_answer *ret)
 static void lies(struct tap *t)
 {
 	struct answer good = good_answer(), bad = good;
-	struct jitchild_answer a;
+	struct jit_reader_answer a;
 	uint8_t *bytes = (uint8_t *)&bad;
 	size_t wrong = 0, refused = 0;
 	struct err e = { 0 };
@@ -197,10 +197,10 @@ static void lies(struct tap *t)
 		    strcmp(a.jits[0].file, "file.js") == 0 && strcmp(a.jits[1].name, "func") == 0;
 
 	tap_ok(t, fine && a.bad == 3 && a.cut == 4, "an answer is taken as it was given");
-	jitchild_free(&a);
+	jit_reader_free(&a);
 	for (size_t len = 0; len < sizeof(good); len++) {
 		wrong += view(&good, len, &a) != -EPROTO;
-		jitchild_free(&a);
+		jit_reader_free(&a);
 	}
 	tap_eq_u64(t, wrong, 0, "one that is cut anywhere is refused");
 	for (size_t bit = 0; bit < 8 * sizeof(good); bit++) {
@@ -210,14 +210,14 @@ static void lies(struct tap *t)
 		rc = view(&bad, sizeof(bad), &a);
 		refused += rc < 0;
 		wrong += rc > 0;
-		jitchild_free(&a);
+		jit_reader_free(&a);
 		bad = good;
 	}
 	tap_ok(t, !wrong && refused > 100, "with any bit changed it is refused, or still hangs together");
-	bad.head = (struct jitchild_head){ JITCHILD_MAGIC, 0, sizeof(bad) - sizeof(bad.head), 0, 0, -EIO, 0 };
+	bad.head = (struct jit_reader_head){ JIT_READER_MAGIC, 0, sizeof(bad) - sizeof(bad.head), 0, 0, -EIO, 0 };
 	memcpy(bytes + sizeof(bad.head), "a message", sizeof("a message"));
 	tap_ok(t,
-		jitchild_view(&question, (char *)bytes, sizeof(bad), &a, &e) == -EIO &&
+		jit_reader_view(&question, (char *)bytes, sizeof(bad), &a, &e) == -EIO &&
 			strcmp(e.msg, "a message") == 0,
 		"an error comes with its message");
 }

@@ -6,12 +6,12 @@
 
 /* Sorted as capread gives them: by process, start, from_ns. */
 static struct cap_jit pieces[] = {
-	{ 1, CAP_JIT_PERFMAP, 0, UINT64_MAX, 0x1000, 0x1040, "map", "", 0, 0 },
-	{ 1, CAP_JIT_PERFMAP, 0, UINT64_MAX, 0x1050, 0x1100, "map", "", 0, 0x50 },
-	{ 2, CAP_JIT_JITDUMP, 100, 200, 0x1000, 0x1100, "old", "", 0, 0 },
-	{ 2, CAP_JIT_JITDUMP, 200, UINT64_MAX, 0x1040, 0x1050, "new", "a.js", 7, 8 },
-	{ 2, CAP_JIT_JITDUMP, 300, UINT64_MAX, 0x1060, 0x1070, "late", "", 0, 0 },
-	{ 2, CAP_JIT_PERFMAP, 0, UINT64_MAX, 0x1060, 0x1070, "untimed", "", 0, 0 },
+	{ 1, CAPTURE_JIT_PERFMAP, 0, UINT64_MAX, 0x1000, 0x1040, "map", "", 0, 0 },
+	{ 1, CAPTURE_JIT_PERFMAP, 0, UINT64_MAX, 0x1050, 0x1100, "map", "", 0, 0x50 },
+	{ 2, CAPTURE_JIT_JITDUMP, 100, 200, 0x1000, 0x1100, "old", "", 0, 0 },
+	{ 2, CAPTURE_JIT_JITDUMP, 200, UINT64_MAX, 0x1040, 0x1050, "new", "a.js", 7, 8 },
+	{ 2, CAPTURE_JIT_JITDUMP, 300, UINT64_MAX, 0x1060, 0x1070, "late", "", 0, 0 },
+	{ 2, CAPTURE_JIT_PERFMAP, 0, UINT64_MAX, 0x1060, 0x1070, "untimed", "", 0, 0 },
 };
 
 static const char *name(
@@ -25,12 +25,12 @@ static const char *name(
 static void hostile(struct tap *t)
 {
 	static struct cap_jit all[100000];
-	struct capread c = { .jits = all, .n_jits = ARRAY_LEN(all) };
+	struct cap_reader c = { .jits = all, .n_jits = ARRAY_LEN(all) };
 	struct jitnames *n = NULL;
 	size_t found = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		all[i] = (struct cap_jit){ 0, CAP_JIT_PERFMAP, 0, UINT64_MAX, i, i ? i + 1 : UINT64_MAX, "x",
+		all[i] = (struct cap_jit){ 0, CAPTURE_JIT_PERFMAP, 0, UINT64_MAX, i, i ? i + 1 : UINT64_MAX, "x",
 			"", 0, 0 };
 	if (jitnames_new(&c, &n, NULL) != 0)
 		return;
@@ -43,7 +43,7 @@ static void hostile(struct tap *t)
 int main(void)
 {
 	struct tap t = { 0 };
-	struct capread c = { .jits = pieces, .n_jits = ARRAY_LEN(pieces) }, none = { 0 };
+	struct cap_reader c = { .jits = pieces, .n_jits = ARRAY_LEN(pieces) }, none = { 0 };
 	struct jitnames *n = NULL;
 	bool unsure = true;
 

@@ -50,38 +50,38 @@ static void frames_of(const struct boot *b, __u64 frames[N])
 }
 
 /* The stack of boot B through a table that hides, and back; release *C. */
-static void through(const struct boot *b, struct capread **c)
+static void through(const struct boot *b, struct cap_reader **c)
 {
 	char symbols[] = "/tmp/unit-kernhide.XXXXXX", path[] = "/tmp/unit-kernhide.XXXXXX";
-	struct offcpu_ev_stack ev = { .type = OFFCPU_EV_STACK, .kind = CAP_STACK_KERNEL, .len = N };
-	struct stacktab *tab = NULL;
-	struct capwrite *w = NULL;
+	struct offcpu_ev_stack ev = { .type = OFFCPU_EV_STACK, .kind = CAPTURE_STACK_KERNEL, .len = N };
+	struct stack_table *tab = NULL;
+	struct cap_writer *w = NULL;
 	struct kallsyms *ks = NULL;
 
 	close(mkstemp(symbols));
 	close(mkstemp(path));
 	write_symbols(b, symbols);
 	ev.id = (struct offcpu_stack_id){ 1, 1 };
-	ev.verdict = CAP_COMPLETE;
+	ev.verdict = VERDICT_COMPLETE;
 	frames_of(b, ev.frames);
-	if (kallsyms_load(symbols, &ks, NULL) != 0 || stacktab_new(127, &tab, NULL) != 0 ||
-		stacktab_hide(tab, NULL) != 0 || capwrite_open(path, true, &w, NULL) != 0)
+	if (kallsyms_load(symbols, &ks, NULL) != 0 || stack_table_new(127, &tab, NULL) != 0 ||
+		stack_table_hide(tab, NULL) != 0 || cap_writer_open(path, true, &w, NULL) != 0)
 		abort();
-	stacktab_symbols(tab, ks);
-	stacktab_add(tab, &ev);
-	stacktab_emit(tab, CAP_STACK_KERNEL, &ev.id, w, NULL);
-	if (capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2, .why = "end" }, NULL) != 0 ||
-		capread_load(path, c, NULL) != 0 || (*c)->n_stacks != 1 || (*c)->stacks[0].len != N)
+	stack_table_symbols(tab, ks);
+	stack_table_add(tab, &ev);
+	stack_table_emit(tab, CAPTURE_STACK_KERNEL, &ev.id, w, NULL);
+	if (cap_writer_finish(w, &(struct cap_trailer){ .stop_ns = 2, .why = "end" }, NULL) != 0 ||
+		cap_reader_load(path, c, NULL) != 0 || (*c)->n_stacks != 1 || (*c)->stacks[0].len != N)
 		abort();
-	capwrite_close(w);
-	stacktab_free(tab);
+	cap_writer_close(w);
+	stack_table_free(tab);
 	kallsyms_free(ks);
 	unlink(symbols);
 	unlink(path);
 }
 
 /* "name+offset" of ADDR by the capture's own symbols. */
-static const char *name_of(const struct capread *c, uint64_t addr, char *buf, size_t cap)
+static const char *name_of(const struct cap_reader *c, uint64_t addr, char *buf, size_t cap)
 {
 	snprintf(buf, cap, "?");
 	for (size_t i = 0; i < c->n_ksyms; i++)
@@ -91,7 +91,7 @@ static const char *name_of(const struct capread *c, uint64_t addr, char *buf, si
 	return buf;
 }
 
-static bool is_told(const struct capread *c, const struct boot *b)
+static bool is_told(const struct cap_reader *c, const struct boot *b)
 {
 	__u64 real[N];
 
@@ -107,7 +107,7 @@ int main(void)
 {
 	static const char *const want[N] = { "kernel_one+10", "kernel_two+20", "mod_one+10", "mod_two+10",
 		"other_one+4", "bpf_prog_1_x+8", "?", "kernel_one+10" };
-	struct capread *c[2];
+	struct cap_reader *c[2];
 	struct tap t = { 0 };
 	const uint64_t *a, *b;
 	char buf[64];
@@ -122,11 +122,11 @@ int main(void)
 	for (size_t i = 0; i < N; i++)
 		tap_eq_str(
 			&t, name_of(c[1], b[i], buf, sizeof(buf)), want[i], "each has its name and offset");
-	tap_ok(&t, a[0] == KERNHIDE_STEXT + 0x1010 && a[7] == a[0],
+	tap_ok(&t, a[0] == KERNEL_MASK_STEXT + 0x1010 && a[7] == a[0],
 		"the kernel's are those of a kernel that was not moved");
 	tap_ok(&t, a[3] - a[2] == 0x300, "inside of a module distances are true");
-	capread_free(c[0]);
-	capread_free(c[1]);
-	kernhide_free(NULL);
+	cap_reader_free(c[0]);
+	cap_reader_free(c[1]);
+	kernel_mask_free(NULL);
 	return tap_done(&t);
 }

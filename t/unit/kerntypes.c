@@ -25,14 +25,14 @@ static struct file new_file(const void *bytes, size_t n)
 	return f;
 }
 
-/* What kerntypes_read() makes of FILE, as libbpf reads it; NULL with *RC when it fails. */
-static struct btf *read_names(const char *file, struct kerntypes_name *names, size_t n, int *rc)
+/* What kernel_types_read() makes of FILE, as libbpf reads it; NULL with *RC when it fails. */
+static struct btf *read_names(const char *file, struct kernel_types_name *names, size_t n, int *rc)
 {
 	struct file out = new_file("", 0);
 	struct btf *btf = NULL;
 	struct err e;
 
-	*rc = kerntypes_read(file, names, n, out.fd, &e);
+	*rc = kernel_types_read(file, names, n, out.fd, &e);
 	if (!*rc)
 		btf = btf__parse(out.path, NULL);
 	else if (!e.msg[0])
@@ -97,7 +97,7 @@ static struct btf *make(void)
 
 static void test_made(struct tap *t, const char *path, const struct btf *from)
 {
-	struct kerntypes_name names[] = { { "wanted", BTF_KIND_STRUCT, 0, 0 },
+	struct kernel_types_name names[] = { { "wanted", BTF_KIND_STRUCT, 0, 0 },
 		{ "btf_trace_here", BTF_KIND_TYPEDEF, 0, 0 }, { "here", BTF_KIND_TYPEDEF, 7, 0 },
 		{ "wanted", BTF_KIND_TYPEDEF, 7, 0 }, { "btf_trace_odd", BTF_KIND_TYPEDEF, 0, 0 } };
 	int rc, id;
@@ -127,7 +127,7 @@ static void test_made(struct tap *t, const char *path, const struct btf *from)
 
 static void test_damaged(struct tap *t, const uint8_t *bytes, size_t len)
 {
-	struct kerntypes_name name = { "wanted", BTF_KIND_STRUCT, 0, 0 };
+	struct kernel_types_name name = { "wanted", BTF_KIND_STRUCT, 0, 0 };
 	size_t refused = 0;
 	int rc;
 
@@ -165,7 +165,7 @@ static uint64_t count_args(const struct btf *btf, uint32_t id)
 static void test_kernel(struct tap *t)
 {
 	static const char *const members[] = { "flags", "se", "mm", "tgid", "thread_pid", "comm" };
-	struct kerntypes_name names[] = { { "task_struct", BTF_KIND_STRUCT, 0, 0 },
+	struct kernel_types_name names[] = { { "task_struct", BTF_KIND_STRUCT, 0, 0 },
 		{ "mm_struct", BTF_KIND_STRUCT, 0, 0 }, { "btf_trace_sched_switch", BTF_KIND_TYPEDEF, 0, 0 },
 		{ "bpf_iter_task", BTF_KIND_FUNC, 0, 0 } };
 	struct btf *all = btf__load_vmlinux_btf(), *few = NULL;
@@ -200,7 +200,7 @@ static void test_kernel(struct tap *t)
 
 int main(void)
 {
-	struct kerntypes_name name = { "wanted", BTF_KIND_STRUCT, 0, 0 };
+	struct kernel_types_name name = { "wanted", BTF_KIND_STRUCT, 0, 0 };
 	struct btf *made = make();
 	struct tap t = { 0 };
 	uint32_t len;
@@ -210,7 +210,7 @@ int main(void)
 
 	test_made(&t, f.path, made);
 	test_damaged(&t, bytes, len);
-	tap_eq_u64(&t, (uint64_t)-kerntypes_read("/nonexistent", &name, 1, f.fd, &e), ENOENT,
+	tap_eq_u64(&t, (uint64_t)-kernel_types_read("/nonexistent", &name, 1, f.fd, &e), ENOENT,
 		"a file that is not there is -ENOENT");
 	tap_eq_str(&t, e.msg, "cannot read the kernel's BTF, '/nonexistent': No such file or directory",
 		"named in the message");

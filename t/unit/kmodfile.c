@@ -33,7 +33,7 @@ static int root_fd = -1;
 /* --- a capture --- */
 
 struct stacks {
-	struct capwrite *w;
+	struct cap_writer *w;
 	uint64_t frames[DEPTH];
 	uint32_t len, n;
 };
@@ -41,8 +41,8 @@ struct stacks {
 static void put_stack(struct stacks *s)
 {
 	const struct cap_stack stack = { .id = s->n + 1,
-		.kind = CAP_STACK_KERNEL,
-		.verdict = CAP_COMPLETE,
+		.kind = CAPTURE_STACK_KERNEL,
+		.verdict = VERDICT_COMPLETE,
 		.len = s->len,
 		.frames = s->frames };
 	const struct cap_sample sample = { .tid = 4242,
@@ -57,8 +57,8 @@ static void put_stack(struct stacks *s)
 
 	if (!s->len)
 		return;
-	capwrite_stack(s->w, &stack);
-	capwrite_sample(s->w, &sample);
+	cap_writer_stack(s->w, &stack);
+	cap_writer_sample(s->w, &sample);
 	s->len = 0;
 	s->n++;
 }
@@ -70,7 +70,7 @@ static void put_functions(struct stacks *s)
 
 	while (scanf("%255s %255s %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, module, name, &start, &size,
 		       &from, &to) == 6) {
-		capwrite_ksym(s->w, &(struct cap_ksym){ start, start + size, name, module });
+		cap_writer_ksym(s->w, &(struct cap_ksym){ start, start + size, name, module });
 		for (uint64_t at = from; at < to; at++) {
 			s->frames[s->len++] = start + at;
 			if (s->len == DEPTH)
@@ -95,22 +95,22 @@ static int make(const char *out, const char *release)
 		.page_size = 4096 };
 	const struct cap_proc p = { .tgid = 4242, .ns_tgid = 4242, .comm = "prog", .exe = "/bin/prog" };
 	const struct cap_stack none = {
-		.kind = CAP_STACK_USER, .verdict = CAP_FAILED, .reason = CAP_R_KTHREAD
+		.kind = CAPTURE_STACK_USER, .verdict = VERDICT_FAILED, .reason = REASON_KTHREAD
 	};
 	struct stacks s = { 0 };
 	struct err e = { 0 };
-	int rc = capwrite_open(out, true, &s.w, &e);
+	int rc = cap_writer_open(out, true, &s.w, &e);
 
 	if (rc == 0) {
-		capwrite_host(s.w, &h);
-		capwrite_proc(s.w, &p);
-		capwrite_stack(s.w, &none);
+		cap_writer_host(s.w, &h);
+		cap_writer_proc(s.w, &p);
+		cap_writer_stack(s.w, &none);
 		put_functions(&s);
-		rc = capwrite_finish(s.w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, &e);
+		rc = cap_writer_finish(s.w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, &e);
 	}
 	if (rc)
 		fprintf(stderr, "kmodfile: %s\n", e.msg);
-	capwrite_close(s.w);
+	cap_writer_close(s.w);
 	return rc ? 2 : 0;
 }
 

@@ -64,7 +64,7 @@ struct seen {
 static void see(pid_t pid, struct seen *s)
 {
 	for (unsigned int f = 0; f < PROCFILE_COUNT; f++)
-		s->len[f] = procreach_text(NULL, (uint32_t)pid, (uint32_t)pid, f, s->text[f],
+		s->len[f] = proc_view_text(NULL, (uint32_t)pid, (uint32_t)pid, f, s->text[f],
 			f == PROCFILE_EXE ? 16 : PROCFILE_TEXT);
 }
 
@@ -74,26 +74,26 @@ static void await_read(pid_t pid)
 
 	for (int i = 0; i < 5000 && strncmp(text, "0 ", 2) != 0; i++) {
 		usleep(1000);
-		if (procreach_text(
+		if (proc_view_text(
 			    NULL, (uint32_t)pid, (uint32_t)pid, PROCFILE_SYSCALL, text, sizeof(text)) <= 0)
 			*text = '\0';
 	}
 }
 
-static bool status_of(uint32_t pid, struct caps_status *st)
+static bool status_of(uint32_t pid, struct priv_status *st)
 {
 	char text[8192];
-	ssize_t n = procreach_text(NULL, pid, pid, PROCFILE_STATUS, text, sizeof(text) - 1);
+	ssize_t n = proc_view_text(NULL, pid, pid, PROCFILE_STATUS, text, sizeof(text) - 1);
 
 	text[n < 0 ? 0 : n] = '\0';
-	return caps_status_parse(text, st) == 0;
+	return priv_status_parse(text, st) == 0;
 }
 
 static void is_confined(struct tap *t, const struct helper *l)
 {
 	const uint64_t three = UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH |
 			       UINT64_C(1) << CAP_SYS_ADMIN;
-	struct caps_status st = { 0 };
+	struct priv_status st = { 0 };
 
 	tap_ok(t, status_of(helper_pid(l), &st), "the looker is there");
 	tap_eq_u64(t, st.permitted, three, "it keeps the three capabilities that looking takes");
@@ -204,7 +204,7 @@ static void lists(struct tap *t, struct helper *l, const struct other *o)
 		"and the threads of one");
 	tap_ok(t, helper_list(l, 4194305, note, &none) == -ENOENT && !none.n,
 		"of one that is not there none");
-	tap_ok(t, procreach_list(NULL, 0, note, &none) == 0 && none.n && has(&none, 1),
+	tap_ok(t, proc_view_list(NULL, 0, note, &none) == 0 && none.n && has(&none, 1),
 		"so do our own rights");
 	for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
 		pthread_cancel(threads[i]);
@@ -217,10 +217,10 @@ static void lists(struct tap *t, struct helper *l, const struct other *o)
 
 static void reads_memory(struct tap *t, struct helper *l, const struct other *o)
 {
-	static struct ptcopy copy;
+	static struct thread_copy copy;
 	const uint64_t wanted[] = { (uint64_t)(uintptr_t)o->page, 16 };
-	struct ptquiet_call call = { 0 };
-	struct ptstop_told told = { 0 };
+	struct quiet_copy_call call = { 0 };
+	struct stop_copy_told told = { 0 };
 	char text[sizeof(SECRET)] = "";
 	char status[8192];
 	ssize_t n;
@@ -234,17 +234,17 @@ static void reads_memory(struct tap *t, struct helper *l, const struct other *o)
 	tap_ok(t,
 		helper_quiet(l, o->pid, o->pid, wanted, 2, &copy, &call) == 0 && call.number == 0 &&
 			copy.head.n_areas == 2 && copy.head.areas[1].from == wanted[0] &&
-			strcmp((char *)copy.bytes[1], SECRET) == 0 && copy.head.regs[PTCOPY_SP] == call.sp,
+			strcmp((char *)copy.bytes[1], SECRET) == 0 && copy.head.regs[THREAD_COPY_SP] == call.sp,
 		"a blocked thread is copied: its call, its stack, and what else was wanted");
 	tap_ok(t,
 		helper_stop(l, o->pid, wanted, 1, &copy, &told) == 0 && copy.head.all &&
-			copy.head.regs[PTCOPY_PC] == call.pc && copy.head.n_areas == 2 && told.stopped_ns &&
+			copy.head.regs[THREAD_COPY_PC] == call.pc && copy.head.n_areas == 2 && told.stopped_ns &&
 			told.again == -1,
 		"it is stopped for a moment, and its registers are known");
 	for (int i = 0; i < 20; i++)
 		if (helper_stop(l, o->pid, wanted, 1, &copy, &told) != 0)
 			tap_ok(t, false, "again, %d times", i);
-	n = procreach_text(
+	n = proc_view_text(
 		NULL, (uint32_t)o->pid, (uint32_t)o->pid, PROCFILE_STATUS, status, sizeof(status) - 1);
 	status[n < 0 ? 0 : n] = '\0';
 	tap_ok(t, strstr(status, "\nTracerPid:\t0\n") != NULL, "nothing stays traced");
@@ -334,13 +334,13 @@ int main(void)
 {
 	static struct seen root;
 	struct helper *without = NULL, *with = NULL;
-	struct privdrop dropped;
+	struct priv_drop dropped;
 	struct other o;
 	int sock_without, sock_with;
 	struct tap t = { 0 };
 	pthread_attr_t large;
 
-	if (geteuid() != 0 || !caps_have(CAP_SYS_PTRACE) || !caps_have(CAP_SYS_ADMIN)) {
+	if (geteuid() != 0 || !priv_have(CAP_SYS_PTRACE) || !priv_have(CAP_SYS_ADMIN)) {
 		puts("1..0 # SKIP not root, or without CAP_SYS_PTRACE or CAP_SYS_ADMIN");
 		return 0;
 	}
@@ -355,7 +355,7 @@ int main(void)
 	sock_with = start(true, &with);
 	tap_ok(&t, sock_without >= 0 && sock_with >= 0, "a looker starts, and one that may read memory");
 	tap_ok(&t,
-		privdrop_now(&(struct privdrop_opts){ .paths = true }, &dropped, NULL) == 0 && !dropped.kept,
+		priv_drop_now(&(struct priv_drop_opts){ .paths = true }, &dropped, NULL) == 0 && !dropped.kept,
 		"all privileges are given up");
 	is_confined(&t, without);
 	is_confined(&t, with);

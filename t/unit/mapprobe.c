@@ -106,7 +106,7 @@ int main(void)
 
 	libbpf_set_print(NULL);
 
-	if (caps_missing(caps, ARRAY_LEN(caps), why, sizeof(why)))
+	if (priv_missing(caps, ARRAY_LEN(caps), why, sizeof(why)))
 		tap_skip(&t, "kinds of maps", "%s", why);
 	else
 		test_here(&t);

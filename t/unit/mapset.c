@@ -7,17 +7,17 @@ static struct mapping at(uint64_t start, uint64_t end, uint32_t file, uint64_t f
 	return (struct mapping){ .start = start, .end = end, .file = file, .from_ns = from_ns };
 }
 
-static bool add(struct mapset **m, uint64_t start, uint64_t end, uint32_t file, uint64_t from_ns)
+static bool add(struct process_maps **m, uint64_t start, uint64_t end, uint32_t file, uint64_t from_ns)
 {
 	struct mapping new = at(start, end, file, from_ns);
 
-	return mapset_add(m, &new);
+	return process_maps_add(m, &new);
 }
 
 int main(void)
 {
 	struct tap t = { 0 };
-	struct mapset *a = NULL, *b;
+	struct process_maps *a = NULL, *b;
 
 	tap_ok(&t, add(&a, 0x1000, 0x2000, 1, 0) && add(&a, 0x3000, 0x4000, 2, 0) && a->n == 2,
 		"mappings are appended");
@@ -28,7 +28,7 @@ int main(void)
 	tap_ok(&t, add(&a, 0x1000, 0x2000, 1, 70) && a->n == 4, "and so is the first one when it comes back");
 	tap_ok(&t, add(&a, 0x1800, 0x2800, 1, 80) && a->n == 5, "one that overlaps is a new mapping");
 
-	b = mapset_share(a);
+	b = process_maps_share(a);
 	tap_ok(&t, b == a && a->refs == 2, "a child shares its parent's set");
 	tap_ok(&t, add(&b, 0x1800, 0x2800, 1, 90) && b == a,
 		"until one of them changes: what is known changes nothing");
@@ -37,18 +37,18 @@ int main(void)
 		"and the other one stays as it was");
 	tap_ok(&t, b->maps[4].start == 0x1800 && b->maps[5].start == 0x5000,
 		"what was written already is a prefix");
-	mapset_drop(a);
+	process_maps_drop(a);
 	tap_ok(&t, b->maps[0].start == 0x1000, "the copy outlives the original");
-	mapset_drop(b);
-	mapset_drop(NULL);
+	process_maps_drop(b);
+	process_maps_drop(NULL);
 
 	b = NULL;
 	tap_ok(&t, add(&b, 0x7000, 0x8000, 6, 0) && add(&b, 0x6000, 0x7000, 7, 0), "two that touch");
-	tap_ok(&t, mapset_at(b, 0x6000)->file == 7 && mapset_at(b, 0x6fff)->file == 7,
+	tap_ok(&t, process_maps_at(b, 0x6000)->file == 7 && process_maps_at(b, 0x6fff)->file == 7,
 		"a mapping has its first address and its last one");
-	tap_ok(&t, mapset_at(b, 0x7000)->file == 6, "its end belongs to the next");
-	tap_ok(&t, !mapset_at(b, 0x8000) && !mapset_at(b, 0x5fff), "or to none");
-	mapset_drop(b);
-	tap_ok(&t, !mapset_share(NULL), "NULL is the empty set");
+	tap_ok(&t, process_maps_at(b, 0x7000)->file == 6, "its end belongs to the next");
+	tap_ok(&t, !process_maps_at(b, 0x8000) && !process_maps_at(b, 0x5fff), "or to none");
+	process_maps_drop(b);
+	tap_ok(&t, !process_maps_share(NULL), "NULL is the empty set");
 	return tap_done(&t);
 }

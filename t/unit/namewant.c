@@ -2,30 +2,30 @@
 #include "base/tap.h"
 #include "record/names.h"
 
-static struct mapset *maps_of(const struct mapping *m, size_t n)
+static struct process_maps *maps_of(const struct mapping *m, size_t n)
 {
-	struct mapset *maps = NULL;
+	struct process_maps *maps = NULL;
 
 	for (size_t i = 0; i < n; i++)
-		if (!mapset_add(&maps, &m[i]))
+		if (!process_maps_add(&maps, &m[i]))
 			abort();
 	return maps;
 }
 
-static struct namewant *new_want(void)
+static struct name_requests *new_want(void)
 {
-	struct namewant *w;
+	struct name_requests *w;
 
-	if (namewant_new(&w, NULL) != 0)
+	if (name_requests_new(&w, NULL) != 0)
 		abort();
 	return w;
 }
 
 /* Are W's new places those of WANT? */
-static bool takes(struct namewant *w, const struct namewant_place *want, size_t n)
+static bool takes(struct name_requests *w, const struct name_requests_place *want, size_t n)
 {
-	size_t waiting = namewant_waiting(w), got;
-	struct namewant_place *p = namewant_take(w, &got);
+	size_t waiting = name_requests_waiting(w), got;
+	struct name_requests_place *p = name_requests_take(w, &got);
 	bool fine = p && got == n && waiting == n;
 
 	for (size_t i = 0; i < n && fine; i++)
@@ -47,65 +47,65 @@ static void test_places(struct tap *t)
 	 * mapping */
 	static const uint64_t frames[] = { 0x1010, 0x1020, 0x2000, 0x2010, 0x5010, 0x7000, 0 };
 	static const uint32_t exact[] = { 3 };
-	static const struct namewant_place before[] = { { 0x10, 3 }, { 0x410, 7 }, { 0x41f, 7 },
+	static const struct name_requests_place before[] = { { 0x10, 3 }, { 0x410, 7 }, { 0x41f, 7 },
 		{ 0x13ff, 7 } };
-	static const struct namewant_place after[] = { { 0x10, 9 }, { 0x1f, 9 }, { 0xfff, 9 } };
-	static const struct namewant_place late[] = { { 0x0, 4 } };
+	static const struct name_requests_place after[] = { { 0x10, 9 }, { 0x1f, 9 }, { 0xfff, 9 } };
+	static const struct name_requests_place late[] = { { 0x0, 4 } };
 	static const uint64_t soon[] = { 0x8000 };
 	const struct cap_stack s = {
 		.len = ARRAY_LEN(frames), .n_exact = 1, .frames = frames, .exact = exact
 	};
 	const struct cap_stack k = { .len = 1, .frames = soon };
-	struct mapset *maps = maps_of(m, ARRAY_LEN(m));
-	struct namewant *w = new_want();
+	struct process_maps *maps = maps_of(m, ARRAY_LEN(m));
+	struct name_requests *w = new_want();
 
-	namewant_add(w, maps, &s, 50, 60);
+	name_requests_add(w, maps, &s, 50, 60);
 	tap_ok(t, takes(w, before, ARRAY_LEN(before)),
 		"places are of files, sorted; return addresses count one back, exact ones do not");
-	namewant_add(w, maps, &s, 50, 60);
+	name_requests_add(w, maps, &s, 50, 60);
 	tap_ok(t, takes(w, NULL, 0), "a place that was taken does not come again");
-	namewant_add(w, maps, &s, 150, 160);
+	name_requests_add(w, maps, &s, 150, 160);
 	tap_ok(t, takes(w, after, ARRAY_LEN(after)), "what is mapped there later is another place");
-	namewant_add(w, maps, &k, 50, 160);
+	name_requests_add(w, maps, &k, 50, 160);
 	tap_ok(t, takes(w, late, ARRAY_LEN(late)),
 		"what was mapped during the waits counts where there was nothing");
-	namewant_add(w, NULL, &s, 50, 60);
-	tap_ok(t, takes(w, NULL, 0) && !namewant_missed(w), "a process without known mappings has no places");
-	namewant_miss(w, 5);
-	tap_eq_u64(t, namewant_missed(w), 5, "frames that are not at hand are counted");
-	namewant_free(w);
-	mapset_drop(maps);
+	name_requests_add(w, NULL, &s, 50, 60);
+	tap_ok(t, takes(w, NULL, 0) && !name_requests_missed(w), "a process without known mappings has no places");
+	name_requests_miss(w, 5);
+	tap_eq_u64(t, name_requests_missed(w), 5, "frames that are not at hand are counted");
+	name_requests_free(w);
+	process_maps_drop(maps);
 }
 
 static void test_new(struct tap *t)
 {
-	struct namewant *w = new_want();
+	struct name_requests *w = new_want();
 	bool fine = true;
 
-	tap_ok(t, namewant_is_new(w, 1, 2, 0) && !namewant_is_new(w, 1, 2, 0), "a stack is new once");
-	tap_ok(t, namewant_is_new(w, 2, 1, 0) && namewant_is_new(w, 1, 2, 1), "for each process and epoch");
+	tap_ok(t, name_requests_is_new(w, 1, 2, 0) && !name_requests_is_new(w, 1, 2, 0), "a stack is new once");
+	tap_ok(t, name_requests_is_new(w, 2, 1, 0) && name_requests_is_new(w, 1, 2, 1), "for each process and epoch");
 	for (uint32_t i = 0; i < 1000000; i++)
-		fine &= namewant_is_new(w, 3, i, 0);
-	tap_ok(t, fine && !namewant_is_new(w, 3, 999999, 0), "a million stacks are all new");
-	namewant_free(w);
+		fine &= name_requests_is_new(w, 3, i, 0);
+	tap_ok(t, fine && !name_requests_is_new(w, 3, 999999, 0), "a million stacks are all new");
+	name_requests_free(w);
 }
 
 static void test_many(struct tap *t)
 {
 	static const struct mapping m = { .start = 0x1000, .end = UINT64_C(1) << 40, .file = 1 };
-	struct mapset *maps = maps_of(&m, 1);
-	struct namewant *w = new_want();
-	const uint32_t n = NAMEWANT_PLACES_MAX + 1000;
+	struct process_maps *maps = maps_of(&m, 1);
+	struct name_requests *w = new_want();
+	const uint32_t n = NAME_REQUESTS_PLACES_MAX + 1000;
 
 	for (uint64_t i = 0; i < n; i++) {
 		const uint64_t addr = 0x1000 + i;
 
-		namewant_add(w, maps, &(struct cap_stack){ .len = 1, .frames = &addr }, 0, 0);
+		name_requests_add(w, maps, &(struct cap_stack){ .len = 1, .frames = &addr }, 0, 0);
 	}
-	tap_eq_u64(t, namewant_waiting(w), NAMEWANT_PLACES_MAX, "places are bounded");
-	tap_eq_u64(t, namewant_missed(w), 1000, "and those beyond are counted");
-	namewant_free(w);
-	mapset_drop(maps);
+	tap_eq_u64(t, name_requests_waiting(w), NAME_REQUESTS_PLACES_MAX, "places are bounded");
+	tap_eq_u64(t, name_requests_missed(w), 1000, "and those beyond are counted");
+	name_requests_free(w);
+	process_maps_drop(maps);
 }
 
 int main(void)

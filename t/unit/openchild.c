@@ -116,7 +116,7 @@ static void make_other(struct other *x)
 	start_cleaner(x);
 }
 
-static bool status_of(pid_t pid, struct caps_status *st)
+static bool status_of(pid_t pid, struct priv_status *st)
 {
 	char path[64], text[8192];
 	_cleanup_close_ int fd = -1;
@@ -126,14 +126,14 @@ static bool status_of(pid_t pid, struct caps_status *st)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
 	text[n < 0 ? 0 : n] = '\0';
-	return caps_status_parse(text, st) == 0;
+	return priv_status_parse(text, st) == 0;
 }
 
 static void is_confined(struct tap *t, struct worker *o)
 {
 	const uint64_t four = UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH |
 			      UINT64_C(1) << CAP_CHECKPOINT_RESTORE | UINT64_C(1) << CAP_BPF;
-	struct caps_status st = { 0 };
+	struct priv_status st = { 0 };
 	pid_t pid = (pid_t)worker_pid(o);
 
 	tap_ok(t, status_of(pid, &st), "the opener is there");
@@ -329,7 +329,7 @@ static void ends(struct tap *t, struct worker *o)
 static void owner_only(struct tap *t, const struct other *x)
 {
 	struct worker *o = NULL;
-	struct caps_status st;
+	struct priv_status st;
 
 	tap_ok(t,
 		broker_start(&(struct broker_opts){ .owner_only = true }, &o, NULL) == 0 &&
@@ -375,12 +375,12 @@ int main(void)
 	struct tap t = { 0 };
 	struct found f = { 0 };
 	struct worker *o = NULL;
-	struct privdrop d;
+	struct priv_drop d;
 	struct other x;
 	struct err e;
 	int sock;
 
-	if (geteuid() != 0 || !caps_have(CAP_SYS_PTRACE)) {
+	if (geteuid() != 0 || !priv_have(CAP_SYS_PTRACE)) {
 		printf("1..0 # SKIP needs root\n");
 		return 0;
 	}
@@ -395,7 +395,7 @@ int main(void)
 	tap_ok(&t, broker_start(&(struct broker_opts){ 0 }, &o, &e) == 0 && worker_ready(o, &e) == 0,
 		"an opener starts");
 	is_confined(&t, o);
-	tap_ok(&t, privdrop_now(&(struct privdrop_opts){ 0 }, &d, &e) == 0 && !d.kept,
+	tap_ok(&t, priv_drop_now(&(struct priv_drop_opts){ 0 }, &d, &e) == 0 && !d.kept,
 		"who asks it has no privilege left");
 	opens_processes(&t, o, &x, &f);
 	opens_mappings(&t, o, &x, &f);

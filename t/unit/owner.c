@@ -11,7 +11,7 @@
 int main(void)
 {
 	const uint32_t first = 1, self = (uint32_t)getpid(), gone = 4194305;
-	bool could = caps_have(CAP_SYS_PTRACE);
+	bool could = priv_have(CAP_SYS_PTRACE);
 	struct owner o = { .uid = 77 };
 	struct tap t = { 0 };
 	struct err e;
@@ -24,7 +24,7 @@ int main(void)
 		return tap_done(&t);
 	tap_ok(&t, owner_become(&o, &e) == 0 && !o.only && o.uid == getuid() && o.gid == getgid(),
 		"where the rule does not apply");
-	tap_ok(&t, !o.no_kernel && caps_have(CAP_SYS_PTRACE) == could,
+	tap_ok(&t, !o.no_kernel && priv_have(CAP_SYS_PTRACE) == could,
 		"nothing is hidden and no right given up");
 	tap_ok(&t, owner_check(&first, 1, &e) == 0 && owner_check(&self, 1, &e) == 0, "nobody is refused");
 	tap_ok(&t, owner_check(NULL, 0, NULL) == 0 && owner_check(&gone, 1, &e) == 0,

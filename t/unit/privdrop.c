@@ -16,14 +16,14 @@
 
 static char dir[] = "/tmp/unit-privdrop.XXXXXX";
 
-static bool own_status(struct caps_status *st)
+static bool own_status(struct priv_status *st)
 {
 	char text[8192];
 	_cleanup_close_ int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
 
 	text[n < 0 ? 0 : n] = '\0';
-	return caps_status_parse(text, st) == 0;
+	return priv_status_parse(text, st) == 0;
 }
 
 /* What FN finds, in a process that gives up what it has there. */
@@ -50,32 +50,32 @@ static void in_child(struct tap *t, void (*fn)(struct tap *t))
 
 static void everything(struct tap *t)
 {
-	struct caps_status st = { 0 };
-	struct privdrop d;
+	struct priv_status st = { 0 };
+	struct priv_drop d;
 	struct err e;
 
-	tap_ok(t, privdrop_now(&(struct privdrop_opts){ 0 }, &d, &e) == 0 && !d.kept && d.bounding,
+	tap_ok(t, priv_drop_now(&(struct priv_drop_opts){ 0 }, &d, &e) == 0 && !d.kept && d.bounding,
 		"everything is given up");
 	tap_ok(t, own_status(&st) && !st.permitted && !st.effective && !st.inheritable && !st.ambient,
 		"the kernel says that no capability is left");
 	tap_ok(t, !st.bounding && st.no_new_privs == 1, "and that none can be had by exec");
-	tap_ok(t, privdrop_now(&(struct privdrop_opts){ 0 }, &d, &e) == 0 && !d.kept && !d.bounding,
+	tap_ok(t, priv_drop_now(&(struct priv_drop_opts){ 0 }, &d, &e) == 0 && !d.kept && !d.bounding,
 		"giving up again is harmless: there is no right left to look into the bounding set");
 }
 
 static void some(struct tap *t)
 {
 	const uint64_t keep = BIT(CAP_BPF) | BIT(CAP_PERFMON);
-	struct caps_status st = { 0 };
+	struct priv_status st = { 0 };
 	struct buf b = { 0 };
-	struct privdrop d;
+	struct priv_drop d;
 	struct err e;
 
-	tap_ok(t, privdrop_now(&(struct privdrop_opts){ .keep = keep }, &d, &e) == 0 && d.kept == keep,
+	tap_ok(t, priv_drop_now(&(struct priv_drop_opts){ .keep = keep }, &d, &e) == 0 && d.kept == keep,
 		"two capabilities are kept");
 	tap_ok(t, own_status(&st) && st.permitted == keep && st.effective == keep && !st.bounding,
 		"the kernel says the same");
-	privdrop_put(&d, &b);
+	priv_drop_put(&d, &b);
 	buf_put(&b, "", 1);
 	tap_ok(t, strncmp((char *)b.p, "kept: CAP_PERFMON, CAP_BPF, none to be had, ", 44) == 0,
 		"it is told: %s", (char *)b.p);
@@ -99,8 +99,8 @@ static void writing(struct tap *t)
 {
 	char cache[64], byte;
 	const char *const writable[] = { "/dev/null", NULL, "/no/such/folder", cache };
-	const struct privdrop_opts o = { .writable = writable, .n_writable = ARRAY_LEN(writable) };
-	struct privdrop d;
+	const struct priv_drop_opts o = { .writable = writable, .n_writable = ARRAY_LEN(writable) };
+	struct priv_drop d;
 	int open_fd, fd;
 
 	snprintf(cache, sizeof(cache), "%s/cache", dir);
@@ -109,7 +109,7 @@ static void writing(struct tap *t)
 	snprintf(cache, sizeof(cache), "%s/before", dir);
 	open_fd = open(cache, O_RDWR | O_CLOEXEC);
 	snprintf(cache, sizeof(cache), "%s/cache", dir);
-	tap_ok(t, privdrop_now(&o, &d, NULL) == 0 && d.landlock == pathlock_version(), "paths are given up");
+	tap_ok(t, priv_drop_now(&o, &d, NULL) == 0 && d.landlock == pathlock_version(), "paths are given up");
 	if (!d.landlock) {
 		tap_skip(t, "nothing is written", "this kernel has no Landlock");
 		return;
@@ -138,13 +138,13 @@ static void threads(struct tap *t)
 {
 	useconds_t soon = 50000, never = 100000000;
 	pthread_t thread;
-	struct privdrop d;
+	struct priv_drop d;
 
 	pthread_create(&thread, NULL, sleeps, &soon);
-	tap_ok(t, privdrop_now(&(struct privdrop_opts){ 0 }, &d, NULL) == 0 && !d.kept,
+	tap_ok(t, priv_drop_now(&(struct priv_drop_opts){ 0 }, &d, NULL) == 0 && !d.kept,
 		"a thread that still has privileges is waited for");
 	pthread_create(&thread, NULL, sleeps, &never);
-	tap_ok(t, privdrop_now(&(struct privdrop_opts){ 0 }, &d, NULL) == 0 && !d.kept,
+	tap_ok(t, priv_drop_now(&(struct priv_drop_opts){ 0 }, &d, NULL) == 0 && !d.kept,
 		"one that began afterwards has none");
 }
 
@@ -152,20 +152,20 @@ static void a_thread_stays(struct tap *t)
 {
 	useconds_t never = 100000000;
 	pthread_t thread;
-	struct privdrop d;
+	struct priv_drop d;
 
 	pthread_create(&thread, NULL, sleeps, &never);
-	tap_ok(t, privdrop_now(&(struct privdrop_opts){ 0 }, &d, NULL) == 0 && (d.kept & BIT(CAP_BPF)),
+	tap_ok(t, priv_drop_now(&(struct priv_drop_opts){ 0 }, &d, NULL) == 0 && (d.kept & BIT(CAP_BPF)),
 		"what a thread keeps is told: it is not for good");
 }
 
 static void a_program(struct tap *t)
 {
-	struct privdrop d;
+	struct priv_drop d;
 	pid_t pid;
 	int status = -1;
 
-	privdrop_now(&(struct privdrop_opts){ 0 }, &d, NULL);
+	priv_drop_now(&(struct priv_drop_opts){ 0 }, &d, NULL);
 	pid = fork();
 	if (pid == 0) {
 		execl("/bin/true", "true", (char *)NULL);
@@ -183,7 +183,7 @@ int main(void)
 	struct tap t = { 0 };
 	char command[96];
 
-	if (geteuid() != 0 || !caps_have(CAP_SETPCAP)) {
+	if (geteuid() != 0 || !priv_have(CAP_SETPCAP)) {
 		printf("1..0 # SKIP needs root\n");
 		return 0;
 	}

@@ -161,9 +161,9 @@ static void test_real(struct tap *t)
 	char why[128];
 
 	for (size_t i = 0; i < ARRAY_LEN(list); i++)
-		if (caps_missing(caps, 2, why, sizeof(why)))
+		if (priv_missing(caps, 2, why, sizeof(why)))
 			tap_skip(t, names[i], "%s", why);
-	if (caps_missing(caps, 2, why, sizeof(why)))
+	if (priv_missing(caps, 2, why, sizeof(why)))
 		return;
 	run(list, ARRAY_LEN(list), 20000, r);
 	for (size_t i = 0; i < ARRAY_LEN(list); i++)
@@ -196,7 +196,7 @@ static void test_seccomp(struct tap *t)
 	struct probe_result r[1];
 	char why[128];
 
-	if (caps_missing(caps, 2, why, sizeof(why))) {
+	if (priv_missing(caps, 2, why, sizeof(why))) {
 		tap_skip(t, "a refusal by seccomp names the filter", "%s", why);
 		return;
 	}

@@ -10,8 +10,8 @@
 #define SECOND UINT64_C(1000000000)
 
 struct table {
-	struct proctab *tab;
-	struct capwrite *w;
+	struct process_table *tab;
+	struct cap_writer *w;
 	char path[32];
 };
 
@@ -21,21 +21,21 @@ static void open_table(struct tap *t, struct table *x, bool all, bool follow)
 
 	*x = (struct table){ .path = "/tmp/unit-proctab.XXXXXX" };
 	close(mkstemp(x->path));
-	tap_ok(t, proctab_new(all, follow, &x->tab, &e) == 0 && capwrite_open(x->path, true, &x->w, &e) == 0,
+	tap_ok(t, process_table_new(all, follow, &x->tab, &e) == 0 && cap_writer_open(x->path, true, &x->w, &e) == 0,
 		"a table and a capture");
 }
 
-static struct capread *read_back(struct table *x)
+static struct cap_reader *read_back(struct table *x)
 {
-	struct capread *c = NULL;
+	struct cap_reader *c = NULL;
 	struct err e;
 
-	proctab_flush(x->tab, 100 * SECOND, x->w);
-	if (capwrite_flush(x->w, 100 * SECOND, &e) == 0)
-		capwrite_finish(x->w, &(struct cap_trailer){ .stop_ns = 100 * SECOND, .why = "end" }, &e);
-	capwrite_close(x->w);
-	proctab_free(x->tab);
-	if (capread_load(x->path, &c, &e) != 0)
+	process_table_flush(x->tab, 100 * SECOND, x->w);
+	if (cap_writer_flush(x->w, 100 * SECOND, &e) == 0)
+		cap_writer_finish(x->w, &(struct cap_trailer){ .stop_ns = 100 * SECOND, .why = "end" }, &e);
+	cap_writer_close(x->w);
+	process_table_free(x->tab);
+	if (cap_reader_load(x->path, &c, &e) != 0)
 		c = NULL;
 	unlink(x->path);
 	return c;
@@ -47,7 +47,7 @@ static void event(struct table *x, struct procevent ev)
 		ev.tid = ev.pid;
 	if (!ev.text)
 		ev.text = "";
-	proctab_event(x->tab, &ev);
+	process_table_event(x->tab, &ev);
 }
 
 static void forked(struct table *x, uint32_t pid, uint32_t parent, uint64_t at)
@@ -82,7 +82,7 @@ static uint32_t emit(struct table *x, uint32_t pid, uint64_t start_boot, uint32_
 {
 	struct offcpu_key key = { .tgid = pid, .tid = pid, .start_boot_ns = start_boot, .exec_id = exec_id };
 
-	return proctab_emit(x->tab, &key, first_ns, x->w);
+	return process_table_emit(x->tab, &key, first_ns, x->w);
 }
 
 /* PIDs beyond every pid_max, so that /proc has nothing to say. */
@@ -91,7 +91,7 @@ enum { A = 5000001, B = 5000002, C = 5000003 };
 static void two_images(struct tap *t)
 {
 	struct table x;
-	struct capread *c;
+	struct cap_reader *c;
 	uint32_t before, after;
 
 	open_table(t, &x, true, false);
@@ -102,7 +102,7 @@ static void two_images(struct tap *t)
 	mapped(&x, A, 0x10000, "/bin/second", 2 * SECOND + 1);
 	before = emit(&x, A, 7, 1, 1 * SECOND + 5);
 	after = emit(&x, A, 7, 2, 2 * SECOND + 5);
-	tap_ok(t, before != after && before != CAP_NONE && after != CAP_NONE,
+	tap_ok(t, before != after && before != CAPTURE_NONE && after != CAPTURE_NONE,
 		"an exec makes another process image");
 	tap_ok(t, emit(&x, A, 7, 1, 1 * SECOND + 9) == before && emit(&x, A, 7, 2, 2 * SECOND + 9) == after,
 		"each wait goes to the image of its time");
@@ -114,20 +114,20 @@ static void two_images(struct tap *t)
 	tap_eq_str(t, c->procs[after].comm, "second", "the second one's name");
 	tap_eq_str(t, c->procs[after].exe, "/bin/second", "its executable is its first mapping");
 	tap_ok(t, c->procs[before].tgid == A && c->procs[after].tgid == A, "both have the same PID");
-	const struct cap_map *m = capread_map(c, before, 0x10010, 1 * SECOND + 5, 1 * SECOND + 5, NULL);
+	const struct cap_map *m = cap_reader_map(c, before, 0x10010, 1 * SECOND + 5, 1 * SECOND + 5, NULL);
 
-	tap_ok(t, m && m->file != CAP_NONE && strcmp(c->files[m->file].path, "/bin/first") == 0,
+	tap_ok(t, m && m->file != CAPTURE_NONE && strcmp(c->files[m->file].path, "/bin/first") == 0,
 		"an address of the first is the first's");
-	m = capread_map(c, after, 0x10010, 2 * SECOND + 5, 2 * SECOND + 5, NULL);
-	tap_ok(t, m && m->file != CAP_NONE && strcmp(c->files[m->file].path, "/bin/second") == 0,
+	m = cap_reader_map(c, after, 0x10010, 2 * SECOND + 5, 2 * SECOND + 5, NULL);
+	tap_ok(t, m && m->file != CAPTURE_NONE && strcmp(c->files[m->file].path, "/bin/second") == 0,
 		"the same address of the second is the second's");
-	capread_free(c);
+	cap_reader_free(c);
 }
 
 static void inherited(struct tap *t)
 {
 	struct table x;
-	struct capread *c;
+	struct cap_reader *c;
 	uint32_t child;
 
 	open_table(t, &x, true, false);
@@ -141,18 +141,18 @@ static void inherited(struct tap *t)
 	tap_ok(t, c && c->n_procs == 1, "a process without waits is not in the capture");
 	if (!c)
 		return;
-	tap_ok(t, capread_map(c, child, 0x10000, 4 * SECOND, 4 * SECOND, NULL) != NULL,
+	tap_ok(t, cap_reader_map(c, child, 0x10000, 4 * SECOND, 4 * SECOND, NULL) != NULL,
 		"a child has its parent's mappings");
-	tap_ok(t, !capread_map(c, child, 0x20000, 4 * SECOND, 4 * SECOND, NULL),
+	tap_ok(t, !cap_reader_map(c, child, 0x20000, 4 * SECOND, 4 * SECOND, NULL),
 		"those made later are the parent's alone");
 	tap_eq_str(t, c->procs[child].comm, "parent", "and its name");
-	capread_free(c);
+	cap_reader_free(c);
 }
 
 static void pid_again(struct tap *t)
 {
 	struct table x;
-	struct capread *c;
+	struct cap_reader *c;
 	uint32_t first, second, third;
 
 	open_table(t, &x, true, false);
@@ -165,22 +165,22 @@ static void pid_again(struct tap *t)
 	forked(&x, B, 1, 3 * SECOND);
 	execed(&x, B, "second", 3 * SECOND + 1);
 	second = emit(&x, B, 12, 1, 3 * SECOND + 5);
-	tap_ok(t, first != CAP_NONE && second != CAP_NONE && first != second,
+	tap_ok(t, first != CAPTURE_NONE && second != CAPTURE_NONE && first != second,
 		"a PID that is used again is another process");
 
 	/* A ended long ago and had no waits: it is forgotten, and its PID comes back */
-	proctab_flush(x.tab, 20 * SECOND, x.w);
+	process_table_flush(x.tab, 20 * SECOND, x.w);
 	forked(&x, A, 1, 21 * SECOND);
 	execed(&x, A, "third", 21 * SECOND + 1);
 	third = emit(&x, A, 13, 1, 21 * SECOND + 5);
-	tap_ok(t, third != CAP_NONE, "a PID whose process was forgotten can come back");
+	tap_ok(t, third != CAPTURE_NONE, "a PID whose process was forgotten can come back");
 	c = read_back(&x);
 	tap_ok(t, c && c->n_procs == 3, "there are three processes");
 	if (!c)
 		return;
-	if (third != CAP_NONE)
+	if (third != CAPTURE_NONE)
 		tap_eq_str(t, c->procs[third].comm, "third", "the one that came back has its own name");
-	capread_free(c);
+	cap_reader_free(c);
 }
 
 static void threads(struct tap *t)
@@ -196,53 +196,53 @@ static void threads(struct tap *t)
 	struct offcpu_key key = { .tgid = A, .tid = C, .start_boot_ns = 5 };
 	const struct cap_thread *th;
 	struct table x;
-	struct capread *c;
+	struct cap_reader *c;
 	uint32_t id;
 
 	open_table(t, &x, true, false);
 	forked(&x, A, 1, 1 * SECOND);
-	proctab_announce(x.tab, &said);
-	id = proctab_emit(x.tab, &key, 2 * SECOND, x.w);
+	process_table_announce(x.tab, &said);
+	id = process_table_emit(x.tab, &key, 2 * SECOND, x.w);
 	event(&x, (struct procevent){ .type = PROCEVENT_COMM,
 			  .pid = A,
 			  .tid = C,
 			  .text = "renamed",
 			  .time_ns = 3 * SECOND });
 	c = read_back(&x);
-	th = c ? capread_thread(c, id, C) : NULL;
+	th = c ? cap_reader_thread(c, id, C) : NULL;
 	tap_ok(t, th && strcmp(th->comm, "renamed") == 0, "a thread's last name counts");
 	tap_ok(t, th && th->ns_tid == 2 && c->procs[id].ns_tgid == 1,
 		"ids of its own PID namespace are kept");
-	tap_ok(t, c && c->procs[id].flags & CAP_PROC_MAPS_LOST && c->procs[id].maps_error,
+	tap_ok(t, c && c->procs[id].flags & CAPTURE_PROC_MAPS_LOST && c->procs[id].maps_error,
 		"a process whose mappings were not seen says so");
-	capread_free(c);
+	cap_reader_free(c);
 }
 
 static void strangers(struct tap *t)
 {
-	struct proctab_stats st;
+	struct process_table_stats st;
 	struct table x;
 	struct err e;
 
 	open_table(t, &x, false, true);
-	tap_ok(t, proctab_scan(x.tab, A, SECOND, &e) != 0 && e.msg[0],
+	tap_ok(t, process_table_scan(x.tab, A, SECOND, &e) != 0 && e.msg[0],
 		"a process that is not there cannot be scanned");
-	tap_ok(t, proctab_scan(x.tab, (uint32_t)getpid(), SECOND, &e) == 0, "this one can");
+	tap_ok(t, process_table_scan(x.tab, (uint32_t)getpid(), SECOND, &e) == 0, "this one can");
 	event(&x, (struct procevent){ .type = PROCEVENT_LOST, .lost = 42 });
-	proctab_stats(x.tab, &st);
+	process_table_stats(x.tab, &st);
 	tap_eq_u64(t, st.events_lost, 42, "lost events are counted");
-	capread_free(read_back(&x));
+	cap_reader_free(read_back(&x));
 }
 
-static enum pastmap_code then(
+static enum past_maps_code then(
 	struct table *x, uint64_t addr, uint64_t at, uint64_t settled, struct procmap *m)
 {
-	const struct pastmap_when when = { .tgid = A, .time_ns = at, .settled_ns = settled };
-	struct pastmap past;
+	const struct past_maps_when when = { .tgid = A, .time_ns = at, .settled_ns = settled };
+	struct past_maps past;
 	uint64_t made;
 
-	proctab_past(x->tab, &past);
-	return pastmap_find(&past, &when, addr, m, &made);
+	process_table_past(x->tab, &past);
+	return past_maps_find(&past, &when, addr, m, &made);
 }
 
 /* What held an address at a time, for stacks that are walked afterwards. */
@@ -257,26 +257,26 @@ static void at_a_time(struct tap *t)
 	mapped(&x, A, 0x10000, "/bin/first", 3 * SECOND);
 	mapped(&x, A, 0x10000, "/bin/second", 5 * SECOND);
 	tap_ok(t,
-		then(&x, 0x10010, 4 * SECOND, 9 * SECOND, &m) == PASTMAP_MAPPED &&
+		then(&x, 0x10010, 4 * SECOND, 9 * SECOND, &m) == PAST_MAPS_MAPPED &&
 			!strcmp(m.path, "/bin/first") && m.start == 0x10000 && m.inode == 0x10000,
 		"what was mapped then is told, not what took its place");
 	tap_ok(t,
-		then(&x, 0x10010, 6 * SECOND, 9 * SECOND, &m) == PASTMAP_MAPPED &&
+		then(&x, 0x10010, 6 * SECOND, 9 * SECOND, &m) == PAST_MAPS_MAPPED &&
 			!strcmp(m.path, "/bin/second"),
 		"later it is the other");
-	tap_ok(t, then(&x, 0x10010, 2 * SECOND + 1, 9 * SECOND, &m) == PASTMAP_NOT_MAPPED,
+	tap_ok(t, then(&x, 0x10010, 2 * SECOND + 1, 9 * SECOND, &m) == PAST_MAPS_NOT_MAPPED,
 		"before it was mapped there was nothing");
-	tap_ok(t, then(&x, 0x10010, 6 * SECOND, 5 * SECOND, &m) == PASTMAP_LATER,
+	tap_ok(t, then(&x, 0x10010, 6 * SECOND, 5 * SECOND, &m) == PAST_MAPS_LATER,
 		"events up to the time are awaited");
-	tap_ok(t, then(&x, 0x10010, SECOND / 2, 9 * SECOND, &m) == PASTMAP_UNSURE,
+	tap_ok(t, then(&x, 0x10010, SECOND / 2, 9 * SECOND, &m) == PAST_MAPS_UNSURE,
 		"before the fork it was another process");
 	event(&x, (struct procevent){ .type = PROCEVENT_LOST, .lost = 1, .time_ns = 7 * SECOND });
-	tap_ok(t, then(&x, 0x10010, 4 * SECOND, 9 * SECOND, &m) == PASTMAP_UNSURE,
+	tap_ok(t, then(&x, 0x10010, 4 * SECOND, 9 * SECOND, &m) == PAST_MAPS_UNSURE,
 		"after lost events nothing is sure");
 	execed(&x, A, "third", 8 * SECOND);
-	tap_ok(t, then(&x, 0x10010, 8 * SECOND + 1, 9 * SECOND, &m) == PASTMAP_NOT_MAPPED,
+	tap_ok(t, then(&x, 0x10010, 8 * SECOND + 1, 9 * SECOND, &m) == PAST_MAPS_NOT_MAPPED,
 		"but the next image is");
-	capread_free(read_back(&x));
+	cap_reader_free(read_back(&x));
 }
 
 /* --- without events: this process, and what BPF would say of it --- */
@@ -288,17 +288,17 @@ static bool who_now(void *ctx, uint32_t tgid, struct offcpu_ev_image *ret)
 }
 
 /* What EV had mapped where who_now() is, at a time. */
-static enum pastmap_code scanned(struct table *x, const struct offcpu_ev_image *ev, uint64_t at)
+static enum past_maps_code scanned(struct table *x, const struct offcpu_ev_image *ev, uint64_t at)
 {
-	const struct pastmap_when when = {
+	const struct past_maps_when when = {
 		.tgid = ev->tgid, .exec_id = ev->exec_id, .start_boot_ns = ev->start_boot_ns, .time_ns = at
 	};
-	struct pastmap past;
+	struct past_maps past;
 	struct procmap m;
 	uint64_t made;
 
-	proctab_past(x->tab, &past);
-	return pastmap_find(&past, &when, (uint64_t)(uintptr_t)who_now, &m, &made);
+	process_table_past(x->tab, &past);
+	return past_maps_find(&past, &when, (uint64_t)(uintptr_t)who_now, &m, &made);
 }
 
 static void without_events(struct tap *t)
@@ -311,41 +311,41 @@ static void without_events(struct tap *t)
 	struct table x;
 
 	open_table(t, &x, true, false);
-	proctab_without_events(x.tab, who_now, &now);
-	proctab_image_seen(x.tab, &first);
-	tap_ok(t, scanned(&x, &first, before) == PASTMAP_LATER, "an image that was seen is not known yet");
-	proctab_freshen(x.tab, SECOND);
-	tap_ok(t, scanned(&x, &first, before) == PASTMAP_MAPPED, "its maps are read");
+	process_table_without_events(x.tab, who_now, &now);
+	process_table_image_seen(x.tab, &first);
+	tap_ok(t, scanned(&x, &first, before) == PAST_MAPS_LATER, "an image that was seen is not known yet");
+	process_table_freshen(x.tab, SECOND);
+	tap_ok(t, scanned(&x, &first, before) == PAST_MAPS_MAPPED, "its maps are read");
 
 	/* when they are read it is another one already */
 	second.exec_id = 2;
 	now.exec_id = 3;
-	proctab_image_seen(x.tab, &second);
-	proctab_freshen(x.tab, SECOND);
-	tap_ok(t, scanned(&x, &second, now_ns()) == PASTMAP_UNSURE,
+	process_table_image_seen(x.tab, &second);
+	process_table_freshen(x.tab, SECOND);
+	tap_ok(t, scanned(&x, &second, now_ns()) == PAST_MAPS_UNSURE,
 		"an image gets no mappings of the one that followed it");
 	third.exec_id = 3;
-	proctab_image_seen(x.tab, &third);
-	proctab_freshen(x.tab, SECOND);
-	tap_ok(t, scanned(&x, &third, now_ns()) == PASTMAP_MAPPED, "that one has them");
-	tap_ok(t, scanned(&x, &first, before) == PASTMAP_MAPPED, "and the first what it had");
+	process_table_image_seen(x.tab, &third);
+	process_table_freshen(x.tab, SECOND);
+	tap_ok(t, scanned(&x, &third, now_ns()) == PAST_MAPS_MAPPED, "that one has them");
+	tap_ok(t, scanned(&x, &first, before) == PAST_MAPS_MAPPED, "and the first what it had");
 
 	child.type = OFFCPU_EV_FORK;
 	child.tgid = UINT32_C(0x7ffffff0);
 	child.parent = third.tgid;
 	child.time_ns = now_ns();
-	proctab_image_seen(x.tab, &child);
-	proctab_freshen(x.tab, SECOND);
-	tap_ok(t, scanned(&x, &child, now_ns()) == PASTMAP_MAPPED,
+	process_table_image_seen(x.tab, &child);
+	process_table_freshen(x.tab, SECOND);
+	tap_ok(t, scanned(&x, &child, now_ns()) == PAST_MAPS_MAPPED,
 		"a child that is gone has what its parent had");
-	capread_free(read_back(&x));
+	cap_reader_free(read_back(&x));
 }
 
 int main(void)
 {
 	struct tap t = { 0 };
 
-	proctab_free(NULL);
+	process_table_free(NULL);
 	two_images(&t);
 	inherited(&t);
 	pid_again(&t);

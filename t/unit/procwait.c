@@ -8,15 +8,15 @@
 
 /* What came out, and a thread that is looked at every 10 ms. */
 struct bench {
-	struct procwait w;
-	struct procwait_look look;
-	struct procwait_sums sums;
-	struct procwait_sink sink;
+	struct estimator w;
+	struct estimator_sample look;
+	struct estimator_sums sums;
+	struct estimator_sink sink;
 	uint64_t waits, ns, unseen, unseen_ns, open, initial, longest, delayed, delayed_ns;
 	uint64_t at_place[8]; /* ns */
 };
 
-static void on_done(void *ctx, const struct procwait_done *d)
+static void on_done(void *ctx, const struct estimator_done *d)
 {
 	struct bench *b = ctx;
 
@@ -60,12 +60,12 @@ static void look(struct bench *b, uint64_t ms, uint64_t run_ns, uint64_t delay_n
 	b->look.slices += !b->look.same;
 	b->look.waiting = place != 0;
 	b->look.place.state = place;
-	procwait_look(&b->w, &b->look, &b->sink, &b->sums);
+	estimator_sample(&b->w, &b->look, &b->sink, &b->sums);
 }
 
 static void finish(struct bench *b, bool open)
 {
-	procwait_end(&b->w, open, &b->sink, &b->sums);
+	estimator_end(&b->w, open, &b->sink, &b->sums);
 }
 
 static void one_wait(struct tap *t)
@@ -135,7 +135,7 @@ static void lagging(struct tap *t)
 	for (int i = 0; i < 5; i++) {
 		b.look.at_ns += 10 * MS;
 		b.look.same = true;
-		procwait_look(&b.w, &b.look, &b.sink, &b.sums);
+		estimator_sample(&b.w, &b.look, &b.sink, &b.sums);
 	}
 	look(&b, 10, 8 * MS, 52 * MS, 0, 0);
 	finish(&b, true);
@@ -156,7 +156,7 @@ static void born(struct tap *t)
 	struct bench b;
 
 	begin(&b);
-	procwait_born(&b.w, 990 * MS);
+	estimator_born(&b.w, 990 * MS);
 	look(&b, 1000, 1 * MS, 1 * MS, 1, 1);
 	finish(&b, true);
 	tap_ok(t, b.waits == 1 && b.ns == 8 * MS && b.initial == 0,
@@ -190,7 +190,7 @@ static void disturbed(struct tap *t)
 	b.look.voluntary += 2;
 	b.look.slices += 2;
 	b.look.run_ns += 50000;
-	procwait_disturbed(&b.w, &b.look, &b.sums);
+	estimator_disturbed(&b.w, &b.look, &b.sums);
 	look(&b, 10, 0, 0, 0, 1);
 	finish(&b, true);
 	tap_ok(t, b.waits == 1 && b.ns == 30 * MS, "a stop by the recorder itself does not end a wait");
@@ -199,7 +199,7 @@ static void disturbed(struct tap *t)
 	b.look.at_ns += 10 * MS;
 	b.look.waiting = true;
 	b.look.place.state = 1;
-	procwait_disturbed(&b.w, &b.look, &b.sums);
+	estimator_disturbed(&b.w, &b.look, &b.sums);
 	look(&b, 10, 0, 0, 0, 1);
 	finish(&b, true);
 	tap_ok(t, b.waits == 1 && b.ns == 20 * MS && b.open == 1 && b.at_place[1] == 20 * MS,
@@ -216,14 +216,14 @@ static void another_program(struct tap *t)
 	look(&b, 10, 0, 0, 0, 1);
 	look(&b, 10, MS, 0, 0, 0);
 	tap_ok(t, b.waits == 0, "the wait of a thread that runs again is kept while its account may lag");
-	procwait_exec(&b.w, &b.sink);
+	estimator_exec(&b.w, &b.sink);
 	tap_ok(t, b.waits == 1 && b.at_place[1] == 19 * MS && b.open == 0,
 		"when it runs another program, that wait is handed out whole, to the one that waited");
-	procwait_exec(&b.w, &b.sink);
+	estimator_exec(&b.w, &b.sink);
 	tap_ok(t, b.waits == 1, "once");
 	/* of the 9 ms before, 3 were run: the account did not have them yet */
 	look(&b, 10, 4 * MS, 0, 1, 2);
-	procwait_exec(&b.w, &b.sink);
+	estimator_exec(&b.w, &b.sink);
 	tap_ok(t, b.waits == 1, "a wait that the other program was seen in is its own");
 	finish(&b, false);
 	tap_ok(t, b.waits == 2 && b.at_place[2] == 6 * MS && b.ns == b.sums.schedstat_ns,
@@ -251,7 +251,7 @@ static void nonsense(struct tap *t)
 			b.look.same = (seed >> 6 & 7) == 0;
 			b.look.has_account = (seed >> 9 & 7) != 0;
 			b.look.place.state = 1 + (seed >> 12 & 3);
-			procwait_look(&b.w, &b.look, &b.sink, &b.sums);
+			estimator_sample(&b.w, &b.look, &b.sink, &b.sums);
 		}
 		span = b.look.at_ns - 1000 * MS;
 		finish(&b, round & 1);

@@ -200,7 +200,7 @@ int main(void)
 	char why[128];
 
 	test_list(&t);
-	if (caps_missing(caps, ARRAY_LEN(caps), why, sizeof(why))) {
+	if (priv_missing(caps, ARRAY_LEN(caps), why, sizeof(why))) {
 		tap_skip(&t, "kinds of programs", "%s", why);
 		return tap_done(&t);
 	}

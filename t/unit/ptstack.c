@@ -79,15 +79,15 @@ static void print_stack(uint32_t tid, const struct cap_stack *s)
 	}
 }
 
-static void print_stats(const struct ptstack_stats *s)
+static void print_stats(const struct user_stacks_stats *s)
 {
 	printf("stacks %" PRIu64 "\nstops %" PRIu64 "\nstopped_us %" PRIu64 "\nlongest_us %" PRIu64
 	       "\nquiet %" PRIu64 "\nspared %" PRIu64 "\nagain %" PRIu64 "\n",
 		s->stacks, s->stops, s->stopped_ns / 1000, s->longest_ns / 1000, s->quiet, s->spared,
 		s->again);
-	for (enum ptwhy why = 0; why < PTWHY_COUNT; why++)
+	for (enum thread_refusal why = 0; why < THREAD_REFUSAL_COUNT; why++)
 		if (s->refused[why])
-			printf("refused.%s %" PRIu64 "\n", ptwhy_name(why), s->refused[why]);
+			printf("refused.%s %" PRIu64 "\n", thread_refusal_name(why), s->refused[why]);
 }
 
 static void print_tables(const struct walktables_stats *s)
@@ -97,7 +97,7 @@ static void print_tables(const struct walktables_stats *s)
 }
 
 /* By the rights of the test. */
-static const struct ptreach own_rights;
+static const struct thread_memory own_rights;
 
 /* Those of this process: a child cannot ask its parent's worker. */
 static struct walktables *tables;
@@ -127,11 +127,11 @@ static int sample(uint32_t pid, unsigned long times, unsigned long pause_us)
 {
 	static uint32_t tids[THREADS_MAX];
 	struct walktables_stats made;
-	struct ptstack_stats stats;
-	struct ptstack *p;
+	struct user_stacks_stats stats;
+	struct user_stacks *p;
 	struct err e = { 0 };
 
-	if (ptstack_open(&own_rights, own_tables(), pid, &p, &e) != 0) {
+	if (user_stacks_open(&own_rights, own_tables(), pid, &p, &e) != 0) {
 		printf("error %u %s %s\n", pid, err_name(e.code), e.msg);
 		return 2;
 	}
@@ -143,7 +143,7 @@ static int sample(uint32_t pid, unsigned long times, unsigned long pause_us)
 			int rc;
 
 			e = (struct err){ 0 };
-			rc = ptstack_take(p, tids[k], &s, &e);
+			rc = user_stacks_take(p, tids[k], &s, &e);
 			if (i + 1 < times)
 				continue;
 			if (!rc)
@@ -154,11 +154,11 @@ static int sample(uint32_t pid, unsigned long times, unsigned long pause_us)
 		if (pause_us)
 			usleep((useconds_t)pause_us);
 	}
-	ptstack_stats(p, &stats);
+	user_stacks_stats(p, &stats);
 	print_stats(&stats);
 	walktables_stats(own_tables(), &made);
 	print_tables(&made);
-	ptstack_close(p);
+	user_stacks_close(p);
 	close_tables();
 	return 0;
 }
@@ -273,19 +273,19 @@ static pid_t child_called(const char *comm)
 	return found;
 }
 
-static struct ptstack *open_with(struct walktables *t, pid_t pid)
+static struct user_stacks *open_with(struct walktables *t, pid_t pid)
 {
-	struct ptstack *p;
+	struct user_stacks *p;
 	struct err e;
 
-	if (ptstack_open(&own_rights, t, (uint32_t)pid, &p, &e) != 0) {
+	if (user_stacks_open(&own_rights, t, (uint32_t)pid, &p, &e) != 0) {
 		tap_diag("%s", e.msg);
 		leave(1);
 	}
 	return p;
 }
 
-static struct ptstack *open_or_die(pid_t pid)
+static struct user_stacks *open_or_die(pid_t pid)
 {
 	return open_with(own_tables(), pid);
 }
@@ -295,61 +295,61 @@ static struct ptstack *open_or_die(pid_t pid)
 static void blocked(struct tap *t)
 {
 	pid_t pid = child(sleeps);
-	struct ptstack *p = open_or_die(pid);
-	struct ptstack_stats s;
+	struct user_stacks *p = open_or_die(pid);
+	struct user_stacks_stats s;
 	struct cap_stack stack;
 	struct err e = { 0 };
 	int rc;
 
 	until_state(pid, 'S');
-	rc = ptstack_take(p, (uint32_t)pid, &stack, &e);
-	tap_ok(t, !rc && stack.len > 2 && stack.kind == CAP_STACK_USER, "a blocked thread has a stack%s%s",
+	rc = user_stacks_take(p, (uint32_t)pid, &stack, &e);
+	tap_ok(t, !rc && stack.len > 2 && stack.kind == CAPTURE_STACK_USER, "a blocked thread has a stack%s%s",
 		rc ? ": " : "", e.msg);
 	tap_ok(t, tracer(pid) == 0 && state(pid) == 'S', "and is traced by nobody, and blocked, afterwards");
-	ptstack_stats(p, &s);
+	user_stacks_stats(p, &s);
 	tap_eq_u64(t, s.stacks, 1, "which is counted");
-	ptstack_close(p);
+	user_stacks_close(p);
 	end(pid);
 }
 
 static void needs_registers(struct tap *t)
 {
 	pid_t pid = child(sleeps_by_fp);
-	struct ptstack *p = open_or_die(pid);
-	struct ptstack_stats s;
+	struct user_stacks *p = open_or_die(pid);
+	struct user_stacks_stats s;
 	struct cap_stack stack;
 	int rc;
 
 	until_state(pid, 'S');
-	rc = ptstack_take(p, (uint32_t)pid, &stack, NULL);
-	ptstack_stats(p, &s);
+	rc = user_stacks_take(p, (uint32_t)pid, &stack, NULL);
+	user_stacks_stats(p, &s);
 	tap_ok(t,
-		!rc && stack.verdict == CAP_COMPLETE && s.stops >= 1 && s.longest_ns &&
+		!rc && stack.verdict == VERDICT_COMPLETE && s.stops >= 1 && s.longest_ns &&
 			s.stopped_ns >= s.longest_ns,
 		"one whose walk needs a register is stopped, and the time of that is told");
-	ptstack_close(p);
+	user_stacks_close(p);
 	end(pid);
 }
 
 static void running(struct tap *t)
 {
 	pid_t pid = child(spins);
-	struct ptstack *p = open_or_die(pid);
-	struct ptstack_stats s;
+	struct user_stacks *p = open_or_die(pid);
+	struct user_stacks_stats s;
 	struct cap_stack stack;
-	int rc = ptstack_take(p, (uint32_t)pid, &stack, NULL);
+	int rc = user_stacks_take(p, (uint32_t)pid, &stack, NULL);
 
-	ptstack_stats(p, &s);
-	tap_ok(t, !rc && stack.verdict == CAP_COMPLETE && s.stops >= 1, "one that runs is stopped");
+	user_stacks_stats(p, &s);
+	tap_ok(t, !rc && stack.verdict == VERDICT_COMPLETE && s.stops >= 1, "one that runs is stopped");
 	tap_ok(t, state(pid) == 'R' && tracer(pid) == 0, "and runs on");
-	ptstack_close(p);
+	user_stacks_close(p);
 	end(pid);
 }
 
 static void stopped(struct tap *t)
 {
 	pid_t pid = child(sleeps_by_fp);
-	struct ptstack *p = open_or_die(pid);
+	struct user_stacks *p = open_or_die(pid);
 	struct cap_stack stack;
 	int rc = 0, status_word;
 
@@ -358,14 +358,14 @@ static void stopped(struct tap *t)
 	until_state(pid, 'T');
 	waitpid(pid, &status_word, WUNTRACED);
 	for (int i = 0; i < 20; i++)
-		rc |= ptstack_take(p, (uint32_t)pid, &stack, NULL);
+		rc |= user_stacks_take(p, (uint32_t)pid, &stack, NULL);
 	until_state(pid, 'T');
-	tap_ok(t, !rc && stack.verdict == CAP_COMPLETE, "a job that is stopped has a stack");
+	tap_ok(t, !rc && stack.verdict == VERDICT_COMPLETE, "a job that is stopped has a stack");
 	tap_ok(t, state(pid) == 'T' && tracer(pid) == 0, "and stays stopped");
 	kill(pid, SIGCONT);
 	until_state(pid, 'S');
 	tap_ok(t, state(pid) == 'S', "until it is told to continue");
-	ptstack_close(p);
+	user_stacks_close(p);
 	end(pid);
 }
 
@@ -406,7 +406,7 @@ static void signalled(struct tap *t)
 	unsigned int stops = 0;
 	struct cap_stack stack;
 	pid_t pid, sender;
-	struct ptstack *p;
+	struct user_stacks *p;
 
 	handled = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (handled == MAP_FAILED)
@@ -419,42 +419,42 @@ static void signalled(struct tap *t)
 	if (sender == 0)
 		send_signals(pid);
 	while (waitpid(sender, &status_word, WNOHANG) == 0)
-		stops += ptstack_take(p, (uint32_t)pid, &stack, NULL) == 0;
+		stops += user_stacks_take(p, (uint32_t)pid, &stack, NULL) == 0;
 	for (int i = 0; i < 20000 && *handled < SIGNALS; i++)
 		usleep(1000);
 	tap_eq_u64(t, *handled, SIGNALS, "each signal that is sent meanwhile comes, once");
 	tap_diag("%u stops meanwhile", stops);
 	munmap((void *)(uintptr_t)handled, 4096);
-	ptstack_close(p);
+	user_stacks_close(p);
 	end(pid);
 }
 
 static void in_vfork(struct tap *t)
 {
 	pid_t pid = child(vforks);
-	struct ptstack *p = open_or_die(pid);
-	struct ptstack_stats s;
+	struct user_stacks *p = open_or_die(pid);
+	struct user_stacks_stats s;
 	struct cap_stack stack;
 	uint64_t began;
 	int rc;
 
 	until_state(pid, 'D');
 	began = now_ns();
-	rc = ptstack_take(p, (uint32_t)pid, &stack, NULL);
-	ptstack_stats(p, &s);
-	tap_ok(t, !rc && stack.len >= 1 && stack.verdict == CAP_STOPPED && s.refused[PTWHY_LATE] == 1,
+	rc = user_stacks_take(p, (uint32_t)pid, &stack, NULL);
+	user_stacks_stats(p, &s);
+	tap_ok(t, !rc && stack.len >= 1 && stack.verdict == VERDICT_STOPPED && s.refused[THREAD_REFUSAL_LATE] == 1,
 		"one that cannot be stopped (vfork) has what can be read, and is counted");
 	tap_ok(t, now_ns() - began < UINT64_C(5000000000), "nobody waits for it");
 	tap_eq_u64(t, tracer(pid), 0, "nor is it traced");
-	ptstack_close(p);
+	user_stacks_close(p);
 	end(pid);
 }
 
 static void traced(struct tap *t)
 {
 	pid_t pid = child(sleeps_by_fp), other;
-	struct ptstack *p = open_or_die(pid);
-	struct ptstack_stats s;
+	struct user_stacks *p = open_or_die(pid);
+	struct user_stacks_stats s;
 	struct cap_stack stack;
 	struct err e = { 0 };
 	int rc;
@@ -470,43 +470,43 @@ static void traced(struct tap *t)
 	for (int i = 0; i < 5000 && !tracer(pid); i++)
 		usleep(1000);
 	until_state(pid, 'S');
-	rc = ptstack_take(p, (uint32_t)pid, &stack, &e);
-	ptstack_stats(p, &s);
-	tap_ok(t, !rc && stack.len && stack.verdict == CAP_STOPPED && stack.reason == CAP_R_REGISTER,
+	rc = user_stacks_take(p, (uint32_t)pid, &stack, &e);
+	user_stacks_stats(p, &s);
+	tap_ok(t, !rc && stack.len && stack.verdict == VERDICT_STOPPED && stack.reason == REASON_REGISTER,
 		"one that is traced by somebody else has what can be read without a stop");
-	tap_ok(t, s.refused[PTWHY_TRACED] == 1 && !s.stops, "and the refusal is counted by its reason");
-	tap_eq_u64(t, ptwhy_tell(pid, pid, -EPERM, false, &e), PTWHY_TRACED, "which is that");
+	tap_ok(t, s.refused[THREAD_REFUSAL_TRACED] == 1 && !s.stops, "and the refusal is counted by its reason");
+	tap_eq_u64(t, thread_refusal_tell(pid, pid, -EPERM, false, &e), THREAD_REFUSAL_TRACED, "which is that");
 	tap_ok(t, strstr(e.msg, "traced by process") && e.hint[0], "the message tells by whom: %s", e.msg);
 	end(other);
-	ptstack_close(p);
+	user_stacks_close(p);
 	end(pid);
 }
 
 static void gone(struct tap *t)
 {
 	pid_t pid = child(sleeps);
-	struct ptstack *p = open_or_die(pid), *none = NULL;
-	struct ptstack_stats s;
+	struct user_stacks *p = open_or_die(pid), *none = NULL;
+	struct user_stacks_stats s;
 	struct cap_stack stack;
 	struct err e = { 0 };
 
-	tap_eq_u64(t, (uint64_t)-ptstack_take(p, (uint32_t)getpid(), &stack, &e), ESRCH,
+	tap_eq_u64(t, (uint64_t)-user_stacks_take(p, (uint32_t)getpid(), &stack, &e), ESRCH,
 		"a thread of another process is none of this one");
 	end(pid);
-	tap_eq_u64(t, (uint64_t)-ptstack_take(p, (uint32_t)pid, &stack, &e), ESRCH,
+	tap_eq_u64(t, (uint64_t)-user_stacks_take(p, (uint32_t)pid, &stack, &e), ESRCH,
 		"a process that has ended is gone");
-	ptstack_stats(p, &s);
-	tap_eq_u64(t, s.refused[PTWHY_GONE], 2, "which is counted");
-	ptstack_close(p);
+	user_stacks_stats(p, &s);
+	tap_eq_u64(t, s.refused[THREAD_REFUSAL_GONE], 2, "which is counted");
+	user_stacks_close(p);
 	tap_ok(t,
-		ptstack_open(&own_rights, own_tables(), (uint32_t)pid, &none, &e) == -ESRCH &&
+		user_stacks_open(&own_rights, own_tables(), (uint32_t)pid, &none, &e) == -ESRCH &&
 			strstr(e.msg, "no process"),
 		"and cannot be opened: %s", e.msg);
 }
 
 static void kernel_thread(struct tap *t)
 {
-	struct ptstack *p;
+	struct user_stacks *p;
 	struct cap_stack stack;
 	struct err e = { 0 };
 	char text[8192];
@@ -517,9 +517,9 @@ static void kernel_thread(struct tap *t)
 		return;
 	}
 	p = open_or_die(2);
-	rc = ptstack_take(p, 2, &stack, &e);
+	rc = user_stacks_take(p, 2, &stack, &e);
 	tap_ok(t, rc < 0 && strstr(e.msg, "kernel"), "a kernel thread has no user stack: %s", e.msg);
-	ptstack_close(p);
+	user_stacks_close(p);
 }
 
 static void reads_clocks(void)
@@ -547,22 +547,22 @@ static bool mapping(pid_t pid, const char *name, uint64_t *start, uint64_t *stop
 static void in_vdso(struct tap *t)
 {
 	pid_t pid = child(reads_clocks);
-	struct ptstack *p = open_or_die(pid);
+	struct user_stacks *p = open_or_die(pid);
 	uint64_t from = 0, to = 0;
 	struct cap_stack stack;
 	int inside = 0, complete = 0;
 
 	mapping(pid, "[vdso]", &from, &to);
 	for (int i = 0; i < 2000 && inside < 20; i++) {
-		if (ptstack_take(p, (uint32_t)pid, &stack, NULL) != 0 || stack.frames[0] < from ||
+		if (user_stacks_take(p, (uint32_t)pid, &stack, NULL) != 0 || stack.frames[0] < from ||
 			stack.frames[0] >= to)
 			continue;
 		inside++;
-		complete += stack.verdict == CAP_COMPLETE;
+		complete += stack.verdict == VERDICT_COMPLETE;
 	}
 	tap_ok(t, inside >= 20 && complete == inside, "walks go out of the vdso (%d of %d)", complete,
 		inside);
-	ptstack_close(p);
+	user_stacks_close(p);
 	end(pid);
 }
 
@@ -580,24 +580,24 @@ static void execs_when_told(void)
 static void exec(struct tap *t)
 {
 	pid_t pid = pipe2(told, O_CLOEXEC) == 0 ? child(execs_when_told) : 0;
-	struct ptstack *p = open_or_die(pid);
+	struct user_stacks *p = open_or_die(pid);
 	struct cap_stack before, after;
 	char text[8192];
 	int rc;
 
 	until_state(pid, 'S');
-	rc = ptstack_take(p, (uint32_t)pid, &before, NULL);
-	tap_ok(t, !rc && before.verdict == CAP_COMPLETE, "a process has stacks before exec");
+	rc = user_stacks_take(p, (uint32_t)pid, &before, NULL);
+	tap_ok(t, !rc && before.verdict == VERDICT_COMPLETE, "a process has stacks before exec");
 	if (write(told[1], "", 1) != 1)
 		leave(1);
 	for (int i = 0; i < 5000 && strncmp(status(pid, "Name:\t", text), "sleep", 5) != 0; i++)
 		usleep(1000);
 	usleep(100000);
 	until_state(pid, 'S');
-	rc = ptstack_take(p, (uint32_t)pid, &after, NULL);
-	tap_ok(t, !rc && after.verdict == CAP_COMPLETE && after.len > 3,
+	rc = user_stacks_take(p, (uint32_t)pid, &after, NULL);
+	tap_ok(t, !rc && after.verdict == VERDICT_COMPLETE && after.len > 3,
 		"and those of its new program after it");
-	ptstack_close(p);
+	user_stacks_close(p);
 	end(pid);
 	close(told[0]);
 	close(told[1]);
@@ -631,20 +631,20 @@ static void depths(struct tap *t)
 		void (*fn)(void);
 		uint8_t verdict;
 		const char *name;
-	} cases[] = { { deep, CAP_COMPLETE, "a stack larger than an area is copied by more of them" },
-		{ deeper, CAP_TRUNCATED, "one that is too large is cut, and says so" } };
+	} cases[] = { { deep, VERDICT_COMPLETE, "a stack larger than an area is copied by more of them" },
+		{ deeper, VERDICT_TRUNCATED, "one that is too large is cut, and says so" } };
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		pid_t pid = child(cases[i].fn);
-		struct ptstack *p = open_or_die(pid);
+		struct user_stacks *p = open_or_die(pid);
 		struct cap_stack stack;
 		int rc;
 
 		until_state(pid, 'S');
-		rc = ptstack_take(p, (uint32_t)pid, &stack, NULL);
+		rc = user_stacks_take(p, (uint32_t)pid, &stack, NULL);
 		tap_ok(t, !rc && stack.verdict == cases[i].verdict && stack.len > 100, "%s (%u frames)",
 			cases[i].name, stack.len);
-		ptstack_close(p);
+		user_stacks_close(p);
 		end(pid);
 	}
 }
@@ -668,12 +668,12 @@ static void undumpable_sleeps(void)
 
 static int refusal(pid_t pid, const char *what)
 {
-	struct ptstack *p = open_or_die(pid);
+	struct user_stacks *p = open_or_die(pid);
 	struct cap_stack stack;
 	struct err e = { 0 };
-	int rc = ptstack_take(p, (uint32_t)pid, &stack, &e);
+	int rc = user_stacks_take(p, (uint32_t)pid, &stack, &e);
 
-	ptstack_close(p);
+	user_stacks_close(p);
 	close_tables();
 	if (rc < 0 && strstr(e.msg, what) && e.hint[0])
 		return 0;
@@ -684,15 +684,15 @@ static int refusal(pid_t pid, const char *what)
 static int own(void)
 {
 	pid_t pid = child(sleeps_by_fp);
-	struct ptstack *p = open_or_die(pid);
+	struct user_stacks *p = open_or_die(pid);
 	struct cap_stack stack;
 	int rc;
 
 	until_state(pid, 'S');
-	rc = ptstack_take(p, (uint32_t)pid, &stack, NULL);
-	ptstack_close(p);
+	rc = user_stacks_take(p, (uint32_t)pid, &stack, NULL);
+	user_stacks_close(p);
 	end(pid);
-	return !rc && stack.verdict == CAP_COMPLETE ? 0 : 1;
+	return !rc && stack.verdict == VERDICT_COMPLETE ? 0 : 1;
 }
 
 static int others(void)
@@ -718,7 +718,7 @@ static int yama(void)
 	pid_t pid = child(sleeps);
 	struct err e = { 0 };
 	int bad =
-		ptwhy_tell(pid, pid, -EPERM, false, &e) != PTWHY_YAMA || !strstr(e.hint, "only descendants");
+		thread_refusal_tell(pid, pid, -EPERM, false, &e) != THREAD_REFUSAL_YAMA || !strstr(e.hint, "only descendants");
 
 	end(pid);
 	if (bad)
@@ -743,14 +743,14 @@ static bool pretend_yama(void)
 static void worker_is_confined(struct tap *t)
 {
 	pid_t pid = child(sleeps), worker;
-	struct ptstack *p;
+	struct user_stacks *p;
 	struct cap_stack stack;
 	char text[8192];
 
 	close_tables();
 	p = open_or_die(pid);
 	until_state(pid, 'S');
-	ptstack_take(p, (uint32_t)pid, &stack, NULL);
+	user_stacks_take(p, (uint32_t)pid, &stack, NULL);
 	worker = child_called("unwind-tables");
 	tap_ok(t, worker > 0 && worker == walktables_worker(own_tables()), "a process makes the tables");
 	tap_ok(t,
@@ -759,7 +759,7 @@ static void worker_is_confined(struct tap *t)
 			*status(worker, "\nNoNewPrivs:\t", text) == '1' &&
 			*status(worker, "\nSeccomp:\t", text) == '2',
 		"it has no capability, and a filter of system calls");
-	ptstack_close(p);
+	user_stacks_close(p);
 	close_tables();
 	tap_eq_u64(t, (uint64_t)child_called("unwind-tables"), 0, "it ends with them");
 	end(pid);
@@ -768,7 +768,7 @@ static void worker_is_confined(struct tap *t)
 static void worker_dies(struct tap *t)
 {
 	pid_t pid = child(sleeps);
-	struct ptstack *p = open_or_die(pid);
+	struct user_stacks *p = open_or_die(pid);
 	struct walktables_stats s;
 	struct cap_stack stack;
 	int good = 0;
@@ -779,13 +779,13 @@ static void worker_dies(struct tap *t)
 
 		kill(worker, SIGKILL);
 		until_state(worker, 'Z');
-		good += ptstack_take(p, (uint32_t)pid, &stack, NULL) == 0 && stack.verdict == CAP_COMPLETE;
+		good += user_stacks_take(p, (uint32_t)pid, &stack, NULL) == 0 && stack.verdict == VERDICT_COMPLETE;
 	}
 	walktables_stats(own_tables(), &s);
 	tap_ok(t, good == 3 && s.files >= 2 && !s.failed,
 		"one that dies while it rests costs nothing: the next file has a new one");
 	tap_ok(t, state(pid) == 'S' && tracer(pid) == 0, "nothing of it reaches the process");
-	ptstack_close(p);
+	user_stacks_close(p);
 	close_tables();
 	end(pid);
 }
@@ -837,7 +837,7 @@ static struct walktables_stats walk_with(
 	struct walktables_stats s;
 	struct walktables *with;
 	struct cap_stack stack;
-	struct ptstack *p;
+	struct user_stacks *p;
 	uint64_t began;
 	int rc;
 
@@ -846,17 +846,17 @@ static struct walktables_stats walk_with(
 	p = open_with(with, pid);
 	until_state(pid, 'S');
 	began = now_ns();
-	rc = ptstack_take(p, (uint32_t)pid, &stack, NULL);
+	rc = user_stacks_take(p, (uint32_t)pid, &stack, NULL);
 	began = now_ns() - began;
 	if (!tap_ok(t,
 		    !rc && began < within_ns &&
-			    (!reason ? stack.verdict == CAP_COMPLETE
-				     : stack.verdict == CAP_UNVERIFIED ||
-						    (stack.verdict == CAP_STOPPED && stack.reason == reason)),
+			    (!reason ? stack.verdict == VERDICT_COMPLETE
+				     : stack.verdict == VERDICT_UNVERIFIED ||
+						    (stack.verdict == VERDICT_STOPPED && stack.reason == reason)),
 		    "%s", name))
 		tap_diag("%d %s %s, %" PRIu64 " ms", rc, capture_verdict_name(stack.verdict),
 			capture_reason_name(stack.reason), began / 1000000);
-	ptstack_close(p);
+	user_stacks_close(p);
 	walktables_stats(with, &s);
 	walktables_close(with);
 	end(pid);
@@ -872,18 +872,18 @@ static void bad_files(struct tap *t)
 
 	if (exe < 0 || pread(exe, &bad_head, sizeof(bad_head), 0) != sizeof(bad_head))
 		leave(1);
-	s = walk_with(t, &(struct walktables_opts){ .compile = compile_dying }, CAP_R_NO_FRAME_POINTER,
+	s = walk_with(t, &(struct walktables_opts){ .compile = compile_dying }, REASON_NO_FRAME_POINTER,
 		20 * S, "a file that kills the worker has no table");
 	tap_ok(t, s.failed == 1 && s.files >= 2 && strstr(s.why, "killed by SIGILL"),
 		"the others have theirs, and it is counted: %s", s.why);
 	s = walk_with(t, &(struct walktables_opts){ .compile = compile_hanging, .seconds = 1 },
-		CAP_R_NO_FRAME_POINTER, 20 * S, "nor has one that takes it too long");
+		REASON_NO_FRAME_POINTER, 20 * S, "nor has one that takes it too long");
 	tap_ok(t, s.failed == 1 && s.files >= 2 && strstr(s.why, "too long"), "which is counted too: %s",
 		s.why);
 	s = walk_with(t, &(struct walktables_opts){ .compile = compile_hanging, .seconds = 600 },
-		CAP_R_NOT_READY, 20 * S, "nor is it waited for for ever");
+		REASON_NOT_READY, 20 * S, "nor is it waited for for ever");
 	tap_ok(t, !s.failed, "it may come yet");
-	s = walk_with(t, &(struct walktables_opts){ .bytes = 1 }, CAP_R_DROPPED, 20 * S,
+	s = walk_with(t, &(struct walktables_opts){ .bytes = 1 }, REASON_DROPPED, 20 * S,
 		"tables beyond the limit are dropped");
 	tap_ok(t, s.dropped >= 1 && !s.bytes, "and counted");
 }
@@ -912,7 +912,7 @@ static int without_worker(void)
 {
 	struct rlimit none = { 0, 0 }, was;
 	pid_t pid = child(sleeps);
-	struct ptstack *p = open_or_die(pid);
+	struct user_stacks *p = open_or_die(pid);
 	struct walktables_stats s;
 	struct cap_stack stack;
 	int rc;
@@ -923,15 +923,15 @@ static int without_worker(void)
 	getrlimit(RLIMIT_NPROC, &was);
 	none.rlim_max = was.rlim_max;
 	setrlimit(RLIMIT_NPROC, &none);
-	rc = ptstack_take(p, (uint32_t)pid, &stack, NULL);
+	rc = user_stacks_take(p, (uint32_t)pid, &stack, NULL);
 	walktables_stats(own_tables(), &s);
-	rc = rc || stack.reason != CAP_R_NOT_READY || s.worker_lost != 1 || !s.worker_why[0];
+	rc = rc || stack.reason != REASON_NOT_READY || s.worker_lost != 1 || !s.worker_why[0];
 	setrlimit(RLIMIT_NPROC, &was);
-	rc = rc || ptstack_take(p, (uint32_t)pid, &stack, NULL) != 0 || stack.verdict != CAP_COMPLETE;
+	rc = rc || user_stacks_take(p, (uint32_t)pid, &stack, NULL) != 0 || stack.verdict != VERDICT_COMPLETE;
 	if (rc)
 		tap_diag("%s, lost %" PRIu64 ": %s", capture_reason_name(stack.reason), s.worker_lost,
 			s.worker_why);
-	ptstack_close(p);
+	user_stacks_close(p);
 	close_tables();
 	end(pid);
 	return rc;
@@ -1044,9 +1044,9 @@ static void walk_it(struct bad_file *f, const uint64_t *words, unsigned int *see
 	for (int i = 0; i < 100; i++) {
 		for (size_t k = 0; k < ARRAY_LEN(regs); k++)
 			regs[k] = STACK_AT + (uint64_t)rand_r(seed) % (STACK_WORDS * 8) / 8 * 8;
-		regs[PTCOPY_PC] = f->start + (uint64_t)rand_r(seed) % (f->end - f->start);
+		regs[THREAD_COPY_PC] = f->start + (uint64_t)rand_r(seed) % (f->end - f->start);
 		snapwalk(&opts, regs, &memory, frames, &ended);
-		if (!ended.verdict || ended.verdict > CAP_STOPPED || ended.len > 512)
+		if (!ended.verdict || ended.verdict > VERDICT_STOPPED || ended.len > 512)
 			leave(2);
 	}
 }
@@ -1126,9 +1126,9 @@ static void vanishing(struct tap *t)
 {
 	static uint32_t tids[THREADS_MAX];
 	pid_t pid = child(crowd);
-	struct ptstack *p = open_or_die(pid);
+	struct user_stacks *p = open_or_die(pid);
 	uint64_t began = now_ns();
-	struct ptstack_stats s = { 0 };
+	struct user_stacks_stats s = { 0 };
 	struct cap_stack stack;
 	struct err e;
 	int odd = 0;
@@ -1139,29 +1139,29 @@ static void vanishing(struct tap *t)
 		size_t n = threads_of((uint32_t)pid, tids);
 
 		for (size_t i = 0; i < n; i++) {
-			int rc = ptstack_take(p, tids[i], &stack, &e);
+			int rc = user_stacks_take(p, tids[i], &stack, &e);
 
 			/* on a machine that is busy one may not stop in time */
 			if (rc && rc != -ESRCH && rc != -ETIMEDOUT && !odd++)
 				tap_diag("%s", e.msg);
 		}
-		ptstack_stats(p, &s);
+		user_stacks_stats(p, &s);
 	}
 	tap_ok(t, !odd && s.stacks > 50, "threads that end while they are looked at are gone, and no more");
-	tap_diag("%" PRIu64 " stacks, %" PRIu64 " gone, %" PRIu64 " stops", s.stacks, s.refused[PTWHY_GONE],
+	tap_diag("%" PRIu64 " stacks, %" PRIu64 " gone, %" PRIu64 " stops", s.stacks, s.refused[THREAD_REFUSAL_GONE],
 		s.stops);
 	tap_ok(t, state(pid) != 't' && tracer(pid) == 0, "their process goes on");
-	ptstack_close(p);
+	user_stacks_close(p);
 	end(pid);
 }
 
 static void samples_for_ever(pid_t pid)
 {
-	struct ptstack *p = open_or_die(pid);
+	struct user_stacks *p = open_or_die(pid);
 	struct cap_stack stack;
 
 	for (;;)
-		ptstack_take(p, (uint32_t)pid, &stack, NULL);
+		user_stacks_take(p, (uint32_t)pid, &stack, NULL);
 }
 
 static void recorder_dies(struct tap *t)
@@ -1195,21 +1195,21 @@ static void recorder_dies(struct tap *t)
 
 static void calls(struct tap *t)
 {
-	struct ptquiet_call c;
+	struct quiet_copy_call c;
 
-	tap_ok(t, !ptquiet_parse("running\n", &c), "a running thread is in no call");
-	tap_ok(t, !ptquiet_parse("", &c) && !ptquiet_parse("1 2 3 4", &c), "nor is what is no such line");
+	tap_ok(t, !quiet_copy_parse("running\n", &c), "a running thread is in no call");
+	tap_ok(t, !quiet_copy_parse("", &c) && !quiet_copy_parse("1 2 3 4", &c), "nor is what is no such line");
 	tap_ok(t,
-		ptquiet_parse("-1 0x7ffe10 0x401000\n", &c) && c.number == -1 && c.sp == 0x7ffe10 &&
+		quiet_copy_parse("-1 0x7ffe10 0x401000\n", &c) && c.number == -1 && c.sp == 0x7ffe10 &&
 			c.pc == 0x401000,
 		"one may be blocked in no system call");
 	tap_ok(t,
-		ptquiet_parse("232 0x5 0x7ffd 0x10 0xffffffff 0x0 0x0 0x7ffcb0 0x7f0010\n", &c) &&
+		quiet_copy_parse("232 0x5 0x7ffd 0x10 0xffffffff 0x0 0x0 0x7ffcb0 0x7f0010\n", &c) &&
 			c.number == 232 && c.args[0] == 5 && c.sp == 0x7ffcb0 && c.pc == 0x7f0010,
 		"number, arguments, SP and PC");
-	tap_ok(t, !ptquiet_is_timed(&c), "epoll_wait without a time limit can be begun again");
+	tap_ok(t, !quiet_copy_is_timed(&c), "epoll_wait without a time limit can be begun again");
 	c.args[3] = 1000;
-	tap_ok(t, ptquiet_is_timed(&c), "with one it cannot");
+	tap_ok(t, quiet_copy_is_timed(&c), "with one it cannot");
 }
 
 int main(int argc, char **argv)

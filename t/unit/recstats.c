@@ -33,35 +33,35 @@ static struct recorder_stats stats(void)
 				.space = { .tables = 5, .rows = 1000, .bytes = 65536 } } },
 		.degraded = "" };
 
-	capends_add(&st.user, CAP_COMPLETE, CAP_R_NONE, 90);
-	capends_add(&st.user, CAP_STOPPED, CAP_R_NO_ROW, 7);
-	capends_add(&st.user, CAP_UNVERIFIED, CAP_R_NONE, 2);
-	capends_add(&st.user, CAP_TRUNCATED, CAP_R_NONE, 1);
+	cap_outcomes_add(&st.user, VERDICT_COMPLETE, REASON_NONE, 90);
+	cap_outcomes_add(&st.user, VERDICT_STOPPED, REASON_NO_ROW, 7);
+	cap_outcomes_add(&st.user, VERDICT_UNVERIFIED, REASON_NONE, 2);
+	cap_outcomes_add(&st.user, VERDICT_TRUNCATED, REASON_NONE, 1);
 	return st;
 }
 
-static struct capread *written(const struct recorder_stats *st)
+static struct cap_reader *written(const struct recorder_stats *st)
 {
 	char path[] = "/tmp/unit-recstats.XXXXXX";
-	struct capwrite *w = NULL;
-	struct capread *c = NULL;
+	struct cap_writer *w = NULL;
+	struct cap_reader *c = NULL;
 	struct counters counters;
 	int fd = mkstemp(path);
 
 	close(fd);
-	if (capwrite_open(path, true, &w, NULL) != 0)
+	if (cap_writer_open(path, true, &w, NULL) != 0)
 		abort();
-	recstats_counters(st, &counters);
+	record_stats_counters(st, &counters);
 	counters_write(&counters, w);
-	if (capwrite_finish(w, &(struct cap_trailer){ .why = "" }, NULL) != 0 ||
-		capread_load(path, &c, NULL) != 0)
+	if (cap_writer_finish(w, &(struct cap_trailer){ .why = "" }, NULL) != 0 ||
+		cap_reader_load(path, &c, NULL) != 0)
 		abort();
-	capwrite_close(w);
+	cap_writer_close(w);
 	unlink(path);
 	return c;
 }
 
-static bool has(const struct capread *c, const char *name)
+static bool has(const struct cap_reader *c, const char *name)
 {
 	for (size_t i = 0; i < c->n_counters; i++)
 		if (strcmp(c->counters[i].name, name) == 0)
@@ -82,26 +82,26 @@ static void test_counters(struct tap *t)
 		{ "unwind.tables_cached", 3 }, { "unwind.worker_lost", 1 }, { "unwind.rows", 1000 },
 		{ "unwind.bytes", 65536 } };
 	struct recorder_stats st = stats();
-	struct capread *c = written(&st);
+	struct cap_reader *c = written(&st);
 
 	for (size_t i = 0; i < ARRAY_LEN(want); i++)
-		tap_eq_u64(t, capread_counter(c, want[i].name), want[i].value, want[i].name);
+		tap_eq_u64(t, cap_reader_counter(c, want[i].name), want[i].value, want[i].name);
 	tap_ok(t, !has(c, "user.short.loop"), "a reason that no stack has is not written");
-	capread_free(c);
+	cap_reader_free(c);
 	st.by_table = false;
 	c = written(&st);
 	tap_ok(t, has(c, "user.complete") && !has(c, "unwind.tables"),
 		"without unwind tables their counters are not there");
-	capread_free(c);
+	cap_reader_free(c);
 }
 
 /* The summary of ST as a string; free(3) it. */
 static char *told(const struct recorder_stats *st, const struct command *command, bool verbose)
 {
-	struct rectext_told how = { .name = "rec", .path = "a\033b", .command = command, .verbose = verbose };
+	struct record_text_told how = { .name = "rec", .path = "a\033b", .command = command, .verbose = verbose };
 	struct buf b = { 0 };
 
-	rectext_summary(&b, st, &how);
+	record_text_summary(&b, st, &how);
 	buf_put(&b, "", 1);
 	return (char *)b.p;
 }
@@ -197,7 +197,7 @@ static void test_little(struct tap *t)
 		"a recording of nothing is told in two lines");
 	st = stats();
 	st.bpf.storage = 8;
-	rectext_progress(&b, &st);
+	record_text_progress(&b, &st);
 	buf_put(&b, "", 1);
 	tap_eq_str(t, (const char *)b.p, "2.3 s  100 waits  9 stacks  5 processes  8 lost", "the progress");
 	buf_free(&b);

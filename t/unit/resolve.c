@@ -61,16 +61,16 @@ static uint64_t next_random(void)
 	return rng;
 }
 
-static void put_process(struct capwrite *w, uint32_t id)
+static void put_process(struct cap_writer *w, uint32_t id)
 {
 	const struct cap_proc p = {
 		.id = id, .tgid = 4242 + id, .ns_tgid = 4242 + id, .comm = "prog", .exe = "/bin/prog"
 	};
 
-	capwrite_proc(w, &p);
+	cap_writer_proc(w, &p);
 }
 
-static void put_host_of(struct capwrite *w, const struct cap_build_id *kernel)
+static void put_host_of(struct cap_writer *w, const struct cap_build_id *kernel)
 {
 	const struct cap_host h = { .kernel_build_id = *kernel,
 		.sysname = "Linux",
@@ -87,10 +87,10 @@ static void put_host_of(struct capwrite *w, const struct cap_build_id *kernel)
 		.cpus = 2,
 		.page_size = 4096 };
 
-	capwrite_host(w, &h);
+	cap_writer_host(w, &h);
 }
 
-static void put_host(struct capwrite *w)
+static void put_host(struct cap_writer *w)
 {
 	put_host_of(w, &(struct cap_build_id){ 0 });
 }
@@ -141,16 +141,16 @@ static uint64_t random_vaddr(const struct elffile *f, uint64_t code)
 	return 0;
 }
 
-static void put_stack(struct capwrite *w, uint32_t id, const uint64_t *frames, uint32_t len)
+static void put_stack(struct cap_writer *w, uint32_t id, const uint64_t *frames, uint32_t len)
 {
 	const struct cap_stack s = {
-		.id = id, .kind = CAP_STACK_USER, .verdict = CAP_COMPLETE, .len = len, .frames = frames
+		.id = id, .kind = CAPTURE_STACK_USER, .verdict = VERDICT_COMPLETE, .len = len, .frames = frames
 	};
 
-	capwrite_stack(w, &s);
+	cap_writer_stack(w, &s);
 }
 
-static void put_sample(struct capwrite *w, uint32_t ustack, uint64_t when)
+static void put_sample(struct cap_writer *w, uint32_t ustack, uint64_t when)
 {
 	const struct cap_sample s = { .tid = 4242,
 		.kstack = 0,
@@ -162,18 +162,18 @@ static void put_sample(struct capwrite *w, uint32_t ustack, uint64_t when)
 		.first_ns = when,
 		.last_ns = when };
 
-	capwrite_sample(w, &s);
+	cap_writer_sample(w, &s);
 }
 
-static void gen_stacks(struct capwrite *w, const uint64_t *pool, size_t distinct, size_t total)
+static void gen_stacks(struct cap_writer *w, const uint64_t *pool, size_t distinct, size_t total)
 {
 	const struct cap_stack none = {
-		.kind = CAP_STACK_KERNEL, .verdict = CAP_FAILED, .reason = CAP_R_NOT_ASKED
+		.kind = CAPTURE_STACK_KERNEL, .verdict = VERDICT_FAILED, .reason = REASON_NOT_ASKED
 	};
 	uint64_t frames[DEPTH];
 	uint32_t id = 1;
 
-	capwrite_stack(w, &none);
+	cap_writer_stack(w, &none);
 	for (size_t done = 0; done < total; id++) {
 		uint32_t len = (uint32_t)MIN(total - done, (size_t)DEPTH);
 
@@ -193,24 +193,24 @@ static void gen_stacks(struct capwrite *w, const uint64_t *pool, size_t distinct
 static int write_gen(const char *out, const struct elffile *f, const char *path, const uint64_t *pool,
 	size_t distinct, size_t total, struct err *e)
 {
-	struct capwrite *w = NULL;
+	struct cap_writer *w = NULL;
 	struct cap_file file = file_of(path, f, 0);
-	int rc = capwrite_open(out, true, &w, e);
+	int rc = cap_writer_open(out, true, &w, e);
 
 	if (rc)
 		return rc;
 	put_host(w);
 	put_process(w, 0);
-	capwrite_file(w, &file);
+	cap_writer_file(w, &file);
 	for (size_t i = 0; i < f->n_loads; i++)
 		if (f->loads[i].exec) {
 			struct cap_map map = map_of_load(&f->loads[i], 0, 0, BASE);
 
-			capwrite_map(w, &map);
+			cap_writer_map(w, &map);
 		}
 	gen_stacks(w, pool, distinct, total);
-	rc = capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, e);
-	capwrite_close(w);
+	rc = cap_writer_finish(w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, e);
+	cap_writer_close(w);
 	return rc;
 }
 
@@ -262,7 +262,7 @@ static int list(const char *out, const char *path, const char *mapped)
 }
 
 /* N addresses of the file at PATH, mapped as file ID, far from the others, into stack and sample ID + 1. */
-static int put_some(struct capwrite *w, uint32_t id, const char *path, size_t n, struct err *e)
+static int put_some(struct cap_writer *w, uint32_t id, const char *path, size_t n, struct err *e)
 {
 	struct elffile *f = NULL;
 	uint64_t base = BASE + ((uint64_t)id << 32), code = 0, frames[DEPTH];
@@ -275,8 +275,8 @@ static int put_some(struct capwrite *w, uint32_t id, const char *path, size_t n,
 
 	for (size_t i = 0; i < f->n_sections; i++)
 		code += f->sections[i].flags & SHF_EXECINSTR ? f->sections[i].size : 0;
-	capwrite_file(w, &file);
-	capwrite_map(w, &map);
+	cap_writer_file(w, &file);
+	cap_writer_map(w, &map);
 	for (size_t i = 0; i < n && code; i++)
 		frames[i] = base + random_vaddr(f, code) + (i ? 1 : 0);
 	put_stack(w, id + 1, frames, (uint32_t)(code ? n : 0));
@@ -288,24 +288,24 @@ static int put_some(struct capwrite *w, uint32_t id, const char *path, size_t n,
 static int many(const char *out, size_t n, char *const paths[], int n_paths)
 {
 	const struct cap_stack none = {
-		.kind = CAP_STACK_KERNEL, .verdict = CAP_FAILED, .reason = CAP_R_NOT_ASKED
+		.kind = CAPTURE_STACK_KERNEL, .verdict = VERDICT_FAILED, .reason = REASON_NOT_ASKED
 	};
-	struct capwrite *w = NULL;
+	struct cap_writer *w = NULL;
 	struct err e = { 0 };
-	int rc = capwrite_open(out, true, &w, &e);
+	int rc = cap_writer_open(out, true, &w, &e);
 
 	if (rc == 0) {
 		put_host(w);
 		put_process(w, 0);
-		capwrite_stack(w, &none);
+		cap_writer_stack(w, &none);
 		for (int i = 0; i < n_paths && rc == 0; i++)
 			rc = put_some(w, (uint32_t)i, paths[i], MIN(n, (size_t)DEPTH), &e);
 		rc = rc ? rc
-			: capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, &e);
+			: cap_writer_finish(w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, &e);
 	}
 	if (rc)
 		fprintf(stderr, "resolve: %s\n", e.msg);
-	capwrite_close(w);
+	cap_writer_close(w);
 	return rc ? 2 : 0;
 }
 
@@ -315,17 +315,17 @@ static int many(const char *out, size_t n, char *const paths[], int n_paths)
 static int kernel(char *const argv[], int argc)
 {
 	const struct cap_stack none = {
-		.id = 1, .kind = CAP_STACK_USER, .verdict = CAP_FAILED, .reason = CAP_R_KTHREAD
+		.id = 1, .kind = CAPTURE_STACK_USER, .verdict = VERDICT_FAILED, .reason = REASON_KTHREAD
 	};
 	struct elffile *f = NULL;
-	struct capwrite *w = NULL;
+	struct cap_writer *w = NULL;
 	struct err e = { 0 };
 	uint64_t frames[DEPTH] = { 0 };
-	struct cap_stack s = { .kind = CAP_STACK_KERNEL, .verdict = CAP_COMPLETE, .frames = frames };
+	struct cap_stack s = { .kind = CAPTURE_STACK_KERNEL, .verdict = VERDICT_COMPLETE, .frames = frames };
 	int rc = elffile_open(AT_FDCWD, argv[1], false, &f, &e);
 	uint64_t stext = strtoull(argv[2], NULL, 16);
 
-	rc = rc ? rc : capwrite_open(argv[0], true, &w, &e);
+	rc = rc ? rc : cap_writer_open(argv[0], true, &w, &e);
 	for (int i = 3; rc == 0 && i < argc && s.len < DEPTH - 1; i++) {
 		char *name = argv[i], *vaddr = strchr(name, '=');
 		uint64_t at = K + strtoull(vaddr ? vaddr + 1 : name, NULL, 16) - stext;
@@ -333,23 +333,23 @@ static int kernel(char *const argv[], int argc)
 		frames[s.len++] = at + 1;
 		if (vaddr) {
 			*vaddr = '\0';
-			capwrite_ksym(w, &(struct cap_ksym){ at, at + 2, name, "" });
+			cap_writer_ksym(w, &(struct cap_ksym){ at, at + 2, name, "" });
 		}
 	}
 	if (rc == 0) {
 		frames[s.len++] = MODULE_FUNCTION + 0x10;
-		capwrite_ksym(w, &(struct cap_ksym){
+		cap_writer_ksym(w, &(struct cap_ksym){
 					 MODULE_FUNCTION, MODULE_FUNCTION + 0x1000, "nf_hook", "nf_tables" });
 		put_host_of(w, &f->build_id);
 		put_process(w, 0);
-		capwrite_stack(w, &s);
-		capwrite_stack(w, &none);
+		cap_writer_stack(w, &s);
+		cap_writer_stack(w, &none);
 		put_sample(w, 1, T0 + 1);
-		rc = capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, &e);
+		rc = cap_writer_finish(w, &(struct cap_trailer){ .stop_ns = 2 * T0, .why = "made" }, &e);
 	}
 	if (rc)
 		fprintf(stderr, "resolve: %s\n", e.msg);
-	capwrite_close(w);
+	cap_writer_close(w);
 	elffile_close(f);
 	return rc ? 2 : 0;
 }
@@ -359,7 +359,7 @@ static bool flag(const char *flags, char c)
 	return strchr(flags, c) != NULL;
 }
 
-static void put_ksyms(struct capwrite *w)
+static void put_ksyms(struct cap_writer *w)
 {
 	const struct cap_ksym k[] = { { K + 0x1000, K + 0x2000, "__schedule", "" },
 		{ MODULE_FUNCTION, MODULE_FUNCTION + 0x1000, "nf_hook", "nf_tables" },
@@ -367,79 +367,79 @@ static void put_ksyms(struct capwrite *w)
 			"bpf" } };
 
 	for (size_t i = 0; i < ARRAY_LEN(k); i++)
-		capwrite_ksym(w, &k[i]);
+		cap_writer_ksym(w, &k[i]);
 }
 
-static void put_kernel_stack(struct capwrite *w, uint32_t id)
+static void put_kernel_stack(struct cap_writer *w, uint32_t id)
 {
 	const uint64_t frames[] = { K + 0x12a7, UINT64_C(0xffffffffc0001010), UINT64_C(0xffffffffc0003020),
 		K + 0x2000, /* a call that ends __schedule: named one byte back */
 		K + 0x5000 };
 	const struct cap_stack s = { .id = id,
-		.kind = CAP_STACK_KERNEL,
-		.verdict = CAP_COMPLETE,
+		.kind = CAPTURE_STACK_KERNEL,
+		.verdict = VERDICT_COMPLETE,
 		.len = ARRAY_LEN(frames),
 		.frames = frames };
 
-	capwrite_stack(w, &s);
+	cap_writer_stack(w, &s);
 }
 
-static void put_wait(struct capwrite *w, uint32_t proc, uint32_t tid, uint32_t k, uint32_t u, uint64_t at)
+static void put_wait(struct cap_writer *w, uint32_t proc, uint32_t tid, uint32_t k, uint32_t u, uint64_t at)
 {
 	const struct cap_sample s = { .proc = proc,
 		.tid = tid,
 		.kstack = k,
 		.ustack = u,
 		.state = 1,
-		.flags = at % 2 ? CAP_SAMPLE_OPEN | CAP_SAMPLE_INITIAL : 0,
+		.flags = at % 2 ? CAPTURE_SAMPLE_OPEN | CAPTURE_SAMPLE_INITIAL : 0,
 		.total_ns = 3456,
 		.count = 12,
 		.max_ns = 900,
 		.first_ns = at,
 		.last_ns = at };
 
-	capwrite_sample(w, &s);
+	cap_writer_sample(w, &s);
 }
 
-static void put_failed(struct capwrite *w, const struct cap_stack *s)
+static void put_failed(struct cap_writer *w, const struct cap_stack *s)
 {
-	capwrite_stack(w, s);
-	put_wait(w, 0, 4242, s->kind == CAP_STACK_KERNEL ? s->id : 0, s->kind == CAP_STACK_KERNEL ? 1 : s->id,
+	cap_writer_stack(w, s);
+	put_wait(w, 0, 4242, s->kind == CAPTURE_STACK_KERNEL ? s->id : 0, s->kind == CAPTURE_STACK_KERNEL ? 1 : s->id,
 		3 * T0 + s->id);
 }
 
 /* Stacks that failed, stopped, or were cut, each with a wait of its own. */
-static void put_failures(struct capwrite *w)
+static void put_failures(struct cap_writer *w)
 {
 	const uint64_t one[] = { 0x1000 };
 	uint32_t id = 3;
 
-	for (uint8_t reason = CAP_R_ERRNO; reason < CAP_R_COUNT; reason++, id++) {
-		bool stopped = reason >= CAP_R_MEMORY;
+	for (uint8_t reason = REASON_ERRNO; reason < REASON_COUNT; reason++, id++) {
+		bool stopped = reason >= REASON_MEMORY;
 
 		put_failed(w, &(struct cap_stack){ .id = id,
-				      .kind = CAP_STACK_USER,
-				      .verdict = stopped ? CAP_STOPPED : CAP_FAILED,
+				      .kind = CAPTURE_STACK_USER,
+				      .verdict = stopped ? VERDICT_STOPPED : VERDICT_FAILED,
 				      .reason = reason,
-				      .error = reason == CAP_R_ERRNO ? -14 : 0,
+				      .error = reason == REASON_ERRNO ? -14 : 0,
 				      .stop_pc = stopped ? 0xabcd : 0,
 				      .len = stopped,
 				      .frames = one });
 	}
 	put_failed(w, &(struct cap_stack){ .id = id,
-			      .kind = CAP_STACK_USER,
-			      .verdict = CAP_TRUNCATED,
+			      .kind = CAPTURE_STACK_USER,
+			      .verdict = VERDICT_TRUNCATED,
 			      .len = 1,
 			      .frames = one });
 	id++;
 	put_failed(w, &(struct cap_stack){ .id = id,
-			      .kind = CAP_STACK_KERNEL,
-			      .verdict = CAP_FAILED,
-			      .reason = CAP_R_ERRNO,
+			      .kind = CAPTURE_STACK_KERNEL,
+			      .verdict = VERDICT_FAILED,
+			      .reason = REASON_ERRNO,
 			      .error = -17 });
 }
 
-static void put_made_file(struct capwrite *w, const struct elffile *f, const char *path, const char *flags)
+static void put_made_file(struct cap_writer *w, const struct elffile *f, const char *path, const char *flags)
 {
 	struct cap_file file = file_of(path, f, 0);
 
@@ -450,11 +450,11 @@ static void put_made_file(struct capwrite *w, const struct elffile *f, const cha
 	if (flag(flags, 'Z'))
 		file.size++;
 	if (flag(flags, 'a'))
-		file.flags = CAP_FILE_DELETED;
-	capwrite_file(w, &file);
+		file.flags = CAPTURE_FILE_DELETED;
+	cap_writer_file(w, &file);
 }
 
-static void put_made(struct capwrite *w, const struct elffile *f, char *const argv[], int n)
+static void put_made(struct cap_writer *w, const struct elffile *f, char *const argv[], int n)
 {
 	const char *flags = argv[3];
 	const uint64_t base = f->type == ET_DYN ? BASE : 0;
@@ -462,23 +462,23 @@ static void put_made(struct capwrite *w, const struct elffile *f, char *const ar
 	const struct cap_proc kthread = { .id = 1,
 		.tgid = 99,
 		.ns_tgid = 99,
-		.flags = CAP_PROC_KTHREAD,
+		.flags = CAPTURE_PROC_KTHREAD,
 		.comm = "kworker/0:1",
 		.exe = "" };
 	const struct cap_thread other = { .tid = 4243, .ns_tid = 43, .comm = "other" };
 	const struct cap_map map = map_of(f, 0, 0, base);
 	const struct cap_stack none = {
-		.id = 2, .kind = CAP_STACK_USER, .verdict = CAP_FAILED, .reason = CAP_R_KTHREAD
+		.id = 2, .kind = CAPTURE_STACK_USER, .verdict = VERDICT_FAILED, .reason = REASON_KTHREAD
 	};
 	uint64_t frames[DEPTH];
 	uint32_t exact[DEPTH], n_exact = 0;
 
 	put_host(w);
-	capwrite_proc(w, &prog);
-	capwrite_proc(w, &kthread);
-	capwrite_thread(w, &other);
+	cap_writer_proc(w, &prog);
+	cap_writer_proc(w, &kthread);
+	cap_writer_thread(w, &other);
 	put_made_file(w, f, argv[1], flags);
-	capwrite_map(w, &map);
+	cap_writer_map(w, &map);
 	put_ksyms(w);
 	put_kernel_stack(w, 0);
 	for (int i = 0; i < n && i < DEPTH; i++) {
@@ -489,14 +489,14 @@ static void put_made(struct capwrite *w, const struct elffile *f, char *const ar
 			exact[n_exact++] = (uint32_t)i;
 	}
 	const struct cap_stack user = { .id = 1,
-		.kind = CAP_STACK_USER,
-		.verdict = CAP_UNVERIFIED,
+		.kind = CAPTURE_STACK_USER,
+		.verdict = VERDICT_UNVERIFIED,
 		.len = (uint32_t)n,
 		.n_exact = n_exact,
 		.frames = frames,
 		.exact = exact };
-	capwrite_stack(w, &user);
-	capwrite_stack(w, &none);
+	cap_writer_stack(w, &user);
+	cap_writer_stack(w, &none);
 	put_wait(w, 0, 4242, 0, 1, 2 * T0);
 	put_wait(w, 1, 99, 0, 2, 2 * T0 + 1);
 	if (flag(flags, 'm')) {
@@ -506,34 +506,34 @@ static void put_made(struct capwrite *w, const struct elffile *f, char *const ar
 	if (flag(flags, 'f'))
 		put_failures(w);
 	if (flag(flags, 'l')) {
-		capwrite_counter(w, &(struct cap_counter){ "lost.ring_full", 7 });
-		capwrite_counter(w, &(struct cap_counter){ "lost.ring_full_ns", 1000 });
+		cap_writer_counter(w, &(struct cap_counter){ "lost.ring_full", 7 });
+		cap_writer_counter(w, &(struct cap_counter){ "lost.ring_full_ns", 1000 });
 	}
 }
 
 static int make(char *const argv[], int argc)
 {
 	struct elffile *f = NULL;
-	struct capwrite *w = NULL;
+	struct cap_writer *w = NULL;
 	struct err e = { 0 };
 	int rc = elffile_open(AT_FDCWD, argv[1], false, &f, &e);
 	char *rest[DEPTH + 4] = { 0 };
 
-	rc = rc ? rc : capwrite_open(argv[0], true, &w, &e);
+	rc = rc ? rc : cap_writer_open(argv[0], true, &w, &e);
 	if (rc == 0) {
 		/* from the mapped name on; its first word is the ELF file */
 		for (int i = 0; i < argc - 1 && i < DEPTH + 4; i++)
 			rest[i] = argv[i + 1];
 		put_made(w, f, rest, argc - 5);
 		if (flag(rest[3], 't'))
-			rc = capwrite_flush(w, 2 * T0, &e);
+			rc = cap_writer_flush(w, 2 * T0, &e);
 		else
-			rc = capwrite_finish(
+			rc = cap_writer_finish(
 				w, &(struct cap_trailer){ .stop_ns = 3 * T0, .why = "made" }, &e);
 	}
 	if (rc)
 		fprintf(stderr, "resolve: %s\n", e.msg);
-	capwrite_close(w);
+	cap_writer_close(w);
 	elffile_close(f);
 	return rc ? 2 : 0;
 }
@@ -542,29 +542,29 @@ static int make(char *const argv[], int argc)
 static int write_turns(const char *path, const struct elffile *libc, const char *libc_path,
 	const uint8_t *vdso, uint32_t vdso_len)
 {
-	struct capwrite *w = NULL;
+	struct cap_writer *w = NULL;
 	struct err e = { 0 };
 	struct cap_file files[3] = { file_of(libc_path, libc, 0),
-		{ .id = 1, .path = "/nowhere/gone.so", .flags = CAP_FILE_DELETED, .build_id = { 1, { 1 } } },
-		{ .id = 2, .path = "[vdso]", .flags = CAP_FILE_PSEUDO } };
+		{ .id = 1, .path = "/nowhere/gone.so", .flags = CAPTURE_FILE_DELETED, .build_id = { 1, { 1 } } },
+		{ .id = 2, .path = "[vdso]", .flags = CAPTURE_FILE_PSEUDO } };
 	struct cap_map maps[3] = { map_of(libc, 0, 0, BASE), map_of(libc, 0, 1, BASE),
 		{ .file = 2, .prot = 5, .start = 0x7ffe00000000, .end = 0x7ffe00002000 } };
 	const struct cap_image image = { .file = 2, .len = vdso_len, .bytes = vdso };
 
-	if (capwrite_open(path, true, &w, &e) != 0)
+	if (cap_writer_open(path, true, &w, &e) != 0)
 		return -1;
 	maps[1].from_ns = 5 * T0;
 	put_host(w);
 	put_process(w, 0);
 	put_process(w, 1);
 	for (size_t i = 0; i < 3; i++)
-		capwrite_file(w, &files[i]);
-	capwrite_image(w, &image);
+		cap_writer_file(w, &files[i]);
+	cap_writer_image(w, &image);
 	for (size_t i = 0; i < 3; i++)
-		capwrite_map(w, &maps[i]);
-	int rc = capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 9 * T0, .why = "made" }, &e);
+		cap_writer_map(w, &maps[i]);
+	int rc = cap_writer_finish(w, &(struct cap_trailer){ .stop_ns = 9 * T0, .why = "made" }, &e);
 
-	capwrite_close(w);
+	cap_writer_close(w);
 	return rc;
 }
 
@@ -640,7 +640,7 @@ static int test_all(void)
 	char path[] = "/tmp/unit-resolve.XXXXXX";
 	struct tap t = { 0 };
 	struct elffile *f = NULL;
-	struct capread *c = NULL;
+	struct cap_reader *c = NULL;
 	struct resolve *r = NULL;
 	const struct resolve_opts o = { .files = { .demangle = true } };
 	uint32_t len = 0;
@@ -652,14 +652,14 @@ static int test_all(void)
 		return 0;
 	}
 	close(fd);
-	if (tap_ok(&t, write_turns(path, f, libc, vdso, len) == 0 && capread_load(path, &c, NULL) == 0,
+	if (tap_ok(&t, write_turns(path, f, libc, vdso, len) == 0 && cap_reader_load(path, &c, NULL) == 0,
 		    "a capture is made") &&
 		tap_ok(&t, resolve_open(c, &o, &r, NULL) == 0, "and opened for resolving")) {
 		test_turns(&t, r);
 		test_vdso(&t, r, vdso, len);
 	}
 	resolve_close(r);
-	capread_free(c);
+	cap_reader_free(c);
 	elffile_close(f);
 	unlink(path);
 	return tap_done(&t);

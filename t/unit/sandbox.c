@@ -425,7 +425,7 @@ static void looks(struct tap *t, bool root)
 	const unsigned long long ignored =
 		bit(SIGHUP) | bit(SIGINT) | bit(SIGQUIT) | bit(SIGTERM) | bit(SIGPIPE) | bit(SIGXFSZ);
 	char text[8192], byte, path[64];
-	struct caps_status s;
+	struct priv_status s;
 	struct stat st = { 0 };
 	sigset_t all, old;
 	int pair[2];
@@ -445,7 +445,7 @@ static void looks(struct tap *t, bool root)
 	slurp(pid, "status", text, sizeof(text));
 	tap_ok(t, strncmp(text, "Name:\tin-a-box\n", 15) == 0, "it has its name");
 	tap_ok(t,
-		caps_status_parse(text, &s) == 0 && !s.effective && !s.permitted && !s.inheritable &&
+		priv_status_parse(text, &s) == 0 && !s.effective && !s.permitted && !s.inheritable &&
 			!s.ambient,
 		"it has no capability");
 	if (root) {

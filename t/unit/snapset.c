@@ -16,10 +16,10 @@
 #define LATE UINT64_C(3000000000)
 
 struct all {
-	struct snapset *snaps;
-	struct proctab *procs;
+	struct late_stacks *snaps;
+	struct process_table *procs;
 	struct tableset *tables;
-	struct stacktab *stacks;
+	struct stack_table *stacks;
 };
 
 static uint64_t now_ns(void)
@@ -75,13 +75,13 @@ static struct offcpu_stack_id add(struct all *a, uint64_t number)
 {
 	shot.id = (struct offcpu_stack_id){ 1000 + number, 1 };
 	shot.walked = (struct offcpu_stack_id){ 2000 + number, 2 };
-	snapset_add(a->snaps, &shot);
+	late_stacks_add(a->snaps, &shot);
 	return shot.id;
 }
 
 static void walk(struct all *a, uint64_t settled_ns, bool last)
 {
-	const struct snapset_by by = { .procs = a->procs,
+	const struct late_stacks_by by = { .procs = a->procs,
 		.tables = a->tables,
 		.stacks = a->stacks,
 		.settled_ns = settled_ns,
@@ -89,7 +89,7 @@ static void walk(struct all *a, uint64_t settled_ns, bool last)
 
 	tableset_service(a->tables, 2000);
 	tableset_applied(a->tables);
-	snapset_walk(a->snaps, &by, last);
+	late_stacks_walk(a->snaps, &by, last);
 }
 
 static bool same(const struct offcpu_stack_id *a, uint64_t hi, uint64_t lo)
@@ -98,26 +98,26 @@ static bool same(const struct offcpu_stack_id *a, uint64_t hi, uint64_t lo)
 }
 
 /* The stack that ID is, as the capture has it; free *C. */
-static const struct cap_stack *written(struct all *a, const struct offcpu_stack_id *id, struct capread **c)
+static const struct cap_stack *written(struct all *a, const struct offcpu_stack_id *id, struct cap_reader **c)
 {
 	char path[] = "/tmp/unit-snapset.XXXXXX";
-	struct capwrite *w = NULL;
+	struct cap_writer *w = NULL;
 
 	close(mkstemp(path));
-	if (capwrite_open(path, true, &w, NULL) != 0)
+	if (cap_writer_open(path, true, &w, NULL) != 0)
 		abort();
-	stacktab_emit(a->stacks, CAP_STACK_USER, id, w, NULL);
-	if (capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2, .why = "end" }, NULL) != 0 ||
-		capread_load(path, c, NULL) != 0)
+	stack_table_emit(a->stacks, CAPTURE_STACK_USER, id, w, NULL);
+	if (cap_writer_finish(w, &(struct cap_trailer){ .stop_ns = 2, .why = "end" }, NULL) != 0 ||
+		cap_reader_load(path, c, NULL) != 0)
 		abort();
-	capwrite_close(w);
+	cap_writer_close(w);
 	unlink(path);
 	return (*c)->n_stacks == 1 ? &(*c)->stacks[0] : NULL;
 }
 
 static bool as_libgcc(const struct cap_stack *s)
 {
-	if (!s || s->verdict != CAP_COMPLETE || s->len < (uint32_t)n_want)
+	if (!s || s->verdict != VERDICT_COMPLETE || s->len < (uint32_t)n_want)
 		return false;
 	for (int i = 1; i < n_want; i++)
 		if (s->frames[i] != (uintptr_t)want[i])
@@ -128,32 +128,32 @@ static bool as_libgcc(const struct cap_stack *s)
 static void test_walked(struct tap *t, struct all *a)
 {
 	struct offcpu_stack_id id, first, other = { 77, 78 };
-	struct snapset_stats st;
-	struct capread *c;
+	struct late_stacks_stats st;
+	struct cap_reader *c;
 
 	shoot();
 	first = id = add(a, 1);
-	tap_ok(t, snapset_due_ns(a->snaps) != UINT64_MAX, "a snapshot is to be walked soon");
-	tap_ok(t, !snapset_answer(a->snaps, &id) && same(&id, first.hi, first.lo),
+	tap_ok(t, late_stacks_due_ns(a->snaps) != UINT64_MAX, "a snapshot is to be walked soon");
+	tap_ok(t, !late_stacks_answer(a->snaps, &id) && same(&id, first.hi, first.lo),
 		"and is no stack before that");
-	tap_ok(t, snapset_answer(a->snaps, &other) && same(&other, 77, 78),
+	tap_ok(t, late_stacks_answer(a->snaps, &other) && same(&other, 77, 78),
 		"what is no snapshot stays what it is");
 	/* twice: the first one asks for the tables */
-	for (int i = 0; i < 50 && !snapset_answer(a->snaps, &id); i++, usleep(5000))
+	for (int i = 0; i < 50 && !late_stacks_answer(a->snaps, &id); i++, usleep(5000))
 		walk(a, now_ns(), false);
-	snapset_stats(a->snaps, &st);
+	late_stacks_stats(a->snaps, &st);
 	tap_ok(t, st.complete == 1 && !same(&id, first.hi, first.lo) && !same(&id, 2001, 2),
 		"it is walked when the tables are there");
 	tap_ok(t, as_libgcc(written(a, &id, &c)), "and has the frames that libgcc's unwinder finds");
-	capread_free(c);
-	tap_ok(t, snapset_due_ns(a->snaps) == UINT64_MAX, "then nothing is left to do");
+	cap_reader_free(c);
+	tap_ok(t, late_stacks_due_ns(a->snaps) == UINT64_MAX, "then nothing is left to do");
 	other = add(a, 2);
 	usleep(10000);
 	walk(a, now_ns(), false);
-	tap_ok(t, snapset_answer(a->snaps, &other) && same(&other, id.hi, id.lo),
+	tap_ok(t, late_stacks_answer(a->snaps, &other) && same(&other, id.hi, id.lo),
 		"the same stack is the same again");
-	snapset_tidy(a->snaps);
-	tap_ok(t, snapset_answer(a->snaps, &first) && first.hi == 1001, "what was answered is forgotten");
+	late_stacks_tidy(a->snaps);
+	tap_ok(t, late_stacks_answer(a->snaps, &first) && first.hi == 1001, "what was answered is forgotten");
 }
 
 /* The wait keeps what BPF found, and the reason is counted. */
@@ -161,48 +161,48 @@ static void test_others(struct tap *t, struct all *a)
 {
 	struct procevent lost = { .type = PROCEVENT_LOST, .lost = 1, .text = "" };
 	struct offcpu_stack_id id;
-	struct snapset_stats st, was;
+	struct late_stacks_stats st, was;
 
-	snapset_stats(a->snaps, &was);
+	late_stacks_stats(a->snaps, &was);
 	shoot();
 	id = add(a, 10);
 	usleep(10000);
 	walk(a, shot.time_ns - 1, false);
-	tap_ok(t, !snapset_answer(a->snaps, &id), "events up to its time have to be known first");
+	tap_ok(t, !late_stacks_answer(a->snaps, &id), "events up to its time have to be known first");
 	walk(a, shot.time_ns - 1, true);
-	snapset_stats(a->snaps, &st);
-	tap_ok(t, snapset_answer(a->snaps, &id) && same(&id, 2010, 2) && st.late == was.late + 1,
+	late_stacks_stats(a->snaps, &st);
+	tap_ok(t, late_stacks_answer(a->snaps, &id) && same(&id, 2010, 2) && st.late == was.late + 1,
 		"at the end it has what BPF found, and was late");
 	shoot();
 	shot.time_ns -= LATE;
 	id = add(a, 11);
 	walk(a, shot.time_ns - 1, false);
-	tap_ok(t, snapset_answer(a->snaps, &id) && same(&id, 2011, 2), "as has one that waited for seconds");
+	tap_ok(t, late_stacks_answer(a->snaps, &id) && same(&id, 2011, 2), "as has one that waited for seconds");
 	shoot();
 	shot.tgid = 5000001;
 	id = add(a, 12);
 	usleep(10000);
 	walk(a, now_ns(), false);
-	snapset_stats(a->snaps, &st);
-	tap_ok(t, snapset_answer(a->snaps, &id) && same(&id, 2012, 2) && st.unmapped == was.unmapped + 1,
+	late_stacks_stats(a->snaps, &st);
+	tap_ok(t, late_stacks_answer(a->snaps, &id) && same(&id, 2012, 2) && st.unmapped == was.unmapped + 1,
 		"of a process that nothing is known of nothing is guessed");
 	shoot();
 	shot.bytes = 0;
 	id = add(a, 13);
 	usleep(10000);
 	walk(a, now_ns(), false);
-	snapset_stats(a->snaps, &st);
+	late_stacks_stats(a->snaps, &st);
 	tap_ok(t,
-		snapset_answer(a->snaps, &id) && same(&id, 2013, 2) && st.short_stack == was.short_stack + 1,
+		late_stacks_answer(a->snaps, &id) && same(&id, 2013, 2) && st.short_stack == was.short_stack + 1,
 		"without memory it is too short");
 	shoot();
 	lost.time_ns = now_ns();
-	proctab_event(a->procs, &lost);
+	process_table_event(a->procs, &lost);
 	id = add(a, 14);
 	usleep(10000);
 	walk(a, now_ns(), false);
-	snapset_stats(a->snaps, &st);
-	tap_ok(t, snapset_answer(a->snaps, &id) && same(&id, 2014, 2) && st.unmapped == was.unmapped + 2,
+	late_stacks_stats(a->snaps, &st);
+	tap_ok(t, late_stacks_answer(a->snaps, &id) && same(&id, 2014, 2) && st.unmapped == was.unmapped + 2,
 		"where events were lost the mappings are not believed");
 }
 
@@ -210,25 +210,25 @@ static void test_bounds(struct tap *t)
 {
 	struct all a = { 0 };
 	struct offcpu_stack_id id = { 0 }, first;
-	struct snapset_stats st;
-	uint32_t n = 2 * SNAPSET_BYTES / OFFCPU_SNAPSHOT_BYTES;
+	struct late_stacks_stats st;
+	uint32_t n = 2 * LATE_STACKS_BYTES / OFFCPU_SNAPSHOT_BYTES;
 
-	if (snapset_new(DEPTH, &a.snaps, NULL) != 0)
+	if (late_stacks_new(DEPTH, &a.snaps, NULL) != 0)
 		abort();
 	shot.bytes = OFFCPU_SNAPSHOT_BYTES;
 	first = add(&a, 0);
 	for (uint32_t i = 1; i < n; i++)
 		id = add(&a, i);
-	snapset_stats(a.snaps, &st);
+	late_stacks_stats(a.snaps, &st);
 	tap_ok(t, st.memory > n / 2 && st.memory < n / 2 + 100,
 		"beyond the memory for them they are counted (%llu of %u)", (unsigned long long)st.memory, n);
-	tap_ok(t, snapset_answer(a.snaps, &id) && same(&id, 2000 + n - 1, 2), "and have what BPF found");
+	tap_ok(t, late_stacks_answer(a.snaps, &id) && same(&id, 2000 + n - 1, 2), "and have what BPF found");
 	shot.bytes = 0;
-	for (uint32_t i = 0; i < SNAPSET_ANSWERS + n; i++)
+	for (uint32_t i = 0; i < LATE_STACKS_ANSWERS + n; i++)
 		add(&a, n + i);
-	snapset_tidy(a.snaps);
-	tap_ok(t, !snapset_answer(a.snaps, &first), "tidying keeps what is not walked");
-	snapset_free(a.snaps);
+	late_stacks_tidy(a.snaps);
+	tap_ok(t, !late_stacks_answer(a.snaps, &first), "tidying keeps what is not walked");
+	late_stacks_free(a.snaps);
 }
 
 int main(void)
@@ -241,18 +241,18 @@ int main(void)
 		tap_skip(&t, "snapshots", "no BPF here: %s", e.msg);
 		return tap_done(&t);
 	}
-	if (proctab_new(false, false, &a.procs, &e) != 0 || stacktab_new(DEPTH, &a.stacks, &e) != 0 ||
-		snapset_new(DEPTH, &a.snaps, &e) != 0 ||
-		proctab_scan(a.procs, (uint32_t)getpid(), now_ns(), &e) != 0)
+	if (process_table_new(false, false, &a.procs, &e) != 0 || stack_table_new(DEPTH, &a.stacks, &e) != 0 ||
+		late_stacks_new(DEPTH, &a.snaps, &e) != 0 ||
+		process_table_scan(a.procs, (uint32_t)getpid(), now_ns(), &e) != 0)
 		abort();
-	stacktab_marked(a.stacks);
+	stack_table_marked(a.stacks);
 	test_walked(&t, &a);
 	test_others(&t, &a);
 	test_bounds(&t);
-	snapset_free(a.snaps);
-	snapset_free(NULL);
-	stacktab_free(a.stacks);
-	proctab_free(a.procs);
+	late_stacks_free(a.snaps);
+	late_stacks_free(NULL);
+	stack_table_free(a.stacks);
+	process_table_free(a.procs);
 	tableset_close(a.tables);
 	return tap_done(&t);
 }

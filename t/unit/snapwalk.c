@@ -165,7 +165,7 @@ static void walk_shot(struct snapwalk_end *end, __u64 *frames, uint32_t depth, u
  * end. */
 static bool agrees(const __u64 *frames, const struct snapwalk_end *end)
 {
-	if (end->verdict != CAP_COMPLETE || (uint32_t)shot.n_want > end->len ||
+	if (end->verdict != VERDICT_COMPLETE || (uint32_t)shot.n_want > end->len ||
 		(uint32_t)shot.n_want + 1 < end->len)
 		return false;
 	for (int i = 1; i < shot.n_want; i++)
@@ -200,16 +200,16 @@ static void test_own(struct tap *t)
 	deep(20);
 	compare(t, "twenty calls");
 	walk_shot(&end, frames, 10, shot.len);
-	tap_ok(t, end.verdict == CAP_TRUNCATED && end.len == 10, "ten frames of them are truncated");
+	tap_ok(t, end.verdict == VERDICT_TRUNCATED && end.len == 10, "ten frames of them are truncated");
 	for (uint64_t len = 0; len <= shot.len; len += 8) {
 		walk_shot(&end, frames, DEPTH, len);
-		whole += end.verdict == CAP_COMPLETE;
-		cut += end.verdict == CAP_STOPPED && end.reason == CAP_R_MEMORY;
+		whole += end.verdict == VERDICT_COMPLETE;
+		cut += end.verdict == VERDICT_STOPPED && end.reason == REASON_MEMORY;
 	}
 	tap_ok(t, whole && cut > 30 && whole + cut == shot.len / 8 + 1,
 		"a snapshot that ends early stops the walk, wherever that is");
 	walk_shot(&end, frames, DEPTH, 0);
-	tap_ok(t, end.verdict == CAP_STOPPED && end.reason == CAP_R_MEMORY && end.len == 1,
+	tap_ok(t, end.verdict == VERDICT_STOPPED && end.reason == REASON_MEMORY && end.len == 1,
 		"one without memory has the PC");
 	shot.n_want = 0;
 	qsort(two, 2, sizeof(two[0]), by_qsort);
@@ -280,39 +280,39 @@ static void test_ends(struct tap *t)
 		uint32_t len;
 		enum snapwalk_code code;
 	} cases[] = {
-		{ "an end mark", { .rule = CALL, .caller = END }, 0, CAP_COMPLETE, 0, 2, 0 },
-		{ "a return address of 0", { .rule = CALL, .caller = CALL }, 0, CAP_COMPLETE, 0, 4, 0 },
-		{ "no row", { .rule = CALL }, 0, CAP_STOPPED, CAP_R_NO_ROW, 2, SNAPWALK_TABLE },
-		{ "no row at the main thread's first frame", { .rule = CALL }, 0x7010, CAP_COMPLETE, 0, 2,
+		{ "an end mark", { .rule = CALL, .caller = END }, 0, VERDICT_COMPLETE, 0, 2, 0 },
+		{ "a return address of 0", { .rule = CALL, .caller = CALL }, 0, VERDICT_COMPLETE, 0, 4, 0 },
+		{ "no row", { .rule = CALL }, 0, VERDICT_STOPPED, REASON_NO_ROW, 2, SNAPWALK_TABLE },
+		{ "no row at the main thread's first frame", { .rule = CALL }, 0x7010, VERDICT_COMPLETE, 0, 2,
 			0 },
-		{ "no row above that frame", { .rule = CALL }, 0x7000, CAP_STOPPED, CAP_R_NO_ROW, 2,
+		{ "no row above that frame", { .rule = CALL }, 0x7000, VERDICT_STOPPED, REASON_NO_ROW, 2,
 			SNAPWALK_TABLE },
 		{ "a CFA that does not go up",
 			{ .rule = { .cfa = UNWIND_CFA_REG, .reg = 7, .ra = UNWIND_RA_AT_SP } }, 0,
-			CAP_STOPPED, CAP_R_LOOP, 1, 0 },
-		{ "an expression", { .rule = { .cfa = UNWIND_CFA_UNSUPPORTED } }, 0, CAP_STOPPED,
-			CAP_R_EXPRESSION, 1, 0 },
+			VERDICT_STOPPED, REASON_LOOP, 1, 0 },
+		{ "an expression", { .rule = { .cfa = UNWIND_CFA_UNSUPPORTED } }, 0, VERDICT_STOPPED,
+			REASON_EXPRESSION, 1, 0 },
 		{ "RBX, which is known innermost",
 			{ .rule = { .cfa = UNWIND_CFA_REG, .reg = 3, .cfa_off = 8, .ra = UNWIND_RA_CALL },
 				.caller = END },
-			0, CAP_COMPLETE, 0, 2, 0 },
+			0, VERDICT_COMPLETE, 0, 2, 0 },
 		{ "a register that an outer frame does not have",
 			{ .rule = CALL,
 				.caller = { .cfa = UNWIND_CFA_REG, .reg = 12, .ra = UNWIND_RA_CALL } },
-			0, CAP_STOPPED, CAP_R_REGISTER, 2, 0 },
+			0, VERDICT_STOPPED, REASON_REGISTER, 2, 0 },
 		{ "memory that is not there",
 			{ .rule = { .cfa = UNWIND_CFA_DEREF,
 				  .reg = 7,
 				  .cfa_off = -8,
 				  .ra = UNWIND_RA_CALL } },
-			0, CAP_STOPPED, CAP_R_MEMORY, 1, 0 },
+			0, VERDICT_STOPPED, REASON_MEMORY, 1, 0 },
 		{ "a row that holds only inside a system call",
 			{ .rule = { .cfa = UNWIND_CFA_REG,
 				  .reg = 7,
 				  .cfa_off = 8,
 				  .ra = UNWIND_RA_CALL,
 				  .flags = UNWIND_IN_SYSCALL } },
-			0, CAP_STOPPED, CAP_R_NO_ROW, 1, SNAPWALK_TABLE },
+			0, VERDICT_STOPPED, REASON_NO_ROW, 1, SNAPWALK_TABLE },
 	};
 	__u64 frames[DEPTH];
 	struct snapwalk_end end;
@@ -327,17 +327,17 @@ static void test_ends(struct tap *t)
 				end.code, end.len);
 	}
 	end = made_up((struct made){ .rule = CALL }, high, 1, 0, frames);
-	tap_ok(t, end.reason == CAP_R_NO_MAPPING && end.len == 1, "the kernel's half is nobody's code");
+	tap_ok(t, end.reason == REASON_NO_MAPPING && end.len == 1, "the kernel's half is nobody's code");
 }
 
 static void test_codes(struct tap *t)
 {
 	static const uint64_t words[] = { 0x2800 };
-	static const uint8_t reasons[] = { [SNAPWALK_NO_TABLE] = CAP_R_NO_FRAME_POINTER,
-		[SNAPWALK_NO_MAPPING] = CAP_R_NO_MAPPING,
-		[SNAPWALK_NOT_READY] = CAP_R_NOT_READY,
-		[SNAPWALK_DROPPED] = CAP_R_DROPPED,
-		[SNAPWALK_UNKNOWN] = CAP_R_NOT_READY };
+	static const uint8_t reasons[] = { [SNAPWALK_NO_TABLE] = REASON_NO_FRAME_POINTER,
+		[SNAPWALK_NO_MAPPING] = REASON_NO_MAPPING,
+		[SNAPWALK_NOT_READY] = REASON_NOT_READY,
+		[SNAPWALK_DROPPED] = REASON_DROPPED,
+		[SNAPWALK_UNKNOWN] = REASON_NOT_READY };
 	__u64 frames[DEPTH];
 
 	for (enum snapwalk_code code = SNAPWALK_NO_TABLE; code <= SNAPWALK_UNKNOWN; code++) {
@@ -345,7 +345,7 @@ static void test_codes(struct tap *t)
 			made_up((struct made){ .rule = CALL, .code = code }, words, 1, 0, frames);
 
 		tap_ok(t,
-			end.verdict == CAP_STOPPED && end.reason == reasons[code] && end.code == code &&
+			end.verdict == VERDICT_STOPPED && end.reason == reasons[code] && end.code == code &&
 				end.len == 2 && end.stop_pc == 0x2800,
 			"the walk stops at code of kind %u, and tells", code);
 	}
@@ -379,24 +379,24 @@ static void test_frame_pointers(struct tap *t)
 	} cases[] = {
 		{ "a frame pointer leads on to code with a table",
 			{ .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
-			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7010, 0, CAP_COMPLETE, 0, 3, 0 },
+			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7010, 0, VERDICT_COMPLETE, 0, 3, 0 },
 		{ "and from frame to frame", { .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
-			{ 0x2800, 0, 0x7020, 0x2900, 0x7030, 0x1800 }, 0x7010, 0, CAP_COMPLETE, 0, 4, 0 },
+			{ 0x2800, 0, 0x7020, 0x2900, 0x7030, 0x1800 }, 0x7010, 0, VERDICT_COMPLETE, 0, 4, 0 },
 		{ "it leads on where a table has no row", { .caller = END }, { 0, 0, 0x7020, 0x1800 }, 0x7010,
-			0, CAP_COMPLETE, 0, 2, 0 },
+			0, VERDICT_COMPLETE, 0, 2, 0 },
 		{ "to a return address of 0: unverified", { .rule = CALL, .code = SNAPWALK_NO_TABLE },
-			{ 0x2800, 0, 0x7020, 0 }, 0x7010, 0, CAP_UNVERIFIED, 0, 2, 0 },
+			{ 0x2800, 0, 0x7020, 0 }, 0x7010, 0, VERDICT_UNVERIFIED, 0, 2, 0 },
 		{ "not to what follows no call", { .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
-			{ 0x2800, 0, 0x7020, 0x1801 }, 0x7010, 0, CAP_STOPPED, CAP_R_NO_FRAME_POINTER, 2, 0 },
+			{ 0x2800, 0, 0x7020, 0x1801 }, 0x7010, 0, VERDICT_STOPPED, REASON_NO_FRAME_POINTER, 2, 0 },
 		{ "nor to code that cannot be read", { .rule = CALL, .code = SNAPWALK_NO_TABLE },
-			{ 0x2800, 0, 0x7020, 0x5000 }, 0x7010, 0, CAP_STOPPED, CAP_R_NO_FRAME_POINTER, 2, 0 },
+			{ 0x2800, 0, 0x7020, 0x5000 }, 0x7010, 0, VERDICT_STOPPED, REASON_NO_FRAME_POINTER, 2, 0 },
 		{ "nor to where nothing is mapped", { .rule = CALL, .code = SNAPWALK_NO_TABLE },
-			{ 0x2800, 0, 0x7020, 0x20000 }, 0x7010, 0, CAP_STOPPED, CAP_R_NO_FRAME_POINTER, 2,
+			{ 0x2800, 0, 0x7020, 0x20000 }, 0x7010, 0, VERDICT_STOPPED, REASON_NO_FRAME_POINTER, 2,
 			0 },
 		{ "not from below SP", { .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
-			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7000, 0, CAP_STOPPED, CAP_R_NO_FRAME_POINTER, 2, 0 },
+			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7000, 0, VERDICT_STOPPED, REASON_NO_FRAME_POINTER, 2, 0 },
 		{ "nor unaligned", { .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
-			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7014, 0, CAP_STOPPED, CAP_R_NO_FRAME_POINTER, 2, 0 },
+			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7014, 0, VERDICT_STOPPED, REASON_NO_FRAME_POINTER, 2, 0 },
 		{ "nor after a row that lost it",
 			{ .rule = { .cfa = UNWIND_CFA_REG,
 				  .reg = 7,
@@ -404,14 +404,14 @@ static void test_frame_pointers(struct tap *t)
 				  .fp = UNWIND_FP_UNKNOWN,
 				  .ra = UNWIND_RA_CALL },
 				.code = SNAPWALK_NO_TABLE },
-			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7010, 0, CAP_STOPPED, CAP_R_NO_FRAME_POINTER, 2, 0 },
+			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7010, 0, VERDICT_STOPPED, REASON_NO_FRAME_POINTER, 2, 0 },
 		{ "without a row the reason is that", { .caller = END }, { 0, 0, 0x7020, 0x1801 }, 0x7010, 0,
-			CAP_STOPPED, CAP_R_NO_ROW, 1, 0 },
-		{ "memory that is missing is told", { .caller = END }, { 0 }, 0x7100, 0, CAP_STOPPED,
-			CAP_R_NO_ROW, 1, 0x7100 },
+			VERDICT_STOPPED, REASON_NO_ROW, 1, 0 },
+		{ "memory that is missing is told", { .caller = END }, { 0 }, 0x7100, 0, VERDICT_STOPPED,
+			REASON_NO_ROW, 1, 0x7100 },
 		{ "a frame pointer that is not known is a register that is missing",
 			{ .rule = CALL, .code = SNAPWALK_NO_TABLE }, { 0x2800, 0, 0x7020, 0x1800 }, 0x7010,
-			BIT(6), CAP_STOPPED, CAP_R_REGISTER, 2, 0 },
+			BIT(6), VERDICT_STOPPED, REASON_REGISTER, 2, 0 },
 		{ "but one that a row finds is known",
 			{ .rule = { .cfa = UNWIND_CFA_REG,
 				  .reg = 7,
@@ -421,13 +421,13 @@ static void test_frame_pointers(struct tap *t)
 				  .ra = UNWIND_RA_CALL },
 				.caller = END,
 				.code = SNAPWALK_NO_TABLE },
-			{ 0x7010, 0x2800, 0x7020, 0x1800 }, 0, BIT(6), CAP_COMPLETE, 0, 3, 0 },
+			{ 0x7010, 0x2800, 0x7020, 0x1800 }, 0, BIT(6), VERDICT_COMPLETE, 0, 3, 0 },
 		{ "nor is RBX, for a CFA",
 			{ .rule = { .cfa = UNWIND_CFA_REG, .reg = 3, .ra = UNWIND_RA_CALL } }, { 0 }, 0,
-			BIT(3), CAP_STOPPED, CAP_R_REGISTER, 1, 0 },
+			BIT(3), VERDICT_STOPPED, REASON_REGISTER, 1, 0 },
 		{ "nor RDI, for a return address",
 			{ .rule = { .cfa = UNWIND_CFA_REG, .reg = 7, .ra = UNWIND_RA_REG, .ra_off = 5 } },
-			{ 0 }, 0, BIT(5), CAP_STOPPED, CAP_R_REGISTER, 1, 0 },
+			{ 0 }, 0, BIT(5), VERDICT_STOPPED, REASON_REGISTER, 1, 0 },
 	};
 	__u64 frames[DEPTH];
 
@@ -482,7 +482,7 @@ static void test_first_byte(struct tap *t)
 	struct snapwalk_end end;
 
 	snapwalk(&opts, regs, &memory, frames, &end);
-	tap_ok(t, end.verdict == CAP_COMPLETE && end.len == 2 && frames[1] == 0x1800 && end.last_exact,
+	tap_ok(t, end.verdict == VERDICT_COMPLETE && end.len == 2 && frames[1] == 0x1800 && end.last_exact,
 		"a return address that no call has left is told apart where it is an end mark");
 }
 

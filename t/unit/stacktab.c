@@ -41,28 +41,28 @@ static struct kallsyms *scheduler(void)
 
 /* EV through a table of DEPTH frames and a capture, and back; release *C. */
 static const struct cap_stack *through(
-	const struct offcpu_ev_stack *ev, uint32_t depth, bool marked, struct capread **c)
+	const struct offcpu_ev_stack *ev, uint32_t depth, bool marked, struct cap_reader **c)
 {
 	char path[] = "/tmp/unit-stacktab.XXXXXX";
-	struct stacktab *tab = NULL;
-	struct capwrite *w = NULL;
+	struct stack_table *tab = NULL;
+	struct cap_writer *w = NULL;
 	struct kallsyms *ks = with_scheduler ? scheduler() : NULL;
 	int fd = mkstemp(path);
 
 	close(fd);
-	if (stacktab_new(depth, &tab, NULL) != 0 || capwrite_open(path, true, &w, NULL) != 0)
+	if (stack_table_new(depth, &tab, NULL) != 0 || cap_writer_open(path, true, &w, NULL) != 0)
 		abort();
 	if (marked)
-		stacktab_marked(tab);
+		stack_table_marked(tab);
 	if (ks)
-		stacktab_symbols(tab, ks);
-	stacktab_add(tab, ev);
-	stacktab_emit(tab, ev->kind, &ev->id, w, NULL);
-	if (capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2, .why = "end" }, NULL) != 0 ||
-		capread_load(path, c, NULL) != 0 || (*c)->n_stacks != 1)
+		stack_table_symbols(tab, ks);
+	stack_table_add(tab, ev);
+	stack_table_emit(tab, ev->kind, &ev->id, w, NULL);
+	if (cap_writer_finish(w, &(struct cap_trailer){ .stop_ns = 2, .why = "end" }, NULL) != 0 ||
+		cap_reader_load(path, c, NULL) != 0 || (*c)->n_stacks != 1)
 		abort();
-	capwrite_close(w);
-	stacktab_free(tab);
+	cap_writer_close(w);
+	stack_table_free(tab);
 	kallsyms_free(ks);
 	unlink(path);
 	return (*c)->stacks;
@@ -73,37 +73,37 @@ static void test_exact(struct tap *t)
 	static const uint64_t frames[] = { 0x1000, 0x2000 | OFFCPU_EXACT, 0x3000, 0x4000,
 		0x5000 | OFFCPU_EXACT };
 	static const uint64_t odd[] = { 0x1000 | OFFCPU_EXACT, 0x2000 | OFFCPU_EXACT };
-	struct offcpu_ev_stack ev = event(1, CAP_STACK_USER, CAP_COMPLETE, frames, 5);
+	struct offcpu_ev_stack ev = event(1, CAPTURE_STACK_USER, VERDICT_COMPLETE, frames, 5);
 	const struct cap_stack *s;
-	struct capread *c;
+	struct cap_reader *c;
 
 	s = through(&ev, 127, true, &c);
 	tap_ok(t, s->len == 5 && s->frames[1] == 0x2000 && s->frames[4] == 0x5000,
 		"the mark of an exact frame is no part of its address");
 	tap_ok(t, s->n_exact == 3 && s->exact[0] == 1 && s->exact[1] == 3 && s->exact[2] == 4,
 		"but the frame is exact, and so is the trampoline before it");
-	capread_free(c);
+	cap_reader_free(c);
 	s = through(&ev, 4, true, &c);
-	tap_ok(t, s->verdict == CAP_TRUNCATED && s->len == 4 && s->n_exact == 2 && s->exact[1] == 3,
+	tap_ok(t, s->verdict == VERDICT_TRUNCATED && s->len == 4 && s->n_exact == 2 && s->exact[1] == 3,
 		"an exact frame beyond the depth goes with its mark");
-	capread_free(c);
+	cap_reader_free(c);
 	s = through(&ev, 127, false, &c);
 	tap_ok(t, !s->n_exact && s->frames[1] == (0x2000 | OFFCPU_EXACT),
 		"by frame pointer no frame has a mark, whatever was found");
-	capread_free(c);
-	ev.kind = CAP_STACK_KERNEL;
+	cap_reader_free(c);
+	ev.kind = CAPTURE_STACK_KERNEL;
 	s = through(&ev, 127, true, &c);
 	tap_ok(t, !s->n_exact && s->frames[1] == (0x2000 | OFFCPU_EXACT), "nor has a kernel address");
-	capread_free(c);
-	ev = event(1, CAP_STACK_USER, CAP_STOPPED, odd, 2);
-	ev.reason = CAP_R_NO_MAPPING;
+	cap_reader_free(c);
+	ev = event(1, CAPTURE_STACK_USER, VERDICT_STOPPED, odd, 2);
+	ev.reason = REASON_NO_MAPPING;
 	ev.stop_pc = odd[1];
 	s = through(&ev, 127, true, &c);
 	tap_ok(t, s->frames[0] == odd[0] && s->n_exact == 1 && s->frames[1] == 0x2000,
 		"nor has the first frame, which is exact anyway");
-	tap_ok(t, s->reason == CAP_R_NO_MAPPING && s->stop_pc == odd[1],
+	tap_ok(t, s->reason == REASON_NO_MAPPING && s->stop_pc == odd[1],
 		"a stack that stopped says why and where");
-	capread_free(c);
+	cap_reader_free(c);
 }
 
 /* Frames before the scheduler's first one are the tracer's. */
@@ -112,23 +112,23 @@ static void test_own(struct tap *t)
 	static const uint64_t once[] = { 0xffffffff81000010, 0xffffffff82000010, 0xffffffff82000020 };
 	static const uint64_t twice[] = { 0xffffffff81000010, 0xffffffff82000010, 0xffffffff82000010,
 		0xffffffff82000020 };
-	struct offcpu_ev_stack ev = event(1, CAP_STACK_KERNEL, CAP_COMPLETE, once, 3);
+	struct offcpu_ev_stack ev = event(1, CAPTURE_STACK_KERNEL, VERDICT_COMPLETE, once, 3);
 	const struct cap_stack *s;
-	struct capread *c;
+	struct cap_reader *c;
 
 	with_scheduler = true;
 	s = through(&ev, 127, false, &c);
 	tap_ok(t, s->len == 2 && s->frames[0] == once[1], "frames of the tracer are cut off");
-	capread_free(c);
-	ev = event(1, CAP_STACK_KERNEL, CAP_COMPLETE, twice, 4);
+	cap_reader_free(c);
+	ev = event(1, CAPTURE_STACK_KERNEL, VERDICT_COMPLETE, twice, 4);
 	s = through(&ev, 127, false, &c);
 	tap_ok(t, s->len == 2 && s->frames[0] == once[1] && s->frames[1] == once[2],
 		"and the scheduler's frame is there once where the kernel gives it twice");
-	capread_free(c);
+	cap_reader_free(c);
 	with_scheduler = false;
 }
 
-static bool has_symbol(const struct capread *c, const char *name)
+static bool has_symbol(const struct cap_reader *c, const char *name)
 {
 	for (size_t i = 0; i < c->n_ksyms; i++)
 		if (strcmp(c->ksyms[i].name, name) == 0)
@@ -140,14 +140,14 @@ static bool has_symbol(const struct capread *c, const char *name)
 static void test_return_address(struct tap *t)
 {
 	static const uint64_t frames[] = { 0xffffffff82000010, 0xffffffff81000200 };
-	struct offcpu_ev_stack ev = event(1, CAP_STACK_KERNEL, CAP_COMPLETE, frames, 2);
-	struct capread *c;
+	struct offcpu_ev_stack ev = event(1, CAPTURE_STACK_KERNEL, VERDICT_COMPLETE, frames, 2);
+	struct cap_reader *c;
 
 	with_scheduler = true;
 	through(&ev, 127, false, &c);
 	tap_ok(t, has_symbol(c, "ends_in_a_call") && !has_symbol(c, "follows"),
 		"a kernel function that ends in a call is named, not the one behind it");
-	capread_free(c);
+	cap_reader_free(c);
 	with_scheduler = false;
 }
 
@@ -155,30 +155,30 @@ static void test_return_address(struct tap *t)
 static void test_kept(struct tap *t)
 {
 	static const uint64_t frames[] = { 0x1000, 0x2000 | OFFCPU_EXACT, 0x3000, 0x4000 };
-	struct offcpu_ev_stack a = event(1, CAP_STACK_USER, CAP_COMPLETE, frames, 4),
-			       b = event(2, CAP_STACK_USER, CAP_COMPLETE, frames, 4);
+	struct offcpu_ev_stack a = event(1, CAPTURE_STACK_USER, VERDICT_COMPLETE, frames, 4),
+			       b = event(2, CAPTURE_STACK_USER, VERDICT_COMPLETE, frames, 4);
 	const struct offcpu_stack_id none = { .hi = 9, .lo = 9 };
-	struct stacktab *tab = NULL;
-	struct capwrite *w = NULL;
+	struct stack_table *tab = NULL;
+	struct cap_writer *w = NULL;
 	struct cap_stack s;
 
-	if (stacktab_new(3, &tab, NULL) != 0 || capwrite_open("/dev/null", true, &w, NULL) != 0)
+	if (stack_table_new(3, &tab, NULL) != 0 || cap_writer_open("/dev/null", true, &w, NULL) != 0)
 		abort();
-	stacktab_marked(tab);
-	stacktab_keep(tab, 4 * sizeof(*frames) + 2 * sizeof(uint32_t));
-	stacktab_add(tab, &a);
-	stacktab_add(tab, &b);
-	stacktab_emit(tab, CAP_STACK_USER, &a.id, w, NULL);
-	stacktab_emit(tab, CAP_STACK_USER, &b.id, w, NULL);
+	stack_table_marked(tab);
+	stack_table_keep(tab, 4 * sizeof(*frames) + 2 * sizeof(uint32_t));
+	stack_table_add(tab, &a);
+	stack_table_add(tab, &b);
+	stack_table_emit(tab, CAPTURE_STACK_USER, &a.id, w, NULL);
+	stack_table_emit(tab, CAPTURE_STACK_USER, &b.id, w, NULL);
 	tap_ok(t,
-		stacktab_frames(tab, &a.id, &s) && s.len == 3 && s.frames[1] == 0x2000 &&
+		stack_table_frames(tab, &a.id, &s) && s.len == 3 && s.frames[1] == 0x2000 &&
 			s.frames[2] == 0x3000 && s.exact[0] == 1,
 		"frames that are kept are those that were written");
-	tap_ok(t, !stacktab_frames(tab, &b.id, &s) && s.len == 3,
+	tap_ok(t, !stack_table_frames(tab, &b.id, &s) && s.len == 3,
 		"without room they are not, but their number is");
-	tap_ok(t, !stacktab_frames(tab, &none, &s) && !s.len, "an unknown stack has none");
-	capwrite_close(w);
-	stacktab_free(tab);
+	tap_ok(t, !stack_table_frames(tab, &none, &s) && !s.len, "an unknown stack has none");
+	cap_writer_close(w);
+	stack_table_free(tab);
 }
 
 int main(void)
@@ -187,66 +187,66 @@ int main(void)
 	char path[] = "/tmp/unit-stacktab.XXXXXX";
 	struct offcpu_ev_stack ev;
 	struct offcpu_stack_id id = { .lo = 1 };
-	struct offcpu_stack_id failed = { .lo = OFFCPU_FAILED(CAP_R_ERRNO, -14) };
-	struct stacktab_stats st;
+	struct offcpu_stack_id failed = { .lo = OFFCPU_FAILED(REASON_ERRNO, -14) };
+	struct stack_table_stats st;
 	struct tap t = { 0 };
-	struct stacktab *tab = NULL;
-	struct capwrite *w = NULL;
-	struct capread *c = NULL;
+	struct stack_table *tab = NULL;
+	struct cap_writer *w = NULL;
+	struct cap_reader *c = NULL;
 	struct err e;
 	uint32_t ids[6];
 	int fd = mkstemp(path);
 
 	close(fd);
-	tap_ok(&t, stacktab_new(127, &tab, &e) == 0 && capwrite_open(path, true, &w, &e) == 0,
+	tap_ok(&t, stack_table_new(127, &tab, &e) == 0 && cap_writer_open(path, true, &w, &e) == 0,
 		"a table and a capture");
 	if (!tab || !w)
 		return tap_done(&t);
-	ev = event(10, CAP_STACK_USER, CAP_UNVERIFIED, one, 3);
-	stacktab_add(tab, &ev);
-	ev = event(10, CAP_STACK_USER, CAP_UNVERIFIED, two, 3);
-	stacktab_add(tab, &ev);
-	ev = event(11, CAP_STACK_USER, CAP_TRUNCATED, two, 2);
-	stacktab_add(tab, &ev);
+	ev = event(10, CAPTURE_STACK_USER, VERDICT_UNVERIFIED, one, 3);
+	stack_table_add(tab, &ev);
+	ev = event(10, CAPTURE_STACK_USER, VERDICT_UNVERIFIED, two, 3);
+	stack_table_add(tab, &ev);
+	ev = event(11, CAPTURE_STACK_USER, VERDICT_TRUNCATED, two, 2);
+	stack_table_add(tab, &ev);
 
 	id.hi = 10;
-	ids[0] = stacktab_emit(tab, CAP_STACK_USER, &id, w, NULL);
-	ids[1] = stacktab_emit(tab, CAP_STACK_USER, &id, w, NULL);
+	ids[0] = stack_table_emit(tab, CAPTURE_STACK_USER, &id, w, NULL);
+	ids[1] = stack_table_emit(tab, CAPTURE_STACK_USER, &id, w, NULL);
 	tap_ok(&t, ids[0] == 0 && ids[1] == 0, "the first stack is stack 0, and stays it");
 	id.hi = 11;
-	ids[2] = stacktab_emit(tab, CAP_STACK_USER, &id, w, NULL);
+	ids[2] = stack_table_emit(tab, CAPTURE_STACK_USER, &id, w, NULL);
 	id.hi = 99;
-	ids[3] = stacktab_emit(tab, CAP_STACK_USER, &id, w, NULL);
-	ids[4] = stacktab_emit(tab, CAP_STACK_USER, &failed, w, NULL);
-	ids[5] = stacktab_emit(tab, CAP_STACK_KERNEL, &failed, w, NULL);
+	ids[3] = stack_table_emit(tab, CAPTURE_STACK_USER, &id, w, NULL);
+	ids[4] = stack_table_emit(tab, CAPTURE_STACK_USER, &failed, w, NULL);
+	ids[5] = stack_table_emit(tab, CAPTURE_STACK_KERNEL, &failed, w, NULL);
 	tap_ok(&t, ids[2] != ids[0] && ids[3] != ids[2] && ids[4] != ids[3] && ids[5] != ids[4],
 		"others have other numbers");
-	stacktab_stats(tab, &st);
+	stack_table_stats(tab, &st);
 	tap_eq_u64(&t, st.lost, 1, "a stack that never arrived is counted");
 	tap_ok(&t,
-		capwrite_flush(w, 1, &e) == 0 &&
-			capwrite_finish(w, &(struct cap_trailer){ .stop_ns = 2, .why = "end" }, &e) == 0,
+		cap_writer_flush(w, 1, &e) == 0 &&
+			cap_writer_finish(w, &(struct cap_trailer){ .stop_ns = 2, .why = "end" }, &e) == 0,
 		"they are written");
-	capwrite_close(w);
-	stacktab_free(tab);
-	stacktab_free(NULL);
+	cap_writer_close(w);
+	stack_table_free(tab);
+	stack_table_free(NULL);
 
-	tap_ok(&t, capread_load(path, &c, &e) == 0, "and read");
+	tap_ok(&t, cap_reader_load(path, &c, &e) == 0, "and read");
 	unlink(path);
 	if (!c)
 		return tap_done(&t);
 	tap_eq_u64(&t, c->n_stacks, 5, "each distinct stack once");
 	tap_ok(&t, c->stacks[0].len == 3 && memcmp(c->stacks[0].frames, one, sizeof(one)) == 0,
 		"a stack that is sent again does not replace the first");
-	tap_ok(&t, c->stacks[ids[2]].verdict == CAP_TRUNCATED && c->stacks[ids[2]].len == 2,
+	tap_ok(&t, c->stacks[ids[2]].verdict == VERDICT_TRUNCATED && c->stacks[ids[2]].len == 2,
 		"a cut stack says so");
-	tap_ok(&t, c->stacks[ids[3]].verdict == CAP_FAILED && c->stacks[ids[3]].reason == CAP_R_LOST,
+	tap_ok(&t, c->stacks[ids[3]].verdict == VERDICT_FAILED && c->stacks[ids[3]].reason == REASON_LOST,
 		"a lost one says so");
-	tap_ok(&t, c->stacks[ids[4]].reason == CAP_R_ERRNO && c->stacks[ids[4]].error == -14,
+	tap_ok(&t, c->stacks[ids[4]].reason == REASON_ERRNO && c->stacks[ids[4]].error == -14,
 		"a failed one has its errno");
-	tap_ok(&t, c->stacks[ids[5]].kind == CAP_STACK_KERNEL && c->stacks[ids[4]].kind == CAP_STACK_USER,
+	tap_ok(&t, c->stacks[ids[5]].kind == CAPTURE_STACK_KERNEL && c->stacks[ids[4]].kind == CAPTURE_STACK_USER,
 		"the same failure of the other half is another stack");
-	capread_free(c);
+	cap_reader_free(c);
 	test_exact(&t);
 	test_own(&t);
 	test_return_address(&t);

@@ -8,26 +8,26 @@ static const struct cap_name_frame deep[] = { { "inner<int>(int)", "_Z5innerIiEv
 	{ "outer()", "_Z5outerv", "/src/a.c", 9, 0 } };
 static const struct cap_name_frame nameless[] = { { "", "", "/src/b.s", 5, 0 } };
 
-static struct capread capture(const struct cap_name *names, size_t n)
+static struct cap_reader capture(const struct cap_name *names, size_t n)
 {
-	return (struct capread){ .names = (struct cap_name *)(uintptr_t)names, .n_names = n };
+	return (struct cap_reader){ .names = (struct cap_name *)(uintptr_t)names, .n_names = n };
 }
 
 /* The answer for FILE, checked; release its bytes with free(). */
-static struct symanswer answer_for(const struct cap_name *names, size_t n, uint32_t file,
+static struct sym_answer answer_for(const struct cap_name *names, size_t n, uint32_t file,
 	const struct storednames_opts *o, uint8_t **bytes)
 {
-	const struct capread c = capture(names, n);
-	struct symanswer a;
+	const struct cap_reader c = capture(names, n);
+	struct sym_answer a;
 	size_t len;
 
 	if (storednames_answer(&c, file, o, bytes, &len, NULL) != 0 ||
-		symanswer_view(*bytes, len, &a, NULL) != 0)
+		sym_answer_view(*bytes, len, &a, NULL) != 0)
 		abort();
 	return a;
 }
 
-static struct symanswer answer(
+static struct sym_answer answer(
 	const struct cap_name *names, size_t n, uint32_t file, bool demangle, uint8_t **bytes)
 {
 	const struct storednames_opts o = { .demangle = demangle, .inlines = true, .lines = true };
@@ -35,9 +35,9 @@ static struct symanswer answer(
 	return answer_for(names, n, file, &o, bytes);
 }
 
-static bool is_text(const struct symanswer *a, uint32_t string, const char *want)
+static bool is_text(const struct sym_answer *a, uint32_t string, const char *want)
 {
-	const char *s = symanswer_text(a, string);
+	const char *s = sym_answer_text(a, string);
 
 	return s ? strcmp(s, want) == 0 : !*want;
 }
@@ -51,15 +51,15 @@ static void test_all(struct tap *t)
 		{ 2, 0x3000, 0, SYM_NONE, SYM_R_NO_TABLES, 0, NULL },
 		{ 4, 0, 0, SYM_PLT, SYM_OK, 1, deep },
 	};
-	const struct capread c = capture(names, ARRAY_LEN(names));
-	const struct symanswer_frame *f;
-	const struct symanswer_addr *x;
-	struct symanswer a;
+	const struct cap_reader c = capture(names, ARRAY_LEN(names));
+	const struct sym_answer_frame *f;
+	const struct sym_answer_addr *x;
+	struct sym_answer a;
 	uint8_t *bytes;
 
 	a = answer(names, ARRAY_LEN(names), 2, true, &bytes);
 	tap_eq_u64(t, a.head->n_addrs, 3, "all addresses of one file and of no other");
-	x = symanswer_find(&a, 0x1234);
+	x = sym_answer_find(&a, 0x1234);
 	tap_ok(t, x && x->start == 0x1200 && x->source == SYM_DYNSYM && x->reason == SYM_R_BEYOND && x->debug,
 		"where the symbol begins, from where its name is and how sure it is");
 	f = x ? &a.frames[x->first] : NULL;
@@ -68,12 +68,12 @@ static void test_all(struct tap *t)
 			is_text(&a, f[0].linkage, "_Z5innerIiEvi") && is_text(&a, f[0].file, "/src/a.h") &&
 			f[0].line == 7 && f[0].column == 3 && is_text(&a, f[1].name, "outer()"),
 		"inlined calls with their lines, innermost first");
-	x = symanswer_find(&a, 0x2000);
+	x = sym_answer_find(&a, 0x2000);
 	tap_ok(t, x && x->source == SYM_NONE && x->n_frames == 1 && a.frames[x->first].line == 5,
 		"a line without a name");
-	x = symanswer_find(&a, 0x3000);
+	x = sym_answer_find(&a, 0x3000);
 	tap_ok(t, x && !x->n_frames && x->reason == SYM_R_NO_TABLES, "the reason where there is no name");
-	tap_ok(t, !symanswer_find(&a, 0x10) && !symanswer_find(&a, 0x1235), "nothing for other addresses");
+	tap_ok(t, !sym_answer_find(&a, 0x10) && !sym_answer_find(&a, 0x1235), "nothing for other addresses");
 	free(bytes);
 	a = answer(names, ARRAY_LEN(names), 2, false, &bytes);
 	tap_ok(t, is_text(&a, a.frames[a.addrs[0].first].name, "_Z5innerIiEvi"),
@@ -90,7 +90,7 @@ static void test_all(struct tap *t)
 
 static void test_hostile(struct tap *t)
 {
-	static struct cap_name_frame many[SYMANSWER_FRAMES_MAX + 2];
+	static struct cap_name_frame many[SYM_ANSWER_FRAMES_MAX + 2];
 	static const struct cap_name names[] = {
 		{ 0, 1, 2, SYM_SYMTAB, SYM_OK, 1, deep },
 		{ 0, 2, 0, UINT8_MAX, SYM_OK, 1, deep },
@@ -99,16 +99,16 @@ static void test_hostile(struct tap *t)
 		{ 0, 5, 0, SYM_SYMTAB, SYM_OK, 1, nameless },
 		{ 0, 6, 0, SYM_SYMTAB, SYM_OK, ARRAY_LEN(many), many },
 	};
-	const struct symanswer_addr *x;
-	struct symanswer a;
+	const struct sym_answer_addr *x;
+	struct sym_answer a;
 	uint8_t *bytes;
 
 	for (size_t i = 0; i < ARRAY_LEN(many); i++)
 		many[i] = (struct cap_name_frame){ i < 2 ? "cut" : "f", "", "", 0, 0 };
 	a = answer(names, ARRAY_LEN(names), 0, true, &bytes);
 	tap_eq_u64(t, a.head->n_addrs, 1, "records that no recorder writes are left out");
-	x = symanswer_find(&a, 6);
-	tap_ok(t, x && x->n_frames == SYMANSWER_FRAMES_MAX && is_text(&a, a.frames[x->first].name, "f"),
+	x = sym_answer_find(&a, 6);
+	tap_ok(t, x && x->n_frames == SYM_ANSWER_FRAMES_MAX && is_text(&a, a.frames[x->first].name, "f"),
 		"of too many inlined calls the outermost are kept");
 	free(bytes);
 }
@@ -118,12 +118,12 @@ static void test_wanted(struct tap *t)
 {
 	static const struct cap_name name = { 1, 0x1234, 0x34, SYM_SYMTAB, SYM_OK, 2, deep };
 	struct storednames_opts o = { .demangle = true, .lines = true };
-	const struct symanswer_addr *x;
-	struct symanswer a;
+	const struct sym_answer_addr *x;
+	struct sym_answer a;
 	uint8_t *bytes;
 
 	a = answer_for(&name, 1, 1, &o, &bytes);
-	x = symanswer_find(&a, 0x1234);
+	x = sym_answer_find(&a, 0x1234);
 	tap_ok(t,
 		x && x->n_frames == 1 && x->debug && is_text(&a, a.frames[x->first].name, "outer()") &&
 			is_text(&a, a.frames[x->first].file, "/src/a.h") && a.frames[x->first].line == 7,
@@ -131,7 +131,7 @@ static void test_wanted(struct tap *t)
 	free(bytes);
 	o.lines = false;
 	a = answer_for(&name, 1, 1, &o, &bytes);
-	x = symanswer_find(&a, 0x1234);
+	x = sym_answer_find(&a, 0x1234);
 	tap_ok(t, x && x->n_frames == 1 && !x->debug,
 		"who wants neither calls nor lines has no more of it than of a symbol table");
 	free(bytes);

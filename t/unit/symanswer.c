@@ -6,38 +6,38 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static struct symanswer_frame frame(struct symanswer_build *b, const char *name, uint32_t line)
+static struct sym_answer_frame frame(struct sym_answer_build *b, const char *name, uint32_t line)
 {
-	return (struct symanswer_frame){ .name = symanswer_string(b, name),
-		.linkage = symanswer_string(b, name),
-		.file = symanswer_string(b, "src/a.c"),
+	return (struct sym_answer_frame){ .name = sym_answer_string(b, name),
+		.linkage = sym_answer_string(b, name),
+		.file = sym_answer_string(b, "src/a.c"),
 		.line = line };
 }
 
 /* Two inlined calls and their function, a lone symbol, an address of which nothing is known, two wishes. */
 static uint8_t *make(size_t *len)
 {
-	struct symanswer_build b;
+	struct sym_answer_build b;
 	uint8_t *bytes = NULL;
 
-	symanswer_begin(&b);
-	const struct symanswer_frame three[] = { frame(&b, "inner", 1), frame(&b, "middle", 2),
+	sym_answer_begin(&b);
+	const struct sym_answer_frame three[] = { frame(&b, "inner", 1), frame(&b, "middle", 2),
 		frame(&b, "outer", 3) };
-	const struct symanswer_frame one = { .name = symanswer_string(&b, "lone") };
+	const struct sym_answer_frame one = { .name = sym_answer_string(&b, "lone") };
 
-	symanswer_put(&b,
-		&(struct symanswer_addr){
+	sym_answer_put(&b,
+		&(struct sym_answer_addr){
 			.vaddr = 0x1010, .start = 0x1000, .source = SYM_SYMTAB, .debug = 1 },
 		three, 3);
-	symanswer_put(&b, &(struct symanswer_addr){ .vaddr = 0x2000, .start = 0x2000, .source = SYM_DYNSYM },
+	sym_answer_put(&b, &(struct sym_answer_addr){ .vaddr = 0x2000, .start = 0x2000, .source = SYM_DYNSYM },
 		&one, 1);
-	symanswer_put(&b, &(struct symanswer_addr){ .vaddr = 0x3000, .reason = SYM_R_NO_SYMBOL }, NULL, 0);
-	symanswer_want(&b, "12ab /src/a.dwo");
-	symanswer_want(&b, "34cd /src/b.dwo");
-	b.head.message = symanswer_string(&b, "a message");
-	if (symanswer_finish(&b, &bytes, len) != 0)
+	sym_answer_put(&b, &(struct sym_answer_addr){ .vaddr = 0x3000, .reason = SYM_R_NO_SYMBOL }, NULL, 0);
+	sym_answer_want(&b, "12ab /src/a.dwo");
+	sym_answer_want(&b, "34cd /src/b.dwo");
+	b.head.message = sym_answer_string(&b, "a message");
+	if (sym_answer_finish(&b, &bytes, len) != 0)
 		abort();
-	symanswer_end(&b);
+	sym_answer_end(&b);
 	return bytes;
 }
 
@@ -45,65 +45,65 @@ static void test_round_trip(struct tap *t)
 {
 	size_t len = 0;
 	_cleanup_free_ uint8_t *bytes = make(&len);
-	struct symanswer a;
-	const struct symanswer_addr *x;
-	const struct symanswer_frame *f;
+	struct sym_answer a;
+	const struct sym_answer_addr *x;
+	const struct sym_answer_frame *f;
 
-	if (!tap_ok(t, symanswer_view(bytes, len, &a, NULL) == 0, "what was made is believed"))
+	if (!tap_ok(t, sym_answer_view(bytes, len, &a, NULL) == 0, "what was made is believed"))
 		return;
-	x = symanswer_find(&a, 0x1010);
+	x = sym_answer_find(&a, 0x1010);
 	f = x ? &a.frames[x->first] : NULL;
 	tap_ok(t, x && x->n_frames == 3 && x->source == SYM_SYMTAB && x->start == 0x1000 && x->debug,
 		"an address is found with what was said of it");
-	tap_eq_str(t, f ? symanswer_text(&a, f[0].name) : NULL, "inner", "its innermost frame is the first");
-	tap_eq_str(t, f ? symanswer_text(&a, f[2].name) : NULL, "outer", "its outermost the last");
-	tap_eq_str(t, f ? symanswer_text(&a, f[1].file) : NULL, "src/a.c", "with the file");
+	tap_eq_str(t, f ? sym_answer_text(&a, f[0].name) : NULL, "inner", "its innermost frame is the first");
+	tap_eq_str(t, f ? sym_answer_text(&a, f[2].name) : NULL, "outer", "its outermost the last");
+	tap_eq_str(t, f ? sym_answer_text(&a, f[1].file) : NULL, "src/a.c", "with the file");
 	tap_ok(t, f && f[0].name == f[0].linkage && f[0].file == f[2].file, "the same text is kept once");
-	x = symanswer_find(&a, 0x3000);
+	x = sym_answer_find(&a, 0x3000);
 	tap_ok(t, x && x->source == SYM_NONE && x->reason == SYM_R_NO_SYMBOL,
 		"an address without a name has a reason");
-	tap_ok(t, !symanswer_find(&a, 0x1011) && !symanswer_find(&a, 0) && !symanswer_find(&a, UINT64_MAX),
+	tap_ok(t, !sym_answer_find(&a, 0x1011) && !sym_answer_find(&a, 0) && !sym_answer_find(&a, UINT64_MAX),
 		"one that was not asked for is not found");
 	tap_eq_u64(t, a.head->n_wants, 2, "missing files are counted");
-	tap_eq_str(t, symanswer_want_at(&a, 1), "34cd /src/b.dwo", "and named");
-	tap_eq_str(t, symanswer_text(&a, a.head->message), "a message", "so is what is wrong with the whole");
+	tap_eq_str(t, sym_answer_want_at(&a, 1), "34cd /src/b.dwo", "and named");
+	tap_eq_str(t, sym_answer_text(&a, a.head->message), "a message", "so is what is wrong with the whole");
 }
 
 static void test_deep(struct tap *t)
 {
-	struct symanswer_build b;
-	struct symanswer_frame frames[SYMANSWER_FRAMES_MAX + 2] = { { 0 } };
-	struct symanswer a = { 0 };
+	struct sym_answer_build b;
+	struct sym_answer_frame frames[SYM_ANSWER_FRAMES_MAX + 2] = { { 0 } };
+	struct sym_answer a = { 0 };
 	uint8_t *bytes = NULL;
 	size_t len = 0;
 	bool ok;
 
-	symanswer_begin(&b);
-	frames[SYMANSWER_FRAMES_MAX + 1].name = symanswer_string(&b, "function");
-	symanswer_put(
-		&b, &(struct symanswer_addr){ .vaddr = 1, .source = SYM_DWARF }, frames, ARRAY_LEN(frames));
-	ok = symanswer_finish(&b, &bytes, &len) == 0 && symanswer_view(bytes, len, &a, NULL) == 0 &&
-	     a.addrs[0].n_frames == SYMANSWER_FRAMES_MAX &&
-	     strcmp(symanswer_text(&a, a.frames[SYMANSWER_FRAMES_MAX - 1].name), "function") == 0;
+	sym_answer_begin(&b);
+	frames[SYM_ANSWER_FRAMES_MAX + 1].name = sym_answer_string(&b, "function");
+	sym_answer_put(
+		&b, &(struct sym_answer_addr){ .vaddr = 1, .source = SYM_DWARF }, frames, ARRAY_LEN(frames));
+	ok = sym_answer_finish(&b, &bytes, &len) == 0 && sym_answer_view(bytes, len, &a, NULL) == 0 &&
+	     a.addrs[0].n_frames == SYM_ANSWER_FRAMES_MAX &&
+	     strcmp(sym_answer_text(&a, a.frames[SYM_ANSWER_FRAMES_MAX - 1].name), "function") == 0;
 	tap_ok(t, ok, "of endless inlining the function itself is kept");
-	symanswer_end(&b);
+	sym_answer_end(&b);
 	free(bytes);
 }
 
 static void test_empty(struct tap *t)
 {
-	struct symanswer_build b;
-	struct symanswer a;
+	struct sym_answer_build b;
+	struct sym_answer a;
 	uint8_t *bytes = NULL;
 	size_t len = 0;
 
-	symanswer_begin(&b);
-	tap_ok(t, symanswer_string(&b, "") == 0 && symanswer_string(&b, NULL) == 0, "no text has number 0");
+	sym_answer_begin(&b);
+	tap_ok(t, sym_answer_string(&b, "") == 0 && sym_answer_string(&b, NULL) == 0, "no text has number 0");
 	tap_ok(t,
-		symanswer_finish(&b, &bytes, &len) == 0 && symanswer_view(bytes, len, &a, NULL) == 0 &&
-			!symanswer_find(&a, 0) && !symanswer_text(&a, 0),
+		sym_answer_finish(&b, &bytes, &len) == 0 && sym_answer_view(bytes, len, &a, NULL) == 0 &&
+			!sym_answer_find(&a, 0) && !sym_answer_text(&a, 0),
 		"an answer may know nothing");
-	symanswer_end(&b);
+	sym_answer_end(&b);
 	free(bytes);
 }
 
@@ -123,30 +123,30 @@ static uint8_t *at_the_end(const void *bytes, size_t len, uint8_t **area)
 static bool refused(const void *bytes, size_t len)
 {
 	uint8_t *area, *p = at_the_end(bytes, len, &area);
-	struct symanswer a;
+	struct sym_answer a;
 	struct err e = { 0 };
-	int rc = symanswer_view(p, len, &a, &e);
+	int rc = sym_answer_view(p, len, &a, &e);
 
 	munmap(area, (1 << 16) + 4096);
 	return rc == -EINVAL && e.msg[0];
 }
 
 static bool lie_is_refused(
-	void (*lie)(struct symanswer_head *, struct symanswer_addr *, struct symanswer_frame *))
+	void (*lie)(struct sym_answer_head *, struct sym_answer_addr *, struct sym_answer_frame *))
 {
 	size_t len = 0;
 	_cleanup_free_ uint8_t *bytes = make(&len);
-	struct symanswer_head *h = (void *)bytes;
-	struct symanswer_addr *a = (void *)(h + 1);
+	struct sym_answer_head *h = (void *)bytes;
+	struct sym_answer_addr *a = (void *)(h + 1);
 
 	lie(h, a, (void *)(a + h->n_addrs));
 	/* the alignment of the original: padded at the front by at_the_end() only if the length is a multiple
 	 */
-	return symanswer_view(bytes, len, &(struct symanswer){ 0 }, NULL) == -EINVAL;
+	return sym_answer_view(bytes, len, &(struct sym_answer){ 0 }, NULL) == -EINVAL;
 }
 
 #define LIE(name, what)                                                                                      \
-	static void name(struct symanswer_head *h, struct symanswer_addr *a, struct symanswer_frame *f)      \
+	static void name(struct sym_answer_head *h, struct sym_answer_addr *a, struct sym_answer_frame *f)      \
 	{                                                                                                    \
 		(void)h, (void)a, (void)f;                                                                   \
 		what;                                                                                        \
@@ -181,7 +181,7 @@ static void test_lies(struct tap *t)
 {
 	static const struct {
 		const char *name;
-		void (*lie)(struct symanswer_head *, struct symanswer_addr *, struct symanswer_frame *);
+		void (*lie)(struct sym_answer_head *, struct sym_answer_addr *, struct sym_answer_frame *);
 	} lies[] = { { "another magic", bad_magic }, { "an address too many", more_addrs },
 		{ "endless addresses", all_addrs }, { "endless frames", all_frames },
 		{ "no strings", no_strings }, { "endless strings", all_strings },
@@ -209,16 +209,16 @@ static void test_cuts(struct tap *t)
 		bad += !refused(bytes, n);
 	tap_eq_u64(t, bad, 0, "an answer that is cut anywhere is refused, and nothing is read behind it");
 	for (size_t i = 0; i < len; i++) {
-		struct symanswer a;
+		struct sym_answer a;
 
 		bytes[i] ^= 0xff;
-		if (symanswer_view(bytes, len, &a, NULL) == 0)
+		if (sym_answer_view(bytes, len, &a, NULL) == 0)
 			for (uint32_t k = 0; k < a.head->n_addrs; k++)
 				bad += a.addrs[k].first + a.addrs[k].n_frames > a.head->n_frames;
 		bytes[i] ^= 0xff;
 	}
 	tap_eq_u64(t, bad, 0, "with any byte changed it is refused, or still hangs together");
-	tap_ok(t, symanswer_view(bytes, len, &(struct symanswer){ 0 }, NULL) == 0, "unchanged it is not");
+	tap_ok(t, sym_answer_view(bytes, len, &(struct sym_answer){ 0 }, NULL) == 0, "unchanged it is not");
 }
 
 int main(void)

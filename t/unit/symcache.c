@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 
 static char place[96];
-static struct symcache_file files[2] = { { 1, 2, 3, 4, 5 }, { 6, 7, 8, 9, 10 } };
+static struct sym_cache_file files[2] = { { 1, 2, 3, 4, 5 }, { 6, 7, 8, 9, 10 } };
 static const uint64_t asked[] = { 0x1000, 0x1010, 0x2000 };
 
-static struct symcache_key key_of(uint8_t id)
+static struct sym_cache_key key_of(uint8_t id)
 {
-	struct symcache_key k = { .files = files, .n_files = 2, .options = 3 };
+	struct sym_cache_key k = { .files = files, .n_files = 2, .options = 3 };
 
 	k.id.len = 20;
 	memset(k.id.bytes, id, 20);
@@ -23,50 +23,50 @@ static struct symcache_key key_of(uint8_t id)
 
 /* An answer about ADDRS: "fN" in "a.c", line N. */
 static uint8_t *make_answer(
-	const uint64_t *addrs, size_t n, enum symanswer_reason reason, const char *want, size_t *len)
+	const uint64_t *addrs, size_t n, enum sym_answer_reason reason, const char *want, size_t *len)
 {
-	struct symanswer_build b;
+	struct sym_answer_build b;
 	uint8_t *ret = NULL;
 
-	symanswer_begin(&b);
+	sym_answer_begin(&b);
 	for (size_t i = 0; i < n; i++) {
 		char name[32];
-		struct symanswer_addr a = {
+		struct sym_answer_addr a = {
 			.vaddr = addrs[i], .start = addrs[i], .source = SYM_SYMTAB, .reason = (uint8_t)reason
 		};
-		struct symanswer_frame f = { .line = (uint32_t)i };
+		struct sym_answer_frame f = { .line = (uint32_t)i };
 
 		snprintf(name, sizeof(name), "f%zu", i);
-		f.name = symanswer_string(&b, name);
-		f.file = symanswer_string(&b, "a.c");
-		symanswer_put(&b, &a, &f, 1);
+		f.name = sym_answer_string(&b, name);
+		f.file = sym_answer_string(&b, "a.c");
+		sym_answer_put(&b, &a, &f, 1);
 	}
 	if (want)
-		symanswer_want(&b, want);
-	if (symanswer_finish(&b, &ret, len) != 0)
+		sym_answer_want(&b, want);
+	if (sym_answer_finish(&b, &ret, len) != 0)
 		abort();
-	symanswer_end(&b);
+	sym_answer_end(&b);
 	return ret;
 }
 
-static struct symcache *open_or_die(uint64_t limit)
+static struct sym_cache *open_or_die(uint64_t limit)
 {
-	struct symcache *c = NULL;
+	struct sym_cache *c = NULL;
 	struct err e = { 0 };
 
-	if (symcache_open(limit, &c, &e) != 0) {
+	if (sym_cache_open(limit, &c, &e) != 0) {
 		printf("Bail out! %s\n", e.msg);
 		exit(1);
 	}
 	return c;
 }
 
-static int put(struct symcache *c, const struct symcache_key *k, size_t n, enum symanswer_reason reason,
+static int put(struct sym_cache *c, const struct sym_cache_key *k, size_t n, enum sym_answer_reason reason,
 	const char *want)
 {
 	size_t len;
 	uint8_t *bytes = make_answer(asked, n, reason, want, &len);
-	int rc = symcache_put(c, k, bytes, len, NULL);
+	int rc = sym_cache_put(c, k, bytes, len, NULL);
 
 	free(bytes);
 	return rc;
@@ -74,16 +74,16 @@ static int put(struct symcache *c, const struct symcache_key *k, size_t n, enum 
 
 /* The last of N addresses is named as put() did. */
 static int get(
-	struct symcache *c, const struct symcache_key *k, const uint64_t *vaddrs, size_t n, const char *want)
+	struct sym_cache *c, const struct sym_cache_key *k, const uint64_t *vaddrs, size_t n, const char *want)
 {
-	struct symanswer view;
+	struct sym_answer view;
 	uint8_t *bytes = NULL;
-	int rc = symcache_get(c, k, vaddrs, n, &bytes, &view, NULL);
+	int rc = sym_cache_get(c, k, vaddrs, n, &bytes, &view, NULL);
 
 	if (rc == 0) {
-		const struct symanswer_addr *a = symanswer_find(&view, vaddrs[n - 1]);
+		const struct sym_answer_addr *a = sym_answer_find(&view, vaddrs[n - 1]);
 
-		rc = a && strcmp(symanswer_text(&view, view.frames[a->first].name), want) == 0 ? 0 : 1;
+		rc = a && strcmp(sym_answer_text(&view, view.frames[a->first].name), want) == 0 ? 0 : 1;
 	}
 	free(bytes);
 	return rc;
@@ -91,10 +91,10 @@ static int get(
 
 static void test_keeps(struct tap *t)
 {
-	struct symcache *c = open_or_die(SYMCACHE_BYTES_DEFAULT);
-	struct symcache_key k = key_of(1), other = key_of(1), nameless = key_of(1);
+	struct sym_cache *c = open_or_die(SYM_CACHE_BYTES_DEFAULT);
+	struct sym_cache_key k = key_of(1), other = key_of(1), nameless = key_of(1);
 	static const uint64_t more[] = { 0x1000, 0x1010, 0x1018, 0x2000 };
-	struct symcache_file changed[2];
+	struct sym_cache_file changed[2];
 	struct diskcache_stats s;
 	unsigned int strangers = 0;
 
@@ -121,24 +121,24 @@ static void test_keeps(struct tap *t)
 	nameless.id.len = 0;
 	tap_ok(t, put(c, &nameless, 3, SYM_OK, NULL) == 0 && get(c, &nameless, asked, 1, "f0") == -ENOENT,
 		"a file without a build ID is in no cache");
-	symcache_stats(c, &s);
+	sym_cache_stats(c, &s);
 	tap_ok(t, s.hits == 2 && s.misses == 16 && s.puts == 1 && !s.bad, "hits and misses are counted");
-	symcache_close(c);
+	sym_cache_close(c);
 }
 
 static void test_final(struct tap *t)
 {
-	struct symcache *c = open_or_die(SYMCACHE_BYTES_DEFAULT);
-	struct symcache_key k = key_of(3);
+	struct sym_cache *c = open_or_die(SYM_CACHE_BYTES_DEFAULT);
+	struct sym_cache_key k = key_of(3);
 
 	tap_ok(t, put(c, &k, 3, SYM_R_LIMIT, NULL) == 0, "an answer that ran into a limit is not kept");
 	tap_ok(t, put(c, &k, 3, SYM_R_DEBUG_MISSING, NULL) == 0, "nor one that lacks debug information");
 	tap_ok(t, put(c, &k, 3, SYM_OK, "1234 a.dwo") == 0, "nor one that wants another file");
 	tap_ok(t, get(c, &k, asked, 1, "f0") == -ENOENT, "so they are not found");
 	tap_ok(t, put(c, &k, 3, SYM_R_NO_SYMBOL, NULL) == 1, "one that knows that there is nothing is kept");
-	tap_ok(t, symcache_put(c, &k, (const uint8_t *)"nonsens", 8, NULL) == -EINVAL,
+	tap_ok(t, sym_cache_put(c, &k, (const uint8_t *)"nonsens", 8, NULL) == -EINVAL,
 		"what is no answer is an error");
-	symcache_close(c);
+	sym_cache_close(c);
 }
 
 /* The one entry there is, in PATH. */
@@ -173,8 +173,8 @@ static void empty_place(void)
 
 static void test_damaged(struct tap *t)
 {
-	struct symcache_key k = key_of(4), other = key_of(4);
-	struct symcache *c;
+	struct sym_cache_key k = key_of(4), other = key_of(4);
+	struct sym_cache *c;
 	char path[512] = "", path_of_other[512] = "";
 	uint8_t bytes[4096];
 	size_t len, wrong = 0;
@@ -182,12 +182,12 @@ static void test_damaged(struct tap *t)
 
 	other.options = 99;
 	empty_place();
-	c = open_or_die(SYMCACHE_BYTES_DEFAULT);
+	c = open_or_die(SYM_CACHE_BYTES_DEFAULT);
 	put(c, &other, 3, SYM_OK, NULL);
 	only_entry(path_of_other);
 	empty_place();
-	symcache_close(c);
-	c = open_or_die(SYMCACHE_BYTES_DEFAULT);
+	sym_cache_close(c);
+	c = open_or_die(SYM_CACHE_BYTES_DEFAULT);
 	put(c, &k, 3, SYM_OK, NULL);
 	only_entry(path);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -214,30 +214,30 @@ static void test_damaged(struct tap *t)
 	tap_ok(t, get(c, &k, asked, 3, "f2") == 0, "the bytes as they were are");
 	chmod(path, 0666);
 	tap_ok(t, get(c, &k, asked, 3, "f2") == -EINVAL, "but not if others may write them");
-	symcache_close(c);
+	sym_cache_close(c);
 }
 
 static void test_limit(struct tap *t)
 {
-	struct symcache *c;
+	struct sym_cache *c;
 	struct diskcache_stats s;
 	size_t kept = 0;
 
 	empty_place();
 	c = open_or_die(4000);
 	for (uint8_t i = 1; i < 60; i++) {
-		struct symcache_key k = key_of(i);
+		struct sym_cache_key k = key_of(i);
 
 		put(c, &k, 3, SYM_OK, NULL);
 	}
 	for (uint8_t i = 1; i < 60; i++) {
-		struct symcache_key k = key_of(i);
+		struct sym_cache_key k = key_of(i);
 
 		kept += get(c, &k, asked, 1, "f0") == 0;
 	}
-	symcache_stats(c, &s);
+	sym_cache_stats(c, &s);
 	tap_ok(t, kept > 1 && kept < 15 && s.removed == 59 - kept, "answers are given up beyond the limit");
-	symcache_close(c);
+	sym_cache_close(c);
 }
 
 int main(void)

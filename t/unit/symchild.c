@@ -22,25 +22,25 @@ static void leave(int code)
 	syscall(SYS_exit_group, code);
 }
 
-/* --- what stands for symlook(): max_bytes is a letter that says what to do --- */
+/* --- what stands for sym_lookup(): max_bytes is a letter that says what to do --- */
 
 /* The name of every address is TEXT. */
-static int answer(const struct symlook_input *in, const char *text, uint64_t add, uint8_t **ret, size_t *len)
+static int answer(const struct sym_lookup_input *in, const char *text, uint64_t add, uint8_t **ret, size_t *len)
 {
-	struct symanswer_build b;
+	struct sym_answer_build b;
 	int rc;
 
-	symanswer_begin(&b);
+	sym_answer_begin(&b);
 	for (size_t i = 0; i < in->n_vaddrs; i++) {
-		const struct symanswer_addr a = {
+		const struct sym_answer_addr a = {
 			.vaddr = in->vaddrs[i] + add, .start = 1, .source = SYM_SYMTAB
 		};
-		const struct symanswer_frame f = { .name = symanswer_string(&b, text) };
+		const struct sym_answer_frame f = { .name = sym_answer_string(&b, text) };
 
-		symanswer_put(&b, &a, &f, 1);
+		sym_answer_put(&b, &a, &f, 1);
 	}
-	rc = symanswer_finish(&b, ret, len);
-	symanswer_end(&b);
+	rc = sym_answer_finish(&b, ret, len);
+	sym_answer_end(&b);
 	return rc;
 }
 
@@ -53,7 +53,7 @@ static int first_words(const struct elffile *f, char *to, size_t cap)
 }
 
 /* The beginning of each of its files. */
-static int read_files(const struct symlook_input *in, uint8_t **ret, size_t *len)
+static int read_files(const struct sym_lookup_input *in, uint8_t **ret, size_t *len)
 {
 	char text[256] = "", one[32];
 
@@ -79,13 +79,13 @@ static int eat_memory(struct err *e)
 	return err_set(e, -EINVAL, "memory has no end");
 }
 
-static int forge(const struct symlook_input *in, uint64_t len, const char *why)
+static int forge(const struct sym_lookup_input *in, uint64_t len, const char *why)
 {
-	struct symwork_record r = { .magic = SYMWORK_MAGIC, .len = len };
+	struct sym_worker_record r = { .magic = SYM_WORKER_MAGIC, .len = len };
 
 	(void)in;
 	memset(r.why, why ? 0 : 'x', sizeof(r.why));
-	if (pwrite(SYMWORK_OUT, &r, sizeof(r), 0) != sizeof(r))
+	if (pwrite(SYM_WORKER_OUT, &r, sizeof(r), 0) != sizeof(r))
 		leave(7);
 	leave(0);
 	return 0;
@@ -100,7 +100,7 @@ static int nonsense(uint8_t **ret, size_t *len)
 
 static unsigned int served; /* by this process */
 
-static int substitute(const struct symlook_input *in, uint8_t **ret, size_t *len, struct err *e)
+static int substitute(const struct sym_lookup_input *in, uint8_t **ret, size_t *len, struct err *e)
 {
 	volatile int one = 1;
 
@@ -146,9 +146,9 @@ static int substitute(const struct symlook_input *in, uint8_t **ret, size_t *len
 
 static const uint64_t some[] = { 10, 20, 30 };
 
-static struct symchild_job job(char what)
+static struct sym_reader_job job(char what)
 {
-	return (struct symchild_job){
+	return (struct sym_reader_job){
 		.in = { .vaddrs = some, .n_vaddrs = ARRAY_LEN(some), .max_bytes = (unsigned char)what }
 	};
 }
@@ -156,49 +156,49 @@ static struct symchild_job job(char what)
 /* One whose file only root can have written: it shares its process. */
 static struct elffile *roots;
 
-static struct symchild_job small_job(char what)
+static struct sym_reader_job small_job(char what)
 {
-	struct symchild_job j = job(what);
+	struct sym_reader_job j = job(what);
 
 	j.in.elf = roots;
 	return j;
 }
 
-static const char *name_of(const struct symchild_job *j)
+static const char *name_of(const struct sym_reader_job *j)
 {
-	const struct symanswer_addr *a = j->bytes ? symanswer_find(&j->answer, 20) : NULL;
+	const struct sym_answer_addr *a = j->bytes ? sym_answer_find(&j->answer, 20) : NULL;
 
-	return a && a->n_frames ? symanswer_text(&j->answer, j->answer.frames[a->first].name) : NULL;
+	return a && a->n_frames ? sym_answer_text(&j->answer, j->answer.frames[a->first].name) : NULL;
 }
 
-static bool is_good(const struct symchild_job *j)
+static bool is_good(const struct sym_reader_job *j)
 {
 	const char *name = name_of(j);
 
 	return name && !j->error && strcmp(name, "good") == 0;
 }
 
-static void release(struct symchild_job *jobs, size_t n)
+static void release(struct sym_reader_job *jobs, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		free(jobs[i].bytes);
 }
 
 /* One that does WHAT among good ones is answered by CODE and WHY, and costs the others nothing. */
-static void meets(struct tap *t, struct symchild_job bad, int code, const char *why, const char *name)
+static void meets(struct tap *t, struct sym_reader_job bad, int code, const char *why, const char *name)
 {
 	/* short for what does not end; whatever ends has the time of a busy machine */
-	const struct symchild_opts o = {
+	const struct sym_reader_opts o = {
 		.jobs = 2, .seconds = code == -ETIMEDOUT ? 3 : 60, .memory_bytes = UINT64_C(256) << 20
 	};
-	struct symchild_job jobs[9];
+	struct sym_reader_job jobs[9];
 	size_t good = 0;
 	struct err e = { 0 };
 
 	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
 		jobs[i] = i == 4 ? bad : small_job('g');
 	tap_ok(t,
-		symchild_run_with(&o, substitute, jobs, ARRAY_LEN(jobs), NULL, NULL, &e) == 0 &&
+		sym_reader_run_with(&o, substitute, jobs, ARRAY_LEN(jobs), NULL, NULL, &e) == 0 &&
 			jobs[4].error == code && strstr(jobs[4].why, why) && !jobs[4].bytes,
 		"%s", name);
 	if (jobs[4].error != code || !strstr(jobs[4].why, why))
@@ -241,7 +241,7 @@ static void is_attacked(struct tap *t)
 
 static size_t calls;
 
-static void count_done(void *ctx, struct symchild_job *j)
+static void count_done(void *ctx, struct sym_reader_job *j)
 {
 	calls++;
 	*(uint64_t *)ctx += j->bytes ? 1 : 0;
@@ -252,21 +252,21 @@ static void runs_many(struct tap *t)
 	const unsigned int side_by_side[] = { 0, 1, 2, 8, 100 };
 
 	for (size_t k = 0; k < ARRAY_LEN(side_by_side); k++) {
-		const struct symchild_opts o = { .jobs = side_by_side[k] };
-		struct symchild_job jobs[JOBS];
+		const struct sym_reader_opts o = { .jobs = side_by_side[k] };
+		struct sym_reader_job jobs[JOBS];
 		uint64_t good = 0;
 
 		for (size_t i = 0; i < JOBS; i++)
 			jobs[i] = i % 3 ? small_job('g') : job('g');
 		calls = 0;
 		tap_ok(t,
-			symchild_run_with(&o, substitute, jobs, JOBS, count_done, &good, NULL) == 0 &&
+			sym_reader_run_with(&o, substitute, jobs, JOBS, count_done, &good, NULL) == 0 &&
 				good == JOBS && calls == JOBS,
 			"%d jobs, %u side by side: each is answered, and told of, once", JOBS,
 			side_by_side[k]);
 		release(jobs, JOBS);
 	}
-	tap_ok(t, symchild_run_with(NULL, substitute, NULL, 0, NULL, NULL, NULL) == 0,
+	tap_ok(t, sym_reader_run_with(NULL, substitute, NULL, 0, NULL, NULL, NULL) == 0,
 		"no job is none to run");
 }
 
@@ -283,8 +283,8 @@ static void hands_over_files(struct tap *t)
 {
 	const struct elffile f[] = { file_with("one"), file_with("two"), file_with("three"),
 		file_with("four"), file_with("five") };
-	const struct symlook_dwo dwo = { 7, &f[4] };
-	struct symchild_job jobs[3] = { job('f'), job('f'), job('f') };
+	const struct sym_lookup_dwo dwo = { 7, &f[4] };
+	struct sym_reader_job jobs[3] = { job('f'), job('f'), job('f') };
 
 	jobs[0].in.elf = &f[0];
 	jobs[0].in.debug = &f[1];
@@ -295,7 +295,7 @@ static void hands_over_files(struct tap *t)
 	jobs[1].in.elf = &f[1];
 	jobs[1].in.alt = &f[0];
 	jobs[2].in.elf = &f[2];
-	symchild_run_with(NULL, substitute, jobs, ARRAY_LEN(jobs), NULL, NULL, NULL);
+	sym_reader_run_with(NULL, substitute, jobs, ARRAY_LEN(jobs), NULL, NULL, NULL);
 	tap_eq_str(t, name_of(&jobs[0]), "one/two/three/four/five/", "every file of a job is there");
 	tap_eq_str(t, name_of(&jobs[1]), "two//one///", "one file may be of several jobs");
 	tap_eq_str(t, name_of(&jobs[2]), "three/////", "and none is mistaken");
@@ -307,8 +307,8 @@ static void hands_over_files(struct tap *t)
 /* Of three jobs with a copy of a program, MODE and OWNER, how many another job's process has done. */
 static size_t sharing(mode_t mode, uid_t owner)
 {
-	const struct symchild_opts o = { .jobs = 1 };
-	struct symchild_job jobs[3] = { job('p'), job('p'), job('p') };
+	const struct sym_reader_opts o = { .jobs = 1 };
+	struct sym_reader_job jobs[3] = { job('p'), job('p'), job('p') };
 	const struct elffile f = file_with("written by whoever may");
 	size_t later = 0;
 
@@ -318,7 +318,7 @@ static size_t sharing(mode_t mode, uid_t owner)
 		jobs[i].in.elf = roots;
 		jobs[i].in.debug = &f;
 	}
-	symchild_run_with(&o, substitute, jobs, ARRAY_LEN(jobs), NULL, NULL, NULL);
+	sym_reader_run_with(&o, substitute, jobs, ARRAY_LEN(jobs), NULL, NULL, NULL);
 	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
 		later += name_of(&jobs[i]) && strcmp(name_of(&jobs[i]), "later") == 0;
 	release(jobs, ARRAY_LEN(jobs));
@@ -340,15 +340,15 @@ static void keeps_apart(struct tap *t)
 static void reads_symbols(struct tap *t)
 {
 	struct elffile *f = NULL;
-	struct symchild_job j = { .in = { .vaddrs = some, .n_vaddrs = ARRAY_LEN(some) } };
+	struct sym_reader_job j = { .in = { .vaddrs = some, .n_vaddrs = ARRAY_LEN(some) } };
 	struct err e = { 0 };
 
 	if (elffile_open(AT_FDCWD, "/proc/self/exe", false, &f, &e) != 0)
 		abort();
 	j.in.elf = f;
-	tap_ok(t, symchild_run(NULL, &j, 1, NULL, NULL, &e) == 0 && j.bytes && j.answer.head->symbols > 100,
+	tap_ok(t, sym_reader_run(NULL, &j, 1, NULL, NULL, &e) == 0 && j.bytes && j.answer.head->symbols > 100,
 		"with the library's reader an ELF file's symbols are read");
-	tap_ok(t, j.bytes && symanswer_find(&j.answer, 20)->reason == SYM_R_NO_SYMBOL,
+	tap_ok(t, j.bytes && sym_answer_find(&j.answer, 20)->reason == SYM_R_NO_SYMBOL,
 		"and say what they lack");
 	tap_ok(t, j.memory_bytes > 0 && j.ns > 0, "what it took is told");
 	free(j.bytes);

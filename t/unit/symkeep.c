@@ -39,51 +39,51 @@ static void drop_file(struct made *m)
 
 static const uint64_t vaddrs[] = { 0x1000, 0x2000 };
 
-static struct symlook_input ask(const struct elffile *f)
+static struct sym_lookup_input ask(const struct elffile *f)
 {
-	return (struct symlook_input){
+	return (struct sym_lookup_input){
 		.elf = f, .vaddrs = vaddrs, .n_vaddrs = ARRAY_LEN(vaddrs), .inlines = true
 	};
 }
 
 /* Has K an answer to IN? */
-static bool has(struct symkeep *k, const struct symlook_input *in)
+static bool has(struct sym_store *k, const struct sym_lookup_input *in)
 {
-	struct symanswer view;
+	struct sym_answer view;
 	uint8_t *bytes = NULL;
-	bool got = symkeep_get(k, in, &bytes, &view) && view.head->n_addrs == ARRAY_LEN(vaddrs);
+	bool got = sym_store_get(k, in, &bytes, &view) && view.head->n_addrs == ARRAY_LEN(vaddrs);
 
 	free(bytes);
 	return got;
 }
 
 /* Is an answer to IN kept? */
-static bool keeps(struct symkeep *k, const struct symlook_input *in)
+static bool keeps(struct sym_store *k, const struct sym_lookup_input *in)
 {
-	struct symanswer_build b;
+	struct sym_answer_build b;
 	uint8_t *bytes = NULL;
 	size_t len = 0;
 
-	symanswer_begin(&b);
+	sym_answer_begin(&b);
 	for (size_t i = 0; i < ARRAY_LEN(vaddrs); i++) {
-		const struct symanswer_frame frame = { .name = symanswer_string(&b, "function") };
+		const struct sym_answer_frame frame = { .name = sym_answer_string(&b, "function") };
 
-		symanswer_put(&b,
-			&(struct symanswer_addr){
+		sym_answer_put(&b,
+			&(struct sym_answer_addr){
 				.vaddr = vaddrs[i], .start = vaddrs[i], .source = SYM_SYMTAB },
 			&frame, 1);
 	}
-	if (symanswer_finish(&b, &bytes, &len) == 0)
-		symkeep_put(k, in, bytes, len);
-	symanswer_end(&b);
+	if (sym_answer_finish(&b, &bytes, &len) == 0)
+		sym_store_put(k, in, bytes, len);
+	sym_answer_end(&b);
 	free(bytes);
 	return has(k, in);
 }
 
-static void test_questions(struct tap *t, struct symkeep *k, struct made *m, struct made *other)
+static void test_questions(struct tap *t, struct sym_store *k, struct made *m, struct made *other)
 {
-	struct symlook_input in = ask(&m->f);
-	struct symkeep_stats s;
+	struct sym_lookup_input in = ask(&m->f);
+	struct sym_store_stats s;
 
 	tap_ok(t, !has(k, &in), "at first there is none");
 	tap_ok(t, keeps(k, &in), "an answer about much debug information is kept");
@@ -98,7 +98,7 @@ static void test_questions(struct tap *t, struct symkeep *k, struct made *m, str
 	in.debug = NULL;
 	in.alt = &other->f;
 	tap_ok(t, !has(k, &in), "which is not that with the same file in another place");
-	symkeep_stats(k, &s);
+	sym_store_stats(k, &s);
 	tap_ok(t, s.kept == 1 && s.hits == 1 && s.misses == 5 && !s.bad, "all of it is counted");
 	in = ask(&m->f);
 	in.n_vaddrs = 1;
@@ -108,9 +108,9 @@ static void test_questions(struct tap *t, struct symkeep *k, struct made *m, str
 	tap_ok(t, !has(k, &in), "one for others has not");
 }
 
-static void test_worth(struct tap *t, struct symkeep *k, struct made *m, struct made *little)
+static void test_worth(struct tap *t, struct sym_store *k, struct made *m, struct made *little)
 {
-	struct symlook_input in = ask(&little->f);
+	struct sym_lookup_input in = ask(&little->f);
 
 	tap_ok(t, !keeps(k, &in), "little debug information is not worth it");
 	in = ask(&m->f);
@@ -125,12 +125,12 @@ static void test_worth(struct tap *t, struct symkeep *k, struct made *m, struct 
 	tap_ok(t, !keeps(k, &in), "nor have bytes in memory");
 }
 
-static void test_changes(struct tap *t, struct symkeep *k)
+static void test_changes(struct tap *t, struct sym_store *k)
 {
-	struct symlook_input in;
+	struct sym_lookup_input in;
 	struct made fresh;
 
-	make_file(&fresh, "fresh", SYMKEEP_BYTES_MIN);
+	make_file(&fresh, "fresh", SYM_STORE_BYTES_MIN);
 	in = ask(&fresh.f);
 	tap_ok(t, !keeps(k, &in), "a file that changed since the cache was opened has no entry");
 	drop_file(&fresh);
@@ -139,7 +139,7 @@ static void test_changes(struct tap *t, struct symkeep *k)
 int main(void)
 {
 	struct made much, little, other;
-	struct symkeep *k = NULL;
+	struct sym_store *k = NULL;
 	struct tap t = { 0 };
 	char place[64], command[96];
 
@@ -147,17 +147,17 @@ int main(void)
 		return 2;
 	snprintf(place, sizeof(place), "%s/cache", dir);
 	setenv("STACKTOOLS_CACHE", place, 1);
-	make_file(&much, "much", SYMKEEP_BYTES_MIN);
-	make_file(&little, "little", SYMKEEP_BYTES_MIN - 1);
-	make_file(&other, "other", SYMKEEP_BYTES_MIN);
+	make_file(&much, "much", SYM_STORE_BYTES_MIN);
+	make_file(&little, "little", SYM_STORE_BYTES_MIN - 1);
+	make_file(&other, "other", SYM_STORE_BYTES_MIN);
 	usleep(50000); /* past the next tick of the clock that files are stamped with */
-	if (tap_ok(&t, symkeep_open(&k, NULL) == 0, "the cache is opened")) {
+	if (tap_ok(&t, sym_store_open(&k, NULL) == 0, "the cache is opened")) {
 		test_questions(&t, k, &much, &other);
 		test_worth(&t, k, &much, &little);
 		usleep(50000);
 		test_changes(&t, k);
 	}
-	symkeep_close(k);
+	sym_store_close(k);
 	drop_file(&much);
 	drop_file(&little);
 	drop_file(&other);

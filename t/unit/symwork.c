@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of symwork_next() on what a process may have left that was taken over.
+ * Tests of sym_worker_next() on what a process may have left that was taken over.
  * What the process does is tested by unit/symchild.c.
  */
 #include "base/tap.h"
@@ -12,17 +12,17 @@
 
 /* An answer of 13 bytes, an error, an answer of none. */
 struct left {
-	struct symwork_record first;
+	struct sym_worker_record first;
 	char answer[16];
-	struct symwork_record second, third;
+	struct sym_worker_record second, third;
 };
 
 static struct left good_left(void)
 {
-	struct left l = { .first = { .magic = SYMWORK_MAGIC, .len = 13, .ns = 7 },
+	struct left l = { .first = { .magic = SYM_WORKER_MAGIC, .len = 13, .ns = 7 },
 		.answer = "thirteen byte",
-		.second = { .magic = SYMWORK_MAGIC, .number = 1, .error = -EIO },
-		.third = { .magic = SYMWORK_MAGIC, .number = 2 } };
+		.second = { .magic = SYM_WORKER_MAGIC, .number = 1, .error = -EIO },
+		.third = { .magic = SYM_WORKER_MAGIC, .number = 2 } };
 
 	strcpy(l.second.why, "a message");
 	return l;
@@ -39,10 +39,10 @@ static uint32_t count(const void *bytes, size_t len, int *rc, size_t *wrong)
 	if (fd < 0 || write(fd, bytes, len) != (ssize_t)len)
 		exit(1);
 	for (;; n++) {
-		struct symwork_record r;
+		struct sym_worker_record r;
 		uint8_t *p = NULL;
 
-		*rc = symwork_next(fd, len, n, &at, &r, &p);
+		*rc = sym_worker_next(fd, len, n, &at, &r, &p);
 		if (*rc == 0)
 			*wrong += r.error ? p || r.len || strlen(r.why) >= sizeof(r.why) : !p || r.len > len;
 		free(p);

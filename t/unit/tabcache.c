@@ -63,9 +63,9 @@ static uint8_t *table(uint32_t n, uint32_t tag, size_t *len)
 	return bytes;
 }
 
-static struct tabcache_key key_of(uint32_t n)
+static struct table_cache_key key_of(uint32_t n)
 {
-	struct tabcache_key key = { .id.len = 20, .dev = 0xfe01, .inode = 77, .size = 1, .ctime_ns = ~0ULL };
+	struct table_cache_key key = { .id.len = 20, .dev = 0xfe01, .inode = 77, .size = 1, .ctime_ns = ~0ULL };
 
 	memcpy(key.id.bytes + 1, &n, sizeof(n));
 	key.id.bytes[19] = 0xab;
@@ -81,22 +81,22 @@ static const char *entry(uint32_t n)
 	return path;
 }
 
-static bool put(struct tabcache *c, uint32_t n, uint32_t segs)
+static bool put(struct table_cache *c, uint32_t n, uint32_t segs)
 {
-	struct tabcache_key id = key_of(n);
+	struct table_cache_key id = key_of(n);
 	size_t len;
 	_cleanup_free_ uint8_t *bytes = table(segs, n, &len);
 
-	return tabcache_put(c, &id, bytes, len, NULL) == 0;
+	return table_cache_put(c, &id, bytes, len, NULL) == 0;
 }
 
 /* What get gives; with 0, that it is the table of (N, SEGS) too. */
-static int get(struct tabcache *c, uint32_t n, uint32_t segs, struct err *e)
+static int get(struct table_cache *c, uint32_t n, uint32_t segs, struct err *e)
 {
-	struct tabcache_key id = key_of(n);
+	struct table_cache_key id = key_of(n);
 	_cleanup_free_ uint8_t *got = NULL, *want = NULL;
 	size_t got_len = 0, want_len;
-	int rc = tabcache_get(c, &id, &got, &got_len, e);
+	int rc = table_cache_get(c, &id, &got, &got_len, e);
 
 	if (rc)
 		return rc;
@@ -104,12 +104,12 @@ static int get(struct tabcache *c, uint32_t n, uint32_t segs, struct err *e)
 	return got_len == want_len && memcmp(got, want, want_len) == 0 ? 0 : -EBADMSG;
 }
 
-static struct tabcache *open_or_die(uint64_t limit)
+static struct table_cache *open_or_die(uint64_t limit)
 {
-	struct tabcache *c = NULL;
+	struct table_cache *c = NULL;
 	struct err e = { 0 };
 
-	if (tabcache_open(limit, &c, &e) != 0) {
+	if (table_cache_open(limit, &c, &e) != 0) {
 		printf("Bail out! %s\n", e.msg);
 		exit(1);
 	}
@@ -157,18 +157,18 @@ static void empty_place(void)
 /* --- the tests --- */
 
 /* How many keys that differ in one number from that of table 1 find nothing. */
-static unsigned int strangers(struct tabcache *c)
+static unsigned int strangers(struct table_cache *c)
 {
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < 5; i++) {
-		struct tabcache_key key = key_of(1);
+		struct table_cache_key key = key_of(1);
 		uint64_t *const parts[] = { &key.dev, &key.inode, &key.size, &key.mtime_ns, &key.ctime_ns };
 		uint8_t *got = NULL;
 		size_t len;
 
 		*parts[i] ^= 16;
-		n += tabcache_get(c, &key, &got, &len, NULL) == -ENOENT;
+		n += table_cache_get(c, &key, &got, &len, NULL) == -ENOENT;
 		free(got);
 	}
 	return n;
@@ -176,10 +176,10 @@ static unsigned int strangers(struct tabcache *c)
 
 static void keeps(struct tap *t)
 {
-	struct tabcache *c = open_or_die(TABCACHE_BYTES_DEFAULT);
+	struct table_cache *c = open_or_die(TABLE_CACHE_BYTES_DEFAULT);
 	struct diskcache_stats s;
-	struct tabcache_key none = { .inode = 1 },
-			    longest = { { .len = CAP_BUILD_ID_MAX }, ~0ULL, ~0ULL, ~0ULL, ~0ULL, ~0ULL };
+	struct table_cache_key none = { .inode = 1 },
+			    longest = { { .len = CAPTURE_BUILD_ID_MAX }, ~0ULL, ~0ULL, ~0ULL, ~0ULL, ~0ULL };
 	size_t len;
 	_cleanup_free_ uint8_t *bytes = table(1, 9, &len), *got = NULL;
 	struct stat st;
@@ -193,19 +193,19 @@ static void keeps(struct tap *t)
 		"an entry is named by build ID and file, and its owner's alone");
 	tap_eq_u64(t, strangers(c), 5, "of another device, inode, size or time it is not");
 	tap_ok(t, files_in(place) == 2, "nothing else is left in the directory");
-	tap_ok(t, tabcache_put(c, &none, bytes, len, &e) == -EINVAL && strstr(e.msg, "build ID"),
+	tap_ok(t, table_cache_put(c, &none, bytes, len, &e) == -EINVAL && strstr(e.msg, "build ID"),
 		"an empty build ID keeps nothing");
-	tap_ok(t, tabcache_get(c, &none, &got, &len, &e) == -ENOENT && strstr(e.msg, "build ID"),
+	tap_ok(t, table_cache_get(c, &none, &got, &len, &e) == -ENOENT && strstr(e.msg, "build ID"),
 		"and finds nothing");
 	tap_ok(t,
-		tabcache_put(c, &longest, bytes, len, NULL) == 0 &&
-			tabcache_get(c, &longest, &got, &len, NULL) == 0,
+		table_cache_put(c, &longest, bytes, len, NULL) == 0 &&
+			table_cache_get(c, &longest, &got, &len, NULL) == 0,
 		"the longest key does");
-	tabcache_stats(c, &s);
+	table_cache_stats(c, &s);
 	tap_ok(t, s.hits == 4 && s.misses == 7 && s.puts == 4 && !s.bad && !s.removed,
 		"hits, misses and puts are counted");
-	tabcache_close(c);
-	tabcache_close(NULL);
+	table_cache_close(c);
+	table_cache_close(NULL);
 }
 
 static void put_back(const uint8_t *bytes, size_t len)
@@ -223,14 +223,14 @@ static void add_byte(const char *path)
 
 static void is_damaged(struct tap *t)
 {
-	struct tabcache *c;
+	struct table_cache *c;
 	struct diskcache_stats s;
 	struct err e = { 0 };
 	size_t len, small_len, bad = 0, tried = 0;
 	_cleanup_free_ uint8_t *bytes = table(2, 7, &len), *small = table(0, 7, &small_len);
 
 	empty_place();
-	c = open_or_die(TABCACHE_BYTES_DEFAULT);
+	c = open_or_die(TABLE_CACHE_BYTES_DEFAULT);
 	for (size_t cut = 0; cut < len; cut += cut < 512 ? 1 : 509, tried++) {
 		put_back(bytes, cut);
 		bad += get(c, 7, 2, &e) == -EINVAL && !exists(entry(7));
@@ -255,21 +255,21 @@ static void is_damaged(struct tap *t)
 	tap_ok(t, truncate(entry(7), (off_t)1 << 40) == 0 && get(c, 7, 2, NULL) == -EINVAL,
 		"a terabyte of nothing is not read");
 	tap_ok(t, put(c, 7, 2) && get(c, 7, 2, NULL) == 0, "a good one can be put in its place");
-	tabcache_stats(c, &s);
+	table_cache_stats(c, &s);
 	tap_eq_u64(t, s.bad, tried + small_len + 2, "each bad one is counted");
-	tabcache_close(c);
+	table_cache_close(c);
 }
 
 static void is_planted(struct tap *t)
 {
-	struct tabcache *c;
+	struct table_cache *c;
 	struct err e = { 0 };
 	size_t len;
 	_cleanup_free_ uint8_t *bytes = table(1, 7, &len);
 	char elsewhere[128];
 
 	empty_place();
-	c = open_or_die(TABCACHE_BYTES_DEFAULT);
+	c = open_or_die(TABLE_CACHE_BYTES_DEFAULT);
 	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", top);
 	write_file(elsewhere, bytes, len, 0600);
 	tap_ok(t,
@@ -295,20 +295,20 @@ static void is_planted(struct tap *t)
 		tap_ok(t, chown(entry(7), 65534, 65534) == 0 && get(c, 7, 1, NULL) == -EINVAL,
 			"another user's file is not used");
 	}
-	tabcache_close(c);
+	table_cache_close(c);
 }
 
 /* Opening fails with CODE, a message that has TEXT, and a hint. */
 static bool refuses(int code, const char *text)
 {
-	struct tabcache *c = NULL;
+	struct table_cache *c = NULL;
 	struct err e = { 0 };
-	int rc = tabcache_open(TABCACHE_BYTES_DEFAULT, &c, &e);
+	int rc = table_cache_open(TABLE_CACHE_BYTES_DEFAULT, &c, &e);
 	bool ok = rc == code && e.code == code && strstr(e.msg, text) && e.hint[0];
 
 	if (!ok)
 		tap_diag("%d: %s (%s)", rc, e.msg, e.hint);
-	tabcache_close(c);
+	table_cache_close(c);
 	return ok;
 }
 
@@ -316,10 +316,10 @@ static void is_no_place(struct tap *t)
 {
 	char path[192], too_long[5000];
 	struct err e = { 0 };
-	struct tabcache *c = NULL;
+	struct table_cache *c = NULL;
 
 	setenv("STACKTOOLS_CACHE", "", 1);
-	tap_ok(t, tabcache_open(1, &c, &e) == -ENOENT && strstr(e.msg, "turned off"),
+	tap_ok(t, table_cache_open(1, &c, &e) == -ENOENT && strstr(e.msg, "turned off"),
 		"an empty STACKTOOLS_CACHE turns it off");
 	empty_place();
 	setenv("STACKTOOLS_CACHE", place, 1);
@@ -330,7 +330,7 @@ static void is_no_place(struct tap *t)
 	chmod(place, 0755);
 	c = open_or_die(1);
 	tap_ok(t, true, "one that all can read is fine");
-	tabcache_close(c);
+	table_cache_close(c);
 	snprintf(path, sizeof(path), "%s/link", top);
 	setenv("STACKTOOLS_CACHE", path, 1);
 	tap_ok(t, symlink(place, path) == 0 && refuses(-ENOTDIR, path), "a symbolic link is refused");
@@ -344,7 +344,7 @@ static void is_no_place(struct tap *t)
 	too_long[sizeof(too_long) - 1] = '\0';
 	setenv("STACKTOOLS_CACHE", too_long, 1);
 	c = NULL;
-	tap_ok(t, tabcache_open(1, &c, &e) == -ENAMETOOLONG && !c, "and a path that is too long");
+	tap_ok(t, table_cache_open(1, &c, &e) == -ENAMETOOLONG && !c, "and a path that is too long");
 	setenv("STACKTOOLS_CACHE", "/proc/nowhere/cache", 1);
 	tap_ok(t, refuses(-ENOTDIR, "/proc/nowhere/cache"),
 		"where nothing can be made it is not mistaken for turned off");
@@ -372,7 +372,7 @@ static bool is_private_dir(const char *path)
 static int as_a_user(void)
 {
 	char path[192], text[256];
-	struct tabcache *c = NULL;
+	struct table_cache *c = NULL;
 	struct err e = { 0 };
 	int bad = 0;
 
@@ -382,21 +382,21 @@ static int as_a_user(void)
 	setenv("XDG_CACHE_HOME", path, 1);
 	setenv("HOME", "/nonexistent", 1);
 	snprintf(text, sizeof(text), "%s/stacktools", path);
-	bad |= tabcache_open(1, &c, &e) != 0 || !is_private_dir(text) || !is_private_dir(path) ? 1 : 0;
-	tabcache_close(c);
+	bad |= table_cache_open(1, &c, &e) != 0 || !is_private_dir(text) || !is_private_dir(path) ? 1 : 0;
+	table_cache_close(c);
 	c = NULL;
 	setenv("XDG_CACHE_HOME", "relative", 1);
 	snprintf(path, sizeof(path), "%s/user", top);
 	setenv("HOME", path, 1);
 	snprintf(text, sizeof(text), "%s/.cache/stacktools", path);
-	bad |= tabcache_open(1, &c, &e) != 0 || !is_private_dir(text) || exists("relative") ? 2 : 0;
-	tabcache_close(c);
+	bad |= table_cache_open(1, &c, &e) != 0 || !is_private_dir(text) || exists("relative") ? 2 : 0;
+	table_cache_close(c);
 	c = NULL;
 	unsetenv("XDG_CACHE_HOME");
 	unsetenv("HOME");
-	bad |= tabcache_open(1, &c, &e) != -ENXIO || !strstr(e.msg, "HOME") || !e.hint[0] ? 4 : 0;
+	bad |= table_cache_open(1, &c, &e) != -ENXIO || !strstr(e.msg, "HOME") || !e.hint[0] ? 4 : 0;
 	setenv("HOME", "/proc", 1);
-	bad |= tabcache_open(1, &c, &e) != -ENOTDIR || !e.hint[0] ? 8 : 0;
+	bad |= table_cache_open(1, &c, &e) != -ENOTDIR || !e.hint[0] ? 8 : 0;
 	return bad;
 }
 
@@ -441,9 +441,9 @@ static void age(uint32_t n)
 static void has_a_limit(struct tap *t)
 {
 	struct diskcache_stats s;
-	struct tabcache *c;
+	struct table_cache *c;
 	struct err e = { 0 };
-	struct tabcache_key id = key_of(99);
+	struct table_cache_key id = key_of(99);
 	struct timespec old[2] = { { .tv_sec = 5 }, { .tv_sec = 5 } };
 	char other[192], fresh[192], stale[192];
 	size_t one;
@@ -461,19 +461,19 @@ static void has_a_limit(struct tap *t)
 	c = open_or_die(10 * one);
 	for (uint32_t i = 1; i <= 10; i++)
 		put(c, i, 1);
-	tabcache_stats(c, &s);
+	table_cache_stats(c, &s);
 	tap_ok(t, s.puts == 10 && !s.removed && kept(1), "nothing goes below the limit");
 	age(10);
 	tap_ok(t, get(c, 1, 1, NULL) == 0 && put(c, 11, 1), "with one more than fits");
 	tap_ok(t, !kept(2) && !kept(3) && !kept(4), "those go that were used longest ago");
 	tap_ok(t, kept(1) && kept(5) && kept(10) && kept(11), "and not the one that was got just now");
-	tabcache_stats(c, &s);
+	table_cache_stats(c, &s);
 	tap_eq_u64(t, s.removed, 3, "what goes is counted");
 	tap_ok(t, exists(other) && exists(fresh), "files that are no entries stay");
 	tap_ok(t, !exists(stale), "what a recorder left half-written long ago goes");
-	tap_ok(t, tabcache_put(c, &id, bytes, 11 * one, &e) == -EFBIG && kept(5),
+	tap_ok(t, table_cache_put(c, &id, bytes, 11 * one, &e) == -EFBIG && kept(5),
 		"a table beyond the limit is refused and nothing goes for it");
-	tabcache_close(c);
+	table_cache_close(c);
 
 	/* another recorder's additions are seen */
 	empty_place();
@@ -481,7 +481,7 @@ static void has_a_limit(struct tap *t)
 		c = open_or_die(10 * one);
 		for (uint32_t i = 0; i < 8; i++)
 			put(c, 10 * (uint32_t)turn + i + 1, 1);
-		tabcache_close(c);
+		table_cache_close(c);
 	}
 	tap_ok(t, files_in(place) <= 10, "what others added counts");
 }
@@ -489,7 +489,7 @@ static void has_a_limit(struct tap *t)
 /* Put and get in a loop; how often it went wrong. */
 static unsigned int hammer(uint64_t limit, uint32_t from, unsigned int rounds)
 {
-	struct tabcache *c = open_or_die(limit);
+	struct table_cache *c = open_or_die(limit);
 	struct diskcache_stats s;
 	unsigned int bad = 0;
 
@@ -501,9 +501,9 @@ static unsigned int hammer(uint64_t limit, uint32_t from, unsigned int rounds)
 		rc = get(c, n % 5 + 1, n % 5 + 1, NULL);
 		bad += rc != 0 && rc != -ENOENT;
 	}
-	tabcache_stats(c, &s);
+	table_cache_stats(c, &s);
 	bad += s.bad != 0;
-	tabcache_close(c);
+	table_cache_close(c);
 	return bad;
 }
 
@@ -514,7 +514,7 @@ static void is_shared(struct tap *t)
 
 	/* once with room for all, once with removals all the time */
 	for (int tight = 0; tight < 2; tight++) {
-		uint64_t limit = tight ? 9 * one : TABCACHE_BYTES_DEFAULT;
+		uint64_t limit = tight ? 9 * one : TABLE_CACHE_BYTES_DEFAULT;
 		int status = -1;
 		unsigned int bad;
 		pid_t pid;
@@ -535,9 +535,9 @@ static void is_shared(struct tap *t)
 /* In a mount namespace of its own: bits for what went wrong, 128 = cannot be tried. */
 static int on_mounts(void)
 {
-	struct tabcache *c;
+	struct table_cache *c;
 	struct err e = { 0 };
-	struct tabcache_key id = key_of(2);
+	struct table_cache_key id = key_of(2);
 	size_t len;
 	_cleanup_free_ uint8_t *bytes = table(8, 2, &len);
 	int bad = 0, rc;
@@ -545,17 +545,17 @@ static int on_mounts(void)
 	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
 		mount("none", place, "tmpfs", 0, "size=128k,mode=700") != 0)
 		return 128;
-	c = open_or_die(TABCACHE_BYTES_DEFAULT);
+	c = open_or_die(TABLE_CACHE_BYTES_DEFAULT);
 	bad |= !put(c, 1, 1) ? 1 : 0;
-	rc = tabcache_put(c, &id, bytes, len, &e);
+	rc = table_cache_put(c, &id, bytes, len, &e);
 	bad |= rc != -ENOSPC || !strstr(e.msg, "No space") || !strstr(e.msg, place) ? 1 : 0;
 	bad |= files_in(place) != 1 || get(c, 1, 1, NULL) != 0 ? 2 : 0;
 	if (mount("none", place, NULL, MS_REMOUNT | MS_RDONLY, "size=128k,mode=700") != 0)
 		return 128;
-	rc = tabcache_put(c, &id, bytes, len, &e);
+	rc = table_cache_put(c, &id, bytes, len, &e);
 	bad |= rc != -EROFS || !strstr(e.msg, "Read-only") ? 4 : 0;
 	bad |= get(c, 1, 1, NULL) != 0 ? 8 : 0;
-	tabcache_close(c);
+	table_cache_close(c);
 	return bad;
 }
 
@@ -588,12 +588,12 @@ static void leaks_nothing(struct tap *t)
 
 	empty_place();
 	for (uint32_t i = 0; i < 50; i++) {
-		struct tabcache *c = open_or_die(400000);
+		struct table_cache *c = open_or_die(400000);
 
 		put(c, i, 1);
 		get(c, i, 1, NULL);
 		get(c, i + 1, 1, NULL);
-		tabcache_close(c);
+		table_cache_close(c);
 	}
 	tap_eq_u64(t, files_in("/proc/self/fd"), before, "no descriptor is left open");
 }

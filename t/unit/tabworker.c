@@ -154,21 +154,21 @@ static int file_with(const char *text)
 	return again;
 }
 
-static void ask(struct tabworker *w, const char *text, uint64_t cookie)
+static void ask(struct table_worker *w, const char *text, uint64_t cookie)
 {
 	_cleanup_close_ int fd = file_with(text);
 
-	if (tabworker_ask(w, fd, cookie, NULL) != 0)
+	if (table_worker_ask(w, fd, cookie, NULL) != 0)
 		abort();
 }
 
-static struct tabworker *open_with(unsigned int mib, unsigned int seconds)
+static struct table_worker *open_with(unsigned int mib, unsigned int seconds)
 {
-	struct tabworker_opts o = { .memory_bytes = (uint64_t)mib << 20, .seconds = seconds };
-	struct tabworker *w = NULL;
+	struct table_worker_opts o = { .memory_bytes = (uint64_t)mib << 20, .seconds = seconds };
+	struct table_worker *w = NULL;
 	struct err e = { 0 };
 
-	if (tabworker_open_with(&o, by_content, &w, &e) != 0) {
+	if (table_worker_open_with(&o, by_content, &w, &e) != 0) {
 		printf("Bail out! %s\n", e.msg);
 		exit(1);
 	}
@@ -176,11 +176,11 @@ static struct tabworker *open_with(unsigned int mib, unsigned int seconds)
 }
 
 /* The next answer is that to COOKIE: error CODE and TEXT in the message, or with 0 the table TEXT. */
-static bool answers(struct tabworker *w, uint64_t cookie, int code, const char *text)
+static bool answers(struct table_worker *w, uint64_t cookie, int code, const char *text)
 {
-	struct tabworker_answer a;
+	struct table_worker_answer a;
 	struct err e = { 0 };
-	int rc = tabworker_next(w, -1, &a, &e);
+	int rc = table_worker_next(w, -1, &a, &e);
 	bool ok = rc == 1 && a.cookie == cookie && a.error == code;
 
 	if (ok && code)
@@ -196,15 +196,15 @@ static bool answers(struct tabworker *w, uint64_t cookie, int code, const char *
 /* A file that begins with WHAT is answered with CODE and TEXT, and the next one as ever. */
 static bool survives(const char *what, int code, const char *text, bool replaced)
 {
-	struct tabworker *w = open_with(64, 0);
-	pid_t pid = tabworker_pid(w);
+	struct table_worker *w = open_with(64, 0);
+	pid_t pid = table_worker_pid(w);
 	bool ok;
 
 	ask(w, what, 1);
 	ask(w, "good", 2);
-	ok = answers(w, 1, code, text) && answers(w, 2, 0, "good") && !tabworker_pending(w);
-	ok = ok && (tabworker_pid(w) != pid) == replaced;
-	tabworker_close(w);
+	ok = answers(w, 1, code, text) && answers(w, 2, 0, "good") && !table_worker_pending(w);
+	ok = ok && (table_worker_pid(w) != pid) == replaced;
+	table_worker_close(w);
 	return ok;
 }
 
@@ -247,49 +247,49 @@ static int apart(int (*fn)(void))
 
 static void compiles(struct tap *t)
 {
-	struct tabworker *w = open_with(0, 0);
-	struct tabworker_answer a;
+	struct table_worker *w = open_with(0, 0);
+	struct table_worker_answer a;
 	int fd = file_with("good one");
 
-	tap_ok(t, tabworker_next(w, -1, &a, NULL) == 0, "with nothing asked there is no answer to wait for");
-	tap_ok(t, tabworker_ask(w, fd, 77, NULL) == 0 && tabworker_pending(w) == 1, "a file is taken");
+	tap_ok(t, table_worker_next(w, -1, &a, NULL) == 0, "with nothing asked there is no answer to wait for");
+	tap_ok(t, table_worker_ask(w, fd, 77, NULL) == 0 && table_worker_pending(w) == 1, "a file is taken");
 	close(fd);
 	tap_ok(t, answers(w, 77, 0, "good one"),
 		"and answered by its table and cookie, though the caller closed it");
-	tap_ok(t, tabworker_next(w, 0, &a, NULL) == 0 && !tabworker_pending(w), "once");
+	tap_ok(t, table_worker_next(w, 0, &a, NULL) == 0 && !table_worker_pending(w), "once");
 	ask(w, "good", 1);
 	ask(w, "?", 2);
 	ask(w, "great", 3);
-	tap_ok(t, tabworker_pending(w) == 3, "many wait for their turn");
+	tap_ok(t, table_worker_pending(w) == 3, "many wait for their turn");
 	tap_ok(t,
 		answers(w, 1, 0, "good") && answers(w, 2, -EBADMSG, "is no file of this kind: '?'") &&
 			answers(w, 3, 0, "great"),
 		"and are answered in their order, a compiler's error with its message");
 	ask(w, "good", 4);
-	tap_ok(t, tabworker_next(w, -1, &a, NULL) == 1 && (uintptr_t)a.bytes % 8 == 0, "a table is aligned");
-	tabworker_close(w);
-	tabworker_close(NULL);
+	tap_ok(t, table_worker_next(w, -1, &a, NULL) == 1 && (uintptr_t)a.bytes % 8 == 0, "a table is aligned");
+	table_worker_close(w);
+	table_worker_close(NULL);
 }
 
 static void compiles_elf(struct tap *t)
 {
-	struct tabworker *w = NULL;
-	struct tabworker_answer a;
+	struct table_worker *w = NULL;
+	struct table_worker_answer a;
 	struct unwindtab view;
 	struct err e = { 0 };
 	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	_cleanup_close_ int text = file_with("no ELF file");
 
-	tap_ok(t, tabworker_open(NULL, &w, &e) == 0, "without options, with the compiler of this library:");
-	tabworker_ask(w, fd, 5, NULL);
-	tabworker_ask(w, text, 6, NULL);
-	if (!tap_ok(t, tabworker_next(w, -1, &a, NULL) == 1 && a.cookie == 5 && !a.error,
+	tap_ok(t, table_worker_open(NULL, &w, &e) == 0, "without options, with the compiler of this library:");
+	table_worker_ask(w, fd, 5, NULL);
+	table_worker_ask(w, text, 6, NULL);
+	if (!tap_ok(t, table_worker_next(w, -1, &a, NULL) == 1 && a.cookie == 5 && !a.error,
 		    "an ELF file is compiled"))
 		tap_diag("%d %s", a.error, a.why);
 	tap_ok(t, a.bytes && unwindtab_view(a.bytes, a.len, &view, NULL) == 0, "into a table");
-	tap_ok(t, tabworker_next(w, -1, &a, NULL) == 1 && a.cookie == 6 && a.error && a.why[0],
+	tap_ok(t, table_worker_next(w, -1, &a, NULL) == 1 && a.cookie == 6 && a.error && a.why[0],
 		"what is none is told");
-	tabworker_close(w);
+	table_worker_close(w);
 }
 
 static void is_attacked(struct tap *t)
@@ -312,99 +312,99 @@ static void is_attacked(struct tap *t)
 /* Neither before nor after does the table change that the caller sees. */
 static void is_cheated(struct tap *t)
 {
-	struct tabworker *w = open_with(0, 0);
-	struct tabworker_answer a;
+	struct table_worker *w = open_with(0, 0);
+	struct table_worker_answer a;
 	unsigned int changes = 0;
 	char was;
 
 	ask(w, "e", 1);
-	if (tabworker_next(w, -1, &a, NULL) == 1 && a.bytes) {
+	if (table_worker_next(w, -1, &a, NULL) == 1 && a.bytes) {
 		was = *(const volatile char *)a.bytes;
 		for (int i = 0; i < 1000; i++, usleep(20))
 			changes += was != *(const volatile char *)a.bytes;
 	}
 	tap_ok(t, a.bytes && !changes, "a table cannot be changed once it was handed over");
-	tabworker_close(w);
+	table_worker_close(w);
 }
 
 static void is_slow(struct tap *t)
 {
-	struct tabworker *w = open_with(0, 1);
-	struct pollfd p = { .fd = tabworker_fd(w), .events = POLLIN };
-	struct tabworker_answer a;
-	pid_t pid = tabworker_pid(w);
+	struct table_worker *w = open_with(0, 1);
+	struct pollfd p = { .fd = table_worker_fd(w), .events = POLLIN };
+	struct table_worker_answer a;
+	pid_t pid = table_worker_pid(w);
 	int rc;
 
 	ask(w, "h", 1);
 	ask(w, "good", 2);
 	do
 		rc = poll(&p, 1, 60000);
-	while (rc > 0 && tabworker_next(w, 0, &a, NULL) == 0);
+	while (rc > 0 && table_worker_next(w, 0, &a, NULL) == 0);
 	tap_ok(t, rc == 1 && a.cookie == 1 && a.error == -ETIMEDOUT && strstr(a.why, "long"),
 		"a file that takes too long is given up, which poll tells");
-	tap_ok(t, answers(w, 2, 0, "good") && tabworker_pid(w) != pid && tabworker_fd(w) == p.fd,
+	tap_ok(t, answers(w, 2, 0, "good") && table_worker_pid(w) != pid && table_worker_fd(w) == p.fd,
 		"and the next is compiled by another process, behind the same descriptor");
-	tabworker_close(w);
+	table_worker_close(w);
 }
 
-static bool idle_death(struct tabworker *w)
+static bool idle_death(struct table_worker *w)
 {
-	struct pollfd p = { .fd = tabworker_fd(w), .events = POLLIN };
+	struct pollfd p = { .fd = table_worker_fd(w), .events = POLLIN };
 
-	kill(tabworker_pid(w), SIGKILL);
+	kill(table_worker_pid(w), SIGKILL);
 	return poll(&p, 1, 60000) == 1;
 }
 
 /* What a worker said before it died is read first: go on until PID is replaced. */
-static int next_worker(struct tabworker *w, pid_t pid, struct err *e)
+static int next_worker(struct table_worker *w, pid_t pid, struct err *e)
 {
-	struct tabworker_answer a;
+	struct table_worker_answer a;
 	int rc = 0;
 
-	while (rc == 0 && tabworker_pid(w) == pid)
-		rc = tabworker_next(w, 0, &a, e);
+	while (rc == 0 && table_worker_pid(w) == pid)
+		rc = table_worker_next(w, 0, &a, e);
 	return rc;
 }
 
 static void dies_idle(struct tap *t)
 {
-	struct tabworker *w = open_with(0, 0);
-	struct tabworker_answer a;
+	struct table_worker *w = open_with(0, 0);
+	struct table_worker_answer a;
 	struct err e = { 0 };
 	int rc = 0, deaths = 0;
 
-	tap_ok(t, idle_death(w) && next_worker(w, tabworker_pid(w), &e) == 0,
+	tap_ok(t, idle_death(w) && next_worker(w, table_worker_pid(w), &e) == 0,
 		"a death without a file is seen, and made up for");
 	ask(w, "good", 1);
-	tap_ok(t, answers(w, 1, 0, "good") && !tabworker_over(w), "by a process that works");
+	tap_ok(t, answers(w, 1, 0, "good") && !table_worker_over(w), "by a process that works");
 	for (; deaths < 3 && rc == 0; deaths++)
-		rc = idle_death(w) ? next_worker(w, tabworker_pid(w), &e) : -1;
+		rc = idle_death(w) ? next_worker(w, table_worker_pid(w), &e) : -1;
 	tap_ok(t, rc == -EIO && deaths == 3 && strstr(e.msg, "stays alive") && strstr(e.msg, "SIGKILL"),
 		"three deaths in a row without a file are the end");
-	tap_ok(t, tabworker_over(w) && tabworker_next(w, -1, &a, &e) == -EIO && tabworker_pid(w) == 0,
+	tap_ok(t, table_worker_over(w) && table_worker_next(w, -1, &a, &e) == -EIO && table_worker_pid(w) == 0,
 		"and it stays so");
 	e = (struct err){ 0 };
 	tap_ok(t,
-		tabworker_ask(w, STDIN_FILENO, 2, &e) == -EIO && strstr(e.msg, "SIGKILL") &&
-			tabworker_pending(w) == 0,
+		table_worker_ask(w, STDIN_FILENO, 2, &e) == -EIO && strstr(e.msg, "SIGKILL") &&
+			table_worker_pending(w) == 0,
 		"nothing more is taken then, for the same reason");
-	tabworker_close(w);
+	table_worker_close(w);
 }
 
 static void ignores_signals(struct tap *t)
 {
 	static const int sent[] = { SIGINT, SIGHUP, SIGTERM, SIGQUIT, SIGPIPE };
-	struct tabworker *w = open_with(0, 0);
-	pid_t pid = tabworker_pid(w);
+	struct table_worker *w = open_with(0, 0);
+	pid_t pid = table_worker_pid(w);
 
 	ask(w, "good", 1);
 	answers(w, 1, 0, "good");
 	for (size_t i = 0; i < ARRAY_LEN(sent); i++)
 		kill(pid, sent[i]);
 	ask(w, "good", 2);
-	tap_ok(t, answers(w, 2, 0, "good") && tabworker_pid(w) == pid,
+	tap_ok(t, answers(w, 2, 0, "good") && table_worker_pid(w) == pid,
 		"Ctrl-C and its like end the parent only");
-	tabworker_close(w);
+	table_worker_close(w);
 }
 
 static volatile sig_atomic_t alarms;
@@ -417,71 +417,71 @@ static void on_alarm(int sig)
 
 static void is_interrupted(struct tap *t)
 {
-	struct tabworker *w = open_with(0, 60);
+	struct table_worker *w = open_with(0, 60);
 	struct itimerval often = { { 0, 20000 }, { 0, 20000 } }, never = { 0 };
 	struct sigaction act = { .sa_handler = on_alarm }, old;
-	struct tabworker_answer a;
+	struct table_worker_answer a;
 	int rc;
 
 	ask(w, "h", 1);
 	sigaction(SIGALRM, &act, &old);
 	setitimer(ITIMER_REAL, &often, NULL);
-	rc = tabworker_next(w, -1, &a, NULL);
+	rc = table_worker_next(w, -1, &a, NULL);
 	setitimer(ITIMER_REAL, &never, NULL);
 	sigaction(SIGALRM, &old, NULL);
-	tap_ok(t, rc == 0 && alarms && tabworker_pending(w) == 1,
+	tap_ok(t, rc == 0 && alarms && table_worker_pending(w) == 1,
 		"a signal interrupts the wait for an answer");
-	tap_ok(t, tabworker_next(w, 10, &a, NULL) == 0, "so does the end of the time for it");
-	tabworker_close(w);
+	tap_ok(t, table_worker_next(w, 10, &a, NULL) == 0, "so does the end of the time for it");
+	table_worker_close(w);
 }
 
 static void refuses(struct tap *t)
 {
-	struct tabworker *w = open_with(0, 0);
+	struct table_worker *w = open_with(0, 0);
 	char path[128];
 	int pair[2], fd;
 	struct err e = { 0 };
 
 	if (pipe2(pair, O_CLOEXEC) != 0)
 		abort();
-	tap_ok(t, tabworker_ask(w, pair[0], 1, &e) == -EMEDIUMTYPE && strstr(e.msg, "regular"),
+	tap_ok(t, table_worker_ask(w, pair[0], 1, &e) == -EMEDIUMTYPE && strstr(e.msg, "regular"),
 		"a pipe is not asked for");
 	close(pair[0]);
 	close(pair[1]);
 	fd = open("/", O_RDONLY | O_CLOEXEC);
-	tap_ok(t, tabworker_ask(w, fd, 1, &e) == -EMEDIUMTYPE, "nor a directory");
+	tap_ok(t, table_worker_ask(w, fd, 1, &e) == -EMEDIUMTYPE, "nor a directory");
 	close(fd);
-	tap_ok(t, tabworker_ask(w, fd, 1, &e) == -EBADF, "nor what is not open");
-	tap_ok(t, tabworker_pending(w) == 0, "nothing of it is pending");
+	tap_ok(t, table_worker_ask(w, fd, 1, &e) == -EBADF, "nor what is not open");
+	tap_ok(t, table_worker_pending(w) == 0, "nothing of it is pending");
 	snprintf(path, sizeof(path), "%s/writable", top);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0 || write(fd, "w", 1) != 1)
 		abort();
-	tabworker_ask(w, fd, 1, NULL);
+	table_worker_ask(w, fd, 1, NULL);
 	tap_ok(t, answers(w, 1, -EBADF, "written to"), "what the caller can write to the worker cannot");
 	close(fd);
 	fd = open(path, O_PATH | O_CLOEXEC);
-	tabworker_ask(w, fd, 2, NULL);
+	table_worker_ask(w, fd, 2, NULL);
 	tap_ok(t, answers(w, 2, -EBADF, "written to"), "what the caller cannot read the worker can");
 	close(fd);
 	unlink(path);
-	tabworker_close(w);
+	table_worker_close(w);
 }
 
 static void leaks_nothing(struct tap *t)
 {
 	size_t before = open_files(), good = 0;
-	struct tabworker *w = open_with(0, 0);
-	struct tabworker_answer a;
+	struct table_worker *w = open_with(0, 0);
+	struct table_worker_answer a;
 
 	for (uint64_t i = 0; i < 200; i++)
 		ask(w, i % 50 == 20 ? "x" : "good", i);
-	for (uint64_t i = 0; i < 200 && tabworker_next(w, -1, &a, NULL) == 1; i++)
+	for (uint64_t i = 0; i < 200 && table_worker_next(w, -1, &a, NULL) == 1; i++)
 		good += a.cookie == i && (a.error == 0) == (i % 50 != 20);
 	tap_eq_u64(t, good, 200, "two hundred requests, four of them deadly, are answered in their order");
 	ask(w, "good", 1);
 	ask(w, "good", 2);
-	tabworker_close(w);
+	table_worker_close(w);
 	tap_eq_u64(t, open_files(), before, "no descriptor is left open, answered or not");
 	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "and no process");
 }
@@ -490,21 +490,21 @@ static void leaks_nothing(struct tap *t)
 static int few_descriptors(void)
 {
 	struct rlimit few = { 48, 48 };
-	struct tabworker *w = open_with(0, 0);
+	struct table_worker *w = open_with(0, 0);
 	int fd = file_with("good"), bad = 0;
 	struct err e = { 0 };
 	uint64_t asked = 0;
 
 	if (setrlimit(RLIMIT_NOFILE, &few) != 0)
 		return 128;
-	while (asked < 100 && tabworker_ask(w, fd, asked, &e) == 0)
+	while (asked < 100 && table_worker_ask(w, fd, asked, &e) == 0)
 		asked++;
 	bad |= asked < 8 || asked == 100 || e.code != -EMFILE || !e.hint[0] ? 1 : 0;
 	for (uint64_t i = 0; i < asked; i++)
 		bad |= !answers(w, i, 0, "good") ? 2 : 0;
-	bad |= tabworker_pending(w) || tabworker_ask(w, fd, 1, NULL) != 0 || !answers(w, 1, 0, "good") ? 4
+	bad |= table_worker_pending(w) || table_worker_ask(w, fd, 1, NULL) != 0 || !answers(w, 1, 0, "good") ? 4
 												       : 0;
-	tabworker_close(w);
+	table_worker_close(w);
 	return bad;
 }
 
@@ -519,7 +519,7 @@ static void runs_out_of_descriptors(struct tap *t)
 
 static int bare(void)
 {
-	struct tabworker *w;
+	struct table_worker *w;
 	int bad;
 
 	close(0);
@@ -528,7 +528,7 @@ static int bare(void)
 	w = open_with(0, 0);
 	ask(w, "good", 1);
 	bad = !answers(w, 1, 0, "good");
-	tabworker_close(w);
+	table_worker_close(w);
 	return bad;
 }
 
@@ -583,8 +583,8 @@ static int without_seccomp(void)
 
 static int cannot_begin(void)
 {
-	struct tabworker *w;
-	struct tabworker_answer a;
+	struct table_worker *w;
+	struct table_worker_answer a;
 	struct err e = { 0 };
 	bool ok;
 
@@ -592,21 +592,21 @@ static int cannot_begin(void)
 		return 2;
 	w = open_with(0, 0);
 	ask(w, "good", 1);
-	ok = tabworker_next(w, -1, &a, &e) == -EIO &&
+	ok = table_worker_next(w, -1, &a, &e) == -EIO &&
 	     strstr(e.msg, "bind a process to its parent: Permission");
-	ok = ok && tabworker_over(w) && tabworker_pending(w) == 0;
-	tabworker_close(w);
+	ok = ok && table_worker_over(w) && table_worker_pending(w) == 0;
+	table_worker_close(w);
 	return !ok;
 }
 
 static int without_processes(void)
 {
-	struct tabworker *w = NULL;
+	struct table_worker *w = NULL;
 	struct err e = { 0 };
 
 	if (forbid(SYS_clone, 0x1200011, EAGAIN) != 0)
 		return 77;
-	return !(tabworker_open_with(NULL, by_content, &w, &e) == -EAGAIN && strstr(e.msg, "cannot start") &&
+	return !(table_worker_open_with(NULL, by_content, &w, &e) == -EAGAIN && strstr(e.msg, "cannot start") &&
 		 !w);
 }
 
@@ -639,12 +639,12 @@ static void ends_with_parent(struct tap *t)
 	fflush(stdout);
 	parent = fork();
 	if (parent == 0) {
-		struct tabworker *w = open_with(0, 0);
+		struct table_worker *w = open_with(0, 0);
 
 		ask(w, "good", 1);
 		answers(w, 1, 0, "good");
 		ask(w, "h", 2);
-		pid = tabworker_pid(w);
+		pid = table_worker_pid(w);
 		if (write(fds[1], &pid, sizeof(pid)) != sizeof(pid))
 			_exit(1);
 		pause();

@@ -16,7 +16,7 @@
 static void reason_is(struct tap *t, const char *log, const char *want, const char *name)
 {
 	size_t len = 0;
-	const char *reason = verlog_reason(log, &len);
+	const char *reason = verifier_log_reason(log, &len);
 
 	tap_ok(t, reason ? want && len == strlen(want) && memcmp(reason, want, len) == 0 : !want, "%s", name);
 }
@@ -54,14 +54,14 @@ static void test_refusal(struct tap *t)
 {
 	struct probe_bpf *skel = probe_bpf__open();
 	int file = memfd_create("log", 0), rc;
-	struct verlog log = { 0 };
+	struct verifier_log log = { 0 };
 	struct err e = { 0 };
 	char text[65536];
 
 	bpf_program__set_type(skel->progs.take_stack, BPF_PROG_TYPE_SOCKET_FILTER);
-	tap_ok(t, verlog_open(&log, skel->obj, &e) == 0, "programs are watched");
+	tap_ok(t, verifier_log_open(&log, skel->obj, &e) == 0, "programs are watched");
 	rc = probe_bpf__load(skel);
-	tap_ok(t, rc < 0 && verlog_refused(&log, rc, file, &e), "a refusal by the verifier is known as one");
+	tap_ok(t, rc < 0 && verifier_log_refused(&log, rc, file, &e), "a refusal by the verifier is known as one");
 	tap_eq_u64(t, (uint64_t)-e.code, (uint64_t)-rc, "with the code of the load");
 	if (!tap_ok(t,
 		    strstr(e.msg, "the kernel's verifier refuses the program 'take_stack': ") &&
@@ -76,7 +76,7 @@ static void test_refusal(struct tap *t)
 		"the whole log is kept");
 	tap_ok(t, !strstr(text, " = 0xffff8") && !strstr(text, " = 0xff11"),
 		"without addresses of the kernel");
-	verlog_close(&log);
+	verifier_log_close(&log);
 	probe_bpf__destroy(skel);
 	close(file);
 }
@@ -85,18 +85,18 @@ static void test_refusal(struct tap *t)
 static void test_other(struct tap *t)
 {
 	struct probe_bpf *skel = probe_bpf__open();
-	struct verlog log = { 0 };
+	struct verifier_log log = { 0 };
 	struct err e = { 0 };
 	int rc;
 
 	bpf_map__set_value_size(skel->maps.user_stacks, 1);
-	verlog_open(&log, skel->obj, &e);
+	verifier_log_open(&log, skel->obj, &e);
 	rc = probe_bpf__load(skel);
-	tap_ok(t, rc < 0 && !verlog_refused(&log, rc, 0, &e) && !e.code,
+	tap_ok(t, rc < 0 && !verifier_log_refused(&log, rc, 0, &e) && !e.code,
 		"what fails for another reason is none of the verifier's");
-	verlog_close(&log);
+	verifier_log_close(&log);
 	probe_bpf__destroy(skel);
-	verlog_close(&(struct verlog){ 0 });
+	verifier_log_close(&(struct verifier_log){ 0 });
 }
 
 /* Of its megabytes only what a log fills is ever touched, also by the next one of the same process. */
@@ -104,12 +104,12 @@ static void test_memory(struct tap *t)
 {
 	struct probe_bpf *skel = probe_bpf__open();
 	struct rusage before, after;
-	struct verlog log = { 0 };
+	struct verifier_log log = { 0 };
 
 	getrusage(RUSAGE_SELF, &before);
 	for (int i = 0; i < 3; i++) {
-		verlog_open(&log, skel->obj, NULL);
-		verlog_close(&log);
+		verifier_log_open(&log, skel->obj, NULL);
+		verifier_log_close(&log);
 	}
 	getrusage(RUSAGE_SELF, &after);
 	tap_ok(t, after.ru_minflt - before.ru_minflt < 64, "no memory is touched before there is a log");
@@ -125,7 +125,7 @@ int main(void)
 	libbpf_set_print(NULL);
 	test_reason(&t);
 	test_memory(&t);
-	if (caps_missing(caps, ARRAY_LEN(caps), why, sizeof(why))) {
+	if (priv_missing(caps, ARRAY_LEN(caps), why, sizeof(why))) {
 		tap_skip(&t, "a real refusal", "%s", why);
 	} else {
 		test_refusal(&t);
