@@ -602,5 +602,5 @@ int sym_reader_run_with(const struct sym_reader_opts *o, sym_reader_look *look, 
 int sym_reader_run(const struct sym_reader_opts *o, struct sym_reader_job *jobs, size_t n,
 	void (*done)(void *ctx, struct sym_reader_job *job), void *done_ctx, struct err *e)
 {
-	return sym_reader_run_with(o, symlook, jobs, n, done, done_ctx, e);
+	return sym_reader_run_with(o, sym_lookup, jobs, n, done, done_ctx, e);
 }

@@ -45,14 +45,14 @@ static const struct cap_file sample_files[] = {
 	{ .id = 1,
 		.dev_major = UINT32_MAX,
 		.dev_minor = UINT32_MAX,
-		.flags = CAP_FILE_DELETED | CAP_FILE_UNREAD,
+		.flags = CAPTURE_FILE_DELETED | CAPTURE_FILE_UNREAD,
 		.error = INT32_MIN,
 		.inode = UINT64_MAX,
 		.size = UINT64_MAX,
 		.mtime_ns = UINT64_MAX,
-		.build_id = { CAP_BUILD_ID_MAX, { [63] = 7 } },
+		.build_id = { CAPTURE_BUILD_ID_MAX, { [63] = 7 } },
 		.path = "/tmp/new\nline \377\033" },
-	{ .id = 2, .flags = CAP_FILE_PSEUDO, .path = "[vdso]" },
+	{ .id = 2, .flags = CAPTURE_FILE_PSEUDO, .path = "[vdso]" },
 };
 
 static const struct cap_proc sample_procs[] = {
@@ -62,11 +62,11 @@ static const struct cap_proc sample_procs[] = {
 		.start_boot_ns = 1000,
 		.comm = "tar;get",
 		.exe = "/usr/bin/target" },
-	{ .id = 1, .tgid = 2, .ns_tgid = 2, .flags = CAP_PROC_KTHREAD, .comm = "kthreadd", .exe = "" },
+	{ .id = 1, .tgid = 2, .ns_tgid = 2, .flags = CAPTURE_PROC_KTHREAD, .comm = "kthreadd", .exe = "" },
 	{ .id = 2,
 		.tgid = UINT32_MAX,
 		.ns_tgid = 0,
-		.flags = CAP_PROC_MAPS_LOST,
+		.flags = CAPTURE_PROC_MAPS_LOST,
 		.maps_error = -13,
 		.start_boot_ns = UINT64_MAX,
 		.image_ns = UINT64_MAX,
@@ -90,7 +90,7 @@ static const struct cap_map sample_maps[] = {
 		.start = UINT64_C(0x7ffff7fc0000),
 		.end = UINT64_C(0x7ffff7fc2000) },
 	{ .proc = 0,
-		.file = CAP_NONE,
+		.file = CAPTURE_NONE,
 		.prot = 7,
 		.flags = 1,
 		.from_ns = MONO + 500,
@@ -122,40 +122,40 @@ static const uint64_t frames_1[] = { 0x401234, UINT64_C(0x7ffff7fc0010), 0, UINT
 static const uint32_t exact_1[] = { 1, 2, 5 };
 static const uint64_t frames_3[] = { 0x401234, UINT64_C(0x7ffff7fc0010), 0x401300 };
 static const struct cap_stack sample_stacks[] = {
-	{ .id = 0, .kind = CAP_STACK_KERNEL, .verdict = CAP_COMPLETE, .len = 2, .frames = frames_0 },
+	{ .id = 0, .kind = CAPTURE_STACK_KERNEL, .verdict = VERDICT_COMPLETE, .len = 2, .frames = frames_0 },
 	{ .id = 1,
-		.kind = CAP_STACK_USER,
-		.verdict = CAP_STOPPED,
-		.reason = CAP_R_MEMORY,
+		.kind = CAPTURE_STACK_USER,
+		.verdict = VERDICT_STOPPED,
+		.reason = REASON_MEMORY,
 		.stop_pc = UINT64_MAX,
 		.len = 6,
 		.n_exact = 3,
 		.frames = frames_1,
 		.exact = exact_1 },
-	{ .id = 2, .kind = CAP_STACK_USER, .verdict = CAP_FAILED, .reason = CAP_R_ERRNO, .error = -14 },
-	{ .id = 3, .kind = CAP_STACK_USER, .verdict = CAP_UNVERIFIED, .len = 3, .frames = frames_3 },
-	{ .id = 4, .kind = CAP_STACK_USER, .verdict = CAP_FAILED, .reason = CAP_R_KTHREAD },
+	{ .id = 2, .kind = CAPTURE_STACK_USER, .verdict = VERDICT_FAILED, .reason = REASON_ERRNO, .error = -14 },
+	{ .id = 3, .kind = CAPTURE_STACK_USER, .verdict = VERDICT_UNVERIFIED, .len = 3, .frames = frames_3 },
+	{ .id = 4, .kind = CAPTURE_STACK_USER, .verdict = VERDICT_FAILED, .reason = REASON_KTHREAD },
 };
 
 /* In two flushes: [0, FIRST_FLUSH) and the rest. */
 #define FIRST_FLUSH 3
 static const struct cap_sample sample_samples[] = {
 	{ 0, 4242, 0, 1, 1, 0, 1000, 2, 700, MONO + 10, MONO + 20 },
-	{ 0, 4243, 0, 3, 2, CAP_SAMPLE_OPEN, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0 },
+	{ 0, 4243, 0, 3, 2, CAPTURE_SAMPLE_OPEN, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0 },
 	{ 1, 2, 0, 4, 0x402, 0, 5, 1, 5, 0, UINT64_MAX },
 	{ 0, 4242, 0, 1, 1, 0, 500, 1, 500, MONO + 5, MONO + 15 },
-	{ 0, 4242, 0, 1, 1, CAP_SAMPLE_INITIAL, 50, 1, 50, MONO, MONO },
-	{ 0, 4243, 0, 3, 2, CAP_SAMPLE_OPEN, 1, 1, 1, MONO, MONO },
+	{ 0, 4242, 0, 1, 1, CAPTURE_SAMPLE_INITIAL, 50, 1, 50, MONO, MONO },
+	{ 0, 4243, 0, 3, 2, CAPTURE_SAMPLE_OPEN, 1, 1, 1, MONO, MONO },
 	{ 2, UINT32_MAX, 0, 2, UINT32_MAX, UINT32_MAX, 7, 1, 7, MONO + 3, MONO + 3 },
 };
 
 /* The same key twice, later; one that is told by its time, one by its kind. */
 static const struct cap_jit sample_jits[] = {
-	{ 2, CAP_JIT_JITDUMP, MONO, MONO + 9, 0, UINT64_MAX, "LazyCompile:~f /tmp/a b.js", "", 0, 0 },
-	{ 0, CAP_JIT_PERFMAP, 0, UINT64_MAX, 0x480000, 0x480001, "old", "", 0, 0 },
-	{ 0, CAP_JIT_JITDUMP, MONO, UINT64_MAX, 0x480000, 0x480100, "f", "a.js", UINT32_MAX, 0x1234567890 },
-	{ 0, CAP_JIT_JITDUMP, 0, MONO, 0x480000, 0x480100, "old", "", 0, 0 },
-	{ 0, CAP_JIT_PERFMAP, 0, UINT64_MAX, 0x480000, 0x480020, "new\n\377\033", "", 0, 16 },
+	{ 2, CAPTURE_JIT_JITDUMP, MONO, MONO + 9, 0, UINT64_MAX, "LazyCompile:~f /tmp/a b.js", "", 0, 0 },
+	{ 0, CAPTURE_JIT_PERFMAP, 0, UINT64_MAX, 0x480000, 0x480001, "old", "", 0, 0 },
+	{ 0, CAPTURE_JIT_JITDUMP, MONO, UINT64_MAX, 0x480000, 0x480100, "f", "a.js", UINT32_MAX, 0x1234567890 },
+	{ 0, CAPTURE_JIT_JITDUMP, 0, MONO, 0x480000, 0x480100, "old", "", 0, 0 },
+	{ 0, CAPTURE_JIT_PERFMAP, 0, UINT64_MAX, 0x480000, 0x480020, "new\n\377\033", "", 0, 16 },
 };
 
 static const struct cap_name_frame name_frames_0[] = { { "inner<int>(int)", "_Z5innerIiEvi", "/src/a.h", 7,
@@ -179,11 +179,11 @@ static const struct cap_trailer sample_trailer = { MONO + 2000000000, "duration"
 #define SAMPLE_EACH(w, what, array, from, to)                                                                \
 	do {                                                                                                 \
 		for (size_t i_ = (from); i_ < (to); i_++)                                                    \
-			capwrite_##what((w), &(array)[i_]);                                                  \
+			cap_writer_##what((w), &(array)[i_]);                                                \
 	} while (0)
 
 /* Samples before what they refer to: the writer puts that right. */
-static inline int sample_first(struct capwrite *w, struct err *e)
+static inline int sample_first(struct cap_writer *w, struct err *e)
 {
 	SAMPLE_EACH(w, sample, sample_samples, 0, FIRST_FLUSH);
 	SAMPLE_EACH(w, counter, sample_counters, 0, FIRST_COUNTERS);
@@ -197,31 +197,31 @@ static inline int sample_first(struct capwrite *w, struct err *e)
 	SAMPLE_EACH(w, proc, sample_procs, 0, ARRAY_LEN(sample_procs));
 	SAMPLE_EACH(w, file, sample_files, 0, ARRAY_LEN(sample_files));
 	SAMPLE_EACH(w, option, sample_options, 0, ARRAY_LEN(sample_options));
-	capwrite_host(w, &sample_host);
-	return capwrite_flush(w, MONO + 1000000000, e);
+	cap_writer_host(w, &sample_host);
+	return cap_writer_flush(w, MONO + 1000000000, e);
 }
 
-static inline int sample_second(struct capwrite *w, struct err *e)
+static inline int sample_second(struct cap_writer *w, struct err *e)
 {
 	SAMPLE_EACH(w, thread, sample_threads, 3, ARRAY_LEN(sample_threads));
 	SAMPLE_EACH(w, sample, sample_samples, FIRST_FLUSH, ARRAY_LEN(sample_samples));
 	SAMPLE_EACH(w, counter, sample_counters, FIRST_COUNTERS, ARRAY_LEN(sample_counters));
 	SAMPLE_EACH(w, name, sample_names, FIRST_NAMES, ARRAY_LEN(sample_names));
 	SAMPLE_EACH(w, jit, sample_jits, 2, ARRAY_LEN(sample_jits));
-	return capwrite_finish(w, &sample_trailer, e);
+	return cap_writer_finish(w, &sample_trailer, e);
 }
 
 static inline int sample_write(const char *path, struct err *e)
 {
-	struct capwrite *w;
-	int code = capwrite_open(path, false, &w, e);
+	struct cap_writer *w;
+	int code = cap_writer_open(path, false, &w, e);
 
 	if (code)
 		return code;
 	code = sample_first(w, e);
 	if (!code)
 		code = sample_second(w, e);
-	capwrite_close(w);
+	cap_writer_close(w);
 	return code;
 }
 
@@ -233,28 +233,28 @@ static inline int sample_write_many(const char *path, uint32_t samples, struct e
 {
 	enum { PROCS = 50, STACKS = 20000, DEPTH = 24, FLUSHES = 60 };
 	uint64_t frames[DEPTH];
-	struct capwrite *w;
-	int code = capwrite_open(path, true, &w, e);
+	struct cap_writer *w;
+	int code = cap_writer_open(path, true, &w, e);
 
 	if (code)
 		return code;
-	capwrite_host(w, &sample_host);
+	cap_writer_host(w, &sample_host);
 	for (uint32_t i = 0; i < PROCS; i++)
-		capwrite_proc(w,
+		cap_writer_proc(w,
 			&(struct cap_proc){ .id = i, .tgid = 1000 + i, .comm = "worker", .exe = "/bin/w" });
 	for (uint32_t i = 0; i < STACKS; i++) {
 		for (uint32_t k = 0; k < DEPTH; k++)
 			frames[k] = UINT64_C(0x7f1234560000) + (i * UINT32_C(2654435761) >> 12) + k * k * 997;
-		capwrite_stack(w, &(struct cap_stack){ .id = i,
-					  .kind = i % 2 ? CAP_STACK_USER : CAP_STACK_KERNEL,
-					  .verdict = CAP_COMPLETE,
+		cap_writer_stack(w, &(struct cap_stack){ .id = i,
+					  .kind = i % 2 ? CAPTURE_STACK_USER : CAPTURE_STACK_KERNEL,
+					  .verdict = VERDICT_COMPLETE,
 					  .len = DEPTH,
 					  .frames = frames });
 	}
 	for (uint32_t i = 0; i < samples && !code; i++) {
 		uint32_t key = i % 50021 * UINT32_C(2654435761) >> 8;
 
-		capwrite_sample(w, &(struct cap_sample){ .proc = key % PROCS,
+		cap_writer_sample(w, &(struct cap_sample){ .proc = key % PROCS,
 					   .tid = 1000 + key % 997,
 					   .kstack = key % (STACKS / 2) * 2,
 					   .ustack = key / 7 % (STACKS / 2) * 2 + 1,
@@ -265,11 +265,11 @@ static inline int sample_write_many(const char *path, uint32_t samples, struct e
 					   .first_ns = MONO + UINT64_C(60000) * i,
 					   .last_ns = MONO + UINT64_C(60000) * i + 1000 });
 		if (i % (samples / FLUSHES + 1) == samples / FLUSHES)
-			code = capwrite_flush(w, MONO + UINT64_C(60000) * i, e);
+			code = cap_writer_flush(w, MONO + UINT64_C(60000) * i, e);
 	}
 	if (!code)
-		code = capwrite_finish(w, &sample_trailer, e);
-	capwrite_close(w);
+		code = cap_writer_finish(w, &sample_trailer, e);
+	cap_writer_close(w);
 	return code;
 }
 
