@@ -152,7 +152,8 @@ static void show_ends(struct out *o, const struct cap_stats *st)
 
 	for (size_t i = 0; i < st->n_groups; i++)
 		if (st->groups[i].kind == CAPTURE_STACK_USER)
-			cap_outcomes_add(&ends, st->groups[i].verdict, st->groups[i].reason, st->groups[i].waits);
+			cap_outcomes_add(
+				&ends, st->groups[i].verdict, st->groups[i].reason, st->groups[i].waits);
 	if (!cap_outcomes_waits(&ends))
 		return;
 	put_label(o, "user stacks");
@@ -340,8 +341,8 @@ static void show_counters(struct out *o, const struct cap_reader *c)
 			show_counter(o, &c->counters[i]);
 }
 
-static void show(struct out *o, const struct opts *opts, const struct cap_reader *c, const struct cap_stats *st,
-	const struct cap_stop_places *stops)
+static void show(struct out *o, const struct opts *opts, const struct cap_reader *c,
+	const struct cap_stats *st, const struct cap_stop_places *stops)
 {
 	put_words(o, "capture", opts->path);
 	put_label(o, "state");
@@ -404,7 +405,7 @@ static int show_threads(struct out *o, const struct opts *opts, const struct cap
 	if (choose(opts, c, e) < 0)
 		return -ESRCH;
 	return cap_threads_text_put(o, c, opts->pid == ANY_PID ? 0 : opts->pid) ? err_nomem(e, "the threads")
-									     : 0;
+										: 0;
 }
 
 /* --- files --- */

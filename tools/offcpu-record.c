@@ -226,7 +226,7 @@ static int open_mode(struct recording *r, struct recorder_opts *o, bool *refused
 	o->bpf.raw = r->mode == RECORD_MODE_RAW;
 	*refused = false;
 	return r->mode == RECORD_MODE_PROCFS ? procfs_session_open(o, &r->proc, e)
-					 : recorder_open(o, &r->rec, refused, e);
+					     : recorder_open(o, &r->rec, refused, e);
 }
 
 static void note(struct recording *r, const struct err *e)
@@ -323,7 +323,8 @@ static void recording_hold(struct recording *r, uint32_t pid)
 /* The command runs as PID; HELD: it stands at its exec still. */
 static int recording_command(struct recording *r, uint32_t pid, bool held, struct err *e)
 {
-	return r->proc ? procfs_session_command(r->proc, pid, e) : recorder_command(r->rec, held ? pid : 0, e);
+	return r->proc ? procfs_session_command(r->proc, pid, e)
+		       : recorder_command(r->rec, held ? pid : 0, e);
 }
 
 static int recording_fd(const struct recording *r)

@@ -113,8 +113,8 @@ static const struct counter counters[] = {
 	{ "jit.stale", COUNTER_PLAIN, "file", "files", "not used: from before or after the process" },
 	{ "jit.failed", COUNTER_PLAIN, "file", "files", "not readable" },
 	{ "jit.cut", COUNTER_PLAIN, "entry", "entries", "beyond the limits" },
-	{ "opener.asked", COUNTER_PLAIN, "request", "requests", "to the process that opens files" },
-	{ "looker.asked", COUNTER_PLAIN, "request", "requests", "to the process that samples threads" },
+	{ "broker.requests", COUNTER_PLAIN, "request", "requests", "to the process that opens files" },
+	{ "helper.requests", COUNTER_PLAIN, "request", "requests", "to the process that samples threads" },
 
 	{ "procfs.no_syscall", COUNTER_DEGRADED, "thread", "threads",
 		"system call, wait channel and program counter hidden: another user's, or protected; it "
@@ -138,6 +138,13 @@ static const struct counter counters[] = {
 	{ "lost.maps", COUNTER_LOST, "process without mappings", "processes without mappings",
 		"ended, or not readable" },
 	{ "lost.memory", COUNTER_LOST, "wait", "waits", "the recorder had no memory" },
+	{ "helper.lost", COUNTER_LOST, "sample without privileges", "samples without privileges",
+		"the process that samples threads had ended" },
+	{ "broker.lost", COUNTER_LOST, "file or map not opened", "files and maps not opened",
+		"the process that opens them had ended" },
+	/* the same in captures of earlier builds */
+	{ "opener.asked", COUNTER_PLAIN, "request", "requests", "to the process that opens files" },
+	{ "looker.asked", COUNTER_PLAIN, "request", "requests", "to the process that samples threads" },
 	{ "looker.lost", COUNTER_LOST, "sample without privileges", "samples without privileges",
 		"the process that samples threads had ended" },
 	{ "opener.lost", COUNTER_LOST, "file or map not opened", "files and maps not opened",

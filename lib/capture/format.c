@@ -8,9 +8,9 @@
 
 const char *cap_record_type_name(unsigned int type)
 {
-	static const char *const names[CAPTURE_RECORD_TYPES] = { "unknown", "host", "options", "files", "processes",
-		"threads", "maps", "images", "kernel symbols", "stacks", "samples", "counters", "flush",
-		"trailer", "JIT code", "names", "strings" };
+	static const char *const names[CAPTURE_RECORD_TYPES] = { "unknown", "host", "options", "files",
+		"processes", "threads", "maps", "images", "kernel symbols", "stacks", "samples", "counters",
+		"flush", "trailer", "JIT code", "names", "strings" };
 
 	return type < CAPTURE_RECORD_TYPES ? names[type] : names[0];
 }
@@ -503,8 +503,8 @@ static uint32_t block_crc(const uint8_t *header, const void *payload, size_t len
 	return crc32c(crc32c(0, header, CAPTURE_BLOCK_HEAD_LEN - CRC_LEN), payload, len);
 }
 
-void cap_block_put(
-	uint8_t header[CAPTURE_BLOCK_HEAD_LEN], unsigned int type, uint32_t seq, const void *payload, size_t len)
+void cap_block_put(uint8_t header[CAPTURE_BLOCK_HEAD_LEN], unsigned int type, uint32_t seq,
+	const void *payload, size_t len)
 {
 	put_le(header, CAPTURE_BLOCK_SYNC, 4);
 	put_le(header + 4, type, 2);

@@ -135,8 +135,8 @@ struct cap_block {
 };
 
 /* The CAPTURE_BLOCK_HEAD_LEN bytes that go before the LEN bytes of PAYLOAD. */
-void cap_block_put(
-	uint8_t header[CAPTURE_BLOCK_HEAD_LEN], unsigned int type, uint32_t seq, const void *payload, size_t len);
+void cap_block_put(uint8_t header[CAPTURE_BLOCK_HEAD_LEN], unsigned int type, uint32_t seq,
+	const void *payload, size_t len);
 
 /* False where no block header is: the sync word is wrong or the length absurd. */
 bool cap_block_get(const uint8_t header[CAPTURE_BLOCK_HEAD_LEN], struct cap_block *b);

@@ -207,8 +207,8 @@ static bool changed(
 	return false;
 }
 
-const struct cap_map *cap_map_index_find(const struct cap_map_index *m, uint32_t proc, uint64_t addr, uint64_t first_ns,
-	uint64_t last_ns, bool *unsure)
+const struct cap_map *cap_map_index_find(const struct cap_map_index *m, uint32_t proc, uint64_t addr,
+	uint64_t first_ns, uint64_t last_ns, bool *unsure)
 {
 	const struct tree *t = proc < m->n_trees ? &m->trees[proc] : NULL;
 	const struct cap_map *best = NULL, *later = NULL;

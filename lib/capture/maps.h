@@ -29,7 +29,7 @@ void cap_map_index_free(struct cap_map_index *m); /* NULL is fine */
  * that came until LAST_NS. *UNSURE (may be NULL): ADDR changed its meaning
  * between FIRST_NS and LAST_NS.
  */
-const struct cap_map *cap_map_index_find(const struct cap_map_index *m, uint32_t proc, uint64_t addr, uint64_t first_ns,
-	uint64_t last_ns, bool *unsure);
+const struct cap_map *cap_map_index_find(const struct cap_map_index *m, uint32_t proc, uint64_t addr,
+	uint64_t first_ns, uint64_t last_ns, bool *unsure);
 
 #endif

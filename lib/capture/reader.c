@@ -176,7 +176,8 @@ static void look_at(struct rest *rest, const struct cap_block *b, const uint8_t 
 	rest->blocks++;
 	if (b->type == CAPTURE_RECORD_TRAILER)
 		rest->trailer = true;
-	if (b->type == CAPTURE_RECORD_FLUSH && cap_record_next(&r, &record) && cap_record_get_flush(&record, &f))
+	if (b->type == CAPTURE_RECORD_FLUSH && cap_record_next(&r, &record) &&
+		cap_record_get_flush(&record, &f))
 		rest->flush_ns = f.time_ns;
 }
 
@@ -191,8 +192,8 @@ static bool is_block(const uint8_t *p, size_t len, uint64_t *budget, struct cap_
 
 static struct rest survey(const uint8_t *p, size_t len)
 {
-	const uint8_t sync[] = { CAPTURE_BLOCK_SYNC & 255, CAPTURE_BLOCK_SYNC >> 8 & 255, CAPTURE_BLOCK_SYNC >> 16 & 255,
-		CAPTURE_BLOCK_SYNC >> 24 };
+	const uint8_t sync[] = { CAPTURE_BLOCK_SYNC & 255, CAPTURE_BLOCK_SYNC >> 8 & 255,
+		CAPTURE_BLOCK_SYNC >> 16 & 255, CAPTURE_BLOCK_SYNC >> 24 };
 	const uint8_t *end = p + len;
 	uint64_t budget = (uint64_t)len * CHECKSUMS;
 	struct cap_block b;
@@ -409,7 +410,8 @@ static const char *take_map(struct cap_store *s, struct rd *r)
 	m = &s->maps[s->n.maps++];
 	if (m->proc >= s->n.procs)
 		return "a mapping of a process that is not there";
-	return m->file == CAPTURE_NONE || m->file < s->n.files ? NULL : "a mapping of a file that is not there";
+	return m->file == CAPTURE_NONE || m->file < s->n.files ? NULL
+							       : "a mapping of a file that is not there";
 }
 
 static const char *take_image(struct cap_store *s, struct rd *r)
@@ -977,8 +979,8 @@ uint64_t cap_reader_counter(const struct cap_reader *c, const char *name)
 	return 0;
 }
 
-const struct cap_map *cap_reader_map(const struct cap_reader *c, uint32_t proc, uint64_t addr, uint64_t first_ns,
-	uint64_t last_ns, bool *unsure)
+const struct cap_map *cap_reader_map(const struct cap_reader *c, uint32_t proc, uint64_t addr,
+	uint64_t first_ns, uint64_t last_ns, bool *unsure)
 {
 	return cap_map_index_find(((const struct load *)c)->maps, proc, addr, first_ns, last_ns, unsure);
 }

@@ -89,7 +89,7 @@ uint64_t cap_reader_counter(const struct cap_reader *c, const char *name);
  * the address meant something else at some time in [first_ns, last_ns] of the
  * caller's sample: pass both ends. O(log^2 n) in the process's mappings.
  */
-const struct cap_map *cap_reader_map(const struct cap_reader *c, uint32_t proc, uint64_t addr, uint64_t first_ns,
-	uint64_t last_ns, bool *unsure);
+const struct cap_map *cap_reader_map(const struct cap_reader *c, uint32_t proc, uint64_t addr,
+	uint64_t first_ns, uint64_t last_ns, bool *unsure);
 
 #endif

@@ -235,8 +235,8 @@ static void put_counters(struct json *j, const struct cap_reader *c, const char 
 	json_end(j, '}');
 }
 
-void cap_json_put(
-	struct out *o, const struct cap_reader *c, const struct cap_stats *s, const struct cap_stop_places *stops)
+void cap_json_put(struct out *o, const struct cap_reader *c, const struct cap_stats *s,
+	const struct cap_stop_places *stops)
 {
 	struct json j = { .o = o };
 

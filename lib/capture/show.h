@@ -18,8 +18,8 @@
  */
 
 /* One line, with its newline. */
-void cap_json_put(
-	struct out *o, const struct cap_reader *c, const struct cap_stats *s, const struct cap_stop_places *stops);
+void cap_json_put(struct out *o, const struct cap_reader *c, const struct cap_stats *s,
+	const struct cap_stop_places *stops);
 
 /*
  * cap_files_text - files of a capture by their build IDs, as lines.

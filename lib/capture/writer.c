@@ -120,7 +120,8 @@ static int replace(const char *path, const struct stat *st, bool force, const vo
  * symbolic link -ELOOP; directories, sockets and block devices are refused in
  * any case.
  */
-static int result_file_create(const char *path, bool force, const void *magic, size_t magic_len, struct err *e)
+static int result_file_create(
+	const char *path, bool force, const void *magic, size_t magic_len, struct err *e)
 {
 	/* what exists is moved away; someone who keeps putting it back does not hold us up for ever */
 	for (int attempt = 0; attempt < 16; attempt++) {
@@ -144,8 +145,8 @@ static int result_file_create(const char *path, bool force, const void *magic, s
 	return err_set(e, -EEXIST, "'%s' is put there again each time it is replaced", path);
 }
 
-int result_file_begin(
-	const char *path, bool force, const void *magic, size_t magic_len, struct result_file *ret, struct err *e)
+int result_file_begin(const char *path, bool force, const void *magic, size_t magic_len,
+	struct result_file *ret, struct err *e)
 {
 	struct stat st;
 
@@ -236,9 +237,11 @@ struct cap_writer {
 };
 
 /* A reader refers backwards only. */
-static const unsigned char order[] = { CAPTURE_RECORD_HOST, CAPTURE_RECORD_OPTION, CAPTURE_RECORD_FILE, CAPTURE_RECORD_PROC,
-	CAPTURE_RECORD_THREAD, CAPTURE_RECORD_MAP, CAPTURE_RECORD_IMAGE, CAPTURE_RECORD_KSYM, CAPTURE_RECORD_STACK, CAPTURE_RECORD_SAMPLE,
-	CAPTURE_RECORD_STRING, CAPTURE_RECORD_JIT, CAPTURE_RECORD_NAME, CAPTURE_RECORD_COUNTER, CAPTURE_RECORD_FLUSH, CAPTURE_RECORD_TRAILER };
+static const unsigned char order[] = { CAPTURE_RECORD_HOST, CAPTURE_RECORD_OPTION, CAPTURE_RECORD_FILE,
+	CAPTURE_RECORD_PROC, CAPTURE_RECORD_THREAD, CAPTURE_RECORD_MAP, CAPTURE_RECORD_IMAGE,
+	CAPTURE_RECORD_KSYM, CAPTURE_RECORD_STACK, CAPTURE_RECORD_SAMPLE, CAPTURE_RECORD_STRING,
+	CAPTURE_RECORD_JIT, CAPTURE_RECORD_NAME, CAPTURE_RECORD_COUNTER, CAPTURE_RECORD_FLUSH,
+	CAPTURE_RECORD_TRAILER };
 
 /* --- records into queues --- */
 
@@ -639,8 +642,9 @@ static int write_header(struct cap_writer *w, struct err *e)
 
 int cap_writer_create(const char *path, bool force, struct err *e)
 {
-	return strcmp(path, "-") == 0 ? result_file_stdout(e)
-				      : result_file_create(path, force, CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN, e);
+	return strcmp(path, "-") == 0
+		       ? result_file_stdout(e)
+		       : result_file_create(path, force, CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN, e);
 }
 
 int cap_writer_open(const char *path, bool force, struct cap_writer **ret, struct err *e)

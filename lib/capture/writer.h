@@ -41,8 +41,8 @@ struct result_file {
  * As result_file_create(), but a regular file PATH stays until result_file_commit().
  * 0 or -errno. Release RET with result_file_close(): what was not committed is gone then.
  */
-int result_file_begin(const char *path, bool force, const void *magic, size_t magic_len, struct result_file *ret,
-	struct err *e);
+int result_file_begin(const char *path, bool force, const void *magic, size_t magic_len,
+	struct result_file *ret, struct err *e);
 int result_file_commit(struct result_file *f, const char *path, struct err *e);
 void result_file_close(struct result_file *f);
 

@@ -65,8 +65,8 @@ static int change_user(uid_t uid, struct err *e)
 		return 0;
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0 || setresgid(uid, uid, uid) != 0 ||
 		setresuid(uid, uid, uid) != 0)
-		return err_set(
-			e, PRIV_STEP_UNTRIED, "cannot become user %u: %s", (unsigned int)uid, err_name(errno));
+		return err_set(e, PRIV_STEP_UNTRIED, "cannot become user %u: %s", (unsigned int)uid,
+			err_name(errno));
 	return 0;
 }
 
@@ -109,7 +109,8 @@ static int enter(void *ctx, struct err *e)
 	if (!rc && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		rc = -errno;
 	if (rc)
-		return err_set(e, PRIV_STEP_UNTRIED, "cannot take on a set of capabilities: %s", err_name(rc));
+		return err_set(
+			e, PRIV_STEP_UNTRIED, "cannot take on a set of capabilities: %s", err_name(rc));
 	return 0;
 }
 
@@ -269,8 +270,8 @@ static void finish(struct priv_trials *t, struct task *k, size_t slot)
 }
 
 /* Those of WHICH that are not known in column COLUMN of U. */
-static struct task task_of(
-	const struct priv_trials *t, struct priv_trials_user *u, size_t column, const uint16_t *which, size_t n)
+static struct task task_of(const struct priv_trials *t, struct priv_trials_user *u, size_t column,
+	const uint16_t *which, size_t n)
 {
 	struct task k = { .user = u, .column = column };
 
@@ -344,7 +345,8 @@ static void choose_users(struct priv_trials *t)
 	bool root = geteuid() == 0;
 
 	t->users[0] = (struct priv_trials_user){ .name = "root", .uid = 0 };
-	t->users[1] = (struct priv_trials_user){ .name = "ordinary", .uid = root ? PRIV_TARGETS_USER : geteuid() };
+	t->users[1] =
+		(struct priv_trials_user){ .name = "ordinary", .uid = root ? PRIV_TARGETS_USER : geteuid() };
 	if (!root)
 		snprintf(t->users[0].why_not, sizeof(t->users[0].why_not),
 			"bpfcheck itself is not run by root");
@@ -579,8 +581,8 @@ static bool once_through(struct search *s, const int *order, size_t n, uint64_t 
 	return changed;
 }
 
-bool priv_minimal_find(uint64_t from, uint64_t keep, const int *order, size_t n, priv_minimal_fn works, void *ctx,
-	uint64_t *ret)
+bool priv_minimal_find(uint64_t from, uint64_t keep, const int *order, size_t n, priv_minimal_fn works,
+	void *ctx, uint64_t *ret)
 {
 	struct search s = { .set = from, .keep = keep, .works = works, .ctx = ctx };
 	uint64_t others = ~UINT64_C(0);
@@ -1191,7 +1193,8 @@ static void put_json_step(const struct priv_table *t, size_t step, struct json *
 	for (size_t user = 0; user < PRIV_TRIALS_USERS; user++) {
 		json_begin(j, t->trials.users[user].name, '[');
 		for (size_t i = 0; i < t->n_sets; i++)
-			json_str(j, NULL, cell_text(priv_trials_cell(&t->trials, user, t->sets[i].caps, step)));
+			json_str(j, NULL,
+				cell_text(priv_trials_cell(&t->trials, user, t->sets[i].caps, step)));
 		json_end(j, ']');
 	}
 	json_end(j, '}');
@@ -1300,7 +1303,8 @@ void priv_report_tap(const struct priv_table *t, struct tap *tap)
 
 		text_escape(why, sizeof(why), text, strlen(text), TEXT_LINE);
 		if (l->found)
-			tap_ok(tap, true, "%s: with %s", s->id, priv_set_names(l->caps, names, sizeof(names)));
+			tap_ok(tap, true, "%s: with %s", s->id,
+				priv_set_names(l->caps, names, sizeof(names)));
 		else if (is_required(t, i))
 			tap_ok(tap, false, "%s: with no set that is granted here: %s", s->id, why);
 		else

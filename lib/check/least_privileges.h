@@ -159,8 +159,8 @@ typedef bool (*priv_minimal_fn)(void *ctx, uint64_t set);
  * gets was tried and worked, and each set that lacks one more was tried and
  * did not.
  */
-bool priv_minimal_find(uint64_t from, uint64_t keep, const int *order, size_t n, priv_minimal_fn works, void *ctx,
-	uint64_t *ret);
+bool priv_minimal_find(uint64_t from, uint64_t keep, const int *order, size_t n, priv_minimal_fn works,
+	void *ctx, uint64_t *ret);
 
 /*
  * priv_table - which capabilities every step and every tool takes on this

@@ -636,7 +636,8 @@ static const struct {
 	[PRIV_STEP_MAPS] = { "create a BPF map", "create BPF maps and load type information" },
 	[PRIV_STEP_PROGRAMS] = { "load a program of offcpu-record", "load the recorder's BPF programs" },
 	[PRIV_STEP_ATTACH] = { "attach", "attach BPF programs to the scheduler's tracepoints" },
-	[PRIV_STEP_ITERATORS] = { "create and read a task iterator", "go through all tasks by BPF iterators" },
+	[PRIV_STEP_ITERATORS] = { "create and read a task iterator",
+		"go through all tasks by BPF iterators" },
 	[PRIV_STEP_RAW] = { "record without the kernel's BTF", "record by raw tracepoints" },
 	[PRIV_STEP_STACKMAP] = { "load and attach one of stackmap-test", "load and attach BPF programs" },
 	[PRIV_STEP_PERF] = { "open perf dummy events", "open perf events" },
@@ -648,52 +649,53 @@ static const struct {
 
 /* Before the BPF steps, and behind them. */
 static const struct priv_step procs[] = {
-	{ "proc.own.maps", "read its maps", PRIV_STEP_OWN, priv_proc_maps, NULL, PRIV_TARGETS_OF_USER, "", false },
+	{ "proc.own.maps", "read its maps", PRIV_STEP_OWN, priv_proc_maps, NULL, PRIV_TARGETS_OF_USER, "",
+		false },
 	{ "proc.own.map_files", "open a mapped file by map_files", PRIV_STEP_OWN, priv_proc_map_files, NULL,
 		PRIV_TARGETS_OF_USER, "", false },
-	{ "proc.own.memory", "read its memory", PRIV_STEP_OWN, priv_proc_memory, NULL, PRIV_TARGETS_OF_USER, "",
-		false },
-	{ "proc.own.ptrace", "trace and stop it", PRIV_STEP_OWN, priv_proc_ptrace, NULL, PRIV_TARGETS_OF_USER, "",
-		false },
+	{ "proc.own.memory", "read its memory", PRIV_STEP_OWN, priv_proc_memory, NULL, PRIV_TARGETS_OF_USER,
+		"", false },
+	{ "proc.own.ptrace", "trace and stop it", PRIV_STEP_OWN, priv_proc_ptrace, NULL, PRIV_TARGETS_OF_USER,
+		"", false },
 	{ "proc.own.stack", "read its kernel stack in /proc", PRIV_STEP_OWN, priv_proc_stack, NULL,
 		PRIV_TARGETS_OF_USER, "", false },
-	{ "proc.other.maps", "read its maps", PRIV_STEP_OTHER, priv_proc_maps, NULL, PRIV_TARGETS_OF_OTHER, "",
-		false },
+	{ "proc.other.maps", "read its maps", PRIV_STEP_OTHER, priv_proc_maps, NULL, PRIV_TARGETS_OF_OTHER,
+		"", false },
 	{ "proc.other.maps_hidden", "the same, not dumpable", PRIV_STEP_OTHER, priv_proc_maps, NULL,
 		PRIV_TARGETS_HIDDEN, "", false },
 	{ "proc.other.root", "open a mapped file by its root", PRIV_STEP_OTHER, priv_proc_root, NULL,
 		PRIV_TARGETS_OF_OTHER, "", false },
-	{ "proc.other.map_files", "open a mapped file by map_files", PRIV_STEP_OTHER, priv_proc_map_files, NULL,
-		PRIV_TARGETS_OF_OTHER, "", false },
-	{ "proc.other.private_file", "the same, a file of mode 0600", PRIV_STEP_OTHER, priv_proc_own_file, NULL,
-		PRIV_TARGETS_OF_OTHER, "", false },
+	{ "proc.other.map_files", "open a mapped file by map_files", PRIV_STEP_OTHER, priv_proc_map_files,
+		NULL, PRIV_TARGETS_OF_OTHER, "", false },
+	{ "proc.other.private_file", "the same, a file of mode 0600", PRIV_STEP_OTHER, priv_proc_own_file,
+		NULL, PRIV_TARGETS_OF_OTHER, "", false },
 	{ "proc.other.memory", "read its memory, process_vm_readv", PRIV_STEP_OTHER, priv_proc_memory, NULL,
 		PRIV_TARGETS_OF_OTHER, "", false },
 	{ "proc.other.mem_file", "read its memory, /proc/PID/mem", PRIV_STEP_OTHER, priv_proc_mem_file, NULL,
 		PRIV_TARGETS_OF_OTHER, "", false },
-	{ "proc.other.ptrace", "trace and stop it", PRIV_STEP_OTHER, priv_proc_ptrace, NULL, PRIV_TARGETS_OF_OTHER,
-		"", false },
+	{ "proc.other.ptrace", "trace and stop it", PRIV_STEP_OTHER, priv_proc_ptrace, NULL,
+		PRIV_TARGETS_OF_OTHER, "", false },
 	{ "proc.other.syscall", "read its system call in /proc", PRIV_STEP_OTHER, priv_proc_syscall, NULL,
 		PRIV_TARGETS_OF_OTHER, "", false },
 	{ "proc.other.stack", "read its kernel stack in /proc", PRIV_STEP_OTHER, priv_proc_stack, NULL,
 		PRIV_TARGETS_OF_OTHER, "", false },
-	{ "perf.own", "for a process of one's own", PRIV_STEP_PERF, priv_proc_event, NULL, PRIV_TARGETS_OF_USER, "",
-		false },
-	{ "perf.other", "for another user's process", PRIV_STEP_PERF, priv_proc_event, NULL, PRIV_TARGETS_OF_OTHER,
-		"", false },
+	{ "perf.own", "for a process of one's own", PRIV_STEP_PERF, priv_proc_event, NULL,
+		PRIV_TARGETS_OF_USER, "", false },
+	{ "perf.other", "for another user's process", PRIV_STEP_PERF, priv_proc_event, NULL,
+		PRIV_TARGETS_OF_OTHER, "", false },
 	{ "perf.system", "on every CPU, with their buffers", PRIV_STEP_PERF, priv_proc_events, NULL,
 		PRIV_TARGETS_OF_USER, "", false },
 	{ "kernel.kallsyms", "addresses of symbols (kallsyms)", PRIV_STEP_KERNEL, priv_proc_kallsyms, NULL,
 		PRIV_TARGETS_OF_USER, "", false },
-	{ "kernel.btf", "type information (BTF)", PRIV_STEP_KERNEL, priv_proc_btf, NULL, PRIV_TARGETS_OF_USER, "",
-		false },
+	{ "kernel.btf", "type information (BTF)", PRIV_STEP_KERNEL, priv_proc_btf, NULL, PRIV_TARGETS_OF_USER,
+		"", false },
 	{ "kernel.tracefs", "the id of a tracepoint (tracefs)", PRIV_STEP_KERNEL, priv_proc_tracefs, NULL,
 		PRIV_TARGETS_OF_USER, "", false },
 };
 
 static const struct priv_step limits[] = {
-	{ "limit.memlock", "raise RLIMIT_MEMLOCK", PRIV_STEP_LIMITS, priv_proc_memlock, NULL, PRIV_TARGETS_OF_USER,
-		"", false },
+	{ "limit.memlock", "raise RLIMIT_MEMLOCK", PRIV_STEP_LIMITS, priv_proc_memlock, NULL,
+		PRIV_TARGETS_OF_USER, "", false },
 };
 
 const char *priv_step_title(enum priv_step_group group)
@@ -764,7 +766,8 @@ static int add_recorder(struct priv_step_list *list, struct err *e)
 	if (!rc)
 		rc = add(list, PRIV_STEP_ITERATORS, "iterator", "task", priv_bpf_iterate, "open_waits");
 	if (!rc)
-		rc = add(list, PRIV_STEP_ITERATORS, "iterator", "task_sleepable", priv_bpf_iterate, "waiting");
+		rc = add(
+			list, PRIV_STEP_ITERATORS, "iterator", "task_sleepable", priv_bpf_iterate, "waiting");
 	return rc ? rc : add(list, PRIV_STEP_RAW, "raw", "load_and_attach", try_raw, "");
 }
 
@@ -789,9 +792,11 @@ int priv_step_all(struct priv_step_list *ret, struct err *e)
 	return rc == -ENOSPC ? err_set(e, rc, "there are more than %d steps to try", PRIV_STEP_MAX) : rc;
 }
 
-int priv_step_do(const struct priv_step *s, const struct priv_targets *w, uid_t uid, struct priv_bpf *b, struct err *e)
+int priv_step_do(
+	const struct priv_step *s, const struct priv_targets *w, uid_t uid, struct priv_bpf *b, struct err *e)
 {
-	enum priv_targets_process whose = s->whose == PRIV_TARGETS_OF_USER && uid == 0 ? PRIV_TARGETS_OF_ROOT : s->whose;
+	enum priv_targets_process whose =
+		s->whose == PRIV_TARGETS_OF_USER && uid == 0 ? PRIV_TARGETS_OF_ROOT : s->whose;
 	pid_t pid;
 
 	if (s->bpf)

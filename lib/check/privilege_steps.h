@@ -143,8 +143,8 @@ int priv_step_all(struct priv_step_list *ret, struct err *e);
  * Do S, as a user of uid UID would. B is what earlier steps of this process
  * left. PRIV_STEP_UNTRIED where there is no process to do it to.
  */
-int priv_step_do(
-	const struct priv_step *s, const struct priv_targets *w, uid_t uid, struct priv_bpf *b, struct err *e);
+int priv_step_do(const struct priv_step *s, const struct priv_targets *w, uid_t uid, struct priv_bpf *b,
+	struct err *e);
 
 const char *priv_step_title(enum priv_step_group group); /* "create a BPF map" */
 

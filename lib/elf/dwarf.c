@@ -157,8 +157,8 @@ static int plan_open(struct dwarf_plan *p, struct dwarf_info *d, size_t i)
  * code of this file. A unit whose first entry is malformed is left out, the
  * first such message is in E and *BAD counts them. 0 or -ENOMEM.
  */
-static int dwarf_plan_make(struct dwarf_plan *p, struct dwarf_info *d, uint64_t lowest, const uint64_t *vaddrs, size_t n,
-	uint64_t *bad, struct err *e)
+static int dwarf_plan_make(struct dwarf_plan *p, struct dwarf_info *d, uint64_t lowest,
+	const uint64_t *vaddrs, size_t n, uint64_t *bad, struct err *e)
 {
 	int rc = 0;
 
@@ -204,7 +204,8 @@ struct dwarf_top {
 
 static void dwarf_top_free(struct dwarf_top *t);
 
-static char *copy_text(struct dwarf_info *d, struct dwarf_info *alt, struct dwarf_unit *u, const struct dwarf_value *v)
+static char *copy_text(
+	struct dwarf_info *d, struct dwarf_info *alt, struct dwarf_unit *u, const struct dwarf_value *v)
 {
 	const char *text = dwarf_info_text(d, alt, u, v);
 
@@ -212,8 +213,8 @@ static char *copy_text(struct dwarf_info *d, struct dwarf_info *alt, struct dwar
 }
 
 /* Of unit U of D; ALT is the alternate file or NULL. *T is zeroed or of another unit. */
-static int dwarf_top_read(struct dwarf_top *t, struct dwarf_info *d, struct dwarf_info *alt, struct dwarf_unit *u,
-	uint64_t lowest, struct err *e)
+static int dwarf_top_read(struct dwarf_top *t, struct dwarf_info *d, struct dwarf_info *alt,
+	struct dwarf_unit *u, uint64_t lowest, struct err *e)
 {
 	int rc;
 
@@ -328,8 +329,8 @@ static struct dwarf_hit_held *copy_of(const struct dwarf_lookup_hit *hit, uint64
  * LAST the best goes to SINK, and *HELD is NULL again. Where memory for a copy is short the hit is lost to
  * one that comes later.
  */
-static void dwarf_hit_offer(struct dwarf_hit_held **held, const struct dwarf_lookup_hit *hit, uint64_t rank, bool last,
-	dwarf_lookup_sink *sink, void *ctx)
+static void dwarf_hit_offer(struct dwarf_hit_held **held, const struct dwarf_lookup_hit *hit, uint64_t rank,
+	bool last, dwarf_lookup_sink *sink, void *ctx)
 {
 	bool better = hit && (!*held || rank < (*held)->rank);
 
@@ -499,7 +500,8 @@ static int add_frame(struct dwarf_lookup *d, size_t n, const struct dwarf_lookup
 }
 
 /* FILE as the line table counts: from 1 before DWARF 5, where 0 is none. */
-static void set_place(struct dwarf_lookup *d, uint32_t file, uint32_t line, uint32_t column, struct dwarf_lookup_frame *f)
+static void set_place(
+	struct dwarf_lookup *d, uint32_t file, uint32_t line, uint32_t column, struct dwarf_lookup_frame *f)
 {
 	const struct look_unit *u = &d->u;
 
@@ -712,7 +714,8 @@ static int read_unit(struct dwarf_lookup *d, struct err *e)
 		return err_set(e, -ENOMEM, "a unit of debug information is larger than the limit");
 	rc = dwarf_info_table(u->top.bases.info, u->unit, true, &u->table, e);
 	if (!rc)
-		rc = dwarf_sections_read(u->top.bases.info->sect, DWARF_SECTION_INFO, u->unit->at, len, &d->piece, e);
+		rc = dwarf_sections_read(
+			u->top.bases.info->sect, DWARF_SECTION_INFO, u->unit->at, len, &d->piece, e);
 	if (!rc && d->piece.len < len)
 		rc = err_set(e, -EINVAL, "a unit of debug information is cut short");
 	d->walk.unit = rd_init(d->piece.bytes, d->piece.len);
@@ -812,8 +815,8 @@ static int plan(struct dwarf_lookup *d)
 	return rc;
 }
 
-int dwarf_lookup_run(struct dwarf_lookup *d, const uint64_t *vaddrs, size_t n, dwarf_lookup_sink *sink, dwarf_lookup_want *want,
-	void *ctx, struct err *e)
+int dwarf_lookup_run(struct dwarf_lookup *d, const uint64_t *vaddrs, size_t n, dwarf_lookup_sink *sink,
+	dwarf_lookup_want *want, void *ctx, struct err *e)
 {
 	uint64_t from = now_ns(), lines = d->stats.ns_lines;
 	int rc;

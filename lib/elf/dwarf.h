@@ -81,8 +81,8 @@ void dwarf_lookup_close(struct dwarf_lookup *d);
  * goes to SINK once, in any order. What is malformed costs the unit it is in:
  * 0 all the same, with the first such message in E if given; -ENOMEM at the limit.
  */
-int dwarf_lookup_run(struct dwarf_lookup *d, const uint64_t *vaddrs, size_t n, dwarf_lookup_sink *sink, dwarf_lookup_want *want,
-	void *ctx, struct err *e);
+int dwarf_lookup_run(struct dwarf_lookup *d, const uint64_t *vaddrs, size_t n, dwarf_lookup_sink *sink,
+	dwarf_lookup_want *want, void *ctx, struct err *e);
 
 void dwarf_lookup_stats(const struct dwarf_lookup *d, struct dwarf_lookup_stats *ret);
 

@@ -130,7 +130,8 @@ static bool new_entry(struct list *l, struct rd *r)
 }
 
 /* The list at AT. A window is asked for anew before it ends within an entry. */
-static int read_list(struct list *l, struct dwarf_info *d, enum dwarf_section_id id, uint64_t at, struct err *e)
+static int read_list(
+	struct list *l, struct dwarf_info *d, enum dwarf_section_id id, uint64_t at, struct err *e)
 {
 	bool more = true;
 
@@ -185,8 +186,9 @@ static int read_ranges(struct list *l, const struct dwarf_value *v, struct err *
 	return read_list(l, b->main, DWARF_SECTION_RANGES, at, e);
 }
 
-int dwarf_range_read(const struct dwarf_bases *b, const struct dwarf_value *low, const struct dwarf_value *high,
-	const struct dwarf_value *ranges, struct dwarf_span_list *ret, struct err *e)
+int dwarf_range_read(const struct dwarf_bases *b, const struct dwarf_value *low,
+	const struct dwarf_value *high, const struct dwarf_value *ranges, struct dwarf_span_list *ret,
+	struct err *e)
 {
 	struct list l = { .b = b, .base = b->low, .spans = ret };
 	uint64_t from, to;
@@ -244,7 +246,8 @@ static const char *keep(struct dwarf_name_table *n, const char *text)
 	return at;
 }
 
-static const char *text_of(struct dwarf_name_table *n, struct dwarf_info *d, struct dwarf_unit *u, const struct dwarf_value *v)
+static const char *text_of(
+	struct dwarf_name_table *n, struct dwarf_info *d, struct dwarf_unit *u, const struct dwarf_value *v)
 {
 	const char *text = dwarf_info_text(d, n->alt, u, v);
 
@@ -252,8 +255,8 @@ static const char *text_of(struct dwarf_name_table *n, struct dwarf_info *d, str
 	return text && v->kind == DWARF_VALUE_TEXT ? keep(n, text) : text;
 }
 
-static void note_link(
-	struct dwarf_name_table *n, struct dwarf_info *d, struct dwarf_unit *u, const struct dwarf_value *v, struct hop *hop)
+static void note_link(struct dwarf_name_table *n, struct dwarf_info *d, struct dwarf_unit *u,
+	const struct dwarf_value *v, struct hop *hop)
 {
 	*hop = (struct hop){ .d = d, .more = true };
 	if (v->kind == DWARF_VALUE_REF && v->u < u->end - u->at)
@@ -278,8 +281,9 @@ static void note_call(struct dwarf_call *call, uint16_t name, const struct dwarf
 }
 
 /* What the attributes at R add to RET, and where the rest is. False where they are cut short. */
-static bool read_entry(struct dwarf_name_table *n, struct dwarf_info *d, struct dwarf_unit *u, const struct dwarf_abbrev_table *t,
-	const struct dwarf_abbrev *a, struct rd *r, struct dwarf_name *ret, struct dwarf_call *call, struct hop *hop)
+static bool read_entry(struct dwarf_name_table *n, struct dwarf_info *d, struct dwarf_unit *u,
+	const struct dwarf_abbrev_table *t, const struct dwarf_abbrev *a, struct rd *r,
+	struct dwarf_name *ret, struct dwarf_call *call, struct hop *hop)
 {
 	struct dwarf_value name = { .kind = DWARF_VALUE_NONE }, linkage = name, link = name;
 
@@ -324,7 +328,8 @@ static void read_hop(struct dwarf_name_table *n, struct hop *hop, struct dwarf_n
 		const struct dwarf_abbrev *a;
 		struct rd r;
 
-		if (dwarf_sections_read(d->sect, DWARF_SECTION_INFO, at, MIN(want, left), &n->piece, NULL) != 0)
+		if (dwarf_sections_read(d->sect, DWARF_SECTION_INFO, at, MIN(want, left), &n->piece, NULL) !=
+			0)
 			return;
 		r = rd_init(n->piece.bytes, n->piece.len);
 		a = dwarf_abbrev_find(t, rd_uleb(&r));
@@ -363,8 +368,9 @@ static void follow(struct dwarf_name_table *n, struct hop hop, struct dwarf_name
 		*mine = *ret;
 }
 
-void dwarf_name_table_of_entry(struct dwarf_name_table *n, struct dwarf_info *d, struct dwarf_unit *u, const struct dwarf_abbrev_table *t,
-	const struct dwarf_abbrev *a, struct rd r, struct dwarf_name *ret, struct dwarf_call *call)
+void dwarf_name_table_of_entry(struct dwarf_name_table *n, struct dwarf_info *d, struct dwarf_unit *u,
+	const struct dwarf_abbrev_table *t, const struct dwarf_abbrev *a, struct rd r, struct dwarf_name *ret,
+	struct dwarf_call *call)
 {
 	struct dwarf_name own = { 0 }, rest = { 0 };
 	struct hop hop = { 0 };

@@ -43,8 +43,9 @@ void dwarf_range_bases(struct dwarf_bases *b, const struct dwarf_root *root, boo
  * RET becomes the ranges that are not empty, in the order of the file. 0,
  * -EINVAL when a list is malformed (what came before it is in RET), -ENOMEM.
  */
-int dwarf_range_read(const struct dwarf_bases *b, const struct dwarf_value *low, const struct dwarf_value *high,
-	const struct dwarf_value *ranges, struct dwarf_span_list *ret, struct err *e);
+int dwarf_range_read(const struct dwarf_bases *b, const struct dwarf_value *low,
+	const struct dwarf_value *high, const struct dwarf_value *ranges, struct dwarf_span_list *ret,
+	struct err *e);
 
 /*
  * dwarf_name - how functions are called: an entry's own names or those that it
@@ -87,7 +88,8 @@ void dwarf_name_table_free(struct dwarf_name_table *n); /* a zeroed one is empty
  * The names and the call of the entry whose values are to be taken from R (in unit U of D, with
  * table T, behind its code). Strings are valid until dwarf_name_table_free() or the file's close.
  */
-void dwarf_name_table_of_entry(struct dwarf_name_table *n, struct dwarf_info *d, struct dwarf_unit *u, const struct dwarf_abbrev_table *t,
-	const struct dwarf_abbrev *a, struct rd r, struct dwarf_name *ret, struct dwarf_call *call);
+void dwarf_name_table_of_entry(struct dwarf_name_table *n, struct dwarf_info *d, struct dwarf_unit *u,
+	const struct dwarf_abbrev_table *t, const struct dwarf_abbrev *a, struct rd r, struct dwarf_name *ret,
+	struct dwarf_call *call);
 
 #endif

@@ -367,7 +367,8 @@ enum { /* DW_FORM_* that may stand in a heading */
 struct name {
 	const char *str;
 	uint64_t at;
-	enum dwarf_section_id section; /* DWARF_SECTION_STR, DWARF_SECTION_LINE_STR; else there is no offset */
+	enum dwarf_section_id
+		section; /* DWARF_SECTION_STR, DWARF_SECTION_LINE_STR; else there is no offset */
 };
 
 struct file {
@@ -571,7 +572,8 @@ static int read_unit(struct dwarf_line *l, uint64_t offset, struct rd *r, struct
 	l->cut = length > left;
 	length = MIN(length, left);
 	if (length > rd_left(r)) {
-		rc = dwarf_sections_read(l->s, DWARF_SECTION_LINE, offset, length + (l->wide ? 12 : 4), &l->unit, e);
+		rc = dwarf_sections_read(
+			l->s, DWARF_SECTION_LINE, offset, length + (l->wide ? 12 : 4), &l->unit, e);
 		if (rc)
 			return rc;
 		*r = rd_init(l->unit.bytes, l->unit.len);
@@ -639,7 +641,8 @@ static bool copy_of(const char *from, char **to)
 	return !from || *to;
 }
 
-int dwarf_line_open(struct dwarf_sections *s, const struct dwarf_line_opts *o, struct dwarf_line **ret, struct err *e)
+int dwarf_line_open(
+	struct dwarf_sections *s, const struct dwarf_line_opts *o, struct dwarf_line **ret, struct err *e)
 {
 	CLEANUP(dwarf_line_close_p) struct dwarf_line *l = calloc(1, sizeof(*l));
 	int rc;
@@ -680,7 +683,8 @@ void dwarf_line_close(struct dwarf_line *l)
 	free(l);
 }
 
-int dwarf_line_run(struct dwarf_line *l, const uint64_t *vaddrs, size_t n, struct dwarf_line_row *rows, struct err *e)
+int dwarf_line_run(
+	struct dwarf_line *l, const uint64_t *vaddrs, size_t n, struct dwarf_line_row *rows, struct err *e)
 {
 	int rc;
 

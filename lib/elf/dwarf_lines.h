@@ -48,14 +48,16 @@ struct dwarf_line; /* a table's heading: its files */
  * Read the heading of the program at O->offset of S's .debug_line; S must stay.
  * -EINVAL where it is malformed, -ENOMEM, -EIO, and -E2BIG and the like of dwarf_sections_read().
  */
-int dwarf_line_open(struct dwarf_sections *s, const struct dwarf_line_opts *o, struct dwarf_line **ret, struct err *e);
+int dwarf_line_open(
+	struct dwarf_sections *s, const struct dwarf_line_opts *o, struct dwarf_line **ret, struct err *e);
 void dwarf_line_close(struct dwarf_line *l); /* NULL is fine */
 
 /*
  * Run it: ROWS[i] for VADDRS[i] (ascending); rows that no sequence covers stay
  * as they were. -EINVAL where the program breaks off: what came before is kept.
  */
-int dwarf_line_run(struct dwarf_line *l, const uint64_t *vaddrs, size_t n, struct dwarf_line_row *rows, struct err *e);
+int dwarf_line_run(
+	struct dwarf_line *l, const uint64_t *vaddrs, size_t n, struct dwarf_line_row *rows, struct err *e);
 
 /*
  * Path of file number FILE: directory and name joined (absolute ones stay);

@@ -69,7 +69,8 @@ static void look_up(struct dwarf_sections *s, size_t id, bool dwo)
 
 DEFINE_CLEANUP(struct dwarf_sections *, dwarf_sections_close);
 
-int dwarf_sections_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwarf_sections **ret, struct err *e)
+int dwarf_sections_open(
+	const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwarf_sections **ret, struct err *e)
 {
 	CLEANUP(dwarf_sections_close_p) struct dwarf_sections *s = calloc(1, sizeof(*s));
 	int rc;
@@ -176,8 +177,8 @@ static int copy_out(
 	return rc;
 }
 
-int dwarf_sections_read(
-	struct dwarf_sections *s, enum dwarf_section_id id, uint64_t at, uint64_t len, struct dwarf_piece *p, struct err *e)
+int dwarf_sections_read(struct dwarf_sections *s, enum dwarf_section_id id, uint64_t at, uint64_t len,
+	struct dwarf_piece *p, struct err *e)
 {
 	struct section *x = &s->of[id];
 	uint64_t size = dwarf_sections_size(s, id);

@@ -36,7 +36,8 @@ struct dwarf_sections;
  * while the indexes have none of their own). MAX_BYTES bounds what is decompressed and the
  * strings, taken together, and each piece.
  */
-int dwarf_sections_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwarf_sections **ret, struct err *e);
+int dwarf_sections_open(
+	const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwarf_sections **ret, struct err *e);
 void dwarf_sections_close(struct dwarf_sections *s); /* NULL is fine */
 
 /* Uncompressed; 0 = there is none. Of one that cannot be unpacked its size in the file: reading it says why.
@@ -57,8 +58,8 @@ struct dwarf_piece {
  * LEN bytes at offset AT, or as many as there are. -EINVAL when AT lies outside (at the end too),
  * -EIO, -ENOMEM, -EOPNOTSUPP/-E2BIG for a compressed section that cannot be unpacked.
  */
-int dwarf_sections_read(
-	struct dwarf_sections *s, enum dwarf_section_id id, uint64_t at, uint64_t len, struct dwarf_piece *p, struct err *e);
+int dwarf_sections_read(struct dwarf_sections *s, enum dwarf_section_id id, uint64_t at, uint64_t len,
+	struct dwarf_piece *p, struct err *e);
 void dwarf_piece_free(struct dwarf_piece *p);
 
 /*

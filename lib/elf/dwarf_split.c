@@ -89,7 +89,8 @@ static int find_tables(struct dwarf_index *x, struct rd *r, struct err *e)
 
 DEFINE_CLEANUP(struct dwarf_index *, dwarf_index_close);
 
-int dwarf_index_open(struct dwarf_sections *s, enum dwarf_section_id id, struct dwarf_index **ret, struct err *e)
+int dwarf_index_open(
+	struct dwarf_sections *s, enum dwarf_section_id id, struct dwarf_index **ret, struct err *e)
 {
 	CLEANUP(dwarf_index_close_p) struct dwarf_index *x = NULL;
 	struct rd r;
@@ -153,7 +154,8 @@ int dwarf_index_find(const struct dwarf_index *x, uint64_t id, struct dwarf_inde
 	if (row > x->n_units)
 		return malformed(e, "points outside itself");
 	for (uint32_t i = 0; i < x->n_columns; i++) {
-		struct dwarf_index_part part = { cell(x, x->offsets, row - 1, i), cell(x, x->sizes, row - 1, i) };
+		struct dwarf_index_part part = { cell(x, x->offsets, row - 1, i),
+			cell(x, x->sizes, row - 1, i) };
 
 		if (x->column[i] == OTHER || !part.size)
 			continue;
@@ -164,7 +166,8 @@ int dwarf_index_find(const struct dwarf_index *x, uint64_t id, struct dwarf_inde
 	return 0;
 }
 
-int dwarf_split_open(struct dwarf_split *h, const struct elffile *f, bool packed, uint64_t max_bytes, struct err *e)
+int dwarf_split_open(
+	struct dwarf_split *h, const struct elffile *f, bool packed, uint64_t max_bytes, struct err *e)
 {
 	int rc = dwarf_info_open(f, true, max_bytes, &h->info, e);
 
@@ -214,7 +217,8 @@ static struct dwarf_unit *unit_of_dwp(struct dwarf_split *h, uint64_t id, uint64
 	return u;
 }
 
-int dwarf_split_find(struct dwarf_split *h, const struct dwarf_root *root, struct dwarf_bases *b, struct err *e)
+int dwarf_split_find(
+	struct dwarf_split *h, const struct dwarf_root *root, struct dwarf_bases *b, struct err *e)
 {
 	uint64_t lists = 0, low = b->low;
 	struct dwarf_unit *u = h->index ? unit_of_dwp(h, root->id, &lists, e) : unit_of_dwo(h, root->id);

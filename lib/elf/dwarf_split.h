@@ -33,7 +33,8 @@ struct dwarf_index_parts {
  * and was opened with DWO. -ENOENT when there is none, -EINVAL when it is malformed, and what
  * dwarf_sections_read() gives.
  */
-int dwarf_index_open(struct dwarf_sections *s, enum dwarf_section_id id, struct dwarf_index **ret, struct err *e);
+int dwarf_index_open(
+	struct dwarf_sections *s, enum dwarf_section_id id, struct dwarf_index **ret, struct err *e);
 void dwarf_index_close(struct dwarf_index *x); /* NULL is fine */
 
 size_t dwarf_index_count(const struct dwarf_index *x); /* of the units */
@@ -58,13 +59,15 @@ struct dwarf_split {
 };
 
 /* Open F; with PACKED it is a .dwp. Close it in any case. */
-int dwarf_split_open(struct dwarf_split *h, const struct elffile *f, bool packed, uint64_t max_bytes, struct err *e);
+int dwarf_split_open(
+	struct dwarf_split *h, const struct elffile *f, bool packed, uint64_t max_bytes, struct err *e);
 void dwarf_split_close(struct dwarf_split *h); /* a zeroed one is fine */
 
 /*
  * B is that of a skeleton ROOT, whose ID says what belongs to it: it becomes
  * that of the split unit. -ENOENT when the file does not have it, -EINVAL.
  */
-int dwarf_split_find(struct dwarf_split *h, const struct dwarf_root *root, struct dwarf_bases *b, struct err *e);
+int dwarf_split_find(
+	struct dwarf_split *h, const struct dwarf_root *root, struct dwarf_bases *b, struct err *e);
 
 #endif

@@ -173,7 +173,8 @@ static struct dwarf_value block_of(struct rd *r, uint64_t len)
 	return (struct dwarf_value){ .kind = DWARF_VALUE_NONE };
 }
 
-struct dwarf_value dwarf_form_read(struct rd *r, uint16_t form, int64_t implicit, const struct dwarf_shape *shape)
+struct dwarf_value dwarf_form_read(
+	struct rd *r, uint16_t form, int64_t implicit, const struct dwarf_shape *shape)
 {
 	struct dwarf_value v = { .kind = kind_of(form) };
 	uint32_t size = 0;
@@ -249,13 +250,15 @@ static enum dwarf_abbrev_kind entry_kind(uint64_t tag)
 static void note_place(struct dwarf_abbrev *a, uint16_t name, uint32_t attr, uint32_t step, uint32_t add)
 {
 	struct dwarf_abbrev_place *p = name == DW_AT_sibling   ? &a->sibling
-				   : name == DW_AT_low_pc  ? &a->low_pc
-				   : name == DW_AT_high_pc ? &a->high_pc
-				   : name == DW_AT_ranges  ? &a->ranges
-							   : NULL;
+				       : name == DW_AT_low_pc  ? &a->low_pc
+				       : name == DW_AT_high_pc ? &a->high_pc
+				       : name == DW_AT_ranges  ? &a->ranges
+							       : NULL;
 
 	if (p && attr < DWARF_ABBREV_NONE && step < UINT16_MAX)
-		*p = (struct dwarf_abbrev_place){ .attr = (uint16_t)attr, .step = (uint16_t)step, .add = add };
+		*p = (struct dwarf_abbrev_place){
+			.attr = (uint16_t)attr, .step = (uint16_t)step, .add = add
+		};
 }
 
 static int add_step(struct dwarf_abbrev_table *t, uint32_t add, enum dwarf_skip skip, struct err *e)
@@ -267,7 +270,8 @@ static int add_step(struct dwarf_abbrev_table *t, uint32_t add, enum dwarf_skip 
 }
 
 /* Steps and places of the last abbreviation. */
-static int compile(struct dwarf_abbrev_table *t, struct dwarf_abbrev *a, const struct dwarf_shape *shape, struct err *e)
+static int compile(
+	struct dwarf_abbrev_table *t, struct dwarf_abbrev *a, const struct dwarf_shape *shape, struct err *e)
 {
 	uint32_t pending = 0, step = 0;
 	int rc;
@@ -332,8 +336,8 @@ static int parse_attrs(struct rd *r, struct dwarf_abbrev_table *t, struct dwarf_
 	return rc ? err_set(e, rc, "an abbreviation table breaks off") : 0;
 }
 
-static int parse_one(
-	struct rd *r, struct dwarf_abbrev_table *t, uint64_t code, const struct dwarf_shape *shape, struct err *e)
+static int parse_one(struct rd *r, struct dwarf_abbrev_table *t, uint64_t code,
+	const struct dwarf_shape *shape, struct err *e)
 {
 	uint64_t tag = rd_uleb(r);
 	struct dwarf_abbrev a = { .code = code, .kind = (uint8_t)entry_kind(tag) };
@@ -359,8 +363,8 @@ static int by_code(const void *a, const void *b)
 	return CMP(x->code, y->code);
 }
 
-static int parse_all(
-	struct rd *r, struct dwarf_abbrev_table *t, const struct dwarf_shape *shape, uint64_t until, struct err *e)
+static int parse_all(struct rd *r, struct dwarf_abbrev_table *t, const struct dwarf_shape *shape,
+	uint64_t until, struct err *e)
 {
 	uint64_t code = 0;
 	bool sorted = true;
@@ -467,7 +471,8 @@ static const uint8_t *skip_value(
 }
 
 /* Over LIMIT steps and what stands before the next one. */
-static void step(const struct dwarf_abbrev_step *s, uint32_t limit, const struct dwarf_shape *shape, struct rd *r)
+static void step(
+	const struct dwarf_abbrev_step *s, uint32_t limit, const struct dwarf_shape *shape, struct rd *r)
 {
 	const uint8_t *p = r->p, *end = r->end;
 
@@ -486,8 +491,8 @@ static void step(const struct dwarf_abbrev_step *s, uint32_t limit, const struct
 	r->bad = true;
 }
 
-void dwarf_abbrev_step_slow(
-	const struct dwarf_abbrev_table *t, const struct dwarf_abbrev *a, const struct dwarf_shape *shape, struct rd *r)
+void dwarf_abbrev_step_slow(const struct dwarf_abbrev_table *t, const struct dwarf_abbrev *a,
+	const struct dwarf_shape *shape, struct rd *r)
 {
 	step(&t->steps[a->steps], UINT32_MAX, shape, r);
 }
@@ -612,7 +617,8 @@ static uint64_t budget(struct dwarf_info *d, enum dwarf_section_id id)
 	return BUDGET_MIN + 16 * dwarf_sections_size(d->sect, id);
 }
 
-int dwarf_info_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwarf_info **ret, struct err *e)
+int dwarf_info_open(
+	const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwarf_info **ret, struct err *e)
 {
 	struct dwarf_info *d = calloc(1, sizeof(*d));
 	int rc;
@@ -621,7 +627,8 @@ int dwarf_info_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struc
 		return err_nomem(e, "debug information");
 	d->dwo = dwo;
 	d->tables = calloc(TABLES, sizeof(*d->tables));
-	rc = d->tables ? dwarf_sections_open(f, dwo, max_bytes, &d->sect, e) : err_nomem(e, "debug information");
+	rc = d->tables ? dwarf_sections_open(f, dwo, max_bytes, &d->sect, e)
+		       : err_nomem(e, "debug information");
 	if (!rc && !dwarf_sections_size(d->sect, DWARF_SECTION_INFO))
 		rc = err_set(e, -ENOENT, "there is no debug information");
 	if (!rc) {
@@ -659,7 +666,8 @@ struct dwarf_unit *dwarf_info_unit(const struct dwarf_info *d, uint64_t at)
 	return lo < d->n && d->units[lo].at <= at ? &d->units[lo] : NULL;
 }
 
-bool dwarf_info_window(struct dwarf_info *d, enum dwarf_section_id id, uint64_t at, size_t min, struct rd *ret)
+bool dwarf_info_window(
+	struct dwarf_info *d, enum dwarf_section_id id, uint64_t at, size_t min, struct rd *ret)
 {
 	struct dwarf_piece *p = &d->windows[id];
 	uint64_t size = dwarf_sections_size(d->sect, id);
@@ -678,8 +686,8 @@ bool dwarf_info_window(struct dwarf_info *d, enum dwarf_section_id id, uint64_t 
 /* --- abbreviation tables --- */
 
 /* Parse what is at U's offset, from ever more bytes until it ends within them. */
-static int parse_table(
-	struct dwarf_info *d, const struct dwarf_unit *u, uint64_t code, struct dwarf_abbrev_table *ret, struct err *e)
+static int parse_table(struct dwarf_info *d, const struct dwarf_unit *u, uint64_t code,
+	struct dwarf_abbrev_table *ret, struct err *e)
 {
 	for (uint64_t want = code ? 512 : 16384; want <= TABLE_MAX; want *= 8) {
 		struct rd r;
@@ -745,8 +753,8 @@ static struct dwarf_info_table *pin_only(struct dwarf_info *d, struct dwarf_info
 	return table;
 }
 
-int dwarf_info_table(
-	struct dwarf_info *d, const struct dwarf_unit *u, bool pin, const struct dwarf_abbrev_table **ret, struct err *e)
+int dwarf_info_table(struct dwarf_info *d, const struct dwarf_unit *u, bool pin,
+	const struct dwarf_abbrev_table **ret, struct err *e)
 {
 	struct dwarf_abbrev_table parsed;
 	struct dwarf_info_table *t = NULL;
@@ -827,8 +835,8 @@ static void note_attr(struct dwarf_root *root, uint16_t name, const struct dwarf
 	}
 }
 
-static bool parse_root(const struct dwarf_abbrev_table *t, const struct dwarf_unit *u, uint64_t code, struct rd *r,
-	struct dwarf_root *root)
+static bool parse_root(const struct dwarf_abbrev_table *t, const struct dwarf_unit *u, uint64_t code,
+	struct rd *r, struct dwarf_root *root)
 {
 	const struct dwarf_abbrev *a = dwarf_abbrev_find(t, code);
 
@@ -884,8 +892,8 @@ int dwarf_info_root(struct dwarf_info *d, const struct dwarf_unit *u, struct dwa
 /* --- what values refer to --- */
 
 /* Entry INDEX of SIZE bytes of the table at BASE. */
-static bool indexed(
-	struct dwarf_info *d, enum dwarf_section_id id, uint64_t base, uint64_t index, uint8_t size, uint64_t *ret)
+static bool indexed(struct dwarf_info *d, enum dwarf_section_id id, uint64_t base, uint64_t index,
+	uint8_t size, uint64_t *ret)
 {
 	struct rd r;
 
@@ -914,7 +922,8 @@ static uint64_t str_base(struct dwarf_info *d, struct dwarf_unit *u)
 	return u->str_base;
 }
 
-const char *dwarf_info_text(struct dwarf_info *d, struct dwarf_info *alt, struct dwarf_unit *u, const struct dwarf_value *v)
+const char *dwarf_info_text(
+	struct dwarf_info *d, struct dwarf_info *alt, struct dwarf_unit *u, const struct dwarf_value *v)
 {
 	uint64_t at;
 
@@ -938,7 +947,8 @@ const char *dwarf_info_text(struct dwarf_info *d, struct dwarf_info *alt, struct
 
 uint64_t dwarf_info_bytes(const struct dwarf_info *d)
 {
-	uint64_t sum = dwarf_sections_bytes(d->sect) + d->tables_bytes + d->cap * sizeof(*d->units) + d->root.cap;
+	uint64_t sum =
+		dwarf_sections_bytes(d->sect) + d->tables_bytes + d->cap * sizeof(*d->units) + d->root.cap;
 
 	for (size_t i = 0; i < DWARF_SECTION_COUNT; i++)
 		sum += d->windows[i].cap;

@@ -54,7 +54,8 @@ struct dwarf_value {
 };
 
 /* The value of FORM at R; IMPLICIT is that of the abbreviation. What is malformed sets r->bad. */
-struct dwarf_value dwarf_form_read(struct rd *r, uint16_t form, int64_t implicit, const struct dwarf_shape *shape);
+struct dwarf_value dwarf_form_read(
+	struct rd *r, uint16_t form, int64_t implicit, const struct dwarf_shape *shape);
 
 /*
  * dwarf_abbrev - one abbreviation table, made ready for stepping over entries.
@@ -129,11 +130,11 @@ static inline const struct dwarf_abbrev *dwarf_abbrev_find(const struct dwarf_ab
  * Step R over the attributes of an entry of A. The bytes must have one NUL
  * behind them (struct dwarf_piece): strings and numbers stop there. r->bad where it ends too early.
  */
-void dwarf_abbrev_step_slow(
-	const struct dwarf_abbrev_table *t, const struct dwarf_abbrev *a, const struct dwarf_shape *shape, struct rd *r);
+void dwarf_abbrev_step_slow(const struct dwarf_abbrev_table *t, const struct dwarf_abbrev *a,
+	const struct dwarf_shape *shape, struct rd *r);
 
-static inline void dwarf_abbrev_step(
-	const struct dwarf_abbrev_table *t, const struct dwarf_abbrev *a, const struct dwarf_shape *shape, struct rd *r)
+static inline void dwarf_abbrev_step(const struct dwarf_abbrev_table *t, const struct dwarf_abbrev *a,
+	const struct dwarf_shape *shape, struct rd *r)
 {
 	if (a->size <= rd_left(r))
 		r->p += a->size;
@@ -146,8 +147,8 @@ static inline bool dwarf_abbrev_has(const struct dwarf_abbrev_place *p)
 	return p->attr != DWARF_ABBREV_NONE;
 }
 
-/* The value at PLACE of an entry of A whose attributes begin at R; kind DWARF_VALUE_NONE where there is none or it
- * ends too early. */
+/* The value at PLACE of an entry of A whose attributes begin at R; kind DWARF_VALUE_NONE where there is none
+ * or it ends too early. */
 struct dwarf_value dwarf_abbrev_value(const struct dwarf_abbrev_table *t, const struct dwarf_abbrev *a,
 	const struct dwarf_abbrev_place *place, const struct dwarf_shape *shape, const struct rd *r);
 
@@ -190,7 +191,8 @@ struct dwarf_info {
 
 /* -ENOENT: no debug information; -EINVAL: its heads make no sense from the first on. What comes behind a
  * broken head is left out, with the message in E and 0. */
-int dwarf_info_open(const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwarf_info **ret, struct err *e);
+int dwarf_info_open(
+	const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwarf_info **ret, struct err *e);
 void dwarf_info_close(struct dwarf_info *d); /* NULL is fine */
 
 /* The unit that holds offset AT of .debug_info, NULL = none. O(log n). */
@@ -202,8 +204,8 @@ int dwarf_info_root(struct dwarf_info *d, const struct dwarf_unit *u, struct dwa
  * The abbreviations of U. Some tables are kept; *RET stays until TABLES other ones were asked for, or for as
  * long as it is PINned (a table at a time: the one before is let go).
  */
-int dwarf_info_table(
-	struct dwarf_info *d, const struct dwarf_unit *u, bool pin, const struct dwarf_abbrev_table **ret, struct err *e);
+int dwarf_info_table(struct dwarf_info *d, const struct dwarf_unit *u, bool pin,
+	const struct dwarf_abbrev_table **ret, struct err *e);
 
 /* Does the table of U have abbreviations of functions with code? On failure: yes. */
 bool dwarf_info_has_functions(struct dwarf_info *d, const struct dwarf_unit *u);
@@ -212,13 +214,16 @@ bool dwarf_info_has_functions(struct dwarf_info *d, const struct dwarf_unit *u);
  * The bytes of a section from AT on, MIN or to its end at least. Valid until
  * the next call for that section. False when it lies outside or cannot be read.
  */
-bool dwarf_info_window(struct dwarf_info *d, enum dwarf_section_id id, uint64_t at, size_t min, struct rd *ret);
+bool dwarf_info_window(
+	struct dwarf_info *d, enum dwarf_section_id id, uint64_t at, size_t min, struct rd *ret);
 
 /* Entry INDEX of the addresses at BASE. */
-bool dwarf_info_address(struct dwarf_info *d, uint64_t base, uint64_t index, uint8_t addr_size, uint64_t *ret);
+bool dwarf_info_address(
+	struct dwarf_info *d, uint64_t base, uint64_t index, uint8_t addr_size, uint64_t *ret);
 
 /* The string that V of unit U is; NULL = none. ALT is the alternate file, NULL = there is none. */
-const char *dwarf_info_text(struct dwarf_info *d, struct dwarf_info *alt, struct dwarf_unit *u, const struct dwarf_value *v);
+const char *dwarf_info_text(
+	struct dwarf_info *d, struct dwarf_info *alt, struct dwarf_unit *u, const struct dwarf_value *v);
 
 uint64_t dwarf_info_bytes(const struct dwarf_info *d); /* held in all */
 

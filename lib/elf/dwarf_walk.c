@@ -141,7 +141,8 @@ static void mark_function(
 
 	for (; node != DWARF_WALK_NONE && i < w->n && w->addrs[i] < span->high && count_mark(w, r); i++)
 		if (size < w->places[i].size)
-			w->places[i] = (struct dwarf_walk_place){ .size = size, .node = node, .function = node };
+			w->places[i] =
+				(struct dwarf_walk_place){ .size = size, .node = node, .function = node };
 	for (; i < w->n && w->addrs[i] < padded && w->addrs[i] >= span->high; i++)
 		w->places[i].padding = true;
 }
@@ -158,8 +159,8 @@ static void mark_inlined(
 /* --- entries --- */
 
 /* A function: LEVEL becomes that of its children. False: nothing in it is asked for. */
-static bool enter_function(
-	struct dwarf_walk *w, const struct dwarf_abbrev *a, struct rd *r, size_t at, struct dwarf_walk_level *level)
+static bool enter_function(struct dwarf_walk *w, const struct dwarf_abbrev *a, struct rd *r, size_t at,
+	struct dwarf_walk_level *level)
 {
 	uint64_t size;
 	uint32_t node = DWARF_WALK_NONE;
@@ -178,8 +179,8 @@ static bool enter_function(
 	return node != DWARF_WALK_NONE || w->thorough;
 }
 
-static bool enter_inlined(
-	struct dwarf_walk *w, const struct dwarf_abbrev *a, struct rd *r, size_t at, struct dwarf_walk_level *level)
+static bool enter_inlined(struct dwarf_walk *w, const struct dwarf_abbrev *a, struct rd *r, size_t at,
+	struct dwarf_walk_level *level)
 {
 	if (level->node == DWARF_WALK_NONE)
 		return w->thorough;
@@ -193,8 +194,8 @@ static bool enter_inlined(
 }
 
 /* Are the children of the entry at AT to be looked at? */
-static bool enter(
-	struct dwarf_walk *w, const struct dwarf_abbrev *a, struct rd *r, size_t at, struct dwarf_walk_level *level)
+static bool enter(struct dwarf_walk *w, const struct dwarf_abbrev *a, struct rd *r, size_t at,
+	struct dwarf_walk_level *level)
 {
 	switch (a->kind) {
 	case DWK_THROUGH:

@@ -81,7 +81,8 @@ struct dwarf_call_table {
 	size_t n, cap;
 };
 
-int dwarf_call_table_reset(struct dwarf_call_table *c, size_t n); /* N functions, of which nothing is known. -ENOMEM */
+int dwarf_call_table_reset(
+	struct dwarf_call_table *c, size_t n); /* N functions, of which nothing is known. -ENOMEM */
 void dwarf_call_table_free(struct dwarf_call_table *c);
 
 /* Number I (below N), whose entry stands at offset AT of the unit. */

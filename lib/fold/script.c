@@ -372,7 +372,8 @@ static int refuse_binary(const struct paragraphs *p, const char *path, size_t n,
 	static const char magic[] = "PERFILE2";
 	const char *bytes = p->buf + p->len;
 
-	if (n >= CAPTURE_BLOCK_MAGIC_LEN && memcmp(bytes, CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN) == 0) {
+	if (n >= CAPTURE_BLOCK_MAGIC_LEN &&
+		memcmp(bytes, CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN) == 0) {
 		err_set(e, -EINVAL, "'%s' is a capture, not the text of symbolize", path);
 		return err_hint(e, "make the text of it first: symbolize '%s' | %s", path,
 			program_invocation_short_name);

@@ -140,8 +140,8 @@ static void first_look(struct estimator *w, const struct estimator_sample *look)
 }
 
 /* What the account says of the time since the last look. */
-static int64_t account(struct estimator *w, const struct estimator_sample *look, const struct estimator_sink *sink,
-	struct estimator_sums *sums)
+static int64_t account(struct estimator *w, const struct estimator_sample *look,
+	const struct estimator_sink *sink, struct estimator_sums *sums)
 {
 	uint64_t dt = gone_up(look->at_ns, w->at_ns), seen = by_samples(w, look, dt);
 	uint64_t delay = gone_up(look->delay_ns, w->delay_ns);
@@ -158,8 +158,8 @@ static int64_t account(struct estimator *w, const struct estimator_sample *look,
 	return off;
 }
 
-void estimator_sample(struct estimator *w, const struct estimator_sample *look, const struct estimator_sink *sink,
-	struct estimator_sums *sums)
+void estimator_sample(struct estimator *w, const struct estimator_sample *look,
+	const struct estimator_sink *sink, struct estimator_sums *sums)
 {
 	uint64_t from_ns = w->at_ns, dt;
 	bool rescheduled = look->slices != w->slices;
@@ -186,7 +186,8 @@ void estimator_sample(struct estimator *w, const struct estimator_sample *look, 
 	take_account(w, look);
 }
 
-void estimator_disturbed(struct estimator *w, const struct estimator_sample *look, struct estimator_sums *sums)
+void estimator_disturbed(
+	struct estimator *w, const struct estimator_sample *look, struct estimator_sums *sums)
 {
 	struct estimator_sample same = *look;
 	uint64_t dt = gone_up(look->at_ns, w->at_ns);
@@ -222,7 +223,8 @@ void estimator_exec(struct estimator *w, const struct estimator_sink *sink)
 	finish(w, false, sink);
 }
 
-void estimator_end(struct estimator *w, bool open, const struct estimator_sink *sink, struct estimator_sums *sums)
+void estimator_end(
+	struct estimator *w, bool open, const struct estimator_sink *sink, struct estimator_sums *sums)
 {
 	if (w->current && !w->waiting && w->carried_ns > 0) {
 		/* its rest is in what is carried, and that may hold a lag */

@@ -87,14 +87,15 @@ struct estimator_sums {
  */
 void estimator_born(struct estimator *w, uint64_t began_ns);
 
-void estimator_sample(struct estimator *w, const struct estimator_sample *look, const struct estimator_sink *sink,
-	struct estimator_sums *sums);
+void estimator_sample(struct estimator *w, const struct estimator_sample *look,
+	const struct estimator_sink *sink, struct estimator_sums *sums);
 
 /*
  * The recorder itself made the thread run since the last look, and it went on
  * waiting where it was: LOOK is as if it had not run.
  */
-void estimator_disturbed(struct estimator *w, const struct estimator_sample *look, struct estimator_sums *sums);
+void estimator_disturbed(
+	struct estimator *w, const struct estimator_sample *look, struct estimator_sums *sums);
 
 /*
  * The last look found another program in the thread's process. A wait that this

@@ -261,8 +261,8 @@ int thread_memory_quiet(const struct thread_memory *r, pid_t pid, pid_t tid, con
 	return rc == -ENOTCONN ? quiet_copy_take(pid, tid, wanted, n, copy, call) : rc;
 }
 
-int thread_memory_stop(const struct thread_memory *r, pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,
-	struct stop_copy_told *told)
+int thread_memory_stop(const struct thread_memory *r, pid_t tid, const uint64_t *wanted, size_t n,
+	struct thread_copy *copy, struct stop_copy_told *told)
 {
 	int rc = helper_stop(r->helper, tid, wanted, n, copy, told);
 
@@ -616,7 +616,7 @@ static int run(void *arg, int sock)
 
 int helper_start(const struct helper_opts *o, struct helper **ret, struct err *e)
 {
-	const struct sandbox_opts box = { .comm = "thread-looker",
+	const struct sandbox_opts box = { .comm = "thread-helper",
 		.memory_bytes = MEMORY + MORE_MEMORY,
 		.keep_caps = helper_caps(),
 		.rules = o->memory ? memory_rules : look_rules,
@@ -680,8 +680,9 @@ int procfs_priv_drop(struct procfs_priv *p, bool memory, struct err *why, struct
 	*why = (struct err){ 0 };
 	start(p, memory, why);
 	/* whoever has to look himself must not be under Landlock: no other process would be shown */
-	return helper_pid(p->helper) ? priv_drop_recorder(0, &p->dropped, e)
-				     : priv_drop_now(&(struct priv_drop_opts){ .paths = true }, &p->dropped, e);
+	return helper_pid(p->helper)
+		       ? priv_drop_recorder(0, &p->dropped, e)
+		       : priv_drop_now(&(struct priv_drop_opts){ .paths = true }, &p->dropped, e);
 }
 
 void procfs_priv_close(struct procfs_priv *p)

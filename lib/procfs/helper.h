@@ -178,8 +178,8 @@ struct thread_memory {
 /* As quiet_copy_take() and stop_copy_take(). */
 int thread_memory_quiet(const struct thread_memory *r, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
 	struct thread_copy *copy, struct quiet_copy_call *call);
-int thread_memory_stop(const struct thread_memory *r, pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,
-	struct stop_copy_told *told);
+int thread_memory_stop(const struct thread_memory *r, pid_t tid, const uint64_t *wanted, size_t n,
+	struct thread_copy *copy, struct stop_copy_told *told);
 
 /* LEN bytes of the memory of PID from ADDR on, or as far as it is mapped, 64 KiB at most: how much, or
  * -errno. */

@@ -33,8 +33,8 @@ struct kernel_stacks {
 	struct offcpu_ev_stack ev; /* the one that is being made */
 };
 
-int kernel_stacks_new(
-	const struct kernel_stacks_opts *o, struct stack_table *tab, struct kernel_stacks **ret, struct err *e)
+int kernel_stacks_new(const struct kernel_stacks_opts *o, struct stack_table *tab, struct kernel_stacks **ret,
+	struct err *e)
 {
 	struct kernel_stacks *p = calloc(1, sizeof(*p));
 
@@ -88,9 +88,9 @@ void kernel_stacks_write(struct kernel_stacks *p, struct cap_writer *w)
 
 		name = strndup(text, len);
 		cap_writer_ksym(w, &(struct cap_ksym){ .start = start,
-					 .end = start + CAPTURE_SYNTHETIC_STEP,
-					 .name = name ? name : "?",
-					 .module = CAPTURE_SYNTHETIC_MODULE });
+					   .end = start + CAPTURE_SYNTHETIC_STEP,
+					   .name = name ? name : "?",
+					   .module = CAPTURE_SYNTHETIC_MODULE });
 	}
 }
 

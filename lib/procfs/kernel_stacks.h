@@ -31,8 +31,8 @@ struct kernel_stacks_opts {
 };
 
 /* Stacks go to TAB, which stays the caller's. */
-int kernel_stacks_new(
-	const struct kernel_stacks_opts *o, struct stack_table *tab, struct kernel_stacks **ret, struct err *e);
+int kernel_stacks_new(const struct kernel_stacks_opts *o, struct stack_table *tab, struct kernel_stacks **ret,
+	struct err *e);
 void kernel_stacks_free(struct kernel_stacks *p); /* NULL is fine */
 
 /* The identity of the kernel stack of what was seen: of a thread that waits. */
@@ -43,7 +43,8 @@ void kernel_stacks_user(struct kernel_stacks *p, const struct sampler_seen *s, b
 	struct offcpu_stack_id *ret);
 
 /* A user stack that somebody else has walked. */
-void kernel_stacks_walked(struct kernel_stacks *p, const struct cap_stack *stack, struct offcpu_stack_id *ret);
+void kernel_stacks_walked(
+	struct kernel_stacks *p, const struct cap_stack *stack, struct offcpu_stack_id *ret);
 
 /* A kernel stack of one frame with this name, and a user stack that was not seen. */
 void kernel_stacks_named(struct kernel_stacks *p, const char *name, struct offcpu_stack_id *ret);

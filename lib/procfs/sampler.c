@@ -386,8 +386,8 @@ static void ask_all(struct sampler *l, struct sampler_thread *t)
 }
 
 /* One that our own rights do not reach: FAILED is how. */
-static ssize_t ask_one(struct sampler *l, struct sampler_thread *t, enum procfile f, char *text, size_t cap,
-	ssize_t failed)
+static ssize_t ask_one(
+	struct sampler *l, struct sampler_thread *t, enum procfile f, char *text, size_t cap, ssize_t failed)
 {
 	struct helper_texts texts;
 
@@ -400,8 +400,7 @@ static ssize_t ask_one(struct sampler *l, struct sampler_thread *t, enum procfil
 /* --- files --- */
 
 /* The text of F, up to CAP bytes: its length, or -errno. */
-static ssize_t read_file(
-	struct sampler *l, struct sampler_thread *t, enum procfile f, char *text, size_t cap)
+static ssize_t read_file(struct sampler *l, struct sampler_thread *t, enum procfile f, char *text, size_t cap)
 {
 	int fd = t->fd[f];
 	ssize_t n;

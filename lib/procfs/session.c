@@ -220,10 +220,10 @@ static void add_waits(const struct procfs_reported *t, struct counters *c)
 		{ "lost.threads_unread", t->unread },
 		{ "lost.memory", t->rows_lost },
 		{ "lost.maps", t->procs.maps_lost },
-		{ "looker.asked", t->helper.asked },
-		{ "looker.lost", t->helper.lost },
-		{ "opener.asked", t->broker.asked },
-		{ "opener.lost", t->broker.lost },
+		{ "helper.requests", t->helper.asked },
+		{ "helper.lost", t->helper.lost },
+		{ "broker.requests", t->broker.asked },
+		{ "broker.lost", t->broker.lost },
 		{ "maps.refused", t->procs.maps_refused },
 		{ "stacks.distinct", t->stacks.stacks },
 		{ "stacks.truncated", t->stacks.truncated },
@@ -339,7 +339,8 @@ static void put_cost(struct buf *b, const struct procfs_reported *t)
 		t->look_ns / MAX(t->looks, 1) / 1000, t->look_max_ns / 1000, t->look_ns * 100 / elapsed);
 }
 
-static void procfs_reported_summary(struct buf *b, const struct procfs_reported *t, const struct record_text_told *told)
+static void procfs_reported_summary(
+	struct buf *b, const struct procfs_reported *t, const struct record_text_told *told)
 {
 	struct counters c;
 
@@ -1019,7 +1020,7 @@ static void miss(struct procfs_session *r)
 	if (!procfs_priv_missed(&r->priv, &why))
 		return;
 	degrade(r, "of others' threads is seen what one's own rights reach", &why);
-	cap_writer_option(r->out, &(struct cap_option){ "looker", why.msg });
+	cap_writer_option(r->out, &(struct cap_option){ "helper", why.msg });
 }
 
 static void bring_up(struct procfs_session *r)
@@ -1326,7 +1327,8 @@ void procfs_session_progress(const struct procfs_session *r, struct buf *b)
 	procfs_reported_progress(b, &t);
 }
 
-void procfs_session_summary(const struct procfs_session *r, const struct record_text_told *told, struct buf *b)
+void procfs_session_summary(
+	const struct procfs_session *r, const struct record_text_told *told, struct buf *b)
 {
 	struct procfs_reported t = r->told;
 

@@ -63,7 +63,8 @@ static bool thread_copy_stack(struct thread_copy *c, pid_t id)
 	uint64_t sp = c->head.regs[THREAD_COPY_SP];
 
 	/* the page below may be a guard */
-	return (sp > THREAD_COPY_BELOW_SP && thread_copy_area(c, id, sp - THREAD_COPY_BELOW_SP)) || thread_copy_area(c, id, sp);
+	return (sp > THREAD_COPY_BELOW_SP && thread_copy_area(c, id, sp - THREAD_COPY_BELOW_SP)) ||
+	       thread_copy_area(c, id, sp);
 }
 
 #define EXT_ARG 8 /* IORING_ENTER_EXT_ARG: there may be a time limit */
@@ -179,8 +180,9 @@ struct stop {
 
 #if defined(__x86_64__)
 #define WORD_IS(field, word) (offsetof(struct user_regs_struct, field) == 8 * (word))
-_Static_assert(WORD_IS(rax, THREAD_COPY_AX) && WORD_IS(orig_rax, THREAD_COPY_CALL) && WORD_IS(rip, THREAD_COPY_PC) &&
-		       WORD_IS(rsp, THREAD_COPY_SP) && WORD_IS(ss, THREAD_COPY_REGS - 1),
+_Static_assert(WORD_IS(rax, THREAD_COPY_AX) && WORD_IS(orig_rax, THREAD_COPY_CALL) &&
+		       WORD_IS(rip, THREAD_COPY_PC) && WORD_IS(rsp, THREAD_COPY_SP) &&
+		       WORD_IS(ss, THREAD_COPY_REGS - 1),
 	"it begins as struct pt_regs");
 
 static int take_registers(struct stop *s, struct user_regs_struct *r)
@@ -291,7 +293,8 @@ static void in(struct timespec *until, uint64_t ms)
 	*until = (struct timespec){ .tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000) };
 }
 
-int stop_copy_take(pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy, struct stop_copy_told *told)
+int stop_copy_take(
+	pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy, struct stop_copy_told *told)
 {
 	struct stop s = {
 		.tid = tid, .wanted = wanted, .n = n, .copy = copy, .told = told, .rc = -ETIMEDOUT

@@ -111,6 +111,7 @@ struct stop_copy_told {
  *   -ENOEXEC    a 32-bit program
  * or another -errno.
  */
-int stop_copy_take(pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy, struct stop_copy_told *told);
+int stop_copy_take(
+	pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy, struct stop_copy_told *told);
 
 #endif

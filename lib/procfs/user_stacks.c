@@ -162,7 +162,8 @@ static bool forget_sections(int fd)
 }
 
 /* Mappings that may be written are not what the file says. */
-static int remake(const struct ptmaps *s, const struct thread_memory *r, uint32_t pid, const struct procmap *like)
+static int remake(
+	const struct ptmaps *s, const struct thread_memory *r, uint32_t pid, const struct procmap *like)
 {
 	_cleanup_close_ int fd = memfd_create("remade", MFD_CLOEXEC);
 	bool any = false;
@@ -179,8 +180,8 @@ static int remake(const struct ptmaps *s, const struct thread_memory *r, uint32_
 }
 
 /* CODE says why M's file cannot be opened. It is made once, however often the mappings are read. */
-static uint32_t remade_file(struct ptmaps *s, const struct thread_memory *r, uint32_t pid, const struct procmap *m,
-	int code, struct walktables *t)
+static uint32_t remade_file(struct ptmaps *s, const struct thread_memory *r, uint32_t pid,
+	const struct procmap *m, int code, struct walktables *t)
 {
 	_cleanup_close_ int fd = -1;
 	uint32_t file = WALKTABLES_NONE;
@@ -207,8 +208,8 @@ static uint32_t remade_file(struct ptmaps *s, const struct thread_memory *r, uin
 /* --- the tables --- */
 
 /* The identity of a file is that of what was opened. */
-static uint32_t file_of(struct ptmaps *s, const struct thread_memory *r, uint32_t pid, const struct procmap *m,
-	struct walktables *t)
+static uint32_t file_of(struct ptmaps *s, const struct thread_memory *r, uint32_t pid,
+	const struct procmap *m, struct walktables *t)
 {
 	_cleanup_close_ int fd = -1;
 	uint32_t file;
@@ -433,8 +434,8 @@ struct user_stacks {
 
 /* --- open and close --- */
 
-int user_stacks_open(
-	const struct thread_memory *r, struct walktables *t, uint32_t pid, struct user_stacks **ret, struct err *e)
+int user_stacks_open(const struct thread_memory *r, struct walktables *t, uint32_t pid,
+	struct user_stacks **ret, struct err *e)
 {
 	struct user_stacks *p = calloc(1, sizeof(*p));
 	int rc = 0;

@@ -71,8 +71,8 @@ struct user_stacks;
  * kept), by the tables T, which outlive it. -ESRCH when there is none;
  * -ENOMEM, -EMFILE.
  */
-int user_stacks_open(
-	const struct thread_memory *r, struct walktables *t, uint32_t pid, struct user_stacks **ret, struct err *e);
+int user_stacks_open(const struct thread_memory *r, struct walktables *t, uint32_t pid,
+	struct user_stacks **ret, struct err *e);
 void user_stacks_close(struct user_stacks *p); /* NULL is fine */
 
 /*

@@ -34,7 +34,8 @@ struct walktables {
 
 int walktables_open(const struct walktables_opts *opts, struct walktables **ret, struct err *e)
 {
-	const struct table_worker_opts worker = { .seconds = opts->seconds ? opts->seconds : SECONDS_DEFAULT };
+	const struct table_worker_opts worker = { .seconds =
+							  opts->seconds ? opts->seconds : SECONDS_DEFAULT };
 	struct walktables *t = calloc(1, sizeof(*t));
 	int rc;
 

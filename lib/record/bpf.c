@@ -840,13 +840,14 @@ _Static_assert(OFFCPU_F_OPEN == CAPTURE_SAMPLE_OPEN && OFFCPU_F_INITIAL == CAPTU
 	"sample flags");
 _Static_assert(CAPTURE_STACK_KERNEL == 1 && CAPTURE_STACK_USER == 2, "stack kinds");
 _Static_assert(
-	VERDICT_COMPLETE == 1 && VERDICT_UNVERIFIED == 2 && VERDICT_TRUNCATED == 3 && VERDICT_STOPPED == 4, "verdicts");
+	VERDICT_COMPLETE == 1 && VERDICT_UNVERIFIED == 2 && VERDICT_TRUNCATED == 3 && VERDICT_STOPPED == 4,
+	"verdicts");
 _Static_assert(REASON_ERRNO == 1 && REASON_KTHREAD == 2 && REASON_EXEC == 3 && REASON_NOT_ASKED == 4 &&
 		       REASON_NOT_SEEN == 5 && REASON_EXITING == 7 && REASON_COMPAT == 8 && REASON_EMPTY == 9,
 	"reasons");
-_Static_assert(REASON_MEMORY == 10 && REASON_NO_MAPPING == 11 && REASON_NO_ROW == 12 && REASON_EXPRESSION == 13 &&
-		       REASON_REGISTER == 14 && REASON_LOOP == 15 && REASON_NOT_READY == 16 &&
-		       REASON_DROPPED == 17 && REASON_NO_FRAME_POINTER == 18,
+_Static_assert(REASON_MEMORY == 10 && REASON_NO_MAPPING == 11 && REASON_NO_ROW == 12 &&
+		       REASON_EXPRESSION == 13 && REASON_REGISTER == 14 && REASON_LOOP == 15 &&
+		       REASON_NOT_READY == 16 && REASON_DROPPED == 17 && REASON_NO_FRAME_POINTER == 18,
 	"reasons of a walk that stopped");
 
 struct offcpu {

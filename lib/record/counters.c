@@ -41,8 +41,8 @@ static void add_waits(const struct recorder_stats *st, struct counters *c)
 		{ "names.kernel_missing", st->stacks.kernel_unnamed },
 		{ "files.unread", st->procs.files_unread },
 		{ "clock.back", st->bpf.clock_back },
-		{ "opener.asked", st->broker.asked },
-		{ "opener.lost", st->broker.lost },
+		{ "broker.requests", st->broker.asked },
+		{ "broker.lost", st->broker.lost },
 		{ "processes", st->procs.images },
 	};
 
@@ -157,8 +157,8 @@ static void put_command(struct buf *b, const struct command *c)
 		buftext_printf(b, "  the command's exit status: %d\n", WEXITSTATUS(c->status));
 }
 
-void record_text_head(
-	struct buf *b, const struct counters *c, const struct record_text_told *told, uint64_t ns, uint64_t bytes)
+void record_text_head(struct buf *b, const struct counters *c, const struct record_text_told *told,
+	uint64_t ns, uint64_t bytes)
 {
 	counters_put_head(b, c, told->name, ns, told->path, bytes);
 	if (told->command)

@@ -56,8 +56,8 @@ struct record_text_told {
 };
 
 /* The head of the summary: the recording's length and size, and what became of the command. */
-void record_text_head(struct buf *b, const struct counters *c, const struct record_text_told *told, uint64_t ns,
-	uint64_t bytes);
+void record_text_head(struct buf *b, const struct counters *c, const struct record_text_told *told,
+	uint64_t ns, uint64_t bytes);
 
 /* The summary, several lines: what was recorded, what was not, how the stacks ended, what was lost. */
 void record_text_summary(struct buf *b, const struct recorder_stats *st, const struct record_text_told *told);

@@ -624,8 +624,8 @@ static void tell(struct jit_store *k, struct cap_writer *w, const struct jitwatc
 	cap_writer_option(w, &(struct cap_option){ "jit", text });
 }
 
-static void tell_refusal(struct jit_store *k, struct cap_writer *w, const struct jitwatch *of, const char *what,
-	const struct err *e)
+static void tell_refusal(struct jit_store *k, struct cap_writer *w, const struct jitwatch *of,
+	const char *what, const struct err *e)
 {
 	if (e->code == -EPERM || e->code == -EMEDIUMTYPE)
 		k->stats.refused++;

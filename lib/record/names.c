@@ -66,8 +66,8 @@ static void put(struct name_requests *w, const struct mapping *m, uint64_t addr)
 	w->places[w->n++] = (struct name_requests_place){ offset, m->file };
 }
 
-void name_requests_add(struct name_requests *w, const struct process_maps *maps, const struct cap_stack *s, uint64_t first_ns,
-	uint64_t last_ns)
+void name_requests_add(struct name_requests *w, const struct process_maps *maps, const struct cap_stack *s,
+	uint64_t first_ns, uint64_t last_ns)
 {
 	uint32_t k = 0;
 
@@ -376,12 +376,12 @@ static void write_name(struct name_store *k, const struct sym_answer *a, const s
 			f->line, f->column };
 	}
 	cap_writer_name(k->out, &(struct cap_name){ .file = file,
-				      .offset = offset,
-				      .symbol_offset = x->start ? x->vaddr - x->start : 0,
-				      .source = x->source,
-				      .reason = x->reason,
-				      .n = x->n_frames,
-				      .frames = frames });
+					.offset = offset,
+					.symbol_offset = x->start ? x->vaddr - x->start : 0,
+					.source = x->source,
+					.reason = x->reason,
+					.n = x->n_frames,
+					.frames = frames });
 }
 
 static void write_look(struct name_store *k, const struct look *l)
@@ -434,8 +434,8 @@ static void end(struct name_store *k)
 	k->due_ns = now + (now - k->began_ns) * SHARE;
 }
 
-int name_store_new(
-	struct name_requests *w, struct file_table *files, struct cap_writer *out, struct name_store **ret, struct err *e)
+int name_store_new(struct name_requests *w, struct file_table *files, struct cap_writer *out,
+	struct name_store **ret, struct err *e)
 {
 	struct name_store *k = calloc(1, sizeof(*k));
 

@@ -56,8 +56,8 @@ bool name_requests_is_new(struct name_requests *w, uint32_t proc, uint32_t ustac
  * The frames of S, a user stack of a process with MAPS (NULL = none known),
  * that was seen from FIRST_NS to LAST_NS. Anonymous memory is no place.
  */
-void name_requests_add(struct name_requests *w, const struct process_maps *maps, const struct cap_stack *s, uint64_t first_ns,
-	uint64_t last_ns);
+void name_requests_add(struct name_requests *w, const struct process_maps *maps, const struct cap_stack *s,
+	uint64_t first_ns, uint64_t last_ns);
 
 /* N frames that are not at hand any more. */
 void name_requests_miss(struct name_requests *w, uint64_t n);
@@ -72,8 +72,8 @@ uint64_t name_requests_missed(const struct name_requests *w);
 struct name_store;
 
 /* For the places of W, whose files are in FILES; names go to OUT. All stay the caller's. */
-int name_store_new(struct name_requests *w, struct file_table *files, struct cap_writer *out, struct name_store **ret,
-	struct err *e);
+int name_store_new(struct name_requests *w, struct file_table *files, struct cap_writer *out,
+	struct name_store **ret, struct err *e);
 void name_store_free(struct name_store *k); /* NULL is fine; ends what is under way */
 
 /*

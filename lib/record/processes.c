@@ -466,8 +466,8 @@ static enum past_maps_code by_scans(const struct past_maps *p, const struct imag
 	return im->gone ? PAST_MAPS_UNSURE : PAST_MAPS_LATER;
 }
 
-enum past_maps_code past_maps_find(const struct past_maps *p, const struct past_maps_when *when, uint64_t addr,
-	struct procmap *ret, uint64_t *made_ns)
+enum past_maps_code past_maps_find(const struct past_maps *p, const struct past_maps_when *when,
+	uint64_t addr, struct procmap *ret, uint64_t *made_ns)
 {
 	const struct image *im =
 		imagetab_then(p->images, when->tgid, when->exec_id, when->start_boot_ns, when->time_ns);
@@ -556,7 +556,8 @@ void process_table_without_events(struct process_table *t, process_table_identit
 static void note_map(
 	struct process_table *t, uint32_t image, uint32_t shown, const struct procmap *pm, uint64_t from_ns)
 {
-	uint32_t tgid = t->images.images[image].tgid, file = file_table_get(t->files, shown ? shown : tgid, pm);
+	uint32_t tgid = t->images.images[image].tgid,
+		 file = file_table_get(t->files, shown ? shown : tgid, pm);
 	struct image *im = &t->images.images[image];
 	struct mapping m = { .from_ns = from_ns,
 		.start = pm->start,
@@ -627,7 +628,8 @@ static int check_identity(struct process_table *t, struct image *im, struct err 
 }
 
 /* What is found was there from FROM_NS on. */
-static int scan_from(struct process_table *t, uint32_t image, uint64_t from_ns, uint64_t now_ns, struct err *e)
+static int scan_from(
+	struct process_table *t, uint32_t image, uint64_t from_ns, uint64_t now_ns, struct err *e)
 {
 	struct image *im = &t->images.images[image];
 	struct scan s = { .t = t, .image = image, .from_ns = from_ns };
@@ -1088,12 +1090,13 @@ static void emit_thread(const struct process_table *t, struct thread *th, struct
 		return;
 	th->dirty = false;
 	cap_writer_thread(w, &(struct cap_thread){ .proc = im->cap_id,
-				   .tid = th->tid,
-				   .ns_tid = th->ns_tid,
-				   .comm = th->comm[0] ? th->comm : im->comm });
+				     .tid = th->tid,
+				     .ns_tid = th->ns_tid,
+				     .comm = th->comm[0] ? th->comm : im->comm });
 }
 
-uint32_t process_table_emit(struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, struct cap_writer *w)
+uint32_t process_table_emit(
+	struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, struct cap_writer *w)
 {
 	struct thread *th = threadtab_get(&t->threads, key);
 
@@ -1168,7 +1171,8 @@ bool process_table_tracks(const struct process_table *t, uint32_t pid)
 	return imagetab_newest(&t->images, pid) != NULL;
 }
 
-uint32_t process_table_epoch(struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns)
+uint32_t process_table_epoch(
+	struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns)
 {
 	const struct image *im = process_table_image(t, key);
 	uint32_t first;

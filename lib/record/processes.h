@@ -159,8 +159,8 @@ struct past_maps_when {
  * = anonymous; it belongs to P's files), *MADE_NS a time when it was not there
  * before (0 = before the recording); both are set with PAST_MAPS_MAPPED only.
  */
-enum past_maps_code past_maps_find(const struct past_maps *p, const struct past_maps_when *when, uint64_t addr,
-	struct procmap *ret, uint64_t *made_ns);
+enum past_maps_code past_maps_find(const struct past_maps *p, const struct past_maps_when *when,
+	uint64_t addr, struct procmap *ret, uint64_t *made_ns);
 
 struct image; /* imagetab_*() */
 struct file_table;
@@ -243,7 +243,8 @@ void process_table_announce(struct process_table *t, const struct offcpu_ev_thre
  * FIRST_NS; the image, its files, mappings and the thread are written to W
  * first as far as they are new. CAPTURE_NONE when memory ran out.
  */
-uint32_t process_table_emit(struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, struct cap_writer *w);
+uint32_t process_table_emit(
+	struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, struct cap_writer *w);
 
 /* Write what changed since for images that are in the capture; forget images that ended and have no samples.
  */
@@ -254,16 +255,18 @@ void process_table_flush(struct process_table *t, uint64_t now_ns, struct cap_wr
  * began from FIRST_NS to LAST_NS; after process_table_emit() of the same key. 0
  * where no address ever changed its meaning.
  */
-uint32_t process_table_epoch(struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns);
+uint32_t process_table_epoch(
+	struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns);
 
-/* The image that KEY's process was, after process_table_emit() of the same key; NULL. Until the next call that
- * changes T. */
+/* The image that KEY's process was, after process_table_emit() of the same key; NULL. Until the next call
+ * that changes T. */
 const struct image *process_table_image(struct process_table *t, const struct offcpu_key *key);
 
 /* Is process PID one of those whose life is followed? */
 bool process_table_tracks(const struct process_table *t, uint32_t pid);
 
-/* The mappings of KEY's process, after process_table_emit() of it; NULL = none known. T's, until it changes. */
+/* The mappings of KEY's process, after process_table_emit() of it; NULL = none known. T's, until it changes.
+ */
 const struct process_maps *process_table_maps(struct process_table *t, const struct offcpu_key *key);
 
 struct file_table *process_table_files(struct process_table *t); /* stay T's */

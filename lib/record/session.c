@@ -196,15 +196,16 @@ static int scan_targets(struct session_parts *p, const struct recorder_opts *o, 
 }
 
 /* LEAST_NS, or on a slow machine TIMES what loading the programs took, which is 0.2 s on a fast one. */
-static uint64_t session_parts_patience_ns(const struct session_parts *p, uint64_t least_ns, unsigned int times)
+static uint64_t session_parts_patience_ns(
+	const struct session_parts *p, uint64_t least_ns, unsigned int times)
 {
 	return MAX(least_ns, p->load_ns * times);
 }
 
 static void await_tables(struct session_parts *p)
 {
-	unwinder_service(
-		p->unwinder, (int)(session_parts_patience_ns(p, TABLES_NS, TABLES_LOADS) / UINT64_C(1000000)));
+	unwinder_service(p->unwinder,
+		(int)(session_parts_patience_ns(p, TABLES_NS, TABLES_LOADS) / UINT64_C(1000000)));
 }
 
 /*
@@ -403,7 +404,8 @@ static int use_privileges(
 }
 
 /* Without any privilege: the rest, and the output. */
-static int get_ready(struct session_parts *p, const struct recorder_opts *o, struct output *out, struct err *e)
+static int get_ready(
+	struct session_parts *p, const struct recorder_opts *o, struct output *out, struct err *e)
 {
 	int rc = scan_targets(p, o, e), fd;
 
@@ -770,7 +772,8 @@ static void want_names(struct recorder *r, const struct offcpu_key *k, const str
 	if (!r->names || !name_requests_is_new(r->names, s->proc, s->ustack, s->flags / CAPTURE_SAMPLE_EPOCH))
 		return;
 	if (stack_table_frames(r->p.stacks, &k->user, &stack))
-		name_requests_add(r->names, process_table_maps(r->p.procs, k), &stack, s->first_ns, s->last_ns);
+		name_requests_add(
+			r->names, process_table_maps(r->p.procs, k), &stack, s->first_ns, s->last_ns);
 	else
 		name_requests_miss(r->names, stack.len);
 }
@@ -834,7 +837,7 @@ static void miss_broker(struct recorder *r)
 	r->broker_missed = true;
 	err_set(&why, -ENOTCONN, "%s", st.why);
 	session_parts_degrade(&r->p, "what other users' processes map is not opened any more", &why);
-	cap_writer_option(r->p.out, &(struct cap_option){ "opener", why.msg });
+	cap_writer_option(r->p.out, &(struct cap_option){ "broker", why.msg });
 }
 
 /*
@@ -960,7 +963,8 @@ int recorder_service(struct recorder *r, struct err *e)
 	r->scanning = !process_table_scan_some(r->p.procs, SCAN_NS);
 	read_symbols(r);
 	if (!r->swapping) {
-		if (now_ns() < r->next_flush_ns && !offcpu_crowded(r->p.bpf) && !process_table_remapped(r->p.procs))
+		if (now_ns() < r->next_flush_ns && !offcpu_crowded(r->p.bpf) &&
+			!process_table_remapped(r->p.procs))
 			return 0;
 		offcpu_begin_swap(r->p.bpf);
 		r->swapping = true;

@@ -292,9 +292,9 @@ static void emit_symbol(struct stack_table *t, uint64_t addr, struct cap_writer 
 	idmap_put(&t->symbols, 0, sym.start, 0, &added);
 	if (added)
 		cap_writer_ksym(w, &(struct cap_ksym){ .start = shown(t, &sym, sym.start),
-					 .end = shown(t, &sym, sym.end),
-					 .name = sym.name,
-					 .module = sym.module });
+					   .end = shown(t, &sym, sym.end),
+					   .name = sym.name,
+					   .module = sym.module });
 }
 
 static void hide_frames(const struct stack_table *t, uint64_t *frames, uint32_t n)

@@ -124,7 +124,8 @@ static const struct peek *kernel_peek_at(struct kernel_peek *k, uint64_t addr, s
 
 static void kernel_peek_call(const struct kernel_peek *k, struct kernel_peek_call *ret)
 {
-	*ret = (struct kernel_peek_call){ SYS_bpf, { BPF_PROG_TEST_RUN, (uintptr_t)&k->attr, sizeof(k->attr) } };
+	*ret = (struct kernel_peek_call){ SYS_bpf,
+		{ BPF_PROG_TEST_RUN, (uintptr_t)&k->attr, sizeof(k->attr) } };
 }
 
 /*
@@ -620,7 +621,8 @@ static bool fits_leader(const struct search *f, int i, size_t at)
 	const struct task_sample *k = sample(f, i);
 	uint64_t leader = word(f, i, at);
 	const struct peek *p;
-	size_t pid_at = (size_t)f->shape->at[TASK_LAYOUT_PID], tgid_at = (size_t)f->shape->at[TASK_LAYOUT_TGID];
+	size_t pid_at = (size_t)f->shape->at[TASK_LAYOUT_PID],
+	       tgid_at = (size_t)f->shape->at[TASK_LAYOUT_TGID];
 
 	if (i == TASK_SAMPLE_CHILD)
 		return leader == k->task;
@@ -711,8 +713,9 @@ struct pid_copy {
 
 static void copy_pid(const struct search *f, int i, uint64_t ptr, struct pid_copy *c)
 {
-	const struct peek *p =
-		is_pointer(ptr) && ptr != sample(f, i)->task ? kernel_peek_at(f->s->peek, ptr, PID_BYTES) : NULL;
+	const struct peek *p = is_pointer(ptr) && ptr != sample(f, i)->task
+				       ? kernel_peek_at(f->s->peek, ptr, PID_BYTES)
+				       : NULL;
 
 	c->len = p ? MIN(p->len, sizeof(c->bytes)) : 0;
 	memcpy(c->bytes, p ? p->bytes : c->bytes, c->len);
@@ -1049,7 +1052,8 @@ static int told(const struct btf *btf, enum task_layout_member m)
 
 static int compare(const struct task_layout *shape, const struct btf *btf, const char *file, struct err *e)
 {
-	if (shape->at[TASK_LAYOUT_PID] < 0 || shape->at[TASK_LAYOUT_TGID] < 0 || shape->at[TASK_LAYOUT_COMM] < 0)
+	if (shape->at[TASK_LAYOUT_PID] < 0 || shape->at[TASK_LAYOUT_TGID] < 0 ||
+		shape->at[TASK_LAYOUT_COMM] < 0)
 		return err_set(e, -EINVAL, "cannot tell whether '%s' is of the running kernel", file);
 	for (enum task_layout_member m = 0; m < TASK_LAYOUT_MEMBERS; m++) {
 		int at = told(btf, m);

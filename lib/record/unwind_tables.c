@@ -146,7 +146,8 @@ struct table_room {
 #define WAIT_ROUNDS 3 /* and perhaps in pieces too small: more is given up so often */
 
 /* SPACE and FILES have to outlive R; BYTES: of the chunks that SPACE uses at most. It holds nothing. */
-static void table_room_init(struct table_room *r, struct unwindspace *space, struct unwind_files *files, uint64_t bytes)
+static void table_room_init(
+	struct table_room *r, struct unwindspace *space, struct unwind_files *files, uint64_t bytes)
 {
 	*r = (struct table_room){
 		.space = space, .files = files, .hashtable_bytes = bytes - bytes / MAPS_SHARE
@@ -327,8 +328,8 @@ static uint16_t table_word(enum unwind_state state, uint32_t table)
 
 /* What a mapping of F (NULL = of no file) at START with file offset OFFSET is to BPF: bias and word of RET.
  */
-static void table_room_map(const struct table_room *r, const struct tabfile *f, uint64_t start, uint64_t offset,
-	struct unwind_map *ret)
+static void table_room_map(const struct table_room *r, const struct tabfile *f, uint64_t start,
+	uint64_t offset, struct unwind_map *ret)
 {
 	struct unwind_map m = { 0 };
 
@@ -362,7 +363,8 @@ static void table_room_quiet(struct table_room *r)
 	}
 }
 
-/* Another one of F, for which table_room_quiet() was called: true when its table (`bytes`) is to be put again.
+/* Another one of F, for which table_room_quiet() was called: true when its table (`bytes`) is to be put
+ * again.
  */
 static bool table_room_waited(struct tabfile *f)
 {

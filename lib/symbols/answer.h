@@ -82,7 +82,8 @@ struct sym_answer_build {
 	struct buf offsets; /* uint32_t by id of STRINGS */
 	struct buf wants;
 	struct intern strings;
-	struct sym_answer_head head; /* statistics and the message are the caller's to fill, the rest is not */
+	struct sym_answer_head
+		head; /* statistics and the message are the caller's to fill, the rest is not */
 	bool failed; /* memory ran out, or there is more than a uint32_t can count */
 };
 
@@ -103,7 +104,8 @@ void sym_answer_put(struct sym_answer_build *b, const struct sym_answer_addr *ad
  */
 void sym_answer_want(struct sym_answer_build *b, const char *text);
 
-/* All of it into fresh memory (*RET, free it). 0 or -ENOMEM. B is to be freed by sym_answer_end() in any case.
+/* All of it into fresh memory (*RET, free it). 0 or -ENOMEM. B is to be freed by sym_answer_end() in any
+ * case.
  */
 int sym_answer_finish(struct sym_answer_build *b, uint8_t **ret, size_t *len);
 void sym_answer_end(struct sym_answer_build *b);

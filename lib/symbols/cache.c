@@ -280,7 +280,8 @@ static uint64_t debug_bytes(const struct elffile *f)
 static bool is_worth(const struct sym_lookup_input *in)
 {
 	return (in->inlines || in->lines) && in->elf->build_id.len &&
-	       (in->dwp || in->n_dwos || debug_bytes(in->elf) + debug_bytes(in->debug) >= SYM_STORE_BYTES_MIN);
+	       (in->dwp || in->n_dwos ||
+		       debug_bytes(in->elf) + debug_bytes(in->debug) >= SYM_STORE_BYTES_MIN);
 }
 
 /* False for a file that has no identity: bytes in memory, or one that may be changing. */
@@ -319,7 +320,8 @@ static struct sym_cache_key key_of(const struct sym_lookup_input *in, const stru
 			   (uint64_t)SYM_LOOKUP_VERSION << OPT_VERSION_SHIFT };
 }
 
-bool sym_store_get(struct sym_store *k, const struct sym_lookup_input *in, uint8_t **ret, struct sym_answer *view)
+bool sym_store_get(
+	struct sym_store *k, const struct sym_lookup_input *in, uint8_t **ret, struct sym_answer *view)
 {
 	struct files all;
 	struct sym_cache_key key;

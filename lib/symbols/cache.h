@@ -65,8 +65,8 @@ int sym_cache_get(struct sym_cache *c, const struct sym_cache_key *key, const ui
  * Keep an answer in place of the one before. 1 when it is kept, 0 when it is
  * none to keep; -errno as diskcache_put().
  */
-int sym_cache_put(
-	struct sym_cache *c, const struct sym_cache_key *key, const uint8_t *bytes, size_t len, struct err *e);
+int sym_cache_put(struct sym_cache *c, const struct sym_cache_key *key, const uint8_t *bytes, size_t len,
+	struct err *e);
 
 void sym_cache_stats(const struct sym_cache *c, struct diskcache_stats *ret);
 
@@ -91,7 +91,8 @@ void sym_store_close(struct sym_store *k); /* NULL is fine */
  * have more addresses than were asked for; the work that it tells of was done by another. False: there is
  * none.
  */
-bool sym_store_get(struct sym_store *k, const struct sym_lookup_input *in, uint8_t **ret, struct sym_answer *view);
+bool sym_store_get(
+	struct sym_store *k, const struct sym_lookup_input *in, uint8_t **ret, struct sym_answer *view);
 
 /* Keep the answer to IN, if it is one to keep. A failure costs only that. */
 void sym_store_put(struct sym_store *k, const struct sym_lookup_input *in, const uint8_t *bytes, size_t len);

@@ -461,7 +461,8 @@ struct kernel_part {
 static const struct elffile *kernel_part_file(const struct kernel_part *p);
 
 /* C and what O points to must stay. Release with kernel_parts_free(). */
-static void kernel_parts_init(struct kernel_parts *k, const struct cap_reader *c, const struct kernel_parts_opts *o)
+static void kernel_parts_init(
+	struct kernel_parts *k, const struct cap_reader *c, const struct kernel_parts_opts *o)
 {
 	*k = (struct kernel_parts){ .c = c, .o = *o };
 }
@@ -685,7 +686,8 @@ static int init(struct modules *m, const struct cap_reader *c, const struct modu
 	return rc;
 }
 
-int modules_open(const struct cap_reader *c, const struct modules_opts *o, struct modules **ret, struct err *e)
+int modules_open(
+	const struct cap_reader *c, const struct modules_opts *o, struct modules **ret, struct err *e)
 {
 	struct modules *m = calloc(1, sizeof(*m));
 	int rc = m ? init(m, c, o, e) : err_nomem(e, "files");
@@ -769,7 +771,8 @@ static bool is_kernel(const struct modules *m, const struct part *p)
 
 static bool vaddr_of(const struct part *p, uint64_t offset, uint64_t *ret)
 {
-	return p->bin.elf ? elffile_vaddr(p->bin.elf, offset, ret) : kernel_part_vaddr(&p->kernel, offset, ret);
+	return p->bin.elf ? elffile_vaddr(p->bin.elf, offset, ret)
+			  : kernel_part_vaddr(&p->kernel, offset, ret);
 }
 
 /* Offsets become addresses of the file, ascending and distinct: mostly they are already. */

@@ -109,7 +109,8 @@ struct modules_opts {
 };
 
 /* C must stay, and the strings of O. On success *RET is the caller's. */
-int modules_open(const struct cap_reader *c, const struct modules_opts *o, struct modules **ret, struct err *e);
+int modules_open(
+	const struct cap_reader *c, const struct modules_opts *o, struct modules **ret, struct err *e);
 void modules_close(struct modules *m); /* NULL is fine */
 
 /* Are bytes of FILE (a cap_file id) in the capture itself? */

@@ -190,7 +190,8 @@ static void put_text(struct kallsyms_filter *f, const char *s, struct out *o)
 }
 
 /* "name+0x1f" */
-static void put_symbol(struct kallsyms_filter *f, const struct kallsyms_sym *sym, uint64_t addr, struct out *o)
+static void put_symbol(
+	struct kallsyms_filter *f, const struct kallsyms_sym *sym, uint64_t addr, struct out *o)
 {
 	put_text(f, sym->name, o);
 	out_put(o, "+0x", 3);
@@ -198,7 +199,8 @@ static void put_symbol(struct kallsyms_filter *f, const struct kallsyms_sym *sym
 }
 
 /* "name+0x1f [module]", or the address; SYM has no name where there is none. */
-static void put_address(struct kallsyms_filter *f, const struct kallsyms_sym *sym, uint64_t addr, struct out *o)
+static void put_address(
+	struct kallsyms_filter *f, const struct kallsyms_sym *sym, uint64_t addr, struct out *o)
 {
 	if (!sym->name) {
 		out_put(o, "0x", 2);

@@ -204,8 +204,8 @@ static bool take_piece(const struct jit_reader_question *q, const struct jit_rea
 	return true;
 }
 
-int jit_reader_view(const struct jit_reader_question *q, const char *bytes, size_t len, struct jit_reader_answer *a,
-	struct err *e)
+int jit_reader_view(const struct jit_reader_question *q, const char *bytes, size_t len,
+	struct jit_reader_answer *a, struct err *e)
 {
 	static const char malformed[] = WHO " sent a malformed reply";
 	struct jit_reader_head h;

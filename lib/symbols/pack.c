@@ -124,7 +124,8 @@ static size_t find_trailer(const struct cap_bytes *s, const struct cap_reader *c
 	return at;
 }
 
-static int put_all(struct pack *p, const struct cap_bytes *s, const struct cap_stack_files *files, struct err *e)
+static int put_all(
+	struct pack *p, const struct cap_bytes *s, const struct cap_stack_files *files, struct err *e)
 {
 	size_t trailer = find_trailer(s, p->c), end = (size_t)p->c->good_bytes;
 	int rc;
@@ -144,12 +145,14 @@ static int put_all(struct pack *p, const struct cap_bytes *s, const struct cap_s
 static int open_out(const struct cap_pack_opts *o, struct result_file *f, struct err *e)
 {
 	if (strcmp(o->out, "-") != 0)
-		return result_file_begin(o->out, o->force, CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN, f, e);
+		return result_file_begin(
+			o->out, o->force, CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN, f, e);
 	f->fd = result_file_stdout(e);
 	return MIN(f->fd, 0);
 }
 
-static int write_to(struct pack *p, const struct cap_bytes *s, const struct cap_stack_files *files, struct err *e)
+static int write_to(
+	struct pack *p, const struct cap_bytes *s, const struct cap_stack_files *files, struct err *e)
 {
 	struct result_file f = { .fd = -1 };
 	int rc = open_out(p->o, &f, e);

@@ -31,6 +31,7 @@ struct cap_pack_stats {
  * much which is whole. -errno with the message where nothing was written: the name then
  * stays what it was.
  */
-int cap_pack_write(const char *path, const struct cap_pack_opts *o, struct cap_pack_stats *ret, struct err *e);
+int cap_pack_write(
+	const char *path, const struct cap_pack_opts *o, struct cap_pack_stats *ret, struct err *e);
 
 #endif

@@ -59,7 +59,8 @@ struct sym_worker {
 	const struct sym_lookup_input *tasks[GROUP_MAX];
 	size_t n;
 	sym_reader_look *look;
-	struct fds fds; /* the file of answers, then those of the tasks: in the sandbox from SYM_WORKER_OUT on */
+	struct fds
+		fds; /* the file of answers, then those of the tasks: in the sandbox from SYM_WORKER_OUT on */
 };
 
 /* F with the descriptor that it has in the sandbox. */
@@ -75,8 +76,8 @@ static const struct elffile *moved(const struct fds *fds, const struct elffile *
 }
 
 /* LOOK with the files as they are here. */
-static int look_up(
-	const struct sym_worker *w, const struct sym_lookup_input *task, uint8_t **ret, size_t *len, struct err *e)
+static int look_up(const struct sym_worker *w, const struct sym_lookup_input *task, uint8_t **ret,
+	size_t *len, struct err *e)
 {
 	const struct fds *fds = &w->fds;
 	struct sym_lookup_input in = *task;
@@ -149,8 +150,9 @@ int sym_worker_next(
 	if (!ret->magic)
 		return -ENOENT;
 	*at += sizeof(*ret);
-	if (ret->magic != SYM_WORKER_MAGIC || ret->number != number || ret->len > size - *at || ret->error > 0 ||
-		ret->error < -4095 || (ret->error && ret->len) || !memchr(ret->why, 0, sizeof(ret->why)))
+	if (ret->magic != SYM_WORKER_MAGIC || ret->number != number || ret->len > size - *at ||
+		ret->error > 0 || ret->error < -4095 || (ret->error && ret->len) ||
+		!memchr(ret->why, 0, sizeof(ret->why)))
 		return -EPROTO;
 	if (ret->error)
 		return 0;
@@ -574,8 +576,8 @@ static int prepare(struct run *r, struct sym_reader_job *jobs, struct err *e)
 	return 0;
 }
 
-int sym_reader_run_with(const struct sym_reader_opts *o, sym_reader_look *look, struct sym_reader_job *jobs, size_t n,
-	void (*done)(void *ctx, struct sym_reader_job *job), void *done_ctx, struct err *e)
+int sym_reader_run_with(const struct sym_reader_opts *o, sym_reader_look *look, struct sym_reader_job *jobs,
+	size_t n, void (*done)(void *ctx, struct sym_reader_job *job), void *done_ctx, struct err *e)
 {
 	struct run r = { .look = look, .n = n, .done = done, .done_ctx = done_ctx };
 	struct err mine = { 0 };

@@ -83,7 +83,7 @@ typedef int sym_reader_look(const struct sym_lookup_input *in, uint8_t **ret, si
  */
 int sym_reader_run(const struct sym_reader_opts *o, struct sym_reader_job *jobs, size_t n,
 	void (*done)(void *ctx, struct sym_reader_job *job), void *done_ctx, struct err *e);
-int sym_reader_run_with(const struct sym_reader_opts *o, sym_reader_look *look, struct sym_reader_job *jobs, size_t n,
-	void (*done)(void *ctx, struct sym_reader_job *job), void *done_ctx, struct err *e);
+int sym_reader_run_with(const struct sym_reader_opts *o, sym_reader_look *look, struct sym_reader_job *jobs,
+	size_t n, void (*done)(void *ctx, struct sym_reader_job *job), void *done_ctx, struct err *e);
 
 #endif

@@ -378,7 +378,8 @@ static void perf_text_lack(struct buf *b, const struct cap_stack *s)
 {
 	bool kernel = s->kind == CAPTURE_STACK_KERNEL;
 
-	if ((s->verdict != VERDICT_FAILED && s->verdict != VERDICT_STOPPED && s->verdict != VERDICT_TRUNCATED) ||
+	if ((s->verdict != VERDICT_FAILED && s->verdict != VERDICT_STOPPED &&
+		    s->verdict != VERDICT_TRUNCATED) ||
 		not_asked(s))
 		return;
 	buftext_str(b, "\t");
@@ -647,8 +648,8 @@ static void put_buf(struct out *out, struct buf *b)
 	buf_reset(b);
 }
 
-static void put_text(const struct print *j, struct out *out, struct buf *b, const struct wait_printer_record *r,
-	const struct perf_text_wait *w)
+static void put_text(const struct print *j, struct out *out, struct buf *b,
+	const struct wait_printer_record *r, const struct perf_text_wait *w)
 {
 	perf_text_wait(b, w);
 	put_buf(out, b);
@@ -701,7 +702,8 @@ static void put_head(const struct print *j, struct out *out, struct buf *b)
 	put_buf(out, b);
 }
 
-static void put_record(const struct print *j, struct out *out, struct buf *b, const struct wait_printer_record *r)
+static void put_record(
+	const struct print *j, struct out *out, struct buf *b, const struct wait_printer_record *r)
 {
 	const struct cap_sample *s = r->sample;
 	struct perf_text_wait w = { .sample = s,
@@ -781,7 +783,8 @@ static void put_times(struct buf *b, const struct modules_stats *s, const char *
 			prefix, s->cache_hits, s->cache_misses, s->cache_bad, s->cache_kept);
 }
 
-void name_coverage_text(struct buf *b, const struct name_coverage *l, const struct modules_stats *s, const char *prefix)
+void name_coverage_text(
+	struct buf *b, const struct name_coverage *l, const struct modules_stats *s, const char *prefix)
 {
 	buftext_printf(b, "%s%-14s %12s %10s %6s\n", prefix, "names from", "frames", "addresses", "files");
 	for (unsigned int i = 0; i < FRAME_SOURCES; i++)

@@ -95,6 +95,7 @@ int name_coverage_add(struct name_coverage *l, const struct frame *f, uint64_t t
 void name_coverage_free(struct name_coverage *l);
 
 /* As lines for people, PREFIX before each; S may be NULL. */
-void name_coverage_text(struct buf *b, const struct name_coverage *l, const struct modules_stats *s, const char *prefix);
+void name_coverage_text(
+	struct buf *b, const struct name_coverage *l, const struct modules_stats *s, const char *prefix);
 
 #endif

@@ -191,7 +191,8 @@ static int init(struct resolve *r, const struct cap_reader *c, const struct reso
 
 DEFINE_CLEANUP(struct resolve *, resolve_close);
 
-int resolve_open(const struct cap_reader *c, const struct resolve_opts *o, struct resolve **ret, struct err *e)
+int resolve_open(
+	const struct cap_reader *c, const struct resolve_opts *o, struct resolve **ret, struct err *e)
 {
 	CLEANUP(resolve_close_p) struct resolve *r = calloc(1, sizeof(*r));
 	int rc;

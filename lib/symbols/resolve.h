@@ -54,7 +54,8 @@ struct resolve_opts {
 };
 
 /* C must stay until resolve_close(). On success *RET is the caller's. */
-int resolve_open(const struct cap_reader *c, const struct resolve_opts *o, struct resolve **ret, struct err *e);
+int resolve_open(
+	const struct cap_reader *c, const struct resolve_opts *o, struct resolve **ret, struct err *e);
 void resolve_close(struct resolve *r); /* NULL is fine */
 
 /*

@@ -390,7 +390,7 @@ static int run(void *arg, int sock)
 
 int broker_start(const struct broker_opts *o, struct worker **ret, struct err *e)
 {
-	const struct sandbox_opts box = { .comm = "file-opener",
+	const struct sandbox_opts box = { .comm = "file-broker",
 		.memory_bytes = 8 << 20,
 		.keep_caps = broker_caps(o),
 		.rules = calls,

@@ -382,8 +382,8 @@ int table_cache_get(
 	return err_set(e, -ENOENT, "no build ID to find an unwind table by");
 }
 
-int table_cache_put(
-	struct table_cache *c, const struct table_cache_key *key, const uint8_t *bytes, size_t len, struct err *e)
+int table_cache_put(struct table_cache *c, const struct table_cache_key *key, const uint8_t *bytes,
+	size_t len, struct err *e)
 {
 	char name[NAME_CAP];
 

@@ -161,8 +161,8 @@ int table_cache_get(
  * leaves no partial file. -EFBIG for a table beyond the limit, -EINVAL for a
  * key without a build ID.
  */
-int table_cache_put(
-	struct table_cache *c, const struct table_cache_key *key, const uint8_t *bytes, size_t len, struct err *e);
+int table_cache_put(struct table_cache *c, const struct table_cache_key *key, const uint8_t *bytes,
+	size_t len, struct err *e);
 
 void table_cache_stats(const struct table_cache *c, struct diskcache_stats *ret);
 

@@ -397,8 +397,8 @@ int table_worker_ask(struct table_worker *w, int fd, uint64_t cookie, struct err
 	return 0;
 }
 
-int table_worker_open_with(
-	const struct table_worker_opts *opts, table_worker_compile *compile, struct table_worker **ret, struct err *e)
+int table_worker_open_with(const struct table_worker_opts *opts, table_worker_compile *compile,
+	struct table_worker **ret, struct err *e)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 	struct table_worker *w = calloc(1, sizeof(*w));

@@ -36,8 +36,8 @@ struct table_worker_opts {
 int table_worker_open(const struct table_worker_opts *opts, struct table_worker **ret, struct err *e);
 
 /* The same with another compiler than unwindcomp(): how tests get one that crashes, hangs or breaks out. */
-int table_worker_open_with(
-	const struct table_worker_opts *opts, table_worker_compile *compile, struct table_worker **ret, struct err *e);
+int table_worker_open_with(const struct table_worker_opts *opts, table_worker_compile *compile,
+	struct table_worker **ret, struct err *e);
 
 void table_worker_close(struct table_worker *w); /* ends the process; NULL is fine */
 

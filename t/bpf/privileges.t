@@ -34,19 +34,19 @@ none=0000000000000000
 confined() {
 	is "$(caps "$rec_pid")" "$none " "$1: the recorder has no capability in any set of any thread"
 	is "$(field "$rec_pid" NoNewPrivs)" 1 "$1: and gets none"
-	opener=$(child file-opener)
+	broker=$(child file-broker)
 	worker=$(child unwind-tables)
-	is "$(capsh --decode="$(field "$opener" CapPrm)" | sed 's/.*=//')" "$KEPT" "$1: the process that opens keeps what opening takes"
-	is "$(field "$opener" CapEff)" "$(field "$opener" CapPrm)" "$1: which is what it uses"
-	is "$(field "$opener" CapInh) $(field "$opener" CapBnd) $(field "$opener" CapAmb)" "$none $none $none" "$1: it can get no other"
-	is "$(field "$opener" NoNewPrivs) $(field "$opener" Seccomp)" "1 2" "$1: it is under a filter of system calls"
+	is "$(capsh --decode="$(field "$broker" CapPrm)" | sed 's/.*=//')" "$KEPT" "$1: the process that opens keeps what opening takes"
+	is "$(field "$broker" CapEff)" "$(field "$broker" CapPrm)" "$1: which is what it uses"
+	is "$(field "$broker" CapInh) $(field "$broker" CapBnd) $(field "$broker" CapAmb)" "$none $none $none" "$1: it can get no other"
+	is "$(field "$broker" NoNewPrivs) $(field "$broker" Seccomp)" "1 2" "$1: it is under a filter of system calls"
 	is "$(caps "$worker")" "$none " "$1: the process that reads files has no capability"
 	is "$(field "$worker" NoNewPrivs) $(field "$worker" Seccomp)" "1 2" "$1: it is under a filter of system calls"
-	is "$(ps -o sid= -p "$opener" | tr -d ' ') $(ps -o sid= -p "$worker" | tr -d ' ')" "$opener $worker" "$1: both are out of the terminal's reach"
+	is "$(ps -o sid= -p "$broker" | tr -d ' ') $(ps -o sid= -p "$worker" | tr -d ' ')" "$broker $worker" "$1: both are out of the terminal's reach"
 }
 
 gone() {
-	! kill -0 "$opener" 2>/dev/null && ! kill -0 "$worker" 2>/dev/null
+	! kill -0 "$broker" 2>/dev/null && ! kill -0 "$worker" 2>/dev/null
 }
 
 sleep 1000 7>&- &
@@ -89,7 +89,7 @@ rec_stop
 kill "$chain" "$ns"
 ok "-a: nothing of the recorder is left" gone
 like "$rc" '^[01]$' "-a: it ends as ever"
-is "$(counter "$TMP/a.cap" opener.lost)" 0 "-a: every request was answered"
+is "$(counter "$TMP/a.cap" broker.lost)" 0 "-a: every request was answered"
 # others' files may be gone when they are to be read
 id=$(readelf -n "$OBJ/t/work/chain" | awk '/Build ID/ { print $3 }')
 is "$("$BIN/capinfo" --list-build-ids "$TMP/a.cap" | sed 's,/.*/,,' | grep chain- | sort)" "$id chain-in-ns
@@ -98,7 +98,7 @@ for comm in chain-private chain-in-ns; do
 	is "$(waits "$TMP/a.cap" '$n++ if $w->{process_comm} eq "'$comm'" && user() =~ /block_in_/ && $w->{user_stack_verdict} eq "complete"' | awk '{ print ($1 > 0) }')" 1 \
 		"-a: $comm, which began meanwhile: stacks complete, with names"
 done
-is "$(waits "$TMP/a.cap" '$n++ if $w->{comm} =~ /^(file-opener|unwind-tables|offcpu-record)$/ && $w->{pid} =~ /^('"$rec_pid|$opener|$worker"')$/')" 0 \
+is "$(waits "$TMP/a.cap" '$n++ if $w->{comm} =~ /^(file-broker|unwind-tables|offcpu-record)$/ && $w->{pid} =~ /^('"$rec_pid|$broker|$worker"')$/')" 0 \
 	"-a: no process of the recorder's is recorded"
 
 # what it maps later: a library in another user's folder
@@ -152,26 +152,26 @@ want=$(cat "$out")
 run timeout 20 "$BIN/offcpu-record" -q --force -o "$TMP/suid.cap" -- setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups "$TMP/suid-id" -u
 is "$(cat "$out")" "$want" "a program with the set-user-ID bit keeps it, as the command"
 
-# The opener ends: told, counted, and the recording goes on
+# The broker ends: told, counted, and the recording goes on
 "$OBJ/t/work/switch" sleep 100000000 1 </dev/null >/dev/null 2>&1 7>&- &
 at_exit_kill "$!"
 rec_start "$TMP/k.cap" -a
-opener=$(child file-opener)
-kill -9 "$opener"
+broker=$(child file-broker)
+kill -9 "$broker"
 killed=$(perl -MTime::HiRes=clock_gettime,CLOCK_MONOTONIC -e 'printf "%d", clock_gettime(CLOCK_MONOTONIC) * 1e9')
 setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups sleep 0.5 7>&-
 sleep 1
-ok "a recorder whose opener was killed goes on" kill -0 "$rec_pid"
+ok "a recorder whose broker was killed goes on" kill -0 "$rec_pid"
 rec_stop
 like "$rc" '^[01]$' "and ends as ever"
 like "$(cat "$TMP/rec.err")" 'not opened any more: the process that opens files was killed by SIGKILL' "it says what is missing, and why"
-like "$("$BIN/capinfo" "$TMP/k.cap")" 'opener=the process that opens files was killed by SIGKILL' "so does the capture"
-ok "what was not opened is counted" test "$(counter "$TMP/k.cap" opener.lost)" -gt 0
+like "$("$BIN/capinfo" "$TMP/k.cap")" 'broker=the process that opens files was killed by SIGKILL' "so does the capture"
+ok "what was not opened is counted" test "$(counter "$TMP/k.cap" broker.lost)" -gt 0
 ok "waits were recorded to the end" test "$(waits "$TMP/k.cap" '$n++ if $w->{comm} eq "switch" && $w->{last_ns} > '"$killed")" -gt 0
 
 # A recorder that is killed takes them with it
 rec_start "$TMP/9.cap" -p "$idle"
-opener=$(child file-opener)
+broker=$(child file-broker)
 worker=$(child unwind-tables)
 rec_stop KILL
 ok "a recorder that is killed leaves no process" until_true gone
@@ -187,10 +187,10 @@ if setcap cap_bpf,cap_perfmon+ep "$TMP/open/offcpu-record" 2>/dev/null; then
 	setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups "$TMP/open/offcpu-record" -q -o "$TMP/open/u.cap" -p "$theirs" >"$TMP/u.out" 2>&1 7>&- &
 	rec_pid=$!
 	until_true recording "$rec_pid" "$TMP/open/u.cap"
-	opener=$(child file-opener)
+	broker=$(child file-broker)
 	is "$(field "$rec_pid" CapPrm) $(field "$rec_pid" CapEff) $(field "$rec_pid" NoNewPrivs)" "$none $none 1" \
 		"file capabilities are given up too"
-	is "$(capsh --decode="$(field "$opener" CapPrm)" | sed 's/.*=//')" cap_bpf "and what opens keeps what it may need of them"
+	is "$(capsh --decode="$(field "$broker" CapPrm)" | sed 's/.*=//')" cap_bpf "and what opens keeps what it may need of them"
 	kill -INT "$rec_pid"
 	wait "$rec_pid"
 	is "$?" 0 "the recording is complete"

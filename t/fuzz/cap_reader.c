@@ -134,7 +134,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct cap_reader *c;
 	volatile uint64_t sink;
 
-	if (size >= CAPTURE_BLOCK_MAGIC_LEN && memcmp(data, CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN) == 0)
+	if (size >= CAPTURE_BLOCK_MAGIC_LEN &&
+		memcmp(data, CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN) == 0)
 		buf_put(&b, data, size);
 	else
 		put_blocks(&b, data, size);

@@ -41,7 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 			abort();
 		break;
 	case 1:
-		if (debuglink_parse_alt(data, len - 1, &l, NULL) == 0 && l.build_id.len > CAPTURE_BUILD_ID_MAX)
+		if (debuglink_parse_alt(data, len - 1, &l, NULL) == 0 &&
+			l.build_id.len > CAPTURE_BUILD_ID_MAX)
 			abort();
 		break;
 	case 2: /* any bytes as an xz stream */

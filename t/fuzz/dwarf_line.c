@@ -17,7 +17,9 @@ static const char names[] = "\0.debug_line\0.debug_line_str\0.debug_str";
 
 static void run(struct dwarf_sections *s, uint64_t offset, uint8_t addr_size, size_t len)
 {
-	struct dwarf_line_opts o = { .offset = offset, .addr_size = addr_size, .comp_dir = "/c", .name = "n" };
+	struct dwarf_line_opts o = {
+		.offset = offset, .addr_size = addr_size, .comp_dir = "/c", .name = "n"
+	};
 	struct dwarf_line *l = NULL;
 	uint64_t at[N];
 	struct dwarf_line_row rows[N] = { 0 };

@@ -33,7 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct dwarf_sections *s = NULL;
 	struct dwarf_piece p = { 0 };
 
-	if (elffile_image(data, len, &f, NULL) == 0 && dwarf_sections_open(f, len & 1, MAX_BYTES, &s, NULL) == 0)
+	if (elffile_image(data, len, &f, NULL) == 0 &&
+		dwarf_sections_open(f, len & 1, MAX_BYTES, &s, NULL) == 0)
 		for (int id = 0; id < DWARF_SECTION_COUNT; id++)
 			use(s, (enum dwarf_section_id)id, &p);
 	dwarf_piece_free(&p);

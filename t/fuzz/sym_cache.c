@@ -62,7 +62,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		abort();
 	sym_answer_begin(&b);
 	if (sym_cache_open(SYM_CACHE_BYTES_DEFAULT, &cache, NULL) != 0 ||
-		sym_answer_finish(&b, &bytes, &len) != 0 || sym_cache_put(cache, key(), bytes, len, NULL) != 1)
+		sym_answer_finish(&b, &bytes, &len) != 0 ||
+		sym_cache_put(cache, key(), bytes, len, NULL) != 1)
 		abort();
 	find_entry();
 	f = fopen(path, "re");

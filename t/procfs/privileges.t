@@ -49,24 +49,24 @@ named() {
 }
 
 gone() {
-	! kill -0 "$looker" 2>/dev/null && ! kill -0 "$opener" 2>/dev/null
+	! kill -0 "$helper" 2>/dev/null && ! kill -0 "$broker" 2>/dev/null
 }
 
-# keeps NAME: $looker and $opener
+# keeps NAME: $helper and $broker
 confined() {
 	until_true has_none
 	is "$(caps "$rec_pid")" "$none " "$1: the recorder has no capability in any set of any thread"
 	is "$(field "$rec_pid" NoNewPrivs)" 1 "$1: and gets none"
-	looker=$(child thread-looker)
-	opener=$(child file-opener)
-	for p in "$looker" "$opener"; do
+	helper=$(child thread-helper)
+	broker=$(child file-broker)
+	for p in "$helper" "$broker"; do
 		is "$(field "$p" CapEff)" "$(field "$p" CapPrm)" "$1: what $(cat "/proc/$p/comm") keeps is what it uses"
 		is "$(field "$p" CapInh) $(field "$p" CapBnd) $(field "$p" CapAmb)" "$none $none $none" "$1: it can get no other"
 		is "$(field "$p" NoNewPrivs) $(field "$p" Seccomp)" '1 2' "$1: it is under a filter of system calls"
 		is "$(ps -o sid= -p "$p" | tr -d ' ')" "$p" "$1: it is out of the terminal's reach"
 	done
-	is "$(named "$looker")" cap_dac_read_search,cap_sys_ptrace,cap_sys_admin "$1: what looks keeps what looking takes"
-	is "$(named "$opener")" cap_dac_read_search,cap_sys_ptrace,cap_checkpoint_restore "$1: what opens keeps what opening takes"
+	is "$(named "$helper")" cap_dac_read_search,cap_sys_ptrace,cap_sys_admin "$1: what looks keeps what looking takes"
+	is "$(named "$broker")" cap_dac_read_search,cap_sys_ptrace,cap_checkpoint_restore "$1: what opens keeps what opening takes"
 }
 
 # sees CAP NAME: all of what the other user's threads show
@@ -78,7 +78,7 @@ s-poll $3 1" "$2: user stacks are what --ptrace, or its absence, makes of them"
 		"$2: kernel stacks are whole"
 	like "$(waits "$1" '$h{user()} = 1 if $w->{pid} == '"$pid"' && $w->{comm} eq "s-poll"')" '^[_a-z]*poll(;| )' \
 		"$2: user frames have names"
-	is "$(counter "$1" procfs.no_syscall) $(counter "$1" looker.lost) $(counter "$1" opener.lost) $(counter "$1" maps.refused)" '0 0 0 0' \
+	is "$(counter "$1" procfs.no_syscall) $(counter "$1" helper.lost) $(counter "$1" broker.lost) $(counter "$1" maps.refused)" '0 0 0 0' \
 		"$2: nothing was refused or lost"
 }
 
@@ -100,7 +100,7 @@ sleep 1
 rec_stop
 is "$(waits "$TMP/a.cap" '$h{$w->{comm}} = 1 if $w->{pid} == '"$pid"' && kernel() =~ /do_syscall_64/')" \
 	"$(waits "$TMP/p.cap" '$h{$w->{comm}} = 1 if kernel() =~ /do_syscall_64/')" "-a has another user's threads, with their kernel stacks"
-is "$(waits "$TMP/a.cap" '$n++ if $w->{pid} =~ /^('"$rec_pid|$looker|$opener"')$/')" 0 'and none of the recorder'
+is "$(waits "$TMP/a.cap" '$n++ if $w->{pid} =~ /^('"$rec_pid|$helper|$broker"')$/')" 0 'and none of the recorder'
 
 rec_start "$TMP/x.cap" --mode procfs -F 49 --ptrace -p "$pid"
 confined --ptrace
@@ -111,7 +111,7 @@ for t in /proc/"$pid"/task/*; do
 	field_tracer=$(awk '/^TracerPid:/ { print $2 }' "$t/status")
 	[ "$field_tracer" != 0 ] || continue
 	# a thread of it for each stop, which may be over already
-	case $(field "$field_tracer" Tgid 2>/dev/null) in '' | "$looker") ;; *) fail "traced by $field_tracer" ;; esac
+	case $(field "$field_tracer" Tgid 2>/dev/null) in '' | "$helper") ;; *) fail "traced by $field_tracer" ;; esac
 done
 rec_stop
 is "$rc" 0 '--ptrace: the recording is complete'
@@ -177,25 +177,25 @@ like "$(cat "$err")" '[0-9]+ threads?: kernel stacks are names alone: /proc/PID/
 
 rec_start "$TMP/k.cap" --mode procfs -p "$pid"
 until_true has_none
-looker=$(child thread-looker)
+helper=$(child thread-helper)
 sleep 0.5
-kill -9 "$looker"
+kill -9 "$helper"
 killed=$(perl -MTime::HiRes=clock_gettime,CLOCK_MONOTONIC -e 'printf "%d", clock_gettime(CLOCK_MONOTONIC) * 1e9')
 sleep 1
-ok 'a recorder whose looker was killed goes on' kill -0 "$rec_pid"
+ok 'a recorder whose helper was killed goes on' kill -0 "$rec_pid"
 rec_stop
 is "$rc" 1 'and ends with what is lost'
 like "$(cat "$TMP/rec.err")" 'one.s own rights reach: the process that looks at threads was killed by SIGKILL' 'it says what is missing, and why'
-like "$("$BIN/capinfo" "$TMP/k.cap")" 'looker=the process that looks at threads was killed by SIGKILL' 'so does the capture'
-ok 'the looks that were not made are counted' test "$(counter "$TMP/k.cap" looker.lost)" -gt 0
+like "$("$BIN/capinfo" "$TMP/k.cap")" 'helper=the process that looks at threads was killed by SIGKILL' 'so does the capture'
+ok 'the looks that were not made are counted' test "$(counter "$TMP/k.cap" helper.lost)" -gt 0
 is "$(waits "$TMP/k.cap" '$n = 1 if $w->{comm} eq "s-sleep" && $w->{last_ns} > '"$killed")" 1 \
 	'waits were recorded to the end'
 
 # A recorder that is killed takes both with it
 rec_start "$TMP/9.cap" --mode procfs -p "$pid"
 until_true has_none
-looker=$(child thread-looker)
-opener=$(child file-opener)
+helper=$(child thread-helper)
+broker=$(child file-broker)
 kill -9 "$rec_pid"
 wait "$rec_pid" 2>/dev/null
 ok 'a recorder that is killed leaves nothing' until_true gone
@@ -209,7 +209,7 @@ rec_pid=$!
 at_exit_kill "$rec_pid"
 until_true test -e "$TMP/mine/u.cap"
 sleep 0.5
-is "$(child thread-looker)$(child file-opener)" '' 'an ordinary user needs neither of them'
+is "$(child thread-helper)$(child file-broker)" '' 'an ordinary user needs neither of them'
 rec_stop
 is "$rc $(waits "$TMP/mine/u.cap" '$n++ if $w->{comm} eq "s-futex"')" '0 1' 'and records his own'
 tap_done

@@ -13,7 +13,7 @@ export DEBUGINFOD_URLS=
 chmod 755 "$TMP"
 mkdir -m 777 "$TMP/w"
 W=$TMP/w
-cp "$OBJ/t/unit/ptstack" "$OBJ/t/work/stops" "$W/"
+cp "$OBJ/t/unit/user_stacks" "$OBJ/t/work/stops" "$W/"
 cp -r "$DATA/unwind" "$W/src"
 mkfifo -m 666 "$TMP/silence"
 # a pipe that no one writes to, and that is never at its end
@@ -87,7 +87,7 @@ hold() {
 	h_min=$3
 	shift 3
 	for _ in $(seq 30); do
-		"$@" "$W/ptstack" "$h_pid" 2 >"$TMP/ours"
+		"$@" "$W/user_stacks" "$h_pid" 2 >"$TMP/ours"
 		"$h_oracle" "$h_pid" >"$TMP/theirs"
 		perl -e '
 			sub stacks {
@@ -202,7 +202,7 @@ agrees deleted 100 "a program whose file is gone"
 build dl dl.c -O1
 build dllib.so dllib.c -O2 -fPIC -shared
 start dl "$W/dl" "$W/dllib.so" later
-nobody "$W/ptstack" "$(pid_of dl)" 30 50000 >"$TMP/ours" &
+nobody "$W/user_stacks" "$(pid_of dl)" 30 50000 >"$TMP/ours" &
 sampler=$!
 sleep 0.4
 kill -USR1 "$(pid_of dl)"
@@ -213,7 +213,7 @@ agrees dl 100 "a library that was loaded later"
 build_compat "$W/src/compat.S" "$W/compat"
 if [ -z "$no_compat" ]; then
 	start compat "$W/compat"
-	nobody "$W/ptstack" "$(pid_of compat)" >"$TMP/ours"
+	nobody "$W/user_stacks" "$(pid_of compat)" >"$TMP/ours"
 	like "$(cat "$TMP/ours")" 'runs a 32-bit program' "a 32-bit program is told"
 	is "$(sed -n 's/^refused.32-bit //p' "$TMP/ours")" 1 "and counted"
 else
@@ -223,7 +223,7 @@ build hostile hostile.c -O2
 for kind in garbage nops rows pointers remember claim; do
 	perl "$W/src/badelf" "$kind" >"$W/$kind.so"
 	start "bad-$kind" "$W/hostile" map "$W/$kind.so"
-	timeout 60 "$W/ptstack" "$(pid_of "bad-$kind")" 3 >"$TMP/bad"
+	timeout 60 "$W/user_stacks" "$(pid_of "bad-$kind")" 3 >"$TMP/bad"
 	is "$?" 0 "a file with hostile tables ($kind): the sampler lives"
 	grep -E '^(failed|worker_lost|error|refused)' "$TMP/bad" | sort -u | diag 3
 	is "$(grep -c '^error' "$TMP/bad") $(grep -c '^thread [0-9]* [a-z]' "$TMP/bad")" \
@@ -231,7 +231,7 @@ for kind in garbage nops rows pointers remember claim; do
 done
 for kind in wild loops; do
 	start "$kind" "$W/hostile" "$kind"
-	timeout 60 "$W/ptstack" "$(pid_of "$kind")" 3 >"$TMP/bad"
+	timeout 60 "$W/user_stacks" "$(pid_of "$kind")" 3 >"$TMP/bad"
 	is "$?" 0 "threads whose registers lead nowhere ($kind): the sampler lives"
 	is "$(grep -c '^thread' "$TMP/bad")" "$(find "/proc/$(pid_of "$kind")/task" -mindepth 1 -maxdepth 1 | wc -l)" \
 		"and has something of each, all of which go on ($kind)"
@@ -239,7 +239,7 @@ done
 perl "$W/src/badelf" good >"$W/cut.so"
 start cut "$W/hostile" map "$W/cut.so"
 truncate -s 5000 "$W/cut.so"
-timeout 60 "$W/ptstack" "$(pid_of cut)" 3 >"$TMP/bad"
+timeout 60 "$W/user_stacks" "$(pid_of cut)" 3 >"$TMP/bad"
 is "$?" 0 "a file that is cut while it is mapped: the sampler lives"
 
 # --- what the programs notice ---
@@ -261,7 +261,7 @@ stops_end() {
 		"$TMP/sampled" | diag
 }
 stops_begin
-nobody "$W/ptstack" "$stops" 200 >"$TMP/sampled" 8>&-
+nobody "$W/user_stacks" "$stops" 200 >"$TMP/sampled" 8>&-
 stops_end
 is "$rc" 0 "a program with 21 ways to wait ends as it should"
 between "$(awk '/^stops/ { print $2 }' "$TMP/sampled")" 500 1000000 "it was stopped, again and again"
@@ -279,7 +279,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
 	sleep 0.1
 done 8>&- &
 killer=$!
-nobody "$W/ptstack" "$stops" 60 >"$TMP/sampled" 8>&-
+nobody "$W/user_stacks" "$stops" 60 >"$TMP/sampled" 8>&-
 wait "$killer"
 stops_end
 is "$(sed -n 's/^asked //p' "$TMP/stops")" 100 "signals that are sent meanwhile come, each once"

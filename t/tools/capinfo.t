@@ -7,7 +7,7 @@ capinfo=$BIN/capinfo
 cap=$TMP/cap.bin
 esc=$(printf '\033')
 
-"$OBJ/t/unit/capread" --write "$cap" || exit 1
+"$OBJ/t/unit/cap_reader" --write "$cap" || exit 1
 size=$(wc -c <"$cap")
 
 # cut N FILE: the first N bytes of the capture
@@ -186,7 +186,7 @@ like "$(cat "$err")" 'a\\x1bb' "a file name's control characters are escaped in 
 if [ "$(id -u)" -eq 0 ] && command -v runuser >/dev/null && id nobody >/dev/null 2>&1; then
 	chmod 755 "$TMP"
 	# nobody may not be able to enter the build folder
-	cp "$capinfo" "$OBJ/t/unit/capread" "$TMP"
+	cp "$capinfo" "$OBJ/t/unit/cap_reader" "$TMP"
 	status 2 "a capture of someone else's is refused" runuser -u nobody -- "$TMP/capinfo" "$cap"
 	like "$(cat "$err")" 'Permission denied' "with the reason"
 	cp "$cap" "$TMP/public"
@@ -205,32 +205,32 @@ if [ "$(id -u)" -eq 0 ] && command -v runuser >/dev/null && id nobody >/dev/null
 	chown nobody "$TMP/folder/mine"
 	chmod 644 "$TMP/folder/mine" "$TMP/folder/yours"
 	status 0 "in a folder that may not be changed one's own empty file is used" \
-		runuser -u nobody -- "$TMP/capread" --write "$TMP/folder/mine"
+		runuser -u nobody -- "$TMP/cap_reader" --write "$TMP/folder/mine"
 	is "$(stat -c %a "$TMP/folder/mine") $("$capinfo" --verify "$TMP/folder/mine")" "600 ok" "and made private"
-	status 2 "someone else's is not" runuser -u nobody -- "$TMP/capread" --write "$TMP/folder/yours"
+	status 2 "someone else's is not" runuser -u nobody -- "$TMP/cap_reader" --write "$TMP/folder/yours"
 	like "$(cat "$err")" "cannot replace '.*yours': Permission denied" "and the reason is said"
 else
 	skip "in a folder that may not be changed one's own empty file is used" "needs root and runuser"
 fi
 
 if command -v script >/dev/null; then
-	run script -qec "$OBJ/t/unit/capread --write -" /dev/null
+	run script -qec "$OBJ/t/unit/cap_reader --write -" /dev/null
 	like "$(cat "$out")" 'standard output is a terminal' "a capture is not written to a terminal"
-	run script -qec "$OBJ/t/unit/capread --write /dev/tty" /dev/null
+	run script -qec "$OBJ/t/unit/cap_reader --write /dev/tty" /dev/null
 	like "$(cat "$out")" 'the file is a terminal' "nor to a terminal by its name"
 	run script -qec "$capinfo -" /dev/null
 	like "$(cat "$out")" 'standard input is a terminal, not a capture' "none is read from a terminal"
 else
 	skip "a capture is not written to a terminal" "no script(1)"
 fi
-"$OBJ/t/unit/capread" --write - | "$capinfo" --verify - >"$out" 2>"$err"
+"$OBJ/t/unit/cap_reader" --write - | "$capinfo" --verify - >"$out" 2>"$err"
 is "$(cat "$out")" ok "a capture goes through a pipe"
-"$OBJ/t/unit/capread" --write - >"$TMP/redirected"
+"$OBJ/t/unit/cap_reader" --write - >"$TMP/redirected"
 same "$cap" "$TMP/redirected" "a redirected capture is the same to the byte"
-run sh -c '"$1" --write - >/dev/full' sh "$OBJ/t/unit/capread"
-is "$rc:$(cat "$err")" "2:capread: cannot write to 'standard output': No space left on device" \
+run sh -c '"$1" --write - >/dev/full' sh "$OBJ/t/unit/cap_reader"
+is "$rc:$(cat "$err")" "2:cap_reader: cannot write to 'standard output': No space left on device" \
 	"a full device is told"
-run sh -c '"$1" --write - >&-' sh "$OBJ/t/unit/capread"
+run sh -c '"$1" --write - >&-' sh "$OBJ/t/unit/cap_reader"
 like "$rc:$(cat "$err")" "^2:.*Bad file descriptor" "a closed stdout is told"
 
 # --- stdout ---

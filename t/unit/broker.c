@@ -93,7 +93,7 @@ static void make_other(struct other *x)
 	const unsigned char core[64] = { 0x7f, 'E', 'L', 'F', 2, 1, 1, [16] = ET_CORE };
 	char command[1024];
 
-	*x = (struct other){ .dir = "/tmp/unit-openchild.XXXXXX" };
+	*x = (struct other){ .dir = "/tmp/unit-broker.XXXXXX" };
 	if (!mkdtemp(x->dir) || chmod(x->dir, 0755) != 0)
 		abort();
 	snprintf(x->private, sizeof(x->private), "%s/private", x->dir);
@@ -136,7 +136,7 @@ static void is_confined(struct tap *t, struct worker *o)
 	struct priv_status st = { 0 };
 	pid_t pid = (pid_t)worker_pid(o);
 
-	tap_ok(t, status_of(pid, &st), "the opener is there");
+	tap_ok(t, status_of(pid, &st), "the broker is there");
 	tap_eq_u64(t, st.permitted, four, "it keeps the four capabilities that opening takes");
 	tap_eq_u64(t, st.effective, four, "and uses them");
 	tap_ok(t, !st.bounding && !st.ambient && !st.inheritable, "it can get no others, and hands none on");
@@ -168,7 +168,7 @@ static void opens_processes(struct tap *t, struct worker *o, const struct other 
 	tap_ok(t, own < 0 && errno == EACCES, "another user's maps are out of our own reach");
 	fd = broker_maps_exe(o, (uint32_t)x->pid, &exe);
 	tap_ok(t, fd >= 0 && procmaps_each_of(fd, (uint32_t)x->pid, find_program, f, NULL) == 0 && f->start,
-		"the opener opens them");
+		"the broker opens them");
 	tap_eq_str(t, exe ? exe : "", x->program, "it tells where the executable is");
 	close(fd);
 	fd = broker_proc(o, BROKER_STATUS, (uint32_t)x->pid);
@@ -214,7 +214,7 @@ static void opens_programs(struct tap *t, struct worker *o, const struct other *
 	struct stat st;
 
 	tap_ok(t, access(x->program, R_OK) != 0, "another user's program is out of our own reach");
-	tap_eq_u64(t, path_code(o, 0, x->program), 0, "the opener opens it by its path");
+	tap_eq_u64(t, path_code(o, 0, x->program), 0, "the broker opens it by its path");
 	tap_eq_u64(t, path_code(o, pid, x->program), 0, "and below the root of a process");
 	tap_eq_u64(t, path_code(o, pid, in(x, "../../../../../..")), -EMEDIUMTYPE,
 		"a path that climbs stays below that root; a folder is no file");
@@ -266,7 +266,7 @@ static void makes_maps(struct tap *t, struct worker *o)
 
 	tap_ok(t, bpf_map_create(BPF_MAP_TYPE_HASH, "own", 4, 4, 1, NULL) == -EPERM, "we make no map");
 	tap_ok(t, chunk >= 0 && map_field(chunk, "map_type:") == BPF_MAP_TYPE_ARRAY,
-		"the opener makes a chunk");
+		"the broker makes a chunk");
 	tap_ok(t, agg >= 0 && map_field(agg, "max_entries:") == 1000, "and a map to sum waits in");
 	tap_eq_u64(t, broker_bpf_map(o, BROKER_AGG_MAP, 0), -EPERM, "of at least one element");
 	tap_eq_u64(t, broker_bpf_map(o, BROKER_AGG_MAP, UINT32_MAX), -EPERM, "and not of any number");
@@ -318,12 +318,12 @@ static void ends(struct tap *t, struct worker *o)
 
 	kill((pid_t)worker_pid(o), SIGKILL);
 	tap_ok(t, broker_proc(o, BROKER_MAPS, 1) == -ENOTCONN && broker_proc(o, BROKER_MAPS, 1) == -ENOTCONN,
-		"an opener that was killed is missed at once");
+		"a broker that was killed is missed at once");
 	worker_stats(o, &st);
 	tap_ok(t, strstr(st.why, "was killed by SIGKILL") && st.lost == 2 && st.asked,
 		"that is counted and told: %s", st.why);
 	tap_ok(t, worker_pid(o) == 0, "it has no process any more");
-	tap_ok(t, broker_proc(NULL, BROKER_MAPS, 1) == -ENOTCONN, "no opener at all: the same");
+	tap_ok(t, broker_proc(NULL, BROKER_MAPS, 1) == -ENOTCONN, "no broker at all: the same");
 }
 
 static void owner_only(struct tap *t, const struct other *x)
@@ -334,7 +334,7 @@ static void owner_only(struct tap *t, const struct other *x)
 	tap_ok(t,
 		broker_start(&(struct broker_opts){ .owner_only = true }, &o, NULL) == 0 &&
 			worker_ready(o, NULL) == 0 && status_of((pid_t)worker_pid(o), &st),
-		"an opener for the owner's processes alone");
+		"a broker for the owner's processes alone");
 	tap_ok(t, !(st.permitted & (UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH)),
 		"has no capability that reaches others");
 	tap_ok(t, broker_proc(o, BROKER_MAPS, (uint32_t)x->pid) == -EACCES, "and does not open their maps");
@@ -362,7 +362,7 @@ static void ends_with_parent(struct tap *t)
 		_exit(write(fds[1], &pid, sizeof(pid)) != sizeof(pid));
 	}
 	waitpid(child, NULL, 0);
-	tap_ok(t, read(fds[0], &pid, sizeof(pid)) == sizeof(pid) && pid > 0, "an opener whose parent ended");
+	tap_ok(t, read(fds[0], &pid, sizeof(pid)) == sizeof(pid) && pid > 0, "a broker whose parent ended");
 	while (pid > 0 && kill(pid, 0) == 0 && now_ns() < until)
 		usleep(1000);
 	tap_ok(t, pid > 0 && kill(pid, 0) != 0 && errno == ESRCH, "ends");
@@ -393,7 +393,7 @@ int main(void)
 	sock = fcntl(0, F_DUPFD, 3);
 	close(sock);
 	tap_ok(&t, broker_start(&(struct broker_opts){ 0 }, &o, &e) == 0 && worker_ready(o, &e) == 0,
-		"an opener starts");
+		"a broker starts");
 	is_confined(&t, o);
 	tap_ok(&t, priv_drop_now(&(struct priv_drop_opts){ 0 }, &d, &e) == 0 && !d.kept,
 		"who asks it has no privilege left");

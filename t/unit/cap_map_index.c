@@ -14,23 +14,30 @@ static void test_one_process(struct tap *t)
 		abort();
 	tap_ok(t, cap_map_index_find(m, 0, 0x400000, before, before, &unsure) == &sample_maps[0] && !unsure,
 		"an address at the start of a mapping");
-	tap_ok(t, cap_map_index_find(m, 0, 0x4fffff, before, before, NULL) == &sample_maps[0], "at its last byte");
+	tap_ok(t, cap_map_index_find(m, 0, 0x4fffff, before, before, NULL) == &sample_maps[0],
+		"at its last byte");
 	tap_ok(t, !cap_map_index_find(m, 0, 0x500000, before, before, &unsure) && !unsure, "behind it: none");
 	tap_ok(t, !cap_map_index_find(m, 0, 0x3fffff, before, before, NULL), "before it: none");
-	tap_ok(t, cap_map_index_find(m, 0, 0x485000, before, before + 499, &unsure) == &sample_maps[0] && !unsure,
+	tap_ok(t,
+		cap_map_index_find(m, 0, 0x485000, before, before + 499, &unsure) == &sample_maps[0] &&
+			!unsure,
 		"before another mapping took the address, the old one");
-	tap_ok(t, cap_map_index_find(m, 0, 0x485000, MONO + 500, after, &unsure) == &sample_maps[2] && !unsure,
+	tap_ok(t,
+		cap_map_index_find(m, 0, 0x485000, MONO + 500, after, &unsure) == &sample_maps[2] && !unsure,
 		"from then on, the new one");
-	tap_ok(t, cap_map_index_find(m, 0, 0x485000, before, MONO + 500, &unsure) == &sample_maps[0] && unsure,
+	tap_ok(t,
+		cap_map_index_find(m, 0, 0x485000, before, MONO + 500, &unsure) == &sample_maps[0] && unsure,
 		"over the change: the old one, unsure");
 	tap_ok(t, cap_map_index_find(m, 0, 0x490000, after, after, &unsure) == &sample_maps[0] && !unsure,
 		"behind the new one the old one goes on");
 	tap_ok(t, !cap_map_index_find(m, 1, 0x400000, after, after, NULL), "another process has no mapping");
-	tap_ok(t, !cap_map_index_find(m, 99, 0x400000, after, after, NULL), "a process that is not there neither");
+	tap_ok(t, !cap_map_index_find(m, 99, 0x400000, after, after, NULL),
+		"a process that is not there neither");
 	tap_ok(t, !cap_map_index_find(m, 2, 5, 0, UINT64_MAX - 1, NULL), "no mapping before its time");
 	tap_ok(t, cap_map_index_find(m, 2, 5, 0, UINT64_MAX, &unsure) == &sample_maps[3] && unsure,
 		"one that came within the wait: unsure");
-	tap_ok(t, !cap_map_index_find(m, 2, UINT64_MAX, UINT64_MAX, UINT64_MAX, NULL), "the end is exclusive");
+	tap_ok(t, !cap_map_index_find(m, 2, UINT64_MAX, UINT64_MAX, UINT64_MAX, NULL),
+		"the end is exclusive");
 	cap_map_index_free(m);
 }
 

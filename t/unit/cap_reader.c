@@ -3,8 +3,8 @@
  * cap_reader - a reader gives back what was written, takes what is intact
  * before a damage, and never anything wrong.
  *
- * capread --write FILE writes the sample capture, for the shell tests;
- * capread --write FILE SAMPLES a large one, for scripts/bench.
+ * cap_reader --write FILE writes the sample capture, for the shell tests;
+ * cap_reader --write FILE SAMPLES a large one, for scripts/bench.
  */
 #include "base/hash.h"
 #include "base/tap.h"
@@ -210,7 +210,8 @@ static void test_merging(struct tap *t, const struct cap_reader *c)
 	tap_eq_u64(t, c->n_threads, 3, "a thread has one name");
 	tap_eq_str(t, cap_reader_thread(c, 0, 4243)->comm, "new name", "the last one");
 	tap_ok(t, cap_reader_thread(c, 0, 4242) && cap_reader_thread(c, 2, UINT32_MAX), "threads are found");
-	tap_ok(t, !cap_reader_thread(c, 1, 4242) && !cap_reader_thread(c, 0, 0) && !cap_reader_thread(c, 9, 9),
+	tap_ok(t,
+		!cap_reader_thread(c, 1, 4242) && !cap_reader_thread(c, 0, 0) && !cap_reader_thread(c, 9, 9),
 		"absent threads are not");
 	tap_eq_u64(t, c->n_counters, 3, "a counter has one value");
 	tap_eq_u64(t, cap_reader_counter(c, "waits.recorded"), 8, "the last one");
@@ -231,12 +232,14 @@ static void test_names(struct tap *t, const struct cap_reader *c)
 			is_name(&c->names[1], &sample_names[2]) && is_name(&c->names[2], &sample_names[0]),
 		"names come back by file and offset, the last of a key, in every field");
 	tap_ok(t,
-		cap_reader_name(c, 0, 0x1233) == &c->names[0] && cap_reader_name(c, 0, 0x1234) == &c->names[1] &&
+		cap_reader_name(c, 0, 0x1233) == &c->names[0] &&
+			cap_reader_name(c, 0, 0x1234) == &c->names[1] &&
 			cap_reader_name(c, 1, UINT64_MAX) == &c->names[2],
 		"names are found");
 	tap_ok(t,
-		!cap_reader_name(c, 0, 0x1232) && !cap_reader_name(c, 0, 0x1235) && !cap_reader_name(c, 1, 0x1234) &&
-			!cap_reader_name(c, 2, 0) && !cap_reader_name(c, UINT32_MAX, UINT64_MAX),
+		!cap_reader_name(c, 0, 0x1232) && !cap_reader_name(c, 0, 0x1235) &&
+			!cap_reader_name(c, 1, 0x1234) && !cap_reader_name(c, 2, 0) &&
+			!cap_reader_name(c, UINT32_MAX, UINT64_MAX),
 		"those that are not there are not");
 	tap_ok(t,
 		c->names[1].frames[1].file == c->names[1].frames[2].file &&
@@ -484,11 +487,13 @@ static void test_references(struct tap *t, const struct edge *edge)
 	REFUSED("a mapping of no process", CAPTURE_RECORD_MAP, "process that is not there",
 		cap_record_put_map(&f_, &m));
 	m.proc = 0, m.file = 1;
-	REFUSED("a mapping of no file", CAPTURE_RECORD_MAP, "file that is not there", cap_record_put_map(&f_, &m));
+	REFUSED("a mapping of no file", CAPTURE_RECORD_MAP, "file that is not there",
+		cap_record_put_map(&f_, &m));
 	m.file = CAPTURE_NONE, m.end = 1;
 	REFUSED("an empty mapping", CAPTURE_RECORD_MAP, "malformed", cap_record_put_map(&f_, &m));
 	m.end = 0;
-	REFUSED("a mapping that ends before it starts", CAPTURE_RECORD_MAP, "malformed", cap_record_put_map(&f_, &m));
+	REFUSED("a mapping that ends before it starts", CAPTURE_RECORD_MAP, "malformed",
+		cap_record_put_map(&f_, &m));
 	REFUSED("a thread of no process", CAPTURE_RECORD_THREAD, "process that is not there",
 		cap_record_put_thread(&f_, &sample_threads[2]));
 	REFUSED("an image of no file", CAPTURE_RECORD_IMAGE, "file that is not there",
@@ -507,7 +512,8 @@ static void test_references(struct tap *t, const struct edge *edge)
 		buf_put(&f_, "\1\0\0\0\0\0", 6));
 	REFUSED("a frame of no name", CAPTURE_RECORD_NAME, "string that is not there",
 		buf_put(&f_, "\0\0\0\0\0\1\1\0\0\0\0", 11));
-	REFUSED("a string id out of order", CAPTURE_RECORD_STRING, "id out of order", buf_put(&f_, "\1\1a\0", 4));
+	REFUSED("a string id out of order", CAPTURE_RECORD_STRING, "id out of order",
+		buf_put(&f_, "\1\1a\0", 4));
 	REFUSED("an empty kernel symbol", CAPTURE_RECORD_KSYM, "malformed",
 		cap_record_put_ksym(&f_, &(struct cap_ksym){ 5, 5, "", "" }));
 }
@@ -521,7 +527,8 @@ static void test_malformed(struct tap *t, const struct edge *edge)
 		buf_uleb(&f_, UINT32_MAX));
 	REFUSED("more frames than 32 bits count", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0", 6), buf_uleb(&f_, UINT64_MAX));
-	REFUSED("a frame that is cut", CAPTURE_RECORD_STACK, "malformed", buf_put(&f_, "\2\2\1\0\0\0\1\200", 8));
+	REFUSED("a frame that is cut", CAPTURE_RECORD_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\1\200", 8));
 	REFUSED("as many exact frames as frames", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\2\1\1\2\1\1", 12));
 	REFUSED("more exact frames than 32 bits count", CAPTURE_RECORD_STACK, "malformed",
@@ -536,13 +543,17 @@ static void test_malformed(struct tap *t, const struct edge *edge)
 		buf_put(&f_, "\2\2\1\0\0\0\4\1\1\1\1\2\1\0", 14));
 	REFUSED("fewer numbers of exact frames than said", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\4\1\1\1\1\2\1", 13));
-	REFUSED("a string longer than its record", CAPTURE_RECORD_OPTION, "malformed", buf_put(&f_, "\5name", 5));
+	REFUSED("a string longer than its record", CAPTURE_RECORD_OPTION, "malformed",
+		buf_put(&f_, "\5name", 5));
 	REFUSED("a string of absurd length", CAPTURE_RECORD_OPTION, "malformed", buf_uleb(&f_, UINT64_MAX));
 	REFUSED("a string without its NUL", CAPTURE_RECORD_OPTION, "malformed", buf_put(&f_, "\1ab\1c\0", 6));
-	REFUSED("a string with a NUL inside", CAPTURE_RECORD_OPTION, "malformed", buf_put(&f_, "\3a\0b\0\1c\0", 8));
-	REFUSED("an image longer than its record", CAPTURE_RECORD_IMAGE, "malformed", buf_put(&f_, "\0\4abc", 5));
-	REFUSED("a build ID of 65 bytes", CAPTURE_RECORD_FILE, "malformed", buf_put(&f_, "\1\0\0\0\0\0\0\0\101", 9),
-		buf_put(&f_, id, sizeof(id)), buf_put(&f_, "\0\0", 2));
+	REFUSED("a string with a NUL inside", CAPTURE_RECORD_OPTION, "malformed",
+		buf_put(&f_, "\3a\0b\0\1c\0", 8));
+	REFUSED("an image longer than its record", CAPTURE_RECORD_IMAGE, "malformed",
+		buf_put(&f_, "\0\4abc", 5));
+	REFUSED("a build ID of 65 bytes", CAPTURE_RECORD_FILE, "malformed",
+		buf_put(&f_, "\1\0\0\0\0\0\0\0\101", 9), buf_put(&f_, id, sizeof(id)),
+		buf_put(&f_, "\0\0", 2));
 	REFUSED("a number of more than 64 bits", CAPTURE_RECORD_FLUSH, "malformed",
 		buf_put(&f_, "\377\377\377\377\377\377\377\377\377\177", 10));
 	REFUSED("a number of more than 32 bits", CAPTURE_RECORD_THREAD, "malformed", buf_put(&f_, "\0", 1),
@@ -558,7 +569,8 @@ static void test_malformed(struct tap *t, const struct edge *edge)
 		buf_put(&f_, "\0\0\0\0\0", 5), buf_uleb(&f_, UINT32_MAX));
 	REFUSED("a source of a name of more than a byte", CAPTURE_RECORD_NAME, "malformed",
 		buf_put(&f_, "\0\0\0\200\2\0\0", 7));
-	REFUSED("a record longer than its block", CAPTURE_RECORD_FLUSH, "behind its block", buf_uleb(&p_, 100));
+	REFUSED("a record longer than its block", CAPTURE_RECORD_FLUSH, "behind its block",
+		buf_uleb(&p_, 100));
 }
 
 static void test_host_twice(struct tap *t, const struct edge *edge)
@@ -773,7 +785,8 @@ static void test_header(struct tap *t, const struct whole *w)
 
 		memcpy(bytes + changes[i].at, changes[i].bytes, changes[i].n);
 		tap_ok(t,
-			cap_reader_parse(bytes, w->len, &c, &e) == -EINVAL && strstr(e.msg, changes[i].message),
+			cap_reader_parse(bytes, w->len, &c, &e) == -EINVAL &&
+				strstr(e.msg, changes[i].message),
 			"refused: %s", changes[i].message);
 	}
 	tap_ok(t, cap_reader_parse("", 0, &c, &e) == -EINVAL && strstr(e.msg, "empty"), "refused: empty");
@@ -783,8 +796,8 @@ static void test_header(struct tap *t, const struct whole *w)
 	later[16] = CAPTURE_BLOCK_MAJOR + 1;
 	seal(later, CAPTURE_BLOCK_HEADER_LEN - 4, NULL, 0);
 	tap_ok(t,
-		cap_reader_parse(later, CAPTURE_BLOCK_HEADER_LEN, &c, &e) == -EINVAL && strstr(e.msg, "format 2.2") &&
-			strstr(e.hint, "newer"),
+		cap_reader_parse(later, CAPTURE_BLOCK_HEADER_LEN, &c, &e) == -EINVAL &&
+			strstr(e.msg, "format 2.2") && strstr(e.hint, "newer"),
 		"refused: a greater major version");
 	memset(later, 0, sizeof(later));
 	memcpy(later, w->bytes, CAPTURE_BLOCK_HEADER_LEN - 4);
@@ -798,7 +811,7 @@ static void test_header(struct tap *t, const struct whole *w)
 
 int main(int argc, char **argv)
 {
-	char path[] = "/tmp/unit-capread.XXXXXX";
+	char path[] = "/tmp/unit-cap_reader.XXXXXX";
 	struct tap t = { 0 };
 	struct err e = { 0 };
 	struct whole w = { 0 };
@@ -808,7 +821,7 @@ int main(int argc, char **argv)
 		if ((argc == 3 ? sample_write(argv[2], &e)
 			       : sample_write_many(argv[2], (uint32_t)strtoul(argv[3], NULL, 10), &e)) == 0)
 			return 0;
-		fprintf(stderr, "capread: %s\n", e.msg);
+		fprintf(stderr, "cap_reader: %s\n", e.msg);
 		return 2;
 	}
 	fd = mkstemp(path);

@@ -23,13 +23,13 @@ static void put_stop(
 
 	cap_writer_stack(w, &s);
 	cap_writer_sample(w, &(struct cap_sample){ .proc = proc,
-				   .tid = 1,
-				   .kstack = 0,
-				   .ustack = n_stacks++,
-				   .count = waits,
-				   .total_ns = waits > 1000 ? waits : waits * 10,
-				   .first_ns = at,
-				   .last_ns = at });
+				     .tid = 1,
+				     .kstack = 0,
+				     .ustack = n_stacks++,
+				     .count = waits,
+				     .total_ns = waits > 1000 ? waits : waits * 10,
+				     .first_ns = at,
+				     .last_ns = at });
 }
 
 static void put_all(struct cap_writer *w)
@@ -74,7 +74,7 @@ static bool is(const struct cap_stop_places_stop *s, unsigned int reason, uint32
 
 int main(void)
 {
-	char path[] = "/tmp/unit-capstops.XXXXXX";
+	char path[] = "/tmp/unit-cap_stop_places.XXXXXX";
 	struct cap_writer *w = NULL;
 	struct cap_reader *c = NULL;
 	struct cap_stop_places s = { 0 };
@@ -103,7 +103,8 @@ int main(void)
 		"memory that is no file's");
 	tap_ok(&t, is(&s.list[3], REASON_NO_ROW, 1, true, 1, 3, 0x10),
 		"a file that came later at that address");
-	tap_ok(&t, is(&s.list[4], REASON_REGISTER, 0, true, 1, 2, 0x3010), "another reason at the same place");
+	tap_ok(&t, is(&s.list[4], REASON_REGISTER, 0, true, 1, 2, 0x3010),
+		"another reason at the same place");
 	cap_stop_places_free(&s);
 	tap_ok(&t, !s.list && !s.n, "nothing is left of them");
 	cap_reader_free(c);

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static char dir[] = "/tmp/unit-capwrite.XXXXXX";
+static char dir[] = "/tmp/unit-cap_writer.XXXXXX";
 
 /* The last two that were asked for stay. */
 static const char *in_dir(const char *name)
@@ -224,7 +224,9 @@ static void refused(struct tap *t, struct cap_writer *w, const char *message, co
 	struct err e = { 0 };
 
 	tap_ok(t, cap_writer_flush(w, MONO, &e) == -EINVAL && strstr(e.msg, message), "refused: %s", name);
-	tap_ok(t, cap_writer_flush(w, MONO, &e) == -EINVAL && size_of(in_dir("bad")) == CAPTURE_BLOCK_HEADER_LEN,
+	tap_ok(t,
+		cap_writer_flush(w, MONO, &e) == -EINVAL &&
+			size_of(in_dir("bad")) == CAPTURE_BLOCK_HEADER_LEN,
 		"and nothing is written");
 	cap_writer_close(w);
 }
@@ -304,17 +306,17 @@ static void test_split(struct tap *t)
 			frames[k] = UINT64_C(0x7f0000000000) + i * 64 + k * (k % 3);
 		if (i < 60000)
 			cap_writer_stack(w, &(struct cap_stack){ .id = i,
-						  .kind = i % 2 ? CAPTURE_STACK_USER : CAPTURE_STACK_KERNEL,
-						  .verdict = VERDICT_COMPLETE,
-						  .len = ARRAY_LEN(frames),
-						  .frames = frames });
+						    .kind = i % 2 ? CAPTURE_STACK_USER : CAPTURE_STACK_KERNEL,
+						    .verdict = VERDICT_COMPLETE,
+						    .len = ARRAY_LEN(frames),
+						    .frames = frames });
 		cap_writer_sample(w, &(struct cap_sample){ .tid = i,
-					   .kstack = i % 30000 * 2,
-					   .ustack = i % 30000 * 2 + 1,
-					   .count = 1,
-					   .total_ns = i,
-					   .first_ns = MONO + i,
-					   .last_ns = MONO + i });
+					     .kstack = i % 30000 * 2,
+					     .ustack = i % 30000 * 2 + 1,
+					     .count = 1,
+					     .total_ns = i,
+					     .first_ns = MONO + i,
+					     .last_ns = MONO + i });
 	}
 	if (cap_writer_finish(w, &sample_trailer, &e) != 0)
 		abort();
@@ -418,14 +420,14 @@ static void test_golden(struct tap *t)
 	if (cap_writer_open(p, false, &w, &e) != 0)
 		abort();
 	cap_writer_stack(w, &(struct cap_stack){ .kind = CAPTURE_STACK_USER,
-				  .verdict = VERDICT_STOPPED,
-				  .reason = REASON_MEMORY,
-				  .error = -14,
-				  .stop_pc = 0x1000,
-				  .len = 2,
-				  .n_exact = 1,
-				  .frames = frames,
-				  .exact = exact });
+				    .verdict = VERDICT_STOPPED,
+				    .reason = REASON_MEMORY,
+				    .error = -14,
+				    .stop_pc = 0x1000,
+				    .len = 2,
+				    .n_exact = 1,
+				    .frames = frames,
+				    .exact = exact });
 	cap_writer_option(w, &(struct cap_option){ "pid", "42" });
 	tap_ok(t, cap_writer_finish(w, &(struct cap_trailer){ 300, "end" }, &e) == 0,
 		"a tiny capture is written");
@@ -492,9 +494,9 @@ static bool slow_pipe(void)
 		for (uint32_t i = 0; i < 5000; i++) {
 			for (uint64_t k = 0; k < 100; k++)
 				frames[k] = k * k * i << 20;
-			cap_writer_stack(
-				w, &(struct cap_stack){
-					   .id = i, .kind = CAPTURE_STACK_USER, .len = 100, .frames = frames });
+			cap_writer_stack(w,
+				&(struct cap_stack){
+					.id = i, .kind = CAPTURE_STACK_USER, .len = 100, .frames = frames });
 		}
 		_exit(cap_writer_finish(w, &sample_trailer, &e) == 0 ? 0 : 1);
 	}

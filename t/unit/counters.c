@@ -53,6 +53,9 @@ static void test_words(struct tap *t, struct buf *b)
 	is(t, b, "1 wait: user stack complete", "waits by the verdict of their user stack");
 	counter_put(b, "user.short.no-row", 3);
 	is(t, b, "3 waits: user stack no-row", "by the reason");
+	counter_put(b, "opener.lost", 2);
+	is(t, b, "2 files and maps not opened: the process that opens them had ended",
+		"one of earlier builds has its text");
 	counter_put(b, "lost.unheard\033of", 7);
 	is(t, b, "7 (lost.unheard\\x1bof)", "one of a later recorder has its name, escaped");
 	tap_ok(t, !counter_put_meaning(b, "unheard_of", 1) && !b->len, "and no meaning");
@@ -65,7 +68,7 @@ static void fill(struct counters *c, struct recorder_stats *st, uint64_t value)
 		{ "procfs.looks_late", 1 }, { "procfs.threads_ended", 1 }, { "procfs.unseen", 1 },
 		{ "procfs.stops", 1 }, { "procfs.longest_stop_ns", 350000 }, { "procfs.not_walked", 1 },
 		{ "procfs.no_syscall", 1 }, { "procfs.no_stack", 1 }, { "procfs.unchecked", 1 },
-		{ "lost.threads", 1 }, { "lost.threads_unread", 1 }, { "looker.lost", 1 } };
+		{ "lost.threads", 1 }, { "lost.threads_unread", 1 }, { "helper.lost", 1 } };
 
 	*st = (struct recorder_stats){ .by_table = true, .by_name = true };
 	record_stats_counters(st, c);

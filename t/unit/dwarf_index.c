@@ -10,7 +10,7 @@
 
 #define MAX_BYTES (UINT64_C(1) << 30)
 
-static char dir[] = "/tmp/unit-dwsplit.XXXXXX";
+static char dir[] = "/tmp/unit-dwarf_index.XXXXXX";
 
 static bool sh(const char *what)
 {
@@ -25,8 +25,9 @@ static bool sh(const char *what)
 static const struct {
 	const char *name;
 	enum dwarf_section_id id;
-} columns[] = { { "INFO", DWARF_SECTION_INFO }, { "TYPES", DWARF_SECTION_TYPES }, { "ABBREV", DWARF_SECTION_ABBREV },
-	{ "LINE", DWARF_SECTION_LINE }, { "STR_OFFSETS", DWARF_SECTION_STR_OFFSETS }, { "RNGLISTS", DWARF_SECTION_RNGLISTS } };
+} columns[] = { { "INFO", DWARF_SECTION_INFO }, { "TYPES", DWARF_SECTION_TYPES },
+	{ "ABBREV", DWARF_SECTION_ABBREV }, { "LINE", DWARF_SECTION_LINE },
+	{ "STR_OFFSETS", DWARF_SECTION_STR_OFFSETS }, { "RNGLISTS", DWARF_SECTION_RNGLISTS } };
 
 /* The sections that the words of LINE name, behind "Index Signature". */
 static size_t read_columns(char *line, enum dwarf_section_id *ret)
@@ -46,7 +47,8 @@ static size_t read_columns(char *line, enum dwarf_section_id *ret)
 }
 
 /* Is a line of the table what dwsplit tells? */
-static bool same_parts(const struct dwarf_index *x, const char *line, const enum dwarf_section_id *column, size_t n)
+static bool same_parts(
+	const struct dwarf_index *x, const char *line, const enum dwarf_section_id *column, size_t n)
 {
 	struct dwarf_index_parts want = { 0 }, got;
 	uint64_t id, from, to;
@@ -55,7 +57,8 @@ static bool same_parts(const struct dwarf_index *x, const char *line, const enum
 	if (sscanf(line, "%*u 0x%" SCNx64, &id) != 1)
 		return false;
 	for (size_t i = 0; i < n && p; i++, p = strchr(p + 1, '['))
-		if (sscanf(p, "[0x%" SCNx64 ", 0x%" SCNx64 ")", &from, &to) == 2 && column[i] < DWARF_SECTION_COUNT)
+		if (sscanf(p, "[0x%" SCNx64 ", 0x%" SCNx64 ")", &from, &to) == 2 &&
+			column[i] < DWARF_SECTION_COUNT)
 			want.of[column[i]] = (struct dwarf_index_part){ from, to - from };
 	return dwarf_index_find(x, id, &got, NULL) == 0 && memcmp(&want, &got, sizeof(want)) == 0 &&
 	       dwarf_index_find(x, id + 1, &got, NULL) == -ENOENT;
@@ -293,7 +296,8 @@ static void test_damage(struct tap *t)
 
 			m.bytes[i] = (uint8_t)v;
 			ask(&m, m.n, 9, &p, &found);
-			odd += found == 0 && p.of[DWARF_SECTION_INFO].offset + p.of[DWARF_SECTION_INFO].size > 24;
+			odd += found == 0 &&
+			       p.of[DWARF_SECTION_INFO].offset + p.of[DWARF_SECTION_INFO].size > 24;
 			m.bytes[i] = was;
 		}
 	tap_ok(t, odd == 0, "whatever byte is changed, parts lie in their sections");

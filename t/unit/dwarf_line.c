@@ -12,7 +12,7 @@
 #define MAX_BYTES (UINT64_C(1) << 30)
 #define NONE UINT32_MAX /* the line of an address that nothing covers */
 
-static char dir[] = "/tmp/unit-dwline.XXXXXX";
+static char dir[] = "/tmp/unit-dwarf_line.XXXXXX";
 
 PRINTF_LIKE(1, 2) static FILE *from(const char *fmt, ...)
 {
@@ -188,7 +188,8 @@ struct tally {
 	FILE *paths; /* "ADDRESS PATH:LINE" of what was found */
 };
 
-static struct dwarf_line *open_table(struct dwarf_sections *s, const struct unit *u, uint64_t offset, struct err *e)
+static struct dwarf_line *open_table(
+	struct dwarf_sections *s, const struct unit *u, uint64_t offset, struct err *e)
 {
 	struct dwarf_line_opts o = { .offset = offset,
 		.addr_size = 8,

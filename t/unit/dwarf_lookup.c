@@ -2,14 +2,14 @@
 /*
  * Tests of elf/dwarf.h. With --look it is a symbolizer of debug information alone:
  *
- *   dwlook --look [-a ALT] [-w DWP] [-s] [-n] ELF [DWO...]
+ *   dwarf_lookup --look [-a ALT] [-w DWP] [-s] [-n] ELF [DWO...]
  *
  * reads virtual addresses in hex from standard input and writes for each one
  * what llvm-symbolizer --inlines --no-demangle does, in ascending order: each frame's
  * linkage name or name, then path:line:column; an empty line. -s tells the statistics
  * on standard error, -n writes nothing. A DWO is ID=PATH.
  *
- *   dwlook --hostile truncate|flip ELF
+ *   dwarf_lookup --hostile truncate|flip ELF
  *
  * looks into it with each debug section shortened, or with bytes changed.
  */
@@ -261,6 +261,6 @@ int main(int argc, char **argv)
 		return look_main(argc - 1, argv + 1);
 	if (argc == 4 && strcmp(argv[1], "--hostile") == 0)
 		return hostile_main(argv[2], argv[3]);
-	fprintf(stderr, "dwlook: t/unit/dwlook.t runs it\n");
+	fprintf(stderr, "dwarf_lookup: t/unit/dwarf_lookup.t runs it\n");
 	return 64;
 }

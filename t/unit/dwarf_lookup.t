@@ -3,10 +3,10 @@
 # shellcheck disable=SC2046,SC2086,SC2154 # flags are several words; $out and $rc come from tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
-look="$OBJ/t/unit/dwlook"
+look="$OBJ/t/unit/dwarf_lookup"
 # other versions have other columns and names
 llvm=$(command -v llvm-symbolizer-19)
-src=$DATA/dwlook
+src=$DATA/dwarf_lookup
 
 command -v gcc >/dev/null || skip_all "no C compiler for the programs to be looked at"
 cd "$TMP" || exit 1

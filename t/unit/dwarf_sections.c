@@ -10,7 +10,7 @@
 
 #define MAX_BYTES (UINT64_C(1) << 30)
 
-static char dir[] = "/tmp/unit-dwsect.XXXXXX";
+static char dir[] = "/tmp/unit-dwarf_sections.XXXXXX";
 
 PRINTF_LIKE(1, 2) static int sh(const char *fmt, ...)
 {
@@ -67,8 +67,8 @@ static bool same(struct dwarf_sections *a, struct dwarf_sections *b, uint64_t st
 		ok = ok && size == dwarf_sections_size(b, id);
 		for (uint64_t at = 0; ok && at < size; at += step)
 			ok = dwarf_sections_read(a, id, at, step, &p, NULL) == 0 &&
-			     dwarf_sections_read(b, id, at, step, &q, NULL) == 0 && p.len == q.len && p.at == at &&
-			     p.len == MIN(step, size - at) && p.bytes[p.len] == 0 &&
+			     dwarf_sections_read(b, id, at, step, &q, NULL) == 0 && p.len == q.len &&
+			     p.at == at && p.len == MIN(step, size - at) && p.bytes[p.len] == 0 &&
 			     memcmp(p.bytes, q.bytes, p.len) == 0;
 	}
 	dwarf_piece_free(&p);
@@ -112,11 +112,14 @@ static void test_plain(struct tap *t, struct dwarf_sections *s)
 
 	tap_ok(t, size > 10000 && dwarf_sections_size(s, DWARF_SECTION_TYPES) == 0,
 		"sections have their size, absent ones none");
-	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_INFO, size, 1, &p, &e) == -EINVAL && strstr(e.msg, ".debug_info"),
+	tap_ok(t,
+		dwarf_sections_read(s, DWARF_SECTION_INFO, size, 1, &p, &e) == -EINVAL &&
+			strstr(e.msg, ".debug_info"),
 		"reading at the end is refused and names the section: %s", e.msg);
 	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_INFO, UINT64_MAX, UINT64_MAX, &p, NULL) == -EINVAL,
 		"far outside too");
-	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_TYPES, 0, 1, &p, NULL) == -EINVAL, "and where no section is");
+	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_TYPES, 0, 1, &p, NULL) == -EINVAL,
+		"and where no section is");
 	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_INFO, size - 3, 100, &p, NULL) == 0 && p.len == 3,
 		"a piece ends where the section does");
 	tap_ok(t, strings_agree(s, DWARF_SECTION_STR), "a string is read from any offset, across blocks too");
@@ -155,10 +158,13 @@ static void test_limit(struct tap *t, const char *name)
 		return;
 	}
 	dwarf_sections_open(f, false, 20000, &s, NULL);
-	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_INFO, 0, 10, &p, &e) == -E2BIG, "%s: the limit holds: %s", name,
-		e.msg);
-	tap_ok(t, dwarf_sections_size(s, DWARF_SECTION_INFO) > 0, "%s: what cannot be unpacked is still there", name);
-	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_INFO, 0, 10, &p, &again) == -E2BIG && strcmp(e.msg, again.msg) == 0,
+	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_INFO, 0, 10, &p, &e) == -E2BIG,
+		"%s: the limit holds: %s", name, e.msg);
+	tap_ok(t, dwarf_sections_size(s, DWARF_SECTION_INFO) > 0,
+		"%s: what cannot be unpacked is still there", name);
+	tap_ok(t,
+		dwarf_sections_read(s, DWARF_SECTION_INFO, 0, 10, &p, &again) == -E2BIG &&
+			strcmp(e.msg, again.msg) == 0,
 		"%s: and the same is told again", name);
 	tap_ok(t, dwarf_sections_bytes(s) <= 20000, "%s: no more than the limit is held", name);
 	dwarf_piece_free(&p);

@@ -95,7 +95,7 @@ static void is_confined(struct tap *t, const struct helper *l)
 			       UINT64_C(1) << CAP_SYS_ADMIN;
 	struct priv_status st = { 0 };
 
-	tap_ok(t, status_of(helper_pid(l), &st), "the looker is there");
+	tap_ok(t, status_of(helper_pid(l), &st), "the helper is there");
 	tap_eq_u64(t, st.permitted, three, "it keeps the three capabilities that looking takes");
 	tap_eq_u64(t, st.effective, three, "and uses them");
 	tap_ok(t, !st.bounding && !st.ambient && !st.inheritable, "it can get no others, and hands none on");
@@ -137,7 +137,7 @@ static void looks(struct tap *t, struct helper *l, const struct other *o, const 
 		for (unsigned int f = 0; same && f < PROCFILE_COUNT; f++)
 			same = f == PROCFILE_WCHAN ? got.len[f] == 0 : equal(&got, root, f);
 	}
-	tap_ok(t, same, "the looker's texts are what root saw; no wchan where there is a stack");
+	tap_ok(t, same, "the helper's texts are what root saw; no wchan where there is a stack");
 	tap_ok(t,
 		helper_files(l, pid, pid, 1u << PROCFILE_WCHAN, true, &got) == 0 &&
 			equal(&got, root, PROCFILE_WCHAN) && got.len[PROCFILE_STAT] == 0,
@@ -234,12 +234,13 @@ static void reads_memory(struct tap *t, struct helper *l, const struct other *o)
 	tap_ok(t,
 		helper_quiet(l, o->pid, o->pid, wanted, 2, &copy, &call) == 0 && call.number == 0 &&
 			copy.head.n_areas == 2 && copy.head.areas[1].from == wanted[0] &&
-			strcmp((char *)copy.bytes[1], SECRET) == 0 && copy.head.regs[THREAD_COPY_SP] == call.sp,
+			strcmp((char *)copy.bytes[1], SECRET) == 0 &&
+			copy.head.regs[THREAD_COPY_SP] == call.sp,
 		"a blocked thread is copied: its call, its stack, and what else was wanted");
 	tap_ok(t,
 		helper_stop(l, o->pid, wanted, 1, &copy, &told) == 0 && copy.head.all &&
-			copy.head.regs[THREAD_COPY_PC] == call.pc && copy.head.n_areas == 2 && told.stopped_ns &&
-			told.again == -1,
+			copy.head.regs[THREAD_COPY_PC] == call.pc && copy.head.n_areas == 2 &&
+			told.stopped_ns && told.again == -1,
 		"it is stopped for a moment, and its registers are known");
 	for (int i = 0; i < 20; i++)
 		if (helper_stop(l, o->pid, wanted, 1, &copy, &told) != 0)
@@ -309,12 +310,12 @@ static void ends(struct tap *t, struct helper *l)
 	tap_ok(t,
 		helper_files(l, 1, 1, 1, false, &got) == -ENOTCONN &&
 			helper_list(l, 0, note, NULL) == -ENOTCONN,
-		"a looker that was killed is missed at once");
+		"a helper that was killed is missed at once");
 	helper_stats(l, &st);
 	tap_ok(t, strstr(st.why, "was killed by SIGKILL") && st.lost == 2 && st.asked,
 		"that is counted and told: %s", st.why);
 	tap_ok(t, !helper_pid(l) && !helper_cpu_ns(l), "it has no process any more");
-	tap_ok(t, helper_files(NULL, 1, 1, 1, false, &got) == -ENOTCONN, "no looker at all: the same");
+	tap_ok(t, helper_files(NULL, 1, 1, 1, false, &got) == -ENOTCONN, "no helper at all: the same");
 }
 
 /* Its socket, or -1. */
@@ -353,9 +354,10 @@ int main(void)
 	see(o.pid, &root);
 	sock_without = start(false, &without);
 	sock_with = start(true, &with);
-	tap_ok(&t, sock_without >= 0 && sock_with >= 0, "a looker starts, and one that may read memory");
+	tap_ok(&t, sock_without >= 0 && sock_with >= 0, "a helper starts, and one that may read memory");
 	tap_ok(&t,
-		priv_drop_now(&(struct priv_drop_opts){ .paths = true }, &dropped, NULL) == 0 && !dropped.kept,
+		priv_drop_now(&(struct priv_drop_opts){ .paths = true }, &dropped, NULL) == 0 &&
+			!dropped.kept,
 		"all privileges are given up");
 	is_confined(&t, without);
 	is_confined(&t, with);

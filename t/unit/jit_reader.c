@@ -46,7 +46,8 @@ static void maps(struct tap *t)
 		a.jits[2].start == 0x1050 && a.jits[2].offset == 0x50 && strcmp(a.jits[2].name, "outer") == 0,
 		"what is behind it tells how far into its function it begins");
 	tap_ok(t,
-		a.jits[0].kind == CAPTURE_JIT_PERFMAP && a.jits[0].from_ns == 0 && a.jits[0].to_ns == UINT64_MAX,
+		a.jits[0].kind == CAPTURE_JIT_PERFMAP && a.jits[0].from_ns == 0 &&
+			a.jits[0].to_ns == UINT64_MAX,
 		"without times");
 	tap_ok(t, a.bad == 1 && a.cut == 0, "lines that are none are told");
 	jit_reader_free(&a);
@@ -102,7 +103,8 @@ static void dumps(struct tap *t)
 		"too many at one address are cut, and counted");
 	tap_ok(t, rc == 0 && a.jits[a.n - 1].from_ns == 100, "the newest are kept");
 	jit_reader_free(&a);
-	rc = ask("not a dump at all, and longer than a header of one", 50, CAPTURE_JIT_JITDUMP, addrs, 1, &a, &e);
+	rc = ask("not a dump at all, and longer than a header of one", 50, CAPTURE_JIT_JITDUMP, addrs, 1, &a,
+		&e);
 	tap_ok(t, rc == -EINVAL && strstr(e.msg, "jitdump") && !a.jits, "what is no dump is told so");
 }
 
@@ -116,12 +118,14 @@ static void failures(struct tap *t)
 	if (pipe(pair) != 0 || ftruncate(big, (off_t)1 << 40) != 0)
 		return;
 	rc = jit_reader_ask(
-		&(struct jit_reader_question){ .fd = pair[0], .kind = CAPTURE_JIT_PERFMAP, .addrs = addrs, .n = 1 },
+		&(struct jit_reader_question){
+			.fd = pair[0], .kind = CAPTURE_JIT_PERFMAP, .addrs = addrs, .n = 1 },
 		&a, &e);
 	tap_ok(t, rc == -EMEDIUMTYPE && !a.jits, "a pipe is refused: %s", e.msg);
 	rc = jit_reader_ask(
-		&(struct jit_reader_question){ .fd = big, .kind = CAPTURE_JIT_PERFMAP, .addrs = addrs, .n = 1 }, &a,
-		&e);
+		&(struct jit_reader_question){
+			.fd = big, .kind = CAPTURE_JIT_PERFMAP, .addrs = addrs, .n = 1 },
+		&a, &e);
 	tap_ok(t, rc == -EFBIG, "a file of a terabyte is refused: %s", e.msg);
 	tap_ok(t, waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "no process is left behind");
 }
@@ -214,7 +218,8 @@ static void lies(struct tap *t)
 		bad = good;
 	}
 	tap_ok(t, !wrong && refused > 100, "with any bit changed it is refused, or still hangs together");
-	bad.head = (struct jit_reader_head){ JIT_READER_MAGIC, 0, sizeof(bad) - sizeof(bad.head), 0, 0, -EIO, 0 };
+	bad.head = (struct jit_reader_head){ JIT_READER_MAGIC, 0, sizeof(bad) - sizeof(bad.head), 0, 0, -EIO,
+		0 };
 	memcpy(bytes + sizeof(bad.head), "a message", sizeof("a message"));
 	tap_ok(t,
 		jit_reader_view(&question, (char *)bytes, sizeof(bad), &a, &e) == -EIO &&

@@ -30,8 +30,8 @@ static void hostile(struct tap *t)
 	size_t found = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		all[i] = (struct cap_jit){ 0, CAPTURE_JIT_PERFMAP, 0, UINT64_MAX, i, i ? i + 1 : UINT64_MAX, "x",
-			"", 0, 0 };
+		all[i] = (struct cap_jit){ 0, CAPTURE_JIT_PERFMAP, 0, UINT64_MAX, i, i ? i + 1 : UINT64_MAX,
+			"x", "", 0, 0 };
 	if (jitnames_new(&c, &n, NULL) != 0)
 		return;
 	for (uint64_t i = 0; i < 100000; i++)

@@ -52,7 +52,7 @@ static void frames_of(const struct boot *b, __u64 frames[N])
 /* The stack of boot B through a table that hides, and back; release *C. */
 static void through(const struct boot *b, struct cap_reader **c)
 {
-	char symbols[] = "/tmp/unit-kernhide.XXXXXX", path[] = "/tmp/unit-kernhide.XXXXXX";
+	char symbols[] = "/tmp/unit-kernel_mask.XXXXXX", path[] = "/tmp/unit-kernel_mask.XXXXXX";
 	struct offcpu_ev_stack ev = { .type = OFFCPU_EV_STACK, .kind = CAPTURE_STACK_KERNEL, .len = N };
 	struct stack_table *tab = NULL;
 	struct cap_writer *w = NULL;

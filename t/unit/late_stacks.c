@@ -100,7 +100,7 @@ static bool same(const struct offcpu_stack_id *a, uint64_t hi, uint64_t lo)
 /* The stack that ID is, as the capture has it; free *C. */
 static const struct cap_stack *written(struct all *a, const struct offcpu_stack_id *id, struct cap_reader **c)
 {
-	char path[] = "/tmp/unit-snapset.XXXXXX";
+	char path[] = "/tmp/unit-late_stacks.XXXXXX";
 	struct cap_writer *w = NULL;
 
 	close(mkstemp(path));
@@ -177,7 +177,8 @@ static void test_others(struct tap *t, struct all *a)
 	shot.time_ns -= LATE;
 	id = add(a, 11);
 	walk(a, shot.time_ns - 1, false);
-	tap_ok(t, late_stacks_answer(a->snaps, &id) && same(&id, 2011, 2), "as has one that waited for seconds");
+	tap_ok(t, late_stacks_answer(a->snaps, &id) && same(&id, 2011, 2),
+		"as has one that waited for seconds");
 	shoot();
 	shot.tgid = 5000001;
 	id = add(a, 12);
@@ -193,7 +194,8 @@ static void test_others(struct tap *t, struct all *a)
 	walk(a, now_ns(), false);
 	late_stacks_stats(a->snaps, &st);
 	tap_ok(t,
-		late_stacks_answer(a->snaps, &id) && same(&id, 2013, 2) && st.short_stack == was.short_stack + 1,
+		late_stacks_answer(a->snaps, &id) && same(&id, 2013, 2) &&
+			st.short_stack == was.short_stack + 1,
 		"without memory it is too short");
 	shoot();
 	lost.time_ns = now_ns();
@@ -241,8 +243,8 @@ int main(void)
 		tap_skip(&t, "snapshots", "no BPF here: %s", e.msg);
 		return tap_done(&t);
 	}
-	if (process_table_new(false, false, &a.procs, &e) != 0 || stack_table_new(DEPTH, &a.stacks, &e) != 0 ||
-		late_stacks_new(DEPTH, &a.snaps, &e) != 0 ||
+	if (process_table_new(false, false, &a.procs, &e) != 0 ||
+		stack_table_new(DEPTH, &a.stacks, &e) != 0 || late_stacks_new(DEPTH, &a.snaps, &e) != 0 ||
 		process_table_scan(a.procs, (uint32_t)getpid(), now_ns(), &e) != 0)
 		abort();
 	stack_table_marked(a.stacks);

@@ -70,7 +70,8 @@ static void test_places(struct tap *t)
 	tap_ok(t, takes(w, late, ARRAY_LEN(late)),
 		"what was mapped during the waits counts where there was nothing");
 	name_requests_add(w, NULL, &s, 50, 60);
-	tap_ok(t, takes(w, NULL, 0) && !name_requests_missed(w), "a process without known mappings has no places");
+	tap_ok(t, takes(w, NULL, 0) && !name_requests_missed(w),
+		"a process without known mappings has no places");
 	name_requests_miss(w, 5);
 	tap_eq_u64(t, name_requests_missed(w), 5, "frames that are not at hand are counted");
 	name_requests_free(w);
@@ -82,8 +83,10 @@ static void test_new(struct tap *t)
 	struct name_requests *w = new_want();
 	bool fine = true;
 
-	tap_ok(t, name_requests_is_new(w, 1, 2, 0) && !name_requests_is_new(w, 1, 2, 0), "a stack is new once");
-	tap_ok(t, name_requests_is_new(w, 2, 1, 0) && name_requests_is_new(w, 1, 2, 1), "for each process and epoch");
+	tap_ok(t, name_requests_is_new(w, 1, 2, 0) && !name_requests_is_new(w, 1, 2, 0),
+		"a stack is new once");
+	tap_ok(t, name_requests_is_new(w, 2, 1, 0) && name_requests_is_new(w, 1, 2, 1),
+		"for each process and epoch");
 	for (uint32_t i = 0; i < 1000000; i++)
 		fine &= name_requests_is_new(w, 3, i, 0);
 	tap_ok(t, fine && !name_requests_is_new(w, 3, 999999, 0), "a million stacks are all new");

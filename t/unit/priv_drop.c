@@ -14,7 +14,7 @@
 
 #define BIT(cap) (UINT64_C(1) << (cap))
 
-static char dir[] = "/tmp/unit-privdrop.XXXXXX";
+static char dir[] = "/tmp/unit-priv_drop.XXXXXX";
 
 static bool own_status(struct priv_status *st)
 {

@@ -135,11 +135,14 @@ static void test_child(struct tap *t)
 	if (!tap_ok(t, open_trials(&trials, 60000, fns, ARRAY_LEN(fns)), "trials begin"))
 		return;
 	tap_ok(t, priv_trials_all(&trials, &set, 1, NULL) == 0, "every step is tried as every user");
-	tap_ok(t, state(&trials, 0, set, 0) == PRIV_CELL_WORKS && state(&trials, 1, set, 0) == PRIV_CELL_WORKS,
+	tap_ok(t,
+		state(&trials, 0, set, 0) == PRIV_CELL_WORKS && state(&trials, 1, set, 0) == PRIV_CELL_WORKS,
 		"the child has exactly the set, by the kernel's own account, as both users");
-	tap_ok(t, state(&trials, 0, set, 1) == PRIV_CELL_WORKS && state(&trials, 1, set, 1) != PRIV_CELL_WORKS,
+	tap_ok(t,
+		state(&trials, 0, set, 1) == PRIV_CELL_WORKS && state(&trials, 1, set, 1) != PRIV_CELL_WORKS,
 		"root is root, and the ordinary user is not");
-	tap_ok(t, state(&trials, 1, set, 2) == PRIV_CELL_WORKS && state(&trials, 0, set, 2) != PRIV_CELL_WORKS,
+	tap_ok(t,
+		state(&trials, 1, set, 2) == PRIV_CELL_WORKS && state(&trials, 0, set, 2) != PRIV_CELL_WORKS,
 		"the ordinary user is one, without supplementary groups");
 	tap_ok(t, state(&trials, 0, set, 3) == PRIV_CELL_WORKS, "there are processes to try things on");
 	tap_ok(t, state(&trials, 0, 0, 0) == PRIV_CELL_UNKNOWN, "what was not asked for is not known");
@@ -159,10 +162,12 @@ static void test_bad(struct tap *t)
 	tap_ok(t, !priv_trials_ask(&trials, 0, 0, first, ARRAY_LEN(first)),
 		"a step that crashes does not work");
 	tap_ok(t,
-		priv_trials_cell(&trials, 0, 0, 1).code == -ECHILD && state(&trials, 0, 0, 1) == PRIV_CELL_FAILED,
+		priv_trials_cell(&trials, 0, 0, 1).code == -ECHILD &&
+			state(&trials, 0, 0, 1) == PRIV_CELL_FAILED,
 		"a crash is a failure");
 	tap_ok(t,
-		state(&trials, 0, 0, 2) == PRIV_CELL_REFUSED && priv_trials_cell(&trials, 0, 0, 2).code == -EPERM,
+		state(&trials, 0, 0, 2) == PRIV_CELL_REFUSED &&
+			priv_trials_cell(&trials, 0, 0, 2).code == -EPERM,
 		"a refusal is one, with its error");
 	tap_ok(t, priv_trials_ask(&trials, 0, 0, fine, ARRAY_LEN(fine)),
 		"what comes after a crash is tried too");
@@ -189,7 +194,8 @@ static void test_not_granted(struct tap *t)
 		return;
 	trials.granted &= ~set;
 	tap_ok(t,
-		!priv_trials_ask(&trials, 1, set, which, 1) && state(&trials, 1, set, 0) == PRIV_CELL_NOT_GRANTED,
+		!priv_trials_ask(&trials, 1, set, which, 1) &&
+			state(&trials, 1, set, 0) == PRIV_CELL_NOT_GRANTED,
 		"a set that cannot be had is not tried");
 	snprintf(trials.left_out, sizeof(trials.left_out), "why");
 	trials.steps.list[0].kernel_memory = true;

@@ -19,9 +19,11 @@ static void open_table(struct tap *t, struct table *x, bool all, bool follow)
 {
 	struct err e;
 
-	*x = (struct table){ .path = "/tmp/unit-proctab.XXXXXX" };
+	*x = (struct table){ .path = "/tmp/unit-process_table.XXXXXX" };
 	close(mkstemp(x->path));
-	tap_ok(t, process_table_new(all, follow, &x->tab, &e) == 0 && cap_writer_open(x->path, true, &x->w, &e) == 0,
+	tap_ok(t,
+		process_table_new(all, follow, &x->tab, &e) == 0 &&
+			cap_writer_open(x->path, true, &x->w, &e) == 0,
 		"a table and a capture");
 }
 

@@ -42,7 +42,7 @@ static struct recorder_stats stats(void)
 
 static struct cap_reader *written(const struct recorder_stats *st)
 {
-	char path[] = "/tmp/unit-recstats.XXXXXX";
+	char path[] = "/tmp/unit-record_stats.XXXXXX";
 	struct cap_writer *w = NULL;
 	struct cap_reader *c = NULL;
 	struct counters counters;
@@ -98,7 +98,9 @@ static void test_counters(struct tap *t)
 /* The summary of ST as a string; free(3) it. */
 static char *told(const struct recorder_stats *st, const struct command *command, bool verbose)
 {
-	struct record_text_told how = { .name = "rec", .path = "a\033b", .command = command, .verbose = verbose };
+	struct record_text_told how = {
+		.name = "rec", .path = "a\033b", .command = command, .verbose = verbose
+	};
 	struct buf b = { 0 };
 
 	record_text_summary(&b, st, &how);

@@ -143,9 +143,11 @@ static uint64_t random_vaddr(const struct elffile *f, uint64_t code)
 
 static void put_stack(struct cap_writer *w, uint32_t id, const uint64_t *frames, uint32_t len)
 {
-	const struct cap_stack s = {
-		.id = id, .kind = CAPTURE_STACK_USER, .verdict = VERDICT_COMPLETE, .len = len, .frames = frames
-	};
+	const struct cap_stack s = { .id = id,
+		.kind = CAPTURE_STACK_USER,
+		.verdict = VERDICT_COMPLETE,
+		.len = len,
+		.frames = frames };
 
 	cap_writer_stack(w, &s);
 }
@@ -338,8 +340,8 @@ static int kernel(char *const argv[], int argc)
 	}
 	if (rc == 0) {
 		frames[s.len++] = MODULE_FUNCTION + 0x10;
-		cap_writer_ksym(w, &(struct cap_ksym){
-					 MODULE_FUNCTION, MODULE_FUNCTION + 0x1000, "nf_hook", "nf_tables" });
+		cap_writer_ksym(w, &(struct cap_ksym){ MODULE_FUNCTION, MODULE_FUNCTION + 0x1000, "nf_hook",
+					   "nf_tables" });
 		put_host_of(w, &f->build_id);
 		put_process(w, 0);
 		cap_writer_stack(w, &s);
@@ -404,8 +406,8 @@ static void put_wait(struct cap_writer *w, uint32_t proc, uint32_t tid, uint32_t
 static void put_failed(struct cap_writer *w, const struct cap_stack *s)
 {
 	cap_writer_stack(w, s);
-	put_wait(w, 0, 4242, s->kind == CAPTURE_STACK_KERNEL ? s->id : 0, s->kind == CAPTURE_STACK_KERNEL ? 1 : s->id,
-		3 * T0 + s->id);
+	put_wait(w, 0, 4242, s->kind == CAPTURE_STACK_KERNEL ? s->id : 0,
+		s->kind == CAPTURE_STACK_KERNEL ? 1 : s->id, 3 * T0 + s->id);
 }
 
 /* Stacks that failed, stopped, or were cut, each with a wait of its own. */
@@ -545,7 +547,10 @@ static int write_turns(const char *path, const struct elffile *libc, const char 
 	struct cap_writer *w = NULL;
 	struct err e = { 0 };
 	struct cap_file files[3] = { file_of(libc_path, libc, 0),
-		{ .id = 1, .path = "/nowhere/gone.so", .flags = CAPTURE_FILE_DELETED, .build_id = { 1, { 1 } } },
+		{ .id = 1,
+			.path = "/nowhere/gone.so",
+			.flags = CAPTURE_FILE_DELETED,
+			.build_id = { 1, { 1 } } },
 		{ .id = 2, .path = "[vdso]", .flags = CAPTURE_FILE_PSEUDO } };
 	struct cap_map maps[3] = { map_of(libc, 0, 0, BASE), map_of(libc, 0, 1, BASE),
 		{ .file = 2, .prot = 5, .start = 0x7ffe00000000, .end = 0x7ffe00002000 } };

@@ -43,7 +43,7 @@ static struct kallsyms *scheduler(void)
 static const struct cap_stack *through(
 	const struct offcpu_ev_stack *ev, uint32_t depth, bool marked, struct cap_reader **c)
 {
-	char path[] = "/tmp/unit-stacktab.XXXXXX";
+	char path[] = "/tmp/unit-stack_table.XXXXXX";
 	struct stack_table *tab = NULL;
 	struct cap_writer *w = NULL;
 	struct kallsyms *ks = with_scheduler ? scheduler() : NULL;
@@ -184,7 +184,7 @@ static void test_kept(struct tap *t)
 int main(void)
 {
 	static const uint64_t one[] = { 0x1000, 0x2000, 0x3000 }, two[] = { 0x1000, 0x2000, 0x3001 };
-	char path[] = "/tmp/unit-stacktab.XXXXXX";
+	char path[] = "/tmp/unit-stack_table.XXXXXX";
 	struct offcpu_ev_stack ev;
 	struct offcpu_stack_id id = { .lo = 1 };
 	struct offcpu_stack_id failed = { .lo = OFFCPU_FAILED(REASON_ERRNO, -14) };
@@ -244,7 +244,9 @@ int main(void)
 		"a lost one says so");
 	tap_ok(&t, c->stacks[ids[4]].reason == REASON_ERRNO && c->stacks[ids[4]].error == -14,
 		"a failed one has its errno");
-	tap_ok(&t, c->stacks[ids[5]].kind == CAPTURE_STACK_KERNEL && c->stacks[ids[4]].kind == CAPTURE_STACK_USER,
+	tap_ok(&t,
+		c->stacks[ids[5]].kind == CAPTURE_STACK_KERNEL &&
+			c->stacks[ids[4]].kind == CAPTURE_STACK_USER,
 		"the same failure of the other half is another stack");
 	cap_reader_free(c);
 	test_exact(&t);

@@ -29,8 +29,8 @@ static uint8_t *make(size_t *len)
 		&(struct sym_answer_addr){
 			.vaddr = 0x1010, .start = 0x1000, .source = SYM_SYMTAB, .debug = 1 },
 		three, 3);
-	sym_answer_put(&b, &(struct sym_answer_addr){ .vaddr = 0x2000, .start = 0x2000, .source = SYM_DYNSYM },
-		&one, 1);
+	sym_answer_put(&b,
+		&(struct sym_answer_addr){ .vaddr = 0x2000, .start = 0x2000, .source = SYM_DYNSYM }, &one, 1);
 	sym_answer_put(&b, &(struct sym_answer_addr){ .vaddr = 0x3000, .reason = SYM_R_NO_SYMBOL }, NULL, 0);
 	sym_answer_want(&b, "12ab /src/a.dwo");
 	sym_answer_want(&b, "34cd /src/b.dwo");
@@ -66,7 +66,8 @@ static void test_round_trip(struct tap *t)
 		"one that was not asked for is not found");
 	tap_eq_u64(t, a.head->n_wants, 2, "missing files are counted");
 	tap_eq_str(t, sym_answer_want_at(&a, 1), "34cd /src/b.dwo", "and named");
-	tap_eq_str(t, sym_answer_text(&a, a.head->message), "a message", "so is what is wrong with the whole");
+	tap_eq_str(
+		t, sym_answer_text(&a, a.head->message), "a message", "so is what is wrong with the whole");
 }
 
 static void test_deep(struct tap *t)
@@ -146,7 +147,7 @@ static bool lie_is_refused(
 }
 
 #define LIE(name, what)                                                                                      \
-	static void name(struct sym_answer_head *h, struct sym_answer_addr *a, struct sym_answer_frame *f)      \
+	static void name(struct sym_answer_head *h, struct sym_answer_addr *a, struct sym_answer_frame *f)   \
 	{                                                                                                    \
 		(void)h, (void)a, (void)f;                                                                   \
 		what;                                                                                        \

@@ -73,8 +73,8 @@ static int put(struct sym_cache *c, const struct sym_cache_key *k, size_t n, enu
 }
 
 /* The last of N addresses is named as put() did. */
-static int get(
-	struct sym_cache *c, const struct sym_cache_key *k, const uint64_t *vaddrs, size_t n, const char *want)
+static int get(struct sym_cache *c, const struct sym_cache_key *k, const uint64_t *vaddrs, size_t n,
+	const char *want)
 {
 	struct sym_answer view;
 	uint8_t *bytes = NULL;

@@ -25,7 +25,8 @@ static void leave(int code)
 /* --- what stands for sym_lookup(): max_bytes is a letter that says what to do --- */
 
 /* The name of every address is TEXT. */
-static int answer(const struct sym_lookup_input *in, const char *text, uint64_t add, uint8_t **ret, size_t *len)
+static int answer(
+	const struct sym_lookup_input *in, const char *text, uint64_t add, uint8_t **ret, size_t *len)
 {
 	struct sym_answer_build b;
 	int rc;

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char dir[] = "/tmp/unit-symkeep.XXXXXX";
+static char dir[] = "/tmp/unit-sym_store.XXXXXX";
 
 /* A file that is only what symkeep looks at: identity, build ID, size of debug information. */
 struct made {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Tests of sym_worker_next() on what a process may have left that was taken over.
- * What the process does is tested by unit/symchild.c.
+ * What the process does is tested by unit/sym_reader.c.
  */
 #include "base/tap.h"
 #include "symbols/pool.h"

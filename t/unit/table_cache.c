@@ -65,7 +65,9 @@ static uint8_t *table(uint32_t n, uint32_t tag, size_t *len)
 
 static struct table_cache_key key_of(uint32_t n)
 {
-	struct table_cache_key key = { .id.len = 20, .dev = 0xfe01, .inode = 77, .size = 1, .ctime_ns = ~0ULL };
+	struct table_cache_key key = {
+		.id.len = 20, .dev = 0xfe01, .inode = 77, .size = 1, .ctime_ns = ~0ULL
+	};
 
 	memcpy(key.id.bytes + 1, &n, sizeof(n));
 	key.id.bytes[19] = 0xab;
@@ -178,8 +180,8 @@ static void keeps(struct tap *t)
 {
 	struct table_cache *c = open_or_die(TABLE_CACHE_BYTES_DEFAULT);
 	struct diskcache_stats s;
-	struct table_cache_key none = { .inode = 1 },
-			    longest = { { .len = CAPTURE_BUILD_ID_MAX }, ~0ULL, ~0ULL, ~0ULL, ~0ULL, ~0ULL };
+	struct table_cache_key none = { .inode = 1 }, longest = { { .len = CAPTURE_BUILD_ID_MAX }, ~0ULL,
+		~0ULL, ~0ULL, ~0ULL, ~0ULL };
 	size_t len;
 	_cleanup_free_ uint8_t *bytes = table(1, 9, &len), *got = NULL;
 	struct stat st;

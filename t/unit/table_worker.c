@@ -251,7 +251,8 @@ static void compiles(struct tap *t)
 	struct table_worker_answer a;
 	int fd = file_with("good one");
 
-	tap_ok(t, table_worker_next(w, -1, &a, NULL) == 0, "with nothing asked there is no answer to wait for");
+	tap_ok(t, table_worker_next(w, -1, &a, NULL) == 0,
+		"with nothing asked there is no answer to wait for");
 	tap_ok(t, table_worker_ask(w, fd, 77, NULL) == 0 && table_worker_pending(w) == 1, "a file is taken");
 	close(fd);
 	tap_ok(t, answers(w, 77, 0, "good one"),
@@ -266,7 +267,8 @@ static void compiles(struct tap *t)
 			answers(w, 3, 0, "great"),
 		"and are answered in their order, a compiler's error with its message");
 	ask(w, "good", 4);
-	tap_ok(t, table_worker_next(w, -1, &a, NULL) == 1 && (uintptr_t)a.bytes % 8 == 0, "a table is aligned");
+	tap_ok(t, table_worker_next(w, -1, &a, NULL) == 1 && (uintptr_t)a.bytes % 8 == 0,
+		"a table is aligned");
 	table_worker_close(w);
 	table_worker_close(NULL);
 }
@@ -280,7 +282,8 @@ static void compiles_elf(struct tap *t)
 	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	_cleanup_close_ int text = file_with("no ELF file");
 
-	tap_ok(t, table_worker_open(NULL, &w, &e) == 0, "without options, with the compiler of this library:");
+	tap_ok(t, table_worker_open(NULL, &w, &e) == 0,
+		"without options, with the compiler of this library:");
 	table_worker_ask(w, fd, 5, NULL);
 	table_worker_ask(w, text, 6, NULL);
 	if (!tap_ok(t, table_worker_next(w, -1, &a, NULL) == 1 && a.cookie == 5 && !a.error,
@@ -381,7 +384,8 @@ static void dies_idle(struct tap *t)
 		rc = idle_death(w) ? next_worker(w, table_worker_pid(w), &e) : -1;
 	tap_ok(t, rc == -EIO && deaths == 3 && strstr(e.msg, "stays alive") && strstr(e.msg, "SIGKILL"),
 		"three deaths in a row without a file are the end");
-	tap_ok(t, table_worker_over(w) && table_worker_next(w, -1, &a, &e) == -EIO && table_worker_pid(w) == 0,
+	tap_ok(t,
+		table_worker_over(w) && table_worker_next(w, -1, &a, &e) == -EIO && table_worker_pid(w) == 0,
 		"and it stays so");
 	e = (struct err){ 0 };
 	tap_ok(t,
@@ -502,8 +506,9 @@ static int few_descriptors(void)
 	bad |= asked < 8 || asked == 100 || e.code != -EMFILE || !e.hint[0] ? 1 : 0;
 	for (uint64_t i = 0; i < asked; i++)
 		bad |= !answers(w, i, 0, "good") ? 2 : 0;
-	bad |= table_worker_pending(w) || table_worker_ask(w, fd, 1, NULL) != 0 || !answers(w, 1, 0, "good") ? 4
-												       : 0;
+	bad |= table_worker_pending(w) || table_worker_ask(w, fd, 1, NULL) != 0 || !answers(w, 1, 0, "good")
+		       ? 4
+		       : 0;
 	table_worker_close(w);
 	return bad;
 }
@@ -606,8 +611,8 @@ static int without_processes(void)
 
 	if (forbid(SYS_clone, 0x1200011, EAGAIN) != 0)
 		return 77;
-	return !(table_worker_open_with(NULL, by_content, &w, &e) == -EAGAIN && strstr(e.msg, "cannot start") &&
-		 !w);
+	return !(table_worker_open_with(NULL, by_content, &w, &e) == -EAGAIN &&
+		 strstr(e.msg, "cannot start") && !w);
 }
 
 static void in_odd_places(struct tap *t)

@@ -15,7 +15,8 @@ static void path_of(int fd, char path[32])
 }
 
 /* Is BTF of WRONG refused, and M named, when the running kernel is that of RIGHT? */
-static bool refused(const struct task_layout *right, const struct task_layout *wrong, enum task_layout_member m)
+static bool refused(
+	const struct task_layout *right, const struct task_layout *wrong, enum task_layout_member m)
 {
 	int fd = memfd_create("wrong", MFD_CLOEXEC), to = memfd_create("to", MFD_CLOEXEC);
 	struct err e = { 0 };

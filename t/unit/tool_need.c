@@ -37,7 +37,9 @@ static void test_patterns(struct tap *t)
 {
 	const struct tool_need all = { .step = "map.*" }, one = { .step = "map.hash" };
 
-	tap_ok(t, tool_need_is(&all, "map.hash") && !tool_need_is(&all, "maps") && !tool_need_is(&all, "perf.own"),
+	tap_ok(t,
+		tool_need_is(&all, "map.hash") && !tool_need_is(&all, "maps") &&
+			!tool_need_is(&all, "perf.own"),
 		"GROUP.* is every step of that group");
 	tap_ok(t, tool_need_is(&one, "map.hash") && !tool_need_is(&one, "map.hash2"), "a name is that step");
 }

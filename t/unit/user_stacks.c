@@ -2,7 +2,7 @@
 /*
  * Without arguments: the tests. Else a sampler for other tests:
  *
- *	ptstack PID [TIMES [PAUSE_US]]
+ *	user_stacks PID [TIMES [PAUSE_US]]
  *
  * takes the stack of each thread that often, prints those of the last time,
  *
@@ -303,8 +303,8 @@ static void blocked(struct tap *t)
 
 	until_state(pid, 'S');
 	rc = user_stacks_take(p, (uint32_t)pid, &stack, &e);
-	tap_ok(t, !rc && stack.len > 2 && stack.kind == CAPTURE_STACK_USER, "a blocked thread has a stack%s%s",
-		rc ? ": " : "", e.msg);
+	tap_ok(t, !rc && stack.len > 2 && stack.kind == CAPTURE_STACK_USER,
+		"a blocked thread has a stack%s%s", rc ? ": " : "", e.msg);
 	tap_ok(t, tracer(pid) == 0 && state(pid) == 'S', "and is traced by nobody, and blocked, afterwards");
 	user_stacks_stats(p, &s);
 	tap_eq_u64(t, s.stacks, 1, "which is counted");
@@ -442,7 +442,9 @@ static void in_vfork(struct tap *t)
 	began = now_ns();
 	rc = user_stacks_take(p, (uint32_t)pid, &stack, NULL);
 	user_stacks_stats(p, &s);
-	tap_ok(t, !rc && stack.len >= 1 && stack.verdict == VERDICT_STOPPED && s.refused[THREAD_REFUSAL_LATE] == 1,
+	tap_ok(t,
+		!rc && stack.len >= 1 && stack.verdict == VERDICT_STOPPED &&
+			s.refused[THREAD_REFUSAL_LATE] == 1,
 		"one that cannot be stopped (vfork) has what can be read, and is counted");
 	tap_ok(t, now_ns() - began < UINT64_C(5000000000), "nobody waits for it");
 	tap_eq_u64(t, tracer(pid), 0, "nor is it traced");
@@ -474,8 +476,10 @@ static void traced(struct tap *t)
 	user_stacks_stats(p, &s);
 	tap_ok(t, !rc && stack.len && stack.verdict == VERDICT_STOPPED && stack.reason == REASON_REGISTER,
 		"one that is traced by somebody else has what can be read without a stop");
-	tap_ok(t, s.refused[THREAD_REFUSAL_TRACED] == 1 && !s.stops, "and the refusal is counted by its reason");
-	tap_eq_u64(t, thread_refusal_tell(pid, pid, -EPERM, false, &e), THREAD_REFUSAL_TRACED, "which is that");
+	tap_ok(t, s.refused[THREAD_REFUSAL_TRACED] == 1 && !s.stops,
+		"and the refusal is counted by its reason");
+	tap_eq_u64(
+		t, thread_refusal_tell(pid, pid, -EPERM, false, &e), THREAD_REFUSAL_TRACED, "which is that");
 	tap_ok(t, strstr(e.msg, "traced by process") && e.hint[0], "the message tells by whom: %s", e.msg);
 	end(other);
 	user_stacks_close(p);
@@ -717,8 +721,8 @@ static int yama(void)
 {
 	pid_t pid = child(sleeps);
 	struct err e = { 0 };
-	int bad =
-		thread_refusal_tell(pid, pid, -EPERM, false, &e) != THREAD_REFUSAL_YAMA || !strstr(e.hint, "only descendants");
+	int bad = thread_refusal_tell(pid, pid, -EPERM, false, &e) != THREAD_REFUSAL_YAMA ||
+		  !strstr(e.hint, "only descendants");
 
 	end(pid);
 	if (bad)
@@ -779,7 +783,8 @@ static void worker_dies(struct tap *t)
 
 		kill(worker, SIGKILL);
 		until_state(worker, 'Z');
-		good += user_stacks_take(p, (uint32_t)pid, &stack, NULL) == 0 && stack.verdict == VERDICT_COMPLETE;
+		good += user_stacks_take(p, (uint32_t)pid, &stack, NULL) == 0 &&
+			stack.verdict == VERDICT_COMPLETE;
 	}
 	walktables_stats(own_tables(), &s);
 	tap_ok(t, good == 3 && s.files >= 2 && !s.failed,
@@ -852,7 +857,8 @@ static struct walktables_stats walk_with(
 		    !rc && began < within_ns &&
 			    (!reason ? stack.verdict == VERDICT_COMPLETE
 				     : stack.verdict == VERDICT_UNVERIFIED ||
-						    (stack.verdict == VERDICT_STOPPED && stack.reason == reason)),
+						    (stack.verdict == VERDICT_STOPPED &&
+							    stack.reason == reason)),
 		    "%s", name))
 		tap_diag("%d %s %s, %" PRIu64 " ms", rc, capture_verdict_name(stack.verdict),
 			capture_reason_name(stack.reason), began / 1000000);
@@ -890,7 +896,7 @@ static void bad_files(struct tap *t)
 
 static void from_cache(struct tap *t)
 {
-	char dir[] = "/tmp/ptstack-XXXXXX", command[64];
+	char dir[] = "/tmp/user_stacks-XXXXXX", command[64];
 	struct walktables_stats s;
 
 	if (!mkdtemp(dir))
@@ -1148,8 +1154,8 @@ static void vanishing(struct tap *t)
 		user_stacks_stats(p, &s);
 	}
 	tap_ok(t, !odd && s.stacks > 50, "threads that end while they are looked at are gone, and no more");
-	tap_diag("%" PRIu64 " stacks, %" PRIu64 " gone, %" PRIu64 " stops", s.stacks, s.refused[THREAD_REFUSAL_GONE],
-		s.stops);
+	tap_diag("%" PRIu64 " stacks, %" PRIu64 " gone, %" PRIu64 " stops", s.stacks,
+		s.refused[THREAD_REFUSAL_GONE], s.stops);
 	tap_ok(t, state(pid) != 't' && tracer(pid) == 0, "their process goes on");
 	user_stacks_close(p);
 	end(pid);
@@ -1198,7 +1204,8 @@ static void calls(struct tap *t)
 	struct quiet_copy_call c;
 
 	tap_ok(t, !quiet_copy_parse("running\n", &c), "a running thread is in no call");
-	tap_ok(t, !quiet_copy_parse("", &c) && !quiet_copy_parse("1 2 3 4", &c), "nor is what is no such line");
+	tap_ok(t, !quiet_copy_parse("", &c) && !quiet_copy_parse("1 2 3 4", &c),
+		"nor is what is no such line");
 	tap_ok(t,
 		quiet_copy_parse("-1 0x7ffe10 0x401000\n", &c) && c.number == -1 && c.sp == 0x7ffe10 &&
 			c.pc == 0x401000,

@@ -61,7 +61,8 @@ static void test_refusal(struct tap *t)
 	bpf_program__set_type(skel->progs.take_stack, BPF_PROG_TYPE_SOCKET_FILTER);
 	tap_ok(t, verifier_log_open(&log, skel->obj, &e) == 0, "programs are watched");
 	rc = probe_bpf__load(skel);
-	tap_ok(t, rc < 0 && verifier_log_refused(&log, rc, file, &e), "a refusal by the verifier is known as one");
+	tap_ok(t, rc < 0 && verifier_log_refused(&log, rc, file, &e),
+		"a refusal by the verifier is known as one");
 	tap_eq_u64(t, (uint64_t)-e.code, (uint64_t)-rc, "with the code of the load");
 	if (!tap_ok(t,
 		    strstr(e.msg, "the kernel's verifier refuses the program 'take_stack': ") &&

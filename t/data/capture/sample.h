@@ -132,7 +132,11 @@ static const struct cap_stack sample_stacks[] = {
 		.n_exact = 3,
 		.frames = frames_1,
 		.exact = exact_1 },
-	{ .id = 2, .kind = CAPTURE_STACK_USER, .verdict = VERDICT_FAILED, .reason = REASON_ERRNO, .error = -14 },
+	{ .id = 2,
+		.kind = CAPTURE_STACK_USER,
+		.verdict = VERDICT_FAILED,
+		.reason = REASON_ERRNO,
+		.error = -14 },
 	{ .id = 3, .kind = CAPTURE_STACK_USER, .verdict = VERDICT_UNVERIFIED, .len = 3, .frames = frames_3 },
 	{ .id = 4, .kind = CAPTURE_STACK_USER, .verdict = VERDICT_FAILED, .reason = REASON_KTHREAD },
 };
@@ -153,7 +157,8 @@ static const struct cap_sample sample_samples[] = {
 static const struct cap_jit sample_jits[] = {
 	{ 2, CAPTURE_JIT_JITDUMP, MONO, MONO + 9, 0, UINT64_MAX, "LazyCompile:~f /tmp/a b.js", "", 0, 0 },
 	{ 0, CAPTURE_JIT_PERFMAP, 0, UINT64_MAX, 0x480000, 0x480001, "old", "", 0, 0 },
-	{ 0, CAPTURE_JIT_JITDUMP, MONO, UINT64_MAX, 0x480000, 0x480100, "f", "a.js", UINT32_MAX, 0x1234567890 },
+	{ 0, CAPTURE_JIT_JITDUMP, MONO, UINT64_MAX, 0x480000, 0x480100, "f", "a.js", UINT32_MAX,
+		0x1234567890 },
 	{ 0, CAPTURE_JIT_JITDUMP, 0, MONO, 0x480000, 0x480100, "old", "", 0, 0 },
 	{ 0, CAPTURE_JIT_PERFMAP, 0, UINT64_MAX, 0x480000, 0x480020, "new\n\377\033", "", 0, 16 },
 };
@@ -246,24 +251,24 @@ static inline int sample_write_many(const char *path, uint32_t samples, struct e
 		for (uint32_t k = 0; k < DEPTH; k++)
 			frames[k] = UINT64_C(0x7f1234560000) + (i * UINT32_C(2654435761) >> 12) + k * k * 997;
 		cap_writer_stack(w, &(struct cap_stack){ .id = i,
-					  .kind = i % 2 ? CAPTURE_STACK_USER : CAPTURE_STACK_KERNEL,
-					  .verdict = VERDICT_COMPLETE,
-					  .len = DEPTH,
-					  .frames = frames });
+					    .kind = i % 2 ? CAPTURE_STACK_USER : CAPTURE_STACK_KERNEL,
+					    .verdict = VERDICT_COMPLETE,
+					    .len = DEPTH,
+					    .frames = frames });
 	}
 	for (uint32_t i = 0; i < samples && !code; i++) {
 		uint32_t key = i % 50021 * UINT32_C(2654435761) >> 8;
 
 		cap_writer_sample(w, &(struct cap_sample){ .proc = key % PROCS,
-					   .tid = 1000 + key % 997,
-					   .kstack = key % (STACKS / 2) * 2,
-					   .ustack = key / 7 % (STACKS / 2) * 2 + 1,
-					   .state = 1,
-					   .total_ns = 50000 + key % 100000,
-					   .count = 1 + key % 9,
-					   .max_ns = 40000,
-					   .first_ns = MONO + UINT64_C(60000) * i,
-					   .last_ns = MONO + UINT64_C(60000) * i + 1000 });
+					     .tid = 1000 + key % 997,
+					     .kstack = key % (STACKS / 2) * 2,
+					     .ustack = key / 7 % (STACKS / 2) * 2 + 1,
+					     .state = 1,
+					     .total_ns = 50000 + key % 100000,
+					     .count = 1 + key % 9,
+					     .max_ns = 40000,
+					     .first_ns = MONO + UINT64_C(60000) * i,
+					     .last_ns = MONO + UINT64_C(60000) * i + 1000 });
 		if (i % (samples / FLUSHES + 1) == samples / FLUSHES)
 			code = cap_writer_flush(w, MONO + UINT64_C(60000) * i, e);
 	}
