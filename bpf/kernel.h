@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The kernel types that our BPF programs use, and of each only the members
- * they read. libbpf relocates every access to the running kernel's layout
- * (CO-RE), so order and what lies between do not matter here. Integers are
- * unsigned, whatever they are in the kernel: of these alone libbpf adjusts the
- * size, and sizes change (task_struct.on_cpu became a byte in Linux 7.2).
+ * The kernel types that the BPF programs use, with only the members that they
+ * read. libbpf relocates every access to the layout of the running kernel
+ * (CO-RE), so order and gaps do not matter here. All integers are unsigned,
+ * whatever they are in the kernel: libbpf adjusts only the size of unsigned
+ * ones, and sizes change (task_struct.on_cpu became a byte in Linux 7.2).
  */
 #ifndef STACKTOOLS_KERNEL_H
 #define STACKTOOLS_KERNEL_H
@@ -35,7 +35,7 @@ struct pid {
 	struct upid numbers[1];
 };
 
-/* Ids and sets that are structs of one number. */
+/* IDs and sets that the kernel wraps in a struct of one number. */
 struct id_of_user {
 	__u32 value;
 };
@@ -61,7 +61,7 @@ struct mm_struct {
 	struct user_namespace *user_ns;
 };
 
-/* Before 6.18, and since. */
+/* mm_struct.flags: one word before 6.18, a bit map since. */
 struct mm_struct___word {
 	unsigned long flags;
 };
@@ -86,10 +86,10 @@ struct kernfs_node {
 struct cgroup {
 	unsigned int level; /* 0 = the root of its hierarchy */
 	struct kernfs_node *kn;
-	struct cgroup *ancestors[1]; /* by level, itself included; Linux 6.1 */
+	struct cgroup *ancestors[1]; /* by level, the cgroup itself included; since Linux 6.1 */
 };
 
-/* Before. */
+/* Before 6.1. */
 struct cgroup___ids {
 	__u64 ancestor_ids[1];
 };
@@ -100,7 +100,7 @@ struct cgroup_subsys_state {
 
 struct css_set {
 	struct cgroup_subsys_state *subsys[1];
-	struct cgroup *dfl_cgrp; /* of cgroup v2 */
+	struct cgroup *dfl_cgrp; /* in cgroup v2 */
 };
 
 struct task_struct {
@@ -145,10 +145,7 @@ struct task_struct___exec {
 
 #pragma clang attribute pop
 
-/*
- * These are fixed by the kernel's ABI and so need no relocation, and libbpf no
- * search for them.
- */
+/* The kernel's ABI fixes these layouts: they need no relocation, and libbpf need not search for them. */
 struct bpf_iter_meta {
 	struct seq_file *seq;
 };

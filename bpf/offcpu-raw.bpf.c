@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The programs of offcpu.bpf.c for a kernel that gives no BTF, or has no
- * tp_btf: at raw tracepoints, and where these are refused, or tell no state
- * (before Linux 5.18), at classic ones. No iterators: what they do is done
- * from /proc by lib/record/bpf_raw.c.
+ * The programs of offcpu.bpf.c for a kernel without BTF or without tp_btf. They
+ * attach to raw tracepoints, or to classic ones if raw tracepoints are refused
+ * or do not report the thread state (before Linux 5.18). There are no
+ * iterators: lib/record/bpf_raw.c does their work from /proc.
  */
 #define OFFCPU_RAW
 #include "offcpu.bpf.c"
 
-/* Ids are used again; an exec makes another image. */
+/* A new task may reuse an ID; an exec replaces the image. */
 EVENT("sched_process_fork")
 int BPF_PROG(raw_fork, struct task_struct *parent, struct task_struct *child)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Off-CPU recording at tp_btf/sched_switch; offcpu-raw.bpf.c compiles the same
- * for kernels without BTF.
+ * Off-CPU recording at tp_btf/sched_switch. offcpu-raw.bpf.c compiles the same
+ * code for kernels without BTF.
  *
- * A thread that leaves the CPU is still `current` there, so both its stacks
- * can be taken; the wait's key and start time are kept in its task storage,
- * which follows it to whatever CPU it returns on. When it returns, the wait
- * is added to the aggregation map under its key. A key holds the thread's id,
- * and a thread runs on one CPU at a time, so no two CPUs ever update the same
- * element and plain additions are exact.
+ * A thread that leaves the CPU is still `current` at that tracepoint, so both
+ * its stacks can be taken. The key and start time of the wait are kept in the
+ * task storage of the thread, which is valid on whatever CPU it returns on.
+ * When the thread returns, the wait is added to the aggregation map under its
+ * key. A key contains the thread ID, and a thread runs on one CPU at a time: no
+ * two CPUs ever update the same element, so plain additions are exact.
  *
- * A stack's identity is a 128-bit hash under a key that is drawn anew for
- * each recording. `seen` is only a cache of the stacks that were already
- * sent: what it forgets is sent again, and user space keeps the first.
+ * A stack is identified by a 128-bit hash under a key that is random for each
+ * recording. `seen` is only a cache of the stacks already sent: a stack that
+ * was evicted is sent again, and user space keeps the first copy.
  */
 #include "kernel.h"
 
@@ -39,7 +39,7 @@ const volatile __u64 min_ns;
 const volatile __u64 max_ns = ~0ULL;
 __u64 record_start_ns = 0; /* CLOCK_MONOTONIC */
 __u64 record_start_boot = 0; /* the same instant, CLOCK_BOOTTIME */
-__u64 inserted = 0; /* new elements of the aggregation maps, ever */
+__u64 inserted = 0; /* elements ever added to the aggregation maps */
 
 struct agg_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -48,7 +48,7 @@ struct agg_map {
 	__uint(value_size, sizeof(struct offcpu_value));
 };
 
-/* One slot: the aggregation map in use. User space swaps it at every flush. */
+/* One slot: the current aggregation map. User space swaps it at every flush. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
@@ -81,15 +81,16 @@ static __always_inline void announce(
 	w->announced = key->exec_id + 1;
 }
 
-/* Idle waits (NOLOAD) have the bit of D too, but are a state of their own for ps and for us. */
+/* Idle waits (NOLOAD) have the D bit too, but ps and this recorder treat them as a separate state. */
 static __always_inline bool state_wanted(__u32 state)
 {
 	return state & (state & TASK_NOLOAD ? state_mask & TASK_NOLOAD : state_mask);
 }
 
 /*
- * Who waits, in KEY. It stays true until the process execs, so it is read
- * again only then. False when the recorder cannot see the task.
+ * Set the identity of the waiting thread in KEY. It stays valid until the
+ * process execs, so it is read again only then. Return false if the recorder
+ * cannot see the task.
  */
 static __always_inline bool key_identity(struct offcpu_key *key, struct task_struct *task)
 {
@@ -105,7 +106,7 @@ static __always_inline bool key_identity(struct offcpu_key *key, struct task_str
 	return key->tid != 0;
 }
 
-/* Everything of the key but the stacks; false when the recorder cannot see the task. */
+/* Set all of the key except the stacks. Return false if the recorder cannot see the task. */
 static __always_inline bool key_init(
 	struct offcpu_key *key, struct task_struct *task, bool runnable, __u32 state)
 {
@@ -120,7 +121,7 @@ static __always_inline bool key_init(
 	return true;
 }
 
-/* A wait of the scratch's key from START has ended: sum it. */
+/* Add up the wait of the scratch key, which began at START and has ended. */
 __noinline int account(__u64 start, __u64 now)
 {
 	struct scratch *s = my_scratch();
@@ -186,7 +187,7 @@ __noinline int account(__u64 start, __u64 now)
 	return 0;
 }
 
-/* The wait of W ended at END at the latest, by what `start` says of it. */
+/* The wait of W that `start` describes ended at END or earlier. */
 static __always_inline void finish(struct scratch *s, struct offcpu_wait *w, __u64 start, __u64 end)
 {
 	s->key = start == OFFCPU_INITIAL ? w->initial : w->key;
@@ -202,10 +203,10 @@ static __always_inline void finish(struct scratch *s, struct offcpu_wait *w, __u
 }
 
 /*
- * A thread leaves that was never seen coming back: the tracepoint's program
- * was not run then (a kernel that shields some task from BPF does not run it
- * when that one is switched away from). The scheduler knows how long the
- * thread has run since, so the end of its wait is known after all.
+ * A thread leaves the CPU, but its return was not seen: the kernel did not run
+ * the program at that switch (a kernel that shields some task from BPF does not
+ * run it when that task is switched away from). The scheduler knows for how
+ * long the thread has run since, which gives the end of the wait.
  */
 static __always_inline void finish_late(
 	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, __u64 now)
@@ -226,7 +227,7 @@ static __always_inline void finish_late(
 
 static __always_inline void leave(void *ctx, struct task_struct *task, bool preempt, __u32 state, __u64 now)
 {
-	/* the last switch of a thread is no wait, and the kernel gives it no storage any more */
+	/* a thread's last switch starts no wait, and the kernel no longer allocates storage for it */
 	bool last = !preempt && (state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE));
 	struct scratch *s = my_scratch();
 	struct offcpu_wait *w;
@@ -272,7 +273,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	w->start = now;
 }
 
-/* A wait of a target that is none of the caller's. Its duration is not measured: that would take storage. */
+/* Count a wait of a target that the caller may not trace. Measuring its duration would require storage. */
 static __always_inline void count_left_out(struct task_struct *task, struct scratch *s)
 {
 	/* a thread that has never run has not waited */
@@ -316,9 +317,10 @@ static __always_inline struct offcpu_stack_id kernel_stack_of(struct task_struct
 }
 
 /*
- * A thread that returns, was there when the recording began and was neither
- * seen leaving nor found by waiting. It is not on a CPU yet, so its
- * kernel stack stands still and can be taken; its user stack cannot.
+ * A thread that existed when the recording began returns, but its wait is not
+ * known: neither its switch away nor the `waiting` iterator recorded it. It is
+ * not on a CPU yet: its kernel stack does not change and can be taken, its user
+ * stack cannot.
  */
 static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 {
@@ -326,7 +328,7 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	struct offcpu_wait *w;
 	struct offcpu_key *key;
 
-	/* a process that -c, --follow, an exec or a move made a target later waited as none */
+	/* with -c, --follow, exec or a cgroup move, the process may have become a target during the wait */
 	if (!s || use_comms || follow || owner_only || use_cgroup ||
 		task_get(task, start_boottime) > record_start_boot)
 		return;
@@ -334,7 +336,7 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	*key = (struct offcpu_key){};
 	if (!key_init(key, task, false, state_now(task)))
 		return;
-	/* once for each thread: from now on it is known to run until it is seen leaving */
+	/* once per thread: from now on it is known to run until it is seen leaving */
 	w = wait_get(task, true);
 	if (!w) {
 		s->count.storage++;
@@ -347,7 +349,6 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	account(record_start_ns, now);
 }
 
-/* The thread of W returns. */
 static __always_inline void enter_wait(struct offcpu_wait *w, bool armed, __u64 now)
 {
 	struct scratch *s;
@@ -365,9 +366,9 @@ static __always_inline void enter_wait(struct offcpu_wait *w, bool armed, __u64 
 }
 
 /*
- * A thread that has left the cgroup: the wait that began inside is recorded,
- * and nothing after it. LEAVES: it goes off the CPU, so that it was not seen
- * coming back, if its wait is still there.
+ * A thread that has left the cgroup: record the wait that began inside, and
+ * nothing after it. LEAVES: the thread leaves the CPU, so if its wait is still
+ * open, its return was not seen.
  */
 static __always_inline void outside(struct task_struct *task, bool leaves, __u64 now)
 {
@@ -391,7 +392,7 @@ static __always_inline void enter(struct task_struct *task, __u64 now)
 	struct offcpu_wait *w;
 	struct scratch *s;
 
-	/* while waiting looks around, it must find that this one runs */
+	/* while armed, create the entry: it shows the `waiting` iterator that this thread runs */
 	w = wait_get(task, armed);
 	if (!w) {
 		if (!armed)
@@ -401,14 +402,14 @@ static __always_inline void enter(struct task_struct *task, __u64 now)
 		return;
 	}
 	if (owner_only && !armed && w->start == OFFCPU_UNKNOWN && (s = my_scratch()))
-		count_left_out(task, s); /* it was not the caller's when it left */
+		count_left_out(task, s); /* it did not belong to the caller when it left */
 	enter_wait(w, armed, now);
 }
 
-/* The arguments of the tracepoint: bool preempt, struct task_struct *prev, *next, unsigned int prev_state. */
+/* Arguments of the tracepoint: bool preempt, struct task_struct *prev, *next, unsigned int prev_state */
 enum { ARG_PREEMPT, ARG_PREV, ARG_NEXT, ARG_STATE };
 
-/* The switch of a target; user space does not attach it. */
+/* The switch of a target. User space does not attach this program: sched_switch calls it. */
 EVENT("sched_switch")
 int record_switch(__u64 *ctx)
 {
@@ -440,13 +441,13 @@ struct {
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(__u32));
-} recording SEC(".maps"); /* user space puts record_switch in */
+} recording SEC(".maps"); /* user space sets this to record_switch */
 
 /*
- * Every switch of everybody comes here. A program of its own, so that those
- * who are no targets pay for no registers and no stack of the recording; a
- * tail call, because a call would add a frame to every kernel stack, and the
- * unwinder takes some 300 ns for one.
+ * Runs at every switch of every task. It is a separate program, so that
+ * switches of other tasks do not pay for the registers and the stack of the
+ * recording. It makes a tail call, because a call would add a frame to every
+ * kernel stack, and the unwinder takes about 300 ns per frame.
  */
 EVENT("sched_switch")
 int sched_switch(__u64 *ctx)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What bpf/offcpu.bpf.c and lib/record/bpf.c share: the key of a wait, what is
- * summed under it, the events of the ring buffer and the counters. Both
+ * What bpf/offcpu.bpf.c and lib/record/bpf.c share: the key of a wait, the
+ * values summed under it, the events of the ring buffer and the counters. Both
  * compilers check the layout.
  *
- * All ids are as seen in the recorder's PID namespace unless a name says ns_,
- * which means the innermost namespace of the task itself. Times are
+ * All IDs belong to the recorder's PID namespace, except for names with ns_:
+ * these are IDs in the innermost namespace of the task itself. Times are
  * CLOCK_MONOTONIC nanoseconds.
  */
 #ifndef STACKTOOLS_OFFCPU_ABI_H
@@ -18,32 +18,32 @@
 #define OFFCPU_DEPTH_MAX 512
 
 /*
- * Kernel stacks taken at the tracepoint begin with the frames of the tracer
- * itself; that many more are taken, and user space cuts them off.
+ * A kernel stack taken at the tracepoint begins with the frames of the tracer
+ * itself: this many extra frames are taken, and user space removes them.
  */
 #define OFFCPU_OWN_FRAMES 12
 #define OFFCPU_FRAMES_MAX                                                                                    \
-	((OFFCPU_DEPTH_MAX + OFFCPU_OWN_FRAMES + 1 + 7) / 8 * 8) /* they are hashed by eights */
+	((OFFCPU_DEPTH_MAX + OFFCPU_OWN_FRAMES + 1 + 7) / 8 * 8) /* hashed eight at a time */
 #define OFFCPU_COMM_LEN 16
-#define OFFCPU_COMMS_MAX 16 /* of -c */
+#define OFFCPU_COMMS_MAX 16 /* for -c */
 
-/* A thread's place in its wait: the value of `start` below these is no time. */
+/* The values of offcpu_wait.start that are not a time. */
 enum offcpu_start {
-	OFFCPU_UNKNOWN = 0, /* never seen: running or waiting since before the recording */
+	OFFCPU_UNKNOWN = 0, /* not seen yet (runs or waits since before the recording), or not recorded */
 	OFFCPU_ON_CPU = 1,
 	OFFCPU_INITIAL = 2, /* waiting since before the recording, stacks in `initial` */
 };
 
 /*
- * Armed: waits are taken with their stacks as they begin, and initial_waits
- * finds those that began before; none is counted yet. So when the recording
- * begins every wait in progress is known.
+ * Armed: waits are taken with their stacks as they begin, the `waiting`
+ * iterator finds those that began before, and none is counted yet. So every
+ * wait in progress is known when the recording begins.
  */
 enum offcpu_phase { OFFCPU_IDLE, OFFCPU_ARMED, OFFCPU_RECORDING, OFFCPU_FROZEN };
 
 /*
- * The identity of a stack: 128 bits of a keyed hash over its frames, or, with
- * hi == 0, no stack at all: lo is then OFFCPU_FAILED(reason, errno).
+ * Identifies a stack: 128 bits of a keyed hash over its frames. If hi == 0,
+ * there is no stack, and lo is OFFCPU_FAILED(reason, errno).
  */
 struct offcpu_stack_id {
 	__u64 hi, lo;
@@ -51,18 +51,18 @@ struct offcpu_stack_id {
 
 #define OFFCPU_FAILED(reason, error) ((__u64)(reason) << 32 | (__u32)(error))
 
-/* offcpu_key.flags: the values of enum cap_sample_flags, and why it is not recorded */
+/* offcpu_key.flags: the values of enum cap_sample_flags, and why a wait is not recorded */
 #define OFFCPU_F_OPEN 1
 #define OFFCPU_F_INITIAL 2
 #define OFFCPU_F_PREEMPTED 4
 #define OFFCPU_F_DROP_PREEMPTED 0x100 /* --preempted was not given */
-#define OFFCPU_F_DROP_STATE 0x200 /* --state does not want it */
+#define OFFCPU_F_DROP_STATE 0x200 /* excluded by --state */
 #define OFFCPU_F_DROP (OFFCPU_F_DROP_PREEMPTED | OFFCPU_F_DROP_STATE)
 
 struct offcpu_key {
 	__u32 tgid, tid;
 	__u64 start_boot_ns; /* of the thread group leader, CLOCK_BOOTTIME */
-	__u32 exec_id; /* how often this process image was replaced */
+	__u32 exec_id; /* how often the process has replaced its image */
 	__u32 state; /* prev_state bits */
 	struct offcpu_stack_id kernel, user;
 	__u32 flags;
@@ -77,14 +77,14 @@ struct offcpu_value {
 /* A thread's task storage. */
 struct offcpu_wait {
 	__u64 start; /* enum offcpu_start, or when the wait of `key` began */
-	__u32 announced; /* exec_id + 1 of the last OFFCPU_EV_THREAD that left */
-	__u32 unsent; /* bit 0: a stack of its last wait could not be sent; 1: of this wait */
-	__u32 asked; /* exec_id + 1 of the last OFFCPU_EV_IMAGE that left */
-	__u32 pending; /* this wait's user stack waits for an unwind table */
-	__u32 snapshots, snapshots_window; /* taken of this thread, and in which stretch of time */
+	__u32 announced; /* exec_id + 1 of the last OFFCPU_EV_THREAD sent */
+	__u32 unsent; /* a stack could not be sent: bit 0 = of the last wait, bit 1 = of this one */
+	__u32 asked; /* exec_id + 1 of the last OFFCPU_EV_IMAGE sent */
+	__u32 pending; /* the user stack of this wait needs an unwind table that has not come yet */
+	__u32 snapshots, snapshots_window; /* taken of this thread, and in which time window */
 	/*
-	 * The user stack of the wait that began at late_start, walked when the
-	 * table had come: the thread was still in it.
+	 * The user stack of the wait that began at late_start, walked after the
+	 * table had come, while the thread was still waiting.
 	 */
 	__u64 late_start;
 	struct offcpu_stack_id late;
@@ -98,21 +98,21 @@ enum offcpu_event_type {
 	OFFCPU_EV_OPEN = 3,
 	OFFCPU_EV_IMAGE = 4,
 	OFFCPU_EV_SNAPSHOT = 5,
-	OFFCPU_EV_FORK = 6, /* struct offcpu_ev_image too, */
-	OFFCPU_EV_MAPPING = 7, /* as is this: it maps something */
+	OFFCPU_EV_FORK = 6, /* struct offcpu_ev_image */
+	OFFCPU_EV_MAPPING = 7, /* struct offcpu_ev_image: the process maps something */
 };
 
-/* In a frame of a user stack other than the first: it was interrupted there, this is no return address. */
+/* In a frame of a user stack other than the first: interrupted here, so not a return address. */
 #define OFFCPU_EXACT (1ULL << 63)
 
-/* A stack seen for the first time (or again: user space keeps the first). */
+/* A stack seen for the first time, or sent again: user space keeps the first copy. */
 struct offcpu_ev_stack {
 	__u32 type;
 	__u8 kind; /* enum cap_stack_kind */
 	__u8 verdict; /* enum cap_verdict */
 	__u16 len; /* frames */
 	struct offcpu_stack_id id;
-	__u64 stop_pc; /* of a walk that stopped */
+	__u64 stop_pc; /* for VERDICT_STOPPED: where the walk stopped */
 	__u32 reason; /* enum cap_reason */
 	__u32 pad;
 	__u64 frames[OFFCPU_FRAMES_MAX];
@@ -133,15 +133,15 @@ struct offcpu_ev_thread {
 
 /*
  * A process image that has no unwind tables yet: it waits, or it has just
- * begun. Or a new process, which is what its parent was at that time.
+ * begun. Or a new process: its image is the one of its parent at that time.
  */
 struct offcpu_ev_image {
 	__u32 type;
 	__u32 tgid;
 	__u64 start_boot_ns;
 	__u32 exec_id;
-	__u32 parent; /* of OFFCPU_EV_FORK */
-	__u64 time_ns; /* of that and of OFFCPU_EV_MAPPING */
+	__u32 parent; /* for OFFCPU_EV_FORK */
+	__u64 time_ns; /* for OFFCPU_EV_FORK and OFFCPU_EV_MAPPING */
 };
 
 #define OFFCPU_SNAPSHOT_BYTES 16384
@@ -149,10 +149,11 @@ struct offcpu_ev_image {
 #define OFFCPU_SNAPSHOT_REGS 21 /* words of the architecture's struct pt_regs */
 
 /*
- * A user stack that could not be walked at the switch, for user space had not
- * published what is mapped, or a table: registers and memory, to be walked when
- * it is known. The wait has the stack ID, which no other wait ever has; where
- * the snapshot cannot be walked either, that is the stack WALKED.
+ * A user stack that could not be walked at the switch because user space had
+ * not published a mapping or a table yet: registers and stack memory, to be
+ * walked when these are known. The wait has the stack ID, which no other wait
+ * ever has. If the snapshot cannot be walked either, ID stands for the stack
+ * WALKED.
  */
 struct offcpu_ev_snapshot {
 	__u32 type;
@@ -167,17 +168,17 @@ struct offcpu_ev_snapshot {
 	__u8 stack[OFFCPU_SNAPSHOT_BYTES];
 };
 
-/* A wait that was open when the recording froze; from the `open_waits` iterator. */
+/* A wait that was open when the recording was frozen; from the `open_waits` iterator. */
 struct offcpu_ev_open {
 	__u32 type;
 	__u32 pad;
-	__u64 start; /* CLOCK_MONOTONIC, or the recording's start for initial ones */
+	__u64 start; /* CLOCK_MONOTONIC, or the recording's start for initial waits */
 	struct offcpu_key key;
 };
 
 /*
- * Per CPU. seen = recorded + every filtered + every lost one that has a
- * duration, for counts and for nanoseconds.
+ * Per CPU. seen = recorded + all filtered waits + all lost waits that have a
+ * duration, both for counts and for nanoseconds.
  */
 struct offcpu_counters {
 	__u64 seen, seen_ns;
@@ -186,28 +187,27 @@ struct offcpu_counters {
 	__u64 state, state_ns; /* filtered: --state */
 	__u64 min, min_ns; /* filtered: --min */
 	__u64 max, max_ns; /* filtered: --max */
-	__u64 owner; /* filtered: of processes that the caller may not trace; not measured */
+	__u64 owner; /* filtered: processes that the caller may not trace; not measured */
 	__u64 agg_full, agg_full_ns; /* lost: no room in the aggregation map */
 	__u64 storage; /* lost: no task storage, so no duration either */
 	__u64 ring_full; /* stacks that could not be sent (sent again at their next wait) */
 	__u64 ring_thread; /* thread names that could not be sent (sent again) */
-	__u64 begin_unseen; /* lost: a switch away that the tracepoint did not tell us of */
-	__u64 end_estimated; /* a switch back that it did not tell us of: the end is computed */
-	__u64 invisible; /* not recorded: the recorder's PID namespace does not show the thread; no wait of
-			    `seen` */
+	__u64 begin_unseen; /* lost: the tracepoint missed the switch away */
+	__u64 end_estimated; /* the tracepoint missed the switch back: the end is computed */
+	__u64 invisible; /* not recorded: thread not visible in the recorder's PID namespace; not in `seen` */
 	__u64 clock_back; /* waits that ended before they began: counted as 0 ns */
 	__u64 kernel_failed; /* kernel stacks with no frames */
-	__u64 user_failed; /* user stacks with no frames, kernel threads not counted */
-	__u64 walked_late; /* waits that got their user stack when the unwind table had come */
+	__u64 user_failed; /* user stacks with no frames, except those of kernel threads */
+	__u64 walked_late; /* waits that got their user stack after the unwind table had come */
 	__u64 snapshots; /* sent */
 	__u64 snapshots_ring, snapshots_limit; /* not taken: the ring buffer is filling; too many */
 };
 
-/* Bytes from the start of a classic tracepoint's record to its fields. */
+/* Offsets of the fields in the record of a classic tracepoint, in bytes. */
 struct offcpu_fields {
 	__u16 prev_state, next_pid; /* sched/sched_switch */
 	__u16 newtask_pid, newtask_comm, newtask_flags; /* task/task_newtask */
-	__u16 rename_pid, rename_newcomm; /* task/task_rename; pid 0 = it has none */
+	__u16 rename_pid, rename_newcomm; /* task/task_rename; pid 0 = no such field */
 };
 
 _Static_assert(sizeof(struct offcpu_key) == 64, "offcpu_key");

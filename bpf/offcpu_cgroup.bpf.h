@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Whether a task is in the cgroup that is recorded, or below it. Part of
- * offcpu.bpf.c.
+ * Whether a task is in the recorded cgroup or below it. Part of offcpu.bpf.c.
  *
- * User space knows its id. Its address and its level, the number of those
- * above it, are learnt from the first task inside, when it comes; from then on
- * a task is in it when the cgroup of that level, on the way from the root to
- * the task's own, has that address. Until then nobody is inside. As it is
- * removed the address is forgotten, for another may get it.
+ * User space knows the ID of the cgroup. The programs learn its address and its
+ * level (the number of cgroups above it) from the first task inside that they
+ * see. From then on a task is inside if the cgroup at that level, on the path
+ * from the root to the task's own cgroup, has that address. Until then no task
+ * is inside. When the cgroup is removed, the address is forgotten, because
+ * another cgroup may get it.
  */
 #ifndef STACKTOOLS_OFFCPU_CGROUP_BPF_H
 #define STACKTOOLS_OFFCPU_CGROUP_BPF_H
 
-#define CGROUP_LEVELS_MAX 256 /* that are searched for it */
+#define CGROUP_LEVELS_MAX 256 /* levels searched for the cgroup */
 
 const volatile bool use_cgroup;
 const volatile bool cgroup_v1;
 const volatile __u32 cgroup_subsys; /* v1: the controller's enum cgroup_subsys_id */
-const volatile __u64 cgroup_id; /* kernfs_node.id: of its hierarchy alone */
+const volatile __u64 cgroup_id; /* kernfs_node.id: unique only within its hierarchy */
 
-/* Read at every switch, so in a cache line of its own. */
+/* Read at every switch, so it has a cache line of its own. */
 struct {
 	__u64 address; /* 0 = not known yet */
 	__u32 level;
-	__u32 moved; /* something has left the cgroup: `moved` has bits */
+	__u32 moved; /* a task has left the cgroup: `moved` has bits */
 	__u64 pad[6];
 } cgroup_at __attribute__((aligned(64))) = {};
 
@@ -38,7 +38,7 @@ static __always_inline struct cgroup *cgroup_of(struct task_struct *task)
 	return (*css)->cgroup;
 }
 
-/* Of kernels before `ancestors`: the id of the cgroup of LEVEL above CGRP. */
+/* For kernels without `ancestors`: the ID of the cgroup at LEVEL above CGRP. */
 static __always_inline __u64 ancestor_id(struct cgroup *cgrp, __u32 level)
 {
 	__u64 id = 0;
@@ -48,7 +48,7 @@ static __always_inline __u64 ancestor_id(struct cgroup *cgrp, __u32 level)
 	return id;
 }
 
-/* Its address. LEVEL is not below CGRP's own. */
+/* The address of the cgroup at LEVEL above CGRP. LEVEL must not exceed CGRP's own level. */
 static __always_inline struct cgroup *ancestor(struct cgroup *cgrp, __u32 level)
 {
 	struct cgroup *above = NULL;
@@ -58,7 +58,7 @@ static __always_inline struct cgroup *ancestor(struct cgroup *cgrp, __u32 level)
 	return above;
 }
 
-/* Is it on the way to CGRP? */
+/* If the recorded cgroup is CGRP or above it, remember its level and address. */
 static __always_inline void learn_cgroup(struct cgroup *cgrp)
 {
 	bool ids = !bpf_core_field_exists(cgrp->ancestors);
@@ -72,7 +72,7 @@ static __always_inline void learn_cgroup(struct cgroup *cgrp)
 		if ((ids ? ancestor_id(cgrp, level) : BPF_CORE_READ(above, kn, id)) != cgroup_id)
 			continue;
 		cgroup_at.level = level;
-		/* with ids alone the address says no more than that the level is known */
+		/* if only IDs are available, the address only says that the level is known */
 		__sync_lock_test_and_set(&cgroup_at.address, ids ? ~0ULL : (__u64)above);
 		return;
 	}
@@ -96,7 +96,7 @@ static __always_inline bool in_cgroup(struct task_struct *task)
 	return address && is_inside(cgroup_of(task), address);
 }
 
-/* Either of two: most are neighbours, or both far from it. */
+/* For two tasks: usually they share a cgroup, or both are far from the recorded one. */
 static __always_inline bool either_in_cgroup(struct task_struct *a, struct task_struct *b)
 {
 	__u64 address = cgroup_at.address;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * At classic tracepoints: of another thread than the current one they tell
- * nothing but ids of the first PID namespace. So a thread that returns is one
- * whose wait is known; the current one is looked at as ever. Part of
+ * Classic tracepoints: for a thread other than the current one they give only
+ * IDs of the initial PID namespace. So the return of a thread is recorded only
+ * if its wait is known; the current thread is handled as usual. Part of
  * offcpu-raw.bpf.c.
  *
- * Where the fields are user space reads from tracefs, events/EVENT/format.
+ * User space reads the field offsets from tracefs, events/EVENT/format.
  */
 #ifndef STACKTOOLS_OFFCPU_CLASSIC_BPF_H
 #define STACKTOOLS_OFFCPU_CLASSIC_BPF_H
@@ -55,7 +55,7 @@ int classic_record(void *ctx)
 	return 0;
 }
 
-/* On this CPU a thread is being renamed as -c asked for: whose it is says the next switch. */
+/* On this CPU a thread is being renamed to a -c name; the next switch shows which thread it was. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -64,8 +64,9 @@ struct {
 } renaming SEC(".maps");
 
 /*
- * The lock under which a thread is renamed holds off the switch: the current
- * thread's process has the name by now, if it was the main thread's.
+ * A thread is renamed under a lock that prevents a switch. So at the next
+ * switch the process of the current thread has the new name, if its main thread
+ * was renamed.
  */
 static __always_inline void take_rename(struct task_struct *task)
 {
@@ -93,7 +94,7 @@ int classic_switch(void *ctx)
 	return 0;
 }
 
-/* The current thread makes another one. */
+/* The current thread creates another one. */
 SEC("tp/task/task_newtask")
 int classic_fork(void *ctx)
 {
@@ -133,8 +134,8 @@ int classic_exec(void *ctx)
 }
 
 /*
- * Nobody but a process itself renames its threads. Which one it is some kernels
- * do not say (seen on 6.16 to 6.18).
+ * Only a process itself renames its threads. Some kernels do not report which
+ * thread it is (seen on 6.16 to 6.18).
  */
 SEC("tp/task/task_rename")
 int classic_rename(void *ctx)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What user space has run over tasks: the waits in progress at the start, the
- * images of the targets, the waits that are open at the end. Part of
- * offcpu.bpf.c.
+ * The iterators over tasks that user space runs: the waits in progress at the
+ * start, the images of the targets, and the waits still open at the end. Part
+ * of offcpu.bpf.c.
  */
 #ifndef STACKTOOLS_OFFCPU_ITER_BPF_H
 #define STACKTOOLS_OFFCPU_ITER_BPF_H
 
-/* The key of a wait that is known to have begun before the recording, but for its user stack. */
+/* The key, without the user stack, of a wait that began before the recording. */
 static __always_inline bool take_initial(struct task_struct *task, struct scratch *s, struct offcpu_wait *w)
 {
 	struct offcpu_key *key = &w->initial;
@@ -26,8 +26,8 @@ static __always_inline bool take_initial(struct task_struct *task, struct scratc
 
 /*
  * The user stack of a wait that began before the recording, or before its
- * unwind table was there: the thread has not moved since. If it moves
- * meanwhile, `start` tells.
+ * unwind table was available: the thread has not moved since. If it moves in
+ * the meantime, `start` shows that.
  */
 static __always_inline void look_at(
 	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, bool with_user)
@@ -49,7 +49,7 @@ static __always_inline void look_at(
 			if (lacks_tables(s) || w->start != start)
 				return;
 			w->late = id;
-			/* an exchange, so that nobody sees it before `late` */
+			/* an exchange, so that `late` is visible before late_start */
 			__sync_lock_test_and_set(&w->late_start, start);
 			return;
 		}
@@ -57,8 +57,8 @@ static __always_inline void look_at(
 		w->pending = lacks_tables(s);
 	}
 	/*
-	 * Still the wait that was looked at? A thread that ran since has left
-	 * UNKNOWN in enter() or leave(); the exchange loses then.
+	 * Is this still the same wait? A thread that has run since changed
+	 * UNKNOWN in enter() or leave(); then the exchange fails.
 	 */
 	__sync_val_compare_and_swap(&w->start, OFFCPU_UNKNOWN, OFFCPU_INITIAL);
 }
@@ -71,8 +71,10 @@ static __always_inline int look_around(struct bpf_iter__task *ctx, bool with_use
 	struct scratch *s;
 	__u32 zero = 0;
 
-	/* without on_cpu, stacks of running threads would be taken: enter_unseen() takes the wait when it
-	 * ends */
+	/*
+	 * without on_cpu the stacks of running threads would be taken:
+	 * enter_unseen() takes the wait instead
+	 */
 	if (!task || !wanted(task) || !bpf_core_field_exists(task->on_cpu) || task->on_cpu || left_out(task))
 		return 0;
 	s = bpf_map_lookup_elem(&iter_scratch, &zero);
@@ -85,7 +87,7 @@ static __always_inline int look_around(struct bpf_iter__task *ctx, bool with_use
 			s->count.storage++;
 		return 0;
 	}
-	/* INITIAL, or since a time, and not walked late already */
+	/* INITIAL, or a start time and not walked late already */
 	if (w->pending ? w->start >= OFFCPU_INITIAL && w->late_start != w->start
 		       : armed && w->start == OFFCPU_UNKNOWN)
 		look_at(task, s, w, with_user);
@@ -93,8 +95,8 @@ static __always_inline int look_around(struct bpf_iter__task *ctx, bool with_use
 }
 
 /*
- * The threads that wait already. Run while armed, and again whenever unwind
- * tables have come that waits in progress lacked.
+ * The threads that are already waiting. Run while armed, and again when unwind
+ * tables have come that waits in progress needed.
  */
 SEC("kern_iter.s/task")
 int waiting(struct bpf_iter__task *ctx)
@@ -102,14 +104,14 @@ int waiting(struct bpf_iter__task *ctx)
 	return look_around(ctx, true);
 }
 
-/* In its place where the kernel cannot read another task's memory in an iterator: before Linux 5.18. */
+/* Replaces `waiting` if an iterator cannot read another task's memory: before Linux 5.18. */
 SEC("kern_iter/task")
 int waiting_no_user(struct bpf_iter__task *ctx)
 {
 	return look_around(ctx, false);
 }
 
-/* Which image each target is, for its unwind tables. */
+/* Report the image of each process that the iterator visits, for its unwind tables. */
 SEC("kern_iter/task")
 int find_images(struct bpf_iter__task *ctx)
 {
@@ -130,7 +132,7 @@ int find_images(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* An open wait that is none of the caller's. */
+/* An open wait of a target that the caller may not trace. */
 static __always_inline void leave_out_open(struct task_struct *task)
 {
 	struct scratch *s;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Whether the recorder's caller could have read a task's memory anyway: the
- * kernel's own rule, __ptrace_may_access() with PTRACE_MODE_READ, for a caller
- * of the first user namespace who has no capability in it. Part of
- * offcpu.bpf.c.
+ * Whether the recorder's caller could read the memory of a task without
+ * privileges: the rule of the kernel's __ptrace_may_access() with
+ * PTRACE_MODE_READ, for a caller in the initial user namespace who has no
+ * capability in it. Part of offcpu.bpf.c.
  *
- * Asked at both ends of a wait. A thread's ids cannot change while it waits,
- * but another one of its process can make the memory undumpable: a wait counts
- * only when it was the caller's own from its beginning to its end.
+ * Checked at both ends of a wait. The IDs of a thread cannot change while it
+ * waits, but another thread of its process can make the memory undumpable: a
+ * wait is recorded only if the caller may trace the thread both when it begins
+ * and when it ends.
  */
 #ifndef STACKTOOLS_OFFCPU_OWNER_BPF_H
 #define STACKTOOLS_OFFCPU_OWNER_BPF_H
@@ -16,7 +17,7 @@ const volatile bool owner_only;
 const volatile __u32 owner_uid;
 const volatile __u32 owner_gid;
 
-#define USER_NS_DEPTH 32 /* as deep as they can be: include/linux/user_namespace.h */
+#define USER_NS_DEPTH 32 /* maximum nesting depth: include/linux/user_namespace.h */
 #define SUID_DUMP_USER 1 /* include/linux/sched/coredump.h, and the mask of those bits */
 #define DUMPABLE_MASK 3
 
@@ -45,7 +46,7 @@ static __always_inline bool owner_ids(const struct cred *cred)
 	       CRED_IS(cred, sgid, owner_gid) && CRED_IS(cred, gid, owner_gid);
 }
 
-/* Did the caller make NS, or one that it is in? Whoever makes one has every capability in it. */
+/* Did the caller create NS or one of its ancestors? The creator has every capability in it. */
 static __always_inline bool owner_made(struct user_namespace *ns)
 {
 	for (int i = 0; i < USER_NS_DEPTH && ns; i++) {
@@ -59,7 +60,7 @@ static __always_inline bool owner_made(struct user_namespace *ns)
 	return false;
 }
 
-/* The flags have been a bit map, of more than one word some day, since 6.18. */
+/* Since 6.18 the flags are a bit map, which may grow to more than one word. */
 static __always_inline bool mm_dumpable(struct mm_struct *mm)
 {
 	__u64 flags = 0;
@@ -72,8 +73,9 @@ static __always_inline bool mm_dumpable(struct mm_struct *mm)
 }
 
 /*
- * On 7.3 the task itself keeps it, on 7.0 and before its memory does. A thread
- * that exits has no memory any more: some of these kernels keep what it was, others do not say.
+ * 7.3 keeps this in the task; 7.0 and earlier keep it in its memory descriptor.
+ * An exiting thread has no memory descriptor any more: some of these kernels
+ * keep the last value, others do not provide it.
  */
 static __always_inline bool owner_dumpable(struct task_struct *task)
 {
@@ -107,7 +109,7 @@ static __always_inline bool owner_allows(struct task_struct *task)
 	return owner_dumpable(task);
 }
 
-/* A target that is none of the caller's. */
+/* A target that the caller may not trace. */
 static __always_inline bool left_out(struct task_struct *task)
 {
 	return owner_only && !owner_allows(task);

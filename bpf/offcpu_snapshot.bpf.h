@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Snapshots of user stacks that cannot be walked yet: a process that has just
- * begun, or mapped something, waits before user space could publish it. It may
- * be dead when that is done. Part of offcpu.bpf.c.
+ * begun, or has just mapped something, waits before user space could publish
+ * its mappings or tables. The process may be gone by the time they are
+ * published. Part of offcpu.bpf.c.
  *
- * They cost memory and bandwidth, not correctness: what is beyond a limit is
- * counted, and the wait keeps what the walk found.
+ * Snapshots cost memory and bandwidth and are not needed for correctness: those
+ * beyond a limit are counted, and the wait keeps the stack that the walk found.
  */
 #ifndef STACKTOOLS_OFFCPU_SNAPSHOT_BPF_H
 #define STACKTOOLS_OFFCPU_SNAPSHOT_BPF_H
 
-#define SNAPSHOTS_WINDOW_SHIFT 27 /* limits hold for 2^27 ns, an eighth of a second */
+#define SNAPSHOTS_WINDOW_SHIFT 27 /* limits apply per 2^27 ns, about an eighth of a second */
 #define SNAPSHOTS_OF_THREAD 128
 #define SNAPSHOTS_OF_CPU 512
 
@@ -29,9 +30,9 @@ struct {
 } snapshot_scratches SEC(".maps");
 
 /*
- * The stack's memory from SP upwards; beyond the main thread's first frame
- * nothing is needed. A thread's first snapshot wakes the recorder: more will
- * come until it has published what this one lacks.
+ * Copy stack memory from SP upwards, but nothing beyond the first frame of the
+ * main thread. The first snapshot of a thread in a window wakes the recorder:
+ * more will come until it has published what this one lacks.
  */
 __noinline int snapshot_send(__u64 sp, __u64 flags)
 {
@@ -48,7 +49,7 @@ __noinline int snapshot_send(__u64 sp, __u64 flags)
 	ev->bytes = 0;
 	if (ev->bottom >= sp && ev->bottom - ev->from < OFFCPU_SNAPSHOT_BYTES)
 		wanted = ev->bottom - ev->from + 8;
-	/* pieces do not cross a page: what is there is taken as far as it is there */
+	/* pieces do not cross a page: copy as far as memory is readable */
 	for (__u32 at = 0; at < OFFCPU_SNAPSHOT_BYTES && at < wanted; at += OFFCPU_SNAPSHOT_PIECE) {
 		if (bpf_probe_read_user(ev->stack + at, OFFCPU_SNAPSHOT_PIECE, (void *)(ev->from + at)))
 			break;
@@ -64,7 +65,7 @@ __noinline int snapshot_send(__u64 sp, __u64 flags)
 		&ring, ev, __builtin_offsetof(struct offcpu_ev_snapshot, stack) + bytes, flags);
 }
 
-/* One more of this thread, and of this CPU? */
+/* Do the limits of this thread and this CPU allow one more snapshot? */
 static __always_inline bool snapshot_allowed(struct snapshot_scratch *r, struct offcpu_wait *w, __u64 now)
 {
 	__u32 window = now >> SNAPSHOTS_WINDOW_SHIFT;
@@ -81,8 +82,10 @@ static __always_inline bool snapshot_allowed(struct snapshot_scratch *r, struct 
 	return true;
 }
 
-/* Send what TASK, which is current, has on its stack; the wait of KEY then has the snapshot's ID in place of
- * WALKED. */
+/*
+ * Send the registers and stack of TASK, which is current. The wait of KEY then
+ * gets the snapshot's ID in place of WALKED.
+ */
 static __always_inline struct offcpu_stack_id snapshot(struct task_struct *task, struct scratch *s,
 	struct offcpu_wait *w, const struct offcpu_key *key, const struct pt_regs *regs, __u64 now,
 	struct offcpu_stack_id walked)
@@ -96,13 +99,13 @@ static __always_inline struct offcpu_stack_id snapshot(struct task_struct *task,
 		s->count.snapshots_limit++;
 		return walked;
 	}
-	/* stacks are dearer: half of the ring buffer is theirs alone */
+	/* stacks are more valuable: half of the ring buffer is reserved for them */
 	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > 2 * ring_wake_bytes) {
 		s->count.snapshots_ring++;
 		return walked;
 	}
 	r->ev.type = OFFCPU_EV_SNAPSHOT;
-	/* a thread leaves once at a time: nothing but chance could make this another stack's */
+	/* a thread leaves only once at a time: only by chance could this be the ID of another stack */
 	r->ev.id.hi = (hash_key[0] ^ now) | 1;
 	r->ev.id.lo = hash_key[1] ^ now << 32 ^ key->tid;
 	r->ev.walked = walked;

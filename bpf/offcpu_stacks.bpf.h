@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From the frames that a helper took to the identity of a stack, which is
- * sent to user space at its first sight. Part of offcpu.bpf.c.
+ * From the frames that a helper took to the ID of a stack. A stack is sent to
+ * user space when it is first seen. Part of offcpu.bpf.c.
  */
 #ifndef STACKTOOLS_OFFCPU_STACKS_BPF_H
 #define STACKTOOLS_OFFCPU_STACKS_BPF_H
 
 const volatile bool kernel_stacks = true;
 const volatile bool user_stacks = true;
-const volatile __u32 max_stack = 127; /* kernel.perf_event_max_stack: no helper gives more */
+const volatile __u32 max_stack = 127; /* kernel.perf_event_max_stack: no helper returns more */
 const volatile __u64 hash_key[4] = { 1, 1, 1, 1 };
 const volatile bool by_table; /* user stacks by unwind tables, else by frame pointer */
 const volatile __u64 ring_wake_bytes = 1 << 20;
@@ -31,7 +31,7 @@ struct scratch {
 	struct offcpu_ev_stack ev;
 	struct offcpu_key key; /* of the wait that is being summed */
 #ifdef OFFCPU_RAW
-	struct pt_regs regs; /* a copy: they cannot be loaded from where they are */
+	struct pt_regs regs; /* a copy: programs cannot load them directly */
 #endif
 };
 
@@ -58,7 +58,7 @@ static __always_inline struct scratch *my_scratch(void)
 	return bpf_map_lookup_elem(&scratches, &zero);
 }
 
-/* REMOTE: the iterators', of which mode raw has none. */
+/* REMOTE: of the iterators, which mode raw does not have. */
 static __always_inline struct scratch *scratch_of(bool remote)
 {
 #ifndef OFFCPU_RAW
@@ -77,7 +77,7 @@ static __always_inline struct unwind_walk *walk_of(bool remote)
 	return s ? &s->walk : NULL;
 }
 
-/* False when it could not be sent. */
+/* Return false if the stack could not be sent. */
 static __always_inline bool put(struct offcpu_ev_stack *ev, struct scratch *s)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP, bytes;
@@ -86,8 +86,7 @@ static __always_inline bool put(struct offcpu_ev_stack *ev, struct scratch *s)
 	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
 	bytes = __builtin_offsetof(struct offcpu_ev_stack, frames) + ev->len * 8ULL;
-	/* last, and in a register: before Linux 6.2 what is checked in memory has no bounds for the verifier
-	 */
+	/* last and in a register: before Linux 6.2 the verifier derives no bounds from a check in memory */
 	barrier_var(bytes);
 	if (bytes > sizeof(*ev))
 		return false;
@@ -101,7 +100,10 @@ static __always_inline bool put(struct offcpu_ev_stack *ev, struct scratch *s)
 
 #define HASH_STEP 8 /* frames at once */
 
-/* Eight frames more; behind the last one zeros enter: the length has entered already. */
+/*
+ * Hash the next eight frames. Zeros follow the last frame; they are unambiguous
+ * because the length is hashed already.
+ */
 __noinline int hash_some(__u32 remote, __u32 at)
 {
 	struct scratch *s = scratch_of(remote);
@@ -130,8 +132,9 @@ __noinline int hash_some(__u32 remote, __u32 at)
 }
 
 /*
- * Two lanes that every frame enters by xor and by addition, each multiplied by
- * a secret odd number: to make two stacks collide one would have to know them.
+ * Two lanes: each frame enters one by xor and the other by addition, and each
+ * lane is multiplied by a secret odd number. To make two stacks collide, one
+ * would have to know these numbers.
  */
 __noinline int hash_frames(__u32 remote)
 {
@@ -159,7 +162,10 @@ __noinline int hash_frames(__u32 remote)
 	return 0;
 }
 
-/* The frames, verdict and reason in the scratch event become an identity; a stack not sent before is sent. */
+/*
+ * Compute the ID of the frames, verdict and reason in the scratch event. Send
+ * the stack if it was not sent yet.
+ */
 static __always_inline struct offcpu_stack_id identify(
 	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last)
 {
@@ -168,7 +174,7 @@ static __always_inline struct offcpu_stack_id identify(
 	ev->type = OFFCPU_EV_STACK;
 	ev->pad = 0;
 	hash_frames(s->walk.remote);
-	/* the stack of this thread's wait before: then it is sent already, unless that failed */
+	/* same stack as in the last wait of this thread: already sent, unless that failed */
 	if (ev->id.hi == last->hi && ev->id.lo == last->lo && !(w->unsent & 1))
 		return ev->id;
 	if (!bpf_map_lookup_elem(&seen, &ev->id))
@@ -176,7 +182,7 @@ static __always_inline struct offcpu_stack_id identify(
 	return ev->id;
 }
 
-/* What a helper left in the scratch event: BYTES of frames, or -errno. */
+/* Identify the stack that a helper left in the scratch event: BYTES of frames, or -errno. */
 static __always_inline struct offcpu_stack_id helper_stack(
 	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last, long bytes, __u8 kind)
 {
@@ -198,9 +204,9 @@ static __always_inline struct offcpu_stack_id helper_stack(
 	ev->stop_pc = 0;
 	ev->len = (__u64)bytes >> 3;
 	/*
-	 * One frame more than wanted was asked for: its presence proves the
-	 * cut. Where the kernel's own limit was met nothing proves that there
-	 * was no more.
+	 * The helper was given room for one frame more than wanted: if that
+	 * frame is present, the stack was cut. At the kernel's own limit
+	 * nothing proves that there were no more frames.
 	 */
 	if (ev->len > limit) {
 		ev->len = limit;
@@ -227,11 +233,11 @@ static __always_inline struct offcpu_stack_id no_stack(__u32 reason)
 }
 
 /*
- * Pointers inside a task are read with a helper (BPF_CORE_READ), not directly:
- * for each direct load of one the verifier searches the kernel's whole BTF
- * (Linux 6.3 and later), which costs milliseconds at every start.
+ * The reason why TASK cannot have a user stack now, or 0 if it can.
  *
- * Why TASK cannot have a user stack now; 0 when it can.
+ * Pointers inside a task are read with a helper (BPF_CORE_READ), not directly:
+ * for each direct load of a pointer the verifier searches the whole BTF of the
+ * kernel (Linux 6.3 and later), which costs milliseconds at every start.
  */
 static __always_inline __u32 no_user_reason(struct task_struct *task)
 {
@@ -248,7 +254,7 @@ static __always_inline __u32 no_user_reason(struct task_struct *task)
 	 * From exec's new address space until the new program's registers are
 	 * set, the saved registers belong to the old program. start_code is set
 	 * right before they are, when everything is mapped (start_stack is set
-	 * earlier, and once more).
+	 * earlier, and then once more).
 	 */
 	if (!BPF_CORE_READ(mm, start_code))
 		return REASON_EXEC;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which tasks are recorded, by which ids the recorder knows them, and how the
+ * Which tasks are recorded, by which IDs the recorder knows them, and how the
  * set follows fork, exec and renames. Part of offcpu.bpf.c.
  */
 #ifndef STACKTOOLS_OFFCPU_TARGETS_BPF_H
@@ -10,37 +10,35 @@
 #include "offcpu_owner.bpf.h"
 
 const volatile bool all_tasks;
-const volatile bool single; /* one process is all: its id is hot.single_tgid, and no bit is looked up */
+const volatile bool single; /* one process is the only target: hot.single_tgid; no bit is looked up */
 const volatile bool use_tids;
 const volatile bool use_comms;
 const volatile bool with_kthreads;
 const volatile bool follow;
 /*
- * Variables have an initializer, for only then are they in the order of the
- * source, and in the same places in offcpu-raw.bpf.c: see lib/record/bpf_raw.c.
+ * Variables have an initializer, because only then they are in source order,
+ * and in the same places in offcpu-raw.bpf.c: see lib/record/bpf_raw.c.
  *
- * Read at every switch of everybody, so in one cache line; the ids are global
- * ones.
+ * `hot` is read at every switch of every task, so it is in one cache line. Its
+ * IDs are global ones.
  */
 struct {
 	__u32 phase; /* enum offcpu_phase */
 	__u32 single_tgid; /* the one process that is recorded */
-	__u32 self_tgid; /* the recorder, never recorded; */
-	__u32 worker_tgid; /* nor is its process that makes unwind tables, */
-	__u32 broker_tgid; /* nor the one that opens files */
+	__u32 self_tgid; /* the recorder, never recorded, */
+	__u32 worker_tgid; /* nor its worker, which makes unwind tables, */
+	__u32 broker_tgid; /* nor its broker, which opens files */
 } hot __attribute__((aligned(64))) = {};
 
-__u32 ns_level = 0; /* of the recorder's PID namespace; 0 = the first one */
+__u32 ns_level = 0; /* of the recorder's PID namespace; 0 = the initial one */
 __u32 ns_inum = 0;
-__u32 worker_id = 0,
-      broker_id = 0; /* hot.worker_tgid and the other in the recorder's namespace, for find_self */
-__u32 held =
-	0; /* a process (same) that is stopped at its exec until it can be recorded: no wait of it counts */
-__u32 exec_target = 0; /* a process (id of the recorder's namespace) that becomes a target when it execs */
+__u32 worker_id = 0, broker_id = 0; /* IDs of worker and broker in the recorder's namespace, for find_self */
+__u32 held = 0; /* process (recorder's ID) stopped at exec until it can be recorded: its waits are ignored */
+__u32 exec_target = 0; /* a process (ID in the recorder's namespace) that becomes a target when it execs */
 char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN] = {};
 __u32 n_comms = 0;
 
-/* Bit sets over global ids, sized to pid_max: exact, and one load a look-up. */
+/* Bit sets over global IDs, sized to pid_max: exact, and a look-up is one load. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -48,9 +46,9 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } tgids SEC(".maps"), tids SEC(".maps"),
-	moved SEC(".maps"); /* moved: out of the cgroup, as far as is known */
+	moved SEC(".maps"); /* moved: processes known to have left the cgroup */
 
-/* What -p and -t asked for, as ids of the recorder's namespace, for find_targets. */
+/* The -p and -t arguments, as IDs of the recorder's namespace, for find_targets. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -67,10 +65,10 @@ static __always_inline bool bit_get(void *map, __u32 id)
 }
 
 /*
- * Before Linux 5.12, where only mode raw runs, addition is the one atomic
+ * Before Linux 5.12, where only mode raw runs, addition is the only atomic
  * operation. It is exact as long as no two CPUs change the same bit at the same
  * time. Forks, execs and renames of a process follow each other; only two
- * threads that rename their process at once could.
+ * threads that rename their process at the same time could conflict.
  */
 static __always_inline void bit_set(void *map, __u32 id)
 {
@@ -102,7 +100,7 @@ static __always_inline void bit_clear(void *map, __u32 id)
 #endif
 }
 
-/* The id of TASK in the recorder's PID namespace, 0 when it is not visible there. */
+/* The ID of TASK in the recorder's PID namespace, or 0 if it is not visible there. */
 static __always_inline __u32 our_id(struct task_struct *task)
 {
 	struct pid *pid;
@@ -122,7 +120,7 @@ static __always_inline __u32 our_id(struct task_struct *task)
 	return BPF_CORE_READ(up, nr);
 }
 
-/* The id of TASK in its own, innermost PID namespace. */
+/* The ID of TASK in its own, innermost PID namespace. */
 static __always_inline __u32 own_id(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -136,8 +134,8 @@ static __always_inline __u32 own_id(struct task_struct *task)
 }
 
 /*
- * The ids by which the sets know a task. They are global ones where an iterator
- * could translate what was asked for, else (OFFCPU_RAW) the recorder's.
+ * The IDs by which the sets know a task: global ones, or the recorder's
+ * (OFFCPU_RAW), because there no iterator can translate the requested IDs.
  */
 static __always_inline __u32 set_tid(struct task_struct *task)
 {
@@ -184,16 +182,13 @@ static __always_inline bool wanted(struct task_struct *task)
 	return (!use_cgroup || in_cgroup(task)) && is_target(task);
 }
 
-/*
- * One that has left the cgroup: a wait that began inside may still go on, or
- * have to be ended.
- */
+/* A task that has left the cgroup: a wait that began inside may still go on, or may have to be ended. */
 static __always_inline bool left_cgroup(struct task_struct *task)
 {
 	return use_cgroup && cgroup_at.moved && bit_get(&moved, task->tgid) && is_target(task);
 }
 
-/* set_tgid() of the current task. */
+/* set_tgid() of TASK, which is current. */
 static __always_inline __u32 current_set_tgid(struct task_struct *task)
 {
 #ifdef OFFCPU_RAW
@@ -203,7 +198,7 @@ static __always_inline __u32 current_set_tgid(struct task_struct *task)
 	return set_tgid(task);
 }
 
-/* Either of two, the first one current, with as few loads as can be: everybody's switches come here. */
+/* For two tasks, the first of them current. Every switch on the system calls this: use few loads. */
 static __always_inline bool either_wanted(struct task_struct *a, struct task_struct *b)
 {
 	__u32 tgid;
@@ -212,13 +207,13 @@ static __always_inline bool either_wanted(struct task_struct *a, struct task_str
 		tgid = hot.single_tgid;
 		return current_set_tgid(a) == tgid || set_tgid(b) == tgid;
 	}
-	/* record_switch looks closer */
+	/* record_switch checks more closely */
 	if (use_cgroup && all_tasks)
 		return either_in_cgroup(a, b) || (cgroup_at.moved && (left_cgroup(a) || left_cgroup(b)));
 	return wanted(a) || wanted(b) || left_cgroup(a) || left_cgroup(b);
 }
 
-/* Is NAME one that -c asked for? */
+/* Is NAME one of the -c names? */
 static __always_inline bool name_asked(const char *name)
 {
 	for (__u32 i = 0; i < OFFCPU_COMMS_MAX && i < n_comms; i++) {
@@ -246,7 +241,10 @@ static __always_inline bool comm_matches(struct task_struct *leader)
 	return name_asked(name);
 }
 
-/* A new process inherits its parent's place among the targets, or loses the old owner of its PID. */
+/*
+ * A new process becomes a target if its parent is one (--follow) or by its
+ * name; otherwise clear the bit of the PID's previous owner.
+ */
 EVENT("sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -286,10 +284,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 
 #ifndef OFFCPU_RAW
 
-/*
- * TASK, or with THREADGROUP all its process, is in another cgroup now, of
- * whatever hierarchy.
- */
+/* TASK, or with THREADGROUP its whole process, has moved to another cgroup, in any hierarchy. */
 SEC("kern_tp/cgroup_attach_task")
 int BPF_PROG(on_attach, struct cgroup *to, const char *path, struct task_struct *task, bool threadgroup)
 {
@@ -311,7 +306,7 @@ int BPF_PROG(on_rmdir, struct cgroup *cgrp, const char *path)
 
 #endif
 
-/* The new name is not in the task yet. */
+/* The task does not have the new name yet. */
 EVENT("task_rename")
 int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 {
@@ -327,7 +322,10 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 
 #ifndef OFFCPU_RAW
 
-/* Where the recorder stands, before anything else; then, whenever it has another one, its worker. */
+/*
+ * Find the IDs of the recorder before anything else; later, find its worker and
+ * broker whenever they change.
+ */
 SEC("kern_iter/task")
 int find_self(struct bpf_iter__task *ctx)
 {
@@ -355,7 +353,7 @@ int find_self(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* The cgroup, if there is anybody inside. */
+/* Find the cgroup, if it contains a task. */
 SEC("kern_iter/task")
 int find_cgroup(struct bpf_iter__task *ctx)
 {
@@ -364,7 +362,7 @@ int find_cgroup(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Set the bits of every task that -p, -t or -c asked for. */
+/* Set the bits of every task that -p, -t or -c requests. */
 SEC("kern_iter/task")
 int find_targets(struct bpf_iter__task *ctx)
 {

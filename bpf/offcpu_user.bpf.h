@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The user stack of a wait: by unwind tables, or by frame pointer. Part of
- * offcpu.bpf.c.
- */
+/* The user stack of a wait, by unwind tables or by frame pointer. Part of offcpu.bpf.c. */
 #ifndef STACKTOOLS_OFFCPU_USER_BPF_H
 #define STACKTOOLS_OFFCPU_USER_BPF_H
 
-/* Tell user space, once a thread, that this image needs unwind tables. */
+/* Report to user space, once per thread, that this image needs unwind tables. */
 static __always_inline void ask_tables(struct offcpu_wait *w, const struct offcpu_key *key)
 {
 	struct offcpu_ev_image ev = { .type = OFFCPU_EV_IMAGE };
@@ -20,9 +17,9 @@ static __always_inline void ask_tables(struct offcpu_wait *w, const struct offcp
 		w->asked = key->exec_id + 1;
 }
 
-const volatile bool tell_forks; /* no perf event reports them to user space */
+const volatile bool tell_forks; /* no perf event reports forks to user space */
 
-/* CHILD, of that ID, walks by the tables of PARENT, whose leader has the id FROM_ID. */
+/* Let CHILD, with ID, walk by the tables of PARENT, whose leader has the ID FROM_ID. */
 static __always_inline void share_tables(
 	struct task_struct *parent, __u32 from_id, struct task_struct *child, __u32 id)
 {
@@ -40,7 +37,7 @@ static __always_inline void share_tables(
 	bpf_map_update_elem(&unwind_procs, &id, &copy, BPF_ANY);
 }
 
-/* A new process walks by its parent's tables from the first instruction; user space follows. */
+/* A new process walks by its parent's tables from the first instruction; user space follows later. */
 EVENT("sched_process_fork")
 int BPF_PROG(tables_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -58,16 +55,16 @@ int BPF_PROG(tables_fork, struct task_struct *parent, struct task_struct *child)
 	ev.start_boot_ns = image_start(child);
 	ev.exec_id = image_execs_new(child);
 	ev.time_ns = bpf_ktime_get_ns();
-	/* it has not run yet: tables that user space does not know of it must not have */
+	/* the child has not run yet: it must not have tables that user space does not know about */
 	if (bpf_ringbuf_output(&ring, &ev, sizeof(ev), BPF_RB_NO_WAKEUP))
 		bpf_map_delete_elem(&unwind_procs, &ev.tgid);
 	return 0;
 }
 
 /*
- * The current process gets a new place for a mapping: what it has there may be
- * another library than the one before. Reported once until user space is about
- * to read its mappings, which waits for the lock that is held here.
+ * The current process gets a new address for a mapping, which may hold another
+ * library than before. Reported once, until user space is about to read the
+ * mappings; reading them waits for the lock that is held here.
  */
 EVENT("vm_unmapped_area")
 int tables_map(void *ctx)
@@ -88,7 +85,7 @@ int tables_map(void *ctx)
 	return 0;
 }
 
-/* A new image will need tables: user space hears of it before it waits. */
+/* A new image will need tables: report it to user space before its first wait. */
 static __always_inline void tell_exec(struct task_struct *task)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
@@ -110,7 +107,7 @@ int BPF_PROG(tables_exec, struct task_struct *task)
 	return 0;
 }
 
-/* The registers that TASK, which is current, entered the kernel with; *ADDRESS is where they are. */
+/* The user registers that TASK, which is current, saved on kernel entry; *ADDRESS is where they are. */
 static __always_inline const struct pt_regs *user_regs(
 	struct task_struct *task, struct scratch *s, __u64 *address)
 {
@@ -126,7 +123,7 @@ static __always_inline const struct pt_regs *user_regs(
 #endif
 }
 
-/* At the frame that entered the kernel. */
+/* Start at the frame that entered the kernel. */
 static __always_inline void walk_begin(
 	struct unwind_walk *u, const struct pt_regs *regs, __u64 regs_address, __u64 now)
 {
@@ -152,9 +149,9 @@ static __always_inline void walk_begin(
 }
 
 /*
- * The mappings to walk by; false when the image has none yet. The identity is
- * compared last: the kernel may give the element to another process while it
- * is read, and writes that one's identity first.
+ * The mappings to walk by. Returns false if the image has none yet. The
+ * identity is compared last: the kernel may give the element to another process
+ * while it is read, and the identity of that process is written first.
  */
 static __always_inline bool walk_maps(
 	struct unwind_walk *u, struct offcpu_wait *w, const struct offcpu_key *key)
@@ -174,9 +171,9 @@ static __always_inline bool walk_maps(
 }
 
 /*
- * The main thread's stack begins right below start_stack: a frame from which
- * nothing leads on, but which is there, is the program's entry. What stands
- * there itself, with a table or without, has called nothing yet.
+ * The main thread's stack begins right below start_stack: a frame there that
+ * has no caller is the program's entry. An innermost frame at start_stack
+ * itself, with a table or without, has called nothing yet.
  */
 static __always_inline bool at_entry(const struct unwind_walk *u, struct task_struct *task)
 {
@@ -189,7 +186,7 @@ static __always_inline bool at_entry(const struct unwind_walk *u, struct task_st
 }
 
 /*
- * Would the walk that just ended go further with tables, or mappings, that user
+ * Would the walk that just ended go further with tables or mappings that user
  * space has not published yet?
  */
 static __always_inline bool lacks_tables(const struct scratch *s)
@@ -198,7 +195,7 @@ static __always_inline bool lacks_tables(const struct scratch *s)
 	       (s->ev.reason == REASON_NOT_READY || s->ev.reason == REASON_NO_MAPPING);
 }
 
-/* What the walk found becomes the scratch event. */
+/* Turn the result of the walk into the scratch event. */
 static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct offcpu_wait *w,
 	const struct offcpu_stack_id *last, struct task_struct *task)
 {
@@ -220,7 +217,7 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 	return identify(s, w, last);
 }
 
-/* One frame of the walk; false when it has ended, or needs memory. */
+/* One frame of the walk; false if it has ended, or needs memory. */
 __noinline int walk_step(__u32 remote)
 {
 	struct scratch *s = scratch_of(remote);
@@ -228,7 +225,7 @@ __noinline int walk_step(__u32 remote)
 	return s && step(&s->walk, s->ev.frames);
 }
 
-/* Several frames by what is known, else one. */
+/* Several frames from the cache of known rules, or else one. */
 __noinline int own_step(void)
 {
 	struct unwind_known_sets *known;
@@ -250,7 +247,7 @@ __noinline int own_step(void)
 	return walk_step(false);
 }
 
-/* By the tables, and by what is known of them already. */
+/* Walk by the tables and by the cache of known rules. */
 static __always_inline void walk_own(struct scratch *s)
 {
 	struct unwind_walk *u = &s->walk;
@@ -262,7 +259,7 @@ static __always_inline void walk_own(struct scratch *s)
 			break;
 }
 
-/* The stack of TASK, which is current. */
+/* The user stack of TASK, which is current. */
 static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_struct *task,
 	struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key, __u64 now)
 {
@@ -297,7 +294,7 @@ struct other_walk {
 	struct task_struct *task;
 };
 
-/* The window around ADDR: words that belong together lie on both sides of it. */
+/* Read the window around ADDR: related words lie on both sides of it. */
 static __always_inline bool other_window(struct unwind_walk *u, struct task_struct *task, __u64 addr)
 {
 	__u64 from = addr - UNWIND_WINDOW / 2;
@@ -337,7 +334,7 @@ static long other_step(__u32 i, struct other_walk *o)
 	return 0;
 }
 
-/* By frame pointer alone, as the kernel's helper does it for current. */
+/* By frame pointer alone, as the kernel's helper does for current. */
 static long other_fp_step(__u32 i, struct other_walk *o)
 {
 	struct unwind_walk *u = &o->s->walk;
@@ -357,7 +354,7 @@ static long other_fp_step(__u32 i, struct other_walk *o)
 	return 0;
 }
 
-/* The stack of TASK, which is not running; for the sleepable iterator. */
+/* The user stack of TASK, which is not running; for the sleepable iterator. */
 static __always_inline struct offcpu_stack_id other_user_stack(
 	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * How a stack ended, in the numbers of the capture. Part of offcpu.bpf.c.
- */
+/* How a stack ended, in the numbers of the capture format. Part of offcpu.bpf.c. */
 #ifndef STACKTOOLS_OFFCPU_VERDICT_BPF_H
 #define STACKTOOLS_OFFCPU_VERDICT_BPF_H
 
@@ -28,6 +26,6 @@ enum {
 	REASON_NO_FRAME_POINTER = 18,
 };
 
-const volatile __u32 depth = 127; /* frames at most */
+const volatile __u32 depth = 127; /* maximum number of frames */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where a thread's wait is kept, and what tells a process's images apart. Part
- * of offcpu.bpf.c; see task.bpf.h for the two ways.
+ * Where the wait of a thread is kept, and what distinguishes the images of a
+ * process. Part of offcpu.bpf.c; see task.bpf.h for the two variants.
  */
 #ifndef STACKTOOLS_OFFCPU_WAITS_BPF_H
 #define STACKTOOLS_OFFCPU_WAITS_BPF_H
@@ -15,43 +15,43 @@ struct {
 	__type(value, struct offcpu_wait);
 } waits SEC(".maps");
 
-/* The wait of TASK; with MAKE a new one where there is none. NULL: none, or no memory. */
+/* The wait of TASK; with MAKE, create it if it does not exist. NULL: no wait, or no memory. */
 static __always_inline struct offcpu_wait *wait_get(struct task_struct *task, bool make)
 {
 	return bpf_task_storage_get(&waits, task, NULL, make ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 }
 
-/* An exchange, for `waiting` goes from UNKNOWN to INITIAL at any time. */
+/* An exchange, because `waiting` may change UNKNOWN to INITIAL at any time. */
 static __always_inline __u64 start_replace(struct offcpu_wait *w, __u64 start)
 {
 	return __sync_lock_test_and_set(&w->start, start);
 }
 
-/* TASK, whose wait is W, does not come back: the kernel frees it with the task. */
+/* TASK, whose wait is W, will not return. The kernel frees the storage with the task. */
 static __always_inline void wait_drop(struct task_struct *task, struct offcpu_wait *w)
 {
 	w->start = OFFCPU_ON_CPU;
 }
 
-/* Was anything of W ever recorded? Others have none. */
+/* Does W hold a known wait? In task storage it always does. */
 static __always_inline bool wait_is_known(const struct offcpu_wait *w)
 {
 	return true;
 }
 
-/* How often the process of TASK, of id TGID, has replaced its image; */
+/* How often the process of TASK, with ID TGID, has replaced its image. */
 static __always_inline __u32 image_execs(struct task_struct *task, __u32 tgid)
 {
 	return task->self_exec_id;
 }
 
-/* for a thread whose KEY was made when it had another image, perhaps; */
+/* The same for a thread whose KEY may come from an earlier image. */
 static __always_inline __u32 image_execs_now(struct task_struct *task, const struct offcpu_key *key)
 {
 	return task->self_exec_id;
 }
 
-/* and of a new process. */
+/* The same for a new process. */
 static __always_inline __u32 image_execs_new(struct task_struct *child)
 {
 	return child->self_exec_id;
@@ -71,11 +71,11 @@ static __always_inline __u32 state_now(struct task_struct *task)
 
 #else
 
-/* Fixed by user space, in sections of their own: the others are those of offcpu.bpf.c, in the same places. */
+/* Set by user space. In separate sections: the others match those of offcpu.bpf.c. */
 const volatile __u32 regs_from_stack SEC(
-	".rodata.raw") = 0; /* from the kernel stack's lowest byte to pt_regs */
+	".rodata.raw") = 0; /* bytes from the kernel stack's lowest byte to pt_regs */
 
-/* By set_tid(). Preallocated: it is filled inside the scheduler. */
+/* By set_tid(). Preallocated, because it is filled inside the scheduler. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -85,7 +85,7 @@ struct {
 
 /*
  * How often a process was seen replacing its image, by our_id(): the recorder
- * can look here, while it could not look into a task. What is not in it: never.
+ * can read this map, but not a task. Missing = never.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -96,7 +96,7 @@ struct {
 
 const struct offcpu_wait fresh_wait SEC(".rodata.raw") = {};
 
-/* There is no iterator beside the switch program. */
+/* No iterator runs at the same time as the switch program. */
 static __always_inline __u64 start_replace(struct offcpu_wait *w, __u64 start)
 {
 	__u64 old = w->start;
@@ -134,7 +134,7 @@ static __always_inline void wait_drop(struct task_struct *task, struct offcpu_wa
 	bpf_map_delete_elem(&waits, &id);
 }
 
-/* Of a classic tracepoint's next thread nothing but the id is known: while armed, each gets one. */
+/* For the next thread, a classic tracepoint gives only the ID: while armed, each thread gets an entry. */
 static __always_inline bool wait_is_known(const struct offcpu_wait *w)
 {
 	return w->key.tid != 0;
@@ -147,7 +147,7 @@ static __always_inline __u32 image_execs(struct task_struct *task, __u32 tgid)
 	return n ? *n : 0;
 }
 
-/* image_replaced() takes the key's id away */
+/* image_replaced() clears the ID in the key */
 static __always_inline __u32 image_execs_now(struct task_struct *task, const struct offcpu_key *key)
 {
 	return key->exec_id;
@@ -158,7 +158,7 @@ static __always_inline __u32 image_execs_new(struct task_struct *child)
 	return 0;
 }
 
-#define TICK_NS 10000000ULL /* USER_HZ: /proc/PID/stat tells no more, and user space has to tell the same */
+#define TICK_NS 10000000ULL /* USER_HZ: user space must compute the same as from /proc/PID/stat */
 
 static __always_inline __u64 image_start(struct task_struct *leader)
 {
@@ -171,8 +171,8 @@ static __always_inline __u32 state_now(struct task_struct *task)
 }
 
 /*
- * The process of TASK gets another image: from here on what is mapped, and what
- * its registers will be, are another program's. The thread is the only one.
+ * The process of TASK replaces its image: from here on its mappings and future
+ * registers belong to another program. TASK is its only thread.
  */
 static __always_inline void image_replaced(struct task_struct *task)
 {
@@ -191,8 +191,8 @@ static __always_inline void image_replaced(struct task_struct *task)
 }
 
 /*
- * Is this renaming that of an exec? The new address space is there, and not
- * filled in yet; nothing but exec renames then.
+ * Is this rename part of an exec? Then the new address space exists but is not
+ * filled in yet; nothing but exec renames at that time.
  */
 static __always_inline bool rename_is_exec(struct task_struct *task)
 {
@@ -201,7 +201,7 @@ static __always_inline bool rename_is_exec(struct task_struct *task)
 	return (__u64)task == bpf_get_current_task() && mm && !BPF_CORE_READ(mm, start_code);
 }
 
-/* A new thread, or process, has the id of one that was there before. */
+/* A new thread or process has the ID of an earlier one. */
 static __always_inline void id_reused(__u32 tid, __u32 tgid)
 {
 	bpf_map_delete_elem(&waits, &tid);

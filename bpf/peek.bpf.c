@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Kernel memory, as far as it can be read, for lib/record/task_layout.c: nothing is
- * attached, the program is run by BPF_PROG_TEST_RUN, in the thread that asks.
+ * Reads kernel memory, as far as it is readable, for lib/record/task_layout.c.
+ * It is not attached: BPF_PROG_TEST_RUN runs it in the calling thread.
  */
 #include <linux/types.h>
 #include <linux/bpf.h>
@@ -21,17 +21,18 @@ struct {
 } peeked SEC(".maps");
 
 /*
- * The lowest address of the kernel's half. Tasks lie in the kernel's map of all
- * memory: below the upper 2^47 bytes with 5-level page tables only. The kernel
- * asks the CPU how many bits an address has, not the page tables (seen on
- * 5.10), so what is not canonical would be read, and warned of.
+ * The lowest address of the kernel's half. Tasks lie in the kernel's direct map
+ * of memory, which is below the upper 2^47 bytes only with 5-level page tables.
+ * The kernel's own check uses the address width of the CPU, not of the page
+ * tables (seen on 5.10): it would read a non-canonical address and warn about
+ * it.
  */
 static __always_inline __u64 lowest(__u64 task)
 {
 	return task >= 0xffff800000000000 ? 0xffff800000000000 : 0xff00000000000000;
 }
 
-/* The arguments: address (0 = the current task), bytes. */
+/* Arguments: address (0 = the current task), bytes. */
 SEC("raw_tp/sys_enter")
 int peek(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -57,11 +58,12 @@ int peek(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-__u32 watched; /* thread, by its id of the first PID namespace */
+__u32 watched; /* thread, by its ID in the initial PID namespace */
 
 /*
- * What the tracepoint says when that thread waits. A kernel whose sched_switch
- * has no state (before Linux 5.18) refuses to attach a program that reads it.
+ * What the tracepoint reports when that thread waits. If sched_switch has no
+ * state (before Linux 5.18), the kernel refuses to attach a program that reads
+ * it.
  */
 SEC("raw_tp/sched_switch")
 int watch(struct bpf_raw_tracepoint_args *ctx)

@@ -9,10 +9,10 @@
 #define PEEK_PIECE 64
 
 struct peek {
-	__u64 task; /* address of the current one */
-	__u64 pid_tgid; /* its ids, of the first PID namespace: tgid in the upper half */
-	__u64 len; /* bytes that could be read */
-	__u64 left, left_state; /* the watched thread's task as it left the CPU, and the bits of its states */
+	__u64 task; /* address of the current task */
+	__u64 pid_tgid; /* its IDs in the initial PID namespace: tgid in the upper half */
+	__u64 len; /* bytes that were readable */
+	__u64 left, left_state; /* the watched thread's task when it left, and the bits of its states */
 	__u8 bytes[PEEK_MAX];
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Takes one kernel and one user stack of one process, to see that it works.
- * A raw tracepoint without relocations, so that it needs no BTF of the kernel:
- * whatever fails here is stacks, not BTF.
+ * Takes one kernel and one user stack of one process, to check that this works.
+ * It is a raw tracepoint program without relocations and needs no kernel BTF,
+ * so a failure here is caused by stacks, not by BTF.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -13,11 +13,11 @@ char LICENSE[] SEC("license") = "GPL";
 
 #define DEPTH 127
 
-const volatile __u64 ns_dev, ns_ino; /* of the PID namespace that `tgid` is an id of */
+const volatile __u64 ns_dev, ns_ino; /* the PID namespace of `tgid` */
 const volatile __u32 tgid;
 
 __u32 taken;
-long kernel_id, user_id; /* of the stacks, or -errno */
+long kernel_id, user_id; /* stack IDs, or -errno */
 
 /* One bucket is enough: only one stack goes into each. */
 struct {

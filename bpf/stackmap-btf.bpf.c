@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * stackmap-btf - take stacks from BTF-typed tracepoints. An object of its
- * own, so that the other program types work on a kernel without BTF.
+ * stackmap-btf - programs that take stacks at BTF-typed tracepoints. A separate
+ * object, so that the other program types work on a kernel without BTF.
  */
 #include "stackmap-take.h"
 #include "stackmap-kernel.h"
@@ -24,15 +24,15 @@ static __always_inline long state_of(struct task_struct *t)
 }
 
 /*
- * `current` is still the thread that leaves. Only an interruptible sleep is
- * the one that was asked for: a page fault waits uninterruptibly, and a thread
- * that is preempted on its way into the sleep has the state already.
+ * `current` is still the thread that leaves. Only an interruptible sleep is the
+ * expected one: a page fault waits uninterruptibly, and a thread that is
+ * preempted on its way to sleep has the state already.
  */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(at_sched_switch, _Bool preempt, struct task_struct *prev)
 {
 	if (state.armed == STACKMAP_KTHREAD) {
-		/* pid 0 is the idle task, no thread that anyone started */
+		/* pid 0 is the idle task, which nobody started */
 		if ((prev->flags & PF_KTHREAD) && prev->pid != 0)
 			take_once(ctx);
 		return 0;

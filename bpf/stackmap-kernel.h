@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * stackmap-kernel - the kernel's types that the stackmap programs use, as
- * far as they use them. Offsets are fixed up at load time from the running
- * kernel's BTF.
+ * stackmap-kernel - the members of kernel types that the stackmap programs use.
+ * Offsets are fixed up at load time from the running kernel's BTF.
  */
 #ifndef STACKTOOLS_BPF_STACKMAP_KERNEL_H
 #define STACKTOOLS_BPF_STACKMAP_KERNEL_H
@@ -18,7 +17,7 @@ struct task_struct {
 	int pid;
 } __attribute__((preserve_access_index));
 
-/* before 5.14 */
+/* before Linux 5.14 */
 struct task_struct___old {
 	long state;
 } __attribute__((preserve_access_index));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * stackmap-take - the maps and the one job that every stackmap program has:
- * take the stacks of the thread that was chosen. Included by *.bpf.c only.
+ * stackmap-take - the maps and the code that all stackmap programs share: take
+ * the stacks of the chosen thread. Included by *.bpf.c only.
  */
 #ifndef STACKTOOLS_BPF_STACKMAP_TAKE_H
 #define STACKTOOLS_BPF_STACKMAP_TAKE_H
@@ -10,7 +10,7 @@
 #include <bpf/bpf_helpers.h>
 #include "stackmap.h"
 
-/* Size, depth and flags are set before loading: they are what is tested. */
+/* Size, depth and flags are set before loading: they are being tested. */
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
 	__uint(max_entries, 1024);
@@ -26,7 +26,7 @@ struct {
 	__type(value, __u64);
 } counts SEC(".maps");
 
-/* Whether the one shot was taken: user space empties it before it arms. */
+/* Whether the single shot was taken; user space empties this map before arming. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -54,7 +54,7 @@ static __always_inline void count_one(void *ctx)
 	__u64 zero = 0;
 
 	if (!n) {
-		/* another thread may be first: then theirs is the one found below */
+		/* another thread may be first: then its element is found below */
 		bpf_map_update_elem(&counts, &key, &zero, BPF_NOEXIST);
 		n = bpf_map_lookup_elem(&counts, &key);
 	}
@@ -75,8 +75,8 @@ static __always_inline void take_half(void *ctx, int half)
 }
 
 /*
- * Two CPUs may see it armed: only one of them takes. A map tells which, as
- * programs have no atomic exchange before Linux 5.12.
+ * Two CPUs may see the armed state, but only one may take the stacks. A map
+ * decides which: programs have no atomic exchange before Linux 5.12.
  */
 static __always_inline void take_once(void *ctx)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * stackmap - take stacks from the program types that need no kernel BTF.
+ * stackmap - programs that take stacks, of the types that need no kernel BTF.
  * Exactly one program is loaded at a time.
  */
 #include "stackmap-take.h"
@@ -15,8 +15,8 @@ int at_raw_tp(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /*
- * Bytes to the field "id" of the record, from events/raw_syscalls/sys_enter/format:
- * kernels for real time have a longer header.
+ * Offset of the field "id" in the record, in bytes, from
+ * events/raw_syscalls/sys_enter/format: real-time kernels have a longer header.
  */
 const volatile __u32 id_offset = 8;
 

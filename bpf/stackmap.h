@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * stackmap - what stackmap-test and its BPF programs tell each other.
+ * stackmap - the data shared by stackmap-test and its BPF programs.
  *
- * One structure in the programs' .bss, mapped by user space. User space
- * writes the first part while `armed` is off; a program writes the second
- * part once and disarms itself, so nothing is read while it can change.
+ * One structure in the programs' .bss, mapped by user space. User space writes
+ * the first part while `armed` is off; a program writes the second part once
+ * and disarms itself, so nothing is read while it can change.
  */
 #ifndef STACKTOOLS_BPF_STACKMAP_H
 #define STACKTOOLS_BPF_STACKMAP_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <linux/types.h>
 
-#define STACKMAP_WORDS 128 /* room of bpf_get_stack(): 128 frames, or 32 build IDs with offsets */
+#define STACKMAP_WORDS 128 /* room for bpf_get_stack(): 128 frames, or 32 build IDs with offsets */
 
 enum stackmap_half { STACKMAP_KERNEL, STACKMAP_USER, STACKMAP_HALVES };
 
@@ -20,11 +20,11 @@ enum stackmap_armed {
 	STACKMAP_OFF,
 	STACKMAP_ONCE, /* the next match fills the result and disarms */
 	STACKMAP_COUNT, /* each match adds one to `counts` under its user stack's id */
-	STACKMAP_KTHREAD, /* as ONCE, for the next kernel thread that leaves a CPU */
+	STACKMAP_KTHREAD, /* like ONCE, for the next kernel thread that leaves a CPU */
 };
 
 struct stackmap_state {
-	/* the question */
+	/* the request */
 	__u64 ns_dev, ns_ino; /* of the PID namespace that tgid and tid belong to */
 	__u32 tgid;
 	__u32 tid; /* 0 = every thread of tgid */
@@ -34,9 +34,9 @@ struct stackmap_state {
 	__u64 get_flags[STACKMAP_HALVES]; /* for bpf_get_stack() */
 	__u32 get_bytes; /* room given to bpf_get_stack() */
 	__u32 pad;
-	__u64 nr; /* the system call that is looked for */
+	__u64 nr; /* the system call to match */
 
-	/* the answer */
+	/* the result */
 	__u64 hits; /* written last */
 	__s64 id[STACKMAP_HALVES]; /* what bpf_get_stackid() returned */
 	__s64 got[STACKMAP_HALVES]; /* what bpf_get_stack() returned: bytes or -errno */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the two ways to be run at an event differ in. Part of offcpu.bpf.c.
+ * The differences between the two ways to run at an event. Part of
+ * offcpu.bpf.c.
  *
- *   tp_btf           the verifier knows what a task is: its members are loaded
+ *   tp_btf           the verifier knows the type of a task: members are loaded
  *                    directly, and a thread's wait is in its task storage
- *   raw tracepoint   (OFFCPU_RAW) a task is a number: members are read by a
- *                    helper (CO-RE, with whatever layout user space has), and
- *                    waits are in a hash by thread id
+ *   raw tracepoint   (OFFCPU_RAW) a task is a number: a helper reads members
+ *                    (CO-RE, with the layout that user space has), and waits
+ *                    are in a hash by thread ID
  *
- * Where a task's member is read: task_get(task, member), in either way. A
- * member that user space may not know the place of is asked for with
- * bpf_core_field_exists() first.
+ * Both read a member with task_get(task, member). For a member whose location
+ * user space may not know, check bpf_core_field_exists() first.
  */
 #ifndef STACKTOOLS_TASK_BPF_H
 #define STACKTOOLS_TASK_BPF_H

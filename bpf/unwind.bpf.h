@@ -2,12 +2,13 @@
 /*
  * The walk of a user stack by unwind tables. Part of offcpu.bpf.c.
  *
- * From the registers that the thread entered the kernel with: the mapping of
- * the PC, its table, the row, the CFA; return address and frame pointer are
- * read from the stack, and so on to an outermost frame. Where a mapping has no
- * table (JIT code) a step is taken by frame pointer, if what it leads to is
- * provably the place after a call. What cannot be proved ends the walk, with
- * the reason. Formats: unwind_abi.h.
+ * A walk starts with the registers that the thread entered the kernel with. For
+ * each frame it finds the mapping of the PC, its table, the row and the CFA,
+ * reads return address and frame pointer from the stack, and goes on until the
+ * outermost frame. If a mapping has no table (JIT code), it takes a step by
+ * frame pointer, provided that the step provably leads to the instruction after
+ * a call. What cannot be proved ends the walk, with a reason. Formats:
+ * unwind_abi.h.
  */
 #ifndef STACKTOOLS_UNWIND_BPF_H
 #define STACKTOOLS_UNWIND_BPF_H
@@ -24,7 +25,7 @@
 #include "unwind_find.bpf.h"
 #include "unwind_known.bpf.h"
 
-/* The second callee-saved register, by which some functions that align their stack have their CFA. */
+/* The second callee-saved register: some functions that align their stack compute their CFA from it. */
 static __always_inline bool bx_register(struct unwind_walk *w, __u64 *value)
 {
 	if (w->bx_from == BX_AT_ENTRY)
@@ -32,14 +33,14 @@ static __always_inline bool bx_register(struct unwind_walk *w, __u64 *value)
 	if (w->bx_from == BX_IN_MEMORY) {
 		if (!user_word(w, w->bx_at, &w->bx_at))
 			return false;
-		/* read once: the frame may be done again with another window */
+		/* read only once: the frame may be repeated with another window */
 		w->bx_from = BX_READ;
 	}
 	*value = w->bx_at;
 	return w->bx_from == BX_READ;
 }
 
-/* Where it is for the caller of the frame that R leaves. Only looked at when it is needed. */
+/* Where that register is for the caller of the frame that R leaves. Its value is read only if needed. */
 static __always_inline void follow_bx(struct unwind_walk *w, const struct unwind_rule *r)
 {
 	if (r->flags & UNWIND_SIGNAL) {
@@ -88,7 +89,7 @@ static __always_inline bool find_cfa(struct unwind_walk *w, const struct unwind_
 	return true;
 }
 
-/* The caller's frame pointer; one that cannot be known stops the walk only when it is needed. */
+/* The caller's frame pointer. If it cannot be known, the walk stops only when it is needed. */
 static __always_inline bool find_fp(
 	struct unwind_walk *w, const struct unwind_rule *r, __u64 *fp, bool *known)
 {
@@ -137,7 +138,7 @@ static __always_inline bool find_ra(struct unwind_walk *w, const struct unwind_r
 	return user_word(w, addr, ra) || stop(w, REASON_MEMORY);
 }
 
-/* To the caller by the row of PC; -1: there is no row, else as step(). */
+/* Step to the caller by the row of PC. Returns -1 if there is no row, else the same as step(). */
 static __always_inline int step_by_table(struct unwind_walk *w, __u64 pc)
 {
 	const struct unwind_rule *r = find_rule(w, pc);
@@ -151,9 +152,10 @@ static __always_inline int step_by_table(struct unwind_walk *w, __u64 pc)
 		return false;
 	}
 	/*
-	 * A return address that was never pushed by a call, but put there for a
-	 * new stack (makecontext), may be the first byte of the function that
-	 * ends it: looked at once more, as an exact PC, for an end mark only.
+	 * A return address that no call pushed, but that was put on a new stack
+	 * (makecontext), may be the first byte of the function that ends that
+	 * stack: look it up once more as an exact PC, but accept only an end
+	 * mark.
 	 */
 	if (w->retry || !r || r->cfa == UNWIND_CFA_NONE) {
 		if (w->exact)
@@ -170,10 +172,11 @@ static __always_inline int step_by_table(struct unwind_walk *w, __u64 pc)
 	w->exact = r->flags & UNWIND_SIGNAL;
 	w->ucontext = w->exact ? w->sp : 0;
 	/*
-	 * A signal may have come on another stack. Every other frame is left
-	 * upwards, but for one that has taken its return address off the stack,
-	 * and where a program goes from stack to stack (-fsplit-stack,
-	 * coroutines), by a register that is not SP. A loop does that for ever.
+	 * A signal may have switched stacks. Every other frame must lead
+	 * upwards, except a frame that has taken its return address off the
+	 * stack, and a CFA from a register other than SP: a program may go from
+	 * stack to stack (-fsplit-stack, coroutines). These switches are
+	 * limited, because a loop would repeat them forever.
 	 */
 	if (!w->exact && w->cfa <= w->sp && (w->cfa != w->sp || r->ra != UNWIND_RA_REG) &&
 		(r->reg == ARCH_SP || ++w->stacks > UNWIND_STACKS_MAX))
@@ -191,9 +194,9 @@ static __always_inline int step_by_table(struct unwind_walk *w, __u64 pc)
 }
 
 /*
- * To the caller by frame pointer, where no row covers the code. It is
- * believed only if the word above it follows a call in a known mapping: W's
- * mapping is then the caller's.
+ * Step to the caller by frame pointer, if no row covers the code. The step is
+ * accepted only if the word above the saved frame pointer is an address right
+ * after a call in a known mapping; W's mapping is then that of the caller.
  */
 static __always_inline bool step_by_fp(struct unwind_walk *w)
 {
@@ -223,7 +226,10 @@ static __always_inline bool step_by_fp(struct unwind_walk *w)
 	return true;
 }
 
-/* Put the frame of W's PC down and go to its caller; false when the walk has ended, or needs memory. */
+/*
+ * Store the frame of W's PC and step to its caller. Returns false if the walk
+ * has ended, or needs memory.
+ */
 static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 {
 	__u32 n = w->len, state;
@@ -234,12 +240,12 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 		w->verdict = VERDICT_TRUNCATED;
 		return false;
 	}
-	/* nobody's code: the upper half is the kernel's */
+	/* not user code: the upper half belongs to the kernel */
 	if ((__s64)w->pc < 0)
 		return stop(w, REASON_NO_MAPPING);
 	frames[n] = w->exact && n && !w->retry ? w->pc | OFFCPU_EXACT : w->pc;
 	w->len = n + 1;
-	/* a return address may be the first byte of another function */
+	/* a return address may be the first byte of the next function */
 	pc = w->exact ? w->pc : w->pc - 1;
 	if ((pc < w->map_start || pc >= w->map_end) && !find_map(w->remote, pc))
 		return stop(w, REASON_NO_MAPPING);

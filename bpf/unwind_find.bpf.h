@@ -14,7 +14,7 @@ struct unwind_chunk {
 	__uint(value_size, UNWIND_CHUNK_BYTES);
 };
 
-/* All of these are made by lib/record/unwindspace, which also says how large. */
+/* lib/record/unwind_memory creates all of these and sets their sizes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
@@ -59,7 +59,7 @@ struct {
 #define UNWIND_MAP_TABLE(word) (UNWIND_TABLE_NUMBER((word) >> 48))
 #define UNWIND_MAP_STATE(word) (UNWIND_TABLE_STATE((word) >> 48))
 
-/* A place in a chunk. The mask is what proves to the verifier that an access stays inside. */
+/* A place in a chunk. The mask proves to the verifier that an access stays inside. */
 #define AT(chunk, off, type)                                                                                 \
 	(*(const type *)((const char *)(chunk) + ((off) & (UNWIND_CHUNK_BYTES - sizeof(type)))))
 
@@ -72,10 +72,11 @@ static __always_inline const void *chunk_at(__u32 chunk)
 }
 
 /*
- * The mapping of PC, into the walk; false when there is none. The search keeps the
- * first of the mappings that are left in `lo`: n halves to 1, without a
- * branch that the verifier would have to follow both ways. No mapping begins
- * in the upper half of the addresses, so the sign of a difference tells.
+ * Find the mapping of PC and store it in the walk; false if there is none. `lo`
+ * is the first of the remaining mappings: n is halved until it is 1, without a
+ * branch that the verifier would have to follow both ways. No mapping begins in
+ * the upper half of the addresses, so the sign of a difference compares two
+ * addresses.
  */
 __noinline int find_map(__u32 remote, __u64 pc)
 {
@@ -110,7 +111,7 @@ __noinline int find_map(__u32 remote, __u64 pc)
 	return pc >= w->map_start && pc < w->map_end;
 }
 
-/* The number of rows of the page that begin at KEY or before, from FIRST on. */
+/* The number of rows that begin at KEY or before; the page has the rows from FIRST up to NEXT. */
 static __always_inline __u32 rows_until(const void *chunk, __u32 pcs, __u32 first, __u32 next, __u8 key)
 {
 	__u32 lo = first, n = next - first, half;
@@ -126,7 +127,7 @@ static __always_inline __u32 rows_until(const void *chunk, __u32 pcs, __u32 firs
 	return lo;
 }
 
-/* The number of the rule of PC, which lies in the walk's mapping; 0 when no row covers it. */
+/* The number of the rule of PC, which lies in the walk's mapping; 0 if no row covers it. */
 __noinline int find_rule_number(__u32 remote, __u64 pc)
 {
 	struct unwind_walk *w = walk_of(remote);
@@ -157,7 +158,7 @@ __noinline int find_rule_number(__u32 remote, __u64 pc)
 	return AT(chunk, off + row * 2, __u16);
 }
 
-/* The rule itself: number 0 says that there is no unwind information. */
+/* The rule itself. Number 0 means that there is no unwind information. */
 static __always_inline const struct unwind_rule *find_rule(const struct unwind_walk *w, __u64 pc)
 {
 	__u32 rule = find_rule_number(w->remote, pc);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the last walks on this CPU have found: by which way the frames of a PC
- * are left. Part of unwind.bpf.h.
+ * The cache of known rules: how recent walks on this CPU left the frames of a
+ * PC. Part of unwind.bpf.h.
  *
- * Nearly every frame that a thread waits in was seen a moment before, in
- * another wait or in another thread. Its row need not be searched again: PC and
- * mappings are what decides on the rule, and both are compared. All that
- * depends on the stack - CFA, return address, registers - is read from it at
- * every walk.
+ * Nearly every frame of a waiting thread was seen a moment before, in another
+ * wait or in another thread. Its row need not be searched again: PC and
+ * mappings determine the rule, and both are compared. All that depends on the
+ * stack (CFA, return address, registers) is read from it at every walk.
  *
- * Only the plain ways are kept, in sixteen bytes: a call's frame that is found
- * from SP or FP, and the outermost frame. All others take step().
+ * Only the plain rules are kept, in sixteen bytes: the frame of a call whose
+ * CFA is found from SP or FP, and the outermost frame. step() handles all
+ * others.
  */
 #ifndef STACKTOOLS_UNWIND_KNOWN_BPF_H
 #define STACKTOOLS_UNWIND_KNOWN_BPF_H
@@ -19,25 +19,26 @@
 #define KNOWN_STEPS 8 /* frames at once */
 
 /*
- * An epoch is 0.13 s. Then everything is searched once more, so that a table
- * in use is marked as used long before it looks idle (BUSY_NS in tableset).
+ * An epoch is 0.13 s. In a new epoch everything is searched once more, so that
+ * a table in use is marked as used long before it looks idle (BUSY_NS in
+ * lib/record/unwind_tables.c).
  */
 #define KNOWN_EPOCH_SHIFT 27
 
 enum known_base { KNOWN_SP = 0, KNOWN_FP = 1, KNOWN_END = 2 };
 
 struct unwind_known {
-	/* 63..16: address that was looked up; 15..2: words from the base to the CFA; 1..0: enum known_base */
+	/* 63..16: address looked up; 15..2: words from the base to the CFA; 1..0: enum known_base */
 	__u64 at;
 	/*
-	 * 63..16: struct unwind_walk's tag; 15..8: words down from the CFA to the
-	 * second callee-saved register, 0 = it stayed where it was; 7..0: the
-	 * same for the frame pointer
+	 * 63..16: known_tag(); 15..8: words down from the CFA to the second
+	 * callee-saved register, 0 = it stayed where it was; 7..0: the same for
+	 * the frame pointer
 	 */
 	__u64 way;
 };
 
-/* Two places for each address: the newer is the first. */
+/* Two entries for each address: the newer one is first. */
 struct unwind_known_set {
 	struct unwind_known way[2];
 };
@@ -53,13 +54,13 @@ struct {
 	__type(value, struct unwind_known_sets);
 } unwind_known SEC(".maps");
 
-/* What must be the same for a way to hold: the serial of the mappings; and the epoch. */
+/* An entry is valid only with the same tag: serial of the mappings, and epoch. */
 static __always_inline __u64 known_tag(const struct unwind_walk *w)
 {
 	return (__u64)w->serial << 16 | (w->now_ns >> KNOWN_EPOCH_SHIFT & 0xff);
 }
 
-/* The set of PC; SALT is known_salt() of the mappings. */
+/* The set of PC. SALT is known_salt() of the tag. */
 static __always_inline __u32 known_set(__u64 pc, __u64 salt)
 {
 	return (pc * 0x9e3779b97f4a7c15ULL + salt) >> 55;
@@ -70,13 +71,13 @@ static __always_inline __u64 known_salt(__u64 tag)
 	return (tag >> 16) * 0xc2b2ae3d27d4eb4fULL;
 }
 
-/* 0 if K is the way of PC. */
+/* 0 if K is the entry of PC. */
 static __always_inline __u64 known_differs(const struct unwind_known *k, __u64 pc, __u64 tag)
 {
 	return (k->at >> 16 ^ pc) | (k->way >> 16 ^ tag);
 }
 
-/* Can R be told in the bits of a struct unwind_known? Then its lower halves are. */
+/* Do the bits of a struct unwind_known suffice for R? Then set the lower parts of its words. */
 static __always_inline bool known_way(const struct unwind_rule *r, __u64 *at, __u64 *way)
 {
 	__u32 cfa = r->cfa_off, fp = -r->fp_off, bx = -r->ra_off;
@@ -90,7 +91,7 @@ static __always_inline bool known_way(const struct unwind_rule *r, __u64 *at, __
 	if (r->reg != ARCH_SP && r->reg != ARCH_FP)
 		return false;
 	*at = cfa >> 1 | (r->reg == ARCH_FP ? KNOWN_FP : KNOWN_SP);
-	/* UNWIND_BX_UNKNOWN is no multiple of 8 */
+	/* UNWIND_BX_UNKNOWN is not a multiple of 8 */
 	if (bx & 7 || bx >> 11)
 		return false;
 	*way = bx << 5;
@@ -100,7 +101,7 @@ static __always_inline bool known_way(const struct unwind_rule *r, __u64 *at, __
 	return r->fp == UNWIND_FP_CFA && !(fp & 7) && fp && !(fp >> 11);
 }
 
-/* PC is left by R, by W's mappings. */
+/* Remember that R leads from PC to its caller, with W's mappings. */
 static __always_inline void known_put(const struct unwind_walk *w, __u64 pc, const struct unwind_rule *r)
 {
 	struct unwind_known_sets *known;
@@ -114,7 +115,7 @@ static __always_inline void known_put(const struct unwind_walk *w, __u64 pc, con
 	if (!known)
 		return;
 	set = &known->set[known_set(pc, known_salt(w->tag)) & (KNOWN_SETS - 1)];
-	/* one of another epoch is replaced where it is */
+	/* replace an entry of another epoch in place */
 	if (set->way[0].at >> 16 != pc || set->way[0].way >> 32 != w->serial)
 		set->way[1] = set->way[0];
 	set->way[0].at = pc << 16 | at;
@@ -122,12 +123,12 @@ static __always_inline void known_put(const struct unwind_walk *w, __u64 pc, con
 }
 
 /*
- * From frame to frame by what is known, up to KNOWN_STEPS of them. Nothing is
- * changed by a frame whose way is not known or that is odd in any way: that one
- * is for step(). False when the outermost frame was reached.
+ * Step from frame to frame by the cache, at most KNOWN_STEPS times. A frame
+ * that is not in the cache or is unusual in any way changes nothing: step()
+ * handles it. Returns false if the outermost frame was reached.
  *
  * SP and frame pointer stay in memory: in registers their ranges would differ
- * at each way out of the loop, and the verifier would follow each to the end.
+ * at each exit from the loop, and the verifier would follow each to the end.
  */
 static __always_inline bool known_steps(
 	struct unwind_walk *w, __u64 *frames, const struct unwind_known_sets *known)
@@ -185,7 +186,7 @@ static __always_inline bool known_steps(
 	return w->verdict != VERDICT_COMPLETE;
 }
 
-/* Can known_steps() begin with the frame at hand? */
+/* Can known_steps() begin with the current frame? */
 static __always_inline bool known_can(const struct unwind_walk *w)
 {
 	__u32 n = w->len;

@@ -1,57 +1,56 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A walk: where it stands, and the memory and registers of the thread that it
- * reads. Part of unwind.bpf.h.
+ * The state of a walk, and access to the memory and registers of the thread.
+ * Part of unwind.bpf.h.
  *
- * State lives in map memory, not in registers: the verifier would follow
- * every value through the loop.
+ * The state is in map memory, not in registers: the verifier would follow every
+ * value through the loop.
  */
 #ifndef STACKTOOLS_UNWIND_WALK_BPF_H
 #define STACKTOOLS_UNWIND_WALK_BPF_H
 
-#define UNWIND_STACKS_MAX 8 /* changes of stack in a walk, other than by signals */
-#define UNWIND_WINDOW 1024 /* bytes of stack read at once: ten frames or so for the price of one word */
+#define UNWIND_STACKS_MAX 8 /* switches of stack in a walk, except by signals */
+#define UNWIND_WINDOW 1024 /* bytes of stack read at once: about ten frames for the price of one word */
 
 enum unwind_bx_from { BX_LOST = 0, BX_AT_ENTRY = 1, BX_IN_MEMORY = 2, BX_READ = 3 };
 
 struct unwind_walk {
-	__u64 pc, sp, fp; /* of the frame at hand */
+	__u64 pc, sp, fp; /* of the current frame */
 	__u64 cfa;
-	__u64 regs; /* kernel address of struct pt_regs, while the innermost frame is at hand; else 0 */
-	__u64 ucontext; /* SP of the signal frame that the frame at hand was interrupted by; else 0 */
-	__u64 need; /* remote: an address whose word is missing; the frame is then to be done again */
+	__u64 regs; /* kernel address of struct pt_regs, in the innermost frame; else 0 */
+	__u64 ucontext; /* SP of the signal frame that interrupted the current frame; else 0 */
+	__u64 need; /* remote: address of a missing word; the frame must then be repeated */
 	__u64 need_code; /* the same for the word of code before a return address, */
-	__u64 code_at, code; /* which is put here */
+	__u64 code_at, code; /* which is stored here */
 	__u64 entry_regs; /* kernel address of struct pt_regs */
-	__u64 bx_at; /* where the second callee-saved register is, or itself: see bx_from */
+	__u64 bx_at; /* address of the second callee-saved register, or its value: see bx_from */
 	__u64 now_ns;
 	__u64 map_start, map_end, bias, word; /* the last mapping */
 	__u32 maps_chunk, maps_at, n_maps; /* the process's mappings */
 	__u32 len; /* frames so far */
-	__u8 exact; /* pc was interrupted: it is no return address */
+	__u8 exact; /* pc was interrupted: it is not a return address */
 	__u8 fp_known;
 	__u8 by_fp; /* at least one step was taken by frame pointer */
 	__u8 verdict, reason;
 	__u8 in_syscall; /* the innermost frame waits inside a system call */
-	__u8 retry; /* no row before the return address: its own is looked at, see step_by_table() */
-	__u8 stacks; /* changes of stack so far */
-	__u8 bx_from; /* of that register's value: enum unwind_bx_from */
+	__u8 retry; /* no row before the return address: try the address itself, see step_by_table() */
+	__u8 stacks; /* switches of stack so far */
+	__u8 bx_from; /* for bx_at: enum unwind_bx_from */
 	__u8 pad[7];
 	__u32 serial; /* of the mappings */
-	__u32 remote; /* an iterator's: the task is not current, and its memory is read by the caller */
-	__u64 tag; /* of what is known of its frames: known_tag() */
-	__u64 missed; /* the next word that known_steps() needs, when it is not in the window; else 0 */
-	__u64 window_at, window_starts; /* address of the window; at how many bytes of it a word may begin, 0
-					   = it is empty */
-	__u8 window[UNWIND_WINDOW + 8]; /* the mask of a place proves no more than UNWIND_WINDOW */
+	__u32 remote; /* walk of an iterator: the task is not current, the caller reads its memory */
+	__u64 tag; /* known_tag(), for the cache of known rules */
+	__u64 missed; /* the next word that known_steps() needs, if it is not in the window; else 0 */
+	__u64 window_at, window_starts; /* address; number of bytes where a word may begin, 0 = empty */
+	__u8 window[UNWIND_WINDOW + 8]; /* the mask of an offset proves only UNWIND_WINDOW */
 };
 
 /*
- * Global functions: the verifier looks at each once, not once for every state
- * in which it is called. They take numbers and find the memory themselves,
- * since memory as an argument came with Linux 5.12, and could not be the key
- * of a map before 6.2. The walk of a task that is not current (REMOTE) is the
- * iterators', any other the switch program's.
+ * Global functions: the verifier checks each once, not once for every state in
+ * which it is called. They take numbers and find the memory themselves, because
+ * memory as an argument needs Linux 5.12, and could not be a map key before
+ * 6.2. REMOTE: the walk of a task that is not current, used by the iterators;
+ * otherwise the walk of the switch program.
  */
 static __always_inline struct unwind_walk *walk_of(bool remote);
 
@@ -62,7 +61,7 @@ static __always_inline bool stop(struct unwind_walk *w, __u32 reason)
 	return false;
 }
 
-/* Bytes that can be read at ADDR without touching another page, which may not be there. */
+/* Number of bytes readable at ADDR without touching the next page, which may not be present. */
 static __always_inline __u32 window_len(__u64 addr)
 {
 	__u32 len = 4096 - (addr & 4095);
@@ -72,7 +71,7 @@ static __always_inline __u32 window_len(__u64 addr)
 	return len > UNWIND_WINDOW ? UNWIND_WINDOW : len;
 }
 
-/* The window of current's walk, from ADDR on; false when nothing is there. */
+/* Read the window of current's walk, starting at ADDR; false if ADDR is not readable. */
 __noinline int read_window(__u64 addr)
 {
 	struct unwind_walk *w = walk_of(false);
@@ -90,7 +89,7 @@ __noinline int read_window(__u64 addr)
 
 /*
  * One word of the process's memory, through the window. For a task that is not
- * current somebody else has to read it: see `need`.
+ * current the caller has to read it: see `need`.
  */
 static __always_inline bool user_word(struct unwind_walk *w, __u64 addr, __u64 *value)
 {
@@ -123,8 +122,8 @@ static __always_inline bool code_before(struct unwind_walk *w, __u64 ra, __u64 *
 }
 
 /*
- * A register other than SP, FP and PC: known where the thread entered the
- * kernel and where a signal interrupted it, nowhere else.
+ * A register other than SP, FP and PC. Known only where the thread entered the
+ * kernel and where a signal interrupted it.
  */
 static __always_inline bool other_register(struct unwind_walk *w, __u32 reg, __u64 *value)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Neither is a hash table: a slot holds the last that came there, and what it forgets costs time alone. */
+/* These are not hash tables: a slot holds the last entry put there. A forgotten entry only costs time. */
 #define SEEN_SLOTS 65536
 #define GUESSES 16384
 #define PREFETCH_MAX 512
@@ -28,7 +28,7 @@ void bodycache_free(struct bodycache *c)
 	*c = (struct bodycache){ 0 };
 }
 
-/* A place among the guesses, from four words spread over the body. */
+/* The index of a body among the guesses, from four words spread over it. */
 static uint32_t sample(const char *body, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)body;
@@ -89,7 +89,7 @@ int bodycache_keep(
 		*seen = tag;
 		return 0;
 	}
-	/* bounded also where bodies are short and many */
+	/* also bounds many short bodies */
 	if (c->bodies.bytes > BODYCACHE_MAX || c->bodies.n > BODYCACHE_MAX / 64)
 		intern_reset(&c->bodies);
 	id = intern_add(&c->bodies, k->body, k->len, k->hash);
@@ -102,7 +102,7 @@ int bodycache_keep(
 
 static const char not_known[] = "neither header nor frame";
 
-/* A frame's functions, in the scratch text. */
+/* A frame's functions, as a part of folding.functions. */
 struct frame_span {
 	size_t at, len;
 	enum foldframe_side side;
@@ -114,26 +114,26 @@ struct folding {
 	const struct folding_opts *o;
 	struct foldtab table;
 	struct folding_report report;
-	struct bodycache cache[2]; /* by java or not: the same text means different frames */
-	enum state state; /* SKIPPING: the paragraph before was cut inside a record */
-	struct frame_span *frames; /* of the stack at hand, innermost first */
+	struct bodycache cache[2]; /* index = java or not: the same text means different frames */
+	enum state state; /* SKIPPING: the previous paragraph was cut inside a record */
+	struct frame_span *frames; /* of the current stack, innermost first */
 	size_t n_frames, max_frames;
-	struct buf functions; /* theirs */
-	struct buf text; /* the stack or name at hand */
+	struct buf functions; /* text of the frames */
+	struct buf text; /* the current stack or name */
 	struct buf scratch;
 };
 
-/* A record while it is read. */
+/* A record while it is being read. */
 struct record {
 	struct perfscript_header h;
 	const char *line, *body; /* header, and what follows it */
 	size_t line_len;
 	struct perfscript_str wait; /* its "# wait:" comment, or empty */
-	const char *end; /* of the paragraph it is in */
+	const char *end; /* end of its paragraph */
 	enum paragraph_end how;
-	bool chosen; /* of the event to fold */
+	bool chosen; /* is of the event to fold */
 	bool java;
-	struct bodycache_key key; /* of the body, where it is the whole paragraph's */
+	struct bodycache_key key; /* of the body, if that is the whole paragraph's */
 };
 
 int folding_new(const struct folding_opts *opts, struct folding **ret, struct err *e)
@@ -143,7 +143,7 @@ int folding_new(const struct folding_opts *opts, struct folding **ret, struct er
 
 	if (!f)
 		return err_nomem(e, "folding");
-	/* unpredictable where the kernel can; a fixed seed folds the same */
+	/* unpredictable if the kernel has random bytes; the result is the same with a fixed seed */
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed))
 		seed = HASH_K3;
 	f->o = opts;
@@ -206,7 +206,7 @@ static void malformed(struct folding *f, const struct paragraphs *in, const char
 	paragraphs_where(in, at, &f->report.bad_path, &f->report.bad_line);
 }
 
-/* Frames in the other order; what separates them is ';'. */
+/* Reverse the order of frames, which are separated by ';'. */
 static void reverse_frames(struct buf *text, size_t from, struct buf *scratch)
 {
 	char *p = (char *)text->p;
@@ -240,7 +240,7 @@ static void put_comm(struct buf *out, struct perfscript_str comm)
 	}
 }
 
-/* The id of what comes before the stack: the process's name, and what the options add. */
+/* The id of the text before the stack: the name of the process and what the options add. */
 static uint32_t name_of(struct folding *f, const struct perfscript_header *h)
 {
 	const struct folding_opts *o = f->o;
@@ -280,7 +280,7 @@ static int push_frame(struct folding *f, size_t at, enum foldframe_side side, st
 	return 0;
 }
 
-/* The mark between the thread's own frames and those of its waker. */
+/* Add the mark between the thread's own frames and those of its waker. */
 static int add_waker_mark(struct folding *f, struct err *e)
 {
 	size_t at = f->functions.len;
@@ -316,7 +316,7 @@ static int add_line(
 	return push_frame(f, at, side, e);
 }
 
-/* The frames at hand as the table keeps a stack; its id. */
+/* The id of the current frames as a stack of the table. */
 static uint32_t stack_of(struct folding *f)
 {
 	struct buf *out = &f->text;
@@ -332,7 +332,7 @@ static uint32_t stack_of(struct folding *f)
 		buf_put(out, f->functions.p + v->at, v->len);
 	}
 	if (f->o->reverse && out->len) {
-		/* the separator goes behind, where the name follows */
+		/* the separator moves to the end, before the name */
 		memmove(out->p, out->p + 1, out->len - 1);
 		out->len--;
 		reverse_frames(out, 0, &f->scratch);
@@ -341,7 +341,7 @@ static uint32_t stack_of(struct folding *f)
 	return out->failed ? INTERN_NONE : intern_put(&f->table.stacks, out->p, out->len);
 }
 
-/* What a record counts for; false: no number. */
+/* The weight of a record; false if it is not a number. */
 static bool weight_of(const struct folding *f, const struct record *r, uint64_t *weight)
 {
 	struct perfscript_wait wait;
@@ -365,7 +365,7 @@ static int keep_name(char **where, struct perfscript_str name, struct err *e)
 	return *where ? 0 : err_nomem(e, "the name of an event");
 }
 
-/* Whether the record is of the event to fold; the first event names it. */
+/* Set whether the record is of the event to fold; the first event seen is chosen if none was given. */
 static int choose(struct folding *f, struct record *r, struct err *e)
 {
 	struct folding_report *rep = &f->report;
@@ -382,7 +382,7 @@ static int choose(struct folding *f, struct record *r, struct err *e)
 	return rep->other ? 0 : keep_name(&rep->other, *event, e);
 }
 
-/* Add R to its stack's sum; the cached V saves the search for their pair. */
+/* Add R to the sum of its stack; the cached V avoids looking up their pair. */
 static int account(struct folding *f, const struct paragraphs *in, const struct record *r,
 	struct bodycache_value *v, struct err *e)
 {
@@ -413,7 +413,7 @@ static int account(struct folding *f, const struct paragraphs *in, const struct 
 	return 0;
 }
 
-/* A record that no blank line ends. One that is no sample has none by nature. */
+/* A record without a blank line at its end. A record that is not a sample never has one. */
 static void unended(struct folding *f, const struct paragraphs *in, const struct record *r, const char *why)
 {
 	if (f->n_frames || !perfscript_is_side_band(r->line, r->line_len))
@@ -421,8 +421,8 @@ static void unended(struct folding *f, const struct paragraphs *in, const struct
 }
 
 /*
- * Read the lines of a body that is not known yet, up to its end or to the next
- * header (with its "# wait:" comment), which *STOP then points to.
+ * Read the lines of an unknown body, up to its end or to the next header (with its "# wait:"
+ * comment), to which *STOP then points.
  */
 static int walk_body(struct folding *f, const struct paragraphs *in, const struct record *r,
 	const char **stop, uint32_t *n_bad, struct err *e)
@@ -461,7 +461,7 @@ static int walk_body(struct folding *f, const struct paragraphs *in, const struc
 	return 0;
 }
 
-/* A body seen for the first time, or not kept. */
+/* Fold a body that was not found in the cache. */
 static int fold_body(struct folding *f, const struct paragraphs *in, const struct record *r,
 	const char **next, struct err *e)
 {
@@ -491,10 +491,9 @@ static int fold_body(struct folding *f, const struct paragraphs *in, const struc
 }
 
 /*
- * A record from its header on; *NEXT is where the reading goes on. Only the
- * first of a paragraph is looked up by its whole body: where more follow, no
- * body reaches the paragraph's end, and hashing each to there would take
- * quadratic time.
+ * Fold a record from its header on; *NEXT is where reading continues. Only the first record of a
+ * paragraph is looked up by its whole body: if more follow, no body reaches the paragraph's end,
+ * and hashing each body up to that end would take quadratic time.
  */
 static int fold_record(struct folding *f, const struct paragraphs *in, struct record *r, bool first,
 	const char **next, struct err *e)
@@ -512,12 +511,12 @@ static int fold_record(struct folding *f, const struct paragraphs *in, struct re
 		return fold_body(f, in, r, next, e);
 	foldtab_prefetch(&f->table, v->pair);
 	*next = r->end;
-	/* the first bad line was told when the body was read */
+	/* the first bad line was reported when the body was read */
 	f->report.malformed += v->bad;
 	return account(f, in, r, v, e);
 }
 
-/* A line that no record holds. */
+/* A line outside a record. */
 static void stray(struct folding *f, const struct paragraphs *in, const char *line, size_t len)
 {
 	struct perfscript_frame frame;
@@ -528,7 +527,7 @@ static void stray(struct folding *f, const struct paragraphs *in, const char *li
 		malformed(f, in, line, "a frame outside a record");
 }
 
-/* Fold the paragraph that IN returned last; IN tells where damage is. 0 or -errno. */
+/* Fold the paragraph that IN returned last; IN gives the position of damage. 0 or -errno. */
 static int folding_add(
 	struct folding *f, const struct paragraphs *in, const struct paragraph *para, struct err *e)
 {

@@ -42,7 +42,7 @@ static size_t digits(const char *p, const char *end)
 	return n;
 }
 
-/* PREFIX, digits, SUFFIX somewhere in S; with ANY one more byte before SUFFIX, a digit or not. */
+/* PREFIX, digits, SUFFIX anywhere in S? With ANY, one more byte before SUFFIX, a digit or not. */
 static bool has_perf_map(struct perfscript_str s, const char *prefix, const char *suffix, bool any)
 {
 	const char *p = s.p, *end = s.p + s.len;
@@ -66,7 +66,7 @@ static bool is_kernel_dso(struct perfscript_str dso)
 	return ((dso.len && dso.p[0] == '[') || ends(dso, "vmlinux")) && !has(dso.p, dso.len, "unknown");
 }
 
-/* "[...]" with something inside. */
+/* Does S have "[...]" with something inside? */
 static bool has_brackets(struct perfscript_str s)
 {
 	const char *p = s.p, *end = s.p + s.len;
@@ -89,7 +89,7 @@ static bool can_inline(struct perfscript_str dso)
 	       !has_brackets(dso);
 }
 
-/* [name of the file], or [unknown] where there is none. */
+/* [name of the file], or [unknown] if there is none. */
 static void put_unknown(const struct perfscript_frame *f, bool addrs, struct buf *out)
 {
 	struct perfscript_str name = f->dso;
@@ -110,7 +110,7 @@ static void put_unknown(const struct perfscript_frame *f, bool addrs, struct buf
 	buf_put(out, "]", 1);
 }
 
-/* A Go method, net/http.(*Client).Do: its parentheses are part of the name. */
+/* Is it a Go method, net/http.(*Client).Do? Its parentheses are part of the name. */
 static bool is_go_method(const char *p, size_t len)
 {
 	const char *open = len ? memmem(p, len, ".(", 2) : NULL;
@@ -118,7 +118,7 @@ static bool is_go_method(const char *p, size_t len)
 	return open && memmem(open + 2, (size_t)(p + len - open - 2), ").", 2);
 }
 
-/* Where the arguments begin. */
+/* The start of the arguments. */
 static size_t args_at(const char *p, size_t len)
 {
 	static const char anon[] = "(anonymous namespace)";
@@ -201,7 +201,7 @@ static inline bool has_special16(const char *p)
 }
 #endif
 
-/* A name that needs no second look: it is what it is called. */
+/* Can the name be used unchanged? */
 static bool is_plain(const char *p, size_t len)
 {
 	if (*p == '[')
@@ -246,7 +246,7 @@ static int put_functions(const struct perfscript_frame *f, const char *p, const 
 	int n = 0;
 
 	while (end - p >= 2 && end[-1] == '>' && end[-2] == '-')
-		end -= 2; /* nothing after the last "->" is no function */
+		end -= 2; /* there is no function after the last "->" */
 	while (p < end) {
 		const char *arrow = memmem(p, (size_t)(end - p), "->", 2), *stop = arrow ? arrow : end;
 
@@ -292,7 +292,7 @@ enum foldframe_side foldframe_side(const struct perfscript_frame *f)
 		if (begins(f->dso, user[i]))
 			return FOLDFRAME_USER;
 	}
-	/* the upper half of the address space is the kernel's, named or not */
+	/* the upper half of the address space is the kernel's, with or without a name */
 	if (f->pc.len == 16 && ((f->pc.p[0] >= '8' && f->pc.p[0] <= '9') || f->pc.p[0] >= 'a'))
 		return FOLDFRAME_KERNEL;
 	return is_kernel_dso(f->dso) ? FOLDFRAME_KERNEL : FOLDFRAME_USER;

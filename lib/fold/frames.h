@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * frames - what a frame of perf script text is called in a folded line.
+ * frames - the name of a perf script frame in a folded line.
  *
- * The names are stackcollapse-perf.pl's, byte for byte: offset and arguments
- * are cut, "->" separates inlined functions, an [unknown] symbol takes the
- * name of its file, ';' becomes ':'.
+ * The names are those of stackcollapse-perf.pl, byte for byte: offset and arguments are cut, "->"
+ * separates inlined functions, an [unknown] symbol takes the name of its file, ';' becomes ':'.
  */
 #ifndef STACKTOOLS_FOLD_FRAMES_H
 #define STACKTOOLS_FOLD_FRAMES_H
@@ -14,27 +13,26 @@
 #include "fold/script.h"
 
 struct foldframe_opts {
-	bool kernel; /* "_[k]" behind kernel functions */
-	bool jit; /* "_[j]" behind functions of a /tmp/perf-PID.map */
-	bool addrs; /* the address of what has no symbol */
+	bool kernel; /* "_[k]" after kernel functions */
+	bool jit; /* "_[j]" after functions of a /tmp/perf-PID.map */
+	bool addrs; /* the address if there is no symbol */
 	struct inliner *inliner; /* NULL = none */
 };
 
 enum foldframe_side { FOLDFRAME_USER, FOLDFRAME_KERNEL, FOLDFRAME_WAKER };
 
 /*
- * Append the functions of frame F, outermost first and joined by ';', to OUT.
- * JAVA: the process is one, so a class name loses its "L". Returns how many
- * there are (0 is possible), or -errno of the inliner; -EFBIG, with OUT as it
- * was, for a frame of more than FOLDFRAME_MAX bytes: "[unknown]->[unknown]->..."
- * repeats the name of its file.
+ * Append the functions of frame F, outermost first and joined by ';', to OUT. JAVA: it is a Java
+ * process, so a class name loses its "L". Returns how many there are (0 is possible), or -errno of
+ * the inliner; -EFBIG, with OUT unchanged, for a frame of more than 16 MiB:
+ * "[unknown]->[unknown]->..." repeats the name of its file.
  */
 int foldframe_put(const struct perfscript_frame *f, const struct foldframe_opts *o, bool java,
 	struct buf *out, struct err *e);
 
 /*
- * On which side of the system call a frame is, by its address and file. WAKER:
- * no frame, but the mark "--" between the thread's own stack and its waker's.
+ * The side of the system call that a frame is on, by its address and file. WAKER: not a frame, but
+ * the mark "--" between the thread's own stack and its waker's.
  */
 enum foldframe_side foldframe_side(const struct perfscript_frame *f);
 

@@ -12,11 +12,11 @@ extern char **environ;
 
 struct inliner {
 	bool context;
-	struct intern asked; /* what was asked for; id = index into chains */
-	struct buf *chains; /* the answers, empty = nothing is known */
+	struct intern asked; /* requested frames; id = index into chains */
+	struct buf *chains; /* the answers, empty = unknown */
 	size_t max_chains;
 	struct intern dsos; /* id = index into nm */
-	struct buf *nm; /* what nm says of each */
+	struct buf *nm; /* output of nm for each */
 	size_t cap;
 };
 
@@ -68,7 +68,7 @@ static int start(const char *const argv[], int out_fd, pid_t *pid)
 
 	for (; argv[n] && n + 1 < ARRAY_LEN(args); n++)
 		memcpy(&args[n], &argv[n],
-			sizeof(args[n])); /* execve(2) takes them writable, and leaves them alone */
+			sizeof(args[n])); /* execve(2) wants them writable, but does not change them */
 	args[n] = NULL;
 	code = posix_spawn_file_actions_init(&fa);
 	if (code)
@@ -82,7 +82,7 @@ static int start(const char *const argv[], int out_fd, pid_t *pid)
 	return -code;
 }
 
-/* Everything that ARGV[0] prints; its exit status does not matter, its silence says it all. */
+/* Read all output of ARGV[0]. Its exit status is ignored: no output means no answer. */
 static int run(const char *const argv[], struct buf *out, struct err *e)
 {
 	_cleanup_close_ int rd = -1;
@@ -106,7 +106,7 @@ static int run(const char *const argv[], struct buf *out, struct err *e)
 	return code ? err_sys(e, code, "cannot read what '%s' says", argv[0]) : 0;
 }
 
-/* A line without " (discriminator N)". */
+/* Remove " (discriminator N)" from a line. */
 static size_t cut_discriminator(char *line, size_t len)
 {
 	static const char word[] = " (discriminator ";
@@ -134,7 +134,7 @@ static void put_item(struct buf *out, const char *func, size_t func_len, const c
 	}
 }
 
-/* OUT = ITEM;OUT: addr2line begins with the innermost function. */
+/* OUT = ITEM;OUT, because addr2line prints the innermost function first. */
 static void put_before(struct buf *out, size_t at, const struct buf *item)
 {
 	struct buf old = { 0 };
@@ -150,7 +150,7 @@ static void put_before(struct buf *out, size_t at, const struct buf *item)
 	buf_free(&old);
 }
 
-/* Lines in pairs, a function and where it is, after the line that repeats the address. */
+/* Parse pairs of lines, a function and its place, after the line that repeats the address. */
 static void put_chain(const struct inliner *in, const struct buf *said, struct buf *out)
 {
 	char *p = (char *)said->p, *end = p + said->len, *func = NULL;
@@ -204,7 +204,7 @@ static int load_nm(struct inliner *in, const char *dso, const struct buf **ret, 
 	return id < known ? 0 : run(argv, &in->nm[id], e);
 }
 
-/* The address of the first symbol FUNC ("hex type name" a line). */
+/* Find the address of the first symbol FUNC ("hex type name" a line). */
 static bool find_symbol(const struct buf *nm, const char *func, size_t len, uint64_t *addr)
 {
 	const char *p = (const char *)nm->p, *end = p + nm->len;
@@ -223,7 +223,7 @@ static bool find_symbol(const struct buf *nm, const char *func, size_t len, uint
 	return false;
 }
 
-/* Where the function and its offset are by the file's own addresses. */
+/* Repeat the request with the file's own address of the function, plus the offset. */
 static int ask_by_symbol(struct inliner *in, const struct inliner_query *q, const char *dso, struct buf *out,
 	bool *unknown, struct err *e)
 {
@@ -249,7 +249,7 @@ static bool says_nothing(const char *p, size_t len)
 	return !len || (len == 2 && memcmp(p, "??", 2) == 0) || (len == 7 && memcmp(p, "?\?:?\?:0", 7) == 0);
 }
 
-/* Ask for Q: its chain goes to OUT, which is empty and stays so when nothing is known. */
+/* Look up Q: its chain goes to OUT, which is empty and stays so if nothing is known. */
 static int resolve(struct inliner *in, const struct inliner_query *q, struct buf *out, struct err *e)
 {
 	_cleanup_free_ char *pc = strndup(q->pc, q->pc_len), *dso = strndup(q->dso, q->dso_len);

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* White space as the C locale has it, newline included. */
+/* White space in the C locale, newline included. */
 static inline bool perfscript_space(char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
@@ -25,7 +25,7 @@ static bool is_hex(char c)
 	return is_digit(c) || (c >= 'a' && c <= 'f');
 }
 
-/* A table: each byte of each address is asked for. */
+/* A table, because every byte of every address is tested. */
 static inline bool is_word(char c)
 {
 	static const bool word[256] = {
@@ -36,7 +36,7 @@ static inline bool is_word(char c)
 }
 
 #ifdef __SSE2__
-/* Which of 16 bytes are within LOW..HIGH. */
+/* Which of 16 bytes are in LOW..HIGH? */
 static inline __m128i within16(__m128i v, char low, char high)
 {
 	__m128i from_low = _mm_sub_epi8(v, _mm_set1_epi8(low));
@@ -49,7 +49,7 @@ static inline unsigned not_word16(const char *p)
 	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
 	__m128i hit = _mm_or_si128(within16(v, '0', '9'), _mm_cmpeq_epi8(v, _mm_set1_epi8('_')));
 
-	/* with that bit letters are lower case, and nothing else becomes a letter */
+	/* this bit makes letters lower case, and makes nothing else a letter */
 	hit = _mm_or_si128(hit, within16(_mm_or_si128(v, _mm_set1_epi8(0x20)), 'a', 'z'));
 	return (unsigned)_mm_movemask_epi8(hit) ^ 0xffff;
 }
@@ -75,13 +75,13 @@ static struct perfscript_str slice(const char *from, const char *to)
 	return (struct perfscript_str){ .p = from, .len = (size_t)(to - from) };
 }
 
-/* "0" alone is no number to the reference: it stands for absence. */
+/* stackcollapse-perf.pl takes "0" for a missing number. */
 static bool is_absent(struct perfscript_str s)
 {
 	return !s.len || (s.len == 1 && s.p[0] == '0');
 }
 
-/* Digits, then slashes and perhaps more digits, then white space: the ids that follow a comm. */
+/* Parse the ids that follow a comm: digits, then slashes and perhaps more digits, then white space. */
 static bool parse_ids(const char *p, const char *end, struct perfscript_header *h)
 {
 	const char *a = p, *b, *c;
@@ -105,7 +105,7 @@ static bool parse_ids(const char *p, const char *end, struct perfscript_header *
 	return true;
 }
 
-/* The comm ends at the first run of white space after its second byte that ids follow. */
+/* The comm ends at the first white space after its second byte that ids follow. */
 static bool parse_front(const char *line, const char *end, struct perfscript_header *h)
 {
 	const char *p = line + 2, *run;
@@ -136,7 +136,7 @@ static bool parse_u64(struct perfscript_str s, uint64_t *ret)
 	return true;
 }
 
-/* "...: period event:" at the end of the line, read backwards; the period may be missing. */
+/* Parse "...: period event:" at the end of the line, backwards; the period may be missing. */
 static void parse_back(const char *line, const char *end, struct perfscript_header *h)
 {
 	struct perfscript_str event, period;
@@ -174,7 +174,7 @@ bool perfscript_header(const char *line, size_t len, struct perfscript_header *r
 	return true;
 }
 
-/* The last " (" in [FROM, END) that a ")" of the line follows; *CLOSE is the line's last ")". */
+/* Find the last " (" in [FROM, END) that a ")" of the line follows; *CLOSE is the line's last ")". */
 static const char *find_dso(const char *from, const char *end, const char **close)
 {
 	const char *p = end > from && end[-1] == ')' ? end - 1 : memrchr(from, ')', (size_t)(end - from));
@@ -206,7 +206,7 @@ bool perfscript_frame(const char *line, size_t len, struct perfscript_frame *ret
 	if (!dso)
 		return false;
 	if (dso < sym) {
-		/* no symbol: the blanks before the dso, or else the address's last digit, stand for it */
+		/* no symbol: take the blanks before the dso instead, or else the address's last digit */
 		sym = dso - 1;
 		if (sym < p)
 			ret->pc.len--;
@@ -285,7 +285,7 @@ bool perfscript_is_side_band(const char *line, size_t len)
 
 #define READ_SIZE ((size_t)256 << 10)
 
-/* Where a file's first byte is in the stream. */
+/* The stream offset of a file's first byte. */
 struct mark {
 	uint64_t at;
 	size_t file;
@@ -295,14 +295,14 @@ struct paragraphs {
 	const char *const *paths;
 	size_t n_paths, next_path;
 	int fd; /* -1: none open */
-	bool fresh; /* nothing was read from fd yet */
+	bool fresh; /* nothing was read from FD yet */
 	char *buf;
 	size_t cap, len;
 	uint64_t base; /* stream offset of buf[0] */
 	size_t start; /* of the paragraph returned last */
-	size_t stop; /* where the next one begins */
+	size_t stop; /* start of the next one */
 	uint64_t lines; /* newlines in [start, stop) */
-	bool in_line; /* stop is inside a line whose rest is left out */
+	bool in_line; /* STOP is inside a line whose rest is skipped */
 	struct mark *marks;
 	size_t n_marks, max_marks, mark_from;
 	const char *path; /* of buf[start] */
@@ -355,7 +355,10 @@ static int open_next(struct paragraphs *p, struct err *e)
 	return 0;
 }
 
-/* A file ended: its last line is one, newline or not. The buffer keeps a byte free for it. */
+/*
+ * End a file: its last line is a line even without a newline. The buffer keeps a byte free for that
+ * newline.
+ */
 static void end_file(struct paragraphs *p)
 {
 	bool open_line = p->len ? p->buf[p->len - 1] != '\n' : p->in_line;
@@ -385,7 +388,7 @@ static int refuse_binary(const struct paragraphs *p, const char *path, size_t n,
 		program_invocation_short_name);
 }
 
-/* Append what one read gives. 1, 0 at the end of all files, or -errno. */
+/* Append the data of one read. 1, 0 at the end of all files, or -errno. */
 static int fill(struct paragraphs *p, struct err *e)
 {
 	for (;;) {
@@ -421,7 +424,7 @@ static int fill(struct paragraphs *p, struct err *e)
 	}
 }
 
-/* Make room for a read behind what is still needed: move it to the front, then grow. */
+/* Make room for a read behind the data still needed: move that to the front, then grow. */
 static int make_room(struct paragraphs *p, struct err *e)
 {
 	if (p->start) {
@@ -438,7 +441,7 @@ static int make_room(struct paragraphs *p, struct err *e)
 	return 0;
 }
 
-/* In [FROM, FROM + N) the first newline that follows a newline; adds the newlines up to it to *LINES. */
+/* Find in [FROM, FROM + N) the first newline after a newline; adds the newlines up to it to *LINES. */
 static const char *scan_bytes(const char *from, size_t n, uint64_t *lines)
 {
 	for (const char *p = from; n--; p++) {
@@ -457,7 +460,7 @@ static inline __m128i newlines16(const char *p)
 	return _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)p), _mm_set1_epi8('\n'));
 }
 
-/* The same 64 bytes at a time; what finds the place inside a block is scan_bytes(). */
+/* scan_bytes() for 64 bytes at a time; it finds the place inside a block. */
 static const char *scan_blank(const char *from, size_t n, uint64_t *lines)
 {
 	uint64_t carry = from[-1] == '\n', found = 0;
@@ -502,7 +505,9 @@ static uint64_t count_lines(const char *from, const char *to)
 	return n;
 }
 
-/* Walk the position (*PATH, *LINE) from buf[FROM] to buf[TO], LINES newlines further, over the files' marks.
+/*
+ * Advance (*PATH, *LINE) over the marks of files that begin up to buf[TO]; returns the first mark
+ * after it.
  */
 static size_t walk_marks(const struct paragraphs *p, size_t to, const char **path, uint64_t *line)
 {
@@ -522,7 +527,7 @@ void paragraphs_where(const struct paragraphs *p, const char *at, const char **p
 	walk_marks(p, (size_t)(at - p->buf), path, line);
 }
 
-/* The next paragraph begins at `stop`. */
+/* Begin the next paragraph at `stop`. */
 static void advance(struct paragraphs *p)
 {
 	p->line += p->lines;
@@ -531,7 +536,7 @@ static void advance(struct paragraphs *p)
 	p->lines = 0;
 }
 
-/* More bytes behind [start, len); 1, 0 at the end, or -errno. */
+/* Append more bytes, keeping [start, len). 1, 0 at the end, or -errno. */
 static int more(struct paragraphs *p, struct err *e)
 {
 	int code = make_room(p, e);
@@ -539,7 +544,7 @@ static int more(struct paragraphs *p, struct err *e)
 	return code ? code : fill(p, e);
 }
 
-/* Skip the rest of a line that was too long, and blank lines. 1 at a paragraph's first byte. */
+/* Skip blank lines and the rest of a line that was too long. 1 at a paragraph's first byte. */
 static int find_start(struct paragraphs *p, struct err *e)
 {
 	for (;;) {
@@ -572,7 +577,7 @@ static int give(struct paragraphs *p, size_t len, size_t skip, enum paragraph_en
 	return 1;
 }
 
-/* Too long: the whole lines of its beginning, or the beginning of its only line. */
+/* Return a piece of a long paragraph: its first whole lines, or the beginning of its only line. */
 static int give_piece(struct paragraphs *p, struct paragraph *ret)
 {
 	char *text = p->buf + p->start, *nl = memrchr(text, '\n', PARAGRAPH_MAX);

@@ -6,15 +6,14 @@
  *	# wait: count=12 total_ns=3456 ...             belongs to the record that follows
  *	comm pid/tid [cpu] time: period event:         header, begins in the first column
  *	<blanks>address symbol+0xoffset (dso)          frame, leaf first
- *	  file:line                                     where it is in the source; says nothing of its own
+ *	  file:line                                     source line of the frame; ignored
  *	<blank line>                                   ends the record
  *
- * perf has no specification of this text, and fields come and go with its
- * version and with -F. What counts as a header and as a frame is therefore
- * what stackcollapse-perf.pl takes for one, to the byte, oddities included: a
- * comm has at least two bytes, a dso begins at the last " (" that a ")"
- * follows. Lines are slices without their newline and may hold any other
- * byte; nothing is copied, so what is returned points into the line.
+ * perf has no specification of this text, and its fields depend on the perf version and on -F.
+ * Therefore headers and frames are exactly what stackcollapse-perf.pl takes for them, oddities
+ * included: a comm has at least two bytes, a dso begins at the last " (" that a ")" follows. Lines
+ * are slices without their newline and may hold any other byte; nothing is copied: results point
+ * into the line.
  */
 #ifndef STACKTOOLS_FOLD_SCRIPT_H
 #define STACKTOOLS_FOLD_SCRIPT_H
@@ -29,71 +28,69 @@ struct perfscript_str {
 
 struct perfscript_header {
 	struct perfscript_str comm; /* as printed, spaces included */
-	struct perfscript_str pid; /* digits; empty where the text has the thread's id only */
+	struct perfscript_str pid; /* digits; empty if the text has only the thread's id */
 	struct perfscript_str tid; /* digits, never empty */
 	struct perfscript_str event; /* empty: no "event:" ends the line (trace fields, -F without event) */
-	uint64_t period; /* 1 where there is none, or "0" */
-	bool overflow; /* the period does not fit 64 bits; it is 1 then */
+	uint64_t period; /* 1 if it is missing or "0" */
+	bool overflow; /* the period does not fit 64 bits and was set to 1 */
 };
 
 struct perfscript_frame {
 	struct perfscript_str pc; /* hexadecimal */
-	struct perfscript_str sym; /* with +0xoffset where the text has it */
+	struct perfscript_str sym; /* with +0xoffset if the text has it */
 	struct perfscript_str dso; /* without its parentheses */
 };
 
 struct perfscript_wait {
 	bool has_count;
-	uint64_t count; /* waits that the record sums up */
+	uint64_t count; /* waits in the record */
 };
 
 /* True when the line begins a record. A comment never does. */
 bool perfscript_header(const char *line, size_t len, struct perfscript_header *ret);
 
-/* True when a line that is no header is a frame. */
+/* True when a line that is not a header is a frame. */
 bool perfscript_frame(const char *line, size_t len, struct perfscript_frame *ret);
 
 /*
- * True when a line that is neither header nor frame is the place of the frame
- * above it (-F +srcline): two blanks, a file without any, ":line".
+ * True when a line that is neither header nor frame is the source line of the frame above it (-F
+ * +srcline): two blanks, a file without blanks, ":line".
  */
 bool perfscript_srcline(const char *line, size_t len);
 
-/* True for a "# wait:" comment; words it does not know are skipped. False too when count= is no number. */
+/* True for a "# wait:" comment; unknown words are skipped. False also when count= is not a number. */
 bool perfscript_wait(const char *line, size_t len, struct perfscript_wait *ret);
 
-/* The symbol's length without a "+0x..." at its end. */
+/* The length of the symbol without a final "+0x...". */
 size_t perfscript_plain_len(struct perfscript_str sym);
 
 /*
- * A header that perf prints for what is no sample (PERF_RECORD_MMAP2 and the
- * like, --show-task-events): it has neither frames nor a blank line.
+ * True for a header that perf prints for something that is not a sample (PERF_RECORD_MMAP2 and
+ * similar, --show-task-events): it has neither frames nor a blank line.
  */
 bool perfscript_is_side_band(const char *line, size_t len);
 
 /*
- * paragraph - files read as one stream of paragraphs: runs of lines that a
- * blank line ends.
+ * paragraph - files read as one stream of paragraphs: runs of lines up to a blank line.
  *
- * Reads through a buffer of its own, so pipes and files cost the same and a
- * file cut under the reader is no fault; gigabytes a second. The files follow
- * each other line by line: a paragraph may begin in one and end in the next,
- * and a last line without its newline is a line. Memory: 256 KiB, or the
- * longest paragraph, PARAGRAPH_MAX at most.
+ * It reads into its own buffer, so pipes cost the same as files and a file truncated meanwhile is
+ * no fault; gigabytes a second. The files are joined line by line: a paragraph may begin in one and
+ * end in the next, and a last line without a newline is a line. Memory: 256 KiB, or the longest
+ * paragraph, at most PARAGRAPH_MAX.
  */
 
-/* A longer paragraph comes in pieces. */
+/* A longer paragraph is returned in pieces. */
 #define PARAGRAPH_MAX ((size_t)16 << 20)
 
 enum paragraph_end {
 	PARAGRAPH_BLANK, /* a blank line followed */
 	PARAGRAPH_EOF, /* the input ended */
-	PARAGRAPH_CUT, /* it goes on in the next one: longer than PARAGRAPH_MAX */
-	PARAGRAPH_CUT_LINE, /* as CUT, and the last line's rest is left out: one line longer than that */
+	PARAGRAPH_CUT, /* longer than PARAGRAPH_MAX: the next one continues it */
+	PARAGRAPH_CUT_LINE, /* as CUT, but inside a line longer than that: the rest of the line is skipped */
 };
 
 struct paragraph {
-	const char *text; /* whole lines, each with its newline; stays until the next call */
+	const char *text; /* whole lines, each with its newline; valid until the next call */
 	size_t len;
 	enum paragraph_end end;
 };
@@ -101,19 +98,19 @@ struct paragraph {
 struct paragraphs;
 
 /*
- * PATHS (N of them, "-" is stdin, none: stdin) must outlive *RET. Files are
- * opened when their turn comes. Release with paragraphs_close().
+ * PATHS (N of them; "-" is stdin, and so are none) must outlive *RET. A file is opened when its
+ * turn comes. Release with paragraphs_close().
  */
 int paragraphs_open(const char *const *paths, size_t n, struct paragraphs **ret, struct err *e);
 void paragraphs_close(struct paragraphs *p); /* NULL is fine */
 
 /*
- * 1 with the next paragraph, 0 at the end, or -errno when a file cannot be
- * opened or read. -EINVAL with a hint for a perf.data file.
+ * 1 with the next paragraph, 0 at the end, or -errno if a file cannot be opened or read. -EINVAL
+ * with a hint for a perf.data file or a capture.
  */
 int paragraphs_next(struct paragraphs *p, struct paragraph *ret, struct err *e);
 
-/* Which line of which file AT is in; AT lies in the paragraph returned last. */
+/* The file and line of AT, which must be in the paragraph returned last. */
 void paragraphs_where(const struct paragraphs *p, const char *at, const char **path, uint64_t *line);
 
 #endif

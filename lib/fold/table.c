@@ -46,7 +46,7 @@ size_t foldtab_digits(foldtab_sum v, char buf[40])
 	return sizeof(digits) - at;
 }
 
-/* A line as up to three pieces, walked by the comparison. */
+/* A line as up to three pieces, and the position of the comparison in them. */
 struct walk {
 	struct foldtab_sum_text piece[3];
 	size_t at;
@@ -76,7 +76,7 @@ static int compare_walks(struct walk *x, struct walk *y)
 	}
 }
 
-/* Most lines that meet have the first part in common, kept once; 0 where more is to be compared. */
+/* Fast path: most lines compared share the first part, which is stored once. 0 if more must be compared. */
 static int compare_second(const struct foldtab_line *x, const struct foldtab_line *y)
 {
 	const struct foldtab_sum_text *p = &x->part[1], *q = &y->part[1];
@@ -97,7 +97,7 @@ static int by_text(const void *a, const void *b)
 	return c ? c : compare_walks(&wx, &wy);
 }
 
-/* As the lines will be printed, with their numbers: what differs from by_text() are blanks in names. */
+/* As printed, with the values: this differs from by_text() for blanks in names. */
 static int by_line(const void *a, const void *b)
 {
 	const struct foldtab_line *x = a, *y = b;

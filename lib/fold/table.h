@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * table - distinct stacks and their sums, and the folded lines made of them.
+ * table - distinct stacks and their sums, and the folded lines made from them.
  *
- * A line is a process name and the frames behind it. Names and frames are kept
- * once each, so memory grows with what is distinct. Sums are exact: 128 bits
- * hold more than 2^64 records of the greatest period.
+ * A line is a process name and its frames. Each name and each stack is stored once, so memory grows
+ * with the number of distinct ones. Sums are exact: 128 bits hold more than 2^64 records of the
+ * largest period.
  */
 #ifndef STACKTOOLS_FOLD_TABLE_H
 #define STACKTOOLS_FOLD_TABLE_H
@@ -27,7 +27,7 @@ struct foldtab {
 	struct hashtable by_pair;
 };
 
-/* SEED for the hashes of both tables. */
+/* SEED is for the hashes of both tables. */
 void foldtab_init(struct foldtab *t, uint64_t seed);
 void foldtab_free(struct foldtab *t); /* a zeroed one is fine */
 
@@ -39,7 +39,7 @@ void foldtab_free(struct foldtab *t); /* a zeroed one is fine */
  */
 uint32_t foldtab_pair(struct foldtab *t, uint32_t name, uint32_t stack);
 
-/* The pair at INDEX, if there is one, is about to be added to. */
+/* Prefetch the pair at INDEX, if it exists, before adding to it. */
 static inline void foldtab_prefetch(const struct foldtab *t, uint32_t index)
 {
 	if (index < t->n)
@@ -50,32 +50,32 @@ struct foldtab_line {
 	struct foldtab_sum_text {
 		const char *p;
 		size_t len;
-	} part[2]; /* the line is one after the other */
-	foldtab_sum sum; /* as added up */
-	foldtab_sum value; /* to be printed: sum / divide, rounded to the nearest, halves up */
+	} part[2]; /* concatenated, they are the line */
+	foldtab_sum sum; /* exact */
+	foldtab_sum value; /* to print: sum / divide, rounded to nearest, halves up */
 };
 
 struct foldtab_query {
-	uint64_t divide; /* 0 counts as 1 */
-	foldtab_sum min; /* leave out lines whose sum is less */
-	size_t top; /* keep the greatest TOP only, equals in the order of the lines; 0 = all */
-	bool reverse; /* innermost frame first, the name last; needs a table that was filled so */
+	uint64_t divide; /* 0 means 1 */
+	foldtab_sum min; /* drop lines with a smaller sum */
+	size_t top; /* keep only the TOP largest; equal ones in line order; 0 = all */
+	bool reverse; /* innermost frame first, the name last; the table must be filled that way */
 };
 
 struct foldtab_lines {
 	struct foldtab_line *lines;
 	size_t n;
-	size_t vanished; /* left out because the value rounds to 0 though the sum does not */
+	size_t vanished; /* dropped because the value rounds to 0 although the sum is not 0 */
 };
 
 /*
- * The lines of the table, each distinct text once, in the order of
- * LC_ALL=C sort(1). They point into the table. free(3) ret->lines.
+ * The lines of the table, each distinct text once, in the order of LC_ALL=C sort(1). They point
+ * into the table. Release ret->lines with free(3).
  */
 int foldtab_lines(
 	const struct foldtab *t, const struct foldtab_query *q, struct foldtab_lines *ret, struct err *e);
 
-/* V in decimal into BUF of 40 bytes, not terminated; returns the length. */
+/* Print V in decimal into BUF, not terminated; returns the length. */
 size_t foldtab_digits(foldtab_sum v, char buf[40]);
 
 #endif

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define MAGIC 0x736d7973u /* "sysm": numbers in another byte order are another magic */
+#define MAGIC 0x736d7973u /* "syms" in little-endian order; the other byte order gives another magic */
 
 _Static_assert(sizeof(struct sym_answer_head) == 96, "no padding but the visible one");
 _Static_assert(sizeof(struct sym_answer_addr) == 32, "no padding but the visible one");
@@ -48,7 +48,7 @@ void sym_answer_put(struct sym_answer_build *b, const struct sym_answer_addr *ad
 {
 	struct sym_answer_addr a = *addr;
 
-	if (n > SYM_ANSWER_FRAMES_MAX) { /* the innermost calls go */
+	if (n > SYM_ANSWER_FRAMES_MAX) { /* drop the innermost calls */
 		frames += n - SYM_ANSWER_FRAMES_MAX;
 		n = SYM_ANSWER_FRAMES_MAX;
 	}
@@ -125,7 +125,7 @@ void sym_answer_end(struct sym_answer_build *b)
 	intern_free(&b->strings);
 }
 
-/* Where everything is, by the head alone. */
+/* Locate all parts from the head alone. */
 static bool lay_out(const void *bytes, size_t len, struct sym_answer *a)
 {
 	const struct sym_answer_head *h = bytes;
@@ -229,7 +229,7 @@ const char *sym_answer_reason_text(unsigned int reason)
 	return reason < SYM_R_COUNT ? texts[reason] : "a reason that is not known";
 }
 
-/* Where the names of FILE begin in the sorted array. */
+/* The index of the first name of FILE in the sorted array. */
 static size_t first_of(const struct cap_reader *c, uint32_t file)
 {
 	size_t lo = PARTITION_POINT(0, c->n_names, mid, c->names[mid].file < file);
@@ -256,11 +256,11 @@ static struct sym_answer_frame make_frame(
 		.column = f->column };
 }
 
-/* The frames of N that are wanted: their number. */
+/* Store the wanted frames of N; returns how many. */
 static uint32_t make_frames(struct sym_answer_build *b, const struct cap_name *n,
 	const struct storednames_opts *o, struct sym_answer_frame *frames)
 {
-	/* the outermost ones are kept */
+	/* keep the outermost ones */
 	uint32_t skip = n->n > SYM_ANSWER_FRAMES_MAX ? n->n - SYM_ANSWER_FRAMES_MAX : 0;
 
 	if (!o->inlines && n->n) {

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * answer - what is known of some addresses of one file, as bytes that can
- * be handed from one process to another.
+ * answer - the names of some addresses of one file, as bytes that one process can send to another.
  *
- * Made by whoever read the symbols, believed by nobody before
- * sym_answer_view() has checked it. All numbers are the machine's own
- * (little-endian, aligned to 8): it never leaves the machine.
+ * The process that read the symbols makes an answer; it is untrusted until sym_answer_view() has
+ * checked it. All numbers are in the machine's own format (little-endian, aligned to 8): an answer
+ * never leaves the machine.
  *
  *	struct sym_answer_head
  *	struct sym_answer_addr  addrs[n_addrs]	ascending by vaddr, distinct
  *	struct sym_answer_frame frames[n_frames]
  *	char strings[strings_len]		NUL-terminated; offset 0 is ""
  *
- * A string is its offset in `strings`; 0 = there is none.
+ * A string is stored as its offset in `strings`; 0 = no string.
  */
 #ifndef STACKTOOLS_SYMBOLS_ANSWER_H
 #define STACKTOOLS_SYMBOLS_ANSWER_H
@@ -22,44 +21,43 @@
 #include "base/intern.h"
 #include "capture/reader.h"
 
-#define SYM_ANSWER_FRAMES_MAX 256 /* of one address: deeper inlining is cut, outermost first kept */
+#define SYM_ANSWER_FRAMES_MAX 256 /* of one address: deeper inlining loses its innermost calls */
 
-/* From where a name is, best first; the order is that of the look-up. */
+/* Where a name comes from, best source first. */
 enum sym_answer_source {
 	SYM_NONE = 0, /* no name */
-	SYM_DWARF, /* a function of the debug information, by the name of its symbol where it has one */
-	SYM_SYMTAB, /* otherwise .symtab of the file or of its debug file */
+	SYM_DWARF, /* a function of the debug information, named by its symbol if it has one */
+	SYM_SYMTAB, /* .symtab of the file or of its debug file */
 	SYM_MINIDEBUG, /* .symtab inside .gnu_debugdata */
 	SYM_DYNSYM,
 	SYM_PLT, /* made up: name@plt */
 };
 
-/* Why there is no name, or no line, or why they are less certain. */
+/* Why there is no name or no line, or why they are less certain. */
 enum sym_answer_reason {
 	SYM_OK = 0,
 	SYM_R_NO_SYMBOL, /* no symbol covers the address */
 	SYM_R_NO_TABLES, /* the file has no symbols for code */
-	SYM_R_BEYOND, /* the name is of the symbol before: the address lies beyond its end */
-	SYM_R_DEBUG_BAD, /* debug information that covers it is malformed; names are of the symbol table */
+	SYM_R_BEYOND, /* the name is that of the symbol before: the address lies beyond its end */
+	SYM_R_DEBUG_BAD, /* the debug information covering it is malformed; the name is the symbol's */
 	SYM_R_DEBUG_MISSING, /* its debug information is in a file (.dwo, alternate) that was not found */
-	SYM_R_LIMIT, /* the memory or time for this file was used up before this address */
+	SYM_R_LIMIT, /* the memory or time for this file ran out before this address */
 	SYM_R_COUNT
 };
 
 struct sym_answer_head {
 	uint32_t magic, n_addrs, n_frames, strings_len;
-	uint32_t wants,
-		n_wants; /* see sym_answer_want(): offset of the first string, how many follow each other */
-	uint64_t symbols; /* functions in the tables that were read, for -v */
-	uint64_t units, units_read; /* of debug information: there are, and were hit */
-	uint64_t ns_symbols, ns_units, ns_lines, ns_names; /* time by stage */
-	uint64_t memory_bytes; /* the most that was in use */
-	uint32_t message, pad; /* a string: what is wrong with the file as a whole, 0 = nothing */
+	uint32_t wants, n_wants; /* see sym_answer_want(): offset of the first string, number of strings */
+	uint64_t symbols; /* functions in the tables read, for -v */
+	uint64_t units, units_read; /* of debug information: all, and those with an address */
+	uint64_t ns_symbols, ns_units, ns_lines, ns_names; /* elapsed time by stage */
+	uint64_t memory_bytes; /* peak use */
+	uint32_t message, pad; /* a string: what is wrong with the whole file, 0 = nothing */
 };
 
-/* The outermost frame, which has an address range of its own, is the last of n_frames; 0 = nothing known. */
+/* The outermost frame, which has its own address range, is the last of n_frames; 0 = nothing known. */
 struct sym_answer_addr {
-	uint64_t vaddr; /* that was asked for */
+	uint64_t vaddr; /* the requested address */
 	uint64_t start; /* of the symbol; 0 without one */
 	uint32_t first, n_frames;
 	uint8_t source, reason; /* enum sym_answer_source, sym_answer_reason */
@@ -67,50 +65,49 @@ struct sym_answer_addr {
 	uint8_t pad[5];
 };
 
-/* Innermost first. Where execution is inside of each: file and line of the address or of the call. */
+/* Innermost first. File and line are those of the address, or of the call inside this function. */
 struct sym_answer_frame {
-	uint32_t name; /* as it is shown: demangled if that was asked for */
-	uint32_t linkage; /* as the tables have it */
-	uint32_t file; /* path: directory and name joined; 0 = unknown */
+	uint32_t name; /* as shown: demangled if requested */
+	uint32_t linkage; /* before demangling */
+	uint32_t file; /* directory and name joined; 0 = unknown */
 	uint32_t line, column; /* 0 = unknown */
 };
 
-/* --- making one --- */
+/* --- build an answer --- */
 
 struct sym_answer_build {
 	struct buf addrs, frames;
-	struct buf offsets; /* uint32_t by id of STRINGS */
+	struct buf offsets; /* uint32_t, indexed by the id in STRINGS */
 	struct buf wants;
 	struct intern strings;
-	struct sym_answer_head
-		head; /* statistics and the message are the caller's to fill, the rest is not */
-	bool failed; /* memory ran out, or there is more than a uint32_t can count */
+	/* The caller sets the statistics and the message, and nothing else. */
+	struct sym_answer_head head;
+	bool failed; /* out of memory, or more items than a uint32_t can count */
 };
 
 void sym_answer_begin(struct sym_answer_build *b);
 
-/* The offset of TEXT in the strings, each distinct one once; 0 for "" or where memory ran out (seen at the
- * end). */
+/*
+ * The offset of TEXT in the strings; equal strings share one copy. 0 for "" or when out of memory,
+ * which sym_answer_finish() reports.
+ */
 uint32_t sym_answer_string(struct sym_answer_build *b, const char *text);
 
-/* ADDR (first and n_frames are set here) with its frames. In ascending order of vaddr. */
+/* Add ADDR and its frames; sets first and n_frames. Call it in ascending order of vaddr. */
 void sym_answer_put(struct sym_answer_build *b, const struct sym_answer_addr *addr,
 	const struct sym_answer_frame *frames, size_t n);
 
 /*
- * A file without which the answer is not complete, for the caller to find and
- * to ask again: a .dwo, as "DWO-ID-in-hex PATH" (PATH with the unit's
- * directory before it).
+ * Request a file without which the answer is incomplete; the caller finds the file and repeats the
+ * look-up. TEXT is a .dwo as "DWO-ID-in-hex PATH", where PATH includes the unit's directory.
  */
 void sym_answer_want(struct sym_answer_build *b, const char *text);
 
-/* All of it into fresh memory (*RET, free it). 0 or -ENOMEM. B is to be freed by sym_answer_end() in any
- * case.
- */
+/* Put the answer into fresh memory; free *RET. 0 or -ENOMEM. Release B with sym_answer_end() in any case. */
 int sym_answer_finish(struct sym_answer_build *b, uint8_t **ret, size_t *len);
 void sym_answer_end(struct sym_answer_build *b);
 
-/* --- reading one --- */
+/* --- read an answer --- */
 
 struct sym_answer {
 	const struct sym_answer_head *head;
@@ -119,41 +116,41 @@ struct sym_answer {
 	const char *strings;
 };
 
-/* Check LEN bytes, which must outlive RET and are aligned to 8. -EINVAL for what no maker makes. */
+/* Check LEN bytes, which must be aligned to 8 and outlive RET. -EINVAL for a malformed answer. */
 int sym_answer_view(const void *bytes, size_t len, struct sym_answer *ret, struct err *e);
 
-/* The address VADDR, or NULL. O(log n). */
+/* The entry of VADDR, or NULL. O(log n). */
 const struct sym_answer_addr *sym_answer_find(const struct sym_answer *a, uint64_t vaddr);
 
 const char *sym_answer_text(const struct sym_answer *a, uint32_t string); /* NULL for 0 */
 
-/* The I'th of head->n_wants. */
+/* String number I of head->n_wants. */
 const char *sym_answer_want_at(const struct sym_answer *a, uint32_t i);
 
-/* Why there is no name, or why it is less certain, for people; NULL for SYM_OK. */
+/* Why there is no name, or why it is less certain, as text for users; NULL for SYM_OK. */
 const char *sym_answer_reason_text(unsigned int reason);
 
 /*
- * storednames - the names that a capture itself holds of a file's addresses,
- * in the form of an answer.
+ * storednames - the names that a capture itself has for a file's addresses, in the form of an
+ * answer.
  *
- * For files that are not to be had. What the recorder wrote is anybody's by now: what
- * no recorder writes is left out, and the answer passes sym_answer_view().
+ * For files that are unavailable. The capture is untrusted input: entries that no recorder writes
+ * are dropped, and the answer passes sym_answer_view().
  */
 
 bool storednames_any(const struct cap_reader *c, uint32_t file);
 
-/* What is wanted of what is stored. */
+/* Which of the stored data to use. */
 struct storednames_opts {
-	bool demangle; /* else names are shown as the tables had them */
-	bool inlines; /* else a function has the place of the innermost call, and no calls */
+	bool demangle; /* else show names that are not demangled */
+	bool inlines; /* else a function has the place of its innermost call, and no calls */
 	bool lines;
 };
 
 /*
- * All that C holds of FILE (a cap_file id), where `vaddr` and `start` are offsets into the file. Without
- * inlines and lines nothing counts as told by debug information. 0 with fresh
- * memory in *RET (an answer without addresses where nothing is stored), or -ENOMEM.
+ * All names that C has for FILE (a cap_file id); `vaddr` and `start` are offsets into the file.
+ * Without inlines and lines, no entry is marked as coming from debug information. 0 with fresh
+ * memory in *RET (an answer without addresses if nothing is stored), or -ENOMEM.
  */
 int storednames_answer(const struct cap_reader *c, uint32_t file, const struct storednames_opts *o,
 	uint8_t **ret, size_t *len, struct err *e);

@@ -12,15 +12,15 @@
 
 #define SYM_CACHE_FILES_MAX 64
 
-#define SUFFIX "-1.sym" /* the version of the format: symbols/answer.h and struct head */
+#define SUFFIX "-1.sym" /* version of the format: symbols/answer.h and struct head */
 #define MAGIC UINT32_C(0x31637973)
 #define NAME_CAP (2 * CAPTURE_BUILD_ID_MAX + 17 + sizeof(SUFFIX))
 
 _Static_assert(NAME_CAP <= DISKCACHE_NAME_CAP, "a name fits");
 
-/* What an entry begins with: then the files, then the answer. */
+/* The start of an entry. The files follow, then the answer. */
 struct head {
-	uint32_t magic, crc; /* of all behind it */
+	uint32_t magic, crc; /* CRC of everything that follows */
 	uint64_t options;
 	uint32_t n_files, id_len;
 	uint8_t id[CAPTURE_BUILD_ID_MAX];
@@ -30,11 +30,11 @@ _Static_assert(sizeof(struct head) % 8 == 0, "what follows is aligned");
 
 struct sym_cache {
 	struct diskcache *disk;
-	uint64_t nameless; /* asked for with a key that names nothing: misses */
-	uint64_t others; /* entries that do not have the addresses, or are of another key: misses, no hits */
+	uint64_t nameless; /* look-ups with a key that gives no name: misses */
+	uint64_t others; /* entries without all addresses, or of another key: misses, not hits */
 };
 
-/* The identity of an open descriptor. -errno as fstat(2). */
+/* The identity of an open file. -errno as fstat(2). */
 static int sym_cache_identify(int fd, struct sym_cache_file *ret)
 {
 	struct stat st;
@@ -88,7 +88,9 @@ static void head_of(const struct sym_cache_key *k, struct head *h)
 	memcpy(h->id, k->id.bytes, k->id.len);
 }
 
-/* BUILD ID-HASH OF THE REST-1.sym: what the hash stands for is in the entry, so one that is met does no harm.
+/*
+ * BUILD_ID-HASH-1.sym, where HASH covers the rest of the key. The entry holds the whole key, so a
+ * hash collision does no harm.
  */
 static bool entry_name(const struct sym_cache_key *k, char name[NAME_CAP])
 {
@@ -134,7 +136,7 @@ void sym_cache_close(struct sym_cache *c)
 	free(c);
 }
 
-/* Both ascend. */
+/* Both arrays ascend. */
 static bool has_all(const struct sym_answer *a, const uint64_t *vaddrs, size_t n)
 {
 	size_t at = 0;
@@ -176,7 +178,7 @@ int sym_cache_get(struct sym_cache *c, const struct sym_cache_key *key, const ui
 	return rc ? rc : err_set(e, -ENOENT, "the answer that is kept does not have all addresses");
 }
 
-/* May the same question be answered better some day, with the same files? */
+/* False if the same request with the same files could get a better answer later. */
 static bool is_final(const struct sym_answer *a)
 {
 	if (a->head->n_wants)
@@ -227,11 +229,11 @@ void sym_cache_stats(const struct sym_cache *c, struct diskcache_stats *ret)
 
 struct sym_store {
 	struct sym_cache *cache;
-	uint64_t opened_ns; /* by the clock that files are stamped with */
+	uint64_t opened_ns; /* CLOCK_REALTIME_COARSE, which also stamps files */
 	uint64_t kept;
 };
 
-/* The files of an answer, in this order: absent ones are all zero. */
+/* The files of an answer, in the order of add_file(); missing files are all zero. */
 struct files {
 	struct sym_cache_file of[SYM_CACHE_FILES_MAX];
 	size_t n;
@@ -263,7 +265,7 @@ void sym_store_close(struct sym_store *k)
 	free(k);
 }
 
-/* What is not loaded is debug information, mostly. */
+/* Sections that are not loaded are mostly debug information. */
 static uint64_t debug_bytes(const struct elffile *f)
 {
 	uint64_t sum = 0;
@@ -284,7 +286,7 @@ static bool is_worth(const struct sym_lookup_input *in)
 		       debug_bytes(in->elf) + debug_bytes(in->debug) >= SYM_STORE_BYTES_MIN);
 }
 
-/* False for a file that has no identity: bytes in memory, or one that may be changing. */
+/* False for a file without an identity: bytes in memory, or a file that may be changing. */
 static bool add_file(const struct sym_store *k, const struct elffile *f, struct files *all)
 {
 	struct sym_cache_file *to = &all->of[all->n++];
@@ -351,11 +353,11 @@ void sym_store_stats(const struct sym_store *k, struct sym_store_stats *ret)
 	*ret = (struct sym_store_stats){ .hits = s.hits, .misses = s.misses, .kept = k->kept, .bad = s.bad };
 }
 
-#define SYM_SCHEDULE_MEMORY_LEAST (UINT64_C(64) << 20) /* of a process: less reads nothing */
+#define SYM_SCHEDULE_MEMORY_LEAST (UINT64_C(64) << 20) /* for one process: with less it can read nothing */
 
 #define MEMORY_DEFAULT (UINT64_C(2) << 30)
 
-/* Those whose answers are kept come first; their number. */
+/* Move the jobs whose answers are cached to the front; returns how many. */
 static size_t take_kept(const struct sym_schedule *r, struct sym_reader_job *jobs, size_t n)
 {
 	size_t taken = 0;
@@ -393,8 +395,9 @@ void sym_schedule_run(const struct sym_schedule *r, struct sym_reader_job *jobs,
 	o.jobs = MIN(o.jobs, (unsigned int)MAX(memory / SYM_SCHEDULE_MEMORY_LEAST, UINT64_C(1)));
 	o.memory_bytes = memory / o.jobs;
 	for (size_t i = kept; i < n; i++)
-		jobs[i].in.max_bytes = o.memory_bytes / 4 * 3; /* so that it is told before malloc(3) fails */
-	/* what fails is told by each job */
+		/* The look-up must reach its own limit before malloc(3) fails. */
+		jobs[i].in.max_bytes = o.memory_bytes / 4 * 3;
+	/* each job reports its own failure */
 	sym_reader_run(&o, jobs + kept, n - kept, r->done, r->ctx, NULL);
 	keep_new(r, jobs + kept, n - kept);
 }

@@ -12,14 +12,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The byte at OFFSET of a file is to be named, for frame number FRAME. */
+/* A request to name the byte at OFFSET of a file, for frame number FRAME. */
 struct modhits_ask {
-	uint64_t offset, vaddr; /* VADDR is the file's own address of it */
+	uint64_t offset, vaddr; /* VADDR: the same byte as an address of the file */
 	uint32_t file, frame;
-	bool lost; /* no segment of the file holds it, so there is no vaddr */
+	bool lost; /* no segment of the file holds it, so VADDR is not set */
 };
 
-/* Answers that were told of stay here, for frames point to their strings. Zero it. */
+/* Keeps the answers, because frames point to their strings. Zero it. */
 struct modhits {
 	void **kept;
 	size_t n, cap;
@@ -28,7 +28,7 @@ struct modhits {
 /* An answer with its frames. */
 struct modhits_answer {
 	struct sym_answer a;
-	struct frame_call *calls; /* of all; NULL = there is no answer */
+	struct frame_call *calls; /* of all addresses; NULL = there is no answer */
 	const char *lost; /* why an address is not in the file; NULL = no segment holds it */
 };
 
@@ -39,7 +39,7 @@ static unsigned int digit(const struct modhits_ask *a, unsigned int k)
 	return (unsigned int)(k < 8 ? a->offset >> 8 * k : (uint64_t)a->file >> 8 * (k - 8)) & 255;
 }
 
-/* One pass of a radix sort; false where all have the same digit, which costs just the counting. */
+/* One pass of a radix sort. False if all have the same digit: then it only counts. */
 static bool scatter(const struct modhits_ask *from, struct modhits_ask *to, size_t n, unsigned int k)
 {
 	size_t at[257] = { 0 };
@@ -55,7 +55,7 @@ static bool scatter(const struct modhits_ask *from, struct modhits_ask *to, size
 	return true;
 }
 
-/* By file, then offset; what is equal stays in its order. 0 or -ENOMEM. O(n). */
+/* Sort by file, then offset; stable. 0 or -ENOMEM. O(n). */
 static int modhits_sort(struct modhits_ask *asks, size_t n)
 {
 	_cleanup_free_ struct modhits_ask *room = malloc((n + 1) * sizeof(*room));
@@ -76,7 +76,7 @@ static int modhits_sort(struct modhits_ask *asks, size_t n)
 	return 0;
 }
 
-/* P is freed with H, or now. */
+/* Free P with H, or now on failure. */
 static int keep(struct modhits *h, void *p)
 {
 	if (p && base_grow(&h->kept, &h->cap, h->n + 1, sizeof(*h->kept)) == 0) {
@@ -95,7 +95,7 @@ static void modhits_free(struct modhits *h)
 	*h = (struct modhits){ 0 };
 }
 
-/* The frames of an answer with pointers for offsets. */
+/* Convert the frames of an answer: offsets become pointers. */
 static void set_calls(const struct sym_answer *a, struct frame_call *calls)
 {
 	for (uint32_t i = 0; i < a->head->n_frames; i++) {
@@ -109,7 +109,7 @@ static void set_calls(const struct sym_answer *a, struct frame_call *calls)
 	}
 }
 
-/* Take BYTES, which are checked (A): they are H's from here on, whatever happens. 0 or -ENOMEM. */
+/* Take BYTES, which are checked (A). H owns them from here on, even on failure. 0 or -ENOMEM. */
 static int modhits_take(
 	struct modhits *h, uint8_t *bytes, const struct sym_answer *a, struct modhits_answer *ret)
 {
@@ -126,7 +126,7 @@ static int modhits_take(
 	return 0;
 }
 
-/* What C stored of FILE: an empty answer where there is nothing. 0 or -ENOMEM. */
+/* What C stored for FILE; an empty answer if it stored nothing. 0 or -ENOMEM. */
 static int modhits_stored(struct modhits *h, const struct cap_reader *c, uint32_t file,
 	const struct storednames_opts *o, struct modhits_answer *ret, struct err *e)
 {
@@ -148,7 +148,7 @@ static int modhits_stored(struct modhits *h, const struct cap_reader *c, uint32_
 	return modhits_take(h, bytes, &a, ret) ? err_nomem(e, "stored names") : 0;
 }
 
-/* Does B, what was stored, know more of an address than A, what was read? */
+/* Does B, which was stored, know more about an address than A, which was read? */
 static bool knows_more(const struct sym_answer_addr *b, const struct sym_answer_addr *a)
 {
 	bool a_sure = a && a->source != SYM_NONE && a->reason != SYM_R_BEYOND;
@@ -161,8 +161,8 @@ static bool knows_more(const struct sym_answer_addr *b, const struct sym_answer_
 }
 
 /*
- * Tell SINK of each of N asks: by READ, where that knows it, or by STORED, where
- * that knows more; WHY is the reason where neither does and READ is not there.
+ * Report each of N requests to SINK: from READ if it knows the address, or from STORED if that
+ * knows more. WHY is the reason if neither does and READ is empty.
  */
 static void modhits_tell(const struct modhits_ask *asks, size_t n, const struct modhits_answer *read,
 	const struct modhits_answer *stored, const char *why, modules_sink *sink, void *ctx)
@@ -254,7 +254,7 @@ static int prove(const struct elffile *f, const struct cap_file *file, struct er
 	return 0;
 }
 
-/* How much a failure says: the highest is told. */
+/* How much a failure says: the heaviest one is reported. */
 static int weight(int code)
 {
 	switch (code) {
@@ -316,7 +316,7 @@ int sym_file_open(const struct sym_file *s, const struct cap_file *file, uint32_
 	return rc ? worst.code : 0;
 }
 
-#define BINARIES_DWOS_MAX 1024 /* of one file: what is beyond stays missing */
+#define BINARIES_DWOS_MAX 1024 /* of one file; any more stay missing */
 
 struct binaries_opts {
 	const char *symfs; /* directory with another machine's files, NULL = none */
@@ -330,7 +330,9 @@ struct binaries_opts {
 
 static void binary_close(struct binary *f);
 
-/* C and O's strings must stay, and so must B's place. On failure, too, it is released with binaries_close().
+/*
+ * C and the strings of O must outlive B, and B must not move. Release B with binaries_close(), even
+ * on failure.
  */
 static int binaries_open(
 	struct binaries *b, const struct cap_reader *c, const struct binaries_opts *o, struct err *e)
@@ -378,8 +380,8 @@ static int open_elf(struct binaries *b, uint32_t id, uint32_t tgid, struct elffi
 }
 
 /*
- * File FILE (a cap_file id) as a process TGID mapped it, and its debug files. Bytes
- * that the capture has come before a file. -errno with why there is none, after "it".
+ * Open file FILE (a cap_file id) as process TGID mapped it, and its debug files. An image in the
+ * capture takes precedence over a file. -errno with the reason, worded to follow "it".
  */
 static int binary_find(struct binaries *b, uint32_t file, uint32_t tgid, struct binary *ret, struct err *e)
 {
@@ -404,7 +406,7 @@ static void binary_close(struct binary *f)
 	*f = (struct binary){ 0 };
 }
 
-/* The .dwo files that A wants (symbols/answer.h), as far as they are there. 0 or -ENOMEM. */
+/* Find the .dwo files that A wants (symbols/answer.h); missing ones are skipped. 0 or -ENOMEM. */
 static int binary_find_dwos(
 	struct binaries *b, uint32_t file, const struct sym_answer *a, struct binary *f, struct err *e)
 {
@@ -416,8 +418,7 @@ static int binary_find_dwos(
 	if (!f->dwos || !f->dwo_ids)
 		return err_nomem(e, "files");
 	want = n ? sym_answer_want_at(a, 0) : NULL;
-	/* one behind the other: to count from the first each time is quadratic in what a hostile answer holds
-	 */
+	/* Walk the strings: counting from the first one each time would be quadratic for a hostile answer. */
 	for (size_t i = 0; i < n; i++, want += strlen(want) + 1) {
 		char *path;
 		uint64_t id = strtoull(want, &path, 16);
@@ -431,36 +432,36 @@ static int binary_find_dwos(
 }
 
 /*
- * kernel_parts - the files of the recorded kernel: its own (elf/kernelfiles.h) and those of its modules
+ * kernel_parts - the files of the recorded kernel: its own and those of its modules
  * (elf/kernelfiles.h), for lines and inlined calls of kernel frames.
  *
- * Parts have numbers: 0 is the kernel itself, others are modules, in the order in which they were asked for.
+ * Parts have numbers: 0 is the kernel itself, the others are modules in the order of their first
+ * request.
  */
 
 struct kernel_parts_opts {
 	struct vmlinux_opts places;
-	bool same_boot; /* this machine is still the recorded one: its modules may be loaded */
+	bool same_boot; /* this machine still runs the recorded boot: its modules may be loaded */
 };
 
 struct kernel_parts {
 	const struct cap_reader *c;
 	struct kernel_parts_opts o;
-	struct intern names; /* of modules: a part's number is one more */
+	struct intern names; /* of modules: the number of a part is its id + 1 */
 	struct kmodtree tree;
-	bool looked; /* for what is in TREE */
+	bool looked; /* kmodtree_load() was called */
 };
 
 struct kernel_part {
 	struct vmlinux kernel;
-	struct kmodfile module; /* one of both has a file */
-	char debug[512]; /* its path, if debug information is in it; else "" */
-	char missed[640]; /* why there is none: the first that was there is not used; "" = nothing was there
-			   */
+	struct kmodfile module; /* at most one of the two has a file */
+	char debug[512]; /* path of the file if it has debug information; else "" */
+	char missed[640]; /* why there is no debug information; "" = no file was found */
 };
 
 static const struct elffile *kernel_part_file(const struct kernel_part *p);
 
-/* C and what O points to must stay. Release with kernel_parts_free(). */
+/* C and what O points to must outlive K. Release K with kernel_parts_free(). */
 static void kernel_parts_init(
 	struct kernel_parts *k, const struct cap_reader *c, const struct kernel_parts_opts *o)
 {
@@ -473,7 +474,7 @@ static void kernel_parts_free(struct kernel_parts *k)
 	kmodtree_free(&k->tree);
 }
 
-/* MODULE as in cap_ksym: "" and "bpf" are the kernel's. UINT32_MAX when memory runs out. */
+/* The number of MODULE, named as in cap_ksym: "" and "bpf" are the kernel. UINT32_MAX when out of memory. */
 static uint32_t kernel_parts_id(struct kernel_parts *k, const char *module)
 {
 	uint32_t id;
@@ -498,7 +499,7 @@ static const char *kernel_parts_name(const struct kernel_parts *k, size_t id)
 	return id ? intern_text(&k->names, (uint32_t)id - 1, &len) : "";
 }
 
-/* The directories are walked once, and only where a module was seen. */
+/* Load the tree once, when the first module needs it. */
 static int look(struct kernel_parts *k, struct err *e)
 {
 	const struct kmodtree_opts o = { k->o.places.symfs, k->o.places.dirs, k->o.places.n_dirs };
@@ -509,7 +510,7 @@ static int look(struct kernel_parts *k, struct err *e)
 	return kmodtree_load(&o, k->c->host.release, &k->tree, e);
 }
 
-/* The symbols that the asks are in, each once. */
+/* The symbols that cover the requests, each once. */
 static const struct cap_ksym **symbols_of(
 	const struct cap_reader *c, const struct modhits_ask *asks, size_t n, size_t *n_ret)
 {
@@ -567,8 +568,9 @@ static void describe(struct kernel_part *p)
 }
 
 /*
- * The file of part ID, for N asks, whose offsets are addresses, in ascending order: 1, or 0 where there is
- * none; -errno as of vmlinux_find(), or -ENOMEM. Release RET with kernel_part_close() in any case.
+ * Find the file of part ID, for N requests in ascending order, whose offsets are addresses. 1, or 0
+ * if there is none; -errno as vmlinux_find(), or -ENOMEM. Release RET with kernel_part_close() in
+ * any case.
  */
 static int kernel_part_find(struct kernel_parts *k, uint32_t id, const struct modhits_ask *asks, size_t n,
 	struct kernel_part *ret, struct err *e)
@@ -595,32 +597,32 @@ static const struct elffile *kernel_part_file(const struct kernel_part *p)
 	return p->kernel.file ? p->kernel.file : p->module.file;
 }
 
-/* The file's address of the recorded one ADDR; false where there is none. */
+/* Convert the recorded address ADDR to the file's address; false if the file does not have it. */
 static bool kernel_part_vaddr(const struct kernel_part *p, uint64_t addr, uint64_t *vaddr)
 {
 	return p->kernel.file ? vmlinux_vaddr(&p->kernel, addr, vaddr)
 			      : kmodfile_vaddr(&p->module, addr, vaddr);
 }
 
-#define BATCH 64 /* files that are open at the same time */
+#define BATCH 64 /* files open at the same time */
 
 static const char no_function[] = "the module's file has no function of this name there, or more than one";
 static const char no_module[] = "no debug information of its module was found that fits";
 
 struct module {
 	bool asked, proven;
-	uint32_t proc; /* the first that asked */
+	uint32_t proc; /* the first that requested an address */
 	char *problem, *debug, *missed, *message;
 	uint64_t symbols, addresses;
 };
 
-/* What is asked of one file in this run. */
+/* The requests for one file in this run. */
 struct part {
 	struct modhits_ask *asks;
 	size_t n;
 	uint64_t *vaddrs;
 	struct binary bin;
-	struct kernel_part kernel; /* instead, of the kernel */
+	struct kernel_part kernel; /* used instead of BIN for the kernel */
 	struct sym_lookup_dwo *dwos;
 };
 
@@ -628,7 +630,7 @@ struct modules {
 	const struct cap_reader *c;
 	struct modules_opts o;
 	struct binaries binaries;
-	struct module *files; /* by cap_file id; behind them, the kernel and its modules */
+	struct module *files; /* by cap_file id; the kernel and its modules follow */
 	size_t n_files, files_cap;
 	struct kernel_parts kernel;
 	struct modhits_ask *asks;
@@ -641,7 +643,7 @@ struct modules {
 
 /* --- open and close --- */
 
-/* Bytes of one file, not files. */
+/* Progress in bytes of one file, not in files. */
 static int on_bytes(void *ctx, const char *what, uint64_t done, uint64_t total)
 {
 	const struct modules *m = ctx;
@@ -674,7 +676,7 @@ static int init(struct modules *m, const struct cap_reader *c, const struct modu
 	m->o = *o;
 	m->binaries.where.symfs = -1;
 	if (!o->no_cache)
-		sym_store_open(&m->keep, NULL); /* without it, everything is read */
+		sym_store_open(&m->keep, NULL); /* without a cache, everything is read */
 	rc = base_grow(&m->files, &m->files_cap, c->n_files + 1, sizeof(*m->files));
 	if (rc)
 		return err_nomem(e, "files");
@@ -754,7 +756,7 @@ const char *modules_kernel_part(const struct modules *m, size_t i)
 	return kernel_parts_name(&m->kernel, i);
 }
 
-/* --- before: files are found --- */
+/* --- before: find the files --- */
 
 static int by_vaddr(const void *a, const void *b)
 {
@@ -775,7 +777,7 @@ static bool vaddr_of(const struct part *p, uint64_t offset, uint64_t *ret)
 			  : kernel_part_vaddr(&p->kernel, offset, ret);
 }
 
-/* Offsets become addresses of the file, ascending and distinct: mostly they are already. */
+/* Convert offsets to addresses of the file, ascending and distinct. They are mostly sorted already. */
 static int locate(struct part *p)
 {
 	bool sorted = true;
@@ -792,7 +794,7 @@ static int locate(struct part *p)
 	p->vaddrs = malloc((p->n + 1) * sizeof(*p->vaddrs));
 	if (!p->vaddrs)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->n && !p->asks[i].lost; i++) /* those come last */
+	for (size_t i = 0; i < p->n && !p->asks[i].lost; i++) /* lost ones come last */
 		if (!n || p->vaddrs[n - 1] != p->asks[i].vaddr)
 			p->vaddrs[n++] = p->asks[i].vaddr;
 	return (int)n;
@@ -818,7 +820,7 @@ static char *text_or_null(const char *text)
 	return *text ? strdup(text) : NULL;
 }
 
-/* 1 = it is there, 0 = it is not, or -errno where it was named. */
+/* 1 if it was found, 0 if not, or -errno if the user named the file. */
 static int find_kernel(struct modules *m, struct part *p, struct err *e)
 {
 	const uint32_t id = p->asks->file - (uint32_t)m->c->n_files;
@@ -844,7 +846,7 @@ static int find_part(struct modules *m, struct part *p, struct err *e)
 	return 0;
 }
 
-/* 1 with JOB to be done, 0 where there is no file to use, -errno. */
+/* 1 with a JOB to run, 0 if there is no usable file, or -errno. */
 static int prepare(struct modules *m, struct part *p, struct sym_reader_job *job, struct err *e)
 {
 	struct module *mod = &m->files[p->asks->file];
@@ -874,7 +876,7 @@ static int prepare(struct modules *m, struct part *p, struct sym_reader_job *job
 	return 1;
 }
 
-/* --- afterwards: addresses are told what became of them --- */
+/* --- after: report each address --- */
 
 static void count(struct modules *m, struct module *mod, const struct sym_reader_job *j)
 {
@@ -884,7 +886,7 @@ static void count(struct modules *m, struct module *mod, const struct sym_reader
 	if (h->message && !mod->message)
 		mod->message = strdup(sym_answer_text(&j->answer, h->message));
 	mod->symbols = h->symbols;
-	if (!j->ns) /* kept by an earlier run: it took nothing of this one */
+	if (!j->ns) /* cached by an earlier run: it took no time in this one */
 		return;
 	s->units += h->units;
 	s->units_read += h->units_read;
@@ -894,7 +896,7 @@ static void count(struct modules *m, struct module *mod, const struct sym_reader
 	s->ns_names += h->ns_names;
 }
 
-/* Tell of a part by what was read of its file, which may be nothing, and what is stored. */
+/* Report a part from what was read of its file (may be nothing) and what is stored. */
 static int tell_part(struct modules *m, const struct part *p, const struct modhits_answer *read,
 	modules_sink *sink, void *ctx)
 {
@@ -913,7 +915,7 @@ static int tell_part(struct modules *m, const struct part *p, const struct modhi
 	return rc;
 }
 
-/* What became of a job. */
+/* Take the result of a job. */
 static int take(struct modules *m, struct sym_reader_job *j, modules_sink *sink, void *ctx)
 {
 	const struct part *p = j->ctx;
@@ -964,7 +966,7 @@ static void read_all(struct modules *m, struct sym_reader_job *jobs, size_t n)
 	m->stats.ns_wall += now_ns() - began;
 }
 
-/* J again, with the files that its answer lacked; false where none is there. */
+/* Repeat J with the files that its answer lacked; false if none of them was found. */
 static bool again(struct modules *m, struct sym_reader_job *j, struct sym_reader_job *to)
 {
 	struct part *p = j->ctx;
@@ -984,7 +986,7 @@ static bool again(struct modules *m, struct sym_reader_job *j, struct sym_reader
 	return true;
 }
 
-/* Split debug information tells only when it is read where the rest is. */
+/* Split debug information can only be read together with the file that refers to it. */
 static void read_dwos(struct modules *m, struct sym_reader_job *jobs, size_t n)
 {
 	_cleanup_free_ struct sym_reader_job *second = calloc(n + 1, sizeof(*second));
@@ -999,7 +1001,7 @@ static void read_dwos(struct modules *m, struct sym_reader_job *jobs, size_t n)
 	for (size_t i = 0; i < n_second; i++) {
 		struct sym_reader_job *first = second[i].ctx;
 
-		if (!second[i].bytes) /* what was there without is what remains */
+		if (!second[i].bytes) /* keep the first answer */
 			continue;
 		free(first->bytes);
 		second[i].ctx = first->ctx;
@@ -1015,7 +1017,7 @@ static void close_part(struct part *p)
 	kernel_part_close(&p->kernel);
 }
 
-/* The files of N parts. */
+/* Process the files of N parts. */
 static int run_batch(
 	struct modules *m, struct part *parts, size_t n, modules_sink *sink, void *ctx, struct err *e)
 {
@@ -1044,7 +1046,7 @@ static int run_batch(
 	return rc;
 }
 
-/* The parts of what was asked, one for each file; their number. */
+/* Split the requests into parts, one for each file; returns how many. */
 static size_t split(struct modhits_ask *asks, size_t n, struct part *parts)
 {
 	size_t n_parts = 0;

@@ -12,7 +12,7 @@
 
 #define JOBS 64u
 
-/* An address to be named: the bytes from CUT to NEXT become its name. */
+/* An address to name: its name replaces the bytes from CUT to NEXT. */
 struct job {
 	const char *cut, *next;
 	uint64_t addr;
@@ -24,9 +24,9 @@ struct stream {
 	struct out *o;
 	char *window;
 	size_t len;
-	bool in_line; /* the front of the window continues a line too long to be ours */
+	bool in_line; /* the window begins inside a line that is too long to be ours */
 	bool in_stack; /* the last line was a frame */
-	const char *pass_from; /* from here on nothing has gone out yet */
+	const char *pass_from; /* first byte that was not written yet */
 	/* looked up together, which is far faster than one by one */
 	struct job jobs[JOBS];
 	uint64_t lookup[JOBS];
@@ -83,7 +83,7 @@ int kallsyms_filter_place_live(struct kallsyms_filter *f, struct err *e)
 	return kallsyms_filter_place(f, stext, e);
 }
 
-/* The value of the word "KEY=value" on a line. */
+/* Find the value of the word "KEY=value" on a line. */
 static bool find_value(const char *line, size_t len, const char *key, const char **value, size_t *value_len)
 {
 	size_t key_len = strlen(key);
@@ -137,7 +137,7 @@ static int take_comment(struct kallsyms_filter *f, const char *line, size_t len,
 
 bool kallsyms_filter_hex(const char *p, size_t len, uint64_t *ret)
 {
-	/* 1 + the digit's value, 0 for any other byte */
+	/* 1 + value of the digit, 0 for any other byte */
 	static const uint8_t digit[256] = { ['0'] = 1,
 		['1'] = 2,
 		['2'] = 3,
@@ -198,7 +198,7 @@ static void put_symbol(
 	out_hex(o, addr - sym->start, 0);
 }
 
-/* "name+0x1f [module]", or the address; SYM has no name where there is none. */
+/* "name+0x1f [module]"; if SYM has no name, "0x... [unknown]". */
 static void put_address(
 	struct kallsyms_filter *f, const struct kallsyms_sym *sym, uint64_t addr, struct out *o)
 {
@@ -234,7 +234,7 @@ void kallsyms_filter_address(struct kallsyms_filter *f, uint64_t addr, struct ou
 	put_address(f, &sym, addr, o);
 }
 
-/* Is the rest of a frame's line, behind the address, that of a raw kernel frame? */
+/* Is P, the rest of a frame's line after the address, that of a raw kernel frame? */
 static bool is_raw(const char *p, size_t len)
 {
 	static const char head[] = " [unknown] (";
@@ -276,14 +276,14 @@ static void put_frame(struct kallsyms_filter *f, const struct kallsyms_sym *sym,
 
 /* ---- the stream ---- */
 
-/* What stands before TO goes out as it came, and TO is where the next such piece begins. */
+/* Write what precedes TO unchanged; the next unchanged piece begins at NEXT. */
 static void pass_until(struct stream *s, const char *to, const char *next)
 {
 	out_put(s->o, s->pass_from, (size_t)(to - s->pass_from));
 	s->pass_from = next;
 }
 
-/* Name what waits for it. */
+/* Name the waiting addresses. */
 static void drain(struct stream *s)
 {
 	struct kallsyms_sym syms[JOBS];
@@ -294,7 +294,7 @@ static void drain(struct stream *s)
 
 		count(s->f, &syms[i]);
 		if (job->frame && !syms[i].name)
-			continue; /* it passes as it is */
+			continue; /* leave it as it is */
 		pass_until(s, job->cut, job->next);
 		if (job->frame)
 			put_frame(s->f, &syms[i], job->addr, s->o);
@@ -323,7 +323,7 @@ static int take_line(struct stream *s, const char *line, size_t len, struct err 
 	if (len && line[0] == '#') {
 		if (!is_kernel_comment(line, len))
 			return 0;
-		drain(s); /* with the symbols where they are still */
+		drain(s); /* before the comment moves the symbols */
 		return take_comment(s->f, line, len, e);
 	}
 	if (s->in_stack ? !parse_frame(line, len, &job) : !kallsyms_filter_hex(line, len, &job.addr))
@@ -332,12 +332,12 @@ static int take_line(struct stream *s, const char *line, size_t len, struct err 
 		err = kallsyms_filter_place_live(s->f, e);
 	if (err)
 		return err;
-	/* the first frame is where the CPU was; the others return to what follows a call */
+	/* the first frame is the PC; the others are return addresses, after a call */
 	add_job(s, job, job.frame ? !first : s->f->return_addresses);
 	return 0;
 }
 
-/* The whole lines in the window; what is left of one moves to its front. */
+/* Process the whole lines in the window; move the start of an incomplete one to its front. */
 static int take_window(struct stream *s, struct err *e)
 {
 	const char *p = s->window, *end = s->window + s->len, *nl;
@@ -363,7 +363,7 @@ static int take_window(struct stream *s, struct err *e)
 	return 0;
 }
 
-/* A last line without a newline. */
+/* Process a last line without a newline. */
 static int take_rest(struct stream *s, struct err *e)
 {
 	int err = 0;

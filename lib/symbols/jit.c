@@ -17,7 +17,7 @@
 #define OUT_FD (SANDBOX_FD + 1)
 #define MAP_FD (SANDBOX_FD + 2)
 
-/* --- the child's side --- */
+/* --- the child --- */
 
 struct answer {
 	struct jit_reader_head head;
@@ -30,7 +30,7 @@ struct answer {
 	size_t max_at;
 };
 
-/* The offset of TEXT in the strings, UINT32_MAX without memory. "" is at 0. */
+/* The offset of TEXT in the strings; UINT32_MAX when out of memory or beyond ANSWER_BYTES_MAX. "" is at 0. */
 static uint32_t put_string(struct answer *a, const char *text)
 {
 	size_t len = strlen(text) + 1;
@@ -82,7 +82,10 @@ static int from_map(const struct jit_reader_question *q, struct answer *a, struc
 	return rc;
 }
 
-/* What was at ADDR, its versions beyond the limit counted; another address's pieces may be the same. */
+/*
+ * Put all versions of the code at ADDR, counting those beyond the limit. Another address may put
+ * the same pieces.
+ */
 static int from_dump_at(const struct jitdump *j, uint64_t addr, struct answer *a)
 {
 	struct jitdump_hit hit;
@@ -115,7 +118,7 @@ static int piece_cmp(const void *a, const void *b)
 	return x->start != y->start ? CMP(x->start, y->start) : CMP(x->from_ns, y->from_ns);
 }
 
-/* Addresses of one piece have found it once each. */
+/* Drop duplicates: each address of a piece put that piece once. */
 static void drop_twins(struct answer *a)
 {
 	uint32_t kept = 0;
@@ -151,11 +154,11 @@ static int send_answer(const struct answer *a)
 	int rc = writefd_at(OUT_FD, a->pieces, pieces, sizeof(a->head));
 
 	rc = rc ? rc : writefd_at(OUT_FD, a->strings, a->head.strings_len, sizeof(a->head) + pieces);
-	/* the head last: an answer that has one is whole */
+	/* the head last: an answer with a head is complete */
 	return rc ? rc : writefd_at(OUT_FD, &a->head, sizeof(a->head), 0);
 }
 
-/* Nothing is released: the process ends. */
+/* Releases nothing: the process ends. */
 static int work(void *arg, int sock)
 {
 	const struct jit_reader_question *q = arg;
@@ -176,9 +179,9 @@ static int work(void *arg, int sock)
 	return send_answer(&a) != 0;
 }
 
-/* --- the parent's side --- */
+/* --- the parent --- */
 
-/* Has any of the addresses been in P? */
+/* Does P cover any of the addresses? */
 static bool covers(const struct jit_reader_question *q, const struct jit_reader_piece *p)
 {
 	size_t low = PARTITION_POINT(0, q->n, mid, q->addrs[mid] < p->start);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * jit - what a perf map or a jitdump file says of some addresses, read by
- * a process of its own.
+ * jit - what a perf map or a jitdump file says about some addresses, read by a separate process.
  *
- * Anybody writes these files, and a recorder has privileges: so a process that
- * is forked for it enters a sandbox (system/sandbox.h) before the first byte is read,
- * and what it answers is checked. One that crashes or takes too long costs
- * that file's names.
+ * These files are untrusted input, and a recorder has privileges. Therefore a forked process enters
+ * a sandbox (system/sandbox.h) before it reads the first byte, and its answer is checked. If it
+ * crashes or takes too long, only that file's names are lost.
  */
 #ifndef STACKTOOLS_SYMBOLS_JIT_H
 #define STACKTOOLS_SYMBOLS_JIT_H
@@ -14,29 +12,29 @@
 #include "base/err.h"
 #include "capture/types.h"
 
-#define JIT_READER_VERSIONS_MAX 64 /* of code at one address: older ones are cut, and counted */
+#define JIT_READER_VERSIONS_MAX 64 /* of the code at one address: older ones are dropped and counted */
 
 struct jit_reader_question {
 	int fd; /* the file; stays the caller's */
 	uint8_t kind; /* enum cap_jit_kind */
-	const uint64_t *addrs; /* ascending, distinct: bytes that executed */
+	const uint64_t *addrs; /* ascending, distinct: bytes that were executed */
 	size_t n;
-	unsigned int seconds; /* at most; 0 = 20 */
+	unsigned int seconds; /* limit; 0 = 20 */
 };
 
 struct jit_reader_answer {
-	struct cap_jit *jits; /* disjoint in address or in time; `proc` is 0 */
+	struct cap_jit *jits; /* disjoint in address or time; `proc` is 0 */
 	size_t n;
-	uint64_t bad; /* lines or records that are none */
-	uint64_t cut; /* pieces left out: too many versions */
-	char *strings; /* names and files are in it */
+	uint64_t bad; /* malformed lines or records */
+	uint64_t cut; /* pieces dropped: too many versions */
+	char *strings; /* holds names and files */
 };
 
-/* 0 with *RET, which jit_reader_free() releases; -errno with the message, and *RET empty. */
+/* 0 with *RET; release it with jit_reader_free(). -errno with the message, and *RET empty. */
 int jit_reader_ask(const struct jit_reader_question *q, struct jit_reader_answer *ret, struct err *e);
 void jit_reader_free(struct jit_reader_answer *a);
 
-/* --- what the process leaves: a head, its pieces, its strings --- */
+/* --- the child's output: a head, its pieces, its strings --- */
 
 #define JIT_READER_MAGIC 0x54494a53u
 
@@ -54,8 +52,8 @@ struct jit_reader_piece {
 };
 
 /*
- * What LEN bytes answer to Q; nothing of them is believed. As jit_reader_ask(),
- * but *RET is zeroed by the caller, and to be freed after a failure too. -EPROTO for what no reader answers.
+ * Parse LEN bytes of a child's answer to Q; they are untrusted. As jit_reader_ask(), but the caller
+ * zeroes *RET and must free it even on failure. -EPROTO for a malformed answer.
  */
 int jit_reader_view(const struct jit_reader_question *q, const char *bytes, size_t len,
 	struct jit_reader_answer *ret, struct err *e);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Code is kept as loads: a range of addresses from a time on. The ends of all
- * ranges cut the addresses into cells, and each cell has its loads by time:
- * the last one that had come is what was there, and nothing is where that one
- * has moved away, for what it had overwritten does not come back.
+ * Code is stored as loads: a range of addresses, valid from a time on. The ends of all ranges cut
+ * the address space into cells, and each cell has its loads sorted by time. The last load before a
+ * time is the code at that time. If that load has moved away, there is no code: what it had
+ * overwritten does not come back.
  */
 #include "symbols/jitdump.h"
 #include "base/fs.h"
@@ -19,13 +19,13 @@
 #define FLAG_ARCH_TIMESTAMP 1u
 #define RECORD_BYTES 16
 #define NAME_MAX_BYTES 65536
-#define SAME_FILE "\xff" /* in place of a line's file: that of the one before */
+#define SAME_FILE "\xff" /* as the file of a line: the same file as in the line before */
 
 enum record_id { LOAD = 0, MOVE = 1, DEBUG_INFO = 2, CLOSE = 3 };
 
 struct load {
 	uint64_t start, end, from_ns, to_ns;
-	uint64_t base; /* where its lines are told: the address before it moved */
+	uint64_t base; /* address that its lines refer to: where the code was before it moved */
 	const char *name;
 	size_t first_line, n_lines;
 };
@@ -37,7 +37,7 @@ struct line {
 };
 
 struct jitdump {
-	char *bytes; /* names are in it */
+	char *bytes; /* holds the names */
 	bool swapped, timeless;
 	struct load *loads; /* in file order */
 	size_t n, cap;
@@ -45,16 +45,16 @@ struct jitdump {
 	size_t n_lines, max_lines;
 	uint64_t *edges; /* cell i is from edges[i] to edges[i + 1] */
 	size_t n_edges;
-	size_t *first; /* of each cell in `at`, and one more */
-	uint32_t *at; /* loads of the cells, the oldest first */
+	size_t *first; /* start of each cell in `at`, and one more */
+	uint32_t *at; /* loads of the cells, oldest first */
 	uint64_t bad;
 };
 
-/* What is needed only while the records are read. */
+/* State that is needed only while reading the records. */
 struct parse {
 	struct jitdump *j;
 	struct idmap by_index; /* code_index -> newest load */
-	uint64_t lines_addr; /* code that the last lines are of */
+	uint64_t lines_addr; /* code that the last lines belong to */
 	size_t lines_first, n_lines;
 };
 
@@ -76,7 +76,7 @@ static uint64_t u64(const struct jitdump *j, const char *p)
 	return j->swapped ? __builtin_bswap64(v) : v;
 }
 
-/* The name at P, which ends before END; NULL. */
+/* The name at P, or NULL if it does not end before END. */
 static const char *name_at(const char *p, const char *end)
 {
 	size_t room = MIN((size_t)(end - p), (size_t)NAME_MAX_BYTES);
@@ -96,7 +96,7 @@ static int add_load(struct jitdump *j, const struct load *l)
 	return 0;
 }
 
-/* 1 = makes no sense; 0 or -errno. So do the others. */
+/* Returns 0, 1 if the record is malformed, or -errno. So do the other functions that take a record. */
 static int take_load(struct parse *p, const char *at, const char *end, uint64_t time_ns)
 {
 	struct jitdump *j = p->j;
@@ -106,7 +106,7 @@ static int take_load(struct parse *p, const char *at, const char *end, uint64_t 
 
 	if (end - at < 40)
 		return 1;
-	/* vma and code_addr agree where nothing moved */
+	/* vma and code_addr are equal for code that did not move */
 	l.start = l.base = u64(j, at + 16);
 	size = u64(j, at + 24);
 	l.name = name_at(at + 40, end);
@@ -193,7 +193,7 @@ static int take_lines(struct parse *p, const char *at, const char *end)
 		const char *name = end - at > 16 ? name_at(at + 16, end) : NULL;
 
 		if (!name)
-			return 1; /* those before it hold */
+			return 1; /* the lines before it are valid */
 		file = strcmp(name, SAME_FILE) == 0 ? file : name;
 		if (file)
 			rc = add_line(p, at, file);
@@ -220,7 +220,7 @@ static int take_record(struct parse *p, const char *at, const char *end)
 	}
 }
 
-/* A size that leads nowhere ends the reading: where the next record begins is not known. */
+/* Stops at a record with an invalid size: the start of the next record is unknown. */
 static int take_records(struct parse *p, const char *at, const char *end)
 {
 	while (end - at >= RECORD_BYTES && u32(p->j, at) != CLOSE) {
@@ -294,7 +294,7 @@ static size_t edges_until(const struct jitdump *j, uint64_t addr)
 	return low;
 }
 
-/* Loads by time, and where that is the same in the order of the file. */
+/* Loads by time; those of the same time in file order. */
 struct by_time {
 	uint64_t from_ns;
 	uint32_t load;
@@ -318,7 +318,7 @@ static struct by_time *sort_by_time(const struct jitdump *j)
 	return order;
 }
 
-/* How many loads each cell has, as where its first one is; -EFBIG where they are too many. */
+/* Set `first` from the number of loads in each cell. -EFBIG if there are too many. */
 static int count_cells(struct jitdump *j)
 {
 	size_t sum = 0;
@@ -340,7 +340,7 @@ static int count_cells(struct jitdump *j)
 	return 0;
 }
 
-/* first[i + 1] runs from the begin of cell i to its end, which is the next one's begin. */
+/* first[i + 1] runs from the start of cell i to its end, which is the start of cell i + 1. */
 static int fill_cells(struct jitdump *j)
 {
 	_cleanup_free_ struct by_time *order = sort_by_time(j);
@@ -370,7 +370,7 @@ static int make_cells(struct jitdump *j, struct err *e)
 
 /* --- the module --- */
 
-/* BYTES is the dump's from now on. */
+/* The jitdump owns BYTES from now on. */
 static int parse(char *bytes, size_t len, struct jitdump **ret, struct err *e)
 {
 	struct jitdump *j = calloc(1, sizeof(*j));
@@ -436,7 +436,7 @@ void jitdump_free(struct jitdump *j)
 	free(j);
 }
 
-/* The line of ADDR in L narrows the piece; lines are told for where the code was first. */
+/* Add the source line of ADDR and narrow the piece to it. Lines refer to the first place of the code. */
 static void add_source(const struct jitdump *j, const struct load *l, uint64_t addr, struct jitdump_hit *hit)
 {
 	uint64_t there = addr - l->start + l->base;
@@ -455,7 +455,7 @@ static void add_source(const struct jitdump *j, const struct load *l, uint64_t a
 	hit->line = line->line;
 }
 
-/* Of the loads of CELL, by time, how many had come at TIME_NS. */
+/* The number of loads of CELL up to TIME_NS. */
 static size_t loads_until(const struct jitdump *j, size_t cell, uint64_t time_ns)
 {
 	size_t low = PARTITION_POINT(
@@ -464,14 +464,14 @@ static size_t loads_until(const struct jitdump *j, size_t cell, uint64_t time_ns
 	return low - j->first[cell];
 }
 
-/* What load number I of CELL is at ADDR. */
+/* Fill in load number I of CELL at ADDR. */
 static void fill_hit(const struct jitdump *j, size_t cell, size_t i, uint64_t addr, struct jitdump_hit *ret)
 {
 	size_t at = j->first[cell] + i;
 	const struct load *l = &j->loads[j->at[at]];
 	uint64_t to_ns = l->to_ns;
 
-	/* without times the last one was there all the time */
+	/* without times, the last load was there all the time */
 	if (at + 1 < j->first[cell + 1])
 		to_ns = MIN(to_ns, j->loads[j->at[at + 1]].from_ns);
 	*ret = (struct jitdump_hit){ .start = l->start,
@@ -484,7 +484,7 @@ static void fill_hit(const struct jitdump *j, size_t cell, size_t i, uint64_t ad
 	add_source(j, l, addr, ret);
 }
 
-/* The cell of ADDR, if it has loads. */
+/* Find the cell of ADDR; false if it has no loads. */
 static bool cell_at(const struct jitdump *j, uint64_t addr, size_t *ret)
 {
 	size_t cell = edges_until(j, addr);

@@ -11,32 +11,32 @@
 #include <sys/stat.h>
 
 /*
- * ksymname - what the name and the type letter of a kernel symbol tell.
+ * ksymname - what the name and the type letter of a kernel symbol say.
  *
- * The linker script (include/asm-generic/vmlinux.lds.h of Linux) puts markers
- * at the ends of sections; objtool and the compiler put __pfx_ and __cfi_
- * symbols on the padding before functions; the build makes aliases by the
- * hundred. Letters are nm(1)'s: lower case is local, t code, w weak.
+ * The linker script (include/asm-generic/vmlinux.lds.h of Linux) puts markers at the ends of
+ * sections; objtool and the compiler put __pfx_ and __cfi_ symbols on the padding before functions;
+ * the build makes hundreds of aliases. Letters are those of nm(1): lower case is local, t code, w
+ * weak.
  */
 
 enum {
 	KSYM_CODE = 1,
 	KSYM_WEAK = 2,
 	KSYM_LOCAL = 4,
-	KSYM_MARKER = 8, /* _etext, __entry_text_end, __start_rodata: a place that owns nothing behind it */
+	KSYM_MARKER = 8, /* _etext, __entry_text_end, __start_rodata: owns nothing after its address */
 };
 
 static bool ksymname_is_marker(bool code, const char *name, size_t len);
 
-/* The flags of a symbol of TYPE called NAME (LEN bytes, at least 1, no NUL needed). */
+/* The flags of a symbol of TYPE with the name NAME (LEN bytes, at least 1, no NUL needed). */
 static inline unsigned int ksymname_flags(char type, const char *name, size_t len)
 {
 	char kind = (char)(type | 0x20);
 	bool code = kind == 't' || kind == 'w' || kind == 'i', weak = kind == 'w' || kind == 'v';
-	/* w and v are weak as well: their case does not tell local from global */
+	/* the case of w and v does not distinguish local from global */
 	unsigned int flags = (code ? KSYM_CODE : 0u) | (weak ? KSYM_WEAK : type >= 'a' ? KSYM_LOCAL : 0u);
 
-	/* all markers among code end in "text" or "text_end" */
+	/* all code markers end in "text" or "text_end" */
 	if (name[0] == '_' && len >= 4 &&
 		(!code || memcmp(name + len - 4, "text", 4) == 0 || memcmp(name + len - 4, "_end", 4) == 0) &&
 		ksymname_is_marker(code, name, len))
@@ -72,7 +72,7 @@ static bool is_one_of(const char *s, size_t len, const struct word *list, size_t
 	return false;
 }
 
-/* _etext and the like. CODE: the type letter says so; a function may well be called __stop_tty. */
+/* Is NAME a marker such as _etext? CODE: the type letter says code; a function may be named __stop_tty. */
 static bool ksymname_is_marker(bool code, const char *name, size_t len)
 {
 	static const struct word code_ends[] = { WORD("_etext"), WORD("_einittext"), WORD("_eextratext") };
@@ -92,7 +92,7 @@ static bool ksymname_is_marker(bool code, const char *name, size_t len)
 				is_one_of(name, len, places, ARRAY_LEN(places)));
 }
 
-/* What follows it without a name of its own is called by it, but any other name is better. */
+/* Is NAME the start of a code section? It names unnamed code after it, but any other name is better. */
 static bool is_code_start(const char *name, size_t len)
 {
 	static const struct word places[] = { WORD("_text"), WORD("_stext"), WORD("_sinittext"),
@@ -104,10 +104,9 @@ static bool is_code_start(const char *name, size_t len)
 }
 
 /*
- * How good a name for its address it is, the lower the better, by: no marker,
- * no start of a code section (_stext), no padding (__pfx_, __cfi_), code
- * before data, strong before weak, global before local, fewer leading
- * underscores, no ia32 system call entry. NAME ends in a NUL.
+ * Rank a name for its address, lower is better. Criteria in order: no marker, no start of a code
+ * section (_stext), no padding (__pfx_, __cfi_), code before data, strong before weak, global
+ * before local, fewer leading underscores, no ia32 system call entry. NAME ends in a NUL.
  */
 static unsigned int ksymname_rank(unsigned int flags, const char *name)
 {
@@ -122,22 +121,22 @@ static unsigned int ksymname_rank(unsigned int flags, const char *name)
 	       (unsigned int)underscores << 1 | (ia32 ? 1u : 0);
 }
 
-/* A name: an offset into the bytes, with the flags of ksymname above it. The top bit is the caller's. */
+/* A name: an offset into the bytes, below the flags of ksymname. The top bit is free for the caller. */
 #define KSYMTEXT_BITS 27
 #define KSYMTEXT_OFFSET(name) ((name) & ((1u << KSYMTEXT_BITS) - 1))
 #define KSYMTEXT_FLAGS(name) ((name) >> KSYMTEXT_BITS & 15u)
 
-/* The lower half of the address space holds no kernel address: per-CPU offsets, and zeros. */
+/* The lower half of the address space holds no kernel addresses, only per-CPU offsets and zeros. */
 #define KSYMTEXT_KERNEL_HALF (UINT64_C(1) << 63)
 
 struct ksymtext {
-	struct ksym *syms; /* n, with room for one more */
+	struct ksym *syms; /* n, and room for one more */
 	size_t n, cap;
 	char *bytes; /* names and modules, each with a NUL; bytes[0] is the empty string */
 	size_t bytes_len, bytes_cap;
-	size_t descent; /* the first symbol that starts before the one in front of it, 0 = none does */
-	uint64_t odd; /* nonzero when the text is not printable ASCII */
-	size_t zero, low; /* lines left out: the address is 0, or not in the kernel's half */
+	size_t descent; /* the first symbol below its predecessor, 0 = none */
+	uint64_t odd; /* nonzero if the text is not all printable ASCII */
+	size_t zero, low; /* skipped lines: the address is 0, or not in the kernel's half */
 };
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -145,19 +144,19 @@ struct ksymtext {
 
 #define WINDOW (128u << 10)
 #define HUGE_PAGE (2u << 20)
-#define SLACK 96 /* chunks are read across the end of the window, and written across that of a name */
+#define SLACK 96 /* chunks are read beyond the end of the window, and written beyond that of a name */
 
 struct reader {
 	struct ksymtext *t;
 	const char *file;
 	char *window;
 	size_t len; /* bytes in the window */
-	size_t line; /* lines begun */
-	uint32_t module; /* the last one */
-	uint32_t pfx, pfx_len; /* of the last name, had it been "__pfx_x": where x is, and its length */
+	size_t line; /* lines started */
+	uint32_t module; /* of the last module */
+	uint32_t pfx, pfx_len; /* if the last name was "__pfx_x": where x is, and its length */
 };
 
-/* "<hex> " at P, of 16 digits as every 64-bit kernel prints it, or fewer: what follows, or NULL. */
+/* Parse "<hex> " at P: 16 digits, as every 64-bit kernel prints, or fewer. Returns what follows, or NULL. */
 static inline const char *parse_address(const char *p, uint64_t *ret)
 {
 	int digits = 0;
@@ -172,7 +171,7 @@ static inline const char *parse_address(const char *p, uint64_t *ret)
 #define CHUNK 64u
 
 #ifdef __SSE2__
-/* Copy 16 bytes. Returns a bit for each that is a space or below; ors into *HIGH those from DEL on. */
+/* Copy 16 bytes. Returns a bit for each byte up to space; ors into *HIGH those from DEL up. */
 static inline uint64_t copy_16(char *dst, const char *p, __m128i *high)
 {
 	__m128i v = _mm_loadu_si128((const __m128i_u *)p), space = _mm_set1_epi8(' ');
@@ -182,7 +181,7 @@ static inline uint64_t copy_16(char *dst, const char *p, __m128i *high)
 	return (unsigned int)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(v, space), v));
 }
 
-/* A bit for each of 16 bytes that is the same. */
+/* Returns a bit for each of 16 bytes that is equal. */
 static inline uint64_t same_16(const char *a, const char *b)
 {
 	return (unsigned int)_mm_movemask_epi8(
@@ -191,8 +190,8 @@ static inline uint64_t same_16(const char *a, const char *b)
 #endif
 
 /*
- * Copy CHUNK bytes. Returns a bit for each byte that is a space or below, and
- * ors into *ODD those that no symbol has, DEL and what is not ASCII.
+ * Copy CHUNK bytes. Returns a bit for each byte up to space, and ors into *ODD those that no symbol
+ * has: DEL and non-ASCII bytes.
  */
 static inline uint64_t copy_chunk(char *dst, const char *p, uint64_t *odd)
 {
@@ -218,7 +217,7 @@ static inline uint64_t copy_chunk(char *dst, const char *p, uint64_t *odd)
 	return low;
 }
 
-/* Whether LEN bytes are the same, 1 to CHUNK. A chunk is read from A and B. */
+/* Are LEN bytes equal, 1 to CHUNK? Reads a whole chunk from A and B. */
 static inline bool same_chunk(const char *a, const char *b, size_t len)
 {
 #ifdef __SSE2__
@@ -232,8 +231,8 @@ static inline bool same_chunk(const char *a, const char *b, size_t len)
 }
 
 /*
- * Copy the word at P to DST up to its end, a newline, tab, space or NUL, which
- * is surely there. Both are read and written up to a chunk further.
+ * Copy the word at P to DST, up to a newline, tab, space or NUL, which must exist. Reads and writes
+ * up to a chunk beyond it.
  */
 static inline size_t copy_word(char *dst, const char *p, uint64_t *odd)
 {
@@ -252,13 +251,13 @@ static inline size_t copy_word(char *dst, const char *p, uint64_t *odd)
 
 /* ---- a line ---- */
 
-/* As realloc(); new memory is in huge pages, of which only those that are touched exist. */
+/* As realloc(); new memory is in huge pages, allocated when first touched. */
 static void *resize(void *old, size_t len)
 {
 	void *p = old ? realloc(old, len) : aligned_alloc(HUGE_PAGE, len);
 
 	if (p && !old)
-		(void)madvise(p, len, MADV_HUGEPAGE); /* a kernel without them takes small ones */
+		(void)madvise(p, len, MADV_HUGEPAGE); /* without huge pages, the kernel uses small ones */
 	return p;
 }
 
@@ -281,7 +280,7 @@ static int make_bytes(struct ksymtext *t, size_t len)
 	return 0;
 }
 
-/* Not base_grow(), which would write the megabytes that are about to be written. */
+/* Unlike base_grow(), does not write megabytes that are about to be overwritten. */
 static int grow(struct ksymtext *t)
 {
 	size_t size = t->cap ? (t->cap + 1) * 2 * sizeof(*t->syms) : 2 * HUGE_PAGE;
@@ -294,7 +293,7 @@ static int grow(struct ksymtext *t)
 	return 0;
 }
 
-/* Room for the symbols of LEN bytes of text. */
+/* Make room for the symbols of LEN bytes of text. */
 static int make_room(struct ksymtext *t, size_t len)
 {
 	int err = make_bytes(t, len);
@@ -305,7 +304,7 @@ static int make_room(struct ksymtext *t, size_t len)
 	return err;
 }
 
-/* The name at P, kept; 0 when there is none. *END is the byte after it. */
+/* Store the name at P; 0 if there is none. *END is the byte after it. */
 static inline uint32_t keep_name(struct reader *r, const char *p, const char **end)
 {
 	struct ksymtext *t = r->t;
@@ -331,7 +330,7 @@ static inline uint32_t keep_name(struct reader *r, const char *p, const char **e
 	return name;
 }
 
-/* "[name]\n" at P: the module, kept, 0 when it is malformed; *END is the newline. */
+/* Parse "[name]\n" at P and store the module; 0 if it is malformed. *END is the newline. */
 static uint32_t keep_module(struct reader *r, const char *p, const char **end)
 {
 	struct ksymtext *t = r->t;
@@ -342,7 +341,7 @@ static uint32_t keep_module(struct reader *r, const char *p, const char **end)
 		return 0;
 	*end = p + 1 + len;
 	to[len - 1] = '\0';
-	if (r->module && strcmp(t->bytes + r->module, to) == 0) /* as a rule: modules come one by one */
+	if (r->module && strcmp(t->bytes + r->module, to) == 0) /* usual: symbols of a module are in a row */
 		return r->module;
 	r->module = (uint32_t)t->bytes_len;
 	t->bytes_len += len;
@@ -356,7 +355,7 @@ static void add_symbol(struct ksymtext *t, uint64_t start, uint32_t name, uint32
 	t->syms[t->n++] = (struct ksym){ start, name, module };
 }
 
-/* The line at *P, which has its newline; *P is then the next. -EINVAL when it is malformed. */
+/* Parse the line at *P, which must have its newline, and move *P to the next. -EINVAL if it is malformed. */
 static inline int parse_line(struct reader *r, const char **p)
 {
 	struct ksymtext *t = r->t;
@@ -388,9 +387,9 @@ static inline int parse_line(struct reader *r, const char **p)
 }
 
 /*
- * Nearly all lines are "<16 digits> <t or T> <name of at most 63 bytes>": take
- * them from P on, up to LAST, with everything in registers. Returns the first
- * line that is another, or behind LAST. Room is there for every symbol.
+ * Parse plain lines from P up to LAST with all state in registers. Nearly all lines are plain:
+ * "<16 digits> <t or T> <name of at most 63 bytes>". Returns the first line that is not, or the end
+ * after LAST. The caller made room for all symbols.
  */
 static const char *take_plain_lines(struct reader *r, const char *p, const char *last)
 {
@@ -445,7 +444,7 @@ static int bad_file(const struct reader *r, const char *why, struct err *e)
 	return -EINVAL;
 }
 
-/* Parse the whole lines in the window; what is left of one moves to its front. */
+/* Parse the whole lines in the window; move the start of an incomplete one to its front. */
 static int parse_window(struct reader *r, struct err *e)
 {
 	const char *p = r->window, *last = memrchr(r->window, '\n', r->len);
@@ -470,9 +469,9 @@ static int parse_window(struct reader *r, struct err *e)
 }
 
 /*
- * Fill the window; *END at the end of the file. A read of /proc/kallsyms gives
- * a page at most, whatever is asked for; parsing page by page would find the
- * caches and branch predictors full of the kernel's work each time.
+ * Fill the window; sets *END at the end of the file. A read of /proc/kallsyms returns at most a
+ * page, whatever its size. Parsing page by page would find the caches and branch predictors full of
+ * the kernel's work each time.
  */
 static int fill_window(struct reader *r, int fd, bool *end, struct err *e)
 {
@@ -490,10 +489,9 @@ static int fill_window(struct reader *r, int fd, bool *end, struct err *e)
 }
 
 /*
- * Read FD to its end, a file called FILE in messages, into *RET, which is
- * zeroed. Release it with ksymtext_free() whether this succeeded or not.
- * -EINVAL when a line is none of /proc/kallsyms, or the last one is cut off;
- * -EFBIG above 128 MiB of names.
+ * Read FD to its end into *RET, which is zeroed; FILE is its name in messages. Release *RET with
+ * ksymtext_free(), even on failure. -EINVAL if a line is not one of /proc/kallsyms or the last one
+ * is cut off; -EFBIG above 128 MiB of names.
  */
 static int ksymtext_read(int fd, const char *file, struct ksymtext *ret, struct err *e)
 {
@@ -527,12 +525,11 @@ static void ksymtext_free(struct ksymtext *t)
 #define LIVE "/proc/kallsyms"
 #define PAGE 4096u
 #define MARKER ((uint32_t)KSYM_MARKER << KSYMTEXT_BITS)
-#define PAGE_CAPPED (UINT32_C(1) << 31) /* ends with its page at the latest */
+#define PAGE_CAPPED (UINT32_C(1) << 31) /* ends at the latest with its page */
 
 /*
- * The addresses from BASE on cut into N equal pieces; bucket[i] is the symbol
- * that covers the first address of piece i, so a look-up searches only
- * bucket[i] to bucket[i + 1].
+ * Cuts the addresses from BASE on into N equal pieces. bucket[i] is the symbol that covers the
+ * first address of piece i, so a look-up only searches bucket[i] to bucket[i + 1].
  */
 struct index {
 	uint64_t base;
@@ -542,11 +539,11 @@ struct index {
 };
 
 struct kallsyms {
-	struct ksymtext t; /* its symbols end in one at UINT64_MAX */
+	struct ksymtext t; /* its symbols are followed by one at UINT64_MAX */
 	size_t first_module; /* symbols before it are the kernel's own */
-	struct ksym *aliases; /* symbols whose address goes by another name */
+	struct ksym *aliases; /* other symbols of addresses that already have a name */
 	size_t naliases, aliases_cap;
-	struct index index[2]; /* of the kernel's own symbols, and from first_module on */
+	struct index index[2]; /* of the kernel's own symbols, and of those from first_module on */
 };
 
 DEFINE_CLEANUP(struct kallsyms *, kallsyms_free);
@@ -581,7 +578,7 @@ static int check_addresses(const struct ksymtext *t, const char *file, struct er
 
 /* ---- order ---- */
 
-/* A stable radix sort, one byte a pass and only of bytes that differ. *S and *TMP have N elements. */
+/* Stable radix sort: one pass for each byte that differs. *S and *TMP have N elements. */
 static void sort_syms(struct ksym **s, struct ksym **tmp, size_t n)
 {
 	uint64_t differ = 0;
@@ -605,7 +602,7 @@ static void sort_syms(struct ksym **s, struct ksym **tmp, size_t n)
 	}
 }
 
-/* Merge the N symbols at TAIL into the FRONT ones of SYMS, from the end on; of equals TAIL's are last. */
+/* Merge N symbols at TAIL into the first FRONT of SYMS, backwards; equal ones of TAIL come last. */
 static void merge_syms(struct ksym *syms, size_t front, const struct ksym *tail, size_t n)
 {
 	while (n) {
@@ -619,7 +616,7 @@ static void merge_syms(struct ksym *syms, size_t front, const struct ksym *tail,
 	}
 }
 
-/* The kernel's own symbols come sorted; modules and programs behind them come in the order of loading. */
+/* The kernel's own symbols are sorted; modules and programs follow in the order of loading. */
 static int sort_table(struct ksymtext *t, struct err *e)
 {
 	_cleanup_free_ struct ksym *tail = NULL, *tmp = NULL;
@@ -644,7 +641,7 @@ static const char *name_of(const struct ksymtext *t, uint32_t name)
 	return t->bytes + KSYMTEXT_OFFSET(name);
 }
 
-/* Of the symbols FROM to TO, which share an address, the one that names it; the others become aliases. */
+/* Choose the name among the symbols FROM to TO, which share an address; the others become aliases. */
 static int choose(struct kallsyms *ks, size_t from, size_t to, size_t *best)
 {
 	const struct ksymtext *t = &ks->t;
@@ -688,7 +685,7 @@ static int settle_aliases(struct kallsyms *ks, struct err *e)
 
 /* ---- where a symbol ends ---- */
 
-/* Programs and trampolines, each allocated by itself. */
+/* Programs and trampolines are allocated one by one. */
 static bool stands_alone(const char *module)
 {
 	return strcmp(module, "bpf") == 0 || strncmp(module, "__builtin__", 11) == 0;
@@ -727,14 +724,14 @@ static uint64_t end_of(const struct ksymtext *t, size_t i)
 
 	if (t->syms[i].name & MARKER)
 		return t->syms[i].start + 1;
-	if (t->syms[i].name & PAGE_CAPPED && page_end) /* 0: the last page of all */
+	if (t->syms[i].name & PAGE_CAPPED && page_end) /* 0: the last page of the address space */
 		return MIN(next, page_end);
 	return next;
 }
 
 /* ---- the index ---- */
 
-/* Of the symbols FROM to TO. */
+/* Index the symbols FROM to TO. */
 static int build_index(struct index *ix, const struct ksym *syms, size_t from, size_t to, struct err *e)
 {
 	size_t at = from;
@@ -823,12 +820,12 @@ static const uint32_t *bucket_for(const struct index *ix, uint64_t addr)
 	return &ix->bucket[MIN((size_t)((addr - ix->base) >> ix->shift), ix->n - 1)];
 }
 
-/* The last symbol that starts at ADDR or before. */
+/* The last symbol that starts at or before ADDR. */
 static size_t search(const struct ksymtext *t, const uint32_t *bucket, uint64_t addr)
 {
 	size_t at = bucket[0], n = bucket[1] - at + 1;
 
-	while (n > 1) { /* syms[at].start <= addr, and the last such is among the N from AT on */
+	while (n > 1) { /* syms[at].start <= addr; the last such symbol is one of the N from AT on */
 		size_t half = n / 2;
 
 		at = t->syms[at + half].start <= addr ? at + half : at;
@@ -857,7 +854,7 @@ bool kallsyms_find(const struct kallsyms *ks, uint64_t addr, struct kallsyms_sym
 
 #define BATCH 64u
 
-/* Each step starts the loads of the next for all addresses, so that their waits overlap. */
+/* Each step prefetches for the next, for all addresses, so that memory latencies overlap. */
 static void find_batch(const struct kallsyms *ks, const uint64_t *addrs, size_t n, struct kallsyms_sym *ret)
 {
 	const uint32_t *buckets[BATCH];
@@ -1016,7 +1013,7 @@ void kallsyms_loader_close(struct kallsyms_loader *l)
 		kallsyms_free(ks);
 }
 
-/* A file beside the one to be made; it goes unless it was renamed. */
+/* A file beside the new one; removed unless it was renamed. */
 struct temp {
 	char path[PATH_MAX];
 	int fd;
@@ -1044,7 +1041,7 @@ static int temp_make(struct temp *t, const char *to, struct err *e)
 	return err_sys(e, err, "cannot create '%s'", to);
 }
 
-/* The file at TO may go. */
+/* Check that the file at TO may be replaced. */
 static int check_target(const char *to, bool force, struct err *e)
 {
 	CLEANUP(kallsyms_free_p) struct kallsyms *ks = NULL;
@@ -1067,7 +1064,7 @@ static int check_target(const char *to, bool force, struct err *e)
 	if (fd < 0)
 		return err_sys(e, -errno, "cannot open '%s'", to);
 	err = kallsyms_load_fd(fd, to, &ks, NULL);
-	if (err == 0 || err == -EACCES) /* a copy whose addresses are zero is one */
+	if (err == 0 || err == -EACCES) /* a copy with zero addresses is a copy, too */
 		return 0;
 	err_set(e, -EEXIST, "'%s' exists and is no copy of /proc/kallsyms", to);
 	err_hint(e, "--force overwrites it");
@@ -1107,7 +1104,7 @@ static int copy(int from_fd, const char *from, int to_fd, const char *to, struct
 	return 0;
 }
 
-/* What was copied is what is checked: /proc/kallsyms may differ by the next reading. */
+/* Checks the copy itself, because /proc/kallsyms may differ when read again. */
 static int check_copy(int fd, const char *from, struct err *e)
 {
 	CLEANUP(kallsyms_free_p) struct kallsyms *ks = NULL;
@@ -1138,7 +1135,7 @@ int kallsyms_copy_save(const char *from, const char *to, bool force, struct err 
 	if (err)
 		return err;
 	if (fsync(temp.fd) < 0 ||
-		rename(temp.path, to) < 0) /* a link planted meanwhile is replaced, not followed */
+		rename(temp.path, to) < 0) /* replaces a link planted since, does not follow it */
 		return err_sys(e, -errno, "cannot write '%s'", to);
 	temp.path[0] = '\0';
 	return 0;

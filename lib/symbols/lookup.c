@@ -17,13 +17,13 @@
 #include <string.h>
 
 /*
- * D names refer back with 'Q', and each reference is expanded by recursion:
- * so many of them bound the text to a few megabytes on its way.
+ * Each back reference 'Q' of a D name is expanded by recursion: this limit bounds the intermediate
+ * text to a few megabytes.
  */
 #define D_BACKREFS_MAX 12
 #define D_IN_MAX 1024
 
-/* Above 1,024 bytes libiberty wants to be told that deep recursion is fine. */
+/* libiberty demangles names above 1,024 bytes only with DMGL_NO_RECURSE_LIMIT. */
 #define V3_LIMITED_MAX 1000
 
 struct sink {
@@ -33,8 +33,8 @@ struct sink {
 };
 
 /*
- * The callback has no way to say "enough", and the demangler would go on for
- * as long as the hostile name asks. It holds no heap memory while it prints.
+ * Leaves with longjmp(3): the callback cannot stop the demangler, which would run as long as a
+ * hostile name demands. The demangler holds no heap memory while it prints.
  */
 static void take(const char *text, size_t n, void *opaque)
 {
@@ -104,16 +104,16 @@ size_t demangle(const char *name, char *buf, size_t cap)
 #define DEBUG_BYTES_DEFAULT (UINT64_C(1) << 30)
 #define TABLES 3 /* of the file, its debug file and .gnu_debugdata */
 
-/* What the symbol tables say of an address. */
+/* What the symbol tables say about an address. */
 struct named {
 	const char *name; /* NULL = nothing */
 	uint64_t start;
-	const char *before; /* a stripped file's function before the address, for want of anything better */
+	const char *before; /* in a stripped file: the function before the address, a last resort */
 	uint64_t before_start;
 	uint8_t source;
 };
 
-/* What the debug information says of one: frames [first, first + n) of `calls`. */
+/* What the debug information says about an address: frames [first, first + n) of `calls`. */
 struct called {
 	uint64_t low;
 	uint32_t first, n;
@@ -129,13 +129,13 @@ struct look {
 	struct minidebug mini;
 	struct pltsym *plt;
 	struct buf plt_names;
-	struct named *named; /* by address */
+	struct named *named; /* one for each address */
 	size_t left; /* addresses without a name */
 	bool any; /* some table has functions */
-	struct called *called; /* by address; NULL = there is no debug information */
+	struct called *called; /* one for each address; NULL = no debug information */
 	struct buf calls; /* struct sym_answer_frame */
-	struct idmap shown; /* string of a linkage name -> string of the name that is shown */
-	const char *last; /* the name that LAST_FRAME was made of */
+	struct idmap shown; /* linkage name (string) -> shown name (string) */
+	const char *last; /* the name that LAST_FRAME was made from */
 	struct sym_answer_frame last_frame;
 	uint64_t began_ns;
 };
@@ -162,7 +162,7 @@ static void look_free(struct look *l)
 	free(l->called);
 }
 
-/* The first fault is the file's message: what is not at fault is used all the same. */
+/* Keep the first error as the file's message; everything else is still used. */
 static void note(struct look *l, const struct err *e)
 {
 	if (!l->b.head.message)
@@ -179,7 +179,7 @@ static bool has_symtab(const struct elffile *f)
 	return false;
 }
 
-/* The addresses without a name, in order; NULL when memory runs out. */
+/* The addresses without a name, in order; NULL when out of memory. */
 static uint64_t *unnamed(const struct look *l)
 {
 	uint64_t *v = malloc((l->left + 1) * sizeof(*v));
@@ -191,13 +191,13 @@ static uint64_t *unnamed(const struct look *l)
 	return v;
 }
 
-/* Marks that the annobin plugin of gcc leaves: where nothing else is, there is just padding. */
+/* Marks of gcc's annobin plugin: where there is no other symbol, there is just padding. */
 static bool is_mark(const char *name)
 {
 	return strncmp(name, ".annobin_", 9) == 0;
 }
 
-/* HITS are of the unnamed ones. */
+/* HITS are those of the addresses without a name. */
 static void take_hits(struct look *l, const struct elfmatch_hit *hits, uint8_t source)
 {
 	for (size_t i = 0; i < l->in->n_vaddrs; i++) {
@@ -220,7 +220,7 @@ static void take_hits(struct look *l, const struct elfmatch_hit *hits, uint8_t s
 	}
 }
 
-/* Name what has no name by the tables of F; SOURCE is what its .symtab counts as. */
+/* Name the remaining addresses from the tables of F; SOURCE is what to report for its .symtab. */
 static int name_from(struct look *l, const struct elffile *f, uint8_t source, struct err *e)
 {
 	_cleanup_free_ uint64_t *vaddrs = unnamed(l);
@@ -241,7 +241,10 @@ static int name_from(struct look *l, const struct elffile *f, uint8_t source, st
 	return 0;
 }
 
-/* What a distribution left of the symbol table. A stream that cannot be unpacked costs just that. */
+/*
+ * Name addresses from .gnu_debugdata, which distributions keep. A stream that cannot be unpacked
+ * loses only that.
+ */
 static int name_by_minidebug(struct look *l)
 {
 	struct err e = { 0 };
@@ -252,7 +255,7 @@ static int name_by_minidebug(struct look *l)
 	return rc > 0 ? name_from(l, l->mini.elf, SYM_MINIDEBUG, NULL) : rc;
 }
 
-/* 0, or -errno where the file's own table cannot be read and nothing else names anything. */
+/* 0, or -errno if the file's own table cannot be read and nothing else names an address. */
 static int name_by_tables(struct look *l, struct err *e)
 {
 	const struct sym_lookup_input *in = l->in;
@@ -267,7 +270,7 @@ static int name_by_tables(struct look *l, struct err *e)
 		others = name_from(l, in->debug, SYM_SYMTAB, NULL);
 	if (l->left && stripped && others)
 		others = name_by_minidebug(l);
-	/* where the local functions are known too, what none of them covers is no function's */
+	/* if the local functions are known too, an address that none covers is in no function */
 	guesses = others || !l->any;
 	if (l->left && stripped)
 		rc = name_from(l, in->elf, SYM_SYMTAB, e);
@@ -276,7 +279,7 @@ static int name_by_tables(struct look *l, struct err *e)
 	return rc && others && !debugfile_has_info(in->elf) ? rc : 0;
 }
 
-/* Stubs have no symbols, but are known by what they jump to. */
+/* PLT stubs have no symbols; their jump target names them. */
 static void name_by_plt(struct look *l)
 {
 	struct pltsym_hit hit;
@@ -299,9 +302,9 @@ static void name_by_plt(struct look *l)
 	}
 }
 
-/* --- names as they are shown --- */
+/* --- names as shown --- */
 
-/* The string that is shown for NAME, whose own string is LINKAGE. */
+/* The string to show for NAME, whose own string is LINKAGE. */
 static uint32_t shown(struct look *l, const char *name, uint32_t linkage)
 {
 	char text[DEMANGLE_OUT_MAX];
@@ -320,7 +323,7 @@ static uint32_t shown(struct look *l, const char *name, uint32_t linkage)
 	return string;
 }
 
-/* "name@plt": the name in front of the mark is the one that is mangled. */
+/* "name@plt": only the part before the @ is mangled. */
 static uint32_t shown_stub(struct look *l, const char *name, uint32_t linkage)
 {
 	char text[DEMANGLE_OUT_MAX + 8];
@@ -340,7 +343,7 @@ static uint32_t shown_stub(struct look *l, const char *name, uint32_t linkage)
 	return sym_answer_string(&l->b, text);
 }
 
-/* Addresses come in order, so many in a row are in one function. */
+/* Addresses are sorted, so consecutive ones are often in one function. */
 static void name_symbol(struct look *l, const struct named *n, struct sym_answer_frame *f)
 {
 	if (n->name != l->last) {
@@ -410,7 +413,10 @@ static const struct elffile *with_info(const struct sym_lookup_input *in)
 	return in->debug && debugfile_has_info(in->debug) ? in->debug : NULL;
 }
 
-/* At the limit some were told and some were not; what is malformed may have been about any of the others. */
+/*
+ * Set REASON where the debug information gave nothing: at the limit some addresses are left, and
+ * malformed data may have covered any of them.
+ */
 static void mark_untold(struct look *l, uint8_t reason)
 {
 	for (size_t i = 0; i < l->in->n_vaddrs; i++)
@@ -424,7 +430,7 @@ static int make_called(struct look *l)
 	return l->called ? 0 : -ENOMEM;
 }
 
-/* FROM: when the file was begun to be opened, which unpacks its units. */
+/* FROM: the start of opening the file, which unpacks its units. */
 static int run_debug(struct look *l, struct dwarf_lookup *d, uint64_t from)
 {
 	struct dwarf_lookup_stats s;
@@ -447,7 +453,7 @@ static int run_debug(struct look *l, struct dwarf_lookup *d, uint64_t from)
 	return l->calls.failed ? -ENOMEM : 0;
 }
 
-/* Who wants neither inlined calls nor lines has the names of symbols, if all have one. */
+/* Without inlined calls and lines, read it only if an address has no symbol. */
 static int look_into_debug(struct look *l, struct err *e)
 {
 	const struct sym_lookup_input *in = l->in;
@@ -488,7 +494,7 @@ static int look_into_debug(struct look *l, struct err *e)
 
 /* --- the answer --- */
 
-/* The frames of debug information, the outermost named by its symbol where there is one. */
+/* Put frames of the debug information; the outermost one takes the name of its symbol if it has one. */
 static void put_called(
 	struct look *l, const struct named *n, const struct called *c, struct sym_answer_addr *a)
 {
@@ -507,7 +513,7 @@ static void put_called(
 	sym_answer_put(&l->b, a, frames, c->n);
 }
 
-/* The best that the tables have, debug information being asked afterwards. */
+/* The best name from the tables; the debug information is added later. */
 static struct named best(struct look *l, const struct named *n, const struct called *c, uint8_t *reason)
 {
 	const struct sym_answer_frame *calls = (const struct sym_answer_frame *)(void *)l->calls.p;

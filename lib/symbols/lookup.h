@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * lookup - names, inlined calls and source lines of some addresses of one
- * file, by whatever the file and its debug files hold.
+ * lookup - names, inlined calls and source lines of some addresses of one file, from the file and
+ * its debug files.
  *
- * A pure function of its input: it opens nothing. What it reads is hostile, so
- * it is run in a process that can do nothing else (symbols/pool.h).
+ * A pure function of its input: it opens nothing. Its input is hostile, so it runs in a sandboxed
+ * process (symbols/pool.h).
  *
- * The outermost frame is named by the symbol table where it has a symbol that
- * covers the address (the linker's truth: "foo.cold", "foo.constprop.0" are
- * told apart), else by the debug information; inlined frames and lines come
- * from the debug information. Look-ups in order: .symtab of the file, of its
- * debug file, of .gnu_debugdata, .dynsym, PLT entries.
+ * The outermost frame is named by the symbol that covers the address, if there is one (symbols
+ * distinguish "foo.cold" and "foo.constprop.0"), else by the debug information. Inlined frames and
+ * lines come from the debug information. Order of the tables: .symtab of the file, of its debug
+ * file, of .gnu_debugdata, .dynsym, PLT entries.
  */
 #ifndef STACKTOOLS_SYMBOLS_LOOKUP_H
 #define STACKTOOLS_SYMBOLS_LOOKUP_H
@@ -20,53 +19,53 @@
 #include "symbols/answer.h"
 
 /*
- * demangle - C++, Rust and D names as people write them.
+ * demangle - C++, Rust and D names in readable form.
  *
- * A bounded wrapper of libiberty's demanglers: names come from the files of
- * the observed process, and a short mangled name can stand for an endless
- * text, so both ends have a limit.
+ * A bounded wrapper around libiberty's demanglers: names come from the files of the observed
+ * process, and a short mangled name can expand without end. Therefore both input and output have a
+ * limit.
  */
 
 #define DEMANGLE_IN_MAX 2048 /* longer names stay mangled */
-#define DEMANGLE_OUT_MAX 16384 /* names that become longer stay mangled */
+#define DEMANGLE_OUT_MAX 16384 /* names with a longer result stay mangled */
 
 /*
- * NAME demangled into BUF of CAP bytes, always terminated, never cut (a text
- * that does not fit counts as too long): with parameters, Rust without its
- * hash. Returns the length, or 0 when NAME is no mangled name or goes beyond
- * the limits.
+ * Demangle NAME into BUF of CAP bytes, always terminated and never cut (a result that does not fit
+ * is too long): with parameters, Rust without its hash. Returns the length, or 0 if NAME is not a
+ * mangled name or exceeds a limit.
  */
 size_t demangle(const char *name, char *buf, size_t cap);
 
 /*
- * Raise it with every change that may change any answer: another name, frame or
- * line, another order of look-up, another way to demangle. Answers of other versions that
- * are kept on disk (symbols/cache.h) are not used. A change of the format of answers changes
- * symbols/cache.c's name, too.
+ * Increase it with every change that may change an answer: another name, frame or line, another
+ * order of look-up, another way to demangle. Cached answers of other versions (symbols/cache.h) are
+ * not used. If the format of answers changes, change SUFFIX in symbols/cache.c, too.
  */
 #define SYM_LOOKUP_VERSION 1
 
 struct sym_lookup_dwo {
-	uint64_t id; /* as asked for by sym_answer_want() */
+	uint64_t id; /* as in sym_answer_want() */
 	const struct elffile *file;
 };
 
 struct sym_lookup_input {
 	const struct elffile
-		*elf; /* the mapped file; of a relocatable one addresses are those of elfrel_layout() */
-	const struct elffile *debug; /* its separate debug file, NULL = none; the build ID agrees */
-	const struct elffile *alt; /* dwz's alternate file of whichever holds the debug information, NULL */
-	const struct elffile *dwp; /* packed split DWARF, NULL */
+		*elf; /* the mapped file; addresses in a relocatable file are those of elfrel_layout() */
+	const struct elffile *debug; /* separate debug file with the same build ID, NULL = none */
+	const struct elffile *alt; /* dwz's alternate file for the debug information, NULL = none */
+	const struct elffile *dwp; /* packed split DWARF, NULL = none */
 	const struct sym_lookup_dwo *dwos;
 	size_t n_dwos;
-	const uint64_t *vaddrs; /* ascending, distinct; return addresses are one back already */
+	const uint64_t *vaddrs; /* ascending, distinct; return addresses already moved one back */
 	size_t n_vaddrs;
 	bool inlines, lines, demangle;
-	uint64_t max_bytes; /* memory for debug information: beyond it SYM_R_LIMIT; 0 = 1 GiB */
+	uint64_t max_bytes; /* for debug information; beyond it SYM_R_LIMIT; 0 = 1 GiB */
 };
 
-/* The answer (symbols/answer.h) in fresh memory. 0, or -errno with the message where nothing at all can be
- * told. */
+/*
+ * Put the answer (symbols/answer.h) into fresh memory. 0, or -errno with the message if there is no
+ * answer at all.
+ */
 int sym_lookup(const struct sym_lookup_input *in, uint8_t **ret, size_t *len, struct err *e);
 
 #endif

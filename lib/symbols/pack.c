@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define IMAGE_MAX (CAPTURE_WRITER_RECORD_MAX - 64) /* what is around it in its record takes less */
+#define IMAGE_MAX (CAPTURE_WRITER_RECORD_MAX - 64) /* the rest of its record takes less */
 
 struct pack {
 	const struct cap_reader *c;
@@ -43,7 +43,7 @@ static void put_block(struct pack *p, unsigned int type, const void *payload, si
 	p->stats->bytes += sizeof(header) + len;
 }
 
-/* A block of one record: images are large. */
+/* A block of one record, because images are large. */
 static int put_image(struct pack *p, uint32_t file, struct err *e)
 {
 	const struct cap_image image = { file, (uint32_t)p->image.len, p->image.p };
@@ -59,7 +59,7 @@ static int put_image(struct pack *p, uint32_t file, struct err *e)
 	return 0;
 }
 
-/* 0 with the image of FILE in p->image. */
+/* Make the image of FILE in p->image. 0 or -errno. */
 static int make_image(struct pack *p, const struct cap_file *file, uint32_t proc, struct err *e)
 {
 	const struct debugfile_opts local = { .symfs = -1 };
@@ -109,7 +109,7 @@ static int put_images(struct pack *p, const struct cap_stack_files *files, struc
 	return 0;
 }
 
-/* Where the trailer begins, or the end where there is none. */
+/* The start of the trailer, or the end if there is none. */
 static size_t find_trailer(const struct cap_bytes *s, const struct cap_reader *c)
 {
 	struct cap_block_version v;

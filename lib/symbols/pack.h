@@ -2,9 +2,9 @@
 /*
  * pack - a capture with the symbol tables of its files inside.
  *
- * The capture's own blocks stay as they are; behind them, before the trailer,
- * comes an image (elf/pack.h) of each file that user stacks lie in. Files are found and proven as for
- * symbolize(1) (symbols/files.h, elf/debuginfo.h); one that has an image already keeps it.
+ * The capture's own blocks stay unchanged. After them, before the trailer, comes an image
+ * (elf/pack.h) of each file that user stacks use. Files are found and proven as for symbolize(1)
+ * (symbols/files.h, elf/debuginfo.h); a file that already has an image keeps it.
  */
 #ifndef STACKTOOLS_SYMBOLS_PACK_H
 #define STACKTOOLS_SYMBOLS_PACK_H
@@ -13,23 +13,23 @@
 
 struct cap_pack_opts {
 	const char *out; /* "-" = standard output */
-	bool force; /* as for result_file_create() */
-	/* Called for each file that is left out, with the reason. */
+	bool force; /* as for result_file_begin() */
+	/* Called for each file that was skipped, with the reason. */
 	void (*missing)(void *ctx, const char *path, const char *why);
 	void *ctx;
 };
 
 struct cap_pack_stats {
-	uint64_t files; /* that user stacks lie in */
+	uint64_t files; /* used by user stacks */
 	uint64_t packed, known; /* added; had an image before */
-	uint64_t bytes; /* of the new capture */
-	char damage[512]; /* what is wrong with the old one; "" = nothing */
+	uint64_t bytes; /* size of the new capture */
+	char damage[512]; /* what is wrong with the old capture; "" = nothing */
 };
 
 /*
- * Read the capture PATH ("-": standard input) and write it to the new one; of a damaged one that
- * much which is whole. -errno with the message where nothing was written: the name then
- * stays what it was.
+ * Copy the capture PATH ("-": standard input) to O->out and add images; a damaged one is copied up
+ * to the damage. -errno with the message if nothing was written: an existing output file then stays
+ * unchanged.
  */
 int cap_pack_write(
 	const char *path, const struct cap_pack_opts *o, struct cap_pack_stats *ret, struct err *e);

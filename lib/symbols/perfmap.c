@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Entries are sorted by address (radix: maps of long-lived processes have
- * millions, in no order), and a sweep over them with a heap of those that
- * cover the place, the newest on top, cuts them into disjoint pieces.
+ * Entries are sorted by address, with a radix sort: maps of long-lived processes have millions, in
+ * no order. A sweep over them cuts them into disjoint pieces; its heap holds the entries that cover
+ * the current address, newest on top.
  */
 #include "symbols/perfmap.h"
 #include "base/fs.h"
@@ -11,12 +11,12 @@
 #include <errno.h>
 #include <string.h>
 
-#define NAME_MAX_BYTES 65536 /* nobody's function is called that: the line is none */
+#define NAME_MAX_BYTES 65536 /* no function has a longer name: the line is malformed */
 
 struct entry {
 	uint64_t start, end;
 	uint32_t name; /* offset into the text */
-	uint32_t order; /* the greatest is the newest */
+	uint32_t order; /* highest = newest */
 };
 
 struct piece {
@@ -26,9 +26,9 @@ struct piece {
 
 struct perfmap {
 	char *text; /* names end in NUL */
-	struct entry *entries; /* by start */
+	struct entry *entries; /* sorted by start */
 	size_t n, cap;
-	struct piece *pieces; /* by address, disjoint */
+	struct piece *pieces; /* sorted by address, disjoint */
 	size_t n_pieces, max_pieces;
 	uint64_t bad;
 };
@@ -43,7 +43,7 @@ static int digit(unsigned char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The number at *P, which moves behind it and the blanks that follow; HotSpot writes 0x before it. */
+/* Parse the number at *P and move *P behind it and the blanks after it. HotSpot writes 0x before it. */
 static bool take_number(const char **p, const char *end, uint64_t *ret)
 {
 	const char *at = *p;
@@ -68,7 +68,7 @@ static bool take_number(const char **p, const char *end, uint64_t *ret)
 	return true;
 }
 
-/* The line from P to END, which is where its newline was and a NUL is now. */
+/* Parse the line from P to END, where a NUL has replaced its newline. */
 static bool take_line(const struct perfmap *m, const char *p, const char *end, struct entry *ret)
 {
 	uint64_t size;
@@ -85,7 +85,7 @@ static bool take_line(const struct perfmap *m, const char *p, const char *end, s
 	return true;
 }
 
-/* A last line without its newline is still being written: its name may go on. */
+/* A last line without a newline is malformed: it is still being written, and its name may be incomplete. */
 static int take_lines(struct perfmap *m, size_t len, struct err *e)
 {
 	char *p = m->text, *end = m->text + len;
@@ -121,7 +121,7 @@ static bool is_sorted(const struct perfmap *m)
 	return true;
 }
 
-/* One stable pass by the byte of `start` at SHIFT; false where all have the same. */
+/* One stable pass by the byte of `start` at SHIFT; false if all have the same byte. */
 static bool sort_pass(const struct entry *from, struct entry *to, size_t n, unsigned int shift)
 {
 	size_t at[256] = { 0 }, sum = 0;
@@ -163,7 +163,7 @@ static int sort_entries(struct perfmap *m, struct err *e)
 
 /* --- pieces --- */
 
-/* A heap of entries (numbers in `entries`), the newest first. */
+/* A heap of entries (indexes into `entries`), newest first. */
 struct heap {
 	uint32_t *at;
 	size_t n, cap;
@@ -216,7 +216,7 @@ static int add_piece(struct perfmap *m, uint64_t start, uint64_t end, uint32_t e
 	return 0;
 }
 
-/* Each turn takes an entry in, or one out: 2n turns at most. */
+/* Each iteration adds or removes an entry: at most 2n iterations. */
 static int sweep(struct perfmap *m, struct heap *h)
 {
 	uint64_t at = 0, to;
@@ -257,7 +257,7 @@ static int cut(struct perfmap *m, struct err *e)
 
 /* --- the module --- */
 
-/* TEXT, of LEN bytes, is the map's from now on. */
+/* The map owns TEXT (LEN bytes) from now on. */
 static int parse(char *text, size_t len, struct perfmap **ret, struct err *e)
 {
 	struct perfmap *m = calloc(1, sizeof(*m));

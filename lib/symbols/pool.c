@@ -10,12 +10,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define FILES_MAX 4 /* of one task, .dwo files aside */
-#define GROUP_MAX 32 /* tasks of one process: two descriptors each, or a few more */
+#define FILES_MAX 4 /* of one task, not counting .dwo files */
+#define GROUP_MAX 32 /* tasks of one process: each needs two descriptors or a few more */
 
 _Static_assert(sizeof(struct sym_worker_record) % 8 == 0, "answers are aligned to 8");
 
-/* The descriptors that the tasks need, each once. */
+/* The descriptors that the tasks need, without duplicates. */
 struct fds {
 	int *p;
 	size_t n, cap;
@@ -54,16 +54,16 @@ static void need_all(struct fds *fds, const struct sym_lookup_input *in)
 		need_file(fds, in->dwos[i].file);
 }
 
-/* What a process is forked for. */
+/* The work of one process. */
 struct sym_worker {
 	const struct sym_lookup_input *tasks[GROUP_MAX];
 	size_t n;
 	sym_reader_look *look;
-	struct fds
-		fds; /* the file of answers, then those of the tasks: in the sandbox from SYM_WORKER_OUT on */
+	/* The answer file, then the tasks' files; in the sandbox they start at SYM_WORKER_OUT. */
+	struct fds fds;
 };
 
-/* F with the descriptor that it has in the sandbox. */
+/* Copy F with its descriptor in the sandbox. */
 static const struct elffile *moved(const struct fds *fds, const struct elffile *f, struct elffile *copy)
 {
 	if (!f)
@@ -75,7 +75,7 @@ static const struct elffile *moved(const struct fds *fds, const struct elffile *
 	return copy;
 }
 
-/* LOOK with the files as they are here. */
+/* Call w->look with the descriptors of the sandbox. */
 static int look_up(const struct sym_worker *w, const struct sym_lookup_input *task, uint8_t **ret,
 	size_t *len, struct err *e)
 {
@@ -99,7 +99,7 @@ static int look_up(const struct sym_worker *w, const struct sym_lookup_input *ta
 	return w->look(&in, ret, len, e);
 }
 
-/* Where the next one goes; 0 when it cannot be handed over. */
+/* Write the answer at AT. The offset of the next one, or 0 if it cannot be written. */
 static uint64_t answer(uint64_t at, struct sym_worker_record *r, const uint8_t *bytes, const struct err *e)
 {
 	const uint64_t behind = at + sizeof(*r);
@@ -167,16 +167,16 @@ int sym_worker_next(
 #define MEMORY_DEFAULT (UINT64_C(2) << 30)
 #define ANSWER_MAX (UINT64_C(1) << 30)
 #define SECONDS_DEFAULT 60
-#define GROUP_NS 3000000 /* a process that would take less gets another job: to make one costs a third */
+#define GROUP_NS 3000000 /* cost of a full group: starting a process takes a third of this */
 #define TICK_MS 200
 #define NS UINT64_C(1000000000)
 #define GRACE_MS 100
 
-/* A job and what it will about cost: only the order depends on it. */
+/* A job and its estimated cost, which only affects the order. */
 struct item {
 	struct sym_reader_job *job;
 	uint64_t cost_ns;
-	bool shares; /* a process with others: see is_trusted() */
+	bool shares; /* may share a process: see is_trusted() */
 };
 
 /* A process with the items [at, end). */
@@ -184,7 +184,7 @@ struct slot {
 	struct worker *worker; /* NULL = none */
 	int out;
 	size_t at, end;
-	size_t seen; /* of them answered when the clock was last set */
+	size_t seen; /* how many were answered when the deadline was set */
 	uint64_t deadline_ns;
 };
 
@@ -192,7 +192,7 @@ struct run {
 	struct sym_reader_opts o;
 	sym_reader_look *look;
 	struct item *items;
-	size_t n, next; /* behind next nobody has been asked */
+	size_t n, next; /* items from NEXT on are not started */
 	struct slot *slots;
 	size_t n_slots, running;
 	void (*done)(void *ctx, struct sym_reader_job *job);
@@ -209,14 +209,14 @@ static uint64_t section_bytes(const struct elffile *f, bool symbols)
 		const struct elffile_section *s = &f->sections[i];
 		bool table = s->type == SHT_SYMTAB || s->type == SHT_DYNSYM;
 
-		/* what is not loaded is debug information, mostly */
+		/* sections that are not loaded are mostly debug information */
 		if (symbols ? table : s->type == SHT_PROGBITS && !(s->flags & SHF_ALLOC))
 			sum += s->size < f->size ? s->size : 0;
 	}
 	return sum;
 }
 
-/* By measurement: half a nanosecond a byte of a symbol table, two of debug information at most. */
+/* Measured: half a nanosecond for a byte of a symbol table, at most two for one of debug information. */
 static uint64_t cost_of(const struct sym_reader_job *j)
 {
 	const struct sym_lookup_input *in = &j->in;
@@ -236,9 +236,9 @@ static bool is_of_root(const struct elffile *f)
 }
 
 /*
- * A file that takes over the process that reads it can answer for the others of
- * that process. Those that only root can have written may share one;
- * any other, and what lies in memory, has one of its own.
+ * A file that takes over the process reading it can forge the answers for all files of that
+ * process. Files that only root can have written may share a process; any other file, and bytes in
+ * memory, get their own.
  */
 static bool is_trusted(const struct sym_lookup_input *in)
 {
@@ -256,7 +256,7 @@ static bool is_small(const struct item *i)
 	return i->shares && i->cost_ns < GROUP_NS;
 }
 
-/* The largest first; those that can share a process are next to each other. */
+/* Largest first; items that can share a process are adjacent. */
 static int by_cost(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
@@ -266,7 +266,7 @@ static int by_cost(const void *a, const void *b)
 	return c ? c : CMP(x->job, y->job);
 }
 
-/* The items that the next process gets: as many small ones as make it worth while. */
+/* The end of the next process's items: small ones are grouped until they are worth a process. */
 static size_t group_end(const struct run *r)
 {
 	uint64_t cost = r->items[r->next].cost_ns;
@@ -280,7 +280,7 @@ static size_t group_end(const struct run *r)
 	return i;
 }
 
-/* --- jobs that have an end --- */
+/* --- finished jobs --- */
 
 static void finish(const struct run *r, struct sym_reader_job *j)
 {
@@ -295,7 +295,7 @@ static void fail(const struct run *r, struct sym_reader_job *j, int code, const 
 	finish(r, j);
 }
 
-/* Just the addresses that were asked for? */
+/* Does A hold exactly the requested addresses? */
 static bool answers_all(const struct sym_lookup_input *in, const struct sym_answer *a)
 {
 	if (a->head->n_addrs != in->n_vaddrs)
@@ -306,7 +306,7 @@ static bool answers_all(const struct sym_lookup_input *in, const struct sym_answ
 	return true;
 }
 
-/* BYTES is the job's from here on. */
+/* The job owns BYTES from here on. */
 static void take(const struct run *r, struct sym_reader_job *j, const struct sym_worker_record *rec,
 	uint8_t *bytes, uint64_t memory)
 {
@@ -325,7 +325,7 @@ static void take(const struct run *r, struct sym_reader_job *j, const struct sym
 	}
 }
 
-/* What the process of S left: S->at is the first item without an answer then. */
+/* Collect the answers of the process of S. Afterwards S->at is the first item without an answer. */
 static void collect(const struct run *r, struct slot *s, uint64_t memory)
 {
 	struct sym_worker_record rec;
@@ -387,7 +387,7 @@ static int start_worker(const struct run *r, struct slot *s, struct sym_worker *
 	return worker_start(&opts, &s->worker, e);
 }
 
-/* A process for the items [s->at, s->end). 0, or -errno with S as if it had none. */
+/* Start a process for the items [s->at, s->end). 0, or -errno with S unused. */
 static int start(struct run *r, struct slot *s, struct err *e)
 {
 	struct sym_worker w = { .n = s->end - s->at, .look = r->look };
@@ -408,7 +408,7 @@ static int start(struct run *r, struct slot *s, struct err *e)
 	return 0;
 }
 
-/* The process of S is over, or is to be. WHY NULL: by how it ended. */
+/* The process of S has ended, or must end. WHY NULL: report how it ended. */
 static void end(struct run *r, struct slot *s, int code, const char *why)
 {
 	struct worker_end how;
@@ -421,7 +421,7 @@ static void end(struct run *r, struct slot *s, int code, const char *why)
 		fail(r, r->items[s->at++].job, code, why ? why : how.why);
 }
 
-/* Records are written last, so those that are there are whole. */
+/* Counts answers. Records are written last, so an existing record is complete. */
 static size_t answered(const struct slot *s)
 {
 	struct sym_worker_record rec;
@@ -441,7 +441,7 @@ static size_t answered(const struct slot *s)
 	return n;
 }
 
-/* Each item has its time: a process that went on to another one meanwhile goes on. */
+/* The time limit is for one item: a process that reached another item gets a new deadline. */
 static void look_at_clock(struct run *r, struct slot *s)
 {
 	char why[128];
@@ -459,7 +459,7 @@ static void look_at_clock(struct run *r, struct slot *s)
 	end(r, s, -ETIMEDOUT, why);
 }
 
-/* Work for every free slot. -errno only where none is running and none can be started. */
+/* Start work in every free slot. -errno only if none is running and none can be started. */
 static int start_all(struct run *r, struct err *e)
 {
 	for (size_t i = 0; i < r->n_slots; i++) {
@@ -481,7 +481,7 @@ static int start_all(struct run *r, struct err *e)
 		else if (!r->running)
 			return rc;
 		else if (next != r->next)
-			s->end = s->at; /* later */
+			s->end = s->at; /* try again later */
 	}
 	return 0;
 }
@@ -495,7 +495,7 @@ static int wait_ms(const struct run *r)
 
 static void wait_a_while(const struct run *r, struct pollfd *fds)
 {
-	/* POLLHUP alone, which comes unasked */
+	/* only POLLHUP, which needs no request */
 	for (size_t i = 0; i < r->n_slots; i++)
 		fds[i] = (struct pollfd){ .fd = r->slots[i].worker ? worker_fd(r->slots[i].worker) : -1 };
 	if (poll(fds, r->n_slots, wait_ms(r)) <= 0) {
@@ -506,7 +506,7 @@ static void wait_a_while(const struct run *r, struct pollfd *fds)
 	}
 }
 
-/* Whatever runs is ended; what it has answered counts. -ETIME where the time is over. */
+/* After the deadline, end all processes but keep their answers. -ETIME if the deadline has passed. */
 static int end_in_time(struct run *r, struct err *e)
 {
 	static const char why[] = "the time for all symbols was over";
@@ -540,7 +540,7 @@ static int run_all(struct run *r, struct err *e)
 	return rc;
 }
 
-/* Nobody can be asked any more. */
+/* No process is left to do the remaining items. */
 static void fail_rest(struct run *r, const struct err *e)
 {
 	for (size_t i = 0; i < r->n_slots; i++)

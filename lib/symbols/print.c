@@ -13,8 +13,8 @@ struct perf_text_wait {
 	const struct cap_sample *sample;
 	const struct cap_proc *proc;
 	const struct cap_stack *kernel, *user;
-	const char *comm; /* the thread's */
-	uint32_t ns_tid; /* the thread's, in its own PID namespace; 0 = unknown */
+	const char *comm; /* of the thread */
+	uint32_t ns_tid; /* of the thread, in its own PID namespace; 0 = unknown */
 };
 
 #define NS UINT64_C(1000000000)
@@ -26,7 +26,7 @@ static void put_key(struct buf *b, const char *key, uint64_t v)
 	buftext_dec(b, v, 1);
 }
 
-/* A value of "key=value": never empty. */
+/* A value of "key=value", never empty: "-" if VALUE is. */
 static void put_value(struct buf *b, const char *key, const char *value)
 {
 	buftext_str(b, key);
@@ -40,7 +40,7 @@ static void put_build_id(struct buf *b, const struct cap_build_id *id)
 	buftext_str(b, text_hex(digits, id->bytes, MIN(id->len, CAPTURE_BUILD_ID_MAX)));
 }
 
-/* REAL_NS as UTC in TEXT; "-" where it is not known. */
+/* REAL_NS as UTC in TEXT; "-" if it is unknown. */
 static const char *utc(uint64_t real_ns, char text[64])
 {
 	time_t t = (time_t)(real_ns / NS);
@@ -79,7 +79,7 @@ uint64_t perf_text_lost(const struct cap_reader *c)
 	return sum;
 }
 
-/* How it was recorded, when that was not the best way; and what is no exact wait says so. */
+/* The recording mode, unless it was the best; for a sampled one, also that waits are estimates. */
 static void put_mode(struct buf *b, const struct cap_reader *c)
 {
 	struct cap_mode m;
@@ -98,7 +98,7 @@ static void put_mode(struct buf *b, const struct cap_reader *c)
 	buftext_str(b, "\n");
 }
 
-/* The '#' lines at the top of the text; FORMAT line first. */
+/* The '#' lines at the top of the text; the format line is first. */
 static void perf_text_head(struct buf *b, const struct cap_reader *c, const struct perf_text_totals *t)
 {
 	const struct cap_host *h = &c->host;
@@ -140,7 +140,7 @@ static void perf_text_not_used(struct buf *b, const char *path, const char *why)
 	buftext_str(b, "\n");
 }
 
-/* The length of the piece of COMM at I that is written as it is, 0 = escape its byte. */
+/* The length of the piece of COMM at I that needs no escaping; 0 = escape this byte. */
 static size_t plain_piece(const char *comm, size_t i, size_t len)
 {
 	if (comm[i] == ';' || comm[i] == '\\' || (i == 0 && comm[i] == '#'))
@@ -179,7 +179,7 @@ static bool not_asked(const struct cap_stack *s)
 	return s->verdict == VERDICT_FAILED && s->reason == REASON_NOT_ASKED;
 }
 
-/* What went wrong, in one word; NULL when nothing did. */
+/* What went wrong, in one word; NULL if nothing did. */
 static const char *error_word(const struct cap_stack *s)
 {
 	if (s->verdict == VERDICT_TRUNCATED)
@@ -189,7 +189,7 @@ static const char *error_word(const struct cap_stack *s)
 	return s->reason == REASON_ERRNO ? err_name(s->error) : capture_reason_name(s->reason);
 }
 
-/* The same for people, as part of a frame: no parentheses, quotes or arrows. */
+/* The same for users, as part of a frame: no parentheses, quotes or arrows. */
 static const char *error_phrase(const struct cap_stack *s)
 {
 	static const char *const phrases[REASON_COUNT] = {
@@ -239,7 +239,7 @@ static void put_comment(struct buf *b, const struct perf_text_wait *w)
 	buftext_str(b, "\n");
 }
 
-/* The comment and the first line of a record. End it with a newline of your own. */
+/* The comment and the first line of a record. The caller ends the record with a blank line. */
 static void perf_text_wait(struct buf *b, const struct perf_text_wait *w)
 {
 	const struct cap_sample *s = w->sample;
@@ -300,7 +300,7 @@ static void put_module(struct buf *b, const struct frame *f)
 	buftext_str(b, f->kernel ? "]" : "");
 }
 
-/* Symbol and module as they are: the line put together in one place, LINE_BYTES at most. */
+/* Fast path for a symbol and module without escapes: builds the line in a buffer of LINE_BYTES. */
 static bool put_plain_frame(struct buf *b, const struct frame *f)
 {
 	char line[LINE_BYTES], *p = line;
@@ -336,7 +336,7 @@ static void put_own_frame(struct buf *b, const struct frame *f)
 	buftext_str(b, ")\n");
 }
 
-/* The place below its frame, as perf's srcline. */
+/* The source line below a frame, like perf's srcline. */
 static void put_place(struct buf *b, const char *file, uint32_t line)
 {
 	if (!file || !line)
@@ -348,8 +348,8 @@ static void put_place(struct buf *b, const char *file, uint32_t line)
 }
 
 /*
- * A line for each call that was inlined, innermost first, and one for the
- * function itself. With LINES each has the source line below it, where it is known.
+ * A line for each inlined call, innermost first, and one for the function itself. With LINES, each
+ * is followed by its source line if that is known.
  */
 static void perf_text_frame(struct buf *b, const struct frame *f, bool lines)
 {
@@ -370,9 +370,9 @@ static void perf_text_frame(struct buf *b, const struct frame *f, bool lines)
 }
 
 /*
- * The line that stands for what a stack lacks: instead of its frames where it
- * failed, as its outermost frame where it was cut short. Nothing for a whole
- * stack, one that nothing proves whole, or one that was not to be recorded.
+ * The line for the missing part of a stack: it replaces the frames of a failed stack and is the
+ * outermost frame of a stack that was cut short. Nothing for a complete stack, an unverified one,
+ * or one that was not to be recorded.
  */
 static void perf_text_lack(struct buf *b, const struct cap_stack *s)
 {
@@ -393,7 +393,7 @@ static void perf_text_lack(struct buf *b, const struct cap_stack *s)
 	buftext_str(b, kernel ? "] ([kernel.kallsyms])\n" : "] ([unknown])\n");
 }
 
-/* In which mode it was recorded: for all but the best; "samples" where waits are estimates. */
+/* The recording mode, unless it was the best; "samples" if waits are estimates. */
 static void put_json_mode(struct json *j, const struct cap_reader *c)
 {
 	struct cap_mode m;
@@ -418,7 +418,7 @@ static void put_json_mode(struct json *j, const struct cap_reader *c)
 	json_end(j, '}');
 }
 
-/* The same in JSON; each object is one line. */
+/* The head as JSON. Each object is one line. */
 static void perf_text_json_head(struct buf *b, const struct cap_reader *c, const struct perf_text_totals *t)
 {
 	const struct cap_host *h = &c->host;
@@ -466,7 +466,7 @@ static void perf_text_json_not_used(struct buf *b, const char *path, const char 
 	buftext_str(b, "\n");
 }
 
-/* What the members of a wait that speak of one of its stacks are called. */
+/* The names of the members that describe one stack of a wait. */
 struct stack_keys {
 	const char *id, *verdict, *error, *error_text, *stop_pc, *exact;
 };
@@ -502,7 +502,7 @@ static void put_json_stack(struct json *j, const struct stack_keys *keys, const 
 	json_end(j, ']');
 }
 
-/* Everything up to the frames, with the numbers of the exact ones where there are any (struct cap_stack). */
+/* All members before the frames, with the numbers of the exact frames if there are any (struct cap_stack). */
 static void perf_text_json_wait(struct json *j, const struct perf_text_wait *w)
 {
 	const struct cap_sample *s = w->sample;
@@ -541,7 +541,7 @@ static void put_json_number(struct json *j, const char *key, uint32_t v)
 		json_null(j, key);
 }
 
-/* Where execution is in a function: of its own call or of the address. */
+/* The place of execution in a function: its call, or the address. */
 static void put_json_place(struct json *j, const char *file, uint32_t line, uint32_t column)
 {
 	json_str(j, "file", file);
@@ -581,7 +581,7 @@ static void perf_text_json_frame(struct buf *b, const struct frame *f)
 	json_end(&j, '}');
 }
 
-#define AHEAD 8 /* frames whose text is fetched before it is needed */
+#define AHEAD 8 /* how many frames ahead to prefetch */
 
 struct text {
 	size_t at;
@@ -590,8 +590,8 @@ struct text {
 
 struct print {
 	const struct wait_printer *w;
-	struct buf arena; /* the lines of all frames */
-	struct text *texts; /* by frame id */
+	struct buf arena; /* text of all frames */
+	struct text *texts; /* indexed by frame id */
 };
 
 const char *wait_printer_comm(const struct cap_reader *c, const struct cap_sample *s, uint32_t *ns_tid)
@@ -602,7 +602,7 @@ const char *wait_printer_comm(const struct cap_reader *c, const struct cap_sampl
 	return t ? t->comm : c->procs[s->proc].comm;
 }
 
-/* Each frame becomes text once. */
+/* Render each frame once. */
 static int render_frames(struct print *j, struct err *e)
 {
 	size_t n = resolve_count(j->w->r);
@@ -746,7 +746,7 @@ int name_coverage_add(struct name_coverage *l, const struct frame *f, uint64_t t
 	l->inlined += f->n_inlined * times;
 	if (!f->module)
 		return 0;
-	/* a module's name is one string, whoever speaks of it */
+	/* equal module names are the same string, so the pointer is the key */
 	if (idmap_put(&l->seen, f->source, (uintptr_t)f->module, 0, &added) == UINT32_MAX)
 		return -ENOMEM;
 	l->files[f->source] += added;

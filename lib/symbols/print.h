@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * print - the waits of a capture with their frames, as perf script's text
- * or JSON.
- */
+/* print - the waits of a capture with their frames, as perf script text or JSON. */
 #ifndef STACKTOOLS_SYMBOLS_PRINT_H
 #define STACKTOOLS_SYMBOLS_PRINT_H
 
@@ -15,8 +12,7 @@
 #include "symbols/resolve.h"
 
 /*
- * perf_text - waits and frames as text: the grammar of perf script(1), and
- * JSON, one object a line.
+ * perf_text - waits and frames in the grammar of perf script(1), and as JSON, one object a line.
  *
  * The grammar, from perf's output and what its readers accept:
  *
@@ -27,31 +23,32 @@
  *     <source file>:<line>
  *   <blank line>
  *
- * Lines that begin with '#' are comments to every reader. What comes from
- * the observed processes is escaped so that it stays within its field:
+ * Lines that begin with '#' are comments to every reader. Text from the observed processes is
+ * escaped so that it stays within its field:
  *
- *   comm     no '#' first, no ';', and '_' for each space that begins or ends
- *            it or stands before a digit, so that no reader takes part of it
- *            for the PID; a comm of one byte is followed by two spaces, since
- *            readers want two bytes before the PID
- *   symbol   a line of text, "?" behind it where it is only the function before the address; one that begins
- * with '(' gets "::" before it, since readers take such a frame for a process name and drop it module   a
- * word; no white space; so is a source file
+ *   comm     no '#' first, no ';'; '_' for a leading or trailing space and for a
+ *            space before a space or a digit, so that no reader takes part of it
+ *            for the PID. Two spaces follow a comm of one byte, because readers
+ *            want two bytes before the PID.
+ *   symbol   text on one line. "?" follows it if it is only the function before
+ *            the address. "::" precedes a symbol that begins with '(', because
+ *            readers take such a frame for a process name and drop it.
+ *   module   a word without white space; so is a source file
  *
- * Symbols and paths are cut at BUFTEXT_MAX bytes.
+ * Symbols and paths are cut at BUFTEXT_MAX bytes (base/text.c).
  *
- * Nothing here allocates but the buffer: check its `failed` at the end.
+ * Only the buffer allocates memory: check its `failed` at the end.
  */
 
-/* What the stream contains, for its head. */
+/* Totals for the head. */
 struct perf_text_totals {
 	uint64_t records, waits, total_ns, lost;
 };
 
-/* Does C count lost waits, stacks or events? Any "lost.*" that is not 0, but those in nanoseconds. */
+/* Does C count lost waits, stacks or events? True for "lost.*" that is not 0, except those in nanoseconds. */
 bool perf_text_is_loss(const struct cap_counter *c);
 
-/* The sum of these. */
+/* The sum of these counters. */
 uint64_t perf_text_lost(const struct cap_reader *c);
 
 struct wait_printer_record {
@@ -60,41 +57,44 @@ struct wait_printer_record {
 	struct stackids_span kernel, user; /* of `stacks` */
 };
 
-/* All of it is the caller's. */
+/* The caller owns everything in it. */
 struct wait_printer {
 	const struct cap_reader *c;
-	struct resolve *r; /* resolve_run() is over */
+	struct resolve *r; /* after resolve_run() */
 	struct stackids *stacks;
-	struct wait_printer_record *records; /* in the order in which they are printed */
+	struct wait_printer_record *records; /* in the order of printing */
 	size_t n_records;
 	struct perf_text_totals totals;
 	bool json, lines;
 };
 
-/* The name of the thread of S; *NS_TID is its number in its own PID namespace, 0 = unknown. */
+/* The name of the thread of S; *NS_TID is its ID in its own PID namespace, 0 = unknown. */
 const char *wait_printer_comm(const struct cap_reader *c, const struct cap_sample *s, uint32_t *ns_tid);
 
-/* Head, files that were not used, records. 0 or -ENOMEM; what OUT could not write is told by out_flush(). */
+/*
+ * Print the head, the files that were not used, and the records. 0 or -ENOMEM; out_flush() reports
+ * failed writes.
+ */
 int wait_printer_print(const struct wait_printer *w, struct out *out, struct err *e);
 
 /*
- * name_coverage - how many frames, distinct addresses and files have their names
- * from where, and what it took.
+ * name_coverage - where names come from, counted by frames, distinct addresses and files, with the
+ * time it took.
  */
 
 /* Zero it. */
 struct name_coverage {
 	uint64_t frames[FRAME_SOURCES], addresses[FRAME_SOURCES], files[FRAME_SOURCES];
-	uint64_t unsure; /* frames with the name of the function before the address */
-	uint64_t with_line, with_inlined, inlined; /* frames; calls that were inlined into these */
-	struct idmap seen; /* (step, module) */
+	uint64_t unsure; /* named by the function before the address */
+	uint64_t with_line, with_inlined, inlined; /* frames, frames, and calls inlined into them */
+	struct idmap seen; /* (source, module) */
 };
 
-/* F stands for TIMES frames. 0 or -ENOMEM. */
+/* Count F, which occurs in TIMES frames. 0 or -ENOMEM. */
 int name_coverage_add(struct name_coverage *l, const struct frame *f, uint64_t times);
 void name_coverage_free(struct name_coverage *l);
 
-/* As lines for people, PREFIX before each; S may be NULL. */
+/* As lines for users, each with PREFIX; S may be NULL. */
 void name_coverage_text(
 	struct buf *b, const struct name_coverage *l, const struct modules_stats *s, const char *prefix);
 

@@ -7,11 +7,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define STEPS_MAX 4096 /* a capture whose pieces lie over each other more than that is no recorder's */
+#define STEPS_MAX 4096 /* no recorder writes a capture with more overlapping pieces */
 
 struct jitnames {
 	const struct cap_reader *c;
-	uint64_t *reach; /* where the code of the process, up to this piece, ends at the farthest */
+	uint64_t *reach; /* highest end of the process's code up to this piece */
 };
 
 int jitnames_new(const struct cap_reader *c, struct jitnames **ret, struct err *e)
@@ -42,7 +42,7 @@ void jitnames_free(struct jitnames *n)
 	free(n);
 }
 
-/* How many pieces come up to ADDR of PROC. */
+/* The number of pieces that start up to ADDR of PROC. */
 static size_t pieces_until(const struct cap_reader *c, uint32_t proc, uint64_t addr)
 {
 	size_t low = PARTITION_POINT(0, c->n_jits, mid,
@@ -51,19 +51,18 @@ static size_t pieces_until(const struct cap_reader *c, uint32_t proc, uint64_t a
 	return low;
 }
 
-/* Is A, rather than B (NULL = nothing), what was there at FIRST_NS or came first after it? */
+/* Is A better than B (NULL = nothing): the code at FIRST_NS, or else the first one after it? */
 static bool is_better(const struct cap_jit *a, const struct cap_jit *b, uint64_t first_ns)
 {
 	if (!b)
 		return true;
 	if (a->from_ns > first_ns && b->from_ns > first_ns)
 		return a->from_ns < b->from_ns;
-	/* the newest of those that were there */
+	/* the newest at FIRST_NS */
 	return a->from_ns <= first_ns && (b->from_ns > first_ns || a->from_ns > b->from_ns);
 }
 
-/* Of the pieces around ADDR, those of KIND that were there at some time of the sample: the best, and how
- * many. */
+/* The best piece of KIND that covers ADDR and existed at some time of the sample; *FOUND counts them. */
 static const struct cap_jit *look(const struct jitnames *n, uint8_t kind, uint32_t proc, uint64_t addr,
 	uint64_t first_ns, uint64_t last_ns, size_t *found)
 {
@@ -106,17 +105,19 @@ static const char no_ksym[] = "the recording has no symbol for this address";
 static const char other_code[] = "other code was at this address at some time of these waits";
 static const char changed[] = "another file was mapped here at some time of these waits";
 
-/* Which maps of a process say when its addresses mean what. */
+/* When the addresses of a process change their meaning. */
 struct timeline {
 	bool overlaps;
-	bool jit; /* a compiler told of code that was made meanwhile */
-	bool jit_times; /* and of when: so addresses change their meaning */
-	uint64_t last_map_ns; /* when the last one was made */
-	char *jit_module; /* the file that perf would name, NULL = not needed yet */
+	bool jit; /* there is JIT code */
+	bool jit_times; /* JIT code has times: addresses change their meaning */
+	uint64_t last_map_ns; /* when the last mapping was made */
+	char *jit_module; /* the file name that perf would use, NULL = not needed yet */
 };
 
-/* A frame is known by its address and a key: a process (steady), a mapping or a piece of JIT code, with
- * flags. */
+/*
+ * The identity of a frame is its address and a key: a process (steady), a mapping or a piece of JIT
+ * code, with flags.
+ */
 enum {
 	KEY_EXACT = 1,
 	KEY_UNSURE = 2,
@@ -132,7 +133,7 @@ struct resolve {
 	struct modules *modules;
 	bool look_into_kernel; /* for inlined calls and lines */
 	struct jitnames *jit;
-	struct timeline *times; /* by process */
+	struct timeline *times; /* indexed by process */
 	struct frame *frames;
 	size_t n_frames, frames_cap;
 	struct idmap by_key; /* (key, address) -> frame */
@@ -229,7 +230,7 @@ static const char *why_no_map(const struct cap_reader *c, uint32_t proc)
 	return "the mappings of the process could not be read";
 }
 
-/* What is known before any file was looked into. */
+/* Fill in what is known without reading any file. */
 static void make_user(const struct resolve *r, uint32_t proc, const struct cap_map *map, struct frame *f)
 {
 	const struct cap_file *file = map && map->file != CAPTURE_NONE ? &r->c->files[map->file] : NULL;
@@ -265,7 +266,7 @@ static void make_kernel(const struct cap_reader *c, struct frame *f)
 	}
 }
 
-/* Number F under its key. */
+/* Add F under its key; returns its number. */
 static uint32_t add_frame(struct resolve *r, uint32_t key, const struct frame *f)
 {
 	uint32_t at = (uint32_t)r->n_frames;
@@ -300,7 +301,7 @@ bool resolve_steady(const struct resolve *r, uint32_t proc, uint64_t first_ns)
 	return !t->overlaps && !t->jit_times && t->last_map_ns <= first_ns;
 }
 
-/* What perf calls the file that JIT code is from: readers know it by that. */
+/* perf's name for the file of JIT code, which readers expect. */
 static const char *jit_module(struct resolve *r, const struct cap_jit *j)
 {
 	struct timeline *t = &r->times[j->proc];
@@ -313,7 +314,7 @@ static const char *jit_module(struct resolve *r, const struct cap_jit *j)
 	return t->jit_module;
 }
 
-/* Code of a compiler lies where no file is, or in one that has no name on disk. */
+/* JIT code lies in no file, or in a file without a name on disk. */
 static bool may_be_jit(const struct resolve *r, uint32_t proc, const struct cap_map *map)
 {
 	const char *path = map && map->file != CAPTURE_NONE ? r->c->files[map->file].path : "";
@@ -334,15 +335,15 @@ static void make_jit(struct resolve *r, const struct cap_jit *j, bool unsure, st
 	f->reason = unsure ? other_code : NULL;
 }
 
-/* Where and when an address of a user stack was. */
+/* An address of a user stack: where and when it was. */
 struct place {
 	uint32_t proc;
 	uint64_t addr, back, first_ns, last_ns;
 	bool exact, steady;
-	/* found */
+	/* set by find_map() */
 	const struct cap_map *map;
 	const struct cap_jit *jit;
-	bool unsure, jit_unsure; /* the address meant something else at some time */
+	bool unsure, jit_unsure; /* the address also meant something else in that time */
 };
 
 static void find_map(const struct resolve *r, struct place *p)
@@ -354,7 +355,7 @@ static void find_map(const struct resolve *r, struct place *p)
 			r->jit, p->proc, p->addr - p->back, p->first_ns, p->last_ns, &p->jit_unsure);
 }
 
-/* Two addresses of one key are one frame. */
+/* Two addresses with the same key are the same frame. */
 static uint32_t key_of(const struct resolve *r, const struct place *p)
 {
 	uint32_t exact = p->exact ? KEY_EXACT : 0, unsure = p->unsure || p->jit_unsure ? KEY_UNSURE : 0;
@@ -365,13 +366,13 @@ static uint32_t key_of(const struct resolve *r, const struct place *p)
 		return (uint32_t)(p->jit - r->c->jits) << KEY_SHIFT | KEY_JIT | exact | unsure;
 	if (p->map)
 		return (uint32_t)(p->map - r->c->maps) << KEY_SHIFT | KEY_MAP | exact | unsure;
-	return p->proc << KEY_SHIFT | KEY_UNSURE | exact; /* not the steady one, which may have a mapping */
+	return p->proc << KEY_SHIFT | KEY_UNSURE | exact; /* the steady key may have a mapping */
 }
 
-/* A frame for what was found. */
+/* Make a frame from what was found. */
 static uint32_t new_frame(struct resolve *r, const struct place *p, uint32_t key)
 {
-	/* which of two files these waits were in is not known: no name is better than a wrong one */
+	/* two files were mapped here during these waits: no name is better than a wrong one */
 	const struct cap_map *map = p->unsure && p->map && p->map->from_ns <= p->first_ns ? NULL : p->map;
 	struct frame f = { .address = p->addr };
 
@@ -423,7 +424,7 @@ static enum frame_source source_of(uint8_t source)
 	return (enum frame_source)sources[source];
 }
 
-/* The calls of an answer become those of the frame: the last one is the function itself. */
+/* Take the calls of an answer: the last one is the function itself. */
 static void set_calls(struct frame *f, const struct modules_hit *hit)
 {
 	const struct sym_answer_addr *a = hit->addr;
@@ -439,13 +440,14 @@ static void set_calls(struct frame *f, const struct modules_hit *hit)
 	f->n_inlined = a->n_frames - 1;
 	f->unsure = a->reason == SYM_R_BEYOND;
 	f->no_start = f->name && !a->start;
-	if (f->name && a->start) /* of the address itself, not of the byte that was looked up */
+	if (f->name && a->start) /* of the address itself, not of the byte looked up */
 		f->offset = a->vaddr + (f->module_offset - hit->offset) - a->start;
 }
 
 /*
- * The running kernel's own symbols name a function, wherever they are known: they say what was there when it
- * was recorded, aliases and boot-time choices included, and so does perf. Its file says the rest.
+ * Where the running kernel's own symbols are known, they name the function, as in perf: they
+ * describe the kernel that was recorded, with aliases and boot-time choices. The kernel's file adds
+ * the rest.
  */
 static void set_kernel(struct frame *f, const struct modules_hit *hit)
 {
@@ -472,7 +474,7 @@ static bool is_bpf(const char *module)
 	return module && strcmp(module, "bpf") == 0;
 }
 
-/* A frame that has its name from the recording: why it has no line, where the kernel's file is there. */
+/* Why a frame named by the recording has no line, although the kernel's file exists. */
 static const char *why_no_line(const struct frame *f, const struct modules_hit *hit)
 {
 	if (!hit->addr)
@@ -540,17 +542,17 @@ void resolve_stats(const struct resolve *r, struct modules_stats *ret)
 	modules_stats(r->modules, ret);
 }
 
-#define AHEAD 8 /* frames whose entries are fetched before they are needed */
+#define AHEAD 8 /* how many frames ahead to prefetch */
 
 struct stackids {
 	const struct cap_reader *c;
 	struct resolve *r;
 	uint32_t *ids;
 	size_t n_ids, ids_cap;
-	struct stackids_span *kernel; /* by stack id */
-	struct stackids_span *user; /* one for each pair of a process and a user stack */
+	struct stackids_span *kernel; /* indexed by stack id */
+	struct stackids_span *user; /* one for each pair of process and user stack */
 	size_t n_user, user_cap;
-	struct idmap by_pair; /* -> user */
+	struct idmap by_pair; /* (process, user stack) -> user */
 };
 
 int stackids_new(const struct cap_reader *c, struct resolve *r, struct stackids **ret)
@@ -561,7 +563,7 @@ int stackids_new(const struct cap_reader *c, struct resolve *r, struct stackids 
 		return -ENOMEM;
 	s->c = c;
 	s->r = r;
-	/* enough where each stack is resolved once */
+	/* enough if each stack is resolved once */
 	for (size_t i = 0; i < c->n_stacks; i++)
 		s->ids_cap += c->stacks[i].len;
 	s->ids_cap++;
@@ -586,7 +588,7 @@ void stackids_free(struct stackids *s)
 	free(s);
 }
 
-/* Room for the frames of STACK; a stack that failed has none. */
+/* Make room for the frames of STACK; a failed stack has none. */
 static int start(struct stackids *s, const struct cap_stack *stack, struct stackids_span *ret)
 {
 	uint32_t len = stack->verdict != VERDICT_FAILED ? stack->len : 0;
@@ -618,7 +620,7 @@ int stackids_kernel(struct stackids *s, const struct cap_sample *a, struct stack
 static int resolve_frames(struct stackids *s, const struct cap_sample *a, struct stackids_span *ret)
 {
 	const struct cap_stack *stack = &s->c->stacks[a->ustack];
-	uint32_t next = 0; /* of the exact frames behind the first one */
+	uint32_t next = 0; /* index into the exact frames after frame 0 */
 
 	if (start(s, stack, ret) != 0)
 		return -ENOMEM;

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What symbolize --format=json prints, in figures; by awk, for the guest with little
+# Summarizes the output of symbolize --format=json in figures. In awk, because the guest with little
 # memory has no Perl.
 #
 #   symbolize --format=json CAP | awk -f judge.awk [-v said=FILE] [-v begun=NS]
 #
-# Prints "NAME VALUE" a line: waits, kernel (percent of the waits that were no loss of
-# the CPU alone whose kernel stack is complete), complete (the same of user stacks, without the waits of
-# threads that had given their memory back, at an exit or in an exec: they have no user stack), threads, comms, initial (records of
-# waits that were there before the recording), first_ms (the first wait that began after
-# BEGUN).
+# Prints one "NAME VALUE" per line: waits; kernel (percentage of waits with a complete kernel stack,
+# without preemptions); complete (the same for user stacks, without the waits of threads that had
+# released their memory, at an exit or in an exec: they have no user stack); threads; comms;
+# processes; initial (records of waits that began before the recording); first_ms (the first wait
+# that began after BEGUN).
 #
-# With SAID, what t/work/waits printed: how far what was recorded is from what each thread
-# says, in percent: error, of the thread where it is most, and sum_error, of all of them
-# together. Asleep no thread was longer than it measured around its waits. Off the CPU all
-# together were no shorter than by their clocks, of two the lesser: wall-clock less CPU time
-# has interrupts too, and of a single thread the time that an emulator takes from it while
-# it is on its way off the CPU.
+# With SAID, the output of t/work/waits: the difference between the recorded times and those that
+# each thread reports, in percent: error, of the thread with the largest one, and sum_error, of all
+# threads together. No thread may have slept longer than it measured around its waits. Together they
+# must not have been off the CPU for less than by their own clocks, for each thread the smaller of
+# two: wall-clock minus CPU time also includes interrupts and, for a single thread, the time that an
+# emulator takes from it while it is leaving the CPU.
 function field(name,    at, rest) {
 	at = index($0, "\"" name "\":")
 	if (!at)
@@ -29,7 +29,7 @@ function field(name,    at, rest) {
 	return rest
 }
 
-# percent that A is above B
+# by how many percent A is larger than B
 function above(a, b) {
 	return a > b ? b > 0 ? 100 * (a - b) / b : 100 : 0
 }
@@ -95,11 +95,11 @@ END {
 		tid = w[2]
 		printf "thread %s asleep %.1f ms, measured %.1f, asked for %.1f; off the CPU %.1f ms, by its own clock %.1f\n", w[1],
 			blocked[tid] / 1e6, w[5] / 1e6, w[4] / 1e6, off[tid] / 1e6, w[6] / 1e6
-		# what a tick can do to a short wait
+		# the effect of a timer tick on a short wait
 		error = above(blocked[tid] - 4e6, w[5])
 		if (error > worst)
 			worst = error
-		# a thread may be kept from leaving the CPU while its timer runs already
+		# a thread may be kept from leaving the CPU while its timer is already running
 		if (above(w[4], off[tid]) > 2)
 			too_short = too_short " " w[1]
 		measured += w[5]

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# In a guest of make vmtest, which has neither a compiler nor gdb: blocked
-# programs' user stacks are eu-stack's, frame by frame.
+# In a guest of make vmtest, which has neither a compiler nor gdb: the user
+# stacks of blocked programs match eu-stack, frame by frame.
 # shellcheck disable=SC2016
 # shellcheck source=../../t/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"

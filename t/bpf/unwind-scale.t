@@ -63,12 +63,14 @@ crowd_ends() {
 
 # all_mapped CAP: by the last flush, are the mappings of all of the crowd known?
 all_mapped() {
-	[ "$(counter "$1" unwind.processes | sed 's/^$/0/')" -ge 5000 ]
+	n=$(counter "$1" unwind.processes)
+	[ "${n:-0}" -ge 5000 ]
 }
 
 # many_whole CAP N: by the last flush, have N waits a whole stack? Each of the crowd wakes up every 2 s
 many_whole() {
-	[ "$(crowd_ends "$1" | sed -n 's/^complete none //p')" -ge "$2" ]
+	n=$(crowd_ends "$1" | sed -n 's/^complete none //p')
+	[ "${n:-0}" -ge "$2" ]
 }
 
 # Five thousand processes of three hundred programs, each a file of its own

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* buildid - hostile ELF files and notes, for libFuzzer: make fuzz */
+/* buildid - libFuzzer target (`make fuzz`): hostile ELF files and notes. */
 #include "elf/file.h"
 #include "record/files.h"
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cap_reader - hostile captures, for libFuzzer (`make fuzz`).
+ * capread - libFuzzer target (`make fuzz`): hostile captures.
  *
- * Random bytes never have the right checksum. So the input is cut into blocks
- * here, with headers, numbers and checksums made right: a byte of type, two of
- * length, the payload. An input that begins with the magic is taken as it is.
- * What is made of a capture right behind its reader is made here as well.
+ * Random bytes never have the right checksum. So this target cuts the input
+ * into blocks and adds correct headers, numbers and checksums: one byte of
+ * type, two of length, the payload. An input that begins with the magic is used
+ * unchanged. The target also runs the code that uses a capture directly after
+ * its reader.
  */
 #include "capture/format.h"
 #include "capture/reader.h"
@@ -36,7 +37,7 @@ static void put_blocks(struct buf *b, const uint8_t *data, size_t size)
 	}
 }
 
-/* Follow every reference, as a user of the reader does without checks. */
+/* Follow every reference, as users of the reader do without checks. */
 static uint64_t use(const struct cap_reader *c)
 {
 	uint64_t sum = strlen(c->damage) + strlen(c->host.hostname) + strlen(c->trailer.why);
@@ -75,7 +76,7 @@ static uint64_t use(const struct cap_reader *c)
 	return sum;
 }
 
-/* What is made of stored names is an answer that is believed. */
+/* An answer made from stored names must be valid. */
 static void use_names(const struct cap_reader *c)
 {
 	for (uint32_t file = 0; file < c->n_files; file++) {

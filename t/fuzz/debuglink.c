@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as what a file says of its debug file, and as a file that has one inside, for libFuzzer
- * (`make fuzz`). The first byte chooses.
+ * libFuzzer target (`make fuzz`): any bytes as what a file says about its debug
+ * file, and as a file that contains one. The first byte chooses.
  */
 #include "../lib/elf-sections.h"
 #include "elf/debuginfo.h"

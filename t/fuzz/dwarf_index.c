@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as the index of a .dwp, for libFuzzer (`make fuzz`). The first eight
- * are the ID that is looked for.
+ * libFuzzer target (`make fuzz`): any bytes as the index of a .dwp. The first
+ * eight are the ID to search for.
  */
 #include "elf/dwarf_split.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as .debug_line, for libFuzzer (`make fuzz`).
- * The first two bytes choose where the program begins and the size of an address.
+ * libFuzzer target (`make fuzz`): any bytes as .debug_line. The first two bytes
+ * choose where the program begins and the size of an address.
  */
 #include "elf/dwarf_lines.h"
 

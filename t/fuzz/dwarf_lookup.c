@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as an ELF file with debug information, which is its own alternate
- * file and its own .dwo too, for libFuzzer (`make fuzz`). Its seeds are small programs with -g.
+ * libFuzzer target (`make fuzz`): any bytes as an ELF file with debug
+ * information that is also its own alternate file and its own .dwo. Its seeds
+ * are small programs built with -g.
  */
 #include "elf/dwarf.h"
 
@@ -12,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* Whatever is told must be readable; each address is told once. */
+/* All reported strings must be readable; each address is reported once. */
 static void tell(void *ctx, const struct dwarf_lookup_hit *hit)
 {
 	uint8_t *told = ctx;

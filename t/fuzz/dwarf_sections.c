@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as an ELF file with debug sections, packed ones among them, for libFuzzer (`make fuzz`).
+ * libFuzzer target (`make fuzz`): any bytes as an ELF file with debug sections,
+ * some of them compressed.
  */
 #include "elf/dwarf_sections.h"
 
@@ -10,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* What it holds stays below the limit, whatever sizes are claimed. */
+/* Memory in use stays below the limit, whatever sizes are claimed. */
 static void use(struct dwarf_sections *s, enum dwarf_section_id id, struct dwarf_piece *p)
 {
 	uint64_t size = dwarf_sections_size(s, id);

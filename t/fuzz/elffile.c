@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as an ELF file, through every reader of symbols, for libFuzzer (`make fuzz`).
+ * libFuzzer target (`make fuzz`): any bytes as an ELF file, through every
+ * symbol reader.
  */
 #include "elf/symbols.h"
 #include "symbols/lookup.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as an ELF file that is packed, for libFuzzer (`make fuzz`): what comes of it is an
- * ELF file with the same functions.
+ * libFuzzer target (`make fuzz`): any bytes as an ELF file to pack. The result
+ * must be an ELF file with the same functions.
  */
 #include "elf/pack.h"
 #include "elf/symbols.h"
@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		expect(out.len < 2 << 20);
 		expect(elffile_image(out.p + 9, out.len - 9, &packed, NULL) == 0);
 		expect(packed->n_loads == f->n_loads);
-		/* the first section is none, though readers take it for one where it is filled in */
+		/* section 0 is not a section, though readers take it for one if it is filled in */
 		if (f->n_sections && !f->sections[0].type && !f->sections[0].flags &&
 			elfsym_load(f, &a, NULL) == 0 && elfsym_load(packed, &b, NULL) == 0)
 			compare(a, b);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as a relocatable file: laid out, and looked into for lines and inlined calls, for libFuzzer
- * (`make fuzz`). A good file to begin with is an object of `gcc -g -c`.
+ * libFuzzer target (`make fuzz`): any bytes as a relocatable file, laid out and
+ * searched for lines and inlined calls. An object of `gcc -g -c` is a good
+ * seed.
  */
 #include "elf/reloc.h"
 #include "symbols/lookup.h"

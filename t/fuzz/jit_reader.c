@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as what a process answers that has read a perf map or a jitdump file, for libFuzzer
- * (`make fuzz`). The first byte chooses: as they are, or as pieces and strings behind a head that fits.
+ * libFuzzer target (`make fuzz`): any bytes as the answer of a process that
+ * reads a perf map or a jitdump file. The first byte chooses: unchanged, or as
+ * pieces and strings after a matching head.
  */
 #include "base/bytes.h"
 #include "symbols/jit.h"
@@ -20,7 +21,7 @@ static bool is_asked_for(const struct cap_jit *j)
 	return false;
 }
 
-/* What is believed can be used without a check. */
+/* An accepted answer can be used without checks. */
 static void view(const void *bytes, size_t len)
 {
 	struct jit_reader_question q = {

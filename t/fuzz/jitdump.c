@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes behind a good header as a jitdump file, for libFuzzer (`make fuzz`).
+ * libFuzzer target (`make fuzz`): any bytes after a valid header as a jitdump
+ * file.
  */
 #include "symbols/jitdump.h"
 
@@ -36,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (len)
 		memcpy(bytes + HEADER, data, len);
 	if (jitdump_parse(bytes, HEADER + len, &j, NULL) == 0) {
-		/* whatever number of the file may be an address */
+		/* any number in the file may be an address */
 		for (size_t i = 0; i + sizeof(addr) <= len && i < 4096; i += 8) {
 			memcpy(&addr, data + i, sizeof(addr));
 			look(j, addr, i, len);

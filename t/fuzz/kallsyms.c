@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A table of kernel symbols, and with what follows its first "---\n" a stream
- * to be named by it, for libFuzzer (`make fuzz`).
+ * libFuzzer target (`make fuzz`): a table of kernel symbols, and the bytes
+ * after its first "---\n" as a stream to symbolize with it.
  */
 #include "base/out.h"
 #include "symbols/filter.h"

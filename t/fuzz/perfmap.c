@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as a perf map, for libFuzzer (`make fuzz`).
+ * libFuzzer target (`make fuzz`): any bytes as a perf map.
  */
 #include "symbols/perfmap.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as perf script text, through the reader, the grammar, the names and
- * the table, for libFuzzer (`make fuzz`). t/data/fold is a corpus to begin with.
+ * libFuzzer target (`make fuzz`): any bytes as perf script text, through the
+ * reader, the grammar, the names and the table. t/data/fold is a seed corpus.
  *
- * The first byte chooses options. Beyond crashes it checks that the sums of
- * the lines are what the table holds.
+ * The first byte chooses options. Besides crashes, this checks that the sums of
+ * the lines equal those in the table.
  */
 #include "fold/folding.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as an ELF file, through the reader of PLT stubs and the matcher of
- * symbols, for libFuzzer (`make fuzz`). What the matcher says is what the index says.
+ * libFuzzer target (`make fuzz`): any bytes as an ELF file, through the reader
+ * of PLT stubs and the matcher of symbols. Matcher and index must give the same
+ * results.
  */
 #include "elf/plt.h"
 #include "elf/symbols.h"
@@ -10,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* Some addresses of every section, and those around the ranges of S. */
+/* Some addresses in every section, and those around the ranges of S. */
 static size_t choose(const struct elffile *f, const struct elfsym *s, uint64_t *to)
 {
 	struct elfsym_hit hit;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* procmaps - lines of /proc/PID/maps, for libFuzzer: make fuzz */
+/* procmaps - libFuzzer target (`make fuzz`): lines of /proc/PID/maps. */
 #include "system/maps.h"
 
 #include <string.h>

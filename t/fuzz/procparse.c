@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* procparse - the small files of /proc/PID/task/TID, for libFuzzer: make fuzz */
+/* procparse - libFuzzer target (`make fuzz`): the small files of /proc/PID/task/TID. */
 #include "procfs/sampler.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static void stack(const char *p, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* a copy of its own size: what is read behind it is found */
+	/* a copy of the exact size, so that a read beyond its end is detected */
 	_cleanup_free_ char *text = malloc(size ? size : 1);
 	struct procparse_schedstat ss;
 	struct procparse_stat st = { .comm = "" };

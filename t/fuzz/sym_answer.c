@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as an answer about symbols, as what a process leaves that reads
- * them, and as a recipe for an answer, for libFuzzer (`make fuzz`). The first byte chooses.
+ * libFuzzer target (`make fuzz`): any bytes as an answer about symbols, as the
+ * output of a process that reads symbols, and as a recipe for an answer. The
+ * first byte chooses.
  */
 #include "base/bytes.h"
 #include "symbols/answer.h"
@@ -41,7 +42,7 @@ static void use(const struct sym_answer *a)
 		sum += strlen(sym_answer_want_at(a, i));
 }
 
-/* A copy: its end is the end of what may be read, and it is aligned. */
+/* Use a copy: it is aligned, and a read beyond its end is detected. */
 static void view(const uint8_t *data, size_t len, bool is_answer)
 {
 	uint8_t *bytes = malloc(len ? len : 1);
@@ -109,7 +110,7 @@ static void put_addr(struct sym_answer_build *b, struct rd *r, struct sym_answer
 	sym_answer_put(b, x, frames, n);
 }
 
-/* What a maker makes is believed. */
+/* An answer that the builder makes must be valid. */
 static void as_recipe(const uint8_t *data, size_t len)
 {
 	struct rd r = rd_init(data, len);

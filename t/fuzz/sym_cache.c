@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as an entry of the cache of answers, for libFuzzer (`make fuzz`). No
- * random entry has the right checksum, so it is made right here. The first byte chooses:
- * all of the entry, or what is behind the key of one that is asked for.
+ * libFuzzer target (`make fuzz`): any bytes as an entry of the cache of
+ * answers. No random entry has the right checksum, so this target sets it. The
+ * first byte chooses: the whole entry, or the part after the key of a requested
+ * entry.
  */
 #include "base/hash.h"
 #include "symbols/cache.h"
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define KEY_BYTES 8 /* magic and checksum, which is of what is behind it */
+#define KEY_BYTES 8 /* magic and checksum; the checksum covers the bytes after them */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
@@ -21,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 static char dir[] = "/tmp/stacktools-fuzz.XXXXXX", path[512];
 static struct sym_cache *cache;
 static struct sym_cache_file file = { 1, 2, 3, 4, 5 };
-static uint8_t head[512]; /* of an entry that is good */
+static uint8_t head[512]; /* of a valid entry */
 static size_t head_len;
 
 static const struct sym_cache_key *key(void)
@@ -38,7 +39,7 @@ static void clean_up(void)
 	rmdir(dir);
 }
 
-/* The one entry there is. */
+/* The only entry. */
 static void find_entry(void)
 {
 	DIR *d = opendir(dir);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Call frame information, or a whole ELF file where it begins as one, through
- * the compiler of rows, for libFuzzer (`make fuzz`). Kept inputs:
+ * libFuzzer target (`make fuzz`): call frame information, or a whole ELF file
+ * if the input begins like one, through the compiler of rows. Kept inputs:
  *
- *	obj/t/fuzz/unwindcomp -max_total_time=60 t/data/cfi/corpus
+ * 	obj/t/fuzz/unwindcomp -max_total_time=60 t/data/cfi/corpus
  */
 #include "../data/cfi/image.h"
 #include "unwind/compile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A table has to be one that is accepted, and to be searched safely. */
+/* A table must be accepted, and searching it must be safe. */
 static void check(const struct elffile *f)
 {
 	struct unwindtab t;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as a kernel's file, which is that of the recorded kernel whatever
- * build ID it has, for libFuzzer (`make fuzz`).
+ * libFuzzer target (`make fuzz`): any bytes as a kernel's file, which is taken
+ * for that of the recorded kernel, whatever build ID it has.
  */
 #include "elf/kernelfiles.h"
 
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* An address of the file lies in code of it, and came from just one. */
+/* An address in the file lies in its code and comes from exactly one address. */
 static void translate(const struct vmlinux *v, uint64_t addr)
 {
 	const struct elffile *f = v->file;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# For prove, by .proverc: t/unit/NAME.c is a test, which is the program that make
-# builds of it, unless t/unit/NAME.t runs that program. Folders are searched for
-# these and for scripts.
+# A plugin of prove, loaded by .proverc. A file t/unit/NAME.c is a test: prove
+# runs the program that make builds from it, unless there is a t/unit/NAME.t,
+# which runs that program. Folders are searched for such files and for scripts.
 package UnitTests;
 
 use strict;
@@ -31,7 +31,7 @@ sub load {
 	my @args = @{$app->argv};
 	@args = 't' if !@args && !@{$app->state};
 	my @tests = map { -d $_ ? tests_in($_) : $_ } @args;
-	# the scripts of t/unit do without workloads
+	# the scripts of t/unit need no workloads
 	my @sources = ((grep { /\.c$/ } @tests), (grep { /\.t$/ && !m{(^|/)unit/} } @tests) ? glob 't/work/*.c' : ());
 	for (@sources) {
 		die "prove: '" . program($_) . "' is not built: run make first\n" if !-x program($_);

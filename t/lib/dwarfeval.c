@@ -43,7 +43,7 @@ uint64_t dwarfeval_memory(const struct dwarfeval *m, uint64_t addr)
 	return hash_bytes(key, sizeof(key), m->seed);
 }
 
-/* Operations on the two uppermost values; false for others. */
+/* Operations on the two topmost values; false for other operations. */
 static bool binary(struct stack *s, unsigned int op)
 {
 	uint64_t b, a;
@@ -98,7 +98,7 @@ static bool binary(struct stack *s, unsigned int op)
 	return true;
 }
 
-/* Constants and registers; false for others. */
+/* Constants and registers; false for other operations. */
 static bool literal(const struct dwarfeval *m, struct stack *s, const Dwarf_Op *op)
 {
 	if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31) {

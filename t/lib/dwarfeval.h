@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * dwarfeval - works out the DWARF expressions that libdw hands out, on a
- * machine whose registers and memory are made up.
+ * dwarfeval - an evaluator of the DWARF expressions that libdw returns, on a
+ * machine with made-up registers and memory.
  *
- * DWARF 5, sections 2.5 and 2.6. Memory at an address, and what a register
- * holds, follow from a number that the caller chooses, so that two ways to
- * say the same come to the same value and two that differ hardly ever do.
+ * DWARF 5, sections 2.5 and 2.6. The contents of memory and registers are
+ * derived from a number that the caller chooses: two equivalent expressions
+ * have the same value, and two different ones almost never do.
  */
 #ifndef STACKTOOLS_T_DWARFEVAL_H
 #define STACKTOOLS_T_DWARFEVAL_H
@@ -16,7 +16,7 @@
 
 struct dwarfeval {
 	uint64_t seed;
-	uint64_t pc; /* what register PC_REG holds */
+	uint64_t pc; /* value of register PC_REG */
 	unsigned int pc_reg;
 	uint64_t cfa; /* for DW_OP_call_frame_cfa */
 };
@@ -24,10 +24,10 @@ struct dwarfeval {
 uint64_t dwarfeval_register(const struct dwarfeval *m, uint64_t reg);
 uint64_t dwarfeval_memory(const struct dwarfeval *m, uint64_t addr);
 
-/* The value of OPS as an expression. False for an operation that is not known, or a stack that runs dry. */
+/* Evaluate OPS as an expression. Returns false for an unknown operation, or if the stack underflows. */
 bool dwarfeval_value(const struct dwarfeval *m, const Dwarf_Op *ops, size_t n, uint64_t *ret);
 
-/* The value that is found at the location that OPS describes: a register, memory, or a value itself. */
+/* The value at the location that OPS describes: in a register, in memory, or the value itself. */
 bool dwarfeval_location(const struct dwarfeval *m, const Dwarf_Op *ops, size_t n, uint64_t *ret);
 
 #endif

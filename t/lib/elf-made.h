@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ELF libraries made by hand, whose unwind information has a given number of
- * rows: one for each byte of their text, which begins at offset 4096.
+ * Hand-made ELF libraries whose unwind information has a given number of rows:
+ * one for each byte of their text, which begins at offset 4096.
  */
 #ifndef STACKTOOLS_T_ELF_MADE_H
 #define STACKTOOLS_T_ELF_MADE_H
@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define ELF_TEXT 4096 /* where the text begins, in the file and as an address */
+#define ELF_TEXT 4096 /* file offset and address of the text */
 
 static inline void elf_entry(struct buf *b, size_t at)
 {
@@ -27,7 +27,7 @@ static inline void elf_entry(struct buf *b, size_t at)
 	memcpy(b->p + at, &len, 4);
 }
 
-/* .eh_frame: a CIE (CFA = RSP + 8), and an FDE whose CFA goes to and fro. */
+/* .eh_frame: a CIE (CFA = RSP + 8), and an FDE whose CFA alternates. */
 static inline void elf_frames(struct buf *b, uint32_t rows)
 {
 	static const uint8_t cie[] = { 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0, 0x0c, 7, 8, 0x90, 1 };
@@ -51,7 +51,7 @@ static inline void elf_frames(struct buf *b, uint32_t rows)
 	buf_fixed(b, 0, 4);
 }
 
-/* Write such a library of ROWS rows to PATH (0: one without unwind information). */
+/* Write a library of ROWS rows to PATH; 0 = without unwind information. */
 static inline bool elf_write(const char *path, uint32_t rows)
 {
 	static const char names[] = "\0.text\0.eh_frame\0.shstrtab";
@@ -104,7 +104,7 @@ static inline bool elf_write(const char *path, uint32_t rows)
 	return good;
 }
 
-/* What this process has mapped at START, with a path that stays. */
+/* The mapping of this process at START. Its path stays valid. */
 struct elf_found {
 	uint64_t start;
 	struct procmap m;
@@ -126,7 +126,7 @@ static inline int elf_is_it(void *ctx, const struct procmap *m)
 	return 1;
 }
 
-/* Map PATH's text, a page of it, executable; AT is NULL or where. The mapping as /proc tells it. */
+/* Map one page of PATH's text, executable, at AT (may be NULL). *RET is the mapping as /proc shows it. */
 static inline bool elf_map(const char *path, void *at, struct procmap *ret)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);

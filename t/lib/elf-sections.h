@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ELF files made by hand of one section each: what tests of section readers take.
+ * Hand-made ELF files with one section each, for tests of section readers.
  */
 #ifndef STACKTOOLS_T_ELF_SECTIONS_H
 #define STACKTOOLS_T_ELF_SECTIONS_H
@@ -10,7 +10,7 @@
 #include <elf.h>
 #include <string.h>
 
-/* A 64-bit little-endian file with the section NAME of LEN bytes and, for ID_LEN > 0, a build ID. */
+/* A 64-bit little-endian file with a section NAME of LEN bytes and, if ID_LEN > 0, a build ID. */
 static inline void elf_section(
 	struct buf *b, const char *name, const void *bytes, size_t len, const void *id, uint32_t id_len)
 {

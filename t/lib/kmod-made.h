@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A relocatable ELF file made by hand that stands for a kernel module: two sections of code, a
- * .modinfo, and a .debug_info of eight words that relocations fill.
+ * A hand-made relocatable ELF file that stands for a kernel module: two
+ * sections of code, a .modinfo, and a .debug_info of eight words that
+ * relocations fill.
  */
 #ifndef STACKTOOLS_T_KMOD_MADE_H
 #define STACKTOOLS_T_KMOD_MADE_H
@@ -30,7 +31,7 @@ enum {
 	KMOD_SECTIONS
 };
 
-/* Of .text: first at 0, twin at 0x20, second at 0x40, twin again at 0x60; of .exit.text: leave at 0. */
+/* In .text: first at 0, twin at 0x20, second at 0x40, twin again at 0x60. In .exit.text: leave at 0. */
 enum {
 	KMOD_FIRST = 1,
 	KMOD_TWIN,

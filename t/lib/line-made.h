@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Line number programs, written byte by byte: begin(), tables of files, end_heading(),
- * opcodes, finish().
+ * Line number programs, written byte by byte: begin(), file tables,
+ * end_heading(), opcodes, finish().
  */
 #ifndef STACKTOOLS_T_LINE_MADE_H
 #define STACKTOOLS_T_LINE_MADE_H
@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-/* A program, written byte by byte. */
 struct prog {
 	uint8_t b[4096];
 	size_t n;
@@ -41,10 +40,10 @@ static inline void put_length(struct prog *p, size_t at)
 {
 	uint64_t v = p->n - at - 4;
 
-	memcpy(p->b + at, &v, 4); /* little-endian, as all that runs this */
+	memcpy(p->b + at, &v, 4); /* little-endian, like every machine that runs this */
 }
 
-/* Up to the tables of files: line_base -3, line_range 12, as gcc has it. */
+/* Everything before the file tables: line_base -3, line_range 12, as in gcc. */
 static inline struct prog begin(uint16_t version, uint8_t min_inst, uint8_t max_ops, uint8_t opcode_base)
 {
 	static const uint8_t lengths[] = { 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 2, 3, 0, 1 };
@@ -87,7 +86,7 @@ static inline void set_address(struct prog *p, uint64_t address, uint8_t size)
 	put(p, address, size);
 }
 
-/* Rows at ADDRESS and 16 above it with lines LINE and LINE + 1, the end 16 above that. */
+/* Rows at ADDRESS and ADDRESS + 16 with lines LINE and LINE + 1; the end is 16 bytes further. */
 static inline void sequence(struct prog *p, uint64_t address, uint8_t size, uint8_t line)
 {
 	set_address(p, address, size);

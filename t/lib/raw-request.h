@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A request to a worker (system/worker.h) made by hand: its head, and whatever bytes. */
+/* A hand-made request to a worker (system/worker.h): its head, and any bytes. */
 #ifndef STACKTOOLS_T_RAW_REQUEST_H
 #define STACKTOOLS_T_RAW_REQUEST_H
 
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-/* LEN bytes as they are, to the worker behind SOCK; the error of its reply. */
+/* Send LEN unchecked bytes to the worker behind SOCK. Returns the error of its reply. */
 static int send_raw(int sock, const void *bytes, size_t len)
 {
 	struct {

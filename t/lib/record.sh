@@ -1,30 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=sh
 # shellcheck disable=SC2034 # $rc is for the test
-# For the tests that record: source it after tap.sh.
+# Functions for tests that record: source this after tap.sh.
 #
-#   need_bpf [MODE]          skips the whole file where recording in MODE (btf) does not work
-#   can_record MODE          does it?
-#   rec CAP ARG...           records in the foreground, quietly
-#   rec_start CAP ARG...     in the background; returns when it records; $rec_pid
-#   rec_stop [SIGNAL]        ends that one and leaves its status in $rc
-#   waits CAP CODE           Perl over every wait of a capture: $w is the wait,
+#   need_bpf [MODE]          skips the whole file if recording in MODE (btf) does not work
+#   can_record MODE          does it work?
+#   rec CAP ARG...           records in the foreground, with -q
+#   rec_start CAP ARG...     records in the background; returns when recording; sets $rec_pid
+#   rec_stop [SIGNAL]        ends that recording and sets $rc to its status
+#   waits CAP CODE           runs Perl for every wait of a capture: $w is the wait,
 #                            %c the capture; CODE adds to $n or pushes to @o
-#   counter CAP NAME         a counter of capinfo
-# A workload ends when its stdin does: tests keep its write end as fd 7, which
-# no recorder may inherit.
+#   counter CAP NAME         prints a counter of capinfo
+# A workload ends when its stdin does. Tests keep the write end as fd 7, which no recorder
+# may inherit.
 #
 #   within GOT WANT PERCENT NAME
 #   until_true COMMAND...    polls for about a minute
-#   recording PID CAP        has that recorder begun?
-#   build_compat SOURCE OUT  a 32-bit program, or $no_compat says why not
+#   recording PID CAP        has that recorder begun to record?
+#   build_compat SOURCE OUT  builds a 32-bit program, or sets $no_compat to the reason
 #
-# waits' own word, in $TMP/said, against a capture:
+# To compare a capture with what the program "waits" reported in $TMP/said:
 #   steal_ns                 time that a hypervisor has given to other machines
-#   judged CAP               reads it; $stolen is what was stolen meanwhile
-#   judge WHAT               asked, measured, off, count: is it what was recorded?
+#   judged CAP               reads the capture; $stolen is the time stolen meanwhile
+#   judge WHAT               WHAT = asked, measured, off or count: was that recorded?
 
-# Perl that opens a perf event of the whole CPU 0 which counts nothing (PERF_COUNT_SW_DUMMY): status 0, or 1 when refused
+# Perl that opens a perf event for all of CPU 0 that counts nothing (PERF_COUNT_SW_DUMMY): status 0,
+# or 1 if refused
 # shellcheck disable=SC2016,SC2034 # Perl's variables; used by tests
 PERF_EVENT='my $nr = `uname -m` =~ /aarch64/ ? 241 : 298;
 	my $attr = pack("LLQ", 1, 112, 9) . "\0" x 96;
@@ -32,8 +33,9 @@ PERF_EVENT='my $nr = `uname -m` =~ /aarch64/ ? 241 : 298;
 
 rec_pid=
 
-# build_compat SOURCE OUT: a 32-bit program without libraries that ends at once where stdin is empty; or why there is
-# none, in $no_compat: neither all kernels nor all hypervisors run such programs
+# build_compat SOURCE OUT: builds a 32-bit program without libraries that ends at once if stdin is
+# empty. Sets $no_compat to the reason if that fails: not all kernels and hypervisors run such
+# programs
 build_compat() {
 	no_compat=
 	if ! "${CC:-cc}" -m32 -nostdlib -static -o "$2" "$1" 2>/dev/null; then
@@ -68,19 +70,19 @@ until_true() {
 	done
 }
 
-# recording PID CAP: it has begun: the file has its head of 24 bytes and the recorder waits for events, or it has
-# more, for one that never waits
+# recording PID CAP: has the recorder begun? Then the file has its 24-byte header and the recorder
+# waits for events, or the file is longer, for a recorder that never waits
 recording() {
 	r_bytes=$(stat -c %s "$2" 2>/dev/null)
 	[ "${r_bytes:-0}" -gt 24 ] || { [ "${r_bytes:-0}" -gt 0 ] && grep -q poll "/proc/$1/wchan" 2>/dev/null; }
 }
 
-# or it is over already: what has ended has no executable
+# or the recorder has already ended: then it has no executable
 rec_began() {
 	recording "$rec_pid" "$rec_cap" || [ ! -e "/proc/$rec_pid/exe" ]
 }
 
-# shellcheck disable=SC2086 # $rec_as: words before the command, as of another user
+# shellcheck disable=SC2086 # $rec_as: words before the command, to run as another user
 rec_start() {
 	rec_cap=$1
 	shift
@@ -137,13 +139,14 @@ between() {
 	fi
 }
 
-# Of the whole machine: a process that ended before its mappings were read is a loss, and may be anyone's.
-# shellcheck disable=SC2154 # $err is tap.sh's
+# For recordings of the whole machine: a process that ended before its mappings were read is a loss,
+# and may be any process.
+# shellcheck disable=SC2154 # $err is set by tap.sh
 but_for_others() {
 	[ "$rc" -ne 1 ] || [ "$(grep '^  lost: ' "$err" | sed 's/[0-9][0-9]*/N/; s/process without/processes without/')" != '  lost: N processes without mappings: ended, or not readable' ] || rc=0
 }
 
-# every wait that was seen was recorded, left out or lost, in count and in ns
+# every wait that was seen was recorded, filtered or lost, in count and in ns
 balanced() {
 	"$BIN/capinfo" "$1" 2>/dev/null | perl -ne '
 		$c{$2} = $1 if /^\s+(\d+)  (\S+)(?: |$)/;
@@ -158,8 +161,8 @@ balanced() {
 		}'
 }
 
-# Time that a hypervisor gave to other machines: a thread robbed of the CPU inside
-# a sleep finds it over and never blocks.
+# Time that a hypervisor gave to other machines: a thread that loses the CPU to
+# them inside a sleep finds the time over and never blocks.
 steal_ns() {
 	awk '/^cpu / { printf "%d0000000\n", $9 }' /proc/stat
 }
@@ -170,9 +173,9 @@ judged() {
 		$h{$k} += $w->{total_ns}; $h{"$w->{tid} N"} += $w->{count} if !$w->{preempted}' >"$TMP/got"
 }
 
-# One line a thread: is what was recorded between what was asked for and what was measured,
-# and do blocked and runnable time make the whole time off the CPU? What is measured holds the CPU time
-# of the calls, too, which is not little on a slow machine.
+# One line per thread: is the recorded time between the requested and the measured time, and do
+# blocked and runnable time add up to the whole time off the CPU? The measured time includes the CPU
+# time of the calls, which is considerable on a slow machine.
 judge() {
 	perl -e '
 		my %h; open my $g, "<", $ARGV[1]; while (<$g>) { my ($t, $k, $v) = split; $h{$t}{$k} = $v }

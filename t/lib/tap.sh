@@ -2,23 +2,23 @@
 # shellcheck shell=sh
 # The TAP harness of the shell tests: source it first, call tap_done last.
 #
-#   ok NAME COMMAND...        passes when COMMAND exits 0
-#   status N NAME COMMAND...  passes when COMMAND exits with N (a crash never does)
+#   ok NAME COMMAND...        passes if COMMAND exits with 0
+#   status N NAME COMMAND...  passes if COMMAND exits with N (never after a crash)
 #   is GOT WANT NAME          compares two strings
-#   like GOT REGEX NAME       grep -E
+#   like GOT REGEX NAME       matches with grep -E
 #   same FILE FILE NAME       compares two files, shows the first differences
 #   skip NAME REASON          counts a test that cannot run here
-#   run COMMAND...            runs it; leaves $out and $err (files) and $rc
+#   run COMMAND...            runs it; sets $out and $err (files) and $rc
 #
-# $BIN is where the tools are, $OBJ/t/work the programs that are recorded, $DATA
-# the files of t/data; $TMP is a folder that is removed at the end.
+# $BIN is the folder of the tools, $OBJ/t/work has the workload programs, $DATA is
+# t/data; $TMP is a folder that is removed at the end.
 
 t_dir=$(cd "$(dirname "$0")" && pwd)
 TOP=${t_dir%/t/*}
 DATA=$TOP/t/data
 BIN=${STACKTOOLS_BIN:-$TOP/bin}
 OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
-# scripts/demo builds less than the tests need; of SAN=1 there are the unit tests' programs alone
+# scripts/demo builds less than the tests need; SAN=1 builds only the programs of the unit tests
 case $t_dir in
 */unit) set -- "$t_dir/${0##*/}" ;;
 *) set -- "$TOP"/t/work/*.c ;;

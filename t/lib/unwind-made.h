@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Unwind tables made by hand, and what the kernel has of them: read back
- * through it, as BPF would see it, and compared row by row.
+ * Hand-made unwind tables, and a comparison with what the kernel has of them:
+ * read back from the kernel, as BPF sees it, and compared row by row.
  */
 #ifndef STACKTOOLS_T_UNWIND_MADE_H
 #define STACKTOOLS_T_UNWIND_MADE_H
@@ -13,7 +13,7 @@
 
 #define FIRST_BYTES ((UNWIND_SEG_PAGES + 1) * 2)
 
-/* A table in memory, and the rules it was made with. */
+/* A table in memory, and its rules. */
 struct made {
 	struct unwindtab_head head;
 	struct unwindtab_seg *segs;
@@ -42,7 +42,7 @@ static inline void fill_seg(uint8_t *p, uint32_t rows, uint32_t n_rules)
 	}
 }
 
-/* N_SEGS segments of ROWS rows each (but every seventh empty where SPARSE), N_RULES rules from FROM on. */
+/* N_SEGS segments of ROWS rows each (if SPARSE, every seventh is empty), and N_RULES rules from FROM on. */
 static inline struct made *make(uint32_t n_segs, uint32_t rows, bool sparse, uint32_t n_rules, uint32_t from)
 {
 	struct made *m = calloc(1, sizeof(*m));
@@ -87,11 +87,11 @@ static inline int add(struct unwindspace *s, struct made *m, struct err *e)
 	return unwindspace_add(s, &tab, &m->number, &m->seg, e);
 }
 
-/* Chunk and rules as the kernel has them. */
+/* A chunk and the rules as the kernel has them. */
 struct sight {
 	struct unwindspace_fds fds;
 	struct unwind_rule *rules;
-	uint32_t chunk; /* that was read last */
+	uint32_t chunk; /* number of the last chunk read */
 	uint8_t *bytes;
 };
 
@@ -110,7 +110,7 @@ static inline void sight_close(struct sight *v)
 	free(v->bytes);
 }
 
-/* What is at a place; NULL where BPF would find no chunk. */
+/* The bytes at a place; NULL if BPF would find no chunk. */
 static inline const uint8_t *look(struct sight *v, uint32_t chunk, uint32_t grain)
 {
 	uint32_t id, zero = 0;
@@ -144,7 +144,7 @@ static inline bool same_rows(const struct sight *v, const struct made *m, const 
 	       memcmp(there + FIRST_BYTES + rows * 2, want + FIRST_BYTES + rows * 2, rows) == 0;
 }
 
-/* Does BPF see table M, every row with the content of its rule? */
+/* Does BPF see table M, with the right rule in every row? */
 static inline bool seen(struct sight *v, const struct made *m)
 {
 	for (uint32_t i = 0; i < m->head.n_segs; i++) {

@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=sh
 # shellcheck disable=SC2034,SC2154 # for the tests; $rc of tap.sh
-# For the tests that hold recorded user stacks against eu-stack and gdb: source
-# it after tap.sh and record.sh.
+# Functions for tests that compare recorded user stacks with eu-stack and gdb: source
+# this after tap.sh and record.sh.
 #
-#   build NAME SOURCE [FLAG...]   compiles t/data/unwind/SOURCE by $compiler into $W/NAME
+#   build NAME SOURCE [FLAG...]   compiles t/data/unwind/SOURCE with $compiler to $W/NAME
 #   start NAME COMMAND...         starts it with a stdin that never has input
-#   start_busy NAME COMMAND...    the same for one that wakes up now and then
-#   also NAME PID OUTPUT          a process that one of them started
-#   pid_of NAME                   its process
-#   record_blocked CAP [ARG...]   records all that was started and is blocked,
-#                                 each thread both as it is found and as it
-#                                 blocks again: SIGSTOP and SIGCONT see to that
-#   agrees TEXT NAME [OPTION...]  t/data/unwind/agree of NAME's process and the last
-#                                 capture is the test TEXT; with its chains
-#   agreed                        reports those: before anything ends or changes
-#   finish                        kills all that was started
+#   start_busy NAME COMMAND...    the same for a program that wakes up now and then
+#   also NAME PID OUTPUT          adds a process that one of them started
+#   pid_of NAME                   prints its PID
+#   record_blocked CAP [ARG...]   records all these programs while they are blocked:
+#                                 each thread both as it is found and as it blocks
+#                                 again, after SIGSTOP and SIGCONT
+#   agrees TEXT NAME [OPTION...]  test TEXT: runs t/data/unwind/agree on NAME's process
+#                                 and the last capture, with the program's chains
+#   agreed                        reports these tests: before anything ends or changes
+#   finish                        kills all these programs
 #
-# ORACLES_ONLY=1 in the environment compares the two debuggers with each other
-# and records nothing: when they disagree no stack of ours can be right.
+# ORACLES_ONLY=1 in the environment compares the two debuggers with each other and
+# records nothing: if they disagree, no recorded stack can match both.
 
 W=$TMP/w
 mkdir "$W"
 mkfifo "$TMP/silence"
-# a pipe that no one writes to, and that is never at its end
+# a pipe that nothing writes to and that never reaches its end
 exec 7<>"$TMP/silence"
 work_names=
 busy_names=
@@ -32,13 +32,13 @@ a_jobs=
 a_n=0
 blocked_cap=
 export DEBUGINFOD_URLS=
-# tables that this build makes, and no older one
+# only tables that this build makes, no older ones
 export STACKTOOLS_CACHE="$TMP/cache"
 
 finish() {
 	for f_name in $work_names; do
 		f_pid=$(cat "$W/$f_name.pid")
-		# it may have children, and have made a session of its own
+		# it may have children, or have started its own session
 		[ "${f_pid:-0}" -le 1 ] || kill -KILL "$f_pid" "-$f_pid" 2>/dev/null
 	done
 	work_names=
@@ -73,9 +73,9 @@ also() {
 	cp "$3" "$W/$1.out"
 }
 
-# what else happens during record_blocked
+# runs during record_blocked
 meanwhile() { :; }
-# and what is looked at right before the recording ends
+# runs right before the recording ends
 before_stop() { :; }
 
 pid_of() {
@@ -146,7 +146,7 @@ agrees() {
 	esac
 }
 
-# agreed [N]: reports those that were begun, or the first N of them
+# agreed [N]: reports the tests that were begun, or the first N of them
 agreed() {
 	g_left=${1:-1000}
 	for g_job in $a_jobs; do

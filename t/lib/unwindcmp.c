@@ -10,17 +10,17 @@
 
 #define TEXT_MAX 1024
 #define PLT_ENTRY 16
-/* libdw tells it by this text only: the numbers of its errors are its own affair */
+/* libdw reports this case only by this text: its error numbers are not public */
 #define NO_MATCH "no matching address range"
 
-/* What leaving a frame comes to. */
+/* The result of leaving a frame. */
 struct caller {
 	uint64_t cfa, sp, fp, ra, bx;
 	bool end; /* there is no caller */
 	bool fp_unknown, bx_unknown;
 };
 
-/* A register's rule as libdw tells it. */
+/* The rule of a register as libdw reports it. */
 struct place {
 	Dwarf_Op mem[3];
 	Dwarf_Op *ops;
@@ -28,11 +28,11 @@ struct place {
 	bool bad;
 };
 
-/* A frame as libdw tells it. */
+/* A frame as libdw reports it. */
 struct theirs {
 	Dwarf_Frame *frame;
 	uint64_t end; /* of its row */
-	bool signal, failed; /* failed: there is a row, and libdw cannot tell it */
+	bool signal, failed; /* failed: there is a row, but libdw cannot report it */
 	Dwarf_Op *cfa;
 	size_t n_cfa;
 	struct place sp, fp, ra, bx;
@@ -41,7 +41,7 @@ struct theirs {
 struct comparison {
 	Elf *elf;
 	Dwarf *dwarf;
-	Dwarf_CFI *cfi[2]; /* of .eh_frame, of .debug_frame; NULL = there is none */
+	Dwarf_CFI *cfi[2]; /* of .eh_frame, of .debug_frame; NULL = missing */
 	const struct unwindtab *table;
 	unwindcmp_tell *tell;
 	void *arg;
@@ -77,7 +77,7 @@ static void describe(struct theirs *t)
 	ask_register(t->frame, ra, &t->ra);
 }
 
-/* What libdw knows of PC; false for nothing. */
+/* What libdw knows about PC; false if nothing. */
 static bool ask(const struct comparison *c, uint64_t pc, struct theirs *ret)
 {
 	*ret = (struct theirs){ .end = pc + 1 };
@@ -111,9 +111,10 @@ static bool evaluate(
 }
 
 /*
- * libdw's defaults of x86-64 leave RBX out of the registers that a callee
- * keeps, so that one of which nothing is said comes out as undefined. What it
- * cannot tell is unknown, and the rest of the row is compared all the same.
+ * By default, libdw does not count RBX on x86-64 among the callee-saved
+ * registers: without a rule it reports RBX as undefined. If libdw cannot
+ * evaluate RBX, it is unknown, and the rest of the row is compared all the
+ * same.
  */
 static void their_bx(const struct dwarfeval *m, const struct theirs *t, struct caller *ret)
 {
@@ -240,7 +241,7 @@ static void differ(const struct comparison *c, uint64_t pc, const struct unwind_
 	c->tell(c->arg, pc, buf);
 }
 
-/* What is not equal at PC on the machine of SEED, NULL for nothing. */
+/* What differs at PC on the machine of SEED; NULL if nothing does. */
 static const char *difference(const struct unwind_rule *r, const struct theirs *t, uint64_t pc, uint64_t seed)
 {
 	struct dwarfeval m = { .seed = seed, .pc = pc, .pc_reg = UNWINDX86_RA };
@@ -282,7 +283,7 @@ static void compare_rows(const struct comparison *c, uint64_t pc, uint64_t end, 
 		c->totals->rows++;
 }
 
-/* One row, of either, at PC. R is NULL where the table has none. */
+/* Compare one row of either side at PC. R is NULL if the table has no row. */
 static void compare_at(const struct comparison *c, uint64_t pc, uint64_t end, const struct unwind_rule *r,
 	const struct theirs *t)
 {
@@ -298,7 +299,7 @@ static void compare_at(const struct comparison *c, uint64_t pc, uint64_t end, co
 		compare_rows(c, pc, end, r, t);
 }
 
-/* Compare at PC; returns where to go on, never beyond END. */
+/* Compare at PC. Returns where to continue, never beyond END. */
 static uint64_t compare(const struct comparison *c, uint64_t pc, uint64_t end)
 {
 	uint64_t start, next = pc + 1;
@@ -306,7 +307,7 @@ static uint64_t compare(const struct comparison *c, uint64_t pc, uint64_t end)
 	struct theirs t;
 	bool there = ask(c, pc, &t);
 
-	/* what holds inside a system call alone is in no FDE */
+	/* rows that are valid only inside a system call are in no FDE */
 	if (r && (r->cfa == UNWIND_CFA_NONE || (r->flags & UNWIND_IN_SYSCALL)))
 		r = NULL;
 	if (there && t.frame)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwindcmp - an unwind table against libdw's reader of call frame
+ * unwindcmp - a comparison of an unwind table with libdw's reader of call frame
  * information, at every row boundary of either.
  *
- * Nothing is compared as text or by kind: both sides are worked out on a
- * machine with made-up registers and memory, twice, and have to come to the
- * same CFA, stack pointer, frame pointer, RBX and return address. Where the table
- * has no row, every byte is asked of libdw too. libdw is not hardened against
- * hostile files.
+ * Nothing is compared as text or by kind. Both sides are evaluated on a machine
+ * with made-up registers and memory, twice, and must give the same CFA, stack
+ * pointer, frame pointer, RBX and return address. Where the table has no row,
+ * libdw is queried for every byte, too. libdw is not hardened against hostile
+ * files.
  */
 #ifndef STACKTOOLS_T_UNWINDCMP_H
 #define STACKTOOLS_T_UNWINDCMP_H
@@ -16,10 +16,10 @@
 #include "unwind/table.h"
 
 struct unwindcmp_totals {
-	uint64_t rows; /* compared and equal, by the table's and libdw's boundaries together */
+	uint64_t rows; /* compared and equal, at the boundaries of the table's and libdw's rows together */
 	uint64_t blank; /* addresses for which neither has a row */
-	uint64_t unheld; /* rows that libdw has and no rule can hold: the table says so */
-	uint64_t refused; /* rows that libdw fails on, and the table does not have or says unsupported */
+	uint64_t unheld; /* rows that libdw has but no rule can hold, and the table says so */
+	uint64_t refused; /* rows that libdw fails on and that are missing or unsupported in the table */
 	uint64_t differences;
 };
 
@@ -28,7 +28,7 @@ typedef void unwindcmp_tell(void *arg, uint64_t pc, const char *text);
 
 /*
  * Compare table T of file F (its descriptor open) over all of its executable
- * loads. TELL may be NULL. Fails when libdw cannot read the file at all.
+ * segments. TELL may be NULL. Fails if libdw cannot read the file at all.
  */
 int unwindcmp(const struct elffile *f, const struct unwindtab *t, unwindcmp_tell *tell, void *arg,
 	struct unwindcmp_totals *ret, struct err *e);

@@ -2,10 +2,10 @@
 /*
  * chain - threads that block at the end of call chains of known names.
  *
- * System calls are made by inline assembly in functions of this program, so
- * that a walk by frame pointer passes no code without them. Prints
- * "PID", then for each thread "TID NAME FUNCTION;...", leaf first, as far as
- * the frames are this program's own, and ends with stdin.
+ * Functions of this program make system calls by inline assembly, so that a
+ * walk by frame pointer passes no code without frame pointers. Prints "PID",
+ * then for each thread "TID NAME FUNCTION;...", leaf first, with the frames
+ * that belong to this program. Ends when stdin does.
  *
  *   chain [DEPTH]   DEPTH: how often the thread "chain-deep" recurses
  */
@@ -55,7 +55,7 @@ NOINLINE long block_in_futex(void)
 	register long timeout __asm__("r10") = 0;
 	long ret;
 
-	/* a leaf that uses no stack gets no frame unless it asks for its address */
+	/* a leaf that uses no stack gets no frame unless it takes its frame address */
 	__asm__ volatile("" : : "r"(__builtin_frame_address(0)));
 	__asm__ volatile("syscall"
 			 : "=a"(ret)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * crowd N FILE... - N processes of these programs, in turn, each given the
- * argument "wait". Prints how many there are when all wait, and ends them with
- * stdin. As a program of its own crowd ("crowd wait") it only waits: linked
- * statically it is small.
+ * crowd N FILE... - N processes that run these programs in turn, each with the
+ * argument "wait". Prints the number of processes after starting them, and
+ * kills them when stdin ends. "crowd wait" only waits, so crowd can be one of
+ * these programs itself: linked statically it is small.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Wakes up now and then, so that what waited before its table came is seen again. */
+/* Wakes up now and then, so that a process whose wait began before its table came is seen again. */
 static int wait_for_parent(pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

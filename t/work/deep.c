@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * deep DEPTH [both]: calls itself until the stack has DEPTH frames (main's,
- * libc's two and _start among them) and sleeps there, again and again, until its
- * stdin ends. With "both" the inner half of the stack is left after each sleep
- * and entered again by other functions in turn, so that one stack has only its
- * outer half in common with the one before.
+ * deep DEPTH [both] - calls itself until the stack has DEPTH frames (including
+ * main's, two of libc and _start) and sleeps there repeatedly until stdin ends.
+ * With "both", after each sleep it returns from the inner half of the stack and
+ * enters it again through other functions in turn, so that consecutive stacks
+ * have only their outer half in common.
  *
- * As in a real program no two frames of a stack (of the innermost 64 or
- * outermost 64) are of one function, and frames are of many sizes, 88 bytes in
- * the mean. Frame pointers are kept, and the system call is made in the program
- * itself, so that a walk by frame pointer finds the same frames as any other.
+ * As in a real program, no two of the innermost 64 or outermost 64 frames of a
+ * stack belong to the same function, and frames have many sizes, 88 bytes on
+ * average. Frame pointers are kept, and the program makes the system call
+ * itself, so that a walk by frame pointer finds the same frames as any other
+ * walk.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ static long raw(long n, long a, long b, long c)
 	return ret;
 }
 
-/* One sleep; false when stdin has ended. */
+/* One sleep; false if stdin has ended. */
 static int leaf(void)
 {
 	const struct timespec ts = { .tv_nsec = 50000 };
@@ -46,8 +47,8 @@ static int leaf(void)
 
 struct way {
 	int n; /* frames still to be entered */
-	int times; /* sleeps at their end, -1 = for ever */
-	int half; /* there: frames of the inner half, which is entered again and again; 0 = no more halves */
+	int times; /* sleeps at their end, -1 = forever */
+	int half; /* then: frames of the inner half, which is entered repeatedly; 0 = sleep instead */
 };
 
 typedef int frame_fn(struct way *w);
@@ -63,7 +64,7 @@ static int sleeps(struct way *w)
 	return more;
 }
 
-/* The inner half by other functions in turn. */
+/* The inner half, through two sets of functions in turn. */
 static int both(const struct way *w)
 {
 	struct way a, b;
@@ -74,7 +75,7 @@ static int both(const struct way *w)
 	return 0;
 }
 
-/* Frame I of SET: SIZE bytes of its own, then the next one. */
+/* Frame I of SET: SIZE bytes of local data, then the next frame. */
 #define FRAME(set, i, size)                                                                                  \
 	static int set##_##i(struct way *w)                                                                  \
 	{                                                                                                    \
@@ -109,7 +110,7 @@ int main(int argc, char **argv)
 	if (w.n < 3 || fcntl(0, F_SETFL, O_NONBLOCK) != 0)
 		return 2;
 	if (argc > 2 && strcmp(argv[2], "both") == 0) {
-		/* both() itself is one more */
+		/* both() itself adds one frame */
 		w.half = (w.n - 1) / 2;
 		w.n -= 1 + w.half;
 		return outer[w.n & 63](&w);

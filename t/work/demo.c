@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A small service that waits in every usual way, for the demo to record:
- * each thread has a name, and each wait is in a function that says what for.
+ * demo - a small service that waits in all the usual ways, for the demo to
+ * record. Each thread has a name, and each wait is in a function whose name
+ * gives its reason.
  *
- *   demo [FILE]	runs until it is told to stop; FILE is the journal it syncs
+ *   demo [FILE]	runs until it is stopped; FILE is the journal that it syncs
  *
- * Every system call is made by sys(), by way of syscall(3), so the stacks of
- * all waits begin alike, and no function of the C library that calls others
- * stands between a wait and the function that is to blame for it.
+ * sys() makes every system call through syscall(3), so the stacks of all waits
+ * begin alike, and no function of the C library that calls others stands
+ * between a wait and the function that causes it.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static int table_lock; /* 0 free, 1 held, 2 held and wanted */
+static int table_lock; /* 0 free, 1 held, 2 held and another thread waits */
 static int queue_length;
 static int log_pipe[2];
 static int server_fd, client_fd;
@@ -56,7 +57,7 @@ static void futex_wake(int *word)
 	sys(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0);
 }
 
-/* Four threads want one lock, and each holds it while it sleeps. */
+/* Four threads compete for one lock, and each holds it while it sleeps. */
 static void lock_table(void)
 {
 	int free_word = 0;
@@ -93,7 +94,7 @@ static void *table_thread(void *arg)
 	return arg;
 }
 
-/* A consumer that mostly has nothing to do, and the producer that feeds it. */
+/* A consumer that is mostly idle, and the producer that feeds it. */
 static void wait_for_job(void)
 {
 	while (__atomic_load_n(&queue_length, __ATOMIC_SEQ_CST) == 0)
@@ -135,7 +136,7 @@ static void *producer_thread(void *arg)
 	return arg;
 }
 
-/* The reader of a pipe that others write to now and then. */
+/* The reader of a pipe that other threads write to now and then. */
 static void read_log_line(void)
 {
 	char buf[64];
@@ -151,7 +152,7 @@ static void *logger_thread(void *arg)
 	return arg;
 }
 
-/* Disk: append and wait until it is there. */
+/* Disk: append and wait until the data is written. */
 static void sync_journal(int fd)
 {
 	if (sys(SYS_fsync, fd, 0, 0, 0) < 0)
@@ -178,7 +179,7 @@ static void *journal_thread(void *arg)
 	return arg;
 }
 
-/* Network: a client asks a slow server over loopback. */
+/* Network: a client sends requests to a slow server over loopback. */
 static void receive_answer(int fd)
 {
 	char answer[16];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * dl LIBRARY FUNCTION [LIBRARY FUNCTION]... - loads each library, calls
- * its function, which waits, and unloads it before the next. Prints for each
+ * dl LIBRARY FUNCTION [LIBRARY FUNCTION]... - loads each library, calls its
+ * function, which waits, and unloads it before the next one. For each it prints
  * "FUNCTION ADDRESS", the address at which the library was loaded.
  */
 #include <dlfcn.h>

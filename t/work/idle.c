@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * idle N - a server with nothing to do: N threads wait in futex(2), the
- * first one reads stdin. Prints its PID when all of them are about to wait,
- * and ends with stdin.
+ * idle N - a server with nothing to do: N threads wait in futex(2), the main
+ * thread reads stdin. Prints its PID when all of them are about to wait. Ends
+ * when stdin does.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -15,13 +15,13 @@
 
 static uint32_t never, ready;
 
-/* By hand: libc's syscall() has no frame of its own, so a walk would miss its caller. */
+/* Inline assembly: libc's syscall() has no frame of its own, so a walk would miss its caller. */
 __attribute__((noinline)) static long wait_for_ever(void)
 {
 	register long timeout __asm__("r10") = 0;
 	long ret;
 
-	/* a leaf that uses no stack gets no frame unless it asks for its address */
+	/* a leaf that uses no stack gets no frame unless it takes its frame address */
 	__asm__ volatile("" : : "r"(__builtin_frame_address(0)));
 	__asm__ volatile(
 		"syscall"

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * jit HOW [SECONDS] - makes two pieces of code, each of which calls what
- * it is handed, and waits inside of them, 50 ms at a time, for SECONDS (1.2).
- * Prints "PID FIRST SECOND SIZE", both in hexadecimal, first of all. HOW:
+ * jit HOW [SECONDS] - generates two pieces of code that call the function
+ * passed to them, and waits inside them, 50 ms at a time, for SECONDS (1.2).
+ * First prints "PID FIRST SECOND SIZE": both addresses and the size in
+ * hexadecimal. HOW:
  *
- *	quiet	tells nobody
- *	map	writes /tmp/perf-PID.map, with lines that are none and an older
- *		entry under a newer one, and removes it at the end
- *	grow	the same, where the second piece is told (and used) in the second half
- *	dump	writes jit-PID.dump into the current folder and maps it as perf wants
- *	moved	the same: the first piece's name is another from the second half on
+ * 	quiet	publishes nothing
+ * 	map	writes /tmp/perf-PID.map, with invalid lines and an older entry
+ * 		that a newer one overlaps, and removes it at the end
+ * 	grow	the same, but adds (and uses) the second piece in the second half
+ * 	dump	writes jit-PID.dump to the current folder and maps it as perf expects
+ * 	moved	the same, but the first piece has another name in the second half
  */
 #include <fcntl.h>
 #include <stdint.h>

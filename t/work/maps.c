@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * maps FILE BYTES [N] - maps BYTES of an ELF file, whose text begins at
- * 4096 of it, N times (1) at different places, and calls the beginning of the
- * text in the last one. Prints its PID before, and where that is.
+ * maps FILE BYTES [N] - maps BYTES of an ELF file, whose text begins at offset
+ * 4096, N times (1) at different addresses, and calls the beginning of the text
+ * in the last mapping. Before the call it prints its PID and the address of the
+ * text.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Of the same place in the file, so that no two of them are merged. */
+/* All mappings begin at the same file offset, so that none are merged. */
 static char *map(int fd, size_t bytes, long n)
 {
 	char *p = NULL;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * owner GATE [MODE [UID]]: wait in functions whose names say what may be
- * recorded by the user of the process; it is named like its file. First in
- * wait_at_gate(), until the file GATE is there; then until they are ended, after 15 minutes at the latest.
+ * owner GATE [MODE [UID]] - waits in functions whose names say what the user of
+ * the process may record. The process is named after its file. It waits in
+ * wait_at_gate() until the file GATE exists, then, as MODE says, until it is
+ * killed, but no longer than 15 minutes:
  *
- *	plain	in wait_plainly() all the time
- *	undump	the same, after prctl(PR_SET_DUMPABLE, 0)
- *	group	the same, with a group of its own (to be started by root, with UID)
- *	caps	the same, with a permitted capability (likewise)
- *	become	in wait_before() as it is; as user UID in wait_undumpable(); when it
- *		can be dumped, in wait_after()
- *	turn	wait_turned() becomes undumpable in the midst of it, wait_hidden()
- *		dumpable again; then wait_after()
+ * 	plain	in wait_plainly() all the time
+ * 	undump	the same, after prctl(PR_SET_DUMPABLE, 0)
+ * 	group	the same, with a group of its own (start it as root, with UID)
+ * 	caps	the same, with a permitted capability (start it likewise)
+ * 	become	in wait_before() unchanged; as user UID in wait_undumpable(); when
+ * 		dumpable again, in wait_after()
+ * 	turn	becomes undumpable during wait_turned(), dumpable again during
+ * 		wait_hidden(); then in wait_after()
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ WAIT(wait_before)
 WAIT(wait_undumpable)
 WAIT(wait_after)
 
-static int ends[2]; /* of a pipe: what ends the next two */
+static int ends[2]; /* a pipe that ends the next two waits */
 
 #define WAIT_FOR_END(name)                                                                                   \
 	__attribute__((noinline)) static void name(void)                                                     \
@@ -52,7 +53,7 @@ static int ends[2]; /* of a pipe: what ends the next two */
 WAIT_FOR_END(wait_turned)
 WAIT_FOR_END(wait_hidden)
 
-/* Does the main thread sleep? What it does then is wait for an end. */
+/* Does the main thread sleep? Then it is waiting for a byte from the pipe. */
 static int sleeps(void)
 {
 	char path[64], state = 0;
@@ -92,7 +93,7 @@ static void turn(void)
 	pthread_join(other, NULL);
 }
 
-/* As the set-user-ID bit would not do it: the real, effective and saved ids of a process that was root's. */
+/* Change the real, effective and saved IDs of a process of root; the set-user-ID bit would not do that. */
 static void become(unsigned int uid)
 {
 	for (int i = 0; i < 20; i++)

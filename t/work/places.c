@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Waits in code that is in no file: places heap|stack|anon. Prints the
- * address that it waits at.
+ * places heap|stack|anon - waits in code that is in no file. Prints the address
+ * at which it waits.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define PAGE 4096
 
-/* nanosleep(2) of the first argument, without the second */
+/* nanosleep(2) with the first argument, and NULL as the second */
 static const uint8_t code[] = { 0x31, 0xf6, 0xb8, 0x23, 0, 0, 0, 0x0f, 0x05, 0xc3 };
 
 static uint8_t *page_of(void *p)
@@ -45,8 +45,7 @@ int main(int argc, char **argv)
 		uint8_t room[2 * PAGE];
 		uint8_t *page = page_of(room);
 
-		/* all of it: a part would be a mapping of its own, which the kernel does not call the stack
-		 */
+		/* all of it: the kernel would not call a part of it the stack, but a separate mapping */
 		return nap_in(page, PROT_GROWSDOWN, (size_t)(page_of(__libc_stack_end) - page));
 	}
 	return nap_in(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 0, PAGE);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Run a command in which system calls are refused with EPERM, as container
- * runtimes do; with =N only where the first argument is N:
+ * refuse CALL[=N],... COMMAND [ARG]... - runs a command whose system calls CALL
+ * fail with EPERM, as in a container; with =N only if the first argument is N:
  *
- *	refuse bpf=17,perf_event_open COMMAND [ARG]...
+ * 	refuse bpf=17,perf_event_open COMMAND [ARG]...
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
 	for (char *item = strtok(argv[1], ","); item && n < CALLS_MAX; item = strtok(NULL, ","), n++)
 		refuse(item);
 	put(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0);
-	/* without no_new_privs only CAP_SYS_ADMIN may filter, and file capabilities would be void */
+	/* without no_new_privs only CAP_SYS_ADMIN may filter; with it, file capabilities have no effect */
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0 &&
 		(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
 			prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0)) {

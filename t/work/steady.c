@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * steady [N] - threads that wait in ways that are known, the same all the
- * time, until stdin ends: N of each (default 1) but the last, named by how they
- * wait.
+ * steady [N] - threads that wait in known ways, always the same, until stdin
+ * ends: N of each kind (default 1), but only one s-work. Their names say how
+ * they wait:
  *
- *	s-futex  in one futex(2) for good	s-sleep  in nanosleeps of 30 ms
- *	s-poll   in poll(2) for good		s-work   works 5 ms, sleeps 15 ms
+ * 	s-futex  in one futex(2) forever	s-sleep  in nanosleeps of 30 ms
+ * 	s-poll   in poll(2) forever		s-work   works 5 ms, sleeps 15 ms
  *
- * steady churn - threads that come, sleep up to 20 ms and go, eight at a
+ * steady churn - threads that start, sleep up to 20 ms and exit, eight at a
  * time; prints how many there were.
  *
- * "ready" is printed when all are there.
+ * Prints "ready" when all are running.
  */
 #include <linux/futex.h>
 #include <poll.h>

@@ -2,15 +2,16 @@
 /*
  * stops - threads that would notice being stopped.
  *
- * Each waits in one way again and again until stdin ends, and prints
+ * Each thread waits in one way repeatedly until stdin ends, and prints
  *
- *	NAME COUNT EINTR EARLY LONGEST SHORTEST ERROR
+ * 	NAME COUNT EINTR EARLY LONGEST SHORTEST ERROR
  *
- * how often it waited, how often that ended with EINTR, how often before its
- * time or without what it waited for, its longest and shortest wait in
- * milliseconds, and the errno of the last one that failed; all take PERIOD_MS. A last line,
- * "signals COUNT", tells of signals; SIGRTMIN is the one that is asked for, and counted apart in "asked
- * COUNT". All have frame pointers, so that a walk needs their registers.
+ * the number of waits, of those that ended with EINTR, and of those that ended
+ * early or without the expected event; the longest and shortest wait in
+ * milliseconds; and the errno of the last wait that failed. All waits take
+ * PERIOD_MS. The last two lines count signals: "signals COUNT" the unexpected
+ * ones, "asked COUNT" SIGRTMIN, which is sent on purpose. All code has frame
+ * pointers, so that a walk needs the registers of the threads.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,9 +54,9 @@ static uint64_t now(clockid_t clock)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* What a thread waits for is made PERIOD_MS later by another one. */
+/* Another thread causes the event that a thread waits for, PERIOD_MS later. */
 struct made {
-	int read_fd, write_fd; /* whatever two they are */
+	int read_fd, write_fd; /* any two descriptors or numbers */
 	sem_t go;
 	void (*make)(struct made *m);
 };
@@ -65,7 +66,7 @@ static void *maker(void *arg)
 	struct made *m = arg;
 	struct timespec until;
 
-	/* to the end of the process: who asked just before it was over waits for the answer */
+	/* until the process ends: a thread that posted just before the end still waits for its event */
 	for (;;) {
 		while (sem_wait(&m->go) != 0)
 			;
@@ -125,7 +126,7 @@ static void make_unlock(struct made *m)
 
 static int queue, sems, timed_sems;
 
-/* --- the ways: 0 when it ended as it should, else errno --- */
+/* --- the ways: 0 if the wait ended as expected, else errno --- */
 
 #define WAY(name) static int name(struct made *m)
 #define TIMED_OUT(rc) ((rc) == 0 ? 0 : errno)
@@ -167,7 +168,7 @@ WAY(in_ppoll)
 	return TIMED_OUT(ppoll(NULL, 0, &period, &none));
 }
 
-/* As ppoll(2), with a time limit that the kernel cannot write to. */
+/* Like ppoll(2), with a time limit that the kernel cannot write to. */
 WAY(in_raw_ppoll)
 {
 	(void)m;
@@ -319,8 +320,7 @@ WAY(in_flock)
 static const struct way {
 	const char *name;
 	int (*wait)(struct made *m);
-	char needs; /* p pipe, s socket with a time limit, e eventfd, l two open files, x whatever make does
-		     */
+	char needs; /* p pipe, s socket with timeout, e eventfd, l two open files, q semaphore, m queue */
 	void (*make)(struct made *m);
 } ways[] = {
 	{ "nanosleep", in_nanosleep, 0, NULL },
@@ -396,11 +396,11 @@ struct self {
 static void *thread(void *arg)
 {
 	struct self *s = arg;
-	struct made *m = calloc(1, sizeof(*m)); /* its maker may live longer than this thread */
+	struct made *m = calloc(1, sizeof(*m)); /* its maker may outlive this thread */
 
 	/*
-	 * A socket's time limit counts the timer's ticks. Where the host takes the CPU away, they
-	 * come late and then all at once, and so does this clock.
+	 * A socket's time limit counts timer ticks. If the host takes the CPU
+	 * away, ticks come late and then all at once; this clock does the same.
 	 */
 	clockid_t clock = s->way->needs == 's' ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC;
 
@@ -415,7 +415,7 @@ static void *thread(void *arg)
 		took = now(clock) - begin;
 		s->count++;
 		s->eintr += error == EINTR;
-		/* what somebody else makes has his clock; a tick is 4 ms at most */
+		/* an event from another thread follows that thread's clock; a tick is 4 ms at most */
 		s->early += (error && error != EINTR) || took + 5000000 < (uint64_t)PERIOD_NS;
 		s->longest = took > s->longest ? took : s->longest;
 		s->shortest = took < s->shortest ? took : s->shortest;

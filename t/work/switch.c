@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * switch - threads that do nothing but switch: what a recorder costs.
+ * switch - threads that do nothing but switch, to measure the cost of a
+ * recorder.
  *
  *   switch futex N          two threads on one CPU hand a futex over, N times
- *   switch pipe N [DEPTH]   the same over two pipes, DEPTH frames deep (20)
+ *   switch pipe N [DEPTH]   the same with two pipes, DEPTH frames deep (20)
  *   switch sleep N [THREADS [MS]]  THREADS (50) sleep MS (1) each time, N times in all
- *   switch hold             one thread that waits for its stdin to end
+ *   switch hold             one thread that waits for stdin to end
  *
- * Prints its PID, waits for a line on stdin, runs, and prints how many
- * hand-overs a second it did, then how many for a second of its CPU time.
+ * Prints its PID, waits for a line on stdin, runs, and prints the number of
+ * hand-overs per second, then per second of its CPU time.
  */
 #include <linux/futex.h>
 #include <pthread.h>

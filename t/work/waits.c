@@ -2,14 +2,15 @@
 /*
  * waits - threads whose waits are known.
  *
- * Each thread has a name of its own and waits in one way. At its end it prints
+ * Each thread has its own name and waits in one way. At its end it prints
  *
- *	NAME TID COUNT ASKED MEASURED OFF OFF_MOST
+ * 	NAME TID COUNT ASKED MEASURED OFF OFF_MOST
  *
- * how often it waited, how long it had to wait at the least, how long it did
- * by its own clock, and how long it was off the CPU in all, runnable included:
- * its wall-clock time less the CPU time of /proc/PID/task/TID/schedstat, since
- * it ran for the first time in this file and, at most, since it was created.
+ * the number of waits; how long it had to wait at least, and how long it waited
+ * by its own clock; and how long it was off the CPU in all, runnable time
+ * included: its wall-clock time minus the CPU time in
+ * /proc/PID/task/TID/schedstat, OFF since it first ran in this file, OFF_MOST
+ * since it was created. Times are nanoseconds.
  */
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -30,7 +31,7 @@ struct self {
 	long tid;
 	uint64_t count, asked, measured;
 	uint64_t created;
-	uint64_t wall, cpu; /* at the beginning, then what passed until the end */
+	uint64_t wall, cpu; /* at the beginning, later the difference until the end */
 	uint64_t off_most;
 };
 
@@ -43,8 +44,9 @@ static uint64_t clock_ns(clockid_t clock)
 }
 
 /*
- * CPU time of this thread as the scheduler accounts it: asking for the clock brings it up to date.
- * Without stdio: threads would wait for each other's locks in malloc, and that is not measured.
+ * CPU time of this thread as the scheduler accounts it: reading the clock
+ * updates it. Does not use stdio: threads would wait for malloc's locks, which
+ * is not measured.
  */
 static uint64_t schedstat_ns(void)
 {
@@ -174,7 +176,7 @@ static long wait_while(uint32_t value)
 	return syscall(SYS_futex, &turn, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 
-/* Two threads: one holds the turn for 10 ms and hands it over, the other waits meanwhile. */
+/* Two threads: one holds the turn for 10 ms and hands it over, while the other one waits. */
 static void *ping_pong(void *arg)
 {
 	struct self *s = arg;
@@ -186,7 +188,7 @@ static void *ping_pong(void *arg)
 			long rc;
 
 			MEASURED(s, 0, rc = wait_while(!me));
-			s->count -= rc != 0; /* it is our turn already */
+			s->count -= rc != 0; /* the turn has changed already */
 		}
 		MEASURED(s, 10 * MS, pause_ns(10 * MS));
 		__atomic_store_n(&turn, !me, __ATOMIC_RELEASE);
@@ -196,7 +198,7 @@ static void *ping_pong(void *arg)
 	return NULL;
 }
 
-/* Works for 5 ms, sleeps for 15 ms, in turn. */
+/* Works for 5 ms and sleeps for 15 ms, alternately. */
 static void *worker(void *arg)
 {
 	struct self *s = arg;
@@ -213,7 +215,7 @@ static void *worker(void *arg)
 	return NULL;
 }
 
-/* Until the thread of S blocks: one that is kept from the CPU would find it done, and not wait. */
+/* Wait until the thread of S blocks: a thread kept from the CPU would find the byte there, and not wait. */
 static void until_blocked(const struct self *s)
 {
 	char path[64], text[256], *state;
