@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * base - what every module may use; includes nothing of ours.
+ * base - helpers for every module; includes no other header of stacktools.
  *
  * Scoped ownership: bind a resource to its scope with one of the _cleanup_
- * macros and hand it out with TAKE_PTR() or TAKE_FD(); every exit path then
- * releases exactly what was not handed out.
+ * macros and pass it on with TAKE_PTR() or TAKE_FD(). Every exit path then
+ * releases exactly what was not passed on.
  */
 #ifndef STACKTOOLS_BASE_BASE_H
 #define STACKTOOLS_BASE_BASE_H
@@ -22,10 +22,10 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* Three-way comparison that never overflows, for qsort(3) comparators. */
+/* A three-way comparison that cannot overflow, for qsort(3) comparators. */
 #define CMP(a, b) (((a) > (b)) - ((a) < (b)))
 
-/* Define FN_p(T *p) for CLEANUP(): calls FN(*p); FN must take NULL. */
+/* Define FN_p(T *p) for CLEANUP(): it calls FN(*p), and FN must accept NULL. */
 #define DEFINE_CLEANUP(T, FN)                                                                                \
 	static inline void FN##_p(T *p)                                                                      \
 	{                                                                                                    \
@@ -69,15 +69,15 @@ static inline void base_fclose_p(FILE **f)
 	})
 
 /*
- * Make room for NEED elements of SIZE bytes in the array *P of capacity *CAP,
- * doubling. 0, or -ENOMEM with *P as it was. New room is zeroed.
+ * Make room for NEED elements of SIZE bytes in the array *P of capacity *CAP
+ * by doubling *CAP. The new room is zeroed. 0, or -ENOMEM with *P unchanged.
  */
 int base_grow(void *p, size_t *cap, size_t need, size_t size);
 
 /*
- * All that FD gives from where it is up to its end, for a file that tells no
- * size, with a NUL behind it: *RET is to be freed. -EFBIG for more than MAX
- * bytes; -errno.
+ * Read FD from its current offset to its end, for a file that does not report
+ * its size. *RET is NUL-terminated; free it. -EFBIG if there are more than MAX
+ * bytes, else -errno.
  */
 int base_read(int fd, size_t max, char **ret, size_t *len);
 

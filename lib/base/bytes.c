@@ -46,7 +46,7 @@ void buf_sleb(struct buf *b, int64_t v)
 	do {
 		uint8_t low = (uint8_t)(v & 0x7f);
 
-		v >>= 7; /* arithmetic: gcc and clang define it so */
+		v >>= 7; /* an arithmetic shift: gcc and clang define it so */
 		more = !((v == 0 && !(low & 0x40)) || (v == -1 && (low & 0x40)));
 		out[n++] = (uint8_t)(low | (more ? 0x80 : 0));
 	} while (more);

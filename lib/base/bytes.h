@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * bytes - reading bytes that may be hostile, and bytes that grow.
+ * bytes - reading untrusted bytes, and a growing byte buffer.
  */
 #ifndef STACKTOOLS_BASE_BYTES_H
 #define STACKTOOLS_BASE_BYTES_H
@@ -10,11 +10,11 @@
 #include <string.h>
 
 /*
- * rd - a bounds-checked reader over bytes that nobody vouches for.
+ * rd - a bounds-checked reader of untrusted input.
  *
- * Reads never pass the end: past it, or on a malformed number, they give 0
- * and set `bad`, which stays set; check it once after a group of reads.
- * Fixed-width numbers are little-endian; uleb and sleb are DWARF's LEB128.
+ * A read past the end, or of a malformed number, returns 0 and sets `bad`,
+ * which stays set: check it once after a group of reads. Fixed-width numbers
+ * are little-endian; uleb and sleb are DWARF's LEB128.
  */
 
 struct rd {
@@ -33,7 +33,7 @@ static inline size_t rd_left(const struct rd *r)
 	return (size_t)(r->end - r->p);
 }
 
-/* N bytes in place (N may be 0), or NULL and bad. */
+/* A pointer to the next N bytes (N may be 0), or NULL with `bad` set. */
 static inline const void *rd_bytes(struct rd *r, size_t n)
 {
 	const uint8_t *at = r->p;
@@ -76,7 +76,7 @@ static inline uint64_t rd_u64(struct rd *r)
 	return rd_fixed(r, 8);
 }
 
-/* Bits beyond the 64th are an error, so every number has one meaning. */
+/* Bits beyond the 64th are an error, so that every number has one meaning. */
 static inline uint64_t rd_uleb(struct rd *r)
 {
 	uint64_t v = 0;
@@ -94,7 +94,7 @@ static inline uint64_t rd_uleb(struct rd *r)
 	return r->bad ? 0 : v;
 }
 
-/* As uleb, and more than 32 bits is an error. */
+/* Like rd_uleb(), but a value of more than 32 bits is an error. */
 static inline uint32_t rd_uleb32(struct rd *r)
 {
 	uint64_t v = rd_uleb(r);
@@ -127,10 +127,10 @@ static inline int64_t rd_sleb(struct rd *r)
 }
 
 /*
- * buf - bytes that grow: the writing twin of rd.
+ * buf - a growing byte buffer, the writing counterpart of rd.
  *
  * When memory runs out, `failed` is set and stays set, and further puts do
- * nothing; check it once before the bytes are used.
+ * nothing: check it once before using the bytes.
  */
 
 struct buf {
@@ -143,8 +143,8 @@ void buf_put(struct buf *b, const void *p, size_t n);
 void buf_fixed(struct buf *b, uint64_t v, size_t n); /* little-endian, N bytes */
 void buf_uleb(struct buf *b, uint64_t v);
 void buf_sleb(struct buf *b, int64_t v);
-void buf_str(struct buf *b, const char *s); /* uleb length, then the bytes without NUL; NULL as "" */
-void buf_reset(struct buf *b); /* empty, keeps the memory */
-void buf_free(struct buf *b); /* releases what it holds, not B itself; NULL is fine */
+void buf_str(struct buf *b, const char *s); /* uleb length, then the bytes without NUL; NULL is "" */
+void buf_reset(struct buf *b); /* empties B and clears `failed`, but keeps the memory */
+void buf_free(struct buf *b); /* releases the bytes, not B itself; NULL is fine */
 
 #endif

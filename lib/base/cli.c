@@ -11,7 +11,7 @@
 
 const char cli_version_string[] = "0.1.0";
 
-/* One line "name: text" into BUF; returns its length. */
+/* Format one line, "name: KIND TEXT", into BUF. Returns its length. */
 static size_t put_line(char *buf, size_t cap, const char *name, const char *kind, const char *text)
 {
 	size_t len = (size_t)snprintf(buf, cap, "%s: %s", name, kind);
@@ -23,7 +23,7 @@ static size_t put_line(char *buf, size_t cap, const char *name, const char *kind
 
 static void write_stderr(const char *buf, size_t len)
 {
-	/* nothing is left to be done when stderr itself fails */
+	/* if stderr itself fails, there is nothing left to do */
 	ssize_t ignored = write(STDERR_FILENO, buf, len);
 
 	(void)ignored;
@@ -77,7 +77,7 @@ int cli_finish(const struct cli *c, int status)
 	if (fflush(stdout) != 0)
 		failed = true, code = errno;
 	/*
-	 * EBADF with nothing written is still a failure: the user closed
+	 * EBADF is a failure even if nothing was written: the user closed
 	 * stdout and would take silence for an empty result.
 	 */
 	if (fclose(stdout) != 0)
@@ -152,7 +152,7 @@ int cli_duration(const char *s, uint64_t default_unit_ns, uint64_t *ret_ns, stru
 	long double v;
 	char *end;
 
-	/* strtold() would take "inf", "0x1p3" and signs, which no one means here */
+	/* reject "inf", "0x1p3" and signs, which strtold() accepts */
 	if (!isdigit((unsigned char)s[0]) || (s[0] == '0' && (s[1] == 'x' || s[1] == 'X')))
 		return err_set(e, -EINVAL, "'%s' is not a time such as 10us, 5ms or 1.5s", s);
 	v = strtold(s, &end);
@@ -196,9 +196,9 @@ static bool is_operand(const struct cli_option *o)
 /* --- parsing --- */
 
 #define GROUPS_MAX 8
-#define LONG 256 /* getopt_long()'s value of a long option: this and its row */
+#define LONG 256 /* getopt_long() returns this plus the row number for a long option */
 
-/* The row that getopt_long() means with OPT; NULL = none. */
+/* The row of OPT, as returned by getopt_long(); NULL = none. */
 static const struct cli_option *row_of(const struct cli *c, int opt)
 {
 	const struct cli_option *o;
@@ -209,7 +209,7 @@ static const struct cli_option *row_of(const struct cli *c, int opt)
 	return NULL;
 }
 
-/* "-p" or "--pid", as it was given. */
+/* "-p" or "--pid", as the user wrote it. */
 static const char *name_of(const struct cli_option *o, int opt, char name[64])
 {
 	if (opt < LONG)
@@ -219,7 +219,7 @@ static const char *name_of(const struct cli_option *o, int opt, char name[64])
 	return name;
 }
 
-/* Which option getopt_long()'s '?' or ':' is about, and what is wrong with it. */
+/* Report the option that getopt_long() rejected with '?' or ':', and why. */
 static int bad_option(const struct cli *c, int opt, const char *arg)
 {
 	const struct cli_option *o = row_of(c, optopt);
@@ -265,7 +265,7 @@ static void store(const struct cli_option *o, uint64_t v, void *member)
 	memcpy(member, o->size == sizeof(narrow) ? (void *)&narrow : (void *)&v, o->size);
 }
 
-/* Read ARG (NULL = it has none) into MEMBER, or into OPTS by the row's own function. */
+/* Parse ARG (NULL = none) into MEMBER, or into OPTS with the row's own function. */
 static int take_value(const struct cli_option *o, const char *arg, void *opts, void *member, struct err *e)
 {
 	uint64_t max = o->max ? o->max : o->size == sizeof(uint32_t) ? UINT32_MAX : UINT64_MAX, v = 0;
@@ -324,7 +324,7 @@ static int take(const struct cli_option *o, const char *arg, void *opts, struct 
 	return rc;
 }
 
-/* One option; GIVEN has what was given of each group. */
+/* Take one option. GIVEN holds the option given so far in each group. */
 static int take_option(const struct cli *c, int opt, const struct cli_option *given[GROUPS_MAX], void *opts)
 {
 	const struct cli_option *o = row_of(c, opt), **other = &given[o->group % GROUPS_MAX];
@@ -350,7 +350,7 @@ static int take_command(const struct cli *c, int argc, char *argv[], char *const
 	return CLI_OK;
 }
 
-/* What is left in ARGV from optind on. */
+/* Take the operands, ARGV from optind on. */
 static int take_operands(const struct cli *c, int argc, char *argv[], void *opts)
 {
 	struct err e = { 0 };
@@ -374,7 +374,7 @@ static int take_operands(const struct cli *c, int argc, char *argv[], void *opts
 	return optind < argc ? cli_usage(c, "unexpected argument '%s'", argv[optind]) : CLI_OK;
 }
 
-/* The tables of getopt_long(): SHORTS of 3 and two bytes a row, LONGS of one a row and one more. */
+/* Fill the tables for getopt_long(): SHORTS has 3 bytes plus 2 per row, LONGS 1 element plus 1 per row. */
 static void make_tables(const struct cli *c, char *shorts, struct option *longs)
 {
 	const struct cli_option *o;
@@ -409,8 +409,10 @@ static int print_stdout(const struct cli *c, struct buf *b)
 	return cli_finish(c, CLI_OK);
 }
 
-/* --help, --version; not an option of the table: --completion=SHELL, so that no short form of another is one
- * of it. */
+/*
+ * Handle --help, --version and --completion=SHELL. The last is not in the table,
+ * so that no abbreviation of another option matches it.
+ */
 static bool take_request(const struct cli *c, int argc, char *argv[], int opt, int *status)
 {
 	static const char completion[] = "--completion=";
@@ -450,7 +452,7 @@ static bool parse(const struct cli *c, int argc, char *argv[], void *opts, int *
 	if (take_request(c, argc, argv, 0, status))
 		return false;
 	opterr = 0;
-	optind = 0; /* from the beginning, whoever used it before */
+	optind = 0; /* start over, in case getopt was used before */
 	*status = CLI_OK;
 	while (*status == CLI_OK && (opt = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
 		if (opt == '?' || opt == ':')
@@ -491,8 +493,8 @@ void cli_free(const struct cli *c, void *opts)
 /* --- usage and --help --- */
 
 #define WIDTH 80
-#define USAGE_MAX 160 /* of a synopsis that names the options without a letter too */
-#define COLUMN_MAX 26 /* where the help texts begin at most */
+#define USAGE_MAX 160 /* a longer synopsis has [OPTION]... for the options without a letter */
+#define COLUMN_MAX 26 /* the rightmost column where help texts begin */
 
 /* "-p PID", "--pack OUT". */
 static void put_option(struct buf *b, const struct cli_option *o)
@@ -519,7 +521,7 @@ static void put_group(struct buf *b, const struct cli *c, uint32_t group)
 	buftext_str(b, "]");
 }
 
-/* Those of no group that have a letter, or have none. */
+/* Put the options outside groups: those with a letter and an argument, or those without a letter. */
 static void put_singles(struct buf *b, const struct cli *c, bool letters)
 {
 	for (const struct cli_option *o = c->options; o < c->options + c->n_options; o++) {
@@ -571,7 +573,7 @@ void cli_synopsis(const struct cli *c, struct buf *b)
 	buf_free(&all);
 }
 
-/* Up to a blank, but for those in brackets: an option of the usage stays on its line. */
+/* The length up to a space outside brackets: an option in the usage line is never broken. */
 static size_t word_len(const char *text)
 {
 	size_t len = 0;
@@ -582,7 +584,8 @@ static size_t word_len(const char *text)
 	return len;
 }
 
-/* TEXT from column COL on, in lines that begin at INDENT and end before WIDTH, and a newline. */
+/* Put TEXT from column COL on, wrapped to WIDTH and indented by INDENT from the second line, and a newline.
+ */
 static void put_wrapped(struct buf *b, const char *text, size_t col, size_t indent)
 {
 	size_t start = col;
@@ -607,7 +610,7 @@ static void put_wrapped(struct buf *b, const char *text, size_t col, size_t inde
 	buftext_str(b, "\n");
 }
 
-/* "  -p, --pid PID", "      --caps", "  ADDR": what --help has on the left. */
+/* The left column of --help: "  -p, --pid PID", "      --caps", "  ADDR". Returns its length. */
 static size_t left_of(const struct cli_option *o, char left[128])
 {
 	int len;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cli - the contract every tool has with its user.
+ * cli - the command line conventions of all tools.
  *
- *   status 0   did everything
+ *   status 0   success
  *   status 1   ran, but the answer is no or incomplete (stderr says why)
- *   status 2   could not (stderr says why, with a hint)
+ *   status 2   failed (stderr says why, with a hint)
  *   status 64  bad command line (two lines on stderr, nothing on stdout)
  *
- * stdout carries the documented result only. Each message is one write, with
+ * stdout carries only the documented result. Each message is one write(2), with
  * control characters escaped. A tool ends with `return cli_finish(&cli, st)`,
- * which flushes and closes stdout checked, so /dev/full is never a success.
+ * which flushes and closes stdout and checks for errors, so that writing to
+ * /dev/full never succeeds.
  */
 #ifndef STACKTOOLS_BASE_CLI_H
 #define STACKTOOLS_BASE_CLI_H
@@ -20,10 +21,10 @@
 enum cli_status { CLI_OK = 0, CLI_INCOMPLETE = 1, CLI_FAILED = 2, CLI_USAGE = 64 };
 
 /*
- * One table describes the command line of a tool: usage, --help, parsing and
- * completions of shells come from it. A row is an option, an operand (no name)
- * or a heading in --help. -h and -V are added to each table. What an argument
- * is decides how it is read, and what a shell offers for it.
+ * One table describes the command line of a tool: the usage line, --help, the
+ * parser and the shell completions come from it. A row is an option, an operand
+ * (no name) or a heading in --help. -h and -V are added to each table. The kind
+ * of an argument decides how it is parsed and what a shell offers for it.
  */
 enum cli_kind {
 	CLI_KIND_HEADING,
@@ -48,30 +49,30 @@ enum cli_kind {
 struct cli_option {
 	char letter; /* 0 = none */
 	const char *name; /* "pid" for --pid; NULL = an operand or a heading */
-	const char *arg; /* what --help calls the argument: "PID"; NULL = it takes none */
-	const char *help; /* wrapped where it is printed; NULL = an operand that is in the usage only */
+	const char *arg; /* name of the argument in --help: "PID"; NULL = takes none */
+	const char *help; /* wrapped when printed; NULL = an operand shown in the usage line only */
 	enum cli_kind kind;
-	size_t at, size; /* the member of the tool's options that takes it */
+	size_t at, size; /* the member of the tool's options that stores the value */
 	bool list; /* may be given several times: the member is a struct cli_list */
-	uint32_t times; /* of a list: how often at most; 0 = any number */
-	bool required; /* an operand that has to be there */
-	uint32_t group; /* not 0: excludes the others of that group */
+	uint32_t times; /* a list: the maximum number of times; 0 = any number */
+	bool required; /* a mandatory operand */
+	uint32_t group; /* not 0: excludes the other options of this group */
 	int value;
-	uint64_t min, max; /* max 0 = what the member can hold */
-	uint64_t unit_ns; /* of a duration without a unit */
-	const char *const *words; /* ends in NULL */
+	uint64_t min, max; /* max 0 = the maximum of the member's type */
+	uint64_t unit_ns; /* the unit of a duration given without one */
+	const char *const *words; /* NULL-terminated */
 	int (*call)(const char *arg, void *opts, struct err *e);
 };
 
 /* All arguments of an option that may be given several times, or all operands. */
 struct cli_list {
-	void *p; /* elements of the type that the table says */
+	void *p; /* elements of the type in the table */
 	size_t n, cap;
 };
 
 /*
- * What stands in a row after letter, name, arg and help: the kind, and member
- * M of T, the tool's options, whose type is checked. Further fields may follow:
+ * The part of a row after letter, name, arg and help: the kind, and member M of
+ * T, the tool's options. The type of M is checked. Further fields may follow:
  *
  *   { 'd', "depth", "N", "frames at most", CLI_NUMBER(struct opts, depth), .min = 1, .max = 512 },
  */
@@ -87,12 +88,12 @@ struct cli_list {
 
 #define CLI_HEADING(text) .kind = CLI_KIND_HEADING, .help = (text)
 #define CLI_FLAG(T, m) .kind = CLI_KIND_FLAG, CLI_AT_TYPE(T, m, bool)
-/* sets an int or an enumeration to V */
+/* sets an int or an enum to V */
 #define CLI_VALUE(T, m, v) .kind = CLI_KIND_VALUE, .value = (v), CLI_AT_WORD(T, m)
 /* a whole number in [min, max], of 4 or 8 bytes */
 #define CLI_NUMBER(T, m) .kind = CLI_KIND_NUMBER, CLI_AT(T, m)
 #define CLI_NUMBERS(T, m, type) .kind = CLI_KIND_NUMBER, CLI_AT_LIST(T, m, type)
-/* of what runs here: uint32_t */
+/* running processes or threads: uint32_t */
 #define CLI_PIDS(T, m) .kind = CLI_KIND_PID, .min = 1, .max = 4194304, CLI_AT_LIST(T, m, uint32_t)
 #define CLI_TIDS(T, m) .kind = CLI_KIND_TID, .min = 1, .max = 4194304, CLI_AT_LIST(T, m, uint32_t)
 #define CLI_SIZE(T, m) .kind = CLI_KIND_SIZE, CLI_AT_TYPE(T, m, uint64_t)
@@ -100,7 +101,7 @@ struct cli_list {
 /* hexadecimal, with or without 0x */
 #define CLI_ADDRESS(T, m) .kind = CLI_KIND_ADDRESS, CLI_AT_TYPE(T, m, uint64_t)
 #define CLI_ADDRESSES(T, m) .kind = CLI_KIND_ADDRESS, CLI_AT_LIST(T, m, uint64_t)
-/* one of WORDS; the int or enumeration becomes its index */
+/* one of WORDS; the int or enum becomes its index */
 #define CLI_WORD(T, m, list_of) .kind = CLI_KIND_WORD, .words = (list_of), CLI_AT_WORD(T, m)
 #define CLI_TEXT(T, m) .kind = CLI_KIND_TEXT, CLI_AT_TYPE(T, m, const char *)
 #define CLI_TEXTS(T, m) .kind = CLI_KIND_TEXT, CLI_AT_LIST(T, m, const char *)
@@ -108,18 +109,18 @@ struct cli_list {
 #define CLI_FILES(T, m) .kind = CLI_KIND_FILE, CLI_AT_LIST(T, m, const char *)
 #define CLI_DIR(T, m) .kind = CLI_KIND_DIR, CLI_AT_TYPE(T, m, const char *)
 #define CLI_DIRS(T, m) .kind = CLI_KIND_DIR, CLI_AT_LIST(T, m, const char *)
-/* F puts it into the options */
+/* F stores the value in the options */
 #define CLI_CALL(f) .kind = CLI_KIND_CALL, .call = (f)
-/* the words after --, which end options: a char *const *, NULL without any */
+/* the words after --, which ends the options: a char *const *, NULL if there are none */
 #define CLI_COMMAND(T, m) .kind = CLI_KIND_COMMAND, CLI_AT_TYPE(T, m, char *const *)
 
 struct cli {
 	const char *name; /* "capinfo" */
-	const char *about; /* in --help, before the options; a newline begins a new line */
-	const char *status; /* and after them: what the exit status says; NULL = nothing */
+	const char *about; /* in --help before the options; a newline begins a new line */
+	const char *status; /* in --help after the options: what the exit status means; NULL = nothing */
 	const struct cli_option *options;
 	size_t n_options;
-	/* What is wrong with the options together: CLI_OK, or cli_usage()'s status; NULL = nothing can be. */
+	/* Check the combination of the options: CLI_OK, or the status of cli_usage(). May be NULL. */
 	int (*check)(const struct cli *c, void *opts);
 };
 
@@ -129,53 +130,56 @@ struct cli {
 	.n_options = ARRAY_LEN(table) + 0 * sizeof(char[ARRAY_LEN(table) <= CLI_OPTIONS_MAX ? 1 : -1])
 
 /*
- * Read the command line into OPTS, the struct of the table's rows, which holds
- * the defaults. True: go on, and release the lists with cli_free() at the end.
- * False: the tool is done, with status *STATUS; a message, --help, --version or
- * --completion=SHELL was printed.
+ * Parse the command line into OPTS, the struct that the table refers to; OPTS
+ * holds the defaults. True: continue, and release the lists with cli_free() at
+ * the end. False: an error message or the output of --help, --version or
+ * --completion=SHELL was printed; exit with *STATUS.
  */
 bool cli_parse(const struct cli *c, int argc, char *argv[], void *opts, int *status);
 void cli_free(const struct cli *c, void *opts);
 
-/* "[-jm] [-p PID]... FILE": one line, without the name. */
+/* "[-jm] [-p PID]... FILE": one line, without the tool's name. */
 void cli_synopsis(const struct cli *c, struct buf *b);
 
 /* The text of --help, in lines of at most 80 columns. */
 void cli_help(const struct cli *c, struct buf *b);
 
-/* Completions for "bash", "zsh" or "fish", as a file that it reads (base/completion.c). */
-extern const char *const cli_shells[]; /* ends in NULL */
+/* The completion file for "bash", "zsh" or "fish" (base/completion.c). */
+extern const char *const cli_shells[]; /* NULL-terminated */
 void cli_completion(const struct cli *c, const char *shell, struct buf *b);
 
-/* The row at *I, and then -h and -V; NULL after them. */
+/* The row at *I, which is incremented. -h and -V follow the rows of the table, then NULL. */
 const struct cli_option *cli_next(const struct cli *c, size_t *i);
 
-/* The version that --version prints and captures record, "0.1.0". */
+/* The version, "0.1.0": --version prints it and captures record it. */
 extern const char cli_version_string[];
 
-/* "name: <message>" and "usage: name synopsis" on stderr. Returns CLI_USAGE. */
+/* Print "name: <message>" and "usage: name synopsis" on stderr. Returns CLI_USAGE. */
 int cli_usage(const struct cli *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* "name: msg" and, where there is one, "name: hint: ..." on stderr, one write. */
+/* Print "name: msg" and, if there is a hint, "name: hint: ..." on stderr with one write(2). */
 void cli_error(const struct cli *c, const struct err *e);
 void cli_warn(const struct cli *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /*
- * Flush and close stdout checked. Returns STATUS, or CLI_FAILED with a
- * message when the result did not reach its reader. Never called twice.
+ * Flush and close stdout, and check for errors. Returns STATUS, or prints a
+ * message and returns CLI_FAILED if the result was not written. Call it once.
  */
 int cli_finish(const struct cli *c, int status);
 
-/* Strict numbers: the whole of S, in [MIN, MAX]. 0, or -EINVAL / -ERANGE with the message. */
+/*
+ * Strict number parsers: all of S must be valid. Each returns 0, or -EINVAL or
+ * -ERANGE with the message. This one takes a decimal number in [MIN, MAX].
+ */
 int cli_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *e);
 
 /* A whole number of bytes, or of KiB, MiB, GiB ("16M"), in [MIN, MAX] bytes. */
 int cli_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *e);
 
-/* An address: 1 to 16 hexadecimal digits, 0x before them or not. */
+/* An address: 1 to 16 hexadecimal digits, with or without 0x. */
 int cli_address(const char *s, uint64_t *ret, struct err *e);
 
-/* A time with unit ns, us, ms, s or m ("10us", "1.5s"); without a unit, of DEFAULT_UNIT_NS. */
+/* A time in ns, us, ms, s or m ("10us", "1.5s"); without a unit, in DEFAULT_UNIT_NS. */
 int cli_duration(const char *s, uint64_t default_unit_ns, uint64_t *ret_ns, struct err *e);
 
 #endif

@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the time namespace adds, nanoseconds: the same for as long as the process lives. */
+/* Offsets of the time namespace in nanoseconds, constant for the lifetime of the process. */
 static struct {
 	int64_t monotonic, boottime;
 } offsets;
 
-/* When the program starts: a process that has confined itself since could not read them. */
+/* Runs at program start: a process that has sandboxed itself can no longer read the offsets. */
 __attribute__((constructor)) static void read_offsets(void)
 {
 	FILE *f = fopen("/proc/self/timens_offsets", "re");

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * completion - what a shell needs to complete the command line of a tool.
+ * completion - shell completion of the command line of a tool.
  *
- * Each of the three texts is complete in itself: it names the options, the
- * words of those that take one of a few, and for the others whether a file, a
- * folder, a process or a thread is meant. bash's needs no bash-completion, but
- * is loaded by it when it lies in its folder; zsh's lies in a folder of $fpath.
+ * Each of the three files is self-contained: it lists the options and, for
+ * their arguments, the words to choose from, or whether a file, a directory, a
+ * process or a thread is expected. The bash file works without bash-completion,
+ * which loads it from its own directory; the zsh file belongs in a directory of
+ * $fpath.
  */
 #include "base/cli.h"
 #include "base/text.h"
@@ -28,7 +29,7 @@ static void put_words(struct buf *b, const struct cli_option *o)
 		buftext_printf(b, "%s%s", word == o->words ? "" : " ", *word);
 }
 
-/* A help text up to its first newline, in single quotes; zsh takes some characters in it for its own. */
+/* Escape TEXT up to its first newline for single quotes, and put a backslash before characters in SPECIAL. */
 static void put_quoted(struct buf *b, const char *text, const char *special)
 {
 	for (; *text && *text != '\n'; text++) {
@@ -42,7 +43,7 @@ static void put_quoted(struct buf *b, const char *text, const char *special)
 
 /* --- bash --- */
 
-/* What completes $cur: as bash completes any file name itself, or words in COMPREPLY. */
+/* Complete $cur: with bash's own file name completion, or from $words. */
 static void put_bash_argument(struct buf *b, const struct cli_option *o)
 {
 	switch (o->kind) {
@@ -68,7 +69,7 @@ static void put_bash_argument(struct buf *b, const struct cli_option *o)
 	}
 }
 
-/* What is completed where no option is: the file before the addresses in it. */
+/* The operand to complete, which is the first one: the file and not the addresses in it. */
 static const struct cli_option *operand(const struct cli *c)
 {
 	for (size_t i = 0; i < c->n_options; i++)
@@ -184,7 +185,7 @@ static void put_zsh_argument(struct buf *b, const struct cli_option *o)
 	}
 }
 
-/* What may not follow O: itself, but in a list, and the others of its group. */
+/* The options that may not follow O: O itself unless it is a list, and the others of its group. */
 static void put_zsh_excluded(struct buf *b, const struct cli *c, const struct cli_option *o)
 {
 	const struct cli_option *other;
@@ -204,7 +205,7 @@ static void put_zsh_excluded(struct buf *b, const struct cli *c, const struct cl
 	buftext_str(b, ")");
 }
 
-/* '(-p --pid )-p+[the process]:PID:_pids': a line for each name, as zsh wants it. */
+/* '(-p --pid )-p+[the process]:PID:_pids': zsh needs one line for each name. */
 static void put_zsh_option(struct buf *b, const struct cli *c, const struct cli_option *o, bool letter)
 {
 	buftext_str(b, " \\\n\t'");

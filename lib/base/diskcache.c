@@ -13,15 +13,15 @@
 #define TEMP_PREFIX "new-"
 #define DIGITS "0123456789abcdef"
 #define TEMP_CAP (sizeof(TEMP_PREFIX) + 16)
-#define ENTRY_MAX (1 << 30) /* bytes; no entry is as large */
-#define STALE_SECONDS 3600 /* a temporary file that old has lost its writer */
+#define ENTRY_MAX (1 << 30) /* bytes; a larger entry is damaged */
+#define STALE_SECONDS 3600 /* an older temporary file has no writer any more */
 
 struct diskcache {
 	const struct diskcache_kind *kind;
 	int dir;
 	uint64_t limit;
 	uint64_t total; /* bytes, as far as known */
-	uint64_t added; /* since they were last counted */
+	uint64_t added; /* bytes since the last count */
 	bool counted;
 	struct diskcache_stats stats;
 	char path[PATH_MAX];
@@ -46,7 +46,7 @@ int diskcache_place(const char *what, char path[PATH_MAX], struct err *e)
 		return join(path, own, "", e);
 	if (geteuid() == 0)
 		return join(path, "/var/cache/stacktools", "", e);
-	/* the XDG Base Directory Specification: a path that is not absolute does not count */
+	/* the XDG Base Directory Specification: ignore a path that is not absolute */
 	if (xdg && *xdg == '/')
 		return join(path, xdg, "/stacktools", e);
 	if (home && *home == '/')
@@ -55,7 +55,7 @@ int diskcache_place(const char *what, char path[PATH_MAX], struct err *e)
 	return err_hint(e, "set HOME, or STACKTOOLS_CACHE to a directory"), -ENXIO;
 }
 
-/* The directories above it too; what is already there is judged when it is opened. */
+/* Create the directory and its missing parents. One that exists is checked when it is opened. */
 static int make_dirs(char *path)
 {
 	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -64,7 +64,7 @@ static int make_dirs(char *path)
 		*slash = '\0';
 		rc = mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : -errno;
 		if (rc && access(path, F_OK) == 0)
-			rc = 0; /* an automounter's, or where nothing can be made */
+			rc = 0; /* exists: an automounter's, or where nothing can be created */
 		*slash = '/';
 		if (rc)
 			return rc;
@@ -72,7 +72,7 @@ static int make_dirs(char *path)
 	return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : -errno;
 }
 
-/* ENOENT is kept for a cache that is turned off. */
+/* Report CODE. ENOENT is reserved for a cache that is turned off, so it becomes ENOTDIR. */
 static int refuse(const char *path, int code, struct err *e)
 {
 	err_sys(e, code, "cannot use the cache '%s'", path);
@@ -163,7 +163,7 @@ static bool is_temp(const char *name)
 
 /* --- reading --- */
 
-/* All of a file of LEN bytes; -EINVAL when it ends before. */
+/* Read all LEN bytes of a file; -EINVAL if it is shorter. */
 static int read_all(int fd, uint8_t *bytes, size_t len)
 {
 	size_t done = 0;
@@ -182,7 +182,10 @@ static int read_all(int fd, uint8_t *bytes, size_t len)
 	return 0;
 }
 
-/* A descriptor of something that is ours and a regular file; -ENOENT, or -EINVAL for anything else. */
+/*
+ * Open an entry that is a regular file and ours alone. -ENOENT if there is none;
+ * -EMFILE, -ENFILE or -ENOMEM; -EINVAL for anything else.
+ */
 static int open_entry(const struct diskcache *c, const char *name, struct stat *st, struct err *e)
 {
 	_cleanup_close_ int fd =
@@ -201,7 +204,7 @@ static int open_entry(const struct diskcache *c, const char *name, struct stat *
 	return TAKE_FD(fd);
 }
 
-/* Unless a good one has taken its place meanwhile. */
+/* Remove an entry, unless another file has replaced it meanwhile. */
 static void remove_damaged(const struct diskcache *c, const char *name, const struct stat *was)
 {
 	struct stat now;
@@ -237,7 +240,7 @@ static int read_entry(
 		err_prefix(e, "'%s' in the cache '%s' is damaged", name, c->path);
 		return -EINVAL;
 	}
-	futimens(fd, NULL); /* used now; where that cannot be noted it goes earlier */
+	futimens(fd, NULL); /* used now; if this fails, the entry is removed earlier */
 	*ret = TAKE_PTR(bytes);
 	return 0;
 }
@@ -296,7 +299,7 @@ static int list_one(const struct diskcache *c, const char *name, struct listing 
 	return 0;
 }
 
-/* Entries of this version; temporary files that were left behind go. */
+/* List the entries of our kind and version. Removes stale temporary files. */
 static int list(const struct diskcache *c, struct listing *l)
 {
 	int fd = openat(c->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
@@ -316,7 +319,10 @@ static int list(const struct diskcache *c, struct listing *l)
 	return rc;
 }
 
-/* What was used longest ago goes until an eighth is free; others may be doing the same. */
+/*
+ * Remove the least recently used entries until an eighth of the limit is free.
+ * Other processes may be doing the same.
+ */
 static void make_room(struct diskcache *c, struct listing *l)
 {
 	const uint64_t aim = c->limit - c->limit / 8;
@@ -331,7 +337,10 @@ static void make_room(struct diskcache *c, struct listing *l)
 	}
 }
 
-/* LEN bytes were added. The others' are seen each time a sixteenth of the limit was. */
+/*
+ * Enforce the limit after LEN bytes were added. Entries of other processes are
+ * counted each time we have added a sixteenth of the limit.
+ */
 static void keep_limit(struct diskcache *c, uint64_t len)
 {
 	struct listing l = { 0 };
@@ -352,7 +361,7 @@ static void keep_limit(struct diskcache *c, uint64_t len)
 
 /* --- writing --- */
 
-/* All of it, and the file closed: some file systems tell only then that they are full. */
+/* Write all bytes and close FD: some file systems report only on close that they are full. */
 static int write_all(int fd, const uint8_t *bytes, size_t len)
 {
 	size_t done = 0;

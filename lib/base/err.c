@@ -75,7 +75,7 @@ int err_nomem(struct err *e, const char *what)
 
 const char *err_name(int code)
 {
-	/* unsigned, as INT_MIN has no negative: a code may come out of a file */
+	/* negate as unsigned, because the code may come from a file and -INT_MIN overflows */
 	const char *name = strerrorname_np(code < 0 ? (int)-(unsigned int)code : code);
 
 	return name ? name : "E?";

@@ -30,9 +30,9 @@ void root_close(struct root *r)
 }
 
 /*
- * In a recorded tree an absolute link means a place of the recorded machine,
- * and none may lead out of the tree. A kernel before 5.6 cannot do that; there
- * the last component at least is not followed.
+ * In a recorded tree an absolute link refers to the recorded machine, and no
+ * link may lead out of the tree. A kernel before 5.6 has no openat2(2): there,
+ * at least the last component is not followed.
  */
 static int open_inside(const struct root *r, const char *path, int flags)
 {
@@ -58,7 +58,7 @@ int root_openat(const struct root *r, const char *path, int flags, struct err *e
 	return fd;
 }
 
-/* A FIFO or a device where a file is expected could block for ever. */
+/* A FIFO or a device in place of a file could block forever. */
 static int require_regular(const struct root *r, const char *path, int fd, struct err *e)
 {
 	struct stat st;
@@ -120,7 +120,7 @@ bool root_link(const struct root *r, const char *path, char *buf, size_t cap)
 	return n >= 0;
 }
 
-/* fstat(3) may be a call that takes a path, which whoever may open nothing is denied. */
+/* fstat(3) may use a system call that takes a path, which a process that may not open files is denied. */
 static int look_at(int fd, struct stat *st)
 {
 #ifdef SYS_fstat

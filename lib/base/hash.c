@@ -4,9 +4,9 @@
 #include <string.h>
 
 /*
- * Slicing by eight: slice[k][i] is what byte I contributes when K more bytes
- * follow. The contribution is linear over xor, so a row follows from its
- * values for the eight single bits, and the compiler fills in the rest.
+ * Slicing by eight: slice[k][i] is the contribution of byte I when K more bytes
+ * follow. The contribution is linear over xor, so the values for the eight
+ * single bits determine a row, and the compiler computes the rest.
  */
 #define BIT(n, b, k) ((n) & (1 << (b)) ? (k) : 0)
 #define ONE(n, a, b, c, d, e, f, g, h)                                                                       \

@@ -2,10 +2,10 @@
 /*
  * hash - a fast 64-bit hash of byte strings, for tables in memory.
  *
- * Folded 64 x 64 -> 128 bit multiplications over four lanes; about 8 bytes a
- * cycle on long input. Give SEED a random value where the bytes come from
- * outside, so that nobody can prepare collisions. The value differs between
- * byte orders and versions: never store it.
+ * Folded 64 x 64 -> 128 bit multiplications over four lanes; about 8 bytes per
+ * cycle on long input. If the bytes are untrusted input, use a random SEED, so
+ * that no one can prepare collisions. The hash differs between byte orders and
+ * versions: never store it.
  */
 #ifndef STACKTOOLS_BASE_HASH_H
 #define STACKTOOLS_BASE_HASH_H
@@ -44,7 +44,7 @@ static inline uint64_t hash_load32(const unsigned char *p)
 	return v;
 }
 
-/* The last bytes, at most 16: loads overlap instead of running past the end. */
+/* Hash the last bytes, at most 16: the loads overlap instead of running past the end. */
 static inline uint64_t hash_tail(const unsigned char *p, size_t n, uint64_t h)
 {
 	uint64_t a = 0, b = 0;
@@ -88,14 +88,14 @@ static inline uint64_t hash_bytes(const void *bytes, size_t len, uint64_t seed)
  * crc32c - the Castagnoli checksum of RFC 3720 (iSCSI).
  *
  * Polynomial 0x1edc6f41, reflected, initial value and final xor all ones;
- * crc32c(0, "123456789", 9) is 0xe3069283. Finds every single changed byte and
- * every burst of up to 32 bits in a block.
+ * crc32c(0, "123456789", 9) is 0xe3069283. Detects every single changed byte
+ * and every burst error of up to 32 bits in a block.
  */
 
-/* Of N bytes at P, continuing CRC, which is 0 at the start. */
+/* The checksum of N bytes at P, continuing CRC, which is 0 at the start. */
 uint32_t crc32c(uint32_t crc, const void *p, size_t n);
 
-/* The same without the CPU's instruction: what crc32c() uses where there is none. */
+/* The same in portable C: crc32c() uses it if the CPU has no instruction for it. */
 uint32_t crc32c_portable(uint32_t crc, const void *p, size_t n);
 
 #endif

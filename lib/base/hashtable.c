@@ -29,7 +29,10 @@ int hashtable_reserve(struct hashtable *t, size_t n)
 	return 0;
 }
 
-/* Those behind move up, as far as their own places let them: no slot within a run may be free. */
+/*
+ * Move the elements that follow into the hole, unless that puts one before its
+ * first slot: no slot within a run may be free.
+ */
 void hashtable_remove(struct hashtable *t, uint64_t hash, uint32_t index)
 {
 	size_t hole = (uint32_t)(hash >> 32) & t->mask, at;
@@ -37,7 +40,7 @@ void hashtable_remove(struct hashtable *t, uint64_t hash, uint32_t index)
 	while (t->slots[hole].index_1 != index + 1)
 		hole = (hole + 1) & t->mask;
 	for (at = (hole + 1) & t->mask; t->slots[at].index_1; at = (at + 1) & t->mask) {
-		size_t run = (at - t->slots[at].tag) & t->mask; /* how far it is from its place */
+		size_t run = (at - t->slots[at].tag) & t->mask; /* distance from its first slot */
 
 		if (run < ((at - hole) & t->mask))
 			continue;

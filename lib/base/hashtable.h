@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hashtable - a hash table over an array that its caller keeps.
+ * hashtable - a hash table over an array that the caller owns.
  *
- * A slot holds the index of an element and the upper half of its hash; the
- * elements, their keys and the comparison are the caller's. Equality is the
- * caller's alone: hashes that meet cost time and nothing else. Open
- * addressing, linear probing, at most half of the slots taken. Growing reads
- * the slots alone, one after the other, and asks for no hash again.
+ * A slot holds the index of an element and the upper half of its hash. The
+ * caller owns the elements and their keys, and alone decides whether two keys
+ * are equal: hash collisions only cost time. Open addressing, linear probing,
+ * at most half of the slots used. Growing reads only the slots, sequentially,
+ * and computes no hash again.
  *
  *	i = HASHTABLE_FIND(&t, hash, i, strcmp(names[i], name) == 0);
  *	if (i == HASHTABLE_NONE && hashtable_reserve(&t, 1) == 0) {
@@ -23,7 +23,7 @@ struct hashtable_slot {
 	uint32_t tag, index_1; /* the index plus one: a zeroed slot is free */
 };
 
-/* A zeroed one is empty. */
+/* A zeroed table is empty. */
 struct hashtable {
 	struct hashtable_slot *slots;
 	size_t mask; /* number of slots, a power of two, minus one */
@@ -34,9 +34,9 @@ struct hashtable {
 #define HASHTABLE_MAX (UINT32_C(1) << 31) /* elements */
 
 /*
- * The element of HASH for which SAME, an expression of its index INDEX, is
- * true; HASHTABLE_NONE where there is none. The upper half of HASH has to be mixed
- * well. SAME is evaluated for few others.
+ * The index of the element with HASH for which SAME, an expression of the index
+ * INDEX, is true; HASHTABLE_NONE if there is none. The upper half of HASH must
+ * be well mixed; then SAME is evaluated for few other elements.
  */
 #define HASHTABLE_FIND(t, hash, index, same)                                                                 \
 	({                                                                                                   \
@@ -58,10 +58,10 @@ struct hashtable {
 		tf_ret;                                                                                      \
 	})
 
-/* Make room for N more elements: 0, or -ENOMEM with T as it was. */
+/* Make room for N more elements: 0, or -ENOMEM with T unchanged. */
 int hashtable_reserve(struct hashtable *t, size_t n);
 
-/* Element INDEX, below HASHTABLE_MAX, has HASH. There is room for it, and it is not in T yet. */
+/* Add element INDEX, below HASHTABLE_MAX, with HASH. T must have room for it and must not hold it yet. */
 static inline void hashtable_add(struct hashtable *t, uint64_t hash, uint32_t index)
 {
 	uint32_t tag = (uint32_t)(hash >> 32);
@@ -73,27 +73,28 @@ static inline void hashtable_add(struct hashtable *t, uint64_t hash, uint32_t in
 	t->n++;
 }
 
-/* Take out element INDEX, which was added with HASH. */
+/* Remove element INDEX, which was added with HASH. */
 void hashtable_remove(struct hashtable *t, uint64_t hash, uint32_t index);
 
-/* For what is looked up soon: fetch its first slot; then the element that it may be, or HASHTABLE_NONE. */
+/* Prefetch the first slot of HASH, for a lookup that follows soon. */
 static inline void hashtable_prefetch(const struct hashtable *t, uint64_t hash)
 {
 	__builtin_prefetch(&t->slots[(uint32_t)(hash >> 32) & t->mask]);
 }
 
+/* The element in the first slot of HASH, which may be the one, or HASHTABLE_NONE. */
 static inline uint32_t hashtable_guess(const struct hashtable *t, uint64_t hash)
 {
 	return t->slots[(uint32_t)(hash >> 32) & t->mask].index_1 - 1;
 }
 
-/* Memory that the slots take, in bytes. */
+/* Memory used by the slots, in bytes. */
 static inline size_t hashtable_bytes(const struct hashtable *t)
 {
 	return t->slots ? (t->mask + 1) * sizeof(*t->slots) : 0;
 }
 
-void hashtable_clear(struct hashtable *t); /* empty again, with the room that it has */
-void hashtable_free(struct hashtable *t); /* a zeroed one is fine */
+void hashtable_clear(struct hashtable *t); /* empties T, but keeps its room */
+void hashtable_free(struct hashtable *t); /* a zeroed table is fine */
 
 #endif

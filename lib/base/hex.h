@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hex - hex digits, many at a time.
+ * hex - parsing several hex digits at a time.
  *
- * Everything here is inline: it is the inner loop of whatever reads symbol
+ * Everything is inline: this is the inner loop of the code that reads symbol
  * tables and addresses.
  */
 #ifndef STACKTOOLS_BASE_HEX_H
@@ -20,8 +20,8 @@
 
 #if !defined(__SSE2__)
 /*
- * Shift eight lower-case hex digits at P, most significant first, into *V from
- * below; false on any other byte. Reads eight bytes.
+ * Shift eight lower-case hex digits at P, most significant first, into the low
+ * end of *V; false on any other byte. Reads eight bytes.
  */
 static inline bool hexword_shift(const char *p, uint64_t *v)
 {
@@ -29,7 +29,7 @@ static inline bool hexword_shift(const char *p, uint64_t *v)
 	uint64_t w, not_digit, not_alpha;
 
 	memcpy(&w, p, sizeof(w));
-	/* the high bit of each byte tells: not within '0'..'9', not within 'a'..'f' */
+	/* a set high bit of a byte means: not within '0'..'9', not within 'a'..'f' */
 	not_digit = (w + ones * (0x7f - '9')) | ~(w + ones * (0x80 - '0'));
 	not_alpha = (w + ones * (0x7f - 'f')) | ~(w + ones * (0x80 - 'a'));
 	if ((w | (not_digit & not_alpha)) & HEXWORD_HIGHS)
@@ -45,7 +45,7 @@ static inline bool hexword_shift(const char *p, uint64_t *v)
 }
 #endif
 
-/* Sixteen lower-case hex digits at P into *V; false on any other byte. Reads 16 bytes. */
+/* Parse sixteen lower-case hex digits at P into *V; false on any other byte. Reads 16 bytes. */
 static inline bool hexword_16(const char *p, uint64_t *v)
 {
 #if defined(__SSE2__)
@@ -56,7 +56,7 @@ static inline bool hexword_16(const char *p, uint64_t *v)
 	const __m128i is_alpha = _mm_cmpeq_epi8(_mm_min_epu8(alpha, five), alpha);
 	const __m128i nibbles = _mm_or_si128(
 		_mm_and_si128(is_num, num), _mm_and_si128(is_alpha, _mm_add_epi8(alpha, _mm_set1_epi8(10))));
-	/* in each pair of bytes the first is the high nibble */
+	/* the first byte of each pair is the high nibble */
 	const __m128i pairs = _mm_and_si128(
 		_mm_or_si128(_mm_slli_epi16(nibbles, 4), _mm_srli_epi16(nibbles, 8)), _mm_set1_epi16(0xff));
 

@@ -25,7 +25,7 @@ uint32_t intern_find(const struct intern *t, const void *p, size_t len, uint64_t
 		t->entries[id].len == len && (!len || memcmp(t->entries[id].text, p, len) == 0));
 }
 
-/* Grows with what is HELD; a big one is made of huge pages, as look-ups in it are random. */
+/* The size grows with HELD, the capacity so far. Big chunks use huge pages, because lookups are random. */
 static struct intern_chunk *new_chunk(size_t len, size_t held)
 {
 	size_t size = MIN(MAX(3 * held, (size_t)CHUNK_MIN), CHUNK_HUGE);
@@ -40,17 +40,14 @@ static struct intern_chunk *new_chunk(size_t len, size_t held)
 		size = (size + CHUNK_HUGE - 1) & ~(CHUNK_HUGE - 1);
 		c = aligned_alloc(CHUNK_HUGE, size);
 		if (c)
-			madvise(c, size, MADV_HUGEPAGE); /* small pages do as well */
+			madvise(c, size, MADV_HUGEPAGE); /* small pages work too */
 	}
 	if (c)
 		*c = (struct intern_chunk){ .cap = size - sizeof(*c) };
 	return c;
 }
 
-/*
- * Room for LEN bytes that live as long as the strings do and need no id; NULL
- * when memory runs out.
- */
+/* Room for LEN bytes that live as long as the strings; NULL when memory runs out. */
 static char *intern_room(struct intern *t, size_t len)
 {
 	struct intern_chunk *c = t->chunks;

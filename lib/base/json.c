@@ -32,7 +32,7 @@ static bool put_line(struct json *j)
 	return true;
 }
 
-/* What stands before a value. */
+/* Put the comma, the line break and the key that precede a value. */
 static void put_key(struct json *j, const char *key)
 {
 	size_t len = key ? strlen(key) : 0;
@@ -48,7 +48,7 @@ static void put_key(struct json *j, const char *key)
 		*p++ = ' ';
 	}
 	j->another = true;
-	/* most keys need no escape, and are put at once */
+	/* most keys need no escaping and are put in one piece */
 	if (len && len <= SHORT_KEY && buftext_is_plain(key, len)) {
 		*p++ = '"';
 		p = mempcpy(p, key, len);

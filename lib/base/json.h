@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * json - JSON into an out or a buf, value by value (RFC 8259).
+ * json - a JSON writer into an out or a buf, value by value (RFC 8259).
  *
  *	struct json j = { .o = o };
  *
@@ -11,14 +11,14 @@
  *	json_end(&j, ']');
  *	json_end(&j, '}');
  *
- * A value inside an object has a KEY, one inside an array or on its own has
- * KEY NULL; commas come by themselves, brackets must be closed by the caller.
- * Strings may hold any bytes: what is no UTF-8 becomes U+FFFD. Numbers are
- * exact and may pass 2^53. Write errors are the out's or the buf's: see
- * out_flush() and struct buf.
+ * A value inside an object has a KEY; a value inside an array or on its own has
+ * KEY NULL. Commas are added automatically; the caller must close the brackets.
+ * Strings may hold any bytes: invalid UTF-8 becomes U+FFFD. Numbers are exact
+ * and may exceed 2^53. The out or the buf keeps write errors: see out_flush()
+ * and struct buf.
  *
- * What begins and ends with a value and was written before may be put behind
- * json_begin() by the caller: only the commas between them are his.
+ * After json_begin() the caller may also put prepared JSON text that begins and
+ * ends with a value; the caller then writes the commas between such texts.
  */
 #ifndef STACKTOOLS_BASE_JSON_H
 #define STACKTOOLS_BASE_JSON_H
@@ -26,18 +26,17 @@
 #include "base/out.h"
 
 struct json {
-	struct out *o; /* the caller's, NULL = `b` */
-	struct buf *b; /* likewise; a string in it ends with "..." where it is longer than buftext_escaped()
-			  takes */
-	bool spaced; /* a space behind ':' and ',', for people */
-	bool another; /* something stands before the next value in its list */
-	unsigned int line; /* json_line() was called: its indent, plus 1 */
+	struct out *o; /* owned by the caller; NULL = `b` */
+	struct buf *b; /* owned by the caller; buftext_escaped() cuts a long string and ends it with "..." */
+	bool spaced; /* a space after ':' and ',', for human readers */
+	bool another; /* the next value is not the first of its list */
+	unsigned int line; /* the indent of a pending json_line(), plus 1; 0 = none pending */
 };
 
 void json_begin(struct json *j, const char *key, char bracket);
 void json_end(struct json *j, char bracket);
 
-/* What comes next, a value or a bracket, begins a line behind INDENT spaces. */
+/* The next value or closing bracket begins a new line, indented by INDENT spaces. */
 void json_line(struct json *j, unsigned int indent);
 
 void json_str(struct json *j, const char *key, const char *s); /* S NULL: null */
@@ -45,7 +44,7 @@ void json_u64(struct json *j, const char *key, uint64_t v);
 void json_bool(struct json *j, const char *key, bool v);
 void json_null(struct json *j, const char *key);
 
-/* Strings of hexadecimal digits: of a number, without and with 0x, and of N bytes. */
+/* Strings of hexadecimal digits: a number without 0x, a number with 0x, N bytes. */
 void json_hex(struct json *j, const char *key, uint64_t v);
 void json_address(struct json *j, const char *key, uint64_t v);
 void json_bytes(struct json *j, const char *key, const uint8_t *bytes, size_t n);

@@ -115,7 +115,7 @@ void outtext_put(struct out *o, const char *s, enum text_style style)
 	while (len) {
 		size_t n = MIN(len, (size_t)256);
 
-		/* pieces end between characters */
+		/* split between characters */
 		while (n < len && n > 252 && ((unsigned char)s[n] & 0xc0) == 0x80)
 			n--;
 		out_put(o, buf, text_escape(buf, sizeof(buf), s, n, style));

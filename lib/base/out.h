@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * out - buffered bytes to a file descriptor, for tools that print a lot.
+ * out - buffered output to a file descriptor, for tools that print a lot.
  *
- * The first write error is kept (`code`, -errno) and later puts do nothing:
- * check once, at out_flush(). A tool that writes its result through `out` on
- * STDOUT_FILENO flushes it before cli_finish(), which closes stdout checked.
+ * The first write error is kept (`code`, -errno), and later puts do nothing:
+ * check once, at out_flush(). A tool that writes its result through an out on
+ * STDOUT_FILENO flushes it before cli_finish(), which closes stdout.
  */
 #ifndef STACKTOOLS_BASE_OUT_H
 #define STACKTOOLS_BASE_OUT_H
@@ -21,11 +21,11 @@ struct out {
 	char *p;
 };
 
-/* Buffer of 64 KiB on FD, which stays the caller's. Release with out_free(). */
+/* A buffer of 64 KiB for FD, which the caller owns. Release with out_free(). */
 int out_init(struct out *o, int fd, struct err *e);
-void out_free(struct out *o); /* does not flush; a zeroed one is fine */
+void out_free(struct out *o); /* does not flush; a zeroed out is fine */
 
-/* 0, or the first write's error with the message. */
+/* 0, or the first write error with the message. */
 int out_flush(struct out *o, struct err *e);
 
 void out_put_slow(struct out *o, const void *p, size_t n);
@@ -55,10 +55,10 @@ void out_hex(struct out *o, uint64_t v, unsigned int width); /* padded with spac
 void out_printf(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /*
- * outtext - foreign text into an out, escaped.
+ * outtext - escaped text into an out, for untrusted input.
  */
 
-/* The whole of S, however long it is. */
+/* Puts all of S, of any length. */
 void outtext_put(struct out *o, const char *s, enum text_style style);
 
 #endif

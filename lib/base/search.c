@@ -8,7 +8,7 @@ struct order {
 	int (*cmp)(const void *a, const void *b);
 };
 
-/* Sorts pointers into the array, so that equal elements stay in the order they came in. */
+/* Compares pointers into the array, so that equal elements keep their order. */
 static int by_order(const void *a, const void *b, void *order)
 {
 	const char *x = *(const char *const *)a, *y = *(const char *const *)b;

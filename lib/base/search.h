@@ -8,9 +8,9 @@
 #include "base/base.h"
 
 /*
- * The first index MID of FROM to TO - 1 for which BELOW is false; TO where it
- * is true for all. BELOW, an expression of MID, has to be true for some first
- * elements and false for all that follow. O(log n).
+ * The first index MID in FROM to TO - 1 for which BELOW, an expression of MID,
+ * is false; TO if it is true for all. BELOW must be true for the elements up to
+ * some point and false for all that follow. O(log n).
  */
 #define PARTITION_POINT(from, to, mid, below)                                                                \
 	({                                                                                                   \
@@ -28,10 +28,11 @@
 	})
 
 /*
- * Sort by key, and keep the last element of each key alone: for records of
- * which a later one replaces an earlier, in the order in which they came.
- * ARRAY is the address of a pointer to *N elements of SIZE bytes from malloc(3); it is replaced by
- * another such array, and *N by what is left. 0, or -ENOMEM with both as they were.
+ * Sort by key, and keep only the last element of each key: for records in order
+ * of arrival, where a later record replaces an earlier one. ARRAY is the address
+ * of a pointer to *N elements of SIZE bytes from malloc(3). The array is freed
+ * and replaced by a new one, and *N is set to the number of elements left. 0, or
+ * -ENOMEM with both unchanged.
  */
 int sortlast(void *array, size_t *n, size_t size, int (*cmp)(const void *a, const void *b));
 

@@ -2,8 +2,8 @@
 /*
  * tap - Test Anything Protocol, version 12, on stdout.
  *
- * One `struct tap` a program. The plan is printed at the end, so that a crash
- * in the middle is a failure for prove(1).
+ * One `struct tap` per program. The plan is printed at the end, so that prove(1)
+ * treats a crash in the middle as a failure.
  */
 #ifndef STACKTOOLS_BASE_TAP_H
 #define STACKTOOLS_BASE_TAP_H
@@ -20,10 +20,10 @@ bool tap_ok(struct tap *t, bool ok, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* "ok N - name # SKIP reason" */
 void tap_skip(struct tap *t, const char *name, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* "# text", every line of it prefixed. */
+/* "# text", with each line prefixed. */
 void tap_diag(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
-/* The plan. Returns the exit status: 0 when nothing failed, else 1. */
+/* Print the plan. Returns the exit status: 0 if nothing failed, else 1. */
 int tap_done(const struct tap *t);
 
 #define tap_eq_u64(t, got, want, name) tap_eq_u64_((t), (uint64_t)(got), (uint64_t)(want), (name))

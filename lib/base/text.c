@@ -32,13 +32,13 @@ size_t text_utf8_len(const char *s, size_t len)
 	}
 	if (cp < least || cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
 		return 0;
-	/* line and paragraph separators, and what reorders text, are not printable here */
+	/* line and paragraph separators and bidirectional controls are not printable here */
 	if ((cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069))
 		return 0;
 	return need;
 }
 
-/* The escape for the byte C in STYLE, or "" when it stands for itself. */
+/* The escape for the byte C in STYLE, or "" if C needs none. */
 static const char *escape_byte(unsigned char c, bool printable, enum text_style style, char out[8])
 {
 	out[0] = '\0';
@@ -88,7 +88,7 @@ char *text_hex(char *dst, const uint8_t *bytes, size_t n)
 	return dst;
 }
 
-#define BUFTEXT_MAX 4096 /* bytes of foreign text that are shown; "..." stands for the rest */
+#define BUFTEXT_MAX 4096 /* bytes of text that are printed; "..." replaces the rest */
 
 void buftext_str(struct buf *b, const char *s)
 {
@@ -156,16 +156,16 @@ void buftext_hex(struct buf *b, uint64_t v, size_t width)
 
 #define BYTES(c) (UINT64_C(0x0101010101010101) * (c))
 
-/* Not zero where a byte of X is zero; X has no byte above 0x7f. */
+/* Nonzero if a byte of X is zero; X must have no byte above 0x7f. */
 static uint64_t zero_bytes(uint64_t x)
 {
 	return (x - BYTES(1)) & ~x & BYTES(0x80);
 }
 
 /*
- * Does S need no escape in any style? Most text does not, and this is asked
- * for every frame: eight bytes at a time. None may be above 0x7e or below
- * 0x21, a quote or a backslash.
+ * Tests eight bytes at a time, because most text is plain and this runs for
+ * every frame. A byte above 0x7e or below 0x21, a double quote and a backslash
+ * are not plain.
  */
 bool buftext_is_plain(const char *s, size_t len)
 {

@@ -18,7 +18,7 @@
 #define PIECE (256 << 10)
 #define STOP_EVERY (4 << 20) /* bytes between two calls of STOP */
 
-/* NAME and its NUL. */
+/* Read NAME and its NUL. */
 static int read_name(struct rd *r, struct debuglink *ret, struct err *e)
 {
 	const char *name = (const char *)r->p;
@@ -36,7 +36,7 @@ static int read_name(struct rd *r, struct debuglink *ret, struct err *e)
 	return 0;
 }
 
-/* Does it stay below the directory that it is put behind? */
+/* Does NAME stay below the directory that it is appended to? */
 static bool is_below(const char *name)
 {
 	if (name[0] == '/')
@@ -112,7 +112,7 @@ int debuglink_alt(const struct elffile *f, struct debuglink *ret, struct err *e)
 	return read_section(f, ".gnu_debugaltlink", ret, e, debuglink_parse_alt);
 }
 
-/* Up to PIECE bytes at AT; how many, 0 at the end, -errno. */
+/* Read up to PIECE bytes at AT. Returns their number, 0 at the end, or -errno. */
 static ssize_t piece(const struct elffile *f, uint64_t at, uint8_t *own, const uint8_t **ret)
 {
 	size_t n = MIN(PIECE, f->size - at);
@@ -157,7 +157,7 @@ int debuglink_crc(const struct elffile *f, int (*stop)(void *ctx, uint64_t done,
 
 DEFINE_CLEANUP(struct elffile *, elffile_close);
 
-/* O_PATH: nothing happens to what is there. */
+/* O_PATH does not touch what is there. */
 static int find(int root, const char *path)
 {
 	struct open_how how = {
@@ -170,7 +170,7 @@ static int find(int root, const char *path)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* Where the kernel says that FD is. */
+/* The path of FD according to the kernel. */
 static bool name_of(int fd, char *ret, size_t cap)
 {
 	char link[64];
@@ -225,7 +225,7 @@ bool debugplace_real(int root, const char *path, char *ret, size_t cap)
 	return true;
 }
 
-/* PATH for a person to read: what ROOT is on this machine before it. */
+/* Format PATH for display: with the path of ROOT on this machine before it. */
 static void debugplace_show(int root, const char *path, char *ret, size_t cap)
 {
 	char top[PATH_MAX] = "";
@@ -235,7 +235,7 @@ static void debugplace_show(int root, const char *path, char *ret, size_t cap)
 	snprintf(ret, cap, "%s%s", top, path);
 }
 
-/* Are both the same file, by device and inode? */
+/* Are both the same file by device and inode? */
 static bool debugplace_same(const struct elffile *a, const struct elffile *b)
 {
 	struct stat x, y;
@@ -245,37 +245,37 @@ static bool debugplace_same(const struct elffile *a, const struct elffile *b)
 }
 
 /*
- * debugsearch - one search for a file that must be proven: the places are
- * the caller's, whether what is there is the one is said here.
+ * debugsearch - one search for a file that must be verified.
  *
- * Fill in what is known, zero the rest, try places until one of them says
- * true, take `found` (elffile_close()).
+ * The caller chooses the places; this part decides whether a file there is the
+ * right one. Set the known fields, zero the rest, try places until a call
+ * returns true, then take `found` (elffile_close()).
  */
 
 #define DEBUGSEARCH_STORY 512
 
 struct debugsearch {
-	int symfs; /* looked into before this machine; -1 = none */
-	const struct elffile *of; /* of the same machine, and never the answer itself; NULL = any */
-	const struct cap_build_id *build_id; /* the file must have; NULL or len 0 = any */
+	int symfs; /* searched before this machine; -1 = none */
+	const struct elffile *of; /* the file must be for the same machine, and not be this one; NULL = any */
+	const struct cap_build_id *build_id; /* the file must have it; NULL or len 0 = any */
 	const uint32_t *crc; /* of the whole file; NULL = any */
-	const char *const *sections; /* it must have one of these, up to a NULL; NULL = any content */
-	const char *lacks; /* what is told of one that has none of them: "holds no ..." */
-	/* For the CRC of large files: called now and then, nonzero gives up. NULL is fine. */
+	const char *const *sections; /* the file must have one of these; ends with NULL; NULL = any content */
+	const char *lacks; /* message for a file that has none of them: "holds no ..." */
+	/* For the CRC of large files: called now and then, nonzero cancels. NULL is fine. */
 	int (*progress)(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes);
 	void *progress_ctx;
 	unsigned int seconds; /* for all CRCs of the search together */
 
 	struct elffile *found;
-	int root; /* where: DEBUGPLACE_HERE or symfs */
-	char path[PATH_MAX]; /* as seen from there */
-	int stop; /* -ENOMEM or -ECANCELED: no place will do any more */
-	char missed[DEBUGSEARCH_STORY]; /* why the closest candidate was not it; "" = nothing was there */
+	int root; /* where it was found: DEBUGPLACE_HERE or symfs */
+	char path[PATH_MAX]; /* relative to that */
+	int stop; /* -ENOMEM or -ECANCELED: no more places are tried */
+	char missed[DEBUGSEARCH_STORY]; /* why the closest candidate was not used; "" = there was none */
 	int weight; /* of `missed` */
-	uint64_t until_ns; /* of the CRCs; 0 = none was begun */
+	uint64_t until_ns; /* deadline of the CRCs; 0 = none was begun */
 };
 
-/* How much a failure says: the highest is told. What is not there says nothing. */
+/* Priority of a failure: the highest is reported. A missing file is never reported. */
 static int weight(int code)
 {
 	switch (code) {
@@ -289,7 +289,7 @@ static int weight(int code)
 		return 1;
 	case -EXDEV: /* another build ID */
 		return 3;
-	case -EBADMSG: /* the same, and another CRC */
+	case -EBADMSG: /* the right build ID, but another CRC */
 		return 4;
 	default:
 		return 2;
@@ -366,7 +366,7 @@ static int check_content(const struct debugsearch *s, const struct elffile *f, s
 	return has ? 0 : err_set(e, -EINVAL, "%s", s->lacks);
 }
 
-/* The cheap questions first; reading all of a file only for one that is nearly proven. */
+/* Cheap checks first. The whole file is read only if all others pass. */
 static int prove(struct debugsearch *s, const struct elffile *f, struct err *e)
 {
 	int rc;
@@ -380,7 +380,7 @@ static int prove(struct debugsearch *s, const struct elffile *f, struct err *e)
 	return rc ? rc : check_crc(s, f, e);
 }
 
-/* The same for one root. */
+/* Try PATH under ROOT. Returns true if the search is over. */
 static bool debugsearch_try_at(struct debugsearch *s, int root, const char *path)
 {
 	CLEANUP(elffile_close_p) struct elffile *f = NULL;
@@ -401,14 +401,14 @@ static bool debugsearch_try_at(struct debugsearch *s, int root, const char *path
 	return true;
 }
 
-/* PATH under SYMFS, if it is absolute, then on this machine. True: the search is over. */
+/* Try PATH under SYMFS if it is absolute, then on this machine. Returns true if the search is over. */
 static bool debugsearch_try(struct debugsearch *s, const char *path)
 {
 	return (s->symfs >= 0 && path[0] == '/' && debugsearch_try_at(s, s->symfs, path)) ||
 	       debugsearch_try_at(s, DEBUGPLACE_HERE, path);
 }
 
-/* The same for a file that is open already, FD, which is the search's from here on. */
+/* The same for the open file FD. Closes FD. */
 static bool debugsearch_try_fd(struct debugsearch *s, int fd)
 {
 	char link[64];
@@ -429,7 +429,7 @@ static const char *const DEBUG_SECTIONS[] = { ".debug_info", ".symtab", NULL };
 static const char *const DWP_SECTIONS[] = { ".debug_cu_index", ".debug_tu_index", NULL };
 static const char *const DWO_SECTIONS[] = { ".debug_info.dwo", NULL };
 
-/* The directories that a link's name is looked for in: of the path, and of what it links to. */
+/* The directories in which to search for the name in a link: that of the path, and of what it links to. */
 struct dirs {
 	char dir[3][PATH_MAX];
 	size_t n;
@@ -444,7 +444,7 @@ static struct debugsearch begin(const struct debugfile_opts *o, const struct elf
 		.seconds = o->seconds ? o->seconds : SECONDS_DEFAULT };
 }
 
-/* The debug directories in turn; NULL behind the last. */
+/* Debug directory I; NULL behind the last. */
 static const char *debug_dir(const struct debugfile_opts *o, size_t i)
 {
 	if (i < o->n_dirs)
@@ -452,7 +452,7 @@ static const char *debug_dir(const struct debugfile_opts *o, size_t i)
 	return i == o->n_dirs ? SYSTEM_DIR : NULL;
 }
 
-/* What does not fit into a path is no place. */
+/* A path that is too long is skipped. */
 static bool try_joined(struct debugsearch *s, const char *a, const char *b, const char *c)
 {
 	char path[PATH_MAX];
@@ -461,7 +461,7 @@ static bool try_joined(struct debugsearch *s, const char *a, const char *b, cons
 	return n > 0 && (size_t)n < sizeof(path) && debugsearch_try(s, path);
 }
 
-/* DIR has no slash at its end: "" is the root, "." where PATH has no directory. */
+/* DIR has no slash at its end: "" is the root, "." if PATH has no directory. */
 static void dir_of(char *dir, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -548,7 +548,7 @@ static bool by_link(const struct debugfile_opts *o, struct debugsearch *s, const
 	return s->found || s->stop;
 }
 
-/* A server's failure is told beside that of a file. */
+/* Append the failure of a server to that of a file. */
 static void note_server(struct debugsearch *s, const struct err *e)
 {
 	size_t n = strlen(s->missed);
@@ -595,7 +595,10 @@ static int find_debug(const struct debugfile_opts *o, const struct elffile *elf,
 	return s->stop == -ENOMEM ? s->stop : 0;
 }
 
-/* The name as it is, or from where the file that has it really is; then below each --debug-dir. */
+/*
+ * Try an absolute name as it is, a relative one from the real directory of the
+ * file that has it; then below each --debug-dir.
+ */
 static bool alt_by_name(
 	const struct debugfile_opts *o, struct debugsearch *s, const char *holder, const char *name)
 {
@@ -614,7 +617,7 @@ static bool alt_by_name(
 	return false;
 }
 
-/* The alternate of F, which was found at the path HOLDER. */
+/* Find the alternate file of F, which was found at the path HOLDER. */
 static int find_alt(const struct debugfile_opts *o, const struct elffile *f, const char *holder,
 	const char *path, struct debugfile *ret)
 {
@@ -640,7 +643,7 @@ static int find_alt(const struct debugfile_opts *o, const struct elffile *f, con
 	return s.stop == -ENOMEM ? s.stop : 0;
 }
 
-/* Beside the file, beside what its path links to, beside its debug file; below the debug directories. */
+/* Search beside the file, the file its path links to and its debug file, then below the debug directories. */
 static int find_dwp(const struct debugfile_opts *o, const struct elffile *elf, const char *path,
 	const struct debugsearch *debug, struct debugfile *ret)
 {

@@ -12,21 +12,23 @@
 #define SECONDS_DEFAULT 30u
 #define SECONDS_MAX 86400u
 #define LOOK_MS 100 /* between two calls of `progress` */
-#define GRACE_MS 1500 /* for the library to remove what it has half: it looks up once a second */
+#define GRACE_MS 1500 /* time for the library to remove a partial file: it checks once a second */
 
-/* What the asking process says. */
+/* A message from the child process. */
 struct word {
-	bool last; /* the outcome, with the file where CODE is 0 */
+	bool last; /* the result, with the file if CODE is 0 */
 	int code; /* 0 or -errno */
 	uint64_t done, total;
 };
 
-/* --- the process that asks: its socket is SOCK, all else is closed --- */
+/* --- the child process: its socket is SOCK, everything else is closed --- */
 
 #define SOCK 3
 #define LIBRARY "libdebuginfod.so.1"
 
-/* What is called of the library, as debuginfod_find_debuginfo(3) has it: no header of it is needed to build.
+/*
+ * The functions of the library that are used, as in
+ * debuginfod_find_debuginfo(3). Building needs no header of it.
  */
 struct debuginfod_client;
 typedef struct debuginfod_client *begin_fn(void);
@@ -35,8 +37,8 @@ typedef void set_progress_fn(struct debuginfod_client *c, progress_fn *fn);
 typedef int find_fn(struct debuginfod_client *c, const unsigned char *id, int len, char **path);
 
 /*
- * Without a total the first number only counts calls. When nobody listens any
- * more it gives up, so that the library removes what it has half.
+ * Without a total, A only counts calls. Returns nonzero if the parent has gone:
+ * then the library cancels and removes the partial file.
  */
 static int on_progress(struct debuginfod_client *c, long a, long b)
 {
@@ -73,8 +75,9 @@ static int ask(const char *library, const struct cap_build_id *id)
 }
 
 /*
- * The library prints where DEBUGINFOD_VERBOSE asks it to; its own progress
- * would meet the caller's, and its retries would make the limit three.
+ * Keep standard error if DEBUGINFOD_VERBOSE is set: the library writes to it.
+ * Turn off its own progress, which would mix with the caller's, and its
+ * retries, which would triple the time limit.
  */
 static void settle(int sock, unsigned int seconds)
 {
@@ -113,7 +116,7 @@ static int run(void *arg, int sock)
 	return 0;
 }
 
-/* --- the process that waits --- */
+/* --- the parent process --- */
 
 struct waiting {
 	const struct debugserver_opts *o;
@@ -122,7 +125,7 @@ struct waiting {
 	struct word last;
 };
 
-/* Has it been too long, or enough for the caller? */
+/* Is a time limit over, or does the caller cancel? */
 static int patience(struct waiting *w)
 {
 	uint64_t now = now_ns();
@@ -135,7 +138,7 @@ static int patience(struct waiting *w)
 	return 0;
 }
 
-/* Until the outcome: 0 and *FD, or -errno. */
+/* Wait for the result: 0 and *FD, or -errno. */
 static int wait_for(struct waiting *w, int *fd)
 {
 	struct worker_reply reply;
@@ -185,12 +188,12 @@ static int fetch(
 	if (rc)
 		return rc;
 	rc = wait_for(&w, fd);
-	if (rc == -ENOENT && w.last.total) /* libdebuginfod 0.188, when it was asked to retry */
+	if (rc == -ENOENT && w.last.total) /* libdebuginfod 0.188, if it should retry */
 		rc = -EPIPE;
 	/*
-	 * It ends by itself when it finds that nobody listens, or not. When no
-	 * byte had come the library would note that there is no such file, and say
-	 * so for ten minutes: it gets no time for that.
+	 * The child may end by itself when it finds that the parent has gone.
+	 * If no byte has arrived, the library would cache for ten minutes that
+	 * there is no such file, so it gets no time for that.
 	 */
 	nothing_came = (rc == -ETIMEDOUT || rc == -ECANCELED) && !w.last.total;
 	worker_stop(w.worker, nothing_came ? 0 : GRACE_MS, NULL);
@@ -236,13 +239,16 @@ static int tell(int code, unsigned int seconds, struct err *e)
 
 bool debugserver_wanted(void)
 {
-	/* a program with rights that its caller has not (owner.h) asks no server of the caller's choice */
+	/*
+	 * a program with privileges that its caller lacks (owner.h) must not
+	 * use a server of the caller's choice
+	 */
 	const char *urls = secure_getenv("DEBUGINFOD_URLS");
 
 	return urls && urls[strspn(urls, " \t\n")];
 }
 
-/* After what the next file is not asked for: it would only wait as long. */
+/* Errors after which the next file is not requested, because it would only wait as long. */
 static bool is_lasting(int code)
 {
 	return code == -ELIBACC || code == -ETIMEDOUT || code == -ECANCELED || code == -ECONNREFUSED ||

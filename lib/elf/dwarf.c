@@ -12,12 +12,11 @@
 #include <string.h>
 
 /*
- * dwarf_plan - which units are to be read for which addresses.
- *
- * By the ranges that each unit's first entry tells.
+ * dwarf_plan - which units to read for which addresses, from the ranges in each
+ * unit's first entry.
  */
 
-/* Addresses FROM to TO, not including TO, lie in UNIT (index among the units). */
+/* Addresses FROM to TO (exclusive) lie in UNIT (index among the units). */
 struct dwarf_plan_part {
 	uint32_t unit, from, to;
 };
@@ -25,19 +24,19 @@ struct dwarf_plan_part {
 struct dwarf_plan {
 	struct dwarf_plan_part *parts; /* by unit, then by address; those of a unit do not overlap */
 	size_t n_parts, parts_cap;
-	uint32_t *open; /* units that may hold functions but do not tell where */
+	uint32_t *open; /* units that may have functions but do not say where */
 	size_t n_open, open_cap;
-	uint32_t *covers; /* for each address: how many units it lies in */
-	uint64_t covers_left; /* their sum is bounded */
+	uint32_t *covers; /* for each address: number of units that cover it */
+	uint64_t covers_left; /* limit for their sum */
 	struct dwarf_span_list spans;
-	bool skeleton; /* the unit at hand is one */
+	bool skeleton; /* the current unit is one */
 };
 
-/* code is in one unit; folded identical code and odd producers make that a few */
+/* code is normally in one unit, in a few because of folded identical code and unusual compilers */
 #define COVERS_MIN (UINT64_C(16) << 20)
 #define COVERS_EACH 64
 
-/* Below the first section of code there is none. */
+/* The address of the first section of code; there is no code below. */
 static uint64_t dwarf_plan_lowest(const struct elffile *f)
 {
 	uint64_t low = UINT64_MAX;
@@ -71,8 +70,9 @@ static int add_part(struct dwarf_plan *p, uint32_t unit, size_t from, size_t to)
 }
 
 /*
- * The parts from FIRST on are one unit's: sort them, join those that touch,
- * count what they cover. Every unit may claim every address; beyond all measure they are left out.
+ * The parts from FIRST on belong to one unit: sort them, merge those that
+ * touch, count what they cover. Since every unit may claim every address,
+ * returns false and drops them if the limit is exceeded.
  */
 static bool settle(struct dwarf_plan *p, size_t first)
 {
@@ -102,7 +102,7 @@ static bool settle(struct dwarf_plan *p, size_t first)
 	return true;
 }
 
-/* 1: unit I of D tells where all of its code is, 0: it does not. */
+/* Returns 1 if the first entry of unit I of D has the ranges of all of its code, else 0 or -errno. */
 static int spans_of(struct dwarf_plan *p, struct dwarf_info *d, size_t i, uint64_t lowest, struct err *e)
 {
 	struct dwarf_bases b = { .info = d, .main = d, .unit = &d->units[i], .lowest = lowest };
@@ -120,11 +120,11 @@ static int spans_of(struct dwarf_plan *p, struct dwarf_info *d, size_t i, uint64
 	rc = dwarf_range_read(&b, &root.low, &root.high, &root.ranges, &p->spans, e);
 	if (rc || root.ranges.kind != DWARF_VALUE_NONE || (!root.children && !p->skeleton))
 		return rc ? rc : 1;
-	/* DWARF 2 has no ranges: code in other sections is not told of */
+	/* DWARF 2 has no ranges: code in other sections would be missing */
 	return root.high.kind != DWARF_VALUE_NONE && b.unit->shape.version > 2;
 }
 
-/* 0, -ENOMEM; -EINVAL: too many units cover the same. */
+/* 0, -ENOMEM; -EINVAL: too many units cover the same addresses. */
 static int plan_unit(struct dwarf_plan *p, size_t i, const uint64_t *vaddrs, size_t n)
 {
 	size_t first = p->n_parts;
@@ -153,9 +153,9 @@ static int plan_open(struct dwarf_plan *p, struct dwarf_info *d, size_t i)
 }
 
 /*
- * Plan for N addresses (ascending). LOWEST: ranges that begin below are no
- * code of this file. A unit whose first entry is malformed is left out, the
- * first such message is in E and *BAD counts them. 0 or -ENOMEM.
+ * Plan for N addresses (ascending). Ranges that begin below LOWEST are not code
+ * of this file. A unit whose first entry is malformed is skipped; *BAD counts
+ * these, and E has the first such message. 0 or -ENOMEM.
  */
 static int dwarf_plan_make(struct dwarf_plan *p, struct dwarf_info *d, uint64_t lowest,
 	const uint64_t *vaddrs, size_t n, uint64_t *bad, struct err *e)
@@ -192,14 +192,14 @@ static void dwarf_plan_free(struct dwarf_plan *p)
 }
 
 /*
- * dwarf_top - what a unit's first entry says, made ready: its texts, what its
- * entries count from, its lines.
+ * dwarf_top - a unit's first entry, decoded: its strings, the bases of its
+ * entries, its lines.
  */
 
 struct dwarf_top {
 	struct dwarf_root root;
 	struct dwarf_bases bases;
-	char *comp_dir, *name, *dwo_name; /* NULL = not told */
+	char *comp_dir, *name, *dwo_name; /* NULL = not given */
 };
 
 static void dwarf_top_free(struct dwarf_top *t);
@@ -212,7 +212,10 @@ static char *copy_text(
 	return text ? strdup(text) : NULL;
 }
 
-/* Of unit U of D; ALT is the alternate file or NULL. *T is zeroed or of another unit. */
+/*
+ * Read the first entry of unit U of D. ALT is the alternate file or NULL. *T is
+ * zeroed or has another unit.
+ */
 static int dwarf_top_read(struct dwarf_top *t, struct dwarf_info *d, struct dwarf_info *alt,
 	struct dwarf_unit *u, uint64_t lowest, struct err *e)
 {
@@ -224,7 +227,7 @@ static int dwarf_top_read(struct dwarf_top *t, struct dwarf_info *d, struct dwar
 		return rc;
 	if (t->root.str_base != DWARF_INFO_UNKNOWN)
 		u->str_base = t->root.str_base;
-	/* another root that was read would take the place of texts in this one */
+	/* reading another root would overwrite the strings in this one */
 	else if (u->str_base == DWARF_INFO_UNKNOWN)
 		u->str_base = u->shape.version < 5 ? 0 : u->shape.offset_size * UINT64_C(2);
 	t->comp_dir = copy_text(d, alt, u, &t->root.comp_dir);
@@ -243,13 +246,13 @@ static void dwarf_top_free(struct dwarf_top *t)
 	*t = (struct dwarf_top){ 0 };
 }
 
-/* Is its contents in another file? */
+/* Is the content of the unit in another file? */
 static bool dwarf_top_is_skeleton(const struct dwarf_top *t)
 {
 	return t->dwo_name && t->root.id;
 }
 
-/* Where that file was when it was made, in fresh memory; NULL = not known. */
+/* The original path of that file, in new memory; NULL = not known. */
 static char *dwarf_top_dwo_path(const struct dwarf_top *t)
 {
 	char *path = NULL;
@@ -261,7 +264,7 @@ static char *dwarf_top_dwo_path(const struct dwarf_top *t)
 	return asprintf(&path, "%s/%s", t->comp_dir, t->dwo_name) < 0 ? NULL : path;
 }
 
-/* Its line table: 0 and *RET, NULL = it has none; else as dwarf_line_open(). */
+/* Open its line table: 0 and *RET, NULL = it has none; else as dwarf_line_open(). */
 static int dwarf_top_lines(const struct dwarf_top *t, struct dwarf_line **ret, struct err *e)
 {
 	const struct dwarf_line_opts o = { .offset = t->root.lines,
@@ -297,7 +300,7 @@ static const char *put_text(char **at, const char *s)
 	return *at - n;
 }
 
-/* With strings of its own: those of the hit are valid during the call. */
+/* Copy HIT with its strings, which are only valid during the call. */
 static struct dwarf_hit_held *copy_of(const struct dwarf_lookup_hit *hit, uint64_t rank)
 {
 	size_t size = sizeof(struct dwarf_hit_held) + hit->n * sizeof(*hit->frames);
@@ -324,10 +327,11 @@ static struct dwarf_hit_held *copy_of(const struct dwarf_lookup_hit *hit, uint64
 }
 
 /*
- * HIT (NULL = none) is what one more unit says of an address. *HELD, NULL at
- * first, is a copy of the hit of lowest RANK until now, of equal ones the first. With
- * LAST the best goes to SINK, and *HELD is NULL again. Where memory for a copy is short the hit is lost to
- * one that comes later.
+ * Offer HIT (NULL = none), what one more unit says about an address. *HELD,
+ * first NULL, is a copy of the hit with the lowest RANK so far, of equal ones
+ * the first. With LAST the best hit is passed to SINK, and *HELD is NULL again.
+ * If there is no memory for a copy, the hit is dropped, and a later one may be
+ * used.
  */
 static void dwarf_hit_offer(struct dwarf_hit_held **held, const struct dwarf_lookup_hit *hit, uint64_t rank,
 	bool last, dwarf_lookup_sink *sink, void *ctx)
@@ -355,36 +359,36 @@ static void dwarf_hit_offer(struct dwarf_hit_held **held, const struct dwarf_loo
 
 #define FRAMES_MAX 1024
 #define MARKS_MIN (UINT64_C(1) << 20)
-#define MARKS_EACH 4096 /* times an address may be found to be covered: nesting, and walks */
+#define MARKS_EACH 4096 /* times an address may be found to be covered: nesting, and repeated walks */
 
-/* The unit at hand: arrays are used again. */
+/* The current unit; its arrays are reused. */
 struct look_unit {
 	struct dwarf_unit *unit; /* whose entries are read */
 	struct dwarf_name_table *names;
 	struct dwarf_top top; /* of the unit in the file itself; its bases become those of UNIT */
 	const struct dwarf_abbrev_table *table;
 	struct dwarf_line *line;
-	uint32_t *index; /* of each address, among those asked for */
+	uint32_t *index; /* index of each address among the requested ones */
 	uint64_t *addrs;
 	struct dwarf_walk_place *places;
 	struct dwarf_line_row *rows;
 	size_t n, index_cap, addrs_cap, places_cap, rows_cap;
 	struct dwarf_call_table calls;
-	int error, lines_error; /* -ENOENT: its split unit is missing; of its line program */
+	int error, lines_error; /* -ENOENT: its split unit is missing; lines_error: of its line program */
 };
 
 struct dwarf_lookup {
 	struct dwarf_lookup_opts o;
 	struct dwarf_info *info, *alt;
 	struct dwarf_name_table names;
-	struct dwarf_split dwp, dwo; /* dwo: of the unit at hand */
+	struct dwarf_split dwp, dwo; /* dwo: of the current unit */
 	uint64_t lowest;
 	struct dwarf_lookup_stats stats;
 	struct dwarf_plan plan;
 	struct dwarf_piece piece; /* the unit's bytes */
 	struct dwarf_walk walk;
 	struct look_unit u;
-	struct dwarf_hit_held **held; /* for each address: of several units */
+	struct dwarf_hit_held **held; /* for each address: best hit so far of several units */
 	const uint64_t *vaddrs;
 	size_t n;
 	struct dwarf_lookup_frame *frames;
@@ -410,7 +414,7 @@ int dwarf_lookup_open(const struct dwarf_lookup_opts *o, struct dwarf_lookup **r
 		d->o.max_bytes = UINT64_MAX;
 	d->lowest = dwarf_plan_lowest(o->elf);
 	rc = dwarf_info_open(o->elf, false, d->o.max_bytes, &d->info, e);
-	/* an alternate file or a .dwp that cannot be read is as good as missing */
+	/* an alternate file or a .dwp that cannot be read is treated as missing */
 	if (!rc && o->alt && dwarf_info_open(o->alt, false, d->o.max_bytes, &d->alt, NULL) == 0)
 		d->names.alt = d->alt;
 	if (!rc && o->dwp && dwarf_split_open(&d->dwp, o->dwp, true, d->o.max_bytes, NULL) != 0)
@@ -471,7 +475,7 @@ static void note_peak(struct dwarf_lookup *d)
 	d->stats.peak_bytes = MAX(d->stats.peak_bytes, sum);
 }
 
-/* What is wrong with a unit: the first such message is told. */
+/* Report an error in a unit: the first message is kept in E. */
 static int message(struct dwarf_lookup *d, const struct err *one)
 {
 	if (!d->told && d->e)
@@ -480,7 +484,10 @@ static int message(struct dwarf_lookup *d, const struct err *one)
 	return one->code;
 }
 
-/* HIT (NULL = none) of address INDEX, one unit's: to the sink when all units that cover it had their say. */
+/*
+ * Deliver HIT (NULL = none) of address INDEX from one unit. The best hit is
+ * passed to the sink after the last unit that covers the address.
+ */
 static void deliver(struct dwarf_lookup *d, size_t index, const struct dwarf_lookup_hit *hit, uint64_t rank)
 {
 	if (d->plan.covers[index])
@@ -499,7 +506,7 @@ static int add_frame(struct dwarf_lookup *d, size_t n, const struct dwarf_lookup
 	return rc;
 }
 
-/* FILE as the line table counts: from 1 before DWARF 5, where 0 is none. */
+/* FILE as in the line table: from 1 before DWARF 5, where 0 is none. */
 static void set_place(
 	struct dwarf_lookup *d, uint32_t file, uint32_t line, uint32_t column, struct dwarf_lookup_frame *f)
 {
@@ -521,7 +528,7 @@ static void place_of_row(struct dwarf_lookup *d, size_t i, struct dwarf_lookup_f
 		set_place(d, row->file, row->line, row->column, f);
 }
 
-/* The frames of address I of the unit, by its innermost node. */
+/* Add the frames of address I of the unit, from its innermost node. */
 static void chain(struct dwarf_lookup *d, size_t i, struct dwarf_lookup_hit *hit)
 {
 	struct dwarf_lookup_frame f = { 0 };
@@ -547,7 +554,7 @@ static void chain(struct dwarf_lookup *d, size_t i, struct dwarf_lookup_hit *hit
 	}
 }
 
-/* What is known of address I of the unit; ERROR where it has no function. */
+/* Deliver what is known about address I of the unit; ERROR if it has no function. */
 static void tell(struct dwarf_lookup *d, size_t i, int error)
 {
 	struct look_unit *u = &d->u;
@@ -605,7 +612,7 @@ static void want_dwo(struct dwarf_lookup *d)
 		d->want(d->ctx, d->u.top.root.id, path);
 }
 
-/* The half that is in the .dwp or in one of the .dwo files, NULL = none has it. */
+/* Find the split unit in the .dwp or one of the .dwo files; NULL = not found. */
 static struct dwarf_split *find_half(struct dwarf_lookup *d)
 {
 	struct look_unit *u = &d->u;
@@ -623,7 +630,7 @@ static struct dwarf_split *find_half(struct dwarf_lookup *d)
 	return NULL;
 }
 
-/* A skeleton's entries are elsewhere. Where they are missing it may have some itself. */
+/* Read the split unit in place of a skeleton. If it is missing, the skeleton may have some entries itself. */
 static void join_half(struct dwarf_lookup *d)
 {
 	struct look_unit *u = &d->u;
@@ -641,7 +648,7 @@ static void join_half(struct dwarf_lookup *d)
 	u->names = &h->names;
 }
 
-/* The unit's lines. Without them its functions are told all the same. */
+/* Read the unit's lines. If this fails, its functions are still reported. */
 static void read_lines(struct dwarf_lookup *d)
 {
 	struct look_unit *u = &d->u;
@@ -685,7 +692,7 @@ static int walk(struct dwarf_lookup *d, bool thorough, struct err *e)
 	return err_nomem(e, "a unit of debug information");
 }
 
-/* Tell what is found; the addresses without a function that are not in between functions stay. */
+/* Deliver what was found. Addresses without a function that are not padding between functions remain. */
 static void tell_found(struct dwarf_lookup *d)
 {
 	struct look_unit *u = &d->u;
@@ -770,7 +777,7 @@ static int look_planned(struct dwarf_lookup *d)
 	return 0;
 }
 
-/* Units that do not tell where their code is get the addresses that no other unit claims. */
+/* Units that do not say where their code is get the addresses that no other unit claims. */
 static int look_open(struct dwarf_lookup *d, const uint32_t *unclaimed, size_t n)
 {
 	const struct dwarf_plan *p = &d->plan;

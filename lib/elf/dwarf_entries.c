@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #define SPANS_MAX (4U << 20)
-#define RANGE_ENTRY_MAX 32 /* more than any entry of a list takes */
+#define RANGE_ENTRY_MAX 32 /* larger than any entry of a list */
 
 struct list {
 	const struct dwarf_bases *b;
@@ -16,7 +16,7 @@ struct list {
 
 static void add_span(struct list *l, uint64_t low, uint64_t high)
 {
-	/* an end that wraps is that of a discarded one: it counts from the highest address */
+	/* an end that wraps is that of discarded code, counted from the highest address */
 	if (low >= high || low < l->b->lowest)
 		return;
 	if (l->spans->n >= SPANS_MAX ||
@@ -27,7 +27,7 @@ static void add_span(struct list *l, uint64_t low, uint64_t high)
 	l->spans->v[l->spans->n++] = (struct dwarf_span){ low, high };
 }
 
-/* An address by itself or by its index; false where it cannot be told. */
+/* Read an address, directly or by its index. Returns false if it is not available. */
 static bool dwarf_range_address(const struct dwarf_bases *b, const struct dwarf_value *v, uint64_t *ret)
 {
 	if (v->kind == DWARF_VALUE_ADDR) {
@@ -40,7 +40,7 @@ static bool dwarf_range_address(const struct dwarf_bases *b, const struct dwarf_
 
 void dwarf_range_bases(struct dwarf_bases *b, const struct dwarf_root *root, bool split)
 {
-	/* without DW_AT_rnglists_base the table stands behind the section's only head */
+	/* without DW_AT_rnglists_base the table is behind the section's only head */
 	uint64_t behind_head = b->unit->shape.offset_size == 8 ? 20 : 12;
 
 	b->low = 0;
@@ -48,7 +48,7 @@ void dwarf_range_bases(struct dwarf_bases *b, const struct dwarf_root *root, boo
 	if (b->addr == DWARF_INFO_UNKNOWN && b->unit->shape.version >= 5)
 		b->addr = b->unit->shape.offset_size == 8 ? 16 : 8;
 	b->lists = root->lists_base == DWARF_INFO_UNKNOWN || split ? behind_head : root->lists_base;
-	/* the skeleton's own ranges do not count from it */
+	/* the skeleton's own ranges are not relative to it */
 	b->ranges = split ? root->ranges_base : DWARF_INFO_UNKNOWN;
 	dwarf_range_address(b, &root->low, &b->low);
 }
@@ -60,7 +60,7 @@ static uint64_t address_mask(uint8_t size)
 
 /* --- the lists --- */
 
-/* One pair of DWARF 2 to 4; false at the end of the list. */
+/* Read one pair of DWARF 2 to 4. Returns false at the end of the list. */
 static bool old_entry(struct list *l, struct rd *r)
 {
 	uint8_t size = l->b->unit->shape.addr_size;
@@ -75,7 +75,7 @@ static bool old_entry(struct list *l, struct rd *r)
 	return true;
 }
 
-/* The address that the next number of R is the index of. */
+/* Read an index at R and return its address. */
 static uint64_t by_index(struct list *l, struct rd *r)
 {
 	const struct dwarf_value v = { .kind = DWARF_VALUE_ADDRX, .u = rd_uleb(r) };
@@ -86,7 +86,7 @@ static uint64_t by_index(struct list *l, struct rd *r)
 	return address;
 }
 
-/* One entry of DWARF 5; false at the end of the list. */
+/* Read one entry of DWARF 5. Returns false at the end of the list. */
 static bool new_entry(struct list *l, struct rd *r)
 {
 	uint8_t size = l->b->unit->shape.addr_size;
@@ -129,7 +129,7 @@ static bool new_entry(struct list *l, struct rd *r)
 	return !r->bad;
 }
 
-/* The list at AT. A window is asked for anew before it ends within an entry. */
+/* Read the list at AT. Requests a new window before an entry could cross its end. */
 static int read_list(
 	struct list *l, struct dwarf_info *d, enum dwarf_section_id id, uint64_t at, struct err *e)
 {
@@ -157,7 +157,7 @@ static int read_list(
 	return 0;
 }
 
-/* The offset of list INDEX: a table of offsets stands at the base. */
+/* The offset of list INDEX, from the table of offsets at the base. */
 static bool list_of_index(const struct dwarf_bases *b, uint64_t index, uint64_t *ret)
 {
 	uint8_t size = b->unit->shape.offset_size;
@@ -217,7 +217,7 @@ struct dwarf_name_chunk {
 	char text[];
 };
 
-/* Where a chain goes on. */
+/* The next entry of a chain. */
 struct hop {
 	struct dwarf_info *d;
 	uint64_t at; /* in its .debug_info */
@@ -251,7 +251,7 @@ static const char *text_of(
 {
 	const char *text = dwarf_info_text(d, n->alt, u, v);
 
-	/* what stands in the entry is in a buffer that is used again */
+	/* strings inside the entry are in a buffer that is reused */
 	return text && v->kind == DWARF_VALUE_TEXT ? keep(n, text) : text;
 }
 
@@ -280,7 +280,7 @@ static void note_call(struct dwarf_call *call, uint16_t name, const struct dwarf
 		*to = (uint32_t)v->u;
 }
 
-/* What the attributes at R add to RET, and where the rest is. False where they are cut short. */
+/* Add the attributes at R to RET and set HOP to the next entry. Returns false if the bytes end too early. */
 static bool read_entry(struct dwarf_name_table *n, struct dwarf_info *d, struct dwarf_unit *u,
 	const struct dwarf_abbrev_table *t, const struct dwarf_abbrev *a, struct rd *r,
 	struct dwarf_name *ret, struct dwarf_call *call, struct hop *hop)
@@ -312,7 +312,7 @@ static bool read_entry(struct dwarf_name_table *n, struct dwarf_info *d, struct 
 	return true;
 }
 
-/* The entry at HOP, with bytes of its own; then HOP is the next one. */
+/* Read the entry at HOP with a buffer of its own; then HOP is the next one. */
 static void read_hop(struct dwarf_name_table *n, struct hop *hop, struct dwarf_name *ret)
 {
 	struct dwarf_info *d = hop->d;
@@ -351,7 +351,7 @@ static struct dwarf_name *known(struct dwarf_name_table *n, const struct hop *ho
 	return id < n->n ? &n->list[id] : NULL;
 }
 
-/* The names at the end of a chain that begins at HOP. */
+/* Follow the chain from HOP and collect the names. */
 static void follow(struct dwarf_name_table *n, struct hop hop, struct dwarf_name *ret)
 {
 	bool added = false;

@@ -9,9 +9,9 @@ struct dwarf_rows_program {
 	uint8_t min_inst, max_ops, line_range, opcode_base; /* as in the heading; the last two are not 0 */
 	int8_t line_base;
 	const uint8_t *lengths; /* the number of operands of opcode 1, 2, ... below opcode_base */
-	uint64_t top; /* the highest address there is */
+	uint64_t top; /* the highest possible address */
 	bool zero_ok; /* code may be at address 0 */
-	/* DW_LNE_define_file: what follows the opcode. 0, -EINVAL, -ENOMEM */
+	/* called for DW_LNE_define_file with what follows the opcode. 0, -EINVAL, -ENOMEM */
 	int (*define_file)(void *ctx, struct rd *r);
 	void *ctx;
 };
@@ -32,8 +32,8 @@ enum { /* DW_LNS_* */
 };
 
 /*
- * Addresses that one sequence after the other covers: a few functions that the linker folded, or a
- * program made to take its time.
+ * Limits for addresses that several sequences cover: a few functions that the
+ * linker folded, or a program that was made to waste time.
  */
 #define OVERLAPS_MAX 64
 #define OVERLAPS_PER_BYTE 8
@@ -41,19 +41,19 @@ enum { /* DW_LNS_* */
 enum { LNE_END_SEQUENCE = 1, LNE_SET_ADDRESS, LNE_DEFINE_FILE }; /* DW_LNE_* */
 
 /*
- * Most bytes of a program are special opcodes, and most rows have none of the
- * addresses: a row costs two additions and one comparison with `trigger`.
+ * Most bytes of a program are special opcodes, and most rows contain no
+ * address: a row costs two additions and one comparison with `trigger`.
  */
 struct run {
 	const struct dwarf_rows_program *p;
 	const uint64_t *vaddrs;
 	size_t n, next; /* vaddrs[next] is the first one that is not below the last row */
 	struct dwarf_line_row *rows;
-	uint64_t *starts; /* of the sequence that gave rows[i], plus one; 0 = none did */
-	uint64_t settled, settled_max; /* rows given */
-	uint64_t trigger; /* a row at this address or above has something to do */
+	uint64_t *starts; /* start of the sequence that set rows[i], plus one; 0 = none */
+	uint64_t settled, settled_max; /* rows set */
+	uint64_t trigger; /* a row at this address or above needs work */
 	uint64_t start; /* of the sequence */
-	bool begun, dead; /* it has a row; it is code that was discarded */
+	bool begun, dead; /* it has a row; it is discarded code */
 	uint64_t at; /* address of the last row, and the row */
 	struct dwarf_line_row row;
 	uint64_t address; /* the registers */
@@ -86,7 +86,7 @@ static void set_trigger(struct run *x)
 		x->trigger = UINT64_MAX;
 }
 
-/* The last row holds for the addresses below END. */
+/* Set the last row for the addresses below END. */
 static void settle(struct run *x, uint64_t end)
 {
 	for (; x->next < x->n && x->vaddrs[x->next] < end; x->next++) {
@@ -126,7 +126,7 @@ static inline void add_row(struct run *x)
 	x->row = x->now;
 }
 
-/* The rows so far end here, without an end that is known. */
+/* End the sequence here, without a known end. */
 static void interrupt(struct run *x)
 {
 	x->begun = false;
@@ -157,7 +157,7 @@ static void move(struct run *x, uint64_t bytes)
 		interrupt(x);
 }
 
-/* By COUNT operations: instructions, or slots of them where one holds several. */
+/* Advance by COUNT operations: instructions, or slots in one if it holds several. */
 static void advance(struct run *x, uint64_t count)
 {
 	if (x->p->max_ops > 1) {
@@ -177,7 +177,7 @@ static void one_special(struct run *x, uint8_t op)
 	add_row(x);
 }
 
-/* One special opcode after the other. */
+/* Run consecutive special opcodes. */
 static void specials(struct run *x, struct rd *r)
 {
 	const uint8_t *p = r->p, base = x->p->opcode_base;
@@ -223,7 +223,7 @@ static int extended(struct run *x, struct rd *r)
 		return 0;
 	case LNE_DEFINE_FILE:
 		return x->p->define_file(x->p->ctx, &in);
-	default: /* discriminators, and what others have added */
+	default: /* discriminators and extensions */
 		return 0;
 	}
 }
@@ -310,9 +310,9 @@ static void set_advances(struct run *x)
 }
 
 /*
- * ROWS[i] for VADDRS[i] (ascending); rows that no sequence covers stay as they
- * were. -EINVAL where the program breaks off or makes no sense: what came
- * before is kept. -ENOMEM.
+ * Set ROWS[i] for VADDRS[i] (ascending). Rows that no sequence covers stay
+ * unchanged. -EINVAL if the program breaks off or is malformed: the rows set
+ * before are kept. -ENOMEM.
  */
 static int dwarf_rows_run(
 	const struct dwarf_rows_program *p, const uint64_t *vaddrs, size_t n, struct dwarf_line_row *rows)
@@ -328,16 +328,16 @@ static int dwarf_rows_run(
 	return run(&x);
 }
 
-#define FIRST_READ 4096 /* holds most programs of C */
+#define FIRST_READ 4096 /* enough for most C units */
 #define PATH_BYTES_MAX 4096
-#define PATHS_BYTES_MAX (64 << 20) /* one long directory may be that of many files */
+#define PATHS_BYTES_MAX (64 << 20) /* one long directory may belong to many files */
 
 #define LENGTH_64BIT 0xffffffff
 #define LENGTH_RESERVED 0xfffffff0
 
 enum { LNCT_PATH = 1, LNCT_DIRECTORY_INDEX }; /* DW_LNCT_* */
 
-enum { /* DW_FORM_* that may stand in a heading */
+enum { /* DW_FORM_* that may occur in a heading */
 	FORM_BLOCK2 = 0x03,
 	FORM_BLOCK4 = 0x04,
 	FORM_DATA2 = 0x05,
@@ -363,19 +363,18 @@ enum { /* DW_FORM_* that may stand in a heading */
 	FORM_GNU_STRP_ALT = 0x1f21
 };
 
-/* A name in place, or its offset in a string section, or (zeroed) one that is out of reach. */
+/* A name inside the heading, or its offset in a string section, or (zeroed) one that cannot be read. */
 struct name {
 	const char *str;
 	uint64_t at;
-	enum dwarf_section_id
-		section; /* DWARF_SECTION_STR, DWARF_SECTION_LINE_STR; else there is no offset */
+	enum dwarf_section_id section; /* DWARF_SECTION_STR, DWARF_SECTION_LINE_STR; else no offset */
 };
 
 struct file {
 	struct name name;
 	uint32_t dir;
 	bool joined;
-	char *path; /* once it was asked for */
+	char *path; /* after the first request */
 };
 
 struct dwarf_line {
@@ -405,7 +404,7 @@ static const char *rd_string(struct rd *r)
 	return nul ? rd_bytes(r, (size_t)(nul + 1 - r->p)) : NULL;
 }
 
-/* One value of an entry: a number or a name. */
+/* Read one value of an entry: a number or a name. */
 static uint64_t rd_form(struct rd *r, uint64_t form, bool wide, struct name *name)
 {
 	*name = (struct name){ .section = DWARF_SECTION_COUNT };
@@ -456,7 +455,7 @@ static uint64_t rd_form(struct rd *r, uint64_t form, bool wide, struct name *nam
 	case FORM_BLOCK4:
 		rd_bytes(r, rd_u32(r));
 		return 0;
-	default: /* its size is not known */
+	default: /* unknown size */
 		r->bad = true;
 		return 0;
 	}
@@ -478,7 +477,7 @@ static int add_file(struct dwarf_line *l, const struct name *name, uint64_t dir)
 	return 0;
 }
 
-/* A file as before DWARF 5 and in DW_LNE_define_file, behind its name. */
+/* Read a file as before DWARF 5 and in DW_LNE_define_file, behind its name. */
 static int rd_old_file(struct dwarf_line *l, struct rd *r, const char *name)
 {
 	struct name n = { .str = name, .section = DWARF_SECTION_COUNT };
@@ -502,7 +501,7 @@ static int rd_old_tables(struct dwarf_line *l, struct rd *r)
 	return rc ? rc : r->bad ? -EINVAL : 0;
 }
 
-/* One table of DWARF 5: its format, its length, its entries. */
+/* Read one table of DWARF 5: its format, its length, its entries. */
 static int rd_table(struct dwarf_line *l, struct rd *r, bool files)
 {
 	struct {
@@ -517,7 +516,7 @@ static int rd_table(struct dwarf_line *l, struct rd *r, bool files)
 		format[i].form = rd_uleb(r);
 	}
 	n = rd_uleb(r);
-	/* each value takes a byte at least, so the bytes bound the loop */
+	/* each value takes at least one byte, so the bytes bound the loop */
 	if (r->bad || n > (n_format ? rd_left(r) : 0))
 		return -EINVAL;
 	for (uint64_t k = 0; !rc && k < n; k++) {
@@ -551,7 +550,7 @@ static int malformed(const struct dwarf_line *l, const char *what, struct err *e
 	return err_set(e, -EINVAL, "its line program at 0x%llx %s", (unsigned long long)l->unit.at, what);
 }
 
-/* The bytes of the unit behind its length. */
+/* Read the bytes of the unit behind its length. */
 static int read_unit(struct dwarf_line *l, uint64_t offset, struct rd *r, struct err *e)
 {
 	uint64_t left, length;
@@ -583,7 +582,7 @@ static int read_unit(struct dwarf_line *l, uint64_t offset, struct rd *r, struct
 	return 0;
 }
 
-/* From the version to the length of the heading; *R ends with it from then on. */
+/* Read from the version to the length of the heading. *R then ends with the heading. */
 static int read_start(struct dwarf_line *l, struct rd *r, struct err *e)
 {
 	uint64_t length;
@@ -706,7 +705,9 @@ static const char *text_of(struct dwarf_line *l, const struct name *n)
 	return n->section < DWARF_SECTION_COUNT ? dwarf_sections_string(l->s, n->section, n->at) : NULL;
 }
 
-/* The directory DIR of a file; false where it is out of reach. *IN_COMP: it counts from the unit's directory.
+/*
+ * Get the directory DIR of a file. Returns false if it cannot be read.
+ * *IN_COMP: it is relative to the unit's directory.
  */
 static bool dir_of(struct dwarf_line *l, uint32_t dir, const char **text, bool *in_comp)
 {

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#define BLOCK (16 << 10) /* of strings, that are read at once */
+#define BLOCK (16 << 10) /* bytes of strings per read */
 #define STRING_MAX (64 << 10)
 
 static const char *const names[DWARF_SECTION_COUNT] = {
@@ -23,11 +23,11 @@ static const char *const names[DWARF_SECTION_COUNT] = {
 
 /*
  * A block of a string section, and the string that begins in it and ends in a
- * later one: there is at most one, whatever suffix of it is asked for.
+ * later block. There is at most one; all requested suffixes are part of it.
  */
 struct block {
 	char *bytes; /* NULL = not read yet */
-	uint32_t len, tail_from; /* the tail begins there; len = there is none */
+	uint32_t len, tail_from; /* where the tail begins; len = there is none */
 	char *tail;
 };
 
@@ -35,8 +35,8 @@ struct section {
 	char name[32];
 	uint64_t offset, size; /* in the file */
 	bool packed;
-	struct elfsection whole; /* of a packed one, once it was asked for */
-	int failed; /* -errno of unpacking it, told again */
+	struct elfsection whole; /* of a compressed one, after first use */
+	int failed; /* -errno of decompressing it, returned again */
 	char *why;
 	struct block *blocks; /* of a string section */
 };
@@ -48,7 +48,7 @@ struct dwarf_sections {
 	struct section of[DWARF_SECTION_COUNT];
 };
 
-/* The indexes of a .dwp describe split DWARF and are none. */
+/* The indexes of a .dwp describe split DWARF but are not part of it. */
 static bool is_index(size_t id)
 {
 	return id == DWARF_SECTION_CU_INDEX || id == DWARF_SECTION_TU_INDEX;
@@ -256,7 +256,7 @@ static bool load_block(struct dwarf_sections *s, struct section *x, uint64_t i)
 	return true;
 }
 
-/* The string at IN of block B, if that is the one which ends in a later block. */
+/* The string at IN of block I if it is the one that ends in a later block. */
 static const char *from_tail(struct dwarf_sections *s, struct section *x, uint64_t i, size_t in)
 {
 	struct block *b = &x->blocks[i];
@@ -267,7 +267,7 @@ static const char *from_tail(struct dwarf_sections *s, struct section *x, uint64
 	return b->tail ? b->tail + (in - b->tail_from) : NULL;
 }
 
-/* A NUL is always found, but the one behind the section is not the string's own. */
+/* A NUL is always found, but the one behind the section does not end a string. */
 static const char *checked(const char *str, uint64_t left)
 {
 	return str && strnlen(str, MIN(left, STRING_MAX)) < MIN(left, STRING_MAX) ? str : NULL;

@@ -2,10 +2,10 @@
 /*
  * dwarf_sections - the DWARF sections of one ELF file, read piece by piece.
  *
- * A section that is stored as it is gets read with pread(2) where it is asked
- * for: one gigabyte of debug information takes the memory of the unit at hand. A
- * compressed one is decompressed whole when it is first asked for, within the limit. Pieces
- * that were read are copies: nothing is mapped, so a file that shrinks gives an error.
+ * An uncompressed section is read with pread(2) on demand: one gigabyte of
+ * debug information takes only the memory of the current unit. A compressed
+ * section is decompressed as a whole on first use, within the limit. Pieces are
+ * copies: nothing is mapped, so a file that shrinks causes an error.
  */
 #ifndef STACKTOOLS_ELF_DWARF_SECTIONS_H
 #define STACKTOOLS_ELF_DWARF_SECTIONS_H
@@ -32,43 +32,48 @@ enum dwarf_section_id {
 struct dwarf_sections;
 
 /*
- * F must stay. With DWO the names are those of split DWARF (".debug_info.dwo",
- * while the indexes have none of their own). MAX_BYTES bounds what is decompressed and the
- * strings, taken together, and each piece.
+ * F must outlive *RET. With DWO the names are those of split DWARF
+ * (".debug_info.dwo"; the indexes keep their names). MAX_BYTES bounds the sum
+ * of decompressed sections and strings, and each piece.
  */
 int dwarf_sections_open(
 	const struct elffile *f, bool dwo, uint64_t max_bytes, struct dwarf_sections **ret, struct err *e);
 void dwarf_sections_close(struct dwarf_sections *s); /* NULL is fine */
 
-/* Uncompressed; 0 = there is none. Of one that cannot be unpacked its size in the file: reading it says why.
+/*
+ * The uncompressed size; 0 = none. For a section that cannot be decompressed,
+ * its size in the file; reading it gives the error.
  */
 uint64_t dwarf_sections_size(struct dwarf_sections *s, enum dwarf_section_id id);
 
-/* A piece of a section in memory of its own, used again for the next piece; zero it first, free its bytes
- * last. */
+/*
+ * A piece of a section in memory of its own, which is reused for the next
+ * piece. Zero it first; release it with dwarf_piece_free().
+ */
 struct dwarf_piece {
-	uint64_t at; /* its offset in the section */
-	const uint8_t *bytes; /* one NUL behind them */
+	uint64_t at; /* offset in the section */
+	const uint8_t *bytes; /* followed by one NUL */
 	size_t len;
 	uint8_t *own;
 	size_t cap;
 };
 
 /*
- * LEN bytes at offset AT, or as many as there are. -EINVAL when AT lies outside (at the end too),
- * -EIO, -ENOMEM, -EOPNOTSUPP/-E2BIG for a compressed section that cannot be unpacked.
+ * Read LEN bytes at offset AT, or as many as there are. -EINVAL if AT is at the
+ * end of the section or beyond, -EIO, -ENOMEM, -EOPNOTSUPP/-E2BIG for a
+ * compressed section that cannot be decompressed.
  */
 int dwarf_sections_read(struct dwarf_sections *s, enum dwarf_section_id id, uint64_t at, uint64_t len,
 	struct dwarf_piece *p, struct err *e);
 void dwarf_piece_free(struct dwarf_piece *p);
 
 /*
- * The NUL-terminated string at AT of a string section: valid until dwarf_sections_close(); strings
- * are read in blocks which are kept, within limits. NULL when it lies outside, is longer than 64 KiB or
- * memory runs out.
+ * The NUL-terminated string at AT of a string section, valid until
+ * dwarf_sections_close(). Strings are read in blocks which are kept, within
+ * limits. NULL if it lies outside, is longer than 64 KiB or memory runs out.
  */
 const char *dwarf_sections_string(struct dwarf_sections *s, enum dwarf_section_id id, uint64_t at);
 
-uint64_t dwarf_sections_bytes(const struct dwarf_sections *s); /* held in all, for the statistics */
+uint64_t dwarf_sections_bytes(const struct dwarf_sections *s); /* memory used, for the statistics */
 
 #endif

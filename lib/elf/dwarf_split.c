@@ -5,7 +5,7 @@
 
 #define HEAD 16
 #define COLUMNS_MAX 64 /* there are eight kinds of sections */
-#define OTHER DWARF_SECTION_COUNT /* a section that nobody here reads */
+#define OTHER DWARF_SECTION_COUNT /* a section that is not used here */
 
 struct dwarf_index {
 	struct dwarf_sections *s;
@@ -56,7 +56,7 @@ static int malformed(struct err *e, const char *what)
 static int read_head(struct dwarf_index *x, struct rd *r, struct err *e)
 {
 	x->version = rd_u16(r);
-	rd_u16(r); /* the other half of a version, or padding */
+	rd_u16(r); /* upper half of the version, or padding */
 	x->n_columns = rd_u32(r);
 	x->n_units = rd_u32(r);
 	x->n_slots = rd_u32(r);
@@ -69,7 +69,7 @@ static int read_head(struct dwarf_index *x, struct rd *r, struct err *e)
 	return 0;
 }
 
-/* The tables follow each other: IDs, rows, kinds of the columns, offsets, sizes. */
+/* The tables are consecutive: IDs, rows, kinds of the columns, offsets, sizes. */
 static int find_tables(struct dwarf_index *x, struct rd *r, struct err *e)
 {
 	uint64_t cells = (uint64_t)x->n_units * x->n_columns;
@@ -127,8 +127,11 @@ size_t dwarf_index_count(const struct dwarf_index *x)
 	return x->n_units;
 }
 
-/* The file's own hash table, probed as DWARF says. The row of ID, counted from 1; 0 = there is none. Row 0 in
- * a slot means that the slot is free. */
+/*
+ * Look up ID in the file's own hash table, probed as in the DWARF
+ * specification. Returns its row, counted from 1; 0 = not found. Row 0 marks a
+ * free slot.
+ */
 static uint32_t row_of(const struct dwarf_index *x, uint64_t id)
 {
 	uint32_t mask = x->n_slots - 1, slot = (uint32_t)id & mask, step = ((uint32_t)(id >> 32) & mask) | 1;
@@ -210,7 +213,7 @@ static struct dwarf_unit *unit_of_dwp(struct dwarf_split *h, uint64_t id, uint64
 	*lists = p.of[DWARF_SECTION_RNGLISTS].offset;
 	if (u->str_base != DWARF_INFO_UNKNOWN)
 		return u;
-	/* the first time it is asked for: from now on it counts from the sections' beginnings */
+	/* on first use: make the offsets relative to the beginning of the sections */
 	u->abbrev += p.of[DWARF_SECTION_ABBREV].offset;
 	u->str_base = p.of[DWARF_SECTION_STR_OFFSETS].offset +
 		      (u->shape.version < 5 ? 0 : u->shape.offset_size * UINT64_C(2));

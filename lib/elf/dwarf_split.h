@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * dwarf_split - the indexes of a .dwp: which part of each section belongs to a unit.
+ * dwarf_split - the indexes of a .dwp: which part of each section belongs to a
+ * unit.
  *
- * DWARF 5, section 7.3.5.3, and version 2 as GNU had it before ("DebugFissionDWP"
- * of GCC's wiki), which differ in the numbers of the sections. A hash table
- * leads from the ID of a .dwo (or the signature of a type) to a row with one offset
- * and one size a section. The names of the sections in a .dwo are those that
- * dwsect has with DWO.
+ * DWARF 5, section 7.3.5.3, and version 2 as GNU had it before
+ * ("DebugFissionDWP" of GCC's wiki); they differ in the numbers of the
+ * sections. A hash table maps the ID of a .dwo (or the signature of a type) to
+ * a row with one offset and one size for each section. Sections are opened by
+ * dwarf_sections_open() with DWO.
  *
- * Offsets have 32 bits: in a .dwp above 4 GiB they are ambiguous. A part that
- * does not lie in its section is malformed, so most of those are noticed.
+ * Offsets have 32 bits and are ambiguous in a .dwp above 4 GiB. A part outside
+ * its section is treated as malformed, which detects most of these.
  */
 #ifndef STACKTOOLS_ELF_DWARF_SPLIT_H
 #define STACKTOOLS_ELF_DWARF_SPLIT_H
@@ -19,7 +20,7 @@
 
 struct dwarf_index;
 
-/* Offset and size of what belongs to a unit; size 0 = nothing of that section does. */
+/* Offset and size of a unit's part of a section; size 0 = none. */
 struct dwarf_index_part {
 	uint64_t offset, size;
 };
@@ -29,43 +30,43 @@ struct dwarf_index_parts {
 };
 
 /*
- * Read the index ID (DWARF_SECTION_CU_INDEX or DWARF_SECTION_TU_INDEX) of S, which must stay
- * and was opened with DWO. -ENOENT when there is none, -EINVAL when it is malformed, and what
- * dwarf_sections_read() gives.
+ * Read the index ID (DWARF_SECTION_CU_INDEX or DWARF_SECTION_TU_INDEX) of S,
+ * which must be opened with DWO and outlive *RET. -ENOENT if there is none,
+ * -EINVAL if it is malformed, and the errors of dwarf_sections_read().
  */
 int dwarf_index_open(
 	struct dwarf_sections *s, enum dwarf_section_id id, struct dwarf_index **ret, struct err *e);
 void dwarf_index_close(struct dwarf_index *x); /* NULL is fine */
 
-size_t dwarf_index_count(const struct dwarf_index *x); /* of the units */
+size_t dwarf_index_count(const struct dwarf_index *x); /* number of units */
 
-/* Parts of the unit ID. -ENOENT when it is not in the index, -EINVAL when they lie outside their sections. */
+/* The parts of the unit ID. -ENOENT if it is not in the index, -EINVAL if they lie outside their sections. */
 int dwarf_index_find(const struct dwarf_index *x, uint64_t id, struct dwarf_index_parts *ret, struct err *e);
 
 /*
- * dwarf_split - the split unit that belongs to a skeleton: in a .dwo file of its
- * own or in a .dwp.
+ * dwarf_split - the split unit that belongs to a skeleton: in a .dwo file of
+ * its own or in a .dwp.
  *
- * DWARF 5, sections 3.1.3 and 7.3.5, and GNU's extension of DWARF 4. What a .dwp
- * counts from the beginning of a unit's part of a section, a .dwo counts from the
- * section's.
+ * DWARF 5, sections 3.1.3 and 7.3.5, and GNU's extension of DWARF 4. In a .dwp,
+ * offsets count from the beginning of the unit's part of a section; in a .dwo,
+ * from the beginning of the section.
  */
 
 /* A file with split units. */
 struct dwarf_split {
 	struct dwarf_info *info; /* NULL = not open */
-	struct dwarf_index *index; /* of a .dwp; NULL = a .dwo */
+	struct dwarf_index *index; /* of a .dwp; NULL = it is a .dwo */
 	struct dwarf_name_table names;
 };
 
-/* Open F; with PACKED it is a .dwp. Close it in any case. */
+/* Open F; PACKED: it is a .dwp. Call dwarf_split_close() even on failure. */
 int dwarf_split_open(
 	struct dwarf_split *h, const struct elffile *f, bool packed, uint64_t max_bytes, struct err *e);
 void dwarf_split_close(struct dwarf_split *h); /* a zeroed one is fine */
 
 /*
- * B is that of a skeleton ROOT, whose ID says what belongs to it: it becomes
- * that of the split unit. -ENOENT when the file does not have it, -EINVAL.
+ * Change B from the skeleton ROOT to the split unit with ROOT's ID. -ENOENT if
+ * the file does not have it, -EINVAL.
  */
 int dwarf_split_find(
 	struct dwarf_split *h, const struct dwarf_root *root, struct dwarf_bases *b, struct err *e);

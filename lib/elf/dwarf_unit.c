@@ -5,16 +5,16 @@
 #include <dwarf.h>
 #include <errno.h>
 
-/* How a value is stepped over whose size is not fixed. */
+/* How to skip a value of variable size. */
 enum dwarf_skip {
-	DWARF_SKIP_FIXED, /* dwarf_form_size() tells */
+	DWARF_SKIP_FIXED, /* a fixed size */
 	DWARF_SKIP_LEB,
 	DWARF_SKIP_STRING,
 	DWARF_SKIP_BLOCK1,
 	DWARF_SKIP_BLOCK2,
 	DWARF_SKIP_BLOCK4,
 	DWARF_SKIP_BLOCK, /* the length is a ULEB128 */
-	DWARF_SKIP_INDIRECT, /* the form stands before the value */
+	DWARF_SKIP_INDIRECT, /* the form precedes the value */
 	DWARF_SKIP_UNKNOWN,
 };
 
@@ -24,7 +24,7 @@ static enum dwarf_skip fixed(uint32_t n, uint32_t *size)
 	return DWARF_SKIP_FIXED;
 }
 
-/* *SIZE is set for DWARF_SKIP_FIXED. */
+/* Sets *SIZE if it returns DWARF_SKIP_FIXED. */
 static enum dwarf_skip dwarf_form_skip_of(uint16_t form, const struct dwarf_shape *shape, uint32_t *size)
 {
 	switch (form) {
@@ -60,7 +60,7 @@ static enum dwarf_skip dwarf_form_skip_of(uint16_t form, const struct dwarf_shap
 		return fixed(16, size);
 	case DW_FORM_addr:
 		return fixed(shape->addr_size, size);
-	case DW_FORM_ref_addr: /* as wide as an address in DWARF 2 alone */
+	case DW_FORM_ref_addr: /* as wide as an address only in DWARF 2 */
 		return fixed(shape->version == 2 ? shape->addr_size : shape->offset_size, size);
 	case DW_FORM_strp:
 	case DW_FORM_line_strp:
@@ -205,7 +205,7 @@ struct dwarf_value dwarf_form_read(
 		return block_of(r, rd_uleb(r));
 	case DWARF_SKIP_INDIRECT:
 		inner = rd_uleb(r);
-		/* one level: a chain of them would have no end, and an implicit one no value */
+		/* one level only: a chain could be endless, and DW_FORM_implicit_const has no value here */
 		if (inner <= UINT16_MAX && inner != DW_FORM_indirect && inner != DW_FORM_implicit_const)
 			return dwarf_form_read(r, (uint16_t)inner, 0, shape);
 		break;
@@ -218,7 +218,7 @@ struct dwarf_value dwarf_form_read(
 
 #define DWARF_ABBREV_VARIES UINT32_MAX
 
-#define VALUES_MAX (UINT32_MAX / 2) /* of one entry */
+#define VALUES_MAX (UINT32_MAX / 2) /* bytes of one entry */
 
 static void dwarf_abbrev_release(struct dwarf_abbrev_table *t);
 
@@ -245,7 +245,7 @@ static enum dwarf_abbrev_kind entry_kind(uint64_t tag)
 	}
 }
 
-/* --- where values stand --- */
+/* --- positions of values --- */
 
 static void note_place(struct dwarf_abbrev *a, uint16_t name, uint32_t attr, uint32_t step, uint32_t add)
 {
@@ -269,7 +269,7 @@ static int add_step(struct dwarf_abbrev_table *t, uint32_t add, enum dwarf_skip 
 	return 0;
 }
 
-/* Steps and places of the last abbreviation. */
+/* Compute the steps and places of the last abbreviation. */
 static int compile(
 	struct dwarf_abbrev_table *t, struct dwarf_abbrev *a, const struct dwarf_shape *shape, struct err *e)
 {
@@ -304,7 +304,7 @@ static int compile(
 
 /* --- parsing --- */
 
-/* One attribute: 1, 0 at the end of the list. */
+/* Parse one attribute. Returns 1, or 0 at the end of the list. */
 static int parse_attr(struct rd *r, struct dwarf_abbrev_attr *at)
 {
 	uint64_t name = rd_uleb(r), form = rd_uleb(r);
@@ -314,7 +314,7 @@ static int parse_attr(struct rd *r, struct dwarf_abbrev_attr *at)
 	if (!name && !form)
 		return 0;
 	if (name > UINT16_MAX)
-		name = 0; /* nobody's that is looked for */
+		name = 0; /* not one that is used */
 	at->name = (uint16_t)name;
 	at->form = form > UINT16_MAX ? 0 : (uint16_t)form;
 	at->implicit = form == DW_FORM_implicit_const ? rd_sleb(r) : 0;
@@ -390,10 +390,10 @@ static int parse_all(struct rd *r, struct dwarf_abbrev_table *t, const struct dw
 }
 
 /*
- * The table that LEN bytes at P begin with, or, with CODE, as much of it as leads to
- * that abbreviation. -EINVAL when it is malformed, -ENODATA when it does not end
- * there, -ENOMEM. Memory is at most some 60 times the bytes. *USED (may be NULL)
- * are the bytes it took.
+ * Parse the table at P, of up to LEN bytes; with CODE only up to that
+ * abbreviation. -EINVAL if it is malformed, -ENODATA if it does not end within
+ * LEN, -ENOMEM. Uses at most about 60 times the memory of the bytes. *USED (may
+ * be NULL) is the number of bytes parsed.
  */
 static int dwarf_abbrev_parse(const void *p, size_t len, const struct dwarf_shape *shape, uint64_t code,
 	struct dwarf_abbrev_table *ret, size_t *used, struct err *e)
@@ -431,9 +431,9 @@ const struct dwarf_abbrev *dwarf_abbrev_search(const struct dwarf_abbrev_table *
 	return t->n ? bsearch(&key, t->list, t->n, sizeof(*t->list), by_code) : NULL;
 }
 
-/* --- stepping --- */
+/* --- skipping --- */
 
-/* The length of a block; its width is told by SKIP. */
+/* Read the length of a block; SKIP gives its width. */
 static uint64_t block_len(struct rd *r, uint32_t skip)
 {
 	switch (skip) {
@@ -448,7 +448,7 @@ static uint64_t block_len(struct rd *r, uint32_t skip)
 	}
 }
 
-/* The NUL behind the bytes ends numbers and strings, so this stops one byte behind the end at the latest. */
+/* The NUL behind the bytes ends numbers and strings, so this stops at most one byte behind the end. */
 static const uint8_t *skip_value(
 	const uint8_t *p, const uint8_t *end, uint32_t skip, const struct dwarf_shape *shape)
 {
@@ -470,7 +470,7 @@ static const uint8_t *skip_value(
 	return r.bad ? end + 1 : r.p;
 }
 
-/* Over LIMIT steps and what stands before the next one. */
+/* Skip LIMIT steps and the bytes before the next one. */
 static void step(
 	const struct dwarf_abbrev_step *s, uint32_t limit, const struct dwarf_shape *shape, struct rd *r)
 {
@@ -529,7 +529,7 @@ struct dwarf_info_table {
 	uint64_t at;
 	struct dwarf_shape shape;
 	bool used, pinned;
-	uint64_t last; /* when it was asked for */
+	uint64_t last; /* time of the last request */
 	struct dwarf_abbrev_table table;
 };
 
@@ -552,7 +552,7 @@ static void head_of_5(struct rd *r, struct dwarf_unit *u)
 		rd_bytes(r, 8U + u->shape.offset_size);
 }
 
-/* The head at R, whose first byte is at offset AT; false where it makes no sense. */
+/* Parse the head at R, whose offset is AT. Returns false if it is not valid. */
 static bool parse_head(struct rd *r, uint64_t at, uint64_t size, struct dwarf_unit *u)
 {
 	const uint8_t *from = r->p;
@@ -586,7 +586,7 @@ static int add_unit(struct dwarf_info *d, const struct dwarf_unit *u, struct err
 	return 0;
 }
 
-/* Units of a version that is not known are passed over: their length is told all the same. */
+/* Units of an unknown version are skipped; their length is known all the same. */
 static int scan_heads(struct dwarf_info *d, struct err *e)
 {
 	uint64_t size = dwarf_sections_size(d->sect, DWARF_SECTION_INFO), at = 0;
@@ -685,7 +685,7 @@ bool dwarf_info_window(
 
 /* --- abbreviation tables --- */
 
-/* Parse what is at U's offset, from ever more bytes until it ends within them. */
+/* Parse the table of U, from an increasing number of bytes until it ends within them. */
 static int parse_table(struct dwarf_info *d, const struct dwarf_unit *u, uint64_t code,
 	struct dwarf_abbrev_table *ret, struct err *e)
 {
@@ -723,8 +723,9 @@ static void drop_table(struct dwarf_info *d, struct dwarf_info_table *t)
 	t->used = false;
 }
 
-/* A free place: the table that was not asked for the longest time goes, more of them while they are too
- * large.
+/*
+ * Return a free slot. Drops the least recently used tables if no slot is free
+ * or the tables together are too large.
  */
 static struct dwarf_info_table *make_place(struct dwarf_info *d)
 {
@@ -891,7 +892,7 @@ int dwarf_info_root(struct dwarf_info *d, const struct dwarf_unit *u, struct dwa
 
 /* --- what values refer to --- */
 
-/* Entry INDEX of SIZE bytes of the table at BASE. */
+/* Read entry INDEX of the table at BASE, with entries of SIZE bytes. */
 static bool indexed(struct dwarf_info *d, enum dwarf_section_id id, uint64_t base, uint64_t index,
 	uint8_t size, uint64_t *ret)
 {
@@ -909,7 +910,7 @@ bool dwarf_info_address(struct dwarf_info *d, uint64_t base, uint64_t index, uin
 	return indexed(d, DWARF_SECTION_ADDR, base, index, addr_size, ret);
 }
 
-/* Where it is not told: behind the head of the section, which split DWARF before version 5 has none of. */
+/* If not given, it is behind the head of the section, which split DWARF before version 5 does not have. */
 static uint64_t str_base(struct dwarf_info *d, struct dwarf_unit *u)
 {
 	struct dwarf_root root;

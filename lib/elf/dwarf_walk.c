@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #define DEPTH_MAX 65536
-#define PADDING 16 /* between functions */
+#define PADDING 16 /* alignment of functions: code up to it is padding */
 
 static const struct dwarf_shape *shape_of(const struct dwarf_walk *w)
 {
@@ -20,9 +20,12 @@ static uint64_t read_code(struct rd *r)
 	return rd_uleb(r);
 }
 
-/* --- jumping --- */
+/* --- skipping --- */
 
-/* To the entry behind this one's children, if it says where that is; only forwards, so this ends. */
+/*
+ * Jump behind the children of this entry, if DW_AT_sibling gives the position.
+ * Only forwards, so that the walk ends.
+ */
 static bool jump(const struct dwarf_walk *w, const struct dwarf_abbrev *a, struct rd *r)
 {
 	struct dwarf_value v = dwarf_abbrev_value(w->table, a, &a->sibling, shape_of(w), r);
@@ -34,7 +37,7 @@ static bool jump(const struct dwarf_walk *w, const struct dwarf_abbrev *a, struc
 	return true;
 }
 
-/* Over an entry and all below it; R is behind its code. */
+/* Skip an entry and all its descendants; R is behind its code. */
 static void skip_subtree(struct dwarf_walk *w, const struct dwarf_abbrev *a, struct rd *r)
 {
 	size_t depth = 0;
@@ -61,9 +64,9 @@ static void skip_subtree(struct dwarf_walk *w, const struct dwarf_abbrev *a, str
 	}
 }
 
-/* --- what covers which address --- */
+/* --- which entry covers which address --- */
 
-/* The first address that is not below LOW. Entries mostly ascend, so it is often the one of last time. */
+/* The first address that is not below LOW. Entries mostly ascend, so it is often the same as last time. */
 static size_t first_from(struct dwarf_walk *w, uint64_t low)
 {
 	size_t lo;
@@ -84,7 +87,7 @@ static int read_spans(struct dwarf_walk *w, const struct dwarf_abbrev *a, const 
 	return dwarf_range_read(w->bases, &low, &high, &ranges, &w->spans, NULL);
 }
 
-/* Is there an address in the spans? */
+/* Do the spans contain an address? */
 static bool any_covered(struct dwarf_walk *w)
 {
 	for (size_t s = 0; s < w->spans.n; s++) {
@@ -96,7 +99,7 @@ static bool any_covered(struct dwarf_walk *w)
 	return false;
 }
 
-/* One entry may cover every address, and so may the next: a unit may do so only so often. */
+/* One entry may cover every address, and so may the next one: limit how often a unit may do this. */
 static bool count_mark(struct dwarf_walk *w, struct rd *r)
 {
 	if (w->marks_left) {
@@ -132,7 +135,7 @@ static uint64_t sum_of_spans(const struct dwarf_span_list *s)
 	return sum;
 }
 
-/* NODE is the function of the addresses in SPAN that are in no smaller one. */
+/* Make NODE the function of the addresses in SPAN, unless a smaller one covers them. */
 static void mark_function(
 	struct dwarf_walk *w, const struct dwarf_span *span, uint64_t size, uint32_t node, struct rd *r)
 {
@@ -158,7 +161,7 @@ static void mark_inlined(
 
 /* --- entries --- */
 
-/* A function: LEVEL becomes that of its children. False: nothing in it is asked for. */
+/* Enter a function: LEVEL becomes that of its children. Returns false to skip its children. */
 static bool enter_function(struct dwarf_walk *w, const struct dwarf_abbrev *a, struct rd *r, size_t at,
 	struct dwarf_walk_level *level)
 {
@@ -193,7 +196,7 @@ static bool enter_inlined(struct dwarf_walk *w, const struct dwarf_abbrev *a, st
 	return true;
 }
 
-/* Are the children of the entry at AT to be looked at? */
+/* Must the children of the entry at AT be visited? */
 static bool enter(struct dwarf_walk *w, const struct dwarf_abbrev *a, struct rd *r, size_t at,
 	struct dwarf_walk_level *level)
 {
@@ -205,7 +208,7 @@ static bool enter(struct dwarf_walk *w, const struct dwarf_abbrev *a, struct rd 
 	case DWK_INLINED:
 		return enter_inlined(w, a, r, at, level);
 	case DWK_BLOCK:
-		/* the ranges of blocks and calls do not always hold those of what is in them */
+		/* the ranges of blocks and calls do not always contain those of their children */
 		return w->thorough || level->node != DWARF_WALK_NONE;
 	default:
 		return w->thorough;
@@ -220,7 +223,7 @@ static int push(struct dwarf_walk *w, size_t depth, const struct dwarf_walk_leve
 	return 0;
 }
 
-/* The entry at R, which stands at DEPTH: 0, or what is wrong. */
+/* Visit the entry at R, which is at DEPTH. 0 or -errno. */
 static int visit(struct dwarf_walk *w, struct rd *r, uint64_t code, size_t at, size_t *depth)
 {
 	const struct dwarf_abbrev *a = dwarf_abbrev_find(w->table, code);

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* What is left to the next multiple of ALIGN, counted from START; at the end of all, what there is. */
+/* Skip to the next multiple of ALIGN, counted from START, or to the end. */
 static void skip_padding(struct rd *r, const uint8_t *start, size_t align)
 {
 	size_t over = (size_t)(r->p - start) % align;
@@ -47,7 +47,7 @@ bool elfnote_build_id(const void *notes, size_t len, uint64_t align, struct cap_
 #define SECTION_MAX (UINT64_C(1) << 30)
 #define PAGE 4096
 
-/* The ELF header's fields that matter here. */
+/* The fields of the ELF header that are used. */
 struct head {
 	uint64_t phoff, shoff;
 	uint64_t phnum, shnum;
@@ -96,7 +96,7 @@ static int read_new(const struct elffile *f, uint64_t offset, uint64_t n, uint8_
 	return 0;
 }
 
-/* A field as wide as an address of the file's class. */
+/* Read a field as wide as an address of the file's class. */
 static uint64_t rd_word(struct rd *r, const struct elffile *f)
 {
 	return rd_fixed(r, f->is64 ? 8 : 4);
@@ -162,7 +162,7 @@ static int read_sections(struct elffile *f, const struct head *h, struct err *e)
 		return 0;
 	if (h->shentsize != (f->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr)))
 		return err_set(e, -EINVAL, "has section headers of %u bytes", h->shentsize);
-	if (!n) { /* too many for e_shnum: the first header's size has the number */
+	if (!n) { /* too many for e_shnum: the size of the first header is the number */
 		uint8_t first[sizeof(Elf64_Shdr)];
 
 		rc = elffile_read_at(f, h->shoff, first, h->shentsize, e);
@@ -240,7 +240,9 @@ static int read_segments(struct elffile *f, const struct head *h, struct err *e)
 	return 0;
 }
 
-/* Sections first: a debug file keeps the program headers of the stripped one, whose offsets are not its own.
+/*
+ * Sections first: a debug file keeps the program headers of the stripped file,
+ * whose offsets are not valid in it.
  */
 static int read_headers(struct elffile *f, struct err *e)
 {
@@ -254,7 +256,7 @@ static int read_headers(struct elffile *f, struct err *e)
 	return rc ? rc : read_segments(f, &h, e);
 }
 
-/* Not blocked by a FIFO, not made our terminal by a tty. */
+/* Does not block on a FIFO, and does not make a tty the controlling terminal. */
 static int open_file(int dirfd, const char *path, bool in_root)
 {
 	struct open_how how = {
@@ -269,7 +271,10 @@ static int open_file(int dirfd, const char *path, bool in_root)
 
 DEFINE_CLEANUP(struct elffile *, elffile_close);
 
-/* fstat(3) may be a call that takes a path, which whoever may open nothing is denied. */
+/*
+ * Not fstat(3), which may use a system call that takes a path: denied to a
+ * process that may not open files.
+ */
 static int examine(int fd, struct stat *st)
 {
 #ifdef SYS_fstat
@@ -387,8 +392,8 @@ static bool in_load(const struct elffile_load *l, uint64_t offset)
 }
 
 /*
- * The kernel maps whole pages, so bytes just before and behind a load are
- * reachable too; only then does the page decide.
+ * The kernel maps whole pages, so bytes right before and behind a load are
+ * reachable too. The page decides only if no load contains the offset.
  */
 static bool in_load_page(const struct elffile_load *l, uint64_t offset)
 {

@@ -27,7 +27,7 @@ struct search_tree {
 	unsigned int place;
 	char path[PATH_MAX];
 	size_t len;
-	/* /lib is often /usr/lib */
+	/* to search only one of them if /lib is /usr/lib */
 	struct {
 		dev_t dev;
 		ino_t ino;
@@ -40,7 +40,7 @@ static void closedir_p(DIR **d)
 		closedir(*d);
 }
 
-/* The module of a file's name into fresh memory: 1, 0 for what is none's, -ENOMEM. */
+/* Store the module name for FILE in new memory. Returns 1, 0 if it is not a module file, or -ENOMEM. */
 static int module_of(const char *file, char **ret, bool *packed)
 {
 	static const char *const ends[] = { ".ko", ".ko.debug", ".ko.xz", ".ko.zst", ".ko.gz" };
@@ -60,7 +60,7 @@ static int module_of(const char *file, char **ret, bool *packed)
 	return 0;
 }
 
-/* The file at S's path, whose last component is NAME. */
+/* Add the file at S's path, whose last component is NAME. */
 static int add(struct search_tree *s, const char *name)
 {
 	struct kmodtree *t = s->t;
@@ -90,7 +90,7 @@ static int kind_of(int dir, const struct dirent *d)
 	return S_ISREG(st.st_mode) ? DT_REG : S_ISDIR(st.st_mode) ? DT_DIR : DT_UNKNOWN;
 }
 
-/* The directory FD, which is taken, at S's path. What cannot be read has nothing. */
+/* Search the directory FD at S's path. Closes FD. A directory that cannot be read is treated as empty. */
 static int walk(struct search_tree *s, int fd, unsigned int depth)
 {
 	CLEANUP(closedir_p) DIR *dir = fdopendir(fd);
@@ -230,7 +230,7 @@ const struct kmodtree_file *kmodtree_find(const struct kmodtree *t, const char *
 #define MODINFO_MAX (1u << 20)
 #define NAME_LEN_MAX 1024 /* the kernel allows 512 */
 
-/* --- the right one --- */
+/* --- checks of a module file --- */
 
 static int check_release(
 	const struct elffile *f, const struct elfsection_names *names, const char *release, struct err *e)
@@ -243,14 +243,14 @@ static int check_release(
 	int rc;
 
 	elfsection_find(f, names, ".modinfo", &packed);
-	if (packed) /* unpacking is for the sandbox */
+	if (packed) /* only the sandbox decompresses */
 		return err_set(e, -EINVAL, "its .modinfo is compressed, as no module's is");
 	rc = elfsection_load(f, names, ".modinfo", MODINFO_MAX, &s, e);
 	if (rc <= 0)
 		return rc;
 	p = (const char *)s.bytes;
 	end = p + s.len;
-	for (rc = 0; p < end; p += strlen(p) + 1) { /* one NUL is behind them */
+	for (rc = 0; p < end; p += strlen(p) + 1) { /* one NUL follows the bytes */
 		if (strncmp(p, key, sizeof(key) - 1) != 0)
 			continue;
 		p += sizeof(key) - 1;
@@ -262,7 +262,7 @@ static int check_release(
 	return rc;
 }
 
-/* The build ID of MODULE as it is loaded; false where that is not to be known. */
+/* The build ID of the loaded MODULE; false if it is not known. */
 static bool loaded_id(const struct root *root, const char *module, struct cap_build_id *ret)
 {
 	_cleanup_free_ char *notes = NULL;
@@ -334,7 +334,7 @@ struct functions {
 	size_t n;
 };
 
-/* A function of the file at its laid out address: false for what is none. */
+/* The function of the symbol at offset AT, at its assigned address; false if it is not a function. */
 static bool function_at(const struct functions *fs, size_t at, struct elfcode_symbol *y, const char **name)
 {
 	*y = elfcode_symbol(true, fs->syms + at);
@@ -353,7 +353,7 @@ static int name_cmp(const struct cap_ksym *k, const char *name, uint64_t start)
 	return c ? c : CMP(k->start, start);
 }
 
-/* The first that is wanted under NAME from START on, as they are sorted; NULL = none has that name. */
+/* The first recorded function NAME at START or above, in sort order; NULL = none. */
 static struct kmodfile_symbol *find_name(const struct functions *fs, const char *name, uint64_t start)
 {
 	size_t lo = PARTITION_POINT(0, fs->n, mid, name_cmp(fs->wanted[mid].k, name, start) < 0);
@@ -368,7 +368,7 @@ static void set(struct kmodfile_symbol *s, const struct elfcode_symbol *y)
 	s->section = y->shndx;
 }
 
-/* Of several that were recorded under one name none is certain yet. */
+/* Find the functions by name. If several were recorded under one name, none of them is certain yet. */
 static void by_names(struct functions *fs)
 {
 	struct elfcode_symbol y;
@@ -387,7 +387,7 @@ static void by_names(struct functions *fs)
 			fs->wanted[i].times = fs->wanted[i - 1].times = 2;
 }
 
-/* By how much each section was moved, as its certain functions say: -EINVAL where they disagree. */
+/* Compute by how much each section was moved, from its certain functions. -EINVAL if they disagree. */
 static int find_moves(const struct functions *fs, uint64_t *moves, bool *known, struct err *e)
 {
 	for (size_t i = 0; i < fs->n; i++) {
@@ -404,7 +404,7 @@ static int find_moves(const struct functions *fs, uint64_t *moves, bool *known, 
 	return 0;
 }
 
-/* Of several functions of one name, that which was where the recorded one was. */
+/* Of several functions with one name, select the one that is where the recorded one was. */
 static void by_places(struct functions *fs, const uint64_t *moves, const bool *known)
 {
 	struct elfcode_symbol y;
@@ -423,7 +423,7 @@ static void by_places(struct functions *fs, const uint64_t *moves, const bool *k
 	}
 }
 
-/* Where the next function begins behind each that is certain. */
+/* Find where the next function begins behind each certain one. */
 static void find_ends(struct functions *fs)
 {
 	struct elfcode_symbol y;
@@ -441,7 +441,7 @@ static void find_ends(struct functions *fs)
 	}
 }
 
-/* The kernel knows all functions of a module, so none reaches beyond the next one. */
+/* The kernel knows all functions of a module, so none extends beyond the next one. */
 static int check_ends(const struct functions *fs, struct err *e)
 {
 	for (size_t i = 0; i < fs->n; i++) {
@@ -486,7 +486,7 @@ static int load_functions(struct functions *fs, struct err *e)
 	return rc ? rc : elfrel_layout(fs->f, &fs->layout, e);
 }
 
-/* S is set to those of F that are recorded. */
+/* Set S to the functions of F that were recorded. */
 static int find_functions(const struct elffile *f, struct kmodfile_symbol *s, size_t n, struct err *e)
 {
 	struct functions fs = { .f = f, .wanted = s, .n = n };
@@ -501,7 +501,7 @@ static int find_functions(const struct elffile *f, struct kmodfile_symbol *s, si
 	return rc;
 }
 
-/* --- the places --- */
+/* --- the places of a module --- */
 
 struct search_module {
 	const struct kmodfile_opts *o;
@@ -561,7 +561,10 @@ static void miss(struct kmodfile *ret, const char *why)
 		snprintf(ret->missed, sizeof(ret->missed), "%.*s", (int)sizeof(ret->missed) - 1, why);
 }
 
-/* The N files of one place: 1 where one fits, 0 where none does, or more than one, for who would know which.
+/*
+ * Try the N files of one place. Returns 1 if one fits, 0 if none does, or
+ * -ENOMEM. Sets *MANY if more than one fits and no build ID proves which one is
+ * right.
  */
 static int try_place(
 	struct search_module *s, const struct kmodtree_file *files, size_t n, bool *many, struct err *e)
@@ -647,9 +650,9 @@ static const char *const places[] = {
 	"/boot/vmlinux-%s",
 };
 
-/* --- where it was linked to --- */
+/* --- the link address --- */
 
-/* The value of the symbol NAME in .symtab; 1 and *RET, 0 when there is none. */
+/* Find the symbol NAME in .symtab. Returns 1 and sets *RET to its value, or 0 if there is none. */
 static int find_symbol(const struct elffile *f, const char *name, uint64_t *ret, struct err *e)
 {
 	_cleanup_free_ uint8_t *syms = NULL, *strings = NULL;
@@ -690,7 +693,7 @@ static int find_slide(const struct elffile *f, const struct cap_host *host, uint
 	return 0;
 }
 
-/* --- the right one --- */
+/* --- checks of a vmlinux --- */
 
 static int check_vmlinux_id(const struct elffile *f, const struct cap_host *host, struct err *e)
 {
@@ -723,7 +726,7 @@ static int take(const char *path, int symfs, const struct cap_host *host, struct
 	return 0;
 }
 
-/* --- the places --- */
+/* --- the places of a vmlinux --- */
 
 struct search_vmlinux {
 	const struct vmlinux_opts *o;
@@ -731,7 +734,7 @@ struct search_vmlinux {
 	struct vmlinux *v;
 };
 
-/* Under symfs, then on this machine; the first that was there and is not used is told. */
+/* Try PATH under symfs, then on this machine. Keeps the reason why the first existing file was not used. */
 static bool try_vmlinux(struct search_vmlinux *s, const char *path)
 {
 	for (int round = s->o->symfs >= 0 ? 0 : 1; round < 2; round++) {
@@ -763,7 +766,7 @@ static bool by_build_id(struct search_vmlinux *s)
 	return false;
 }
 
-/* The release is of the capture: one with a slash would lead elsewhere. */
+/* The release comes from the capture: a slash in it would lead elsewhere. */
 static bool by_release(struct search_vmlinux *s)
 {
 	const char *release = s->host->release;
@@ -782,7 +785,7 @@ static bool by_release(struct search_vmlinux *s)
 	return false;
 }
 
-/* What the capture has to tell before any file can be believed. */
+/* Check that the capture has what is needed to verify a file. */
 static int check_host(const struct cap_host *host, struct err *e)
 {
 	if (host->kernel_build_id.len < 2)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define MAX_DEFAULT (UINT64_C(256) << 20)
-#define DECODER_MAX (UINT64_C(128) << 20) /* xz -9 wants 65 MiB */
+#define DECODER_MAX (UINT64_C(128) << 20) /* xz -9 needs 65 MiB */
 #define FIRST_ROOM (256 << 10)
 
 static int message_of(lzma_ret rc, struct err *e)
@@ -22,7 +22,7 @@ static int message_of(lzma_ret rc, struct err *e)
 		return err_set(e, -EOPNOTSUPP, "is packed in a way that is not known");
 	case LZMA_FORMAT_ERROR:
 		return err_set(e, -EINVAL, "is no xz stream");
-	case LZMA_OK: /* more is wanted, and there is none */
+	case LZMA_OK: /* more input is needed, but there is none */
 	case LZMA_BUF_ERROR:
 		return err_set(e, -EINVAL, "is cut");
 	default:
@@ -48,7 +48,7 @@ static int grow(struct minidebug *m, lzma_stream *z, uint64_t max, struct err *e
 	return 0;
 }
 
-/* All of the stream into M, whose len is the room meanwhile. */
+/* Decompress the whole stream into M. Meanwhile M->len is the allocated size. */
 static int unpack_into(lzma_stream *z, uint64_t max, struct minidebug *m, struct err *e)
 {
 	lzma_ret rc = lzma_stream_decoder(z, DECODER_MAX, LZMA_CONCATENATED);
@@ -77,7 +77,7 @@ static int unpack(const struct elfsection *s, uint64_t max, struct minidebug *m,
 	return rc;
 }
 
-/* It was made from F: it has F's build ID, or none at all. */
+/* Check that it was made from F: same machine, and the same build ID if both have one. */
 static int examine(const struct elffile *f, struct minidebug *m, struct err *e)
 {
 	int rc = elffile_image(m->bytes, m->len, &m->elf, e);

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define EXTRA 3 /* sections that are added: build ID, .symtab, .strtab */
+#define EXTRA 3 /* added sections: build ID, .symtab, .strtab */
 
 static const char extra_names[] = "\0.note.gnu.build-id\0.symtab\0.strtab";
 #define NAME_NOTE 1
@@ -15,8 +15,8 @@ static const char extra_names[] = "\0.note.gnu.build-id\0.symtab\0.strtab";
 
 /* A section of the image. */
 struct part {
-	struct elffile_section header; /* of the image: offset, and link as in the file */
-	const struct elffile *from; /* whose bytes it has; NULL = none */
+	struct elffile_section header; /* in the image; link as in the file */
+	const struct elffile *from; /* where its bytes are from; NULL = it has none */
 	const struct elffile_section *source;
 };
 
@@ -38,7 +38,7 @@ static bool is_plt(const char *name)
 	return strncmp(name, ".plt", 4) == 0 || strncmp(name, ".iplt", 5) == 0;
 }
 
-/* The strings of a table of symbols. */
+/* Is section I the string table of a symbol table? */
 static bool is_linked(const struct elffile *f, size_t i)
 {
 	for (size_t k = 0; k < f->n_sections; k++)
@@ -84,7 +84,7 @@ static void put_source(struct pack *p, struct part *part, const struct elffile *
 	p->bytes = part->source->size > UINT64_MAX - p->bytes ? UINT64_MAX : p->bytes + part->source->size;
 }
 
-/* What is not kept: the place of code and data is, and of the rest nothing. */
+/* Drop the bytes of a section. Only sections that are loaded keep their place. */
 static void empty_part(struct part *part)
 {
 	if (part->header.flags & SHF_ALLOC)
@@ -119,7 +119,7 @@ static int plan(struct pack *p, const struct elffile *debug)
 	p->parts = calloc(p->f->n_sections + EXTRA + 1, sizeof(*p->parts));
 	if (!p->parts)
 		return -ENOMEM;
-	/* section 0 is none; where there are no sections at all it is still there */
+	/* section 0 is unused, and present even if there are no other sections */
 	p->n = MAX(p->f->n_sections, (size_t)1);
 	for (size_t i = 1; i < p->f->n_sections; i++) {
 		p->parts[i].header = p->f->sections[i];
@@ -140,7 +140,7 @@ static void align(struct buf *b, size_t from)
 	buf_put(b, zeros, (8 - (b->len - from) % 8) % 8);
 }
 
-/* The bytes of PART at the end of OUT; the section of names has those of what is added as well. */
+/* Append the bytes of PART to OUT. The section name table also gets the names of the added sections. */
 static int put_part(const struct pack *p, struct part *part, size_t from, struct buf *out, struct err *e)
 {
 	_cleanup_free_ uint8_t *bytes = NULL;
@@ -161,7 +161,7 @@ static int put_part(const struct pack *p, struct part *part, size_t from, struct
 	return 0;
 }
 
-/* Without a section of names there is one of those that are added alone. */
+/* Append a note with the build ID, if there is one. */
 static void put_note(struct pack *p, size_t from, struct buf *out)
 {
 	const struct cap_build_id *id = &p->f->build_id;
@@ -194,7 +194,10 @@ static void put_headers(const struct pack *p, struct buf *out)
 		buf_fixed(out, s->flags & ~(uint64_t)SHF_COMPRESSED, 8);
 		buf_fixed(out, s->addr, 8);
 		buf_fixed(out, s->offset, 8);
-		/* more sections, or a greater number of the names', than the ELF header has room for */
+		/*
+		 * section 0 has the values that do not fit the ELF header:
+		 * number of sections, index of the name table
+		 */
 		buf_fixed(out, !i && p->n >= SHN_LORESERVE ? p->n : s->size, 8);
 		buf_fixed(out, !i && p->f->names >= SHN_LORESERVE ? p->f->names : s->link, 4);
 		buf_fixed(out, s->type == SHT_SYMTAB || s->type == SHT_DYNSYM, 4); /* sh_info */
@@ -219,7 +222,7 @@ static void put_loads(const struct elffile *f, struct buf *out)
 	}
 }
 
-/* Into the place that was left for it. */
+/* Append the ELF header to B, from where put_all() copies it to the reserved space. */
 static void put_head(const struct pack *p, uint64_t shoff, struct buf *b)
 {
 	static const uint8_t ident[EI_NIDENT] = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT };

@@ -10,35 +10,35 @@
 #include <errno.h>
 
 /*
- * pltx86 - what a stub of a procedure linkage table does, on x86-64.
+ * pltx86 - what a stub of a procedure linkage table does on x86-64.
  *
- * Formats: System V ABI for x86-64, "Procedure Linkage Table"; the variants for
- * indirect branch tracking (endbr64, .plt.sec) and against speculation
- * (retpolines) as the linkers lay them out. All of them begin with one
- * instruction that reads the slot of the global offset table, or, where that
- * is in .plt.sec, with one that pushes the number of the relocation. Another
- * architecture is another such file.
+ * Formats: System V ABI for x86-64, "Procedure Linkage Table"; the variants of
+ * the linkers for indirect branch tracking (endbr64, .plt.sec) and against
+ * speculation (retpolines). Each stub begins with an instruction that reads the
+ * slot of the global offset table or, if that is in .plt.sec, with one that
+ * pushes the number of the relocation. Another architecture needs another such
+ * part.
  */
 
-#define PLTX86_ALIGN 8 /* stubs begin at multiples of it, counted from the section's beginning */
+#define PLTX86_ALIGN 8 /* stubs begin at multiples of this, counted from the beginning of the section */
 
 struct pltx86_stub {
 	size_t len; /* of its instructions, without padding */
-	bool by_index; /* `index` tells which function, else `slot` */
+	bool by_index; /* `index` identifies the function, else `slot` */
 	uint64_t slot; /* address in the global offset table */
 	uint32_t index; /* of the relocation in .rela.plt */
 };
 
 enum pltx86_fills {
-	PLTX86_OTHER, /* no function's address */
+	PLTX86_OTHER, /* not the address of a function */
 	PLTX86_SYMBOL, /* the address of the relocation's symbol */
-	PLTX86_RESOLVER, /* what the function at the relocation's addend returns (IFUNC) */
+	PLTX86_RESOLVER, /* the result of the function at the relocation's addend (IFUNC) */
 };
 
 static bool pltx86_stub(const uint8_t *p, size_t len, uint64_t vaddr, struct pltx86_stub *ret);
 static enum pltx86_fills pltx86_fills(uint32_t type);
 
-/* Step over the bytes of WHAT if they are next. */
+/* Skip the N bytes of WHAT if they are next. */
 static bool take(struct rd *r, const char *what, size_t n)
 {
 	if (rd_left(r) < n || memcmp(r->p, what, n) != 0)
@@ -47,7 +47,7 @@ static bool take(struct rd *r, const char *what, size_t n)
 	return true;
 }
 
-/* An opcode with 32 bits behind it. */
+/* Skip an opcode and the 32 bits behind it, which are stored in *IMM. */
 static bool take_imm(struct rd *r, const char *opcode, size_t n, uint32_t *imm)
 {
 	struct rd at = *r;
@@ -61,7 +61,7 @@ static bool take_imm(struct rd *r, const char *opcode, size_t n, uint32_t *imm)
 	return true;
 }
 
-/* What a stub does when its function is not bound yet; retpolines call and jump about besides. */
+/* Skip the code for a function that is not bound yet; retpolines have additional calls and jumps. */
 static void take_tail(struct rd *r)
 {
 	uint32_t imm;
@@ -71,7 +71,7 @@ static void take_tail(struct rd *r)
 		;
 }
 
-/* Is there a stub at P (LEN bytes, more than one stub maybe), which lies at VADDR? */
+/* Is there a stub at P (LEN bytes, maybe more than one stub) with address VADDR? */
 static bool pltx86_stub(const uint8_t *p, size_t len, uint64_t vaddr, struct pltx86_stub *ret)
 {
 	struct rd r = rd_init(p, MIN(len, 32)), before;
@@ -113,13 +113,13 @@ static enum pltx86_fills pltx86_fills(uint32_t type)
 }
 
 #define PIECE (sizeof(Elf64_Rela) * 4096) /* bytes of relocations in memory */
-#define NAMES_MAX (64 << 20) /* bytes of names that are looked at: a hostile table has one in every slot */
+#define NAMES_MAX (64 << 20) /* limit for bytes of names read: a hostile table has one in every slot */
 #define NO_NAME UINT32_MAX
 
 struct stub {
 	uint64_t start, end;
 	uint64_t slot;
-	uint32_t index, name; /* of its relocation; in `names` */
+	uint32_t index, name; /* of its relocation; offset in `names` */
 	uint32_t name_len;
 	bool by_index;
 };
@@ -130,7 +130,7 @@ struct pltsym {
 	struct buf names;
 };
 
-/* What a relocation puts into a slot that a stub jumps by. */
+/* A slot that a stub jumps through, and what a relocation puts into it. */
 struct slot {
 	uint64_t vaddr, resolver;
 	uint32_t symbol; /* of .dynsym */
@@ -239,7 +239,7 @@ static int find_stubs(struct work *w, struct err *e)
 
 /* --- their slots --- */
 
-/* The slots of stubs that have the number of a relocation instead. */
+/* Set the slots of stubs that have a relocation number instead. */
 static int index_slots(struct work *w, struct err *e)
 {
 	const struct elffile *f = w->code.f;
@@ -300,7 +300,7 @@ static struct slot *slot_at(const struct work *w, uint64_t vaddr)
 	return bsearch(&key, w->slots, w->n_slots, sizeof(*w->slots), by_vaddr);
 }
 
-/* Elf64_Rela: r_offset, r_info (symbol, type), r_addend. The first one of a slot counts. */
+/* Elf64_Rela: r_offset, r_info (symbol, type), r_addend. The first relocation of a slot is used. */
 static void take_relocs(struct work *w, const uint8_t *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++, p += sizeof(Elf64_Rela)) {
@@ -406,7 +406,7 @@ static int by_resolver(const void *a, const void *b)
 	return CMP(x->resolver, y->resolver);
 }
 
-/* RESOLVED ascends by resolver; several slots may have the same one: then each is named. */
+/* RESOLVED is sorted by resolver. If several slots have the same resolver, each gets the name. */
 static void name_by_resolver(struct work *w, const struct symbols *y, struct slot **resolved)
 {
 	for (size_t i = 0; i < y->n; i++) {
@@ -416,7 +416,10 @@ static void name_by_resolver(struct work *w, const struct symbols *y, struct slo
 		if (sym.type != STT_GNU_IFUNC || !elfcode_names_code(w->code.f, &sym, y->strings_len))
 			continue;
 		lo = PARTITION_POINT(0, w->n_resolvers, mid, resolved[mid]->resolver < sym.value);
-		/* named already: so are those behind it, and a hostile table costs no more */
+		/*
+		 * stop at a slot with a name: those behind it have one too, so
+		 * a hostile table costs no more
+		 */
 		for (; lo < w->n_resolvers && resolved[lo]->resolver == sym.value &&
 			resolved[lo]->name == NO_NAME;
 			lo++)
@@ -466,9 +469,9 @@ static int name_slots(struct work *w, struct err *e)
 	return rc ? rc : w->p->names.failed ? err_nomem(e, "a linkage table") : 0;
 }
 
-/* --- all of it --- */
+/* --- loading --- */
 
-/* Stubs whose slot has a name stay. */
+/* Keep the stubs whose slot has a name. */
 static void keep_named(struct work *w)
 {
 	struct pltsym *p = w->p;

@@ -5,12 +5,12 @@
 
 #include <errno.h>
 
-#define LAYOUT_BASE UINT64_C(0x100000) /* 0 is what debug information says of code that was dropped */
+#define LAYOUT_BASE UINT64_C(0x100000) /* in debug information, 0 is the address of discarded code */
 #define LAYOUT_END (UINT64_C(1) << 40)
 #define ALIGN_MAX (UINT64_C(1) << 21)
-#define CHUNK 4096 /* relocations that are read at once */
+#define CHUNK 4096 /* relocations per read */
 
-/* What lines and inlined calls are read from. */
+/* The sections for lines and inlined calls. */
 static const char *const wanted[] = { ".debug_info", ".debug_types", ".debug_abbrev", ".debug_str",
 	".debug_line", ".debug_line_str", ".debug_str_offsets", ".debug_addr", ".debug_ranges",
 	".debug_rnglists" };
@@ -18,11 +18,11 @@ static const char *const wanted[] = { ".debug_info", ".debug_types", ".debug_abb
 struct work {
 	const struct elffile *f;
 	struct elfsection_names names;
-	struct elfsection *unpacked; /* by section, of those that are compressed */
+	struct elfsection *unpacked; /* by section; only of compressed ones */
 	bool *taken; /* by section */
 	struct elffile *to;
 	uint8_t *bytes;
-	const struct elffile_section *symtab; /* of TO; NULL = there is none */
+	const struct elffile_section *symtab; /* of TO; NULL = none */
 };
 
 bool elfrel_is(const struct elffile *f)
@@ -57,7 +57,7 @@ int elfrel_layout(const struct elffile *f, uint64_t **ret, struct err *e)
 
 /* --- the new file --- */
 
-/* The headers of F with their addresses; nothing has bytes yet. */
+/* Copy the section headers of F with their assigned addresses, without bytes yet. */
 static int begin(struct work *w, struct err *e)
 {
 	const struct elffile *f = w->f;
@@ -114,7 +114,7 @@ static int take_debug(struct work *w, const char *name, uint64_t max, struct err
 	if (s->flags & SHF_ALLOC)
 		return err_set(e, -EINVAL, "its %s would be loaded", name);
 	if (packed &&
-		!(s->flags & SHF_COMPRESSED)) /* its name would say so of what is no longer compressed */
+		!(s->flags & SHF_COMPRESSED)) /* .zdebug_*: the name would still say that it is compressed */
 		return err_set(e, -EOPNOTSUPP, "its %s is compressed in the old way", name);
 	take(w, i);
 	if (!packed)
@@ -127,7 +127,7 @@ static int take_debug(struct work *w, const char *name, uint64_t max, struct err
 	return 0;
 }
 
-/* Its string table may hold the names of sections too. */
+/* The string table may also be the section name table. */
 static int take_symbols(struct work *w, struct err *e)
 {
 	struct elfcode code;
@@ -156,7 +156,7 @@ static int take_all(struct work *w, uint64_t max, struct err *e)
 	return rc;
 }
 
-/* Where each goes, and how much all are. */
+/* Set the offset of each section, and allocate memory for all. */
 static int arrange(struct work *w, uint64_t max, struct err *e)
 {
 	uint64_t sum = 0;
@@ -202,7 +202,7 @@ static int fill(struct work *w, struct err *e)
 
 /* --- relocation --- */
 
-/* How many bytes a relocation of absolute kind writes; 0 = it is another kind. */
+/* The number of bytes that an absolute relocation writes; 0 = another kind. */
 static size_t width_of(uint16_t machine, uint32_t type)
 {
 	if (machine == EM_AARCH64)
@@ -210,7 +210,7 @@ static size_t width_of(uint16_t machine, uint32_t type)
 	return type == R_X86_64_64 ? 8 : type == R_X86_64_32 || type == R_X86_64_32S ? 4 : 0;
 }
 
-/* Where symbol NUMBER is; what this file does not define is nowhere. */
+/* The address of symbol NUMBER; 0 if this file does not define it. */
 static int value_of(const struct work *w, uint32_t number, uint64_t *ret, struct err *e)
 {
 	const size_t size = sizeof(Elf64_Sym);
@@ -240,7 +240,7 @@ static int apply(struct work *w, const struct elffile_section *to, const uint8_t
 	uint64_t value;
 	int rc;
 
-	if (!type) /* R_*_NONE of both */
+	if (!type) /* R_*_NONE of both machines */
 		return 0;
 	if (!width)
 		return err_set(e, -EOPNOTSUPP, "has a relocation of type %u in debug information", type);
@@ -257,7 +257,7 @@ static int apply(struct work *w, const struct elffile_section *to, const uint8_t
 	return 0;
 }
 
-/* By the relocations in FROM, a piece at a time: they take more room than what they change. */
+/* Apply the relocations in FROM to TO, in pieces: they take more memory than what they change. */
 static int relocate(
 	struct work *w, const struct elffile_section *to, const struct elffile_section *from, struct err *e)
 {
@@ -284,7 +284,10 @@ static int relocate(
 	return rc;
 }
 
-/* One table of relocations for a section: more of them could all be the same bytes, again and again. */
+/*
+ * Applies one relocation table for each section. More tables could refer to the
+ * same bytes again and again.
+ */
 static int relocate_all(struct work *w, struct err *e)
 {
 	int rc = 0;
@@ -303,7 +306,10 @@ static int relocate_all(struct work *w, struct err *e)
 	return rc;
 }
 
-/* Afterwards, for relocations count from the sections. */
+/*
+ * Add the section addresses to the symbols. Only after relocation, which
+ * expects values relative to the sections.
+ */
 static void move_symbols(struct work *w)
 {
 	const size_t size = sizeof(Elf64_Sym);

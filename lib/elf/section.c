@@ -8,8 +8,8 @@
 #include <zstd.h>
 
 #define NAMES_MAX (16 << 20)
-#define ZLIB_RATIO_MAX 1032 /* what deflate reaches at best */
-#define ZSTD_RATIO_MAX 32768 /* a block of 128 KiB that repeats one byte takes four */
+#define ZLIB_RATIO_MAX 1032 /* best ratio of deflate */
+#define ZSTD_RATIO_MAX 32768 /* a block of 128 KiB that repeats one byte takes four bytes */
 #ifndef ELFCOMPRESS_ZSTD
 #define ELFCOMPRESS_ZSTD 2
 #endif
@@ -33,13 +33,13 @@ void elfsection_names_free(struct elfsection_names *n)
 	*n = (struct elfsection_names){ 0 };
 }
 
-/* The bytes of NAMES end in a NUL that the file does not have. */
+/* NAMES ends in a NUL that is not in the file, so every name is terminated. */
 static const char *name_of(const struct elfsection_names *names, const struct elffile_section *s)
 {
 	return s->name < names->len ? (const char *)names->bytes + s->name : "";
 }
 
-/* ".debug_frame" is also ".zdebug_frame". */
+/* ".debug_frame" also matches ".zdebug_frame". */
 static bool is_named(const char *have, const char *name, bool *z)
 {
 	*z = have[0] == '.' && have[1] == 'z' && name[0] == '.' && strcmp(have + 2, name + 1) == 0;
@@ -48,7 +48,7 @@ static bool is_named(const char *have, const char *name, bool *z)
 
 typedef bool unpacker(uint8_t *to, size_t size, const uint8_t *from, size_t n);
 
-/* N bytes give exactly SIZE. For whole sections libdeflate is twice as fast as zlib. */
+/* Decompress N bytes to exactly SIZE. libdeflate is twice as fast as zlib for whole sections. */
 static bool unpack_zlib(uint8_t *to, size_t size, const uint8_t *from, size_t n)
 {
 	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
@@ -87,7 +87,7 @@ static int too_big(uint64_t size, struct err *e)
 	return err_set(e, -E2BIG, "takes %llu bytes", (unsigned long long)size);
 }
 
-/* What RET has is "ZLIB", the size, the stream. */
+/* RET has "ZLIB", the size and the stream. */
 static int uncompress_z(uint64_t max, struct elfsection *ret, struct err *e)
 {
 	uint64_t size = 0;
@@ -101,7 +101,7 @@ static int uncompress_z(uint64_t max, struct elfsection *ret, struct err *e)
 	return unpack_into(unpack_zlib, ZLIB_RATIO_MAX, ret->bytes + 12, ret->len - 12, size, ret, e);
 }
 
-/* What RET has is an Elf64_Chdr or Elf32_Chdr and the stream. */
+/* RET has an Elf64_Chdr or Elf32_Chdr and the stream. */
 static int uncompress_chdr(const struct elffile *f, uint64_t max, struct elfsection *ret, struct err *e)
 {
 	struct rd r = rd_init(ret->bytes, ret->len);

@@ -20,7 +20,7 @@ static int find_table(const struct elffile *f, size_t k, struct elfcode_table *t
 	for (size_t i = 0; i < f->n_sections && !sec; i++)
 		if (f->sections[i].type == (k == 0 ? SHT_SYMTAB : SHT_DYNSYM))
 			sec = &f->sections[i];
-	if (!sec) /* a debug file keeps the header of .dynsym as NOBITS: absent too */
+	if (!sec) /* a debug file keeps the header of .dynsym as NOBITS: also absent */
 		return 0;
 	if (sec->entsize != elfcode_symbol_size(f->is64))
 		return err_set(e, -EINVAL, "its %s has entries of %llu bytes", what,
@@ -53,7 +53,7 @@ static int find_spans(const struct elffile *f, struct elfcode_spans *ret, struct
 			ret->p[ret->n++] = (struct elfcode_span){ s->addr, s->addr + s->size };
 	}
 	qsort(ret->p, ret->n, sizeof(*ret->p), by_start);
-	for (size_t i = 1; i < ret->n; i++) /* no address is in two of them */
+	for (size_t i = 1; i < ret->n; i++) /* make them disjoint */
 		ret->p[i - 1].end = MIN(ret->p[i - 1].end, ret->p[i].start);
 	return 0;
 }
@@ -74,7 +74,7 @@ void elfcode_spans_free(struct elfcode_spans *s)
 	*s = (struct elfcode_spans){ 0 };
 }
 
-/* The section that ADDR is in, or NULL. O(log n). */
+/* The section that contains ADDR, or NULL. O(log n). */
 static const struct elfcode_span *elfcode_spans_find(const struct elfcode_spans *s, uint64_t addr)
 {
 	size_t lo = PARTITION_POINT(0, s->n, mid, s->p[mid].start <= addr);
@@ -113,7 +113,7 @@ struct funcs {
 	size_t n;
 };
 
-/* I is in range. */
+/* I must be in range. */
 static struct elfcode_symbol get_symbol(const struct elfsym *s, const struct table *t, size_t i)
 {
 	return elfcode_symbol(s->is64, t->syms + i * elfcode_symbol_size(s->is64));
@@ -175,7 +175,7 @@ static int collect(const struct elfsym *s, const struct elffile *f, struct funcs
 	return 0;
 }
 
-/* Stable, least significant byte first; bytes in which no key differs cost nothing. */
+/* Stable radix sort, least significant byte first. Bytes that are the same in all keys are skipped. */
 static int sort_by_start(struct funcs *fs)
 {
 	uint64_t all_or = 0, all_and = UINT64_MAX;
@@ -214,7 +214,7 @@ static int sort_by_start(struct funcs *fs)
 	return 0;
 }
 
-/* Of two with the same start: which one is to be seen where both cover. */
+/* Of two with the same start: does A win where both cover an address? */
 static bool better(const struct func *a, const struct func *b)
 {
 	if (a->typed != b->typed)
@@ -235,7 +235,7 @@ static void put_range(struct elfsym *s, uint64_t start, uint32_t owner)
 }
 
 /*
- * Room for the ranges of N functions: a new one begins only where a function
+ * Allocate the ranges of N functions: a new range begins only where a function
  * starts, where one ends, or where a section ends behind one without a size.
  */
 static int alloc_ranges(struct elfsym *s, size_t n)
@@ -245,16 +245,16 @@ static int alloc_ranges(struct elfsym *s, size_t n)
 	return s->starts && s->owners ? 0 : -ENOMEM;
 }
 
-/* The sweep over the sorted functions: what covers the current address, innermost last. */
+/* A sweep over the sorted functions: what covers the current address, innermost last. */
 struct sweep {
 	struct elfsym *s;
 	struct func *stack;
 	size_t depth, cap;
 	const struct func *label; /* the last one without a size */
-	uint64_t at; /* everything below is decided */
+	uint64_t at; /* all addresses below have their range */
 };
 
-/* Decide all addresses from sw->at up to END, where the next function starts. */
+/* Set the ranges from sw->at up to END, where the next function starts. */
 static void sweep_to(struct sweep *sw, uint64_t end)
 {
 	while (sw->at < end) {
@@ -279,8 +279,8 @@ static void sweep_to(struct sweep *sw, uint64_t end)
 
 /*
  * Push the functions [from, from + n) that share a start, so that the best one
- * ends on top. N is mostly 1; where a hostile table makes it huge, only the
- * best one counts, which keeps this linear.
+ * ends on top. N is mostly 1. If a hostile table makes it huge, only the best
+ * one is pushed, which keeps this linear.
  */
 static int sweep_push(struct sweep *sw, const struct func *from, size_t n)
 {
@@ -294,7 +294,7 @@ static int sweep_push(struct sweep *sw, const struct func *from, size_t n)
 			best = !best || better(&from[i], best) ? &from[i] : best;
 	}
 	if (label || best)
-		sw->label = label; /* a sized symbol ends the reach of a label before it */
+		sw->label = label; /* a symbol with a size ends the range of a label before it */
 	if (!best)
 		return 0;
 	if (base_grow(&sw->stack, &sw->cap, sw->depth + n, sizeof(*sw->stack)) != 0)
@@ -389,7 +389,7 @@ static void fill_hit(const struct elfsym *s, uint32_t owner, struct elfsym_hit *
 	ret->dynamic = t == &s->tables[1];
 }
 
-/* The range VADDR is in; false before the first. */
+/* Find the range that contains VADDR; false before the first range. */
 static bool find_range(const struct elfsym *s, uint64_t vaddr, size_t *ret)
 {
 	const uint64_t *base = s->starts;
@@ -397,7 +397,7 @@ static bool find_range(const struct elfsym *s, uint64_t vaddr, size_t *ret)
 
 	if (!n || vaddr < base[0])
 		return false;
-	while (n > 1) { /* no branch depends on the data: the compiler makes this a conditional move */
+	while (n > 1) { /* no branch depends on the data: the compiler generates a conditional move */
 		size_t half = n / 2;
 
 		base = base[half] <= vaddr ? base + half : base;
@@ -456,10 +456,10 @@ bool elfsym_range(const struct elfsym *s, size_t i, uint64_t *start, uint64_t *e
 
 #define NONE UINT32_MAX
 #define PIECE (24 * 4096) /* bytes of a table in memory: whole entries of both classes */
-#define NAME_STEP 256 /* bytes of a name that are read at first */
-#define NAME_COST 1024 /* bytes of a string table that are read as fast as one name alone */
-#define SYMBOLS_PER_ADDR 4 /* fewer symbols than that for each address: the index is faster */
-#define VISITS_PER_ADDR 16 /* symbols that cover one address, on average, before it is taken as hostile */
+#define NAME_STEP 256 /* size of the first read of a name */
+#define NAME_COST 1024 /* reading so many bytes of a string table takes as long as reading one name alone */
+#define SYMBOLS_PER_ADDR 4 /* with fewer symbols for each address the index is faster */
+#define VISITS_PER_ADDR 16 /* symbols over one address, on average, above which a file is hostile */
 
 /* A symbol that may name an address. */
 struct cand {
@@ -469,8 +469,8 @@ struct cand {
 };
 
 /*
- * What is known of an address, and of the room between it and the one
- * before: where symbols begin there (`latest`), and where they end.
+ * State of one address, and of the gap between it and the address before: where
+ * symbols begin in the gap (`latest`) and where they end.
  */
 struct query {
 	struct cand in; /* covers the address */
@@ -485,9 +485,9 @@ struct elfmatch {
 	struct elfmatch_hit *hits;
 	size_t symbols;
 	bool any;
-	uint8_t *strings[2]; /* whole tables of names, or */
-	char *names; /* those alone that are wanted, or */
-	struct elfsym *index; /* which has the names itself */
+	uint8_t *strings[2]; /* the names: whole string tables, or */
+	char *names; /* only the needed names, or */
+	struct elfsym *index; /* an index, which has the names itself */
 };
 
 struct match {
@@ -496,16 +496,16 @@ struct match {
 	size_t n;
 	struct query *queries;
 	uint32_t *winners; /* names, as offsets in their table */
-	uint32_t *buckets; /* first address of each, and of the one behind them all */
+	uint32_t *buckets; /* first address of each bucket, and of the end */
 	size_t n_buckets;
 	unsigned int shift;
 	uint64_t visits;
 	bool any, give_up;
 };
 
-/* --- where an address is among those asked for --- */
+/* --- the position among the requested addresses --- */
 
-/* A table over the high bits, about two buckets an address, so that few steps of a search are left. */
+/* A table over the high bits, about two buckets for each address, so that few steps of a search remain. */
 static int make_buckets(struct match *m)
 {
 	uint64_t range = m->vaddrs[m->n - 1] - m->vaddrs[0];
@@ -526,7 +526,7 @@ static int make_buckets(struct match *m)
 	return 0;
 }
 
-/* The first address that is not below V; n when all are. */
+/* The first address that is not below V; n if all are. */
 static size_t first_from(const struct match *m, uint64_t v)
 {
 	size_t b;
@@ -539,9 +539,9 @@ static size_t first_from(const struct match *m, uint64_t v)
 	return PARTITION_POINT(m->buckets[b], m->buckets[b + 1], mid, m->vaddrs[mid] < v);
 }
 
-/* --- which symbol is to be seen --- */
+/* --- which symbol wins --- */
 
-/* Of two with the same start; those of the first table come first. */
+/* Of two with the same start: does A win? Those of .symtab have lower indexes. */
 static bool better_match(const struct cand *a, const struct cand *b)
 {
 	if (b->index == NONE)
@@ -553,7 +553,7 @@ static bool better_match(const struct cand *a, const struct cand *b)
 	return a->index < b->index;
 }
 
-/* The one that starts later is nested in the other. */
+/* Is A nested in B: does it start later? */
 static bool is_inner(const struct cand *a, const struct cand *b)
 {
 	if (b->index == NONE || a->start != b->start)
@@ -569,7 +569,7 @@ static void take_label(struct query *q, const struct cand *c, uint64_t limit)
 	}
 }
 
-/* The last start before an address decides which label, if any, reaches to it. */
+/* The last symbol that starts before an address decides which label, if any, covers it. */
 static void take_start(struct query *q, const struct cand *c, uint64_t limit)
 {
 	if (!q->any || c->start > q->latest) {
@@ -640,7 +640,7 @@ static int match_table(struct match *m, size_t k, uint32_t index, uint8_t *piece
 
 	if (!t->n)
 		return 0;
-	/* whose bytes are no symbols, and no names */
+	/* whose bytes are not symbols or names */
 	if ((t->syms->flags | t->strings->flags) & SHF_COMPRESSED)
 		return err_set(e, -EINVAL, "its %s is compressed", elfcode_table_name(k));
 	if (t->strings->offset > m->code.f->size || t->strings->size > m->code.f->size - t->strings->offset)
@@ -686,7 +686,7 @@ static bool same_section(const struct match *m, uint64_t a, uint64_t b)
 	return elfcode_spans_find(&m->code.spans, a) == elfcode_spans_find(&m->code.spans, b);
 }
 
-/* What begins or ends before an address does so before the next one too. */
+/* A symbol that begins or ends before an address does so before the next one too. */
 static void decide(struct match *m, struct elfmatch *ret)
 {
 	const struct query *label = NULL;
@@ -712,13 +712,13 @@ static void decide(struct match *m, struct elfmatch *ret)
 
 /* --- their names --- */
 
-/* Names that are read one by one: where they begin, until all of them are there. */
+/* Names that are read one by one, identified by offsets until all are read, because P moves. */
 struct names {
 	char *p;
 	size_t len, cap;
 };
 
-/* The name at OFFSET of a string table, with its NUL. */
+/* Append the name at OFFSET of a string table, with its NUL. */
 static int read_name(const struct match *m, const struct elffile_section *strings, uint32_t offset,
 	struct names *to, struct err *e)
 {
@@ -745,13 +745,13 @@ static int read_name(const struct match *m, const struct elffile_section *string
 	return 0;
 }
 
-/* Of neighbours with the same symbol the first one has the name read. */
+/* Of neighbours with the same symbol, only the first one reads the name. */
 static bool is_new(const struct elfmatch *r, size_t i)
 {
 	return r->hits[i].index != NONE && (i == 0 || r->hits[i].index != r->hits[i - 1].index);
 }
 
-/* The whole table where that costs less than the names alone. */
+/* Read a whole string table if that costs less than its names alone. */
 static int read_tables(struct match *m, struct elfmatch *ret, struct err *e)
 {
 	uint64_t wanted[2] = { 0 };
@@ -770,7 +770,10 @@ static int read_tables(struct match *m, struct elfmatch *ret, struct err *e)
 	return 0;
 }
 
-/* Where the names of winners are that have no table in memory. -EFBIG for names without end. */
+/*
+ * Read the names of winners whose string table is not in memory, and store
+ * their offsets in PLACES. -EFBIG if the names take more than the file.
+ */
 static int read_alone(struct match *m, struct elfmatch *ret, size_t *places, struct err *e)
 {
 	struct names alone = { 0 };
@@ -810,7 +813,7 @@ static int read_names(struct match *m, struct elfmatch *ret, struct err *e)
 	return rc;
 }
 
-/* --- all of it --- */
+/* --- the search --- */
 
 static int answer_by_index(const struct match *m, struct elfmatch *ret, struct err *e)
 {

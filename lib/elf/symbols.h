@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * symbols - the functions that some addresses of an ELF file are in, found
- * in one pass over its symbols.
+ * symbols - the functions that contain given addresses of an ELF file, found in
+ * one pass over its symbols.
  *
- * The rules are those of elfsym_*(), and so are the answers; but nothing is
- * sorted and nothing is kept: the tables go by in pieces, each symbol looks
- * for addresses inside it, and only the names that won are read. That
- * beats an index while symbols are four times the addresses or more; with fewer
- * symbols, and where they overlap without end, elfsym_*() answers instead. So the time
- * is bounded by O(symbols + addresses * log) for any file.
+ * The rules and the results are those of elfsym_*(), but nothing is sorted or
+ * kept: it reads the symbol tables in pieces, checks for each symbol which
+ * addresses are inside it, and reads only the names that were selected. This is
+ * faster than an index if there are at least four times as many symbols as
+ * addresses. With fewer symbols, or with too many overlaps, it uses elfsym_*()
+ * instead. So the time is bounded by O(symbols + addresses * log) for any file.
  */
 #ifndef STACKTOOLS_ELF_SYMBOLS_H
 #define STACKTOOLS_ELF_SYMBOLS_H
@@ -22,14 +22,15 @@
 /*
  * elfcode - the symbols of an ELF file that can name code, unsorted.
  *
- * Where .symtab and .dynsym are, what one entry says, and which executable
- * section an address is in: what elfsym_*() and elfmatch_*() are built from.
- * Format: System V ABI, chapter 4, "Symbol Table". The numbers are taken as they are: hostile.
+ * Finds .symtab and .dynsym, decodes an entry, and finds the executable section
+ * of an address. elfsym_*() and elfmatch_*() are built on it. Format: System V
+ * ABI, chapter 4, "Symbol Table". The values of symbols are untrusted and not
+ * checked here.
  */
 
 /* A symbol table with its strings. */
 struct elfcode_table {
-	const struct elffile_section *syms, *strings; /* NULL = there is none */
+	const struct elffile_section *syms, *strings; /* NULL = none */
 	size_t n;
 };
 
@@ -50,8 +51,9 @@ struct elfcode {
 };
 
 /*
- * F must stay. Tables that are absent have no symbols; -EINVAL for one of
- * another entry size or without strings. Release RET->spans with elfcode_spans_free(), on failure too.
+ * F must outlive RET. A missing table has no symbols. -EINVAL for a table with
+ * another entry size or without strings. Release RET->spans with
+ * elfcode_spans_free(), even on failure.
  */
 int elfcode_open(const struct elffile *f, struct elfcode *ret, struct err *e);
 
@@ -104,9 +106,10 @@ static inline struct elfcode_symbol elfcode_symbol(bool is64, const uint8_t *p)
 }
 
 /*
- * A function or a label that is defined in a section of F, whose name may lie within STRINGS_LEN bytes. A
- * label in a section of no code or of none that is loaded, such as one of debug information, has an offset
- * there as its value, which is no address although it may look like one.
+ * Is Y a function or label that is defined in a section of F, and is its name
+ * offset below STRINGS_LEN? Excludes labels in sections that are not loaded or
+ * not executable (debug information for instance): their value is an offset in
+ * the section, although it may look like an address.
  */
 static inline bool elfcode_names_code(
 	const struct elffile *f, const struct elfcode_symbol *y, size_t strings_len)
@@ -123,87 +126,91 @@ static inline bool elfcode_names_code(
 /*
  * elfsym - the functions of an ELF file, indexed by address.
  *
- * Built from .symtab and .dynsym into disjoint ranges, sorted, so that a
- * look-up is one binary search and never depends on what was asked before.
- * What a range names, where symbols overlap or share an address:
+ * Converts .symtab and .dynsym to sorted, disjoint ranges, so that a lookup is
+ * one binary search and does not depend on earlier lookups. If symbols overlap
+ * or share an address, these rules select the name of a range:
  *
- *   - Functions, indirect functions and untyped symbols of executable
- *     sections count; objects, sections, files and thread-local ones do not.
- *   - Of those that cover the address, the one that starts last: a function
- *     inside another one's range wins there, and the outer one again behind it.
- *   - Same start: a function over an untyped symbol, then the smaller one,
- *     then the first of the table (.symtab before .dynsym). ELF puts local
- *     symbols first in the table, so a local alias wins over the global
- *     ones, as with addr2line.
- *   - A symbol without a size counts only where no sized one covers, up to
- *     the next symbol or the end of its section.
- *   - Behind the end of a sized symbol there is no symbol.
+ *   - Functions, indirect functions and untyped symbols of executable sections
+ *     are used; objects, sections, files and thread-local symbols are not.
+ *   - Of the symbols that cover the address, the one that starts last. A
+ *     function inside the range of another one wins there; behind it the outer
+ *     one applies again.
+ *   - With the same start: a function over an untyped symbol, then the smaller
+ *     one, then the first in the table (.symtab before .dynsym). ELF puts local
+ *     symbols first, so a local alias wins over the global ones, as with
+ *     addr2line.
+ *   - A symbol without a size applies only where no symbol with a size covers,
+ *     up to the next symbol or the end of its section.
+ *   - An address behind the end of a symbol with a size has no symbol.
  *
- * Every number in the tables is taken as hostile; symbols that lie outside
- * their section are cut to it, names outside the string table are dropped.
+ * All values in the tables are untrusted: symbols that reach outside their
+ * section are cut to it, and symbols whose names are outside the string table
+ * are dropped.
  */
 
 struct elfsym;
 
 struct elfsym_hit {
-	uint64_t start; /* of the symbol, not of the range it was found in */
-	const char *name; /* belongs to the table */
-	uint32_t index; /* below elfsym_count(), one for each symbol */
+	uint64_t start; /* of the symbol, not of the range that was found */
+	const char *name; /* owned by the table */
+	uint32_t index; /* identifies the symbol, below elfsym_count() */
 	bool dynamic; /* from .dynsym */
 };
 
 /*
- * Index F's symbols; F may be closed afterwards. A file without symbol tables
- * gives an empty index. -EINVAL and the like with the message for tables that
- * cannot be read. Release *RET with elfsym_free(). O(n) in time; 12 bytes a
- * range beside the tables themselves.
+ * Index the symbols of F, which may be closed afterwards. A file without symbol
+ * tables gives an empty index. -EINVAL etc. with the message for tables that
+ * cannot be read. Release *RET with elfsym_free(). O(n) time; 12 bytes for each
+ * range in addition to the tables.
  */
 int elfsym_load(const struct elffile *f, struct elfsym **ret, struct err *e);
 void elfsym_free(struct elfsym *s); /* NULL is fine */
 
-/* The symbol at virtual address VADDR into *RET; false when there is none. */
+/* Find the symbol at virtual address VADDR. Returns false if there is none. */
 bool elfsym_find(const struct elfsym *s, uint64_t vaddr, struct elfsym_hit *ret);
 
 /*
- * For an address that elfsym_find() does not know, in a file that was
- * stripped of .symtab: the function that ends last before VADDR, if it is in
- * the same section. It may well be a local function behind that one that
- * VADDR belongs to; BEYOND, how many bytes behind the function's last one it lies (1
- * or more), tells how much to believe. False where a .symtab is there: it would name it.
+ * For an address that elfsym_find() does not find in a file whose .symtab was
+ * stripped: the function that ends last before VADDR, if it is in the same
+ * section. VADDR may well belong to a local function behind that one. *BEYOND,
+ * the distance from the last byte of the function to VADDR (1 or more), shows
+ * how far to trust the result. False if the file has a .symtab, because that
+ * would name VADDR.
  */
 bool elfsym_before(const struct elfsym *s, uint64_t vaddr, struct elfsym_hit *ret, uint64_t *beyond);
 
-size_t elfsym_count(const struct elfsym *s); /* symbols in both tables, used or not */
-size_t elfsym_ranges(const struct elfsym *s); /* 0 = no function is known */
+size_t elfsym_count(const struct elfsym *s); /* number of symbols in both tables, used or not */
+size_t elfsym_ranges(const struct elfsym *s); /* 0 = no functions */
 
-/* Ranges in order of address, for tests: false when I is past the last. */
+/* Range I in order of address, for tests. Returns false if I is past the last one. */
 bool elfsym_range(const struct elfsym *s, size_t i, uint64_t *start, uint64_t *end, struct elfsym_hit *ret);
 
 struct elfmatch;
 
 struct elfmatch_hit {
-	const char *name; /* belongs to the match; NULL = no symbol */
+	const char *name; /* owned by the match; NULL = no symbol */
 	uint64_t start; /* of the symbol */
 	/*
-	 * 0: the symbol covers the address. Else the file was stripped of .symtab
-	 * and this is the function before it (elfsym_before()), whose last byte is so many
-	 * bytes before the address.
+	 * 0: the symbol covers the address. Else the .symtab was stripped, this
+	 * is the function before the address (elfsym_before()), and its last
+	 * byte is this many bytes before the address.
 	 */
 	uint64_t beyond;
-	uint32_t index; /* one for each symbol */
+	uint32_t index; /* identifies the symbol */
 	bool dynamic; /* from .dynsym */
 };
 
 /*
- * Match VADDRS (ascending; N may be 0). On success *RET is the caller's, and
- * F may be closed. -EINVAL and the like with the message for tables that cannot be read, as elfsym_load().
+ * Match VADDRS (ascending; N may be 0). On success the caller owns *RET, and F
+ * may be closed. -EINVAL etc. with the message for tables that cannot be read,
+ * as elfsym_load().
  */
 int elfmatch_run(
 	const struct elffile *f, const uint64_t *vaddrs, size_t n, struct elfmatch **ret, struct err *e);
 void elfmatch_free(struct elfmatch *m); /* NULL is fine */
 
 const struct elfmatch_hit *elfmatch_hits(const struct elfmatch *m); /* one for each address */
-size_t elfmatch_symbols(const struct elfmatch *m); /* in both tables, used or not */
-bool elfmatch_any(const struct elfmatch *m); /* is there any symbol that can name code? (N > 0) */
+size_t elfmatch_symbols(const struct elfmatch *m); /* number of symbols in both tables, used or not */
+bool elfmatch_any(const struct elfmatch *m); /* does any symbol name code? (N > 0) */
 
 #endif

@@ -22,7 +22,7 @@ static uint64_t pair(uint32_t hi, uint32_t lo)
 
 static uint64_t image_lo(uint64_t start_boot_ns, uint32_t exec_id)
 {
-	/* two starts within 2^64 / golden ratio never meet: they are nanoseconds of one boot */
+	/* start times less than 2^64 / golden ratio apart never collide: they are nanoseconds of one boot */
 	return start_boot_ns * 0x9e3779b97f4a7c15u + exec_id;
 }
 
@@ -40,7 +40,7 @@ static bool index_thread(struct threadtab *t, uint32_t at)
 	return true;
 }
 
-/* The thread of KEY, a nameless new one if it was never told of; NULL without memory. */
+/* The thread KEY, a new nameless one if it is unknown; NULL if out of memory. */
 static struct thread *threadtab_get(struct threadtab *t, const struct offcpu_key *key)
 {
 	struct idmap_slot *s =
@@ -66,7 +66,7 @@ static struct thread *threadtab_get(struct threadtab *t, const struct offcpu_key
 	return th;
 }
 
-/* What BPF told of a thread; again, when its process has execed. */
+/* Store BPF's report of a thread. BPF sends it again after an exec of the process. */
 static void threadtab_announce(struct threadtab *t, const struct offcpu_ev_thread *ev)
 {
 	struct offcpu_key key = {
@@ -84,7 +84,7 @@ static void threadtab_announce(struct threadtab *t, const struct offcpu_ev_threa
 	memcpy(th->leader_comm, ev->leader_comm, sizeof(th->leader_comm));
 }
 
-/* Thread TID of TGID got another name. */
+/* Rename thread TID of TGID. */
 static void threadtab_rename(struct threadtab *t, uint32_t tgid, uint32_t tid, const char *comm)
 {
 	struct idmap_slot *s = idmap_find(&t->by_tid, 0, pair(tgid, tid));
@@ -95,7 +95,7 @@ static void threadtab_rename(struct threadtab *t, uint32_t tgid, uint32_t tid, c
 	t->threads[s->value].dirty = true;
 }
 
-/* Forget the threads for which GONE says so. */
+/* Forget the threads for which GONE returns true. */
 static void threadtab_drop(
 	struct threadtab *t, bool (*gone)(const void *ctx, const struct thread *th), const void *ctx)
 {
@@ -136,7 +136,7 @@ void process_maps_drop(struct process_maps *m)
 	free(m);
 }
 
-/* A copy of OLD (NULL = empty) with room for one more. */
+/* A copy of OLD (NULL = empty) with room for one more mapping; NULL if out of memory. */
 static struct process_maps *copy(const struct process_maps *old)
 {
 	struct process_maps *m = calloc(1, sizeof(*m));
@@ -173,7 +173,7 @@ static bool same_place(const struct mapping *a, const struct mapping *b)
 	return a->file == UINT32_MAX || a->start - a->offset == b->start - b->offset;
 }
 
-/* Would NEW give addresses that M holds another meaning: another file, or another place in it? */
+/* Would NEW change what addresses in M refer to: another file, or another place in it? */
 static bool process_maps_changes(const struct process_maps *m, const struct mapping *new)
 {
 	for (size_t i = 0; m && i < m->n; i++)
@@ -183,15 +183,17 @@ static bool process_maps_changes(const struct process_maps *m, const struct mapp
 	return false;
 }
 
-/* Is NEW there already, unchanged? M may be NULL. */
-/* Reported twice, by a scan and by an event, or by an mprotect that changed nothing here. */
+/*
+ * Does M (may be NULL) have NEW already? A mapping can be reported twice: by a
+ * scan and an event, or by an mprotect that changed nothing here.
+ */
 static bool process_maps_has(const struct process_maps *m, const struct mapping *new)
 {
 	const struct mapping *old = process_maps_at(m, new->start);
 
 	if (!old || old->file != new->file)
 		return false;
-	/* anonymous code that grows and shrinks by mprotect: inside of what is known it is nothing new */
+	/* anonymous code grows and shrinks by mprotect: a part of a known mapping is not new */
 	if (new->file == UINT32_MAX)
 		return old->start <= new->start &&new->end <= old->end;
 	return old->start == new->start && old->end == new->end && old->offset == new->offset;
@@ -215,7 +217,7 @@ bool process_maps_add(struct process_maps **m, const struct mapping *new)
 	return true;
 }
 
-/* A wait is reported a flush after it ended at the latest: twice that, and more. */
+/* A wait is reported at most a flush after its end: keep ended images for more than twice that. */
 #define KEEP_ENDED_NS UINT64_C(5000000000)
 
 static uint32_t imagetab_told(
@@ -253,7 +255,7 @@ static struct image *imagetab_newest(const struct imagetab *t, uint32_t tgid)
 	return s && s->value < t->n ? &t->images[s->value] : NULL;
 }
 
-/* The image that TGID was at TIME_NS; the oldest known where that is earlier; or NULL. */
+/* The image of TGID at TIME_NS, the oldest known one if all began later, or NULL. */
 static struct image *imagetab_at(const struct imagetab *t, uint32_t tgid, uint64_t time_ns)
 {
 	struct image *im = imagetab_newest(t, tgid);
@@ -264,8 +266,8 @@ static struct image *imagetab_at(const struct imagetab *t, uint32_t tgid, uint64
 }
 
 /*
- * The image that had this identity at TIME_NS, if it had begun by then and its
- * mappings are known, and those of its own; NULL when that is not certain.
+ * The image with this identity at TIME_NS, if it had begun by then and its
+ * mappings are known and certainly its own; else NULL.
  */
 static const struct image *imagetab_then(
 	const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns, uint64_t time_ns)
@@ -279,7 +281,7 @@ static const struct image *imagetab_then(
 	return im;
 }
 
-/* A slot for an image: one that was forgotten, or a new one; UINT32_MAX without memory. */
+/* A free slot for an image, or a new one; UINT32_MAX if out of memory. */
 static uint32_t take_slot(struct imagetab *t)
 {
 	uint32_t at = t->free;
@@ -294,7 +296,7 @@ static uint32_t take_slot(struct imagetab *t)
 	return (uint32_t)t->n++;
 }
 
-/* A new image of TGID, its newest now; NULL without memory. The one before it ended when this began. */
+/* Add an image of TGID, now its newest. The image before it ends when it begins. NULL if out of memory. */
 static struct image *imagetab_add(struct imagetab *t, uint32_t tgid, uint64_t begin_ns)
 {
 	struct image *old = NULL, *im;
@@ -303,7 +305,7 @@ static struct image *imagetab_add(struct imagetab *t, uint32_t tgid, uint64_t be
 
 	if (at == UINT32_MAX)
 		return NULL;
-	/* the value of a tgid whose images were all forgotten is UINT32_MAX too: look, do not compare */
+	/* a tgid whose images were all forgotten has the value UINT32_MAX too, which is not an error then */
 	idmap_put(&t->by_tgid, 0, tgid, UINT32_MAX, NULL);
 	s = idmap_find(&t->by_tgid, 0, tgid);
 	if (!s)
@@ -328,7 +330,7 @@ static uint64_t key_hi(uint32_t tgid, uint32_t exec_id)
 	return (uint64_t)tgid << 32 | exec_id;
 }
 
-/* The image that was claimed with this identity, UINT32_MAX = none. */
+/* The image that was claimed with this identity; UINT32_MAX = none. */
 static uint32_t imagetab_claimed(
 	const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns)
 {
@@ -337,7 +339,7 @@ static uint32_t imagetab_claimed(
 	return s ? s->value : UINT32_MAX;
 }
 
-/* Image AT is from now on the one with this identity. False without memory. */
+/* Give image AT this identity. False if out of memory. */
 static bool imagetab_claim(struct imagetab *t, uint32_t at, uint32_t exec_id, uint64_t start_boot_ns)
 {
 	struct image *im = &t->images[at];
@@ -349,8 +351,9 @@ static bool imagetab_claim(struct imagetab *t, uint32_t at, uint32_t exec_id, ui
 }
 
 /*
- * The newest image of TGID has this identity, for somebody who knows it
- * better than by time; imagetab_told() finds it, or UINT32_MAX.
+ * Give the newest image of TGID this identity: for a caller that knows it from
+ * a better source than times. imagetab_told() finds it again, or returns
+ * UINT32_MAX.
  */
 static void imagetab_tell(struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns)
 {
@@ -386,8 +389,9 @@ static bool is_over(const struct imagetab *t, const struct image *im, uint64_t n
 }
 
 /*
- * Set `over` where a process ended so long before NOW_NS that all its waits
- * are reported, and no thread of it is left in /proc. Returns how many are.
+ * Set `over` for images that ended so long before NOW_NS that all their waits
+ * are reported. The newest image of a PID must also be gone from /proc. Returns
+ * their number.
  */
 static size_t imagetab_mark_over(struct imagetab *t, uint64_t now_ns)
 {
@@ -400,7 +404,7 @@ static size_t imagetab_mark_over(struct imagetab *t, uint64_t now_ns)
 	return over;
 }
 
-/* Take image AT out of the chain of its tgid. */
+/* Remove image AT from the chain of its tgid. */
 static void unlink_image(struct imagetab *t, uint32_t at)
 {
 	struct idmap_slot *s = idmap_find(&t->by_tgid, 0, t->images[at].tgid);
@@ -412,7 +416,7 @@ static void unlink_image(struct imagetab *t, uint32_t at)
 		*link = t->images[at].older;
 }
 
-/* Empty the slots of the images that are over. */
+/* Free the slots of the images that are over. */
 static void imagetab_forget(struct imagetab *t)
 {
 	idmap_free(&t->by_key);
@@ -430,7 +434,10 @@ static void imagetab_forget(struct imagetab *t)
 	}
 }
 
-/* Between that time and the scan something else may have been mapped there. */
+/*
+ * Are the mappings of IM at TIME_NS certain? No mapping event between then and
+ * the scan was skipped, and no events were lost since IM began.
+ */
 static bool is_sure(const struct past_maps *p, const struct image *im, uint64_t time_ns)
 {
 	return im->overtaken_ns <= time_ns && !(p->lost_ns && p->lost_ns >= im->begin_ns);
@@ -451,8 +458,8 @@ static enum past_maps_code found(
 }
 
 /*
- * What the last scan before that time found is believed, as BPF does; what it
- * lacks was mapped since, and the next one finds it, if the image lives.
+ * Trust the last scan before that time, as BPF does. A mapping that it lacks
+ * was made later; the next scan finds it if the image still lives.
  */
 static enum past_maps_code by_scans(const struct past_maps *p, const struct image *im,
 	const struct past_maps_when *when, uint64_t addr, struct procmap *ret, uint64_t *made_ns)
@@ -473,7 +480,7 @@ enum past_maps_code past_maps_find(const struct past_maps *p, const struct past_
 		imagetab_then(p->images, when->tgid, when->exec_id, when->start_boot_ns, when->time_ns);
 	const struct mapping *m;
 
-	/* it was there before, and its turn to be read will come */
+	/* it is older than the recording, and the scan of /proc has not reached it yet */
 	if (!im && p->scanning && !imagetab_newest(p->images, when->tgid))
 		return PAST_MAPS_LATER;
 	if (!im)
@@ -498,11 +505,11 @@ struct process_table {
 	struct file_table *files;
 	struct imagetab images;
 	struct threadtab threads;
-	DIR *scanning; /* /proc, as far as it was read; NULL = whole */
+	DIR *scanning; /* /proc, while it is being scanned; NULL = not being scanned */
 	uint32_t emitted;
-	bool remapped; /* an address got another meaning since process_table_remapped() asked */
-	uint64_t lost_ns; /* when events were lost last */
-	process_table_identity *identity; /* NULL = events tell which image a process is */
+	bool remapped; /* an address got another meaning since the last process_table_remapped() */
+	uint64_t lost_ns; /* when events were last lost */
+	process_table_identity *identity; /* NULL = process events show which image a process is */
 	void *identity_ctx;
 	bool any_stale;
 	struct procevent told; /* the last build ID that came before its mapping */
@@ -552,7 +559,7 @@ void process_table_without_events(struct process_table *t, process_table_identit
 	t->identity_ctx = ctx;
 }
 
-/* SHOWN: see procinfo_living(); 0 = the process itself. */
+/* Add a mapping to image IMAGE. SHOWN: see procinfo_living(); 0 = the process itself. */
 static void note_map(
 	struct process_table *t, uint32_t image, uint32_t shown, const struct procmap *pm, uint64_t from_ns)
 {
@@ -574,7 +581,10 @@ static void note_map(
 	if (process_maps_has(im->maps, &m))
 		return;
 	if (process_maps_changes(im->maps, &m)) {
-		/* since it was seen to map something; else BPF has walked by what was there until now */
+		/*
+		 * it dates from the first mapping that BPF reported; else from
+		 * this scan, because BPF has walked by the old one until now
+		 */
 		if (t->identity)
 			m.from_ns = MAX(m.from_ns, im->mapped_ns ? im->mapped_ns : im->scan_ns);
 		t->remapped = true;
@@ -607,8 +617,8 @@ static bool is_told(const struct image *im, const struct offcpu_ev_image *ev)
 }
 
 /*
- * Its maps were opened: are they of IM? Without events a process may have
- * execed, or its PID may be another process's, unheard of. -ESRCH then.
+ * The maps were opened: do they belong to IM? Without events, an exec or the
+ * reuse of the PID can go unnoticed. -ESRCH then.
  */
 static int check_identity(struct process_table *t, struct image *im, struct err *e)
 {
@@ -627,7 +637,7 @@ static int check_identity(struct process_table *t, struct image *im, struct err 
 	return 0;
 }
 
-/* What is found was there from FROM_NS on. */
+/* Scan image IMAGE. New mappings date from FROM_NS. */
 static int scan_from(
 	struct process_table *t, uint32_t image, uint64_t from_ns, uint64_t now_ns, struct err *e)
 {
@@ -639,7 +649,7 @@ static int scan_from(
 	_cleanup_free_ char *exe = NULL;
 	int rc;
 
-	/* a process that is gone: the error is told by whom it is missed */
+	/* 0: the process is gone, and opening its maps reports the error */
 	s.shown = pid = pid ? pid : im->tgid;
 
 	procinfo_comm(im->tgid, comm);
@@ -659,7 +669,7 @@ static int scan_from(
 		im->gone = true;
 		im->end_ns = MIN(im->end_ns, now_ns);
 	}
-	/* without events what was read before may be all that there ever is */
+	/* without events, the mappings read earlier may be all that will ever be known: keep them */
 	if (rc && !(t->identity && im->maps)) {
 		im->maps_error = rc;
 		im->flags |= CAPTURE_PROC_MAPS_LOST;
@@ -694,8 +704,8 @@ int process_table_scan(struct process_table *t, uint32_t pid, uint64_t now_ns, s
 
 /* --- without events --- */
 
-#define RESCAN_MIN_NS UINT64_C(100000) /* between two scans; a process may take half of the time at most */
-#define RESCAN_MAX_NS UINT64_C(100000000) /* what has no mapping, whenever its process is scanned */
+#define RESCAN_MIN_NS UINT64_C(100000) /* least time from the start of one scan of an image to the next */
+#define RESCAN_MAX_NS UINT64_C(100000000) /* longest such time, while scans find nothing new */
 
 void process_table_mapping(struct process_table *t, const struct offcpu_ev_image *ev)
 {
@@ -705,7 +715,7 @@ void process_table_mapping(struct process_table *t, const struct offcpu_ev_image
 		im->mapped_ns = ev->time_ns;
 }
 
-/* The longer, the more often nothing new is found. */
+/* Scan image AT. Set when it is due again: ever later while scans find nothing new. */
 static void freshen(struct process_table *t, uint32_t at)
 {
 	struct image *im = &t->images.images[at];
@@ -723,7 +733,10 @@ static void freshen(struct process_table *t, uint32_t at)
 	im->due_ns = began + took;
 }
 
-/* It is what its parent was: known, as far as that was read since. */
+/*
+ * Give a forked CHILD its parent's name, executable and mappings. The parent is
+ * scanned first if it is due and was not scanned since the fork.
+ */
 static void inherit(struct process_table *t, struct image *child, const struct offcpu_ev_image *ev)
 {
 	struct image *parent = imagetab_newest(&t->images, ev->parent);
@@ -850,7 +863,7 @@ static void on_fork(struct process_table *t, const struct procevent *ev)
 	struct image *parent = imagetab_newest(&t->images, ev->parent), *child;
 	uint32_t at;
 
-	/* a thread of the same process */
+	/* a new thread of the same process */
 	if (ev->pid == ev->parent)
 		return;
 	if (!t->all && !(t->follow && parent && parent->end_ns == UINT64_MAX))
@@ -874,7 +887,7 @@ static void on_exec(struct process_table *t, const struct procevent *ev)
 
 	if (!im && !t->all)
 		return;
-	/* a scan that came later than this exec read the new image already */
+	/* a scan after this exec has read the new image already */
 	if (im && ev->time_ns < im->scan_ns) {
 		im->begin_ns = ev->time_ns;
 		return;
@@ -923,8 +936,8 @@ static void on_mmap(struct process_table *t, const struct procevent *ev)
 }
 
 /*
- * The build ID of a mapping is told in a record of its own, right before or
- * after the one of the mapping itself.
+ * The kernel reports the build ID of a mapping in a separate record, right
+ * before or after the record of the mapping itself.
  */
 static void on_build_id(struct process_table *t, const struct procevent *ev)
 {
@@ -979,7 +992,11 @@ void process_table_identify(struct process_table *t, uint32_t tgid, uint32_t exe
 	imagetab_tell(&t->images, tgid, exec_id, start_boot_ns);
 }
 
-/* The unclaimed image of TH's process that was there at FIRST_NS, else a new one read from /proc. */
+/*
+ * The image with TH's identity, else the image of its process at FIRST_NS if
+ * that has no identity yet, else a new one read from /proc. UINT32_MAX if out
+ * of memory.
+ */
 static uint32_t choose_image(struct process_table *t, const struct thread *th, uint64_t first_ns)
 {
 	uint32_t at = imagetab_told(&t->images, th->tgid, th->exec_id, th->start_boot_ns);
@@ -999,7 +1016,10 @@ static uint32_t choose_image(struct process_table *t, const struct thread *th, u
 	return at;
 }
 
-/* Its maps could not be read; but a process of which a wait is recorded may be another user's no more. */
+/*
+ * Scan again if the maps could not be read for lack of permission: the process
+ * has a recorded wait, so it may not be another user's any more.
+ */
 static void scan_refused(struct process_table *t, uint32_t at)
 {
 	struct image *im = &t->images.images[at];
@@ -1011,7 +1031,7 @@ static void scan_refused(struct process_table *t, uint32_t at)
 	scan_into(t, at, now_ns(), NULL);
 }
 
-/* What BPF told of TH completes what /proc and the events told. */
+/* Complete IM with what BPF reported about TH. */
 static void name_image(struct image *im, const struct thread *th)
 {
 	im->ns_tgid = th->ns_tgid;
@@ -1118,7 +1138,7 @@ static bool thread_is_over(const void *ctx, const struct thread *th)
 	return th->image != UINT32_MAX && t->images.images[th->image].over;
 }
 
-/* Ends that no event reports. */
+/* Find the processes that ended without an event. */
 static void find_ends(struct process_table *t, uint64_t now_ns)
 {
 	char path[32];
@@ -1132,7 +1152,7 @@ static void find_ends(struct process_table *t, uint64_t now_ns)
 	}
 }
 
-/* Memory follows the living: done for many images at a time, as the indexes are made anew. */
+/* Ended images are forgotten many at a time, because that rebuilds the indexes. */
 void process_table_flush(struct process_table *t, uint64_t now_ns, struct cap_writer *w)
 {
 	for (size_t i = 0; i < t->images.n; i++)
@@ -1149,7 +1169,7 @@ void process_table_flush(struct process_table *t, uint64_t now_ns, struct cap_wr
 	}
 }
 
-/* How many changes of IM came up to TIME_NS. */
+/* The number of changes of IM up to TIME_NS. */
 static uint32_t changes_until(const struct image *im, uint64_t time_ns)
 {
 	uint32_t n = 0;
@@ -1180,7 +1200,7 @@ uint32_t process_table_epoch(
 	if (!im || !im->n_changes)
 		return 0;
 	first = changes_until(im, first_ns);
-	/* waits on both sides of a change are odd ones out: apart from those of either side */
+	/* an odd number: waits across a change stay apart from those before and after it */
 	return 2 * first + (changes_until(im, last_ns) != first);
 }
 

@@ -26,34 +26,37 @@
 #include <sys/epoll.h>
 
 /*
- * session_parts - what a recording works with, opened in the order that lets it
+ * session_parts - the parts of a recording, opened in the order that lets it
  * begin soonest.
  *
- * Everything that takes privileges comes first: loading, attaching, opening.
- * Then the process gives them up (system/drop.h), and only then is anything read
- * that a traced process can have had a hand in: its maps, its files, the
- * events of the kernel about it, the unwind tables made of its files. What has to be
- * opened later is asked of the broker (system/broker.h).
+ * Everything that needs privileges comes first: loading, attaching, opening.
+ * Then the process drops its privileges (system/drop.h). Only after that does
+ * it read untrusted input, which a traced process can influence: its maps, its
+ * files, the kernel's events about it, the unwind tables made from its files.
+ * The broker (system/broker.h) opens what has to be opened later.
  */
 
 struct session_parts {
 	struct offcpu *bpf;
 	struct unwinder *unwinder; /* NULL = user stacks by frame pointer, or none */
-	struct procevents *events; /* NULL = not allowed: what BPF reports, and /proc */
+	struct procevents *events; /* NULL = not permitted: BPF and /proc are used instead */
 	struct process_table *procs;
 	struct stack_table *stacks;
 	struct cap_writer *out;
-	struct worker *broker; /* for what no privilege is left for; NULL = there was none to be kept */
-	uint64_t broker_caps; /* what it keeps */
-	struct priv_drop dropped; /* what holds here */
-	int kallsyms; /* /proc/kallsyms, opened with privileges; -1 = not to be had */
-	int epoll_fd; /* readable when one of them has something to do */
+	struct worker *broker; /* opens what needs privileges; NULL = no broker */
+	uint64_t broker_caps; /* the capabilities that it keeps */
+	struct priv_drop dropped; /* what this process has dropped and kept */
+	int kallsyms; /* /proc/kallsyms, opened with privileges; -1 = unavailable */
+	int epoll_fd; /* readable when a part has something to do */
 	uint64_t load_ns; /* how long the programs took to load: see session_parts_patience_ns() */
-	bool refused; /* it was the kernel that refused the BPF side: another mode may work */
-	char degraded[512]; /* what cannot be done, and why; "" = nothing */
+	bool refused; /* the kernel refused the programs: another mode may work */
+	char degraded[512]; /* what does not work, and why; "" = nothing */
 };
 
-/* How long a recording waits for the unwind tables of its targets; or so many times what loading took. */
+/*
+ * How long a recording waits for the unwind tables of its targets; or so many
+ * times the time that loading took.
+ */
 #define TABLES_NS UINT64_C(5000000000)
 #define TABLES_LOADS 20
 
@@ -72,12 +75,12 @@ static void parts_take_image(void *ctx, const struct offcpu_ev_image *ev)
 	session_parts_image(ctx, ev);
 }
 
-/* That image may have mapped something since it was read. */
+/* Image EV may have mapped something since it was read. */
 static void session_parts_stale(struct session_parts *p, const struct offcpu_ev_image *ev)
 {
 	if (p->events)
 		return;
-	/* the unwinder says when it has read it */
+	/* the unwinder reads the mappings, then calls process_table_stale() if they changed */
 	if (ev->type == OFFCPU_EV_MAPPING)
 		process_table_mapping(p->procs, ev);
 	else
@@ -86,7 +89,7 @@ static void session_parts_stale(struct session_parts *p, const struct offcpu_ev_
 		unwinder_stale(p->unwinder, ev);
 }
 
-/* BPF saw an image that it has no tables for, that has just begun or that maps something. */
+/* BPF reported an image that has no tables, has just begun or maps something. */
 static void session_parts_image(struct session_parts *p, const struct offcpu_ev_image *ev)
 {
 	if (ev->type == OFFCPU_EV_MAPPING) {
@@ -127,7 +130,7 @@ static bool identity_of(void *ctx, uint32_t tgid, struct offcpu_ev_image *ret)
 	return offcpu_images(p->bpf, tgid, &sink, NULL) == 0 && a.found;
 }
 
-/* WHAT cannot be done, by the message E: the recording goes on without. */
+/* Note that WHAT does not work, with the message E. The recording continues without it. */
 static void session_parts_degrade(struct session_parts *p, const char *what, const struct err *e)
 {
 	size_t len = strlen(p->degraded);
@@ -160,7 +163,7 @@ static int ask_targets(struct session_parts *p, const struct recorder_opts *o, s
 	return rc;
 }
 
-/* A process that is gone ends the recording; one whose maps may not be read is recorded without them. */
+/* A target that has exited is an error. One whose maps may not be read is recorded without them. */
 static int scan_target(struct session_parts *p, uint32_t pid, struct err *e)
 {
 	struct err why;
@@ -175,7 +178,7 @@ static int scan_target(struct session_parts *p, uint32_t pid, struct err *e)
 	return 0;
 }
 
-/* The maps of what is asked for are read before the first wait can be recorded. */
+/* Read the maps of the targets before the first wait can be recorded. */
 static int scan_targets(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
 	struct procinfo_status st;
@@ -185,17 +188,20 @@ static int scan_targets(struct session_parts *p, const struct recorder_opts *o, 
 		rc = scan_target(p, o->pids[i], e);
 	for (size_t i = 0; i < o->n_tids && !rc; i++)
 		rc = procinfo_status(o->tids[i], &st) ? scan_target(p, st.tgid, e) : 0;
-	/* what nearly every command maps once it runs: its table is there before */
+	/* nearly every command maps this file once it runs: have its table ready before */
 	if (!rc && o->command_pid && p->unwinder)
 		unwinder_expect(p->unwinder, (const void *)(uintptr_t)malloc);
-	/* until it execs it is a copy of ours, with privileges that we may not look into any more, and
-	 * without events nothing would end that copy */
+	/*
+	 * track the command: until its exec it is a copy of this process, with
+	 * privileges, whose maps can no longer be read; without events, nothing
+	 * would end that image
+	 */
 	if (!rc && o->command_pid && p->events)
 		process_table_scan(p->procs, o->command_pid, now_ns(), NULL);
 	return rc;
 }
 
-/* LEAST_NS, or on a slow machine TIMES what loading the programs took, which is 0.2 s on a fast one. */
+/* LEAST_NS or, on a slow machine, TIMES the time that loading the programs took (0.2 s on a fast one). */
 static uint64_t session_parts_patience_ns(
 	const struct session_parts *p, uint64_t least_ns, unsigned int times)
 {
@@ -209,11 +215,10 @@ static void await_tables(struct session_parts *p)
 }
 
 /*
- * The mappings and tables of the image that process PID is now, for which it
- * waits five seconds at most, longer on a slow machine: for one that has begun since. There has to be an
- * unwinder.
+ * Publish the mappings and tables of the current image of process PID, which
+ * began after session_parts_open(). Waits up to five seconds for the tables,
+ * longer on a slow machine. There must be an unwinder.
  */
-/* The image of PID, and the tables that were asked for when its maps were read. */
 static int session_parts_publish(struct session_parts *p, uint32_t pid, struct err *e)
 {
 	const struct offcpu_sink sink = { .ctx = p, .image = parts_take_image };
@@ -223,13 +228,16 @@ static int session_parts_publish(struct session_parts *p, uint32_t pid, struct e
 	return rc;
 }
 
-/* BPF is not to record the processes that work for the recorder. */
+/* Exclude the recorder's own worker and broker from the recording. */
 static void session_parts_leave_out(struct session_parts *p)
 {
 	offcpu_leave_out(p->bpf, p->unwinder ? unwinder_worker(p->unwinder) : 0, worker_pid(p->broker));
 }
 
-/* The images of the targets, and the tables that were asked for when their maps were read. */
+/*
+ * Publish the images of the targets, and wait for the tables that were
+ * requested when their maps were read.
+ */
 static int publish_targets(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
 	const struct offcpu_sink sink = { .ctx = p, .image = parts_take_image };
@@ -244,14 +252,14 @@ static int publish_targets(struct session_parts *p, const struct recorder_opts *
 	for (size_t i = 0; i < o->n_tids && !rc; i++)
 		if (procinfo_status(o->tids[i], &st))
 			rc = offcpu_images(p->bpf, st.tgid, &sink, e);
-	/* of all that are in the cgroup */
+	/* all processes in the cgroup */
 	if (!rc && o->bpf.all && o->bpf.use_cgroup)
 		rc = offcpu_images(p->bpf, 0, &sink, e);
 	await_tables(p);
 	return rc;
 }
 
-/* First of all: it forks a process that must inherit nothing. */
+/* Call it first: it forks a process that must inherit nothing. */
 static void open_broker(struct session_parts *p, const struct recorder_opts *o)
 {
 	const struct broker_opts opts = { .owner_only = o->bpf.owner_only };
@@ -262,7 +270,7 @@ static void open_broker(struct session_parts *p, const struct recorder_opts *o)
 		session_parts_degrade(p, "what other users' processes map is not opened", &why);
 }
 
-/* Before anything is opened, for it forks too. */
+/* Call it before anything is opened, because it forks too. */
 static int open_unwinder(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
 	struct tableset_opts opts = { .bytes = o->unwind_bytes,
@@ -294,7 +302,7 @@ static void add_limits(struct session_parts *p, bool raw)
 		session_parts_degrade(p, raw ? "without BTF" : "this kernel", &limits);
 }
 
-/* With --unwind auto a kernel that refuses the walk by tables gets the one by frame pointer. */
+/* With --unwind auto, fall back to frame pointers if the kernel refuses the walk by tables. */
 static int load(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
 	struct offcpu_opts opts = o->bpf;
@@ -324,7 +332,7 @@ static int load(struct session_parts *p, const struct recorder_opts *o, struct e
 	return rc;
 }
 
-/* What can be had with privileges only. */
+/* Open what needs privileges. */
 static void open_files(struct session_parts *p)
 {
 	struct err why;
@@ -335,7 +343,10 @@ static void open_files(struct session_parts *p)
 		session_parts_degrade(p, "what other users' processes map is not opened", &why);
 }
 
-/* From here on nothing is left of them but what the broker keeps. */
+/*
+ * Drop all privileges but CAP_BPF and CAP_PERFMON if this kernel requires them
+ * later. The broker keeps its own.
+ */
 static int drop(struct session_parts *p, struct err *e)
 {
 	return priv_drop_recorder(
@@ -371,7 +382,7 @@ static int open_tables(struct session_parts *p, const struct recorder_opts *o, s
 	return rc;
 }
 
-/* Everything that takes privileges, and then there are none. */
+/* Do everything that needs privileges, then drop them. */
 static int use_privileges(
 	struct session_parts *p, const struct recorder_opts *o, struct output *out, struct err *e)
 {
@@ -403,7 +414,7 @@ static int use_privileges(
 	return rc ? rc : drop(p, e);
 }
 
-/* Without any privilege: the rest, and the output. */
+/* Do the rest, without privileges, and create the output. */
 static int get_ready(
 	struct session_parts *p, const struct recorder_opts *o, struct output *out, struct err *e)
 {
@@ -420,12 +431,12 @@ static int get_ready(
 }
 
 /*
- * Everything for OPTS: loaded and attached, the targets known, their maps read
- * and the tables for them there. The output is made last (record/output.h), so that
- * a recording that cannot begin leaves no file and replaces none. Whatever
- * comes of it, privileges are gone for good once all is attached. Whatever comes
- * of it, release P with session_parts_close(). The message names the step and the
- * remedy.
+ * Load and attach the programs for O, read the maps of the targets and wait for
+ * their tables. The output is created last (record/output.h): a recording that
+ * cannot begin neither leaves nor replaces a file. Privileges are dropped for
+ * good once everything is attached, even if a later step fails. Call
+ * session_parts_close() even on failure. The error message names the failed
+ * step and the remedy.
  */
 static int session_parts_open(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
@@ -443,7 +454,7 @@ static int session_parts_open(struct session_parts *p, const struct recorder_opt
 	return rc;
 }
 
-/* What was given up, what is kept, and what confines those who read files: one line. */
+/* One line: what was dropped, what is kept, and what confines the processes that read files. */
 static void session_parts_put_privileges(const struct session_parts *p, struct buf *b)
 {
 	priv_drop_put(&p->dropped, b);
@@ -471,19 +482,19 @@ static void session_parts_close(struct session_parts *p)
 #define FLUSH_NS UINT64_C(1000000000)
 #define TICK_MS 100
 #define SWAP_POLL_NS 1000000
-#define SCAN_NS 1000000 /* of processes that were there before, between other things */
+#define SCAN_NS 1000000 /* budget for each scan of processes in recorder_service() */
 
-/* Each is a time, or so many times what loading the programs took: see session_parts_patience_ns(). */
-#define LAST_TABLES_NS UINT64_C(50000000) /* a recording waits, at its end, for tables of its last waits */
+/* Each is a time, or so many times the time that loading took: see session_parts_patience_ns(). */
+#define LAST_TABLES_NS UINT64_C(50000000) /* how long to wait, at the end, for tables of the last waits */
 #define LAST_TABLES_LOADS 4
-#define LATE_NS UINT64_C(2000000000) /* a copied stack waits for tables */
+#define LATE_NS UINT64_C(2000000000) /* how long a snapshot waits for tables */
 #define LATE_LOADS 10
-#define NAMES_NS UINT64_C(2000000000) /* a recording waits, at its end, for names */
+#define NAMES_NS UINT64_C(2000000000) /* how long to wait, at the end, for names */
 #define NAMES_LOADS 10
-#define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks that other processes may have too */
-#define LOOK_SHARE 10 /* looking again at waits in progress takes a tenth of the time at most */
+#define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks to keep: other processes may have them too */
+#define LOOK_SHARE 10 /* walking waits in progress again takes at most a tenth of the time */
 
-/* A sample waits for the process events of its time before it is written. */
+/* A sample. It is written once the process events of its time have been processed. */
 struct row {
 	struct offcpu_key key;
 	struct offcpu_value value;
@@ -491,28 +502,28 @@ struct row {
 
 struct recorder {
 	struct session_parts p;
-	struct late_stacks *snaps; /* stacks that are walked afterwards; NULL = no unwinder */
-	uint64_t settled_ns; /* process events up to this time are taken */
-	bool scanning; /* processes that were there before are still being looked at */
-	bool swapping; /* the aggregation map: a flush is under way */
-	bool look_again; /* waits in progress lack tables that are there now */
-	uint64_t look_due_ns; /* not before */
-	uint64_t quiet_ns; /* when the unwinder last heard that RCU had passed */
+	struct late_stacks *snaps; /* stacks that are walked later; NULL = no unwinder */
+	uint64_t settled_ns; /* process events up to this time have been processed */
+	bool scanning; /* the scan of the processes from before the recording is not complete */
+	bool swapping; /* the aggregation map is being swapped: a flush is under way */
+	bool look_again; /* waits in progress lacked tables that are available now */
+	uint64_t look_due_ns; /* no earlier than this */
+	uint64_t quiet_ns; /* when unwinder_quiet() was last called */
 	struct kallsyms *ks;
-	struct kallsyms_loader loading; /* the next ones */
-	bool symbols_refused; /* and that was told */
+	struct kallsyms_loader loading; /* loads the next ones */
+	bool symbols_refused; /* the error was reported */
 	struct row *rows;
 	size_t n_rows, max_rows;
-	uint64_t rows_lost; /* no memory */
+	uint64_t rows_lost; /* waits lost for lack of memory */
 	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
 	bool all;
 	bool hide; /* kernel addresses */
 	struct name_requests *names; /* NULL = none are stored */
-	struct jit_store *jit; /* the same of JIT code */
-	struct name_store *namer; /* of them */
+	struct jit_store *jit; /* the same for JIT code; NULL = none */
+	struct name_store *namer; /* stores the names */
 	struct cap_outcomes user;
 	char privileges[512];
-	bool broker_missed; /* it has ended, and that was told */
+	bool broker_missed; /* its end was reported */
 	struct offcpu_sink sink;
 };
 
@@ -548,7 +559,7 @@ static void take_snapshot(void *ctx, const struct offcpu_ev_snapshot *ev)
 	if (!r->snaps)
 		return;
 	late_stacks_add(r->snaps, ev);
-	/* it is busy: before those that only wait */
+	/* it is running: read it before processes that only wait */
 	session_parts_image(&r->p, &image);
 	session_parts_stale(&r->p, &image);
 }
@@ -574,7 +585,7 @@ static void take_event(void *ctx, const struct procevent *ev)
 		unwinder_event(r->p.unwinder, ev);
 }
 
-/* With SETTLE the newest events are left for the next time: see system/events.h. */
+/* SETTLE: keep the newest events for the next call, see system/events.h. */
 static void drain_events(struct recorder *r, bool settle)
 {
 	uint64_t now = now_ns();
@@ -585,7 +596,7 @@ static void drain_events(struct recorder *r, bool settle)
 	r->settled_ns = settle ? now - PROCEVENTS_SETTLE_NS : now;
 }
 
-/* What is left of privileges, kept for the summary too. */
+/* Write the state of the privileges to the capture. The summary shows it too. */
 static void write_privileges(struct recorder *r)
 {
 	struct buf b = { 0 };
@@ -621,7 +632,7 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool 
 		.image = take_image,
 		.snapshot = take_snapshot,
 		.sample = take_sample };
-	/* before the rest: what comes last makes the file */
+	/* before session_parts_open(), which creates the file as its last step */
 	rc = late_stacks_new(opts->bpf.depth ? opts->bpf.depth : 127, &r->snaps, e);
 	if (!rc && !opts->no_symbols && !opts->bpf.no_user_stacks) {
 		rc = name_requests_new(&r->names, e);
@@ -671,7 +682,7 @@ int recorder_start(struct recorder *r, struct err *e)
 	if (rc)
 		return rc;
 	r->next_flush_ns = r->start_ns + FLUSH_NS;
-	/* what waited already has asked for tables */
+	/* threads that already wait have requested tables */
 	offcpu_drain(r->p.bpf, &r->sink);
 	if (r->all)
 		process_table_scan_all(r->p.procs);
@@ -719,8 +730,8 @@ uint64_t recorder_timeout_ns(const struct recorder *r)
 }
 
 /*
- * The kernel's symbols are read while the recording runs, and again (at most
- * every five seconds) when an address has none: a module or a BPF program came.
+ * Read the kernel's symbols while the recording runs, and again (at most every
+ * five seconds) when an address has none: a module or a BPF program was loaded.
  */
 static void read_symbols(struct recorder *r)
 {
@@ -732,7 +743,7 @@ static void read_symbols(struct recorder *r)
 	r->symbols_ns = now;
 }
 
-/* Before kernel stacks are written. */
+/* Call it before kernel stacks are written. */
 static void take_symbols(struct recorder *r)
 {
 	struct kallsyms *ks;
@@ -751,7 +762,7 @@ static void take_symbols(struct recorder *r)
 	}
 }
 
-/* Stacks that could not be walked at the switch; LAST: their tables are waited for no longer. */
+/* Walk the stacks that could not be walked at the switch. LAST: do not wait for their tables any longer. */
 static void walk_snapshots(struct recorder *r, bool last)
 {
 	const struct late_stacks_by by = { .procs = r->p.procs,
@@ -764,7 +775,7 @@ static void walk_snapshots(struct recorder *r, bool last)
 		late_stacks_walk(r->snaps, &by, last);
 }
 
-/* The places of the frames of S, whose process and stack are in the capture. */
+/* Request names for the frames of S, whose process and stack are in the capture. */
 static void want_names(struct recorder *r, const struct offcpu_key *k, const struct cap_sample *s)
 {
 	struct cap_stack stack;
@@ -778,7 +789,7 @@ static void want_names(struct recorder *r, const struct offcpu_key *k, const str
 		name_requests_miss(r->names, stack.len);
 }
 
-/* False: its stack is not known yet. */
+/* False if its stack is not known yet. */
 static bool write_row(struct recorder *r, struct row *row)
 {
 	struct offcpu_key *k = &row->key;
@@ -812,7 +823,7 @@ static bool write_row(struct recorder *r, struct row *row)
 	return true;
 }
 
-/* Those whose stack is not known yet stay for the next flush. */
+/* Rows whose stack is not known yet stay for the next flush. */
 static void write_rows(struct recorder *r)
 {
 	size_t kept = 0;
@@ -825,7 +836,10 @@ static void write_rows(struct recorder *r)
 		late_stacks_tidy(r->snaps);
 }
 
-/* What it would have opened since is missing, and that is not to be read from counters alone. */
+/*
+ * Report the end of the broker: mappings that it would have opened are missing,
+ * which counters alone do not show.
+ */
 static void miss_broker(struct recorder *r)
 {
 	struct worker_stats st;
@@ -841,7 +855,7 @@ static void miss_broker(struct recorder *r)
 }
 
 /*
- * Until the copied stacks have their tables: those that are being compiled,
+ * Wait until the snapshots have their tables: those that are being compiled,
  * and those that the next frames turn out to need.
  */
 static void await_last(struct recorder *r)
@@ -873,7 +887,7 @@ static void write_counters(struct recorder *r)
 	counters_write(&c, r->p.out);
 }
 
-/* Everything of the kernel's side up to now is in rows and tables: write it. LAST: and leave nothing. */
+/* Write everything that the kernel has reported up to now. LAST: leave nothing for later. */
 static int flush(struct recorder *r, bool last, struct err *e)
 {
 	drain_events(r, false);
@@ -894,7 +908,7 @@ static int flush(struct recorder *r, bool last, struct err *e)
 	return cap_writer_flush(r->p.out, now_ns(), e);
 }
 
-/* Processes and tables in step with what happened; waits that lacked a table are walked when it is there. */
+/* Update processes and tables. Walk the waits that lacked a table once it is available. */
 static int keep_up(struct recorder *r, struct err *e)
 {
 	uint64_t began, now;
@@ -915,7 +929,7 @@ static int keep_up(struct recorder *r, struct err *e)
 	return rc;
 }
 
-/* After a swap; not more than once a second, see unwinder_quiet(). */
+/* Call it after a swap. It calls unwinder_quiet() once a second at most. */
 static void tell_quiet(struct recorder *r)
 {
 	uint64_t now = now_ns();
@@ -923,13 +937,13 @@ static void tell_quiet(struct recorder *r)
 	if (!r->p.unwinder || now - r->quiet_ns < FLUSH_NS)
 		return;
 	r->quiet_ns = now;
-	/* nobody tells what is mapped: look */
+	/* nothing reports new mappings: read them again */
 	if (!r->p.events)
 		unwinder_distrust(r->p.unwinder);
 	unwinder_quiet(r->p.unwinder);
 }
 
-/* The old aggregation map is nobody's any more. */
+/* BPF does not use the old aggregation map any more: read it, and write what is new. */
 static int end_flush(struct recorder *r, struct err *e)
 {
 	int rc = offcpu_end_swap(r->p.bpf, &r->sink, e);
@@ -941,7 +955,7 @@ static int end_flush(struct recorder *r, struct err *e)
 	while (r->next_flush_ns <= now_ns())
 		r->next_flush_ns += FLUSH_NS;
 	rc = flush(r, false, e);
-	/* what looks names up would be recorded with every process */
+	/* with all processes recorded, those that look names up would be recorded too */
 	if (r->namer && !r->all)
 		name_store_service(r->namer);
 	return rc;
@@ -952,7 +966,7 @@ int recorder_service(struct recorder *r, struct err *e)
 	struct epoll_event ready[4];
 	int rc;
 
-	/* clears the readiness of both buffers; what is read is decided below */
+	/* clears the readiness of both buffers; the code below decides what is read */
 	epoll_wait(r->p.epoll_fd, ready, ARRAY_LEN(ready), 0);
 	offcpu_drain(r->p.bpf, &r->sink);
 	drain_events(r, true);
@@ -972,7 +986,7 @@ int recorder_service(struct recorder *r, struct err *e)
 	return offcpu_swapped(r->p.bpf) ? end_flush(r, e) : 0;
 }
 
-/* All that cannot be had later is in the file by now. */
+/* Write the names last: everything that could not be read later is in the file by now. */
 static void keep_names(struct recorder *r)
 {
 	jit_store_write(r->jit, r->p.out);
@@ -987,7 +1001,7 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 
 	if (rc)
 		return rc;
-	/* it mostly waits for RCU */
+	/* offcpu_freeze() mostly waits for RCU: look names up meanwhile */
 	if (r->namer && !r->all)
 		name_store_hurry(r->namer);
 	rc = offcpu_freeze(r->p.bpf, &r->sink, &stop_ns, e);

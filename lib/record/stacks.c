@@ -6,20 +6,20 @@
 #include <string.h>
 
 #define KERNEL_SPAN (UINT64_C(1) << 30)
-#define SMALL_PLACES UINT64_C(0xffff900000000000) /* of one symbol, or one address */
+#define SMALL_PLACES UINT64_C(0xffff900000000000) /* each for one symbol or one address */
 #define SMALL_SPAN (UINT64_C(1) << 24)
 #define SMALL_MAX (1u << 20)
 #define MODULE_PLACES UINT64_C(0xffffa00000000000)
 #define MODULE_SPAN (UINT64_C(1) << 30)
 #define MODULE_MAX (1u << 14)
 
-/* The text of a module is one piece: what is farther away from its first symbol is another piece. */
+/* The text of a module is one piece: what is farther from its first symbol is not part of it. */
 #define MODULE_REACH (UINT64_C(64) << 20)
 
 struct kernel_mask {
-	struct idmap small; /* start of the symbol, or the address -> which place */
-	struct idmap modules; /* hash of the name -> which place */
-	uint64_t *anchors; /* of each place of a module: where its first symbol really is */
+	struct idmap small; /* start of the symbol, or the address -> number of its place */
+	struct idmap modules; /* hash of the name -> number of its place */
+	uint64_t *anchors; /* for each place of a module: the real address of its first symbol */
 	size_t n_anchors, max_anchors;
 	uint32_t n_small;
 };
@@ -40,7 +40,7 @@ void kernel_mask_free(struct kernel_mask *h)
 	free(h);
 }
 
-/* A place for KEY alone; OFFSET in it. */
+/* The address at OFFSET in the place of KEY. */
 static uint64_t small_place(struct kernel_mask *h, uint64_t key, uint64_t offset)
 {
 	bool added = false;
@@ -50,7 +50,10 @@ static uint64_t small_place(struct kernel_mask *h, uint64_t key, uint64_t offset
 	return SMALL_PLACES + MIN(at, SMALL_MAX) * SMALL_SPAN + MIN(offset, SMALL_SPAN - 1);
 }
 
-/* Which place NAME has; its first symbol, or what is taken for it, is at START. */
+/*
+ * The number of the place of module NAME; UINT32_MAX = there is none. A new
+ * place is anchored at START, the first symbol that was met.
+ */
 static uint32_t module_place(struct kernel_mask *h, const char *name, uint64_t start)
 {
 	uint64_t key = hash_bytes(name, strlen(name), 0);
@@ -72,9 +75,9 @@ static bool near(uint64_t a, uint64_t b)
 }
 
 /*
- * What stands for ADDR, which is of SYM (NULL: of none) in a kernel with _stext
- * at STEXT (0: not known). The same for the same ADDR and SYM always. Without
- * memory the place says nothing, and is not the address's alone.
+ * The substitute for ADDR, which belongs to SYM (NULL = none), in a kernel with
+ * _stext at STEXT (0 = not known). Always the same for the same ADDR and SYM.
+ * If out of memory, the place is meaningless and shared with other addresses.
  */
 static uint64_t kernel_mask_address(
 	struct kernel_mask *h, const struct kallsyms_sym *sym, uint64_t stext, uint64_t addr)
@@ -94,29 +97,29 @@ static uint64_t kernel_mask_address(
 }
 
 struct stack {
-	uint32_t cap_id; /* CAPTURE_NONE until it is emitted; its frames are freed then, or kept */
+	uint32_t cap_id; /* CAPTURE_NONE until it is emitted; then its frames are freed or kept */
 	uint8_t kind, verdict, reason;
 	int32_t error;
 	uint32_t len, n_exact;
 	uint64_t stop_pc;
-	uint64_t *frames; /* len of them, and behind them the numbers of the exact ones */
+	uint64_t *frames; /* `len` frames, followed by the indexes of the exact ones */
 };
 
 struct stack_table {
 	struct stack *stacks;
 	size_t n, cap;
 	struct idmap by_id[2]; /* kernel, user: identity -> stack */
-	struct idmap symbols; /* start -> written */
-	struct idmap addresses; /* kernel addresses that were looked up with success */
+	struct idmap symbols; /* starts of the symbols that were written */
+	struct idmap addresses; /* kernel addresses whose symbol was found */
 	const struct kallsyms *ks;
 	uint64_t sched_start, sched_end; /* .sched.text */
 	uint64_t stext;
-	struct kernel_mask *hide; /* NULL = kernel addresses are told */
+	struct kernel_mask *hide; /* NULL = kernel addresses are written as they are */
 	bool wants_symbols;
 	bool marked;
-	uint32_t depth; /* frames of a stack at most */
+	uint32_t depth; /* maximum number of frames of a stack */
 	uint32_t emitted;
-	uint64_t keep_bytes; /* still to be had for frames of stacks that are written */
+	uint64_t keep_bytes; /* bytes left for frames of written stacks */
 	struct stack_table_stats stats;
 };
 
@@ -168,7 +171,7 @@ static struct idmap *ids(struct stack_table *t, unsigned int kind)
 	return &t->by_id[kind == CAPTURE_STACK_USER];
 }
 
-/* The stack of KIND and ID, a new and empty one where ADDED is set. */
+/* The stack ID of KIND, a new and empty one if *ADDED; NULL if out of memory. */
 static struct stack *slot(
 	struct stack_table *t, unsigned int kind, const struct offcpu_stack_id *id, bool *added)
 {
@@ -196,16 +199,16 @@ static bool is_marked(const struct stack_table *t, const struct offcpu_ev_stack 
 }
 
 /*
- * A marked frame is left through a signal's trampoline, the frame before it:
- * no call returns to that either, the kernel has a handler end at its first
- * byte.
+ * Is the address of frame I exact? A marked frame was left through a signal's
+ * trampoline, which is the frame before it. No call returns to the trampoline
+ * either: the kernel makes the handler return to its first byte.
  */
 static bool is_exact(const struct stack_table *t, const struct offcpu_ev_stack *ev, uint32_t i, uint32_t len)
 {
 	return is_marked(t, ev, i) || (i && i + 1 < len && is_marked(t, ev, i + 1));
 }
 
-/* The first LEN frames of EV, without the marks; false without memory. */
+/* Copy the first LEN frames of EV to S, without the marks. False if out of memory. */
 static bool copy_frames(
 	const struct stack_table *t, struct stack *s, const struct offcpu_ev_stack *ev, uint32_t len)
 {
@@ -236,10 +239,10 @@ void stack_table_add(struct stack_table *t, const struct offcpu_ev_stack *ev)
 	uint32_t len = ev->len;
 
 	s = slot(t, ev->kind, &ev->id, &added);
-	/* known; or reported lost before, and sent again: the next samples have it */
+	/* ignore a known stack; one that was reported lost and sent again is used by the next samples */
 	if (!s || (!added && s->reason != REASON_LOST))
 		return;
-	/* a frame-pointer chain often ends in zeros where the program's entry cleared the register */
+	/* a frame-pointer chain often ends in zeros, because the program's entry cleared the register */
 	while (ev->kind == CAPTURE_STACK_USER && len > 1 && !ev->frames[len - 1])
 		len--;
 	if (!copy_frames(t, s, ev, len))
@@ -251,9 +254,10 @@ void stack_table_add(struct stack_table *t, const struct offcpu_ev_stack *ev)
 }
 
 /*
- * How many leading frames, up to the first one of the scheduler, are the tracer's
- * and not the thread's. At a classic tracepoint Linux 5.10 has the scheduler's
- * twice, which does not call itself.
+ * The number of leading frames that belong to the tracer: those before the
+ * first one of the scheduler. At a classic tracepoint, Linux 5.10 reports the
+ * scheduler's frame twice, although it does not call itself: the first one is
+ * skipped too.
  */
 static uint32_t own_frames(const struct stack_table *t, const struct stack *s)
 {
@@ -263,13 +267,13 @@ static uint32_t own_frames(const struct stack_table *t, const struct stack *s)
 	return 0;
 }
 
-/* A return address: the call is the byte before. */
+/* ADDR is a return address, so look up the byte before it, which belongs to the call. */
 static bool find_symbol(const struct stack_table *t, uint64_t addr, struct kallsyms_sym *ret)
 {
 	return t->ks && kallsyms_find(t->ks, addr - 1, ret);
 }
 
-/* What the capture gets in the place of ADDR, of SYM or of none. */
+/* The address that the capture gets for ADDR, which belongs to SYM (NULL = none). */
 static uint64_t shown(const struct stack_table *t, const struct kallsyms_sym *sym, uint64_t addr)
 {
 	return t->hide ? kernel_mask_address(t->hide, sym, t->stext, addr) : addr;
@@ -280,7 +284,7 @@ static void emit_symbol(struct stack_table *t, uint64_t addr, struct cap_writer 
 	struct kallsyms_sym sym;
 	bool added;
 
-	/* whoever made these numbers up writes what they stand for */
+	/* mode procfs writes the symbols of the numbers that it uses as addresses */
 	if (addr >= CAPTURE_SYNTHETIC_START || idmap_find(&t->addresses, 0, addr))
 		return;
 	if (!find_symbol(t, addr, &sym)) {
@@ -311,7 +315,7 @@ static void emit_frames(struct stack_table *t, struct stack *s, struct cap_stack
 
 	out->len = s->len - skip;
 	out->frames = s->frames + skip;
-	/* kernel stacks have none, so the numbers need no shift */
+	/* kernel stacks have no exact frames, so the indexes need no shift */
 	out->n_exact = s->n_exact;
 	out->exact = exact_of(s);
 	if (out->len > t->depth) {
@@ -327,7 +331,7 @@ static void emit_frames(struct stack_table *t, struct stack *s, struct cap_stack
 	hide_frames(t, s->frames + skip, out->len);
 }
 
-/* After it was written. */
+/* Call it after S was written: free its frames, or keep them if there is room. */
 static void drop_frames(struct stack_table *t, struct stack *s)
 {
 	uint64_t bytes = s->len * sizeof(*s->frames) + s->n_exact * sizeof(*exact_of(s));

@@ -34,7 +34,7 @@ const char *task_layout_name(enum task_layout_member m)
 	return names[m];
 }
 
-/* What no recording can do without. */
+/* Members that every recording requires. */
 static const enum task_layout_member needed[] = { TASK_LAYOUT_PID, TASK_LAYOUT_TGID, TASK_LAYOUT_COMM,
 	TASK_LAYOUT_FLAGS, TASK_LAYOUT_START, TASK_LAYOUT_LEADER, TASK_LAYOUT_MM, TASK_LAYOUT_START_CODE };
 
@@ -47,8 +47,9 @@ int task_layout_missing(const struct task_layout *shape)
 }
 
 /*
- * kernel_peek - the kernel's memory, read by a BPF program that is run and not
- * attached (BPF_PROG_TEST_RUN of a raw tracepoint's program, Linux 5.10).
+ * kernel_peek - a reader of the kernel's memory: a BPF program that is run
+ * without being attached (BPF_PROG_TEST_RUN of a raw tracepoint's program,
+ * Linux 5.10).
  */
 
 struct kernel_peek;
@@ -59,11 +60,11 @@ struct kernel_peek_call {
 };
 
 #define TASK_INTERRUPTIBLE 1 /* include/linux/sched.h */
-#define NAPS 20 /* one that is over before the CPU is left is none */
+#define NAPS 20 /* a nap may end before the thread leaves the CPU, so try several */
 
 struct kernel_peek {
 	struct peek_bpf *skel;
-	struct peek *shared; /* the map: children see it too */
+	struct peek *shared; /* the BPF map, mapped; children share it */
 	uint64_t args[2];
 	union bpf_attr attr;
 };
@@ -71,7 +72,7 @@ struct kernel_peek {
 static void kernel_peek_close(struct kernel_peek *k);
 static void kernel_peek_call(const struct kernel_peek *k, struct kernel_peek_call *ret);
 
-/* On success release *RET with kernel_peek_close(). Needs CAP_BPF and CAP_PERFMON; it needs no BTF. */
+/* On success release *RET with kernel_peek_close(). Needs CAP_BPF and CAP_PERFMON, but no BTF. */
 static int kernel_peek_open(struct kernel_peek **ret, struct err *e)
 {
 	struct kernel_peek *k = calloc(1, sizeof(*k));
@@ -109,11 +110,11 @@ static void kernel_peek_close(struct kernel_peek *k)
 }
 
 /*
- * Read BYTES (a multiple of PEEK_PIECE, up to PEEK_MAX) at ADDR; 0 = where the
- * calling thread's task is. As far as they can be read: `len` says. What is
- * returned is valid until the next call, in whatever thread or child process,
- * which may not run at the same time; NULL when the program cannot be run. It
- * calls nothing that a child of a program with threads may not.
+ * Read BYTES (a multiple of PEEK_PIECE, up to PEEK_MAX) at ADDR; 0 = the
+ * calling thread's task. `len` of the result says how many of them could be
+ * read. The result is valid until the next call in any thread or child process;
+ * calls must not overlap. NULL with errno if the program cannot be run. Safe in
+ * a child forked by a program with threads.
  */
 static const struct peek *kernel_peek_at(struct kernel_peek *k, uint64_t addr, size_t bytes)
 {
@@ -129,9 +130,9 @@ static void kernel_peek_call(const struct kernel_peek *k, struct kernel_peek_cal
 }
 
 /*
- * Does raw tracepoint sched_switch tell who leaves, and in what state? 0 when
- * it told of this thread, which sleeps a moment for it, what is true. Else the
- * kernel's own -errno, or -ENOTSUP.
+ * Does raw tracepoint sched_switch report which task leaves, and its state?
+ * Tries it with this thread, which sleeps for a moment. 0 if the report was
+ * right; else the kernel's -errno, or -ENOTSUP.
  */
 static int kernel_peek_switch(struct kernel_peek *k)
 {
@@ -152,34 +153,36 @@ static int kernel_peek_switch(struct kernel_peek *k)
 }
 
 /*
- * task_sample - threads of our own, what is known of them, and the bytes that
- * the kernel keeps of each.
+ * task_sample - threads of this program: what is known about each, and the
+ * bytes that the kernel keeps of it.
  *
- * Two threads of this process and a child process, with names that nobody can
- * guess. They sleep, twice, until task_samples_end(), so that their tasks and
- * what these point to can be looked at meanwhile.
+ * Two threads of this process and a child process, with random names. They
+ * sleep twice, until task_samples_end(), so that their tasks and what these
+ * point to can be read meanwhile.
  */
 
 #define KERNSAMPLES 3
-#define TASK_SAMPLE_CHILD 2 /* the last one is a process of its own */
+#define TASK_SAMPLE_CHILD 2 /* the last one is a separate process */
 
 struct task_sample {
-	/* the truth */
-	uint32_t own_tid; /* as this PID namespace has it */
+	/* what is known */
+	uint32_t own_tid; /* in this PID namespace */
 	char comm[16];
 	struct threadstat stat;
-	/* CPU time by schedstat, while they slept for the first time, and for the second */
+	/* CPU time by schedstat, in the first sleep and in the second */
 	uint64_t ran_before, ran;
-	/* by BPF's helpers */
+	/* from BPF's helpers */
 	uint64_t task;
-	uint32_t pid, tgid; /* of the first PID namespace */
-	/* what lies there; `again` some milliseconds later, `asleep` in the second sleep */
+	uint32_t pid, tgid; /* in the initial PID namespace */
+	/* the task's bytes; `again` some milliseconds later, `asleep` in the second sleep */
 	size_t len;
 	uint8_t bytes[PEEK_MAX], again[PEEK_MAX], asleep[PEEK_MAX];
-	/* where a system call has put the user's registers: bytes from the stack's first one; 0 = not found
+	/*
+	 * the kernel stack, and the offset in it of the user's registers that a
+	 * system call saved; 0 = not found
 	 */
 	uint64_t stack, regs_from_stack;
-	int error; /* it could not be taken: -errno */
+	int error; /* -errno if the sample could not be taken */
 };
 
 struct task_samples;
@@ -196,7 +199,7 @@ struct task_samples {
 	struct task_sample_job jobs[KERNSAMPLES];
 	int n_threads;
 	int child;
-	int done[2], more[2], end[2]; /* pipes: one is ready; it is to sleep once more; to end */
+	int done[2], more[2], end[2]; /* pipes: a sample is ready; sleep once more; end */
 };
 
 #define PATIENCE_MS 15000
@@ -204,7 +207,7 @@ struct task_samples {
 #define STACK_PAGE 4096u
 #define STACK_MIN 8192u
 #define STACK_MAX 65536u
-#define REGS_BYTES 512u /* at the end of the stack: they are in there */
+#define REGS_BYTES 512u /* the end of the stack, which contains the registers */
 
 #define BYTES (KERNSAMPLES * sizeof(struct task_sample))
 
@@ -220,10 +223,13 @@ static void draw_name(char name[16])
 	name[15] = '\0';
 }
 
-/* --- in the thread itself, or in the child, which may do nothing but system calls --- */
+/* --- in the thread itself, or in the child, which may only make system calls --- */
 
 #if defined(__x86_64__)
-/* struct pt_regs of x86-64: arch/x86/include/uapi/asm/ptrace.h. The call is still in its registers. */
+/*
+ * Are these the registers of call C, which still hold its arguments? struct
+ * pt_regs of x86-64: arch/x86/include/uapi/asm/ptrace.h.
+ */
 static bool is_call(const uint64_t *regs, const struct kernel_peek_call *c)
 {
 	enum { DX = 12, SI = 13, DI = 14, ORIG_AX = 15, CS = 17, SS = 20, USER_CS = 0x33, USER_SS = 0x2b };
@@ -241,7 +247,7 @@ static bool is_call(const uint64_t *regs, const struct kernel_peek_call *c)
 #define REGS_WORDS 1
 #endif
 
-/* The registers of the call that reads them, in the last bytes of a stack at STACK of SIZE bytes. */
+/* Find the registers of this very system call in the last bytes of a stack at STACK of SIZE bytes. */
 static bool regs_in(struct kernel_peek *k, struct task_sample *s, uint64_t stack, uint64_t size)
 {
 	const struct peek *p = kernel_peek_at(k, stack + size - REGS_BYTES, REGS_BYTES);
@@ -263,8 +269,8 @@ static bool regs_in(struct kernel_peek *k, struct task_sample *s, uint64_t stack
 }
 
 /*
- * From page to page: a stack ends at one that cannot be read, and what lies
- * beyond that may be a device's.
+ * Goes page by page: a stack ends at a page that cannot be read, and memory
+ * beyond that may belong to a device.
  */
 static bool find_in(struct kernel_peek *k, struct task_sample *s, uint64_t stack)
 {
@@ -342,7 +348,7 @@ static void *run(void *ctx)
 	return NULL;
 }
 
-/* Without SIGCHLD: whoever else has children is not to hear of this one. */
+/* Clone without SIGCHLD, so that others who wait for children do not notice this one. */
 static int start_child(struct task_samples *s)
 {
 	long pid = syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
@@ -355,7 +361,7 @@ static int start_child(struct task_samples *s)
 	_exit(0);
 }
 
-/* One at a time: they share the place where bytes are read to. */
+/* Samples are taken one at a time, because they share the map into which bytes are read. */
 static int wait_for_one(const struct task_samples *s)
 {
 	struct pollfd fd = { .fd = s->done[0], .events = POLLIN };
@@ -395,8 +401,8 @@ static int begin_one(struct task_samples *s, int i)
 }
 
 /*
- * CPU time of sample I, who sleeps, or is about to. It is complete when the
- * thread is off its CPU, and stays.
+ * CPU time of sample I, which sleeps or is about to. It is complete, and no
+ * longer changes, when the thread is off its CPU.
  */
 static uint64_t ran(const struct task_samples *s, int i)
 {
@@ -416,7 +422,7 @@ static uint64_t ran(const struct task_samples *s, int i)
 	return now;
 }
 
-/* Each has run once between two sleeps. */
+/* Let each thread run once, between two sleeps, and read its CPU time in both. */
 static int sleep_again(struct task_samples *s)
 {
 	const char bytes[KERNSAMPLES] = { 0 };
@@ -439,7 +445,7 @@ static int sleep_again(struct task_samples *s)
 	return rc;
 }
 
-/* Whatever comes of it, release S with task_samples_end(). S may not be moved. */
+/* Call task_samples_end() even on failure. S must not be moved. */
 static int task_samples_begin(struct task_samples *s, struct kernel_peek *peek, struct err *e)
 {
 	int rc = 0;
@@ -477,7 +483,7 @@ static void task_samples_end(struct task_samples *s)
 {
 	const char bytes[KERNSAMPLES] = { 0 };
 
-	/* not by closing it: another process that was forked meanwhile may have it too */
+	/* closing the pipe is not enough: another process forked meanwhile may have it open too */
 	if (s->end[1] >= 0 &&
 		(write(s->more[1], bytes, sizeof(bytes)) < 0 || write(s->end[1], bytes, sizeof(bytes)) < 0))
 		return;
@@ -499,7 +505,7 @@ static void task_samples_end(struct task_samples *s)
 #define PID_BYTES 512u
 #define NS_BYTES 512u
 #define UPID_BYTES 16u /* int nr; struct pid_namespace *ns */
-#define LEVEL_AT 4u /* of struct pid, behind the count of its users */
+#define LEVEL_AT 4u /* in struct pid, after the reference count */
 #define LEVELS_MAX 32u
 #define TRIES 10
 
@@ -524,11 +530,11 @@ static bool is_pointer(uint64_t v)
 	return (int64_t)v < 0 && v < UINT64_C(0xfffffffffffff000) && v % 8 == 0;
 }
 
-/* What a search looks with. */
+/* The input and output of a search. */
 struct search {
 	const struct task_samples *s;
 	struct task_layout *shape;
-	uint32_t inum; /* of our PID namespace */
+	uint32_t inum; /* of this process's PID namespace */
 };
 
 static const struct task_sample *sample(const struct search *f, int i)
@@ -541,10 +547,10 @@ static uint64_t word(const struct search *f, int i, size_t at)
 	return u64_at(sample(f, i)->bytes, at);
 }
 
-/* Does sample I have its own at AT? */
+/* Does sample I have its own value at AT? */
 typedef bool (*fits_fn)(const struct search *f, int i, size_t at);
 
-/* The only place, by steps of STEP, where every sample has its own; -1 = none, or several. */
+/* The only offset, in steps of STEP, at which every sample has its own value; -1 = none, or several. */
 static int only_place(const struct search *f, fits_fn fits, size_t step, size_t bytes)
 {
 	int found = -1, i;
@@ -593,9 +599,9 @@ static bool fits_stack(const struct search *f, int i, size_t at)
 }
 
 /*
- * start_time and start_boottime: as long as the machine has never been
- * suspended they are equal but for the moment between the two readings of the
- * clocks, and start_boottime is read last.
+ * start_time and start_boottime both fit: if the machine was never suspended,
+ * they differ only by the time between two readings of the clocks.
+ * start_boottime is read last, so it is the larger one.
  */
 static int find_start(const struct search *f)
 {
@@ -615,7 +621,7 @@ static int find_start(const struct search *f)
 	return found;
 }
 
-/* The child leads itself; the threads have a leader of their process's id. */
+/* The child is its own leader; the threads have a leader with their process's id. */
 static bool fits_leader(const struct search *f, int i, size_t at)
 {
 	const struct task_sample *k = sample(f, i);
@@ -639,8 +645,8 @@ static bool fits_flags(const struct search *f, int i, size_t at)
 }
 
 /*
- * All samples have the same flags, of tasks that have not called exec. The
- * leader of the threads has called it, so that its own differ.
+ * All samples have the same flags, those of tasks that have not called exec.
+ * The leader of the threads has called it, so its flags differ.
  */
 static int find_flags(const struct search *f)
 {
@@ -664,9 +670,9 @@ static int find_flags(const struct search *f)
 }
 
 /*
- * Where in an address space of K's the start of its code and of its stack are;
- * false when it is none. The first places: behind it may lie another one of the
- * same program.
+ * Find the offsets of start_code and start_stack in MM; false if it is not an
+ * mm_struct of K's process. Takes the first offsets, because another mm_struct
+ * of the same program may follow.
  */
 static bool look_mm(const struct search *f, const struct task_sample *k, uint64_t mm, int at[2])
 {
@@ -685,7 +691,7 @@ static bool look_mm(const struct search *f, const struct task_sample *k, uint64_
 	return at[0] >= 0 && at[1] >= 0;
 }
 
-/* The first of them is `mm`: the second, active_mm, is the same for whatever has an mm. */
+/* The first offset that fits is `mm`. The second, active_mm, is the same for tasks that have an mm. */
 static void find_mm(const struct search *f)
 {
 	const struct task_sample *last = sample(f, TASK_SAMPLE_CHILD);
@@ -704,9 +710,9 @@ static void find_mm(const struct search *f)
 	}
 }
 
-/* The struct pid that a sample's task may point to. */
+/* A copy of what may be the struct pid of a sample. */
 struct pid_copy {
-	size_t len; /* 0 = it is none */
+	size_t len; /* 0 = it is not one */
 	uint32_t level;
 	uint8_t bytes[PID_BYTES];
 };
@@ -724,7 +730,7 @@ static void copy_pid(const struct search *f, int i, uint64_t ptr, struct pid_cop
 		c->len = 0;
 }
 
-/* Can sample I's numbers begin at AT? *NS: the namespace of the last. */
+/* Can the numbers of sample I begin at AT? *NS is the namespace of the last one. */
 static bool fits_numbers(const struct search *f, int i, const struct pid_copy *c, size_t at, uint64_t *ns)
 {
 	size_t last = at + c->level * UPID_BYTES;
@@ -737,9 +743,9 @@ static bool fits_numbers(const struct search *f, int i, const struct pid_copy *c
 }
 
 /*
- * Where in the struct pid of every sample its numbers begin; -1 = nowhere, or
- * in several places. A number alone may be another one: of pidfs's inode, which
- * is counted as ids are, with a pointer behind it (seen on 6.16). The namespace
+ * The offset of the numbers in the struct pid of every sample; -1 = none, or
+ * several. The number alone is not enough: the inode number of pidfs, which is
+ * counted as ids are, has a pointer behind it too (seen on 6.16). The namespace
  * is the same for all.
  */
 static int find_numbers(const struct search *f, const struct pid_copy c[KERNSAMPLES], uint64_t *ret)
@@ -763,9 +769,9 @@ static int find_numbers(const struct search *f, const struct pid_copy c[KERNSAMP
 }
 
 /*
- * The inode's number of the namespace at PTR. The first: what follows the
- * struct in memory may be another of the same kind. Were it none, no task would
- * be seen to be in the namespace.
+ * Find the inode number of the namespace at PTR. Takes the first place, because
+ * a similar struct may follow in memory. If it were wrong, no task would appear
+ * to be in the namespace.
  */
 static void find_inum(const struct search *f, uint64_t ptr)
 {
@@ -825,7 +831,7 @@ static bool fits_ran(const struct search *f, int i, size_t at)
 	return sample(f, i)->ran && u64_at(sample(f, i)->asleep, at) == sample(f, i)->ran;
 }
 
-/* Is AT what CPU time was when the thread was put on the CPU for the last time? */
+/* Does AT hold the CPU time that the thread had when it was last put on the CPU? */
 static bool shows_ran_before(const struct search *f, size_t at)
 {
 	bool shown = false;
@@ -841,9 +847,10 @@ static bool shows_ran_before(const struct search *f, size_t at)
 }
 
 /*
- * CPU time; and what it was when the thread was put on the CPU for the last
- * time: right behind it, or behind vruntime, before Linux 6.6. That is when it had
- * slept before, unless it was preempted since: what no sample shows is not believed.
+ * Find the CPU time, and what it was when the thread was last put on the CPU.
+ * The second follows the first directly or, before Linux 6.6, follows vruntime.
+ * The thread was last put on the CPU after its first sleep, unless it was
+ * preempted since: a place that no sample confirms is rejected.
  */
 static void find_ran(const struct search *f)
 {
@@ -893,7 +900,7 @@ static int try_once(struct kernel_peek *peek, struct task_layout *shape, struct 
 	return rc;
 }
 
-/* Chance can put the same beside each of a few tasks; other tasks lie elsewhere. */
+/* Another place may fit all samples by chance. So try again: other tasks lie elsewhere. */
 int task_layout_trial_run(struct task_layout *ret, struct err *e)
 {
 	struct kernel_peek *peek = NULL;
@@ -910,7 +917,7 @@ int task_layout_trial_run(struct task_layout *ret, struct err *e)
 	return rc;
 }
 
-#define STRUCT_BYTES 16384 /* of what is written, and at most of what is read */
+#define STRUCT_BYTES 16384 /* of the structs that are written, and at most of those that are read */
 #define MEMBERS_MAX 4096
 
 enum { TASK, ENTITY, MM, PID, UPID, NS, NS_COMMON, STRUCTS };
@@ -941,7 +948,7 @@ static const struct {
 	[TASK_LAYOUT_NUMBERS] = { PID, "numbers", T_UPIDS },
 	[TASK_LAYOUT_INUM] = { NS_COMMON, "inum", T_U32 } };
 
-/* A struct may have one or another of these types; ids by enum type. */
+/* BTF type ids: of members by enum type, and of structs. */
 struct types {
 	int id[T_UPIDS + 1], of[STRUCTS], u8, u32;
 };
@@ -974,7 +981,7 @@ static int write_struct(struct btf *btf, struct types *t, const struct task_layo
 				     (uint32_t)shape->at[m] * 8, 0)
 				     ? -ENOMEM
 				     : 1;
-	/* structs inside structs are put at their first byte: what is in them counts from the outer one */
+	/* nested structs are put at offset 0: offsets of their members count from the outer struct */
 	if (rc > 0 && of == NS)
 		rc = btf__add_field(btf, "ns", t->of[NS_COMMON], 0, 0) ? -ENOMEM : 1;
 	if (rc > 0 && of == TASK)
@@ -1004,9 +1011,9 @@ int task_layout_btf_write(const struct task_layout *shape, int fd, struct err *e
 }
 
 /*
- * Bytes to member NAME of the struct ID, in whatever unnamed part of it; -1 =
- * it has none. *LEFT bounds the members looked at: a file may nest them without
- * end.
+ * The byte offset of member NAME in struct ID, or in its unnamed members; -1 =
+ * it has none. *LEFT bounds the members that are visited, because a file may
+ * nest them without end.
  */
 static int find_member(const struct btf *btf, uint32_t id, const char *name, int *left)
 {
@@ -1038,7 +1045,7 @@ static int told_of(const struct btf *btf, int of, const char *name)
 	return id > 0 ? find_member(btf, (uint32_t)id, name, &left) : -1;
 }
 
-/* What BTF says of M; a struct inside a struct adds its own place. */
+/* The offset of M according to BTF; a nested struct adds its own offset. */
 static int told(const struct btf *btf, enum task_layout_member m)
 {
 	int at = told_of(btf, members[m].of, members[m].name), outer = 0;

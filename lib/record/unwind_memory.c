@@ -26,7 +26,7 @@ void bitrun_close(struct bitrun *b)
 	*b = (struct bitrun){ 0 };
 }
 
-/* The first number from AT on whose bit is VALUE; the end of the range when there is none. */
+/* The first number from AT on whose bit is VALUE, or the end of the range. */
 static uint32_t next(const struct bitrun *b, uint32_t at, bool value)
 {
 	const uint64_t flip = value ? 0 : ~UINT64_C(0);
@@ -88,20 +88,20 @@ void bitrun_give(struct bitrun *b, uint32_t at, uint32_t n)
 #define CHUNKS_GRAINS_OF(bytes) ((uint32_t)(((bytes) + UNWIND_GRAIN - 1) / UNWIND_GRAIN))
 
 #define GROW_LEAST 4 /* chunks at a time */
-#define GROW_MOST 256 /* each is a descriptor until it is in place */
+#define GROW_MOST 256 /* each is a descriptor until it is in the array */
 #define JOBS 8 /* threads that may wait for RCU at the same time */
 #define CHUNKS_MOST 65000 /* each is a mapping, and vm.max_map_count is 65530 */
 #define POLL_US 50
 
 enum phase { MAKING, INSTALLING, DONE };
 
-/* What a thread works on; read here as far as `phase` allows. */
+/* What a thread works on. The caller reads it only as far as `phase` allows. */
 struct job {
 	struct chunks *chunks;
 	pthread_t thread;
-	bool running; /* to be joined */
-	uint32_t first, n; /* chunks to be made, */
-	uint32_t made; /* made: complete once no longer MAKING */
+	bool running; /* the thread must be joined */
+	uint32_t first, n; /* chunks to make, from this number */
+	uint32_t made; /* chunks made; final once no longer MAKING */
 	uint32_t keys[GROW_MOST];
 	int fds[GROW_MOST];
 	int make_error, install_error;
@@ -111,16 +111,16 @@ struct job {
 struct chunks {
 	int fd;
 	struct worker *broker;
-	uint32_t limit; /* chunks, with number 0 */
-	uint32_t end; /* one more than the last that can be used */
+	uint32_t limit; /* number of chunks, including chunk 0 */
+	uint32_t end; /* one more than the last usable chunk */
 	uint8_t *base; /* chunk I is at base + I * UNWIND_CHUNK_BYTES */
-	struct bitrun *runs; /* of each chunk */
+	struct bitrun *runs; /* the grains of each chunk */
 	uint64_t used; /* grains */
-	struct job jobs[JOBS]; /* in turn: only the newest may be MAKING */
+	struct job jobs[JOBS]; /* used in turn; only the newest may be MAKING */
 	uint32_t newest;
 };
 
-/* What was taken at GRAIN of CHUNK. */
+/* The block at GRAIN of CHUNK. */
 static const void *chunks_at(const struct chunks *c, uint32_t chunk, uint32_t grain)
 {
 	return c->base + (size_t)chunk * UNWIND_CHUNK_BYTES + (size_t)grain * UNWIND_GRAIN;
@@ -172,7 +172,7 @@ static void make(struct chunks *c, struct job *j)
 	}
 }
 
-/* One system call for all, because each one waits for RCU; kernels before 5.19 know no such call. */
+/* One system call for all, because each one waits for RCU. Kernels before 5.19 do not have it. */
 static int put_in_place(int outer_fd, const struct job *j)
 {
 	LIBBPF_OPTS(bpf_map_batch_opts, opts);
@@ -200,7 +200,7 @@ static void *work(void *ctx)
 	return NULL;
 }
 
-/* Signals are for the thread that waits for them. */
+/* Block signals in the new thread: another one waits for them. */
 static bool start_thread(struct job *j)
 {
 	sigset_t all, old;
@@ -220,7 +220,10 @@ static void close_all(struct job *j)
 	j->made = 0;
 }
 
-/* Job J has ended, and what it made is in place. */
+/*
+ * Wait for the end of job J. Fails if its chunks could not be put into the
+ * array; else closes their descriptors.
+ */
 static int settle(struct job *j, struct err *e)
 {
 	if (j->running)
@@ -232,7 +235,7 @@ static int settle(struct job *j, struct err *e)
 	return 0;
 }
 
-/* Settle the jobs that have ended; where WAIT, the others too. */
+/* Settle the jobs that have ended; with WAIT, the others too. */
 static int settle_all(struct chunks *c, bool wait, struct err *e)
 {
 	int rc = 0;
@@ -243,7 +246,7 @@ static int settle_all(struct chunks *c, bool wait, struct err *e)
 	return rc;
 }
 
-/* Begin to make N chunks more; the newest job is no longer MAKING. Waits where all are at work. */
+/* Begin to make up to N more chunks; the newest job must no longer be MAKING. Waits if all jobs are busy. */
 static int start(struct chunks *c, uint32_t n, struct err *e)
 {
 	struct job *j = &c->jobs[(c->newest + 1) % JOBS];
@@ -265,7 +268,10 @@ static int start(struct chunks *c, uint32_t n, struct err *e)
 	return 0;
 }
 
-/* Every chunk that was asked for is usable here, or there is an error why not. */
+/*
+ * Wait until the newest job has made its chunks, and let this process use them.
+ * Fails if it could make none.
+ */
 static int collect(struct chunks *c, struct err *e)
 {
 	const struct job *j = &c->jobs[c->newest];
@@ -282,7 +288,7 @@ static int collect(struct chunks *c, struct err *e)
 	return 0;
 }
 
-/* Is the last of the job's chunks in the array? They are put there in their order. */
+/* Is the last chunk of job J in the array? They are put there in order. */
 static bool in_sight(const struct chunks *c, const struct job *j)
 {
 	uint32_t last = j->first + j->made - 1, id;
@@ -306,7 +312,10 @@ static int start_and_collect(struct chunks *c, uint32_t n, struct err *e)
 	return rc ? rc : collect(c, e);
 }
 
-/* At least N chunks more, in steps that grow with what is there, so that there are few. */
+/*
+ * Make N chunks or more. Steps grow with the number of chunks, so that there
+ * are few of them; callers repeat if it made fewer.
+ */
 static int grow(struct chunks *c, uint32_t n, struct err *e)
 {
 	uint32_t end = c->end;
@@ -318,7 +327,7 @@ static int grow(struct chunks *c, uint32_t n, struct err *e)
 		return err_set(e, -ENOSPC, "no room is left in the %u MiB for unwind tables", c->limit / 4);
 	n = MAX(n, MAX(GROW_LEAST, c->end / 32));
 	rc = start_and_collect(c, n, e);
-	/* descriptors are free again once the chunks before are in place */
+	/* descriptors become free when earlier chunks are in the array */
 	if (rc == -EMFILE && settle_all(c, true, e) == 0)
 		rc = start_and_collect(c, n, e);
 	return rc;
@@ -385,7 +394,7 @@ bool chunks_ever_fit(
 	_cleanup_free_ uint32_t *left = calloc(c->limit, sizeof(*left));
 	uint32_t end = 1, full = 1;
 
-	/* without memory nobody can tell: say what lets the caller try again */
+	/* if out of memory, the answer is unknown: return the one that makes the caller try again */
 	for (uint32_t i = 0; left && i < n; i++) {
 		uint32_t need = grains(ctx, i), at = full;
 
@@ -475,10 +484,7 @@ void chunks_stats(const struct chunks *c, struct chunks_stats *ret)
 	ret->bytes_used = c->used * UNWIND_GRAIN;
 }
 
-/*
- * sharedarray - an array map whose values are mapped here: written and read
- * in place on both sides.
- */
+/* sharedarray - an array map whose values are mapped here: both sides read and write them in place. */
 
 struct sharedarray {
 	int fd;
@@ -493,7 +499,7 @@ static size_t whole_pages(size_t bytes)
 	return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-/* N values of SIZE bytes, a multiple of 8, all zero. Release with sharedarray_close(). */
+/* N values of SIZE bytes (a multiple of 8), all zero. Release with sharedarray_close(). */
 static int sharedarray_open(struct sharedarray *a, const char *name, size_t size, uint32_t n, struct err *e)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
@@ -521,18 +527,18 @@ static void sharedarray_close(struct sharedarray *a)
 	*a = (struct sharedarray){ 0 };
 }
 
-/* What the kernel holds for such an array: whole pages, and one of its own. */
+/* Kernel memory of such an array: whole pages, and one of its own. */
 static uint64_t sharedarray_bytes(size_t size, uint32_t n)
 {
 	return whole_pages(size * n) + PAGE;
 }
 
-/* Numbers below `fresh` that are free are chained by `next` from `idle`; 0 ends the chain. */
+/* Free numbers below `fresh` form a list from `idle` through `next`; 0 ends it. */
 struct ruleset {
 	struct sharedarray array;
 	struct unwind_rule *rules;
 	uint64_t seed;
-	struct hashtable numbers; /* those that are held, by their rules */
+	struct hashtable numbers; /* numbers in use, by rule */
 	uint32_t fresh;
 	uint16_t idle;
 	uint16_t next[UNWIND_RULES_MAX];
@@ -570,7 +576,7 @@ void ruleset_close(struct ruleset *r)
 	free(r);
 }
 
-/* The rule of that number, until it is given. */
+/* The rule of NUMBER; valid until it is given back. */
 static const struct unwind_rule *ruleset_at(const struct ruleset *r, uint16_t number)
 {
 	return &r->rules[number];
@@ -649,13 +655,13 @@ static uint64_t ruleset_bytes(void)
 
 struct table {
 	uint32_t seg, n_segs;
-	uint32_t n_rules; /* that it holds, their numbers in `rules` */
+	uint32_t n_rules; /* that it has taken, with their numbers in `rules` */
 	uint16_t *rules;
 	uint64_t rows;
 	bool live;
 };
 
-/* What waits until BPF is done with it: a table, or (table 0) a block of mappings. */
+/* What BPF may still read: a table or, if `table` is 0, a block of mappings. */
 struct left {
 	uint32_t table, chunk, grain, grains;
 };
@@ -675,11 +681,11 @@ struct unwindspace {
 	int procs_fd;
 	struct table *tables; /* UNWIND_TABLES_MAX */
 	uint64_t n_rows, n_tables;
-	size_t held; /* tables and blocks of mappings, leaving ones too */
-	struct leaving now, before; /* since the last quiet; before it */
+	size_t held; /* tables and blocks of mappings, including leaving ones */
+	struct leaving now, before; /* removed since the last unwindspace_quiet(), and before it */
 };
 
-/* The table's segments while they are copied: rule numbers, its own to the recording's. */
+/* A table whose segments are copied. `rules` maps its rule numbers to those of the recording. */
 struct copying {
 	const struct unwindtab *tab;
 	const uint16_t *rules;
@@ -700,7 +706,7 @@ static struct unwind_seg seg_at(const struct unwindspace *s, uint32_t i)
 	return seg;
 }
 
-/* Whatever the segment refers to is in place before it is seen. */
+/* Show segment I to BPF, after everything that it refers to. */
 static void seg_publish(struct unwindspace *s, uint32_t i, struct unwind_seg seg)
 {
 	uint64_t word;
@@ -722,7 +728,7 @@ static int make_arrays(struct unwindspace *s, uint32_t segs, struct err *e)
 
 static int make_procs(struct unwindspace *s, uint32_t n, bool at_once, struct err *e)
 {
-	/* room for all of them at once takes the kernel milliseconds */
+	/* preallocating all of them takes the kernel milliseconds */
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = at_once ? 0 : BPF_F_NO_PREALLOC);
 
 	s->procs_fd = bpf_map_create(
@@ -753,7 +759,7 @@ int unwindspace_open(const struct unwindspace_opts *opts, struct unwindspace **r
 	if (!s)
 		return err_nomem(e, "unwind tables");
 	s->procs_fd = -1;
-	/* first, for its thread works while the rest is made */
+	/* first, because its thread works while the rest is made */
 	rc = chunks_open((uint32_t)MIN(opts->bytes / UNWIND_CHUNK_BYTES, UINT32_MAX), opts->first_chunks,
 		opts->broker, &s->chunks, e);
 	if (rc == 0)
@@ -798,7 +804,7 @@ void unwindspace_fds(const struct unwindspace *s, struct unwindspace_fds *ret)
 	ret->procs = s->procs_fd;
 }
 
-/* Room in both lists for one more to leave: leaving itself cannot fail. */
+/* Reserve room in both lists for one more entry, so that leave() cannot fail. */
 static int hold_one(struct unwindspace *s, struct err *e)
 {
 	if (base_grow(&s->now.v, &s->now.cap, s->held + 1, sizeof(*s->now.v)) != 0 ||
@@ -808,7 +814,7 @@ static int hold_one(struct unwindspace *s, struct err *e)
 	return 0;
 }
 
-/* Everything that table T has, so far as it came, at once. */
+/* Free all that table NUMBER has, even an incomplete one, at once. */
 static void release(struct unwindspace *s, uint32_t number)
 {
 	struct table *t = &s->tables[number];
@@ -1057,7 +1063,7 @@ void unwindspace_procs_sweep(
 
 	while (more) {
 		key = next;
-		/* before KEY goes: without it the search would begin again */
+		/* before KEY is deleted: without KEY the iteration would start again */
 		more = bpf_map_get_next_key(s->procs_fd, &key, &next) == 0;
 		if (unwindspace_proc_get(s, key, &p) && !keep(ctx, key, &p))
 			unwindspace_proc_drop(s, key);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind_memory - the unwind tables and mappings that BPF can see: memory of a
+ * unwind_memory - the unwind tables and mappings that BPF reads: memory of
  * bounded size, shared with the kernel.
  *
- * Owns the maps of bpf/unwind.bpf.h: chunks (array of maps, each one element
- * of 256 KiB, mapped here and written in place), segments, rules, the time of
- * last use of each table, and the processes. Made before the programs are
- * loaded, which take them by descriptor, so that tables can be filled while
- * the verifier works. Layouts: bpf/unwind_abi.h.
+ * Owns the maps of bpf/unwind.bpf.h: chunks (array of maps, each one element of
+ * 256 KiB, mapped here and written in place), segments, rules, the time of last
+ * use of each table, and the processes. They are created before the programs
+ * are loaded, so that tables can be filled while the verifier works; the
+ * programs take them by descriptor. Layouts: bpf/unwind_abi.h.
  *
  * Memory that BPF might still be reading is not used again before
- * unwindspace_quiet() has been called twice; the recorder calls it after each wait for
- * RCU. Not for several threads.
+ * unwindspace_quiet() has been called twice; the recorder calls it after each
+ * wait for RCU. Not thread-safe.
  */
 #ifndef STACKTOOLS_RECORD_UNWIND_MEMORY_H
 #define STACKTOOLS_RECORD_UNWIND_MEMORY_H
@@ -23,47 +23,47 @@
 #include "unwind_abi.h"
 
 /*
- * bitrun - numbers of a small range, taken and given back by runs, lowest
- * place first.
+ * bitrun - an allocator of numbers from a small range, in runs, lowest first.
  *
- * A bit a number. Neighbours that are given back make one run again without
- * any work, and nothing but the bits is kept, so giving back cannot fail.
+ * One bit per number. Runs that are given back merge with free neighbours
+ * without any work, and nothing but the bits is stored, so giving back cannot
+ * fail.
  */
 
 struct bitrun {
 	uint64_t *words;
 	uint32_t bits;
-	uint32_t used; /* how many are taken */
+	uint32_t used; /* numbers that are taken */
 	uint32_t longest; /* no free run is longer */
 };
 
-/* BITS numbers from 0, all free. -ENOMEM. Release with bitrun_close(). */
+/* BITS numbers from 0, all free. 0 or -ENOMEM. Release with bitrun_close(). */
 int bitrun_open(struct bitrun *b, uint32_t bits);
 void bitrun_close(struct bitrun *b); /* a zeroed one is fine */
 
-/* Take the first run of N (at least one) free numbers, *AT the first of them. False when there is none. */
+/* Take the first run of N (at least one) free numbers; *AT is its first number. False if there is none. */
 bool bitrun_take(struct bitrun *b, uint32_t n, uint32_t *at);
 void bitrun_give(struct bitrun *b, uint32_t at, uint32_t n);
 
 /*
- * chunks - memory that this process writes and BPF reads: maps of 256 KiB in
- * an array of maps, made as they are needed, and blocks inside them.
+ * chunks - memory that this process writes and BPF reads: maps of 256 KiB in an
+ * array of maps, made as they are needed, and blocks inside them.
  *
- * Chunk 0 does not exist. A chunk is never given back to the kernel before
- * the end; its blocks are used again. A block is a whole number of grains of
- * UNWIND_GRAIN bytes and lies in one chunk, in the first place where it fits.
+ * Chunk 0 does not exist. Chunks are returned to the kernel only at the end;
+ * their blocks are reused. A block is a whole number of grains of UNWIND_GRAIN
+ * bytes and lies in one chunk, in the first place where it fits.
  *
- * Threads make the chunks and put them into the array. They are usable here
- * once they are made and are in the kernel's sight once they are in the array.
- * The system call that puts them there returns only after a grace period of
- * RCU (5 to 30 ms), for the sake of those who still use what stood there
- * before; nothing did, so nobody waits for the thread unless many do so
- * already. The caller is one thread.
+ * Threads make the chunks and put them into the array. This process can use a
+ * chunk once it is made; BPF sees it once it is in the array. The system call
+ * that puts it there returns only after an RCU grace period (5 to 30 ms), to
+ * protect readers of the entry that it replaces. There was no such entry, so
+ * the caller does not wait for the thread, unless many threads wait already.
+ * All calls must come from one thread.
  */
 
-#define CHUNKS_GRAINS (UNWIND_CHUNK_BYTES / UNWIND_GRAIN) /* of a chunk */
+#define CHUNKS_GRAINS (UNWIND_CHUNK_BYTES / UNWIND_GRAIN) /* grains in a chunk */
 #define CHUNKS_MAP_HEADER                                                                                    \
-	4096 /* bytes of the kernel for each chunk more: in front of values that can be mapped */
+	4096 /* bytes that the kernel adds to each chunk, in front of the values that can be mapped */
 
 struct chunks;
 
@@ -73,40 +73,41 @@ struct chunks_block {
 };
 
 /*
- * An array of N maps (at least two, for the first is never used; at most
- * 65000), and the thread begins to make FIRST chunks. OPENER (NULL = none) is
- * asked for those that this process may not make. On success *RET is the caller's. The message
- * tells when BPF is not permitted.
+ * Create an array of N maps (at least two, because the first is never used; at
+ * most 65000), and start a thread that makes FIRST chunks. BROKER (NULL = none)
+ * makes those that this process may not. On success release *RET with
+ * chunks_close(). The error message says if BPF is not permitted.
  */
 int chunks_open(uint32_t n, uint32_t first, struct worker *broker, struct chunks **ret, struct err *e);
 void chunks_close(struct chunks *c); /* NULL is fine */
 int chunks_fd(const struct chunks *c); /* of the array of maps */
 
 /*
- * Make so many chunks that GRAINS are free, if only in pieces. -ENOSPC when
- * they cannot be; else the kernel's -errno.
+ * Make chunks until GRAINS are free, possibly in pieces. -ENOSPC if the limit
+ * does not allow that; else the kernel's -errno.
  */
 int chunks_reserve(struct chunks *c, uint64_t grains, struct err *e);
 
-/* A block of GRAINS (1 to CHUNKS_GRAINS). -ENOSPC when the bound is reached; else the kernel's -errno. */
+/* Take a block of GRAINS (1 to CHUNKS_GRAINS). -ENOSPC if the limit is reached; else the kernel's -errno. */
 int chunks_take(struct chunks *c, uint32_t grains, struct chunks_block *ret, struct err *e);
 
 void chunks_give(struct chunks *c, uint32_t chunk, uint32_t grain, uint32_t grains);
 
 /*
- * Every chunk that was made is in the kernel's sight when this returns 0.
- * What the kernel refused to put there stays an error, and none is made then.
+ * Make sure that BPF sees every chunk that was made. If the kernel refuses to
+ * put one into the array, this and all later calls fail, and no more chunks are
+ * made.
  */
 int chunks_commit(struct chunks *c, struct err *e);
 
-/* Do blocks of these sizes fit when they are taken in this order and nothing else is there? */
+/* Would blocks of these sizes fit if they were taken in this order and nothing else was there? */
 bool chunks_ever_fit(
 	const struct chunks *c, uint32_t (*grains)(const void *ctx, uint32_t i), const void *ctx, uint32_t n);
 
 struct chunks_stats {
-	uint64_t chunks; /* made */
-	uint64_t bytes; /* that the kernel holds for them */
-	uint64_t bytes_used; /* by blocks */
+	uint64_t chunks; /* that were made */
+	uint64_t bytes; /* kernel memory that they take */
+	uint64_t bytes_used; /* taken by blocks */
 };
 
 void chunks_stats(const struct chunks *c, struct chunks_stats *ret);
@@ -115,22 +116,22 @@ void chunks_stats(const struct chunks *c, struct chunks_stats *ret);
  * ruleset - the distinct rules of a recording, numbered, in an array that BPF
  * reads.
  *
- * A rule keeps its number as long as somebody holds it; each take counts.
- * Rule 0 (all zero: no unwind information) is always there and not counted.
- * Not for several threads.
+ * A rule keeps its number while it has references; each take adds one. Rule 0
+ * (all zero: no unwind information) always exists and is not counted. Not
+ * thread-safe.
  */
 
 struct ruleset;
 
-/* On success *RET is the caller's. */
+/* On success release *RET with ruleset_close(). */
 int ruleset_open(struct ruleset **ret, struct err *e);
 void ruleset_close(struct ruleset *r); /* NULL is fine */
 int ruleset_fd(const struct ruleset *r); /* of the array of UNWIND_RULES_MAX rules */
 
-/* The number of RULE, the same for equal rules. -ENOSPC when every number is taken. */
+/* The number of RULE, the same for equal rules. -ENOSPC if every number is taken, or out of memory. */
 int ruleset_take(struct ruleset *r, const struct unwind_rule *rule, uint16_t *ret);
 
-/* Undo one take. With the last one the number is free, and is rule 0 until it is taken again. */
+/* Undo one take. The last one frees the number, which is rule 0 until it is taken again. */
 void ruleset_give(struct ruleset *r, uint16_t number);
 
 uint32_t ruleset_count(const struct ruleset *r); /* distinct ones, without rule 0 */
@@ -138,13 +139,13 @@ uint32_t ruleset_count(const struct ruleset *r); /* distinct ones, without rule 
 struct unwindspace;
 
 struct unwindspace_opts {
-	uint64_t bytes; /* of chunks at most, rounded down to whole ones, at least two; one is never used */
+	uint64_t bytes; /* limit for chunks, rounded down to whole ones, at least two; one is never used */
 	uint32_t segs; /* room in the array of segments; 0 = 65536, 4 GiB of text */
 	uint32_t procs; /* room for processes; 0 = 16384 */
-	bool procs_at_once; /* allocate it all now: kernels before 6.1 log a warning when a raw or classic
+	bool procs_at_once; /* allocate all of that now: kernels before 6.1 log a warning if a raw or classic
 			       tracepoint's program uses memory that is allocated later */
-	uint32_t first_chunks; /* made and put in place by a thread meanwhile */
-	struct worker *broker; /* makes chunks when this process may not any more; NULL = none */
+	uint32_t first_chunks; /* chunks that a thread makes in the background */
+	struct worker *broker; /* makes chunks when this process no longer may; NULL = none */
 };
 
 /* The descriptors of the maps, for bpf_map__reuse_fd(). */
@@ -158,25 +159,27 @@ void unwindspace_fds(const struct unwindspace *s, struct unwindspace_fds *ret);
 
 /*
  * Copy table TAB (of at least one segment) into the chunks. *TABLE is its
- * number, *SEG the place of its first segment. All or nothing: -ENOSPC when
- * the bound is reached (remove tables, call quiet, try again) or when rules
- * or segments ran out; -E2BIG when it could never fit.
+ * number, *SEG the place of its first segment. All or nothing: -ENOSPC if the
+ * limit is reached (remove tables, call unwindspace_quiet(), try again) or if
+ * rules or segments ran out; -E2BIG if it could never fit.
  */
 int unwindspace_add(
 	struct unwindspace *s, const struct unwindtab *tab, uint32_t *table, uint32_t *seg, struct err *e);
 
 /*
- * The rule in force AT bytes behind the beginning of the first of the SEGS
- * segments from SEG on, as BPF finds it; NULL where there is none. Until the
- * table is removed.
+ * The rule that applies AT bytes after the start of the SEGS segments from SEG
+ * on, as BPF finds it; NULL = none. Valid until the table is removed.
  */
 const struct unwind_rule *unwindspace_rule(
 	const struct unwindspace *s, uint32_t seg, uint32_t segs, uint64_t at);
 
-/* No mapping names TABLE any more: its memory is free once it is quiet. */
+/*
+ * Remove TABLE, to which no mapping refers any more. Its memory is free after
+ * two calls of unwindspace_quiet().
+ */
 void unwindspace_remove(struct unwindspace *s, uint32_t table);
 
-/* When TABLE was last used by a walk, or else added, CLOCK_MONOTONIC; 0 = never. */
+/* When a walk last used TABLE, or else when it was added, CLOCK_MONOTONIC; 0 = never. */
 uint64_t unwindspace_used_ns(const struct unwindspace *s, uint32_t table);
 
 /* A run of mappings in the chunks: written by the caller, read by BPF once a process refers to it. */
@@ -185,40 +188,40 @@ struct unwindspace_maps {
 	uint32_t chunk, grain, n;
 };
 
-/* Room for N mappings. -ENOSPC as above, -E2BIG beyond UNWIND_MAPS_MAX. */
+/* Get zeroed room for N mappings. -ENOSPC as above, -E2BIG beyond UNWIND_MAPS_MAX. */
 int unwindspace_maps_new(struct unwindspace *s, uint32_t n, struct unwindspace_maps *ret, struct err *e);
 void unwindspace_maps_drop(struct unwindspace *s, const struct unwindspace_maps *m);
 
 /*
- * Everything that was added is in the kernel's sight when this returns 0:
- * call it before a mapping or a process refers to it. Cheap, and it does not
- * wait for RCU: a new chunk is seen as soon as a thread has put it in place.
+ * Make sure that BPF sees everything that was added: call it before a mapping
+ * or a process refers to it. Cheap, because it does not wait for RCU: BPF sees
+ * a new chunk as soon as a thread has put it into the array.
  */
 int unwindspace_commit(struct unwindspace *s, struct err *e);
 
 /*
- * Process TGID has these mappings from now on (replaces, atomically for BPF).
- * -ENOSPC when there is no room for another process.
+ * Set the mappings of process TGID; the replacement is atomic for BPF. -ENOSPC
+ * if there is no room for another process.
  */
 int unwindspace_proc_set(struct unwindspace *s, uint32_t tgid, const struct unwind_proc *p, struct err *e);
 
-/* What BPF has for TGID, which it may have put there itself at a fork. False when there is nothing. */
+/* Get the mappings that BPF has for TGID; BPF may have set them itself at a fork. False if there are none. */
 bool unwindspace_proc_get(const struct unwindspace *s, uint32_t tgid, struct unwind_proc *ret);
 
-/* Drop every process that KEEP does not want. */
+/* Drop every process for which KEEP returns false. */
 void unwindspace_procs_sweep(struct unwindspace *s,
 	bool (*keep)(void *ctx, uint32_t tgid, const struct unwind_proc *p), void *ctx);
 
 void unwindspace_proc_drop(struct unwindspace *s, uint32_t tgid);
 
-/* An RCU grace period has passed since the last call. */
+/* An RCU grace period has passed since the last call: free what was removed before that call. */
 void unwindspace_quiet(struct unwindspace *s);
 
 struct unwindspace_stats {
-	uint64_t bytes; /* that the kernel holds for chunks, segments, rules and times */
-	uint64_t bytes_used; /* of the chunks, by tables and mappings, until they are quiet */
-	uint64_t rows, tables; /* without those that were removed */
-	uint64_t rules; /* distinct ones, until their tables are quiet */
+	uint64_t bytes; /* kernel memory of chunks, segments, rules and times */
+	uint64_t bytes_used; /* in chunks, by tables and mappings; removed ones count until they are free */
+	uint64_t rows, tables; /* without removed ones */
+	uint64_t rules; /* distinct ones, including those of removed tables until these are free */
 };
 
 void unwindspace_stats(const struct unwindspace *s, struct unwindspace_stats *ret);

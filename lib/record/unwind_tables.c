@@ -14,30 +14,32 @@
 #include <sys/sysinfo.h>
 
 /*
- * unwind_files - the files that processes map, by identity, and how far the unwind
- * table of each has come.
+ * unwind_files - the files that processes map, by identity, and the state of
+ * the unwind table of each.
  *
- * A file is (device, inode, size, times): renamed or deleted it is the same
- * one, changed it is another. Files are never forgotten: numbers stay valid as
- * long as the table lives, pointers until the next add.
+ * A file is identified by (device, inode, size, times): it remains the same one
+ * if it is renamed or deleted, and is another one if it is changed. Files are
+ * never forgotten: numbers stay valid as long as the table lives, pointers
+ * until the next add.
  */
 
 enum tabfile_state {
 	TABFILE_ASKED, /* the table is being compiled */
-	TABFILE_READY, /* it is in the kernel's sight */
-	TABFILE_BARE, /* there is none, and will be none */
-	TABFILE_WAITING, /* it waits for memory that was given up for it */
-	TABFILE_DROPPED /* it was given up, or there was no room */
+	TABFILE_READY, /* BPF can see it */
+	TABFILE_BARE, /* there is none, and there will be none */
+	TABFILE_WAITING, /* it waits for memory of tables that were dropped for it */
+	TABFILE_DROPPED /* it was dropped, or there was no room */
 };
 
 struct tabfile {
 	enum tabfile_state state;
-	bool changed; /* what BPF is to see of it, since somebody last set this to false */
-	uint8_t quiets, rounds; /* WAITING: since memory was last given up for it, and how often it was */
-	uint8_t refused; /* how often there was no room for it, in a row */
+	bool changed; /* what BPF should see of it has changed since tableset_applied() */
+	uint8_t quiets, rounds; /* WAITING: quiet periods since tables were last dropped for it, and how often
+				   they were */
+	uint8_t refused; /* how often in a row there was no room for it */
 	uint32_t refs; /* mappings */
 	uint64_t idle_since_ns; /* when refs became 0 */
-	uint64_t again_ns; /* DROPPED: not to be asked for before; UINT64_MAX = it never fits */
+	uint64_t again_ns; /* DROPPED: not requested before this time; UINT64_MAX = it never fits */
 	struct table_cache_key key;
 	uint32_t table, seg; /* READY: numbers of unwindspace */
 	uint16_t segs;
@@ -53,7 +55,7 @@ struct unwind_files {
 	struct tabfile *files;
 	size_t n, cap;
 	struct hashtable by_key;
-	bool any_changed; /* of a file, since somebody last set this to false */
+	bool any_changed; /* some file has changed since tableset_applied() */
 };
 
 static void unwind_files_free(struct unwind_files *t)
@@ -74,14 +76,17 @@ static uint64_t hash_key(const struct table_cache_key *key)
 	return hash_bytes(words, sizeof(words), 0);
 }
 
-/* The number of the file with this identity, whatever its build ID; UINT32_MAX = none. */
-/* Whoever owns a file chooses its size and times, and can make hashes meet: all of the key is compared. */
+/*
+ * The number of the file with this identity, whatever its build ID; UINT32_MAX
+ * = none. Compares the whole key: the owner of a file chooses its size and
+ * times, and can make hashes collide.
+ */
 static uint32_t unwind_files_find(const struct unwind_files *t, const struct table_cache_key *key)
 {
 	return HASHTABLE_FIND(&t->by_key, hash_key(key), i, table_cache_same_file(&t->files[i].key, key));
 }
 
-/* One that is found by its number alone. */
+/* Add a file that can only be found by its number; UINT32_MAX if out of memory. */
 static uint32_t unwind_files_add_nameless(struct unwind_files *t)
 {
 	if (base_grow(&t->files, &t->cap, t->n + 1, sizeof(*t->files)) != 0)
@@ -89,7 +94,7 @@ static uint32_t unwind_files_add_nameless(struct unwind_files *t)
 	return (uint32_t)t->n++;
 }
 
-/* A new file, which must not be there yet; UINT32_MAX without memory. */
+/* Add a file, which must not be there yet; UINT32_MAX if out of memory. */
 static uint32_t unwind_files_add(struct unwind_files *t, const struct table_cache_key *key)
 {
 	uint32_t file = hashtable_reserve(&t->by_key, 1) == 0 ? unwind_files_add_nameless(t) : UINT32_MAX;
@@ -107,7 +112,7 @@ static struct tabfile *unwind_files_get(const struct unwind_files *t, uint32_t f
 	return file < t->n ? &t->files[file] : NULL;
 }
 
-/* F is in STATE from now on, and has changed. */
+/* Set the state of F, and mark F as changed. */
 static void unwind_files_change(struct unwind_files *t, struct tabfile *f, enum tabfile_state state)
 {
 	f->state = state;
@@ -116,36 +121,36 @@ static void unwind_files_change(struct unwind_files *t, struct tabfile *f, enum 
 }
 
 /*
- * table_room - unwind tables in the memory that BPF sees: where each one lies,
- * and which go when memory is short.
+ * table_room - the unwind tables in the memory that BPF reads: where each one
+ * lies, and which are dropped if memory is short.
  *
- * A table for which there is no room waits (TABFILE_WAITING) while those that
- * were used least, as many as make its room, are given up; their memory is free
- * after two quiet periods. One that was used within five seconds stays, so that
- * no two take turns. Where that makes no room the new table is refused
- * (TABFILE_DROPPED): it is asked for again when a walk has missed it, each time
- * later. An eighth of the memory is left to mappings, which push tables out
- * beyond it.
+ * A table for which there is no room waits (TABFILE_WAITING) while the least
+ * used tables, as many as make its room, are dropped; their memory is free
+ * after two quiet periods. A table used within the last five seconds stays, so
+ * that no two tables take turns. If that makes no room, the new table is
+ * refused (TABFILE_DROPPED). It is requested again when a walk has missed it,
+ * each time after a longer delay. An eighth of the memory is reserved for
+ * mappings; beyond it they push tables out.
  */
 
 struct table_room {
-	struct unwindspace *space; /* the caller's, as FILES */
+	struct unwindspace *space; /* the caller's, like FILES */
 	struct unwind_files *files;
-	uint64_t hashtable_bytes; /* used by tables and mappings, beyond which no table is added */
-	uint64_t maps_asked, maps_given; /* for table_room_maps(): not free yet */
-	unsigned int maps_quiets; /* since that began */
-	uint64_t dropped; /* tables given up, or refused */
+	uint64_t hashtable_bytes; /* limit for tables and mappings: beyond it no table is added */
+	uint64_t maps_asked, maps_given; /* bytes requested and dropped for mappings, not free yet */
+	unsigned int maps_quiets; /* quiet periods since then */
+	uint64_t dropped; /* tables dropped or refused */
 };
 
-#define BUSY_NS UINT64_C(5000000000) /* a table that was used so recently is not given up */
-#define WANTED_NS UINT64_C(2000000000) /* a walk that missed a table so lately asks for it again */
+#define BUSY_NS UINT64_C(5000000000) /* a table used this recently is not dropped */
+#define WANTED_NS UINT64_C(2000000000) /* a walk that missed a table this recently requests it again */
 #define REFUSED_MOST 6 /* each refusal doubles the time to the next try, from WANTED_NS up to a minute */
-#define WANTS 1024 /* dropped tables are missed by the highest numbers of tables, which they may share */
-#define MAPS_SHARE 8 /* of the memory, left to mappings: without these tables are of no use */
-#define WAIT_QUIETS 2 /* what was given up is free after so many, */
-#define WAIT_ROUNDS 3 /* and perhaps in pieces too small: more is given up so often */
+#define WANTS 1024 /* the highest table numbers stand for dropped tables, which may share them */
+#define MAPS_SHARE 8 /* one part in so many is reserved for mappings, without which tables are of no use */
+#define WAIT_QUIETS 2 /* dropped memory is free after so many quiet periods, */
+#define WAIT_ROUNDS 3 /* perhaps in pieces that are too small: drop more, so many times */
 
-/* SPACE and FILES have to outlive R; BYTES: of the chunks that SPACE uses at most. It holds nothing. */
+/* SPACE and FILES must outlive R. BYTES: limit of the chunks that SPACE uses. R needs no release. */
 static void table_room_init(
 	struct table_room *r, struct unwindspace *space, struct unwind_files *files, uint64_t bytes)
 {
@@ -154,7 +159,7 @@ static void table_room_init(
 	};
 }
 
-/* A number of no table, by which BPF tells that dropped file F is missed. */
+/* A number without a table, with which BPF reports that dropped file F is missed. */
 static uint32_t want_of(const struct table_room *r, const struct tabfile *f)
 {
 	return UNWIND_TABLES_MAX - 1 - (uint32_t)(f - r->files->files) % WANTS;
@@ -168,7 +173,7 @@ static void give_up(struct table_room *r, struct tabfile *f)
 	unwind_files_change(r->files, f, TABFILE_DROPPED);
 }
 
-/* Nothing could be made of F for now: it is DROPPED, and counted. */
+/* F gets no table for now: it is DROPPED, and counted. */
 static void table_room_refuse(struct table_room *r, struct tabfile *f)
 {
 	f->again_ns = now_ns() + (WANTED_NS << MIN(f->refused, REFUSED_MOST - 1));
@@ -178,19 +183,19 @@ static void table_room_refuse(struct table_room *r, struct tabfile *f)
 	unwind_files_change(r->files, f, TABFILE_DROPPED);
 }
 
-/* The table of F was given up, or refused, and may be there again. */
+/* Was the table of F dropped or refused, and may it be requested again now? */
 static bool table_room_may_ask(const struct tabfile *f)
 {
 	return f->state == TABFILE_DROPPED && now_ns() >= f->again_ns;
 }
 
-/* That, and a walk has missed it lately. */
+/* The same, and has a walk missed it lately? */
 static bool table_room_wanted(const struct table_room *r, const struct tabfile *f)
 {
 	return table_room_may_ask(f) && now_ns() - unwindspace_used_ns(r->space, want_of(r, f)) < WANTED_NS;
 }
 
-/* When F was last used, if it is in the kernel and may be given up; 0 = nobody maps it. */
+/* When F was last used; 0 = no process maps it; UINT64_MAX = it is not in memory, so it cannot be dropped. */
 static uint64_t used_ns(const struct table_room *r, const struct tabfile *f)
 {
 	if (f->state != TABFILE_READY)
@@ -198,7 +203,7 @@ static uint64_t used_ns(const struct table_room *r, const struct tabfile *f)
 	return f->refs ? unwindspace_used_ns(r->space, f->table) : 0;
 }
 
-/* Of the tables in the kernel: one that nobody maps, else the one that was used longest ago. */
+/* A table that no process maps, else the one last used longest ago, before BEFORE_NS; NULL = none. */
 static struct tabfile *least_used(struct table_room *r, uint64_t before_ns)
 {
 	struct tabfile *least = NULL;
@@ -217,8 +222,8 @@ static struct tabfile *least_used(struct table_room *r, uint64_t before_ns)
 }
 
 /*
- * Give up what was used least, LEN bytes of it or more; nothing if that much
- * cannot be. What was given up is not free before it is quiet.
+ * Drop the least used tables, LEN bytes of them or more; none if that much
+ * cannot be dropped. Their memory is free after two quiet periods.
  */
 static bool make_room(struct table_room *r, size_t len)
 {
@@ -239,8 +244,11 @@ static bool make_room(struct table_room *r, size_t len)
 	return true;
 }
 
-/* Mappings of LEN bytes found no room: give up tables. False when none can be given up now. */
-/* Many processes ask at the same time, each for little: one table does for all of them. */
+/*
+ * Mappings of LEN bytes found no room: drop tables. False if none can be
+ * dropped now. Many processes request a little each at the same time, and one
+ * table is enough for all of them.
+ */
 static bool table_room_maps(struct table_room *r, size_t len)
 {
 	const size_t step = MAX(len, (size_t)UNWIND_CHUNK_BYTES / 8);
@@ -266,7 +274,7 @@ static void keep_place(struct tabfile *f, const struct unwindtab *tab)
 		memcpy(f->loads, tab->loads, bytes);
 }
 
-/* Let F wait for what is given up for it: LEN bytes. False when nothing can be. */
+/* Drop LEN bytes of tables or more, and let F wait for them. False if they cannot be dropped. */
 static bool wait_for_room(struct table_room *r, struct tabfile *f, const uint8_t *bytes, size_t len)
 {
 	uint8_t rounds = f->state == TABFILE_WAITING ? f->rounds : 0;
@@ -285,7 +293,7 @@ static bool wait_for_room(struct table_room *r, struct tabfile *f, const uint8_t
 	return true;
 }
 
-/* As unwindspace_add(), but not into what is left to mappings. */
+/* As unwindspace_add(), but not into the memory reserved for mappings. */
 static int add_table(struct table_room *r, struct tabfile *f, const struct unwindtab *tab, size_t len)
 {
 	struct unwindspace_stats st;
@@ -299,8 +307,8 @@ static int add_table(struct table_room *r, struct tabfile *f, const struct unwin
 }
 
 /*
- * Put table TAB, of at least one segment, into the kernel's sight: F is READY
- * then, or WAITING with a copy of its own, or DROPPED.
+ * Put table TAB, of at least one segment, into the memory that BPF reads. F
+ * becomes READY, or WAITING with its own copy, or DROPPED.
  */
 static void table_room_put(struct table_room *r, struct tabfile *f, const struct unwindtab *tab)
 {
@@ -326,8 +334,7 @@ static uint16_t table_word(enum unwind_state state, uint32_t table)
 	return (uint16_t)((unsigned int)state << 14 | table);
 }
 
-/* What a mapping of F (NULL = of no file) at START with file offset OFFSET is to BPF: bias and word of RET.
- */
+/* Fill in bias and word of RET for a mapping of F (NULL = of no file) at START with file offset OFFSET. */
 static void table_room_map(const struct table_room *r, const struct tabfile *f, uint64_t start,
 	uint64_t offset, struct unwind_map *ret)
 {
@@ -341,7 +348,7 @@ static void table_room_map(const struct table_room *r, const struct tabfile *f, 
 	for (size_t i = 0; f && f->state == TABFILE_READY && i < f->n_loads; i++) {
 		const struct unwindtab_load *l = &f->loads[i];
 
-		/* a mapping begins at a page, a load may begin inside it */
+		/* a mapping begins at a page, but a load may begin inside that page */
 		if (offset + 4095 < l->offset || offset >= l->offset + l->bytes)
 			continue;
 		ret->bias = start - (l->vaddr + (offset - l->offset)) + f->vaddr;
@@ -353,7 +360,7 @@ static void table_room_map(const struct table_room *r, const struct tabfile *f, 
 	__atomic_store_n(&ret->word, m.word, __ATOMIC_RELEASE);
 }
 
-/* An RCU grace period has passed: then, of every file, what the next two say. */
+/* An RCU grace period has passed. Then call table_room_waited() and table_room_tidy() for the files. */
 static void table_room_quiet(struct table_room *r)
 {
 	unwindspace_quiet(r->space);
@@ -363,15 +370,15 @@ static void table_room_quiet(struct table_room *r)
 	}
 }
 
-/* Another one of F, for which table_room_quiet() was called: true when its table (`bytes`) is to be put
- * again.
- */
+/* Count a quiet period of F. True if the table of F (`bytes`) should be put into memory again. */
 static bool table_room_waited(struct tabfile *f)
 {
 	return f->state == TABFILE_WAITING && ++f->quiets >= WAIT_QUIETS;
 }
 
-/* Give up the table of F if nobody has mapped it for IDLE_NS; it may come back at once, and is not counted.
+/*
+ * Drop the table of F if no process has mapped it for IDLE_NS. It may come back
+ * at once, and is not counted as dropped.
  */
 static void table_room_tidy(struct table_room *r, struct tabfile *f, uint64_t idle_ns)
 {
@@ -381,11 +388,11 @@ static void table_room_tidy(struct table_room *r, struct tabfile *f, uint64_t id
 	give_up(r, f);
 }
 
-#define IDLE_NS UINT64_C(10000000000) /* how long a table that nobody maps is kept */
+#define IDLE_NS UINT64_C(10000000000) /* how long a table that no process maps is kept */
 #define KEPT_BYTES (64u << 20)
 #define WORTH_ROWS 500 /* smaller tables are compiled faster than read */
 
-/* A table for the disk. Written at the end: a disk may keep its writers waiting. */
+/* A table for the disk cache. It is written at the end, because a disk may block its writers. */
 struct kept {
 	struct table_cache_key key;
 	uint8_t *bytes;
@@ -400,9 +407,9 @@ struct tableset {
 	struct table_cache *cache; /* NULL = none */
 	struct unwind_files files;
 	struct table_room room;
-	struct idmap refused; /* devices and inodes of files that may not even be looked at */
-	bool worker_missing; /* none could be started just now, */
-	bool worker_gone; /* or ever will be */
+	struct idmap refused; /* devices and inodes of files that could not be opened */
+	bool worker_missing; /* none could be started just now */
+	bool worker_gone; /* none can be started any more */
 	struct kept *kept;
 	size_t n_kept, max_kept, kept_bytes;
 	uint64_t idle_ns;
@@ -420,7 +427,10 @@ static uint64_t default_bytes(void)
 	return MIN(all / 16, UINT64_C(512) << 20);
 }
 
-/* The kernel's header of each chunk counts, chunk 0 takes no memory. */
+/*
+ * The bytes of chunks that fit into BOUND. The kernel's header of each chunk
+ * counts; chunk 0 takes no memory.
+ */
 static uint64_t chunk_bytes(uint64_t bound)
 {
 	return (bound / (UNWIND_CHUNK_BYTES + CHUNKS_MAP_HEADER) + 1) * UNWIND_CHUNK_BYTES;
@@ -449,7 +459,7 @@ int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struc
 	t->vdso = TABLESET_NO_FILE;
 	table_room_init(&t->room, t->space, &t->files, space.bytes - UNWIND_CHUNK_BYTES);
 	t->idle_ns = opts->idle_ns ? opts->idle_ns : IDLE_NS;
-	/* without one, tables are compiled each time */
+	/* without a cache, tables are compiled each time */
 	table_cache_open(TABLE_CACHE_BYTES_DEFAULT, &t->cache, NULL);
 	*ret = t;
 	return 0;
@@ -499,7 +509,7 @@ static void fail(struct tableset *t, struct tabfile *f, const char *why)
 	unwind_files_change(&t->files, f, TABFILE_BARE);
 }
 
-/* The table of F into the kernel; where there is no room it waits for what is given up for it. */
+/* Put the table of F into memory; if there is no room, it waits for tables to be dropped. */
 static void install(struct tableset *t, struct tabfile *f, const uint8_t *bytes, size_t len)
 {
 	struct unwindtab tab;
@@ -517,7 +527,7 @@ static void install(struct tableset *t, struct tabfile *f, const uint8_t *bytes,
 	table_room_put(&t->room, f, &tab);
 }
 
-/* The disk's copy of F's table, if there is a good one. */
+/* Install the disk cache's copy of F's table. False if there is no valid one. */
 static bool from_cache(struct tableset *t, struct tabfile *f)
 {
 	_cleanup_free_ uint8_t *bytes = NULL;
@@ -530,7 +540,7 @@ static bool from_cache(struct tableset *t, struct tabfile *f)
 	return true;
 }
 
-/* Take the table of F from the cache, else ask the worker for it; FD stays the caller's. */
+/* Take the table of F from the cache, else request it from the worker. FD belongs to the caller. */
 static void ask(struct tableset *t, struct tabfile *f, int fd)
 {
 	struct err why;
@@ -547,7 +557,7 @@ static void ask(struct tableset *t, struct tabfile *f, int fd)
 		fail(t, f, why.msg);
 }
 
-/* The image in our own memory is every 64-bit process's. */
+/* The file number of the vdso: every 64-bit process has the same image as this one. */
 static uint32_t vdso_file(struct tableset *t)
 {
 	_cleanup_close_ int fd = -1;
@@ -567,11 +577,11 @@ static uint32_t vdso_file(struct tableset *t)
 		return TABLESET_NO_FILE;
 	t->stats.files++;
 	ask(t, f, fd);
-	f->key.id.len = 0; /* its time is that of the memfd: never to be found again in the cache */
+	f->key.id.len = 0; /* the vdso is not a file: keep its table out of the cache */
 	return t->vdso;
 }
 
-/* What may not be looked at has no table; each file is counted once. */
+/* Count a file that could not be opened, but only once. It has no table. */
 static void count_refused(struct tableset *t, const struct procmap *m, int code)
 {
 	bool added = false;
@@ -589,9 +599,9 @@ static void count_refused(struct tableset *t, const struct procmap *m, int code)
 }
 
 /*
- * A file that was not seen before, or whose table was dropped a while ago.
- * Its identity is that of what was opened: the process may have mapped
- * another file meanwhile, whose table must not count as this one's.
+ * Open a file that is new, or whose table was dropped a while ago, and request
+ * its table. Its identity is that of the opened file: the process may have
+ * mapped another file meanwhile, whose table must not count as this one's.
  */
 static uint32_t look_at(struct tableset *t, uint32_t pid, const struct procmap *m)
 {
@@ -621,7 +631,7 @@ static uint32_t look_at(struct tableset *t, uint32_t pid, const struct procmap *
 	return file;
 }
 
-/* The file of status ST, which process PID maps as M. */
+/* The number of the file with status ST, which process PID maps as M. */
 static uint32_t file_of(struct tableset *t, uint32_t pid, const struct procmap *m, const struct stat *st)
 {
 	struct table_cache_key key;
@@ -693,7 +703,7 @@ void tableset_map(
 	table_room_map(&t->room, unwind_files_get(&t->files, file), start, offset, ret);
 }
 
-/* Remember a table for the disk; what is beyond KEPT_BYTES is compiled again another time. */
+/* Keep a table for the disk cache. Tables beyond KEPT_BYTES are compiled again another time. */
 static void keep(struct tableset *t, const struct tabfile *f, const struct table_worker_answer *a)
 {
 	struct kept *k;
@@ -718,7 +728,7 @@ static void take_answer(struct tableset *t, const struct table_worker_answer *a)
 	if (!f || f->state != TABFILE_ASKED)
 		return;
 	if (a->error) {
-		/* what is no ELF file has no table; that is no failure */
+		/* a file that is not ELF has no table, which is not a failure */
 		if (a->error == -EINVAL || a->error == -EOPNOTSUPP) {
 			t->stats.bare++;
 			unwind_files_change(&t->files, f, TABFILE_BARE);
@@ -734,8 +744,8 @@ static void take_answer(struct tableset *t, const struct table_worker_answer *a)
 }
 
 /*
- * No worker could be started. Where that is for good the files that were to be
- * compiled have no tables; else it is tried again with the next call.
+ * No worker could be started. If that is final, the files that were to be
+ * compiled have no tables; else the next call tries again.
  */
 static void miss_worker(struct tableset *t, const struct err *why)
 {

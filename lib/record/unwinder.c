@@ -12,13 +12,13 @@
  * mapblock - the executable mappings of a process, as BPF sees them: read from
  * /proc, each with the file whose table it is walked by.
  *
- * A block lies in the kernel's sight (record/unwind_memory.h), but BPF finds it only
- * when a process refers to it. Which tables its mappings have is kept in step
- * by mapblock_refresh(); the mappings themselves never change. It is shared by
- * a forked child and its parent, and holds its files (tableset_hold()).
+ * A block lies in memory that BPF reads (record/unwind_memory.h), but BPF finds
+ * it only if a process refers to it. mapblock_refresh() updates the tables of
+ * its mappings; the mappings themselves never change. A forked child shares it
+ * with its parent. It holds references to its files (tableset_hold()).
  */
 
-struct mapblock_source; /* what a mapping is of */
+struct mapblock_source; /* the file that is mapped */
 
 struct mapblock {
 	unsigned int refs;
@@ -29,15 +29,15 @@ struct mapblock {
 
 struct mapblocks {
 	struct tableset *tables; /* the caller's */
-	struct mapblock ring; /* every block; no block itself */
+	struct mapblock ring; /* list of all blocks; the head is not a block */
 };
 
 struct mapblock_source {
-	uint32_t file; /* of tableset */
+	uint32_t file; /* number in the tableset */
 	uint64_t offset, dev, inode;
 };
 
-/* TABLES has to outlive M. M must not move. It holds nothing but its blocks, which their owners drop. */
+/* TABLES must outlive M, and M must not be moved. M needs no release: the owners of its blocks drop them. */
 static void mapblock_init(struct mapblocks *m, struct tableset *tables)
 {
 	m->tables = tables;
@@ -50,7 +50,7 @@ static struct mapblock *mapblock_share(struct mapblock *b)
 	return b;
 }
 
-/* Gives one back, when no process that BPF finds refers to it any more; NULL is fine. */
+/* Drop a reference, once no process that BPF finds refers to the block any more; NULL is fine. */
 static void mapblock_drop(struct mapblocks *m, struct mapblock *b)
 {
 	if (!b || --b->refs)
@@ -68,7 +68,7 @@ struct reading {
 	struct tableset *tables;
 	uint32_t pid;
 	const struct mapblock *before;
-	uint32_t at; /* where in it */
+	uint32_t at; /* position in `before` */
 	struct {
 		uint64_t start, end;
 		struct mapblock_source source;
@@ -77,7 +77,7 @@ struct reading {
 	uint64_t cut;
 };
 
-/* The file of a mapping that was there before, unchanged; else a look at it. */
+/* The file of mapping M: that of an unchanged earlier mapping, else looked up. */
 static uint32_t file_of(struct reading *r, const struct procmap *m, const struct mapblock_source *now)
 {
 	const struct mapblock *b = r->before;
@@ -97,14 +97,14 @@ static uint32_t file_of(struct reading *r, const struct procmap *m, const struct
 	return tableset_file(r->tables, r->pid, m);
 }
 
-/* Neighbours without a table are one: JIT compilers make thousands of them. */
+/* Merges adjacent mappings without a table: JIT compilers make thousands of them. */
 static int read_map(void *ctx, const struct procmap *m)
 {
 	struct reading *r = ctx;
 	struct mapblock_source source = { TABLESET_NO_FILE, m->offset,
 		(uint64_t)m->dev_major << 32 | m->dev_minor, m->inode };
 
-	/* vsyscall lies in the kernel's half, which BPF's search leaves out */
+	/* vsyscall lies in the kernel's half, which BPF's search skips */
 	if (!(m->prot & PROT_EXEC) || m->start > INT64_MAX)
 		return 0;
 	if (r->n == UNWIND_MAPS_MAX) {
@@ -135,7 +135,7 @@ static void fill_map(const struct mapblocks *m, struct mapblock *b, uint32_t i)
 	tableset_map(m->tables, b->sources[i].file, map->start, b->sources[i].offset, map);
 }
 
-/* What was read becomes a block; NULL without memory, here or in the kernel. */
+/* Make a block of what was read; NULL if out of memory, here or in the kernel. */
 static struct mapblock *make_block(struct mapblocks *m, const struct reading *r)
 {
 	struct mapblock *b = calloc(1, sizeof(*b));
@@ -161,7 +161,10 @@ static struct mapblock *make_block(struct mapblocks *m, const struct reading *r)
 	return b;
 }
 
-/* No memory for the mappings that were read: they may find some when they are read again. */
+/*
+ * There was no memory for the mappings that were read. Make room, so that they
+ * may fit when they are read again.
+ */
 static void cut_all(struct mapblocks *m, struct reading *r)
 {
 	for (size_t i = 0; i < r->n; i++)
@@ -172,13 +175,13 @@ static void cut_all(struct mapblocks *m, struct reading *r)
 }
 
 /*
- * What process TGID has mapped now; neighbours without a table are one
- * mapping. BEFORE: what the same image had, or NULL; what is there unchanged is
- * not looked at again. The block is the caller's, *CUT the mappings that it
- * lacks: those beyond UNWIND_MAPS_MAX, or for which there was no memory here.
- * NULL when the process is gone or may not be looked at (*CUT = 0), or when
- * there is no memory for any of the *CUT mappings: then some tables are given
- * up for them (see tableset_room()).
+ * Read what process TGID has mapped now; adjacent mappings without a table are
+ * merged. BEFORE: the previous block of the same image, or NULL; files of
+ * unchanged mappings are not looked up again. The caller owns the block. *CUT:
+ * the mappings that it lacks, beyond UNWIND_MAPS_MAX or for lack of memory
+ * here. A process whose maps may not be read has a block without mappings. NULL
+ * if the process is gone (*CUT = 0), or if there is no memory for any of the
+ * *CUT mappings: then some tables are dropped for them (see tableset_room()).
  */
 static struct mapblock *mapblock_read(
 	struct mapblocks *m, uint32_t tgid, const struct mapblock *before, uint64_t *cut)
@@ -212,7 +215,7 @@ static bool mapblock_same(const struct mapblock *a, const struct mapblock *b)
 	return same;
 }
 
-/* Tables came or went (tableset_changed()): tell BPF so of all mappings of these files. */
+/* Tables came or went (tableset_changed()): update all mappings of these files for BPF. */
 static void mapblock_refresh(struct mapblocks *m)
 {
 	for (struct mapblock *b = m->ring.next; b != &m->ring; b = b->next)
@@ -221,7 +224,7 @@ static void mapblock_refresh(struct mapblocks *m)
 				fill_map(m, b, i);
 }
 
-/* Has a walk missed a table of B that was dropped, see tableset_wanted()? B may be NULL. */
+/* Has a walk missed a dropped table of B? See tableset_wanted(). B may be NULL. */
 static bool mapblock_wanted(const struct mapblocks *m, const struct mapblock *b)
 {
 	bool wanted = false;
@@ -231,27 +234,27 @@ static bool mapblock_wanted(const struct mapblocks *m, const struct mapblock *b)
 	return wanted;
 }
 
-/* A process that maps much is read again for half of the time at most. */
+/* A process that maps much is read again for at most half of the time. */
 #define RESCAN_SHARE 1
 #define RESCAN_MIN_NS 100000
-#define RESCAN_MAX_NS UINT64_C(100000000) /* without events, while nothing new is found */
+#define RESCAN_MAX_NS UINT64_C(100000000) /* longest delay without events, while nothing new is found */
 #define ROOM_NS UINT64_C(2000000000) /* when mappings that found no memory are read again */
-#define IMAGES_NS 1000000 /* how long images are looked at before other things are */
+#define IMAGES_NS 1000000 /* how long images are read before other work is done */
 
 struct proc {
 	uint32_t tgid;
 	uint32_t exec_id;
 	uint64_t start_boot_ns;
-	bool known; /* its identity was seen, */
-	uint64_t known_ns; /* at this time, and there was no exec since */
-	uint64_t exec_ns; /* its last exec that was told of */
-	bool dirty; /* something was mapped since */
+	bool known; /* its identity is known, and no exec has been seen since */
+	uint64_t known_ns; /* when its identity was seen */
+	uint64_t exec_ns; /* when its last reported exec was */
+	bool dirty; /* something was mapped since its mappings were read */
 	bool no_room; /* there was no memory for its mappings */
-	uint64_t cut; /* mappings of it that count as cut */
-	bool ended; /* perhaps: the leader has exited */
+	uint64_t cut; /* its mappings that were counted as cut */
+	bool ended; /* possibly: the leader has exited */
 	uint64_t scanned_ns;
-	struct mapblock *block; /* a forked child has its parent's until it makes its own; NULL = none */
-	uint64_t due_ns; /* not to be read before */
+	struct mapblock *block; /* a forked child shares its parent's until it makes its own; NULL = none */
+	uint64_t due_ns; /* not read again before this time */
 };
 
 struct unwinder {
@@ -261,13 +264,13 @@ struct unwinder {
 	size_t n, cap;
 	struct idmap by_tgid;
 	struct mapblocks blocks;
-	struct offcpu_ev_image *queue; /* images whose mappings are to be read, the newest last */
+	struct offcpu_ev_image *queue; /* images whose mappings must be read, the newest last */
 	size_t n_queue, max_queue;
 	bool any_dirty, any_ended;
-	bool news; /* mappings were published since unwinder_service() was asked */
+	bool news; /* mappings were published since the last unwinder_service() */
 	bool distrust; /* events were lost */
 	uint64_t due_ns;
-	struct process_table *followed; /* to be kept in step without events; NULL = there are events */
+	struct process_table *followed; /* kept up to date without events; NULL = there are events */
 	uint32_t serial; /* of what was published last */
 	struct unwinder_stats stats;
 };
@@ -331,7 +334,7 @@ static bool is_image(const struct proc *p, uint64_t start_boot_ns, uint32_t exec
 	return p->known && p->start_boot_ns == start_boot_ns && p->exec_id == exec_id;
 }
 
-/* Slots are never given back, but used again: PIDs are. */
+/* Slots are never freed but reused, because PIDs are. */
 static struct proc *find_proc(struct unwinder *u, uint32_t tgid)
 {
 	struct idmap_slot *slot = idmap_find(&u->by_tgid, 0, tgid);
@@ -353,7 +356,10 @@ static struct proc *get_proc(struct unwinder *u, uint32_t tgid)
 	return p;
 }
 
-/* Mappings are read again and again: N of them, or fewer, are the same ones as before. */
+/*
+ * Mappings are read repeatedly: up to p->cut of the N are the same ones as
+ * before, so do not count these again.
+ */
 static void count_cut(struct unwinder *u, struct proc *p, uint64_t n)
 {
 	if (n <= p->cut)
@@ -377,14 +383,14 @@ static void publish(struct unwinder *u, struct proc *p)
 		u->news = true;
 		return;
 	}
-	/* what BPF has may be about to go */
+	/* what BPF has may be about to be freed */
 	unwindspace_proc_drop(u->space, p->tgid);
 	count_cut(u, p, p->block->space.n);
 }
 
 /*
- * Without events: the mappings of P were read, into B. False when it is
- * another image by now; else *IDLE says whether they are what they were.
+ * Without events: check the mappings of P after they were read into B. False if
+ * P is another image by now; else *IDLE says whether they are unchanged.
  */
 static bool check_scan(struct unwinder *u, const struct proc *p, const struct mapblock *b, bool *idle)
 {
@@ -402,7 +408,7 @@ static bool check_scan(struct unwinder *u, const struct proc *p, const struct ma
 	return true;
 }
 
-/* What it maps from now on may not be in what is read next: BPF is to report it. */
+/* Let BPF report the next mapping of P again: the read that follows may miss it. */
 static void hear_again(struct unwinder *u, const struct proc *p)
 {
 	struct unwind_proc up;
@@ -415,7 +421,7 @@ static void hear_again(struct unwinder *u, const struct proc *p)
 
 /*
  * Read the mappings of P now. A process that has ended keeps what it had, for
- * its last waits; one that may not be looked at has none.
+ * its last waits; one that may not be read has none.
  */
 static bool scan(struct unwinder *u, struct proc *p, bool same_image)
 {
@@ -437,10 +443,10 @@ static bool scan(struct unwinder *u, struct proc *p, bool same_image)
 		p->block = b;
 		p->no_room = false;
 	} else if (cut) {
-		/* read again when there may be memory */
+		/* read again later, when there may be memory */
 		p->no_room = p->dirty = u->any_dirty = true;
 	} else {
-		/* no event may tell of its end */
+		/* perhaps no event reports its end */
 		p->ended = u->any_ended = true;
 	}
 	count_cut(u, p, cut);
@@ -469,7 +475,7 @@ static int expect_map(void *ctx, const struct procmap *m)
 {
 	const struct expected *x = ctx;
 
-	/* held for good */
+	/* never released */
 	if (m->start <= x->addr && x->addr < m->end)
 		tableset_file(x->tables, (uint32_t)getpid(), m);
 	return 0;
@@ -513,7 +519,7 @@ static void take_image(struct unwinder *u, const struct offcpu_ev_image *ev)
 	p->ended = false;
 	p->start_boot_ns = ev->start_boot_ns;
 	p->exec_id = ev->exec_id;
-	/* what an earlier image had mapped must not be published under this name */
+	/* mappings of an earlier image must not be published under this identity */
 	if (!scan(u, p, false)) {
 		mapblock_drop(&u->blocks, p->block);
 		p->block = NULL;
@@ -522,8 +528,8 @@ static void take_image(struct unwinder *u, const struct offcpu_ev_image *ev)
 }
 
 /*
- * BPF gave the child its parent's mappings at the fork; here it gets its own
- * hold on them, or on newer ones that BPF did not know of then.
+ * BPF gave the child its parent's mappings at the fork. Give it its own
+ * reference to them, or to newer ones that BPF did not know then.
  */
 static void on_fork(struct unwinder *u, const struct procevent *ev)
 {
@@ -541,12 +547,12 @@ static void on_fork(struct unwinder *u, const struct procevent *ev)
 	/* an exec since then is known already, */
 	if (is_image(child, up.start_boot_ns, up.exec_id))
 		return;
-	/* or under way: BPF will tell */
+	/* or under way: BPF will report it */
 	if (child->exec_ns > ev->time_ns) {
 		unwindspace_proc_drop(u->space, ev->pid);
 		return;
 	}
-	/* what it mapped before the fork is the child's too */
+	/* what the parent mapped before the fork belongs to the child too */
 	if (u->followed && parent->scanned_ns <= ev->time_ns && parent->due_ns <= now_ns() &&
 		scan(u, parent, true))
 		publish(u, parent);
@@ -571,16 +577,16 @@ void unwinder_forked(struct unwinder *u, const struct offcpu_ev_image *ev)
 }
 
 /*
- * What an exec maps is not looked at before the image is whole and BPF tells of
- * it: nothing could be published yet, and a reader of the mappings holds the
- * lock that the exec wants to have.
+ * The mappings of an exec are not read before the image is complete and BPF
+ * reports it: nothing could be published yet, and reading them takes a lock
+ * that the exec needs.
  */
 void unwinder_mapped(struct unwinder *u, const struct procevent *ev)
 {
 	struct proc *p = find_proc(u, ev->pid);
 	struct unwind_proc up;
 
-	/* a child that BPF gave its parent's mappings, and whose fork was not told of yet */
+	/* BPF gave this child its parent's mappings, but its fork was not reported yet */
 	if (!p && ev->type == PROCEVENT_EXEC && unwindspace_proc_get(u->space, ev->pid, &up))
 		p = get_proc(u, ev->pid);
 	if (p && ev->type == PROCEVENT_EXEC) {
@@ -621,8 +627,8 @@ static bool is_known(void *ctx, uint32_t tgid, const struct unwind_proc *up)
 }
 
 /*
- * Forks and mappings happened that nobody told of: children whose mappings
- * are not held here start anew, all others are read again.
+ * Forks and mappings were not reported: children whose mappings are not held
+ * here start anew, and all others are read again.
  */
 static void trust_again(struct unwinder *u)
 {
@@ -655,8 +661,8 @@ static void rescan(struct unwinder *u)
 }
 
 /*
- * The newest first: it is going to wait soon, while those that have waited
- * since before the recording lose nothing by waiting for their mappings.
+ * The newest first: it will wait soon, while those that have waited since
+ * before the recording lose nothing by waiting for their mappings.
  */
 static void take_images(struct unwinder *u, bool all)
 {
@@ -671,7 +677,7 @@ static void take_images(struct unwinder *u, bool all)
 		u->due_ns = 0;
 }
 
-/* Tables that came or went, into the mappings that wait for them. */
+/* Update the mappings whose tables came or went. */
 static void apply(struct unwinder *u)
 {
 	if (unwindspace_commit(u->space, NULL) != 0)
@@ -710,7 +716,7 @@ uint64_t unwinder_due_ns(const struct unwinder *u)
 	return u->due_ns;
 }
 
-/* A leader may end before its threads: the process is over when its PID is. */
+/* A leader may end before its threads: the process has ended when its PID is gone. */
 static void forget_ended(struct unwinder *u)
 {
 	u->any_ended = false;
@@ -729,7 +735,7 @@ static void forget_ended(struct unwinder *u)
 	}
 }
 
-/* Processes that miss a table which was dropped are read again: it may have its turn now. */
+/* Mark the processes that miss a dropped table to be read again: there may be room for it now. */
 static void ask_again(struct unwinder *u)
 {
 	for (size_t i = 0; i < u->n; i++) {

@@ -7,7 +7,7 @@
 #define CFI_CIES_MAX (1u << 20)
 #define CFI_FDES_MAX (1u << 24)
 
-/* Encodings of pointers: the low half is the form, then what it counts from. */
+/* Encodings of pointers: the low half is the form, then the base. */
 enum {
 	PE_ABSPTR = 0x00,
 	PE_ULEB = 0x01,
@@ -27,10 +27,10 @@ enum {
 #define LENGTH_RESERVED 0xfffffff0
 #define NO_CIE UINT32_MAX
 
-/* An entry's frame: what follows its length and its identifier. */
+/* An entry and its body, which follows the length and the identifier. */
 struct entry {
-	uint64_t at, next; /* offsets of it and of what follows it */
-	uint64_t cie; /* offset of its CIE; it is one itself where is_cie */
+	uint64_t at, next; /* offsets of it and of the next entry */
+	uint64_t cie; /* offset of its CIE; unused if is_cie */
 	struct rd body;
 	bool is_cie;
 	bool wide; /* the 64-bit form */
@@ -38,7 +38,7 @@ struct entry {
 
 struct reader {
 	struct cfi *c;
-	uint32_t *late; /* offsets of FDEs that stand before their CIE */
+	uint32_t *late; /* offsets of FDEs that precede their CIE */
 	size_t n_late, late_cap, cies_cap, fdes_cap;
 	uint32_t last_cie;
 };
@@ -77,7 +77,7 @@ bool cfi_known_encoding(uint8_t enc)
 	return form <= PE_UDATA8;
 }
 
-/* The value at R in the form of ENC, not counted from anything yet. */
+/* Read the value at R in the form of ENC, without adding its base. */
 static uint64_t read_form(struct rd *r, uint8_t enc, uint8_t address_size)
 {
 	uint8_t form = enc & PE_FORM;
@@ -110,9 +110,9 @@ uint64_t cfi_pointer(struct rd *r, const struct cfi_section *s, const struct cfi
 /* --- entries --- */
 
 /*
- * The entry at *AT. 1, 0 at the section's end, -EINVAL where its length leads
- * outside. An entry of length 0 is a terminator: some linkers leave one where
- * an object's part ends, so that more may follow.
+ * Read the entry at *AT. Returns 1, 0 at the end of the section, or -EINVAL if
+ * its length leads outside. An entry of length 0 is a terminator: some linkers
+ * leave one at the end of an object's part, so more entries may follow.
  */
 static int next_entry(const struct cfi_section *s, uint64_t *at, struct entry *ret)
 {
@@ -150,8 +150,8 @@ static int next_entry(const struct cfi_section *s, uint64_t *at, struct entry *r
 /* --- CIEs --- */
 
 /*
- * What the letters behind 'z' announce. One that is not known ends them: its
- * data are skipped by the length, unless they might hold the encoding.
+ * Read the data that the letters behind 'z' announce. At an unknown letter the
+ * rest is skipped by its length, unless it might contain the encoding.
  */
 static bool read_augmentation(
 	struct rd *r, const struct cfi_section *s, const char *letters, struct cfi_cie *c)
@@ -194,7 +194,7 @@ static bool parse_cie(const struct cfi_section *s, const struct entry *en, struc
 		return false;
 	if (version == 4) {
 		c->address_size = rd_u8(&r);
-		if (rd_u8(&r) != 0) /* segment selectors: not on any machine that is read */
+		if (rd_u8(&r) != 0) /* segment selectors: not on any supported machine */
 			return false;
 	}
 	if (c->address_size != 8 && c->address_size != 4)
@@ -237,7 +237,7 @@ static int add_cie(struct reader *x, const struct entry *en)
 
 /* --- FDEs --- */
 
-/* CIEs are kept in the order of the section; most FDEs have that of the one before. */
+/* Find the CIE at offset AT. CIEs are in the order of the section; most FDEs have that of the FDE before. */
 static uint32_t find_cie(struct reader *x, uint64_t at)
 {
 	const struct cfi *c = x->c;
@@ -366,7 +366,7 @@ void cfi_free(struct cfi *c)
 	c->n_cies = c->n_fdes = 0;
 }
 
-/* The upper two bits are an opcode of their own, with its operand in the others. */
+/* The upper two bits are an opcode of their own, with the operand in the lower bits. */
 enum {
 	OP_HIGH = 0xc0,
 	OP_LOW = 0x3f,
@@ -402,7 +402,7 @@ enum {
 	OP_GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
 };
 
-/* Nearly every number is one byte. */
+/* Nearly every number takes one byte. */
 static inline uint64_t read_uleb(struct rd *in)
 {
 	if (in->p < in->end && !(*in->p & 0x80))
@@ -410,7 +410,7 @@ static inline uint64_t read_uleb(struct rd *in)
 	return rd_uleb(in);
 }
 
-/* The column of register REG; NULL for one that no walk needs. */
+/* The column of register REG; NULL if no walk needs it. */
 static struct cfarule *column(struct cfarun *r, uint64_t reg)
 {
 	if (reg == r->regs.fp)
@@ -434,7 +434,7 @@ static void set(struct cfarun *r, uint64_t reg, struct cfarule rule)
 	r->changed = true;
 }
 
-/* Offsets are factored; one that overflows is as wrong as any other wild one. */
+/* Offsets are factored. One that overflows is as wrong as any other invalid offset. */
 static int64_t factored(const struct cfarun *r, uint64_t n)
 {
 	return (int64_t)(n * (uint64_t)r->cie->data_align);
@@ -472,7 +472,7 @@ static void def_cfa(struct cfarun *r, uint32_t reg, int64_t off)
 	r->changed = true;
 }
 
-/* Change half of a rule that has to be "register and offset". */
+/* Change half of a rule, which must be "register and offset". */
 static bool change_cfa(struct cfarun *r, bool change_reg, uint32_t reg, int64_t off)
 {
 	struct cfarule *c = &r->now.col[CFARUN_CFA];
@@ -506,7 +506,7 @@ static bool recall(struct cfarun *r)
 	return true;
 }
 
-/* Instructions about the CFA and the state; false where they make no sense. */
+/* Run an instruction about the CFA or the state. Returns false if it is malformed. */
 static bool run_cfa(struct cfarun *r, uint8_t op)
 {
 	struct rd *in = &r->insns;
@@ -535,7 +535,7 @@ static bool run_cfa(struct cfarun *r, uint8_t op)
 		return remember(r);
 	case OP_RESTORE_STATE:
 		return recall(r);
-	case OP_GNU_ARGS_SIZE: /* of interest to exceptions only */
+	case OP_GNU_ARGS_SIZE: /* only used for exceptions */
 		rd_uleb(in);
 		return true;
 	default:
@@ -543,7 +543,7 @@ static bool run_cfa(struct cfarun *r, uint8_t op)
 	}
 }
 
-/* Instructions about one register. */
+/* Run an instruction about one register. */
 static void run_register(struct cfarun *r, uint8_t op)
 {
 	struct rd *in = &r->insns;
@@ -586,7 +586,7 @@ static void run_register(struct cfarun *r, uint8_t op)
 	}
 }
 
-/* The location moves on by N units; true always. */
+/* Advance the location by N units. Always returns true. */
 static bool advance(struct cfarun *r, uint64_t n, uint64_t *delta)
 {
 	if (__builtin_mul_overflow(n, r->cie->code_align, delta))
@@ -594,7 +594,7 @@ static bool advance(struct cfarun *r, uint64_t n, uint64_t *delta)
 	return true;
 }
 
-/* DW_CFA_set_loc: never back. */
+/* DW_CFA_set_loc: must not decrease. */
 static bool set_location(struct cfarun *r, uint64_t *delta)
 {
 	uint64_t to = cfi_pointer(&r->insns, r->section, r->cie);
@@ -605,7 +605,7 @@ static bool set_location(struct cfarun *r, uint64_t *delta)
 	return true;
 }
 
-/* Instructions that move the location on by *DELTA; true always. */
+/* Run an instruction that advances the location by *DELTA. Always returns true. */
 static bool run_location(struct cfarun *r, uint8_t op, uint64_t *delta)
 {
 	struct rd *in = &r->insns;
@@ -624,7 +624,7 @@ static bool run_location(struct cfarun *r, uint8_t op, uint64_t *delta)
 	}
 }
 
-/* What an opcode without operand bits is about. */
+/* The kind of an opcode without operand bits. */
 enum class { UNKNOWN, ABOUT_LOCATION, ABOUT_REGISTER, ABOUT_CFA };
 
 static const uint8_t class_of[OP_LOW + 1] = {
@@ -657,8 +657,8 @@ static const uint8_t class_of[OP_LOW + 1] = {
 };
 
 /*
- * Run to where the location moves on by *DELTA. False at the end of the
- * instructions, or with R->bad where one makes no sense.
+ * Run until the location advances by *DELTA. Returns false at the end of the
+ * instructions, or with R->bad if one is malformed.
  */
 static bool run_row(struct cfarun *r, uint64_t *delta)
 {
@@ -693,7 +693,7 @@ bool cfarun_initial(const struct cfi_section *s, const struct cfi_cie *cie, cons
 	uint64_t delta;
 
 	r.insns = rd_init(s->p + cie->insns, cie->insns_end - cie->insns);
-	if (run_row(&r, &delta) || r.bad) /* the location of a CIE is nowhere: it does not move */
+	if (run_row(&r, &delta) || r.bad) /* a CIE has no location to advance */
 		return false;
 	*ret = r.now;
 	return true;

@@ -4,11 +4,11 @@
  * .debug_frame section.
  *
  * Formats: DWARF 5, section 6.4.1; Linux Standard Base, section 10.6
- * (.eh_frame). Versions 1, 3 and 4, 32-bit and 64-bit lengths, all encodings
- * of pointers but indirect ones; textrel, datarel and funcrel count from 0, as
- * no linker for a 64-bit machine makes them. Nothing is believed: every entry
- * lies inside the section, an FDE's CIE is an entry of its own, and the work
- * is one pass over the section.
+ * (.eh_frame). Versions 1, 3 and 4, 32-bit and 64-bit lengths, and all pointer
+ * encodings except indirect ones. textrel, datarel and funcrel pointers are
+ * relative to 0: no linker for a 64-bit machine generates them. The input is
+ * untrusted: every entry must lie inside the section, the CIE of an FDE must be
+ * an entry itself, and the work is one pass over the section.
  */
 #ifndef STACKTOOLS_UNWIND_CFI_H
 #define STACKTOOLS_UNWIND_CFI_H
@@ -19,9 +19,9 @@
 struct cfi_section {
 	const uint8_t *p; /* must outlive what is read from it; less than 4 GiB */
 	size_t len;
-	uint64_t vaddr; /* of its first byte: pointers count from there */
+	uint64_t vaddr; /* of its first byte: base of pointers */
 	bool eh; /* .eh_frame, else .debug_frame */
-	bool open_end; /* its length is a guess: a zero length word ends it */
+	bool open_end; /* the length is only an upper bound: a zero length word ends the section */
 };
 
 struct cfi_cie {
@@ -46,19 +46,23 @@ struct cfi {
 	struct cfi_section section;
 	struct cfi_cie *cies;
 	struct cfi_fde *fdes; /* in the order of the section */
-	size_t n_cies, n_fdes; /* good ones */
-	size_t bad_cies, bad_fdes; /* malformed, or FDEs of such a CIE */
-	size_t empty; /* FDEs of no code */
+	size_t n_cies, n_fdes; /* valid ones */
+	size_t bad_cies, bad_fdes; /* malformed, or FDEs of a malformed CIE */
+	size_t empty; /* FDEs without code */
 };
 
 /*
- * Read all entries of S. Entries that are malformed are left out and counted;
- * where the length of one leads out of the section, the rest is one bad FDE.
- * -E2BIG for 4 GiB or more, or too many of them; -ENOMEM. Release with cfi_free().
+ * Read all entries of S. Malformed entries are skipped and counted; if the
+ * length of one leads out of the section, the rest counts as one bad FDE.
+ * -E2BIG for 4 GiB or more, or too many entries; -ENOMEM. Release with
+ * cfi_free().
  */
 int cfi_read(const struct cfi_section *s, struct cfi *ret, struct err *e);
 
-/* An address in the encoding of CIE's FDEs, at R inside the section; R turns bad where it is cut. */
+/*
+ * Read an address in the encoding of CIE's FDEs at R, which is inside the
+ * section. R turns bad if it is truncated.
+ */
 uint64_t cfi_pointer(struct rd *r, const struct cfi_section *s, const struct cfi_cie *cie);
 
 /* Can an address in encoding ENC be read without running the program? */
@@ -67,14 +71,14 @@ bool cfi_known_encoding(uint8_t enc);
 void cfi_free(struct cfi *c); /* a zeroed one is fine */
 
 /*
- * cfarun - runs the call frame instructions of an FDE and gives the rows of
- * the table that they describe.
+ * cfarun - the call frame instructions of an FDE, run to get the rows of the
+ * table that they describe.
  *
- * DWARF 5, section 6.4.2, and the GNU extensions of .eh_frame. Of the
- * columns only five are kept: the CFA, and the registers that a walk needs,
- * whose numbers the caller gives. The rules for all other registers are read
- * over. Nothing is believed: a state is remembered CFARUN_DEPTH deep at most,
- * a location never goes back, operands never pass the instructions' end.
+ * DWARF 5, section 6.4.2, and the GNU extensions of .eh_frame. Only five
+ * columns are kept: the CFA, and the registers that a walk needs, whose numbers
+ * the caller gives. The rules for all other registers are skipped. The input is
+ * untrusted: at most CFARUN_DEPTH states are remembered, a location never
+ * decreases, and operands never exceed the end of the instructions.
  */
 
 #define CFARUN_DEPTH 32
@@ -83,11 +87,11 @@ enum cfarule_kind {
 	CFARULE_UNSPECIFIED = 0, /* the ABI's default */
 	CFARULE_UNDEFINED,
 	CFARULE_SAME,
-	CFARULE_OFFSET, /* saved at CFA + off; of the CFA: reg + off */
+	CFARULE_OFFSET, /* saved at CFA + off; for the CFA: reg + off */
 	CFARULE_VAL_OFFSET, /* is CFA + off */
 	CFARULE_REGISTER, /* in reg */
-	CFARULE_EXPRESSION, /* saved where the expression says; of the CFA: what it says */
-	CFARULE_VAL_EXPRESSION, /* is what the expression says */
+	CFARULE_EXPRESSION, /* saved where the expression says; for the CFA: its value */
+	CFARULE_VAL_EXPRESSION, /* is the value of the expression */
 };
 
 struct cfarule {
@@ -108,40 +112,39 @@ struct cfarules {
 /* Which registers the columns stand for. */
 struct cfarun_regs {
 	uint64_t sp, fp, ra;
-	uint64_t bx; /* one more that is callee-saved */
+	uint64_t bx; /* another callee-saved register */
 };
 
 struct cfarun {
 	const struct cfi_cie *cie;
 	const struct cfi_section *section;
-	const struct cfarules *initial; /* what DW_CFA_restore goes back to */
+	const struct cfarules *initial; /* what DW_CFA_restore restores */
 	struct cfarun_regs regs;
 	struct rd insns;
-	uint64_t loc, end; /* where the instructions are, and the range's end */
+	uint64_t loc, end; /* current location, and end of the range */
 	struct cfarules now;
-	bool changed,
-		moved; /* since the last row; moved: the offset of the CFA, by register before and now */
-	bool same; /* the row that was given differs from the one before by that offset alone */
-	bool bad; /* an instruction that is unknown or makes no sense: the rest of the range is not known */
+	bool changed, moved; /* since the last row; moved: the offset of a CFA that is reg + off */
+	bool same; /* the returned row differs from the one before only by that offset */
+	bool bad; /* an instruction is unknown or malformed: the rest of the range is unknown */
 	unsigned int depth;
 	struct cfarules saved[CFARUN_DEPTH];
 };
 
 /*
- * The rules that CIE begins with, into *RET. False where its instructions
- * make no sense. A register that they do not mention is CFARULE_UNSPECIFIED.
+ * Set *RET to the rules that CIE begins with. Returns false if its instructions
+ * are malformed. Registers that they do not mention are CFARULE_UNSPECIFIED.
  */
 bool cfarun_initial(const struct cfi_section *s, const struct cfi_cie *cie, const struct cfarun_regs *regs,
 	struct cfarules *ret);
 
-/* Begin FDE of CIE; INITIAL is what cfarun_initial() gave and must outlive the run. */
+/* Begin FDE of CIE. INITIAL is the result of cfarun_initial() and must outlive the run. */
 void cfarun_begin(struct cfarun *r, const struct cfi_section *s, const struct cfi_cie *cie,
 	const struct cfi_fde *f, const struct cfarun_regs *regs, const struct cfarules *initial);
 
 /*
- * The next row: R->now holds from *START up to the next row or the range's
- * end. False when there is none. Once R->bad is set, it holds for nothing:
- * *START is where the knowledge ends.
+ * Get the next row: R->now is valid from *START up to the next row or the end
+ * of the range. Returns false if there is none. If R->bad is set, nothing is
+ * known from *START on.
  */
 bool cfarun_next(struct cfarun *r, uint64_t *start);
 

@@ -14,7 +14,7 @@
 /* The segment that is being filled. */
 struct segment {
 	uint32_t rows;
-	uint32_t page; /* first[] is right up to this one */
+	uint32_t page; /* first[] is valid up to this one */
 	uint16_t first[UNWIND_SEG_PAGES + 1];
 	uint16_t rule[UNWIND_ROWS_MAX];
 	uint8_t pc[UNWIND_ROWS_MAX];
@@ -25,8 +25,8 @@ struct unwindrows {
 	uint64_t vaddr; /* of the first segment */
 	uint16_t in_force; /* the rule of the last row */
 	struct segment seg;
-	struct unwindtab_seg *segs; /* those that are written; `at` counts from the first of them */
-	size_t n_segs, segs_cap; /* n_segs is the number of the one being filled */
+	struct unwindtab_seg *segs; /* finished segments; `at` is relative to the first one */
+	size_t n_segs, segs_cap; /* n_segs is the index of the one being filled */
 	uint8_t *bytes;
 	size_t len, bytes_cap;
 	uint64_t n_rows, left;
@@ -58,7 +58,10 @@ static inline uint32_t find_rule(const struct unwindrows *r, const struct unwind
 	return HASHTABLE_FIND(&r->numbers, hash, i, same_rule(&r->rules[i], rule));
 }
 
-/* The number of RULE. The last number is kept for what cannot be held. */
+/*
+ * Find or assign the number of RULE. The last number is reserved for
+ * `unsupported`, which replaces rules above the limit.
+ */
 static int number_of(struct unwindrows *r, const struct unwind_rule *rule, uint16_t *ret)
 {
 	uint64_t hash = hash_rule(r, rule);
@@ -82,7 +85,7 @@ static int number_of(struct unwindrows *r, const struct unwind_rule *rule, uint1
 
 /* --- segments --- */
 
-/* N bytes at the end, at a multiple of 8; NULL when memory ran out. */
+/* Append N bytes, at a multiple of 8; NULL if memory runs out. */
 static uint8_t *extend(struct unwindrows *r, size_t n)
 {
 	size_t need = r->len + ALIGN_UP(n);
@@ -103,13 +106,13 @@ static uint8_t *extend(struct unwindrows *r, size_t n)
 	return at;
 }
 
-/* One without any unwind information takes no room. */
+/* A segment without any unwind information takes no space. */
 static bool is_blank(const struct segment *s)
 {
 	return s->rows == 1 && s->rule[0] == 0;
 }
 
-/* Write the segment that was filled; the next one is not begun. */
+/* Write the filled segment. Does not begin the next one. */
 static int close_segment(struct unwindrows *r)
 {
 	struct segment *s = &r->seg;
@@ -155,7 +158,7 @@ static void begin_segment(struct segment *s, uint16_t rule)
 	append_row(s, 0, rule);
 }
 
-/* Make the segment of PC the one that is being filled. */
+/* Make the segment of PC the current one. */
 static int reach(struct unwindrows *r, uint64_t pc)
 {
 	uint64_t want = (pc - r->vaddr) >> UNWIND_SEG_SHIFT;
@@ -179,7 +182,7 @@ static void begin(struct unwindrows *r, uint64_t pc)
 	begin_segment(&r->seg, 0);
 }
 
-/* The row that a segment begins with gives way to one at its first byte. */
+/* The first row of a segment is replaced by a row at its first byte. */
 static void put_row(struct segment *s, uint32_t offset, uint16_t rule)
 {
 	if (offset == 0)
@@ -188,7 +191,7 @@ static void put_row(struct segment *s, uint32_t offset, uint16_t rule)
 		append_row(s, offset, rule);
 }
 
-/* The way of every row; unwindrows_add() has a shorter one for all but a few. */
+/* The general case; unwindrows_add() has a fast path for most rows. */
 static int add_row(struct unwindrows *r, uint64_t pc, const struct unwind_rule *rule)
 {
 	uint16_t number;
@@ -242,7 +245,7 @@ int unwindrows_open(struct unwindrows **ret, struct err *e)
 
 	if (!r)
 		return err_nomem(e, "unwind rows");
-	r->seed = (uintptr_t)r; /* nobody outside knows it, so nobody can prepare collisions */
+	r->seed = (uintptr_t)r; /* unknown outside the process, so that collisions cannot be prepared */
 	if (number_of(r, &none, &number)) {
 		unwindrows_close(r);
 		return err_nomem(e, "unwind rules");
@@ -262,9 +265,9 @@ void unwindrows_close(struct unwindrows *r)
 	free(r);
 }
 
-/* --- the whole --- */
+/* --- the table --- */
 
-/* Put the parts before the segments in front of them. */
+/* Write the parts before the segments in front of them. */
 static void write_front(
 	struct unwindrows *r, const struct unwindtab_load *loads, size_t n_loads, uint64_t front)
 {
@@ -325,25 +328,25 @@ int unwindrows_finish(struct unwindrows *r, const struct unwindtab_head *head,
 
 #define PE_OMIT 0xff
 
-/* An address range that can be executed. */
+/* An executable address range. */
 struct span {
 	uint64_t start, end;
 };
 
-/* Where an FDE (or a load) begins and where to find it: what is sorted. */
+/* The start and the index of an FDE (or a load), for sorting. */
 struct key {
 	uint64_t pc;
 	uint32_t fde;
 	uint32_t source;
 };
 
-/* What a CIE's initial instructions give. */
+/* The rules from a CIE's initial instructions. */
 struct initial {
 	struct cfarules rules;
 	bool bad;
 };
 
-/* Of two sources the first one is believed where both speak of an address. */
+/* If both sources cover an address, the first one is used. */
 enum { EH, DEBUG, SOURCES };
 
 struct source {
@@ -356,16 +359,16 @@ struct compiler {
 	const struct elffile *f;
 	struct source sources[SOURCES];
 	struct span *spans;
-	size_t n_spans, span; /* the one the sweep is at */
+	size_t n_spans, span; /* the current one of the sweep */
 	struct key *keys;
 	size_t n_keys;
 	struct unwindrows *rows;
 	bool begun;
-	uint64_t covered; /* there are rows up to here */
+	uint64_t covered; /* rows are complete up to here */
 	struct unwindtab_head head;
 	struct cfarun run;
 	struct unwind_rule rule; /* of the last row */
-	unsigned int lost; /* with it */
+	unsigned int lost; /* lost in it */
 };
 
 static const struct unwind_rule none;
@@ -373,9 +376,9 @@ static const struct unwind_rule none;
 /* --- where call frame information is --- */
 
 /*
- * A file without section headers: PT_GNU_EH_FRAME leads to a header of four
- * bytes, the second of which tells how the address of .eh_frame is encoded
- * that follows. Its end is not told; the load's end bounds it.
+ * For a file without section headers: PT_GNU_EH_FRAME points to a header of
+ * four bytes, whose second byte is the encoding of the address of .eh_frame
+ * behind it. The end of .eh_frame is not given; the end of the load bounds it.
  */
 static int find_by_segment(struct compiler *c, struct cfi_section *s, uint8_t **ret, struct err *e)
 {
@@ -463,7 +466,7 @@ static int read_source(
 	return read_initial(c, src) ? err_nomem(e, "CIEs") : 0;
 }
 
-/* A .debug_frame that cannot be read matters only where there is nothing else. */
+/* An unreadable .debug_frame is an error only if there is nothing else. */
 static int read_sources(struct compiler *c, struct err *e)
 {
 	struct elfsection_names names;
@@ -488,7 +491,7 @@ static const struct cfi_fde *fde_of(const struct compiler *c, const struct key *
 	return &c->sources[k->source].cfi.fdes[k->fde];
 }
 
-/* By 11 bits of the address at a time, those that do not differ left out; keeps the order of equals. */
+/* Sort by 11 bits of the address at a time, skipping those that do not differ. Stable. */
 static void radix_sort(struct key *keys, struct key *spare, size_t n)
 {
 	uint64_t differ = 0;
@@ -547,7 +550,7 @@ static int make_keys(struct compiler *c)
 
 /* --- where code is --- */
 
-/* The executable loads by address. An ELF header in front of one is no code. */
+/* Keys of the executable loads. An ELF header at the beginning of a load is not code. */
 static size_t load_keys(const struct elffile *f, struct key *keys)
 {
 	size_t n = 0;
@@ -562,7 +565,7 @@ static size_t load_keys(const struct elffile *f, struct key *keys)
 	return n;
 }
 
-/* The spans of code, sorted; those that touch are one. */
+/* Make the sorted list of code spans; those that touch are merged. */
 static int read_spans(struct compiler *c)
 {
 	_cleanup_free_ struct key *keys = calloc(c->f->n_loads + 1, sizeof(*keys));
@@ -586,7 +589,7 @@ static int read_spans(struct compiler *c)
 
 /* --- rows --- */
 
-/* Most rows differ from the one before by the offset of the CFA alone. */
+/* Most rows differ from the one before only by the offset of the CFA. */
 static void make_rule(struct compiler *c, bool signal)
 {
 	int64_t off = c->run.now.col[CFARUN_CFA].off;
@@ -611,9 +614,10 @@ static int add_compiled_row(struct compiler *c, uint64_t pc, bool signal, struct
 }
 
 /*
- * Rows end at PC and begin again at NEXT. Behind a system call the last one
- * holds on for who waits in it. Functions begin at multiples of 16 (what lies
- * before them is padding, not worth a look), the rest of one anywhere.
+ * Rows end at PC and begin again at NEXT. Behind a system call the last row
+ * stays valid for a thread that is blocked in it. Functions begin at multiples
+ * of 16: if NEXT is one, the code before it is padding and not read. The rest
+ * of a function may begin anywhere.
  */
 static int end_rows(struct compiler *c, uint64_t pc, uint64_t next, struct err *e)
 {
@@ -634,7 +638,7 @@ static int end_rows(struct compiler *c, uint64_t pc, uint64_t next, struct err *
 	return rc;
 }
 
-/* The rows of FDE F up to END, and before them that there is nothing since the last one. */
+/* Add the rows of FDE F up to END. A gap before F gets a row without unwind information. */
 static int add_rows(
 	struct compiler *c, const struct source *src, const struct cfi_fde *f, uint64_t end, struct err *e)
 {
@@ -654,7 +658,7 @@ static int add_rows(
 	return rc;
 }
 
-/* Cut END where the executable span of F's beginning ends; 0 when it begins outside them. */
+/* Cut END where the executable span with F's beginning ends. Returns 0 if F begins outside all spans. */
 static uint64_t clip(struct compiler *c, const struct cfi_fde *f, uint64_t end)
 {
 	const struct span *s;
@@ -669,7 +673,7 @@ static uint64_t clip(struct compiler *c, const struct cfi_fde *f, uint64_t end)
 	return MIN(end, s->end);
 }
 
-/* Of the FDEs at keys[*I] that begin together the longest, the last of such; *I moves on. */
+/* Of the FDEs at keys[*I] that begin together, return the longest, of equal ones the last. Advances *I. */
 static const struct cfi_fde *longest(struct compiler *c, size_t *i)
 {
 	const struct key *first = &c->keys[*i], *k = first;
@@ -687,8 +691,8 @@ static const struct cfi_fde *longest(struct compiler *c, size_t *i)
 }
 
 /*
- * Where the next FDE begins that cuts one of SOURCE. Nothing cuts those of
- * .eh_frame but others of their kind.
+ * Where the next FDE begins that cuts one of SOURCE. FDEs of .eh_frame are cut
+ * only by other FDEs of .eh_frame.
  */
 static uint64_t next_start(const struct compiler *c, size_t i, unsigned int source)
 {
@@ -699,9 +703,8 @@ static uint64_t next_start(const struct compiler *c, size_t i, unsigned int sour
 }
 
 /*
- * One after the other, by address. Each holds up to where the next one
- * begins, and is not taken up again behind that: as a search in
- * .eh_frame_hdr finds them.
+ * Add all FDEs by address. Each is valid up to where the next one begins, and
+ * not again behind that, which is what a search in .eh_frame_hdr finds.
  */
 static int sweep(struct compiler *c, struct err *e)
 {
@@ -740,7 +743,7 @@ static void release(struct compiler *c)
 	unwindrows_close(c->rows);
 }
 
-/* Where in memory the code of the file goes. */
+/* List the executable PT_LOADs of the file. */
 static void list_loads(struct compiler *c, struct unwindtab_load *loads)
 {
 	for (size_t i = 0; i < c->f->n_loads && c->head.n_loads < UNWINDTAB_LOADS_MAX; i++) {

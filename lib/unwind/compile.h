@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * compile - from an ELF file's call frame information to an unwind table.
+ * compile - the compiler from the call frame information of an ELF file to an
+ * unwind table.
  *
- * .eh_frame is read (found by section, else by PT_GNU_EH_FRAME); .debug_frame,
- * compressed or not, where there is no .eh_frame with an FDE. Formats: DWARF 5,
- * section 6.4; Linux Standard Base, section 10.6 (.eh_frame); System V ABI for
- * x86-64, section 3.7. The file is nobody's friend: sizes are checked before
- * memory is taken, pointers before they are followed, work is bounded by the
- * size of the section.
+ * Reads .eh_frame (found by section, else by PT_GNU_EH_FRAME) and .debug_frame,
+ * compressed or not; .eh_frame wins where both cover an address. Formats: DWARF
+ * 5, section 6.4; Linux Standard Base, section 10.6 (.eh_frame); System V ABI
+ * for x86-64, section 3.7. The file is untrusted: sizes are checked before
+ * memory is allocated, pointers before they are followed, and the size of the
+ * section bounds the work.
  */
 #ifndef STACKTOOLS_UNWIND_COMPILE_H
 #define STACKTOOLS_UNWIND_COMPILE_H
@@ -16,12 +17,12 @@
 #include "unwind/table.h"
 
 /*
- * unwindrows - builds an unwind table from rows in ascending order of their
- * addresses.
+ * unwindrows - an unwind table under construction, from rows in ascending order
+ * of their addresses.
  *
- * A row whose rule is in force already is not added. Rules are numbered as
- * they come; segments are written as they fill, so that memory is the table
- * and little more.
+ * A row whose rule is already in force is not added. Rules are numbered in
+ * order of appearance. Segments are written when they are full, so that little
+ * more memory is used than for the table.
  */
 
 struct unwindrows;
@@ -30,18 +31,18 @@ int unwindrows_open(struct unwindrows **ret, struct err *e);
 void unwindrows_close(struct unwindrows *r); /* NULL is fine */
 
 /*
- * From PC on RULE is in force; an all-zero one says that nothing is known. PC
- * is above that of the row before.
- * -E2BIG beyond UNWINDTAB_SEGS_MAX, -ENOMEM. Beyond UNWINDTAB_RULES_MAX rules,
- * or UNWIND_ROWS_MAX rows of a segment, the rule becomes
- * UNWIND_CFA_UNSUPPORTED, which unwindrows_left() counts.
+ * RULE is in force from PC on; an all-zero rule means that there is no unwind
+ * information. PC must be above that of the row before. -E2BIG above
+ * UNWINDTAB_SEGS_MAX, -ENOMEM. Above UNWINDTAB_RULES_MAX rules, or
+ * UNWIND_ROWS_MAX rows in a segment, the rule becomes UNWIND_CFA_UNSUPPORTED
+ * and is counted (UNWINDTAB_TOO_MANY).
  */
 int unwindrows_add(struct unwindrows *r, uint64_t pc, const struct unwind_rule *rule, struct err *e);
 
 /*
- * The table of all rows in fresh memory (free(3) it), sealed. Of HEAD, what
- * the compiler knows is taken: machine, n_cies, n_fdes, n_loads (of LOADS),
- * section, left. Nothing may be added afterwards.
+ * Create the sealed table of all rows in new memory, released with free(3).
+ * HEAD has the fields that only the compiler knows: machine, n_cies, n_fdes,
+ * n_loads (of LOADS), section, left. No rows may be added afterwards.
  */
 int unwindrows_finish(struct unwindrows *r, const struct unwindtab_head *head,
 	const struct unwindtab_load *loads, uint8_t **ret, size_t *len, struct err *e);
@@ -49,11 +50,11 @@ int unwindrows_finish(struct unwindrows *r, const struct unwindtab_head *head,
 #define UNWINDCOMP_SECTION_MAX (UINT64_C(512) << 20)
 
 /*
- * Compile F. On success *RET (*LEN bytes, in the form of unwind/table.h) is the
- * caller's, to be freed. A file without any call frame information gives a
- * table of no segments. -EOPNOTSUPP for a machine other than x86-64, -E2BIG
- * beyond a limit, -EINVAL for a file that is malformed as a whole; one bad CIE
- * or FDE is left out and counted.
+ * Compile F. On success *RET has *LEN bytes in the form of unwind/table.h,
+ * released with free(3). A file without call frame information gives a table
+ * without segments. -EOPNOTSUPP for a machine other than x86-64, -E2BIG above a
+ * limit, -EINVAL for a file that is malformed as a whole. A single malformed
+ * CIE or FDE is skipped and counted.
  */
 int unwindcomp(const struct elffile *f, uint8_t **ret, size_t *len, struct err *e);
 

@@ -39,7 +39,7 @@ static struct segment segment_at(const uint8_t *bytes, const struct unwindtab_se
 
 /* --- checking --- */
 
-/* ra_off of UNWIND_RA_CALL: one of enum unwind_bx, or a word below the CFA. */
+/* ra_off of UNWIND_RA_CALL: one of enum unwind_bx, or the offset of a word below the CFA. */
 static bool good_call(const struct unwind_rule *r)
 {
 	return (r->cfa == UNWIND_CFA_REG || r->cfa == UNWIND_CFA_DEREF) && r->ra_off <= UNWIND_BX_UNKNOWN &&
@@ -69,7 +69,7 @@ static bool good_rules(const struct unwind_rule *rules, uint32_t n)
 	return true;
 }
 
-/* Pages take up where the one before ended. */
+/* Each page begins where the one before ends. */
 static bool good_pages(const struct segment *s)
 {
 	if (s->first[0] != 0 || s->first[UNWIND_SEG_PAGES] != s->rows || s->pc[0] != 0 || s->first[1] == 0)
@@ -80,11 +80,11 @@ static bool good_pages(const struct segment *s)
 	return true;
 }
 
-/* Sixteen bytes at once, by the compiler's vector types: comparing gives -1 or 0 in each lane. */
+/* Sixteen bytes at once with the compiler's vector types: a comparison gives -1 or 0 in each lane. */
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 typedef uint16_t words8 __attribute__((vector_size(16)));
 
-/* How many bytes are not above the one before them. */
+/* The number of bytes that are not above the one before. */
 static uint32_t count_descents(const uint8_t *pc, uint32_t n)
 {
 	uint32_t total = 0, i = 1;
@@ -128,7 +128,7 @@ static bool all_below(const uint16_t *rule, uint32_t n, uint16_t limit)
 	return !any;
 }
 
-/* Rows rise within a page: where they do not, a page begins. */
+/* Rows ascend within a page: where they do not, a page must begin. */
 static bool good_rows(const struct segment *s, uint32_t n_rules)
 {
 	uint32_t allowed = 0;
@@ -141,7 +141,7 @@ static bool good_rows(const struct segment *s, uint32_t n_rules)
 	return count_descents(s->pc, s->rows) == allowed && all_below(s->rule, s->rows, (uint16_t)n_rules);
 }
 
-/* Segments follow each other without overlap, behind the rules: none is read twice. */
+/* Segments must not overlap, and must be in order behind the rules: none is read twice. */
 static int check_segments(const struct unwindtab *t, uint64_t from, struct err *e)
 {
 	uint64_t rows = 0;
@@ -229,7 +229,7 @@ static uint32_t row_of(const struct segment *s, uint32_t offset)
 	return lo - 1;
 }
 
-/* Where row I begins: the page is the last one with no more than I rows before it. */
+/* Where row I begins. Its page is the last one with at most I rows before it. */
 static uint32_t row_offset(const struct segment *s, uint32_t i)
 {
 	uint32_t lo = (uint32_t)PARTITION_POINT(0, UNWIND_SEG_PAGES, mid, s->first[mid] <= i);
@@ -301,7 +301,7 @@ const char *unwindtab_left_text(unsigned int left)
 }
 
 #define SUFFIX "-1.tab" /* the version of the format: unwindtab_*() */
-#define KEY_PARTS 5 /* of the file */
+#define KEY_PARTS 5 /* numbers that identify the file */
 
 #define NAME_CAP (2 * CAPTURE_BUILD_ID_MAX + KEY_PARTS * 17 + sizeof(SUFFIX))
 
@@ -309,7 +309,7 @@ _Static_assert(NAME_CAP <= DISKCACHE_NAME_CAP, "a name fits");
 
 struct table_cache {
 	struct diskcache *disk;
-	uint64_t nameless; /* asked for without a build ID: misses */
+	uint64_t nameless; /* requests without a build ID: misses */
 };
 
 struct table_cache_key table_cache_key_of(const struct stat *st)
@@ -355,7 +355,9 @@ void table_cache_close(struct table_cache *c)
 	free(c);
 }
 
-/* BUILD ID-DEVICE-INODE-SIZE-MTIME-CTIME-1.tab, all hexadecimal: not a hash, which could be met on purpose.
+/*
+ * BUILD ID-DEVICE-INODE-SIZE-MTIME-CTIME-1.tab, all hexadecimal. Not a hash,
+ * for which a collision could be created.
  */
 static bool entry_name(const struct table_cache_key *k, char name[NAME_CAP])
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * table - the compiled unwind table of one ELF file, as one run of bytes
- * that can be sent, kept on disk, and checked.
+ * table - the compiled unwind table of one ELF file, as one block of bytes that
+ * can be sent, stored on disk and checked.
  *
- * The bytes may come from a process that parsed a hostile file, or from a
- * disk that tore them: unwindtab_view() believes nothing. What it accepted
- * can be copied into the chunks of bpf/unwind_abi.h, segment by segment, once
- * the rule numbers are translated from the table's own to the recording's.
+ * The bytes may come from a process that parsed a hostile file, or may be
+ * damaged on disk: unwindtab_view() trusts nothing. Segments of a table that it
+ * accepted can be copied into the chunks of bpf/unwind_abi.h after their rule
+ * numbers are translated from those of the table to those of the recording.
  *
  * Layout, little-endian, each part at a multiple of 8:
  *	struct unwindtab_head
@@ -25,19 +25,19 @@
 
 #include <sys/stat.h>
 
-#define UNWINDTAB_SEGS_MAX 65535 /* 4 GiB of text, less a segment */
+#define UNWINDTAB_SEGS_MAX 65535 /* 4 GiB of text minus one segment */
 #define UNWINDTAB_LOADS_MAX 64
 #define UNWINDTAB_RULES_MAX 16384 /* of one file */
 
-/* What was left out of a table, and why; texts: unwindtab_left_text(). */
+/* What is missing in a table, and why. Texts: unwindtab_left_text(). */
 enum unwindtab_left {
-	UNWINDTAB_EXPRESSION, /* rows whose CFA or return address is an expression that no rule holds */
-	UNWINDTAB_FP_UNKNOWN, /* rows that do not tell where the frame pointer is */
+	UNWINDTAB_EXPRESSION, /* rows whose CFA or return address is an expression that no rule can hold */
+	UNWINDTAB_FP_UNKNOWN, /* rows that do not say where the frame pointer is */
 	UNWINDTAB_OUTSIDE, /* FDEs, or parts of them, outside executable segments */
-	UNWINDTAB_OVERLAP, /* FDEs cut short where another one begins inside them */
-	UNWINDTAB_BAD_CIE, /* CIEs that are malformed or of an unknown kind, */
-	UNWINDTAB_BAD_FDE, /* FDEs that are malformed, and those of such CIEs */
-	UNWINDTAB_TOO_MANY, /* rows beyond a limit: rules of a file, rows of a segment */
+	UNWINDTAB_OVERLAP, /* FDEs cut because another one begins inside them */
+	UNWINDTAB_BAD_CIE, /* malformed CIEs and CIEs of an unknown kind */
+	UNWINDTAB_BAD_FDE, /* malformed FDEs and those of such CIEs */
+	UNWINDTAB_TOO_MANY, /* rows above a limit: rules of a file, rows of a segment */
 	UNWINDTAB_LEFT
 };
 
@@ -49,7 +49,7 @@ struct unwindtab_head {
 	uint64_t vaddr; /* of the first segment, a multiple of 64 KiB */
 	uint32_t n_segs, n_rules;
 	uint64_t n_rows; /* after merging */
-	uint32_t n_cies, n_fdes; /* that were read */
+	uint32_t n_cies, n_fdes; /* number read */
 	uint32_t section; /* enum unwindtab_section */
 	uint32_t n_loads;
 	uint64_t left[UNWINDTAB_LEFT];
@@ -63,14 +63,14 @@ enum unwindtab_section {
 	UNWINDTAB_BOTH = 3
 };
 
-/* What joins the offset of a mapping with addresses of the file. */
+/* Maps offsets in the file to its addresses. */
 struct unwindtab_load {
 	uint64_t offset, vaddr, bytes;
 };
 
 struct unwindtab_seg {
 	uint32_t at; /* from the beginning of the bytes, a multiple of 8 */
-	uint32_t rows; /* 0 = no unwind information in these 64 KiB, and `at` is 0 */
+	uint32_t rows; /* 0 = no unwind information in these 64 KiB; then `at` is 0 */
 };
 
 /* Pointers into the bytes, which must outlive it. */
@@ -83,83 +83,83 @@ struct unwindtab {
 };
 
 /*
- * Check LEN bytes at BYTES (aligned to 8) and give the parts of the table:
- * magic, length, CRC, every offset, the order of pages and rows, every rule's
- * kinds and number. -EINVAL with the message for anything that is not as above.
+ * Check LEN bytes at BYTES (aligned to 8) and set the parts of the table in
+ * *RET. Checks the magic, length, CRC, every offset, the order of pages and
+ * rows, and the kinds and number of every rule. -EINVAL with the message if
+ * anything is wrong.
  */
 int unwindtab_view(const void *bytes, size_t len, struct unwindtab *ret, struct err *e);
 
-/* Set the head's length and CRC when everything else is in place. */
+/* Set the magic, length and CRC of the head after everything else is in place. */
 void unwindtab_seal(void *bytes, size_t len);
 
 /*
- * The rule in force at address VADDR of the file, and the row's first and
- * last address (END exclusive); NULL outside the table. START and END may be
- * NULL. Rows with equal rules that meet at a segment's border count as two.
+ * The rule in force at address VADDR of the file; NULL outside the table.
+ * *START and *END (exclusive) are the addresses of its row; both may be NULL.
+ * Rows with equal rules that meet at the border of a segment are two rows.
  */
 const struct unwind_rule *unwindtab_find(
 	const struct unwindtab *t, uint64_t vaddr, uint64_t *start, uint64_t *end);
 
 /*
- * The number of the rule at OFFSET (below 64 KiB) of a segment of ROWS (at
- * least one) that lies at SEGMENT, in unwind_abi.h's layout.
+ * The number of the rule at OFFSET (below 64 KiB) of the segment at SEGMENT
+ * with ROWS rows (at least one), in the layout of unwind_abi.h.
  */
 uint16_t unwindtab_rule_at(const void *segment, uint32_t rows, uint32_t offset);
 
-/* The address in the file of the byte at OFFSET, if an executable PT_LOAD holds it. */
+/* Convert OFFSET to an address of the file. Returns false if no executable PT_LOAD contains it. */
 bool unwindtab_vaddr(const struct unwindtab *t, uint64_t offset, uint64_t *vaddr);
 
-const char *unwindtab_left_text(unsigned int left); /* a clause for people; never NULL */
+const char *unwindtab_left_text(unsigned int left); /* a phrase for messages; never NULL */
 
 /*
- * table_cache - unwind tables kept on disk, by file and build ID.
+ * table_cache - unwind tables on disk, by file and build ID.
  *
- * One entry a table, named by the build ID and by the identity of the file
- * that the table was made of: anybody can make a file that claims the build ID
- * of libc, and its table must not be used for another file. Where they are,
- * who may write them and what becomes of damaged ones: diskcache.h; a table is
- * checked by unwindtab_view().
+ * Each table is one entry, named after the build ID and the identity of the
+ * file that it was compiled from. The build ID alone is not enough: anyone can
+ * create a file with the build ID of libc, and its table must not be used for
+ * another file. For the directory, who may write to it and damaged entries see
+ * diskcache.h; tables are checked with unwindtab_view().
  */
 
 #define TABLE_CACHE_BYTES_DEFAULT (UINT64_C(256) << 20)
 
 struct table_cache;
 
-/* All of it has to be the same again. Nobody can set a file's ctime, so a file that was changed is another
- * one. */
+/* All fields must match. Nobody can set the ctime of a file, so a changed file is a different one. */
 struct table_cache_key {
-	struct cap_build_id id; /* one of length 0 is in no cache */
+	struct cap_build_id id; /* length 0: never cached */
 	uint64_t dev, inode, size, mtime_ns, ctime_ns;
 };
 
-/* That of a file of status ST; the build ID is left empty. */
+/* The key of a file with status ST, without a build ID. */
 struct table_cache_key table_cache_key_of(const struct stat *st);
 
-/* Are they of one file? Whatever its build ID. */
+/* Do both keys identify the same file? Ignores the build ID. */
 bool table_cache_same_file(const struct table_cache_key *a, const struct table_cache_key *b);
 
 /*
- * Open the cache, at most LIMIT bytes of it. On success *RET is the caller's.
- * -ENOENT when it is turned off, and only then; else -errno and the message: the
- * caller goes on without a cache.
+ * Open the cache with at most LIMIT bytes. On success the caller owns *RET.
+ * -ENOENT only if the cache is turned off; else -errno and the message. The
+ * caller then continues without a cache.
  */
 int table_cache_open(uint64_t limit, struct table_cache **ret, struct err *e);
 void table_cache_close(struct table_cache *c); /* NULL is fine */
 
 /*
- * The table of KEY in fresh memory (free it), aligned to 8 and checked. Marks
- * it as used. -ENOENT when there is none, -EINVAL when there was a bad one;
- * -ENOMEM and the like when it could not be read.
+ * Read the table of KEY into new memory, aligned to 8 and checked; released
+ * with free(3). Marks it as used. -ENOENT if there is none, -EINVAL if it was
+ * damaged; -ENOMEM etc. if it could not be read.
  */
 int table_cache_get(
 	struct table_cache *c, const struct table_cache_key *key, uint8_t **ret, size_t *len, struct err *e);
 
 /*
- * Keep a table; what was used longest ago goes while the limit is exceeded,
- * and some more, so that it is not met again at once. Recorders that add at
- * the same time may exceed it by a sixteenth each. A failure (disk full)
- * leaves no partial file. -EFBIG for a table beyond the limit, -EINVAL for a
- * key without a build ID.
+ * Store a table. While the limit is exceeded, removes the least recently used
+ * entries, and some more so that the limit is not reached again at once.
+ * Recorders that add at the same time may each exceed it by a sixteenth. A
+ * failure (disk full) leaves no partial file. -EFBIG for a table larger than
+ * the limit, -EINVAL for a key without a build ID.
  */
 int table_cache_put(struct table_cache *c, const struct table_cache_key *key, const uint8_t *bytes,
 	size_t len, struct err *e);

@@ -93,7 +93,7 @@ static void put_ra(const struct unwind_rule *r, char *buf)
 	}
 }
 
-/* What is not changed is not worth a word. */
+/* Empty if the register is unchanged. */
 static void put_bx(const struct unwind_rule *r, char *buf)
 {
 	if (r->ra != UNWIND_RA_CALL || r->ra_off == UNWIND_BX_SAME)

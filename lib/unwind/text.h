@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * text - unwind rules for people, after readelf -wF.
+ * text - unwind rules in readable form, after readelf -wF.
  *
  *	CFA	rsp+16		a register and an offset
  *		*(rbp-8)	the word there
- *		*(rsp+40)+8	the word there, and 8 more
- *		plt(11)		rsp+8, 8 more from byte 11 of a PLT entry on
+ *		*(rsp+40)+8	the word there, plus 8
+ *		plt(11)		rsp+8, plus 8 from byte 11 of a PLT entry on
  *		none, unsupported
- *	rbp	u		not changed
+ *	rbp	u		unchanged
  *		c-16		saved at CFA-16
  *		*(rsp+120)	saved there
  *		rax		in that register
@@ -16,7 +16,7 @@
  *		end		there is none: the outermost frame
  *	rbx	c-24		saved at CFA-24
  *		?		not known
- *		empty		not changed, or the row has no room to tell
+ *		empty		unchanged, or the row has no room for it
  */
 #ifndef STACKTOOLS_UNWIND_TEXT_H
 #define STACKTOOLS_UNWIND_TEXT_H
@@ -30,7 +30,7 @@ struct unwindtext {
 	char cfa[UNWINDTEXT_MAX], fp[UNWINDTEXT_MAX], ra[UNWINDTEXT_MAX], bx[UNWINDTEXT_MAX];
 };
 
-/* The columns of RULE of a machine x86-64; empty ones where there is no row. */
+/* The columns of RULE for x86-64; empty if there is no row. */
 void unwindtext(const struct unwind_rule *rule, struct unwindtext *ret);
 
 #endif

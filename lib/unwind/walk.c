@@ -5,30 +5,30 @@
 
 #include <string.h>
 
-#define STACKS_MAX 8 /* changes of stack in a walk, other than by signals */
+#define STACKS_MAX 8 /* changes of stack in a walk, except by signals */
 #define ENTRY_BYTES 64 /* a program's entry may have pushed this much */
 
 enum bx_from { BX_LOST, BX_AT_ENTRY, BX_IN_MEMORY };
-enum fp_is { FP_LOST, FP_UNKNOWN /* for want of a register that REGS lack */, FP_KNOWN };
+enum fp_is { FP_LOST, FP_UNKNOWN /* because REGS lack a register */, FP_KNOWN };
 
 struct walk {
 	const struct snapwalk_opts *opts;
 	const struct snapwalk_memory *mem;
 	const __u64 *regs;
 	struct snapwalk_end *end;
-	uint64_t pc, sp, fp, cfa; /* of the frame at hand */
-	uint64_t ucontext; /* SP of the signal frame that it was interrupted by; else 0 */
+	uint64_t pc, sp, fp, cfa; /* of the current frame */
+	uint64_t ucontext; /* SP of the signal frame that interrupted it; else 0 */
 	uint64_t bx_at; /* where the second callee-saved register is: see bx_from */
 	enum bx_from bx_from;
 	bool innermost; /* all registers are known */
-	bool exact; /* pc was interrupted: it is no return address */
+	bool exact; /* pc was interrupted: it is not a return address */
 	enum fp_is fp_is;
 	bool in_syscall;
-	bool retry; /* no row before the return address: its own is looked at, for an end mark */
+	bool retry; /* no row before the return address: check its own row for an end mark */
 	unsigned int stacks;
 };
 
-/* Each step is one of these. */
+/* The result of a step. */
 enum step { GO_ON, ENDED };
 
 static enum step stop(struct walk *w, uint8_t reason)
@@ -62,13 +62,13 @@ static bool word(const struct walk *w, uint64_t addr, uint64_t *value)
 	return false;
 }
 
-/* Is REGS' value of a register not the thread's? */
+/* Does REGS lack the thread's value of this register? */
 static bool is_unknown(const struct walk *w, uint32_t reg)
 {
 	return reg < UNWINDX86_REGS && w->opts->unknown >> reg & 1;
 }
 
-/* A register other than SP, FP and PC: known at the entry and where a signal interrupted, nowhere else. */
+/* A register other than SP, FP and PC. Known only at the kernel entry and where a signal interrupted. */
 static bool other_register(const struct walk *w, uint32_t reg, uint64_t *value)
 {
 	if (reg >= UNWINDX86_REGS)
@@ -87,7 +87,7 @@ static bool bx_register(const struct walk *w, uint64_t *value)
 	return w->bx_from == BX_AT_ENTRY && !is_unknown(w, UNWINDX86_BX);
 }
 
-/* Where that register is for the caller of the frame that R leaves. */
+/* Set where that register is for the caller of the frame that R leaves. */
 static void follow_bx(struct walk *w, const struct unwind_rule *r)
 {
 	if (r->flags & UNWIND_SIGNAL) {
@@ -136,7 +136,7 @@ static enum step find_cfa(struct walk *w, const struct unwind_rule *r)
 	return GO_ON;
 }
 
-/* The caller's frame pointer; one that cannot be known stops the walk only when it is needed. */
+/* Find the caller's frame pointer. If it is unknown, the walk stops only when it is needed. */
 static enum step find_fp(struct walk *w, const struct unwind_rule *r, uint64_t *fp, enum fp_is *is)
 {
 	uint64_t addr = w->cfa;
@@ -184,7 +184,7 @@ static enum step find_ra(struct walk *w, const struct unwind_rule *r, uint64_t *
 	return word(w, addr, ra) ? GO_ON : stop(w, REASON_MEMORY);
 }
 
-/* Every frame is left upwards, but for some: see step_by_table() of bpf/unwind.bpf.h. */
+/* Is this a loop? Frames must be left upwards, with exceptions: see step_by_table() of bpf/unwind.bpf.h. */
 static bool goes_round(struct walk *w, const struct unwind_rule *r)
 {
 	if (w->exact || w->cfa > w->sp || (w->cfa == w->sp && r->ra == UNWIND_RA_REG))
@@ -214,7 +214,7 @@ static enum step to_caller(struct walk *w, const struct unwind_rule *r)
 	return GO_ON;
 }
 
-/* Where no row covers the code, which is of the kind CODE, and no frame pointer leads on. */
+/* End the walk where no row covers the code, which is of kind CODE, and no frame pointer leads on. */
 static enum step no_row(struct walk *w, enum snapwalk_code code)
 {
 	w->end->code = code;
@@ -222,7 +222,7 @@ static enum step no_row(struct walk *w, enum snapwalk_code code)
 }
 
 /*
- * To the caller by frame pointer. It is believed only if the word above it
+ * Step to the caller by frame pointer. Accepted only if the word above it
  * follows a call in a known mapping.
  */
 static enum step by_fp(struct walk *w, enum snapwalk_code code)
@@ -303,7 +303,7 @@ static enum step step(struct walk *w, __u64 *frames)
 	return code == SNAPWALK_TABLE ? by_table(w, rule) : no_table(w, code);
 }
 
-/* The program's entry, from which nothing leads on: see at_entry() of bpf/offcpu_user.bpf.h. */
+/* Did the walk end at the program's entry, which has no caller? See at_entry() of bpf/offcpu_user.bpf.h. */
 static bool at_entry(const struct walk *w)
 {
 	const struct snapwalk_end *end = w->end;

@@ -3,10 +3,10 @@
  * walk - the walk of a user stack by unwind tables, over a copy of registers
  * and memory.
  *
- * The rules are those of bpf/unwind.bpf.h. A step by frame pointer, where no
- * row covers the code, needs the code before the return address: where that
- * cannot be read, as of a snapshot that BPF made, the walk ends there, and all
- * that it finds was found by table.
+ * The rules are those of bpf/unwind.bpf.h. A step by frame pointer, which is
+ * used if no row covers the code, needs the code before the return address. If
+ * that cannot be read, as for a snapshot that BPF made, the walk ends there,
+ * and all frames were found by table.
  */
 #ifndef STACKTOOLS_UNWIND_WALK_H
 #define STACKTOOLS_UNWIND_WALK_H
@@ -14,19 +14,19 @@
 #include "base/base.h"
 #include "offcpu_abi.h"
 
-/* What is known of the code at an address. */
+/* What is known about the code at an address. */
 enum snapwalk_code {
 	SNAPWALK_TABLE =
-		1, /* it has a table: the rule is its row's, NULL or UNWIND_CFA_NONE where there is none */
+		1, /* it has a table: the rule is that of the row; NULL or UNWIND_CFA_NONE = no row */
 	SNAPWALK_NO_TABLE, /* it is mapped, and no table will come */
 	SNAPWALK_NO_MAPPING, /* nothing executable was mapped there */
-	SNAPWALK_NOT_READY, /* a table is on its way */
+	SNAPWALK_NOT_READY, /* its table is not ready yet */
 	SNAPWALK_DROPPED, /* there was no memory for its table */
-	SNAPWALK_UNKNOWN, /* what was mapped there then cannot be told, now or later */
+	SNAPWALK_UNKNOWN, /* it is not known, and will not be, what was mapped there */
 };
 
 struct snapwalk_area {
-	const uint8_t *bytes; /* what was at FROM; LEN of them */
+	const uint8_t *bytes; /* the LEN bytes at FROM */
 	uint64_t from, len;
 };
 
@@ -37,11 +37,10 @@ struct snapwalk_memory {
 };
 
 struct snapwalk_opts {
-	uint32_t depth; /* frames at most; FRAMES has room for them */
-	uint32_t unknown; /* bit N: DWARF register N is not in REGS; never so of SP and PC */
+	uint32_t depth; /* maximum number of frames; FRAMES has room for them */
+	uint32_t unknown; /* bit N: DWARF register N is not in REGS; never set for SP and PC */
 	enum snapwalk_code (*find)(void *ctx, uint64_t pc, const struct unwind_rule **rule);
-	/* The eight bytes of the process's code at ADDR, as a word; NULL = no step is taken by frame pointer
-	 */
+	/* Reads the eight bytes of the process's code at ADDR, as a word; NULL = no steps by frame pointer */
 	bool (*code)(void *ctx, uint64_t addr, uint64_t *word);
 	void *ctx;
 };
@@ -49,23 +48,24 @@ struct snapwalk_opts {
 struct snapwalk_end {
 	uint32_t len; /* frames */
 	/*
-	 * enum cap_verdict: complete, unverified where a frame pointer led to a return address of zero,
-	 * truncated or stopped; enum cap_reason. REASON_REGISTER where a register is missing, one that is
-	 * unknown for instance.
+	 * enum cap_verdict: complete, unverified (a frame pointer led to a
+	 * return address of zero), truncated or stopped; enum cap_reason.
+	 * REASON_REGISTER: a register is missing, for instance because it is
+	 * unknown.
 	 */
 	uint8_t verdict, reason;
-	bool last_exact; /* the last frame is a function's first byte, which nothing has called */
-	bool missed; /* the last frame took memory that no area has: */
-	uint64_t wanted; /* there, first of all */
+	bool last_exact; /* the last frame is the first byte of a function, which nothing has called */
+	bool missed; /* the last frame needed memory that no area has */
+	uint64_t wanted; /* its first missing address */
 	enum snapwalk_code
-		code; /* of the frame where it stopped for want of a mapping, table or row; else 0 */
+		code; /* of the frame where it stopped because a mapping, table or row is missing; else 0 */
 	uint64_t stop_pc; /* of a walk that stopped */
 };
 
 /*
- * Walk from REGS, the OFFCPU_SNAPSHOT_REGS words of struct pt_regs, which the
- * thread entered the kernel with. FRAMES are PCs, with OFFCPU_EXACT as in
- * struct offcpu_ev_stack. Nothing in MEMORY is believed to make sense.
+ * Walk from REGS, the OFFCPU_SNAPSHOT_REGS words of struct pt_regs at the
+ * thread's kernel entry. FRAMES are PCs, with OFFCPU_EXACT as in struct
+ * offcpu_ev_stack. The contents of MEMORY are untrusted.
  */
 void snapwalk(const struct snapwalk_opts *opts, const __u64 *regs, const struct snapwalk_memory *memory,
 	__u64 *frames, struct snapwalk_end *ret);

@@ -14,22 +14,24 @@
 #include <sys/timerfd.h>
 #include <sys/types.h>
 
-#define TABLE_WORKER_TABLE_MAX (UINT64_C(1) << 30) /* bytes of one table; more is answered with -EFBIG */
+#define TABLE_WORKER_TABLE_MAX (UINT64_C(1) << 30) /* bytes of one table; -EFBIG above */
 
 #define MEMORY_DEFAULT (UINT64_C(4) << 30)
 #define SECONDS_DEFAULT 20
-#define WINDOW 32 /* requests with the worker: it finds work while the recorder is busy elsewhere */
+#define WINDOW 32 /* requests sent to the worker, so that it has work while the recorder is busy */
 #define DEATHS_MAX 3 /* in a row, without a file to blame */
 #define GRACE_MS 100
 #define WHO "the process that compiles unwind tables"
 
-/* A request is two descriptors, the ELF file and an empty memfd for its table; the reply is the table's
- * length. */
+/*
+ * A request is two descriptors: the ELF file and an empty memfd for its table.
+ * The reply is the table's length.
+ */
 struct request {
 	struct request *next;
 	uint64_t cookie;
 	int file;
-	int table; /* memfd, -1 until it was sent */
+	int table; /* memfd; -1 until the request is sent */
 };
 
 struct table_worker {
@@ -41,16 +43,16 @@ struct table_worker {
 	unsigned int deaths; /* in a row, without a file to blame */
 	struct err end; /* code: why no more workers are started */
 
-	struct request *head, **tail; /* in the order of asking */
-	struct request *unsent; /* from here on */
+	struct request *head, **tail; /* in the order of the requests */
+	struct request *unsent; /* first request that is not sent yet */
 	size_t pending, in_flight;
-	uint64_t deadline_ns; /* for the head, CLOCK_MONOTONIC; 0 = not begun */
+	uint64_t deadline_ns; /* for the head, CLOCK_MONOTONIC; 0 = not started */
 
 	uint8_t *table; /* of the last answer */
-	uint64_t made_len; /* in the process: of its last table */
+	uint64_t made_len; /* in the worker process: length of its last table */
 };
 
-/* The worker turns to the file at the head now, or (nothing is in flight) rests. */
+/* Start the time limit for the file at the head, or turn it off if nothing is in flight. */
 static void set_clock(struct table_worker *w)
 {
 	struct itimerspec at = { 0 };
@@ -102,7 +104,7 @@ static int compile_elf(int fd, uint8_t **ret, size_t *len, struct err *e)
 	return rc;
 }
 
-/* --- the process --- */
+/* --- the worker process --- */
 
 /* As worker_fn. */
 static int serve(void *ctx, const void *request, size_t len, int *fds, struct worker_answer *a)
@@ -135,7 +137,7 @@ static int run(void *arg, int sock)
 
 static void stop(struct table_worker *w, unsigned int grace_ms, struct worker_end *end)
 {
-	/* a child of the recorder may hold a copy that would keep it in the set */
+	/* a copy of the socket in another child would keep it in the epoll set */
 	if (w->worker && worker_fd(w->worker) >= 0)
 		epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, worker_fd(w->worker), NULL);
 	if (w->worker)
@@ -157,7 +159,7 @@ static int start(struct table_worker *w, struct err *e)
 
 /* --- requests --- */
 
-/* What was sent goes to the next worker, with memfds that this one never saw. */
+/* Requests that were sent go to the next worker, with new memfds. */
 static void unsend_all(struct table_worker *w)
 {
 	for (struct request *r = w->head; r != w->unsent; r = r->next)
@@ -167,7 +169,7 @@ static void unsend_all(struct table_worker *w)
 	set_clock(w);
 }
 
-/* The head has its answer: an error. */
+/* Answer the head with an error. */
 static int answer_error(struct table_worker *w, int code, const char *why, struct table_worker_answer *ret)
 {
 	ret->cookie = w->head->cookie;
@@ -179,9 +181,9 @@ static int answer_error(struct table_worker *w, int code, const char *why, struc
 }
 
 /*
- * The worker is of no more use. CODE is what the file that it was at is
- * answered with (1 is returned then); WHY NULL is how it ended. 0 when there
- * is no such file, or -errno.
+ * Replace a worker that cannot be used any more. If it was at a file, answers
+ * it with CODE and returns 1. WHY NULL: the message is how the worker ended.
+ * Returns 0 if there is no such file, or -errno.
  */
 static int replace(
 	struct table_worker *w, int code, const char *why, struct table_worker_answer *ret, struct err *e)
@@ -203,7 +205,7 @@ static int replace(
 	return blamed ? answer_error(w, code, why, ret) : rc;
 }
 
-/* Let the worker have request R. */
+/* Send request R to the worker. */
 static int send_request(struct table_worker *w, struct request *r)
 {
 	int fds[2] = { r->file, worker_memfd("unwind-table") }, rc;
@@ -222,7 +224,9 @@ static int send_request(struct table_worker *w, struct request *r)
 	return 0;
 }
 
-/* As many as it takes. What is refused now may be taken when less is in flight: an error only if nothing is.
+/*
+ * Send as many requests as fit. One that is refused now may fit when less is in
+ * flight: an error only if nothing is.
  */
 static int send_requests(struct table_worker *w)
 {
@@ -230,14 +234,15 @@ static int send_requests(struct table_worker *w)
 
 	while (!rc && worker_fd(w->worker) >= 0 && w->unsent && w->in_flight < WINDOW)
 		rc = send_request(w, w->unsent);
-	/* EPIPE: it has died, which reading will say */
+	/* EPIPE: the worker died, which reading will report */
 	return w->in_flight || rc == -EPIPE || rc == -EAGAIN ? 0 : rc;
 }
 
 /*
- * Copy the table of LEN bytes out of the head's memfd: what the worker does
- * with it from now on changes nothing. (Sealing it would do as well, but the
- * kernel drains the page lists of all CPUs for that, tens of milliseconds.)
+ * Copy the table of LEN bytes out of the head's memfd, so that nothing the
+ * worker does with it later has an effect. (Sealing the memfd would work too,
+ * but then the kernel drains the page lists of all CPUs, which takes tens of
+ * milliseconds.)
  */
 static int take_table(struct table_worker *w, uint64_t len, struct table_worker_answer *ret)
 {
@@ -265,7 +270,7 @@ static void release_table(struct table_worker *w)
 	w->table = NULL;
 }
 
-/* A reply came, to the head. 1 = RET is filled, 0 or -errno as replace(). */
+/* Handle a reply to the head. Returns 1 if RET is filled, 0 or -errno as replace(). */
 static int take_reply(struct table_worker *w, const struct worker_reply *r, uint64_t table_len,
 	struct table_worker_answer *ret, struct err *e)
 {
@@ -311,7 +316,7 @@ static int step(struct table_worker *w, struct table_worker_answer *ret, struct 
 	return replace(w, -ETIMEDOUT, "it took too long to compile", ret, e);
 }
 
-/* False when the time is over or a signal was caught. The time for a file is in the set too. */
+/* Wait. Returns false if the time is over or a signal was caught. The set also has the timer for a file. */
 static bool wait_for(const struct table_worker *w, int timeout_ms, uint64_t until_ns)
 {
 	struct pollfd p = { .fd = w->epoll_fd, .events = POLLIN };
@@ -348,7 +353,7 @@ int table_worker_next(struct table_worker *w, int timeout_ms, struct table_worke
 	}
 }
 
-/* A descriptor for the worker, which could change the file if it could write to it. */
+/* Open a read-only descriptor for the worker, which could change the file otherwise. */
 static int keep_file(int fd, struct err *e)
 {
 	struct stat st;
@@ -393,7 +398,7 @@ int table_worker_ask(struct table_worker *w, int fd, uint64_t cookie, struct err
 		w->unsent = r;
 	w->pending++;
 	TAKE_PTR(r);
-	send_requests(w); /* what fails now is tried again, and told, by table_worker_next() */
+	send_requests(w); /* what fails now is retried and reported by table_worker_next() */
 	return 0;
 }
 

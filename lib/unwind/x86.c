@@ -19,7 +19,7 @@ enum {
 	OP_BREG_LAST = OP_BREG0 + LAST_GENERAL,
 };
 
-/* An expression of the shape "register + off", "word at that", "that + plus". */
+/* An expression of the form "register + off", "word at that", "that + plus". */
 struct shape {
 	unsigned int reg;
 	int64_t off;
@@ -56,9 +56,9 @@ static bool parse_shape(const struct cfarule *rule, struct shape *s)
 }
 
 /*
- * The linkers' rule for a whole PLT: entries of 16 bytes, and the word that
- * an entry pushes is there from a certain one of its bytes on:
- * rsp + 8 + ((rip & 15) >= LIMIT) << 3.
+ * The linkers' rule for a whole PLT, with entries of 16 bytes. From byte LIMIT
+ * of an entry on, the word that it pushes is on the stack: rsp + 8 + ((rip &
+ * 15) >= LIMIT) << 3.
  */
 static bool parse_plt(const struct cfarule *rule, uint8_t *limit)
 {
@@ -102,7 +102,7 @@ static bool cfa_by_expression(const struct cfarule *c, struct unwind_rule *ret)
 	return true;
 }
 
-/* In PLT and DEREF_PLUS rules ra_off is taken: the return address is where a call leaves it. */
+/* PLT and DEREF_PLUS rules use ra_off: the return address is where a call leaves it. */
 static bool ra_is_implied(const struct unwind_rule *rule)
 {
 	return rule->cfa == UNWIND_CFA_PLT || rule->cfa == UNWIND_CFA_DEREF_PLUS;
@@ -137,11 +137,11 @@ static bool return_address(const struct cfarule *c, struct unwind_rule *ret)
 	}
 }
 
-/* Where the caller's RBX is, as UNWIND_RA_CALL keeps it in ra_off. */
+/* Where the caller's RBX is, as UNWIND_RA_CALL stores it in ra_off. */
 static int32_t second_register(const struct cfarule *c)
 {
 	switch (c->kind) {
-	case CFARULE_UNSPECIFIED: /* belongs to the caller: it is kept */
+	case CFARULE_UNSPECIFIED: /* callee-saved: unchanged */
 	case CFARULE_SAME:
 		return UNWIND_BX_SAME;
 	case CFARULE_OFFSET:
@@ -153,7 +153,7 @@ static int32_t second_register(const struct cfarule *c)
 	}
 }
 
-/* A return address where a call leaves it needs no offset, which is free for RBX. */
+/* A return address where a call leaves it needs no offset: ra_off is used for RBX. */
 static void add_second(const struct cfarule *c, struct unwind_rule *ret)
 {
 	if (ra_is_implied(ret) || ret->ra != UNWIND_RA_CFA || ret->ra_off != -WORD)
@@ -176,7 +176,7 @@ static bool fp_at(const struct cfarule *c, struct unwind_rule *ret)
 static bool frame_pointer(const struct cfarule *c, struct unwind_rule *ret)
 {
 	switch (c->kind) {
-	case CFARULE_UNSPECIFIED: /* belongs to the caller: it is kept */
+	case CFARULE_UNSPECIFIED: /* callee-saved: unchanged */
 	case CFARULE_SAME:
 		ret->fp = UNWIND_FP_SAME;
 		return true;
@@ -195,7 +195,10 @@ static bool frame_pointer(const struct cfarule *c, struct unwind_rule *ret)
 	}
 }
 
-/* The caller's stack pointer is the CFA unless something else is said, in other words or in earnest. */
+/*
+ * The caller's stack pointer is the CFA unless a rule gives another value. Some
+ * rules give the CFA in another form.
+ */
 static bool sp_is_cfa(const struct cfarules *rules)
 {
 	const struct cfarule *sp = &rules->col[CFARUN_SP], *cfa = &rules->col[CFARUN_CFA];
@@ -224,9 +227,9 @@ static bool frame(const struct cfarules *rules, struct unwind_rule *ret)
 }
 
 /*
- * What all but a few rows are, without detours: by register, all saved where
- * calls and pushes leave it. Put together as words, for the rule is read as
- * such at once, and a CPU waits when it was written by bytes.
+ * A fast path for all but a few rows: CFA by register, everything saved where
+ * calls and pushes leave it. Assembled as words, because the rule is read as
+ * words at once, and a CPU stalls if it was written as bytes.
  */
 static bool usual(const struct cfarules *rules, struct unwind_rule *ret)
 {
@@ -315,6 +318,6 @@ bool unwindx86_in_syscall(const __u64 *pt_regs)
 {
 	enum { AX = 10, ORIG_AX = 15 }; /* words */
 
-	/* the entry code of a system call puts -ENOSYS where its result will be */
+	/* the system call entry stores -ENOSYS where the result will be */
 	return (int64_t)pt_regs[ORIG_AX] >= 0 && (int64_t)pt_regs[AX] == -38;
 }
