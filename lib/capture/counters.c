@@ -159,7 +159,7 @@ const struct counter *counter_find(const char *name)
 	return NULL;
 }
 
-/* A time of less than a millisecond in microseconds: stops are as short as that. */
+/* Times below a millisecond are shown in microseconds: stops are that short. */
 static void put_amount(struct buf *b, const struct counter *k, uint64_t value)
 {
 	if (k->one) {
@@ -180,7 +180,7 @@ static void put_text(struct buf *b, const char *before, const char *text)
 	buftext_escaped(b, text, TEXT_LINE);
 }
 
-/* The reason or the verdict that NAME ends with, where it begins with PREFIX. */
+/* The reason or verdict that follows PREFIX in NAME; NULL if NAME does not begin with PREFIX. */
 static const char *end_of(const char *name, const char *prefix)
 {
 	size_t len = strlen(prefix);
@@ -357,7 +357,7 @@ static void put_class(struct buf *b, const struct counters *c, unsigned int clas
 	}
 }
 
-/* Of how many waits the user stack is complete, and how many were walked when their tables had come. */
+/* How the user stacks of the waits ended, and how many were walked later, from copies of the stack. */
 static void put_user(struct buf *b, const struct counters *c)
 {
 	uint64_t copied = counters_get(c, "unwind.snapshots");

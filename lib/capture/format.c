@@ -17,7 +17,7 @@ const char *cap_record_type_name(unsigned int type)
 
 /* --- fields --- */
 
-/* The NUL after the bytes lets a reader use a string where it lies. */
+/* The NUL after the bytes lets a reader use the string in place. */
 static void put_str(struct buf *b, const char *s)
 {
 	buf_str(b, s);
@@ -32,7 +32,7 @@ static void put_build_id(struct buf *b, const struct cap_build_id *id)
 	buf_put(b, id->bytes, len);
 }
 
-/* As rd_uleb(), with the common short ones first. */
+/* Like rd_uleb(), with a fast path for the common one-byte numbers. */
 static inline uint64_t get_uleb(struct rd *r)
 {
 	if (r->p < r->end && r->p[0] < 0x80)
@@ -315,7 +315,7 @@ void cap_record_put_stack(struct buf *b, const struct cap_stack *s)
 		buf_sleb(b, (int64_t)(s->frames[i] - before));
 		before = s->frames[i];
 	}
-	/* the last field: a stack without any ends before it, as all did before 1.1 */
+	/* the last field: omitted if there are none, and in all stacks before 1.1 */
 	if (!s->n_exact)
 		return;
 	buf_uleb(b, s->n_exact);
@@ -335,7 +335,7 @@ bool cap_record_get_stack(struct rd *r, struct cap_stack *s)
 	s->n_exact = 0;
 	s->frames = NULL;
 	s->exact = NULL;
-	return !r->bad && s->len <= rd_left(r); /* a frame takes a byte at least */
+	return !r->bad && s->len <= rd_left(r); /* a frame takes at least one byte */
 }
 
 bool cap_record_get_frames(struct rd *r, uint64_t *frames, size_t n)
@@ -440,9 +440,9 @@ bool cap_record_get_trailer(struct rd *r, struct cap_trailer *t)
 	return !r->bad;
 }
 
-#define CAPTURE_BLOCK_MINOR 2 /* 1.1: stacks tell which frames are exact; 1.2: strings, JIT code, names */
-#define CAPTURE_BLOCK_HEADER_MAX 4096 /* of any version */
-#define CAPTURE_BLOCK_PAYLOAD_MAX (64 << 20) /* a longer block is no block */
+#define CAPTURE_BLOCK_MINOR 2 /* 1.1: exact frames of stacks; 1.2: strings, JIT code, names */
+#define CAPTURE_BLOCK_HEADER_MAX 4096 /* bytes, in any version */
+#define CAPTURE_BLOCK_PAYLOAD_MAX (64 << 20) /* bytes: a longer block is not valid */
 
 #define BYTE_ORDER_MARK 0x01020304
 #define BYTE_ORDER_SWAPPED 0x04030201
@@ -537,7 +537,7 @@ static const char malformed[] = "a malformed record";
 static const char no_string[] = "a string that is not there";
 static const char no_memory[] = "";
 
-#define FRAME_BYTES_MIN 5 /* five numbers of a byte each at least */
+#define FRAME_BYTES_MIN 5 /* five numbers of at least one byte each */
 
 #define ROOM(c, array, count) (base_grow(&(c)->array, &(c)->room.array, (count), sizeof(*(c)->array)) == 0)
 
@@ -585,7 +585,7 @@ void cap_code_names_put_name(struct buf *b, const struct cap_name *n, cap_code_n
 
 /* --- reading --- */
 
-/* "" is 0; NULL for an id that is not there. */
+/* 0 is "". NULL for an unknown id. */
 static const char *get_ref(const struct cap_code_names *c, struct rd *r)
 {
 	uint64_t ref = rd_uleb(r);
@@ -637,7 +637,7 @@ const char *cap_code_names_take_jit(struct cap_code_names *c, struct rd *r, size
 	return NULL;
 }
 
-/* The N frames of a name, behind those that are there. */
+/* Decode the N frames of a name and append them. */
 static const char *take_frames(struct cap_code_names *c, struct rd *r, uint32_t n)
 {
 	if (!ROOM(c, frames, c->n.frames + n))

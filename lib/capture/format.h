@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * format - the bytes of a capture's records: the one place that knows
- * them, for the writer and the reader alike. docs/capture.5
- * describes the format.
+ * format - the bytes of a capture's records, for both the writer and the reader.
  *
- * A block (capblock_*()) has records of one type; a record is its length in
- * bytes (uleb) and its fields. A record may hold more fields than are known
- * here: they are left unread. Or fewer: an earlier version ended it there.
+ * No other code knows these bytes. docs/capture.5 describes the format.
  *
- * Decoders look at one record alone. They refuse what no writer makes (a
+ * A block (cap_block_*()) has records of one type. A record is its length in
+ * bytes (uleb) and its fields. Decoders ignore fields after the last one that
+ * they know. A record may also have fewer fields, if an earlier version wrote it.
+ *
+ * Decoders check each record on its own. They reject what no writer makes (a
  * mapping that ends before it starts, a string with a NUL inside), but not a
- * reference to a record that is not there: that is for the reader. Decoded
- * strings and images point into the bytes that were read.
+ * reference to a missing record: the reader checks that. Decoded strings and
+ * images point into the bytes that were read.
  */
 #ifndef STACKTOOLS_CAPTURE_FORMAT_H
 #define STACKTOOLS_CAPTURE_FORMAT_H
@@ -33,26 +33,26 @@ enum cap_record_type {
 	CAPTURE_RECORD_COUNTER = 11,
 	CAPTURE_RECORD_FLUSH = 12,
 	CAPTURE_RECORD_TRAILER = 13,
-	CAPTURE_RECORD_JIT = 14, /* this and the next two: capnames_*() */
+	CAPTURE_RECORD_JIT = 14, /* this and the next two: cap_code_names_*() */
 	CAPTURE_RECORD_NAME = 15,
 	CAPTURE_RECORD_STRING = 16,
 	CAPTURE_RECORD_TYPES /* one more than the last */
 };
 
-/* "samples" for CAPTURE_RECORD_SAMPLE; "unknown" for what is none. */
+/* "samples" for CAPTURE_RECORD_SAMPLE; "unknown" for an unknown type. */
 const char *cap_record_type_name(unsigned int type);
 
 /* --- records --- */
 
 /*
- * What the samples of a block have in common: times are written as distances.
+ * State that the samples of a block share: times are written as differences.
  * Zero it at the start of each block.
  */
 struct cap_record_state {
 	uint64_t first_ns;
 };
 
-/* The fields without the length before them. */
+/* Append the fields, without the record's length. */
 void cap_record_put_host(struct buf *b, const struct cap_host *h);
 void cap_record_put_option(struct buf *b, const struct cap_option *o);
 void cap_record_put_file(struct buf *b, const struct cap_file *f);
@@ -67,13 +67,13 @@ void cap_record_put_counter(struct buf *b, const struct cap_counter *c);
 void cap_record_put_flush(struct buf *b, const struct cap_flush *f);
 void cap_record_put_trailer(struct buf *b, const struct cap_trailer *t);
 
-/* The next record of a block as a reader of its own; false: no more, or R is bad. */
+/* Set *RECORD to the next record of block R. False at the end, or if R is bad. */
 bool cap_record_next(struct rd *r, struct rd *record);
 
 /*
- * False where the record is not well formed. cap_record_get_stack() does not
- * read the frames: it leaves R at them, for cap_record_get_frames() into room
- * for s->len of them; then cap_record_get_n_exact() says how many numbers
+ * False if the record is malformed. cap_record_get_stack() stops before the
+ * frames: read them with cap_record_get_frames(), which needs room for s->len of
+ * them. Then cap_record_get_n_exact() sets s->n_exact, the number of indexes that
  * cap_record_get_exact() needs room for.
  */
 bool cap_record_get_host(struct rd *r, struct cap_host *h);
@@ -94,26 +94,26 @@ bool cap_record_get_flush(struct rd *r, struct cap_flush *f);
 bool cap_record_get_trailer(struct rd *r, struct cap_trailer *t);
 
 /*
- * cap_block - what a capture's records are wrapped in: the file header, and
- * blocks with their checksums. docs/capture.5 describes the format.
+ * cap_block - the container of a capture's records: the file header, and blocks
+ * with checksums. docs/capture.5 describes the format.
  */
 
 #define CAPTURE_BLOCK_MAGIC "\211stkcap\n" /* 8 bytes, no NUL */
 #define CAPTURE_BLOCK_MAGIC_LEN 8
 #define CAPTURE_BLOCK_MAJOR 1
-#define CAPTURE_BLOCK_HEADER_LEN 24 /* of the file header of this version */
+#define CAPTURE_BLOCK_HEADER_LEN 24 /* bytes of the file header in this version */
 #define CAPTURE_BLOCK_SYNC 0x6b6c6253 /* "Sblk" */
-#define CAPTURE_BLOCK_HEAD_LEN 20 /* of a block header */
-#define CAPTURE_BLOCK_PAYLOAD_GOAL (1 << 20) /* where the writer begins another one */
+#define CAPTURE_BLOCK_HEAD_LEN 20 /* bytes of a block header */
+#define CAPTURE_BLOCK_PAYLOAD_GOAL (1 << 20) /* bytes: the writer ends a block that has reached it */
 
 /* --- the file header --- */
 
 enum cap_block_header {
 	CAPTURE_BLOCK_OK,
-	CAPTURE_BLOCK_FOREIGN, /* another file: the magic is not there */
-	CAPTURE_BLOCK_SHORT, /* the magic, or its beginning, and then the end */
+	CAPTURE_BLOCK_FOREIGN, /* not a capture: the magic is missing */
+	CAPTURE_BLOCK_SHORT, /* begins like a capture, but ends inside the header */
 	CAPTURE_BLOCK_BYTE_ORDER, /* written in the other byte order */
-	CAPTURE_BLOCK_DAMAGED, /* a header whose checksum is wrong */
+	CAPTURE_BLOCK_DAMAGED, /* wrong checksum, byte order mark or length */
 	CAPTURE_BLOCK_NEWER, /* a greater major version */
 };
 
@@ -131,30 +131,30 @@ struct cap_block {
 	uint16_t type, flags;
 	uint32_t len; /* of the payload */
 	uint32_t seq; /* counts from 0 */
-	uint32_t crc; /* crc32c of the header before it and of the payload */
+	uint32_t crc; /* crc32c of the header bytes before it and of the payload */
 };
 
-/* The CAPTURE_BLOCK_HEAD_LEN bytes that go before the LEN bytes of PAYLOAD. */
+/* Make the block header for the LEN bytes of PAYLOAD. */
 void cap_block_put(uint8_t header[CAPTURE_BLOCK_HEAD_LEN], unsigned int type, uint32_t seq,
 	const void *payload, size_t len);
 
-/* False where no block header is: the sync word is wrong or the length absurd. */
+/* False if HEADER is not a block header: the sync word is wrong or the payload too long. */
 bool cap_block_get(const uint8_t header[CAPTURE_BLOCK_HEAD_LEN], struct cap_block *b);
 
-/* Is the payload, which follows the header at once, what was written? */
+/* Is the checksum right? The payload must directly follow HEADER. */
 bool cap_block_intact(const uint8_t header[CAPTURE_BLOCK_HEAD_LEN], const struct cap_block *b);
 
 /*
- * cap_code_names - the bytes of the records that name code (strings, JIT code,
- * names), and these records gathered. docs/capture.5 describes the format.
+ * cap_code_names - the records that name code (strings, JIT code, names): their
+ * bytes, and a collection of them. docs/capture.5 describes the format.
  *
- * Names and paths repeat much. Each is written once, as a string record with
- * an id; the others refer to it: 0 is "", else the id plus one.
+ * Names and paths repeat often. Each is written once, as a string record with an
+ * id. The other records refer to it: 0 is "", another value is the id plus one.
  */
 
-/* --- writing: fields without the length before them --- */
+/* --- writing: the fields, without the record's length --- */
 
-/* REF gives the number that stands for TEXT (CTX is its own). */
+/* Returns the number that stands for TEXT. CTX is passed through. */
 typedef uint64_t cap_code_names_ref(void *ctx, const char *text);
 
 void cap_code_names_put_string(struct buf *b, uint32_t id, const char *text);
@@ -167,28 +167,30 @@ struct cap_code_names_counts {
 	size_t strings, jits, names, frames;
 };
 
-/* Zero it. What `n` counts is taken: to forget a block, put the old `n` back. */
+/* Zero it to initialize. `n` counts accepted records: to forget a block, restore the old `n`. */
 struct cap_code_names {
 	struct cap_code_names_counts n, room;
-	const char **strings; /* where they were read */
+	const char **strings; /* they point into the bytes that were read */
 	struct cap_jit *jits;
 	struct cap_name *names;
-	struct cap_name_frame *frames; /* of all names, in the order they came in */
+	struct cap_name_frame *frames; /* of all names, in file order */
 };
 
 void cap_code_names_free(struct cap_code_names *c);
 
 /*
- * Take the record of R; N_PROCS and N_FILES are known so far. NULL, or what is
- * wrong: a constant, "" where memory ran out.
+ * Decode the record in R and add it. N_PROCS and N_FILES are the numbers of
+ * processes and files so far. NULL, or a constant error message: "" if memory ran
+ * out.
  */
 const char *cap_code_names_take_string(struct cap_code_names *c, struct rd *r);
 const char *cap_code_names_take_jit(struct cap_code_names *c, struct rd *r, size_t n_procs);
 const char *cap_code_names_take_name(struct cap_code_names *c, struct rd *r, size_t n_files);
 
 /*
- * After the last record: JIT code sorted by process, start, from_ns and kind, names by
- * file and offset, the last of each key alone. 0 or -ENOMEM.
+ * Call after the last record. Sets the frames of the names, sorts JIT code by
+ * process, start, from_ns and kind, and names by file and offset, and keeps only
+ * the last record of each key. 0 or -ENOMEM.
  */
 int cap_code_names_settle(struct cap_code_names *c);
 

@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <string.h>
 
-/* How many later mappings of an address are compared before it counts as unsure. */
+/* Compare at most this many later mappings of a node; with more, the answer is unsure. */
 #define COMPARE_MAX 16
 
 /*
- * One process. With L parts, tree node I has the children 2I and 2I+1, and
+ * The tree of one process. With L parts, node I has the children 2I and 2I+1, and
  * part P is node L + P. The mappings of node I are at[list[I] .. list[I+1]).
  */
 struct tree {
@@ -31,7 +31,7 @@ static int by_value(const void *a, const void *b)
 	return CMP(x, y);
 }
 
-/* By process and time; where these are equal, in file order. */
+/* By process, then time, then file order. */
 static int by_proc_and_time(const void *a, const void *b)
 {
 	const struct cap_map *x = *(const struct cap_map *const *)a, *y = *(const struct cap_map *const *)b;
@@ -69,8 +69,8 @@ static int set_bounds(struct tree *t, const struct cap_map **maps, size_t n)
 }
 
 /*
- * Visit the nodes that together cover MAP. With PUT the map is added at each,
- * and list[I] moves on; without, the room is counted in list[I].
+ * Visit the nodes that together cover MAP. With PUT, add the map at each and
+ * advance list[I]; without, count the needed room in list[I].
  */
 static void cover(struct tree *t, const struct cap_map *map, bool put)
 {
@@ -93,7 +93,7 @@ static void cover(struct tree *t, const struct cap_map *map, bool put)
 	}
 }
 
-/* MAPS are the N of one process in order of time. */
+/* MAPS are the N mappings of one process, sorted by time. */
 static int plant(struct tree *t, const struct cap_map **maps, size_t n)
 {
 	size_t nodes;
@@ -122,7 +122,7 @@ static int plant(struct tree *t, const struct cap_map **maps, size_t n)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		cover(t, maps[i], true);
-	/* each entry has moved to where the next one began: shift them back */
+	/* each entry has advanced to where the next one began: shift them back */
 	memmove(t->list + 1, t->list, nodes * sizeof(*t->list));
 	t->list[0] = 0;
 	return 0;
@@ -176,7 +176,7 @@ void cap_map_index_free(struct cap_map_index *m)
 	free(m);
 }
 
-/* The first of the mappings in [LO, HI) that began after TIME_NS; HI where none did. */
+/* The first of the mappings in [LO, HI) that began after TIME_NS; HI if none did. */
 static uint32_t after(const struct tree *t, uint32_t lo, uint32_t hi, uint64_t time_ns)
 {
 	return (uint32_t)PARTITION_POINT(lo, hi, mid, t->at[mid]->from_ns <= time_ns);
@@ -187,13 +187,13 @@ static bool newer(const struct cap_map *a, const struct cap_map *b)
 	return !b || a->from_ns > b->from_ns || (a->from_ns == b->from_ns && a > b);
 }
 
-/* Do A and B say the same about the addresses they share? */
+/* Do A and B map the same part of the same file at the addresses they share? */
 static bool agree(const struct cap_map *a, const struct cap_map *b)
 {
 	return a->file == b->file && a->file != CAPTURE_NONE && a->offset - a->start == b->offset - b->start;
 }
 
-/* Did a mapping that says otherwise than BEST come in (FIRST_NS, LAST_NS]? */
+/* Did a mapping that does not agree with BEST appear in (FIRST_NS, LAST_NS]? */
 static bool changed(
 	const struct tree *t, size_t part, const struct cap_map *best, uint64_t first_ns, uint64_t last_ns)
 {

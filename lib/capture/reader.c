@@ -14,18 +14,18 @@
 #include <sys/stat.h>
 
 #define ROOM_LEAST (256 << 10)
-#define ROOM_AT_ONCE (64 << 20) /* a file's size is believed up to here */
-#define BEHIND_DAMAGE (64 << 20) /* bytes read on behind what is no block */
+#define ROOM_AT_ONCE (64 << 20) /* allocate no more than this by the file's size alone */
+#define BEHIND_DAMAGE (64 << 20) /* bytes to read after an invalid block header */
 
 struct slurp {
 	int fd;
 	struct cap_bytes s;
 	size_t room;
-	size_t next; /* where the next block header is due; 0 before the file header is whole */
-	bool framed; /* as far as `next` all is blocks */
+	size_t next; /* where the next block header is due; 0 before the file header is complete */
+	bool framed; /* everything up to `next` is blocks */
 };
 
-/* Follow the blocks' lengths over what is there. */
+/* Follow the lengths of the blocks through the bytes read so far. */
 static void follow(struct slurp *f)
 {
 	struct cap_block_version v;
@@ -53,7 +53,7 @@ static bool enough(const struct slurp *f)
 	return !f->framed && (!f->next || f->s.len - f->next > BEHIND_DAMAGE);
 }
 
-/* Not base_grow(): what is read over needs no zeroes. */
+/* Not base_grow(): bytes that read(2) overwrites need no zeroing. */
 static int make_room(struct slurp *f, size_t room)
 {
 	uint8_t *bytes = realloc(f->s.bytes, room);
@@ -65,7 +65,7 @@ static int make_room(struct slurp *f, size_t room)
 	return 0;
 }
 
-/* One read(2). 1, 0 at the end, or -errno. */
+/* One read(2). 1 if there may be more, 0 at the end, or -errno. */
 static int more(struct slurp *f)
 {
 	struct pollfd p = { .fd = f->fd, .events = POLLIN };
@@ -115,7 +115,7 @@ int cap_bytes_read(const char *path, struct cap_bytes *ret, struct err *e)
 		return refuse_input(name, e);
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
 		f.s.total = (uint64_t)st.st_size;
-	/* one byte more, so that the end is found without more room */
+	/* one byte more, so that the read that finds the end needs no more room */
 	room = MAX(room, (size_t)MIN(f.s.total, ROOM_AT_ONCE) + 1);
 	code = make_room(&f, room) ? -ENOMEM : 1;
 	while (code > 0 && !enough(&f)) {
@@ -133,35 +133,35 @@ int cap_bytes_read(const char *path, struct cap_bytes *ret, struct err *e)
 }
 
 /*
- * cap_damage - where a capture stops being one, in words.
+ * cap_damage - a text that says where a capture is damaged.
  *
  * "cut at byte 12345: the block at byte 12000 (samples) is incomplete; waits
  * after 12.000 s of recording are missing"
  */
 
 enum cap_damage_kind {
-	CAPTURE_DAMAGE_END, /* nothing is wrong but that no trailer came */
+	CAPTURE_DAMAGE_END, /* nothing is wrong, except that there may be no trailer */
 	CAPTURE_DAMAGE_CUT, /* the file ends inside a block */
 	CAPTURE_DAMAGE_NO_BLOCK, /* no block header where one is due */
 	CAPTURE_DAMAGE_CHECKSUM,
-	CAPTURE_DAMAGE_SEQUENCE, /* a block is missing or there twice */
-	CAPTURE_DAMAGE_RECORD, /* intact, but not well formed: `wrong` */
+	CAPTURE_DAMAGE_SEQUENCE, /* a block is missing or repeated */
+	CAPTURE_DAMAGE_RECORD, /* an intact block with a malformed record: `wrong` */
 	CAPTURE_DAMAGE_REST, /* something follows the trailer */
 };
 
 struct cap_damage {
 	enum cap_damage_kind kind;
-	struct cap_block block; /* as far as it is known */
+	struct cap_block block; /* as far as known */
 	const char *wrong; /* for CAPTURE_DAMAGE_RECORD */
 	uint64_t at, total; /* bytes: where it begins, and the file's length */
-	uint64_t blocks; /* taken before it */
-	uint64_t start_ns, last_flush_ns; /* of the recording and of what was taken; 0 = none */
+	uint64_t blocks; /* accepted before it */
+	uint64_t start_ns, last_flush_ns; /* start of the recording, last accepted flush; 0 = none */
 };
 
-/* How many times the bytes behind the damage are worth a checksum. */
+/* Spend checksums on at most this many times the bytes after the damage. */
 #define CHECKSUMS 8
 
-/* What can still be made out behind the damage. */
+/* What can still be recognized after the damage. */
 struct rest {
 	uint64_t blocks;
 	uint64_t flush_ns; /* of the last flush; 0 = none */
@@ -181,7 +181,7 @@ static void look_at(struct rest *rest, const struct cap_block *b, const uint8_t 
 		rest->flush_ns = f.time_ns;
 }
 
-/* Is an intact block at P? Bytes that only look like one cost a checksum each, of *BUDGET bytes. */
+/* Is there an intact block at P? Each checksum takes the bytes it covers from *BUDGET. */
 static bool is_block(const uint8_t *p, size_t len, uint64_t *budget, struct cap_block *b)
 {
 	if (!cap_block_get(p, b) || b->len > len - CAPTURE_BLOCK_HEAD_LEN || b->len > *budget)
@@ -283,9 +283,8 @@ static void say_missing(struct text *t, const struct cap_damage *d, const struct
 }
 
 /*
- * Tell it in BUF of CAP bytes. REST are the LEN bytes of the file from `at`
- * on: they are searched for intact blocks, to say up to where the recording
- * had gone on.
+ * Describe it in BUF of CAP bytes. REST is the LEN bytes of the file from `at` on.
+ * They are searched for intact blocks, to report how far the recording went.
  */
 static void cap_damage_describe(
 	const struct cap_damage *d, const uint8_t *rest, size_t len, char *buf, size_t cap)
@@ -298,21 +297,22 @@ static void cap_damage_describe(
 		say(&t, "; no waits are missing");
 		return;
 	}
-	/* one byte on: what begins at `at` is the block that is damaged */
+	/* skip one byte: the block at `at` is the damaged one */
 	if (len > 1)
 		found = survey(rest + 1, len - 1);
 	say_missing(&t, d, &found);
 }
 
 /*
- * cap_store - the records of a capture's blocks, checked and gathered.
+ * cap_store - the records of a capture's blocks, checked and collected.
  *
- * Every reference is checked against what came before it. A block counts
- * whole or not at all. Samples of one key become one as they come, so memory
- * grows with distinct waits and not with the length of the recording.
+ * Every reference is checked against what came before it. A block is accepted as
+ * a whole or not at all. Samples with the same key are merged as they come, so
+ * memory grows with the number of distinct waits, not with the length of the
+ * recording.
  */
 
-/* Elements of each array; as `room`, allocated ones. */
+/* Elements of each array; in `room`, allocated elements. */
 struct cap_store_counts {
 	size_t options, procs, threads, files, maps, images, ksyms, stacks, kinds, samples, counters, frames,
 		exact, pending;
@@ -331,28 +331,27 @@ struct cap_store {
 	struct cap_stack *stacks;
 	struct cap_sample *samples;
 	struct cap_counter *counters;
-	uint8_t *kinds; /* of each stack: what every sample asks for fits into a cache */
+	uint8_t *kinds; /* of each stack; an array of its own, so that every sample's check hits a cache */
 	uint64_t *frames; /* of all stacks in order */
-	uint32_t *exact; /* likewise: numbers of exact frames */
+	uint32_t *exact; /* likewise: indexes of exact frames */
 	struct cap_code_names names;
 	struct cap_trailer trailer;
 	uint64_t last_flush_ns;
 	bool has_host, has_trailer;
 
-	struct cap_sample *pending; /* of the block being taken */
+	struct cap_sample *pending; /* of the block being decoded */
 	struct hashtable by_key; /* the samples */
 };
 
 static const char malformed[] = "a malformed record";
-static const char no_memory[] = ""; /* capnames' too */
+static const char no_memory[] = ""; /* as in cap_code_names_take_*() */
 
-/* Room for N in an array that has its room in the field of the same name. */
+/* Make room for COUNT elements in an array whose capacity is the field of `room` with its name. */
 #define ROOM(s, array, count) (base_grow(&(s)->array, &(s)->room.array, (count), sizeof(*(s)->array)) == 0)
 
 /*
- * Each of these decodes a record into the place behind the last one and
- * checks what it refers to; it counts if NULL is returned, which is no
- * complaint.
+ * Each of these decodes a record into the place after the last one and checks
+ * what it refers to. NULL if the record is accepted, else what is wrong.
  */
 static const char *take_host(struct cap_store *s, struct rd *r)
 {
@@ -564,7 +563,7 @@ static uint64_t add_saturating(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* There is room for another sample. */
+/* The caller has made room for another sample. */
 static void merge_sample(struct cap_store *s, const struct cap_sample *k)
 {
 	uint64_t hash = hash_sample(k);
@@ -585,8 +584,8 @@ static void merge_sample(struct cap_store *s, const struct cap_sample *k)
 }
 
 /*
- * The table is larger than a cache, so what a sample will touch is fetched
- * while those before it are merged: first its slot, then what the slot names.
+ * The table is larger than a cache. So prefetch what a sample will touch while
+ * those before it are merged: first its slot, then the sample that the slot names.
  */
 static void fetch_ahead(const struct cap_store *s, size_t i)
 {
@@ -618,7 +617,7 @@ static bool merge_pending(struct cap_store *s)
 
 /* --- a block --- */
 
-/* What a block changes besides the arrays, whose counts are in n. */
+/* What a block changes; of the arrays, only the counts n. */
 struct before {
 	struct cap_store_counts n;
 	struct cap_code_names_counts names;
@@ -640,9 +639,9 @@ static void put_back(struct cap_store *s, const struct before *b)
 }
 
 /*
- * Take the records of block B, which is intact and of a known type; its
- * PAYLOAD has to stay. 0; -ENOMEM; or -EBADMSG with *WRONG (a constant: "a
- * mapping of a file that is not there") and S as it was.
+ * Add the records of block B, which is intact and of a known type. PAYLOAD must
+ * outlive S. 0; -ENOMEM; or -EBADMSG with *WRONG (a constant: "a mapping of a
+ * file that is not there") and S unchanged.
  */
 static int cap_store_take(
 	struct cap_store *s, const struct cap_block *b, const uint8_t *payload, const char **wrong)
@@ -702,9 +701,10 @@ static void point_stacks(struct cap_store *s)
 }
 
 /*
- * After the last block: threads sorted by process and tid, counters by name,
- * kernel symbols by start, the last record of each key alone; names settled; symbols cut
- * where the next one begins; what the stacks point to set. 0 or -ENOMEM.
+ * Call after the last block. Sets the pointers of the stacks. Sorts threads by
+ * process and tid, counters by name and kernel symbols by start, and keeps only
+ * the last record of each key. Settles the names. Ends each symbol where the next
+ * one begins. 0 or -ENOMEM.
  */
 static int cap_store_settle(struct cap_store *s)
 {
@@ -719,7 +719,7 @@ static int cap_store_settle(struct cap_store *s)
 	return 0;
 }
 
-/* Empty, every string "". */
+/* Empty, with every string "". */
 static void cap_store_init(struct cap_store *s)
 {
 	*s = (struct cap_store){ .host = { "", "", "", "", "", "", "", .stext = 0 },
@@ -747,10 +747,10 @@ static void cap_store_free(struct cap_store *s)
 }
 
 struct load {
-	struct cap_reader c; /* what the caller sees: first, so that one pointer is both */
+	struct cap_reader c; /* what the caller sees; first, so that one pointer serves for both */
 	struct cap_store store; /* owns the arrays */
 	struct cap_map_index *maps;
-	uint8_t *owned; /* the file's bytes, where cap_reader_load() read them */
+	uint8_t *owned; /* the file's bytes, if cap_reader_load() read them */
 };
 
 static int check_header(const void *bytes, size_t len, struct cap_block_version *v, struct err *e)
@@ -777,7 +777,7 @@ static int check_header(const void *bytes, size_t len, struct cap_block_version 
 	}
 }
 
-/* Is the block at HEADER, with LEFT bytes to the end of the file, the one that is due? */
+/* Is the block at HEADER, with LEFT bytes to the end of the file, the next one? Sets d->kind if not. */
 static bool due(struct load *l, const uint8_t *header, size_t left, struct cap_damage *d)
 {
 	d->block = (struct cap_block){ 0 };
@@ -796,7 +796,7 @@ static bool due(struct load *l, const uint8_t *header, size_t left, struct cap_d
 	return d->kind == CAPTURE_DAMAGE_END;
 }
 
-/* Take blocks from good_bytes on until the end or the first that is not right. */
+/* Accept blocks from good_bytes on, until the end or the first invalid one. */
 static int take_blocks(struct load *l, const uint8_t *bytes, size_t len, struct cap_damage *d)
 {
 	struct cap_reader *c = &l->c;
@@ -822,7 +822,7 @@ static int take_blocks(struct load *l, const uint8_t *bytes, size_t len, struct 
 	return 0;
 }
 
-/* Show what the store holds; it keeps owning it. */
+/* Make the store's contents visible to the caller. The store still owns them. */
 static void show(struct load *l)
 {
 	const struct cap_store *s = &l->store;
@@ -861,7 +861,7 @@ static void judge(struct load *l, struct cap_damage *d, const uint8_t *bytes, si
 		d, bytes + c->good_bytes, len - (size_t)c->good_bytes, c->damage, sizeof(c->damage));
 }
 
-/* TOTAL is the file's length, where fewer than all its bytes were read. */
+/* TOTAL is the file's length, more than LEN if not all of it was read. */
 static int parse(const void *bytes, size_t len, uint64_t total, struct load *l, struct err *e)
 {
 	struct cap_damage d = { .kind = CAPTURE_DAMAGE_END };
@@ -890,7 +890,7 @@ static void prefix_name(struct err *e, const char *path)
 		err_prefix(e, "standard input");
 }
 
-/* OWNED (may be NULL) goes with *RET, or is freed. */
+/* OWNED (may be NULL) belongs to *RET, or is freed on failure. */
 static int make(
 	const void *bytes, size_t len, uint64_t total, uint8_t *owned, struct cap_reader **ret, struct err *e)
 {
@@ -940,7 +940,7 @@ void cap_reader_free(struct cap_reader *c)
 	free(l);
 }
 
-/* --- looking things up --- */
+/* --- lookups --- */
 
 const struct cap_ksym *cap_reader_ksym(const struct cap_reader *c, uint64_t addr)
 {

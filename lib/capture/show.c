@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <sys/mman.h>
 
-/* An error as its name; "" for none. */
+/* The name of an error; "" for 0. */
 static void error(struct json *j, const char *key, int32_t code)
 {
 	json_str(j, key, code ? err_name(code) : "");
@@ -17,7 +17,7 @@ static void build_id(struct json *j, const char *key, const struct cap_build_id 
 	json_bytes(j, key, id->bytes, id->len);
 }
 
-/* The number of a file; null for memory of none. */
+/* The id of a file; null for memory without a file. */
 static void file(struct json *j, uint32_t number)
 {
 	if (number == CAPTURE_NONE)
@@ -59,7 +59,7 @@ static void put_options(struct json *j, const struct cap_reader *c)
 	json_end(j, ']');
 }
 
-/* Null where the waits are exact. */
+/* "samples" is null if the waits are exact. */
 static void put_mode(struct json *j, const struct cap_reader *c)
 {
 	struct cap_mode m;
@@ -341,7 +341,7 @@ int cap_maps_text_put(struct out *o, const struct cap_reader *c, uint32_t proc)
 
 #define SHOWN 20
 
-/* A file and the place in it that most of the waits stopped at; or what there is in its stead. */
+/* The file, and the place in it where most of the waits stopped; without a file, the PC. */
 static void put_place(struct out *o, const struct cap_reader *c, const struct cap_stop_places_stop *k)
 {
 	if (k->file != CAPTURE_NONE)
@@ -388,7 +388,7 @@ static uint64_t add(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Every thread once, in SUMS with room for all samples and threads of C; how many they are. */
+/* Write an entry per thread to SUMS, which has room for all samples and threads. Returns their number. */
 static size_t sum_up(const struct cap_reader *c, struct sum *sums)
 {
 	size_t n = 0, kept = 0;

@@ -10,22 +10,21 @@
 #include "capture/stats.h"
 
 /*
- * cap_json - a capture's contents, frames and samples aside, as one JSON
- * object.
+ * cap_json - a capture's contents as one JSON object, without frames and samples.
  *
- * Names as in docs/capinfo.1. Numbers are exact and may pass 2^53; addresses
- * and build IDs are strings of hexadecimal digits.
+ * docs/capinfo.1 lists the names. Numbers are exact and may exceed 2^53;
+ * addresses and build IDs are strings of hexadecimal digits.
  */
 
-/* One line, with its newline. */
+/* Write it as one line, with a newline. */
 void cap_json_put(struct out *o, const struct cap_reader *c, const struct cap_stats *s,
 	const struct cap_stop_places *stops);
 
 /*
- * cap_files_text - files of a capture by their build IDs, as lines.
+ * cap_files_text - files of a capture with their build IDs, as lines.
  */
 
-/* Of each of FILES, which are C's: its build ID ("-" where it has none), a space and its path, escaped. */
+/* For each of FILES, which belong to C: its build ID ("-" if it has none), a space and its escaped path. */
 void cap_files_text_put(struct out *o, const struct cap_reader *c, const struct cap_stack_files *files);
 
 /*
@@ -33,28 +32,28 @@ void cap_files_text_put(struct out *o, const struct cap_reader *c, const struct 
  */
 
 /*
- * Those that process PROC (an id) had at the end: the newest at each address,
- * sorted by it. 0 or -ENOMEM.
+ * The mappings that process PROC (an id) had at the end: the newest at each
+ * address, sorted by address. 0 or -ENOMEM.
  */
 int cap_maps_text_put(struct out *o, const struct cap_reader *c, uint32_t proc);
 
 /*
- * cap_stops_text - where user stacks stopped, as a table for people.
+ * cap_stops_text - where the walks of user stacks stopped, as a text table.
  */
 
-/* The first of STOPS, which are C's, with a heading; nothing where there are none. */
+/* The first of STOPS, which belong to C, with a heading; nothing if there are none. */
 void cap_stops_text_put(struct out *o, const struct cap_reader *c, const struct cap_stop_places *stops);
 
 /*
- * cap_threads_text - the threads of a capture, by their ids in the recorder's PID
- * namespace and in their own, as lines.
+ * cap_threads_text - the threads of a capture, with their ids in the recorder's
+ * PID namespace and in their own, as lines.
  */
 
 /*
- * A heading, and a line for each thread that had a wait or a name, sorted by process
- * and thread: PID, TID, the same as the thread itself sees them ("-" where
- * they are not known), waits, off-CPU time, name. With PID (not 0) of that one
- * alone. 0 or -ENOMEM.
+ * A heading, and a line for each thread that had a wait or a name, sorted by
+ * process and thread: PID, TID, the same as the thread itself sees them ("-" if
+ * not known), waits, off-CPU time, name. If PID is not 0, only the threads of that
+ * process. 0 or -ENOMEM.
  */
 int cap_threads_text_put(struct out *o, const struct cap_reader *c, uint64_t pid);
 

@@ -21,7 +21,7 @@ static void add_sample(struct cap_stats_sum *sum, const struct cap_sample *s)
 		sum->open = add(sum->open, s->count);
 }
 
-/* Something of a process that is to be counted once. */
+/* Something in a process that is counted once. */
 struct thing {
 	uint32_t proc, a, b;
 };
@@ -62,7 +62,7 @@ static int count_distinct(const struct cap_reader *c, struct cap_stats *s)
 		s->procs[t[i].proc].threads += fresh(t, i);
 		s->total.threads += fresh(t, i);
 	}
-	/* pairs over all processes: two of them may share one */
+	/* pairs over all processes: two processes may share one */
 	n = c->n_samples;
 	for (size_t i = 0; i < n; i++)
 		t[i] = (struct thing){ 0, c->samples[i].kstack, c->samples[i].ustack };
@@ -86,7 +86,7 @@ static int by_group(const void *a, const void *b)
 	return group_cmp(a, b);
 }
 
-/* Each stack begins as a group of its own; equal ones are then added up. */
+/* Each stack begins as a group of its own; then equal groups are added up. */
 static int group_stacks(const struct cap_reader *c, struct cap_stats *s)
 {
 	struct cap_stats_group *g = calloc(c->n_stacks + 1, sizeof(*g));
@@ -167,12 +167,12 @@ uint64_t cap_outcomes_waits(const struct cap_outcomes *ends)
 	return sum;
 }
 
-/* In hundredths of a per cent, rounded down. */
+/* In hundredths of a percent, rounded down. */
 static unsigned int share(uint64_t part, uint64_t whole)
 {
 	if (!whole || part >= whole)
 		return 10000;
-	/* no product of 64 bits that could wrap: a loss in the last digit of huge numbers */
+	/* the product must not overflow 64 bits; huge numbers lose the last digit instead */
 	return (unsigned int)(whole > UINT64_MAX / 10000 ? part / (whole / 10000) : part * 10000 / whole);
 }
 
@@ -239,7 +239,7 @@ static struct cap_stop_places_stop stop_of(
 	return stop;
 }
 
-/* Stops at one place become one; returns how many are left. */
+/* Merge stops at the same place. Returns how many are left. */
 static size_t merge_places(struct cap_stop_places_stop *list, size_t n)
 {
 	size_t kept = 0;
@@ -256,7 +256,7 @@ static size_t merge_places(struct cap_stop_places_stop *list, size_t n)
 	return kept;
 }
 
-/* Places of one reason and file become one entry, with the greatest place. */
+/* Merge places with the same reason and file; `place` becomes the one with the most waits. */
 static size_t merge_groups(struct cap_stop_places_stop *list, size_t n)
 {
 	size_t kept = 0;
@@ -307,7 +307,7 @@ void cap_stop_places_free(struct cap_stop_places *s)
 	s->n = 0;
 }
 
-/* The files of the frames of S: procs[file] is set. */
+/* Set procs[file] for each file that a frame of S lies in. */
 static void mark(const struct cap_reader *c, const struct cap_sample *s, uint32_t *procs)
 {
 	const struct cap_stack *k = &c->stacks[s->ustack];
@@ -324,7 +324,7 @@ static void mark(const struct cap_reader *c, const struct cap_sample *s, uint32_
 	}
 }
 
-/* Samples of one process and stack differ in their files only where their epochs do. */
+/* Samples with the same process and stack differ in their files only if their epochs differ. */
 static int mark_all(const struct cap_reader *c, uint32_t *procs)
 {
 	struct idmap seen = { 0 };

@@ -66,8 +66,8 @@ const char *capture_kind_name(unsigned int kind)
 }
 
 /*
- * The bits of <linux/sched.h>; they have kept their values since 4.14, the
- * highest ones came with 5.17 (RTLOCK_WAIT) and 6.1 (FROZEN).
+ * State bits of <linux/sched.h>. Their values have not changed since Linux 4.14;
+ * the highest ones were added in 5.17 (RTLOCK_WAIT) and 6.1 (FROZEN).
  */
 enum {
 	UNINTERRUPTIBLE = 0x2,
@@ -89,7 +89,7 @@ const char *capture_state_letter(uint32_t state, char buf[16])
 	if (!state) {
 		buf[n++] = 'R';
 	} else if ((state & UNINTERRUPTIBLE) && (state & NOLOAD)) {
-		/* TASK_IDLE: waits uninterruptibly, but is no load */
+		/* TASK_IDLE: an uninterruptible wait that does not count as load */
 		state &= ~(uint32_t)(UNINTERRUPTIBLE | FROZEN);
 		buf[n++] = 'I';
 	}

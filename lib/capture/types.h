@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * types - what a recording holds, as C structures.
+ * types - the contents of a recording, as C structures.
  *
- * capture/writer.h writes these, capture/reader.h reads them; docs/capture.5 is the
- * byte-level format. Ids are dense from 0 in order of first appearance, and a
- * record refers only to ids that came before it in the file. Times are
- * nanoseconds of CLOCK_MONOTONIC unless a name says otherwise. Strings are
- * arbitrary bytes without NUL, as the kernel gave them: escape before printing.
+ * capture/writer.h writes these and capture/reader.h reads them; docs/capture.5
+ * describes the bytes. Ids count from 0 without gaps, in order of first
+ * appearance, and a record refers only to ids that came before it in the file.
+ * Times are nanoseconds of CLOCK_MONOTONIC unless the name says otherwise.
+ * Strings are arbitrary bytes without NUL, as the kernel gave them: escape them
+ * before printing.
  */
 #ifndef STACKTOOLS_CAPTURE_TYPES_H
 #define STACKTOOLS_CAPTURE_TYPES_H
@@ -21,7 +22,7 @@ struct cap_build_id {
 	uint8_t bytes[CAPTURE_BUILD_ID_MAX];
 };
 
-/* The same one, or none in both. */
+/* True if A and B are equal; two empty ones are. */
 bool cap_build_id_same(const struct cap_build_id *a, const struct cap_build_id *b);
 
 struct cap_host {
@@ -34,7 +35,7 @@ struct cap_host {
 	const char *recorder; /* "offcpu-record 0.1.0" */
 	struct cap_build_id kernel_build_id; /* from /sys/kernel/notes */
 	uint64_t stext; /* address of _stext, 0 = hidden */
-	uint64_t start_mono_ns; /* recording began, CLOCK_MONOTONIC */
+	uint64_t start_mono_ns; /* when the recording began, CLOCK_MONOTONIC */
 	uint64_t start_boot_ns; /* the same instant, CLOCK_BOOTTIME */
 	uint64_t start_real_ns; /* the same instant, CLOCK_REALTIME */
 	uint32_t max_stack; /* kernel.perf_event_max_stack */
@@ -42,7 +43,7 @@ struct cap_host {
 	uint32_t page_size;
 };
 
-/* The recorder's settings and what it found, as words: "pid"="4242", "unwind"="fp". */
+/* A setting of the recorder, or something it found: "pid"="4242", "unwind"="fp". */
 struct cap_option {
 	const char *name, *value;
 };
@@ -53,14 +54,14 @@ enum cap_proc_flags {
 };
 
 /*
- * One process image: an exec or a reused PID makes another one. tgid is as
- * seen in the recorder's PID namespace, ns_tgid in the process's own.
+ * One process image: an exec or a reused PID starts another one. tgid is the PID
+ * in the recorder's PID namespace, ns_tgid the one in the process's own.
  */
 struct cap_proc {
 	uint32_t id;
 	uint32_t tgid, ns_tgid;
 	uint32_t flags; /* enum cap_proc_flags */
-	int32_t maps_error; /* -errno, 0 = maps are there */
+	int32_t maps_error; /* -errno, 0 = the mappings are recorded */
 	uint64_t start_boot_ns; /* when the process started, CLOCK_BOOTTIME */
 	uint64_t image_ns; /* when this image began (exec or fork); 0 = before the recording */
 	const char *comm; /* of the thread group leader */
@@ -74,17 +75,17 @@ struct cap_thread {
 };
 
 enum cap_file_flags {
-	CAPTURE_FILE_DELETED = 1, /* the path named no file, or another one, when it was looked at */
+	CAPTURE_FILE_DELETED = 1, /* when it was checked, the path named no file or another one */
 	CAPTURE_FILE_UNREAD = 2, /* could not be opened; error says why; build ID may be unknown */
 	CAPTURE_FILE_PSEUDO = 4, /* [vdso], [heap], //anon and the like: no file on disk */
 };
 
-/* What a mapping maps, once for each (device, inode, path, build ID). */
+/* A mapped file. There is one record for each (device, inode, path, build ID). */
 struct cap_file {
 	uint32_t id;
 	uint32_t dev_major, dev_minor;
 	uint32_t flags; /* enum cap_file_flags */
-	int32_t error; /* -errno of what UNREAD means */
+	int32_t error; /* -errno for CAPTURE_FILE_UNREAD */
 	uint64_t inode;
 	uint64_t size; /* bytes, 0 = unknown */
 	uint64_t mtime_ns; /* CLOCK_REALTIME, 0 = unknown */
@@ -105,7 +106,7 @@ struct cap_map {
 	uint64_t offset; /* bytes into the file */
 };
 
-/* The bytes of an ELF image that exists in no file: the vdso. */
+/* The bytes of an ELF image that is not in a file: the vdso. */
 struct cap_image {
 	uint32_t file; /* cap_file id */
 	uint32_t len;
@@ -120,37 +121,37 @@ struct cap_ksym {
 };
 
 /*
- * A piece of code that a JIT compiler named, of those in which frames were
- * seen: one function, and where lines are told one line of it. What a newer one
- * has overwritten is no part of it, so pieces of a process are disjoint in
- * address or in time.
+ * A piece of code that a JIT compiler named and that recorded frames lie in: a
+ * function, or one line of it if the compiler reported lines. Code that a newer
+ * function has overwritten is not part of the piece, so the pieces of a process
+ * are disjoint in address or in time.
  */
 enum cap_jit_kind { CAPTURE_JIT_PERFMAP = 1, CAPTURE_JIT_JITDUMP = 2 };
 struct cap_jit {
 	uint32_t proc;
 	uint8_t kind; /* enum cap_jit_kind */
-	uint64_t from_ns, to_ns; /* when the code was there; 0 and UINT64_MAX = not told */
+	uint64_t from_ns, to_ns; /* when the code was there; 0 and UINT64_MAX = not known */
 	uint64_t start, end; /* addresses, end exclusive */
 	const char *name;
-	const char *file; /* source, "" = not told */
-	uint32_t line; /* 0 = not told */
+	const char *file; /* source, "" = not known */
+	uint32_t line; /* 0 = not known */
 	uint64_t offset; /* of start, from the function's first byte */
 };
 
 /*
- * What the recorder could tell of an address of a file, so that a capture can
- * be read where the file is not. Innermost first; the last frame is the
- * symbol that covers the address.
+ * What the recorder knew about an address in a file, for readers that do not
+ * have the file. The innermost frame is first; the last one is the symbol that
+ * covers the address.
  */
 struct cap_name_frame {
-	const char *name; /* as it is shown, demangled; "" = only the line is known */
-	const char *linkage; /* as the tables have it */
+	const char *name; /* demangled, for display; "" = only the line is known */
+	const char *linkage; /* as in the symbol table */
 	const char *file; /* source, "" = not known */
 	uint32_t line, column; /* 0 = not known */
 };
 struct cap_name {
 	uint32_t file; /* cap_file id */
-	uint64_t offset; /* into the file, of the byte that is looked up: the one before a return address */
+	uint64_t offset; /* into the file, of the byte looked up: for a return address, the byte before it */
 	uint64_t symbol_offset; /* from the symbol's first byte to that byte */
 	uint8_t source; /* enum sym_answer_source */
 	uint8_t reason; /* enum sym_answer_reason */
@@ -163,46 +164,46 @@ enum cap_stack_kind { CAPTURE_STACK_KERNEL = 1, CAPTURE_STACK_USER = 2 };
 /* How far the walk got. */
 enum cap_verdict {
 	VERDICT_COMPLETE = 1, /* the outermost frame was reached */
-	VERDICT_UNVERIFIED =
-		2, /* walked by frame pointer: ended, but nothing proves that this was the outermost */
+	VERDICT_UNVERIFIED = 2, /* walked by frame pointer to an end that may not be the outermost frame */
 	VERDICT_TRUNCATED = 3, /* cut at the depth limit: outer frames are missing */
 	VERDICT_STOPPED = 4, /* ended early at stop_pc for `reason` */
 	VERDICT_FAILED = 5, /* no frames at all, for `reason` */
 };
 
-/* Why there are no frames, or no more of them. Names and texts: capture_reason_*(). */
+/* Why there are no frames, or no more of them. capture_reason_*() return names and texts. */
 enum cap_reason {
 	REASON_NONE = 0,
 	REASON_ERRNO = 1, /* the kernel's helper failed: see error */
 	REASON_KTHREAD = 2, /* a kernel thread has no user stack */
 	REASON_EXEC = 3, /* inside execve: the old registers do not fit the new address space */
-	REASON_NOT_ASKED = 4, /* -U or -K: this half was not to be recorded */
-	REASON_NOT_SEEN = 5, /* the wait began before the recording and ended before it could be looked at */
-	REASON_LOST = 6, /* taken, but the ring buffer was full: counted */
-	REASON_EXITING = 7, /* the thread had given up its address space */
+	REASON_NOT_ASKED = 4, /* -U or -K: this half of the stack was not requested */
+	REASON_NOT_SEEN = 5, /* the wait began before the recording and ended before it could be examined */
+	REASON_LOST = 6, /* taken, but the ring buffer was full; counted */
+	REASON_EXITING = 7, /* the thread had released its address space */
 	REASON_COMPAT = 8, /* a 32-bit task */
-	REASON_EMPTY = 9, /* the kernel gave a stack of no frames */
+	REASON_EMPTY = 9, /* the kernel returned a stack without frames */
 	REASON_MEMORY = 10, /* stack memory could not be read */
-	REASON_NO_MAPPING = 11, /* the PC lies in no executable mapping that was known */
+	REASON_NO_MAPPING = 11, /* the PC lies in no known executable mapping */
 	REASON_NO_ROW = 12, /* the unwind table of the PC's file has no row for it */
 	REASON_EXPRESSION = 13, /* the row holds an expression that tables cannot express */
 	REASON_REGISTER = 14, /* RBP, or another register that the row needs, is not known */
 	REASON_LOOP = 15, /* the stack pointer did not advance: a loop, or a corrupt stack */
-	REASON_NOT_READY = 16, /* the wait began before the unwind table was there */
-	REASON_DROPPED = 17, /* the table had been dropped, or refused, for lack of memory */
+	REASON_NOT_READY = 16, /* the wait began before the unwind table was ready */
+	REASON_DROPPED = 17, /* the table was dropped or refused for lack of memory */
 	REASON_NO_FRAME_POINTER = 18, /* no table covers the PC, and RBP leads to no caller */
-	REASON_PC_ONLY = 19, /* /proc tells the PC alone */
-	REASON_BETWEEN = 20, /* the wait was between two looks at /proc: nobody saw it */
-	REASON_NAMES_ONLY = 21, /* of a kernel stack: /proc tells names instead of it */
+	REASON_PC_ONLY = 19, /* /proc shows only the PC */
+	REASON_BETWEEN = 20, /* the wait fell between two samples of /proc */
+	REASON_NAMES_ONLY = 21, /* /proc shows names instead of a kernel stack */
 	REASON_COUNT
 };
 
 /*
- * Kernel addresses from here up to CAPTURE_SYNTHETIC_END (exclusive) are no
- * addresses but numbers of names: frames of a kernel stack that was not to be
- * had. Each has a kernel symbol of CAPTURE_SYNTHETIC_STEP bytes in the module
- * CAPTURE_SYNTHETIC_MODULE. Linux has nothing at the last 2 MiB of any address
- * space; error pointers, in the last page, are left out.
+ * Kernel addresses from here up to CAPTURE_SYNTHETIC_END (exclusive) are not
+ * addresses but numbers of names. They are the frames of a kernel stack whose
+ * addresses were unavailable. Each has a kernel symbol of CAPTURE_SYNTHETIC_STEP
+ * bytes in the module CAPTURE_SYNTHETIC_MODULE. Linux has nothing in the last
+ * 2 MiB of any address space. The range excludes the last page, which has error
+ * pointers.
  */
 #define CAPTURE_SYNTHETIC_START UINT64_C(0xffffffffffe00000)
 #define CAPTURE_SYNTHETIC_END UINT64_C(0xfffffffffffff000)
@@ -210,10 +211,10 @@ enum cap_reason {
 #define CAPTURE_SYNTHETIC_MODULE "procfs"
 
 /*
- * A distinct call stack, leaf first. For a user stack frames[0] is the exact
- * PC and the others are return addresses, but for those that a signal
- * interrupted and the trampoline its handler returns to; a kernel stack has
- * return addresses throughout.
+ * A distinct call stack, leaf first. In a user stack, frames[0] is the exact PC.
+ * The others are return addresses, except a frame that a signal interrupted and
+ * the trampoline that its handler returns to. A kernel stack has only return
+ * addresses.
  */
 struct cap_stack {
 	uint32_t id;
@@ -224,24 +225,24 @@ struct cap_stack {
 	uint64_t stop_pc; /* for VERDICT_STOPPED */
 	uint32_t len, n_exact;
 	const uint64_t *frames;
-	const uint32_t *exact; /* numbers of frames, ascending, without 0: they are exact PCs too */
+	const uint32_t *exact; /* indexes of other frames that are exact PCs, ascending, without 0 */
 };
 
 enum cap_sample_flags {
-	CAPTURE_SAMPLE_OPEN = 1, /* the wait was still going on when the recording stopped */
-	CAPTURE_SAMPLE_INITIAL = 2, /* it was going on when the recording started; counted from there */
+	CAPTURE_SAMPLE_OPEN = 1, /* the wait had not ended when the recording stopped */
+	CAPTURE_SAMPLE_INITIAL = 2, /* it had begun when the recording started; counted from there */
 	CAPTURE_SAMPLE_PREEMPTED = 4, /* the thread stayed runnable: it lost the CPU, it did not block */
 	/*
-	 * The bits from here up are a number, the mapping epoch: samples that
-	 * differ in it were taken while addresses of the process meant
-	 * different things, and are never summed.
+	 * The bits from here up are a number, the mapping epoch. Samples with
+	 * different epochs were taken while addresses of the process meant
+	 * different things: never sum them.
 	 */
 	CAPTURE_SAMPLE_EPOCH = 1 << 8,
 };
 
 /*
  * The waits of one thread with the same stacks, state and flags. The same key
- * appears once for each flush in which it had waits: sum them.
+ * appears once for each flush in which it had waits: sum these records.
  */
 struct cap_sample {
 	uint32_t proc, tid;
@@ -253,10 +254,10 @@ struct cap_sample {
 };
 
 /*
- * Cumulative since the recording began; written at every flush, the last one
- * counts. Names are stable: "waits.recorded", "waits.recorded_ns",
+ * A count since the recording began. It is written at every flush; the last
+ * value holds. Names are stable: "waits.recorded", "waits.recorded_ns",
  * "filtered.preempted", "lost.ring_full" ...
- * Every name that begins with "lost." counts something that is missing.
+ * Counters whose name begins with "lost." count something that is missing.
  */
 struct cap_counter {
 	const char *name;
@@ -274,7 +275,7 @@ struct cap_trailer {
 	const char *why; /* "SIGINT", "duration", "target exited", ... */
 };
 
-/* A short word ("kernel-thread") and a sentence for people; never NULL, for any value. */
+/* A short word ("kernel-thread") and a readable text. Never NULL, whatever the value. */
 const char *capture_reason_name(unsigned int reason);
 const char *capture_reason_text(unsigned int reason);
 const char *capture_verdict_name(unsigned int verdict);
@@ -282,8 +283,8 @@ const char *capture_kind_name(unsigned int kind); /* "kernel", "user" */
 
 /*
  * The letters of ps(1) for a kernel state mask: "S", "D", "I", "T", "t", "Z",
- * "P", "X"; "R" for 0; several where bits are combined; the number itself ("0x200")
- * where no bit of it has a letter. BUF of 16 bytes is returned.
+ * "P", "X"; "R" for 0; several letters if several bits are set; the number itself
+ * ("0x200") if no bit has a letter. Returns BUF.
  */
 const char *capture_state_letter(uint32_t state, char buf[16]);
 

@@ -35,7 +35,7 @@ static int refuse_existing(const char *path, const char *what, struct err *e)
 	return -EEXIST;
 }
 
-/* Does the regular file PATH hold nothing, or something that begins with MAGIC? */
+/* Is the regular file PATH empty, or does it begin with MAGIC? */
 static bool is_ours(const char *path, const void *magic, size_t magic_len)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -46,9 +46,9 @@ static bool is_ours(const char *path, const void *magic, size_t magic_len)
 }
 
 /*
- * Take PATH's name away from what it names. Where the name has to stay (a
- * mount point, a folder that may not be changed), emptying the file will do
- * if it is our own.
+ * Remove the name PATH: -ENOENT once it is gone. If the name has to stay (a mount
+ * point, a directory that may not be changed), truncate the file if it is our
+ * own, and return a descriptor for it.
  */
 static int make_way(const char *path, const struct stat *st, struct err *e)
 {
@@ -66,7 +66,7 @@ static int make_way(const char *path, const struct stat *st, struct err *e)
 	return TAKE_FD(fd);
 }
 
-/* A FIFO waits here for its reader, as it does for every program. */
+/* Opening a FIFO waits for its reader, as in every program. */
 static int open_special(const char *path, struct err *e)
 {
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
@@ -78,7 +78,7 @@ static int open_special(const char *path, struct err *e)
 	return TAKE_FD(fd);
 }
 
-/* Is the character device PATH a terminal? Those that cannot be opened are none. */
+/* Is the character device PATH a terminal? False if it cannot be opened. */
 static bool is_terminal(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
@@ -86,7 +86,7 @@ static bool is_terminal(const char *path)
 	return fd >= 0 && isatty(fd);
 }
 
-/* What to do about PATH, which exists: a descriptor, -ENOENT once it is gone, or an error. */
+/* Deal with PATH, which exists. Returns a descriptor, -ENOENT once it is gone, or an error. */
 static int replace(const char *path, const struct stat *st, bool force, const void *magic, size_t magic_len,
 	struct err *e)
 {
@@ -113,17 +113,17 @@ static int replace(const char *path, const struct stat *st, bool force, const vo
 }
 
 /*
- * Open PATH for writing, empty; returns the descriptor, or -errno with the
- * message. An existing regular file is replaced when it is empty or begins with
- * the MAGIC_LEN bytes of MAGIC, or with FORCE; a FIFO or a character device
- * is written to with FORCE only; else -EEXIST. A terminal gives -EINVAL, a
- * symbolic link -ELOOP; directories, sockets and block devices are refused in
- * any case.
+ * Open PATH for writing, empty. Returns the descriptor, or -errno with the
+ * message. An existing regular file is replaced if it is empty or begins with the
+ * MAGIC_LEN bytes of MAGIC, or with FORCE. A FIFO or a character device is
+ * written to only with FORCE. Otherwise -EEXIST. A terminal gives -EINVAL, a
+ * symbolic link -ELOOP. Directories, sockets and block devices are always
+ * refused.
  */
 static int result_file_create(
 	const char *path, bool force, const void *magic, size_t magic_len, struct err *e)
 {
-	/* what exists is moved away; someone who keeps putting it back does not hold us up for ever */
+	/* an existing file is removed; do not loop forever if someone keeps putting it back */
 	for (int attempt = 0; attempt < 16; attempt++) {
 		_cleanup_close_ int fd =
 			open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -169,7 +169,7 @@ int result_file_begin(const char *path, bool force, const void *magic, size_t ma
 	return err_sys(e, -errno, "cannot create '%s'", path);
 }
 
-/* A name that was free is not taken from whoever took it meanwhile, where the file system can tell. */
+/* If the name was free, do not replace a file that got it meanwhile, if the file system supports that. */
 static int take_name(const struct result_file *f, const char *path)
 {
 	if (f->fresh && renameat2(AT_FDCWD, f->temp, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
@@ -203,40 +203,40 @@ void result_file_close(struct result_file *f)
 	*f = (struct result_file){ .fd = -1 };
 }
 
-/* A finished block: PAYLOAD[from, to) of its type's buffer. */
+/* A finished block: the bytes [from, to) of its type's buffer. */
 struct piece {
 	size_t from, to;
 };
 
 struct queue {
 	struct buf records;
-	struct piece *cuts; /* where the records are to be parted into blocks */
+	struct piece *cuts; /* how to split the records into blocks */
 	size_t n_cuts, max_cuts;
 	size_t open_from; /* where the block being filled begins */
 };
 
-/* Ids given out, and one more than the highest that was referred to. */
+/* The number of ids written, and one more than the highest id referred to. */
 struct ids {
 	uint64_t have, need;
 };
 
 struct cap_writer {
 	int fd;
-	bool regular; /* it can be cut back */
+	bool regular; /* it can be truncated */
 	int code; /* the first error: nothing is written after it */
 	char name[256]; /* for messages */
-	char message[256]; /* of a record that no reader would take */
+	char message[256]; /* about a record that no reader would accept */
 	uint64_t bytes;
 	uint32_t seq;
 	struct ids procs, files, stacks;
-	struct intern strings; /* those that were written: the id is that of the record */
+	struct intern strings; /* those that were written; the id is that of the record */
 	struct cap_record_state state;
 	struct buf scratch; /* one record, until its length is known */
-	struct buf string; /* likewise, while another record is made */
+	struct buf string; /* likewise, while another record is encoded */
 	struct queue queues[CAPTURE_RECORD_TYPES];
 };
 
-/* A reader refers backwards only. */
+/* The order of the blocks in a flush: references must point backwards. */
 static const unsigned char order[] = { CAPTURE_RECORD_HOST, CAPTURE_RECORD_OPTION, CAPTURE_RECORD_FILE,
 	CAPTURE_RECORD_PROC, CAPTURE_RECORD_THREAD, CAPTURE_RECORD_MAP, CAPTURE_RECORD_IMAGE,
 	CAPTURE_RECORD_KSYM, CAPTURE_RECORD_STACK, CAPTURE_RECORD_SAMPLE, CAPTURE_RECORD_STRING,
@@ -265,7 +265,7 @@ static void next_id(struct cap_writer *w, struct ids *ids, uint64_t id, const ch
 	ids->have++;
 }
 
-/* The block being filled is full: the next record begins another one. */
+/* End the block being filled: the next record begins another one. */
 static void cut(struct queue *q)
 {
 	if (base_grow(&q->cuts, &q->max_cuts, q->n_cuts + 1, sizeof(*q->cuts)) != 0) {
@@ -276,7 +276,7 @@ static void cut(struct queue *q)
 	q->open_from = q->records.len;
 }
 
-/* The buffer to encode the next record into; end_record() takes it from there. */
+/* The buffer to encode the next record into; end_record() queues it. */
 static struct buf *begin_record(struct cap_writer *w)
 {
 	buf_reset(&w->scratch);
@@ -364,7 +364,7 @@ void cap_writer_ksym(struct cap_writer *w, const struct cap_ksym *s)
 	end_record(w, CAPTURE_RECORD_KSYM);
 }
 
-/* Numbers of frames in ascending order, without that of the first, which is exact in any case. */
+/* Indexes must be in range and ascending, without 0: the first frame is always exact. */
 static bool exact_fine(const struct cap_stack *s)
 {
 	for (uint32_t i = 0; i < s->n_exact; i++)
@@ -397,7 +397,7 @@ void cap_writer_counter(struct cap_writer *w, const struct cap_counter *c)
 	end_record(w, CAPTURE_RECORD_COUNTER);
 }
 
-/* What stands for TEXT; a new one is written first, while a record that needs it is under way. */
+/* The number that stands for TEXT. A new string is queued first, while its record is being encoded. */
 static uint64_t string_ref(void *writer, const char *text)
 {
 	struct cap_writer *w = writer;
@@ -461,7 +461,7 @@ static int wait_writable(int fd)
 	return poll(&p, 1, -1) < 0 && errno != EINTR ? -errno : 0;
 }
 
-/* Write V whole; *DONE counts what reached the file also where it fails. */
+/* Write all of V. *DONE counts the bytes written, also on failure. */
 static int write_all(int fd, struct iovec *v, size_t n, uint64_t *done)
 {
 	while (n) {
@@ -487,9 +487,9 @@ static int write_all(int fd, struct iovec *v, size_t n, uint64_t *done)
 }
 
 /*
- * After a failed write: TORN bytes of a block that did not fit are behind the
- * last whole one. Take them back, so that a reader sees a clean end; where
- * that is not possible the reader finds the torn block by itself.
+ * After a failed write, TORN bytes of an incomplete block follow the last
+ * complete one. Truncate them, so that a reader sees a clean end. If that is not
+ * possible, the reader detects the incomplete block.
  */
 static void cut_back(const struct cap_writer *w, uint64_t torn)
 {
@@ -539,7 +539,7 @@ static int write_batch(struct cap_writer *w, struct batch *b)
 	return code;
 }
 
-/* Every queue as blocks, in order, with one call to the kernel where it takes them all. */
+/* Write every queue as blocks, in order, with one system call if the kernel takes them all. */
 static int write_queues(struct cap_writer *w)
 {
 	struct batch b = { 0 };

@@ -2,16 +2,16 @@
 /*
  * writer - writing a capture.
  *
- * Records are encoded into the block of their type and reach the file at
- * cap_writer_flush(), in an order in which every reference points backwards.
- * Each flush is fdatasync-free but handed to the kernel whole, so a killed
- * recorder loses only what came since. Errors are kept: the first one is
- * returned by this and every later flush. When the disk is full, the blocks
- * that did fit stay, and a torn one is taken back where the file allows it.
+ * Each record is encoded into a block of its type. cap_writer_flush() writes the
+ * blocks to the file, in an order in which every reference points backwards. It
+ * hands all of them to the kernel, without fdatasync(2), so a killed recorder
+ * loses only what came after. Errors are kept: that flush and every later one
+ * return the first error. If the disk is full, the blocks that fit stay, and an
+ * incomplete block is cut off if the file allows it.
  *
- * Ids that are not 0, 1, 2 ..., a reference to what was not written by the
- * time of a flush, and a mapping, kernel symbol or piece of JIT code that is
- * empty would make a file that no reader takes: the flush gives -EINVAL and says which.
+ * No reader accepts ids that are not 0, 1, 2 ..., a reference to a record that
+ * was not written by the time of the flush, or an empty mapping, kernel symbol or
+ * piece of JIT code. The flush then returns -EINVAL and says which it was.
  */
 #ifndef STACKTOOLS_CAPTURE_WRITER_H
 #define STACKTOOLS_CAPTURE_WRITER_H
@@ -20,26 +20,28 @@
 #include "capture/types.h"
 
 /*
- * result_file - a file for a result that others must not read, redirect or lose
- * by accident.
+ * result_file - an output file that others cannot read or redirect, and that
+ * does not replace another file by accident.
  *
- * A capture holds kernel addresses and is often written by root into a folder
- * that others can write to. So the file is always a new one with mode 0600
- * (whoever had the old one open does not see the new one), never reached
- * through a symbolic link, and what is not known to be an older result is not
- * replaced unasked.
+ * A capture holds kernel addresses, and root often writes it into a directory
+ * that others can write to. So the file is a new one with mode 0600: a process
+ * that has the old one open does not see the new one. Only if the old name cannot
+ * be removed is a file of our own truncated instead. The file is never reached
+ * through a symbolic link. A file that is not known to be an older result is
+ * replaced only on request.
  */
 
-/* A new file that takes the name of an older one when it is whole. */
+/* A new file that takes the name of an older one when it is complete. */
 struct result_file {
 	int fd; /* to write to */
-	char *temp; /* its name until then; NULL = written to as it is: a FIFO or a device */
+	char *temp; /* its name until then; NULL = none: a FIFO or a device is written to directly */
 	bool fresh; /* the name was free */
 };
 
 /*
- * As result_file_create(), but a regular file PATH stays until result_file_commit().
- * 0 or -errno. Release RET with result_file_close(): what was not committed is gone then.
+ * Like result_file_create(), but a regular file PATH stays until
+ * result_file_commit(). 0 or -errno. Release RET with result_file_close(), which
+ * deletes a file that was not committed.
  */
 int result_file_begin(const char *path, bool force, const void *magic, size_t magic_len,
 	struct result_file *ret, struct err *e);
@@ -51,24 +53,25 @@ int result_file_stdout(struct err *e);
 
 struct cap_writer;
 
-#define CAPTURE_WRITER_RECORD_MAX (32 << 20) /* bytes: a longer record is refused */
+#define CAPTURE_WRITER_RECORD_MAX (32 << 20) /* bytes; a longer record is refused */
 
 /*
  * PATH "-" is stdout. A regular file is created with mode 0600 and never
- * through a symbolic link; an existing file is replaced only if it is a
- * capture (or empty), or with FORCE; -EEXIST otherwise. A terminal is refused
- * with -EINVAL. On success *RET is the caller's, with the file header written.
+ * through a symbolic link. An existing file is replaced only if it is a capture
+ * or empty, or with FORCE; otherwise -EEXIST. -EINVAL for a terminal. On success
+ * the file header is written, and the caller owns *RET.
  */
 int cap_writer_open(const char *path, bool force, struct cap_writer **ret, struct err *e);
 
 /*
- * The two halves of it, for different processes: make the file, a descriptor
- * or -errno; begin a capture in FD, which is the writer's whatever comes of it.
+ * The two halves of cap_writer_open(), for different processes.
+ * cap_writer_create() creates the file and returns a descriptor or -errno.
+ * cap_writer_begin() begins a capture in FD and owns FD, even on failure.
  */
 int cap_writer_create(const char *path, bool force, struct err *e);
 int cap_writer_begin(int fd, const char *path, struct cap_writer **ret, struct err *e);
 
-/* Flushes nothing: a capture without trailer is an incomplete one. NULL is fine. */
+/* Does not flush: a capture without a trailer is incomplete. NULL is fine. */
 void cap_writer_close(struct cap_writer *w);
 
 void cap_writer_host(struct cap_writer *w, const struct cap_host *h);
@@ -85,12 +88,12 @@ void cap_writer_counter(struct cap_writer *w, const struct cap_counter *c);
 void cap_writer_jit(struct cap_writer *w, const struct cap_jit *j);
 void cap_writer_name(struct cap_writer *w, const struct cap_name *n);
 
-/* Write everything so far and a flush record. -ENOSPC and the like, with the message. */
+/* Write everything so far and a flush record. 0, or -ENOSPC and the like, with the message. */
 int cap_writer_flush(struct cap_writer *w, uint64_t time_ns, struct err *e);
 
-/* Flush, then the trailer; fsync where it is a file. */
+/* Flush, with the trailer; fsync(2) if it is a regular file. */
 int cap_writer_finish(struct cap_writer *w, const struct cap_trailer *t, struct err *e);
 
-uint64_t cap_writer_bytes(const struct cap_writer *w); /* written so far */
+uint64_t cap_writer_bytes(const struct cap_writer *w); /* bytes written so far */
 
 #endif

@@ -8,7 +8,7 @@ void estimator_born(struct estimator *w, uint64_t began_ns)
 	*w = (struct estimator){ .begun = true, .has_account = true, .at_ns = began_ns };
 }
 
-/* Counters only go up; one that goes back is another thread's, or a kernel's mistake. */
+/* Counters only go up. One that goes back belongs to another thread, or is a kernel bug. */
 static uint64_t gone_up(uint64_t now, uint64_t before)
 {
 	return now > before ? now - before : 0;
@@ -27,7 +27,7 @@ static void take_account(struct estimator *w, const struct estimator_sample *loo
 		w->waiting = look->waiting;
 }
 
-/* By what was seen at both ends of DT alone. */
+/* Off-CPU time, only by what was seen at both ends of DT. */
 static uint64_t by_samples(const struct estimator *w, const struct estimator_sample *look, uint64_t dt)
 {
 	bool waiting = look->same ? w->waiting : look->waiting;
@@ -41,7 +41,7 @@ static void hand_out(const struct estimator_sink *sink, const struct estimator_d
 		sink->done(sink->ctx, d);
 }
 
-/* The wait that is kept is over. */
+/* The current wait is over. */
 static void finish(struct estimator *w, bool open, const struct estimator_sink *sink)
 {
 	if (w->current)
@@ -56,7 +56,7 @@ static void finish(struct estimator *w, bool open, const struct estimator_sink *
 	w->current = w->initial = false;
 }
 
-/* N waits of NS together that nobody saw, at PLACE, some time before UNTIL_NS. */
+/* N waits of NS in total that no sample saw, at PLACE, between FROM_NS and UNTIL_NS. */
 static void unseen(const struct estimator_sink *sink, const struct estimator_place *place, uint64_t n,
 	uint64_t ns, uint64_t from_ns, uint64_t until_ns)
 {
@@ -71,8 +71,8 @@ static void unseen(const struct estimator_sink *sink, const struct estimator_pla
 }
 
 /*
- * NS off the CPU since FROM_NS, N waits begun: the rest of the one that was
- * kept, those that nobody saw, and with NEXT the one that was seen now.
+ * Divide NS off the CPU since FROM_NS, with N waits begun: among the rest of the
+ * current wait, the waits that no sample saw, and with NEXT the wait seen now.
  */
 static void share_out(struct estimator *w, uint64_t ns, uint64_t n, const struct estimator_sample *next,
 	uint64_t from_ns, uint64_t now_ns, const struct estimator_sink *sink)
@@ -99,7 +99,7 @@ static void share_out(struct estimator *w, uint64_t ns, uint64_t n, const struct
 	w->began_ns = MAX(from_ns, now_ns - MIN(share + rest, now_ns));
 }
 
-/* It ran since the last look and waits now. */
+/* The thread ran since the last sample and waits now. */
 static void settle_waiting(struct estimator *w, const struct estimator_sample *look, uint64_t from_ns,
 	const struct estimator_sink *sink)
 {
@@ -110,7 +110,7 @@ static void settle_waiting(struct estimator *w, const struct estimator_sample *l
 	w->carried = 0;
 }
 
-/* It runs now: LAG of what is carried may not have been a wait. */
+/* The thread runs now: LAG_NS of the carried time may not have been a wait. */
 static void settle_running(struct estimator *w, uint64_t lag_ns, uint64_t from_ns, uint64_t now_ns,
 	const struct estimator_sink *sink)
 {
@@ -119,7 +119,7 @@ static void settle_running(struct estimator *w, uint64_t lag_ns, uint64_t from_n
 	if (w->carried_ns <= 0 || (uint64_t)w->carried_ns <= lag_ns)
 		return;
 	ns = (uint64_t)w->carried_ns - lag_ns;
-	/* time for which no wait is told: a switch that was counted before */
+	/* time without a wait: its switch was counted before */
 	if (!w->current && !w->carried)
 		w->carried = 1;
 	share_out(w, ns, w->carried, NULL, from_ns, now_ns, sink);
@@ -139,7 +139,7 @@ static void first_look(struct estimator *w, const struct estimator_sample *look)
 	w->wait_ns = 0;
 }
 
-/* What the account says of the time since the last look. */
+/* Off-CPU time since the last sample: by the account, or by the samples if there is none. */
 static int64_t account(struct estimator *w, const struct estimator_sample *look,
 	const struct estimator_sink *sink, struct estimator_sums *sums)
 {
@@ -153,7 +153,7 @@ static int64_t account(struct estimator *w, const struct estimator_sample *look,
 	if (delay)
 		sink->delayed(sink->ctx, MAX(gone_up(look->slices, w->slices), 1), delay, look->at_ns);
 	off = (int64_t)(dt - gone_up(look->run_ns, w->run_ns) - delay);
-	/* signed: a lag of one interval is made up for in the next */
+	/* signed: the next interval makes up for a lag of this one */
 	sums->schedstat_ns += (uint64_t)off;
 	return off;
 }
@@ -195,7 +195,7 @@ void estimator_disturbed(
 	sums->estimated_ns += dt;
 	sums->schedstat_ns += dt;
 	w->carried_ns += (int64_t)dt;
-	/* at the look before it was on its way back */
+	/* at the sample before, it was on its way back */
 	if (!w->current) {
 		w->current = true;
 		w->place = look->place;
@@ -227,7 +227,7 @@ void estimator_end(
 	struct estimator *w, bool open, const struct estimator_sink *sink, struct estimator_sums *sums)
 {
 	if (w->current && !w->waiting && w->carried_ns > 0) {
-		/* its rest is in what is carried, and that may hold a lag */
+		/* the rest of the wait is in carried_ns, which may include a lag */
 		sums->unsettled_ns += (uint64_t)w->carried_ns;
 		w->carried_ns = 0;
 	}

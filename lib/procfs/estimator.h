@@ -1,52 +1,55 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * estimator - from looks at a thread to its waits.
+ * estimator - the waits of a thread, estimated from samples of it.
  *
- * Between two looks a thread was off the CPU for
+ * Between two samples, by the nanoseconds of schedstat, a thread was off the CPU
+ * for
  *
  *   elapsed - run - delay
  *
- * by the nanoseconds of schedstat, and began as many waits as it made voluntary
- * context switches. Which part of that belongs to which wait nobody saw; the
- * rest of the wait that was seen at the first look, those in between and the
- * beginning of the one that is seen at the second get equal shares. A wait that
- * nobody saw counts for the place seen before it or after it, in turn; where
- * there is none, for no place.
+ * and began as many waits as it made voluntary context switches. How much of that
+ * time belongs to which wait is unknown. So equal shares go to the rest of the
+ * wait seen at the first sample, to the waits in between, and to the beginning of
+ * the wait seen at the second sample. Of the waits that no sample saw, half are
+ * attributed to the place seen before them and half to the place seen after; all
+ * to one if the other is missing; if both are missing, to no place.
  *
- * The account of a thread that runs lags: its run by a tick, its delay until it
- * is given a CPU. So what a look at a running thread finds is given away only as
- * far as it is more than such a lag can be, and the rest is carried on. Nothing
- * is made up: the sum of all waits is never more than the account's.
+ * The account of a running thread lags: run by a tick, delay until the thread is
+ * given a CPU. So the time that a sample of a running thread finds is handed out
+ * only as far as it exceeds the largest possible lag; the rest is carried on to
+ * the next sample. Nothing is made up: the sum of all waits never exceeds the
+ * account.
  *
- * Without schedstat a thread counts as off the CPU from one look to the next
- * where it was seen waiting at both, and for half of the time where at one.
+ * Without schedstat, a thread that was waiting at both samples counts as off the
+ * CPU for all the time between them, and one that was waiting at one of them for
+ * half of it.
  *
- * Pure: no clock, no files.
+ * Pure: reads no clock and no files.
  */
 #ifndef STACKTOOLS_PROCFS_ESTIMATOR_H
 #define STACKTOOLS_PROCFS_ESTIMATOR_H
 
 #include "base/base.h"
 
-/* Where a thread waits: the caller's numbers. */
+/* Where a thread waits, in numbers of the caller. */
 struct estimator_place {
-	uint64_t kernel[2], user[2]; /* stacks' identities */
+	uint64_t kernel[2], user[2]; /* identities of the stacks */
 	uint32_t state; /* prev_state bits */
 };
 
 struct estimator_sample {
 	uint64_t at_ns;
-	bool has_account; /* schedstat: run_ns, delay_ns, slices count */
+	bool has_account; /* there is schedstat: run_ns, delay_ns and slices are valid */
 	uint64_t run_ns, delay_ns, slices;
 	uint64_t voluntary; /* context switches */
-	bool same; /* has not run since the last look: waiting and place are as they were */
+	bool same; /* has not run since the last sample: waiting and place are as they were */
 	bool waiting;
 	struct estimator_place place; /* if waiting */
 };
 
-/* Waits that are over, or open at the end. */
+/* Waits that are over, or still open at the end of the recording. */
 struct estimator_done {
-	const struct estimator_place *place; /* NULL = they were not seen */
+	const struct estimator_place *place; /* NULL = no sample saw them */
 	uint64_t total_ns, count, max_ns;
 	uint64_t first_ns, last_ns; /* when they began */
 	bool open, initial;
@@ -55,35 +58,35 @@ struct estimator_done {
 struct estimator_sink {
 	void *ctx;
 	void (*done)(void *ctx, const struct estimator_done *d);
-	/* Runnable, but without a CPU, COUNT times for NS together, until UNTIL_NS. */
+	/* Runnable, but without a CPU, COUNT times for NS in total, until UNTIL_NS. */
 	void (*delayed)(void *ctx, uint64_t count, uint64_t ns, uint64_t until_ns);
 };
 
-/* One thread. A zeroed one was never looked at. */
+/* One thread. A zeroed one was never sampled. */
 struct estimator {
 	bool begun;
-	bool waiting; /* at the last look */
+	bool waiting; /* at the last sample */
 	bool current; /* there is a wait that has not been handed out: */
 	bool initial;
 	struct estimator_place place;
 	uint64_t began_ns, wait_ns;
-	/* the last look's */
+	/* of the last sample */
 	bool has_account;
 	uint64_t at_ns, run_ns, delay_ns, slices, voluntary;
-	int64_t carried_ns; /* off the CPU, and given to no wait yet; negative where the account lagged */
-	uint64_t carried; /* waits that began, and were given to nobody yet */
+	int64_t carried_ns; /* off the CPU, and not given to a wait yet; negative if the account lagged */
+	uint64_t carried; /* waits that began and have not been handed out yet */
 };
 
-/* Sums over all threads, to compare. */
+/* Sums over all threads, for comparison. */
 struct estimator_sums {
-	uint64_t estimated_ns; /* by what was seen at the looks alone */
+	uint64_t estimated_ns; /* off the CPU, by the samples alone */
 	uint64_t schedstat_ns; /* elapsed - run - delay */
-	uint64_t unsettled_ns; /* of the latter, given to no wait at the end */
+	uint64_t unsettled_ns; /* of the latter, not given to a wait by the end */
 };
 
 /*
- * The thread is new: it began at BEGAN_NS and had done nothing then. Leave it
- * out for one that was there before the recording.
+ * The thread is new: it began at BEGAN_NS and had done nothing then. Do not call
+ * this for a thread that existed before the recording.
  */
 void estimator_born(struct estimator *w, uint64_t began_ns);
 
@@ -91,22 +94,24 @@ void estimator_sample(struct estimator *w, const struct estimator_sample *look,
 	const struct estimator_sink *sink, struct estimator_sums *sums);
 
 /*
- * The recorder itself made the thread run since the last look, and it went on
- * waiting where it was: LOOK is as if it had not run.
+ * The recorder itself made the thread run since the last sample, and the thread
+ * waits on in the same place: treat LOOK as if the thread had not run.
  */
 void estimator_disturbed(
 	struct estimator *w, const struct estimator_sample *look, struct estimator_sums *sums);
 
 /*
- * The last look found another program in the thread's process. A wait that this
- * look could not end, because the thread was running, is handed out now, with
- * the time that was carried on: the program that waited is gone. If the account
- * lagged, the next wait is shorter by that.
+ * The last sample found another program in the thread's process. A wait that this
+ * sample could not end, because the thread was running, is handed out now, with
+ * the time carried on: the program that waited is gone. If the account lagged,
+ * the next wait is shorter by that.
  */
 void estimator_exec(struct estimator *w, const struct estimator_sink *sink);
 
-/* The end, of the thread or (OPEN) of the recording: hand out what is there. Nothing is known past the last
- * look. */
+/*
+ * The thread or (OPEN) the recording has ended: hand out what is left. Nothing is
+ * known about the time after the last sample.
+ */
 void estimator_end(
 	struct estimator *w, bool open, const struct estimator_sink *sink, struct estimator_sums *sums);
 

@@ -29,7 +29,7 @@ const char *procfile_name(enum procfile f)
 	return f < PROCFILE_COUNT ? names[f] : "";
 }
 
-/* The process or thread that an entry of /proc or /proc/PID/task named NAME is of; 0 = of none. */
+/* The process or thread that the entry NAME of /proc or /proc/PID/task belongs to; 0 = none. */
 static uint32_t procfile_number(const char *name)
 {
 	uint64_t v = 0;
@@ -77,7 +77,7 @@ void helper_stats(struct helper *l, struct worker_stats *ret)
 	worker_stats(l ? l->worker : NULL, ret);
 }
 
-/* How many bytes the reply has, or -errno: its own, or that there is none. */
+/* The length of the reply, or -errno: that of the reply, or -ENOTCONN and the like if there is none. */
 static ssize_t ask(struct helper *l, const struct helper_request *q)
 {
 	return l ? worker_call(l->worker, q, sizeof(*q), &l->reply, sizeof(l->reply), NULL, NULL) : -ENOTCONN;
@@ -125,7 +125,7 @@ int helper_list(struct helper *l, uint32_t pid, void (*fn)(void *ctx, uint32_t n
 		if (len < 0)
 			return (int)len;
 		n = (size_t)len / sizeof(uint32_t);
-		/* FN may ask for something else */
+		/* FN may send a request, which overwrites the reply */
 		numbers = malloc((n + 1) * sizeof(*numbers));
 		if (!numbers)
 			return -ENOMEM;
@@ -138,7 +138,7 @@ int helper_list(struct helper *l, uint32_t pid, void (*fn)(void *ctx, uint32_t n
 	return 0;
 }
 
-/* The answer to Q, a copy that COPY gets the bytes of too. */
+/* Request a copy with Q: the reply into *RET, and the bytes of its areas into COPY. */
 static int copy_all(struct helper *l, struct helper_request *q, const uint64_t *wanted, size_t n,
 	struct thread_copy *copy, struct helper_copy_reply *ret)
 {
@@ -301,12 +301,12 @@ size_t fdlimit_raise(size_t most)
 	return (size_t)MIN(rl.rlim_cur, (rlim_t)SIZE_MAX);
 }
 
-#define SLOTS 65536 /* threads whose files are kept open, by the last bits of their number */
-#define FILES_LEFT 64 /* of the descriptors that there may be: for everything else */
+#define SLOTS 65536 /* threads whose files are kept open, by the last bits of their TID */
+#define FILES_LEFT 64 /* descriptors for everything else */
 #define FILES_MOST (2 * SLOTS)
-#define MEMORY (64u << 20) /* stacks of the threads that stop others */
+#define MEMORY (64u << 20) /* bytes: stacks of the threads that stop others */
 #ifdef __SANITIZE_ADDRESS__
-#define MORE_MEMORY (UINT64_C(32) << 40) /* of addresses, for its shadow */
+#define MORE_MEMORY (UINT64_C(32) << 40) /* bytes of address space, for the sanitizer's shadow */
 #else
 #define MORE_MEMORY 0
 #endif
@@ -315,7 +315,7 @@ _Static_assert(HELPER_BYTES == THREAD_COPY_AREA_BYTES, "an area is an answer");
 
 struct slot {
 	uint32_t pid, tid;
-	int fd[PROCFILE_LOOK]; /* and 1; 0 = not open */
+	int fd[PROCFILE_LOOK]; /* plus 1; 0 = not open */
 };
 
 struct work {
@@ -341,7 +341,7 @@ static void close_slot(struct work *w, struct slot *s)
 	*s = (struct slot){ 0 };
 }
 
-/* Where descriptors of that thread are kept. */
+/* The slot for the descriptors of a thread; closes those of another thread in it. */
 static struct slot *slot_of(struct work *w, uint32_t pid, uint32_t tid)
 {
 	struct slot *s = &w->slots[tid % SLOTS];
@@ -383,7 +383,7 @@ static int32_t read_file(struct work *w, struct slot *s, enum procfile f, char *
 	return (int32_t)n;
 }
 
-/* What the text of F at P makes needless. */
+/* The files that need not be read, by the text of F at P. */
 static unsigned int needless(enum procfile f, const char *p, int32_t len)
 {
 	const unsigned int wchan = 1u << PROCFILE_WCHAN, place = wchan | 1u << PROCFILE_STACK;
@@ -425,7 +425,7 @@ static int serve_forget(struct work *w)
 	return 0;
 }
 
-/* --- lists; by the system call, for opendir(3) takes memory --- */
+/* --- lists; with getdents64(2), because opendir(3) allocates memory --- */
 
 struct entry { /* getdents64(2) */
 	uint64_t inode;
@@ -506,11 +506,11 @@ static int serve_memory(struct work *w)
 	return 0;
 }
 
-/* --- the talk --- */
+/* --- requests --- */
 
 static const struct {
 	int (*fn)(struct work *w);
-	bool memory, of_process; /* PID 0 is nobody */
+	bool memory, of_process; /* of_process: PID must not be 0 */
 } kinds[HELPER_KINDS] = {
 	[HELPER_FILES] = { serve_files, false, true },
 	[HELPER_FORGET] = { serve_forget, false, true },
@@ -531,7 +531,7 @@ static int serve(struct work *w)
 	return kinds[kind].fn(w);
 }
 
-/* As worker_fn; the request is in W already. */
+/* A worker_fn; the request is already in W. */
 static int answer(void *ctx, const void *request, size_t len, int *fds, struct worker_answer *a)
 {
 	struct work *w = ctx;
@@ -547,7 +547,7 @@ static int answer(void *ctx, const void *request, size_t len, int *fds, struct w
 
 /* --- its sandbox --- */
 
-/* Nothing to be written or made. */
+/* Nothing can be written or created. */
 #define LOOK                                                                                                 \
 	SYSCALL_ALLOW(pread64), SYSCALL_ALLOW(recvmsg), SYSCALL_ALLOW(sendmsg), SYSCALL_ALLOW(close),        \
 		SYSCALL_ALLOW(getdents64), SYSCALL_ALLOW(rt_sigprocmask), SYSCALL_ALLOW(rt_sigreturn),       \
@@ -557,18 +557,18 @@ static int answer(void *ctx, const void *request, size_t len, int *fds, struct w
 
 static const struct syscall_rule look_rules[] = { LOOK };
 
-/* Besides: memory, and a thread that stops another one, and ends (procfs/thread_copy.h). */
+/* Also: memory, and a thread that stops another one and ends (procfs/thread_copy.h). */
 #define THREAD_FLAGS (CLONE_VM | CLONE_THREAD | CLONE_SIGHAND)
 static const struct syscall_rule memory_rules[] = { LOOK, SYSCALL_ALLOW(process_vm_readv),
 	SYSCALL_ALLOW(read), SYSCALL_ALLOW(waitid), SYSCALL_ALLOW(futex), SYSCALL_ALLOW(set_robust_list),
 	SYSCALL_ALLOW(rseq), SYSCALL_ALLOW(munmap), SYSCALL_ALLOW(madvise), SYSCALL_ALLOW(clock_gettime),
 	SYSCALL_ALLOW(tgkill), SYSCALL_ALLOW(gettid), SYSCALL_ALLOW(getpid), SYSCALL_ALLOW(rt_sigaction),
 	SYSCALL_ALLOW(brk),
-	SYSCALL_ALLOW(restart_syscall), /* what its children do interrupts what it waits for */
+	SYSCALL_ALLOW(restart_syscall), /* events of its children interrupt what it waits for */
 #ifdef __SANITIZE_ADDRESS__
-	SYSCALL_ALLOW(sched_getaffinity), SYSCALL_ALLOW(sigaltstack), /* which its threads begin with */
+	SYSCALL_ALLOW(sched_getaffinity), SYSCALL_ALLOW(sigaltstack), /* its threads begin with these */
 #endif
-	/* whose flags are in memory: the C library has another one for a kernel without it */
+	/* clone3(2) has its flags in memory; on ENOSYS, the C library uses clone(2) */
 	SYSCALL_REFUSE(clone3, ENOSYS), SYSCALL_ALLOW_IF(clone, SYSCALL_BITS(0, THREAD_FLAGS, THREAD_FLAGS)),
 	SYSCALL_ALLOW_IF(mprotect, SYSCALL_BITS(2, PROT_EXEC, 0)),
 	SYSCALL_ALLOW_IF_BOTH(
@@ -579,7 +579,7 @@ static const struct syscall_rule memory_rules[] = { LOOK, SYSCALL_ALLOW(process_
 	SYSCALL_ALLOW_IF(ptrace, SYSCALL_INT(0, PTRACE_DETACH)),
 	SYSCALL_ALLOW_IF(ptrace, SYSCALL_INT(0, PTRACE_POKEUSER)) };
 
-/* The capabilities that it keeps, as a bit set, of those that this process has. */
+/* The capabilities that the helper keeps, of those that this process has, as a bit set. */
 static uint64_t helper_caps(void)
 {
 	static const int caps[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_SYS_ADMIN };
@@ -592,7 +592,7 @@ struct start {
 	struct work *work;
 };
 
-/* In the process, whose filter leaves no memory to be had. */
+/* Runs in the helper before its filter, under which it may be unable to allocate memory. */
 static int prepare(void *arg, struct err *e)
 {
 	struct start *s = arg;
@@ -635,7 +635,7 @@ int helper_start(const struct helper_opts *o, struct helper **ret, struct err *e
 	*ret = NULL;
 	if (!box.keep_caps)
 		return 0;
-	/* pthread_cancel(3) loads a library, which cannot be loaded there: so does this */
+	/* pthread_cancel(3) loads a library, which is impossible in the sandbox: this loads it now */
 	if (o->memory)
 		backtrace(&frame, 1);
 	l = calloc(1, sizeof(*l));
@@ -679,7 +679,7 @@ int procfs_priv_drop(struct procfs_priv *p, bool memory, struct err *why, struct
 	*p = (struct procfs_priv){ 0 };
 	*why = (struct err){ 0 };
 	start(p, memory, why);
-	/* whoever has to look himself must not be under Landlock: no other process would be shown */
+	/* without a helper, do not use Landlock: /proc would show no other process */
 	return helper_pid(p->helper)
 		       ? priv_drop_recorder(0, &p->dropped, e)
 		       : priv_drop_now(&(struct priv_drop_opts){ .paths = true }, &p->dropped, e);

@@ -17,7 +17,7 @@ const char *sysname_find(int32_t nr)
 
 #define NAMES_MAX ((CAPTURE_SYNTHETIC_END - CAPTURE_SYNTHETIC_START) / CAPTURE_SYNTHETIC_STEP)
 #define NAME_BYTES 600 /* KSYM_NAME_LEN of Linux is 512 */
-#define PLACES_MAX 65536 /* texts of frames whose address is remembered */
+#define PLACES_MAX 65536 /* texts of frames whose address is cached */
 #define KERNEL_FRAMES_MAX 64 /* MAX_STACK_TRACE_DEPTH of fs/proc/base.c */
 
 struct kernel_stacks {
@@ -30,7 +30,7 @@ struct kernel_stacks {
 	uint64_t *addresses;
 	size_t max_addresses;
 	uint64_t seed[2];
-	struct offcpu_ev_stack ev; /* the one that is being made */
+	struct offcpu_ev_stack ev; /* the stack being made */
 };
 
 int kernel_stacks_new(const struct kernel_stacks_opts *o, struct stack_table *tab, struct kernel_stacks **ret,
@@ -60,9 +60,9 @@ void kernel_stacks_free(struct kernel_stacks *p)
 	free(p);
 }
 
-/* --- names that stand where addresses should be --- */
+/* --- names in place of addresses --- */
 
-/* The last number is kept for what finds none. */
+/* The last number is for names that get none of their own. */
 static uint64_t number_of(struct kernel_stacks *p, const char *name, size_t len)
 {
 	uint64_t hash = intern_hash(&p->names, name, len);
@@ -74,7 +74,7 @@ static uint64_t number_of(struct kernel_stacks *p, const char *name, size_t len)
 		p->overflow++;
 		return CAPTURE_SYNTHETIC_START + NAMES_MAX * CAPTURE_SYNTHETIC_STEP;
 	}
-	/* symbols are looked up one byte before an address */
+	/* the end of the number's range: symbols are looked up one byte before an address */
 	return CAPTURE_SYNTHETIC_START + (uint64_t)(id + 1) * CAPTURE_SYNTHETIC_STEP;
 }
 
@@ -117,7 +117,7 @@ static void push(struct kernel_stacks *p, uint64_t address)
 		p->ev.frames[p->ev.len++] = address;
 }
 
-/* The frames and how they end are the identity. */
+/* The identity is made of the frames and how they end. */
 static void end(struct kernel_stacks *p, struct offcpu_stack_id *ret)
 {
 	size_t bytes = p->ev.len * sizeof(p->ev.frames[0]);
@@ -134,11 +134,11 @@ static void no_stack(struct offcpu_stack_id *ret, unsigned int reason, int error
 	*ret = (struct offcpu_stack_id){ .lo = OFFCPU_FAILED(reason, error) };
 }
 
-/* --- the kernel's --- */
+/* --- kernel stacks --- */
 
 /*
- * Only a function that is called so once has a certain address: one of the
- * same name is told apart by its size, which the text has too.
+ * Several functions may have the same name. So the size and module in the text
+ * must match those of the symbol; otherwise there is no address.
  */
 static uint64_t address_of(const struct kernel_stacks *p, const struct procparse_frame *f, const char *name)
 {
@@ -166,7 +166,7 @@ static uint64_t new_place(struct kernel_stacks *p, const struct procparse_frame 
 	return address ? address : number_of(p, name, strlen(name));
 }
 
-/* The address of the frame whose text is LEN bytes at TEXT: remembered, for to look for it takes long. */
+/* The address of the frame whose text is LEN bytes at TEXT. It is cached, because the lookup is slow. */
 static uint64_t place(struct kernel_stacks *p, const char *text, size_t len, const struct procparse_frame *f)
 {
 	uint64_t hash = intern_hash(&p->places, text, len);
@@ -206,7 +206,7 @@ static void push_named(struct kernel_stacks *p, const char *what, const char *wh
 	push(p, number_of(p, name, strlen(name)));
 }
 
-/* A 32-bit program has other numbers: all of its memory is below 4 GiB, its stack too. */
+/* A 32-bit program has other numbers. It is recognized by its stack, which is below 4 GiB. */
 static void push_syscall(struct kernel_stacks *p, const struct procparse_syscall *c)
 {
 	const char *name = c->sp >> 32 ? sysname_find(c->nr) : NULL;
@@ -249,7 +249,7 @@ void kernel_stacks_named(struct kernel_stacks *p, const char *name, struct offcp
 	end(p, ret);
 }
 
-/* --- the user's --- */
+/* --- user stacks --- */
 
 void kernel_stacks_user(struct kernel_stacks *p, const struct sampler_seen *s, bool kthread, int error,
 	struct offcpu_stack_id *ret)
@@ -274,8 +274,8 @@ void kernel_stacks_between(struct kernel_stacks *p, struct offcpu_stack_id *ret)
 }
 
 /*
- * Behind a signal's trampoline comes the frame that was interrupted: that one
- * has the mark, see record/stacks.c.
+ * The frame after a signal's trampoline is the one that was interrupted. Only
+ * that one gets the mark, see record/stacks.c.
  */
 static void mark_exact(struct kernel_stacks *p, const struct cap_stack *s)
 {

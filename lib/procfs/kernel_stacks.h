@@ -3,10 +3,10 @@
  * kernel_stacks - the stacks of a thread as far as /proc shows them, as entries
  * of the table of stacks.
  *
- * The kernel's, best first: /proc/TID/stack, whose functions are addresses
- * where kallsyms has them and names else; the wait channel and the system call;
- * the state. What is a name and no address becomes a frame with a number of
- * its own, see CAPTURE_SYNTHETIC_START. The user's: the PC of the system call.
+ * Sources of a kernel stack, best first: /proc/TID/stack, whose functions become
+ * addresses if kallsyms has them, else names; the wait channel and the system
+ * call; the state. A name without an address becomes a frame with a number of its
+ * own, see CAPTURE_SYNTHETIC_START. A user stack is the PC of the system call.
  */
 #ifndef STACKTOOLS_PROCFS_KERNEL_STACKS_H
 #define STACKTOOLS_PROCFS_KERNEL_STACKS_H
@@ -20,29 +20,29 @@
  * Source: <asm/unistd.h>, read when the program was built.
  */
 
-/* The name of system call NR; NULL for one that the headers do not have. */
+/* The name of system call NR; NULL if the headers do not have it. */
 const char *sysname_find(int32_t nr);
 
 struct kernel_stacks;
 
 struct kernel_stacks_opts {
 	bool no_kernel, no_user; /* -U, -K */
-	const struct kallsyms *ks; /* NULL = not to be had; has to stay */
+	const struct kallsyms *ks; /* NULL = unavailable; must outlive the kernel_stacks */
 };
 
-/* Stacks go to TAB, which stays the caller's. */
+/* Stacks are added to TAB, which the caller owns. */
 int kernel_stacks_new(const struct kernel_stacks_opts *o, struct stack_table *tab, struct kernel_stacks **ret,
 	struct err *e);
 void kernel_stacks_free(struct kernel_stacks *p); /* NULL is fine */
 
-/* The identity of the kernel stack of what was seen: of a thread that waits. */
+/* The identity of the kernel stack of a waiting thread, by the sample S. */
 void kernel_stacks_kernel(struct kernel_stacks *p, const struct sampler_seen *s, struct offcpu_stack_id *ret);
 
-/* The same of the user stack; ERROR, -errno: why the system call could not be read, 0 = it could. */
+/* Likewise of the user stack. ERROR (-errno) says why the system call could not be read; 0 = it could. */
 void kernel_stacks_user(struct kernel_stacks *p, const struct sampler_seen *s, bool kthread, int error,
 	struct offcpu_stack_id *ret);
 
-/* A user stack that somebody else has walked. */
+/* A user stack that was walked elsewhere. */
 void kernel_stacks_walked(
 	struct kernel_stacks *p, const struct cap_stack *stack, struct offcpu_stack_id *ret);
 
@@ -50,11 +50,10 @@ void kernel_stacks_walked(
 void kernel_stacks_named(struct kernel_stacks *p, const char *name, struct offcpu_stack_id *ret);
 void kernel_stacks_between(struct kernel_stacks *p, struct offcpu_stack_id *ret);
 
-/* The symbols of names that came since the last call: before the stacks are read again, so in the same flush.
- */
+/* Write the symbols of names added since the last call. Call it in the flush that writes their stacks. */
 void kernel_stacks_write(struct kernel_stacks *p, struct cap_writer *w);
 
-/* Names that had no number left to stand for them: counted, they are "[other]". */
+/* How often there was no number left for a name. These frames share the last number, which has no symbol. */
 uint64_t kernel_stacks_overflow(const struct kernel_stacks *p);
 
 #endif

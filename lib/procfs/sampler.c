@@ -9,7 +9,7 @@
 
 #define PF_KTHREAD 0x00200000u /* include/linux/sched.h */
 
-/* What is left of a text. */
+/* The rest of a text. */
 struct text {
 	const char *p, *end;
 	bool bad;
@@ -28,7 +28,7 @@ static int digit(const struct text *t, unsigned int base)
 	return v < (int)base ? v : -1;
 }
 
-/* A number and nothing before it; one that has more than 64 bits is bad. */
+/* A number, with nothing before it. More than 64 bits are bad. */
 static uint64_t number(struct text *t, unsigned int base)
 {
 	uint64_t v = 0;
@@ -53,7 +53,7 @@ static uint32_t number32(struct text *t)
 	return (uint32_t)v;
 }
 
-/* Goes past WORD, or is bad. */
+/* Skip WORD; bad if it is not there. */
 static void expect(struct text *t, const char *word)
 {
 	size_t len = strlen(word);
@@ -94,7 +94,7 @@ bool procparse_schedstat(const char *p, size_t len, struct procparse_schedstat *
 	return true;
 }
 
-/* A field of stat, which may be negative: that one is taken modulo 2^64. */
+/* A field of stat. A negative one is taken modulo 2^64. */
 static uint64_t stat_field(struct text *t)
 {
 	bool minus = false;
@@ -109,7 +109,7 @@ static uint64_t stat_field(struct text *t)
 	return minus ? -v : v;
 }
 
-/* Numbers as in proc_pid_stat(5); those up to the state have been read. */
+/* Fields are numbered as in proc_pid_stat(5). Those up to the state have been read. */
 static void stat_fields(struct text *t, struct procparse_stat *s)
 {
 	enum { PPID = 4, FLAGS = 9, START = 22, CODE = 26, CODE_END, STACK };
@@ -129,7 +129,7 @@ static void stat_fields(struct text *t, struct procparse_stat *s)
 		if (i >= CODE)
 			mixed = (mixed ^ v) * UINT64_C(0x9e3779b97f4a7c15);
 	}
-	/* 1 is what the kernel writes for a reader who may not trace the process */
+	/* the kernel writes 1 for a reader that may not trace the process */
 	if (s->kthread || code == 1)
 		s->image = 0;
 	else
@@ -139,7 +139,7 @@ static void stat_fields(struct text *t, struct procparse_stat *s)
 bool procparse_stat(const char *p, size_t len, struct procparse_stat *ret)
 {
 	struct text t = text_of(p, len);
-	/* the name may hold brackets too: it ends at the last one */
+	/* the name may contain ')' too: it ends at the last one */
 	const char *close = memrchr(p, ')', len);
 	struct procparse_stat s = { 0 };
 	size_t n;
@@ -172,7 +172,7 @@ static bool next_line(struct text *t)
 	return nl != NULL;
 }
 
-/* The last of the numbers of a line: that of the innermost namespace. */
+/* The last number of a line, which is that of the innermost namespace. */
 static uint32_t last_number(struct text t)
 {
 	uint32_t v = 0;
@@ -192,7 +192,7 @@ bool procparse_status(const char *p, size_t len, struct procparse_status *ret)
 	struct text t = text_of(p, len);
 	unsigned int seen = 0;
 
-	/* a newline in a name is written as \n: no line is forged */
+	/* a newline in a name is written as \n, so a name cannot forge a line */
 	do {
 		for (unsigned int i = 0; i < ARRAY_LEN(keys); i++) {
 			struct text v = t;
@@ -205,7 +205,7 @@ bool procparse_status(const char *p, size_t len, struct procparse_status *ret)
 				*(i == 0 ? &s.tgid : i == 1 ? &s.ns_tgid : &s.ns_tid) = last_number(v);
 			else
 				*(i == 3 ? &s.voluntary : &s.involuntary) = number(&v, 10);
-			/* the end of the number was seen, so it is whole */
+			/* the newline after the number shows that it is complete */
 			if (v.bad || (i >= 3 && !starts(&v, "\n")))
 				return false;
 		}
@@ -265,7 +265,7 @@ size_t procparse_wchan(const char *p, size_t len)
 	return n == 1 && p[0] == '0' ? 0 : n;
 }
 
-/* The name ends before its last '+'. */
+/* The name ends before the last '+'. */
 static void frame_name(struct text *t, struct procparse_frame *f)
 {
 	const char *end = t->p, *plus = NULL;
@@ -292,7 +292,7 @@ static void frame_module(struct text *t, struct procparse_frame *f)
 	while (!t->bad && t->p < t->end && is_name(*t->p) && *t->p != ']')
 		t->p++;
 	f->module_len = (size_t)(t->p - f->module);
-	/* newer kernels may put a build ID behind the name, within the brackets */
+	/* newer kernels may put a build ID after the name, inside the brackets */
 	while (!t->bad && t->p < t->end && *t->p != ']' && *t->p != '\n')
 		t->p++;
 	expect(t, "]");
@@ -319,10 +319,10 @@ bool procparse_frame(const char **p, const char *end, struct procparse_frame *re
 	return true;
 }
 
-#define FILES_LEAST 64 /* of the limit: left to the rest of the program */
+#define FILES_LEAST 64 /* descriptors to leave for the rest of the program */
 #define FILES_MOST 65536
 
-/* What depends on who reads it, or on who has opened it. */
+/* Files whose text depends on who reads or opens them. */
 #define ASKED (1u << PROCFILE_STAT | 1u << PROCFILE_SYSCALL | 1u << PROCFILE_STACK | 1u << PROCFILE_WCHAN)
 
 void sampler_init(struct sampler *l, unsigned int wanted, struct helper *helper)
@@ -358,7 +358,7 @@ static int open_file(const struct sampler_thread *t, enum procfile f)
 	return fd < 0 ? -errno : fd;
 }
 
-/* --- what the helper has copied --- */
+/* --- texts from the helper --- */
 
 static ssize_t copy_text(const struct helper_texts *texts, enum procfile f, char *text, size_t cap)
 {
@@ -371,7 +371,7 @@ static ssize_t copy_text(const struct helper_texts *texts, enum procfile f, char
 	return n;
 }
 
-/* Everything that may take privileges, at once: a question takes as long as a few files. */
+/* Request everything that may take privileges at once: a request takes as long as reading a few files. */
 static void ask_all(struct sampler *l, struct sampler_thread *t)
 {
 	unsigned int wanted = l->wanted & ASKED;
@@ -385,7 +385,7 @@ static void ask_all(struct sampler *l, struct sampler_thread *t)
 	l->given = wanted;
 }
 
-/* One that our own rights do not reach: FAILED is how. */
+/* Request a file that we may not open. FAILED is the error of open(2), returned if there is no reply. */
 static ssize_t ask_one(
 	struct sampler *l, struct sampler_thread *t, enum procfile f, char *text, size_t cap, ssize_t failed)
 {
@@ -444,7 +444,7 @@ uint32_t sampler_state(char letter)
 	return UINT32_MAX;
 }
 
-/* True where the kernel keeps such an account: without it the file is not there, or all zeroes. */
+/* 1 if the kernel keeps this account; 0 if not: the file is missing or all zeroes; -ESRCH if T is gone. */
 static int read_schedstat(struct sampler *l, struct sampler_thread *t, struct procparse_schedstat *ret)
 {
 	char text[128];
@@ -485,7 +485,7 @@ static int read_stat(struct sampler *l, struct sampler_thread *t, struct sampler
 	return s->stat.state == 'Z' || s->stat.state == 'X' ? -ESRCH : 0;
 }
 
-/* F, where it is wanted and may be read: its length, or 0. */
+/* The length of F's text if it is wanted and may be read, else 0. */
 static size_t read_wanted(
 	struct sampler *l, struct sampler_thread *t, enum procfile f, char *text, size_t cap)
 {
@@ -506,7 +506,7 @@ static void read_stack(struct sampler *l, struct sampler_thread *t, struct sampl
 	if (l->no_stack)
 		t->refused[PROCFILE_STACK] = l->no_stack;
 	n = read_wanted(l, t, PROCFILE_STACK, l->text, sizeof(l->text));
-	/* what takes CAP_SYS_ADMIN is refused for all; one thread by the rules of ptrace(2) */
+	/* without CAP_SYS_ADMIN all threads are refused; by the rules of ptrace(2), single ones */
 	if (t->refused[PROCFILE_STACK] == -EACCES || t->refused[PROCFILE_STACK] == -ENOENT)
 		l->no_stack = t->refused[PROCFILE_STACK];
 	if (n) {
@@ -539,7 +539,7 @@ static bool equal(const struct procparse_schedstat *a, const struct procparse_sc
 	return a->run_ns == b->run_ns && a->slices == b->slices;
 }
 
-/* Without schedstat a thread that has not switched since has not run, if it waited then. */
+/* Without schedstat, a thread that waited then has not run if it has made no context switch since. */
 static bool has_not_run(const struct sampler_thread *t, const struct sampler_seen *s)
 {
 	if (!t->looked || t->has_schedstat != s->has_schedstat)

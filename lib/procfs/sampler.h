@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sampler - one look at one thread through /proc: is it waiting, where, and
- * what has the scheduler accounted?
+ * sampler - a sample of a thread through /proc: whether it waits, where, and what
+ * the scheduler has accounted.
  *
- * schedstat is read first: where it is as before, the thread has not run
- * since, so everything else is as it was, and is not read again. It is read
- * once more at the end: a thread that has run meanwhile was not seen waiting.
+ * schedstat is read first. If it has not changed, the thread has not run since,
+ * so everything else is unchanged too and is not read again. It is read once more
+ * at the end: a thread that has run meanwhile does not count as waiting.
  *
- * Whose process has no privileges any more has a helper (procfs/helper.h) that
- * copies what takes them. schedstat and status anybody may read.
+ * A process that has dropped its privileges has a helper (procfs/helper.h), which
+ * copies what takes them. Any process may read schedstat and status.
  *
- * The files stay open between looks, as many of all threads as the limit of
- * descriptors allows; the others are opened for each look. An open file of
- * /proc is that of one thread for good: a number that is used again does not
- * lead to another one.
+ * The files stay open between samples, for as many threads as the limit on
+ * descriptors allows; the others are opened for each sample. An open file of
+ * /proc belongs to one thread for good: if the number is reused, it does not lead
+ * to the other thread.
  */
 #ifndef STACKTOOLS_PROCFS_SAMPLER_H
 #define STACKTOOLS_PROCFS_SAMPLER_H
@@ -23,13 +23,13 @@
 #include "system/proc.h"
 
 /*
- * procparse - what /proc/PID/task/TID tells of a thread: the text of its
- * small files, as numbers.
+ * procparse - the text of the small files of a thread in /proc/PID/task/TID, as
+ * numbers.
  *
- * Nobody vouches for the text: a name may hold any byte, a read may be cut
- * short, and another kernel may write something else. Every function looks at
- * LEN bytes and no further, needs no NUL, and is false for what is no such
- * text, with *RET as it was.
+ * The text is untrusted input: a name may hold any byte, a read may be cut short,
+ * and another kernel may write something else. Every function reads LEN bytes and
+ * no more, and needs no NUL. It returns false, with *RET unchanged, if the text
+ * is malformed.
  *
  * Formats: proc_pid_stat(5), proc_pid_status(5), proc_pid_syscall(5),
  * proc_pid_wchan(5), proc_pid_stack(5); fs/proc/array.c and fs/proc/base.c of
@@ -45,8 +45,9 @@ struct procparse_schedstat {
 bool procparse_schedstat(const char *p, size_t len, struct procparse_schedstat *ret);
 
 /*
- * A stat that is read in the middle of execve(2) has no addresses: the memory of the new program is
- * there, the program is not in it yet. Its name may be the old one or the new one.
+ * A stat that is read in the middle of execve(2) has no addresses: the memory of
+ * the new program exists, but the program is not in it yet. Its name may be the
+ * old one or the new one.
  */
 #define PROCPARSE_NO_IMAGE UINT64_C(1)
 
@@ -56,7 +57,7 @@ struct procparse_stat {
 	char state; /* letter of ps(1) */
 	bool kthread;
 	uint64_t start_ticks; /* since the machine started, in units of sysconf(_SC_CLK_TCK) */
-	/* the addresses of its program and stack, mixed: an exec changes it; 0 = hidden */
+	/* a hash of the addresses of its program and stack: an exec changes it; 0 = hidden */
 	uint64_t image;
 };
 bool procparse_stat(const char *p, size_t len, struct procparse_stat *ret);
@@ -69,43 +70,43 @@ bool procparse_status(const char *p, size_t len, struct procparse_status *ret);
 
 struct procparse_syscall {
 	bool running; /* on a CPU, or about to be: nothing else is known */
-	int32_t nr; /* -1: waits, but in no system call */
+	int32_t nr; /* -1: waits, but not in a system call */
 	uint64_t args[6];
 	uint64_t sp, pc;
 };
 bool procparse_syscall(const char *p, size_t len, struct procparse_syscall *ret);
 
-/* wchan: the length of the kernel function's name at P; 0 where there is none, "0" or nothing. */
+/* wchan: the length of the kernel function's name at P; 0 if there is none ("0" or nothing). */
 size_t procparse_wchan(const char *p, size_t len);
 
 /* One line of stack: "[<0>] name+0x12/0x34 [module]". */
 struct procparse_frame {
 	const char *name, *module; /* in the text, not terminated; module NULL = the kernel itself */
 	size_t name_len, module_len;
-	uint64_t offset, size; /* into the function, and of it */
+	uint64_t offset, size; /* bytes: into the function, and of the function */
 };
 
-/* The line at *P, and *P moves behind it; false at the end and at what is no such line. */
+/* Parse the line at *P and move *P past it. False at the end, or if the line is malformed. */
 bool procparse_frame(const char **p, const char *end, struct procparse_frame *ret);
 
-/* What all looks share. */
+/* What all samples share. */
 struct sampler {
-	struct helper *helper; /* NULL = our own rights are all there are */
-	unsigned int wanted; /* bits of enum procfile: syscall, stack and wchan may be left out */
+	struct helper *helper; /* NULL = only our own permissions */
+	unsigned int wanted; /* bits of enum procfile: syscall, stack and wchan are optional */
 	size_t n_open, max_open; /* descriptors */
-	int no_stack; /* -errno: stack is refused for every thread; 0 = not */
-	unsigned int given; /* files of the thread at hand whose text the helper has read: */
+	int no_stack; /* -errno: stack is refused for every thread; 0 = it is not */
+	unsigned int given; /* files of the current thread whose text the helper has read: */
 	struct helper_texts texts;
 	char text[PROCFILE_TEXT]; /* of the last `stack` or `status` that was read */
 };
 
-/* A thread. Zeroed, with its ids set and `fd` -1, it is one that was never looked at. */
+/* A thread. Zeroed, with its ids set and `fd` -1, it was never sampled. */
 struct sampler_thread {
 	uint32_t pid, tid;
 	int fd[PROCFILE_LOOK];
-	int refused[PROCFILE_LOOK]; /* -errno of those that may not be read; 0 = they may */
-	bool kept; /* files of it are open in the helper */
-	bool looked; /* what follows is of the last look: */
+	int refused[PROCFILE_LOOK]; /* -errno of files that may not be read; 0 = they may */
+	bool kept; /* the helper has files of it open */
+	bool looked; /* the fields below are from the last sample: */
 	bool has_schedstat;
 	struct procparse_schedstat sched;
 	struct procparse_status status;
@@ -113,36 +114,35 @@ struct sampler_thread {
 
 struct sampler_seen {
 	uint64_t at_ns; /* CLOCK_MONOTONIC, right before schedstat was read */
-	bool same; /* the thread has not run since the last look: nothing below but `sched` and `status` is
-		      set */
+	bool same; /* it has not run since the last sample; only `sched` and `status` are set below */
 	bool has_schedstat;
-	bool waiting; /* off the CPU, all the while it was looked at */
+	bool waiting; /* off the CPU during the whole sample */
 	struct procparse_schedstat sched; /* zeroes without */
 	struct procparse_status status;
 	struct procparse_stat stat;
 	bool has_syscall;
 	struct procparse_syscall syscall;
 	char wchan[128]; /* "" = not known; cut to fit */
-	const char *stack; /* in struct sampler, until the next look; NULL = not known */
+	const char *stack; /* in struct sampler, valid until the next sample; NULL = not known */
 	size_t stack_len;
 };
 
 /*
- * Up to half of the descriptors that this process may have are used; the soft
- * limit is raised to that end. LOOKER, which has to stay, reads what takes
- * privileges; should it end, our own rights are what is left.
+ * Uses up to half of the descriptors that this process may have, and raises the
+ * soft limit for that. HELPER, which must outlive L, reads what takes privileges.
+ * If it ends, only our own permissions are left.
  */
 void sampler_init(struct sampler *l, unsigned int wanted, struct helper *helper);
 
 /*
- * Look at T. -ESRCH: it is gone, or a zombie. Another -errno with the message:
- * it is there, but nothing of it can be read.
+ * Sample T. -ESRCH: it is gone, or a zombie. Another -errno with the message: it
+ * exists, but its files cannot be read.
  */
 int sampler_take(struct sampler *l, struct sampler_thread *t, struct sampler_seen *s, struct err *e);
 
-void sampler_forget(struct sampler *l, struct sampler_thread *t); /* close what is open of it */
+void sampler_forget(struct sampler *l, struct sampler_thread *t); /* close its files */
 
-/* The bits of include/linux/sched.h for a letter of stat; UINT32_MAX for a letter that is no wait. */
+/* The bits of include/linux/sched.h for a state letter of stat; UINT32_MAX if the letter is not a wait. */
 uint32_t sampler_state(char letter);
 
 #endif

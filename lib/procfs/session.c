@@ -36,7 +36,7 @@ struct procrows_row {
 	struct offcpu_value value;
 };
 
-/* A zeroed one is empty; the pointers are the caller's. */
+/* A zeroed one is empty. The caller owns the first four. */
 struct procrows {
 	struct process_table *procs;
 	struct stack_table *stacks;
@@ -45,7 +45,7 @@ struct procrows {
 	struct procrows_row *rows;
 	size_t n, cap;
 	struct hashtable by_key;
-	struct idmap looked_up; /* (process, user stack) whose mappings were looked at */
+	struct idmap looked_up; /* (process, user stack) whose mappings were checked */
 	struct cap_outcomes user; /* how the user stacks of the waits written ended */
 	uint64_t lost; /* waits for which there was no memory */
 };
@@ -83,7 +83,7 @@ static void procrows_add(struct procrows *r, const struct offcpu_key *key, const
 	v->last_ns = MAX(v->last_ns, value->last_ns);
 }
 
-/* Once for each stack of a process: is something mapped where its frames are? */
+/* Is something mapped where the frames are? Checked once for each stack of a process. */
 static bool is_mapped(struct procrows *r, const struct offcpu_key *k, uint32_t proc, uint32_t ustack)
 {
 	const struct process_maps *maps;
@@ -143,8 +143,10 @@ static void write_row(struct procrows *r, const struct procrows_row *row, struct
 	want_names(r, k, &s);
 }
 
-/* Write all. UNMAPPED is told of a process that has a user frame where nothing is known to be mapped: it may
- * scan it again. */
+/*
+ * Write all rows. Calls UNMAPPED for a process that has a user frame where nothing
+ * is known to be mapped: it may scan the process again.
+ */
 static void procrows_write(
 	struct procrows *r, struct cap_writer *w, void (*unmapped)(void *ctx, uint32_t tgid), void *ctx)
 {
@@ -155,8 +157,8 @@ static void procrows_write(
 }
 
 /*
- * procfs_reported - what a recording by /proc has seen, estimated and missed: as
- * counters of the capture, and in words.
+ * procfs_reported - what a recording by /proc has seen, estimated and missed, as
+ * counters of the capture and as text.
  */
 
 /* Waits, and their time. */
@@ -168,20 +170,20 @@ struct procfs_reported {
 	uint64_t start_ns, now_ns, bytes;
 	uint32_t hz;
 	uint64_t looks, late, left_out; /* see docs/capture.5 */
-	uint64_t look_ns, look_max_ns; /* time on a CPU that they took */
-	uint64_t threads, unchecked; /* that were looked at; of them, without schedstat */
-	uint64_t ended; /* threads that ended: what they did since their last look is not known */
+	uint64_t look_ns, look_max_ns; /* CPU time that they took */
+	uint64_t threads, unchecked; /* sampled; of them, without schedstat */
+	uint64_t ended; /* threads that ended: what they did since their last sample is not known */
 	uint64_t stops, stopped_ns, longest_stop_ns; /* of threads, by --ptrace */
 	struct procfs_reported_sum seen, recorded, preempted, state, min, max, unseen;
 	struct estimator_sums sums;
-	/* threads, by what of them could not be read */
+	/* threads, by the file that could not be read */
 	uint64_t no_syscall, no_stack, no_wchan;
-	uint64_t no_user_walk; /* times that --ptrace gave no stack; the first one's message: */
+	uint64_t no_user_walk; /* how often --ptrace gave no stack; the first one's message: */
 	char walk_why[512];
 	uint64_t names_overflow;
 	/* lost */
-	uint64_t skipped; /* threads beyond PROCSET_MAX, at most at one time */
-	uint64_t unread; /* threads of which nothing could be read */
+	uint64_t skipped; /* threads that the last scan could not add: beyond PROCSET_MAX, or no memory */
+	uint64_t unread; /* threads whose files could not be read */
 	uint64_t rows_lost;
 	struct worker_stats helper, broker;
 	struct process_table_stats procs;
@@ -192,10 +194,10 @@ struct procfs_reported {
 	bool by_name;
 	struct name_requests_stats names;
 	const char *degraded; /* "" = nothing */
-	const char *privileges; /* what was given up, kept and confined */
+	const char *privileges; /* what was dropped, kept and confined */
 };
 
-/* A lag at the end can make it negative. */
+/* A lag at the end can make the sum negative. */
 static uint64_t whole(uint64_t sum)
 {
 	return (int64_t)sum < 0 ? 0 : sum;
@@ -264,7 +266,7 @@ static void add_samples(const struct procfs_reported *t, struct counters *c)
 	counters_add(c, all, ARRAY_LEN(all));
 }
 
-/* As in mode btf. */
+/* The same counters as in mode btf. */
 static void add_tables(const struct walktables_stats *t, struct counters *c)
 {
 	const struct cap_counter all[] = {
@@ -303,7 +305,7 @@ static void procfs_reported_write(const struct procfs_reported *t, struct cap_wr
 	counters_write(&c, w);
 }
 
-/* --- in words --- */
+/* --- as text --- */
 
 static void procfs_reported_progress(struct buf *b, const struct procfs_reported *t)
 {
@@ -353,11 +355,11 @@ static void procfs_reported_summary(
 }
 
 /*
- * procwalk - user stacks for a recording by /proc, with --ptrace: by whose
- * mappings a thread is walked, and what a stop does to its account.
+ * procwalk - user stacks for a recording by /proc with --ptrace: the walker of
+ * each process, and the effect of a stop on a thread's account.
  */
 
-/* The first time it is told why. */
+/* Count a failure, and keep the message of the first one. */
 static bool refuse(struct procfs_reported *told, const struct err *e)
 {
 	if (!told->no_user_walk++)
@@ -380,16 +382,16 @@ static struct user_stacks *walker(
 	return p->walker;
 }
 
-/* The look came first: meanwhile the thread may have gone on to wait elsewhere. */
+/* The sample came first: meanwhile the thread may have gone on to wait elsewhere. */
 static bool is_there_still(const struct sampler_seen *s, const struct cap_stack *stack)
 {
 	return !s->has_syscall || !stack->len || stack->frames[0] == s->syscall.pc;
 }
 
 /*
- * The user stack of T, reached by R and walked by TABLES, which waits where the look S saw it: the
- * walker's, until it walks again. False where there is none to be had, which
- * is counted, or where it waits elsewhere by now: then what S saw is what is
+ * The user stack of T, which waits where the sample S saw it, read through R and
+ * walked by TABLES. The walker owns it, until it walks again. False if there is
+ * none, which is counted, or if T waits elsewhere by now: then only what S saw is
  * known.
  */
 static bool procwalk_take(const struct thread_memory *r, struct walktables *tables, struct procset_thread *t,
@@ -422,15 +424,15 @@ static void procwalk_end(struct procset_process *p)
 }
 
 /*
- * T was stopped by the last procwalk_take() and waits again where it did, by
- * what is seen now: in the same call, which the kernel may have started again.
- * Asked once after each look.
+ * Was T stopped by the last procwalk_take(), and does it wait again where it did,
+ * by the sample S: in the same call, which the kernel may have restarted? To be
+ * called once after each sample.
  */
 static bool procwalk_waits_on(struct procset_thread *t, const struct sampler_seen *s)
 {
 	const struct procparse_syscall *was = &t->call, *is = &s->syscall;
 
-	/* a thread that is still on its way back is asked for again at the next look */
+	/* a thread that is still on its way back is checked again at the next sample */
 	if (!t->stopped || !s->waiting)
 		return false;
 	t->stopped = false;
@@ -440,15 +442,15 @@ static bool procwalk_waits_on(struct procset_thread *t, const struct sampler_see
 }
 
 /*
- * sample_round - rounds of looks at all threads of a recording by /proc: who is
- * there, what each did, and which waits that makes.
+ * sample_round - rounds of samples of all threads of a recording by /proc: which
+ * threads exist, what each did, and which waits that makes.
  */
 
-/* The pointers are the caller's, and stay; what is below them is begun by sample_round_init(). */
+/* The caller owns the pointers, which must outlive it. sample_round_init() sets the fields below them. */
 struct sample_round {
 	const struct recorder_opts *o;
-	struct thread_memory reach; /* how others are looked at, */
-	struct walktables *tables; /* and with --ptrace their user stacks are walked */
+	struct thread_memory reach; /* how other processes are read, */
+	struct walktables *tables; /* and with --ptrace how their user stacks are walked; else NULL */
 	struct process_table *procs;
 	struct procthreads *threads;
 	struct kernel_stacks *places;
@@ -456,21 +458,21 @@ struct sample_round {
 	struct procfs_reported *told; /* and counts */
 	struct procset set;
 	struct sampler look;
-	uint64_t period_ns; /* between looks, as asked for */
-	uint64_t cost_ns; /* of the last round: time on a CPU */
-	uint64_t scan_due_ns; /* when threads are looked for next, */
-	uint64_t scanned_ns; /* and when they were last; 0 = never */
+	uint64_t period_ns; /* between samples, as requested */
+	uint64_t cost_ns; /* CPU time of the last round */
+	uint64_t scan_due_ns; /* when to scan for threads next, */
+	uint64_t scanned_ns; /* and when that was done last; 0 = never */
 	uint64_t since_ns; /* waits that are found now began after this */
 	uint64_t boot_ahead_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC */
-	struct cap_stack walked; /* by --ptrace, of the thread at hand; no frames = it was not */
-	uint64_t began_ns; /* the round at hand */
-	bool last; /* it is the last one */
-	bool baseline; /* threads that are found now were there before */
+	struct cap_stack walked; /* by --ptrace, of the current thread; no frames = it was not */
+	uint64_t began_ns; /* the current round */
+	bool last; /* this is the last round */
+	bool baseline; /* threads that are found now existed before */
 };
 
 #define SECOND_NS UINT64_C(1000000000)
-#define SCAN_SHARE 20 /* to look for new threads takes a twentieth of a CPU at most */
-#define STATE_UNKNOWN 0x80000000u /* nobody saw it: see docs/capture.5 */
+#define SCAN_SHARE 20 /* scanning for new threads takes a twentieth of a CPU at most */
+#define STATE_UNKNOWN 0x80000000u /* no sample saw it: see docs/capture.5 */
 
 /* --- waits --- */
 
@@ -487,12 +489,12 @@ static void count(struct procfs_reported_sum *sum, uint64_t n, uint64_t ns)
 
 static bool state_wanted(uint32_t mask, uint32_t state)
 {
-	const uint32_t noload = 0x400; /* I: D does not include it */
+	const uint32_t noload = 0x400; /* of state I, which D does not include */
 
 	return !mask || (state & (state & noload ? mask & noload : mask));
 }
 
-/* Why waits of that state and of VALUE's average are left out; NULL = they are recorded. */
+/* The sum that counts waits excluded by their state or average length; NULL = they are recorded. */
 static struct procfs_reported_sum *left_out(
 	struct sample_round *r, const struct offcpu_key *key, const struct offcpu_value *v)
 {
@@ -558,7 +560,7 @@ static void take_delayed(void *ctx, uint64_t n, uint64_t ns, uint64_t until_ns)
 
 /* --- threads --- */
 
-/* Ticks since the machine started as nanoseconds. */
+/* Ticks since the machine started, as nanoseconds. */
 static uint64_t ticks_ns(uint64_t ticks)
 {
 	long hz = sysconf(_SC_CLK_TCK);
@@ -638,19 +640,19 @@ static uint64_t cpu_ns(const struct sample_round *r)
 	return now_on(CLOCK_THREAD_CPUTIME_ID) + helper_cpu_ns(r->look.helper);
 }
 
-/* CPU time since CPU_NS. */
+/* CPU time since cpu_ns() returned CPU. */
 static uint64_t spent_ns(const struct sample_round *r, uint64_t cpu)
 {
 	uint64_t now = cpu_ns(r);
 
-	/* a helper that ends takes its share with it */
+	/* when the helper ends, its CPU time is no longer included */
 	return now - MIN(cpu, now);
 }
 
 /*
- * Which threads are there: as often as it takes no more than its share of a
- * CPU. Time that others took from the scan does not count: on a busy machine
- * the next one would come a second later.
+ * Find out which threads exist, as often as that takes no more than its share of a
+ * CPU. Only CPU time counts, not the time that other processes took from the scan:
+ * else, on a busy machine, the next scan would come a second later.
  */
 static void scan(struct sample_round *r)
 {
@@ -673,9 +675,9 @@ static void forget(struct sample_round *r, size_t at)
 	r->told->ended++;
 }
 
-/* --- a look --- */
+/* --- a sample --- */
 
-/* Once for each thread. */
+/* Count the files that could not be read, once for each thread. */
 static void tell_refused(struct sample_round *r, struct procset_thread *t, const struct sampler_seen *s)
 {
 	if (t->told)
@@ -701,13 +703,13 @@ static void on_exec(struct sample_round *r, struct procset_thread *t, const stru
 	scan_image(r, t->proc);
 }
 
-/* Its name, and the image of its process: after its last wait was handed out. */
+/* Note changes of its name and of its process's image. Call it after its last wait was handed out. */
 static void note_changes(struct sample_round *r, struct procset_thread *t, const struct procparse_stat *st,
 	const struct estimator_sink *sink)
 {
 	bool exec = st->image && t->proc->image && st->image != t->proc->image;
 
-	/* it will run before it waits again, and is read then */
+	/* in the middle of an exec: it will run before it waits again, and is read then */
 	if (st->image == PROCPARSE_NO_IMAGE)
 		return;
 	if (exec) {
@@ -722,7 +724,7 @@ static void note_changes(struct sample_round *r, struct procset_thread *t, const
 	announce(r, t);
 }
 
-/* Where it waits, for a thread that has run since the last look. */
+/* Find where T waits. It has run since the last sample. */
 static void find_place(struct sample_round *r, struct procset_thread *t, const struct sampler_seen *s)
 {
 	bool kthread = s->stat.kthread, walk = r->tables && !kthread;
@@ -741,9 +743,9 @@ static void find_place(struct sample_round *r, struct procset_thread *t, const s
 }
 
 /*
- * The mappings of P's image are read again, a program that has just begun
- * maps its libraries yet: not before as much time has passed as before the
- * last time, or a second.
+ * Read the mappings of P's image again, because a program that has just begun is
+ * still mapping its libraries. Not until as much time has passed since the last
+ * scan as between the first and the last one, or a second.
  */
 static void rescan(struct sample_round *r, struct procset_process *p)
 {
@@ -755,7 +757,7 @@ static void rescan(struct sample_round *r, struct procset_process *p)
 	process_table_rescan(r->procs, p->tgid, r->since_ns, NULL);
 }
 
-/* Where a frame of T lies has to be known while its process lives. */
+/* The mappings of T's frames have to be read while its process lives. */
 static void know_frames(struct sample_round *r, struct procset_thread *t, const struct sampler_seen *s)
 {
 	const uint64_t *frames = r->walked.len ? r->walked.frames : &s->syscall.pc;
@@ -772,9 +774,9 @@ static void know_frames(struct sample_round *r, struct procset_thread *t, const 
 }
 
 /*
- * A round takes its time, which with many threads is no little part of a
- * short recording: at its end all threads were looked at when the last round
- * began, and at its beginning those of which that is true.
+ * With many threads, a round takes a large part of a short recording. So in the
+ * last round, all threads count as sampled when the round began; in the first
+ * one, so do threads that have not run since the sample before.
  */
 static uint64_t time_of(const struct sample_round *r, const struct sampler_seen *s)
 {
@@ -795,7 +797,7 @@ static struct estimator_sample account_of(
 		.place = t->place };
 }
 
-/* A thread that began during the recording had done nothing then. */
+/* A thread that began during the recording had done nothing when it began. */
 static void begin_thread(struct sample_round *r, struct procset_thread *t, const struct sampler_seen *s)
 {
 	uint64_t began = ticks_ns(s->stat.start_ticks);
@@ -809,7 +811,7 @@ static void begin_thread(struct sample_round *r, struct procset_thread *t, const
 	estimator_born(&t->wait, MIN(MAX(began, r->scanned_ns), time_of(r, s)));
 }
 
-/* False: it is gone. */
+/* Sample T. False if it is gone. */
 static bool look_at(struct sample_round *r, struct procset_thread *t)
 {
 	struct whose whose = { r, t };
@@ -859,7 +861,7 @@ static void sample_round_look(struct sample_round *r)
 	bool fresh = began >= r->scan_due_ns;
 
 	r->began_ns = began;
-	/* an estimate of when something began is early by up to the time between two looks */
+	/* the estimated begin of a wait is early by up to the time between two samples */
 	r->since_ns = MIN(r->scanned_ns ? r->scanned_ns : began, began - 2 * r->period_ns);
 	if (fresh)
 		scan(r);
@@ -875,7 +877,7 @@ static void sample_round_look(struct sample_round *r)
 	r->told->look_max_ns = MAX(r->told->look_max_ns, r->cost_ns);
 }
 
-/* The last round, which counts as made at once: returns when it began. */
+/* The last round, which counts as made in an instant. Returns when it began. */
 static uint64_t sample_round_last(struct sample_round *r)
 {
 	r->last = true;
@@ -883,13 +885,13 @@ static uint64_t sample_round_last(struct sample_round *r)
 	return r->began_ns;
 }
 
-/* --- from outside --- */
+/* --- interface --- */
 
 static void sample_round_init(struct sample_round *r, unsigned int wanted)
 {
 	r->period_ns = SECOND_NS / MAX(r->o->hz, 1);
 	r->set = (struct procset){ .end = end_process, .ctx = r };
-	/* equal on a machine that was never suspended: read in this order it is not negative */
+	/* on a machine that was never suspended the clocks are equal; in this order, not negative */
 	r->boot_ahead_ns = now_ns();
 	r->boot_ahead_ns = now_on(CLOCK_BOOTTIME) - r->boot_ahead_ns;
 	sampler_init(&r->look, wanted, r->reach.helper);
@@ -902,14 +904,14 @@ static void sample_round_release(struct sample_round *r)
 	procset_free(&r->set);
 }
 
-/* Threads of the next round were there before: all count from then on. */
+/* Threads that the next round finds existed before. All of them count from that round on. */
 static void sample_round_before(struct sample_round *r)
 {
 	r->baseline = true;
 	r->scan_due_ns = 0;
 }
 
-/* Process PID, a command, begins now: it counts from here on. */
+/* Process PID, the command, begins now and counts from here on. */
 static void sample_round_command(struct sample_round *r, uint32_t pid)
 {
 	struct procset_thread *t;
@@ -924,14 +926,13 @@ static void sample_round_command(struct sample_round *r, uint32_t pid)
 	r->baseline = true;
 	look_at(r, t);
 	r->baseline = false;
-	/* where it is held until it may run is no wait of its own; else it has begun one since its exec */
+	/* being held until it may run is not a wait of its own; any other wait began since its exec */
 	if (t->place.state == sampler_state('t'))
 		t->wait.current = t->wait.waiting = false;
 	t->wait.initial = false;
 }
 
-/* Process TGID has a user frame where nothing is known to be mapped: its mappings are read again, but not all
- * the time. */
+/* Process TGID has a user frame where nothing is known to be mapped: read its mappings, but not too often. */
 static void sample_round_rescan(struct sample_round *r, uint32_t tgid)
 {
 	struct procset_process *p = procset_process(&r->set, tgid);
@@ -940,7 +941,7 @@ static void sample_round_rescan(struct sample_round *r, uint32_t tgid)
 		rescan(r, p);
 }
 
-/* The recording ends: every wait that goes on is handed out as it is now. */
+/* The recording ends: hand out every open wait as it is now. */
 static void sample_round_end(struct sample_round *r)
 {
 	for (size_t i = 0; i < r->set.n; i++) {
@@ -952,7 +953,7 @@ static void sample_round_end(struct sample_round *r)
 }
 
 #define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks that other processes may have too */
-#define NAMES_NS UINT64_C(2000000000) /* how long a recording waits, at its end, for names */
+#define NAMES_NS UINT64_C(2000000000) /* how long a recording waits for names at its end */
 
 struct procfs_session {
 	const struct recorder_opts *o;
@@ -963,7 +964,7 @@ struct procfs_session {
 	struct name_store *namer;
 	struct jit_store *jit;
 	struct kallsyms *ks;
-	int kallsyms; /* opened with privileges; -1 = not to be had */
+	int kallsyms; /* opened with privileges; -1 = unavailable */
 	struct procthreads *threads;
 	struct kernel_stacks *places;
 	struct procrows rows;
@@ -986,8 +987,10 @@ static void degrade(struct procfs_session *r, const char *what, const struct err
 		e ? ": " : "", e ? e->msg : "", e && e->hint[0] ? "; " : "", e ? e->hint : "");
 }
 
-/* When the next look is due; those for which there was no time are left out. At most half of the time is
- * spent. */
+/*
+ * Set when the next sample is due. Samples for which there is no time are skipped:
+ * sampling takes at most half of the time.
+ */
 static void plan(struct procfs_session *r, uint64_t began)
 {
 	uint64_t now = now_ns(), earliest = now + r->round.cost_ns, n;
@@ -1010,7 +1013,7 @@ static void rescan_process(void *ctx, uint32_t tgid)
 	sample_round_rescan(&r->round, tgid);
 }
 
-/* What is not seen any more is told, for counters alone do not say since when. */
+/* Report that the helper or the broker has ended: counters alone do not say when. */
 static void miss(struct procfs_session *r)
 {
 	struct err why;
@@ -1071,7 +1074,7 @@ static void write_options(struct procfs_session *r)
 
 /* --- the recording --- */
 
-/* What goes without saying else is told. */
+/* Report the limits of this mode for the requested options. */
 static void check_options(struct procfs_session *r, const struct recorder_opts *o)
 {
 	if (o->unwind != RECORDER_UNWIND_AUTO && !o->bpf.no_user_stacks)
@@ -1091,7 +1094,7 @@ static void check_options(struct procfs_session *r, const struct recorder_opts *
 			NULL);
 }
 
-/* The last thing that is done with privileges. */
+/* The last step with privileges. */
 static int drop(struct procfs_session *r, struct err *e)
 {
 	const struct recorder_opts *o = r->o;
@@ -1112,7 +1115,7 @@ static int drop(struct procfs_session *r, struct err *e)
 	return 0;
 }
 
-/* Addresses of kernel functions serve for nothing where stacks may not be read. */
+/* Addresses of kernel functions are useless if stacks may not be read. */
 static void read_symbols(struct procfs_session *r)
 {
 	char text[64];
@@ -1238,7 +1241,7 @@ void procfs_session_close(struct procfs_session *r)
 
 int procfs_session_start(struct procfs_session *r, struct err *e)
 {
-	/* the first round takes long, for it opens everything and reads mappings: the second one counts */
+	/* the first round is slow, because it opens all files and reads mappings: only the second counts */
 	sample_round_before(&r->round);
 	sample_round_look(&r->round);
 	r->told.looks = r->told.look_ns = r->told.look_max_ns = 0;
@@ -1281,7 +1284,7 @@ int procfs_session_service(struct procfs_session *r, struct err *e)
 		r->flush_ns += SECOND_NS;
 	jit_store_look(r->jit, now);
 	rc = flush(r, e);
-	/* what looks names up would be recorded with every process */
+	/* if every process is recorded, the process that looks up names would be too */
 	if (r->namer && !r->all)
 		name_store_service(r->namer);
 	return rc;

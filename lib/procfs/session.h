@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * session - a recording without BPF: /proc is looked at HZ times a second, and
- * waits are estimated from what is seen.
+ * session - a recording without BPF, which samples /proc HZ times a second and
+ * estimates waits from these samples.
  *
  * The calls are those of record/session.h, with the same meaning.
  *
- * No privilege is needed; those that there are show more of others' processes.
- * With owner_only all are given up for good, so what is seen is what the caller
- * could see himself.
+ * No privilege is needed; with privileges, a recording shows more of other users'
+ * processes. With owner_only all privileges are dropped for good, so a recording
+ * shows only what the caller could see without this program.
  */
 #ifndef STACKTOOLS_PROCFS_SESSION_H
 #define STACKTOOLS_PROCFS_SESSION_H
@@ -31,7 +31,7 @@ void procfs_session_close(struct procfs_session *p); /* NULL is fine */
 struct procfs_session_stats {
 	uint64_t start_ns, now_ns;
 	uint64_t bytes;
-	uint64_t lost; /* looks that could not be made, threads that could not be read */
+	uint64_t lost; /* the sum of the counters of what was lost: counters_lost() */
 };
 
 void procfs_session_stats(const struct procfs_session *p, struct procfs_session_stats *ret);

@@ -16,7 +16,7 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
-#define THREAD_COPY_BELOW_SP 128 /* a leaf's own, by the same ABI */
+#define THREAD_COPY_BELOW_SP 128 /* bytes that belong to a leaf function, by the x86-64 ABI */
 
 #define PAGE 4096u
 #define PIECES (THREAD_COPY_AREA_BYTES / PAGE + 1)
@@ -26,7 +26,7 @@ void thread_copy_reset(struct thread_copy *c)
 	c->head = (struct thread_copy_head){ 0 };
 }
 
-/* A transfer ends between pieces: pages, so that all up to the first that is missing is read. */
+/* A transfer ends between pieces. One piece per page: so all up to the first missing page is read. */
 static size_t pages(uint64_t from, size_t len, struct iovec pieces[PIECES])
 {
 	size_t n = 0;
@@ -57,12 +57,12 @@ bool thread_copy_area(struct thread_copy *c, pid_t id, uint64_t from)
 	return true;
 }
 
-/* The area of its stack, by its SP. */
+/* Copy an area of its stack, by its SP. */
 static bool thread_copy_stack(struct thread_copy *c, pid_t id)
 {
 	uint64_t sp = c->head.regs[THREAD_COPY_SP];
 
-	/* the page below may be a guard */
+	/* the page below SP may be a guard page */
 	return (sp > THREAD_COPY_BELOW_SP && thread_copy_area(c, id, sp - THREAD_COPY_BELOW_SP)) ||
 	       thread_copy_area(c, id, sp);
 }
@@ -106,7 +106,7 @@ static int slurp(pid_t pid, pid_t tid, const char *file, char *text, size_t cap)
 	return n ? 0 : -ESRCH;
 }
 
-/* How often it has been given a CPU. */
+/* How often the thread has been given a CPU. */
 static int runs(pid_t pid, pid_t tid, uint64_t *ret)
 {
 	char text[128];
@@ -134,7 +134,7 @@ int quiet_copy_take(pid_t pid, pid_t tid, const uint64_t *wanted, size_t n, stru
 	copy->head.regs[THREAD_COPY_PC] = call->pc;
 	copy->head.regs[THREAD_COPY_CALL] = (uint64_t)call->number;
 	copy->head.regs[THREAD_COPY_AX] = (uint64_t)-ENOSYS; /* as inside a call */
-	/* SP may lead nowhere; then that is all there is to know */
+	/* SP may not point to memory; then there is no stack to copy */
 	if (!thread_copy_stack(copy, tid) && errno != EFAULT)
 		return -EAGAIN;
 	for (size_t i = 0; i < n; i++)
@@ -166,8 +166,8 @@ bool quiet_copy_is_timed(const struct quiet_copy_call *c)
 
 #define STOP_COPY_WAIT_MS 200
 
-#define STACK_BYTES (256u << 10) /* of the thread that stops another */
-#define ERESTARTNOHAND 514 /* include/linux/errno.h of Linux: begin again if no handler has run */
+#define STACK_BYTES (256u << 10) /* stack size of the thread that stops another */
+#define ERESTARTNOHAND 514 /* include/linux/errno.h of Linux: restart if no handler has run */
 
 struct stop {
 	pid_t tid;
@@ -199,9 +199,9 @@ static int take_registers(struct stop *s, struct user_regs_struct *r)
 }
 
 /*
- * The kernel begins again what returns one of its own codes. Here it gets such
- * a code where the call had nothing but EINTR to say: with a handler to run
- * that is what the program will see, as it would have.
+ * The kernel restarts a call that returns one of its internal codes. Give it such
+ * a code if the call returned EINTR. If there is a handler to run, the program
+ * gets EINTR, as it would have without the stop.
  */
 static void begin_again(struct stop *s, const struct user_regs_struct *r)
 {
@@ -214,7 +214,7 @@ static void begin_again(struct stop *s, const struct user_regs_struct *r)
 	s->told->again_arg = r->rdi;
 }
 #else
-/* The words of registers (ptcopy_*()) and the way a call begins again are those of x86-64. */
+/* The register words (THREAD_COPY_*) and the way to restart a call are those of x86-64. */
 static int take_registers(struct stop *s, struct user_regs_struct *r)
 {
 	(void)s, (void)r;
@@ -242,7 +242,7 @@ static int copy_all(struct stop *s)
 	return 0;
 }
 
-/* Of stops alone, or the end of a child of ours would be taken from whoever waits for it. */
+/* Wait only for stops: the end of a child of ours must be left for the code that waits for it. */
 static int await_stop(pid_t tid, siginfo_t *si)
 {
 	int rc;
@@ -276,8 +276,7 @@ static void *stop(void *arg)
 	rc = await_stop(s->tid, &si);
 	if (!rc) {
 		rc = copy_all(s);
-		/* a signal that was on its way is delivered; a stop for our sake, or the program's own, has
-		 * an event */
+		/* deliver a signal that was pending; our stop, or a job's, has an event instead */
 		sig = si.si_status >> 8 ? 0 : si.si_status & 0x7f;
 		ptrace(PTRACE_DETACH, s->tid, NULL, (void *)sig);
 		s->told->stopped_ns = now_ns() - begin;
@@ -309,7 +308,7 @@ int stop_copy_take(
 	thread_copy_reset(copy);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	/* the usual size is the user's affair, and may be more than whoever calls may have */
+	/* the default size is set by the user, and may be more than the caller may allocate */
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, STACK_BYTES);
 	rc = pthread_create(&thread, &small, stop, &s);

@@ -117,7 +117,7 @@ struct procset_thread *procset_add(struct procset *s, uint32_t pid, uint32_t tid
 	return t;
 }
 
-/* Keys are never taken out: the maps are made anew when most of them lead nowhere. */
+/* Keys are never removed: the maps are rebuilt when most of their keys are dead. */
 static void tidy(struct procset *s)
 {
 	if (s->stale < 1024 + 2 * s->n)
@@ -157,7 +157,7 @@ struct procthreads {
 	struct target *targets;
 	size_t n, cap;
 	struct idmap by_pid; /* pid -> target */
-	struct idmap others; /* pids that are no targets, as of the last scan */
+	struct idmap others; /* pids that are not targets, as of the last scan */
 	uint32_t *tgids; /* of o.tids */
 	uint32_t self;
 };
@@ -188,7 +188,7 @@ static int take_tids(struct procthreads *t, struct err *e)
 		const uint32_t tid = t->o.tids[i];
 		struct procparse_status st;
 		char text[PROCFILE_TEXT];
-		/* a thread has a directory of its own, though none lists it */
+		/* a thread has a directory /proc/TID, although /proc does not list it */
 		ssize_t n = proc_view_text(t->o.helper, tid, tid, PROCFILE_STATUS, text, sizeof(text));
 
 		if (n > 0 && procparse_status(text, (size_t)n, &st))
@@ -266,8 +266,8 @@ struct scan {
 };
 
 /*
- * Is PID, which is no target yet, to be one? What was looked at once needs no
- * second look, unless it may get another name.
+ * Make PID a target if it is to be one. A process is checked only once, unless
+ * targets are chosen by name, because its name may change.
  */
 static void consider(void *ctx, uint32_t pid)
 {
@@ -287,7 +287,7 @@ static void consider(void *ctx, uint32_t pid)
 	idmap_put(&s->others, 0, pid, 0, NULL);
 }
 
-/* One that is found only now may have children that stand before it: the next scan looks at all again. */
+/* The children of a new target may have been listed before it: then the next scan checks all again. */
 static void scan_processes(struct procthreads *t)
 {
 	struct scan s = { .t = t };
@@ -324,7 +324,7 @@ static bool scan_threads(const struct procthreads *t, uint32_t pid,
 	return rc ? rc != -ENOENT && rc != -ESRCH : f.any;
 }
 
-/* Those that are gone make room. */
+/* Forget targets that are gone. */
 static void drop_gone(struct procthreads *t)
 {
 	size_t kept = 0;
@@ -352,13 +352,13 @@ static bool is_inside(const struct procthreads *t, uint32_t pid)
 	return cgroup_lists(t->o.in, text);
 }
 
-/* False when the process is gone. */
+/* False if the process is gone. */
 static bool scan_target(const struct procthreads *t, uint32_t pid,
 	void (*fn)(void *ctx, uint32_t pid, uint32_t tid), void *ctx)
 {
 	struct procparse_stat st;
 
-	/* one that is outside may come in */
+	/* a process outside the cgroup may still move into it */
 	return is_inside(t, pid) ? scan_threads(t, pid, fn, ctx) : procthreads_stat(t, pid, &st);
 }
 
@@ -374,7 +374,7 @@ void procthreads_scan(struct procthreads *t, void (*fn)(void *ctx, uint32_t pid,
 	drop_gone(t);
 }
 
-/* The last one mounted is on top. */
+/* The last mount on /proc is on top. */
 static bool has_hidepid(void)
 {
 	FILE *f = setmntent("/proc/self/mounts", "re");
@@ -397,6 +397,6 @@ bool procthreads_hidden(void)
 {
 	_cleanup_close_ int fd = open("/proc/1/stat", O_RDONLY | O_CLOEXEC);
 
-	/* root, and the group of gid=, see all the same */
+	/* root, and the group of gid=, see all processes */
 	return fd < 0 && has_hidepid();
 }

@@ -26,20 +26,20 @@
 _Static_assert(THREAD_COPY_REGS == OFFCPU_SNAPSHOT_REGS, "what snapwalk() takes");
 
 /*
- * ptmaps - what a process has mapped, and the unwind tables of it.
+ * ptmaps - the mappings of a process, and their unwind tables.
  *
- * A file that cannot be opened any more (deleted, or on a mount that is not
- * seen here) is made up of what the process has mapped of it, in a memfd: its
- * headers and unwind tables are in segments that are loaded.
+ * A file that can no longer be opened (deleted, or on a mount that is not visible
+ * here) is rebuilt in a memfd from what the process has mapped of it: its headers
+ * and unwind tables are in segments that are loaded.
  */
 
 struct ptmap {
 	struct procmap m;
-	uint32_t file; /* of struct walktables, or WALKTABLES_NONE, */
-	bool looked; /* once that was looked at */
+	uint32_t file; /* of struct walktables, or WALKTABLES_NONE; */
+	bool looked; /* set once `file` was looked up */
 };
 
-/* A file that could not be opened, and what was made of it; the first of its mappings that a walk came to. */
+/* A file that could not be opened, by the first of its mappings that a walk reached, and its replacement. */
 struct remade {
 	struct procmap m; /* without a path */
 	uint32_t file;
@@ -48,15 +48,15 @@ struct remade {
 struct ptmaps {
 	char *text; /* of /proc/PID/maps; holds the paths */
 	uint64_t hash; /* of that, as it was read; 0 = not yet */
-	uint64_t read_ns; /* when it was read the last time */
+	uint64_t read_ns; /* when it was last read */
 	struct ptmap *maps; /* by address */
 	size_t n, cap;
 	struct remade *remade;
 	size_t n_remade, max_remade;
 };
 
-#define MAPS_NS UINT64_C(10000000) /* how long maps are believed that have all that a walk looks for */
-#define FILE_BYTES_MAX (UINT64_C(256) << 20) /* of one that is made of its mappings */
+#define MAPS_NS UINT64_C(10000000) /* how long maps are trusted, if they cover all that a walk needs */
+#define FILE_BYTES_MAX (UINT64_C(256) << 20) /* of a file that is rebuilt from its mappings */
 #define CHUNK (64u << 10)
 #define MAPS_MAX (64u << 20)
 
@@ -75,7 +75,7 @@ static bool is_32_bit(const struct thread_memory *r, uint32_t pid)
 	       memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS32;
 }
 
-/* Those of TEXT, which is S's from now on. */
+/* Parse the mappings of TEXT, which S owns from now on. */
 static int take_text(struct ptmaps *s, char *text, struct err *e)
 {
 	free(s->text);
@@ -93,7 +93,7 @@ static int take_text(struct ptmaps *s, char *text, struct err *e)
 	return 0;
 }
 
-/* Read them. -ENOEXEC for a 32-bit program; -ESRCH, -EACCES and the like, with the message. */
+/* Read the mappings. -ENOEXEC for a 32-bit program; -ESRCH, -EACCES and the like, with the message. */
 static int ptmaps_read(struct ptmaps *s, const struct thread_memory *r, uint32_t pid, struct err *e)
 {
 	_cleanup_close_ int fd = procaccess_open(r->broker, BROKER_MAPS, pid);
@@ -124,14 +124,14 @@ static struct ptmap *ptmaps_at(const struct ptmaps *s, uint64_t pc)
 	return m && m->m.start <= pc && (m->m.prot & PROT_EXEC) ? m : NULL;
 }
 
-/* --- a file made of what is mapped of it --- */
+/* --- a file rebuilt from its mappings --- */
 
 static bool same_inode(const struct procmap *a, const struct procmap *b)
 {
 	return a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
 }
 
-/* False where the beginning of the file is not in it. */
+/* Copy mapping M to FD. True if that includes the beginning of the file. */
 static bool copy_mapping(const struct thread_memory *r, uint32_t pid, const struct procmap *m, int fd)
 {
 	_cleanup_free_ uint8_t *bytes = malloc(CHUNK);
@@ -149,7 +149,7 @@ static bool copy_mapping(const struct thread_memory *r, uint32_t pid, const stru
 	return !m->offset;
 }
 
-/* Sections are mapped nowhere: what the header says of them leads to nothing. */
+/* Sections are not mapped, so clear the header's references to them. */
 static bool forget_sections(int fd)
 {
 	Elf64_Ehdr h;
@@ -161,7 +161,7 @@ static bool forget_sections(int fd)
 	return pwrite(fd, &h, sizeof(h), 0) == sizeof(h);
 }
 
-/* Mappings that may be written are not what the file says. */
+/* Rebuild the file of LIKE. Writable mappings are skipped: they may differ from the file. */
 static int remake(
 	const struct ptmaps *s, const struct thread_memory *r, uint32_t pid, const struct procmap *like)
 {
@@ -179,7 +179,7 @@ static int remake(
 	return any && forget_sections(fd) ? TAKE_FD(fd) : -ENOENT;
 }
 
-/* CODE says why M's file cannot be opened. It is made once, however often the mappings are read. */
+/* CODE says why M's file cannot be opened. It is rebuilt once, however often the mappings are read. */
 static uint32_t remade_file(struct ptmaps *s, const struct thread_memory *r, uint32_t pid,
 	const struct procmap *m, int code, struct walktables *t)
 {
@@ -207,7 +207,7 @@ static uint32_t remade_file(struct ptmaps *s, const struct thread_memory *r, uin
 
 /* --- the tables --- */
 
-/* The identity of a file is that of what was opened. */
+/* A file is identified by the status of what was opened. */
 static uint32_t file_of(struct ptmaps *s, const struct thread_memory *r, uint32_t pid,
 	const struct procmap *m, struct walktables *t)
 {
@@ -239,8 +239,7 @@ struct facts {
 	bool there;
 	unsigned int tracer, uid, yama;
 	bool kthread, undumpable, more_caps;
-	bool hidden,
-		others; /* it is there, but not in /proc (hidepid); whose it is the kernel tells otherwise */
+	bool hidden, others; /* it exists, but not in /proc (hidepid); by kill(2), it is another user's */
 };
 
 const char *thread_refusal_name(enum thread_refusal why)
@@ -251,7 +250,7 @@ const char *thread_refusal_name(enum thread_refusal why)
 	return why < THREAD_REFUSAL_COUNT ? names[why] : "";
 }
 
-/* 0 where it is not there. */
+/* 0 if it is missing. */
 static unsigned int field(const char *text, const char *name)
 {
 	const char *at = strstr(text, name);
@@ -293,7 +292,7 @@ static void look_at_limits(pid_t pid, pid_t tid, struct facts *f)
 		f->others = kill(pid, 0) != 0 && errno == EPERM;
 		f->hidden = access(path, F_OK) != 0 && (f->others || kill(pid, 0) == 0);
 	}
-	/* files of such a process belong to root in /proc */
+	/* in /proc, the files of an undumpable process belong to root */
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
 	f->undumpable = stat(path, &st) == 0 && st.st_uid != f->uid;
 	if (root_line(&root, "proc/sys/kernel/yama/ptrace_scope", yama, sizeof(yama), NULL) == 0)
@@ -405,11 +404,11 @@ enum thread_refusal thread_refusal_tell(pid_t pid, pid_t tid, int code, bool pri
 	return why;
 }
 
-#define FRAMES 512 /* of a stack, at most */
+#define FRAMES 512 /* at most, in a stack */
 #define LEARNED_MAX 64
-#define PATIENCE_NS UINT64_C(3000000000) /* that the walks of one process may wait for tables, in all */
+#define PATIENCE_NS UINT64_C(3000000000) /* how long the walks of one process may wait for tables, in all */
 
-/* A system call, by number and first argument, of which a stop has shown that it begins anew. */
+/* A system call, by number and first argument, that was restarted after a stop. */
 struct learned {
 	int64_t number;
 	uint64_t arg;
@@ -422,10 +421,10 @@ struct user_stacks {
 	int pidfd;
 	struct thread_copy *copy;
 	struct ptmaps maps;
-	uint64_t patience_ns; /* what is left of it */
+	uint64_t patience_ns; /* what is left of PATIENCE_NS */
 	struct learned learned[LEARNED_MAX];
 	size_t n_learned;
-	struct snapwalk_end end; /* of the last walk, and what it found: */
+	struct snapwalk_end end; /* of the last walk, and its results: */
 	__u64 frames[FRAMES];
 	uint64_t pcs[FRAMES];
 	uint32_t exact[FRAMES];
@@ -448,7 +447,7 @@ int user_stacks_open(const struct thread_memory *r, struct walktables *t, uint32
 	p->patience_ns = PATIENCE_NS;
 	p->copy = calloc(1, sizeof(*p->copy));
 	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
-	/* ENOSYS: before Linux 5.3, without such protection from a number that is given anew */
+	/* ENOSYS: before Linux 5.3, where nothing protects from a reused PID */
 	if (p->pidfd < 0 && errno != ENOSYS)
 		rc = errno == ESRCH ? err_set(e, -ESRCH, "there is no process %u", pid)
 				    : err_sys(e, -errno, "cannot look at process %u", pid);
@@ -474,7 +473,7 @@ void user_stacks_close(struct user_stacks *p)
 
 /* --- a walk --- */
 
-/* The mapping of PC, in maps that are read again where they lack it. */
+/* The mapping of PC. If the maps lack it, they are read again, unless they were since SINCE_NS. */
 static struct ptmap *map_of(struct user_stacks *p, uint64_t pc, uint64_t since_ns)
 {
 	struct ptmap *m = ptmaps_at(&p->maps, pc);
@@ -510,7 +509,7 @@ static bool code(void *ctx, uint64_t addr, uint64_t *word)
 	return thread_memory_word(&w->p->reach, w->p->pid, addr, word);
 }
 
-/* What the copy holds, into `end` and `frames`. */
+/* Walk the copy, into `end` and `frames`. */
 static int walk(struct user_stacks *p, struct err *e)
 {
 	const uint32_t quiet = ~(1u << UNWINDX86_SP | 1u << UNWINDX86_RA);
@@ -544,7 +543,7 @@ static int refuse(struct user_stacks *p, enum thread_refusal why, int rc)
 	return rc;
 }
 
-/* The number may be another process's by now. */
+/* The PID may belong to another process by now. */
 static bool is_gone(const struct user_stacks *p)
 {
 	struct pollfd fd = { .fd = p->pidfd, .events = POLLIN };
@@ -552,7 +551,7 @@ static bool is_gone(const struct user_stacks *p)
 	return p->pidfd >= 0 && poll(&fd, 1, 0) == 1;
 }
 
-/* --- two ways to a copy --- */
+/* --- two ways to make a copy --- */
 
 static bool spares(const struct user_stacks *p, const struct quiet_copy_call *call)
 {
@@ -576,7 +575,7 @@ static void learn(struct user_stacks *p, const struct stop_copy_told *told)
 
 struct way {
 	pid_t tid;
-	bool stop; /* the thread is stopped: its registers are all known */
+	bool stop; /* the thread is stopped: all registers are known */
 	uint64_t wanted[THREAD_COPY_AREAS - 1];
 	size_t n;
 	struct quiet_copy_call call;
@@ -595,7 +594,7 @@ static int copy_now(struct user_stacks *p, struct way *w)
 	return rc;
 }
 
-/* Does the walk lack memory that is there? The next copy has it then. */
+/* Does the walk lack memory that exists? Then the next copy has it. */
 static bool wants_more(struct user_stacks *p, struct way *w)
 {
 	uint64_t word;
@@ -603,12 +602,12 @@ static bool wants_more(struct user_stacks *p, struct way *w)
 	if (p->end.verdict != VERDICT_STOPPED || !p->end.missed || w->n >= ARRAY_LEN(w->wanted) ||
 		!thread_memory_word(&p->reach, p->pid, p->end.wanted, &word))
 		return false;
-	/* registers are saved below a return address: what is read first need not be the lowest */
+	/* registers are saved below a return address: the first missing word need not be the lowest */
 	w->wanted[w->n++] = p->end.wanted & ~UINT64_C(255);
 	return true;
 }
 
-/* The copy ended below memory that is there. */
+/* A walk that stopped for memory that exists is truncated. */
 static void tell_end(struct user_stacks *p)
 {
 	uint64_t word;
@@ -619,8 +618,8 @@ static void tell_end(struct user_stacks *p)
 }
 
 /*
- * By one way: copies and walks until no memory is missing. *WHY is what a
- * failure is counted as.
+ * Copy in one way, and walk, until no memory is missing. *WHY is what a failure is
+ * counted as.
  */
 static int go(struct user_stacks *p, struct way *w, enum thread_refusal *why, struct err *e)
 {
@@ -628,7 +627,7 @@ static int go(struct user_stacks *p, struct way *w, enum thread_refusal *why, st
 
 	do {
 		rc = copy_now(p, w);
-		/* not an answer to anybody: the other way is tried */
+		/* not a failure: the caller tries the other way */
 		if (rc == -EAGAIN || rc == -ENODATA)
 			return rc;
 		rc = rc ? rc : walk(p, e);
@@ -641,7 +640,7 @@ static int go(struct user_stacks *p, struct way *w, enum thread_refusal *why, st
 	return 0;
 }
 
-/* Could a stop that is asked for now come at all? In D it would come when the wait is over. */
+/* Would the thread stop at all? In state D, it stops only when the wait is over. */
 static bool can_stop(const struct user_stacks *p, pid_t tid)
 {
 	char text[512], *state;
@@ -655,8 +654,7 @@ static bool can_stop(const struct user_stacks *p, pid_t tid)
 	return !state || strncmp(state, ") D", 3) != 0;
 }
 
-/* Stopped where that is needed and does no harm. What was found without stays the answer where it cannot be.
- */
+/* Stop the thread if that does no harm. Otherwise, what was found without a stop stays the result. */
 static int take_stopped(
 	struct user_stacks *p, const struct way *quiet, bool found, enum thread_refusal *why, struct err *e)
 {
@@ -686,8 +684,8 @@ static int take(struct user_stacks *p, pid_t tid, enum thread_refusal *why, stru
 	if (rc && rc != -EAGAIN && rc != -ENODATA)
 		return rc;
 	/*
-	 * Where SP leads to no memory a stop has nothing to add, and may do harm: x86-64 cannot return to a
-	 * program whose SP is not canonical, so the kernel would end it.
+	 * If SP does not point to memory, a stop adds nothing and may do harm: x86-64 cannot return to a
+	 * program whose SP is not canonical, so the kernel would kill it.
 	 */
 	if (rc || (p->end.reason == REASON_REGISTER && p->copy->head.n_areas))
 		return take_stopped(p, &quiet, !rc, why, e);
@@ -695,7 +693,7 @@ static int take(struct user_stacks *p, pid_t tid, enum thread_refusal *why, stru
 	return 0;
 }
 
-/* --- what it found --- */
+/* --- the result --- */
 
 static void give(struct user_stacks *p, struct cap_stack *ret)
 {

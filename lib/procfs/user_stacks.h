@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * user_stacks - user stacks of the threads of one process, for somebody without
- * BPF: what ptrace(2) asks for is enough, which one has on one's own processes
+ * user_stacks - user stacks of the threads of one process, walked without BPF.
+ *
+ * The permissions of ptrace(2) are enough. A user has them for his own processes
  * without any capability.
  *
- * A thread that is blocked is read without being stopped (procfs/thread_copy.h). That
- * gives PC, SP and stack, which is all that most walks need. One that runs, or
- * whose walk lacks a register, is stopped for a moment (procfs/thread_copy.h), and again
- * where the stack is larger than 64 KiB or goes on in another place. The walk
- * comes after that, over the copy (unwind/walk.h), by tables that a process
- * without privileges makes (procfs/walk_tables.h).
+ * A blocked thread is read without being stopped (procfs/thread_copy.h). That
+ * gives PC, SP and stack, which is all that most walks need. A thread that runs,
+ * or whose walk lacks a register, is stopped for a moment (procfs/thread_copy.h).
+ * The walk then runs over the copy (unwind/walk.h), with tables that a process
+ * without privileges makes (procfs/walk_tables.h). If the stack is larger than
+ * 64 KiB or continues in another place, another copy is made, with another stop
+ * if the thread has to be stopped.
  *
- * What is mapped is read again when a walk comes to a place where nothing was,
- * and when it was read more than 10 ms ago. The first walk that comes to a file
- * waits for its table, up to 3 seconds a process in all; then they go on
- * without.
+ * The mappings are read again when a walk reaches an address where nothing was
+ * mapped, and when they are older than 10 ms. The first walk that reaches a file
+ * waits for its table, up to 3 seconds per process in all; after that, walks
+ * continue without it.
  *
- * A thread is not stopped in a system call whose time limit would begin anew
- * (quiet_copy_is_timed(), and those that a stop has shown to be such): its walk
- * ends where the register is missing. What could not be known before, sockets
- * with SO_RCVTIMEO for one, has one wait lengthened.
+ * A thread is not stopped in a system call whose time limit would begin again
+ * (quiet_copy_is_timed(), and calls that were seen to restart after a stop): its
+ * walk ends where the register is missing. A call that could not be known before,
+ * such as on a socket with SO_RCVTIMEO, has one wait lengthened.
  *
- * Seen from outside: after a stop /proc/PID/task/TID/syscall says
- * restart_syscall where it said nanosleep, poll or futex, with the same
- * arguments. Stops count as context switches, and the recorder gets SIGCHLD.
+ * Visible from outside: after a stop, /proc/PID/task/TID/syscall says
+ * restart_syscall instead of nanosleep, poll or futex, with the same arguments.
+ * Stops count as context switches, and the recorder gets SIGCHLD.
  */
 #ifndef STACKTOOLS_PROCFS_USER_STACKS_H
 #define STACKTOOLS_PROCFS_USER_STACKS_H
@@ -36,65 +38,66 @@
 #include <sys/types.h>
 
 /*
- * thread_refusal - why a thread may not be looked at.
+ * thread_refusal - why the stack of a thread cannot be read.
  * Sources: ptrace(2), "Ptrace access mode checking"; Documentation/admin-guide/LSM/Yama.rst.
  */
 
 enum thread_refusal {
-	THREAD_REFUSAL_GONE, /* ended, or another process has its number */
+	THREAD_REFUSAL_GONE, /* ended, or its number belongs to another process */
 	THREAD_REFUSAL_KTHREAD,
 	THREAD_REFUSAL_COMPAT, /* a 32-bit program */
-	THREAD_REFUSAL_TRACED, /* by somebody else: gdb, strace */
-	THREAD_REFUSAL_OTHERS, /* another user's */
-	THREAD_REFUSAL_PRIVILEGED, /* it has capabilities that are missing here */
-	THREAD_REFUSAL_UNDUMPABLE, /* it has switched that off, or its file may not be read */
+	THREAD_REFUSAL_TRACED, /* by another tracer: gdb, strace */
+	THREAD_REFUSAL_OTHERS, /* belongs to another user */
+	THREAD_REFUSAL_PRIVILEGED, /* has capabilities that this process lacks */
+	THREAD_REFUSAL_UNDUMPABLE, /* has switched this off, or its file may not be read */
 	THREAD_REFUSAL_YAMA, /* kernel.yama.ptrace_scope */
 	THREAD_REFUSAL_FORBIDDEN, /* by something else: a seccomp filter, a security module */
-	THREAD_REFUSAL_LATE, /* it did not stop: it waits for something that cannot be interrupted */
+	THREAD_REFUSAL_LATE, /* did not stop: it waits for something that cannot be interrupted */
 	THREAD_REFUSAL_OTHER,
 	THREAD_REFUSAL_COUNT
 };
 
-const char *thread_refusal_name(enum thread_refusal why); /* a short word, "" beyond the last */
+const char *thread_refusal_name(enum thread_refusal why); /* a short word, "" for an unknown value */
 
 /*
- * Why CODE came of thread TID of process PID, told in *E with that code;
- * -ESRCH for one that is gone. PRIVILEGED: who was refused has CAP_SYS_PTRACE,
- * though this process may have given it up.
+ * Why thread TID of process PID gave CODE, with the message and CODE in *E; -ESRCH
+ * if the thread is gone. PRIVILEGED: the process that was refused has
+ * CAP_SYS_PTRACE, even if this process has dropped it.
  */
 enum thread_refusal thread_refusal_tell(pid_t pid, pid_t tid, int code, bool privileged, struct err *e);
 
 struct user_stacks;
 
 /*
- * For process PID, of which nothing is looked at yet, reached by R (a copy is
- * kept), by the tables T, which outlive it. -ESRCH when there is none;
- * -ENOMEM, -EMFILE.
+ * For process PID, which is read through R (copied). The tables T must outlive
+ * *RET. Reads nothing of the process yet. -ESRCH if it does not exist; -ENOMEM,
+ * -EMFILE.
  */
 int user_stacks_open(const struct thread_memory *r, struct walktables *t, uint32_t pid,
 	struct user_stacks **ret, struct err *e);
 void user_stacks_close(struct user_stacks *p); /* NULL is fine */
 
 /*
- * The user stack of thread TID now. Frames and exact of *RET are P's, until
- * the next call; its id is 0. COMPLETE where a row says that the outermost frame
- * was reached, or led to a return address of zero; UNVERIFIED where a frame
- * pointer did; TRUNCATED beyond 512 frames or 256 KiB; else STOPPED with the
- * reason. A thread that may be read but not stopped has what was found without.
+ * The user stack of thread TID now. P owns the frames and exact of *RET, which are
+ * valid until the next call; its id is 0. COMPLETE if a row says that the
+ * outermost frame was reached, or led to a return address of zero; UNVERIFIED if
+ * a frame pointer did; TRUNCATED beyond 512 frames or 256 KiB; else STOPPED with
+ * the reason. For a thread that can be read but not stopped, the result is what
+ * was found without a stop.
  *
- * -errno where there is no stack, with the message, and counted by reason:
+ * If there is no stack, -errno with the message, which is counted by reason:
  * -ESRCH gone, -EPERM and -EACCES not allowed, -ENOEXEC 32-bit, -ETIMEDOUT it
  * did not stop.
  */
 int user_stacks_take(struct user_stacks *p, uint32_t tid, struct cap_stack *ret, struct err *e);
 
 struct user_stacks_stats {
-	uint64_t stacks; /* that were taken */
+	uint64_t stacks; /* taken */
 	uint64_t stops; /* how often a thread was stopped for them */
 	uint64_t stopped_ns, longest_ns; /* in all, and the longest */
-	uint64_t quiet; /* stacks for which none was stopped */
-	uint64_t spared; /* cut short rather than stop a call that would have begun anew */
-	uint64_t again; /* calls begun anew all the same */
+	uint64_t quiet; /* stacks taken without a stop */
+	uint64_t spared; /* cut short, because a stop would have restarted a call */
+	uint64_t again; /* calls restarted all the same */
 	uint64_t refused[THREAD_REFUSAL_COUNT];
 };
 

@@ -16,7 +16,7 @@ struct walktable {
 	struct table_cache_key key; /* all zero = it has none */
 	enum snapwalk_code state; /* TABLE, NO_TABLE, NOT_READY or DROPPED */
 	bool fresh; /* the worker has made it */
-	uint8_t *bytes; /* with TABLE; and in it: */
+	uint8_t *bytes; /* if state is TABLE; `tab` points into it */
 	struct unwindtab tab;
 };
 
@@ -26,9 +26,9 @@ struct walktables {
 	struct walktable *tables;
 	size_t n, cap;
 	uint64_t bytes_max;
-	uint32_t vdso; /* WALKTABLES_NONE = not asked for yet */
-	bool worker_missing; /* none could be started just now, */
-	bool worker_gone; /* or ever will be */
+	uint32_t vdso; /* WALKTABLES_NONE = not requested yet */
+	bool worker_missing; /* the last attempt to start one failed, */
+	bool worker_gone; /* and no other will be made */
 	struct walktables_stats stats;
 };
 
@@ -49,13 +49,13 @@ int walktables_open(const struct walktables_opts *opts, struct walktables **ret,
 		free(t);
 		return rc;
 	}
-	/* without one, tables are compiled each time */
+	/* without a cache, tables are compiled each time */
 	table_cache_open(TABLE_CACHE_BYTES_DEFAULT, &t->cache, NULL);
 	*ret = t;
 	return 0;
 }
 
-/* At the end: a disk may keep its writers waiting. */
+/* Called at the end, because writing to a disk may take long. */
 static void keep(struct walktables *t, const struct walktable *f)
 {
 	if (t->cache && f->fresh && f->key.id.len && f->tab.head->n_rows >= WORTH_ROWS)
@@ -98,7 +98,7 @@ static void fail(struct walktables *t, struct walktable *f, const char *why)
 	snprintf(t->stats.why, sizeof(t->stats.why), "%.255s", why);
 }
 
-/* BYTES, which are F's from now on, are its table, if they are one. */
+/* Use BYTES, which F owns from now on, as its table if they are valid. */
 static void install(struct walktables *t, struct walktable *f, uint8_t *bytes, size_t len)
 {
 	_cleanup_free_ uint8_t *own = bytes;
@@ -149,7 +149,7 @@ uint32_t walktables_add(struct walktables *t, const struct stat *st, int fd)
 		f->key = table_cache_key_of(st);
 	t->stats.files++;
 	ask(t, f, fd);
-	/* one without an identity is in no cache */
+	/* a file without an identity is not put into the cache */
 	if (!st)
 		f->key.id.len = 0;
 	return (uint32_t)(t->n - 1);
@@ -185,7 +185,7 @@ static void take_answer(struct walktables *t, const struct table_worker_answer *
 
 	if (!f || f->state != SNAPWALK_NOT_READY)
 		return;
-	/* what is no ELF file has no table; that is no failure */
+	/* a file that is not ELF has no table; that is not a failure */
 	if (a->error == -EINVAL || a->error == -EOPNOTSUPP) {
 		f->state = SNAPWALK_NO_TABLE;
 		t->stats.bare++;
@@ -201,7 +201,7 @@ static void take_answer(struct walktables *t, const struct table_worker_answer *
 	install(t, f, bytes, a->len);
 }
 
-/* No worker could be started. Where that is for good nothing waits for its table any more. */
+/* No worker could be started. If that is final, no file waits for its table any more. */
 static void miss_worker(struct walktables *t, const struct err *why)
 {
 	if (t->worker_gone)
@@ -217,7 +217,7 @@ static void miss_worker(struct walktables *t, const struct err *why)
 			fail(t, &t->tables[i], why->msg);
 }
 
-/* Take what has come, until the table of FILE is there or *WAIT_NS have passed. */
+/* Receive answers until the table of FILE is there or *WAIT_NS have passed. */
 static void await(struct walktables *t, uint32_t file, uint64_t *wait_ns)
 {
 	struct table_worker_answer a;

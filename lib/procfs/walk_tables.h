@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * walk_tables - the unwind tables of the files that recorded processes map, in
- * this process's own memory: for walks without BPF.
+ * this process's own memory, for walks without BPF.
  *
- * A table comes from the disk cache, else from the worker process
- * (unwind/worker.h), when a walk first comes to its file. It is kept to the
- * end. A file whose table cannot be made, for it kills the worker, say, is
- * counted once, and has none; what is wrong with one file is no matter of another's.
- * Not for several threads.
+ * When a walk first reaches a file, its table comes from the disk cache, or else
+ * from the worker process (unwind/worker.h). It is kept to the end. A file whose
+ * table cannot be made, for example because it kills the worker, is counted once
+ * and has none; other files are not affected. Not for several threads.
  */
 #ifndef STACKTOOLS_PROCFS_WALK_TABLES_H
 #define STACKTOOLS_PROCFS_WALK_TABLES_H
@@ -22,12 +21,12 @@
 struct walktables;
 
 struct walktables_opts {
-	uint64_t bytes; /* of all tables; 0 = 512 MiB. A table beyond that is dropped */
+	uint64_t bytes; /* limit for all tables; 0 = 512 MiB. A table beyond it is dropped */
 	unsigned int seconds; /* for one file; 0 = 5 */
 	table_worker_compile *compile; /* NULL = unwindcomp(); others are for tests */
 };
 
-/* Forks the worker: call it before anything worth protecting is open. On success *RET is the caller's. */
+/* Forks the worker: call it before anything worth protecting is open. On success the caller owns *RET. */
 int walktables_open(const struct walktables_opts *opts, struct walktables **ret, struct err *e);
 
 /* Writes new tables to the disk cache. NULL is fine. */
@@ -37,37 +36,37 @@ pid_t walktables_worker(const struct walktables *t); /* 0 = there is none now, o
 
 #define WALKTABLES_NONE UINT32_MAX
 
-/* The number of the file of this status, if it is known; else WALKTABLES_NONE. Numbers stay. */
+/* The number of the file with this status if it is known, else WALKTABLES_NONE. Numbers do not change. */
 uint32_t walktables_find(const struct walktables *t, const struct stat *st);
 
 /*
- * Ask for the table of a file that is not known yet: FD, which stays the
- * caller's, of status ST; ST NULL = of no identity, found by its number alone.
- * WALKTABLES_NONE without memory.
+ * Request the table of a file that is not known yet. FD stays the caller's. ST is
+ * its status; NULL = it has no identity, only its number. WALKTABLES_NONE without
+ * memory.
  */
 uint32_t walktables_add(struct walktables *t, const struct stat *st, int fd);
 
-/* That of the vdso, which is every 64-bit process's; likewise. */
+/* Likewise for the vdso, which is the same in every 64-bit process. */
 uint32_t walktables_vdso(struct walktables *t);
 
-/* A file that could not be had, for CODE: counted as one without a table. */
+/* Count a file that could not be opened, for CODE, as one without a table. */
 void walktables_miss(struct walktables *t, int code);
 
 /*
- * What is known of the code at OFFSET of file FILE, as snapwalk_opts.find. For
- * a table that is on its way it waits up to *WAIT_NS, from which that time is taken.
+ * What is known about the code at OFFSET of file FILE, as snapwalk_opts.find. Waits
+ * up to *WAIT_NS for a table that was requested, and subtracts that time.
  */
 enum snapwalk_code walktables_rule(struct walktables *t, uint32_t file, uint64_t offset, uint64_t *wait_ns,
 	const struct unwind_rule **rule);
 
 struct walktables_stats {
-	uint64_t files; /* that were looked at */
-	uint64_t failed; /* of them, without a table for an error: `why` is the last one's message */
+	uint64_t files; /* that walks reached */
+	uint64_t failed; /* of them, without a table because of an error: `why` is the last message */
 	uint64_t bare; /* of them, without unwind information */
-	uint64_t dropped; /* of them, for which there was no room */
-	uint64_t cached; /* tables that the disk cache had */
+	uint64_t dropped; /* of them, without room for the table */
+	uint64_t cached; /* tables from the disk cache */
 	uint64_t rows, bytes;
-	uint64_t worker_lost; /* how often no process could be had that makes them: `worker_why` */
+	uint64_t worker_lost; /* how often no worker could be started: `worker_why` */
 	char why[256], worker_why[256];
 };
 
