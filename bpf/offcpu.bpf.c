@@ -266,7 +266,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 			n = bpf_get_stack(ctx, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
 			key->kernel = helper_stack(s, w, &key->kernel, n, KIND_KERNEL);
 		} else {
-			key->kernel = no_stack(REASON_NOT_ASKED);
+			key->kernel = no_stack(REASON_NOT_RECORDED);
 		}
 		key->user = user_stack(ctx, task, s, w, key, now);
 	}
@@ -307,7 +307,7 @@ static __always_inline struct offcpu_stack_id kernel_stack_of(struct task_struct
 	struct offcpu_wait *w, const struct offcpu_stack_id *last)
 {
 	if (!kernel_stacks)
-		return no_stack(REASON_NOT_ASKED);
+		return no_stack(REASON_NOT_RECORDED);
 #ifdef OFFCPU_RAW
 	return no_stack(REASON_NOT_SEEN);
 #else

@@ -244,7 +244,7 @@ static __always_inline __u32 no_user_reason(struct task_struct *task)
 	struct mm_struct *mm;
 
 	if (!user_stacks)
-		return REASON_NOT_ASKED;
+		return REASON_NOT_RECORDED;
 	if (task_get(task, flags) & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return REASON_KTHREAD;
 	mm = BPF_CORE_READ(task, mm);

@@ -38,9 +38,9 @@ static const struct cli_option options[] = {
 	{ 0, "caps", NULL, "find by trying which capabilities every step and tool takes",
 		CLI_FLAG(struct opts, caps), .group = 2 },
 	{ 0, "bundle", "FILE",
-		"write an archive for whoever is to help, without secrets, and list what is in it",
+		"write an archive for a bug report, without secrets, and list its contents",
 		CLI_FILE(struct opts, bundle), .group = 2 },
-	{ 0, "root", "DIR", "look at a recorded tree (proc, sys, boot) in DIR", CLI_DIR(struct opts, root),
+	{ 0, "root", "DIR", "check a recorded tree (proc, sys, boot) in DIR", CLI_DIR(struct opts, root),
 		.group = 2 },
 };
 
@@ -55,7 +55,7 @@ static int check(const struct cli *c, void *opts)
 
 static const struct cli cli = {
 	.name = "bpfcheck",
-	.about = "Check what this machine lets the tools do, and say what fixes the rest.",
+	.about = "Check what the tools can do on this machine, and how to fix the rest.",
 	.status = "Exit status: 0 every tool is ready, 1 some are degraded, 2 some are impossible; with "
 		  "--caps 0 "
 		  "found for every tool, 1 something is left open, 2 nothing tried.",

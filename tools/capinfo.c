@@ -43,7 +43,7 @@ static const struct cli_option options[] = {
 		"write FILE to OUT with the symbol tables of these files inside, for symbolize elsewhere; - "
 		"is standard output",
 		CLI_FILE(struct opts, pack), .group = 1 },
-	{ 0, "force", NULL, "with --pack: write over an OUT that is no capture",
+	{ 0, "force", NULL, "with --pack: replace an OUT that is not a capture",
 		CLI_FLAG(struct opts, force) },
 	{ .arg = "FILE", CLI_FILE(struct opts, path), .required = true },
 };

@@ -44,8 +44,7 @@ static const struct cli_option options[] = {
 	{ 0, "delimit", NULL, "- between user and kernel frames, -- before a waker",
 		CLI_FLAG(struct opts, folding.delimit) },
 	{ 0, "reverse", NULL, "innermost frame first", CLI_FLAG(struct opts, folding.reverse) },
-	{ 0, "min", "VALUE", "leave out stacks whose sum is less (50, 10us, 5ms)",
-		CLI_TEXT(struct opts, min) },
+	{ 0, "min", "VALUE", "omit stacks whose sum is less (50, 10us, 5ms)", CLI_TEXT(struct opts, min) },
 	{ 0, "top", "N", "only the N greatest", CLI_NUMBER(struct opts, query.top), .min = 1 },
 	{ .arg = "FILE", CLI_FILES(struct opts, files) },
 };
@@ -87,27 +86,29 @@ static void warn_event(const struct opts *o, const struct folding_report *r)
 	if (!r->other)
 		return;
 	if (!o->folding.event || !o->folding.event[0])
-		cli_warn(&cli,
-			"only event '%s' is folded; %llu records of others are left out, the first of '%s'",
-			r->event, (unsigned long long)r->filtered, r->other);
+		cli_warn(&cli, "only event '%s' is folded; %llu %s skipped, the first of '%s'", r->event,
+			(unsigned long long)r->filtered,
+			r->filtered == 1 ? "record of another is" : "records of others are", r->other);
 	else if (!r->records)
 		cli_warn(&cli, "no record is of event '%s'; the first one is of '%s'", r->event, r->other);
 }
 
-/* Tell what is left out; the status that it means. */
-static int tell(const struct opts *o, const struct folding_report *r, const struct foldtab_lines *l)
+/* Report what was skipped or omitted. Returns the exit status. */
+static int report(const struct opts *o, const struct folding_report *r, const struct foldtab_lines *l)
 {
 	bool nothing = o->folding.event && o->folding.event[0] && !r->records && r->other;
 	struct err e = { 0 };
 
 	warn_event(o, r);
 	if (l->vanished)
-		cli_warn(&cli, "%zu stacks are left out: less than half of the unit", l->vanished);
+		cli_warn(&cli, "%zu %s omitted: less than half of the unit", l->vanished,
+			l->vanished == 1 ? "stack is" : "stacks are");
 	if (!r->malformed)
 		return nothing ? CLI_INCOMPLETE : CLI_OK;
-	err_set(&e, -EINVAL,
-		"%llu malformed lines or records are left out; the first is line %llu of '%s': %s",
-		(unsigned long long)r->malformed, (unsigned long long)r->bad_line,
+	err_set(&e, -EINVAL, "%llu malformed %s skipped; the first is line %llu of '%s': %s",
+		(unsigned long long)r->malformed,
+		r->malformed == 1 ? "line or record is" : "lines or records are",
+		(unsigned long long)r->bad_line,
 		strcmp(r->bad_path, "-") == 0 ? "standard input" : r->bad_path, r->bad_why);
 	if (!r->records)
 		err_hint(&e, "%s reads the text of symbolize, or of perf script after perf record -g",
@@ -157,7 +158,7 @@ static int run(struct opts *o, struct err *e)
 	if (!code)
 		code = print(&lines, e);
 	if (!code)
-		status = tell(o, folding_report(f), &lines);
+		status = report(o, folding_report(f), &lines);
 	free(lines.lines);
 	folding_free(f);
 	paragraphs_close(in);

@@ -32,7 +32,7 @@ static const struct cli_option options[] = {
 		CLI_ADDRESS(struct opts, stext), .min = 1 },
 	{ 0, "save", "FILE", "copy /proc/kallsyms to FILE, readable by its owner only",
 		CLI_FILE(struct opts, save) },
-	{ 0, "force", NULL, "--save over a file that is no such copy", CLI_FLAG(struct opts, force) },
+	{ 0, "force", NULL, "--save over a file that is not such a copy", CLI_FLAG(struct opts, force) },
 	{ .arg = "ADDR", CLI_ADDRESSES(struct opts, addrs) },
 };
 

@@ -75,7 +75,7 @@ static const struct cli_option options[] = {
 		CLI_DURATION(struct recargs, duration_ns, 1000000000) },
 	{ 0, "follow", NULL, "children too (default with a command)", CLI_VALUE(struct recargs, follow, 1) },
 	{ 0, "no-follow", NULL, "no children", CLI_VALUE(struct recargs, follow, 0) },
-	{ 0, "force", NULL, "write over a FILE that is no capture", CLI_FLAG(struct recargs, rec.force) },
+	{ 0, "force", NULL, "replace a FILE that is not a capture", CLI_FLAG(struct recargs, rec.force) },
 	{ CLI_HEADING("Which waits") },
 	{ 0, "state", "LETTERS", "only those states of ps(1): S, D, T, t, I, P", CLI_CALL(set_state) },
 	{ 0, "min", "TIME", "only waits of at least TIME (10us, 5ms)",
@@ -109,7 +109,7 @@ static const struct cli_option options[] = {
 		CLI_WORD(struct recargs, rec.mode, record_mode_names) },
 	{ 0, "btf", "FILE", "with raw: the kernel's BTF, from a file",
 		CLI_FILE(struct recargs, rec.bpf.btf_file) },
-	{ 'F', "frequency", "HZ", "with procfs: looks a second (default 99, up to 1000)",
+	{ 'F', "frequency", "HZ", "with procfs: samples a second (default 99, up to 1000)",
 		CLI_NUMBER(struct recargs, rec.hz), .min = 1, .max = 1000 },
 	{ 0, "ptrace", NULL, "with procfs: user stacks; stops each thread for a moment",
 		CLI_FLAG(struct recargs, rec.ptrace) },
@@ -178,7 +178,7 @@ static int check_opts(const struct cli *c, void *opts)
 	o->rec.n_comms = o->comms.n;
 	for (size_t i = 0; i < o->comms.n; i++)
 		if (!*comms[i] || strlen(comms[i]) >= OFFCPU_COMM_LEN)
-			return cli_usage(c, "option '--comm': '%s' is no thread name: 1 to %d bytes",
+			return cli_usage(c, "option '--comm': '%s' is not a thread name: 1 to %d bytes",
 				comms[i], OFFCPU_COMM_LEN - 1);
 	b->follow = o->follow < 0 ? o->command != NULL : o->follow;
 	b->single = o->rec.n_pids == 1 && !o->rec.n_tids && !o->rec.n_comms && !o->command && !b->follow;

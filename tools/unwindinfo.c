@@ -21,7 +21,7 @@ struct opts {
 };
 
 static const struct cli_option options[] = {
-	{ 's', "summary", NULL, "what the table holds, and what was left out, but no rows",
+	{ 's', "summary", NULL, "a summary of the table and of what was omitted, but no rows",
 		CLI_FLAG(struct opts, summary) },
 	{ .arg = "FILE", CLI_FILE(struct opts, path), .required = true },
 	{ .arg = "PC", CLI_ADDRESSES(struct opts, pcs) },

@@ -413,7 +413,7 @@ int diskcache_put(struct diskcache *c, const char *name, const uint8_t *bytes, s
 	int rc;
 
 	if (!is_entry(c, name))
-		return err_set(e, -EINVAL, "'%s' is no name in the cache '%s'", name, c->path);
+		return err_set(e, -EINVAL, "'%s' is not a name in the cache '%s'", name, c->path);
 	if (len > c->limit)
 		return err_sys(e, -EFBIG, "%zu bytes (%s) in the cache '%s'", len, c->kind->what, c->path);
 	rc = store(c, name, bytes, len);

@@ -68,7 +68,7 @@ static int require_regular(const struct root *r, const char *path, int fd, struc
 	if (S_ISDIR(st.st_mode))
 		return err_sys(e, -EISDIR, "cannot read '%s/%s'", r->live ? "" : r->prefix, path);
 	if (!S_ISREG(st.st_mode))
-		return err_set(e, -EINVAL, "'%s/%s' is no regular file", r->live ? "" : r->prefix, path);
+		return err_set(e, -EINVAL, "'%s/%s' is not a regular file", r->live ? "" : r->prefix, path);
 	return 0;
 }
 
@@ -138,7 +138,7 @@ int readfd_all(int fd, uint64_t max, char **ret, size_t *len, struct err *e)
 	ssize_t n = 1;
 
 	if (look_at(fd, &st) != 0)
-		return err_sys(e, -errno, "cannot look at a file");
+		return err_sys(e, -errno, "cannot examine a file");
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, -EMEDIUMTYPE, "not a regular file");
 	if (st.st_size < 0 || (uint64_t)st.st_size > max)

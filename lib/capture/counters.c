@@ -105,7 +105,7 @@ static const struct counter counters[] = {
 	{ "jit.processes", COUNTER_PLAIN, "process image", "process images",
 		"with frames in memory that no file names" },
 	{ "jit.unseen", COUNTER_PLAIN, "process image", "process images",
-		"of these: ended before their files were looked for" },
+		"of these: ended before their files could be read" },
 	{ "jit.maps_read", COUNTER_PLAIN, "file", "files", "of JIT compilers, read" },
 	{ "jit.entries_kept", COUNTER_PLAIN, "piece", "pieces", "of JIT code, stored" },
 	{ "jit.bad_lines", COUNTER_PLAIN, "line or record", "lines and records", "malformed or incomplete" },
@@ -123,7 +123,7 @@ static const struct counter counters[] = {
 	{ "procfs.no_stack", COUNTER_DEGRADED, "thread", "threads",
 		"kernel stacks are names alone: /proc/PID/stack takes CAP_SYS_ADMIN" },
 	{ "procfs.unchecked", COUNTER_DEGRADED, "thread", "threads",
-		"no schedstat, so waits by samples alone; it takes a kernel with CONFIG_SCHED_INFO" },
+		"no schedstat, so waits are estimated from samples alone; schedstat needs CONFIG_SCHED_INFO" },
 
 	{ "lost.map_full", COUNTER_LOST, "wait", "waits", "the aggregation map was full" },
 	{ "lost.map_full_ns", COUNTER_PLAIN, NULL, NULL, "of these" },

@@ -150,7 +150,7 @@ void cap_outcomes_add(struct cap_outcomes *ends, unsigned int verdict, unsigned 
 {
 	uint64_t *v, *r = &ends->reasons[MIN(reason, REASON_COUNT)];
 
-	if (verdict == VERDICT_FAILED && (reason == REASON_KTHREAD || reason == REASON_NOT_ASKED))
+	if (verdict == VERDICT_FAILED && (reason == REASON_KTHREAD || reason == REASON_NOT_RECORDED))
 		return;
 	v = &ends->verdicts[verdict <= VERDICT_FAILED ? verdict : 0];
 	*v = add(*v, waits);
@@ -402,7 +402,7 @@ void cap_mode_put_why(struct buf *b, const struct cap_mode *m)
 		return;
 	buftext_escaped(b, m->name, TEXT_LINE);
 	if (!*m->tried) {
-		buftext_str(b, ", as was asked for");
+		buftext_str(b, ", as requested");
 		return;
 	}
 	buftext_str(b, ": ");
@@ -428,7 +428,7 @@ void cap_mode_put(struct buf *b, const struct cap_mode *m)
 	if (m->late || m->left_out)
 		buftext_printf(b, " (%" PRIu64 " late, %" PRIu64 " not taken)", m->late, m->left_out);
 	if (!m->checked) {
-		buftext_str(b, ", not checked: there is no schedstat");
+		buftext_str(b, ", not checked: no schedstat");
 		return;
 	}
 	buftext_str(b, ", checked against schedstat: off-CPU estimated ");

@@ -15,9 +15,9 @@ static const struct {
 	[REASON_ERRNO] = { "helper-error", "the kernel could not take the stack" },
 	[REASON_KTHREAD] = { "kernel-thread", "a kernel thread has no user stack" },
 	[REASON_EXEC] = { "in-exec", "inside execve: the old registers do not fit the new address space" },
-	[REASON_NOT_ASKED] = { "not-asked", "this half of the stack was not to be recorded" },
+	[REASON_NOT_RECORDED] = { "not-recorded", "this half of the stack was not to be recorded" },
 	[REASON_NOT_SEEN] = { "not-seen",
-		"the wait began before the recording and ended before it could be looked at" },
+		"the wait began before the recording and ended before it could be sampled" },
 	[REASON_LOST] = { "lost", "the stack was taken, but the ring buffer was full" },
 	[REASON_EXITING] = { "exiting", "the thread had given up its address space" },
 	[REASON_COMPAT] = { "32-bit", "a 32-bit task" },
@@ -32,9 +32,9 @@ static const struct {
 	[REASON_DROPPED] = { "dropped", "the unwind table had been dropped, or refused, for lack of memory" },
 	[REASON_NO_FRAME_POINTER] = { "no-frame-pointer",
 		"no unwind table covers the PC, and RBP leads to no caller" },
-	[REASON_PC_ONLY] = { "pc-only", "/proc tells the program counter alone" },
-	[REASON_BETWEEN] = { "between-looks", "the wait was between two looks at /proc" },
-	[REASON_NAMES_ONLY] = { "names-only", "/proc tells names instead of a stack" },
+	[REASON_PC_ONLY] = { "pc-only", "/proc shows only the program counter" },
+	[REASON_BETWEEN] = { "between-samples", "the wait was between two samples" },
+	[REASON_NAMES_ONLY] = { "names-only", "/proc shows names instead of a stack" },
 };
 
 const char *capture_reason_name(unsigned int reason)

@@ -176,7 +176,7 @@ enum cap_reason {
 	REASON_ERRNO = 1, /* the kernel's helper failed: see error */
 	REASON_KTHREAD = 2, /* a kernel thread has no user stack */
 	REASON_EXEC = 3, /* inside execve: the old registers do not fit the new address space */
-	REASON_NOT_ASKED = 4, /* -U or -K: this half of the stack was not requested */
+	REASON_NOT_RECORDED = 4, /* -U or -K: this half of the stack was not requested */
 	REASON_NOT_SEEN = 5, /* the wait began before the recording and ended before it could be examined */
 	REASON_LOST = 6, /* taken, but the ring buffer was full; counted */
 	REASON_EXITING = 7, /* the thread had released its address space */

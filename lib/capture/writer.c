@@ -108,7 +108,7 @@ static int replace(const char *path, const struct stat *st, bool force, const vo
 	case S_IFDIR:
 		return err_sys(e, -EISDIR, "cannot write to '%s'", path);
 	default:
-		return err_set(e, -EINVAL, "'%s' is no file that a capture can be written to", path);
+		return err_set(e, -EINVAL, "'%s' is not a file that a capture can be written to", path);
 	}
 }
 

@@ -328,7 +328,7 @@ void btfcheck_run(const struct machine *m, struct findings *f)
 	if (!btf) {
 		char msg[128];
 
-		snprintf(msg, sizeof(msg), "/sys/kernel/btf/vmlinux is damaged: %zu bytes are no BTF (%s)",
+		snprintf(msg, sizeof(msg), "/sys/kernel/btf/vmlinux is damaged: %zu bytes are not BTF (%s)",
 			len, err_name(errno));
 		unusable(m, msg, false, f);
 		return;

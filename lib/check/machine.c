@@ -352,7 +352,7 @@ int kconfig_parse(const char *path, const void *data, size_t size, struct kconfi
 	if (rc)
 		return rc;
 	if (!looks_like_config(text, len))
-		return err_set(e, -EINVAL, "'%s' is no kernel configuration", path);
+		return err_set(e, -EINVAL, "'%s' is not a kernel configuration", path);
 	*ret = calloc(1, sizeof(**ret));
 	if (!*ret)
 		return err_nomem(e, "a kernel configuration");

@@ -43,7 +43,7 @@ static int look(const struct root *r, enum visible *ret, struct err *e)
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-		return err_set(e, -EINVAL, "'/proc/kallsyms' is no regular file");
+		return err_set(e, -EINVAL, "'/proc/kallsyms' is not a regular file");
 	for (;;) {
 		ssize_t n = read(fd, buf, sizeof(buf));
 
@@ -300,7 +300,7 @@ static void no_servers(const struct machine *m, struct findings *f)
 {
 	const struct distro *d = distro(m);
 	struct finding *fi = findings_add(f, GROUP_SYMBOLS, FINDING_OK, "symbols.debuginfod",
-		"DEBUGINFOD_URLS is not set: debug files are looked for on this machine alone");
+		"DEBUGINFOD_URLS is not set: debug files are searched for on this machine only");
 
 	finding_remedy(fi, "export DEBUGINFOD_URLS=%s",
 		d && d->server ? d->server : "https://debuginfod.elfutils.org");
@@ -328,7 +328,7 @@ static void check_debuginfod(const struct machine *m, struct findings *f)
 		return;
 	}
 	fi = findings_add(f, GROUP_SYMBOLS, FINDING_WARN, "symbols.debuginfod",
-		"DEBUGINFOD_URLS is set, but libdebuginfod.so.1 is in none of the usual directories: nobody "
+		"DEBUGINFOD_URLS is set, but libdebuginfod.so.1 is in none of the usual directories: no server "
 		"is asked");
 	finding_remedy(fi, "%s",
 		strcmp(m->distro, "debian") == 0 || strcmp(m->distro, "ubuntu") == 0

@@ -642,8 +642,8 @@ static const struct {
 	[PRIV_STEP_STACKMAP] = { "load and attach one of stackmap-test", "load and attach BPF programs" },
 	[PRIV_STEP_PERF] = { "open perf dummy events", "open perf events" },
 	[PRIV_STEP_KERNEL] = { "read of the kernel", "read of the kernel" },
-	[PRIV_STEP_OWN] = { "of a process of one's own", "look at one's own processes" },
-	[PRIV_STEP_OTHER] = { "of another user's process", "look at other users' processes" },
+	[PRIV_STEP_OWN] = { "of a process of one's own", "read your own processes" },
+	[PRIV_STEP_OTHER] = { "of another user's process", "read other users' processes" },
 	[PRIV_STEP_LIMITS] = { "limits", "raise limits" },
 };
 

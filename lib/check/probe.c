@@ -62,7 +62,7 @@ static int load(struct probe_bpf *skel, struct err *e)
 	int rc;
 
 	if (stat("/proc/self/ns/pid", &st) != 0)
-		return err_sys(e, -errno, "cannot tell the PID namespace");
+		return err_sys(e, -errno, "cannot determine the PID namespace");
 	skel->rodata->ns_dev = st.st_dev;
 	skel->rodata->ns_ino = st.st_ino;
 	skel->rodata->tgid = (uint32_t)getpid();
@@ -144,7 +144,7 @@ int probe_process_events(char *found, size_t cap, struct err *e)
 	if (rc)
 		return rc;
 	procevents_close(p);
-	snprintf(found, cap, "the kernel tells of new mappings, names and processes");
+	snprintf(found, cap, "the kernel reports new mappings, names and processes");
 	return 0;
 }
 

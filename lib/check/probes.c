@@ -102,7 +102,7 @@ int callprobe_bpf(char *found, size_t cap, struct err *e)
 	}
 	if (code == EPERM && unprivileged_disabled() && !priv_allow(CAP_BPF)) {
 		snprintf(found, cap,
-			"bpf() is shut to who lacks CAP_BPF, so that a filter of it cannot be told");
+			"bpf() is closed without CAP_BPF, so a filter on it cannot be detected");
 		return 0;
 	}
 	return forbidden("bpf()", code, e);
@@ -460,7 +460,7 @@ int progprobe_helper_calls(char *found, size_t cap, struct err *e)
 	for (enum progprobe_kind kind = PROGPROBE_TP_BTF; kind <= PROGPROBE_SLEEPABLE; kind++)
 		n[kind] = try_kind(&h, kind, missing, sizeof(missing));
 	if (missing[0])
-		return err_set(e, -EOPNOTSUPP, "the kernel lets programs not call: %s", missing);
+		return err_set(e, -EOPNOTSUPP, "the kernel does not let programs call: %s", missing);
 	snprintf(found, cap, "helpers may be called: %zu at tp_btf, %zu in iter/task, %zu in iter.s/task",
 		n[PROGPROBE_TP_BTF], n[PROGPROBE_ITER], n[PROGPROBE_SLEEPABLE]);
 	return 0;
@@ -476,7 +476,7 @@ int progprobe_raw_calls(char *found, size_t cap, struct err *e)
 		return rc;
 	n = try_kind(NULL, PROGPROBE_RAW_TP, missing, sizeof(missing));
 	if (missing[0])
-		return err_set(e, -EOPNOTSUPP, "the kernel lets programs not call: %s", missing);
+		return err_set(e, -EOPNOTSUPP, "the kernel does not let programs call: %s", missing);
 	snprintf(found, cap, "helpers may be called: %zu at raw_tp", n);
 	return 0;
 }

@@ -81,7 +81,7 @@ static void judge_yama(const struct machine *m, struct findings *f, const char *
 	static const char *const means[] = { "",
 		"; procfs mode reads system calls of its own children alone, without CAP_SYS_PTRACE",
 		"; procfs mode reads system calls with CAP_SYS_PTRACE alone",
-		"; nobody may attach: --ptrace cannot work" };
+		"; no process may attach: --ptrace cannot work" };
 	bool may = machine_tool_allows(m, TOOL_OFFCPU_RECORD, CAP_SYS_PTRACE);
 
 	findings_add(f, GROUP_SYSCTL, FINDING_OK, id,
@@ -165,7 +165,7 @@ static void check(const struct machine *m, const struct setting *s, struct findi
 	else if (rc)
 		findings_add(f, GROUP_SYSCTL, FINDING_SKIP, id, "%s", e.msg);
 	else
-		findings_add(f, GROUP_SYSCTL, FINDING_SKIP, id, "%s is no number: '%s'", s->name, line);
+		findings_add(f, GROUP_SYSCTL, FINDING_SKIP, id, "%s is not a number: '%s'", s->name, line);
 }
 
 void sysctlcheck_run(const struct machine *m, struct findings *f)
@@ -256,7 +256,7 @@ static void check_absent(const struct machine *m, int code, const struct err *e,
 {
 	struct finding *fi = findings_add(f, GROUP_CONFIG, FINDING_WARN, "configuration.source", "%s%s; %s",
 		code == -ENOENT ? "none to read: " : "", e->msg,
-		m->root->live ? "the live probes tell instead" : "what is built in stays unknown");
+		m->root->live ? "the live probes decide instead" : "what is built in stays unknown");
 
 	if (code == -ENOENT)
 		finding_remedy(fi, "%s",
@@ -309,7 +309,7 @@ static void check_release(const struct machine *m, struct findings *f)
 	old = m->version && m->version < RAW_SINCE && !root_exists(m->root, "sys/kernel/btf/vmlinux");
 	fi = findings_add(f, GROUP_KERNEL, FINDING_WARN, "kernel.release", "Linux %s: %s", m->release,
 		old ? "before 5.10 BPF lacks what the recorder needs"
-		    : "some of what the recorder uses came with 5.18; BTF tells what is backported");
+		    : "some of what the recorder uses came with 5.18; BTF shows what is backported");
 	if (old)
 		fi->bars = MODES_BPF;
 	finding_remedy(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
@@ -377,7 +377,7 @@ static const struct bug bugs[] = {
 		{ { 5, 10, 110 }, { 5, 15, 33 }, { 5, 16, 19 }, { 5, 17, 2 } },
 		{ { 6, 12, 63 }, { 6, 17, 13 }, { 6, 18, 2 }, { 6, 19, 0 } } },
 	{ "kernel.bug.task_stack", "bpf_get_task_stack reads the stack of a thread that ends",
-		"the recorder looks so at waits in progress", { 5, 9, 0 }, { { 0 } },
+		"this is how the recorder reads waits in progress", { 5, 9, 0 }, { { 0 } },
 		{ { 5, 11, 14 }, { 5, 12, 0 } } },
 	{ "kernel.bug.callchain_reuse",
 		"a stack taken by an iterator that is preempted can be another thread's",
@@ -494,7 +494,7 @@ void bugcheck_run(const struct machine *m, struct findings *f)
 
 	if (!v.major) {
 		findings_add(f, GROUP_KERNEL, FINDING_SKIP, "kernel.bug.stackid_overflow",
-			"no version is understood in the release '%s': whether it has known bugs is not told",
+			"no version is understood in the release '%s': its known bugs cannot be determined",
 			m->release);
 		return;
 	}

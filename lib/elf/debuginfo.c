@@ -57,7 +57,7 @@ int debuglink_parse(const void *bytes, size_t len, struct debuglink *ret, struct
 	if (rc)
 		return rc;
 	if (!is_below(ret->name))
-		return err_set(e, -EINVAL, "has '%s', which is no plain name", ret->name);
+		return err_set(e, -EINVAL, "has '%s', which is not a plain file name", ret->name);
 	rd_bytes(&r, -(len - rd_left(&r)) & 3);
 	ret->crc = rd_u32(&r);
 	return r.bad ? err_set(e, -EINVAL, "has no CRC") : 0;
@@ -197,7 +197,7 @@ int debugplace_open(int root, const char *path, struct elffile **ret, struct err
 	if (fstat(fd, &st) != 0)
 		return err_sys(e, -errno, "cannot be examined");
 	if (!S_ISREG(st.st_mode))
-		return err_set(e, -EINVAL, "is no regular file");
+		return err_set(e, -EINVAL, "is not a regular file");
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	rc = elffile_open(AT_FDCWD, link, false, &f, e);
 	if (rc)
@@ -652,7 +652,7 @@ static int find_dwp(const struct debugfile_opts *o, const struct elffile *elf, c
 	const char *dir;
 
 	s.sections = DWP_SECTIONS;
-	s.lacks = "is no package of split debug information";
+	s.lacks = "is not a package of split debug information";
 	try_joined(&s, path, ".dwp", "");
 	if (o->symfs >= 0 && debugplace_real(o->symfs, path, real, sizeof(real)))
 		try_joined(&s, real, ".dwp", "");

@@ -231,9 +231,9 @@ static int tell(int code, unsigned int seconds, struct err *e)
 	case -EPIPE:
 		return err_set(e, code, "a server of DEBUGINFOD_URLS began to send it and broke off");
 	case -ECHILD:
-		return err_set(e, code, "the process that asked the servers of DEBUGINFOD_URLS broke off");
+		return err_set(e, code, "the process that queries the servers of DEBUGINFOD_URLS ended early");
 	default:
-		return err_sys(e, code, "the servers of DEBUGINFOD_URLS cannot be asked");
+		return err_sys(e, code, "the servers of DEBUGINFOD_URLS cannot be queried");
 	}
 }
 
@@ -261,10 +261,10 @@ int debugserver_find(const struct debugserver_opts *o, const struct cap_build_id
 	int rc;
 
 	if (!debugserver_wanted() || !id->len)
-		return err_set(e, -ENOENT, "no server is asked");
+		return err_set(e, -ENOENT, "no server is queried");
 	if (o->server && o->server->silent) {
 		rc = tell(o->server->silent, seconds, e);
-		return err_prefix(e, "not asked again"), rc;
+		return err_prefix(e, "not queried again"), rc;
 	}
 	rc = fetch(o, seconds, id, fd);
 	if (rc == 0)

@@ -111,7 +111,7 @@ static int read_head(struct elffile *f, struct head *h, struct err *e)
 	if (rc)
 		return rc;
 	if (f->size < 52 || memcmp(raw, ELFMAG, SELFMAG) != 0)
-		return err_set(e, -EINVAL, "is no ELF file");
+		return err_set(e, -EINVAL, "is not an ELF file");
 	if (raw[EI_CLASS] != ELFCLASS64 && raw[EI_CLASS] != ELFCLASS32)
 		return err_set(e, -EINVAL, "is an ELF file of unknown class %u", raw[EI_CLASS]);
 	if (raw[EI_DATA] != ELFDATA2LSB)
@@ -291,7 +291,7 @@ static int fill_from(struct elffile *f, struct err *e)
 	if (examine(f->fd, &st) != 0)
 		return err_sys(e, -errno, "cannot be examined");
 	if (!S_ISREG(st.st_mode))
-		return err_set(e, -EINVAL, "is no regular file");
+		return err_set(e, -EINVAL, "is not a regular file");
 	f->size = (uint64_t)st.st_size;
 	f->mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec;
 	return read_headers(f, e);

@@ -297,7 +297,7 @@ static int check_module_id(
 static int check_kind(const struct elffile *f, const struct elfsection_names *names, struct err *e)
 {
 	if (!elfrel_is(f))
-		return err_set(e, -EINVAL, "is no kernel module");
+		return err_set(e, -EINVAL, "is not a kernel module");
 	return elfsection_has(f, names, ".debug_info") ? 0 : err_set(e, -ENODATA, "has no debug information");
 }
 
@@ -789,10 +789,10 @@ static bool by_release(struct search_vmlinux *s)
 static int check_host(const struct cap_host *host, struct err *e)
 {
 	if (host->kernel_build_id.len < 2)
-		return err_set(e, -EINVAL, "the capture does not tell the build ID of its kernel");
+		return err_set(e, -EINVAL, "the capture does not have the build ID of its kernel");
 	if (!host->stext)
 		return err_set(e, -EINVAL,
-			"the capture does not tell where its kernel was: kernel.kptr_restrict hid it");
+			"the capture does not have the address of its kernel: kernel.kptr_restrict hid it");
 	return 0;
 }
 

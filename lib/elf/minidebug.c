@@ -21,7 +21,7 @@ static int message_of(lzma_ret rc, struct err *e)
 	case LZMA_OPTIONS_ERROR:
 		return err_set(e, -EOPNOTSUPP, "is packed in a way that is not known");
 	case LZMA_FORMAT_ERROR:
-		return err_set(e, -EINVAL, "is no xz stream");
+		return err_set(e, -EINVAL, "is not an xz stream");
 	case LZMA_OK: /* more input is needed, but there is none */
 	case LZMA_BUF_ERROR:
 		return err_set(e, -EINVAL, "is cut");

@@ -395,7 +395,7 @@ static int account(struct folding *f, const struct paragraphs *in, const struct 
 	}
 	if (!weight_of(f, r, &weight)) {
 		malformed(f, in, r->line,
-			f->o->by_count ? "a count that is no 64-bit number"
+			f->o->by_count ? "a count that is not a 64-bit number"
 				       : "a period that does not fit 64 bits");
 		return 0;
 	}

@@ -622,7 +622,7 @@ int helper_start(const struct helper_opts *o, struct helper **ret, struct err *e
 		.rules = o->memory ? memory_rules : look_rules,
 		.n_rules = o->memory ? ARRAY_LEN(memory_rules) : ARRAY_LEN(look_rules) };
 	struct start start = { .memory = o->memory };
-	const struct worker_opts opts = { .who = "the process that looks at threads",
+	const struct worker_opts opts = { .who = "the process that samples threads",
 		.sandbox = &box,
 		.hurry = true,
 		.prepare = prepare,
@@ -697,7 +697,7 @@ void procfs_priv_put(const struct procfs_priv *p, struct buf *b)
 {
 	priv_drop_put(&p->dropped, b);
 	if (helper_pid(p->helper))
-		priv_drop_put_child("the process that looks at threads", p->helper_caps, b);
+		priv_drop_put_child("the process that samples threads", p->helper_caps, b);
 	if (worker_pid(p->broker))
 		priv_drop_put_child("the process that opens files", p->broker_caps, b);
 	buftext_str(b, "; ");

@@ -241,7 +241,7 @@ int procfs_priv_renounce(struct err *e);
 int procfs_priv_drop(struct procfs_priv *p, bool memory, struct err *why, struct err *e);
 void procfs_priv_close(struct procfs_priv *p); /* a zeroed one is fine */
 
-/* "no capabilities, ...; the process that looks at threads keeps ..." */
+/* "no capabilities, ...; the process that samples threads keeps ..." */
 void procfs_priv_put(const struct procfs_priv *p, struct buf *b);
 
 /* True, once, if one of the two has ended early; *WHY says why. */

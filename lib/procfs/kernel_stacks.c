@@ -223,7 +223,7 @@ void kernel_stacks_kernel(struct kernel_stacks *p, const struct sampler_seen *s,
 	const char letter[] = { s->stat.state, '\0' };
 
 	if (p->o.no_kernel) {
-		no_stack(ret, REASON_NOT_ASKED, 0);
+		no_stack(ret, REASON_NOT_RECORDED, 0);
 		return;
 	}
 	if (!s->stack || !push_stack(p, s->stack, s->stack_len)) {
@@ -241,7 +241,7 @@ void kernel_stacks_kernel(struct kernel_stacks *p, const struct sampler_seen *s,
 void kernel_stacks_named(struct kernel_stacks *p, const char *name, struct offcpu_stack_id *ret)
 {
 	if (p->o.no_kernel) {
-		no_stack(ret, REASON_NOT_ASKED, 0);
+		no_stack(ret, REASON_NOT_RECORDED, 0);
 		return;
 	}
 	begin(p, CAPTURE_STACK_KERNEL, VERDICT_UNVERIFIED, REASON_NAMES_ONLY);
@@ -255,7 +255,7 @@ void kernel_stacks_user(struct kernel_stacks *p, const struct sampler_seen *s, b
 	struct offcpu_stack_id *ret)
 {
 	if (p->o.no_user || kthread) {
-		no_stack(ret, p->o.no_user ? REASON_NOT_ASKED : REASON_KTHREAD, 0);
+		no_stack(ret, p->o.no_user ? REASON_NOT_RECORDED : REASON_KTHREAD, 0);
 		return;
 	}
 	if (!s->has_syscall || !s->syscall.pc) {
@@ -270,7 +270,7 @@ void kernel_stacks_user(struct kernel_stacks *p, const struct sampler_seen *s, b
 
 void kernel_stacks_between(struct kernel_stacks *p, struct offcpu_stack_id *ret)
 {
-	no_stack(ret, p->o.no_user ? REASON_NOT_ASKED : REASON_BETWEEN, 0);
+	no_stack(ret, p->o.no_user ? REASON_NOT_RECORDED : REASON_BETWEEN, 0);
 }
 
 /*
@@ -291,7 +291,7 @@ static void mark_exact(struct kernel_stacks *p, const struct cap_stack *s)
 void kernel_stacks_walked(struct kernel_stacks *p, const struct cap_stack *s, struct offcpu_stack_id *ret)
 {
 	if (p->o.no_user || !s->len) {
-		no_stack(ret, p->o.no_user ? REASON_NOT_ASKED : s->reason, s->error);
+		no_stack(ret, p->o.no_user ? REASON_NOT_RECORDED : s->reason, s->error);
 		return;
 	}
 	begin(p, CAPTURE_STACK_USER, s->verdict, s->reason);

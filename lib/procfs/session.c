@@ -1022,7 +1022,7 @@ static void miss(struct procfs_session *r)
 	worker_stats(r->priv.broker, &r->told.broker);
 	if (!procfs_priv_missed(&r->priv, &why))
 		return;
-	degrade(r, "of others' threads is seen what one's own rights reach", &why);
+	degrade(r, "other users' threads: limited to your own permissions", &why);
 	cap_writer_option(r->out, &(struct cap_option){ "helper", why.msg });
 }
 
@@ -1107,7 +1107,7 @@ static int drop(struct procfs_session *r, struct err *e)
 	if (rc)
 		return rc;
 	if (why.msg[0])
-		degrade(r, "others' threads are looked at as far as one's own rights go", &why);
+		degrade(r, "other users' threads: limited to your own permissions", &why);
 	procfs_priv_put(&r->priv, &b);
 	snprintf(r->privileges, sizeof(r->privileges), "%.*s", (int)b.len, b.p ? (const char *)b.p : "");
 	buf_free(&b);

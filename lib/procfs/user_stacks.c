@@ -371,14 +371,14 @@ enum thread_refusal thread_refusal_tell(pid_t pid, pid_t tid, int code, bool pri
 				pid);
 		else
 			err_set(e, code, "process %d belongs to user %u", pid, f.uid);
-		err_hint(e, "stacks of others take CAP_SYS_PTRACE: run as root, or as that user");
+		err_hint(e, "other users' stacks need CAP_SYS_PTRACE: run as root, or as that user");
 		break;
 	case THREAD_REFUSAL_PRIVILEGED:
 		err_set(e, code, "process %d has capabilities that this process has not", pid);
 		err_hint(e, "stacks of such processes take CAP_SYS_PTRACE: run as root");
 		break;
 	case THREAD_REFUSAL_UNDUMPABLE:
-		err_set(e, code, "process %d does not let itself be looked into", pid);
+		err_set(e, code, "process %d does not allow itself to be traced", pid);
 		err_hint(e, "it changed its user, or its program may not be read, or it called "
 			    "prctl(PR_SET_DUMPABLE): run as root");
 		break;
@@ -398,7 +398,7 @@ enum thread_refusal thread_refusal_tell(pid_t pid, pid_t tid, int code, bool pri
 		break;
 	case THREAD_REFUSAL_OTHER:
 	case THREAD_REFUSAL_COUNT:
-		err_sys(e, code, "cannot look at thread %d of process %d", tid, pid);
+		err_sys(e, code, "cannot read thread %d of process %d", tid, pid);
 		break;
 	}
 	return why;
@@ -450,7 +450,7 @@ int user_stacks_open(const struct thread_memory *r, struct walktables *t, uint32
 	/* ENOSYS: before Linux 5.3, where nothing protects from a reused PID */
 	if (p->pidfd < 0 && errno != ENOSYS)
 		rc = errno == ESRCH ? err_set(e, -ESRCH, "there is no process %u", pid)
-				    : err_sys(e, -errno, "cannot look at process %u", pid);
+				    : err_sys(e, -errno, "cannot read process %u", pid);
 	else if (!p->copy)
 		rc = err_nomem(e, "copies of stacks");
 	if (rc)

@@ -290,7 +290,7 @@ static int check_btf(struct err *e)
 		return 0;
 	err_sys(e, -errno, "cannot read the kernel's BTF, '/sys/kernel/btf/vmlinux'");
 	return err_hint(
-		e, "the kernel needs CONFIG_DEBUG_INFO_BTF=y; 'bpfcheck --tool offcpu-record' looks closer");
+		e, "the kernel needs CONFIG_DEBUG_INFO_BTF=y; 'bpfcheck --tool offcpu-record' shows the details");
 }
 
 /* In the first PID namespace an id needs no translation: /proc/self/ns/pid is PROC_PID_INIT_INO. */
@@ -842,7 +842,7 @@ _Static_assert(CAPTURE_STACK_KERNEL == 1 && CAPTURE_STACK_USER == 2, "stack kind
 _Static_assert(
 	VERDICT_COMPLETE == 1 && VERDICT_UNVERIFIED == 2 && VERDICT_TRUNCATED == 3 && VERDICT_STOPPED == 4,
 	"verdicts");
-_Static_assert(REASON_ERRNO == 1 && REASON_KTHREAD == 2 && REASON_EXEC == 3 && REASON_NOT_ASKED == 4 &&
+_Static_assert(REASON_ERRNO == 1 && REASON_KTHREAD == 2 && REASON_EXEC == 3 && REASON_NOT_RECORDED == 4 &&
 		       REASON_NOT_SEEN == 5 && REASON_EXITING == 7 && REASON_COMPAT == 8 && REASON_EMPTY == 9,
 	"reasons");
 _Static_assert(REASON_MEMORY == 10 && REASON_NO_MAPPING == 11 && REASON_NO_ROW == 12 &&

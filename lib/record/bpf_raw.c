@@ -57,7 +57,7 @@ static int check_shape(const struct rawprogs *p, const struct offcpu_opts *opts,
 	if (p->shape.ns_level && !has(p, TASK_LAYOUT_INUM))
 		return err_set(e, -ENOTSUP, "cannot find out the ids of this PID namespace");
 	if (opts->use_cgroup || opts->owner_only) {
-		err_set(e, -ENOTSUP, "without the kernel's BTF nobody can tell %s a thread %s",
+		err_set(e, -ENOTSUP, "without the kernel's BTF there is no way to find out %s a thread %s",
 			opts->use_cgroup ? "in which cgroup" : "whose",
 			opts->use_cgroup ? "is" : "is to the system");
 		return err_hint(e, "'/sys/kernel/btf/vmlinux' is needed for that");
@@ -74,7 +74,7 @@ static void set_limits(struct rawprogs *p)
 		add_limit(p, "where the main thread's stack begins is not known");
 	if (!p->classic)
 		return;
-	add_limit(p, "classic tracepoints, which tell states less exactly, for ");
+	add_limit(p, "classic tracepoints, which report states less exactly, for ");
 	snprintf(p->limits + strlen(p->limits), sizeof(p->limits) - strlen(p->limits), "%s", p->classic_why);
 }
 
@@ -131,12 +131,12 @@ static int choose_hook(struct rawprogs *p, struct err *e)
 		return 0;
 	if (code == -EINVAL || code == -ENOTSUP)
 		snprintf(p->classic_why, sizeof(p->classic_why),
-			"raw tracepoint sched_switch does not tell states");
+			"raw tracepoint sched_switch does not report states");
 	else
 		snprintf(p->classic_why, sizeof(p->classic_why), "raw tracepoints are refused: %s",
 			strerror(-code));
 	if (p->shape.ns_level)
-		return err_set(e, -ENOTSUP, "%s, and classic ones tell no ids of this PID namespace",
+		return err_set(e, -ENOTSUP, "%s, and classic ones have no ids of this PID namespace",
 			p->classic_why);
 	code = find_fields(p->skel, e);
 	if (code)
@@ -480,7 +480,7 @@ static bool state_wanted(const struct rawtasks *t, uint32_t state)
 
 static struct offcpu_stack_id no_stack(bool asked)
 {
-	return (struct offcpu_stack_id){ 0, OFFCPU_FAILED(asked ? REASON_NOT_SEEN : REASON_NOT_ASKED, 0) };
+	return (struct offcpu_stack_id){ 0, OFFCPU_FAILED(asked ? REASON_NOT_SEEN : REASON_NOT_RECORDED, 0) };
 }
 
 static void announce(struct rawtasks *t, const struct threadstat *leader, const struct threadstat *st,
@@ -596,5 +596,5 @@ int rawtasks_open(const struct rawtasks *t, uint64_t record_start_ns, void (*tak
 		key = id;
 		last = &key;
 	}
-	return rc == -ENOENT ? 0 : err_sys(e, rc, "cannot look at the waits that are open");
+	return rc == -ENOENT ? 0 : err_sys(e, rc, "cannot read the waits that are open");
 }

@@ -26,7 +26,7 @@
  * for.
  */
 
-/* A descriptor for reading, the caller's, and its status; -EMEDIUMTYPE for what is no regular file, else
+/* A descriptor for reading, the caller's, and its status; -EMEDIUMTYPE for what is not a regular file, else
  * -errno. */
 int mapfile_open(struct worker *o, uint32_t pid, const struct procmap *m, struct stat *st);
 

@@ -373,7 +373,7 @@ static struct jitwatch *find_watch(struct jitwatches *t, const struct image *im,
 
 /*
  * The number in `all` of the watch of image IM, from now on that of PROC in the capture;
- * UINT32_MAX: it ended before it could be looked at, or there is no room. NOW_NS is a time
+ * UINT32_MAX: it ended before it could be sampled, or there is no room. NOW_NS is a time
  * at which it is IM.
  */
 static uint32_t jitwatch_bind(struct jitwatches *t, uint32_t proc, const struct past_maps *past,
@@ -404,7 +404,7 @@ static void jitwatch_settle(struct jitwatches *t, uint64_t now_ns)
 /*
  * Open the perf map of W once more by its name, which may be another file by
  * now; where there is none the one that was found before stays. -EMEDIUMTYPE for
- * what is no regular file.
+ * what is not a regular file.
  */
 static int jitwatch_reopen(struct jitwatches *t, struct jitwatch *w)
 {

@@ -44,7 +44,7 @@ bool jitfile_owner(uint32_t pid, struct jitfile_owner *ret);
 /*
  * The perf map of O, through its root while it lives, else in our /tmp if it
  * shared that: a descriptor for reading and its status; -ENOENT: there is
- * none; -EMEDIUMTYPE: it is no regular file.
+ * none; -EMEDIUMTYPE: it is not a regular file.
  */
 int jitfile_map(const struct jitfile_owner *o, struct stat *st);
 

@@ -65,7 +65,7 @@ static int read_bytes(struct image *b, const char *file, struct err *e)
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return err_sys(e, -errno, "cannot read the kernel's BTF, '%s'", file);
 	if (!S_ISREG(st.st_mode) || st.st_size > BYTES_MAX)
-		return err_set(e, -EINVAL, "'%s' is no file of BTF", file);
+		return err_set(e, -EINVAL, "'%s' is not a BTF file", file);
 	p = strcmp(file, VMLINUX) == 0 ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
 				       : MAP_FAILED;
 	if (p != MAP_FAILED) {

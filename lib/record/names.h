@@ -5,7 +5,7 @@
  *
  * Files are opened as the processes that mapped them reach them, and are used
  * when they are proven to be those that were mapped. Reading their symbols is
- * left to processes that can do nothing else (symbols/pool.h); no server is asked. A thread
+ * left to processes that can do nothing else (symbols/pool.h); no server is queried. A thread
  * waits for them, so that most of it is done while the recording goes on.
  */
 #ifndef STACKTOOLS_RECORD_NAMES_H

@@ -79,7 +79,7 @@ static int kernel_peek_open(struct kernel_peek **ret, struct err *e)
 	int rc;
 
 	if (!k)
-		return err_nomem(e, "a look at the kernel's memory");
+		return err_nomem(e, "a read of the kernel's memory");
 	k->shared = MAP_FAILED;
 	k->skel = peek_bpf__open();
 	rc = k->skel ? peek_bpf__load(k->skel) : -ENOMEM;
@@ -466,9 +466,9 @@ static int task_samples_begin(struct task_samples *s, struct kernel_peek *peek, 
 		rc = sleep_again(s);
 	if (!rc)
 		return 0;
-	err_sys(e, rc, "cannot look at the tasks of threads of our own");
+	err_sys(e, rc, "cannot read the tasks of our own threads");
 	if (rc == -EPERM)
-		err_hint(e, "it takes BPF_PROG_TEST_RUN of bpf(2), which a seccomp filter may refuse");
+		err_hint(e, "it needs BPF_PROG_TEST_RUN of bpf(2), which a seccomp filter may refuse");
 	return rc;
 }
 
@@ -1061,7 +1061,7 @@ static int compare(const struct task_layout *shape, const struct btf *btf, const
 {
 	if (shape->at[TASK_LAYOUT_PID] < 0 || shape->at[TASK_LAYOUT_TGID] < 0 ||
 		shape->at[TASK_LAYOUT_COMM] < 0)
-		return err_set(e, -EINVAL, "cannot tell whether '%s' is of the running kernel", file);
+		return err_set(e, -EINVAL, "cannot determine whether '%s' is of the running kernel", file);
 	for (enum task_layout_member m = 0; m < TASK_LAYOUT_MEMBERS; m++) {
 		int at = told(btf, m);
 

@@ -108,7 +108,7 @@ static bool sum_up(struct stackcase_report *r, const struct stackshot *s, struct
 		}
 		f = family_of(frames, stackcase_frames(r, s, key, frames));
 		if (f == FAMILIES)
-			return stackcase_fail(r, "id %d is no stack of ours", key);
+			return stackcase_fail(r, "id %d is not one of our stacks", key);
 		stackcase_detail(r, "%" PRIu64 " times id %d: %s", count, key, chain_name(frames[1], NULL));
 		sums->by_family[f] += count;
 	}

@@ -373,7 +373,7 @@ static void run_delete(struct stackcase_report *r, const struct stackcase_env *e
 		if (bpf_map_lookup_elem(fd, &gone, frames) == 0 || errno != ENOENT)
 			stackcase_fail(r, "id %u is still there after its delete", gone);
 		if (bpf_map_delete_elem(fd, &gone) == 0 || errno != ENOENT)
-			stackcase_fail(r, "a second delete of id %u is no -ENOENT", gone);
+			stackcase_fail(r, "a second delete of id %u is not -ENOENT", gone);
 	}
 	found = iterate(r, s, ids);
 	if (found != n)
@@ -388,8 +388,8 @@ static void run_delete(struct stackcase_report *r, const struct stackcase_env *e
 static const enum stackmap_half user = STACKMAP_USER, kernel = STACKMAP_KERNEL;
 
 static const struct stackcase cases[] = {
-	{ "frames: a skip count leaves out the innermost user frames", run_skip, &user },
-	{ "frames: a skip count leaves out the innermost kernel frames", run_skip, &kernel },
+	{ "frames: a skip count omits the innermost user frames", run_skip, &user },
+	{ "frames: a skip count omits the innermost kernel frames", run_skip, &kernel },
 	{ "frames: skipping the whole user stack is EFAULT", run_skip_all, &user },
 	{ "frames: skipping the whole kernel stack is EFAULT", run_skip_all, &kernel },
 	{ "frames: a stack deeper than the entry keeps its inner frames", run_shallow, NULL },

@@ -166,7 +166,7 @@ static const struct stackcase cases[] = {
 	{ "map: entries need not be a power of two", run_create, SHAPE(4, 8, 1000, 0, 0, 0) },
 	{ "map: value size zero is refused", run_create, SHAPE(4, 0, 16, 0, -EINVAL, 0) },
 	{ "map: value size below one frame is refused", run_create, SHAPE(4, 4, 16, 0, -EINVAL, 0) },
-	{ "map: value size that is no multiple of 8 is refused", run_create,
+	{ "map: a value size that is not a multiple of 8 is refused", run_create,
 		SHAPE(4, 12, 16, 0, -EINVAL, 0) },
 	{ "map: one frame deeper than perf_event_max_stack is refused", run_create,
 		SHAPE(4, TOO_DEEP, 16, 0, -EINVAL, 0) },
@@ -186,7 +186,7 @@ static const struct stackcase cases[] = {
 		SHAPE(4, TOO_DEEP, 16, BPF_F_STACK_BUILD_ID, -EINVAL, 0) },
 	{ "map: user space cannot insert a stack", run_insert, NULL },
 	{ "map: an empty one has nothing to look up, delete or iterate", run_empty, NULL },
-	{ "map: an id beyond the buckets is no stack", run_beyond, NULL },
+	{ "map: an id beyond the buckets is not a stack", run_beyond, NULL },
 };
 
 const struct stackcase_set mapcases = { cases, ARRAY_LEN(cases) };

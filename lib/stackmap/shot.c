@@ -324,7 +324,7 @@ static int aim(struct stackshot *s, struct err *e)
 	s->counts_fd = bpf_object__find_map_fd_by_name(s->obj, "counts");
 	s->taken_fd = bpf_object__find_map_fd_by_name(s->obj, "taken");
 	if (stat("/proc/self/ns/pid", &st) != 0)
-		return err_sys(e, -errno, "cannot look at '/proc/self/ns/pid'");
+		return err_sys(e, -errno, "cannot examine '/proc/self/ns/pid'");
 	s->state->ns_dev = st.st_dev;
 	s->state->ns_ino = st.st_ino;
 	s->state->tgid = (uint32_t)getpid();

@@ -372,7 +372,7 @@ static int open_elf(struct binaries *b, uint32_t id, uint32_t tgid, struct elffi
 	if (image)
 		return elffile_image(image->bytes, image->len, ret, e);
 	if (file->flags & CAPTURE_FILE_PSEUDO)
-		return err_set(e, -ENOENT, "is no file, and its bytes are not in the recording");
+		return err_set(e, -ENOENT, "is not a file, and its bytes are not in the recording");
 	rc = sym_file_open(&b->where, file, tgid, ret, e);
 	if (rc == -ENOENT && (file->flags & CAPTURE_FILE_DELETED))
 		return err_set(e, rc, "was deleted or replaced before it could be kept");
@@ -548,7 +548,7 @@ static int find_module(struct kernel_parts *k, uint32_t id, const struct modhits
 	rc = kmodfile_find(&o, kernel_parts_name(k, id), symbols, n_symbols, &ret->module, e);
 	if (k->tree.cut && !ret->module.file && !*ret->module.missed)
 		snprintf(ret->module.missed, sizeof(ret->module.missed),
-			"the directories of modules have more files than are looked at");
+			"the directories of modules have more files than are searched");
 	root_close(&root);
 	return rc;
 }

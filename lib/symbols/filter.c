@@ -74,8 +74,8 @@ int kallsyms_filter_place_live(struct kallsyms_filter *f, struct err *e)
 	}
 	err = kallsyms_load(NULL, &live, e);
 	if (err) {
-		err_prefix(e, "cannot tell where the running kernel is");
-		err_hint(e, "--stext ADDR tells where _stext is");
+		err_prefix(e, "cannot determine where the running kernel is");
+		err_hint(e, "--stext ADDR gives the address of _stext");
 		return err;
 	}
 	stext = kallsyms_address(live, "_stext");

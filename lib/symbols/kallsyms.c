@@ -437,9 +437,9 @@ static const char *take_plain_lines(struct reader *r, const char *p, const char 
 
 static int bad_file(const struct reader *r, const char *why, struct err *e)
 {
-	err_set(e, -EINVAL, "'%s' is no copy of /proc/kallsyms: %s", r->file, why);
+	err_set(e, -EINVAL, "'%s' is not a copy of /proc/kallsyms: %s", r->file, why);
 	if (r->line)
-		err_set(e, -EINVAL, "'%s' is no copy of /proc/kallsyms: line %zu %s", r->file, r->line, why);
+		err_set(e, -EINVAL, "'%s' is not a copy of /proc/kallsyms: line %zu %s", r->file, r->line, why);
 	err_hint(e, "make one with 'kallsyms-resolve --save FILE'");
 	return -EINVAL;
 }
@@ -564,7 +564,7 @@ static int check_addresses(const struct ksymtext *t, const char *file, struct er
 	if (t->n)
 		return 0;
 	if (t->low) {
-		err_set(e, -EINVAL, "'%s' is no copy of /proc/kallsyms: it holds no kernel address", file);
+		err_set(e, -EINVAL, "'%s' is not a copy of /proc/kallsyms: it holds no kernel address", file);
 		err_hint(e, "make one with 'kallsyms-resolve --save FILE'");
 		return -EINVAL;
 	}
@@ -1066,7 +1066,7 @@ static int check_target(const char *to, bool force, struct err *e)
 	err = kallsyms_load_fd(fd, to, &ks, NULL);
 	if (err == 0 || err == -EACCES) /* a copy with zero addresses is a copy, too */
 		return 0;
-	err_set(e, -EEXIST, "'%s' exists and is no copy of /proc/kallsyms", to);
+	err_set(e, -EEXIST, "'%s' exists and is not a copy of /proc/kallsyms", to);
 	err_hint(e, "--force overwrites it");
 	return -EEXIST;
 }

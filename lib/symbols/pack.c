@@ -68,7 +68,7 @@ static int make_image(struct pack *p, const struct cap_file *file, uint32_t proc
 	int rc;
 
 	if (file->flags & CAPTURE_FILE_PSEUDO)
-		return err_set(e, -ENOENT, "is no file, and its bytes are not in the recording");
+		return err_set(e, -ENOENT, "is not a file, and its bytes are not in the recording");
 	rc = sym_file_open(&p->where, file, p->c->procs[proc].tgid, &elf, e);
 	if (rc)
 		return rc;

@@ -174,9 +174,9 @@ static void put_comm(struct buf *b, const char *comm)
 		buftext_str(b, " ");
 }
 
-static bool not_asked(const struct cap_stack *s)
+static bool not_recorded(const struct cap_stack *s)
 {
-	return s->verdict == VERDICT_FAILED && s->reason == REASON_NOT_ASKED;
+	return s->verdict == VERDICT_FAILED && s->reason == REASON_NOT_RECORDED;
 }
 
 /* What went wrong, in one word; NULL if nothing did. */
@@ -214,8 +214,8 @@ static void put_verdict(struct buf *b, const char *key, const struct cap_stack *
 	const char *word = error_word(s);
 
 	buftext_str(b, key);
-	buftext_str(b, not_asked(s) ? "not-asked" : capture_verdict_name(s->verdict));
-	if (word && s->verdict != VERDICT_TRUNCATED && !not_asked(s)) {
+	buftext_str(b, not_recorded(s) ? "not-recorded" : capture_verdict_name(s->verdict));
+	if (word && s->verdict != VERDICT_TRUNCATED && !not_recorded(s)) {
 		buftext_str(b, ":");
 		buftext_str(b, word);
 	}
@@ -380,7 +380,7 @@ static void perf_text_lack(struct buf *b, const struct cap_stack *s)
 
 	if ((s->verdict != VERDICT_FAILED && s->verdict != VERDICT_STOPPED &&
 		    s->verdict != VERDICT_TRUNCATED) ||
-		not_asked(s))
+		not_recorded(s))
 		return;
 	buftext_str(b, "\t");
 	buftext_hex(b, s->verdict == VERDICT_STOPPED ? s->stop_pc : 0, 16);

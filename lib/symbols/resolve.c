@@ -100,7 +100,7 @@ const struct cap_jit *jitnames_find(const struct jitnames *n, uint32_t proc, uin
 
 static const char no_map[] = "no mapping is recorded at this address";
 static const char no_file[] = "anonymous memory: no file has its symbols";
-static const char not_run[] = "its file was not looked into";
+static const char not_run[] = "its file was not searched";
 static const char no_ksym[] = "the recording has no symbol for this address";
 static const char other_code[] = "other code was at this address at some time of these waits";
 static const char changed[] = "another file was mapped here at some time of these waits";

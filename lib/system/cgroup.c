@@ -219,7 +219,7 @@ static int no_cgroup(const struct lookup *l, struct err *e)
 	if (l->code)
 		err_sys(e, code, "cannot open cgroup '%s'", l->path);
 	else
-		err_set(e, code, "'%s' is no cgroup: it is in no cgroup file system", l->path);
+		err_set(e, code, "'%s' is not a cgroup: it is not in a cgroup file system", l->path);
 	if (l->point[0])
 		err_hint(e, "give a directory below '%s', or what /proc/PID/cgroup shows after '0::'",
 			l->point);

@@ -232,7 +232,7 @@ static int none(const struct search *s, bool searched, struct err *e)
 		return -ENOENT;
 	}
 	err_set(e, -ENOENT, "no container '%s'%s", s->id,
-		s->cut ? ", as far as its cgroup was looked for: there are too many" : "");
+		s->cut ? ", as far as cgroups were searched: there are too many" : "");
 	for (size_t i = 0; i < MIN(s->n_seen, SHOWN); i++)
 		append(list, sizeof(list), s->seen[i], i);
 	if (s->n_seen > SHOWN)
@@ -281,7 +281,7 @@ int container_open(const char *id, struct cgroup **ret, struct err *e)
 	if (!s || !path)
 		return err_nomem(e, "the search for a container");
 	if (!*id || strchr(id, '/'))
-		return err_set(e, -EINVAL, "'%s' is no container id; --cgroup takes a path", id);
+		return err_set(e, -EINVAL, "'%s' is not a container id; --cgroup takes a path", id);
 	s->id = id;
 	s->path = path;
 	s->id_len = strlen(id);

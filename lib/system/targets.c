@@ -133,9 +133,9 @@ int targets_state_mask(const char *letters, uint32_t *ret, struct err *e)
 		while (i < ARRAY_LEN(states) && states[i].letter != *p)
 			i++;
 		if (*p == 'R')
-			return err_set(e, -EINVAL, "state R is no wait: --preempted records those");
+			return err_set(e, -EINVAL, "state R is not a wait: --preempted records those");
 		if (i == ARRAY_LEN(states))
-			return err_set(e, -EINVAL, "'%c' is no state letter: S, D, T, t, I or P", *p);
+			return err_set(e, -EINVAL, "'%c' is not a state letter: S, D, T, t, I or P", *p);
 		mask |= states[i].bits;
 	}
 	if (!mask)

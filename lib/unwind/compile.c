@@ -400,7 +400,7 @@ static int find_by_segment(struct compiler *c, struct cfi_section *s, uint8_t **
 	rd_u16(&r);
 	s->vaddr = cfi_pointer(&r, s, &how);
 	if (r.bad || !cfi_known_encoding(how.encoding))
-		return err_set(e, -EINVAL, "its PT_GNU_EH_FRAME tells no address");
+		return err_set(e, -EINVAL, "its PT_GNU_EH_FRAME has no address");
 	rc = elffile_read_vaddr(f, s->vaddr, UNWINDCOMP_SECTION_MAX, ret, &s->len, e);
 	if (rc)
 		return err_prefix(e, "its .eh_frame"), rc;

@@ -170,7 +170,7 @@ static int check_segments(const struct unwindtab *t, uint64_t from, struct err *
 static int check_head(const struct unwindtab_head *h, size_t len, struct err *e)
 {
 	if (h->magic != UNWINDTAB_MAGIC)
-		return err_set(e, -EINVAL, "is no unwind table of this version");
+		return err_set(e, -EINVAL, "is not an unwind table of this version");
 	if (h->bytes != len)
 		return err_set(e, -EINVAL, "the unwind table is cut or has a tail");
 	if (h->crc != crc32c(0, (const uint8_t *)h + CRC_FROM, len - CRC_FROM))
@@ -289,7 +289,7 @@ const char *unwindtab_left_text(unsigned int left)
 {
 	static const char *const texts[UNWINDTAB_LEFT] = {
 		[UNWINDTAB_EXPRESSION] = "rows whose frame or return address no rule can hold",
-		[UNWINDTAB_FP_UNKNOWN] = "rows that do not tell where the frame pointer is",
+		[UNWINDTAB_FP_UNKNOWN] = "rows without a rule for the frame pointer",
 		[UNWINDTAB_OUTSIDE] = "FDEs, or parts of them, outside executable segments",
 		[UNWINDTAB_OVERLAP] = "FDEs cut short, as another one begins inside them",
 		[UNWINDTAB_BAD_CIE] = "CIEs that are malformed or of an unknown kind",
@@ -297,7 +297,7 @@ const char *unwindtab_left_text(unsigned int left)
 		[UNWINDTAB_TOO_MANY] = "rows beyond the limits of a table",
 	};
 
-	return left < UNWINDTAB_LEFT ? texts[left] : "left out for an unknown reason";
+	return left < UNWINDTAB_LEFT ? texts[left] : "omitted for an unknown reason";
 }
 
 #define SUFFIX "-1.tab" /* the version of the format: unwindtab_*() */

@@ -363,7 +363,7 @@ static int keep_file(int fd, struct err *e)
 	if (flags < 0 || fstat(fd, &st) != 0)
 		return err_sys(e, -errno, "cannot be examined");
 	if (!S_ISREG(st.st_mode))
-		return err_set(e, -EMEDIUMTYPE, "is no regular file");
+		return err_set(e, -EMEDIUMTYPE, "is not a regular file");
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	kept = (flags & O_ACCMODE) == O_RDONLY && !(flags & O_PATH) ? fcntl(fd, F_DUPFD_CLOEXEC, 3)
 								    : open(path, O_RDONLY | O_CLOEXEC);

@@ -433,7 +433,7 @@ else
 	skip "cgroup v1" "no cgroup v1 to write to: $(cat "$TMP/mkdir" 2>/dev/null)"
 fi
 status 2 "what is no cgroup is refused" "$BIN/offcpu-record" -q --force -o "$TMP/x.cap" --cgroup "$TMP"
-like "$(cat "$err")" "is no cgroup: it is in no cgroup file system" "and told"
+like "$(cat "$err")" "is not a cgroup: it is not in a cgroup file system" "and told"
 status 2 "a container that is not there is refused" "$BIN/offcpu-record" -q --force -o "$TMP/x.cap" --container "not there"
 like "$(cat "$err")" "no container 'not there'" "and told"
 ok "no capture is left by them" test ! -e "$TMP/x.cap"

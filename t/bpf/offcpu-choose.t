@@ -29,11 +29,11 @@ is "$(waits "$TMP/two.cap" '$h{$w->{tid}}++' | wc -l)" 2 "-t and -p add up"
 
 # Half stacks
 rec "$TMP/u.cap" -d 0.5 -U -t "$tid"
-is "$(waits "$TMP/u.cap" 'push @o, @{$w->{kernel_stack}} . " $w->{kernel_stack_error}"')" "0 not-asked" \
+is "$(waits "$TMP/u.cap" 'push @o, @{$w->{kernel_stack}} . " $w->{kernel_stack_error}"')" "0 not-recorded" \
 	"-U records no kernel stack and says that it was not asked for"
 like "$(waits "$TMP/u.cap" 'push @o, user()')" '^block_in_nanosleep;' "-U records the user stack"
 rec "$TMP/k.cap" -d 0.5 -K -t "$tid"
-is "$(waits "$TMP/k.cap" 'push @o, @{$w->{user_stack}} . " $w->{user_stack_error}"')" "0 not-asked" \
+is "$(waits "$TMP/k.cap" 'push @o, @{$w->{user_stack}} . " $w->{user_stack_error}"')" "0 not-recorded" \
 	"-K records no user stack and says that it was not asked for"
 like "$(waits "$TMP/k.cap" 'push @o, kernel()')" 'nanosleep' "-K records the kernel stack"
 

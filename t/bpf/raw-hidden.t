@@ -64,7 +64,7 @@ refused "$TMP/text.btf" "'$TMP/text.btf'" "so is one that holds no BTF"
 refused "$TMP/empty.btf" "'$TMP/empty.btf'" "an empty one"
 refused "$TMP" "'$TMP'" "a directory"
 mkfifo "$TMP/fifo.btf"
-refused "$TMP/fifo.btf" "'$TMP/fifo.btf' is no file of BTF" "a FIFO, without waiting for it"
+refused "$TMP/fifo.btf" "'$TMP/fifo.btf' is not a BTF file" "a FIFO, without waiting for it"
 refused "$TMP/none.btf" "'$TMP/none.btf': No such file" "and one that is not there"
 
 run "$BIN/offcpu-record" --mode btf --btf "$TMP/good.btf" -o "$TMP/no.cap" -- true

@@ -172,5 +172,5 @@ for way in raw classic; do
 	is "$(waits "$TMP/S.cap" '$n++ if $w->{state} ne "S"')" 0 "$way: --state S leaves the others out"
 done
 raw raw "$TMP/K.cap" -K --depth 5 -- "$OBJ/t/work/waits"
-is "$(waits "$TMP/K.cap" '$n++ if @{$w->{kernel_stack}} > 5 || $w->{user_stack_error} ne "not-asked"')" 0 "-K and --depth do what they do"
+is "$(waits "$TMP/K.cap" '$n++ if @{$w->{kernel_stack}} > 5 || $w->{user_stack_error} ne "not-recorded"')" 0 "-K and --depth do what they do"
 tap_done

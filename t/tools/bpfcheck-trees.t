@@ -102,7 +102,7 @@ finds offcpu-record 'setcap cap_syslog,cap_bpf,cap_perfmon,cap_checkpoint_restor
 tree el9-5.14
 is "$rc" 0 'RHEL 9: ready, whatever the release says'
 finds offcpu-record '"ready".*"mode": "btf"' 'RHEL 9: BTF decides over the version'
-finds kernel.release '"warn".*BTF tells what is backported.*dnf upgrade kernel' 'RHEL 9: the old release is a warning'
+finds kernel.release '"warn".*BTF shows what is backported.*dnf upgrade kernel' 'RHEL 9: the old release is a warning'
 finds kernel.bug.stackid_overflow '"warn".*may have it' 'RHEL 9: whether a bug was backported cannot be told, and that is said'
 finds sysctls.net.core.bpf_jit_harden '"ok".*no names in kernel stacks' 'RHEL 9: what bpf_jit_harden means'
 rm -r "$tree/sys/kernel/btf"

@@ -133,7 +133,7 @@ cp "$TMP/config" "$tree/boot/config-$R"
 check configuration.source '"ok".*/boot/config-.*damaged or cut' 'after a cut config.gz the next one is used, and both are named'
 rm "$tree/boot/config-$R"
 head -c 50000 /dev/urandom >"$tree/proc/config.gz"
-check configuration.source '"warn".*is no kernel configuration' 'garbage is no configuration'
+check configuration.source '"warn".*is not a kernel configuration' 'garbage is no configuration'
 head -c 40000000 /dev/zero | gzip -c >"$tree/proc/config.gz"
 check configuration.source '"warn".*larger than a kernel configuration can be' 'a gzip bomb is refused'
 rm "$tree/proc/config.gz"
@@ -228,7 +228,7 @@ for f in "boot/config-$R" proc/config.gz proc/kallsyms proc/self/status proc/sel
 done
 look
 is "$rc" 1 'FIFOs all over the tree block nothing'
-like "$(cat "$out")" "vmlinux' is no regular file" 'what is no regular file is told'
+like "$(cat "$out")" "vmlinux' is not a regular file" 'what is not a regular file is told'
 tree astray
 ln -sf /proc/config.gz "$tree/proc/config.gz"
 check configuration.source '"ok".*/boot/config-.*config.gz' 'a link to itself is told, and the next file used'

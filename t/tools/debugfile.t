@@ -405,7 +405,7 @@ if "$CC" -O1 -g -gdwarf-4 -gsplit-dwarf -DKIND=1 -c "$TMP/made/prog.c" -o p.o &&
 	is "$(value dwo):$(value missed)" ":'q.dwo' is not there" "one that is missing is told"
 	mkfifo f.dwo
 	run timeout 20 "$unit" --dwo "$TMP/split/p" f.dwo
-	like "$rc:$(value dwo)$(value missed)" "^0:.*is no regular file" "a FIFO is not waited for"
+	like "$rc:$(value dwo)$(value missed)" "^0:.*is not a regular file" "a FIFO is not waited for"
 	if command -v dwp >/dev/null && dwp -e p -o p.dwp 2>/dev/null; then
 		find_debug "$TMP/split/p"
 		is "$(value dwp)" "$TMP/split/p.dwp" "a package is found beside the program"
@@ -490,7 +490,7 @@ if [ "$has_lib" ] && command -v python3 >/dev/null; then
 	like "$(value debug)$(value missed)" "has build ID $(id_of "$TMP/made/other") instead" "a server that sends another file is not believed"
 	serve garbage
 	ask 60
-	like "$(value debug)$(value missed)" "is no ELF file" "nor is one that sends no debug file"
+	like "$(value debug)$(value missed)" "is not an ELF file" "nor is one that sends no debug file"
 	serve deaf
 	ask 1
 	like "$(value debug)$(value missed)" "no server of DEBUGINFOD_URLS gave it within 1 s" "a server that hangs is told"

@@ -177,7 +177,7 @@ ab;c;d 10"
 in_file "$A$C$A"
 run "$fold" "$TMP/in"
 is "$rc:$(cat "$out")" "0:ab;main;f 20" "only the first event is folded"
-like "$(cat "$err")" "only event 'ev' is folded; 1 records of others are left out, the first of 'other'" \
+like "$(cat "$err")" "only event 'ev' is folded; 1 record of another is skipped, the first of 'other'" \
 	"the records of other events are told of"
 run "$fold" --event-filter=other "$TMP/in"
 is "$rc:$(cat "$out" "$err")" "0:cd;main;g 5" "--event-filter chooses, and is silent about the others"

@@ -89,7 +89,7 @@ status 2 "a missing file fails" "$kr" -k "$TMP/none" 1
 like "$(cat "$err")" "cannot open '.*/none': No such file" "and is named"
 status 2 "a folder fails" "$kr" -k "$TMP" 1
 status 2 "a file that is no copy fails" "$kr" -k "$0" 1
-like "$(cat "$err")" "is no copy of /proc/kallsyms: line 1" "and tells the line"
+like "$(cat "$err")" "is not a copy of /proc/kallsyms: line 1" "and tells the line"
 size=$(wc -c <"$made")
 head -c $((size - 3)) "$made" >"$TMP/cut"
 status 2 "a copy that is cut in a line fails" "$kr" -k "$TMP/cut" ffffffff81000110

@@ -74,7 +74,7 @@ like "$rc $(cat "$err")" "^2 .*kallsyms-resolve' belongs to nobody" "a tool that
 chown root "$S/kallsyms-resolve"
 mv "$S/kallsyms-resolve" "$TMP/kr" && ln -s "$TMP/kr" "$S/kallsyms-resolve"
 setup --group users --bin "$S"
-like "$rc $(cat "$err")" "^2 .*kallsyms-resolve' is no regular file" "a link"
+like "$rc $(cat "$err")" "^2 .*kallsyms-resolve' is not a regular file" "a link"
 rm "$S/kallsyms-resolve" && mv "$TMP/kr" "$S/kallsyms-resolve"
 state >"$TMP/after"
 same "$TMP/before" "$TMP/after" "after all these refusals nothing has changed"

@@ -136,7 +136,7 @@ made "$TMP/prog" /nonexistent/prog prog a "$plain"
 like "$(grep '^# not-used' "$out")" 'file=/nonexistent/prog reason=was deleted or replaced' "a deleted file is said to be"
 mkfifo "$TMP/fifo"
 made "$TMP/prog" "$TMP/fifo" prog "" "$plain"
-like "$(grep '^# not-used' "$out")" 'is no regular file' "a FIFO in the file's place is refused"
+like "$(grep '^# not-used' "$out")" 'is not a regular file' "a FIFO in the file's place is refused"
 mkdir -p "$TMP/root/there"
 cp "$TMP/prog" "$TMP/root/there/prog"
 options="--symfs $TMP/root"
@@ -175,7 +175,7 @@ for want in 'no user stack: EFAULT' 'no user stack: inside execve' 'no user stac
 	is "$(grep -c "\[$want\] (\[unknown\])\$" "$out")" 1 "a frame says '$want'"
 done
 is "$(grep 'no kernel stack' "$out")" "${tab}               0 [no kernel stack: EEXIST] ([kernel.kallsyms])" "so for the kernel's half"
-is "$(grep -c 'user=not-asked' "$out")" 1 "a half that was not to be recorded has no frame"
+is "$(grep -c 'user=not-recorded' "$out")" 1 "a half that was not to be recorded has no frame"
 is "$(grep -c '^#.* user=failed:EFAULT' "$out")" 1 "the comment names the error"
 is "$(grep -c '^#.* user=stopped:no-row$' "$out")" 1 "and the reason for which a walk stopped"
 is "$(grep 'no-row\]' "$out")" "${tab}            abcd [stopped: no-row] ([unknown])" "the frame that says so has the PC"
@@ -269,7 +269,7 @@ None None unverified
 plain plain 0 symtab None
 foo::bar(int) _ZN3foo3barEi 1 symtab None
 ['"'ksym', 'ksym', 'ksym', 'ksym', 'raw'"']
-'"['32-bit', 'EFAULT', 'between-looks', 'dropped', 'empty', 'exiting', 'expression', 'in-exec', 'kernel-thread', 'loop', 'lost', 'names-only', 'no-frame-pointer', 'no-mapping', 'no-memory', 'no-row', 'not-asked', 'not-ready', 'not-seen', 'pc-only', 'register', 'truncated']
+'"['32-bit', 'EFAULT', 'between-samples', 'dropped', 'empty', 'exiting', 'expression', 'in-exec', 'kernel-thread', 'loop', 'lost', 'names-only', 'no-frame-pointer', 'no-mapping', 'no-memory', 'no-row', 'not-recorded', 'not-ready', 'not-seen', 'pc-only', 'register', 'truncated']
 [('no-row', '0xabcd')]" \
 		"JSON has every field, one object a line"
 else

@@ -28,7 +28,7 @@ int main(void)
 	says(&t, &ends, "99.99 % of 1000000000 waits complete; 1 no-row",
 		"one in a thousand million is not rounded away");
 	cap_outcomes_add(&ends, VERDICT_FAILED, REASON_KTHREAD, 5);
-	cap_outcomes_add(&ends, VERDICT_FAILED, REASON_NOT_ASKED, 6);
+	cap_outcomes_add(&ends, VERDICT_FAILED, REASON_NOT_RECORDED, 6);
 	tap_eq_u64(&t, cap_outcomes_waits(&ends), 1000000000, "what can have no user stack does not count");
 
 	ends = (struct cap_outcomes){ 0 };

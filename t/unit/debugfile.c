@@ -312,7 +312,7 @@ static void test_mini_bad(struct tap *t)
 		"a bomb goes off outside");
 	pack(&xz, "no ELF file", 11, 0);
 	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL && strstr(e.msg, "no ELF file"),
-		"what is no ELF file is told");
+		"what is not an ELF file is told");
 	pack(&xz, zeros, 100, 0);
 	xz.len -= 4;
 	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL && strstr(e.msg, "cut"),
@@ -433,7 +433,7 @@ static void test_no_server(struct tap *t)
 
 	unsetenv("DEBUGINFOD_URLS");
 	tap_ok(t, !debugserver_wanted() && debugserver_find(&o, &id, &fd, &e) == -ENOENT,
-		"without DEBUGINFOD_URLS no server is asked");
+		"without DEBUGINFOD_URLS no server is queried");
 	setenv("DEBUGINFOD_URLS", " ", 1);
 	tap_ok(t, !debugserver_wanted(), "nor with an empty one");
 	setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1/", 1);

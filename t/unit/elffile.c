@@ -28,7 +28,7 @@ static void test_kinds(struct tap *t, const char *dir)
 	unlink(fifo);
 	tap_ok(t, open_kind("/dev/zero") == -EINVAL, "a device is refused");
 	tap_ok(t, open_kind("/etc") == -EINVAL, "a directory is refused");
-	tap_ok(t, open_kind("/etc/passwd") == -EINVAL, "a text is no ELF file");
+	tap_ok(t, open_kind("/etc/passwd") == -EINVAL, "a text is not an ELF file");
 	tap_ok(t, open_kind("/nonexistent") == -ENOENT, "a missing file is said to be missing");
 	tap_ok(t, open_kind("/proc/self/exe") == 0, "this program is one");
 }

@@ -115,7 +115,7 @@ static void test_garbage(struct tap *t)
 	tap_ok(t, parse("\x1f\x8b", 2, &kc, &e) == -EBADMSG, "gzip's magic alone is damaged");
 	tap_ok(t,
 		parse("hello\nworld\n", 12, &kc, &e) == -EINVAL &&
-			strstr(e.msg, "is no kernel configuration"),
+			strstr(e.msg, "is not a kernel configuration"),
 		"other text is no configuration");
 	tap_ok(t, parse("CONFIG_A=y\n\0CONFIG_B=y\n", 23, &kc, &e) == -EINVAL,
 		"a NUL byte is no configuration");

@@ -170,7 +170,7 @@ static void put_sample(struct cap_writer *w, uint32_t ustack, uint64_t when)
 static void gen_stacks(struct cap_writer *w, const uint64_t *pool, size_t distinct, size_t total)
 {
 	const struct cap_stack none = {
-		.kind = CAPTURE_STACK_KERNEL, .verdict = VERDICT_FAILED, .reason = REASON_NOT_ASKED
+		.kind = CAPTURE_STACK_KERNEL, .verdict = VERDICT_FAILED, .reason = REASON_NOT_RECORDED
 	};
 	uint64_t frames[DEPTH];
 	uint32_t id = 1;
@@ -290,7 +290,7 @@ static int put_some(struct cap_writer *w, uint32_t id, const char *path, size_t 
 static int many(const char *out, size_t n, char *const paths[], int n_paths)
 {
 	const struct cap_stack none = {
-		.kind = CAPTURE_STACK_KERNEL, .verdict = VERDICT_FAILED, .reason = REASON_NOT_ASKED
+		.kind = CAPTURE_STACK_KERNEL, .verdict = VERDICT_FAILED, .reason = REASON_NOT_RECORDED
 	};
 	struct cap_writer *w = NULL;
 	struct err e = { 0 };
