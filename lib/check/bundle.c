@@ -538,7 +538,7 @@ static int put_file(struct writing *w, const char *path)
 		return 0;
 	}
 	if (!secrets_filter(path, text, len, &out, note, sizeof(note))) {
-		list_left_out(w->list, name, "nobody has said yet what of it may leave a machine");
+		list_left_out(w->list, name, "no rule says what of it may leave the machine");
 		return 0;
 	}
 	rc = out.failed ? err_nomem(w->e, path) : put(w, name, out.p, out.len);

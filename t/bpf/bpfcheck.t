@@ -79,9 +79,9 @@ like "$(cat "$out")" '^symbolize +ready' 'without privileges captures can be rea
 status 0 'without privileges symbolize is ready' nobody "$bpfcheck" --tool symbolize
 like "$(cat "$out")" '^live +skip +not run.*CAP_BPF' 'without privileges the live probes are not run, and why'
 if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 1 ]; then
-	like "$(cat "$out")" 'every address in /proc/kallsyms is zero' 'without privileges hidden addresses are told'
+	like "$(cat "$out")" 'every address in /proc/kallsyms is zero' 'without privileges hidden addresses are reported'
 else
-	skip 'without privileges hidden addresses are told' 'perf_event_paranoid shows them to everyone'
+	skip 'without privileges hidden addresses are reported' 'perf_event_paranoid shows them to everyone'
 fi
 
 # one capability less
@@ -95,9 +95,9 @@ without sys_ptrace >"$out" 2>"$err"
 like "$(item offcpu-record)" '"degraded".*CAP_SYS_PTRACE' 'root without CAP_SYS_PTRACE: the recorder is degraded'
 without syslog >"$out" 2>"$err"
 if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 1 ]; then
-	like "$(item symbols.kallsyms)" '"warn".*sysctl -w' 'root without CAP_SYSLOG: hidden addresses are told, with the command'
+	like "$(item symbols.kallsyms)" '"warn".*sysctl -w' 'root without CAP_SYSLOG: hidden addresses are reported, with the command'
 else
-	skip 'root without CAP_SYSLOG: hidden addresses are told, with the command' 'perf_event_paranoid shows them'
+	skip 'root without CAP_SYSLOG: hidden addresses are reported, with the command' 'perf_event_paranoid shows them'
 fi
 if unshare -Ur true 2>"$err"; then
 	status 1 'root of a user namespace cannot use BPF' unshare -Ur "$bpfcheck" --tool offcpu-record
@@ -108,7 +108,7 @@ fi
 if unshare -pf --mount-proc true 2>"$err"; then
 	status 0 'in a PID namespace root can record' unshare -pf --mount-proc "$bpfcheck" --json
 	like "$(item live.take_stack)" '"status": "ok"' 'in a PID namespace the own process is found'
-	like "$(item kernel.pid_namespace)" 'in a PID namespace' 'and the namespace is told'
+	like "$(item kernel.pid_namespace)" 'in a PID namespace' 'and the namespace is reported'
 else
 	skip 'in a PID namespace root can record' "$(head -n 1 "$err")"
 fi
@@ -121,10 +121,10 @@ bare() {
 if bare 'umount -l /proc && mount -t proc -o subset=pid proc /proc' 2>"$err"; then
 	bare "mount -t proc -o subset=pid proc /proc && exec '$bpfcheck' --json" >"$out"
 	is "$?" 1 'with subset=pid there is something to say'
-	like "$(item mounts.proc_subset)" '"warn".*mount -t proc proc /proc' 'subset=pid is told'
+	like "$(item mounts.proc_subset)" '"warn".*mount -t proc proc /proc' 'subset=pid is reported'
 	ok 'the release is known all the same' grep -qF "\"release\": \"$(uname -r)\"" "$out"
 	bare "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all '$bpfcheck' --json" >"$out"
-	like "$(item mounts.proc)" '"warn".*hidepid=' 'a real hidepid is told'
+	like "$(item mounts.proc)" '"warn".*hidepid=' 'a real hidepid is reported'
 	bare "umount -l /proc; exec '$bpfcheck'" >"$out"
 	is "$? $(wc -c <"$out")" '2 0' 'without /proc nothing can be diagnosed'
 	like "$(cat "$err")" 'hint: mount -t proc proc /proc' 'without /proc the hint is to mount it'
@@ -134,7 +134,7 @@ fi
 if unshare -T --boottime 100000 --monotonic 5000 true 2>"$err"; then
 	unshare -T --boottime 100000 --monotonic 5000 "$bpfcheck" --json >"$out" 2>"$err"
 	is "$?" 0 'in a time namespace the recorder is ready'
-	like "$(item kernel.time_namespace)" '"ok".*MONOTONIC is \+5000 s and CLOCK_BOOTTIME \+100000 s off' 'in a time namespace its offsets are told'
+	like "$(item kernel.time_namespace)" '"ok".*MONOTONIC is \+5000 s and CLOCK_BOOTTIME \+100000 s off' 'in a time namespace its offsets are reported'
 else
 	skip 'in a time namespace the recorder is ready' "$(head -n 1 "$err")"
 fi
@@ -142,13 +142,13 @@ if group=$(mktemp -d /sys/fs/cgroup/memory/stacktools-t.XXXXXX 2>"$err"); then
 	echo 62914560 >"$group/memory.limit_in_bytes"
 	# shellcheck disable=SC2031
 	(echo 0 >"$group/tasks" && exec "$bpfcheck" --json) >"$out" 2>/dev/null
-	like "$(item memory.cgroup)" '"warn".*limited to 61440 KiB of memory, [0-9]+ KiB used' 'a real limit of memory is told'
+	like "$(item memory.cgroup)" '"warn".*limited to 61440 KiB of memory, [0-9]+ KiB used' 'a real limit of memory is reported'
 	rmdir "$group"
 else
-	skip 'a real limit of memory is told' "no memory cgroup of version 1: $(head -n 1 "$err")"
+	skip 'a real limit of memory is reported' "no memory cgroup of version 1: $(head -n 1 "$err")"
 fi
 DEBUGINFOD_URLS=http://127.0.0.1:1 "$bpfcheck" --json >"$out"
-like "$(item symbols.debuginfod)" 'http://127.0.0.1:1|libdebuginfod' 'debug servers are told'
+like "$(item symbols.debuginfod)" 'http://127.0.0.1:1|libdebuginfod' 'debug servers are reported'
 DEBUGINFOD_URLS=' ' "$bpfcheck" --json >"$out"
 like "$(item symbols.debuginfod)" '"ok".*not set.*export DEBUGINFOD_URLS=https' 'without one the command is there that sets them'
 
@@ -169,17 +169,17 @@ esac
 if [ -n "$bpf_nr" ]; then
 	for verdict in 00050001 00050026 0005000d; do # EPERM, ENOSYS, EACCES
 		filtered "$bpf_nr" "$verdict" "$prctl_nr" "$bpfcheck" --json >"$out" 2>"$err"
-		like "$(item security.bpf_call)" '"fail".*forbidden by a seccomp filter.*seccomp=unconfined' "a filter of bpf() that gives $verdict is told"
+		like "$(item security.bpf_call)" '"fail".*forbidden by a seccomp filter.*seccomp=unconfined' "a filter of bpf() that gives $verdict is reported"
 		like "$(item offcpu-record)" '"why": "procfs mode .*bpf\(\) is forbidden.*"mode": "procfs"' 'and leaves procfs mode'
 	done
 	filtered "$perf_nr" 00050001 "$prctl_nr" "$bpfcheck" --json >"$out" 2>"$err"
-	like "$(item security.perf_call)" '"fail".*perf_event_open\(\) is forbidden by a seccomp filter' 'a filter of perf_event_open() is told'
+	like "$(item security.perf_call)" '"fail".*perf_event_open\(\) is forbidden by a seccomp filter' 'a filter of perf_event_open() is reported'
 	like "$(item security.bpf_call)" '"ok"' 'and is none of bpf()'
 	like "$(item offcpu-record)" '"degraded".*"mode": "btf"' 'it degrades, and BTF is left'
 	filtered "$perf_nr" 00050001 "$prctl_nr" "$BIN/offcpu-record" -d 0.2 -o "$TMP/filtered.bin" -- sleep 1 >"$out" 2>"$err" </dev/null
 	ok 'as it does offcpu-record, which records all the same' test -s "$TMP/filtered.bin"
 else
-	skip 'a seccomp filter is told' "no number of bpf() for $(uname -m)"
+	skip 'a seccomp filter is reported' "no number of bpf() for $(uname -m)"
 fi
 
 # the command that is printed works

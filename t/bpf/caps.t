@@ -373,7 +373,7 @@ is "$(names '@{tool("offcpu-record")->{required}}')" "$least" 'an ordinary user 
 if unshare -Ur true 2>/dev/null; then
 	timeout 120 unshare -Ur "$bpfcheck" --caps --json >"$json" 2>"$err"
 	is "$?" 1 'in a user namespace something is left open'
-	like "$(query 'map { $_->{not_tried} // () } @{$d->{caps}{users}}')" 'cannot become user 65534' 'and the user that is not there is told'
+	like "$(query 'map { $_->{not_tried} // () } @{$d->{caps}{users}}')" 'cannot become user 65534' 'and the user that is not there is reported'
 	is "$(query 'grep { $_ eq "ok" } map { @{$_->{results}{root}} } grep { $_->{id} =~ /^(map|record)/ } @{$d->{caps}{steps}}')" '' \
 		'its capabilities do not reach BPF'
 fi
@@ -432,7 +432,7 @@ status 64 '--caps is about this machine: not with --root' "$bpfcheck" --caps --r
 is "$(wc -l <"$err") $(wc -c <"$out")" '2 0' 'which is two lines on stderr'
 sh -c "timeout 120 '$bpfcheck' --caps --tool fold --json >/dev/full" 2>"$err"
 is "$?" 2 'a full disk is status 2'
-like "$(cat "$err")" 'cannot write the result' 'a full disk is told'
+like "$(cat "$err")" 'cannot write the result' 'a full disk is reported'
 
 exec 7>&-
 tap_done

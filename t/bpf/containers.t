@@ -291,7 +291,7 @@ is "$rc $(waits "$TMP/middle.cap" '$h{"$w->{pid} $w->{ns_pid}"} = 1')" \
 exec 7>&-
 finish
 status 2 "a /proc of another PID namespace is refused" unshare --pid --fork "$BIN/offcpu-record" -d 0.1 --force -o "$TMP/x.cap" -p 1
-like "$(cat "$err")" "/proc' is that of another PID namespace.*" "and told"
+like "$(cat "$err")" "/proc' is that of another PID namespace.*" "and reported"
 
 # --- cgroups ---
 
@@ -350,7 +350,7 @@ cgroup_tests() { # KIND BASE
 	is "$rc $(comms "$TMP/p.cap")" "0 nap-sub " "$1: and -c"
 	rec "$TMP/p.cap" --mode procfs -d 0.6 --cgroup "$g"
 	is "$rc $(comms "$TMP/p.cap")" "0 nap-in nap-sub " "$1: without BPF it is the same"
-	like "$("$BIN/capinfo" "$TMP/p.cap")" " cgroup=$g\$" "$1: and told"
+	like "$("$BIN/capinfo" "$TMP/p.cap")" " cgroup=$g\$" "$1: and reported"
 	rec "$TMP/p.cap" --mode procfs -d 0.6 --cgroup "$g" -p "$in" -p "$outside"
 	is "$rc $(comms "$TMP/p.cap")" "0 nap-in " "$1: without BPF it narrows -p too"
 	move "$in" "$base/docker/$id"
@@ -433,9 +433,9 @@ else
 	skip "cgroup v1" "no cgroup v1 to write to: $(cat "$TMP/mkdir" 2>/dev/null)"
 fi
 status 2 "what is no cgroup is refused" "$BIN/offcpu-record" -q --force -o "$TMP/x.cap" --cgroup "$TMP"
-like "$(cat "$err")" "is not a cgroup: it is not in a cgroup file system" "and told"
+like "$(cat "$err")" "is not a cgroup: it is not in a cgroup file system" "and reported"
 status 2 "a container that is not there is refused" "$BIN/offcpu-record" -q --force -o "$TMP/x.cap" --container "not there"
-like "$(cat "$err")" "no container 'not there'" "and told"
+like "$(cat "$err")" "no container 'not there'" "and reported"
 ok "no capture is left by them" test ! -e "$TMP/x.cap"
 
 # --- an ordinary user's ---
@@ -452,7 +452,7 @@ if $as_user unshare --user --map-root-user --mount --pid --fork true 2>"$TMP/use
 	# shellcheck disable=SC2086 # a command line
 	run timeout 30 $as_user unshare --user --map-root-user --mount --pid --fork --mount-proc "$R/work/offcpu-record" --mode btf -d 0.1 -o "$R/tmp/u.cap" -a
 	is "$rc" 2 "from inside of it BPF is not allowed"
-	like "$(cat "$err")" "in a user namespace, where capabilities do not reach the kernel" "and the reason is told"
+	like "$(cat "$err")" "in a user namespace, where capabilities do not reach the kernel" "and the reason is reported"
 else
 	skip "a rootless container" "unshare: $(sed 's/^unshare: //;q' "$TMP/user")"
 fi

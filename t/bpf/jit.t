@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Code that JIT compilers made, and told of: its names are in the capture.
+# Code that JIT compilers made, and reported: its names are in the capture.
 # shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
@@ -67,7 +67,7 @@ kill "$live" 2>/dev/null
 
 # --- whose file it is ---
 
-# a map that is OWNER's, of a process that waits in code it has not told of
+# a map that is OWNER's, of a process that waits in code it has not reported
 told_by() {
 	rm -f "$TMP/told"
 	"$OBJ/t/work/jit" quiet 60 >"$TMP/told" 2>/dev/null </dev/null &

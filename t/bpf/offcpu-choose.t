@@ -73,7 +73,7 @@ is "$(waits "$TMP/ST.cap" '$h{$w->{state}} = 1')" "S 1
 T 1" "--state ST records both"
 rec "$TMP/S.cap" --state S -- perl "$TMP/stopper.pl"
 is "$(waits "$TMP/S.cap" '$n++ if $w->{state} =~ /[TD]/')" 0 "--state S leaves T and D out"
-ok "sleeps have further bits set: S is told by its bit" test "$(waits "$TMP/S.cap" '$n += $w->{total_ns} if kernel() =~ /nanosleep/')" -ge 300000000
+ok "sleeps have further bits set: S is recognised by its bit" test "$(waits "$TMP/S.cap" '$n += $w->{total_ns} if kernel() =~ /nanosleep/')" -ge 300000000
 
 # --preempted: three spinning processes on one CPU
 cat >"$TMP/spin.sh" <<'SH'

@@ -46,9 +46,9 @@ is "$rc" 0 "a failing command is no failure of the recording"
 ok "its exit status is in the summary" grep -q "the command's exit status: 7" "$err"
 whole "the command's end" c.cap "command exited"
 run timeout 20 "$R" --force -o c.cap -- sh -c 'kill -9 $$'
-ok "a command ended by a signal is told" grep -q 'ended by signal 9 (Killed)' "$err"
+ok "a command ended by a signal is reported" grep -q 'ended by signal 9 (Killed)' "$err"
 run timeout 20 "$R" --force -o c.cap -d 0.3 -- sleep 2
-ok "a command that still runs is told" grep -q 'the command still runs, as process' "$err"
+ok "a command that still runs is reported" grep -q 'the command still runs, as process' "$err"
 is "$(timeout 20 "$R" -q --force -o c.cap -- sh -c 'cat; echo err >&2' 2>err.txt <<-IN
 	through
 IN

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A recorder that has its capabilities from its file records what its user may
 # read anyway, and nothing else; one whose capabilities are the caller's own
-# records as ever. What a user may read is told by cat(1) and gdb(1).
+# records as ever. What a user may read is shown by cat(1) and gdb(1).
 # shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
 case $(grep ' /proc proc ' /proc/mounts) in
 *hidepid=*)
@@ -159,7 +159,7 @@ for n in root other suid hid und; do
 done
 ok "what was left out is counted" test "$(counter all.cap filtered.owner)" -ge 100
 ok "seen = recorded + filtered + lost" balanced all.cap
-is "$(grep -c 'may not trace' "$err")" 1 "and told, once"
+is "$(grep -c 'may not trace' "$err")" 1 "and reported, once"
 like "$(cat "$err")" 'run it as root' "with the remedy"
 like "$("$BIN/capinfo" all.cap)" "processes=user $USER_ID's" "the capture says whose processes it holds"
 is "$(stat -c %u all.cap)" "$USER_ID" "the capture belongs to the user"

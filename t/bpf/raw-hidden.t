@@ -20,7 +20,7 @@ hidden() {
 # The kernel's own BTF hidden: automatically raw, told and kept.
 hidden /sys/kernel/btf "$BIN/offcpu-record" --force -o "$TMP/h.cap" -- $SLEEP
 is "$rc" 0 "without /sys/kernel/btf it is recorded all the same"
-like "$(cat "$err")" "not btf: cannot read the kernel's BTF, '/sys/kernel/btf/vmlinux'" "it is told why not in mode btf"
+like "$(cat "$err")" "not btf: cannot read the kernel's BTF, '/sys/kernel/btf/vmlinux'" "it is said why not in mode btf"
 like "$(cat "$err")" '^offcpu-record: recording in mode raw$' "and in which mode"
 like "$(cat "$err")" 'degraded: without BTF: waits that began before the recording have no stacks' "and what is missing"
 between "$(waits "$TMP/h.cap" "$sleeps")" 190000000 5000000000 "the wait is there with both its stacks"
@@ -106,7 +106,7 @@ done
 # Raw tracepoints refused: classic ones, also where nobody has mounted tracefs.
 run timeout -k 5 60 $REFUSE_RAW "$BIN/offcpu-record" --mode raw --force -o "$TMP/c.cap" -- $SLEEP
 ok "where raw tracepoints are refused it is recorded" test "$rc" -le 1
-like "$(cat "$err")" 'classic tracepoints.*raw tracepoints are refused: Operation not permitted' "at classic ones, which is told with the reason"
+like "$(cat "$err")" 'classic tracepoints.*raw tracepoints are refused: Operation not permitted' "at classic ones, which is reported with the reason"
 between "$(waits "$TMP/c.cap" "$sleeps")" 190000000 5000000000 "the wait is there with both its stacks"
 hidden /sys/kernel/tracing $REFUSE_RAW "$BIN/offcpu-record" -q --mode raw --force -o "$TMP/ct.cap" -- $SLEEP
 ok "also with tracefs hidden" test "$rc" -le 1
@@ -119,7 +119,7 @@ is "$rc" 0 "nor does mode btf"
 # Programs may not be run without being attached (BPF_PROG_TEST_RUN): nothing can be found out.
 run timeout -k 5 60 "$OBJ/t/work/refuse" bpf=10 "$BIN/offcpu-record" --mode raw --force -o "$TMP/no.cap" -- true
 is "$rc" 2 "without a trial nothing is recorded"
-like "$(cat "$err")" 'hint: it takes BPF_PROG_TEST_RUN' "and what it takes is told"
+like "$(cat "$err")" 'hint: it needs BPF_PROG_TEST_RUN' "and what it takes is reported"
 run timeout -k 5 60 "$OBJ/t/work/refuse" bpf=10 "$BIN/offcpu-record" --mode raw --btf "$TMP/good.btf" --force -o "$TMP/no.cap" -- true
 is "$rc" 2 "nor is BTF from a file believed then"
 
@@ -155,7 +155,7 @@ ok "and what is inside" test "$(waits "$TMP/n3.cap" '$n++ if $w->{comm} eq "slee
 is "$(waits "$TMP/n4.cap" 'push @o, $w->{tid}')" "$(cut -d' ' -f2 "$TMP/n2.rc")" "-t too"
 run timeout -k 5 60 unshare -pmf --mount-proc $REFUSE_RAW "$BIN/offcpu-record" --mode raw --force -o "$TMP/no.cap" -- true
 is "$rc" 2 "classic tracepoints do not do in a PID namespace"
-like "$(cat "$err")" 'raw tracepoints are refused.*classic ones tell no ids of this PID namespace' "and the reason is told"
+like "$(cat "$err")" 'raw tracepoints are refused.*classic ones have no ids of this PID namespace' "and the reason is reported"
 
 # The clocks of a time namespace are not those of the tasks.
 run timeout -k 5 60 unshare -Tpf --boottime 100000 --mount-proc "$BIN/offcpu-record" -q --mode raw --force -o "$TMP/time.cap" -- $SLEEP

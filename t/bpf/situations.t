@@ -55,7 +55,7 @@ cp bpfcheck offcpu-record stackmap-test kallsyms-resolve refuse file
 setcap cap_bpf,cap_perfmon,cap_syslog,cap_checkpoint_restore+ep file/offcpu-record &&
 	setcap cap_bpf,cap_perfmon,cap_syslog+ep file/stackmap-test && setcap cap_syslog+ep file/kallsyms-resolve
 
-# Above 2 the kernels of Debian and Ubuntu take CAP_SYS_ADMIN for perf events: who lacks it is not told of mappings.
+# Above 2 the kernels of Debian and Ubuntu take CAP_SYS_ADMIN for perf events: without it no mappings are reported.
 full=ready
 with perfmon perl -e "$PERF_EVENT" || full=degraded
 echo "a user with CAP_PERFMON: perf events are $([ $full = ready ] && echo open || echo refused), perf_event_paranoid=$(cat /proc/sys/kernel/perf_event_paranoid)" | diag

@@ -90,9 +90,9 @@ rec_stop
 is "$rc" 0 '-p: the recording is complete'
 ok '-p: nothing of the recorder is left' gone
 sees "$TMP/p.cap" -p pc-only
-like "$(grep privileges: "$TMP/rec.err")" 'no capabilities, none to be had, .*looks at threads keeps .*CAP_SYS_PTRACE.*opens files keeps .*seccomp' \
+like "$(grep privileges: "$TMP/rec.err")" 'no capabilities, none to be had, .*samples threads keeps .*CAP_SYS_PTRACE.*opens files keeps .*seccomp' \
 	'-v tells what was given up and kept'
-like "$("$BIN/capinfo" "$TMP/p.cap")" 'privileges=no capabilities, none to be had.*looks at threads keeps' 'the capture says it too'
+like "$("$BIN/capinfo" "$TMP/p.cap")" 'privileges=no capabilities, none to be had.*samples threads keeps' 'the capture says it too'
 
 rec_start "$TMP/a.cap" --mode procfs -a
 confined -a
@@ -171,7 +171,7 @@ sleep sleep 1' 'a program that another user becomes has waits of its own'
 run timeout 60 setpriv --bounding-set=-all,+sys_ptrace,+dac_read_search "$BIN/offcpu-record" --mode procfs --force -o "$TMP/l.cap" -p "$pid" -d 1 7>&-
 is "$rc $(waits "$TMP/l.cap" '$n++ if $w->{comm} eq "s-futex" && kernel() =~ /futex/')" '0 1' \
 	'without CAP_SYS_ADMIN there are system calls and wait channels'
-like "$(cat "$err")" '[0-9]+ threads?: kernel stacks are names alone: /proc/PID/stack takes CAP_SYS_ADMIN' 'and it is told what stacks take'
+like "$(cat "$err")" '[0-9]+ threads?: kernel stacks are names alone: /proc/PID/stack takes CAP_SYS_ADMIN' 'and what stacks need is reported'
 
 # --- the process that looks ends: told, counted, and the recording goes on ---
 

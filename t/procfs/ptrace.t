@@ -214,10 +214,10 @@ build_compat "$W/src/compat.S" "$W/compat"
 if [ -z "$no_compat" ]; then
 	start compat "$W/compat"
 	nobody "$W/user_stacks" "$(pid_of compat)" >"$TMP/ours"
-	like "$(cat "$TMP/ours")" 'runs a 32-bit program' "a 32-bit program is told"
+	like "$(cat "$TMP/ours")" 'runs a 32-bit program' "a 32-bit program is reported"
 	is "$(sed -n 's/^refused.32-bit //p' "$TMP/ours")" 1 "and counted"
 else
-	skip "a 32-bit program is told, and counted" "$no_compat"
+	skip "a 32-bit program is reported, and counted" "$no_compat"
 fi
 build hostile hostile.c -O2
 for kind in garbage nops rows pointers remember claim; do

@@ -70,7 +70,7 @@ cp "$out" "$TMP/truth"
 like "$(cat "$err")" 'estimates, not exact waits: [0-9]+ samples at 99 Hz.* off-CPU estimated .* by schedstat' \
 	'the summary says that these are samples, and how far schedstat differs'
 is "$(grep -c 'CAP_SYS_ADMIN' "$err") $(grep -c -- '--ptrace walks' "$err")" '1 1' \
-	'what is missing is told once, with the remedy'
+	'what is missing is reported once, with the remedy'
 ok 'the capture is whole' "$BIN/capinfo" --verify "$U/a.cap"
 like "$("$BIN/capinfo" "$U/a.cap")" '^holds +estimates, not exact waits: [0-9]+ samples at 99 Hz.*, checked against schedstat: off-CPU estimated [0-9.]+ s, by schedstat [0-9.]+ s$' \
 	'capinfo says that it holds samples, checked against schedstat'
@@ -211,7 +211,7 @@ is "$(waits "$U/f.cap" 'push @o, $w->{pid}' | sort -u)" "$pid" '-c finds a proce
 procfs "$U/f.cap" -a -d 1
 is "$(waits "$U/f.cap" '$n = 1 if $w->{pid} == '"$pid")" 1 '-a has it too'
 procfs /dev/full -p "$pid" -d 1
-is "$rc $(grep -c "cannot write to '/dev/full': No space left" "$err")" '2 1' 'a full disk is told'
+is "$rc $(grep -c "cannot write to '/dev/full': No space left" "$err")" '2 1' 'a full disk is reported'
 {
 	user timeout 20 "$BIN/offcpu-record" -q --mode procfs -o - -p "$pid" -d 10 2>"$err" 7>&-
 	echo "$?" >"$TMP/status"
@@ -284,7 +284,7 @@ procfs "$U/n.cap" -p "$pid" -d 2 -F 1000
 left=$(counter "$U/n.cap" procfs.looks_left_out)
 ok "looks that take longer than their period: the rate goes down, and that is counted ($left)" \
 	test "$left" -gt 500
-like "$(cat "$err")" '[0-9]+ samples?: not taken for lack of time, so the rate went down' 'and told'
+like "$(cat "$err")" '[0-9]+ samples?: not taken for lack of time, so the rate went down' 'and reported'
 cpu=$(perl -e 'printf "%d", 100 * $ARGV[0] / 2e9' "$(counter "$U/n.cap" procfs.look_ns)")
 ok "no more than about half of a CPU is used: $cpu %" test "$cpu" -le 60
 sed -n 's/^  a look took/1202 threads: a look took/p' "$err" | diag
@@ -315,7 +315,7 @@ cp "$U/r.cap" "$TMP/root.cap"
 run in_view hidepid=0 $as_user timeout 60 "$BIN/offcpu-record" --mode procfs --force -o "$U/o.cap" -p "$pid" -d 1 7>&-
 is "$rc $(waits "$U/o.cap" 'push @o, kernel() if $w->{comm} eq "s-futex"')" '0 [state S]' \
 	"another user's process: its states are seen"
-like "$(cat "$err")" 'hidden: another user.* CAP_SYS_PTRACE' 'and what is hidden is told, with the remedy'
+like "$(cat "$err")" 'hidden: another user.* CAP_SYS_PTRACE' 'and what is hidden is reported, with the remedy'
 within "$(rate "$U/o.cap" s-futex)" 1 3 'its waits are complete all the same'
 # shellcheck disable=SC2086 # words
 run in_view hidepid=2 $as_user "$BIN/offcpu-record" --mode procfs --force -o "$U/o.cap" -p "$pid" -d 1 7>&-
@@ -341,7 +341,7 @@ like "$(cat "$err")" 'degraded: .*kernel frames are names without addresses: .*k
 run unshare -m --propagation private sh -c 'for t in /proc/$2/task/*; do mount --bind "$1" "$t/schedstat" || exit; done
 	shift 2; exec "$@"' sh "$TMP/empty" "$pid" \
 	timeout 60 "$BIN/offcpu-record" --mode procfs --force -o "$U/w.cap" -p "$pid" -d 2 7>&-
-is "$rc $("$BIN/capinfo" "$U/w.cap" | grep -c 'not checked: there is no schedstat')" '0 1' \
+is "$rc $("$BIN/capinfo" "$U/w.cap" | grep -c 'not checked: no schedstat')" '0 1' \
 	'without schedstat it is said that nothing was checked'
 like "$(cat "$err")" 'degraded: [0-9]+ threads?: no schedstat' 'and that the waits are by samples alone'
 within "$(rate "$U/w.cap" s-futex)" 1 3 'a wait seen at every look is complete'
@@ -397,7 +397,7 @@ steady 'unshare --pid --fork --kill-child'
 inner=$(pgrep -P "$pid" steady)
 run timeout 60 "$BIN/offcpu-record" -q --mode procfs --force -o "$U/p.cap" -p "$inner" -d 1 7>&-
 is "$rc $("$BIN/capinfo" "$U/p.cap" | grep -c '(PID 1 in its namespace)')" '0 1' \
-	'a process in another PID namespace is told by both of its numbers'
+	'a process in another PID namespace is reported by both of its numbers'
 kill -KILL "$inner"
 end_steady
 tap_done

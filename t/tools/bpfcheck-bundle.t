@@ -20,7 +20,7 @@ tar -tf b.tar | sed 's/^bpfcheck-bundle.//' | grep -v '^CONTENTS$' | sort >is
 awk '!/left out:/ { print $1 }' "$out" | sort >told
 same told is "what is in it is what it listed"
 same "$out" bpfcheck-bundle/CONTENTS "the list is in it too"
-ok "nothing was left out for want of a rule" sh -c '! grep "nobody has said" "$1"' sh "$out"
+ok "nothing was left out for want of a rule" sh -c '! grep "no rule says" "$1"' sh "$out"
 run timeout 60 "$B" --root bpfcheck-bundle --json
 ok "unpacked, it is a tree for --root" [ "$rc" -le 1 ]
 checks() { # what reading says, without what trying says
@@ -63,7 +63,7 @@ is "$rc$(ls nowhere 2>/dev/null)" 2 "a link is not followed"
 run "$B" --bundle no/such/b.tar
 like "$rc $(cat "$err")" "^2 .*cannot create 'no/such/b.tar': No such file" "a folder that is not there is named"
 run sh -c '"$1" --bundle - >/dev/full' sh "$B"
-like "$rc $(cat "$err")" '^2 .*cannot write the bundle.*No space left' "a full disk is told"
+like "$rc $(cat "$err")" '^2 .*cannot write the bundle.*No space left' "a full disk is reported"
 "$B" --bundle - >piped.tar 2>"$err"
 is "$? $(tar -tf piped.tar | head -n 1)" "0 bpfcheck-bundle/bpfcheck.json" "- is standard output"
 like "$(cat "$err")" '^bpfcheck.json ' "the list is on standard error then"
@@ -75,11 +75,11 @@ else
 fi
 mkdir small && if mount -t tmpfs -o size=64k none small 2>/dev/null; then
 	run "$B" --bundle small/b.tar
-	like "$rc $(cat "$err")" '^2 .*No space left' "a disk that gets full is told"
+	like "$rc $(cat "$err")" '^2 .*No space left' "a disk that gets full is reported"
 	ok "and half a bundle is taken away again" [ ! -e small/b.tar ]
 	umount small
 else
-	skip "a disk that gets full is told" "no mount"
+	skip "a disk that gets full is reported" "no mount"
 fi
 for with in --json --caps '--root /' -v; do
 	# shellcheck disable=SC2086 # words

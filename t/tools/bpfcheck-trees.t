@@ -58,7 +58,7 @@ finds offcpu-record '"degraded", "why": "raw mode: .*lacks task_storage_get, tas
 finds BTF.helpers '"fail".*lacks task_storage_get, task_pt_regs, loop, copy_from_user_task"' 'Debian 11: the missing helpers are named'
 finds BTF.maps '"fail".*lacks TASK_STORAGE"' 'Debian 11: the missing kind of map is named'
 finds memory.accounting '"ok".*RLIMIT_MEMLOCK is high enough, or may be raised' 'Debian 11: root may raise RLIMIT_MEMLOCK'
-finds kernel.bug.task_stack '"warn".*may have it .*of 5\.10 none' 'Debian 11: a bug of its time is told'
+finds kernel.bug.task_stack '"warn".*may have it .*of 5\.10 none' 'Debian 11: a bug of its time is reported'
 finds configuration.CONFIG_SECURITY_LANDLOCK '"ok".*not set: .*seccomp alone' 'Debian 11: no Landlock is a note'
 sed -i 's/000000ffffffffff/000000c000000000/' "$tree/proc/self/status"
 again
@@ -103,7 +103,7 @@ tree el9-5.14
 is "$rc" 0 'RHEL 9: ready, whatever the release says'
 finds offcpu-record '"ready".*"mode": "btf"' 'RHEL 9: BTF decides over the version'
 finds kernel.release '"warn".*BTF shows what is backported.*dnf upgrade kernel' 'RHEL 9: the old release is a warning'
-finds kernel.bug.stackid_overflow '"warn".*may have it' 'RHEL 9: whether a bug was backported cannot be told, and that is said'
+finds kernel.bug.stackid_overflow '"warn".*may have it' 'RHEL 9: whether a bug was backported cannot be determined, which is reported'
 finds sysctls.net.core.bpf_jit_harden '"ok".*no names in kernel stacks' 'RHEL 9: what bpf_jit_harden means'
 rm -r "$tree/sys/kernel/btf"
 again
@@ -123,14 +123,14 @@ tree locked-6.8
 is "$rc" 1 'lockdown=confidentiality: degraded'
 finds offcpu-record '"degraded", "why": "procfs mode .*lockdown: confidentiality.*sed -i s/lockdown=confidentiality/.*"mode": "procfs"' 'lockdown leaves procfs mode, and the command line is the remedy'
 finds stackmap-test '"degraded".*lockdown' 'lockdown degrades stackmap-test'
-finds sysctls.kernel.kptr_restrict '"warn".*sysctl -w kernel.kptr_restrict=1' 'kptr_restrict=2 beside it is told'
+finds sysctls.kernel.kptr_restrict '"warn".*sysctl -w kernel.kptr_restrict=1' 'kptr_restrict=2 beside it is reported'
 finds sysctls.kernel.yama.ptrace_scope '"ok".*--ptrace cannot work' 'ptrace_scope=3: nobody may attach, root neither'
 
 tree container-6.8
 is "$rc" 2 'a container as Docker starts it: stackmap-test is impossible'
 finds offcpu-record '"degraded", "why": "procfs mode .*lacks CAP_BPF and CAP_PERFMON.*docker run --cap-add=BPF.*"mode": "procfs"' 'a container: procfs mode, the remedy is --cap-add'
-finds security.seccomp '"warn".*seccomp=unconfined' 'a container: the filter is told'
-finds kernel.pid_namespace 'in a PID namespace' 'a container: its PID namespace is told'
+finds security.seccomp '"warn".*seccomp=unconfined' 'a container: the filter is reported'
+finds kernel.pid_namespace 'in a PID namespace' 'a container: its PID namespace is reported'
 finds memory.cgroup '"warn".*limited to 524288 KiB.*491520 KiB used.*--memory=1g' 'a container: a nearly full cgroup is tight, whatever its limit'
 finds kernel.bug.stackid_overflow 'on the host' 'a container: a kernel is installed on the host, not by apt-get in here'
 finds configuration.source 'docker run -v /boot:/boot:ro' 'a container: the configuration is the host'"'"'s'
@@ -190,7 +190,7 @@ tree ubuntu-6.8
 finds kernel.time_namespace '"ok".*without offsets' 'clocks without offsets'
 printf 'monotonic        5000         0\nboottime       -100000         0\n' >"$tree/proc/self/timens_offsets"
 again
-finds kernel.time_namespace '"ok".*MONOTONIC is \+5000 s and CLOCK_BOOTTIME -100000 s off.*as the host does' 'the offsets of a time namespace are told'
+finds kernel.time_namespace '"ok".*MONOTONIC is \+5000 s and CLOCK_BOOTTIME -100000 s off.*as the host does' 'the offsets of a time namespace are reported'
 finds offcpu-record '"ready"' 'and degrade nothing'
 for text in '' boottime 'monotonic x y' 'monotonic 1 1 boottime 99999999999999999999 1'; do
 	echo "$text" >"$tree/proc/self/timens_offsets"
@@ -206,7 +206,7 @@ finds sysctls.kernel.bpf_stats_enabled '"warn".*each switch costs more.*sysctl -
 finds offcpu-record '"ready"' 'they degrade nothing'
 sed -i '/^proc/s/relatime/relatime,subset=pid/' "$tree/proc/self/mounts"
 again
-finds mounts.proc_subset '"warn".*subset=pid.*mount -t proc' 'a procfs of processes alone is told'
+finds mounts.proc_subset '"warn".*subset=pid.*mount -t proc' 'a procfs of processes alone is reported'
 finds offcpu-record '"degraded".*subset=pid.*"mode": "btf"' 'and degrades the recorder'
 sed -i 's/^CONFIG_SCHED_INFO=y/# CONFIG_SCHED_INFO is not set/; s/^CONFIG_UNWINDER_ORC=y/CONFIG_ARM64=y/' "$tree/boot/"config-*
 again
@@ -233,10 +233,10 @@ if id=$(readelf -n "$program" | sed -n 's/.*Build ID: //p') && [ -n "$id" ] && n
 	finds symbols.vmlinux "DEBUGINFOD_URLS=.*debuginfod-find debuginfo $id" 'a kernel that is not the distribution'"'"'s is looked for by its build ID'
 	cp "$program" "$tree/usr/lib/debug/boot/vmlinux-6.8.0-45-generic"
 	again
-	finds symbols.vmlinux "has no debug information" 'a vmlinux without debug information is told'
+	finds symbols.vmlinux "has no debug information" 'a vmlinux without debug information is reported'
 	cp "$BIN/fold" "$tree/usr/lib/debug/boot/vmlinux-6.8.0-45-generic"
 	again
-	finds symbols.vmlinux "is another kernel's" 'a vmlinux of another build is told'
+	finds symbols.vmlinux "is another kernel's" 'a vmlinux of another build is reported'
 	note "$BIN/fold"
 	again
 	finds symbols.vmlinux "\"ok\".*'/usr/lib/debug/boot/vmlinux-6.8.0-45-generic' is the running kernel's" 'the right one is found'

@@ -66,7 +66,7 @@ printf 'ID=ubuntu\nVERSION_ID="20.04"\n' >"$tree/etc/os-release"
 look
 is "$rc" 1 'a 5.4 kernel without BTF degrades the recorder'
 like "$(cat "$out")" '^offcpu-record +degraded: procfs mode .*Linux 5\.4\.0-42-generic.*before 5\.10 BPF lacks what the recorder needs' 'the verdict names the mode that is left, and the cause'
-like "$(cat "$out")" 'FAIL +CONFIG_DEBUG_INFO_BTF is not set' 'that BTF is missing is told too'
+like "$(cat "$out")" 'FAIL +CONFIG_DEBUG_INFO_BTF is not set' 'that BTF is missing is reported too'
 like "$(cat "$out")" 'fix: apt-get install linux-generic-hwe-20.04 && reboot' 'the remedy is the command of that distribution'
 like "$(cat "$out")" '^stackmap-test +degraded' 'without BTF stackmap-test is degraded only'
 like "$(cat "$out")" '^symbolize +ready' 'what works on captures is ready everywhere'
@@ -80,7 +80,7 @@ is "$rc $(wc -l <"$out")" '1 1' '--tool with -q gives that verdict alone'
 like "$(cat "$out")" '^offcpu-record +degraded: .*; fix: apt-get install' '-q has cause and remedy in one line'
 check memory.accounting '"ok".*may be raised' 'before 5.11 root may raise RLIMIT_MEMLOCK'
 sed -i 's/000001ffffffffff/000000c000000000/' "$tree/proc/self/status"
-check memory.accounting '"warn".*8192 KiB.*ulimit -l unlimited' 'before 5.11 a low RLIMIT_MEMLOCK is told'
+check memory.accounting '"warn".*8192 KiB.*ulimit -l unlimited' 'before 5.11 a low RLIMIT_MEMLOCK is reported'
 look --tap
 printf '#!/bin/sh\ncat "%s"\n' "$out.copy" >"$TMP/bad.t"
 cp "$out" "$out.copy"
@@ -100,7 +100,7 @@ tree percpu
 perl -e 'print "0000000000000000 A zero$_\n" for 1..3000; print "ffffffff95200000 T _stext\n"' >"$tree/proc/kallsyms"
 check symbols.kallsyms '"ok"' 'per-CPU symbols at zero are not taken for hidden ones'
 : >"$tree/proc/kallsyms"
-check symbols.kallsyms '"warn".*is empty' 'an empty kallsyms is told'
+check symbols.kallsyms '"warn".*is empty' 'an empty kallsyms is reported'
 rm "$tree/proc/kallsyms"
 check symbols.kallsyms '"skip".*no proc/kallsyms in the tree' 'a tree without kallsyms is not judged by it'
 
@@ -117,18 +117,18 @@ check security.lockdown 'sed -i s/lockdown=confidentiality/' 'lockdown from the 
 echo 'none [integrity] confidentiality' >"$tree/sys/kernel/security/lockdown"
 check security.lockdown '"ok", "found": "lockdown: integrity"' 'lockdown=integrity does no harm'
 rm -r "$tree/sys/kernel/security"
-check security.lockdown '"skip".*mount -t securityfs' 'without securityfs lockdown is not checked, and the mount is told'
+check security.lockdown '"skip".*mount -t securityfs' 'without securityfs lockdown is not checked, and the mount is reported'
 
 # the configuration
 tree config
 mv "$tree/boot/config-$R" "$TMP/config"
 look
 is "$rc" 0 'without a configuration the verdicts stand on the rest'
-check configuration.source '"warn".*none to read.*modprobe configs' 'a configuration that is nowhere is told'
+check configuration.source '"warn".*none to read.*modprobe configs' 'a configuration that is nowhere is reported'
 gzip -c "$TMP/config" >"$tree/proc/config.gz"
 check configuration.source '"ok", "found": "/proc/config.gz"' '/proc/config.gz is read'
 head -c 100 "$tree/proc/config.gz" >"$TMP/cut" && cp "$TMP/cut" "$tree/proc/config.gz"
-check configuration.source '"warn".*/proc/config.gz. is damaged or cut.*apt-get install --reinstall' 'a cut config.gz is told'
+check configuration.source '"warn".*/proc/config.gz. is damaged or cut.*apt-get install --reinstall' 'a cut config.gz is reported'
 cp "$TMP/config" "$tree/boot/config-$R"
 check configuration.source '"ok".*/boot/config-.*damaged or cut' 'after a cut config.gz the next one is used, and both are named'
 rm "$tree/boot/config-$R"
@@ -166,21 +166,21 @@ check BTF.maps '"fail".*lacks ARRAY_OF_MAPS' 'a kind of map that the kernel lack
 sed 's/BPF_F_MMAPABLE/BPF_F_MMUPABLE/' "$DATA/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
 check BTF.maps '"fail".*lacks arrays that can be mapped' 'so is that an array can be mapped into memory'
 sed 's/btf_trace_sched_switch/btf_trace_sched_swotch/' "$DATA/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
-check BTF.sched_switch '"fail".*sched_switch' 'a tracepoint without prototype is told'
+check BTF.sched_switch '"fail".*sched_switch' 'a tracepoint without prototype is reported'
 
 # settings
 tree sysctl
 echo 40 >"$tree/proc/sys/kernel/perf_event_max_stack"
-check sysctls.kernel.perf_event_max_stack '"warn".*sysctl -w kernel.perf_event_max_stack=127' 'a low perf_event_max_stack is told'
+check sysctls.kernel.perf_event_max_stack '"warn".*sysctl -w kernel.perf_event_max_stack=127' 'a low perf_event_max_stack is reported'
 echo 0 >"$tree/proc/sys/net/core/bpf_jit_enable"
-check sysctls.net.core.bpf_jit_enable '"warn".*sysctl -w net.core.bpf_jit_enable=1' 'BPF without JIT is told'
+check sysctls.net.core.bpf_jit_enable '"warn".*sysctl -w net.core.bpf_jit_enable=1' 'BPF without JIT is reported'
 rm -r "$tree/proc/sys/net" "$tree/proc/sys/kernel/yama"
 check sysctls.net.core.bpf_jit_enable '"skip".*network namespace' 'a setting that is not there is not checked'
 look --json
 like "$(item sysctls.kernel.yama.ptrace_scope)" '"skip".*no Yama' 'a kernel without Yama is fine'
 for v in 99999999999999999999999 x ''; do
 	echo "$v" >"$tree/proc/sys/kernel/perf_event_max_stack"
-	check sysctls.kernel.perf_event_max_stack '"skip".*is no number' "a setting of '$v' is no number"
+	check sysctls.kernel.perf_event_max_stack '"skip".*is not a number' "a setting of '$v' is no number"
 done
 
 # hidepid
@@ -188,23 +188,23 @@ tree hidepid
 sed -i '/^proc/s/relatime/relatime,hidepid=invisible/' "$tree/proc/self/mounts"
 check mounts.proc '"ok".*no matter with CAP_SYS_PTRACE' 'hidepid does not matter to CAP_SYS_PTRACE'
 sed -i '/^Cap\(Prm\|Eff\)/s/000001ffffffffff/000000c000000000/' "$tree/proc/self/status"
-check mounts.proc '"warn".*hidepid=invisible.*mount -o remount,hidepid=0 /proc' 'hidepid is told, with the remount'
-like "$(item capabilities.ptrace)" '"warn".*lacks CAP_SYS_PTRACE.*sudo offcpu-record' 'a missing CAP_SYS_PTRACE is told, with what gives it'
+check mounts.proc '"warn".*hidepid=invisible.*mount -o remount,hidepid=0 /proc' 'hidepid is reported, with the remount'
+like "$(item capabilities.ptrace)" '"warn".*lacks CAP_SYS_PTRACE.*sudo offcpu-record' 'a missing CAP_SYS_PTRACE is reported, with what gives it'
 like "$(item offcpu-record)" '"degraded"' 'the recorder is degraded, not impossible'
 sed -i '/tracefs/d; /debugfs/d' "$tree/proc/self/mounts"
-check mounts.tracefs '"warn".*mount -t tracefs tracefs /sys/kernel/tracing' 'tracefs that is not mounted is told'
+check mounts.tracefs '"warn".*mount -t tracefs tracefs /sys/kernel/tracing' 'tracefs that is not mounted is reported'
 sed -i 's/000000c000000000/000000c000200000/' "$tree/proc/self/status"
 check mounts.tracefs '"ok".*mounts it for itself' 'tracefs that is not mounted does not matter to who can mount it'
 echo 33554432 >"$TMP/max"
 mkdir -p "$tree/sys/fs/cgroup/user.slice/user-0.slice/session-1.scope"
 cp "$TMP/max" "$tree/sys/fs/cgroup/user.slice/user-0.slice/session-1.scope/memory.max"
-check memory.cgroup '"warn".*32768 KiB' 'a tight memory cgroup is told'
+check memory.cgroup '"warn".*32768 KiB' 'a tight memory cgroup is reported'
 
 # an unprivileged container
 tree container
 sed -i 's/^\(Uid:\).*/\1	1000	1000	1000	1000/; s/000001ffffffffff/0000000000000000/; s/^Seccomp:.*/Seccomp:	2/; s/^NoNewPrivs:.*/NoNewPrivs:	1/' "$tree/proc/self/status"
 check capabilities.offcpu-record '"fail".*lacks CAP_BPF and CAP_PERFMON.*--cap-add=BPF' 'without capabilities the missing ones are named; outside the bounding set the remedy is the container'
-like "$(item security.seccomp)" '"warn".*seccomp=unconfined' 'a seccomp filter is told'
+like "$(item security.seccomp)" '"warn".*seccomp=unconfined' 'a seccomp filter is reported'
 like "$(item offcpu-record)" '"degraded".*procfs mode.*CAP_BPF.*"mode": "procfs"' 'an unprivileged container leaves procfs mode'
 sed -i 's/^CapBnd.*/CapBnd:	000001ffffffffff/; s/^NoNewPrivs.*/NoNewPrivs:	0/' "$tree/proc/self/status"
 check offcpu-record 'setcap cap_syslog,cap_bpf,cap_perfmon,cap_checkpoint_restore\+ep' 'with a full bounding set the remedy is setcap'
@@ -213,9 +213,9 @@ sed -i 's/0000000000000000/000001ffffffffff/' "$tree/proc/self/status"
 check capabilities.user_namespace '"fail".*user namespace' 'in a user namespace all capabilities do not help'
 like "$(item offcpu-record)" '"degraded".*user namespace.*"mode": "procfs"' 'a user namespace leaves procfs mode'
 ln -sfn 'pid:[4026532701]' "$tree/proc/self/ns/pid"
-check kernel.pid_namespace 'in a PID namespace: PIDs are those seen here' 'a PID namespace is told'
+check kernel.pid_namespace 'in a PID namespace: PIDs are those seen here' 'a PID namespace is reported'
 echo nonsense >"$tree/proc/self/status"
-check capabilities.process '"skip".*no usable /proc/self/status' 'a status file that is none is told'
+check capabilities.process '"skip".*no usable /proc/self/status' 'a status file that is none is reported'
 
 # what blocks, and what leads astray
 tree fifo
@@ -228,10 +228,10 @@ for f in "boot/config-$R" proc/config.gz proc/kallsyms proc/self/status proc/sel
 done
 look
 is "$rc" 1 'FIFOs all over the tree block nothing'
-like "$(cat "$out")" "vmlinux' is not a regular file" 'what is not a regular file is told'
+like "$(cat "$out")" "vmlinux' is not a regular file" 'what is not a regular file is reported'
 tree astray
 ln -sf /proc/config.gz "$tree/proc/config.gz"
-check configuration.source '"ok".*/boot/config-.*config.gz' 'a link to itself is told, and the next file used'
+check configuration.source '"ok".*/boot/config-.*config.gz' 'a link to itself is reported, and the next file used'
 echo secret >"$TMP/secret"
 ln -sf "$TMP/secret" "$tree/sys/kernel/security/lsm"
 ln -sf ../../../../../../../../../../../../../../../../../../../../../../etc/passwd "$tree/proc/sys/kernel/kptr_restrict"
@@ -239,7 +239,7 @@ look --json
 ok 'no link leads out of the tree' test "$(grep -c -e secret -e root: "$out")" -eq 0
 rm "$tree/boot/config-$R"
 mkdir "$tree/boot/config-$R"
-check configuration.source '"warn"' 'a directory where a file is expected is told'
+check configuration.source '"warn"' 'a directory where a file is expected is reported'
 
 # foreign text
 tree hostile
@@ -276,7 +276,7 @@ status 0 '--version is on stdout' "$bpfcheck" --version
 tree full
 sh -c "'$bpfcheck' --root '$tree' >/dev/full" 2>"$err"
 is "$?" 2 'a full disk is status 2'
-like "$(cat "$err")" 'cannot write the result' 'a full disk is told'
+like "$(cat "$err")" 'cannot write the result' 'a full disk is reported'
 sh -c "'$bpfcheck' --root '$tree' >&-" 2>"$err"
 is "$?" 2 'a closed stdout is status 2'
 

@@ -115,7 +115,7 @@ same "$TMP/after" "$TMP/before" "with all names that its debug file has"
 back "$TMP/prog"
 back "$TMP/prog.debug"
 
-# --- what is missing is told
+# --- what is missing is reported
 
 gone "$TMP/prog"
 status 1 "a file that is gone is left out with status 1" "$capinfo" --pack "$pack" "$cap"
@@ -126,7 +126,7 @@ cp "$TMP/noid" "$TMP/other"
 mv "$TMP/prog" "$TMP/prog.away"
 cp "$TMP/noid" "$TMP/prog"
 status 1 "another file under its name is not taken" "$capinfo" --pack "$pack" "$cap"
-like "$(cat "$err")" "another file: build ID $id is recorded" "which is told"
+like "$(cat "$err")" "another file: build ID $id is recorded" "which is reported"
 back "$TMP/prog"
 
 # --- errors
@@ -135,7 +135,7 @@ back "$TMP/prog"
 size=$(wc -c <"$cap")
 head -c $((size - 30)) "$cap" >"$TMP/cut.cap"
 status 1 "a damaged capture is packed with status 1" "$capinfo" --pack "$TMP/cut.pack" "$TMP/cut.cap"
-like "$(cat "$err")" "what is whole of it is packed" "as far as it is whole, which is told"
+like "$(cat "$err")" "what is whole of it is packed" "as far as it is whole, which is reported"
 run "$capinfo" --verify "$TMP/cut.pack"
 is "$rc" 1 "and the pack is not complete either"
 gone "$TMP/prog"
@@ -146,7 +146,7 @@ echo text >"$TMP/text"
 status 2 "what is no capture is not packed" "$capinfo" --pack "$TMP/none.cap" "$TMP/text"
 ok "and leaves no file" test ! -e "$TMP/none.cap"
 status 2 "a file that is no capture is not written over" "$capinfo" --pack "$TMP/text" "$cap"
-like "$(cat "$err")" "exists and is not a capture" "which is told"
+like "$(cat "$err")" "exists and is not a capture" "which is reported"
 is "$(cat "$TMP/text")" text "and it is as it was"
 status 0 "--force writes over it" "$capinfo" --force --pack "$TMP/text" "$cap"
 same "$TMP/text" "$pack" "with the pack"
@@ -155,11 +155,11 @@ status 2 "a symbolic link is not followed" "$capinfo" --force --pack "$TMP/link"
 status 2 "a folder that is not there is an error" "$capinfo" --pack "$TMP/nowhere/x" "$cap"
 status 64 "--force without --pack is bad usage" "$capinfo" --force "$cap"
 if [ -c /dev/full ]; then
-	status 2 "a full disk is told" "$capinfo" --force --pack /dev/full "$cap"
+	status 2 "a full disk is reported" "$capinfo" --force --pack /dev/full "$cap"
 	like "$(cat "$err")" "No space left on device" "as that"
 	ok "and on standard output" sh -c '"$1" --pack - "$2" >/dev/full 2>"$3"; test $? = 2' sh "$capinfo" "$cap" "$TMP/e"
 else
-	skip "a full disk is told" "no /dev/full"
+	skip "a full disk is reported" "no /dev/full"
 fi
 cp "$pack" "$TMP/old.cap"
 (

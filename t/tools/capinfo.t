@@ -229,9 +229,9 @@ is "$(cat "$out")" ok "a capture goes through a pipe"
 same "$cap" "$TMP/redirected" "a redirected capture is the same to the byte"
 run sh -c '"$1" --write - >/dev/full' sh "$OBJ/t/unit/cap_reader"
 is "$rc:$(cat "$err")" "2:cap_reader: cannot write to 'standard output': No space left on device" \
-	"a full device is told"
+	"a full device is reported"
 run sh -c '"$1" --write - >&-' sh "$OBJ/t/unit/cap_reader"
-like "$rc:$(cat "$err")" "^2:.*Bad file descriptor" "a closed stdout is told"
+like "$rc:$(cat "$err")" "^2:.*Bad file descriptor" "a closed stdout is reported"
 
 # --- stdout ---
 

@@ -153,14 +153,14 @@ for place in beside dot-debug debug-dir; do
 		printf x >>"$at"
 		find_debug -d "$w/dbg" "$w/bin/prog"
 		is "$(value debug)" "" "$kind, $place: one with another CRC is not used"
-		like "$(value missed)" "^'$at' has CRC [0-9a-f]{8} instead of [0-9a-f]{8}$" "$kind, $place: and that is told"
+		like "$(value missed)" "^'$at' has CRC [0-9a-f]{8} instead of [0-9a-f]{8}$" "$kind, $place: and that is reported"
 		as_gdb "$kind, $place, another CRC"
 	done
 	tree full other.debug
 	put $place
 	find_debug -d "$w/dbg" "$w/bin/prog"
 	is "$(value debug)" "" "$place: one with another build ID is not used, though its CRC agrees"
-	like "$(value missed)" "^'$at' has build ID $(id_of other) instead of $id$" "$place: and that is told"
+	like "$(value missed)" "^'$at' has build ID $(id_of other) instead of $id$" "$place: and that is reported"
 	tree full bare.debug
 	put $place
 	find_debug -d "$w/dbg" "$w/bin/prog"
@@ -215,7 +215,7 @@ for place in build-id beside dot-debug debug-dir; do
 		is "$rc:$(value debug)" "0:" "$place: a $what is not used"
 		case $what in
 		dangling) is "$(value missed)" "" "$place: a $what link is nothing" ;;
-		*) like "$(value missed)" "^'$at' " "$place: the $what is told" ;;
+		*) like "$(value missed)" "^'$at' " "$place: the $what is reported" ;;
 		esac
 	done
 done
@@ -228,7 +228,7 @@ mkdir -p "$w/$debug/$(dirname "$ids")" "$w/store"
 cp "$w/prog.debug" "$w/$debug/$ids"
 find_debug -s "$w" /bin/prog
 is "$(value debug)" "$w/$debug/$ids" "symfs: by build ID below its /usr/lib/debug"
-is "$(value where)" "$w/$debug/$ids" "symfs: where is told as a path of this machine"
+is "$(value where)" "$w/$debug/$ids" "symfs: where is reported as a path of this machine"
 rm "$w/$debug/$ids"
 mkdir -p "$w/$debug/bin"
 cp "$w/prog.debug" "$w/$debug/bin/"
@@ -273,7 +273,7 @@ rm "$w/$debug/.build-id"
 mkdir -p "$w/$debug/$(dirname "$ids")"
 mkfifo "$w/$debug/$ids"
 find_debug -s "$w" /bin/prog
-like "$rc:$(value debug)$(value missed)" "^0:'$w/$debug/$ids' is no regular" "symfs: a FIFO is not waited for"
+like "$rc:$(value debug)$(value missed)" "^0:'$w/$debug/$ids' is not a regular" "symfs: a FIFO is not waited for"
 mkdir -p "$TMP/own/$(dirname "$ids")"
 cp "$w/prog.debug" "$TMP/own/$ids"
 find_debug -s "$w" -d "$TMP/own" /bin/prog
@@ -301,7 +301,7 @@ if command -v dwz >/dev/null && alternate ../../../.dwz/alt; then
 	put build-id
 	find_debug -d "$w/dbg" "$w/bin/prog"
 	is "$(value debug)" "$at" "an alternate that is missing does not cost the debug file"
-	like "$(value alt)$(value missed)" "^alternate file '../../../.dwz/alt' is not there" "and is told"
+	like "$(value alt)$(value missed)" "^alternate file '../../../.dwz/alt' is not there" "and is reported"
 	[ -z "$have_gdb" ] || is "$(gdb_misses_alt "$w/bin/prog")" 1 "gdb misses it too"
 	mkdir "$w/.dwz"
 	mv "$w/alt" "$w/.dwz/alt"
@@ -379,11 +379,11 @@ if command -v xz >/dev/null && command -v eu-readelf >/dev/null; then
 	strip -o cut "$TMP/made/full"
 	objcopy --add-section .gnu_debugdata=cut.xz cut
 	status 2 "a stream that is cut is no file" timeout 20 "$unit" --mini cut
-	like "$(cat "$err")" "its .gnu_debugdata: is cut" "and that is told"
+	like "$(cat "$err")" "its .gnu_debugdata: is cut" "and that is reported"
 	strip -o alien "$TMP/made/other"
 	objcopy --add-section .gnu_debugdata=inside.xz alien
 	status 2 "another program's is not used" timeout 20 "$unit" --mini alien
-	like "$(cat "$err")" "its .gnu_debugdata: .*build ID differs" "and that is told"
+	like "$(cat "$err")" "its .gnu_debugdata: .*build ID differs" "and that is reported"
 else
 	skip "MiniDebugInfo" "no xz or no eu-readelf"
 fi
@@ -402,7 +402,7 @@ if "$CC" -O1 -g -gdwarf-4 -gsplit-dwarf -DKIND=1 -c "$TMP/made/prog.c" -o p.o &&
 	run timeout 20 "$unit" --dwo -s "$TMP/split" /p /p.dwo
 	is "$(value dwo)" "$TMP/split/p.dwo" "and inside a symfs"
 	run timeout 20 "$unit" --dwo "$TMP/split/p" q.dwo
-	is "$(value dwo):$(value missed)" ":'q.dwo' is not there" "one that is missing is told"
+	is "$(value dwo):$(value missed)" ":'q.dwo' is not there" "one that is missing is reported"
 	mkfifo f.dwo
 	run timeout 20 "$unit" --dwo "$TMP/split/p" f.dwo
 	like "$rc:$(value dwo)$(value missed)" "^0:.*is not a regular file" "a FIFO is not waited for"
@@ -414,7 +414,7 @@ if "$CC" -O1 -g -gdwarf-4 -gsplit-dwarf -DKIND=1 -c "$TMP/made/prog.c" -o p.o &&
 		is "$(value dwp)" "$TMP/split/p.dwp" "and beside what the program links to"
 		cp "$TMP/made/full.debug" p.dwp
 		find_debug "$TMP/split/p"
-		like "$(value dwp)$(value missed)" "is no package" "what is no package is not used"
+		like "$(value dwp)$(value missed)" "is not a package" "what is no package is not used"
 	else
 		skip "a package is found beside the program" "no dwp"
 	fi
@@ -493,7 +493,7 @@ if [ "$has_lib" ] && command -v python3 >/dev/null; then
 	like "$(value debug)$(value missed)" "is not an ELF file" "nor is one that sends no debug file"
 	serve deaf
 	ask 1
-	like "$(value debug)$(value missed)" "no server of DEBUGINFOD_URLS gave it within 1 s" "a server that hangs is told"
+	like "$(value debug)$(value missed)" "no server of DEBUGINFOD_URLS gave it within 1 s" "a server that hangs is reported"
 	ok "and cost the limit ($took s)" test "$took" -le 15
 	"$OBJ/t/unit/resolve" --make "$TMP/deaf.cap" "$w/bin/prog" "$w/bin/prog" a "" 1000
 	DEBUGINFOD_URLS=$url DEBUGINFOD_TIMEOUT=3 script -qec "'$BIN/symbolize' --no-cache '$TMP/deaf.cap' >'$TMP/deaf.text'" \
@@ -515,7 +515,7 @@ if [ "$has_lib" ] && command -v python3 >/dev/null; then
 	is "$(value debug)$(value missed)" "" "a server that has no such file is none"
 	url=http://127.0.0.1:1
 	ask 60
-	like "$(value debug)$(value missed)" "DEBUGINFOD_URLS cannot be asked: Connection refused" "a server that is down is told"
+	like "$(value debug)$(value missed)" "DEBUGINFOD_URLS cannot be queried: Connection refused" "a server that is down is reported"
 else
 	skip "servers that misbehave" "no libdebuginfod or no python3"
 fi

@@ -112,7 +112,7 @@ run "$fold" --unit=us "$TMP/ours"
 is "$(cat "$out")" "client;poll;__schedule;--;try_to_wake_up;main 2600
 server;main;__vdso_gettimeofday;io_schedule;__schedule 2
 server;main;read;do_syscall_64;__schedule 3856" "--unit=us rounds the exact sum to the nearest"
-like "$(cat "$err")" '1 stacks? .*less than half' "a stack that rounds to nothing is told of"
+like "$(cat "$err")" '1 stacks? .*less than half' "a stack that rounds to nothing is reported"
 is "$rc" 0 "a stack that rounds to nothing is no error"
 run "$fold" --unit=ms "$TMP/ours"
 is "$(sed 's/.* //' "$out" | tr '\n' ' ')" "3 4 " "--unit=ms rounds the exact sum to the nearest"
@@ -123,7 +123,7 @@ cd;main;g 5" --unit=count
 in_file "# wait: count=x7\n$A$B"
 run "$fold" --unit=count "$TMP/in"
 is "$rc:$(cat "$out")" "1:cd;main;g 1" "a count that is no number leaves its record out"
-like "$(cat "$err")" "line 2 of .*count that is no" "a count that is no number is told of"
+like "$(cat "$err")" "line 2 of .*count that is no" "a count that is no number is reported"
 
 folds "--reverse turns the whole line round" "$A$B" "f;main;ab 10
 g;main;cd 5" --reverse
@@ -178,12 +178,12 @@ in_file "$A$C$A"
 run "$fold" "$TMP/in"
 is "$rc:$(cat "$out")" "0:ab;main;f 20" "only the first event is folded"
 like "$(cat "$err")" "only event 'ev' is folded; 1 record of another is skipped, the first of 'other'" \
-	"the records of other events are told of"
+	"the records of other events are reported"
 run "$fold" --event-filter=other "$TMP/in"
 is "$rc:$(cat "$out" "$err")" "0:cd;main;g 5" "--event-filter chooses, and is silent about the others"
 run "$fold" --event-filter=none "$TMP/in"
 is "$rc:$(cat "$out")" "1:" "an event that does not occur is status 1"
-like "$(cat "$err")" "no record is of event 'none'; the first one is of 'ev'" "an event that does not occur is told of"
+like "$(cat "$err")" "no record is of event 'none'; the first one is of 'ev'" "an event that does not occur is reported"
 
 ## damage
 
@@ -257,9 +257,9 @@ run "$fold" "$TMP/p1" "$TMP/p2"
 is "$rc:$(cat "$out")" "0:ab;main;f 10" "a record may begin in one file and end in the next"
 printf '\n\njunk\n' >"$TMP/p3"
 run "$fold" "$TMP/in" "$TMP/p3" "$TMP/in2"
-like "$(cat "$err")" "line 3 of '$TMP/p3'" "damage is told by file and line"
+like "$(cat "$err")" "line 3 of '$TMP/p3'" "damage is reported by file and line"
 run sh -c '"$0" - <"$1"' "$fold" "$TMP/p3"
-like "$(cat "$err")" "line 3 of 'standard input'" "damage on stdin is told so"
+like "$(cat "$err")" "line 3 of 'standard input'" "damage on stdin is reported"
 status 2 "a missing file is status 2" "$fold" "$TMP/in" "$TMP/none"
 is "$(cat "$out")" "" "a missing file leaves nothing on stdout"
 like "$(cat "$err")" "cannot open '$TMP/none': No such file" "a missing file is named"
@@ -277,7 +277,7 @@ chmod 000 "$TMP/in2"
 chmod 755 "$TMP"
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	status 2 "a file without permission is status 2" setpriv --reuid 65534 --clear-groups "$fold" "$TMP/in2"
-	like "$(cat "$err")" 'Permission denied' "a file without permission is told so"
+	like "$(cat "$err")" 'Permission denied' "a file without permission is reported"
 else
 	skip "a file without permission is status 2" "needs root to give it up"
 fi
@@ -286,7 +286,7 @@ fi
 
 run sh -c '"$0" "$1" >/dev/full' "$fold" "$TMP/in"
 is "$rc" 2 "a full disk is status 2"
-like "$(cat "$err")" 'cannot write' "a full disk is told so"
+like "$(cat "$err")" 'cannot write' "a full disk is reported"
 run sh -c '"$0" "$1" >&-' "$fold" "$TMP/in"
 is "$rc" 2 "a closed stdout is status 2"
 run sh -c '"$0" "$1" >&-' "$fold" "$TMP/empty"

@@ -115,7 +115,7 @@ for tool in offcpu-record stackmap-test kallsyms-resolve; do
 	done
 done
 is "$(getcap "$S/fold" "$S/bpfcheck")" "" "what needs none has none"
-like "$(cat "$out")" 'record their own processes' "the limit is told"
+like "$(cat "$out")" 'record their own processes' "the limit is reported"
 setup --show --bin "$S"
 like "$rc $(cat "$out")" 'offcpu-record +-rwxr-x--- root:users +CAP_BPF .*CAP_PERFMON' "--show shows it"
 is "$rc" 0 "and finds nothing wrong"

@@ -62,7 +62,7 @@ for f in "$TMP"/*weigh.dwo; do
 	damage "a .dwo cut short" "$TMP/split.cap" "$TMP/weigh.good" "$f" cut "$runs"
 	rm "$f"
 	run "$sym" --format=json "$TMP/split.cap"
-	like "$rc $(grep -c '"reason":"[^"]*not found' "$out")" '^0 [1-9]' "a .dwo that is gone is told as the reason"
+	like "$rc $(grep -c '"reason":"[^"]*not found' "$out")" '^0 [1-9]' "a .dwo that is gone is reported as the reason"
 	mkfifo "$f"
 	run timeout 10 "$sym" --format=json "$TMP/split.cap"
 	is "$rc" 0 "a FIFO in its place is not waited for"

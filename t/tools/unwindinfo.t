@@ -61,7 +61,7 @@ agrees() {
 build "$TMP/ops" "$cfi/ops.S"
 agrees "every instruction and expression" "$TMP/ops"
 is "$(value 'not held')" 1 "of them one is no rule's"
-is "$(sed -n '/^left out/,/^compared/p' "$out" | grep -c ' rows ')" 2 "what is left out is told in two lines"
+is "$(sed -n '/^left out/,/^compared/p' "$out" | grep -c ' rows ')" 2 "what is left out is reported in two lines"
 agrees libc "$libc"
 agrees bash /bin/bash
 agrees perl "$(command -v perl)"
@@ -120,7 +120,7 @@ is "$(grep -c LOC "$out")" 0 "it prints no rows"
 run "$info" "$TMP/ops"
 is "$(sed '1,/^LOC/d' "$out" | wc -l)" "$(value rows)" "all rows are printed"
 like "$(cat "$out")" '^[0-9a-f]{16} \*\(rsp\+160\) +\*\(rsp\+120\) +\*\(rsp\+168\) signal$' "a signal frame is marked"
-is "$(value 'left out')" "1 rows whose frame or return address no rule can hold" "what is left out is told"
+is "$(value 'left out')" "1 rows whose frame or return address no rule can hold" "what is left out is reported"
 
 # --- addresses ---
 
@@ -133,7 +133,7 @@ inside=$(printf '%x' $((0x$at + 2)))
 run "$info" "$TMP/ops" "$inside"
 like "$(cat "$out")" "^$(printf '%016x' $((0x$at + 1))) rsp\+16 " "an address inside a row has that row"
 behind=$(nm "$TMP/ops" | awk '$3 == "behind" { print $1 }')
-status 0 "behind a system call of which nothing is told the row before it holds" "$info" "$TMP/ops" "$behind"
+status 0 "behind a system call of which nothing is reported the row before it holds" "$info" "$TMP/ops" "$behind"
 like "$(cat "$out")" "^$behind rsp\\+16 +u +c-8 in-syscall$" "for who waits in it"
 status 1 "at the call itself there is none" "$info" "$TMP/ops" "$(printf '%x' $((0x$behind - 1)))"
 status 1 "nor behind" "$info" "$TMP/ops" "$(printf '%x' $((0x$behind + 1)))"

@@ -321,7 +321,7 @@ static void ends(struct tap *t, struct worker *o)
 		"a broker that was killed is missed at once");
 	worker_stats(o, &st);
 	tap_ok(t, strstr(st.why, "was killed by SIGKILL") && st.lost == 2 && st.asked,
-		"that is counted and told: %s", st.why);
+		"that is counted and reported: %s", st.why);
 	tap_ok(t, worker_pid(o) == 0, "it has no process any more");
 	tap_ok(t, broker_proc(NULL, BROKER_MAPS, 1) == -ENOTCONN, "no broker at all: the same");
 }

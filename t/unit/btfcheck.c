@@ -81,7 +81,7 @@ static void test_changes(struct tap *t, struct tree *tree, char *btf, size_t len
 		btf[at] ^= 0x41;
 	}
 	tap_ok(t, told > runs / 4,
-		"each of %zu bytes changed in turn does no harm, and is told where it matters (%zu)", runs,
+		"each of %zu bytes changed in turn does no harm, and is reported where it matters (%zu)", runs,
 		told);
 }
 

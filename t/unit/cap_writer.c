@@ -127,7 +127,7 @@ static void test_odd_files(struct tap *t)
 		"a device needs force");
 	tap_ok(t, try_open("/dev/null", true, &e) == 0, "with force a device is written to");
 	tap_ok(t, try_open("/dev/full", true, &e) == -ENOSPC && strstr(e.msg, "No space left"),
-		"a full device is told");
+		"a full device is reported");
 }
 
 static struct cap_reader *load(const char *p)
@@ -529,7 +529,7 @@ int main(void)
 	test_golden(&t);
 	tap_ok(&t, WTERMSIG(broken_pipe(false)) == SIGPIPE,
 		"a reader that is gone ends the writer by SIGPIPE");
-	tap_eq_u64(&t, broken_pipe(true), 0, "where that is ignored, EPIPE is told");
+	tap_eq_u64(&t, broken_pipe(true), 0, "where that is ignored, EPIPE is reported");
 	tap_ok(&t, slow_pipe(), "a pipe that would block is waited for");
 	for (const char *const *n =
 			(const char *const[]){ "file", "other name", "link", "target", "fifo", "bad", NULL };

@@ -102,9 +102,9 @@ static void refusals(struct tap *t)
 	tap_ok(t, container_open("", &c, &e) == -EINVAL, "an empty id is refused");
 	tap_ok(t, container_open("a/b", &c, &e) == -EINVAL, "and a path as id");
 	tap_ok(t, container_open("no such container", &c, &e) == -ENOENT && e.hint[0],
-		"a container that is not there is told, with a hint");
+		"a container that is not there is reported, with a hint");
 	tap_ok(t, container_open("0123456", &c, &e) == -ENOENT && strstr(e.hint, "12 digits"),
-		"too few digits are told");
+		"too few digits are reported");
 }
 
 /* A child that waits, in the cgroup of DIR. */

@@ -26,7 +26,7 @@ static void runs(struct tap *t)
 	tap_ok(t, command_prepare(&c, argv, NULL, &e) == 0 && c.pid > 0, "a command is prepared");
 	usleep(50000);
 	tap_ok(t, kill(c.pid, 0) == 0 && !command_ended(&c), "it waits at its start line");
-	tap_ok(t, command_go(&c, argv[0], &e) == 0, "it goes when told");
+	tap_ok(t, command_go(&c, argv[0], &e) == 0, "it goes when requested");
 	until_ended(&c);
 	tap_ok(t, c.ended && WIFEXITED(c.status) && WEXITSTATUS(c.status) == 7, "its exit status is kept");
 	tap_ok(t, command_ended(&c), "asking again is harmless");

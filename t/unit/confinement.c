@@ -75,7 +75,7 @@ static int without_landlock(void)
 	return c.no_caps && c.seccomp && !c.landlock && strstr(found, "; no Landlock") ? 0 : 1;
 }
 
-/* What the sandbox cannot do without is refused: that is told, and how. */
+/* What the sandbox cannot do without is refused: that is reported, and how. */
 static int without_capset(void)
 {
 	char found[256] = "";
@@ -113,7 +113,7 @@ int main(void)
 		check(&t, as_nobody, "the same as nobody");
 	else
 		tap_skip(&t, "the same as nobody", "not root");
-	check(&t, without_landlock, "a kernel without Landlock: the other layers hold, and it is told");
-	check(&t, without_capset, "a sandbox that cannot be entered is told with the step that failed");
+	check(&t, without_landlock, "a kernel without Landlock: the other layers hold, and it is reported");
+	check(&t, without_capset, "a sandbox that cannot be entered is reported with the step that failed");
 	return tap_done(&t);
 }

@@ -216,7 +216,7 @@ static void test_section(struct tap *t)
 	tap_ok(t,
 		elffile_image(b.p, b.len, &f, NULL) == 0 && debuglink_read(f, &l, &e) == -EINVAL &&
 			strstr(e.msg, ".gnu_debuglink"),
-		"a malformed one is told with its section");
+		"a malformed one is reported with its section");
 	elffile_close(f);
 	buf_free(&b);
 }
@@ -312,11 +312,11 @@ static void test_mini_bad(struct tap *t)
 		"a bomb goes off outside");
 	pack(&xz, "no ELF file", 11, 0);
 	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL && strstr(e.msg, "no ELF file"),
-		"what is not an ELF file is told");
+		"what is not an ELF file is reported");
 	pack(&xz, zeros, 100, 0);
 	xz.len -= 4;
 	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL && strstr(e.msg, "cut"),
-		"a stream that is cut is told");
+		"a stream that is cut is reported");
 	xz.len += 4;
 	xz.p[xz.len / 2] ^= 1;
 	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL, "one that is damaged too");
@@ -440,7 +440,7 @@ static void test_no_server(struct tap *t)
 	tap_ok(t,
 		debugserver_wanted() && debugserver_find(&o, &id, &fd, &e) == -ELIBACC &&
 			strstr(e.msg, "libdebuginfod") && *e.hint,
-		"with it, a missing library is told with a hint");
+		"with it, a missing library is reported with a hint");
 }
 
 static void test_deaf_server(struct tap *t)
@@ -481,7 +481,7 @@ static void test_deaf_server(struct tap *t)
 	o = (struct debugserver_opts){ .seconds = 5, .server = &known };
 	known.silent = 0;
 	tap_ok(t, debugserver_find(&o, &id, &fd, &e) == -ECONNREFUSED && known.silent,
-		"a server that is down is told");
+		"a server that is down is reported");
 	unsetenv("DEBUGINFOD_URLS");
 }
 

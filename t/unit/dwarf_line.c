@@ -184,7 +184,7 @@ static struct dwarf_line_row expected(const struct row *rows, const size_t *seqs
 
 struct tally {
 	size_t tables, probes, wrong, covered, zero; /* zero: lines */
-	size_t each; /* the path of every such address is told */
+	size_t each; /* the path of every such address is reported */
 	FILE *paths; /* "ADDRESS PATH:LINE" of what was found */
 };
 

@@ -79,7 +79,7 @@ if command -v dwz >/dev/null && built gcc -O2 -gdwarf-4 $c -o a.so && cp a.so wh
 	"$look" --look -a alt a.so <addr >got
 	same want got "what dwz put into an alternate file is found there"
 	"$look" --look a.so <addr >got
-	like "$(cat got)" '^error ENOENT$' "without it the names that are missing are told of"
+	like "$(cat got)" '^error ENOENT$' "without it the names that are missing are reported"
 	"$look" --look whole.so <addr | grep -c ':[0-9]*:[0-9]*$' >want
 	grep -c ':[0-9]*:[0-9]*$' got >lines
 	same want lines "and every line is there all the same"

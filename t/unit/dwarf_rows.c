@@ -96,7 +96,7 @@ static void test_rows(struct tap *t)
 	p = usual(4, 13);
 	set_address(&p, 0x1000, 8);
 	PUT(&p, 3, 0x7f, 1, 2, 4, 0, 1, 1);
-	tap_eq_u64(t, line_at(&p, 0x1000), 0, "line 0 is told as it is");
+	tap_eq_u64(t, line_at(&p, 0x1000), 0, "line 0 is reported as it is");
 }
 
 static void test_overlap(struct tap *t)

@@ -165,7 +165,7 @@ static void test_limit(struct tap *t, const char *name)
 	tap_ok(t,
 		dwarf_sections_read(s, DWARF_SECTION_INFO, 0, 10, &p, &again) == -E2BIG &&
 			strcmp(e.msg, again.msg) == 0,
-		"%s: and the same is told again", name);
+		"%s: and the same is reported again", name);
 	tap_ok(t, dwarf_sections_bytes(s) <= 20000, "%s: no more than the limit is held", name);
 	dwarf_piece_free(&p);
 	dwarf_sections_close(s);

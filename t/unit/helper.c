@@ -305,7 +305,7 @@ static void ends(struct tap *t, struct helper *l)
 	struct worker_stats st;
 	struct helper_texts got;
 
-	tap_ok(t, helper_cpu_ns(l) > 0, "its CPU time is told");
+	tap_ok(t, helper_cpu_ns(l) > 0, "its CPU time is reported");
 	kill((pid_t)helper_pid(l), SIGKILL);
 	tap_ok(t,
 		helper_files(l, 1, 1, 1, false, &got) == -ENOTCONN &&
@@ -313,7 +313,7 @@ static void ends(struct tap *t, struct helper *l)
 		"a helper that was killed is missed at once");
 	helper_stats(l, &st);
 	tap_ok(t, strstr(st.why, "was killed by SIGKILL") && st.lost == 2 && st.asked,
-		"that is counted and told: %s", st.why);
+		"that is counted and reported: %s", st.why);
 	tap_ok(t, !helper_pid(l) && !helper_cpu_ns(l), "it has no process any more");
 	tap_ok(t, helper_files(NULL, 1, 1, 1, false, &got) == -ENOTCONN, "no helper at all: the same");
 }

@@ -49,7 +49,7 @@ static void maps(struct tap *t)
 		a.jits[0].kind == CAPTURE_JIT_PERFMAP && a.jits[0].from_ns == 0 &&
 			a.jits[0].to_ns == UINT64_MAX,
 		"without times");
-	tap_ok(t, a.bad == 1 && a.cut == 0, "lines that are none are told");
+	tap_ok(t, a.bad == 1 && a.cut == 0, "lines that are none are reported");
 	jit_reader_free(&a);
 	rc = ask("", 0, CAPTURE_JIT_PERFMAP, addrs, ARRAY_LEN(addrs), &a, &e);
 	tap_ok(t, rc == 0 && a.n == 0, "an empty map names nothing");
@@ -105,7 +105,7 @@ static void dumps(struct tap *t)
 	jit_reader_free(&a);
 	rc = ask("not a dump at all, and longer than a header of one", 50, CAPTURE_JIT_JITDUMP, addrs, 1, &a,
 		&e);
-	tap_ok(t, rc == -EINVAL && strstr(e.msg, "jitdump") && !a.jits, "what is no dump is told so");
+	tap_ok(t, rc == -EINVAL && strstr(e.msg, "jitdump") && !a.jits, "what is no dump is reported");
 }
 
 static void failures(struct tap *t)

@@ -195,7 +195,7 @@ static void sources(struct tap *t)
 	move(&d, 200, 0x1000, 0x3000, 0x20, 1);
 	j = parse(&d);
 	tap_ok(t, jitdump_find(j, 0x1002, 100, &hit) && !hit.file && hit.piece_end == 0x1004,
-		"before the first line no source is told");
+		"before the first line no source is reported");
 	tap_ok(t, jitdump_find(j, 0x1006, 100, &hit) && hit.line == 10 && strcmp(hit.file, "a.js") == 0,
 		"file and line of an address");
 	tap_ok(t, hit.piece_start == 0x1004 && hit.piece_end == 0x1008 && hit.start == 0x1000,

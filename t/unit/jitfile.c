@@ -108,6 +108,6 @@ int main(void)
 	tap_ok(&t,
 		jitfile_is_dump(&o, "/some/where/jit-42.dump") && !jitfile_is_dump(&o, "/jit-43.dump") &&
 			!jitfile_is_dump(&o, "/xjit-42.dump") && !jitfile_is_dump(&o, "/jit-42.dumpling"),
-		"a jitdump file is told by its name");
+		"a jitdump file is reported by its name");
 	return tap_done(&t);
 }

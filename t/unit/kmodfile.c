@@ -214,7 +214,7 @@ static void test_places(struct tap *t)
 		"finding none is no error, and nothing was missed");
 	kmodfile_close(&f);
 	put_bytes(MODULES "made-mod.ko.xz", "x", 1);
-	missed(t, "compressed", "one that is compressed as a whole is told");
+	missed(t, "compressed", "one that is compressed as a whole is reported");
 	drop(MODULES "made-mod.ko.xz");
 }
 

@@ -172,7 +172,7 @@ int main(void)
 	tap_eq_u64(&t, bad, 0, "600 random texts over four files read as a naive reader reads them");
 	limits();
 	paragraphs_open(&none, 1, &in, NULL);
-	tap_ok(&t, paragraphs_next(in, &para, &e) == -2 && strstr(e.msg, none), "a missing file is told");
+	tap_ok(&t, paragraphs_next(in, &para, &e) == -2 && strstr(e.msg, none), "a missing file is reported");
 	paragraphs_close(in);
 	paragraphs_close(NULL);
 	for (size_t i = 0; i < FILES; i++)

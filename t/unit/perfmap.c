@@ -226,7 +226,7 @@ static void files(struct tap *t)
 	close(fd);
 }
 
-/* Entries of a map, each with its pieces; what hangs together is all that is told. */
+/* Entries of a map, each with its pieces; what hangs together is all that is reported. */
 static bool hangs_together(const char *text, size_t len)
 {
 	char *copy = malloc(len ? len : 1); /* its end is what the sanitizers of SAN=1 watch */
@@ -257,7 +257,7 @@ static void damaged(struct tap *t)
 		wrong += !hangs_together(text, sizeof(text) - 1);
 		text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
 	}
-	tap_eq_u64(t, wrong, 0, "cut anywhere, any bit changed: what is told hangs together");
+	tap_eq_u64(t, wrong, 0, "cut anywhere, any bit changed: what is reported hangs together");
 }
 
 int main(void)

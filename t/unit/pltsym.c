@@ -163,7 +163,7 @@ static void test_slots(struct tap *t)
 		return;
 	is(t, p, 24, "chosen@plt",
 		"an indirect function names the stub, not the resolver at the same address");
-	is(t, p, 32, "*ABS*+0x3000@plt", "a resolver that no symbol names is told by address");
+	is(t, p, 32, "*ABS*+0x3000@plt", "a resolver that no symbol names is reported by address");
 	is(t, p, 40, "none", "a slot of data names nothing");
 	is(t, p, 48, "none", "nor does a symbol that is not there");
 	is(t, p, 56, "none", "nor does a slot that nothing fills");
@@ -266,7 +266,7 @@ static void test_damaged(struct tap *t)
 		wrong += !hangs_together(&img, sizeof(img));
 		((uint8_t *)&img)[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
-	tap_eq_u64(t, wrong, 0, "cut anywhere, any bit changed: what is told hangs together");
+	tap_eq_u64(t, wrong, 0, "cut anywhere, any bit changed: what is reported hangs together");
 }
 
 static int list(const char *path)

@@ -78,7 +78,7 @@ static void some(struct tap *t)
 	priv_drop_put(&d, &b);
 	buf_put(&b, "", 1);
 	tap_ok(t, strncmp((char *)b.p, "kept: CAP_PERFMON, CAP_BPF, none to be had, ", 44) == 0,
-		"it is told: %s", (char *)b.p);
+		"it is reported: %s", (char *)b.p);
 	buf_free(&b);
 }
 
@@ -156,7 +156,7 @@ static void a_thread_stays(struct tap *t)
 
 	pthread_create(&thread, NULL, sleeps, &never);
 	tap_ok(t, priv_drop_now(&(struct priv_drop_opts){ 0 }, &d, NULL) == 0 && (d.kept & BIT(CAP_BPF)),
-		"what a thread keeps is told: it is not for good");
+		"what a thread keeps is reported: it is not for good");
 }
 
 static void a_program(struct tap *t)

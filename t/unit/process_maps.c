@@ -21,7 +21,7 @@ int main(void)
 
 	tap_ok(&t, add(&a, 0x1000, 0x2000, 1, 0) && add(&a, 0x3000, 0x4000, 2, 0) && a->n == 2,
 		"mappings are appended");
-	tap_ok(&t, add(&a, 0x1000, 0x2000, 1, 50) && a->n == 2, "one that is told twice is kept once");
+	tap_ok(&t, add(&a, 0x1000, 0x2000, 1, 50) && a->n == 2, "one that is reported twice is kept once");
 	tap_ok(&t, a->maps[0].from_ns == 0, "with its first time");
 	tap_ok(&t, add(&a, 0x1000, 0x2000, 3, 60) && a->n == 3 && a->maps[2].file == 3,
 		"another file at the same place is a new mapping");

@@ -261,7 +261,7 @@ static void at_a_time(struct tap *t)
 	tap_ok(t,
 		then(&x, 0x10010, 4 * SECOND, 9 * SECOND, &m) == PAST_MAPS_MAPPED &&
 			!strcmp(m.path, "/bin/first") && m.start == 0x10000 && m.inode == 0x10000,
-		"what was mapped then is told, not what took its place");
+		"what was mapped then is reported, not what took its place");
 	tap_ok(t,
 		then(&x, 0x10010, 6 * SECOND, 9 * SECOND, &m) == PAST_MAPS_MAPPED &&
 			!strcmp(m.path, "/bin/second"),

@@ -146,7 +146,7 @@ static void overflow(struct tap *t, struct procevents *p, void (*next)(void), co
 	struct pollfd pfd = { .fd = procevents_fd(p), .events = POLLIN };
 	cpu_set_t here, before;
 
-	/* a loss is told in front of the next event of that CPU */
+	/* a loss is reported in front of the next event of that CPU */
 	CPU_ZERO(&here);
 	CPU_SET((unsigned int)sched_getcpu(), &here);
 	sched_getaffinity(0, sizeof(before), &before);
@@ -160,7 +160,7 @@ static void overflow(struct tap *t, struct procevents *p, void (*next)(void), co
 	procevents_drain(p, false, count_any, n);
 	next();
 	procevents_drain(p, false, count_any, n);
-	tap_ok(t, n[1] > 0, "events that did not fit are told before %s", what);
+	tap_ok(t, n[1] > 0, "events that did not fit are reported before %s", what);
 	tap_ok(t, n[0] + n[1] >= N + (next == new_name), "as many as there were");
 	sched_setaffinity(0, sizeof(before), &before);
 }
@@ -216,7 +216,7 @@ static void prompt(struct tap *t)
 	code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	tap_ok(t, readable(p), "a single mapping makes a prompt descriptor readable");
 	procevents_drain(p, true, take, &s);
-	tap_ok(t, a.maps == 1 && !a.others, "it is told at once, mappings alone");
+	tap_ok(t, a.maps == 1 && !a.others, "it is reported at once, mappings alone");
 	for (int i = 0; i < 1000 && (procevents_pending(p) || !s.maps); i++) {
 		usleep(1000);
 		procevents_drain(p, true, take, &s);

@@ -196,7 +196,7 @@ static void test_little(struct tap *t)
 	tap_eq_str(t, text,
 		"rec: 0.000 s, 0 waits of 0.000 s in all, 0 stacks, 0 processes; 0 bytes in 'a\\x1bb'\n"
 		"  lost: nothing\n",
-		"a recording of nothing is told in two lines");
+		"a recording of nothing is reported in two lines");
 	st = stats();
 	st.bpf.storage = 8;
 	record_text_progress(&b, &st);

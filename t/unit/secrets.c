@@ -61,7 +61,7 @@ static void test_filters(struct tap *t)
 		"docker-3f4e9a7b8c6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1a0b9c8d7e6f5a4b3c2d1e0f.scope\n",
 		"0::/system.slice/"
 		"docker-0000000000000000000000000000000000000000000000000000000000000000.scope\n",
-		"the id of a container is zeroes, its runtime is told");
+		"the id of a container is zeroes, its runtime is reported");
 	filters(t, "proc/self/cgroup", "0::/user.slice/abc", "0::/user.slice/abc", "short words are no ids");
 }
 
@@ -93,6 +93,6 @@ int main(void)
 		"/sys/fs/cgroup/jobs/0000000000000000/memory.max", "the id of a container in a path");
 	scrubs(&t, "build ID 0123456789abcdef, /usr/lib/debug/.build-id/01/23456789abcdef.debug",
 		"build ID 0123456789abcdef, /usr/lib/debug/.build-id/01/23456789abcdef.debug",
-		"build IDs are told");
+		"build IDs are reported");
 	return tap_done(&t);
 }

@@ -412,7 +412,7 @@ static void test_frame_pointers(struct tap *t)
 			0 },
 		{ "without a row the reason is that", { .caller = END }, { 0, 0, 0x7020, 0x1801 }, 0x7010, 0,
 			VERDICT_STOPPED, REASON_NO_ROW, 1, 0 },
-		{ "memory that is missing is told", { .caller = END }, { 0 }, 0x7100, 0, VERDICT_STOPPED,
+		{ "memory that is missing is reported", { .caller = END }, { 0 }, 0x7100, 0, VERDICT_STOPPED,
 			REASON_NO_ROW, 1, 0x7100 },
 		{ "a frame pointer that is not known is a register that is missing",
 			{ .rule = CALL, .code = SNAPWALK_NO_TABLE }, { 0x2800, 0, 0x7020, 0x1800 }, 0x7010,

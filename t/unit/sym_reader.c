@@ -225,7 +225,7 @@ static void is_attacked(struct tap *t)
 {
 	meets(t, small_job('0'), -EIO, CRASH, "a crash of a process with more to do");
 	meets(t, small_job('h'), -ETIMEDOUT, "longer than 3 s", "an endless task in one");
-	survives(t, '0', -EIO, CRASH, "a crash is told");
+	survives(t, '0', -EIO, CRASH, "a crash is reported");
 	survives(t, 's', -EIO, "system call", "so is a system call that is not permitted");
 	survives(t, 'o', -EIO, "system call", "opening a file is one");
 	survives(t, 'x', -EIO, "ended with status 3", "so is an end without an answer");
@@ -263,7 +263,7 @@ static void runs_many(struct tap *t)
 		tap_ok(t,
 			sym_reader_run_with(&o, substitute, jobs, JOBS, count_done, &good, NULL) == 0 &&
 				good == JOBS && calls == JOBS,
-			"%d jobs, %u side by side: each is answered, and told of, once", JOBS,
+			"%d jobs, %u side by side: each is answered, and reported, once", JOBS,
 			side_by_side[k]);
 		release(jobs, JOBS);
 	}
@@ -351,7 +351,7 @@ static void reads_symbols(struct tap *t)
 		"with the library's reader an ELF file's symbols are read");
 	tap_ok(t, j.bytes && sym_answer_find(&j.answer, 20)->reason == SYM_R_NO_SYMBOL,
 		"and say what they lack");
-	tap_ok(t, j.memory_bytes > 0 && j.ns > 0, "what it took is told");
+	tap_ok(t, j.memory_bytes > 0 && j.ns > 0, "what it took is reported");
 	free(j.bytes);
 	elffile_close(f);
 }

@@ -563,8 +563,8 @@ static int on_mounts(void)
 
 static void on_bad_disks(struct tap *t)
 {
-	static const char *const names[] = { "a full disk is told",
-		"it leaves no partial file, and what was kept", "a read-only directory is told",
+	static const char *const names[] = { "a full disk is reported",
+		"it leaves no partial file, and what was kept", "a read-only directory is reported",
 		"what is in it is used" };
 	int status = -1;
 	pid_t pid;

@@ -291,7 +291,7 @@ static void compiles_elf(struct tap *t)
 		tap_diag("%d %s", a.error, a.why);
 	tap_ok(t, a.bytes && unwindtab_view(a.bytes, a.len, &view, NULL) == 0, "into a table");
 	tap_ok(t, table_worker_next(w, -1, &a, NULL) == 1 && a.cookie == 6 && a.error && a.why[0],
-		"what is none is told");
+		"what is none is reported");
 	table_worker_close(w);
 }
 
@@ -628,7 +628,7 @@ static void in_odd_places(struct tap *t)
 		tap_eq_u64(t, rc, 0, "it works in a user namespace where there is no nobody");
 	tap_eq_u64(t, apart(without_seccomp), 0, "it works on a kernel without seccomp");
 	tap_eq_u64(t, apart(cannot_begin), 0, "one that cannot enter its sandbox does no work and says why");
-	tap_eq_u64(t, apart(without_processes), 0, "no process to be had is told");
+	tap_eq_u64(t, apart(without_processes), 0, "no process to be had is reported");
 }
 
 /* The recorder, a child of ours, is killed. */

@@ -435,7 +435,7 @@ static void test_worker(struct tap *t)
 	tableset_service(s, 0);
 	set_descriptors(1024);
 	tap_ok(t, stats(s).worker_lost == 1 && stats(s).worker_why[0],
-		"where none can be started now, that is counted once and told");
+		"where none can be started now, that is counted once and reported");
 	tableset_service(s, 20000);
 	tap_ok(t, state(s, file, &c) != UNWIND_PENDING && stats(s).pending == 0,
 		"and it is tried again later");
@@ -459,7 +459,7 @@ static void test_no_worker(struct tap *t)
 	}
 	tap_eq_u64(t, stats(s).worker_lost, 1, "workers that die again and again are given up");
 	snprintf(why, sizeof(why), "%s", stats(s).worker_why);
-	tap_ok(t, strstr(why, "killed by SIGKILL"), "the reason is told");
+	tap_ok(t, strstr(why, "killed by SIGKILL"), "the reason is reported");
 	tap_diag("%s", why);
 	third = settled(s, &c);
 	tap_ok(t,

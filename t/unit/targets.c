@@ -56,9 +56,9 @@ static void ends(struct tap *t)
 	pfd.fd = targets_fd(&targets);
 	tap_ok(t, poll(&pfd, 1, 0) == 0 && !targets_ended(&targets), "while they live, nothing has ended");
 	end(a);
-	tap_ok(t, poll(&pfd, 1, 5000) == 1, "the end of one is told");
+	tap_ok(t, poll(&pfd, 1, 5000) == 1, "the end of one is reported");
 	tap_ok(t, !targets_ended(&targets) && poll(&pfd, 1, 0) == 0,
-		"one of two is not all, and is told once");
+		"one of two is not all, and is reported once");
 	end(b);
 	poll(&pfd, 1, 5000);
 	tap_ok(t, targets_ended(&targets), "when both have ended, all have");

@@ -150,10 +150,10 @@ static void test_image(struct tap *t)
 	struct unwind_proc p, before;
 
 	unwinder_prepare(u, pid);
-	tap_ok(t, !look(u, pid, &p), "nothing is told of a process whose identity is not known");
+	tap_ok(t, !look(u, pid, &p), "nothing is reported a process whose identity is not known");
 	image(u, pid, 77, 3);
 	tap_ok(t, look(u, pid, &p) && p.start_boot_ns == 77 && p.exec_id == 3,
-		"an image is told under its own identity");
+		"an image is reported under its own identity");
 	tap_ok(t, right(u, pid, &tables) && tables >= 3, "its mappings are those of /proc, with tables");
 	image(u, pid, 77, 3);
 	before = p;
@@ -266,7 +266,7 @@ static void test_mapped(struct tap *t)
 	usleep(20000);
 	for (int i = 0; i < 10; i++)
 		unwinder_service(u, 1000);
-	tap_ok(t, right(u, self, &after) && after == before + 1, "but when it was told of");
+	tap_ok(t, right(u, self, &after) && after == before + 1, "but when it was reported");
 	munmap((void *)(uintptr_t)m.start, 4096);
 	unwinder_close(u);
 }

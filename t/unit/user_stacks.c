@@ -326,7 +326,7 @@ static void needs_registers(struct tap *t)
 	tap_ok(t,
 		!rc && stack.verdict == VERDICT_COMPLETE && s.stops >= 1 && s.longest_ns &&
 			s.stopped_ns >= s.longest_ns,
-		"one whose walk needs a register is stopped, and the time of that is told");
+		"one whose walk needs a register is stopped, and the time of that is reported");
 	user_stacks_close(p);
 	end(pid);
 }
@@ -948,11 +948,11 @@ static void unprivileged(struct tap *t)
 	static const struct {
 		const char *name;
 		int (*fn)(void);
-		bool root; /* needs one to be told from */
+		bool root; /* needs one to be reported from */
 	} cases[] = { { "an ordinary user has the stacks of his own processes", own, false },
-		{ "not those of others, and is told so", others, true },
+		{ "not those of others, and is reported", others, true },
 		{ "nor of those that are not dumpable", undumpable, false },
-		{ "what Yama forbids is told with its remedies", yama, true },
+		{ "what Yama forbids is reported with its remedies", yama, true },
 		{ "stacks without a worker wait for one", without_worker, true } };
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -176,7 +176,7 @@ static void test_wrong(struct tap *t)
 	put_file("/boot/vmlinux-" RELEASE, 7, "_stext");
 	snprintf(full, sizeof(full), "%s/boot/vmlinux-" RELEASE, root);
 	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && !v.file && strstr(v.missed, "another kernel's"),
-		"a file of the same release with another build ID is not used, and told");
+		"a file of the same release with another build ID is not used, and reported");
 	vmlinux_close(&v);
 	tap_ok(t, find(&h, full, &v, &e) == -EINVAL && !v.file && strstr(e.msg, "another kernel's"),
 		"nor is it when it is named: an error");
@@ -188,7 +188,7 @@ static void test_wrong(struct tap *t)
 		"a named file that is not there is an error");
 	h.stext = 0;
 	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && !v.file && strstr(v.missed, "where its kernel was"),
-		"hidden addresses are told as the reason");
+		"hidden addresses are reported as the reason");
 	tap_ok(t, find(&h, full, &v, &e) == -EINVAL, "and are an error for a file that is named");
 	h = host_of(7);
 	h.kernel_build_id.len = 0;
@@ -201,7 +201,7 @@ static void test_wrong(struct tap *t)
 	put_file("/boot/vmlinux-" RELEASE, 7, "_text");
 	h = host_of(7);
 	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && !v.file && strstr(v.missed, "_stext"),
-		"a file that does not tell where the kernel was linked to is not used, and told");
+		"a file that does not tell where the kernel was linked to is not used, and reported");
 	drop_file("/boot/vmlinux-" RELEASE);
 }
 

@@ -153,7 +153,7 @@ static const struct cap_sample sample_samples[] = {
 	{ 2, UINT32_MAX, 0, 2, UINT32_MAX, UINT32_MAX, 7, 1, 7, MONO + 3, MONO + 3 },
 };
 
-/* The same key twice, later; one that is told by its time, one by its kind. */
+/* The same key twice, later; one that is reported by its time, one by its kind. */
 static const struct cap_jit sample_jits[] = {
 	{ 2, CAPTURE_JIT_JITDUMP, MONO, MONO + 9, 0, UINT64_MAX, "LazyCompile:~f /tmp/a b.js", "", 0, 0 },
 	{ 0, CAPTURE_JIT_PERFMAP, 0, UINT64_MAX, 0x480000, 0x480001, "old", "", 0, 0 },
