@@ -111,7 +111,7 @@ handler:
 	nop
 	.cfi_endproc
 
-# As libc's clone: the system call is hidden from it, for the child's sake.
+# As libc's clone: no rule covers the system call itself, for the child's sake.
 	.balign	16
 	.type cloning, @function
 cloning:
