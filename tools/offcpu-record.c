@@ -375,16 +375,16 @@ static void recording_progress(struct recording *r, struct buf *b)
 	record_text_progress(b, &st);
 }
 
-static void recording_summary(struct recording *r, const struct record_text_told *told, struct buf *b)
+static void recording_summary(struct recording *r, const struct record_text_report *reported, struct buf *b)
 {
 	struct recorder_stats st;
 
 	if (r->proc) {
-		procfs_session_summary(r->proc, told, b);
+		procfs_session_summary(r->proc, reported, b);
 		return;
 	}
 	recorder_stats(r->rec, &st);
-	record_text_summary(b, &st, told);
+	record_text_summary(b, &st, reported);
 }
 
 struct run {
@@ -473,7 +473,7 @@ static int loop(struct run *r, const char **why, struct err *e)
 
 static void summary(const struct run *r)
 {
-	struct record_text_told told = { .name = cli.name,
+	struct record_text_report reported = { .name = cli.name,
 		.path = r->o->rec.path,
 		.command = r->o->command ? &r->command : NULL,
 		.verbose = r->o->verbose };
@@ -481,7 +481,7 @@ static void summary(const struct run *r)
 
 	if (r->o->quiet)
 		return;
-	recording_summary(r->rec, &told, &b);
+	recording_summary(r->rec, &reported, &b);
 	fwrite(b.p, 1, b.len, stderr);
 	buf_free(&b);
 }

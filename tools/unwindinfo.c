@@ -196,7 +196,7 @@ static int put_rows(struct out *o, const struct unwindtab *t, struct err *e)
 }
 
 /* The rows of the addresses; returns the number of those that have none. */
-static size_t put_asked(struct out *o, const struct opts *opts, const struct unwindtab *t)
+static size_t put_requested(struct out *o, const struct opts *opts, const struct unwindtab *t)
 {
 	size_t missing = 0;
 
@@ -225,7 +225,7 @@ static int print(struct out *o, const struct opts *opts, const struct elffile *f
 	int rc = 0;
 
 	if (opts->pcs.n)
-		missing = put_asked(o, opts, t);
+		missing = put_requested(o, opts, t);
 	else
 		put_head(o, opts, f, t);
 	if (!opts->summary && !opts->pcs.n)

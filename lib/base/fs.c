@@ -18,7 +18,7 @@ int root_open(const char *prefix, struct root *ret, struct err *e)
 	ret->fd = fd;
 	ret->live = strcmp(dir, "/") == 0;
 	snprintf(ret->prefix, sizeof(ret->prefix), "%s", dir);
-	ret->asked = NULL;
+	ret->requested = NULL;
 	return 0;
 }
 
@@ -44,8 +44,8 @@ static int open_inside(const struct root *r, const char *path, int flags)
 
 static void tell(const struct root *r, const char *path)
 {
-	if (r->asked)
-		r->asked(r->asked_ctx, path);
+	if (r->requested)
+		r->requested(r->requested_ctx, path);
 }
 
 int root_openat(const struct root *r, const char *path, int flags, struct err *e)

@@ -20,8 +20,9 @@ struct root {
 	int fd; /* of the prefix directory */
 	bool live; /* the prefix is "/": reads this machine */
 	char prefix[256]; /* for messages */
-	void (*asked)(void *ctx, const char *path); /* called for every path that is accessed; may be NULL */
-	void *asked_ctx;
+	void (*requested)(
+		void *ctx, const char *path); /* called for every path that is accessed; may be NULL */
+	void *requested_ctx;
 };
 
 /* PREFIX NULL or "/" is this machine. On success release with root_close(). */

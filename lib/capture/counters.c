@@ -123,7 +123,8 @@ static const struct counter counters[] = {
 	{ "procfs.no_stack", COUNTER_DEGRADED, "thread", "threads",
 		"kernel stacks are names alone: /proc/PID/stack takes CAP_SYS_ADMIN" },
 	{ "procfs.unchecked", COUNTER_DEGRADED, "thread", "threads",
-		"no schedstat, so waits are estimated from samples alone; schedstat needs CONFIG_SCHED_INFO" },
+		"no schedstat, so waits are estimated from samples alone; schedstat needs "
+		"CONFIG_SCHED_INFO" },
 
 	{ "lost.map_full", COUNTER_LOST, "wait", "waits", "the aggregation map was full" },
 	{ "lost.map_full_ns", COUNTER_PLAIN, NULL, NULL, "of these" },

@@ -17,7 +17,7 @@
 #define ROOM_AT_ONCE (64 << 20) /* allocate no more than this by the file's size alone */
 #define BEHIND_DAMAGE (64 << 20) /* bytes to read after an invalid block header */
 
-struct slurp {
+struct input {
 	int fd;
 	struct cap_bytes s;
 	size_t room;
@@ -26,7 +26,7 @@ struct slurp {
 };
 
 /* Follow the lengths of the blocks through the bytes read so far. */
-static void follow(struct slurp *f)
+static void follow(struct input *f)
 {
 	struct cap_block_version v;
 	struct cap_block b;
@@ -46,7 +46,7 @@ static void follow(struct slurp *f)
 	}
 }
 
-static bool enough(const struct slurp *f)
+static bool enough(const struct input *f)
 {
 	if (!f->s.len)
 		return false;
@@ -54,7 +54,7 @@ static bool enough(const struct slurp *f)
 }
 
 /* Not base_grow(): bytes that read(2) overwrites need no zeroing. */
-static int make_room(struct slurp *f, size_t room)
+static int make_room(struct input *f, size_t room)
 {
 	uint8_t *bytes = realloc(f->s.bytes, room);
 
@@ -66,7 +66,7 @@ static int make_room(struct slurp *f, size_t room)
 }
 
 /* One read(2). 1 if there may be more, 0 at the end, or -errno. */
-static int more(struct slurp *f)
+static int more(struct input *f)
 {
 	struct pollfd p = { .fd = f->fd, .events = POLLIN };
 	ssize_t got;
@@ -104,7 +104,7 @@ int cap_bytes_read(const char *path, struct cap_bytes *ret, struct err *e)
 {
 	const char *name = path && strcmp(path, "-") != 0 ? path : "standard input";
 	_cleanup_close_ int fd = open_input(path, e);
-	struct slurp f = { .fd = fd, .framed = true };
+	struct input f = { .fd = fd, .framed = true };
 	struct stat st;
 	size_t room = ROOM_LEAST;
 	int code;

@@ -454,8 +454,8 @@ static void note_path(void *ctx, const char *path)
 
 void bundle_watch(struct bundle *b, struct root *r)
 {
-	r->asked = note_path;
-	r->asked_ctx = b;
+	r->requested = note_path;
+	r->requested_ctx = b;
 }
 
 void bundle_free(struct bundle *b)

@@ -328,7 +328,8 @@ static void check_debuginfod(const struct machine *m, struct findings *f)
 		return;
 	}
 	fi = findings_add(f, GROUP_SYMBOLS, FINDING_WARN, "symbols.debuginfod",
-		"DEBUGINFOD_URLS is set, but libdebuginfod.so.1 is in none of the usual directories: no server "
+		"DEBUGINFOD_URLS is set, but libdebuginfod.so.1 is in none of the usual directories: no "
+		"server "
 		"is asked");
 	finding_remedy(fi, "%s",
 		strcmp(m->distro, "debian") == 0 || strcmp(m->distro, "ubuntu") == 0

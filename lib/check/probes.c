@@ -101,8 +101,7 @@ int callprobe_bpf(char *found, size_t cap, struct err *e)
 		return err_hint(e, "boot a kernel built with CONFIG_BPF_SYSCALL=y");
 	}
 	if (code == EPERM && unprivileged_disabled() && !priv_allow(CAP_BPF)) {
-		snprintf(found, cap,
-			"bpf() is closed without CAP_BPF, so a filter on it cannot be detected");
+		snprintf(found, cap, "bpf() is closed without CAP_BPF, so a filter on it cannot be detected");
 		return 0;
 	}
 	return forbidden("bpf()", code, e);

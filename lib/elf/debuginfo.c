@@ -132,7 +132,7 @@ int debuglink_crc(const struct elffile *f, int (*stop)(void *ctx, uint64_t done,
 {
 	_cleanup_free_ uint8_t *own = malloc(PIECE);
 	uLong crc = crc32(0, NULL, 0);
-	uint64_t told = 0;
+	uint64_t reported = 0;
 	const uint8_t *p;
 	ssize_t n;
 
@@ -145,8 +145,8 @@ int debuglink_crc(const struct elffile *f, int (*stop)(void *ctx, uint64_t done,
 		if (n == 0)
 			return err_set(e, -EIO, "became shorter while it was read");
 		crc = crc32(crc, p, (uInt)n);
-		if (stop && at - told >= STOP_EVERY) {
-			told = at;
+		if (stop && at - reported >= STOP_EVERY) {
+			reported = at;
 			if (stop(ctx, at, f->size))
 				return err_set(e, -ECANCELED, "was not checked to its end");
 		}

@@ -231,7 +231,8 @@ static int tell(int code, unsigned int seconds, struct err *e)
 	case -EPIPE:
 		return err_set(e, code, "a server of DEBUGINFOD_URLS began to send it and broke off");
 	case -ECHILD:
-		return err_set(e, code, "the process that queries the servers of DEBUGINFOD_URLS ended early");
+		return err_set(
+			e, code, "the process that queries the servers of DEBUGINFOD_URLS ended early");
 	default:
 		return err_sys(e, code, "the servers of DEBUGINFOD_URLS cannot be queried");
 	}

@@ -168,15 +168,15 @@ static int dwarf_plan_make(struct dwarf_plan *p, struct dwarf_info *d, uint64_t 
 		return err_nomem(e, "a plan of debug information");
 	for (size_t i = 0; i < d->n && rc != -ENOMEM; i++) {
 		struct err one = { 0 };
-		int told = spans_of(p, d, i, lowest, &one);
+		int reported = spans_of(p, d, i, lowest, &one);
 
-		rc = told == -ENOMEM ? told : plan_unit(p, i, vaddrs, n);
-		if (!rc && !told)
+		rc = reported == -ENOMEM ? reported : plan_unit(p, i, vaddrs, n);
+		if (!rc && !reported)
 			rc = plan_open(p, d, i);
 		if (rc == -EINVAL)
-			told = err_set(
+			reported = err_set(
 				&one, rc, "too many units of debug information cover the same addresses");
-		if (told < 0 && !(*bad)++ && e)
+		if (reported < 0 && !(*bad)++ && e)
 			*e = one;
 	}
 	return rc == -ENOMEM ? err_nomem(e, "a plan of debug information") : 0;
@@ -397,7 +397,7 @@ struct dwarf_lookup {
 	dwarf_lookup_want *want;
 	void *ctx;
 	struct err *e;
-	bool told; /* E has its message */
+	bool reported; /* E has its message */
 };
 
 /* --- open, close --- */
@@ -478,9 +478,9 @@ static void note_peak(struct dwarf_lookup *d)
 /* Report an error in a unit: the first message is kept in E. */
 static int message(struct dwarf_lookup *d, const struct err *one)
 {
-	if (!d->told && d->e)
+	if (!d->reported && d->e)
 		*d->e = *one;
-	d->told = true;
+	d->reported = true;
 	return one->code;
 }
 
@@ -834,7 +834,7 @@ int dwarf_lookup_run(struct dwarf_lookup *d, const uint64_t *vaddrs, size_t n, d
 	d->want = want;
 	d->ctx = ctx;
 	d->e = e;
-	d->told = false;
+	d->reported = false;
 	d->walk.marks_left = MARKS_MIN + MARKS_EACH * (uint64_t)n;
 	d->held = calloc(n + 1, sizeof(struct dwarf_hit_held *));
 	rc = d->held ? plan(d) : -ENOMEM;

@@ -12,7 +12,7 @@ extern char **environ;
 
 struct inliner {
 	bool context;
-	struct intern asked; /* requested frames; id = index into chains */
+	struct intern requested; /* requested frames; id = index into chains */
 	struct buf *chains; /* the answers, empty = unknown */
 	size_t max_chains;
 	struct intern dsos; /* id = index into nm */
@@ -35,10 +35,10 @@ void inliner_free(struct inliner *in)
 		return;
 	for (size_t i = 0; i < in->dsos.n && i < in->cap; i++)
 		buf_free(&in->nm[i]);
-	for (size_t i = 0; i < in->asked.n && i < in->max_chains; i++)
+	for (size_t i = 0; i < in->requested.n && i < in->max_chains; i++)
 		buf_free(&in->chains[i]);
 	free(in->chains);
-	intern_free(&in->asked);
+	intern_free(&in->requested);
 	free(in->nm);
 	intern_free(&in->dsos);
 	free(in);
@@ -286,20 +286,20 @@ static uint32_t key_of(struct inliner *in, const struct inliner_query *q)
 	buf_put(&key, q->dso, q->dso_len);
 	buf_put(&key, q->sym, q->sym_len);
 	if (!key.failed)
-		id = intern_put(&in->asked, key.p, key.len);
+		id = intern_put(&in->requested, key.p, key.len);
 	buf_free(&key);
 	return id;
 }
 
 int inliner_put(struct inliner *in, const struct inliner_query *q, struct buf *out, struct err *e)
 {
-	size_t known = in->asked.n;
+	size_t known = in->requested.n;
 	uint32_t id = key_of(in, q);
 	struct buf *chain;
 	int code = 0;
 
 	if (id == INTERN_NONE ||
-		base_grow(&in->chains, &in->max_chains, in->asked.n, sizeof(*in->chains)) != 0)
+		base_grow(&in->chains, &in->max_chains, in->requested.n, sizeof(*in->chains)) != 0)
 		return err_nomem(e, "an inline frame");
 	chain = &in->chains[id];
 	if (id == known)

@@ -180,13 +180,13 @@ int helper_quiet(struct helper *l, pid_t pid, pid_t tid, const uint64_t *wanted,
 }
 
 int helper_stop(struct helper *l, pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,
-	struct stop_copy_told *told)
+	struct stop_copy_report *reported)
 {
 	struct helper_request q = { .kind = HELPER_STOP, .pid = (uint32_t)tid, .tid = (uint32_t)tid };
-	struct helper_copy_reply got = { .told = { .again = -1 } };
+	struct helper_copy_reply got = { .reported = { .again = -1 } };
 	int rc = copy_all(l, &q, wanted, n, copy, &got);
 
-	*told = got.told;
+	*reported = got.reported;
 	return rc;
 }
 
@@ -234,7 +234,7 @@ int proc_view_list(struct helper *l, uint32_t pid, void (*fn)(void *ctx, uint32_
 ssize_t proc_view_text(struct helper *l, uint32_t pid, uint32_t tid, enum procfile f, char *text, size_t cap)
 {
 	_cleanup_close_ int fd = -1;
-	struct helper_texts asked;
+	struct helper_texts requested;
 	char path[64];
 	ssize_t n;
 
@@ -243,12 +243,12 @@ ssize_t proc_view_text(struct helper *l, uint32_t pid, uint32_t tid, enum procfi
 	n = fd < 0 ? -errno : read(fd, text, cap);
 	if (fd >= 0)
 		return n < 0 ? -errno : n;
-	if (helper_files(l, pid, tid, 1u << f, false, &asked) != 0)
+	if (helper_files(l, pid, tid, 1u << f, false, &requested) != 0)
 		return n;
-	n = asked.len[f];
+	n = requested.len[f];
 	if (n > 0) {
 		n = MIN(n, (ssize_t)cap);
-		memcpy(text, asked.text[f], (size_t)n);
+		memcpy(text, requested.text[f], (size_t)n);
 	}
 	return n;
 }
@@ -262,11 +262,11 @@ int thread_memory_quiet(const struct thread_memory *r, pid_t pid, pid_t tid, con
 }
 
 int thread_memory_stop(const struct thread_memory *r, pid_t tid, const uint64_t *wanted, size_t n,
-	struct thread_copy *copy, struct stop_copy_told *told)
+	struct thread_copy *copy, struct stop_copy_report *reported)
 {
-	int rc = helper_stop(r->helper, tid, wanted, n, copy, told);
+	int rc = helper_stop(r->helper, tid, wanted, n, copy, reported);
 
-	return rc == -ENOTCONN ? stop_copy_take(tid, wanted, n, copy, told) : rc;
+	return rc == -ENOTCONN ? stop_copy_take(tid, wanted, n, copy, reported) : rc;
 }
 
 ssize_t thread_memory_memory(const struct thread_memory *r, pid_t pid, uint64_t addr, void *to, size_t len)
@@ -475,7 +475,7 @@ static int serve_copy(struct work *w)
 	*c = (struct helper_copy_reply){ 0 };
 	rc = q->kind == HELPER_QUIET
 		     ? quiet_copy_take((pid_t)q->pid, (pid_t)q->tid, q->wanted, q->n, &w->copy, &c->call)
-		     : stop_copy_take((pid_t)q->tid, q->wanted, q->n, &w->copy, &c->told);
+		     : stop_copy_take((pid_t)q->tid, q->wanted, q->n, &w->copy, &c->reported);
 	c->head = w->copy.head;
 	w->len = sizeof(*c);
 	return rc;
@@ -710,9 +710,9 @@ bool procfs_priv_missed(struct procfs_priv *p, struct err *why)
 
 	helper_stats(p->helper, &helper);
 	worker_stats(p->broker, &broker);
-	if (p->told || (!helper.why[0] && !broker.why[0]))
+	if (p->reported || (!helper.why[0] && !broker.why[0]))
 		return false;
-	p->told = true;
+	p->reported = true;
 	err_set(why, -ENOTCONN, "%s", helper.why[0] ? helper.why : broker.why);
 	return true;
 }

@@ -96,7 +96,7 @@ struct helper_files_reply {
 struct helper_copy_reply {
 	struct thread_copy_head head;
 	struct quiet_copy_call call;
-	struct stop_copy_told told;
+	struct stop_copy_report reported;
 };
 
 union helper_reply {
@@ -144,7 +144,7 @@ int helper_list(struct helper *l, uint32_t pid, void (*fn)(void *ctx, uint32_t n
 int helper_quiet(struct helper *l, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
 	struct thread_copy *copy, struct quiet_copy_call *call);
 int helper_stop(struct helper *l, pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,
-	struct stop_copy_told *told);
+	struct stop_copy_report *reported);
 
 /* Read LEN bytes of PID's memory from ADDR on, or as far as it is mapped. Returns the length, or -errno. */
 ssize_t helper_memory(struct helper *l, pid_t pid, uint64_t addr, void *to, size_t len);
@@ -180,7 +180,7 @@ struct thread_memory {
 int thread_memory_quiet(const struct thread_memory *r, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
 	struct thread_copy *copy, struct quiet_copy_call *call);
 int thread_memory_stop(const struct thread_memory *r, pid_t tid, const uint64_t *wanted, size_t n,
-	struct thread_copy *copy, struct stop_copy_told *told);
+	struct thread_copy *copy, struct stop_copy_report *reported);
 
 /*
  * Read LEN bytes of the memory of PID from ADDR on, or as far as it is mapped, at
@@ -222,7 +222,7 @@ struct procfs_priv {
 	struct worker *broker;
 	uint64_t helper_caps, broker_caps; /* what they keep */
 	struct priv_drop dropped;
-	bool told; /* that one of them has ended was reported */
+	bool reported; /* that one of them has ended was reported */
 };
 
 /*

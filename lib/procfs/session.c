@@ -222,9 +222,9 @@ static void add_waits(const struct procfs_reported *t, struct counters *c)
 		{ "lost.threads_unread", t->unread },
 		{ "lost.memory", t->rows_lost },
 		{ "lost.maps", t->procs.maps_lost },
-		{ "helper.requests", t->helper.asked },
+		{ "helper.requests", t->helper.requested },
 		{ "helper.lost", t->helper.lost },
-		{ "broker.requests", t->broker.asked },
+		{ "broker.requests", t->broker.requested },
 		{ "broker.lost", t->broker.lost },
 		{ "maps.refused", t->procs.maps_refused },
 		{ "stacks.distinct", t->stacks.stacks },
@@ -342,16 +342,16 @@ static void put_cost(struct buf *b, const struct procfs_reported *t)
 }
 
 static void procfs_reported_summary(
-	struct buf *b, const struct procfs_reported *t, const struct record_text_told *told)
+	struct buf *b, const struct procfs_reported *t, const struct record_text_report *reported)
 {
 	struct counters c;
 
 	procfs_reported_counters(t, &c);
-	record_text_head(b, &c, told, t->now_ns - t->start_ns, t->bytes);
+	record_text_head(b, &c, reported, t->now_ns - t->start_ns, t->bytes);
 	put_checked(b, t);
-	if (told->verbose || t->left_out)
+	if (reported->verbose || t->left_out)
 		put_cost(b, t);
-	counters_put(b, &c, told->verbose);
+	counters_put(b, &c, reported->verbose);
 }
 
 /*
@@ -360,10 +360,10 @@ static void procfs_reported_summary(
  */
 
 /* Count a failure, and keep the message of the first one. */
-static bool refuse(struct procfs_reported *told, const struct err *e)
+static bool refuse(struct procfs_reported *reported, const struct err *e)
 {
-	if (!told->no_user_walk++)
-		snprintf(told->walk_why, sizeof(told->walk_why), "%.300s%s%.200s", e->msg,
+	if (!reported->no_user_walk++)
+		snprintf(reported->walk_why, sizeof(reported->walk_why), "%.300s%s%.200s", e->msg,
 			e->hint[0] ? "; " : "", e->hint);
 	return false;
 }
@@ -395,7 +395,7 @@ static bool is_there_still(const struct sampler_seen *s, const struct cap_stack 
  * known.
  */
 static bool procwalk_take(const struct thread_memory *r, struct walktables *tables, struct procset_thread *t,
-	const struct sampler_seen *s, struct cap_stack *ret, struct procfs_reported *told)
+	const struct sampler_seen *s, struct cap_stack *ret, struct procfs_reported *reported)
 {
 	struct err e = { 0 };
 	struct user_stacks *w = walker(r, tables, t->proc, &e);
@@ -403,16 +403,16 @@ static bool procwalk_take(const struct thread_memory *r, struct walktables *tabl
 	int rc;
 
 	if (!w)
-		return refuse(told, &e);
+		return refuse(reported, &e);
 	user_stacks_stats(w, &before);
 	rc = user_stacks_take(w, t->look.tid, ret, &e);
 	user_stacks_stats(w, &after);
 	t->stopped = after.stops != before.stops;
-	told->stops += after.stops - before.stops;
-	told->stopped_ns += after.stopped_ns - before.stopped_ns;
-	told->longest_stop_ns = MAX(told->longest_stop_ns, after.longest_ns);
+	reported->stops += after.stops - before.stops;
+	reported->stopped_ns += after.stopped_ns - before.stopped_ns;
+	reported->longest_stop_ns = MAX(reported->longest_stop_ns, after.longest_ns);
 	if (rc)
-		return refuse(told, &e);
+		return refuse(reported, &e);
 	return is_there_still(s, ret);
 }
 
@@ -455,7 +455,7 @@ struct sample_round {
 	struct procthreads *threads;
 	struct kernel_stacks *places;
 	struct procrows *rows; /* where waits go */
-	struct procfs_reported *told; /* and counts */
+	struct procfs_reported *reported; /* and counts */
 	struct procset set;
 	struct sampler look;
 	uint64_t period_ns; /* between samples, as requested */
@@ -503,13 +503,13 @@ static struct procfs_reported_sum *left_out(
 
 	if (key->flags & CAPTURE_SAMPLE_PREEMPTED) {
 		if (!o->preempted)
-			return &r->told->preempted;
+			return &r->reported->preempted;
 	} else if (!state_wanted(o->state_mask, key->state)) {
-		return &r->told->state;
+		return &r->reported->state;
 	}
 	if (each < o->min_ns)
-		return &r->told->min;
-	return o->max_ns && each > o->max_ns ? &r->told->max : NULL;
+		return &r->reported->min;
+	return o->max_ns && each > o->max_ns ? &r->reported->max : NULL;
 }
 
 static void take(const struct whose *w, struct offcpu_key *key, const struct offcpu_value *v)
@@ -520,9 +520,9 @@ static void take(const struct whose *w, struct offcpu_key *key, const struct off
 	key->tid = w->t->look.tid;
 	key->start_boot_ns = w->t->proc->start_boot_ns;
 	key->exec_id = w->t->proc->exec_id;
-	count(&w->r->told->seen, v->count, v->total_ns);
+	count(&w->r->reported->seen, v->count, v->total_ns);
 	out = left_out(w->r, key, v);
-	count(out ? out : &w->r->told->recorded, v->count, v->total_ns);
+	count(out ? out : &w->r->reported->recorded, v->count, v->total_ns);
 	if (!out)
 		procrows_add(w->r->rows, key, v);
 }
@@ -541,7 +541,7 @@ static void take_done(void *ctx, const struct estimator_done *d)
 	} else {
 		kernel_stacks_named(w->r->places, "not seen waiting", &key.kernel);
 		kernel_stacks_between(w->r->places, &key.user);
-		count(&w->r->told->unseen, d->count, d->total_ns);
+		count(&w->r->reported->unseen, d->count, d->total_ns);
 	}
 	take(w, &key, &v);
 }
@@ -627,10 +627,10 @@ static void on_thread(void *ctx, uint32_t pid, uint32_t tid)
 		return;
 	t = procset_add(&r->set, pid, tid);
 	if (!t) {
-		r->told->skipped++;
+		r->reported->skipped++;
 		return;
 	}
-	r->told->threads++;
+	r->reported->threads++;
 	if (t->proc->n_threads == 1)
 		new_process(r, t->proc);
 }
@@ -658,7 +658,7 @@ static void scan(struct sample_round *r)
 {
 	uint64_t began = now_ns(), cpu = cpu_ns(r);
 
-	r->told->skipped = 0;
+	r->reported->skipped = 0;
 	procthreads_scan(r->threads, on_thread, r);
 	r->scan_due_ns = began + MIN(spent_ns(r, cpu) * SCAN_SHARE, SECOND_NS);
 }
@@ -669,10 +669,10 @@ static void forget(struct sample_round *r, size_t at)
 	struct whose whose = { r, t };
 	const struct estimator_sink sink = { &whose, take_done, take_delayed };
 
-	estimator_end(&t->wait, false, &sink, &r->told->sums);
+	estimator_end(&t->wait, false, &sink, &r->reported->sums);
 	sampler_forget(&r->look, &t->look);
 	procset_remove(&r->set, at);
-	r->told->ended++;
+	r->reported->ended++;
 }
 
 /* --- a sample --- */
@@ -680,13 +680,13 @@ static void forget(struct sample_round *r, size_t at)
 /* Count the files that could not be read, once for each thread. */
 static void tell_refused(struct sample_round *r, struct procset_thread *t, const struct sampler_seen *s)
 {
-	if (t->told)
+	if (t->reported)
 		return;
-	t->told = true;
-	r->told->unchecked += !s->has_schedstat;
-	r->told->no_syscall += t->look.refused[PROCFILE_SYSCALL] != 0;
-	r->told->no_wchan += t->look.refused[PROCFILE_WCHAN] != 0;
-	r->told->no_stack += t->look.refused[PROCFILE_STACK] && !t->look.refused[PROCFILE_SYSCALL];
+	t->reported = true;
+	r->reported->unchecked += !s->has_schedstat;
+	r->reported->no_syscall += t->look.refused[PROCFILE_SYSCALL] != 0;
+	r->reported->no_wchan += t->look.refused[PROCFILE_WCHAN] != 0;
+	r->reported->no_stack += t->look.refused[PROCFILE_STACK] && !t->look.refused[PROCFILE_SYSCALL];
 }
 
 static void on_exec(struct sample_round *r, struct procset_thread *t, const struct procparse_stat *st)
@@ -731,7 +731,7 @@ static void find_place(struct sample_round *r, struct procset_thread *t, const s
 	struct offcpu_stack_id kernel, user;
 
 	kernel_stacks_kernel(r->places, s, &kernel);
-	if (walk && procwalk_take(&r->reach, r->tables, t, s, &r->walked, r->told)) {
+	if (walk && procwalk_take(&r->reach, r->tables, t, s, &r->walked, r->reported)) {
 		kernel_stacks_walked(r->places, &r->walked, &user);
 	} else {
 		r->walked.len = 0;
@@ -824,7 +824,7 @@ static bool look_at(struct sample_round *r, struct procset_thread *t)
 	if (rc == -ESRCH)
 		return false;
 	if (rc) {
-		r->told->unread += !t->unreadable;
+		r->reported->unread += !t->unreadable;
 		t->unreadable = true;
 		return true;
 	}
@@ -845,9 +845,9 @@ static bool look_at(struct sample_round *r, struct procset_thread *t)
 	if (r->baseline)
 		t->wait = (struct estimator){ 0 };
 	if (again && !r->baseline)
-		estimator_disturbed(&t->wait, &look, &r->told->sums);
+		estimator_disturbed(&t->wait, &look, &r->reported->sums);
 	else
-		estimator_sample(&t->wait, &look, &sink, &r->told->sums);
+		estimator_sample(&t->wait, &look, &sink, &r->reported->sums);
 	if (!s.same)
 		note_changes(r, t, &s.stat, &sink);
 	if (!s.same && !again && s.waiting)
@@ -871,10 +871,10 @@ static void sample_round_look(struct sample_round *r)
 	if (fresh)
 		r->scanned_ns = began;
 	r->baseline = false;
-	r->told->looks++;
+	r->reported->looks++;
 	r->cost_ns = spent_ns(r, cpu);
-	r->told->look_ns += r->cost_ns;
-	r->told->look_max_ns = MAX(r->told->look_max_ns, r->cost_ns);
+	r->reported->look_ns += r->cost_ns;
+	r->reported->look_max_ns = MAX(r->reported->look_max_ns, r->cost_ns);
 }
 
 /* The last round, which counts as made in an instant. Returns when it began. */
@@ -948,7 +948,7 @@ static void sample_round_end(struct sample_round *r)
 		struct whose whose = { r, r->set.threads[i] };
 		const struct estimator_sink sink = { &whose, take_done, take_delayed };
 
-		estimator_end(&r->set.threads[i]->wait, true, &sink, &r->told->sums);
+		estimator_end(&r->set.threads[i]->wait, true, &sink, &r->reported->sums);
 	}
 }
 
@@ -968,7 +968,7 @@ struct procfs_session {
 	struct procthreads *threads;
 	struct kernel_stacks *places;
 	struct procrows rows;
-	struct procfs_reported told;
+	struct procfs_reported reported;
 	struct sample_round round;
 	struct procfs_priv priv;
 	struct walktables *tables; /* NULL = user stacks are not walked */
@@ -995,12 +995,12 @@ static void plan(struct procfs_session *r, uint64_t began)
 {
 	uint64_t now = now_ns(), earliest = now + r->round.cost_ns, n;
 
-	r->told.late += began - r->due_ns > r->round.period_ns / 2;
+	r->reported.late += began - r->due_ns > r->round.period_ns / 2;
 	r->due_ns += r->round.period_ns;
 	if (r->due_ns >= earliest)
 		return;
 	n = (earliest - r->due_ns + r->round.period_ns - 1) / r->round.period_ns;
-	r->told.left_out += n;
+	r->reported.left_out += n;
 	r->due_ns += n * r->round.period_ns;
 }
 
@@ -1018,8 +1018,8 @@ static void miss(struct procfs_session *r)
 {
 	struct err why;
 
-	helper_stats(r->priv.helper, &r->told.helper);
-	worker_stats(r->priv.broker, &r->told.broker);
+	helper_stats(r->priv.helper, &r->reported.helper);
+	worker_stats(r->priv.broker, &r->reported.broker);
 	if (!procfs_priv_missed(&r->priv, &why))
 		return;
 	degrade(r, "other users' threads: limited to your own permissions", &why);
@@ -1028,7 +1028,7 @@ static void miss(struct procfs_session *r)
 
 static void bring_up(struct procfs_session *r)
 {
-	struct procfs_reported *t = &r->told;
+	struct procfs_reported *t = &r->reported;
 
 	t->now_ns = r->stop_ns ? r->stop_ns : now_ns();
 	t->bytes = cap_writer_bytes(r->out);
@@ -1054,7 +1054,7 @@ static int flush(struct procfs_session *r, struct err *e)
 	kernel_stacks_write(r->places, r->out);
 	process_table_flush(r->procs, now_ns(), r->out);
 	bring_up(r);
-	procfs_reported_write(&r->told, r->out);
+	procfs_reported_write(&r->reported, r->out);
 	return cap_writer_flush(r->out, now_ns(), e);
 }
 
@@ -1181,8 +1181,8 @@ int procfs_session_open(const struct recorder_opts *opts, struct procfs_session 
 	r->o = opts;
 	r->kallsyms = -1;
 	r->all = opts->bpf.all || opts->n_comms;
-	r->told.hz = opts->hz;
-	r->told.degraded = "";
+	r->reported.hz = opts->hz;
+	r->reported.degraded = "";
 	rc = opts->bpf.owner_only ? procfs_priv_renounce(e) : 0;
 	check_options(r, opts);
 	if (!rc)
@@ -1209,7 +1209,7 @@ int procfs_session_open(const struct recorder_opts *opts, struct procfs_session 
 		.threads = r->threads,
 		.places = r->places,
 		.rows = &r->rows,
-		.told = &r->told };
+		.reported = &r->reported };
 	sample_round_init(&r->round, files_wanted(opts));
 	worker_hurry();
 	write_options(r);
@@ -1244,13 +1244,13 @@ int procfs_session_start(struct procfs_session *r, struct err *e)
 	/* the first round is slow, because it opens all files and reads mappings: only the second counts */
 	sample_round_before(&r->round);
 	sample_round_look(&r->round);
-	r->told.looks = r->told.look_ns = r->told.look_max_ns = 0;
-	r->told.start_ns = r->due_ns = now_ns();
+	r->reported.looks = r->reported.look_ns = r->reported.look_max_ns = 0;
+	r->reported.start_ns = r->due_ns = now_ns();
 	r->flush_ns = r->due_ns + SECOND_NS;
 	sample_round_before(&r->round);
 	sample_round_look(&r->round);
 	plan(r, r->due_ns);
-	return cap_host_write(r->out, r->told.start_ns, r->kallsyms, r->o->hide_kernel, e);
+	return cap_host_write(r->out, r->reported.start_ns, r->kallsyms, r->o->hide_kernel, e);
 }
 
 int procfs_session_command(struct procfs_session *r, uint32_t pid, struct err *e)
@@ -1303,7 +1303,7 @@ int procfs_session_stop(struct procfs_session *r, const char *why, struct err *e
 		jit_store_write(r->jit, r->out);
 		name_store_finish(r->namer, NAMES_NS);
 		bring_up(r);
-		procfs_reported_write(&r->told, r->out);
+		procfs_reported_write(&r->reported, r->out);
 	}
 	return rc ? rc
 		  : cap_writer_finish(r->out, &(struct cap_trailer){ .stop_ns = r->stop_ns, .why = why }, e);
@@ -1313,8 +1313,8 @@ void procfs_session_stats(const struct procfs_session *r, struct procfs_session_
 {
 	struct counters c;
 
-	procfs_reported_counters(&r->told, &c);
-	*ret = (struct procfs_session_stats){ .start_ns = r->told.start_ns,
+	procfs_reported_counters(&r->reported, &c);
+	*ret = (struct procfs_session_stats){ .start_ns = r->reported.start_ns,
 		.now_ns = r->stop_ns ? r->stop_ns : now_ns(),
 		.bytes = cap_writer_bytes(r->out),
 		.lost = counters_lost(&c) };
@@ -1322,7 +1322,7 @@ void procfs_session_stats(const struct procfs_session *r, struct procfs_session_
 
 void procfs_session_progress(const struct procfs_session *r, struct buf *b)
 {
-	struct procfs_reported t = r->told;
+	struct procfs_reported t = r->reported;
 
 	t.now_ns = now_ns();
 	stack_table_stats(r->stacks, &t.stacks);
@@ -1331,11 +1331,11 @@ void procfs_session_progress(const struct procfs_session *r, struct buf *b)
 }
 
 void procfs_session_summary(
-	const struct procfs_session *r, const struct record_text_told *told, struct buf *b)
+	const struct procfs_session *r, const struct record_text_report *reported, struct buf *b)
 {
-	struct procfs_reported t = r->told;
+	struct procfs_reported t = r->reported;
 
 	t.bytes = cap_writer_bytes(r->out);
 	t.now_ns = r->stop_ns ? r->stop_ns : now_ns();
-	procfs_reported_summary(b, &t, told);
+	procfs_reported_summary(b, &t, reported);
 }

@@ -37,6 +37,6 @@ struct procfs_session_stats {
 void procfs_session_stats(const struct procfs_session *p, struct procfs_session_stats *ret);
 void procfs_session_progress(const struct procfs_session *p, struct buf *b);
 void procfs_session_summary(
-	const struct procfs_session *p, const struct record_text_told *told, struct buf *b);
+	const struct procfs_session *p, const struct record_text_report *reported, struct buf *b);
 
 #endif

@@ -89,7 +89,7 @@ bool quiet_copy_parse(const char *text, struct quiet_copy_call *ret)
 	return n == 9;
 }
 
-static int slurp(pid_t pid, pid_t tid, const char *file, char *text, size_t cap)
+static int read_whole(pid_t pid, pid_t tid, const char *file, char *text, size_t cap)
 {
 	_cleanup_close_ int fd = -1;
 	char path[64];
@@ -110,7 +110,7 @@ static int slurp(pid_t pid, pid_t tid, const char *file, char *text, size_t cap)
 static int runs(pid_t pid, pid_t tid, uint64_t *ret)
 {
 	char text[128];
-	int rc = slurp(pid, tid, "schedstat", text, sizeof(text));
+	int rc = read_whole(pid, tid, "schedstat", text, sizeof(text));
 
 	if (rc)
 		return rc;
@@ -125,7 +125,7 @@ int quiet_copy_take(pid_t pid, pid_t tid, const uint64_t *wanted, size_t n, stru
 	int rc = runs(pid, tid, &before);
 
 	thread_copy_reset(copy);
-	rc = rc ? rc : slurp(pid, tid, "syscall", text, sizeof(text));
+	rc = rc ? rc : read_whole(pid, tid, "syscall", text, sizeof(text));
 	if (rc)
 		return rc;
 	if (!quiet_copy_parse(text, call))
@@ -174,7 +174,7 @@ struct stop {
 	const uint64_t *wanted;
 	size_t n;
 	struct thread_copy *copy;
-	struct stop_copy_told *told;
+	struct stop_copy_report *reported;
 	int rc;
 };
 
@@ -210,8 +210,8 @@ static void begin_again(struct stop *s, const struct user_regs_struct *r)
 	if (ptrace(PTRACE_POKEUSER, s->tid, (void *)offsetof(struct user_regs_struct, rax),
 		    (void *)(intptr_t)-ERESTARTNOHAND) != 0)
 		return;
-	s->told->again = (int64_t)r->orig_rax;
-	s->told->again_arg = r->rdi;
+	s->reported->again = (int64_t)r->orig_rax;
+	s->reported->again_arg = r->rdi;
 }
 #else
 /* The register words (THREAD_COPY_*) and the way to restart a call are those of x86-64. */
@@ -279,7 +279,7 @@ static void *stop(void *arg)
 		/* deliver a signal that was pending; our stop, or a job's, has an event instead */
 		sig = si.si_status >> 8 ? 0 : si.si_status & 0x7f;
 		ptrace(PTRACE_DETACH, s->tid, NULL, (void *)sig);
-		s->told->stopped_ns = now_ns() - begin;
+		s->reported->stopped_ns = now_ns() - begin;
 	}
 	s->rc = rc;
 	return NULL;
@@ -292,11 +292,11 @@ static void in(struct timespec *until, uint64_t ms)
 	*until = (struct timespec){ .tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000) };
 }
 
-int stop_copy_take(
-	pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy, struct stop_copy_told *told)
+int stop_copy_take(pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,
+	struct stop_copy_report *reported)
 {
 	struct stop s = {
-		.tid = tid, .wanted = wanted, .n = n, .copy = copy, .told = told, .rc = -ETIMEDOUT
+		.tid = tid, .wanted = wanted, .n = n, .copy = copy, .reported = reported, .rc = -ETIMEDOUT
 	};
 	struct timespec until;
 	pthread_attr_t small;
@@ -304,7 +304,7 @@ int stop_copy_take(
 	pthread_t thread;
 	int rc;
 
-	*told = (struct stop_copy_told){ .again = -1 };
+	*reported = (struct stop_copy_report){ .again = -1 };
 	thread_copy_reset(copy);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);

@@ -98,7 +98,7 @@ bool quiet_copy_is_timed(const struct quiet_copy_call *call);
  * time limit begins again.
  */
 
-struct stop_copy_told {
+struct stop_copy_report {
 	uint64_t stopped_ns; /* from the request to stop until the detach: it stood still for less */
 	int64_t again; /* the number of the system call that was restarted; -1 = none */
 	uint64_t again_arg; /* and its first argument */
@@ -113,7 +113,7 @@ struct stop_copy_told {
  *   -ENOEXEC    a 32-bit program
  * or another -errno.
  */
-int stop_copy_take(
-	pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy, struct stop_copy_told *told);
+int stop_copy_take(pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,
+	struct stop_copy_report *reported);
 
 #endif

@@ -561,15 +561,15 @@ static bool spares(const struct user_stacks *p, const struct quiet_copy_call *ca
 	return quiet_copy_is_timed(call);
 }
 
-static void learn(struct user_stacks *p, const struct stop_copy_told *told)
+static void learn(struct user_stacks *p, const struct stop_copy_report *reported)
 {
 	p->stats.stops++;
-	p->stats.stopped_ns += told->stopped_ns;
-	p->stats.longest_ns = MAX(p->stats.longest_ns, told->stopped_ns);
-	if (told->again < 0)
+	p->stats.stopped_ns += reported->stopped_ns;
+	p->stats.longest_ns = MAX(p->stats.longest_ns, reported->stopped_ns);
+	if (reported->again < 0)
 		return;
 	p->learned[p->stats.again++ % LEARNED_MAX] =
-		(struct learned){ .number = told->again, .arg = told->again_arg };
+		(struct learned){ .number = reported->again, .arg = reported->again_arg };
 	p->n_learned = MIN(p->n_learned + 1, LEARNED_MAX);
 }
 
@@ -583,14 +583,14 @@ struct way {
 
 static int copy_now(struct user_stacks *p, struct way *w)
 {
-	struct stop_copy_told told;
+	struct stop_copy_report reported;
 	int rc;
 
 	if (!w->stop)
 		return thread_memory_quiet(&p->reach, p->pid, w->tid, w->wanted, w->n, p->copy, &w->call);
-	rc = thread_memory_stop(&p->reach, w->tid, w->wanted, w->n, p->copy, &told);
+	rc = thread_memory_stop(&p->reach, w->tid, w->wanted, w->n, p->copy, &reported);
 	if (!rc)
-		learn(p, &told);
+		learn(p, &reported);
 	return rc;
 }
 

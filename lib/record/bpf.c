@@ -289,8 +289,8 @@ static int check_btf(struct err *e)
 	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0)
 		return 0;
 	err_sys(e, -errno, "cannot read the kernel's BTF, '/sys/kernel/btf/vmlinux'");
-	return err_hint(
-		e, "the kernel needs CONFIG_DEBUG_INFO_BTF=y; 'bpfcheck --tool offcpu-record' shows the details");
+	return err_hint(e, "the kernel needs CONFIG_DEBUG_INFO_BTF=y; 'bpfcheck --tool offcpu-record' shows "
+			   "the details");
 }
 
 /* In the first PID namespace an id needs no translation: /proc/self/ns/pid is PROC_PID_INIT_INO. */
@@ -862,8 +862,8 @@ struct offcpu {
 	struct offcpu_opts opts;
 	struct offcpu_counters open; /* of the waits that were cut at the end */
 	struct rawtasks tasks; /* mode raw */
-	struct offcpu_ev_thread *told; /* threads that no event tells of: for the next drain */
-	size_t n_told, max_told;
+	struct offcpu_ev_thread *reported; /* threads that no event tells of: for the next drain */
+	size_t n_reported, max_reported;
 };
 
 static bool is_raw(const struct offcpu *o)
@@ -876,8 +876,8 @@ static void keep_thread(void *ctx, const struct offcpu_ev_thread *ev)
 {
 	struct offcpu *o = ctx;
 
-	if (base_grow(&o->told, &o->max_told, o->n_told + 1, sizeof(*o->told)) == 0)
-		o->told[o->n_told++] = *ev;
+	if (base_grow(&o->reported, &o->max_reported, o->n_reported + 1, sizeof(*o->reported)) == 0)
+		o->reported[o->n_reported++] = *ev;
 	else
 		o->open.ring_thread++;
 }
@@ -959,7 +959,7 @@ void offcpu_close(struct offcpu *o)
 	ring_buffer__free(o->rb);
 	offprogs_close(&o->progs);
 	aggmap_close(&o->agg);
-	free(o->told);
+	free(o->reported);
 	free(o);
 }
 
@@ -969,7 +969,7 @@ const char *offcpu_limits(const struct offcpu *o)
 }
 
 /* In the first namespace the bit is set at once, elsewhere the iterator has to find the global id. */
-static int ask(struct offcpu *o, struct bpf_map *bits, struct bpf_map *asked, uint32_t id, struct err *e)
+static int ask(struct offcpu *o, struct bpf_map *bits, struct bpf_map *requested, uint32_t id, struct err *e)
 {
 	uint32_t one = 1, word = id >> 6;
 	uint64_t value = 0;
@@ -981,7 +981,7 @@ static int ask(struct offcpu *o, struct bpf_map *bits, struct bpf_map *asked, ui
 		if (!rc)
 			rc = bpf_map_update_elem(bpf_map__fd(bits), &word, &value, BPF_ANY);
 	} else {
-		rc = bpf_map_update_elem(bpf_map__fd(asked), &id, &one, BPF_ANY);
+		rc = bpf_map_update_elem(bpf_map__fd(requested), &id, &one, BPF_ANY);
 	}
 	return rc ? err_sys(e, rc, "cannot add target %u", id) : 0;
 }
@@ -1200,10 +1200,10 @@ int offcpu_fd(const struct offcpu *o)
 
 void offcpu_drain(struct offcpu *o, const struct offcpu_sink *sink)
 {
-	for (size_t i = 0; i < o->n_told; i++)
+	for (size_t i = 0; i < o->n_reported; i++)
 		if (sink->thread)
-			sink->thread(sink->ctx, &o->told[i]);
-	o->n_told = 0;
+			sink->thread(sink->ctx, &o->reported[i]);
+	o->n_reported = 0;
 	o->sink = sink;
 	ring_buffer__consume(o->rb);
 	o->sink = NULL;

@@ -478,9 +478,10 @@ static bool state_wanted(const struct rawtasks *t, uint32_t state)
 	return !mask || (state & (state & TASK_NOLOAD ? mask & TASK_NOLOAD : mask));
 }
 
-static struct offcpu_stack_id no_stack(bool asked)
+static struct offcpu_stack_id no_stack(bool requested)
 {
-	return (struct offcpu_stack_id){ 0, OFFCPU_FAILED(asked ? REASON_NOT_SEEN : REASON_NOT_RECORDED, 0) };
+	return (struct offcpu_stack_id){ 0,
+		OFFCPU_FAILED(requested ? REASON_NOT_SEEN : REASON_NOT_RECORDED, 0) };
 }
 
 static void announce(struct rawtasks *t, const struct threadstat *leader, const struct threadstat *st,

@@ -41,7 +41,7 @@ static void add_waits(const struct recorder_stats *st, struct counters *c)
 		{ "names.kernel_missing", st->stacks.kernel_unnamed },
 		{ "files.unread", st->procs.files_unread },
 		{ "clock.back", st->bpf.clock_back },
-		{ "broker.requests", st->broker.asked },
+		{ "broker.requests", st->broker.requested },
 		{ "broker.lost", st->broker.lost },
 		{ "processes", st->procs.images },
 	};
@@ -157,19 +157,20 @@ static void put_command(struct buf *b, const struct command *c)
 		buftext_printf(b, "  the command's exit status: %d\n", WEXITSTATUS(c->status));
 }
 
-void record_text_head(struct buf *b, const struct counters *c, const struct record_text_told *told,
+void record_text_head(struct buf *b, const struct counters *c, const struct record_text_report *reported,
 	uint64_t ns, uint64_t bytes)
 {
-	counters_put_head(b, c, told->name, ns, told->path, bytes);
-	if (told->command)
-		put_command(b, told->command);
+	counters_put_head(b, c, reported->name, ns, reported->path, bytes);
+	if (reported->command)
+		put_command(b, reported->command);
 }
 
-void record_text_summary(struct buf *b, const struct recorder_stats *st, const struct record_text_told *told)
+void record_text_summary(
+	struct buf *b, const struct recorder_stats *st, const struct record_text_report *reported)
 {
 	struct counters c;
 
 	record_stats_counters(st, &c);
-	record_text_head(b, &c, told, st->now_ns - st->start_ns, st->bytes);
-	counters_put(b, &c, told->verbose);
+	record_text_head(b, &c, reported, st->now_ns - st->start_ns, st->bytes);
+	counters_put(b, &c, reported->verbose);
 }

@@ -48,7 +48,7 @@ void record_stats_counters(const struct recorder_stats *st, struct counters *ret
 
 void record_text_progress(struct buf *b, const struct recorder_stats *st);
 
-struct record_text_told {
+struct record_text_report {
 	const char *name; /* of the program */
 	const char *path; /* of the capture */
 	const struct command *command; /* NULL = none */
@@ -56,10 +56,11 @@ struct record_text_told {
 };
 
 /* The head of the summary: the recording's length and size, and what became of the command. */
-void record_text_head(struct buf *b, const struct counters *c, const struct record_text_told *told,
+void record_text_head(struct buf *b, const struct counters *c, const struct record_text_report *reported,
 	uint64_t ns, uint64_t bytes);
 
 /* The summary, several lines: what was recorded, what was not, how the stacks ended, what was lost. */
-void record_text_summary(struct buf *b, const struct recorder_stats *st, const struct record_text_told *told);
+void record_text_summary(
+	struct buf *b, const struct recorder_stats *st, const struct record_text_report *reported);
 
 #endif

@@ -70,9 +70,9 @@ static bool same_inode(const struct stat *st, const struct procmap *m)
 }
 
 /* The broker's answer, unless there is no broker. */
-static int either(int own, int asked)
+static int either(int own, int requested)
 {
-	return asked == -ENOTCONN ? own : asked;
+	return requested == -ENOTCONN ? own : requested;
 }
 
 static void put_link(char link[96], uint32_t pid, const struct procmap *m)

@@ -106,15 +106,15 @@ static int open_map(uint32_t pid, uint32_t number, struct stat *st)
 int jitfile_map(const struct jitfile_owner *o, struct stat *st)
 {
 	uint32_t pid = o->end_ns ? 0 : o->pid;
-	int fd, asked;
+	int fd, requested;
 
 	if (o->end_ns && !o->shares_tmp)
 		return -ENOENT;
 	fd = open_map(pid, o->ns_pid, st);
 	if (fd >= 0 || fd == -EMEDIUMTYPE)
 		return fd;
-	asked = broker_perf_map(o->broker, pid, o->ns_pid, st);
-	return asked == -ENOTCONN ? fd : asked;
+	requested = broker_perf_map(o->broker, pid, o->ns_pid, st);
+	return requested == -ENOTCONN ? fd : requested;
 }
 
 bool jitfile_is_dump(const struct jitfile_owner *o, const char *path)

@@ -14,7 +14,7 @@
 struct snap {
 	struct offcpu_stack_id id, answer;
 	struct offcpu_ev_snapshot *ev; /* NULL = there is an answer */
-	bool told;
+	bool reported;
 };
 
 struct late_stacks {
@@ -275,7 +275,7 @@ bool late_stacks_answer(struct late_stacks *s, struct offcpu_stack_id *id)
 		return true;
 	if (snap->ev)
 		return false;
-	snap->told = true;
+	snap->reported = true;
 	*id = snap->answer;
 	return true;
 }
@@ -287,7 +287,7 @@ void late_stacks_tidy(struct late_stacks *s)
 	for (size_t i = 0; i < s->n; i++) {
 		struct snap *snap = &s->snaps[i];
 
-		if (snap->ev || (!snap->told && i >= extra))
+		if (snap->ev || (!snap->reported && i >= extra))
 			s->snaps[kept++] = *snap;
 	}
 	if (kept == s->n)

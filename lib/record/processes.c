@@ -220,7 +220,7 @@ bool process_maps_add(struct process_maps **m, const struct mapping *new)
 /* A wait is reported at most a flush after its end: keep ended images for more than twice that. */
 #define KEEP_ENDED_NS UINT64_C(5000000000)
 
-static uint32_t imagetab_told(
+static uint32_t imagetab_reported(
 	const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns);
 
 static void imagetab_init(struct imagetab *t)
@@ -272,11 +272,12 @@ static struct image *imagetab_at(const struct imagetab *t, uint32_t tgid, uint64
 static const struct image *imagetab_then(
 	const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns, uint64_t time_ns)
 {
-	uint32_t at = imagetab_told(t, tgid, exec_id, start_boot_ns);
+	uint32_t at = imagetab_reported(t, tgid, exec_id, start_boot_ns);
 	const struct image *im = at != UINT32_MAX ? &t->images[at] : imagetab_at(t, tgid, time_ns);
 
 	if (!im || im->begin_ns > time_ns || im->mixed || im->maps_error ||
-		((im->claimed || im->told) && (im->exec_id != exec_id || im->start_boot_ns != start_boot_ns)))
+		((im->claimed || im->reported) &&
+			(im->exec_id != exec_id || im->start_boot_ns != start_boot_ns)))
 		return NULL;
 	return im;
 }
@@ -361,17 +362,17 @@ static void imagetab_tell(struct imagetab *t, uint32_t tgid, uint32_t exec_id, u
 
 	if (!im || im->claimed)
 		return;
-	im->told = true;
+	im->reported = true;
 	im->exec_id = exec_id;
 	im->start_boot_ns = start_boot_ns;
 }
 
-static uint32_t imagetab_told(
+static uint32_t imagetab_reported(
 	const struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns)
 {
 	const struct image *im = imagetab_newest(t, tgid);
 
-	while (im && !(im->told && im->exec_id == exec_id && im->start_boot_ns == start_boot_ns))
+	while (im && !(im->reported && im->exec_id == exec_id && im->start_boot_ns == start_boot_ns))
 		im = im->older < t->n ? &t->images[im->older] : NULL;
 	return im ? (uint32_t)(im - t->images) : UINT32_MAX;
 }
@@ -512,7 +513,7 @@ struct process_table {
 	process_table_identity *identity; /* NULL = process events show which image a process is */
 	void *identity_ctx;
 	bool any_stale;
-	struct procevent told; /* the last build ID that came before its mapping */
+	struct procevent reported; /* the last build ID that came before its mapping */
 	struct process_table_stats stats;
 };
 
@@ -574,8 +575,8 @@ static void note_map(
 		.flags = pm->flags,
 		.file = file };
 
-	if (t->told.pid == im->tgid && t->told.start == pm->start && t->told.end == pm->end)
-		file_table_tell(t->files, file, &t->told.build_id);
+	if (t->reported.pid == im->tgid && t->reported.start == pm->start && t->reported.end == pm->end)
+		file_table_tell(t->files, file, &t->reported.build_id);
 	if (im->from_exec && !im->exe && file != UINT32_MAX && pm->path[0] == '/')
 		im->exe = strdup(pm->path);
 	if (process_maps_has(im->maps, &m))
@@ -610,9 +611,9 @@ static int scan_map(void *ctx, const struct procmap *m)
 	return 0;
 }
 
-static bool is_told(const struct image *im, const struct offcpu_ev_image *ev)
+static bool is_reported(const struct image *im, const struct offcpu_ev_image *ev)
 {
-	return (im->told || im->claimed) && im->exec_id == ev->exec_id &&
+	return (im->reported || im->claimed) && im->exec_id == ev->exec_id &&
 	       im->start_boot_ns == ev->start_boot_ns;
 }
 
@@ -628,10 +629,11 @@ static int check_identity(struct process_table *t, struct image *im, struct err 
 		return 0;
 	if (!t->identity(t->identity_ctx, im->tgid, &now))
 		return err_set(e, -ESRCH, "process %u has exited", im->tgid);
-	if (im->told || im->claimed)
-		return is_told(im, &now) ? 0
-					 : err_set(e, -ESRCH, "process %u runs another program", im->tgid);
-	im->told = true;
+	if (im->reported || im->claimed)
+		return is_reported(im, &now)
+			       ? 0
+			       : err_set(e, -ESRCH, "process %u runs another program", im->tgid);
+	im->reported = true;
 	im->exec_id = now.exec_id;
 	im->start_boot_ns = now.start_boot_ns;
 	return 0;
@@ -711,7 +713,7 @@ void process_table_mapping(struct process_table *t, const struct offcpu_ev_image
 {
 	struct image *im = imagetab_newest(&t->images, ev->tgid);
 
-	if (im && is_told(im, ev) && !im->mapped_ns)
+	if (im && is_reported(im, ev) && !im->mapped_ns)
 		im->mapped_ns = ev->time_ns;
 }
 
@@ -742,7 +744,7 @@ static void inherit(struct process_table *t, struct image *child, const struct o
 	struct image *parent = imagetab_newest(&t->images, ev->parent);
 	uint32_t at = (uint32_t)(child - t->images.images);
 
-	if (!parent || !(parent->told || parent->claimed))
+	if (!parent || !(parent->reported || parent->claimed))
 		return;
 	if (parent->scan_ns <= ev->time_ns && !parent->gone && parent->due_ns <= now_ns()) {
 		freshen(t, (uint32_t)(parent - t->images.images));
@@ -761,12 +763,12 @@ void process_table_image_seen(struct process_table *t, const struct offcpu_ev_im
 	uint64_t begin_ns = im ? MAX(im->begin_ns, im->scan_ns) : 0;
 
 	if (imagetab_claimed(&t->images, ev->tgid, ev->exec_id, ev->start_boot_ns) != UINT32_MAX ||
-		imagetab_told(&t->images, ev->tgid, ev->exec_id, ev->start_boot_ns) != UINT32_MAX)
+		imagetab_reported(&t->images, ev->tgid, ev->exec_id, ev->start_boot_ns) != UINT32_MAX)
 		return;
 	im = imagetab_add(&t->images, ev->tgid, begin_ns);
 	if (!im)
 		return;
-	im->told = im->stale = true;
+	im->reported = im->stale = true;
 	im->exec_id = ev->exec_id;
 	im->start_boot_ns = ev->start_boot_ns;
 	if (ev->type == OFFCPU_EV_FORK)
@@ -786,7 +788,7 @@ void process_table_stale(struct process_table *t, const struct offcpu_ev_image *
 {
 	struct image *im = imagetab_newest(&t->images, ev->tgid);
 
-	if (!im || !is_told(im, ev) || im->gone)
+	if (!im || !is_reported(im, ev) || im->gone)
 		return;
 	im->stale = t->any_stale = true;
 	if (at_once)
@@ -819,7 +821,7 @@ void process_table_refresh(struct process_table *t, const struct offcpu_key *key
 	const struct image *im;
 
 	if (at == UINT32_MAX)
-		at = imagetab_told(&t->images, key->tgid, key->exec_id, key->start_boot_ns);
+		at = imagetab_reported(&t->images, key->tgid, key->exec_id, key->start_boot_ns);
 	im = at == UINT32_MAX ? NULL : &t->images.images[at];
 	if (im && !im->gone && !(im->flags & CAPTURE_PROC_KTHREAD) && im->scan_ns <= time_ns)
 		freshen(t, at);
@@ -947,7 +949,7 @@ static void on_build_id(struct process_table *t, const struct procevent *ev)
 	if (m && m->start == ev->start && m->end == ev->end)
 		file_table_tell(t->files, m->file, &ev->build_id);
 	else
-		t->told = *ev;
+		t->reported = *ev;
 }
 
 void process_table_event(struct process_table *t, const struct procevent *ev)
@@ -999,13 +1001,13 @@ void process_table_identify(struct process_table *t, uint32_t tgid, uint32_t exe
  */
 static uint32_t choose_image(struct process_table *t, const struct thread *th, uint64_t first_ns)
 {
-	uint32_t at = imagetab_told(&t->images, th->tgid, th->exec_id, th->start_boot_ns);
+	uint32_t at = imagetab_reported(&t->images, th->tgid, th->exec_id, th->start_boot_ns);
 	struct image *im;
 
 	if (at != UINT32_MAX)
 		return at;
 	im = imagetab_at(&t->images, th->tgid, first_ns);
-	if (im && !im->claimed && !im->told)
+	if (im && !im->claimed && !im->reported)
 		return (uint32_t)(im - t->images.images);
 	im = imagetab_add(&t->images, th->tgid, im ? first_ns : 0);
 	if (!im)

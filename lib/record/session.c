@@ -104,16 +104,16 @@ static void session_parts_image(struct session_parts *p, const struct offcpu_ev_
 		process_table_image_seen(p->procs, ev);
 }
 
-struct asked {
+struct requested {
 	struct offcpu_ev_image *ret;
 	uint32_t tgid;
 	bool found;
 };
 
 /* A kernel that cannot restrict the iterator reports all processes. */
-static void take_asked(void *ctx, const struct offcpu_ev_image *ev)
+static void take_requested(void *ctx, const struct offcpu_ev_image *ev)
 {
-	struct asked *a = ctx;
+	struct requested *a = ctx;
 
 	if (ev->tgid != a->tgid)
 		return;
@@ -124,8 +124,8 @@ static void take_asked(void *ctx, const struct offcpu_ev_image *ev)
 static bool identity_of(void *ctx, uint32_t tgid, struct offcpu_ev_image *ret)
 {
 	struct session_parts *p = ctx;
-	struct asked a = { .ret = ret, .tgid = tgid };
-	const struct offcpu_sink sink = { .ctx = &a, .image = take_asked };
+	struct requested a = { .ret = ret, .tgid = tgid };
+	const struct offcpu_sink sink = { .ctx = &a, .image = take_requested };
 
 	return offcpu_images(p->bpf, tgid, &sink, NULL) == 0 && a.found;
 }

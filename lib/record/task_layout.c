@@ -1038,7 +1038,7 @@ static int find_member(const struct btf *btf, uint32_t id, const char *name, int
 	return -1;
 }
 
-static int told_of(const struct btf *btf, int of, const char *name)
+static int offset_of(const struct btf *btf, int of, const char *name)
 {
 	int id = btf__find_by_name_kind(btf, structs[of], BTF_KIND_STRUCT), left = MEMBERS_MAX;
 
@@ -1046,14 +1046,14 @@ static int told_of(const struct btf *btf, int of, const char *name)
 }
 
 /* The offset of M according to BTF; a nested struct adds its own offset. */
-static int told(const struct btf *btf, enum task_layout_member m)
+static int reported(const struct btf *btf, enum task_layout_member m)
 {
-	int at = told_of(btf, members[m].of, members[m].name), outer = 0;
+	int at = offset_of(btf, members[m].of, members[m].name), outer = 0;
 
 	if (members[m].of == NS_COMMON)
-		outer = told_of(btf, NS, "ns");
+		outer = offset_of(btf, NS, "ns");
 	if (members[m].of == ENTITY)
-		outer = told_of(btf, TASK, "se");
+		outer = offset_of(btf, TASK, "se");
 	return at < 0 || outer < 0 ? -1 : at + outer;
 }
 
@@ -1063,7 +1063,7 @@ static int compare(const struct task_layout *shape, const struct btf *btf, const
 		shape->at[TASK_LAYOUT_COMM] < 0)
 		return err_set(e, -EINVAL, "cannot determine whether '%s' is of the running kernel", file);
 	for (enum task_layout_member m = 0; m < TASK_LAYOUT_MEMBERS; m++) {
-		int at = told(btf, m);
+		int at = reported(btf, m);
 
 		if (shape->at[m] < 0 || at == shape->at[m])
 			continue;

@@ -137,7 +137,7 @@ struct table_room {
 	struct unwindspace *space; /* the caller's, like FILES */
 	struct unwind_files *files;
 	uint64_t hashtable_bytes; /* limit for tables and mappings: beyond it no table is added */
-	uint64_t maps_asked, maps_given; /* bytes requested and dropped for mappings, not free yet */
+	uint64_t maps_requested, maps_given; /* bytes requested and dropped for mappings, not free yet */
 	unsigned int maps_quiets; /* quiet periods since then */
 	uint64_t dropped; /* tables dropped or refused */
 };
@@ -253,12 +253,12 @@ static bool table_room_maps(struct table_room *r, size_t len)
 {
 	const size_t step = MAX(len, (size_t)UNWIND_CHUNK_BYTES / 8);
 
-	if (r->maps_asked + len > r->maps_given) {
+	if (r->maps_requested + len > r->maps_given) {
 		if (!make_room(r, step))
 			return false;
 		r->maps_given += step;
 	}
-	r->maps_asked += len;
+	r->maps_requested += len;
 	return true;
 }
 
@@ -365,7 +365,7 @@ static void table_room_quiet(struct table_room *r)
 {
 	unwindspace_quiet(r->space);
 	if (r->maps_given && ++r->maps_quiets >= WAIT_QUIETS) {
-		r->maps_asked = r->maps_given = 0;
+		r->maps_requested = r->maps_given = 0;
 		r->maps_quiets = 0;
 	}
 }

@@ -610,7 +610,7 @@ static const char no_function[] = "the module's file has no function of this nam
 static const char no_module[] = "no debug information of its module was found that fits";
 
 struct module {
-	bool asked, proven;
+	bool requested, proven;
 	uint32_t proc; /* the first that requested an address */
 	char *problem, *debug, *missed, *message;
 	uint64_t symbols, addresses;
@@ -733,9 +733,9 @@ int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset
 	if (base_grow(&m->asks, &m->asks_cap, m->n_asks + 1, sizeof(*m->asks)) != 0)
 		return -ENOMEM;
 	m->asks[m->n_asks++] = (struct modhits_ask){ .file = file, .offset = offset, .frame = frame };
-	if (!mod->asked)
+	if (!mod->requested)
 		mod->proc = proc;
-	mod->asked = true;
+	mod->requested = true;
 	return 0;
 }
 
@@ -1093,7 +1093,7 @@ bool modules_file(const struct modules *m, uint32_t file, struct modules_file *r
 		.proven = mod->proven,
 		.symbols = mod->symbols,
 		.addresses = mod->addresses };
-	return mod->asked;
+	return mod->requested;
 }
 
 void modules_stats(const struct modules *m, struct modules_stats *ret)

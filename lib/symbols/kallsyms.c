@@ -439,7 +439,8 @@ static int bad_file(const struct reader *r, const char *why, struct err *e)
 {
 	err_set(e, -EINVAL, "'%s' is not a copy of /proc/kallsyms: %s", r->file, why);
 	if (r->line)
-		err_set(e, -EINVAL, "'%s' is not a copy of /proc/kallsyms: line %zu %s", r->file, r->line, why);
+		err_set(e, -EINVAL, "'%s' is not a copy of /proc/kallsyms: line %zu %s", r->file, r->line,
+			why);
 	err_hint(e, "make one with 'kallsyms-resolve --save FILE'");
 	return -EINVAL;
 }

@@ -118,7 +118,7 @@ struct called {
 	uint64_t low;
 	uint32_t first, n;
 	uint8_t reason;
-	bool told;
+	bool reported;
 };
 
 struct look {
@@ -383,7 +383,7 @@ static void on_hit(void *ctx, const struct dwarf_lookup_hit *hit)
 		.first = (uint32_t)(l->calls.len / sizeof(struct sym_answer_frame)),
 		.n = (uint32_t)hit->n,
 		.reason = reason_of(hit->error),
-		.told = true };
+		.reported = true };
 	for (size_t i = 0; i < hit->n; i++) {
 		const struct dwarf_lookup_frame *f = &hit->frames[i];
 		const char *name = f->linkage ? f->linkage : f->name;
@@ -417,10 +417,10 @@ static const struct elffile *with_info(const struct sym_lookup_input *in)
  * Set REASON where the debug information gave nothing: at the limit some addresses are left, and
  * malformed data may have covered any of them.
  */
-static void mark_untold(struct look *l, uint8_t reason)
+static void mark_unanswered(struct look *l, uint8_t reason)
 {
 	for (size_t i = 0; i < l->in->n_vaddrs; i++)
-		if (!l->called[i].told)
+		if (!l->called[i].reported)
 			l->called[i].reason = reason;
 }
 
@@ -443,7 +443,7 @@ static int run_debug(struct look *l, struct dwarf_lookup *d, uint64_t from)
 	if (e.msg[0])
 		note(l, &e);
 	if (rc || e.msg[0])
-		mark_untold(l, rc ? SYM_R_LIMIT : SYM_R_DEBUG_BAD);
+		mark_unanswered(l, rc ? SYM_R_LIMIT : SYM_R_DEBUG_BAD);
 	dwarf_lookup_stats(d, &s);
 	l->b.head.units = s.units;
 	l->b.head.units_read = s.units_read;
@@ -484,7 +484,7 @@ static int look_into_debug(struct look *l, struct err *e)
 		note(l, &mine);
 		if (make_called(l) != 0)
 			return err_nomem(e, "debug information");
-		mark_untold(l, reason_of(rc == -E2BIG ? -ENOMEM : rc));
+		mark_unanswered(l, reason_of(rc == -E2BIG ? -ENOMEM : rc));
 		return 0;
 	}
 	rc = run_debug(l, d, from);

@@ -412,7 +412,7 @@ static bool is_gone(uint32_t pid)
 int procaccess_open(struct worker *o, enum broker_kind kind, uint32_t pid)
 {
 	char path[64];
-	int fd, asked;
+	int fd, requested;
 
 	snprintf(path, sizeof(path), "/proc/%u/%s", pid, kind == BROKER_MAPS ? "maps" : "status");
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -421,8 +421,8 @@ int procaccess_open(struct worker *o, enum broker_kind kind, uint32_t pid)
 	fd = -errno;
 	if (is_gone(pid))
 		return -ESRCH;
-	asked = broker_proc(o, kind, pid);
-	return asked == -ENOTCONN ? fd : asked;
+	requested = broker_proc(o, kind, pid);
+	return requested == -ENOTCONN ? fd : requested;
 }
 
 int procaccess_maps(struct worker *o, uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), void *ctx,

@@ -29,7 +29,7 @@ struct pending {
 	uint64_t time_ns;
 	size_t at, len; /* into bytes */
 	bool build_id; /* from the event that tells build IDs */
-	bool told; /* at once */
+	bool reported; /* at once */
 };
 
 struct procevents {
@@ -309,10 +309,10 @@ static void tell_at_once(struct procevents *p)
 		struct pending *k = &p->pending[i];
 		struct procevent ev;
 
-		if (!k->told && decode(p->bytes.p + k->at, k, &ev) &&
+		if (!k->reported && decode(p->bytes.p + k->at, k, &ev) &&
 			(ev.type == PROCEVENT_MMAP || ev.type == PROCEVENT_EXEC))
 			p->at_once(p->at_once_ctx, &ev);
-		k->told = true;
+		k->reported = true;
 	}
 }
 

@@ -54,7 +54,7 @@ bool procmaps_parse(char *line, struct procmap *m)
 }
 
 /* All of FD, which tells no size, into *RET. */
-static int slurp(int fd, char **ret)
+static int read_whole(int fd, char **ret)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t cap = 0, used = 0;
@@ -79,7 +79,7 @@ int procmaps_each_of(
 	int fd, uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), void *ctx, struct err *e)
 {
 	_cleanup_free_ char *text = NULL;
-	int rc = fd < 0 ? fd : slurp(fd, &text);
+	int rc = fd < 0 ? fd : read_whole(fd, &text);
 
 	if (rc)
 		return err_sys(e, rc == -ENOENT ? -ESRCH : rc, "cannot read '/proc/%u/maps'", pid);

@@ -123,7 +123,7 @@ size_t priv_missing(const int *caps, size_t n, char *buf, size_t cap)
 }
 
 /* The beginning of the file at PATH; "" where it cannot be read. */
-static void slurp(const char *path, char *buf, size_t cap)
+static void read_whole(const char *path, char *buf, size_t cap)
 {
 	FILE *f = fopen(path, "re");
 	size_t n = 0;
@@ -193,7 +193,7 @@ bool priv_lockdown(char *mode, size_t cap)
 	char text[128], word[32];
 	const char *at;
 
-	slurp("/sys/kernel/security/lockdown", text, sizeof(text));
+	read_whole("/sys/kernel/security/lockdown", text, sizeof(text));
 	at = strchr(text, '[');
 	if (!at || sscanf(at, "[%31[a-z]]", word) != 1 || strcmp(word, "none") == 0)
 		return false;
@@ -213,7 +213,7 @@ static bool priv_obstacle(char *buf, size_t cap)
 
 	if (in_user_ns())
 		clause_put(&c, "in a user namespace, where capabilities do not reach the kernel");
-	slurp("/proc/self/status", text, sizeof(text));
+	read_whole("/proc/self/status", text, sizeof(text));
 	if (status_small(text, "Seccomp") > 0) {
 		clause_put(&c, c.len ? "; " : "");
 		clause_put(&c, "a seccomp filter is in force");

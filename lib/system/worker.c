@@ -544,7 +544,7 @@ static ssize_t call(
 						  : "sent a malformed reply");
 		return err_set(e, -ENOTCONN, "%s", w->stats.why);
 	}
-	w->stats.asked++;
+	w->stats.requested++;
 	if (fd)
 		*fd = r.fd;
 	return r.error ? err_set(e, r.error, "%s", r.why) : (ssize_t)r.len;

@@ -125,7 +125,7 @@ ssize_t worker_call(
 	struct worker *w, const void *request, size_t len, void *reply, size_t size, int *fd, struct err *e);
 
 struct worker_stats {
-	uint64_t asked; /* calls that were replied to */
+	uint64_t requested; /* calls that were replied to */
 	uint64_t lost; /* calls without a reply, as it had ended */
 	char why[192]; /* how it ended; "" = it has not */
 };

@@ -383,9 +383,9 @@ static const struct unwind_rule none;
 static int find_by_segment(struct compiler *c, struct cfi_section *s, uint8_t **ret, struct err *e)
 {
 	const struct elffile *f = c->f;
-	const struct cfi_cie as_told = { .address_size = 8 };
+	const struct cfi_cie as_reported = { .address_size = 8 };
 	_cleanup_free_ uint8_t *head = NULL;
-	struct cfi_cie how = as_told;
+	struct cfi_cie how = as_reported;
 	struct rd r;
 	size_t len;
 	int rc = elffile_read_vaddr(f, f->eh_frame_hdr, 4 + 8, &head, &len, e);

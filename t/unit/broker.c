@@ -320,7 +320,7 @@ static void ends(struct tap *t, struct worker *o)
 	tap_ok(t, broker_proc(o, BROKER_MAPS, 1) == -ENOTCONN && broker_proc(o, BROKER_MAPS, 1) == -ENOTCONN,
 		"a broker that was killed is missed at once");
 	worker_stats(o, &st);
-	tap_ok(t, strstr(st.why, "was killed by SIGKILL") && st.lost == 2 && st.asked,
+	tap_ok(t, strstr(st.why, "was killed by SIGKILL") && st.lost == 2 && st.requested,
 		"that is counted and reported: %s", st.why);
 	tap_ok(t, worker_pid(o) == 0, "it has no process any more");
 	tap_ok(t, broker_proc(NULL, BROKER_MAPS, 1) == -ENOTCONN, "no broker at all: the same");

@@ -68,7 +68,7 @@ static int troubles(struct tree *t, const void *data, size_t len)
 
 static void test_changes(struct tap *t, struct tree *tree, char *btf, size_t len)
 {
-	size_t told = 0, runs = 0;
+	size_t reported = 0, runs = 0;
 	bool all = true;
 
 	tap_ok(t, troubles(tree, btf, len) == 0, "the whole file has everything");
@@ -77,12 +77,12 @@ static void test_changes(struct tap *t, struct tree *tree, char *btf, size_t len
 	tap_ok(t, all, "cut at any of %zu bytes it is refused", len);
 	for (size_t at = 0; at < len; at++, runs++) {
 		btf[at] ^= 0x41;
-		told += troubles(tree, btf, len) > 0;
+		reported += troubles(tree, btf, len) > 0;
 		btf[at] ^= 0x41;
 	}
-	tap_ok(t, told > runs / 4,
-		"each of %zu bytes changed in turn does no harm, and is reported where it matters (%zu)", runs,
-		told);
+	tap_ok(t, reported > runs / 4,
+		"each of %zu bytes changed in turn does no harm, and is reported where it matters (%zu)",
+		runs, reported);
 }
 
 int main(void)

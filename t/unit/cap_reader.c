@@ -753,7 +753,7 @@ static void test_hostile(struct tap *t, const struct whole *w)
 		"hostile records under good checksums do no harm");
 }
 
-static uint8_t *slurp(const char *path, size_t *len)
+static uint8_t *read_whole(const char *path, size_t *len)
 {
 	uint8_t *bytes = malloc(1 << 20);
 	FILE *f = fopen(path, "r");
@@ -828,7 +828,7 @@ int main(int argc, char **argv)
 	if (fd < 0 || close(fd) != 0 || sample_write(path, &e) != 0)
 		abort();
 	tap_ok(&t, cap_reader_load(path, &w.truth, &e) == 0, "a capture is loaded from a file");
-	w.bytes = slurp(path, &w.len);
+	w.bytes = read_whole(path, &w.len);
 	unlink(path);
 	w.edge = edge_new(1 << 16);
 	test_round_trip(&t, w.truth);

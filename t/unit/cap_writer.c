@@ -153,9 +153,9 @@ static bool good_until(const char *p, off_t room, off_t whole, const char **why)
 {
 	struct cap_reader *c = load(p);
 	bool clean = c && c->good_bytes == c->total_bytes && (off_t)c->total_bytes <= room;
-	bool told = c && !c->complete && strstr(c->damage, "without a trailer");
+	bool reported = c && !c->complete && strstr(c->damage, "without a trailer");
 
-	*why = !c ? "not read" : !clean ? "a torn block" : !told ? "taken for whole" : NULL;
+	*why = !c ? "not read" : !clean ? "a torn block" : !reported ? "taken for whole" : NULL;
 	cap_reader_free(c);
 	return !*why && size_of(p) <= room && room < whole;
 }

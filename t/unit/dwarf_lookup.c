@@ -22,7 +22,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct told {
+struct reported {
 	char **text; /* of each address */
 	bool quiet;
 	uint64_t hits, frames;
@@ -30,14 +30,14 @@ struct told {
 
 static void tell(void *ctx, const struct dwarf_lookup_hit *hit)
 {
-	struct told *told = ctx;
+	struct reported *reported = ctx;
 	char *text = NULL;
 	size_t len;
 	FILE *f;
 
-	told->hits++;
-	told->frames += hit->n;
-	if (told->quiet)
+	reported->hits++;
+	reported->frames += hit->n;
+	if (reported->quiet)
 		return;
 	f = open_memstream(&text, &len);
 	for (size_t i = 0; i < hit->n; i++) {
@@ -49,11 +49,11 @@ static void tell(void *ctx, const struct dwarf_lookup_hit *hit)
 	}
 	if (hit->error)
 		fprintf(f, "error %s\n", err_name(hit->error));
-	if (told->text[hit->index])
+	if (reported->text[hit->index])
 		fprintf(f, "twice\n");
 	fclose(f);
-	free(told->text[hit->index]);
-	told->text[hit->index] = text;
+	free(reported->text[hit->index]);
+	reported->text[hit->index] = text;
 }
 
 static void miss(void *ctx, uint64_t id, const char *path)
@@ -91,7 +91,7 @@ static int look_at(const struct dwarf_lookup_opts *o, bool stats, bool quiet)
 {
 	_cleanup_free_ uint64_t *v = NULL;
 	size_t n = read_addresses(&v);
-	struct told told = { .text = calloc(n + 1, sizeof(char *)), .quiet = quiet };
+	struct reported reported = { .text = calloc(n + 1, sizeof(char *)), .quiet = quiet };
 	struct dwarf_lookup_stats s = { 0 };
 	struct dwarf_lookup *d = NULL;
 	struct err e = { 0 };
@@ -99,7 +99,7 @@ static int look_at(const struct dwarf_lookup_opts *o, bool stats, bool quiet)
 	int rc = dwarf_lookup_open(o, &d, &e);
 
 	if (!rc) {
-		rc = dwarf_lookup_run(d, v, n, tell, miss, &told, &e);
+		rc = dwarf_lookup_run(d, v, n, tell, miss, &reported, &e);
 		dwarf_lookup_stats(d, &s);
 		dwarf_lookup_close(d);
 	}
@@ -110,15 +110,15 @@ static int look_at(const struct dwarf_lookup_opts *o, bool stats, bool quiet)
 			"%zu addresses, %" PRIu64 " hits, %" PRIu64 " frames; units %" PRIu64 " of %" PRIu64
 			", entries %" PRIu64 "; cpu %" PRIu64 " us, units %" PRIu64 " us, lines %" PRIu64
 			" us; %" PRIu64 " KB\n",
-			n, told.hits, told.frames, s.units_read, s.units, s.entries,
+			n, reported.hits, reported.frames, s.units_read, s.units, s.entries,
 			(now_on(CLOCK_PROCESS_CPUTIME_ID) - from) / 1000, s.ns_units / 1000,
 			s.ns_lines / 1000, s.peak_bytes / 1024);
 	for (size_t i = 0; i < n; i++) {
 		if (!quiet)
-			printf("%s\n", told.text[i] ? told.text[i] : "??\n??:0:0\n");
-		free(told.text[i]);
+			printf("%s\n", reported.text[i] ? reported.text[i] : "??\n??:0:0\n");
+		free(reported.text[i]);
 	}
-	free(told.text);
+	free(reported.text);
 	return rc ? 1 : 0;
 }
 
@@ -169,27 +169,27 @@ static int look_main(int argc, char **argv)
 
 static void count(void *ctx, const struct dwarf_lookup_hit *hit)
 {
-	struct told *told = ctx;
+	struct reported *reported = ctx;
 
-	told->hits++;
+	reported->hits++;
 	for (size_t i = 0; i < hit->n; i++)
-		told->frames += 1 + (hit->frames[i].file ? strlen(hit->frames[i].file) : 0);
+		reported->frames += 1 + (hit->frames[i].file ? strlen(hit->frames[i].file) : 0);
 }
 
 /* Every 16th byte of the code is looked for. */
 static uint64_t run_image(const struct elffile *f)
 {
 	const struct dwarf_lookup_opts o = { .elf = f, .inlines = true, .lines = true, .max_bytes = 1 << 26 };
-	struct told told = { 0 };
+	struct reported reported = { 0 };
 	struct dwarf_lookup *d = NULL;
 	uint64_t at[256];
 
 	for (size_t i = 0; i < ARRAY_LEN(at); i++)
 		at[i] = 0x1000 + i * 16;
 	if (dwarf_lookup_open(&o, &d, NULL) == 0)
-		dwarf_lookup_run(d, at, ARRAY_LEN(at), count, NULL, &told, NULL);
+		dwarf_lookup_run(d, at, ARRAY_LEN(at), count, NULL, &reported, NULL);
 	dwarf_lookup_close(d);
-	return told.hits;
+	return reported.hits;
 }
 
 static bool is_debug(const struct elffile *f, const uint8_t *image, const struct elffile_section *s)

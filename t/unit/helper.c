@@ -220,7 +220,7 @@ static void reads_memory(struct tap *t, struct helper *l, const struct other *o)
 	static struct thread_copy copy;
 	const uint64_t wanted[] = { (uint64_t)(uintptr_t)o->page, 16 };
 	struct quiet_copy_call call = { 0 };
-	struct stop_copy_told told = { 0 };
+	struct stop_copy_report reported = { 0 };
 	char text[sizeof(SECRET)] = "";
 	char status[8192];
 	ssize_t n;
@@ -238,18 +238,18 @@ static void reads_memory(struct tap *t, struct helper *l, const struct other *o)
 			copy.head.regs[THREAD_COPY_SP] == call.sp,
 		"a blocked thread is copied: its call, its stack, and what else was wanted");
 	tap_ok(t,
-		helper_stop(l, o->pid, wanted, 1, &copy, &told) == 0 && copy.head.all &&
+		helper_stop(l, o->pid, wanted, 1, &copy, &reported) == 0 && copy.head.all &&
 			copy.head.regs[THREAD_COPY_PC] == call.pc && copy.head.n_areas == 2 &&
-			told.stopped_ns && told.again == -1,
+			reported.stopped_ns && reported.again == -1,
 		"it is stopped for a moment, and its registers are known");
 	for (int i = 0; i < 20; i++)
-		if (helper_stop(l, o->pid, wanted, 1, &copy, &told) != 0)
+		if (helper_stop(l, o->pid, wanted, 1, &copy, &reported) != 0)
 			tap_ok(t, false, "again, %d times", i);
 	n = proc_view_text(
 		NULL, (uint32_t)o->pid, (uint32_t)o->pid, PROCFILE_STATUS, status, sizeof(status) - 1);
 	status[n < 0 ? 0 : n] = '\0';
 	tap_ok(t, strstr(status, "\nTracerPid:\t0\n") != NULL, "nothing stays traced");
-	tap_ok(t, helper_stop(l, 4194305, NULL, 0, &copy, &told) == -ESRCH,
+	tap_ok(t, helper_stop(l, 4194305, NULL, 0, &copy, &reported) == -ESRCH,
 		"one that is gone is not stopped");
 	tap_ok(t, helper_quiet(l, o->pid, 4194305, NULL, 0, &copy, &call) == -ENOENT && !copy.head.n_areas,
 		"nor copied");
@@ -312,7 +312,7 @@ static void ends(struct tap *t, struct helper *l)
 			helper_list(l, 0, note, NULL) == -ENOTCONN,
 		"a helper that was killed is missed at once");
 	helper_stats(l, &st);
-	tap_ok(t, strstr(st.why, "was killed by SIGKILL") && st.lost == 2 && st.asked,
+	tap_ok(t, strstr(st.why, "was killed by SIGKILL") && st.lost == 2 && st.requested,
 		"that is counted and reported: %s", st.why);
 	tap_ok(t, !helper_pid(l) && !helper_cpu_ns(l), "it has no process any more");
 	tap_ok(t, helper_files(NULL, 1, 1, 1, false, &got) == -ENOTCONN, "no helper at all: the same");

@@ -91,7 +91,7 @@ static const char *name_of(const struct cap_reader *c, uint64_t addr, char *buf,
 	return buf;
 }
 
-static bool is_told(const struct cap_reader *c, const struct boot *b)
+static bool is_reported(const struct cap_reader *c, const struct boot *b)
 {
 	__u64 real[N];
 
@@ -118,7 +118,7 @@ int main(void)
 	b = c[1]->stacks[0].frames;
 	tap_ok(&t, memcmp(a, b, N * sizeof(*a)) == 0,
 		"two boots that lie elsewhere give the same addresses, so they tell nothing of where");
-	tap_ok(&t, !is_told(c[1], &boots[1]), "none is a real one");
+	tap_ok(&t, !is_reported(c[1], &boots[1]), "none is a real one");
 	for (size_t i = 0; i < N; i++)
 		tap_eq_str(
 			&t, name_of(c[1], b[i], buf, sizeof(buf)), want[i], "each has its name and offset");

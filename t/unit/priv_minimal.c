@@ -14,14 +14,14 @@ static const int order[] = { 21, 24, 2, 40, 19, 34, 38, 39 };
 struct made_up {
 	uint64_t enough[3];
 	uint64_t poison;
-	unsigned int asked;
+	unsigned int requested;
 };
 
 static bool works(void *ctx, uint64_t set)
 {
 	struct made_up *m = ctx;
 
-	m->asked++;
+	m->requested++;
 	if (set & m->poison)
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(m->enough); i++)
@@ -32,7 +32,7 @@ static bool works(void *ctx, uint64_t set)
 
 static bool find(struct made_up *m, uint64_t from, uint64_t keep, uint64_t *ret)
 {
-	m->asked = 0;
+	m->requested = 0;
 	return priv_minimal_find(from, keep, order, ARRAY_LEN(order), works, m, ret);
 }
 
@@ -79,7 +79,7 @@ static void test_absent(struct tap *t)
 	uint64_t got = 77;
 
 	tap_ok(t, !find(&never, ALL, 0, &got) && got == 77, "where nothing suffices there is no set");
-	tap_eq_u64(t, never.asked, 1, "and one attempt is enough to know");
+	tap_eq_u64(t, never.requested, 1, "and one attempt is enough to know");
 	tap_ok(t, !find(&more, BIT(38), 0, &got), "a set that lacks a member does not suffice");
 	tap_ok(t, find(&more, BIT(38) | BIT(39), 0, &got) && got == (BIT(38) | BIT(39)),
 		"a set that is minimal already is returned");

@@ -96,9 +96,9 @@ static void test_counters(struct tap *t)
 }
 
 /* The summary of ST as a string; free(3) it. */
-static char *told(const struct recorder_stats *st, const struct command *command, bool verbose)
+static char *reported(const struct recorder_stats *st, const struct command *command, bool verbose)
 {
-	struct record_text_told how = {
+	struct record_text_report how = {
 		.name = "rec", .path = "a\033b", .command = command, .verbose = verbose
 	};
 	struct buf b = { 0 };
@@ -117,7 +117,7 @@ static void says(struct tap *t, const char *text, const char *want, const char *
 static void test_summary(struct tap *t)
 {
 	struct recorder_stats st = stats();
-	_cleanup_free_ char *text = told(&st, NULL, false);
+	_cleanup_free_ char *text = reported(&st, NULL, false);
 
 	says(t, text,
 		"rec: 2.346 s, 100 waits of 7.000 s in all, 9 stacks, 5 processes; 4242 bytes in 'a\\x1bb'\n",
@@ -143,7 +143,7 @@ static void test_summary(struct tap *t)
 	st.snaps.complete = 6;
 	st.snaps.cut = 1;
 	free(text);
-	text = told(&st, NULL, false);
+	text = reported(&st, NULL, false);
 	says(t, text, "\n  walked later, from copies of the stack: 7 of 9\n",
 		"how many stacks were walked later");
 }
@@ -156,7 +156,7 @@ static void test_verbose(struct tap *t)
 	st.degraded = "user stacks by frame pointer: no \033";
 	st.bpf.agg_full = 4;
 	st.procs.files_unread = 3;
-	text = told(&st, NULL, true);
+	text = reported(&st, NULL, true);
 	says(t, text,
 		"\n  5 unwind tables: in use\n  1000 rows: in unwind tables\n"
 		"  65536 bytes: for unwind tables and mappings in the kernel\n"
@@ -175,22 +175,22 @@ static void test_command(struct tap *t)
 {
 	struct recorder_stats st = stats();
 	struct command c = { .pid = 77 };
-	_cleanup_free_ char *runs = told(&st, &c, false), *ended = NULL, *killed = NULL;
+	_cleanup_free_ char *runs = reported(&st, &c, false), *ended = NULL, *killed = NULL;
 
 	says(t, runs, "\n  the command still runs, as process 77\n", "a command that still runs");
 	c.ended = true;
 	c.status = 7 << 8;
-	ended = told(&st, &c, false);
+	ended = reported(&st, &c, false);
 	says(t, ended, "\n  the command's exit status: 7\n", "its exit status");
 	c.status = 9;
-	killed = told(&st, &c, false);
+	killed = reported(&st, &c, false);
 	says(t, killed, "\n  the command was ended by signal 9 (Killed)\n", "or the signal that ended it");
 }
 
 static void test_little(struct tap *t)
 {
 	struct recorder_stats st = { .degraded = "" };
-	_cleanup_free_ char *text = told(&st, NULL, false);
+	_cleanup_free_ char *text = reported(&st, NULL, false);
 	struct buf b = { 0 };
 
 	tap_eq_str(t, text,

@@ -390,7 +390,7 @@ static int wait_for_ever(void)
 	return (int)recvmsg(SANDBOX_FD, &m, 0);
 }
 
-static void slurp(pid_t pid, const char *file, char *text, size_t cap)
+static void read_whole(pid_t pid, const char *file, char *text, size_t cap)
 {
 	char path[64];
 	_cleanup_fclose_ FILE *f = NULL;
@@ -442,7 +442,7 @@ static void looks(struct tap *t, bool root)
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	close(pair[1]);
 	tap_ok(t, recv(pair[0], &byte, 1, 0) == 1, "a child in it talks over its socket");
-	slurp(pid, "status", text, sizeof(text));
+	read_whole(pid, "status", text, sizeof(text));
 	tap_ok(t, strncmp(text, "Name:\tin-a-box\n", 15) == 0, "it has its name");
 	tap_ok(t,
 		priv_status_parse(text, &s) == 0 && !s.effective && !s.permitted && !s.inheritable &&
@@ -459,12 +459,12 @@ static void looks(struct tap *t, bool root)
 		"it ignores what a terminal or a manager sends");
 	tap_ok(t, !field(text, "\nSigCgt:\t", 16) && !field(text, "\nSigBlk:\t", 16),
 		"nothing of the parent's handlers and mask is left");
-	slurp(pid, "limits", text, sizeof(text));
+	read_whole(pid, "limits", text, sizeof(text));
 	tap_eq_u64(t, field(text, "\nMax open files", 10), SANDBOX_FD + 1 + SANDBOX_FDS,
 		"it may hold few descriptors");
-	slurp(pid, "oom_score_adj", text, sizeof(text));
+	read_whole(pid, "oom_score_adj", text, sizeof(text));
 	tap_eq_str(t, text, "1000\n", "it goes first when memory runs out");
-	slurp(pid, "stat", text, sizeof(text));
+	read_whole(pid, "stat", text, sizeof(text));
 	tap_ok(t, getsid(pid) == pid, "it is in a session of its own");
 	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
 	tap_ok(t, stat(path, &st) == 0 && st.st_uid == 0, "it leaves no core and cannot be looked into");

@@ -10,7 +10,7 @@
 
 static char place[96];
 static struct sym_cache_file files[2] = { { 1, 2, 3, 4, 5 }, { 6, 7, 8, 9, 10 } };
-static const uint64_t asked[] = { 0x1000, 0x1010, 0x2000 };
+static const uint64_t requested[] = { 0x1000, 0x1010, 0x2000 };
 
 static struct sym_cache_key key_of(uint8_t id)
 {
@@ -65,7 +65,7 @@ static int put(struct sym_cache *c, const struct sym_cache_key *k, size_t n, enu
 	const char *want)
 {
 	size_t len;
-	uint8_t *bytes = make_answer(asked, n, reason, want, &len);
+	uint8_t *bytes = make_answer(requested, n, reason, want, &len);
 	int rc = sym_cache_put(c, k, bytes, len, NULL);
 
 	free(bytes);
@@ -98,28 +98,29 @@ static void test_keeps(struct tap *t)
 	struct diskcache_stats s;
 	unsigned int strangers = 0;
 
-	tap_ok(t, get(c, &k, asked, 3, "f2") == -ENOENT, "an empty cache has no answer");
-	tap_ok(t, put(c, &k, 3, SYM_OK, NULL) == 1 && get(c, &k, asked, 3, "f2") == 0,
+	tap_ok(t, get(c, &k, requested, 3, "f2") == -ENOENT, "an empty cache has no answer");
+	tap_ok(t, put(c, &k, 3, SYM_OK, NULL) == 1 && get(c, &k, requested, 3, "f2") == 0,
 		"an answer is kept and found");
-	tap_ok(t, get(c, &k, asked + 1, 1, "f1") == 0, "it serves a question about some of its addresses");
+	tap_ok(t, get(c, &k, requested + 1, 1, "f1") == 0,
+		"it serves a question about some of its addresses");
 	tap_ok(t, get(c, &k, more, 4, "f2") == -ENOENT, "but not one about an address that it does not have");
 	for (size_t i = 0; i < sizeof(files) / 8; i++) {
 		memcpy(changed, files, sizeof(files));
 		((uint64_t *)changed)[i] ^= 1;
 		other.files = changed;
-		strangers += get(c, &other, asked, 1, "f0") == -ENOENT;
+		strangers += get(c, &other, requested, 1, "f0") == -ENOENT;
 	}
 	tap_eq_u64(t, strangers, 10, "nor one about files of which a single number differs");
 	other = key_of(1);
 	other.options = 2;
-	tap_ok(t, get(c, &other, asked, 1, "f0") == -ENOENT, "nor one with other options");
+	tap_ok(t, get(c, &other, requested, 1, "f0") == -ENOENT, "nor one with other options");
 	other = key_of(1);
 	other.n_files = 1;
-	tap_ok(t, get(c, &other, asked, 1, "f0") == -ENOENT, "nor one that lacks a file");
+	tap_ok(t, get(c, &other, requested, 1, "f0") == -ENOENT, "nor one that lacks a file");
 	other = key_of(2);
-	tap_ok(t, get(c, &other, asked, 1, "f0") == -ENOENT, "nor one about another build ID");
+	tap_ok(t, get(c, &other, requested, 1, "f0") == -ENOENT, "nor one about another build ID");
 	nameless.id.len = 0;
-	tap_ok(t, put(c, &nameless, 3, SYM_OK, NULL) == 0 && get(c, &nameless, asked, 1, "f0") == -ENOENT,
+	tap_ok(t, put(c, &nameless, 3, SYM_OK, NULL) == 0 && get(c, &nameless, requested, 1, "f0") == -ENOENT,
 		"a file without a build ID is in no cache");
 	sym_cache_stats(c, &s);
 	tap_ok(t, s.hits == 2 && s.misses == 16 && s.puts == 1 && !s.bad, "hits and misses are counted");
@@ -134,7 +135,7 @@ static void test_final(struct tap *t)
 	tap_ok(t, put(c, &k, 3, SYM_R_LIMIT, NULL) == 0, "an answer that ran into a limit is not kept");
 	tap_ok(t, put(c, &k, 3, SYM_R_DEBUG_MISSING, NULL) == 0, "nor one that lacks debug information");
 	tap_ok(t, put(c, &k, 3, SYM_OK, "1234 a.dwo") == 0, "nor one that wants another file");
-	tap_ok(t, get(c, &k, asked, 1, "f0") == -ENOENT, "so they are not found");
+	tap_ok(t, get(c, &k, requested, 1, "f0") == -ENOENT, "so they are not found");
 	tap_ok(t, put(c, &k, 3, SYM_R_NO_SYMBOL, NULL) == 1, "one that knows that there is nothing is kept");
 	tap_ok(t, sym_cache_put(c, &k, (const uint8_t *)"nonsens", 8, NULL) == -EINVAL,
 		"what is no answer is an error");
@@ -195,25 +196,25 @@ static void test_damaged(struct tap *t)
 	close(fd);
 	for (size_t cut = 0; cut < len; cut++) {
 		overwrite(path, bytes, cut);
-		wrong += get(c, &k, asked, 3, "f2") != -EINVAL;
+		wrong += get(c, &k, requested, 3, "f2") != -EINVAL;
 	}
 	tap_eq_u64(t, wrong, 0, "an entry that is cut off anywhere is not used");
 	wrong = 0;
 	for (size_t i = 0; i < len; i++) {
 		bytes[i] ^= 4;
 		overwrite(path, bytes, len);
-		wrong += get(c, &k, asked, 3, "f2") != -EINVAL;
+		wrong += get(c, &k, requested, 3, "f2") != -EINVAL;
 		bytes[i] ^= 4;
 	}
 	tap_eq_u64(t, wrong, 0, "nor one of which any bit differs");
 	tap_ok(t, access(path, F_OK) != 0, "it is removed");
 	overwrite(path_of_other, bytes, len);
-	tap_ok(t, get(c, &other, asked, 3, "f2") == -ENOENT,
+	tap_ok(t, get(c, &other, requested, 3, "f2") == -ENOENT,
 		"an entry of another key under this one's name is not used");
 	overwrite(path, bytes, len);
-	tap_ok(t, get(c, &k, asked, 3, "f2") == 0, "the bytes as they were are");
+	tap_ok(t, get(c, &k, requested, 3, "f2") == 0, "the bytes as they were are");
 	chmod(path, 0666);
-	tap_ok(t, get(c, &k, asked, 3, "f2") == -EINVAL, "but not if others may write them");
+	tap_ok(t, get(c, &k, requested, 3, "f2") == -EINVAL, "but not if others may write them");
 	sym_cache_close(c);
 }
 
@@ -233,7 +234,7 @@ static void test_limit(struct tap *t)
 	for (uint8_t i = 1; i < 60; i++) {
 		struct sym_cache_key k = key_of(i);
 
-		kept += get(c, &k, asked, 1, "f0") == 0;
+		kept += get(c, &k, requested, 1, "f0") == 0;
 	}
 	sym_cache_stats(c, &s);
 	tap_ok(t, kept > 1 && kept < 15 && s.removed == 59 - kept, "answers are given up beyond the limit");

@@ -497,14 +497,14 @@ static int few_descriptors(void)
 	struct table_worker *w = open_with(0, 0);
 	int fd = file_with("good"), bad = 0;
 	struct err e = { 0 };
-	uint64_t asked = 0;
+	uint64_t requested = 0;
 
 	if (setrlimit(RLIMIT_NOFILE, &few) != 0)
 		return 128;
-	while (asked < 100 && table_worker_ask(w, fd, asked, &e) == 0)
-		asked++;
-	bad |= asked < 8 || asked == 100 || e.code != -EMFILE || !e.hint[0] ? 1 : 0;
-	for (uint64_t i = 0; i < asked; i++)
+	while (requested < 100 && table_worker_ask(w, fd, requested, &e) == 0)
+		requested++;
+	bad |= requested < 8 || requested == 100 || e.code != -EMFILE || !e.hint[0] ? 1 : 0;
+	for (uint64_t i = 0; i < requested; i++)
 		bad |= !answers(w, i, 0, "good") ? 2 : 0;
 	bad |= table_worker_pending(w) || table_worker_ask(w, fd, 1, NULL) != 0 || !answers(w, 1, 0, "good")
 		       ? 4

@@ -274,7 +274,7 @@ static void test_procs(struct tap *t)
 
 /* Keep even ones; count who was asked about, with what it has. */
 struct sweep {
-	unsigned int asked[200];
+	unsigned int requested[200];
 	bool wrong;
 };
 
@@ -284,7 +284,7 @@ static bool keep_even(void *ctx, uint32_t tgid, const struct unwind_proc *p)
 
 	w->wrong = w->wrong || tgid >= 200 || p->start_boot_ns != 1000 + tgid;
 	if (tgid < 200)
-		w->asked[tgid]++;
+		w->requested[tgid]++;
 	return tgid % 2 == 0;
 }
 
@@ -316,7 +316,7 @@ static void test_sweep(struct tap *t)
 	for (uint32_t tgid = 0; tgid < 200; tgid++) {
 		bool was = tgid >= 100 && tgid < 160;
 
-		fine = fine && w.asked[tgid] == was;
+		fine = fine && w.requested[tgid] == was;
 		fine = fine && unwindspace_proc_get(s, tgid, &r) == (was && tgid % 2 == 0);
 	}
 	tap_ok(t, fine && !w.wrong, "each process is asked about once, and those not wanted are gone");

@@ -570,20 +570,20 @@ static void in_vdso(struct tap *t)
 	end(pid);
 }
 
-static int told[2]; /* a pipe: what is to exec, and when */
+static int reported[2]; /* a pipe: what is to exec, and when */
 
 static void execs_when_told(void)
 {
 	char *argv[] = { (char[]){ "sleep" }, (char[]){ "1000" }, NULL };
 	char c;
 
-	if (read(told[0], &c, 1) == 1)
+	if (read(reported[0], &c, 1) == 1)
 		execvp(argv[0], argv);
 }
 
 static void exec(struct tap *t)
 {
-	pid_t pid = pipe2(told, O_CLOEXEC) == 0 ? child(execs_when_told) : 0;
+	pid_t pid = pipe2(reported, O_CLOEXEC) == 0 ? child(execs_when_told) : 0;
 	struct user_stacks *p = open_or_die(pid);
 	struct cap_stack before, after;
 	char text[8192];
@@ -592,7 +592,7 @@ static void exec(struct tap *t)
 	until_state(pid, 'S');
 	rc = user_stacks_take(p, (uint32_t)pid, &before, NULL);
 	tap_ok(t, !rc && before.verdict == VERDICT_COMPLETE, "a process has stacks before exec");
-	if (write(told[1], "", 1) != 1)
+	if (write(reported[1], "", 1) != 1)
 		leave(1);
 	for (int i = 0; i < 5000 && strncmp(status(pid, "Name:\t", text), "sleep", 5) != 0; i++)
 		usleep(1000);
@@ -603,8 +603,8 @@ static void exec(struct tap *t)
 		"and those of its new program after it");
 	user_stacks_close(p);
 	end(pid);
-	close(told[0]);
-	close(told[1]);
+	close(reported[0]);
+	close(reported[1]);
 }
 
 __attribute__((noinline, optimize("no-optimize-sibling-calls"))) static void goes_down(unsigned int n)

@@ -168,7 +168,7 @@ static void serves(struct tap *t)
 		"a request that is too long is refused");
 	tap_ok(t, worker_call(w, "?", 1, reply, sizeof(reply), NULL, NULL) == -EPERM, "so is an unknown one");
 	worker_stats(w, &st);
-	tap_ok(t, st.asked == 7 && !st.lost && !st.why[0], "calls are counted");
+	tap_ok(t, st.requested == 7 && !st.lost && !st.why[0], "calls are counted");
 	worker_free(w);
 	close(files[0]);
 	close(files[1]);
