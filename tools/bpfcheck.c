@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* bpfcheck - can this machine record, and what fixes it where it cannot. */
+/* bpfcheck - whether this machine can record, and how to fix it if it cannot. */
 #include "base/cli.h"
 #include "base/fs.h"
 #include "base/out.h"
@@ -67,7 +67,7 @@ static bool counts(const struct opts *o, enum finding_tool tool)
 	return o->tool < 0 || o->tool == (int)tool;
 }
 
-/* The status, and for what is not ready one line on stderr: stdout may be going to a program. */
+/* Returns the status. Prints what is not ready in one line on stderr: a program may be reading stdout. */
 static int conclude(const struct diagnosis *d, const struct opts *o)
 {
 	enum verdict_state worst = VERDICT_READY;
@@ -88,7 +88,6 @@ static int conclude(const struct diagnosis *d, const struct opts *o)
 	return worst == VERDICT_READY ? CLI_OK : worst == VERDICT_DEGRADED ? CLI_INCOMPLETE : CLI_FAILED;
 }
 
-/* What is printed, and where it cannot be. */
 struct printing {
 	struct out out;
 	struct tap tap;
@@ -99,7 +98,7 @@ static int begin_print(struct printing *p, struct err *e)
 	return out_init(&p->out, STDOUT_FILENO, e);
 }
 
-/* Returns STATUS, or CLI_FAILED with the message in E where the result could not be written. */
+/* Returns STATUS, or CLI_FAILED with the message in E if the result could not be written. */
 static int end_print(struct printing *p, int status, struct err *e)
 {
 	int rc = out_flush(&p->out, e);
@@ -128,7 +127,7 @@ static int print(const struct diagnosis *d, const struct opts *o, int status, st
 	return end_print(&p, status, e);
 }
 
-/* Diagnose, and hear in B (may be NULL) of the files that were looked at. */
+/* Run the diagnosis. B (may be NULL) notes the files that are read. */
 static int diagnose(
 	const struct opts *o, struct root *root, struct bundle *b, struct diagnosis *d, struct err *e)
 {
@@ -158,7 +157,7 @@ static int run(const struct opts *o, struct err *e)
 	return status;
 }
 
-/* What --json and -v would print, as bytes: into a file that has no name. */
+/* The output of --json or -v as bytes, collected in a memfd. */
 static char *report_text(const struct diagnosis *d, bool json, int status, size_t *len, struct err *e)
 {
 	_cleanup_close_ int fd = memfd_create("report", MFD_CLOEXEC);
@@ -191,7 +190,7 @@ static int write_bundle(const struct opts *o, const struct bundle *b, const stru
 	struct buf list = { 0 };
 	int rc = json && text ? bundle_write(b, root, texts, ARRAY_LEN(texts), o->bundle, &list, e) : -EIO;
 
-	/* the archive may be standard output itself */
+	/* standard output may be the archive itself */
 	if (!rc)
 		fwrite(list.p, 1, list.len, strcmp(o->bundle, "-") == 0 ? stderr : stdout);
 	buf_free(&list);

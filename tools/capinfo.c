@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* capinfo - what a capture holds, and whether it is whole */
+/* capinfo - what a capture contains, and whether it is complete */
 #include "base/bytes.h"
 #include "base/cli.h"
 #include "base/out.h"
@@ -25,7 +25,7 @@ struct opts {
 	uint64_t pid;
 };
 
-#define NAME_WIDTH 27 /* of most counters */
+#define NAME_WIDTH 27 /* enough for most counters */
 static const struct cli_option options[] = {
 	{ 'm', "maps", NULL, "the mappings at the end of the recording, as /proc/PID/maps shows them",
 		CLI_VALUE(struct opts, mode, MAPS), .group = 1 },
@@ -144,7 +144,7 @@ static void show_host(struct out *o, const struct cap_host *h)
 	put_words(o, "started", when);
 }
 
-/* Of how many waits the user stack is whole. */
+/* For how many waits the user stack is complete. */
 static void show_ends(struct out *o, const struct cap_stats *st)
 {
 	struct cap_outcomes ends = { 0 };
@@ -163,7 +163,7 @@ static void show_ends(struct out *o, const struct cap_stats *st)
 	buf_free(&b);
 }
 
-/* How it was recorded, when that was not the best way. */
+/* Why the recording was not made in the best mode, if so. */
 static void show_why(struct out *o, const struct cap_reader *c)
 {
 	struct cap_mode m;
@@ -179,7 +179,7 @@ static void show_why(struct out *o, const struct cap_reader *c)
 	buf_free(&b);
 }
 
-/* That the waits are no exact ones, where they are not. */
+/* If the waits are sampled, and so not exact, say so and return true. */
 static bool show_mode(struct out *o, const struct cap_reader *c)
 {
 	struct cap_mode m;
@@ -249,7 +249,7 @@ static void show_totals(struct out *o, const struct cap_reader *c, const struct 
 	show_holds(o, c, st);
 }
 
-/* A process's number as it sees itself, and what else is odd about it. */
+/* The PID of a process in its own namespace, and other remarks. */
 static void show_remarks(struct out *o, const struct cap_proc *p)
 {
 	if (p->ns_tgid != p->tgid)
@@ -302,7 +302,7 @@ static void show_groups(struct out *o, const struct cap_stats *st)
 	}
 }
 
-/* One that this version does not know has its name alone. */
+/* A counter that this version does not know is shown with its name only. */
 static void show_counter(struct out *o, const struct cap_counter *c)
 {
 	struct buf name = { 0 }, meaning = { 0 };
@@ -365,7 +365,7 @@ static void show(struct out *o, const struct opts *opts, const struct cap_reader
 
 /* --- mappings --- */
 
-/* How many processes --pid leaves, or -ESRCH with the message. */
+/* The number of processes that --pid selects, or -ESRCH with the message. */
 static ssize_t choose(const struct opts *opts, const struct cap_reader *c, struct err *e)
 {
 	ssize_t chosen = 0;
@@ -429,7 +429,7 @@ static void tell_missing(void *ctx, const char *path, const char *why)
 	cli_warn(&cli, "'%s' is not packed: it %s", path, why);
 }
 
-/* The exit status, with the message in E where nothing was written or the capture is not whole. */
+/* Returns the exit status, with the message in E if nothing was written or the capture is damaged. */
 static int pack(const struct opts *opts, struct err *e)
 {
 	bool missing = false;
@@ -476,7 +476,7 @@ static int print(const struct opts *opts, const struct cap_reader *c, struct out
 	return out_flush(o, e);
 }
 
-/* Returns the exit status, with the message in E where it is not 0. */
+/* Returns the exit status, with the message in E if it is not 0. */
 static int run(const struct opts *opts, struct err *e)
 {
 	struct cap_reader *c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fold - perf script text into folded lines, one a distinct stack */
+/* fold - fold perf script text into one line per distinct stack */
 #include "base/cli.h"
 #include "base/out.h"
 #include "fold/folding.h"
@@ -15,7 +15,7 @@ struct opts {
 	bool all; /* --all */
 	bool expand, context; /* --inline, --context */
 	enum unit unit;
-	const char *min; /* read when the unit is known */
+	const char *min; /* parsed once the unit is known */
 	struct foldtab_query query;
 	struct cli_list files; /* const char * */
 };
@@ -49,7 +49,7 @@ static const struct cli_option options[] = {
 	{ .arg = "FILE", CLI_FILES(struct opts, files) },
 };
 
-/* --min is a count or a time, as --unit says. */
+/* --min is a count or a time, depending on --unit. */
 static int check(const struct cli *c, void *opts)
 {
 	static const uint64_t divide[] = {
@@ -72,7 +72,7 @@ static int check(const struct cli *c, void *opts)
 	return rc ? cli_usage(c, "option '--min': %s", e.msg) : CLI_OK;
 }
 
-/* Installed as stackfold, it calls itself so. */
+/* If installed as stackfold, it uses that name. */
 static struct cli cli = {
 	.name = "fold",
 	.about = "Fold the text of perf script or symbolize into one line a distinct stack: "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* kallsyms-resolve - name kernel addresses, given or in a stream of text. */
+/* kallsyms-resolve - name kernel addresses, from arguments or in a stream of text. */
 #include "base/cli.h"
 #include "base/out.h"
 #include "symbols/filter.h"
@@ -69,7 +69,7 @@ static int resolve_args(struct kallsyms_filter *f, const struct opts *o, struct 
 	return err ? err : out_flush(out, e);
 }
 
-/* What the result does not tell. Returns the exit status. */
+/* Report what the result does not show. Returns the exit status. */
 static int report(const struct kallsyms_filter *f)
 {
 	if (f->dropped)
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
 
 	if (!cli_parse(&cli, argc, argv, &opts, &status))
 		return status;
-	/* files are read and written with the caller's own rights */
+	/* files are read and written with the caller's own permissions */
 	status = owner_become(&owner, &e);
 	if (!status)
 		status = run(&opts, &e);

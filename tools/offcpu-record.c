@@ -39,7 +39,7 @@ struct recargs {
 	char *const *command; /* NULL = none */
 	uint64_t duration_ns; /* 0 = no limit */
 	enum recargs_unwind unwind;
-	int follow; /* -1 = not said */
+	int follow; /* -1 = not given */
 	bool quiet, verbose;
 };
 
@@ -118,8 +118,10 @@ static const struct cli_option options[] = {
 	{ 'v', "verbose", NULL, "every counter in the summary", CLI_FLAG(struct recargs, verbose) },
 };
 
-/* What is for mode procfs, and what it cannot do, where it was asked for; where it is the last that is left,
- * it says so itself.
+/*
+ * Check for options that only mode procfs has, and if that mode is requested, for
+ * options that it does not support. If it is the last mode left to try, it reports
+ * these itself.
  */
 static int check_procfs(const struct cli *c, const struct recargs *o)
 {
@@ -138,7 +140,7 @@ static int check_procfs(const struct cli *c, const struct recargs *o)
 	return CLI_OK;
 }
 
-/* What is wrong with the options together; CLI_OK when nothing is. */
+/* Check the combination of the options: CLI_OK if it is valid. */
 static int check_opts(const struct cli *c, void *opts)
 {
 	static const enum recorder_unwind unwind[] = { [UNWIND_AUTO] = RECORDER_UNWIND_AUTO,
@@ -150,7 +152,7 @@ static int check_opts(const struct cli *c, void *opts)
 	struct offcpu_opts *b = &o->rec.bpf;
 	bool some = o->pids.n || o->tids.n || o->comms.n || o->command;
 
-	/* alone, they are every process in there */
+	/* alone, they select every process in the cgroup */
 	b->use_cgroup = o->rec.cgroup || o->rec.container;
 	b->all |= b->use_cgroup && !some;
 	if (!some && !b->all)
@@ -201,11 +203,11 @@ static const struct cli cli = {
 };
 
 /*
- * recording - a recording in whatever mode works here (record/options.h).
+ * recording - a recording in a mode that works here (record/options.h).
  *
- * The calls are those of record/session.h, with the same meaning. In mode auto each
- * is tried in its turn, and the next one only when it is the kernel, or a
- * privilege, that refuses; what was tried is told, and kept in the capture.
+ * The calls are those of record/session.h, with the same meaning. Mode auto tries
+ * the modes in order, and goes on to the next one only if the kernel refuses or a
+ * privilege is missing. The failed attempts are reported and kept in the capture.
  */
 
 struct recording_state {
@@ -257,7 +259,7 @@ static int climb_down(struct recording *r, struct recorder_opts *o, struct err *
 	return rc;
 }
 
-/* Without it no mode tells what a process is. */
+/* Without /proc no mode can identify a process. */
 static int need_proc(struct err *e)
 {
 	if (access("/proc/self/stat", R_OK) == 0)
@@ -266,7 +268,7 @@ static int need_proc(struct err *e)
 	return err_hint(e, "/proc is not mounted: mount -t proc proc /proc");
 }
 
-/* OPTS has to live as long as *RET. */
+/* OPTS must live as long as *RET. */
 static int recording_open(struct recorder_opts *opts, struct recording **ret, struct err *e)
 {
 	struct recording *r;
@@ -302,7 +304,9 @@ static enum record_mode recording_mode(const struct recording *r)
 	return r->mode;
 }
 
-/* Why it is this mode, a line for each that did not work, without a newline at the end; "" = nothing to tell.
+/*
+ * Why this mode is used: a line for each mode that did not work, without a newline
+ * at the end; "" = nothing to report.
  */
 static const char *recording_tried(const struct recording *r)
 {
@@ -320,7 +324,7 @@ static void recording_hold(struct recording *r, uint32_t pid)
 		recorder_hold(r->rec, pid);
 }
 
-/* The command runs as PID; HELD: it stands at its exec still. */
+/* The command runs as PID; HELD: it is still held at its exec. */
 static int recording_command(struct recording *r, uint32_t pid, bool held, struct err *e)
 {
 	return r->proc ? procfs_session_command(r->proc, pid, e)
@@ -486,7 +490,7 @@ static void summary(const struct run *r)
 	buf_free(&b);
 }
 
-/* Which mode it is, when it is not the best one, and why. */
+/* Print which mode is used and why, if it is not the best one. */
 static void tell_mode(const struct run *r)
 {
 	char *tried = strdupa(recording_tried(r->rec)), *save;
@@ -506,20 +510,21 @@ static int catch_signals(struct run *r, sigset_t *old, struct err *e)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	/* under nohup(1) a hangup is ignored, and stays so */
+	/* under nohup(1) SIGHUP is ignored: keep it so */
 	if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN)
 		sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, old);
-	/* a file size limit is an error of the write, told like a full disk */
+	/* exceeding the file size limit is a write error, reported like a full disk */
 	signal(SIGXFSZ, SIG_IGN);
 	r->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	return r->signal_fd < 0 ? err_sys(e, -errno, "cannot catch signals") : 0;
 }
 
 /*
- * The command is held at its exec until the recorder knows its new image. Not
- * without CAP_SYS_PTRACE: a program with the set-user-ID bit would lose it.
+ * With CAP_SYS_PTRACE, the command is held at its exec until the recorder knows
+ * its new image. Not without it: a set-user-ID program would lose the effect of
+ * that bit.
  */
 static int start_command(struct run *r, const struct recargs *o, struct err *e)
 {
@@ -535,7 +540,10 @@ static int start_command(struct run *r, const struct recargs *o, struct err *e)
 	return rc;
 }
 
-/* Others' processes are refused at once; by /proc alone the kernel tells of them what it tells everybody. */
+/*
+ * Refuse other users' processes at once. Mode procfs needs no check: there the
+ * kernel shows of them only what it shows to every user.
+ */
 static int check_owner(const struct recargs *o, struct err *e)
 {
 	int rc = o->rec.mode == RECORD_MODE_PROCFS ? 0 : owner_check(o->rec.pids, o->rec.n_pids, e);
@@ -559,7 +567,7 @@ static int open_cgroup(struct run *r, struct recorder_opts *o, struct err *e)
 	return 0;
 }
 
-/* Up to the first instruction that is recorded. */
+/* Do everything up to the first instruction that is recorded. */
 static int begin(struct run *r, struct recargs *o, struct err *e)
 {
 	sigset_t old;

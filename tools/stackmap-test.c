@@ -43,7 +43,7 @@ static bool chosen(const struct opts *o, const char *name)
 	return o->patterns.n == 0;
 }
 
-/* A hint that repeats the last one says nothing new. */
+/* Print HINT unless it repeats the last one. */
 static void show_hint(char last[512], const char *hint)
 {
 	if (hint[0] && strcmp(last, hint) != 0)

@@ -123,7 +123,7 @@ static int by_time(const void *a, const void *b)
 	return c ? c : CMP(x->sample, y->sample);
 }
 
-/* The samples that were asked for, in order of time. */
+/* Select the requested samples, in order of time. */
 static int select_samples(struct job *j, struct err *e)
 {
 	const struct cap_reader *c = j->c;
@@ -151,7 +151,7 @@ static int select_samples(struct job *j, struct err *e)
 	return 0;
 }
 
-/* Resolve every address before the first line: the head names the files that were not used. */
+/* Resolve every address before the first line: the header names the files that were not used. */
 static int resolve_all(struct job *j, struct err *e)
 {
 	int rc = stackids_new(j->c, j->r, &j->list.stacks);
@@ -236,7 +236,7 @@ static void tell_files(const struct job *j)
 			unused, unused == 1 ? "" : "s", unused == 1 ? "its" : "their");
 }
 
-/* In the words of the recorder. */
+/* Report losses in the same words as the recorder. */
 static void tell_lost(const struct cap_reader *c)
 {
 	for (size_t i = 0; i < c->n_counters; i++) {
@@ -250,7 +250,7 @@ static void tell_lost(const struct cap_reader *c)
 	}
 }
 
-/* What the reader of the result should know: STATUS, or CLI_INCOMPLETE where something is missing. */
+/* Report what the reader of the result should know. Returns CLI_OK, or CLI_INCOMPLETE if data is missing. */
 static int tell(const struct job *j)
 {
 	const struct cap_reader *c = j->c;
@@ -270,7 +270,7 @@ static int tell(const struct job *j)
 	return CLI_OK;
 }
 
-/* On a terminal, and only where there is something to wait for. */
+/* Progress on a terminal, shown only if the work takes a while. */
 struct progress {
 	uint64_t began_ns, shown_ns;
 };
@@ -298,7 +298,7 @@ static void end_progress(const struct progress *p)
 		fputs("\r\033[K", stderr);
 }
 
-/* How often each frame is in what was printed. */
+/* Count how often each frame occurs in the output. */
 static void count_span(const struct job *j, const struct stackids_span *s, uint64_t *times)
 {
 	const uint32_t *ids = stackids_at(j->list.stacks, s);

@@ -48,7 +48,7 @@ static const struct cli cli = {
 
 DEFINE_CLEANUP(struct elffile *, elffile_close);
 
-/* --- the head --- */
+/* --- the header --- */
 
 static void put_label(struct out *o, const char *label)
 {
@@ -174,7 +174,10 @@ static void put_heading(struct out *o)
 	out_printf(o, "%-16s %-12s %-8s %-7s %s\n", "LOC", "CFA", "rbp", "ra", "rbx");
 }
 
-/* Every row; a segment without unwind information is one. Rules are few, rows are many. */
+/*
+ * Print every row; a segment without unwind information is one row. Each rule is
+ * formatted once, because there are few rules and many rows.
+ */
 static int put_rows(struct out *o, const struct unwindtab *t, struct err *e)
 {
 	_cleanup_free_ char *texts = malloc((size_t)t->head->n_rules * RULE_MAX);
@@ -195,7 +198,7 @@ static int put_rows(struct out *o, const struct unwindtab *t, struct err *e)
 	return 0;
 }
 
-/* The rows of the addresses; returns the number of those that have none. */
+/* Print the rows of the given addresses. Returns the number of addresses without a row. */
 static size_t put_requested(struct out *o, const struct opts *opts, const struct unwindtab *t)
 {
 	size_t missing = 0;
@@ -217,7 +220,7 @@ static size_t put_requested(struct out *o, const struct opts *opts, const struct
 
 /* --- */
 
-/* 0, 1 with a message for an answer that is no, or -errno. */
+/* 0; 1 with a message if the answer is no; or -errno. */
 static int print(struct out *o, const struct opts *opts, const struct elffile *f, const struct unwindtab *t,
 	struct err *e)
 {
@@ -253,7 +256,7 @@ static int load(
 	return rc;
 }
 
-/* Returns the exit status, with the message in E where it is not 0. */
+/* Returns the exit status, with the message in E if it is not 0. */
 static int run(const struct opts *opts, struct err *e)
 {
 	CLEANUP(elffile_close_p) struct elffile *f = NULL;

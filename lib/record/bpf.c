@@ -55,7 +55,7 @@ static void *run_install(void *ctx)
 	return NULL;
 }
 
-/* Put FD in place; a thread waits for the kernel, or this one where there is none to be had. */
+/* Put FD into the slot in a thread, which waits for the kernel; without one, in this thread. */
 static void begin_install(struct aggmap *m, int fd)
 {
 	m->installing_fd = fd;
@@ -103,9 +103,9 @@ void aggmap_close(struct aggmap *m)
 }
 
 /*
- * The spare map takes the place of the one in use, which becomes the spare,
- * full as it is, when aggmap_swapped() is true: a thread waits for the kernel.
- * aggmap_swap() does both at once. Nothing else may be called in between.
+ * Exchange the spare map and the map in use, which keeps its content. A thread
+ * waits for the kernel; once aggmap_swapped() is true, aggmap_end_swap() does
+ * not wait. aggmap_swap() does both at once. Call no other function in between.
  */
 static void aggmap_begin_swap(struct aggmap *m)
 {
@@ -229,13 +229,13 @@ int taskiter_run(struct bpf_program *prog, uint32_t pid, size_t size,
 }
 
 /*
- * cgroupbtf - a v1 controller's place in the kernel's css_set.subsys.
+ * cgroupbtf - a v1 controller's index in the kernel's css_set.subsys.
  *
- * It is a matter of the kernel's configuration; enum cgroup_subsys_id of its
- * BTF tells it.
+ * It depends on the kernel's configuration; enum cgroup_subsys_id in its BTF
+ * has it.
  */
 
-/* Of an enumerator NAME_cgrp_id. */
+/* The value of enumerator NAME_cgrp_id. */
 static bool find(const struct btf *btf, const char *name, uint32_t *ret)
 {
 	int id = btf__find_by_name_kind(btf, "cgroup_subsys_id", BTF_KIND_ENUM);
@@ -253,9 +253,9 @@ static bool find(const struct btf *btf, const char *name, uint32_t *ret)
 }
 
 /*
- * Of CONTROLLER ("memory", as /proc/cgroups has it) into *RET, by the BTF in
- * FILE (NULL: the running kernel's). -ENOTSUP: there is no such BTF, or it has no such
- * controller.
+ * Set *RET to the index of CONTROLLER ("memory", as in /proc/cgroups), from the
+ * BTF in FILE (NULL: the running kernel's). -ENOTSUP: no such BTF, or no such
+ * controller in it.
  */
 static int cgroupbtf_subsys(const char *file, const char *controller, uint32_t *ret, struct err *e)
 {
@@ -265,7 +265,7 @@ static int cgroupbtf_subsys(const char *file, const char *controller, uint32_t *
 	if (!btf)
 		return err_sys(e, -ENOTSUP,
 			"cannot filter by a cgroup of controller '%s' without the kernel's BTF", controller);
-	/* the one that was renamed since */
+	/* the kernel has since renamed blkio */
 	found = find(btf, strcmp(controller, "blkio") == 0 ? "io" : controller, ret);
 	btf__free(btf);
 	if (found)
@@ -273,7 +273,7 @@ static int cgroupbtf_subsys(const char *file, const char *controller, uint32_t *
 	return err_set(e, -ENOTSUP, "the kernel's BTF does not know cgroup controller '%s'", controller);
 }
 
-/* The message of CODE, "cannot WHAT", with the capabilities that were missing. */
+/* Set the message for CODE, "cannot WHAT", with the missing capabilities. Returns CODE. */
 static int offprogs_refused(const char *what, int code, struct err *e)
 {
 	static const int caps[] = { CAP_BPF, CAP_PERFMON };
@@ -283,7 +283,7 @@ static int offprogs_refused(const char *what, int code, struct err *e)
 	return err_sys(e, code, "cannot %s", what);
 }
 
-/* Without these the programs cannot be relocated; libbpf would only say EINVAL or ESRCH. */
+/* Without the kernel's BTF the programs cannot be relocated; libbpf would only return EINVAL or ESRCH. */
 static int check_btf(struct err *e)
 {
 	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0)
@@ -293,7 +293,7 @@ static int check_btf(struct err *e)
 			   "the details");
 }
 
-/* In the first PID namespace an id needs no translation: /proc/self/ns/pid is PROC_PID_INIT_INO. */
+/* In the first PID namespace ids need no translation: /proc/self/ns/pid has inode PROC_PID_INIT_INO. */
 static bool in_first_pid_ns(void)
 {
 	struct stat st;
@@ -312,7 +312,7 @@ static uint32_t sysctl_u32(const char *name, uint32_t otherwise)
 	return f && fscanf(f, "%u", &value) == 1 ? value : otherwise;
 }
 
-/* Ring buffer and caches follow the machine's memory: 1/512 of it, a power of two. */
+/* Size of the ring buffer: up to 1/512 of the memory, a power of two; 256 KiB to 4 MiB, 16 MiB with ALL. */
 static uint32_t ring_bytes(bool all)
 {
 	struct sysinfo si;
@@ -325,7 +325,7 @@ static uint32_t ring_bytes(bool all)
 	return (uint32_t)want;
 }
 
-/* A key that nobody can guess; a kernel without entropy yet gives a weaker one, not a failure. */
+/* An unpredictable key. If the kernel has no entropy yet, a weaker one from the clock, not a failure. */
 static void draw_key(uint64_t key[4])
 {
 	if (getrandom(key, 4 * sizeof(*key), GRND_NONBLOCK) == 4 * sizeof(*key))
@@ -390,7 +390,7 @@ static void set_sizes(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
 
 static void choose_events(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
 {
-	/* one process, and nothing but it: when its PID is free again, the recording is over */
+	/* a single target needs no forks: its PID is not reused before the recording is over */
 	bpf_program__set_autoload(skel->progs.on_fork, (!opts->all && !opts->single) || opts->use_cgroup);
 	bpf_program__set_autoload(skel->progs.on_rmdir, opts->use_cgroup);
 	bpf_program__set_autoload(skel->progs.on_attach, opts->use_cgroup);
@@ -411,7 +411,7 @@ static void choose_iters(struct offcpu_bpf *skel, const struct offcpu_opts *opts
 	bpf_program__set_autoload(skel->progs.find_targets, !opts->all && (!first_ns || opts->use_comms));
 }
 
-/* The maps that are made by others. */
+/* Use the maps that exist already. */
 static int use_maps(struct offcpu_bpf *skel, const struct unwindspace_fds *t, int agg_fd, struct err *e)
 {
 	int rc = bpf_map__reuse_fd(skel->maps.agg, agg_fd);
@@ -432,7 +432,7 @@ static int use_maps(struct offcpu_bpf *skel, const struct unwindspace_fds *t, in
 	return rc ? err_sys(e, rc, "cannot use the maps of the unwind tables") : 0;
 }
 
-/* Is MEMBER there, in STRUCT or in an anonymous part of it? */
+/* Does struct T have MEMBER, directly or in an anonymous part? */
 static bool has_member(const struct btf *btf, const struct btf_type *t, const char *member)
 {
 	for (uint16_t i = 0; i < btf_vlen(t); i++) {
@@ -447,7 +447,7 @@ static bool has_member(const struct btf *btf, const struct btf_type *t, const ch
 	return false;
 }
 
-/* Members that the programs can do without, by bpf_core_field_exists(), and what is lost then. */
+/* Members that the programs can do without (bpf_core_field_exists()), and what is lost without them. */
 static const struct spare {
 	const char *of, *member, *lost;
 } spares[] = {
@@ -463,7 +463,7 @@ static bool is_spare(const char *of, const char *member)
 	return false;
 }
 
-/* The kernel's struct NAME; NULL: it has none, or its BTF is not understood. */
+/* The kernel's struct NAME; NULL: it has none. */
 static const struct btf_type *kernel_struct(const struct btf *btf, const char *name)
 {
 	int id = btf__find_by_name_kind(btf, name, BTF_KIND_STRUCT);
@@ -487,7 +487,7 @@ static void note_spares(struct offprogs *p)
 	btf__free(btf);
 }
 
-/* The verifier refused the programs, perhaps for want of a member: then it has said nothing about that. */
+/* The verifier refused the programs: hint at a struct member that is missing, which it does not report. */
 static void explain_missing(const struct offprogs *p, struct err *e)
 {
 	const struct btf *ours = p->base ? bpf_object__btf(p->base->obj) : NULL;
@@ -512,12 +512,12 @@ static void explain_missing(const struct offprogs *p, struct err *e)
 	btf__free(btf);
 }
 
-/* What the programs have to know of the kernel. */
+/* What the programs must know about the kernel. */
 static void set_kernel(struct offprogs *p)
 {
 	int args = bpf_hooks_args(&p->hook, "sched_switch");
 
-	/* preempt, prev, next; BTF that is not understood is that of a newer kernel */
+	/* without state 3: preempt, prev, next; BTF that is not understood is from a newer kernel */
 	p->base->rodata->switch_has_state = args < 0 || args > 3;
 	note_spares(p);
 }
@@ -575,7 +575,7 @@ static int load_base(struct offprogs *p, const struct offcpu_opts *opts, int agg
 	return rc;
 }
 
-/* With the maps and data of another object in its place, P's base is opened and never loaded. */
+/* P's base is opened but never loaded: it is a view of the maps and data of P->raw. */
 static int load_raw(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
 {
 	int rc;
@@ -592,7 +592,7 @@ static int load_raw(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 	if (rc)
 		return rc;
 	set_constants(p->base, opts);
-	p->base->rodata->switch_has_state = true; /* else rawprogs takes classic tracepoints */
+	p->base->rodata->switch_has_state = true; /* else rawprogs uses classic tracepoints */
 	set_sizes(p->base, opts);
 	rc = use_maps(p->base, opts->tables, agg_fd, e);
 	if (!rc)
@@ -614,7 +614,7 @@ static int share_maps(const struct offprogs *p, struct offcpu_bpf *skel, struct 
 	return rc ? err_sys(e, rc, "cannot share the BPF maps") : 0;
 }
 
-/* Either half of the programs: open, and ready to be loaded. */
+/* Open one half of the programs, ready to be loaded. */
 static int open_part(struct offprogs *p, bool iters, struct offcpu_bpf **ret, struct err *e)
 {
 	struct bpf_program *prog;
@@ -649,7 +649,7 @@ struct loading {
 	int rc;
 };
 
-/* Without the program that reads the memory of other tasks, which not every kernel has the means for. */
+/* Without the program that reads the memory of other tasks, which not every kernel supports. */
 static int load_iters_again(struct offprogs *p, const struct offcpu_opts *opts, struct err *e)
 {
 	int rc;
@@ -679,7 +679,7 @@ static void *load_iters(void *ctx)
 	return NULL;
 }
 
-/* Both parts at once; where there is no thread to be had, one after the other. */
+/* Load both parts at once; if no thread can be created, one after the other. */
 static int load_parts(struct offprogs *p, const struct offcpu_opts *opts, struct err *e)
 {
 	struct loading iters = { .p = p, .opts = opts };
@@ -706,10 +706,10 @@ static int install_switch(const struct offprogs *p, struct err *e)
 }
 
 /*
- * A thread's wait is allocated inside the scheduler, from a pool per CPU (kernel/bpf/memalloc.c) that starts
- * with one element of this size and is refilled by irq_work. On PREEMPT_RT that runs in a kernel thread, and
- * a thread that leaves the CPU before it has run finds the pool empty: its wait is lost. So take and return
- * an element on each CPU beforehand; the kernel then fills the pool.
+ * The kernel allocates a thread's wait inside the scheduler, from a pool per CPU (kernel/bpf/memalloc.c) that
+ * starts with one element of this size and is refilled by irq_work. On PREEMPT_RT irq_work runs in a kernel
+ * thread; a thread that leaves the CPU before that finds the pool empty, and its wait is lost. So allocate
+ * and free an element on each CPU beforehand: the kernel then fills the pool.
  */
 static void fill_pools(int waits)
 {
@@ -717,7 +717,7 @@ static void fill_pools(int waits)
 	_cleanup_close_ int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	cpu_set_t all, one;
 
-	/* more CPUs than a cpu_set_t has: their pools fill up as they are used */
+	/* the pools of CPUs beyond a cpu_set_t fill up as they are used */
 	if (self < 0 || sched_getaffinity(0, sizeof(all), &all) != 0)
 		return;
 	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
@@ -761,9 +761,8 @@ static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 
 /*
  * Size and load everything for OPTS, with the aggregation maps behind AGG_FD;
- * nothing runs yet. The message of a failure names the step, the missing
- * capability or kernel feature, and the remedy. Whatever comes of it, release
- * P with offprogs_close().
+ * nothing runs yet. The error message names the step, the missing capability
+ * or kernel feature, and the remedy. Call offprogs_close() even on failure.
  */
 static int offprogs_load(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
 {
@@ -783,7 +782,7 @@ static struct bpf_program *offprogs_waiting(const struct offprogs *p)
 	return bpf_program__autoload(full) ? full : p->iters->progs.waiting_no_user;
 }
 
-/* Attach what runs at events. */
+/* Attach the programs that run at events. */
 static int offprogs_attach(struct offprogs *p, struct err *e)
 {
 	int rc;
@@ -834,7 +833,7 @@ int offprogs_load_one(struct offprogs *p, const char *name, struct offcpu_bpf **
 
 #define CPUS_MAX 8192 /* of any kernel: CONFIG_NR_CPUS of arch/x86/Kconfig */
 
-/* bpf/offcpu.bpf.c spells these again, for it cannot include lib/ */
+/* bpf/offcpu.bpf.c repeats these values, because it cannot include lib/ */
 _Static_assert(OFFCPU_F_OPEN == CAPTURE_SAMPLE_OPEN && OFFCPU_F_INITIAL == CAPTURE_SAMPLE_INITIAL &&
 		       OFFCPU_F_PREEMPTED == CAPTURE_SAMPLE_PREEMPTED,
 	"sample flags");
@@ -858,11 +857,11 @@ struct offcpu {
 	uint64_t inserted_at_swap;
 	uint32_t n_comms;
 	int cpus;
-	uint32_t only; /* the one process that is recorded; 0 = there are more */
+	uint32_t only; /* the only process that is recorded; 0 = there are more */
 	struct offcpu_opts opts;
-	struct offcpu_counters open; /* of the waits that were cut at the end */
+	struct offcpu_counters open; /* added to BPF's: waits cut at the end, corrections */
 	struct rawtasks tasks; /* mode raw */
-	struct offcpu_ev_thread *reported; /* threads that no event tells of: for the next drain */
+	struct offcpu_ev_thread *reported; /* threads that no event reports: for the next drain */
 	size_t n_reported, max_reported;
 };
 
@@ -871,7 +870,7 @@ static bool is_raw(const struct offcpu *o)
 	return o->progs.raw != NULL;
 }
 
-/* Without memory a thread has no name before its next wait. */
+/* Without memory the thread has no name until its next wait. */
 static void keep_thread(void *ctx, const struct offcpu_ev_thread *ev)
 {
 	struct offcpu *o = ctx;
@@ -938,9 +937,9 @@ int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err 
 	if (!o)
 		return err_nomem(e, "the recorder");
 	o->opts = *opts;
-	libbpf_set_print(NULL); /* what went wrong is told through E */
+	libbpf_set_print(NULL); /* errors are reported through E */
 	o->cpus = libbpf_num_possible_cpus();
-	/* without /sys: room for more does no harm, what is not there stays zero */
+	/* without /sys: extra room does no harm, the values of missing CPUs stay zero */
 	if (o->cpus <= 0)
 		o->cpus = CPUS_MAX;
 	rc = load_programs_and_maps(o, e);
@@ -968,7 +967,7 @@ const char *offcpu_limits(const struct offcpu *o)
 	return is_raw(o) ? o->progs.raw->limits : o->progs.limits;
 }
 
-/* In the first namespace the bit is set at once, elsewhere the iterator has to find the global id. */
+/* In the first PID namespace set the bit now; elsewhere the iterator must find the global id first. */
 static int ask(struct offcpu *o, struct bpf_map *bits, struct bpf_map *requested, uint32_t id, struct err *e)
 {
 	uint32_t one = 1, word = id >> 6;
@@ -1015,7 +1014,7 @@ int offcpu_attach(struct offcpu *o, struct err *e)
 
 	if (!rc)
 		rc = offprogs_attach(&o->progs, e);
-	/* afterwards: who comes in from now on is seen */
+	/* after attaching, so that tasks that enter the cgroup meanwhile are seen */
 	if (!rc && o->opts.use_cgroup)
 		rc = taskiter_run(o->progs.iters->progs.find_cgroup, 0, 1, NULL, NULL, e);
 	return rc;
@@ -1028,7 +1027,7 @@ int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e)
 	return 0;
 }
 
-/* In a PID namespace the iterator has to find the global id. */
+/* In a PID namespace the iterator must find the global id. */
 void offcpu_leave_out(struct offcpu *o, uint32_t worker, uint32_t broker)
 {
 	struct offcpu_bpf__bss *bss = o->progs.base->bss;
@@ -1045,7 +1044,7 @@ void offcpu_leave_out(struct offcpu *o, uint32_t worker, uint32_t broker)
 	}
 }
 
-/* An iterator that is attached but never read. */
+/* Tests with an iterator that is created but never read. */
 static bool may_iterate(struct bpf_program *prog)
 {
 	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
@@ -1060,7 +1059,7 @@ struct trial {
 	bool works;
 };
 
-/* Capabilities are a thread's own: what this one gives up nobody else misses. */
+/* Capabilities are per thread: dropping them here does not affect the other threads. */
 static void *try_without(void *ctx)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -1110,10 +1109,10 @@ static int look_around(struct offcpu *o, struct err *e)
 #define PASSES 5
 
 /*
- * Every wait in progress, and none is counted yet. On a real-time kernel a
- * thread that takes the CPU while the kernel looks up another one's storage on
- * it gets none itself (bpf_task_storage_trylock()); it is found by the next
- * pass, so what was missed by one before the last is not lost.
+ * Find every wait in progress; none is counted yet. On a real-time kernel a
+ * thread that takes the CPU while the kernel looks up another thread's storage
+ * there gets no storage itself (bpf_task_storage_trylock()). The next pass
+ * finds it, so only what the last pass misses is counted as lost.
  */
 static int find_waiting(struct offcpu *o, struct err *e)
 {
@@ -1160,7 +1159,7 @@ int offcpu_images(struct offcpu *o, uint32_t pid, const struct offcpu_sink *sink
 		o->progs.iters->progs.find_images, pid, sizeof(struct offcpu_ev_image), take_image, &copy, e);
 }
 
-/* The targets that were asked for by name, and in a PID namespace by whatever. */
+/* Find the targets given by name; in a PID namespace also those given by id. */
 static int find_targets(struct offcpu *o, struct err *e)
 {
 	struct offcpu_bpf__bss *bss = o->progs.base->bss;
@@ -1219,7 +1218,7 @@ bool offcpu_swapped(struct offcpu *o)
 	return aggmap_swapped(&o->agg);
 }
 
-/* The ring buffer is drained between: after the swap every stack of the old map's samples is in it. */
+/* Drains the ring buffer between swap and samples: it then has every stack of the old map's samples. */
 int offcpu_end_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
 {
 	int rc = aggmap_end_swap(&o->agg, e);
@@ -1232,10 +1231,10 @@ int offcpu_end_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err
 }
 
 /*
- * Put an empty aggregation map in place, wait until no CPU uses the old one
- * (the kernel's update of a map in map does), drain the ring buffer, and hand
- * out the samples of the old map. So every stack that a sample names came
- * before it, or was lost.
+ * Put an empty aggregation map into the slot, wait until no CPU uses the old
+ * one (the kernel's update of a map in map does), drain the ring buffer, and
+ * pass the samples of the old map to the sink. So every stack that a sample
+ * names arrives before the sample, or was lost.
  */
 static int offcpu_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
 {
@@ -1255,7 +1254,7 @@ struct open_ctx {
 	struct offcpu_counters *extra;
 };
 
-/* What account() in bpf/offcpu.bpf.c does for a wait that ends, for one that is cut here. */
+/* Account for a wait that is cut here, as account() in bpf/offcpu.bpf.c does for one that ends. */
 static void take_open(void *ctx, const void *record)
 {
 	struct open_ctx *oc = ctx;
@@ -1295,7 +1294,7 @@ int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *st
 
 	oc.stop_ns = *stop_ns = now_ns();
 	set_phase(o, OFFCPU_FROZEN);
-	/* after the swap no program is inside the recording part any more */
+	/* after the swap no program is inside the recording part */
 	rc = offcpu_swap(o, sink, e);
 	if (rc)
 		return rc;
@@ -1304,7 +1303,7 @@ int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *st
 				 sizeof(struct offcpu_ev_open), take_open, &oc, e);
 	if (rc)
 		return rc;
-	/* what a program that was past the phase test added after the swap */
+	/* what programs already past the phase test added to the new map */
 	return offcpu_swap(o, sink, e);
 }
 

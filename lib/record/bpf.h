@@ -2,10 +2,10 @@
 /*
  * bpf - the BPF side of off-CPU recording: load, attach, drain.
  *
- * The maps, keys and events are described in bpf/offcpu_abi.h, which both sides
- * include. Order of calls: load, ask for targets, attach, start, then drain
- * and swap as often as wanted, freeze, close. bpfcheck uses load
- * and attach alone to find out whether the real programs work here.
+ * bpf/offcpu_abi.h, which both sides include, describes the maps, keys and
+ * events. Order of calls: load, add targets (offcpu_ask_*()), attach, start,
+ * then drain and swap any number of times, freeze, close. bpfcheck uses only
+ * load and attach, to check whether the real programs work here.
  */
 #ifndef STACKTOOLS_RECORD_BPF_H
 #define STACKTOOLS_RECORD_BPF_H
@@ -22,46 +22,46 @@
 /*
  * aggmap - the two hash maps in which BPF sums waits: one in use, one spare.
  *
- * The map in use stands in the one slot of a map in map. An update of that
- * slot returns only after every BPF program that may hold the old map has
- * ended (the kernel waits for RCU), so the old one can be read and emptied
- * without losing an update.
+ * The map in use is in the only slot of a map in map. An update of that slot
+ * returns only after every BPF program that may hold the old map has ended
+ * (the kernel waits for RCU), so the old map can be read and emptied without
+ * losing an update.
  */
 
 struct aggmap {
-	int outer_fd; /* the map in map, of one slot */
-	int fd, spare_fd; /* in use; waiting for its turn; 0 = none */
+	int outer_fd; /* the map in map, one slot */
+	int fd, spare_fd; /* in use; spare; 0 = none */
 	uint32_t size, spare_size; /* elements */
-	struct worker *broker; /* the caller's: makes larger maps when this process may not; NULL = none */
+	struct worker *broker; /* the caller's: creates larger maps if this process may not; NULL = none */
 	pthread_t installer;
 	bool installing;
-	int installing_fd; /* the map that is put in place */
-	int installed; /* what the installer came to; valid when `done` */
+	int installing_fd; /* the map being put into the slot */
+	int installed; /* result of the installer, 0 or -errno; valid when `done` */
 	int done; /* atomic */
 };
 
 /*
- * Create the map in map and both maps of SIZE elements, and begin to put one
- * in place: the kernel takes about ten milliseconds for that, so it is done
- * by a thread until aggmap_settle(). Release with aggmap_close().
+ * Create the map in map and both maps of SIZE elements, and start a thread
+ * that puts one into the slot, which takes the kernel about ten milliseconds;
+ * aggmap_settle() waits for it. Release with aggmap_close().
  */
 int aggmap_open(struct aggmap *m, uint32_t size, struct err *e);
 
-/* Wait until the first map is in place. */
+/* Wait until the first map is in the slot. */
 int aggmap_settle(struct aggmap *m, struct err *e);
 void aggmap_close(struct aggmap *m); /* a zeroed one is fine */
 int aggmap_swap(struct aggmap *m, struct err *e);
 
 /*
- * Hand out every element of the spare map and delete it. When it had been half
- * full, a spare of twice the size takes its place (up to 4 million elements;
- * without memory it stays as it is). TAKE may be NULL.
+ * Pass every element of the spare map to TAKE (may be NULL) and delete it. If
+ * the map was at least half full, replace it by one of twice the size (up to 4
+ * million elements; if that cannot be created, keep the old one).
  */
 int aggmap_empty(struct aggmap *m,
 	void (*take)(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value), void *ctx,
 	struct err *e);
 
-/* Elements that the map in use has room for. */
+/* Capacity of the map in use, in elements. */
 uint32_t aggmap_room(const struct aggmap *m);
 
 /*
@@ -71,11 +71,11 @@ uint32_t aggmap_room(const struct aggmap *m);
 struct bpf_program;
 
 /*
- * Run PROG (a section "kern_iter/task", see record/kernel_btf.h) over the threads of process PID, or over
- * all tasks: with PID 0, and where the kernel knows no such choice (before
- * Linux 6.1), so PROG has to look for itself. What it writes goes to TAKE
- * (NULL: nowhere), record by record of SIZE bytes. The first bare error of the
- * kernel is returned, with the step in the message.
+ * Run PROG (section "kern_iter/task", see record/kernel_btf.h) over the
+ * threads of process PID; over all tasks if PID is 0 or the kernel cannot
+ * select a process (before Linux 6.1), so PROG must filter by itself. Pass what
+ * it writes to TAKE (NULL: discard it) in records of SIZE bytes. An error is
+ * the kernel's -errno; the message names the step.
  */
 int taskiter_run(struct bpf_program *prog, uint32_t pid, size_t size,
 	void (*take)(void *ctx, const void *record), void *ctx, struct err *e);
@@ -84,106 +84,115 @@ int taskiter_run(struct bpf_program *prog, uint32_t pid, size_t size,
  * offprogs - the programs and maps of bpf/offcpu.bpf.c: sized, loaded and
  * attached.
  *
- * The verifier takes most of a start, so there are three of the same object:
- * one makes the maps, and the two others use these, one with the programs
- * that run at events, one with the iterators, loaded by two threads. In mode raw
- * the maps are those of another object, rawprogs.
+ * Verification takes most of the startup time, so the object is opened three
+ * times: one instance creates the maps; the other two share them and are
+ * loaded by two threads, one with the programs that run at events, one with
+ * the iterators. In mode raw the maps belong to another object, rawprogs.
  */
 
 struct offcpu_bpf; /* offcpu.skel.h */
 
 struct offprogs {
-	struct offcpu_bpf *base; /* maps and data, no program; with `raw` those of its object */
+	struct offcpu_bpf *base; /* maps and data, no program; with `raw` a view of that object's */
 	struct offcpu_bpf *events; /* programs at tracepoints */
 	struct offcpu_bpf *iters; /* programs that taskiter_run() runs */
-	struct rawprogs *raw; /* mode raw: these, in place of events and iters; NULL = mode btf */
+	struct rawprogs *raw; /* mode raw: replaces events and iters; NULL = mode btf */
 	struct bpf_hooks hook;
-	int verifier_log; /* of the options */
-	bool first_ns; /* the sets' ids need no translation: first PID namespace, or mode raw */
-	char limits[512]; /* what this kernel does not let them do, and why; "; " between, "" = nothing */
+	int verifier_log; /* offcpu_opts.verifier_log */
+	bool first_ns; /* target ids need no translation: first PID namespace, or mode raw */
+	char limits[512]; /* what they cannot do on this kernel, and why; separated by "; ", "" = nothing */
 };
 
 /*
- * In place of offprogs_load(), for who wants to know about each program by
- * itself: the maps, with P to be released as above; then the program NAME alone
- * over these maps, as often as wanted. Whatever comes of it, release *RET with
- * offcpu_bpf__destroy().
+ * To test single programs: offprogs_load_maps() loads only the maps, once;
+ * then each offprogs_load_one() loads program NAME alone over these maps.
+ * Release *RET with offcpu_bpf__destroy(), even on failure. Nothing releases P:
+ * it lasts until the process ends.
  */
 int offprogs_load_maps(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e);
 int offprogs_load_one(struct offprogs *p, const char *name, struct offcpu_bpf **ret, struct err *e);
 
 struct offcpu;
 
-/* What is drained goes here; any may be NULL (but for offcpu_images(), which needs `image`). Pointers are
- * valid during the call only. */
+/*
+ * Where drained events go. Any function may be NULL, except `image` in
+ * offcpu_images(). Pointers are valid during the call only.
+ */
 struct offcpu_sink {
 	void *ctx;
 	void (*stack)(void *ctx, const struct offcpu_ev_stack *ev);
 	void (*thread)(void *ctx, const struct offcpu_ev_thread *ev);
 	void (*image)(void *ctx, const struct offcpu_ev_image *ev);
-	void (*snapshot)(void *ctx, const struct offcpu_ev_snapshot *ev); /* `stack` has `bytes` only */
+	void (*snapshot)(void *ctx, const struct offcpu_ev_snapshot *ev); /* only `bytes` bytes of `stack` */
 	void (*sample)(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value);
 };
 
 /*
- * Open, size and load the programs for OPTS; nothing runs yet. The message of
- * a failure names the step, the missing capability or kernel feature, and the
+ * Open, size and load the programs for OPTS; nothing runs yet. The error
+ * message names the step, the missing capability or kernel feature, and the
  * remedy. On success release *RET with offcpu_close().
  */
 int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e);
 
-/* What cannot be done on this kernel, or with opts.raw; "" = nothing. It lives as long as O. */
+/* What cannot be done on this kernel, or with opts.raw; "" = nothing. Valid as long as O. */
 const char *offcpu_limits(const struct offcpu *o);
 
-/* Targets, by ids of this process's PID namespace. */
+/* Add targets, by ids in this process's PID namespace. */
 int offcpu_ask_pid(struct offcpu *o, uint32_t pid, struct err *e);
 int offcpu_ask_tid(struct offcpu *o, uint32_t tid, struct err *e);
 int offcpu_ask_comm(struct offcpu *o, const char *comm, struct err *e); /* name of the group leader */
 
-/* The process PID (a child, alive) becomes a target when it next execs. */
+/* Process PID (a living child) becomes a target at its next exec. */
 int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e);
 
 /*
- * Hand the image of every process (of those in the cgroup, with
- * opts.use_cgroup and opts.all), or with PID (not 0) of that one, to the sink:
- * what it needs tables for before offcpu_start().
+ * Pass the image of process PID to the sink; if PID is 0, or before Linux 6.1,
+ * the images of all processes (with opts.use_cgroup and opts.all: of those in
+ * the cgroup). These are the images that need tables before offcpu_start().
+ * With opts.raw, PID 0 yields nothing.
  */
 int offcpu_images(struct offcpu *o, uint32_t pid, const struct offcpu_sink *sink, struct err *e);
 
-/* Processes WORKER and OPENER (0 = none) are the recorder's: with opts.all they are left out, as it is. */
+/* With opts.all, skip the recorder's processes WORKER and BROKER (0 = none), like the recorder itself. */
 void offcpu_leave_out(struct offcpu *o, uint32_t worker, uint32_t broker);
 
 /*
- * Once loaded: does the kernel refuse what a recording does from then on (maps by descriptor, iterators)
- * to a thread without capabilities? True before Linux 5.19. It is tried, by a thread of its own.
+ * After loading: does the kernel refuse what a recording does from then on
+ * (maps by descriptor, iterators) to a thread without capabilities? True before
+ * Linux 5.19. Tests this in a separate thread; true if none can be started.
  */
 bool offcpu_needs_caps(struct offcpu *o);
 
-/* Nothing that process PID waits for counts, until it is called with 0. */
+/* Ignore all waits that process PID begins, until called with 0. */
 void offcpu_hold(struct offcpu *o, uint32_t pid);
 
-/* Attach everything; switches are looked at, but nothing is recorded before offcpu_start(). */
+/* Attach everything. The programs run, but record nothing before offcpu_start(). */
 int offcpu_attach(struct offcpu *o, struct err *e);
 
 /*
- * Record from now on: marks the targets, sets the start time (*START_NS,
- * CLOCK_MONOTONIC) and looks at the threads that wait already.
+ * Start recording: mark the targets, find the waits in progress and set the
+ * start time (*START_NS, CLOCK_MONOTONIC).
  */
 int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e);
 
 /*
  * Walk the stacks of waits in progress that lacked an unwind table when they
- * began. What is left without one keeps its reason; with opts.raw that is all.
+ * began. A wait that still lacks one keeps its reason. With opts.raw nothing is
+ * walked.
  */
 int offcpu_look_again(struct offcpu *o, struct err *e);
 
-/* For epoll(7): readable when much is in the ring buffer, an image, or a thread's first snapshot. */
+/* For epoll(7): readable when the ring buffer holds much data, an image or a thread's first snapshot. */
 int offcpu_fd(const struct offcpu *o);
 
-/* Hand what the ring buffer holds to the sink. */
+/* Pass what the ring buffer holds to the sink. */
 void offcpu_drain(struct offcpu *o, const struct offcpu_sink *sink);
 
-/* The same in steps, so that other work can be done while the kernel waits: begin, poll, end. */
+/*
+ * Swap the aggregation maps in steps, to do other work while the kernel waits:
+ * begin, poll offcpu_swapped(), end. The end drains the ring buffer and then
+ * passes the samples of the old map to the sink.
+ */
 void offcpu_begin_swap(struct offcpu *o);
 bool offcpu_swapped(struct offcpu *o);
 int offcpu_end_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err *e);
@@ -192,13 +201,13 @@ int offcpu_end_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err
 bool offcpu_crowded(const struct offcpu *o);
 
 /*
- * Stop recording, *STOP_NS being the end of what was recorded, and hand out
- * everything that is left, the waits that are still open among it (count 1,
- * OFFCPU_F_OPEN). Filters are applied to open waits as to any other.
+ * Stop recording, at *STOP_NS, and pass all the rest to the sink, including the
+ * waits that are still open (count 1, OFFCPU_F_OPEN). Filters apply to open
+ * waits as to any other.
  */
 int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *stop_ns, struct err *e);
 
-/* The sum over all CPUs. */
+/* Sums over all CPUs. */
 void offcpu_counters(struct offcpu *o, struct offcpu_counters *ret);
 
 /* Detaches and frees; NULL is fine. */

@@ -24,7 +24,7 @@
 #define WAITS_ALL 65536
 #define WAITS_SOME 16384
 
-/* Both objects are compiled from the same source, so that one stands for the other: rawprogs_view(). */
+/* Both objects are compiled from the same source, so that one can be a view of the other: rawprogs_view(). */
 #define SAME_AT(member)                                                                                      \
 	(offsetof(struct offcpu_bpf__bss, member) == offsetof(struct offcpu_raw_bpf__bss, member))
 _Static_assert(sizeof(struct offcpu_bpf__bss) == sizeof(struct offcpu_raw_bpf__bss) && SAME_AT(hot) &&
@@ -78,7 +78,7 @@ static void set_limits(struct rawprogs *p)
 	snprintf(p->limits + strlen(p->limits), sizeof(p->limits) - strlen(p->limits), "%s", p->classic_why);
 }
 
-/* The kernel's types into the file, made or from FILE. */
+/* Write the kernel's types into a memfd: from P's layout, or from FILE if given. */
 static int make_types(struct rawprogs *p, const char *file, struct err *e)
 {
 	int rc;
@@ -121,7 +121,7 @@ static int find_fields(struct offcpu_raw_bpf *skel, struct err *e)
 	return rc;
 }
 
-/* Raw tracepoints if they tell all that is needed, else classic ones. */
+/* Raw tracepoints if they provide all that is needed, else classic ones. */
 static int choose_hook(struct rawprogs *p, struct err *e)
 {
 	int code = p->shape.raw_switch;
@@ -200,7 +200,7 @@ static const char *constant_name(const struct btf *btf, const struct btf_var_sec
 	return btf__name_by_offset(btf, btf__type_by_id(btf, v->type)->name_off);
 }
 
-/* Constants lie in the order in which the compiler met them: each goes where its name is. */
+/* The compiler places constants in the order in which it meets them, so copy each by name. */
 static int copy_constants(struct rawprogs *p, struct err *e)
 {
 	const struct btf *from = bpf_object__btf(p->base->obj), *to = bpf_object__btf(p->skel->obj);
@@ -284,7 +284,7 @@ int rawprogs_load(struct rawprogs *p, const struct offcpu_opts *opts, struct err
 
 /* --- attaching --- */
 
-/* A tracepoint's perf event on one CPU: its BPF programs run on all of them. */
+/* One perf event on one CPU is enough: a tracepoint's BPF programs run on all CPUs. */
 static int attach_classic(struct rawprogs *p, const struct bpf_program *prog, struct err *e)
 {
 	const char *event = strchr(bpf_program__section_name(prog), '/') + 1;
@@ -364,7 +364,7 @@ static void close_dir(DIR **d)
 		closedir(*d);
 }
 
-/* The next directory of D whose name is a number; 0 = there is none. */
+/* The next numeric name in D; 0 = none. */
 static uint32_t next_id(DIR *d)
 {
 	const struct dirent *ent;
@@ -393,7 +393,7 @@ static int set_bit(int map, uint32_t id)
 	return rc ? rc : bpf_map_update_elem(map, &word, &bits, BPF_ANY);
 }
 
-/* CALL for every process, or for the only one. */
+/* Call CALL for every process, or for the only one. */
 static int each_process(struct rawtasks *t, int (*call)(struct rawtasks *t, uint32_t pid, const void *arg),
 	const void *arg, struct err *e)
 {
@@ -456,7 +456,7 @@ bool rawtasks_image(const struct rawtasks *t, uint32_t pid, struct offcpu_ev_ima
 	return true;
 }
 
-/* prev_state bits of a letter of ps(1); 0 = the thread runs, or is over. */
+/* prev_state bits of a state letter of ps(1); 0 = the thread runs or has ended. */
 static uint32_t state_bits(char letter)
 {
 	static const struct {
@@ -470,7 +470,7 @@ static uint32_t state_bits(char letter)
 	return 0;
 }
 
-/* As state_wanted() of bpf/offcpu.bpf.c. */
+/* As state_wanted() in bpf/offcpu.bpf.c. */
 static bool state_wanted(const struct rawtasks *t, uint32_t state)
 {
 	uint32_t mask = t->opts->state_mask;
@@ -501,7 +501,7 @@ static void announce(struct rawtasks *t, const struct threadstat *leader, const 
 	t->thread(t->ctx, &ev);
 }
 
-/* Thread TID of the process of LEADER, if it waits. */
+/* Note the wait of thread TID of LEADER's process, if it waits. */
 static int note_thread(struct rawtasks *t, const struct threadstat *leader, uint32_t tgid, uint32_t tid)
 {
 	struct offcpu_wait w = { .start = OFFCPU_INITIAL };
@@ -568,7 +568,7 @@ int rawtasks_waiting(struct rawtasks *t, struct err *e)
 	return each_process(t, note_process, NULL, e);
 }
 
-/* What is told of W, as the iterator open_waits does it. */
+/* The event for W as the iterator open_waits makes it; false if W is not open. */
 static bool is_open(const struct offcpu_wait *w, uint64_t record_start_ns, struct offcpu_ev_open *ev)
 {
 	if (w->start == OFFCPU_UNKNOWN || w->start == OFFCPU_ON_CPU)

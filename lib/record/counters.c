@@ -49,7 +49,7 @@ static void add_waits(const struct recorder_stats *st, struct counters *c)
 	counters_add(c, all, ARRAY_LEN(all));
 }
 
-/* Stacks that were walked from a snapshot, and why others were not. */
+/* Stacks walked from a snapshot, and why others were not. */
 static void add_snapshots(const struct recorder_stats *st, struct counters *c)
 {
 	const struct late_stacks_stats *s = &st->snaps;
@@ -90,7 +90,7 @@ static void add_tables(const struct recorder_stats *st, struct counters *c)
 	counters_add(c, all, ARRAY_LEN(all));
 }
 
-/* Where frames were in memory that no file names code of. */
+/* Added only if some frames were in memory for which no file has names. */
 static void add_jit(const struct jit_store_stats *st, struct counters *c)
 {
 	const struct cap_counter all[] = {
@@ -109,7 +109,7 @@ static void add_jit(const struct jit_store_stats *st, struct counters *c)
 		counters_add(c, all, ARRAY_LEN(all));
 }
 
-/* Names that are stored for readers without the files; 0 before the end. */
+/* Names stored for readers without the files. */
 void counters_add_names(struct counters *c, const struct name_requests_stats *st)
 {
 	const struct cap_counter all[] = {

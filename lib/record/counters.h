@@ -19,7 +19,7 @@
 
 struct recorder_stats {
 	uint64_t start_ns, now_ns;
-	uint64_t bytes; /* written */
+	uint64_t bytes; /* written to the capture */
 	uint64_t rows_lost; /* waits for which the recorder had no memory */
 	struct offcpu_counters bpf;
 	struct process_table_stats procs;
@@ -28,18 +28,18 @@ struct recorder_stats {
 	struct unwinder_stats unwind;
 	struct late_stacks_stats snaps;
 	struct jit_store_stats jit;
-	bool by_name; /* names of user frames are stored, at the end */
+	bool by_name; /* names of user frames are stored */
 	struct name_requests_stats names;
 	struct cap_outcomes user; /* how the user stacks of the waits ended */
 	struct worker_stats broker;
-	const char *privileges; /* what was given up, kept and confined */
+	const char *privileges; /* what was dropped, kept and sandboxed */
 	const char *degraded; /* what works less well here and why; "" = nothing */
 };
 
-/* What became of names: of both recorders. */
+/* Add the counters of names; for both recorders. */
 void counters_add_names(struct counters *c, const struct name_requests_stats *st);
 
-/* All of ST as counters; names: capture/counters.c. RET points into ST. */
+/* Convert all of ST to counters, whose names are in capture/counters.c. RET points into ST. */
 void record_stats_counters(const struct recorder_stats *st, struct counters *ret);
 
 /*
@@ -52,10 +52,10 @@ struct record_text_report {
 	const char *name; /* of the program */
 	const char *path; /* of the capture */
 	const struct command *command; /* NULL = none */
-	bool verbose; /* zeroes too */
+	bool verbose; /* counters that are 0 too */
 };
 
-/* The head of the summary: the recording's length and size, and what became of the command. */
+/* The head of the summary: the recording's length and size, and how the command ended. */
 void record_text_head(struct buf *b, const struct counters *c, const struct record_text_report *reported,
 	uint64_t ns, uint64_t bytes);
 

@@ -16,14 +16,14 @@
 #include <sys/sysmacros.h>
 
 #define CHANGE_TICK_NS                                                                                       \
-	UINT64_C(10000000) /* a file's times are those of the timer's last tick, 100 a second or more */
+	UINT64_C(10000000) /* a file's times are those of the last timer tick, 100 a second or more */
 
 bool mapfile_is_pseudo(const char *path)
 {
 	return path[0] != '/' || strncmp(path, "//", 2) == 0;
 }
 
-/* What FD, of O_PATH, is of, for reading. */
+/* Open the file of FD, an O_PATH descriptor, for reading. */
 static int reopen(int fd)
 {
 	char again[64];
@@ -34,7 +34,7 @@ static int reopen(int fd)
 	return ret < 0 ? -errno : ret;
 }
 
-/* Open PATH for reading if it is a regular file: looked at first, as opening a device can have effects. */
+/* Open PATH for reading if it is a regular file: check first, because opening a device can have effects. */
 static int open_regular(const char *path, struct stat *st)
 {
 	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
@@ -45,10 +45,10 @@ static int open_regular(const char *path, struct stat *st)
 }
 
 /*
- * The file of M, of O_PATH, by its path as we see it; -1 where that is not
- * certainly the file. Most files can be had that way by anybody, and the
- * broker need not be asked. The path is of another process's choice: it is
- * followed only as far as nothing has to be waited for, which kernels before 5.12 cannot do.
+ * An O_PATH descriptor of M's file, by its path as this process sees it; -1 if
+ * that is not certainly the file. This works for most files and saves a request
+ * to the broker. Another process chooses the path, so it is followed only if
+ * that cannot block (RESOLVE_CACHED, since Linux 5.12).
  */
 static int find_here(const struct procmap *m, struct stat *st)
 {
@@ -69,7 +69,7 @@ static bool same_inode(const struct stat *st, const struct procmap *m)
 	return st->st_ino == m->inode;
 }
 
-/* The broker's answer, unless there is no broker. */
+/* The broker's result; our own if there is no broker. */
 static int either(int own, int requested)
 {
 	return requested == -ENOTCONN ? own : requested;
@@ -99,7 +99,7 @@ static int stat_mapping(struct worker *o, uint32_t pid, const struct procmap *m,
 	return stat(link, st) == 0 ? 0 : either(-errno, broker_mapping_stat(o, pid, m->start, m->end, st));
 }
 
-/* PATH below the root of PID, 0 = ours. */
+/* Open PATH below the root of PID, 0 = ours. */
 static int open_path(struct worker *o, uint32_t pid, const char *path, struct stat *st)
 {
 	_cleanup_free_ char *full = NULL;
@@ -137,7 +137,7 @@ int mapfile_open(struct worker *o, uint32_t pid, const struct procmap *m, struct
 		return fd;
 	if (fd >= 0) {
 		close(fd);
-		return -ESTALE; /* another file has taken the path */
+		return -ESTALE; /* another file has this path */
 	}
 	return first == -ENOENT || first == -ESRCH ? fd : first;
 }
@@ -159,7 +159,7 @@ static uint64_t changed_ns(const struct stat *st)
 	return (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
 }
 
-/* Had the file of status ST changed for the last time when M was made? */
+/* Is ST the status of M's file, last changed before M was made? */
 static bool is_older(const struct stat *st, const struct procmap *m, uint64_t made_ns)
 {
 	return same_inode(st, m) && st->st_dev == makedev(m->dev_major, m->dev_minor) &&
@@ -174,7 +174,7 @@ static struct mapfile_proof *place_of(
 	return &proofs[h >> 32 & (MAPFILE_PROOFS - 1)];
 }
 
-/* Is what stands at the path of M still what P says? It could be looked at without waiting once. */
+/* Is the file at M's path still the one of P? stat(2) is safe: it was once reached without blocking. */
 static bool is_proven(const struct mapfile_proof *p, uint32_t pid, const struct procmap *m, uint64_t made_ns,
 	struct stat *st)
 {
@@ -208,7 +208,7 @@ int mapfile_stat_then(struct worker *o, struct mapfile_proof proofs[MAPFILE_PROO
 	return is_older(st, m, made_ns) ? 0 : -ESTALE;
 }
 
-/* Does the path of M name no file any more, or another one? */
+/* Was the file of M deleted, or does its path name another one? */
 static bool mapfile_is_gone(struct worker *o, uint32_t pid, const struct procmap *m)
 {
 	_cleanup_close_ int here = -1;
@@ -216,7 +216,7 @@ static bool mapfile_is_gone(struct worker *o, uint32_t pid, const struct procmap
 
 	if (m->deleted)
 		return true;
-	/* a link behind the path would have another inode, and the mapping's path has none */
+	/* a link at the path would have another inode, and a mapping's path has no links */
 	here = pid ? find_here(m, &st) : -1;
 	return here < 0 && (stat_path(o, pid, m->path, &st) == 0 && !same_inode(&st, m));
 }
@@ -230,9 +230,9 @@ const uint8_t *mapfile_vdso(size_t *len)
 }
 
 #define PHDRS_MAX 1024
-#define NOTES_MAX (1u << 20) /* bytes of all segments: a thousand of a megabyte would take seconds */
+#define NOTES_MAX (1u << 20) /* bytes, all segments: a thousand segments of 1 MiB would take seconds */
 
-/* Bytes at an offset of a file or an image; short reads are an end of file. */
+/* A file or an image to read from; a short read means end of file. */
 struct source {
 	int fd;
 	const uint8_t *image;
@@ -360,8 +360,8 @@ void buildid_in_image(const void *image, size_t len, struct cap_build_id *ret)
 }
 
 struct file {
-	struct cap_file cap; /* id CAPTURE_NONE until it is emitted; path is ours */
-	uint32_t pid; /* which mapped it last, here: */
+	struct cap_file cap; /* id CAPTURE_NONE until it is emitted; owns `path` */
+	uint32_t pid; /* the process that mapped it last, at: */
 	uint64_t start, end;
 };
 
@@ -458,7 +458,7 @@ static struct file *add_file(struct file_table *t, uint32_t pid, const struct pr
 	return f;
 }
 
-/* Who maps it now is the likeliest to map it later. */
+/* The process that maps it now is the most likely one to map it later. */
 static uint32_t note_mapper(struct file_table *t, uint32_t at, uint32_t pid, const struct procmap *m)
 {
 	struct file *f = &t->files[at];
@@ -544,7 +544,7 @@ int file_table_open(const struct file_table_way *f)
 	fd = mapfile_open(f->broker, f->pid, &m, &st);
 	if (fd < 0)
 		return fd;
-	/* its PID, or its path, may be another's by now */
+	/* the PID may have been reused, or the path may name another file */
 	if (st.st_ino == f->cap.inode &&
 		(f->cap.error || ((uint64_t)st.st_size == f->cap.size && mtime_ns(&st) == f->cap.mtime_ns)))
 		return fd;

@@ -20,7 +20,7 @@ static void kernel_build_id(const struct root *root, struct cap_build_id *ret)
 		elfnote_build_id(notes, len, 4, ret);
 }
 
-/* The address of _stext stands near the top of /proc/kallsyms; 0 when it is hidden. */
+/* The address of _stext, which is near the top of /proc/kallsyms; 0 if it is hidden. */
 static uint64_t stext(int kallsyms)
 {
 	int fd = kallsyms >= 0 ? fcntl(kallsyms, F_DUPFD_CLOEXEC, 0)

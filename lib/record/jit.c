@@ -14,7 +14,7 @@
 
 #define SLACK_NS INT64_C(1000000000) /* clocks are read one after the other, and may be set */
 
-/* The folder /tmp of process PID, 0 = ours. */
+/* Open the directory /tmp of process PID, 0 = ours. */
 static int open_tmp(uint32_t pid)
 {
 	const struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
@@ -46,7 +46,7 @@ static bool shares_tmp(struct worker *o, uint32_t pid)
 	return stat_tmp(o, pid, &a) && stat_tmp(o, 0, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* The last one of the numbers in LINE. */
+/* The last number in LINE. */
 static uint32_t last_number(const char *line)
 {
 	const char *blank = strrchr(line, '\t');
@@ -76,7 +76,7 @@ bool jitfile_owner(uint32_t pid, struct jitfile_owner *ret)
 	return found;
 }
 
-/* Looked at first: opening a device can have effects, opening a FIFO would wait. */
+/* Checks the type first: opening a device can have effects, opening a FIFO would block. */
 static int open_regular(int dir, const char *name, struct stat *st)
 {
 	_cleanup_close_ int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -143,39 +143,39 @@ int jitfile_check(const struct jitfile_owner *o, const struct stat *st, struct e
 }
 
 /*
- * jitwatch - processes that make code, and the files in which they tell of it.
+ * jitwatch - processes that make code, and the files in which they describe it.
  *
- * A process is watched from when it first maps executable memory that is no
- * file's, or a jitdump file; or from when a stack shows that it has done so.
- * Its files are looked for while it lives and kept open, so that they outlive
- * it; those of one that has no samples are given up some time after its end.
+ * A process is watched once it maps anonymous executable memory or a jitdump
+ * file, or once a stack shows that it has done so. Its files are searched for
+ * while it lives and kept open, so that they outlive it. If a process has no
+ * samples, its files are closed some time after its end.
  */
 
 struct jitwatch {
 	struct jitfile_owner owner;
-	uint64_t since_ns; /* it was there then, as this image */
+	uint64_t since_ns; /* at this time the process was this image */
 	uint32_t proc; /* in the capture; CAPTURE_NONE = no sample yet */
-	uint32_t next; /* free ones are chained */
-	bool over; /* ended, or another image by now */
-	bool free;
-	bool no_room; /* a file of it could not be kept open */
+	uint32_t next; /* the next free slot */
+	bool over; /* ended, or has become another image */
+	bool free; /* the slot is empty */
+	bool no_room; /* one of its files could not be kept open */
 	int map, dump; /* descriptors for reading, -1 = none */
 };
 
 struct jitwatches {
 	struct jitwatch *all;
 	size_t n, cap;
-	uint32_t free; /* UINT32_MAX = none */
-	struct idmap by_tgid; /* the newest of a tgid */
+	uint32_t free; /* the first free slot; UINT32_MAX = none */
+	struct idmap by_tgid; /* the newest watch of a tgid */
 	size_t n_fds;
-	uint64_t look_ns; /* not before */
+	uint64_t look_ns; /* do not search for files before */
 	struct worker *broker; /* set it after jitwatch_init(); NULL = none */
 };
 
 #define WATCHES_MAX 4096
 #define FDS_MAX 256 /* files that are kept open */
 #define LOOK_NS UINT64_C(100000000)
-#define FORGET_NS UINT64_C(10000000000) /* all samples of an ended process are in long before */
+#define FORGET_NS UINT64_C(10000000000) /* all samples of an ended process have arrived long before */
 
 static void jitwatch_init(struct jitwatches *t)
 {
@@ -233,7 +233,7 @@ static void drop_slot(struct jitwatches *t, uint32_t at)
 	t->free = at;
 }
 
-/* A new one for the process that is TGID now, if it is there; NULL. */
+/* A new watch for the process that is TGID now; NULL if there is none, or no room. */
 static struct jitwatch *add_watch(struct jitwatches *t, uint32_t tgid, uint64_t now_ns)
 {
 	struct jitwatch w = {
@@ -255,7 +255,7 @@ static struct jitwatch *add_watch(struct jitwatches *t, uint32_t tgid, uint64_t 
 	return &t->all[at];
 }
 
-/* Keep FD for W in *SLOT; it is closed where there is no room. */
+/* Keep FD for W in *SLOT; close it if too many are open. */
 static void keep_fd(struct jitwatches *t, struct jitwatch *w, int *slot, int fd)
 {
 	if (fd < 0)
@@ -305,7 +305,7 @@ static void on_code(struct jitwatches *t, const struct procevent *ev, bool track
 				.path = ev->text });
 }
 
-/* W is another image from TIME_NS on, or none. */
+/* W's process has ended, or become another image, at TIME_NS. W may be NULL. */
 static void end_watch(struct jitwatch *w, uint64_t time_ns)
 {
 	if (!w || time_ns < w->since_ns)
@@ -324,7 +324,7 @@ static void jitwatch_event(struct jitwatches *t, const struct procevent *ev, boo
 		end_watch(watch_of(t, ev->pid), ev->time_ns);
 }
 
-/* Now and then: look for files. */
+/* Search for files, at most every LOOK_NS, and forget ended processes without samples. */
 static void jitwatch_look(struct jitwatches *t, uint64_t now_ns)
 {
 	struct stat st;
@@ -345,7 +345,7 @@ static void jitwatch_look(struct jitwatches *t, uint64_t now_ns)
 	}
 }
 
-/* Its jitdump file may have been mapped before the recording. */
+/* Open W's jitdump file, which may have been mapped before the recording. */
 static void find_dump(
 	struct jitwatches *t, struct jitwatch *w, const struct past_maps *past, const struct image *im)
 {
@@ -358,7 +358,7 @@ static void find_dump(
 	}
 }
 
-/* The one that is known from events, else a new one; NULL. */
+/* The watch of IM that is known from events, else a new one; NULL if there is none. */
 static struct jitwatch *find_watch(struct jitwatches *t, const struct image *im, uint64_t now_ns)
 {
 	for (size_t i = t->n; i-- > 0;) {
@@ -372,9 +372,9 @@ static struct jitwatch *find_watch(struct jitwatches *t, const struct image *im,
 }
 
 /*
- * The number in `all` of the watch of image IM, from now on that of PROC in the capture;
- * UINT32_MAX: it ended before it could be sampled, or there is no room. NOW_NS is a time
- * at which it is IM.
+ * Bind the watch of image IM to PROC in the capture. Returns its index in `all`;
+ * UINT32_MAX: the process ended before its files could be searched for, or there
+ * is no room. NOW_NS is a time at which it is IM.
  */
 static uint32_t jitwatch_bind(struct jitwatches *t, uint32_t proc, const struct past_maps *past,
 	const struct image *im, uint64_t now_ns)
@@ -389,8 +389,7 @@ static uint32_t jitwatch_bind(struct jitwatches *t, uint32_t proc, const struct 
 	return (uint32_t)(w - t->all);
 }
 
-/* See to it that `over` and the ends are those of now. */
-/* An exit is told later than it is seen in /proc. */
+/* Update `over` and the end times: /proc shows an exit before its event arrives. */
 static void jitwatch_settle(struct jitwatches *t, uint64_t now_ns)
 {
 	for (size_t i = 0; i < t->n; i++) {
@@ -402,16 +401,15 @@ static void jitwatch_settle(struct jitwatches *t, uint64_t now_ns)
 }
 
 /*
- * Open the perf map of W once more by its name, which may be another file by
- * now; where there is none the one that was found before stays. -EMEDIUMTYPE for
- * what is not a regular file.
+ * Open W's perf map again by its name, which may now be another file. If there
+ * is none, keep the one found before. -EMEDIUMTYPE: not a regular file.
  */
 static int jitwatch_reopen(struct jitwatches *t, struct jitwatch *w)
 {
 	struct stat st;
 	int fd;
 
-	/* whoever is gone may have had a successor of the same PID: its file is the one of then */
+	/* the PID may have been reused: keep the file that was found while the process lived */
 	if (w->over && w->map >= 0)
 		return 0;
 	fd = jitfile_map(&w->owner, &st);
@@ -422,10 +420,10 @@ static int jitwatch_reopen(struct jitwatches *t, struct jitwatch *w)
 }
 
 #define ADDRS_MAX (4u << 20)
-#define UNSEEN (UINT32_MAX - 1) /* a process that could not be looked at */
+#define UNSEEN (UINT32_MAX - 1) /* a process without a watch: see jitwatch_bind() */
 #define MESSAGES_MAX 16
 
-/* A user stack that has frames in such memory: `n` addresses from `first` on. */
+/* A user stack with frames that may be JIT code: `n` addresses from `first` on. */
 struct jitted {
 	uint32_t first, n;
 };
@@ -438,13 +436,13 @@ struct wanted {
 struct jit_store {
 	struct jitwatches watches;
 	struct idmap by_proc; /* process in the capture -> watch, UNSEEN */
-	struct idmap stacks; /* identity -> jitted */
+	struct idmap stacks; /* stack id -> jitted */
 	struct jitted *jitted;
 	size_t n_jitted, max_jitted;
 	uint64_t *addrs; /* of all in `jitted` */
 	size_t n_addrs, max_addrs;
 	struct idmap pairs; /* (process, jitted) that are in `wanted` */
-	struct idmap known; /* (process, address) that are */
+	struct idmap known; /* (process, address) that are in `wanted` */
 	struct wanted *wanted;
 	size_t n_wanted, max_wanted;
 	unsigned int messages;
@@ -495,7 +493,7 @@ void jit_store_look(struct jit_store *k, uint64_t now_ns)
 
 /* --- which addresses --- */
 
-/* Memory that the file PATH of a mapping names no code of. */
+/* Does a mapping of PATH hold code for which that file has no names? */
 static bool names_no_code(const char *path)
 {
 	static const char *const prefixes[] = { "/memfd:", "/dev/zero", "/dev/shm/", "/SYSV",
@@ -518,7 +516,7 @@ static bool may_be_jit(const struct past_maps *past, const struct image *im, uin
 	return !m || m->file == UINT32_MAX || names_no_code(file_table_path(past->files, m->file));
 }
 
-/* The byte that frame I of S executes. */
+/* The address that frame I of S executes: for a return address, the byte before it. */
 static uint64_t byte_of(const struct cap_stack *s, uint32_t i, uint32_t *exact)
 {
 	while (*exact < s->n_exact && s->exact[*exact] < i)
@@ -528,7 +526,7 @@ static uint64_t byte_of(const struct cap_stack *s, uint32_t i, uint32_t *exact)
 	return s->frames[i] - 1;
 }
 
-/* Note the addresses of the stack ID, S, which is seen for the first time, in IM. */
+/* Note the addresses of stack S, of ID, which is seen for the first time, in IM. */
 static void note_stack(struct jit_store *k, const struct offcpu_stack_id *id, const struct cap_stack *s,
 	const struct past_maps *past, const struct image *im, uint64_t time_ns)
 {
@@ -554,7 +552,7 @@ static void note_stack(struct jit_store *k, const struct offcpu_stack_id *id, co
 		(struct jitted){ .first = (uint32_t)first, .n = (uint32_t)(k->n_addrs - first) };
 }
 
-/* The addresses of J are wanted of PROC. */
+/* Request names for the addresses of J in PROC. */
 static void want(struct jit_store *k, uint32_t proc, const struct jitted *j)
 {
 	for (uint32_t i = 0; i < j->n; i++) {
@@ -636,7 +634,7 @@ static void tell_refusal(struct jit_store *k, struct cap_writer *w, const struct
 	tell(k, w, of, what, e);
 }
 
-/* Ask of file FD of W for ADDRS, and write what it names. */
+/* Read the names for Q's addresses from its file, which belongs to OF, and write them to W. */
 static int read_file(struct jit_store *k, const struct jitwatch *of, const struct jit_reader_question *q,
 	struct cap_writer *w, struct err *e)
 {

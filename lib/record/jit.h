@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * jit - the names of code that JIT compilers made, kept in the capture.
+ * jit - the names of code that JIT compilers made, stored in the capture.
  *
- * Which user addresses of which process lie in memory that no ELF file is
- * mapped to is noted as stacks come; the files that name such code (jitfile_*())
- * are opened as soon as they are there, so that they outlive the process, and
- * read when the recording ends, for then they are complete. Kept is what
- * covers an address that was noted.
+ * As stacks arrive, the user addresses of each process that lie outside mapped
+ * ELF files are noted. The files that name such code (jitfile_*()) are opened
+ * as soon as they exist, so that they outlive the process, and read when the
+ * recording ends, because only then they are complete. Only code that covers a
+ * noted address is stored.
  */
 #ifndef STACKTOOLS_RECORD_JIT_H
 #define STACKTOOLS_RECORD_JIT_H
@@ -19,43 +19,43 @@
 #include <sys/stat.h>
 
 /*
- * jitfile - the files in which a process tells of the code it makes, opened
- * with a recorder's privileges but not trusted.
+ * jitfile - the files in which a process describes the code it makes, opened
+ * with the recorder's privileges but not trusted.
  *
- * /tmp/perf-PID.map is looked for inside the process's own root, under its
- * PID in its own PID namespace; no symbolic link is followed, and none of the
- * folders leads out of that root. A name in /tmp can be anybody's, and an
- * earlier process's: see jitfile_check().
+ * /tmp/perf-PID.map is searched for inside the process's own root, with its
+ * PID in its own PID namespace. The file may not be a symbolic link, and no
+ * directory leads out of that root. A file in /tmp may belong to anyone, or to
+ * an earlier process: see jitfile_check().
  */
 
-/* What has to be known of a process while it lives. */
+/* What must be read about a process while it lives. */
 struct jitfile_owner {
 	uint32_t pid, ns_pid; /* here, and in its own PID namespace */
 	uint32_t uid; /* effective, as seen from here */
 	bool shares_tmp; /* its /tmp is ours */
 	uint64_t start_boot_ns; /* when it began, CLOCK_BOOTTIME; 0 = not known */
 	uint64_t end_ns; /* when it ended, CLOCK_MONOTONIC; 0 = it lives */
-	struct worker *broker; /* for what our own rights do not reach; NULL = none */
+	struct worker *broker; /* opens what this process may not open; NULL = none */
 };
 
-/* All but the times and the broker, which are left as they are. False when the process is gone. */
+/* Set all but the times, using RET->broker. False if the process is gone. */
 bool jitfile_owner(uint32_t pid, struct jitfile_owner *ret);
 
 /*
- * The perf map of O, through its root while it lives, else in our /tmp if it
- * shared that: a descriptor for reading and its status; -ENOENT: there is
+ * Open the perf map of O: through its root while it lives, else in our /tmp if
+ * it shared that. A descriptor for reading, and its status; -ENOENT: there is
  * none; -EMEDIUMTYPE: it is not a regular file.
  */
 int jitfile_map(const struct jitfile_owner *o, struct stat *st);
 
-/* Does PATH, of a mapping, name the jitdump file of O? */
+/* Does PATH, from a mapping, name the jitdump file of O? */
 bool jitfile_is_dump(const struct jitfile_owner *o, const char *path);
 
 /*
- * Is a file of status ST, looked at now, O's own? -EPERM: it belongs neither
- * to its user nor to root. -ESTALE: it was last written before the process
- * began, or after it had ended: another one of the same PID wrote it. The
- * message is in E.
+ * Does the file with status ST, read just now, belong to O? -EPERM: it belongs
+ * neither to its user nor to root. -ESTALE: it was last written before the
+ * process began, or after it had ended, so by another process with the same
+ * PID. The message is in E.
  */
 int jitfile_check(const struct jitfile_owner *o, const struct stat *st, struct err *e);
 
@@ -63,37 +63,41 @@ struct jit_store;
 
 struct jit_store_stats {
 	uint64_t processes; /* with addresses in such memory */
-	uint64_t unseen; /* of them, those whose files could not be looked for or kept: they had ended, or
-			    were too many */
+	uint64_t unseen; /* of them, those whose files could not be searched for or kept open: the process
+			    had ended, or there were too many */
 	uint64_t maps_read; /* perf maps and jitdump files */
 	uint64_t entries_kept;
-	uint64_t bad_lines; /* lines and records that are none, in what was read */
-	uint64_t refused; /* files that belong to another user or are no regular ones */
-	uint64_t stale; /* files of an earlier or a later process of the same PID */
+	uint64_t bad_lines; /* malformed lines and records in them */
+	uint64_t refused; /* files that belong to another user or are not regular files */
+	uint64_t stale; /* files of an earlier or later process with the same PID */
 	uint64_t failed; /* files that could not be read */
 	uint64_t cut; /* addresses and pieces of code beyond the limits */
 };
 
-/* NULL is fine for all of these: nothing is kept then. */
+/* All functions but jit_store_new() accept K NULL, and then do nothing. */
 int jit_store_new(struct jit_store **ret, struct err *e);
 void jit_store_free(struct jit_store *k);
 void jit_store_broker(
-	struct jit_store *k, struct worker *o); /* for what our own rights do not reach; O outlives K */
+	struct jit_store *k, struct worker *o); /* O opens what this process may not; it must outlive K */
 
-/* After process_table_event() of the same event: who makes code, or ends. */
+/* Note processes that make code or end. Call it after process_table_event() for the same event. */
 void jit_store_event(struct jit_store *k, const struct process_table *procs, const struct procevent *ev);
 
-/* Now and then: look for the files of those that make code. */
+/* Search for the files of the processes that make code. Call it from time to time. */
 void jit_store_look(struct jit_store *k, uint64_t now_ns);
 
 /*
- * A sample of KEY's process, PROC in the capture, began at FIRST_NS: after
- * process_table_emit(), and before stack_table_emit() of its user stack.
+ * Note a sample that began at FIRST_NS, of KEY's process, PROC in the capture.
+ * Call it after process_table_emit() and before stack_table_emit() of its user
+ * stack.
  */
 void jit_store_see(struct jit_store *k, struct process_table *procs, const struct stack_table *stacks,
 	const struct offcpu_key *key, uint32_t proc, uint64_t first_ns);
 
-/* At the end of the recording: read the files and write what is kept. What cannot be read is told as options.
+/*
+ * At the end of the recording: read the files and write the code that covers
+ * noted addresses. Files that cannot be read are reported as options of the
+ * capture.
  */
 void jit_store_write(struct jit_store *k, struct cap_writer *w);
 

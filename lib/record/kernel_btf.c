@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 #define VMLINUX "/sys/kernel/btf/vmlinux"
-#define MODIFIERS_MAX 64 /* in a row: more would be a circle */
+#define MODIFIERS_MAX 64 /* in a row: more would be a loop */
 #define KINDS 20
 #define BYTES_MAX (256 << 20)
 
@@ -26,18 +26,18 @@ struct image {
 	const uint8_t *types;
 	const char *strings;
 	uint32_t types_len, strings_len;
-	uint32_t *at; /* by id: where the type is in `types` */
-	uint32_t n; /* ids: 0 is void */
+	uint32_t *at; /* by id: offset of the type in `types` */
+	uint32_t n; /* number of ids; 0 is void */
 	size_t cap;
 };
 
-/* What is copied, in the order of the new ids. */
+/* The types to be copied, in the order of their new ids. */
 struct copy {
 	const struct image *from;
 	uint32_t *new_id; /* by old id; 0 = not copied */
 	uint32_t *old; /* by new id - 1 */
 	size_t n, max_old;
-	size_t n_whole; /* the first ones, which were asked for */
+	size_t n_whole; /* the first ones, which were requested */
 	struct buf types, strings;
 	bool failed;
 };
@@ -52,8 +52,9 @@ static void release(struct image *b)
 }
 
 /*
- * Linux 6.16 maps its own, which spares a copy of some megabytes. Any other file
- * may shrink meanwhile, which would end its reader with SIGBUS.
+ * Linux 6.16 and later can map their BTF, which saves copying some megabytes.
+ * Any other file is read: it may shrink meanwhile, and a reader that maps it
+ * would be killed by SIGBUS.
  */
 static int read_bytes(struct image *b, const char *file, struct err *e)
 {
@@ -101,7 +102,7 @@ static int find_sections(struct image *b)
 	return h.str_len && !b->strings[h.str_len - 1] ? 0 : -EINVAL;
 }
 
-/* The bytes behind a struct btf_type. */
+/* The number of bytes after a struct btf_type. */
 static uint32_t tail_bytes(uint32_t kind, uint32_t vlen)
 {
 	static const struct {
@@ -125,7 +126,7 @@ static const struct btf_type *type_of(const struct image *b, uint32_t id)
 	return (const void *)(b->types + b->at[id]);
 }
 
-/* Every id's place; -EINVAL for a type that is not understood. */
+/* Record the offset of every id; -EINVAL for a type that is not understood. */
 static int index_types(struct image *b)
 {
 	struct btf_type t;
@@ -148,7 +149,7 @@ static int index_types(struct image *b)
 	return 0;
 }
 
-/* The new id of OLD, which is copied in its turn. */
+/* The new id of OLD, which is queued to be copied. */
 static uint32_t wanted(struct copy *c, uint32_t old)
 {
 	if (c->new_id[old])
@@ -161,7 +162,7 @@ static uint32_t wanted(struct copy *c, uint32_t old)
 	return c->new_id[old] = (uint32_t)c->n;
 }
 
-/* The same for a type that something refers to: names for it and qualifiers left out. */
+/* The same for a type that another one refers to: skips typedefs, qualifiers and tags. */
 static uint32_t referred(struct copy *c, uint32_t old)
 {
 	for (int i = 0; old && old < c->from->n && i < MODIFIERS_MAX; i++) {
@@ -206,7 +207,7 @@ static void put_members(struct copy *c, const struct btf_type *t)
 	}
 }
 
-/* Whole what is asked for or has no name, and so is part of it; of others what a reference needs. */
+/* Copy requested structs, and unnamed ones inside them, with members; of others what a reference needs. */
 static void put_type(struct copy *c, uint32_t i)
 {
 	const struct btf_type *t = type_of(c->from, c->old[i]);
@@ -253,7 +254,7 @@ static void put_type(struct copy *c, uint32_t i)
 	buf_put(&c->types, &to, sizeof(to));
 }
 
-/* A few bits that tell most names apart. */
+/* A few bits that distinguish most names. */
 static uint32_t mark(const char *name)
 {
 	uint32_t h = 0;
@@ -277,7 +278,7 @@ static uint32_t count_args(const struct image *b, const struct btf_type *t)
 	return BTF_INFO_VLEN(t->info);
 }
 
-/* Ids for the names, and the structs among them to be copied first. */
+/* Set the ids of the names, and queue the structs among them to be copied first. */
 static void find_names(struct copy *c, struct kernel_types_name *names, size_t n)
 {
 	uint8_t marks[1024] = { 0 };
@@ -338,7 +339,7 @@ static int copy_types(const struct image *b, struct kernel_types_name *names, si
 		return err_nomem(e, "the kernel's types");
 	buf_put(&c.strings, "", 1);
 	find_names(&c, names, n);
-	for (uint32_t i = 0; i < c.n; i++) /* which adds to them */
+	for (uint32_t i = 0; i < c.n; i++) /* put_type() can increase c.n */
 		put_type(&c, i);
 	if (c.types.failed || c.strings.failed)
 		rc = err_nomem(e, "the kernel's types");
@@ -375,9 +376,9 @@ int kernel_types_read(const char *file, struct kernel_types_name *names, size_t 
 #define SLEEPING_ITER "kern_iter.s"
 
 /*
- * libbpf would parse the kernel's BTF for any tracing program that names no
- * program to attach to, so bpf_hooks_set() leaves the id in that program's
- * place; here it moves to its own.
+ * libbpf would parse the kernel's BTF for any tracing program without a program
+ * to attach to. So bpf_hooks_set() stores the hook's id in attach_prog_fd; this
+ * function moves it to attach_btf_id.
  */
 static int prepare(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long sleeps)
 {
@@ -402,7 +403,7 @@ static int attach(const struct bpf_program *prog, long cookie, struct bpf_link *
 	return *link ? 0 : -errno;
 }
 
-/* Iterators are attached when they are run. */
+/* Iterators need no attach function: they are attached when they are run. */
 static void register_sections(void)
 {
 	LIBBPF_OPTS(libbpf_prog_handler_opts, tp, .prog_prepare_load_fn = prepare, .prog_attach_fn = attach);
@@ -454,7 +455,7 @@ static int add_name(struct bpf_hooks *h, char *name, uint32_t kind)
 	return 0;
 }
 
-/* As the kernel's BTF has the hook of PROG. */
+/* The name of PROG's hook in the kernel's BTF: free(3) it; NULL without memory. */
 static char *hook_name(const struct bpf_program *prog)
 {
 	const char *hook = strchr(bpf_program__section_name(prog), '/');
@@ -471,7 +472,7 @@ static uint32_t hook_kind(const struct bpf_program *prog)
 	return bpf_hooks_is_iter(prog) ? BTF_KIND_FUNC : BTF_KIND_TYPEDEF;
 }
 
-/* Every struct that OBJ knows may be one of the kernel's; "___" begins what is not part of its name. */
+/* Any struct in BTF may be one of the kernel's; "___" begins a suffix that is not part of its name. */
 static int add_structs(struct bpf_hooks *h, const struct btf *btf)
 {
 	int rc = 0;
@@ -514,7 +515,7 @@ int bpf_hooks_args(const struct bpf_hooks *h, const char *event)
 
 	snprintf(typedef_name, sizeof(typedef_name), "btf_trace_%s", event);
 	name = h->known ? find(h, typedef_name, BTF_KIND_TYPEDEF) : NULL;
-	return name ? (int)name->args - 1 : -1; /* less the one of who attaches */
+	return name ? (int)name->args - 1 : -1; /* not counting the one for the attacher */
 }
 
 void bpf_hooks_set(const struct bpf_hooks *h, struct bpf_object *obj)

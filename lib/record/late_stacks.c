@@ -8,22 +8,22 @@
 
 #include <string.h>
 
-#define AGAIN_NS UINT64_C(4000000) /* between looks at what is not ready */
+#define AGAIN_NS UINT64_C(4000000) /* between tries at snapshots that are not ready */
 #define HEAD_BYTES offsetof(struct offcpu_ev_snapshot, stack)
 
 struct snap {
 	struct offcpu_stack_id id, answer;
 	struct offcpu_ev_snapshot *ev; /* NULL = there is an answer */
-	bool reported;
+	bool reported; /* the answer was given */
 };
 
 struct late_stacks {
 	uint32_t depth;
-	struct snap *snaps; /* in the order of their coming */
+	struct snap *snaps; /* in order of arrival */
 	size_t n, cap;
 	struct idmap by_id;
 	size_t n_waiting, bytes;
-	size_t first; /* no earlier one waits */
+	size_t first; /* no snapshot before this one waits */
 	uint64_t due_ns;
 	struct offcpu_ev_stack out;
 	struct late_stacks_stats stats;
@@ -71,7 +71,7 @@ void late_stacks_add(struct late_stacks *s, const struct offcpu_ev_snapshot *ev)
 {
 	struct snap snap = { .id = ev->id, .answer = ev->walked };
 
-	/* without an answer the stack is lost, and counted as that when the wait comes */
+	/* without an answer the stack is lost, and counted as such when the wait arrives */
 	if (ev->bytes > OFFCPU_SNAPSHOT_BYTES ||
 		base_grow(&s->snaps, &s->cap, s->n + 1, sizeof(*s->snaps)) != 0 ||
 		idmap_put(&s->by_id, ev->id.hi, ev->id.lo, (uint32_t)s->n, NULL) == UINT32_MAX) {
@@ -94,14 +94,14 @@ struct walking {
 	const struct late_stacks_by *by;
 	struct past_maps past;
 	struct past_maps_when when;
-	uint64_t real_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC */
-	bool later; /* events are missing that will come */
-	uint32_t file; /* of the last mapping, held; with it: */
+	uint64_t real_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC */
+	bool later; /* some events have not arrived yet */
+	uint32_t file; /* of the last mapping, held; its mapping: */
 	struct procmap map;
 	struct unwind_map place;
 };
 
-/* The mapping of PC, its table and where the table lies, into W. */
+/* Set W's map and place to the mapping of PC and its table. */
 static enum snapwalk_code find_map(struct walking *w, uint64_t pc)
 {
 	struct procmap m;
@@ -126,7 +126,7 @@ static enum snapwalk_code find_map(struct walking *w, uint64_t pc)
 
 static enum snapwalk_code find(void *ctx, uint64_t pc, const struct unwind_rule **rule)
 {
-	/* in place of a table */
+	/* by state of the table */
 	static const enum snapwalk_code codes[] = { [UNWIND_BY_FP] = SNAPWALK_NO_TABLE,
 		[UNWIND_PENDING] = SNAPWALK_NOT_READY,
 		[UNWIND_DROPPED] = SNAPWALK_DROPPED,
@@ -134,7 +134,7 @@ static enum snapwalk_code find(void *ctx, uint64_t pc, const struct unwind_rule 
 	struct walking *w = ctx;
 	enum snapwalk_code code;
 
-	/* a mapping over a part of the last one may be newer: each is asked for */
+	/* look up every PC: a newer mapping may cover a part of the last one */
 	code = find_map(w, pc);
 	if (code != SNAPWALK_TABLE)
 		return code;
@@ -166,12 +166,11 @@ static void walk(struct late_stacks *s, const struct late_stacks_by *by, const s
 	*later = w.later || end->code == SNAPWALK_NOT_READY;
 }
 
-/* --- what becomes of it --- */
+/* --- the outcome of a walk --- */
 
 /*
- * An identity of the frames' own, so that equal stacks are one. BPF's
- * identities are made under a secret key, and no such hash meets them but by
- * chance.
+ * Make the id from the stack itself, so that equal stacks have one id. BPF's
+ * ids are hashes under a secret key, so the two can collide only by chance.
  */
 static void identify(struct offcpu_ev_stack *ev)
 {
@@ -196,14 +195,14 @@ static struct offcpu_stack_id publish(
 	return s->out.id;
 }
 
-/* Why a walk that stopped says no more than BPF's own did; NULL when it does. */
+/* The counter for a truncated walk that found no more than BPF's own; NULL if it found more. */
 static uint64_t *why_not(struct late_stacks *s, const struct snapwalk_end *end, bool later)
 {
 	if (later)
 		return &s->stats.late;
 	if (end->code == SNAPWALK_UNKNOWN)
 		return &s->stats.unmapped;
-	/* BPF might have gone on by frame pointer there */
+	/* BPF might have continued by frame pointer here */
 	if (end->reason == REASON_NO_ROW || end->reason == REASON_NO_FRAME_POINTER)
 		return &s->stats.by_fp;
 	if (end->reason == REASON_MEMORY)

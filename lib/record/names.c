@@ -17,7 +17,7 @@
 struct name_requests {
 	struct idmap seen; /* (process and epoch, stack) */
 	struct idmap known; /* (file, offset) */
-	struct name_requests_place *places; /* that were not taken */
+	struct name_requests_place *places; /* not taken yet */
 	size_t n, cap;
 	uint64_t missed;
 };
@@ -42,7 +42,7 @@ bool name_requests_is_new(struct name_requests *w, uint32_t proc, uint32_t ustac
 {
 	bool added = false;
 
-	/* begun anew when it is full: what was in it is gone through once more, and no harm is done */
+	/* empty it when it is full: adding the same stacks once more does no harm */
 	if (w->seen.n >= SEEN_MAX) {
 		idmap_free(&w->seen);
 		w->seen = (struct idmap){ 0 };
@@ -120,40 +120,40 @@ uint64_t name_requests_missed(const struct name_requests *w)
 }
 
 #define FILES_MAX 64 /* open at the same time, each with its debug files */
-#define SECONDS 60 /* of one file, and of what is done while the recording goes on */
+#define SECONDS 60 /* for one file, and for one batch during the recording */
 #define MEMORY_BYTES (UINT64_C(512) << 20) /* of one process */
 #define DEBUG_BYTES (UINT64_C(256) << 20) /* of it, for debug information */
 #define NICENESS 10
-#define SHARE 20 /* looking up in the background takes a twentieth of the time at most */
+#define SHARE 20 /* lookups in the background take at most a twentieth of the time */
 #define NS UINT64_C(1000000000)
-#define SHORT_NS NS /* who records no longer waits for no debug information at the stop */
+#define SHORT_NS NS /* a shorter recording does not wait for debug information when it stops */
 
-/* A place and the virtual address that the file's tables have for it. */
+/* A place and its virtual address in the file's tables. */
 struct spot {
 	uint64_t vaddr, offset;
 };
 
-/* The places of one file, and what became of them. */
+/* The places of one file, and the outcome. */
 struct look {
 	struct file_table_way way;
 	const struct name_requests_place *places;
 	size_t n_places;
-	struct elffile *elf; /* these two while its symbols are read */
+	struct elffile *elf; /* this and `debug` only while its symbols are read */
 	struct debugfile debug;
 	struct spot *spots; /* ascending by vaddr, distinct */
-	uint64_t *vaddrs; /* theirs */
-	size_t n;
+	uint64_t *vaddrs; /* of the spots */
+	size_t n; /* spots */
 	int error; /* why there is no answer */
 	uint8_t *bytes; /* the answer */
 	struct sym_answer answer;
 };
 
-/* What the thread does; from its begin to its end nobody else touches it, but for end_ns. */
+/* The thread's work. While the thread runs, other threads touch only the atomic members. */
 struct batch {
 	struct name_requests_place *places;
 	struct look *looks;
 	size_t n;
-	bool nice, plain; /* by symbol tables alone */
+	bool nice, plain; /* plain: symbol tables only */
 	_Atomic uint64_t end_ns;
 	atomic_bool done;
 };
@@ -162,11 +162,11 @@ struct name_store {
 	struct name_requests *want;
 	struct file_table *files;
 	struct cap_writer *out;
-	struct idmap named; /* files that gave names */
+	struct idmap named; /* files that provided names */
 	struct name_requests_stats stats;
 	struct batch batch;
 	pthread_t thread;
-	bool running, joinable; /* the batch is not written yet; there is a thread */
+	bool running, joinable; /* the batch is not written yet; it has a thread */
 	uint64_t opened_ns, began_ns, due_ns;
 };
 
@@ -179,7 +179,7 @@ static int by_vaddr(const void *a, const void *b)
 	return CMP(x->vaddr, y->vaddr);
 }
 
-/* Places that no segment holds are left out; two segments may hold one part of the file. */
+/* Skips places outside all segments, and duplicates: two segments may hold the same part of the file. */
 static int find_spots(struct look *l)
 {
 	size_t n = 0;
@@ -202,7 +202,7 @@ static int find_spots(struct look *l)
 	return l->n ? 0 : -ENOENT;
 }
 
-/* 0 with the file open. */
+/* Open L's file and its debug file. 0 or -errno. */
 static int open_look(struct look *l)
 {
 	const struct debugfile_opts local = { .symfs = -1 };
@@ -254,7 +254,7 @@ static struct sym_reader_job job_of(struct look *l, bool plain)
 			.max_bytes = DEBUG_BYTES } };
 }
 
-/* N files, as many as may be open. */
+/* Look up N files, at most FILES_MAX. */
 static void run_some(struct batch *b, struct look *looks, size_t n)
 {
 	const struct sym_reader_opts o = {
@@ -279,7 +279,7 @@ static void *run(void *ctx)
 {
 	struct batch *b = ctx;
 
-	/* of this thread, and of the processes that it starts */
+	/* applies to this thread and to the processes that it starts */
 	setpriority(PRIO_PROCESS, 0, b->nice ? NICENESS : 0);
 	for (size_t i = 0; i < b->n; i += FILES_MAX)
 		run_some(b, b->looks + i, MIN(b->n - i, (size_t)FILES_MAX));
@@ -306,7 +306,7 @@ static size_t count_files(const struct name_requests_place *p, size_t n)
 	return files;
 }
 
-/* The places by file; those with the most first, for the time may not be enough for all. */
+/* Group the places by file; files with the most places first, since time may run out. */
 static void group(struct name_store *k, const struct name_requests_place *p, size_t n)
 {
 	struct batch *b = &k->batch;
@@ -328,7 +328,7 @@ static void group(struct name_store *k, const struct name_requests_place *p, siz
 		qsort(b->looks, b->n, sizeof(*b->looks), by_size);
 }
 
-/* NICE: in the background, otherwise the stop waits for it. */
+/* Start a batch, limited to NS. NICE: in the background; otherwise the recording's end waits for it. */
 static void begin(struct name_store *k, bool nice, uint64_t ns)
 {
 	struct batch *b = &k->batch;
@@ -363,7 +363,7 @@ static const char *text(const struct sym_answer *a, uint32_t string)
 	return s ? s : "";
 }
 
-/* One without a name is written too, for the reason. */
+/* A place without a name is written too, with the reason. */
 static void write_name(struct name_store *k, const struct sym_answer *a, const struct sym_answer_addr *x,
 	uint32_t file, uint64_t offset)
 {

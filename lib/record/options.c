@@ -17,7 +17,7 @@ static void put(struct cap_writer *w, const char *name, const char *value)
 	cap_writer_option(w, &(struct cap_option){ name, value });
 }
 
-/* Both ends of what "cgroup" was: its directory, and the id that BPF compares. */
+/* The directory and hierarchy, and the id that BPF compares. */
 static void put_cgroup(struct cap_writer *w, const struct cgroup *in)
 {
 	char id[32];

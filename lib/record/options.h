@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * options - what a recording is asked for.
+ * options - the options of a recording.
  */
 #ifndef STACKTOOLS_RECORD_OPTIONS_H
 #define STACKTOOLS_RECORD_OPTIONS_H
@@ -15,7 +15,7 @@
  *
  *   btf     tp_btf programs and task iterators, relocated by the kernel's BTF
  *   raw     raw or classic tracepoints; no kernel BTF, no iterators
- *   procfs  no BPF: /proc is looked at again and again, waits are estimated
+ *   procfs  no BPF: /proc is sampled, waits are estimated
  */
 
 enum record_mode {
@@ -30,7 +30,7 @@ extern const char *const record_mode_names[]; /* by enum record_mode, ends in NU
 const char *record_mode_name(enum record_mode mode); /* "auto", "btf", "raw", "procfs" */
 
 /*
- * offcpuopts - what the BPF side of a recording is asked for.
+ * offcpu_opts - the options of the BPF side of a recording.
  */
 
 struct unwindspace_fds; /* record/unwind_memory.h */
@@ -39,7 +39,7 @@ struct offcpu_opts {
 	bool all; /* every process: no target set */
 	bool kthreads; /* with all: kernel threads too */
 	bool follow; /* children of targets become targets */
-	bool single; /* one call of offcpu_ask_pid() is all there will be */
+	bool single; /* the only target is from one call of offcpu_ask_pid() */
 	bool use_tids; /* offcpu_ask_tid() will be called */
 	bool use_comms; /* offcpu_ask_comm() will be called */
 	bool use_exec; /* offcpu_ask_exec() will be called */
@@ -49,36 +49,36 @@ struct offcpu_opts {
 	uint32_t depth; /* frames at most, up to OFFCPU_DEPTH_MAX; 0 = 127 */
 	uint32_t state_mask; /* record only these prev_state bits; 0 = any */
 	uint64_t min_ns, max_ns; /* record only waits in [min, max]; max 0 = no bound */
-	bool raw; /* raw mode (recmode_*()): without the kernel's own BTF, tp_btf and iterators */
-	const char *btf_file; /* the kernel's BTF from a file; NULL = of the kernel itself, or with raw by
+	bool raw; /* mode raw: without the kernel's own BTF, tp_btf and iterators */
+	const char *btf_file; /* file with the kernel's BTF; NULL = from the kernel itself, or with raw by
 				 trial */
-	bool owner_only; /* only what that user and group, of the first namespace, could trace without any
-			    capability (owner.h) */
+	bool owner_only; /* only what owner_uid and owner_gid, ids of the first user namespace, could trace
+			    without any capability (owner.h) */
 	uint32_t owner_uid, owner_gid;
-	bool use_cgroup; /* only tasks below the cgroup of that id */
-	uint64_t cgroup_id; /* as name_to_handle_at(2) tells it */
+	bool use_cgroup; /* only tasks in or below cgroup_id */
+	uint64_t cgroup_id; /* as from name_to_handle_at(2) */
 	const char *cgroup_v1; /* its controller's name; NULL = cgroup v2 */
 	const struct unwindspace_fds *tables; /* walk user stacks by these; NULL = by frame pointer */
-	int verifier_log; /* above 0: the verifier's log of a program that it refuses is appended there */
-	struct worker *broker; /* makes maps when this process may not any more; NULL = none */
-	bool no_events; /* there are no procevents: BPF tells of forks and execs */
+	int verifier_log; /* above 0: descriptor to append the verifier's log of a refused program to */
+	struct worker *broker; /* creates maps when this process no longer may; NULL = none */
+	bool no_events; /* there are no procevents: BPF reports forks and execs */
 };
 
 enum recorder_unwind {
-	RECORDER_UNWIND_AUTO = 0, /* by unwind tables where that is possible, else by frame pointer */
+	RECORDER_UNWIND_AUTO = 0, /* by unwind tables if possible, else by frame pointer */
 	RECORDER_UNWIND_DWARF, /* by unwind tables or not at all */
 	RECORDER_UNWIND_FP, /* by frame pointer */
 };
 
 struct recorder_opts {
 	enum record_mode mode; /* RECORD_MODE_AUTO: tools/offcpu-record.c chooses */
-	const char *tried; /* the modes that did not work, and why: kept in the capture; NULL = none */
-	struct offcpu_opts bpf; /* `tables` and `raw` are the recorder's own affair */
-	uint32_t hz; /* procfs: looks a second */
+	const char *tried; /* the modes that did not work, and why: stored in the capture; NULL = none */
+	struct offcpu_opts bpf; /* `tables` and `raw` follow from `unwind` and `mode` */
+	uint32_t hz; /* procfs: samples per second */
 	bool ptrace; /* procfs: user stacks by stopping threads for a moment */
 	const char *cgroup; /* --cgroup: path of its directory; NULL = none */
 	const char *container; /* --container: the id; NULL = none */
-	const struct cgroup *in; /* either, opened: nothing else is recorded; NULL = none */
+	const struct cgroup *in; /* that cgroup, opened: record nothing else; NULL = none */
 	enum recorder_unwind unwind;
 	uint64_t unwind_bytes; /* memory for unwind tables; 0 = see record/unwind_tables.h */
 	const uint32_t *pids, *tids; /* targets */
@@ -86,23 +86,22 @@ struct recorder_opts {
 	const char *const *comms;
 	size_t n_comms;
 	uint32_t command_pid; /* a child that will exec: recorded from then on; 0 = none */
-	bool hide_kernel; /* who gets the capture may not know where the kernel is: owner.h, record/stacks.h
-			   */
+	bool hide_kernel; /* the user may not know kernel addresses: owner.h, record/stacks.h */
 	const char *path; /* of the capture; "-" = stdout */
 	bool force;
 	bool no_symbols; /* store no names of user frames */
-	const char *const *words; /* the command line, kept in the capture's options */
+	const char *const *words; /* the command line, stored in the capture's options */
 	size_t n_words;
 };
 
 /*
- * record_options - how a recording was asked for, as options of its capture;
- * docs/capture.5 has their names.
+ * record_options - the options of a recording, stored in its capture;
+ * docs/capture.5 lists their names.
  */
 
 /*
- * Those that every mode has. UNWIND is how user stacks are walked, DEGRADED
- * what works less well here and why ("" = nothing).
+ * Write the options that every mode has. UNWIND is how user stacks are walked,
+ * DEGRADED what works less well here and why ("" = nothing).
  */
 void record_options_write(
 	struct cap_writer *w, const struct recorder_opts *o, const char *unwind, const char *degraded);

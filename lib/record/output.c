@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-/* As worker_fn: an empty request; the reply is a struct err, for its hint, and the descriptor. */
+/* A worker_fn: the request is empty; the reply is a struct err, for its hint, and the descriptor. */
 static int make(void *ctx, const void *request, size_t len, int *fds, struct worker_answer *a)
 {
 	const struct output *o = ctx;
@@ -40,7 +40,7 @@ int output_early(struct output *o, struct err *e)
 	return o->fd < 0 ? o->fd : 0;
 }
 
-/* As long as it takes: a FIFO waits for its reader. */
+/* Waits without a time limit: a FIFO waits for its reader. */
 static int ask(struct output *o, struct err *e)
 {
 	struct worker_reply r = { .fd = -1 };

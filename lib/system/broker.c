@@ -36,7 +36,7 @@ int broker_ask(struct worker *o, const struct broker_request *q, struct broker_r
 	return -EPROTO;
 }
 
-/* A descriptor, with the status where ST is not NULL. */
+/* A descriptor, and the file's status if ST is not NULL. */
 static int ask_fd(struct worker *o, struct broker_request *q, struct stat *st)
 {
 	struct broker_reply a;
@@ -46,7 +46,7 @@ static int ask_fd(struct worker *o, struct broker_request *q, struct stat *st)
 		return rc;
 	if (st)
 		*st = a.st;
-	return fd >= 0 ? fd : -EMFILE; /* no room for it here */
+	return fd >= 0 ? fd : -EMFILE; /* no free descriptor here to receive it */
 }
 
 static int ask_stat(struct worker *o, struct broker_request *q, struct stat *st)
@@ -132,18 +132,18 @@ int broker_bpf_map(struct worker *o, enum broker_kind kind, uint32_t n)
 	return ask_fd(o, &q, NULL);
 }
 
-#define AGG_MOST (1u << 22) /* elements; record/bpf.c asks for no more */
+#define AGG_MOST (1u << 22) /* elements; record/bpf.c requests no more */
 
-/* --- what can be asked for; all on the stack: the filter leaves no memory to be had --- */
+/* --- serving requests; everything is on the stack: the filter allows no allocation --- */
 
 struct reply {
 	struct broker_reply a;
-	int fd; /* that goes with it; -1 = none */
+	int fd; /* sent with it; -1 = none */
 };
 
 typedef int serve_fn(const struct broker_request *q, struct reply *r);
 
-/* FD, or -1 and errno, becomes the answer. */
+/* Reply with FD, or with errno if FD is -1. */
 static int hand_over(struct reply *r, int fd)
 {
 	r->fd = fd;
@@ -168,7 +168,7 @@ static int serve_maps(const struct broker_request *q, struct reply *r)
 	char path[64];
 
 	if (q->arg)
-		read_exe(q->pid, r); /* who asks notices */
+		read_exe(q->pid, r); /* if it fails, `path` stays empty */
 	snprintf(path, sizeof(path), "/proc/%u/maps", q->pid);
 	return hand_over(r, open(path, O_RDONLY | O_CLOEXEC));
 }
@@ -181,7 +181,9 @@ static int serve_status(const struct broker_request *q, struct reply *r)
 	return hand_over(r, open(path, O_RDONLY | O_CLOEXEC));
 }
 
-/* The regular file that FD, of O_PATH, is of, for reading: opening a device can have effects, a FIFO waits.
+/*
+ * Reopen FD, an O_PATH descriptor, for reading if it is a regular file: opening a
+ * device can have side effects, and a FIFO blocks.
  */
 static int open_regular(int fd, bool status_only, struct reply *r)
 {
@@ -225,7 +227,7 @@ static int open_below(int dir, const char *path, int flags, unsigned int resolve
 	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
 }
 
-/* Not a core: that is somebody's memory. */
+/* Whether FD is an ELF program or library. A core is not: it holds the memory of a process. */
 static bool is_program(int fd)
 {
 	unsigned char head[18];
@@ -250,7 +252,7 @@ static int serve_path(const struct broker_request *q, struct reply *r)
 	return -ENOEXEC;
 }
 
-/* /tmp may be a link, inside its root. */
+/* /tmp may be a symbolic link within its root. */
 static int open_tmp(uint32_t pid)
 {
 	_cleanup_close_ int root = open_root(pid);
@@ -277,7 +279,7 @@ static int serve_perf_map(const struct broker_request *q, struct reply *r)
 	return open_regular(fd, false, r);
 }
 
-/* The call itself: libbpf would look for features first, by other calls. */
+/* Makes the system call directly: libbpf would first probe for features with other system calls. */
 static int create_map(union bpf_attr *attr, const char *name)
 {
 	snprintf(attr->map_name, sizeof(attr->map_name), "%s", name);
@@ -308,7 +310,7 @@ static int serve_chunk_map(const struct broker_request *q, struct reply *r)
 
 static const struct {
 	serve_fn *fn;
-	bool of_process; /* PID 0 is nobody */
+	bool of_process; /* PID 0 is not valid */
 } kinds[BROKER_KINDS] = {
 	[BROKER_MAPS] = { serve_maps, true },
 	[BROKER_STATUS] = { serve_status, true },
@@ -334,7 +336,7 @@ static int serve(const struct broker_request *q, struct reply *r)
 	return kinds[q->kind].fn(q, r);
 }
 
-/* As worker_fn. */
+/* A worker_fn. */
 static int answer(void *ctx, const void *request, size_t len, int *fds, struct worker_answer *a)
 {
 	const struct broker_request *q = request;
@@ -350,7 +352,7 @@ static int answer(void *ctx, const void *request, size_t len, int *fds, struct w
 	return rc;
 }
 
-/* --- its sandbox --- */
+/* --- the sandbox --- */
 
 static const struct syscall_rule calls[] = {
 	SYSCALL_ALLOW(recvmsg),
@@ -365,7 +367,7 @@ static const struct syscall_rule calls[] = {
 	SYSCALL_ALLOW(rt_sigreturn),
 	SYSCALL_ALLOW(exit),
 	SYSCALL_ALLOW(exit_group),
-	/* nothing to be written or made; openat2 has its flags in memory, where no filter looks */
+	/* no writing or creating; the flags of openat2 are in memory, which a filter cannot read */
 	SYSCALL_ALLOW_IF(openat, SYSCALL_BITS(2, O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND, O_RDONLY)),
 	SYSCALL_ALLOW_IF(bpf, SYSCALL_INT(0, BPF_MAP_CREATE)),
 };
@@ -403,7 +405,7 @@ int broker_start(const struct broker_opts *o, struct worker **ret, struct err *e
 		&(struct worker_opts){ .who = WHO, .sandbox = &box, .hurry = true, .run = run }, ret, e);
 }
 
-/* By a call that sees processes which /proc may hide: for one that is gone nobody need be asked. */
+/* kill(2) sees processes that /proc may hide. For one that is gone, no request is needed. */
 static bool is_gone(uint32_t pid)
 {
 	return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
@@ -442,7 +444,7 @@ int procaccess_maps_exe(struct worker *o, uint32_t pid, char **exe)
 		*exe = procinfo_exe(pid);
 	if (*exe || is_gone(pid))
 		return procaccess_open(o, BROKER_MAPS, pid);
-	/* what may not be read here is not to be asked for twice */
+	/* we may not read it: one request for both files, not two */
 	fd = broker_maps_exe(o, pid, &path);
 	if (fd == -ENOTCONN)
 		return procaccess_open(NULL, BROKER_MAPS, pid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * broker - a process that keeps the privileges, and only opens files.
+ * broker - a process that keeps privileges and only opens files.
  */
 #ifndef STACKTOOLS_SYSTEM_BROKER_H
 #define STACKTOOLS_SYSTEM_BROKER_H
@@ -13,21 +13,21 @@
 #include <sys/types.h>
 
 /*
- * broker - what the recorder asks of its broker, and the answers. Both ends
- * are one program, forked; the answering end checks every request all the same.
+ * broker - the recorder's requests to its broker, and the replies. Both ends are
+ * the same program, forked; the broker still checks every request.
  */
 
 #define BROKER_PATH_MAX 4096 /* with NUL */
 
-/* "STATUS only": the answer has the file's status and no descriptor. */
+/* "STATUS only": the reply has the file's status and no descriptor. */
 enum broker_kind {
-	BROKER_MAPS = 1, /* /proc/PID/maps; ARG: and what /proc/PID/exe names, in `path` */
+	BROKER_MAPS = 1, /* /proc/PID/maps; if ARG is set, also the target of /proc/PID/exe in `path` */
 	BROKER_STATUS, /* /proc/PID/status */
 	BROKER_MAPPING, /* the regular file that PID maps at START-END */
 	BROKER_PATH, /* the ELF program or library `path` below the root of PID, 0 = ours; no links */
 	BROKER_TMP, /* /tmp below the root of PID, 0 = ours; STATUS only */
-	BROKER_PERF_MAP, /* perf-ARG.map there, a regular file, itself no link */
-	BROKER_AGG_MAP, /* a BPF map to sum waits in, of ARG elements */
+	BROKER_PERF_MAP, /* perf-ARG.map in that /tmp: a regular file, not a link */
+	BROKER_AGG_MAP, /* a BPF map of ARG elements for the sums of waits */
 	BROKER_CHUNK_MAP, /* a BPF map for unwind tables */
 	BROKER_KINDS
 };
@@ -36,111 +36,117 @@ struct broker_request {
 	uint32_t kind;
 	uint32_t pid;
 	uint32_t arg;
-	uint32_t status_only; /* MAPPING, PATH: any regular file's status, without opening it */
+	uint32_t status_only; /* MAPPING, PATH: the status of any regular file, without opening it */
 	uint64_t start, end;
-	char path[BROKER_PATH_MAX]; /* sent as far as its NUL */
+	char path[BROKER_PATH_MAX]; /* sent up to its NUL */
 };
 
 struct broker_reply {
 	struct stat st; /* MAPPING, PATH, TMP, PERF_MAP */
-	char path[BROKER_PATH_MAX]; /* MAPS; sent as far as its NUL */
+	char path[BROKER_PATH_MAX]; /* MAPS; sent up to its NUL */
 };
 
 _Static_assert(sizeof(struct broker_request) == 32 + BROKER_PATH_MAX, "no hidden padding");
 
 /*
- * broker - asking the process that kept the privileges to open things.
+ * broker - requests to the process that kept the privileges.
  *
- * The recorder gives its privileges up before it reads what a traced process
- * can have written. What it has to open later it asks of a process of its own
- * that opens and does nothing else (broker_*()). Every call is for any
- * thread, and takes O NULL: no broker; then, and once the broker has
- * ended, the result is -ENOTCONN, and the caller opens what its own rights
- * allow.
+ * The recorder gives up its privileges before it reads anything that a traced
+ * process may have written. To open files later, it sends requests (broker_*())
+ * to a process of its own that opens files and does nothing else. Every call is
+ * thread-safe and accepts O NULL, for no broker. Without a broker, or after it
+ * has ended, the result is -ENOTCONN, and the caller opens what its own
+ * permissions allow.
  */
 
-/* 0 with *A, and *FD a descriptor or -1 (FD may be NULL); else -errno: the answer's, -EPERM for what it does
- * not do, or -ENOTCONN. */
+/*
+ * 0 with *A, and *FD a descriptor or -1 (FD may be NULL); else -errno: the
+ * broker's error, -EPERM for a request that it does not serve, -EPROTO for a
+ * short reply, or -ENOTCONN.
+ */
 int broker_ask(struct worker *o, const struct broker_request *q, struct broker_reply *a, int *fd);
 
-/* A descriptor of that file of process PID (BROKER_MAPS, BROKER_STATUS), or -errno. */
+/* A descriptor of /proc/PID/maps (BROKER_MAPS) or /proc/PID/status (BROKER_STATUS), or -errno. */
 int broker_proc(struct worker *o, enum broker_kind kind, uint32_t pid);
 
-/* The maps, and in *EXE where the executable is, as readlink(2) tells it: free(3) it; NULL = it cannot be
- * told. */
+/*
+ * A descriptor of the maps, and in *EXE the path of the executable as returned by
+ * readlink(2): free it; NULL = unknown.
+ */
 int broker_maps_exe(struct worker *o, uint32_t pid, char **exe);
 
 /*
- * The file that PID maps at START-END; the ELF file PATH below the root of
- * PID (0 = ours). A descriptor for reading, the caller's, and its status;
- * -EMEDIUMTYPE: no regular file; -ENOEXEC: no ELF program or library. The
- * _stat calls do not open it, and return 0.
+ * Open the file that PID maps at START-END, or the ELF file PATH below the root
+ * of PID (0 = ours). Returns a descriptor for reading, which the caller owns,
+ * and the file's status. -EMEDIUMTYPE: not a regular file; -ENOEXEC: not an ELF
+ * program or library. The _stat calls do not open the file and return 0.
  */
 int broker_mapping(struct worker *o, uint32_t pid, uint64_t start, uint64_t end, struct stat *st);
 int broker_mapping_stat(struct worker *o, uint32_t pid, uint64_t start, uint64_t end, struct stat *st);
 int broker_path(struct worker *o, uint32_t pid, const char *path, struct stat *st);
 int broker_path_stat(struct worker *o, uint32_t pid, const char *path, struct stat *st);
 
-/* /tmp below the root of PID (0 = ours), and the file perf-NUMBER.map in it, as above. */
+/* The same for /tmp below the root of PID (0 = ours), and for the file perf-NUMBER.map in it. */
 int broker_tmp_stat(struct worker *o, uint32_t pid, struct stat *st);
 int broker_perf_map(struct worker *o, uint32_t pid, uint32_t number, struct stat *st);
 
-/* A BPF map: BROKER_AGG_MAP of N elements, BROKER_CHUNK_MAP. */
+/* Create a BPF map: BROKER_AGG_MAP of N elements, or BROKER_CHUNK_MAP. */
 int broker_bpf_map(struct worker *o, enum broker_kind kind, uint32_t n);
 
 /*
- * broker - the process that keeps the privileges, and only opens.
+ * broker - the process that keeps the privileges and only opens files.
  *
- * Forked before there is any thread. It keeps, of what the recorder has,
+ * It is forked before any thread exists. Of the recorder's capabilities it keeps
  * CAP_SYS_PTRACE (other users' /proc/PID), CAP_DAC_READ_SEARCH (files in
- * folders of other users), CAP_CHECKPOINT_RESTORE, or CAP_SYS_ADMIN where that
- * is not there (the files of mappings), CAP_BPF (maps); it is in a sandbox
- * otherwise (system/sandbox.h), under a filter of system calls of its own, and ends
- * with the recorder. It parses nothing but the fixed requests of broker_*().
+ * directories of other users), CAP_CHECKPOINT_RESTORE (files of mappings) and
+ * CAP_BPF (maps), or CAP_SYS_ADMIN in place of the last two if they are missing.
+ * Otherwise it runs in a sandbox (system/sandbox.h) with its own system call
+ * filter, and ends with the recorder. It parses only the fixed requests of
+ * broker_*().
  *
- * What a recorder that was taken over could have of it, beyond its own
- * rights: the maps, the status and the path of the executable of any process;
- * regular files that a process has mapped, at the very addresses; ELF
- * programs and libraries by path; files named perf-N.map in a /tmp; size,
- * times and inode of regular files; BPF maps of two shapes. No other file's contents,
- * nothing to write, no process's memory.
+ * A compromised recorder could get from it, beyond its own permissions: the
+ * maps, the status and the path of the executable of any process; regular files
+ * that a process has mapped, at their exact addresses; ELF programs and
+ * libraries by path; files named perf-N.map in a /tmp; size, times and inode of
+ * regular files; BPF maps of two shapes. It could get no contents of other
+ * files, no write access and no memory of a process.
  */
 
 struct broker_opts {
 	/*
-	 * Only what the caller could look at without any capability: the two that
-	 * reach other users' processes are not kept.
+	 * Open only what the caller could read without any capability: the two
+	 * capabilities that reach other users' processes are not kept.
 	 */
 	bool owner_only;
-	bool no_bpf; /* no BPF map will be asked for, and CAP_BPF is not kept */
+	bool no_bpf; /* no BPF map will be requested, so CAP_BPF is not kept */
 };
 
 /*
- * Start one, before there is any thread; *RET is the caller's, who asks it
- * with worker_ready() whether it is there. NULL where there is no capability
- * to be kept: then everything is opened directly.
+ * Start a broker, before any thread exists. The caller owns *RET, and checks with
+ * worker_ready() whether it has started. *RET is NULL if there is no capability
+ * to keep: then everything is opened directly.
  */
 int broker_start(const struct broker_opts *o, struct worker **ret, struct err *e);
 
-/* The capabilities that it keeps, as a bit set, of those that this process has. */
+/* The capabilities of this process that the broker keeps, as a bit set. */
 uint64_t broker_caps(const struct broker_opts *o);
 
 /*
- * procaccess - what /proc tells of a process, by this process's own rights or
- * else through the broker (NULL is fine).
+ * procaccess - /proc/PID with our own permissions, or else through the broker
+ * (NULL is fine).
  */
 
-/* A descriptor of its file of that KIND (broker_proc()), or -errno. */
+/* A descriptor of the file of this KIND (see broker_proc()), or -errno. */
 int procaccess_open(struct worker *o, enum broker_kind kind, uint32_t pid);
 
-/* As procmaps_each(). */
+/* Like procmaps_each(). */
 int procaccess_maps(struct worker *o, uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), void *ctx,
 	struct err *e);
 
-/* A descriptor of the maps, or -errno; and *EXE, where it is NULL and can be told, as procinfo_exe(). */
+/* A descriptor of the maps, or -errno. If *EXE is NULL, it is set like procinfo_exe() if possible. */
 int procaccess_maps_exe(struct worker *o, uint32_t pid, char **exe);
 
-/* As procinfo_living(): a process that is hidden from us lives if the broker sees it. */
+/* Like procinfo_living(): a process that is hidden from us is alive if the broker sees it. */
 uint32_t procaccess_living(struct worker *o, uint32_t pid);
 
 #endif

@@ -11,7 +11,7 @@
 
 #define HANDLE_BYTES 8 /* of kernfs: the id */
 
-/* Every v1 controller by its name in mount options. */
+/* All v1 controllers, named as in mount options. */
 static const char *const controllers[] = { "memory", "pids", "cpu", "cpuacct", "cpuset", "blkio", "devices",
 	"freezer", "net_cls", "net_prio", "perf_event", "hugetlb", "rdma", "misc", "debug" };
 
@@ -35,7 +35,7 @@ static void set_controller(char to[CGROUP_CONTROLLER_LEN], const char *options)
 			snprintf(to, CGROUP_CONTROLLER_LEN, "%s", controllers[i]);
 }
 
-/* Blanks and the like are written as \040 in the fields of mountinfo. */
+/* The fields of mountinfo escape spaces and similar characters as \040. */
 static void unescape(char *s)
 {
 	char *to = s;
@@ -98,7 +98,7 @@ int cgroup_mounts(int (*take)(void *ctx, const struct cgroup_mount *m), void *ct
 
 /* --- which one it is --- */
 
-/* The id of the directory at FD, and the mount that it is seen in; 0 or -errno. */
+/* Read the id of the directory at FD, and the id of its mount; 0 or -errno. */
 static int read_id(int fd, uint64_t *id, int *mount)
 {
 	union {
@@ -116,11 +116,11 @@ static int read_id(int fd, uint64_t *id, int *mount)
 
 struct place {
 	struct cgroup *c;
-	int mount; /* where it is */
+	int mount; /* id of the mount that it is in */
 	bool found;
 };
 
-/* M's root and what of the directory is below M's mount point. */
+/* If M is the mount, set the path: M's root and the part of the directory below M's mount point. */
 static int set_path(void *ctx, const struct cgroup_mount *m)
 {
 	struct place *p = ctx;
@@ -153,7 +153,7 @@ static char *path_of_fd(int fd)
 	return strdup(path);
 }
 
-/* Everything of C but its fd, which is that of PATH, a directory of a cgroup file system. */
+/* Fill in C, whose fd is that of PATH, a directory of a cgroup file system. */
 static int identify(struct cgroup *c, const char *path, bool v2, struct err *e)
 {
 	struct place p = { .c = c };
@@ -179,7 +179,7 @@ static int identify(struct cgroup *c, const char *path, bool v2, struct err *e)
 
 /* --- where it is --- */
 
-/* FD of PATH: a cgroup? */
+/* Whether FD is in a cgroup file system. */
 static bool is_cgroup(int fd, bool *v2)
 {
 	struct statfs fs;
@@ -193,8 +193,8 @@ static bool is_cgroup(int fd, bool *v2)
 struct lookup {
 	const char *path;
 	int fd;
-	char point[PATH_MAX]; /* of cgroup v2, for the hint */
-	int code; /* why not */
+	char point[PATH_MAX]; /* mount point of cgroup v2, for the hint */
+	int code; /* -errno of opening PATH, or 0 */
 };
 
 static int look_below(void *ctx, const struct cgroup_mount *m)
@@ -286,12 +286,12 @@ static bool is_below(const char *path, const char *top)
 {
 	size_t len = strcmp(top, "/") == 0 ? 0 : strlen(top);
 
-	/* what is outside of the cgroup namespace is shown from its root upwards */
+	/* a cgroup outside of the cgroup namespace is shown relative to its root: "/.." */
 	return strncmp(path, top, len) == 0 && (!path[len] || path[len] == '/') &&
 	       strncmp(path + len, "/..", 3) != 0;
 }
 
-/* LINE is NUMBER:CONTROLLERS:PATH; *IN is whether that is in C. False: it is of another hierarchy. */
+/* LINE is NUMBER:CONTROLLERS:PATH; *IN says whether PATH is in C. False: LINE is for another hierarchy. */
 static bool is_of_ours(const struct cgroup *c, char *line, bool *in)
 {
 	char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cgroup - one control group: which it is, for BPF and for /proc.
+ * cgroup - one control group, identified for BPF and for /proc.
  *
- * Sources: mount points by /proc/self/mountinfo (proc_pid_mountinfo(5)), the
- * id by name_to_handle_at(2), which is kernfs_node.id of the kernel and belongs
- * to its hierarchy alone, and what a process is in by /proc/PID/cgroup
- * (cgroups(7)). In a cgroup namespace the paths of these files begin at its
- * root, for both in the same way.
+ * Sources: mount points from /proc/self/mountinfo (proc_pid_mountinfo(5)); the
+ * id from name_to_handle_at(2), which is kernfs_node.id of the kernel and is
+ * valid in its hierarchy only; the cgroups of a process from /proc/PID/cgroup
+ * (cgroups(7)). In a cgroup namespace the paths in both files begin at its root.
  */
 #ifndef STACKTOOLS_SYSTEM_CGROUP_H
 #define STACKTOOLS_SYSTEM_CGROUP_H
@@ -18,37 +17,42 @@
 struct cgroup {
 	int fd; /* O_PATH of its directory */
 	uint64_t id;
-	char controller[CGROUP_CONTROLLER_LEN]; /* of cgroup v1, as /proc/cgroups has it; "" = cgroup v2 */
+	char controller[CGROUP_CONTROLLER_LEN]; /* of cgroup v1, named as in /proc/cgroups; "" = cgroup v2 */
 	char *dir; /* absolute path of its directory */
 	char *path; /* in its hierarchy, as /proc/PID/cgroup shows it */
 };
 
-/* A mounted hierarchy; what `point` and `root` say belongs to whom cgroup_mounts() gives it, for the call. */
+/* A mounted hierarchy. `root` and `point` are valid only during the call by cgroup_mounts(). */
 struct cgroup_mount {
 	int id; /* of the mount */
 	bool v2;
-	char controller[CGROUP_CONTROLLER_LEN]; /* v1: the first of those that it has; "" = a named one
-						   without */
+	char controller[CGROUP_CONTROLLER_LEN]; /* v1: the first of its controllers; "" = a named hierarchy
+						   without any */
 	const char *root, *point;
 };
 
-/* Hand each mounted hierarchy to TAKE, until it returns another number than 0, which is returned. -errno. */
+/*
+ * Call TAKE for each mounted hierarchy. The first nonzero result of TAKE ends the
+ * walk and is returned. -errno if mountinfo cannot be read.
+ */
 int cgroup_mounts(int (*take)(void *ctx, const struct cgroup_mount *m), void *ctx, struct err *e);
 
 /*
- * The cgroup of directory PATH: of any mounted hierarchy, v2 or v1; or, where
- * that is none, below the mount point of cgroup v2. Release *RET with
- * cgroup_close(). -EINVAL: PATH is no cgroup, or one of a hierarchy without
- * controller, which BPF programs cannot tell.
+ * Open the cgroup of directory PATH in any mounted hierarchy, v2 or v1. If PATH
+ * is not a cgroup, it is looked up below the mount point of cgroup v2. Release
+ * *RET with cgroup_close(). -EINVAL: PATH is not a cgroup, or its hierarchy has
+ * no controllers and BPF programs cannot see it.
  */
 int cgroup_open(const char *path, struct cgroup **ret, struct err *e);
 void cgroup_close(struct cgroup *c); /* NULL is fine */
 
-/* Is a process (or thread) in it, or below, whose /proc/PID/cgroup is TEXT? TEXT is cut up; a line without
- * its end is none. */
+/*
+ * Whether the process (or thread) whose /proc/PID/cgroup is TEXT is in the cgroup
+ * or below it. TEXT is modified; a line without a newline is ignored.
+ */
 bool cgroup_lists(const struct cgroup *c, char *text);
 
-/* Its directory is gone: nothing can ever be in it again. */
+/* Whether its directory is gone: no process can ever be in it again. */
 bool cgroup_removed(const struct cgroup *c);
 
 #endif

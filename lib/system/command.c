@@ -19,13 +19,13 @@ static void child(const int start[2], const int fail[2], char *const argv[], con
 	close(start[1]);
 	close(fail[0]);
 	signal(SIGXFSZ, SIG_DFL);
-	/* the parent is to look at it as at any process of the user, so it waits until this is one */
+	/* the parent reads its /proc files like those of any process of the user, so it waits for this */
 	if (owner_applies() && owner_shed() != 0)
 		_exit(126);
-	/* a traced process stops at any signal: not before the parent waits for that */
+	/* a traced process stops at any signal: block them until the parent waits for that */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &own);
-	/* at once, while the parent still has the privileges that a tracer needs */
+	/* now, while the parent still has the privileges that a tracer needs */
 	held = hold && ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0;
 	if (write(fail[1], &held, 1) != 1)
 		_exit(126);
@@ -54,7 +54,7 @@ int command_prepare(struct command *c, char *const argv[], const void *mask, str
 	int start[2], fail[2], code;
 	char held = 0;
 
-	/* no pipe: writing to a child that was ended meanwhile must not end us */
+	/* not a pipe: writing to a child that has died meanwhile must not kill us */
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, start) != 0)
 		return err_sys(e, -errno, "cannot create a pair of sockets");
 	if (pipe2(fail, O_CLOEXEC) != 0) {
@@ -76,7 +76,7 @@ int command_prepare(struct command *c, char *const argv[], const void *mask, str
 	}
 	if (c->pid > 0) {
 		waitpid(c->pid, NULL, 0);
-		code = -EPERM; /* with rights that are not the user's it gives them up first: it could not */
+		code = -EPERM; /* it could not give up rights that are not the user's */
 	}
 	close(start[1]);
 	close(fail[0]);
@@ -85,10 +85,10 @@ int command_prepare(struct command *c, char *const argv[], const void *mask, str
 }
 
 /*
- * The kernel stops a traced process with SIGTRAP when it has a new image (and
- * then the pipe is closed), but at any other signal as well: those are handed
- * on. Whatever it stopped for must not be taken for the exec: the SIGTRAP
- * would still come, and end it once it is let go.
+ * The kernel stops a traced process with SIGTRAP after its exec, when the pipe is
+ * closed, but also at any other signal: those are passed on. Another stop must
+ * not be mistaken for the exec: the SIGTRAP would still come, and would kill the
+ * process once it is released.
  */
 static void await_exec(struct command *c)
 {
@@ -114,7 +114,7 @@ int command_go(struct command *c, const char *name, struct err *e)
 	int code = 0;
 	ssize_t n;
 
-	/* EPIPE: a signal ended it at its start line, as it could at any later time */
+	/* EPIPE: a signal killed it while it waited, as could happen at any later time */
 	if (send(c->start_fd, "g", 1, MSG_NOSIGNAL) != 1 && errno != EPIPE)
 		code = errno;
 	close(c->start_fd);
@@ -155,7 +155,7 @@ void command_close(struct command *c)
 	}
 	close(c->start_fd);
 	close(c->fail_fd);
-	/* it may have been stopped: then the end of the socket would not end it */
+	/* it may be stopped: then closing the socket would not end it */
 	kill(c->pid, SIGKILL);
 	while (!c->ended && waitpid(c->pid, &c->status, 0) < 0 && errno == EINTR)
 		;

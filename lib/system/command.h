@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * command - a child that waits at its start line.
+ * command - a child that waits before it execs.
  *
- * It is forked first, so that its PID can be watched, and execs when told. It
- * can be held (by ptrace(2)) before the first instruction of its program, for
- * what must be known of the new image before it runs.
+ * It is forked first, so that its PID can be watched, and execs on request.
+ * ptrace(2) can hold it before the first instruction of its program, so that the
+ * new image can be inspected before it runs.
  */
 #ifndef STACKTOOLS_SYSTEM_COMMAND_H
 #define STACKTOOLS_SYSTEM_COMMAND_H
@@ -18,26 +18,28 @@ struct command {
 	int start_fd; /* closing it ends the child, a byte lets it exec */
 	int fail_fd; /* close-on-exec: the child's errno when exec fails */
 	bool hold; /* set before command_prepare(): hold it after its exec */
-	bool held; /* set by command_prepare(): it will stand there; may stay false, where ptrace is not
-		      allowed */
-	int status; /* of waitpid(2), once it was reaped */
+	bool held; /* set by command_prepare(): it will be held; false if ptrace(2) is not permitted */
+	int status; /* of waitpid(2), once it is reaped */
 	bool ended;
 };
 
-/* Fork a child that will exec ARGV, with the privileges that there are now, whatever becomes of ours. Its
- * signals are as they were in *MASK (may be NULL), and SIGXFSZ as by default. */
+/*
+ * Fork a child that will exec ARGV with our present privileges, even if ours
+ * change later; under the rule of system/owner.h it gives up the program's. Its
+ * signal mask is *MASK (NULL = ours), and SIGXFSZ has its default action.
+ */
 int command_prepare(struct command *c, char *const argv[], const void *mask, struct err *e);
 
-/* Let it exec; -ENOENT and the like when that fails (the child is reaped then). */
+/* Let it exec. If that fails: -errno such as -ENOENT, and the child is reaped. */
 int command_go(struct command *c, const char *name, struct err *e);
 
-/* Let a held one run; does nothing for one that is not. */
+/* Let a held child run. Does nothing if it is not held. */
 void command_release(struct command *c);
 
-/* Has it ended? Reaps it. */
+/* Whether it has ended; if so, it is reaped. */
 bool command_ended(struct command *c);
 
-/* Never started: end it. Started: leave it alone. */
+/* Kill a child that was never started; let a started one run. */
 void command_close(struct command *c);
 
 #endif

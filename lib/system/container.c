@@ -11,7 +11,7 @@
 #define DEPTH_MAX 32 /* of the search */
 #define CGROUPS_MAX 200000
 #define SHOWN 8 /* in a hint */
-#define NAME_SHOWN 40 /* bytes of a name there */
+#define NAME_SHOWN 40 /* bytes of a name in a hint */
 
 static const char digits[] = "0123456789abcdef";
 
@@ -67,7 +67,7 @@ const char *container_id(const char *name, size_t *len)
 	return NULL;
 }
 
-/* What a unit of systemd is called, and no container. */
+/* Whether NAME is that of a systemd unit, which is not a container. */
 static bool is_unit(const char *name)
 {
 	static const char *const kinds[] = { ".slice", ".scope", ".service", ".socket", ".mount", ".swap" };
@@ -83,14 +83,14 @@ static bool is_unit(const char *name)
 struct search {
 	const char *id;
 	size_t id_len;
-	bool abbreviated; /* it may be the beginning of one */
-	char *path; /* of the directory that is looked at: PATH_MAX bytes */
-	char *found; /* path of the one that fits */
-	char hits[SHOWN][PATH_MAX]; /* all that fit, as far as they are shown */
+	bool abbreviated; /* `id` may be the start of a longer one */
+	char *path; /* of the directory that is searched now: PATH_MAX bytes */
+	char *found; /* path of the first match */
+	char hits[SHOWN][PATH_MAX]; /* paths of the first matches, for the hint */
 	char seen[SHOWN][NAME_SHOWN + 1]; /* other containers */
 	size_t n_hits, n_seen;
 	size_t cgroups;
-	bool cut; /* there is more than was searched */
+	bool cut; /* the search stopped at a limit */
 };
 
 static bool fits(const struct search *s, const char *name)
@@ -105,7 +105,7 @@ static bool fits(const struct search *s, const char *name)
 	return !id && strcmp(name, s->id) == 0 && !is_unit(name);
 }
 
-/* A cgroup that a container has made below its own is no other container. */
+/* A cgroup that a container created below its own is not another container. */
 static bool is_inside(const struct search *s)
 {
 	size_t len = s->found ? strlen(s->found) : 0;
@@ -152,7 +152,7 @@ static void look_at(struct search *s, int dir, const char *name, dev_t dev, int 
 		return;
 	}
 	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	/* gone meanwhile, or not ours to read */
+	/* gone meanwhile, or not readable */
 	if (fd < 0)
 		return;
 	if (fstat(fd, &st) != 0 || st.st_dev != dev) {
@@ -169,7 +169,7 @@ static void look_at(struct search *s, int dir, const char *name, dev_t dev, int 
 	s->path[len] = '\0';
 }
 
-/* DIR is closed. */
+/* Closes DIR. */
 static void walk(struct search *s, int dir, dev_t dev, int depth)
 {
 	DIR *d = fdopendir(dir);
@@ -187,7 +187,7 @@ static void walk(struct search *s, int dir, dev_t dev, int depth)
 struct pass {
 	struct search *s;
 	bool v2;
-	bool searched; /* there was a hierarchy */
+	bool searched; /* a hierarchy was searched */
 };
 
 static int search_mount(void *ctx, const struct cgroup_mount *m)
@@ -213,7 +213,7 @@ static int search_mount(void *ctx, const struct cgroup_mount *m)
 	return 0;
 }
 
-/* --- what came of it --- */
+/* --- the result --- */
 
 static void append(char *to, size_t cap, const char *what, size_t before)
 {

@@ -16,14 +16,14 @@
 
 #define WAIT_MS 1000 /* for threads that are about to end */
 
-/* The bounding set first, as that takes a capability. */
+/* Empty the bounding set. Call it first: it needs a capability. */
 static bool empty_bounding(void)
 {
 	unsigned long cap = 0;
 
 	while (prctl(PR_CAPBSET_DROP, cap) == 0)
 		cap++;
-	return errno == EINVAL; /* beyond the last one */
+	return errno == EINVAL; /* past the last capability */
 }
 
 static int set_caps(uint64_t keep, struct err *e)
@@ -39,7 +39,7 @@ static int set_caps(uint64_t keep, struct err *e)
 	return 0;
 }
 
-/* The permitted capabilities of thread TID of ours; 0 when it has ended. */
+/* The permitted capabilities of our thread TID; 0 if it has ended. */
 static uint64_t priv_of(const char *tid)
 {
 	char path[sizeof("/proc/self/task//status") + NAME_MAX], text[8192];
@@ -56,7 +56,7 @@ static uint64_t priv_of(const char *tid)
 	return priv_status_parse(text, &st) == 0 ? st.permitted : UINT64_MAX;
 }
 
-/* What any thread has; all of them where that cannot be told. */
+/* The permitted capabilities of all threads together; all capabilities if unknown. */
 static uint64_t priv_of_all(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -104,7 +104,7 @@ int priv_drop_recorder(uint64_t keep, struct priv_drop *ret, struct err *e)
 		ret, e);
 }
 
-/* The capabilities of SET by name, with commas: "CAP_BPF, CAP_PERFMON"; "none". */
+/* The names of the capabilities in SET: "CAP_BPF, CAP_PERFMON" or "none". */
 static void priv_drop_put_caps(uint64_t set, struct buf *b)
 {
 	const char *comma = "";

@@ -15,21 +15,21 @@
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 
-#define DATA_PAGES 128 /* 512 KiB a CPU, a power of two */
+#define DATA_PAGES 128 /* 512 KiB per CPU, a power of two */
 
 struct ring {
 	int fd;
-	int id_fd; /* tells build IDs, into the same buffer; < 0 = this kernel cannot */
+	int id_fd; /* reports build IDs into the same buffer; < 0 = not supported by this kernel */
 	uint64_t id_id; /* its identifier in records */
 	struct perf_event_mmap_page *page;
 };
 
-/* A record in `pending`, copied out of its ring: order is by time, then arrival. */
+/* A record copied out of its ring. The order is by time, then arrival. */
 struct pending {
 	uint64_t time_ns;
-	size_t at, len; /* into bytes */
-	bool build_id; /* from the event that tells build IDs */
-	bool reported; /* at once */
+	size_t at, len; /* in `bytes` */
+	bool build_id; /* from the event that reports build IDs */
+	bool reported; /* already seen for at_once() */
 };
 
 struct procevents {
@@ -153,7 +153,7 @@ int procevents_fd(const struct procevents *p)
 	return p->epoll_fd;
 }
 
-/* Every record ends with sample_id: pid and tid, time, identifier; FROM_END bytes before its end. */
+/* The value FROM_END bytes before the end of REC. Every record ends with sample_id: pid and tid, time, id. */
 static uint64_t trailer(const uint8_t *rec, size_t len, size_t from_end)
 {
 	uint64_t v = 0;
@@ -219,9 +219,9 @@ static const char *rd_text(struct rd *r)
 }
 
 /*
- * Which of the two events a record is of is told by its identifier: the flag
- * PERF_RECORD_MISC_MMAP_BUILD_ID stays set in the kernel's template when one
- * event with build IDs was served before one without (seen on Linux 6.18).
+ * The identifier says which of the two events a record is from, because the flag
+ * PERF_RECORD_MISC_MMAP_BUILD_ID stays set in the kernel's template when an event
+ * with build IDs was served before one without (seen on Linux 6.18).
  */
 static bool decode(const uint8_t *rec, const struct pending *k, struct procevent *ev)
 {
@@ -230,8 +230,10 @@ static bool decode(const uint8_t *rec, const struct pending *k, struct procevent
 
 	memcpy(&h, rec, sizeof(h));
 	*ev = (struct procevent){ .time_ns = k->time_ns, .text = "" };
-	/* an event that asks for mmap records is given those of tasks as well; a loss is told once, in front
-	 * of either */
+	/*
+	 * An event with mmap records gets task records as well. A loss is reported
+	 * once, before the next record of either event.
+	 */
 	if (k->build_id && h.type != PERF_RECORD_MMAP2 && h.type != PERF_RECORD_LOST)
 		return false;
 	switch (h.type) {
@@ -242,7 +244,7 @@ static bool decode(const uint8_t *rec, const struct pending *k, struct procevent
 		ev->end = ev->start + rd_u64(&r);
 		ev->offset = rd_u64(&r);
 		if (k->build_id && !(h.misc & PERF_RECORD_MISC_MMAP_BUILD_ID))
-			return false; /* a mapping without one */
+			return false; /* a mapping without a build ID */
 		if (k->build_id) {
 			ev->type = PROCEVENT_BUILD_ID;
 			ev->build_id.len = MIN(rd_u8(&r), 20);

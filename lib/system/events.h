@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * events - the life of processes as it happens: fork, exec, mmap of
- * code, renames, exit.
+ * events - process events as they happen: fork, exec, mmap of code, renames, exit.
  *
  * A perf dummy event (perf_event_open(2), PERF_COUNT_SW_DUMMY) on every CPU
- * carries mmap2, comm and task records, stamped with CLOCK_MONOTONIC. Events
- * of all CPUs are handed out in the order of their time. Where the kernel can
- * (Linux 5.12), a second event tells the build ID of what is mapped, for files
- * that are gone before anyone can open them. munmap is not
- * reported by the kernel.
+ * delivers mmap2, comm and task records with CLOCK_MONOTONIC timestamps. The
+ * events of all CPUs are reported in order of time. If the kernel supports it
+ * (Linux 5.12), a second event reports the build IDs of mapped files, for files
+ * that are gone before anyone can open them. The kernel does not report munmap.
  */
 #ifndef STACKTOOLS_SYSTEM_EVENTS_H
 #define STACKTOOLS_SYSTEM_EVENTS_H
@@ -18,9 +16,9 @@
 
 enum procevent_type {
 	PROCEVENT_MMAP = 1, /* an executable mapping was made */
-	PROCEVENT_BUILD_ID, /* the mapping START to END is of a file with this build ID */
+	PROCEVENT_BUILD_ID, /* the file mapped at START to END has this build ID */
 	PROCEVENT_COMM, /* thread TID of PID is now called `comm` */
-	PROCEVENT_EXEC, /* as COMM, by an exec: all mappings before it are gone */
+	PROCEVENT_EXEC, /* like COMM, by an exec: all earlier mappings are gone */
 	PROCEVENT_FORK, /* PID is new (a process when parent != pid, else thread TID) */
 	PROCEVENT_EXIT, /* thread TID of PID ended */
 	PROCEVENT_LOST, /* `lost` records did not fit the buffer */
@@ -28,7 +26,7 @@ enum procevent_type {
 
 struct procevent {
 	enum procevent_type type;
-	uint32_t pid, tid; /* of this process's PID namespace */
+	uint32_t pid, tid; /* in this process's PID namespace */
 	uint32_t parent; /* FORK */
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint64_t lost; /* LOST */
@@ -38,14 +36,14 @@ struct procevent {
 	const char *text; /* MMAP: path, "" for anonymous; COMM, EXEC: the name */
 };
 
-#define PROCEVENTS_SETTLE_NS 1000000u /* what a drain with SETTLE leaves for the next */
+#define PROCEVENTS_SETTLE_NS 1000000u /* a drain with SETTLE keeps younger events for the next one */
 
 struct procevents;
 
 /*
- * PROMPT: the descriptor is readable at each event, else when a buffer is half
- * full. On success *RET is the caller's. -EACCES or -EPERM when perf_event_paranoid
- * forbids it.
+ * PROMPT: the descriptor becomes readable at each event, otherwise when a buffer
+ * is half full. On success the caller owns *RET. -EACCES or -EPERM if
+ * perf_event_paranoid forbids it.
  */
 int procevents_open(bool prompt, struct procevents **ret, struct err *e);
 void procevents_close(struct procevents *p); /* NULL is fine */
@@ -54,18 +52,18 @@ void procevents_close(struct procevents *p); /* NULL is fine */
 int procevents_fd(const struct procevents *p);
 
 /*
- * From now on FN hears of each new mapping and each exec as soon as a drain
- * meets it, before and besides its turn.
+ * From now on, call FN for each new mapping and each exec as soon as a drain
+ * reads it. The drain reports it again in its order.
  */
 void procevents_at_once(struct procevents *p, void (*fn)(void *ctx, const struct procevent *ev), void *ctx);
 
-/* Did the last drain keep events back? Then another one is due within two milliseconds. */
+/* Whether the last drain kept events back. Then another one is due within two milliseconds. */
 bool procevents_pending(const struct procevents *p);
 
 /*
- * Hand out all events up to now; with SETTLE those of the last millisecond
- * are kept for the next call, for an earlier one may still be on its way on
- * another CPU. The event is valid during the call only.
+ * Report all events up to now. With SETTLE, events of the last millisecond are
+ * kept for the next call, because an earlier one may still arrive from another
+ * CPU. An event is valid only during the call of FN.
  */
 void procevents_drain(
 	struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx);

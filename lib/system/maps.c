@@ -9,7 +9,7 @@
 
 #define MAPS_MAX (64u << 20)
 
-/* The only escape that seq_file uses in a path. */
+/* Undo \012, the only escape that seq_file uses in a path. */
 static void unescape(char *path)
 {
 	char *to = path;
@@ -53,7 +53,7 @@ bool procmaps_parse(char *line, struct procmap *m)
 	return true;
 }
 
-/* All of FD, which tells no size, into *RET. */
+/* Read all of FD, which reports no size, into *RET. */
 static int read_whole(int fd, char **ret)
 {
 	_cleanup_free_ char *text = NULL;

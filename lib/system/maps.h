@@ -13,22 +13,22 @@ struct procmap {
 	uint32_t prot, flags; /* PROT_*, MAP_SHARED or MAP_PRIVATE */
 	uint32_t dev_major, dev_minor;
 	uint64_t inode;
-	const char *path; /* "" = anonymous; the kernel's \012 turned back; without " (deleted)" */
+	const char *path; /* "" = anonymous; the kernel's \012 is unescaped, " (deleted)" removed */
 	bool deleted;
 };
 
 /*
- * Parse one LINE (without newline), which is changed; M->path points into it.
- * False when it is no such line.
+ * Parse one LINE (without newline), which is modified; M->path points into it.
+ * False if it is not a line of maps.
  */
 bool procmaps_parse(char *line, struct procmap *m);
 
 /*
- * Call FN for every mapping of process PID, in address order. FN's nonzero
- * result ends the walk and is returned. -ESRCH when the process is gone or a
- * zombie; -EACCES when it may not be read. At most 64 MiB are read.
- * procmaps_each_of(): by that file of /proc, FD, from its offset on; or -errno
- * for what became of opening it. It stays the caller's.
+ * Call FN for every mapping of process PID, in address order. A nonzero result of
+ * FN ends the walk and is returned. -ESRCH if the process is gone or a zombie;
+ * -EACCES if reading is not permitted; -EFBIG beyond 64 MiB. procmaps_each_of()
+ * reads FD, an open /proc/PID/maps, from its current offset; FD may also be the
+ * -errno of opening it. The caller owns FD.
  */
 int procmaps_each_of(
 	int fd, uint32_t pid, int (*fn)(void *ctx, const struct procmap *m), void *ctx, struct err *e);

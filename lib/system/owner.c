@@ -13,17 +13,17 @@
 #define BIT(cap) (UINT64_C(1) << (cap))
 
 /*
- * Loading and attaching; names of kernel functions; files that are mapped but
- * have no path any more, of processes whose maps the user may read; limits of
- * memory and files. None of them opens what the user could not.
+ * For loading and attaching; names of kernel functions; mapped files that have no
+ * path any more, of processes whose maps the user may read; limits of memory and
+ * files. None of them opens what the user could not open.
  */
 #define KEPT                                                                                                 \
 	(BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYSLOG) | BIT(CAP_CHECKPOINT_RESTORE) |                   \
 		BIT(CAP_IPC_LOCK) | BIT(CAP_SYS_RESOURCE))
 
 /*
- * In force only between owner_raise() and owner_lower(): who has one of them
- * may read the maps of every process on newer kernels (may_access_mm() of
+ * Effective only between owner_raise() and owner_lower(): on newer kernels a
+ * process with one of them may read the maps of every process (may_access_mm() in
  * kernel/fork.c).
  */
 #define RAISED (BIT(CAP_PERFMON) | BIT(CAP_SYS_ADMIN))
@@ -54,7 +54,7 @@ static int permitted(uint64_t *ret)
 	return 0;
 }
 
-/* SET becomes permitted, IN_FORCE effective; nothing is inherited, and so nothing is ambient. */
+/* Make SET permitted and IN_FORCE effective. The inheritable and thus the ambient set become empty. */
 static int set_caps(uint64_t set, uint64_t in_force)
 {
 	struct __user_cap_header_struct head = max_header();
@@ -66,7 +66,7 @@ static int set_caps(uint64_t set, uint64_t in_force)
 	return syscall(SYS_capset, &head, data) == 0 ? 0 : -errno;
 }
 
-/* A kernel before 5.8 has one capability for all of it. */
+/* The capabilities of HAVE to keep. A kernel before 5.8 has CAP_SYS_ADMIN for BPF and perf events. */
 static uint64_t kept_of(uint64_t have)
 {
 	const uint64_t both = BIT(CAP_BPF) | BIT(CAP_PERFMON);
@@ -74,7 +74,7 @@ static uint64_t kept_of(uint64_t have)
 	return have & ((have & both) == both ? KEPT : KEPT | BIT(CAP_SYS_ADMIN));
 }
 
-/* The ids that a set-user-ID or set-group-ID bit gave go for good, the saved ones too. */
+/* Permanently give up the ids from a set-user-ID or set-group-ID bit, including the saved ones. */
 static int real_ids(void)
 {
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0)
@@ -84,7 +84,7 @@ static int real_ids(void)
 	return prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) == 0 ? 0 : -errno;
 }
 
-/* /proc/self/ns/user is PROC_USER_INIT_INO. Elsewhere an id is not the kernel's: then nobody's. */
+/* Whether /proc/self/ns/user is PROC_USER_INIT_INO. In other namespaces an id differs from the kernel's. */
 static bool in_first_user_ns(void)
 {
 	struct stat st;
@@ -92,7 +92,7 @@ static bool in_first_user_ns(void)
 	return stat("/proc/self/ns/user", &st) == 0 && st.st_ino == 0xeffffffdu;
 }
 
-/* In a child that has no capability: which of the N may not be read; its code into *CODE. */
+/* In a child without capabilities: the index of the first ID that may not be read, with its *CODE; or N. */
 static size_t try_each(const uint32_t *ids, size_t n, int *code)
 {
 	char path[64];
@@ -101,7 +101,7 @@ static size_t try_each(const uint32_t *ids, size_t n, int *code)
 		int fd;
 
 		snprintf(path, sizeof(path), "/proc/%u/maps", ids[i]);
-		fd = open(path, O_RDONLY | O_CLOEXEC); /* the access is checked here, once and for all */
+		fd = open(path, O_RDONLY | O_CLOEXEC); /* access is checked here, and only here */
 		*code = errno;
 		if (fd < 0 && (*code == EACCES || *code == EPERM))
 			return i;
@@ -111,7 +111,7 @@ static size_t try_each(const uint32_t *ids, size_t n, int *code)
 	return n;
 }
 
-/* Does /proc/kallsyms show addresses? Who may not see them is shown zeroes. */
+/* Whether /proc/kallsyms shows addresses. Without permission it shows zeros. */
 static bool sees_kernel(void)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
@@ -125,7 +125,7 @@ static bool sees_kernel(void)
 }
 
 struct verdict {
-	size_t at; /* n = all may be read; of none: 1 = kernel addresses may be seen */
+	size_t at; /* index of the first refused id, n = none; without ids: 1 = kernel addresses are shown */
 	int code;
 };
 
@@ -188,7 +188,7 @@ int owner_become(struct owner *ret, struct err *e)
 	return rc;
 }
 
-/* Of the permitted ones all but LOWERED are in force. What cannot be had is missed by who needs it. */
+/* Make all permitted capabilities but LOWERED effective. If this fails, the call that needs one fails. */
 static void put_in_force(uint64_t lowered)
 {
 	uint64_t have;

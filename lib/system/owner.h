@@ -1,81 +1,83 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * owner - a program that has its capabilities from its file, and is no way
- * round the system's permissions for who starts it.
+ * owner - limits for a program whose file has capabilities, so that it does not
+ * bypass the system's permissions for the user who starts it.
  *
- * Whoever starts a file with capabilities (setcap(8)), or one with the
- * set-user-ID bit, has rights that were given to the program. They are to
- * reach what that user could read by himself, and nothing else: his own
- * processes by the rule of ptrace(2), "Ptrace access mode checking", with
- * PTRACE_MODE_READ, and files that he can open. So:
+ * A user who starts a file with capabilities (setcap(8)) or with the set-user-ID
+ * bit gets rights that were given to the program. They must reach only what the
+ * user could read without them: the user's own processes by the rule of
+ * ptrace(2), "Ptrace access mode checking", with PTRACE_MODE_READ, and files that
+ * the user can open. Therefore:
  *
- * - owner_become() gives up every right but those without which there is no
- *   BPF. From then on all files, also those of /proc/PID, are opened as the
- *   user would open them: the kernel checks each of them, at the open itself,
- *   so a PID that is another process's by then is no way in.
- * - BPF asks at each switch, with the ids of owner_opts: bpf/offcpu_owner.bpf.h.
- * - owner_check() tells beforehand, by trying it, that a process which was
- *   asked for by its id is none of the user's.
+ * - owner_become() gives up all rights but those that BPF needs. From then on all
+ *   files, including those in /proc/PID, are opened with the user's permissions:
+ *   the kernel checks each of them when it is opened, so a PID that belongs to
+ *   another process by then gives no access.
+ * - The BPF programs check the owner of a task with owner_uid and owner_gid:
+ *   bpf/offcpu_owner.bpf.h.
+ * - owner_check() finds out in advance, by trying, that a process requested by
+ *   its id is not one that the user may read.
  *
- * Capabilities that the caller had himself (root; sudo; ambient ones, as
- * AmbientCapabilities= of systemd gives) are used as ever. The kernel tells
- * the two apart: AT_SECURE of getauxval(3) is set when an exec gave rights that
- * the caller had not (cap_bprm_creds_from_file() of security/commoncap.c).
+ * Capabilities that the caller already had (root; sudo; ambient ones, as set by
+ * AmbientCapabilities= of systemd) are used without these limits. The kernel
+ * distinguishes the two: AT_SECURE of getauxval(3) is set if an exec gave rights
+ * that the caller did not have (cap_bprm_creds_from_file() in
+ * security/commoncap.c).
  */
 #ifndef STACKTOOLS_SYSTEM_OWNER_H
 #define STACKTOOLS_SYSTEM_OWNER_H
 
 #include "base/err.h"
 
-/* The rule for a process whose AT_SECURE is SECURE and whose real user is UID. */
+/* Whether the rule applies to a process whose AT_SECURE is SECURE and whose real user is UID. */
 bool owner_rule(bool secure, uint32_t uid);
 
-/* Does it apply to this one? The answer never changes, whatever is given up meanwhile. */
+/* Whether the rule applies to this process. The answer never changes, whatever is given up meanwhile. */
 bool owner_applies(void);
 
 struct owner {
-	bool only; /* owner_applies(): record only what is below */
-	uint32_t uid, gid; /* the real ones; UINT32_MAX = in another user namespace than the first one, where
-			      no capability reaches BPF */
-	bool no_kernel; /* /proc/kallsyms shows the user no address: neither may the capture */
+	bool only; /* owner_applies(): record only processes of the ids below */
+	uint32_t uid, gid; /* the real ids; UINT32_MAX = not in the first user namespace, where no capability
+			      reaches BPF */
+	bool no_kernel; /* /proc/kallsyms shows the user no addresses, so the capture must not either */
 };
 
 /*
- * Where the rule applies: user and group become the real ones again, and of
- * the capabilities, permitted ones included, stay those for BPF and for what
- * is no other process's; a child without any finds out what the user may know
- * of the kernel. Nothing where it does not. Call it first, before there is a
- * second thread, and before any file is opened. -errno where something is
- * refused: go on in no case.
+ * If the rule applies: sets the user and group back to the real ids, and keeps,
+ * even as permitted, only the capabilities for BPF and for data that is not
+ * another process's; a child without capabilities finds out what the user may
+ * know about the kernel. Otherwise does nothing. Call it first, before there is a
+ * second thread and before any file is opened. -errno if something is refused:
+ * then never continue.
  */
 int owner_become(struct owner *ret, struct err *e);
 
 /*
- * Some of what is kept is in force only between these two, in this thread and
- * in those that it starts meanwhile: CAP_PERFMON, which loading, attaching and
- * perf events take, makes the maps of all processes readable too. So open
- * nothing of another process between them. Nothing where the rule does not
+ * Some of the kept capabilities are effective only between these two calls, in
+ * this thread and in threads that it starts meanwhile: CAP_PERFMON, which loading,
+ * attaching and perf events need, also makes the maps of all processes readable.
+ * So open nothing of another process between them. No effect if the rule does not
  * apply.
  */
 void owner_raise(void);
 void owner_lower(void);
 
 /*
- * In a forked child that will exec what the user wants: it becomes a process
- * as any of his, without any capability, and to be traced by him. Nothing
- * where the rule does not apply; -errno, and the child has to end.
+ * For a forked child that will exec a command of the user: it becomes an ordinary
+ * process of the user, without any capability, which the user may trace. No
+ * effect if the rule does not apply. On -errno the child must exit.
  */
 int owner_shed(void);
 
 /*
- * May the user, without any capability, read the memory of each of the N
- * processes or threads IDS? A child without any tries it: it opens
+ * Check that the user may, without any capability, read the memory of each of the
+ * N processes or threads IDS: a child without capabilities tries to open
  * /proc/ID/maps. 0; -EACCES with the message for the first that is refused;
- * -ESRCH for one that has ended meanwhile. Where the rule does not apply
- * nothing is tried: 0.
+ * -ESRCH for one that has ended meanwhile. If the rule does not apply, nothing is
+ * tried: 0.
  *
- * This is for the message. An id that becomes another process's afterwards
- * gains nothing: BPF and every open ask again.
+ * This only serves the error message. An id that is reused afterwards gives no
+ * access: BPF and every open check again.
  */
 int owner_check(const uint32_t *ids, size_t n, struct err *e);
 

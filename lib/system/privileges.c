@@ -13,13 +13,13 @@
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 
-/* Room for every capability there is, named in one clause. */
+/* Room for the names of all capabilities in one clause. */
 #define CLAUSE_MAX 1024
 
-/* PROC_USER_INIT_INO of the kernel: the first user namespace's inode. */
+/* PROC_USER_INIT_INO of the kernel: the inode of the first user namespace. */
 static const char first_user_ns[] = "user:[4026531837]";
 
-/* A string that is built by appending; what does not fit is cut. */
+/* A string that is built by appending, and cut if it does not fit. */
 struct clause {
 	char *p;
 	size_t len, cap;
@@ -88,7 +88,7 @@ const char *priv_name(int cap, char *buf, size_t size)
 {
 	char *name = cap_to_name(cap);
 
-	/* libcap gives the bare number for what it does not know */
+	/* libcap returns the bare number for a capability that it does not know */
 	if (!name || isdigit((unsigned char)name[0])) {
 		snprintf(buf, size, "CAP_%d", cap);
 	} else {
@@ -122,7 +122,7 @@ size_t priv_missing(const int *caps, size_t n, char *buf, size_t cap)
 	return missing;
 }
 
-/* The beginning of the file at PATH; "" where it cannot be read. */
+/* Read the start of the file at PATH; "" if it cannot be read. */
 static void read_whole(const char *path, char *buf, size_t cap)
 {
 	FILE *f = fopen(path, "re");
@@ -202,9 +202,9 @@ bool priv_lockdown(char *mode, size_t cap)
 }
 
 /*
- * What besides capabilities can forbid BPF here, as a clause: "a seccomp
- * filter is in force", "in a user namespace, where capabilities do not reach
- * the kernel". Returns false with BUF "" where nothing is seen.
+ * What besides capabilities may forbid BPF here, as a clause: "a seccomp filter is
+ * in force", "in a user namespace, where capabilities do not reach the kernel".
+ * False with BUF "" if nothing is found.
  */
 static bool priv_obstacle(char *buf, size_t cap)
 {
@@ -226,7 +226,7 @@ static bool priv_obstacle(char *buf, size_t cap)
 	return c.len != 0;
 }
 
-/* S in single quotes, with those inside it escaped, as sh(1) wants it. */
+/* Put S in single quotes, with single quotes in it escaped for sh(1). */
 static void put_quoted(struct clause *c, const char *s)
 {
 	clause_put(c, "'");
@@ -260,7 +260,7 @@ static bool outside_bounding_set(const int *caps, size_t n)
 	return false;
 }
 
-/* Why capabilities of the file EXE have no effect when this process starts it, or NULL. */
+/* Why the capabilities of the file EXE have no effect when this process starts it, or NULL. */
 static const char *file_caps_void(const char *exe)
 {
 	struct statvfs fs;
@@ -292,7 +292,7 @@ static void grant_hint(const int *caps, size_t n, struct err *e)
 		err_hint(e, "run as root, or: %s", command);
 }
 
-/* Before Linux 5.11 BPF memory counts against it, and what is beyond is refused with EPERM. */
+/* Before Linux 5.11 BPF memory counts against RLIMIT_MEMLOCK, and exceeding that fails with EPERM. */
 static bool memlock_bounds(uint64_t *kib)
 {
 	unsigned int major, minor;
@@ -339,7 +339,7 @@ int priv_explain(const char *what, int code, const int *caps, size_t n, struct e
 	return code;
 }
 
-/* What the kernels of Debian and Ubuntu make of values above 2. */
+/* The kernels of Debian and Ubuntu require CAP_SYS_ADMIN for values above 2. */
 static bool perf_takes_admin(long *paranoid)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");

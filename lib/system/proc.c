@@ -20,7 +20,7 @@ static bool read_status(FILE *f, struct procinfo_status *ret)
 	return false;
 }
 
-/* NSpid lists the numbers of a process from /proc's namespace down to its own. */
+/* NSpid lists the IDs of a process from the namespace of /proc down to its own. */
 bool procinfo_own_namespace(void)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/self/status", "re");
@@ -30,7 +30,7 @@ bool procinfo_own_namespace(void)
 	while (f && fgets(line, sizeof(line), f))
 		if (strncmp(line, "NSpid:", 6) == 0)
 			return sscanf(line + 6, "%u %u", &mine, &inner) == 1;
-	/* a kernel without PID namespaces; where there is no /proc at all, its readers tell */
+	/* a kernel without PID namespaces; if there is no /proc at all, its readers report that */
 	return f || access("/proc/self", F_OK) == 0 || access("/proc/1", F_OK) != 0;
 }
 
@@ -93,7 +93,7 @@ void procinfo_comm(uint32_t pid, char comm[PROCINFO_COMM_LEN])
 	f = fopen(path, "re");
 	if (!f)
 		return;
-	/* a name may hold newlines of its own: only the last byte is the file's */
+	/* a name may contain newlines: the kernel added only the last one */
 	n = fread(comm, 1, PROCINFO_COMM_LEN - 1, f);
 	if (n && comm[n - 1] == '\n')
 		n--;
@@ -125,7 +125,7 @@ bool procinfo_strip_deleted(char *path)
 	return true;
 }
 
-/* Text of FILE of the thread, cut at SIZE; its length, or -errno. */
+/* Read FILE of the thread into TEXT, cut to SIZE with its NUL. Its length, or -errno. */
 static ssize_t read_text(uint32_t tgid, uint32_t tid, const char *file, char *text, size_t size)
 {
 	char path[64];
@@ -141,7 +141,7 @@ static ssize_t read_text(uint32_t tgid, uint32_t tid, const char *file, char *te
 	return n;
 }
 
-/* What this time namespace adds to CLOCK_BOOTTIME, in ticks. */
+/* The offset of this time namespace for CLOCK_BOOTTIME, in ticks. */
 static int64_t ticks_added(void)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/self/timens_offsets", "re");
@@ -154,7 +154,7 @@ static int64_t ticks_added(void)
 	return s * (1000000000 / THREADSTAT_TICK_NS);
 }
 
-/* A name may hold parentheses and spaces: it ends at the last one. */
+/* A name may contain parentheses and spaces: it ends at the last ')'. */
 static bool take_name(const char *text, const char *end, char comm[16])
 {
 	const char *begin = strchr(text, '(');
@@ -219,7 +219,7 @@ uint32_t threadstat_own_id(uint32_t tgid, uint32_t tid)
 	line = strstr(text, "\nNSpid:");
 	if (!line)
 		return tid;
-	/* from our namespace inwards */
+	/* from our namespace to the innermost one */
 	for (line += strlen("\nNSpid:"); sscanf(line, "%*[ \t]%" SCNu32 "%n", &id, &used) == 1; line += used)
 		;
 	return id;

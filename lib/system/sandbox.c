@@ -21,13 +21,13 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* What can be denied, by version: a kernel refuses bits that it does not know. */
+/* The rights that can be denied, by Landlock version: a kernel refuses bits that it does not know. */
 static const uint64_t known[] = { 0, (1 << 13) - 1, (1 << 14) - 1, (1 << 15) - 1, (1 << 15) - 1,
 	(1 << 16) - 1 };
 
 #define READS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 #define OF_FILES                                                                                             \
-	(LANDLOCK_ACCESS_FS_WRITE_FILE | (1 << 14) /* truncate */) /* what is no right of a directory */
+	(LANDLOCK_ACCESS_FS_WRITE_FILE | (1 << 14) /* truncate */) /* rights that a single file can have */
 
 int pathlock_version(void)
 {
@@ -36,7 +36,7 @@ int pathlock_version(void)
 	return version > 0 ? (int)version : 0;
 }
 
-/* A descriptor of a set of rules that denies all of WHAT that the kernel knows. */
+/* A descriptor of a ruleset that denies all rights in WHAT that the kernel knows, or -1. */
 static int new_rules(uint64_t what, uint64_t *handled)
 {
 	int version = pathlock_version();
@@ -96,13 +96,13 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* All of them out of the way first: one may be where another one goes. */
+/* First move all descriptors out of the way: one may have the number that another one will get. */
 static int move_up(const struct sandbox_opts *o, int *up, struct err *e)
 {
 	const int above = SANDBOX_FD + 1 + (int)o->n_more;
 	struct rlimit files;
 
-	if (o->n_more && getrlimit(RLIMIT_NOFILE, &files) == 0) { /* for a moment there are twice as many */
+	if (o->n_more && getrlimit(RLIMIT_NOFILE, &files) == 0) { /* twice as many are open for a moment */
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
@@ -122,7 +122,7 @@ static int keep_only(const struct sandbox_opts *o, struct err *e)
 	_cleanup_free_ int *up = calloc(o->n_more + 1, sizeof(*up));
 	int rc = up ? move_up(o, up, e) : err_nomem(e, "descriptors"), null = open("/dev/null", O_RDWR);
 
-	/* stray output must not go where a file that was handed over happens to be */
+	/* stray output must not go to a file that was passed to the process */
 	for (int i = 0; i < SANDBOX_FD; i++) {
 		if (null < 0)
 			close(i);
@@ -138,7 +138,7 @@ static int keep_only(const struct sandbox_opts *o, struct err *e)
 	return 0;
 }
 
-/* BPF maps and ring buffers of the parent: nothing to be written by this process. */
+/* Unmap BPF maps and ring buffers of the parent, which this process must not write to. */
 static int unmap_shared(struct err *e)
 {
 	_cleanup_free_ char *text = NULL;
@@ -152,7 +152,7 @@ static int unmap_shared(struct err *e)
 		const char *perms = strchr(line, ' ');
 		struct procmap m;
 
-		/* few are shared: "-w-s" at the place of "rw-p" */
+		/* few are shared and writable: check for 'w' and 's' in the permissions first */
 		if (perms && strlen(perms) > 4 && perms[2] == 'w' && perms[4] == 's' &&
 			procmaps_parse(line, &m) && (m.flags & MAP_SHARED) && (m.prot & PROT_WRITE))
 			munmap((void *)(uintptr_t)m.start, m.end - m.start);
@@ -165,10 +165,10 @@ static void go_first_without_memory(void)
 	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
 	if (fd >= 0 && write(fd, "1000", 4) != 4)
-		return; /* as likely to go as anybody */
+		return; /* as likely to be killed as any process */
 }
 
-/* In bytes; 0 = cannot be told. */
+/* In bytes; 0 = unknown. */
 static uint64_t address_space(void)
 {
 	_cleanup_close_ int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -197,7 +197,8 @@ static int set_limits(const struct sandbox_opts *o, struct err *e)
 	int rc = has ? limit(RLIMIT_AS, has + o->memory_bytes) : -ENOENT;
 
 	rc = rc ? rc : limit(RLIMIT_FSIZE, o->file_bytes);
-	/* the kernel holds the bound against every descriptor that the user has on its way somewhere */
+	/* the kernel also applies this limit to all descriptors of the user that are being sent over sockets
+	 */
 	if (!o->keep_caps)
 		rc = rc ? rc
 			: limit(RLIMIT_NOFILE, SANDBOX_FD + 1 + o->n_more + MAX(o->n_received, SANDBOX_FDS));
@@ -211,15 +212,15 @@ static void drop_user(void)
 
 	if (geteuid() != 0 || !priv_have(CAP_SETUID) || !priv_have(CAP_SETGID))
 		return;
-	/* refused where a user namespace does not have them: capabilities go all the same */
+	/* refused if the user namespace does not have these ids: the capabilities are given up anyway */
 	refused = setgroups(0, NULL);
 	refused |= setresgid(SANDBOX_UID, SANDBOX_UID, SANDBOX_UID);
-	/* the saved one stays: a parent that has given up CAP_KILL has to be able to end it */
+	/* the saved user stays: a parent that has given up CAP_KILL must be able to kill this process */
 	refused |= setresuid(SANDBOX_UID, SANDBOX_UID, 0);
 	(void)refused;
 }
 
-/* The bounding set first, as that takes a capability. */
+/* The bounding set comes first, because emptying it needs a capability. */
 static int drop_privileges(uint64_t keep, struct err *e)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -229,7 +230,7 @@ static int drop_privileges(uint64_t keep, struct err *e)
 	};
 
 	for (unsigned long cap = 0; prctl(PR_CAPBSET_DROP, cap) == 0;
-		cap++) /* the first it refuses, it refuses all */
+		cap++) /* if the first is refused, all are */
 		;
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (!keep)
@@ -254,7 +255,7 @@ int child_begin(pid_t parent, struct err *e)
 	return child_bind(parent, e);
 }
 
-/* What parsing takes, for one that has no privilege. */
+/* The system calls of a process without privileges that parses. */
 static const struct syscall_rule usual[] = {
 	SYSCALL_ALLOW(pread64),
 	SYSCALL_ALLOW(pwrite64),
@@ -263,7 +264,7 @@ static const struct syscall_rule usual[] = {
 	SYSCALL_ALLOW(close),
 	SYSCALL_ALLOW(recvmsg),
 	SYSCALL_ALLOW(sendmsg),
-	/* what the C library does unasked */
+	/* made by the C library on its own */
 	SYSCALL_ALLOW(futex),
 	SYSCALL_ALLOW(sched_yield),
 	SYSCALL_ALLOW(getrandom),
@@ -274,7 +275,7 @@ static const struct syscall_rule usual[] = {
 	SYSCALL_ALLOW(rt_sigreturn),
 	SYSCALL_ALLOW(exit),
 	SYSCALL_ALLOW(exit_group),
-	/* memory of its own, without code */
+	/* private memory, not executable */
 	SYSCALL_ALLOW(brk),
 	SYSCALL_ALLOW(munmap),
 	SYSCALL_ALLOW(mremap),
@@ -291,9 +292,10 @@ int sandbox_filter(const struct sandbox_opts *o, struct sock_fprog *ret, struct 
 }
 
 /*
- * Who is a thread's child has its memory from an arena of that thread, and
- * before the C library gives any of such back it asks /proc whether it may:
- * that kills here. So nothing is given back before the end.
+ * A process that was forked by a thread allocates from the arena of that thread.
+ * Before glibc returns memory of such an arena to the kernel, it opens a file in
+ * /proc, and this system call kills the process. So no memory is returned before
+ * the end.
  */
 static void keep_memory(void)
 {
@@ -304,7 +306,7 @@ static void keep_memory(void)
 
 int sandbox_enter(const struct sandbox_opts *o, struct err *e)
 {
-	struct sock_fprog own = { 0 }; /* as long as the process */
+	struct sock_fprog own = { 0 }; /* lives as long as the process */
 	int rc = o->filter ? 0 : sandbox_filter(o, &own, e);
 
 	if (rc)
@@ -324,8 +326,8 @@ int sandbox_enter(const struct sandbox_opts *o, struct err *e)
 	rc = set_limits(o, e);
 	rc = rc ? rc : drop_privileges(o->keep_caps, e);
 	if (!rc && !o->keep_caps)
-		pathlock_all(); /* where there is none the filter of system calls denies open(2) as well */
-	/* a change of user forgets both */
+		pathlock_all(); /* without Landlock, the system call filter still denies open(2) */
+	/* a change of the user resets both */
 	if (!rc && prctl(PR_SET_DUMPABLE, 0) != 0)
 		rc = err_sys(e, -errno, "cannot hide a process from others");
 	rc = rc ? rc : child_bind(o->parent, e);

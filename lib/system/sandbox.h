@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sandbox - giving up for good whatever work on hostile bytes does not take.
+ * sandbox - permanently giving up everything that parsing untrusted input does not need.
  *
- * For a process that has just been forked, is of one thread, and will read
- * what somebody hands it over a socket: it computes, and writes into files
- * that it is handed. Sources: capabilities(7), prctl(2), seccomp(2), landlock(7),
- * Documentation/userspace-api/seccomp_filter.rst of Linux.
+ * For a process that has just been forked, has one thread, and will read input
+ * that it receives over a socket: it computes, and writes to files whose
+ * descriptors it receives. Sources: capabilities(7), prctl(2), seccomp(2),
+ * landlock(7), Documentation/userspace-api/seccomp_filter.rst of Linux.
  */
 #ifndef STACKTOOLS_SYSTEM_SANDBOX_H
 #define STACKTOOLS_SYSTEM_SANDBOX_H
@@ -18,92 +18,94 @@
 #include <sys/types.h>
 
 /*
- * pathlock - giving up paths for good, by Landlock.
+ * pathlock - permanently giving up access by path, with Landlock.
  *
- * It holds for the calling thread and whatever it starts; descriptors that
- * are open stay usable. no_new_privs has to be set. Source: landlock(7),
+ * It applies to the calling thread and everything that it starts; open descriptors
+ * stay usable. no_new_privs must be set. Source: landlock(7),
  * Documentation/userspace-api/landlock.rst of Linux.
  */
 
-/* The version of Landlock that the kernel has; 0 = none, or it is switched off. */
+/* The Landlock version of the kernel; 0 = none, or it is disabled. */
 int pathlock_version(void);
 
-/* No path leads anywhere any more. False where the kernel cannot do that. */
+/* Deny all access by path. False if the kernel cannot do that. */
 bool pathlock_all(void);
 
 /*
- * Nothing is written, made, removed, renamed or executed by a path any more,
- * but below the N directories (and files, which are written only) in PATHS;
- * those that do not exist, or are NULL, are left out. Reading stays. False where the kernel
- * cannot do that.
+ * Deny executing by path, and deny writing, creating, removing and renaming by
+ * path except below the N directories in PATHS; a file in PATHS may be written.
+ * A path that is NULL or does not exist is ignored. Reading stays permitted.
+ * False if the kernel cannot do that.
  */
 bool pathlock_writing(const char *const *paths, size_t n);
 
-#define SANDBOX_FD 3 /* where keep_fd is afterwards, the others behind it; 0 to 2 are /dev/null */
-#define SANDBOX_FDS 2 /* how many descriptors can be open besides */
+#define SANDBOX_FD 3 /* the number that keep_fd gets; more_fds follow; 0 to 2 are /dev/null */
+#define SANDBOX_FDS 2 /* further descriptors that can be open */
 #define SANDBOX_UID 65534 /* the user and group "nobody" */
 
 struct sandbox_opts {
 	int keep_fd; /* the descriptor that stays open */
-	const int *more_fds; /* and more of them, which are SANDBOX_FD + 1 and so on afterwards */
+	const int *more_fds; /* more descriptors, which become SANDBOX_FD + 1 and so on */
 	size_t n_more;
 	pid_t parent; /* its getpid(), taken before the fork: when it ends, so does this process */
 	const char *comm; /* its name for ps(1) */
-	uint64_t memory_bytes; /* of address space, more than it has now */
-	uint64_t file_bytes; /* of the largest file that it may write */
-	size_t n_received; /* descriptors that it may have been sent over keep_fd and hold; 0 = SANDBOX_FDS */
-	uint64_t keep_caps; /* a bit set of capabilities that it has and keeps: for one that opens, and parses
-			       nothing */
-	/* with those: the system calls that it may make; NULL = the usual ones */
+	uint64_t memory_bytes; /* address space that it may use, beyond its present size */
+	uint64_t file_bytes; /* size of the largest file that it may write */
+	size_t n_received; /* descriptors that it may receive over keep_fd and hold; 0 = SANDBOX_FDS */
+	uint64_t keep_caps; /* a bit set of capabilities that it has and keeps: for a process that opens files
+			       and parses nothing */
+	/* the system calls that it may make, for use with keep_caps; NULL = the usual ones */
 	const struct syscall_rule *rules;
 	size_t n_rules;
 	const struct sock_fprog
-		*filter; /* sandbox_filter() of all this, made before the fork; NULL = made inside */
+		*filter; /* the result of sandbox_filter(), made before the fork; NULL = made inside */
 };
 
-/* The filter of system calls that O asks for. Release *RET with syscall_filter_free(). */
+/* The system call filter for O. Release *RET with syscall_filter_free(). */
 int sandbox_filter(const struct sandbox_opts *o, struct sock_fprog *ret, struct err *e);
 
 /*
- * What every child process of ours begins with: its handlers of signals are
- * gone, none is blocked, HUP, INT, QUIT, TERM, PIPE and XFSZ are ignored, and
- * SIGKILL comes when the thread of PARENT that forked it ends. -ESRCH when it has.
+ * The first step of every child process of ours: resets signal handlers, unblocks
+ * all signals, ignores HUP, INT, QUIT, TERM, PIPE and XFSZ, and makes the kernel
+ * send SIGKILL when the thread of PARENT that forked it ends. -ESRCH if it has
+ * ended already.
  */
 int child_begin(pid_t parent, struct err *e);
 
-/* The last of these again: the kernel forgets it when a process changes its user or capabilities. */
+/* Only the last of these: the kernel clears it when a process changes its user or capabilities. */
 int child_bind(pid_t parent, struct err *e);
 
 /*
- * Enter it. Afterwards:
+ * Enter the sandbox. Afterwards:
  *
- * - it is in a session of its own, and child_begin() has been called;
- * - no descriptor but the above, and no writable memory that is shared with
- *   the parent;
- * - no path of any file system leads anywhere, where the kernel has Landlock;
- * - no capability, not even to be had by exec, and where the process was root
- *   and may change that (CAP_SETUID, CAP_SETGID) user, group and groups are
- *   nobody's, but for the saved user, by which a parent without CAP_KILL can
- *   end it. A parent that has given up its capabilities (system/drop.h) makes
- *   children that stay root's, of which there is nothing left but the number:
- *   no path leads anywhere and no call takes one;
- * - it leaves no core, cannot be traced, and is the first to go when memory
- *   runs out, if its parent may still write into /proc;
- * - system calls: read and write at an offset, size and truncate what is
- *   open, close, recvmsg, sendmsg, private anonymous memory that cannot be
- *   executed, time, random bytes, exit. Any other one kills it with SIGSYS.
- *   Where the kernel has no seccomp filters, all the rest holds.
+ * - the process is in its own session, with signals as after child_begin();
+ * - it has no descriptors but the above, and no writable memory that is shared
+ *   with the parent;
+ * - with Landlock in the kernel, it cannot access any path of any file system;
+ * - it has no capability and cannot get any by exec. If it was root and may change
+ *   that (CAP_SETUID, CAP_SETGID), its user and group become SANDBOX_UID and its
+ *   supplementary groups are removed, but the saved user stays, so that a parent
+ *   without CAP_KILL can kill it. Children of a parent that has given up its
+ *   capabilities (system/drop.h) keep the user ID of root, which gives them
+ *   nothing: no path is accessible and no permitted system call takes one;
+ * - it leaves no core, cannot be traced, and is the first to be killed when memory
+ *   runs out, if its parent may still write to /proc;
+ * - it may make system calls to read and write at an offset, to get the size of
+ *   open files and truncate them, close, recvmsg, sendmsg, and for private
+ *   anonymous memory that is not executable, time, random bytes and exit. Any
+ *   other system call kills it with SIGSYS. Without seccomp filters in the kernel,
+ *   all the rest still holds.
  *
- * With keep_caps these stay permitted and effective (and no others), the user
- * stays, paths do (Landlock would take away the right to look at other
- * processes), and `rules` say which system calls there are.
+ * With keep_caps, exactly these capabilities stay permitted and effective, the
+ * user stays, paths stay accessible (Landlock would deny access to other
+ * processes), and `rules` lists the permitted system calls.
  *
- * -errno where something essential is refused; the process is good for
- * nothing but _exit(2) then, though SANDBOX_FD is there unless -EMFILE.
+ * -errno if something essential is refused. Then the process must only call
+ * _exit(2), but SANDBOX_FD is usable unless the error is -EMFILE.
  */
 int sandbox_enter(const struct sandbox_opts *o, struct err *e);
 
-/* "files are read under seccomp and Landlock 7": what the kernel has of it. */
+/* "files are read under seccomp and Landlock 7": the protections that the kernel has. */
 void sandbox_put(struct buf *b);
 
 #endif

@@ -22,7 +22,7 @@ static int add_rules(scmp_filter_ctx c, const struct syscall_rule *rules, size_t
 	return rc;
 }
 
-/* libseccomp 2.5 writes programs into files only. */
+/* libseccomp 2.5 exports programs to files only. */
 static int export(scmp_filter_ctx c, struct sock_fprog *ret, struct err *e)
 {
 	_cleanup_close_ int fd = memfd_create("syscall-filter", MFD_CLOEXEC);

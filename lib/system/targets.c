@@ -54,7 +54,6 @@ static int watch(struct targets *t, uint32_t pid, struct err *e)
 		t->n_pids++;
 		return 0;
 	}
-	/* the same process was given twice: it has a pidfd already, under another number */
 	int code = -errno;
 
 	close(fd);
@@ -105,7 +104,7 @@ bool targets_ended(struct targets *t)
 	if (!t->n_pids && !t->n_tids)
 		return false;
 	while (t->n_ended < t->n_pids && epoll_wait(t->epoll_fd, &ev, 1, 0) == 1) {
-		/* closing a pidfd takes it out of the epoll set */
+		/* closing a pidfd removes it from the epoll set */
 		close(ev.data.fd);
 		t->n_ended++;
 	}
@@ -119,7 +118,7 @@ bool targets_ended(struct targets *t)
 
 int targets_state_mask(const char *letters, uint32_t *ret, struct err *e)
 {
-	/* include/linux/sched.h; I is TASK_NOLOAD, which D then does not include */
+	/* include/linux/sched.h; I is TASK_NOLOAD, which D does not include */
 	static const struct {
 		char letter;
 		uint32_t bits;

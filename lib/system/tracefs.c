@@ -7,7 +7,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-/* A directory descriptor of a tracefs that no mount table shows, or -errno. */
+/* A directory descriptor of a tracefs that is in no mount table, or -errno. */
 static int mount_detached(void)
 {
 	_cleanup_close_ int fs = fsopen("tracefs", FSOPEN_CLOEXEC);
@@ -28,8 +28,8 @@ static int open_tracefs(struct err *e)
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
 		fd = open(places[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		/*
-		 * The directory is there whether something is mounted on it or not. Not faccessat(2):
-		 * it leaves the capabilities of an ordinary user out, and tracefs is root's alone.
+		 * The directory exists even if nothing is mounted on it. Not faccessat(2): for an
+		 * ordinary user it ignores capabilities, and only root may access tracefs.
 		 */
 		if (fd >= 0 && fstatat(fd, "events", &st, 0) == 0)
 			return fd;
@@ -40,7 +40,7 @@ static int open_tracefs(struct err *e)
 	return fd < 0 ? err_sys(e, fd, "tracefs is not mounted, and cannot be") : fd;
 }
 
-/* FILE of EVENT into TEXT; its length, or -errno with the message. */
+/* Read FILE of EVENT into TEXT. Its length, or -errno with the message. */
 static int read_file(const char *event, const char *file, char *text, size_t size, struct err *e)
 {
 	_cleanup_close_ int fs = open_tracefs(e);
@@ -80,7 +80,7 @@ int tracefs_event_id(const char *event, struct err *e)
 	return id > 0 ? id : err_set(e, -EINVAL, "'events/%s/id' of tracefs holds no number", event);
 }
 
-/* Is the declaration DECL of LEN bytes, "char name[16]", that of NAME? */
+/* Whether DECL, LEN bytes such as "char name[16]", declares NAME. */
 static bool declares(const char *decl, size_t len, const char *name)
 {
 	size_t n = strlen(name);
@@ -96,7 +96,7 @@ static bool take_field(const char *line, struct tracefs_field *f)
 	const char *decl = line + strlen("\tfield:"), *end = strchr(decl, ';');
 	unsigned int offset, size;
 
-	/* "__data_loc char[] name": what stands there is no field but where it is */
+	/* "__data_loc char[] name": the record holds the location of the field, not the field */
 	if (!end || !declares(decl, (size_t)(end - decl), f->name) ||
 		memmem(decl, (size_t)(end - decl), "_loc ", 5))
 		return false;

@@ -8,15 +8,15 @@
 #include <sys/mman.h>
 
 /*
- * The most that every kernel takes. Pages that are never touched cost nothing; they are mapped here, because
- * calloc() takes a second one of this size from its heap, and clears all of it.
+ * The largest size that every kernel accepts. Pages that are never touched cost nothing. Allocated with
+ * mmap(2), because calloc() takes a second buffer of this size from its heap and clears all of it.
  */
 #define VERIFIER_LOG_BYTES (UINT32_MAX >> 8)
 
 /*
- * One buffer serves all programs, for libbpf asks for a log only when a load
- * has failed, and gives up then. The log of the program number I begins at byte
- * I, behind zeroes: so the buffer tells which program it was.
+ * One buffer serves all programs, because libbpf requests a log only when a load
+ * has failed, and then gives up. The log of program number I begins at byte I,
+ * after zeros: so the buffer shows which program it was.
  */
 int verifier_log_open(struct verifier_log *l, struct bpf_object *obj, struct err *e)
 {
@@ -45,7 +45,7 @@ void verifier_log_close(struct verifier_log *l)
 	*l = (struct verifier_log){ 0 };
 }
 
-/* Statistics, which follow the reason. */
+/* Whether LINE is one of the statistics that follow the reason. */
 static bool is_statistic(const char *line, size_t len)
 {
 	static const char *const begins[] = { "processed ", "verification time ", "stack depth " };
@@ -58,7 +58,7 @@ static bool is_statistic(const char *line, size_t len)
 
 const char *verifier_log_reason(const char *log, size_t *len)
 {
-	/* since Linux 7.3 a report of many lines follows the reason; it ends in advice to programmers */
+	/* since Linux 7.3 a long report follows the reason; it ends with advice for programmers */
 	static const char report[] = "Verification failed: ";
 	const char *reason = NULL;
 
@@ -88,8 +88,7 @@ static const char *program_name(const struct verifier_log *l, size_t number)
 	return "?";
 }
 
-/* The verifier shows where maps lie, "r1 = 0xff11000101be2c00": of no use to those who read the log
- * elsewhere. */
+/* Hide addresses of maps, "r1 = 0xff11000101be2c00", which are of no use to readers on other machines. */
 static void hide_addresses(char *log)
 {
 	for (char *p = log; (p = strstr(p, " = 0xff")); p += 7)
@@ -125,7 +124,7 @@ bool verifier_log_lockdown(struct err *e)
 	return true;
 }
 
-/* The verifier refuses helpers that read memory under that lockdown. */
+/* Under that lockdown the verifier refuses helpers that read memory. */
 static void hint(const char *reason, size_t len, struct err *e)
 {
 	if (!memmem(reason, len, "bpf_probe_read", 14) || !verifier_log_lockdown(e))

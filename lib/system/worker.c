@@ -13,21 +13,21 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define REPLY_SECONDS 10 /* a file system may take its time */
+#define REPLY_SECONDS 10 /* a file system may be slow */
 #define GRACE_MS 100
 #define KILLED_MS 1000
-#define WHY_BYTES 256 /* of the text of an error */
+#define WHY_BYTES 256 /* size of an error text */
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
 #endif
 
-/* What every message begins with. Number 0: it has begun, or a report. */
+/* The start of every message. Number 0: the worker has begun, or a report. */
 struct head {
 	uint32_t number;
 	int32_t error;
 };
 
-/* Room for descriptors, aligned as the macros want it. */
+/* Room for descriptors, aligned for the CMSG macros. */
 union control {
 	char bytes[CMSG_SPACE(WORKER_FDS * sizeof(int))];
 	struct cmsghdr align;
@@ -35,7 +35,7 @@ union control {
 
 struct worker {
 	struct worker_opts opts;
-	pthread_mutex_t lock; /* of calls and what follows */
+	pthread_mutex_t lock; /* for worker_call() and worker_stats(), and the fields below */
 	int sock; /* -1 = none */
 	pid_t pid; /* 0 = none */
 	bool ready;
@@ -70,7 +70,7 @@ static int send_one(
 	return sent < 0 ? -errno : 0;
 }
 
-/* All descriptors of M into FDS, -1 behind them. */
+/* Put the descriptors of M into FDS, followed by -1. */
 static void take_fds(struct msghdr *m, int *fds)
 {
 	struct cmsghdr *c = CMSG_FIRSTHDR(m);
@@ -94,9 +94,10 @@ static void close_fds(int *fds)
 }
 
 /*
- * One message into the N parts V, of which the first is the head; FDS NULL:
- * without descriptors; *CUT: not all of them fitted. Bytes behind the head; -EPIPE at
- * the end; -EMSGSIZE for one that is shorter than a head or longer than V; else -errno.
+ * Receive one message into the N parts V; the first part is the head. FDS NULL:
+ * no descriptors. *CUT: not all descriptors fitted. Returns the number of bytes
+ * after the head; -EPIPE at the end; -EMSGSIZE for a message that is shorter than
+ * a head or longer than V; else -errno.
  */
 static ssize_t receive_one(int sock, struct iovec *v, size_t n, int *fds, int flags, bool *cut)
 {
@@ -108,7 +109,7 @@ static ssize_t receive_one(int sock, struct iovec *v, size_t n, int *fds, int fl
 		m.msg_control = control.bytes;
 		m.msg_controllen = sizeof(control.bytes);
 	}
-	/* ECONNRESET comes before what is still to be read */
+	/* ECONNRESET is reported before the messages that are still unread */
 	do
 		len = recvmsg(sock, &m, flags | MSG_CMSG_CLOEXEC);
 	while (len < 0 && (errno == EINTR || errno == ECONNRESET));
@@ -161,14 +162,14 @@ int worker_report(int sock, const void *bytes, size_t len, int fd, bool wait)
 	return send_one(sock, &(struct head){ 0 }, bytes, len, &fd, fd >= 0, wait ? 0 : MSG_DONTWAIT);
 }
 
-/* Not _exit(2), under which a sanitizer would look for leaks by calls that are not allowed. */
+/* Not _exit(2), which makes a sanitizer check for leaks with system calls that the filter denies. */
 __attribute__((noreturn)) static void leave(int status)
 {
 	for (;;)
 		syscall(SYS_exit_group, status);
 }
 
-/* Nothing that it or a library prints is to meet the caller's output. */
+/* Keep everything that the child or a library prints out of the caller's output. */
 static void silence(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -203,9 +204,9 @@ __attribute__((noreturn)) static void be_worker(
 	leave(o->run(o->arg, sock));
 }
 
-/* --- its parent --- */
+/* --- the parent --- */
 
-/* fork(2), the child with all signals blocked: no handler of ours runs in it before it has forgotten them. */
+/* fork(2) with all signals blocked in the child: none of our handlers runs there before they are reset. */
 static pid_t fork_silently(void)
 {
 	sigset_t all, old;
@@ -254,7 +255,7 @@ int worker_restart(struct worker *w, struct err *e)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
 		return err_sys(e, -errno, "cannot start %s", w->opts.who);
-	/* reports are not to wait for their reader */
+	/* reports should not wait for their reader */
 	if (w->opts.reports)
 		setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &(int){ 1 << 20 }, sizeof(int));
 	pid = fork_worker(&w->opts, pair[1], pair[0], e);
@@ -336,12 +337,12 @@ static bool wait_for(int sock, int timeout_ms, uint64_t end_ns)
 	return poll(&p, 1, ms) >= 0 || errno == EINTR;
 }
 
-/* A message in the worker's buffers: N bytes behind its head, the first SIZE of them at BYTES. */
+/* A received message: N bytes after its head, the first SIZE of them at BYTES. */
 struct message {
 	struct head head;
 	char *bytes;
 	size_t size, n;
-	char more[WHY_BYTES]; /* the rest: room for an error's text, however short replies are */
+	char more[WHY_BYTES]; /* the rest: room for an error text, even if replies are short */
 };
 
 static void take_text(char *to, size_t to_size, const struct message *m)
@@ -352,7 +353,7 @@ static void take_text(char *to, size_t to_size, const struct message *m)
 		(int)(m->n - first), m->more);
 }
 
-/* M is what the worker may send: 1 = RET is filled, -EAGAIN = it has begun, else as worker_receive(). */
+/* Check and take M. 1 = RET is filled in; -EAGAIN = the worker has begun; else like worker_receive(). */
 static int take(struct worker *w, const struct message *m, struct worker_reply *ret)
 {
 	const struct head *h = &m->head;
@@ -378,13 +379,13 @@ static int take(struct worker *w, const struct message *m, struct worker_reply *
 	return 1;
 }
 
-/* The next message if it is there: as take(), and 0 = none. */
+/* Take the next message without waiting: like take(), and 0 = none. */
 static int next(struct worker *w, void *bytes, size_t size, bool want_fd, struct worker_reply *ret)
 {
 	struct message m = { .bytes = bytes, .size = size };
 	struct iovec v[] = { { &m.head, sizeof(m.head) }, { bytes, size }, { m.more, sizeof(m.more) } };
 	int fds[WORKER_FDS] = { -1, -1 }, rc;
-	bool cut; /* without room for a descriptor here, the reply has none */
+	bool cut; /* ignored: without a free descriptor here, the reply has none */
 	ssize_t n = receive_one(w->sock, v, ARRAY_LEN(v), want_fd ? fds : NULL, MSG_DONTWAIT, &cut);
 
 	*ret = (struct worker_reply){ .fd = -1 };
@@ -416,7 +417,7 @@ int worker_receive(
 	}
 }
 
-/* Has PID ended within MS? */
+/* Wait at most MS for PID to end. */
 static bool has_ended(pid_t pid, unsigned int ms)
 {
 	_cleanup_close_ int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -427,7 +428,7 @@ static bool has_ended(pid_t pid, unsigned int ms)
 	for (;;) {
 		uint64_t now;
 
-		/* -1: whoever waits for any child has taken it away */
+		/* -1: another wait, for any child, has reaped it */
 		if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid)
 			return true;
 		now = now_ns();
@@ -462,7 +463,7 @@ static void describe_end(const struct worker *w, bool killed, struct worker_end 
 		snprintf(end->why, sizeof(end->why), "%s has ended", who);
 }
 
-/* An answer that says why it did not begin may be there still. */
+/* A message that says why the worker could not begin may still be unread. */
 static void read_refusal(struct worker *w)
 {
 	struct worker_reply r;
@@ -516,7 +517,7 @@ int worker_ready(struct worker *w, struct err *e)
 	return err_set(e, w->refusal ? w->refusal : -EIO, "%s", end.why);
 }
 
-/* It is of no more use. WHAT it did, or NULL: it has ended. */
+/* Stop a worker that cannot be used any more. WHAT: what it did; NULL = it has ended. */
 static void give_up(struct worker *w, const char *what)
 {
 	struct worker_end end;
@@ -595,7 +596,7 @@ int worker_wait(struct worker *w, unsigned int seconds, struct err *e)
 int worker_try(int (*fn)(void *arg), void *arg)
 {
 	const struct rlimit no_core = { 0 };
-	/* in this order: the child has another getpid() */
+	/* in this order: getpid() differs in the child */
 	const pid_t parent = getpid(), pid = fork_silently();
 	pid_t got;
 	int status;
@@ -615,7 +616,7 @@ int worker_try(int (*fn)(void *arg), void *arg)
 
 void worker_hurry(void)
 {
-	/* struct sched_attr, which not every libc has */
+	/* struct sched_attr, which not every libc defines */
 	const struct {
 		uint32_t size, policy;
 		uint64_t flags;
@@ -631,7 +632,7 @@ int worker_memfd(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
 
-	/* not so much as a message of the kernel's log about the missing flag where it is known */
+	/* without the flag only if it is unknown: a kernel that knows it logs a message if it is missing */
 	if (fd < 0 && errno == EINVAL)
 		fd = memfd_create(name, MFD_CLOEXEC);
 	return fd < 0 ? -errno : fd;

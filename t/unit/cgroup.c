@@ -95,7 +95,7 @@ static void refusals(struct tap *t)
 	struct cgroup *c;
 	struct err e = { 0 };
 
-	tap_ok(t, cgroup_open("/tmp", &c, &e) == -EINVAL && strstr(e.msg, "is no cgroup"),
+	tap_ok(t, cgroup_open("/tmp", &c, &e) == -EINVAL && strstr(e.msg, "is not a cgroup"),
 		"a directory elsewhere is no cgroup");
 	tap_ok(t, cgroup_open("/no/such", &c, &e) == -ENOENT && e.hint[0], "nor is what does not exist");
 	tap_ok(t, cgroup_open("", &c, NULL) != 0 || (cgroup_close(c), true), "an empty path does no harm");

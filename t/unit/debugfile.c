@@ -311,7 +311,7 @@ static void test_mini_bad(struct tap *t)
 	tap_ok(t, xz.len < (100 << 20) / 1000 && mini(&xz, "id", 1 << 20, &m, &e) == -E2BIG,
 		"a bomb goes off outside");
 	pack(&xz, "no ELF file", 11, 0);
-	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL && strstr(e.msg, "no ELF file"),
+	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL && strstr(e.msg, "not an ELF file"),
 		"what is not an ELF file is reported");
 	pack(&xz, zeros, 100, 0);
 	xz.len -= 4;
@@ -324,7 +324,7 @@ static void test_mini_bad(struct tap *t)
 	tap_ok(t, damage_is_seen(&xz), "cut anywhere, any bit changed: it is refused");
 	buf_reset(&xz);
 	buf_put(&xz, "garbage that is no stream", 25);
-	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL && strstr(e.msg, "no xz"), "and what is none");
+	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL && strstr(e.msg, "not an xz"), "and what is none");
 	buf_reset(&xz);
 	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL, "an empty section holds no file");
 	buf_free(&xz);

@@ -299,7 +299,7 @@ static void test_wrong(struct tap *t)
 	kmod_fill(&m);
 	m.eh.e_type = ET_DYN;
 	put_module(MODULES "made_mod.ko", &m);
-	missed(t, "no kernel module", "nor what is none");
+	missed(t, "not a kernel module", "nor what is none");
 	kmod_fill(&m);
 	put_module(MODULES "made_mod.ko", &m);
 	put_module(MODULES "other/made_mod.ko", &m);

@@ -346,7 +346,7 @@ static void test_refusals(struct tap *t, const struct table *tab)
 	size_t first = v->segs[0].at, pc = first + 514 + 2 * v->segs[0].rows;
 	struct unwindtab out;
 
-	refuse(t, tab, 0, 1, 1, "no unwind table", "another magic");
+	refuse(t, tab, 0, 1, 1, "not an unwind table", "another magic");
 	refuse(t, tab, offsetof(struct unwindtab_head, vaddr), 0x10001, 8, "head", "an odd address");
 	refuse(t, tab, offsetof(struct unwindtab_head, n_segs), 65536, 4, "head", "too many segments");
 	refuse(t, tab, offsetof(struct unwindtab_head, n_segs), 65535, 4, "shorter",

@@ -711,7 +711,7 @@ static int undumpable(void)
 
 	until_state(pid, 'S');
 	usleep(10000);
-	rc = refusal(pid, "does not let itself");
+	rc = refusal(pid, "does not allow itself");
 	end(pid);
 	return rc;
 }

@@ -187,7 +187,7 @@ static void test_wrong(struct tap *t)
 	tap_ok(t, find(&h, "/nonexistent/vmlinux", &v, &e) == -ENOENT && !v.file,
 		"a named file that is not there is an error");
 	h.stext = 0;
-	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && !v.file && strstr(v.missed, "where its kernel was"),
+	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && !v.file && strstr(v.missed, "address of its kernel"),
 		"hidden addresses are reported as the reason");
 	tap_ok(t, find(&h, full, &v, &e) == -EINVAL, "and are an error for a file that is named");
 	h = host_of(7);
