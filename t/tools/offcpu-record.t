@@ -51,11 +51,11 @@ usage "--unwind-memory below its least" "'1023K' is out of range: 1048576 to 171
 usage "--unwind-memory beyond its most" "'17G' is out of range" -a --unwind-memory 17G
 usage "--unwind-memory beyond every number" "'99999999999999999999' is out of range" -a --unwind-memory 99999999999999999999
 usage "--unwind-memory without its argument" "needs an argument" -a --unwind-memory
-usage "--state with a letter that is none" "'Q' is no state letter" -a --state SQ
+usage "--state with a letter that is none" "'Q' is not a state letter" -a --state SQ
 usage "--state R points to --preempted" 'preempted' -a --state R
 usage "--state with nothing" 'no state letter' -a --state ''
-usage "a thread name of 16 bytes" 'no thread name' -c 1234567890123456
-usage "an empty thread name" 'no thread name' -c ''
+usage "a thread name of 16 bytes" 'not a thread name' -c 1234567890123456
+usage "an empty thread name" 'not a thread name' -c ''
 usage "a command without --" "unexpected argument 'sleep'.*after --" -a sleep 1
 usage "an unknown option" "unknown option '--no-such-option'" --no-such-option
 usage "an unknown option with an argument" "unknown option '--no-such-option'$" --no-such-option=5

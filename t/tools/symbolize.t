@@ -269,7 +269,7 @@ None None unverified
 plain plain 0 symtab None
 foo::bar(int) _ZN3foo3barEi 1 symtab None
 ['"'ksym', 'ksym', 'ksym', 'ksym', 'raw'"']
-'"['32-bit', 'EFAULT', 'between-samples', 'dropped', 'empty', 'exiting', 'expression', 'in-exec', 'kernel-thread', 'loop', 'lost', 'names-only', 'no-frame-pointer', 'no-mapping', 'no-memory', 'no-row', 'not-recorded', 'not-ready', 'not-seen', 'pc-only', 'register', 'truncated']
+'"['32-bit', 'EFAULT', 'between-samples', 'dropped', 'empty', 'exiting', 'expression', 'in-exec', 'kernel-thread', 'loop', 'lost', 'names-only', 'no-frame-pointer', 'no-mapping', 'no-memory', 'no-row', 'not-ready', 'not-recorded', 'not-seen', 'pc-only', 'register', 'truncated']
 [('no-row', '0xabcd')]" \
 		"JSON has every field, one object a line"
 else

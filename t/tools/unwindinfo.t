@@ -165,12 +165,12 @@ objcopy -R .eh_frame -R .eh_frame_hdr "$TMP/none" 2>/dev/null
 refuses 1 "'.*/none' has no unwind information" "a file without: status 1" "$TMP/none"
 refuses 2 "No such file" "a missing file" "$TMP/missing"
 mkfifo "$TMP/fifo"
-refuses 2 "no regular file" "a FIFO is not waited for" "$TMP/fifo"
-refuses 2 "no regular file" "a directory" "$TMP"
-refuses 2 "no regular file" "a device" /dev/zero
+refuses 2 "not a regular file" "a FIFO is not waited for" "$TMP/fifo"
+refuses 2 "not a regular file" "a directory" "$TMP"
+refuses 2 "not a regular file" "a device" /dev/zero
 : >"$TMP/empty"
-refuses 2 "no ELF file" "an empty file" "$TMP/empty"
-refuses 2 "no ELF file" "a text" "$0"
+refuses 2 "not an ELF file" "an empty file" "$TMP/empty"
+refuses 2 "not an ELF file" "a text" "$0"
 head -c 100 "$TMP/eh" >"$TMP/cut"
 refuses 2 "outside the file" "a file cut in its headers" "$TMP/cut"
 head -c $(($(wc -c <"$TMP/eh") - 200)) "$TMP/eh" >"$TMP/cut"
@@ -179,7 +179,7 @@ cp "$TMP/eh" "$TMP/arm" && perl "$cfi/patch.pl" "$TMP/arm" machine 0xb7
 refuses 2 "another machine than x86-64" "another machine" "$TMP/arm"
 perl -e 'open my $f, "<:raw", $ARGV[0]; local $/; $_ = <$f>; substr($_, 4, 1) = "\1"; print substr($_, 0, 52)' \
 	"$TMP/eh" | perl -pe 's/./\0/gs if 0; substr($_, 28, 24) = "\0" x 24 if $. == 1' >"$TMP/32"
-refuses 2 "another machine|no ELF" "a 32-bit file" "$TMP/32"
+refuses 2 "another machine|not an ELF" "a 32-bit file" "$TMP/32"
 refuses 2 "not linked" "an object file" "$TMP/prog.o"
 for field in size offset; do
 	cp "$TMP/eh" "$TMP/wild" && perl "$cfi/patch.pl" "$TMP/wild" .eh_frame $field 7fffffffffffffff
