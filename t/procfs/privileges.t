@@ -185,7 +185,7 @@ sleep 1
 ok 'a recorder whose helper was killed goes on' kill -0 "$rec_pid"
 rec_stop
 is "$rc" 1 'and ends with what is lost'
-like "$(cat "$TMP/rec.err")" 'one.s own rights reach: the process that samples threads was killed by SIGKILL' 'it says what is missing, and why'
+like "$(cat "$TMP/rec.err")" 'limited to your own permissions: the process that samples threads was killed by SIGKILL' 'it says what is missing, and why'
 like "$("$BIN/capinfo" "$TMP/k.cap")" 'helper=the process that samples threads was killed by SIGKILL' 'so does the capture'
 ok 'the looks that were not made are counted' test "$(counter "$TMP/k.cap" helper.lost)" -gt 0
 is "$(waits "$TMP/k.cap" '$n = 1 if $w->{comm} eq "s-sleep" && $w->{last_ns} > '"$killed")" 1 \
