@@ -305,6 +305,7 @@ static void blocked(struct tap *t)
 	rc = user_stacks_take(p, (uint32_t)pid, &stack, &e);
 	tap_ok(t, !rc && stack.len > 2 && stack.kind == CAPTURE_STACK_USER,
 		"a blocked thread has a stack%s%s", rc ? ": " : "", e.msg);
+	until_state(pid, 'S'); /* a stop wakes it: it goes back into its call */
 	tap_ok(t, tracer(pid) == 0 && state(pid) == 'S', "and is traced by nobody, and blocked, afterwards");
 	user_stacks_stats(p, &s);
 	tap_eq_u64(t, s.stacks, 1, "which is counted");
@@ -789,6 +790,7 @@ static void worker_dies(struct tap *t)
 	walktables_stats(own_tables(), &s);
 	tap_ok(t, good == 3 && s.files >= 2 && !s.failed,
 		"one that dies while it rests costs nothing: the next file has a new one");
+	until_state(pid, 'S'); /* see blocked() */
 	tap_ok(t, state(pid) == 'S' && tracer(pid) == 0, "nothing of it reaches the process");
 	user_stacks_close(p);
 	close_tables();
