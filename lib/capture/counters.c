@@ -30,12 +30,13 @@ static const struct counter counters[] = {
 	{ "waits.invisible", COUNTER_NOT_RECORDED, "wait", "waits",
 		"of processes that this PID namespace does not show" },
 
-	{ "procfs.looks", COUNTER_PLAIN, "sample", "samples", "of all threads" },
-	{ "procfs.looks_left_out", COUNTER_NOTE, "sample", "samples",
+	{ "procfs.samples", COUNTER_PLAIN, "sample", "samples", "of all threads" },
+	{ "procfs.samples_skipped", COUNTER_NOTE, "sample", "samples",
 		"not taken for lack of time, so the rate went down" },
-	{ "procfs.looks_late", COUNTER_NOTE, "sample", "samples", "late by more than half of their period" },
-	{ "procfs.look_ns", COUNTER_PLAIN, NULL, NULL, "of CPU time, for all samples" },
-	{ "procfs.look_max_ns", COUNTER_PLAIN, NULL, NULL, "of CPU time, for the longest sample" },
+	{ "procfs.samples_late", COUNTER_NOTE, "sample", "samples",
+		"late by more than half of their period" },
+	{ "procfs.sample_ns", COUNTER_PLAIN, NULL, NULL, "of CPU time, for all samples" },
+	{ "procfs.sample_max_ns", COUNTER_PLAIN, NULL, NULL, "of CPU time, for the longest sample" },
 	{ "procfs.threads", COUNTER_PLAIN, "thread", "threads", "sampled" },
 	{ "procfs.threads_ended", COUNTER_NOTE, "thread", "threads",
 		"ended: not seen after their last sample" },
@@ -143,14 +144,31 @@ static const struct counter counters[] = {
 		"the process that samples threads had ended" },
 	{ "broker.lost", COUNTER_LOST, "file or map not opened", "files and maps not opened",
 		"the process that opens them had ended" },
-	/* the same in captures of earlier builds */
-	{ "opener.asked", COUNTER_PLAIN, "request", "requests", "to the process that opens files" },
-	{ "looker.asked", COUNTER_PLAIN, "request", "requests", "to the process that samples threads" },
-	{ "looker.lost", COUNTER_LOST, "sample without privileges", "samples without privileges",
-		"the process that samples threads had ended" },
-	{ "opener.lost", COUNTER_LOST, "file or map not opened", "files and maps not opened",
-		"the process that opens them had ended" },
 };
+
+static const struct {
+	const char *former, *name;
+} renamed[] = {
+	{ "opener.asked", "broker.requests" },
+	{ "opener.lost", "broker.lost" },
+	{ "looker.asked", "helper.requests" },
+	{ "looker.lost", "helper.lost" },
+	{ "procfs.looks", "procfs.samples" },
+	{ "procfs.looks_late", "procfs.samples_late" },
+	{ "procfs.looks_left_out", "procfs.samples_skipped" },
+	{ "procfs.look_ns", "procfs.sample_ns" },
+	{ "procfs.look_max_ns", "procfs.sample_max_ns" },
+	{ "user.short.not-asked", "user.short.not-recorded" },
+	{ "user.short.between-looks", "user.short.between-samples" },
+};
+
+const char *counter_name(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(renamed); i++)
+		if (strcmp(renamed[i].former, name) == 0)
+			return renamed[i].name;
+	return name;
+}
 
 const struct counter *counter_find(const char *name)
 {
@@ -281,7 +299,7 @@ uint64_t counters_lost(const struct counters *c)
 
 static bool is_sampled(const struct counters *c)
 {
-	return find(c, "procfs.looks") != NULL;
+	return find(c, "procfs.samples") != NULL;
 }
 
 void counters_put_progress(struct buf *b, const struct counters *c, uint64_t ns)
@@ -290,7 +308,7 @@ void counters_put_progress(struct buf *b, const struct counters *c, uint64_t ns)
 
 	buftext_printf(b, "%" PRIu64 ".%u s  ", tenths / 10, (unsigned int)(tenths % 10));
 	if (is_sampled(c)) {
-		buftext_count(b, counters_get(c, "procfs.looks"), "sample", "samples");
+		buftext_count(b, counters_get(c, "procfs.samples"), "sample", "samples");
 		buftext_str(b, "  about ");
 	}
 	buftext_count(b, counters_get(c, "waits.recorded"), "wait", "waits");

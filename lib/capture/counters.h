@@ -34,6 +34,9 @@ struct counter {
 /* NULL if NAME is unknown. */
 const struct counter *counter_find(const char *name);
 
+/* The name today of a counter in a capture, which may be from an earlier build. */
+const char *counter_name(const char *name);
+
 /* "waits: the aggregation map was full", singular if VALUE is 1. False, and nothing, if NAME is unknown. */
 bool counter_put_meaning(struct buf *b, const char *name, uint64_t value);
 

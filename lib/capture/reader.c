@@ -2,6 +2,7 @@
 #include "capture/reader.h"
 #include "base/search.h"
 #include "base/hashtable.h"
+#include "capture/counters.h"
 #include "capture/format.h"
 #include "capture/maps.h"
 
@@ -477,9 +478,15 @@ static const char *take_sample(struct cap_store *s, struct rd *r, struct cap_rec
 
 static const char *take_counter(struct cap_store *s, struct rd *r)
 {
+	struct cap_counter *k;
+
 	if (!ROOM(s, counters, s->n.counters + 1))
 		return no_memory;
-	return cap_record_get_counter(r, &s->counters[s->n.counters++]) ? NULL : malformed;
+	k = &s->counters[s->n.counters++];
+	if (!cap_record_get_counter(r, k))
+		return malformed;
+	k->name = counter_name(k->name);
+	return NULL;
 }
 
 static const char *take_flush(struct cap_store *s, struct rd *r)

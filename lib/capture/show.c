@@ -59,7 +59,6 @@ static void put_options(struct json *j, const struct cap_reader *c)
 	json_end(j, ']');
 }
 
-/* "samples" is null if the waits are exact. */
 static void put_mode(struct json *j, const struct cap_reader *c)
 {
 	struct cap_mode m;
@@ -67,21 +66,7 @@ static void put_mode(struct json *j, const struct cap_reader *c)
 	cap_mode_get(c, &m);
 	json_str(j, "mode", m.name);
 	json_str(j, "mode_tried", m.tried);
-	if (!m.sampled) {
-		json_null(j, "samples");
-		return;
-	}
-	json_begin(j, "samples", '{');
-	json_u64(j, "hz", m.hz);
-	json_u64(j, "looks", m.looks);
-	json_u64(j, "looks_late", m.late);
-	json_u64(j, "looks_left_out", m.left_out);
-	json_u64(j, "estimated_ns", m.estimated_ns);
-	if (m.checked)
-		json_u64(j, "schedstat_ns", m.schedstat_ns);
-	else
-		json_null(j, "schedstat_ns");
-	json_end(j, '}');
+	cap_mode_put_json(j, &m);
 }
 
 static void put_sum(struct json *j, const struct cap_stats_sum *s)

@@ -389,11 +389,30 @@ void cap_mode_get(const struct cap_reader *c, struct cap_mode *ret)
 		return;
 	ret->checked = cap_reader_counter(c, "procfs.threads") > cap_reader_counter(c, "procfs.unchecked");
 	ret->hz = strtoull(option(c, "frequency"), NULL, 10);
-	ret->looks = cap_reader_counter(c, "procfs.looks");
-	ret->late = cap_reader_counter(c, "procfs.looks_late");
-	ret->left_out = cap_reader_counter(c, "procfs.looks_left_out");
+	ret->samples = cap_reader_counter(c, "procfs.samples");
+	ret->late = cap_reader_counter(c, "procfs.samples_late");
+	ret->skipped = cap_reader_counter(c, "procfs.samples_skipped");
 	ret->estimated_ns = cap_reader_counter(c, "procfs.estimated_ns");
 	ret->schedstat_ns = cap_reader_counter(c, "procfs.schedstat_ns");
+}
+
+void cap_mode_put_json(struct json *j, const struct cap_mode *m)
+{
+	if (!m->sampled) {
+		json_null(j, "samples");
+		return;
+	}
+	json_begin(j, "samples", '{');
+	json_u64(j, "hz", m->hz);
+	json_u64(j, "taken", m->samples);
+	json_u64(j, "late", m->late);
+	json_u64(j, "skipped", m->skipped);
+	json_u64(j, "estimated_ns", m->estimated_ns);
+	if (m->checked)
+		json_u64(j, "schedstat_ns", m->schedstat_ns);
+	else
+		json_null(j, "schedstat_ns");
+	json_end(j, '}');
 }
 
 void cap_mode_put_why(struct buf *b, const struct cap_mode *m)
@@ -423,10 +442,10 @@ void cap_mode_put(struct buf *b, const struct cap_mode *m)
 	if (!m->sampled)
 		return;
 	buftext_str(b, "estimates, not exact waits: ");
-	buftext_count(b, m->looks, "sample", "samples");
+	buftext_count(b, m->samples, "sample", "samples");
 	buftext_printf(b, " at %" PRIu64 " Hz", m->hz);
-	if (m->late || m->left_out)
-		buftext_printf(b, " (%" PRIu64 " late, %" PRIu64 " not taken)", m->late, m->left_out);
+	if (m->late || m->skipped)
+		buftext_printf(b, " (%" PRIu64 " late, %" PRIu64 " not taken)", m->late, m->skipped);
 	if (!m->checked) {
 		buftext_str(b, ", not checked: no schedstat");
 		return;

@@ -8,6 +8,7 @@
 #define STACKTOOLS_CAPTURE_STATS_H
 
 #include "base/bytes.h"
+#include "base/json.h"
 #include "capture/reader.h"
 #include "capture/types.h"
 
@@ -118,7 +119,7 @@ struct cap_mode {
 	bool sampled; /* estimates from samples, not exact waits; the fields below apply only then */
 	bool checked; /* some of the threads had schedstat */
 	uint64_t hz; /* requested samples per second */
-	uint64_t looks, late, left_out; /* samples taken; of them, late; skipped */
+	uint64_t samples, late, skipped; /* taken; of these, late; not taken for lack of time */
 	uint64_t estimated_ns; /* off-CPU time by the samples alone */
 	uint64_t schedstat_ns; /* the same by the scheduler's account */
 };
@@ -135,5 +136,8 @@ void cap_mode_put_why(struct buf *b, const struct cap_mode *m);
  * newline.
  */
 void cap_mode_put(struct buf *b, const struct cap_mode *m);
+
+/* The member "samples" of an object: null if waits are exact. */
+void cap_mode_put_json(struct json *j, const struct cap_mode *m);
 
 #endif

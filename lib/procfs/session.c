@@ -169,8 +169,8 @@ struct procfs_reported_sum {
 struct procfs_reported {
 	uint64_t start_ns, now_ns, bytes;
 	uint32_t hz;
-	uint64_t looks, late, left_out; /* see docs/capture.5 */
-	uint64_t look_ns, look_max_ns; /* CPU time that they took */
+	uint64_t samples, late, skipped; /* see docs/capture.5 */
+	uint64_t sample_ns, sample_max_ns; /* CPU time that they took */
 	uint64_t threads, unchecked; /* sampled; of them, without schedstat */
 	uint64_t ended; /* threads that ended: what they did since their last sample is not known */
 	uint64_t stops, stopped_ns, longest_stop_ns; /* of threads, by --ptrace */
@@ -182,7 +182,7 @@ struct procfs_reported {
 	char walk_why[512];
 	uint64_t names_overflow;
 	/* lost */
-	uint64_t skipped; /* threads that the last scan could not add: beyond PROCSET_MAX, or no memory */
+	uint64_t beyond; /* threads that the last scan could not add: beyond PROCSET_MAX, or no memory */
 	uint64_t unread; /* threads whose files could not be read */
 	uint64_t rows_lost;
 	struct worker_stats helper, broker;
@@ -218,7 +218,7 @@ static void add_waits(const struct procfs_reported *t, struct counters *c)
 		{ "filtered.min_ns", t->min.ns },
 		{ "filtered.max", t->max.n },
 		{ "filtered.max_ns", t->max.ns },
-		{ "lost.threads", t->skipped },
+		{ "lost.threads", t->beyond },
 		{ "lost.threads_unread", t->unread },
 		{ "lost.memory", t->rows_lost },
 		{ "lost.maps", t->procs.maps_lost },
@@ -240,11 +240,11 @@ static void add_waits(const struct procfs_reported *t, struct counters *c)
 static void add_samples(const struct procfs_reported *t, struct counters *c)
 {
 	const struct cap_counter all[] = {
-		{ "procfs.looks", t->looks },
-		{ "procfs.looks_late", t->late },
-		{ "procfs.looks_left_out", t->left_out },
-		{ "procfs.look_ns", t->look_ns },
-		{ "procfs.look_max_ns", t->look_max_ns },
+		{ "procfs.samples", t->samples },
+		{ "procfs.samples_late", t->late },
+		{ "procfs.samples_skipped", t->skipped },
+		{ "procfs.sample_ns", t->sample_ns },
+		{ "procfs.sample_max_ns", t->sample_max_ns },
 		{ "procfs.threads", t->threads },
 		{ "procfs.threads_ended", t->ended },
 		{ "procfs.unchecked", t->unchecked },
@@ -320,9 +320,9 @@ static void put_checked(struct buf *b, const struct procfs_reported *t)
 	const struct cap_mode m = { .sampled = true,
 		.checked = t->threads != t->unchecked,
 		.hz = t->hz,
-		.looks = t->looks,
+		.samples = t->samples,
 		.late = t->late,
-		.left_out = t->left_out,
+		.skipped = t->skipped,
 		.estimated_ns = t->sums.estimated_ns,
 		.schedstat_ns = whole(t->sums.schedstat_ns) };
 
@@ -338,7 +338,8 @@ static void put_cost(struct buf *b, const struct procfs_reported *t)
 	buftext_printf(b,
 		"  a sample took %" PRIu64 " us of CPU time on average, %" PRIu64 " us at most, %" PRIu64
 		" %% of a CPU\n",
-		t->look_ns / MAX(t->looks, 1) / 1000, t->look_max_ns / 1000, t->look_ns * 100 / elapsed);
+		t->sample_ns / MAX(t->samples, 1) / 1000, t->sample_max_ns / 1000,
+		t->sample_ns * 100 / elapsed);
 }
 
 static void procfs_reported_summary(
@@ -349,7 +350,7 @@ static void procfs_reported_summary(
 	procfs_reported_counters(t, &c);
 	record_text_head(b, &c, reported, t->now_ns - t->start_ns, t->bytes);
 	put_checked(b, t);
-	if (reported->verbose || t->left_out)
+	if (reported->verbose || t->skipped)
 		put_cost(b, t);
 	counters_put(b, &c, reported->verbose);
 }
@@ -495,7 +496,7 @@ static bool state_wanted(uint32_t mask, uint32_t state)
 }
 
 /* The sum that counts waits excluded by their state or average length; NULL = they are recorded. */
-static struct procfs_reported_sum *left_out(
+static struct procfs_reported_sum *filtered(
 	struct sample_round *r, const struct offcpu_key *key, const struct offcpu_value *v)
 {
 	const struct offcpu_opts *o = &r->o->bpf;
@@ -521,7 +522,7 @@ static void take(const struct whose *w, struct offcpu_key *key, const struct off
 	key->start_boot_ns = w->t->proc->start_boot_ns;
 	key->exec_id = w->t->proc->exec_id;
 	count(&w->r->reported->seen, v->count, v->total_ns);
-	out = left_out(w->r, key, v);
+	out = filtered(w->r, key, v);
 	count(out ? out : &w->r->reported->recorded, v->count, v->total_ns);
 	if (!out)
 		procrows_add(w->r->rows, key, v);
@@ -627,7 +628,7 @@ static void on_thread(void *ctx, uint32_t pid, uint32_t tid)
 		return;
 	t = procset_add(&r->set, pid, tid);
 	if (!t) {
-		r->reported->skipped++;
+		r->reported->beyond++;
 		return;
 	}
 	r->reported->threads++;
@@ -658,7 +659,7 @@ static void scan(struct sample_round *r)
 {
 	uint64_t began = now_ns(), cpu = cpu_ns(r);
 
-	r->reported->skipped = 0;
+	r->reported->beyond = 0;
 	procthreads_scan(r->threads, on_thread, r);
 	r->scan_due_ns = began + MIN(spent_ns(r, cpu) * SCAN_SHARE, SECOND_NS);
 }
@@ -871,10 +872,10 @@ static void sample_round_look(struct sample_round *r)
 	if (fresh)
 		r->scanned_ns = began;
 	r->baseline = false;
-	r->reported->looks++;
+	r->reported->samples++;
 	r->cost_ns = spent_ns(r, cpu);
-	r->reported->look_ns += r->cost_ns;
-	r->reported->look_max_ns = MAX(r->reported->look_max_ns, r->cost_ns);
+	r->reported->sample_ns += r->cost_ns;
+	r->reported->sample_max_ns = MAX(r->reported->sample_max_ns, r->cost_ns);
 }
 
 /* The last round, which counts as made in an instant. Returns when it began. */
@@ -1000,7 +1001,7 @@ static void plan(struct procfs_session *r, uint64_t began)
 	if (r->due_ns >= earliest)
 		return;
 	n = (earliest - r->due_ns + r->round.period_ns - 1) / r->round.period_ns;
-	r->reported.left_out += n;
+	r->reported.skipped += n;
 	r->due_ns += n * r->round.period_ns;
 }
 
@@ -1244,7 +1245,7 @@ int procfs_session_start(struct procfs_session *r, struct err *e)
 	/* the first round is slow, because it opens all files and reads mappings: only the second counts */
 	sample_round_before(&r->round);
 	sample_round_look(&r->round);
-	r->reported.looks = r->reported.look_ns = r->reported.look_max_ns = 0;
+	r->reported.samples = r->reported.sample_ns = r->reported.sample_max_ns = 0;
 	r->reported.start_ns = r->due_ns = now_ns();
 	r->flush_ns = r->due_ns + SECOND_NS;
 	sample_round_before(&r->round);

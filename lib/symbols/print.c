@@ -403,19 +403,8 @@ static void put_json_mode(struct json *j, const struct cap_reader *c)
 		return;
 	json_str(j, "mode", m.name);
 	json_str(j, "mode_tried", m.tried);
-	if (!m.sampled)
-		return;
-	json_begin(j, "samples", '{');
-	json_u64(j, "hz", m.hz);
-	json_u64(j, "looks", m.looks);
-	json_u64(j, "looks_late", m.late);
-	json_u64(j, "looks_left_out", m.left_out);
-	json_u64(j, "estimated_ns", m.estimated_ns);
-	if (m.checked)
-		json_u64(j, "schedstat_ns", m.schedstat_ns);
-	else
-		json_null(j, "schedstat_ns");
-	json_end(j, '}');
+	if (m.sampled)
+		cap_mode_put_json(j, &m);
 }
 
 /* The head as JSON. Each object is one line. */

@@ -281,11 +281,11 @@ sed -n 's/^  a sample took/101 threads: a sample took/p' "$err" | diag
 end_steady
 steady "$as_user" 400
 procfs "$U/n.cap" -p "$pid" -d 2 -F 1000
-left=$(counter "$U/n.cap" procfs.looks_left_out)
+left=$(counter "$U/n.cap" procfs.samples_skipped)
 ok "looks that take longer than their period: the rate goes down, and that is counted ($left)" \
 	test "$left" -gt 500
 like "$(cat "$err")" '[0-9]+ samples?: not taken for lack of time, so the rate went down' 'and reported'
-cpu=$(perl -e 'printf "%d", 100 * $ARGV[0] / 2e9' "$(counter "$U/n.cap" procfs.look_ns)")
+cpu=$(perl -e 'printf "%d", 100 * $ARGV[0] / 2e9' "$(counter "$U/n.cap" procfs.sample_ns)")
 ok "no more than about half of a CPU is used: $cpu %" test "$cpu" -le 60
 sed -n 's/^  a look took/1202 threads: a look took/p' "$err" | diag
 is "$(waits "$U/n.cap" '$n++ if $w->{comm} eq "s-futex" && $w->{count} == 1 && $w->{initial} && $w->{open}')" 400 \

@@ -664,6 +664,10 @@ static void test_past(struct tap *t, const struct edge *edge)
 	buf_put(&f, "\2\2\1\0\0\0\2\5\1\1\1more", 15);
 	record(&p, &f);
 	add(&m, CAPTURE_RECORD_STACK, &p);
+	buf_reset(&p);
+	cap_record_put_counter(&f, &(struct cap_counter){ "procfs.looks_left_out", 5 });
+	record(&p, &f);
+	add(&m, CAPTURE_RECORD_COUNTER, &p);
 	add_trailer(&m);
 	c = read_made(&m, edge);
 	tap_ok(t, c && c->complete && c->n_stacks == 3, "stacks of three versions are read");
@@ -672,6 +676,8 @@ static void test_past(struct tap *t, const struct edge *edge)
 	tap_ok(t, c && !c->stacks[1].n_exact, "nor has one that counts 0");
 	tap_ok(t, c && c->stacks[2].n_exact == 1 && c->stacks[2].exact[0] == 1,
 		"what follows is left unread");
+	tap_ok(t, c && cap_reader_counter(c, "procfs.samples_skipped") == 5,
+		"a counter that is called otherwise today has its new name");
 	cap_reader_free(c);
 	buf_free(&m.b);
 	buf_free(&p);
