@@ -274,7 +274,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 }
 
 /* Count a wait of a target that the caller may not trace. Measuring its duration would require storage. */
-static __always_inline void count_left_out(struct task_struct *task, struct scratch *s)
+static __always_inline void count_not_owned(struct task_struct *task, struct scratch *s)
 {
 	/* a thread that has never run has not waited */
 	if (!task_get(task, se.sum_exec_runtime))
@@ -291,7 +291,7 @@ static __always_inline void leave_out(struct task_struct *prev)
 		w->start = OFFCPU_UNKNOWN;
 }
 
-static __always_inline void come_back_left_out(struct task_struct *next)
+static __always_inline void return_not_owned(struct task_struct *next)
 {
 	struct offcpu_wait *w = wait_get(next, false);
 	struct scratch *s = my_scratch();
@@ -299,7 +299,7 @@ static __always_inline void come_back_left_out(struct task_struct *next)
 	if (w)
 		w->start = OFFCPU_ON_CPU;
 	if (s && hot.phase == OFFCPU_RECORDING)
-		count_left_out(next, s);
+		count_not_owned(next, s);
 }
 
 /* The kernel stack of TASK, which is not running. */
@@ -398,11 +398,11 @@ static __always_inline void enter(struct task_struct *task, __u64 now)
 		if (!armed)
 			enter_unseen(task, now);
 		if (owner_only && !armed && (s = my_scratch()))
-			count_left_out(task, s);
+			count_not_owned(task, s);
 		return;
 	}
 	if (owner_only && !armed && w->start == OFFCPU_UNKNOWN && (s = my_scratch()))
-		count_left_out(task, s); /* it did not belong to the caller when it left */
+		count_not_owned(task, s); /* it did not belong to the caller when it left */
 	enter_wait(w, armed, now);
 }
 
@@ -417,15 +417,15 @@ int record_switch(__u64 *ctx)
 	__u64 now = bpf_ktime_get_ns();
 
 	if (wanted(next)) {
-		if (left_out(next))
-			come_back_left_out(next);
+		if (not_owned(next))
+			return_not_owned(next);
 		else
 			enter(next, now);
 	} else if (left_cgroup(next)) {
 		outside(next, false, now);
 	}
 	if (wanted(prev)) {
-		if (left_out(prev))
+		if (not_owned(prev))
 			leave_out(prev);
 		else
 			leave(ctx, prev, ctx[ARG_PREEMPT],

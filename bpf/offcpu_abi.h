@@ -79,7 +79,7 @@ struct offcpu_wait {
 	__u64 start; /* enum offcpu_start, or when the wait of `key` began */
 	__u32 announced; /* exec_id + 1 of the last OFFCPU_EV_THREAD sent */
 	__u32 unsent; /* a stack could not be sent: bit 0 = of the last wait, bit 1 = of this one */
-	__u32 asked; /* exec_id + 1 of the last OFFCPU_EV_IMAGE sent */
+	__u32 requested; /* exec_id + 1 of the last OFFCPU_EV_IMAGE sent */
 	__u32 pending; /* the user stack of this wait needs an unwind table that has not come yet */
 	__u32 snapshots, snapshots_window; /* taken of this thread, and in which time window */
 	/*

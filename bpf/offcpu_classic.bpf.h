@@ -114,7 +114,7 @@ int classic_fork(void *ctx)
 		return 0;
 	if (use_comms)
 		field(ctx, fields.newtask_comm, &name);
-	if ((follow && bit_get(&tgids, set_tgid(parent))) || (use_comms && name_asked(name)))
+	if ((follow && bit_get(&tgids, set_tgid(parent))) || (use_comms && name_requested(name)))
 		bit_set(&tgids, child);
 	else
 		bit_clear(&tgids, child);
@@ -129,7 +129,7 @@ int classic_exec(void *ctx)
 	if (!all_tasks && !single)
 		target_exec(task);
 	if (by_table)
-		tell_exec(task);
+		report_exec(task);
 	return 0;
 }
 
@@ -150,12 +150,12 @@ int classic_rename(void *ctx)
 		return 0;
 	field(ctx, fields.rename_newcomm, &name);
 	if (!fields.rename_pid) {
-		if (name_asked(name))
+		if (name_requested(name))
 			bpf_map_update_elem(&renaming, &id, &one, BPF_ANY);
 		return 0;
 	}
 	field(ctx, fields.rename_pid, &id);
-	if (id == set_tgid(task) && name_asked(name))
+	if (id == set_tgid(task) && name_requested(name))
 		bit_set(&tgids, id);
 	return 0;
 }

@@ -29,7 +29,7 @@ static __always_inline bool take_initial(struct task_struct *task, struct scratc
  * unwind table was available: the thread has not moved since. If it moves in
  * the meantime, `start` shows that.
  */
-static __always_inline void look_at(
+static __always_inline void walk_blocked(
 	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, bool with_user)
 {
 	bool late = w->pending;
@@ -63,7 +63,7 @@ static __always_inline void look_at(
 	__sync_val_compare_and_swap(&w->start, OFFCPU_UNKNOWN, OFFCPU_INITIAL);
 }
 
-static __always_inline int look_around(struct bpf_iter__task *ctx, bool with_user)
+static __always_inline int visit_task(struct bpf_iter__task *ctx, bool with_user)
 {
 	struct task_struct *task = ctx->task;
 	bool armed = hot.phase == OFFCPU_ARMED;
@@ -75,7 +75,7 @@ static __always_inline int look_around(struct bpf_iter__task *ctx, bool with_use
 	 * without on_cpu the stacks of running threads would be taken:
 	 * enter_unseen() takes the wait instead
 	 */
-	if (!task || !wanted(task) || !bpf_core_field_exists(task->on_cpu) || task->on_cpu || left_out(task))
+	if (!task || !wanted(task) || !bpf_core_field_exists(task->on_cpu) || task->on_cpu || not_owned(task))
 		return 0;
 	s = bpf_map_lookup_elem(&iter_scratch, &zero);
 	w = wait_get(task, armed);
@@ -90,7 +90,7 @@ static __always_inline int look_around(struct bpf_iter__task *ctx, bool with_use
 	/* INITIAL, or a start time and not walked late already */
 	if (w->pending ? w->start >= OFFCPU_INITIAL && w->late_start != w->start
 		       : armed && w->start == OFFCPU_UNKNOWN)
-		look_at(task, s, w, with_user);
+		walk_blocked(task, s, w, with_user);
 	return 0;
 }
 
@@ -101,14 +101,14 @@ static __always_inline int look_around(struct bpf_iter__task *ctx, bool with_use
 SEC("kern_iter.s/task")
 int waiting(struct bpf_iter__task *ctx)
 {
-	return look_around(ctx, true);
+	return visit_task(ctx, true);
 }
 
 /* Replaces `waiting` if an iterator cannot read another task's memory: before Linux 5.18. */
 SEC("kern_iter/task")
 int waiting_no_user(struct bpf_iter__task *ctx)
 {
-	return look_around(ctx, false);
+	return visit_task(ctx, false);
 }
 
 /* Report the image of each process that the iterator visits, for its unwind tables. */
@@ -141,7 +141,7 @@ static __always_inline void leave_out_open(struct task_struct *task)
 	s = bpf_map_lookup_elem(&iter_scratch, &zero);
 	if (s && (!bpf_core_field_exists(task->on_cpu) || !task->on_cpu) &&
 		!(state_now(task) & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE)))
-		count_left_out(task, s);
+		count_not_owned(task, s);
 }
 
 /* Waits that are still open after the recording was frozen. */
@@ -154,7 +154,7 @@ int open_waits(struct bpf_iter__task *ctx)
 
 	if (!task)
 		return 0;
-	if (owner_only && wanted(task) && left_out(task)) {
+	if (owner_only && wanted(task) && not_owned(task)) {
 		leave_out_open(task);
 		return 0;
 	}

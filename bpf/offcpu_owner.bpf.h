@@ -110,7 +110,7 @@ static __always_inline bool owner_allows(struct task_struct *task)
 }
 
 /* A target that the caller may not trace. */
-static __always_inline bool left_out(struct task_struct *task)
+static __always_inline bool not_owned(struct task_struct *task)
 {
 	return owner_only && !owner_allows(task);
 }

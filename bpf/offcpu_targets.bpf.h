@@ -54,7 +54,7 @@ struct {
 	__uint(max_entries, 4096);
 	__type(key, __u32);
 	__type(value, __u32);
-} asked_pids SEC(".maps"), asked_tids SEC(".maps");
+} target_pids SEC(".maps"), target_tids SEC(".maps");
 
 static __always_inline bool bit_get(void *map, __u32 id)
 {
@@ -214,7 +214,7 @@ static __always_inline bool either_wanted(struct task_struct *a, struct task_str
 }
 
 /* Is NAME one of the -c names? */
-static __always_inline bool name_asked(const char *name)
+static __always_inline bool name_requested(const char *name)
 {
 	for (__u32 i = 0; i < OFFCPU_COMMS_MAX && i < n_comms; i++) {
 		bool same = true;
@@ -238,7 +238,7 @@ static __always_inline bool comm_matches(struct task_struct *leader)
 	char name[OFFCPU_COMM_LEN] = {};
 
 	BPF_CORE_READ_STR_INTO(&name, leader, comm);
-	return name_asked(name);
+	return name_requested(name);
 }
 
 /*
@@ -315,7 +315,7 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 	if (!use_comms || !is_leader(task))
 		return 0;
 	bpf_probe_read_kernel_str(name, sizeof(name), comm);
-	if (name_asked(name))
+	if (name_requested(name))
 		bit_set(&tgids, set_tgid(task));
 	return 0;
 }
@@ -373,11 +373,11 @@ int find_targets(struct bpf_iter__task *ctx)
 		return 0;
 	id = our_id(task);
 	if (task->pid == task->tgid &&
-		(bpf_map_lookup_elem(&asked_pids, &id) || (use_comms && comm_matches(task)))) {
+		(bpf_map_lookup_elem(&target_pids, &id) || (use_comms && comm_matches(task)))) {
 		hot.single_tgid = task->tgid;
 		bit_set(&tgids, task->tgid);
 	}
-	if (use_tids && bpf_map_lookup_elem(&asked_tids, &id))
+	if (use_tids && bpf_map_lookup_elem(&target_tids, &id))
 		bit_set(&tids, task->pid);
 	return 0;
 }

@@ -8,16 +8,16 @@ static __always_inline void ask_tables(struct offcpu_wait *w, const struct offcp
 {
 	struct offcpu_ev_image ev = { .type = OFFCPU_EV_IMAGE };
 
-	if (w->asked == key->exec_id + 1)
+	if (w->requested == key->exec_id + 1)
 		return;
 	ev.tgid = key->tgid;
 	ev.start_boot_ns = key->start_boot_ns;
 	ev.exec_id = key->exec_id;
 	if (!bpf_ringbuf_output(&ring, &ev, sizeof(ev), BPF_RB_FORCE_WAKEUP))
-		w->asked = key->exec_id + 1;
+		w->requested = key->exec_id + 1;
 }
 
-const volatile bool tell_forks; /* no perf event reports forks to user space */
+const volatile bool report_forks; /* no perf event reports forks to user space */
 
 /* Let CHILD, with ID, walk by the tables of PARENT, whose leader has the ID FROM_ID. */
 static __always_inline void share_tables(
@@ -43,14 +43,14 @@ int BPF_PROG(tables_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct offcpu_ev_image ev = { .type = OFFCPU_EV_FORK };
 
-	if (!is_leader(child) || (tell_forks && (hot.phase == OFFCPU_FROZEN || !wanted(child))))
+	if (!is_leader(child) || (report_forks && (hot.phase == OFFCPU_FROZEN || !wanted(child))))
 		return 0;
 	ev.tgid = our_id(child);
 	ev.parent = our_id(BPF_CORE_READ(parent, group_leader));
 	if (!ev.tgid)
 		return 0;
 	share_tables(parent, ev.parent, child, ev.tgid);
-	if (!tell_forks)
+	if (!report_forks)
 		return 0;
 	ev.start_boot_ns = image_start(child);
 	ev.exec_id = image_execs_new(child);
@@ -86,12 +86,12 @@ int tables_map(void *ctx)
 }
 
 /* A new image will need tables: report it to user space before its first wait. */
-static __always_inline void tell_exec(struct task_struct *task)
+static __always_inline void report_exec(struct task_struct *task)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 	struct offcpu_ev_image ev = { .type = OFFCPU_EV_IMAGE };
 
-	if (hot.phase == OFFCPU_FROZEN || !wanted(task) || left_out(task))
+	if (hot.phase == OFFCPU_FROZEN || !wanted(task) || not_owned(task))
 		return;
 	ev.tgid = our_id(leader);
 	ev.start_boot_ns = image_start(leader);
@@ -103,7 +103,7 @@ static __always_inline void tell_exec(struct task_struct *task)
 EVENT("sched_process_exec")
 int BPF_PROG(tables_exec, struct task_struct *task)
 {
-	tell_exec(task);
+	report_exec(task);
 	return 0;
 }
 

@@ -421,7 +421,7 @@ static int show_build_ids(struct out *o, const struct cap_reader *c, struct err 
 	return 0;
 }
 
-static void tell_missing(void *ctx, const char *path, const char *why)
+static void print_missing(void *ctx, const char *path, const char *why)
 {
 	bool *missing = ctx;
 
@@ -434,7 +434,7 @@ static int pack(const struct opts *opts, struct err *e)
 {
 	bool missing = false;
 	const struct cap_pack_opts po = {
-		.out = opts->pack, .force = opts->force, .missing = tell_missing, .ctx = &missing
+		.out = opts->pack, .force = opts->force, .missing = print_missing, .ctx = &missing
 	};
 	struct cap_pack_stats st;
 

@@ -491,7 +491,7 @@ static void summary(const struct run *r)
 }
 
 /* Print which mode is used and why, if it is not the best one. */
-static void tell_mode(const struct run *r)
+static void print_mode(const struct run *r)
 {
 	char *tried = strdupa(recording_tried(r->rec)), *save;
 
@@ -585,7 +585,7 @@ static int begin(struct run *r, struct recargs *o, struct err *e)
 	if (!rc)
 		rc = recording_open(&o->rec, &r->rec, e);
 	if (!rc) {
-		tell_mode(r);
+		print_mode(r);
 		rc = recording_start(r->rec, e);
 	}
 	return !rc && o->command ? start_command(r, o, e) : rc;

@@ -182,7 +182,7 @@ static int print_all(struct job *j, struct err *e)
 	return rc;
 }
 
-static void tell_file(const char *path, const struct modules_file *f)
+static void print_file(const char *path, const struct modules_file *f)
 {
 	if (f->problem)
 		cli_warn(&cli, "'%s' is not used: it %s", path, f->problem);
@@ -198,7 +198,7 @@ static void tell_file(const char *path, const struct modules_file *f)
 }
 
 /* MODULE "" = the kernel itself. */
-static void tell_kernel(const char *module, const struct modules_file *f)
+static void print_kernel_file(const char *module, const struct modules_file *f)
 {
 	char who[256] = "the kernel";
 
@@ -215,7 +215,7 @@ static void tell_kernel(const char *module, const struct modules_file *f)
 		cli_warn(&cli, "%s's file is used as far as it goes: %s", who, f->message);
 }
 
-static void tell_files(const struct job *j)
+static void print_files(const struct job *j)
 {
 	struct modules_file f;
 	const char *part;
@@ -226,18 +226,18 @@ static void tell_files(const struct job *j)
 			continue;
 		unused += f.problem != NULL;
 		if (j->o->verbose)
-			tell_file(j->c->files[i].path, &f);
+			print_file(j->c->files[i].path, &f);
 	}
 	for (uint32_t i = 0; j->o->verbose && (part = resolve_kernel_part(j->r, i)); i++)
 		if (resolve_file(j->r, (uint32_t)j->c->n_files + i, &f))
-			tell_kernel(part, &f);
+			print_kernel_file(part, &f);
 	if (unused && !j->o->verbose)
 		cli_warn(&cli, "%zu file%s could not be used, so %s frames have no names: -v says why",
 			unused, unused == 1 ? "" : "s", unused == 1 ? "its" : "their");
 }
 
 /* Report losses in the same words as the recorder. */
-static void tell_lost(const struct cap_reader *c)
+static void print_lost(const struct cap_reader *c)
 {
 	for (size_t i = 0; i < c->n_counters; i++) {
 		struct buf b = { 0 };
@@ -251,13 +251,13 @@ static void tell_lost(const struct cap_reader *c)
 }
 
 /* Report what the reader of the result should know. Returns CLI_OK, or CLI_INCOMPLETE if data is missing. */
-static int tell(const struct job *j)
+static int print_notes(const struct job *j)
 {
 	const struct cap_reader *c = j->c;
 
 	if (!j->o->quiet) {
-		tell_files(j);
-		tell_lost(c);
+		print_files(j);
+		print_lost(c);
 	}
 	if (!c->complete) {
 		cli_warn(&cli, "the capture is incomplete: %s", c->damage[0] ? c->damage : "no trailer");
@@ -307,7 +307,7 @@ static void count_span(const struct job *j, const struct stackids_span *s, uint6
 		times[ids[i]]++;
 }
 
-static int tell_stats(const struct job *j, struct err *e)
+static int print_stats(const struct job *j, struct err *e)
 {
 	_cleanup_free_ uint64_t *times = calloc(resolve_count(j->r) + 1, sizeof(*times));
 	struct modules_stats s;
@@ -356,9 +356,9 @@ static int run(const struct opts *o, int *status, struct err *e)
 	rc = rc ? rc : resolve_all(&j, e);
 	end_progress(&p);
 	rc = rc ? rc : print_all(&j, e);
-	rc = rc || !o->stats ? rc : tell_stats(&j, e);
+	rc = rc || !o->stats ? rc : print_stats(&j, e);
 	if (rc == 0)
-		*status = tell(&j);
+		*status = print_notes(&j);
 	return rc;
 }
 

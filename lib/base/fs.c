@@ -42,7 +42,7 @@ static int open_inside(const struct root *r, const char *path, int flags)
 	return fd < 0 && errno == ENOSYS ? openat(r->fd, path, flags | O_NOFOLLOW) : fd;
 }
 
-static void tell(const struct root *r, const char *path)
+static void note_read(const struct root *r, const char *path)
 {
 	if (r->requested)
 		r->requested(r->requested_ctx, path);
@@ -52,7 +52,7 @@ int root_openat(const struct root *r, const char *path, int flags, struct err *e
 {
 	int fd = r->live ? openat(r->fd, path, flags | O_CLOEXEC) : open_inside(r, path, flags | O_CLOEXEC);
 
-	tell(r, path);
+	note_read(r, path);
 	if (fd < 0)
 		return err_sys(e, -errno, "cannot open '%s/%s'", r->live ? "" : r->prefix, path);
 	return fd;
@@ -107,7 +107,7 @@ int root_line(const struct root *r, const char *path, char *buf, size_t cap, str
 
 bool root_exists(const struct root *r, const char *path)
 {
-	tell(r, path);
+	note_read(r, path);
 	return faccessat(r->fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
@@ -115,13 +115,13 @@ bool root_link(const struct root *r, const char *path, char *buf, size_t cap)
 {
 	ssize_t n = readlinkat(r->fd, path, buf, cap - 1);
 
-	tell(r, path);
+	note_read(r, path);
 	buf[MAX(n, 0)] = '\0';
 	return n >= 0;
 }
 
 /* fstat(3) may use a system call that takes a path, which a process that may not open files is denied. */
-static int look_at(int fd, struct stat *st)
+static int stat_file(int fd, struct stat *st)
 {
 #ifdef SYS_fstat
 	return (int)syscall(SYS_fstat, fd, st);
@@ -137,7 +137,7 @@ int readfd_all(int fd, uint64_t max, char **ret, size_t *len, struct err *e)
 	size_t size, done = 0;
 	ssize_t n = 1;
 
-	if (look_at(fd, &st) != 0)
+	if (stat_file(fd, &st) != 0)
 		return err_sys(e, -errno, "cannot examine a file");
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, -EMEDIUMTYPE, "not a regular file");

@@ -169,7 +169,7 @@ struct rest {
 	bool trailer;
 };
 
-static void look_at(struct rest *rest, const struct cap_block *b, const uint8_t *payload)
+static void scan_block(struct rest *rest, const struct cap_block *b, const uint8_t *payload)
 {
 	struct rd r = rd_init(payload, b->len), record;
 	struct cap_flush f;
@@ -204,7 +204,7 @@ static struct rest survey(const uint8_t *p, size_t len)
 		if (end - p < CAPTURE_BLOCK_HEAD_LEN)
 			break;
 		if (is_block(p, (size_t)(end - p), &budget, &b)) {
-			look_at(&rest, &b, p + CAPTURE_BLOCK_HEAD_LEN);
+			scan_block(&rest, &b, p + CAPTURE_BLOCK_HEAD_LEN);
 			p += CAPTURE_BLOCK_HEAD_LEN + b.len;
 		} else {
 			p++;

@@ -442,7 +442,7 @@ static int fail(struct cap_writer *w, int code)
 	return code;
 }
 
-static int tell(const struct cap_writer *w, struct err *e)
+static int put_error(const struct cap_writer *w, struct err *e)
 {
 	if (w->message[0])
 		return err_set(e, w->code, "'%s': wrong record: %s", w->name, w->message);
@@ -602,7 +602,7 @@ int cap_writer_flush(struct cap_writer *w, uint64_t time_ns, struct err *e)
 {
 	cap_record_put_flush(begin_record(w), &(struct cap_flush){ .time_ns = time_ns });
 	end_record(w, CAPTURE_RECORD_FLUSH);
-	return flush(w) ? tell(w, e) : 0;
+	return flush(w) ? put_error(w, e) : 0;
 }
 
 int cap_writer_finish(struct cap_writer *w, const struct cap_trailer *t, struct err *e)
@@ -612,9 +612,9 @@ int cap_writer_finish(struct cap_writer *w, const struct cap_trailer *t, struct 
 	cap_record_put_trailer(begin_record(w), t);
 	end_record(w, CAPTURE_RECORD_TRAILER);
 	if (flush(w))
-		return tell(w, e);
+		return put_error(w, e);
 	if (w->regular && fsync(w->fd) != 0)
-		return fail(w, -errno), tell(w, e);
+		return fail(w, -errno), put_error(w, e);
 	return 0;
 }
 
@@ -637,7 +637,7 @@ static int write_header(struct cap_writer *w, struct err *e)
 		return err_nomem(e, "the capture");
 	v = (struct iovec){ w->scratch.p, w->scratch.len };
 	code = write_all(w->fd, &v, 1, &w->bytes);
-	return code ? fail(w, code), tell(w, e) : 0;
+	return code ? fail(w, code), put_error(w, e) : 0;
 }
 
 int cap_writer_create(const char *path, bool force, struct err *e)

@@ -86,7 +86,7 @@ static void append(char *buf, size_t cap, const char *name)
 
 static bool has_value(const struct btf *btf, uint32_t id, const char *name);
 
-static void look_at(struct scan *s, const struct btf *btf, const struct btf_type *t, uint32_t id)
+static void scan_type(struct scan *s, const struct btf *btf, const struct btf_type *t, uint32_t id)
 {
 	struct wanted *list = btf_is_typedef(t) ? s->trace : s->structs;
 	size_t n = btf_is_typedef(t) ? ARRAY_LEN(s->trace) : ARRAY_LEN(s->structs);
@@ -128,7 +128,7 @@ static void scan(struct scan *s, const struct btf *btf)
 			[ITER] = { .name = "bpf_iter__task" } },
 	};
 	for (uint32_t id = 1; id < btf__type_cnt(btf); id++)
-		look_at(s, btf, btf__type_by_id(btf, id), id);
+		scan_type(s, btf, btf__type_by_id(btf, id), id);
 }
 
 /* Arguments of the tracepoint typedef ID, its context pointer included; -1 when it is no such thing. */

@@ -242,7 +242,7 @@ bool secrets_filter(const char *path, const char *text, size_t len, struct buf *
 }
 
 /* A word that is in every text for other reasons would spoil it. */
-static bool telling(const char *name)
+static bool identifies(const char *name)
 {
 	static const char *const common[] = { "root", "localhost", "user", "debian", "ubuntu", "linux", "vm",
 		"host", "kernel", "bpf", "nobody", "stacktools", "bpfcheck", "admin" };
@@ -255,7 +255,7 @@ static bool telling(const char *name)
 
 static void take(char *to, size_t cap, const char *name)
 {
-	if (name && telling(name))
+	if (name && identifies(name))
 		snprintf(to, cap, "%s", name);
 }
 
@@ -484,7 +484,7 @@ static void list_line(struct buf *list, const char *path, size_t len, const char
 	buftext_printf(list, "%s%s\n", *note ? ", " : "", note);
 }
 
-static void list_left_out(struct buf *list, const char *path, const char *why)
+static void list_excluded(struct buf *list, const char *path, const char *why)
 {
 	size_t at = strlen(path);
 
@@ -534,11 +534,11 @@ static int put_file(struct writing *w, const char *path)
 	if (rc == -ENOENT || rc == -EISDIR)
 		return 0;
 	if (rc) {
-		list_left_out(w->list, name, "it cannot be read");
+		list_excluded(w->list, name, "it cannot be read");
 		return 0;
 	}
 	if (!secrets_filter(path, text, len, &out, note, sizeof(note))) {
-		list_left_out(w->list, name, "no rule says what of it may leave the machine");
+		list_excluded(w->list, name, "no rule says what of it may leave the machine");
 		return 0;
 	}
 	rc = out.failed ? err_nomem(w->e, path) : put(w, name, out.p, out.len);

@@ -184,7 +184,7 @@ static struct priv_column *need_column(struct priv_trials *t, struct priv_trials
 		fill(c, PRIV_CELL_NOT_GRANTED);
 	else if (u->why_not[0])
 		fill(c, PRIV_CELL_NOT_TRIED);
-	for (size_t i = 0; t->left_out[0] && i < t->steps.n; i++)
+	for (size_t i = 0; t->untried_why[0] && i < t->steps.n; i++)
 		if (t->steps.list[i].kernel_memory && c->cells[i].state == PRIV_CELL_UNKNOWN)
 			c->cells[i].state = PRIV_CELL_NOT_TRIED;
 	return c;
@@ -353,7 +353,7 @@ static void choose_users(struct priv_trials *t)
 }
 
 /* Under that lockdown each attempt is refused whoever makes it, and fills the kernel's log. */
-static void look_at_lockdown(struct priv_trials *t)
+static void read_lockdown(struct priv_trials *t)
 {
 	struct root root = { .fd = -1 };
 	char line[128];
@@ -362,7 +362,7 @@ static void look_at_lockdown(struct priv_trials *t)
 		return;
 	if (root_line(&root, "sys/kernel/security/lockdown", line, sizeof(line), NULL) == 0 &&
 		strstr(line, "[confidentiality]"))
-		snprintf(t->left_out, sizeof(t->left_out),
+		snprintf(t->untried_why, sizeof(t->untried_why),
 			"lockdown forbids them, and the kernel would log each attempt");
 	root_close(&root);
 }
@@ -374,7 +374,7 @@ int priv_trials_open(unsigned int limit_ms, struct priv_trials *t, struct err *e
 	*t = (struct priv_trials){ .granted = priv_try_granted(),
 		.deadline_ns = now_ns() + (uint64_t)limit_ms * 1000000 };
 	choose_users(t);
-	look_at_lockdown(t);
+	read_lockdown(t);
 	rc = priv_step_all(&t->steps, e);
 	while (!rc && t->n_worlds < PRIV_TRIALS_SLOTS) {
 		rc = priv_targets_open(t->users[1].uid, &t->worlds[t->n_worlds], e);
@@ -1003,8 +1003,8 @@ static void put_legend(const struct priv_table *t, struct out *o)
 		if (t->trials.users[user].why_not[0])
 			out_printf(o, "As user %u nothing was tried: %s\n",
 				(unsigned int)t->trials.users[user].uid, t->trials.users[user].why_not);
-	if (t->trials.left_out[0])
-		out_printf(o, "BPF programs were not tried: %s\n", t->trials.left_out);
+	if (t->trials.untried_why[0])
+		out_printf(o, "BPF programs were not tried: %s\n", t->trials.untried_why);
 	if (t->trials.late)
 		out_str(o, "The time was over before everything was tried: try again when the machine is "
 			   "less busy\n");

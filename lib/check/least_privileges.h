@@ -60,7 +60,7 @@ struct priv_trials {
 	struct priv_targets worlds[PRIV_TRIALS_SLOTS];
 	size_t n_worlds;
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC: what is asked for later is not tried */
-	char left_out[256]; /* why steps that read kernel memory are not tried; "" = they are */
+	char untried_why[256]; /* why steps that read kernel memory are not tried; "" = they are */
 	bool late; /* the time was not enough for everything: what is least may be less */
 };
 

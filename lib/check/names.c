@@ -14,7 +14,7 @@
  * The per-CPU symbols at the table's beginning can be zero in truth: up to
  * some thousand of 122,000. Beyond this many bytes zeros are hidden ones.
  */
-#define LOOK_MAX (1U << 20)
+#define READ_MAX (1U << 20)
 
 enum visible { VISIBLE, ZEROED, EMPTY };
 
@@ -32,7 +32,7 @@ static bool nonzero_in(const char *p, size_t n, bool *in_address)
 	return false;
 }
 
-static int look(const struct root *r, enum visible *ret, struct err *e)
+static int read_visible(const struct root *r, enum visible *ret, struct err *e)
 {
 	_cleanup_close_ int fd = root_openat(r, "proc/kallsyms", O_RDONLY | O_NONBLOCK, e);
 	char buf[16384];
@@ -51,7 +51,7 @@ static int look(const struct root *r, enum visible *ret, struct err *e)
 			continue;
 		if (n < 0)
 			return err_sys(e, -errno, "cannot read '/proc/kallsyms'");
-		if (n == 0 || seen > LOOK_MAX) {
+		if (n == 0 || seen > READ_MAX) {
 			*ret = seen ? ZEROED : EMPTY;
 			return 0;
 		}
@@ -95,7 +95,7 @@ void symbolcheck_run(const struct machine *m, struct findings *f)
 	struct err e = { 0 };
 	struct finding *fi;
 	char command[256];
-	int rc = look(m->root, &visible, &e);
+	int rc = read_visible(m->root, &visible, &e);
 
 	if (!rc && visible == VISIBLE) {
 		findings_add(

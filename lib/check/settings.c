@@ -448,7 +448,7 @@ static enum state judge(const struct bug *b, const struct version *v, bool patch
 	return !fixed ? UNKNOWN : before(v, fixed) ? PRESENT : FIXED;
 }
 
-static void tell_fix(const struct bug *b, const struct version *v, char *buf, size_t cap)
+static void describe_fix(const struct bug *b, const struct version *v, char *buf, size_t cap)
 {
 	const struct version *fixed = of_series(b->fixed, ARRAY_LEN(b->fixed), v);
 	size_t len = 0;
@@ -481,7 +481,7 @@ static void check_bug(
 			"%s: no release is known to have it fixed; %s", b->what, b->concerns);
 		return;
 	}
-	tell_fix(b, v, fix, sizeof(fix));
+	describe_fix(b, v, fix, sizeof(fix));
 	fi = findings_add(f, GROUP_KERNEL, FINDING_WARN, b->id, "%s: this kernel %s it (%s): %s", b->what,
 		state == PRESENT ? "has" : "may have", fix, b->concerns);
 	finding_remedy(fi, "%s", machine_new_kernel(m, command, sizeof(command)));
@@ -868,7 +868,8 @@ struct tightest {
 	char path[640]; /* of the file that holds the limit */
 };
 
-static void look(const struct machine *m, const struct hierarchy *h, const char *group, struct tightest *t)
+static void read_limit(
+	const struct machine *m, const struct hierarchy *h, const char *group, struct tightest *t)
 {
 	char path[600], usage[600];
 	long long limit, used = 0;
@@ -890,17 +891,17 @@ static void look(const struct machine *m, const struct hierarchy *h, const char 
 }
 
 /* This group and all above it, as far as they are seen here. */
-static void look_up(const struct machine *m, const struct hierarchy *h, struct tightest *t)
+static void read_limits(const struct machine *m, const struct hierarchy *h, struct tightest *t)
 {
 	char group[sizeof(h->group)];
 
 	snprintf(group, sizeof(group), "%s", h->group);
 	for (int i = 0; i < DEPTH_MAX && group[0]; i++) {
-		look(m, h, group, t);
+		read_limit(m, h, group, t);
 		if (strrchr(group, '/'))
 			*strrchr(group, '/') = '\0';
 	}
-	look(m, h, "/", t);
+	read_limit(m, h, "/", t);
 }
 
 static void check_cgroup(const struct machine *m, struct findings *f)
@@ -918,12 +919,12 @@ static void check_cgroup(const struct machine *m, struct findings *f)
 	}
 	if (mounted(mounts, "cgroup2", NULL, h.dir, sizeof(h.dir)) &&
 		own_group(groups, NULL, h.group, sizeof(h.group)))
-		look_up(m, &h, &t);
+		read_limits(m, &h, &t);
 	h.limit = "memory.limit_in_bytes";
 	h.usage = "memory.usage_in_bytes";
 	if (mounted(mounts, "cgroup", "memory", h.dir, sizeof(h.dir)) &&
 		own_group(groups, "memory", h.group, sizeof(h.group)))
-		look_up(m, &h, &t);
+		read_limits(m, &h, &t);
 	if (!t.found || t.left >= MEMORY_ENOUGH) {
 		findings_add(f, GROUP_MEMORY, FINDING_OK, "memory.cgroup",
 			"no tight limit of this cgroup's memory");

@@ -252,7 +252,7 @@ static bool debugplace_same(const struct elffile *a, const struct elffile *b)
  * returns true, then take `found` (elffile_close()).
  */
 
-#define DEBUGSEARCH_STORY 512
+#define DEBUGSEARCH_MESSAGE 512
 
 struct debugsearch {
 	int symfs; /* searched before this machine; -1 = none */
@@ -270,7 +270,7 @@ struct debugsearch {
 	int root; /* where it was found: DEBUGPLACE_HERE or symfs */
 	char path[PATH_MAX]; /* relative to that */
 	int stop; /* -ENOMEM or -ECANCELED: no more places are tried */
-	char missed[DEBUGSEARCH_STORY]; /* why the closest candidate was not used; "" = there was none */
+	char missed[DEBUGSEARCH_MESSAGE]; /* why the closest candidate was not used; "" = there was none */
 	int weight; /* of `missed` */
 	uint64_t until_ns; /* deadline of the CRCs; 0 = none was begun */
 };

@@ -11,7 +11,7 @@
 #define SECOND UINT64_C(1000000000)
 #define SECONDS_DEFAULT 30u
 #define SECONDS_MAX 86400u
-#define LOOK_MS 100 /* between two calls of `progress` */
+#define PROGRESS_MS 100 /* between two calls of `progress` */
 #define GRACE_MS 1500 /* time for the library to remove a partial file: it checks once a second */
 
 /* A message from the child process. */
@@ -143,11 +143,11 @@ static int wait_for(struct waiting *w, int *fd)
 {
 	struct worker_reply reply;
 	struct word word;
-	uint64_t looked = w->began;
+	uint64_t checked_ns = w->began;
 	int rc;
 
 	for (;;) {
-		rc = worker_receive(w->worker, LOOK_MS, &word, sizeof(word), true, &reply);
+		rc = worker_receive(w->worker, PROGRESS_MS, &word, sizeof(word), true, &reply);
 		if (rc < 0)
 			return -ECHILD;
 		if (rc && (reply.len != sizeof(word) || word.last)) {
@@ -161,9 +161,9 @@ static int wait_for(struct waiting *w, int *fd)
 			w->moved = now_ns();
 		if (rc)
 			w->last = word;
-		if (now_ns() - looked < LOOK_MS * (SECOND / 1000))
+		if (now_ns() - checked_ns < PROGRESS_MS * (SECOND / 1000))
 			continue;
-		looked = now_ns();
+		checked_ns = now_ns();
 		rc = patience(w);
 		if (rc)
 			return rc;
@@ -211,7 +211,7 @@ static unsigned int seconds_of(const struct debugserver_opts *o)
 	return n && n <= SECONDS_MAX ? (unsigned int)n : SECONDS_DEFAULT;
 }
 
-static int tell(int code, unsigned int seconds, struct err *e)
+static int explain(int code, unsigned int seconds, struct err *e)
 {
 	switch (code) {
 	case -ENOENT:
@@ -264,13 +264,13 @@ int debugserver_find(const struct debugserver_opts *o, const struct cap_build_id
 	if (!debugserver_wanted() || !id->len)
 		return err_set(e, -ENOENT, "no server is queried");
 	if (o->server && o->server->silent) {
-		rc = tell(o->server->silent, seconds, e);
+		rc = explain(o->server->silent, seconds, e);
 		return err_prefix(e, "not queried again"), rc;
 	}
 	rc = fetch(o, seconds, id, fd);
 	if (rc == 0)
 		return 0;
-	rc = tell(rc, seconds, e);
+	rc = explain(rc, seconds, e);
 	if (o->server && is_lasting(rc))
 		o->server->silent = rc;
 	return rc;

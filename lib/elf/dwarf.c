@@ -362,7 +362,7 @@ static void dwarf_hit_offer(struct dwarf_hit_held **held, const struct dwarf_loo
 #define MARKS_EACH 4096 /* times an address may be found to be covered: nesting, and repeated walks */
 
 /* The current unit; its arrays are reused. */
-struct look_unit {
+struct open_unit {
 	struct dwarf_unit *unit; /* whose entries are read */
 	struct dwarf_name_table *names;
 	struct dwarf_top top; /* of the unit in the file itself; its bases become those of UNIT */
@@ -387,7 +387,7 @@ struct dwarf_lookup {
 	struct dwarf_plan plan;
 	struct dwarf_piece piece; /* the unit's bytes */
 	struct dwarf_walk walk;
-	struct look_unit u;
+	struct open_unit u;
 	struct dwarf_hit_held **held; /* for each address: best hit so far of several units */
 	const uint64_t *vaddrs;
 	size_t n;
@@ -428,7 +428,7 @@ int dwarf_lookup_open(const struct dwarf_lookup_opts *o, struct dwarf_lookup **r
 	return 0;
 }
 
-static void free_unit(struct look_unit *u)
+static void free_unit(struct open_unit *u)
 {
 	dwarf_line_close(u->line);
 	dwarf_top_free(&u->top);
@@ -463,7 +463,7 @@ void dwarf_lookup_stats(const struct dwarf_lookup *d, struct dwarf_lookup_stats 
 
 static void note_peak(struct dwarf_lookup *d)
 {
-	const struct look_unit *u = &d->u;
+	const struct open_unit *u = &d->u;
 	uint64_t sum = dwarf_info_bytes(d->info) + (d->alt ? dwarf_info_bytes(d->alt) : 0) + d->names.bytes +
 		       d->names.cap * sizeof(*d->names.list) + idmap_bytes(&d->names.known) +
 		       d->plan.parts_cap * sizeof(*d->plan.parts) + d->n * sizeof(*d->plan.covers) +
@@ -510,7 +510,7 @@ static int add_frame(struct dwarf_lookup *d, size_t n, const struct dwarf_lookup
 static void set_place(
 	struct dwarf_lookup *d, uint32_t file, uint32_t line, uint32_t column, struct dwarf_lookup_frame *f)
 {
-	const struct look_unit *u = &d->u;
+	const struct open_unit *u = &d->u;
 
 	if (!d->o.lines)
 		return;
@@ -555,9 +555,9 @@ static void chain(struct dwarf_lookup *d, size_t i, struct dwarf_lookup_hit *hit
 }
 
 /* Deliver what is known about address I of the unit; ERROR if it has no function. */
-static void tell(struct dwarf_lookup *d, size_t i, int error)
+static void report(struct dwarf_lookup *d, size_t i, int error)
 {
-	struct look_unit *u = &d->u;
+	struct open_unit *u = &d->u;
 	const struct dwarf_walk_place *p = &u->places[i];
 	struct dwarf_lookup_hit hit = { .index = u->index[i], .error = u->error };
 	struct dwarf_lookup_frame f = { 0 };
@@ -580,7 +580,7 @@ static void tell(struct dwarf_lookup *d, size_t i, int error)
 
 /* --- one unit --- */
 
-static int grow_unit(struct look_unit *u, size_t n)
+static int grow_unit(struct open_unit *u, size_t n)
 {
 	if (base_grow(&u->index, &u->index_cap, n, sizeof(*u->index)) != 0 ||
 		base_grow(&u->addrs, &u->addrs_cap, n, sizeof(*u->addrs)) != 0 ||
@@ -592,7 +592,7 @@ static int grow_unit(struct look_unit *u, size_t n)
 
 static int add_addr(struct dwarf_lookup *d, uint32_t index)
 {
-	struct look_unit *u = &d->u;
+	struct open_unit *u = &d->u;
 
 	if (grow_unit(u, u->n + 1) != 0)
 		return -ENOMEM;
@@ -615,7 +615,7 @@ static void want_dwo(struct dwarf_lookup *d)
 /* Find the split unit in the .dwp or one of the .dwo files; NULL = not found. */
 static struct dwarf_split *find_half(struct dwarf_lookup *d)
 {
-	struct look_unit *u = &d->u;
+	struct open_unit *u = &d->u;
 
 	if (d->dwp.info && dwarf_split_find(&d->dwp, &u->top.root, &u->top.bases, NULL) == 0)
 		return &d->dwp;
@@ -633,7 +633,7 @@ static struct dwarf_split *find_half(struct dwarf_lookup *d)
 /* Read the split unit in place of a skeleton. If it is missing, the skeleton may have some entries itself. */
 static void join_half(struct dwarf_lookup *d)
 {
-	struct look_unit *u = &d->u;
+	struct open_unit *u = &d->u;
 	struct dwarf_split *h;
 
 	if (!dwarf_top_is_skeleton(&u->top))
@@ -651,7 +651,7 @@ static void join_half(struct dwarf_lookup *d)
 /* Read the unit's lines. If this fails, its functions are still reported. */
 static void read_lines(struct dwarf_lookup *d)
 {
-	struct look_unit *u = &d->u;
+	struct open_unit *u = &d->u;
 	struct err one = { 0 };
 	uint64_t from = now_ns();
 	int rc;
@@ -669,7 +669,7 @@ static void read_lines(struct dwarf_lookup *d)
 
 static int walk(struct dwarf_lookup *d, bool thorough, struct err *e)
 {
-	struct look_unit *u = &d->u;
+	struct open_unit *u = &d->u;
 	int rc;
 
 	d->walk.bases = &u->top.bases;
@@ -693,14 +693,14 @@ static int walk(struct dwarf_lookup *d, bool thorough, struct err *e)
 }
 
 /* Deliver what was found. Addresses without a function that are not padding between functions remain. */
-static void tell_found(struct dwarf_lookup *d)
+static void report_found(struct dwarf_lookup *d)
 {
-	struct look_unit *u = &d->u;
+	struct open_unit *u = &d->u;
 	size_t left = 0;
 
 	for (size_t i = 0; i < u->n; i++) {
 		if (u->places[i].node != DWARF_WALK_NONE || u->places[i].padding) {
-			tell(d, i, 0);
+			report(d, i, 0);
 			continue;
 		}
 		u->index[left] = u->index[i];
@@ -713,7 +713,7 @@ static void tell_found(struct dwarf_lookup *d)
 
 static int read_unit(struct dwarf_lookup *d, struct err *e)
 {
-	struct look_unit *u = &d->u;
+	struct open_unit *u = &d->u;
 	uint64_t len = u->unit->end - u->unit->at;
 	int rc;
 
@@ -729,9 +729,9 @@ static int read_unit(struct dwarf_lookup *d, struct err *e)
 	return rc;
 }
 
-static void look_into(struct dwarf_lookup *d, struct dwarf_unit *unit)
+static void search_unit(struct dwarf_lookup *d, struct dwarf_unit *unit)
 {
-	struct look_unit *u = &d->u;
+	struct open_unit *u = &d->u;
 	struct err one = { 0 };
 	int rc;
 
@@ -748,19 +748,19 @@ static void look_into(struct dwarf_lookup *d, struct dwarf_unit *unit)
 	}
 	if (!rc) {
 		rc = walk(d, false, &one);
-		tell_found(d);
+		report_found(d);
 	}
 	if (!rc && d->u.n)
 		rc = walk(d, true, &one);
 	if (rc)
 		message(d, &one);
 	for (size_t i = 0; i < u->n; i++)
-		tell(d, i, rc);
+		report(d, i, rc);
 }
 
 /* --- all of them --- */
 
-static int look_planned(struct dwarf_lookup *d)
+static int search_planned(struct dwarf_lookup *d)
 {
 	const struct dwarf_plan *p = &d->plan;
 
@@ -772,13 +772,13 @@ static int look_planned(struct dwarf_lookup *d)
 			for (uint32_t k = p->parts[i].from; k < p->parts[i].to; k++)
 				if (add_addr(d, k) != 0)
 					return -ENOMEM;
-		look_into(d, &d->info->units[unit]);
+		search_unit(d, &d->info->units[unit]);
 	}
 	return 0;
 }
 
 /* Units that do not say where their code is get the addresses that no other unit claims. */
-static int look_open(struct dwarf_lookup *d, const uint32_t *unclaimed, size_t n)
+static int search_open(struct dwarf_lookup *d, const uint32_t *unclaimed, size_t n)
 {
 	const struct dwarf_plan *p = &d->plan;
 
@@ -789,12 +789,12 @@ static int look_open(struct dwarf_lookup *d, const uint32_t *unclaimed, size_t n
 		for (size_t k = 0; k < n; k++)
 			if (add_addr(d, unclaimed[k]) != 0)
 				return -ENOMEM;
-		look_into(d, &d->info->units[p->open[i]]);
+		search_unit(d, &d->info->units[p->open[i]]);
 	}
 	return 0;
 }
 
-static int look(struct dwarf_lookup *d)
+static int search_units(struct dwarf_lookup *d)
 {
 	_cleanup_free_ uint32_t *unclaimed = calloc(d->n + 1, sizeof(*unclaimed));
 	size_t n = 0;
@@ -805,8 +805,8 @@ static int look(struct dwarf_lookup *d)
 	for (size_t i = 0; i < d->n; i++)
 		if (!d->plan.covers[i])
 			unclaimed[n++] = (uint32_t)i;
-	rc = look_planned(d);
-	return rc ? rc : look_open(d, unclaimed, n);
+	rc = search_planned(d);
+	return rc ? rc : search_open(d, unclaimed, n);
 }
 
 static int plan(struct dwarf_lookup *d)
@@ -838,7 +838,7 @@ int dwarf_lookup_run(struct dwarf_lookup *d, const uint64_t *vaddrs, size_t n, d
 	d->walk.marks_left = MARKS_MIN + MARKS_EACH * (uint64_t)n;
 	d->held = calloc(n + 1, sizeof(struct dwarf_hit_held *));
 	rc = d->held ? plan(d) : -ENOMEM;
-	rc = rc ? rc : look(d);
+	rc = rc ? rc : search_units(d);
 	for (size_t i = 0; d->held && i < n; i++)
 		dwarf_hit_offer(&d->held[i], NULL, 0, true, sink, ctx);
 	free(TAKE_PTR(d->held));

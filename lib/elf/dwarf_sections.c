@@ -54,7 +54,7 @@ static bool is_index(size_t id)
 	return id == DWARF_SECTION_CU_INDEX || id == DWARF_SECTION_TU_INDEX;
 }
 
-static void look_up(struct dwarf_sections *s, size_t id, bool dwo)
+static void find_section(struct dwarf_sections *s, size_t id, bool dwo)
 {
 	struct section *x = &s->of[id];
 	const struct elffile_section *h;
@@ -83,7 +83,7 @@ int dwarf_sections_open(
 	if (rc)
 		return rc;
 	for (size_t id = 0; id < DWARF_SECTION_COUNT; id++)
-		look_up(s, id, dwo);
+		find_section(s, id, dwo);
 	*ret = TAKE_PTR(s);
 	return 0;
 }

@@ -138,7 +138,7 @@ static int open_dir(int symfs, const char *path)
 			 : (int)syscall(SYS_openat2, symfs, path, &how, sizeof(how));
 }
 
-static int look_below(struct search_tree *s, int symfs, const char *dir, const char *release)
+static int search_below(struct search_tree *s, int symfs, const char *dir, const char *release)
 {
 	memset(s->seen, 0, sizeof(s->seen));
 	for (size_t i = 0; i < ARRAY_LEN(below); i++) {
@@ -167,15 +167,15 @@ static int look_below(struct search_tree *s, int symfs, const char *dir, const c
 	return 0;
 }
 
-static int look(struct search_tree *s, const struct kmodtree_opts *o, int symfs, const char *release)
+static int search(struct search_tree *s, const struct kmodtree_opts *o, int symfs, const char *release)
 {
 	int rc = 0;
 
 	s->in_symfs = symfs >= 0;
 	for (size_t i = 0; i < o->n_dirs && rc == 0; i++)
-		rc = look_below(s, symfs, o->dirs[i], release);
-	rc = rc ? rc : look_below(s, symfs, DEBUG_DIR, release);
-	return rc ? rc : look_below(s, symfs, "", release);
+		rc = search_below(s, symfs, o->dirs[i], release);
+	rc = rc ? rc : search_below(s, symfs, DEBUG_DIR, release);
+	return rc ? rc : search_below(s, symfs, "", release);
 }
 
 static int by_file_name(const void *a, const void *b)
@@ -196,8 +196,8 @@ int kmodtree_load(const struct kmodtree_opts *o, const char *release, struct kmo
 	if (!release || !*release || *release == '.' || strchr(release, '/') || strlen(release) > NAME_MAX)
 		return 0;
 	if (o->symfs >= 0)
-		rc = look(&s, o, o->symfs, release);
-	rc = rc ? rc : look(&s, o, -1, release);
+		rc = search(&s, o, o->symfs, release);
+	rc = rc ? rc : search(&s, o, -1, release);
 	if (rc) {
 		kmodtree_free(ret);
 		return err_nomem(e, "kernel modules");

@@ -14,23 +14,23 @@ static uint64_t gone_up(uint64_t now, uint64_t before)
 	return now > before ? now - before : 0;
 }
 
-static void take_account(struct estimator *w, const struct estimator_sample *look)
+static void take_account(struct estimator *w, const struct estimator_sample *now)
 {
 	w->begun = true;
-	w->has_account = look->has_account;
-	w->at_ns = look->at_ns;
-	w->run_ns = look->run_ns;
-	w->delay_ns = look->delay_ns;
-	w->slices = look->slices;
-	w->voluntary = look->voluntary;
-	if (!look->same)
-		w->waiting = look->waiting;
+	w->has_account = now->has_account;
+	w->at_ns = now->at_ns;
+	w->run_ns = now->run_ns;
+	w->delay_ns = now->delay_ns;
+	w->slices = now->slices;
+	w->voluntary = now->voluntary;
+	if (!now->same)
+		w->waiting = now->waiting;
 }
 
 /* Off-CPU time, only by what was seen at both ends of DT. */
-static uint64_t by_samples(const struct estimator *w, const struct estimator_sample *look, uint64_t dt)
+static uint64_t by_samples(const struct estimator *w, const struct estimator_sample *now, uint64_t dt)
 {
-	bool waiting = look->same ? w->waiting : look->waiting;
+	bool waiting = now->same ? w->waiting : now->waiting;
 
 	return w->waiting && waiting ? dt : w->waiting || waiting ? dt / 2 : 0;
 }
@@ -100,12 +100,12 @@ static void share_out(struct estimator *w, uint64_t ns, uint64_t n, const struct
 }
 
 /* The thread ran since the last sample and waits now. */
-static void settle_waiting(struct estimator *w, const struct estimator_sample *look, uint64_t from_ns,
+static void settle_waiting(struct estimator *w, const struct estimator_sample *now, uint64_t from_ns,
 	const struct estimator_sink *sink)
 {
 	uint64_t ns = w->carried_ns > 0 ? (uint64_t)w->carried_ns : 0;
 
-	share_out(w, ns, w->carried, look, from_ns, look->at_ns, sink);
+	share_out(w, ns, w->carried, now, from_ns, now->at_ns, sink);
 	w->carried_ns -= (int64_t)ns;
 	w->carried = 0;
 }
@@ -127,70 +127,69 @@ static void settle_running(struct estimator *w, uint64_t lag_ns, uint64_t from_n
 	w->carried = 0;
 }
 
-static void first_look(struct estimator *w, const struct estimator_sample *look)
+static void first_sample(struct estimator *w, const struct estimator_sample *now)
 {
-	take_account(w, look);
-	w->waiting = look->waiting;
-	if (!look->waiting)
+	take_account(w, now);
+	w->waiting = now->waiting;
+	if (!now->waiting)
 		return;
 	w->current = w->initial = true;
-	w->place = look->place;
-	w->began_ns = look->at_ns;
+	w->place = now->place;
+	w->began_ns = now->at_ns;
 	w->wait_ns = 0;
 }
 
 /* Off-CPU time since the last sample: by the account, or by the samples if there is none. */
-static int64_t account(struct estimator *w, const struct estimator_sample *look,
+static int64_t account(struct estimator *w, const struct estimator_sample *now,
 	const struct estimator_sink *sink, struct estimator_sums *sums)
 {
-	uint64_t dt = gone_up(look->at_ns, w->at_ns), seen = by_samples(w, look, dt);
-	uint64_t delay = gone_up(look->delay_ns, w->delay_ns);
+	uint64_t dt = gone_up(now->at_ns, w->at_ns), seen = by_samples(w, now, dt);
+	uint64_t delay = gone_up(now->delay_ns, w->delay_ns);
 	int64_t off;
 
 	sums->estimated_ns += seen;
-	if (!look->has_account || !w->has_account)
+	if (!now->has_account || !w->has_account)
 		return (int64_t)seen;
 	if (delay)
-		sink->delayed(sink->ctx, MAX(gone_up(look->slices, w->slices), 1), delay, look->at_ns);
-	off = (int64_t)(dt - gone_up(look->run_ns, w->run_ns) - delay);
+		sink->delayed(sink->ctx, MAX(gone_up(now->slices, w->slices), 1), delay, now->at_ns);
+	off = (int64_t)(dt - gone_up(now->run_ns, w->run_ns) - delay);
 	/* signed: the next interval makes up for a lag of this one */
 	sums->schedstat_ns += (uint64_t)off;
 	return off;
 }
 
-void estimator_sample(struct estimator *w, const struct estimator_sample *look,
+void estimator_sample(struct estimator *w, const struct estimator_sample *now,
 	const struct estimator_sink *sink, struct estimator_sums *sums)
 {
 	uint64_t from_ns = w->at_ns, dt;
-	bool rescheduled = look->slices != w->slices;
+	bool rescheduled = now->slices != w->slices;
 
 	if (!w->begun) {
-		first_look(w, look);
+		first_sample(w, now);
 		return;
 	}
-	dt = gone_up(look->at_ns, w->at_ns);
-	w->carried_ns += account(w, look, sink, sums);
-	w->carried += gone_up(look->voluntary, w->voluntary);
-	if (look->same ? w->waiting : look->waiting) {
-		if (look->same && w->current && w->carried_ns > 0) {
+	dt = gone_up(now->at_ns, w->at_ns);
+	w->carried_ns += account(w, now, sink, sums);
+	w->carried += gone_up(now->voluntary, w->voluntary);
+	if (now->same ? w->waiting : now->waiting) {
+		if (now->same && w->current && w->carried_ns > 0) {
 			w->wait_ns += (uint64_t)w->carried_ns;
 			w->carried_ns = 0;
-		} else if (!look->same) {
-			settle_waiting(w, look, from_ns, sink);
+		} else if (!now->same) {
+			settle_waiting(w, now, from_ns, sink);
 		}
-	} else if (!look->has_account) {
-		settle_running(w, 0, from_ns, look->at_ns, sink);
+	} else if (!now->has_account) {
+		settle_running(w, 0, from_ns, now->at_ns, sink);
 	} else if (rescheduled) {
-		settle_running(w, dt, from_ns, look->at_ns, sink);
+		settle_running(w, dt, from_ns, now->at_ns, sink);
 	}
-	take_account(w, look);
+	take_account(w, now);
 }
 
-void estimator_disturbed(
-	struct estimator *w, const struct estimator_sample *look, struct estimator_sums *sums)
+void estimator_disturbed(struct estimator *w, const struct estimator_sample *now, struct estimator_sums *sums)
 {
-	struct estimator_sample same = *look;
-	uint64_t dt = gone_up(look->at_ns, w->at_ns);
+	struct estimator_sample same = *now;
+	uint64_t dt = gone_up(now->at_ns, w->at_ns);
 
 	sums->estimated_ns += dt;
 	sums->schedstat_ns += dt;
@@ -198,7 +197,7 @@ void estimator_disturbed(
 	/* at the sample before, it was on its way back */
 	if (!w->current) {
 		w->current = true;
-		w->place = look->place;
+		w->place = now->place;
 		w->began_ns = w->at_ns;
 		w->wait_ns = 0;
 	}

@@ -90,7 +90,7 @@ struct estimator_sums {
  */
 void estimator_born(struct estimator *w, uint64_t began_ns);
 
-void estimator_sample(struct estimator *w, const struct estimator_sample *look,
+void estimator_sample(struct estimator *w, const struct estimator_sample *now,
 	const struct estimator_sink *sink, struct estimator_sums *sums);
 
 /*
@@ -98,7 +98,7 @@ void estimator_sample(struct estimator *w, const struct estimator_sample *look,
  * waits on in the same place: treat LOOK as if the thread had not run.
  */
 void estimator_disturbed(
-	struct estimator *w, const struct estimator_sample *look, struct estimator_sums *sums);
+	struct estimator *w, const struct estimator_sample *now, struct estimator_sums *sums);
 
 /*
  * The last sample found another program in the thread's process. A wait that this

@@ -548,18 +548,18 @@ static int answer(void *ctx, const void *request, size_t len, int *fds, struct w
 /* --- its sandbox --- */
 
 /* Nothing can be written or created. */
-#define LOOK                                                                                                 \
+#define BASE_RULES                                                                                           \
 	SYSCALL_ALLOW(pread64), SYSCALL_ALLOW(recvmsg), SYSCALL_ALLOW(sendmsg), SYSCALL_ALLOW(close),        \
 		SYSCALL_ALLOW(getdents64), SYSCALL_ALLOW(rt_sigprocmask), SYSCALL_ALLOW(rt_sigreturn),       \
 		SYSCALL_ALLOW(exit), SYSCALL_ALLOW(exit_group),                                              \
 		SYSCALL_ALLOW_IF(                                                                            \
 			openat, SYSCALL_BITS(2, O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND, O_RDONLY))
 
-static const struct syscall_rule look_rules[] = { LOOK };
+static const struct syscall_rule base_rules[] = { BASE_RULES };
 
 /* Also: memory, and a thread that stops another one and ends (procfs/thread_copy.h). */
 #define THREAD_FLAGS (CLONE_VM | CLONE_THREAD | CLONE_SIGHAND)
-static const struct syscall_rule memory_rules[] = { LOOK, SYSCALL_ALLOW(process_vm_readv),
+static const struct syscall_rule memory_rules[] = { BASE_RULES, SYSCALL_ALLOW(process_vm_readv),
 	SYSCALL_ALLOW(read), SYSCALL_ALLOW(waitid), SYSCALL_ALLOW(futex), SYSCALL_ALLOW(set_robust_list),
 	SYSCALL_ALLOW(rseq), SYSCALL_ALLOW(munmap), SYSCALL_ALLOW(madvise), SYSCALL_ALLOW(clock_gettime),
 	SYSCALL_ALLOW(tgkill), SYSCALL_ALLOW(gettid), SYSCALL_ALLOW(getpid), SYSCALL_ALLOW(rt_sigaction),
@@ -619,8 +619,8 @@ int helper_start(const struct helper_opts *o, struct helper **ret, struct err *e
 	const struct sandbox_opts box = { .comm = "thread-helper",
 		.memory_bytes = MEMORY + MORE_MEMORY,
 		.keep_caps = helper_caps(),
-		.rules = o->memory ? memory_rules : look_rules,
-		.n_rules = o->memory ? ARRAY_LEN(memory_rules) : ARRAY_LEN(look_rules) };
+		.rules = o->memory ? memory_rules : base_rules,
+		.n_rules = o->memory ? ARRAY_LEN(memory_rules) : ARRAY_LEN(base_rules) };
 	struct start start = { .memory = o->memory };
 	const struct worker_opts opts = { .who = "the process that samples threads",
 		.sandbox = &box,
@@ -661,13 +661,13 @@ int procfs_priv_renounce(struct err *e)
 
 static void start(struct procfs_priv *p, bool memory, struct err *why)
 {
-	const struct helper_opts look = { .memory = memory };
+	const struct helper_opts without = { .memory = memory };
 	const struct broker_opts open = { .no_bpf = true };
 	int rc;
 
 	p->helper_caps = helper_caps();
 	p->broker_caps = broker_caps(&open);
-	rc = helper_start(&look, &p->helper, why);
+	rc = helper_start(&without, &p->helper, why);
 	rc = rc ? rc : broker_start(&open, &p->broker, why);
 	rc = rc ? rc : helper_ready(p->helper, why);
 	if (!rc)

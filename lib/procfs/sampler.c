@@ -542,14 +542,14 @@ static bool equal(const struct procparse_schedstat *a, const struct procparse_sc
 /* Without schedstat, a thread that waited then has not run if it has made no context switch since. */
 static bool has_not_run(const struct sampler_thread *t, const struct sampler_seen *s)
 {
-	if (!t->looked || t->has_schedstat != s->has_schedstat)
+	if (!t->has_last || t->has_schedstat != s->has_schedstat)
 		return false;
 	if (s->has_schedstat)
 		return equal(&t->sched, &s->sched);
 	return t->status.voluntary == s->status.voluntary && t->status.involuntary == s->status.involuntary;
 }
 
-static int look_closer(struct sampler *l, struct sampler_thread *t, struct sampler_seen *s, struct err *e)
+static int read_more(struct sampler *l, struct sampler_thread *t, struct sampler_seen *s, struct err *e)
 {
 	struct procparse_schedstat after;
 	int rc;
@@ -589,10 +589,10 @@ int sampler_take(struct sampler *l, struct sampler_thread *t, struct sampler_see
 	if (!rc && !s->has_schedstat && has_not_run(t, s))
 		s->same = true;
 	else if (!rc)
-		rc = look_closer(l, t, s, e);
+		rc = read_more(l, t, s, e);
 	if (rc)
 		return rc;
-	t->looked = true;
+	t->has_last = true;
 	t->has_schedstat = s->has_schedstat;
 	t->sched = s->sched;
 	t->status = s->status;

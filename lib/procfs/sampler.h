@@ -106,7 +106,7 @@ struct sampler_thread {
 	int fd[PROCFILE_LOOK];
 	int refused[PROCFILE_LOOK]; /* -errno of files that may not be read; 0 = they may */
 	bool kept; /* the helper has files of it open */
-	bool looked; /* the fields below are from the last sample: */
+	bool has_last; /* the fields below are from the last sample: */
 	bool has_schedstat;
 	struct procparse_schedstat sched;
 	struct procparse_status status;

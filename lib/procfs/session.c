@@ -406,7 +406,7 @@ static bool procwalk_take(const struct thread_memory *r, struct walktables *tabl
 	if (!w)
 		return refuse(reported, &e);
 	user_stacks_stats(w, &before);
-	rc = user_stacks_take(w, t->look.tid, ret, &e);
+	rc = user_stacks_take(w, t->sampled.tid, ret, &e);
 	user_stacks_stats(w, &after);
 	t->stopped = after.stops != before.stops;
 	reported->stops += after.stops - before.stops;
@@ -458,7 +458,7 @@ struct sample_round {
 	struct procrows *rows; /* where waits go */
 	struct procfs_reported *reported; /* and counts */
 	struct procset set;
-	struct sampler look;
+	struct sampler sampler;
 	uint64_t period_ns; /* between samples, as requested */
 	uint64_t cost_ns; /* CPU time of the last round */
 	uint64_t scan_due_ns; /* when to scan for threads next, */
@@ -517,8 +517,8 @@ static void take(const struct whose *w, struct offcpu_key *key, const struct off
 {
 	struct procfs_reported_sum *out;
 
-	key->tgid = w->t->look.pid;
-	key->tid = w->t->look.tid;
+	key->tgid = w->t->sampled.pid;
+	key->tid = w->t->sampled.tid;
 	key->start_boot_ns = w->t->proc->start_boot_ns;
 	key->exec_id = w->t->proc->exec_id;
 	count(&w->r->reported->seen, v->count, v->total_ns);
@@ -571,13 +571,13 @@ static uint64_t ticks_ns(uint64_t ticks)
 
 static void announce(struct sample_round *r, struct procset_thread *t)
 {
-	const struct procparse_status *st = &t->look.status;
+	const struct procparse_status *st = &t->sampled.status;
 	struct offcpu_ev_thread ev = { .type = OFFCPU_EV_THREAD,
 		.task_flags = t->proc->kthread ? 0x00200000 : 0, /* PF_KTHREAD */
-		.tgid = t->look.pid,
-		.tid = t->look.tid,
-		.ns_tgid = st->ns_tgid ? st->ns_tgid : t->look.pid,
-		.ns_tid = st->ns_tid ? st->ns_tid : t->look.tid,
+		.tgid = t->sampled.pid,
+		.tid = t->sampled.tid,
+		.ns_tgid = st->ns_tgid ? st->ns_tgid : t->sampled.pid,
+		.ns_tid = st->ns_tid ? st->ns_tid : t->sampled.tid,
 		.start_boot_ns = t->proc->start_boot_ns,
 		.exec_id = t->proc->exec_id };
 
@@ -638,7 +638,7 @@ static void on_thread(void *ctx, uint32_t pid, uint32_t tid)
 
 static uint64_t cpu_ns(const struct sample_round *r)
 {
-	return now_on(CLOCK_THREAD_CPUTIME_ID) + helper_cpu_ns(r->look.helper);
+	return now_on(CLOCK_THREAD_CPUTIME_ID) + helper_cpu_ns(r->sampler.helper);
 }
 
 /* CPU time since cpu_ns() returned CPU. */
@@ -671,7 +671,7 @@ static void forget(struct sample_round *r, size_t at)
 	const struct estimator_sink sink = { &whose, take_done, take_delayed };
 
 	estimator_end(&t->wait, false, &sink, &r->reported->sums);
-	sampler_forget(&r->look, &t->look);
+	sampler_forget(&r->sampler, &t->sampled);
 	procset_remove(&r->set, at);
 	r->reported->ended++;
 }
@@ -679,22 +679,22 @@ static void forget(struct sample_round *r, size_t at)
 /* --- a sample --- */
 
 /* Count the files that could not be read, once for each thread. */
-static void tell_refused(struct sample_round *r, struct procset_thread *t, const struct sampler_seen *s)
+static void count_refused(struct sample_round *r, struct procset_thread *t, const struct sampler_seen *s)
 {
 	if (t->reported)
 		return;
 	t->reported = true;
 	r->reported->unchecked += !s->has_schedstat;
-	r->reported->no_syscall += t->look.refused[PROCFILE_SYSCALL] != 0;
-	r->reported->no_wchan += t->look.refused[PROCFILE_WCHAN] != 0;
-	r->reported->no_stack += t->look.refused[PROCFILE_STACK] && !t->look.refused[PROCFILE_SYSCALL];
+	r->reported->no_syscall += t->sampled.refused[PROCFILE_SYSCALL] != 0;
+	r->reported->no_wchan += t->sampled.refused[PROCFILE_WCHAN] != 0;
+	r->reported->no_stack += t->sampled.refused[PROCFILE_STACK] && !t->sampled.refused[PROCFILE_SYSCALL];
 }
 
 static void on_exec(struct sample_round *r, struct procset_thread *t, const struct procparse_stat *st)
 {
 	const struct procevent ev = { .type = PROCEVENT_EXEC,
-		.pid = t->look.pid,
-		.tid = t->look.tid,
+		.pid = t->sampled.pid,
+		.tid = t->sampled.tid,
 		.time_ns = r->since_ns,
 		.text = st->comm };
 
@@ -736,7 +736,7 @@ static void find_place(struct sample_round *r, struct procset_thread *t, const s
 		kernel_stacks_walked(r->places, &r->walked, &user);
 	} else {
 		r->walked.len = 0;
-		kernel_stacks_user(r->places, s, kthread, t->look.refused[PROCFILE_SYSCALL], &user);
+		kernel_stacks_user(r->places, s, kthread, t->sampled.refused[PROCFILE_SYSCALL], &user);
 	}
 	t->place = (struct estimator_place){ .kernel = { kernel.hi, kernel.lo },
 		.user = { user.hi, user.lo },
@@ -813,14 +813,14 @@ static void begin_thread(struct sample_round *r, struct procset_thread *t, const
 }
 
 /* Sample T. False if it is gone. */
-static bool look_at(struct sample_round *r, struct procset_thread *t)
+static bool sample_thread(struct sample_round *r, struct procset_thread *t)
 {
 	struct whose whose = { r, t };
 	const struct estimator_sink sink = { &whose, take_done, take_delayed };
 	struct sampler_seen s;
-	struct estimator_sample look;
-	bool first = !t->look.looked, again;
-	int rc = sampler_take(&r->look, &t->look, &s, NULL);
+	struct estimator_sample sampled;
+	bool first = !t->sampled.has_last, again;
+	int rc = sampler_take(&r->sampler, &t->sampled, &s, NULL);
 
 	if (rc == -ESRCH)
 		return false;
@@ -837,18 +837,18 @@ static bool look_at(struct sample_round *r, struct procset_thread *t)
 	if (!s.same && !again && s.waiting)
 		find_place(r, t, &s);
 	if (!s.same && s.waiting)
-		tell_refused(r, t, &s);
+		count_refused(r, t, &s);
 	if (!s.same && s.waiting) {
 		t->has_call = s.has_syscall;
 		t->call = s.syscall;
 	}
-	look = account_of(r, t, &s);
+	sampled = account_of(r, t, &s);
 	if (r->baseline)
 		t->wait = (struct estimator){ 0 };
 	if (again && !r->baseline)
-		estimator_disturbed(&t->wait, &look, &r->reported->sums);
+		estimator_disturbed(&t->wait, &sampled, &r->reported->sums);
 	else
-		estimator_sample(&t->wait, &look, &sink, &r->reported->sums);
+		estimator_sample(&t->wait, &sampled, &sink, &r->reported->sums);
 	if (!s.same)
 		note_changes(r, t, &s.stat, &sink);
 	if (!s.same && !again && s.waiting)
@@ -856,7 +856,7 @@ static bool look_at(struct sample_round *r, struct procset_thread *t)
 	return true;
 }
 
-static void sample_round_look(struct sample_round *r)
+static void sample_round_take(struct sample_round *r)
 {
 	uint64_t began = now_ns(), cpu = cpu_ns(r);
 	bool fresh = began >= r->scan_due_ns;
@@ -867,7 +867,7 @@ static void sample_round_look(struct sample_round *r)
 	if (fresh)
 		scan(r);
 	for (size_t i = r->set.n; i-- > 0;)
-		if (!look_at(r, r->set.threads[i]))
+		if (!sample_thread(r, r->set.threads[i]))
 			forget(r, i);
 	if (fresh)
 		r->scanned_ns = began;
@@ -882,7 +882,7 @@ static void sample_round_look(struct sample_round *r)
 static uint64_t sample_round_last(struct sample_round *r)
 {
 	r->last = true;
-	sample_round_look(r);
+	sample_round_take(r);
 	return r->began_ns;
 }
 
@@ -895,13 +895,13 @@ static void sample_round_init(struct sample_round *r, unsigned int wanted)
 	/* on a machine that was never suspended the clocks are equal; in this order, not negative */
 	r->boot_ahead_ns = now_ns();
 	r->boot_ahead_ns = now_on(CLOCK_BOOTTIME) - r->boot_ahead_ns;
-	sampler_init(&r->look, wanted, r->reach.helper);
+	sampler_init(&r->sampler, wanted, r->reach.helper);
 }
 
 static void sample_round_release(struct sample_round *r)
 {
 	for (size_t i = 0; i < r->set.n; i++)
-		sampler_forget(&r->look, &r->set.threads[i]->look);
+		sampler_forget(&r->sampler, &r->set.threads[i]->sampled);
 	procset_free(&r->set);
 }
 
@@ -925,7 +925,7 @@ static void sample_round_command(struct sample_round *r, uint32_t pid)
 	if (!t)
 		return;
 	r->baseline = true;
-	look_at(r, t);
+	sample_thread(r, t);
 	r->baseline = false;
 	/* being held until it may run is not a wait of its own; any other wait began since its exec */
 	if (t->place.state == sampler_state('t'))
@@ -1244,12 +1244,12 @@ int procfs_session_start(struct procfs_session *r, struct err *e)
 {
 	/* the first round is slow, because it opens all files and reads mappings: only the second counts */
 	sample_round_before(&r->round);
-	sample_round_look(&r->round);
+	sample_round_take(&r->round);
 	r->reported.samples = r->reported.sample_ns = r->reported.sample_max_ns = 0;
 	r->reported.start_ns = r->due_ns = now_ns();
 	r->flush_ns = r->due_ns + SECOND_NS;
 	sample_round_before(&r->round);
-	sample_round_look(&r->round);
+	sample_round_take(&r->round);
 	plan(r, r->due_ns);
 	return cap_host_write(r->out, r->reported.start_ns, r->kallsyms, r->o->hide_kernel, e);
 }
@@ -1277,13 +1277,13 @@ int procfs_session_service(struct procfs_session *r, struct err *e)
 
 	if (now < r->due_ns)
 		return 0;
-	sample_round_look(&r->round);
+	sample_round_take(&r->round);
 	plan(r, now);
 	if (now < r->flush_ns)
 		return 0;
 	while (r->flush_ns <= now)
 		r->flush_ns += SECOND_NS;
-	jit_store_look(r->jit, now);
+	jit_store_poll(r->jit, now);
 	rc = flush(r, e);
 	/* if every process is recorded, the process that looks up names would be too */
 	if (r->namer && !r->all)

@@ -109,9 +109,9 @@ struct procset_thread *procset_add(struct procset *s, uint32_t pid, uint32_t tid
 		return NULL;
 	}
 	t->proc = p;
-	t->look = (struct sampler_thread){ .pid = pid, .tid = tid };
+	t->sampled = (struct sampler_thread){ .pid = pid, .tid = tid };
 	for (size_t i = 0; i < PROCFILE_LOOK; i++)
-		t->look.fd[i] = -1;
+		t->sampled.fd[i] = -1;
 	p->n_threads++;
 	s->threads[s->n++] = t;
 	return t;
@@ -126,7 +126,7 @@ static void tidy(struct procset *s)
 	idmap_free(&s->by_tid);
 	idmap_free(&s->by_tgid);
 	for (size_t i = 0; i < s->n; i++)
-		store(&s->by_tid, s->threads[i]->look.pid, s->threads[i]->look.tid, (uint32_t)i);
+		store(&s->by_tid, s->threads[i]->sampled.pid, s->threads[i]->sampled.tid, (uint32_t)i);
 	for (size_t i = 0; i < s->n_procs; i++)
 		store(&s->by_tgid, 0, s->procs[i]->tgid, (uint32_t)i);
 }
@@ -135,11 +135,11 @@ void procset_remove(struct procset *s, size_t at)
 {
 	struct procset_thread *t = s->threads[at], *last = s->threads[s->n - 1];
 
-	store(&s->by_tid, t->look.pid, t->look.tid, NOWHERE);
+	store(&s->by_tid, t->sampled.pid, t->sampled.tid, NOWHERE);
 	s->stale++;
 	s->threads[at] = last;
 	if (last != t)
-		store(&s->by_tid, last->look.pid, last->look.tid, (uint32_t)at);
+		store(&s->by_tid, last->sampled.pid, last->sampled.tid, (uint32_t)at);
 	s->n--;
 	if (--t->proc->n_threads == 0)
 		remove_process(s, t->proc);

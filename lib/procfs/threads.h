@@ -25,7 +25,7 @@ struct procset_process {
 
 struct procset_thread {
 	struct procset_process *proc;
-	struct sampler_thread look;
+	struct sampler_thread sampled;
 	uint64_t start_ticks; /* at the first sample; a change means another thread with the same number */
 	struct estimator wait;
 	struct estimator_place place; /* where it was last seen waiting */

@@ -36,7 +36,7 @@ _Static_assert(THREAD_COPY_REGS == OFFCPU_SNAPSHOT_REGS, "what snapwalk() takes"
 struct ptmap {
 	struct procmap m;
 	uint32_t file; /* of struct walktables, or WALKTABLES_NONE; */
-	bool looked; /* set once `file` was looked up */
+	bool file_known; /* set once `file` was looked up */
 };
 
 /* A file that could not be opened, by the first of its mappings that a walk reached, and its replacement. */
@@ -269,7 +269,7 @@ static uint64_t own_caps(const struct root *root)
 	return s.permitted;
 }
 
-static void look_at_limits(pid_t pid, pid_t tid, struct facts *f)
+static void read_limits(pid_t pid, pid_t tid, struct facts *f)
 {
 	_cleanup_free_ char *text = NULL;
 	char path[64], yama[16] = "";
@@ -332,7 +332,7 @@ static enum thread_refusal classify(int code, const struct facts *f, bool privil
 	return code == -EPERM || code == -EACCES ? refused(f, privileged) : THREAD_REFUSAL_OTHER;
 }
 
-static void tell_yama(unsigned int scope, struct err *e)
+static void explain_yama(unsigned int scope, struct err *e)
 {
 	if (scope >= 3)
 		err_hint(e, "kernel.yama.ptrace_scope=%u forbids it to everybody until the next boot", scope);
@@ -343,12 +343,12 @@ static void tell_yama(unsigned int scope, struct err *e)
 			    "'offcpu-record -- COMMAND', or: sysctl kernel.yama.ptrace_scope=0");
 }
 
-enum thread_refusal thread_refusal_tell(pid_t pid, pid_t tid, int code, bool privileged, struct err *e)
+enum thread_refusal thread_refusal_explain(pid_t pid, pid_t tid, int code, bool privileged, struct err *e)
 {
 	struct facts f;
 	enum thread_refusal why;
 
-	look_at_limits(pid, tid, &f);
+	read_limits(pid, tid, &f);
 	why = classify(code, &f, privileged || priv_have(CAP_SYS_PTRACE));
 	switch (why) {
 	case THREAD_REFUSAL_GONE:
@@ -384,7 +384,7 @@ enum thread_refusal thread_refusal_tell(pid_t pid, pid_t tid, int code, bool pri
 		break;
 	case THREAD_REFUSAL_YAMA:
 		err_set(e, code, "thread %d of process %d may not be traced", tid, pid);
-		tell_yama(f.yama, e);
+		explain_yama(f.yama, e);
 		break;
 	case THREAD_REFUSAL_FORBIDDEN:
 		err_sys(e, code, "thread %d of process %d may not be traced", tid, pid);
@@ -496,9 +496,9 @@ static enum snapwalk_code find(void *ctx, uint64_t pc, const struct unwind_rule 
 
 	if (!m)
 		return SNAPWALK_NO_MAPPING;
-	if (!m->looked)
+	if (!m->file_known)
 		m->file = file_of(&p->maps, &p->reach, (uint32_t)p->pid, &m->m, p->tables);
-	m->looked = true;
+	m->file_known = true;
 	return walktables_rule(p->tables, m->file, pc - m->m.start + m->m.offset, &p->patience_ns, rule);
 }
 
@@ -608,7 +608,7 @@ static bool wants_more(struct user_stacks *p, struct way *w)
 }
 
 /* A walk that stopped for memory that exists is truncated. */
-static void tell_end(struct user_stacks *p)
+static void finish_refusal(struct user_stacks *p)
 {
 	uint64_t word;
 
@@ -632,11 +632,12 @@ static int go(struct user_stacks *p, struct way *w, enum thread_refusal *why, st
 			return rc;
 		rc = rc ? rc : walk(p, e);
 		if (rc) {
-			*why = thread_refusal_tell(p->pid, w->tid, rc, helper_pid(p->reach.helper) != 0, e);
+			*why = thread_refusal_explain(
+				p->pid, w->tid, rc, helper_pid(p->reach.helper) != 0, e);
 			return *why == THREAD_REFUSAL_GONE ? -ESRCH : rc;
 		}
 	} while (wants_more(p, w));
-	tell_end(p);
+	finish_refusal(p);
 	return 0;
 }
 

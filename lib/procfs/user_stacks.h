@@ -64,7 +64,7 @@ const char *thread_refusal_name(enum thread_refusal why); /* a short word, "" fo
  * if the thread is gone. PRIVILEGED: the process that was refused has
  * CAP_SYS_PTRACE, even if this process has dropped it.
  */
-enum thread_refusal thread_refusal_tell(pid_t pid, pid_t tid, int code, bool privileged, struct err *e);
+enum thread_refusal thread_refusal_explain(pid_t pid, pid_t tid, int code, bool privileged, struct err *e);
 
 struct user_stacks;
 

@@ -370,7 +370,7 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	ro->cgroup_id = opts->cgroup_id;
 	ro->by_table = opts->tables != NULL;
 	ro->snapshots = opts->tables != NULL;
-	ro->tell_forks = opts->no_events;
+	ro->report_forks = opts->no_events;
 	draw_key(key);
 	for (size_t i = 0; i < ARRAY_LEN(key); i++)
 		ro->hash_key[i] = key[i];
@@ -888,7 +888,7 @@ static void open_tasks(struct offcpu *o)
 		.execs = rawprogs_execs(o->progs.raw),
 		.tgids = bpf_map__fd(o->progs.base->maps.tgids),
 		.tids = bpf_map__fd(o->progs.base->maps.tids),
-		.left_out = { (uint32_t)getpid() },
+		.own = { (uint32_t)getpid() },
 		.ctx = o,
 		.thread = keep_thread };
 }
@@ -991,12 +991,12 @@ int offcpu_ask_pid(struct offcpu *o, uint32_t pid, struct err *e)
 		o->progs.base->bss->hot.single_tgid = pid;
 	if (o->opts.single)
 		o->only = o->tasks.only = pid;
-	return ask(o, o->progs.base->maps.tgids, o->progs.base->maps.asked_pids, pid, e);
+	return ask(o, o->progs.base->maps.tgids, o->progs.base->maps.target_pids, pid, e);
 }
 
 int offcpu_ask_tid(struct offcpu *o, uint32_t tid, struct err *e)
 {
-	return ask(o, o->progs.base->maps.tids, o->progs.base->maps.asked_tids, tid, e);
+	return ask(o, o->progs.base->maps.tids, o->progs.base->maps.target_tids, tid, e);
 }
 
 int offcpu_ask_comm(struct offcpu *o, const char *comm, struct err *e)
@@ -1028,15 +1028,15 @@ int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e)
 }
 
 /* In a PID namespace the iterator must find the global id. */
-void offcpu_leave_out(struct offcpu *o, uint32_t worker, uint32_t broker)
+void offcpu_exclude(struct offcpu *o, uint32_t worker, uint32_t broker)
 {
 	struct offcpu_bpf__bss *bss = o->progs.base->bss;
 
 	if (o->progs.first_ns) {
 		bss->hot.worker_tgid = worker;
 		bss->hot.broker_tgid = broker;
-		o->tasks.left_out[1] = worker;
-		o->tasks.left_out[2] = broker;
+		o->tasks.own[1] = worker;
+		o->tasks.own[2] = broker;
 	} else if (bss->worker_id != worker || bss->broker_id != broker) {
 		bss->worker_id = worker;
 		bss->broker_id = broker;
@@ -1094,7 +1094,7 @@ static void set_phase(struct offcpu *o, uint32_t phase)
 	__atomic_store_n(&o->progs.base->bss->hot.phase, phase, __ATOMIC_SEQ_CST);
 }
 
-static int look_around(struct offcpu *o, struct err *e)
+static int iterate_tasks(struct offcpu *o, struct err *e)
 {
 	int rc;
 
@@ -1121,7 +1121,7 @@ static int find_waiting(struct offcpu *o, struct err *e)
 
 	do {
 		offcpu_counters(o, &before);
-		rc = look_around(o, e);
+		rc = iterate_tasks(o, e);
 		offcpu_counters(o, &after);
 		if (is_raw(o) || after.storage == before.storage)
 			break;
@@ -1131,9 +1131,9 @@ static int find_waiting(struct offcpu *o, struct err *e)
 	return rc;
 }
 
-int offcpu_look_again(struct offcpu *o, struct err *e)
+int offcpu_rewalk(struct offcpu *o, struct err *e)
 {
-	return is_raw(o) ? 0 : look_around(o, e);
+	return is_raw(o) ? 0 : iterate_tasks(o, e);
 }
 
 static void take_image(void *ctx, const void *record)

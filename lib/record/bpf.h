@@ -154,7 +154,7 @@ int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e);
 int offcpu_images(struct offcpu *o, uint32_t pid, const struct offcpu_sink *sink, struct err *e);
 
 /* With opts.all, skip the recorder's processes WORKER and BROKER (0 = none), like the recorder itself. */
-void offcpu_leave_out(struct offcpu *o, uint32_t worker, uint32_t broker);
+void offcpu_exclude(struct offcpu *o, uint32_t worker, uint32_t broker);
 
 /*
  * After loading: does the kernel refuse what a recording does from then on
@@ -180,7 +180,7 @@ int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e);
  * began. A wait that still lacks one keeps its reason. With opts.raw nothing is
  * walked.
  */
-int offcpu_look_again(struct offcpu *o, struct err *e);
+int offcpu_rewalk(struct offcpu *o, struct err *e);
 
 /* For epoll(7): readable when the ring buffer holds much data, an image or a thread's first snapshot. */
 int offcpu_fd(const struct offcpu *o);

@@ -536,7 +536,7 @@ static bool is_target(const struct rawtasks *t, const struct threadstat *leader,
 {
 	if (!t->opts->all)
 		return t->only == pid || bit(t->tgids, pid);
-	return pid != t->left_out[0] && pid != t->left_out[1] && pid != t->left_out[2] &&
+	return pid != t->own[0] && pid != t->own[1] && pid != t->own[2] &&
 	       (t->opts->kthreads || !(leader->flags & PF_KTHREAD));
 }
 

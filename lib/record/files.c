@@ -408,7 +408,7 @@ static uint64_t mtime_ns(const struct stat *st)
 	return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
 }
 
-static void look_at(const struct file_table *t, struct cap_file *f, uint32_t pid, const struct procmap *m)
+static void identify(const struct file_table *t, struct cap_file *f, uint32_t pid, const struct procmap *m)
 {
 	struct stat st;
 	_cleanup_close_ int fd = -1;
@@ -452,7 +452,7 @@ static struct file *add_file(struct file_table *t, uint32_t pid, const struct pr
 				buildid_in_image(image, len, &f->cap.build_id);
 		}
 	} else {
-		look_at(t, &f->cap, pid, m);
+		identify(t, &f->cap, pid, m);
 	}
 	t->n++;
 	return f;
@@ -495,7 +495,7 @@ uint32_t file_table_get(struct file_table *t, uint32_t pid, const struct procmap
 	return note_mapper(t, at, pid, m);
 }
 
-void file_table_tell(struct file_table *t, uint32_t file, const struct cap_build_id *id)
+void file_table_set_build_id(struct file_table *t, uint32_t file, const struct cap_build_id *id)
 {
 	struct cap_file *f = file < t->n ? &t->files[file].cap : NULL;
 

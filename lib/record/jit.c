@@ -168,13 +168,13 @@ struct jitwatches {
 	uint32_t free; /* the first free slot; UINT32_MAX = none */
 	struct idmap by_tgid; /* the newest watch of a tgid */
 	size_t n_fds;
-	uint64_t look_ns; /* do not search for files before */
+	uint64_t search_ns; /* do not search for files before */
 	struct worker *broker; /* set it after jitwatch_init(); NULL = none */
 };
 
 #define WATCHES_MAX 4096
 #define FDS_MAX 256 /* files that are kept open */
-#define LOOK_NS UINT64_C(100000000)
+#define SEARCH_NS UINT64_C(100000000)
 #define FORGET_NS UINT64_C(10000000000) /* all samples of an ended process have arrived long before */
 
 static void jitwatch_init(struct jitwatches *t)
@@ -324,14 +324,14 @@ static void jitwatch_event(struct jitwatches *t, const struct procevent *ev, boo
 		end_watch(watch_of(t, ev->pid), ev->time_ns);
 }
 
-/* Search for files, at most every LOOK_NS, and forget ended processes without samples. */
-static void jitwatch_look(struct jitwatches *t, uint64_t now_ns)
+/* Search for files, at most every SEARCH_NS, and forget ended processes without samples. */
+static void jitwatch_poll(struct jitwatches *t, uint64_t now_ns)
 {
 	struct stat st;
 
-	if (now_ns < t->look_ns)
+	if (now_ns < t->search_ns)
 		return;
-	t->look_ns = now_ns + LOOK_NS;
+	t->search_ns = now_ns + SEARCH_NS;
 	for (uint32_t i = 0; i < t->n; i++) {
 		struct jitwatch *w = &t->all[i];
 
@@ -485,10 +485,10 @@ void jit_store_event(struct jit_store *k, const struct process_table *procs, con
 		jitwatch_event(&k->watches, ev, process_table_tracks(procs, ev->pid));
 }
 
-void jit_store_look(struct jit_store *k, uint64_t now_ns)
+void jit_store_poll(struct jit_store *k, uint64_t now_ns)
 {
 	if (k)
-		jitwatch_look(&k->watches, now_ns);
+		jitwatch_poll(&k->watches, now_ns);
 }
 
 /* --- which addresses --- */
@@ -611,7 +611,7 @@ void jit_store_see(struct jit_store *k, struct process_table *procs, const struc
 
 /* --- at the end --- */
 
-static void tell(struct jit_store *k, struct cap_writer *w, const struct jitwatch *of, const char *what,
+static void report(struct jit_store *k, struct cap_writer *w, const struct jitwatch *of, const char *what,
 	const struct err *e)
 {
 	char text[1200];
@@ -622,7 +622,7 @@ static void tell(struct jit_store *k, struct cap_writer *w, const struct jitwatc
 	cap_writer_option(w, &(struct cap_option){ "jit", text });
 }
 
-static void tell_refusal(struct jit_store *k, struct cap_writer *w, const struct jitwatch *of,
+static void report_refusal(struct jit_store *k, struct cap_writer *w, const struct jitwatch *of,
 	const char *what, const struct err *e)
 {
 	if (e->code == -EPERM || e->code == -EMEDIUMTYPE)
@@ -631,7 +631,7 @@ static void tell_refusal(struct jit_store *k, struct cap_writer *w, const struct
 		k->stats.stale++;
 	else
 		k->stats.failed++;
-	tell(k, w, of, what, e);
+	report(k, w, of, what, e);
 }
 
 /* Read the names for Q's addresses from its file, which belongs to OF, and write them to W. */
@@ -665,20 +665,20 @@ static void write_proc(
 
 	if (jitwatch_reopen(&k->watches, of) != 0) {
 		err_set(&e, -EMEDIUMTYPE, "it is not a regular file");
-		tell_refusal(k, w, of, "the perf map", &e);
+		report_refusal(k, w, of, "the perf map", &e);
 	} else if (of->map >= 0 &&
 		   read_file(k, of,
 			   &(struct jit_reader_question){
 				   .fd = of->map, .kind = CAPTURE_JIT_PERFMAP, .addrs = addrs, .n = n },
 			   w, &e) != 0) {
-		tell_refusal(k, w, of, "the perf map", &e);
+		report_refusal(k, w, of, "the perf map", &e);
 	}
 	if (of->dump >= 0 &&
 		read_file(k, of,
 			&(struct jit_reader_question){
 				.fd = of->dump, .kind = CAPTURE_JIT_JITDUMP, .addrs = addrs, .n = n },
 			w, &e) != 0)
-		tell_refusal(k, w, of, "the jitdump file", &e);
+		report_refusal(k, w, of, "the jitdump file", &e);
 	k->stats.unseen += of->no_room;
 	jitwatch_close(&k->watches, of);
 }

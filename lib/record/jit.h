@@ -84,7 +84,7 @@ void jit_store_broker(
 void jit_store_event(struct jit_store *k, const struct process_table *procs, const struct procevent *ev);
 
 /* Search for the files of the processes that make code. Call it from time to time. */
-void jit_store_look(struct jit_store *k, uint64_t now_ns);
+void jit_store_poll(struct jit_store *k, uint64_t now_ns);
 
 /*
  * Note a sample that began at FIRST_NS, of KEY's process, PROC in the capture.

@@ -134,7 +134,7 @@ struct spot {
 };
 
 /* The places of one file, and the outcome. */
-struct look {
+struct file_lookup {
 	struct file_table_way way;
 	const struct name_requests_place *places;
 	size_t n_places;
@@ -151,7 +151,7 @@ struct look {
 /* The thread's work. While the thread runs, other threads touch only the atomic members. */
 struct batch {
 	struct name_requests_place *places;
-	struct look *looks;
+	struct file_lookup *lookups;
 	size_t n;
 	bool nice, plain; /* plain: symbol tables only */
 	_Atomic uint64_t end_ns;
@@ -180,7 +180,7 @@ static int by_vaddr(const void *a, const void *b)
 }
 
 /* Skips places outside all segments, and duplicates: two segments may hold the same part of the file. */
-static int find_spots(struct look *l)
+static int find_spots(struct file_lookup *l)
 {
 	size_t n = 0;
 
@@ -203,7 +203,7 @@ static int find_spots(struct look *l)
 }
 
 /* Open L's file and its debug file. 0 or -errno. */
-static int open_look(struct look *l)
+static int open_lookup(struct file_lookup *l)
 {
 	const struct debugfile_opts local = { .symfs = -1 };
 	int fd = file_table_open(&l->way), rc;
@@ -221,7 +221,7 @@ static int open_look(struct look *l)
 	return rc ? rc : debugfile_find(&local, l->elf, l->way.cap.path, &l->debug, NULL);
 }
 
-static void close_look(struct look *l)
+static void close_lookup(struct file_lookup *l)
 {
 	debugfile_close(&l->debug);
 	elffile_close(l->elf);
@@ -231,7 +231,7 @@ static void close_look(struct look *l)
 
 static void take_answer(void *ctx, struct sym_reader_job *j)
 {
-	struct look *l = j->ctx;
+	struct file_lookup *l = j->ctx;
 
 	(void)ctx;
 	l->error = j->error;
@@ -239,7 +239,7 @@ static void take_answer(void *ctx, struct sym_reader_job *j)
 	l->answer = j->answer;
 }
 
-static struct sym_reader_job job_of(struct look *l, bool plain)
+static struct sym_reader_job job_of(struct file_lookup *l, bool plain)
 {
 	return (struct sym_reader_job){ .ctx = l,
 		.in = { .elf = l->elf,
@@ -255,7 +255,7 @@ static struct sym_reader_job job_of(struct look *l, bool plain)
 }
 
 /* Look up N files, at most FILES_MAX. */
-static void run_some(struct batch *b, struct look *looks, size_t n)
+static void run_some(struct batch *b, struct file_lookup *lookups, size_t n)
 {
 	const struct sym_reader_opts o = {
 		.memory_bytes = MEMORY_BYTES, .seconds = SECONDS, .end_ns = &b->end_ns
@@ -264,15 +264,15 @@ static void run_some(struct batch *b, struct look *looks, size_t n)
 	size_t n_jobs = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		looks[i].error = now_ns() < b->end_ns ? open_look(&looks[i]) : -ETIME;
-		if (looks[i].error)
-			close_look(&looks[i]);
+		lookups[i].error = now_ns() < b->end_ns ? open_lookup(&lookups[i]) : -ETIME;
+		if (lookups[i].error)
+			close_lookup(&lookups[i]);
 		else
-			jobs[n_jobs++] = job_of(&looks[i], b->plain);
+			jobs[n_jobs++] = job_of(&lookups[i], b->plain);
 	}
 	sym_reader_run(&o, jobs, n_jobs, take_answer, NULL, NULL);
 	for (size_t i = 0; i < n; i++)
-		close_look(&looks[i]);
+		close_lookup(&lookups[i]);
 }
 
 static void *run(void *ctx)
@@ -282,7 +282,7 @@ static void *run(void *ctx)
 	/* applies to this thread and to the processes that it starts */
 	setpriority(PRIO_PROCESS, 0, b->nice ? NICENESS : 0);
 	for (size_t i = 0; i < b->n; i += FILES_MAX)
-		run_some(b, b->looks + i, MIN(b->n - i, (size_t)FILES_MAX));
+		run_some(b, b->lookups + i, MIN(b->n - i, (size_t)FILES_MAX));
 	b->done = true;
 	return NULL;
 }
@@ -291,7 +291,7 @@ static void *run(void *ctx)
 
 static int by_size(const void *a, const void *b)
 {
-	const struct look *x = a, *y = b;
+	const struct file_lookup *x = a, *y = b;
 
 	return x->n_places != y->n_places ? CMP(y->n_places, x->n_places)
 					  : CMP(x->places->file, y->places->file);
@@ -313,19 +313,19 @@ static void group(struct name_store *k, const struct name_requests_place *p, siz
 	size_t len;
 
 	for (size_t i = 0; i < n; i += len) {
-		struct look *l = &b->looks[b->n];
+		struct file_lookup *l = &b->lookups[b->n];
 
 		for (len = 1; i + len < n && p[i + len].file == p[i].file; len++)
 			;
 		/* the vdso is in the capture */
 		if (strcmp(file_table_path(k->files, p[i].file), "[vdso]") == 0)
 			continue;
-		*l = (struct look){ .places = &p[i], .n_places = len, .error = -ETIME };
+		*l = (struct file_lookup){ .places = &p[i], .n_places = len, .error = -ETIME };
 		file_table_way(k->files, p[i].file, &l->way);
 		b->n++;
 	}
 	if (b->n)
-		qsort(b->looks, b->n, sizeof(*b->looks), by_size);
+		qsort(b->lookups, b->n, sizeof(*b->lookups), by_size);
 }
 
 /* Start a batch, limited to NS. NICE: in the background; otherwise the recording's end waits for it. */
@@ -337,8 +337,8 @@ static void begin(struct name_store *k, bool nice, uint64_t ns)
 	if (k->running || !name_requests_waiting(k->want))
 		return;
 	b->places = name_requests_take(k->want, &n);
-	b->looks = b->places ? calloc(count_files(b->places, n), sizeof(*b->looks)) : NULL;
-	if (!b->looks) {
+	b->lookups = b->places ? calloc(count_files(b->places, n), sizeof(*b->lookups)) : NULL;
+	if (!b->lookups) {
 		free(b->places);
 		k->stats.late += n;
 		return;
@@ -384,7 +384,7 @@ static void write_name(struct name_store *k, const struct sym_answer *a, const s
 					.frames = frames });
 }
 
-static void write_look(struct name_store *k, const struct look *l)
+static void write_lookup(struct name_store *k, const struct file_lookup *l)
 {
 	uint32_t file = file_table_emit(k->files, l->places->file, k->out);
 	uint64_t stored = 0;
@@ -421,14 +421,14 @@ static void end(struct name_store *k)
 		pthread_join(k->thread, NULL);
 	k->running = false;
 	for (size_t i = 0; i < b->n; i++) {
-		struct look *l = &b->looks[i];
+		struct file_lookup *l = &b->lookups[i];
 
-		write_look(k, l);
+		write_lookup(k, l);
 		free(l->spots);
 		free(l->vaddrs);
 		free(l->bytes);
 	}
-	free(b->looks);
+	free(b->lookups);
 	free(b->places);
 	now = now_ns();
 	k->due_ns = now + (now - k->began_ns) * SHARE;

@@ -356,7 +356,7 @@ static bool imagetab_claim(struct imagetab *t, uint32_t at, uint32_t exec_id, ui
  * a better source than times. imagetab_told() finds it again, or returns
  * UINT32_MAX.
  */
-static void imagetab_tell(struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns)
+static void imagetab_set_start(struct imagetab *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns)
 {
 	struct image *im = imagetab_newest(t, tgid);
 
@@ -576,7 +576,7 @@ static void note_map(
 		.file = file };
 
 	if (t->reported.pid == im->tgid && t->reported.start == pm->start && t->reported.end == pm->end)
-		file_table_tell(t->files, file, &t->reported.build_id);
+		file_table_set_build_id(t->files, file, &t->reported.build_id);
 	if (im->from_exec && !im->exe && file != UINT32_MAX && pm->path[0] == '/')
 		im->exe = strdup(pm->path);
 	if (process_maps_has(im->maps, &m))
@@ -947,7 +947,7 @@ static void on_build_id(struct process_table *t, const struct procevent *ev)
 	const struct mapping *m = im ? process_maps_at(im->maps, ev->start) : NULL;
 
 	if (m && m->start == ev->start && m->end == ev->end)
-		file_table_tell(t->files, m->file, &ev->build_id);
+		file_table_set_build_id(t->files, m->file, &ev->build_id);
 	else
 		t->reported = *ev;
 }
@@ -991,7 +991,7 @@ void process_table_announce(struct process_table *t, const struct offcpu_ev_thre
 
 void process_table_identify(struct process_table *t, uint32_t tgid, uint32_t exec_id, uint64_t start_boot_ns)
 {
-	imagetab_tell(&t->images, tgid, exec_id, start_boot_ns);
+	imagetab_set_start(&t->images, tgid, exec_id, start_boot_ns);
 }
 
 /*

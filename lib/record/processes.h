@@ -92,7 +92,7 @@ struct image {
 	uint32_t flags; /* enum cap_proc_flags */
 	int32_t maps_error;
 	bool claimed; /* the key of a wait gave it its identity (start_boot_ns, exec_id) */
-	bool reported; /* its identity is known from another source: imagetab_tell() */
+	bool reported; /* its identity is known from another source: imagetab_set_start() */
 	bool stale; /* its mappings must be read again: process_table_stale() */
 	uint64_t mapped_ns; /* when it first mapped something after its last scan; 0 = not known to have */
 	uint64_t due_ns; /* a stale image is not read before this time */

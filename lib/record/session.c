@@ -229,9 +229,9 @@ static int session_parts_publish(struct session_parts *p, uint32_t pid, struct e
 }
 
 /* Exclude the recorder's own worker and broker from the recording. */
-static void session_parts_leave_out(struct session_parts *p)
+static void session_parts_exclude(struct session_parts *p)
 {
-	offcpu_leave_out(p->bpf, p->unwinder ? unwinder_worker(p->unwinder) : 0, worker_pid(p->broker));
+	offcpu_exclude(p->bpf, p->unwinder ? unwinder_worker(p->unwinder) : 0, worker_pid(p->broker));
 }
 
 /*
@@ -244,7 +244,7 @@ static int publish_targets(struct session_parts *p, const struct recorder_opts *
 	struct procinfo_status st;
 	int rc = 0;
 
-	session_parts_leave_out(p);
+	session_parts_exclude(p);
 	if (!p->unwinder)
 		return 0;
 	for (size_t i = 0; i < o->n_pids && !rc; i++)
@@ -492,7 +492,7 @@ static void session_parts_close(struct session_parts *p)
 #define NAMES_NS UINT64_C(2000000000) /* how long to wait, at the end, for names */
 #define NAMES_LOADS 10
 #define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks to keep: other processes may have them too */
-#define LOOK_SHARE 10 /* walking waits in progress again takes at most a tenth of the time */
+#define REWALK_SHARE 10 /* walking waits in progress again takes at most a tenth of the time */
 
 /* A sample. It is written once the process events of its time have been processed. */
 struct row {
@@ -506,8 +506,8 @@ struct recorder {
 	uint64_t settled_ns; /* process events up to this time have been processed */
 	bool scanning; /* the scan of the processes from before the recording is not complete */
 	bool swapping; /* the aggregation map is being swapped: a flush is under way */
-	bool look_again; /* waits in progress lacked tables that are available now */
-	uint64_t look_due_ns; /* no earlier than this */
+	bool rewalk; /* waits in progress lacked tables that are available now */
+	uint64_t rewalk_due_ns; /* no earlier than this */
 	uint64_t quiet_ns; /* when unwinder_quiet() was last called */
 	struct kallsyms *ks;
 	struct kallsyms_loader loading; /* loads the next ones */
@@ -721,8 +721,8 @@ uint64_t recorder_timeout_ns(const struct recorder *r)
 	if (r->p.unwinder) {
 		due = MIN(due, unwinder_due_ns(r->p.unwinder));
 		due = MIN(due, late_stacks_due_ns(r->snaps));
-		if (r->look_again)
-			due = MIN(due, r->look_due_ns);
+		if (r->rewalk)
+			due = MIN(due, r->rewalk_due_ns);
 		if (r->p.events && procevents_pending(r->p.events))
 			due = MIN(due, now + 1000000);
 	}
@@ -915,22 +915,22 @@ static int keep_up(struct recorder *r, struct err *e)
 	int rc;
 
 	if (unwinder_service(r->p.unwinder, 0))
-		r->look_again = true;
+		r->rewalk = true;
 	process_table_freshen(r->p.procs, SCAN_NS);
 	walk_snapshots(r, false);
-	session_parts_leave_out(&r->p);
+	session_parts_exclude(&r->p);
 	began = now_ns();
-	if (!r->look_again || began < r->look_due_ns)
+	if (!r->rewalk || began < r->rewalk_due_ns)
 		return 0;
-	r->look_again = false;
-	rc = offcpu_look_again(r->p.bpf, e);
+	r->rewalk = false;
+	rc = offcpu_rewalk(r->p.bpf, e);
 	now = now_ns();
-	r->look_due_ns = now + (now - began) * LOOK_SHARE;
+	r->rewalk_due_ns = now + (now - began) * REWALK_SHARE;
 	return rc;
 }
 
 /* Call it after a swap. It calls unwinder_quiet() once a second at most. */
-static void tell_quiet(struct recorder *r)
+static void report_quiet(struct recorder *r)
 {
 	uint64_t now = now_ns();
 
@@ -951,7 +951,7 @@ static int end_flush(struct recorder *r, struct err *e)
 	r->swapping = false;
 	if (rc)
 		return rc;
-	tell_quiet(r);
+	report_quiet(r);
 	while (r->next_flush_ns <= now_ns())
 		r->next_flush_ns += FLUSH_NS;
 	rc = flush(r, false, e);
@@ -970,7 +970,7 @@ int recorder_service(struct recorder *r, struct err *e)
 	epoll_wait(r->p.epoll_fd, ready, ARRAY_LEN(ready), 0);
 	offcpu_drain(r->p.bpf, &r->sink);
 	drain_events(r, true);
-	jit_store_look(r->jit, now_ns());
+	jit_store_poll(r->jit, now_ns());
 	rc = r->p.unwinder ? keep_up(r, e) : 0;
 	if (rc)
 		return rc;

@@ -324,7 +324,7 @@ static void take(struct kernel_peek *k, struct task_sample *s)
 	find_regs(k, s);
 }
 
-static void tell_and_wait(const struct task_samples *s, int fd)
+static void signal_and_wait(const struct task_samples *s, int fd)
 {
 	char byte = 0;
 
@@ -335,8 +335,8 @@ static void tell_and_wait(const struct task_samples *s, int fd)
 
 static void sleep_twice(const struct task_samples *s)
 {
-	tell_and_wait(s, s->more[0]);
-	tell_and_wait(s, s->end[0]);
+	signal_and_wait(s, s->more[0]);
+	signal_and_wait(s, s->end[0]);
 }
 
 static void *run(void *ctx)
@@ -674,7 +674,7 @@ static int find_flags(const struct search *f)
  * mm_struct of K's process. Takes the first offsets, because another mm_struct
  * of the same program may follow.
  */
-static bool look_mm(const struct search *f, const struct task_sample *k, uint64_t mm, int at[2])
+static bool match_mm(const struct search *f, const struct task_sample *k, uint64_t mm, int at[2])
 {
 	const struct peek *p = is_pointer(mm) ? kernel_peek_at(f->s->peek, mm, MM_BYTES) : NULL;
 
@@ -699,8 +699,8 @@ static void find_mm(const struct search *f)
 
 	for (size_t at = 0; at + 8 <= MIN(sample(f, 0)->len, last->len); at += 8) {
 		if (word(f, 0, at) != word(f, 1, at) || word(f, 0, at) == word(f, TASK_SAMPLE_CHILD, at) ||
-			!look_mm(f, sample(f, 0), word(f, 0, at), ours) ||
-			!look_mm(f, last, word(f, TASK_SAMPLE_CHILD, at), its) ||
+			!match_mm(f, sample(f, 0), word(f, 0, at), ours) ||
+			!match_mm(f, last, word(f, TASK_SAMPLE_CHILD, at), its) ||
 			memcmp(ours, its, sizeof(its)) != 0)
 			continue;
 		f->shape->at[TASK_LAYOUT_MM] = (int)at;

@@ -603,7 +603,7 @@ static void count_refused(struct tableset *t, const struct procmap *m, int code)
  * its table. Its identity is that of the opened file: the process may have
  * mapped another file meanwhile, whose table must not count as this one's.
  */
-static uint32_t look_at(struct tableset *t, uint32_t pid, const struct procmap *m)
+static uint32_t find_file(struct tableset *t, uint32_t pid, const struct procmap *m)
 {
 	_cleanup_close_ int fd = -1;
 	struct table_cache_key key;
@@ -642,7 +642,7 @@ static uint32_t file_of(struct tableset *t, uint32_t pid, const struct procmap *
 	key = table_cache_key_of(st);
 	file = unwind_files_find(&t->files, &key);
 	if (file == TABLESET_NO_FILE || table_room_may_ask(unwind_files_get(&t->files, file)))
-		file = look_at(t, pid, m);
+		file = find_file(t, pid, m);
 	return file;
 }
 

@@ -48,7 +48,7 @@ static void read_notes(const uint8_t *p, size_t len, struct loaded *ret)
 	}
 }
 
-static int look_at(struct dl_phdr_info *info, size_t size, void *data)
+static int visit_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct query *q = data;
 
@@ -80,7 +80,7 @@ bool loaded_find(uint64_t addr, struct loaded *ret)
 {
 	struct query q = { .addr = addr, .ret = ret };
 
-	dl_iterate_phdr(look_at, &q);
+	dl_iterate_phdr(visit_object, &q);
 	return q.found;
 }
 

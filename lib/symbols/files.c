@@ -164,7 +164,7 @@ static bool knows_more(const struct sym_answer_addr *b, const struct sym_answer_
  * Report each of N requests to SINK: from READ if it knows the address, or from STORED if that
  * knows more. WHY is the reason if neither does and READ is empty.
  */
-static void modhits_tell(const struct modhits_ask *asks, size_t n, const struct modhits_answer *read,
+static void modhits_report(const struct modhits_ask *asks, size_t n, const struct modhits_answer *read,
 	const struct modhits_answer *stored, const char *why, modules_sink *sink, void *ctx)
 {
 	const struct sym_answer_addr *x = read->calls ? read->a.addrs : NULL;
@@ -449,7 +449,7 @@ struct kernel_parts {
 	struct kernel_parts_opts o;
 	struct intern names; /* of modules: the number of a part is its id + 1 */
 	struct kmodtree tree;
-	bool looked; /* kmodtree_load() was called */
+	bool loaded; /* kmodtree_load() was called */
 };
 
 struct kernel_part {
@@ -500,13 +500,13 @@ static const char *kernel_parts_name(const struct kernel_parts *k, size_t id)
 }
 
 /* Load the tree once, when the first module needs it. */
-static int look(struct kernel_parts *k, struct err *e)
+static int load_tree(struct kernel_parts *k, struct err *e)
 {
 	const struct kmodtree_opts o = { k->o.places.symfs, k->o.places.dirs, k->o.places.n_dirs };
 
-	if (k->looked)
+	if (k->loaded)
 		return 0;
-	k->looked = true;
+	k->loaded = true;
 	return kmodtree_load(&o, k->c->host.release, &k->tree, e);
 }
 
@@ -536,7 +536,7 @@ static int find_module(struct kernel_parts *k, uint32_t id, const struct modhits
 	};
 	_cleanup_free_ const struct cap_ksym **symbols = NULL;
 	size_t n_symbols;
-	int rc = look(k, e);
+	int rc = load_tree(k, e);
 
 	if (rc)
 		return rc;
@@ -809,7 +809,7 @@ static void set_problem(struct module *mod, const char *context, const char *why
 		mod->problem = strdup(text);
 }
 
-static void tell(struct modules *m, const char *what)
+static void report_progress(struct modules *m, const char *what)
 {
 	if (m->o.progress)
 		m->o.progress(m->o.progress_ctx, what, m->done, m->total);
@@ -852,7 +852,7 @@ static int prepare(struct modules *m, struct part *p, struct sym_reader_job *job
 	struct module *mod = &m->files[p->asks->file];
 	int n;
 
-	tell(m, "finding files");
+	report_progress(m, "finding files");
 	n = find_part(m, p, e);
 	if (n <= 0)
 		return n;
@@ -897,7 +897,7 @@ static void count(struct modules *m, struct module *mod, const struct sym_reader
 }
 
 /* Report a part from what was read of its file (may be nothing) and what is stored. */
-static int tell_part(struct modules *m, const struct part *p, const struct modhits_answer *read,
+static int report_part(struct modules *m, const struct part *p, const struct modhits_answer *read,
 	modules_sink *sink, void *ctx)
 {
 	const uint32_t id = p->asks->file;
@@ -911,7 +911,7 @@ static int tell_part(struct modules *m, const struct part *p, const struct modhi
 	if (!why && id > m->c->n_files)
 		why = no_module;
 	if (rc == 0)
-		modhits_tell(p->asks, p->n, read, &stored, why, sink, ctx);
+		modhits_report(p->asks, p->n, read, &stored, why, sink, ctx);
 	return rc;
 }
 
@@ -932,7 +932,7 @@ static int take(struct modules *m, struct sym_reader_job *j, modules_sink *sink,
 		count(m, mod, j);
 	if (p->kernel.module.file)
 		read.lost = no_function;
-	return tell_part(m, p, &read, sink, ctx);
+	return report_part(m, p, &read, sink, ctx);
 }
 
 /* --- a run --- */
@@ -943,12 +943,12 @@ static void on_done(void *ctx, struct sym_reader_job *j)
 
 	(void)j;
 	m->done++;
-	tell(m, "reading symbols");
+	report_progress(m, "reading symbols");
 }
 
 static void on_tick(void *ctx)
 {
-	tell(ctx, "reading symbols");
+	report_progress(ctx, "reading symbols");
 }
 
 static void read_all(struct modules *m, struct sym_reader_job *jobs, size_t n)
@@ -1031,7 +1031,7 @@ static int run_batch(
 		n_jobs += rc > 0;
 		if (rc == 0) {
 			m->done++;
-			rc = tell_part(m, &parts[i], &(struct modhits_answer){ 0 }, sink, ctx);
+			rc = report_part(m, &parts[i], &(struct modhits_answer){ 0 }, sink, ctx);
 		}
 	}
 	m->stats.ns_find += now_ns() - began;

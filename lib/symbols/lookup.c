@@ -121,7 +121,7 @@ struct called {
 	bool reported;
 };
 
-struct look {
+struct lookup {
 	const struct sym_lookup_input *in;
 	struct sym_answer_build b;
 	struct elfmatch *tables[TABLES];
@@ -140,7 +140,7 @@ struct look {
 	uint64_t began_ns;
 };
 
-static uint64_t lap(struct look *l)
+static uint64_t lap(struct lookup *l)
 {
 	uint64_t now = now_ns(), took = now - l->began_ns;
 
@@ -148,7 +148,7 @@ static uint64_t lap(struct look *l)
 	return took;
 }
 
-static void look_free(struct look *l)
+static void lookup_free(struct lookup *l)
 {
 	sym_answer_end(&l->b);
 	for (size_t i = 0; i < l->n_tables; i++)
@@ -163,7 +163,7 @@ static void look_free(struct look *l)
 }
 
 /* Keep the first error as the file's message; everything else is still used. */
-static void note(struct look *l, const struct err *e)
+static void note(struct lookup *l, const struct err *e)
 {
 	if (!l->b.head.message)
 		l->b.head.message = sym_answer_string(&l->b, e->msg);
@@ -180,7 +180,7 @@ static bool has_symtab(const struct elffile *f)
 }
 
 /* The addresses without a name, in order; NULL when out of memory. */
-static uint64_t *unnamed(const struct look *l)
+static uint64_t *unnamed(const struct lookup *l)
 {
 	uint64_t *v = malloc((l->left + 1) * sizeof(*v));
 	size_t n = 0;
@@ -198,7 +198,7 @@ static bool is_mark(const char *name)
 }
 
 /* HITS are those of the addresses without a name. */
-static void take_hits(struct look *l, const struct elfmatch_hit *hits, uint8_t source)
+static void take_hits(struct lookup *l, const struct elfmatch_hit *hits, uint8_t source)
 {
 	for (size_t i = 0; i < l->in->n_vaddrs; i++) {
 		struct named *n = &l->named[i];
@@ -221,7 +221,7 @@ static void take_hits(struct look *l, const struct elfmatch_hit *hits, uint8_t s
 }
 
 /* Name the remaining addresses from the tables of F; SOURCE is what to report for its .symtab. */
-static int name_from(struct look *l, const struct elffile *f, uint8_t source, struct err *e)
+static int name_from(struct lookup *l, const struct elffile *f, uint8_t source, struct err *e)
 {
 	_cleanup_free_ uint64_t *vaddrs = unnamed(l);
 	struct elfmatch *m = NULL;
@@ -245,7 +245,7 @@ static int name_from(struct look *l, const struct elffile *f, uint8_t source, st
  * Name addresses from .gnu_debugdata, which distributions keep. A stream that cannot be unpacked
  * loses only that.
  */
-static int name_by_minidebug(struct look *l)
+static int name_by_minidebug(struct lookup *l)
 {
 	struct err e = { 0 };
 	int rc = minidebug_open(l->in->elf, 0, &l->mini, &e);
@@ -256,7 +256,7 @@ static int name_by_minidebug(struct look *l)
 }
 
 /* 0, or -errno if the file's own table cannot be read and nothing else names an address. */
-static int name_by_tables(struct look *l, struct err *e)
+static int name_by_tables(struct lookup *l, struct err *e)
 {
 	const struct sym_lookup_input *in = l->in;
 	bool stripped = !has_symtab(in->elf), guesses;
@@ -280,7 +280,7 @@ static int name_by_tables(struct look *l, struct err *e)
 }
 
 /* PLT stubs have no symbols; their jump target names them. */
-static void name_by_plt(struct look *l)
+static void name_by_plt(struct lookup *l)
 {
 	struct pltsym_hit hit;
 	struct err e = { 0 };
@@ -305,7 +305,7 @@ static void name_by_plt(struct look *l)
 /* --- names as shown --- */
 
 /* The string to show for NAME, whose own string is LINKAGE. */
-static uint32_t shown(struct look *l, const char *name, uint32_t linkage)
+static uint32_t shown(struct lookup *l, const char *name, uint32_t linkage)
 {
 	char text[DEMANGLE_OUT_MAX];
 	struct idmap_slot *known;
@@ -324,7 +324,7 @@ static uint32_t shown(struct look *l, const char *name, uint32_t linkage)
 }
 
 /* "name@plt": only the part before the @ is mangled. */
-static uint32_t shown_stub(struct look *l, const char *name, uint32_t linkage)
+static uint32_t shown_stub(struct lookup *l, const char *name, uint32_t linkage)
 {
 	char text[DEMANGLE_OUT_MAX + 8];
 	size_t len = strlen(name), n;
@@ -344,7 +344,7 @@ static uint32_t shown_stub(struct look *l, const char *name, uint32_t linkage)
 }
 
 /* Addresses are sorted, so consecutive ones are often in one function. */
-static void name_symbol(struct look *l, const struct named *n, struct sym_answer_frame *f)
+static void name_symbol(struct lookup *l, const struct named *n, struct sym_answer_frame *f)
 {
 	if (n->name != l->last) {
 		uint32_t linkage = sym_answer_string(&l->b, n->name);
@@ -376,7 +376,7 @@ static uint8_t reason_of(int error)
 
 static void on_hit(void *ctx, const struct dwarf_lookup_hit *hit)
 {
-	struct look *l = ctx;
+	struct lookup *l = ctx;
 	struct called *c = &l->called[hit->index];
 
 	*c = (struct called){ .low = hit->low,
@@ -399,7 +399,7 @@ static void on_hit(void *ctx, const struct dwarf_lookup_hit *hit)
 
 static void on_want(void *ctx, uint64_t id, const char *path)
 {
-	struct look *l = ctx;
+	struct lookup *l = ctx;
 	char text[4096 + 32];
 
 	if ((size_t)snprintf(text, sizeof(text), "%016" PRIx64 " %s", id, path) < sizeof(text))
@@ -417,21 +417,21 @@ static const struct elffile *with_info(const struct sym_lookup_input *in)
  * Set REASON where the debug information gave nothing: at the limit some addresses are left, and
  * malformed data may have covered any of them.
  */
-static void mark_unanswered(struct look *l, uint8_t reason)
+static void mark_unanswered(struct lookup *l, uint8_t reason)
 {
 	for (size_t i = 0; i < l->in->n_vaddrs; i++)
 		if (!l->called[i].reported)
 			l->called[i].reason = reason;
 }
 
-static int make_called(struct look *l)
+static int make_called(struct lookup *l)
 {
 	l->called = calloc(l->in->n_vaddrs + 1, sizeof(*l->called));
 	return l->called ? 0 : -ENOMEM;
 }
 
 /* FROM: the start of opening the file, which unpacks its units. */
-static int run_debug(struct look *l, struct dwarf_lookup *d, uint64_t from)
+static int run_debug(struct lookup *l, struct dwarf_lookup *d, uint64_t from)
 {
 	struct dwarf_lookup_stats s;
 	struct err e = { 0 };
@@ -454,7 +454,7 @@ static int run_debug(struct look *l, struct dwarf_lookup *d, uint64_t from)
 }
 
 /* Without inlined calls and lines, read it only if an address has no symbol. */
-static int look_into_debug(struct look *l, struct err *e)
+static int read_debug(struct lookup *l, struct err *e)
 {
 	const struct sym_lookup_input *in = l->in;
 	_cleanup_free_ struct dwarf_lookup_dwo *dwos = calloc(in->n_dwos + 1, sizeof(*dwos));
@@ -496,7 +496,7 @@ static int look_into_debug(struct look *l, struct err *e)
 
 /* Put frames of the debug information; the outermost one takes the name of its symbol if it has one. */
 static void put_called(
-	struct look *l, const struct named *n, const struct called *c, struct sym_answer_addr *a)
+	struct lookup *l, const struct named *n, const struct called *c, struct sym_answer_addr *a)
 {
 	struct sym_answer_frame *frames = (struct sym_answer_frame *)(void *)l->calls.p + c->first;
 	struct sym_answer_frame *own = &frames[c->n - 1];
@@ -514,7 +514,7 @@ static void put_called(
 }
 
 /* The best name from the tables; the debug information is added later. */
-static struct named best(struct look *l, const struct named *n, const struct called *c, uint8_t *reason)
+static struct named best(struct lookup *l, const struct named *n, const struct called *c, uint8_t *reason)
 {
 	const struct sym_answer_frame *calls = (const struct sym_answer_frame *)(void *)l->calls.p;
 
@@ -529,7 +529,7 @@ static struct named best(struct look *l, const struct named *n, const struct cal
 	return *n;
 }
 
-static void put_address(struct look *l, size_t i)
+static void put_address(struct lookup *l, size_t i)
 {
 	const struct called *c = l->called ? &l->called[i] : NULL;
 	uint8_t reason;
@@ -550,7 +550,7 @@ static void put_address(struct look *l, size_t i)
 	sym_answer_put(&l->b, &a, &f, n.name ? 1 : 0);
 }
 
-static int look(struct look *l, struct err *e)
+static int lookup(struct lookup *l, struct err *e)
 {
 	int rc = name_by_tables(l, e);
 
@@ -558,21 +558,21 @@ static int look(struct look *l, struct err *e)
 		return rc;
 	name_by_plt(l);
 	l->b.head.ns_symbols = lap(l);
-	rc = look_into_debug(l, e);
+	rc = read_debug(l, e);
 	lap(l);
 	return rc;
 }
 
-static int look_all(const struct sym_lookup_input *in, uint8_t **ret, size_t *len, struct err *e)
+static int run_all(const struct sym_lookup_input *in, uint8_t **ret, size_t *len, struct err *e)
 {
-	CLEANUP(look_free) struct look l = { .in = in, .left = in->n_vaddrs, .began_ns = now_ns() };
+	CLEANUP(lookup_free) struct lookup l = { .in = in, .left = in->n_vaddrs, .began_ns = now_ns() };
 	int rc;
 
 	sym_answer_begin(&l.b);
 	l.named = calloc(in->n_vaddrs + 1, sizeof(*l.named));
 	if (!l.named)
 		return err_nomem(e, "addresses");
-	rc = look(&l, e);
+	rc = lookup(&l, e);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < in->n_vaddrs; i++)
@@ -589,11 +589,11 @@ int sym_lookup(const struct sym_lookup_input *in, uint8_t **ret, size_t *len, st
 	int rc;
 
 	if (!elfrel_is(in->elf))
-		return look_all(in, ret, len, e);
+		return run_all(in, ret, len, e);
 	rc = elfrel_open(in->elf, max / 2, &rel, e);
 	if (rc)
 		return rc;
 	laid_out.elf = rel.elf;
 	laid_out.max_bytes = max / 2;
-	return look_all(&laid_out, ret, len, e);
+	return run_all(&laid_out, ret, len, e);
 }

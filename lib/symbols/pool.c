@@ -58,7 +58,7 @@ static void need_all(struct fds *fds, const struct sym_lookup_input *in)
 struct sym_worker {
 	const struct sym_lookup_input *tasks[GROUP_MAX];
 	size_t n;
-	sym_reader_look *look;
+	sym_reader_task *lookup;
 	/* The answer file, then the tasks' files; in the sandbox they start at SYM_WORKER_OUT. */
 	struct fds fds;
 };
@@ -76,7 +76,7 @@ static const struct elffile *moved(const struct fds *fds, const struct elffile *
 }
 
 /* Call w->look with the descriptors of the sandbox. */
-static int look_up(const struct sym_worker *w, const struct sym_lookup_input *task, uint8_t **ret,
+static int run_task(const struct sym_worker *w, const struct sym_lookup_input *task, uint8_t **ret,
 	size_t *len, struct err *e)
 {
 	const struct fds *fds = &w->fds;
@@ -96,7 +96,7 @@ static int look_up(const struct sym_worker *w, const struct sym_lookup_input *ta
 		dwos[i].file = moved(fds, task->dwos[i].file, &dwo_copies[i]);
 	}
 	in.dwos = dwos;
-	return w->look(&in, ret, len, e);
+	return w->lookup(&in, ret, len, e);
 }
 
 /* Write the answer at AT. The offset of the next one, or 0 if it cannot be written. */
@@ -127,7 +127,7 @@ static int work(void *arg, int sock)
 		uint8_t *bytes = NULL;
 		size_t len = 0;
 
-		r.error = look_up(w, w->tasks[i], &bytes, &len, &e);
+		r.error = run_task(w, w->tasks[i], &bytes, &len, &e);
 		r.len = len;
 		r.ns = now_on(CLOCK_PROCESS_CPUTIME_ID) - began;
 		at = answer(at, &r, bytes, &e);
@@ -190,7 +190,7 @@ struct slot {
 
 struct run {
 	struct sym_reader_opts o;
-	sym_reader_look *look;
+	sym_reader_task *lookup;
 	struct item *items;
 	size_t n, next; /* items from NEXT on are not started */
 	struct slot *slots;
@@ -390,7 +390,7 @@ static int start_worker(const struct run *r, struct slot *s, struct sym_worker *
 /* Start a process for the items [s->at, s->end). 0, or -errno with S unused. */
 static int start(struct run *r, struct slot *s, struct err *e)
 {
-	struct sym_worker w = { .n = s->end - s->at, .look = r->look };
+	struct sym_worker w = { .n = s->end - s->at, .lookup = r->lookup };
 	int rc;
 
 	s->seen = 0;
@@ -442,7 +442,7 @@ static size_t answered(const struct slot *s)
 }
 
 /* The time limit is for one item: a process that reached another item gets a new deadline. */
-static void look_at_clock(struct run *r, struct slot *s)
+static void check_clock(struct run *r, struct slot *s)
 {
 	char why[128];
 	size_t n;
@@ -532,7 +532,7 @@ static int run_all(struct run *r, struct err *e)
 			if (s->worker && fds[i].revents)
 				end(r, s, -EIO, NULL);
 			else if (s->worker)
-				look_at_clock(r, s);
+				check_clock(r, s);
 		}
 		rc = end_in_time(r, e);
 		rc = rc ? rc : start_all(r, e);
@@ -576,10 +576,10 @@ static int prepare(struct run *r, struct sym_reader_job *jobs, struct err *e)
 	return 0;
 }
 
-int sym_reader_run_with(const struct sym_reader_opts *o, sym_reader_look *look, struct sym_reader_job *jobs,
+int sym_reader_run_with(const struct sym_reader_opts *o, sym_reader_task *lookup, struct sym_reader_job *jobs,
 	size_t n, void (*done)(void *ctx, struct sym_reader_job *job), void *done_ctx, struct err *e)
 {
-	struct run r = { .look = look, .n = n, .done = done, .done_ctx = done_ctx };
+	struct run r = { .lookup = lookup, .n = n, .done = done, .done_ctx = done_ctx };
 	struct err mine = { 0 };
 	int rc;
 

@@ -71,7 +71,7 @@ struct sym_reader_job {
 };
 
 /* The function that answers: sym_lookup() or a test's substitute. It runs in the sandbox. */
-typedef int sym_reader_look(const struct sym_lookup_input *in, uint8_t **ret, size_t *len, struct err *e);
+typedef int sym_reader_task(const struct sym_lookup_input *in, uint8_t **ret, size_t *len, struct err *e);
 
 /*
  * Run JOBS, largest first (by the size of symbol tables and debug information, and n_vaddrs). Each
@@ -80,7 +80,7 @@ typedef int sym_reader_look(const struct sym_lookup_input *in, uint8_t **ret, si
  */
 int sym_reader_run(const struct sym_reader_opts *o, struct sym_reader_job *jobs, size_t n,
 	void (*done)(void *ctx, struct sym_reader_job *job), void *done_ctx, struct err *e);
-int sym_reader_run_with(const struct sym_reader_opts *o, sym_reader_look *look, struct sym_reader_job *jobs,
+int sym_reader_run_with(const struct sym_reader_opts *o, sym_reader_task *lookup, struct sym_reader_job *jobs,
 	size_t n, void (*done)(void *ctx, struct sym_reader_job *job), void *done_ctx, struct err *e);
 
 #endif

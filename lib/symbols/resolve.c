@@ -63,7 +63,7 @@ static bool is_better(const struct cap_jit *a, const struct cap_jit *b, uint64_t
 }
 
 /* The best piece of KIND that covers ADDR and existed at some time of the sample; *FOUND counts them. */
-static const struct cap_jit *look(const struct jitnames *n, uint8_t kind, uint32_t proc, uint64_t addr,
+static const struct cap_jit *find_jit(const struct jitnames *n, uint8_t kind, uint32_t proc, uint64_t addr,
 	uint64_t first_ns, uint64_t last_ns, size_t *found)
 {
 	const struct cap_jit *best = NULL, *all = n->c->jits;
@@ -90,9 +90,9 @@ const struct cap_jit *jitnames_find(const struct jitnames *n, uint32_t proc, uin
 	const struct cap_jit *best;
 	size_t found;
 
-	best = look(n, CAPTURE_JIT_JITDUMP, proc, addr, first_ns, last_ns, &found);
+	best = find_jit(n, CAPTURE_JIT_JITDUMP, proc, addr, first_ns, last_ns, &found);
 	if (!best)
-		best = look(n, CAPTURE_JIT_PERFMAP, proc, addr, first_ns, last_ns, &found);
+		best = find_jit(n, CAPTURE_JIT_PERFMAP, proc, addr, first_ns, last_ns, &found);
 	if (unsure)
 		*unsure = best && (found > 1 || best->to_ns <= last_ns);
 	return best;
@@ -131,7 +131,7 @@ enum {
 struct resolve {
 	const struct cap_reader *c;
 	struct modules *modules;
-	bool look_into_kernel; /* for inlined calls and lines */
+	bool in_kernel_files; /* for inlined calls and lines */
 	struct jitnames *jit;
 	struct timeline *times; /* indexed by process */
 	struct frame *frames;
@@ -184,7 +184,7 @@ static int init(struct resolve *r, const struct cap_reader *c, const struct reso
 	if (c->n_procs >= KEY_IDS_MAX || c->n_maps >= KEY_IDS_MAX || c->n_jits >= KEY_IDS_MAX)
 		return err_set(e, -EFBIG, "the capture has too many processes or mappings");
 	r->c = c;
-	r->look_into_kernel = o->files.inlines || o->files.lines;
+	r->in_kernel_files = o->files.inlines || o->files.lines;
 	rc = modules_open(c, &o->files, &r->modules, e);
 	rc = rc ? rc : jitnames_new(c, &r->jit, e);
 	return rc ? rc : load_timelines(r, e);
@@ -287,7 +287,7 @@ static uint32_t resolve_kernel(struct resolve *r, uint64_t addr)
 	if (s)
 		return s->value;
 	make_kernel(r->c, &f);
-	if (r->look_into_kernel && !f.no_start &&
+	if (r->in_kernel_files && !f.no_start &&
 		modules_ask_kernel(r->modules, f.module ? f.module : "", addr - 1, (uint32_t)r->n_frames) !=
 			0)
 		return RESOLVE_FAILED;

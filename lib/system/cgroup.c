@@ -197,7 +197,7 @@ struct lookup {
 	int code; /* -errno of opening PATH, or 0 */
 };
 
-static int look_below(void *ctx, const struct cgroup_mount *m)
+static int search_below(void *ctx, const struct cgroup_mount *m)
 {
 	struct lookup *l = ctx;
 	char full[2 * PATH_MAX];
@@ -240,7 +240,7 @@ static int find_dir(struct lookup *l, bool *v2, struct err *e)
 	if (l->fd >= 0)
 		close(l->fd);
 	l->fd = -1;
-	rc = cgroup_mounts(look_below, l, e);
+	rc = cgroup_mounts(search_below, l, e);
 	if (rc < 0)
 		return rc;
 	if (l->fd >= 0 && is_cgroup(l->fd, v2))

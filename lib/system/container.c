@@ -141,7 +141,7 @@ static void note_other(struct search *s, const char *name)
 
 static void walk(struct search *s, int dir, dev_t dev, int depth);
 
-static void look_at(struct search *s, int dir, const char *name, dev_t dev, int depth)
+static void match_entry(struct search *s, int dir, const char *name, dev_t dev, int depth)
 {
 	size_t len = strlen(s->path), more = strlen(name);
 	struct stat st;
@@ -180,7 +180,7 @@ static void walk(struct search *s, int dir, dev_t dev, int depth)
 	}
 	for (struct dirent *de; (de = readdir(d));)
 		if (de->d_type == DT_DIR && strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
-			look_at(s, dirfd(d), de->d_name, dev, depth);
+			match_entry(s, dirfd(d), de->d_name, dev, depth);
 	closedir(d);
 }
 

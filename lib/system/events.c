@@ -305,7 +305,7 @@ void procevents_at_once(struct procevents *p, void (*fn)(void *ctx, const struct
 	p->at_once_ctx = ctx;
 }
 
-static void tell_at_once(struct procevents *p)
+static void report_at_once(struct procevents *p)
 {
 	for (size_t i = 0; i < p->n_pending; i++) {
 		struct pending *k = &p->pending[i];
@@ -331,7 +331,7 @@ void procevents_drain(
 	if (!p->n_pending)
 		return;
 	if (p->at_once)
-		tell_at_once(p);
+		report_at_once(p);
 	qsort(p->pending, p->n_pending, sizeof(*p->pending), by_time);
 	for (; n < p->n_pending && p->pending[n].time_ns <= horizon; n++) {
 		struct procevent ev;

@@ -43,7 +43,7 @@ struct comparison {
 	Dwarf *dwarf;
 	Dwarf_CFI *cfi[2]; /* of .eh_frame, of .debug_frame; NULL = missing */
 	const struct unwindtab *table;
-	unwindcmp_tell *tell;
+	unwindcmp_report *tell;
 	void *arg;
 	struct unwindcmp_totals *totals;
 };
@@ -344,7 +344,7 @@ static void close_libdw(struct comparison *c)
 	elf_end(c->elf);
 }
 
-int unwindcmp(const struct elffile *f, const struct unwindtab *t, unwindcmp_tell *tell, void *arg,
+int unwindcmp(const struct elffile *f, const struct unwindtab *t, unwindcmp_report *tell, void *arg,
 	struct unwindcmp_totals *ret, struct err *e)
 {
 	struct comparison c = { .table = t, .tell = tell, .arg = arg, .totals = ret };

@@ -197,7 +197,7 @@ static void test_not_granted(struct tap *t)
 		!priv_trials_ask(&trials, 1, set, which, 1) &&
 			state(&trials, 1, set, 0) == PRIV_CELL_NOT_GRANTED,
 		"a set that cannot be had is not tried");
-	snprintf(trials.left_out, sizeof(trials.left_out), "why");
+	snprintf(trials.untried_why, sizeof(trials.untried_why), "why");
 	trials.steps.list[0].kernel_memory = true;
 	tap_ok(t, !priv_trials_ask(&trials, 1, 0, which, 1) && state(&trials, 1, 0, 0) == PRIV_CELL_NOT_TRIED,
 		"what is left out is not tried");

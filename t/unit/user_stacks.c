@@ -479,8 +479,8 @@ static void traced(struct tap *t)
 		"one that is traced by somebody else has what can be read without a stop");
 	tap_ok(t, s.refused[THREAD_REFUSAL_TRACED] == 1 && !s.stops,
 		"and the refusal is counted by its reason");
-	tap_eq_u64(
-		t, thread_refusal_tell(pid, pid, -EPERM, false, &e), THREAD_REFUSAL_TRACED, "which is that");
+	tap_eq_u64(t, thread_refusal_explain(pid, pid, -EPERM, false, &e), THREAD_REFUSAL_TRACED,
+		"which is that");
 	tap_ok(t, strstr(e.msg, "traced by process") && e.hint[0], "the message tells by whom: %s", e.msg);
 	end(other);
 	user_stacks_close(p);
@@ -722,7 +722,7 @@ static int yama(void)
 {
 	pid_t pid = child(sleeps);
 	struct err e = { 0 };
-	int bad = thread_refusal_tell(pid, pid, -EPERM, false, &e) != THREAD_REFUSAL_YAMA ||
+	int bad = thread_refusal_explain(pid, pid, -EPERM, false, &e) != THREAD_REFUSAL_YAMA ||
 		  !strstr(e.hint, "only descendants");
 
 	end(pid);
