@@ -122,10 +122,13 @@ is "$(waits "$TMP/k.cap" '$h{$w->{tid}} = 1 if abs($w->{total_ns} - $c{duration_
 # the same PID twice, in a PID namespace of our own
 if unshare --pid --fork --mount-proc true 2>/dev/null; then
 	cat >"$TMP/reuse.sh" <<-'SH'
-		"$BIN/offcpu-record" -q --force -o "$TMP/r.cap" -a &
+		"$BIN/offcpu-record" --force -o "$TMP/r.cap" -a 2>"$TMP/reuse.err" &
 		rec=$!
 		. "$TOP/t/lib/record.sh"
+		# no process of the namespace may end while the recording begins: its mappings would be lost
+		sleep() { read -rt "$1" <>"$TMP/never"; }
 		until_true recording $rec "$TMP/r.cap"
+		unset -f sleep
 		echo 299 >/proc/sys/kernel/ns_last_pid
 		sleep 0.3 &
 		echo "first $!"
@@ -137,8 +140,10 @@ if unshare --pid --fork --mount-proc true 2>/dev/null; then
 		kill -INT $rec
 		wait $rec
 		echo "status $?"
+		grep 'lost: [0-9]' "$TMP/reuse.err"
 	SH
-	timeout 30 unshare --pid --fork --mount-proc sh "$TMP/reuse.sh" >"$TMP/reuse" 2>&1
+	mkfifo "$TMP/never"
+	timeout 30 unshare --pid --fork --mount-proc bash "$TMP/reuse.sh" >"$TMP/reuse" 2>&1
 	is "$(tr '\n' ' ' <"$TMP/reuse")" "first 300 second 300 status 0 " "a PID was used twice while it recorded"
 	is "$(waits "$TMP/r.cap" '$h{$w->{process}} = $w->{process_comm} if $w->{pid} == 300 && $w->{total_ns} > 2e8' | awk '{ print $2 }' | sort | tr '\n' ' ')" \
 		"perl sleep " "they are two processes"
