@@ -10,10 +10,10 @@
 #define STACKMAP TOOL_BIT(TOOL_STACKMAP_TEST)
 #define RECORD TOOL_BIT(TOOL_OFFCPU_RECORD)
 
-/* What one pass over the types looks for. */
+/* A type that one pass over all types looks for. */
 struct wanted {
 	const char *name;
-	uint32_t id; /* 0 = not there */
+	uint32_t id; /* 0 = missing */
 };
 
 enum { SWITCH, FORK, EXEC, RENAME, N_TRACE };
@@ -21,11 +21,11 @@ enum { TASK, MM, PID, UPID, PID_NS, NS, ENTITY, ITER, N_STRUCT };
 
 struct scan {
 	struct wanted trace[N_TRACE], structs[N_STRUCT];
-	uint32_t helpers, map_types; /* the enums; 0 = not there */
-	bool mmapable; /* BPF_F_MMAPABLE, in an enum without a name */
+	uint32_t helpers, map_types; /* the ids of the enums; 0 = missing */
+	bool mmapable; /* BPF_F_MMAPABLE exists; its enum has no name */
 };
 
-/* Members that are read, as bpf/kernel.h has them; either name serves. */
+/* Members that the programs read, as in bpf/kernel.h; either name is enough. */
 static const struct {
 	int of;
 	const char *name, *other;
@@ -37,7 +37,7 @@ static const struct {
 	{ PID_NS, "ns", NULL }, { NS, "inum", NULL }, { ENTITY, "sum_exec_runtime", NULL },
 	{ ENTITY, "prev_sum_exec_runtime", NULL } };
 
-/* A value of an enum, and the modes that are nothing without it. */
+/* A value of an enum, and the modes that do not work without it. */
 struct value {
 	const char *name;
 	unsigned int bars;
@@ -46,9 +46,10 @@ struct value {
 #define BTF MODE_BIT(MODE_BTF)
 
 /*
- * Helpers that are called, but for those that every kernel with BTF has. What
- * bars nothing can be spared: without it there are no unwind tables (task_pt_regs,
- * Linux 5.15), or no user stacks of waits that began before the recording.
+ * Helpers that the programs call, except those that every kernel with BTF has.
+ * Those that bar no mode are optional: without them there are no unwind tables
+ * (task_pt_regs, Linux 5.15), or no user stacks of waits that began before the
+ * recording.
  */
 static const struct value helpers[] = {
 	{ "BPF_FUNC_get_stack", MODES_BPF },
@@ -76,7 +77,7 @@ static const struct value map_types[] = {
 	{ "BPF_MAP_TYPE_LRU_HASH", MODES_BPF },
 };
 
-/* Names that are asked for once each, appended "a, b". */
+/* Append NAME to the list "a, b" in BUF. */
 static void append(char *buf, size_t cap, const char *name)
 {
 	size_t len = strlen(buf);
@@ -131,7 +132,7 @@ static void scan(struct scan *s, const struct btf *btf)
 		scan_type(s, btf, btf__type_by_id(btf, id), id);
 }
 
-/* Arguments of the tracepoint typedef ID, its context pointer included; -1 when it is no such thing. */
+/* The number of arguments of tracepoint typedef ID, context pointer included; -1 = not such a typedef. */
 static int arity(const struct btf *btf, uint32_t id)
 {
 	const struct btf_type *t = btf__type_by_id(btf, id);
@@ -141,7 +142,7 @@ static int arity(const struct btf *btf, uint32_t id)
 	return t && btf_is_func_proto(t) ? btf_vlen(t) : -1;
 }
 
-/* BUDGET bounds the members looked at: a made-up type can nest without end. */
+/* BUDGET limits the number of members that are read: a malicious type can nest without end. */
 static bool find_member(const struct btf *btf, uint32_t id, const char *name, unsigned int *budget)
 {
 	const struct btf_type *t = btf__type_by_id(btf, id);
@@ -156,7 +157,7 @@ static bool find_member(const struct btf *btf, uint32_t id, const char *name, un
 		--*budget;
 		if (is && strcmp(is, name) == 0)
 			return true;
-		/* an anonymous struct or union, as randomized layouts have one */
+		/* an anonymous struct or union, as in randomized layouts */
 		if ((!is || !*is) && find_member(btf, member[i].type, name, budget))
 			return true;
 	}
@@ -187,7 +188,7 @@ static bool has_value(const struct btf *btf, uint32_t id, const char *name)
 	return false;
 }
 
-/* One finding: OK where MISSING is empty; what bars no mode degrades the recorder. */
+/* Add a finding: OK if MISSING is empty, a failure if BARS is not; else the recorder is degraded. */
 static void judge(const struct machine *m, struct findings *f, const char *id, const char *fine,
 	const char *missing, unsigned int bars)
 {
@@ -217,7 +218,7 @@ static void check_switch(
 		n >= 4 ? "" : "a prototype of the tracepoint sched_switch", BTF);
 }
 
-/* Those of structures that are not there themselves are not told too. */
+/* Members of missing structures are not listed: the structures are. */
 static void missing_members(const struct scan *s, const struct btf *btf, char *buf, size_t cap)
 {
 	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
@@ -229,7 +230,7 @@ static void missing_members(const struct scan *s, const struct btf *btf, char *b
 	}
 }
 
-/* Those of LIST that the enum does not have, without their prefix; the modes that this bars. */
+/* Append the values of LIST that enum ID lacks to BUF, without their prefix. Returns the modes barred. */
 static unsigned int missing_values(
 	const struct btf *btf, uint32_t id, const struct value *list, size_t n, char *buf, size_t cap)
 {
@@ -284,7 +285,7 @@ static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
-/* Parse what was read; libbpf would print its complaints. NULL and errno when it is no BTF. */
+/* Parse DATA with libbpf's messages off. NULL and errno if it is not BTF. */
 static struct btf *parse(const char *data, size_t len)
 {
 	libbpf_print_fn_t before = libbpf_set_print(silent);

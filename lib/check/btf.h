@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * btf - whether the kernel's BTF has what our programs are relocated by.
+ * btf - whether the kernel's BTF has the types that our programs need for relocation.
  *
- * Sources: Documentation/bpf/btf.rst of Linux, read through libbpf. Names in it:
- * btf_trace_NAME is the prototype of a tracepoint, BPF_FUNC_x a helper and
- * BPF_MAP_TYPE_x a kind of map that this kernel was built with. It decides over
- * the kernel's version number, which says nothing where features are backported.
+ * Sources: Documentation/bpf/btf.rst of Linux; libbpf reads the BTF. Names in
+ * it: btf_trace_NAME is the prototype of a tracepoint, BPF_FUNC_x a helper and
+ * BPF_MAP_TYPE_x a map type that this kernel was built with. BTF takes
+ * precedence over the kernel's version number, which does not show backported
+ * features.
  */
 #ifndef STACKTOOLS_CHECK_BTF_H
 #define STACKTOOLS_CHECK_BTF_H

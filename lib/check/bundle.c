@@ -16,7 +16,7 @@ struct text {
 	size_t len;
 };
 
-/* The next line of T, without its newline. */
+/* Remove the next line from T; LINE is without its newline. False at the end. */
 static bool next_line(struct text *t, struct text *line)
 {
 	const char *end = t->len ? memchr(t->p, '\n', t->len) : NULL;
@@ -46,7 +46,7 @@ static void whole(struct text t, struct buf *ret, char *note, size_t cap)
 	buf_put(ret, t.p, t.len);
 }
 
-/* What decides about privileges; not what the process is called or which processes are around it. */
+/* Keep what decides about privileges; drop the names and numbers of processes. */
 static void status(struct text t, struct buf *ret, char *note, size_t cap)
 {
 	static const char *const kept[] = { "Uid:", "Gid:", "Cap", "NoNewPrivs:", "Seccomp" };
@@ -75,7 +75,7 @@ static struct text word(struct text line, int n)
 	return (struct text){ line.p, end ? (size_t)(end - line.p) : line.len };
 }
 
-/* File systems of the kernel; disks, servers and users' folders are nobody's business. */
+/* Keep the kernel's own file systems; disks, servers and users' directories are private. */
 static void mounts(struct text t, struct buf *ret, char *note, size_t cap)
 {
 	static const char *const kept[] = { "proc", "sysfs", "tracefs", "debugfs", "bpf", "securityfs",
@@ -97,7 +97,7 @@ static void mounts(struct text t, struct buf *ret, char *note, size_t cap)
 		snprintf(note, cap, "without %zu mounts of disks and servers", dropped);
 }
 
-/* Settings of the kernel that bear on tracing; of others not even the names. */
+/* Keep the kernel parameters that affect tracing; drop the others with their names. */
 static void cmdline(struct text t, struct buf *ret, char *note, size_t cap)
 {
 	static const char *const kept[] = { "lockdown", "lsm", "security", "selinux", "apparmor",
@@ -132,7 +132,7 @@ static void cmdline(struct text t, struct buf *ret, char *note, size_t cap)
 		snprintf(note, cap, "without %zu words", dropped);
 }
 
-/* Whether addresses are shown is all that is asked of it. */
+/* Keep only whether addresses are shown. */
 static void kallsyms(struct text t, struct buf *ret, char *note, size_t cap)
 {
 	struct text line;
@@ -144,7 +144,7 @@ static void kallsyms(struct text t, struct buf *ret, char *note, size_t cap)
 	snprintf(note, cap, "one line that says whether addresses are shown; no address");
 }
 
-/* The length of a run of hexadecimal digits at P, which is an id when it is long. */
+/* The length of the run of hexadecimal digits at P. */
 static size_t digits(const char *p, size_t left)
 {
 	size_t n = 0;
@@ -154,7 +154,7 @@ static size_t digits(const char *p, size_t left)
 	return n;
 }
 
-/* Part of a path of cgroups: build IDs, which stand in paths too, are no secret. */
+/* Whether the RUN of digits at P is an id in a path, as in those of cgroups. Build IDs are not secret. */
 static bool is_id(const char *text, const char *p, size_t run)
 {
 	static const char build[] = ".build-id/";
@@ -166,7 +166,7 @@ static bool is_id(const char *text, const char *p, size_t run)
 	return (size_t)(p - text) < len + 3 || memcmp(p - len - 3, build, len) != 0;
 }
 
-/* Ids of containers, users and sessions: digits go, what names the runtime stays. */
+/* Replace the digits of container, user and session ids by zeroes; the name of the runtime stays. */
 static void put_without_ids(struct buf *b, const char *text, size_t len)
 {
 	size_t run, i = 0;
@@ -241,7 +241,7 @@ bool secrets_filter(const char *path, const char *text, size_t len, struct buf *
 	return false;
 }
 
-/* A word that is in every text for other reasons would spoil it. */
+/* Whether NAME identifies anything: replacing a common word would garble a text. */
 static bool identifies(const char *name)
 {
 	static const char *const common[] = { "root", "localhost", "user", "debian", "ubuntu", "linux", "vm",
@@ -273,7 +273,7 @@ void secrets_names(struct secrets_names *ret)
 		take(ret->home, sizeof(ret->home), home);
 }
 
-/* NAME stands at P, and is no part of a longer word. */
+/* Whether NAME is at P, and not part of a longer word. */
 static bool is_word(const char *text, const char *p, size_t left, const char *name)
 {
 	size_t len = strlen(name);
@@ -283,7 +283,7 @@ static bool is_word(const char *text, const char *p, size_t left, const char *na
 	       (left == len || !isalnum((unsigned char)p[len]));
 }
 
-/* Who logs in at a server, where a URL says it: the bytes between "://" and "@"; 0 = nobody. */
+/* The length of the login (name and password) if P is at the "://" of a URL with one; 0 = none. */
 static size_t login(const char *p, size_t left)
 {
 	size_t len = 3;
@@ -331,7 +331,7 @@ void secrets_scrub(const struct secrets_names *n, const char *text, size_t len, 
 	buf_free(&named);
 }
 
-/* The name that PATH itself has outside, with such zeroes; BUF of CAP bytes. */
+/* The name of PATH in the bundle, with ids replaced by zeroes; BUF has CAP bytes. */
 static void secrets_path(const char *path, char *buf, size_t cap)
 {
 	struct buf b = { 0 };
@@ -361,7 +361,7 @@ static int set_name(struct header *h, const char *name, struct err *e)
 		memcpy(h->name, name, len);
 		return 0;
 	}
-	/* the last slash that leaves enough behind it */
+	/* the last slash at which both parts fit */
 	for (size_t i = 0; i < len && i <= sizeof(h->prefix); i++)
 		if (name[i] == '/' && len - i - 1 <= sizeof(h->name))
 			cut = i;
@@ -399,7 +399,7 @@ static int put_header(
 	put_octal(h.gid, sizeof(h.gid), 0);
 	put_octal(h.size, sizeof(h.size), len);
 	put_octal(h.mtime, sizeof(h.mtime), t->time);
-	/* the sum is that of a header with spaces in its place */
+	/* the checksum is calculated with spaces in its own field */
 	memset(h.sum, ' ', sizeof(h.sum));
 	for (size_t i = 0; i < sizeof(h); i++)
 		sum += bytes[i];
@@ -433,7 +433,7 @@ void tarfile_end(struct tarfile *t)
 }
 
 #define TOP "bpfcheck-bundle/"
-#define FILE_MAX (64u << 20) /* bytes of a file; BTF has some six million */
+#define FILE_MAX (64u << 20) /* bytes per file; BTF has about six million */
 
 static void note_path(void *ctx, const char *path)
 {
@@ -517,7 +517,7 @@ static int put_link(struct writing *w, const char *path)
 	return rc;
 }
 
-/* What is not there is not in it: that is the same for whoever looks at the tree. */
+/* A missing file is skipped: it is missing in the unpacked tree too. */
 static int put_file(struct writing *w, const char *path)
 {
 	_cleanup_free_ char *text = NULL;

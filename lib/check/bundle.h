@@ -3,9 +3,9 @@
  * bundle - what a maintainer needs to know about a machine, in one archive
  * without secrets.
  *
- * It holds the files that the checks looked at, as far as secrets_*() lets them
- * go, under their own paths below "bpfcheck-bundle/": unpacked, it is a tree
- * for bpfcheck --root. CONTENTS in it says what is there and what is not.
+ * It contains the files that the checks read, filtered by secrets_*(), under
+ * their own paths below "bpfcheck-bundle/": unpacked, it is a tree for bpfcheck
+ * --root. Its file CONTENTS lists what is included and what is skipped.
  */
 #ifndef STACKTOOLS_CHECK_BUNDLE_H
 #define STACKTOOLS_CHECK_BUNDLE_H
@@ -16,63 +16,64 @@
 #include "base/out.h"
 
 /*
- * secrets - of the files that describe a machine, what may leave it.
+ * secrets - what may leave a machine, of the files that describe it.
  *
- * A file goes out only by a rule of its own: whole, in part, or with something
- * in another's place. What no rule knows stays.
+ * A file is included only if a rule matches its path: whole, in part, or with
+ * some of it replaced. A file without a rule is skipped.
  */
 
 /*
- * What may go out of the LEN bytes at TEXT, which are PATH's ("proc/cmdline"),
- * into RET; NOTE (CAP bytes) says in words what does not, "" = nothing. False:
- * no rule knows it.
+ * Append to RET what may leave the machine of the LEN bytes at TEXT, the content
+ * of PATH ("proc/cmdline"). NOTE (CAP bytes) says in words what was dropped or
+ * replaced; "" = nothing. False if no rule permits the file.
  */
 bool secrets_filter(const char *path, const char *text, size_t len, struct buf *ret, char *note, size_t cap);
 
-/* Names that are replaced wherever they stand in a text. */
+/* Names that are replaced wherever they occur in a text. */
 struct secrets_names {
-	char host[256], user[256], home[512]; /* "" = not known, or too common a word */
+	char host[256], user[256], home[512]; /* "" = unknown, or too common a word to replace */
 };
 
-/* Of this machine and the caller. */
+/* The names of this machine and of the caller. */
 void secrets_names(struct secrets_names *ret);
 
 /*
- * TEXT with HOST, USER and HOME in their places, as words, LOGIN for name and
- * password of a URL, and zeroes for the digits of containers' ids in paths.
+ * Append TEXT to RET, with the names (as whole words) replaced by HOST, USER and
+ * HOME, name and password in a URL by LOGIN, and the digits of container ids in
+ * paths by zeroes.
  */
 void secrets_scrub(const struct secrets_names *n, const char *text, size_t len, struct buf *ret);
 
 /*
  * tarfile - an archive that tar(1) unpacks, written file by file.
  *
- * Format: ustar, as POSIX.1-2017 has it under pax. Owner and group are root's
- * and the mode is 0644, whatever they were where the bytes come from.
+ * Format: ustar, described under pax in POSIX.1-2017. Owner and group are
+ * always root and the mode is always 0644.
  */
 
 struct tarfile {
-	struct out *o; /* the caller's; its errors are met at out_flush() */
+	struct out *o; /* the caller's; out_flush() returns its errors */
 	uint64_t time; /* of every file, seconds since 1970 */
 };
 
-/* NAME is relative, without ".."; -ENAMETOOLONG beyond 255 bytes, or where it cannot be cut at a slash. */
+/* NAME is relative, without ".."; -ENAMETOOLONG above 256 bytes, or if it cannot be split at a slash. */
 int tarfile_put(struct tarfile *t, const char *name, const void *bytes, size_t len, struct err *e);
 int tarfile_link(struct tarfile *t, const char *name, const char *target, struct err *e); /* symbolic */
 
-/* Nothing comes after this. */
+/* Write the end of the archive; the last call. */
 void tarfile_end(struct tarfile *t);
 
 struct bundle {
-	char **paths; /* that were looked at, each once */
+	char **paths; /* accessed paths, each once */
 	size_t n, cap;
 	bool failed; /* no memory: some are missing */
 };
 
-/* From now on B, zeroed before, hears of what is looked at under R. */
+/* Record in B, which is zeroed, every path that is accessed under R from now on. */
 void bundle_watch(struct bundle *b, struct root *r);
 void bundle_free(struct bundle *b);
 
-/* Besides the files: what a tool printed. Names of host and user are replaced in it. */
+/* The output of a tool, to be included besides the files; secrets_scrub() is applied to it. */
 struct bundle_text {
 	const char *name; /* "bpfcheck.json" */
 	const char *text;
@@ -80,9 +81,9 @@ struct bundle_text {
 };
 
 /*
- * Write FILE, which must not exist, mode 0600; "-" is standard output. LIST
- * gets a line for each thing that is in it, or was left out. A FILE that could
- * not be written whole is taken away again.
+ * Write FILE, which must not exist, with mode 0600; "-" is standard output. LIST
+ * gets a line for each file that is included or skipped. On failure FILE is
+ * removed again.
  */
 int bundle_write(const struct bundle *b, const struct root *r, const struct bundle_text *texts, size_t n,
 	const char *file, struct buf *list, struct err *e);

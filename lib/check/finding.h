@@ -4,9 +4,8 @@
  * which tools it concerns.
  *
  * A check adds one finding. `degrades` and `forbids` are sets of tools (bits
- * 1 << TOOL_x): a tool with a finding in `forbids` cannot do its job here, one
- * with a finding in `degrades` does it in part. A warning with neither is
- * worth knowing and stops nothing.
+ * 1 << TOOL_x): a tool in `forbids` cannot do its job here, a tool in `degrades`
+ * does only part of it. A warning with neither set is for information.
  */
 #ifndef STACKTOOLS_CHECK_FINDING_H
 #define STACKTOOLS_CHECK_FINDING_H
@@ -17,7 +16,7 @@ enum finding_status {
 	FINDING_OK,
 	FINDING_WARN,
 	FINDING_FAIL,
-	FINDING_SKIP, /* could not be checked; `found` says why */
+	FINDING_SKIP, /* not checked; `found` says why */
 };
 
 enum finding_group {
@@ -44,11 +43,11 @@ enum finding_tool {
 	TOOL_COUNT,
 };
 
-/* The ways of offcpu-record, in the order in which it tries them. */
+/* The modes of offcpu-record, in the order in which it tries them. */
 enum finding_mode {
 	MODE_BTF, /* programs at BTF-typed tracepoints, relocated by the kernel's BTF */
 	MODE_RAW, /* programs at raw or classic tracepoints, without BTF */
-	MODE_PROCFS, /* no BPF: /proc is sampled */
+	MODE_PROCFS, /* no BPF: samples /proc */
 	MODE_COUNT, /* none */
 };
 
@@ -56,7 +55,7 @@ enum finding_mode {
 #define MODES_BPF (MODE_BIT(MODE_BTF) | MODE_BIT(MODE_RAW))
 
 #define TOOL_BIT(tool) (1U << (tool))
-/* Those that load BPF programs. */
+/* The tools that load BPF programs. */
 #define TOOLS_LIVE (TOOL_BIT(TOOL_OFFCPU_RECORD) | TOOL_BIT(TOOL_STACKMAP_TEST))
 
 struct finding {
@@ -65,27 +64,23 @@ struct finding {
 	char id[64]; /* "sysctls.kernel.kptr_restrict": stable, for scripts */
 	char found[512];
 	char remedy[768]; /* a command, or what to do; "" = nothing to fix */
-	unsigned int degrades, forbids; /* of tools */
-	unsigned int bars; /* of offcpu-record's modes */
+	unsigned int degrades, forbids; /* sets of tools, TOOL_BIT() */
+	unsigned int bars; /* modes of offcpu-record that do not work, MODE_BIT() */
 };
 
-/* Zeroed is empty. When memory runs out `failed` is set, and the list lacks what came since. */
+/* A zeroed struct is an empty list. If memory runs out, `failed` is set and later findings are missing. */
 struct findings {
 	struct finding *list;
 	size_t n, cap;
 	bool failed;
-	struct finding spare; /* what is added after memory ran out; nobody reads it */
+	struct finding spare; /* holds a finding for which there is no memory; never read */
 };
 
-/*
- * Append one. What is returned belongs to F and is valid until the next is
- * added; never NULL.
- */
+/* Append a finding. The result belongs to F and is valid until the next call; never NULL. */
 struct finding *findings_add(struct findings *f, enum finding_group group, enum finding_status status,
 	const char *id, const char *fmt, ...) PRINTF_LIKE(5, 6);
 void findings_free(struct findings *f); /* a zeroed one is fine */
 
-/* Set the remedy. */
 void finding_remedy(struct finding *fi, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 const char *finding_status_name(enum finding_status status); /* "ok", "warn", "fail", "skip" */

@@ -14,32 +14,32 @@
 #include <unistd.h>
 
 /*
- * priv_try - steps done by a process that has exactly the user and the
- * capabilities to be tried.
+ * priv_try - steps done by a child that has exactly the user and the capabilities
+ * to be tried.
  *
- * The child gives up everything else for good, supplementary groups, bounding
- * and ambient set included, and sets no_new_privs. It ends when its time is
- * over or its parent is gone (check/probe.h).
+ * The child gives up everything else permanently, supplementary groups, bounding
+ * and ambient set included, and sets no_new_privs. It ends when its time is over
+ * or its parent has ended (check/probe.h).
  */
 
 struct priv_try {
 	const struct priv_step_list *steps;
-	const uint16_t *which; /* N of them, by number, in this order */
+	const uint16_t *which; /* the numbers of N steps, in the order to try them */
 	size_t n;
 	uid_t uid;
 	uint64_t caps; /* 1 << CAP_x */
-	const struct priv_targets *world; /* the one to try on */
-	const struct priv_targets *worlds; /* all of them: none may be held open */
+	const struct priv_targets *world; /* the target processes to try on */
+	const struct priv_targets *worlds; /* those of all children, which this child must not keep alive */
 	size_t n_worlds;
 };
 
-/* The child's side: T is followed by what its steps leave for each other. */
+/* In the child: T, and what its steps leave for each other. */
 struct trying {
 	const struct priv_try *t;
 	struct priv_bpf bpf;
 };
 
-/* The capabilities that this process may hand out: its permitted set. */
+/* The capabilities that this process can give to a child: its permitted set. */
 static uint64_t priv_try_granted(void)
 {
 	cap_t set = cap_get_proc();
@@ -58,7 +58,7 @@ static uint64_t priv_try_granted(void)
 
 static int change_user(uid_t uid, struct err *e)
 {
-	/* an ordinary user may have neither the right nor the need */
+	/* may be refused to an ordinary user, which does not matter if the user stays the same */
 	if (setgroups(0, NULL) != 0 && getuid() != uid)
 		return err_sys(e, PRIV_STEP_UNTRIED, "cannot give up the supplementary groups");
 	if (getuid() == uid && geteuid() == uid)
@@ -70,7 +70,7 @@ static int change_user(uid_t uid, struct err *e)
 	return 0;
 }
 
-/* Permitted and effective are CAPS, nothing is inheritable. */
+/* Make CAPS the permitted and effective set, and empty the inheritable set. */
 static int set_caps(uint64_t caps)
 {
 	cap_t set = cap_init();
@@ -97,7 +97,7 @@ static int enter(void *ctx, struct err *e)
 
 	for (size_t i = 0; i < t->n_worlds; i++)
 		priv_targets_leave(&t->worlds[i]);
-	/* without CAP_SETPCAP it stays, which matters to nobody who starts no program */
+	/* fails without CAP_SETPCAP, which does not matter to a process that executes no program */
 	for (int cap = 0; cap < 64; cap++)
 		if (!(t->caps & UINT64_C(1) << cap))
 			prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
@@ -124,9 +124,10 @@ static int attempt(void *ctx, size_t i, char *found, size_t cap, struct err *e)
 }
 
 /*
- * Start T, which has LIMIT_MS for each step and TOTAL_MS for all; end it with probe_finish(), which
- * gives a result for each: its code is 0, -errno, or PRIV_STEP_UNTRIED where
- * the child could not become what is to be tried. T is needed no longer.
+ * Start T, with LIMIT_MS for each step and TOTAL_MS for all of them. On success
+ * release *RET with probe_finish(), which returns a result for each step: its code
+ * is 0, -errno, or PRIV_STEP_UNTRIED if the child could not get that user or those
+ * capabilities. T is not needed after the call.
  */
 static int priv_try_start(const struct priv_try *t, unsigned int limit_ms, unsigned int total_ms,
 	struct probe_run **ret, struct err *e)
@@ -146,10 +147,10 @@ static int priv_try_start(const struct priv_try *t, unsigned int limit_ms, unsig
 
 #define STEP_MS 20000
 
-/* One child's work: those steps of a column that are not known. */
+/* The work of one child: the steps of a column whose result is unknown. */
 struct task {
 	struct priv_trials_user *user;
-	size_t column; /* by number: columns move when there are more */
+	size_t column; /* an index, as the array moves when it grows */
 	uint16_t which[PRIV_STEP_MAX];
 	size_t n;
 	struct probe_run *run;
@@ -169,7 +170,7 @@ static void fill(struct priv_column *c, enum priv_cell_state state)
 		c->cells[i] = (struct priv_cell){ .state = state };
 }
 
-/* The column of CAPS, a new one where there is none; NULL = no memory. */
+/* The column of CAPS, which is created if there is none; NULL = no memory. */
 static struct priv_column *need_column(struct priv_trials *t, struct priv_trials_user *u, uint64_t caps)
 {
 	struct priv_column *c = find_column(u, caps);
@@ -203,7 +204,7 @@ static struct priv_cell cell_of(int code)
 	return c;
 }
 
-/* Take in the results. A child that did not get through has tried the steps up to the one it ended in. */
+/* Store the results. A child that ended early has tried the steps up to the one that it ended in. */
 static void take(struct priv_trials *t, struct task *k, const struct probe_result *results)
 {
 	struct priv_column *c = &k->user->columns[k->column];
@@ -251,7 +252,7 @@ static bool begin(struct priv_trials *t, struct task *k, size_t slot)
 		       &try, (unsigned int)MIN(STEP_MS, left_ms), (unsigned int)left_ms, &k->run, NULL) == 0;
 }
 
-/* Until all steps of K are known; one that ends its child is one more child's work. */
+/* Wait until all steps of K are known. If a step ends its child, another child does the rest. */
 static void finish(struct priv_trials *t, struct task *k, size_t slot)
 {
 	_cleanup_free_ struct probe_result *results = calloc(k->n + 1, sizeof(*results));
@@ -269,7 +270,7 @@ static void finish(struct priv_trials *t, struct task *k, size_t slot)
 	k->n = 0;
 }
 
-/* Those of WHICH that are not known in column COLUMN of U. */
+/* The steps of WHICH whose result is unknown in column COLUMN of U. */
 static struct task task_of(const struct priv_trials *t, struct priv_trials_user *u, size_t column,
 	const uint16_t *which, size_t n)
 {
@@ -282,7 +283,7 @@ static struct task task_of(const struct priv_trials *t, struct priv_trials_user 
 	return k;
 }
 
-/* Side by side: one after the other in each slot. */
+/* Run the tasks in parallel, one at a time in each slot. */
 static void run_tasks(struct priv_trials *t, struct task *tasks, size_t n)
 {
 	for (size_t i = 0; i < n + t->n_worlds; i++) {
@@ -352,7 +353,7 @@ static void choose_users(struct priv_trials *t)
 			"bpfcheck itself is not run by root");
 }
 
-/* Under that lockdown each attempt is refused whoever makes it, and fills the kernel's log. */
+/* In mode confidentiality every attempt is refused, with any privileges, and fills the kernel's log. */
 static void read_lockdown(struct priv_trials *t)
 {
 	struct root root = { .fd = -1 };
@@ -490,11 +491,11 @@ const char *priv_set_letters(uint64_t set, char *buf, size_t cap)
 }
 
 /*
- * Tools that are not here take no privilege: symbolize, fold and capinfo read
- * captures, and symbolize what its caller may read.
+ * Tools that are not listed need no privilege: symbolize, fold and capinfo read
+ * captures, and symbolize also reads files that its caller may read.
  *
- * What offcpu-record does without BPF (samples of /proc, ptrace) is not here
- * either: it is done to one's own processes and takes nothing.
+ * What offcpu-record does to the caller's own processes without BPF (sampling
+ * /proc, ptrace) is not listed either: it needs no privilege.
  */
 static const struct tool_need all_needs[] = {
 	{ TOOL_OFFCPU_RECORD, "map.array", NULL },
@@ -558,7 +559,7 @@ struct search {
 	void *ctx;
 };
 
-/* Take BITS away if it works without them. */
+/* Remove BITS, except those to keep, if it works without them. */
 static bool take_away(struct search *s, uint64_t bits)
 {
 	uint64_t less = s->set & ~(bits & ~s->keep);
@@ -591,14 +592,14 @@ bool priv_minimal_find(uint64_t from, uint64_t keep, const int *order, size_t n,
 		others &= ~(UINT64_C(1) << order[i]);
 	if (!works(ctx, from))
 		return false;
-	/* what could not be spared may be sparable once something else is gone */
+	/* a capability that was needed may not be needed any more once another one is removed */
 	while (once_through(&s, order, n, others))
 		;
 	*ret = s.set;
 	return true;
 }
 
-/* Steps that are asked for together, as one user. */
+/* Steps that must all work with a set, as one user. */
 struct query {
 	struct priv_table *t;
 	size_t user;
@@ -613,7 +614,7 @@ static bool works(void *ctx, uint64_t set)
 	return priv_trials_ask(&q->t->trials, q->user, set, q->which, q->n);
 }
 
-/* From FROM, or if that is not enough from everything. */
+/* Search from FROM; if that is not enough, from all granted capabilities. */
 static struct priv_least search_sets(struct query *q, uint64_t from, uint64_t keep)
 {
 	struct priv_least least = { 0 };
@@ -624,7 +625,7 @@ static struct priv_least search_sets(struct query *q, uint64_t from, uint64_t ke
 	return least;
 }
 
-/* Sets to begin with, besides those of the table: what other steps were found to take. */
+/* Start the search from a set, within WITHIN, that another step was found to need. False if none works. */
 static bool try_known(struct query *q, uint64_t within, struct priv_least *ret)
 {
 	const struct priv_least *known = q->t->least[q->user];
@@ -638,7 +639,7 @@ static bool try_known(struct query *q, uint64_t within, struct priv_least *ret)
 	return false;
 }
 
-/* The weakest set of the table that does, then what of it is not needed. */
+/* Start from the weakest set of the table that works, and remove what is not needed. */
 static void search_step(struct priv_table *t, size_t user, size_t step)
 {
 	struct query q = { .t = t, .user = user, .which = { (uint16_t)step }, .n = 1 };
@@ -653,14 +654,14 @@ static void search_step(struct priv_table *t, size_t user, size_t step)
 	}
 	if (!works(&q, within))
 		return;
-	/* CAP_SYS_ADMIN stands for much: a set with it is no answer where there is one without */
+	/* CAP_SYS_ADMIN permits much: prefer a set without it */
 	if (works(&q, within & ~BIT(CAP_SYS_ADMIN)))
 		within &= ~BIT(CAP_SYS_ADMIN);
 	if (!try_known(&q, within, ret))
 		*ret = search_sets(&q, within, 0);
 }
 
-/* A list of reasons, each once. */
+/* Append TEXT to a list of reasons, unless it is there already. */
 static void add_why(char *why, size_t cap, const char *text)
 {
 	size_t len = strlen(why);
@@ -680,7 +681,7 @@ static struct priv_reason *reason_of(struct priv_reason *list, size_t *n, int ca
 	return &list[(*n)++];
 }
 
-/* For each member what cannot be done without it: by the attempts that showed so. */
+/* For each required capability, what failed in the attempt without it. */
 static void explain_required(const struct query *q, struct priv_table_tool *tool)
 {
 	const struct priv_trials *t = &q->t->trials;
@@ -733,13 +734,13 @@ static void search_required(struct query *q, enum finding_tool tool)
 		explain_required(q, ret);
 }
 
-/* What one step takes besides what the tool has anyway, 0 = nothing. */
+/* The capabilities for a need besides the required ones; 0 = none. */
 struct extra {
 	const struct tool_need *need;
 	uint64_t caps;
 };
 
-/* The most powerful one of SET. */
+/* The most powerful capability of SET. */
 static uint64_t strongest(uint64_t set)
 {
 	for (size_t i = 0; i < PRIV_SET_CAPS; i++)
@@ -748,7 +749,7 @@ static uint64_t strongest(uint64_t set)
 	return set;
 }
 
-/* A reason for those that had none so far; where all had one, for the one that is hardest to get. */
+/* Add a reason for those capabilities of X that have none yet; if all have one, for the most powerful. */
 static void add_useful(struct priv_table_tool *tool, const struct extra *x)
 {
 	uint64_t known = 0, to;
@@ -770,7 +771,7 @@ static void add_useful(struct priv_table_tool *tool, const struct extra *x)
 	}
 }
 
-/* The more capabilities a step takes, the later: so each has its simplest reason first. */
+/* Fewer capabilities first, so that the simplest reason of each capability comes first. */
 static int by_count(const void *a, const void *b)
 {
 	const struct extra *x = a, *y = b;
@@ -789,7 +790,7 @@ static void search_useful(
 			add_useful(ret, &list[i]);
 }
 
-/* Does TOOL have NEED, and is it one that it does (not) do without? The steps go into Q. */
+/* Add the steps of NEED to Q. False if Q is still empty. */
 static bool collect(struct query *q, const struct tool_need *need)
 {
 	const struct priv_step_list *s = &q->t->trials.steps;
@@ -800,7 +801,7 @@ static bool collect(struct query *q, const struct tool_need *need)
 	return q->n;
 }
 
-/* What the steps of NEED take besides what is required; false where they cannot be had. */
+/* Find the capabilities for NEED besides the required ones; false if there are none that suffice here. */
 static bool find_extra(struct priv_table *t, size_t user, const struct tool_need *need, struct extra *x)
 {
 	struct priv_table_tool *tool = &t->tools[user][need->tool];
@@ -854,13 +855,13 @@ static int try_all(struct priv_table *t, struct err *e)
 	return priv_trials_all(&t->trials, caps, t->n_sets, e);
 }
 
-/* Is it about TOOL? */
+/* Whether T includes TOOL. */
 static bool priv_table_has(const struct priv_table *t, enum finding_tool tool)
 {
 	return t->tool < 0 || t->tool == (int)tool;
 }
 
-/* Leave out the steps that the only tool does not take. */
+/* Drop the steps that the selected tool does not need. */
 static void choose_steps(struct priv_table *t)
 {
 	struct priv_step_list *s = &t->trials.steps;
@@ -893,7 +894,7 @@ int priv_table_run(int tool, unsigned int limit_ms, struct priv_table **ret, str
 		return rc;
 	}
 	for (size_t user = 0; user < PRIV_TRIALS_USERS; user++) {
-		/* the last are cheap, and what they take may be what others take */
+		/* from the last: those are cheap, and other steps may need the same sets */
 		for (size_t step = t->trials.steps.n; step-- > 0;)
 			search_step(t, user, step);
 		for (enum finding_tool i = 0; i < TOOL_COUNT; i++)
@@ -931,7 +932,7 @@ int priv_table_verdict(const struct priv_table *t)
 #define NAME_COLUMNS 35
 #define WIDTH 96
 
-/* In the order of enum priv_cell_state. */
+/* By enum priv_cell_state. */
 static const char marks[] = "~x.!?~";
 
 static void put_heads(const struct priv_table *t, struct out *o)
@@ -1010,7 +1011,7 @@ static void put_legend(const struct priv_table *t, struct out *o)
 			   "less busy\n");
 }
 
-/* TEXT behind INDENT columns of what stands there already, broken at spaces. */
+/* Print TEXT, wrapped at spaces, after the INDENT columns that the line already has. */
 static void put_wrapped(const char *text, size_t indent, struct out *o)
 {
 	size_t room = WIDTH - indent;
@@ -1134,7 +1135,7 @@ static void put_least(struct json *j, const char *key, const struct priv_least *
 		json_null(j, key);
 }
 
-/* "ok", the name of the error, or why it was not tried. */
+/* "ok", the name of the error, "not granted" or "not tried". */
 static const char *cell_text(struct priv_cell c)
 {
 	switch ((enum priv_cell_state)c.state) {
@@ -1279,7 +1280,7 @@ void priv_report_json(const struct priv_table *t, int status, struct out *o)
 	out_char(o, '\n');
 }
 
-/* Can a tool not do without it? */
+/* Whether a tool requires STEP. */
 static bool is_required(const struct priv_table *t, size_t step)
 {
 	size_t n;

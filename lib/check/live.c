@@ -19,8 +19,8 @@
 #define MEMORY (UINT64_C(1) << 20)
 
 /*
- * Its own /proc/self/status, which it could not open from inside: with hidepid
- * the parent might not find it either.
+ * The child opens its own /proc/self/status before it enters the sandbox, where it cannot open files. With
+ * hidepid the parent might not be able to open it either.
  */
 static int open_status(void *arg, struct err *e)
 {
@@ -30,7 +30,7 @@ static int open_status(void *arg, struct err *e)
 	return *fd < 0 ? err_sys(e, -errno, "cannot read /proc/PID/status of a process in the sandbox") : 0;
 }
 
-/* As worker_fn: the reply is the descriptor. */
+/* A worker_fn that replies with the descriptor. */
 static int hand_status(void *ctx, const void *request, size_t len, int *fds, struct worker_answer *a)
 {
 	(void)ctx, (void)request, (void)len, (void)fds;
@@ -131,14 +131,14 @@ int confinement_probe(char *found, size_t cap, struct err *e)
 #define RAW MODE_BIT(MODE_RAW)
 #define PROCFS MODE_BIT(MODE_PROCFS)
 
-/* What the trials in the child leave for the parent, in files in memory. */
+/* Results that the trials in the child leave for the parent, in memory files. */
 struct traces {
-	int programs; /* struct progprobe_program, one after the other */
-	int log; /* the verifier's, of each program that it refused */
-	bool walks; /* known in the child: mode btf works, with unwind tables */
+	int programs; /* an array of struct progprobe_program */
+	int log; /* the verifier's log of each program that it refused */
+	bool walks; /* mode btf works with unwind tables; valid only in the child */
 };
 
-/* Those of O, which is closed, and those that other options of the recorder than OPTS take besides. */
+/* List the programs of O and close it; then list those that further options of the recorder add. */
 static void list_programs(struct traces *t, struct offcpu_opts *opts, struct offcpu *o)
 {
 	const char *mode = opts->raw ? "raw" : "btf";
@@ -154,9 +154,9 @@ static void list_programs(struct traces *t, struct offcpu_opts *opts, struct off
 }
 
 /*
- * The recorder's own programs, as it loads and attaches them; where it would
- * fall back on frame pointers without unwind tables, TABLES says which it is.
- * LIMITS: what this recording cannot do that others can, "" = nothing.
+ * Load and attach the recorder's own programs, as the recorder does. It falls back to frame pointers if it
+ * cannot use unwind tables; here TABLES selects one of the two. LIMITS: what such a recording cannot do
+ * (offcpu_limits()), "" = nothing.
  */
 static int try_recorder(struct traces *t, bool raw, bool tables, char *limits, size_t cap, struct err *e)
 {
@@ -204,7 +204,7 @@ static int try_tables(struct traces *t, char *found, size_t cap, struct err *e)
 	return 0;
 }
 
-/* Once they load with unwind tables, they do without. */
+/* Programs that load with unwind tables also load without. */
 static int try_btf(struct traces *t, char *found, size_t cap, struct err *e)
 {
 	int rc = t->walks ? 0 : try_recorder(t, false, false, found, cap, e);
@@ -234,16 +234,16 @@ static int try_raw(struct traces *t, char *found, size_t cap, struct err *e)
 
 struct live {
 	const char *id;
-	/* either of them */
+	/* exactly one of the two is set */
 	probe_fn fn;
 	int (*trial)(struct traces *t, char *found, size_t cap, struct err *e);
 	enum finding_group group;
-	/* when it fails; a status of OK: no tool needs it */
+	/* if it fails; status FINDING_OK: no tool needs it */
 	enum finding_status status;
 	unsigned int degrades, forbids, bars;
 };
 
-/* Takes no privilege. */
+/* Probes that need no privilege. */
 static const struct live open_list[] = {
 	{ "security.bpf_call", callprobe_bpf, NULL, GROUP_SECURITY, FINDING_FAIL, 0, STACKMAP, MODES_BPF },
 	{ "security.perf_call", callprobe_perf, NULL, GROUP_SECURITY, FINDING_FAIL, TOOLS_LIVE, 0, 0 },
@@ -254,12 +254,12 @@ static const struct live open_list[] = {
 
 #define N_OPEN ARRAY_LEN(open_list)
 
-/* Indices of bpf_list that are asked for. */
+/* Indices into bpf_list that the code refers to. */
 enum { STACK_MAP = 0, TAKE_STACK, TABLES, RECORDER, RAW_RECORDER };
 
 /*
- * Takes CAP_BPF and CAP_PERFMON. First what the verdicts stand on, then what
- * explains a failure: that bars a mode only where the mode's own trial failed.
+ * Probes that need CAP_BPF and CAP_PERFMON. The first ones decide the verdicts; the others explain a failure,
+ * and bar a mode only if the mode's own trial failed.
  */
 static const struct live bpf_list[] = {
 	[STACK_MAP] = { "live.stack_map", probe_stack_map, NULL, GROUP_LIVE, FINDING_FAIL, 0, STACKMAP, 0 },
@@ -283,18 +283,18 @@ static const struct live bpf_list[] = {
 	{ "live.raw_helpers", progprobe_raw_calls, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, RAW },
 	{ "live.raw_run", progprobe_raw_run, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, RAW },
 	{ "live.kfuncs", progprobe_kfuncs, NULL, GROUP_LIVE, FINDING_OK, 0, 0, 0 },
-	/* the last: it lowers a limit */
+	/* must be last: it lowers a limit */
 	{ "live.memlock", mapprobe_memlock, NULL, GROUP_LIVE, FINDING_OK, 0, 0, 0 },
 };
 
 #define N_BPF ARRAY_LEN(bpf_list)
 
-/* One child's work. */
+/* The work of one child. */
 struct trial {
 	const struct live *list;
 	size_t n;
 	struct traces traces;
-	struct probe_run *run; /* NULL: not begun */
+	struct probe_run *run; /* NULL = not started */
 	char why_not[256];
 };
 
@@ -306,7 +306,7 @@ static int attempt(void *ctx, size_t i, char *found, size_t cap, struct err *e)
 {
 	struct trial *t = ctx;
 
-	/* an earlier one may have lowered what this file was granted, as the recorder does */
+	/* an earlier attempt may have lowered the file's capabilities, as the recorder does */
 	owner_raise();
 	return t->list[i].fn ? t->list[i].fn(found, cap, e) : t->list[i].trial(&t->traces, found, cap, e);
 }
@@ -315,7 +315,7 @@ static int trace_file(void)
 {
 	int fd = memfd_create("bpfcheck", MFD_CLOEXEC);
 
-	/* children that follow each other write behind each other */
+	/* O_APPEND: each child writes after the previous one */
 	return fd < 0 || fcntl(fd, F_SETFL, O_APPEND) == 0 ? fd : -1;
 }
 
@@ -333,7 +333,7 @@ static void begin(struct trial *t, unsigned int limit_ms)
 		snprintf(t->why_not, sizeof(t->why_not), "%.250s", e.msg);
 }
 
-/* Without the capabilities each would only repeat that they are missing. */
+/* Without the capabilities, each probe would only report that they are missing. */
 static void why_no_bpf(const struct machine *m, char *buf, size_t cap)
 {
 	static const int caps[] = { CAP_BPF, CAP_PERFMON };
@@ -343,7 +343,7 @@ static void why_no_bpf(const struct machine *m, char *buf, size_t cap)
 		snprintf(buf, cap, "not run: a user namespace forbids BPF");
 	else if (priv_missing(caps, ARRAY_LEN(caps), line, sizeof(line)))
 		snprintf(buf, cap, "not run: of bpfcheck itself, %s; as root it tries", line);
-	/* each refusal would be logged by the kernel */
+	/* the kernel would log each refusal */
 	else if (root_line(m->root, "sys/kernel/security/lockdown", line, sizeof(line), NULL) == 0 &&
 		 strstr(line, "[confidentiality]"))
 		snprintf(buf, cap, "not run: lockdown forbids it, and the kernel would log each attempt");
@@ -369,7 +369,7 @@ struct livecheck *livecheck_begin(const struct machine *m, unsigned int limit_ms
 	return lc;
 }
 
-/* PROVED are modes of the recorder that work: what failed here is not needed for them. */
+/* PROVED: modes of the recorder that work, so they do not need what failed here. */
 static void add_result(
 	const struct live *l, const struct probe_result *r, unsigned int proved, struct findings *f)
 {
@@ -416,8 +416,8 @@ void livecheck_open(struct livecheck *lc, struct findings *f)
 }
 
 /*
- * TOOLS and MODES are there after all: findings that say otherwise are
- * warnings. What a tool's own privileges are, no trial of this process shows.
+ * TOOLS and MODES have been proved to work: findings that forbid or bar them become warnings. Findings about
+ * capabilities stay: a trial in this process does not show a tool's own privileges.
  */
 static void believe(struct findings *f, unsigned int tools, unsigned int modes)
 {
@@ -438,7 +438,10 @@ static void believe(struct findings *f, unsigned int tools, unsigned int modes)
 	}
 }
 
-/* What the verifier took for each of the recorder's programs, with those options with which it took most. */
+/*
+ * The number of instructions that the verifier processed for each of the recorder's programs, with the
+ * options that cost the most.
+ */
 static void add_programs(int fd, struct findings *f)
 {
 	struct progprobe_program list[64], p, largest = { .insns = 0 };
@@ -481,7 +484,7 @@ static void add_programs(int fd, struct findings *f)
 	}
 }
 
-/* All of FD; NULL where it is empty. */
+/* The content of FD, NUL-terminated; NULL if it is empty. Release with free(). */
 static char *read_log(int fd)
 {
 	off_t size = lseek(fd, 0, SEEK_END);

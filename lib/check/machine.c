@@ -71,7 +71,7 @@ static void read_status(const struct root *r, struct machine *m)
 	m->pid_ns = in_other_ns(r, "proc/self/ns/pid", first_pid_ns);
 }
 
-/* The permitted set of the file's capabilities, where its effective bit is set. */
+/* The file's permitted capabilities, if its effective bit is set; else none. */
 static uint64_t file_caps(const char *path)
 {
 	cap_t set = cap_get_file(path);
@@ -89,7 +89,7 @@ static uint64_t file_caps(const char *path)
 	return bits;
 }
 
-/* Rules of capabilities(7), "Transformation of capabilities during execve()". */
+/* Rules: capabilities(7), "Transformation of capabilities during execve()". */
 static void read_tool(struct machine *m, const char *dir, enum finding_tool tool)
 {
 	struct machine_tool *t = &m->tools[tool];
@@ -100,7 +100,7 @@ static void read_tool(struct machine *m, const char *dir, enum finding_tool tool
 	if (m->status.no_new_privs == 1 || statvfs(t->path, &fs) != 0 || (fs.f_flag & ST_NOSUID))
 		return;
 	granted = file_caps(t->path);
-	/* a file that wants more than the bounding set has cannot be started at all */
+	/* a file with capabilities outside the bounding set cannot be executed at all */
 	if (granted & ~m->status.bounding)
 		granted = 0;
 	t->file_caps = granted != 0;
@@ -118,7 +118,7 @@ static void read_tools(struct machine *m)
 		*strrchr(dir, '/') = '\0';
 	for (enum finding_tool tool = 0; tool < TOOL_COUNT; tool++) {
 		snprintf(m->tools[tool].path, sizeof(m->tools[tool].path), "%s", finding_tool_name(tool));
-		/* an ordinary user's pass on where they are ambient: those of this very file do not */
+		/* for an ordinary user, only ambient ones survive exec, not those of bpfcheck's own file */
 		m->tools[tool].caps =
 			m->root->live && m->status.uid ? m->status.ambient : m->status.effective;
 		if (n > 0 && strlen(dir) < 400)
@@ -126,7 +126,7 @@ static void read_tools(struct machine *m)
 	}
 }
 
-/* A procfs with subset=pid has processes and no settings. */
+/* A procfs with subset=pid has processes but no /proc/sys. */
 static bool by_uname(const struct root *root, struct machine *m)
 {
 	struct utsname name;
@@ -171,14 +171,14 @@ bool machine_tool_allows(const struct machine *m, enum finding_tool tool, int ca
 
 const char *machine_grant(const struct machine *m, enum finding_tool tool, char *buf, size_t cap)
 {
-	/* each tool takes the first of them */
+	/* each tool gets the first n[TOOL] of them */
 	static const int useful[] = { CAP_SYSLOG, CAP_BPF, CAP_PERFMON, CAP_CHECKPOINT_RESTORE };
 	static const size_t n[TOOL_COUNT] = {
 		[TOOL_OFFCPU_RECORD] = 4, [TOOL_STACKMAP_TEST] = 3, [TOOL_KALLSYMS_RESOLVE] = 1
 	};
 
 	priv_command(m->tools[tool].path, useful, n[tool], buf, cap);
-	/* where it is not known, the shell finds it */
+	/* the path is not known: let the shell find the tool */
 	if (!strchr(m->tools[tool].path, '/')) {
 		size_t at = strcspn(buf, "'");
 
@@ -205,7 +205,7 @@ const char *machine_new_kernel(const struct machine *m, char *buf, size_t cap)
 
 	const char *newer = m->version < MACHINE_VERSION(5, 18) ? "Linux 5.18 or later" : "a newer kernel";
 
-	/* what etc/os-release names is the container's, not the kernel's */
+	/* etc/os-release describes the container, not the system that the kernel belongs to */
 	if (m->pid_ns) {
 		snprintf(buf, cap, "on the host, boot %s, built with BPF, perf events and BTF", newer);
 		return buf;
@@ -216,8 +216,8 @@ const char *machine_new_kernel(const struct machine *m, char *buf, size_t cap)
 	}
 	if (strcmp(m->distro, "debian") == 0) {
 		int release = atoi(m->distro_version);
-		/* of the release itself; what has none that is new enough, or none that is newer, has
-		 * backports */
+		/* the release's own kernel; 0 = not new enough. If it is not newer than the running one,
+		 * use backports. */
 		uint32_t own = release == 12  ? MACHINE_VERSION(6, 1)
 			       : release > 12 ? MACHINE_VERSION(6, 12)
 					      : 0;
@@ -256,14 +256,14 @@ bool machine_number(const struct machine *m, const char *path, long long *ret)
 	return end != line && !errno && !line[strspn(line, "-+0123456789 \t")];
 }
 
-/* Real ones are 100 to 300 KB; the limits stop a file that is made to fill memory. */
+/* Real configurations have 100 to 300 KB; the limits reject a file that is made to fill memory. */
 #define PACKED_MAX (4U << 20)
 #define TEXT_MAX (16U << 20)
 
 struct kconfig {
 	char path[512];
 	char complaint[1024];
-	char *text; /* begins with a newline, so that every line does */
+	char *text; /* begins with a newline, so that each line follows one */
 };
 
 void kconfig_free(struct kconfig *kc)
@@ -274,7 +274,7 @@ void kconfig_free(struct kconfig *kc)
 	free(kc);
 }
 
-/* Inflate from Z into *OUT, which is grown up to TEXT_MAX. 0 at the end of the stream. */
+/* Inflate Z into *OUT, which grows as needed; -EFBIG beyond TEXT_MAX. 0 at the end of the stream. */
 static int inflate_all(z_stream *z, char **out, size_t *len)
 {
 	size_t cap = 0, used = 0;
@@ -303,7 +303,7 @@ static int gunzip(const void *data, size_t size, char **out, size_t *len)
 	z_stream z = { .avail_in = (uInt)size };
 	int rc;
 
-	/* zlib's pointer to what it only reads has no const unless asked for */
+	/* next_in is not const unless ZLIB_CONST is defined, although zlib only reads it */
 	memcpy(&z.next_in, &data, sizeof(data));
 	if (inflateInit2(&z, 15 + 16) != Z_OK) /* 16: gzip's header and checksum */
 		return -ENOMEM;
@@ -319,7 +319,7 @@ static bool looks_like_config(const char *text, size_t len)
 	return strstr(text, "\nCONFIG_") || strstr(text, "\n# CONFIG_");
 }
 
-/* The file as text in *OUT, with a newline before it and a NUL after it. */
+/* Copy the text of the file to *OUT, with a newline before it and a NUL after it. */
 static int unpack(const char *path, const void *data, size_t size, char **out, size_t *len, struct err *e)
 {
 	_cleanup_free_ char *plain = NULL;

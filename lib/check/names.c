@@ -11,14 +11,16 @@
 #include <sys/stat.h>
 
 /*
- * The per-CPU symbols at the table's beginning can be zero in truth: up to
- * some thousand of 122,000. Beyond this many bytes zeros are hidden ones.
+ * The per-CPU symbols at the beginning of the table can really have address 0: up to some thousand of
+ * 122,000. If more bytes than this have only zeros, the addresses are hidden.
  */
 #define READ_MAX (1U << 20)
 
 enum visible { VISIBLE, ZEROED, EMPTY };
 
-/* Is there a digit other than 0 in an address of the N bytes at P? *IN_ADDRESS carries on between calls. */
+/*
+ * Whether an address in the N bytes at P has a digit other than 0. *IN_ADDRESS is the state between calls.
+ */
 static bool nonzero_in(const char *p, size_t n, bool *in_address)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -63,7 +65,7 @@ static int read_visible(const struct root *r, enum visible *ret, struct err *e)
 	}
 }
 
-/* The setting that shows them to whoever asks now. */
+/* The command that makes the addresses visible to the current user. */
 static const char *unhide(const struct machine *m)
 {
 	long long kptr = 0;
@@ -75,7 +77,7 @@ static const char *unhide(const struct machine *m)
 		    : "sysctl -w kernel.perf_event_paranoid=1";
 }
 
-/* Tools that see them in spite of it: their file grants CAP_SYSLOG. */
+/* Tools that see no addresses. Those whose file grants CAP_SYSLOG see them, if kptr_restrict is below 2. */
 static unsigned int blind_tools(const struct machine *m)
 {
 	unsigned int blind =
@@ -121,10 +123,10 @@ void symbolcheck_run(const struct machine *m, struct findings *f)
 
 #define NOTES_MAX (1U << 20)
 
-/* What the distributions call it. %s is the kernel's release. */
+/* Where each distribution has the kernel's debug information. %s is the kernel's release. */
 static const struct distro {
-	const char *id, *package, *server;
-	const char *mark; /* in /proc/version of its kernels */
+	const char *id, *package, *server; /* the install command and the debuginfod server; NULL = none */
+	const char *mark; /* found in /proc/version of its kernels */
 } distros[] = {
 	{ "debian", "apt-get install linux-image-%s-dbg", "https://debuginfod.debian.net", "Debian" },
 	{ "ubuntu",
@@ -153,7 +155,7 @@ static const struct distro *distro(const struct machine *m)
 
 /* --- debug information of the running kernel --- */
 
-/* Places of elf/kernelfiles.h, without the leading slash. */
+/* The paths of elf/kernelfiles.h, without the leading slash. */
 static const char *const places[] = {
 	"usr/lib/debug/boot/vmlinux-%s",
 	"usr/lib/debug/lib/modules/%s/vmlinux",
@@ -172,7 +174,7 @@ static bool has_debug_info(const struct elffile *f)
 	return has;
 }
 
-/* WHY stays as it is where PATH is simply not there. */
+/* If PATH does not exist, WHY stays unchanged. */
 static bool is_vmlinux(
 	const struct machine *m, const char *path, const struct cap_build_id *id, char *why, size_t cap)
 {
@@ -215,12 +217,12 @@ static bool find_vmlinux(const struct machine *m, const struct cap_build_id *id,
 	return false;
 }
 
-/* Is the kernel the distribution's own, as far as it can be told? */
+/* Whether the kernel is the distribution's own, as far as can be determined. */
 static bool is_packaged(const struct machine *m, const struct distro *d)
 {
 	char version[512];
 
-	/* in a container the distribution is not the kernel's */
+	/* in a container, the kernel does not belong to the distribution */
 	if (m->pid_ns || !machine_plain_release(m))
 		return false;
 	if (root_line(m->root, "proc/version", version, sizeof(version), NULL) != 0)
@@ -236,8 +238,8 @@ static void remedy_for_vmlinux(const struct machine *m, const struct cap_build_i
 
 	text_hex(hex, id->bytes, id->len);
 	if (d && d->package && is_packaged(m, d)) {
-		/* an archive of its own, which is not switched on; os_field() let nothing but words through
-		 */
+		/* a separate archive, not enabled by default; os_field() passes only letters, digits and
+		 * "._-", so the codename is safe in a command */
 		if (strcmp(d->id, "ubuntu") == 0 && m->codename[0])
 			snprintf(archive, sizeof(archive),
 				"echo 'deb http://ddebs.ubuntu.com %s main restricted universe' "

@@ -29,7 +29,7 @@
 
 #define PAGE 4096
 
-/* As bpf/offcpu*.bpf.[ch] and bpf/stackmap-take.h have them, but small. */
+/* The maps of bpf/offcpu*.bpf.[ch] and bpf/stackmap-take.h, in small sizes. */
 static const struct kind {
 	const char *name;
 	enum bpf_map_type type;
@@ -72,7 +72,7 @@ static const char *priv_bpf_stackshot_name(size_t i)
 	return i < ARRAY_LEN(shots) ? shots[i].name : NULL;
 }
 
-/* Type information of one int: what a task storage has to know of its key and value. */
+/* Load the BTF of one int, which the key and the value of a task storage map must have. */
 static int load_int(int *ret, uint32_t *type)
 {
 	struct btf *btf = btf__new_empty();
@@ -98,7 +98,7 @@ static int priv_bpf_btf(struct priv_bpf *b, const char *arg, struct err *e)
 	return rc ? err_sys(e, rc, "cannot load type information (BTF)") : 0;
 }
 
-/* What maps of this kind need besides their sizes. */
+/* Create what a map of this kind needs besides its sizes. */
 static int prepare(const struct kind *k, struct bpf_map_create_opts *opts, int *with)
 {
 	if (k->type == BPF_MAP_TYPE_ARRAY_OF_MAPS) {
@@ -116,7 +116,7 @@ static int prepare(const struct kind *k, struct bpf_map_create_opts *opts, int *
 	return 0;
 }
 
-/* Its memory seen from here, as the tools see it. */
+/* Map its memory into this process, as the tools do. */
 static int map_memory(const struct kind *k, int fd)
 {
 	void *p;
@@ -165,7 +165,7 @@ static int make_maps(struct priv_bpf *b, struct err *e)
 	return rc ? rc : offprogs_load_maps(&b->progs, &opts, b->agg.outer_fd, e);
 }
 
-/* The recorder's maps, once; those of the stack tables among them. */
+/* Create the recorder's maps, those of the unwind tables included, unless this was tried before. */
 static int need_maps(struct priv_bpf *b, struct err *e)
 {
 	if (!b->maps) {
@@ -188,7 +188,7 @@ static struct bpf_program *find_kept(const struct priv_bpf *b, const char *name)
 	return NULL;
 }
 
-/* The program NAME, loaded: now, or by an earlier step. */
+/* Load the program NAME, unless an earlier step did. */
 static int need_program(struct priv_bpf *b, const char *name, struct bpf_program **ret, struct err *e)
 {
 	struct offcpu_bpf *skel = NULL;
@@ -212,7 +212,7 @@ static int need_program(struct priv_bpf *b, const char *name, struct bpf_program
 	return *ret ? 0 : err_set(e, -ENOENT, "the program '%s' is gone", name);
 }
 
-/* The recorder's program ARG: loaded over the recorder's own maps. */
+/* Load the recorder's program ARG with the recorder's own maps. */
 static int priv_bpf_load(struct priv_bpf *b, const char *arg, struct err *e)
 {
 	struct bpf_program *prog;
@@ -257,8 +257,8 @@ static int priv_bpf_iterate(struct priv_bpf *b, const char *arg, struct err *e)
 }
 
 /*
- * Call FN with the name of each program of the recorder. 0, or -errno where
- * they cannot even be opened, which takes no privilege.
+ * Call FN with the name of each program of the recorder, until it fails. -errno
+ * also if they cannot be opened, which takes no privilege.
  */
 static int priv_bpf_programs(int (*fn)(void *ctx, const char *name), void *ctx, struct err *e)
 {
@@ -275,7 +275,7 @@ static int priv_bpf_programs(int (*fn)(void *ctx, const char *name), void *ctx, 
 	return rc;
 }
 
-/* stackmap-test's program of the type named ARG, loaded and attached. */
+/* Load and attach stackmap-test's program of the type named ARG. */
 static int priv_bpf_stackshot(struct priv_bpf *b, const char *arg, struct err *e)
 {
 	struct stackshot *s = NULL;
@@ -289,12 +289,12 @@ static int priv_bpf_stackshot(struct priv_bpf *b, const char *arg, struct err *e
 	return rc;
 }
 
-#define PRIV_TARGETS_OTHER 65533 /* somebody else */
-#define PRIV_TARGETS_MAGIC UINT64_C(0x5354414b544f4f4c) /* the first bytes of the file of its own */
+#define PRIV_TARGETS_OTHER 65533 /* a third user */
+#define PRIV_TARGETS_MAGIC UINT64_C(0x5354414b544f4f4c) /* the first bytes of a process's own file */
 
 extern char **environ;
 
-/* A library that every program has, as /proc/self/maps tells; else the program itself. */
+/* The first mapping of libc in /proc/self/maps, else that of the first file, the program itself. */
 static int find_common(struct priv_targets_map *m, struct err *e)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/self/maps", "re");
@@ -319,7 +319,7 @@ static int find_common(struct priv_targets_map *m, struct err *e)
 	return m->end ? 0 : err_set(e, -ENOENT, "no file is mapped in '/proc/self/maps'");
 }
 
-/* A page to put something else in place of, in each process. */
+/* Reserve a page, at whose address each process maps its own file. */
 static int reserve(struct priv_targets_map *m, struct err *e)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -345,7 +345,7 @@ static bool become(uid_t uid)
 	return ok;
 }
 
-/* A process that others may look at must not show them our environment. */
+/* Other users may be able to read this process: do not expose our environment to them. */
 static void forget_environment(void)
 {
 	for (char **p = environ; p && *p; p++)
@@ -370,7 +370,7 @@ struct life {
 	uid_t uid;
 };
 
-/* What it is to be. */
+/* In the child: change user, drop all capabilities, map its own file. */
 static int become_it(void *arg, struct err *e)
 {
 	const struct life *l = arg;
@@ -382,11 +382,11 @@ static int become_it(void *arg, struct err *e)
 	return 0;
 }
 
-/* Nothing, until its parent lets go. */
+/* Do nothing until the parent closes its end of SOCK. */
 static int live(void *arg, int sock)
 {
 	(void)arg;
-	/* what else is open here is not to be held open */
+	/* hold nothing else open */
 	if (sock > 3)
 		close_range(3, (unsigned int)sock - 1, 0);
 	close_range((unsigned int)sock + 1, ~0U, 0);
@@ -440,9 +440,9 @@ void priv_targets_close(struct priv_targets *w)
 	*w = (struct priv_targets){ 0 };
 }
 
-#define KALLSYMS_LINES 5000 /* many at the beginning may be per-CPU ones, which are zero for everybody */
+#define KALLSYMS_LINES 5000 /* many of the first may be per-CPU symbols, which are zero for everyone */
 
-/* The first bytes of PATH. */
+/* Read up to LEN of the first bytes of PATH; -ENODATA if it is empty. */
 static int read_some(const char *path, void *to, size_t len, struct err *e)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -463,7 +463,7 @@ static int read_of(pid_t pid, const char *what, struct err *e)
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, what);
 	rc = read_some(path, some, sizeof(some), e);
-	return rc == -ENODATA ? 0 : rc; /* the stack of a process that runs just then is empty */
+	return rc == -ENODATA ? 0 : rc; /* the stack of a process that is running is empty */
 }
 
 static int priv_proc_maps(const struct priv_targets *w, pid_t pid, struct err *e)
@@ -647,7 +647,7 @@ static const struct {
 	[PRIV_STEP_LIMITS] = { "limits", "raise limits" },
 };
 
-/* Before the BPF steps, and behind them. */
+/* After the BPF steps. */
 static const struct priv_step procs[] = {
 	{ "proc.own.maps", "read its maps", PRIV_STEP_OWN, priv_proc_maps, NULL, PRIV_TARGETS_OF_USER, "",
 		false },
@@ -708,7 +708,7 @@ const char *priv_step_reason(enum priv_step_group group)
 	return groups[group].reason;
 }
 
-/* A step of BPF: PREFIX.NAME, which does FN with ARG. */
+/* Add the BPF step PREFIX.NAME, which calls FN with ARG. */
 static int add(struct priv_step_list *list, enum priv_step_group group, const char *prefix, const char *name,
 	priv_bpf_fn fn, const char *arg)
 {
@@ -738,7 +738,7 @@ static int add_program(void *ctx, const char *name)
 	return add(ctx, PRIV_STEP_PROGRAMS, "record", name, priv_bpf_load, name);
 }
 
-/* Mode raw as a whole: the search for a task's members, its programs, and what they attach to. */
+/* Mode raw as a whole: find the members of a task, load the programs and attach them. */
 static int try_raw(struct priv_bpf *b, const char *arg, struct err *e)
 {
 	const struct offcpu_opts opts = { .raw = true, .follow = true };
@@ -746,7 +746,7 @@ static int try_raw(struct priv_bpf *b, const char *arg, struct err *e)
 	int rc;
 
 	(void)b, (void)arg;
-	/* a change of user took that away: a recorder that was started as this user can look at itself */
+	/* the change of user cleared it; a recorder started as this user can read its own /proc files */
 	prctl(PR_SET_DUMPABLE, 1);
 	rc = offcpu_load(&opts, &o, e);
 	if (!rc)

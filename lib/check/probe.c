@@ -16,7 +16,7 @@
 #include <time.h>
 
 #define DEPTH 127
-#define GRACE_MS 100 /* for a process to end by itself */
+#define GRACE_MS 100 /* for the child to exit by itself */
 
 static int refused(const char *what, int code, struct err *e)
 {
@@ -27,7 +27,7 @@ static int refused(const char *what, int code, struct err *e)
 	return err_sys(e, code, "cannot %s", what);
 }
 
-/* Frames that a stack map may hold here. */
+/* The deepest stack that a stack map can hold here, in frames. */
 static uint32_t max_depth(void)
 {
 	FILE *f = fopen("/proc/sys/kernel/perf_event_max_stack", "re");
@@ -44,8 +44,8 @@ static uint32_t max_depth(void)
 int probe_stack_map(char *found, size_t cap, struct err *e)
 {
 	uint32_t depth = max_depth();
-	/* one bucket: how much memory there may be in maps is memory.accounting's question, and stackmap-test
-	 * does with less what it can */
+	/* one bucket: memory.accounting checks how much memory maps may use, and stackmap-test works with
+	 * less */
 	int fd = bpf_map_create(BPF_MAP_TYPE_STACK_TRACE, "probe", sizeof(uint32_t), depth * 8, 1, NULL);
 
 	if (fd < 0)
@@ -78,7 +78,7 @@ static int load(struct probe_bpf *skel, struct err *e)
 	return rc;
 }
 
-/* Sleep, that is leave the CPU, until the program has seen it. */
+/* Sleep, which leaves the CPU, until the program has seen it. */
 static bool be_seen(const struct probe_bpf *skel)
 {
 	const struct timespec nap = { .tv_nsec = 200000 };
@@ -91,7 +91,7 @@ static bool be_seen(const struct probe_bpf *skel)
 	return false;
 }
 
-/* The frames of stack ID in MAP; 0 where there is none. */
+/* The number of frames of stack ID in MAP; 0 if there is no such stack. */
 static int frames(const struct bpf_map *map, long id)
 {
 	uint64_t ips[DEPTH] = { 0 };
@@ -151,10 +151,10 @@ int probe_process_events(char *found, size_t cap, struct err *e)
 struct probe_run {
 	struct probe_job job;
 	struct worker *worker;
-	size_t first; /* attempt of this process */
+	size_t first; /* the first attempt of this child */
 	size_t done;
-	uint64_t last_ms; /* when the attempt that runs began, as far as is known here */
-	uint64_t end_ms; /* of everything; UINT64_MAX = no such limit */
+	uint64_t last_ms; /* when the parent last saw progress: about when the current attempt began */
+	uint64_t end_ms; /* deadline for all attempts; UINT64_MAX = none */
 };
 
 static uint64_t now_ms(void)
@@ -168,9 +168,9 @@ static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
-/* One unit: what a process costs to be started and to end, several times. */
+/* One unit of work: start UNIT_PROCESSES processes, one after the other, and wait for their end. */
 #define UNIT_PROCESSES 16
-#define UNIT_NS 8000000 /* at most, on a machine of ordinary speed that has something else to do */
+#define UNIT_NS 8000000 /* at most, on a machine of ordinary speed that also does other work */
 #define SLOWEST 60
 
 static int nothing(void *arg)
@@ -213,7 +213,7 @@ static int run_child(void *arg, int sock)
 		memset(&r, 0, sizeof(r));
 		r.code = entered;
 		r.err = message;
-		alarm(job->limit_ms / 1000 + 2); /* for when the parent is stopped */
+		alarm(job->limit_ms / 1000 + 2); /* in case the parent is stopped */
 		if (!entered)
 			r.code = job->attempt(job->ctx, i, r.found, sizeof(r.found), &r.err);
 		if (worker_report(sock, &r, sizeof(r), -1, true) != 0)
@@ -222,7 +222,7 @@ static int run_child(void *arg, int sock)
 	return 0;
 }
 
-/* A child for what is not done yet. */
+/* Start a child for the remaining attempts. */
 static int begin(struct probe_run *run, struct err *e)
 {
 	const struct worker_opts opts = {
@@ -271,13 +271,13 @@ int probe_start(const probe_fn *list, size_t n, unsigned int limit_ms, struct pr
 	return probe_start_job(&job, ret, e);
 }
 
-/* When the attempt that runs now has to be over. */
+/* The deadline of the current attempt. */
 static uint64_t deadline_ms(const struct probe_run *run)
 {
 	return MIN(run->last_ms + run->job.limit_ms, run->end_ms);
 }
 
-/* The next result; false at the end of the child or of its time. */
+/* Receive the next result; false if the child ended or its time is over. */
 static bool receive(struct probe_run *run, struct probe_result *r)
 {
 	uint64_t now = now_ms(), end = deadline_ms(run);
@@ -291,7 +291,7 @@ static bool receive(struct probe_run *run, struct probe_result *r)
 	return true;
 }
 
-/* Why the child did not get through, for the probe that it was at. */
+/* The result of the attempt during which the child ended, or was LATE. */
 static void take_end(
 	const struct probe_run *run, const struct worker_end *end, bool late, struct probe_result *r)
 {
@@ -306,7 +306,7 @@ static void take_end(
 		r->code = err_set(&r->err, -ECHILD, "%s", end->why);
 }
 
-/* What this child does; where it ends too early, that is the result of what it was at. */
+/* Collect the child's results. If it ends early, that becomes the result of the attempt that it was in. */
 static void follow(struct probe_run *run, struct probe_result *results)
 {
 	const size_t n = run->job.n;

@@ -27,7 +27,7 @@ static int call_bpf(void *arg)
 	return syscall(SYS_bpf, UNKNOWN_CMD, (void *)1, 8) < 0 ? errno : 0;
 }
 
-/* An event that counts nothing, of this process in user space: for everyone, up to perf_event_paranoid=2. */
+/* A dummy event for this process in user space: needs no privilege up to perf_event_paranoid=2. */
 static int call_own_event(void *arg)
 {
 	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
@@ -200,7 +200,7 @@ int mapprobe_ring(char *found, size_t cap, struct err *e)
 	if (fd < 0)
 		return refused("create a ring buffer", fd, e);
 	consumer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	/* the producer's page, and the data twice, so that what wraps around lies in one piece */
+	/* the producer's page, then the data twice, so that a record that wraps around is contiguous */
 	data = mmap(NULL, 3 * page, PROT_READ, MAP_SHARED, fd, (off_t)page);
 	if (consumer == MAP_FAILED || data == MAP_FAILED)
 		return refused("map a ring buffer into memory", -errno, e);
@@ -251,7 +251,7 @@ int mapprobe_map_in_map(char *found, size_t cap, struct err *e)
 	return 0;
 }
 
-/* The types of key and value, which such maps have to have. */
+/* Load BTF with the type of keys and values, which task storage requires. Returns its descriptor. */
 static int load_int(uint32_t *id, struct err *e)
 {
 	struct btf *btf = btf__new_empty();
@@ -261,7 +261,7 @@ static int load_int(uint32_t *id, struct err *e)
 		*id = (uint32_t)rc;
 		rc = btf__load_into_kernel(btf);
 	}
-	/* the descriptor is BTF's own: duplicated, it outlives it */
+	/* btf__free() closes the descriptor: keep a duplicate */
 	rc = rc ? rc : dup(btf__fd(btf));
 	btf__free(btf);
 	return rc < 0 ? refused("load BTF into the kernel", rc, e) : rc;
@@ -355,7 +355,7 @@ const struct progprobe_helper *progprobe_helpers(size_t *n)
 
 static const char *const kind_names[] = { "tp_btf", "iter/task", "iter.s/task", "raw_tp" };
 
-/* Of the kernel's BTF: what the programs attach to, and functions. */
+/* Indices into names[] of struct hooks: what programs attach to, then kernel functions. */
 enum { SWITCH, TASK_ITER, FIRST_KFUNC };
 
 static const char *const kfuncs[] = { "bpf_rcu_read_lock", "bpf_task_from_pid", "bpf_task_under_cgroup",
@@ -380,7 +380,7 @@ static int find_hooks(struct hooks *h, struct err *e)
 		      : kernel_types_read(NULL, h->names, ARRAY_LEN(h->names), fd, e);
 }
 
-/* A program of KIND; the verifier's complaint in LOG (NULL: nobody asks). */
+/* Load a program of KIND. Writes the verifier's log to LOG (LOG_CAP bytes; NULL = not needed). */
 static int load(
 	const struct hooks *h, enum progprobe_kind kind, const struct bpf_insn *code, size_t n, char *log)
 {
@@ -403,7 +403,7 @@ static int load(
 	return bpf_prog_load(type, "probe", "GPL", code, n, &opts);
 }
 
-/* Where nothing can be loaded, nothing is known about helpers. */
+/* Try a program without calls: if it cannot be loaded, refused calls say nothing about the helpers. */
 static int load_any(const struct hooks *h, enum progprobe_kind kind, struct err *e)
 {
 	struct bpf_insn code[] = { MOV_R0(0), EXIT };
@@ -427,7 +427,7 @@ static bool may_call(const struct hooks *h, enum progprobe_kind kind, uint32_t i
 				  !strstr(log, "cannot use helper "));
 }
 
-/* Those of the list that KIND may not call, appended to MISSING; how many it calls. */
+/* Append the listed helpers that KIND may not call to MISSING. Returns how many of the list KIND uses. */
 static size_t try_kind(const struct hooks *h, enum progprobe_kind kind, char *missing, size_t cap)
 {
 	size_t n = 0;
@@ -529,7 +529,7 @@ int progprobe_raw_run(char *found, size_t cap, struct err *e)
 	return 0;
 }
 
-/* One program that tail-calls another, which gives 42: by really running it. */
+/* Run a program that tail-calls another, which returns 42. */
 int progprobe_tail_call(char *found, size_t cap, struct err *e)
 {
 	int array =
@@ -562,7 +562,7 @@ int progprobe_tail_call(char *found, size_t cap, struct err *e)
 	rc = bpf_prog_test_run_opts(from, &run);
 	if (!rc && run.retval != 42)
 		return err_set(e, -EIO, "a tail call does not arrive");
-	/* such programs can be run so since 5.10 */
+	/* before 5.10, raw tracepoint programs cannot be run without being attached */
 	snprintf(found, cap, "%s", rc ? "a tail call can be loaded" : "a tail call arrives");
 	close(from);
 	close(to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * probes - system calls, BPF maps and BPF programs, each tried for a moment.
+ * probes - short trials of system calls, BPF maps and BPF programs.
  */
 #ifndef STACKTOOLS_CHECK_PROBES_H
 #define STACKTOOLS_CHECK_PROBES_H
@@ -8,71 +8,70 @@
 #include "check/probe.h"
 
 /*
- * callprobe - what anybody may try, with whatever privileges there are: the
- * system calls that a seccomp filter forbids, and the files that procfs mode
- * reads.
+ * callprobe - trials that need no privilege: the system calls that a seccomp
+ * filter may forbid, and the files that procfs mode reads.
  *
- * Container runtimes refuse bpf(2) and perf_event_open(2) by such a filter,
- * whatever the capabilities. The calls are made with arguments that the kernel
- * refuses before it looks at anything: a flag of perf_event_open(2) that does
- * not exist (EINVAL), and an address of bpf(2) that is none (EFAULT, or EPERM
- * where kernel.unprivileged_bpf_disabled shuts everything before Linux 5.19).
- * Any other error is somebody else's. Each call has a process of its own, for
- * a filter may kill.
+ * Container runtimes refuse bpf(2) and perf_event_open(2) with such a filter,
+ * whatever the capabilities. The calls have arguments that the kernel refuses
+ * before it does anything else: for perf_event_open(2) an unknown flag (EINVAL),
+ * for bpf(2) an unknown command with an invalid address (EFAULT, EINVAL or E2BIG;
+ * EPERM if kernel.unprivileged_bpf_disabled forbids all commands, before Linux
+ * 5.19). Any other error comes from something else, such as a filter. Each call
+ * is made in its own process, as a filter may kill it.
  */
 
-/* As probe_fn: -EPERM and the like with the message when a filter refuses the call. */
+/* As probe_fn: -EPERM with the message if a filter refuses the call; -ENOSYS if the kernel lacks it. */
 int callprobe_bpf(char *found, size_t cap, struct err *e);
 int callprobe_perf(char *found, size_t cap, struct err *e);
 
 /*
- * A perf event on this process is opened: 0, the errno, or -signal. Up to
- * kernel.perf_event_paranoid=2 that takes no privilege. Beyond, mainline knows
- * no value; the kernels of Debian (3) and Ubuntu (4) refuse it with EACCES to
- * who lacks CAP_SYS_ADMIN, whatever CAP_PERFMON allows.
+ * Let a child open a perf event on itself: 0, the errno, or -signal.
+ * Up to kernel.perf_event_paranoid=2 that takes no privilege. Mainline has no
+ * higher value; the kernels of Debian (3) and Ubuntu (4) then refuse it with
+ * EACCES without CAP_SYS_ADMIN, even with CAP_PERFMON.
  */
 int callprobe_own_event(void);
 
 /*
- * Of this very process the files of /proc/PID/task/TID that are sampled
- * without BPF. -errno when not even `stat` can be read.
+ * Read the files of /proc/PID/task/TID that procfs mode samples, of this
+ * process. -errno if not even `stat` can be read.
  */
 int callprobe_task_files(char *found, size_t cap, struct err *e);
 
 /*
- * mapprobe - kinds of BPF maps, made and used for a moment.
+ * mapprobe - trials of BPF map types.
  *
- * Each is a probe_fn (check/probe.h): 0 with what was seen, or -errno with the
- * message. What it makes is gone when its process ends.
+ * Each is a probe_fn (check/probe.h): 0 with what was found, or -errno with the
+ * message. What it creates is released when its process ends.
  */
 
-/* Arrays, hashes and what else is made and needs no use to be believed. */
+/* Arrays, hashes and program arrays: only created, which is proof enough. */
 int mapprobe_plain(char *found, size_t cap, struct err *e);
-int mapprobe_ring(char *found, size_t cap, struct err *e); /* made and mapped */
+int mapprobe_ring(char *found, size_t cap, struct err *e); /* created and mapped */
 int mapprobe_mmapable(
 	char *found, size_t cap, struct err *e); /* written through memory, read through bpf(2) */
 int mapprobe_map_in_map(char *found, size_t cap, struct err *e); /* a map put into another */
 int mapprobe_task_storage(char *found, size_t cap, struct err *e); /* of this thread: written and read back */
 
 /*
- * Whether maps count against RLIMIT_MEMLOCK: one is made under a limit of
- * nothing. Lowers the limit of this process for good.
+ * Whether maps count against RLIMIT_MEMLOCK: creates one with a limit of zero.
+ * The limit of this process stays zero.
  */
 int mapprobe_memlock(char *found, size_t cap, struct err *e);
 
 /*
- * progprobe - kinds of BPF programs, and which helpers they may call, tried
- * with programs of two instructions.
+ * progprobe - trials of BPF program types and of the helpers they may call, with
+ * programs of a few instructions.
  *
- * The verifier refuses a helper that a kind of program may not call, or that
- * the kernel does not have, before it looks at the arguments, and says so in
- * its log; any other complaint means that the helper is there.
+ * The verifier refuses a helper that a program type may not call, or that the
+ * kernel does not have, before it checks the arguments, and says so in its log;
+ * any other complaint means that the helper exists.
  *
- * Each is a probe_fn (check/probe.h) but for the lists. What it loads is gone when
- * its process ends.
+ * Each is a probe_fn (check/probe.h), except progprobe_helpers() and
+ * progprobe_programs(). What it loads is released when its process ends.
  */
 
-/* Kinds of programs that the recorder is made of. */
+/* The types of the recorder's programs. */
 enum progprobe_kind {
 	PROGPROBE_TP_BTF, /* at a tracepoint with BTF */
 	PROGPROBE_ITER, /* task iterator */
@@ -84,31 +83,34 @@ enum progprobe_kind {
 struct progprobe_helper {
 	uint32_t id; /* BPF_FUNC_x */
 	const char *name;
-	uint32_t kinds; /* 1 << PROGPROBE_x: of those that call it */
+	uint32_t kinds; /* 1 << PROGPROBE_x: the types that call it */
 };
 
-/* Every helper that bpf/offcpu.bpf.c calls; N of them. t/unit/progprobe.c compares. */
+/* Every helper that bpf/offcpu.bpf.c calls, *N of them. t/unit/progprobe.c compares both. */
 const struct progprobe_helper *progprobe_helpers(size_t *n);
 
-int progprobe_helper_calls(char *found, size_t cap, struct err *e); /* the list, at tp_btf and in iterators */
-int progprobe_raw_calls(char *found, size_t cap, struct err *e); /* the list, at raw tracepoints */
+int progprobe_helper_calls(char *found, size_t cap, struct err *e); /* that list, tp_btf and iterators */
+int progprobe_raw_calls(char *found, size_t cap, struct err *e); /* that list, raw tracepoints */
 int progprobe_kfuncs(char *found, size_t cap, struct err *e); /* kernel functions: no tool calls any yet */
-int progprobe_raw_run(char *found, size_t cap, struct err *e); /* a program at no tracepoint is run */
+int progprobe_raw_run(char *found, size_t cap, struct err *e); /* run a raw_tp program that is not attached */
 int progprobe_tail_call(char *found, size_t cap, struct err *e); /* one program runs another */
 int progprobe_iterator(char *found, size_t cap, struct err *e); /* over tasks: created and read */
 int progprobe_sleepable_iterator(char *found, size_t cap, struct err *e); /* the same, which may sleep */
-int progprobe_sleepable(char *found, size_t cap, struct err *e); /* a program that may sleep is run */
+int progprobe_sleepable(char *found, size_t cap, struct err *e); /* run a program that may sleep */
 
 #define PROGPROBE_LIMIT 1000000 /* BPF_COMPLEXITY_LIMIT_INSNS of include/linux/bpf_verifier.h */
 
 struct progprobe_program {
 	char mode[8];
-	char name[16]; /* as the kernel keeps it: 15 characters at most */
-	uint32_t insns; /* that the verifier processed; 0 = the kernel does not count (before 5.16) */
+	char name[16]; /* in the kernel: at most 15 characters */
+	uint32_t insns; /* processed by the verifier; 0 = the kernel does not count them (before 5.16) */
 	bool compiled;
 };
 
-/* Append those that this process has loaded (by /proc/self/fd) to the file TO, with MODE. */
+/*
+ * Append a struct progprobe_program, with MODE, to the file TO for each program
+ * that this process has loaded (found in /proc/self/fd).
+ */
 int progprobe_programs(const char *mode, int to, struct err *e);
 
 #endif

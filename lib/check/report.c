@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* The first finding that stops the tool is the cause: later ones mostly follow from it. */
+/* The first finding that forbids the tool is the cause: later ones mostly follow from it. */
 static void judge(const struct findings *f, enum finding_tool tool, struct verdict *v)
 {
 	for (size_t i = 0; i < f->n && v->state != VERDICT_IMPOSSIBLE; i++) {
@@ -37,8 +37,7 @@ enum finding_mode diagnosis_mode(const struct findings *f)
 	return mode;
 }
 
-/* The first finding that bars every mode better than MODE, or else the first that bars the next better one.
- */
+/* The first finding that bars every mode better than MODE; else the first that bars the next better one. */
 static const struct finding *cause(const struct findings *f, enum finding_mode mode)
 {
 	const unsigned int better = MODE_BIT(mode) - 1;
@@ -53,7 +52,7 @@ static const struct finding *cause(const struct findings *f, enum finding_mode m
 	return first;
 }
 
-/* A lesser mode is a degradation that comes before all others: it takes the most. */
+/* A lesser mode is reported in place of all other degradations: it costs most. */
 static void judge_recorder(const struct findings *f, struct verdict *v)
 {
 	static const char *const means[MODE_COUNT + 1] = { "",
@@ -121,10 +120,9 @@ const char *verdict_name(enum verdict_state state)
 
 #define COLUMNS 80
 
-/* Of the terminal's columns, what stands before a finding. */
+/* Columns before a finding. */
 #define INDENT 21
 
-/* S, escaped. */
 static void put(struct out *o, const char *s)
 {
 	char buf[TEXT_ESCAPED_MAX(1024)];
@@ -142,7 +140,7 @@ static void put_remedy(struct out *o, unsigned int indent, const char *remedy)
 	out_char(o, '\n');
 }
 
-/* "FAIL" stands out among "ok" and "warn" also without colour. */
+/* Capitals, so that failures stand out without colour. */
 static const char *shown_status(enum finding_status status)
 {
 	return status == FINDING_FAIL ? "FAIL" : finding_status_name(status);
@@ -156,7 +154,7 @@ static void put_finding(struct out *o, const char *group, const struct finding *
 	put_remedy(o, INDENT, fi->remedy);
 }
 
-/* What is in order in one line: the first finding, and how many more. */
+/* Passed checks in one line: the first finding, and how many more. */
 static void put_fine(
 	struct out *o, const char *group, const struct finding *first, size_t fine, size_t skipped)
 {
@@ -263,7 +261,7 @@ void diagreport_text(const struct diagnosis *d, enum diagreport_style style, int
 	}
 }
 
-/* S for a TAP line: a '#' there would begin a directive. BUF holds TEXT_ESCAPED_MAX of it. */
+/* Escape S for a TAP line, where '#' would begin a directive. Cut to CAP; TEXT_ESCAPED_MAX is enough. */
 static const char *tap_text(const char *s, char *buf, size_t cap)
 {
 	char escaped[TEXT_ESCAPED_MAX(sizeof(((struct finding *)0)->remedy))];
@@ -303,13 +301,13 @@ void diagreport_tap(const struct diagnosis *d, int only, struct tap *t)
 			tap_diag("%s is %s", finding_tool_name(tool), verdict_name(d->verdicts[tool].state));
 }
 
-/* What no text was given for is null. */
+/* An empty VALUE becomes null. */
 static void put_member(struct json *j, const char *name, const char *value)
 {
 	json_str(j, name, value[0] ? value : NULL);
 }
 
-/* A check and a tool is a line each. */
+/* One line per check. */
 static void put_checks(struct json *j, const struct findings *f)
 {
 	json_begin(j, "checks", '[');

@@ -8,9 +8,9 @@
 #include <linux/capability.h>
 #include <string.h>
 
-/* Judge VALUE of one setting. */
+/* One sysctl; judge() adds the finding for its VALUE. */
 struct setting {
-	const char *name, *path, *absent; /* what its absence means */
+	const char *name, *path, *absent; /* what it means if the file is missing */
 	void (*judge)(const struct machine *m, struct findings *f, const char *id, long long value);
 };
 
@@ -104,7 +104,7 @@ static void judge_jit(const struct machine *m, struct findings *f, const char *i
 	(void)m;
 }
 
-/* Each run of a program is timed then, by two readings of the clock. */
+/* If set, the kernel reads the clock twice for each run of a program. */
 static void judge_stats(const struct machine *m, struct findings *f, const char *id, long long v)
 {
 	struct finding *fi;
@@ -179,10 +179,10 @@ void sysctlcheck_run(const struct machine *m, struct findings *f)
 #define RESOLVE TOOL_BIT(TOOL_KALLSYMS_RESOLVE)
 
 struct option {
-	const char *name, *other; /* each of OTHER, by spaces, serves as well; NULL = none does */
-	enum finding_status status; /* of its absence; FINDING_OK = worth a note only */
+	const char *name, *other; /* alternatives to it, separated by spaces; NULL = none */
+	enum finding_status status; /* if it is not set; FINDING_OK = only a note */
 	unsigned int degrades, forbids, bars;
-	const char *without; /* what is lost */
+	const char *without; /* what does not work without it */
 };
 
 static const struct option kernel_options[] = {
@@ -194,7 +194,7 @@ static const struct option kernel_options[] = {
 	{ "CONFIG_DEBUG_INFO_BTF", NULL, FINDING_FAIL, STACKMAP, 0, MODE_BIT(MODE_BTF),
 		"there is no BTF to relocate programs by" },
 	{ "CONFIG_KALLSYMS", NULL, FINDING_FAIL, RECORD | RESOLVE, 0, 0, "kernel frames have no names" },
-	/* arm64 has no choice: its unwinder goes by frame pointers */
+	/* arm64 has only one unwinder, which uses frame pointers */
 	{ "CONFIG_UNWINDER_ORC", "CONFIG_UNWINDER_FRAME_POINTER CONFIG_ARM64", FINDING_WARN, RECORD, 0, 0,
 		"kernel stacks are guesses" },
 	{ "CONFIG_BPF_JIT", NULL, FINDING_WARN, 0, 0, 0,
@@ -214,7 +214,7 @@ static const struct option kernel_options[] = {
 		"what parses files of traced processes is kept from opening others by seccomp alone" },
 };
 
-/* The first of the options LIST that is set: its name in OTHER, 64 bytes. */
+/* Find the first option of LIST that is set, and copy its name to OTHER. */
 static bool find_other(const struct kconfig *kc, const char *list, char other[64], char *value, size_t cap)
 {
 	for (const char *p = list; p && *p; p += strspn(p, " ")) {
@@ -289,7 +289,7 @@ void configcheck_run(const struct machine *m, struct findings *f)
 	kconfig_free(kc);
 }
 
-/* What mode raw cannot be without: programs that are run and not attached. */
+/* Mode raw runs BPF programs without attaching them, which this version added. */
 #define RAW_SINCE MACHINE_VERSION(5, 10)
 
 static void check_release(const struct machine *m, struct findings *f)
@@ -305,7 +305,7 @@ static void check_release(const struct machine *m, struct findings *f)
 			arch[0] ? ", " : "", arch);
 		return;
 	}
-	/* where there is BTF it decides, for it knows what is backported */
+	/* if there is BTF, it decides instead: it shows what is backported */
 	old = m->version && m->version < RAW_SINCE && !root_exists(m->root, "sys/kernel/btf/vmlinux");
 	fi = findings_add(f, GROUP_KERNEL, FINDING_WARN, "kernel.release", "Linux %s: %s", m->release,
 		old ? "before 5.10 BPF lacks what the recorder needs"
@@ -321,7 +321,7 @@ static void check_pid_ns(const struct machine *m, struct findings *f)
 		m->pid_ns ? "in a PID namespace: PIDs are those seen here" : "the first PID namespace");
 }
 
-/* A line of proc/self/timens_offsets: "boottime  100000  0". False where there is none. */
+/* A line of proc/self/timens_offsets: "boottime  100000  0". False if there is no such line. */
 static bool offset_of(const char *text, const char *clock, long long *seconds, long long *ns)
 {
 	const char *at = strstr(text, clock);
@@ -329,7 +329,10 @@ static bool offset_of(const char *text, const char *clock, long long *seconds, l
 	return at && sscanf(at + strlen(clock), "%lld %lld", seconds, ns) == 2;
 }
 
-/* The recorder takes them off, as BPF counts without: nothing is lost, but the times of logs differ. */
+/*
+ * BPF's clocks have no offsets, so the recorder subtracts them from its own. Nothing is lost, but the times
+ * in logs differ from those in captures.
+ */
 static void check_time_ns(const struct machine *m, struct findings *f)
 {
 	long long mono = 0, mono_ns = 0, boot = 0, boot_ns = 0;
@@ -363,12 +366,12 @@ struct version {
 
 struct bug {
 	const char *id, *what, *concerns;
-	struct version since; /* of the main line */
-	/* stable releases that took it over, and those that fixed it; a zeroed one ends a list */
+	struct version since; /* in mainline */
+	/* stable releases that backported the bug, and those that fixed it; a zeroed entry ends a list */
 	struct version taken[8], fixed[8];
 };
 
-/* Known, without a release that fixes it: told, but there is nothing to fix. */
+/* No release is known to fix it: reported as OK, without a remedy. */
 #define NO_FIX(b) (!(b)->fixed[0].major)
 
 static const struct bug bugs[] = {
@@ -386,7 +389,7 @@ static const struct bug bugs[] = {
 		{ 5, 9, 0 }, { { 0 } }, { { 0 } } },
 };
 
-/* Does what the kernel says of itself tell the patch level? */
+/* Read the kernel's version into *V. Returns whether the patch level is known. */
 static bool patch_known(const struct machine *m, struct version *v)
 {
 	char line[512];
@@ -423,7 +426,7 @@ static const struct version *of_series(const struct version *list, size_t n, con
 
 enum state { ABSENT, FIXED, PRESENT, UNKNOWN };
 
-/* REBASED: subsystems of the kernel are newer than its version, as in Red Hat's. */
+/* REBASED: some subsystems are newer than the kernel's version, as in Red Hat's kernels. */
 static enum state judge(const struct bug *b, const struct version *v, bool patch, bool rebased)
 {
 	const struct version *taken = of_series(b->taken, ARRAY_LEN(b->taken), v);
@@ -444,7 +447,7 @@ static enum state judge(const struct bug *b, const struct version *v, bool patch
 		return UNKNOWN;
 	if (taken && before(v, taken))
 		return ABSENT;
-	/* a series that is not listed may have been fixed since the list was made */
+	/* a series that is not in the list may have got the fix after the list was made */
 	return !fixed ? UNKNOWN : before(v, fixed) ? PRESENT : FIXED;
 }
 
@@ -529,8 +532,10 @@ static void check_user_ns(const struct machine *m, struct findings *f)
 	finding_remedy(fi, "run it as root of the host, outside of the container or 'unshare -U'");
 }
 
-/* NEED is outside of the bounding set, or file capabilities have no effect: what does instead; false where
- * setcap works. */
+/*
+ * If setcap cannot help, because NEED is outside the bounding set or no_new_privs disables file
+ * capabilities, set the remedy that does. False if setcap works.
+ */
 static bool remedy_otherwise(const struct machine *m, uint64_t need, struct finding *fi)
 {
 
@@ -546,7 +551,7 @@ static bool remedy_otherwise(const struct machine *m, uint64_t need, struct find
 	return false;
 }
 
-/* What TOOL cannot do without: CAP_BPF and CAP_PERFMON. */
+/* TOOL needs CAP_BPF and CAP_PERFMON. */
 static void check_tool(const struct machine *m, enum finding_tool tool, struct findings *f)
 {
 	bool bpf = machine_tool_allows(m, tool, CAP_BPF), perfmon = machine_tool_allows(m, tool, CAP_PERFMON);
@@ -560,12 +565,12 @@ static void check_tool(const struct machine *m, enum finding_tool tool, struct f
 		return;
 	}
 	if (m->user_ns)
-		return; /* told already, and no capability would help */
+		return; /* already reported, and no capability would help */
 	fi = findings_add(f, GROUP_CAPS, FINDING_FAIL, id, "%s lacks %s%s%s", finding_tool_name(tool),
 		bpf ? "" : "CAP_BPF", !bpf && !perfmon ? " and " : "", perfmon ? "" : "CAP_PERFMON");
 	if (tool == TOOL_OFFCPU_RECORD)
 		fi->bars = MODES_BPF;
-	else if (bpf) /* it makes maps, and takes no stack */
+	else if (bpf) /* it can create maps, but cannot take stacks */
 		fi->degrades = TOOL_BIT(tool);
 	else
 		fi->forbids = TOOL_BIT(tool);
@@ -573,7 +578,7 @@ static void check_tool(const struct machine *m, enum finding_tool tool, struct f
 		finding_remedy(fi, "%s", machine_grant(m, tool, command, sizeof(command)));
 }
 
-/* Uprobes are for CAP_SYS_ADMIN alone; the ids of tracepoints are in a folder that is root's. */
+/* Uprobes need CAP_SYS_ADMIN; the ids of tracepoints are in a directory that belongs to root. */
 static void check_probes(const struct machine *m, struct findings *f)
 {
 	const enum finding_tool tool = TOOL_STACKMAP_TEST;
@@ -582,7 +587,7 @@ static void check_probes(const struct machine *m, struct findings *f)
 	struct finding *fi;
 
 	if (!machine_tool_allows(m, tool, CAP_BPF) || !machine_tool_allows(m, tool, CAP_PERFMON))
-		return; /* told already */
+		return; /* already reported */
 	if (admin && tracefs) {
 		findings_add(f, GROUP_CAPS, FINDING_OK, "capabilities.probes",
 			"stackmap-test may attach to uprobes and tracepoints");
@@ -618,14 +623,13 @@ static void check_ptrace(const struct machine *m, struct findings *f)
 		return;
 	}
 	if (!machine_tool_allows(m, TOOL_OFFCPU_RECORD, CAP_BPF))
-		return; /* what else it lacks is told by capabilities.offcpu-record, with a command for both
-			 */
+		return; /* already reported by capabilities.offcpu-record, with its own remedy */
 	fi = findings_add(f, GROUP_CAPS, FINDING_WARN, "capabilities.ptrace",
 		"offcpu-record lacks CAP_SYS_PTRACE: of other users' processes it cannot open what they have "
 		"mapped, so that their user stacks are walked by frame pointer and may have no names; and a "
 		"command after -- is not held until its unwind tables are there");
 	fi->degrades = TOOL_BIT(TOOL_OFFCPU_RECORD);
-	/* given to the file it would be of no use: owner.h */
+	/* granting it to the file has no effect: the recorder gives it up (system/owner.h) */
 	if (!remedy_otherwise(m, UINT64_C(1) << CAP_SYS_PTRACE, fi))
 		finding_remedy(fi, "sudo offcpu-record ...");
 }
@@ -680,13 +684,13 @@ static void check_lockdown(const struct machine *m, struct findings *f)
 		fi = findings_add(f, GROUP_SECURITY, FINDING_FAIL, "security.lockdown",
 			"lockdown: confidentiality: BPF programs may not read kernel memory");
 		fi->bars = MODES_BPF;
-		fi->degrades =
-			TOOL_BIT(TOOL_STACKMAP_TEST); /* its programs read none, but tracefs is closed */
+		/* its programs read no kernel memory, but lockdown closes tracefs */
+		fi->degrades = TOOL_BIT(TOOL_STACKMAP_TEST);
 		remedy_for_lockdown(m, fi);
 	}
 }
 
-/* On the machine itself the calls are tried (check/probes.h); of a recorded one only this is known. */
+/* On the live machine the calls are tried (check/probes.h); for a recorded tree only the mode is known. */
 static void check_seccomp(const struct machine *m, struct findings *f)
 {
 	struct finding *fi;
@@ -738,11 +742,11 @@ void priv_check_run(const struct machine *m, struct findings *f)
 	check_lsm(m, f);
 }
 
-/* The recorder's maps and buffers, roughly: 4 to 16 MiB of ring, as much of tables. */
+/* Enough for the recorder's maps and buffers: roughly 4 to 16 MiB of ring, and as much of tables. */
 #define MEMORY_ENOUGH (64LL << 20)
-#define DEPTH_MAX 64 /* cgroups above each other that are looked at */
+#define DEPTH_MAX 64 /* nested cgroups to examine */
 
-/* Of the line that begins with KEY in proc/self/limits: the soft limit in bytes, -1 = unlimited. */
+/* The soft limit in the line of proc/self/limits that begins with KEY, in bytes; -1 = unlimited. */
 static bool soft_limit(const char *text, const char *key, long long *ret)
 {
 	const char *at = strstr(text, key);
@@ -782,7 +786,7 @@ static void check_rlimit(const struct machine *m, struct findings *f)
 	finding_remedy(fi, "ulimit -l unlimited");
 }
 
-/* kernel/cgroup.c's "cgroup.memory=nobpf" and "nokmem" on the command line take BPF memory out. */
+/* "cgroup.memory=nobpf" or "nokmem" on the kernel command line excludes BPF memory (mm/memcontrol.c). */
 static bool not_accounted(const struct machine *m)
 {
 	_cleanup_free_ char *cmdline = NULL;
@@ -809,14 +813,14 @@ static void check_accounting(const struct machine *m, struct findings *f)
 			"BPF memory counts against the memory cgroup, not RLIMIT_MEMLOCK");
 }
 
-/* A hierarchy that limits memory: where it is mounted, and this process's place in it. */
+/* A cgroup hierarchy that limits memory: its mount point, and this process's cgroup in it. */
 struct hierarchy {
 	char dir[128]; /* below the root, no leading slash: "sys/fs/cgroup" */
 	char group[384]; /* "/" or "/user.slice/..." */
-	const char *limit, *usage; /* the files' names */
+	const char *limit, *usage; /* file names */
 };
 
-/* Does the list "cpu,memory" hold NAME? LEN bytes of it. */
+/* Whether the LEN bytes at LIST ("cpu,memory") contain NAME. */
 static bool in_list(const char *list, size_t len, const char *name)
 {
 	size_t n = strlen(name);
@@ -827,7 +831,10 @@ static bool in_list(const char *list, size_t len, const char *name)
 	return false;
 }
 
-/* Of proc/self/cgroup: "0::/path" where V1 is NULL, else the line whose controllers hold V1. */
+/*
+ * The cgroup's path from proc/self/cgroup: from the line "0::/path" if V1 is NULL, else from the line whose
+ * controllers include V1.
+ */
 static bool own_group(const char *text, const char *v1, char *buf, size_t cap)
 {
 	for (const char *line = text; *line;) {
@@ -845,7 +852,7 @@ static bool own_group(const char *text, const char *v1, char *buf, size_t cap)
 	return false;
 }
 
-/* The last mount of TYPE in the text of proc/self/mounts, with OPTION (NULL = any): its directory. */
+/* The directory of the last mount of TYPE with OPTION (NULL = any) in the text of proc/self/mounts. */
 static bool mounted(const char *text, const char *type, const char *option, char *dir, size_t cap)
 {
 	char at[128], is[32], options[512];
@@ -875,7 +882,7 @@ static void read_limit(
 	long long limit, used = 0;
 
 	snprintf(path, sizeof(path), "%s%s/%s", h->dir, strcmp(group, "/") ? group : "", h->limit);
-	/* "max" is no number; v1 says LONG_MAX rounded to pages */
+	/* no limit: v2 shows "max", which is not a number, and v1 LONG_MAX rounded to pages */
 	if (!machine_number(m, path, &limit) || limit < 0 || limit > INT64_MAX / 2)
 		return;
 	snprintf(usage, sizeof(usage), "%s%s/%s", h->dir, strcmp(group, "/") ? group : "", h->usage);
@@ -890,7 +897,7 @@ static void read_limit(
 	snprintf(t->path, sizeof(t->path), "%s", path);
 }
 
-/* This group and all above it, as far as they are seen here. */
+/* This cgroup and all its ancestors that are visible here. */
 static void read_limits(const struct machine *m, const struct hierarchy *h, struct tightest *t)
 {
 	char group[sizeof(h->group)];
@@ -954,7 +961,7 @@ struct mount {
 	char dir[128], type[32], options[512];
 };
 
-/* The next line of *TEXT, in the syntax of proc(5)'s mounts; false at the end. */
+/* The next mount in *TEXT, in the format of /proc/PID/mounts (proc(5)); false at the end. */
 static bool next_mount(const char **text, struct mount *ret)
 {
 	while (**text) {
@@ -984,7 +991,7 @@ static bool find_mount(const char *text, const char *type, const char *dir, stru
 	return found;
 }
 
-/* The value of hidepid= among the mount options; "" where it is off. */
+/* The value of the mount option hidepid=; "" if it is off. */
 static const char *hidepid(const struct mount *proc, char *buf, size_t cap)
 {
 	const char *at = strstr(proc->options, "hidepid=");
@@ -999,7 +1006,6 @@ static const char *hidepid(const struct mount *proc, char *buf, size_t cap)
 	return buf;
 }
 
-/* Processes alone: no kernel symbols, no settings. */
 static void check_subset(struct findings *f)
 {
 	struct finding *fi = findings_add(f, GROUP_MOUNTS, FINDING_WARN, "mounts.proc_subset",
@@ -1054,7 +1060,7 @@ static void check_tracefs(const struct machine *m, const char *text, struct find
 		fi = findings_add(f, GROUP_MOUNTS, FINDING_WARN, "mounts.tracefs",
 			"no tracefs: stackmap-test skips its tracepoint case%s",
 			m->version < MACHINE_VERSION(5, 18) ? ", and raw mode has nothing to attach to" : "");
-		/* raw tracepoints tell no state before that, and the classic ones have their numbers there */
+		/* before 5.18 raw tracepoints pass no thread state; the ids of classic ones are in tracefs */
 		if (m->version < MACHINE_VERSION(5, 18))
 			fi->bars = MODE_BIT(MODE_RAW);
 		finding_remedy(fi, "%s",

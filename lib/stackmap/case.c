@@ -57,7 +57,7 @@ const char *stackerr_text(enum stackerr_call call, int64_t result, char *buf, si
 
 #define DEFAULT_MAX_STACK 127
 
-/* What the sysctl says; its default where it cannot be read. */
+/* The value of the sysctl; its default if it cannot be read. */
 static uint32_t read_max_stack(void)
 {
 	CLEANUP(root_close) struct root root = { .fd = -1 };
@@ -71,8 +71,9 @@ static uint32_t read_max_stack(void)
 	return v > 0 && v <= UINT32_MAX ? (uint32_t)v : DEFAULT_MAX_STACK;
 }
 
-/* Before Linux 5.11 maps count against it. libbpf lifts it where that is allowed; up to the hard one it
- * always is.
+/*
+ * Before Linux 5.11 maps count against this limit. libbpf lifts it if it may; raising the soft limit to the
+ * hard one is always allowed.
  */
 static void raise_memlock(void)
 {
@@ -222,7 +223,7 @@ size_t stackcase_frames(struct stackcase_report *r, const struct stackshot *s, i
 			stackerr_text(STACKERR_LOOKUP, -errno, text, sizeof(text)));
 		return 0;
 	}
-	/* a frame is never 0, and the kernel fills the rest of an entry with zeroes */
+	/* a frame is never 0, and the kernel fills the rest of an entry with zeros */
 	while (n < STACKCASE_DEPTH && frames[n])
 		n++;
 	if (n == 0)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The law: every run of the program is counted once, under its stack's id or,
- * where the stack could not be kept, under the error. So for each chain either
- * all its calls are under its id, or all of them are collisions.
+ * The rule: every run of the program is counted once, under the id of its stack or, if the stack could not
+ * be stored, under the error. So for each chain, either all calls are counted under its id, or all of them
+ * are collisions.
  *
- * Every call is a run, but for those that the kernel misses: a thread that is
- * preempted inside the program (since 7.2 programs at raw tracepoints of
- * system calls can be) keeps it from running on that CPU until it goes on. The
- * kernel counts the misses, other processes' among them, so that they bound
- * what may be lacking; where it counts none, every call is.
+ * Every call is a run, except those that the kernel misses: while a thread is preempted inside the program
+ * (since Linux 7.2 this can happen to programs at raw tracepoints of system calls), the program does not run
+ * on that CPU. The kernel counts the misses, including those of other processes, so they are an upper bound
+ * for the missing runs; if it counts none, every call must be counted.
  */
 #include "stackmap/cases.h"
 
@@ -20,14 +19,14 @@
 
 #define FAMILIES 4 /* the chains that do not recurse */
 #define CALLS 1000 /* by each thread */
-#define ENTRIES 16384 /* collisions of 4 stacks are rare, and allowed for */
+#define ENTRIES 16384 /* collisions of 4 stacks are rare; the check allows for them */
 
 struct worker {
 	enum chain_family family;
 	unsigned int calls;
 };
 
-/* The same caller whichever thread it is, so that a chain is one stack. */
+/* The same caller in every thread, so that each chain is one stack. */
 static __attribute__((noinline)) void work(const struct worker *k)
 {
 	for (unsigned int i = 0; i < k->calls; i++) {
@@ -43,7 +42,7 @@ static void *work_thread(void *arg)
 	return NULL;
 }
 
-/* THREADS threads for each chain, after one call of each in turn. */
+/* Call each chain once, one after the other; then run THREADS threads for each of them. */
 static int run_workers(struct stackshot *s, unsigned int threads)
 {
 	struct worker workers[FAMILIES];
@@ -53,7 +52,7 @@ static int run_workers(struct stackshot *s, unsigned int threads)
 
 	stackshot_count_start(s);
 	for (unsigned int f = 0; f < FAMILIES; f++) {
-		/* one after the other: two stacks that race for one bucket could both seem kept */
+		/* not in parallel: if two stacks race for one bucket, both could seem to be stored */
 		workers[f] = (struct worker){ .family = (enum chain_family)f, .calls = 1 };
 		work(&workers[f]);
 		workers[f].calls = CALLS;
@@ -72,7 +71,7 @@ struct sums {
 	uint64_t by_family[FAMILIES], collisions, total;
 };
 
-/* Which chain a stack is of; FAMILIES when of none. */
+/* The chain that a stack belongs to; FAMILIES if none. */
 static unsigned int family_of(const uint64_t *frames, size_t n)
 {
 	const char *name = n > 1 ? chain_name(frames[1], NULL) : NULL;
@@ -86,7 +85,7 @@ static unsigned int family_of(const uint64_t *frames, size_t n)
 	return FAMILIES;
 }
 
-/* Join the two maps. */
+/* Add up the counts of each chain, by looking up each id's stack in the other map. */
 static bool sum_up(struct stackcase_report *r, const struct stackshot *s, struct sums *sums)
 {
 	uint64_t frames[STACKCASE_DEPTH], count;
@@ -115,7 +114,7 @@ static bool sum_up(struct stackcase_report *r, const struct stackshot *s, struct
 	return true;
 }
 
-/* ARG: threads for each chain. */
+/* ARG: the number of threads for each chain. */
 static void run_counts(struct stackcase_report *r, const struct stackcase_env *env, const void *arg)
 {
 	CLEANUP(stackshot_close_p)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Skip counts are used with the deepest possible entry only: kernels before
- * the end of 2025 write beyond an entry that is shallower than the trace
- * when frames are skipped as well.
+ * Skip counts are used only with the deepest possible entry: kernels before the end of 2025 write beyond an
+ * entry that is shallower than the trace if frames are also skipped.
  */
 #include "stackmap/cases.h"
 #include "base/text.h"
@@ -16,8 +15,8 @@
 #define SKIP 2
 #define SKIP_ALL 120 /* far more than a kernel stack of a system call has */
 #define SHALLOW 3 /* frames */
-#define STACKS 24 /* for look-up and iteration */
-#define SYSCALL_BYTES 64 /* what the function is long at most */
+#define STACKS 24 /* for lookup and iteration */
+#define SYSCALL_BYTES 64 /* upper bound for the length of libc's syscall() */
 #define BUILD_IDS (STACKMAP_WORDS * sizeof(uint64_t) / sizeof(struct bpf_stack_build_id))
 
 static struct stackshot *open_plain(struct stackcase_report *r, const struct stackcase_env *env)
@@ -28,9 +27,8 @@ static struct stackshot *open_plain(struct stackcase_report *r, const struct sta
 static const char *const half_names[] = { [STACKMAP_KERNEL] = "kernel", [STACKMAP_USER] = "user" };
 
 /*
- * The whole stack is what bpf_get_stack gives in the same run of the program:
- * between two runs another program can come to the tracepoint, which then is
- * reached through one more frame of the kernel.
+ * The whole stack comes from bpf_get_stack() in the same run of the program: between two runs, another
+ * program can be attached to the tracepoint, which adds a frame to the kernel stack.
  */
 static void run_skip(struct stackcase_report *r, const struct stackcase_env *env, const void *arg)
 {
@@ -133,10 +131,9 @@ static void run_deep(struct stackcase_report *r, const struct stackcase_env *env
 }
 
 /*
- * The two helpers are called from two places of the same program: frames of a
- * kernel stack that lie inside the program differ in these two addresses. There
- * is one, or two (5.10 and 6.16, where the walk begins at the place of the call
- * and finds it once more on the stack).
+ * The program calls the two helpers from two places, so the frames of a kernel stack that lie inside the
+ * program differ. There is one such frame, or two (5.10 and 6.16: the walk starts at the place of the call,
+ * and finds it again on the stack).
  */
 static bool in_program(const struct stackshot *s, uint64_t a, uint64_t b)
 {
@@ -170,7 +167,7 @@ static void run_agree(struct stackcase_report *r, const struct stackcase_env *en
 	stackcase_pass(r, "%zu %s frames are the same both ways", n, half_names[half]);
 }
 
-/* Frame I of W as the kernel put it: build ID and offset of the file it lies in. */
+/* Check GOT, frame I as the kernel stored it, against the build ID and file offset of ADDR. */
 static bool check_build_id(
 	struct stackcase_report *r, size_t i, uint64_t addr, const struct bpf_stack_build_id *got)
 {
@@ -268,7 +265,10 @@ static void run_build_id_get(struct stackcase_report *r, const struct stackcase_
 	check_build_ids(r, &w, got, (size_t)bytes / sizeof(got[0]));
 }
 
-/* Ids of STACKS distinct stacks, those that collide left out: ids[i] belongs to tail i + 1. */
+/*
+ * Take STACKS distinct stacks; ids[i] is the id of the one with tail i + 1, or -EEXIST if it collides.
+ * Returns the number of ids; 0 after any other error.
+ */
 static size_t put_stacks(struct stackcase_report *r, struct stackshot *s, int64_t ids[STACKS])
 {
 	size_t n = 0;
@@ -301,14 +301,14 @@ static void run_look_up(struct stackcase_report *r, const struct stackcase_env *
 			frames[CHAIN_FRAMES] != i + 1)
 			stackcase_fail(r, "id %" PRId64 " is another stack: frame %d is 0x%" PRIx64, ids[i],
 				CHAIN_FRAMES, frames[CHAIN_FRAMES]);
-		/* a look-up takes the entry out and puts it back: it must be there twice */
+		/* a lookup takes the entry out and puts it back: a second one must find it too */
 		stackcase_frames(r, s, ids[i], frames);
 	}
 	if (n)
 		stackcase_pass(r, "%zu stacks, each found under its id with its own frames, twice", n);
 }
 
-/* How many keys the map gives, or 0 when one is not among IDS or comes twice. */
+/* The number of keys in the map; 0 if one is not among IDS or is repeated, and then R has failed. */
 static size_t iterate(struct stackcase_report *r, const struct stackshot *s, const int64_t ids[STACKS])
 {
 	bool seen[STACKS] = { false };
@@ -378,7 +378,7 @@ static void run_delete(struct stackcase_report *r, const struct stackcase_env *e
 	found = iterate(r, s, ids);
 	if (found != n)
 		stackcase_fail(r, "iteration gives %zu ids, want the %zu that were not deleted", found, n);
-	/* whoever deletes while iterating must ask for the next key first */
+	/* so code that deletes while it iterates must get the next key first */
 	if (bpf_map_get_next_key(fd, NULL, &first) || bpf_map_get_next_key(fd, &gone, &next) || next != first)
 		stackcase_fail(r, "get_next_key of a deleted id does not start again");
 	stackcase_pass(

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Collisions are forced by the size of the map: a map of one entry has one
- * bucket, so every stack collides. A map of 3 entries has 4 buckets: it is
- * full before its buckets are.
+ * The size of the map forces collisions: a map of one entry has one bucket, so all stacks collide. A map of
+ * 3 entries has 4 buckets, so it is full while a bucket is still free.
  */
 #include "stackmap/cases.h"
 
@@ -11,8 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define TAILS 256 /* more distinct stacks than chance needs to fill 4 buckets: (3/4)^256 */
-#define CANDIDATES (1U << 18) /* stacks among which two share a 32-bit hash: 8 pairs are expected */
+#define TAILS 256 /* distinct stacks: all miss a given one of 4 buckets with a chance of (3/4)^256 */
+#define CANDIDATES (1U << 18) /* stacks to search for two with the same 32-bit hash: 8 pairs are expected */
 
 static struct chain_frame tail_of(uint64_t ret)
 {
@@ -39,7 +38,7 @@ static void run_same(struct stackcase_report *r, const struct stackcase_env *env
 		stackcase_fail(r, "the same stack gives %" PRId64 ", then %" PRId64, first, again);
 		return;
 	}
-	/* one stack in 1024 falls into the first one's bucket: take another */
+	/* 1 stack in 1024 falls into the bucket of the first: then try another */
 	for (uint64_t i = 1; i < 8 && other == -EEXIST; i++) {
 		struct chain_frame tail = tail_of(i);
 
@@ -86,7 +85,7 @@ static struct stackshot *occupied(struct stackcase_report *r, const struct stack
 	return stackcase_result(r, STACKERR_GET_ID, "the first stack", id, 0) ? TAKE_PTR(s) : NULL;
 }
 
-/* Id 0 must be the stack of FAMILY's chain. */
+/* Check that ID is the stack of FAMILY's chain. */
 static bool holds(struct stackcase_report *r, const struct stackshot *s, int64_t id, enum chain_family family)
 {
 	struct chain_walk w = { .family = family };
@@ -100,7 +99,7 @@ static bool holds(struct stackcase_report *r, const struct stackshot *s, int64_t
 	return n > 0;
 }
 
-/* ARG: the flags. A second stack must be refused and the first one kept. */
+/* ARG: the flags. A second stack must be rejected, and the first one must stay. */
 static void run_collision(struct stackcase_report *r, const struct stackcase_env *env, const void *arg)
 {
 	CLEANUP(stackshot_close_p) struct stackshot *s = occupied(r, env);
@@ -130,7 +129,7 @@ static int by_hash(const void *a, const void *b)
 	return CMP(x->hash, y->hash);
 }
 
-/* Two outermost frames that give the stack of N FRAMES the same hash. */
+/* Find two outermost frames that, appended to the N FRAMES, give the same hash. FRAMES has room for N + 1. */
 static bool find_twins(uint64_t *frames, size_t n, uint64_t twins[2])
 {
 	_cleanup_free_ struct candidate *c = calloc(CANDIDATES, sizeof(*c));
@@ -152,7 +151,10 @@ static bool find_twins(uint64_t *frames, size_t n, uint64_t twins[2])
 	return false;
 }
 
-/* Frames of the north chain without a tail, their number; 0 and R says why. */
+/*
+ * Read the frames of the north chain without a tail, and delete its stack again. Returns their number; 0 on
+ * failure.
+ */
 static size_t north_frames(struct stackcase_report *r, struct stackshot *s, uint64_t *frames)
 {
 	int64_t id = stackcase_user_id(r, s, CHAIN_NORTH, NULL, 0, NULL);
@@ -202,7 +204,7 @@ static void run_fast_twins(struct stackcase_report *r, const struct stackcase_en
 			twins[0], twins[1], chain_hash((frames[n] = twins[0], frames), n + 1));
 }
 
-/* Put stacks of the north chain with other tails until one displaces BUCKET's. */
+/* Take stacks of the east chain with different tails until one (tail *RET) replaces the one in BUCKET. */
 static bool displace(struct stackcase_report *r, struct stackshot *s, int64_t bucket, uint64_t *ret)
 {
 	for (uint64_t i = 1; i <= TAILS; i++) {
@@ -216,7 +218,7 @@ static bool displace(struct stackcase_report *r, struct stackshot *s, int64_t bu
 		if (id < 0)
 			return stackcase_result(
 				r, STACKERR_GET_ID, "a stack with BPF_F_REUSE_STACKID", id, bucket);
-		/* it took the other bucket and the spare entry with it */
+		/* it went into the other bucket and took the spare entry */
 		bpf_map_delete_elem(stackshot_map_fd(s), &key);
 	}
 	return stackcase_fail(r, "none of %d stacks fell into bucket %" PRId64 " of 2", TAILS, bucket);
@@ -264,7 +266,10 @@ static void run_reuse_full(struct stackcase_report *r, const struct stackcase_en
 			id_text(id, text, sizeof(text)));
 }
 
-/* Fill until a stack gets -ENOMEM; its tail into *RET, how many got an id into *N. */
+/*
+ * Fill the map until a stack gets -ENOMEM. *RET is the tail of that stack, *N the number of stacks that got
+ * an id, *LAST the last id. Returns the last result.
+ */
 static int64_t fill(
 	struct stackcase_report *r, struct stackshot *s, uint64_t *ret, unsigned int *n, uint32_t *last)
 {

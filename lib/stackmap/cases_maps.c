@@ -15,7 +15,7 @@
 struct shape {
 	uint32_t key, value, entries, flags;
 	int want; /* 0 or -errno */
-	int or_want; /* also right: which check comes first is no promise; 0 = none */
+	int or_want; /* also correct, as the order of the kernel's checks is not guaranteed; 0 = none */
 };
 
 static uint32_t value_size(const struct shape *s, const struct stackcase_env *env)
@@ -29,7 +29,7 @@ static uint32_t value_size(const struct shape *s, const struct stackcase_env *en
 	return s->value;
 }
 
-/* A descriptor or -errno. */
+/* Create a stack-trace map. Returns a descriptor or -errno. */
 static int create(uint32_t key, uint32_t value, uint32_t entries, uint32_t flags)
 {
 	struct bpf_map_create_opts opts = { .sz = sizeof(opts), .map_flags = flags };
@@ -47,7 +47,7 @@ static bool skip_refused(struct stackcase_report *r, int code)
 	return stackcase_skip_err(r, &e);
 }
 
-/* Who may create no map at all learns nothing from a refusal. */
+/* If the user may not create any map, a refusal shows nothing: then the case is skipped. */
 static bool may_create(struct stackcase_report *r)
 {
 	_cleanup_close_ int fd = create(4, 8, 1, 0);
@@ -69,7 +69,7 @@ static void run_create(struct stackcase_report *r, const struct stackcase_env *e
 	got = fd < 0 ? fd : 0;
 	snprintf(what, sizeof(what), "a map of %u entries, key %u, value %u bytes, flags 0x%x", s->entries,
 		s->key, value, s->flags);
-	/* a larger one than may_create()'s: what is left of a limit does not do */
+	/* this map is larger than may_create()'s: it can exceed the rest of a limit */
 	if (got == -EPERM) {
 		skip_refused(r, got);
 		return;
@@ -82,7 +82,7 @@ static void run_create(struct stackcase_report *r, const struct stackcase_env *e
 		r, "%s: %s", what, got ? stackerr_text(STACKERR_CREATE, got, text, sizeof(text)) : "created");
 }
 
-/* An empty map of 8 buckets, or -1 and R says why. */
+/* Create an empty map of 8 buckets. Returns its descriptor; -1 on failure, with the reason in R. */
 static int empty_map(struct stackcase_report *r)
 {
 	int fd;

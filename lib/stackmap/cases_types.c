@@ -16,9 +16,9 @@ static const enum stackshot_type types[] = {
 };
 
 /*
- * Functions that a kernel stack of each trigger must have, innermost first,
- * others may lie between. Named so on x86-64 since 5.x; elsewhere only that
- * there is a stack is checked.
+ * Functions that the kernel stack of each trigger must contain, innermost first; others may lie between them.
+ * They have had these names on x86-64 since 5.x. On other architectures the cases check only that there is a
+ * stack.
  */
 static const char *const kernel_chain[STACKSHOT_TYPES][5] = {
 	[STACKSHOT_RAW_TP] = { "do_syscall_64", "entry_SYSCALL_64_after_hwframe" },
@@ -29,16 +29,16 @@ static const char *const kernel_chain[STACKSHOT_TYPES][5] = {
 	[STACKSHOT_KPROBE] = { "__x64_sys_getpgid", "do_syscall_64", "entry_SYSCALL_64_after_hwframe" },
 };
 
-/* Where the thread is in user mode, there is no kernel stack to take. */
+/* Types that take stacks while the thread is in user mode: then there is no kernel stack. */
 static bool in_user_mode(enum stackshot_type t)
 {
 	return t == STACKSHOT_PERF || t == STACKSHOT_UPROBE;
 }
 
 /*
- * At the first instruction of a function the caller's frame pointer is still
- * in its register, so the walk misses the caller (frame 1), unless the kernel
- * knows that a uprobe can sit there (since 6.11) and reads it off the stack.
+ * At the first instruction of a function, the frame pointer register still holds the caller's, so the walk
+ * misses the caller (frame 1). Since 6.11 the kernel knows that a uprobe can be there, and reads the return
+ * address from the stack. If frame 1 is missing, insert it and return true.
  */
 static bool without_caller(const struct chain_walk *w, uint64_t *frames, size_t *n)
 {
@@ -79,7 +79,7 @@ static void run_user(struct stackcase_report *r, const struct stackcase_env *env
 		missed ? "; the caller is missing, as before 6.11" : "");
 }
 
-/* Each name of WANT in FRAMES, in this order. */
+/* Check that FRAMES contain each name of WANT, in this order. */
 static bool has_in_order(struct stackcase_report *r, const struct kallsyms *ks, const char *const want[5],
 	const uint64_t *frames, size_t n)
 {

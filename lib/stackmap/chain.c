@@ -7,19 +7,19 @@
 #include <time.h>
 
 /*
- * One section for them all, so that each ends where the next begins.
- * no_sanitize: the root writes to a slot that no variable owns.
+ * All functions are in one section, so that each ends where the next begins. no_sanitize: the root writes to
+ * a stack slot that belongs to no variable.
  */
 #ifdef __clang__
 #define ONE_OF_ITS_KIND noinline
 #else
-#define ONE_OF_ITS_KIND noipa /* neither inlined nor cloned, nor merged with one that looks the same */
+#define ONE_OF_ITS_KIND noipa /* not inlined, cloned, or merged with an identical function */
 #endif
 #define CHAIN_FN                                                                                             \
 	__attribute__((ONE_OF_ITS_KIND, no_sanitize("address"), no_sanitize("undefined"),                    \
 		section("stacktools_chain")))
 
-/* Taking the frame's address is what makes gcc and clang keep a frame pointer. */
+/* Taking the frame's address makes gcc and clang keep a frame pointer. */
 #define KEEP_FRAME()                                                                                         \
 	do {                                                                                                 \
 		void *volatile frame_ = __builtin_frame_address(0);                                          \
@@ -36,7 +36,7 @@
 		(w)->frames[(n) + 1] = RETURN_ADDRESS();                                                     \
 	} while (0)
 
-/* The write after the call keeps it from becoming a jump. */
+/* The write after the call prevents a tail call. */
 #define CALL(w, call)                                                                                        \
 	do {                                                                                                 \
 		call;                                                                                        \
@@ -127,7 +127,7 @@ static void (*const families[])(struct chain_walk *, void (*)(struct chain_walk 
 
 CHAIN_FN void chain_run(struct chain_walk *w)
 {
-	/* what the function has pushed: its caller's frame pointer, its return address */
+	/* what this function pushed: its caller's frame pointer, and its return address */
 	volatile struct chain_frame *own = __builtin_frame_address(0);
 	const volatile struct chain_frame *callers = own->next;
 
@@ -172,11 +172,11 @@ static const struct {
 	NAMED_FAMILY(west),
 };
 
-/* the linker's own bounds of the section */
+/* the bounds of the section, defined by the linker */
 extern const char section_start[] __asm__("__start_stacktools_chain");
 extern const char section_end[] __asm__("__stop_stacktools_chain");
 
-/* dladdr() knows exported names only: enough for syscall(), too much for what lies beyond it. */
+/* dladdr() knows only exported names, which is enough for syscall(); other names are ignored. */
 static const char *libc_name(uint64_t addr, uint64_t *offset)
 {
 	Dl_info info;

@@ -24,7 +24,7 @@ struct query {
 	bool found;
 };
 
-/* The GNU build ID among the notes of LEN bytes at P. */
+/* Find the GNU build ID among the notes, LEN bytes at P. */
 static void read_notes(const uint8_t *p, size_t len, struct loaded *ret)
 {
 	while (len >= sizeof(ElfW(Nhdr))) {
@@ -105,7 +105,7 @@ static const struct {
 
 struct stackshot {
 	enum stackshot_type type;
-	struct stackmap_bpf *plain; /* one of the two */
+	struct stackmap_bpf *plain; /* either this or btf is set */
 	struct stackmap_btf_bpf *btf;
 	struct bpf_object *obj;
 	struct stackmap_state *state;
@@ -141,8 +141,8 @@ void stackshot_close(struct stackshot *s)
 DEFINE_CLEANUP(struct stackshot *, stackshot_close);
 
 /*
- * CODE of STEP, with what is missing where the kernel refused. A uprobe
- * through perf_event_open() takes CAP_SYS_ADMIN, with CAP_PERFMON or without.
+ * Set the message for CODE of STEP; if the kernel refused it, with the missing privilege or kernel feature. A
+ * uprobe through perf_event_open() requires CAP_SYS_ADMIN, even with CAP_PERFMON.
  */
 static int refused(const struct stackshot *s, const char *step, int code, struct err *e)
 {
@@ -190,7 +190,7 @@ uint64_t stackshot_misses(const struct stackshot *s)
 	return program_info(s).recursion_misses;
 }
 
-/* Open the object that holds this type's program. */
+/* Open the object that contains the program of this type. */
 static int open_object(struct stackshot *s, struct err *e)
 {
 	if (s->type == STACKSHOT_TP_BTF || s->type == STACKSHOT_SWITCH) {
@@ -203,7 +203,7 @@ static int open_object(struct stackshot *s, struct err *e)
 	return s->obj ? 0 : err_sys(e, -errno, "cannot open the BPF object");
 }
 
-/* If tracefs cannot be read, attaching fails, and says why. */
+/* Errors are ignored: if tracefs cannot be read, attaching fails with the reason. */
 static void find_fields(struct stackshot *s)
 {
 	struct tracefs_field id = { "id", sizeof(long), 0 };
@@ -241,7 +241,7 @@ static struct bpf_link *attach_uprobe(const struct bpf_program *p)
 	return bpf_program__attach_uprobe(p, false, 0, "/proc/self/exe", at.offset);
 }
 
-/* Attach P to the event that ATTR describes, for thread PID (-1: all, on CPU 0). */
+/* Attach P to the event described by ATTR, for thread PID (0 = this one; -1 = all, on CPU 0). */
 static struct bpf_link *attach_event(const struct bpf_program *p, struct perf_event_attr *attr, int pid)
 {
 	int fd = (int)syscall(SYS_perf_event_open, attr, pid, pid < 0 ? 0 : -1, -1, PERF_FLAG_FD_CLOEXEC);
@@ -249,7 +249,7 @@ static struct bpf_link *attach_event(const struct bpf_program *p, struct perf_ev
 
 	if (fd < 0)
 		return NULL;
-	link = bpf_program__attach_perf_event(p, fd); /* owns the descriptor from here on */
+	link = bpf_program__attach_perf_event(p, fd); /* the link owns the descriptor from here on */
 	if (!link) {
 		int code = errno;
 
@@ -273,8 +273,8 @@ static struct bpf_link *attach_clock(const struct bpf_program *p)
 }
 
 /*
- * libbpf looks for tracefs in its mount points only. A program on a
- * tracepoint runs on every CPU, whatever the event says.
+ * Does not use libbpf for this, since libbpf looks for tracefs only at its mount points. A program on a
+ * tracepoint runs on all CPUs, whatever the CPU of the event.
  */
 static int attach_tracepoint(struct stackshot *s, const struct bpf_program *p, struct err *e)
 {
@@ -314,7 +314,7 @@ static int attach(struct stackshot *s, struct err *e)
 	return s->link ? 0 : refused(s, "attach", errno ? -errno : -EINVAL, e);
 }
 
-/* Who is asked for: this process, as its own PID namespace numbers it. */
+/* Select this process, by its PID in its own PID namespace, and set the defaults of the request. */
 static int aim(struct stackshot *s, struct err *e)
 {
 	struct stat st;
@@ -384,14 +384,14 @@ static void disarm(struct stackshot *s)
 	bpf_map_delete_elem(s->taken_fd, &zero);
 }
 
-/* Run W once with the program armed. True when it was seen. */
+/* Run W once with the program armed. True if the program saw it. */
 static bool fire_once(struct stackshot *s, struct chain_walk *w)
 {
 	volatile struct stackmap_state *st = s->state;
 
 	disarm(s);
 	if (w->trigger == CHAIN_SPIN) {
-		/* a sample must fall into the loop, so the trigger itself arms */
+		/* the sample must fall into the loop, so the trigger arms the program itself */
 		w->spin.stop = (volatile uint64_t *)&s->state->hits;
 		w->spin.armed = &s->state->armed;
 		w->spin.arm = STACKMAP_ONCE;
@@ -404,10 +404,9 @@ static bool fire_once(struct stackshot *s, struct chain_walk *w)
 }
 
 /*
- * A sleep can be over before the thread comes to leave its CPU, and a loop may
- * end without a sample, when the machine is busy. And the kernel does not run a
- * program on a CPU where another one, or the same one, was interrupted in its
- * middle, which a preemptible kernel does. So each is tried again.
+ * Repeats a run that the program did not see. On a busy machine, a sleep can be over before the thread leaves
+ * its CPU, and a loop can end without a sample. Also, the kernel does not run a program on a CPU where it or
+ * another one is interrupted before its end, as happens in preemptible kernels.
  */
 int stackshot_fire(struct stackshot *s, struct chain_walk *w, struct err *e)
 {
